@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * fcopy SRC DST [MODE]: copies a file by the kernel mechanism of your choice.
+ *
+ * This file is the whole story: options -> copy -> report -> exit status. The map:
+ *
+ *   include/fcopy.h   libfcopy's public face
+ *   src/cli/          talks to people: options, help, messages, signals
+ *   src/copy/         policy: copy (open to commit), plan (auto), modes, step, extents, ranges
+ *   src/endpoints/    where bytes come from and go: place, replace, in_place, metadata
+ *   src/engines/      mechanism: engine.h is the contract, then one engine a file
+ *   src/io/           the read/write loops, memory, the io_uring seam
+ *   tests/            check (the real kernel), cmocka (faults), cli (the program), long (proofs)
+ *   bench/            what it costs, against whom, and the committed results
+ *
+ * Calls go one way: cli -> copy -> endpoints, engines -> io.
+ */
+#include "cli/cli.h"
+
+#include <stdio.h>
+
+static void on_event(void *user, const struct fcopy_event *event)
+{
+	message_event(user, event);
+}
+
+static int copy(struct cli *cli)
+{
+	static volatile int cancel;
+	static struct fcopy_report report;
+	cli->copy.cancel = &cancel;
+	cli->copy.notify = on_event;
+	cli->copy.user = cli;
+	signals_catch(&cancel);
+	int r = fcopy_copy(cli->src, cli->dst, &cli->copy, &report);
+	signals_obey();
+	if (r == 0)
+		return EXIT_DONE;
+	message_error(&report.error);
+	return report.error.advice == FCOPY_ADVICE_USAGE ? EXIT_USAGE : EXIT_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+	struct cli cli;
+	int status = options_parse(&cli, argc, argv);
+	if (status != EXIT_DONE)
+		return status;
+	switch (cli.action) {
+	case ACTION_LIST: list_print(); break;
+	case ACTION_HELP: help_print(); break;
+	case ACTION_VERSION: puts("fcopy " FCOPY_VERSION); break;
+	case ACTION_COPY: return copy(&cli);
+	}
+	/* What was asked for is this output: a full disk behind it is a failure. */
+	return fflush(stdout) == 0 && !ferror(stdout) ? EXIT_DONE : EXIT_FAILED;
+}

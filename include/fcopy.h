@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * libfcopy copies one file: by the kernel mechanism that the caller names, or by the fastest safe
+ * one. A copy is whole or absent. The library prints nothing, never exits, holds no global state
+ * and leaves signal dispositions, umask and working directory alone; copies may run in parallel
+ * threads.
+ */
+#ifndef FCOPY_H
+#define FCOPY_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FCOPY_VERSION "1.0.0"
+
+/* The three answers of --sparse, --reflink and --preallocate. */
+enum fcopy_when { FCOPY_AUTO, FCOPY_ALWAYS, FCOPY_NEVER };
+
+/* The options that belong to some modes only; fcopy_mode.takes is a set of these. */
+enum fcopy_takes {
+	FCOPY_TAKES_BUFFER_SIZE = 1 << 0,
+	FCOPY_TAKES_THREADS = 1 << 1,
+	FCOPY_TAKES_SPARSE = 1 << 2,
+	FCOPY_TAKES_REFLINK = 1 << 3,
+	FCOPY_TAKES_NO_CACHE = 1 << 4,
+};
+
+/* A mode: what a person asks for by number or name. The numbers never change their meaning. */
+struct fcopy_mode {
+	int number;
+	const char *name;
+	const char *alias;   /* a short second name, or NULL */
+	const char *engine;  /* the one engine that it uses, or NULL: auto chooses */
+	const char *summary; /* what it does, for people; one line */
+	size_t buffer_size;  /* bytes a call; 0: the engine decides */
+	bool threads;        /* several threads share the file */
+	bool preallocates;   /* allocates the destination's blocks before the first byte */
+	unsigned takes;      /* enum fcopy_takes */
+};
+
+/* The table of modes, ended by an entry whose name is NULL. */
+const struct fcopy_mode *fcopy_modes(void);
+
+/* The mode with this number, name or alias; NULL if there is none. */
+const struct fcopy_mode *fcopy_mode_find(const char *text);
+
+/* Why this build or the running kernel lacks the mode, as a static string; NULL: it is there. A
+ * mode that is there may still be refused by a file system. */
+const char *fcopy_mode_missing(const struct fcopy_mode *mode);
+
+/* What the caller might do about a failure; which option does it is for the user interface to say.
+ */
+enum fcopy_advice {
+	FCOPY_ADVICE_NONE,
+	FCOPY_ADVICE_AUTO,              /* let auto choose the engine */
+	FCOPY_ADVICE_IN_PLACE,          /* options.in_place */
+	FCOPY_ADVICE_IN_PLACE_OR_FORCE, /* options.in_place, or options.force */
+	FCOPY_ADVICE_FORCE,             /* options.force */
+	FCOPY_ADVICE_REMOVE_LINK,       /* the destination is a symlink to nowhere */
+	FCOPY_ADVICE_USAGE,             /* the operands themselves make no sense together */
+};
+
+/* A failure, or a warning. The strings are static or belong to the caller's operands and to the
+ * report that holds this struct, and live as long as those. */
+struct fcopy_error {
+	int err;            /* errno; 0 in a report without failure */
+	const char *call;   /* the system call that failed; NULL: fcopy itself refused */
+	const char *path;   /* the file it failed on */
+	const char *path2;  /* the second file, where the call had two and either may be at fault */
+	const char *engine; /* the engine at work, or NULL */
+	const char *reason; /* says more than strerror(err), or NULL */
+	enum fcopy_advice advice;
+};
+
+/* What one engine did in a copy. */
+struct fcopy_step {
+	const char *engine;
+	uint64_t bytes; /* data that it moved */
+	uint64_t calls; /* data calls that it made: reads and writes, not polls or seeks */
+	double seconds; /* wall time spent in it */
+	int refusal;    /* errno with which it gave way to the next engine; 0: it did not */
+	const char *refusal_call; /* the call that was refused */
+};
+
+#define FCOPY_STEPS_MAX 12 /* more than there are engines */
+
+/* Where a copy is; phases come in this order and may be skipped. */
+enum fcopy_phase {
+	FCOPY_PHASE_COPY,
+	FCOPY_PHASE_FLUSH,
+	FCOPY_PHASE_VERIFY,
+	FCOPY_PHASE_COMMIT,
+	FCOPY_PHASES /* how many there are */
+};
+
+/* A view into a running copy. The library stores each field with __atomic_store_n or
+ * __atomic_fetch_add; another thread or a signal handler reads it with __atomic_load_n. */
+struct fcopy_progress {
+	uint64_t bytes; /* data moved, or skipped as holes, in this phase */
+	uint64_t total; /* bytes expected; 0: unknown */
+	int phase;      /* enum fcopy_phase */
+};
+
+/* What happened; filled in on success and on failure alike. */
+struct fcopy_report {
+	struct fcopy_error error;
+	uint64_t bytes;      /* length of the copy that was made: data and holes */
+	uint64_t data;       /* bytes that engines moved */
+	uint64_t holes;      /* bytes that nobody had to move: holes, unwritten extents */
+	bool source_changed; /* size, mtime or inode differed before and after */
+	bool kept;           /* no_clobber: the destination existed and was left as it was */
+	bool cloned;         /* the copy shares its extents with the source */
+	size_t steps;
+	struct fcopy_step step[FCOPY_STEPS_MAX];
+	double seconds[FCOPY_PHASES]; /* wall time, phase by phase */
+	char dst[PATH_MAX];           /* the destination's name: DST, or DST/basename(SRC) */
+};
+
+enum fcopy_event_kind {
+	FCOPY_EVENT_WARNING, /* the copy goes on; error tells of what */
+	FCOPY_EVENT_PLAN,    /* auto has decided; text tells what */
+	FCOPY_EVENT_STEP,    /* an engine starts; text is its name */
+	FCOPY_EVENT_REFUSAL, /* an engine gave way to the next; error tells why */
+};
+
+struct fcopy_event {
+	enum fcopy_event_kind kind;
+	const struct fcopy_error *error;
+	const char *text;
+};
+
+/* All zero is the default: auto, atomic, nothing flushed. */
+struct fcopy_options {
+	const struct fcopy_mode *mode; /* NULL: auto */
+	size_t buffer_size;            /* bytes, 1 … FCOPY_BUFFER_MAX; 0: the mode's own */
+	unsigned threads;              /* 1 … FCOPY_THREADS_MAX; 0: by the number of CPUs */
+	enum fcopy_when preallocate, sparse, reflink;
+	bool in_place; /* write into the existing inode; a failure leaves it torn */
+	bool force;    /* replace a destination whose owner, links or write bit speak against it */
+	bool fsync;    /* on the disk when fcopy_copy returns */
+	bool strict;   /* a source that changed meanwhile fails the copy */
+	bool no_cache; /* leave the page cache as it was */
+	bool scratch;  /* write a nameless file beside DST and drop it: for measuring */
+	uint64_t limit_rate;        /* bytes a second; 0: none */
+	const volatile int *cancel; /* set to non-zero to stop the copy: it fails with EINTR */
+	struct fcopy_progress *progress;
+	void (*notify)(void *user,
+		       const struct fcopy_event *event); /* called in the copying thread */
+	void *user;
+};
+
+#define FCOPY_BUFFER_MAX  ((size_t)1 << 30)
+#define FCOPY_THREADS_MAX 64
+
+/*
+ * Copies SRC to DST. If DST is a directory, the copy is DST/basename(SRC).
+ *
+ * A regular destination gets its name only when the copy is complete: a reader sees the old file or
+ * the new one, and after a failure the old one, or none. With in_place, and for devices, FIFOs and
+ * /dev/fd/N, bytes are written where they belong at once.
+ *
+ * Returns 0, or -1 with report->error saying what failed; report->step tells what was done until
+ * then in either case. Only what this call itself created is removed after a failure.
+ */
+int fcopy_copy(const char *src, const char *dst, const struct fcopy_options *options,
+	       struct fcopy_report *report);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The program's side that talks to people: the only code that prints.
+ */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include "fcopy.h"
+
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+enum action { ACTION_COPY, ACTION_LIST, ACTION_HELP, ACTION_VERSION };
+
+/* What the command line asks for. */
+struct cli {
+	enum action action;
+	const char *src, *dst;
+	struct fcopy_options copy;
+	bool verbose, quiet;
+};
+
+/* options.c: fills *cli from the command line. Returns EXIT_DONE, or EXIT_USAGE after it has said
+ * why. */
+int options_parse(struct cli *, int argc, char **argv);
+
+/* size.c: a SIZE as in coreutils: 8192, 64K and 64KiB (1024), 64kB (1000), up to E. */
+bool size_parse(const char *text, uint64_t *size);
+
+/* help.c */
+void help_print(void);
+void list_print(void);
+
+/* messages.c: one line on stderr, `fcopy: WHAT: CALL: REASON`, and the hint if there is one. */
+void message_error(const struct fcopy_error *);
+void message_event(const struct cli *, const struct fcopy_event *);
+/* `fcopy: WHAT: REASON`, and where to find help. Returns EXIT_USAGE. */
+int message_usage(const char *what, const char *reason, ...) __attribute__((format(printf, 2, 3)));
+void message_modes(void);
+
+/* signals.c: SIGINT, SIGTERM and SIGHUP set *cancel; a second one kills. */
+void signals_catch(volatile int *cancel);
+/* Dies by the signal that was caught, if there was one. */
+void signals_obey(void);
+
+#endif

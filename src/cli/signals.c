@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ * ^C and its kin: the first asks the copy to stop and clean up, the second kills.
+ */
+#include "cli.h"
+
+#include <signal.h>
+#include <stddef.h>
+#include <unistd.h>
+
+static volatile int *cancel_flag;
+static volatile sig_atomic_t caught;
+static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
+
+#define ENDING (sizeof(ending) / sizeof(*ending))
+
+static void on_signal(int number)
+{
+	caught = number;
+	*cancel_flag = 1;
+	for (size_t i = 0; i < ENDING; i++)
+		signal(ending[i], SIG_DFL);
+	alarm(1);
+}
+
+/* The signal may have come just before a call that waits for ever: then this one interrupts it. */
+static void on_alarm(int number)
+{
+	(void)number;
+	alarm(1);
+}
+
+void signals_catch(volatile int *cancel)
+{
+	struct sigaction act = {.sa_handler = on_signal}, old;
+	cancel_flag = cancel;
+	for (size_t i = 0; i < ENDING; i++)
+		if (sigaction(ending[i], &act, &old) == 0 && old.sa_handler == SIG_IGN)
+			sigaction(ending[i], &old, NULL); /* nohup wants it so */
+	act.sa_handler = on_alarm;
+	sigaction(SIGALRM, &act, NULL);
+	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error to report: EFBIG */
+}
+
+void signals_obey(void)
+{
+	if (!caught)
+		return;
+	signal(caught, SIG_DFL);
+	raise(caught);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT
+ * One pair from open to commit. Whatever fails on the way, abort leaves nothing of it.
+ */
+#include "copy.h"
+#include "io/error.h"
+
+#include <string.h>
+#include <unistd.h>
+
+void copy_notify(const struct copy *c, enum fcopy_event_kind kind, const struct fcopy_error *error,
+		 const char *text)
+{
+	const struct fcopy_event event = {kind, error, text};
+	if (c->options->notify)
+		c->options->notify(c->options->user, &event);
+}
+
+void copy_phase(const struct copy *c, enum fcopy_phase phase, uint64_t total)
+{
+	struct fcopy_progress *p = c->options->progress;
+	if (!p)
+		return;
+	__atomic_store_n(&p->bytes, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->total, total, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->phase, phase, __ATOMIC_RELAXED);
+}
+
+/* Moves the bytes, and notes how long that took. */
+static int move(struct copy *c)
+{
+	double start = io_now();
+	c->monitor = (struct monitor){
+	    .progress = c->options->progress, .limit_rate = c->options->limit_rate, .start = start};
+	c->all = (struct transfer){.src = c->src.fd,
+				   .dst = c->dst.fd,
+				   .src_positional = c->src.positional,
+				   .dst_positional = c->dst.positional,
+				   .end = TRANSFER_TO_EOF,
+				   .buffer_size = c->options->buffer_size ? c->options->buffer_size
+									  : c->mode->buffer_size,
+				   .monitor = &c->monitor,
+				   .io.cancel = c->options->cancel};
+	copy_phase(c, FCOPY_PHASE_COPY,
+		   S_ISREG(c->src.st.st_mode) ? (uint64_t)c->src.st.st_size : 0);
+	int r = plan_run(c);
+	c->report->bytes = (uint64_t)c->all.offset;
+	for (size_t i = 0; i < c->report->steps; i++)
+		c->report->data += c->report->step[i].bytes;
+	c->report->seconds[FCOPY_PHASE_COPY] = io_now() - start;
+	return r;
+}
+
+/* Did the source stay what it was? Nobody can promise more than that its stat says so. */
+static int check_source(struct copy *c)
+{
+	struct stat now;
+	const struct stat *then = &c->src.st;
+	if (!S_ISREG(then->st_mode))
+		return 0;
+	if (fstat(c->src.fd, &now) < 0)
+		return error_call(&c->report->error, "fstat", c->src.path, errno);
+	if (now.st_size == then->st_size && now.st_ino == then->st_ino &&
+	    now.st_mtim.tv_sec == then->st_mtim.tv_sec &&
+	    now.st_mtim.tv_nsec == then->st_mtim.tv_nsec)
+		return 0;
+	struct fcopy_error changed;
+	error_refuse(&changed, c->src.path, EBUSY, "changed while it was copied",
+		     FCOPY_ADVICE_NONE);
+	c->report->source_changed = true;
+	if (c->options->strict) {
+		c->report->error = changed;
+		return -EBUSY;
+	}
+	copy_notify(c, FCOPY_EVENT_WARNING, &changed, NULL);
+	return 0;
+}
+
+/* Cuts what lies beyond the finished prefix: blocks allocated, old bytes, a padded last block. */
+static int trim(struct copy *c)
+{
+	while (ftruncate(c->dst.fd, c->all.offset) < 0)
+		if (errno != EINTR || io_cancelled(&c->all.io))
+			return error_call(&c->report->error, "ftruncate", c->dst.path, errno);
+	return 0;
+}
+
+/* An error of fsync is final: the next one would claim success (the kernel reports it once). */
+static int flush(struct copy *c)
+{
+	double start = io_now();
+	copy_phase(c, FCOPY_PHASE_FLUSH, 0);
+	int r = fdatasync(c->dst.fd) < 0
+		    ? error_call(&c->report->error, "fdatasync", c->dst.path, errno)
+		    : 0;
+	c->report->seconds[FCOPY_PHASE_FLUSH] = io_now() - start;
+	return r;
+}
+
+static int cancelled(struct copy *c)
+{
+	if (!io_cancelled(&c->all.io))
+		return 0;
+	return error_refuse(&c->report->error, c->dst.path, EINTR, "interrupted",
+			    FCOPY_ADVICE_NONE);
+}
+
+/* Everything between the last byte and the name. */
+static int settle(struct copy *c)
+{
+	int r = check_source(c);
+	if (r == 0 && c->dst.positional && (c->untidy || c->dst.in_place))
+		r = trim(c);
+	if (r == 0 && c->options->fsync && !c->options->scratch)
+		r = flush(c);
+	return r < 0 ? r : cancelled(c);
+}
+
+static int commit(struct copy *c)
+{
+	double start = io_now();
+	copy_phase(c, FCOPY_PHASE_COMMIT, 0);
+	int r = c->dst.ops->commit(&c->dst, c->options, &c->report->error);
+	c->report->seconds[FCOPY_PHASE_COMMIT] = io_now() - start;
+	return r;
+}
+
+static int run(struct copy *c)
+{
+	int r = move(c);
+	if (r == 0)
+		r = settle(c);
+	if (r == 0 && !c->options->scratch)
+		r = commit(c);
+	if (r < 0 || c->options->scratch)
+		c->dst.ops->abort(&c->dst);
+	return r;
+}
+
+static int open_and_run(struct copy *c, const char *src, const char *dst)
+{
+	int r = source_open(&c->src, src, &c->report->error);
+	if (r < 0)
+		return r;
+	r = destination_open(&c->dst, dst, &c->src, c->options, c->report->dst, &c->report->error);
+	if (r == 0)
+		r = run(c);
+	c->src.ops->abort(&c->src);
+	return r;
+}
+
+int fcopy_copy(const char *src, const char *dst, const struct fcopy_options *options,
+	       struct fcopy_report *report)
+{
+	static const struct fcopy_options defaults;
+	struct copy c = {.options = options ? options : &defaults, .report = report};
+	memset(report, 0, sizeof(*report));
+	c.mode = c.options->mode ? c.options->mode : fcopy_modes();
+	return open_and_run(&c, src, dst) < 0 ? -1 : 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One copy from open to commit, and the parts of its policy.
+ */
+#ifndef COPY_COPY_H
+#define COPY_COPY_H
+
+#include "endpoints/endpoint.h"
+#include "engines/engine.h"
+
+struct copy {
+	const struct fcopy_options *options;
+	struct fcopy_report *report;
+	const struct fcopy_mode *mode;
+	struct endpoint src, dst;
+	struct monitor monitor;
+	struct transfer all; /* the whole range; its offset is the finished prefix */
+	bool remote;         /* source on a network file system */
+	bool untidy; /* the destination may be longer or shorter than the prefix: commit cuts it */
+};
+
+/* plan.c: moves all bytes, by the mode or as auto decides. Returns 0, or -errno with the failure
+ * booked. */
+int plan_run(struct copy *);
+
+/* step.c: runs one engine over t and books what it did. Returns what the engine returns; a failure
+ * is booked in the report, a refusal in its step. */
+int step_run(struct copy *, const struct engine *, struct transfer *t);
+/* The same in several threads at once. */
+int step_run_threads(struct copy *, const struct engine *, struct transfer *t);
+/* Turns the refusal of the engine that t holds into the copy's failure. Returns -errno. */
+int step_refused(struct copy *, const struct engine *, const struct transfer *t);
+
+/* ranges.c: hands pieces of t to `threads` threads, each running the engine, which has to be
+ * positional. The first failure stops all and is the one returned; t->offset is the finished
+ * prefix. */
+int ranges_run(const struct engine *, struct transfer *t, unsigned threads);
+
+/* allocate.c: allocates the destination's blocks of [start, end) if options and mode ask for it,
+ * without changing its size. Returns 0, or -errno with the failure booked. */
+int allocate_blocks(struct copy *, off_t start, off_t end);
+
+/* Makes [start, end) of the destination read as zeros without writing, where that is possible. */
+int allocate_hole(struct copy *, off_t start, off_t end);
+
+/* Allocates [start, end), as it is in the source, without writing. */
+int allocate_unwritten(struct copy *, off_t start, off_t end);
+
+/* Tells the caller, if it asked. */
+void copy_notify(const struct copy *, enum fcopy_event_kind, const struct fcopy_error *,
+		 const char *text);
+void copy_phase(const struct copy *, enum fcopy_phase, uint64_t total);
+
+#endif

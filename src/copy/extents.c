@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ * lseek(SEEK_DATA) and ioctl(FIEMAP) as one iterator.
+ */
+#define _GNU_SOURCE
+#include "extents.h"
+
+#include <errno.h>
+#include <linux/fs.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+void extents_start(struct extents *x, int fd, off_t start, off_t end)
+{
+	*x = (struct extents){.fd = fd, .at = start, .end = end, .hole_end = start};
+}
+
+static off_t at_most(off_t a, off_t b)
+{
+	return a < b ? a : b;
+}
+
+static off_t map_end(const struct fiemap_extent *m)
+{
+	return (off_t)(m->fe_logical + m->fe_length);
+}
+
+/* The first mapped extent that ends behind `at`, asking the kernel when the last batch is used up;
+ * NULL: there is none. */
+static const struct fiemap_extent *mapped_after(struct extents *x, off_t at)
+{
+	for (int fresh = 0; fresh < 2; fresh++) {
+		unsigned n = x->map.head.fm_mapped_extents;
+		for (unsigned i = 0; i < n; i++)
+			if (map_end(&x->map.extent[i]) > at)
+				return &x->map.extent[i];
+		if (n > 0 && x->map.extent[n - 1].fe_flags & FIEMAP_EXTENT_LAST)
+			return NULL;
+		x->map.head = (struct fiemap){.fm_start = (uint64_t)at,
+					      .fm_length = (uint64_t)(x->end - at),
+					      .fm_extent_count = EXTENTS_BATCH};
+		if (x->no_map || ioctl(x->fd, FS_IOC_FIEMAP, &x->map.head) < 0) {
+			x->no_map = true;
+			x->map.head.fm_mapped_extents = 0;
+			return NULL;
+		}
+	}
+	return NULL;
+}
+
+/* Splits the hole that we are in by what FIEMAP knows of it. */
+static void next_in_hole(struct extents *x, struct extent *out)
+{
+	const struct fiemap_extent *m = mapped_after(x, x->at);
+	*out = (struct extent){EXTENT_HOLE, x->at, x->hole_end};
+	if (m && (off_t)m->fe_logical > x->at)
+		out->end = at_most((off_t)m->fe_logical, x->hole_end);
+	else if (m) {
+		out->end = at_most(map_end(m), x->hole_end);
+		if (m->fe_flags & FIEMAP_EXTENT_UNWRITTEN)
+			out->kind = EXTENT_UNWRITTEN;
+	}
+}
+
+bool extents_next(struct extents *x, struct extent *out)
+{
+	if (x->at >= x->end)
+		return false;
+	if (x->at >= x->hole_end) {
+		off_t data = lseek(x->fd, x->at, SEEK_DATA);
+		bool none = data < 0 &&
+			    errno == ENXIO; /* the only errno that means "no more data" */
+		x->hole_end = none ? x->end : data < 0 ? x->at : at_most(data, x->end);
+	}
+	if (x->at < x->hole_end) {
+		next_in_hole(x, out);
+	} else {
+		off_t hole = lseek(x->fd, x->at, SEEK_HOLE);
+		/* A hole at `at` means that the file changed between the two calls: read it. */
+		*out = (struct extent){EXTENT_DATA, x->at,
+				       hole > x->at ? at_most(hole, x->end) : x->end};
+	}
+	x->at = out->end;
+	return true;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT
+ * Threads are a loop, not an engine: each takes the next piece of the range until none is left.
+ */
+#include "copy.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+#define PIECE_SIZE ((off_t)1 << 20) /* bytes that a thread takes at a time */
+
+struct ranges {
+	const struct engine *engine;
+	const struct transfer *whole;
+	pthread_mutex_t lock;
+	off_t next;            /* where the next piece starts */
+	off_t prefix;          /* no piece before this was left unfinished */
+	bool stop;             /* somebody failed, or saw the source end */
+	int result;            /* of the first failure */
+	struct transfer first; /* ... and its details */
+	uint64_t calls;
+};
+
+/* Takes the next piece. False: there is nothing left to do. */
+static bool take(struct ranges *r, struct transfer *piece)
+{
+	pthread_mutex_lock(&r->lock);
+	bool more = !r->stop && r->next < r->whole->end;
+	if (more) {
+		piece->offset = r->next;
+		piece->end = r->whole->end - r->next > PIECE_SIZE ? r->next + PIECE_SIZE
+								  : r->whole->end;
+		r->next = piece->end;
+	}
+	pthread_mutex_unlock(&r->lock);
+	return more;
+}
+
+/* Books a piece that ended early, with the engine's answer. */
+static void give_up(struct ranges *r, const struct transfer *piece, int result)
+{
+	pthread_mutex_lock(&r->lock);
+	r->stop = true;
+	if (piece->offset < r->prefix)
+		r->prefix = piece->offset;
+	if (result && !r->result) {
+		r->result = result;
+		r->first = *piece;
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+static void *work(void *arg)
+{
+	struct ranges *r = arg;
+	struct transfer piece = *r->whole;
+	piece.io.calls = 0;
+	if (!piece.buffer_size)
+		piece.buffer_size = (size_t)PIECE_SIZE;
+	piece.buffer = io_alloc(piece.buffer_size);
+	if (!piece.buffer) {
+		transfer_fail(&piece, "mmap", SIDE_NONE, 0);
+		piece.offset = TRANSFER_TO_EOF;
+		give_up(r, &piece, -errno);
+		return NULL;
+	}
+	while (take(r, &piece)) {
+		int result = r->engine->copy(&piece);
+		if (result || piece.offset < piece.end)
+			give_up(r, &piece, result);
+	}
+	io_free(piece.buffer, piece.buffer_size);
+	pthread_mutex_lock(&r->lock);
+	r->calls += piece.io.calls;
+	pthread_mutex_unlock(&r->lock);
+	return NULL;
+}
+
+int ranges_run(const struct engine *engine, struct transfer *t, unsigned threads)
+{
+	struct ranges r = {.engine = engine,
+			   .whole = t,
+			   .lock = PTHREAD_MUTEX_INITIALIZER,
+			   .next = t->offset,
+			   .prefix = TRANSFER_TO_EOF};
+	pthread_t thread[FCOPY_THREADS_MAX];
+	unsigned started = 0;
+	/* The caller works too; a thread that cannot be had is one worker less, not a failure. */
+	while (started + 1 < threads && !pthread_create(&thread[started], NULL, work, &r))
+		started++;
+	work(&r);
+	while (started > 0)
+		pthread_join(thread[--started], NULL);
+	t->offset = r.prefix < r.next ? r.prefix : r.next;
+	t->io.calls += r.calls;
+	if (r.result) {
+		t->call = r.first.call;
+		t->side = r.first.side;
+		t->refusal = r.first.refusal;
+	}
+	return r.result;
+}

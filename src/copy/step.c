@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT
+ * One engine's turn in a copy, and the book of what it did.
+ */
+#define _GNU_SOURCE
+#include "copy.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+
+#define THREADS_DEFAULT 4 /* more only queue at the writer's inode lock */
+
+/* The engine's row in the report; one for all its turns. */
+static struct fcopy_step *row(struct fcopy_report *report, const char *engine)
+{
+	size_t i = 0;
+	while (i < report->steps && strcmp(report->step[i].engine, engine) != 0)
+		i++;
+	if (i == report->steps) {
+		report->steps++;
+		report->step[i] = (struct fcopy_step){.engine = engine};
+	}
+	return &report->step[i];
+}
+
+/* Which file the failed call was about; NULL if it was about none or both. */
+static const char *path_of(const struct copy *c, enum side side)
+{
+	return side == SIDE_SRC ? c->src.path : side == SIDE_DST ? c->dst.path : NULL;
+}
+
+/* An in-kernel call does not say which side's storage failed; one read at that place does. */
+static void find_side(const struct copy *c, struct transfer *t)
+{
+	char byte;
+	if (t->side != SIDE_BOTH || !c->src.positional)
+		return;
+	ssize_t got = io_read(&t->io, t->src, &byte, 1, t->offset);
+	t->side = got < 0 ? SIDE_SRC : SIDE_DST;
+}
+
+static void describe(const struct copy *c, const struct engine *engine, const struct transfer *t,
+		     int err, struct fcopy_error *e)
+{
+	*e = (struct fcopy_error){
+	    .err = err, .call = t->call, .path = path_of(c, t->side), .engine = engine->name};
+	if (!e->path) {
+		e->path = c->src.path;
+		e->path2 = c->dst.path;
+	}
+}
+
+int step_refused(struct copy *c, const struct engine *engine, const struct transfer *t)
+{
+	describe(c, engine, t, t->refusal, &c->report->error);
+	c->report->error.advice = FCOPY_ADVICE_AUTO;
+	return -t->refusal;
+}
+
+static unsigned default_threads(void)
+{
+	cpu_set_t cpus;
+	int n = sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
+	return n < THREADS_DEFAULT ? (unsigned)n : THREADS_DEFAULT;
+}
+
+static int run(struct copy *c, const struct engine *engine, struct transfer *t, unsigned threads)
+{
+	struct fcopy_step *step = row(c->report, engine->name);
+	uint64_t calls = t->io.calls;
+	off_t from = t->offset;
+	double start = io_now();
+	copy_notify(c, FCOPY_EVENT_STEP, NULL, engine->name);
+	int r = threads > 1 ? ranges_run(engine, t, threads) : engine->copy(t);
+	step->seconds += io_now() - start;
+	step->calls += t->io.calls - calls;
+	if (t->offset > from)
+		step->bytes += (uint64_t)(t->offset - from);
+	if (r == ENGINE_NEXT) {
+		struct fcopy_error e;
+		describe(c, engine, t, t->refusal, &e);
+		step->refusal = t->refusal;
+		step->refusal_call = t->call;
+		copy_notify(c, FCOPY_EVENT_REFUSAL, &e, NULL);
+	} else if (r < 0) {
+		if (r == -EIO)
+			find_side(c, t);
+		describe(c, engine, t, -r, &c->report->error);
+	}
+	return r;
+}
+
+int step_run(struct copy *c, const struct engine *engine, struct transfer *t)
+{
+	return run(c, engine, t, 1);
+}
+
+int step_run_threads(struct copy *c, const struct engine *engine, struct transfer *t)
+{
+	c->untidy = true; /* a piece behind the prefix may be written when another fails */
+	return run(c, engine, t, c->options->threads ? c->options->threads : default_threads());
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT
+ * SRC and DST as names in the file system: what is there decides how it is opened.
+ */
+#define _GNU_SOURCE
+#include "endpoint.h"
+#include "io/error.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+static int end_source(struct endpoint *e, const struct fcopy_options *options,
+		      struct fcopy_error *error)
+{
+	(void)options, (void)error; /* what was read is read: close has nothing to tell */
+	e->ops->abort(e);
+	return 0;
+}
+
+static void close_source(struct endpoint *e)
+{
+	if (e->fd >= 0)
+		close(e->fd);
+	e->fd = -1;
+}
+
+int source_open(struct endpoint *e, const char *path, struct fcopy_error *error)
+{
+	static const struct endpoint_ops ops = {end_source, close_source};
+	int number = stream_number(path, STDIN_FILENO);
+	if (number >= 0)
+		return stream_open(e, path, number, error);
+	*e = (struct endpoint){.ops = &ops, .path = path, .place = {.dir = -1, .target = -1}};
+	e->fd = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+	if (e->fd < 0)
+		return error_call(error, "open", path, errno);
+	if (fstat(e->fd, &e->st) < 0)
+		error_call(error, "fstat", path, errno);
+	else if (S_ISDIR(e->st.st_mode))
+		error_refuse(error, path, EISDIR, "is a directory", FCOPY_ADVICE_NONE);
+	else {
+		e->positional = S_ISREG(e->st.st_mode);
+		return 0;
+	}
+	close_source(e);
+	return -error->err;
+}
+
+/* The same inode, or two device nodes of one disk. */
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+	if (S_ISBLK(a->st_mode) && S_ISBLK(b->st_mode))
+		return a->st_rdev == b->st_rdev;
+	return S_ISREG(a->st_mode) && a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+static int refuse_same(const struct endpoint *src, const char *path, struct fcopy_error *error)
+{
+	error_refuse(error, src->path, EINVAL, "are the same file", FCOPY_ADVICE_NONE);
+	error->path2 = path;
+	return -EINVAL;
+}
+
+static int open_stream(struct endpoint *e, const struct endpoint *src, char *resolved, int number,
+		       struct fcopy_error *error)
+{
+	int r = stream_open(e, resolved, number, error);
+	if (r == 0 && same_file(&src->st, &e->st)) {
+		e->ops->abort(e);
+		r = refuse_same(src, resolved, error);
+	}
+	return r;
+}
+
+int destination_open(struct endpoint *e, const char *path, const struct endpoint *src,
+		     const struct fcopy_options *options, char resolved[PATH_MAX],
+		     struct fcopy_error *error)
+{
+	int number = stream_number(path, STDOUT_FILENO);
+	if (number >= 0) {
+		strncpy(resolved, path, PATH_MAX - 1);
+		return open_stream(e, src, resolved, number, error);
+	}
+	bool named = stream_number(src->path, STDIN_FILENO) < 0;
+	*e = (struct endpoint){.fd = -1, .path = resolved};
+	int r = place_find(&e->place, path, named ? src->path : NULL, resolved, error);
+	if (r < 0)
+		return r;
+	bool regular = !e->place.exists || S_ISREG(e->place.st.st_mode);
+	bool in_place = options->in_place && e->place.exists && !options->scratch;
+	if (e->place.exists && same_file(&src->st, &e->place.st))
+		r = refuse_same(src, resolved, error);
+	else if (regular && !in_place)
+		r = replace_open(e, src, options, error);
+	else
+		r = in_place_open(e, error);
+	if (r < 0)
+		place_close(&e->place);
+	return r;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ * An existing inode, written where it stands: files on request, devices and FIFOs always.
+ */
+#define _GNU_SOURCE
+#include "endpoint.h"
+#include "io/error.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int commit(struct endpoint *e, const struct fcopy_options *options,
+		  struct fcopy_error *error)
+{
+	int fd = e->fd;
+	(void)options;
+	e->fd = -1;
+	place_close(&e->place);
+	return close(fd) < 0 ? error_call(error, "close", e->path, errno) : 0;
+}
+
+static void leave(struct endpoint *e)
+{
+	if (e->fd >= 0)
+		close(e->fd);
+	e->fd = -1;
+	place_close(&e->place);
+}
+
+static const struct endpoint_ops ops = {commit, leave};
+
+int in_place_open(struct endpoint *e, struct fcopy_error *error)
+{
+	const struct place *p = &e->place;
+	char link[32];
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", p->target);
+	e->fd = p->target >= 0
+		    ? open(link, O_WRONLY | O_NOCTTY | O_CLOEXEC)
+		    : openat(p->dir, p->name, O_WRONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
+	if (e->fd < 0)
+		return error_call(error, "open", e->path, errno);
+	e->ops = &ops;
+	if (fstat(e->fd, &e->st) < 0) {
+		error_call(error, "fstat", e->path, errno);
+	} else if (e->st.st_dev != p->st.st_dev || e->st.st_ino != p->st.st_ino) {
+		error_refuse(error, e->path, ESTALE, "was exchanged while it was opened",
+			     FCOPY_ADVICE_NONE);
+	} else {
+		e->in_place = e->positional = S_ISREG(e->st.st_mode);
+		return 0;
+	}
+	close(e->fd);
+	e->fd = -1;
+	return -error->err;
+}
+
+int stream_number(const char *path, int dash)
+{
+	static const char *const names[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
+	int fd, end = 0;
+	if (path[0] == '-' && path[1] == '\0')
+		return dash;
+	for (int i = 0; i < 3; i++)
+		if (strcmp(path, names[i]) == 0)
+			return i;
+	if ((sscanf(path, "/dev/fd/%d%n", &fd, &end) == 1 ||
+	     sscanf(path, "/proc/self/fd/%d%n", &fd, &end) == 1) &&
+	    path[end] == '\0' && fd >= 0)
+		return fd;
+	return -1;
+}
+
+int stream_open(struct endpoint *e, const char *path, int number, struct fcopy_error *error)
+{
+	*e = (struct endpoint){.ops = &ops, .path = path, .place = {.dir = -1, .target = -1}};
+	e->fd = fcntl(number, F_DUPFD_CLOEXEC, 0);
+	if (e->fd < 0)
+		return error_call(error, "fcntl(F_DUPFD)", path, errno);
+	if (fstat(e->fd, &e->st) == 0)
+		return 0;
+	error_call(error, "fstat", path, errno);
+	leave(e);
+	return -error->err;
+}

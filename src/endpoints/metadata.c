@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ * What a file is besides its bytes.
+ */
+#define _GNU_SOURCE
+#include "endpoint.h"
+#include "io/error.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define ATTRIBUTE_MAX 65536 /* XATTR_SIZE_MAX */
+
+static bool absent(int err)
+{
+	return err == ENODATA || err == EOPNOTSUPP;
+}
+
+/* Gives fd the attribute that the file at path has, or takes away what a default ACL or the
+ * security module gave it. */
+static int keep_attribute(int fd, const char *path, const char *name)
+{
+	char value[ATTRIBUTE_MAX];
+	ssize_t n = lgetxattr(path, name, value, sizeof(value));
+	if (n >= 0)
+		return fsetxattr(fd, name, value, (size_t)n, 0) < 0 ? -errno : 0;
+	if (!absent(errno))
+		return -errno;
+	return fremovexattr(fd, name) < 0 && !absent(errno) ? -errno : 0;
+}
+
+int metadata_keep(int fd, const struct place *old, const char *path, bool force,
+		  struct fcopy_error *e)
+{
+	char name[sizeof("/proc/self/fd/") + 12 + NAME_MAX];
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return error_call(e, "fstat", path, errno);
+	bool owner = st.st_uid == old->st.st_uid && st.st_gid == old->st.st_gid;
+	if (!owner && fchown(fd, old->st.st_uid, old->st.st_gid) < 0 && !force)
+		return error_refuse(e, path, errno, "its owner or group cannot be kept",
+				    FCOPY_ADVICE_IN_PLACE_OR_FORCE);
+	if (old->dir == AT_FDCWD)
+		snprintf(name, sizeof(name), "%s", old->name);
+	else
+		snprintf(name, sizeof(name), "/proc/self/fd/%d/%s", old->dir, old->name);
+	int r = keep_attribute(fd, name, "system.posix_acl_access");
+	if (r == 0)
+		r = keep_attribute(fd, name, "security.selinux");
+	if (r < 0 && !force)
+		return error_refuse(e, path, -r, "its ACL or security label cannot be kept",
+				    FCOPY_ADVICE_IN_PLACE_OR_FORCE);
+	/* Content that changes must not run with its owner's rights: no setuid, no setgid. */
+	if (fchmod(fd, old->st.st_mode & 01777) < 0)
+		return error_call(e, "fchmod", path, errno);
+	return 0;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT
+ * From the string DST to a name in an open directory, without a moment in which somebody else could
+ * exchange what was checked.
+ */
+#define _GNU_SOURCE
+#include "endpoint.h"
+#include "io/error.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+void place_close(struct place *p)
+{
+	if (p->dir >= 0)
+		close(p->dir);
+	if (p->target >= 0)
+		close(p->target);
+	p->dir = p->target = -1;
+}
+
+/* The last component of a path: where it starts, and its length without trailing slashes. */
+static size_t last_component(const char *path, size_t *length)
+{
+	size_t end = strlen(path);
+	while (end > 1 && path[end - 1] == '/')
+		end--;
+	size_t start = end;
+	while (start > 0 && path[start - 1] != '/')
+		start--;
+	*length = end - start;
+	return start;
+}
+
+static int set_name(struct place *p, const char *path, size_t start, size_t length)
+{
+	if (length > NAME_MAX)
+		return -ENAMETOOLONG;
+	memcpy(p->name, path + start, length);
+	p->name[length] = '\0';
+	return 0;
+}
+
+/* Opens the directory part of a path, and notes its last component. */
+static int split(struct place *p, const char *path, const char **call)
+{
+	char dir[PATH_MAX];
+	size_t length, start = last_component(path, &length);
+	*call = "open";
+	if (start >= sizeof(dir))
+		return -ENAMETOOLONG;
+	int r = set_name(p, path, start, length);
+	if (r < 0)
+		return r;
+	p->dir = AT_FDCWD;
+	if (start == 0)
+		return 0;
+	memcpy(dir, path, start);
+	dir[start] = '\0';
+	p->dir = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return p->dir < 0 ? -errno : 0;
+}
+
+static int look(struct place *p)
+{
+	p->exists = fstatat(p->dir, p->name, &p->st, AT_SYMLINK_NOFOLLOW) == 0;
+	return p->exists || errno == ENOENT ? 0 : -errno;
+}
+
+/* The place becomes `name` in the directory it was. */
+static int enter(struct place *p, const char *src_path, char resolved[PATH_MAX],
+		 struct fcopy_error *e)
+{
+	size_t length, start, used = strlen(resolved);
+	if (!src_path)
+		return error_refuse(e, resolved, EISDIR,
+				    "is a directory, and the source has no name",
+				    FCOPY_ADVICE_USAGE);
+	int dir = openat(p->dir, p->name[0] ? p->name : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return error_call(e, "open", resolved, errno);
+	place_close(p);
+	p->dir = dir;
+	start = last_component(src_path, &length);
+	int n = snprintf(resolved + used, PATH_MAX - used, "%s%.*s",
+			 resolved[used - 1] == '/' ? "" : "/", (int)length, src_path + start);
+	if (set_name(p, src_path, start, length) < 0 || used + (size_t)n >= PATH_MAX)
+		return error_call(e, "open", resolved, ENAMETOOLONG);
+	int r = look(p);
+	if (r < 0)
+		return error_call(e, "stat", resolved, -r);
+	return 0;
+}
+
+/* Replaces a symlink by the place of its target: the kernel follows it once, under its own rules
+ * for sticky directories, and the path that it found must lead to the same inode again. */
+static int follow(struct place *p, const char *path, struct fcopy_error *e)
+{
+	char link[32], real[PATH_MAX];
+	const char *call;
+	struct place found = {.dir = -1, .target = -1};
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", p->target);
+	ssize_t n = readlink(link, real, sizeof(real) - 1);
+	if (n < 0)
+		return error_call(e, "readlink", link, errno);
+	real[n] = '\0';
+	int r = split(&found, real, &call);
+	if (r < 0)
+		return error_call(e, call, path, -r);
+	r = look(&found);
+	if (r < 0 || !found.exists || found.st.st_dev != p->st.st_dev ||
+	    found.st.st_ino != p->st.st_ino) {
+		place_close(&found);
+		return error_refuse(e, path, ESTALE, "its target moved while it was opened",
+				    FCOPY_ADVICE_NONE);
+	}
+	found.target = p->target;
+	p->target = -1;
+	place_close(p);
+	*p = found;
+	return 0;
+}
+
+/* The place is a symlink: p->st becomes its target's. */
+static int open_target(struct place *p, const char *path, struct fcopy_error *e)
+{
+	p->target = openat(p->dir, p->name, O_PATH | O_CLOEXEC);
+	if (p->target < 0 && errno == ENOENT)
+		return error_refuse(e, path, ENOENT, "is a dangling symlink",
+				    FCOPY_ADVICE_REMOVE_LINK);
+	if (p->target < 0)
+		return error_call(e, "open", path, errno);
+	return fstat(p->target, &p->st) < 0 ? error_call(e, "fstat", path, errno) : 0;
+}
+
+static int find(struct place *p, const char *src_path, char resolved[PATH_MAX],
+		struct fcopy_error *e)
+{
+	const char *call;
+	bool slash = resolved[strlen(resolved) - 1] == '/', entered = false;
+	int r = split(p, resolved, &call);
+	if (r < 0)
+		return error_call(e, call, resolved, -r);
+	if (p->name[0] && (r = look(p)) < 0)
+		return error_call(e, "stat", resolved, -r);
+	while (!p->name[0] || p->exists) {
+		if (p->name[0] && S_ISLNK(p->st.st_mode) && (r = open_target(p, resolved, e)) < 0)
+			return r;
+		if (p->name[0] && !S_ISDIR(p->st.st_mode))
+			break;
+		if (entered)
+			return error_refuse(e, resolved, EISDIR, "is a directory",
+					    FCOPY_ADVICE_NONE);
+		if ((r = enter(p, src_path, resolved, e)) < 0)
+			return r;
+		entered = true;
+	}
+	if (slash && !entered)
+		return error_call(e, "open", resolved, ENOTDIR);
+	return p->target >= 0 && S_ISREG(p->st.st_mode) ? follow(p, resolved, e) : 0;
+}
+
+int place_find(struct place *p, const char *path, const char *src_path, char resolved[PATH_MAX],
+	       struct fcopy_error *e)
+{
+	*p = (struct place){.dir = -1, .target = -1};
+	if (path[0] == '\0')
+		return error_call(e, "open", path, ENOENT);
+	if (strlen(path) >= PATH_MAX)
+		return error_call(e, "open", path, ENAMETOOLONG);
+	strcpy(resolved, path);
+	int r = find(p, src_path, resolved, e);
+	if (r < 0)
+		place_close(p);
+	return r;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ * ioctl(FICLONE), ioctl_ficlone(2): the destination shares the source's extents; no byte is moved.
+ */
+#include "engine.h"
+
+#include <errno.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+
+/* Returns 0, ENGINE_NEXT or -errno. */
+static int clone_all(struct transfer *t)
+{
+	while (ioctl(t->dst, FICLONE, t->src) < 0) {
+		/* Only these are failures; every other errno means "not here" (coreutils knows). */
+		bool real = errno == EIO || errno == ENOMEM || errno == ENOSPC || errno == EDQUOT;
+		if (errno == EINTR && !io_cancelled(&t->io))
+			continue;
+		if (real || errno == EINTR)
+			return transfer_fail(t, "ioctl(FICLONE)", SIDE_BOTH, -errno);
+		return transfer_refuse(t, "ioctl(FICLONE)", SIDE_BOTH, errno);
+	}
+	return 0;
+}
+
+static int copy(struct transfer *t)
+{
+	struct stat src, dst;
+	if (t->offset != 0 || !t->src_positional || !t->dst_positional)
+		return transfer_refuse(t, "ioctl(FICLONE)", SIDE_BOTH, EINVAL);
+	if (fstat(t->src, &src) < 0)
+		return transfer_fail(t, "fstat", SIDE_SRC, -errno);
+	t->io.calls++;
+	int r = clone_all(t);
+	if (r)
+		return r;
+	if (fstat(t->dst, &dst) < 0)
+		return transfer_fail(t, "fstat", SIDE_DST, -errno);
+	/* A source that grows meanwhile may be cloned longer: that much is certain. */
+	return transfer_advance(t, (size_t)(src.st_size < dst.st_size ? src.st_size : dst.st_size));
+}
+
+const struct engine engine_reflink = {.name = "reflink", .falls_back = true, .copy = copy};

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT
+ * The seam of ring.h, with liburing or without.
+ */
+#include "ring.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#ifdef HAVE_LIBURING
+
+#include <liburing.h>
+
+const char *const ring_missing = NULL;
+
+struct ring {
+	struct io_uring uring;
+	int fixed; /* the memory is registered, as buffer 0 */
+};
+
+struct ring *ring_open(unsigned depth, void *memory, size_t size)
+{
+	struct iovec all = {.iov_base = memory, .iov_len = size};
+	struct ring *r = malloc(sizeof(*r));
+	if (!r)
+		return NULL;
+	int err = -io_uring_queue_init(depth, &r->uring, 0);
+	if (err) {
+		free(r);
+		errno = err;
+		return NULL;
+	}
+	r->fixed = io_uring_register_buffers(&r->uring, &all, 1) == 0;
+	return r;
+}
+
+void ring_close(struct ring *r)
+{
+	io_uring_queue_exit(&r->uring);
+	free(r);
+}
+
+void ring_read(struct ring *r, int fd, void *buf, size_t n, off_t at, unsigned id)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&r->uring);
+	if (r->fixed)
+		io_uring_prep_read_fixed(sqe, fd, buf, (unsigned)n, (__u64)at, 0);
+	else
+		io_uring_prep_read(sqe, fd, buf, (unsigned)n, (__u64)at);
+	io_uring_sqe_set_data64(sqe, id);
+}
+
+void ring_write(struct ring *r, int fd, const void *buf, size_t n, off_t at, unsigned id)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&r->uring);
+	if (r->fixed)
+		io_uring_prep_write_fixed(sqe, fd, buf, (unsigned)n, (__u64)at, 0);
+	else
+		io_uring_prep_write(sqe, fd, buf, (unsigned)n, (__u64)at);
+	io_uring_sqe_set_data64(sqe, id);
+}
+
+int ring_wait(struct ring *r, unsigned *id, int *result)
+{
+	struct io_uring_cqe *cqe;
+	int n;
+	do
+		n = io_uring_submit_and_wait(&r->uring, 1);
+	while (n == -EINTR);
+	if (n < 0)
+		return n;
+	do
+		n = io_uring_wait_cqe(&r->uring, &cqe);
+	while (n == -EINTR);
+	if (n < 0)
+		return n;
+	*id = (unsigned)io_uring_cqe_get_data64(cqe);
+	*result = cqe->res;
+	io_uring_cqe_seen(&r->uring, cqe);
+	return 0;
+}
+
+#else
+
+const char *const ring_missing = "built without liburing";
+
+struct ring *ring_open(unsigned depth, void *memory, size_t size)
+{
+	(void)depth, (void)memory, (void)size;
+	errno = ENOSYS;
+	return NULL;
+}
+
+void ring_close(struct ring *r)
+{
+	(void)r;
+}
+
+void ring_read(struct ring *r, int fd, void *buf, size_t n, off_t at, unsigned id)
+{
+	(void)r, (void)fd, (void)buf, (void)n, (void)at, (void)id;
+}
+
+void ring_write(struct ring *r, int fd, const void *buf, size_t n, off_t at, unsigned id)
+{
+	(void)r, (void)fd, (void)buf, (void)n, (void)at, (void)id;
+}
+
+int ring_wait(struct ring *r, unsigned *id, int *result)
+{
+	(void)r, (void)id, (void)result;
+	return -ENOSYS;
+}
+
+#endif

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+# The tests' part of the Makefile.
