@@ -1,0 +1,137 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: MIT
+#
+# What the long proofs share. Each ends with the line "NAME: N tried, N failed", and exits 0 if
+# nothing failed, 1 if something did, 77 if nothing could be tried. FCOPY names another program.
+set -u
+PATH=$PATH:/usr/sbin:/sbin
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+build=${FCOPY_BUILD:-$root/build}
+FCOPY=${FCOPY:-$root/fcopy}
+name=$(basename "$0" .sh)
+tried=0
+failed=0
+dirs=()
+
+fail() {
+	failed=$((failed + 1))
+	echo "$name: FAILED: $*"
+}
+
+left_out() {
+	echo "$name: left out $1: $2" >&2
+}
+
+finish() {
+	echo "$name: $tried tried, $failed failed"
+	if [ "$tried" = 0 ]; then
+		exit 77
+	fi
+	exit $((failed > 0))
+}
+
+# skip REASON…: nothing can be tried here.
+skip() {
+	left_out everything "$*"
+	finish
+}
+
+# need TOOL…: or there is nothing to try.
+need() {
+	local tool
+	for tool in "$@"; do
+		type "$tool" >/dev/null 2>&1 || skip "no $tool"
+	done
+}
+
+# Runs the script anew with the mounts that tests/mounts.sh makes; sets dirs to a directory of its
+# own on each, which go when the script ends.
+need_mounts() {
+	local dir
+	[ -n "${FCOPY_TEST_DIR-}" ] || exec "$root/tests/mounts.sh" "$0" "$@"
+	while read -r -d: dir; do
+		dirs+=("$(mktemp -d "$dir/$name.XXXXXX")") || exit 1
+	done <<<"$FCOPY_TEST_DIR:"
+}
+
+# fs_of DIR: prints the file system's name.
+fs_of() {
+	basename "${1%/*}"
+}
+
+# Runs the script anew where its own mounts end with its last process, whatever happens.
+need_private_mounts() {
+	[ "$(id -u)" = 0 ] || skip "only root may mount"
+	if [ "${FCOPY_PRIVATE_PID-}" != $$ ]; then
+		unshare --mount true 2>/dev/null || skip "no mount namespace of our own"
+		FCOPY_PRIVATE_PID=$$ exec unshare --mount "$0" "$@"
+	fi
+	unset FCOPY_PRIVATE_PID
+}
+
+unmount_all() {
+	local at
+	findmnt --noheadings --raw --output TARGET | grep -F "$work/" | tac | while read -r at; do
+		umount "$at" 2>/dev/null || umount --lazy "$at"
+	done
+}
+
+# Makes work, a directory beside the build that goes when the script ends.
+make_work() {
+	mkdir -p "$build"
+	work=$(mktemp -d "$build/$name.XXXXXX") || exit 1
+	trap 'unmount_all; rm -rf --one-file-system "$work" "${dirs[@]}"' EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM HUP
+}
+
+# tool NAME [SOURCE…]: compiles a program of tests/tools, and prints where it is.
+tool() {
+	local program=$build/tools/$1 source=$root/tests/tools/$1.c libs=''
+	if [ "$1" = faultfs ]; then
+		source="$source $root/tests/tools/faults.c"
+		libs=$(pkg-config --cflags --libs fuse3) || return 1
+	fi
+	mkdir -p "$build/tools"
+	# shellcheck disable=SC2086 # lists of words; the name changes at once, for others may run it
+	if [ ! -x "$program" ] || [ -n "$(find $source -newer "$program")" ]; then
+		${CC:-cc} -O2 -Wall -Wextra -Werror -o "$program.$$" $source $libs &&
+			mv "$program.$$" "$program" || return 1
+	fi
+	echo "$program"
+}
+
+# The numbers of the modes that are there.
+modes() {
+	"$FCOPY" --list | awk '$1 ~ /^[0-9]+$/ && !/\[not here:/ { print $1 }'
+}
+
+# random_below N: sets REPLY. No subshell, where RANDOM would go on from the same seed each time.
+random_below() {
+	REPLY=$(((RANDOM << 30 | RANDOM << 15 | RANDOM) % $1))
+}
+
+seed_random() {
+	seed=${SEED:-$((RANDOM * 32768 + RANDOM))}
+	RANDOM=$seed
+	echo "$name: SEED=$seed"
+}
+
+# random_file FILE BYTES
+random_file() {
+	head -c "$2" /dev/urandom >"$1"
+}
+
+# state_of FILE OLD NEW: sets REPLY to what FILE is: absent, old, new or torn.
+state_of() {
+	if [ ! -e "$1" ]; then
+		REPLY=absent
+	elif cmp -s "$1" "$3"; then
+		REPLY=new
+	elif [ -e "$2" ] && cmp -s "$1" "$2"; then
+		REPLY=old
+	else
+		REPLY=torn
+	fi
+}
