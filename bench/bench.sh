@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# bench.sh --list | CASE… | all  [--dir DIR] [--size SIZE] [--rounds N] [--quick] [--output DIR]
+#
+# The one harness: reads contenders.sh and cases/*.sh, times them by hyperfine in turn, and leaves
+# JSON, CSV and Markdown in results/. CASE is a case, a group of cases, or a pattern.
+#
+#   --dir DIR     where the files are made: "here" in the cases (default: build/bench)
+#   --size SIZE   of the large files, and a bound for the others (default: 1G)
+#   --rounds N    timed rounds (default: 9; fewer than 6 give no interval)
+#   --quick       6 rounds everywhere, also where a case wants more
+#   --output DIR  results go there
+#
+# FCOPY names the program, RIVALS_DIR the directory that rivals/install.sh filled.
+set -uo pipefail
+
+BENCH=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
+ROOT=$(dirname "$BENCH")
+FCOPY=$(realpath -m "${FCOPY:-$ROOT/fcopy}")
+RIVALS=$(realpath -m "${RIVALS_DIR:-$ROOT/build/rivals}")/bin
+CLASSES=$ROOT/build/bench/classes
+INVOCATION="bench/bench.sh $*"
+DIR=$ROOT/build/bench
+SIZE=1G SIZE_GIVEN='' ROUNDS=9 QUICK='' LIST='' OUT=''
+NETNS_RUN=()
+
+for part in say lab files cases programs peers run circumstances; do
+	# shellcheck source=/dev/null
+	. "$BENCH/lib/$part.sh"
+done
+
+usage() {
+	sed -n '4,17s/^# \{0,1\}//p' "$BENCH/bench.sh"
+	exit "${1-0}"
+}
+
+report() { python3 "$BENCH/lib/report.py" "$@"; }
+
+options() {
+	WORDS=()
+	while (($#)); do
+		case $1 in
+		--dir | --size | --rounds | --output) (($# > 1)) || usage 2 >&2 ;;&
+		--dir) DIR=$2; shift ;;
+		--size) SIZE=$2 SIZE_GIVEN=yes; shift ;;
+		--rounds) ROUNDS=$2; shift ;;
+		--output) OUT=$2; shift ;;
+		--quick) QUICK=yes ROUNDS=6 ;;
+		--list) LIST=yes ;;
+		--help) usage ;;
+		-*) usage 2 >&2 ;;
+		*) WORDS+=("$1") ;;
+		esac
+		shift
+	done
+	SIZE=$(bytes "$SIZE") || exit 2
+	[[ $ROUNDS =~ ^[1-9][0-9]*$ ]] || die "not a number of rounds: $ROUNDS"
+	[[ $LIST || ${#WORDS[@]} -gt 0 ]] || usage 2 >&2
+}
+
+# A small --size is a wish for a small run: fixed larger sizes are not for it.
+drop_larger() {
+	local name kept=()
+	[[ $SIZE_GIVEN ]] || return 0
+	for name in "${CASES[@]}"; do
+		if ((${OF[$name:size]} <= SIZE)); then kept+=("$name"); else say "$name: larger than --size, left out"; fi
+	done
+	CASES=("${kept[@]}")
+}
+
+output_open() {
+	local base n=1
+	mkdir -p "$DIR"
+	base=$BENCH/results/$(date +%Y-%m-%d)-$(uname -r)-$(fs_type "$DIR")
+	[[ -n $OUT ]] || { OUT=$base; while [[ -e $OUT ]]; do n=$((n + 1)); OUT=$base-$n; done; }
+	mkdir -p "$OUT" && OUT=$(realpath "$OUT") || exit 1
+	rm -f "$OUT"/*.tsv
+}
+
+main() {
+	local name
+	options "$@"
+	cases_load
+	[[ ${#WORDS[@]} -eq 0 ]] || cases_select "${WORDS[@]}"
+	drop_larger
+	[[ ! $LIST ]] || { cases_list; exit; }
+	need hyperfine hyperfine jq jq python3 python3 findmnt util-linux
+	[[ -x $FCOPY ]] || say "$FCOPY is missing (run make): fcopy is left out"
+	program_find python3
+	IMAGE_SIZE=$((4 * $(cases_largest) + (1 << 30)))
+	say "${#CASES[@]} cases: about $(($(cases_seconds) / 60 + 1)) min," \
+		"and up to $(human $((3 * $(cases_largest)))) of disk in $DIR"
+	output_open
+	lab_open "$DIR"
+	circumstances
+	for name in "${CASES[@]}"; do
+		run_case "$name"
+	done
+	circumstances_used
+	report write "$OUT"
+	say "results: $OUT"
+}
+
+main "$@"

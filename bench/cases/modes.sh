@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+# The mechanisms against each other, on the file that the works behind this project used
+# (made by fallocate) and on one with content.
+
+mode_names() {
+	local list
+	list=$("$FCOPY" --list 2>/dev/null | awk '$1 ~ /^[1-8]$/ { print $1 ":" $2 }')
+	echo "${list:-1:readwrite 2:sendfile 3:splice 4:copy_file_range}"
+}
+
+modes=$(mode_names | paste -sd ' ')
+read -ra in_place <<<"$modes"
+in_place=("${in_place[@]/%/-inplace}")
+
+for kind in allocated random; do
+	for state in warm cold; do
+		begin "modes-$kind-$state-new" "each mode to a new file"
+		from "$kind"; cache "$state"
+		# shellcheck disable=SC2086  # a list of names
+		with $modes 0:auto cp
+		if [[ $kind-$state == random-warm ]]; then
+			for mode in 2:sendfile 3:splice 4:copy_file_range; do
+				bar cpu "$mode" 1:readwrite 0.40
+			done
+			bar wall 3:splice 2:sendfile 1.00
+			bar wall 4:copy_file_range cp 1.05
+			for mode in 1:readwrite 2:sendfile 3:splice 4:copy_file_range; do
+				bar rss "$mode" - 3
+			done
+		fi
+
+		begin "modes-$kind-$state-replaced" "each mode, replacing an existing file"
+		from "$kind"; cache "$state"; to old
+		# shellcheck disable=SC2086
+		with $modes 0:auto cp
+
+		begin "modes-$kind-$state-inplace" "each mode, into an existing fallocate-made file"
+		from "$kind"; cache "$state"; to allocated
+		with "${in_place[@]}" 0:auto-inplace cp
+	done
+done

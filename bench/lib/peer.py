@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The plain other end of a TCP stream.
+
+peer.py discard HOST PORT                        read and forget, one client after another
+peer.py send    HOST PORT FILE sendfile|read-send   connect as soon as somebody listens, send, wait for the close
+peer.py fetch   HOST PORT CLIENTS [PATH]         CLIENTS at once read to the end (PATH: ask for it by HTTP)
+"""
+import selectors
+import socket
+import sys
+import time
+
+ROOM = 1 << 20
+
+
+def dial(host, port):
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            return socket.create_connection((host, port))
+        except ConnectionRefusedError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.0005)
+
+
+def drain(stream):
+    room = bytearray(ROOM)
+    while stream.recv_into(room):
+        pass
+
+
+def discard(host, port):
+    with socket.create_server((host, int(port)), backlog=64) as server:
+        while True:
+            stream, _ = server.accept()
+            with stream:
+                try:
+                    drain(stream)
+                except ConnectionResetError:
+                    pass
+
+
+def send(host, port, name, method):
+    with dial(host, int(port)) as stream, open(name, "rb", buffering=0) as file:
+        if method == "sendfile":
+            stream.sendfile(file)
+        else:
+            while piece := file.read(4096):
+                stream.sendall(piece)
+        stream.shutdown(socket.SHUT_WR)
+        drain(stream)
+
+
+def fetch(host, port, clients, path=None):
+    selector, room, total = selectors.DefaultSelector(), bytearray(ROOM), 0
+    for _ in range(int(clients)):
+        stream = dial(host, int(port))
+        if path:
+            stream.sendall(f"GET {path} HTTP/1.0\r\n\r\n".encode())
+        selector.register(stream, selectors.EVENT_READ)
+    while selector.get_map():
+        for key, _ in selector.select():
+            count = key.fileobj.recv_into(room)
+            total += count
+            if count == 0:
+                selector.unregister(key.fileobj)
+                key.fileobj.close()
+    print(total)
+
+
+globals()[sys.argv[1]](*sys.argv[2:])

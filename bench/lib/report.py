@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""report.py write DIR       the runner's notes in DIR become results.json, results.csv, README.md
+report.py wide DIR CASE   exit 0 if CASE's spread asks for more rounds
+report.py agree DIR DIR   two runs: do the ratios of the 1 GiB cases agree within 5 %?
+"""
+import sys
+from pathlib import Path
+
+import markdown
+import results
+
+AGREE = 0.05
+
+
+def write(directory):
+    found = results.read(directory)
+    results.write(found, directory)
+    Path(directory, "README.md").write_text(markdown.page(found))
+    for notes in Path(directory).glob("*.tsv"):
+        notes.unlink()
+
+
+def wide(directory, name):
+    case = next(case for case in results.read(directory)["cases"] if case["name"] == name)
+    sys.exit(0 if results.is_wide(case) else 1)
+
+
+def ratios(directory):
+    return {(case["name"], who): own["ratio"]["median"]
+            for case in results.load(directory)["cases"] if case["size"] == 2**30
+            for who, own in case["contenders"].items() if own.get("ratio") and who != case["baseline"]}
+
+
+def agree(one, two):
+    first, second = ratios(one), ratios(two)
+    rows, apart = [], 0
+    for key in first.keys() & second.keys():
+        change = second[key] / first[key] - 1
+        apart += abs(change) > AGREE
+        rows.append([*key, f"{first[key]:.3f}", f"{second[key]:.3f}", f"{change:+.1%}"])
+    print(markdown.table(("case", "contender", "first", "second", "change"), sorted(rows), left=2))
+    print(f"\n{len(rows) - apart} of {len(rows)} ratios agree within {AGREE:.0%}.")
+    sys.exit(1 if apart else 0)
+
+
+{"write": write, "wide": wide, "agree": agree}[sys.argv[1]](*sys.argv[2:])

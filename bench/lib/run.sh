@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+# One case: prove each contender, then time them in turn, A B A B, each run prepared alike.
+
+DST=''
+DST_DIR=''
+declare -A OWN_CLOCK=() # contender → yes: it prints the seconds that count
+
+note() { # FILE FIELD…
+	local file=$OUT/$1 IFS=$'\t'
+	shift
+	printf '%s\n' "$*" >>"$file"
+}
+
+leave_out() { # CASE CONTENDER
+	say "  left out: $2: $WHY"
+	note left.tsv "$1" "$2" "$WHY"
+}
+
+run_case() {
+	local name=$1 who round=0 order=() most
+	say "$name: ${OF[$name:title]}"
+	case_note "$name"
+	case_enter "$name" || { leave_out "$name" '*'; return 0; }
+	for who in ${OF[$name:with]}; do
+		if proof "$name" "$who"; then order+=("$who"); else leave_out "$name" "$who"; fi
+	done
+	most=$((${OF[$name:rounds]} * 3))
+	while ((${#order[@]} && round < most)); do
+		round=$((round + 1))
+		one_round "$name" "$round"
+		((round % ${OF[$name:rounds]} == 0)) || continue
+		report wide "$OUT" "$name" || break
+		((round == most)) || say '  the spread is too wide: again'
+	done
+	group_close
+}
+
+# Uses and may shorten run_case's order. Each round begins with another contender.
+one_round() {
+	local name=$1 round=$2 i who count=${#order[@]} kept=()
+	for ((i = 0; i < count; i++)); do
+		who=${order[(i + round) % count]}
+		timed "$name" "$who" "$round" || leave_out "$name" "$who"
+	done
+	for who in "${order[@]}"; do
+		grep -q "^$name	$who	" "$OUT/left.tsv" 2>/dev/null || kept+=("$who")
+	done
+	order=("${kept[@]}")
+}
+
+case_note() {
+	local name=$1 field bar
+	for field in title group layout size rounds source dest cache src_fs dst_fs net volume with; do
+		note cases.tsv "$name" "$field" "${OF[$name:$field]-}"
+	done
+	while read -r bar; do
+		[[ -z $bar ]] || note cases.tsv "$name" bar "$bar"
+	done <<<"${OF[$name:bars]-}"
+}
+
+case_enter() {
+	local name=$1 size=${OF[$1:size]} need src_dir
+	WHY=''
+	fcopy_knows "${OF[$name:asks]-}" || return 1
+	[[ ${OF[$name:cache]} == warm ]] || is_root || { WHY='a cold cache needs root'; return 1; }
+	net_enter "${OF[$name:net]}" || return 1
+	group_enter "${OF[$name:memory]-}" || return 1
+	fs_enter "${OF[$name:dst_fs]}" || return 1
+	DST_DIR=$FS_DIR
+	fs_enter "${OF[$name:src_fs]}" || return 1
+	src_dir=$FS_DIR
+	need=$((size + size / 50))
+	room_for "$DST_DIR" "$need" && room_for "$src_dir" "$need" || return 1
+	source_make "${OF[$name:source]}" "$size" "$src_dir" || { WHY='the source cannot be made'; return 1; }
+	room_for "$DST_DIR" "$SRC_DATA"
+}
+
+fcopy_knows() {
+	[[ -z $1 ]] || "$FCOPY" --help 2>/dev/null | grep -q -- "$1" || { WHY="fcopy has no $1"; return 1; }
+}
+
+room_for() {
+	local free
+	free=$(free_bytes "$1")
+	((free >= $2)) || { WHY="no room: $(human "$2") wanted, $(human "$free") free"; return 1; }
+}
+
+# prepare CASE CONTENDER ROUND: a fresh destination name each time, the same state of affairs for all
+prepare() {
+	local name=$1 who=$2 round=$3
+	program_find "${PROGRAM[$who]}" || return 1
+	DST=$DST_DIR/$name.$who.$round
+	[[ ${OF[$name:source]} != fresh ]] || source_write fresh "${OF[$name:size]}" "$SRC"
+	dest_make "${OF[$name:dest]}" "${OF[$name:size]}" "$DST"
+	cache_set "${OF[$name:cache]}" "${OF[$name:source]}"
+	memory_touch "${OF[$name:cache]}"
+	local prog=$PROG
+	port_next
+	peer_start "$name" "$who" "$DST" || return 1
+	command_make "$name" "${COMMAND[$who]}" "$prog" "$DST"
+	[[ -z $GROUP_DIR ]] ||
+		READY="sh -c $(single_quote "echo \$\$ >$GROUP_DIR/cgroup.procs; exec $READY")"
+}
+
+# The first run of each contender is not timed: it must succeed, make a right copy, and is asked for its memory.
+proof() {
+	local name=$1 who=$2 rss='' gauge=() status=0
+	have /usr/bin/time && gauge=(/usr/bin/time -q -f %M -o "$LAB/rss")
+	prepare "$name" "$who" 0 || { peer_stop; return 1; }
+	eval "timeout --foreground 900 ${gauge[*]} $READY" </dev/null >/dev/null 2>"$LAB/err" || status=$?
+	peer_stop
+	((status == 0)) || { WHY="exit $status: $(tail -n 1 "$LAB/err")"; rm -f "$DST"; return 1; }
+	[[ ! -s $LAB/rss ]] || rss=$(tail -n 1 "$LAB/rss")
+	prove_copy "$name" "$who" || return 1
+	note proofs.tsv "$name" "$who" "$rss" "$MAPS" "$BLOCKS" "$(command_show "$who")"
+}
+
+prove_copy() {
+	local name=$1 who=$2
+	MAPS='' BLOCKS=''
+	if [[ ${OF[$name:dest]} == none || ${COMMAND[$who]} != *'{dst}'* ]]; then
+		return 0
+	elif [[ ${OF[$name:source]} =~ sparse|fresh ]]; then
+		"${KNOWN[python3]}" "$BENCH/lib/same.py" "$SRC" "$DST" >"$LAB/same" || WHY='its copy differs'
+		MAPS=$(awk '/^maps/ { print $2 }' "$LAB/same") BLOCKS=$(awk '/^blocks/ { print $2 }' "$LAB/same")
+	else
+		cmp -s "$SRC" "$DST" || WHY='its copy differs'
+	fi
+	rm -f "$DST"
+	[[ $WHY != 'its copy differs' ]]
+}
+
+timed() {
+	local name=$1 who=$2 round=$3 status=0 figures
+	WHY=''
+	prepare "$name" "$who" "$round" || { peer_stop; return 1; }
+	hyperfine --shell=none --runs=1 --style=none --export-json="$LAB/run.json" \
+		--output="$([[ ${OWN_CLOCK[$who]-} ]] && echo "$LAB/stdout" || echo null)" \
+		"$READY" >/dev/null 2>"$LAB/err" || status=$?
+	peer_stop
+	((status == 0)) || { WHY="failed in round $round"; rm -f "$DST"; return 1; }
+	prove_copy "$name" "$who" || return 1
+	figures=$(jq -r '.results[0] | [.times[0], .user, .system] | @tsv' "$LAB/run.json")
+	if [[ ${OWN_CLOCK[$who]-} ]]; then
+		figures=$(grep -Eo '[0-9]+\.[0-9]+' "$LAB/stdout" | tail -n 1)$'\t'${figures#*$'\t'}
+	fi
+	note runs.tsv "$name" "$who" "$round" "$figures"
+}
+
+# The command as a reader can repeat it, without this machine's directories.
+command_show() {
+	local text=${COMMAND[$1]} pair
+	for pair in "prog=${PROGRAM[$1]#rivals/}" src=SRC dst=DST size=SIZE port=PORT host=HOST fcopy=fcopy \
+		python=python3 bench=bench classes=build/bench/classes lab=DIR; do
+		text=${text//"{${pair%%=*}}"/${pair#*=}}
+	done
+	printf '%s' "$text"
+}
