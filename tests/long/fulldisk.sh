@@ -23,7 +23,7 @@ mount_disk() {
 		mount -t tmpfs -o size=16M tmpfs "$disk"
 		return
 		;;
-	ext4) truncate -s 64M "$image" && mkfs.ext4 -q -O has_journal "$image" ;;
+	ext4) truncate -s 64M "$image" && mkfs.ext4 -q -m 0 -O has_journal "$image" ;;
 	xfs) truncate -s 300M "$image" && mkfs.xfs -q "$image" ;;
 	btrfs | quota) truncate -s 256M "$image" && mkfs.btrfs -q "$image" ;;
 	esac >/dev/null && mount -o loop "$image" "$disk" || return 1

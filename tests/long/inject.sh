@@ -1,0 +1,137 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+#
+# inject.sh [N]: finds out with strace which system calls each mode makes from the moment SRC is
+# opened, and fails the first, second and last call of each with each plausible errno (or N of these
+# faults a cell, drawn at random). No crash, no hang, no exit 0 with wrong bytes, no lost old file.
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
+need strace
+need_mounts "$@"
+make_work
+seed_random
+most=${1:-}
+random_file "$work/src" $((8 * 1024 * 1024 + 7))
+random_file "$work/old" 100K
+strace -o /dev/null true 2>/dev/null || skip "strace may not trace"
+
+# Prints the errnos that a call may really give. Nothing for those that cannot be injected, that the
+# C library knows never to fail, and for brk, which answers with an address.
+errnos_of() {
+	case $1 in
+	exit | exit_group | brk | rt_* | futex | rseq | set_robust_list | set_tid_address) ;;
+	read* | pread*) echo EIO EINTR EAGAIN ENOMEM EINVAL ;;
+	write* | pwrite*) echo EIO EINTR EAGAIN ENOSPC EDQUOT EFBIG EINVAL ;;
+	sendfile | splice | copy_file_range)
+		echo EIO EINTR EAGAIN ENOSPC ENOMEM EINVAL EXDEV ENOSYS EOPNOTSUPP ETXTBSY ;;
+	io_uring_*) echo EINTR EAGAIN ENOMEM EPERM ENOSYS EINVAL EBUSY ;;
+	ioctl) echo EIO ENOSPC EDQUOT ENOTTY EOPNOTSUPP EXDEV EINVAL ETXTBSY ;;
+	open* | dup* | pipe*) echo EMFILE ENFILE ENOMEM EACCES ENOENT ELOOP EINTR EIO EOPNOTSUPP ;;
+	fallocate) echo ENOSPC EDQUOT EOPNOTSUPP ENOSYS EINTR EFBIG EIO ;;
+	*truncate) echo EIO EINTR ENOSPC EFBIG EPERM ;;
+	f*sync | close) echo EIO EINTR ENOSPC EDQUOT ;;
+	link* | rename*) echo EIO ENOSPC EDQUOT EEXIST EXDEV EPERM EACCES ENOENT EMLINK EROFS ;;
+	lseek) echo ENXIO EINVAL EIO EOVERFLOW ;;
+	*xattr) echo ENODATA EOPNOTSUPP EPERM ENOSPC ERANGE ;;
+	clone*) echo EAGAIN ENOMEM EPERM ENOSYS ;;
+	mmap | mremap | mprotect | munmap) echo ENOMEM EAGAIN ;;
+	*) echo EIO ENOMEM EPERM EACCES EINVAL ENOSYS ;;
+	esac
+}
+
+# run DIR MODE DESTINATION [STRACE-OPTION…]: one copy; the destination may carry an option.
+run() {
+	local dir=$1 mode=$2 destination=$3
+	rm -rf "$dir/d"
+	mkdir "$dir/d"
+	if [ "${destination%% *}" = old ]; then
+		cp "$work/old" "$dir/d/dst"
+	fi
+	# shellcheck disable=SC2046 # an option, or no word at all
+	timeout 20 strace -f -o "$work/trace" "${@:4}" "$FCOPY" -m "$mode" \
+		$(echo "$destination" | grep -oe '--.*') "$dir/src" "$dir/d/dst" 2>"$work/err"
+}
+
+# Prints "CALL N" for the calls in the trace to fail: of each thread the first, second and last one
+# since SRC was opened. strace counts from the start of each thread: an N that the main thread has
+# passed before would hit the loader.
+list_calls() {
+	awk -v src="\"$1/src\"" '
+	match($2, /^[a-z_0-9]+\(/) {
+		call = substr($2, 1, RLENGTH - 1)
+		n[$1 " " call]++
+		if (index($0, src) && call ~ /^open/)
+			opened = 1
+		if (!opened)
+			before[call]++
+	}
+	END {
+		for (key in n) {
+			split(key, part)
+			call = part[2]
+			for (i = 1; i <= 2; i++)
+				if (before[call] + i <= n[key])
+					print call, before[call] + i
+			if (before[call] < n[key])
+				print call, n[key]
+		}
+	}' "$work/trace" | sort -u
+}
+
+list_faults() {
+	local call when err
+	list_calls "$1" | while read -r call when; do
+		for err in $(errnos_of "$call"); do
+			echo "$call:error=$err:when=$when"
+		done
+	done | shuf ${most:+-n "$most"} --random-source=<(yes "$seed")
+}
+
+# inject DIR MODE DESTINATION FAULT
+inject() {
+	local what status
+	what="mode $2 on $(fs_of "$1"), $3 destination, $4"
+	# How threads share the work differs from run to run: the call may not come.
+	for _ in 1 2 3 4 5; do
+		run "$1" "$2" "$3" --seccomp-bpf -e "inject=$4" -e "trace=${4%%:*}"
+		status=$?
+		! grep -q '(INJECTED)' "$work/trace" || break
+	done
+	if ! grep -q '(INJECTED)' "$work/trace"; then
+		missed=$((missed + 1))
+		return
+	fi
+	tried=$((tried + 1))
+	state_of "$1/d/dst" "$work/old" "$work/src"
+	case "$status $3: $REPLY" in
+	0\ *:\ new) ;;
+	1\ new*:\ absent | 1\ *:\ new | 1\ old*:\ old | 1\ *--inplace:*)
+		[ -s "$work/err" ] || fail "$what: exit 1 without a word"
+		;;
+	*) fail "$what: status $status, $REPLY: $(head -1 "$work/err")" ;;
+	esac
+	if [[ $4 != unlink* ]] && [ -n "$(find "$1/d" -name '.fcopy-*')" ]; then
+		fail "$what: a temporary file was left"
+	fi
+}
+
+for dir in "${dirs[@]}"; do
+	cp "$work/src" "$dir/src"
+	for mode in $(modes); do
+		before=$tried
+		missed=0
+		for destination in new old "old --fsync" "old --inplace"; do
+			if ! run "$dir" "$mode" "$destination"; then
+				left_out "mode $mode on $(fs_of "$dir")" "$(head -1 "$work/err")"
+				break
+			fi
+			while read -r fault; do
+				inject "$dir" "$mode" "$destination" "$fault"
+			done < <(list_faults "$dir")
+		done
+		before=$((tried - before))
+		echo "$name: $(fs_of "$dir"), mode $mode: $before faults injected, $missed did not come"
+		[ $((missed * 20)) -le $before ] || fail "$(fs_of "$dir"), mode $mode: too few came"
+	done
+done
+finish
