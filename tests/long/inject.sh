@@ -78,13 +78,14 @@ list_calls() {
 	}' "$work/trace" | sort -u
 }
 
+# list_faults DIR CELL: those of one cell; the cell's name is part of the draw.
 list_faults() {
 	local call when err
 	list_calls "$1" | while read -r call when; do
 		for err in $(errnos_of "$call"); do
 			echo "$call:error=$err:when=$when"
 		done
-	done | shuf ${most:+-n "$most"} --random-source=<(yes "$seed")
+	done | shuf ${most:+-n "$most"} --random-source=<(yes "$seed $2")
 }
 
 # inject DIR MODE DESTINATION FAULT
@@ -127,7 +128,7 @@ for dir in "${dirs[@]}"; do
 			fi
 			while read -r fault; do
 				inject "$dir" "$mode" "$destination" "$fault"
-			done < <(list_faults "$dir")
+			done < <(list_faults "$dir" "$mode $destination")
 		done
 		before=$((tried - before))
 		echo "$name: $(fs_of "$dir"), mode $mode: $before faults injected, $missed did not come"

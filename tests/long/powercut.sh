@@ -1,0 +1,152 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+#
+# powercut.sh [CUTS]: takes the power away from journalled ext4 and XFS. With --fsync, at once after
+# exit, CUTS times (2) for each mode: the copy is whole after the next mount. Then, by snapshots of
+# the disk 1, 8 and 40 s after exit, with and without --fsync: no copy has fared worse than cp's.
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
+need xfs_io mkfs.xfs mkfs.ext4
+need_private_mounts "$@"
+make_work
+cuts=${1:-2}
+delays=(1 8 40)
+random_file "$work/src" 1M
+random_file "$work/old" 300K
+mkdir "$work/disks"
+declare -A states
+
+# Snapshots of disks are clones on an XFS of their own: they show one instant.
+truncate -s 8G "$work/disks.img"
+{ mkfs.xfs -q -m reflink=1 "$work/disks.img" && mount -o loop "$work/disks.img" "$work/disks"; } ||
+	skip "no XFS mount"
+rm "$work/disks.img"
+
+# attach DISK FS: makes and mounts a file system at work/DISK, with a source that is on the disk.
+attach() {
+	local image=$work/disks/$1 mnt=$work/$1 mode
+	rm -f "$image"
+	truncate -s 320M "$image"
+	mkdir -p "$mnt"
+	case $2 in
+	ext4) mkfs.ext4 -q -O has_journal "$image" ;;
+	xfs) mkfs.xfs -q -m reflink=1 "$image" ;;
+	esac || exit 1
+	mount -o loop "$image" "$mnt"
+	cp "$work/src" "$mnt/src"
+	for mode in $(modes); do
+		"$FCOPY" -m "$mode" "$mnt/src" "$mnt/probe" 2>/dev/null && echo "$mode"
+	done >"$work/modes.$2"
+	rm -f "$mnt/probe"
+	sync -f "$mnt"
+}
+
+# cut_power FS MODE DESTINATION
+cut_power() {
+	local mnt=$work/cut
+	tried=$((tried + 1))
+	rm -f "$mnt/dst"
+	if [ "$3" = old ]; then
+		cp "$work/old" "$mnt/dst"
+	fi
+	sync -f "$mnt"
+	"$FCOPY" --fsync -m "$2" "$mnt/src" "$mnt/dst" || fail "mode $2 on $1: exit $?"
+	xfs_io -x -c shutdown "$mnt"
+	umount "$mnt"
+	mount -o loop "$work/disks/cut" "$mnt"
+	state_of "$mnt/dst" "$work/old" "$work/src"
+	[ "$REPLY" = new ] || fail "mode $2 on $1, $3 destination, power cut after --fsync: $REPLY"
+}
+
+for fs in ext4 xfs; do
+	attach cut $fs
+	while read -r mode; do
+		for ((i = 0; i < cuts; i++)); do
+			cut_power $fs "$mode" new
+			cut_power $fs "$mode" old
+		done
+	done <"$work/modes.$fs"
+	umount "$work/cut"
+done
+echo "$name: $tried power cuts at exit with --fsync"
+
+# copy TOOL SRC DST [OPTION]: by cp, or by a mode.
+copy() {
+	if [ "$1" = cp ]; then
+		cp "$2" "$3" && { [ $# = 3 ] || sync "$3" "${3%/*}"; }
+	else
+		"$FCOPY" "${@:4}" -m "$1" "$2" "$3"
+	fi
+}
+
+# snapshots FS [--fsync]: prints FS OPTION TOOL DESTINATION DELAY STATE for each copy.
+snapshots() {
+	local fs=$1 option=${2-} disk=$1${2-} tool tools delay slept=0 destination
+	local mnt=$work/$disk
+	attach "$disk" "$fs"
+	read -r -d '' -a tools < <(echo cp && cat "$work/modes.$fs")
+	for tool in "${tools[@]}"; do
+		cp "$work/old" "$mnt/$tool.old"
+	done
+	sync -f "$mnt"
+	for tool in "${tools[@]}"; do
+		for destination in new old; do
+			copy "$tool" "$mnt/src" "$mnt/$tool.$destination" ${option:+"$option"}
+		done
+	done
+	for delay in "${delays[@]}"; do
+		sleep $((delay - slept))
+		slept=$delay
+		cp --reflink=always "$work/disks/$disk" "$work/disks/$disk.$delay"
+	done
+	umount "$mnt"
+	for delay in "${delays[@]}"; do
+		mount -o loop,nouuid "$work/disks/$disk.$delay" "$mnt" 2>/dev/null ||
+			mount -o loop "$work/disks/$disk.$delay" "$mnt"
+		for tool in "${tools[@]}"; do
+			state_of "$mnt/$tool.new" "" "$work/src"
+			echo "$fs ${option:--} $tool new $delay $REPLY"
+			state_of "$mnt/$tool.old" "$work/old" "$work/src"
+			echo "$fs ${option:--} $tool old $delay $REPLY"
+		done
+		umount "$mnt"
+	done
+}
+
+for fs in ext4 xfs; do
+	snapshots $fs >"$work/$fs.states" &
+	snapshots $fs --fsync >"$work/$fs--fsync.states" &
+done
+wait
+
+# rank STATE: what is lost is worst; what is there, and whole, but not yet the new, comes next.
+rank() {
+	case $1 in
+	new) echo 2 ;;
+	old | absent) echo 1 ;;
+	*) echo 0 ;;
+	esac
+}
+
+printf '%-5s %-8s %-5s %-4s %7s s %5s s %5s s\n' fs option tool dst "${delays[@]}"
+while read -r fs option tool destination delay state; do
+	cell="$fs $option $tool $destination"
+	states[$cell $delay]=$state
+	if [ "$delay" = "${delays[-1]}" ]; then
+		printf '%-5s %-8s %-5s %-4s' "$fs" "$option" "$tool" "$destination"
+		for delay in "${delays[@]}"; do
+			printf ' %8s' "${states[$cell $delay]}"
+		done
+		echo
+	fi
+	if [ "$tool" = cp ]; then
+		continue
+	fi
+	tried=$((tried + 1))
+	cp=${states[$fs $option cp $destination $delay]}
+	if [ "$option" = --fsync ]; then
+		cp=new
+	fi
+	[ "$(rank "$state")" -ge "$(rank "$cp")" ] || fail "mode $tool: $cell, $delay s: $state, cp: $cp"
+done < <(cat "$work"/*.states)
+finish
