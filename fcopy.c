@@ -50,6 +50,7 @@ int main(int argc, char **argv)
 	case ACTION_LIST: list_print(); break;
 	case ACTION_HELP: help_print(); break;
 	case ACTION_VERSION: puts("fcopy " FCOPY_VERSION); break;
+	case ACTION_COMPARE:
 	case ACTION_COPY: return copy(&cli);
 	}
 	/* What was asked for is this output: a full disk behind it is a failure. */

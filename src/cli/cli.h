@@ -9,7 +9,7 @@
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-enum action { ACTION_COPY, ACTION_LIST, ACTION_HELP, ACTION_VERSION };
+enum action { ACTION_COPY, ACTION_COMPARE, ACTION_LIST, ACTION_HELP, ACTION_VERSION };
 
 /* What the command line asks for. */
 struct cli {
@@ -22,6 +22,8 @@ struct cli {
 /* options.c: fills *cli from the command line. Returns EXIT_DONE, or EXIT_USAGE after it has said
  * why. */
 int options_parse(struct cli *, int argc, char **argv);
+/* The same for one mode's number or name. */
+int options_set_mode(struct cli *, const char *text);
 
 /* size.c: a SIZE as in coreutils: 8192, 64K and 64KiB (1024), 64kB (1000), up to E. */
 bool size_parse(const char *text, uint64_t *size);
@@ -35,6 +37,8 @@ void message_error(const struct fcopy_error *);
 void message_event(const struct cli *, const struct fcopy_event *);
 /* `fcopy: WHAT: REASON`, and where to find help. Returns EXIT_USAGE. */
 int message_usage(const char *what, const char *reason, ...) __attribute__((format(printf, 2, 3)));
+/* The same about --name. */
+int message_option(const char *name, const char *reason, ...) __attribute__((format(printf, 2, 3)));
 void message_modes(void);
 
 /* signals.c: SIGINT, SIGTERM and SIGHUP set *cancel; a second one kills. */

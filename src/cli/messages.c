@@ -78,17 +78,33 @@ void message_event(const struct cli *cli, const struct fcopy_event *event)
 	}
 }
 
-int message_usage(const char *what, const char *reason, ...)
+static int print_usage(const char *dashes, const char *what, const char *reason, va_list args)
 {
-	va_list args;
-	va_start(args, reason);
 	fputs("fcopy: ", stderr);
 	if (what) {
+		fputs(dashes, stderr);
 		print_name(what);
 		fputs(": ", stderr);
 	}
 	vfprintf(stderr, reason, args);
 	fputs("\nTry 'fcopy --help'.\n", stderr);
+	return EXIT_USAGE;
+}
+
+int message_usage(const char *what, const char *reason, ...)
+{
+	va_list args;
+	va_start(args, reason);
+	print_usage("", what, reason, args);
+	va_end(args);
+	return EXIT_USAGE;
+}
+
+int message_option(const char *name, const char *reason, ...)
+{
+	va_list args;
+	va_start(args, reason);
+	print_usage("--", name, reason, args);
 	va_end(args);
 	return EXIT_USAGE;
 }

@@ -1,179 +1,118 @@
 /* SPDX-License-Identifier: MIT
- * The command line, by tables: what an option is called, and which modes it belongs to.
+ * The command line, read by the table of options.
  */
-#include "cli.h"
+#include "option.h"
 
 #include <getopt.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Letters that mean something to cp: they mean the same here, or nothing. */
-#define CP_LETTERS "abdHilLnpPrRsS:t:Tux"
+#define CP_LETTERS "abdfHilLnpPrRsStTuxZ"
 
-enum {
-	OPT_LIST = 256,
-	OPT_BUFFER_SIZE,
-	OPT_PREALLOCATE,
-	OPT_REFLINK,
-	OPT_SPARSE,
-	OPT_NO_CACHE,
-	OPT_INPLACE,
-	OPT_FSYNC,
-	OPT_STRICT,
-	OPT_HELP,
-	OPT_VERSION,
+#define OPTIONS_MAX 64
+#define LONG_ONLY   256 /* getopt's value of a row without letter: LONG_ONLY + its index */
+
+/* The table in getopt's terms. */
+struct grammar {
+	struct option longs[OPTIONS_MAX + 1];
+	char shorts[3 * OPTIONS_MAX + sizeof(CP_LETTERS)];
 };
 
-static const struct option table[] = {
-    {"mode", required_argument, NULL, 'm'},
-    {"list", no_argument, NULL, OPT_LIST},
-    {"buffer-size", required_argument, NULL, OPT_BUFFER_SIZE},
-    {"threads", required_argument, NULL, 'j'},
-    {"preallocate", required_argument, NULL, OPT_PREALLOCATE},
-    {"reflink", optional_argument, NULL, OPT_REFLINK},
-    {"sparse", required_argument, NULL, OPT_SPARSE},
-    {"no-cache", no_argument, NULL, OPT_NO_CACHE},
-    {"inplace", no_argument, NULL, OPT_INPLACE},
-    {"force", no_argument, NULL, 'f'},
-    {"fsync", no_argument, NULL, OPT_FSYNC},
-    {"strict", no_argument, NULL, OPT_STRICT},
-    {"verbose", no_argument, NULL, 'v'},
-    {"quiet", no_argument, NULL, 'q'},
-    {"help", no_argument, NULL, OPT_HELP},
-    {"version", no_argument, NULL, OPT_VERSION},
-    {NULL, 0, NULL, 0},
-};
-
-/* The options that belong to some modes only. */
-static const struct {
-	const char *name;
-	enum fcopy_takes bit;
-} of_modes[] = {
-    {"--buffer-size", FCOPY_TAKES_BUFFER_SIZE}, {"--threads", FCOPY_TAKES_THREADS},
-    {"--sparse", FCOPY_TAKES_SPARSE},           {"--reflink", FCOPY_TAKES_REFLINK},
-    {"--no-cache", FCOPY_TAKES_NO_CACHE},
-};
-
-static bool parse_when(const char *text, enum fcopy_when *when)
+static int has_argument(const struct option_row *row)
 {
-	static const char *const names[] = {"auto", "always", "never"};
-	for (int i = 0; i < 3; i++)
-		if (strcmp(text, names[i]) == 0) {
-			*when = (enum fcopy_when)i;
-			return true;
-		}
-	return false;
+	if (!row->value)
+		return no_argument;
+	return row->value[0] == '[' ? optional_argument : required_argument;
 }
 
-static int set_when(const char *option, const char *text, enum fcopy_when *when)
+static void build(struct grammar *g)
 {
-	if (parse_when(text, when))
-		return EXIT_DONE;
-	return message_usage(option, "'%s' is none of auto, always, never", text);
+	struct option *l = g->longs;
+	char *s = g->shorts;
+	*s++ = ':';
+	for (const struct option_row *row = option_table; !option_table_ends(row); row++) {
+		if (!row->name)
+			continue;
+		int value = row->letter ? row->letter : LONG_ONLY + (int)(row - option_table);
+		*l++ = (struct option){row->name, has_argument(row), NULL, value};
+		if (!row->letter)
+			continue;
+		*s++ = row->letter;
+		for (int i = has_argument(row); i > 0; i--)
+			*s++ = ':';
+	}
+	*l = (struct option){0};
+	strcpy(s, CP_LETTERS); /* those that have a row were found before */
 }
 
-static int set_buffer_size(struct cli *cli, const char *text)
+/* The row of getopt's answer, or NULL. */
+static const struct option_row *find_row(int option)
 {
-	uint64_t size;
-	if (!size_parse(text, &size) || size < 1 || size > FCOPY_BUFFER_MAX)
-		return message_usage("--buffer-size", "'%s' is no size from 1 to 1G", text);
-	cli->copy.buffer_size = (size_t)size;
-	return EXIT_DONE;
+	for (const struct option_row *row = option_table; !option_table_ends(row); row++)
+		if (option == (row->letter ? row->letter : LONG_ONLY + (int)(row - option_table)) &&
+		    row->name)
+			return row;
+	return NULL;
 }
 
-static int set_threads(struct cli *cli, const char *text)
+static int refuse_long(const char *argument)
 {
-	char *end;
-	long n = strtol(text, &end, 10);
-	if (*end || end == text || n < 1 || n > FCOPY_THREADS_MAX)
-		return message_usage("--threads", "'%s' is no number from 1 to %d", text,
-				     FCOPY_THREADS_MAX);
-	cli->copy.threads = (unsigned)n;
-	return EXIT_DONE;
+	const char *near = suggest_option(argument + 2);
+	if (near)
+		return message_usage(argument, "no such option; did you mean --%s?", near);
+	return message_usage(argument, "no such option");
 }
 
-static int set_mode(struct cli *cli, const char *text)
+/* What getopt would not take, or what only cp has. */
+static int refuse(int option, char **argv)
+{
+	const struct option_row *row = find_row(optopt);
+	const char letter[] = {'-', (char)(option == '?' ? optopt : option), '\0'};
+	if (option == ':')
+		return message_option(row->name, "needs a value");
+	if (row)
+		return message_option(row->name, "takes no value");
+	if (option == '?' && optopt == 0)
+		return refuse_long(argv[optind - 1]);
+	return message_usage(letter, option == '?' ? "no such option"
+						   : "cp has this option, fcopy does not");
+}
+
+int options_set_mode(struct cli *cli, const char *text)
 {
 	cli->copy.mode = fcopy_mode_find(text);
 	if (cli->copy.mode)
 		return EXIT_DONE;
-	message_usage(text, "no such mode");
+	const char *near = suggest_mode(text);
+	if (near)
+		message_usage(text, "no such mode; did you mean %s?", near);
+	else
+		message_usage(text, "no such mode");
 	message_modes();
 	return EXIT_USAGE;
 }
 
-static int refuse_option(int option, char **argv)
+/* An option together with the mode and the action. */
+static int check_row(const struct cli *cli, const struct option_row *row)
 {
-	const char letter[] = {'-', (char)optopt, '\0'};
-	if (option != '?' || (optopt && strchr(CP_LETTERS "Z", optopt) && optopt != ':'))
-		return message_usage(
-		    (const char[]){'-', (char)(option == '?' ? optopt : option), '\0'},
-		    "cp has this option, fcopy does not");
-	if (option == ':' || (optopt && optopt < 256))
-		return message_usage(letter, option == ':' ? "needs a value" : "no such option");
-	return message_usage(argv[optind - 1],
-			     optopt ? "takes or lacks a value" : "no such option");
-}
-
-static int set_flag(struct cli *cli, int option, char **argv)
-{
-	switch (option) {
-	case OPT_LIST: cli->action = ACTION_LIST; break;
-	case OPT_HELP: cli->action = ACTION_HELP; break;
-	case OPT_VERSION: cli->action = ACTION_VERSION; break;
-	case OPT_NO_CACHE: cli->copy.no_cache = true; break;
-	case OPT_INPLACE: cli->copy.in_place = true; break;
-	case OPT_FSYNC: cli->copy.fsync = true; break;
-	case OPT_STRICT: cli->copy.strict = true; break;
-	case 'f': cli->copy.force = true; break;
-	case 'v': cli->verbose = true; break;
-	case 'q': cli->quiet = true; break;
-	default: return refuse_option(option, argv);
-	}
+	const struct fcopy_mode *mode = cli->copy.mode ? cli->copy.mode : fcopy_modes();
+	if (cli->action == ACTION_COMPARE && row->not_compared)
+		return message_option(row->name, "does not go with --compare");
+	if (cli->action == ACTION_COPY && row->takes & ~mode->takes)
+		return message_option(row->name, "does not belong to mode %d %s", mode->number,
+				      mode->name);
 	return EXIT_DONE;
 }
 
-static int set_option(struct cli *cli, int option, char **argv)
-{
-	struct fcopy_options *o = &cli->copy;
-	switch (option) {
-	case 'm': return set_mode(cli, optarg);
-	case 'j': return set_threads(cli, optarg);
-	case OPT_BUFFER_SIZE: return set_buffer_size(cli, optarg);
-	case OPT_PREALLOCATE: return set_when("--preallocate", optarg, &o->preallocate);
-	case OPT_SPARSE: return set_when("--sparse", optarg, &o->sparse);
-	case OPT_REFLINK: return set_when("--reflink", optarg ? optarg : "always", &o->reflink);
-	default: return set_flag(cli, option, argv);
-	}
-}
-
-static unsigned bit_of(int option)
-{
-	switch (option) {
-	case OPT_BUFFER_SIZE: return FCOPY_TAKES_BUFFER_SIZE;
-	case 'j': return FCOPY_TAKES_THREADS;
-	case OPT_SPARSE: return FCOPY_TAKES_SPARSE;
-	case OPT_REFLINK: return FCOPY_TAKES_REFLINK;
-	case OPT_NO_CACHE: return FCOPY_TAKES_NO_CACHE;
-	default: return 0;
-	}
-}
-
-/* Options together with the mode, and with each other. */
-static int check_together(const struct cli *cli, unsigned given)
+/* Options together with each other. */
+static int check_together(const struct cli *cli)
 {
 	const struct fcopy_options *o = &cli->copy;
-	const struct fcopy_mode *mode = o->mode ? o->mode : fcopy_modes();
-	for (size_t i = 0; i < sizeof(of_modes) / sizeof(*of_modes); i++)
-		if (given & of_modes[i].bit & ~mode->takes)
-			return message_usage(of_modes[i].name, "does not belong to mode %d %s",
-					     mode->number, mode->name);
 	if (o->reflink == FCOPY_ALWAYS && o->sparse != FCOPY_AUTO)
-		return message_usage("--reflink=always",
-				     "a clone has the source's holes: not with --sparse");
+		return message_option("reflink",
+				      "a clone has the source's holes: not with --sparse");
 	if (o->reflink == FCOPY_ALWAYS && o->no_cache)
-		return message_usage("--reflink=always",
-				     "a clone moves no bytes: not with --no-cache");
+		return message_option("reflink", "a clone moves no bytes: not with --no-cache");
 	return EXIT_DONE;
 }
 
@@ -189,24 +128,34 @@ static int take_operands(struct cli *cli, int n, char **operand)
 	if (n == 3 && mode_given)
 		return message_usage(operand[2],
 				     "the mode is given twice, by -m and as an operand");
+	if (n == 3 && cli->action == ACTION_COMPARE)
+		return message_usage(operand[2], "--compare runs every mode");
 	cli->src = operand[0];
 	cli->dst = operand[1];
-	return n == 3 ? set_mode(cli, operand[2]) : EXIT_DONE;
+	return n == 3 ? options_set_mode(cli, operand[2]) : EXIT_DONE;
 }
 
 int options_parse(struct cli *cli, int argc, char **argv)
 {
-	int option, status;
-	unsigned given = 0;
+	struct grammar g;
+	const struct option_row *given[OPTIONS_MAX];
+	int option, status = EXIT_DONE;
+	size_t n = 0;
 	*cli = (struct cli){0};
+	build(&g);
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":m:j:fvq" CP_LETTERS "Z", table, NULL)) != -1) {
-		if ((status = set_option(cli, option, argv)) != EXIT_DONE)
+	while ((option = getopt_long(argc, argv, g.shorts, g.longs, NULL)) != -1) {
+		const struct option_row *row = find_row(option);
+		status = row ? row->set(cli, row, optarg) : refuse(option, argv);
+		if (status != EXIT_DONE)
 			return status;
-		given |= bit_of(option);
+		if (n < OPTIONS_MAX)
+			given[n++] = row;
 	}
-	if (cli->action != ACTION_COPY)
+	if (cli->action != ACTION_COPY && cli->action != ACTION_COMPARE)
 		return EXIT_DONE;
 	status = take_operands(cli, argc - optind, argv + optind);
-	return status == EXIT_DONE ? check_together(cli, given) : status;
+	for (size_t i = 0; i < n && status == EXIT_DONE; i++)
+		status = check_row(cli, given[i]);
+	return status == EXIT_DONE ? check_together(cli) : status;
 }

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The table of options: parsing, --help, the mode that an option belongs to and the suggestion for
+ * a misspelt one all come from it.
+ */
+#ifndef CLI_OPTION_H
+#define CLI_OPTION_H
+
+#include "cli.h"
+
+struct option_row {
+	const char *name;
+	char letter;       /* the short option, or 0 */
+	const char *value; /* what the value is called, or NULL: there is none; "[…]": optional */
+	const char *help;  /* NULL in the empty row that parts two groups */
+	/* Puts the value into *cli. Returns EXIT_DONE, or EXIT_USAGE after it has said why. */
+	int (*set)(struct cli *, const struct option_row *, const char *value);
+	size_t field;         /* offset in struct cli */
+	uint64_t least, most; /* of numbers and sizes */
+	unsigned takes;       /* enum fcopy_takes: the modes that the option belongs to; 0: all */
+	bool not_compared;    /* makes no sense with --compare, which makes no DST */
+};
+
+/* Ended by a row whose name and help are NULL and whose letter is not. */
+extern const struct option_row option_table[];
+
+static inline bool option_table_ends(const struct option_row *row)
+{
+	return !row->name && row->letter;
+}
+
+/* The nearest of the names of options or modes, or NULL if none is near. */
+const char *suggest_option(const char *text);
+const char *suggest_mode(const char *text);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT
+ * Every option in one row: what it is called, what it takes, what it sets and what it is for.
+ */
+#include "option.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FIELD(name) .field = offsetof(struct cli, name)
+
+static void *field(struct cli *cli, const struct option_row *row)
+{
+	return (char *)cli + row->field;
+}
+
+static int set_flag(struct cli *cli, const struct option_row *row, const char *value)
+{
+	(void)value;
+	*(bool *)field(cli, row) = true;
+	return EXIT_DONE;
+}
+
+static int set_action(struct cli *cli, const struct option_row *row, const char *value)
+{
+	(void)value;
+	cli->action = (enum action)row->least;
+	return EXIT_DONE;
+}
+
+static int set_when(struct cli *cli, const struct option_row *row, const char *value)
+{
+	static const char *const names[] = {"auto", "always", "never"};
+	for (int i = 0; i < 3; i++)
+		if (strcmp(value ? value : "always", names[i]) == 0) {
+			*(enum fcopy_when *)field(cli, row) = (enum fcopy_when)i;
+			return EXIT_DONE;
+		}
+	return message_option(row->name, "'%s' is none of auto, always, never", value);
+}
+
+static int set_size(struct cli *cli, const struct option_row *row, const char *value)
+{
+	uint64_t size;
+	if (!size_parse(value, &size) || size < row->least)
+		return message_option(row->name, "'%s' is no size from 1 up, such as 8192 or 64K",
+				      value);
+	*(uint64_t *)field(cli, row) = size;
+	return EXIT_DONE;
+}
+
+static int set_buffer_size(struct cli *cli, const struct option_row *row, const char *value)
+{
+	uint64_t size;
+	if (!size_parse(value, &size) || size < 1 || size > FCOPY_BUFFER_MAX)
+		return message_option(row->name, "'%s' is no size from 1 to 1G", value);
+	cli->copy.buffer_size = (size_t)size;
+	return EXIT_DONE;
+}
+
+static int set_number(struct cli *cli, const struct option_row *row, const char *value)
+{
+	char *end;
+	unsigned long n = strtoul(value, &end, 10);
+	if (*end || value[0] < '0' || value[0] > '9' || n < row->least || n > row->most)
+		return message_option(row->name, "'%s' is no number from %d to %d", value,
+				      (int)row->least, (int)row->most);
+	*(unsigned *)field(cli, row) = (unsigned)n;
+	return EXIT_DONE;
+}
+
+static int set_mode(struct cli *cli, const struct option_row *row, const char *value)
+{
+	(void)row;
+	return options_set_mode(cli, value);
+}
+
+/* clang-format off */
+const struct option_row option_table[] = {
+	{"mode", 'm', "MODE", "the same as the third operand: a number or name of --list",
+	 set_mode, .not_compared = true},
+	{"list", 0, NULL, "list the modes, and what this system has of them",
+	 set_action, .least = ACTION_LIST},
+	{"buffer-size", 0, "SIZE", "bytes a call (modes 1, 3, 5, 7)",
+	 set_buffer_size, .takes = FCOPY_TAKES_BUFFER_SIZE},
+	{"threads", 'j', "N", "threads (modes 0, 7)",
+	 set_number, FIELD(copy.threads), .least = 1, .most = FCOPY_THREADS_MAX,
+	 .takes = FCOPY_TAKES_THREADS},
+	{"preallocate", 0, "WHEN", "allocate the destination's blocks first: auto, always, never",
+	 set_when, FIELD(copy.preallocate)},
+	{"reflink", 0, "[WHEN]", "share extents: auto, always, never (auto mode)",
+	 set_when, FIELD(copy.reflink), .takes = FCOPY_TAKES_REFLINK},
+	{"sparse", 0, "WHEN", "keep holes: auto; make them of zeros: always; never (auto mode)",
+	 set_when, FIELD(copy.sparse), .takes = FCOPY_TAKES_SPARSE},
+	{"no-cache", 0, NULL, "leave the page cache as it was (auto mode)",
+	 set_flag, FIELD(copy.no_cache), .takes = FCOPY_TAKES_NO_CACHE},
+	{"limit-rate", 0, "SIZE", "move at most SIZE bytes a second",
+	 set_size, FIELD(copy.limit_rate), .least = 1},
+	{0},
+	{"inplace", 0, NULL, "write into an existing DST; a failure leaves it torn",
+	 set_flag, FIELD(copy.in_place), .not_compared = true},
+	{"force", 'f', NULL, "replace DST even if its links, owner or mode speak against it",
+	 set_flag, FIELD(copy.force), .not_compared = true},
+	{"fsync", 0, NULL, "succeed only when the copy is on the disk",
+	 set_flag, FIELD(copy.fsync)},
+	{"strict", 0, NULL, "fail if SRC changes while it is copied",
+	 set_flag, FIELD(copy.strict), .not_compared = true},
+	{0},
+	{"verbose", 'v', NULL, "tell each step and each refusal", set_flag, FIELD(verbose)},
+	{"quiet", 'q', NULL, "no progress and no warnings", set_flag, FIELD(quiet)},
+	{"help", 0, NULL, "print this", set_action, .least = ACTION_HELP},
+	{"version", 0, NULL, "print the version", set_action, .least = ACTION_VERSION},
+	{.letter = '.'},
+};
+/* clang-format on */
