@@ -30,6 +30,8 @@ static int copy(struct transfer *t)
 		return transfer_refuse(t, "ioctl(FICLONE)", SIDE_BOTH, EINVAL);
 	if (fstat(t->src, &src) < 0)
 		return transfer_fail(t, "fstat", SIDE_SRC, -errno);
+	if (t->end < src.st_size) /* FICLONE knows only whole files */
+		return transfer_refuse(t, "ioctl(FICLONE)", SIDE_BOTH, EINVAL);
 	t->io.calls++;
 	int r = clone_all(t);
 	if (r)
