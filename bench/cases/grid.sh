@@ -7,7 +7,7 @@ for fs in ext4 xfs btrfs tmpfs; do
 		for state in warm cold; do
 			[[ $fs-$state != tmpfs-cold ]] || continue
 			begin "grid-$fs-$bytes-$state" 'auto against cp'
-			on $fs; size $bytes; cache $state; layout row
+			on $fs; size $bytes; cache $state; layout row; slow
 			case $bytes in 0 | 1 | *K | 1M) rounds 40 ;; esac
 			with cp fcopy
 			bar wall-low fcopy cp 1.00

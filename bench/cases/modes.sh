@@ -16,7 +16,7 @@ in_place=("${in_place[@]/%/-inplace}")
 for kind in allocated random; do
 	for state in warm cold; do
 		begin "modes-$kind-$state-new" "each mode to a new file"
-		from "$kind"; cache "$state"
+		from "$kind"; cache "$state"; [[ $state == warm ]] || slow
 		# shellcheck disable=SC2086  # a list of names
 		with $modes 0:auto cp
 		if [[ $kind-$state == random-warm ]]; then
@@ -31,12 +31,12 @@ for kind in allocated random; do
 		fi
 
 		begin "modes-$kind-$state-replaced" "each mode, replacing an existing file"
-		from "$kind"; cache "$state"; to old
+		from "$kind"; cache "$state"; [[ $state == warm ]] || slow; to old
 		# shellcheck disable=SC2086
 		with $modes 0:auto cp
 
 		begin "modes-$kind-$state-inplace" "each mode, into an existing fallocate-made file"
-		from "$kind"; cache "$state"; to allocated
+		from "$kind"; cache "$state"; [[ $state == warm ]] || slow; to allocated
 		with "${in_place[@]}" 0:auto-inplace cp
 	done
 done

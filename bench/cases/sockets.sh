@@ -10,7 +10,7 @@ send='{python} {bench}/lib/peer.py send {host} {port} {src} sendfile'
 for place in loopback veth; do
 	for bytes in 7M 21M 63M 98M 200M 350M 700M 1G; do
 		begin "socket-$place-$bytes" 'read + send against sendfile, a receiver that discards'
-		net $place; size $bytes; to none; asks tcp-listen
+		net $place; size $bytes; to none; asks tcp-listen; slow
 		serve "$discard"
 		with send-rw4k send-rw8k send-sendfile send-splice
 		if [[ $place-$bytes == loopback-1G ]]; then

@@ -44,6 +44,7 @@ layout() { set_field layout "$1"; }                               # row: one lin
 memory() { set_field memory "$(bytes "$1")"; }                    # limit of the contender's cgroup
 net() { set_field net "$1"; }                                     # loopback veth
 asks() { set_field asks "$1"; }                                   # a word that fcopy --help must know
+slow() { set_field slow yes; }                                    # not for --quick all
 volume() { set_field volume "$1"; }                               # a run moves this many times SIZE
 
 # with NAME…: the contenders; the first is the one that the others are compared with.
@@ -83,7 +84,7 @@ cases_load() {
 # cases_select WORD…: names, groups or patterns → CASES
 cases_select() {
 	local word name found chosen=()
-	[[ $* == all ]] && set -- '*'
+	[[ $* != all ]] || { cases_all; return; }
 	for word; do
 		found=''
 		for name in "${CASES[@]}"; do
@@ -93,6 +94,14 @@ cases_select() {
 			chosen+=("$name")
 		done
 		[[ $found ]] || die "no case, group or pattern: $word (try --list)"
+	done
+	CASES=("${chosen[@]}")
+}
+
+cases_all() {
+	local name chosen=()
+	for name in "${CASES[@]}"; do
+		[[ $QUICK && ${OF[$name:slow]-} ]] || chosen+=("$name")
 	done
 	CASES=("${chosen[@]}")
 }

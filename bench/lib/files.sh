@@ -63,12 +63,14 @@ cache_set() {
 	esac
 }
 
-# Memory that a guest gave back to its host is slow at the first touch: touch what the copy will need.
+# Memory that a guest gave back to its host is slow at the first touch: touch what the copy will need, just
+# before. On the destination's file system and in large pieces, for small pages would not do: the
+# host takes back whole blocks of 2 MiB, and the page cache asks for such blocks when writes are large.
 memory_touch() {
-	local state=$1 want=$SRC_DATA most
+	local state=$1 want=$((SRC_DATA * 3 / 2)) most pad=$DST_DIR/pad
 	[[ $state == warm ]] || want=$((2 * want))
-	most=$(($(free_bytes /dev/shm) / 2))
-	((want < 1048576)) && return
-	head -c $((want < most ? want : most)) /dev/zero >"/dev/shm/fcopy-bench.$$"
-	rm -f "/dev/shm/fcopy-bench.$$"
+	most=$(($(free_bytes "$DST_DIR") / 2))
+	((want >= 1048576)) || return 0
+	dd if=/dev/zero of="$pad" bs=1M count=$(((want < most ? want : most) >> 20)) status=none
+	rm -f "$pad"
 }

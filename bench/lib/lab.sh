@@ -25,7 +25,6 @@ lab_close() {
 	peer_stop
 	net_close
 	group_close
-	rm -f "/dev/shm/fcopy-bench.$$"
 	local fs
 	for fs in "${!FS_AT[@]}"; do
 		[[ ${FS_AT[$fs]} == "$LAB" ]] || umount "${FS_AT[$fs]}"
@@ -61,16 +60,16 @@ fs_mount() {
 }
 
 image_mount() {
-	local fs=$1 at=$2 image=$LAB/$1.img device options=(--quiet)
+	local fs=$1 at=$2 image=$LAB/$1.img device options=()
 	case $fs in
 	ext4) options=(-q -F) ;;
 	xfs) options=(-q -m reflink=1) ;;
-	btrfs) ;;
+	btrfs) options=(--quiet) ;;
 	*) WHY="no recipe for $fs"; return 1 ;;
 	esac
 	have "mkfs.$fs" || { WHY="mkfs.$fs is missing"; return 1; }
 	truncate -s "$IMAGE_SIZE" "$image"
-	"mkfs.$fs" "${options[@]}" "$image" || { WHY="mkfs.$fs failed"; return 1; }
+	"mkfs.$fs" "${options[@]}" "$image" 2>/dev/null || { WHY="mkfs.$fs failed"; return 1; }
 	# Without direct I/O the image's pages would be cached twice, and "cold" would not be cold.
 	device=$(losetup --find --show --direct-io=on "$image" 2>/dev/null ||
 		losetup --find --show "$image") || { WHY='no loop device'; return 1; }
