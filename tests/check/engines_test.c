@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT
+ * Every engine, size and shape on every file system: bytes, offset, what lies around a range, and
+ * what an engine answers to descriptors that it cannot serve.
+ */
+#define _GNU_SOURCE
+#include "util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static const struct engine *const engines[] = {
+    &engine_readwrite, &engine_sendfile, &engine_splice, &engine_copy_file_range,
+    &engine_mmap,      &engine_direct,   &engine_reflink};
+
+#define ENGINES (sizeof(engines) / sizeof(*engines))
+
+struct cell {
+	const struct engine *engine;
+	const struct dir *dir;
+};
+
+static struct cell cells[ENGINES * DIRS_MAX];
+static int cell_count;
+
+static void find_cells(void)
+{
+	for (size_t d = 0; d < dir_count; d++)
+		for (size_t e = 0; e < ENGINES; e++)
+			if (engine_runs(engines[e], &dirs[d]))
+				cells[cell_count++] = (struct cell){engines[e], &dirs[d]};
+			else
+				left_out("engine %s on %s", engines[e]->name, dirs[d].name);
+}
+
+/* The whole of a source, with the end known or not. */
+START_TEST(copies_all)
+{
+	const struct cell *c = &cells[_i / (SIZES * SHAPES)];
+	off_t size = sizes[_i / SHAPES % SIZES];
+	enum shape shape = _i % SHAPES;
+	if (shape == UNWRITTEN && !c->dir->fallocate)
+		return;
+	enter(c->dir);
+	make_file("src", size, shape, 1);
+	for (int known = 0; known < 2; known++) {
+		set_label("%s on %s, %s %lld, end %s", c->engine->name, c->dir->name,
+			  shape_names[shape], (long long)size, known ? "known" : "unknown");
+		struct transfer t = transfer_of("src", known ? "dst1" : "dst0");
+		/* direct wants whole blocks: a known end is for it the block's */
+		if (known && c->engine != &engine_direct)
+			t.end = size;
+		int r = c->engine->copy(&t);
+		check(r == 0, "%d, %s", r, t.call);
+		check(t.offset == size, "%lld", (long long)t.offset);
+		check(c->engine == &engine_direct || lseek(t.dst, 0, SEEK_END) == size, "longer");
+		need(ftruncate(t.dst, t.offset) == 0);
+		check(same_bytes("src", known ? "dst1" : "dst0"), "bytes differ");
+		transfer_done(&t);
+	}
+	leave();
+}
+END_TEST
+
+/* A range in the middle: nothing before it and nothing behind it changes. */
+START_TEST(copies_a_range)
+{
+	const struct cell *c = &cells[_i];
+	const off_t start = 1 << 19, end = (1 << 19) + (1 << 18), size = 1 << 20;
+	enter(c->dir);
+	set_label("%s on %s", c->engine->name, c->dir->name);
+	make_file("src", size, DENSE, 1);
+	make_file("dst", size, DENSE, 2);
+	make_file("old", size, DENSE, 2);
+	struct transfer t = transfer_of("src", "dst");
+	t.offset = start;
+	t.end = end;
+	int r = c->engine->copy(&t);
+	transfer_done(&t);
+	if (c->engine == &engine_reflink) { /* clones whole files only */
+		check(r == ENGINE_NEXT, "%d", r);
+		check(t.offset == start, "%lld", (long long)t.offset);
+		check(same_bytes("old", "dst"), "touched");
+	} else {
+		check(r == 0, "%d, %s", r, t.call);
+		check(t.offset == end, "%lld", (long long)t.offset);
+		check(same_range("src", "dst", start, end), "bytes differ");
+		check(same_range("old", "dst", 0, start), "before");
+		check(same_range("old", "dst", end, size), "behind");
+	}
+	leave();
+}
+END_TEST
+
+/* A transfer that begins at 0 and stops before the source does. */
+START_TEST(stops_at_the_end)
+{
+	const struct cell *c = &cells[_i];
+	enter(c->dir);
+	set_label("%s on %s", c->engine->name, c->dir->name);
+	make_file("src", 65536, DENSE, 1);
+	struct transfer t = transfer_of("src", "dst");
+	t.end = 16384;
+	int r = c->engine->copy(&t);
+	transfer_done(&t);
+	check(r == (c->engine == &engine_reflink ? ENGINE_NEXT : 0), "%d", r);
+	check(t.offset == (r ? 0 : 16384), "%lld", (long long)t.offset);
+	check(size_of("dst") == (r ? 0 : 16384), "%lld", (long long)size_of("dst"));
+	leave();
+}
+END_TEST
+
+/* A range that starts where the source has already ended. */
+START_TEST(sees_the_end)
+{
+	const struct cell *c = &cells[_i];
+	enter(c->dir);
+	set_label("%s on %s", c->engine->name, c->dir->name);
+	make_file("src", 8192, DENSE, 1);
+	make_file("dst", 8192, DENSE, 2);
+	struct transfer t = transfer_of("src", "dst");
+	t.offset = 8192;
+	int r = c->engine->copy(&t);
+	transfer_done(&t);
+	check(r == (c->engine == &engine_reflink ? ENGINE_NEXT : 0), "%d", r);
+	check(t.offset == 8192, "%lld", (long long)t.offset);
+	check(size_of("dst") == 8192, "grown");
+	leave();
+}
+END_TEST
+
+/* A buffer size of the caller's, odd and small, and a buffer of the caller's. */
+START_TEST(takes_any_buffer_size)
+{
+	const struct cell *c = &cells[_i];
+	static const size_t buffer_sizes[] = {1, 511, 4097, 65536};
+	static char own[65536];
+	enter(c->dir);
+	make_file("src", 20001, DENSE, 1);
+	for (size_t i = 0; i < 8; i++) {
+		set_label("%s on %s, buffer of %zu", c->engine->name, c->dir->name,
+			  buffer_sizes[i / 2]);
+		struct transfer t = transfer_of("src", "dst");
+		t.buffer_size = buffer_sizes[i / 2];
+		t.buffer = i % 2 ? own : NULL;
+		need(ftruncate(t.dst, 0) == 0);
+		int r = c->engine->copy(&t);
+		check(r == 0 && t.offset == 20001, "%d %lld", r, (long long)t.offset);
+		need(ftruncate(t.dst, t.offset) == 0);
+		check(same_bytes("src", "dst"), "bytes differ");
+		transfer_done(&t);
+	}
+	leave();
+}
+END_TEST
+
+/* The destination fails with the first byte: the offset says that nothing was done. */
+START_TEST(fails_on_a_closed_side)
+{
+	const struct cell *c = &cells[_i / 2];
+	bool source = _i % 2;
+	enter(c->dir);
+	set_label("%s on %s, %s of the wrong kind", c->engine->name, c->dir->name,
+		  source ? "source" : "destination");
+	make_file("src", 20000, DENSE, 1);
+	make_file("dst", 20000, DENSE, 2);
+	make_file("old", 20000, DENSE, 2);
+	struct transfer t = transfer_of("src", "dst");
+	/* a source only for writing, a destination only for reading */
+	int *side = source ? &t.src : &t.dst;
+	need(close(*side) == 0);
+	*side = open(source ? "src" : "dst", (source ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+	int r = c->engine->copy(&t);
+	check(r == (c->engine->falls_back ? r : -EBADF) && r != 0, "%d", r);
+	check(t.offset == 0, "%lld", (long long)t.offset);
+	check(t.call, "no call is named");
+	check(same_bytes("old", "dst"), "touched");
+	transfer_done(&t);
+	leave();
+}
+END_TEST
+
+START_TEST(is_found_by_name)
+{
+	for (size_t i = 0; i < ENGINES; i++)
+		ck_assert_ptr_eq(engine_find(engines[i]->name), engines[i]);
+	ck_assert_ptr_null(engine_find("teleport"));
+	ck_assert(!engine_readwrite.falls_back);
+}
+END_TEST
+
+int main(void)
+{
+	dirs_find();
+	find_cells();
+	Suite *s = suite_create("engines");
+	TCase *c = add_case(s, "engines");
+	tcase_add_loop_test(c, copies_all, 0, cell_count * SIZES * SHAPES);
+	tcase_add_loop_test(c, copies_a_range, 0, cell_count);
+	tcase_add_loop_test(c, stops_at_the_end, 0, cell_count);
+	tcase_add_loop_test(c, sees_the_end, 0, cell_count);
+	tcase_add_loop_test(c, takes_any_buffer_size, 0, cell_count);
+	tcase_add_loop_test(c, fails_on_a_closed_side, 0, cell_count * 2);
+	tcase_add_test(c, is_found_by_name);
+	return run_suite(s);
+}

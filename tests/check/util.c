@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT
+ * What the libcheck programs share.
+ */
+#define _GNU_SOURCE
+#include "util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <linux/fs.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+struct dir dirs[DIRS_MAX];
+size_t dir_count;
+const off_t sizes[SIZES] = {0, 1, 4095, 4096, 4097, 8191, 8192, 8193, (1 << 20) + 7};
+char label[256];
+struct fcopy_report report;
+
+static char here[PATH_MAX]; /* the directory that leave removes */
+static int descriptors;     /* how many were open when it was entered */
+
+void left_out(const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	printf("# left out: ");
+	vprintf(format, args);
+	printf("\n");
+	va_end(args);
+	fflush(stdout);
+}
+
+void set_label(const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	vsnprintf(label, sizeof(label), format, args);
+	va_end(args);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type, (void)ftw;
+	return remove(path);
+}
+
+static void remove_here(void)
+{
+	need(chdir("/") == 0);
+	need(nftw(here, remove_one, 8, FTW_DEPTH | FTW_PHYS) == 0);
+}
+
+/* Asks by the plain system calls, so that a broken engine is not taken for a poor file system. */
+static void ask(struct dir *d)
+{
+	enter(d);
+	make_file("a", 65536, DENSE, 1);
+	make_file("b", 0, DENSE, 1);
+	int a = open("a", O_RDWR | O_CLOEXEC), b = open("b", O_RDWR | O_CLOEXEC);
+	need(a >= 0 && b >= 0);
+	d->fallocate = fallocate(b, FALLOC_FL_KEEP_SIZE, 0, 65536) == 0;
+	d->reflink = ioctl(b, FICLONE, a) == 0;
+	d->acl = fremovexattr(a, "system.posix_acl_access") == 0 || errno == ENODATA;
+	need(ftruncate(b, 0) == 0 && ftruncate(b, 1 << 20) == 0);
+	d->holes = lseek(b, 0, SEEK_DATA) < 0 && errno == ENXIO;
+	struct statx sx;
+	bool told = statx(a, "", AT_EMPTY_PATH, STATX_DIOALIGN, &sx) == 0 &&
+		    sx.stx_mask & STATX_DIOALIGN;
+	d->direct = fcntl(a, F_SETFL, O_RDWR | O_DIRECT) == 0 &&
+		    !(told && sx.stx_dio_offset_align == 0);
+	close(a);
+	close(b);
+	remove_here();
+	if (!d->fallocate || !d->reflink || !d->direct || !d->acl || !d->holes)
+		left_out("on %s, which has no%s%s%s%s%s", d->name, d->fallocate ? "" : " fallocate",
+			 d->reflink ? "" : " reflink", d->direct ? "" : " direct I/O",
+			 d->acl ? "" : " ACL", d->holes ? "" : " SEEK_DATA");
+}
+
+void dirs_find(void)
+{
+	static char list[PATH_MAX * 2];
+	const char *given = getenv("FCOPY_TEST_DIR");
+	char cwd[PATH_MAX];
+	need(getcwd(cwd, sizeof(cwd)));
+	snprintf(list, sizeof(list), "%s", given && *given ? given : cwd);
+	char *rest = list, *path;
+	while (dir_count < DIRS_MAX && (path = strsep(&rest, ":"))) {
+		struct dir *d = &dirs[dir_count++];
+		d->path = path;
+		d->name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+		ask(d);
+	}
+}
+
+bool engine_runs(const struct engine *e, const struct dir *d)
+{
+	if (e->missing || (e->probe && e->probe()))
+		return false;
+	if (e == &engine_reflink)
+		return d->reflink;
+	return e != &engine_direct || d->direct;
+}
+
+bool mode_runs(const struct fcopy_mode *m, const struct dir *d)
+{
+	return !m->engine || engine_runs(engine_find(m->engine), d);
+}
+
+void enter(const struct dir *d)
+{
+	descriptors = open_descriptors();
+	snprintf(here, sizeof(here), "%s/t.XXXXXX", d->path);
+	need(mkdtemp(here));
+	need(chdir(here) == 0);
+}
+
+void leave(void)
+{
+	int now = open_descriptors();
+	ck_assert_msg(now == descriptors, "%s: %d descriptors leaked", label, now - descriptors);
+	remove_here();
+}
+
+struct transfer transfer_of(const char *src, const char *dst)
+{
+	struct transfer t = {.src = open(src, O_RDONLY | O_CLOEXEC),
+			     .dst = open(dst, O_RDWR | O_CREAT | O_CLOEXEC, 0644),
+			     .src_positional = true,
+			     .dst_positional = true,
+			     .end = TRANSFER_TO_EOF};
+	need(t.src >= 0 && t.dst >= 0);
+	return t;
+}
+
+void transfer_done(struct transfer *t)
+{
+	need(close(t->src) == 0);
+	need(close(t->dst) == 0);
+}
+
+int copy_by(const char *mode, const char *src, const char *dst, struct fcopy_options options)
+{
+	options.mode = fcopy_mode_find(mode);
+	need(options.mode);
+	return fcopy_copy(src, dst, &options, &report);
+}
+
+TCase *add_case(Suite *s, const char *name)
+{
+	TCase *c = tcase_create(name);
+	tcase_set_timeout(c, 120);
+	suite_add_tcase(s, c);
+	return c;
+}
+
+int run_suite(Suite *s)
+{
+	SRunner *runner = srunner_create(s);
+	srunner_set_tap(runner, "-");
+	srunner_run_all(runner, CK_SILENT);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

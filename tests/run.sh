@@ -1,0 +1,66 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+#
+# run.sh SUITE…: runs programs that speak TAP and directories of bats files. Prints what failed and
+# what was left out, and at the end one line: N passed, N failed, N skipped. A suite that crashed,
+# or that did not run as many tests as it announced, counts as one more that failed. Exits 1 if any
+# failed. UNDER is put before each program (a debugger); FCOPY names the program for bats.
+set -u
+
+passed=0 failed=0 skipped=0
+log=$(mktemp) || exit 1
+trap 'rm -f "$log"' EXIT
+trap 'exit 130' INT
+
+run_suite() {
+	local jobs=()
+	if [ -d "$1" ]; then
+		type parallel >/dev/null 2>&1 && jobs=(--jobs 2)
+		bats --formatter tap "${jobs[@]}" "$1"
+	else
+		# shellcheck disable=SC2086 # a command and its arguments
+		CMOCKA_MESSAGE_OUTPUT=TAP ${UNDER-} "$1"
+	fi
+}
+
+# Counts TAP on standard input; prints failures with what follows them. The last line is for us.
+count() {
+	awk -v suite="$1" '
+		/^1\.\.[0-9]+/ { plan = substr($1, 4) + 0; planned = 1; next }
+		/^(not )?ok/ && /# *[Ss][Kk][Ii][Pp]/ { skip++; print suite ": " $0; next }
+		/^ok/ { pass++; show = 0; next }
+		/^not ok/ { fail++; show = 1; print suite ": " $0; next }
+		/^# left out/ || show || /ERROR|runtime error|WARNING: / { print suite ": " $0 }
+		END {
+			if (!planned || pass + fail + skip < plan) {
+				print suite ": not ok: ran " pass + fail + skip " of " \
+					(planned ? plan : "?") " tests"
+				fail++
+			}
+			printf "%d %d %d\n", pass, fail, skip
+		}'
+}
+
+for suite; do
+	name=${suite#*tests/}
+	start=$SECONDS
+	run_suite "$suite" </dev/null >"$log" 2>&1
+	status=$?
+	result=$(count "$name" <"$log")
+	read -r p f s <<<"${result##*$'\n'}"
+	if [ "$p $f $s" != "$result" ]; then
+		echo "${result%$'\n'*}"
+	fi
+	# A status without a failed test: a crash, a leak, a race.
+	if [ $status != 0 ] && [ "$f" = 0 ]; then
+		f=1
+		echo "$name: not ok: exit status $status"
+	fi
+	if [ $status != 0 ] && ! grep -q '^not ok' "$log"; then
+		tail -n 60 "$log"
+	fi
+	echo "$name: $p passed, $f failed, $s skipped ($((SECONDS - start)) s)"
+	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+done
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ] && [ $passed != 0 ]
