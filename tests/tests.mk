@@ -26,7 +26,7 @@ $(CMOCKA_BIN): $(BUILD)/tests/cmocka/%: $(BUILD)/tests/cmocka/%.o $(CMOCKA_HELP:
 		echo "$$calls" | grep -qx "$$x" || \
 			{ echo "$@: libfcopy.a does not call $$x: its wrap would do nothing" >&2; exit 1; }; \
 	done; \
-	set -x; $(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $$(printf ' -Wl,--wrap=%s' $$wraps) \
+	echo '$(CC) -o $@'; $(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $$(printf ' -Wl,--wrap=%s' $$wraps) \
 		$$(pkg-config --libs cmocka) $(LIBS)
 
 -include $(TEST_OBJ:.o=.d)

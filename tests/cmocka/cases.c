@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ * What the cmocka programs share.
+ */
+#define _GNU_SOURCE
+#include "cases.h"
+
+#include <ftw.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct CMUnitTest *tests;
+static size_t test_count;
+static char here[PATH_MAX];
+static int descriptors;
+
+const char *errno_name(int err)
+{
+	return err ? strerrorname_np(err) : "0";
+}
+
+/* The directory of FCOPY_TEST_DIR that ends in /name, or the first. */
+static const char *find_dir(const char *name)
+{
+	static char list[PATH_MAX * 2];
+	const char *given = getenv("FCOPY_TEST_DIR");
+	snprintf(list, sizeof(list), "%s", given && *given ? given : ".");
+	char *rest = list, *path;
+	while ((path = strsep(&rest, ":"))) {
+		const char *last = strrchr(path, '/');
+		if (last && strcmp(last + 1, name) == 0)
+			return path;
+	}
+	return list;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	descriptors = open_descriptors();
+	return chdir(here);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type, (void)ftw;
+	return strcmp(path, here) == 0 ? 0 : remove(path);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	fault_clear();
+	int now = open_descriptors();
+	if (now != descriptors)
+		print_error("%d descriptors leaked\n", now - descriptors);
+	return now != descriptors || nftw(here, remove_one, 8, FTW_DEPTH | FTW_PHYS) != 0;
+}
+
+void case_add(void (*test)(void **), const void *state, const char *format, ...)
+{
+	va_list args;
+	char *name;
+	va_start(args, format);
+	need(vasprintf(&name, format, args) >= 0);
+	va_end(args);
+	need((tests = realloc(tests, (test_count + 1) * sizeof(*tests))));
+	tests[test_count++] = (struct CMUnitTest){name, test, set_up, tear_down, (void *)state};
+}
+
+int cases_run(const char *group, const char *file_system)
+{
+	char dir[PATH_MAX];
+	need(realpath(find_dir(file_system), dir));
+	need(snprintf(here, sizeof(here), "%s/f.XXXXXX", dir) < PATH_MAX);
+	need(mkdtemp(here));
+	int failed = _cmocka_run_group_tests(group, tests, test_count, NULL, NULL);
+	need(chdir("/") == 0);
+	rmdir(here);
+	for (size_t i = 0; i < test_count; i++)
+		free((void *)tests[i].name);
+	free(tests);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

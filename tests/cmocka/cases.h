@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the cmocka programs share: a directory to work in, and tests made from rows of a table.
+ */
+#ifndef CASES_H
+#define CASES_H
+
+#include "faults.h"
+
+#include "../check/files.h"
+
+/* Adds a test. state is handed to it; the name is made by the format and copied. */
+void case_add(void (*test)(void **), const void *state, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Runs what was added: each test with faults cleared and descriptors counted, in a fresh directory
+ * on the file system of FCOPY_TEST_DIR whose name this is, or on its first one. Returns main's exit
+ * status. */
+int cases_run(const char *group, const char *file_system);
+
+/* For messages: EIO, and not 5. */
+const char *errno_name(int err);
+
+#endif

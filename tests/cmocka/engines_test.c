@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT
+ * Every system call of every engine fails, at the first and at each later time, with each errno of
+ * interest: the answer, the offset, and the bytes before it.
+ */
+#define _GNU_SOURCE
+#include "cases.h"
+
+#include "engines/engine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#define SIZE  20001
+#define SHORT 4096 /* bytes that a call moves at most, so that there are several */
+
+enum outcome { GOES_ON, NEXT, FAILS };
+
+static const int real[] = {EIO, ENOSPC, EDQUOT, ENOMEM, EPIPE, ECONNRESET, -1};
+static const int storage[] = {EIO, ENOSPC, EDQUOT, ENOMEM, -1};
+static const int all_real[] = {EIO,    ENOSPC, EDQUOT, EFBIG,      ENOMEM, EPERM,
+			       EINVAL, EBADF,  ENOSYS, EOPNOTSUPP, EROFS,  -1};
+static const int refusals[] = {ENOSYS, EOPNOTSUPP, ENOTTY, EXDEV,   EINVAL, EBADF,
+			       EPERM,  EACCES,     ENOENT, ETXTBSY, EFBIG,  -1};
+static const int soft[] = {EINTR, EAGAIN, -1};
+static const int interrupted[] = {EINTR, -1};
+static const int exhausted[] = {EMFILE, ENFILE, ENOMEM, -1};
+static const int no_memory[] = {ENOMEM, -1};
+static const int not_mappable[] = {ENODEV, EACCES, EPERM, EINVAL, -1};
+static const int not_allowed[] = {EPERM, EBUSY, -1};
+static const int not_cloned[] = {EOPNOTSUPP, EXDEV,  EINVAL,  ENOTTY, EPERM,
+				 EBADF,      EISDIR, ETXTBSY, ESPIPE, -1};
+
+static const struct row {
+	const struct engine *engine;
+	const char *call;
+	const int *errs;
+	enum outcome outcome;
+	bool stream; /* by the descriptors' own positions */
+} rows[] = {
+    {&engine_readwrite, "pread64", all_real, FAILS, false},
+    {&engine_readwrite, "pread64", soft, GOES_ON, false},
+    {&engine_readwrite, "pwrite64", all_real, FAILS, false},
+    {&engine_readwrite, "pwrite64", soft, GOES_ON, false},
+    {&engine_readwrite, "read", all_real, FAILS, true},
+    {&engine_readwrite, "read", soft, GOES_ON, true},
+    {&engine_readwrite, "write", all_real, FAILS, true},
+    {&engine_readwrite, "write", soft, GOES_ON, true},
+    {&engine_readwrite, "mmap64 of memory", no_memory, FAILS, false},
+    {&engine_sendfile, "sendfile64", real, FAILS, false},
+    {&engine_sendfile, "sendfile64", soft, GOES_ON, false},
+    {&engine_sendfile, "sendfile64", refusals, NEXT, false},
+    {&engine_sendfile, "sendfile64", real, FAILS, true},
+    {&engine_sendfile, "sendfile64", soft, GOES_ON, true},
+    {&engine_sendfile, "sendfile64", refusals, NEXT, true},
+    {&engine_sendfile, "lseek64", storage, FAILS, false},
+    {&engine_splice, "splice", real, FAILS, false},
+    {&engine_splice, "splice", soft, GOES_ON, false},
+    {&engine_splice, "splice", refusals, NEXT, false},
+    {&engine_splice, "splice", soft, GOES_ON, true},
+    {&engine_splice, "splice", refusals, NEXT, true},
+    {&engine_splice, "pipe2", exhausted, FAILS, false},
+    {&engine_splice, "fcntl64", not_allowed, GOES_ON, false},
+    {&engine_copy_file_range, "copy_file_range", real, FAILS, false},
+    {&engine_copy_file_range, "copy_file_range", soft, GOES_ON, false},
+    {&engine_copy_file_range, "copy_file_range", refusals, NEXT, false},
+    {&engine_copy_file_range, "pread64", storage, FAILS, false},
+    {&engine_mmap, "mmap64", no_memory, FAILS, false},
+    {&engine_mmap, "mmap64", soft, GOES_ON, false},
+    {&engine_mmap, "mmap64", not_mappable, NEXT, false},
+    {&engine_mmap, "pwrite64", all_real, FAILS, false},
+    {&engine_mmap, "pwrite64", soft, GOES_ON, false},
+    {&engine_mmap, "write", all_real, FAILS, true},
+    {&engine_mmap, "fstat64", storage, FAILS, false},
+    {&engine_mmap, "pread64", storage, FAILS, false},
+    {&engine_reflink, "ioctl", storage, FAILS, false},
+    {&engine_reflink, "ioctl", not_cloned, NEXT, false},
+    {&engine_reflink, "ioctl", interrupted, GOES_ON, false},
+    {&engine_reflink, "fstat64", storage, FAILS, false},
+};
+
+#define ROWS (sizeof(rows) / sizeof(*rows))
+
+struct run {
+	const struct row *row;
+	int err;
+	bool clones; /* the file system can */
+};
+
+static struct transfer open_both(bool stream)
+{
+	struct transfer t = {.src = open("src", O_RDONLY | O_CLOEXEC),
+			     .dst = open("dst", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644),
+			     .src_positional = !stream,
+			     .dst_positional = !stream,
+			     .end = TRANSFER_TO_EOF,
+			     .buffer_size = SHORT};
+	need(t.src >= 0 && t.dst >= 0);
+	return t;
+}
+
+static void check_answer(const struct run *run, const struct transfer *t, int answer)
+{
+	enum outcome want = fault_seen() ? run->row->outcome : GOES_ON;
+	if (want == GOES_ON && run->row->engine == &engine_reflink && !run->clones)
+		want = NEXT;
+	if (want == GOES_ON) {
+		assert_int_equal(answer, 0);
+		assert_int_equal(t->offset, SIZE);
+		return;
+	}
+	assert_int_equal(answer, want == NEXT ? ENGINE_NEXT : -run->err);
+	assert_non_null(t->call);
+	if (want == NEXT && fault_seen())
+		assert_int_equal(t->refusal, run->err);
+}
+
+/* One copy with one fault. What is there up to the offset is right, and the copy can go on. */
+static void once(void *arg)
+{
+	const struct run *run = arg;
+	struct transfer t = open_both(run->row->stream);
+	/* an engine for mappings has a source with offsets at least */
+	t.src_positional |= run->row->engine == &engine_mmap;
+	fault_short(SHORT);
+	fault_on();
+	int r = run->row->engine->copy(&t);
+	fault_off();
+	check_answer(run, &t, r);
+	assert_in_range(t.offset, 0, SIZE);
+	assert_true(same_range("src", "dst", 0, t.offset));
+	if (r == ENGINE_NEXT || t.dst_positional) {
+		assert_int_equal(engine_readwrite.copy(&t), 0);
+		assert_int_equal(t.offset, SIZE);
+		assert_true(same_bytes("src", "dst"));
+	}
+	close(t.src);
+	close(t.dst);
+}
+
+static void sweep(void **state)
+{
+	struct run *run = *state;
+	make_file("src", SIZE, DENSE, 1);
+	struct transfer t = open_both(false);
+	run->clones = engine_reflink.copy(&t) == 0;
+	close(t.src);
+	close(t.dst);
+	fault_sweep(run->row->call, run->err, once, run);
+}
+
+/* Every call moves one byte: slow, but right. */
+static void one_byte_at_a_time(void **state)
+{
+	const struct engine *engine = *state;
+	make_file("src", 300, DENSE, 1);
+	struct transfer t = open_both(false);
+	t.buffer_size = 0;
+	fault_short(1);
+	fault_on();
+	int r = engine->copy(&t);
+	fault_off();
+	assert_int_equal(r, 0);
+	assert_int_equal(t.offset, 300);
+	assert_in_range(t.io.calls, engine == &engine_splice ? 600 : 300, 1000);
+	assert_true(same_bytes("src", "dst"));
+	close(t.src);
+	close(t.dst);
+}
+
+/* A call that answers 0 although there is more: the end for those who must believe it, and a
+ * refusal of those who can look. The bytes before are right in any case. */
+static void sees_a_zero(void **state)
+{
+	const struct row *row = *state;
+	make_file("src", SIZE, DENSE, 1);
+	for (int nth = 1; nth <= 3; nth++) {
+		struct transfer t = open_both(false);
+		fault_short(SHORT);
+		fault_set(row->call, nth + FAULT_EVERY, FAULT_ZERO);
+		fault_on();
+		int r = row->engine->copy(&t);
+		fault_off();
+		assert_true(fault_seen());
+		/* each second splice empties the pipe, in which there are bytes */
+		bool emptying = row->engine == &engine_splice && nth % 2 == 0;
+		enum outcome want = emptying ? FAILS : row->outcome;
+		assert_int_equal(r, want == NEXT ? ENGINE_NEXT : want == FAILS ? -EIO : 0);
+		assert_true(t.offset < SIZE);
+		assert_true(same_range("src", "dst", 0, t.offset));
+		close(t.src);
+		close(t.dst);
+	}
+}
+
+static const struct row zeros[] = {
+    {&engine_readwrite, "pread64", NULL, GOES_ON, false},
+    {&engine_readwrite, "pwrite64", NULL, FAILS, false},
+    {&engine_copy_file_range, "copy_file_range", NULL, NEXT, false},
+    {&engine_sendfile, "sendfile64", NULL, GOES_ON, false},
+    {&engine_splice, "splice", NULL, GOES_ON, false},
+};
+
+/* The cancel flag turns an interruption into the end, with the bytes until then. */
+static void is_cancelled(void **state)
+{
+	const struct row *row = *state;
+	static const volatile int cancel = 1;
+	make_file("src", SIZE, DENSE, 1);
+	struct transfer t = open_both(row->stream);
+	t.io.cancel = &cancel;
+	fault_short(SHORT);
+	fault_set(row->call, 1, EINTR);
+	fault_on();
+	int r = row->engine->copy(&t);
+	fault_off();
+	assert_true(fault_seen());
+	assert_int_equal(r, -EINTR);
+	assert_int_equal(t.offset, 0);
+	close(t.src);
+	close(t.dst);
+}
+
+int main(void)
+{
+	static struct run runs[ROWS * 16];
+	size_t n = 0;
+	for (size_t i = 0; i < ROWS; i++)
+		for (const int *err = rows[i].errs; *err >= 0; err++) {
+			runs[n] = (struct run){.row = &rows[i], .err = *err};
+			case_add(sweep, &runs[n++], "%s: %s fails with %s%s", rows[i].engine->name,
+				 rows[i].call, errno_name(*err), rows[i].stream ? ", stream" : "");
+		}
+	for (size_t i = 0; i < sizeof(zeros) / sizeof(*zeros); i++)
+		case_add(sees_a_zero, &zeros[i], "%s: %s answers 0", zeros[i].engine->name,
+			 zeros[i].call);
+	for (size_t i = 0; i < ROWS; i++) {
+		if (rows[i].errs == soft || rows[i].errs == interrupted)
+			case_add(is_cancelled, &rows[i], "%s: cancelled in %s%s",
+				 rows[i].engine->name, rows[i].call,
+				 rows[i].stream ? ", stream" : "");
+		if (i == 0 || rows[i].engine != rows[i - 1].engine)
+			if (rows[i].engine != &engine_reflink && rows[i].engine != &engine_mmap)
+				case_add(one_byte_at_a_time, rows[i].engine, "%s: byte by byte",
+					 rows[i].engine->name);
+	}
+	return cases_run("engines", "xfs");
+}
