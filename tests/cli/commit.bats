@@ -1,0 +1,123 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The order of the last steps: on the disk before it has a name, no error after the name.
+
+load helper
+
+# order NAME…: these calls stand in ./trace, in this order (a call may repeat between).
+order() {
+	local call line last=0
+	for call; do
+		line=$(tail -n +$((last + 1)) trace | grep -nEm1 -- "$call" | cut -d: -f1)
+		[ -n "$line" ] || { echo "no $call behind line $last of:"; cat trace; return 1; }
+		last=$((last + line))
+	done
+}
+
+COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftruncate,exit_group
+
+@test "a new file: data, close of a duplicate, then the name by link" {
+	need_strace
+	random a 5000
+	traced 0 trace=$COMMIT a b rw
+	order O_TMPFILE 'pwrite64' 'F_DUPFD_CLOEXEC' 'close\(' 'linkat\(.*"b"' exit_group
+	[ "$(calls 'renameat2?')" = 0 ]
+	[ "$(calls 'fdatasync|fsync')" = 0 ]
+}
+
+@test "an old file: a temporary link, then rename" {
+	need_strace
+	random a 5000
+	echo old >b
+	traced 0 trace=$COMMIT a b rw
+	order O_TMPFILE pwrite64 F_DUPFD_CLOEXEC 'close\(' 'linkat\(.*"\.fcopy-[0-9a-z]{16}"' \
+		'renameat2?\(.*"\.fcopy-.*"b"' exit_group
+}
+
+@test "--fsync: data to the disk, then the name, then the directory; every mode" {
+	need_strace
+	random a 100000
+	local mode
+	for mode in 0 1 2 3 4 5 6 7; do
+		rm -f b
+		"$FCOPY" a probe $mode 2>/dev/null || continue
+		traced 0 trace=$COMMIT --fsync a b $mode
+		order O_TMPFILE 'fdatasync\(' F_DUPFD_CLOEXEC 'close\(' 'linkat\(.*"b"' \
+			'openat.*O_DIRECTORY' 'fsync\(' exit_group
+		traced 0 trace=$COMMIT --fsync a b $mode
+		order O_TMPFILE 'fdatasync\(' 'linkat\(.*"\.fcopy-' 'renameat' 'fsync\(' exit_group
+		[ "$(calls fdatasync)" = 1 ]
+	done
+}
+
+@test "--fsync into another directory: that one is flushed" {
+	need_strace
+	random a 5000
+	mkdir d
+	traced 0 trace=$COMMIT --fsync a d/b
+	order 'linkat\(.*"b"' "fsync\([0-9]+<$T/d>"
+}
+
+@test "--fsync --inplace: the data is flushed" {
+	need_strace
+	random a 5000
+	random b 9000
+	traced 0 trace=$COMMIT --fsync --inplace a b
+	order pwrite64 'ftruncate' "fdatasync\([0-9]+<$T/b>" 'close\('
+	[ "$(calls linkat)" = 0 ]
+}
+
+@test "--fsync to what cannot be flushed: refused before the first byte, or done" {
+	echo data >a
+	run --separate-stderr bash -c '"$0" --fsync a - | cat >out' "$FCOPY"
+	[ -z "$stderr" ] || { [ ! -s out ] && [[ $stderr != *"Invalid argument"* ]]; } ||
+		{ echo "$(wc -c <out) bytes went out, then: $stderr"; return 1; }
+	run --separate-stderr "$FCOPY" --fsync a /dev/null
+	[[ $stderr != *"Invalid argument"* ]] || { echo "$stderr"; return 1; }
+}
+
+@test "--inplace: never shorter than the old file before the last byte" {
+	need_strace
+	random a 100000
+	random b 300000
+	traced 0 trace=openat,ftruncate,pwrite64 --inplace a b rw
+	never grep -q 'O_TRUNC' trace
+	order pwrite64 'ftruncate\(.*, 100000\)'
+	sed '1,/ftruncate/d' trace >after
+	never grep pwrite64 after
+	cmp a b
+}
+
+@test "without O_TMPFILE: a name that nobody can guess, 0600 until the commit, then its mode" {
+	need_strace
+	random a 5000
+	chmod 644 a
+	traced 0 trace=openat a probe
+	local n name
+	n=$(nth openat O_TMPFILE)
+	traced 0 "inject=openat:error=EOPNOTSUPP:when=$n" -v a b
+	strace -f -y -qq -o trace -e "trace=$COMMIT,fchmod" -e "inject=openat:error=EISDIR:when=$n" \
+		"$FCOPY" a c rw
+	grep -Eq 'openat.*"\.fcopy-[0-9a-v]{16}", O_RDWR\|O_CREAT\|O_EXCL.*, 0600' trace
+	order pwrite64 'fchmod\(.*, 0644\)' F_DUPFD 'close\(' 'renameat2?\(.*"\.fcopy-.*"c"'
+	name=$(grep -o '\.fcopy-[0-9a-v]*' trace | head -1)
+	strace -f -qq -o trace -e "inject=openat:error=EISDIR:when=$n" "$FCOPY" a c rw
+	never grep -qF "$name" trace
+	cmp a c
+}
+
+@test "which way to name it works is found out before the first byte" {
+	need_strace
+	random a 5000
+	traced 0 trace=linkat,pwrite64 a b rw
+	order 'linkat\(.*"\.".*EEXIST' pwrite64 'linkat\(.*"b"'
+	# No capability for AT_EMPTY_PATH, as on older kernels: by /proc.
+	traced 0 inject=linkat:error=ENOENT:when=1 a c rw
+	order 'INJECTED' 'linkat\(.*/proc/self/fd/.*"\.".*EEXIST' 'linkat\(.*/proc/self/fd/.*"c"'
+	cmp a c
+	# Neither way: a named temporary.
+	strace -f -qq -o trace -e trace=openat,linkat,pwrite64,renameat \
+		-e inject=linkat:error=ENOENT:when=1..2 "$FCOPY" a d rw
+	order 'INJECTED' 'INJECTED' 'O_CREAT\|O_EXCL' pwrite64 renameat
+	cmp a d
+}

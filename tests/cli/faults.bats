@@ -1,0 +1,217 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Calls that fail, on the real program: exit 1, the old file whole, nothing left behind.
+
+load helper
+
+prepare() {
+	need_strace
+	random a 3000000
+	echo old >b
+	touch trace
+}
+
+# ordinal CALL ARG…: which CALL is the first on this test's files; the loader makes some before.
+ordinal() {
+	traced 0 "trace=$1" "${@:2}"
+	nth "$1" "<$T/"
+}
+
+# fails CALL ERRNO WHEN TEXT ARG…: over an old file and to a new one, fcopy tells TEXT, exits 1.
+fails() {
+	local dst before
+	before=$(ls -A)
+	for dst in b new; do
+		traced 1 "inject=$1:error=$2:when=$3" "${@:5}" a $dst
+		injected
+		mentions "$4"
+		[ "$(ls -A)" = "$before" ] || { ls -A; return 1; }
+		holds old b
+	done
+}
+
+# Each errno at the first and at the third call that moves data.
+fails_in() {
+	local mode=$1 call=$2 n name=${3:-$2}
+	prepare
+	n=$(ordinal "$call" -m "$mode" a probe)
+	rm probe
+	fails "$call" ENOSPC "$n" "$name: No space left on device" -m "$mode"
+	fails "$call" EIO "$((n + 2))" "$name: Input/output error" -m "$mode"
+	fails "$call" EDQUOT "$((n + 1))+" "$name: Disk quota exceeded" -m "$mode"
+}
+
+@test "readwrite: errors of write" {
+	fails_in readwrite pwrite64 pwrite
+}
+
+@test "readwrite: errors of read" {
+	prepare
+	local n
+	n=$(ordinal pread64 -m readwrite a probe)
+	rm probe
+	fails pread64 EIO "$n" "a: pread: Input/output error" -m readwrite
+	fails pread64 EIO "$((n + 2))" "a: pread: Input/output error" -m readwrite
+}
+
+# One call takes 16 MiB: a short count makes the next one.
+@test "sendfile: errors, after a short count too" {
+	prepare
+	fails sendfile ENOSPC 1 "sendfile: No space left on device" -m sendfile
+	truncate -s 40M a
+	fails sendfile EIO 2 "sendfile: Input/output error" -m sendfile
+}
+
+@test "splice: errors" {
+	fails_in splice splice
+}
+
+@test "copy_file_range: errors" {
+	prepare
+	fails copy_file_range ENOSPC 1 "copy_file_range: No space left on device" -m 4
+	truncate -s 40M a
+	fails copy_file_range EIO 2 "copy_file_range: Input/output error" -m 4
+}
+
+@test "mmap: errors of write" {
+	fails_in mmap pwrite64 pwrite
+}
+
+@test "parallel: an error of one thread stops all, and is the one told" {
+	prepare
+	truncate -s 20M a
+	fails pwrite64 EIO 3 ": pwrite: Input/output error" -m parallel -j4
+	fails pwrite64 ENOSPC 1 "No space left on device" -m parallel -j2
+}
+
+@test "reflink: real failures are told as such, without the hint to use auto" {
+	prepare
+	local error
+	for error in EIO ENOSPC EDQUOT ENOMEM; do
+		fails ioctl $error 1 "ioctl(FICLONE)" -m reflink
+		[[ $stderr != *hint* ]]
+		fails ioctl $error 1 "ioctl(FICLONE)" --reflink=always
+	done
+}
+
+@test "auto: an error in the middle is no reason to try another engine" {
+	prepare
+	local n
+	n=$(ordinal pwrite64 a probe)
+	rm probe
+	fails pwrite64 ENOSPC "$n" "pwrite: No space left on device"
+	fails pwrite64 EIO "$((n + 1))" "pwrite: Input/output error"
+}
+
+@test "EINTR is retried: every call that moves data" {
+	prepare
+	local mode call
+	while read -r mode call; do
+		traced 0 "inject=$call:error=EINTR:when=1+3" a c "$mode"
+		injected
+		cmp a c
+	done <<-'TABLE'
+		readwrite pwrite64
+		sendfile sendfile
+		splice splice
+		copy_file_range copy_file_range
+		mmap pwrite64
+		parallel pwrite64
+		auto pwrite64
+	TABLE
+	local n
+	n=$(ordinal pread64 -m readwrite a probe)
+	traced 0 "inject=pread64:error=EINTR:when=$n+2" a c readwrite
+	injected
+	cmp a c
+}
+
+@test "EAGAIN waits, and goes on" {
+	prepare
+	traced 0 inject=splice:error=EAGAIN:when=2 a c splice
+	injected
+	cmp a c
+}
+
+@test "a write of nothing is an error, not an endless loop" {
+	prepare
+	traced 1 inject=pwrite64:retval=0 a b readwrite
+	injected
+	mentions "Input/output error"
+	holds old b
+}
+
+@test "copy_file_range that answers 0 with bytes left is refused; auto and the end are not fooled" {
+	prepare
+	traced 1 inject=copy_file_range:retval=0 a b 4
+	injected
+	mentions "copy_file_range" "auto"
+	holds old b
+}
+
+@test "the commit: linkat, renameat, close" {
+	prepare
+	local n
+	fails linkat EACCES 2 "linkat: Permission denied"
+	fails linkat ENOSPC 2+ "linkat: No space left on device"
+	for n in EIO EACCES ENOSPC EBUSY; do
+		traced 1 inject=renameat,renameat2:error=$n a b
+		injected
+		mentions "b: renameat: "
+		holds old b
+		[ "$(ls -A)" = $'a\nb\ntrace' ]
+	done
+}
+
+@test "the commit: an error of close comes before the name, EINTR too" {
+	prepare
+	local n error
+	traced 0 trace=close,fcntl a probe
+	n=$(grep -E '^[0-9]+ +(close|fcntl)\(' trace | grep -n F_DUPFD | head -1 | cut -d: -f1)
+	n=$(($(grep -E '^[0-9]+ +(close|fcntl)\(' trace | head -"$n" | grep -c 'close(') + 1))
+	rm probe
+	for error in EIO ENOSPC EDQUOT EINTR; do
+		fails close $error $n "close: "
+	done
+}
+
+@test "--fsync: an error fails the copy, is not tried again, and comes before the name" {
+	prepare
+	local error
+	for error in EIO ENOSPC EDQUOT EINTR EINVAL; do
+		fails fdatasync $error 1 "fdatasync: " --fsync
+		[ "$(calls fdatasync)" = 1 ]
+		[ "$(calls renameat)" = 0 ]
+	done
+}
+
+@test "--fsync: an error of the directory's fsync is exit 1, and says what it was about" {
+	prepare
+	traced 1 inject=fsync:error=EIO --fsync a b
+	injected
+	mentions "fsync of the directory: Input/output error"
+	# The name is there, whole; whether a power cut lets it be is not known.
+	cmp a b
+}
+
+@test "--inplace: errors of write, ftruncate, fdatasync and close are exit 1" {
+	prepare
+	local call
+	for call in pwrite64 ftruncate fdatasync; do
+		traced 1 inject=$call:error=EIO:when=1 --inplace --fsync a b rw
+		injected
+		mentions "Input/output error"
+	done
+	[ "$(ls -A)" = $'a\nb\ntrace' ]
+}
+
+@test "errors before the first byte" {
+	prepare
+	local n
+	traced 0 trace=openat a probe
+	n=$(nth openat O_TMPFILE)
+	rm probe
+	fails openat ENOSPC "$n" "open: No space left on device"
+	fails openat EMFILE "$n" "open: Too many open files"
+	fails openat EACCES "$n" "open: Permission denied"
+}

@@ -1,0 +1,178 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: MIT
+#
+# Loaded by every test file: each test runs in a directory of its own, $T, and leaves nothing.
+# FCOPY names the program under test; by default it is the repository's.
+
+bats_require_minimum_version 1.5.0
+export LC_ALL=C
+PATH=$PATH:/usr/sbin:/sbin
+FCOPY=$(realpath "${FCOPY:-$BATS_TEST_DIRNAME/../../fcopy}")
+export MODES="readwrite sendfile splice copy_file_range mmap direct parallel reflink"
+NOBODY="setpriv --reuid 65534 --regid 65534 --clear-groups"
+
+setup() {
+	T=$(mktemp -d "${TMPDIR:-/tmp}/fcopy-cli.XXXXXX")
+	chmod 755 "$T"
+	cd "$T" || return
+	umask 022
+}
+
+# A temporary name that survives its copy is a failure of any test.
+teardown() {
+	local left
+	cd / || return
+	# shellcheck disable=SC2046 # one word a job
+	[ -z "$(jobs -p)" ] || kill -KILL $(jobs -p) 2>/dev/null || true
+	left=$(find "$T" -name '.fcopy-*')
+	chattr -R -i -a "$T" 2>/dev/null || true
+	rm -rf --one-file-system "$T"
+	[ -z "$left" ] || { echo "left behind: $left"; return 1; }
+}
+
+# expect STATUS ARG…: runs fcopy ARG… and demands its exit status; see $output and $stderr.
+expect() {
+	local want=$1
+	shift
+	run --separate-stderr timeout -s KILL 20 "$FCOPY" "$@"
+	demand "$want"
+}
+
+# as_nobody STATUS ARG…: the same with no rights beyond those of any user.
+as_nobody() {
+	local want=$1 nobody=
+	shift
+	if is_root; then
+		# The repository may be hidden from nobody; the copy of the program is not.
+		[ -x fcopy ] || install -m 755 "$FCOPY" fcopy
+		nobody=$NOBODY
+	else
+		ln -sf "$FCOPY" fcopy
+	fi
+	# shellcheck disable=SC2086
+	run --separate-stderr $nobody ./fcopy "$@"
+	demand "$want"
+}
+
+demand() {
+	# shellcheck disable=SC2154
+	[ "$status" = "$1" ] && return
+	echo "exit status $status, not $1; stdout: $output"
+	echo "stderr: $stderr"
+	return 1
+}
+
+# says LINE…: these lines and no others went to stderr.
+says() {
+	local want
+	want=$(printf '%s\n' "$@")
+	[ "$stderr" = "$want" ] && return
+	printf 'stderr was:\n%s\nand not:\n%s\n' "$stderr" "$want"
+	return 1
+}
+
+# mentions TEXT…: each of these is somewhere on stderr.
+mentions() {
+	local text
+	for text; do
+		[[ $stderr == *"$text"* ]] || { echo "no '$text' in: $stderr"; return 1; }
+	done
+}
+
+usage_error() {
+	expect 2 "${@:2}"
+	says "fcopy: $1" "Try 'fcopy --help'."
+}
+
+# random FILE BYTES
+random() {
+	head -c "$2" /dev/urandom >"$1"
+}
+
+# never COMMAND…: it must fail. Bats lets a `!` pass that is not the last command.
+never() {
+	if "$@"; then
+		echo "should not be: $*"
+		return 1
+	fi
+}
+
+# holds TEXT FILE
+holds() {
+	[ "$(cat "$2")" = "$1" ] || { echo "$2 holds: $(head -c 200 "$2")"; return 1; }
+}
+
+absent() {
+	never test -e "$1"
+	never test -L "$1"
+}
+
+is_root() {
+	[ "$(id -u)" = 0 ]
+}
+
+need() {
+	local tool
+	for tool; do
+		type "$tool" >/dev/null 2>&1 || skip "no $tool"
+	done
+}
+
+need_root() {
+	is_root || skip "needs root: $1"
+}
+
+# A file system or container may lack what a mode is made of: without it there is nothing to test.
+need_mode() {
+	"$FCOPY" --list | grep -w "$1" | grep -q 'not here' && skip "no $1 in this build or kernel"
+	printf x >probe.src
+	"$FCOPY" probe.src probe.dst "$1" 2>/dev/null || skip "no $1 on this file system"
+	rm -f probe.src probe.dst
+}
+
+# private_mounts COMMAND: a shell whose mounts end with it; a user namespace gives it to anybody.
+private_mounts() {
+	local -a how=(unshare --mount)
+	is_root || how=(unshare --user --map-root-user --mount)
+	"${how[@]}" true 2>/dev/null || skip "no mount namespace of our own"
+	run --separate-stderr "${how[@]}" bash -euc "$1"
+}
+
+# traced STATUS EXPRESSION ARG…: runs fcopy under strace -f; the calls are in ./trace.
+traced() {
+	local want=$1 calls=$2
+	shift 2
+	run --separate-stderr timeout -s KILL 20 strace -f -y -qq -o trace -e "$calls" \
+		-e signal=none "$FCOPY" "$@"
+	demand "$want"
+}
+
+# An injection that hits nothing would prove nothing.
+injected() {
+	grep -q INJECTED trace || { echo "nothing was injected"; tail -5 trace; return 1; }
+}
+
+# calls NAME: how many of them ./trace has.
+calls() {
+	grep -cE "^[0-9]+ +($1)\(" trace || true
+}
+
+need_strace() {
+	need strace
+	strace -qq -e trace=none true 2>/dev/null || skip "strace may not trace here"
+}
+
+# nth CALL PATTERN: which of the CALLs in ./trace is the first whose line matches.
+nth() {
+	grep -E "^[0-9]+ +$1\(" trace | grep -nEm1 -- "$2" | cut -d: -f1
+}
+
+# without_tmpfile STATUS ARG…: as on a file system that lacks O_TMPFILE.
+without_tmpfile() {
+	local n
+	echo probe >probe.src
+	traced 0 trace=openat probe.src probe.dst
+	n=$(nth openat O_TMPFILE)
+	traced "$1" "inject=openat:error=EOPNOTSUPP:when=$n" "${@:2}"
+	grep -q 'O_TMPFILE.*INJECTED' trace || { cat trace; return 1; }
+}

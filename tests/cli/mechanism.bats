@@ -1,0 +1,193 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# A mode uses its mechanism, and no other, for every byte.
+
+load helper
+
+DATA=read,write,pread64,pwrite64,readv,writev,preadv,pwritev,preadv2,pwritev2,sendfile,splice,tee
+DATA=$DATA,vmsplice,copy_file_range,mmap,ioctl,io_uring_enter,fallocate
+
+# The calls that moved data of this test's files: a read that found the end moved none.
+data_calls() {
+	grep -E "<$T/|^[0-9]+ +io_uring_enter\(" trace | grep -Ev 'p?read(64)?\(.* = 0$' | sed -E 's/^[0-9]+ +([a-z0-9_]+)\(.*/\1/' |
+		sort -u | paste -sd' '
+}
+
+# moves MODE CALLS: a copy over nothing, over an old file and in place makes just these.
+moves() {
+	need_strace
+	need_mode "$1"
+	random a 3000001
+	random b 100
+	random c 4000000
+	local arguments got
+	for arguments in new b "--inplace c"; do
+		# shellcheck disable=SC2086
+		traced 0 trace=$DATA -m "$1" a $arguments
+		got=$(data_calls)
+		[ "$got" = "$2" ] || { echo "$1 $arguments: $got"; return 1; }
+	done
+	cmp a new && cmp a b && cmp a c
+}
+
+@test "readwrite: pread and pwrite, and nothing else" {
+	moves readwrite "pread64 pwrite64"
+}
+
+@test "readwrite: 8 KiB a call" {
+	need_strace
+	random a 100001
+	traced 0 trace=pread64,pwrite64 a b readwrite
+	[ "$(grep -c "pread64(.*<$T/a>.*, 8192, " trace)" = 14 ]
+	[ "$(grep -c "pwrite64(" trace)" = 13 ]
+	[ "$(sed -n 's/.*pwrite64(.* = \([0-9]*\)$/\1/p' trace | sort -nu | tail -1)" = 8192 ]
+}
+
+@test "readwrite: --buffer-size is the size of each call" {
+	need_strace
+	random a 100001
+	traced 0 trace=pwrite64 --buffer-size=64K a b readwrite
+	[ "$(sed -n 's/.*pwrite64(.* = \([0-9]*\)$/\1/p' trace | paste -sd' ')" = "65536 34465" ]
+}
+
+@test "sendfile: sendfile, and no write of data" {
+	moves sendfile sendfile
+}
+
+@test "splice: splice through a pipe, and no write of data" {
+	moves splice splice
+	[ "$(grep -c "splice($(printf '[0-9]+')<$T/a>" trace)" = 0 ]
+	grep -Eq "splice\([0-9]+<$T/a>, \[[0-9]+\].*<pipe:" trace
+	grep -Eq "splice\([0-9]+<pipe:.*<$T/c>" trace
+}
+
+@test "splice: the pipe is made as large as the buffer asked for" {
+	need_strace
+	random a 1000000
+	traced 0 trace=fcntl --buffer-size=128K a b splice
+	grep -q 'F_SETPIPE_SZ, 131072' trace
+	traced 0 trace=fcntl a b splice
+	grep -q 'F_SETPIPE_SZ, 1048576' trace
+}
+
+@test "splice: where the kernel refuses a larger pipe, the small one does" {
+	need_strace
+	random a 1000000
+	traced 0 trace=fcntl a c splice
+	local n
+	n=$(nth fcntl F_SETPIPE_SZ)
+	traced 0 "inject=fcntl:error=EPERM:when=$n..$((n + 4))" a c splice
+	injected
+	cmp a c
+}
+
+@test "copy_file_range: file to file, and no write of data" {
+	moves copy_file_range copy_file_range
+}
+
+@test "mmap: windows of the source, and pwrite out of them" {
+	moves mmap "mmap pwrite64"
+	grep -q "mmap(NULL, [0-9]*, PROT_READ, .*<$T/a>" trace
+	never grep -Eq "p?read(64)?\(.*<$T/a>.* = [1-9][0-9]+$" trace
+}
+
+@test "direct: io_uring with O_DIRECT on both sides" {
+	need_strace
+	need_mode direct
+	random a 3000001
+	traced 0 trace=$DATA,fcntl,io_uring_setup a b direct
+	cmp a b
+	[ "$(data_calls)" = "fallocate fcntl io_uring_enter" ] || { data_calls; cat trace; return 1; }
+	[ "$(grep -c 'F_SETFL, .*O_DIRECT' trace)" = 2 ]
+	[ "$(calls io_uring_setup)" -ge 1 ]
+}
+
+@test "parallel: pread and pwrite in as many threads as asked for" {
+	need_strace
+	random a 20000001
+	traced 0 trace=$DATA,clone,clone3 --preallocate=never -j4 a b parallel
+	cmp a b
+	[ "$(data_calls)" = "pread64 pwrite64" ]
+	[ "$(calls 'clone3?')" = 3 ]
+	traced 0 trace=clone,clone3 -j1 a b parallel
+	[ "$(calls 'clone3?')" = 0 ]
+}
+
+@test "parallel: more than one thread moves data" {
+	need_strace
+	random a 20000001
+	traced 0 inject=pread64:delay_exit=2000 -j2 a b parallel
+	[ "$(grep 'pread64.*= 1048576' trace | cut -d' ' -f1 | sort -u | wc -l)" = 2 ]
+}
+
+@test "reflink: FICLONE alone" {
+	moves reflink ioctl
+	grep -q 'FICLONE' trace
+}
+
+@test "reflink: refused, not replaced by another mechanism" {
+	need_strace
+	random a 100000
+	traced 1 "inject=ioctl:error=EOPNOTSUPP" a b reflink
+	absent b
+	traced 1 trace=$DATA /dev/null b reflink
+	absent b
+}
+
+@test "modes 1 to 4 never preallocate, also not with --fsync" {
+	need_strace
+	random a 3000000
+	local mode
+	for mode in 1 2 3 4; do
+		traced 0 trace=fallocate --fsync a new.$mode $mode
+		[ "$(calls fallocate)" = 0 ]
+		traced 0 trace=fallocate --preallocate=always a new.$mode $mode
+		[ "$(calls fallocate)" -ge 1 ]
+	done
+}
+
+@test "modes 1, 2, 3 and 5 move holes as the zeros they are" {
+	need_strace
+	truncate -s 3000000 a
+	local mode
+	for mode in 1 2 3 5; do
+		traced 0 trace=lseek,fallocate,ioctl a b $mode
+		cmp a b
+		never grep -q 'SEEK_DATA\|SEEK_HOLE\|FIEMAP' trace
+		[ $(($(stat -c %b b) * 512)) -ge 3000000 ]
+	done
+}
+
+@test "sendfile and copy_file_range are asked for pieces, so that ^C works" {
+	need_strace
+	truncate -s 100M a
+	local mode
+	for mode in sendfile copy_file_range; do
+		traced 0 trace=$mode a b $mode
+		[ "$(calls $mode)" -ge 3 ]
+		[ "$(sed -n 's/.* = \([0-9]*\)$/\1/p' trace | sort -nu | tail -1)" -le 67108864 ]
+	done
+}
+
+@test "a copy of 4 KiB: the system calls from opening SRC on" {
+	need_strace
+	random a 4096
+	traced 0 trace=all a b
+	sed -n "/openat(.*\"a\"/,\$p" trace >from_open
+	[ "$(wc -l <from_open)" -le 17 ] || { cat from_open; return 1; }
+	never grep -Eq 'clone|fallocate|FIEMAP|SEEK_|ftruncate|fsync|fdatasync' from_open
+	traced 0 trace=all a b
+	sed -n "/openat(.*\"a\"/,\$p" trace >from_open
+	[ "$(wc -l <from_open)" -le 27 ] || { cat from_open; return 1; }
+}
+
+@test "every descriptor is closed on exec" {
+	need_strace
+	random a 100000
+	local mode
+	for mode in auto readwrite splice; do
+		traced 0 trace=openat,pipe2,fcntl a b $mode
+		sed -n '/"a"/,$p' trace >from_open
+		never grep -Ev 'CLOEXEC|[GS]ETPIPE_SZ|[GS]ETFL' from_open
+	done
+}

@@ -1,0 +1,218 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Each mode by each of its names: right bytes, and what is no regular file.
+
+load helper
+
+@test "every mode, sizes around its edges: equal bytes, also over a longer and a shorter old file" {
+	local mode size
+	for size in 0 1 4095 4096 4097 65536 65537 1048583; do
+		random src.$size $size
+	done
+	for mode in auto $MODES; do
+		[ "$mode" != reflink ] || continue
+		for size in 0 1 4095 4096 4097 65536 65537 1048583; do
+			"$FCOPY" src.$size "new.$mode.$size" "$mode"
+			cmp src.$size "new.$mode.$size"
+			"$FCOPY" src.$size old "$mode"
+			cmp src.$size old
+		done
+		"$FCOPY" src.1 old "$mode"
+		cmp src.1 old
+	done
+}
+
+@test "the copy in place: longer and shorter old files, every mode" {
+	local mode size
+	for size in 1 5000 1048583; do
+		random src.$size $size
+	done
+	random dst 300000
+	local inode
+	inode=$(stat -c %i dst)
+	for mode in auto $MODES; do
+		[ "$mode" != reflink ] || continue
+		for size in 1048583 1 5000; do
+			"$FCOPY" --inplace src.$size dst "$mode"
+			cmp src.$size dst
+		done
+	done
+	[ "$(stat -c %i dst)" = "$inode" ]
+}
+
+@test "numbers, names and aliases are the same modes" {
+	need_strace
+	random a 100
+	local mode
+	for mode in 2 sendfile sf; do
+		traced 0 trace=sendfile a b "$mode"
+		[ "$(calls sendfile)" -gt 0 ]
+	done
+	traced 0 trace=sendfile -m sf a b
+	[ "$(calls sendfile)" -gt 0 ]
+	traced 0 trace=sendfile --mode=2 a b
+	[ "$(calls sendfile)" -gt 0 ]
+}
+
+@test "/dev/null as source: an empty file; refused where the kernel does" {
+	local mode
+	for mode in auto readwrite; do
+		echo old >b
+		expect 0 /dev/null b "$mode"
+		[ -f b ] && [ ! -s b ]
+	done
+	for mode in copy_file_range mmap direct parallel reflink; do
+		expect 1 /dev/null c "$mode"
+		mentions "/dev/null" "auto"
+		absent c
+	done
+}
+
+@test "/dev/null as destination stays a device" {
+	random a 100000
+	local mode
+	for mode in auto readwrite sendfile splice mmap; do
+		expect 0 a /dev/null "$mode"
+	done
+	[ -c /dev/null ]
+}
+
+@test "/dev/full with every mode: exit 1, and no mode takes another's way" {
+	random a 100000
+	local mode
+	for mode in auto readwrite mmap; do
+		expect 1 a /dev/full "$mode"
+		says "fcopy: /dev/full: write: No space left on device"
+	done
+	for mode in sendfile splice copy_file_range direct parallel reflink; do
+		expect 1 a /dev/full "$mode"
+		mentions "/dev/full" "without a MODE, or with auto, fcopy picks one that works here"
+	done
+}
+
+@test "/dev/full as source: zeros without end, until the file size limit" {
+	run --separate-stderr bash -c 'ulimit -f 1024; exec "$0" /dev/full b' "$FCOPY"
+	demand 1
+	mentions "File too large"
+	absent b
+}
+
+@test "a mode that the file system refuses: call, files, reason and hint; nothing is made" {
+	need_strace
+	echo new >a
+	echo old >b
+	traced 1 inject=copy_file_range:error=EXDEV a b 4
+	says "fcopy: a -> b: copy_file_range: Invalid cross-device link" \
+		"fcopy: hint: without a MODE, or with auto, fcopy picks one that works here"
+	holds old b
+	traced 1 inject=ioctl:error=EOPNOTSUPP a c reflink
+	says "fcopy: a -> c: ioctl(FICLONE): Operation not supported" \
+		"fcopy: hint: without a MODE, or with auto, fcopy picks one that works here"
+	absent c
+}
+
+@test "auto goes on where the kernel refuses" {
+	need_strace
+	random a 3000000
+	traced 0 inject=ioctl,copy_file_range,sendfile,splice:error=EINVAL a b
+	cmp a b
+	injected
+}
+
+@test "a FIFO as source: every mode that can" {
+	random a 300000
+	mkfifo pipe
+	local mode
+	for mode in auto readwrite splice; do
+		cat a >pipe &
+		expect 0 pipe b "$mode"
+		wait $!
+		cmp a b
+	done
+	[ -p pipe ]
+}
+
+@test "a FIFO as destination stays one" {
+	random a 300000
+	mkfifo pipe
+	local mode
+	for mode in auto readwrite sendfile splice mmap; do
+		cat pipe >b &
+		expect 0 a pipe "$mode"
+		wait $!
+		cmp a b
+	done
+	[ -p pipe ]
+}
+
+@test "a FIFO and a mode that cannot: refused, not hung" {
+	random a 3000
+	mkfifo pipe
+	local mode
+	for mode in copy_file_range direct parallel reflink; do
+		cat pipe >/dev/null &
+		expect 1 a pipe "$mode"
+		mentions "auto"
+		wait $!
+		cat a >pipe &
+		expect 1 pipe b "$mode"
+		mentions "auto"
+		wait $! || true
+		absent b
+	done
+}
+
+@test "stdin and stdout, by - and by their names" {
+	random a 200000
+	"$FCOPY" - b <a
+	cmp a b
+	"$FCOPY" a - >c
+	cmp a c
+	# shellcheck disable=SC2002
+	cat a | "$FCOPY" - - | cmp - a
+	"$FCOPY" /dev/stdin /dev/stdout <a >d
+	cmp a d
+	"$FCOPY" a /dev/fd/3 3>e
+	cmp a e
+	"$FCOPY" /dev/fd/3 f 3<a
+	cmp a f
+}
+
+@test "a descriptor is used at its own position" {
+	printf 'abcdef' >a
+	{ printf 'head:'; "$FCOPY" a -; printf ':tail'; } >b
+	holds head:abcdef:tail b
+	{ head -c 0; dd bs=1 count=3 status=none of=/dev/null; "$FCOPY" - c; } <a
+	holds def c
+	"$FCOPY" a - >>b
+	holds head:abcdef:tailabcdef b
+}
+
+@test "a closed descriptor: exit 1" {
+	echo data >a
+	run --separate-stderr bash -c '"$0" a - >&-' "$FCOPY"
+	demand 1
+	mentions "Bad file descriptor"
+	run --separate-stderr bash -c '"$0" - b <&-' "$FCOPY"
+	demand 1
+	mentions "Bad file descriptor"
+	absent b
+	expect 1 a /dev/fd/77
+	mentions "Bad file descriptor"
+}
+
+@test "fcopy file - | head dies quietly, as cat does" {
+	random a 3000000
+	run --separate-stderr bash -c '"$0" a - | head -c 10 >b; echo ${PIPESTATUS[0]}' "$FCOPY"
+	[ "$output" = 141 ]
+	[ -z "$stderr" ]
+}
+
+@test "a sysfs file that says 4096 and has less" {
+	local file=/sys/kernel/mm/transparent_hugepage/enabled mode
+	[ -r $file ] || skip "no $file"
+	for mode in auto readwrite; do
+		expect 0 $file b "$mode"
+		cmp $file b
+	done
+}

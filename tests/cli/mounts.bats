@@ -1,0 +1,141 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Destinations that cannot be replaced, and the kernel's own protections.
+
+load helper
+
+@test "a bind-mounted file: refused, and the message names --inplace, which works" {
+	echo new >a
+	echo old >b
+	echo image >image
+	export FCOPY
+	private_mounts 'mount --bind image b; "$FCOPY" a b'
+	demand 1
+	says "fcopy: b: is a mount point and cannot be replaced" \
+		"fcopy: hint: --inplace writes into the existing file"
+	holds image image
+	private_mounts 'mount --bind image b; "$FCOPY" -f a b'
+	demand 1
+	mentions "--inplace"
+	private_mounts 'mount --bind image b; "$FCOPY" --inplace a b'
+	demand 0
+	holds new image
+	holds old b
+}
+
+@test "a read-only file system" {
+	echo new >a
+	mkdir m
+	export FCOPY
+	private_mounts 'mount -t tmpfs tmpfs m; echo old >m/b; mount -o remount,ro m
+		"$FCOPY" a m/b && exit 9; "$FCOPY" -f a m/b && exit 9; "$FCOPY" --inplace a m/b && exit 9
+		"$FCOPY" a m/c && exit 9; cat m/b; ls m; exit 1'
+	demand 1
+	[ "$output" = $'old\nb' ]
+	[ "$(grep -c 'Read-only file system' <<<"$stderr")" = 4 ] || { echo "$stderr"; return 1; }
+	[[ $stderr != *hint* ]] || { echo "a hint that does not help: $stderr"; return 1; }
+}
+
+@test "a full disk: exit 1, the old file whole, the space given back; every mode" {
+	random a 3000000
+	mkdir m
+	export FCOPY
+	# shellcheck disable=SC2016
+	private_mounts 'mount -t tmpfs -o size=2m tmpfs m; echo old >m/b; free=$(stat -fc %f m)
+		for mode in auto readwrite sendfile splice copy_file_range mmap parallel; do
+			if "$FCOPY" a m/b $mode || "$FCOPY" a m/new $mode; then echo "$mode"; fi
+			cat m/b
+			[ "$(ls -A m)" = b ] && [ "$(stat -fc %f m)" = "$free" ]
+		done'
+	demand 0
+	[ "$(sort -u <<<"$output")" = old ] || { echo "$output"; return 1; }
+	[ "$(grep -c 'No space left on device' <<<"$stderr")" -ge 12 ] || { echo "$stderr"; return 1; }
+}
+
+@test "across file systems: every mode that can" {
+	random a 3000000
+	mkdir m
+	export FCOPY
+	private_mounts 'mount -t tmpfs tmpfs m
+		for mode in auto readwrite sendfile splice mmap parallel; do
+			"$FCOPY" a m/b $mode; cmp a m/b; "$FCOPY" m/b c $mode; cmp a c; rm c
+		done
+		"$FCOPY" a m/c reflink && exit 9; exit 0'
+	demand 0
+	mentions "Invalid cross-device link" "auto"
+}
+
+@test "without /proc: a copy all the same" {
+	need_root "to hide /proc"
+	random a 100000
+	echo old >b
+	export FCOPY
+	private_mounts 'mount -t tmpfs tmpfs /proc; "$FCOPY" a b; "$FCOPY" a c; cmp a b; cmp a c'
+	demand 0
+}
+
+@test "immutable and append-only destinations: refused, untouched" {
+	need_root "to set the attributes"
+	need chattr
+	echo new >a
+	echo old >b
+	local attribute
+	for attribute in i a; do
+		chattr +$attribute b 2>/dev/null || skip "no such attributes on this file system"
+		expect 1 a b
+		says "fcopy: b: is immutable or append-only"
+		expect 1 -f a b
+		expect 1 --inplace a b
+		says "fcopy: b: open: Operation not permitted"
+		holds old b
+		chattr -$attribute b
+	done
+}
+
+@test "an append-only file takes what comes through a descriptor" {
+	need_root "to set the attribute"
+	need chattr
+	echo new >a
+	echo old >b
+	chattr +a b 2>/dev/null || skip "no such attribute on this file system"
+	local mode
+	for mode in auto readwrite splice; do
+		run --separate-stderr bash -c '"$0" a - '$mode' >>b' "$FCOPY"
+		[ $mode = splice ] || demand 0
+	done
+	chattr -a b
+	holds $'old\nnew\nnew' b
+}
+
+# The setting is the whole machine's: hold it for the moment of one copy, and one test at a time.
+# shellcheck disable=SC2094 # the lock is on the setting itself
+protected_symlinks() {
+	(
+		flock 9
+		old=$(cat /proc/sys/fs/protected_symlinks)
+		trap 'echo "$old" >/proc/sys/fs/protected_symlinks' EXIT
+		echo 1 >/proc/sys/fs/protected_symlinks
+		"$@"
+	) 9</proc/sys/fs/protected_symlinks
+}
+
+@test "fs.protected_symlinks: a link of somebody else in a sticky directory is not followed" {
+	need_root "to make links of others"
+	[ -w /proc/sys/fs/protected_symlinks ] || skip "fs.protected_symlinks cannot be set"
+	echo new >a
+	echo old >target
+	mkdir sticky
+	chmod 1777 sticky
+	ln -s ../target sticky/link
+	chown -h 65534 sticky/link
+	local option
+	for option in -f --inplace; do
+		protected_symlinks expect 1 $option a sticky/link
+		holds old target
+	done
+	protected_symlinks expect 1 sticky/link b
+	absent b
+	chown -h "$(id -u)" sticky/link
+	protected_symlinks expect 0 a sticky/link
+	holds new target
+}

@@ -1,0 +1,130 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# What the program says of itself, and how it speaks of files.
+
+load helper
+
+@test "--help: on stdout, exit 0, fits a terminal, names every long option" {
+	expect 0 --help
+	[ -z "$stderr" ]
+	[[ $output == "Usage: fcopy "* ]]
+	local option
+	for option in mode list buffer-size threads preallocate reflink sparse no-cache inplace \
+		force fsync strict verbose quiet help version; do
+		[[ $output == *"--$option"* ]] || { echo "no --$option"; return 1; }
+	done
+	[ "$(awk '{ if (length > n) n = length } END { print n }' <<<"$output")" -le 100 ]
+}
+
+@test "--version: the version of the public header" {
+	expect 0 --version
+	local version
+	version=$(sed -n 's/^#define FCOPY_VERSION *"\(.*\)"/\1/p' \
+		"$BATS_TEST_DIRNAME/../../include/fcopy.h")
+	[ "$output" = "fcopy $version" ]
+	[ -z "$stderr" ]
+}
+
+@test "--list: each mode with number, name and alias, and each can be asked for by all three" {
+	expect 0 --list
+	local number name alias n=0
+	echo data >a
+	while read -r number name alias _; do
+		[ "$number" = "$n" ]
+		n=$((n + 1))
+		for name in "$number" "$name" "$alias"; do
+			[ "$name" != - ] || continue
+			run --separate-stderr "$FCOPY" a b "$name"
+			[ "$status" != 2 ] || { echo "$name: $stderr"; return 1; }
+		done
+	done < <("$FCOPY" --list | tail -n +2)
+	[ "$n" = 9 ]
+}
+
+@test "--list tells that a mode preallocates" {
+	expect 0 --list
+	[ "$(grep -c preallocates <<<"$output")" = 2 ]
+	grep -q '^ *6  direct .*preallocates' <<<"$output"
+	grep -q '^ *7  parallel .*preallocates' <<<"$output"
+}
+
+@test "--list where the kernel refuses io_uring: why, and the mode is refused with a hint" {
+	need_strace
+	[[ "$("$FCOPY" --list)" != *"not here"* ]] || skip "no io_uring here at all"
+	strace -qq -o trace -e inject=io_uring_setup:error=EPERM "$FCOPY" --list >list
+	grep -q '^ *6  direct .*\[not here: .*io_uring' list
+	echo data >a
+	traced 1 inject=io_uring_setup:error=EPERM a b direct
+	mentions "Operation not permitted" "auto"
+	absent b
+}
+
+@test "a full disk behind --list, --help and --version: exit 1, and it says so" {
+	local what
+	for what in --list --help --version; do
+		run --separate-stderr bash -c '"$0" "$1" >/dev/full' "$FCOPY" $what
+		demand 1
+		mentions "fcopy: " "No space left on device"
+	done
+}
+
+@test "--list into a closed stdout: exit 1" {
+	run --separate-stderr bash -c '"$0" --list >&-' "$FCOPY"
+	demand 1
+}
+
+@test "a copy is silent" {
+	echo data >a
+	expect 0 a b
+	[ -z "$output$stderr" ]
+}
+
+@test "-v: the plan or engine, on stderr; nothing on stdout" {
+	random a 3000000
+	expect 0 -v a b rw
+	[ -z "$output" ]
+	mentions "readwrite"
+	expect 0 -v a c
+	[ -z "$output" ]
+	[ -n "$stderr" ]
+}
+
+@test "-v: auto tells each refusal, with call and reason" {
+	need_strace
+	random a 3000000
+	traced 0 inject=ioctl:error=EOPNOTSUPP -v a b
+	cmp a b
+	mentions "ioctl(FICLONE)" "Operation not supported" "readwrite"
+}
+
+@test "control characters of names are not sent to the terminal" {
+	local name=$'no\nsuch\e[31m\t\x7f'
+	expect 1 "$name" b
+	says 'fcopy: no\012such\033[31m\011\177: open: No such file or directory'
+	expect 2 a b "$name"
+	[[ $stderr != *$'\e'* ]]
+	echo data >a
+	expect 2 -j "$name" a b
+	[[ $stderr != *$'\e'* ]]
+	expect 2 --sparse="$name" a b
+	[[ $stderr != *$'\e'* ]]
+	expect 2 --buffer-size="$name" a b 1
+	[[ $stderr != *$'\e'* ]]
+}
+
+@test "control characters in UTF-8 (C1) are not sent to the terminal either" {
+	expect 1 $'no\xc2\x9b31msuch' b
+	[[ $stderr != *$'\xc2\x9b'* ]]
+}
+
+@test "names in UTF-8 and in no encoding at all are printed as they are" {
+	expect 1 $'na\xc3\xafve' b
+	says $'fcopy: na\xc3\xafve: open: No such file or directory'
+	expect 1 $'bad\xff' b
+	mentions "open: No such file or directory"
+}
+
+@test "-q: no warning, but the failure is told" {
+	expect 1 -q nope b
+	says "fcopy: nope: open: No such file or directory"
+}

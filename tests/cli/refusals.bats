@@ -1,0 +1,256 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# What is refused before anything is touched.
+
+load helper
+
+refuses_same() {
+	expect 1 "$1" "$2"
+	says "fcopy: $1 and $2: are the same file"
+	holds data a
+}
+
+@test "SRC and DST are the same file, by every alias" {
+	echo data >a
+	ln a hard
+	ln -s a soft
+	mkdir d
+	ln -s .. d/up
+	local alias
+	for alias in a ./a hard soft d/../a d/up/a "$PWD/a" "/proc/self/cwd/a"; do
+		refuses_same a "$alias"
+		refuses_same "$alias" a
+	done
+	expect 1 a .
+	mentions "a and ./a: are the same file"
+	expect 1 a d/up
+	mentions "a and d/up/a: are the same file"
+}
+
+@test "the same file in every mode, and with -f, --inplace and --fsync" {
+	echo data >a
+	local option
+	for option in -m{0..8} -f --inplace --fsync; do
+		expect 1 "$option" a a
+		says "fcopy: a and a: are the same file"
+		holds data a
+	done
+}
+
+@test "the same file through a descriptor" {
+	echo data >a
+	local dst
+	for dst in /dev/stdout - /dev/fd/1 /proc/self/fd/1; do
+		run --separate-stderr bash -c '"$0" a "$1" >>a' "$FCOPY" $dst
+		demand 1
+		says "fcopy: a and $dst: are the same file"
+		holds data a
+	done
+	for dst in /dev/stdin - /dev/fd/0; do
+		run --separate-stderr bash -c '"$0" "$1" a <a' "$FCOPY" $dst
+		demand 1
+		says "fcopy: $dst and a: are the same file"
+		holds data a
+	done
+	run --separate-stderr bash -c '"$0" - - <a >>a' "$FCOPY"
+	demand 1
+	holds data a
+}
+
+@test "a bind mount of the source is the same file" {
+	echo data >a
+	touch b
+	export FCOPY
+	private_mounts 'mount --bind a b; "$FCOPY" a b'
+	demand 1
+	says "fcopy: a and b: are the same file"
+	holds data a
+}
+
+@test "SRC is a directory" {
+	mkdir d
+	local src
+	for src in d d/ . .. /; do
+		expect 1 "$src" b
+		says "fcopy: $src: is a directory"
+	done
+	absent b
+	expect 1 d d
+	mentions "is a directory"
+}
+
+@test "SRC is missing, unreadable, a dangling or a looping symlink" {
+	echo old >b
+	ln -s nowhere dangling
+	ln -s loop loop
+	mkdir d
+	expect 1 nope b
+	says "fcopy: nope: open: No such file or directory"
+	expect 1 dangling b
+	says "fcopy: dangling: open: No such file or directory"
+	expect 1 loop b
+	says "fcopy: loop: open: Too many levels of symbolic links"
+	expect 1 b/x c
+	says "fcopy: b/x: open: Not a directory"
+	expect 1 "" b
+	mentions "No such file or directory"
+	echo secret >d/a
+	chmod 0 d/a
+	chmod 755 d
+	as_nobody 1 d/a /dev/null
+	says "fcopy: d/a: open: Permission denied"
+	holds old b
+}
+
+@test "DST in a directory that is missing, or none" {
+	echo data >a
+	expect 1 a newdir/
+	mentions "newdir/"
+	absent newdir
+	expect 1 a nodir/b
+	says "fcopy: nodir/b: open: No such file or directory"
+	expect 1 a a/b
+	says "fcopy: a/b: open: Not a directory"
+	echo old >b
+	expect 1 a b/
+	says "fcopy: b/: open: Not a directory"
+	holds old b
+	expect 1 a ""
+	mentions "No such file or directory"
+}
+
+@test "DST is a dangling symlink: refused, and the hint says what to do" {
+	echo data >a
+	ln -s nowhere link
+	local option
+	for option in -f --inplace -m1; do
+		expect 1 $option a link
+		says "fcopy: link: is a dangling symlink" \
+			"fcopy: hint: remove the symlink, or create what it points to"
+	done
+	absent nowhere
+	[ -L link ]
+	mkdir d
+	ln -s nowhere d/a
+	expect 1 a d
+	says "fcopy: d/a: is a dangling symlink" \
+		"fcopy: hint: remove the symlink, or create what it points to"
+}
+
+@test "DST is a symlink to itself" {
+	echo data >a
+	ln -s loop loop
+	expect 1 a loop
+	says "fcopy: loop: open: Too many levels of symbolic links"
+}
+
+@test "DST/basename(SRC) is a directory" {
+	echo data >a
+	mkdir -p d/a
+	local dst
+	for dst in d d/; do
+		expect 1 a $dst
+		says "fcopy: d/a: is a directory"
+	done
+	[ -z "$(ls d/a)" ]
+}
+
+@test "a source without a name into a directory: usage" {
+	echo data >a
+	mkdir d
+	run --separate-stderr bash -c '"$0" - d <a' "$FCOPY"
+	demand 2
+	says "fcopy: d: is a directory, and the source has no name"
+	[ -z "$(ls d)" ]
+}
+
+@test "a name of 256 bytes and a path of 4096: too long" {
+	echo data >a
+	local long
+	long=$(printf 'x%.0s' {1..256})
+	expect 1 a "$long"
+	says "fcopy: $long: open: File name too long"
+	expect 1 "$long" b
+	says "fcopy: $long: open: File name too long"
+	long=$(printf './%.0s' {1..2050})b
+	expect 1 a "$long"
+	mentions "open: File name too long"
+	absent b
+	# The name in the directory makes a path too long that was not.
+	long=$(printf './%.0s' {1..2045})
+	mkdir d
+	echo data >longname
+	expect 1 longname "${long}d/"
+	mentions "open: File name too long"
+}
+
+@test "hard links: refused unless -f or --inplace" {
+	echo new >a
+	echo old >b
+	ln b other
+	expect 1 a b
+	says "fcopy: b: has more hard links, which would keep the old content" \
+		"fcopy: hint: --inplace writes into the existing file, -f replaces it all the same"
+	holds old b
+	expect 0 --inplace a b
+	holds new b
+	holds new other
+	echo newer >a
+	expect 0 -f a b
+	holds newer b
+	holds new other
+}
+
+@test "not writable by the user: refused unless -f" {
+	echo new >a
+	mkdir d
+	echo old >d/b
+	chmod 444 d/b
+	chmod 777 d
+	! is_root || chown -R 65534:65534 d
+	as_nobody 1 a d/b
+	says "fcopy: d/b: is not writable by you" \
+		"fcopy: hint: --inplace writes into the existing file, -f replaces it all the same"
+	holds old d/b
+	as_nobody 1 --inplace a d/b
+	says "fcopy: d/b: open: Permission denied"
+	holds old d/b
+	as_nobody 0 -f a d/b
+	holds new d/b
+	[ "$(stat -c %a d/b)" = 444 ]
+}
+
+@test "a directory that is not writable: the error names --inplace, which works" {
+	echo new >a
+	mkdir d
+	echo old >d/b
+	chmod 666 d/b
+	chmod 555 d
+	as_nobody 1 a d/b
+	says "fcopy: d/b: open: Permission denied" \
+		"fcopy: hint: --inplace writes into the existing file"
+	holds old d/b
+	as_nobody 0 --inplace a d/b
+	holds new d/b
+	as_nobody 1 a d/c
+	says "fcopy: d/c: open: Permission denied"
+	chmod 755 d
+}
+
+@test "owner or group that cannot be kept: refused unless -f or --inplace" {
+	need_root "to make a file of somebody else's"
+	echo new >a
+	mkdir d
+	chmod 777 d
+	echo old >d/b
+	chmod 666 d/b
+	as_nobody 1 a d/b
+	says "fcopy: d/b: its owner or group cannot be kept" \
+		"fcopy: hint: --inplace writes into the existing file, -f replaces it all the same"
+	holds old d/b
+	as_nobody 0 --inplace a d/b
+	holds new d/b
+	[ "$(stat -c %u d/b)" = 0 ]
+	as_nobody 0 -f a d/b
+	[ "$(stat -c %u:%a d/b)" = 65534:666 ]
+}

@@ -1,0 +1,221 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# ^C and kill -9: the old file or the new one, nothing else, and the right way to die.
+
+load helper
+
+await() {
+	local i
+	for ((i = 0; i < 300; i++)); do
+		"$@" && return
+		sleep 0.01
+	done
+	echo "waited in vain: $*"
+	return 1
+}
+
+# ends STATUS: that is what wait says of $pid.
+ends() {
+	local seen=0
+	wait "$pid" || seen=$?
+	[ $seen = "$1" ] || { echo "status $seen, not $1"; return 1; }
+}
+
+# Has $pid written into its nameless file?
+has_written() {
+	local fd
+	for fd in "/proc/$pid/fd/"*; do
+		[[ $(readlink "$fd") != *'(deleted)' ]] || [ ! -s "$fd" ] || return 0
+	done
+	return 1
+}
+
+# stall COMMAND…: COMMAND, which copies ./pipe to ./b, has taken 5 bytes and waits for
+# more. A background job of a shell ignores SIGINT, hence env.
+stall() {
+	echo old >b
+	mkfifo pipe
+	exec 6<>pipe
+	printf 'half:' >&6
+	env --default-signal=INT,TERM "$@" 6>&- &
+	pid=$!
+	await has_written
+}
+
+# nothing_changed: b is the old one, and there is nothing else.
+nothing_changed() {
+	holds old b
+	[ "$(ls -A)" = $'b\npipe' ] || { ls -A; return 1; }
+}
+
+@test "SIGINT, SIGTERM, SIGHUP in the middle: nothing half made; status 128 + n; silent enough" {
+	local name number
+	while read -r name number; do
+		stall "$FCOPY" pipe b 2>/dev/null
+		kill -"$name" $pid
+		ends "$number"
+		nothing_changed
+		rm -f b pipe
+	done <<-'TABLE'
+		INT 130
+		TERM 143
+		HUP 129
+	TABLE
+}
+
+@test "the process dies by the signal itself, not by an exit status that looks like it" {
+	need_strace
+	local name
+	for name in INT TERM HUP; do
+		stall strace -D -q -o ../trace.$$ -e trace=none "$FCOPY" pipe b
+		kill -$name $pid
+		wait $pid || true
+		await grep -q "+++ killed by SIG$name" ../trace.$$
+		rm -f ../trace.$$ b pipe
+	done
+}
+
+@test "a signal while a FIFO has no other side" {
+	mkfifo pipe
+	echo data >a
+	local arguments
+	for arguments in "pipe b" "a pipe"; do
+		# shellcheck disable=SC2086
+		env --default-signal=INT "$FCOPY" $arguments &
+		pid=$!
+		sleep 0.1
+		kill -INT $pid
+		ends 130
+		absent b
+	done
+}
+
+@test "a SIGHUP or SIGINT that was ignored at the start stays ignored" {
+	local name
+	for name in HUP INT; do
+		echo old >b
+		mkfifo pipe
+		exec 6<>pipe
+		printf 'half:' >&6
+		(trap '' $name && exec "$FCOPY" pipe b 6>&-) &
+		pid=$!
+		await has_written
+		kill -$name $pid
+		sleep 0.05
+		printf 'whole' >&6
+		exec 6>&-
+		wait $pid
+		holds half:whole b
+		rm -f b pipe
+	done
+}
+
+@test "a second signal kills at once, while the first one is still being obeyed" {
+	need_strace
+	# The loader closes two files, then comes what abort closes.
+	stall strace -D -q -o ../trace.$$ -e inject=close:delay_enter=600000:when=3+ \
+		"$FCOPY" pipe b readwrite
+	kill -INT $pid
+	sleep 0.2
+	kill -TERM $pid
+	wait $pid || true
+	await grep -q '+++ killed by' ../trace.$$
+	grep -q '+++ killed by SIGTERM' ../trace.$$ || { cat ../trace.$$; return 1; }
+	rm -f ../trace.$$
+	nothing_changed
+}
+
+@test "/dev/zero until interrupted: to a file, to /dev/null" {
+	local dst
+	for dst in b /dev/null; do
+		(ulimit -f 4000000 && exec env --default-signal=INT "$FCOPY" /dev/zero $dst rw) &
+		pid=$!
+		sleep 0.1
+		kill -0 $pid
+		kill -INT $pid
+		ends 130
+		absent b
+	done
+}
+
+@test "kill -9 in the middle: the old file, and no name of ours" {
+	stall "$FCOPY" pipe b
+	kill -KILL $pid
+	wait $pid || true
+	nothing_changed
+}
+
+# at_random SIGNAL: 4 instants a mode, over an old and a new destination.
+at_random() {
+	local mode i dst
+	random new 12000000
+	random old 12000000
+	for mode in auto readwrite sendfile splice copy_file_range mmap direct parallel; do
+		for i in 1 2 3 4; do
+			dst=d.$i
+			rm -f $dst
+			[ $((i % 2)) = 0 ] || cp old $dst
+			env --default-signal=INT "$FCOPY" new $dst $mode 2>/dev/null &
+			pid=$!
+			sleep 0.00$((RANDOM % 10))
+			kill -"$1" $pid 2>/dev/null || true
+			wait $pid 2>/dev/null || true
+			cmp -s new $dst || cmp -s old $dst || [ ! -e $dst ] || {
+				echo "$mode: torn"
+				return 1
+			}
+			[ $((i % 2)) = 0 ] || [ -e $dst ]
+		done
+	done
+	# A name of its own is found after kill -9 only where there is no O_TMPFILE, and in the
+	# moment of the rename.
+	[ "$1" != KILL ] || rm -f .fcopy-*
+	[ -z "$(find . -name '.fcopy-*')" ]
+}
+
+@test "kill -9 at 32 random instants: old, new, or absent; never torn" {
+	at_random KILL
+}
+
+@test "SIGINT at 32 random instants: old, new, or absent; nothing left" {
+	at_random INT
+}
+
+@test "SIGINT while threads copy: all of them stop, nothing is left" {
+	need_strace
+	random a 20000000
+	echo old >b
+	strace -D -f -qq -o trace -e inject=pwrite64:delay_enter=60000 \
+		env --default-signal=INT "$FCOPY" -j4 a b parallel &
+	pid=$!
+	sleep 0.15
+	kill -INT $pid
+	ends 130
+	holds old b
+}
+
+@test "a signal before the commit, but after the last byte, still stops it" {
+	need_strace
+	random a 100000
+	echo old >b
+	strace -D -qq -o trace -e inject=fdatasync:delay_enter=300000 \
+		env --default-signal=INT "$FCOPY" --fsync a b &
+	pid=$!
+	sleep 0.15
+	kill -INT $pid
+	ends 130
+	holds old b
+}
+
+@test "--inplace and ^C: dies by the signal, and the file keeps its length" {
+	random a 100000
+	mkfifo pipe
+	exec 6<>pipe
+	printf 'half:' >&6
+	env --default-signal=INT "$FCOPY" --inplace pipe a rw 6>&- 2>/dev/null &
+	pid=$!
+	await grep -q '^half:' a
+	kill -INT $pid
+	ends 130
+	[ "$(stat -c %s a)" = 100000 ]
+}

@@ -1,0 +1,225 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Holes, clones, preallocation and the page cache, as far as they can be seen from outside.
+
+load helper
+
+allocated() {
+	echo $(($(stat -c %b "$1") * 512))
+}
+
+# 1 MiB of data, 30 MiB of hole, 1 MiB of data, 8 MiB of hole.
+make_sparse() {
+	rm -f a
+	random part 1048576
+	truncate -s 40M a
+	dd if=part of=a bs=1M conv=notrunc status=none
+	dd if=part of=a bs=1M seek=31 conv=notrunc status=none
+	sync a
+	[ "$(allocated a)" -lt 4000000 ] || skip "no holes on this file system"
+}
+
+@test "auto keeps holes, also at the end, over nothing, an old file, and in place" {
+	make_sparse
+	local size
+	size=$(allocated a)
+	expect 0 a new
+	echo old >old
+	expect 0 a old
+	random inplace 45000000
+	expect 0 --inplace a inplace
+	local b
+	for b in new old inplace; do
+		cmp a $b
+		sync $b
+		[ "$(allocated $b)" -le $((size + 65536)) ] || { echo "$b: $(allocated $b)"; return 1; }
+	done
+}
+
+@test "auto reads only the data of a sparse file" {
+	need_strace
+	make_sparse
+	traced 0 trace=pread64,preadv2,read,sendfile,splice,copy_file_range --reflink=never a b
+	local n
+	n=$(grep "<$T/a>" trace | sed -n 's/.* = \([0-9]*\)$/\1/p' | awk '{ n += $1 } END { print n }')
+	[ "$n" -le 2200000 ] || { echo "$n bytes were read"; return 1; }
+	[ "$n" -ge 2097152 ]
+}
+
+@test "a huge file of nothing takes no time and no space" {
+	truncate -s 1T a 2>/dev/null || skip "no file of 1 TiB here"
+	SECONDS=0
+	expect 0 a b
+	[ $SECONDS -le 2 ]
+	[ "$(stat -c %s b)" = 1099511627776 ]
+	[ "$(allocated b)" -le 65536 ]
+}
+
+@test "--sparse=never writes every byte" {
+	make_sparse
+	expect 0 --sparse=never a b
+	cmp a b
+	sync b
+	[ "$(allocated b)" -ge 41943040 ]
+	truncate -s 30000 a
+	expect 0 --sparse=never a b
+	cmp a b
+}
+
+@test "--sparse=always makes holes of zeros" {
+	head -c 10M /dev/zero >a
+	random part 1048576
+	cat part >>a
+	head -c 5M /dev/zero >>a
+	expect 0 --sparse=always a b
+	cmp a b
+	sync b
+	[ "$(allocated b)" -le $((1048576 + 262144)) ] || { allocated b; return 1; }
+	# What the source has of holes stays.
+	make_sparse
+	expect 0 --sparse=always a b
+	cmp a b
+	[ "$(allocated b)" -le 4000000 ]
+}
+
+@test "--sparse=always: a small file, one of zeros only, an odd length, in place" {
+	local size
+	for size in 1 4095 4096 12289 65536 100001; do
+		head -c $size /dev/zero >a
+		expect 0 --sparse=always a b
+		cmp a b
+		printf end >>a
+		expect 0 --sparse=always a b
+		cmp a b
+	done
+	random c 200000
+	expect 0 --sparse=always --inplace a c
+	cmp a c
+}
+
+@test "--sparse=always: from a pipe" {
+	{ head -c 3M /dev/zero; echo end; } >a
+	# shellcheck disable=SC2002
+	cat a | "$FCOPY" --sparse=always - b
+	cmp a b
+	sync b
+	[ "$(allocated b)" -le 262144 ] || { allocated b; return 1; }
+}
+
+@test "in place: old bytes never show through a hole" {
+	make_sparse
+	random b 41000000
+	expect 0 --inplace a b
+	cmp a b
+	random c 41000000
+	expect 0 --inplace --sparse=never a c
+	cmp a c
+	need_strace
+	random d 41000000
+	traced 0 inject=fallocate:error=EOPNOTSUPP --inplace a d
+	injected
+	cmp a d
+}
+
+@test "unwritten extents stay allocated and are not written" {
+	need fallocate
+	need_strace
+	fallocate -l 20M a 2>/dev/null || skip "no fallocate here"
+	random part 1000
+	dd if=part of=a bs=1000 conv=notrunc status=none
+	sync a
+	traced 0 trace=pwrite64,write --reflink=never a b
+	cmp a b
+	[ "$(stat -c %s b)" = 20971520 ]
+	[ "$(calls pwrite64)" -le 4 ] || { calls pwrite64; return 1; }
+	[ "$(allocated b)" -ge 20000000 ]
+}
+
+@test "nothing stays allocated behind the end" {
+	need fallocate
+	random a 1000000
+	fallocate --keep-size -l 30M a 2>/dev/null || skip "no fallocate here"
+	local mode
+	for mode in auto direct parallel; do
+		"$FCOPY" a b $mode 2>/dev/null || continue
+		cmp a b
+		[ "$(allocated b)" -le 1100000 ] || { echo "$mode: $(allocated b)"; return 1; }
+	done
+}
+
+@test "--preallocate: a new file by default, one that replaces another only with --fsync" {
+	need_strace
+	random a 20000000
+	local mode n
+	for mode in auto parallel; do
+		rm -f b
+		while read -r n arguments; do
+			# shellcheck disable=SC2086
+			traced 0 trace=fallocate -m $mode $arguments a b
+			[ "$(calls fallocate)" -ge 1 ] || [ "$n" = 0 ]
+			[ "$(calls fallocate)" = 0 ] || [ "$n" != 0 ]
+			cmp a b
+		done <<-'TABLE'
+			1
+			0
+			1 --fsync
+			1 --preallocate=always
+			0 --fsync --preallocate=never
+		TABLE
+	done
+}
+
+@test "--preallocate=always where it cannot be: exit 1, and why" {
+	need_strace
+	random a 3000000
+	traced 1 inject=fallocate:error=EOPNOTSUPP --preallocate=always a b rw
+	mentions "fallocate: Operation not supported"
+	absent b
+	traced 0 inject=fallocate:error=EOPNOTSUPP a c par
+	cmp a c
+	rm c
+	traced 1 inject=fallocate:error=ENOSPC a c par
+	mentions "fallocate: No space left on device"
+	absent c
+}
+
+@test "--reflink: always clones or fails, never writes, auto tries" {
+	need_strace
+	random a 3000000
+	traced 1 inject=ioctl:error=EOPNOTSUPP --reflink=always a b
+	mentions "FICLONE"
+	absent b
+	traced 1 inject=ioctl:error=EOPNOTSUPP --reflink a b
+	traced 0 trace=ioctl,copy_file_range --reflink=never a b
+	never grep -q 'FICLONE\|copy_file_range' trace
+	traced 0 trace=ioctl --sparse=always a c
+	never grep -q 'FICLONE' trace
+	traced 0 trace=ioctl --sparse=never a c
+	never grep -q 'FICLONE' trace
+	traced 0 trace=ioctl --reflink=auto a d
+	grep -q 'FICLONE' trace
+}
+
+@test "on btrfs and xfs: a clone shares its extents, --reflink=never does not" {
+	need_root "to mount"
+	need filefrag
+	local fs
+	export FCOPY fs
+	for fs in btrfs xfs; do
+		type mkfs.$fs >/dev/null 2>&1 || continue
+		truncate -s 400M $fs.img
+		mkfs.$fs -q $fs.img
+		mkdir -p m
+		private_mounts 'mount -o loop $fs.img m && cd m && head -c 3000000 /dev/urandom >a && sync
+			"$FCOPY" a auto; "$FCOPY" a eight 8; "$FCOPY" --reflink a always
+			"$FCOPY" --reflink=never a never; "$FCOPY" a rw rw; sync .
+			for f in auto eight always never rw; do
+				cmp a $f; filefrag -v $f | grep -q shared && echo $f shared || echo $f own
+			done'
+		demand 0
+		[ "$(paste -sd' ' <<<"$output")" = \
+			"auto shared eight shared always shared never own rw own" ] ||
+			{ echo "$fs: $output"; return 1; }
+		rm $fs.img
+	done
+}

@@ -1,0 +1,206 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The command line: what is no usage, exits 2, touches nothing, and says what to do.
+
+load helper
+
+setup_sources() {
+	echo new >a
+	echo old >b
+}
+
+@test "operands: none, one, four" {
+	setup_sources
+	usage_error "missing SRC and DST"
+	usage_error "a: missing DST after SRC" a
+	expect 2 a b 1 extra
+	mentions "extra" "one operand too many" "SRC DST [MODE]"
+	holds old b
+	absent extra
+}
+
+@test "an unknown mode: exit 2 and the list of modes, old destination whole" {
+	setup_sources
+	local mode
+	for mode in 9 99 nope "" " 1" -1 1x 0x1 4294967297 18446744073709551617 READWRITE; do
+		expect 2 -m "$mode" a b
+		mentions "no such mode" "0 auto, 1 readwrite, 2 sendfile, 3 splice," \
+			"4 copy_file_range, 5 mmap, 6 direct, 7 parallel, 8 reflink."
+	done
+	expect 2 a b nope
+	mentions "nope: no such mode" "8 reflink."
+	holds old b
+}
+
+@test "the mode given twice, by -m and as an operand" {
+	setup_sources
+	usage_error "2: the mode is given twice, by -m and as an operand" -m 1 a b 2
+	usage_error "2: the mode is given twice, by -m and as an operand" a b 2 --mode=2
+	holds old b
+}
+
+@test "all letters of cp that fcopy lacks: exit 2, and it says so" {
+	setup_sources
+	local letter
+	for letter in a b d H i l L P r R s u x Z; do
+		usage_error "-$letter: cp has this option, fcopy does not" -$letter a b
+	done
+	# With and without the value that cp wants.
+	for letter in S t; do
+		usage_error "-$letter: cp has this option, fcopy does not" -$letter a b
+		usage_error "-$letter: cp has this option, fcopy does not" -$letter
+	done
+	usage_error "-a: cp has this option, fcopy does not" -fa a b
+	holds old b
+}
+
+@test "an option that does not exist" {
+	setup_sources
+	usage_error "-z: no such option" -z a b
+	usage_error "-W: no such option" a b -W
+	expect 2 --nope a b
+	mentions "--nope: no such option"
+	expect 2 a b --nope=1
+	mentions "--nope" "no such option"
+	usage_error "-?: no such option" "-?" a b
+	usage_error "-:: no such option" -: a b
+	holds old b
+}
+
+@test "an option that lacks its value, or has one too many" {
+	setup_sources
+	local option
+	for option in -m -j; do
+		expect 2 a b "$option"
+		mentions "needs a value"
+	done
+	for option in mode threads buffer-size preallocate sparse; do
+		expect 2 a b "--$option"
+		mentions "--$option" "value"
+	done
+	for option in fsync inplace strict no-cache force verbose quiet list help version; do
+		expect 2 a b "--$option=1"
+		mentions "--$option" "value"
+	done
+	holds old b
+}
+
+@test "an option that is ambiguous when shortened" {
+	setup_sources
+	expect 2 --s a b
+	mentions "--s"
+	expect 0 --mod=1 a c
+	cmp a c
+}
+
+@test "sizes: what is one, and what is not" {
+	setup_sources
+	local size
+	for size in 0 -1 +1 "" " 1" 1.5K 1X 1KK K 1kb 1ib 2G 1024M1 16E 99999999999999999999 0x10; do
+		usage_error "--buffer-size: '$size' is no size from 1 to 1G" \
+			--buffer-size="$size" a b 1
+	done
+	for size in 1 8192 1K 1k 1KiB 1kB 1KB 1M 1MB 1MiB 1G; do
+		expect 0 --buffer-size="$size" a b 1
+		cmp a b
+	done
+}
+
+@test "a buffer of K is 1024 bytes, of kB 1000" {
+	need_strace
+	random a 5000
+	traced 0 trace=pread64,read --buffer-size=1K a b rw
+	grep -q '/a>.*, 1024, 0) = 1024$' trace
+	traced 0 trace=pread64,read --buffer-size=1kB a b rw
+	grep -q '/a>.*, 1000, 0) = 1000$' trace
+}
+
+@test "threads: 1 to 64" {
+	setup_sources
+	local n
+	for n in 0 -1 65 1x "" 99999999999999999999 1.5 " 4" +4; do
+		usage_error "--threads: '$n' is no number from 1 to 64" -j "$n" a b
+	done
+	for n in 1 64; do
+		expect 0 -j "$n" a b par
+		cmp a b
+	done
+}
+
+@test "auto, always, never, and nothing else" {
+	setup_sources
+	local option
+	for option in preallocate sparse reflink; do
+		usage_error "--$option: 'maybe' is none of auto, always, never" --$option=maybe a b
+		usage_error "--$option: '' is none of auto, always, never" --$option= a b
+	done
+	holds old b
+}
+
+@test "each option with each mode: allowed, or exit 2, as the table says" {
+	setup_sources
+	local option mode allowed
+	while read -r option allowed; do
+		for mode in 0 1 2 3 4 5 6 7 8; do
+			rm -f c
+			run --separate-stderr "$FCOPY" "$option" a c "$mode"
+			if [[ " $allowed " == *" $mode "* ]]; then
+				[ "$status" != 2 ] || { echo "$option $mode: $stderr"; return 1; }
+			else
+				demand 2
+				mentions "does not belong to mode $mode "
+				absent c
+			fi
+		done
+	done <<-'TABLE'
+		--buffer-size=8K 1 3 5 7
+		-j2 0 7
+		--sparse=auto 0
+		--sparse=always 0
+		--sparse=never 0
+		--reflink=auto 0
+		--reflink=never 0
+		--no-cache 0
+		--preallocate=never 0 1 2 3 4 5 6 7 8
+		--fsync 0 1 2 3 4 5 6 7 8
+		--inplace 0 1 2 3 4 5 6 7 8
+	TABLE
+}
+
+@test "the refusal of a pair names the option and the mode" {
+	setup_sources
+	usage_error "--buffer-size: does not belong to mode 2 sendfile" --buffer-size=8K a b 2
+	usage_error "--buffer-size: does not belong to mode 0 auto" --buffer-size=8K a b
+	usage_error "--threads: does not belong to mode 1 readwrite" -j2 -m rw a b
+	usage_error "--sparse: does not belong to mode 4 copy_file_range" --sparse=auto a b cfr
+}
+
+@test "options that contradict each other" {
+	setup_sources
+	expect 2 --reflink --sparse=always a b
+	expect 2 --reflink=always --sparse=never a b
+	expect 2 --reflink=always --no-cache a b
+	holds old b
+}
+
+@test "-- ends the options, and names may start with a dash" {
+	echo new >-a
+	expect 0 -- -a -b
+	cmp ./-a ./-b
+	expect 0 -- -a --list
+	cmp ./-a ./--list
+	expect 0 ./-a ./-m
+	cmp ./-a ./-m
+	expect 0 -m 1 -- -a -d
+	cmp ./-a ./-d
+	expect 2 -- -a -b -m
+	mentions "-m: no such mode"
+}
+
+@test "options may stand behind the operands" {
+	setup_sources
+	expect 0 a b rw --fsync
+	cmp a b
+	expect 0 a -m rw c
+	cmp a c
+}
