@@ -17,6 +17,7 @@
  */
 #include "cli/cli.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 static void on_event(void *user, const struct fcopy_event *event)
@@ -43,6 +44,7 @@ static int copy(struct cli *cli)
 int main(int argc, char **argv)
 {
 	struct cli cli;
+	standard_reserve();
 	int status = options_parse(&cli, argc, argv);
 	if (status != EXIT_DONE)
 		return status;
@@ -54,5 +56,9 @@ int main(int argc, char **argv)
 	case ACTION_COPY: return copy(&cli);
 	}
 	/* What was asked for is this output: a full disk behind it is a failure. */
-	return fflush(stdout) == 0 && !ferror(stdout) ? EXIT_DONE : EXIT_FAILED;
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return EXIT_DONE;
+	message_error(
+	    &(struct fcopy_error){.err = errno, .call = "write", .path = "standard output"});
+	return EXIT_FAILED;
 }

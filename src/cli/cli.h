@@ -41,6 +41,10 @@ int message_usage(const char *what, const char *reason, ...) __attribute__((form
 int message_option(const char *name, const char *reason, ...) __attribute__((format(printf, 2, 3)));
 void message_modes(void);
 
+/* standard.c: gives a closed descriptor 0, 1 or 2 a placeholder. Without it SRC or DST would get
+ * that number, and a message on stderr would be written into the copy. */
+void standard_reserve(void);
+
 /* signals.c: SIGINT, SIGTERM and SIGHUP set *cancel; a second one kills. */
 void signals_catch(volatile int *cancel);
 /* Dies by the signal that was caught, if there was one. */
