@@ -36,6 +36,11 @@ off_t size_of(const char *name);
 bool exists(const char *name);
 unsigned mode_of(const char *name); /* the twelve permission bits */
 
+/* Gives the file an ACL that no mode can stand for, or takes a look whether it has that one. False:
+ * the file system knows no ACLs, or it has another. */
+bool give_acl(const char *name);
+bool has_acl(const char *name);
+
 /* Descriptors that this process holds. */
 int open_descriptors(void);
 /* Names in a directory, but for . and .. */

@@ -70,12 +70,17 @@ void case_add(void (*test)(void **), const void *state, const char *format, ...)
 	tests[test_count++] = (struct CMUnitTest){name, test, set_up, tear_down, (void *)state};
 }
 
-int cases_run(const char *group, const char *file_system)
+void cases_enter(const char *file_system)
 {
 	char dir[PATH_MAX];
 	need(realpath(find_dir(file_system), dir));
 	need(snprintf(here, sizeof(here), "%s/f.XXXXXX", dir) < PATH_MAX);
 	need(mkdtemp(here));
+	need(chdir(here) == 0);
+}
+
+int cases_run(const char *group)
+{
 	int failed = _cmocka_run_group_tests(group, tests, test_count, NULL, NULL);
 	need(chdir("/") == 0);
 	rmdir(here);

@@ -13,10 +13,13 @@
 void case_add(void (*test)(void **), const void *state, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Runs what was added: each test with faults cleared and descriptors counted, in a fresh directory
- * on the file system of FCOPY_TEST_DIR whose name this is, or on its first one. Returns main's exit
- * status. */
-int cases_run(const char *group, const char *file_system);
+/* Makes a fresh directory the working directory: on the file system of FCOPY_TEST_DIR whose name
+ * this is, or on its first one. To be called first. */
+void cases_enter(const char *file_system);
+
+/* Runs what was added: each test with faults cleared, descriptors counted, and the directory empty.
+ * Returns main's exit status. */
+int cases_run(const char *group);
 
 /* For messages: EIO, and not 5. */
 const char *errno_name(int err);

@@ -224,6 +224,7 @@ static void is_cancelled(void **state)
 int main(void)
 {
 	static struct run runs[ROWS * 16];
+	cases_enter("xfs");
 	size_t n = 0;
 	for (size_t i = 0; i < ROWS; i++)
 		for (const int *err = rows[i].errs; *err >= 0; err++) {
@@ -244,5 +245,5 @@ int main(void)
 				case_add(one_byte_at_a_time, rows[i].engine, "%s: byte by byte",
 					 rows[i].engine->name);
 	}
-	return cases_run("engines", "xfs");
+	return cases_run("engines");
 }

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT
+ * Who goes on after whom: auto after each refusal, at any byte, gives the same bytes as without; a
+ * mode asked for by name never does. And the threads that share one file, with one of them failing.
+ */
+#define _GNU_SOURCE
+#include "cases.h"
+
+#include "copy/copy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SIZE        ((off_t)(5 << 20) + 4099)
+#define STREAM_SIZE 300007
+
+static const int refusals[] = {ENOSYS, EOPNOTSUPP, EXDEV, EINVAL, EPERM, EACCES, EBADF};
+#define REFUSALS (sizeof(refusals) / sizeof(*refusals))
+
+struct run {
+	const char *mode, *call;
+	int err;
+};
+
+static struct fcopy_report report;
+
+static const struct fcopy_step *step_of(const char *engine)
+{
+	for (size_t i = 0; i < report.steps; i++)
+		if (strcmp(report.step[i].engine, engine) == 0)
+			return &report.step[i];
+	return NULL;
+}
+
+/* The far end of a socket: fed from src, or drained into dst, by a thread of the test's own. */
+struct far_end {
+	pthread_t thread;
+	int fd;
+};
+
+static void *feed(void *arg)
+{
+	struct far_end *far = arg;
+	static char buf[65536];
+	int fd = open("src", O_RDONLY | O_CLOEXEC);
+	for (ssize_t n; (n = read(fd, buf, sizeof(buf))) > 0;)
+		need(send(far->fd, buf, (size_t)n, 0) == n);
+	close(fd);
+	shutdown(far->fd, SHUT_WR);
+	return NULL;
+}
+
+static void *drain(void *arg)
+{
+	struct far_end *far = arg;
+	static char buf[65536];
+	FILE *f = fopen("dst", "we"); /* stdio's writes are none of those that are cut short */
+	need(f);
+	for (ssize_t n; (n = recv(far->fd, buf, sizeof(buf), 0)) > 0;)
+		need(fwrite(buf, 1, (size_t)n, f) == (size_t)n);
+	fclose(f);
+	return NULL;
+}
+
+/* From src to dst with a socket on one side. */
+static int copy_by_socket(bool from)
+{
+	struct fcopy_options options = {.mode = fcopy_mode_find("auto")};
+	struct far_end far;
+	char name[32];
+	int fd[2];
+	unlink("dst");
+	need(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd) == 0);
+	far.fd = fd[1];
+	snprintf(name, sizeof(name), "/dev/fd/%d", fd[0]);
+	need(pthread_create(&far.thread, NULL, from ? feed : drain, &far) == 0);
+	fault_on();
+	int r = fcopy_copy(from ? name : "src", from ? "dst" : name, &options, &report);
+	fault_off();
+	close(fd[0]);
+	pthread_join(far.thread, NULL);
+	close(fd[1]);
+	return r;
+}
+
+/* The first refusal comes after N calls, with bytes on their way. */
+static void stream_once(void *arg)
+{
+	const struct run *run = arg;
+	if (strcmp(run->mode, "sendfile") == 0)
+		fault_also("splice", EINVAL);
+	fault_short(16384);
+	for (int from = 0; from < (strcmp(run->mode, "splice") == 0 ? 2 : 1); from++) {
+		if (from > 0 && fault_seen())
+			fault_set(run->call, fault_calls(), run->err); /* the same again */
+		assert_int_equal(copy_by_socket(from), 0);
+		assert_int_equal(report.bytes, STREAM_SIZE);
+		assert_int_equal(report.data, STREAM_SIZE);
+		assert_true(same_bytes("src", "dst"));
+		if (!fault_seen())
+			continue;
+		const struct fcopy_step *step = step_of(run->mode);
+		assert_non_null(step);
+		assert_int_equal(step->refusal, run->err);
+		assert_non_null(step->refusal_call);
+		assert_non_null(
+		    step_of(strcmp(run->mode, "splice") == 0 ? "sendfile" : "readwrite"));
+	}
+}
+
+static void stream_falls_back(void **state)
+{
+	const struct run *run = *state;
+	make_file("src", STREAM_SIZE, DENSE, 1);
+	assert_in_range(fault_sweep(run->call, run->err, stream_once, *state), 19, 400);
+}
+
+/* A mode by name: the refusal is the error, nothing else moves a byte, nothing is left. */
+static void mode_once(void *arg)
+{
+	const struct run *run = arg;
+	struct fcopy_options options = {.mode = fcopy_mode_find(run->mode)};
+	unlink("dst");
+	fault_short(1 << 20);
+	fault_on();
+	int r = fcopy_copy("src", "dst", &options, &report);
+	fault_off();
+	assert_int_equal(report.steps, 1);
+	assert_string_equal(report.step[0].engine, run->mode);
+	if (!fault_seen()) {
+		assert_int_equal(r, 0);
+		assert_true(same_bytes("src", "dst"));
+		return;
+	}
+	assert_int_equal(r, -1);
+	assert_int_equal(report.error.err, run->err);
+	assert_string_equal(report.error.engine, run->mode);
+	assert_int_equal(report.error.advice, FCOPY_ADVICE_AUTO);
+	assert_non_null(report.error.call);
+	assert_int_equal(report.step[0].refusal, run->err);
+	assert_false(exists("dst"));
+}
+
+static void mode_never_falls_back(void **state)
+{
+	const struct run *run = *state;
+	make_file("src", SIZE, DENSE, 1);
+	fault_sweep(run->call, run->err, mode_once, *state);
+}
+
+/* A clone that is refused is no failure for auto, and the copy is a copy. */
+static void clone_is_refused(void **state)
+{
+	int err = *(const int *)*state;
+	struct fcopy_options options = {0};
+	make_file("src", SIZE, DENSE, 1);
+	fault_set("ioctl", FAULT_EVERY + 1, err);
+	fault_on();
+	int r = fcopy_copy("src", "dst", &options, &report);
+	fault_off();
+	assert_int_equal(r, 0);
+	assert_false(report.cloned);
+	assert_true(same_bytes("src", "dst"));
+	assert_int_equal(step_of("reflink")->refusal, err);
+	assert_string_equal(step_of("reflink")->refusal_call, "ioctl(FICLONE)");
+	options.reflink = FCOPY_ALWAYS;
+	fault_on();
+	r = fcopy_copy("src", "dst2", &options, &report);
+	fault_off();
+	assert_int_equal(r, -1);
+	assert_int_equal(report.error.err, err);
+	assert_false(exists("dst2"));
+}
+
+/* One of several threads fails: that error is the one, and what lies before the offset is right. */
+static void threads_once(void *arg)
+{
+	const struct run *run = arg;
+	unlink("dst");
+	struct transfer t = {.src = open("src", O_RDONLY | O_CLOEXEC),
+			     .dst = open("dst", O_RDWR | O_CREAT | O_CLOEXEC, 0600),
+			     .src_positional = true,
+			     .dst_positional = true,
+			     .offset = 4096,
+			     .end = SIZE,
+			     .buffer_size = 100000};
+	fault_on();
+	int r = ranges_run(&engine_readwrite, &t, 4);
+	fault_off();
+	bool soft = run->err == EINTR || run->err == EAGAIN || strstr(run->call, "pthread");
+	assert_int_equal(r, fault_seen() && !soft ? -run->err : 0);
+	assert_true(r ? t.offset >= 4096 && t.offset <= SIZE : t.offset == SIZE);
+	/* without memory a thread is out before it took anything; the others may be through */
+	assert_true(same_range("src", "dst", 4096, t.offset));
+	if (r)
+		assert_non_null(t.call);
+	close(t.src);
+	close(t.dst);
+}
+
+static void threads_fail(void **state)
+{
+	const struct run *run = *state;
+	make_file("src", SIZE, DENSE, 1);
+	fault_sweep(run->call, run->err, threads_once, *state);
+}
+
+/* A source that is shorter than the range: the threads stop there. */
+static void threads_see_the_end(void **state)
+{
+	(void)state;
+	make_file("src", 3000000, DENSE, 1);
+	struct transfer t = {.src = open("src", O_RDONLY | O_CLOEXEC),
+			     .dst = open("dst", O_RDWR | O_CREAT | O_CLOEXEC, 0600),
+			     .src_positional = true,
+			     .dst_positional = true,
+			     .end = 10 << 20};
+	assert_int_equal(ranges_run(&engine_readwrite, &t, 3), 0);
+	assert_int_equal(t.offset, 3000000);
+	assert_true(same_bytes("src", "dst"));
+	close(t.src);
+	close(t.dst);
+}
+
+int main(void)
+{
+	static struct run streams[2 * REFUSALS], modes[4 * REFUSALS];
+	static const struct run threads[] = {{"", "pread64", EIO},
+					     {"", "pwrite64", ENOSPC},
+					     {"", "pread64", EINTR},
+					     {"", "pwrite64", EAGAIN},
+					     {"", "mmap64 of memory", ENOMEM},
+					     {"", "pthread_create", EAGAIN}};
+	static const struct run kinds[] = {{"sendfile", "sendfile64", 0},
+					   {"splice", "splice", 0},
+					   {"copy_file_range", "copy_file_range", 0},
+					   {"mmap", "mmap64", 0}};
+	cases_enter("tmpfs");
+	for (size_t i = 0; i < 4 * REFUSALS; i++) {
+		modes[i] = kinds[i / REFUSALS];
+		modes[i].err = refusals[i % REFUSALS];
+		case_add(mode_never_falls_back, &modes[i], "mode %s refused with %s", modes[i].mode,
+			 errno_name(modes[i].err));
+		if (i >= 2 * REFUSALS)
+			continue;
+		streams[i] = modes[i];
+		case_add(stream_falls_back, &streams[i], "auto goes on after %s: %s",
+			 streams[i].mode, errno_name(streams[i].err));
+	}
+	for (size_t i = 0; i < REFUSALS; i++)
+		case_add(clone_is_refused, &refusals[i], "clone refused with %s",
+			 errno_name(refusals[i]));
+	for (size_t i = 0; i < sizeof(threads) / sizeof(*threads); i++)
+		case_add(threads_fail, &threads[i], "threads: %s fails with %s", threads[i].call,
+			 errno_name(threads[i].err));
+	case_add(threads_see_the_end, NULL, "threads see the end");
+	return cases_run("plan");
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT
+ * The engine direct on a ring of our own in place of io_uring's: completions in any order, short
+ * ones, failing ones, and a ring that fails itself.
+ */
+#define _GNU_SOURCE
+#include "cases.h"
+
+#include "engines/engine.h"
+#include "io/ring.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SLOTS 16
+#define SIZE  ((off_t)(5 << 20) + 1234)
+
+struct operation {
+	bool queued, writes;
+	int fd;
+	char *buf;
+	size_t n;
+	off_t at;
+};
+
+struct ring {
+	struct operation slot[SLOTS];
+};
+
+/* What the ring does in this test. */
+static struct {
+	bool backwards;         /* completes the operation queued last, by number */
+	size_t most;            /* an operation moves at most so much; 0: all */
+	bool only_writes;       /* faults are for writes, otherwise for reads */
+	int nth, err;           /* the nth operation fails */
+	int wait_nth, wait_err; /* ... or the nth wait */
+	bool zero;              /* the fault is a count of 0 */
+	int open_err;           /* ring_open fails */
+	int operations, waits, open;
+	bool seen;
+} fake;
+
+struct ring *__wrap_ring_open(unsigned depth, void *memory, size_t size);
+struct ring *__wrap_ring_open(unsigned depth, void *memory, size_t size)
+{
+	(void)memory, (void)size;
+	assert_in_range(depth, 1, SLOTS);
+	errno = fake.open_err;
+	fake.open += fake.open_err == 0;
+	return fake.open_err ? NULL : calloc(1, sizeof(struct ring));
+}
+
+void __wrap_ring_close(struct ring *r);
+void __wrap_ring_close(struct ring *r)
+{
+	fake.open--;
+	free(r);
+}
+
+static void queue(struct ring *r, unsigned id, struct operation o)
+{
+	assert_in_range(id, 0, SLOTS - 1);
+	assert_false(r->slot[id].queued);
+	/* what O_DIRECT demands: offset, length and memory in whole blocks */
+	assert_int_equal(o.at % 512, 0);
+	assert_int_equal(o.n % 512, 0);
+	assert_int_equal((uintptr_t)o.buf % 512, 0);
+	o.queued = true;
+	r->slot[id] = o;
+}
+
+void __wrap_ring_read(struct ring *r, int fd, void *buf, size_t n, off_t at, unsigned id);
+void __wrap_ring_read(struct ring *r, int fd, void *buf, size_t n, off_t at, unsigned id)
+{
+	queue(r, id, (struct operation){.fd = fd, .buf = buf, .n = n, .at = at});
+}
+
+void __wrap_ring_write(struct ring *r, int fd, const void *buf, size_t n, off_t at, unsigned id);
+void __wrap_ring_write(struct ring *r, int fd, const void *buf, size_t n, off_t at, unsigned id)
+{
+	queue(r, id,
+	      (struct operation){.writes = true, .fd = fd, .buf = (char *)buf, .n = n, .at = at});
+}
+
+static int perform(const struct operation *o)
+{
+	size_t n = fake.most && o->n > fake.most ? fake.most : o->n;
+	if (o->writes == fake.only_writes && ++fake.operations == fake.nth) {
+		fake.seen = true;
+		return fake.zero ? 0 : -fake.err;
+	}
+	ssize_t got = o->writes ? pwrite(o->fd, o->buf, n, o->at) : pread(o->fd, o->buf, n, o->at);
+	return got < 0 ? -errno : (int)got;
+}
+
+int __wrap_ring_wait(struct ring *r, unsigned *id, int *result);
+int __wrap_ring_wait(struct ring *r, unsigned *id, int *result)
+{
+	if (++fake.waits == fake.wait_nth) {
+		fake.seen = true;
+		return -fake.wait_err;
+	}
+	for (unsigned i = 0; i < SLOTS; i++) {
+		unsigned slot = fake.backwards ? SLOTS - 1 - i : i;
+		if (!r->slot[slot].queued)
+			continue;
+		r->slot[slot].queued = false;
+		*id = slot;
+		*result = perform(&r->slot[slot]);
+		return 0;
+	}
+	fail_msg("waits for nothing");
+	return -1;
+}
+
+/* Copies with the ring as it is set; the answer and the offset are for the caller. */
+static int copy(struct transfer *t, off_t size)
+{
+	make_file("src", size, DENSE, 1);
+	*t = (struct transfer){.src = open("src", O_RDONLY | O_CLOEXEC),
+			       .dst = open("dst", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600),
+			       .src_positional = true,
+			       .dst_positional = true,
+			       .end = TRANSFER_TO_EOF};
+	int r = engine_direct.copy(t);
+	assert_int_equal(fake.open, 0);
+	assert_int_equal(fcntl(t->src, F_GETFL) & O_DIRECT, 0);
+	assert_int_equal(fcntl(t->dst, F_GETFL) & O_DIRECT, 0);
+	assert_in_range(t->offset, 0, size);
+	assert_true(same_range("src", "dst", 0, t->offset));
+	return r;
+}
+
+static void done(struct transfer *t)
+{
+	close(t->src);
+	close(t->dst);
+}
+
+/* Each test begins with a ring without faults. */
+static void reset(void)
+{
+	memset(&fake, 0, sizeof(fake));
+}
+
+static void copies_all(void **state)
+{
+	reset();
+	static const off_t sizes[] = {0, 1, 511, 512, 4096, 4097, 1 << 20, SIZE};
+	for (size_t i = 0; i < 16; i++) {
+		struct transfer t;
+		fake.backwards = i % 2;
+		fake.most = *(const size_t *)*state;
+		assert_int_equal(copy(&t, sizes[i / 2]), 0);
+		assert_int_equal(t.offset, sizes[i / 2]);
+		/* only the last block may be longer */
+		assert_in_range(size_of("dst"), t.offset, t.offset + 4095);
+		done(&t);
+	}
+}
+
+struct fault {
+	bool writes;
+	int err;
+	int answer; /* 0: goes on */
+};
+
+/* The Nth operation fails, for each N. */
+static void sweep(void **state)
+{
+	const struct fault *f = *state;
+	reset();
+	for (int nth = 1;; nth++) {
+		struct transfer t;
+		fake.backwards = nth % 2;
+		fake.most = 512 << 10;
+		fake.only_writes = f->writes;
+		fake.nth = nth;
+		fake.err = f->err;
+		fake.zero = f->err == FAULT_ZERO;
+		fake.operations = 0;
+		fake.seen = false;
+		int r = copy(&t, SIZE);
+		done(&t);
+		if (!fake.seen) {
+			assert_true(nth > 10);
+			assert_int_equal(r, 0);
+			assert_int_equal(t.offset, SIZE);
+			return;
+		}
+		assert_int_equal(r, f->answer);
+		if (f->answer == 0 && f->err != FAULT_ZERO)
+			assert_int_equal(t.offset, SIZE);
+		if (f->answer == ENGINE_NEXT)
+			assert_int_equal(t.refusal, f->err);
+		if (f->answer)
+			assert_string_equal(t.call, f->writes ? "io_uring write" : "io_uring read");
+	}
+}
+
+static void ring_itself_fails(void **state)
+{
+	(void)state;
+	reset();
+	for (int nth = 1;; nth++) {
+		struct transfer t;
+		fake.waits = 0;
+		fake.seen = false;
+		fake.wait_nth = nth;
+		fake.wait_err = EBADR;
+		int r = copy(&t, SIZE);
+		done(&t);
+		if (!fake.seen)
+			break;
+		assert_int_equal(r, -EBADR);
+		assert_string_equal(t.call, "io_uring_enter");
+	}
+	assert_true(fake.waits >= 12);
+}
+
+static void ring_is_refused(void **state)
+{
+	struct transfer t;
+	reset();
+	fake.open_err = *(const int *)*state;
+	assert_int_equal(copy(&t, 4096), ENGINE_NEXT);
+	assert_int_equal(t.refusal, fake.open_err);
+	assert_int_equal(t.offset, 0);
+	assert_non_null(engine_direct.probe());
+	done(&t);
+}
+
+/* A call of the engine's own, before any piece is on its way. */
+static void call_fails(void **state)
+{
+	struct transfer t;
+	reset();
+	fault_set(*state, 1, EIO);
+	fault_on();
+	int r = copy(&t, 4096);
+	fault_off();
+	assert_true(fault_seen());
+	assert_int_equal(r, -EIO);
+	assert_int_equal(t.offset, 0);
+	done(&t);
+}
+
+static void add(void (*test)(void **), const void *state, const char *name, int err)
+{
+	case_add(test, state, "%s%s%s", name, err < 0 ? "" : ": ", err < 0 ? "" : errno_name(err));
+}
+
+int main(void)
+{
+	static const size_t mosts[] = {0, 4096, 65536};
+	static const int refused[] = {EPERM, ENOSYS, ENOMEM, EMFILE};
+	static const struct fault faults[] = {{false, EIO, -EIO},
+					      {true, EIO, -EIO},
+					      {true, ENOSPC, -ENOSPC},
+					      {true, EDQUOT, -EDQUOT},
+					      {false, EINTR, 0},
+					      {true, EINTR, 0},
+					      {false, EAGAIN, 0},
+					      {true, EAGAIN, 0},
+					      {false, EINVAL, ENGINE_NEXT},
+					      {true, EINVAL, ENGINE_NEXT},
+					      {true, EOPNOTSUPP, ENGINE_NEXT},
+					      {false, FAULT_ZERO, 0},
+					      {true, FAULT_ZERO, -EIO}};
+	cases_enter("xfs");
+	for (int i = 0; i < 3; i++)
+		case_add(copies_all, &mosts[i], "completions of %zu bytes", mosts[i]);
+	for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
+		add(sweep, &faults[i], faults[i].writes ? "write" : "read", faults[i].err);
+	add(ring_itself_fails, NULL, "the ring fails", -1);
+	for (int i = 0; i < 4; i++)
+		add(ring_is_refused, &refused[i], "no ring", refused[i]);
+	add(call_fails, "fstat64", "fstat fails", -1);
+	return cases_run("ring");
+}
