@@ -76,6 +76,8 @@ static int run(struct copy *c, const struct engine *engine, struct transfer *t, 
 	step->calls += t->io.calls - calls;
 	if (t->offset > from)
 		step->bytes += (uint64_t)(t->offset - from);
+	if (r == 0 && engine == &engine_reflink)
+		c->report->cloned = true;
 	if (r == ENGINE_NEXT) {
 		struct fcopy_error e;
 		describe(c, engine, t, t->refusal, &e);
