@@ -113,12 +113,14 @@ struct fcopy_report {
 	uint64_t bytes;      /* length of the copy that was made: data and holes */
 	uint64_t data;       /* bytes that engines moved */
 	uint64_t holes;      /* bytes that nobody had to move: holes, unwritten extents */
+	uint64_t resumed;    /* bytes of an earlier try that were proved right and kept */
 	bool source_changed; /* size, mtime or inode differed before and after */
 	bool kept;           /* no_clobber: the destination existed and was left as it was */
 	bool cloned;         /* the copy shares its extents with the source */
 	size_t steps;
 	struct fcopy_step step[FCOPY_STEPS_MAX];
 	double seconds[FCOPY_PHASES]; /* wall time, phase by phase */
+	char detail[128];             /* behind error.reason, where that has numbers */
 	char dst[PATH_MAX];           /* the destination's name: DST, or DST/basename(SRC) */
 };
 
@@ -127,12 +129,22 @@ enum fcopy_event_kind {
 	FCOPY_EVENT_PLAN,    /* auto has decided; text tells what */
 	FCOPY_EVENT_STEP,    /* an engine starts; text is its name */
 	FCOPY_EVENT_REFUSAL, /* an engine gave way to the next; error tells why */
+	FCOPY_EVENT_RESUME,  /* report->resumed bytes were there already */
 };
 
 struct fcopy_event {
 	enum fcopy_event_kind kind;
+	const struct fcopy_report *report; /* as far as it is known by now */
 	const struct fcopy_error *error;
 	const char *text;
+};
+
+/* What a file is besides its bytes. */
+enum fcopy_attribute {
+	FCOPY_MODE = 1 << 0,       /* permissions and ACL; setuid only if the owner is kept too */
+	FCOPY_OWNERSHIP = 1 << 1,  /* owner and group */
+	FCOPY_TIMESTAMPS = 1 << 2, /* of access and modification, in nanoseconds */
+	FCOPY_XATTR = 1 << 3,      /* extended attributes, capabilities among them */
 };
 
 /* All zero is the default: auto, atomic, nothing flushed. */
@@ -146,8 +158,14 @@ struct fcopy_options {
 	bool fsync;    /* on the disk when fcopy_copy returns */
 	bool strict;   /* a source that changed meanwhile fails the copy */
 	bool no_cache; /* leave the page cache as it was */
-	bool scratch;  /* write a nameless file beside DST and drop it: for measuring */
-	uint64_t limit_rate;        /* bytes a second; 0: none */
+	bool no_clobber;   /* an existing destination is left as it is, with success */
+	bool no_directory; /* a DST that is a directory is an error, not a place to copy into */
+	bool resume;       /* an interrupted copy is kept as DST.fcopy-part and gone on with */
+	bool verify;       /* read both files back from the storage and compare; implies fsync */
+	unsigned preserve; /* enum fcopy_attribute: what the copy shall have of the source */
+	unsigned preserve_required; /* those of them whose loss fails the copy; others only warn */
+	bool scratch;        /* write a nameless file beside DST and drop it: for measuring */
+	uint64_t limit_rate; /* bytes a second; 0: none */
 	const volatile int *cancel; /* set to non-zero to stop the copy: it fails with EINTR */
 	struct fcopy_progress *progress;
 	void (*notify)(void *user,

@@ -71,6 +71,11 @@ void message_event(const struct cli *cli, const struct fcopy_event *event)
 		print_error(event->error);
 		fputs(" (refused: on to the next engine)\n", stderr);
 		break;
+	case FCOPY_EVENT_RESUME:
+		if (!cli->quiet)
+			fprintf(stderr, "fcopy: %s: resumes at byte %ju\n", cli->dst,
+				(uintmax_t)event->report->resumed);
+		break;
 	default:
 		if (cli->verbose)
 			fprintf(stderr, "fcopy: %s: %s\n",

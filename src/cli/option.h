@@ -29,6 +29,10 @@ static inline bool option_table_ends(const struct option_row *row)
 	return !row->name && row->letter;
 }
 
+/* attributes.c: --preserve and --no-preserve. */
+int attributes_preserve(struct cli *, const struct option_row *, const char *list);
+int attributes_drop(struct cli *, const struct option_row *, const char *list);
+
 /* The nearest of the names of options or modes, or NULL if none is near. */
 const char *suggest_option(const char *text);
 const char *suggest_mode(const char *text);

@@ -38,7 +38,7 @@ static void build(struct grammar *g)
 		if (!row->letter)
 			continue;
 		*s++ = row->letter;
-		for (int i = has_argument(row); i > 0; i--)
+		if (has_argument(row) == required_argument) /* -p takes none: -pf is -p -f */
 			*s++ = ':';
 	}
 	*l = (struct option){0};
@@ -111,6 +111,9 @@ static int check_together(const struct cli *cli)
 	if (o->reflink == FCOPY_ALWAYS && o->sparse != FCOPY_AUTO)
 		return message_option("reflink",
 				      "a clone has the source's holes: not with --sparse");
+	if (o->in_place && (o->no_clobber || o->resume))
+		return message_option("inplace", "does not go with --%s",
+				      o->resume ? "resume" : "no-clobber");
 	if (o->reflink == FCOPY_ALWAYS && o->no_cache)
 		return message_option("reflink", "a clone moves no bytes: not with --no-cache");
 	return EXIT_DONE;

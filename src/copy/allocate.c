@@ -50,21 +50,9 @@ int allocate_unwritten(struct copy *c, off_t start, off_t end)
 
 int allocate_hole(struct copy *c, off_t start, off_t end)
 {
-	static const char zeros[65536];
 	c->untidy = true;
 	if (!c->dst.in_place)
 		return 0; /* nothing was ever written there */
-	if (fallocate(c->dst.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, end - start) ==
-	    0)
-		return 0;
-	while (start < end) {
-		size_t n = end - start < (off_t)sizeof(zeros) ? (size_t)(end - start)
-							      : sizeof(zeros),
-		       put;
-		int r = io_write_all(&c->all.io, c->dst.fd, zeros, n, start, &put);
-		if (r < 0)
-			return error_call(&c->report->error, "pwrite", c->dst.path, -r);
-		start += (off_t)n;
-	}
-	return 0;
+	int r = io_zero(&c->all.io, c->dst.fd, start, end);
+	return r < 0 ? error_call(&c->report->error, "pwrite", c->dst.path, -r) : 0;
 }

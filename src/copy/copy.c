@@ -4,13 +4,14 @@
 #include "copy.h"
 #include "io/error.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 void copy_notify(const struct copy *c, enum fcopy_event_kind kind, const struct fcopy_error *error,
 		 const char *text)
 {
-	const struct fcopy_event event = {kind, error, text};
+	const struct fcopy_event event = {kind, c->report, error, text};
 	if (c->options->notify)
 		c->options->notify(c->options->user, &event);
 }
@@ -42,7 +43,9 @@ static int move(struct copy *c)
 				   .io.cancel = c->options->cancel};
 	copy_phase(c, FCOPY_PHASE_COPY,
 		   S_ISREG(c->src.st.st_mode) ? (uint64_t)c->src.st.st_size : 0);
-	int r = plan_run(c);
+	int r = c->options->resume && !c->options->scratch ? verify_prefix(c) : 0;
+	if (r == 0)
+		r = plan_run(c);
 	c->report->bytes = (uint64_t)c->all.offset;
 	for (size_t i = 0; i < c->report->steps; i++)
 		c->report->data += c->report->step[i].bytes;
@@ -89,11 +92,35 @@ static int flush(struct copy *c)
 {
 	double start = io_now();
 	copy_phase(c, FCOPY_PHASE_FLUSH, 0);
-	int r = fdatasync(c->dst.fd) < 0
-		    ? error_call(&c->report->error, "fdatasync", c->dst.path, errno)
-		    : 0;
+	/* fdatasync leaves out owner, mode and attributes where it can (fsync(2)). */
+	bool all = c->options->preserve != 0 || c->dst.mode;
+	int r = (all ? fsync(c->dst.fd) : fdatasync(c->dst.fd)) < 0 ? -errno : 0;
 	c->report->seconds[FCOPY_PHASE_FLUSH] = io_now() - start;
-	return r;
+	if (r < 0)
+		return error_call(&c->report->error, all ? "fsync" : "fdatasync", c->dst.path, -r);
+	if (c->options->no_cache && c->dst.positional)
+		posix_fadvise(c->dst.fd, 0, 0, POSIX_FADV_DONTNEED);
+	return 0;
+}
+
+/* In this order, because chown clears setuid and capabilities, and an ACL changes the mode. A loss
+ * is a warning, unless the caller insists. */
+static int preserve(struct copy *c)
+{
+	static const enum fcopy_attribute order[] = {FCOPY_TIMESTAMPS, FCOPY_OWNERSHIP, FCOPY_XATTR,
+						     FCOPY_MODE};
+	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++) {
+		struct fcopy_error e;
+		if (!(c->options->preserve & order[i]) ||
+		    preserve_one(&c->src, &c->dst, order[i], &e) == 0)
+			continue;
+		if (c->options->preserve_required & order[i]) {
+			c->report->error = e;
+			return -e.err;
+		}
+		copy_notify(c, FCOPY_EVENT_WARNING, &e, NULL);
+	}
+	return 0;
 }
 
 static int cancelled(struct copy *c)
@@ -107,11 +134,19 @@ static int cancelled(struct copy *c)
 /* Everything between the last byte and the name. */
 static int settle(struct copy *c)
 {
+	const struct fcopy_options *o = c->options;
 	int r = check_source(c);
-	if (r == 0 && c->dst.positional && (c->untidy || c->dst.in_place))
+	if (r == 0 && S_ISREG(c->dst.st.st_mode) && c->dst.positional &&
+	    (c->untidy || c->dst.in_place))
 		r = trim(c);
-	if (r == 0 && c->options->fsync && !c->options->scratch)
+	if (r == 0 && c->dst.ops->finish)
+		r = c->dst.ops->finish(&c->dst, o, &c->report->error);
+	if (r == 0)
+		r = preserve(c);
+	if (r == 0 && (o->fsync || o->verify || o->no_cache) && !o->scratch)
 		r = flush(c);
+	if (r == 0 && o->verify)
+		r = verify_copy(c);
 	return r < 0 ? r : cancelled(c);
 }
 
@@ -131,6 +166,8 @@ static int run(struct copy *c)
 		r = settle(c);
 	if (r == 0 && !c->options->scratch)
 		r = commit(c);
+	else if (r < 0 && c->dst.keep_part && ftruncate(c->dst.fd, c->all.offset) < 0)
+		c->dst.keep_part = false; /* what cannot be cut to its good part is no use */
 	if (r < 0 || c->options->scratch)
 		c->dst.ops->abort(&c->dst);
 	return r;
@@ -138,11 +175,14 @@ static int run(struct copy *c)
 
 static int open_and_run(struct copy *c, const char *src, const char *dst)
 {
-	int r = source_open(&c->src, src, &c->report->error);
+	struct fcopy_error *e = &c->report->error;
+	int r = source_open(&c->src, src, e);
 	if (r < 0)
 		return r;
-	r = destination_open(&c->dst, dst, &c->src, c->options, c->report->dst, &c->report->error);
-	if (r == 0)
+	r = destination_open(&c->dst, dst, &c->src, c->options, c->report->dst, e);
+	if (r == 0 && (r = verify_possible(c)) < 0)
+		c->dst.ops->abort(&c->dst);
+	else if (r == 0)
 		r = run(c);
 	c->src.ops->abort(&c->src);
 	return r;
@@ -155,5 +195,11 @@ int fcopy_copy(const char *src, const char *dst, const struct fcopy_options *opt
 	struct copy c = {.options = options ? options : &defaults, .report = report};
 	memset(report, 0, sizeof(*report));
 	c.mode = c.options->mode ? c.options->mode : fcopy_modes();
-	return open_and_run(&c, src, dst) < 0 ? -1 : 0;
+	int r = open_and_run(&c, src, dst);
+	if (r == -EEXIST && c.options->no_clobber) {
+		report->error = (struct fcopy_error){0};
+		report->kept = true;
+		r = 0;
+	}
+	return r < 0 ? -1 : 0;
 }

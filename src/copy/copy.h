@@ -16,6 +16,7 @@ struct copy {
 	struct monitor monitor;
 	struct transfer all; /* the whole range; its offset is the finished prefix */
 	bool remote;         /* source on a network file system */
+	bool direct;         /* bulk data goes past the page cache */
 	bool untidy; /* the destination may be longer or shorter than the prefix: commit cuts it */
 };
 
@@ -45,6 +46,16 @@ int allocate_hole(struct copy *, off_t start, off_t end);
 
 /* Allocates [start, end), as it is in the source, without writing. */
 int allocate_unwritten(struct copy *, off_t start, off_t end);
+
+/* compare.c: how many bytes source and destination have in common from the start, `end` at most;
+ * past_cache: as the storage has them, or *cached says that this could not be had. Negative:
+ * -errno, with the failure booked. */
+off_t compare_files(struct copy *, off_t end, bool past_cache, bool *cached);
+
+/* verify.c: each returns 0, or -errno with the failure booked. */
+int verify_possible(struct copy *); /* refuses --verify and --resume for what cannot be reread */
+int verify_copy(struct copy *);     /* the whole copy, before the commit */
+int verify_prefix(struct copy *);   /* what an earlier try left: starts c->all behind it */
 
 /* Tells the caller, if it asked. */
 void copy_notify(const struct copy *, enum fcopy_event_kind, const struct fcopy_error *,

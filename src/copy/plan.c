@@ -8,9 +8,27 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
+#include <unistd.h>
+
+/* From the kernel's uapi headers, which may be older than the kernel that runs. */
+#ifndef RWF_DONTCACHE
+#define RWF_DONTCACHE 0x80 /* Linux 6.14 */
+#endif
+#ifndef SYS_cachestat
+#define SYS_cachestat 451 /* Linux 6.5 */
+struct cachestat_range {
+	uint64_t off, len;
+};
+struct cachestat {
+	uint64_t nr_cache, nr_dirty, nr_writeback, nr_evicted, nr_recently_evicted;
+};
+#endif
 
 #define SMALL_SIZE    ((off_t)64 << 10) /* up to here one buffer and no question is the fastest */
+#define DIRECT_SIZE   ((off_t)16 << 20) /* below, the set-up of io_uring shows */
 #define PARALLEL_SIZE ((off_t)1 << 20)  /* from here on threads gain more than they cost */
 
 /* A mode asked for by name: its one engine moves every byte, or the copy fails. */
@@ -49,8 +67,8 @@ static int read_on(struct copy *c)
 	static const struct engine *const files[] = {&engine_readwrite, NULL};
 	static const struct engine *const streams[] = {&engine_splice, &engine_sendfile,
 						       &engine_readwrite, NULL};
-	bool regular = S_ISREG(c->src.st.st_mode) && S_ISREG(c->dst.st.st_mode);
-	return run_chain(c, &c->all, regular ? files : streams);
+	bool positional = c->src.positional && c->dst.positional;
+	return run_chain(c, &c->all, positional || c->options->no_cache ? files : streams);
 }
 
 /* The same with one buffer on the stack: read, write, read is all that a small file takes. */
@@ -82,12 +100,40 @@ static bool is_remote(int fd)
 	}
 }
 
+/* Is so little of the source in the page cache that the device has to be asked anyway? */
+static bool is_cold(int fd, off_t size)
+{
+	struct cachestat_range range = {.off = 0, .len = (uint64_t)size};
+	struct cachestat cache;
+	if (syscall(SYS_cachestat, fd, &range, &cache, 0) < 0)
+		return false;
+	return cache.nr_cache < (uint64_t)size / (uint64_t)sysconf(_SC_PAGESIZE) / 4;
+}
+
+/* Past the page cache: where that was asked for, and where the bytes have to come from the storage
+ * and go to it before the copy is done, so that the cache only costs CPU time. */
+static bool want_direct(const struct copy *c)
+{
+	if (c->options->no_cache)
+		return true;
+	return c->options->fsync && c->src.st.st_size >= DIRECT_SIZE &&
+	       is_cold(c->src.fd, c->src.st.st_size);
+}
+
+/* Copies [all.offset, end) by what decide() chose. Readwrite comes last: it never gives way. */
 static int copy_data(struct copy *c, off_t end)
 {
 	struct transfer *t = &c->all, part = *t;
-	part.end = end;
 	int r = ENGINE_NEXT;
-	if (c->remote)
+	part.end = end;
+	if (c->direct) {
+		/* Only the end of the file may be unaligned, and that is seen by reading on. */
+		part.end = end == c->src.st.st_size ? TRANSFER_TO_EOF : end;
+		r = step_run(c, &engine_direct, &part);
+		c->untidy = true;
+		part.end = end;
+	}
+	if (c->remote && r == ENGINE_NEXT)
 		r = step_run(c, &engine_copy_file_range, &part);
 	if (r == ENGINE_NEXT)
 		r = end - part.offset < PARALLEL_SIZE
@@ -118,7 +164,7 @@ static int copy_extents(struct copy *c, off_t size)
 	struct extents x;
 	struct extent e;
 	int r = 0;
-	extents_start(&x, c->src.fd, 0, size);
+	extents_start(&x, c->src.fd, c->all.offset, size);
 	while (r == 0 && extents_next(&x, &e)) {
 		if (e.kind != EXTENT_DATA) {
 			r = skip_hole(c, &e);
@@ -136,36 +182,61 @@ static int clone_file(struct copy *c)
 {
 	int r = step_run(c, &engine_reflink, &c->all);
 	c->report->cloned = r == 0;
+	if (r == ENGINE_NEXT && c->options->reflink == FCOPY_ALWAYS)
+		return step_refused(c, &engine_reflink, &c->all);
 	return r;
+}
+
+/* What cheap questions tell about the two files, before the first byte. */
+static void decide(struct copy *c)
+{
+	const struct fcopy_options *o = c->options;
+	bool bulk = c->src.st.st_size > SMALL_SIZE;
+	c->all.zeros = o->sparse != FCOPY_ALWAYS ? ZEROS_WRITE
+		       : c->dst.in_place         ? ZEROS_PUNCH
+						 : ZEROS_SKIP;
+	c->untidy |= c->all.zeros != ZEROS_WRITE;
+	c->direct = !c->all.zeros && want_direct(c);
+	if (o->no_cache)
+		c->all.io.flags = RWF_DONTCACHE; /* for whatever direct I/O does not do */
+	c->remote = bulk && !o->no_cache && !c->all.zeros && o->reflink != FCOPY_NEVER &&
+		    is_remote(c->src.fd);
+	copy_notify(c, FCOPY_EVENT_PLAN, NULL,
+		    c->direct   ? "direct I/O"
+		    : c->remote ? "copy_file_range, so that the server may copy"
+		    : bulk      ? "read and write in threads"
+				: "read and write through one buffer");
 }
 
 static int copy_file(struct copy *c)
 {
 	const struct fcopy_options *o = c->options;
 	const struct stat *st = &c->src.st;
-	bool small = st->st_size <= SMALL_SIZE, dense = st->st_blocks * 512 >= st->st_size;
-	int r = ENGINE_NEXT;
-	if (st->st_size > 0 && o->reflink != FCOPY_NEVER && o->sparse == FCOPY_AUTO)
-		r = clone_file(c);
-	if (r == ENGINE_NEXT && o->reflink == FCOPY_ALWAYS)
-		return step_refused(c, &engine_reflink, &c->all);
-	if (r != ENGINE_NEXT)
-		return r;
-	c->remote = !small && o->reflink != FCOPY_NEVER && is_remote(c->src.fd);
-	if (o->sparse == FCOPY_AUTO && !(small && dense))
+	bool dense = st->st_blocks * 512 >= st->st_size;
+	if (st->st_size > 0 && o->reflink != FCOPY_NEVER && o->sparse == FCOPY_AUTO &&
+	    !o->no_cache) {
+		int r = clone_file(c);
+		if (r != ENGINE_NEXT)
+			return r;
+	}
+	decide(c);
+	if (st->st_size <= SMALL_SIZE && (dense || o->sparse != FCOPY_AUTO))
+		return 0; /* reading on does it all */
+	if (o->sparse == FCOPY_AUTO)
 		return copy_extents(c, st->st_size);
-	if (small)
-		return 0;
-	if ((r = allocate_blocks(c, 0, o->sparse == FCOPY_NEVER ? st->st_size : 0)) < 0)
-		return r;
-	return copy_data(c, st->st_size);
+	int r = o->sparse == FCOPY_NEVER ? allocate_blocks(c, 0, st->st_size) : 0;
+	return r < 0 ? r : copy_data(c, st->st_size);
 }
 
 int plan_run(struct copy *c)
 {
-	bool files = S_ISREG(c->src.st.st_mode) && c->src.positional && c->dst.positional;
+	bool files = c->src.positional && c->dst.positional;
 	if (c->mode->engine)
 		return run_mode(c, engine_find(c->mode->engine));
+	if (!files && c->options->reflink == FCOPY_ALWAYS) {
+		transfer_refuse(&c->all, engine_reflink.name, SIDE_BOTH, EINVAL);
+		return step_refused(c, &engine_reflink, &c->all);
+	}
 	int r = files ? copy_file(c) : 0;
 	if (r < 0)
 		return r;

@@ -13,6 +13,8 @@
 struct endpoint;
 
 struct endpoint_ops {
+	/* After the last byte, before flush and commit; NULL: nothing to do. */
+	int (*finish)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
 	/* 0, or -errno with the failure booked, and then abort is still to be called. */
 	int (*commit)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
 	void (*abort)(struct endpoint *);
@@ -27,8 +29,6 @@ struct place {
 	struct stat st; /* if it exists */
 };
 
-#define TEMPORARY_SIZE sizeof(".fcopy-0123456789abcdef")
-
 struct endpoint {
 	const struct endpoint_ops *ops;
 	const char *path; /* for messages */
@@ -41,8 +41,9 @@ struct endpoint {
 	/* of the replaced file only */
 	struct place place;
 	int (*link)(const struct endpoint *, const char *name); /* NULL: temporary has a name */
-	char temporary[TEMPORARY_SIZE];                         /* in place.dir; empty: none */
-	mode_t mode; /* for the named temporary, which is 0600 until the commit */
+	char temporary[NAME_MAX + 1]; /* its name in place.dir; empty: none */
+	bool keep_part;               /* abort leaves it there, to be resumed */
+	mode_t mode;                  /* a named temporary is 0600 until the commit */
 };
 
 /* Each opener fills *e and returns 0, or books the failure and returns -errno, with nothing open.
@@ -60,21 +61,38 @@ int destination_open(struct endpoint *e, const char *path, const struct endpoint
 /* The parts of destination_open. */
 int replace_open(struct endpoint *e, const struct endpoint *src, const struct fcopy_options *,
 		 struct fcopy_error *);
-int in_place_open(struct endpoint *e, struct fcopy_error *);
+int in_place_open(struct endpoint *e, const struct endpoint *src, struct fcopy_error *);
+
+/* The size of a block device, which stat does not tell. Returns 0 or -errno. */
+int device_size(int fd, off_t *size);
 
 /* The descriptor that a path such as -, /dev/stdin or /dev/fd/3 names (for - that is `dash`), or
  * -1: they are used at their own position and not opened anew. */
 int stream_number(const char *path, int dash);
 int stream_open(struct endpoint *e, const char *path, int number, struct fcopy_error *);
 
-/* Finds the place that DST names: enters a directory, follows a symlink. src_path gives the name
- * inside a directory; NULL: SRC has none. */
-int place_find(struct place *, const char *path, const char *src_path, char resolved[PATH_MAX],
-	       struct fcopy_error *);
+/* Finds the place that DST names: follows a symlink, and enters a directory if `into`. src_path
+ * gives the name inside a directory; NULL: SRC has none. */
+int place_find(struct place *, const char *path, const char *src_path, bool into,
+	       char resolved[PATH_MAX], struct fcopy_error *);
 void place_close(struct place *);
 
-/* Gives the file fd what the old one at `place` has: owner, group, ACL, security label, mode
- * without setuid and setgid. */
+/* The file that is not there yet: a nameless one, which is created with `mode`; where that cannot
+ * be had, or to be resumed, a named one with mode 0600 (e->mode is then what it is to get). All
+ * three return 0 or -errno; name also tells the call that failed, and -EEXIST if no_clobber
+ * forbids. */
+int temporary_create(struct endpoint *e, mode_t mode, bool resume);
+int temporary_name(struct endpoint *e, bool no_clobber, const char **call);
+void temporary_drop(struct endpoint *e);
+
+/* Gives the copy one attribute that the source has. */
+int preserve_one(const struct endpoint *src, const struct endpoint *dst, enum fcopy_attribute,
+		 struct fcopy_error *);
+
+/* Gives the file fd what the old one at `place` has: owner and group; the rest is ACL, security
+ * label, and mode without setuid and setgid. */
+int metadata_keep_owner(int fd, const struct place *, const char *path, bool force,
+			struct fcopy_error *);
 int metadata_keep(int fd, const struct place *, const char *path, bool force, struct fcopy_error *);
 
 #endif

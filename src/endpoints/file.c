@@ -6,7 +6,9 @@
 #include "io/error.h"
 
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 static int end_source(struct endpoint *e, const struct fcopy_options *options,
@@ -24,9 +26,18 @@ static void close_source(struct endpoint *e)
 	e->fd = -1;
 }
 
+int device_size(int fd, off_t *size)
+{
+	uint64_t bytes;
+	if (ioctl(fd, BLKGETSIZE64, &bytes) < 0)
+		return -errno;
+	*size = (off_t)bytes;
+	return 0;
+}
+
 int source_open(struct endpoint *e, const char *path, struct fcopy_error *error)
 {
-	static const struct endpoint_ops ops = {end_source, close_source};
+	static const struct endpoint_ops ops = {.commit = end_source, .abort = close_source};
 	int number = stream_number(path, STDIN_FILENO);
 	if (number >= 0)
 		return stream_open(e, path, number, error);
@@ -38,8 +49,10 @@ int source_open(struct endpoint *e, const char *path, struct fcopy_error *error)
 		error_call(error, "fstat", path, errno);
 	else if (S_ISDIR(e->st.st_mode))
 		error_refuse(error, path, EISDIR, "is a directory", FCOPY_ADVICE_NONE);
+	else if (S_ISBLK(e->st.st_mode) && device_size(e->fd, &e->st.st_size) < 0)
+		error_call(error, "ioctl(BLKGETSIZE64)", path, errno);
 	else {
-		e->positional = S_ISREG(e->st.st_mode);
+		e->positional = S_ISREG(e->st.st_mode) || S_ISBLK(e->st.st_mode);
 		return 0;
 	}
 	close_source(e);
@@ -81,19 +94,21 @@ int destination_open(struct endpoint *e, const char *path, const struct endpoint
 		strncpy(resolved, path, PATH_MAX - 1);
 		return open_stream(e, src, resolved, number, error);
 	}
-	bool named = stream_number(src->path, STDIN_FILENO) < 0;
+	const char *name = stream_number(src->path, STDIN_FILENO) < 0 ? src->path : NULL;
 	*e = (struct endpoint){.fd = -1, .path = resolved};
-	int r = place_find(&e->place, path, named ? src->path : NULL, resolved, error);
+	int r = place_find(&e->place, path, name, !options->no_directory, resolved, error);
 	if (r < 0)
 		return r;
-	bool regular = !e->place.exists || S_ISREG(e->place.st.st_mode);
-	bool in_place = options->in_place && e->place.exists && !options->scratch;
-	if (e->place.exists && same_file(&src->st, &e->place.st))
+	bool exists = e->place.exists;
+	bool in_place = exists && (!S_ISREG(e->place.st.st_mode) || options->in_place);
+	if (exists && same_file(&src->st, &e->place.st))
 		r = refuse_same(src, resolved, error);
-	else if (regular && !in_place)
-		r = replace_open(e, src, options, error);
+	else if (exists && options->no_clobber)
+		r = error_call(error, NULL, resolved, EEXIST);
+	else if (in_place && !options->scratch)
+		r = in_place_open(e, src, error);
 	else
-		r = in_place_open(e, error);
+		r = replace_open(e, src, options, error);
 	if (r < 0)
 		place_close(&e->place);
 	return r;

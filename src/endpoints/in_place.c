@@ -28,31 +28,47 @@ static void leave(struct endpoint *e)
 	place_close(&e->place);
 }
 
-static const struct endpoint_ops ops = {commit, leave};
+static const struct endpoint_ops ops = {.commit = commit, .abort = leave};
 
-int in_place_open(struct endpoint *e, struct fcopy_error *error)
+/* What the open descriptor turned out to be. */
+static int check(struct endpoint *e, const struct endpoint *src, struct fcopy_error *error)
+{
+	const struct place *p = &e->place;
+	if (fstat(e->fd, &e->st) < 0)
+		return error_call(error, "fstat", e->path, errno);
+	if (e->st.st_dev != p->st.st_dev || e->st.st_ino != p->st.st_ino)
+		return error_refuse(error, e->path, ESTALE, "was exchanged while it was opened",
+				    FCOPY_ADVICE_NONE);
+	if (!S_ISBLK(e->st.st_mode))
+		return 0;
+	if (device_size(e->fd, &e->st.st_size) < 0)
+		return error_call(error, "ioctl(BLKGETSIZE64)", e->path, errno);
+	if (src->positional && src->st.st_size > e->st.st_size)
+		return error_refuse(error, e->path, ENOSPC, "the device is smaller than the source",
+				    FCOPY_ADVICE_NONE);
+	return 0;
+}
+
+int in_place_open(struct endpoint *e, const struct endpoint *src, struct fcopy_error *error)
 {
 	const struct place *p = &e->place;
 	char link[32];
+	/* O_EXCL on a block device: not while it is mounted or otherwise in use (open(2)). */
+	int flags = O_WRONLY | O_NOCTTY | O_CLOEXEC | (S_ISBLK(p->st.st_mode) ? O_EXCL : 0);
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", p->target);
-	e->fd = p->target >= 0
-		    ? open(link, O_WRONLY | O_NOCTTY | O_CLOEXEC)
-		    : openat(p->dir, p->name, O_WRONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
+	e->fd = p->target >= 0 ? open(link, flags) : openat(p->dir, p->name, flags | O_NOFOLLOW);
+	if (e->fd < 0 && errno == EBUSY)
+		return error_refuse(error, e->path, EBUSY, "the device is mounted or in use",
+				    FCOPY_ADVICE_NONE);
 	if (e->fd < 0)
 		return error_call(error, "open", e->path, errno);
 	e->ops = &ops;
-	if (fstat(e->fd, &e->st) < 0) {
-		error_call(error, "fstat", e->path, errno);
-	} else if (e->st.st_dev != p->st.st_dev || e->st.st_ino != p->st.st_ino) {
-		error_refuse(error, e->path, ESTALE, "was exchanged while it was opened",
-			     FCOPY_ADVICE_NONE);
-	} else {
-		e->in_place = e->positional = S_ISREG(e->st.st_mode);
-		return 0;
-	}
-	close(e->fd);
-	e->fd = -1;
-	return -error->err;
+	int r = check(e, src, error);
+	if (r < 0)
+		leave(e);
+	e->positional = S_ISREG(e->st.st_mode) || S_ISBLK(e->st.st_mode);
+	e->in_place = e->positional;
+	return r;
 }
 
 int stream_number(const char *path, int dash)

@@ -30,17 +30,24 @@ static int keep_attribute(int fd, const char *path, const char *name)
 	return fremovexattr(fd, name) < 0 && !absent(errno) ? -errno : 0;
 }
 
+int metadata_keep_owner(int fd, const struct place *old, const char *path, bool force,
+			struct fcopy_error *e)
+{
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return error_call(e, "fstat", path, errno);
+	if (st.st_uid == old->st.st_uid && st.st_gid == old->st.st_gid)
+		return 0;
+	if (fchown(fd, old->st.st_uid, old->st.st_gid) == 0 || force)
+		return 0;
+	return error_refuse(e, path, errno, "its owner or group cannot be kept",
+			    FCOPY_ADVICE_IN_PLACE_OR_FORCE);
+}
+
 int metadata_keep(int fd, const struct place *old, const char *path, bool force,
 		  struct fcopy_error *e)
 {
 	char name[sizeof("/proc/self/fd/") + 12 + NAME_MAX];
-	struct stat st;
-	if (fstat(fd, &st) < 0)
-		return error_call(e, "fstat", path, errno);
-	bool owner = st.st_uid == old->st.st_uid && st.st_gid == old->st.st_gid;
-	if (!owner && fchown(fd, old->st.st_uid, old->st.st_gid) < 0 && !force)
-		return error_refuse(e, path, errno, "its owner or group cannot be kept",
-				    FCOPY_ADVICE_IN_PLACE_OR_FORCE);
 	if (old->dir == AT_FDCWD)
 		snprintf(name, sizeof(name), "%s", old->name);
 	else

@@ -134,7 +134,7 @@ static int open_target(struct place *p, const char *path, struct fcopy_error *e)
 	return fstat(p->target, &p->st) < 0 ? error_call(e, "fstat", path, errno) : 0;
 }
 
-static int find(struct place *p, const char *src_path, char resolved[PATH_MAX],
+static int find(struct place *p, const char *src_path, bool into, char resolved[PATH_MAX],
 		struct fcopy_error *e)
 {
 	const char *call;
@@ -149,7 +149,7 @@ static int find(struct place *p, const char *src_path, char resolved[PATH_MAX],
 			return r;
 		if (p->name[0] && !S_ISDIR(p->st.st_mode))
 			break;
-		if (entered)
+		if (entered || !into)
 			return error_refuse(e, resolved, EISDIR, "is a directory",
 					    FCOPY_ADVICE_NONE);
 		if ((r = enter(p, src_path, resolved, e)) < 0)
@@ -161,8 +161,8 @@ static int find(struct place *p, const char *src_path, char resolved[PATH_MAX],
 	return p->target >= 0 && S_ISREG(p->st.st_mode) ? follow(p, resolved, e) : 0;
 }
 
-int place_find(struct place *p, const char *path, const char *src_path, char resolved[PATH_MAX],
-	       struct fcopy_error *e)
+int place_find(struct place *p, const char *path, const char *src_path, bool into,
+	       char resolved[PATH_MAX], struct fcopy_error *e)
 {
 	*p = (struct place){.dir = -1, .target = -1};
 	if (path[0] == '\0')
@@ -170,7 +170,7 @@ int place_find(struct place *p, const char *path, const char *src_path, char res
 	if (strlen(path) >= PATH_MAX)
 		return error_call(e, "open", path, ENAMETOOLONG);
 	strcpy(resolved, path);
-	int r = find(p, src_path, resolved, e);
+	int r = find(p, src_path, into, resolved, e);
 	if (r < 0)
 		place_close(p);
 	return r;

@@ -25,6 +25,9 @@ struct monitor {
 	double start;                    /* io_now() when the first byte moved; set by the owner */
 };
 
+/* What readwrite does with blocks of zeros. */
+enum zeros { ZEROS_WRITE, ZEROS_SKIP /* the destination is empty there */, ZEROS_PUNCH };
+
 /* One run of bytes, and how far it got. */
 struct transfer {
 	int src, dst;
@@ -34,7 +37,8 @@ struct transfer {
 	off_t end;    /* stop here, or earlier if the source ends */
 	size_t
 	    buffer_size; /* what one call may move (splice: the pipe's size); 0: the engine's own */
-	void *buffer;    /* buffer_size bytes to use, page-aligned; NULL: the engine gets its own */
+	enum zeros zeros; /* readwrite only */
+	void *buffer; /* buffer_size bytes to use, page-aligned; NULL: the engine gets its own */
 	struct monitor *monitor; /* may be NULL */
 	struct io io;            /* cancel flag, timeout, and the count of data calls */
 

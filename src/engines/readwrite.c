@@ -5,8 +5,43 @@
 #include "engine.h"
 
 #include <errno.h>
+#include <string.h>
 
 #define BUFFER_SIZE ((size_t)128 << 10)
+#define BLOCK_SIZE  ((size_t)4096) /* the smallest hole worth making */
+
+/* The length of the run at the start of p that is all zeros, or has none: whole blocks, but for the
+ * last. */
+static size_t run_length(const char *p, size_t n, bool *zeros)
+{
+	size_t done = 0;
+	while (done < n) {
+		size_t block = n - done < BLOCK_SIZE ? n - done : BLOCK_SIZE;
+		bool zero = p[done] == 0 && memcmp(p + done, p + done + 1, block - 1) == 0;
+		if (done > 0 && zero != *zeros)
+			break;
+		*zeros = zero;
+		done += block;
+	}
+	return done;
+}
+
+/* Writes n bytes at t->offset, except for blocks of zeros. */
+static int write_sparsely(struct transfer *t, const char *p, size_t n, size_t *put)
+{
+	int r = 0;
+	for (*put = 0; r == 0 && *put < n;) {
+		bool zeros = false;
+		size_t run = run_length(p + *put, n - *put, &zeros), wrote = run;
+		off_t at = t->offset + (off_t)*put;
+		if (!zeros)
+			r = io_write_all(&t->io, t->dst, p + *put, run, at, &wrote);
+		else if (t->zeros == ZEROS_PUNCH)
+			r = io_zero(&t->io, t->dst, at, at + (off_t)run);
+		*put += zeros && r < 0 ? 0 : wrote;
+	}
+	return r;
+}
 
 static int copy_through(struct transfer *t, void *buffer, size_t size)
 {
@@ -19,7 +54,10 @@ static int copy_through(struct transfer *t, void *buffer, size_t size)
 		if (got == 0)
 			return 0;
 		size_t put;
-		int r = io_write_all(&t->io, t->dst, buffer, (size_t)got, transfer_dst_at(t), &put);
+		int r = t->zeros && t->dst_positional
+			    ? write_sparsely(t, buffer, (size_t)got, &put)
+			    : io_write_all(&t->io, t->dst, buffer, (size_t)got, transfer_dst_at(t),
+					   &put);
 		int stop = transfer_advance(t, put);
 		if (r < 0)
 			return transfer_fail(t, t->dst_positional ? "pwrite" : "write", SIDE_DST,

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * The loops of io.h.
  */
+#define _GNU_SOURCE
 #include "io.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,11 +27,28 @@ static int again(const struct io *io, int fd, short events)
 	return -errno;
 }
 
+static ssize_t read_once(struct io *io, int fd, void *buf, size_t n, off_t at)
+{
+	struct iovec v = {.iov_base = buf, .iov_len = n};
+	io->calls++;
+	if (io->flags)
+		return preadv2(fd, &v, 1, at, io->flags);
+	return at < 0 ? read(fd, buf, n) : pread(fd, buf, n, at);
+}
+
+static ssize_t write_once(struct io *io, int fd, const void *buf, size_t n, off_t at)
+{
+	struct iovec v = {.iov_base = (void *)buf, .iov_len = n};
+	io->calls++;
+	if (io->flags)
+		return pwritev2(fd, &v, 1, at, io->flags);
+	return at < 0 ? write(fd, buf, n) : pwrite(fd, buf, n, at);
+}
+
 ssize_t io_read(struct io *io, int fd, void *buf, size_t n, off_t at)
 {
 	for (;;) {
-		ssize_t got = at < 0 ? read(fd, buf, n) : pread(fd, buf, n, at);
-		io->calls++;
+		ssize_t got = read_once(io, fd, buf, n, at);
 		if (got >= 0)
 			return got;
 		int r = again(io, fd, POLLIN);
@@ -41,10 +61,8 @@ int io_write_all(struct io *io, int fd, const void *buf, size_t n, off_t at, siz
 {
 	*done = 0;
 	while (*done < n) {
-		const char *from = (const char *)buf + *done;
-		ssize_t put = at < 0 ? write(fd, from, n - *done)
-				     : pwrite(fd, from, n - *done, at + (off_t)*done);
-		io->calls++;
+		off_t to = at < 0 ? IO_AT_POSITION : at + (off_t)*done;
+		ssize_t put = write_once(io, fd, (const char *)buf + *done, n - *done, to);
 		if (put > 0) {
 			*done += (size_t)put;
 			continue;
@@ -54,6 +72,23 @@ int io_write_all(struct io *io, int fd, const void *buf, size_t n, off_t at, siz
 		int r = again(io, fd, POLLOUT);
 		if (r < 0)
 			return r;
+	}
+	return 0;
+}
+
+int io_zero(struct io *io, int fd, off_t start, off_t end)
+{
+	static const char zeros[65536];
+	if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, end - start) == 0)
+		return 0;
+	while (start < end) {
+		size_t n = end - start < (off_t)sizeof(zeros) ? (size_t)(end - start)
+							      : sizeof(zeros),
+		       put;
+		int r = io_write_all(io, fd, zeros, n, start, &put);
+		if (r < 0)
+			return r;
+		start += (off_t)n;
 	}
 	return 0;
 }

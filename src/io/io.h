@@ -17,6 +17,7 @@ struct io {
 	const volatile int
 	    *cancel;    /* non-zero: an interrupted call fails with EINTR; NULL: retried */
 	int timeout_ms; /* longest wait for a descriptor that answers EAGAIN; <= 0: for ever */
+	int flags;      /* RWF_… of preadv2(2) for each call; 0: the plain calls */
 	uint64_t calls; /* read and write calls made so far */
 };
 
@@ -28,6 +29,9 @@ ssize_t io_read(struct io *io, int fd, void *buf, size_t n, off_t at);
 /* Writes all n bytes at offset `at`. Returns 0 or -errno; *done is what was written in either
  * case, and the error is the true one: a short write is followed by another (write(2), NOTES). */
 int io_write_all(struct io *io, int fd, const void *buf, size_t n, off_t at, size_t *done);
+
+/* Makes [start, end) of a file read as zeros: punches a hole, or writes them. */
+int io_zero(struct io *io, int fd, off_t start, off_t end);
 
 /* Waits until poll(2) finds one of `events` on fd. Returns 0, -EINTR if cancelled, -ETIMEDOUT. */
 int io_wait(const struct io *io, int fd, short events);

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ * The lists of --preserve and --no-preserve, as in cp.
+ */
+#include "option.h"
+
+#include <string.h>
+
+static unsigned find(const char *name, size_t length)
+{
+	static const struct {
+		const char *name;
+		unsigned bits;
+	} names[] = {{"mode", FCOPY_MODE},
+		     {"ownership", FCOPY_OWNERSHIP},
+		     {"timestamps", FCOPY_TIMESTAMPS},
+		     {"xattr", FCOPY_XATTR},
+		     {"all", FCOPY_MODE | FCOPY_OWNERSHIP | FCOPY_TIMESTAMPS | FCOPY_XATTR}};
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (strlen(names[i].name) == length && strncmp(names[i].name, name, length) == 0)
+			return names[i].bits;
+	return 0;
+}
+
+/* The attributes in a list; `named` are those that have their own name in it. False: no such list.
+ */
+static bool parse(const char *list, unsigned *all, unsigned *named)
+{
+	*all = *named = 0;
+	for (;;) {
+		size_t length = strcspn(list, ",");
+		unsigned bits = find(list, length);
+		if (bits == 0)
+			return false;
+		*all |= bits;
+		if ((bits & (bits - 1)) == 0)
+			*named |= bits;
+		if (list[length] == '\0')
+			return true;
+		list += length + 1;
+	}
+}
+
+static int refuse(const struct option_row *row, const char *list)
+{
+	return message_option(row->name,
+			      "'%s' is no list of mode, ownership, timestamps, xattr, all", list);
+}
+
+/* What was asked for by its own name must not be lost; a bare -p, and `all`, take what they get. */
+int attributes_preserve(struct cli *cli, const struct option_row *row, const char *list)
+{
+	unsigned all, named;
+	if (!parse(list ? list : "mode,ownership,timestamps", &all, &named))
+		return refuse(row, list);
+	cli->copy.preserve |= all;
+	cli->copy.preserve_required |= list ? named : 0;
+	return EXIT_DONE;
+}
+
+int attributes_drop(struct cli *cli, const struct option_row *row, const char *list)
+{
+	unsigned all, named;
+	if (!parse(list, &all, &named))
+		return refuse(row, list);
+	cli->copy.preserve &= ~all;
+	cli->copy.preserve_required &= ~all;
+	return EXIT_DONE;
+}

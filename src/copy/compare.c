@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT
+ * Two files compared by what the storage holds of them, for --verify and --resume.
+ */
+#define _GNU_SOURCE
+#include "copy.h"
+#include "io/error.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BLOCK_SIZE ((size_t)1 << 20)
+
+struct comparison {
+	struct copy *copy;
+	struct io io;
+	int src, dst;
+	char *memory; /* two blocks */
+	bool cached;  /* one of them could not be read past the page cache */
+};
+
+/* A descriptor of its own for the same file: by O_DIRECT past the page cache, or, where that is
+ * refused, after dropping the file's clean pages. */
+static int open_again(struct comparison *m, int fd, const char *path, bool past_cache)
+{
+	char link[32];
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	int again = past_cache ? open(link, O_RDONLY | O_DIRECT | O_CLOEXEC) : -1;
+	if (again < 0) {
+		again = open(link, O_RDONLY | O_CLOEXEC);
+		m->cached = true;
+	}
+	if (again < 0)
+		return error_call(&m->copy->report->error, "open", path, errno);
+	if (past_cache && m->cached)
+		posix_fadvise(again, 0, 0, POSIX_FADV_DONTNEED);
+	return again;
+}
+
+/* Reads up to a block at `at`, less only at the end. */
+static ssize_t read_block(struct io *io, int fd, char *block, off_t at)
+{
+	size_t have = 0;
+	while (have < BLOCK_SIZE) {
+		ssize_t got = io_read(io, fd, block + have, BLOCK_SIZE - have, at + (off_t)have);
+		if (got < 0)
+			return got;
+		if (got == 0 || got % 512 != 0) /* the end, where O_DIRECT could not go on anyway */
+			return (ssize_t)have + got;
+		have += (size_t)got;
+	}
+	return (ssize_t)have;
+}
+
+static size_t equal_bytes(const char *a, const char *b, size_t n)
+{
+	size_t i = 0;
+	if (memcmp(a, b, n) == 0)
+		return n;
+	while (a[i] == b[i])
+		i++;
+	return i;
+}
+
+/* How many bytes the two have in common from the start, `end` at most; -errno. */
+static off_t common(struct comparison *m, off_t end)
+{
+	char *a = m->memory, *b = m->memory + BLOCK_SIZE;
+	struct fcopy_error *e = &m->copy->report->error;
+	for (off_t at = 0; at < end;) {
+		ssize_t na = read_block(&m->io, m->src, a, at),
+			nb = read_block(&m->io, m->dst, b, at);
+		if (na < 0)
+			return error_call(e, "read back", m->copy->src.path, (int)-na);
+		if (nb < 0)
+			return error_call(e, "read back", m->copy->dst.path, (int)-nb);
+		size_t n = (size_t)(na < nb ? na : nb), same = equal_bytes(a, b, n);
+		if (same < BLOCK_SIZE)
+			return at + (off_t)same < end ? at + (off_t)same : end;
+		at += (off_t)n;
+		if (m->copy->options->progress)
+			__atomic_store_n(&m->copy->options->progress->bytes, (uint64_t)at,
+					 __ATOMIC_RELAXED);
+		if (io_cancelled(&m->io))
+			return error_refuse(e, m->copy->dst.path, EINTR, "interrupted",
+					    FCOPY_ADVICE_NONE);
+	}
+	return end;
+}
+
+off_t compare_files(struct copy *c, off_t end, bool past_cache, bool *cached)
+{
+	struct comparison m = {.copy = c, .io.cancel = c->options->cancel};
+	off_t r;
+	*cached = false;
+	m.memory = io_alloc(2 * BLOCK_SIZE);
+	if (!m.memory)
+		return error_call(&c->report->error, "mmap", c->dst.path, errno);
+	m.src = r = open_again(&m, c->src.fd, c->src.path, past_cache);
+	if (r >= 0) {
+		m.dst = r = open_again(&m, c->dst.fd, c->dst.path, past_cache);
+		if (r >= 0) {
+			r = common(&m, end);
+			close(m.dst);
+		}
+		close(m.src);
+	}
+	*cached = m.cached;
+	io_free(m.memory, 2 * BLOCK_SIZE);
+	return r;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ * What the copy shall have of the source besides its bytes.
+ */
+#define _GNU_SOURCE
+#include "endpoint.h"
+#include "io/error.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define LIST_MAX  65536 /* XATTR_LIST_MAX */
+#define VALUE_MAX 65536 /* XATTR_SIZE_MAX */
+
+static int copy_attribute(int src, int dst, const char *name)
+{
+	char value[VALUE_MAX];
+	ssize_t n = fgetxattr(src, name, value, sizeof(value));
+	if (n < 0)
+		return errno == ENODATA || errno == EOPNOTSUPP ? 0 : -errno;
+	return fsetxattr(dst, name, value, (size_t)n, 0) < 0 ? -errno : 0;
+}
+
+/* The ACLs come with the mode, the security label with the directory. */
+static bool is_ours(const char *name)
+{
+	return strncmp(name, "system.", 7) != 0 && strcmp(name, "security.selinux") != 0;
+}
+
+static int copy_attributes(int src, int dst)
+{
+	char list[LIST_MAX];
+	int first = 0;
+	ssize_t n = flistxattr(src, list, sizeof(list));
+	if (n < 0)
+		return errno == EOPNOTSUPP ? 0 : -errno;
+	for (char *name = list; name < list + n; name += strlen(name) + 1) {
+		int r = is_ours(name) ? copy_attribute(src, dst, name) : 0;
+		first = first ? first : r;
+	}
+	return first;
+}
+
+static int copy_mode(int src, int dst, const struct stat *st)
+{
+	struct stat now;
+	if (fstat(dst, &now) < 0)
+		return -errno;
+	bool owned = now.st_uid == st->st_uid && now.st_gid == st->st_gid;
+	int r = copy_attribute(src, dst, "system.posix_acl_access");
+	if (fchmod(dst, st->st_mode & (owned ? 07777 : 01777)) < 0)
+		r = -errno;
+	return r;
+}
+
+static int copy_one(enum fcopy_attribute which, int src, int dst, const struct stat *st,
+		    const char **call)
+{
+	const struct timespec times[2] = {st->st_atim, st->st_mtim};
+	switch (which) {
+	case FCOPY_TIMESTAMPS: *call = "futimens"; return futimens(dst, times) < 0 ? -errno : 0;
+	case FCOPY_OWNERSHIP:
+		*call = "fchown";
+		return fchown(dst, st->st_uid, st->st_gid) < 0 ? -errno : 0;
+	case FCOPY_XATTR: *call = "fsetxattr"; return copy_attributes(src, dst);
+	case FCOPY_MODE: *call = "fchmod"; return copy_mode(src, dst, st);
+	}
+	return 0;
+}
+
+int preserve_one(const struct endpoint *src, const struct endpoint *dst, enum fcopy_attribute which,
+		 struct fcopy_error *e)
+{
+	const char *call = NULL;
+	if (!S_ISREG(dst->st.st_mode) || !S_ISREG(src->st.st_mode))
+		return error_refuse(e, dst->path, EOPNOTSUPP,
+				    "attributes are preserved between files only",
+				    FCOPY_ADVICE_NONE);
+	int r = copy_one(which, src->fd, dst->fd, &src->st, &call);
+	return r < 0 ? error_call(e, call, dst->path, -r) : 0;
+}

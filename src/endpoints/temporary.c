@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT
+ * The file that is not there yet: under no name, under a drawn name where the file system needs
+ * one, or under DST.fcopy-part where an interrupted copy is to be resumed.
+ */
+#define _GNU_SOURCE
+#include "endpoint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define DRAWN_SIZE sizeof(".fcopy-0123456789abcdef")
+
+/* linkat(AT_EMPTY_PATH) needs no /proc, but CAP_DAC_READ_SEARCH before Linux 6.10. */
+static int link_descriptor(const struct endpoint *e, const char *name)
+{
+	return linkat(e->fd, "", e->place.dir, name, AT_EMPTY_PATH) < 0 ? -errno : 0;
+}
+
+static int link_by_proc(const struct endpoint *e, const char *name)
+{
+	char path[32];
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", e->fd);
+	return linkat(AT_FDCWD, path, e->place.dir, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+}
+
+/* Finds the way in which a nameless file can get its name here. "." exists, so the answer of a way
+ * that works is EEXIST, and of one that does not, ENOENT for the old name (do_linkat in fs/namei.c
+ * looks that up first). */
+static bool find_link(struct endpoint *e)
+{
+	static int (*const ways[])(const struct endpoint *, const char *) = {link_descriptor,
+									     link_by_proc};
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		e->link = ways[i];
+		if (e->link(e, ".") == -EEXIST)
+			return true;
+	}
+	e->link = NULL;
+	return false;
+}
+
+/* Draws a name that nobody can guess and plant. */
+static int draw_name(char name[DRAWN_SIZE])
+{
+	static const char letters[] = "0123456789abcdefghijklmnopqrstuv";
+	unsigned char random[16];
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return -errno;
+	char *end = stpcpy(name, ".fcopy-");
+	for (size_t i = 0; i < sizeof(random); i++)
+		*end++ = letters[random[i] % 32];
+	*end = '\0';
+	return 0;
+}
+
+static int create_named(struct endpoint *e)
+{
+	int r = -EEXIST;
+	for (int tries = 0; r == -EEXIST && tries < 8; tries++) {
+		r = draw_name(e->temporary);
+		if (r < 0)
+			break;
+		e->fd = openat(e->place.dir, e->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
+			       0600);
+		r = e->fd < 0 ? -errno : 0;
+	}
+	if (r < 0)
+		e->temporary[0] = '\0';
+	return r;
+}
+
+/* A part that somebody else planted, or that others may write or read, is none of ours. */
+static int check_part(int fd)
+{
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1 || st.st_mode & 077)
+		return -EPERM;
+	return flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+}
+
+/* Opens DST.fcopy-part, or creates it. Two resumes at once would write into each other's: the lock
+ * tells them. */
+static int open_part(struct endpoint *e)
+{
+	int n = snprintf(e->temporary, sizeof(e->temporary), "%s.fcopy-part", e->place.name);
+	if (n >= (int)sizeof(e->temporary))
+		return -ENAMETOOLONG;
+	int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	e->fd = openat(e->place.dir, e->temporary, flags | O_CREAT | O_EXCL, 0600);
+	if (e->fd < 0 && errno == EEXIST)
+		e->fd = openat(e->place.dir, e->temporary, flags);
+	int r = e->fd < 0 ? -errno : check_part(e->fd);
+	if (r < 0 && e->fd >= 0) {
+		close(e->fd);
+		e->fd = -1;
+	}
+	e->keep_part = r == 0;
+	return r;
+}
+
+/* Only a nameless file gets umask and default ACL from the kernel; a named one has to know. A
+ * process without /proc takes the strictest. */
+static mode_t read_umask(void)
+{
+	char line[256];
+	unsigned mask = 077;
+	FILE *f = fopen("/proc/self/status", "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Umask: %o", &mask) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return mask;
+}
+
+static int create_nameless(struct endpoint *e, mode_t mode)
+{
+	e->fd = openat(e->place.dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+	if (e->fd < 0)
+		return -errno;
+	if (find_link(e))
+		return 0;
+	close(e->fd);
+	e->fd = -1;
+	return -EOPNOTSUPP;
+}
+
+int temporary_create(struct endpoint *e, mode_t mode, bool resume)
+{
+	int r = resume ? -EOPNOTSUPP : create_nameless(e, mode);
+	/* Kernels and file systems without O_TMPFILE see a directory opened for writing. */
+	if (r != -EOPNOTSUPP && r != -EISDIR && r != -EINVAL && r != -ENOENT && r != -ENOSYS)
+		return r;
+	e->mode = mode & ~read_umask();
+	r = resume ? open_part(e) : create_named(e);
+	if (r < 0)
+		e->temporary[0] = '\0';
+	return r;
+}
+
+static int link_under_drawn_name(struct endpoint *e)
+{
+	int r = -EEXIST;
+	for (int tries = 0; r == -EEXIST && tries < 8; tries++) {
+		r = draw_name(e->temporary);
+		if (r == 0)
+			r = e->link(e, e->temporary);
+	}
+	if (r < 0)
+		e->temporary[0] = '\0';
+	return r;
+}
+
+/* Names the temporary file where nothing has that name: -EEXIST if something has. */
+static int rename_to_new(struct endpoint *e)
+{
+	int dir = e->place.dir;
+	if (renameat2(dir, e->temporary, dir, e->place.name, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS) /* the file system lacks the flag, or the kernel */
+		return -errno;
+	if (linkat(dir, e->temporary, dir, e->place.name, 0) < 0)
+		return -errno;
+	return unlinkat(dir, e->temporary, 0) < 0 ? -errno : 0;
+}
+
+int temporary_name(struct endpoint *e, bool no_clobber, const char **call)
+{
+	int r;
+	*call = "linkat";
+	if (e->link && !e->place.exists) {
+		r = e->link(e, e->place.name);
+		if (r != -EEXIST || no_clobber)
+			return r;
+		/* Somebody else made the file meanwhile: the later copy wins, as with two cp. */
+	}
+	if (e->link && (r = link_under_drawn_name(e)) < 0)
+		return r;
+	*call = "renameat";
+	if (no_clobber)
+		r = rename_to_new(e);
+	else
+		r = renameat(e->place.dir, e->temporary, e->place.dir, e->place.name) < 0 ? -errno
+											  : 0;
+	if (r == 0)
+		e->temporary[0] = '\0';
+	return r;
+}
+
+void temporary_drop(struct endpoint *e)
+{
+	if (e->temporary[0] && !e->keep_part)
+		unlinkat(e->place.dir, e->temporary, 0);
+	e->temporary[0] = '\0';
+	if (e->fd >= 0)
+		close(e->fd);
+	e->fd = -1;
+}
