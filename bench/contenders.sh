@@ -61,8 +61,9 @@ for server in fcopy-rw fcopy-sendfile python-rw python-sendfile; do
 	contender "serve-$server" python3 '{prog} {bench}/rivals/benchmark_client.py {host} {port}'
 done
 for server in fcopy nginx nginx-copy; do
-	contender "one-$server"     python3 "{prog} {bench}/lib/peer.py fetch {host} {port} 1"
-	contender "hundred-$server" python3 "{prog} {bench}/lib/peer.py fetch {host} {port} 100"
+	[[ $server == fcopy ]] && ask='' || ask=' http'
+	contender "one-$server"     python3 "{prog} {bench}/lib/peer.py fetch {host} {port} 1 {size}$ask"
+	contender "hundred-$server" python3 "{prog} {bench}/lib/peer.py fetch {host} {port} 100 {size}$ask"
 done
 
 # Pipes: bytes that come from a producer, or go to a consumer.

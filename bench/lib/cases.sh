@@ -91,7 +91,7 @@ cases_select() {
 			# shellcheck disable=SC2053  # a pattern is meant
 			[[ $name == $word || ${OF[$name:group]} == $word ]] || continue
 			found=yes
-			chosen+=("$name")
+			[[ " ${chosen[*]} " == *" $name "* ]] || chosen+=("$name")
 		done
 		[[ $found ]] || die "no case, group or pattern: $word (try --list)"
 	done

@@ -65,7 +65,7 @@ cache_set() {
 
 # Memory that a guest gave back to its host is slow at the first touch: touch what the copy will need, just
 # before. On the destination's file system and in large pieces, for small pages would not do: the
-# host takes back whole blocks of 2 MiB, and the page cache asks for such blocks when writes are large.
+# host takes back larger blocks only, and the page cache asks for such blocks when writes are large.
 memory_touch() {
 	local state=$1 want=$((SRC_DATA * 3 / 2)) most pad=$DST_DIR/pad
 	[[ $state == warm ]] || want=$((2 * want))

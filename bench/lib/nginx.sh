@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# nginx.sh PORT FILE on|off DIR: nginx in the foreground, serving FILE's directory, state in DIR.
+# nginx.sh PORT FILE on|off DIR: nginx in the foreground, answering every request with FILE; state in DIR.
 set -eu
 mkdir -p "$4"
 cat >"$4/nginx.conf" <<CONF
@@ -18,7 +18,11 @@ http {
 	fastcgi_temp_path $4/fastcgi;
 	uwsgi_temp_path $4/uwsgi;
 	scgi_temp_path $4/scgi;
-	server { listen 127.0.0.1:$1; root $(dirname "$2"); }
+	server {
+		listen 127.0.0.1:$1 backlog=1024;
+		root $(dirname "$2");
+		location / { try_files /$(basename "$2") =404; }
+	}
 }
 CONF
 exec nginx -e "$4/error.log" -p "$4" -c "$4/nginx.conf"

@@ -4,7 +4,7 @@
 
 peer.py discard HOST PORT                        read and forget, one client after another
 peer.py send    HOST PORT FILE sendfile|read-send   connect as soon as somebody listens, send, wait for the close
-peer.py fetch   HOST PORT CLIENTS [PATH]         CLIENTS at once read to the end (PATH: ask for it by HTTP)
+peer.py fetch   HOST PORT CLIENTS SIZE [http]    CLIENTS at once read SIZE bytes each, to the end
 """
 import selectors
 import socket
@@ -53,12 +53,12 @@ def send(host, port, name, method):
         drain(stream)
 
 
-def fetch(host, port, clients, path=None):
+def fetch(host, port, clients, size, http=None):
     selector, room, total = selectors.DefaultSelector(), bytearray(ROOM), 0
     for _ in range(int(clients)):
         stream = dial(host, int(port))
-        if path:
-            stream.sendall(f"GET {path} HTTP/1.0\r\n\r\n".encode())
+        if http:
+            stream.sendall(b"GET / HTTP/1.0\r\n\r\n")
         selector.register(stream, selectors.EVENT_READ)
     while selector.get_map():
         for key, _ in selector.select():
@@ -67,7 +67,9 @@ def fetch(host, port, clients, path=None):
             if count == 0:
                 selector.unregister(key.fileobj)
                 key.fileobj.close()
-    print(total)
+    wanted = int(clients) * int(size)
+    if total < wanted:
+        sys.exit(f"{total} of {wanted} bytes came")
 
 
 globals()[sys.argv[1]](*sys.argv[2:])

@@ -65,7 +65,7 @@ peer_wait() {
 		kill -0 "$PEER" 2>/dev/null || break
 		sleep 0.02
 	done
-	WHY="its peer does not listen: $(tail -n 1 "$LAB/peer.err")"
+	WHY="its peer does not listen: $(complaint "$LAB/peer.err")"
 	return 1
 }
 

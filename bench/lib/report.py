@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """report.py write DIR       the runner's notes in DIR become results.json, results.csv, README.md
 report.py wide DIR CASE   exit 0 if CASE's spread asks for more rounds
+report.py slower DIR      prints the bars of a comparison; exit 1 if one was missed
 report.py agree DIR DIR   two runs: do the ratios of the 1 GiB cases agree within 5 %?
 """
 import sys
@@ -44,4 +45,10 @@ def agree(one, two):
     sys.exit(1 if apart else 0)
 
 
-{"write": write, "wide": wide, "agree": agree}[sys.argv[1]](*sys.argv[2:])
+def slower(directory):
+    cases = results.load(directory)["cases"]
+    print(markdown.bars(cases))
+    sys.exit(0 if all(bar["met"] for case in cases for bar in case["bars"]) else 1)
+
+
+{"write": write, "slower": slower, "wide": wide, "agree": agree}[sys.argv[1]](*sys.argv[2:])

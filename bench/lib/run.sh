@@ -30,7 +30,8 @@ run_case() {
 		round=$((round + 1))
 		one_round "$name" "$round"
 		((round % ${OF[$name:rounds]} == 0)) || continue
-		[[ ! $QUICK ]] && report wide "$OUT" "$name" || break
+		[[ ! $QUICK ]] || break
+		report wide "$OUT" "$name" || break
 		((round == most)) || say '  the spread is too wide: again'
 	done
 	group_close
@@ -110,11 +111,14 @@ proof() {
 	prepare "$name" "$who" 0 || { peer_stop; return 1; }
 	eval "timeout --foreground 900 ${gauge[*]} $READY" </dev/null >/dev/null 2>"$LAB/err" || status=$?
 	peer_stop
-	((status == 0)) || { WHY="exit $status: $(tail -n 1 "$LAB/err")"; rm -f "$DST"; return 1; }
+	((status == 0)) || { WHY="exit $status: $(complaint "$LAB/err")"; rm -f "$DST"; return 1; }
 	[[ ! -s $LAB/rss ]] || rss=$(tail -n 1 "$LAB/rss")
 	prove_copy "$name" "$who" || return 1
 	note proofs.tsv "$name" "$who" "$rss" "$MAPS" "$BLOCKS" "$(command_show "$who")"
 }
+
+# The first line that a program complained with, without this machine's directories.
+complaint() { sed -n "s|$LAB/||g; s|$DST_DIR/||g; 1p" "$1"; }
 
 prove_copy() {
 	local name=$1 who=$2
