@@ -50,7 +50,7 @@ void set_label(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #define check(x, ...)                                                                              \
 	do {                                                                                       \
-		char detail[512];                                                                  \
+		char detail[PATH_MAX + 256];                                                       \
 		snprintf(detail, sizeof(detail), "" __VA_ARGS__);                                  \
 		ck_assert_msg(x, "%s: %s; %s", label, #x, detail);                                 \
 	} while (0)

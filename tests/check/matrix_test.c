@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ * Whole copies: every mode, size and shape on every file system, to a new file, over an old one,
+ * and in place.
+ */
+#define _GNU_SOURCE
+#include "util.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct cell {
+	const struct fcopy_mode *mode;
+	const struct dir *from, *to;
+};
+
+static struct cell cells[DIRS_MAX * (DIRS_MAX + 16)];
+static int cell_count;
+
+static void find_cells(void)
+{
+	for (size_t d = 0; d < dir_count; d++)
+		for (const struct fcopy_mode *m = fcopy_modes(); m->name; m++)
+			if (mode_runs(m, &dirs[d]))
+				cells[cell_count++] = (struct cell){m, &dirs[d], &dirs[d]};
+			else
+				left_out("mode %s on %s", m->name, dirs[d].name);
+	for (size_t a = 0; a < dir_count; a++)
+		for (size_t b = 0; b < dir_count; b++)
+			if (a != b)
+				cells[cell_count++] = (struct cell){fcopy_modes(), &dirs[a],
+								    &dirs[b]};
+}
+
+enum destination { NEW, OLD, IN_PLACE, KINDS };
+
+static const char *const kind_names[KINDS] = {"new", "old", "in place"};
+
+/* FICLONE does not clone a last block that is not whole into the middle of a longer file. */
+static bool refuses_longer(const struct fcopy_mode *m, off_t size)
+{
+	return engine_find(m->engine) == &engine_reflink && size % 4096 != 0;
+}
+
+/* Old bytes are longer than the new ones by an odd number, and nowhere the same. */
+static void copy_one(const struct cell *c, const char *src, enum destination kind, off_t size)
+{
+	struct fcopy_options options = {
+	    .in_place = kind == IN_PLACE, .mode = c->mode, .threads = 2};
+	struct stat before, after;
+	if (kind != NEW) {
+		make_file("dst", size + 70001, DENSE, 2);
+		need(stat("dst", &before) == 0);
+	}
+	int r = fcopy_copy(src, "dst", &options, &report);
+	if (kind == IN_PLACE && c->mode->engine && refuses_longer(c->mode, size)) {
+		check(r < 0 && report.error.advice == FCOPY_ADVICE_AUTO, "%d", r);
+		need(stat("dst", &after) == 0);
+		check(after.st_size == before.st_size, "touched");
+		need(unlink("dst") == 0);
+		return;
+	}
+	check(r == 0, "%s: %s: %d", report.error.call, report.error.path, report.error.err);
+	check(same_bytes(src, "dst"), "bytes differ");
+	check(report.bytes == (uint64_t)size, "%llu", (unsigned long long)report.bytes);
+	check(report.cloned || report.data + report.holes == (uint64_t)size, "%llu + %llu",
+	      (unsigned long long)report.data, (unsigned long long)report.holes);
+	check(!report.source_changed, "changed");
+	need(stat("dst", &after) == 0);
+	if (kind != NEW)
+		check((before.st_ino == after.st_ino) == (kind == IN_PLACE), "inode");
+	check(names_in(".") == 1 + (c->from == c->to), "%d names left", names_in("."));
+	need(unlink("dst") == 0);
+}
+
+START_TEST(copies)
+{
+	const struct cell *c = &cells[_i / (SIZES * SHAPES)];
+	off_t size = sizes[_i / SHAPES % SIZES];
+	enum shape shape = _i % SHAPES;
+	char src[PATH_MAX];
+	if (shape == UNWRITTEN && !c->from->fallocate)
+		return;
+	enter(c->to);
+	snprintf(src, sizeof(src), "src");
+	if (c->from != c->to)
+		snprintf(src, sizeof(src), "%s/src.%d.%d", c->from->path, (int)getpid(), _i);
+	make_file(src, size, shape, 1);
+	for (enum destination kind = NEW; kind < KINDS; kind++) {
+		set_label("mode %s, %s to %s, %s %lld, %s", c->mode->name, c->from->name,
+			  c->to->name, shape_names[shape], (long long)size, kind_names[kind]);
+		copy_one(c, src, kind, size);
+	}
+	need(unlink(src) == 0);
+	leave();
+}
+END_TEST
+
+int main(void)
+{
+	dirs_find();
+	find_cells();
+	Suite *s = suite_create("matrix");
+	TCase *c = add_case(s, "matrix");
+	tcase_add_loop_test(c, copies, 0, cell_count * SIZES * SHAPES);
+	return run_suite(s);
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT
+ * What has no offsets, or lies about its size: pipes, sockets, descriptors, /proc, /sys, devices;
+ * and sources that change while they are copied.
+ */
+#define _GNU_SOURCE
+#include "util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SIZE 300007
+
+static const char *const stream_modes[] = {"auto", "readwrite", "sendfile", "splice", "mmap"};
+#define STREAM_MODES 5
+
+static char name_of_fd[32];
+
+static const char *fd_name(int fd)
+{
+	snprintf(name_of_fd, sizeof(name_of_fd), "/dev/fd/%d", fd);
+	return name_of_fd;
+}
+
+struct far_end {
+	pthread_t thread;
+	int fd;
+	const char *file;
+};
+
+/* Odd pieces with pauses, so that the other side sees what is not full. */
+static void *feed(void *arg)
+{
+	struct far_end *far = arg;
+	char buf[7777];
+	int fd = open(far->file, O_RDONLY | O_CLOEXEC);
+	for (ssize_t n; (n = read(fd, buf, sizeof(buf))) > 0;)
+		if (write(far->fd, buf, (size_t)n) != n)
+			break;
+	close(fd);
+	close(far->fd);
+	return NULL;
+}
+
+static void *drain(void *arg)
+{
+	struct far_end *far = arg;
+	char buf[5555];
+	int fd = open(far->file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	for (ssize_t n; (n = read(far->fd, buf, sizeof(buf))) > 0;)
+		need(write(fd, buf, (size_t)n) == n);
+	close(fd);
+	close(far->fd);
+	return NULL;
+}
+
+/* Two ends: ours, and the one that the thread has. */
+static int open_stream(bool socket, bool from, struct far_end *far)
+{
+	int fd[2];
+	if (socket)
+		need(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd) == 0);
+	else
+		need(pipe2(fd, O_CLOEXEC) == 0);
+	far->fd = fd[from];
+	far->file = from ? "src" : "dst";
+	need(pthread_create(&far->thread, NULL, from ? feed : drain, far) == 0);
+	return fd[!from];
+}
+
+/* Modes that have to serve this pair. sendfile reads from what has pages; mmap from a file. */
+static bool can(const char *mode, bool from, bool to, bool socket)
+{
+	bool mapping = strcmp(mode, "mmap") == 0 || strcmp(mode, "sendfile") == 0;
+	(void)to, (void)socket;
+	return !(mapping && from);
+}
+
+START_TEST(stream_to_file_and_back)
+{
+	const char *mode = stream_modes[_i / 4];
+	bool socket = _i % 2, from = _i / 2 % 2;
+	struct far_end far;
+	enter(&dirs[0]);
+	set_label("mode %s, %s a %s", mode, from ? "from" : "to", socket ? "socket" : "pipe");
+	signal(SIGPIPE, SIG_IGN);
+	make_file("src", SIZE, DENSE, 1);
+	int fd = open_stream(socket, from, &far);
+	const char *name = fd_name(fd);
+	int r = copy_by(mode, from ? name : "src", from ? "dst" : name, (struct fcopy_options){0});
+	close(fd);
+	pthread_join(far.thread, NULL);
+	if (can(mode, from, !from, socket)) {
+		check(r == 0, "%s: %d", report.error.call, report.error.err);
+		check(same_bytes("src", "dst"), "bytes differ");
+		check(report.bytes == SIZE, "%llu", (unsigned long long)report.bytes);
+	} else {
+		check(r == -1 && report.error.advice == FCOPY_ADVICE_AUTO, "%d", r);
+		check(!from || !exists("dst"), "left something");
+	}
+	leave();
+}
+END_TEST
+
+/* From stream to stream, by what has no offsets on either side. */
+START_TEST(stream_to_stream)
+{
+	const char *mode = stream_modes[_i / 4];
+	struct far_end in, out;
+	enter(&dirs[0]);
+	set_label("mode %s, %d", mode, _i % 4);
+	make_file("src", SIZE, DENSE, 1);
+	int from = open_stream(_i % 2, true, &in), to = open_stream(_i / 2 % 2, false, &out);
+	char name[32];
+	snprintf(name, sizeof(name), "/dev/fd/%d", from);
+	int r = copy_by(mode, name, fd_name(to), (struct fcopy_options){0});
+	check(r == 0, "%s: %d", report.error.call, report.error.err);
+	close(from);
+	close(to);
+	pthread_join(in.thread, NULL);
+	pthread_join(out.thread, NULL);
+	check(same_bytes("src", "dst"), "bytes differ");
+	leave();
+}
+END_TEST
+
+/* What is appended to, by every mode that can; auto always can. */
+START_TEST(appends)
+{
+	const struct fcopy_mode *m = &fcopy_modes()[_i];
+	enter(&dirs[0]);
+	set_label("mode %s", m->name);
+	make_file("src", SIZE, DENSE, 1);
+	make_file("dst", 100, DENSE, 2);
+	int fd = open("dst", O_WRONLY | O_APPEND | O_CLOEXEC);
+	int r = copy_by(m->name, "src", fd_name(fd), (struct fcopy_options){0});
+	close(fd);
+	check(r == 0 || m->number != 0, "%s: %d", report.error.call, report.error.err);
+	check(r == 0 || report.error.advice == FCOPY_ADVICE_AUTO, "advice");
+	check(size_of("dst") == (r ? 100 : SIZE + 100), "%lld", (long long)size_of("dst"));
+	static char all[SIZE + 100], src[SIZE];
+	fill(src, SIZE, 0, 1);
+	fd = open("dst", O_RDONLY | O_CLOEXEC);
+	need(read(fd, all, sizeof(all)) == size_of("dst"));
+	close(fd);
+	check(r || memcmp(all + 100, src, SIZE) == 0, "bytes differ");
+	leave();
+}
+END_TEST
+
+/* Files whose size says nothing of their content. */
+START_TEST(lying_sources)
+{
+	static const char *const names[] = {"/proc/version",
+					    "/proc/cpuinfo",
+					    "/proc/self/maps",
+					    "/proc/filesystems",
+					    "/sys/kernel/mm/hugepages/../ksm/run",
+					    "/sys/kernel/profiling",
+					    "/sys/power/state"};
+	const char *src = names[_i / 9];
+	const struct fcopy_mode *m = &fcopy_modes()[_i % 9];
+	if (access(src, R_OK) < 0)
+		return;
+	enter(&dirs[0]);
+	set_label("%s by %s", src, m->name);
+	int r = copy_by(m->name, src, "dst", (struct fcopy_options){0});
+	check(m->number > 1 || r == 0, "%s: %d", report.error.call, report.error.err);
+	check(r == 0 || report.error.advice == FCOPY_ADVICE_AUTO, "%s: %d", report.error.call,
+	      report.error.err);
+	check(r == 0 || !exists("dst"), "left something");
+	static char a[1 << 20], b[1 << 20];
+	int fa = open(src, O_RDONLY | O_CLOEXEC), fb = r ? -1 : open("dst", O_RDONLY | O_CLOEXEC);
+	ssize_t na = 0, nb = 0, n;
+	while ((n = read(fa, a + na, sizeof(a) - (size_t)na)) > 0)
+		na += n;
+	if (fb >= 0)
+		nb = read(fb, b, sizeof(b));
+	/* clocks and mappings differ from one read to the next: nothing may be missing */
+	bool moving = strstr(src, "maps") || strstr(src, "cpuinfo");
+	check(r || (nb > 0) == (na > 0), "%zd bytes, not %zd", nb, na);
+	check(r || moving || (na == nb && memcmp(a, b, (size_t)na) == 0), "bytes differ");
+	close(fa);
+	if (fb >= 0)
+		close(fb);
+	leave();
+}
+END_TEST
+
+START_TEST(devices)
+{
+	const struct fcopy_mode *m = &fcopy_modes()[_i];
+	enter(&dirs[0]);
+	set_label("mode %s", m->name);
+	make_file("src", SIZE, DENSE, 1);
+	make_file("old", 20000, DENSE, 2);
+	int r = copy_by(m->name, "src", "/dev/full", (struct fcopy_options){0});
+	check(r == -1, "written to a full device");
+	check(m->number != 0 || report.error.err == ENOSPC, "%d", report.error.err);
+	r = copy_by(m->name, "src", "/dev/null", (struct fcopy_options){0});
+	check(r == 0 || (m->number > 1 && report.error.advice == FCOPY_ADVICE_AUTO), "%s: %d",
+	      report.error.call, report.error.err);
+	r = copy_by(m->name, "/dev/null", "old", (struct fcopy_options){0});
+	check(r == 0 || (m->number > 1 && size_of("old") == 20000), "%d", report.error.err);
+	check(r != 0 || size_of("old") == 0, "%lld", (long long)size_of("old"));
+	check(names_in(".") == 2, "%d names", names_in("."));
+	leave();
+}
+END_TEST
+
+int main(void)
+{
+	dirs_find();
+	Suite *s = suite_create("streams");
+	TCase *c = add_case(s, "streams");
+	tcase_add_loop_test(c, stream_to_file_and_back, 0, STREAM_MODES * 4);
+	tcase_add_loop_test(c, stream_to_stream, 0, 2 * 4);
+	tcase_add_loop_test(c, appends, 0, 9);
+	tcase_add_loop_test(c, lying_sources, 0, 7 * 9);
+	tcase_add_loop_test(c, devices, 0, 9);
+	return run_suite(s);
+}
