@@ -16,16 +16,32 @@
  * Calls go one way: cli -> copy -> endpoints, engines -> io.
  */
 #include "cli/cli.h"
+#include "cli/compare.h"
+#include "cli/report.h"
 
 #include <errno.h>
 #include <stdio.h>
 
 static void on_event(void *user, const struct fcopy_event *event)
 {
-	message_event(user, event);
+	const struct cli *cli = user;
+	bool matters = event->kind == FCOPY_EVENT_WARNING || event->kind == FCOPY_EVENT_RESUME;
+	if (matters ? cli->quiet : !cli->verbose)
+		return;
+	progress_hide();
+	message_event(cli, event);
 }
 
-static int copy(struct cli *cli)
+static void tell(const struct outcome *o)
+{
+	if (o->cli->stats)
+		stats_print(o, stderr);
+	if (o->cli->json && o->report->error.advice != FCOPY_ADVICE_USAGE)
+		report_json(o, report_stream(o->cli->dst));
+	fflush(stdout); /* before a signal that was caught ends us */
+}
+
+static int copy(struct cli *cli, const struct usage *start)
 {
 	static volatile int cancel;
 	static struct fcopy_report report;
@@ -33,7 +49,11 @@ static int copy(struct cli *cli)
 	cli->copy.notify = on_event;
 	cli->copy.user = cli;
 	signals_catch(&cancel);
+	cli->copy.progress = progress_start(cli);
 	int r = fcopy_copy(cli->src, cli->dst, &cli->copy, &report);
+	progress_stop(&report);
+	if (cli->stats || cli->json)
+		tell(&(struct outcome){cli, &report, usage_since(start)});
 	signals_obey();
 	if (r == 0)
 		return EXIT_DONE;
@@ -43,6 +63,7 @@ static int copy(struct cli *cli)
 
 int main(int argc, char **argv)
 {
+	const struct usage start = {.real = usage_clock()};
 	struct cli cli;
 	standard_reserve();
 	int status = options_parse(&cli, argc, argv);
@@ -52,12 +73,12 @@ int main(int argc, char **argv)
 	case ACTION_LIST: list_print(); break;
 	case ACTION_HELP: help_print(); break;
 	case ACTION_VERSION: puts("fcopy " FCOPY_VERSION); break;
-	case ACTION_COMPARE:
-	case ACTION_COPY: return copy(&cli);
+	case ACTION_COMPARE: status = compare(&cli); break;
+	case ACTION_COPY: status = copy(&cli, &start); break;
 	}
-	/* What was asked for is this output: a full disk behind it is a failure. */
+	/* Where output was asked for, a full disk behind it is a failure. */
 	if (fflush(stdout) == 0 && !ferror(stdout))
-		return EXIT_DONE;
+		return status;
 	message_error(
 	    &(struct fcopy_error){.err = errno, .call = "write", .path = "standard output"});
 	return EXIT_FAILED;

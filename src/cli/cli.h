@@ -16,7 +16,8 @@ struct cli {
 	enum action action;
 	const char *src, *dst;
 	struct fcopy_options copy;
-	bool verbose, quiet;
+	bool verbose, quiet, progress, stats, json;
+	uint64_t size; /* bytes expected from a source that does not know; 0: nobody knows */
 };
 
 /* options.c: fills *cli from the command line. Returns EXIT_DONE, or EXIT_USAGE after it has said
@@ -44,6 +45,18 @@ void message_modes(void);
 /* standard.c: gives a closed descriptor 0, 1 or 2 a placeholder. Without it SRC or DST would get
  * that number, and a message on stderr would be written into the copy. */
 void standard_reserve(void);
+
+/* progress.c: watches the counters that it returns, and answers SIGUSR1, until it is stopped. */
+struct fcopy_progress *progress_start(const struct cli *);
+/* Takes the line off the terminal, for something else to be printed. */
+void progress_hide(void);
+void progress_stop(const struct fcopy_report *);
+
+/* terminal.c: what fd can show. */
+size_t terminal_width(int fd); /* columns */
+bool terminal_colour(int fd);
+bool terminal_utf8(void);
+bool terminal_foreground(int fd); /* false: we are a background job there */
 
 /* signals.c: SIGINT, SIGTERM and SIGHUP set *cancel; a second one kills. */
 void signals_catch(volatile int *cancel);

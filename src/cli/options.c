@@ -68,6 +68,8 @@ static int refuse(int option, char **argv)
 {
 	const struct option_row *row = find_row(optopt);
 	const char letter[] = {'-', (char)(option == '?' ? optopt : option), '\0'};
+	if (option == ':' && strncmp(argv[optind - 1], "--", 2) != 0)
+		return message_usage((const char[]){'-', (char)optopt, '\0'}, "needs a value");
 	if (option == ':')
 		return message_option(row->name, "needs a value");
 	if (row)
@@ -116,6 +118,8 @@ static int check_together(const struct cli *cli)
 				      o->resume ? "resume" : "no-clobber");
 	if (o->reflink == FCOPY_ALWAYS && o->no_cache)
 		return message_option("reflink", "a clone moves no bytes: not with --no-cache");
+	if (cli->quiet && cli->progress)
+		return message_option("progress", "contradicts --quiet");
 	return EXIT_DONE;
 }
 

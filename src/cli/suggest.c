@@ -49,10 +49,10 @@ static void consider(struct nearest *n, const char *name)
 	}
 }
 
-/* One error in three letters is a typing error; more is another word. */
+/* One error in four letters is a typing error; more is another word. */
 static struct nearest start(const char *text)
 {
-	return (struct nearest){.text = text, .distance = (unsigned)strlen(text) / 3 + 2};
+	return (struct nearest){.text = text, .distance = ((unsigned)strlen(text) + 3) / 4 + 1};
 }
 
 const char *suggest_option(const char *text)

@@ -143,7 +143,7 @@ static int settle(struct copy *c)
 		r = c->dst.ops->finish(&c->dst, o, &c->report->error);
 	if (r == 0)
 		r = preserve(c);
-	if (r == 0 && (o->fsync || o->verify || o->no_cache) && !o->scratch)
+	if (r == 0 && (o->fsync || o->verify || o->no_cache))
 		r = flush(c);
 	if (r == 0 && o->verify)
 		r = verify_copy(c);

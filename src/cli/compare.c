@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT
+ * The rounds of --compare: a loop over the library. The rounds are interleaved, so that whatever
+ * else the machine does meets all modes alike.
+ */
+#include "compare.h"
+#include "text.h"
+#include "usage.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The engine that moved most bytes. */
+static const char *main_engine(const struct fcopy_report *r)
+{
+	const struct fcopy_step *best = &r->step[0];
+	for (size_t i = 1; i < r->steps; i++)
+		if (r->step[i].bytes > best->bytes)
+			best = &r->step[i];
+	return r->steps > 0 ? best->engine : "none";
+}
+
+/* The user's options, as far as they belong to this mode. */
+static struct fcopy_options options_for(const struct cli *cli, const struct fcopy_mode *mode)
+{
+	struct fcopy_options o = cli->copy;
+	o.mode = mode;
+	o.scratch = true;
+	if (!(mode->takes & FCOPY_TAKES_BUFFER_SIZE))
+		o.buffer_size = 0;
+	if (!(mode->takes & FCOPY_TAKES_THREADS))
+		o.threads = 0;
+	if (!(mode->takes & FCOPY_TAKES_SPARSE))
+		o.sparse = FCOPY_AUTO;
+	if (!(mode->takes & FCOPY_TAKES_REFLINK))
+		o.reflink = FCOPY_AUTO;
+	o.no_cache &= (mode->takes & FCOPY_TAKES_NO_CACHE) != 0;
+	return o;
+}
+
+/* Says what is going on, to somebody who waits. */
+static void show_round(const struct cli *cli, int round, const struct fcopy_mode *mode)
+{
+	struct text t = {0};
+	if (cli->quiet || !isatty(STDERR_FILENO))
+		return;
+	text_add(&t, "\r\033[J");
+	if (mode) {
+		text_add(&t, round < 0 ? "warming up" : "round ");
+		if (round >= 0)
+			text_number(&t, (uint64_t)round + 1);
+		text_add(&t, ": ");
+		text_add(&t, mode->name);
+	}
+	text_write(&t, STDERR_FILENO);
+}
+
+/* Returns 0, or -1 with *error set: not a refusal, which only ends this contender's rounds. */
+static int run_once(struct comparison *all, struct contender *c, int round,
+		    struct fcopy_error *error)
+{
+	static struct fcopy_report report;
+	const struct fcopy_options o = options_for(all->cli, c->mode);
+	show_round(all->cli, round, c->mode);
+	struct usage start = usage_now();
+	int r = fcopy_copy(all->cli->src, all->cli->dst, &o, &report);
+	struct usage u = usage_since(&start);
+	c->engine = main_engine(&report);
+	if (r == 0 && round >= 0)
+		c->round[round] = (struct seconds){u.real, u.user, u.sys};
+	if (r == 0) {
+		all->bytes = report.bytes;
+		return 0;
+	}
+	c->refused = report.error.advice == FCOPY_ADVICE_AUTO;
+	c->error = report.error;
+	/* The report, and the name in it, are another copy's next time. */
+	c->error.path = all->cli->src;
+	c->error.path2 = all->cli->dst;
+	*error = report.error;
+	return c->refused ? 0 : -1;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return x < y ? -1 : x > y;
+}
+
+/* Of the field at this offset in struct seconds. */
+static double median(const struct contender *c, size_t field)
+{
+	double value[COMPARE_ROUNDS];
+	for (int i = 0; i < COMPARE_ROUNDS; i++)
+		value[i] = *(const double *)((const char *)&c->round[i] + field);
+	qsort(value, COMPARE_ROUNDS, sizeof(*value), by_value);
+	return value[COMPARE_ROUNDS / 2];
+}
+
+static void find_medians(struct comparison *all)
+{
+	for (size_t i = 0; i < all->contenders; i++) {
+		struct contender *c = &all->contender[i];
+		c->median = (struct seconds){median(c, offsetof(struct seconds, real)),
+					     median(c, offsetof(struct seconds, user)),
+					     median(c, offsetof(struct seconds, sys))};
+	}
+}
+
+static int run_rounds(struct comparison *all, struct fcopy_error *error)
+{
+	for (int round = -1; round < COMPARE_ROUNDS; round++)
+		for (size_t i = 0; i < all->contenders; i++)
+			if (contender_ran(&all->contender[i]) &&
+			    run_once(all, &all->contender[i], round, error) < 0)
+				return -1;
+	return 0;
+}
+
+/* A stream would be empty from the second copy on. */
+static bool is_stream(const char *path)
+{
+	struct stat st;
+	if (strcmp(path, "-") == 0)
+		return true;
+	if (stat(path, &st) < 0 || S_ISBLK(st.st_mode))
+		return false;
+	return !S_ISREG(st.st_mode) || strncmp(path, "/dev/", 5) == 0 ||
+	       strncmp(path, "/proc/self/fd/", 14) == 0;
+}
+
+int compare(struct cli *cli)
+{
+	static volatile int cancel;
+	static struct comparison all;
+	struct fcopy_error error;
+	if (is_stream(cli->src))
+		return message_usage(cli->src, "--compare copies a file that it can read again");
+	all.cli = cli;
+	cli->copy.cancel = &cancel;
+	for (const struct fcopy_mode *m = fcopy_modes(); m->name && all.contenders < COMPARE_MODES;
+	     m++)
+		all.contender[all.contenders++] = (struct contender){
+		    .mode = m, .missing = fcopy_mode_missing(m)};
+	signals_catch(&cancel);
+	int r = run_rounds(&all, &error);
+	show_round(cli, 0, NULL);
+	signals_obey();
+	if (r < 0) {
+		message_error(&error);
+		return error.advice == FCOPY_ADVICE_USAGE ? EXIT_USAGE : EXIT_FAILED;
+	}
+	find_medians(&all);
+	if (cli->json)
+		compare_json(&all);
+	else
+		compare_table(&all);
+	return EXIT_DONE;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Writing JSON (RFC 8259): commas and escapes. Whoever calls sees to it that what was opened is
+ * closed. `key` is NULL for an element of an array.
+ */
+#ifndef CLI_JSON_H
+#define CLI_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct json {
+	FILE *f;
+	bool comma; /* before the next value */
+};
+
+void json_open(struct json *, const char *key, char bracket);
+void json_close(struct json *, char bracket);
+/* NULL becomes null; bytes that are not UTF-8 become U+FFFD. */
+void json_string(struct json *, const char *key, const char *value);
+void json_integer(struct json *, const char *key, uint64_t value);
+void json_seconds(struct json *, const char *key, double value);
+void json_bool(struct json *, const char *key, bool value);
+
+/* The string, and if it is not UTF-8 also "<key>_b64" with its exact bytes in base64. */
+void json_path(struct json *, const char *key, const char *path);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ * --json: the outcome of one copy as an object. Every key is always there.
+ */
+#define _GNU_SOURCE
+#include "json.h"
+#include "report.h"
+
+#include <string.h>
+
+static void add_error(struct json *j, const struct fcopy_error *e)
+{
+	if (e->err == 0) {
+		json_string(j, "error", NULL);
+		return;
+	}
+	json_open(j, "error", '{');
+	json_string(j, "call", e->call);
+	json_string(j, "errno", strerrorname_np(e->err));
+	json_string(j, "message", e->reason ? e->reason : strerror(e->err));
+	json_path(j, "path", e->path);
+	json_path(j, "path2", e->path2);
+	json_string(j, "engine", e->engine);
+	json_close(j, '}');
+}
+
+static void add_phases(struct json *j, const struct fcopy_report *r)
+{
+	json_open(j, "phases", '{');
+	json_seconds(j, "copy", r->seconds[FCOPY_PHASE_COPY]);
+	json_seconds(j, "fsync", r->seconds[FCOPY_PHASE_FLUSH]);
+	json_seconds(j, "verify", r->seconds[FCOPY_PHASE_VERIFY]);
+	json_seconds(j, "commit", r->seconds[FCOPY_PHASE_COMMIT]);
+	json_close(j, '}');
+}
+
+static void add_engines(struct json *j, const struct fcopy_report *r)
+{
+	json_open(j, "engines", '[');
+	for (size_t i = 0; i < r->steps; i++) {
+		const struct fcopy_step *s = &r->step[i];
+		json_open(j, NULL, '{');
+		json_string(j, "engine", s->engine);
+		json_integer(j, "bytes", s->bytes);
+		json_integer(j, "calls", s->calls);
+		json_seconds(j, "seconds", s->seconds);
+		json_string(j, "refused_call", s->refusal ? s->refusal_call : NULL);
+		json_string(j, "refused_errno", s->refusal ? strerrorname_np(s->refusal) : NULL);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
+static void add_usage(struct json *j, const struct usage *u)
+{
+	json_seconds(j, "real", u->real);
+	json_seconds(j, "user", u->user);
+	json_seconds(j, "sys", u->sys);
+	json_integer(j, "voluntary_switches", (uint64_t)u->voluntary);
+	json_integer(j, "involuntary_switches", (uint64_t)u->involuntary);
+	json_integer(j, "minor_faults", (uint64_t)u->minor_faults);
+	json_integer(j, "major_faults", (uint64_t)u->major_faults);
+	json_integer(j, "peak_memory", u->peak_memory);
+}
+
+FILE *report_stream(const char *dst)
+{
+	static const char *const names[] = {"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (strcmp(dst, names[i]) == 0)
+			return stderr;
+	return stdout;
+}
+
+void report_json(const struct outcome *o, FILE *f)
+{
+	struct json j = {.f = f};
+	const struct fcopy_report *r = o->report;
+	const struct fcopy_mode *mode = o->cli->copy.mode;
+	json_open(&j, NULL, '{');
+	json_string(&j, "fcopy", FCOPY_VERSION);
+	json_path(&j, "src", o->cli->src);
+	json_path(&j, "dst", r->dst[0] ? r->dst : o->cli->dst);
+	json_string(&j, "mode", mode ? mode->name : fcopy_modes()->name);
+	json_bool(&j, "done", r->error.err == 0);
+	json_integer(&j, "bytes", r->bytes);
+	json_integer(&j, "data", r->data);
+	json_integer(&j, "holes", r->holes);
+	json_integer(&j, "resumed", r->resumed);
+	json_bool(&j, "cloned", r->cloned);
+	json_bool(&j, "kept", r->kept);
+	json_bool(&j, "source_changed", r->source_changed);
+	add_usage(&j, &o->usage);
+	add_phases(&j, r);
+	add_engines(&j, r);
+	add_error(&j, &r->error);
+	json_close(&j, '}');
+	fputc('\n', f);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT
+ * --stats: what time(1) says of the copy, and what only the copy knows.
+ */
+#include "report.h"
+#include "text.h"
+
+#include <string.h>
+
+#define LABEL 17 /* columns of a label */
+#define VALUE 10 /* ... and of a value with its unit */
+
+static void end_line(struct text *t, FILE *f)
+{
+	fprintf(f, "%s\n", t->at);
+	text_clear(t);
+}
+
+static void add_label(struct text *t, const char *label)
+{
+	size_t n = strlen(label);
+	text_add(t, label);
+	text_spaces(t, n < LABEL ? LABEL - n : 1);
+}
+
+static void add_size(struct text *t, uint64_t bytes)
+{
+	size_t start = t->length;
+	text_size(t, bytes);
+	text_align(t, start, VALUE);
+}
+
+static void add_time(struct text *t, double seconds)
+{
+	size_t start = t->length;
+	text_duration(t, (uint64_t)(seconds * 1e6 + 0.5));
+	text_align(t, start, VALUE);
+}
+
+static void add_count(struct text *t, uint64_t n)
+{
+	size_t start = t->length;
+	text_number(t, n);
+	text_align(t, start, VALUE);
+}
+
+/* The exact number, where the line does not say it already. */
+static void add_exact(struct text *t, uint64_t bytes)
+{
+	if (bytes < 1000)
+		return;
+	text_add(t, "  ");
+	text_number(t, bytes);
+	text_add(t, " bytes");
+}
+
+static void print_times(const struct outcome *o, FILE *f)
+{
+	struct text t = {0};
+	const struct usage *u = &o->usage;
+	add_label(&t, "real");
+	add_time(&t, u->real);
+	if (u->real > 0 && o->report->bytes > 0) {
+		text_add(&t, "  ");
+		text_size(&t, (uint64_t)((double)o->report->bytes / u->real));
+		text_add(&t, "/s");
+	}
+	end_line(&t, f);
+	add_label(&t, "user");
+	add_time(&t, u->user);
+	end_line(&t, f);
+	add_label(&t, "sys");
+	add_time(&t, u->sys);
+	end_line(&t, f);
+}
+
+static void print_phases(const struct fcopy_report *r, FILE *f)
+{
+	static const char *const names[FCOPY_PHASES] = {[FCOPY_PHASE_COPY] = "  copy",
+							[FCOPY_PHASE_FLUSH] = "  fsync",
+							[FCOPY_PHASE_VERIFY] = "  verify",
+							[FCOPY_PHASE_COMMIT] = "  commit"};
+	struct text t = {0};
+	for (int i = 0; i < FCOPY_PHASES; i++)
+		if (r->seconds[i] > 0) {
+			add_label(&t, names[i]);
+			add_time(&t, r->seconds[i]);
+			end_line(&t, f);
+		}
+}
+
+static void print_bytes(const struct fcopy_report *r, FILE *f)
+{
+	struct text t = {0};
+	add_label(&t, "data");
+	add_size(&t, r->data);
+	add_exact(&t, r->data);
+	if (r->cloned)
+		text_add(&t, ", shared with the source");
+	end_line(&t, f);
+	add_label(&t, "holes");
+	add_size(&t, r->holes);
+	add_exact(&t, r->holes);
+	end_line(&t, f);
+	if (r->resumed == 0)
+		return;
+	add_label(&t, "resumed");
+	add_size(&t, r->resumed);
+	add_exact(&t, r->resumed);
+	end_line(&t, f);
+}
+
+static void print_steps(const struct fcopy_report *r, FILE *f)
+{
+	struct text t = {0};
+	if (r->steps > 0)
+		fprintf(f, "\n%-*s%*s%*s%*s\n", LABEL, "engine", VALUE, "bytes", VALUE, "calls",
+			VALUE, "time");
+	for (size_t i = 0; i < r->steps; i++) {
+		const struct fcopy_step *s = &r->step[i];
+		add_label(&t, s->engine);
+		add_size(&t, s->bytes);
+		add_count(&t, s->calls);
+		add_time(&t, s->seconds);
+		if (s->refusal) {
+			text_add(&t, "  refused: ");
+			text_add(&t, s->refusal_call);
+			text_add(&t, ": ");
+			text_add(&t, strerror(s->refusal));
+		}
+		end_line(&t, f);
+	}
+}
+
+static void print_usage(const struct usage *u, FILE *f)
+{
+	struct text t = {0};
+	fprintf(f, "\n%-*s%*ld voluntary, %ld involuntary\n", LABEL, "context switches", VALUE,
+		u->voluntary, u->involuntary);
+	fprintf(f, "%-*s%*ld minor, %ld major\n", LABEL, "page faults", VALUE, u->minor_faults,
+		u->major_faults);
+	add_label(&t, "peak memory");
+	add_size(&t, u->peak_memory);
+	end_line(&t, f);
+}
+
+void stats_print(const struct outcome *o, FILE *f)
+{
+	print_times(o, f);
+	print_phases(o->report, f);
+	print_bytes(o->report, f);
+	print_steps(o->report, f);
+	print_usage(&o->usage, f);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ * What the terminal at the other end can show.
+ */
+#define _GNU_SOURCE
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+size_t terminal_width(int fd)
+{
+	struct winsize size;
+	if (ioctl(fd, TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
+		return 80;
+	return size.ws_col;
+}
+
+bool terminal_colour(int fd)
+{
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+	return isatty(fd) && !(no && *no) && term && strcmp(term, "dumb") != 0;
+}
+
+bool terminal_utf8(void)
+{
+	static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+	for (int i = 0; i < 3; i++) {
+		const char *value = getenv(names[i]);
+		if (value && *value)
+			return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+	}
+	return false;
+}
+
+bool terminal_foreground(int fd)
+{
+	pid_t group = tcgetpgrp(fd);
+	return group < 0 || group == getpgrp();
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ * getrusage(2), clock_gettime(2) and /proc/self/status.
+ */
+#include "usage.h"
+
+#include <stdio.h>
+#include <sys/resource.h>
+#include <time.h>
+
+static double seconds(const struct timeval *t)
+{
+	return (double)t->tv_sec + (double)t->tv_usec / 1e6;
+}
+
+/* ru_maxrss outlives exec, and so may tell of the shell that started us. */
+static uint64_t peak_memory(uint64_t otherwise)
+{
+	char line[256];
+	unsigned long kib;
+	FILE *f = fopen("/proc/self/status", "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "VmHWM: %lu", &kib) == 1)
+			otherwise = (uint64_t)kib * 1024;
+	if (f)
+		fclose(f);
+	return otherwise;
+}
+
+double usage_clock(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+struct usage usage_now(void)
+{
+	struct rusage r;
+	getrusage(RUSAGE_SELF, &r);
+	return (struct usage){.real = usage_clock(),
+			      .user = seconds(&r.ru_utime),
+			      .sys = seconds(&r.ru_stime),
+			      .voluntary = r.ru_nvcsw,
+			      .involuntary = r.ru_nivcsw,
+			      .minor_faults = r.ru_minflt,
+			      .major_faults = r.ru_majflt,
+			      .peak_memory = peak_memory((uint64_t)r.ru_maxrss * 1024)};
+}
+
+struct usage usage_since(const struct usage *start)
+{
+	struct usage u = usage_now();
+	u.real -= start->real;
+	u.user -= start->user;
+	u.sys -= start->sys;
+	u.voluntary -= start->voluntary;
+	u.involuntary -= start->involuntary;
+	u.minor_faults -= start->minor_faults;
+	u.major_faults -= start->major_faults;
+	return u;
+}
