@@ -1,0 +1,61 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: MIT
+# bash: options, their values and the modes come from the program itself, so they are always right.
+
+# The words that the value called $1 may be; the program is $2.
+_fcopy_values() {
+	case $1 in
+	WHEN) echo auto always never ;;
+	MODE) "$2" --list | awk 'NR > 1 { print $1, $2; if ($3 != "-") print $3 }' ;;
+	SIZE) echo 64K 1M 16M 128M 1G ;;
+	LIST) echo mode ownership timestamps xattr all ;;
+	esac
+}
+
+# The options of program $1: "--mode .MODE -m" or "--list .".
+_fcopy_options() {
+	"$1" --help | sed -nE 's/^  (-.|  )[, ] (--[a-z-]+)(\[?=([A-Z]+)\]?)? .*/\2 .\4 \1/p'
+}
+
+# What --help calls the value that option $1 of program $2 takes.
+_fcopy_value_of() {
+	_fcopy_options "$2" | awk -v option="$1" '$1 == option || $3 == option { print substr($2, 2) }'
+}
+
+# How many operands stand before the word that is completed.
+_fcopy_operands() {
+	local i n=0
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		case ${COMP_WORDS[i]} in
+		-m | -j) i=$((i + 1)) ;;
+		-?*) [ "${COMP_WORDS[i + 1]}" != = ] || i=$((i + 2)) ;;
+		*) n=$((n + 1)) ;;
+		esac
+	done
+	echo $n
+}
+
+_fcopy() {
+	local program=$1 cur=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]} value=
+	if [ "$cur" = = ]; then
+		cur=
+	elif [ "$option" = = ]; then
+		option=${COMP_WORDS[COMP_CWORD - 2]}
+	elif [[ $option != -[a-z] ]]; then
+		option=
+	fi
+	[ -z "$option" ] || value=$(_fcopy_value_of "$option" "$program")
+	[ -n "$value" ] || [ "$(_fcopy_operands)" != 2 ] || value=MODE
+	if [[ $cur == -?* || ($cur == - && -z $value) ]]; then
+		value=$(_fcopy_options "$program" | awk '{ print $1 }')
+	elif [ -n "$value" ]; then
+		value=$(_fcopy_values "$value" "$program")
+	else
+		compopt -o filenames
+		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+		return
+	fi
+	mapfile -t COMPREPLY < <(compgen -W "$value" -- "$cur")
+}
+
+complete -F _fcopy fcopy

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+# fish: options, their values and the modes come from the program itself, so they are always right.
+
+function __fcopy_modes
+    fcopy --list | while read -l number name alias summary
+        test "$number" = MODE; and continue
+        printf '%s\t%s\n' $name $summary $number $name
+        test "$alias" = -; or printf '%s\t%s\n' $alias $name
+    end
+end
+
+# True if SRC and DST stand before the cursor.
+function __fcopy_has_operands
+    set -l words (commandline -opc)
+    test (count (string match -v -r -- '^-' $words[2..])) -eq 2
+end
+
+function __fcopy_values
+    switch $argv[1]
+        case WHEN
+            printf '%s\n' auto always never
+        case MODE
+            __fcopy_modes
+        case LIST
+            printf '%s\n' mode ownership timestamps xattr all
+        case SIZE
+            printf '%s\n' 64K 1M 16M 128M 1G
+    end
+end
+
+# "  -m, --mode=MODE          the same as …"
+fcopy --help | while read -l line
+    string match -qr -- '^ *(-(?<letter>.), )?--(?<name>[a-z-]+)(\[?=(?<value>[A-Z]+)\]?)? +(?<help>.*)$' $line
+    or continue
+    set -l options -c fcopy -l $name -d "$help"
+    test -z "$letter"; or set -a options -s $letter
+    test -z "$value"; or set -a options -x -a "(__fcopy_values $value)"
+    complete $options
+end
+complete -c fcopy -n __fcopy_has_operands -f -a '(__fcopy_modes)'
