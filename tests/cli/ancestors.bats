@@ -140,8 +140,10 @@ load helper
 				absent b
 			fi
 		done
-		"$FCOPY" $file b
-		"$FCOPY" $file b readwrite
+		for mode in auto readwrite; do
+			rm -f b
+			"$FCOPY" $file b $mode
+		done
 	done
 }
 

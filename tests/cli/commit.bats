@@ -121,3 +121,18 @@ COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftr
 	order 'INJECTED' 'INJECTED' 'O_CREAT\|O_EXCL' pwrite64 renameat
 	cmp a d
 }
+
+@test "--fsync into a directory that cannot be flushed: found out before the copy has a name" {
+	echo data >a
+	mkdir d
+	chmod 333 d
+	chmod 777 .
+	as_nobody 1 --fsync a d/b
+	mentions "Permission denied"
+	chmod 755 d
+	absent d/b
+	chmod 333 d
+	as_nobody 0 a d/b
+	chmod 755 d
+	cmp a d/b
+}

@@ -188,19 +188,6 @@ load helper
 	holds head:abcdef:tailabcdef b
 }
 
-@test "a closed descriptor: exit 1" {
-	echo data >a
-	run --separate-stderr bash -c '"$0" a - >&-' "$FCOPY"
-	demand 1
-	mentions "Bad file descriptor"
-	run --separate-stderr bash -c '"$0" - b <&-' "$FCOPY"
-	demand 1
-	mentions "Bad file descriptor"
-	absent b
-	expect 1 a /dev/fd/77
-	mentions "Bad file descriptor"
-}
-
 @test "fcopy file - | head dies quietly, as cat does" {
 	random a 3000000
 	run --separate-stderr bash -c '"$0" a - | head -c 10 >b; echo ${PIPESTATUS[0]}' "$FCOPY"

@@ -27,7 +27,7 @@ load helper
 	echo new >a
 	mkdir m
 	export FCOPY
-	private_mounts 'mount -t tmpfs tmpfs m; echo old >m/b; mount -o remount,ro m
+	private_mounts 'mount -t tmpfs tmpfs m; echo old >m/b; mount -o remount,bind,ro m
 		"$FCOPY" a m/b && exit 9; "$FCOPY" -f a m/b && exit 9; "$FCOPY" --inplace a m/b && exit 9
 		"$FCOPY" a m/c && exit 9; cat m/b; ls m; exit 1'
 	demand 1

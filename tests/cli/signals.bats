@@ -120,7 +120,8 @@ nothing_changed() {
 	kill -TERM $pid
 	wait $pid || true
 	await grep -q '+++ killed by' ../trace.$$
-	grep -q '+++ killed by SIGTERM' ../trace.$$ || { cat ../trace.$$; return 1; }
+	grep -q '+++ killed by SIGTERM' ../trace.$$ || { tail -5 ../trace.$$; return 1; }
+	never grep kill\( ../trace.$$ # it did not get as far as to end by itself
 	rm -f ../trace.$$
 	nothing_changed
 }

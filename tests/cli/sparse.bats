@@ -188,6 +188,8 @@ make_sparse() {
 	random a 3000000
 	traced 1 inject=ioctl:error=EOPNOTSUPP --reflink=always a b
 	mentions "FICLONE"
+	# It was auto that was asked.
+	never grep -q "without a MODE" <<<"$stderr"
 	absent b
 	traced 1 inject=ioctl:error=EOPNOTSUPP --reflink a b
 	traced 0 trace=ioctl,copy_file_range --reflink=never a b
@@ -203,6 +205,7 @@ make_sparse() {
 @test "on btrfs and xfs: a clone shares its extents, --reflink=never does not" {
 	need_root "to mount"
 	need filefrag
+	need_strace
 	local fs
 	export FCOPY fs
 	for fs in btrfs xfs; do
@@ -211,7 +214,9 @@ make_sparse() {
 		mkfs.$fs -q $fs.img
 		mkdir -p m
 		private_mounts 'mount -o loop $fs.img m && cd m && head -c 3000000 /dev/urandom >a && sync
-			"$FCOPY" a auto; "$FCOPY" a eight 8; "$FCOPY" --reflink a always
+			"$FCOPY" a auto
+			strace -f -qq -o trace -e trace=pwrite64,write,copy_file_range "$FCOPY" a eight 8
+			[ ! -s trace ]; "$FCOPY" --reflink a always
 			"$FCOPY" --reflink=never a never; "$FCOPY" a rw rw; sync .
 			for f in auto eight always never rw; do
 				cmp a $f; filefrag -v $f | grep -q shared && echo $f shared || echo $f own

@@ -204,3 +204,10 @@ setup_sources() {
 	expect 0 a -m rw c
 	cmp a c
 }
+
+@test "three files: it says that there is one SRC" {
+	setup_sources
+	expect 2 a b c
+	mentions "c: no such mode" "SRC DST [MODE]"
+	holds old b
+}

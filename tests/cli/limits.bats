@@ -1,0 +1,121 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Descriptors that are closed or used up, and the limits of ulimit.
+
+load helper
+
+@test "a closed descriptor: exit 1" {
+	echo data >a
+	run --separate-stderr bash -c '"$0" a - >&-' "$FCOPY"
+	demand 1
+	mentions "Bad file descriptor"
+	run --separate-stderr bash -c '"$0" - b <&-' "$FCOPY"
+	demand 1
+	mentions "Bad file descriptor"
+	absent b
+	expect 1 a /dev/fd/77
+	mentions "Bad file descriptor"
+}
+
+@test "closed standard descriptors: no message lands in the copy" {
+	printf x >a
+	local closed
+	for closed in '<&- 2>&-' '<&- >&- 2>&-' '>&- 2>&-' '2>&-' '<&-'; do
+		rm -f b
+		bash -c "\"\$0\" -v a b $closed" "$FCOPY"
+		holds x b
+		echo "old and longer" >b
+		bash -c "\"\$0\" -v a b $closed" "$FCOPY"
+		holds x b
+		echo "old and longer" >b
+		bash -c "\"\$0\" -v --inplace a b $closed" "$FCOPY"
+		holds x b
+	done
+}
+
+@test "closed standard descriptors: a failure is still exit 1" {
+	run bash -c '"$0" nope b <&- >&- 2>&-' "$FCOPY"
+	[ "$status" = 1 ]
+	absent b
+}
+
+@test "a full disk behind stderr changes no exit status" {
+	echo data >a
+	run bash -c '"$0" -v a b 2>/dev/full' "$FCOPY"
+	[ "$status" = 0 ]
+	cmp a b
+	run bash -c '"$0" nope b 2>/dev/full' "$FCOPY"
+	[ "$status" = 1 ]
+	run bash -c '"$0" 2>/dev/full' "$FCOPY"
+	[ "$status" = 2 ]
+}
+
+# Bats holds descriptors of its own, so the limit is set where they are closed.
+limited() {
+	local n=$1
+	shift
+	run --separate-stderr bash -c 'for fd in {3..20}; do eval "exec $fd>&-"; done
+		n=$1; shift
+		ulimit -n "$n"; exec "$0" "$@"' "$FCOPY" "$n" "$@"
+}
+
+@test "too few descriptors: exit 1, why, and the old file whole" {
+	random a 100000
+	echo old >b
+	local mode n refused=0
+	for mode in auto readwrite splice direct parallel; do
+		for n in 4 5 6; do
+			limited $n a b "$mode"
+			if [ "$status" = 0 ]; then
+				cmp a b
+				echo old >b
+			else
+				demand 1
+				mentions "Too many open files"
+				never grep -q 'close: ' <<<"$stderr"
+				holds old b
+				refused=$((refused + 1))
+			fi
+		done
+	done
+	[ $refused -ge 5 ]
+}
+
+@test "a limit of the file's size: an error, no signal; every mode" {
+	random a 300000
+	echo old >b
+	local mode
+	for mode in auto readwrite sendfile splice copy_file_range mmap parallel; do
+		run --separate-stderr bash -c 'ulimit -f 100; exec "$0" a b '"$mode" "$FCOPY"
+		demand 1
+		mentions "File too large"
+		never grep -q hint <<<"$stderr"
+		holds old b
+		run --separate-stderr bash -c 'ulimit -f 100; exec "$0" a c '"$mode" "$FCOPY"
+		demand 1
+		absent c
+	done
+}
+
+@test "a limit of the file's size that was ignored at the start, too" {
+	random a 300000
+	run --separate-stderr bash -c 'trap "" XFSZ; ulimit -f 100; exec "$0" a b' "$FCOPY"
+	demand 1
+	mentions "File too large"
+	absent b
+}
+
+@test "little memory for locked pages: mode direct copies all the same, or says why" {
+	need_mode direct
+	random a 3000000
+	run --separate-stderr bash -c 'ulimit -l 0; exec "$0" a b direct' "$FCOPY"
+	[ "$status" = 0 ] && cmp a b || mentions "io_uring"
+}
+
+@test "no threads to be had: parallel copies with the one it has" {
+	need_strace
+	random a 5000000
+	traced 0 inject=clone,clone3:error=EAGAIN -j4 a b parallel
+	injected
+	cmp a b
+}
