@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""figures.py data RUN DIR          writes the tables that plots/*.gp read
+figures.py readme RUN FILE…       puts the figures between <!-- figure:NAME --> and <!-- end -->
+figures.py check RUN FILE…        exit 1 if that would change a file
+"""
+import re
+import sys
+from pathlib import Path
+
+import markdown
+import results
+
+# IBM's Table 1, Linux 2.6, milliseconds: read + send of 4 KiB, and transferTo.
+IBM = {7: (156, 45), 21: (337, 128), 63: (843, 387), 98: (1320, 617), 200: (2124, 1150),
+       350: (3631, 1762), 700: (13498, 4422), 1024: (18399, 8537)}
+REGION = re.compile(r"(<!-- figure:([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.S)
+
+
+def own(cases, name):
+    """The contenders of a case that were timed, in order."""
+    case = cases.get(name, {"with": "", "contenders": {}})
+    return [(who, case["contenders"][who]) for who in case["with"].split()
+            if case["contenders"].get(who, {}).get("median_wall")]
+
+
+def label(who):
+    return re.sub(r"^\d:", "", who).replace("_", " ")
+
+
+def times(cases, name):
+    for who, runs in own(cases, name):
+        yield [f'"{label(who)}"', runs["median_user"], runs["median_sys"], runs["median_wall"]]
+
+
+def sizes(cases):
+    """A block per mode: bytes, bytes a second."""
+    found = {}
+    for name, case in cases.items():
+        if case["group"] == "sizes":
+            for who, runs in own(cases, name):
+                found.setdefault(who, []).append([case["size"], case["size"] / runs["median_wall"]])
+    for who, points in found.items():
+        yield [f'"{label(who)}"']
+        yield from sorted(points)
+        yield []
+        yield []
+
+
+def sockets(cases):
+    """MiB, then ms of read + send and sendfile: IBM's, ours."""
+    for mib, published in IBM.items():
+        runs = dict(own(cases, f"socket-loopback-{'1G' if mib == 1024 else f'{mib}M'}"))
+        ours = [runs[who]["median_wall"] * 1000 if who in runs else "NaN"
+                for who in ("send-rw4k", "send-sendfile")]
+        yield [mib, *published, *ours]
+
+
+def data(cases, directory):
+    source = {"modes": "modes-random-warm-new", "rivals": "ext4"}
+    tables = {name: times(cases, case) for name, case in source.items()}
+    tables |= {"sizes": sizes(cases), "sockets": sockets(cases)}
+    for name, rows in tables.items():
+        case = cases.get(source.get(name))
+        Path(directory, name + ".size").write_text(markdown.size(case["size"]) if case else "")
+        text = "\n".join(" ".join(str(field) for field in row) for row in rows)
+        Path(directory, name + ".dat").write_text(text.rstrip() + "\n")
+
+
+def figure(cases, name):
+    if name == "bars":
+        return markdown.bars(cases.values())
+    if name not in cases:
+        sys.exit(f"figures: the run has no case {name}")
+    case = cases[name]
+    return f"{markdown.setting(case)[0].upper()}{markdown.setting(case)[1:]}.\n\n{markdown.case_table(case)}"
+
+
+def filled(cases, text):
+    return REGION.sub(lambda m: f"{m[1]}{figure(cases, m[2])}\n{m[3]}", text)
+
+
+def readme(cases, names, write):
+    stale = []
+    for path in map(Path, names):
+        before = path.read_text()
+        after = filled(cases, before)
+        if after != before:
+            stale.append(str(path))
+            if write:
+                path.write_text(after)
+    if stale and not write:
+        sys.exit("figures: not what the results say: " + ", ".join(stale) + "; run make figures")
+
+
+def main():
+    what, run, *rest = sys.argv[1:]
+    cases = {case["name"]: case for case in results.load(run)["cases"]}
+    if what == "data":
+        data(cases, rest[0])
+    else:
+        readme(cases, rest, what == "readme")
+
+
+main()
