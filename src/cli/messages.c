@@ -7,24 +7,34 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Control characters of a file name would move the cursor or fake a second line. */
-static void print_name(const char *name)
+/* The length of the control character at c, 0 if it is none: C0, DEL, and C1 as UTF-8 has them. */
+static int control(const unsigned char *c)
 {
-	for (const unsigned char *c = (const unsigned char *)name; *c; c++)
-		if (*c < 32 || *c == 127)
-			fprintf(stderr, "\\%03o", *c);
-		else
-			fputc(*c, stderr);
+	if (*c < 32 || *c == 127)
+		return 1;
+	return c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0 ? 2 : 0;
+}
+
+/* Control characters of a name would move the cursor, or fake a second line. */
+static void print_safely(const char *text)
+{
+	for (const unsigned char *c = (const unsigned char *)text; *c;) {
+		int n = control(c);
+		if (n == 0)
+			fputc(*c++, stderr);
+		for (; n > 0; n--)
+			fprintf(stderr, "\\%03o", *c++);
+	}
 }
 
 static void print_error(const struct fcopy_error *e)
 {
 	fputs("fcopy: ", stderr);
 	if (e->path) {
-		print_name(e->path);
+		print_safely(e->path);
 		if (e->path2) {
 			fputs(e->call ? " -> " : " and ", stderr);
-			print_name(e->path2);
+			print_safely(e->path2);
 		}
 		fputs(": ", stderr);
 	}
@@ -85,13 +95,15 @@ void message_event(const struct cli *cli, const struct fcopy_event *event)
 
 static int print_usage(const char *dashes, const char *what, const char *reason, va_list args)
 {
+	char text[1024];
 	fputs("fcopy: ", stderr);
 	if (what) {
 		fputs(dashes, stderr);
-		print_name(what);
+		print_safely(what);
 		fputs(": ", stderr);
 	}
-	vfprintf(stderr, reason, args);
+	vsnprintf(text, sizeof(text), reason, args);
+	print_safely(text);
 	fputs("\nTry 'fcopy --help'.\n", stderr);
 	return EXIT_USAGE;
 }

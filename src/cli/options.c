@@ -89,7 +89,7 @@ int options_set_mode(struct cli *cli, const char *text)
 	if (near)
 		message_usage(text, "no such mode; did you mean %s?", near);
 	else
-		message_usage(text, "no such mode");
+		message_usage(text, "no such mode; fcopy copies one file, SRC DST [MODE]");
 	message_modes();
 	return EXIT_USAGE;
 }

@@ -68,7 +68,8 @@ static int read_on(struct copy *c)
 	static const struct engine *const streams[] = {&engine_splice, &engine_sendfile,
 						       &engine_readwrite, NULL};
 	bool positional = c->src.positional && c->dst.positional;
-	return run_chain(c, &c->all, positional || c->options->no_cache ? files : streams);
+	bool plain = positional || c->options->no_cache || c->all.zeros;
+	return run_chain(c, &c->all, plain ? files : streams);
 }
 
 /* The same with one buffer on the stack: read, write, read is all that a small file takes. */
@@ -187,15 +188,19 @@ static int clone_file(struct copy *c)
 	return r;
 }
 
+/* With --sparse=always blocks of zeros become holes, also those that come through a pipe. */
+static enum zeros choose_zeros(const struct copy *c)
+{
+	if (c->options->sparse != FCOPY_ALWAYS || !c->dst.positional)
+		return ZEROS_WRITE;
+	return c->dst.in_place ? ZEROS_PUNCH : ZEROS_SKIP;
+}
+
 /* What cheap questions tell about the two files, before the first byte. */
 static void decide(struct copy *c)
 {
 	const struct fcopy_options *o = c->options;
 	bool bulk = c->src.st.st_size > SMALL_SIZE;
-	c->all.zeros = o->sparse != FCOPY_ALWAYS ? ZEROS_WRITE
-		       : c->dst.in_place         ? ZEROS_PUNCH
-						 : ZEROS_SKIP;
-	c->untidy |= c->all.zeros != ZEROS_WRITE;
 	c->direct = !c->all.zeros && want_direct(c);
 	if (o->no_cache)
 		c->all.io.flags = RWF_DONTCACHE; /* for whatever direct I/O does not do */
@@ -237,6 +242,8 @@ int plan_run(struct copy *c)
 		transfer_refuse(&c->all, engine_reflink.name, SIDE_BOTH, EINVAL);
 		return step_refused(c, &engine_reflink, &c->all);
 	}
+	c->all.zeros = choose_zeros(c);
+	c->untidy |= c->all.zeros != ZEROS_WRITE;
 	int r = files ? copy_file(c) : 0;
 	if (r < 0)
 		return r;

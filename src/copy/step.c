@@ -53,7 +53,10 @@ static void describe(const struct copy *c, const struct engine *engine, const st
 int step_refused(struct copy *c, const struct engine *engine, const struct transfer *t)
 {
 	describe(c, engine, t, t->refusal, &c->report->error);
-	c->report->error.advice = FCOPY_ADVICE_AUTO;
+	/* No engine writes beyond a limit of the file's size; and auto itself cannot advise auto.
+	 */
+	if (c->mode->engine && t->refusal != EFBIG)
+		c->report->error.advice = FCOPY_ADVICE_AUTO;
 	return -t->refusal;
 }
 

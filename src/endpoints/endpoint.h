@@ -44,6 +44,7 @@ struct endpoint {
 	char temporary[NAME_MAX + 1]; /* its name in place.dir; empty: none */
 	bool keep_part;               /* abort leaves it there, to be resumed */
 	mode_t mode;                  /* a named temporary is 0600 until the commit */
+	int directory;                /* to be flushed at the commit, or -1 */
 };
 
 /* Each opener fills *e and returns 0, or books the failure and returns -errno, with nothing open.

@@ -85,31 +85,51 @@ static int open_stream(struct endpoint *e, const struct endpoint *src, char *res
 	return r;
 }
 
-int destination_open(struct endpoint *e, const char *path, const struct endpoint *src,
-		     const struct fcopy_options *options, char resolved[PATH_MAX],
-		     struct fcopy_error *error)
+static int open_place(struct endpoint *e, const struct endpoint *src,
+		      const struct fcopy_options *options, struct fcopy_error *error)
 {
-	int number = stream_number(path, STDOUT_FILENO);
-	if (number >= 0) {
-		strncpy(resolved, path, PATH_MAX - 1);
-		return open_stream(e, src, resolved, number, error);
-	}
+	bool exists = e->place.exists;
+	bool in_place = exists && (!S_ISREG(e->place.st.st_mode) || options->in_place);
+	if (exists && same_file(&src->st, &e->place.st))
+		return refuse_same(src, e->path, error);
+	if (exists && options->no_clobber)
+		return error_call(error, NULL, e->path, EEXIST);
+	if (in_place && !options->scratch)
+		return in_place_open(e, src, error);
+	return replace_open(e, src, options, error);
+}
+
+static int open_named(struct endpoint *e, const char *path, const struct endpoint *src,
+		      const struct fcopy_options *options, char resolved[PATH_MAX],
+		      struct fcopy_error *error)
+{
 	const char *name = stream_number(src->path, STDIN_FILENO) < 0 ? src->path : NULL;
 	*e = (struct endpoint){.fd = -1, .path = resolved};
 	int r = place_find(&e->place, path, name, !options->no_directory, resolved, error);
 	if (r < 0)
 		return r;
-	bool exists = e->place.exists;
-	bool in_place = exists && (!S_ISREG(e->place.st.st_mode) || options->in_place);
-	if (exists && same_file(&src->st, &e->place.st))
-		r = refuse_same(src, resolved, error);
-	else if (exists && options->no_clobber)
-		r = error_call(error, NULL, resolved, EEXIST);
-	else if (in_place && !options->scratch)
-		r = in_place_open(e, src, error);
-	else
-		r = replace_open(e, src, options, error);
+	r = open_place(e, src, options, error);
 	if (r < 0)
 		place_close(&e->place);
+	return r;
+}
+
+int destination_open(struct endpoint *e, const char *path, const struct endpoint *src,
+		     const struct fcopy_options *options, char resolved[PATH_MAX],
+		     struct fcopy_error *error)
+{
+	int number = stream_number(path, STDOUT_FILENO), r;
+	if (number >= 0) {
+		strncpy(resolved, path, PATH_MAX - 1);
+		r = open_stream(e, src, resolved, number, error);
+	} else {
+		r = open_named(e, path, src, options, resolved, error);
+	}
+	if (r == 0 && options->fsync && !S_ISREG(e->st.st_mode) && !S_ISBLK(e->st.st_mode)) {
+		e->ops->abort(e);
+		r = error_refuse(error, resolved, EINVAL,
+				 "has no disk behind it that --fsync could flush",
+				 FCOPY_ADVICE_NONE);
+	}
 	return r;
 }

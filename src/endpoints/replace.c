@@ -44,21 +44,14 @@ static int check_existing(const struct endpoint *e, bool force, struct fcopy_err
 
 /* Errors of flush come with close, but the name needs an open descriptor: so a duplicate is closed
  * first. EINTR too means that the outcome is unknown. */
-static int close_duplicate(int fd)
+static int close_duplicate(int fd, const char **call)
 {
+	*call = "fcntl(F_DUPFD)";
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (copy < 0)
 		return -errno;
+	*call = "close";
 	return close(copy) < 0 ? -errno : 0;
-}
-
-static int flush_directory(const struct endpoint *e)
-{
-	int dir = openat(e->place.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int r = dir < 0 || fsync(dir) < 0 ? -errno : 0;
-	if (dir >= 0)
-		close(dir);
-	return r;
 }
 
 static int dress(struct endpoint *e, const struct fcopy_options *options, struct fcopy_error *error)
@@ -77,55 +70,79 @@ static int finish(struct endpoint *e, const struct fcopy_options *options,
 	return e->link ? 0 : dress(e, options, error);
 }
 
-static int commit(struct endpoint *e, const struct fcopy_options *options,
-		  struct fcopy_error *error)
-{
-	const char *call = "close";
-	int r = close_duplicate(e->fd);
-	if (r == 0)
-		r = temporary_name(e, options->no_clobber, &call);
-	if (r < 0) {
-		error_call(error, call, e->path, -r);
-		error->advice = e->place.exists ? FCOPY_ADVICE_IN_PLACE : FCOPY_ADVICE_NONE;
-		return r;
-	}
-	if (options->fsync && (r = flush_directory(e)) < 0)
-		return error_call(error, "fsync of the directory", e->path, -r);
-	close(e->fd);
-	place_close(&e->place);
-	e->fd = -1;
-	return 0;
-}
-
 static void drop(struct endpoint *e)
 {
 	temporary_drop(e);
+	if (e->directory >= 0)
+		close(e->directory);
+	e->directory = -1;
 	place_close(&e->place);
+}
+
+/* Books a failure to make or to name the new file. */
+static int fail(const struct endpoint *e, const char *call, int r, struct fcopy_error *error)
+{
+	error_call(error, call, e->path, -r);
+	if (e->place.exists && (r == -EACCES || r == -EPERM || r == -EBUSY))
+		error->advice = FCOPY_ADVICE_IN_PLACE;
+	return r;
+}
+
+static int commit(struct endpoint *e, const struct fcopy_options *options,
+		  struct fcopy_error *error)
+{
+	const char *call;
+	int r = close_duplicate(e->fd, &call);
+	if (r == 0)
+		r = temporary_name(e, options->no_clobber, &call);
+	if (r < 0)
+		return fail(e, call, r, error);
+	if (e->directory >= 0 && fsync(e->directory) < 0)
+		return error_call(error, "fsync of the directory", e->path, errno);
+	drop(e);
+	return 0;
+}
+
+/* Opens what the commit will flush: not to find out after it that this cannot be done. */
+static int open_directory(struct endpoint *e, const struct fcopy_options *options)
+{
+	if (!options->fsync || options->scratch)
+		return 0;
+	e->directory = openat(e->place.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return e->directory < 0 ? -errno : 0;
+}
+
+static int open_temporary(struct endpoint *e, const struct endpoint *src,
+			  const struct fcopy_options *options, struct fcopy_error *error)
+{
+	mode_t mode = S_ISREG(src->st.st_mode) ? src->st.st_mode & 0777 : 0666;
+	int r = open_directory(e, options);
+	if (r < 0)
+		return error_call(error, "open its directory", e->path, -r);
+	r = temporary_create(e, e->fresh ? mode : 0600, options->resume && !options->scratch);
+	if (r < 0)
+		return fail(e, "open", r, error);
+	e->st.st_mode = S_IFREG;
+	if (e->fresh)
+		return 0;
+	r = metadata_keep_owner(e->fd, &e->place, e->path, options->force, error);
+	if (r == 0 && e->link) /* nobody can read what has no name */
+		r = dress(e, options, error);
+	return r;
 }
 
 int replace_open(struct endpoint *e, const struct endpoint *src,
 		 const struct fcopy_options *options, struct fcopy_error *error)
 {
 	static const struct endpoint_ops ops = {finish, commit, drop};
-	mode_t mode = S_ISREG(src->st.st_mode) ? src->st.st_mode & 0777 : 0666;
 	e->ops = &ops;
 	e->positional = true;
+	e->directory = -1;
 	e->place.exists &= !options->scratch; /* what never gets a name replaces nothing */
 	e->fresh = !e->place.exists;
-	int r = e->place.exists ? check_existing(e, options->force, error) : 0;
-	if (r < 0)
-		return r;
-	r = temporary_create(e, e->fresh ? mode : 0600, options->resume && !options->scratch);
-	if (r < 0) {
-		error_call(error, "open", e->path, -r);
-		error->advice = e->place.exists ? FCOPY_ADVICE_IN_PLACE : FCOPY_ADVICE_NONE;
-		return r;
-	}
-	e->st.st_mode = S_IFREG;
-	if (e->place.exists)
-		r = metadata_keep_owner(e->fd, &e->place, e->path, options->force, error);
-	if (r == 0 && e->place.exists && e->link) /* nobody can read what has no name */
-		r = dress(e, options, error);
+	int r = e->fresh ? 0 : check_existing(e, options->force, error);
+	if (r == 0)
+		r = open_temporary(e, src, options, error);
 	if (r < 0)
 		drop(e);
 	return r;

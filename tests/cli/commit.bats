@@ -42,8 +42,8 @@ COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftr
 		rm -f b
 		"$FCOPY" a probe $mode 2>/dev/null || continue
 		traced 0 trace=$COMMIT --fsync a b $mode
-		order O_TMPFILE 'fdatasync\(' F_DUPFD_CLOEXEC 'close\(' 'linkat\(.*"b"' \
-			'openat.*O_DIRECTORY' 'fsync\(' exit_group
+		order O_DIRECTORY O_TMPFILE 'fdatasync\(' F_DUPFD_CLOEXEC 'close\(' 'linkat\(.*"b"' \
+			'fsync\(' exit_group
 		traced 0 trace=$COMMIT --fsync a b $mode
 		order O_TMPFILE 'fdatasync\(' 'linkat\(.*"\.fcopy-' 'renameat' 'fsync\(' exit_group
 		[ "$(calls fdatasync)" = 1 ]
