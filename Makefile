@@ -2,6 +2,14 @@
 # GNU make; `make help` lists the targets.
 
 PREFIX  ?= /usr/local
+BINDIR  ?= $(PREFIX)/bin
+LIBDIR  ?= $(PREFIX)/lib
+INCDIR  ?= $(PREFIX)/include
+MANDIR  ?= $(PREFIX)/share/man
+DATADIR ?= $(PREFIX)/share
+BASHDIR ?= $(DATADIR)/bash-completion/completions
+ZSHDIR  ?= $(DATADIR)/zsh/site-functions
+FISHDIR ?= $(DATADIR)/fish/vendor_completions.d
 BUILD   ?= build
 PROGRAM ?= fcopy
 CC      ?= cc
@@ -59,15 +67,56 @@ demo: all ## time each mode on a 1 GiB file, in a minute
 bench: all ## the quick set of benchmarks, in five minutes
 	bench/bench.sh --quick all
 
-.PHONY: install uninstall
-install: all ## into $(DESTDIR)$(PREFIX)
-	install -D -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/fcopy
-	install -D -m 644 include/fcopy.h $(DESTDIR)$(PREFIX)/include/fcopy.h
-	install -D -m 644 $(LIB) $(DESTDIR)$(PREFIX)/lib/libfcopy.a
+# What is installed: mode, file, destination. Uninstall goes through the same list.
+PC := $(BUILD)/fcopy.pc
+INSTALLED = \
+	755 $(PROGRAM) $(BINDIR)/fcopy \
+	644 include/fcopy.h $(INCDIR)/fcopy.h \
+	644 $(LIB) $(LIBDIR)/libfcopy.a \
+	644 $(PC) $(LIBDIR)/pkgconfig/fcopy.pc \
+	644 src/man/fcopy.1 $(MANDIR)/man1/fcopy.1 \
+	644 src/man/libfcopy.3 $(MANDIR)/man3/libfcopy.3 \
+	644 src/dist/fcopy.schema.json $(DATADIR)/fcopy/fcopy.schema.json \
+	644 src/dist/completions/fcopy.bash $(BASHDIR)/fcopy \
+	644 src/dist/completions/_fcopy $(ZSHDIR)/_fcopy \
+	644 src/dist/completions/fcopy.fish $(FISHDIR)/fcopy.fish
+
+# There is only a static library, so that Libs names whatever it needs itself.
+$(PC): src/dist/fcopy.pc.in $(BUILD)/flags
+	sed -e 's|@libdir@|$(LIBDIR)|; s|@includedir@|$(INCDIR)|; s|@version@|$(VERSION)|' \
+		-e 's|@uring@|$(if $(LIBURING),-l:liburing.a)|' $< >$@
+
+.PHONY: install uninstall check-install
+install: all $(PC) ## into $(DESTDIR)$(PREFIX)
+	@printf '%s %s %s\n' $(INSTALLED) | while read -r mode from to; do \
+		echo "install $(DESTDIR)$$to"; \
+		install -D -m "$$mode" "$$from" "$(DESTDIR)$$to" || exit 1; \
+	done
 
 uninstall: ## undoes install
-	rm -f $(DESTDIR)$(PREFIX)/bin/fcopy $(DESTDIR)$(PREFIX)/include/fcopy.h \
-		$(DESTDIR)$(PREFIX)/lib/libfcopy.a
+	@printf '%s %s %s\n' $(INSTALLED) | while read -r mode from to; do \
+		echo "remove $(DESTDIR)$$to"; \
+		rm -f "$(DESTDIR)$$to"; \
+	done
+	@rmdir "$(DESTDIR)$(DATADIR)/fcopy" 2>/dev/null || true
+
+check-install: all $(PC) ## proves that uninstall undoes install
+	rm -rf $(BUILD)/root && mkdir -p $(BUILD)/root
+	$(MAKE) --no-print-directory install DESTDIR=$(abspath $(BUILD))/root
+	$(MAKE) --no-print-directory uninstall DESTDIR=$(abspath $(BUILD))/root
+	@left=$$(find $(BUILD)/root ! -type d); \
+		[ -z "$$left" ] && echo "nothing is left" || { echo "left: $$left"; exit 1; }
+
+DEB := $(BUILD)/deb/fcopy-$(VERSION)
+.PHONY: deb
+deb: ## Debian packages in build/deb/ (dpkg-dev, debhelper)
+	rm -rf $(BUILD)/deb && mkdir -p $(DEB)
+	tar -cf - Makefile LICENSE fcopy.c include src tests/tests.mk | tar -xf - -C $(DEB)
+	mv $(DEB)/src/dist/debian $(DEB)/debian
+	sed 's|@version@|$(VERSION)|; s|@date@|$(shell date -Ru $(if $(SOURCE_DATE_EPOCH),-d @$(SOURCE_DATE_EPOCH)))|' \
+		src/dist/debian/changelog >$(DEB)/debian/changelog
+	cd $(DEB) && env -u MAKEFLAGS -u MAKELEVEL dpkg-buildpackage -us -uc -b
+	@ls $(BUILD)/deb/*.deb
 
 .PHONY: dist clean help
 dist: ## a source archive of HEAD in build/
