@@ -22,16 +22,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-static void on_event(void *user, const struct fcopy_event *event)
-{
-	const struct cli *cli = user;
-	bool matters = event->kind == FCOPY_EVENT_WARNING || event->kind == FCOPY_EVENT_RESUME;
-	if (matters ? cli->quiet : !cli->verbose)
-		return;
-	progress_hide();
-	message_event(cli, event);
-}
-
 static void tell(const struct outcome *o)
 {
 	if (o->cli->stats)
@@ -46,7 +36,7 @@ static int copy(struct cli *cli, const struct usage *start)
 	static volatile int cancel;
 	static struct fcopy_report report;
 	cli->copy.cancel = &cancel;
-	cli->copy.notify = on_event;
+	cli->copy.notify = message_event;
 	cli->copy.user = cli;
 	signals_catch(&cancel);
 	cli->copy.progress = progress_start(cli);

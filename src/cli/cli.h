@@ -35,7 +35,8 @@ void list_print(void);
 
 /* messages.c: one line on stderr, `fcopy: WHAT: CALL: REASON`, and the hint if there is one. */
 void message_error(const struct fcopy_error *);
-void message_event(const struct cli *, const struct fcopy_event *);
+/* For options.notify, with the struct cli as user. */
+void message_event(void *user, const struct fcopy_event *);
 /* `fcopy: WHAT: REASON`, and where to find help. Returns EXIT_USAGE. */
 int message_usage(const char *what, const char *reason, ...) __attribute__((format(printf, 2, 3)));
 /* The same about --name. */

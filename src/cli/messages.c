@@ -66,30 +66,37 @@ void message_error(const struct fcopy_error *e)
 		fprintf(stderr, "fcopy: hint: %s\n", text);
 }
 
-void message_event(const struct cli *cli, const struct fcopy_event *event)
+/* An engine works on one extent after the other; once is enough to be told of it. */
+static void print_engine(const char *name)
 {
+	static const char *last = "";
+	if (strcmp(name, last) != 0)
+		fprintf(stderr, "fcopy: engine: %s\n", name);
+	last = name;
+}
+
+void message_event(void *user, const struct fcopy_event *event)
+{
+	const struct cli *cli = user;
+	bool matters = event->kind == FCOPY_EVENT_WARNING || event->kind == FCOPY_EVENT_RESUME;
+	if (matters ? cli->quiet : !cli->verbose)
+		return;
+	progress_hide();
 	switch (event->kind) {
 	case FCOPY_EVENT_WARNING:
-		if (cli->quiet)
-			return;
 		print_error(event->error);
 		fputs(" (warning)\n", stderr);
 		break;
 	case FCOPY_EVENT_REFUSAL:
-		if (!cli->verbose)
-			return;
 		print_error(event->error);
 		fputs(" (refused: on to the next engine)\n", stderr);
 		break;
 	case FCOPY_EVENT_RESUME:
-		if (!cli->quiet)
-			fprintf(stderr, "fcopy: %s: resumes at byte %ju\n", cli->dst,
-				(uintmax_t)event->report->resumed);
+		fprintf(stderr, "fcopy: %s: resumes at byte %ju\n", cli->dst,
+			(uintmax_t)event->report->resumed);
 		break;
-	default:
-		if (cli->verbose)
-			fprintf(stderr, "fcopy: %s: %s\n",
-				event->kind == FCOPY_EVENT_PLAN ? "plan" : "engine", event->text);
+	case FCOPY_EVENT_PLAN: fprintf(stderr, "fcopy: plan: %s\n", event->text); break;
+	case FCOPY_EVENT_STEP: print_engine(event->text); break;
 	}
 }
 
