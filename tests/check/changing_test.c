@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT
+ * Beyond 2 and 4 GiB, and sources that grow or shrink while they are copied.
+ */
+#define _GNU_SOURCE
+#include "util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MiB ((off_t)1 << 20)
+
+static const struct engine *const engines[] = {&engine_readwrite, &engine_sendfile,
+					       &engine_splice,    &engine_copy_file_range,
+					       &engine_mmap,      &engine_direct};
+#define ENGINES 6
+
+static bool runs(int i)
+{
+	return engine_runs(engines[i % ENGINES], &dirs[i / ENGINES]);
+}
+
+static void begin(int i)
+{
+	enter(&dirs[i / ENGINES]);
+	set_label("%s on %s", engines[i % ENGINES]->name, dirs[i / ENGINES].name);
+}
+
+/* A range across the boundary, out of a file that is a hole elsewhere. */
+START_TEST(crosses)
+{
+	const struct engine *e = engines[_i / 2 % ENGINES];
+	off_t boundary = _i % 2 ? 4096 * MiB : 2048 * MiB;
+	if (!runs(_i / 2))
+		return;
+	begin(_i / 2);
+	make_file("src", 0, DENSE, 1);
+	write_at("src", boundary - 65536, 131072, 1);
+	need(truncate("src", 5120 * MiB) == 0);
+	struct transfer t = transfer_of("src", "dst");
+	t.offset = boundary - 65536;
+	t.end = boundary + 65536;
+	int r = e->copy(&t);
+	transfer_done(&t);
+	check(r == 0 && t.offset == boundary + 65536, "%d, %lld", r, (long long)t.offset);
+	check(size_of("dst") == boundary + 65536, "%lld", (long long)size_of("dst"));
+	check(same_range("src", "dst", boundary - 65536, boundary + 65536), "bytes differ");
+	check(same_range("src", "dst", boundary - 2 * MiB, boundary - 65536), "before");
+	leave();
+}
+END_TEST
+
+/* Threads across it. */
+START_TEST(threads_cross)
+{
+	enter(&dirs[_i]);
+	set_label("threads on %s", dirs[_i].name);
+	off_t start = 4096 * MiB - 5 * MiB / 2, end = 4096 * MiB + 5 * MiB / 2;
+	make_file("src", 0, DENSE, 1);
+	write_at("src", start, (size_t)(end - start), 1);
+	struct transfer t = transfer_of("src", "dst");
+	t.offset = start;
+	t.end = end;
+	int r = ranges_run(&engine_readwrite, &t, 4);
+	transfer_done(&t);
+	check(r == 0 && t.offset == end, "%d, %lld", r, (long long)t.offset);
+	check(same_range("src", "dst", start, end), "bytes differ");
+	leave();
+}
+END_TEST
+
+/* Changes the source once, when the monitor says that the first bytes have moved. */
+struct change {
+	struct fcopy_progress progress;
+	pthread_t thread;
+	off_t size; /* the new one */
+	bool done;
+};
+
+static void *change(void *arg)
+{
+	struct change *c = arg;
+	while (__atomic_load_n(&c->progress.bytes, __ATOMIC_RELAXED) < 65536)
+		usleep(100);
+	if (c->size > 4 * MiB)
+		write_at("src", 4 * MiB, (size_t)(c->size - 4 * MiB), 1);
+	else
+		need(truncate("src", c->size) == 0);
+	__atomic_store_n(&c->done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* A transfer slow enough for the change to come in its middle. */
+static int transfer_with(const struct engine *e, struct change *c, struct transfer *t)
+{
+	struct monitor m = {.progress = &c->progress, .limit_rate = 20 << 20, .start = io_now()};
+	make_file("src", 4 * MiB, DENSE, 1);
+	*t = transfer_of("src", "dst");
+	t->monitor = &m;
+	need(pthread_create(&c->thread, NULL, change, c) == 0);
+	int r = e->copy(t);
+	check(__atomic_load_n(&c->done, __ATOMIC_ACQUIRE), "too fast");
+	pthread_join(c->thread, NULL);
+	t->monitor = NULL;
+	return r;
+}
+
+START_TEST(source_grows)
+{
+	struct change c = {.size = 5 * MiB + 77};
+	struct transfer t;
+	if (!runs(_i))
+		return;
+	begin(_i);
+	int r = transfer_with(engines[_i % ENGINES], &c, &t);
+	check(r == 0 && t.offset == c.size, "%d, %lld", r, (long long)t.offset);
+	need(ftruncate(t.dst, t.offset) == 0);
+	transfer_done(&t);
+	check(same_bytes("src", "dst"), "bytes differ");
+	leave();
+}
+END_TEST
+
+/* direct has all of so small a file in flight by then, and what it has read it may keep. */
+START_TEST(source_shrinks)
+{
+	const struct engine *e = engines[_i % ENGINES];
+	struct change c = {.size = 3 * MiB + 77};
+	struct transfer t;
+	if (!runs(_i))
+		return;
+	begin(_i);
+	int r = transfer_with(e, &c, &t);
+	check(r == 0, "%d", r);
+	check(t.offset == c.size || (e == &engine_direct && t.offset == 4 * MiB), "%lld",
+	      (long long)t.offset);
+	transfer_done(&t);
+	check(same_range("src", "dst", 0, c.size), "bytes differ");
+	leave();
+}
+END_TEST
+
+/* The same as a whole copy: a warning, or with strict a failure that leaves the old file. */
+struct notes {
+	int warnings;
+};
+
+static void note(void *user, const struct fcopy_event *event)
+{
+	struct notes *n = user;
+	n->warnings += event->kind == FCOPY_EVENT_WARNING && event->error->err == EBUSY;
+}
+
+START_TEST(copy_says_so)
+{
+	const struct fcopy_mode *m = &fcopy_modes()[_i / 4];
+	struct change c = {.size = _i % 2 ? 5 * MiB + 77 : 3 * MiB + 77};
+	struct notes notes = {0};
+	struct fcopy_options o = {.mode = m,
+				  .progress = &c.progress,
+				  .limit_rate = 20 << 20,
+				  .strict = _i / 2 % 2,
+				  .reflink = FCOPY_NEVER,
+				  .notify = note,
+				  .user = &notes};
+	if (!mode_runs(m, &dirs[0]))
+		return;
+	enter(&dirs[0]);
+	set_label("mode %s, %s%s", m->name, _i % 2 ? "grows" : "shrinks",
+		  o.strict ? ", strict" : "");
+	make_file("src", 4 * MiB, DENSE, 1);
+	make_file("dst", 1000, DENSE, 2);
+	make_file("old", 1000, DENSE, 2);
+	need(pthread_create(&c.thread, NULL, change, &c) == 0);
+	int r = fcopy_copy("src", "dst", &o, &report);
+	pthread_join(c.thread, NULL);
+	check(report.source_changed, "not seen");
+	check(r == (o.strict ? -1 : 0), "%d", r);
+	check(notes.warnings == !o.strict, "%d warnings", notes.warnings);
+	check(!o.strict || report.error.err == EBUSY, "%d", report.error.err);
+	if (o.strict)
+		check(same_bytes("old", "dst"), "the old file is gone");
+	else if (_i % 2 || strcmp(m->name, "direct") != 0)
+		check(same_bytes("src", "dst"), "bytes differ");
+	check(names_in(".") == 3, "%d names", names_in("."));
+	leave();
+}
+END_TEST
+
+int main(void)
+{
+	dirs_find();
+	int n = (int)dir_count * ENGINES;
+	Suite *s = suite_create("changing");
+	TCase *c = add_case(s, "changing");
+	tcase_add_loop_test(c, crosses, 0, n * 2);
+	tcase_add_loop_test(c, threads_cross, 0, (int)dir_count);
+	tcase_add_loop_test(c, source_grows, 0, n);
+	tcase_add_loop_test(c, source_shrinks, 0, n);
+	tcase_add_loop_test(c, copy_says_so, 0, 8 * 4);
+	return run_suite(s);
+}
