@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # compare.sh REV_A REV_B [bench.sh options]: builds two revisions of fcopy and times them in turn.
-# Exit 1 if in some case the 95 % interval of B's time over A's lies wholly above 1: B is slower.
+# Exit 1 if in some case the 95 % interval of B's time over A's lies wholly above 1.02: B is slower.
 set -euo pipefail
 
 root=$(dirname "$(dirname "$(realpath "${BASH_SOURCE[0]}")")")
