@@ -45,7 +45,7 @@ COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftr
 		order O_DIRECTORY O_TMPFILE 'fdatasync\(' F_DUPFD_CLOEXEC 'close\(' 'linkat\(.*"b"' \
 			'fsync\(' exit_group
 		traced 0 trace=$COMMIT --fsync a b $mode
-		order O_TMPFILE 'fdatasync\(' 'linkat\(.*"\.fcopy-' 'renameat' 'fsync\(' exit_group
+		order O_TMPFILE 'fdatasync\(' 'linkat\(.*"\.fcopy-' 'renameat' "fsync\([0-9]+<$T>" exit_group
 		[ "$(calls fdatasync)" = 1 ]
 	done
 }
