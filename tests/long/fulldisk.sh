@@ -86,7 +86,7 @@ try() {
 	fill "$fs" "$4"
 	free "$fs"
 	before=$REPLY
-	timeout 60 "$FCOPY" "${@:5}" -m "$2" "$dir/src" "$dir/dst" 2>"$work/err"
+	timeout --kill-after=1 60 "$FCOPY" "${@:5}" -m "$2" "$dir/src" "$dir/dst" 2>"$work/err"
 	status=$?
 	tried=$((tried + 1))
 	# What the disk has counts, not what the cache has.

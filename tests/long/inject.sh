@@ -48,7 +48,7 @@ run() {
 		cp "$work/old" "$dir/d/dst"
 	fi
 	# shellcheck disable=SC2046 # an option, or no word at all
-	timeout 20 strace -f -o "$work/trace" "${@:4}" "$FCOPY" -m "$mode" \
+	timeout --kill-after=1 20 strace -f -o "$work/trace" "${@:4}" "$FCOPY" -m "$mode" \
 		$(echo "$destination" | grep -oe '--.*') "$dir/src" "$dir/d/dst" 2>"$work/err"
 }
 

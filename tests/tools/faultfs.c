@@ -25,7 +25,7 @@
 static struct {
 	char *fault;
 	unsigned long rate;       /* bytes a second; 0: as fast as it goes */
-	unsigned long short_read; /* most bytes that a read returns; 0: all; bypasses the cache */
+	unsigned long short_read; /* most bytes that a read(2) returns; 0: all */
 	int writeback;            /* the kernel collects writes: errors show at flush or fsync */
 } config;
 
@@ -56,6 +56,7 @@ static void *fs_init(struct fuse_conn_info *conn, struct fuse_config *cfg)
 	cfg->use_ino = 1;
 	cfg->hard_remove = 1; /* an unlinked open file lives on in fi->fh */
 	cfg->nullpath_ok = 1;
+	/* The page cache would take a short read for the end of the file. */
 	cfg->direct_io = config.short_read > 0;
 	return NULL;
 }
@@ -285,5 +286,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	umask(0);
+	/* libfuse 3.14 complains of its own default. */
+	fuse_opt_add_arg(&args, "-omax_idle_threads=10");
 	return fuse_main(args.argc, args.argv, &operations, NULL);
 }
