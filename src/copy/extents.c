@@ -32,9 +32,9 @@ static const struct fiemap_extent *mapped_after(struct extents *x, off_t at)
 	for (int fresh = 0; fresh < 2; fresh++) {
 		unsigned n = x->map.head.fm_mapped_extents;
 		for (unsigned i = 0; i < n; i++)
-			if (map_end(&x->map.extent[i]) > at)
-				return &x->map.extent[i];
-		if (n > 0 && x->map.extent[n - 1].fe_flags & FIEMAP_EXTENT_LAST)
+			if (map_end(&x->map.head.fm_extents[i]) > at)
+				return &x->map.head.fm_extents[i];
+		if (n > 0 && x->map.head.fm_extents[n - 1].fe_flags & FIEMAP_EXTENT_LAST)
 			return NULL;
 		x->map.head = (struct fiemap){.fm_start = (uint64_t)at,
 					      .fm_length = (uint64_t)(x->end - at),

@@ -24,9 +24,9 @@ struct extents {
 	off_t at, end;  /* what is left */
 	off_t hole_end; /* > at: we are in a hole that ends here */
 	bool no_map;    /* the file system has no FIEMAP */
-	struct {
+	union {
 		struct fiemap head;
-		struct fiemap_extent extent[EXTENTS_BATCH];
+		char room[sizeof(struct fiemap) + EXTENTS_BATCH * sizeof(struct fiemap_extent)];
 	} map; /* what FIEMAP said last */
 };
 
