@@ -31,8 +31,68 @@ $(CMOCKA_BIN): $(BUILD)/tests/cmocka/%: $(BUILD)/tests/cmocka/%.o $(CMOCKA_HELP:
 
 -include $(TEST_OBJ:.o=.d)
 
-.PHONY: check tests
+.PHONY: tests check check-long check-asan check-tsan check-valgrind coverage lint
 tests: $(PROGRAM) $(CHECK_BIN) $(CMOCKA_BIN)
 
 check: tests ## the tests; as root on ext4, XFS, btrfs and tmpfs
 	@$(RUN) $(CHECK_BIN) $(CMOCKA_BIN) $(BATS)
+
+check-long: tests ## kills, full disks, power cuts, 5 GiB by each mode: an hour
+	@FCOPY=$(abspath $(PROGRAM)) FCOPY_BUILD=$(abspath $(BUILD)) tests/long.sh
+
+# The same tests with other flags, in a build of their own.
+SANITIZED = $(MAKE) BUILD=build/$(1) PROGRAM=build/$(1)/fcopy LDFLAGS= \
+	CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=$(2)'
+
+check-asan: ## the tests with AddressSanitizer and UBSan
+	ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+		$(call SANITIZED,asan,address$(comma)undefined -fno-sanitize-recover=all) check
+
+check-tsan: ## what has threads, with ThreadSanitizer
+	TSAN_OPTIONS=halt_on_error=1 \
+		$(call SANITIZED,tsan,thread) BATS= CHECK_BIN='$$(THREADS_CHECK)' \
+		CMOCKA_BIN=build/tsan/tests/cmocka/plan_test check
+
+comma := ,
+THREADS_CHECK = $(addprefix $(BUILD)/tests/check/,changing_test in_place_test options_test)
+
+# One process for all tests, on one file system: a process for each would take an hour.
+check-valgrind: tests ## the tests of the library with valgrind
+	@UNDER='valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite' \
+		CK_FORK=no CK_TIMEOUT_MULTIPLIER=20 FCOPY_TEST_FEW=1 FCOPY_BUILD=$(abspath $(BUILD)) \
+		tests/run.sh $(CHECK_BIN) $(CMOCKA_BIN)
+
+COVERED = $(MAKE) --no-print-directory BUILD=build/coverage PROGRAM=build/coverage/fcopy LDFLAGS= \
+	CFLAGS='-O0 -g --coverage -fprofile-update=atomic'
+GCOVR   = gcovr --root . --object-directory build/coverage --print-summary
+
+coverage: ## how much of src/ the tests run through; fails below 95 and 90 %
+	@mkdir -p build/coverage
+	@find build/coverage -name '*.gcda' -delete
+	$(COVERED) check
+	$(GCOVR) --filter src/ --txt build/coverage/lines.txt --html-details build/coverage/index.html \
+		--fail-under-line 90
+	@echo 'of engines, io and endpoints:'
+	@$(GCOVR) --filter 'src/(engines|io|endpoints)/' --txt /dev/null --fail-under-line 95
+
+SOURCES = $(LIB_SRC) $(CLI_SRC) $(wildcard tests/*/*.c)
+HEADERS = $(wildcard include/*.h src/*/*.h tests/*/*.h)
+SCRIPTS = $(shell git ls-files | xargs grep -lE '^\#!/bin/(ba)?sh|^\# shellcheck shell' 2>/dev/null)
+FUSE    = $(shell pkg-config --cflags fuse3 2>/dev/null)
+# What the linters cannot know without the library's headers is left out where those are missing.
+LINTED  = $(filter-out $(if $(FUSE),,tests/tools/faultfs.c),$(SOURCES))
+LINT_FLAGS = -std=gnu11 -Iinclude -Isrc -Itests/tools -D_FILE_OFFSET_BITS=64 $(DEFINES) $(FUSE)
+
+lint: ## clang-format, clang-tidy, cppcheck, shellcheck, mandoc; gcc and clang with -Werror
+	clang-format --dry-run -Werror $(SOURCES) $(HEADERS)
+	@for c in $(LINTED); do \
+		gcc -fsyntax-only -Wall -W -Werror $(LINT_FLAGS) $$c && \
+		clang -fsyntax-only -Wall -Wextra -Werror $(LINT_FLAGS) $$c || exit 1; \
+	done
+	printf '%s\n' $(LINTED) | xargs -P 2 -n 4 sh -c 'clang-tidy --quiet "$$@" -- $(LINT_FLAGS) \
+		2>/dev/null || exit 1' clang-tidy
+	cppcheck --quiet --error-exitcode=1 --inline-suppr -j 2 --std=c11 --library=posix,gnu \
+		--enable=warning,performance,portability --suppress=missingIncludeSystem \
+		-Iinclude -Isrc -D_FILE_OFFSET_BITS=64 -DHAVE_LIBURING fcopy.c src
+	shellcheck -x $(SCRIPTS)
+	$(if $(wildcard src/man/*),mandoc -Tlint -Wwarning $(wildcard src/man/*))

@@ -211,10 +211,11 @@ static void map_by_seek(struct map *m, int fd, off_t size)
 /* Calls visit for each extent. False: the file system cannot tell. */
 static bool each_extent(int fd, void (*visit)(void *, const struct fiemap_extent *), void *arg)
 {
-	struct {
+	union {
 		struct fiemap head;
-		struct fiemap_extent extent[64];
+		char room[sizeof(struct fiemap) + 64 * sizeof(struct fiemap_extent)];
 	} x = {.head = {.fm_length = FIEMAP_MAX_OFFSET, .fm_flags = FIEMAP_FLAG_SYNC}};
+	const struct fiemap_extent *extent = x.head.fm_extents;
 	for (;;) {
 		x.head.fm_extent_count = 64;
 		x.head.fm_mapped_extents = 0;
@@ -223,8 +224,8 @@ static bool each_extent(int fd, void (*visit)(void *, const struct fiemap_extent
 		if (x.head.fm_mapped_extents == 0)
 			return true;
 		for (unsigned i = 0; i < x.head.fm_mapped_extents; i++)
-			visit(arg, &x.extent[i]);
-		const struct fiemap_extent *last = &x.extent[x.head.fm_mapped_extents - 1];
+			visit(arg, &extent[i]);
+		const struct fiemap_extent *last = &extent[x.head.fm_mapped_extents - 1];
 		if (last->fe_flags & FIEMAP_EXTENT_LAST)
 			return true;
 		x.head.fm_start = last->fe_logical + last->fe_length;
