@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define COLUMN 27 /* where the help of an option starts */
+#define COLUMN 29 /* where the help of an option starts */
 
 static const char head[] =
     "Usage: fcopy [OPTION]... SRC DST [MODE]\n"
