@@ -9,9 +9,10 @@ load helper
 	[ -z "$stderr" ]
 	[[ $output == "Usage: fcopy "* ]]
 	local option
-	for option in mode list buffer-size threads preallocate reflink sparse no-cache inplace \
-		force fsync strict verbose quiet help version; do
-		[[ $output == *"--$option"* ]] || { echo "no --$option"; return 1; }
+	for option in mode list buffer-size threads preallocate reflink sparse no-cache limit-rate \
+		inplace force no-clobber no-target-directory preserve no-preserve resume verify \
+		fsync strict verbose progress stats json compare quiet help version; do
+		grep -q -- "--$option\b" <<<"$output" || { echo "no --$option"; return 1; }
 	done
 	[ "$(awk '{ if (length > n) n = length } END { print n }' <<<"$output")" -le 100 ]
 }

@@ -1,0 +1,106 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# -n, -T and --resume: an existing file is left as it is, a directory is none, a planted file no trap.
+
+load helper
+
+@test "-n: an existing file is left, exit 0; a missing one is made" {
+	echo new >a
+	echo old >b
+	expect 0 -n a b
+	holds old b
+	expect 0 --no-clobber a c
+	holds new c
+	expect 0 -nf a b
+	holds old b
+}
+
+@test "-n: of two at once exactly one makes the file, and it is whole" {
+	random a 3000000
+	random b 3000000
+	local _
+	for _ in 1 2 3 4; do
+		rm -f c
+		"$FCOPY" -n a c & "$FCOPY" -n b c & wait
+		cmp -s a c || cmp b c
+	done
+}
+
+@test "-n: a file that appears during the copy is left as it is" {
+	need_strace
+	random a 100000
+	strace -f -qq -o trace -e inject=linkat:delay_enter=300000:when=2+ "$FCOPY" -n a b &
+	sleep 0.15
+	echo other >b
+	wait $!
+	holds other b
+}
+
+@test "-T: a directory is refused, not entered" {
+	echo data >a
+	mkdir d
+	expect 1 -T a d
+	says "fcopy: d: is a directory"
+	[ -z "$(ls d)" ]
+	expect 0 -T a b
+	cmp a b
+}
+
+@test "--resume: a planted symlink, hard link, FIFO or directory is neither followed nor written" {
+	echo data >a
+	echo secret >victim
+	ln -s victim b.fcopy-part
+	expect 1 --resume a b
+	holds secret victim
+	rm b.fcopy-part
+	ln victim b.fcopy-part
+	expect 1 --resume a b
+	holds secret victim
+	rm b.fcopy-part
+	mkfifo b.fcopy-part
+	expect 1 --resume a b
+	rm b.fcopy-part
+	mkdir b.fcopy-part
+	expect 1 --resume a b
+	absent b
+}
+
+@test "--resume: a refusal names the file that is in the way" {
+	echo data >a
+	echo secret >victim
+	ln -s victim b.fcopy-part
+	expect 1 --resume a b
+	mentions b.fcopy-part
+	rm b.fcopy-part
+	mkdir b.fcopy-part
+	expect 1 --resume a b
+	mentions b.fcopy-part
+}
+
+@test "--resume: interrupted, then gone on with, to the same bytes" {
+	random a 9000000
+	local status=0
+	env --default-signal=INT "$FCOPY" --resume --limit-rate=20M a b 2>/dev/null &
+	sleep 0.2
+	kill -INT $!
+	wait $! || status=$?
+	[ $status = 130 ]
+	absent b
+	[ -s b.fcopy-part ]
+	cmp -n "$(stat -c %s b.fcopy-part)" a b.fcopy-part
+	expect 0 --resume a b
+	cmp a b
+	absent b.fcopy-part
+	expect 0 --json --resume a c
+	cmp a c
+}
+
+@test "--json and --compare into a full disk: exit 1" {
+	echo data >a
+	local option
+	for option in --json --compare; do
+		run --separate-stderr bash -c '"$0" "$1" a b >/dev/full' "$FCOPY" $option
+		demand 1
+		mentions "No space left on device"
+	done
+}
