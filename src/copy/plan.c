@@ -35,16 +35,15 @@ struct cachestat {
 static int run_mode(struct copy *c, const struct engine *engine)
 {
 	struct transfer *t = &c->all;
+	if (c->mode->threads && !(c->src.positional && c->dst.positional)) {
+		transfer_refuse(t, "threads", SIDE_BOTH, ESPIPE);
+		return step_refused(c, engine, t);
+	}
 	int r = allocate_blocks(c, 0, c->src.st.st_size);
 	if (r == 0 && c->mode->threads) {
-		struct transfer known = *t;
-		known.end = c->src.st.st_size;
-		if (!c->src.positional || !c->dst.positional) {
-			transfer_refuse(t, "threads", SIDE_BOTH, ESPIPE);
-			return step_refused(c, engine, t);
-		}
-		r = step_run_threads(c, engine, &known);
-		t->offset = known.offset;
+		t->end = c->src.st.st_size;
+		r = step_run_threads(c, engine, t);
+		t->end = TRANSFER_TO_EOF;
 	}
 	if (r == 0)
 		r = step_run(c, engine, t);
@@ -121,26 +120,38 @@ static bool want_direct(const struct copy *c)
 	       is_cold(c->src.fd, c->src.st.st_size);
 }
 
+/* Past the page cache. A refusal holds for the whole file; with --no-cache readwrite then has to
+ * ask for uncached I/O, and fails where the file system has none. */
+static int copy_direct(struct copy *c, struct transfer *part)
+{
+	off_t end = part->end;
+	/* Only the end of the file may be unaligned, and that is seen by reading on. */
+	if (end == c->src.st.st_size)
+		part->end = TRANSFER_TO_EOF;
+	int r = step_run(c, &engine_direct, part);
+	part->end = end;
+	c->untidy = true;
+	c->direct = r != ENGINE_NEXT;
+	if (r == ENGINE_NEXT && c->options->no_cache)
+		part->io.flags = c->all.io.flags = RWF_DONTCACHE;
+	return r;
+}
+
 /* Copies [all.offset, end) by what decide() chose. Readwrite comes last: it never gives way. */
 static int copy_data(struct copy *c, off_t end)
 {
-	struct transfer *t = &c->all, part = *t;
+	struct transfer part = c->all;
 	int r = ENGINE_NEXT;
 	part.end = end;
-	if (c->direct) {
-		/* Only the end of the file may be unaligned, and that is seen by reading on. */
-		part.end = end == c->src.st.st_size ? TRANSFER_TO_EOF : end;
-		r = step_run(c, &engine_direct, &part);
-		c->untidy = true;
-		part.end = end;
-	}
+	if (c->direct)
+		r = copy_direct(c, &part);
 	if (c->remote && r == ENGINE_NEXT)
 		r = step_run(c, &engine_copy_file_range, &part);
 	if (r == ENGINE_NEXT)
 		r = end - part.offset < PARALLEL_SIZE
 			? step_run(c, &engine_readwrite, &part)
 			: step_run_threads(c, &engine_readwrite, &part);
-	t->offset = part.offset;
+	c->all.offset = part.offset;
 	return r;
 }
 
@@ -202,8 +213,8 @@ static void decide(struct copy *c)
 	const struct fcopy_options *o = c->options;
 	bool bulk = c->src.st.st_size > SMALL_SIZE;
 	c->direct = !c->all.zeros && want_direct(c);
-	if (o->no_cache)
-		c->all.io.flags = RWF_DONTCACHE; /* for whatever direct I/O does not do */
+	if (o->no_cache && !c->direct)
+		c->all.io.flags = RWF_DONTCACHE;
 	c->remote = bulk && !o->no_cache && !c->all.zeros && o->reflink != FCOPY_NEVER &&
 		    is_remote(c->src.fd);
 	copy_notify(c, FCOPY_EVENT_PLAN, NULL,
@@ -225,7 +236,7 @@ static int copy_file(struct copy *c)
 			return r;
 	}
 	decide(c);
-	if (st->st_size <= SMALL_SIZE && (dense || o->sparse != FCOPY_AUTO))
+	if (st->st_size <= SMALL_SIZE && (dense || o->sparse != FCOPY_AUTO) && !o->no_cache)
 		return 0; /* reading on does it all */
 	if (o->sparse == FCOPY_AUTO)
 		return copy_extents(c, st->st_size);
@@ -244,6 +255,8 @@ int plan_run(struct copy *c)
 	}
 	c->all.zeros = choose_zeros(c);
 	c->untidy |= c->all.zeros != ZEROS_WRITE;
+	if (!files && c->options->no_cache)
+		c->all.io.flags = RWF_DONTCACHE;
 	int r = files ? copy_file(c) : 0;
 	if (r < 0)
 		return r;
