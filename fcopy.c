@@ -6,8 +6,10 @@
  *
  *   include/fcopy.h   libfcopy's public face
  *   src/cli/          talks to people: options, help, messages, signals
- *   src/copy/         policy: copy (open to commit), plan (auto), modes, step, extents, ranges
- *   src/endpoints/    where bytes come from and go: place, replace, in_place, metadata
+ *   src/copy/         policy: copy (open to commit), plan (auto), modes, step, extents, ranges,
+ *                     serve
+ *   src/endpoints/    where bytes come from and go: place, replace, in_place, metadata, stream,
+ *                     tcp, socket
  *   src/engines/      mechanism: engine.h is the contract, then one engine a file
  *   src/io/           the read/write loops, memory, the io_uring seam
  *   tests/            check (the real kernel), cmocka (faults), cli (the program), long (proofs)
@@ -33,15 +35,22 @@ static void tell(const struct outcome *o)
 
 static int copy(struct cli *cli, const struct usage *start)
 {
-	static volatile int cancel;
+	static volatile int cancel, stop;
 	static struct fcopy_report report;
 	cli->copy.cancel = &cancel;
 	cli->copy.notify = message_event;
 	cli->copy.user = cli;
-	signals_catch(&cancel);
-	cli->copy.progress = progress_start(cli);
-	int r = fcopy_copy(cli->src, cli->dst, &cli->copy, &report);
-	progress_stop(&report);
+	signals_catch(&cancel, cli->keep_listening ? &stop : NULL);
+	if (fcopy_is_socket(cli->dst))
+		signals_ignore_pipe();
+	int r;
+	if (cli->keep_listening) {
+		r = fcopy_serve(cli->src, cli->dst, &cli->copy, cli->max_clients, &stop, &report);
+	} else {
+		cli->copy.progress = progress_start(cli);
+		r = fcopy_copy(cli->src, cli->dst, &cli->copy, &report);
+		progress_stop(&report);
+	}
 	if (cli->stats || cli->json)
 		tell(&(struct outcome){cli, &report, usage_since(start)});
 	signals_obey();

@@ -107,6 +107,8 @@ struct fcopy_progress {
 	int phase;      /* enum fcopy_phase */
 };
 
+#define FCOPY_ADDRESS_MAX 80 /* [IPv6%scope]:port */
+
 /* What happened; filled in on success and on failure alike. */
 struct fcopy_report {
 	struct fcopy_error error;
@@ -117,19 +119,24 @@ struct fcopy_report {
 	bool source_changed; /* size, mtime or inode differed before and after */
 	bool kept;           /* no_clobber: the destination existed and was left as it was */
 	bool cloned;         /* the copy shares its extents with the source */
+	bool confirmed;      /* the peer that was sent to has closed after the last byte */
 	size_t steps;
 	struct fcopy_step step[FCOPY_STEPS_MAX];
-	double seconds[FCOPY_PHASES]; /* wall time, phase by phase */
-	char detail[128];             /* behind error.reason, where that has numbers */
-	char dst[PATH_MAX];           /* the destination's name: DST, or DST/basename(SRC) */
+	double seconds[FCOPY_PHASES];     /* wall time, phase by phase */
+	char detail[128];                 /* behind error.reason, where that has numbers */
+	char dst[PATH_MAX];               /* the destination's name: DST, or DST/basename(SRC) */
+	char src_peer[FCOPY_ADDRESS_MAX]; /* who sent, HOST:PORT in numbers; empty: no socket */
+	char dst_peer[FCOPY_ADDRESS_MAX]; /* who received */
 };
 
 enum fcopy_event_kind {
-	FCOPY_EVENT_WARNING, /* the copy goes on; error tells of what */
-	FCOPY_EVENT_PLAN,    /* auto has decided; text tells what */
-	FCOPY_EVENT_STEP,    /* an engine starts; text is its name */
-	FCOPY_EVENT_REFUSAL, /* an engine gave way to the next; error tells why */
-	FCOPY_EVENT_RESUME,  /* report->resumed bytes were there already */
+	FCOPY_EVENT_WARNING,   /* the copy goes on; error tells of what */
+	FCOPY_EVENT_PLAN,      /* auto has decided; text tells what */
+	FCOPY_EVENT_STEP,      /* an engine starts; text is its name */
+	FCOPY_EVENT_REFUSAL,   /* an engine gave way to the next; error tells why */
+	FCOPY_EVENT_RESUME,    /* report->resumed bytes were there already */
+	FCOPY_EVENT_LISTENING, /* peers may come; text is the address, HOST:PORT in numbers */
+	FCOPY_EVENT_CLIENT,    /* fcopy_serve: this client's copy has ended; report is its own */
 };
 
 struct fcopy_event {
@@ -166,6 +173,7 @@ struct fcopy_options {
 	unsigned preserve_required; /* those of them whose loss fails the copy; others only warn */
 	bool scratch;        /* write a nameless file beside DST and drop it: for measuring */
 	uint64_t limit_rate; /* bytes a second; 0: none */
+	int timeout_ms; /* longest time without a byte on a connection; 0: 60 s, < 0: for ever */
 	const volatile int *cancel; /* set to non-zero to stop the copy: it fails with EINTR */
 	struct fcopy_progress *progress;
 	void (*notify)(void *user,
@@ -177,17 +185,45 @@ struct fcopy_options {
 #define FCOPY_THREADS_MAX 64
 
 /*
- * Copies SRC to DST. If DST is a directory, the copy is DST/basename(SRC).
+ * Copies SRC to DST. If DST is a directory, the copy is DST/basename(SRC). Either one may also be a
+ * stream: - (standard input or output), fd:N and /dev/fd/N (an open descriptor), tcp:HOST:PORT
+ * (connects), tcp-listen:[HOST:]PORT (takes one connection; loopback without HOST, any free port
+ * for port 0; FCOPY_EVENT_LISTENING tells). A file of such a name is ./tcp:…
  *
  * A regular destination gets its name only when the copy is complete: a reader sees the old file or
  * the new one, and after a failure the old one, or none. With in_place, and for devices, FIFOs and
- * /dev/fd/N, bytes are written where they belong at once.
+ * /dev/fd/N, bytes are written where they belong at once. A socket that is sent to sees the end of
+ * the stream only after the last byte, and a reset after any failure; one that is received from is
+ * closed, which is the receipt, only after the destination's commit, and else reset.
  *
  * Returns 0, or -1 with report->error saying what failed; report->step tells what was done until
  * then in either case. Only what this call itself created is removed after a failure.
  */
 int fcopy_copy(const char *src, const char *dst, const struct fcopy_options *options,
 	       struct fcopy_report *report);
+
+/* Whether this operand is a TCP address, or fd:N with a socket behind it. A write to a socket whose
+ * peer is gone raises SIGPIPE, which the library leaves alone: a caller whose DST is one ignores
+ * that signal, and gets EPIPE. */
+bool fcopy_is_socket(const char *operand);
+
+#define FCOPY_CLIENTS_MAX     10000
+#define FCOPY_CLIENTS_DEFAULT 256 /* three descriptors each fit into the usual limit of 1024 */
+
+/*
+ * Serves every client that comes, a thread and an ordinary copy each: SRC, a regular file that is
+ * opened once, to those who connect to DST, tcp-listen:… or a listening fd:N; or what they send to
+ * SRC, if that listens, to DST, /dev/null. At most max_clients (0: FCOPY_CLIENTS_DEFAULT) at once;
+ * more of them wait in the kernel's queue.
+ *
+ * Returns 0 after *stop became non-zero and the running copies have ended, whatever came of them:
+ * each is told by FCOPY_EVENT_CLIENT. Returns -1 with report->error if nothing can be served, or
+ * with EINTR after *options->cancel became non-zero, which also ends the running copies.
+ * options->notify is called in the clients' threads, in several of them at once;
+ * options->progress is not used.
+ */
+int fcopy_serve(const char *src, const char *dst, const struct fcopy_options *options,
+		unsigned max_clients, const volatile int *stop, struct fcopy_report *report);
 
 #ifdef __cplusplus
 }

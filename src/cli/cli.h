@@ -18,6 +18,8 @@ struct cli {
 	struct fcopy_options copy;
 	bool verbose, quiet, progress, stats, json;
 	uint64_t size; /* bytes expected from a source that does not know; 0: nobody knows */
+	bool keep_listening;
+	unsigned max_clients; /* 0: the library's own */
 };
 
 /* options.c: fills *cli from the command line. Returns EXIT_DONE, or EXIT_USAGE after it has said
@@ -59,9 +61,12 @@ bool terminal_colour(int fd);
 bool terminal_utf8(void);
 bool terminal_foreground(int fd); /* false: we are a background job there */
 
-/* signals.c: SIGINT, SIGTERM and SIGHUP set *cancel; a second one kills. */
-void signals_catch(volatile int *cancel);
-/* Dies by the signal that was caught, if there was one. */
+/* signals.c: SIGINT, SIGTERM and SIGHUP set *cancel, but SIGTERM *stop if stop is not NULL; a
+ * second one kills. */
+void signals_catch(volatile int *cancel, volatile int *stop);
+/* A write to a socket whose peer is gone fails with EPIPE, and kills nobody. */
+void signals_ignore_pipe(void);
+/* Dies by the signal that was caught, if there was one that set *cancel. */
 void signals_obey(void);
 
 #endif

@@ -143,7 +143,7 @@ int compare(struct cli *cli)
 	     m++)
 		all.contender[all.contenders++] = (struct contender){
 		    .mode = m, .missing = fcopy_mode_missing(m)};
-	signals_catch(&cancel);
+	signals_catch(&cancel, NULL);
 	int r = run_rounds(&all, &error);
 	show_round(cli, 0, NULL);
 	signals_obey();

@@ -12,7 +12,8 @@ static const char head[] =
     "Usage: fcopy [OPTION]... SRC DST [MODE]\n"
     "Copy SRC to DST by the kernel mechanism MODE; without one, by the fastest safe way.\n"
     "DST is replaced when the copy is complete, and not before: a copy is whole or absent.\n"
-    "SRC or DST - is standard input or output.\n"
+    "SRC or DST may be a stream: - (standard input or output), tcp:HOST:PORT,\n"
+    "tcp-listen:[HOST:]PORT (loopback without HOST), fd:N.\n"
     "\n";
 
 static const char foot[] =

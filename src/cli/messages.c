@@ -27,9 +27,8 @@ static void print_safely(const char *text)
 	}
 }
 
-static void print_error(const struct fcopy_error *e)
+static void print_reason(const struct fcopy_error *e)
 {
-	fputs("fcopy: ", stderr);
 	if (e->path) {
 		print_safely(e->path);
 		if (e->path2) {
@@ -41,6 +40,12 @@ static void print_error(const struct fcopy_error *e)
 	if (e->call)
 		fprintf(stderr, "%s: ", e->call);
 	fputs(e->reason ? e->reason : strerror(e->err), stderr);
+}
+
+static void print_error(const struct fcopy_error *e)
+{
+	fputs("fcopy: ", stderr);
+	print_reason(e);
 }
 
 static const char *hint(enum fcopy_advice advice)
@@ -75,13 +80,43 @@ static void print_engine(const char *name)
 	last = name;
 }
 
-void message_event(void *user, const struct fcopy_event *event)
+/* Who asked for any free port has to be told which one it is. */
+static void print_listening(const struct cli *cli, const char *address)
 {
-	const struct cli *cli = user;
-	bool matters = event->kind == FCOPY_EVENT_WARNING || event->kind == FCOPY_EVENT_RESUME;
-	if (matters ? cli->quiet : !cli->verbose)
-		return;
-	progress_hide();
+	const char *src = strrchr(cli->src, ':'), *dst = strrchr(cli->dst, ':');
+	bool any = (src && strcmp(src, ":0") == 0) || (dst && strcmp(dst, ":0") == 0);
+	if (any || cli->verbose)
+		fprintf(stderr, "fcopy: listening on %s\n", address);
+}
+
+/* Of a server: what came of one client. Each is a copy of its own, and may fail on its own. */
+static void print_client(const struct cli *cli, const struct fcopy_report *report)
+{
+	const char *peer = report->dst_peer[0] ? report->dst_peer : report->src_peer;
+	if (report->error.err != 0) {
+		fprintf(stderr, "fcopy: client %s: ", peer);
+		print_reason(&report->error);
+		fputc('\n', stderr);
+	} else if (cli->verbose) {
+		fprintf(stderr, "fcopy: client %s: %ju bytes%s\n", peer, (uintmax_t)report->bytes,
+			report->confirmed || !report->dst_peer[0] ? "" : ", not confirmed");
+	}
+}
+
+/* Is it something that this user wants to know? */
+static bool is_wanted(const struct cli *cli, enum fcopy_event_kind kind)
+{
+	switch (kind) {
+	case FCOPY_EVENT_WARNING:
+	case FCOPY_EVENT_RESUME: return !cli->quiet;
+	case FCOPY_EVENT_LISTENING:
+	case FCOPY_EVENT_CLIENT: return true;
+	default: return cli->verbose;
+	}
+}
+
+static void print_event(const struct cli *cli, const struct fcopy_event *event)
+{
 	switch (event->kind) {
 	case FCOPY_EVENT_WARNING:
 		print_error(event->error);
@@ -97,7 +132,20 @@ void message_event(void *user, const struct fcopy_event *event)
 		break;
 	case FCOPY_EVENT_PLAN: fprintf(stderr, "fcopy: plan: %s\n", event->text); break;
 	case FCOPY_EVENT_STEP: print_engine(event->text); break;
+	case FCOPY_EVENT_LISTENING: print_listening(cli, event->text); break;
+	case FCOPY_EVENT_CLIENT: print_client(cli, event->report); break;
 	}
+}
+
+void message_event(void *user, const struct fcopy_event *event)
+{
+	const struct cli *cli = user;
+	if (!is_wanted(cli, event->kind))
+		return;
+	progress_hide();
+	flockfile(stderr); /* a server's clients are told of in several threads */
+	print_event(cli, event);
+	funlockfile(stderr);
 }
 
 static int print_usage(const char *dashes, const char *what, const char *reason, va_list args)

@@ -68,6 +68,18 @@ static int set_number(struct cli *cli, const struct option_row *row, const char 
 	return EXIT_DONE;
 }
 
+/* Seconds as milliseconds; 0, for ever, is negative in the library. */
+static int set_timeout(struct cli *cli, const struct option_row *row, const char *value)
+{
+	char *end;
+	double seconds = strtod(value, &end);
+	if (*end || end == value || !(seconds >= 0 && seconds <= row->most))
+		return message_option(row->name, "'%s' is no number of seconds, 0 for none", value);
+	int ms = (int)(seconds * 1000 + 0.5);
+	cli->copy.timeout_ms = seconds > 0 ? ms + (ms == 0) : -1;
+	return EXIT_DONE;
+}
+
 static int set_mode(struct cli *cli, const struct option_row *row, const char *value)
 {
 	(void)row;
@@ -98,7 +110,7 @@ const struct option_row option_table[] = {
 	{0},
 	{"inplace", 0, NULL, "write into an existing DST; a failure leaves it torn",
 	 set_flag, FIELD(copy.in_place), .not_compared = true},
-	{"force", 'f', NULL, "replace DST even if its links, owner or mode speak against it",
+	{"force", 'f', NULL, "replace DST though links, owner, mode or an empty stream forbid it",
 	 set_flag, FIELD(copy.force), .not_compared = true},
 	{"no-clobber", 'n', NULL, "leave an existing DST as it is",
 	 set_flag, FIELD(copy.no_clobber), .not_compared = true},
@@ -116,6 +128,13 @@ const struct option_row option_table[] = {
 	 set_flag, FIELD(copy.fsync)},
 	{"strict", 0, NULL, "fail if SRC changes while it is copied",
 	 set_flag, FIELD(copy.strict), .not_compared = true},
+	{0},
+	{"keep-listening", 'k', NULL, "serve every client, until SIGTERM: SRC a file, or DST /dev/null",
+	 set_flag, FIELD(keep_listening), .not_compared = true},
+	{"max-clients", 0, "N", "at most N clients at once (with -k; otherwise 256)",
+	 set_number, FIELD(max_clients), .least = 1, .most = FCOPY_CLIENTS_MAX, .not_compared = true},
+	{"timeout", 0, "SECONDS", "give up an idle connection (60; 0: never)",
+	 set_timeout, .most = 1000000, .not_compared = true},
 	{0},
 	{"verbose", 'v', NULL, "tell each step and each refusal", set_flag, FIELD(verbose)},
 	{"progress", 0, NULL, "show progress at once, and in lines if stderr is no terminal",

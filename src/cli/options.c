@@ -120,6 +120,10 @@ static int check_together(const struct cli *cli)
 		return message_option("reflink", "a clone moves no bytes: not with --no-cache");
 	if (cli->quiet && cli->progress)
 		return message_option("progress", "contradicts --quiet");
+	if (cli->max_clients && !cli->keep_listening)
+		return message_option("max-clients", "goes with --keep-listening");
+	if (o->timeout_ms && !fcopy_is_socket(cli->src) && !fcopy_is_socket(cli->dst))
+		return message_option("timeout", "neither SRC nor DST is a socket");
 	return EXIT_DONE;
 }
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
-static volatile int *cancel_flag;
+static volatile int *cancel_flag, *stop_flag;
 static volatile sig_atomic_t caught;
 static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
 
@@ -15,8 +15,12 @@ static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
 
 static void on_signal(int number)
 {
-	caught = number;
-	*cancel_flag = 1;
+	if (number == SIGTERM && stop_flag) {
+		*stop_flag = 1;
+	} else {
+		caught = number;
+		*cancel_flag = 1;
+	}
 	for (size_t i = 0; i < ENDING; i++)
 		signal(ending[i], SIG_DFL);
 	alarm(1);
@@ -29,10 +33,16 @@ static void on_alarm(int number)
 	alarm(1);
 }
 
-void signals_catch(volatile int *cancel)
+void signals_ignore_pipe(void)
+{
+	signal(SIGPIPE, SIG_IGN);
+}
+
+void signals_catch(volatile int *cancel, volatile int *stop)
 {
 	struct sigaction act = {.sa_handler = on_signal}, old;
 	cancel_flag = cancel;
+	stop_flag = stop;
 	for (size_t i = 0; i < ENDING; i++)
 		if (sigaction(ending[i], &act, &old) == 0 && old.sa_handler == SIG_IGN)
 			sigaction(ending[i], &old, NULL); /* nohup wants it so */

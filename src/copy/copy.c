@@ -41,6 +41,8 @@ static int move(struct copy *c)
 									  : c->mode->buffer_size,
 				   .monitor = &c->monitor,
 				   .io.cancel = c->options->cancel};
+	if (c->src.socket || c->dst.socket)
+		c->all.io.timeout_ms = socket_timeout_ms(c->options);
 	copy_phase(c, FCOPY_PHASE_COPY,
 		   S_ISREG(c->src.st.st_mode) ? (uint64_t)c->src.st.st_size : 0);
 	int r = c->options->resume && !c->options->scratch ? verify_prefix(c) : 0;
@@ -131,11 +133,28 @@ static int cancelled(struct copy *c)
 			    FCOPY_ADVICE_NONE);
 }
 
+/* A producer that failed at once looks like a stream without bytes: no reason to lose a file. */
+static int check_empty(struct copy *c)
+{
+	mode_t from = c->src.st.st_mode;
+	const struct place *old = &c->dst.place;
+	bool loses = old->exists && S_ISREG(old->st.st_mode) && old->st.st_size > 0;
+	if (!S_ISFIFO(from) && !S_ISSOCK(from))
+		return 0;
+	if (c->all.offset > 0 || !loses || c->options->force)
+		return 0;
+	return error_refuse(&c->report->error, c->dst.path, ENODATA,
+			    "is kept: the stream that was to replace it had no bytes",
+			    FCOPY_ADVICE_FORCE);
+}
+
 /* Everything between the last byte and the name. */
 static int settle(struct copy *c)
 {
 	const struct fcopy_options *o = c->options;
 	int r = check_source(c);
+	if (r == 0)
+		r = check_empty(c);
 	if (r == 0 && S_ISREG(c->dst.st.st_mode) && c->dst.positional &&
 	    (c->untidy || c->dst.in_place))
 		r = trim(c);
@@ -155,13 +174,31 @@ static int commit(struct copy *c)
 	double start = io_now();
 	copy_phase(c, FCOPY_PHASE_COMMIT, 0);
 	int r = c->dst.ops->commit(&c->dst, c->options, &c->report->error);
+	c->report->confirmed = c->dst.confirmed;
 	c->report->seconds[FCOPY_PHASE_COMMIT] = io_now() - start;
+	return r;
+}
+
+/* Both ends are open: now the peers may come. */
+static int start(struct copy *c, struct endpoint *e, char peer[FCOPY_ADDRESS_MAX])
+{
+	if (!e->ops->start)
+		return 0;
+	if (e->listening)
+		copy_notify(c, FCOPY_EVENT_LISTENING, NULL, e->address);
+	int r = e->ops->start(e, c->options, &c->report->error);
+	if (r == 0)
+		memcpy(peer, e->address, sizeof(e->address));
 	return r;
 }
 
 static int run(struct copy *c)
 {
-	int r = move(c);
+	int r = start(c, &c->src, c->report->src_peer);
+	if (r == 0)
+		r = start(c, &c->dst, c->report->dst_peer);
+	if (r == 0)
+		r = move(c);
 	if (r == 0)
 		r = settle(c);
 	if (r == 0 && !c->options->scratch)
@@ -170,6 +207,15 @@ static int run(struct copy *c)
 		c->dst.keep_part = false; /* what cannot be cut to its good part is no use */
 	if (r < 0 || c->options->scratch)
 		c->dst.ops->abort(&c->dst);
+	return r;
+}
+
+int copy_run(struct copy *c)
+{
+	int r = run(c);
+	if (r == 0)
+		return c->src.ops->commit(&c->src, c->options, &c->report->error);
+	c->src.ops->abort(&c->src);
 	return r;
 }
 
@@ -183,7 +229,7 @@ static int open_and_run(struct copy *c, const char *src, const char *dst)
 	if (r == 0 && (r = verify_possible(c)) < 0)
 		c->dst.ops->abort(&c->dst);
 	else if (r == 0)
-		r = run(c);
+		return copy_run(c);
 	c->src.ops->abort(&c->src);
 	return r;
 }

@@ -20,6 +20,10 @@ struct copy {
 	bool untidy; /* the destination may be longer or shorter than the prefix: commit cuts it */
 };
 
+/* copy.c: runs a copy whose ends are open, and closes both. Returns 0, or -errno with the failure
+ * booked. */
+int copy_run(struct copy *);
+
 /* plan.c: moves all bytes, by the mode or as auto decides. Returns 0, or -errno with the failure
  * booked. */
 int plan_run(struct copy *);

@@ -66,9 +66,12 @@ static int read_on(struct copy *c)
 	static const struct engine *const files[] = {&engine_readwrite, NULL};
 	static const struct engine *const streams[] = {&engine_splice, &engine_sendfile,
 						       &engine_readwrite, NULL};
+	static const struct engine *const to_socket[] = {&engine_sendfile, &engine_splice,
+							 &engine_readwrite, NULL};
 	bool positional = c->src.positional && c->dst.positional;
 	bool plain = positional || c->options->no_cache || c->all.zeros;
-	return run_chain(c, &c->all, plain ? files : streams);
+	bool sends = S_ISREG(c->src.st.st_mode) && c->dst.socket;
+	return run_chain(c, &c->all, plain ? files : sends ? to_socket : streams);
 }
 
 /* The same with one buffer on the stack: read, write, read is all that a small file takes. */

@@ -11,8 +11,12 @@
 #include <sys/stat.h>
 
 struct endpoint;
+struct io;
 
 struct endpoint_ops {
+	/* Once both ends are open: connects, or waits for the peer. 0, or -errno with the failure
+	 * booked, and then abort is still to be called. NULL: nothing to do. */
+	int (*start)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
 	/* After the last byte, before flush and commit; NULL: nothing to do. */
 	int (*finish)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
 	/* 0, or -errno with the failure booked, and then abort is still to be called. */
@@ -36,6 +40,7 @@ struct endpoint {
 	bool positional;  /* explicit offsets may be used, and nobody else moves the position */
 	bool fresh;       /* an empty file that this run created and that replaces none */
 	bool in_place;    /* an existing file: what is not written keeps its old bytes */
+	bool socket;      /* commit and abort are those of a connection */
 	struct stat st;   /* as it was when opened; of a new file only the type */
 
 	/* of the replaced file only */
@@ -45,6 +50,11 @@ struct endpoint {
 	bool keep_part;               /* abort leaves it there, to be resumed */
 	mode_t mode;                  /* a named temporary is 0600 until the commit */
 	int directory;                /* to be flushed at the commit, or -1 */
+
+	/* of a socket only */
+	bool listening;                  /* until it is started: waits for the peer */
+	bool confirmed;                  /* commit saw the peer close: it has everything */
+	char address[FCOPY_ADDRESS_MAX]; /* where it listens; once started, of the peer */
 };
 
 /* Each opener fills *e and returns 0, or books the failure and returns -errno, with nothing open.
@@ -52,6 +62,8 @@ struct endpoint {
 
 /* Opens SRC for reading. */
 int source_open(struct endpoint *e, const char *path, struct fcopy_error *);
+/* The same from a source that is open already, a regular file; closing leaves it open. */
+int source_share(struct endpoint *e, const struct endpoint *open, struct fcopy_error *);
 
 /* Opens DST as what it is: a file to replace, an existing inode to write into, a device or a
  * stream; resolved receives its name, DST or DST/basename(SRC). Refuses whatever can be known to
@@ -63,14 +75,32 @@ int destination_open(struct endpoint *e, const char *path, const struct endpoint
 int replace_open(struct endpoint *e, const struct endpoint *src, const struct fcopy_options *,
 		 struct fcopy_error *);
 int in_place_open(struct endpoint *e, const struct endpoint *src, struct fcopy_error *);
+extern const struct endpoint_ops in_place_ops; /* both only close */
 
 /* The size of a block device, which stat does not tell. Returns 0 or -errno. */
 int device_size(int fd, off_t *size);
 
-/* The descriptor that a path such as -, /dev/stdin or /dev/fd/3 names (for - that is `dash`), or
- * -1: they are used at their own position and not opened anew. */
-int stream_number(const char *path, int dash);
-int stream_open(struct endpoint *e, const char *path, int number, struct fcopy_error *);
+/* stream.c: is this -, /dev/stdin, /dev/fd/3, fd:3 or a TCP address? Descriptors are used at their
+ * own position and not opened anew; `dash` is what - stands for. */
+bool stream_names(const char *path);
+int stream_open(struct endpoint *e, const char *path, int dash, struct fcopy_error *);
+
+/* tcp.c: tcp:HOST:PORT connects when it is started, tcp-listen:[HOST:]PORT listens from now on. */
+bool tcp_names(const char *path);
+int tcp_open(struct endpoint *e, const char *path, struct fcopy_error *);
+int tcp_connect(struct endpoint *e, const struct fcopy_options *, struct fcopy_error *);
+
+/* socket.c: makes e, a stream socket, one whose commit and abort are those of a connection. */
+int socket_adopt(struct endpoint *e, struct fcopy_error *);
+void socket_as_source(struct endpoint *e);
+void socket_as_destination(struct endpoint *e);
+/* Waits for the next connection, as long as io says; e becomes the listener's like, not started. */
+int socket_accept(const struct endpoint *listener, const struct io *io, struct endpoint *e,
+		  struct fcopy_error *);
+/* Writes our own or the peer's address as HOST:PORT; empty if it has none of that kind. */
+void socket_describe(int fd, bool peer, char text[FCOPY_ADDRESS_MAX]);
+/* The longest idle time, in milliseconds; negative: for ever. */
+int socket_timeout_ms(const struct fcopy_options *);
 
 /* Finds the place that DST names: follows a symlink, and enters a directory if `into`. src_path
  * gives the name inside a directory; NULL: SRC has none. */

@@ -35,12 +35,28 @@ int device_size(int fd, off_t *size)
 	return 0;
 }
 
+static void leave_open(struct endpoint *e)
+{
+	e->fd = -1;
+}
+
+int source_share(struct endpoint *e, const struct endpoint *open, struct fcopy_error *error)
+{
+	static const struct endpoint_ops ops = {.commit = end_source, .abort = leave_open};
+	*e = *open;
+	e->ops = &ops;
+	return fstat(e->fd, &e->st) < 0 ? error_call(error, "fstat", e->path, errno) : 0;
+}
+
 int source_open(struct endpoint *e, const char *path, struct fcopy_error *error)
 {
 	static const struct endpoint_ops ops = {.commit = end_source, .abort = close_source};
-	int number = stream_number(path, STDIN_FILENO);
-	if (number >= 0)
-		return stream_open(e, path, number, error);
+	if (stream_names(path)) {
+		int r = stream_open(e, path, STDIN_FILENO, error);
+		if (r == 0 && e->socket)
+			socket_as_source(e);
+		return r;
+	}
 	*e = (struct endpoint){.ops = &ops, .path = path, .place = {.dir = -1, .target = -1}};
 	e->fd = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
 	if (e->fd < 0)
@@ -74,10 +90,12 @@ static int refuse_same(const struct endpoint *src, const char *path, struct fcop
 	return -EINVAL;
 }
 
-static int open_stream(struct endpoint *e, const struct endpoint *src, char *resolved, int number,
+static int open_stream(struct endpoint *e, const struct endpoint *src, const char *resolved,
 		       struct fcopy_error *error)
 {
-	int r = stream_open(e, resolved, number, error);
+	int r = stream_open(e, resolved, STDOUT_FILENO, error);
+	if (r == 0 && e->socket)
+		socket_as_destination(e);
 	if (r == 0 && same_file(&src->st, &e->st)) {
 		e->ops->abort(e);
 		r = refuse_same(src, resolved, error);
@@ -103,7 +121,7 @@ static int open_named(struct endpoint *e, const char *path, const struct endpoin
 		      const struct fcopy_options *options, char resolved[PATH_MAX],
 		      struct fcopy_error *error)
 {
-	const char *name = stream_number(src->path, STDIN_FILENO) < 0 ? src->path : NULL;
+	const char *name = stream_names(src->path) ? NULL : src->path;
 	*e = (struct endpoint){.fd = -1, .path = resolved};
 	int r = place_find(&e->place, path, name, !options->no_directory, resolved, error);
 	if (r < 0)
@@ -118,10 +136,10 @@ int destination_open(struct endpoint *e, const char *path, const struct endpoint
 		     const struct fcopy_options *options, char resolved[PATH_MAX],
 		     struct fcopy_error *error)
 {
-	int number = stream_number(path, STDOUT_FILENO), r;
-	if (number >= 0) {
+	int r;
+	if (stream_names(path)) {
 		strncpy(resolved, path, PATH_MAX - 1);
-		r = open_stream(e, src, resolved, number, error);
+		r = open_stream(e, src, resolved, error);
 	} else {
 		r = open_named(e, path, src, options, resolved, error);
 	}

@@ -7,7 +7,6 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 static int commit(struct endpoint *e, const struct fcopy_options *options,
@@ -28,7 +27,7 @@ static void leave(struct endpoint *e)
 	place_close(&e->place);
 }
 
-static const struct endpoint_ops ops = {.commit = commit, .abort = leave};
+const struct endpoint_ops in_place_ops = {.commit = commit, .abort = leave};
 
 /* What the open descriptor turned out to be. */
 static int check(struct endpoint *e, const struct endpoint *src, struct fcopy_error *error)
@@ -62,40 +61,11 @@ int in_place_open(struct endpoint *e, const struct endpoint *src, struct fcopy_e
 				    FCOPY_ADVICE_NONE);
 	if (e->fd < 0)
 		return error_call(error, "open", e->path, errno);
-	e->ops = &ops;
+	e->ops = &in_place_ops;
 	int r = check(e, src, error);
 	if (r < 0)
 		leave(e);
 	e->positional = S_ISREG(e->st.st_mode) || S_ISBLK(e->st.st_mode);
 	e->in_place = e->positional;
 	return r;
-}
-
-int stream_number(const char *path, int dash)
-{
-	static const char *const names[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
-	int fd, end = 0;
-	if (path[0] == '-' && path[1] == '\0')
-		return dash;
-	for (int i = 0; i < 3; i++)
-		if (strcmp(path, names[i]) == 0)
-			return i;
-	if ((sscanf(path, "/dev/fd/%d%n", &fd, &end) == 1 ||
-	     sscanf(path, "/proc/self/fd/%d%n", &fd, &end) == 1) &&
-	    path[end] == '\0' && fd >= 0)
-		return fd;
-	return -1;
-}
-
-int stream_open(struct endpoint *e, const char *path, int number, struct fcopy_error *error)
-{
-	*e = (struct endpoint){.ops = &ops, .path = path, .place = {.dir = -1, .target = -1}};
-	e->fd = fcntl(number, F_DUPFD_CLOEXEC, 0);
-	if (e->fd < 0)
-		return error_call(error, "fcntl(F_DUPFD)", path, errno);
-	if (fstat(e->fd, &e->st) == 0)
-		return 0;
-	error_call(error, "fstat", path, errno);
-	leave(e);
-	return -error->err;
 }

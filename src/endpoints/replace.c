@@ -134,7 +134,7 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 int replace_open(struct endpoint *e, const struct endpoint *src,
 		 const struct fcopy_options *options, struct fcopy_error *error)
 {
-	static const struct endpoint_ops ops = {finish, commit, drop};
+	static const struct endpoint_ops ops = {.finish = finish, .commit = commit, .abort = drop};
 	e->ops = &ops;
 	e->positional = true;
 	e->directory = -1;

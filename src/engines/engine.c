@@ -81,14 +81,24 @@ static bool means_next(int err)
 	}
 }
 
+/* Either end may be the one that was not ready. */
+static int wait_until_ready(const struct transfer *t, enum side side)
+{
+	int r = 0;
+	if (side != SIDE_DST && !t->src_positional)
+		r = io_wait(&t->io, t->src, POLLIN);
+	if (side != SIDE_SRC && r == 0)
+		r = io_wait(&t->io, t->dst, POLLOUT);
+	return r;
+}
+
 int transfer_judge(struct transfer *t, const char *call, enum side side)
 {
 	int err = errno;
 	if (err == EINTR && !io_cancelled(&t->io))
 		return 0;
 	if (err == EAGAIN) {
-		int r = side == SIDE_SRC ? io_wait(&t->io, t->src, POLLIN)
-					 : io_wait(&t->io, t->dst, POLLOUT);
+		int r = wait_until_ready(t, side);
 		return r < 0 ? transfer_fail(t, call, side, r) : 0;
 	}
 	if (means_next(err))

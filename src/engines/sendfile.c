@@ -6,14 +6,28 @@
 
 #include <errno.h>
 #include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/* A count beyond the end of the file would tell a socket that more is to come, and some kernels
+ * hold the last segment back for it, up to 200 ms: so the end is asked for first, and a second call
+ * sees that it is the end. */
+static size_t next_chunk(const struct transfer *t, off_t size)
+{
+	size_t want = transfer_chunk(t, ENGINE_CHUNK);
+	return t->offset < size && size - t->offset < (off_t)want ? (size_t)(size - t->offset)
+								  : want;
+}
 
 static int copy(struct transfer *t)
 {
+	struct stat st = {.st_size = 0};
 	if (t->dst_positional && lseek(t->dst, t->offset, SEEK_SET) < 0)
 		return transfer_fail(t, "lseek", SIDE_DST, -errno);
+	if (t->src_positional && !t->dst_positional && fstat(t->src, &st) < 0)
+		return transfer_fail(t, "fstat", SIDE_SRC, -errno);
 	size_t want;
-	while ((want = transfer_chunk(t, ENGINE_CHUNK)) > 0) {
+	while ((want = next_chunk(t, st.st_size)) > 0) {
 		off_t from = t->offset;
 		ssize_t sent = sendfile(t->dst, t->src, t->src_positional ? &from : NULL, want);
 		t->io.calls++;

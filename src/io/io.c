@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define WAIT_SLICE_MS 1000 /* a signal may interrupt another thread than the one that waits */
+
 bool io_cancelled(const struct io *io)
 {
 	return io->cancel && __atomic_load_n(io->cancel, __ATOMIC_RELAXED);
@@ -96,16 +98,18 @@ int io_zero(struct io *io, int fd, off_t start, off_t end)
 int io_wait(const struct io *io, int fd, short events)
 {
 	struct pollfd p = {.fd = fd, .events = events};
+	double deadline = io->timeout_ms > 0 ? io_now() + io->timeout_ms / 1e3 : 0;
 	for (;;) {
-		int r = poll(&p, 1, io->timeout_ms > 0 ? io->timeout_ms : -1);
+		double left_ms = deadline > 0 ? (deadline - io_now()) * 1e3 : WAIT_SLICE_MS;
+		int r = poll(&p, 1, left_ms < WAIT_SLICE_MS ? (int)left_ms + 1 : WAIT_SLICE_MS);
 		if (r > 0)
 			return 0;
-		if (r == 0)
-			return -ETIMEDOUT;
-		if (errno != EINTR)
+		if (r < 0 && errno != EINTR)
 			return -errno;
 		if (io_cancelled(io))
 			return -EINTR;
+		if (deadline > 0 && io_now() >= deadline)
+			return -ETIMEDOUT;
 	}
 }
 

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT
+ * Every client that comes: a thread for each, and in it the ordinary copy. A slow one only keeps
+ * its own thread waiting.
+ */
+#define _GNU_SOURCE
+#include "copy.h"
+#include "io/error.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+
+#define STACK_SIZE ((size_t)512 << 10) /* a copy takes 64 KiB of it, far more under a sanitizer */
+#define LOOK_MS    250 /* how often to look at the stop flag: the signal may hit another thread */
+#define DEV_NULL   "/dev/null"
+
+struct service {
+	const struct fcopy_options *options;
+	const volatile int *stop;
+	const char *dst;
+	struct endpoint listener, file; /* file: if that is what clients get */
+	bool sends;
+	unsigned max_clients;
+	pthread_attr_t detached;
+	pthread_mutex_t lock;
+	pthread_cond_t left; /* one of the running clients has ended */
+	unsigned running;
+};
+
+struct client {
+	struct service *service;
+	struct endpoint connection;
+	struct copy copy;
+	struct fcopy_options options;
+	struct fcopy_report report;
+};
+
+static bool raised(const volatile int *flag)
+{
+	return flag && __atomic_load_n(flag, __ATOMIC_RELAXED);
+}
+
+static bool over(const struct service *s)
+{
+	return raised(s->stop) || raised(s->options->cancel);
+}
+
+/* Waits, for a moment only, until fewer than `most` clients are there. Returns whether that is so.
+ */
+static bool wait_below(struct service *s, unsigned most)
+{
+	struct timespec until;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += LOOK_MS * 1000000L;
+	until.tv_sec += until.tv_nsec / 1000000000L;
+	until.tv_nsec %= 1000000000L;
+	pthread_mutex_lock(&s->lock);
+	if (s->running >= most)
+		pthread_cond_timedwait(&s->left, &s->lock, &until);
+	bool below = s->running < most;
+	pthread_mutex_unlock(&s->lock);
+	return below;
+}
+
+static void count(struct service *s, int change)
+{
+	pthread_mutex_lock(&s->lock);
+	s->running += (unsigned)change;
+	if (change < 0)
+		pthread_cond_signal(&s->left);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* Gives the copy its two ends. */
+static int open_ends(struct client *k)
+{
+	const struct service *s = k->service;
+	struct copy *c = &k->copy;
+	if (s->sends) {
+		c->dst = k->connection;
+		strncpy(k->report.dst, c->dst.path, PATH_MAX - 1);
+		return source_share(&c->src, &s->file, &k->report.error);
+	}
+	c->src = k->connection;
+	return destination_open(&c->dst, s->dst, &c->src, c->options, k->report.dst,
+				&k->report.error);
+}
+
+static void *serve_client(void *arg)
+{
+	struct client *k = arg;
+	struct service *s = k->service;
+	k->options = *s->options;
+	k->options.progress = NULL;
+	k->copy.options = &k->options;
+	k->copy.report = &k->report;
+	k->copy.mode = k->options.mode ? k->options.mode : fcopy_modes();
+	if (open_ends(k) < 0)
+		k->connection.ops->abort(&k->connection);
+	else
+		copy_run(&k->copy);
+	copy_notify(&k->copy, FCOPY_EVENT_CLIENT, &k->report.error, NULL);
+	free(k);
+	count(s, -1);
+	return NULL;
+}
+
+/* What lacks now may be there in a moment. Returns 0 after that, or -err. */
+static int pause_for(int err)
+{
+	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
+	if (err != EAGAIN && err != EMFILE && err != ENFILE && err != ENOBUFS && err != ENOMEM)
+		return -err;
+	nanosleep(&pause, NULL);
+	return 0;
+}
+
+/* Gives the client its thread; one that cannot be had is the client's loss. */
+static int start_client(struct client *k)
+{
+	struct service *s = k->service;
+	pthread_t thread;
+	count(s, 1);
+	int err = pthread_create(&thread, &s->detached, serve_client, k);
+	if (err == 0)
+		return 0;
+	k->connection.ops->abort(&k->connection);
+	free(k);
+	count(s, -1);
+	return pause_for(err);
+}
+
+/* Takes one client, if one comes in this moment. Returns 0, or -errno with the failure booked. */
+static int take_client(struct service *s, struct fcopy_error *error)
+{
+	const struct io io = {.cancel = s->stop, .timeout_ms = LOOK_MS};
+	struct client *k = calloc(1, sizeof(*k));
+	if (!k)
+		return pause_for(ENOMEM);
+	k->service = s;
+	int r = socket_accept(&s->listener, &io, &k->connection, &k->report.error);
+	if (r == 0)
+		return start_client(k);
+	r = r == -ETIMEDOUT || r == -EINTR ? 0 : pause_for(-r);
+	if (r < 0)
+		*error = k->report.error;
+	free(k);
+	return r;
+}
+
+static int serve(struct service *s, struct fcopy_error *error)
+{
+	int r = 0;
+	pthread_attr_init(&s->detached);
+	pthread_attr_setstacksize(&s->detached, STACK_SIZE);
+	pthread_attr_setdetachstate(&s->detached, PTHREAD_CREATE_DETACHED);
+	while (r == 0 && !over(s))
+		if (wait_below(s, s->max_clients))
+			r = take_client(s, error);
+	s->listener.ops->abort(&s->listener); /* whoever comes now is refused by the kernel */
+	while (!wait_below(s, 1))
+		;
+	pthread_attr_destroy(&s->detached);
+	if (r == 0 && raised(s->options->cancel))
+		r = error_refuse(error, s->listener.path, EINTR, "interrupted", FCOPY_ADVICE_NONE);
+	return r;
+}
+
+static int refuse(const char *path, const char *reason, struct fcopy_error *error)
+{
+	return error_refuse(error, path, EINVAL, reason, FCOPY_ADVICE_USAGE);
+}
+
+/* One end listens; the other has to be one that many can share. */
+static int check_ends(struct service *s, const char *src, const char *dst,
+		      struct fcopy_error *error)
+{
+	if (s->sends && !(S_ISREG(s->file.st.st_mode) && s->file.positional))
+		return refuse(src, "is no regular file: it cannot be sent to every client", error);
+	if (!s->sends && strcmp(dst, DEV_NULL) != 0)
+		return refuse(dst, "is not /dev/null: many clients cannot share it", error);
+	if (!s->listener.listening)
+		return refuse(s->listener.path, "does not listen: there are no clients to wait for",
+			      error);
+	return 0;
+}
+
+static int open_service(struct service *s, const char *src, const char *dst,
+			struct fcopy_report *report)
+{
+	struct fcopy_error *error = &report->error;
+	struct endpoint first;
+	int r = source_open(&first, src, error);
+	if (r < 0)
+		return r;
+	s->sends = !first.socket;
+	if (s->sends) {
+		s->file = first;
+		r = destination_open(&s->listener, dst, &first, s->options, report->dst, error);
+	} else {
+		s->listener = first;
+	}
+	if (r == 0 && (r = check_ends(s, src, dst, error)) < 0)
+		s->listener.ops->abort(&s->listener);
+	if (r < 0 && s->sends)
+		s->file.ops->abort(&s->file);
+	return r;
+}
+
+int fcopy_serve(const char *src, const char *dst, const struct fcopy_options *options,
+		unsigned max_clients, const volatile int *stop, struct fcopy_report *report)
+{
+	static const struct fcopy_options defaults;
+	struct service s = {.options = options ? options : &defaults,
+			    .stop = stop,
+			    .dst = dst,
+			    .max_clients = max_clients ? max_clients : FCOPY_CLIENTS_DEFAULT,
+			    .lock = PTHREAD_MUTEX_INITIALIZER,
+			    .left = PTHREAD_COND_INITIALIZER};
+	const struct copy told = {.options = s.options, .report = report};
+	memset(report, 0, sizeof(*report));
+	int r = open_service(&s, src, dst, report);
+	if (r < 0)
+		return -1;
+	copy_notify(&told, FCOPY_EVENT_LISTENING, NULL, s.listener.address);
+	r = serve(&s, &report->error);
+	if (s.sends)
+		s.file.ops->abort(&s.file);
+	return r < 0 ? -1 : 0;
+}

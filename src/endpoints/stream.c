@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ * SRC and DST that are no names in the file system: open descriptors, and TCP addresses.
+ */
+#define _GNU_SOURCE
+#include "endpoint.h"
+#include "io/error.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The descriptor that a path such as -, /dev/stdin or fd:3 names, or -1. */
+static int stream_number(const char *path, int dash)
+{
+	static const char *const names[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
+	int fd, end = 0;
+	if (path[0] == '-' && path[1] == '\0')
+		return dash;
+	for (int i = 0; i < 3; i++)
+		if (strcmp(path, names[i]) == 0)
+			return i;
+	if ((sscanf(path, "fd:%d%n", &fd, &end) == 1 ||
+	     sscanf(path, "/dev/fd/%d%n", &fd, &end) == 1 ||
+	     sscanf(path, "/proc/self/fd/%d%n", &fd, &end) == 1) &&
+	    path[end] == '\0' && fd >= 0)
+		return fd;
+	return -1;
+}
+
+static bool is_number(const char *path)
+{
+	return strncmp(path, "fd:", 3) == 0 && stream_number(path, -1) >= 0;
+}
+
+bool stream_names(const char *path)
+{
+	return tcp_names(path) || stream_number(path, STDIN_FILENO) >= 0;
+}
+
+int stream_open(struct endpoint *e, const char *path, int dash, struct fcopy_error *error)
+{
+	if (tcp_names(path))
+		return tcp_open(e, path, error);
+	*e = (struct endpoint){
+	    .ops = &in_place_ops, .path = path, .place = {.dir = -1, .target = -1}};
+	e->fd = fcntl(stream_number(path, dash), F_DUPFD_CLOEXEC, 0);
+	if (e->fd < 0)
+		return error_call(error, "fcntl(F_DUPFD)", path, errno);
+	if (fstat(e->fd, &e->st) < 0)
+		error_call(error, "fstat", path, errno);
+	else if (!S_ISSOCK(e->st.st_mode) || !is_number(path))
+		return 0; /* the socket behind - may have other users, and their end is not ours */
+	else if (socket_adopt(e, error) == 0)
+		return 0;
+	e->ops->abort(e);
+	return -error->err;
+}
+
+bool fcopy_is_socket(const char *operand)
+{
+	struct stat st;
+	return tcp_names(operand) ||
+	       (is_number(operand) && fstat(stream_number(operand, -1), &st) == 0 &&
+		S_ISSOCK(st.st_mode));
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT
+ * tcp:HOST:PORT and tcp-listen:[HOST:]PORT: from the operand's text to a socket.
+ */
+#define _GNU_SOURCE
+#include "endpoint.h"
+#include "io/error.h"
+#include "io/io.h"
+
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CONNECT "tcp:"
+#define LISTEN  "tcp-listen:"
+
+struct address {
+	char host[NI_MAXHOST]; /* empty: none given */
+	char port[NI_MAXSERV];
+};
+
+static bool starts_with(const char *text, const char *prefix)
+{
+	return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+bool tcp_names(const char *path)
+{
+	return starts_with(path, CONNECT) || starts_with(path, LISTEN);
+}
+
+/* A number that getaddrinfo would cut to 16 bits is a mistake; a name is for it to look up. */
+static bool port_is_sane(const char *port)
+{
+	char *end;
+	unsigned long n = strtoul(port, &end, 10);
+	return port[0] != '\0' && port[0] != '-' && (*end != '\0' || n <= 65535);
+}
+
+/* Takes HOST:PORT, [HOST]:PORT or PORT apart; returns what is wrong with it, or NULL. */
+static const char *parse(struct address *a, const char *text)
+{
+	const char *colon = strrchr(text, ':'), *port = colon ? colon + 1 : text;
+	size_t length = colon ? (size_t)(colon - text) : 0;
+	bool brackets = length > 1 && text[0] == '[' && text[length - 1] == ']';
+	if (brackets) {
+		text++;
+		length -= 2;
+	}
+	if (length >= sizeof(a->host) || strlen(port) >= sizeof(a->port))
+		return "is too long for an address";
+	if (colon && length == 0)
+		return "has no host before the colon";
+	if (!brackets && memchr(text, ':', length))
+		return "has too many colons: an IPv6 address stands in brackets";
+	if (!port_is_sane(port))
+		return "has no port from 0 to 65535 at its end";
+	memcpy(a->host, text, length);
+	a->host[length] = '\0';
+	strcpy(a->port, port);
+	return NULL;
+}
+
+/* The addresses that the operand may mean, for freeaddrinfo. */
+static int resolve(const struct endpoint *e, const struct address *a, struct addrinfo **list,
+		   struct fcopy_error *error)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+				 .ai_family = a->host[0] ? AF_UNSPEC : AF_INET};
+	int r = getaddrinfo(a->host[0] ? a->host : NULL, a->port, &hints, list);
+	if (r == 0)
+		return 0;
+	if (r == EAI_SYSTEM)
+		return error_call(error, "getaddrinfo", e->path, errno);
+	return error_refuse(error, e->path, EADDRNOTAVAIL, gai_strerror(r),
+			    r == EAI_SERVICE ? FCOPY_ADVICE_USAGE : FCOPY_ADVICE_NONE);
+}
+
+/* A try at one address. Returns the descriptor, or -errno with the call that failed. */
+typedef int try(const struct addrinfo *, const struct fcopy_options *, const char **call);
+
+static int try_listen(const struct addrinfo *a, const struct fcopy_options *options,
+		      const char **call)
+{
+	const int on = 1;
+	int fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	(void)options;
+	*call = "socket";
+	if (fd < 0)
+		return -errno;
+	*call = "bind";
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
+	    bind(fd, a->ai_addr, a->ai_addrlen) == 0) {
+		*call = "listen";
+		if (listen(fd, SOMAXCONN) == 0)
+			return fd;
+	}
+	int err = errno;
+	close(fd);
+	return -err;
+}
+
+/* Waits for the outcome of a connect that is under way. */
+static int finish_connect(int fd, const struct fcopy_options *options)
+{
+	const struct io io = {.cancel = options->cancel, .timeout_ms = socket_timeout_ms(options)};
+	int err, r = io_wait(&io, fd, POLLOUT);
+	socklen_t size = sizeof(err);
+	if (r < 0)
+		return r;
+	return getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &size) < 0 ? -errno : -err;
+}
+
+static int try_connect(const struct addrinfo *a, const struct fcopy_options *options,
+		       const char **call)
+{
+	int fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	*call = "socket";
+	if (fd < 0)
+		return -errno;
+	*call = "connect";
+	int r = connect(fd, a->ai_addr, a->ai_addrlen) < 0 ? -errno : 0;
+	if (r == -EINPROGRESS || r == -EINTR)
+		r = finish_connect(fd, options);
+	if (r == 0)
+		return fd;
+	close(fd);
+	return r;
+}
+
+/* Tries all addresses in the resolver's order; the last failure is the one that is told. */
+static int try_all(struct endpoint *e, const struct address *a, try *one,
+		   const struct fcopy_options *options, struct fcopy_error *error)
+{
+	struct addrinfo *list;
+	const char *call = NULL;
+	int r = resolve(e, a, &list, error);
+	if (r < 0)
+		return r;
+	for (const struct addrinfo *i = list; i; i = i->ai_next)
+		if ((e->fd = r = one(i, options, &call)) >= 0 || r == -EINTR)
+			break;
+	freeaddrinfo(list);
+	if (r >= 0)
+		return 0;
+	e->fd = -1;
+	return error_call(error, call, e->path, -r);
+}
+
+int tcp_open(struct endpoint *e, const char *path, struct fcopy_error *error)
+{
+	struct address a;
+	bool listens = starts_with(path, LISTEN);
+	const char *wrong = parse(&a, path + strlen(listens ? LISTEN : CONNECT));
+	if (!wrong && !listens && !a.host[0])
+		wrong = "needs HOST:PORT";
+	*e = (struct endpoint){.path = path,
+			       .fd = -1,
+			       .socket = true,
+			       .listening = listens,
+			       .st.st_mode = S_IFSOCK,
+			       .place = {.dir = -1, .target = -1}};
+	if (wrong)
+		return error_refuse(error, path, EINVAL, wrong, FCOPY_ADVICE_USAGE);
+	if (!listens)
+		return 0;
+	int r = try_all(e, &a, try_listen, NULL, error);
+	if (r == 0)
+		socket_describe(e->fd, false, e->address);
+	return r;
+}
+
+int tcp_connect(struct endpoint *e, const struct fcopy_options *options, struct fcopy_error *error)
+{
+	struct address a;
+	parse(&a, e->path + strlen(CONNECT));
+	return try_all(e, &a, try_connect, options, error);
+}
