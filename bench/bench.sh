@@ -9,7 +9,7 @@
 #   --dir DIR     where the files are made: "here" in the cases (default: build/bench)
 #   --size SIZE   of the large files, and a bound for the others (default: 1G)
 #   --rounds N    timed rounds (default: 9; fewer than 6 give no interval)
-#   --quick       6 rounds and no more, files of 256M, and of `all` only what is not marked slow
+#   --quick       6 rounds and no more, files of 128M, and of `all` only what is not marked slow
 #   --output DIR  results go there
 #
 # FCOPY names the program, RIVALS_DIR the directory that rivals/install.sh filled.
@@ -46,7 +46,7 @@ options() {
 		--size) SIZE=$2 SIZE_GIVEN=$2; shift ;;
 		--rounds) ROUNDS=$2; shift ;;
 		--output) OUT=$2; shift ;;
-		--quick) QUICK=yes ROUNDS=6 SIZE=${SIZE_GIVEN:-256M} ;;
+		--quick) QUICK=yes ROUNDS=6 SIZE=${SIZE_GIVEN:-128M} ;;
 		--list) LIST=yes ;;
 		--help) usage ;;
 		-*) usage 2 >&2 ;;
