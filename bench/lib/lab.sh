@@ -69,7 +69,7 @@ image_mount() {
 	esac
 	have "mkfs.$fs" || { WHY="mkfs.$fs is missing"; return 1; }
 	truncate -s "$IMAGE_SIZE" "$image"
-	"mkfs.$fs" "${options[@]}" "$image" 2>/dev/null || { WHY="mkfs.$fs failed"; return 1; }
+	"mkfs.$fs" "${options[@]}" "$image" >/dev/null 2>&1 || { WHY="mkfs.$fs failed"; return 1; }
 	# Without direct I/O the image's pages would be cached twice, and "cold" would not be cold.
 	device=$(losetup --find --show --direct-io=on "$image" 2>/dev/null ||
 		losetup --find --show "$image") || { WHY='no loop device'; return 1; }
