@@ -108,7 +108,7 @@ static int open_place(struct endpoint *e, const struct endpoint *src,
 {
 	bool exists = e->place.exists;
 	bool in_place = exists && (!S_ISREG(e->place.st.st_mode) || options->in_place);
-	if (exists && same_file(&src->st, &e->place.st))
+	if (exists && same_file(&src->st, &e->place.st) && !options->scratch)
 		return refuse_same(src, e->path, error);
 	if (exists && options->no_clobber)
 		return error_call(error, NULL, e->path, EEXIST);
@@ -137,6 +137,9 @@ int destination_open(struct endpoint *e, const char *path, const struct endpoint
 		     struct fcopy_error *error)
 {
 	int r;
+	if (stream_names(path) && options->scratch)
+		return error_refuse(error, path, EINVAL, "has no directory for a scratch file",
+				    FCOPY_ADVICE_USAGE);
 	if (stream_names(path)) {
 		strncpy(resolved, path, PATH_MAX - 1);
 		r = open_stream(e, src, resolved, error);

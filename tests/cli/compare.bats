@@ -1,0 +1,127 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# --compare: every mode on the user's file, and DST is not touched.
+
+load helper
+
+SCHEMA=$BATS_TEST_DIRNAME/../../src/dist/fcopy.schema.json
+
+# untouched: nothing in the directory but what was there.
+untouched() {
+	[ "$(echo *)" = "$1" ] || { echo "there are: $(echo *)"; return 1; }
+}
+
+@test "--compare: a table with a line for each mode, and a sentence" {
+	local mode
+	random a 3M
+	expect 0 --compare a b
+	[ -z "$stderr" ]
+	untouched a
+	for mode in auto $MODES; do
+		grep -qE "^[0-8] $mode +([0-9.]+ (us|ms|s) +){3}[0-9.]+ +[0-9.]+x  #*$|^[0-8] $mode +(refused|not here): " \
+			<<<"$output" || { echo "$mode: $output"; return 1; }
+	done
+	grep -qE '^Fastest here is mode [0-8] [a-z_]+ with [0-9.]+ (us|ms|s); (it|auto) chooses [a-z_]+' \
+		<<<"$output"
+	# The fastest has the longest bar, the slowest the factor 1.
+	grep -q '  ########################$' <<<"$output"
+	grep -q ' 1\.00x' <<<"$output"
+}
+
+@test "--compare: an existing DST, a directory, and SRC itself are left alone" {
+	local dst
+	random a 1M
+	cp a a.before
+	echo old >b
+	mkdir d
+	for dst in b d . a; do
+		expect 0 --compare a $dst
+	done
+	holds old b
+	cmp a a.before
+	[ -z "$(ls d)" ]
+	untouched "a a.before b d"
+}
+
+@test "--compare: a device as DST gets not a byte" {
+	random a 100000
+	if is_root && mknod dev c 1 7 2>/dev/null; then
+		expect 0 --compare a dev
+	else
+		skip "needs root: mknod"
+	fi
+}
+
+@test "--compare --json: all rounds, valid" {
+	need jq python3
+	python3 -c 'import jsonschema' 2>/dev/null || skip "no python3-jsonschema"
+	random a 1M
+	expect 0 --compare --json a b
+	[ -z "$stderr" ]
+	untouched a
+	python3 -c 'import json, sys, jsonschema
+jsonschema.validate(json.load(sys.stdin), json.load(open(sys.argv[1])))' "$SCHEMA" <<<"$output"
+	jq -e '(.modes | length) == 9 and .bytes == 1048576 and .auto_engine != null
+		and ([.modes[] | select(.median) | .rounds | length] | unique) == [5]
+		and ([.modes[] | select(.median)] | min_by(.median.real) | .mode) == .fastest
+		and ([.modes[] | select(.median) | (.rounds | map(.real) | sort | .[2]) == .median.real] | all)' \
+		<<<"$output"
+}
+
+@test "--compare names what the kernel refuses, and goes on" {
+	need_strace
+	random a 1M
+	traced 0 inject=copy_file_range,ioctl:error=EXDEV --compare a b
+	grep -qE '^4 copy_file_range +refused: copy_file_range: Invalid cross-device link$' <<<"$output"
+	grep -qE '^8 reflink +refused: ' <<<"$output"
+	grep -qE '^2 sendfile +[0-9]' <<<"$output"
+}
+
+@test "--compare: each mode gets the options that belong to it" {
+	need_strace
+	random a 1M
+	traced 0 trace=pread64 --compare --buffer-size=64K --reflink=never a b
+	grep -qE "pread64.*$T/a>.*, 65536, " trace
+	never grep -qE "pread64.*$T/a>.*, 8192, " trace
+}
+
+@test "--compare --fsync: the scratch files are flushed" {
+	need_strace
+	random a 100000
+	traced 0 trace=fdatasync --compare --fsync a b
+	[ "$(calls fdatasync)" -ge 30 ]
+	untouched "a trace"
+}
+
+@test "--compare and what makes no sense with it: exit 2" {
+	local option
+	random a 1000
+	for option in inplace force strict no-clobber resume verify stats size=1; do
+		usage_error "--${option%=*}: does not go with --compare" --compare "--$option" a b
+	done
+	usage_error "2: --compare runs every mode" --compare a b 2
+	usage_error "-: --compare copies a file that it can read again" --compare - b
+	expect 2 --compare a -
+	mentions "-: has no directory for a scratch file"
+	mkfifo f
+	usage_error "f: --compare copies a file that it can read again" --compare f b
+}
+
+@test "--compare of what is not there: exit 1" {
+	expect 1 --compare nope b
+	says "fcopy: nope: open: No such file or directory"
+	expect 1 --compare "$FCOPY" nope/b
+	mentions "nope/b: open: No such file or directory"
+}
+
+@test "--compare interrupted: dies by the signal, leaves nothing" {
+	local status=0
+	truncate -s 300M a
+	"$FCOPY" --compare --sparse=never a b >out &
+	sleep 0.5
+	kill -INT $! 2>/dev/null || skip "faster than that"
+	wait $! || status=$?
+	# A background job of a shell without job control ignores SIGINT.
+	[ $status = 130 ] || [ $status = 0 ]
+	untouched "a out"
+}

@@ -1,0 +1,86 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Completions, in the real shells.
+
+load helper
+load terminal
+
+COMPLETIONS=$BATS_TEST_DIRNAME/../../src/dist/completions
+export LC_ALL=C.UTF-8
+
+# Every long option of --help, sorted.
+options() {
+	"$FCOPY" --help | sed -nE 's/^  (-.,|   ) (--[a-z-]+).*/\2/p' | sort
+}
+
+# in_bash WORD…: what bash offers for the last word.
+in_bash() {
+	PATH=$(dirname "$FCOPY"):$PATH bash --norc -c '
+		compopt() { :; }
+		. "$0/fcopy.bash"
+		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+		_fcopy fcopy
+		printf "%s\n" "${COMPREPLY[@]}"' "$COMPLETIONS" "$@" | sort | xargs
+}
+
+@test "bash: options, all of them" {
+	[ "$(in_bash fcopy --spar)" = --sparse ]
+	[ "$(in_bash fcopy --)" = "$(options | xargs)" ]
+}
+
+@test "bash: values of options" {
+	[ "$(in_bash fcopy --sparse = )" = "always auto never" ]
+	[ "$(in_bash fcopy --reflink = n)" = never ]
+	[ "$(in_bash fcopy -m sen)" = sendfile ]
+	[ "$(in_bash fcopy --mode = ref)" = reflink ]
+	[ "$(in_bash fcopy --preserve = x)" = xattr ]
+}
+
+@test "bash: SRC and DST are files, the third operand is a mode" {
+	touch alpha beta
+	[ "$(in_bash fcopy al)" = alpha ]
+	[ "$(in_bash fcopy -v --sparse = auto alpha be)" = beta ]
+	[ "$(in_bash fcopy alpha beta re)" = "readwrite reflink" ]
+	[ "$(in_bash fcopy -j 2 alpha beta par)" = "par parallel" ]
+	[ "$(in_bash fcopy --sparse = auto alpha beta 4)" = 4 ]
+}
+
+@test "bash: at the prompt of an interactive shell" {
+	touch alpha beta
+	terminal 100
+	type_in "PATH=$(dirname "$FCOPY"):\$PATH; . $COMPLETIONS/fcopy.bash; clear" Enter
+	type_in "fcopy alp" Tab "be" Tab "copy_" Tab "--lim" Tab
+	until_shown '^\$ fcopy alpha beta copy_file_range --limit-rate'
+}
+
+@test "zsh: at the prompt of an interactive shell" {
+	need zsh
+	touch alpha beta
+	terminal 100
+	type_in "exec zsh -f" Enter
+	type_in "PATH=$(dirname "$FCOPY"):\$PATH PS1='\$ '; fpath=($COMPLETIONS \$fpath)" Enter
+	type_in "autoload -Uz compinit; compinit -u -d $T/dump; clear" Enter
+	sleep 1
+	type_in "fcopy alp" Tab "be" Tab "copy_" Tab "--lim" Tab
+	until_shown '^\$ fcopy alpha beta copy_file_range --limit-rate='
+	type_in C-u "fcopy --sparse=n" Tab "-m spl" Tab
+	until_shown '^\$ fcopy --sparse=never -m splice'
+}
+
+# in_fish LINE: what fish offers.
+in_fish() {
+	HOME=$T PATH=$(dirname "$FCOPY"):$PATH fish --no-config -c \
+		'source $argv[1]; complete -C $argv[2]' "$COMPLETIONS/fcopy.fish" "$1" | cut -f 1 | sort | xargs
+}
+
+@test "fish: options, values, files and modes" {
+	need fish
+	touch alpha beta
+	[ "$(in_fish 'fcopy --spar')" = --sparse ]
+	[ "$(in_fish 'fcopy --')" = "$(options | xargs)" ]
+	[ "$(in_fish 'fcopy --sparse=n')" = --sparse=never ]
+	[ "$(in_fish 'fcopy -m sen')" = sendfile ]
+	[ "$(in_fish 'fcopy al')" = alpha ]
+	[ "$(in_fish 'fcopy alpha be')" = beta ]
+	[ "$(in_fish 'fcopy -v alpha beta re')" = "readwrite reflink" ]
+}

@@ -1,0 +1,152 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# --json: for programs. Every object is checked against the schema that is installed with fcopy.
+
+load helper
+
+SCHEMA=$BATS_TEST_DIRNAME/../../src/dist/fcopy.schema.json
+
+# valid TEXT: one line, one object, as the schema has it.
+valid() {
+	need jq python3
+	python3 -c 'import jsonschema' 2>/dev/null || skip "no python3-jsonschema"
+	[ "$(wc -l <<<"$1")" = 1 ]
+	python3 - "$SCHEMA" "$1" <<-'END'
+		import json, sys, jsonschema
+		schema = json.load(open(sys.argv[1]))
+		jsonschema.Draft202012Validator.check_schema(schema)
+		jsonschema.validate(json.loads(sys.argv[2]), schema)
+	END
+}
+
+# is FILTER…: jq finds each of these true of $output.
+is() {
+	local filter
+	for filter; do
+		jq -e "$filter" <<<"$output" >/dev/null || { echo "not $filter: $output"; return 1; }
+	done
+}
+
+@test "a copy: one object on stdout, nothing on stderr" {
+	random a 3000000
+	expect 0 --json a b 1
+	[ -z "$stderr" ]
+	valid "$output"
+	is '.done' '.error == null' '.src == "a"' '.dst == "b"' '.mode == "readwrite"' \
+		'.bytes == 3000000' '.data == 3000000' '.holes == 0' '.real > 0' \
+		'.engines | length == 1' '.engines[0].calls == 735' '.peak_memory > 100000'
+}
+
+@test "the name of a copy into a directory" {
+	mkdir d
+	echo data >a
+	expect 0 --json a d
+	is '.dst == "d/a"'
+}
+
+@test "DST is standard output: the object goes to stderr" {
+	local dst
+	echo data >a
+	for dst in - /dev/stdout /dev/fd/1; do
+		expect 0 --json a $dst
+		[ "$output" = data ]
+		valid "$stderr"
+	done
+}
+
+@test "a failure before the first byte" {
+	expect 1 --json nope b
+	valid "$output"
+	is '.done == false' '.bytes == 0' '.error.call == "open"' '.error.errno == "ENOENT"' \
+		'.error.path == "nope"' '.error.message == "No such file or directory"'
+	says "fcopy: nope: open: No such file or directory"
+}
+
+@test "a failure in the middle: how far it got" {
+	random a 3000000
+	run --separate-stderr bash -c 'ulimit -f 1000; "$0" --json a b readwrite' "$FCOPY"
+	demand 1
+	valid "$output"
+	is '.done == false' '.bytes == 1024000' '.error.errno == "EFBIG"' '.error.call == "pwrite"' \
+		'.error.path == "b"' '.error.engine == "readwrite"'
+}
+
+@test "a refusal of the kernel, and one of fcopy's own" {
+	need_strace
+	echo data >a
+	traced 1 inject=sendfile:error=EINVAL --json a b 2
+	valid "$output"
+	is '.error.call == "sendfile"' '.error.errno == "EINVAL"' '.error.path2 == "b"' \
+		'.engines[0].refused_errno == "EINVAL"'
+	expect 1 --json a a
+	valid "$output"
+	is '.error.call == null' '.error.message == "are the same file"'
+}
+
+@test "usage errors write no object" {
+	local -a args
+	while read -ra args; do
+		expect 2 --json "${args[@]}"
+		[ -z "$output" ]
+	done <<-'END'
+		a
+		a b nomode
+		a b c d
+		--nope a b
+	END
+}
+
+@test "an interrupted copy: the object, then death by the signal" {
+	local pid status=0
+	"$FCOPY" --json --limit-rate=1M /dev/zero b >out &
+	pid=$!
+	sleep 0.5
+	kill -TERM $pid
+	wait $pid || status=$?
+	[ $status = 143 ]
+	output=$(cat out)
+	valid "$output"
+	is '.done == false' '.error.errno == "EINTR"'
+	absent b
+}
+
+@test "a path that is not UTF-8: U+FFFD, and exactly in base64" {
+	local name=$'z\xff\xc3\xa4"\\\n\t\xed\xa0\x80\xc0\xaf\xf4\x90'
+	echo data >"$name"
+	expect 0 --json "$name" b
+	valid "$output"
+	is '.src == "z\ufffdä\"\\\n\t\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd"' 'has("dst_b64") | not'
+	[ "$(jq -r .src_b64 <<<"$output" | base64 -d | od -c)" = "$(printf %s "$name" | od -c)" ]
+}
+
+@test "a path in UTF-8 is given as it is, with no base64" {
+	local name=$'\xc3\xa4\xe2\x82\xac\xf0\x9f\x90\xa7'
+	echo data >"$name"
+	expect 0 --json "$name" $'\xc2\x9b1m'
+	valid "$output"
+	is '.src == "ä€🐧"' 'has("src_b64") | not'
+	# What a terminal takes for a command is escaped.
+	[[ $output != *$'\xc2\x9b'* ]]
+	[[ $output == *'\u009b1m'* ]]
+}
+
+@test "the object does not get through: exit 1" {
+	echo data >a
+	run --separate-stderr bash -c '"$0" --json a b >/dev/full' "$FCOPY"
+	demand 1
+	mentions "standard output: write: No space left on device"
+	cmp a b
+}
+
+@test "--fsync, --verify and a clone in the object" {
+	random a 100000
+	expect 0 --json --fsync a b
+	is '.phases.fsync > 0' '.phases.commit > 0'
+	expect 0 --json --verify a c
+	valid "$output"
+	is '.phases.verify > 0'
+	if "$FCOPY" a d reflink 2>/dev/null; then
+		expect 0 --json a e
+		is '.cloned'
+	fi
+}

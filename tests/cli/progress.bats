@@ -1,0 +1,151 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The progress line where there is no terminal, SIGUSR1, and --limit-rate.
+
+load helper
+
+LINE='^(copying|committing|flushing) +[0-9]+% +[0-9.]+ [KMG]?i?B( +[0-9.]+ [KMG]?i?B/s)?( avg +[0-9.]+ [KMG]?i?B/s)? [0-9:]+( left)?$'
+
+@test "no terminal, no --progress: not a byte, however long it takes" {
+	random a 3M
+	expect 0 --limit-rate=2M a b
+	[ -z "$output$stderr" ]
+	cmp a b
+}
+
+@test "--progress without a terminal: a plain line a second, and one at the end" {
+	local line
+	random a 5M
+	expect 0 --progress --limit-rate=2M a b
+	cmp a b
+	[ -z "$output" ]
+	[[ $stderr != *$'\r'* && $stderr != *$'\e'* ]]
+	# shellcheck disable=SC2154
+	[ "${#stderr_lines[@]}" -ge 2 ] && [ "${#stderr_lines[@]}" -le 4 ]
+	for line in "${stderr_lines[@]::${#stderr_lines[@]}-1}"; do
+		[[ $line =~ $LINE ]] || { echo "odd: $line"; return 1; }
+	done
+	[[ ${stderr_lines[-1]} =~ ^copied\ 100%\ +5\.00\ MiB ]]
+}
+
+@test "--progress of a short copy: only the line at the end" {
+	random a 1000000
+	expect 0 --progress a b
+	[ "${#stderr_lines[@]}" = 1 ]
+	mentions "copied 100%" "976 KiB"
+}
+
+@test "every engine that moves bytes reports them on the way" {
+	local mode n=0
+	random a 4M
+	for mode in $MODES; do
+		[ "$mode" != reflink ] || continue
+		"$FCOPY" a "probe.$mode" "$mode" 2>/dev/null || continue
+		n=$((n + 1))
+		"$FCOPY" --progress --limit-rate=2M a "$mode" "$mode" 2>"$mode.err" &
+	done
+	wait
+	[ $n -ge 5 ]
+	for mode in *.err; do
+		grep -qE '^copying +(2[0-9]|[3-9][0-9])%' "$mode" || { echo "$mode:"; cat "$mode"; return 1; }
+		grep -q '^copied 100%' "$mode"
+	done
+}
+
+@test "a source of unknown length: bytes, speed and time, no percentage" {
+	run --separate-stderr bash -c '{ head -c 1M /dev/zero; sleep 1.5; } | "$0" --progress - b' "$FCOPY"
+	demand 0
+	[[ ${stderr_lines[0]} =~ ^copying\ 1\.00\ MiB ]]
+	[[ ${stderr_lines[0]} != *%* ]]
+}
+
+@test "--size: the percentage of a pipe, and the time left" {
+	run --separate-stderr bash -c \
+		'{ head -c 1M /dev/zero; sleep 1.5; head -c 1M /dev/zero; } | "$0" --progress --size=2M - b' "$FCOPY"
+	demand 0
+	[[ ${stderr_lines[0]} =~ ^copying\ +50%\ 1\.00\ MiB.*left$ ]]
+	[ "$(stat -c %s b)" = 2097152 ]
+}
+
+@test "--size does not go with a size of nothing, nor -q with --progress" {
+	usage_error "--size: '0' is no size from 1 up, such as 8192 or 64K" --size=0 a b
+	usage_error "--progress: contradicts --quiet" -q --progress a b
+}
+
+# signalled SIGNAL ARG…: sends it to the running fcopy after 1.2 s; its stderr goes to ./err.
+signalled() {
+	local signal=$1 pid
+	shift
+	"$FCOPY" "$@" 2>err &
+	pid=$!
+	sleep 1.2
+	kill -s "$signal" $pid
+	wait $pid
+}
+
+@test "SIGUSR1: one status line each, and the copy goes on" {
+	random a 6M
+	signalled USR1 --limit-rate=3M a b
+	cmp a b
+	[ "$(wc -l <err)" = 1 ]
+	grep -qE '^fcopy: copying +[0-9]+% .* left$' err
+}
+
+@test "SIGUSR1 while the source has nothing to say" {
+	local pid
+	mkfifo f
+	"$FCOPY" f b 2>err &
+	pid=$!
+	{ printf x; sleep 1; kill -USR1 $pid; sleep 0.3; printf y; } >f
+	wait $pid
+	holds xy b
+	[ "$(wc -l <err)" = 1 ]
+	grep -qE '^fcopy: copying +1 B .*0:0[01]$' err
+}
+
+@test "SIGUSR1 also in threads and past the page cache" {
+	local mode
+	random a 6M
+	for mode in parallel direct; do
+		"$FCOPY" a probe "$mode" 2>/dev/null || continue
+		signalled USR1 --limit-rate=3M a b "$mode"
+		cmp a b
+		grep -q '^fcopy: copying' err
+		rm b
+	done
+}
+
+@test "progress makes no data call more" {
+	local calls
+	need_strace
+	random a 3M
+	traced 0 trace=read,write,pread64,pwrite64,copy_file_range --limit-rate=2M a b
+	calls=$(grep -c "$T/" trace)
+	traced 0 trace=read,write,pread64,pwrite64,copy_file_range --progress --limit-rate=2M a b
+	[ "$(grep -c "$T/" trace)" = "$calls" ]
+	[ -n "$stderr" ]
+}
+
+@test "without progress there is no thread but the copy's" {
+	need_strace
+	echo data >a
+	traced 0 trace=clone,clone3 a b
+	[ ! -s trace ]
+}
+
+@test "--limit-rate holds for every mode, and never for a clone" {
+	local mode start took
+	random a 2M
+	start=$(date +%s%N)
+	for mode in auto $MODES; do
+		[ "$mode" != reflink ] || continue
+		"$FCOPY" a "probe.$mode" "$mode" 2>/dev/null || continue
+		"$FCOPY" --limit-rate=2M a "$mode" "$mode" &
+	done
+	wait
+	took=$((($(date +%s%N) - start) / 1000000))
+	[ $took -ge 900 ] && [ $took -lt 4000 ] || { echo "took $took ms"; return 1; }
+	for mode in auto readwrite parallel; do
+		cmp a "$mode"
+	done
+}

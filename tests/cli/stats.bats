@@ -1,0 +1,113 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# --stats against the truth: what strace counts, what the shell's clock says, what the files are.
+
+load helper
+
+DATA_CALLS=trace=read,write,pread64,pwrite64,sendfile,splice,copy_file_range,ioctl
+
+# value LABEL: what stands behind it in the statistics.
+value() {
+	grep -E "^ *$1 " <<<"$stderr" | sed -E "s/^ *$1 +//"
+}
+
+@test "--stats: on stderr, aligned, with times, bytes, engines and memory" {
+	random a 3000000
+	expect 0 --stats a b readwrite
+	[ -z "$output" ]
+	[[ $(value real) =~ ^[0-9.]+\ (us|ms|s)\ +[0-9.]+\ [MG]iB/s$ ]]
+	[[ $(value user) =~ ^[0-9.]+\ (us|ms|s)$ ]]
+	[[ $(value sys) =~ ^[0-9.]+\ (us|ms|s)$ ]]
+	[ "$(value data)" = "2.86 MiB  3000000 bytes" ]
+	[ "$(value holes)" = "0 B" ]
+	[[ $(value 'context switches') =~ ^[0-9]+\ voluntary,\ [0-9]+\ involuntary$ ]]
+	[[ $(value 'page faults') =~ ^[0-9]+\ minor,\ [0-9]+\ major$ ]]
+	[[ $(value 'peak memory') =~ ^[0-9.]+\ [MK]iB$ ]]
+	[[ $(value readwrite) =~ ^2\.86\ MiB\ +735\ +[0-9.]+\ (us|ms|s)$ ]]
+	# 367 reads of 8 KiB, the last one short and one more that sees the end, and a write for each.
+}
+
+@test "--stats: calls and bytes are those that strace counts, engine by engine" {
+	local mode
+	need_strace
+	random a 5000000
+	for mode in readwrite sendfile splice copy_file_range mmap parallel; do
+		"$FCOPY" a probe "$mode" 2>/dev/null || continue
+		traced 0 "$DATA_CALLS" --json a "b.$mode" "$mode"
+		[ "$(jq '[.engines[].calls] | add' <<<"$output")" = "$(grep -c "$T/" trace)" ] ||
+			{ echo "$mode: $output"; grep -c "$T/" trace; return 1; }
+		[ "$(jq '[.engines[].bytes] | add' <<<"$output")" = 5000000 ]
+		cmp a "b.$mode"
+	done
+}
+
+@test "--stats of auto: each refusal with its call and errno, and who went on" {
+	need_strace
+	random a 5000000
+	traced 0 inject=ioctl:error=EXDEV --stats a b
+	[[ $(value reflink) =~ ^0\ B\ +1\ .*refused:\ ioctl\(FICLONE\):\ Invalid\ cross-device\ link$ ]]
+	[[ $(value readwrite) =~ ^4\.76\ MiB ]]
+}
+
+@test "--stats: holes are counted apart" {
+	truncate -s 8M a
+	random tail 1M
+	cat tail >>a
+	expect 0 --stats --reflink=never a b
+	if [ "$(stat -c %b a)" -ge 8192 ]; then
+		skip "no holes on this file system"
+	fi
+	[ "$(value data)" = "1.00 MiB  1048576 bytes" ]
+	[ "$(value holes)" = "8.00 MiB  8388608 bytes" ]
+}
+
+@test "--stats: the phases, each if there was one" {
+	random a 100000
+	expect 0 --stats a b
+	[ -n "$(value copy)" ]
+	[ -z "$(value fsync)" ]
+	expect 0 --stats --fsync a b
+	[ -n "$(value fsync)" ]
+	[ -n "$(value commit)" ]
+}
+
+@test "--stats of a copy that failed: how far it got, and then the error" {
+	random a 3000000
+	run --separate-stderr bash -c 'ulimit -f 1000; "$0" --stats a b readwrite' "$FCOPY"
+	demand 1
+	[[ $stderr == *"bytes"*"fcopy: b: "*"File too large"* ]]
+	[[ $(value data) =~ ^[0-9.]+\ [MK]iB\ +10 ]]
+	absent b
+}
+
+@test "user, sys and real are what the shell's time says" {
+	local json bash
+	random a 60M
+	TIMEFORMAT='[%R,%U,%S]'
+	bash=$({ time "$FCOPY" --json a b readwrite --buffer-size=1K >json; } 2>&1)
+	json=$(jq -c '[.real, .user, .sys]' json)
+	# The clock of user and sys may tick in hundredths.
+	jq -en --argjson a "$json" --argjson b "$bash" '
+		[range(3) | ($a[.] - $b[.]) | fabs] | . as $d | ($d | max) < 0.06 or ($d | debug | false)'
+}
+
+@test "the peak of memory is fcopy's own, not that of who started it" {
+	need python3
+	echo data >a
+	run --separate-stderr python3 -c '
+import os, sys
+ballast = bytearray(64 << 20)
+for i in range(0, len(ballast), 4096): ballast[i] = 1
+os.execv(sys.argv[1], sys.argv[1:])' "$FCOPY" --json a b
+	demand 0
+	[ "$(jq .peak_memory <<<"$output")" -lt 8000000 ]
+}
+
+@test "modes 1 to 4 stay within 3 MiB" {
+	local mode
+	random a 30M
+	for mode in 1 2 3 4; do
+		"$FCOPY" --json a "b$mode" $mode >json || continue
+		[ "$(jq .peak_memory json)" -le 3145728 ] || { jq .peak_memory json; return 1; }
+	done
+}

@@ -1,0 +1,171 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# What is drawn on a real terminal.
+
+load helper
+load terminal
+
+export LC_ALL=C.UTF-8 # columns are to be counted, not bytes
+
+# start ARG…: runs fcopy in the terminal, and waits for its line.
+start() {
+	type_in "clear; \$FCOPY $*; echo end" Enter
+	until_shown '^ *(copying )? *[1-9][0-9]?%'
+}
+
+ended() {
+	until_shown '^end'
+}
+
+# tidy LINES: what the copy left on the screen: its last line, and whatever else was to be there.
+tidy() {
+	[ "$(screen | grep -cvE '^(\$|end)')" = "$1" ] || { screen; return 1; }
+}
+
+@test "a short copy draws nothing" {
+	random a 1000000
+	terminal 80
+	type_in "clear; \$FCOPY a b; echo end" Enter
+	ended
+	tidy 0
+}
+
+@test "80 columns: phase, percentage, bar, bytes, both speeds, time left" {
+	random a 8M
+	terminal 80
+	start --limit-rate=3M a b
+	screen | grep -E '^copying +[0-9]+% █+░+ [0-9. ]+ MiB [0-9. ]+ MiB/s avg [0-9. ]+ MiB/s 0:0[0-9] left$'
+	[ "$(screen | grep left | wc -m)" -le 80 ]
+	ended
+	screen | grep -E '^copied 100% █+ 8\.00 MiB avg [0-9. ]+ MiB/s 0:0[0-9]$'
+	tidy 1
+	cmp a b
+}
+
+@test "20 columns: percentage, bytes and time" {
+	random a 6M
+	terminal 20
+	start --limit-rate=3M a b
+	screen | grep -E '^ *[0-9]+% [0-9. ]+ MiB 0:0[0-9]$'
+	ended
+	tidy 1
+}
+
+@test "200 columns: one line, that wide" {
+	random a 6M
+	terminal 200
+	start --limit-rate=3M a b
+	[ "$(screen | grep left | wc -m)" -ge 195 ]
+	ended
+	tidy 1
+}
+
+@test "resized in the middle, narrower and wider: one line of the new width, nothing left behind" {
+	local width
+	random a 24M
+	terminal 200
+	start --limit-rate=6M a b
+	for width in 70 15 120; do
+		tmux_ resize-window -t t -x $width
+		sleep 0.5
+		screen
+		tidy 1
+		[ "$(screen | grep % | wc -m)" -le $width ]
+	done
+	ended
+	tidy 1
+	cmp a b
+}
+
+@test "stopped, in the background, and in the foreground again" {
+	random a 12M
+	terminal 80
+	start --limit-rate=3M a b
+	type_in C-z
+	until_shown Stopped
+	type_in "clear; bg" Enter
+	sleep 0.7
+	screen
+	never grep -q % <(screen)
+	type_in "clear; fg" Enter
+	until_shown '^copying'
+	until_shown '^copied 100%'
+	tidy 2
+	cmp a b
+}
+
+@test "^C: the line stays where it was, the message and the prompt come after it" {
+	random a 12M
+	terminal 80
+	start --limit-rate=3M a b
+	type_in C-c
+	until_shown '^stopped'
+	until_shown '^\$'
+	tidy 1
+	absent b
+}
+
+@test "a failure in the middle: the line, then the error" {
+	terminal 80
+	type_in "clear; ulimit -f 4000; \$FCOPY --limit-rate=3M /dev/zero b; echo end" Enter
+	ended
+	screen | head -n 1 | grep '^stopped'
+	screen | sed -n 2p | grep '^fcopy: b: .*File too large'
+	tidy 2
+}
+
+@test "SIGUSR1 does not break the line" {
+	random a 8M
+	terminal 80
+	type_in "clear; \$FCOPY --limit-rate=3M a b & pid=\$!; (sleep 1.5; kill -USR1 \$pid) & fg %1; echo end" Enter
+	ended
+	screen | grep -E '^fcopy: copying +[0-9]+% .* left$'
+	screen | grep '^copied 100%'
+}
+
+@test "-q: nothing, however long it takes" {
+	random a 5M
+	terminal 80
+	type_in "clear; \$FCOPY -q --limit-rate=3M a b; echo end" Enter
+	ended
+	tidy 0
+}
+
+@test "another phase than copying is named" {
+	need_strace
+	random a 100000
+	terminal 80
+	type_in "clear; strace -o /dev/null -e inject=fdatasync:delay_enter=2000000 \$FCOPY --fsync a b; echo end" Enter
+	until_shown '^flushing'
+	ended
+}
+
+# recorded ARG…: what fcopy sends to a terminal, byte by byte, in ./record.
+recorded() {
+	need script
+	script -qec "$FCOPY $*" record </dev/null >/dev/null
+}
+
+@test "ten updates a second at most" {
+	random a 6M
+	recorded --progress --limit-rate=3M a b
+	n=$(grep -oa $'\r\e\[J' record | wc -l)
+	[ "$n" -ge 10 ] && [ "$n" -le 24 ] || { echo "$n updates in two seconds"; return 1; }
+}
+
+@test "colours on a terminal, but not with NO_COLOR or a dumb terminal" {
+	random a 100000
+	TERM=xterm recorded --progress a b
+	grep -qa $'\e\[32m' record
+	NO_COLOR=1 TERM=xterm recorded --progress a b
+	never grep -qa $'\e\[[0-9]*m' record
+	TERM=dumb recorded --progress a b
+	never grep -qa $'\e\[[0-9]*m' record
+}
+
+@test "a locale without UTF-8 gets a bar of ASCII" {
+	random a 100000
+	LC_ALL=C recorded --progress a b
+	grep -qa '####' record
+	LC_ALL=C never grep -qaP '[\x80-\xff]' record
+}
