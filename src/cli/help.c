@@ -14,7 +14,8 @@ static const char head[] =
     "DST is replaced when the copy is complete, and not before: a copy is whole or absent.\n"
     "SRC or DST may be a stream: - (standard input or output), tcp:HOST:PORT,\n"
     "tcp-listen:[HOST:]PORT (loopback without HOST), fd:N.\n"
-    "\n";
+    "\n"
+    "MODE is one of";
 
 static const char foot[] =
     "\n"
@@ -39,9 +40,21 @@ static void print_row(const struct option_row *row)
 	printf("%-*s%s\n", COLUMN, left, row->help);
 }
 
+static void print_modes(void)
+{
+	for (const struct fcopy_mode *m = fcopy_modes(); m->name; m++)
+		printf("%s %d %s",
+		       m->number == 0   ? ":"
+		       : m->number == 5 ? ",\n              "
+					: ",",
+		       m->number, m->name);
+	fputs(".\n\n", stdout);
+}
+
 void help_print(void)
 {
 	fputs(head, stdout);
+	print_modes();
 	for (const struct option_row *row = option_table; !option_table_ends(row); row++)
 		print_row(row);
 	fputs(foot, stdout);

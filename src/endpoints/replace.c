@@ -119,9 +119,10 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 	int r = open_directory(e, options);
 	if (r < 0)
 		return error_call(error, "open its directory", e->path, -r);
-	r = temporary_create(e, e->fresh ? mode : 0600, options->resume && !options->scratch);
+	bool resume = options->resume && !options->scratch;
+	r = temporary_create(e, e->fresh ? mode : 0600, resume);
 	if (r < 0)
-		return fail(e, "open", r, error);
+		return fail(e, resume ? "open of its .fcopy-part" : "open", r, error);
 	e->st.st_mode = S_IFREG;
 	if (e->fresh)
 		return 0;

@@ -70,11 +70,11 @@ load helper
 	echo secret >victim
 	ln -s victim b.fcopy-part
 	expect 1 --resume a b
-	mentions b.fcopy-part
+	mentions 'b: open of its .fcopy-part'
 	rm b.fcopy-part
 	mkdir b.fcopy-part
 	expect 1 --resume a b
-	mentions b.fcopy-part
+	mentions 'b: open of its .fcopy-part'
 }
 
 @test "--resume: interrupted, then gone on with, to the same bytes" {
