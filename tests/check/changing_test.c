@@ -154,6 +154,24 @@ START_TEST(source_shrinks)
 }
 END_TEST
 
+/* A mapping goes on to the end of its page, with zeros: those that were copied before the source
+ * was seen to be shorter are none of its bytes. */
+START_TEST(mapped_zeros_do_not_count)
+{
+	enter(&dirs[0]);
+	set_label("mmap");
+	make_file("src", 303104, DENSE, 1);
+	struct transfer t = transfer_of("src", "dst");
+	t.end = 303104;
+	check(engine_mmap.copy(&t) == 0 && t.offset == 303104, "%lld", (long long)t.offset);
+	need(truncate("src", 300000) == 0);
+	t.end = TRANSFER_TO_EOF;
+	check(engine_mmap.copy(&t) == 0 && t.offset == 300000, "%lld", (long long)t.offset);
+	transfer_done(&t);
+	leave();
+}
+END_TEST
+
 /* The same as a whole copy: a warning, or with strict a failure that leaves the old file. */
 struct notes {
 	int warnings;
@@ -211,6 +229,7 @@ int main(void)
 	tcase_add_loop_test(c, threads_cross, 0, (int)dir_count);
 	tcase_add_loop_test(c, source_grows, 0, n);
 	tcase_add_loop_test(c, source_shrinks, 0, n);
+	tcase_add_test(c, mapped_zeros_do_not_count);
 	tcase_add_loop_test(c, copy_says_so, 0, 8 * 4);
 	return run_suite(s);
 }
