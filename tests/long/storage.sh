@@ -25,7 +25,7 @@ fault() {
 
 # start [OPTION]: faultfs, with a source and an old destination. It ends with this script at latest.
 start() {
-	rm -rf "$work"/backing/*
+	find "$work/backing" -mindepth 1 -delete
 	cp "$work/src" "$work/backing/src"
 	cp "$work/old" "$work/backing/dst"
 	setpriv --pdeathsig TERM "$faultfs" "$work/backing" "$mnt" -f -o "${1:-rw}" &
