@@ -48,12 +48,18 @@ void fault_short(size_t n)
 
 void fault_on(void)
 {
-	fault.on = true;
+	__atomic_store_n(&fault.on, true, __ATOMIC_SEQ_CST);
 }
 
 void fault_off(void)
 {
-	fault.on = false;
+	__atomic_store_n(&fault.on, false, __ATOMIC_SEQ_CST);
+}
+
+/* Threads of the test ask too. */
+static bool is_on(void)
+{
+	return __atomic_load_n(&fault.on, __ATOMIC_SEQ_CST);
 }
 
 bool fault_seen(void)
@@ -70,7 +76,8 @@ void fault_clear(void)
 {
 	fault.call = fault.also = NULL;
 	fault.most = 0;
-	fault.on = fault.seen = false;
+	fault.seen = false;
+	fault_off();
 }
 
 int fault_sweep(const char *call, int err, void (*once)(void *arg), void *arg)
@@ -91,7 +98,7 @@ int fault_sweep(const char *call, int err, void (*once)(void *arg), void *arg)
 /* Does this call fail? With errno set if so. */
 static bool strikes(const char *call)
 {
-	if (!fault.on)
+	if (!is_on())
 		return false;
 	if (fault.also && strcmp(call, fault.also) == 0) {
 		errno = fault.also_err;
@@ -110,7 +117,7 @@ static bool strikes(const char *call)
 
 static size_t cut(size_t n)
 {
-	return fault.on && fault.most > 0 && n > fault.most ? fault.most : n;
+	return is_on() && fault.most > 0 && n > fault.most ? fault.most : n;
 }
 
 #define WRAP(type, call, params, args)                                                             \
