@@ -33,26 +33,59 @@ static void tell(const struct outcome *o)
 	fflush(stdout); /* before a signal that was caught ends us */
 }
 
+/* In the client's own thread. */
+static void tell_client(const struct cli *cli, const struct fcopy_report *report)
+{
+	double real = 0;
+	for (int i = 0; i < FCOPY_PHASES; i++)
+		real += report->seconds[i];
+	const struct outcome o = {cli, report, usage_of_thread(real)};
+	flockfile(stdout);
+	if (cli->stats)
+		stats_print_client(&o, stderr);
+	if (cli->json)
+		report_json(&o, stdout);
+	fflush(stdout);
+	funlockfile(stdout);
+}
+
+static void on_event(void *user, const struct fcopy_event *event)
+{
+	message_event(user, event);
+	if (event->kind == FCOPY_EVENT_CLIENT)
+		tell_client(user, event->report);
+}
+
+static int serve(struct cli *cli, const volatile int *stop, struct fcopy_report *report)
+{
+	const struct usage start = usage_now();
+	int r = fcopy_serve(cli->src, cli->dst, &cli->copy, cli->max_clients, stop, report);
+	const struct usage used = usage_since(&start);
+	if (cli->stats)
+		stats_print_server(&used, stderr);
+	return r;
+}
+
 static int copy(struct cli *cli, const struct usage *start)
 {
 	static volatile int cancel, stop;
 	static struct fcopy_report report;
 	cli->copy.cancel = &cancel;
-	cli->copy.notify = message_event;
+	cli->copy.notify = on_event;
 	cli->copy.user = cli;
 	signals_catch(&cancel, cli->keep_listening ? &stop : NULL);
 	if (fcopy_is_socket(cli->dst))
 		signals_ignore_pipe();
 	int r;
 	if (cli->keep_listening) {
-		r = fcopy_serve(cli->src, cli->dst, &cli->copy, cli->max_clients, &stop, &report);
+		r = serve(cli, &stop, &report);
 	} else {
 		cli->copy.progress = progress_start(cli);
 		r = fcopy_copy(cli->src, cli->dst, &cli->copy, &report);
 		progress_stop(&report);
+		if (cli->stats || cli->json)
+			tell(&(struct outcome){cli, &report, usage_since(start)});
 	}
-	if (cli->stats || cli->json)
-		tell(&(struct outcome){cli, &report, usage_since(start)});
 	signals_obey();
 	if (r == 0)
 		return EXIT_DONE;

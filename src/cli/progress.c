@@ -26,7 +26,8 @@ static struct {
 	struct fcopy_progress counters;
 	uint64_t start_ms;
 	bool running, terminal, stop;
-	bool shown; /* the line is on the terminal now */
+	bool sending; /* to a socket */
+	bool shown;   /* the line is on the terminal now */
 	pthread_t thread;
 	pthread_mutex_t lock; /* of what follows, and of the terminal */
 	pthread_cond_t wake;
@@ -50,11 +51,13 @@ static uint64_t rate(uint64_t bytes, uint64_t ms)
 
 static const char *phase_name(int phase)
 {
-	static const char *const names[FCOPY_PHASES] = {[FCOPY_PHASE_COPY] = "copying",
-							[FCOPY_PHASE_FLUSH] = "flushing",
-							[FCOPY_PHASE_VERIFY] = "verifying",
-							[FCOPY_PHASE_COMMIT] = "committing"};
-	return names[phase];
+	switch (phase) {
+	case FCOPY_PHASE_FLUSH: return "flushing";
+	case FCOPY_PHASE_VERIFY: return "verifying";
+	/* A socket's commit is to wait until everything has arrived. */
+	case FCOPY_PHASE_COMMIT: return p.sending ? "sending" : "committing";
+	default: return p.sending ? "sending" : "copying";
+	}
 }
 
 /* What the counters say; `since` is when their phase began. */
@@ -168,6 +171,7 @@ struct fcopy_progress *progress_start(const struct cli *cli)
 	p.cli = cli;
 	p.start_ms = p.phase_ms = now_ms();
 	sigaction(SIGUSR1, &act, NULL);
+	p.sending = fcopy_is_socket(cli->dst);
 	p.terminal = !cli->quiet && isatty(STDERR_FILENO);
 	p.running = (p.terminal || cli->progress) && start_thread();
 	return &p.counters;
@@ -193,7 +197,9 @@ void progress_stop(const struct fcopy_report *report)
 	pthread_join(p.thread, NULL);
 	p.running = false;
 	uint64_t ms = now_ms() - p.start_ms;
-	struct line l = {.phase = report->error.err ? "stopped" : "copied",
+	struct line l = {.phase = report->error.err ? "stopped"
+				  : p.sending       ? "sent"
+						    : "copied",
 			 .bytes = report->bytes,
 			 .total = report->error.err ? p.cli->size : report->bytes,
 			 .average = rate(report->bytes, ms),

@@ -14,11 +14,14 @@
 struct outcome {
 	const struct cli *cli;
 	const struct fcopy_report *report;
-	struct usage usage; /* of the whole process */
+	struct usage usage; /* of the whole process, or of a client's thread */
 };
 
 /* stats.c: aligned lines. */
 void stats_print(const struct outcome *, FILE *);
+/* The same of one client of a server, in one line; and of the server itself. */
+void stats_print_client(const struct outcome *, FILE *);
+void stats_print_server(const struct usage *, FILE *);
 
 /* report_json.c: one object, one line, as the schema in src/dist says. */
 void report_json(const struct outcome *, FILE *);

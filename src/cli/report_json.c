@@ -23,6 +23,16 @@ static void add_error(struct json *j, const struct fcopy_error *e)
 	json_close(j, '}');
 }
 
+static void add_peers(struct json *j, const struct fcopy_report *r)
+{
+	json_string(j, "src_peer", r->src_peer[0] ? r->src_peer : NULL);
+	json_string(j, "dst_peer", r->dst_peer[0] ? r->dst_peer : NULL);
+	if (r->dst_peer[0])
+		json_bool(j, "confirmed", r->confirmed);
+	else
+		json_string(j, "confirmed", NULL);
+}
+
 static void add_phases(struct json *j, const struct fcopy_report *r)
 {
 	json_open(j, "phases", '{');
@@ -89,6 +99,7 @@ void report_json(const struct outcome *o, FILE *f)
 	json_bool(&j, "cloned", r->cloned);
 	json_bool(&j, "kept", r->kept);
 	json_bool(&j, "source_changed", r->source_changed);
+	add_peers(&j, r);
 	add_usage(&j, &o->usage);
 	add_phases(&j, r);
 	add_engines(&j, r);

@@ -53,17 +53,21 @@ static void add_exact(struct text *t, uint64_t bytes)
 	text_add(t, " bytes");
 }
 
-static void print_times(const struct outcome *o, FILE *f)
+static void add_rate(struct text *t, uint64_t bytes, double seconds)
+{
+	if (seconds <= 0 || bytes == 0)
+		return;
+	text_size(t, (uint64_t)((double)bytes / seconds));
+	text_add(t, "/s");
+}
+
+static void print_times(const struct usage *u, uint64_t bytes, FILE *f)
 {
 	struct text t = {0};
-	const struct usage *u = &o->usage;
 	add_label(&t, "real");
 	add_time(&t, u->real);
-	if (u->real > 0 && o->report->bytes > 0) {
-		text_add(&t, "  ");
-		text_size(&t, (uint64_t)((double)o->report->bytes / u->real));
-		text_add(&t, "/s");
-	}
+	text_add(&t, bytes > 0 ? "  " : "");
+	add_rate(&t, bytes, u->real);
 	end_line(&t, f);
 	add_label(&t, "user");
 	add_time(&t, u->user);
@@ -71,6 +75,15 @@ static void print_times(const struct outcome *o, FILE *f)
 	add_label(&t, "sys");
 	add_time(&t, u->sys);
 	end_line(&t, f);
+}
+
+static void print_peer(const struct fcopy_report *r, FILE *f)
+{
+	if (r->src_peer[0])
+		fprintf(f, "%-*s%s\n", LABEL, "received from", r->src_peer);
+	if (r->dst_peer[0])
+		fprintf(f, "%-*s%s%s\n", LABEL, "sent to", r->dst_peer,
+			r->confirmed ? "" : "  not confirmed");
 }
 
 static void print_phases(const struct fcopy_report *r, FILE *f)
@@ -145,9 +158,35 @@ static void print_usage(const struct usage *u, FILE *f)
 
 void stats_print(const struct outcome *o, FILE *f)
 {
-	print_times(o, f);
+	print_times(&o->usage, o->report->bytes, f);
 	print_phases(o->report, f);
 	print_bytes(o->report, f);
+	print_peer(o->report, f);
 	print_steps(o->report, f);
 	print_usage(&o->usage, f);
+}
+
+void stats_print_client(const struct outcome *o, FILE *f)
+{
+	struct text t = {0};
+	const struct fcopy_report *r = o->report;
+	text_add(&t, "fcopy: client ");
+	text_add(&t, r->dst_peer[0] ? r->dst_peer : r->src_peer);
+	text_add(&t, ":");
+	add_size(&t, r->bytes);
+	text_add(&t, "  real");
+	add_time(&t, o->usage.real);
+	text_add(&t, "  user");
+	add_time(&t, o->usage.user);
+	text_add(&t, "  sys");
+	add_time(&t, o->usage.sys);
+	text_add(&t, "  ");
+	add_rate(&t, r->bytes, o->usage.real);
+	end_line(&t, f);
+}
+
+void stats_print_server(const struct usage *u, FILE *f)
+{
+	print_times(u, 0, f);
+	print_usage(u, f);
 }

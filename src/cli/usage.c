@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * getrusage(2), clock_gettime(2) and /proc/self/status.
  */
+#define _GNU_SOURCE
 #include "usage.h"
 
 #include <stdio.h>
@@ -33,11 +34,11 @@ double usage_clock(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-struct usage usage_now(void)
+static struct usage look(int whose, double real)
 {
 	struct rusage r;
-	getrusage(RUSAGE_SELF, &r);
-	return (struct usage){.real = usage_clock(),
+	getrusage(whose, &r);
+	return (struct usage){.real = real,
 			      .user = seconds(&r.ru_utime),
 			      .sys = seconds(&r.ru_stime),
 			      .voluntary = r.ru_nvcsw,
@@ -45,6 +46,16 @@ struct usage usage_now(void)
 			      .minor_faults = r.ru_minflt,
 			      .major_faults = r.ru_majflt,
 			      .peak_memory = peak_memory((uint64_t)r.ru_maxrss * 1024)};
+}
+
+struct usage usage_now(void)
+{
+	return look(RUSAGE_SELF, usage_clock());
+}
+
+struct usage usage_of_thread(double real)
+{
+	return look(RUSAGE_THREAD, real);
 }
 
 struct usage usage_since(const struct usage *start)

@@ -19,5 +19,7 @@ double usage_clock(void);
 /* Everything but real since the start of the process; real since some moment. */
 struct usage usage_now(void);
 struct usage usage_since(const struct usage *start);
+/* Of the calling thread since it began, which is `real` seconds ago. */
+struct usage usage_of_thread(double real);
 
 #endif
