@@ -82,7 +82,8 @@ INSTALLED = \
 	644 src/dist/completions/fcopy.fish $(FISHDIR)/fcopy.fish
 
 # There is only a static library, so that Libs names whatever it needs itself.
-$(PC): src/dist/fcopy.pc.in $(BUILD)/flags
+$(PC): src/dist/fcopy.pc.in force
+	@mkdir -p $(@D)
 	sed -e 's|@libdir@|$(LIBDIR)|; s|@includedir@|$(INCDIR)|; s|@version@|$(VERSION)|' \
 		-e 's|@uring@|$(if $(LIBURING),-l:liburing.a)|' $< >$@
 
@@ -108,6 +109,8 @@ check-install: all $(PC) ## proves that uninstall undoes install
 		[ -z "$$left" ] && echo "nothing is left" || { echo "left: $$left"; exit 1; }
 
 DEB := $(BUILD)/deb/fcopy-$(VERSION)
+# The package is built by Debian's rules, whatever this make was told.
+DEB_CLEAN := $(addprefix -u ,MAKEFLAGS MAKELEVEL BUILD PROGRAM PREFIX DESTDIR CC CFLAGS CPPFLAGS LDFLAGS)
 .PHONY: deb
 deb: ## Debian packages in build/deb/ (dpkg-dev, debhelper)
 	rm -rf $(BUILD)/deb && mkdir -p $(DEB)
@@ -115,7 +118,7 @@ deb: ## Debian packages in build/deb/ (dpkg-dev, debhelper)
 	mv $(DEB)/src/dist/debian $(DEB)/debian
 	sed 's|@version@|$(VERSION)|; s|@date@|$(shell date -Ru $(if $(SOURCE_DATE_EPOCH),-d @$(SOURCE_DATE_EPOCH)))|' \
 		src/dist/debian/changelog >$(DEB)/debian/changelog
-	cd $(DEB) && env -u MAKEFLAGS -u MAKELEVEL dpkg-buildpackage -us -uc -b
+	cd $(DEB) && env $(DEB_CLEAN) dpkg-buildpackage -us -uc -b
 	@ls $(BUILD)/deb/*.deb
 
 .PHONY: dist clean help

@@ -1,0 +1,149 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# What make install puts down, what can be built with it, and whether the papers tell of everything.
+
+load helper
+
+REPOSITORY=$(realpath "$BATS_TEST_DIRNAME/../..")
+
+# Built apart, so that a test changes nothing in the tree; once for all tests of this file.
+setup_file() {
+	export APART=$BATS_FILE_TMPDIR
+	in_tree CFLAGS=-O1 all >"$APART/log" 2>&1 || { cat "$APART/log"; return 1; }
+}
+
+# in_tree ARG…: make in the repository, with the products in $APART.
+in_tree() {
+	env -u MAKEFLAGS -u MAKELEVEL -u CFLAGS -u LDFLAGS make --no-print-directory -C \
+		"$(realpath "$BATS_TEST_DIRNAME/../..")" BUILD="$APART/build" PROGRAM="$APART/fcopy" \
+		CFLAGS=-O1 "$@"
+}
+
+# Everything under ./root, but no directories.
+installed() {
+	find root ! -type d | sed 's/^root//' | sort
+}
+
+# with_library COMMAND…: as if ./root/usr were where pkg-config looks.
+with_library() {
+	PKG_CONFIG_PATH=$T/usr/lib/pkgconfig "$@"
+}
+
+# Every option of --help: "-m --mode", or "--list" alone.
+options() {
+	"$FCOPY" --help | sed -nE 's/^  (-.,|   ) (--[a-z-]+).*/\1 \2/p' | tr -d ,
+}
+
+@test "make install: program, library, header, papers, completions, schema" {
+	in_tree install DESTDIR="$T/root" PREFIX=/usr
+	diff - <(installed) <<-'END'
+		/usr/bin/fcopy
+		/usr/include/fcopy.h
+		/usr/lib/libfcopy.a
+		/usr/lib/pkgconfig/fcopy.pc
+		/usr/share/bash-completion/completions/fcopy
+		/usr/share/fcopy/fcopy.schema.json
+		/usr/share/fish/vendor_completions.d/fcopy.fish
+		/usr/share/man/man1/fcopy.1
+		/usr/share/man/man3/libfcopy.3
+		/usr/share/zsh/site-functions/_fcopy
+	END
+	[ "$(stat -c %a root/usr/bin/fcopy root/usr/include/fcopy.h | xargs)" = "755 644" ]
+	echo data >a
+	root/usr/bin/fcopy a b
+	cmp a b
+}
+
+@test "make uninstall undoes it, and leaves what others put there" {
+	mkdir -p root/usr/bin
+	echo theirs >root/usr/bin/other
+	in_tree install DESTDIR="$T/root" PREFIX=/usr
+	in_tree uninstall DESTDIR="$T/root" PREFIX=/usr
+	[ "$(installed)" = /usr/bin/other ]
+	[ ! -d root/usr/share/fcopy ]
+}
+
+@test "make install again is no failure, and directories can be named" {
+	in_tree install DESTDIR="$T/root" LIBDIR=/lib/here MANDIR=/man
+	in_tree install DESTDIR="$T/root" LIBDIR=/lib/here MANDIR=/man
+	[ -e root/lib/here/libfcopy.a ]
+	[ -e root/man/man1/fcopy.1 ]
+	grep -qx 'libdir=/lib/here' root/lib/here/pkgconfig/fcopy.pc
+}
+
+@test "a program outside the tree builds with the installed library: the one of libfcopy(3)" {
+	local flags
+	need cc pkg-config mandoc
+	in_tree install PREFIX="$T/usr"
+	sed -n '/^\.Bd -literal/,/^\.Ed/{/^\./d;s/\\e/\\/g;p}' usr/share/man/man3/libfcopy.3 >example.c
+	flags=$(with_library pkg-config --cflags --libs fcopy)
+	# shellcheck disable=SC2086
+	cc -Wall -Wextra -Werror -o example example.c $flags
+	random a 3000000
+	./example a b >out
+	cmp a b
+	[ "$(awk '{ n += $2 } END { print n }' out)" = 3000000 ]
+	./example a c 1 >out
+	cmp a c
+	holds "readwrite: 3000000 bytes, 735 calls" out
+	run ./example nope d
+	[ "$status" = 1 ]
+	[ "$output" = "nope: open: No such file or directory" ]
+	[ "$(with_library pkg-config --modversion fcopy)" = "$("$FCOPY" --version | cut -d' ' -f2)" ]
+}
+
+@test "the header is good C++ too" {
+	need c++
+	echo '#include <fcopy.h>' >a.cc
+	c++ -Wall -Wextra -Werror -I"$REPOSITORY/include" -fsyntax-only a.cc
+}
+
+@test "the man pages are clean mdoc" {
+	need mandoc
+	mandoc -Tlint -Wwarning "$REPOSITORY"/src/man/*
+	# Style too, but whether the pages that they refer to are installed here is not theirs.
+	mandoc -Tlint "$REPOSITORY"/src/man/* >lint 2>&1 || true
+	never grep -v -e mandoc.db -e 'referenced manual' lint
+}
+
+@test "the man page has every option and every mode, and no others" {
+	local letter name number mode alias rest
+	need mandoc
+	mandoc -Tascii "$REPOSITORY/src/man/fcopy.1" | col -bx >page
+	while read -r letter name; do
+		[ -n "$name" ] || name=$letter letter=
+		grep -qE -e "^ {5}.*$name\\b" page || { echo "no $name"; return 1; }
+		[ -z "$letter" ] || grep -qE -e "^ {5}${letter}[ ,]" page || { echo "no $letter"; return 1; }
+	done < <(options)
+	grep -oE -e '^ {5}(-. .*, |-., )?--[a-z-]+' page | grep -oE -e '--[a-z-]+' | sort -u >named
+	options | grep -oE -e '--[a-z-]+' | sort -u >known
+	[ -z "$(comm -23 named known)" ]
+	while read -r number mode alias rest; do
+		[ "$number" = MODE ] || grep -qE "^ +$number\s+$mode\s+$alias\s" page ||
+			{ echo "no $mode"; return 1; }
+	done < <("$FCOPY" --list)
+}
+
+@test "make deb: packages that lintian passes, that install, run and are removed" {
+	local package
+	need dpkg-buildpackage dh dpkg
+	[ -z "$(dpkg-checkbuilddeps "$REPOSITORY/src/dist/debian/control" 2>&1)" ] || skip "build dependencies"
+	in_tree deb >log 2>&1 || { tail -n 20 log; return 1; }
+	if type lintian >/dev/null 2>&1; then
+		lintian --allow-root --fail-on error "$APART"/build/deb/*.changes
+	fi
+	need_root "dpkg --root"
+	mkdir -p root/var/lib/dpkg/{info,updates,triggers}
+	touch root/var/lib/dpkg/status
+	for package in fcopy libfcopy-dev; do
+		dpkg --root="$T/root" --force-depends,script-chrootless -i "$APART"/build/deb/${package}_*.deb >>log 2>&1 ||
+			{ tail log; return 1; }
+	done
+	echo data >a
+	root/usr/bin/fcopy a b
+	cmp a b
+	[ -e root/usr/share/zsh/vendor-completions/_fcopy ]
+	dpkg --root="$T/root" -P fcopy libfcopy-dev >>log 2>&1
+	installed >left
+	never grep -v /var/ left
+}
