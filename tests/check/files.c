@@ -23,7 +23,7 @@
 
 const char *const shape_names[SHAPES] = {"dense", "sparse", "unwritten"};
 
-void need_failed(const char *what, const char *file, int line)
+_Noreturn void need_failed(const char *what, const char *file, int line)
 {
 	fprintf(stderr, "# %s:%d: %s: %s\n", file, line, what, strerror(errno));
 	abort();

@@ -17,7 +17,7 @@ extern const char *const shape_names[SHAPES];
 
 /* Aborts with the file, the line and errno unless x holds. */
 #define need(x) ((x) ? (void)0 : need_failed(#x, __FILE__, __LINE__))
-void need_failed(const char *what, const char *file, int line);
+_Noreturn void need_failed(const char *what, const char *file, int line);
 
 /* Fills buf with bytes that depend on seed and on `at`, the offset that they are meant for. */
 void fill(void *buf, size_t n, off_t at, unsigned seed);
