@@ -59,7 +59,7 @@ THREADS_CHECK = $(addprefix $(BUILD)/tests/check/,changing_test in_place_test op
 # One process for all tests, on one file system: a process for each would take an hour.
 check-valgrind: tests ## the tests of the library with valgrind
 	@UNDER='valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite' \
-		CK_FORK=no CK_TIMEOUT_MULTIPLIER=20 FCOPY_TEST_FEW=1 FCOPY_BUILD=$(abspath $(BUILD)) \
+		CK_FORK=no CK_TIMEOUT_MULTIPLIER=20 FCOPY_TEST_DIR=$(abspath $(BUILD)) \
 		tests/run.sh $(CHECK_BIN) $(CMOCKA_BIN)
 
 COVERED = $(MAKE) --no-print-directory BUILD=build/coverage PROGRAM=build/coverage/fcopy LDFLAGS= \
