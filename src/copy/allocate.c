@@ -6,6 +6,7 @@
 #include "io/error.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 /*
  * On ext4 a write into allocated blocks costs half the CPU time of one that has to reserve them.
@@ -53,6 +54,9 @@ int allocate_hole(struct copy *c, off_t start, off_t end)
 	c->untidy = true;
 	if (!c->dst.in_place)
 		return 0; /* nothing was ever written there */
+	/* btrfs keeps the block of the old end when the hole goes beyond it. */
+	if (S_ISREG(c->dst.st.st_mode) && end > c->dst.st.st_size && ftruncate(c->dst.fd, end) < 0)
+		return error_call(&c->report->error, "ftruncate", c->dst.path, errno);
 	int r = io_zero(&c->all.io, c->dst.fd, start, end);
 	return r < 0 ? error_call(&c->report->error, "pwrite", c->dst.path, -r) : 0;
 }

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define DEPTH      16
 #define PIECE_SIZE ((size_t)1 << 20)
@@ -100,21 +101,43 @@ static void judge(struct direct *d, struct piece *p, int err)
 		submit(d, p);
 }
 
+static void write_piece(struct direct *d, struct piece *p)
+{
+	memset(p->buffer + p->have, 0, round_up(p->have, d->align) - p->have);
+	p->writing = true;
+	submit(d, p);
+}
+
+/* A read that ended within a block: at the end of the file, or because it may. A source that has
+ * more gets asked for that block again. */
+static void after_ragged_read(struct direct *d, struct piece *p, size_t n)
+{
+	size_t whole = p->have / d->align * d->align;
+	if (p->at + (off_t)p->have >= lseek(d->t->src, 0, SEEK_END)) {
+		d->ended = true;
+		write_piece(d, p);
+	} else if (whole > p->have - n) {
+		p->have = whole;
+		submit(d, p);
+	} else {
+		fail(d, p, transfer_refuse(d->t, "io_uring read", SIDE_SRC, EINVAL));
+	}
+}
+
 static void after_read(struct direct *d, struct piece *p, size_t n)
 {
 	p->have += n;
-	bool ended = n == 0 || p->have % d->align != 0; /* only the end is unaligned */
-	d->ended |= ended;
-	if (!ended && p->have < p->want) {
+	d->ended |= n == 0;
+	if (n > 0 && p->have % d->align != 0) {
+		after_ragged_read(d, p, n);
+	} else if (n > 0 && p->have < p->want) {
 		submit(d, p);
-	} else if (p->have == 0) {
+	} else if (p->have > 0) {
+		write_piece(d, p);
+	} else {
 		if (p->at < d->next)
 			d->next = p->at;
 		finish(d, p);
-	} else {
-		memset(p->buffer + p->have, 0, round_up(p->have, d->align) - p->have);
-		p->writing = true;
-		submit(d, p);
 	}
 }
 
@@ -192,16 +215,13 @@ static size_t alignment(const struct transfer *t)
 
 static int with_buffers(struct direct *d, char *memory)
 {
-	struct stat st;
 	d->ring = ring_open(DEPTH, memory, DEPTH * PIECE_SIZE);
 	if (!d->ring)
 		return transfer_refuse(d->t, "io_uring_setup", SIDE_NONE, errno);
 	for (unsigned i = 0; i < DEPTH; i++)
 		d->piece[i].buffer = memory + i * PIECE_SIZE;
-	int r = fstat(d->t->src, &st) < 0 ? transfer_fail(d->t, "fstat", SIDE_SRC, -errno) : 0;
-	d->size = st.st_size;
-	if (r == 0)
-		r = run(d);
+	d->size = lseek(d->t->src, 0, SEEK_END); /* of a block device, too */
+	int r = d->size < 0 ? transfer_fail(d->t, "lseek", SIDE_SRC, -errno) : run(d);
 	ring_close(d->ring);
 	return r;
 }
@@ -226,6 +246,8 @@ static int copy(struct transfer *t)
 	if (!t->src_positional || !t->dst_positional)
 		return transfer_refuse(t, "O_DIRECT", SIDE_BOTH, ESPIPE);
 	int src = fcntl(t->src, F_GETFL), dst = fcntl(t->dst, F_GETFL);
+	if (src < 0 || dst < 0)
+		return transfer_fail(t, "fcntl(F_GETFL)", src < 0 ? SIDE_SRC : SIDE_DST, -errno);
 	if (fcntl(t->src, F_SETFL, src | O_DIRECT) < 0)
 		return transfer_judge(t, "fcntl(O_DIRECT)", SIDE_SRC);
 	int r = fcntl(t->dst, F_SETFL, dst | O_DIRECT) < 0
