@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BAR 24 /* columns of the fastest mode's bar */
+#define BAR 19 /* columns of the fastest mode's bar: the table fits into 80 */
 
 /* The mode with the least, or the most, real time. One has run: auto is never refused. */
 static const struct contender *extreme(const struct comparison *all, bool slowest)
@@ -28,7 +28,7 @@ static void add_time(struct text *t, double seconds)
 {
 	size_t start = t->length;
 	text_duration(t, (uint64_t)(seconds * 1e6 + 0.5));
-	text_align(t, start, 10);
+	text_align(t, start, 9);
 }
 
 static void add_bar(struct text *t, double share)
@@ -61,7 +61,7 @@ static void print_row(const struct comparison *all, const struct contender *c, d
 		add_time(&t, c->median.user);
 		add_time(&t, c->median.sys);
 		add_bar(&bar, ratio(fastest, c->median.real));
-		printf("%s%d %-15s%s %8.2f %7.2fx  %s%s\n", lit ? "\033[1;32m" : "",
+		printf("%s%d %-15s%s %6.2f %5.2fx  %s%s\n", lit ? "\033[1;32m" : "",
 		       c->mode->number, name, t.at,
 		       ratio((double)all->bytes / (1 << 30), c->median.real),
 		       ratio(slowest, c->median.real), bar.at, lit ? "\033[0m" : "");
@@ -73,17 +73,16 @@ void compare_table(const struct comparison *all)
 	struct text best = {0}, chosen = {0};
 	const struct contender *fastest = extreme(all, false), *automatic = &all->contender[0];
 	double slowest = extreme(all, true)->median.real;
-	printf("%-17s%10s%10s%10s %8s %8s\n", "mode", "real", "user", "sys", "GiB/s", "speed");
+	printf("%-17s%9s%9s%9s %6s %6s\n", "mode", "real", "user", "sys", "GiB/s", "speed");
 	for (size_t i = 0; i < all->contenders; i++)
 		print_row(all, &all->contender[i], fastest->median.real, slowest);
 	text_duration(&best, (uint64_t)(fastest->median.real * 1e6));
 	text_duration(&chosen, (uint64_t)(automatic->median.real * 1e6));
-	printf("\nFastest here is mode %d %s with %s", fastest->mode->number, fastest->mode->name,
-	       best.at);
+	printf("\nFastest here: %d %s, %s; ", fastest->mode->number, fastest->mode->name, best.at);
 	if (fastest == automatic)
-		printf("; it chooses %s for this file.\n", automatic->engine);
+		printf("it chose %s.\n", automatic->engine);
 	else
-		printf("; auto chooses %s and takes %s.\n", automatic->engine, chosen.at);
+		printf("auto chose %s, %s.\n", automatic->engine, chosen.at);
 }
 
 static void add_seconds(struct json *j, const struct seconds *s)

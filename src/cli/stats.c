@@ -61,31 +61,7 @@ static void add_rate(struct text *t, uint64_t bytes, double seconds)
 	text_add(t, "/s");
 }
 
-static void print_times(const struct usage *u, uint64_t bytes, FILE *f)
-{
-	struct text t = {0};
-	add_label(&t, "real");
-	add_time(&t, u->real);
-	text_add(&t, bytes > 0 ? "  " : "");
-	add_rate(&t, bytes, u->real);
-	end_line(&t, f);
-	add_label(&t, "user");
-	add_time(&t, u->user);
-	end_line(&t, f);
-	add_label(&t, "sys");
-	add_time(&t, u->sys);
-	end_line(&t, f);
-}
-
-static void print_peer(const struct fcopy_report *r, FILE *f)
-{
-	if (r->src_peer[0])
-		fprintf(f, "%-*s%s\n", LABEL, "received from", r->src_peer);
-	if (r->dst_peer[0])
-		fprintf(f, "%-*s%s%s\n", LABEL, "sent to", r->dst_peer,
-			r->confirmed ? "" : "  not confirmed");
-}
-
+/* What real is made of. */
 static void print_phases(const struct fcopy_report *r, FILE *f)
 {
 	static const char *const names[FCOPY_PHASES] = {[FCOPY_PHASE_COPY] = "  copy",
@@ -99,6 +75,36 @@ static void print_phases(const struct fcopy_report *r, FILE *f)
 			add_time(&t, r->seconds[i]);
 			end_line(&t, f);
 		}
+}
+
+static void print_cpu(const struct usage *u, FILE *f)
+{
+	struct text t = {0};
+	add_label(&t, "user");
+	add_time(&t, u->user);
+	end_line(&t, f);
+	add_label(&t, "sys");
+	add_time(&t, u->sys);
+	end_line(&t, f);
+}
+
+static void print_real(double seconds, uint64_t bytes, FILE *f)
+{
+	struct text t = {0};
+	add_label(&t, "real");
+	add_time(&t, seconds);
+	text_add(&t, bytes > 0 ? "  " : "");
+	add_rate(&t, bytes, seconds);
+	end_line(&t, f);
+}
+
+static void print_peer(const struct fcopy_report *r, FILE *f)
+{
+	if (r->src_peer[0])
+		fprintf(f, "%-*s%s\n", LABEL, "received from", r->src_peer);
+	if (r->dst_peer[0])
+		fprintf(f, "%-*s%s%s\n", LABEL, "sent to", r->dst_peer,
+			r->confirmed ? "" : "  not confirmed");
 }
 
 static void print_bytes(const struct fcopy_report *r, FILE *f)
@@ -134,13 +140,9 @@ static void print_steps(const struct fcopy_report *r, FILE *f)
 		add_size(&t, s->bytes);
 		add_count(&t, s->calls);
 		add_time(&t, s->seconds);
-		if (s->refusal) {
-			text_add(&t, "  refused: ");
-			text_add(&t, s->refusal_call);
-			text_add(&t, ": ");
-			text_add(&t, strerror(s->refusal));
-		}
 		end_line(&t, f);
+		if (s->refusal)
+			fprintf(f, "  refused: %s: %s\n", s->refusal_call, strerror(s->refusal));
 	}
 }
 
@@ -158,8 +160,9 @@ static void print_usage(const struct usage *u, FILE *f)
 
 void stats_print(const struct outcome *o, FILE *f)
 {
-	print_times(&o->usage, o->report->bytes, f);
+	print_real(o->usage.real, o->report->bytes, f);
 	print_phases(o->report, f);
+	print_cpu(&o->usage, f);
 	print_bytes(o->report, f);
 	print_peer(o->report, f);
 	print_steps(o->report, f);
@@ -187,6 +190,7 @@ void stats_print_client(const struct outcome *o, FILE *f)
 
 void stats_print_server(const struct usage *u, FILE *f)
 {
-	print_times(u, 0, f);
+	print_real(u->real, 0, f);
+	print_cpu(u, f);
 	print_usage(u, f);
 }

@@ -21,10 +21,9 @@ untouched() {
 		grep -qE "^[0-8] $mode +([0-9.]+ (us|ms|s) +){3}[0-9.]+ +[0-9.]+x  #*$|^[0-8] $mode +(refused|not here): " \
 			<<<"$output" || { echo "$mode: $output"; return 1; }
 	done
-	grep -qE '^Fastest here is mode [0-8] [a-z_]+ with [0-9.]+ (us|ms|s); (it|auto) chooses [a-z_]+' \
-		<<<"$output"
+	grep -qE '^Fastest here: [0-8] [a-z_]+, [0-9.]+ (us|ms|s); (it|auto) chose [a-z_]+' <<<"$output"
 	# The fastest has the longest bar, the slowest the factor 1.
-	grep -q '  ########################$' <<<"$output"
+	grep -q '  ###################$' <<<"$output"
 	grep -q ' 1\.00x' <<<"$output"
 }
 
