@@ -44,6 +44,15 @@ int allocate_blocks(struct copy *c, off_t start, off_t end)
 	return allocate(c, start, end, c->options->preallocate == FCOPY_ALWAYS);
 }
 
+void allocate_ahead(struct copy *c, off_t start, off_t end)
+{
+	if (!wanted(c))
+		return;
+	c->untidy = true;
+	/* A guess: a disk too full for it may still have room for what comes. */
+	(void)!fallocate(c->dst.fd, FALLOC_FL_KEEP_SIZE, start, end - start);
+}
+
 int allocate_unwritten(struct copy *c, off_t start, off_t end)
 {
 	return c->options->preallocate == FCOPY_NEVER ? 0 : allocate(c, start, end, false);

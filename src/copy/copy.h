@@ -45,6 +45,9 @@ int ranges_run(const struct engine *, struct transfer *t, unsigned threads);
  * without changing its size. Returns 0, or -errno with the failure booked. */
 int allocate_blocks(struct copy *, off_t start, off_t end);
 
+/* The same for a stream that may end earlier: it fails silently. */
+void allocate_ahead(struct copy *, off_t start, off_t end);
+
 /* Makes [start, end) of the destination read as zeros without writing, where that is possible. */
 int allocate_hole(struct copy *, off_t start, off_t end);
 

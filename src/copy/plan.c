@@ -29,6 +29,7 @@ struct cachestat {
 
 #define SMALL_SIZE    ((off_t)64 << 10) /* up to here one buffer and no question is the fastest */
 #define DIRECT_SIZE   ((off_t)16 << 20) /* below, the set-up of io_uring shows */
+#define AHEAD_SIZE    ((off_t)16 << 20) /* allocated at a time for a stream */
 #define PARALLEL_SIZE ((off_t)1 << 20)  /* from here on threads gain more than they cost */
 
 /* A mode asked for by name: its one engine moves every byte, or the copy fails. */
@@ -60,6 +61,24 @@ static int run_chain(struct copy *c, struct transfer *t, const struct engine *co
 	return r;
 }
 
+/* A stream whose end nobody knows: once it proves not to be small, its blocks are allocated piece
+ * by piece. */
+static int run_stream(struct copy *c, const struct engine *const *engines)
+{
+	int r = 0;
+	for (off_t size = SMALL_SIZE; r == 0; size = AHEAD_SIZE) {
+		struct transfer part = c->all;
+		part.end = part.offset + size;
+		if (size == AHEAD_SIZE)
+			allocate_ahead(c, part.offset, part.end);
+		r = run_chain(c, &part, engines);
+		c->all.offset = part.offset;
+		if (part.offset < part.end)
+			break;
+	}
+	return r;
+}
+
 /* After what was planned: until a read says that the source has ended, so that growth is seen. */
 static int read_on(struct copy *c)
 {
@@ -71,7 +90,10 @@ static int read_on(struct copy *c)
 	bool positional = c->src.positional && c->dst.positional;
 	bool plain = positional || c->options->no_cache || c->all.zeros;
 	bool sends = S_ISREG(c->src.st.st_mode) && c->dst.socket;
-	return run_chain(c, &c->all, plain ? files : sends ? to_socket : streams);
+	if (plain)
+		return run_chain(c, &c->all, files);
+	return c->dst.positional ? run_stream(c, streams)
+				 : run_chain(c, &c->all, sends ? to_socket : streams);
 }
 
 /* The same with one buffer on the stack: read, write, read is all that a small file takes. */

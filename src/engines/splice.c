@@ -12,6 +12,10 @@
 
 #define PIPE_SIZE ((size_t)1 << 20) /* the kernel's limit for everybody, fs.pipe-max-size */
 
+/* While a pipe is emptied into a file its lock is held, and its writer waits (splice_from_pipe in
+ * fs/splice.c): small pieces let the two work at once. */
+#define PIECE_SIZE ((size_t)128 << 10)
+
 static bool is_pipe(int fd)
 {
 	struct stat st;
@@ -50,11 +54,11 @@ static int outcome(ssize_t r)
 	return r == -ENGINE_NEXT ? ENGINE_NEXT : (int)r;
 }
 
-/* One end is a pipe already. */
-static int copy_directly(struct transfer *t)
+/* One end is a pipe already. `most` bytes a call. */
+static int copy_directly(struct transfer *t, size_t most)
 {
 	size_t want;
-	while ((want = transfer_chunk(t, ENGINE_CHUNK)) > 0) {
+	while ((want = transfer_chunk(t, most)) > 0) {
 		off_t from = t->offset, to = t->offset;
 		ssize_t n = move(t, t->src, t->src_positional ? &from : NULL, t->dst,
 				 t->dst_positional ? &to : NULL, want, SIDE_BOTH);
@@ -132,7 +136,7 @@ static int copy(struct transfer *t)
 	bool from_pipe = is_pipe(t->src), to_pipe = is_pipe(t->dst);
 	if (from_pipe || to_pipe) {
 		enlarge(from_pipe ? t->src : t->dst, size);
-		return copy_directly(t);
+		return copy_directly(t, from_pipe && !to_pipe ? PIECE_SIZE : ENGINE_CHUNK);
 	}
 	if (pipe2(pipe, O_CLOEXEC) < 0)
 		return transfer_fail(t, "pipe2", SIDE_NONE, -errno);
