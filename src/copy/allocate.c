@@ -61,8 +61,12 @@ int allocate_unwritten(struct copy *c, off_t start, off_t end)
 int allocate_hole(struct copy *c, off_t start, off_t end)
 {
 	c->untidy = true;
-	if (!c->dst.in_place)
-		return 0; /* nothing was ever written there */
+	if (!c->dst.in_place) {
+		/* Nothing was written there, but XFS allocates ahead of the last write. */
+		fallocate(c->dst.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start,
+			  end - start);
+		return 0;
+	}
 	/* btrfs keeps the block of the old end when the hole goes beyond it. */
 	if (S_ISREG(c->dst.st.st_mode) && end > c->dst.st.st_size && ftruncate(c->dst.fd, end) < 0)
 		return error_call(&c->report->error, "ftruncate", c->dst.path, errno);

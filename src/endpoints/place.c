@@ -109,8 +109,11 @@ static int follow(struct place *p, const char *path, struct fcopy_error *e)
 	if (r < 0)
 		return error_call(e, call, path, -r);
 	r = look(&found);
-	if (r < 0 || !found.exists || found.st.st_dev != p->st.st_dev ||
-	    found.st.st_ino != p->st.st_ino) {
+	if (r < 0) {
+		place_close(&found);
+		return error_call(e, "stat", path, -r);
+	}
+	if (!found.exists || found.st.st_dev != p->st.st_dev || found.st.st_ino != p->st.st_ino) {
 		place_close(&found);
 		return error_refuse(e, path, ESTALE, "its target moved while it was opened",
 				    FCOPY_ADVICE_NONE);

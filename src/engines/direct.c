@@ -92,6 +92,10 @@ static void fail(struct direct *d, struct piece *p, int r)
 /* A failed operation: again, or the end of the piece. */
 static void judge(struct direct *d, struct piece *p, int err)
 {
+	if (d->result) {
+		fail(d, p, d->result); /* the first failure is the one that is told */
+		return;
+	}
 	errno = err;
 	int r = p->writing ? transfer_judge(d->t, "io_uring write", SIDE_DST)
 			   : transfer_judge(d->t, "io_uring read", SIDE_SRC);

@@ -88,8 +88,8 @@ int io_zero(struct io *io, int fd, off_t start, off_t end)
 							      : sizeof(zeros),
 		       put;
 		int r = io_write_all(io, fd, zeros, n, start, &put);
-		if (r < 0)
-			return r;
+		if (r < 0 || io_cancelled(io))
+			return r < 0 ? r : -EINTR;
 		start += (off_t)n;
 	}
 	return 0;

@@ -278,6 +278,6 @@ int main(void)
 	add(ring_itself_fails, NULL, "the ring fails", -1);
 	for (int i = 0; i < 4; i++)
 		add(ring_is_refused, &refused[i], "no ring", refused[i]);
-	add(call_fails, "fstat64", "fstat fails", -1);
+	add(call_fails, "lseek64", "lseek fails", -1);
 	return cases_run("ring");
 }
