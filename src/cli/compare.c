@@ -108,13 +108,33 @@ static void find_medians(struct comparison *all)
 	}
 }
 
+static size_t common_divisor(size_t a, size_t b)
+{
+	return b == 0 ? a : common_divisor(b, a % b);
+}
+
+/* Steps of this width visit each of n in turn: the round's is another one than those before. What
+ * ran just before helps or harms the next mode (direct leaves no warm memory behind), so each
+ * round gives it another predecessor. */
+static size_t stride(size_t n, int round)
+{
+	size_t width = 1;
+	while (round-- > 0)
+		do
+			width++;
+		while (common_divisor(width, n) != 1);
+	return width;
+}
+
 static int run_rounds(struct comparison *all, struct fcopy_error *error)
 {
+	const size_t n = all->contenders;
 	for (int round = -1; round < COMPARE_ROUNDS; round++)
-		for (size_t i = 0; i < all->contenders; i++)
-			if (contender_ran(&all->contender[i]) &&
-			    run_once(all, &all->contender[i], round, error) < 0)
+		for (size_t i = 0; i < n; i++) {
+			struct contender *c = &all->contender[i * stride(n, round) % n];
+			if (contender_ran(c) && run_once(all, c, round, error) < 0)
 				return -1;
+		}
 	return 0;
 }
 
