@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The other end of a TCP connection, with the manners that a test asks for.
+
+peer.py MANNER PORT [BYTES] connects to 127.0.0.1:PORT; with PORT 0 it listens, writes its port to
+stdout, and takes one connection. It exits 0 when it did what its manner says.
+
+  receive       reads to the end, prints the number of bytes, closes
+  keep          reads to the end and keeps its own side open, for ten seconds
+  deaf          ends its own side first, then reads to the end, prints the number
+  slow          reads one byte a second until it is killed
+  stuck         reads nothing, for ten seconds
+  refuse        reads BYTES, then closes while more is on the way
+  reset         reads BYTES, then resets
+  send          sends BYTES, ends its side, waits for the close: prints "closed" or "reset"
+  send-reset    sends BYTES, then resets
+  send-stall    sends BYTES and then nothing, for ten seconds: prints "closed" or "reset"
+"""
+import socket
+import struct
+import sys
+import time
+
+
+def connect(port):
+    if port:
+        return socket.create_connection(("127.0.0.1", port))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        print(server.getsockname()[1], flush=True)
+        return server.accept()[0]
+
+
+def read(stream, most=None):
+    total = 0
+    while most is None or total < most:
+        piece = stream.recv(65536 if most is None else min(65536, most - total))
+        if not piece:
+            break
+        total += len(piece)
+    return total
+
+
+def reset(stream):
+    stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    stream.close()
+
+
+def outcome(stream, seconds):
+    stream.settimeout(seconds)
+    try:
+        return "closed" if stream.recv(1) == b"" else "answered"
+    except ConnectionResetError:
+        return "reset"
+
+
+def slow(stream):
+    stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    while stream.recv(1):
+        time.sleep(1)
+
+
+def act(manner, stream, count):
+    if manner == "deaf":
+        stream.shutdown(socket.SHUT_WR)
+    if manner in ("receive", "keep", "deaf"):
+        print(read(stream), flush=True)
+    if manner in ("keep", "stuck"):
+        time.sleep(10)
+    elif manner == "slow":
+        slow(stream)
+    elif manner in ("refuse", "reset"):
+        read(stream, count)
+        if manner == "reset":
+            reset(stream)
+    elif manner.startswith("send"):
+        stream.sendall(b"x" * count)
+        if manner == "send-reset":
+            reset(stream)
+            return
+        if manner == "send":
+            stream.shutdown(socket.SHUT_WR)
+        print(outcome(stream, 10), flush=True)
+
+
+if __name__ == "__main__":
+    with connect(int(sys.argv[2])) as connection:
+        act(sys.argv[1], connection, int(sys.argv[3]) if len(sys.argv) > 3 else 0)
