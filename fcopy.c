@@ -5,7 +5,8 @@
  * This file is the whole story: options -> copy -> report -> exit status. The map:
  *
  *   include/fcopy.h   libfcopy's public face
- *   src/cli/          talks to people: options, help, messages, signals
+ *   src/cli/          talks to people: options, help, messages, signals, progress, stats, json,
+ *                     compare
  *   src/copy/         policy: copy (open to commit), plan (auto), modes, step, extents, ranges,
  *                     serve
  *   src/endpoints/    where bytes come from and go: place, replace, in_place, metadata, stream,

@@ -61,10 +61,14 @@ static void print_row(const struct comparison *all, const struct contender *c, d
 		add_time(&t, c->median.user);
 		add_time(&t, c->median.sys);
 		add_bar(&bar, ratio(fastest, c->median.real));
-		printf("%s%d %-15s%s %6.2f %5.2fx  %s%s\n", lit ? "\033[1;32m" : "",
+		double speed = ratio(slowest, c->median.real);
+		printf("%s%d %-15s%s %6.2f %5.*fx  %s%s\n", lit ? "\033[1;32m" : "",
 		       c->mode->number, name, t.at,
 		       ratio((double)all->bytes / (1 << 30), c->median.real),
-		       ratio(slowest, c->median.real), bar.at, lit ? "\033[0m" : "");
+		       speed < 10    ? 2
+		       : speed < 100 ? 1
+				     : 0,
+		       speed, bar.at, lit ? "\033[0m" : "");
 	}
 }
 

@@ -15,7 +15,7 @@
 /* The table in getopt's terms. */
 struct grammar {
 	struct option longs[OPTIONS_MAX + 1];
-	char shorts[3 * OPTIONS_MAX + sizeof(CP_LETTERS)];
+	char shorts[(size_t)3 * OPTIONS_MAX + sizeof(CP_LETTERS)];
 };
 
 static int has_argument(const struct option_row *row)

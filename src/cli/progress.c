@@ -81,7 +81,9 @@ static void add_current(struct line *l)
 	unsigned oldest = p.samples > SAMPLES ? p.samples % SAMPLES : 0;
 	p.when[at] = now_ms();
 	p.bytes[at] = l->bytes;
-	if (l->bytes >= p.bytes[oldest])
+	if (at == oldest)
+		l->current = l->average;
+	else if (l->bytes >= p.bytes[oldest])
 		l->current = rate(l->bytes - p.bytes[oldest], p.when[at] - p.when[oldest]);
 }
 

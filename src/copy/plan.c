@@ -182,16 +182,13 @@ static int copy_data(struct copy *c, off_t end)
 
 static int skip_hole(struct copy *c, const struct extent *x)
 {
-	uint64_t n = (uint64_t)(x->end - x->start);
 	int r = allocate_hole(c, x->start, x->end);
 	if (r == 0 && x->kind == EXTENT_UNWRITTEN)
 		r = allocate_unwritten(c, x->start, x->end);
 	if (r < 0)
 		return r;
-	c->report->holes += n;
-	c->all.offset = x->end;
-	if (c->monitor.progress)
-		__atomic_fetch_add(&c->monitor.progress->bytes, n, __ATOMIC_RELAXED);
+	c->report->holes += (uint64_t)(x->end - x->start);
+	transfer_skip(&c->all, x->end);
 	return 0;
 }
 

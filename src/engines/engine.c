@@ -59,6 +59,14 @@ int transfer_advance(struct transfer *t, size_t n)
 	return transfer_account(t, n);
 }
 
+void transfer_skip(struct transfer *t, off_t offset)
+{
+	if (t->monitor && t->monitor->progress)
+		__atomic_fetch_add(&t->monitor->progress->bytes, (uint64_t)(offset - t->offset),
+				   __ATOMIC_RELAXED);
+	t->offset = offset;
+}
+
 /* Is this errno the kernel's way to say "not this pair of descriptors"? It may come at any time. */
 static bool means_next(int err)
 {

@@ -76,6 +76,9 @@ size_t transfer_chunk(const struct transfer *t, size_t most);
 int transfer_account(struct transfer *t, size_t n);
 int transfer_advance(struct transfer *t, size_t n);
 
+/* Books that t has got to `offset` without moving a byte: a hole, a clone. No rate limit holds. */
+void transfer_skip(struct transfer *t, off_t offset);
+
 /* After `call` failed with errno on `side`: 0 to call again, ENGINE_NEXT or -errno to return. */
 int transfer_judge(struct transfer *t, const char *call, enum side side);
 

@@ -8,7 +8,7 @@ LINE='^(copying|committing|flushing) +[0-9]+% +[0-9.]+ [KMG]?i?B( +[0-9.]+ [KMG]
 
 @test "no terminal, no --progress: not a byte, however long it takes" {
 	random a 3M
-	expect 0 --limit-rate=2M a b
+	expect 0 --limit-rate=2M a b rw
 	[ -z "$output$stderr" ]
 	cmp a b
 }
@@ -16,7 +16,7 @@ LINE='^(copying|committing|flushing) +[0-9]+% +[0-9.]+ [KMG]?i?B( +[0-9.]+ [KMG]
 @test "--progress without a terminal: a plain line a second, and one at the end" {
 	local line
 	random a 5M
-	expect 0 --progress --limit-rate=2M a b
+	expect 0 --progress --limit-rate=2M a b rw
 	cmp a b
 	[ -z "$output" ]
 	[[ $stderr != *$'\r'* && $stderr != *$'\e'* ]]
@@ -85,7 +85,7 @@ signalled() {
 
 @test "SIGUSR1: one status line each, and the copy goes on" {
 	random a 6M
-	signalled USR1 --limit-rate=3M a b
+	signalled USR1 --limit-rate=3M a b rw
 	cmp a b
 	[ "$(wc -l <err)" = 1 ]
 	grep -qE '^fcopy: copying +[0-9]+% .* left$' err
@@ -119,9 +119,9 @@ signalled() {
 	local calls
 	need_strace
 	random a 3M
-	traced 0 trace=read,write,pread64,pwrite64,copy_file_range --limit-rate=2M a b
+	traced 0 trace=read,write,pread64,pwrite64,copy_file_range --limit-rate=2M a b rw
 	calls=$(grep -c "$T/" trace)
-	traced 0 trace=read,write,pread64,pwrite64,copy_file_range --progress --limit-rate=2M a b
+	traced 0 trace=read,write,pread64,pwrite64,copy_file_range --progress --limit-rate=2M a b rw
 	[ "$(grep -c "$T/" trace)" = "$calls" ]
 	[ -n "$stderr" ]
 }
@@ -133,7 +133,15 @@ signalled() {
 	[ ! -s trace ]
 }
 
-@test "--limit-rate holds for every mode, and never for a clone" {
+@test "--limit-rate does not hold up a clone, nor a hole" {
+	truncate -s 1G a
+	expect 0 --limit-rate=1M a b
+	random c 2M
+	"$FCOPY" c probe reflink 2>/dev/null || skip "no clones on this file system"
+	expect 0 --limit-rate=100K c d
+}
+
+@test "--limit-rate holds for every mode" {
 	local mode start took
 	random a 2M
 	start=$(date +%s%N)
