@@ -23,6 +23,7 @@
 #include "cli/report.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 
 static void tell(const struct outcome *o)
@@ -60,6 +61,7 @@ static void on_event(void *user, const struct fcopy_event *event)
 static int serve(struct cli *cli, const volatile int *stop, struct fcopy_report *report)
 {
 	const struct usage start = usage_now();
+	signal(SIGUSR1, SIG_IGN); /* a server has no one status to tell, and shall not die of it */
 	int r = fcopy_serve(cli->src, cli->dst, &cli->copy, cli->max_clients, stop, report);
 	const struct usage used = usage_since(&start);
 	if (cli->stats)

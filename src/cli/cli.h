@@ -51,6 +51,8 @@ void standard_reserve(void);
 
 /* progress.c: watches the counters that it returns, and answers SIGUSR1, until it is stopped. */
 struct fcopy_progress *progress_start(const struct cli *);
+/* Only answers SIGUSR1, for the copy that begins now. */
+struct fcopy_progress *progress_answer(const struct cli *);
 /* Takes the line off the terminal, for something else to be printed. */
 void progress_hide(void);
 void progress_stop(const struct fcopy_report *);

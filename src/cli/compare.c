@@ -61,7 +61,8 @@ static int run_once(struct comparison *all, struct contender *c, int round,
 		    struct fcopy_error *error)
 {
 	static struct fcopy_report report;
-	const struct fcopy_options o = options_for(all->cli, c->mode);
+	struct fcopy_options o = options_for(all->cli, c->mode);
+	o.progress = progress_answer(all->cli);
 	show_round(all->cli, round, c->mode);
 	struct usage start = usage_now();
 	int r = fcopy_copy(all->cli->src, all->cli->dst, &o, &report);

@@ -167,13 +167,19 @@ static bool start_thread(void)
 	return started;
 }
 
-struct fcopy_progress *progress_start(const struct cli *cli)
+struct fcopy_progress *progress_answer(const struct cli *cli)
 {
 	struct sigaction act = {.sa_handler = on_usr1, .sa_flags = SA_RESTART};
 	p.cli = cli;
+	p.sending = fcopy_is_socket(cli->dst);
 	p.start_ms = p.phase_ms = now_ms();
 	sigaction(SIGUSR1, &act, NULL);
-	p.sending = fcopy_is_socket(cli->dst);
+	return &p.counters;
+}
+
+struct fcopy_progress *progress_start(const struct cli *cli)
+{
+	progress_answer(cli);
 	p.terminal = !cli->quiet && isatty(STDERR_FILENO);
 	p.running = (p.terminal || cli->progress) && start_thread();
 	return &p.counters;

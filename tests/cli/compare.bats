@@ -95,7 +95,7 @@ jsonschema.validate(json.load(sys.stdin), json.load(open(sys.argv[1])))' "$SCHEM
 @test "--compare and what makes no sense with it: exit 2" {
 	local option
 	random a 1000
-	for option in inplace force strict no-clobber resume verify stats size=1; do
+	for option in inplace force strict no-clobber resume verify stats size=1 verbose progress keep-listening; do
 		usage_error "--${option%=*}: does not go with --compare" --compare "--$option" a b
 	done
 	usage_error "2: --compare runs every mode" --compare a b 2

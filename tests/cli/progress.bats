@@ -103,6 +103,19 @@ signalled() {
 	grep -qE '^fcopy: copying +1 B .*0:0[01]$' err
 }
 
+@test "SIGUSR1 does not kill a comparison, nor a server" {
+	random a 2M
+	signalled USR1 --compare --limit-rate=4M a b >out
+	grep -q '^fcopy: copying' err
+	grep -q '^Fastest here' out
+	"$FCOPY" -k a tcp-listen:127.0.0.1:0 2>err &
+	sleep 0.5
+	kill -USR1 $!
+	sleep 0.2
+	kill -TERM $!
+	wait $!
+}
+
 @test "SIGUSR1 also in threads and past the page cache" {
 	local mode
 	random a 6M
