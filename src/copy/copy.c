@@ -80,9 +80,15 @@ static int check_source(struct copy *c)
 	return 0;
 }
 
-/* Cuts what lies beyond the finished prefix: blocks allocated, old bytes, a padded last block. */
+/* Cuts what lies beyond the finished prefix: blocks allocated, old bytes, a padded last block. Not
+ * when there is nothing: XFS writes the whole file out before it sets a size, even the same. */
 static int trim(struct copy *c)
 {
+	struct stat st;
+	if (fstat(c->dst.fd, &st) < 0)
+		return error_call(&c->report->error, "fstat", c->dst.path, errno);
+	if (st.st_size == c->all.offset && c->allocated <= c->all.offset)
+		return 0;
 	while (ftruncate(c->dst.fd, c->all.offset) < 0)
 		if (errno != EINTR || io_cancelled(&c->all.io))
 			return error_call(&c->report->error, "ftruncate", c->dst.path, errno);

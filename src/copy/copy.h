@@ -17,6 +17,7 @@ struct copy {
 	struct transfer all; /* the whole range; its offset is the finished prefix */
 	bool remote;         /* source on a network file system */
 	bool direct;         /* bulk data goes past the page cache */
+	off_t allocated;     /* end of the blocks that were allocated ahead */
 	bool untidy; /* the destination may be longer or shorter than the prefix: commit cuts it */
 };
 

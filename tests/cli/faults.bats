@@ -199,6 +199,7 @@ fails_in() {
 
 @test "--inplace: errors of write, ftruncate, fdatasync and close are exit 1" {
 	prepare
+	truncate -s 4000000 b # longer, so that it has to be cut
 	local call
 	for call in pwrite64 ftruncate fdatasync; do
 		traced 1 inject=$call:error=EIO:when=1 --inplace --fsync a b rw
