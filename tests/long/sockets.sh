@@ -1,0 +1,205 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+#
+# sockets.sh [N]: N copies over TCP of which one side is killed at a random instant, N/10 through a
+# link that breaks after a random number of bytes; a slow link, and one that goes down; a thousand
+# clients in turn and a hundred at once. A receiver that succeeded has the whole file, a sender
+# that succeeded has a receiver that has it, and otherwise the old file is still there.
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
+need python3 timeout
+make_work
+seed_random
+wanted=${1:-200}
+cd "$work" || exit 1
+random_file src 32M
+random_file old 3M
+
+# receive ARG…: a receiver in the background; sets receiver and port.
+receive() {
+	local i
+	: >log
+	"${inside[@]}" timeout -s KILL 60 "$FCOPY" "$@" 2>log &
+	receiver=$!
+	for ((i = 0; i < 500; i++)); do
+		port=$(sed -n 's/^fcopy: listening on .*://p' log)
+		[ -z "$port" ] || return 0
+		sleep 0.01
+	done
+	fail "no listener: $*"
+	return 1
+}
+
+# The process under a timeout(1), which may be gone.
+child() {
+	pgrep -P "$1"
+}
+
+# judge WHAT SENDER RECEIVER: the two exit statuses against the file that is there.
+judge() {
+	tried=$((tried + 1))
+	state_of dst old src
+	case $REPLY in
+	new) [ "$3" = 0 ] || [ "$3" -gt 128 ] || fail "$1: receiver $3, but the file is new" ;;
+	old)
+		[ "$2" != 0 ] || fail "$1: sender 0, but the file is old"
+		[ "$3" != 0 ] || fail "$1: receiver 0, but the file is old"
+		;;
+	*) fail "$1: the file is $REPLY" ;;
+	esac
+	[ "$REPLY" = old ] && aborted=$((aborted + 1))
+}
+
+status_of() {
+	REPLY=0
+	wait "$1" 2>/dev/null || REPLY=$?
+}
+
+# strike SIDE SIGNAL MICROSECONDS: one copy, one kill.
+strike() {
+	local sender s victim
+	cp old dst
+	receive tcp-listen:0 dst || return
+	timeout -s KILL 60 "$FCOPY" --limit-rate 200M -m "$mode" src tcp:127.0.0.1:"$port" 2>sender.log &
+	sender=$!
+	victim=$receiver
+	[ "$1" = receiver ] || victim=$sender
+	sleep "$(printf '0.%06d' "$3")"
+	victim=$(child "$victim") && kill -"$2" "$victim" 2>/dev/null
+	status_of $sender
+	s=$REPLY
+	status_of $receiver
+	judge "kill -$2 of the $1 after $3 us, mode $mode" "$s" "$REPLY"
+}
+
+kill_at_random() {
+	local i sides=(sender receiver) signals=(KILL KILL TERM) modes=(auto readwrite splice)
+	aborted=0
+	for ((i = 0; i < wanted; i++)); do
+		mode=${modes[i % 3]}
+		random_below 200000
+		strike "${sides[i % 2]}" "${signals[i / 2 % 3]}" "$REPLY"
+	done
+	echo "$name: $aborted of $wanted killed copies were aborted"
+	[ $aborted -gt 0 ] || fail "no kill came in time"
+}
+
+# break_link MANNER BYTES
+break_link() {
+	local proxy_port proxy s
+	cp old dst
+	receive --timeout 1 tcp-listen:0 dst || return
+	coproc PROXY { exec python3 "$root/tests/tools/proxy.py" "$1" "$port" "$2"; }
+	proxy=$PROXY_PID
+	read -r proxy_port <&"${PROXY[0]}"
+	timeout -s KILL 60 "$FCOPY" --timeout 1 src tcp:127.0.0.1:"$proxy_port" 2>sender.log
+	s=$?
+	status_of $receiver
+	judge "$1 after $2 bytes" "$s" "$REPLY"
+	wait "$proxy" 2>/dev/null
+}
+
+break_links() {
+	local i manners=(reset drop)
+	aborted=0
+	for ((i = 0; i < wanted / 10; i++)); do
+		random_below 33554432
+		break_link "${manners[i % 2]}" "$REPLY"
+	done
+	[ $aborted = $((wanted / 10)) ] || fail "$aborted of $((wanted / 10)) broken links told"
+}
+
+# Descriptors and memory of the server, in a line that two moments can be compared by.
+footprint() {
+	local pid
+	pid=$(child "$receiver")
+	echo "$(find "/proc/$pid/fd" -type l | wc -l) $(awk '/VmRSS/ { print $2 }' "/proc/$pid/status")"
+}
+
+many_clients() {
+	local i before after pids=()
+	receive -k src tcp-listen:0 || return
+	for ((i = 0; i < 100; i++)); do
+		"$FCOPY" tcp:127.0.0.1:"$port" /dev/null || fail "client $i"
+	done
+	before=$(footprint)
+	for ((i = 0; i < 1000; i++)); do
+		"$FCOPY" tcp:127.0.0.1:"$port" /dev/null || fail "client $i"
+	done
+	for ((i = 0; i < 100; i++)); do
+		"$FCOPY" tcp:127.0.0.1:"$port" "many.$i" &
+		pids+=($!)
+	done
+	for i in "${pids[@]}"; do
+		wait "$i" || fail "one of a hundred clients at once"
+	done
+	for ((i = 0; i < 100; i++)); do
+		cmp src "many.$i" || fail "many.$i differs"
+		rm -f "many.$i"
+	done
+	sleep 0.5
+	after=$(footprint)
+	tried=$((tried + 1))
+	[ "${before% *}" = "${after% *}" ] || fail "descriptors: $before, then $after"
+	[ "${after#* }" -lt $((${before#* } + 4096)) ] || fail "memory: $before, then $after"
+	echo "$name: 1100 clients, descriptors and KiB: $before, then $after"
+	kill "$(child "$receiver")"
+	status_of "$receiver"
+	[ "$REPLY" = 0 ] || fail "the server ended with $REPLY"
+}
+
+# Two namespaces that end with their processes, and 40 Mbit/s between them.
+make_slow_link() {
+	unshare --net sleep 60 &
+	far=$!
+	inside=(nsenter -t "$far" -n)
+	sleep 0.2
+	ip link add slow0 type veth peer name slow1 netns "$far" &&
+		ip addr add 10.199.77.1/30 dev slow0 && ip link set slow0 up &&
+		"${inside[@]}" ip addr add 10.199.77.2/30 dev slow1 &&
+		"${inside[@]}" ip link set slow1 up &&
+		tc qdisc add dev slow0 root tbf rate 40mbit burst 32k latency 100ms
+}
+
+# slow_link WHAT COMMAND: COMMAND runs while the copy does; sets ends, the two exit statuses.
+slow_link() {
+	local sender
+	cp old dst
+	receive --timeout 2 tcp-listen:10.199.77.2:0 dst || return
+	timeout -s KILL 60 "$FCOPY" --timeout 2 src tcp:10.199.77.2:"$port" 2>sender.log &
+	sender=$!
+	sleep 0.5
+	eval "$2"
+	status_of $sender
+	ends=$REPLY
+	status_of $receiver
+	ends="$ends $REPLY"
+	judge "$1" "${ends% *}" "${ends#* }"
+}
+
+slow_links() {
+	if [ "$(id -u)" != 0 ] || ! unshare --net true 2>/dev/null; then
+		left_out "the slow link" "only root may make network namespaces"
+		return
+	fi
+	unshare --net -- "$root/tests/long/sockets.sh" --slow-links || fail "a slow link"
+	tried=$((tried + 1))
+}
+
+inside=()
+aborted=0
+if [ "${1-}" = --slow-links ]; then
+	ip link set lo up
+	make_slow_link || skip "no veth pair with a rate limit"
+	slow_link "a slow link" :
+	[ "$ends" = "0 0" ] || fail "a link that only is slow: $ends"
+	slow_link "a link that goes down" "ip link set slow0 down"
+	[ "$ends" = "1 1" ] || fail "a link that goes down: $ends"
+	kill "$far"
+	finish
+fi
+kill_at_random
+break_links
+many_clients
+slow_links
+finish
