@@ -220,8 +220,9 @@ int copy_run(struct copy *c)
 {
 	int r = run(c);
 	if (r == 0)
-		return c->src.ops->commit(&c->src, c->options, &c->report->error);
-	c->src.ops->abort(&c->src);
+		r = c->src.ops->commit(&c->src, c->options, &c->report->error);
+	if (r < 0)
+		c->src.ops->abort(&c->src);
 	return r;
 }
 

@@ -174,7 +174,8 @@ static int listen_for_end(int fd, struct farewell *f)
 		return -errno;
 	f->ended |= n == 0;
 	/* Behind its end of stream a reset is no longer told by recv (SOCK_DONE in tcp_recvmsg). */
-	return f->ended ? -get_option(fd, SO_ERROR) : 0;
+	int err = f->ended ? get_option(fd, SO_ERROR) : 0;
+	return err > 0 ? -err : err;
 }
 
 /* One look at the peer. Returns 1: it is done, 0: wait on, or -errno. */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -142,6 +143,18 @@ WRAP(ssize_t, copy_file_range,
      (in, in_at, out, out_at, cut(n), flags))
 WRAP(int, pipe2, (int fd[2], int flags), (fd, flags))
 WRAP(int, poll, (struct pollfd * fds, nfds_t n, int ms), (fds, n, ms))
+
+WRAP(int, socket, (int family, int type, int protocol), (family, type, protocol))
+WRAP(int, bind, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n))
+WRAP(int, listen, (int fd, int most), (fd, most))
+WRAP(int, connect, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n))
+WRAP(int, accept4, (int fd, struct sockaddr *a, socklen_t *n, int flags), (fd, a, n, flags))
+WRAP(int, shutdown, (int fd, int how), (fd, how))
+WRAP(ssize_t, recv, (int fd, void *buf, size_t n, int flags), (fd, buf, n, flags))
+WRAP(int, setsockopt, (int fd, int level, int name, const void *value, socklen_t n),
+     (fd, level, name, value, n))
+WRAP(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *n),
+     (fd, level, name, value, n))
 
 WRAP(off_t, lseek64, (int fd, off_t at, int whence), (fd, at, whence))
 WRAP(int, fallocate64, (int fd, int mode, off_t at, off_t n), (fd, mode, at, n))

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT
+ * Every system call of a connection fails, at each time that it is made, on one side of a copy over
+ * TCP; the other side is a process of its own. Afterwards both sides agree: the file is there, or
+ * the old one is, and both know.
+ */
+#define _GNU_SOURCE
+#include "cases.h"
+
+#include "fcopy.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SIZE     ((off_t)(1 << 20) + 7)
+#define OLD_SIZE 3000
+
+enum scene { SENDER, RECEIVER, SCENES };
+
+static const char *const scene_names[SCENES] = {"sender", "receiver"};
+
+enum want { FAILS, GOES_ON, EITHER };
+
+static const int exhausted[] = {EMFILE, ENFILE, ENOMEM, -1};
+static const int taken[] = {EADDRINUSE, EACCES, -1};
+static const int unreachable[] = {ECONNREFUSED, ENETUNREACH, ETIMEDOUT, -1};
+static const int passing[] = {ECONNABORTED, EAGAIN, EINTR, EPROTO, -1};
+static const int bad_option[] = {EINVAL, ENOMEM, -1};
+static const int broken[] = {ECONNRESET, ETIMEDOUT, EIO, -1};
+static const int cut[] = {ENOTCONN, -1};
+static const int soft[] = {EINTR, EAGAIN, -1};
+static const int interrupted[] = {EINTR, -1};
+static const int lacking[] = {EINVAL, ENOSYS, -1};
+
+static const struct row {
+	enum scene scene;
+	const char *call;
+	const int *errs;
+	enum want want;
+	bool late; /* also made when the file has its name already */
+} rows[] = {
+    {SENDER, "socket", exhausted, FAILS, false},
+    {SENDER, "connect", unreachable, FAILS, false},
+    {SENDER, "setsockopt", bad_option, FAILS, false},
+    {SENDER, "getsockopt", bad_option, EITHER, false},
+    {SENDER, "sendfile64", broken, FAILS, false},
+    {SENDER, "sendfile64", soft, GOES_ON, false},
+    {SENDER, "sendfile64", lacking, GOES_ON, false},
+    {SENDER, "shutdown", cut, FAILS, false},
+    {SENDER, "recv", broken, FAILS, true},
+    {SENDER, "recv", soft, GOES_ON, false},
+    {SENDER, "poll", interrupted, GOES_ON, false},
+    {RECEIVER, "socket", exhausted, FAILS, false},
+    {RECEIVER, "bind", taken, FAILS, false},
+    {RECEIVER, "listen", taken, FAILS, false},
+    {RECEIVER, "accept4", exhausted, FAILS, false},
+    {RECEIVER, "accept4", passing, GOES_ON, false},
+    {RECEIVER, "setsockopt", bad_option, FAILS, true},
+    {RECEIVER, "getsockopt", bad_option, GOES_ON, false},
+    {RECEIVER, "pipe2", exhausted, FAILS, false},
+    {RECEIVER, "splice", broken, FAILS, false},
+    {RECEIVER, "splice", soft, GOES_ON, false},
+    {RECEIVER, "splice", lacking, GOES_ON, false},
+    {RECEIVER, "poll", interrupted, GOES_ON, false},
+};
+
+#define ROWS (sizeof(rows) / sizeof(*rows))
+
+struct run {
+	const struct row *row;
+	int err;
+};
+
+/* The pipe on which the receiver tells the sender its port. */
+static int ports[2];
+
+static void tell_port(void *user, const struct fcopy_event *event)
+{
+	const bool *tested = user;
+	if (event->kind != FCOPY_EVENT_LISTENING)
+		return;
+	const char *port = strrchr(event->text, ':') + 1;
+	fault_off();
+	need(write(ports[1], port, strlen(port)) > 0);
+	if (*tested)
+		fault_on();
+}
+
+static int receive(bool tested, struct fcopy_report *report)
+{
+	struct fcopy_options options = {.notify = tell_port, .user = &tested};
+	if (tested)
+		fault_on();
+	int r = fcopy_copy("tcp-listen:0", "d/dst", &options, report);
+	fault_off();
+	return r;
+}
+
+static int send_to_receiver(bool tested, struct fcopy_report *report)
+{
+	char dst[32] = "tcp:127.0.0.1:";
+	ssize_t n = read(ports[0], dst + strlen(dst), 8);
+	if (n <= 0)
+		return -1; /* the receiver never listened */
+	if (tested)
+		fault_on();
+	int r = fcopy_copy("src", dst, NULL, report);
+	fault_off();
+	return r;
+}
+
+/* The other side, which no fault hits. */
+static pid_t start_other_side(enum scene tested)
+{
+	struct fcopy_report report;
+	pid_t child = fork();
+	need(child >= 0);
+	if (child > 0)
+		return child;
+	close(ports[tested == SENDER ? 0 : 1]);
+	_exit((tested == SENDER ? receive(false, &report) : send_to_receiver(false, &report)) < 0);
+}
+
+/* Returns 0 if the other side succeeded. A receiver to whom nobody came is not waited for. */
+static int end_other_side(pid_t child, bool kill_it)
+{
+	int status;
+	if (kill_it)
+		kill(child, SIGKILL);
+	need(waitpid(child, &status, 0) == child);
+	return status;
+}
+
+static void once(void *arg)
+{
+	const struct run *run = arg;
+	const struct row *row = run->row;
+	struct fcopy_report report;
+	unlink("d/dst");
+	make_file("d/dst", OLD_SIZE, DENSE, 2);
+	need(pipe(ports) == 0);
+	int before = open_descriptors();
+	pid_t child = start_other_side(row->scene);
+	int r = row->scene == SENDER ? send_to_receiver(true, &report) : receive(true, &report);
+	assert_int_equal(open_descriptors(), before);
+	close(ports[0]);
+	close(ports[1]);
+	bool alone = r < 0 && row->scene == SENDER && report.dst_peer[0] == '\0';
+	int other = end_other_side(child, alone);
+	if (!fault_seen() || row->want == GOES_ON)
+		assert_int_equal(r, 0);
+	if (fault_seen() && row->want == FAILS)
+		assert_int_equal(r, -1);
+	assert_int_equal(report.error.err, r < 0 ? run->err : 0);
+	if (r == 0 || (row->late && same_bytes("src", "d/dst"))) {
+		assert_true(same_bytes("src", "d/dst"));
+	} else {
+		assert_true(same_bytes("old", "d/dst"));
+		assert_int_not_equal(other, 0);
+	}
+	if (r == 0)
+		assert_int_equal(other, 0);
+	assert_int_equal(names_in("d"), 1);
+}
+
+static void sweep(void **state)
+{
+	struct run *run = *state;
+	need(mkdir("d", 0755) == 0);
+	make_file("src", SIZE, DENSE, 1);
+	make_file("old", OLD_SIZE, DENSE, 2);
+	fault_sweep(run->row->call, run->err, once, run);
+}
+
+int main(void)
+{
+	static struct run runs[ROWS * 4];
+	size_t n = 0;
+	signal(SIGPIPE, SIG_IGN); /* as fcopy.h asks of whoever sends to a socket */
+	cases_enter("ext4");
+	for (size_t i = 0; i < ROWS; i++)
+		for (const int *err = rows[i].errs; *err >= 0; err++) {
+			runs[n] = (struct run){.row = &rows[i], .err = *err};
+			case_add(sweep, &runs[n++], "%s: %s fails with %s",
+				 scene_names[rows[i].scene], rows[i].call, errno_name(*err));
+		}
+	return cases_run("sockets");
+}
