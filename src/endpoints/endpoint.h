@@ -94,6 +94,9 @@ int tcp_connect(struct endpoint *e, const struct fcopy_options *, struct fcopy_e
 int socket_adopt(struct endpoint *e, struct fcopy_error *);
 void socket_as_source(struct endpoint *e);
 void socket_as_destination(struct endpoint *e);
+/* Whether closing means a reset: from the socket's first moment on, and a listener's children have
+ * it from their parent. */
+bool socket_set_reset(int fd, bool on);
 /* Waits for the next connection, as long as io says; e becomes the listener's like, not started. */
 int socket_accept(const struct endpoint *listener, const struct io *io, struct endpoint *e,
 		  struct fcopy_error *);

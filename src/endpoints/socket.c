@@ -60,7 +60,7 @@ static bool set_option(int fd, int level, int name, int value)
 	return setsockopt(fd, level, name, &value, sizeof(value)) == 0;
 }
 
-static bool set_reset(int fd, bool on)
+bool socket_set_reset(int fd, bool on)
 {
 	const struct linger linger = {.l_onoff = on, .l_linger = 0};
 	return setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)) == 0;
@@ -71,8 +71,6 @@ static bool set_reset(int fd, bool on)
 static bool prepare(int fd, const struct fcopy_options *options)
 {
 	int timeout_ms = socket_timeout_ms(options);
-	if (!set_reset(fd, true))
-		return false;
 	if (get_option(fd, SO_PROTOCOL) != IPPROTO_TCP)
 		return true;
 	return set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1) &&
@@ -150,7 +148,7 @@ static void reset(struct endpoint *e)
 	if (e->fd < 0)
 		return;
 	if (!e->listening)
-		set_reset(e->fd, true);
+		socket_set_reset(e->fd, true);
 	close(e->fd);
 	e->fd = -1;
 }
@@ -221,7 +219,7 @@ static int commit_destination(struct endpoint *e, const struct fcopy_options *op
 			      struct fcopy_error *error)
 {
 	struct farewell f = {.deaf = has_ended(e->fd), .unsent = -1};
-	if (!set_reset(e->fd, false))
+	if (!socket_set_reset(e->fd, false))
 		return error_call(error, "setsockopt", e->path, errno);
 	if (shutdown(e->fd, SHUT_WR) < 0) {
 		int err = errno, why = get_option(e->fd, SO_ERROR); /* ENOTCONN after a reset */
@@ -239,7 +237,7 @@ static int commit_source(struct endpoint *e, const struct fcopy_options *options
 			 struct fcopy_error *error)
 {
 	(void)options;
-	if (!set_reset(e->fd, false))
+	if (!socket_set_reset(e->fd, false))
 		return error_call(error, "setsockopt", e->path, errno);
 	close(e->fd);
 	e->fd = -1;
@@ -267,6 +265,8 @@ int socket_adopt(struct endpoint *e, struct fcopy_error *error)
 		return error_refuse(error, e->path, ESOCKTNOSUPPORT, "is no stream socket",
 				    FCOPY_ADVICE_NONE);
 	e->socket = true;
+	if (!socket_set_reset(e->fd, true))
+		return error_call(error, "setsockopt", e->path, errno);
 	if (flags < 0 || fcntl(e->fd, F_SETFL, flags | O_NONBLOCK) < 0)
 		return error_call(error, "fcntl", e->path, errno);
 	e->listening = get_option(e->fd, SO_ACCEPTCONN) > 0;

@@ -81,15 +81,29 @@ static int resolve(const struct endpoint *e, const struct address *a, struct add
 /* A try at one address. Returns the descriptor, or -errno with the call that failed. */
 typedef int try(const struct addrinfo *, const struct fcopy_options *, const char **call);
 
+/* A socket that has never been able to end in any other way than by a reset. */
+static int make_socket(const struct addrinfo *a, const char **call)
+{
+	int fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	*call = "socket";
+	if (fd < 0)
+		return -errno;
+	*call = "setsockopt";
+	if (socket_set_reset(fd, true))
+		return fd;
+	int err = errno;
+	close(fd);
+	return -err;
+}
+
 static int try_listen(const struct addrinfo *a, const struct fcopy_options *options,
 		      const char **call)
 {
 	const int on = 1;
-	int fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = make_socket(a, call);
 	(void)options;
-	*call = "socket";
 	if (fd < 0)
-		return -errno;
+		return fd;
 	*call = "bind";
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
 	    bind(fd, a->ai_addr, a->ai_addrlen) == 0) {
@@ -116,10 +130,9 @@ static int finish_connect(int fd, const struct fcopy_options *options)
 static int try_connect(const struct addrinfo *a, const struct fcopy_options *options,
 		       const char **call)
 {
-	int fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	*call = "socket";
+	int fd = make_socket(a, call);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	*call = "connect";
 	int r = connect(fd, a->ai_addr, a->ai_addrlen) < 0 ? -errno : 0;
 	if (r == -EINPROGRESS || r == -EINTR)
