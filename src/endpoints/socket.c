@@ -34,7 +34,7 @@ int socket_timeout_ms(const struct fcopy_options *options)
 
 void socket_describe(int fd, bool peer, char text[FCOPY_ADDRESS_MAX])
 {
-	struct sockaddr_storage ss;
+	struct sockaddr_storage ss = {.ss_family = AF_UNSPEC};
 	socklen_t size = sizeof(ss);
 	char host[NI_MAXHOST], port[NI_MAXSERV];
 	text[0] = '\0';
@@ -107,6 +107,7 @@ int socket_accept(const struct endpoint *listener, const struct io *io, struct e
 	do {
 		if ((r = io_wait(io, listener->fd, POLLIN)) < 0)
 			return error_call(error, "poll", listener->path, -r);
+		/* cppcheck-suppress nullPointer; nobody wants the address here (accept(2)) */
 		fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	} while (fd < 0 && next_may_come(errno));
 	if (fd < 0)

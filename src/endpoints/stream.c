@@ -47,11 +47,11 @@ int stream_open(struct endpoint *e, const char *path, int dash, struct fcopy_err
 	e->fd = fcntl(stream_number(path, dash), F_DUPFD_CLOEXEC, 0);
 	if (e->fd < 0)
 		return error_call(error, "fcntl(F_DUPFD)", path, errno);
+	/* The socket behind - may have other users, and our end is not theirs. */
+	bool connection = is_number(path);
 	if (fstat(e->fd, &e->st) < 0)
 		error_call(error, "fstat", path, errno);
-	else if (!S_ISSOCK(e->st.st_mode) || !is_number(path))
-		return 0; /* the socket behind - may have other users, and their end is not ours */
-	else if (socket_adopt(e, error) == 0)
+	else if (!connection || !S_ISSOCK(e->st.st_mode) || socket_adopt(e, error) == 0)
 		return 0;
 	e->ops->abort(e);
 	return -error->err;

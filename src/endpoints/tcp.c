@@ -164,7 +164,7 @@ static int try_all(struct endpoint *e, const struct address *a, try *one,
 
 int tcp_open(struct endpoint *e, const char *path, struct fcopy_error *error)
 {
-	struct address a;
+	struct address a = {.host = ""};
 	bool listens = starts_with(path, LISTEN);
 	const char *wrong = parse(&a, path + strlen(listens ? LISTEN : CONNECT));
 	if (!wrong && !listens && !a.host[0])
@@ -187,7 +187,7 @@ int tcp_open(struct endpoint *e, const char *path, struct fcopy_error *error)
 
 int tcp_connect(struct endpoint *e, const struct fcopy_options *options, struct fcopy_error *error)
 {
-	struct address a;
+	struct address a = {.host = ""};
 	parse(&a, e->path + strlen(CONNECT));
 	return try_all(e, &a, try_connect, options, error);
 }
