@@ -85,15 +85,13 @@ static int read_on(struct copy *c)
 	static const struct engine *const files[] = {&engine_readwrite, NULL};
 	static const struct engine *const streams[] = {&engine_splice, &engine_sendfile,
 						       &engine_readwrite, NULL};
-	static const struct engine *const to_socket[] = {&engine_sendfile, &engine_splice,
-							 &engine_readwrite, NULL};
+	static const struct engine *const to_client[] = {&engine_sendfile, &engine_readwrite, NULL};
 	bool positional = c->src.positional && c->dst.positional;
 	bool plain = positional || c->options->no_cache || c->all.zeros;
-	bool sends = S_ISREG(c->src.st.st_mode) && c->dst.socket;
 	if (plain)
 		return run_chain(c, &c->all, files);
 	return c->dst.positional ? run_stream(c, streams)
-				 : run_chain(c, &c->all, sends ? to_socket : streams);
+				 : run_chain(c, &c->all, c->served ? to_client : streams);
 }
 
 /* The same with one buffer on the stack: read, write, read is all that a small file takes. */

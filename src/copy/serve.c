@@ -80,6 +80,7 @@ static int open_ends(struct client *k)
 	struct copy *c = &k->copy;
 	if (s->sends) {
 		c->dst = k->connection;
+		c->served = true;
 		strncpy(k->report.dst, c->dst.path, PATH_MAX - 1);
 		return source_share(&c->src, &s->file, &k->report.error);
 	}

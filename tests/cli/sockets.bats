@@ -85,13 +85,13 @@ setup_file() {
 	done
 }
 
-@test "auto: sendfile to a socket, splice from one, and no byte through user space" {
+@test "auto: splice to a socket and from one, sendfile to many; no byte through user space" {
 	need_strace
 	random a 1000000
 	serve tcp-listen:0 b
 	traced 0 trace=read,pread64,write,pwrite64,sendfile,splice,sendto a tcp:127.0.0.1:"$port"
 	ended 0
-	[ "$(calls sendfile)" -ge 1 ]
+	[ "$(calls splice)" -ge 2 ]
 	never grep -E '(write|splice|sendto)\([0-9]+<(TCP|socket)' trace
 	serve a tcp-listen:0
 	traced 0 trace=read,pread64,write,pwrite64,recvfrom,sendfile,splice tcp:127.0.0.1:"$port" b
@@ -99,6 +99,17 @@ setup_file() {
 	[ "$(calls splice)" -ge 2 ]
 	never grep -E '(read|recvfrom)\([0-9]+<(TCP|socket)' trace
 	cmp a b
+	rm -f server.log
+	timeout 20 strace -f -y -qq -o trace -e trace=write,pwrite64,sendfile,splice -e signal=none \
+		"$FCOPY" -k a tcp-listen:0 2>server.log 3>&- &
+	server=$!
+	await said '^fcopy: listening' server.log
+	expect 0 tcp:127.0.0.1:"$(sed -n 's/.*on .*://p' server.log)" c
+	kill "$(pgrep -P "$(pgrep -P $server)")"
+	ended 0
+	cmp a c
+	[ "$(calls sendfile)" -ge 2 ]
+	[ "$(calls splice)" = 0 ]
 }
 
 @test "nc, ncat, socat, python and curl send" {
