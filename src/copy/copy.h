@@ -18,6 +18,7 @@ struct copy {
 	bool remote;         /* source on a network file system */
 	bool served;         /* one of many: pipes of its own would exhaust the user's share */
 	bool direct;         /* bulk data goes past the page cache */
+	void *buffer;        /* of plan, for many small extents */
 	off_t allocated;     /* end of the blocks that were allocated ahead */
 	bool untidy; /* the destination may be longer or shorter than the prefix: commit cuts it */
 };

@@ -30,7 +30,8 @@ struct cachestat {
 #define SMALL_SIZE    ((off_t)64 << 10) /* up to here one buffer and no question is the fastest */
 #define DIRECT_SIZE   ((off_t)16 << 20) /* below, the set-up of io_uring shows */
 #define AHEAD_SIZE    ((off_t)16 << 20) /* allocated at a time for a stream */
-#define PARALLEL_SIZE ((off_t)1 << 20)  /* from here on threads gain more than they cost */
+#define PARALLEL_SIZE ((off_t)16 << 20) /* from here on threads gain more than they cost */
+#define BUFFER_SIZE   ((size_t)256 << 10)
 
 /* A mode asked for by name: its one engine moves every byte, or the copy fails. */
 static int run_mode(struct copy *c, const struct engine *engine)
@@ -160,6 +161,16 @@ static int copy_direct(struct copy *c, struct transfer *part)
 	return r;
 }
 
+/* The buffer stays for the next extent: to map and touch it costs more than to copy a small one. */
+static int copy_with_one_thread(struct copy *c, struct transfer *part)
+{
+	if (!c->buffer && !(c->buffer = io_alloc(BUFFER_SIZE)))
+		return error_call(&c->report->error, "mmap", c->dst.path, errno);
+	part->buffer = c->buffer;
+	part->buffer_size = BUFFER_SIZE;
+	return step_run(c, &engine_readwrite, part);
+}
+
 /* Copies [all.offset, end) by what decide() chose. Readwrite comes last: it never gives way. */
 static int copy_data(struct copy *c, off_t end)
 {
@@ -172,7 +183,7 @@ static int copy_data(struct copy *c, off_t end)
 		r = step_run(c, &engine_copy_file_range, &part);
 	if (r == ENGINE_NEXT)
 		r = end - part.offset < PARALLEL_SIZE
-			? step_run(c, &engine_readwrite, &part)
+			? copy_with_one_thread(c, &part)
 			: step_run_threads(c, &engine_readwrite, &part);
 	c->all.offset = part.offset;
 	return r;
@@ -264,11 +275,9 @@ static int copy_file(struct copy *c)
 	return r < 0 ? r : copy_data(c, st->st_size);
 }
 
-int plan_run(struct copy *c)
+static int run_auto(struct copy *c)
 {
 	bool files = c->src.positional && c->dst.positional;
-	if (c->mode->engine)
-		return run_mode(c, engine_find(c->mode->engine));
 	if (!files && c->options->reflink == FCOPY_ALWAYS) {
 		transfer_refuse(&c->all, engine_reflink.name, SIDE_BOTH, EINVAL);
 		return step_refused(c, &engine_reflink, &c->all);
@@ -281,4 +290,11 @@ int plan_run(struct copy *c)
 	if (r < 0)
 		return r;
 	return files && c->src.st.st_size <= SMALL_SIZE ? read_on_small(c) : read_on(c);
+}
+
+int plan_run(struct copy *c)
+{
+	int r = c->mode->engine ? run_mode(c, engine_find(c->mode->engine)) : run_auto(c);
+	io_free(c->buffer, BUFFER_SIZE);
+	return r;
 }
