@@ -13,7 +13,8 @@
 #define PIPE_SIZE ((size_t)1 << 20) /* the kernel's limit for everybody, fs.pipe-max-size */
 
 /* While a pipe is emptied into a file its lock is held, and its writer waits (splice_from_pipe in
- * fs/splice.c): small pieces let the two work at once. */
+ * fs/splice.c): small pieces let the two work at once. What comes from a socket is then still in
+ * the CPU's cache when it goes on. */
 #define PIECE_SIZE ((size_t)128 << 10)
 
 static bool is_pipe(int fd)
@@ -132,8 +133,9 @@ static int copy_through(struct transfer *t, const int pipe[2], size_t size)
 static int copy(struct transfer *t)
 {
 	int pipe[2];
-	size_t size = t->buffer_size ? t->buffer_size : PIPE_SIZE;
 	bool from_pipe = is_pipe(t->src), to_pipe = is_pipe(t->dst);
+	bool small = !from_pipe && !to_pipe && !t->src_positional;
+	size_t size = t->buffer_size ? t->buffer_size : small ? PIECE_SIZE : PIPE_SIZE;
 	if (from_pipe || to_pipe) {
 		enlarge(from_pipe ? t->src : t->dst, size);
 		return copy_directly(t, from_pipe && !to_pipe ? PIECE_SIZE : ENGINE_CHUNK);
