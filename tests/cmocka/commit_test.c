@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define SIZE     ((off_t)(1 << 20) + 7) /* enough for threads, preallocation and a cut */
-#define OLD_SIZE (2 * SIZE) /* longer, so that it has to be cut in place */
+#define OLD_SIZE (2 * SIZE)             /* longer, so that it has to be cut in place */
 #define OLD_MODE 0604
 
 /* NAMED: where the file system has no O_TMPFILE. */
@@ -161,6 +161,9 @@ static void once(void *arg)
 	struct fcopy_options options = {
 	    .fsync = true, .threads = 2, .in_place = run->scene == IN_PLACE};
 	struct fcopy_report report;
+	if (strcmp(run->row->call, "pthread_create") == 0)
+		options.mode = fcopy_mode_find(
+		    "parallel"); /* auto takes threads for large files only */
 	set_the_scene(run->scene);
 	int before = open_descriptors();
 	if (1u << run->scene & NAMED)
