@@ -139,7 +139,7 @@ static void once(void *arg)
 {
 	const struct run *run = arg;
 	const struct row *row = run->row;
-	struct fcopy_report report;
+	struct fcopy_report report = {0};
 	unlink("d/dst");
 	make_file("d/dst", OLD_SIZE, DENSE, 2);
 	need(pipe(ports) == 0);

@@ -23,7 +23,7 @@ static void show(const char *kind, long long bytes)
 {
 	if (bytes == 0)
 		return;
-	if (last_kind && strcmp(kind, last_kind)) {
+	if (last_kind && strcmp(kind, last_kind) != 0) {
 		printf("%s:%lld\n", last_kind, last_bytes);
 		last_bytes = 0;
 	}
@@ -68,10 +68,11 @@ static const char *kind_of(const struct fiemap_extent *extent, int shared)
  * which may reach beyond the end of the file. */
 static int map_by_fiemap(int fd, const struct stat *st, int shared)
 {
-	struct {
+	union {
 		struct fiemap map;
-		struct fiemap_extent extent;
+		char room[sizeof(struct fiemap) + sizeof(struct fiemap_extent)];
 	} ask = {.map = {.fm_flags = FIEMAP_FLAG_SYNC, .fm_extent_count = 1}};
+	const struct fiemap_extent *extent = ask.map.fm_extents;
 	long long at = 0, end, size = st->st_size;
 	long long last_block = (size + st->st_blksize - 1) / st->st_blksize * st->st_blksize;
 
@@ -83,13 +84,13 @@ static int map_by_fiemap(int fd, const struct stat *st, int shared)
 			return -1;
 		if (ask.map.fm_mapped_extents == 0)
 			break;
-		show_extent("hole", at, ask.extent.fe_logical, size);
-		end = ask.extent.fe_logical + ask.extent.fe_length;
-		show_extent(kind_of(&ask.extent, shared), ask.extent.fe_logical, end, size);
+		show_extent("hole", at, extent->fe_logical, size);
+		end = extent->fe_logical + extent->fe_length;
+		show_extent(kind_of(extent, shared), extent->fe_logical, end, size);
 		if (end > last_block)
 			show("beyond", end - last_block);
 		at = end;
-		if (ask.extent.fe_flags & FIEMAP_EXTENT_LAST)
+		if (extent->fe_flags & FIEMAP_EXTENT_LAST)
 			break;
 	}
 	show_extent("hole", at, size, size);

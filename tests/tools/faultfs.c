@@ -220,7 +220,7 @@ static int fs_setxattr(const char *path, const char *name, const char *value, si
 	char text[64];
 
 	(void)flags;
-	if (strcmp(path, "/") || strcmp(name, "user.fault") || size >= sizeof(text))
+	if (strcmp(path, "/") != 0 || strcmp(name, "user.fault") != 0 || size >= sizeof(text))
 		return -EOPNOTSUPP;
 	memcpy(text, value, size);
 	text[size] = '\0';
