@@ -21,7 +21,7 @@ said() { grep -q "$1" "$2" 2>/dev/null; }
 # serve ARG…: fcopy in the background; $server is its process, $port where it listens.
 serve() {
 	rm -f server.log
-	timeout -s KILL 60 "$FCOPY" "$@" >server.out 2>server.log 3>&- &
+	"$FCOPY" "$@" >server.out 2>server.log 3>&- &
 	server=$!
 	await said '^fcopy: listening on ' server.log
 	port=$(sed -n 's/^fcopy: listening on .*://p' server.log)
@@ -30,7 +30,7 @@ serve() {
 # peer MANNER [BYTES]: the same with a peer that listens; its output is in ./peer.out.
 peer() {
 	rm -f peer.out
-	timeout -s KILL 60 python3 "$PEER" "$1" 0 "${@:2}" >peer.out 2>&1 3>&- &
+	python3 "$PEER" "$1" 0 "${@:2}" >peer.out 2>&1 3>&- &
 	server=$!
 	await said . peer.out
 	port=$(head -n 1 peer.out)
@@ -43,9 +43,8 @@ ended() {
 	[ "$seen" = "$1" ] || { echo "status $seen, not $1:"; cat server.log; return 1; }
 }
 
-# stop SIGNAL: to the fcopy under timeout(1).
 stop() {
-	kill "-$1" "$(pgrep -P "$server")"
+	kill "-$1" "$server"
 }
 
 setup_file() {
@@ -105,7 +104,7 @@ setup_file() {
 	server=$!
 	await said '^fcopy: listening' server.log
 	expect 0 tcp:127.0.0.1:"$(sed -n 's/.*on .*://p' server.log)" c
-	kill "$(pgrep -P "$(pgrep -P $server)")"
+	kill "$(pgrep -P "$(pgrep -P $server)")" # of strace, of timeout
 	ended 0
 	cmp a c
 	[ "$(calls sendfile)" -ge 2 ]
@@ -362,8 +361,8 @@ old"*"No space left on device"* ]] || { echo "$output"; return 1; }
 @test "-k: many clients at once and in turn, one of them slow, one stuck; SIGTERM lets them end" {
 	random a 3000001
 	serve -v -k a tcp-listen:0
-	timeout 30 python3 "$PEER" slow "$port" 3>&- &
-	timeout 30 python3 "$PEER" stuck "$port" 3>&- &
+	python3 "$PEER" slow "$port" 3>&- &
+	python3 "$PEER" stuck "$port" 3>&- &
 	sleep 0.2
 	local i jobs=()
 	for i in 1 2 3 4 5 6 7 8; do
@@ -392,7 +391,7 @@ old"*"No space left on device"* ]] || { echo "$output"; return 1; }
 	ended 0
 	random a 30000000
 	serve -k a tcp-listen:0
-	timeout 30 python3 "$PEER" stuck "$port" 3>&- &
+	python3 "$PEER" stuck "$port" 3>&- &
 	sleep 0.2
 	stop TERM
 	sleep 0.4
@@ -403,7 +402,7 @@ old"*"No space left on device"* ]] || { echo "$output"; return 1; }
 @test "-k: --max-clients holds the next one back; a sink forgets what every client sends" {
 	random a 3000000
 	serve -v -k --max-clients 1 a tcp-listen:0
-	timeout 30 python3 "$PEER" stuck "$port" 3>&- &
+	python3 "$PEER" stuck "$port" 3>&- &
 	stuck=$!
 	sleep 0.3
 	timeout 1 "$FCOPY" tcp:127.0.0.1:"$port" b 3>&- && return 1

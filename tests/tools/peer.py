@@ -8,7 +8,7 @@ stdout, and takes one connection. It exits 0 when it did what its manner says.
   receive       reads to the end, prints the number of bytes, closes
   keep          reads to the end and keeps its own side open, for ten seconds
   deaf          ends its own side first, then reads to the end, prints the number
-  slow          reads one byte a second until it is killed
+  slow          reads one byte a second, for ten seconds
   stuck         reads nothing, for ten seconds
   refuse        reads BYTES, then closes while more is on the way
   reset         reads BYTES, then resets
@@ -55,7 +55,9 @@ def outcome(stream, seconds):
 
 def slow(stream):
     stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    while stream.recv(1):
+    for _ in range(10):
+        if not stream.recv(1):
+            break
         time.sleep(1)
 
 
