@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# bench.sh --list | CASE… | all  [--dir DIR] [--size SIZE] [--rounds N] [--quick] [--output DIR]
+# bench.sh --list | CASE… | all  [--dir DIR] [--size SIZE] [--rounds N] [--quick] [--once] [--output DIR]
 #
 # The one harness: reads contenders.sh and cases/*.sh, times them by hyperfine in turn, and leaves
 # JSON, CSV and Markdown in results/. CASE is a case, a group of cases, or a pattern.
@@ -9,6 +9,7 @@
 #   --dir DIR     where the files are made: "here" in the cases (default: build/bench)
 #   --size SIZE   of the large files, and a bound for the others (default: 1G)
 #   --rounds N    timed rounds (default: 9; fewer than 6 give no interval)
+#   --once        measures no case again whose spread is wide
 #   --quick       6 rounds and no more, files of 128M, and of `all` only what is not marked slow
 #   --output DIR  results go there
 #
@@ -22,7 +23,7 @@ RIVALS=$(realpath -m "${RIVALS_DIR:-$ROOT/build/rivals}")/bin
 CLASSES=$ROOT/build/bench/classes
 INVOCATION="bench/bench.sh $*"
 DIR=$ROOT/build/bench
-SIZE=1G SIZE_GIVEN='' ROUNDS=9 QUICK='' LIST='' OUT=''
+SIZE=1G SIZE_GIVEN='' ROUNDS=9 QUICK='' ONCE='' LIST='' OUT=''
 NETNS_RUN=()
 
 for part in say lab files cases programs peers run circumstances; do
@@ -46,6 +47,7 @@ options() {
 		--size) SIZE=$2 SIZE_GIVEN=$2; shift ;;
 		--rounds) ROUNDS=$2; shift ;;
 		--output) OUT=$2; shift ;;
+		--once) ONCE=yes ;;
 		--quick) QUICK=yes ROUNDS=6 SIZE=${SIZE_GIVEN:-128M} ;;
 		--list) LIST=yes ;;
 		--help) usage ;;

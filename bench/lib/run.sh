@@ -30,7 +30,7 @@ run_case() {
 		round=$((round + 1))
 		one_round "$name" "$round"
 		((round % ${OF[$name:rounds]} == 0)) || continue
-		[[ ! $QUICK ]] || break
+		[[ ! $QUICK && ! $ONCE ]] || break
 		report wide "$OUT" "$name" || break
 		((round == most)) || say '  the spread is too wide: again'
 	done
