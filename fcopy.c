@@ -89,9 +89,9 @@ static int copy(struct cli *cli, const struct usage *start)
 		if (cli->stats || cli->json)
 			tell(&(struct outcome){cli, &report, usage_since(start)});
 	}
-	signals_obey();
-	if (r == 0)
+	if (r == 0) /* a signal that came after the commit has nothing left to stop */
 		return EXIT_DONE;
+	signals_obey();
 	message_error(&report.error);
 	return report.error.advice == FCOPY_ADVICE_USAGE ? EXIT_USAGE : EXIT_FAILED;
 }

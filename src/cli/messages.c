@@ -32,7 +32,7 @@ static void print_reason(const struct fcopy_error *e)
 	if (e->path) {
 		print_safely(e->path);
 		if (e->path2) {
-			fputs(e->call ? " -> " : " and ", stderr);
+			fputs(e->call || e->engine ? " -> " : " and ", stderr);
 			print_safely(e->path2);
 		}
 		fputs(": ", stderr);
@@ -127,6 +127,8 @@ static void print_event(const struct cli *cli, const struct fcopy_event *event)
 		fputs(" (refused: on to the next engine)\n", stderr);
 		break;
 	case FCOPY_EVENT_RESUME:
+		if (event->report->resumed == 0)
+			return;
 		fprintf(stderr, "fcopy: %s: resumes at byte %ju\n", cli->dst,
 			(uintmax_t)event->report->resumed);
 		break;

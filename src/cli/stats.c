@@ -142,7 +142,9 @@ static void print_steps(const struct fcopy_report *r, FILE *f)
 		add_time(&t, s->seconds);
 		end_line(&t, f);
 		if (s->refusal)
-			fprintf(f, "  refused: %s: %s\n", s->refusal_call, strerror(s->refusal));
+			fprintf(f, "  refused: %s: %s\n",
+				s->refusal_call ? s->refusal_call : s->engine,
+				strerror(s->refusal));
 	}
 }
 

@@ -38,7 +38,7 @@ static int run_mode(struct copy *c, const struct engine *engine)
 {
 	struct transfer *t = &c->all;
 	if (c->mode->threads && !(c->src.positional && c->dst.positional)) {
-		transfer_refuse(t, "threads", SIDE_BOTH, ESPIPE);
+		transfer_refuse(t, NULL, SIDE_BOTH, ESPIPE);
 		return step_refused(c, engine, t);
 	}
 	int r = allocate_blocks(c, 0, c->src.st.st_size);
@@ -192,7 +192,7 @@ static int copy_data(struct copy *c, off_t end)
 static int skip_hole(struct copy *c, const struct extent *x)
 {
 	int r = allocate_hole(c, x->start, x->end);
-	if (r == 0 && x->kind == EXTENT_UNWRITTEN)
+	if (r == 0 && x->kind == EXTENT_UNWRITTEN && c->options->sparse == FCOPY_AUTO)
 		r = allocate_unwritten(c, x->start, x->end);
 	if (r < 0)
 		return r;
@@ -213,7 +213,8 @@ static int copy_extents(struct copy *c, off_t size)
 			r = skip_hole(c, &e);
 			continue;
 		}
-		if ((r = allocate_blocks(c, e.start, e.end)) == 0)
+		r = c->all.zeros ? 0 : allocate_blocks(c, e.start, e.end);
+		if (r == 0)
 			r = copy_data(c, e.end);
 		if (c->all.offset < e.end)
 			break; /* failed, or the source ended earlier than it said */
@@ -269,9 +270,9 @@ static int copy_file(struct copy *c)
 	decide(c);
 	if (st->st_size <= SMALL_SIZE && (dense || o->sparse != FCOPY_AUTO) && !o->no_cache)
 		return 0; /* reading on does it all */
-	if (o->sparse == FCOPY_AUTO)
+	if (o->sparse != FCOPY_NEVER)
 		return copy_extents(c, st->st_size);
-	int r = o->sparse == FCOPY_NEVER ? allocate_blocks(c, 0, st->st_size) : 0;
+	int r = allocate_blocks(c, 0, st->st_size);
 	return r < 0 ? r : copy_data(c, st->st_size);
 }
 

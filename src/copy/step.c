@@ -44,6 +44,8 @@ static void describe(const struct copy *c, const struct engine *engine, const st
 {
 	*e = (struct fcopy_error){
 	    .err = err, .call = t->call, .path = path_of(c, t->side), .engine = engine->name};
+	if (!t->call && err == ESPIPE)
+		e->reason = "a stream has no offsets, which this mode needs";
 	if (!e->path) {
 		e->path = c->src.path;
 		e->path2 = c->dst.path;

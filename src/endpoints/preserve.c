@@ -50,8 +50,8 @@ static int copy_mode(int src, int dst, const struct stat *st)
 	bool owned = now.st_uid == st->st_uid && now.st_gid == st->st_gid;
 	int r = copy_attribute(src, dst, "system.posix_acl_access");
 	if (fchmod(dst, st->st_mode & (owned ? 07777 : 01777)) < 0)
-		r = -errno;
-	return r;
+		return -errno;
+	return r == 0 && !owned && st->st_mode & 06000 ? -EPERM : r;
 }
 
 static int copy_one(enum fcopy_attribute which, int src, int dst, const struct stat *st,

@@ -6,25 +6,33 @@
 #include "io/error.h"
 
 #include <fcntl.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* A descriptor's number in decimal digits; -1: it is none. */
+static int number(const char *digits)
+{
+	char *end;
+	long n = digits[0] >= '0' && digits[0] <= '9' ? strtol(digits, &end, 10) : -1;
+	return n >= 0 && *end == '\0' && n <= INT_MAX ? (int)n : -1;
+}
 
 /* The descriptor that a path such as -, /dev/stdin or fd:3 names, or -1. */
 static int stream_number(const char *path, int dash)
 {
 	static const char *const names[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
-	int fd, end = 0;
+	static const char *const prefixes[] = {"fd:", "/dev/fd/", "/proc/self/fd/"};
 	if (path[0] == '-' && path[1] == '\0')
 		return dash;
 	for (int i = 0; i < 3; i++)
 		if (strcmp(path, names[i]) == 0)
 			return i;
-	if ((sscanf(path, "fd:%d%n", &fd, &end) == 1 ||
-	     sscanf(path, "/dev/fd/%d%n", &fd, &end) == 1 ||
-	     sscanf(path, "/proc/self/fd/%d%n", &fd, &end) == 1) &&
-	    path[end] == '\0' && fd >= 0)
-		return fd;
+	for (int i = 0; i < 3; i++) {
+		size_t n = strlen(prefixes[i]);
+		if (strncmp(path, prefixes[i], n) == 0)
+			return number(path + n);
+	}
 	return -1;
 }
 

@@ -74,15 +74,19 @@ static int create_named(struct endpoint *e)
 	return r;
 }
 
-/* A part that somebody else planted, or that others may write or read, is none of ours. */
-static int check_part(int fd)
+/* A part that somebody else planted, or that others may write, is none of ours. */
+static int check_part(const struct endpoint *e)
 {
 	struct stat st;
-	if (fstat(fd, &st) < 0)
+	if (fstat(e->fd, &st) < 0)
 		return -errno;
-	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1 || st.st_mode & 077)
+	/* A run that was killed at its last step had given the owner of the old file to the new. */
+	bool ours = st.st_uid == geteuid() || (e->place.exists && st.st_uid == e->place.st.st_uid);
+	if (!S_ISREG(st.st_mode) || !ours || st.st_nlink != 1 || st.st_mode & 022)
 		return -EPERM;
-	return flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+	if (flock(e->fd, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	return fchmod(e->fd, 0600) < 0 ? -errno : 0;
 }
 
 /* Opens DST.fcopy-part, or creates it. Two resumes at once would write into each other's: the lock
@@ -96,7 +100,7 @@ static int open_part(struct endpoint *e)
 	e->fd = openat(e->place.dir, e->temporary, flags | O_CREAT | O_EXCL, 0600);
 	if (e->fd < 0 && errno == EEXIST)
 		e->fd = openat(e->place.dir, e->temporary, flags);
-	int r = e->fd < 0 ? -errno : check_part(e->fd);
+	int r = e->fd < 0 ? -errno : check_part(e);
 	if (r < 0 && e->fd >= 0) {
 		close(e->fd);
 		e->fd = -1;

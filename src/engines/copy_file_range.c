@@ -19,7 +19,7 @@ static int copy(struct transfer *t)
 {
 	size_t want;
 	if (!t->src_positional || !t->dst_positional)
-		return transfer_refuse(t, "copy_file_range", SIDE_BOTH, ESPIPE);
+		return transfer_refuse(t, NULL, SIDE_BOTH, ESPIPE);
 	while ((want = transfer_chunk(t, ENGINE_CHUNK)) > 0) {
 		ssize_t n = copy_some(t, want);
 		if (n == 0) {

@@ -89,7 +89,7 @@ int transfer_fail(struct transfer *t, const char *call, enum side side, int r);
  * more bytes than their st_size, which some calls believe. Returns 0, ENGINE_NEXT or -errno. */
 int transfer_end(struct transfer *t, const char *call);
 
-/* Notes a refusal with this errno. Returns ENGINE_NEXT. */
+/* Notes a refusal with this errno; call NULL: the engine knew without one. Returns ENGINE_NEXT. */
 int transfer_refuse(struct transfer *t, const char *call, enum side side, int err);
 
 /* The offset to hand to a pread or pwrite of this transfer. */

@@ -74,7 +74,7 @@ static int copy(struct transfer *t)
 {
 	size_t size = t->buffer_size ? t->buffer_size : WINDOW_SIZE, want;
 	if (!t->src_positional)
-		return transfer_refuse(t, "mmap", SIDE_SRC, ESPIPE);
+		return transfer_refuse(t, NULL, SIDE_SRC, ESPIPE);
 	while ((want = transfer_chunk(t, size)) > 0) {
 		off_t n = left(t);
 		if (n == 0) {
