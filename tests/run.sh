@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# run.sh SUITE…: runs programs that speak TAP and directories of bats files. Prints what failed and
+# run.sh SUITE…: runs programs that speak TAP, bats files and directories of them. Prints what failed and
 # what was left out, and at the end one line: N passed, N failed, N skipped. A suite that crashed,
 # or that did not run as many tests as it announced, counts as one more that failed. Exits 1 if any
 # failed. UNDER is put before each program (a debugger); FCOPY names the program for bats.
@@ -14,7 +14,7 @@ trap 'exit 130' INT
 
 run_suite() {
 	local jobs=()
-	if [ -d "$1" ]; then
+	if [[ -d $1 || $1 == *.bats ]]; then
 		type parallel >/dev/null 2>&1 && jobs=(--jobs 2)
 		bats --formatter tap "${jobs[@]}" "$1"
 	else

@@ -41,12 +41,16 @@ check-long: tests ## kills, full disks, power cuts, 5 GiB by each mode: an hour
 	@FCOPY=$(abspath $(PROGRAM)) FCOPY_BUILD=$(abspath $(BUILD)) tests/long.sh
 
 # The same tests with other flags, in a build of their own.
-SANITIZED = $(MAKE) BUILD=build/$(1) PROGRAM=build/$(1)/fcopy LDFLAGS= \
+SANITIZED = $(MAKE) --no-print-directory BUILD=build/$(1) PROGRAM=build/$(1)/fcopy LDFLAGS= \
 	CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=$(2)'
+
+# Of the program's tests those that trace nothing: strace and LeakSanitizer exclude each other.
+ASAN_BATS = tests/cli/refusals.bats tests/cli/devices.bats
 
 check-asan: ## the tests with AddressSanitizer and UBSan
 	ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-		$(call SANITIZED,asan,address$(comma)undefined -fno-sanitize-recover=all) check
+		$(call SANITIZED,asan,address$(comma)undefined -fno-sanitize-recover=all) \
+		BATS='$(ASAN_BATS)' check
 
 check-tsan: ## what has threads, with ThreadSanitizer
 	TSAN_OPTIONS=halt_on_error=1 \

@@ -78,8 +78,7 @@ int allocate_hole(struct copy *c, off_t start, off_t end)
 	c->untidy = true;
 	if (!c->dst.in_place) {
 		/* Nothing was written there, but XFS allocates ahead of the last write. */
-		fallocate(c->dst.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start,
-			  end - start);
+		io_punch(c->dst.fd, start, end);
 		return 0;
 	}
 	/* btrfs keeps the block of the old end when the hole goes beyond it. */

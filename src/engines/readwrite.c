@@ -38,6 +38,8 @@ static int write_sparsely(struct transfer *t, const char *p, size_t n, size_t *p
 			r = io_write_all(&t->io, t->dst, p + *put, run, at, &wrote);
 		else if (t->zeros == ZEROS_PUNCH)
 			r = io_zero(&t->io, t->dst, at, at + (off_t)run);
+		else /* XFS has allocated ahead of the last write */
+			io_punch(t->dst, at, at + (off_t)run);
 		*put += zeros && r < 0 ? 0 : wrote;
 	}
 	return r;

@@ -78,10 +78,15 @@ int io_write_all(struct io *io, int fd, const void *buf, size_t n, off_t at, siz
 	return 0;
 }
 
+bool io_punch(int fd, off_t start, off_t end)
+{
+	return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, end - start) == 0;
+}
+
 int io_zero(struct io *io, int fd, off_t start, off_t end)
 {
 	static const char zeros[65536];
-	if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, end - start) == 0)
+	if (io_punch(fd, start, end))
 		return 0;
 	while (start < end) {
 		size_t n = end - start < (off_t)sizeof(zeros) ? (size_t)(end - start)

@@ -30,6 +30,9 @@ ssize_t io_read(struct io *io, int fd, void *buf, size_t n, off_t at);
  * case, and the error is the true one: a short write is followed by another (write(2), NOTES). */
 int io_write_all(struct io *io, int fd, const void *buf, size_t n, off_t at, size_t *done);
 
+/* Gives back the blocks of [start, end). False: the file system cannot. */
+bool io_punch(int fd, off_t start, off_t end);
+
 /* Makes [start, end) of a file read as zeros: punches a hole, or writes them. */
 int io_zero(struct io *io, int fd, off_t start, off_t end);
 
