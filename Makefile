@@ -61,7 +61,7 @@ force:
 
 include tests/tests.mk
 
-.PHONY: demo bench
+.PHONY: demo bench figures
 demo: all ## time each mode on a 1 GiB file, in a minute
 	bench/demo.sh
 bench: all ## the quick set of benchmarks, in five minutes
@@ -86,6 +86,8 @@ $(PC): src/dist/fcopy.pc.in force
 	@mkdir -p $(@D)
 	sed -e 's|@libdir@|$(LIBDIR)|; s|@includedir@|$(INCDIR)|; s|@version@|$(VERSION)|' \
 		-e 's|@uring@|$(if $(LIBURING),-l:liburing.a)|' $< >$@
+figures: ## the plots, and the tables of the READMEs, from the committed results
+	bench/figures.sh
 
 .PHONY: install uninstall check-install
 install: all $(PC) ## into $(DESTDIR)$(PREFIX)
