@@ -67,6 +67,10 @@ int verify_possible(struct copy *); /* refuses --verify and --resume for what ca
 int verify_copy(struct copy *);     /* the whole copy, before the commit */
 int verify_prefix(struct copy *);   /* what an earlier try left: starts c->all behind it */
 
+/* ask.c: is the file on a network file system; is little of it in the page cache? */
+bool ask_is_remote(int fd);
+bool ask_is_cold(int fd, off_t size);
+
 /* Tells the caller, if it asked. */
 void copy_notify(const struct copy *, enum fcopy_event_kind, const struct fcopy_error *,
 		 const char *text);

@@ -7,24 +7,11 @@
 #include "io/error.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
-#include <sys/vfs.h>
-#include <unistd.h>
 
-/* From the kernel's uapi headers, which may be older than the kernel that runs. */
+/* The kernel's headers may be older than the kernel that runs. */
 #ifndef RWF_DONTCACHE
 #define RWF_DONTCACHE 0x80 /* Linux 6.14 */
-#endif
-#ifndef SYS_cachestat
-#define SYS_cachestat 451 /* Linux 6.5 */
-struct cachestat_range {
-	uint64_t off, len;
-};
-struct cachestat {
-	uint64_t nr_cache, nr_dirty, nr_writeback, nr_evicted, nr_recently_evicted;
-};
 #endif
 
 #define SMALL_SIZE    ((off_t)64 << 10) /* up to here one buffer and no question is the fastest */
@@ -107,33 +94,6 @@ static int read_on_small(struct copy *c)
 	return r;
 }
 
-/* On network file systems the server may copy by itself. */
-static bool is_remote(int fd)
-{
-	struct statfs fs;
-	if (fstatfs(fd, &fs) < 0)
-		return false;
-	switch ((unsigned)fs.f_type) {
-	case NFS_SUPER_MAGIC:
-	case SMB_SUPER_MAGIC:
-	case SMB2_SUPER_MAGIC:
-	case CIFS_SUPER_MAGIC:
-	case CEPH_SUPER_MAGIC:
-	case FUSE_SUPER_MAGIC: return true;
-	default: return false;
-	}
-}
-
-/* Is so little of the source in the page cache that the device has to be asked anyway? */
-static bool is_cold(int fd, off_t size)
-{
-	struct cachestat_range range = {.off = 0, .len = (uint64_t)size};
-	struct cachestat cache;
-	if (syscall(SYS_cachestat, fd, &range, &cache, 0) < 0)
-		return false;
-	return cache.nr_cache < (uint64_t)size / (uint64_t)sysconf(_SC_PAGESIZE) / 4;
-}
-
 /* Past the page cache: where that was asked for, and where the bytes have to come from the storage
  * and go to it before the copy is done, so that the cache only costs CPU time. */
 static bool want_direct(const struct copy *c)
@@ -141,7 +101,7 @@ static bool want_direct(const struct copy *c)
 	if (c->options->no_cache)
 		return true;
 	return c->options->fsync && c->src.st.st_size >= DIRECT_SIZE &&
-	       is_cold(c->src.fd, c->src.st.st_size);
+	       ask_is_cold(c->src.fd, c->src.st.st_size);
 }
 
 /* Past the page cache. A refusal holds for the whole file; with --no-cache readwrite then has to
@@ -248,7 +208,7 @@ static void decide(struct copy *c)
 	if (o->no_cache && !c->direct)
 		c->all.io.flags = RWF_DONTCACHE;
 	c->remote = bulk && !o->no_cache && !c->all.zeros && o->reflink != FCOPY_NEVER &&
-		    is_remote(c->src.fd);
+		    ask_is_remote(c->src.fd);
 	copy_notify(c, FCOPY_EVENT_PLAN, NULL,
 		    c->direct   ? "direct I/O"
 		    : c->remote ? "copy_file_range, so that the server may copy"
