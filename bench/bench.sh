@@ -26,7 +26,7 @@ DIR=$ROOT/build/bench
 SIZE=1G SIZE_GIVEN='' ROUNDS=9 QUICK='' ONCE='' LIST='' OUT=''
 NETNS_RUN=()
 
-for part in say lab files cases programs peers run circumstances; do
+for part in say lab files memory cases programs peers run circumstances; do
 	# shellcheck source=/dev/null
 	. "$BENCH/lib/$part.sh"
 done
@@ -77,7 +77,9 @@ output_open() {
 	base=$BENCH/results/$(date +%Y-%m-%d)-$(uname -r)-$(fs_type "$DIR")
 	[[ -n $OUT ]] || { OUT=$base; while [[ -e $OUT ]]; do n=$((n + 1)); OUT=$base-$n; done; }
 	mkdir -p "$OUT" && OUT=$(realpath "$OUT") || exit 1
-	rm -f "$OUT"/*.tsv
+	[[ -e $OUT/results.json || -e $OUT/facts.tsv || -z $(ls -A "$OUT") ]] ||
+		die "$OUT is not empty, and holds no results: name another"
+	report forget "$OUT"
 }
 
 main() {
@@ -93,8 +95,9 @@ main() {
 	IMAGE_SIZE=$((4 * $(cases_largest) + (1 << 30)))
 	say "${#CASES[@]} cases: about $(($(cases_seconds) / 60 + 1)) min," \
 		"and up to $(human $((3 * $(cases_largest)))) of disk in $DIR"
-	output_open
+	((${#CASES[@]})) || die 'nothing to do'
 	lab_open "$DIR"
+	output_open
 	circumstances
 	for name in "${CASES[@]}"; do
 		run_case "$name"

@@ -8,15 +8,18 @@ set -uo pipefail
 here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 fcopy=$here/../fcopy
 size=${1:-1G}
+# shellcheck source=/dev/null
 . "$here/lib/say.sh"
 
-need strace strace /usr/bin/time time
+bytes=$(bytes "$size") || exit 1
+[[ -x $fcopy ]] || die "there is no $fcopy: run make"
+need awk mawk strace strace /usr/bin/time time
 mkdir -p "${2:-$here/../build}"
 lab=$(mktemp -d "$(realpath "${2:-$here/../build}")/fcopy-calls.XXXXXX") || exit 1
 trap 'rm -rf "$lab"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
-head -c "$(bytes "$size")" /dev/urandom >"$lab/src"
+head -c "$bytes" /dev/urandom >"$lab/src"
 
 # calls MODE: all of them, and the three most frequent
 calls() {

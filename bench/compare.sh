@@ -4,6 +4,7 @@
 # compare.sh REV_A REV_B [bench.sh options]: builds two revisions of fcopy and times them in turn.
 # Exit 1 if in some case the 95 % interval of B's time over A's lies wholly above 1.02: B is slower.
 set -euo pipefail
+shopt -s inherit_errexit # a build that fails ends it all
 
 root=$(dirname "$(dirname "$(realpath "${BASH_SOURCE[0]}")")")
 (($# >= 2)) || { sed -n '4,5s/^# //p' "$0" >&2; exit 2; }

@@ -4,6 +4,9 @@
 
 contender fcopy            fcopy '{prog} {src} {dst}'
 contender fcopy-inplace    fcopy '{prog} --inplace {src} {dst}'
+# The same without an atomic commit: plainly into an empty file.
+contender fcopy-plain      fcopy '{prog} --inplace --preallocate=always {src} {dst}'
+contender fcopy-plain-small fcopy '{prog} --inplace {src} {dst}'
 contender fcopy-no-reflink fcopy '{prog} --reflink=never {src} {dst}'
 contender fcopy-fsync      fcopy '{prog} --fsync {src} {dst}'
 contender fcopy-direct     fcopy '{prog} --fsync {src} {dst} direct'

@@ -20,8 +20,13 @@ die() {
 
 lab_open() {
 	local wanted free
+	local tool
+	for tool in awk cmp dd fallocate numfmt; do
+		type "$tool" >/dev/null 2>&1 || die "missing: $tool"
+	done
 	[[ -x $fcopy ]] || die "there is no $fcopy: run make"
-	bytes=$(numfmt --from=iec "$size") || die "not a size: $size"
+	bytes=$(numfmt --from=iec -- "$size" 2>/dev/null) || die "not a size: $size"
+	((bytes > 0)) || die "not a size: $size"
 	wanted=$((bytes * 3))
 	mkdir -p "$dir" || die "cannot make $dir"
 	free=$(($(stat -f -c '%a * %S' "$dir")))

@@ -1,15 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# figures.sh [--check] [RUN]: the plots in bench/ and the tables in README.md and bench/README.md,
-# made from the committed results in RUN (default: the newest). --check only says whether they match.
+# figures.sh [--check | RUN]: the plots in bench/ and the tables in README.md and bench/README.md, made
+# from the results that bench/results/published names; RUN, a directory there, becomes that one.
+# --check only says whether they match.
 set -euo pipefail
 
 here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 check=''
+# shellcheck source=/dev/null
+. "$here/lib/say.sh"
+need python3 python3
 [[ ${1-} != --check ]] || { check=yes; shift; }
-run=${1:-$(find "$here/results" -name results.json -printf '%h\n' 2>/dev/null | sort -V | tail -n 1)}
-[[ $run ]] || { echo 'figures.sh: there are no results yet' >&2; exit 1; }
+[[ $check ]] || need gnuplot gnuplot-nox
+[[ ! ${1-} ]] || basename "$(realpath "$1")" >"$here/results/published"
+run=$here/results/$(cat "$here/results/published")
+[[ -e $run/results.json ]] || die "$run holds no results"
 
 pages=()
 for page in "$here/../README.md" "$here/README.md"; do
@@ -23,8 +29,8 @@ python3 "$here/lib/figures.py" data "$run" "$data"
 digest() { cat "$data/$1.dat" "$data/$1.size" "$here/plots/$1.gp" "$here/plots/style.gp" | sha256sum | cut -d' ' -f1; }
 
 plot() {
-	gnuplot -e "size='$(cat "$data/$1.size")'; data='$data/$1.dat'; style='$here/plots/style.gp'" "$here/plots/$1.gp" >"$here/$1.svg"
-	echo "<!-- drawn from $(digest "$1") -->" >>"$here/$1.svg"
+	gnuplot -e "size='$(cat "$data/$1.size")'; data='$data/$1.dat'; style='$here/plots/style.gp'" "$here/plots/$1.gp" >"$data/svg"
+	echo "<!-- drawn from $(digest "$1") -->" | cat "$data/svg" - >"$here/$1.svg"
 }
 
 plot_check() {

@@ -72,6 +72,15 @@ on ext4; size 4K; rounds 300
 with cp fcopy uutils-cp cat
 bar wall fcopy cp 0.75
 
+for price in 1G:fcopy-plain:1.05 4K:fcopy-plain-small:1.15; do
+	IFS=: read -r bytes plain limit <<<"$price"
+	begin "price-$bytes" 'what the atomic commit costs, against the same written plainly into an empty file'
+	on ext4; to empty "$plain"
+	[[ $bytes == 1G ]] || { size "$bytes"; rounds 300; }
+	with "$plain" fcopy
+	bar wall fcopy "$plain" "$limit"
+done
+
 begin limited 'a file four times larger than the memory that the copier may use'
 on ext4; cache cold; memory 256M
 with cp fcopy fcopy-direct 1:readwrite uutils-cp

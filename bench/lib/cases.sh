@@ -36,7 +36,7 @@ set_field() { OF[$CASE:$1]=$2; }
 
 on() { set_field src_fs "$1"; set_field dst_fs "${2-$1}"; }       # file systems; "here": that of --dir
 from() { set_field source "$1"; }                                 # random allocated fresh sparse
-to() { set_field dest "$1"; }                                     # new old allocated none
+to() { name_field dest "$@"; }                                    # new old allocated empty none, [for NAME…]
 cache() { set_field cache "$1"; }                                 # warm cold
 size() { set_field size "$(bytes "$1")"; set_field fixed yes; }   # default: --size
 rounds() { [[ $QUICK ]] || set_field rounds "$1"; }               # default: --rounds
@@ -54,6 +54,16 @@ with() { set_field with "$*"; }
 # dial COMMAND [NAME…]: a peer that connects to {port} once the contender listens there.
 serve() { peer_field serve "$@"; }
 dial() { peer_field dial "$@"; }
+
+# name_field FIELD VALUE [NAME…]: of the case, or only for these contenders
+name_field() {
+	local field=$1 value=$2 name
+	shift 2
+	(($#)) || set_field "$field" "$value"
+	for name; do
+		set_field "$field:$name" "$value"
+	done
+}
 
 peer_field() {
 	local kind=$1 command=$2 name
@@ -130,10 +140,10 @@ cases_largest() {
 
 cases_list() {
 	local name
-	printf '%-28s %-9s %-8s %-9s %-10s %-6s %s\n' CASE GROUP SIZE FS SOURCE CACHE 'CONTENDERS'
+	printf '%-30s %-8s %-9s %-12s %-10s %-6s %s\n' CASE GROUP SIZE FS SOURCE CACHE 'CONTENDERS'
 	for name in "${CASES[@]}"; do
-		printf '%-28s %-9s %-8s %-9s %-10s %-6s %s\n' "$name" "${OF[$name:group]}" \
-			"$(human "${OF[$name:size]}")" "${OF[$name:src_fs]}→${OF[$name:dst_fs]}" \
+		printf '%-30s %-8s %-9s %-12s %-10s %-6s %s\n' "$name" "${OF[$name:group]}" \
+			"$(human "${OF[$name:size]}")" "${OF[$name:src_fs]}-${OF[$name:dst_fs]}" \
 			"${OF[$name:source]}" "${OF[$name:cache]}" "${OF[$name:with]}"
 	done
 }

@@ -30,9 +30,12 @@ revision() {
 	[[ -z $changes ]] || echo '+ changes'
 }
 
-# After the cases: what was mounted for them, and who ran.
+lines_in() { grep -c '' "$OUT/$1.tsv" 2>/dev/null || echo 0; }
+
+# After the cases: what was taken again, what was mounted for them, and who ran.
 circumstances_used() {
 	local fs who
+	fact 'taken again' "$(lines_in again) times, for $(lines_in runs) runs"
 	for fs in "${!FS_AT[@]}"; do
 		fact "fs $fs" "$(findmnt --noheadings --output FSTYPE,OPTIONS --target "${FS_AT[$fs]}" |
 			tr -s ' ')$([[ ${FS_AT[$fs]} == "$LAB" || $fs == tmpfs ]] || echo ' (loop image)')"

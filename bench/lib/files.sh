@@ -42,6 +42,7 @@ dest_make() {
 	local kind=$1 size=$2 file=$3
 	case $kind in
 	new | none) return ;;
+	empty) : >"$file" ;;
 	old) cp --reflink=never --sparse=never "$SRC" "$file" ;;
 	allocated) fallocate -l "$size" "$file" ;;
 	*) die "no such kind of destination: $kind" ;;
@@ -61,16 +62,4 @@ cache_set() {
 		[[ $kind == fresh || $kind == sparse ]] || cat "$SRC" >/dev/null
 		;;
 	esac
-}
-
-# Memory that a guest gave back to its host is slow at the first touch: touch what the copy will need, just
-# before. On the destination's file system and in large pieces, for small pages would not do: the
-# host takes back larger blocks only, and the page cache asks for such blocks when writes are large.
-memory_touch() {
-	local state=$1 want=$((SRC_DATA * 3 / 2)) most pad=$DST_DIR/pad
-	[[ $state == warm ]] || want=$((2 * want))
-	most=$(($(free_bytes "$DST_DIR") / 2))
-	((want >= 1048576)) || return 0
-	dd if=/dev/zero of="$pad" bs=1M count=$(((want < most ? want : most) >> 20)) status=none
-	rm -f "$pad"
 }

@@ -22,6 +22,7 @@ lab_open() {
 
 lab_close() {
 	[[ -n $LAB ]] || return 0
+	memory_release
 	peer_stop
 	net_close
 	group_close

@@ -77,11 +77,16 @@ def measured(bar):
     return "–" if bar["measured"] is None else f"{bar['measured']:.3g}"
 
 
+def verdict(bar):
+    doubt = "" if bar.get("sure", True) else " (the interval does not decide)"
+    return SIGNS[bar["met"]] + doubt
+
+
 def bar_rows(cases):
     for case in cases:
         for bar in case["bars"]:
             yield [case["name"], bar["contender"], METRICS[bar["metric"]], limit(bar), measured(bar),
-                   SIGNS[bar["met"]]]
+                   verdict(bar)]
 
 
 def bars(cases):

@@ -25,9 +25,9 @@ def dial(host, port):
             time.sleep(0.0005)
 
 
-def drain(stream):
+def drain(stream, how=0):
     room = bytearray(ROOM)
-    while stream.recv_into(room):
+    while stream.recv_into(room, 0, how):
         pass
 
 
@@ -37,7 +37,7 @@ def discard(host, port):
             stream, _ = server.accept()
             with stream:
                 try:
-                    drain(stream)
+                    drain(stream, socket.MSG_TRUNC)
                 except ConnectionResetError:
                     pass
 

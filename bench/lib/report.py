@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """report.py write DIR       the runner's notes in DIR become results.json, results.csv, README.md
+report.py forget DIR      removes the notes
 report.py wide DIR CASE   exit 0 if CASE's spread asks for more rounds
 report.py slower DIR      prints the bars of a comparison; exit 1 if one was missed
 report.py agree DIR DIR   two runs: do the ratios of the 1 GiB cases agree within 5 %?
@@ -18,8 +19,12 @@ def write(directory):
     found = results.read(directory)
     results.write(found, directory)
     Path(directory, "README.md").write_text(markdown.page(found))
-    for notes in Path(directory).glob("*.tsv"):
-        notes.unlink()
+    forget(directory)
+
+
+def forget(directory):
+    for name in results.NOTES:
+        Path(directory, name).unlink(missing_ok=True)
 
 
 def wide(directory, name):
@@ -51,4 +56,4 @@ def slower(directory):
     sys.exit(0 if all(bar["met"] for case in cases for bar in case["bars"]) else 1)
 
 
-{"write": write, "slower": slower, "wide": wide, "agree": agree}[sys.argv[1]](*sys.argv[2:])
+{"write": write, "forget": forget, "slower": slower, "wide": wide, "agree": agree}[sys.argv[1]](*sys.argv[2:])

@@ -8,6 +8,7 @@ from statistics import median
 import stats
 
 WIDE = 0.05  # a ratio known to ± 5 % is known well enough
+NOTES = ("facts.tsv", "cases.tsv", "proofs.tsv", "runs.tsv", "again.tsv", "left.tsv")
 CSV_COLUMNS = ("case", "contender", "round", "wall_s", "user_s", "sys_s")
 
 
@@ -64,6 +65,7 @@ def judge_bar(case, bar):
             bar["measured"] = answer["low"] if bar["metric"] == "wall-low" else answer["median"]
     if bar["measured"] is not None:
         bar["met"] = bar["measured"] <= bar["limit"]
+        bar["sure"] = "ratio" not in bar or bar["metric"] == "wall-low" or clear(bar["ratio"], bar["limit"])
 
 
 def judge(case):
