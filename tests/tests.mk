@@ -31,7 +31,7 @@ $(CMOCKA_BIN): $(BUILD)/tests/cmocka/%: $(BUILD)/tests/cmocka/%.o $(CMOCKA_HELP:
 
 -include $(TEST_OBJ:.o=.d)
 
-.PHONY: tests check check-long check-asan check-tsan check-valgrind coverage lint
+.PHONY: tests check check-long fuzz fuzzer check-asan check-tsan check-valgrind coverage lint
 tests: $(PROGRAM) $(CHECK_BIN) $(CMOCKA_BIN)
 
 check: tests ## the tests; as root on ext4, XFS, btrfs and tmpfs
@@ -56,6 +56,25 @@ check-tsan: ## what has threads, with ThreadSanitizer
 	TSAN_OPTIONS=halt_on_error=1 \
 		$(call SANITIZED,tsan,thread) BATS= CHECK_BIN='$$(THREADS_CHECK)' \
 		CMOCKA_BIN=build/tsan/tests/cmocka/plan_test check
+
+# The parsers of the command line, with libFuzzer (clang, and its libclang-rt).
+FUZZ_SECONDS ?= 600
+FUZZ_SRC := $(wildcard tests/fuzz/*.c)
+FUZZER   := $(BUILD)/tests/fuzz/command_line
+FUZZED = $(MAKE) --no-print-directory BUILD=build/fuzz PROGRAM=build/fuzz/fcopy LDFLAGS= CC=clang \
+	CFLAGS='-O2 -g -fsanitize=fuzzer-no-link,address$(comma)undefined \
+		-fno-sanitize-recover=all -fsanitize-coverage-ignorelist=tests/fuzz/uncovered.txt'
+
+$(FUZZER): $(FUZZ_SRC:%.c=$(BUILD)/%.o) $(filter-out $(BUILD)/fcopy.o,$(CLI_OBJ)) $(LIB)
+	$(CC) $(FLAGS) -fsanitize=fuzzer -Wl,--wrap=getaddrinfo -o $@ $^ $(LIBS) -lm
+
+-include $(FUZZ_SRC:%.c=$(BUILD)/%.d)
+
+fuzzer:
+	@$(FUZZED) build/fuzz/tests/fuzz/command_line
+
+fuzz: ## the parsers of the command line with libFuzzer, for FUZZ_SECONDS (600)
+	@FCOPY_BUILD=$(abspath $(BUILD)) tests/long/fuzz.sh $(FUZZ_SECONDS)
 
 comma := ,
 THREADS_CHECK = $(addprefix $(BUILD)/tests/check/,changing_test in_place_test options_test)

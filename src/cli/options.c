@@ -152,9 +152,8 @@ static int take_operands(struct cli *cli, int n, char **operand)
 int options_parse(struct cli *cli, int argc, char **argv)
 {
 	struct grammar g;
-	const struct option_row *given[OPTIONS_MAX];
+	bool given[OPTIONS_MAX] = {false}; /* by row: an option may come any number of times */
 	int option, status = EXIT_DONE;
-	size_t n = 0;
 	*cli = (struct cli){0};
 	build(&g);
 	opterr = 0;
@@ -163,13 +162,13 @@ int options_parse(struct cli *cli, int argc, char **argv)
 		status = row ? row->set(cli, row, optarg) : refuse(option, argv);
 		if (status != EXIT_DONE)
 			return status;
-		if (n < OPTIONS_MAX)
-			given[n++] = row;
+		given[row - option_table] = true;
 	}
 	if (cli->action != ACTION_COPY && cli->action != ACTION_COMPARE)
 		return EXIT_DONE;
 	status = take_operands(cli, argc - optind, argv + optind);
-	for (size_t i = 0; i < n && status == EXIT_DONE; i++)
-		status = check_row(cli, given[i]);
+	for (size_t i = 0; i < OPTIONS_MAX && status == EXIT_DONE; i++)
+		if (given[i])
+			status = check_row(cli, &option_table[i]);
 	return status == EXIT_DONE ? check_together(cli) : status;
 }

@@ -77,16 +77,17 @@ empty() {
 
 # try FS MODE DESTINATION KIB [OPTION…]
 try() {
-	local fs=$1 destination=$3 what before status lost
+	local fs=$1 destination=$3 what before status lost was=absent
 	what="mode $2 on $1, $3 destination, $4 KiB left ${*:5}"
 	empty "$fs"
 	if [ "$destination" = old ]; then
 		cp "$work/old" "$dir/dst"
+		was=old
 	fi
 	fill "$fs" "$4"
 	free "$fs"
 	before=$REPLY
-	timeout --kill-after=1 60 "$FCOPY" "${@:5}" -m "$2" "$dir/src" "$dir/dst" 2>"$work/err"
+	timed "$FCOPY" "${@:5}" -m "$2" "$dir/src" "$dir/dst" 2>"$work/err"
 	status=$?
 	tried=$((tried + 1))
 	# What the disk has counts, not what the cache has.
@@ -95,13 +96,13 @@ try() {
 		dd if="$dir/dst" iflag=nocache count=0 status=none
 	fi
 	state_of "$dir/dst" "$work/old" "$work/src"
-	case $status:$destination:$REPLY in
+	case $status:$was:$REPLY in
 	0:*:new) whole=$((whole + 1)) ;;
-	1:old:old | 1:new:absent) refused=$((refused + 1)) ;;
-	*) fail "$what: status $status, $REPLY: $(cat "$work/err")" ;;
+	1:old:old | 1:absent:absent) refused=$((refused + 1)) ;;
+	*) fail_copy "$status" "$was" "$REPLY" "$what" ;;
 	esac
 	if [ $status = 1 ] && ! grep -qE 'No space left|quota exceeded' "$work/err"; then
-		fail "$what: $(cat "$work/err")"
+		fail other "$what: $(cat "$work/err")"
 	fi
 	if [ "$REPLY" = new ]; then
 		rm "$dir/dst"
@@ -110,8 +111,8 @@ try() {
 	free "$fs"
 	lost=$((before - REPLY))
 	# The file systems' own trees may have grown by some blocks.
-	[ $lost -lt 128 ] || fail "$what: $lost KiB lost"
-	[ -z "$(find "$dir" -name '.fcopy-*')" ] || fail "$what: a temporary file was left"
+	[ $lost -lt 128 ] || fail other "$what: $lost KiB lost"
+	[ -z "$(find "$dir" -name '.fcopy-*')" ] || fail other "$what: a temporary file was left"
 }
 
 for fs in ext4 xfs btrfs quota tmpfs; do
@@ -124,10 +125,7 @@ for fs in ext4 xfs btrfs quota tmpfs; do
 	refused=0
 	for mode in $(modes); do
 		empty $fs
-		if ! "$FCOPY" -m "$mode" "$dir/src" "$dir/dst" 2>"$work/err"; then
-			left_out "mode $mode on $fs" "$(cat "$work/err")"
-			continue
-		fi
+		works "mode $mode on $fs" timed "$FCOPY" -m "$mode" "$dir/src" "$dir/dst" || continue
 		for kib in "${steps[@]}"; do
 			try $fs "$mode" new "$kib"
 			try $fs "$mode" old "$kib"
@@ -136,7 +134,7 @@ for fs in ext4 xfs btrfs quota tmpfs; do
 	done
 	echo "$name: $fs: $whole copies were whole, $refused were refused"
 	if [ $whole = 0 ] || [ $refused = 0 ]; then
-		fail "$fs: the disk was always, or never, full"
+		fail other "$fs: the disk was always, or never, full"
 	fi
 	umount "$disk"
 done

@@ -90,7 +90,7 @@ list_faults() {
 
 # inject DIR MODE DESTINATION FAULT
 inject() {
-	local what status
+	local what status was
 	what="mode $2 on $(fs_of "$1"), $3 destination, $4"
 	# How threads share the work differs from run to run: the call may not come.
 	for _ in 1 2 3 4 5; do
@@ -104,15 +104,20 @@ inject() {
 	fi
 	tried=$((tried + 1))
 	state_of "$1/d/dst" "$work/old" "$work/src"
-	case "$status $3: $REPLY" in
-	0\ *:\ new) ;;
-	1\ new*:\ absent | 1\ *:\ new | 1\ old*:\ old | 1\ *--inplace:*)
-		[ -s "$work/err" ] || fail "$what: exit 1 without a word"
+	case $3 in
+	new) was=absent ;;
+	*--inplace) was=torn ;; # or may be
+	*) was=old ;;
+	esac
+	case $status:$was:$REPLY in
+	0:*:new) ;;
+	1:*:new | 1:old:old | 1:absent:absent | 1:torn:*)
+		[ -s "$work/err" ] || fail other "$what: exit 1 without a word"
 		;;
-	*) fail "$what: status $status, $REPLY: $(head -1 "$work/err")" ;;
+	*) fail_copy "$status" $was "$REPLY" "$what" ;;
 	esac
 	if [[ $4 != unlink* ]] && [ -n "$(find "$1/d" -name '.fcopy-*')" ]; then
-		fail "$what: a temporary file was left"
+		fail other "$what: a temporary file was left"
 	fi
 }
 
@@ -122,17 +127,14 @@ for dir in "${dirs[@]}"; do
 		before=$tried
 		missed=0
 		for destination in new old "old --fsync" "old --inplace"; do
-			if ! run "$dir" "$mode" "$destination"; then
-				left_out "mode $mode on $(fs_of "$dir")" "$(head -1 "$work/err")"
-				break
-			fi
+			works "mode $mode on $(fs_of "$dir")" run "$dir" "$mode" "$destination" || break
 			while read -r fault; do
 				inject "$dir" "$mode" "$destination" "$fault"
 			done < <(list_faults "$dir" "$mode $destination")
 		done
 		before=$((tried - before))
 		echo "$name: $(fs_of "$dir"), mode $mode: $before faults injected, $missed did not come"
-		[ $((missed * 20)) -le $before ] || fail "$(fs_of "$dir"), mode $mode: too few came"
+		[ $((missed * 20)) -le $before ] || fail other "$(fs_of "$dir"), mode $mode: too few came"
 	done
 done
 finish

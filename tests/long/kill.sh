@@ -35,7 +35,7 @@ time_copy() {
 	for _ in 1 2 3; do
 		prepare "$3" "$2"
 		start=${EPOCHREALTIME/./}
-		copy "$1" "$2" || return 1
+		copy "$1" "$2" timeout --kill-after=1 60 || return
 		took=$((${EPOCHREALTIME/./} - start))
 		if [ -z "$duration" ] || [ "$took" -lt "$duration" ]; then
 			duration=$took
@@ -50,7 +50,7 @@ check_names() {
 			continue
 		fi
 		litter=$((litter + 1))
-		[[ $2/$file == KILL/*/.fcopy-* ]] || fail "$3 left ${file##*/}"
+		[[ $2/$file == KILL/*/.fcopy-* ]] || fail other "$3 left ${file##*/}"
 		rm -f "$file"
 	done
 }
@@ -65,17 +65,17 @@ strike() {
 	copy "$1" "$2" timeout --foreground --preserve-status --kill-after=10 --signal="$4" "$instant"
 	status=$?
 	state_of "$2/d/dst" "$work/old" "$work/src"
-	[ $status != 0 ] || [ "$REPLY" = new ] || fail "$what: exit 0, but $REPLY"
 	check_names "$2" "$4" "$what"
-	case $3:$REPLY in
-	old:old | old:new | new:absent | new:new) ;;
-	*) fail "$what: $REPLY" ;;
+	case $status:$3:$REPLY in
+	0:*:new | [!0]*:*:new | [!0]*:old:old | [!0]*:new:absent) ;;
+	0:*) fail wrong "$what: exit 0, but $REPLY" ;;
+	*) fail lost "$what: $REPLY" ;;
 	esac
 	if [ $status = 0 ]; then
 		finished=$((finished + 1))
 		return 1
 	fi
-	[ $status = $((128 + $(kill -l "$4"))) ] || fail "$what: status $status: $(cat "$work/err")"
+	[ $status = $((128 + $(kill -l "$4"))) ] || fail_status $status "$what: $(cat "$work/err")"
 }
 
 cells=()
@@ -83,11 +83,8 @@ for dir in "${dirs[@]}"; do
 	mkdir "$dir/d"
 	cp "$work/src" "$dir/src"
 	for mode in $(modes); do
-		if time_copy "$mode" "$dir" new; then
+		works "mode $mode on $(fs_of "$dir")" time_copy "$mode" "$dir" new &&
 			cells+=("$mode $dir new" "$mode $dir old")
-		else
-			left_out "mode $mode on $(fs_of "$dir")" "$(cat "$work/err")"
-		fi
 	done
 done
 [ ${#cells[@]} -gt 0 ] || skip "no mode works"
@@ -98,7 +95,7 @@ for cell in "${cells[@]}"; do
 	struck=0
 	for ((attempt = 0; struck < each; attempt++)); do
 		if [ $attempt -gt $((20 * each + 100)) ]; then
-			fail "mode $mode on $(fs_of "$dir"): hardly ever struck"
+			fail other "mode $mode on $(fs_of "$dir"): hardly ever struck"
 			break
 		fi
 		if strike "$mode" "$dir" "$destination" "${signals[tried % 4]}"; then

@@ -1,8 +1,9 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
 #
-# What the long proofs share. Each ends with the line "NAME: N tried, N failed", and exits 0 if
-# nothing failed, 1 if something did, 77 if nothing could be tried. FCOPY names another program.
+# What the long proofs share. Each ends with the line "NAME: N tried, N lost, N wrong, N hung, N
+# crashed, N other", of which tests/long.sh makes a table, and exits 0 if nothing failed, 1 if
+# something did, 77 if nothing could be tried. FCOPY names another program.
 set -u
 PATH=$PATH:/usr/sbin:/sbin
 
@@ -11,12 +12,56 @@ build=${FCOPY_BUILD:-$root/build}
 FCOPY=${FCOPY:-$root/fcopy}
 name=$(basename "$0" .sh)
 tried=0
-failed=0
+kinds=(lost wrong hung crashed other)
+declare -A failed=([lost]=0 [wrong]=0 [hung]=0 [crashed]=0 [other]=0)
 dirs=()
 
+# fail KIND WHAT: one failure more of this kind:
+#   lost     DST is neither what it was nor the whole new file, and nobody was told otherwise
+#   wrong    exit 0, and DST is not the whole new file
+#   hung     it had to be killed
+#   crashed  it died of a signal that nobody sent
+#   other    a wrong status or message, a temporary file or blocks left behind, …
 fail() {
-	failed=$((failed + 1))
-	echo "$name: FAILED: $*"
+	failed[$1]=$((failed[$1] + 1))
+	echo "$name: FAILED ($1): ${*:2}"
+}
+
+# fail_status STATUS WHAT: a failure of the kind that the exit status tells of.
+fail_status() {
+	local kind=other
+	case $1 in
+	124 | 137) kind=hung ;; # what timeout(1) says of it
+	1[3-9]? | 12[89] | 2??) kind=crashed ;;
+	esac
+	fail $kind "$2: status $1"
+}
+
+# fail_copy STATUS BEFORE AFTER WHAT: a copy that did not do as it should. BEFORE is what DST was
+# and AFTER what it is, as state_of says; BEFORE is torn if it may be that.
+fail_copy() {
+	local what
+	what="$4: status $1, DST was $2, is $3: $(head -n 1 "$work/err")"
+	case $1:$2:$3 in
+	0:*:new) fail other "$what" ;;
+	0:*) fail wrong "$what" ;;
+	*:torn:* | *:new | *:old:old | *:absent:absent) [ "$1" -gt 1 ] || fail other "$what" ;;
+	*) fail lost "$what" ;;
+	esac
+	[ "$1" -le 1 ] || fail_status "$1" "$4"
+}
+
+# works WHAT COPY…: whether the command COPY succeeds. What is refused is left out.
+works() {
+	local status
+	"${@:2}" 2>"$work/err"
+	status=$?
+	case $status in
+	0) return ;;
+	1) left_out "$1" "$(head -n 1 "$work/err")" ;;
+	*) fail_status $status "$1" ;;
+	esac
+	return 1
 }
 
 left_out() {
@@ -24,11 +69,15 @@ left_out() {
 }
 
 finish() {
-	echo "$name: $tried tried, $failed failed"
-	if [ "$tried" = 0 ]; then
-		exit 77
-	fi
-	exit $((failed > 0))
+	local kind line="$name: $tried tried" sum=0
+	for kind in "${kinds[@]}"; do
+		line="$line, ${failed[$kind]} $kind"
+		sum=$((sum + failed[$kind]))
+	done
+	echo "$line"
+	[ $sum = 0 ] || exit 1
+	[ "$tried" != 0 ] || exit 77
+	exit 0
 }
 
 # skip REASON…: nothing can be tried here.
@@ -68,6 +117,15 @@ need_private_mounts() {
 		FCOPY_PRIVATE_PID=$$ exec unshare --mount "$0" "$@"
 	fi
 	unset FCOPY_PRIVATE_PID
+}
+
+# The same for a network of its own, where root may have it; otherwise it is ours.
+want_private_network() {
+	if [ "${FCOPY_PRIVATE_PID-}" = $$ ]; then
+		ip link set lo up
+	elif [ "$(id -u)" = 0 ] && unshare --net true 2>/dev/null; then
+		FCOPY_PRIVATE_PID=$$ exec unshare --net "$0" "$@"
+	fi
 }
 
 unmount_all() {
@@ -121,6 +179,11 @@ seed_random() {
 # random_file FILE BYTES
 random_file() {
 	head -c "$2" /dev/urandom >"$1"
+}
+
+# timed COMMAND…: under a limit of time; 124 or 137 if that was needed.
+timed() {
+	timeout --kill-after=1 60 "$@"
 }
 
 # state_of FILE OLD NEW: sets REPLY to what FILE is: absent, old, new or torn.

@@ -24,7 +24,7 @@ rm "$work/disks.img"
 
 # attach DISK FS: makes and mounts a file system at work/DISK, with a source that is on the disk.
 attach() {
-	local image=$work/disks/$1 mnt=$work/$1 mode
+	local image=$work/disks/$1 mnt=$work/$1
 	rm -f "$image"
 	truncate -s 320M "$image"
 	mkdir -p "$mnt"
@@ -34,32 +34,41 @@ attach() {
 	esac || exit 1
 	mount -o loop "$image" "$mnt"
 	cp "$work/src" "$mnt/src"
-	for mode in $(modes); do
-		"$FCOPY" -m "$mode" "$mnt/src" "$mnt/probe" 2>/dev/null && echo "$mode"
-	done >"$work/modes.$2"
-	rm -f "$mnt/probe"
 	sync -f "$mnt"
+}
+
+# find_modes FS: writes down those that work on it.
+find_modes() {
+	local mnt=$work/cut mode
+	for mode in $(modes); do
+		works "mode $mode on $1" timed "$FCOPY" -m "$mode" "$mnt/src" "$mnt/dst" &&
+			echo "$mode"
+	done >"$work/modes.$1"
 }
 
 # cut_power FS MODE DESTINATION
 cut_power() {
-	local mnt=$work/cut
+	local mnt=$work/cut status was=absent
 	tried=$((tried + 1))
 	rm -f "$mnt/dst"
 	if [ "$3" = old ]; then
 		cp "$work/old" "$mnt/dst"
+		was=old
 	fi
 	sync -f "$mnt"
-	"$FCOPY" --fsync -m "$2" "$mnt/src" "$mnt/dst" || fail "mode $2 on $1: exit $?"
+	timed "$FCOPY" --fsync -m "$2" "$mnt/src" "$mnt/dst" 2>"$work/err"
+	status=$?
 	xfs_io -x -c shutdown "$mnt"
 	umount "$mnt"
 	mount -o loop "$work/disks/cut" "$mnt"
 	state_of "$mnt/dst" "$work/old" "$work/src"
-	[ "$REPLY" = new ] || fail "mode $2 on $1, $3 destination, power cut after --fsync: $REPLY"
+	[ $status:"$REPLY" = 0:new ] ||
+		fail_copy $status $was "$REPLY" "mode $2 on $1, power cut after --fsync"
 }
 
 for fs in ext4 xfs; do
 	attach cut $fs
+	find_modes $fs
 	while read -r mode; do
 		for ((i = 0; i < cuts; i++)); do
 			cut_power $fs "$mode" new
@@ -119,13 +128,26 @@ for fs in ext4 xfs; do
 done
 wait
 
-# rank STATE: what is lost is worst; what is there, and whole, but not yet the new, comes next.
+# rank DESTINATION STATE: what is lost is worst; what is as it was, not yet the new, comes next.
 rank() {
-	case $1 in
-	new) echo 2 ;;
-	old | absent) echo 1 ;;
+	case $1:$2 in
+	*:new) echo 2 ;;
+	old:old | new:absent) echo 1 ;;
 	*) echo 0 ;;
 	esac
+}
+
+# judge WHAT OPTION DESTINATION STATE OF-CP
+judge() {
+	local kind=other rank
+	rank=$(rank "$3" "$4")
+	[ "$rank" -lt "$(rank "$3" "$5")" ] || return
+	if [ "$rank" = 0 ]; then
+		kind=lost
+	elif [ "$2" = --fsync ]; then
+		kind=wrong
+	fi
+	fail $kind "$1: $4, cp: $5"
 }
 
 printf '%-5s %-8s %-5s %-4s %7s s %5s s %5s s\n' fs option tool dst "${delays[@]}"
@@ -147,6 +169,6 @@ while read -r fs option tool destination delay state; do
 	if [ "$option" = --fsync ]; then
 		cp=new
 	fi
-	[ "$(rank "$state")" -ge "$(rank "$cp")" ] || fail "mode $tool: $cell, $delay s: $state, cp: $cp"
+	judge "mode $tool: $cell, $delay s" "$option" "$destination" "$state" "$cp"
 done < <(cat "$work"/*.states)
 finish

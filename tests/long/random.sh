@@ -73,19 +73,19 @@ map() {
 check_map() {
 	local differences
 	if "$extents" "$dst" | grep -q beyond && [ "$(fs_of "$(dirname "$dst")")" != xfs ]; then
-		fail "$what: blocks are left beyond the end"
+		fail other "$what: blocks are left beyond the end"
 	fi
 	case " ${options[*]} " in
 	*--sparse=[an][le]* | *--preallocate=always*) return ;;
 	esac
 	# Up to 64 KiB auto reads all, and asks nothing.
 	if [ "$(stat -c %s "$src")" -gt 65536 ]; then
-		differences=$(diff <(map "$src") <(map "$dst")) || fail "$what: the maps differ: $differences"
+		differences=$(diff <(map "$src") <(map "$dst")) || fail other "$what: the maps differ: $differences"
 	fi
 }
 
 one() {
-	local from to mode seed_of_case status before
+	local from to mode seed_of_case status was=absent
 	pick "${dirs[@]}"
 	from=$REPLY
 	pick "${dirs[@]}"
@@ -98,32 +98,33 @@ one() {
 	seed_of_case=$REPLY
 	src=$from/src
 	dst=$to/dst
-	pick new old
-	before=$REPLY
 	rm -f "$src" "$dst"
 	"$mkextents" "$src" "$seed_of_case" "${runs[@]}" || exit 1
-	if [ "$before" = old ]; then
+	pick absent old
+	if [ "$REPLY" = old ]; then
 		cp "$work/old" "$dst"
+		was=old
+		[[ " ${options[*]} " != *" --inplace "* ]] || was=torn # or may be
 	fi
-	what="mkextents $src $seed_of_case ${runs[*]}; ($before) fcopy ${options[*]} -m $mode $src $dst"
-	timeout --kill-after=1 60 "$FCOPY" "${options[@]}" -m "$mode" "$src" "$dst" 2>"$work/err"
+	what="mkextents $src $seed_of_case ${runs[*]}; (DST $was) fcopy ${options[*]} -m $mode $src $dst"
+	timed "$FCOPY" "${options[@]}" -m "$mode" "$src" "$dst" 2>"$work/err"
 	status=$?
 	tried=$((tried + 1))
-	case $status in
-	0)
+	state_of "$dst" "$work/old" "$src"
+	case $status:$was:$REPLY in
+	0:*:new)
 		count[$mode]=$((${count[$mode]-0} + 1))
-		cmp -s "$src" "$dst" || fail "$what: exit 0, and other bytes"
 		[ "$mode" != 0 ] || check_map
 		;;
-	1)
+	1:old:old | 1:absent:absent | 1:torn:*)
 		# Only a mode asked for by name may be refused, for files that it cannot copy.
 		if [ "$mode" = 0 ] ||
 			! grep -qE 'Invalid cross-device|not supported|Invalid argument' "$work/err"; then
-			fail "$what: $(head -1 "$work/err")"
+			fail other "$what: $(head -1 "$work/err")"
 		fi
 		refused=$((refused + 1))
 		;;
-	*) fail "$what: status $status: $(head -1 "$work/err")" ;;
+	*) fail_copy $status $was "$REPLY" "$what" ;;
 	esac
 }
 

@@ -8,6 +8,7 @@
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 need python3 timeout
+want_private_network "$@"
 make_work
 seed_random
 wanted=${1:-200}
@@ -26,7 +27,8 @@ receive() {
 		[ -z "$port" ] || return 0
 		sleep 0.01
 	done
-	fail "no listener: $*"
+	status_of "$receiver"
+	fail_status "$REPLY" "no listener: $*"
 	return 1
 }
 
@@ -35,17 +37,20 @@ child() {
 	pgrep -P "$1"
 }
 
-# judge WHAT SENDER RECEIVER: the two exit statuses against the file that is there.
+# judge WHAT SENDER RECEIVER: the two exit statuses, one of which may be "killed", against the file
+# that is there.
 judge() {
+	local what="$1: sender $2, receiver $3" status
 	tried=$((tried + 1))
 	state_of dst old src
-	case $REPLY in
-	new) [ "$3" = 0 ] || [ "$3" -gt 128 ] || fail "$1: receiver $3, but the file is new" ;;
-	old)
-		[ "$2" != 0 ] || fail "$1: sender 0, but the file is old"
-		[ "$3" != 0 ] || fail "$1: receiver 0, but the file is old"
-		;;
-	*) fail "$1: the file is $REPLY" ;;
+	for status in "$2" "$3"; do
+		[[ $status == [01] || $status = killed ]] || fail_status "$status" "$1"
+	done
+	case $2:$3:$REPLY in
+	*:0:new | *:killed:new | [!0]*:[!0]*:old) ;;
+	*:new) [ "$3" != 1 ] || fail other "$what, but the file is new" ;;
+	0:* | *:0:*) fail wrong "$what, but the file is $REPLY" ;;
+	*) fail lost "$what, and the file is $REPLY" ;;
 	esac
 	[ "$REPLY" = old ] && aborted=$((aborted + 1))
 }
@@ -57,7 +62,7 @@ status_of() {
 
 # strike SIDE SIGNAL MICROSECONDS: one copy, one kill.
 strike() {
-	local sender s victim
+	local sender s r victim
 	cp old dst
 	receive tcp-listen:0 dst || return
 	timeout -s KILL 60 "$FCOPY" --limit-rate 200M -m "$mode" src tcp:127.0.0.1:"$port" 2>sender.log &
@@ -69,7 +74,12 @@ strike() {
 	status_of $sender
 	s=$REPLY
 	status_of $receiver
-	judge "kill -$2 of the $1 after $3 us, mode $mode" "$s" "$REPLY"
+	r=$REPLY
+	case $1:$((128 + $(kill -l "$2"))) in
+	sender:"$s") s=killed ;;
+	receiver:"$r") r=killed ;;
+	esac
+	judge "kill -$2 of the $1 after $3 us, mode $mode" "$s" "$r"
 }
 
 kill_at_random() {
@@ -81,7 +91,7 @@ kill_at_random() {
 		strike "${sides[i % 2]}" "${signals[i / 2 % 3]}" "$REPLY"
 	done
 	echo "$name: $aborted of $wanted killed copies were aborted"
-	[ $aborted -gt 0 ] || fail "no kill came in time"
+	[ $aborted -gt 0 ] || fail other "no kill came in time"
 }
 
 # break_link MANNER BYTES
@@ -106,7 +116,7 @@ break_links() {
 		random_below 33554432
 		break_link "${manners[i % 2]}" "$REPLY"
 	done
-	[ $aborted = $((wanted / 10)) ] || fail "$aborted of $((wanted / 10)) broken links told"
+	[ $aborted = $((wanted / 10)) ] || fail other "$aborted of $((wanted / 10)) broken links told"
 }
 
 # Descriptors and memory of the server, in a line that two moments can be compared by.
@@ -120,35 +130,35 @@ many_clients() {
 	local i before after pids=()
 	receive -k src tcp-listen:0 || return
 	for ((i = 0; i < 100; i++)); do
-		"$FCOPY" tcp:127.0.0.1:"$port" /dev/null || fail "client $i"
+		timed "$FCOPY" tcp:127.0.0.1:"$port" /dev/null || fail_status $? "client $i"
 	done
 	before=$(footprint)
 	for ((i = 0; i < 1000; i++)); do
-		"$FCOPY" tcp:127.0.0.1:"$port" /dev/null || fail "client $i"
+		timed "$FCOPY" tcp:127.0.0.1:"$port" /dev/null || fail_status $? "client $i"
 	done
 	for ((i = 0; i < 100; i++)); do
-		"$FCOPY" tcp:127.0.0.1:"$port" "many.$i" &
+		timed "$FCOPY" tcp:127.0.0.1:"$port" "many.$i" &
 		pids+=($!)
 	done
 	for i in "${pids[@]}"; do
-		wait "$i" || fail "one of a hundred clients at once"
+		wait "$i" || fail_status $? "one of a hundred clients at once"
 	done
 	for ((i = 0; i < 100; i++)); do
-		cmp src "many.$i" || fail "many.$i differs"
+		cmp src "many.$i" || fail wrong "many.$i differs"
 		rm -f "many.$i"
 	done
 	sleep 0.5
 	after=$(footprint)
 	tried=$((tried + 1))
-	[ "${before% *}" = "${after% *}" ] || fail "descriptors: $before, then $after"
-	[ "${after#* }" -lt $((${before#* } + 4096)) ] || fail "memory: $before, then $after"
+	[ "${before% *}" = "${after% *}" ] || fail other "descriptors: $before, then $after"
+	[ "${after#* }" -lt $((${before#* } + 4096)) ] || fail other "memory: $before, then $after"
 	echo "$name: 1100 clients, descriptors and KiB: $before, then $after"
 	kill "$(child "$receiver")"
 	status_of "$receiver"
-	[ "$REPLY" = 0 ] || fail "the server ended with $REPLY"
+	[ "$REPLY" = 0 ] || fail_status "$REPLY" "the server"
 }
 
-# Two namespaces that end with their processes, and 40 Mbit/s between them.
+# A second network that ends with its process, and 40 Mbit/s to it.
 make_slow_link() {
 	unshare --net sleep 60 &
 	far=$!
@@ -178,26 +188,23 @@ slow_link() {
 }
 
 slow_links() {
-	if [ "$(id -u)" != 0 ] || ! unshare --net true 2>/dev/null; then
+	if [ -z "${FCOPY_PRIVATE_PID-}" ]; then
 		left_out "the slow link" "only root may make network namespaces"
 		return
 	fi
-	unshare --net -- "$root/tests/long/sockets.sh" --slow-links || fail "a slow link"
-	tried=$((tried + 1))
+	make_slow_link || {
+		left_out "the slow link" "no veth pair with a rate limit"
+		return
+	}
+	slow_link "a slow link" :
+	[ "$ends" = "0 0" ] || fail other "a link that only is slow: $ends"
+	slow_link "a link that goes down" "ip link set slow0 down"
+	[ "$ends" = "1 1" ] || fail other "a link that goes down: $ends"
+	kill "$far"
 }
 
 inside=()
 aborted=0
-if [ "${1-}" = --slow-links ]; then
-	ip link set lo up
-	make_slow_link || skip "no veth pair with a rate limit"
-	slow_link "a slow link" :
-	[ "$ends" = "0 0" ] || fail "a link that only is slow: $ends"
-	slow_link "a link that goes down" "ip link set slow0 down"
-	[ "$ends" = "1 1" ] || fail "a link that goes down: $ends"
-	kill "$far"
-	finish
-fi
 kill_at_random
 break_links
 many_clients

@@ -35,23 +35,21 @@ start() {
 	done
 }
 
-# copy WHAT STATUS DIR ARG…: from DIR/src to DIR/dst; must exit so, for the right reason.
+# copy DIR ARG…: from DIR/src to DIR/dst; sets status.
 copy() {
-	local status
-	timeout --kill-after=1 20 "$FCOPY" "${@:4}" "$3/src" "$3/dst" 2>"$work/err"
+	timed "$FCOPY" "${@:2}" "$1/src" "$1/dst" 2>"$work/err"
 	status=$?
-	tried=$((tried + 1))
-	[ $status = "$2" ] || fail "$1: status $status: $(head -1 "$work/err")"
-	if [ "$2" = 1 ] && ! grep -qE 'Input/output|No space left|quota exceeded' "$work/err"; then
-		fail "$1: $(head -1 "$work/err")"
-	fi
 }
 
-# check WHAT DIR STATE: of the destination afterwards.
+# check WHAT DIR STATUS STATE: what came of the copy, and of the destination in DIR.
 check() {
+	tried=$((tried + 1))
 	state_of "$2/dst" "$work/old" "$work/src"
-	[ "$REPLY" = "$3" ] || fail "$1: $REPLY, not $3"
-	[ -z "$(find "$2" -name '.fcopy-*')" ] || fail "$1: a temporary file was left"
+	[ "$status $REPLY" = "$3 $4" ] || fail_copy "$status" old "$REPLY" "$1"
+	if [ "$status" = 1 ] && ! grep -qE 'Input/output|No space left|quota exceeded' "$work/err"; then
+		fail other "$1: $(head -1 "$work/err")"
+	fi
+	[ -z "$(find "$2" -name '.fcopy-*')" ] || fail other "$1: a temporary file was left"
 }
 
 # fails MODE FAULT [MOUNT-OPTION [ARG…]]
@@ -59,17 +57,17 @@ fails() {
 	local what="mode $1, $2 ${*:3}"
 	start "${@:3:1}"
 	fault "$2"
-	copy "$what" 1 "$mnt" -m "$1" "${@:4}"
+	copy "$mnt" -m "$1" "${@:4}"
 	umount "$mnt"
-	check "$what" "$work/backing" old
+	check "$what" "$work/backing" 1 old
 }
 
 succeeds() {
 	local what="mode $1, ${*:2}"
 	start "$2"
-	copy "$what" 0 "$mnt" -m "$1"
+	copy "$mnt" -m "$1"
 	umount "$mnt"
-	check "$what" "$work/backing" new
+	check "$what" "$work/backing" 0 new
 }
 
 fail_directly() {
@@ -92,15 +90,13 @@ fail_directly() {
 
 # The copy takes two seconds and is told to stop after a fifth of one.
 interrupt() {
-	local what="mode $1, interrupted while the disk is slow" status
+	local what="mode $1, interrupted while the disk is slow"
 	start rate=2000000
 	env --default-signal=INT timeout --foreground --preserve-status --kill-after=10 --signal=INT \
 		0.2 "$FCOPY" -m "$1" "$mnt/src" "$mnt/dst" 2>"$work/err"
 	status=$?
-	tried=$((tried + 1))
-	[ $status = 130 ] || fail "$what: status $status: $(head -1 "$work/err")"
 	umount "$mnt"
-	check "$what" "$work/backing" old
+	check "$what" "$work/backing" 130 old
 }
 
 # mount_disk: the ext4 of an image on faultfs, with nothing of it in any cache.
@@ -117,11 +113,11 @@ fails_beneath() {
 	mount_disk
 	stat "$disk"/{src,dst} >/dev/null
 	fault "$2"
-	copy "$what" 1 "$disk" -m "$1" "${@:3}"
+	copy "$disk" -m "$1" "${@:3}"
 	fault "${2%%:*}:0"
 	umount "$disk"
 	mount_disk
-	check "$what" "$disk" old
+	check "$what" "$disk" 1 old
 	umount "$disk" "$mnt"
 }
 
@@ -137,8 +133,7 @@ make_image() {
 make_image
 for mode in $(modes); do
 	start
-	if ! "$FCOPY" -m "$mode" "$mnt/src" "$mnt/dst" 2>"$work/err"; then
-		left_out "mode $mode" "$(head -1 "$work/err")"
+	if ! works "mode $mode" timed "$FCOPY" -m "$mode" "$mnt/src" "$mnt/dst"; then
 		umount "$mnt"
 		continue
 	fi

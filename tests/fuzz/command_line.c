@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT
+ * libFuzzer's way in: each line of the input is an argument. The arguments together are a command
+ * line, and each alone is a value of every kind.
+ */
+#include "fuzz.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ARGUMENTS_MAX 256
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+void fuzz_broken(const char *what, const char *file, int line)
+{
+	dprintf(2, "fuzz: not so: %s:%d: %s\n", file, line, what);
+	abort();
+}
+
+/* Each argument in memory of its own, where the byte after its end is nobody's. */
+static char **split(const uint8_t *data, size_t size, int *argc)
+{
+	char **argv = calloc(ARGUMENTS_MAX + 2, sizeof(*argv));
+	const uint8_t *end = data + size;
+	int n = 0;
+	MUST(argv);
+	argv[n++] = strdup("fcopy");
+	while (data < end && n <= ARGUMENTS_MAX) {
+		size_t length = 0;
+		while (data + length < end && data[length] != '\n' && data[length] != '\0')
+			length++;
+		argv[n++] = strndup((const char *)data, length);
+		data += length + 1;
+	}
+	*argc = n;
+	return realloc(argv, sizeof(*argv) * ((size_t)n + 1));
+}
+
+static bool is_argument(const char *text, int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (argv[i] == text)
+			return true;
+	return false;
+}
+
+static void check_numbers(const struct fcopy_options *o, unsigned max_clients)
+{
+	MUST(o->buffer_size <= FCOPY_BUFFER_MAX);
+	MUST(o->threads <= FCOPY_THREADS_MAX);
+	MUST(max_clients <= FCOPY_CLIENTS_MAX);
+	MUST(o->timeout_ms >= -1 && o->timeout_ms <= 1000000000);
+	MUST(o->preallocate <= FCOPY_NEVER && o->sparse <= FCOPY_NEVER &&
+	     o->reflink <= FCOPY_NEVER);
+	MUST((o->preserve_required & ~o->preserve) == 0);
+	MUST(o->preserve < FCOPY_XATTR << 1);
+}
+
+/* What the mode does not take was refused. */
+static void check_mode(const struct fcopy_options *o)
+{
+	unsigned takes = (o->mode ? o->mode : fcopy_modes())->takes;
+	MUST(!o->buffer_size || takes & FCOPY_TAKES_BUFFER_SIZE);
+	MUST(!o->threads || takes & FCOPY_TAKES_THREADS);
+	MUST(o->sparse == FCOPY_AUTO || takes & FCOPY_TAKES_SPARSE);
+	MUST(o->reflink == FCOPY_AUTO || takes & FCOPY_TAKES_REFLINK);
+	MUST(!o->no_cache || takes & FCOPY_TAKES_NO_CACHE);
+}
+
+static void check_accepted(const struct cli *cli, int argc, char **argv)
+{
+	const struct fcopy_options *o = &cli->copy;
+	check_numbers(o, cli->max_clients);
+	if (cli->action != ACTION_COPY && cli->action != ACTION_COMPARE)
+		return;
+	MUST(is_argument(cli->src, argc, argv) && is_argument(cli->dst, argc, argv));
+	MUST(cli->src != cli->dst);
+	MUST(!cli->max_clients || cli->keep_listening);
+	MUST(!(o->in_place && (o->resume || o->no_clobber)));
+	if (cli->action == ACTION_COPY)
+		check_mode(o);
+	else
+		MUST(!o->mode && !o->force && !o->verify && !cli->keep_listening);
+}
+
+/* optind 0 makes getopt forget the line before. */
+static int parse(struct cli *cli, int argc, char **argv)
+{
+	optind = 0;
+	said_begin();
+	int status = options_parse(cli, argc, argv);
+	MUST(status == EXIT_DONE || status == EXIT_USAGE);
+	MUST(said_anything() == (status == EXIT_USAGE));
+	return status;
+}
+
+static void check_line(int argc, char **argv)
+{
+	struct cli cli, again;
+	if (parse(&cli, argc, argv) != EXIT_DONE)
+		return;
+	check_accepted(&cli, argc, argv);
+	/* getopt has moved the operands to the end, which must not have changed the meaning. */
+	MUST(parse(&again, argc, argv) == EXIT_DONE);
+	MUST(again.action == cli.action && again.src == cli.src && again.dst == cli.dst);
+	MUST(again.copy.mode == cli.copy.mode && again.copy.preserve == cli.copy.preserve);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	int argc;
+	char **argv = split(data, size, &argc);
+	for (int i = 1; i < argc; i++) {
+		values_check(argv[i]);
+		endpoints_check(argv[i]);
+	}
+	check_line(argc, argv);
+	for (int i = 0; i < argc; i++)
+		free(argv[i]);
+	free(argv);
+	return 0;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What must be true of the parsers whatever they are fed.
+ */
+#ifndef FUZZ_FUZZ_H
+#define FUZZ_FUZZ_H
+
+#include "cli/option.h"
+
+/* Ends the run if it is not so: the fuzzer then keeps the input. */
+#define MUST(so) ((so) ? (void)0 : fuzz_broken(#so, __FILE__, __LINE__))
+_Noreturn void fuzz_broken(const char *what, const char *file, int line);
+
+/* said.c: takes the place of stderr, and looks whether it is given whole lines without control
+ * characters. */
+void said_begin(void);
+/* Whether anything was said since said_begin. */
+bool said_anything(void);
+
+/* values.c: one text as each kind of value. */
+void values_check(const char *text);
+/* endpoints.c: the same as SRC and DST. */
+void endpoints_check(const char *text);
+
+#endif
