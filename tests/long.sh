@@ -1,57 +1,98 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# long.sh: the proofs of tests/long, one after the other, and a whole file of 5 GiB by each mode.
-# Ends with the line N passed, N failed, N skipped. FCOPY names another program.
+# long.sh [--record] [PROOF…]: the proofs of tests/long, all of them or these, one after the other.
+# Ends with a table of what was tried and what failed, which is left in build/long.md too, and the
+# line N passed, N failed, N skipped. --record, of all of them, puts the table into tests/README.md.
+# FCOPY names another program.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 export FCOPY=${FCOPY:-$root/fcopy} FCOPY_BUILD=${FCOPY_BUILD:-$root/build}
-passed=0 failed=0 skipped=0
+table=$FCOPY_BUILD/long.md
+passed=0 failed=0 skipped=0 record=''
 
-book() {
-	case $2 in
+# Each proof, what it counts, and what it is told for a full one.
+proofs=(
+	"kill|instants struck|2000"
+	"inject|faults injected|"
+	"fulldisk|disk sizes tried|"
+	"powercut|power cuts|25" # by two file systems, to a new and an old DST: a hundred a mode
+	"storage|storage errors|"
+	"random|randomised copies|5000"
+	"sockets|streams broken|500"
+	"whole|files of 5 GiB|"
+	"fuzz|inputs tried|600" # seconds
+)
+
+usage() {
+	local proof
+	echo "usage: ${0##*/} [--record] [PROOF…], of ${proofs[*]%%|*}; --record is of all" >&2
+	exit 2
+}
+
+# Chooses what to run; sets wanted.
+read_arguments() {
+	local argument
+	wanted=()
+	for argument in "$@"; do
+		case $argument in
+		--record) record=yes ;;
+		*)
+			[[ " ${proofs[*]%%|*} " == *" $argument "* ]] || usage
+			wanted+=("$argument")
+			;;
+		esac
+	done
+	[ -z "$record" ] || [ ${#wanted[@]} = 0 ] || usage
+	[ ${#wanted[@]} != 0 ] || wanted=("${proofs[@]%%|*}")
+}
+
+# run NAME WHAT ARGUMENT: one proof, whose closing line becomes a row.
+run() {
+	local log=$FCOPY_BUILD/long.log status row
+	"$root/tests/long/$1.sh" ${3:+"$3"} | tee "$log"
+	status=${PIPESTATUS[0]}
+	row=$(sed -nE "s/^$1: ([0-9]+) tried, ([0-9]+) lost, ([0-9]+) wrong, ([0-9]+) hung, \
+([0-9]+) crashed, ([0-9]+) other$/\1 | \2 | \3 | \4 | \5 | \6/p" "$log" | tail -n 1)
+	case $status in
 	0) passed=$((passed + 1)) ;;
-	77) skipped=$((skipped + 1)) ;;
+	77)
+		skipped=$((skipped + 1))
+		row='left out | | | | |'
+		;;
 	*)
 		failed=$((failed + 1))
-		echo "long: not ok: $1: status $2"
+		echo "long: not ok: $1: status $status"
 		;;
 	esac
+	echo "| $1: $2 | ${row:-broke off | | | | |} |" >>"$table"
 }
 
-# Data at both ends and around 2 and 4 GiB, holes between: the length is what is tried, not the disk.
-make_source() {
-	local at
-	for at in 0 2047 4095 5119; do
-		dd if=/dev/urandom of="$1" bs=1M count=1 seek=$at conv=notrunc status=none || return 1
-	done
-	printf x >>"$1"
+# Everything between the markers goes, and the table comes.
+put_into_readme() {
+	local readme=$root/tests/README.md
+	sed -e '/<!-- proofs -->/,/<!-- \/proofs -->/{
+		/<!-- proofs -->/r '"$table"'
+		/<!-- \/\?proofs -->/!d
+	}' "$readme" >"$table.new" && cat "$table.new" >"$readme" && rm "$table.new"
 }
 
-copy_whole_files() {
-	local dir mode
-	dir=$(mktemp -d "$FCOPY_BUILD/whole.XXXXXX") || return 1
-	trap 'rm -rf "$dir"' EXIT
-	make_source "$dir/src" || return 1
-	while read -r mode; do
-		if ! "$FCOPY" -m "$mode" "$dir/src" "$dir/dst" 2>"$dir/err"; then
-			echo "long: 5 GiB by mode $mode: $(head -n 1 "$dir/err")"
-			grep -q hint "$dir/err" # refused by the file system: auto is offered
-			book "5 GiB by mode $mode" $(($? == 0 ? 77 : 1))
-			continue
-		fi
-		cmp "$dir/src" "$dir/dst"
-		book "5 GiB by mode $mode" $?
-		rm -f "$dir/dst"
-	done < <("$FCOPY" --list | awk '$1 ~ /^[0-9]+$/ && !/not here:/ { print $1 }')
-}
-
-for proof in "$root"/tests/long/*.sh; do
-	if [ -x "$proof" ] && [ "${proof##*/}" != lib.sh ]; then
-		"$proof"
-		book "${proof##*/}" $?
+read_arguments "$@"
+mkdir -p "$FCOPY_BUILD"
+cat >"$table" <<'END'
+| proof | tried | files lost | wrong copies with exit 0 | hangs | crashes | other failures |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: |
+END
+for proof in "${proofs[@]}"; do
+	IFS='|' read -r name what argument <<<"$proof"
+	if [[ " ${wanted[*]} " == *" $name "* ]]; then
+		run "$name" "$what" "$argument"
 	fi
 done
-copy_whole_files || book "5 GiB" 1
+revision=$(git -C "$root" describe --always --dirty --exclude='*' 2>/dev/null || echo unknown)
+printf '\n%s, Linux %s, revision %s, %d minutes.\n' \
+	"$(date -u +%F)" "$(uname -r)" "$revision" $((SECONDS / 60)) >>"$table"
+[ -z "$record" ] || put_into_readme
+cat "$table"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ] && [ $passed != 0 ]

@@ -51,17 +51,18 @@ fail_copy() {
 	[ "$1" -le 1 ] || fail_status "$1" "$4"
 }
 
-# works WHAT COPY…: whether the command COPY succeeds. What is refused is left out.
+# works WHAT COPY…: whether the command COPY succeeds. A mode that the file system refuses, where
+# fcopy offers auto, is left out.
 works() {
 	local status
 	"${@:2}" 2>"$work/err"
 	status=$?
-	case $status in
-	0) return ;;
-	1) left_out "$1" "$(head -n 1 "$work/err")" ;;
-	*) fail_status $status "$1" ;;
-	esac
-	return 1
+	if [ $status = 1 ] && grep -q 'hint:.* auto' "$work/err"; then
+		left_out "$1" "$(head -n 1 "$work/err")"
+	elif [ $status != 0 ]; then
+		fail_status $status "$1: $(head -n 1 "$work/err")"
+	fi
+	return $status
 }
 
 left_out() {
