@@ -40,10 +40,11 @@ attach() {
 # find_modes FS: writes down those that work on it.
 find_modes() {
 	local mnt=$work/cut mode
+	: >"$work/modes.$1"
 	for mode in $(modes); do
 		works "mode $mode on $1" timed "$FCOPY" -m "$mode" "$mnt/src" "$mnt/dst" &&
-			echo "$mode"
-	done >"$work/modes.$1"
+			echo "$mode" >>"$work/modes.$1"
+	done
 }
 
 # cut_power FS MODE DESTINATION
@@ -84,11 +85,12 @@ copy() {
 	if [ "$1" = cp ]; then
 		cp "$2" "$3" && { [ $# = 3 ] || sync "$3" "${3%/*}"; }
 	else
-		"$FCOPY" "${@:4}" -m "$1" "$2" "$3"
+		timed "$FCOPY" "${@:4}" -m "$1" "$2" "$3"
 	fi
 }
 
-# snapshots FS [--fsync]: prints FS OPTION TOOL DESTINATION DELAY STATE for each copy.
+# snapshots FS [--fsync]: prints FS OPTION TOOL DESTINATION DELAY STATE for each copy, and before
+# them …exit STATUS for those that failed.
 snapshots() {
 	local fs=$1 option=${2-} disk=$1${2-} tool tools delay slept=0 destination
 	local mnt=$work/$disk
@@ -100,7 +102,8 @@ snapshots() {
 	sync -f "$mnt"
 	for tool in "${tools[@]}"; do
 		for destination in new old; do
-			copy "$tool" "$mnt/src" "$mnt/$tool.$destination" ${option:+"$option"}
+			copy "$tool" "$mnt/src" "$mnt/$tool.$destination" ${option:+"$option"} ||
+				echo "$fs ${option:--} $tool $destination exit $?"
 		done
 	done
 	for delay in "${delays[@]}"; do
@@ -137,23 +140,23 @@ rank() {
 	esac
 }
 
-# judge WHAT OPTION DESTINATION STATE OF-CP
+# judge KIND DESTINATION STATE OF-CP WHAT: KIND is that of a failure by which nothing is lost.
 judge() {
-	local kind=other rank
-	rank=$(rank "$3" "$4")
-	[ "$rank" -lt "$(rank "$3" "$5")" ] || return
-	if [ "$rank" = 0 ]; then
-		kind=lost
-	elif [ "$2" = --fsync ]; then
-		kind=wrong
-	fi
-	fail $kind "$1: $4, cp: $5"
+	local kind=$1 rank
+	rank=$(rank "$2" "$3")
+	[ "$rank" -lt "$(rank "$2" "$4")" ] || return
+	[ "$rank" != 0 ] || kind=lost
+	fail "$kind" "$5: $3, cp: $4"
 }
 
 printf '%-5s %-8s %-5s %-4s %7s s %5s s %5s s\n' fs option tool dst "${delays[@]}"
 while read -r fs option tool destination delay state; do
 	cell="$fs $option $tool $destination"
 	states[$cell $delay]=$state
+	if [ "$delay" = exit ]; then
+		fail_status "$state" "$tool: $cell"
+		continue
+	fi
 	if [ "$delay" = "${delays[-1]}" ]; then
 		printf '%-5s %-8s %-5s %-4s' "$fs" "$option" "$tool" "$destination"
 		for delay in "${delays[@]}"; do
@@ -165,10 +168,12 @@ while read -r fs option tool destination delay state; do
 		continue
 	fi
 	tried=$((tried + 1))
+	kind=other
 	cp=${states[$fs $option cp $destination $delay]}
-	if [ "$option" = --fsync ]; then
+	if [ "$option" = --fsync ] && [ -z "${states[$cell exit]-}" ]; then
+		kind=wrong # by itself
 		cp=new
 	fi
-	judge "mode $tool: $cell, $delay s" "$option" "$destination" "$state" "$cp"
+	judge $kind "$destination" "$state" "$cp" "mode $tool: $cell, $delay s"
 done < <(cat "$work"/*.states)
 finish
