@@ -37,7 +37,7 @@ tests: $(PROGRAM) $(CHECK_BIN) $(CMOCKA_BIN)
 check: tests ## the tests; as root on ext4, XFS, btrfs and tmpfs
 	@$(RUN) $(CHECK_BIN) $(CMOCKA_BIN) $(BATS)
 
-check-long: tests ## kills, full disks, power cuts, 5 GiB by each mode: an hour
+check-long: tests ## kills, faults, full disks, power cuts, fuzzing, and a table: an hour and a half
 	@FCOPY=$(abspath $(PROGRAM)) FCOPY_BUILD=$(abspath $(BUILD)) tests/long.sh
 
 # The same tests with other flags, in a build of their own.
