@@ -92,6 +92,10 @@ static int commit(struct endpoint *e, const struct fcopy_options *options,
 		  struct fcopy_error *error)
 {
 	const char *call;
+	/* The rename could reach the disk long before the bytes, and a power cut leave neither
+	 * file: XFS lets half a minute pass, ext4 starts the writing at a rename by itself. */
+	if (!e->fresh && !options->fsync)
+		sync_file_range(e->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 	int r = close_duplicate(e->fd, &call);
 	if (r == 0)
 		r = temporary_name(e, options->no_clobber, &call);

@@ -122,6 +122,14 @@ COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftr
 	cmp a d
 }
 
+@test "an old file is replaced by one whose bytes are on their way to the disk" {
+	need_strace
+	random a 5000
+	echo old >b
+	traced 0 trace=pwrite64,sync_file_range,renameat a b
+	order pwrite64 sync_file_range renameat
+}
+
 @test "--fsync into a directory that cannot be flushed: found out before the copy has a name" {
 	echo data >a
 	mkdir d

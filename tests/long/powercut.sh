@@ -3,7 +3,8 @@
 #
 # powercut.sh [CUTS]: takes the power away from journalled ext4 and XFS. With --fsync, at once after
 # exit, CUTS times (2) for each mode: the copy is whole after the next mount. Then, by snapshots of
-# the disk 1, 8 and 40 s after exit, with and without --fsync: no copy has fared worse than cp's.
+# the disk 1, 8 and 40 s after exit, with and without --fsync: no copy has fared worse than both that
+# of a cp before it and that of one after it.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 need xfs_io mkfs.xfs mkfs.ext4
@@ -17,7 +18,7 @@ mkdir "$work/disks"
 declare -A states
 
 # Snapshots of disks are clones on an XFS of their own: they show one instant.
-truncate -s 8G "$work/disks.img"
+truncate -s 16G "$work/disks.img"
 { mkfs.xfs -q -m reflink=1 "$work/disks.img" && mount -o loop "$work/disks.img" "$work/disks"; } ||
 	skip "no XFS mount"
 rm "$work/disks.img"
@@ -26,7 +27,7 @@ rm "$work/disks.img"
 attach() {
 	local image=$work/disks/$1 mnt=$work/$1
 	rm -f "$image"
-	truncate -s 320M "$image"
+	truncate -s 2G "$image"
 	mkdir -p "$mnt"
 	case $2 in
 	ext4) mkfs.ext4 -q -O has_journal "$image" ;;
@@ -78,24 +79,28 @@ for fs in ext4 xfs; do
 	done <"$work/modes.$fs"
 	umount "$work/cut"
 done
+# Large enough that the rename can reach the disk long before the bytes.
+random_file "$work/src" 48M
 echo "$name: $tried power cuts at exit with --fsync"
 
 # copy TOOL SRC DST [OPTION]: by cp, or by a mode.
 copy() {
-	if [ "$1" = cp ]; then
+	if [ "${1%-*}" = cp ]; then
 		cp "$2" "$3" && { [ $# = 3 ] || sync "$3" "${3%/*}"; }
 	else
 		timed "$FCOPY" "${@:4}" -m "$1" "$2" "$3"
 	fi
 }
 
+# What is older has more of it on the disk: one cp is the first to copy, and one the last.
+#
 # snapshots FS [--fsync]: prints FS OPTION TOOL DESTINATION DELAY STATE for each copy, and before
 # them …exit STATUS for those that failed.
 snapshots() {
 	local fs=$1 option=${2-} disk=$1${2-} tool tools delay slept=0 destination
 	local mnt=$work/$disk
 	attach "$disk" "$fs"
-	read -r -d '' -a tools < <(echo cp && cat "$work/modes.$fs")
+	read -r -d '' -a tools < <(echo cp-first && cat "$work/modes.$fs" && echo cp-last)
 	for tool in "${tools[@]}"; do
 		cp "$work/old" "$mnt/$tool.old"
 	done
@@ -115,7 +120,7 @@ snapshots() {
 	for delay in "${delays[@]}"; do
 		mount -o loop,nouuid "$work/disks/$disk.$delay" "$mnt" 2>/dev/null ||
 			mount -o loop "$work/disks/$disk.$delay" "$mnt"
-		for tool in "${tools[@]}"; do
+		for tool in cp-first cp-last "${tools[@]:1:${#tools[@]}-2}"; do
 			state_of "$mnt/$tool.new" "" "$work/src"
 			echo "$fs ${option:--} $tool new $delay $REPLY"
 			state_of "$mnt/$tool.old" "$work/old" "$work/src"
@@ -131,13 +136,23 @@ for fs in ext4 xfs; do
 done
 wait
 
-# rank DESTINATION STATE: what is lost is worst; what is as it was, not yet the new, comes next.
+# rank DESTINATION STATE: what was lost is worst; an old file as it was comes before it. A new file is
+# absent, then torn, then whole with anybody who does not flush.
 rank() {
 	case $1:$2 in
 	*:new) echo 2 ;;
-	old:old | new:absent) echo 1 ;;
+	old:old) echo 1 ;;
 	*) echo 0 ;;
 	esac
+}
+
+# worse DESTINATION STATE STATE: prints that of the two.
+worse() {
+	if [ "$(rank "$1" "$2")" -lt "$(rank "$1" "$3")" ]; then
+		echo "$2"
+	else
+		echo "$3"
+	fi
 }
 
 # judge KIND DESTINATION STATE OF-CP WHAT: KIND is that of a failure by which nothing is lost.
@@ -149,7 +164,7 @@ judge() {
 	fail "$kind" "$5: $3, cp: $4"
 }
 
-printf '%-5s %-8s %-5s %-4s %7s s %5s s %5s s\n' fs option tool dst "${delays[@]}"
+printf '%-5s %-8s %-8s %-4s %7s s %5s s %5s s\n' fs option tool dst "${delays[@]}"
 while read -r fs option tool destination delay state; do
 	cell="$fs $option $tool $destination"
 	states[$cell $delay]=$state
@@ -158,18 +173,19 @@ while read -r fs option tool destination delay state; do
 		continue
 	fi
 	if [ "$delay" = "${delays[-1]}" ]; then
-		printf '%-5s %-8s %-5s %-4s' "$fs" "$option" "$tool" "$destination"
+		printf '%-5s %-8s %-8s %-4s' "$fs" "$option" "$tool" "$destination"
 		for delay in "${delays[@]}"; do
 			printf ' %8s' "${states[$cell $delay]}"
 		done
 		echo
 	fi
-	if [ "$tool" = cp ]; then
+	if [ "${tool%-*}" = cp ]; then
 		continue
 	fi
 	tried=$((tried + 1))
 	kind=other
-	cp=${states[$fs $option cp $destination $delay]}
+	cp=$(worse "$destination" "${states[$fs $option cp-first $destination $delay]}" \
+		"${states[$fs $option cp-last $destination $delay]}")
 	if [ "$option" = --fsync ] && [ -z "${states[$cell exit]-}" ]; then
 		kind=wrong # by itself
 		cp=new
