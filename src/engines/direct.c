@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * O_DIRECT on both sides through io_uring: the device moves the bytes to and from our buffers, the
  * CPU copies none of them and the page cache stays as it was. Several pieces are in flight. The
- * last block is written whole: the destination has to be cut to t->offset afterwards.
+ * last block of a file is written whole: it has to be cut to t->offset afterwards. A device cannot
+ * be cut, so there the bytes of a last block that is not full, and no others, go by write(2).
  */
 #define _GNU_SOURCE
 #include "engine.h"
@@ -29,9 +30,12 @@ struct direct {
 	struct transfer *t;
 	struct ring *ring;
 	size_t align;
-	off_t next;    /* where the next piece starts */
-	off_t size;    /* of the source, at the start: behind it only one piece looks for the end */
-	bool ended;    /* the end was seen: start no more */
+	off_t next; /* where the next piece starts */
+	off_t size; /* of the source, at the start: behind it only one piece looks for the end */
+	bool ended; /* the end was seen: start no more */
+	bool pads;  /* the destination is a file: behind its end there is nothing to lose */
+	char *tail; /* what is left to write where it is not, */
+	size_t tail_size;
 	int result;    /* the first failure: start no more */
 	unsigned busy; /* pieces in flight */
 	struct piece piece[DEPTH];
@@ -112,14 +116,36 @@ static void write_piece(struct direct *d, struct piece *p)
 	submit(d, p);
 }
 
+static void end_piece(struct direct *d, struct piece *p)
+{
+	if (p->have > 0) {
+		write_piece(d, p);
+		return;
+	}
+	if (p->at < d->next)
+		d->next = p->at;
+	finish(d, p);
+}
+
+/* The last piece. Its buffer stays as it is: no other piece starts. */
+static void end_of_source(struct direct *d, struct piece *p, size_t whole)
+{
+	d->ended = true;
+	if (!d->pads) {
+		d->tail = p->buffer + whole;
+		d->tail_size = p->have - whole;
+		p->have = whole;
+	}
+	end_piece(d, p);
+}
+
 /* A read that ended within a block: at the end of the file, or because it may. A source that has
  * more gets asked for that block again. */
 static void after_ragged_read(struct direct *d, struct piece *p, size_t n)
 {
 	size_t whole = p->have / d->align * d->align;
 	if (p->at + (off_t)p->have >= lseek(d->t->src, 0, SEEK_END)) {
-		d->ended = true;
-		write_piece(d, p);
+		end_of_source(d, p, whole);
 	} else if (whole > p->have - n) {
 		p->have = whole;
 		submit(d, p);
@@ -136,12 +162,8 @@ static void after_read(struct direct *d, struct piece *p, size_t n)
 		after_ragged_read(d, p, n);
 	} else if (n > 0 && p->have < p->want) {
 		submit(d, p);
-	} else if (p->have > 0) {
-		write_piece(d, p);
 	} else {
-		if (p->at < d->next)
-			d->next = p->at;
-		finish(d, p);
+		end_piece(d, p);
 	}
 }
 
@@ -198,23 +220,22 @@ static int run(struct direct *d)
 	return d->result;
 }
 
-/* The alignment that both files need; 0: one of them does no direct I/O. */
-static size_t alignment(const struct transfer *t)
+/* Not by O_DIRECT, which the caller restores; and flushed, so that this block too is where the
+ * others are. */
+static int write_tail(struct direct *d)
 {
-	size_t align = 512;
-	for (int i = 0; i < 2; i++) {
-		struct statx sx;
-		size_t need = 4096; /* enough everywhere, for kernels before 6.1 that do not tell */
-		if (statx(i ? t->dst : t->src, "", AT_EMPTY_PATH, STATX_DIOALIGN, &sx) == 0 &&
-		    sx.stx_mask & STATX_DIOALIGN)
-			need = sx.stx_dio_offset_align > sx.stx_dio_mem_align
-				   ? sx.stx_dio_offset_align
-				   : sx.stx_dio_mem_align;
-		if (need == 0)
-			return 0;
-		align = need > align ? need : align;
-	}
-	return align;
+	struct transfer *t = d->t;
+	size_t done;
+	int flags = fcntl(t->dst, F_GETFL);
+	if (flags < 0 || fcntl(t->dst, F_SETFL, flags & ~O_DIRECT) < 0)
+		return transfer_fail(t, "fcntl(O_DIRECT)", SIDE_DST, -errno);
+	int r = io_write_all(&t->io, t->dst, d->tail, d->tail_size, t->offset, &done);
+	int stop = transfer_advance(t, done);
+	if (r < 0)
+		return transfer_fail(t, "pwrite", SIDE_DST, r);
+	if (fdatasync(t->dst) < 0)
+		return transfer_fail(t, "fdatasync", SIDE_DST, -errno);
+	return stop;
 }
 
 static int with_buffers(struct direct *d, char *memory)
@@ -227,12 +248,20 @@ static int with_buffers(struct direct *d, char *memory)
 	d->size = lseek(d->t->src, 0, SEEK_END); /* of a block device, too */
 	int r = d->size < 0 ? transfer_fail(d->t, "lseek", SIDE_SRC, -errno) : run(d);
 	ring_close(d->ring);
+	if (r == 0 && d->tail_size > 0)
+		r = write_tail(d);
 	return r;
 }
 
 static int with_flags(struct transfer *t)
 {
-	struct direct d = {.t = t, .align = alignment(t), .next = t->offset};
+	struct stat st;
+	if (fstat(t->dst, &st) < 0)
+		return transfer_fail(t, "fstat", SIDE_DST, -errno);
+	struct direct d = {.t = t,
+			   .align = io_direct_align(t->src, t->dst),
+			   .next = t->offset,
+			   .pads = S_ISREG(st.st_mode)};
 	bool aligned = d.align > 0 && t->offset % (off_t)d.align == 0 &&
 		       (t->end == TRANSFER_TO_EOF || t->end % (off_t)d.align == 0);
 	if (!aligned)

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -99,6 +100,24 @@ int io_zero(struct io *io, int fd, off_t start, off_t end)
 		start += (off_t)n;
 	}
 	return 0;
+}
+
+size_t io_direct_align(int a, int b)
+{
+	size_t align = 512;
+	for (int i = 0; i < 2; i++) {
+		struct statx sx;
+		size_t need = 4096; /* enough everywhere, for kernels before 6.1 that do not tell */
+		if (statx(i ? b : a, "", AT_EMPTY_PATH, STATX_DIOALIGN, &sx) == 0 &&
+		    sx.stx_mask & STATX_DIOALIGN)
+			need = sx.stx_dio_offset_align > sx.stx_dio_mem_align
+				   ? sx.stx_dio_offset_align
+				   : sx.stx_dio_mem_align;
+		if (need == 0)
+			return 0;
+		align = need > align ? need : align;
+	}
+	return align;
 }
 
 /* A socket may be told to be called readable only once much has come (SO_RCVLOWAT). */

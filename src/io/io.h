@@ -36,6 +36,9 @@ bool io_punch(int fd, off_t start, off_t end);
 /* Makes [start, end) of a file read as zeros: punches a hole, or writes them. */
 int io_zero(struct io *io, int fd, off_t start, off_t end);
 
+/* The alignment that direct I/O needs on both files; 0: one of them does none. */
+size_t io_direct_align(int a, int b);
+
 /* Waits until poll(2) finds one of `events` on fd. Returns 0, -EINTR if cancelled, -ETIMEDOUT. */
 int io_wait(const struct io *io, int fd, short events);
 

@@ -79,3 +79,49 @@ teardown() {
 	expect 1 "$loop" "$loop"
 	mentions "are the same file"
 }
+
+# A cold file goes by direct I/O with --fsync, too. Dropping pages needs no right but a clean file.
+make_cold() {
+	sync "$1"
+	dd if="$1" iflag=nocache count=0 status=none
+}
+
+@test "what is behind the last byte on a device stays, to the byte: direct I/O, too" {
+	setup_device
+	need_mode direct
+	random a 4194304
+	local how size
+	for how in auto direct --no-cache; do
+		for size in 1 446 512 4095 5000 1048577; do
+			expect 0 a "$loop"
+			random b $size
+			expect 0 b "$loop" $how
+			cmp -n $size b "$loop"
+			cmp -i $size a "$loop" || { echo "$how, $size bytes"; return 1; }
+		done
+	done
+}
+
+@test "what is behind the last byte stays, with --fsync of a large and cold file" {
+	need_mode direct
+	setup_device
+	truncate -s 20M image
+	losetup --set-capacity "$loop"
+	random a 20971520
+	expect 0 a "$loop"
+	random b 16777733
+	make_cold b
+	expect 0 --fsync b "$loop"
+	cmp -n 16777733 b "$loop"
+	cmp -i 16777733 a "$loop"
+}
+
+@test "mode direct onto a device: the tail can be read back past the page cache" {
+	setup_device
+	need_mode direct
+	random a 10001
+	expect 0 a "$loop" direct
+	dd if="$loop" iflag=direct bs=4096 count=3 status=none | cmp -n 10001 - a
+	expect 0 a "$loop" --no-cache
+	dd if="$loop" iflag=direct bs=4096 count=3 status=none | cmp -n 10001 - a
+}
