@@ -13,12 +13,18 @@
 #define LIST_MAX  65536 /* XATTR_LIST_MAX */
 #define VALUE_MAX 65536 /* XATTR_SIZE_MAX */
 
+static bool absent(int err)
+{
+	return err == ENODATA || err == EOPNOTSUPP;
+}
+
+/* -ENODATA: the source has none. */
 static int copy_attribute(int src, int dst, const char *name)
 {
 	char value[VALUE_MAX];
 	ssize_t n = fgetxattr(src, name, value, sizeof(value));
 	if (n < 0)
-		return errno == ENODATA || errno == EOPNOTSUPP ? 0 : -errno;
+		return absent(errno) ? -ENODATA : -errno;
 	return fsetxattr(dst, name, value, (size_t)n, 0) < 0 ? -errno : 0;
 }
 
@@ -37,9 +43,20 @@ static int copy_attributes(int src, int dst)
 		return errno == EOPNOTSUPP ? 0 : -errno;
 	for (char *name = list; name < list + n; name += strlen(name) + 1) {
 		int r = is_ours(name) ? copy_attribute(src, dst, name) : 0;
-		first = first ? first : r;
+		first = first || r == -ENODATA ? first : r;
 	}
 	return first;
+}
+
+/* One that the directory gave to the copy, or that DST had, would let in whom the source does not.
+ */
+static int copy_acl(int src, int dst)
+{
+	static const char name[] = "system.posix_acl_access";
+	int r = copy_attribute(src, dst, name);
+	if (r != -ENODATA)
+		return r;
+	return fremovexattr(dst, name) < 0 && !absent(errno) ? -errno : 0;
 }
 
 static int copy_mode(int src, int dst, const struct stat *st)
@@ -48,7 +65,7 @@ static int copy_mode(int src, int dst, const struct stat *st)
 	if (fstat(dst, &now) < 0)
 		return -errno;
 	bool owned = now.st_uid == st->st_uid && now.st_gid == st->st_gid;
-	int r = copy_attribute(src, dst, "system.posix_acl_access");
+	int r = copy_acl(src, dst);
 	if (fchmod(dst, st->st_mode & (owned ? 07777 : 01777)) < 0)
 		return -errno;
 	return r == 0 && !owned && st->st_mode & 06000 ? -EPERM : r;

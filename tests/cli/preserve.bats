@@ -1,0 +1,34 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# --preserve: the copy has what the source has, and does not let in anybody else.
+
+load helper
+
+# no_entry FILE: its ACL says no more than a mode does.
+no_entry() {
+	[ "$(getfacl -cp "$1" | grep -v '^$')" = "$(printf '%s\n' user::rw- group::r-- other::---)" ] ||
+		{ getfacl "$1"; return 1; }
+}
+
+@test "-p of a file without an ACL: neither the directory's default ACL nor DST's own stays" {
+	need getfacl setfacl
+	echo secret >a
+	chmod 640 a
+	mkdir d
+	setfacl -d -m u:65534:rwx d 2>/dev/null || skip "no ACLs on this file system"
+	local how
+	for how in -p --preserve=mode --preserve=all --resume\ -p --inplace\ -p; do
+		rm -f d/b
+		# shellcheck disable=SC2086
+		expect 0 $how a d/b
+		no_entry d/b
+		echo old >c
+		setfacl -m u:65534:rw c
+		# shellcheck disable=SC2086
+		expect 0 $how a c
+		no_entry c
+	done
+	setfacl -m u:65534:r a
+	expect 0 -p a c
+	getfacl -cp c | grep -q 'user:.*:r--'
+}
