@@ -32,3 +32,10 @@ no_entry() {
 	expect 0 -p a c
 	getfacl -cp c | grep -q 'user:.*:r--'
 }
+
+@test "-p --verify: reading back leaves the time of access" {
+	echo data >a
+	touch -d 2001-02-03 a
+	expect 0 -p --verify a b
+	[ "$(stat -c %X b)" = "$(date -d 2001-02-03 +%s)" ] || { stat b; return 1; }
+}
