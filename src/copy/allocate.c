@@ -51,6 +51,13 @@ static int allocate(struct copy *c, off_t start, off_t end, bool required)
 	return 0;
 }
 
+void allocate_give_back(const struct copy *c)
+{
+	struct stat st;
+	if (S_ISREG(c->dst.st.st_mode) && fstat(c->dst.fd, &st) == 0 && c->allocated > st.st_size)
+		(void)!ftruncate(c->dst.fd, st.st_size);
+}
+
 int allocate_blocks(struct copy *c, off_t start, off_t end)
 {
 	if (!wanted(c, start, end))

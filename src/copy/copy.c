@@ -214,6 +214,8 @@ static int run(struct copy *c)
 		r = commit(c);
 	else if (r < 0 && c->dst.keep_part && ftruncate(c->dst.fd, c->all.offset) < 0)
 		c->dst.keep_part = false; /* what cannot be cut to its good part is no use */
+	else if (r < 0 && c->dst.in_place)
+		allocate_give_back(c);
 	if (r < 0 || c->options->scratch)
 		c->dst.ops->abort(&c->dst);
 	return r;

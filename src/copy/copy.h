@@ -52,6 +52,9 @@ int allocate_blocks(struct copy *, off_t start, off_t end);
 void allocate_ahead(struct copy *, off_t start, off_t end);
 
 /* Makes [start, end) of the destination read as zeros without writing, where that is possible. */
+/* After a failure in place: frees what was allocated behind the end that the destination has. */
+void allocate_give_back(const struct copy *);
+
 int allocate_hole(struct copy *, off_t start, off_t end);
 
 /* Allocates [start, end), as it is in the source, without writing. */

@@ -139,3 +139,20 @@ protected_symlinks() {
 	protected_symlinks expect 0 a sticky/link
 	holds new target
 }
+
+@test "--inplace --preallocate=always on a full disk: what was allocated is given back" {
+	need_root "to mount an image"
+	need mkfs.ext4
+	random a 30000000
+	truncate -s 20M image
+	mkfs.ext4 -q image
+	mkdir m
+	export FCOPY
+	private_mounts 'mount -o loop image m || exit 77; echo old >m/b; sync -f m; free=$(stat -fc %f m)
+		! "$FCOPY" --inplace --preallocate=always a m/b || exit 9
+		sync -f m; echo "$(($(stat -fc %f m) - free))"'
+	[ "$status" != 77 ] || skip "no loop device here"
+	demand 0
+	mentions "No space left on device"
+	[ "${output#-}" -lt 100 ] || { echo "blocks lost: $output"; return 1; }
+}
