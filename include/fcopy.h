@@ -63,6 +63,7 @@ enum fcopy_advice {
 	FCOPY_ADVICE_IN_PLACE_OR_FORCE, /* options.in_place, or options.force */
 	FCOPY_ADVICE_FORCE,             /* options.force */
 	FCOPY_ADVICE_REMOVE_LINK,       /* the destination is a symlink to nowhere */
+	FCOPY_ADVICE_CACHE,             /* leave out options.no_cache */
 	FCOPY_ADVICE_USAGE,             /* the operands themselves make no sense together */
 };
 
@@ -164,7 +165,7 @@ struct fcopy_options {
 	bool force;    /* replace a destination whose owner, links or write bit speak against it */
 	bool fsync;    /* on the disk when fcopy_copy returns */
 	bool strict;   /* a source that changed meanwhile fails the copy */
-	bool no_cache; /* leave the page cache as it was */
+	bool no_cache; /* past the page cache: only what the source has there stays */
 	bool no_clobber;   /* an existing destination is left as it is, with success */
 	bool no_directory; /* a DST that is a directory is an error, not a place to copy into */
 	bool resume;       /* an interrupted copy is kept as DST.fcopy-part and gone on with */

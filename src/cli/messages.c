@@ -58,6 +58,7 @@ static const char *hint(enum fcopy_advice advice)
 		return "--inplace writes into the existing file, -f replaces it all the same";
 	case FCOPY_ADVICE_FORCE: return "-f does it all the same";
 	case FCOPY_ADVICE_REMOVE_LINK: return "remove the symlink, or create what it points to";
+	case FCOPY_ADVICE_CACHE: return "leave out --no-cache";
 	default: return NULL;
 	}
 }

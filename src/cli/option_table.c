@@ -103,7 +103,7 @@ const struct option_row option_table[] = {
 	 set_when, FIELD(copy.reflink), .takes = FCOPY_TAKES_REFLINK},
 	{"sparse", 0, "WHEN", "keep holes: auto; make them of zeros: always; never (auto mode)",
 	 set_when, FIELD(copy.sparse), .takes = FCOPY_TAKES_SPARSE},
-	{"no-cache", 0, NULL, "leave the page cache as it was (auto mode)",
+	{"no-cache", 0, NULL, "copy past the page cache (auto mode)",
 	 set_flag, FIELD(copy.no_cache), .takes = FCOPY_TAKES_NO_CACHE},
 	{"limit-rate", 0, "SIZE", "move at most SIZE bytes a second",
 	 set_size, FIELD(copy.limit_rate), .least = 1},

@@ -4,8 +4,12 @@
 #define _GNU_SOURCE
 #include "copy.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <linux/magic.h>
+#include <stdio.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -19,6 +23,25 @@ struct cachestat {
 	uint64_t nr_cache, nr_dirty, nr_writeback, nr_evicted, nr_recently_evicted;
 };
 #endif
+
+/* Asked by a read, also of a file that will be written: one flag of the file system decides on
+ * both. A file that may not be read leaves the question open. */
+bool ask_is_uncached(int fd)
+{
+	char byte, link[32];
+	struct iovec v = {.iov_base = &byte, .iov_len = 1};
+	struct stat st;
+	if (fstat(fd, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
+		return false;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	int again = open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (again < 0)
+		return true;
+	bool no = preadv2(again, &v, 1, 0, IO_UNCACHED) < 0 &&
+		  (errno == EOPNOTSUPP || errno == EINVAL || errno == ENOSYS);
+	close(again);
+	return !no;
+}
 
 /* On network file systems the server may copy by itself. */
 bool ask_is_remote(int fd)

@@ -75,6 +75,7 @@ bool ask_is_remote(int fd);
 bool ask_is_cold(int fd, off_t size);
 
 /* Tells the caller, if it asked. */
+bool ask_is_uncached(int fd);
 void copy_notify(const struct copy *, enum fcopy_event_kind, const struct fcopy_error *,
 		 const char *text);
 void copy_phase(const struct copy *, enum fcopy_phase, uint64_t total);

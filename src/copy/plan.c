@@ -7,12 +7,6 @@
 #include "io/error.h"
 
 #include <fcntl.h>
-#include <sys/uio.h>
-
-/* The kernel's headers may be older than the kernel that runs. */
-#ifndef RWF_DONTCACHE
-#define RWF_DONTCACHE 0x80 /* Linux 6.14 */
-#endif
 
 #define SMALL_SIZE    ((off_t)64 << 10) /* up to here one buffer and no question is the fastest */
 #define DIRECT_SIZE   ((off_t)16 << 20) /* below, the set-up of io_uring shows */
@@ -117,7 +111,7 @@ static int copy_direct(struct copy *c, struct transfer *part)
 	c->untidy = true;
 	c->direct = r != ENGINE_NEXT;
 	if (r == ENGINE_NEXT && c->options->no_cache)
-		part->io.flags = c->all.io.flags = RWF_DONTCACHE;
+		part->io.flags = c->all.io.flags = IO_UNCACHED;
 	return r;
 }
 
@@ -199,6 +193,19 @@ static enum zeros choose_zeros(const struct copy *c)
 	return c->dst.in_place ? ZEROS_PUNCH : ZEROS_SKIP;
 }
 
+/* Before a hole is punched into the old bytes: somebody has to be there who moves the new ones, and
+ * engines only tell when they are asked. */
+static int check_uncached(struct copy *c)
+{
+	bool src = ask_is_uncached(c->src.fd), dst = ask_is_uncached(c->dst.fd);
+	struct transfer nothing = c->all;
+	nothing.end = nothing.offset;
+	if ((src && dst) || (!c->all.zeros && engine_direct.copy(&nothing) == 0))
+		return 0;
+	return error_refuse(&c->report->error, src ? c->dst.path : c->src.path, EOPNOTSUPP,
+			    "cannot be copied past the page cache here", FCOPY_ADVICE_CACHE);
+}
+
 /* What cheap questions tell about the two files, before the first byte. */
 static void decide(struct copy *c)
 {
@@ -206,7 +213,7 @@ static void decide(struct copy *c)
 	bool bulk = c->src.st.st_size > SMALL_SIZE;
 	c->direct = !c->all.zeros && want_direct(c);
 	if (o->no_cache && !c->direct)
-		c->all.io.flags = RWF_DONTCACHE;
+		c->all.io.flags = IO_UNCACHED;
 	c->remote = bulk && !o->no_cache && !c->all.zeros && o->reflink != FCOPY_NEVER &&
 		    ask_is_remote(c->src.fd);
 	copy_notify(c, FCOPY_EVENT_PLAN, NULL,
@@ -246,8 +253,10 @@ static int run_auto(struct copy *c)
 	c->all.zeros = choose_zeros(c);
 	c->untidy |= c->all.zeros != ZEROS_WRITE;
 	if (!files && c->options->no_cache)
-		c->all.io.flags = RWF_DONTCACHE;
-	int r = files ? copy_file(c) : 0;
+		c->all.io.flags = IO_UNCACHED;
+	int r = c->options->no_cache ? check_uncached(c) : 0;
+	if (r == 0 && files)
+		r = copy_file(c);
 	if (r < 0)
 		return r;
 	return files && c->src.st.st_size <= SMALL_SIZE ? read_on_small(c) : read_on(c);

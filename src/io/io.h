@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #define IO_AT_POSITION ((off_t)-1) /* use and move the descriptor's own position */
+#define IO_UNCACHED    0x80        /* RWF_DONTCACHE of Linux 6.14: headers may be older */
 
 /* How long a loop goes on trying, and how many calls it made. One thread owns it. */
 struct io {

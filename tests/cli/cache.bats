@@ -93,3 +93,25 @@ no_cache() {
 	[ "$status" != 0 ] || cmp a b
 	[ "$status" = 0 ] || mentions "fcopy: "
 }
+
+@test "--no-cache --inplace where nothing goes past the cache: refused before the first hole" {
+	need_strace
+	random d 4096
+	truncate -s 300000 a
+	dd if=d of=a bs=4096 seek=20 conv=notrunc status=none
+	random old 400000
+	mkdir m
+	export FCOPY
+	# tmpfs has no uncached I/O
+	private_mounts 'mount -t tmpfs tmpfs m; cp old m/b; cp a m/a
+		for pair in "a m/b" "m/a old2"; do
+			cp old old2
+			! strace -f -qq -o trace -e inject=io_uring_setup:error=EPERM \
+				"$FCOPY" --no-cache --inplace $pair || exit 9
+			grep -q INJECTED trace; cmp old m/b; cmp old old2
+		done'
+	demand 0
+	mentions "fcopy: m/b: cannot be copied past the page cache here" \
+		"fcopy: m/a: cannot be copied past the page cache here" \
+		"fcopy: hint: leave out --no-cache"
+}
