@@ -9,7 +9,7 @@
  *   src/copy/         policy: copy (open to commit), plan (auto), ask, modes, step, extents,
  *                     allocate, ranges (threads), verify, serve (many clients)
  *   src/endpoints/    where bytes come from and go: place (names), replace and temporary (an atomic
- *                     file), in_place, stream, tcp, socket, metadata, preserve
+ *                     file), part (--resume), in_place, stream, tcp, socket, metadata, preserve
  *   src/engines/      mechanism: engine.h is the contract, then one engine a file
  *   src/io/           the read/write loops, memory, the io_uring seam
  *   src/man, dist/    the manual pages; completions, pkg-config, JSON schema, Debian packages

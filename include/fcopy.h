@@ -63,6 +63,7 @@ enum fcopy_advice {
 	FCOPY_ADVICE_IN_PLACE_OR_FORCE, /* options.in_place, or options.force */
 	FCOPY_ADVICE_FORCE,             /* options.force */
 	FCOPY_ADVICE_REMOVE_LINK,       /* the destination is a symlink to nowhere */
+	FCOPY_ADVICE_REMOVE_PART,       /* remove or rename DST.fcopy-part */
 	FCOPY_ADVICE_CACHE,             /* leave out options.no_cache */
 	FCOPY_ADVICE_USAGE,             /* the operands themselves make no sense together */
 };
@@ -135,7 +136,7 @@ enum fcopy_event_kind {
 	FCOPY_EVENT_PLAN,      /* auto has decided; text tells what */
 	FCOPY_EVENT_STEP,      /* an engine starts; text is its name */
 	FCOPY_EVENT_REFUSAL,   /* an engine gave way to the next; error tells why */
-	FCOPY_EVENT_RESUME,    /* report->resumed bytes were there already */
+	FCOPY_EVENT_RESUME,    /* report->resumed bytes were there already; text: why none */
 	FCOPY_EVENT_LISTENING, /* peers may come; text is the address, HOST:PORT in numbers */
 	FCOPY_EVENT_CLIENT,    /* fcopy_serve: this client's copy has ended; report is its own */
 };

@@ -5,7 +5,9 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The length of the control character at c, 0 if it is none: C0, DEL, and C1 as UTF-8 has them. */
 static int control(const unsigned char *c)
@@ -63,11 +65,23 @@ static const char *hint(enum fcopy_advice advice)
 	}
 }
 
+/* It is beside the file itself, where DST is a symlink. */
+static void print_part(const char *dst)
+{
+	char link[2], real[PATH_MAX];
+	bool is_link = readlink(dst, link, sizeof(link)) > 0 && realpath(dst, real);
+	fputs("fcopy: hint: remove or rename ", stderr);
+	print_safely(is_link ? real : dst);
+	fputs(".fcopy-part\n", stderr);
+}
+
 void message_error(const struct fcopy_error *e)
 {
 	const char *text = hint(e->advice);
 	print_error(e);
 	fputc('\n', stderr);
+	if (e->advice == FCOPY_ADVICE_REMOVE_PART)
+		print_part(e->path);
 	if (text)
 		fprintf(stderr, "fcopy: hint: %s\n", text);
 }
@@ -116,6 +130,16 @@ static bool is_wanted(const struct cli *cli, enum fcopy_event_kind kind)
 	}
 }
 
+/* Not of a first try, which has nothing to resume. */
+static void print_resume(const struct fcopy_event *event, const char *dst)
+{
+	if (event->report->resumed > 0)
+		fprintf(stderr, "fcopy: %s: resumes at byte %ju\n", dst,
+			(uintmax_t)event->report->resumed);
+	else if (event->text)
+		fprintf(stderr, "fcopy: %s: starts anew: %s\n", dst, event->text);
+}
+
 static void print_event(const struct cli *cli, const struct fcopy_event *event)
 {
 	switch (event->kind) {
@@ -127,12 +151,7 @@ static void print_event(const struct cli *cli, const struct fcopy_event *event)
 		print_error(event->error);
 		fputs(" (refused: on to the next engine)\n", stderr);
 		break;
-	case FCOPY_EVENT_RESUME:
-		if (event->report->resumed == 0)
-			return;
-		fprintf(stderr, "fcopy: %s: resumes at byte %ju\n", cli->dst,
-			(uintmax_t)event->report->resumed);
-		break;
+	case FCOPY_EVENT_RESUME: print_resume(event, cli->dst); break;
 	case FCOPY_EVENT_PLAN: fprintf(stderr, "fcopy: plan: %s\n", event->text); break;
 	case FCOPY_EVENT_STEP: print_engine(event->text); break;
 	case FCOPY_EVENT_LISTENING: print_listening(cli, event->text); break;

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void copy_notify(const struct copy *c, enum fcopy_event_kind kind, const struct fcopy_error *error,
@@ -198,6 +199,14 @@ static int start(struct copy *c, struct endpoint *e, char peer[FCOPY_ADDRESS_MAX
 	return r;
 }
 
+/* With its good bytes, and with the mode by which the next try knows it. */
+static void leave_part(struct copy *c)
+{
+	if (ftruncate(c->dst.fd, c->all.offset) < 0)
+		c->dst.keep_part = false; /* what cannot be cut is no use */
+	(void)!fchmod(c->dst.fd, 0600);
+}
+
 static int run(struct copy *c)
 {
 	int r = start(c, &c->src, c->report->src_peer);
@@ -212,8 +221,8 @@ static int run(struct copy *c)
 		r = settle(c);
 	if (r == 0 && !c->options->scratch)
 		r = commit(c);
-	else if (r < 0 && c->dst.keep_part && ftruncate(c->dst.fd, c->all.offset) < 0)
-		c->dst.keep_part = false; /* what cannot be cut to its good part is no use */
+	else if (r < 0 && c->resumes && c->dst.temporary[0])
+		leave_part(c);
 	else if (r < 0 && c->dst.in_place)
 		allocate_give_back(c);
 	if (r < 0 || c->options->scratch)

@@ -20,6 +20,7 @@ struct copy {
 	bool direct;         /* bulk data goes past the page cache */
 	void *buffer;        /* of plan, for many small extents */
 	off_t allocated;     /* end of the blocks that were allocated ahead */
+	bool resumes;        /* DST.fcopy-part proved to be of this copy: it may be cut */
 	bool untidy; /* the destination may be longer or shorter than the prefix: commit cuts it */
 };
 
@@ -51,10 +52,10 @@ int allocate_blocks(struct copy *, off_t start, off_t end);
 /* The same for a stream that may end earlier: it fails silently. */
 void allocate_ahead(struct copy *, off_t start, off_t end);
 
-/* Makes [start, end) of the destination read as zeros without writing, where that is possible. */
 /* After a failure in place: frees what was allocated behind the end that the destination has. */
 void allocate_give_back(const struct copy *);
 
+/* Makes [start, end) of the destination read as zeros without writing, where that is possible. */
 int allocate_hole(struct copy *, off_t start, off_t end);
 
 /* Allocates [start, end), as it is in the source, without writing. */
@@ -70,12 +71,13 @@ int verify_possible(struct copy *); /* refuses --verify and --resume for what ca
 int verify_copy(struct copy *);     /* the whole copy, before the commit */
 int verify_prefix(struct copy *);   /* what an earlier try left: starts c->all behind it */
 
-/* ask.c: is the file on a network file system; is little of it in the page cache? */
+/* ask.c: is the file on a network file system; is little of it in the page cache; does its file
+ * system do uncached I/O? */
 bool ask_is_remote(int fd);
 bool ask_is_cold(int fd, off_t size);
+bool ask_is_uncached(int fd);
 
 /* Tells the caller, if it asked. */
-bool ask_is_uncached(int fd);
 void copy_notify(const struct copy *, enum fcopy_event_kind, const struct fcopy_error *,
 		 const char *text);
 void copy_phase(const struct copy *, enum fcopy_phase, uint64_t total);

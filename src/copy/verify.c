@@ -6,6 +6,7 @@
 #include "io/error.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define RESUME_ALIGN ((off_t)4096) /* direct I/O goes on at a block */
@@ -54,20 +55,40 @@ int verify_copy(struct copy *c)
 	return 0;
 }
 
+/* Only this program makes files of mode 0600 under that name, and may throw them away. Any other is
+ * either the user's, or a copy that had been given its mode when it was interrupted; that one has
+ * nothing but bytes of the source. */
+static int claim_part(const struct copy *c, const struct stat *part, off_t same)
+{
+	struct fcopy_error *e = &c->report->error;
+	if ((part->st_mode & 07777) == 0600)
+		return 0;
+	if (same < part->st_size)
+		return error_refuse(e, c->dst.path, EPERM,
+				    "its .fcopy-part is not a part of this copy",
+				    FCOPY_ADVICE_REMOVE_PART);
+	return fchmod(c->dst.fd, 0600) < 0 ? error_call(e, "fchmod", c->dst.path, errno) : 0;
+}
+
 int verify_prefix(struct copy *c)
 {
 	bool cached;
-	off_t size = lseek(c->dst.fd, 0, SEEK_END);
-	if (size < 0)
-		return error_call(&c->report->error, "lseek", c->dst.path, errno);
-	off_t same = compare_files(c, size, false, &cached);
+	struct stat part;
+	if (fstat(c->dst.fd, &part) < 0)
+		return error_call(&c->report->error, "fstat", c->dst.path, errno);
+	off_t same = compare_files(c, part.st_size, false, &cached);
 	if (same < 0)
 		return (int)same;
+	int r = claim_part(c, &part, same);
+	if (r < 0)
+		return r;
+	const char *anew = same < part.st_size ? "its .fcopy-part differs from the source" : NULL;
 	same -= same % RESUME_ALIGN;
-	if (ftruncate(c->dst.fd, same) < 0)
-		return error_call(&c->report->error, "ftruncate", c->dst.path, errno);
+	c->resumes = true;
 	c->all.offset = same;
 	c->report->resumed = (uint64_t)same;
-	copy_notify(c, FCOPY_EVENT_RESUME, NULL, NULL);
+	if (ftruncate(c->dst.fd, same) < 0)
+		return error_call(&c->report->error, "ftruncate", c->dst.path, errno);
+	copy_notify(c, FCOPY_EVENT_RESUME, NULL, same == 0 ? anew : NULL);
 	return 0;
 }

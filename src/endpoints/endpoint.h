@@ -115,12 +115,17 @@ int place_find(struct place *, const char *path, const char *src_path, bool into
 void place_close(struct place *);
 
 /* The file that is not there yet: a nameless one, which is created with `mode`; where that cannot
- * be had, or to be resumed, a named one with mode 0600 (e->mode is then what it is to get). All
- * three return 0 or -errno; name also tells the call that failed, and -EEXIST if no_clobber
- * forbids. */
-int temporary_create(struct endpoint *e, mode_t mode, bool resume);
+ * be had, a named one with mode 0600 (e->mode is then what it is to get). Both return 0 or -errno;
+ * name also tells the call that failed, and -EEXIST if no_clobber forbids. */
+int temporary_create(struct endpoint *e, mode_t mode);
 int temporary_name(struct endpoint *e, bool no_clobber, const char **call);
 void temporary_drop(struct endpoint *e);
+mode_t temporary_umask(void); /* of this process; the strictest if it cannot be known */
+
+/* part.c: opens DST.fcopy-part, which an earlier try may have left, and locks it. Whether its bytes
+ * are those of the source is for the caller to find out. Returns 0, or -errno with the failure
+ * booked. */
+int part_open(struct endpoint *e, mode_t mode, struct fcopy_error *);
 
 /* Gives the copy one attribute that the source has. */
 int preserve_one(const struct endpoint *src, const struct endpoint *dst, enum fcopy_attribute,

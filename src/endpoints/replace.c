@@ -63,11 +63,24 @@ static int dress(struct endpoint *e, const struct fcopy_options *options, struct
 	return 0;
 }
 
+/* Root gives a file that has a name its owner at the end only: he could open it, also if --preserve
+ * makes it somebody else's then; and what is left of it would not be root's to go on with. Who is
+ * not root cannot give it away, and is told so before the first byte. */
+static bool owner_waits(const struct endpoint *e)
+{
+	return !e->link && geteuid() == 0;
+}
+
 /* Before that, others could have opened a file that has a name but is not complete. */
 static int finish(struct endpoint *e, const struct fcopy_options *options,
 		  struct fcopy_error *error)
 {
-	return e->link ? 0 : dress(e, options, error);
+	int r = 0;
+	if (e->link)
+		return 0;
+	if (e->place.exists && owner_waits(e) && !(options->preserve & FCOPY_OWNERSHIP))
+		r = metadata_keep_owner(e->fd, &e->place, e->path, options->force, error);
+	return r < 0 ? r : dress(e, options, error);
 }
 
 static void drop(struct endpoint *e)
@@ -123,12 +136,14 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 	int r = open_directory(e, options);
 	if (r < 0)
 		return error_call(error, "open its directory", e->path, -r);
-	bool resume = options->resume && !options->scratch;
-	r = temporary_create(e, e->fresh ? mode : 0600, resume);
-	if (r < 0)
-		return fail(e, resume ? "open of its .fcopy-part" : "open", r, error);
+	if (options->resume && !options->scratch) {
+		if ((r = part_open(e, mode, error)) < 0)
+			return r;
+	} else if ((r = temporary_create(e, e->fresh ? mode : 0600)) < 0) {
+		return fail(e, "open", r, error);
+	}
 	e->st.st_mode = S_IFREG;
-	if (e->fresh)
+	if (e->fresh || owner_waits(e))
 		return 0;
 	r = metadata_keep_owner(e->fd, &e->place, e->path, options->force, error);
 	if (r == 0 && e->link) /* nobody can read what has no name */

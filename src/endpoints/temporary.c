@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The file that is not there yet: under no name, under a drawn name where the file system needs
- * one, or under DST.fcopy-part where an interrupted copy is to be resumed.
+ * The file that is not there yet: under no name, or under a drawn name where the file system needs
+ * one.
  */
 #define _GNU_SOURCE
 #include "endpoint.h"
@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -74,44 +73,9 @@ static int create_named(struct endpoint *e)
 	return r;
 }
 
-/* A part that somebody else planted, or that others may write, is none of ours. */
-static int check_part(const struct endpoint *e)
-{
-	struct stat st;
-	if (fstat(e->fd, &st) < 0)
-		return -errno;
-	/* A run that was killed at its last step had given the owner of the old file to the new. */
-	bool ours = st.st_uid == geteuid() || (e->place.exists && st.st_uid == e->place.st.st_uid);
-	if (!S_ISREG(st.st_mode) || !ours || st.st_nlink != 1 || st.st_mode & 022)
-		return -EPERM;
-	if (flock(e->fd, LOCK_EX | LOCK_NB) < 0)
-		return errno == EWOULDBLOCK ? -EBUSY : -errno;
-	return fchmod(e->fd, 0600) < 0 ? -errno : 0;
-}
-
-/* Opens DST.fcopy-part, or creates it. Two resumes at once would write into each other's: the lock
- * tells them. */
-static int open_part(struct endpoint *e)
-{
-	int n = snprintf(e->temporary, sizeof(e->temporary), "%s.fcopy-part", e->place.name);
-	if (n >= (int)sizeof(e->temporary))
-		return -ENAMETOOLONG;
-	int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-	e->fd = openat(e->place.dir, e->temporary, flags | O_CREAT | O_EXCL, 0600);
-	if (e->fd < 0 && errno == EEXIST)
-		e->fd = openat(e->place.dir, e->temporary, flags);
-	int r = e->fd < 0 ? -errno : check_part(e);
-	if (r < 0 && e->fd >= 0) {
-		close(e->fd);
-		e->fd = -1;
-	}
-	e->keep_part = r == 0;
-	return r;
-}
-
 /* Only a nameless file gets umask and default ACL from the kernel; a named one has to know. A
  * process without /proc takes the strictest. */
-static mode_t read_umask(void)
+mode_t temporary_umask(void)
 {
 	char line[256];
 	unsigned mask = 077;
@@ -136,17 +100,14 @@ static int create_nameless(struct endpoint *e, mode_t mode)
 	return -EOPNOTSUPP;
 }
 
-int temporary_create(struct endpoint *e, mode_t mode, bool resume)
+int temporary_create(struct endpoint *e, mode_t mode)
 {
-	int r = resume ? -EOPNOTSUPP : create_nameless(e, mode);
+	int r = create_nameless(e, mode);
 	/* Kernels and file systems without O_TMPFILE see a directory opened for writing. */
 	if (r != -EOPNOTSUPP && r != -EISDIR && r != -EINVAL && r != -ENOENT && r != -ENOSYS)
 		return r;
-	e->mode = mode & ~read_umask();
-	r = resume ? open_part(e) : create_named(e);
-	if (r < 0)
-		e->temporary[0] = '\0';
-	return r;
+	e->mode = mode & ~temporary_umask();
+	return create_named(e);
 }
 
 static int link_under_drawn_name(struct endpoint *e)

@@ -1,0 +1,169 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# --resume: what is called DST.fcopy-part is gone on with only if it is ours, and nothing is lost.
+
+load helper
+
+# refused REASON: of a copy of a to b.
+refused() {
+	expect 1 --resume a b
+	says "fcopy: b: its .fcopy-part $1" "fcopy: hint: remove or rename b.fcopy-part"
+}
+
+@test "--resume: a part that became DST before it was locked is not written into" {
+	need_strace
+	random a 300000
+	random c 200000
+	strace -f -qq -o trace -e trace=flock -e inject=flock:delay_enter=1000000:when=1 \
+		"$FCOPY" --resume --limit-rate=200K c b &
+	sleep 0.4
+	expect 0 --resume a b
+	exec 5<b
+	wait $!
+	injected || grep -q DELAYED trace
+	cmp a /dev/fd/5
+	exec 5<&-
+	cmp c b
+	absent b.fcopy-part
+}
+
+@test "--resume: two at once: the second is told, the first goes on" {
+	random a 300000
+	"$FCOPY" --resume --limit-rate=500K a b &
+	sleep 0.2
+	expect 1 --resume a b
+	says "fcopy: b: another copy writes its .fcopy-part"
+	wait $!
+	cmp a b
+}
+
+@test "--resume: a part of another user is not adopted, not even if DST is his" {
+	need_root "to have another user's file"
+	random a 100000
+	echo old >b
+	echo planted >b.fcopy-part
+	chmod 600 b.fcopy-part
+	chown 65534:65534 b b.fcopy-part
+	refused "belongs to another user"
+	expect 1 --resume -p a b
+	holds old b
+	holds planted b.fcopy-part
+}
+
+@test "--resume: a part that others may write, or that has two names" {
+	random a 100000
+	cp a b.fcopy-part
+	chmod 620 b.fcopy-part
+	refused "may be written by others"
+	chmod 600 b.fcopy-part
+	ln b.fcopy-part other
+	refused "has more hard links"
+	cmp a other
+	rm b.fcopy-part
+	mkfifo -m 600 b.fcopy-part
+	refused "is not a regular file"
+}
+
+@test "--resume: the user's own file of that name is kept" {
+	random a 100000
+	echo precious >b.fcopy-part
+	refused "is not a part of this copy"
+	holds precious b.fcopy-part
+	cat a - <<<more >b.fcopy-part
+	refused "is not a part of this copy"
+	[ "$(stat -c %s b.fcopy-part)" = 100005 ]
+	absent b
+	ln -s t b
+	echo old >t
+	mv b.fcopy-part t.fcopy-part
+	expect 1 --resume a b
+	mentions "hint: remove or rename $PWD/t.fcopy-part"
+}
+
+@test "--resume: a part of mode 0600 that differs starts anew, and says so" {
+	random a 100000
+	echo other >b.fcopy-part
+	chmod 600 b.fcopy-part
+	expect 0 --resume a b
+	says "fcopy: b: starts anew: its .fcopy-part differs from the source"
+	cmp a b
+	[ "$(stat -c %a b)" = 644 ]
+}
+
+# killed_at CALL ARG…: at the last step.
+killed_at() {
+	local call=$1
+	shift
+	run strace -f -qq -o trace -e inject="$call":signal=KILL "$FCOPY" --resume "$@"
+	[ "$status" = 137 ]
+	[ -e b.fcopy-part ]
+}
+
+@test "--resume: killed between the mode and the name, then gone on with" {
+	need_strace
+	random a 100000
+	chmod 640 a
+	killed_at renameat a b
+	[ "$(stat -c %a b.fcopy-part)" = 640 ]
+	expect 0 --resume a b
+	says "fcopy: b: resumes at byte 98304"
+	cmp a b
+	[ "$(stat -c %a b)" = 640 ]
+	echo old >b
+	chmod 444 a b
+	killed_at renameat -f a b
+	expect 0 --resume -f a b
+	cmp a b
+	[ "$(stat -c %a b)" = 444 ]
+}
+
+@test "--resume: failed after the mode was set, then gone on with" {
+	need_strace
+	random a 100000
+	chmod 664 a
+	umask 002
+	traced 1 inject=fsync,fdatasync:error=EIO:when=1 --resume --fsync a b
+	injected
+	[ "$(stat -c %a b.fcopy-part)" = 600 ]
+	expect 0 --resume --fsync a b
+	says "fcopy: b: resumes at byte 98304"
+	[ "$(stat -c %a b)" = 664 ]
+	cmp a b
+}
+
+@test "--resume: with -n a file of that name is no reason for success" {
+	random a 1000
+	echo precious >b.fcopy-part
+	expect 1 --resume -n a b
+	absent b
+}
+
+@test "--resume: a part that its owner may not write is named with the advice" {
+	mkdir -m 777 d
+	random a 1000
+	cp a d/b.fcopy-part
+	chmod 444 d/b.fcopy-part
+	is_root && chown 65534:65534 d/b.fcopy-part
+	as_nobody 1 --resume a d/b
+	says "fcopy: d/b: open of its .fcopy-part: Permission denied" \
+		"fcopy: hint: remove or rename d/b.fcopy-part"
+	rm -f d/b.fcopy-part
+	chmod 755 d
+	is_root || chmod 555 d
+	as_nobody 1 --resume a d/b
+	says "fcopy: d/b: open of its .fcopy-part: Permission denied"
+	chmod 755 d
+}
+
+@test "--resume: over another's file, interrupted, then gone on with by root" {
+	need_root "to have another user's file"
+	random a 500000
+	echo old >b
+	chown 65534:65533 b
+	run timeout -s KILL 0.3 "$FCOPY" --resume --limit-rate=1M a b
+	[ "$(stat -c %u b.fcopy-part)" = 0 ]
+	expect 0 --resume a b
+	mentions "resumes at byte"
+	cmp a b
+	[ "$(stat -c %u:%g b)" = 65534:65533 ]
+}
