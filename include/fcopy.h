@@ -63,7 +63,9 @@ enum fcopy_advice {
 	FCOPY_ADVICE_IN_PLACE_OR_FORCE, /* options.in_place, or options.force */
 	FCOPY_ADVICE_FORCE,             /* options.force */
 	FCOPY_ADVICE_REMOVE_LINK,       /* the destination is a symlink to nowhere */
-	FCOPY_ADVICE_USAGE,             /* the operands themselves make no sense together */
+	FCOPY_ADVICE_FLUSH, /* the copy is in place: only its name may not be on the disk */
+	FCOPY_ADVICE_CACHE, /* without options.no_cache */
+	FCOPY_ADVICE_USAGE, /* the operands themselves make no sense together */
 };
 
 /* A failure, or a warning. The strings are static or belong to the caller's operands and to the

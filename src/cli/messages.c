@@ -57,6 +57,9 @@ static const char *hint(enum fcopy_advice advice)
 	case FCOPY_ADVICE_IN_PLACE_OR_FORCE:
 		return "--inplace writes into the existing file, -f replaces it all the same";
 	case FCOPY_ADVICE_FORCE: return "-f does it all the same";
+	case FCOPY_ADVICE_FLUSH:
+		return "the copy is in place, but perhaps not on the disk: a power cut may undo it";
+	case FCOPY_ADVICE_CACHE: return "it is --no-cache that is refused: leave it out";
 	case FCOPY_ADVICE_REMOVE_LINK: return "remove the symlink, or create what it points to";
 	default: return NULL;
 	}
