@@ -233,9 +233,7 @@ static int open_and_run(struct copy *c, const char *src, const char *dst)
 	if (r < 0)
 		return r;
 	r = destination_open(&c->dst, dst, &c->src, c->options, c->report->dst, e);
-	if (r == 0 && (r = verify_possible(c)) < 0)
-		c->dst.ops->abort(&c->dst);
-	else if (r == 0)
+	if (r == 0)
 		return copy_run(c);
 	c->src.ops->abort(&c->src);
 	return r;
