@@ -81,6 +81,13 @@ limited() {
 	[ $refused -ge 5 ]
 }
 
+@test "too few descriptors for a mode: no next engine is promised, where there is none" {
+	random a 100000
+	limited 5 -v a b direct
+	demand 1
+	[[ $stderr != *"next engine"* ]]
+}
+
 @test "a limit of the file's size: an error, no signal; every mode" {
 	random a 300000
 	echo old >b
