@@ -142,7 +142,7 @@ const struct option_row option_table[] = {
 	{"progress", 0, NULL, "show progress at once, and in lines if stderr is no terminal",
 	 set_flag, FIELD(progress), .not_compared = true},
 	{"size", 0, "SIZE", "the bytes to expect from a SRC that cannot tell",
-	 set_size, FIELD(size), .least = 1, .not_compared = true},
+	 set_size, FIELD(copy.size), .least = 1, .not_compared = true},
 	{"compare", 0, NULL, "time every mode on SRC, to scratch files beside DST; DST is not touched",
 	 set_action, .least = ACTION_COMPARE},
 	{"stats", 0, NULL, "afterwards: times, bytes, engines, refusals, memory (on stderr)",

@@ -127,7 +127,7 @@ static int check_together(const struct cli *cli)
 		return message_option("reflink", "a clone moves no bytes: not with --no-cache");
 	if (cli->quiet && cli->progress)
 		return message_option("progress", "contradicts --quiet");
-	if (cli->keep_listening && (cli->progress || cli->size))
+	if (cli->keep_listening && (cli->progress || cli->copy.size))
 		return message_option(cli->progress ? "progress" : "size",
 				      "does not go with --keep-listening");
 	if (cli->max_clients && !cli->keep_listening)

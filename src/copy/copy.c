@@ -5,6 +5,7 @@
 #include "io/error.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -55,6 +56,19 @@ static int move(struct copy *c)
 	return r;
 }
 
+/* Something is wrong with the source: a warning, unless the caller is strict. */
+static int object(struct copy *c, int err, const char *reason)
+{
+	struct fcopy_error e;
+	error_refuse(&e, c->src.path, err, reason, FCOPY_ADVICE_NONE);
+	if (!c->options->strict) {
+		copy_notify(c, FCOPY_EVENT_WARNING, &e, NULL);
+		return 0;
+	}
+	c->report->error = e;
+	return -err;
+}
+
 /* Did the source stay what it was? Nobody can promise more than that its stat says so. */
 static int check_source(struct copy *c)
 {
@@ -68,16 +82,19 @@ static int check_source(struct copy *c)
 	    now.st_mtim.tv_sec == then->st_mtim.tv_sec &&
 	    now.st_mtim.tv_nsec == then->st_mtim.tv_nsec)
 		return 0;
-	struct fcopy_error changed;
-	error_refuse(&changed, c->src.path, EBUSY, "changed while it was copied",
-		     FCOPY_ADVICE_NONE);
 	c->report->source_changed = true;
-	if (c->options->strict) {
-		c->report->error = changed;
-		return -EBUSY;
-	}
-	copy_notify(c, FCOPY_EVENT_WARNING, &changed, NULL);
-	return 0;
+	return object(c, EBUSY, "changed while it was copied");
+}
+
+/* A stream that was cut short looks whole, but not to somebody who knows its size. */
+static int check_size(struct copy *c)
+{
+	struct fcopy_report *r = c->report;
+	if (c->options->size == 0 || c->options->size == r->bytes)
+		return 0;
+	snprintf(r->detail, sizeof(r->detail), "had %ju bytes, not %ju", (uintmax_t)r->bytes,
+		 (uintmax_t)c->options->size);
+	return object(c, EINVAL, r->detail);
 }
 
 /* Cuts what lies beyond the finished prefix: blocks allocated, old bytes, a padded last block. Not
@@ -161,6 +178,8 @@ static int settle(struct copy *c)
 	int r = check_source(c);
 	if (r == 0)
 		r = check_empty(c);
+	if (r == 0)
+		r = check_size(c);
 	if (r == 0 && S_ISREG(c->dst.st.st_mode) && c->dst.positional &&
 	    (c->untidy || c->dst.in_place))
 		r = trim(c);
