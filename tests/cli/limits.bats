@@ -50,6 +50,17 @@ load helper
 	[ "$status" = 2 ]
 }
 
+@test "a full disk behind what was asked for on stderr: exit 1" {
+	echo data >a
+	run bash -c '"$0" --stats a b 2>/dev/full' "$FCOPY"
+	[ "$status" = 1 ]
+	cmp a b
+	run bash -c '"$0" --json a - 2>/dev/full' "$FCOPY"
+	[ "$status" = 1 ]
+	run bash -c '"$0" --json -v a b 2>/dev/full' "$FCOPY"
+	[ "$status" = 0 ]
+}
+
 # Bats holds descriptors of its own, so the limit is set where they are closed.
 limited() {
 	local n=$1
