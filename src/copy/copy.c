@@ -134,6 +134,7 @@ static int preserve(struct copy *c)
 {
 	static const enum fcopy_attribute order[] = {FCOPY_TIMESTAMPS, FCOPY_OWNERSHIP, FCOPY_XATTR,
 						     FCOPY_MODE};
+	bool told = false;
 	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++) {
 		struct fcopy_error e;
 		if (!(c->options->preserve & order[i]) ||
@@ -143,7 +144,9 @@ static int preserve(struct copy *c)
 			c->report->error = e;
 			return -e.err;
 		}
-		copy_notify(c, FCOPY_EVENT_WARNING, &e, NULL);
+		if (e.call || !told) /* that one of them is no file holds for all */
+			copy_notify(c, FCOPY_EVENT_WARNING, &e, NULL);
+		told |= !e.call;
 	}
 	return 0;
 }
