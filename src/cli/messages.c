@@ -2,28 +2,20 @@
  * Failures and warnings in words.
  */
 #include "cli.h"
+#include "utf8.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* The length of the control character at c, 0 if it is none: C0, DEL, and C1 as UTF-8 has them. */
-static int control(const unsigned char *c)
-{
-	if (*c < 32 || *c == 127)
-		return 1;
-	return c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0 ? 2 : 0;
-}
-
-/* Control characters of a name would move the cursor, or fake a second line. */
+/* Control characters of a name would move the cursor, fake a second line, or turn it round. */
 static void print_safely(const char *text)
 {
 	for (const unsigned char *c = (const unsigned char *)text; *c;) {
-		int n = control(c);
-		if (n == 0)
-			fputc(*c++, stderr);
+		size_t length = utf8_length(c), n = length ? length : 1;
+		bool escape = utf8_is_control(c, length);
 		for (; n > 0; n--)
-			fprintf(stderr, "\\%03o", *c++);
+			fprintf(stderr, escape ? "\\%03o" : "%c", *c++);
 	}
 }
 
