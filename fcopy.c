@@ -112,9 +112,11 @@ int main(int argc, char **argv)
 	case ACTION_COPY: status = copy(&cli, &start); break;
 	}
 	/* Where output was asked for, a full disk behind it is a failure. */
-	if (fflush(stdout) == 0 && !ferror(stdout))
-		return status;
-	message_error(
-	    &(struct fcopy_error){.err = errno, .call = "write", .path = "standard output"});
-	return EXIT_FAILED;
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		message_error(&(struct fcopy_error){
+		    .err = errno, .call = "write", .path = "standard output"});
+		return EXIT_FAILED;
+	}
+	bool asked = cli.stats || (cli.json && cli.dst && report_stream(cli.dst) == stderr);
+	return asked && ferror(stderr) && status == EXIT_DONE ? EXIT_FAILED : status;
 }

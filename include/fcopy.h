@@ -64,6 +64,7 @@ enum fcopy_advice {
 	FCOPY_ADVICE_FORCE,             /* options.force */
 	FCOPY_ADVICE_REMOVE_LINK,       /* the destination is a symlink to nowhere */
 	FCOPY_ADVICE_REMOVE_PART,       /* remove or rename DST.fcopy-part */
+	FCOPY_ADVICE_FLUSH,             /* the copy is in place, perhaps not on the disk */
 	FCOPY_ADVICE_CACHE,             /* leave out options.no_cache */
 	FCOPY_ADVICE_USAGE,             /* the operands themselves make no sense together */
 };
@@ -175,6 +176,7 @@ struct fcopy_options {
 	unsigned preserve_required; /* those of them whose loss fails the copy; others only warn */
 	bool scratch;        /* write a nameless file beside DST and drop it: for measuring */
 	uint64_t limit_rate; /* bytes a second; 0: none */
+	uint64_t size;       /* bytes expected: others are warned of, or fail with strict; 0: any */
 	int timeout_ms; /* longest time without a byte on a connection; 0: 60 s, < 0: for ever */
 	const volatile int *cancel; /* set to non-zero to stop the copy: it fails with EINTR */
 	struct fcopy_progress *progress;

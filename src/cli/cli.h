@@ -17,7 +17,6 @@ struct cli {
 	const char *src, *dst;
 	struct fcopy_options copy;
 	bool verbose, quiet, progress, stats, json;
-	uint64_t size; /* bytes expected from a source that does not know; 0: nobody knows */
 	bool keep_listening;
 	unsigned max_clients; /* 0: the library's own */
 };

@@ -2,33 +2,9 @@
  * A JSON writer, as large as a report needs it.
  */
 #include "json.h"
+#include "utf8.h"
 
 #include <string.h>
-
-/* The length of the UTF-8 character at s, or 0 if there is none (RFC 3629: no surrogates, nothing
- * longer than needed, nothing above U+10FFFF). */
-static size_t character(const unsigned char *s)
-{
-	static const struct {
-		unsigned char first, last, second_least, second_most;
-		size_t length;
-	} forms[] = {
-	    {0x01, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
-	    {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
-	    {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4}};
-	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
-		if (s[0] < forms[i].first || s[0] > forms[i].last)
-			continue;
-		size_t n = forms[i].length;
-		if (n > 1 && (s[1] < forms[i].second_least || s[1] > forms[i].second_most))
-			return 0;
-		for (size_t k = 2; k < n; k++)
-			if (s[k] < 0x80 || s[k] > 0xbf)
-				return 0;
-		return n;
-	}
-	return 0;
-}
 
 static void put_character(FILE *f, const unsigned char *s, size_t n)
 {
@@ -36,12 +12,13 @@ static void put_character(FILE *f, const unsigned char *s, size_t n)
 		fputs("\\ufffd", f);
 	else if (*s == '"' || *s == '\\')
 		fprintf(f, "\\%c", *s);
-	else if (*s < 0x20 || *s == 0x7f)
-		fprintf(f, "\\u%04x", *s);
-	else if (s[0] == 0xc2 && s[1] < 0xa0) /* the C1 control characters: a terminal obeys them */
-		fprintf(f, "\\u%04x", s[1]);
-	else
+	else if (!utf8_is_control(s, n))
 		fwrite(s, 1, n, f);
+	else if (n < 4)
+		fprintf(f, "\\u%04x", (unsigned)utf8_code(s, n));
+	else /* a surrogate pair (RFC 8259, section 7) */
+		fprintf(f, "\\u%04x\\u%04x", 0xd7c0 + (unsigned)(utf8_code(s, n) >> 10),
+			0xdc00 + (unsigned)(utf8_code(s, n) & 0x3ff));
 }
 
 /* Returns whether all of it was UTF-8. */
@@ -51,7 +28,7 @@ static bool put_string(FILE *f, const char *text)
 	bool valid = true;
 	fputc('"', f);
 	while (*s) {
-		size_t n = character(s);
+		size_t n = utf8_length(s);
 		put_character(f, s, n);
 		valid &= n > 0;
 		s += n ? n : 1;

@@ -2,6 +2,7 @@
  * Failures and warnings in words.
  */
 #include "cli.h"
+#include "utf8.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,23 +10,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The length of the control character at c, 0 if it is none: C0, DEL, and C1 as UTF-8 has them. */
-static int control(const unsigned char *c)
-{
-	if (*c < 32 || *c == 127)
-		return 1;
-	return c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0 ? 2 : 0;
-}
-
-/* Control characters of a name would move the cursor, or fake a second line. */
+/* Control characters of a name would move the cursor, fake a second line, or turn it round. */
 static void print_safely(const char *text)
 {
 	for (const unsigned char *c = (const unsigned char *)text; *c;) {
-		int n = control(c);
-		if (n == 0)
-			fputc(*c++, stderr);
+		size_t length = utf8_length(c), n = length ? length : 1;
+		bool escape = utf8_is_control(c, length);
 		for (; n > 0; n--)
-			fprintf(stderr, "\\%03o", *c++);
+			fprintf(stderr, escape ? "\\%03o" : "%c", *c++);
 	}
 }
 
@@ -59,8 +51,10 @@ static const char *hint(enum fcopy_advice advice)
 	case FCOPY_ADVICE_IN_PLACE_OR_FORCE:
 		return "--inplace writes into the existing file, -f replaces it all the same";
 	case FCOPY_ADVICE_FORCE: return "-f does it all the same";
+	case FCOPY_ADVICE_FLUSH:
+		return "the copy is in place, but perhaps not on the disk: a power cut may undo it";
+	case FCOPY_ADVICE_CACHE: return "it is --no-cache that is refused: leave it out";
 	case FCOPY_ADVICE_REMOVE_LINK: return "remove the symlink, or create what it points to";
-	case FCOPY_ADVICE_CACHE: return "leave out --no-cache";
 	default: return NULL;
 	}
 }

@@ -73,7 +73,8 @@ static int set_timeout(struct cli *cli, const struct option_row *row, const char
 {
 	char *end;
 	double seconds = strtod(value, &end);
-	if (*end || end == value || !(seconds >= 0 && seconds <= row->most))
+	if (*end || end == value || value[strspn(value, "0123456789.")] ||
+	    !(seconds >= 0 && seconds <= row->most))
 		return message_option(row->name, "'%s' is no number of seconds, 0 for none", value);
 	int ms = (int)(seconds * 1000 + 0.5);
 	cli->copy.timeout_ms = seconds > 0 ? ms + (ms == 0) : -1;
@@ -116,7 +117,7 @@ const struct option_row option_table[] = {
 	 set_flag, FIELD(copy.no_clobber), .not_compared = true},
 	{"no-target-directory", 'T', NULL, "DST is a file, not a directory to copy into",
 	 set_flag, FIELD(copy.no_directory)},
-	{"preserve", 'p', "[LIST]", "keep mode,ownership,timestamps; also xattr, all",
+	{"preserve", 'p', "[LIST]", "keep mode,ownership,timestamps; also xattr, all (-p takes no LIST)",
 	 attributes_preserve, .not_compared = true},
 	{"no-preserve", 0, "LIST", "keep all but these",
 	 attributes_drop, .not_compared = true},
@@ -141,7 +142,7 @@ const struct option_row option_table[] = {
 	{"progress", 0, NULL, "show progress at once, and in lines if stderr is no terminal",
 	 set_flag, FIELD(progress), .not_compared = true},
 	{"size", 0, "SIZE", "the bytes to expect from a SRC that cannot tell",
-	 set_size, FIELD(size), .least = 1, .not_compared = true},
+	 set_size, FIELD(copy.size), .least = 1, .not_compared = true},
 	{"compare", 0, NULL, "time every mode on SRC, to scratch files beside DST; DST is not touched",
 	 set_action, .least = ACTION_COMPARE},
 	{"stats", 0, NULL, "afterwards: times, bytes, engines, refusals, memory (on stderr)",

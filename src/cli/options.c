@@ -5,6 +5,7 @@
 
 #include <getopt.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Letters that mean something to cp: they mean the same here, or nothing. */
 #define CP_LETTERS "abdfHilLnpPrRsStTuxZ"
@@ -57,6 +58,9 @@ static const struct option_row *find_row(int option)
 
 static int refuse_long(const char *argument)
 {
+	char names[256];
+	if (suggest_completions(argument + 2, names, sizeof(names)) > 1)
+		return message_usage(argument, "is short for each of %s", names);
 	const char *near = suggest_option(argument + 2);
 	if (near)
 		return message_usage(argument, "no such option; did you mean --%s?", near);
@@ -76,6 +80,9 @@ static int refuse(int option, char **argv)
 		return message_option(row->name, "takes no value");
 	if (option == '?' && optopt == 0)
 		return refuse_long(argv[optind - 1]);
+	if (optopt == '=')
+		return message_usage(letter,
+				     "no such option; -p takes no list, --preserve=LIST does");
 	return message_usage(letter, option == '?' ? "no such option"
 						   : "cp has this option, fcopy does not");
 }
@@ -120,7 +127,7 @@ static int check_together(const struct cli *cli)
 		return message_option("reflink", "a clone moves no bytes: not with --no-cache");
 	if (cli->quiet && cli->progress)
 		return message_option("progress", "contradicts --quiet");
-	if (cli->keep_listening && (cli->progress || cli->size))
+	if (cli->keep_listening && (cli->progress || cli->copy.size))
 		return message_option(cli->progress ? "progress" : "size",
 				      "does not go with --keep-listening");
 	if (cli->max_clients && !cli->keep_listening)
@@ -128,6 +135,15 @@ static int check_together(const struct cli *cli)
 	if (o->timeout_ms && !fcopy_is_socket(cli->src) && !fcopy_is_socket(cli->dst))
 		return message_option("timeout", "neither SRC nor DST is a socket");
 	return EXIT_DONE;
+}
+
+/* cp would copy both files into a directory of that name, and here the second would be lost. */
+static int set_mode_operand(struct cli *cli, const char *text)
+{
+	struct stat st;
+	if (fcopy_mode_find(text) && stat(text, &st) == 0 && S_ISDIR(st.st_mode))
+		return message_usage(text, "is a directory as well: say -m %s or ./%s", text, text);
+	return options_set_mode(cli, text);
 }
 
 static int take_operands(struct cli *cli, int n, char **operand)
@@ -146,7 +162,7 @@ static int take_operands(struct cli *cli, int n, char **operand)
 		return message_usage(operand[2], "--compare runs every mode");
 	cli->src = operand[0];
 	cli->dst = operand[1];
-	return n == 3 ? options_set_mode(cli, operand[2]) : EXIT_DONE;
+	return n == 3 ? set_mode_operand(cli, operand[2]) : EXIT_DONE;
 }
 
 int options_parse(struct cli *cli, int argc, char **argv)

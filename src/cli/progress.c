@@ -69,7 +69,7 @@ static struct line look(uint64_t since)
 			 .total = __atomic_load_n(&p.counters.total, __ATOMIC_RELAXED),
 			 .milliseconds = now_ms() - since};
 	if (l.total == 0 && phase == FCOPY_PHASE_COPY)
-		l.total = p.cli->size;
+		l.total = p.cli->copy.size;
 	l.average = rate(l.bytes, l.milliseconds);
 	return l;
 }
@@ -209,7 +209,7 @@ void progress_stop(const struct fcopy_report *report)
 				  : p.sending       ? "sent"
 						    : "copied",
 			 .bytes = report->bytes,
-			 .total = report->error.err ? p.cli->size : report->bytes,
+			 .total = report->error.err ? p.cli->copy.size : report->bytes,
 			 .average = rate(report->bytes, ms),
 			 .milliseconds = ms,
 			 .ended = true};

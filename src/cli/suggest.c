@@ -3,6 +3,7 @@
  */
 #include "option.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define NAME_SIZE 32 /* longer names are not compared: none of ours is */
@@ -66,6 +67,20 @@ const char *suggest_option(const char *text)
 		if (row->name)
 			consider(&n, row->name);
 	return n.name;
+}
+
+size_t suggest_completions(const char *text, char *names, size_t size)
+{
+	const size_t length = strcspn(text, "=");
+	size_t n = 0, used = 0;
+	for (const struct option_row *row = option_table; !option_table_ends(row); row++) {
+		if (!row->name || strncmp(row->name, text, length) != 0)
+			continue;
+		int more = snprintf(names + used, size - used, "%s--%s", n++ ? ", " : "",
+				    row->name);
+		used = used + (size_t)more < size ? used + (size_t)more : size - 1;
+	}
+	return n;
 }
 
 const char *suggest_mode(const char *text)

@@ -41,7 +41,7 @@ static int open_again(struct comparison *m, int fd, const char *path, bool past_
 		m->cached = true;
 	}
 	if (again < 0)
-		return error_call(&m->copy->report->error, "open", path, errno);
+		return error_proc(&m->copy->report->error, "open", path, errno);
 	if (past_cache && m->cached)
 		posix_fadvise(again, 0, 0, POSIX_FADV_DONTNEED);
 	return again;

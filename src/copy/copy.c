@@ -5,6 +5,7 @@
 #include "io/error.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -56,6 +57,19 @@ static int move(struct copy *c)
 	return r;
 }
 
+/* Something is wrong with the source: a warning, unless the caller is strict. */
+static int object(struct copy *c, int err, const char *reason)
+{
+	struct fcopy_error e;
+	error_refuse(&e, c->src.path, err, reason, FCOPY_ADVICE_NONE);
+	if (!c->options->strict) {
+		copy_notify(c, FCOPY_EVENT_WARNING, &e, NULL);
+		return 0;
+	}
+	c->report->error = e;
+	return -err;
+}
+
 /* Did the source stay what it was? Nobody can promise more than that its stat says so. */
 static int check_source(struct copy *c)
 {
@@ -69,16 +83,19 @@ static int check_source(struct copy *c)
 	    now.st_mtim.tv_sec == then->st_mtim.tv_sec &&
 	    now.st_mtim.tv_nsec == then->st_mtim.tv_nsec)
 		return 0;
-	struct fcopy_error changed;
-	error_refuse(&changed, c->src.path, EBUSY, "changed while it was copied",
-		     FCOPY_ADVICE_NONE);
 	c->report->source_changed = true;
-	if (c->options->strict) {
-		c->report->error = changed;
-		return -EBUSY;
-	}
-	copy_notify(c, FCOPY_EVENT_WARNING, &changed, NULL);
-	return 0;
+	return object(c, EBUSY, "changed while it was copied");
+}
+
+/* A stream that was cut short looks whole, but not to somebody who knows its size. */
+static int check_size(struct copy *c)
+{
+	struct fcopy_report *r = c->report;
+	if (c->options->size == 0 || c->options->size == r->bytes)
+		return 0;
+	snprintf(r->detail, sizeof(r->detail), "had %ju bytes, not %ju", (uintmax_t)r->bytes,
+		 (uintmax_t)c->options->size);
+	return object(c, EINVAL, r->detail);
 }
 
 /* Cuts what lies beyond the finished prefix: blocks allocated, old bytes, a padded last block. Not
@@ -118,6 +135,7 @@ static int preserve(struct copy *c)
 {
 	static const enum fcopy_attribute order[] = {FCOPY_TIMESTAMPS, FCOPY_OWNERSHIP, FCOPY_XATTR,
 						     FCOPY_MODE};
+	bool told = false;
 	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++) {
 		struct fcopy_error e;
 		if (!(c->options->preserve & order[i]) ||
@@ -127,7 +145,9 @@ static int preserve(struct copy *c)
 			c->report->error = e;
 			return -e.err;
 		}
-		copy_notify(c, FCOPY_EVENT_WARNING, &e, NULL);
+		if (e.call || !told) /* that one of them is no file holds for all */
+			copy_notify(c, FCOPY_EVENT_WARNING, &e, NULL);
+		told |= !e.call;
 	}
 	return 0;
 }
@@ -162,6 +182,8 @@ static int settle(struct copy *c)
 	int r = check_source(c);
 	if (r == 0)
 		r = check_empty(c);
+	if (r == 0)
+		r = check_size(c);
 	if (r == 0 && S_ISREG(c->dst.st.st_mode) && c->dst.positional &&
 	    (c->untidy || c->dst.in_place))
 		r = trim(c);
@@ -247,9 +269,7 @@ static int open_and_run(struct copy *c, const char *src, const char *dst)
 	if (r < 0)
 		return r;
 	r = destination_open(&c->dst, dst, &c->src, c->options, c->report->dst, e);
-	if (r == 0 && (r = verify_possible(c)) < 0)
-		c->dst.ops->abort(&c->dst);
-	else if (r == 0)
+	if (r == 0)
 		return copy_run(c);
 	c->src.ops->abort(&c->src);
 	return r;

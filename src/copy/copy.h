@@ -67,9 +67,8 @@ int allocate_unwritten(struct copy *, off_t start, off_t end);
 off_t compare_files(struct copy *, off_t end, bool past_cache, bool *cached);
 
 /* verify.c: each returns 0, or -errno with the failure booked. */
-int verify_possible(struct copy *); /* refuses --verify and --resume for what cannot be reread */
-int verify_copy(struct copy *);     /* the whole copy, before the commit */
-int verify_prefix(struct copy *);   /* what an earlier try left: starts c->all behind it */
+int verify_copy(struct copy *);   /* the whole copy, before the commit */
+int verify_prefix(struct copy *); /* what an earlier try left: starts c->all behind it */
 
 /* ask.c: is the file on a network file system; is little of it in the page cache; does its file
  * system do uncached I/O? */

@@ -235,7 +235,8 @@ static int copy_file(struct copy *c)
 			return r;
 	}
 	decide(c);
-	if (st->st_size <= SMALL_SIZE && (dense || o->sparse != FCOPY_AUTO) && !o->no_cache)
+	if (st->st_size <= SMALL_SIZE && (dense || o->sparse != FCOPY_AUTO) && !o->no_cache &&
+	    o->preallocate != FCOPY_ALWAYS)
 		return 0; /* reading on does it all */
 	if (o->sparse != FCOPY_NEVER)
 		return copy_extents(c, st->st_size);

@@ -46,6 +46,8 @@ static void describe(const struct copy *c, const struct engine *engine, const st
 	    .err = err, .call = t->call, .path = path_of(c, t->side), .engine = engine->name};
 	if (!t->call && err == ESPIPE)
 		e->reason = "a stream has no offsets, which this mode needs";
+	if (err == EOPNOTSUPP && t->io.flags) /* only uncached I/O sets any */
+		e->advice = FCOPY_ADVICE_CACHE;
 	if (!e->path) {
 		e->path = c->src.path;
 		e->path2 = c->dst.path;
@@ -69,6 +71,13 @@ static unsigned default_threads(void)
 	return n < THREADS_DEFAULT ? (unsigned)n : THREADS_DEFAULT;
 }
 
+/* An engine that was asked for has no next one: then its refusal is the copy's failure. */
+static bool has_next(const struct copy *c, const struct engine *engine)
+{
+	return !c->mode->engine &&
+	       (engine != &engine_reflink || c->options->reflink != FCOPY_ALWAYS);
+}
+
 static int run(struct copy *c, const struct engine *engine, struct transfer *t, unsigned threads)
 {
 	struct fcopy_step *step = row(c->report, engine->name);
@@ -88,7 +97,8 @@ static int run(struct copy *c, const struct engine *engine, struct transfer *t, 
 		describe(c, engine, t, t->refusal, &e);
 		step->refusal = t->refusal;
 		step->refusal_call = t->call;
-		copy_notify(c, FCOPY_EVENT_REFUSAL, &e, NULL);
+		if (has_next(c, engine))
+			copy_notify(c, FCOPY_EVENT_REFUSAL, &e, NULL);
 	} else if (r < 0) {
 		if (r == -EIO)
 			find_side(c, t);

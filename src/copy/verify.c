@@ -11,23 +11,6 @@
 
 #define RESUME_ALIGN ((off_t)4096) /* direct I/O goes on at a block */
 
-/* Only two files can be read twice. */
-static bool comparable(const struct copy *c)
-{
-	return S_ISREG(c->src.st.st_mode) && S_ISREG(c->dst.st.st_mode) && c->src.positional &&
-	       c->dst.positional;
-}
-
-int verify_possible(struct copy *c)
-{
-	const struct fcopy_options *o = c->options;
-	if ((!o->verify && !o->resume) || comparable(c))
-		return 0;
-	return error_refuse(&c->report->error, comparable(c) ? c->src.path : c->dst.path, ESPIPE,
-			    "only a copy from file to file can be compared with its source",
-			    FCOPY_ADVICE_USAGE);
-}
-
 int verify_copy(struct copy *c)
 {
 	bool cached;

@@ -90,10 +90,31 @@ static int refuse_same(const struct endpoint *src, const char *path, struct fcop
 	return -EINVAL;
 }
 
-static int open_stream(struct endpoint *e, const struct endpoint *src, const char *resolved,
+/* Only two files can be read twice, and only a file's blocks be allocated for a known size. */
+static int check_pair(const struct endpoint *src, const char *path, bool file,
+		      const struct fcopy_options *o, struct fcopy_error *error)
+{
+	bool whole = S_ISREG(src->st.st_mode) && src->positional;
+	if ((o->verify || o->resume) && !(whole && file))
+		return error_refuse(error, whole ? path : src->path, ESPIPE,
+				    "only a copy from file to file can be compared with its source",
+				    FCOPY_ADVICE_USAGE);
+	if (o->preallocate == FCOPY_ALWAYS && !(src->positional && file))
+		return error_refuse(error, file ? src->path : path, ESPIPE,
+				    file ? "has no size that could be allocated"
+					 : "has no blocks that could be allocated",
+				    FCOPY_ADVICE_USAGE);
+	return 0;
+}
+
+static int open_stream(struct endpoint *e, const struct endpoint *src,
+		       const struct fcopy_options *options, const char *resolved,
 		       struct fcopy_error *error)
 {
-	int r = stream_open(e, resolved, STDOUT_FILENO, error);
+	int r = check_pair(src, resolved, false, options, error);
+	if (r < 0)
+		return r;
+	r = stream_open(e, resolved, STDOUT_FILENO, error);
 	if (r == 0 && e->socket)
 		socket_as_destination(e);
 	if (r == 0 && same_file(&src->st, &e->st)) {
@@ -112,6 +133,10 @@ static int open_place(struct endpoint *e, const struct endpoint *src,
 		return refuse_same(src, e->path, error);
 	if (exists && options->no_clobber)
 		return error_call(error, NULL, e->path, EEXIST);
+	bool file = !exists || options->scratch || S_ISREG(e->place.st.st_mode);
+	int r = check_pair(src, e->path, file, options, error);
+	if (r < 0)
+		return r;
 	if (in_place && !options->scratch)
 		return in_place_open(e, src, error);
 	return replace_open(e, src, options, error);
@@ -142,7 +167,7 @@ int destination_open(struct endpoint *e, const char *path, const struct endpoint
 				    FCOPY_ADVICE_USAGE);
 	if (stream_names(path)) {
 		strncpy(resolved, path, PATH_MAX - 1);
-		r = open_stream(e, src, resolved, error);
+		r = open_stream(e, src, options, resolved, error);
 	} else {
 		r = open_named(e, path, src, options, resolved, error);
 	}

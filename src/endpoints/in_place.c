@@ -60,7 +60,7 @@ int in_place_open(struct endpoint *e, const struct endpoint *src, struct fcopy_e
 		return error_refuse(error, e->path, EBUSY, "the device is mounted or in use",
 				    FCOPY_ADVICE_NONE);
 	if (e->fd < 0)
-		return error_call(error, "open", e->path, errno);
+		return error_proc(error, "open", e->path, errno);
 	e->ops = &in_place_ops;
 	int r = check(e, src, error);
 	if (r < 0)

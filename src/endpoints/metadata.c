@@ -55,6 +55,8 @@ int metadata_keep(int fd, const struct place *old, const char *path, bool force,
 	int r = keep_attribute(fd, name, "system.posix_acl_access");
 	if (r == 0)
 		r = keep_attribute(fd, name, "security.selinux");
+	if (r == -ENOENT && !force)
+		return error_proc(e, "lgetxattr", path, -r);
 	if (r < 0 && !force)
 		return error_refuse(e, path, -r, "its ACL or security label cannot be kept",
 				    FCOPY_ADVICE_IN_PLACE_OR_FORCE);

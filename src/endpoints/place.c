@@ -101,9 +101,11 @@ static int follow(struct place *p, const char *path, struct fcopy_error *e)
 	const char *call;
 	struct place found = {.dir = -1, .target = -1};
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", p->target);
+	if (p->st.st_nlink == 0) /* as /proc/PID/fd shows it while somebody has it open */
+		return error_refuse(e, path, ENOENT, "its target is deleted", FCOPY_ADVICE_NONE);
 	ssize_t n = readlink(link, real, sizeof(real) - 1);
 	if (n < 0)
-		return error_call(e, "readlink", link, errno);
+		return error_proc(e, "readlink", path, errno);
 	real[n] = '\0';
 	int r = split(&found, real, &call);
 	if (r < 0)

@@ -7,14 +7,44 @@
 #include "io/error.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static int refuse(const struct endpoint *e, int err, const char *reason, struct fcopy_error *error)
 {
 	return error_refuse(error, e->path, err, reason, FCOPY_ADVICE_IN_PLACE_OR_FORCE);
+}
+
+/* Whether this thread may act as the owner of a file that is not its own. */
+static bool is_privileged(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+	return syscall(SYS_capget, &head, data) == 0 &&
+	       data[CAP_TO_INDEX(CAP_FOWNER)].effective & CAP_TO_MASK(CAP_FOWNER);
+}
+
+/* What would forbid the rename when all bytes are copied. */
+static int check_directory(const struct endpoint *e, struct fcopy_error *error)
+{
+	struct statx sx;
+	if (statx(e->place.dir, ".", 0, STATX_MODE | STATX_UID, &sx) < 0)
+		return error_call(error, "statx of its directory", e->path, errno);
+	if (sx.stx_attributes & STATX_ATTR_APPEND)
+		return error_refuse(error, e->path, EPERM,
+				    "its directory is append-only: a name in it stays as it is",
+				    e->fresh ? FCOPY_ADVICE_NONE : FCOPY_ADVICE_IN_PLACE);
+	if (!e->fresh && sx.stx_mode & S_ISVTX && sx.stx_uid != geteuid() &&
+	    e->place.st.st_uid != geteuid() && !is_privileged())
+		return error_refuse(
+		    error, e->path, EPERM,
+		    "cannot be replaced: its directory is sticky, and neither is yours",
+		    FCOPY_ADVICE_IN_PLACE);
+	return 0;
 }
 
 /* What would make the rename fail, or take something away from the owner of the old file. */
@@ -30,8 +60,9 @@ static int check_existing(const struct endpoint *e, bool force, struct fcopy_err
 	if (sx.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND))
 		return error_refuse(error, e->path, EPERM, "is immutable or append-only",
 				    FCOPY_ADVICE_NONE);
-	if (force)
-		return 0;
+	int r = check_directory(e, error);
+	if (r < 0 || force)
+		return r;
 	if (e->place.st.st_nlink > 1)
 		return refuse(e, EMLINK, "has more hard links, which would keep the old content",
 			      error);
@@ -114,8 +145,11 @@ static int commit(struct endpoint *e, const struct fcopy_options *options,
 		r = temporary_name(e, options->no_clobber, &call);
 	if (r < 0)
 		return fail(e, call, r, error);
-	if (e->directory >= 0 && fsync(e->directory) < 0)
-		return error_call(error, "fsync of the directory", e->path, errno);
+	if (e->directory >= 0 && fsync(e->directory) < 0) {
+		r = error_call(error, "fsync of the directory", e->path, errno);
+		error->advice = FCOPY_ADVICE_FLUSH;
+		return r;
+	}
 	drop(e);
 	return 0;
 }
@@ -160,7 +194,11 @@ int replace_open(struct endpoint *e, const struct endpoint *src,
 	e->directory = -1;
 	e->place.exists &= !options->scratch; /* what never gets a name replaces nothing */
 	e->fresh = !e->place.exists;
-	int r = e->fresh ? 0 : check_existing(e, options->force, error);
+	int r = 0;
+	if (!e->fresh)
+		r = check_existing(e, options->force, error);
+	else if (options->resume) /* a part has a name of its own, which has to change */
+		r = check_directory(e, error);
 	if (r == 0)
 		r = open_temporary(e, src, options, error);
 	if (r < 0)

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+#define CREDIT 0.1 /* seconds that a limited rate may be behind and make up for */
+
 const struct engine *engine_find(const char *name)
 {
 	static const struct engine *const table[] = {
@@ -28,15 +30,27 @@ size_t transfer_chunk(const struct transfer *t, size_t most)
 	return left < most ? (size_t)left : most;
 }
 
+/* How long the bytes moved so far have to wait. What a stall has cost is not caught up with, but
+ * for CREDIT: the start moves on instead. */
+static double pace_wait(struct monitor *m, uint64_t moved)
+{
+	double start, now = io_now(), due = (double)moved / (double)m->limit_rate;
+	__atomic_load(&m->start, &start, __ATOMIC_RELAXED);
+	if (start + due >= now - CREDIT)
+		return start + due - now;
+	start = now - CREDIT - due;
+	__atomic_store(&m->start, &start, __ATOMIC_RELAXED);
+	return 0;
+}
+
 /* Sleeps until the bytes moved so far are due. */
 static void keep_pace(const struct transfer *t, uint64_t moved)
 {
-	const struct monitor *m = t->monitor;
-	double wait = m->start + (double)moved / (double)m->limit_rate - io_now();
+	double wait = pace_wait(t->monitor, moved);
 	while (wait > 0 && !io_cancelled(&t->io)) {
 		struct timespec pause = {(time_t)wait, (long)((wait - (double)(time_t)wait) * 1e9)};
 		nanosleep(&pause, NULL);
-		wait = m->start + (double)moved / (double)m->limit_rate - io_now();
+		wait = pace_wait(t->monitor, moved);
 	}
 }
 

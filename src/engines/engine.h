@@ -22,7 +22,7 @@ struct monitor {
 	struct fcopy_progress *progress; /* may be NULL */
 	uint64_t limit_rate;             /* bytes a second; 0: none */
 	uint64_t moved;                  /* by all threads; atomic */
-	double start;                    /* io_now() when the first byte moved; set by the owner */
+	double start; /* io_now() when the first byte moved, and later after a stall; atomic */
 };
 
 /* What readwrite does with blocks of zeros. */

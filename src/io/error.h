@@ -9,11 +9,21 @@
 #include "fcopy.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 /* Books a failed system call. Returns -err. */
 static inline int error_call(struct fcopy_error *e, const char *call, const char *path, int err)
 {
 	*e = (struct fcopy_error){.err = err, .call = call, .path = path};
+	return -err;
+}
+
+/* The same of a call that went through /proc/self/fd. */
+static inline int error_proc(struct fcopy_error *e, const char *call, const char *path, int err)
+{
+	error_call(e, call, path, err);
+	if (err == ENOENT && access("/proc/self/fd", F_OK) < 0)
+		e->reason = "needs /proc, which is not mounted";
 	return -err;
 }
 

@@ -91,7 +91,7 @@ no_cache() {
 	random a 300000
 	run --separate-stderr bash -c 'cat a | "$0" --no-cache - b' "$FCOPY"
 	[ "$status" != 0 ] || cmp a b
-	[ "$status" = 0 ] || mentions "fcopy: "
+	[ "$status" = 0 ] || mentions "fcopy: " "hint: it is --no-cache that is refused: leave it out"
 }
 
 @test "--no-cache --inplace where nothing goes past the cache: refused before the first hole" {

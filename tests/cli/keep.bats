@@ -95,6 +95,22 @@ load helper
 	cmp a c
 }
 
+@test "--resume and --verify of what is no file: the culprit is named, and nothing is made" {
+	echo data >a
+	mkfifo pipe
+	local option reason="only a copy from file to file can be compared with its source"
+	for option in --resume --verify; do
+		expect 2 $option /dev/null b
+		says "fcopy: /dev/null: $reason"
+		expect 2 $option a pipe
+		says "fcopy: pipe: $reason"
+		run --separate-stderr bash -c '"$0" $1 - b <a' "$FCOPY" $option
+		demand 2
+		says "fcopy: -: $reason"
+	done
+	[ "$(ls)" = $'a\npipe' ]
+}
+
 @test "--json and --compare into a full disk: exit 1" {
 	echo data >a
 	local option

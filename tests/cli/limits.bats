@@ -50,6 +50,17 @@ load helper
 	[ "$status" = 2 ]
 }
 
+@test "a full disk behind what was asked for on stderr: exit 1" {
+	echo data >a
+	run bash -c '"$0" --stats a b 2>/dev/full' "$FCOPY"
+	[ "$status" = 1 ]
+	cmp a b
+	run bash -c '"$0" --json a - 2>/dev/full' "$FCOPY"
+	[ "$status" = 1 ]
+	run bash -c '"$0" --json -v a b 2>/dev/full' "$FCOPY"
+	[ "$status" = 0 ]
+}
+
 # Bats holds descriptors of its own, so the limit is set where they are closed.
 limited() {
 	local n=$1
@@ -79,6 +90,13 @@ limited() {
 		done
 	done
 	[ $refused -ge 5 ]
+}
+
+@test "too few descriptors for a mode: no next engine is promised, where there is none" {
+	random a 100000
+	limited 5 -v a b direct
+	demand 1
+	[[ $stderr != *"next engine"* ]]
 }
 
 @test "a limit of the file's size: an error, no signal; every mode" {

@@ -156,3 +156,72 @@ protected_symlinks() {
 	mentions "No space left on device"
 	[ "${output#-}" -lt 100 ] || { echo "blocks lost: $output"; return 1; }
 }
+
+IN_PLACE_HINT="fcopy: hint: --inplace writes into the existing file"
+
+@test "an append-only directory: refused before the first byte, and --inplace works" {
+	need_root "to set the attribute"
+	need chattr
+	echo new >a
+	mkdir d
+	echo old >d/b
+	chattr +a d 2>/dev/null || skip "no such attribute on this file system"
+	local option
+	for option in --fsync -f --resume; do
+		expect 1 $option a d/b
+		says "fcopy: d/b: its directory is append-only: a name in it stays as it is" \
+			"$IN_PLACE_HINT"
+		holds old d/b
+	done
+	expect 1 --resume a d/c
+	says "fcopy: d/c: its directory is append-only: a name in it stays as it is"
+	[ "$(ls -A d)" = b ]
+	expect 0 --inplace a d/b
+	holds new d/b
+	expect 0 a d/c
+	[ "$(ls -A d)" = $'b\nc' ]
+}
+
+@test "a sticky directory, and nothing in it is ours: refused, and not -f but --inplace works" {
+	need_root "to make a file of somebody else's"
+	echo new >a
+	mkdir sticky
+	chmod 1777 sticky
+	echo old >sticky/b
+	chmod 666 sticky/b
+	local option
+	for option in --fsync -f; do
+		as_nobody 1 $option a sticky/b
+		says "fcopy: sticky/b: cannot be replaced: its directory is sticky, and neither is yours" \
+			"$IN_PLACE_HINT"
+		holds old sticky/b
+	done
+	as_nobody 0 --inplace a sticky/b
+	holds new sticky/b
+	NOBODY="$NOBODY --inh-caps +fowner --ambient-caps +fowner" as_nobody 0 -f a sticky/b
+	chown 0 sticky/b
+	chown 65534 sticky
+	as_nobody 0 -f a sticky/b
+	chown 0 sticky
+	chown 65534:65534 sticky/b
+	as_nobody 0 a sticky/b
+}
+
+@test "without /proc: what cannot be done names it, and -f replaces all the same" {
+	need_root "to hide /proc"
+	echo new >a
+	mkdir d
+	echo old >d/b
+	ln -s d/b link
+	export FCOPY
+	private_mounts 'umount -l /proc; "$FCOPY" a d/b || "$FCOPY" a link || "$FCOPY" --inplace a link ||
+		"$FCOPY" --verify a c || cat d/b; "$FCOPY" -f a d/b'
+	demand 0
+	says "fcopy: d/b: lgetxattr: needs /proc, which is not mounted" \
+		"fcopy: link: readlink: needs /proc, which is not mounted" \
+		"fcopy: link: readlink: needs /proc, which is not mounted" \
+		"fcopy: a: open: needs /proc, which is not mounted"
+	[ "$output" = old ]
+	holds new d/b
+	absent c
+}

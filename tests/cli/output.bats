@@ -129,3 +129,21 @@ load helper
 	expect 1 -q nope b
 	says "fcopy: nope: open: No such file or directory"
 }
+
+@test "what turns or hides a name (bidi, no width, tags) is not sent to the terminal, nor a raw C1 byte" {
+	expect 1 $'no\xe2\x80\xaesuch\xe2\x80\x8b\xef\xbb\xbf\xf3\xa0\x81\x81\x9b' b
+	says 'fcopy: no\342\200\256such\342\200\213\357\273\277\363\240\201\201\233: open: No such file or directory'
+	expect 1 $'\xe2\x82\xac\xf0\x9f\x98\x80\xe4\xbd\xa0' b
+	says $'fcopy: \xe2\x82\xac\xf0\x9f\x98\x80\xe4\xbd\xa0: open: No such file or directory'
+	expect 1 --json $'no\xe2\x80\xaesuch\xf3\xa0\x81\x81' b
+	[[ $output == *'"src": "no\u202esuch\udb40\udc41"'* ]] || { echo "$output"; return 1; }
+}
+
+@test "-p to a device: one warning, and what was named still fails" {
+	echo data >a
+	expect 0 -p a /dev/null
+	says "fcopy: /dev/null: attributes are preserved between files only (warning)"
+	expect 1 -p --preserve=xattr a /dev/null
+	mentions "between files only (warning)"
+	[ "${#stderr_lines[@]}" = 2 ]
+}

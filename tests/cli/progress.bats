@@ -170,3 +170,30 @@ signalled() {
 		cmp a "$mode"
 	done
 }
+
+@test "--limit-rate does not make up for a stall" {
+	local start took
+	start=$(date +%s%N)
+	{ head -c 100000 /dev/zero; sleep 2; head -c 600000 /dev/zero; } | "$FCOPY" --limit-rate=400000 - b
+	took=$((($(date +%s%N) - start) / 1000000))
+	[ $took -ge 3300 ] || { echo "took $took ms"; return 1; } # with all of it made up for 2000
+}
+
+@test "--size that is not what came: a warning, with --strict a failure" {
+	local option
+	head -c 1000 /dev/zero >a
+	for option in 999 2000; do
+		run --separate-stderr bash -c '"$0" --size=$1 - b <a' "$FCOPY" $option
+		demand 0
+		says "fcopy: -: had 1000 bytes, not $option (warning)"
+		cmp a b
+		run --separate-stderr bash -c 'cat a | "$0" --strict --size=$1 - c' "$FCOPY" $option
+		demand 1
+		says "fcopy: -: had 1000 bytes, not $option"
+		absent c
+	done
+	run --separate-stderr bash -c 'cat a | "$0" --strict --size=1000 - c' "$FCOPY"
+	demand 0
+	says ""
+	cmp a c
+}

@@ -254,3 +254,15 @@ refuses_same() {
 	as_nobody 0 -f a d/b
 	[ "$(stat -c %u:%a d/b)" = 65534:666 ]
 }
+
+@test "a file that is deleted, by its descriptor in /proc" {
+	echo data >a
+	echo gone >b
+	local fd dst
+	exec {fd}<>b
+	rm b
+	dst=/proc/$BASHPID/fd/$fd
+	expect 1 a "$dst"
+	says "fcopy: $dst: its target is deleted"
+	exec {fd}>&-
+}

@@ -47,6 +47,11 @@ stop() {
 	kill "-$1" "$server"
 }
 
+# A client of $server has come: each is a thread.
+serving() {
+	[ "$(find /proc/"$server"/task -mindepth 1 -maxdepth 1 | wc -l)" -gt 1 ]
+}
+
 setup_file() {
 	type python3 >/dev/null || skip "no python3"
 }
@@ -392,7 +397,7 @@ old"*"No space left on device"* ]] || { echo "$output"; return 1; }
 	random a 30000000
 	serve -k a tcp-listen:0
 	python3 "$PEER" stuck "$port" 3>&- &
-	sleep 0.2
+	await serving
 	stop TERM
 	sleep 0.4
 	stop TERM

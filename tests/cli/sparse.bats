@@ -169,6 +169,28 @@ make_sparse() {
 	done
 }
 
+@test "--preallocate=always of what has no blocks, or from what has no size: refused" {
+	echo data >a
+	expect 2 --preallocate=always a /dev/null
+	says "fcopy: /dev/null: has no blocks that could be allocated"
+	run --separate-stderr bash -c '"$0" --preallocate=always a - >b' "$FCOPY"
+	demand 2
+	says "fcopy: -: has no blocks that could be allocated"
+	rm b
+	run --separate-stderr bash -c 'cat a | "$0" --preallocate=always - b' "$FCOPY"
+	demand 2
+	says "fcopy: -: has no size that could be allocated"
+	absent b
+}
+
+@test "--preallocate=always of a file of any size" {
+	need_strace
+	echo data >a
+	traced 0 trace=fallocate --preallocate=always a b
+	[ "$(calls fallocate)" = 1 ]
+	cmp a b
+}
+
 @test "--preallocate=always where it cannot be: exit 1, and why" {
 	need_strace
 	random a 3000000

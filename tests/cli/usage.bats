@@ -78,6 +78,7 @@ setup_sources() {
 		expect 2 a b "--$option"
 		mentions "--$option" "value"
 	done
+	usage_error "-=: no such option; -p takes no list, --preserve=LIST does" -p=all a b
 	for option in fsync inplace strict no-cache force verbose quiet list help version; do
 		expect 2 a b "--$option=1"
 		mentions "--$option" "value"
@@ -87,8 +88,9 @@ setup_sources() {
 
 @test "an option that is ambiguous when shortened" {
 	setup_sources
-	expect 2 --s a b
-	mentions "--s"
+	usage_error "--re: is short for each of --reflink, --resume" --re a b
+	usage_error "--s=1: is short for each of --sparse, --strict, --size, --stats" --s=1 a b
+	holds old b
 	expect 0 --mod=1 a c
 	cmp a c
 }
@@ -210,4 +212,26 @@ setup_sources() {
 	expect 2 a b c
 	mentions "c: no such mode" "SRC DST [MODE]"
 	holds old b
+}
+
+@test "a mode that is a directory as well: neither of the two files is lost" {
+	setup_sources
+	mkdir 2 sf
+	usage_error "2: is a directory as well: say -m 2 or ./2" a b 2
+	usage_error "sf: is a directory as well: say -m sf or ./sf" a b sf
+	holds old b
+	[ -z "$(ls 2 sf | grep -v :)" ]
+	expect 0 -m 2 a b
+	cmp a b
+}
+
+@test "--timeout: seconds in decimal, and nothing else" {
+	setup_sources
+	local value
+	for value in 0x10 " 5" +5 5e3 inf nan -1 ""; do
+		usage_error "--timeout: '$value' is no number of seconds, 0 for none" \
+			"--timeout=$value" a tcp:127.0.0.1:1
+	done
+	expect 1 --timeout=0.5 a tcp:127.0.0.1:1
+	mentions "Connection refused"
 }
