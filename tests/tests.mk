@@ -55,10 +55,11 @@ check-asan: ## the tests with AddressSanitizer and UBSan
 check-tsan: ## what has threads, with ThreadSanitizer
 	TSAN_OPTIONS=halt_on_error=1 \
 		$(call SANITIZED,tsan,thread) BATS= CHECK_BIN='$$(THREADS_CHECK)' \
-		CMOCKA_BIN=build/tsan/tests/cmocka/plan_test check
+		CMOCKA_BIN='$$(THREADS_CMOCKA)' check
 
 comma := ,
 THREADS_CHECK = $(addprefix $(BUILD)/tests/check/,changing_test in_place_test options_test)
+THREADS_CMOCKA = $(addprefix $(BUILD)/tests/cmocka/,plan_test serve_test)
 
 # One process for all tests, on one file system: a process for each would take an hour.
 check-valgrind: tests ## the tests of the library with valgrind
