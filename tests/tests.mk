@@ -8,6 +8,9 @@ CHECK_HELP := $(filter-out $(CHECK_SRC),$(wildcard tests/check/*.c))
 CMOCKA_HELP := $(filter-out $(CMOCKA_SRC),$(wildcard tests/cmocka/*.c)) tests/check/files.c
 CHECK_BIN  := $(CHECK_SRC:%.c=$(BUILD)/%)
 CMOCKA_BIN := $(CMOCKA_SRC:%.c=$(BUILD)/%)
+# Those that have threads. Up here, because a rule's prerequisites are expanded where it stands.
+THREADS_CHECK  := $(addprefix $(BUILD)/tests/check/,changing_test in_place_test options_test)
+THREADS_CMOCKA := $(addprefix $(BUILD)/tests/cmocka/,plan_test serve_test)
 TEST_OBJ   := $(patsubst %.c,$(BUILD)/%.o,$(CHECK_SRC) $(CMOCKA_SRC) $(CHECK_HELP) $(CMOCKA_HELP))
 BATS       := $(if $(wildcard tests/cli/*.bats),tests/cli)
 RUN        := FCOPY=$(abspath $(PROGRAM)) FCOPY_BUILD=$(abspath $(BUILD)) tests/mounts.sh tests/run.sh
@@ -58,8 +61,6 @@ check-tsan: ## what has threads, with ThreadSanitizer
 		CMOCKA_BIN='$$(THREADS_CMOCKA)' check
 
 comma := ,
-THREADS_CHECK = $(addprefix $(BUILD)/tests/check/,changing_test in_place_test options_test)
-THREADS_CMOCKA = $(addprefix $(BUILD)/tests/cmocka/,plan_test serve_test)
 
 # One process for all tests, on one file system: a process for each would take an hour.
 check-valgrind: tests ## the tests of the library with valgrind

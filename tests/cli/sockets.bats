@@ -311,6 +311,8 @@ old"*"No space left on device"* ]] || { echo "$output"; return 1; }
 		tcp-listen:99999; do
 		expect 2 $operand b
 	done
+	expect 2 "tcp:$(printf '%01100d' 0):80" b
+	mentions "is too long for an address"
 	expect 2 tcp-listen:0 .
 	mentions 'is a directory, and the source has no name'
 	expect 2 --timeout 1 a b

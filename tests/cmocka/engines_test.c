@@ -25,6 +25,7 @@ static const int refusals[] = {ENOSYS, EOPNOTSUPP, ENOTTY, EXDEV,   EINVAL, EBAD
 static const int soft[] = {EINTR, EAGAIN, -1};
 static const int interrupted[] = {EINTR, -1};
 static const int exhausted[] = {EMFILE, ENFILE, ENOMEM, -1};
+static const int not_mapped[] = {EFAULT, -1};
 static const int no_memory[] = {ENOMEM, -1};
 static const int not_mappable[] = {ENODEV, EACCES, EPERM, EINVAL, -1};
 static const int not_allowed[] = {EPERM, EBUSY, -1};
@@ -69,6 +70,7 @@ static const struct row {
     {&engine_mmap, "mmap64", soft, GOES_ON, false},
     {&engine_mmap, "mmap64", not_mappable, NEXT, false},
     {&engine_mmap, "pwrite64", all_real, FAILS, false},
+    {&engine_mmap, "pwrite64", not_mapped, FAILS, false},
     {&engine_mmap, "pwrite64", soft, GOES_ON, false},
     {&engine_mmap, "write", all_real, FAILS, true},
     {&engine_mmap, "fstat64", storage, FAILS, false},

@@ -47,6 +47,7 @@ static const struct row {
     {SENDS, "pthread_create", no_thread, LOSES_ONE},
     {SENDS, "pthread_create", no_thread_ever, ENDS},
     {SENDS, "sendfile64", reset, LOSES_ONE},
+    {SENDS, "fstat64", input_output, LOSES_ONE},
     {SENDS, "shutdown", reset, LOSES_ONE},
     {SENDS, "recv", reset, LOSES_ONE},
     {SENDS, "poll", no_memory, EITHER},
