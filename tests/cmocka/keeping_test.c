@@ -20,11 +20,12 @@
 #define REST "d/dst.fcopy-part"
 #define ALL  (FCOPY_MODE | FCOPY_OWNERSHIP | FCOPY_TIMESTAMPS | FCOPY_XATTR)
 
-/* INSISTED: a lost attribute fails the copy. NOT_OVER: no_clobber, without O_TMPFILE. */
-enum scene { VERIFIED, RESUMED, PRESERVED, INSISTED, UNCACHED, NOT_OVER, SCENES };
+/* INSISTED: a lost attribute fails the copy. NOT_OVER: no_clobber, without O_TMPFILE. HOLES: those
+ * of a sparse source, in the old file. */
+enum scene { VERIFIED, RESUMED, PRESERVED, INSISTED, UNCACHED, NOT_OVER, HOLES, SCENES };
 
-static const char *const scene_names[SCENES] = {"verify",           "resume",   "preserve",
-						"preserve or fail", "no cache", "no clobber"};
+static const char *const scene_names[SCENES] = {
+    "verify", "resume", "preserve", "preserve or fail", "no cache", "no clobber", "holes in place"};
 
 static const struct fcopy_options options[SCENES] = {
     [VERIFIED] = {.verify = true},
@@ -33,6 +34,7 @@ static const struct fcopy_options options[SCENES] = {
     [INSISTED] = {.preserve = ALL, .preserve_required = ALL, .fsync = true},
     [UNCACHED] = {.no_cache = true},
     [NOT_OVER] = {.no_clobber = true},
+    [HOLES] = {.in_place = true},
 };
 
 enum want { FAILS, WARNS, GOES_ON, EITHER };
@@ -91,6 +93,9 @@ static const struct row {
     {UNCACHED, "pwritev64v2", soft, GOES_ON, NULL},
     {NOT_OVER, "renameat2", lacking, GOES_ON, NULL},
     {NOT_OVER, "renameat2", denied, FAILS, "renameat"},
+    {HOLES, "fallocate64", no_attribute, GOES_ON, NULL},
+    {HOLES, "ftruncate64", storage, FAILS, "ftruncate"},
+    {HOLES, "pwrite64", storage, FAILS, "pwrite"},
 };
 
 #define ROWS (sizeof(rows) / sizeof(*rows))
@@ -116,6 +121,8 @@ static void set_the_scene(enum scene scene)
 {
 	unlink(DST);
 	unlink(REST);
+	if (scene == HOLES)
+		make_file(DST, PART, DENSE, 2);
 	if (scene != RESUMED)
 		return;
 	make_file(REST, PART, DENSE, 1);
@@ -171,6 +178,8 @@ static void once(void *arg)
 	int before = open_descriptors();
 	if (scene == NOT_OVER)
 		fault_also("openat64 of O_TMPFILE", EOPNOTSUPP);
+	if (scene == HOLES && strcmp(run->row->call, "pwrite64") == 0)
+		fault_also("fallocate64", EOPNOTSUPP); /* zeros are written */
 	if (scene == UNCACHED)
 		fault_also("fcntl64 of flags", EINVAL); /* no O_DIRECT */
 	fault_on();
@@ -181,7 +190,7 @@ static void once(void *arg)
 	if (r == 0)
 		assert_true(same_bytes("src", DST));
 	if (r == 0 || scene != RESUMED)
-		assert_int_equal(names_in("d"), r == 0);
+		assert_int_equal(names_in("d"), r == 0 || scene == HOLES);
 	else
 		check_rest();
 }
@@ -190,7 +199,7 @@ static void sweep(void **state)
 {
 	struct run *run = *state;
 	need(mkdir("d", 0755) == 0);
-	make_file("src", SIZE, DENSE, 1);
+	make_file("src", SIZE, run->row->scene == HOLES ? SPARSE : DENSE, 1);
 	need(setxattr("src", "user.fcopy", "kept", 4, 0) == 0);
 	need(geteuid() != 0 || chown("src", 1234, 4321) == 0);
 	fault_sweep(run->row->call, run->err, once, run);
@@ -221,6 +230,22 @@ static void sees_a_difference(void **state)
 	assert_int_equal(report.error.err, EIO);
 	assert_non_null(strstr(report.error.reason, "differs from the source at byte 70000"));
 	assert_false(exists(DST));
+}
+
+/* What cannot be cut to its good bytes is not left to be gone on with. */
+static void part_cannot_be_cut(void **state)
+{
+	struct fcopy_report report;
+	(void)state;
+	need(mkdir("d", 0755) == 0);
+	make_file("src", SIZE, DENSE, 1);
+	set_the_scene(RESUMED);
+	fault_set("ftruncate64", FAULT_EVERY + 1, EIO);
+	fault_on();
+	assert_int_equal(fcopy_copy("src", DST, &options[RESUMED], &report), -1);
+	fault_off();
+	assert_int_equal(report.error.err, EIO);
+	assert_int_equal(names_in("d"), 0);
 }
 
 /* Where the file system has no O_DIRECT its pages are dropped, and that is told; what cannot be
@@ -266,5 +291,6 @@ int main(void)
 		}
 	case_add(sees_a_difference, NULL, "verify: the copy differs");
 	case_add(cannot_be_opened_again, NULL, "verify: the files cannot be opened again");
+	case_add(part_cannot_be_cut, NULL, "resume: the part cannot be cut");
 	return cases_run("keeping");
 }

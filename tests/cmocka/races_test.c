@@ -41,6 +41,13 @@ static void change_source(void)
 	write_at("src", 0, 1, 3);
 }
 
+static volatile int cancel;
+
+static void cancel_it(void)
+{
+	cancel = 1;
+}
+
 static const struct row {
 	const char *name;
 	void (*happens)(void);
@@ -61,12 +68,16 @@ static const struct row {
     {"a file appears", exchange_file, false, false, {.no_clobber = true}, "linkat", 0},
     {"a file appears", exchange_file, false, false, {.no_clobber = true}, "renameat2", 0},
     {"the source changes", change_source, false, false, {.strict = true}, "pread64", EBUSY},
+    {"the copy is cancelled", cancel_it, false, false, {.cancel = &cancel}, "fstat64", EINTR},
+    {"the copy is cancelled", cancel_it, false, true, {.cancel = &cancel}, "fchmod", EINTR},
+    {"the copy is cancelled", cancel_it, false, true, {.cancel = &cancel}, "fcntl64", 0},
 };
 
 #define ROWS (sizeof(rows) / sizeof(*rows))
 
 static void set_the_scene(const struct row *row)
 {
+	cancel = 0;
 	unlink("d/dst");
 	unlink("d/target");
 	unlink("d/moved");

@@ -170,6 +170,7 @@ struct fault {
 	bool writes;
 	int err;
 	int answer; /* 0: goes on */
+	bool ever;  /* ... and so do those after it: the first failure is the one that is told */
 };
 
 /* The Nth operation fails, for each N. */
@@ -184,6 +185,7 @@ static void sweep(void **state)
 		fake.only_writes = f->writes;
 		fake.nth = nth;
 		fake.err = f->err;
+		fake.ever = f->ever;
 		fake.zero = f->err == FAULT_ZERO;
 		fake.operations = 0;
 		fake.seen = false;
@@ -273,22 +275,6 @@ static void ragged_reads(void **state)
 	done(&t);
 }
 
-/* Every write fails: the first failure is the one that is told, and all the others come home. */
-static void all_writes_fail(void **state)
-{
-	struct transfer t;
-	(void)state;
-	reset();
-	fake.only_writes = true;
-	fake.nth = 1;
-	fake.err = ENOSPC;
-	fake.ever = true;
-	assert_int_equal(copy(&t, SIZE), -ENOSPC);
-	assert_string_equal(t.call, "io_uring write");
-	assert_int_equal(t.offset, 0);
-	done(&t);
-}
-
 static void add(void (*test)(void **), const void *state, const char *name, int err)
 {
 	case_add(test, state, "%s%s%s", name, err < 0 ? "" : ": ", err < 0 ? "" : errno_name(err));
@@ -302,6 +288,8 @@ int main(void)
 					      {true, EIO, -EIO},
 					      {true, ENOSPC, -ENOSPC},
 					      {true, EDQUOT, -EDQUOT},
+					      {false, EIO, -EIO, true},
+					      {true, ENOSPC, -ENOSPC, true},
 					      {false, EINTR, 0},
 					      {true, EINTR, 0},
 					      {false, EAGAIN, 0},
@@ -322,6 +310,5 @@ int main(void)
 	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
 		case_add(call_fails, &calls[i], "%s fails, time %d", calls[i].name, calls[i].nth);
 	add(ragged_reads, NULL, "reads of less than a block", -1);
-	add(all_writes_fail, NULL, "every write fails", -1);
 	return cases_run("ring");
 }
