@@ -47,6 +47,11 @@ stop() {
 	kill "-$1" "$server"
 }
 
+# clients N: so many are being served, a thread each.
+clients() {
+	[ "$(ls "/proc/$server/task" | wc -l)" -gt "$1" ]
+}
+
 setup_file() {
 	type python3 >/dev/null || skip "no python3"
 }
@@ -394,7 +399,7 @@ old"*"No space left on device"* ]] || { echo "$output"; return 1; }
 	random a 30000000
 	serve -k a tcp-listen:0
 	python3 "$PEER" stuck "$port" 3>&- &
-	sleep 0.2
+	await clients 1
 	stop TERM
 	sleep 0.4
 	stop TERM
@@ -406,7 +411,7 @@ old"*"No space left on device"* ]] || { echo "$output"; return 1; }
 	serve -v -k --max-clients 1 a tcp-listen:0
 	python3 "$PEER" stuck "$port" 3>&- &
 	stuck=$!
-	sleep 0.3
+	await clients 1
 	timeout 1 "$FCOPY" tcp:127.0.0.1:"$port" b 3>&- && return 1
 	kill $stuck
 	expect 0 --timeout 10 tcp:127.0.0.1:"$port" b

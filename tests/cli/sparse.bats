@@ -188,6 +188,8 @@ make_sparse() {
 	random a 3000000
 	traced 1 inject=ioctl:error=EOPNOTSUPP --reflink=always a b
 	mentions "FICLONE"
+	expect 1 --reflink=always a -
+	mentions "a -> -: reflink: Invalid argument"
 	# It was auto that was asked.
 	never grep -q "without a MODE" <<<"$stderr"
 	absent b
