@@ -27,15 +27,19 @@ enum scene { VERIFIED, RESUMED, PRESERVED, INSISTED, UNCACHED, NOT_OVER, HOLES, 
 static const char *const scene_names[SCENES] = {
     "verify", "resume", "preserve", "preserve or fail", "no cache", "no clobber", "holes in place"};
 
-static const struct fcopy_options options[SCENES] = {
-    [VERIFIED] = {.verify = true},
-    [RESUMED] = {.resume = true},
-    [PRESERVED] = {.preserve = ALL},
-    [INSISTED] = {.preserve = ALL, .preserve_required = ALL, .fsync = true},
-    [UNCACHED] = {.no_cache = true},
-    [NOT_OVER] = {.no_clobber = true},
-    [HOLES] = {.in_place = true},
-};
+static struct fcopy_options options_of(enum scene scene)
+{
+	return (struct fcopy_options){
+	    .verify = scene == VERIFIED,
+	    .resume = scene == RESUMED,
+	    .preserve = scene == PRESERVED || scene == INSISTED ? ALL : 0,
+	    .preserve_required = scene == INSISTED ? ALL : 0,
+	    .fsync = scene == INSISTED,
+	    .no_cache = scene == UNCACHED,
+	    .no_clobber = scene == NOT_OVER,
+	    .in_place = scene == HOLES,
+	};
+}
 
 enum want { FAILS, WARNS, GOES_ON, EITHER };
 
@@ -52,50 +56,50 @@ static const int no_uncached[] = {EOPNOTSUPP, EIO, -1};
 
 static const struct row {
 	enum scene scene;
+	enum want want;
 	const char *call;
 	const int *errs;
-	enum want want;
 	const char *told; /* what the error calls it; NULL: several calls of that name */
 } rows[] = {
-    {VERIFIED, "pread64", input_output, FAILS, NULL},
-    {VERIFIED, "pread64", soft, GOES_ON, NULL},
-    {VERIFIED, "mmap64 of memory", no_memory, FAILS, "mmap"},
-    {VERIFIED, "fdatasync", storage, FAILS, "fdatasync"},
-    {RESUMED, "openat64", denied, FAILS, "open of its .fcopy-part"},
-    {RESUMED, "flock", no_lock, FAILS, "open of its .fcopy-part"},
-    {RESUMED, "fchmod", denied, FAILS, NULL},
-    {RESUMED, "fstat64", input_output, FAILS, NULL},
-    {RESUMED, "open64", input_output, FAILS, "open"},
-    {RESUMED, "lseek64", input_output, EITHER, "lseek"},
-    {RESUMED, "ftruncate64", storage, EITHER, "ftruncate"},
-    {RESUMED, "pread64", input_output, FAILS, NULL},
-    {RESUMED, "pwrite64", storage, FAILS, "pwrite"},
-    {RESUMED, "mmap64 of memory", no_memory, FAILS, "mmap"},
-    {RESUMED, "renameat", denied, FAILS, "renameat"},
-    {PRESERVED, "futimens", denied, WARNS, "futimens"},
-    {PRESERVED, "fchown", denied, WARNS, "fchown"},
-    {PRESERVED, "fchmod", denied, WARNS, "fchmod"},
-    {PRESERVED, "flistxattr", input_output, WARNS, "fsetxattr"},
-    {PRESERVED, "flistxattr", no_attribute, GOES_ON, NULL},
-    {PRESERVED, "fgetxattr", input_output, WARNS, NULL},
-    {PRESERVED, "fgetxattr", no_value, GOES_ON, NULL},
-    {PRESERVED, "fsetxattr", storage, WARNS, NULL},
-    {INSISTED, "futimens", denied, FAILS, "futimens"},
-    {INSISTED, "fchown", denied, FAILS, "fchown"},
-    {INSISTED, "fchmod", denied, FAILS, "fchmod"},
-    {INSISTED, "flistxattr", input_output, FAILS, "fsetxattr"},
-    {INSISTED, "fgetxattr", input_output, FAILS, NULL},
-    {INSISTED, "fsetxattr", storage, FAILS, NULL},
-    {INSISTED, "fstat64", input_output, FAILS, NULL},
-    {UNCACHED, "preadv64v2", no_uncached, FAILS, "pread"},
-    {UNCACHED, "preadv64v2", soft, GOES_ON, NULL},
-    {UNCACHED, "pwritev64v2", no_uncached, FAILS, "pwrite"},
-    {UNCACHED, "pwritev64v2", soft, GOES_ON, NULL},
-    {NOT_OVER, "renameat2", lacking, GOES_ON, NULL},
-    {NOT_OVER, "renameat2", denied, FAILS, "renameat"},
-    {HOLES, "fallocate64", no_attribute, GOES_ON, NULL},
-    {HOLES, "ftruncate64", storage, FAILS, "ftruncate"},
-    {HOLES, "pwrite64", storage, FAILS, "pwrite"},
+    {VERIFIED, FAILS, "pread64", input_output, NULL},
+    {VERIFIED, GOES_ON, "pread64", soft, NULL},
+    {VERIFIED, FAILS, "mmap64 of memory", no_memory, "mmap"},
+    {VERIFIED, FAILS, "fdatasync", storage, "fdatasync"},
+    {RESUMED, FAILS, "openat64", denied, "open of its .fcopy-part"},
+    {RESUMED, FAILS, "flock", no_lock, "open of its .fcopy-part"},
+    {RESUMED, FAILS, "fchmod", denied, NULL},
+    {RESUMED, FAILS, "fstat64", input_output, NULL},
+    {RESUMED, FAILS, "open64", input_output, "open"},
+    {RESUMED, EITHER, "lseek64", input_output, "lseek"},
+    {RESUMED, EITHER, "ftruncate64", storage, "ftruncate"},
+    {RESUMED, FAILS, "pread64", input_output, NULL},
+    {RESUMED, FAILS, "pwrite64", storage, "pwrite"},
+    {RESUMED, FAILS, "mmap64 of memory", no_memory, "mmap"},
+    {RESUMED, FAILS, "renameat", denied, "renameat"},
+    {PRESERVED, WARNS, "futimens", denied, "futimens"},
+    {PRESERVED, WARNS, "fchown", denied, "fchown"},
+    {PRESERVED, WARNS, "fchmod", denied, "fchmod"},
+    {PRESERVED, WARNS, "flistxattr", input_output, "fsetxattr"},
+    {PRESERVED, GOES_ON, "flistxattr", no_attribute, NULL},
+    {PRESERVED, WARNS, "fgetxattr", input_output, NULL},
+    {PRESERVED, GOES_ON, "fgetxattr", no_value, NULL},
+    {PRESERVED, WARNS, "fsetxattr", storage, NULL},
+    {INSISTED, FAILS, "futimens", denied, "futimens"},
+    {INSISTED, FAILS, "fchown", denied, "fchown"},
+    {INSISTED, FAILS, "fchmod", denied, "fchmod"},
+    {INSISTED, FAILS, "flistxattr", input_output, "fsetxattr"},
+    {INSISTED, FAILS, "fgetxattr", input_output, NULL},
+    {INSISTED, FAILS, "fsetxattr", storage, NULL},
+    {INSISTED, FAILS, "fstat64", input_output, NULL},
+    {UNCACHED, FAILS, "preadv64v2", no_uncached, "pread"},
+    {UNCACHED, GOES_ON, "preadv64v2", soft, NULL},
+    {UNCACHED, FAILS, "pwritev64v2", no_uncached, "pwrite"},
+    {UNCACHED, GOES_ON, "pwritev64v2", soft, NULL},
+    {NOT_OVER, GOES_ON, "renameat2", lacking, NULL},
+    {NOT_OVER, FAILS, "renameat2", denied, "renameat"},
+    {HOLES, GOES_ON, "fallocate64", no_attribute, NULL},
+    {HOLES, FAILS, "ftruncate64", storage, "ftruncate"},
+    {HOLES, FAILS, "pwrite64", storage, "pwrite"},
 };
 
 #define ROWS (sizeof(rows) / sizeof(*rows))
@@ -140,12 +144,13 @@ static void expect_told(const struct run *run, const struct fcopy_error *e)
 /* The part that is left can be gone on with, to the same bytes. */
 static void check_rest(void)
 {
+	const struct fcopy_options options = {.resume = true};
 	struct fcopy_report report;
 	assert_false(exists(DST));
 	if (exists(REST))
 		assert_true(same_range("src", REST, 0, size_of(REST)));
 	assert_int_equal(names_in("d"), exists(REST));
-	assert_int_equal(fcopy_copy("src", DST, &options[RESUMED], &report), 0);
+	assert_int_equal(fcopy_copy("src", DST, &options, &report), 0);
 	assert_true(same_bytes("src", DST));
 	assert_int_equal(names_in("d"), 1);
 }
@@ -169,7 +174,7 @@ static void once(void *arg)
 {
 	struct run *run = arg;
 	enum scene scene = run->row->scene;
-	struct fcopy_options o = options[scene];
+	struct fcopy_options o = options_of(scene);
 	struct fcopy_report report;
 	o.notify = note;
 	o.user = run;
@@ -197,14 +202,15 @@ static void once(void *arg)
 
 static void sweep(void **state)
 {
-	struct run *run = *state;
+	const struct errno_case *c = *state;
+	struct run run = {.row = c->row, .err = c->err};
 	need(mkdir("d", 0755) == 0);
-	make_file("src", SIZE, run->row->scene == HOLES ? SPARSE : DENSE, 1);
+	make_file("src", SIZE, run.row->scene == HOLES ? SPARSE : DENSE, 1);
 	need(setxattr("src", "user.fcopy", "kept", 4, 0) == 0);
 	need(geteuid() != 0 || chown("src", 1234, 4321) == 0);
-	fault_sweep(run->row->call, run->err, once, run);
-	if (run->row->want == EITHER)
-		assert_true(run->failures > 0);
+	fault_sweep(run.row->call, run.err, once, &run);
+	if (run.row->want == EITHER)
+		assert_true(run.failures > 0);
 }
 
 /* A copy that is not what was copied: told with the place, and not given the name. */
@@ -235,6 +241,7 @@ static void sees_a_difference(void **state)
 /* What cannot be cut to its good bytes is not left to be gone on with. */
 static void part_cannot_be_cut(void **state)
 {
+	const struct fcopy_options options = {.resume = true};
 	struct fcopy_report report;
 	(void)state;
 	need(mkdir("d", 0755) == 0);
@@ -242,7 +249,7 @@ static void part_cannot_be_cut(void **state)
 	set_the_scene(RESUMED);
 	fault_set("ftruncate64", FAULT_EVERY + 1, EIO);
 	fault_on();
-	assert_int_equal(fcopy_copy("src", DST, &options[RESUMED], &report), -1);
+	assert_int_equal(fcopy_copy("src", DST, &options, &report), -1);
 	fault_off();
 	assert_int_equal(report.error.err, EIO);
 	assert_int_equal(names_in("d"), 0);
@@ -280,15 +287,10 @@ static void cannot_be_opened_again(void **state)
 
 int main(void)
 {
-	static struct run runs[ROWS * 4];
-	size_t n = 0;
 	cases_enter("ext4");
 	for (size_t i = 0; i < ROWS; i++)
-		for (const int *err = rows[i].errs; *err >= 0; err++) {
-			runs[n] = (struct run){.row = &rows[i], .err = *err};
-			case_add(sweep, &runs[n++], "%s: %s fails with %s",
-				 scene_names[rows[i].scene], rows[i].call, errno_name(*err));
-		}
+		case_add_errnos(sweep, &rows[i], rows[i].errs, scene_names[rows[i].scene],
+				rows[i].call);
 	case_add(sees_a_difference, NULL, "verify: the copy differs");
 	case_add(cannot_be_opened_again, NULL, "verify: the files cannot be opened again");
 	case_add(part_cannot_be_cut, NULL, "resume: the part cannot be cut");

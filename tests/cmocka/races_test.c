@@ -51,26 +51,26 @@ static void cancel_it(void)
 static const struct row {
 	const char *name;
 	void (*happens)(void);
-	bool link, exists; /* DST is a symlink; DST exists */
-	struct fcopy_options options;
 	const char *call;
-	int err; /* that a copy may fail with, beside ENOENT */
+	struct fcopy_options options;
+	int err;           /* that a copy may fail with, beside ENOENT */
+	bool link, exists; /* DST is a symlink; DST exists */
 } rows[] = {
-    {"the target of a symlink is exchanged", exchange_target, true, true, {0}, "fstatat64", ESTALE},
-    {"the target of a symlink is exchanged", exchange_target, true, true, {0}, "openat64", ESTALE},
-    {"the target of a symlink is exchanged", exchange_target, true, true, {0}, "readlink", ESTALE},
-    {"the target of a symlink is exchanged", exchange_target, true, true, {0}, "renameat", ESTALE},
-    {"the file is exchanged", exchange_file, false, true, {.in_place = true}, "openat64", ESTALE},
-    {"the file is removed", remove_file, false, true, {.in_place = true}, "openat64", 0},
-    {"the file is removed", remove_file, false, true, {0}, "statx", 0},
-    {"the file is removed", remove_file, false, true, {0}, "renameat", 0},
-    {"a file appears", exchange_file, false, false, {0}, "linkat", 0},
-    {"a file appears", exchange_file, false, false, {.no_clobber = true}, "linkat", 0},
-    {"a file appears", exchange_file, false, false, {.no_clobber = true}, "renameat2", 0},
-    {"the source changes", change_source, false, false, {.strict = true}, "pread64", EBUSY},
-    {"the copy is cancelled", cancel_it, false, false, {.cancel = &cancel}, "fstat64", EINTR},
-    {"the copy is cancelled", cancel_it, false, true, {.cancel = &cancel}, "fchmod", EINTR},
-    {"the copy is cancelled", cancel_it, false, true, {.cancel = &cancel}, "fcntl64", 0},
+    {"the target of a symlink is exchanged", exchange_target, "fstatat64", {0}, ESTALE, true, true},
+    {"the target of a symlink is exchanged", exchange_target, "openat64", {0}, ESTALE, true, true},
+    {"the target of a symlink is exchanged", exchange_target, "readlink", {0}, ESTALE, true, true},
+    {"the target of a symlink is exchanged", exchange_target, "renameat", {0}, ESTALE, true, true},
+    {"the file is exchanged", exchange_file, "openat64", {.in_place = true}, ESTALE, false, true},
+    {"the file is removed", remove_file, "openat64", {.in_place = true}, 0, false, true},
+    {"the file is removed", remove_file, "statx", {0}, 0, false, true},
+    {"the file is removed", remove_file, "renameat", {0}, 0, false, true},
+    {"a file appears", exchange_file, "linkat", {0}, 0, false, false},
+    {"a file appears", exchange_file, "linkat", {.no_clobber = true}, 0, false, false},
+    {"a file appears", exchange_file, "renameat2", {.no_clobber = true}, 0, false, false},
+    {"the source changes", change_source, "pread64", {.strict = true}, EBUSY, false, false},
+    {"the copy is cancelled", cancel_it, "fstat64", {.cancel = &cancel}, EINTR, false, false},
+    {"the copy is cancelled", cancel_it, "fchmod", {.cancel = &cancel}, EINTR, false, true},
+    {"the copy is cancelled", cancel_it, "fcntl64", {.cancel = &cancel}, 0, false, true},
 };
 
 #define ROWS (sizeof(rows) / sizeof(*rows))

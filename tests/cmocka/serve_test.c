@@ -36,27 +36,27 @@ static const int denied[] = {EACCES, EMFILE, -1};
 
 static const struct row {
 	enum scene scene;
+	enum want want;
 	const char *call;
 	const int *errs;
-	enum want want;
 } rows[] = {
-    {SENDS, "accept4", exhausted, GOES_ON},
-    {SENDS, "accept4", passing, GOES_ON},
-    {SENDS, "accept4", broken, ENDS},
-    {SENDS, "calloc", no_memory, GOES_ON},
-    {SENDS, "pthread_create", no_thread, LOSES_ONE},
-    {SENDS, "pthread_create", no_thread_ever, ENDS},
-    {SENDS, "sendfile64", reset, LOSES_ONE},
-    {SENDS, "fstat64", input_output, LOSES_ONE},
-    {SENDS, "shutdown", reset, LOSES_ONE},
-    {SENDS, "recv", reset, LOSES_ONE},
-    {SENDS, "poll", no_memory, EITHER},
-    {SINK, "accept4", no_memory, GOES_ON},
-    {SINK, "accept4", broken, ENDS},
-    {SINK, "splice", input_output, LOSES_ONE},
-    {SINK, "fstat64", input_output, EITHER},
-    {SINK, "openat64", denied, LOSES_ONE},
-    {SINK, "setsockopt", bad_option, LOSES_ONE},
+    {SENDS, GOES_ON, "accept4", exhausted},
+    {SENDS, GOES_ON, "accept4", passing},
+    {SENDS, ENDS, "accept4", broken},
+    {SENDS, GOES_ON, "calloc", no_memory},
+    {SENDS, LOSES_ONE, "pthread_create", no_thread},
+    {SENDS, ENDS, "pthread_create", no_thread_ever},
+    {SENDS, LOSES_ONE, "sendfile64", reset},
+    {SENDS, LOSES_ONE, "fstat64", input_output},
+    {SENDS, LOSES_ONE, "shutdown", reset},
+    {SENDS, LOSES_ONE, "recv", reset},
+    {SENDS, EITHER, "poll", no_memory},
+    {SINK, GOES_ON, "accept4", no_memory},
+    {SINK, ENDS, "accept4", broken},
+    {SINK, LOSES_ONE, "splice", input_output},
+    {SINK, EITHER, "fstat64", input_output},
+    {SINK, LOSES_ONE, "openat64", denied},
+    {SINK, LOSES_ONE, "setsockopt", bad_option},
 };
 
 #define ROWS (sizeof(rows) / sizeof(*rows))
@@ -157,25 +157,20 @@ static void once(void *arg)
 
 static void sweep(void **state)
 {
-	struct run *run = *state;
+	const struct errno_case *c = *state;
+	struct run run = {.row = c->row, .err = c->err};
 	make_file("src", SIZE, DENSE, 1);
-	fault_sweep(run->row->call, run->err, once, run);
+	fault_sweep(run.row->call, run.err, once, &run);
 }
 
 int main(void)
 {
-	static struct run runs[ROWS * 4];
-	size_t n = 0;
 	const struct sigaction act = {.sa_handler = on_child};
 	sigaction(SIGCHLD, &act, NULL);
 	signal(SIGPIPE, SIG_IGN); /* as fcopy.h asks of whoever sends to a socket */
 	cases_enter("ext4");
 	for (size_t i = 0; i < ROWS; i++)
-		for (const int *err = rows[i].errs; *err >= 0; err++) {
-			runs[n] = (struct run){.row = &rows[i], .err = *err};
-			case_add(sweep, &runs[n++], "%s: %s fails with %s",
-				 rows[i].scene == SENDS ? "server" : "sink", rows[i].call,
-				 errno_name(*err));
-		}
+		case_add_errnos(sweep, &rows[i], rows[i].errs,
+				rows[i].scene == SENDS ? "server" : "sink", rows[i].call);
 	return cases_run("serve");
 }

@@ -174,11 +174,12 @@ static void once(void *arg)
 
 static void sweep(void **state)
 {
-	struct run *run = *state;
+	const struct errno_case *c = *state;
+	struct run run = {c->row, c->err};
 	need(mkdir("d", 0755) == 0);
 	make_file("src", SIZE, DENSE, 1);
 	make_file("old", OLD_SIZE, DENSE, 2);
-	fault_sweep(run->row->call, run->err, once, run);
+	fault_sweep(run.row->call, run.err, once, &run);
 }
 
 /* A copy to one end of a pair of sockets, whose other end is ours, too. */
@@ -270,16 +271,11 @@ static void cannot_wait_for_the_connection(void **state)
 
 int main(void)
 {
-	static struct run runs[ROWS * 4];
-	size_t n = 0;
 	signal(SIGPIPE, SIG_IGN); /* as fcopy.h asks of whoever sends to a socket */
 	cases_enter("ext4");
 	for (size_t i = 0; i < ROWS; i++)
-		for (const int *err = rows[i].errs; *err >= 0; err++) {
-			runs[n] = (struct run){.row = &rows[i], .err = *err};
-			case_add(sweep, &runs[n++], "%s: %s fails with %s",
-				 scene_names[rows[i].scene], rows[i].call, errno_name(*err));
-		}
+		case_add_errnos(sweep, &rows[i], rows[i].errs, scene_names[rows[i].scene],
+				rows[i].call);
 	for (size_t i = 0; i < sizeof(adoptions) / sizeof(*adoptions); i++)
 		case_add(cannot_be_adopted, &adoptions[i], "fd:N: %s fails, time %d",
 			 adoptions[i].call, adoptions[i].nth);
