@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
