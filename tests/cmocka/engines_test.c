@@ -223,6 +223,44 @@ static void is_cancelled(void **state)
 	close(t.dst);
 }
 
+/* The destination refuses what is in splice's pipe already, and then it cannot be rescued. */
+static void rescue_fails(void **state)
+{
+	const char *call = *state;
+	make_file("src", SIZE, DENSE, 1);
+	struct transfer t = open_both(true);
+	fault_set("splice", FAULT_EVERY + 2, EINVAL);
+	fault_also(call, EIO);
+	fault_on();
+	int r = engine_splice.copy(&t);
+	fault_off();
+	assert_true(fault_seen());
+	assert_int_equal(r, -EIO);
+	assert_string_equal(t.call, call);
+	assert_int_equal(t.offset, 0);
+	close(t.src);
+	close(t.dst);
+}
+
+/* Half a window is written when the mapping fails: the rest is mapped anew. */
+static void mapping_fails_for_a_moment(void **state)
+{
+	(void)state;
+	make_file("src", SIZE, DENSE, 1);
+	struct transfer t = open_both(false);
+	fault_short(SHORT / 4);
+	fault_set("pwrite64", 3, EFAULT);
+	fault_on();
+	int r = engine_mmap.copy(&t);
+	fault_off();
+	assert_true(fault_seen());
+	assert_int_equal(r, 0);
+	assert_int_equal(t.offset, SIZE);
+	assert_true(same_bytes("src", "dst"));
+	close(t.src);
+	close(t.dst);
+}
+
 int main(void)
 {
 	static struct run runs[ROWS * 16];
@@ -247,5 +285,8 @@ int main(void)
 				case_add(one_byte_at_a_time, rows[i].engine, "%s: byte by byte",
 					 rows[i].engine->name);
 	}
+	case_add(rescue_fails, "read", "splice: the pipe cannot be read");
+	case_add(rescue_fails, "write", "splice: what was in the pipe cannot be written");
+	case_add(mapping_fails_for_a_moment, NULL, "mmap: the mapping fails for a moment");
 	return cases_run("engines");
 }

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SIZE       ((off_t)(200 << 10) + 7)
+#define SIZE       ((off_t)(1 << 20) + 7) /* more than a block of those that are compared */
 #define OLD_SIZE   3000
 #define OTHER_SIZE 5000
 
@@ -69,6 +69,13 @@ static const struct row {
     {"a file appears", exchange_file, "renameat2", {.no_clobber = true}, 0, false, false},
     {"the source changes", change_source, "pread64", {.strict = true}, EBUSY, false, false},
     {"the copy is cancelled", cancel_it, "fstat64", {.cancel = &cancel}, EINTR, false, false},
+    {"the copy is cancelled",
+     cancel_it,
+     "fdatasync",
+     {.cancel = &cancel, .verify = true},
+     EINTR,
+     false,
+     false},
     {"the copy is cancelled", cancel_it, "fchmod", {.cancel = &cancel}, EINTR, false, true},
     {"the copy is cancelled", cancel_it, "fcntl64", {.cancel = &cancel}, 0, false, true},
 };
