@@ -370,7 +370,7 @@ old"*"No space left on device"* ]] || { echo "$output"; return 1; }
 	serve -v -k a tcp-listen:0
 	python3 "$PEER" slow "$port" 3>&- &
 	python3 "$PEER" stuck "$port" 3>&- &
-	sleep 0.2
+	await clients 2
 	local i jobs=()
 	for i in 1 2 3 4 5 6 7 8; do
 		timeout 10 "$FCOPY" tcp:127.0.0.1:"$port" b$i 3>&- &

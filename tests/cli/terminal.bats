@@ -152,7 +152,7 @@ recorded() {
 	need_strace
 	random a 3M
 	terminal 80
-	type_in "clear; strace -f -o /dev/null -e inject=utimensat:error=EPERM -e inject=openat:delay_enter=400000:when=5+ \$FCOPY -p --verify --progress --limit-rate=3M a b; echo end" Enter
+	type_in "clear; strace -f -o /dev/null -e inject=utimensat:error=EPERM -e inject=openat:delay_enter=400000:when=5..12 \$FCOPY -p --verify --progress --limit-rate=3M a b; echo end" Enter
 	until_shown '^verifying'
 	ended
 	screen | grep -qx 'fcopy: b: futimens: Operation not permitted (warning)'
