@@ -318,6 +318,8 @@ old"*"No space left on device"* ]] || { echo "$output"; return 1; }
 	done
 	expect 2 "tcp:$(printf '%01100d' 0):80" b
 	mentions "is too long for an address"
+	expect 2 tcp:127.0.0.1:no-such-service b
+	mentions "tcp:127.0.0.1:no-such-service: "
 	expect 2 tcp-listen:0 .
 	mentions 'is a directory, and the source has no name'
 	expect 2 --timeout 1 a b
@@ -404,6 +406,18 @@ old"*"No space left on device"* ]] || { echo "$output"; return 1; }
 	sleep 0.4
 	stop TERM
 	ended 143
+}
+
+@test "-k: what cannot be served is refused before anybody comes" {
+	echo x >a
+	expect 2 -k - tcp-listen:0 </dev/null
+	says "fcopy: -: is no regular file: it cannot be sent to every client"
+	expect 2 -k tcp-listen:0 b
+	says "fcopy: b: is not /dev/null: many clients cannot share it"
+	expect 2 -k a tcp:127.0.0.1:1
+	says "fcopy: tcp:127.0.0.1:1: does not listen: there are no clients to wait for"
+	expect 1 -k nope tcp-listen:0
+	says "fcopy: nope: open: No such file or directory"
 }
 
 @test "-k: --max-clients holds the next one back; a sink forgets what every client sends" {

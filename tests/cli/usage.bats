@@ -62,6 +62,9 @@ setup_sources() {
 	mentions "--nope: no such option"
 	expect 2 a b --nope=1
 	mentions "--nope" "no such option"
+	usage_error "--fsnyc: no such option; did you mean --fsync?" --fsnyc a b
+	usage_error "--preserv-all-of-it-and-more-than-any-option-has: no such option" \
+		--preserv-all-of-it-and-more-than-any-option-has a b
 	usage_error "-?: no such option" "-?" a b
 	usage_error "-:: no such option" -: a b
 	holds old b

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * From the name DST to its place, into a directory and through a link to one: each call of it
- * fails, and a name that is too long at the end.
+ * fails; names that are too long; and the name at the end.
  */
 #define _GNU_SOURCE
 #include "cases.h"
@@ -77,12 +77,35 @@ static void too_long(void **state)
 	assert_int_equal(names_in("."), 3);
 }
 
+/* A file system without RENAME_NOREPLACE, and what stands in for it fails: no half of the rename.
+ */
+static void cannot_be_named(void **state)
+{
+	const struct fcopy_options options = {.resume = true, .no_clobber = true};
+	struct fcopy_report report;
+	make_places();
+	fault_set(*state, 1, EIO);
+	fault_also("renameat2", EINVAL);
+	fault_on();
+	int r = fcopy_copy("src", "d", &options, &report);
+	fault_off();
+	assert_true(fault_seen());
+	assert_int_equal(r, -1);
+	assert_int_equal(report.error.err, EIO);
+	assert_string_equal(report.error.call, "renameat");
+	if (exists("d/src"))
+		assert_true(same_bytes("src", "d/src"));
+	assert_true(exists("d/src.fcopy-part"));
+}
+
 int main(void)
 {
 	cases_enter("ext4");
 	for (size_t i = 0; i < ROWS; i++)
 		case_add(sweep, &rows[i], "%s: %s fails with %s", rows[i].dst, rows[i].call,
 			 errno_name(rows[i].err));
+	case_add(cannot_be_named, "linkat", "the new name cannot be given");
+	case_add(cannot_be_named, "unlinkat", "the old name cannot be taken away");
 	case_add(too_long, NULL, "names that are too long");
 	return cases_run("places");
 }

@@ -163,6 +163,27 @@ static void sweep(void **state)
 	fault_sweep(run.row->call, run.err, once, &run);
 }
 
+/* The cancel flag ends the server too, and that is no success. */
+static void is_cancelled(void **state)
+{
+	struct run run = {.row = &rows[0]};
+	struct fcopy_options options = {.notify = note, .user = &run, .cancel = &stop};
+	struct fcopy_report report;
+	int status, before = open_descriptors();
+	(void)state;
+	make_file("src", SIZE, DENSE, 1);
+	stop = 0;
+	int r = fcopy_serve("src", "tcp-listen:0", &options, 0, NULL, &report);
+	fault_off();
+	assert_int_equal(open_descriptors(), before);
+	need(waitpid(run.child, &status, 0) == run.child);
+	assert_int_equal(status, 0);
+	assert_int_equal(run.served, CLIENTS);
+	assert_int_equal(r, -1);
+	assert_int_equal(report.error.err, EINTR);
+	assert_string_equal(report.error.reason, "interrupted");
+}
+
 int main(void)
 {
 	const struct sigaction act = {.sa_handler = on_child};
@@ -172,5 +193,6 @@ int main(void)
 	for (size_t i = 0; i < ROWS; i++)
 		case_add_errnos(sweep, &rows[i], rows[i].errs,
 				rows[i].scene == SENDS ? "server" : "sink", rows[i].call);
+	case_add(is_cancelled, NULL, "server: cancelled");
 	return cases_run("serve");
 }
