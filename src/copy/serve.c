@@ -119,7 +119,7 @@ static int pause_for(int err)
 }
 
 /* Gives the client its thread; one that cannot be had is the client's loss. */
-static int start_client(struct client *k)
+static int start_client(struct client *k, struct fcopy_error *error)
 {
 	struct service *s = k->service;
 	pthread_t thread;
@@ -130,7 +130,9 @@ static int start_client(struct client *k)
 	k->connection.ops->abort(&k->connection);
 	free(k);
 	count(s, -1);
-	return pause_for(err);
+	if (pause_for(err) == 0)
+		return 0;
+	return error_call(error, "pthread_create", s->listener.path, err);
 }
 
 /* Takes one client, if one comes in this moment. Returns 0, or -errno with the failure booked. */
@@ -143,7 +145,7 @@ static int take_client(struct service *s, struct fcopy_error *error)
 	k->service = s;
 	int r = socket_accept(&s->listener, &io, &k->connection, &k->report.error);
 	if (r == 0)
-		return start_client(k);
+		return start_client(k, error);
 	r = r == -ETIMEDOUT || r == -EINTR ? 0 : pause_for(-r);
 	if (r < 0)
 		*error = k->report.error;

@@ -87,6 +87,15 @@ no_cache() {
 	fi
 }
 
+@test "--no-cache --sparse=always: holes, or a refusal" {
+	truncate -s 3M a
+	random b 100000
+	cat b >>a
+	no_cache --sparse=always a c
+	cmp a c
+	[ "$(stat -c %b c)" -lt 1000 ]
+}
+
 @test "--no-cache to and from a pipe: a copy or a refusal" {
 	random a 300000
 	run --separate-stderr bash -c 'cat a | "$0" --no-cache - b' "$FCOPY"

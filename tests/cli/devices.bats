@@ -54,6 +54,25 @@ teardown() {
 	cmp -n 4194304 /dev/zero "$loop"
 }
 
+@test "a device that does not tell its size: an error before the first byte" {
+	setup_device
+	need_strace
+	random a 100000
+	local n
+	traced 0 trace=ioctl "$loop" b
+	n=$(nth ioctl BLKGETSIZE64)
+	traced 1 "inject=ioctl:error=EIO:when=$n" "$loop" c
+	injected
+	mentions "$loop: ioctl(BLKGETSIZE64): Input/output error"
+	absent c
+	traced 0 trace=ioctl a "$loop"
+	n=$(nth ioctl BLKGETSIZE64)
+	traced 1 "inject=ioctl:error=EIO:when=$n" b "$loop"
+	injected
+	mentions "$loop: ioctl(BLKGETSIZE64): Input/output error"
+	cmp -n 100000 a "$loop"
+}
+
 @test "a device in use (mounted): refused" {
 	setup_device
 	need mkfs.ext4

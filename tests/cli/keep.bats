@@ -65,6 +65,16 @@ load helper
 	absent b
 }
 
+@test "--resume: a name that leaves no room for .fcopy-part" {
+	local name
+	name=$(printf '%0250d' 0)
+	echo data >a
+	expect 1 --resume a "$name"
+	mentions "open of its .fcopy-part: File name too long"
+	absent "$name"
+	expect 0 a "$name"
+}
+
 @test "--resume: a refusal names the file that is in the way" {
 	echo data >a
 	echo secret >victim

@@ -171,6 +171,7 @@ moves() {
 
 @test "a copy of 4 KiB: the system calls from opening SRC on" {
 	need_strace
+	! counting || skip "counts its own lines"
 	random a 4096
 	traced 0 trace=all a b
 	sed -n "/openat(.*\"a\"/,\$p" trace >from_open
@@ -187,7 +188,7 @@ moves() {
 	local mode
 	for mode in auto readwrite splice; do
 		traced 0 trace=openat,pipe2,fcntl a b $mode
-		sed -n '/"a"/,$p' trace >from_open
+		sed -n '/"a"/,$p' trace | grep -v '\.gcda' >from_open
 		never grep -Ev 'CLOEXEC|[GS]ETPIPE_SZ|[GS]ETFL' from_open
 	done
 }

@@ -111,6 +111,22 @@ load helper
 	absent c
 }
 
+@test "direct, where the file system says that it does no direct I/O" {
+	need_root "to mount"
+	need mkfs.ext4
+	need_mode direct
+	truncate -s 64M image
+	mkfs.ext4 -q image
+	mkdir m
+	export FCOPY
+	private_mounts 'mount -o loop,data=journal image m; cd m; head -c 3000000 /dev/urandom >a
+		"$FCOPY" a b direct'
+	demand 1
+	mentions "fcopy: a -> b: O_DIRECT: Invalid argument" "hint: without a MODE"
+	private_mounts 'mount -o loop image m; ls m'
+	[ "$output" = $'a\nlost+found' ]
+}
+
 @test "auto goes on where the kernel refuses" {
 	need_strace
 	random a 3000000

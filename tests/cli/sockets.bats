@@ -47,9 +47,9 @@ stop() {
 	kill "-$1" "$server"
 }
 
-# A client of $server has come: each is a thread.
-serving() {
-	[ "$(find /proc/"$server"/task -mindepth 1 -maxdepth 1 | wc -l)" -gt 1 ]
+# clients N: so many are being served, a thread each.
+clients() {
+	[ "$(ls "/proc/$server/task" | wc -l)" -gt "$1" ]
 }
 
 setup_file() {
@@ -316,6 +316,10 @@ old"*"No space left on device"* ]] || { echo "$output"; return 1; }
 		tcp-listen:99999; do
 		expect 2 $operand b
 	done
+	expect 2 "tcp:$(printf '%01100d' 0):80" b
+	mentions "is too long for an address"
+	expect 2 tcp:127.0.0.1:no-such-service b
+	mentions "tcp:127.0.0.1:no-such-service: "
 	expect 2 tcp-listen:0 .
 	mentions 'is a directory, and the source has no name'
 	expect 2 --timeout 1 a b
@@ -368,7 +372,7 @@ old"*"No space left on device"* ]] || { echo "$output"; return 1; }
 	serve -v -k a tcp-listen:0
 	python3 "$PEER" slow "$port" 3>&- &
 	python3 "$PEER" stuck "$port" 3>&- &
-	sleep 0.2
+	await clients 2
 	local i jobs=()
 	for i in 1 2 3 4 5 6 7 8; do
 		timeout 10 "$FCOPY" tcp:127.0.0.1:"$port" b$i 3>&- &
@@ -397,11 +401,23 @@ old"*"No space left on device"* ]] || { echo "$output"; return 1; }
 	random a 30000000
 	serve -k a tcp-listen:0
 	python3 "$PEER" stuck "$port" 3>&- &
-	await serving
+	await clients 1
 	stop TERM
 	sleep 0.4
 	stop TERM
 	ended 143
+}
+
+@test "-k: what cannot be served is refused before anybody comes" {
+	echo x >a
+	expect 2 -k - tcp-listen:0 </dev/null
+	says "fcopy: -: is no regular file: it cannot be sent to every client"
+	expect 2 -k tcp-listen:0 b
+	says "fcopy: b: is not /dev/null: many clients cannot share it"
+	expect 2 -k a tcp:127.0.0.1:1
+	says "fcopy: tcp:127.0.0.1:1: does not listen: there are no clients to wait for"
+	expect 1 -k nope tcp-listen:0
+	says "fcopy: nope: open: No such file or directory"
 }
 
 @test "-k: --max-clients holds the next one back; a sink forgets what every client sends" {
@@ -409,7 +425,7 @@ old"*"No space left on device"* ]] || { echo "$output"; return 1; }
 	serve -v -k --max-clients 1 a tcp-listen:0
 	python3 "$PEER" stuck "$port" 3>&- &
 	stuck=$!
-	sleep 0.3
+	await clients 1
 	timeout 1 "$FCOPY" tcp:127.0.0.1:"$port" b 3>&- && return 1
 	kill $stuck
 	expect 0 --timeout 10 tcp:127.0.0.1:"$port" b

@@ -210,6 +210,8 @@ make_sparse() {
 	random a 3000000
 	traced 1 inject=ioctl:error=EOPNOTSUPP --reflink=always a b
 	mentions "FICLONE"
+	expect 1 --reflink=always a -
+	mentions "a -> -: reflink: Invalid argument"
 	# It was auto that was asked.
 	never grep -q "without a MODE" <<<"$stderr"
 	absent b
@@ -237,8 +239,8 @@ make_sparse() {
 		mkdir -p m
 		private_mounts 'mount -o loop $fs.img m && cd m && head -c 3000000 /dev/urandom >a && sync
 			"$FCOPY" a auto
-			strace -f -qq -o trace -e trace=pwrite64,write,copy_file_range "$FCOPY" a eight 8
-			[ ! -s trace ]; "$FCOPY" --reflink a always
+			strace -f -y -qq -o trace -e trace=pwrite64,write,copy_file_range "$FCOPY" a eight 8
+			if grep -qv "\.gcda" trace; then exit 9; fi; "$FCOPY" --reflink a always
 			"$FCOPY" --reflink=never a never; "$FCOPY" a rw rw; sync .
 			for f in auto eight always never rw; do
 				cmp a $f; filefrag -v $f | grep -q shared && echo $f shared || echo $f own

@@ -50,6 +50,37 @@ value() {
 	[[ $(value readwrite) =~ ^4\.76\ MiB ]]
 }
 
+@test "--stats -k: a line for each client, and at the end the server's own" {
+	random a 3000000
+	"$FCOPY" --stats -k a tcp-listen:0 2>server.log 3>&- &
+	until grep -q listening server.log; do sleep 0.01; done
+	expect 0 --stats tcp:127.0.0.1:"$(sed -n 's/.*on .*://p' server.log)" b
+	[[ $(value 'received from') == 127.0.0.1:* ]]
+	kill %1
+	wait %1
+	cmp a b
+	local time='[0-9.]+ (us|ms|s)'
+	[ "$(grep -cE "^fcopy: client 127\.0\.0\.1:[0-9]+: +2\.86 MiB  real +$time  user +$time  sys +$time  +[0-9.]+ [MG]iB/s$" server.log)" = 1 ] ||
+		{ cat server.log; return 1; }
+	grep -qE "^real +$time" server.log
+	grep -qE '^peak memory +[0-9.]+ [MK]iB$' server.log
+}
+
+@test "--stats: what was there of an earlier try, and to whom it was sent" {
+	random a 3000000
+	head -c 1048576 a >b.fcopy-part
+	chmod 600 b.fcopy-part
+	expect 0 --stats --resume a b
+	[ "$(value resumed)" = "1.00 MiB  1048576 bytes" ]
+	mentions "fcopy: b: resumes at byte 1048576"
+	"$FCOPY" tcp-listen:0 c 2>server.log 3>&- &
+	until grep -q listening server.log; do sleep 0.01; done
+	expect 0 --stats a tcp:127.0.0.1:"$(sed -n 's/.*on .*://p' server.log)"
+	[[ $(value 'sent to') == 127.0.0.1:* ]]
+	wait %1
+	cmp a c
+}
+
 @test "--stats: holes are counted apart" {
 	truncate -s 8M a
 	random tail 1M

@@ -148,6 +148,26 @@ recorded() {
 	script -qec "$FCOPY $*" record </dev/null >/dev/null
 }
 
+@test "--verify is named, and a warning does not break the line" {
+	need_strace
+	random a 3M
+	terminal 80
+	type_in "clear; strace -f -o /dev/null -e inject=utimensat:error=EPERM -e inject=openat:delay_enter=400000:when=5..12 \$FCOPY -p --verify --progress --limit-rate=3M a b; echo end" Enter
+	until_shown '^verifying'
+	ended
+	screen | grep -qx 'fcopy: b: futimens: Operation not permitted (warning)'
+	screen | grep -q '^copied 100%'
+	tidy 2
+}
+
+@test "--compare on a terminal: the round that is going on, and only the table at the end" {
+	random a 1M
+	recorded --compare a b
+	grep -qa $'\r\e\[Jwarming up: auto' record
+	grep -qaE $'\r\e\[Jround 1: [a-z_]+' record
+	tr '\r' '\n' <record | grep -qa $'^\e\[J.*mode  '
+}
+
 @test "ten updates a second at most" {
 	random a 6M
 	recorded --progress --limit-rate=3M a b rw

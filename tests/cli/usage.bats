@@ -62,6 +62,9 @@ setup_sources() {
 	mentions "--nope: no such option"
 	expect 2 a b --nope=1
 	mentions "--nope" "no such option"
+	usage_error "--fsnyc: no such option; did you mean --fsync?" --fsnyc a b
+	usage_error "--preserv-all-of-it-and-more-than-any-option-has: no such option" \
+		--preserv-all-of-it-and-more-than-any-option-has a b
 	usage_error "-?: no such option" "-?" a b
 	usage_error "-:: no such option" -: a b
 	holds old b
@@ -182,6 +185,12 @@ setup_sources() {
 	expect 2 --reflink --sparse=always a b
 	expect 2 --reflink=always --sparse=never a b
 	expect 2 --reflink=always --no-cache a b
+	usage_error "--inplace: does not go with --resume" --inplace --resume a b
+	usage_error "--inplace: does not go with --no-clobber" --inplace -n a b
+	usage_error "--progress: contradicts --quiet" --progress -q a b
+	usage_error "--progress: does not go with --keep-listening" -k --progress a tcp-listen:0
+	usage_error "--size: does not go with --keep-listening" -k --size=1M a tcp-listen:0
+	usage_error "--max-clients: goes with --keep-listening" --max-clients=3 a tcp-listen:0
 	holds old b
 }
 

@@ -70,6 +70,18 @@ void case_add(void (*test)(void **), const void *state, const char *format, ...)
 	tests[test_count++] = (struct CMUnitTest){name, test, set_up, tear_down, (void *)state};
 }
 
+void case_add_errnos(void (*test)(void **), const void *row, const int *errs, const char *who,
+		     const char *call)
+{
+	static struct errno_case all[256];
+	static size_t n;
+	for (; *errs >= 0; errs++) {
+		need(n < sizeof(all) / sizeof(*all));
+		all[n] = (struct errno_case){row, *errs};
+		case_add(test, &all[n++], "%s: %s fails with %s", who, call, errno_name(*errs));
+	}
+}
+
 void cases_enter(const char *file_system)
 {
 	char dir[PATH_MAX];

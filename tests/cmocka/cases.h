@@ -13,6 +13,16 @@
 void case_add(void (*test)(void **), const void *state, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+struct errno_case {
+	const void *row;
+	int err;
+};
+
+/* Adds "who: call fails with ERRNO" for each of the list, which -1 ends. The state is a struct
+ * errno_case. */
+void case_add_errnos(void (*test)(void **), const void *row, const int *errs, const char *who,
+		     const char *call);
+
 /* Makes a fresh directory the working directory: on the file system of FCOPY_TEST_DIR whose name
  * this is, or on its first one. To be called first. */
 void cases_enter(const char *file_system);

@@ -25,6 +25,7 @@ static const int refusals[] = {ENOSYS, EOPNOTSUPP, ENOTTY, EXDEV,   EINVAL, EBAD
 static const int soft[] = {EINTR, EAGAIN, -1};
 static const int interrupted[] = {EINTR, -1};
 static const int exhausted[] = {EMFILE, ENFILE, ENOMEM, -1};
+static const int not_mapped[] = {EFAULT, -1};
 static const int no_memory[] = {ENOMEM, -1};
 static const int not_mappable[] = {ENODEV, EACCES, EPERM, EINVAL, -1};
 static const int not_allowed[] = {EPERM, EBUSY, -1};
@@ -69,6 +70,7 @@ static const struct row {
     {&engine_mmap, "mmap64", soft, GOES_ON, false},
     {&engine_mmap, "mmap64", not_mappable, NEXT, false},
     {&engine_mmap, "pwrite64", all_real, FAILS, false},
+    {&engine_mmap, "pwrite64", not_mapped, FAILS, false},
     {&engine_mmap, "pwrite64", soft, GOES_ON, false},
     {&engine_mmap, "write", all_real, FAILS, true},
     {&engine_mmap, "fstat64", storage, FAILS, false},
@@ -221,6 +223,48 @@ static void is_cancelled(void **state)
 	close(t.dst);
 }
 
+/* The destination refuses what is in splice's pipe already, and then it cannot be rescued, or the
+ * copy is cancelled. */
+static void rescue_fails(void **state)
+{
+	static const volatile int cancel = 1;
+	const char *call = *state;
+	make_file("src", SIZE, DENSE, 1);
+	struct transfer t = open_both(true);
+	t.io.cancel = *call ? NULL : &cancel;
+	fault_set("splice", FAULT_EVERY + 2, EINVAL);
+	fault_also(call, EIO);
+	fault_on();
+	int r = engine_splice.copy(&t);
+	fault_off();
+	assert_true(fault_seen());
+	assert_int_equal(r, *call ? -EIO : -EINTR);
+	assert_int_equal(t.offset, *call ? 0 : SHORT);
+	if (*call)
+		assert_string_equal(t.call, call);
+	close(t.src);
+	close(t.dst);
+}
+
+/* Half a window is written when the mapping fails: the rest is mapped anew. */
+static void mapping_fails_for_a_moment(void **state)
+{
+	(void)state;
+	make_file("src", SIZE, DENSE, 1);
+	struct transfer t = open_both(false);
+	fault_short(SHORT / 4);
+	fault_set("pwrite64", 3, EFAULT);
+	fault_on();
+	int r = engine_mmap.copy(&t);
+	fault_off();
+	assert_true(fault_seen());
+	assert_int_equal(r, 0);
+	assert_int_equal(t.offset, SIZE);
+	assert_true(same_bytes("src", "dst"));
+	close(t.src);
+	close(t.dst);
+}
+
 int main(void)
 {
 	static struct run runs[ROWS * 16];
@@ -245,5 +289,9 @@ int main(void)
 				case_add(one_byte_at_a_time, rows[i].engine, "%s: byte by byte",
 					 rows[i].engine->name);
 	}
+	case_add(rescue_fails, "read", "splice: the pipe cannot be read");
+	case_add(rescue_fails, "", "splice: cancelled while the pipe is emptied");
+	case_add(rescue_fails, "write", "splice: what was in the pipe cannot be written");
+	case_add(mapping_fails_for_a_moment, NULL, "mmap: the mapping fails for a moment");
 	return cases_run("engines");
 }

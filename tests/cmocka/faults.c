@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The wraps: each __wrap_x defined here is linked in place of x by the rule in tests/tests.mk.
+ * Which call fails, when, and with what.
  */
 #define _GNU_SOURCE
 #include "faults.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
-#include <unistd.h>
 
 static struct {
 	bool on;
@@ -25,6 +16,7 @@ static struct {
 	const char *also;
 	int also_err;
 	size_t most;
+	void (*meanwhile)(void);
 } fault;
 
 void fault_set(const char *call, int nth, int err)
@@ -40,6 +32,11 @@ void fault_also(const char *call, int err)
 {
 	fault.also_err = err;
 	fault.also = call;
+}
+
+void fault_meanwhile(void (*happens)(void))
+{
+	fault.meanwhile = happens;
 }
 
 void fault_short(size_t n)
@@ -76,6 +73,7 @@ int fault_calls(void)
 void fault_clear(void)
 {
 	fault.call = fault.also = NULL;
+	fault.meanwhile = NULL;
 	fault.most = 0;
 	fault.seen = false;
 	fault_off();
@@ -96,8 +94,7 @@ int fault_sweep(const char *call, int err, void (*once)(void *arg), void *arg)
 	return 0;
 }
 
-/* Does this call fail? With errno set if so. */
-static bool strikes(const char *call)
+bool fault_strikes(const char *call)
 {
 	if (!is_on())
 		return false;
@@ -109,159 +106,20 @@ static bool strikes(const char *call)
 		return false;
 	int n = __atomic_add_fetch(&fault.calls, 1, __ATOMIC_SEQ_CST);
 	bool now = fault.nth > FAULT_EVERY ? n >= fault.nth - FAULT_EVERY : n == fault.nth;
-	if (now) {
-		__atomic_store_n(&fault.seen, true, __ATOMIC_SEQ_CST);
-		errno = fault.err;
+	if (!now)
+		return false;
+	__atomic_store_n(&fault.seen, true, __ATOMIC_SEQ_CST);
+	if (fault.meanwhile) {
+		fault_off();
+		fault.meanwhile();
+		fault_on();
+		return false;
 	}
-	return now;
+	errno = fault.err;
+	return true;
 }
 
-static size_t cut(size_t n)
+size_t fault_cut(size_t n)
 {
 	return is_on() && fault.most > 0 && n > fault.most ? fault.most : n;
-}
-
-#define WRAP(type, call, params, args)                                                             \
-	type __real_##call params;                                                                 \
-	type __wrap_##call params;                                                                 \
-	type __wrap_##call params                                                                  \
-	{                                                                                          \
-		if (strikes(#call))                                                                \
-			return errno == FAULT_ZERO ? (type)0 : (type)-1;                           \
-		return __real_##call args;                                                         \
-	}
-
-WRAP(ssize_t, read, (int fd, void *buf, size_t n), (fd, buf, cut(n)))
-WRAP(ssize_t, write, (int fd, const void *buf, size_t n), (fd, buf, cut(n)))
-WRAP(ssize_t, pread64, (int fd, void *buf, size_t n, off_t at), (fd, buf, cut(n), at))
-WRAP(ssize_t, pwrite64, (int fd, const void *buf, size_t n, off_t at), (fd, buf, cut(n), at))
-WRAP(ssize_t, sendfile64, (int out, int in, off_t *at, size_t n), (out, in, at, cut(n)))
-WRAP(ssize_t, splice, (int in, off_t *in_at, int out, off_t *out_at, size_t n, unsigned flags),
-     (in, in_at, out, out_at, cut(n), flags))
-WRAP(ssize_t, copy_file_range,
-     (int in, off_t *in_at, int out, off_t *out_at, size_t n, unsigned flags),
-     (in, in_at, out, out_at, cut(n), flags))
-WRAP(int, pipe2, (int fd[2], int flags), (fd, flags))
-WRAP(int, poll, (struct pollfd * fds, nfds_t n, int ms), (fds, n, ms))
-
-WRAP(int, socket, (int family, int type, int protocol), (family, type, protocol))
-WRAP(int, bind, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n))
-WRAP(int, listen, (int fd, int most), (fd, most))
-WRAP(int, connect, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n))
-WRAP(int, accept4, (int fd, struct sockaddr *a, socklen_t *n, int flags), (fd, a, n, flags))
-WRAP(int, shutdown, (int fd, int how), (fd, how))
-WRAP(ssize_t, recv, (int fd, void *buf, size_t n, int flags), (fd, buf, n, flags))
-WRAP(int, setsockopt, (int fd, int level, int name, const void *value, socklen_t n),
-     (fd, level, name, value, n))
-WRAP(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *n),
-     (fd, level, name, value, n))
-
-WRAP(off_t, lseek64, (int fd, off_t at, int whence), (fd, at, whence))
-WRAP(int, fallocate64, (int fd, int mode, off_t at, off_t n), (fd, mode, at, n))
-WRAP(int, ftruncate64, (int fd, off_t n), (fd, n))
-WRAP(int, fdatasync, (int fd), (fd))
-WRAP(int, fsync, (int fd), (fd))
-
-WRAP(int, fstat64, (int fd, struct stat *st), (fd, st))
-WRAP(int, fstatat64, (int dir, const char *name, struct stat *st, int flags),
-     (dir, name, st, flags))
-WRAP(int, fstatfs64, (int fd, struct statfs *fs), (fd, fs))
-WRAP(int, statx, (int dir, const char *name, int flags, unsigned mask, struct statx *sx),
-     (dir, name, flags, mask, sx))
-WRAP(ssize_t, readlink, (const char *path, char *buf, size_t n), (path, buf, n))
-WRAP(int, faccessat, (int dir, const char *name, int mode, int flags), (dir, name, mode, flags))
-
-WRAP(int, linkat, (int from, const char *old, int to, const char *name, int flags),
-     (from, old, to, name, flags))
-WRAP(int, renameat, (int from, const char *old, int to, const char *name), (from, old, to, name))
-WRAP(int, fchmod, (int fd, mode_t mode), (fd, mode))
-WRAP(int, fchown, (int fd, uid_t uid, gid_t gid), (fd, uid, gid))
-WRAP(ssize_t, lgetxattr, (const char *path, const char *name, void *value, size_t n),
-     (path, name, value, n))
-WRAP(int, fsetxattr, (int fd, const char *name, const void *value, size_t n, int flags),
-     (fd, name, value, n, flags))
-WRAP(int, fremovexattr, (int fd, const char *name), (fd, name))
-WRAP(ssize_t, getrandom, (void *buf, size_t n, unsigned flags), (buf, n, flags))
-
-#undef WRAP
-
-/* Those below answer a failure in another way, or take a third argument now and then. */
-
-void *__real_mmap64(void *at, size_t n, int prot, int flags, int fd, off_t offset);
-void *__wrap_mmap64(void *at, size_t n, int prot, int flags, int fd, off_t offset);
-void *__wrap_mmap64(void *at, size_t n, int prot, int flags, int fd, off_t offset)
-{
-	/* memory for buffers is another call than the mapping of a source */
-	bool now = strikes(fd < 0 ? "mmap64 of memory" : "mmap64");
-	return now ? MAP_FAILED : __real_mmap64(at, n, prot, flags, fd, offset);
-}
-
-/* Linux closes the descriptor whatever it answers. */
-int __real_close(int fd);
-int __wrap_close(int fd);
-int __wrap_close(int fd)
-{
-	bool now = strikes("close");
-	int err = errno, r = __real_close(fd);
-	if (!now)
-		return r;
-	errno = err;
-	return -1;
-}
-
-int __real_pthread_create(pthread_t *id, const pthread_attr_t *attr, void *(*f)(void *), void *arg);
-int __wrap_pthread_create(pthread_t *id, const pthread_attr_t *attr, void *(*f)(void *), void *arg);
-int __wrap_pthread_create(pthread_t *id, const pthread_attr_t *attr, void *(*f)(void *), void *arg)
-{
-	return strikes("pthread_create") ? errno : __real_pthread_create(id, attr, f, arg);
-}
-
-static unsigned long third(va_list args)
-{
-	unsigned long x = va_arg(args, unsigned long);
-	va_end(args);
-	return x;
-}
-
-int __real_open64(const char *path, int flags, ...);
-int __wrap_open64(const char *path, int flags, ...);
-int __wrap_open64(const char *path, int flags, ...)
-{
-	va_list args;
-	va_start(args, flags);
-	unsigned long mode = third(args);
-	return strikes("open64") ? -1 : __real_open64(path, flags, mode);
-}
-
-/* The nameless file is another step than the opening of what has a name. */
-int __real_openat64(int dir, const char *path, int flags, ...);
-int __wrap_openat64(int dir, const char *path, int flags, ...);
-int __wrap_openat64(int dir, const char *path, int flags, ...)
-{
-	va_list args;
-	va_start(args, flags);
-	unsigned long mode = third(args);
-	bool nameless = (flags & O_TMPFILE) == O_TMPFILE;
-	bool now = strikes(nameless ? "openat64 of O_TMPFILE" : "openat64");
-	return now ? -1 : __real_openat64(dir, path, flags, mode);
-}
-
-int __real_fcntl64(int fd, int op, ...);
-int __wrap_fcntl64(int fd, int op, ...);
-int __wrap_fcntl64(int fd, int op, ...)
-{
-	va_list args;
-	va_start(args, op);
-	unsigned long arg = third(args);
-	return strikes("fcntl64") ? -1 : __real_fcntl64(fd, op, arg);
-}
-
-int __real_ioctl(int fd, unsigned long op, ...);
-int __wrap_ioctl(int fd, unsigned long op, ...);
-int __wrap_ioctl(int fd, unsigned long op, ...)
-{
-	va_list args;
-	va_start(args, op);
-	unsigned long arg = third(args);
-	return strikes("ioctl") ? -1 : __real_ioctl(fd, op, arg);
 }

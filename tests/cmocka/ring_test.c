@@ -36,6 +36,7 @@ static struct {
 	size_t most;            /* an operation moves at most so much; 0: all */
 	bool only_writes;       /* faults are for writes, otherwise for reads */
 	int nth, err;           /* the nth operation fails */
+	bool ever;              /* ... and each one after it */
 	int wait_nth, wait_err; /* ... or the nth wait */
 	bool zero;              /* the fault is a count of 0 */
 	int open_err;           /* ring_open fails */
@@ -87,12 +88,15 @@ void __wrap_ring_write(struct ring *r, int fd, const void *buf, size_t n, off_t 
 
 static int perform(const struct operation *o)
 {
-	size_t n = fake.most && o->n > fake.most ? fake.most : o->n;
-	if (o->writes == fake.only_writes && ++fake.operations == fake.nth) {
+	size_t whole = (fake.most + 511) / 512 * 512, n = fake.most && o->n > whole ? whole : o->n;
+	if (o->writes == fake.only_writes &&
+	    (++fake.operations == fake.nth || (fake.ever && fake.seen))) {
 		fake.seen = true;
 		return fake.zero ? 0 : -fake.err;
 	}
 	ssize_t got = o->writes ? pwrite(o->fd, o->buf, n, o->at) : pread(o->fd, o->buf, n, o->at);
+	if (got > 0 && fake.most && (size_t)got > fake.most)
+		return (int)fake.most;
 	return got < 0 ? -errno : (int)got;
 }
 
@@ -180,6 +184,8 @@ static void sweep(void **state)
 		fake.only_writes = f->writes;
 		fake.nth = nth;
 		fake.err = f->err;
+		fake.ever = f->answer < 0 &&
+			    nth % 2; /* the first failure is the one that is told */
 		fake.zero = f->err == FAULT_ZERO;
 		fake.operations = 0;
 		fake.seen = false;
@@ -234,16 +240,37 @@ static void ring_is_refused(void **state)
 }
 
 /* A call of the engine's own, before any piece is on its way. */
+static const struct call {
+	const char *name;
+	int nth;
+} calls[] = {{"lseek64", 1},          {"fcntl64", 1},          {"fcntl64", 2},
+	     {"fcntl64 of flags", 1}, {"fcntl64 of flags", 2}, {"mmap64 of memory", 1}};
+
 static void call_fails(void **state)
 {
+	const struct call *call = *state;
 	struct transfer t;
 	reset();
-	fault_set(*state, 1, EIO);
+	fault_set(call->name, call->nth, EIO);
 	fault_on();
 	int r = copy(&t, 4096);
 	fault_off();
 	assert_true(fault_seen());
 	assert_int_equal(r, -EIO);
+	assert_non_null(t.call);
+	assert_int_equal(t.offset, 0);
+	done(&t);
+}
+
+/* Reads never give a whole block: not a file for direct I/O. */
+static void ragged_reads(void **state)
+{
+	struct transfer t;
+	(void)state;
+	reset();
+	fake.most = 100;
+	assert_int_equal(copy(&t, SIZE), ENGINE_NEXT);
+	assert_int_equal(t.refusal, EINVAL);
 	assert_int_equal(t.offset, 0);
 	done(&t);
 }
@@ -255,7 +282,7 @@ static void add(void (*test)(void **), const void *state, const char *name, int 
 
 int main(void)
 {
-	static const size_t mosts[] = {0, 4096, 65536};
+	static const size_t mosts[] = {0, 4096, 65536, 10000};
 	static const int refused[] = {EPERM, ENOSYS, ENOMEM, EMFILE};
 	static const struct fault faults[] = {{false, EIO, -EIO},
 					      {true, EIO, -EIO},
@@ -271,13 +298,15 @@ int main(void)
 					      {false, FAULT_ZERO, 0},
 					      {true, FAULT_ZERO, -EIO}};
 	cases_enter("xfs");
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 4; i++)
 		case_add(copies_all, &mosts[i], "completions of %zu bytes", mosts[i]);
 	for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
 		add(sweep, &faults[i], faults[i].writes ? "write" : "read", faults[i].err);
 	add(ring_itself_fails, NULL, "the ring fails", -1);
 	for (int i = 0; i < 4; i++)
 		add(ring_is_refused, &refused[i], "no ring", refused[i]);
-	add(call_fails, "lseek64", "lseek fails", -1);
+	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
+		case_add(call_fails, &calls[i], "%s fails, time %d", calls[i].name, calls[i].nth);
+	add(ragged_reads, NULL, "reads of less than a block", -1);
 	return cases_run("ring");
 }

@@ -10,7 +10,9 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,6 +48,8 @@ static const struct row {
     {SENDER, "connect", unreachable, FAILS, false},
     {SENDER, "setsockopt", bad_option, FAILS, false},
     {SENDER, "getsockopt", bad_option, EITHER, true},
+    {SENDER, "getaddrinfo", exhausted, FAILS, false},
+    {SENDER, "ioctl", bad_option, FAILS, true},
     {SENDER, "pipe2", exhausted, FAILS, false},
     {SENDER, "splice", broken, FAILS, false},
     {SENDER, "splice", soft, GOES_ON, false},
@@ -55,6 +59,7 @@ static const struct row {
     {SENDER, "recv", soft, GOES_ON, false},
     {SENDER, "poll", interrupted, GOES_ON, false},
     {RECEIVER, "socket", exhausted, FAILS, false},
+    {RECEIVER, "getaddrinfo", exhausted, FAILS, false},
     {RECEIVER, "bind", taken, FAILS, false},
     {RECEIVER, "listen", taken, FAILS, false},
     {RECEIVER, "accept4", exhausted, FAILS, false},
@@ -169,24 +174,113 @@ static void once(void *arg)
 
 static void sweep(void **state)
 {
-	struct run *run = *state;
+	const struct errno_case *c = *state;
+	struct run run = {c->row, c->err};
 	need(mkdir("d", 0755) == 0);
 	make_file("src", SIZE, DENSE, 1);
 	make_file("old", OLD_SIZE, DENSE, 2);
-	fault_sweep(run->row->call, run->err, once, run);
+	fault_sweep(run.row->call, run.err, once, &run);
+}
+
+/* A copy to one end of a pair of sockets, whose other end is ours, too. */
+static int copy_to_pair(int type, const struct fcopy_options *options, struct fcopy_report *report)
+{
+	int pair[2];
+	char name[32];
+	make_file("src", 1000, DENSE, 1);
+	need(socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, pair) == 0);
+	snprintf(name, sizeof(name), "fd:%d", pair[0]);
+	int before = open_descriptors();
+	fault_on();
+	int r = fcopy_copy("src", name, options, report);
+	fault_off();
+	assert_int_equal(open_descriptors(), before);
+	close(pair[0]);
+	close(pair[1]);
+	return r;
+}
+
+static const struct adoption {
+	const char *call, *told;
+	int nth;
+} adoptions[] = {
+    {"fcntl64", "fcntl(F_DUPFD)", 1}, {"fstat64", "fstat", 2},         {"fcntl64", "fcntl", 2},
+    {"fcntl64 of flags", "fcntl", 1}, {"setsockopt", "setsockopt", 1},
+};
+
+static void cannot_be_adopted(void **state)
+{
+	const struct adoption *a = *state;
+	struct fcopy_report report;
+	fault_set(a->call, a->nth, EINVAL);
+	assert_int_equal(copy_to_pair(SOCK_STREAM, NULL, &report), -1);
+	assert_true(fault_seen());
+	assert_int_equal(report.error.err, EINVAL);
+	assert_string_equal(report.error.call, a->told);
+	assert_int_equal(report.bytes, 0);
+}
+
+static void no_stream_socket(void **state)
+{
+	struct fcopy_report report;
+	(void)state;
+	assert_int_equal(copy_to_pair(SOCK_DGRAM, NULL, &report), -1);
+	assert_int_equal(report.error.err, ESOCKTNOSUPPORT);
+	assert_string_equal(report.error.reason, "is no stream socket");
+}
+
+static volatile int cancel;
+
+static void set_cancel(void)
+{
+	cancel = 1;
+}
+
+/* The peer has everything in its queue and says nothing: cancelled before it does. */
+static void cancelled_before_the_receipt(void **state)
+{
+	const struct fcopy_options options = {.cancel = &cancel};
+	struct fcopy_report report;
+	(void)state;
+	cancel = 0;
+	fault_meanwhile(set_cancel);
+	fault_set("recv", 1, 0);
+	assert_int_equal(copy_to_pair(SOCK_STREAM, &options, &report), -1);
+	assert_int_equal(report.error.err, EINTR);
+	assert_string_equal(report.error.call, "waiting for the peer's close");
+	assert_false(report.confirmed);
+}
+
+/* A connection that is under way, and a wait for it that fails. */
+static void cannot_wait_for_the_connection(void **state)
+{
+	struct fcopy_report report;
+	(void)state;
+	make_file("src", 1000, DENSE, 1);
+	int before = open_descriptors();
+	fault_set("connect", 1, EINPROGRESS);
+	fault_also("poll", ENOMEM);
+	fault_on();
+	int r = fcopy_copy("src", "tcp:127.0.0.1:1", NULL, &report);
+	fault_off();
+	assert_int_equal(open_descriptors(), before);
+	assert_int_equal(r, -1);
+	assert_int_equal(report.error.err, ENOMEM);
+	assert_string_equal(report.error.call, "connect");
 }
 
 int main(void)
 {
-	static struct run runs[ROWS * 4];
-	size_t n = 0;
 	signal(SIGPIPE, SIG_IGN); /* as fcopy.h asks of whoever sends to a socket */
 	cases_enter("ext4");
 	for (size_t i = 0; i < ROWS; i++)
-		for (const int *err = rows[i].errs; *err >= 0; err++) {
-			runs[n] = (struct run){.row = &rows[i], .err = *err};
-			case_add(sweep, &runs[n++], "%s: %s fails with %s",
-				 scene_names[rows[i].scene], rows[i].call, errno_name(*err));
-		}
+		case_add_errnos(sweep, &rows[i], rows[i].errs, scene_names[rows[i].scene],
+				rows[i].call);
+	for (size_t i = 0; i < sizeof(adoptions) / sizeof(*adoptions); i++)
+		case_add(cannot_be_adopted, &adoptions[i], "fd:N: %s fails, time %d",
+			 adoptions[i].call, adoptions[i].nth);
+	case_add(no_stream_socket, NULL, "fd:N: a socket of datagrams");
+	case_add(cancelled_before_the_receipt, NULL, "cancelled before the receipt");
+	case_add(cannot_wait_for_the_connection, NULL, "the wait for the connection fails");
 	return cases_run("sockets");
 }

@@ -1,0 +1,128 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# --preserve and --no-preserve, and what is said of what could not be kept; --verify.
+
+load helper
+
+# A source with all that can be kept: mode, owner (as root), times, an attribute.
+setup_source() {
+	echo new >a
+	is_root && chown 1234:4321 a
+	chmod 640 a
+	touch -d 2001-02-03T04:05:06.123456789Z a
+	setfattr -n user.fcopy -v kept a 2>/dev/null || skip "no extended attributes here"
+}
+
+# traits FILE: mode, owner, time, attribute.
+traits() {
+	echo "$(stat -c '%a %u:%g %y' "$1") $(getfattr --only-values -n user.fcopy "$1" 2>/dev/null)"
+}
+
+# like_source FILE FORMAT: equal in what stat's FORMAT tells.
+like_source() {
+	[ "$(stat -c "$2" a)" = "$(stat -c "$2" "$1")" ] || { traits a; traits "$1"; return 1; }
+}
+
+@test "-p keeps mode, owner and times; --preserve=all the attributes too" {
+	setup_source
+	expect 0 -p a b
+	like_source b '%a %u %g %y'
+	[ -z "$(getfattr -d b 2>/dev/null)" ]
+	expect 0 --preserve=all a c
+	[ "$(traits a)" = "$(traits c)" ] || { traits a; traits c; return 1; }
+	cmp a c
+}
+
+@test "--preserve takes a list, --no-preserve takes from it" {
+	setup_source
+	expect 0 --preserve=timestamps,xattr a b
+	like_source b %y
+	[ "$(getfattr --only-values -n user.fcopy b)" = kept ]
+	[ "$(stat -c %u b)" = "$(id -u)" ]
+	expect 0 --preserve=all --no-preserve=timestamps,ownership a c
+	[ "$(stat -c %y c)" != "$(stat -c %y a)" ]
+	[ "$(stat -c %u c)" = "$(id -u)" ]
+	like_source c %a
+	expect 0 -p --no-preserve=all a d
+	[ "$(stat -c %y d)" != "$(stat -c %y a)" ]
+}
+
+@test "lists that are none" {
+	echo new >a
+	local list
+	for list in "" nope mode, ,mode mode,nope modes mod ownership:mode; do
+		usage_error "--preserve: '$list' is no list of mode, ownership, timestamps, xattr, all" \
+			--preserve="$list" a b
+		usage_error "--no-preserve: '$list' is no list of mode, ownership, timestamps, xattr, all" \
+			--no-preserve="$list" a b
+	done
+	absent b
+}
+
+@test "what is lost is a warning under -p and all, a failure by its own name" {
+	need_strace
+	setup_source
+	local text="b: futimens: Operation not permitted" option
+	for option in -p --preserve=all; do
+		traced 0 inject=utimensat:error=EPERM "$option" a b
+		injected
+		says "fcopy: $text (warning)"
+		cmp a b
+		rm b
+	done
+	traced 0 inject=utimensat:error=EPERM -q -p a b
+	injected
+	[ -z "$stderr" ]
+	echo old >b
+	traced 1 inject=utimensat:error=EPERM --preserve=mode,timestamps a b
+	injected
+	says "fcopy: $text"
+	holds old b
+}
+
+@test "nothing can be kept of a stream, or by one: a warning, or a failure" {
+	setup_source
+	local text="attributes are preserved between files only"
+	run --separate-stderr bash -c 'cat a | "$0" --preserve=all - b' "$FCOPY"
+	demand 0
+	mentions "fcopy: b: $text (warning)"
+	cmp a b
+	expect 1 --preserve=mode a /dev/null
+	says "fcopy: /dev/null: $text"
+}
+
+@test "--verify: both files are read again, past the cache, and the copy is flushed" {
+	need_strace
+	random a 3000001
+	traced 0 trace=pread64,openat,fdatasync,linkat --verify a b
+	cmp a b
+	[ "$(calls fdatasync)" = 1 ]
+	[ "$(grep -c 'openat.*/proc/self/fd/.*' trace)" -ge 2 ]
+	sed -n '/fdatasync/,$p' trace >after
+	[ "$(grep -c "pread64.*= 1048576" after)" -ge 4 ]
+	# The name comes last.
+	[ "$(tail -n 1 <(grep -E 'pread64|linkat\(' after) | grep -c linkat)" = 1 ]
+}
+
+@test "--verify without O_DIRECT: the pages are dropped, and that is told" {
+	need_strace
+	random a 100000
+	local n
+	traced 0 trace=openat --verify a probe
+	n=$(nth openat /proc/self/fd/)
+	traced 0 inject=openat:error=EINVAL:when="$n" --verify a b
+	injected
+	says "fcopy: b: verified with its pages dropped: the file system has no O_DIRECT (warning)"
+	cmp a b
+}
+
+@test "--verify and --resume of what cannot be read twice: exit 2" {
+	random a 1000
+	local option
+	for option in --verify --resume; do
+		expect 2 $option a /dev/null
+		mentions "/dev/null: only a copy from file to file can be compared with its source"
+		expect 2 $option - b <a
+		absent b
+	done
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT
+ * The calls of the steps that are asked for: comparing with the source, going on with a part,
+ * keeping attributes, keeping what is there. A copy that fails leaves the destination as it was,
+ * and of a part no byte that is not the source's.
+ */
+#define _GNU_SOURCE
+#include "cases.h"
+
+#include "fcopy.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define SIZE ((off_t)(1 << 20) + 7)
+#define PART ((off_t)(512 << 10) + 100) /* what the interrupted copy has left */
+#define DST  "d/dst"
+#define REST "d/dst.fcopy-part"
+#define ALL  (FCOPY_MODE | FCOPY_OWNERSHIP | FCOPY_TIMESTAMPS | FCOPY_XATTR)
+
+/* INSISTED: a lost attribute fails the copy. NOT_OVER: no_clobber, without O_TMPFILE. HOLES: those
+ * of a sparse source, in the old file. */
+enum scene { VERIFIED, RESUMED, PRESERVED, INSISTED, UNCACHED, NOT_OVER, HOLES, SCENES };
+
+static const char *const scene_names[SCENES] = {
+    "verify", "resume", "preserve", "preserve or fail", "no cache", "no clobber", "holes in place"};
+
+static struct fcopy_options options_of(enum scene scene)
+{
+	return (struct fcopy_options){
+	    .verify = scene == VERIFIED,
+	    .resume = scene == RESUMED,
+	    .preserve = scene == PRESERVED || scene == INSISTED ? ALL : 0,
+	    .preserve_required = scene == INSISTED ? ALL : 0,
+	    .fsync = scene == INSISTED,
+	    .no_cache = scene == UNCACHED,
+	    .no_clobber = scene == NOT_OVER,
+	    .in_place = scene == HOLES,
+	};
+}
+
+enum want { FAILS, WARNS, GOES_ON, EITHER };
+
+static const int storage[] = {EIO, ENOSPC, -1};
+static const int input_output[] = {EIO, -1};
+static const int denied[] = {EPERM, EROFS, EIO, -1};
+static const int no_memory[] = {ENOMEM, -1};
+static const int no_attribute[] = {EOPNOTSUPP, -1};
+static const int no_value[] = {ENODATA, EOPNOTSUPP, -1};
+static const int no_lock[] = {ENOLCK, EBUSY, -1};
+static const int soft[] = {EINTR, EAGAIN, -1};
+static const int lacking[] = {EINVAL, ENOSYS, -1};
+static const int no_uncached[] = {EOPNOTSUPP, EIO, -1};
+
+static const struct row {
+	enum scene scene;
+	enum want want;
+	const char *call;
+	const int *errs;
+	const char *told; /* what the error calls it; NULL: several calls of that name */
+} rows[] = {
+    {VERIFIED, FAILS, "pread64", input_output, NULL},
+    {VERIFIED, GOES_ON, "pread64", soft, NULL},
+    {VERIFIED, FAILS, "mmap64 of memory", no_memory, "mmap"},
+    {VERIFIED, FAILS, "fdatasync", storage, "fdatasync"},
+    {RESUMED, FAILS, "openat64", denied, "open of its .fcopy-part"},
+    {RESUMED, FAILS, "flock", no_lock, "open of its .fcopy-part"},
+    {RESUMED, FAILS, "fchmod", denied, NULL},
+    {RESUMED, FAILS, "fstat64", input_output, NULL},
+    {RESUMED, FAILS, "open64", input_output, "open"},
+    {RESUMED, EITHER, "lseek64", input_output, "lseek"},
+    {RESUMED, EITHER, "ftruncate64", storage, "ftruncate"},
+    {RESUMED, FAILS, "pread64", input_output, NULL},
+    {RESUMED, FAILS, "pwrite64", storage, "pwrite"},
+    {RESUMED, FAILS, "mmap64 of memory", no_memory, "mmap"},
+    {RESUMED, FAILS, "renameat", denied, "renameat"},
+    {PRESERVED, WARNS, "futimens", denied, "futimens"},
+    {PRESERVED, WARNS, "fchown", denied, "fchown"},
+    {PRESERVED, WARNS, "fchmod", denied, "fchmod"},
+    {PRESERVED, WARNS, "flistxattr", input_output, "fsetxattr"},
+    {PRESERVED, GOES_ON, "flistxattr", no_attribute, NULL},
+    {PRESERVED, WARNS, "fgetxattr", input_output, NULL},
+    {PRESERVED, GOES_ON, "fgetxattr", no_value, NULL},
+    {PRESERVED, WARNS, "fsetxattr", storage, NULL},
+    {INSISTED, FAILS, "futimens", denied, "futimens"},
+    {INSISTED, FAILS, "fchown", denied, "fchown"},
+    {INSISTED, FAILS, "fchmod", denied, "fchmod"},
+    {INSISTED, FAILS, "flistxattr", input_output, "fsetxattr"},
+    {INSISTED, FAILS, "fgetxattr", input_output, NULL},
+    {INSISTED, FAILS, "fsetxattr", storage, NULL},
+    {INSISTED, FAILS, "fstat64", input_output, NULL},
+    {UNCACHED, FAILS, "preadv64v2", no_uncached, "pread"},
+    {UNCACHED, GOES_ON, "preadv64v2", soft, NULL},
+    {UNCACHED, FAILS, "pwritev64v2", no_uncached, "pwrite"},
+    {UNCACHED, GOES_ON, "pwritev64v2", soft, NULL},
+    {NOT_OVER, GOES_ON, "renameat2", lacking, NULL},
+    {NOT_OVER, FAILS, "renameat2", denied, "renameat"},
+    {HOLES, GOES_ON, "fallocate64", no_attribute, NULL},
+    {HOLES, FAILS, "ftruncate64", storage, "ftruncate"},
+    {HOLES, FAILS, "pwrite64", storage, "pwrite"},
+};
+
+#define ROWS (sizeof(rows) / sizeof(*rows))
+
+struct run {
+	const struct row *row;
+	int err;
+	int failures;
+	int warnings; /* of one copy */
+	struct fcopy_error warning;
+};
+
+static void note(void *user, const struct fcopy_event *event)
+{
+	struct run *run = user;
+	if (event->kind != FCOPY_EVENT_WARNING)
+		return;
+	run->warnings++;
+	run->warning = *event->error;
+}
+
+static void set_the_scene(enum scene scene)
+{
+	unlink(DST);
+	unlink(REST);
+	if (scene == HOLES)
+		make_file(DST, PART, DENSE, 2);
+	if (scene != RESUMED)
+		return;
+	make_file(REST, PART, DENSE, 1);
+	need(chmod(REST, 0600) == 0);
+}
+
+static void expect_told(const struct run *run, const struct fcopy_error *e)
+{
+	assert_int_equal(e->err, run->err);
+	assert_non_null(e->call);
+	if (run->row->told)
+		assert_string_equal(e->call, run->row->told);
+}
+
+/* The part that is left can be gone on with, to the same bytes. */
+static void check_rest(void)
+{
+	const struct fcopy_options options = {.resume = true};
+	struct fcopy_report report;
+	assert_false(exists(DST));
+	if (exists(REST))
+		assert_true(same_range("src", REST, 0, size_of(REST)));
+	assert_int_equal(names_in("d"), exists(REST));
+	assert_int_equal(fcopy_copy("src", DST, &options, &report), 0);
+	assert_true(same_bytes("src", DST));
+	assert_int_equal(names_in("d"), 1);
+}
+
+static void check_answer(struct run *run, int r, const struct fcopy_report *report)
+{
+	enum want want = fault_seen() ? run->row->want : GOES_ON;
+	if (want != EITHER)
+		assert_int_equal(r, want == FAILS ? -1 : 0);
+	assert_int_equal(run->warnings, want == WARNS);
+	if (want == WARNS)
+		expect_told(run, &run->warning);
+	if (r < 0)
+		expect_told(run, &report->error);
+	else
+		assert_int_equal(report->error.err, 0);
+	run->failures += r < 0;
+}
+
+static void once(void *arg)
+{
+	struct run *run = arg;
+	enum scene scene = run->row->scene;
+	struct fcopy_options o = options_of(scene);
+	struct fcopy_report report;
+	o.notify = note;
+	o.user = run;
+	run->warnings = 0;
+	set_the_scene(scene);
+	int before = open_descriptors();
+	if (scene == NOT_OVER)
+		fault_also("openat64 of O_TMPFILE", EOPNOTSUPP);
+	if (scene == HOLES && strcmp(run->row->call, "pwrite64") == 0)
+		fault_also("fallocate64", EOPNOTSUPP); /* zeros are written */
+	if (scene == UNCACHED)
+		fault_also("fcntl64 of flags", EINVAL); /* no O_DIRECT */
+	fault_on();
+	int r = fcopy_copy("src", DST, &o, &report);
+	fault_off();
+	assert_int_equal(open_descriptors(), before);
+	check_answer(run, r, &report);
+	if (r == 0)
+		assert_true(same_bytes("src", DST));
+	if (r == 0 || scene != RESUMED)
+		assert_int_equal(names_in("d"), r == 0 || scene == HOLES);
+	else
+		check_rest();
+}
+
+static void sweep(void **state)
+{
+	const struct errno_case *c = *state;
+	struct run run = {.row = c->row, .err = c->err};
+	need(mkdir("d", 0755) == 0);
+	make_file("src", SIZE, run.row->scene == HOLES ? SPARSE : DENSE, 1);
+	need(setxattr("src", "user.fcopy", "kept", 4, 0) == 0);
+	need(geteuid() != 0 || chown("src", 1234, 4321) == 0);
+	fault_sweep(run.row->call, run.err, once, &run);
+	if (run.row->want == EITHER)
+		assert_true(run.failures > 0);
+}
+
+/* A copy that is not what was copied: told with the place, and not given the name. */
+static void damage(void)
+{
+	need(exists(REST));
+	write_at(REST, 70000, 1, 3);
+}
+
+static void sees_a_difference(void **state)
+{
+	struct fcopy_report report;
+	struct fcopy_options o = {.verify = true, .resume = true};
+	(void)state;
+	need(mkdir("d", 0755) == 0);
+	make_file("src", SIZE, DENSE, 1);
+	fault_meanwhile(damage);
+	fault_set("fsync", 1, 0);
+	fault_on();
+	int r = fcopy_copy("src", DST, &o, &report);
+	fault_off();
+	assert_int_equal(r, -1);
+	assert_int_equal(report.error.err, EIO);
+	assert_non_null(strstr(report.error.reason, "differs from the source at byte 70000"));
+	assert_false(exists(DST));
+}
+
+/* What cannot be cut to its good bytes is not left to be gone on with. */
+static void part_cannot_be_cut(void **state)
+{
+	const struct fcopy_options options = {.resume = true};
+	struct fcopy_report report;
+	(void)state;
+	need(mkdir("d", 0755) == 0);
+	make_file("src", SIZE, DENSE, 1);
+	set_the_scene(RESUMED);
+	fault_set("ftruncate64", FAULT_EVERY + 1, EIO);
+	fault_on();
+	assert_int_equal(fcopy_copy("src", DST, &options, &report), -1);
+	fault_off();
+	assert_int_equal(report.error.err, EIO);
+	assert_int_equal(names_in("d"), 0);
+}
+
+/* Where the file system has no O_DIRECT its pages are dropped, and that is told; what cannot be
+ * opened again at all fails. */
+static void cannot_be_opened_again(void **state)
+{
+	struct run run = {.failures = 0};
+	struct fcopy_report report;
+	struct fcopy_options o = {.verify = true, .notify = note, .user = &run};
+	(void)state;
+	need(mkdir("d", 0755) == 0);
+	make_file("src", SIZE, DENSE, 1);
+	for (int nth = 3; nth <= 4; nth++) { /* after the source and d */
+		fault_set("open64", nth, EINVAL);
+		fault_on();
+		assert_int_equal(fcopy_copy("src", DST, &o, &report), 0);
+		fault_off();
+		assert_true(fault_seen());
+		assert_int_equal(run.warnings, nth - 2);
+		assert_int_equal(run.warning.err, EOPNOTSUPP);
+		assert_true(same_bytes("src", DST));
+		need(unlink(DST) == 0);
+		fault_set("open64", FAULT_EVERY + nth, EMFILE);
+		fault_on();
+		assert_int_equal(fcopy_copy("src", DST, &o, &report), -1);
+		fault_off();
+		assert_int_equal(report.error.err, EMFILE);
+		assert_string_equal(report.error.path, nth == 3 ? "src" : DST);
+		assert_int_equal(names_in("d"), 0);
+	}
+}
+
+int main(void)
+{
+	cases_enter("ext4");
+	for (size_t i = 0; i < ROWS; i++)
+		case_add_errnos(sweep, &rows[i], rows[i].errs, scene_names[rows[i].scene],
+				rows[i].call);
+	case_add(sees_a_difference, NULL, "verify: the copy differs");
+	case_add(cannot_be_opened_again, NULL, "verify: the files cannot be opened again");
+	case_add(part_cannot_be_cut, NULL, "resume: the part cannot be cut");
+	return cases_run("keeping");
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT
+ * From the name DST to its place, into a directory and through a link to one: each call of it
+ * fails; names that are too long; and the name at the end.
+ */
+#define _GNU_SOURCE
+#include "cases.h"
+
+#include "fcopy.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct row {
+	const char *call, *told; /* what the error calls it */
+	const char *dst;
+	int err;
+} rows[] = {
+    {"open64", "open", "d", EACCES},          {"openat64", "open", "d", EMFILE},
+    {"fstatat64", "stat", "d", EIO},          {"openat64", "open", "link", EACCES},
+    {"fstatat64", "stat", "link/", EIO},      {"fstat64", "fstat", "link", EIO},
+    {"fstatat64", "stat", "d/../link/", EIO},
+};
+
+#define ROWS (sizeof(rows) / sizeof(*rows))
+
+static void once(void *arg)
+{
+	const struct row *row = arg;
+	struct fcopy_report report;
+	unlink("d/src");
+	int before = open_descriptors();
+	fault_on();
+	int r = fcopy_copy("src", row->dst, NULL, &report);
+	fault_off();
+	assert_int_equal(open_descriptors(), before);
+	assert_int_equal(r, fault_seen() ? -1 : 0);
+	assert_int_equal(report.error.err, fault_seen() ? row->err : 0);
+	assert_int_equal(names_in("d"), !fault_seen());
+	if (fault_seen())
+		assert_string_equal(report.error.call, row->told);
+	else
+		assert_true(same_bytes("src", "d/src"));
+}
+
+static void make_places(void)
+{
+	need(mkdir("d", 0755) == 0 && symlink("d", "link") == 0);
+	make_file("src", 5000, DENSE, 1);
+}
+
+static void sweep(void **state)
+{
+	const struct row *row = *state;
+	make_places();
+	fault_sweep(row->call, row->err, once, (void *)row);
+}
+
+/* DST fits, DST/basename(SRC) does not; and one component alone that does not. */
+static void too_long(void **state)
+{
+	static char dst[PATH_MAX];
+	struct fcopy_report report;
+	(void)state;
+	make_places();
+	for (size_t at = 0; at < PATH_MAX - 4; at += 2)
+		memcpy(dst + at, "./", 3);
+	strcpy(dst + PATH_MAX - 4, "d");
+	assert_int_equal(fcopy_copy("src", dst, NULL, &report), -1);
+	assert_int_equal(report.error.err, ENAMETOOLONG);
+	memset(dst, 'x', NAME_MAX + 1);
+	dst[NAME_MAX + 1] = '\0';
+	assert_int_equal(fcopy_copy("src", dst, NULL, &report), -1);
+	assert_int_equal(report.error.err, ENAMETOOLONG);
+	assert_int_equal(names_in("d"), 0);
+	assert_int_equal(names_in("."), 3);
+}
+
+/* A file system without RENAME_NOREPLACE, and what stands in for it fails: no half of the rename.
+ */
+static void cannot_be_named(void **state)
+{
+	const struct fcopy_options options = {.resume = true, .no_clobber = true};
+	struct fcopy_report report;
+	make_places();
+	fault_set(*state, 1, EIO);
+	fault_also("renameat2", EINVAL);
+	fault_on();
+	int r = fcopy_copy("src", "d", &options, &report);
+	fault_off();
+	assert_true(fault_seen());
+	assert_int_equal(r, -1);
+	assert_int_equal(report.error.err, EIO);
+	assert_string_equal(report.error.call, "renameat");
+	if (exists("d/src"))
+		assert_true(same_bytes("src", "d/src"));
+	assert_true(exists("d/src.fcopy-part"));
+}
+
+int main(void)
+{
+	cases_enter("ext4");
+	for (size_t i = 0; i < ROWS; i++)
+		case_add(sweep, &rows[i], "%s: %s fails with %s", rows[i].dst, rows[i].call,
+			 errno_name(rows[i].err));
+	case_add(cannot_be_named, "linkat", "the new name cannot be given");
+	case_add(cannot_be_named, "unlinkat", "the old name cannot be taken away");
+	case_add(too_long, NULL, "names that are too long");
+	return cases_run("places");
+}

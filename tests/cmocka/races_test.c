@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT
+ * Something happens to the names or the source just before a system call of a copy, at each call
+ * that is made. Afterwards every file is one that somebody wrote, whole.
+ */
+#define _GNU_SOURCE
+#include "cases.h"
+
+#include "fcopy.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SIZE       ((off_t)(1 << 20) + 7) /* more than a block of those that are compared */
+#define OLD_SIZE   3000
+#define OTHER_SIZE 5000
+
+/* What happens. Each brings at most one file of OTHER_SIZE to d. */
+
+static void exchange_target(void)
+{
+	need(rename("d/target", "d/moved") == 0 || errno == ENOENT);
+	make_file("d/target", OTHER_SIZE, DENSE, 3);
+}
+
+static void exchange_file(void)
+{
+	make_file("other", OTHER_SIZE, DENSE, 3);
+	need(rename("other", "d/dst") == 0);
+}
+
+static void remove_file(void)
+{
+	need(unlink("d/dst") == 0 || errno == ENOENT);
+}
+
+static void change_source(void)
+{
+	write_at("src", 0, 1, 3);
+}
+
+static volatile int cancel;
+
+static void cancel_it(void)
+{
+	cancel = 1;
+}
+
+static const struct row {
+	const char *name;
+	void (*happens)(void);
+	const char *call;
+	struct fcopy_options options;
+	int err;           /* that a copy may fail with, beside ENOENT */
+	bool link, exists; /* DST is a symlink; DST exists */
+} rows[] = {
+    {"the target of a symlink is exchanged", exchange_target, "fstatat64", {0}, ESTALE, true, true},
+    {"the target of a symlink is exchanged", exchange_target, "openat64", {0}, ESTALE, true, true},
+    {"the target of a symlink is exchanged", exchange_target, "readlink", {0}, ESTALE, true, true},
+    {"the target of a symlink is exchanged", exchange_target, "renameat", {0}, ESTALE, true, true},
+    {"the file is exchanged", exchange_file, "openat64", {.in_place = true}, ESTALE, false, true},
+    {"the file is removed", remove_file, "openat64", {.in_place = true}, 0, false, true},
+    {"the file is removed", remove_file, "statx", {0}, 0, false, true},
+    {"the file is removed", remove_file, "renameat", {0}, 0, false, true},
+    {"a file appears", exchange_file, "linkat", {0}, 0, false, false},
+    {"a file appears", exchange_file, "linkat", {.no_clobber = true}, 0, false, false},
+    {"a file appears", exchange_file, "renameat2", {.no_clobber = true}, 0, false, false},
+    {"the source changes", change_source, "pread64", {.strict = true}, EBUSY, false, false},
+    {"the copy is cancelled", cancel_it, "fstat64", {.cancel = &cancel}, EINTR, false, false},
+    {"the copy is cancelled",
+     cancel_it,
+     "fdatasync",
+     {.cancel = &cancel, .verify = true},
+     EINTR,
+     false,
+     false},
+    {"the copy is cancelled", cancel_it, "fchmod", {.cancel = &cancel}, EINTR, false, true},
+    {"the copy is cancelled", cancel_it, "fcntl64", {.cancel = &cancel}, 0, false, true},
+};
+
+#define ROWS (sizeof(rows) / sizeof(*rows))
+
+static void set_the_scene(const struct row *row)
+{
+	cancel = 0;
+	unlink("d/dst");
+	unlink("d/target");
+	unlink("d/moved");
+	make_file("src", SIZE, DENSE, 1);
+	if (row->exists)
+		make_file(row->link ? "d/target" : "d/dst", OLD_SIZE, DENSE, 2);
+	if (row->link)
+		need(symlink("target", "d/dst") == 0);
+}
+
+/* Each file of d is the copy, the old file or the other one. Returns whether the copy is there. */
+static bool check_files(void)
+{
+	static const char *const names[] = {"d/dst", "d/target", "d/moved"};
+	bool copied = false;
+	int there = 0;
+	for (int i = 0; i < 3; i++) {
+		struct stat st;
+		there += exists(names[i]);
+		if (stat(names[i], &st) < 0)
+			continue;
+		bool copy = same_bytes("src", names[i]);
+		assert_true(copy || same_bytes("old", names[i]) || same_bytes("new", names[i]));
+		copied |= copy;
+	}
+	assert_int_equal(names_in("d"), there);
+	return copied;
+}
+
+static void once(void *arg)
+{
+	const struct row *row = arg;
+	struct fcopy_report report;
+	set_the_scene(row);
+	int before = open_descriptors();
+	if (strcmp(row->call, "renameat2") == 0)
+		fault_also("openat64 of O_TMPFILE", EOPNOTSUPP);
+	fault_on();
+	int r = fcopy_copy("src", "d/dst", &row->options, &report);
+	fault_off();
+	assert_int_equal(open_descriptors(), before);
+	if (r < 0)
+		assert_true(fault_seen() &&
+			    (report.error.err == row->err || report.error.err == ENOENT));
+	if (row->happens == change_source && fault_seen())
+		assert_int_equal(r, -1);
+	assert_int_equal(check_files(), r == 0 && !report.kept);
+	if (report.kept)
+		assert_true(fault_seen() && row->options.no_clobber && same_bytes("new", "d/dst"));
+}
+
+static void sweep(void **state)
+{
+	const struct row *row = *state;
+	need(mkdir("d", 0755) == 0);
+	make_file("old", OLD_SIZE, DENSE, 2);
+	make_file("new", OTHER_SIZE, DENSE, 3);
+	fault_meanwhile(row->happens);
+	fault_sweep(row->call, 0, once, (void *)row);
+}
+
+/* Without strict the change is told, and the copy has what was read. */
+static void count_warnings(void *user, const struct fcopy_event *event)
+{
+	if (event->kind == FCOPY_EVENT_WARNING && event->error->err == EBUSY)
+		++*(int *)user;
+}
+
+static void source_changes(void **state)
+{
+	struct fcopy_report report;
+	int warnings = 0;
+	struct fcopy_options options = {.notify = count_warnings, .user = &warnings};
+	(void)state;
+	make_file("src", SIZE, DENSE, 1);
+	fault_meanwhile(change_source);
+	fault_set("pread64", 1, 0);
+	fault_on();
+	int r = fcopy_copy("src", "dst", &options, &report);
+	fault_off();
+	assert_true(fault_seen());
+	assert_int_equal(r, 0);
+	assert_int_equal(warnings, 1);
+	assert_true(report.source_changed);
+	assert_true(same_bytes("src", "dst"));
+}
+
+int main(void)
+{
+	cases_enter("ext4");
+	for (size_t i = 0; i < ROWS; i++)
+		case_add(sweep, &rows[i], "%s%s before %s", rows[i].name,
+			 rows[i].options.in_place     ? " (in place)"
+			 : rows[i].options.no_clobber ? " (no clobber)"
+						      : "",
+			 rows[i].call);
+	case_add(source_changes, NULL, "the source changes: a warning");
+	return cases_run("races");
+}
