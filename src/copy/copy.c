@@ -203,6 +203,9 @@ static int run(struct copy *c)
 	int r = start(c, &c->src, c->report->src_peer);
 	if (r == 0)
 		r = start(c, &c->dst, c->report->dst_peer);
+	/* Nobody sees the bytes of a file before it has them all. */
+	if (r == 0 && c->src.socket && c->dst.positional)
+		socket_gather(&c->src);
 	if (r == 0)
 		r = move(c);
 	if (r == 0)

@@ -97,6 +97,9 @@ void socket_as_destination(struct endpoint *e);
 /* Whether closing means a reset: from the socket's first moment on, and a listener's children have
  * it from their parent. */
 bool socket_set_reset(int fd, bool on);
+/* Only to gain time: waiting then ends when a piece worth a call has come, or the stream has ended.
+ * Less than that is found when io_wait looks by itself, within a second. */
+void socket_gather(const struct endpoint *);
 /* Waits for the next connection, as long as io says; e becomes the listener's like, not started. */
 int socket_accept(const struct endpoint *listener, const struct io *io, struct endpoint *e,
 		  struct fcopy_error *);

@@ -24,6 +24,7 @@
 #define TIMEOUT_MS      60000
 #define RECEIPT_SECONDS 2.0 /* how long a peer that has everything may keep its side open */
 #define LOOK_MS_MAX     100 /* the kernel has no event for "all acknowledged" */
+#define GATHER_SIZE     (128 << 10) /* worth waking for; the CPU's cache still holds it */
 #define KEEPALIVE_IDLE  60  /* seconds of silence before the kernel asks whether the peer lives */
 #define KEEPALIVE_PAUSE 10  /* ... and between two questions */
 
@@ -78,6 +79,11 @@ static bool prepare(int fd, const struct fcopy_options *options)
 	       set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE) &&
 	       set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_PAUSE) &&
 	       (timeout_ms < 0 || set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, timeout_ms));
+}
+
+void socket_gather(const struct endpoint *e)
+{
+	set_option(e->fd, SOL_SOCKET, SO_RCVLOWAT, GATHER_SIZE);
 }
 
 /* Errors of the network that belong to the connection which did not come about (accept(2)). */

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -100,6 +101,13 @@ int io_zero(struct io *io, int fd, off_t start, off_t end)
 	return 0;
 }
 
+/* A socket may be told to be called readable only once much has come (SO_RCVLOWAT). */
+static bool has_some(int fd, short events)
+{
+	int n = 0;
+	return events & POLLIN && ioctl(fd, FIONREAD, &n) == 0 && n > 0;
+}
+
 int io_wait(const struct io *io, int fd, short events)
 {
 	struct pollfd p = {.fd = fd, .events = events};
@@ -107,7 +115,7 @@ int io_wait(const struct io *io, int fd, short events)
 	for (;;) {
 		double left_ms = deadline > 0 ? (deadline - io_now()) * 1e3 : WAIT_SLICE_MS;
 		int r = poll(&p, 1, left_ms < WAIT_SLICE_MS ? (int)left_ms + 1 : WAIT_SLICE_MS);
-		if (r > 0)
+		if (r > 0 || (r == 0 && has_some(fd, events)))
 			return 0;
 		if (r < 0 && errno != EINTR)
 			return -errno;
