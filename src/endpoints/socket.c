@@ -68,17 +68,16 @@ bool socket_set_reset(int fd, bool on)
 }
 
 /* Nagle's algorithm would hold the last bytes of a slow source back; in the middle of a fast one
- * sendfile and splice fill the segments by themselves. */
-static bool prepare(int fd, const struct fcopy_options *options)
+ * sendfile and splice fill the segments by themselves. No TCP_USER_TIMEOUT: it also ends a
+ * connection whose peer lives and reads slowly, and io_wait and look see what it would tell. */
+static bool prepare(int fd)
 {
-	int timeout_ms = socket_timeout_ms(options);
 	if (get_option(fd, SO_PROTOCOL) != IPPROTO_TCP)
 		return true;
 	return set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1) &&
 	       set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1) &&
 	       set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE) &&
-	       set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_PAUSE) &&
-	       (timeout_ms < 0 || set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, timeout_ms));
+	       set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_PAUSE);
 }
 
 void socket_gather(const struct endpoint *e)
@@ -144,7 +143,7 @@ static int start(struct endpoint *e, const struct fcopy_options *options, struct
 		r = tcp_connect(e, options, error);
 	if (r < 0)
 		return r;
-	if (!prepare(e->fd, options))
+	if (!prepare(e->fd))
 		return error_call(error, "setsockopt", e->path, errno);
 	socket_describe(e->fd, true, e->address);
 	return 0;

@@ -36,7 +36,8 @@ bool io_punch(int fd, off_t start, off_t end);
 /* Makes [start, end) of a file read as zeros: punches a hole, or writes them. */
 int io_zero(struct io *io, int fd, off_t start, off_t end);
 
-/* Waits until poll(2) finds one of `events` on fd. Returns 0, -EINTR if cancelled, -ETIMEDOUT. */
+/* Waits until poll(2) finds one of `events` on fd. Returns 0, -EINTR if cancelled, -ETIMEDOUT once
+ * nothing has moved for timeout_ms: to a socket, no byte acknowledged either. */
 int io_wait(const struct io *io, int fd, short events);
 
 /* Page-aligned memory for n bytes, or NULL with errno; io_free takes the same n. */

@@ -9,6 +9,7 @@ stdout, and takes one connection. It exits 0 when it did what its manner says.
   keep          reads to the end and keeps its own side open, for ten seconds
   deaf          ends its own side first, then reads to the end, prints the number
   slow          reads one byte a second, for ten seconds
+  sips          reads BYTES a second in ten sips each, to the end, prints the number
   stuck         reads nothing, for ten seconds
   refuse        reads BYTES, then closes while more is on the way
   reset         reads BYTES, then resets
@@ -61,6 +62,15 @@ def slow(stream):
         time.sleep(1)
 
 
+def sip(stream, rate):
+    stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+    total = 0
+    while piece := stream.recv(rate // 10):
+        total += len(piece)
+        time.sleep(0.1)
+    return total
+
+
 def act(manner, stream, count):
     if manner == "deaf":
         stream.shutdown(socket.SHUT_WR)
@@ -70,6 +80,8 @@ def act(manner, stream, count):
         time.sleep(10)
     elif manner == "slow":
         slow(stream)
+    elif manner == "sips":
+        print(sip(stream, count), flush=True)
     elif manner in ("refuse", "reset"):
         read(stream, count)
         if manner == "reset":

@@ -1,0 +1,70 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# -k: many clients.
+
+load helper
+
+setup_file() {
+	type python3 >/dev/null || skip "no python3"
+}
+
+@test "-k: many clients at once and in turn, one of them slow, one stuck; SIGTERM lets them end" {
+	random a 3000001
+	serve -v -k a tcp-listen:0
+	python3 "$PEER" slow "$port" 3>&- &
+	python3 "$PEER" stuck "$port" 3>&- &
+	sleep 0.2
+	local i jobs=()
+	for i in 1 2 3 4 5 6 7 8; do
+		timeout 10 "$FCOPY" tcp:127.0.0.1:"$port" b$i 3>&- &
+		jobs+=($!)
+	done
+	wait "${jobs[@]}"
+	for i in 1 2 3 4 5 6 7 8; do
+		cmp a b$i
+	done
+	(timeout 10 nc -d 127.0.0.1 "$port" 3>&- | (sleep 0.5; cat >c)) 3>&- &
+	jobs=($!)
+	sleep 0.2
+	stop TERM
+	wait "${jobs[@]}"
+	cmp a c
+	expect 1 tcp:127.0.0.1:"$port" d
+	kill "$server"
+}
+
+@test "-k: after SIGTERM and the last client the status is 0; the next SIGTERM kills" {
+	random a 1000
+	serve -k a tcp-listen:0
+	expect 0 tcp:127.0.0.1:"$port" b
+	stop TERM
+	ended 0
+	random a 30000000
+	serve -k a tcp-listen:0
+	python3 "$PEER" stuck "$port" 3>&- &
+	sleep 0.2
+	stop TERM
+	sleep 0.4
+	stop TERM
+	ended 143
+}
+
+@test "-k: --max-clients holds the next one back; a sink forgets what every client sends" {
+	random a 3000000
+	serve -v -k --max-clients 1 a tcp-listen:0
+	python3 "$PEER" stuck "$port" 3>&- &
+	stuck=$!
+	sleep 0.3
+	timeout 1 "$FCOPY" tcp:127.0.0.1:"$port" b 3>&- && return 1
+	kill $stuck
+	expect 0 --timeout 10 tcp:127.0.0.1:"$port" b
+	cmp a b
+	kill "$server"
+	serve -v -k tcp-listen:0 /dev/null
+	expect 0 a tcp:127.0.0.1:"$port"
+	expect 0 a tcp:127.0.0.1:"$port" 1
+	stop TERM
+	ended 0
+	[ "$(grep -c '^fcopy: client 127.0.0.1:[0-9]*: 3000000 bytes' server.log)" = 2 ] ||
+		{ cat server.log; return 1; }
+}
