@@ -123,6 +123,8 @@ static int check_together(const struct cli *cli)
 	if (cli->keep_listening && (cli->progress || cli->size))
 		return message_option(cli->progress ? "progress" : "size",
 				      "does not go with --keep-listening");
+	if (cli->keep_listening && o->preserve)
+		return message_option("preserve", "does not go with --keep-listening");
 	if (cli->max_clients && !cli->keep_listening)
 		return message_option("max-clients", "goes with --keep-listening");
 	if (o->timeout_ms && !fcopy_is_socket(cli->src) && !fcopy_is_socket(cli->dst))

@@ -232,7 +232,9 @@ int copy_run(struct copy *c)
 static int open_and_run(struct copy *c, const char *src, const char *dst)
 {
 	struct fcopy_error *e = &c->report->error;
-	int r = source_open(&c->src, src, e);
+	int r = copy_possible(src, dst, c->options, e);
+	if (r == 0)
+		r = source_open(&c->src, src, e);
 	if (r < 0)
 		return r;
 	r = destination_open(&c->dst, dst, &c->src, c->options, c->report->dst, e);

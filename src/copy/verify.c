@@ -23,8 +23,7 @@ int verify_possible(struct copy *c)
 	if ((!o->verify && !o->resume) || comparable(c))
 		return 0;
 	return error_refuse(&c->report->error, comparable(c) ? c->src.path : c->dst.path, ESPIPE,
-			    "only a copy from file to file can be compared with its source",
-			    FCOPY_ADVICE_USAGE);
+			    VERIFY_IMPOSSIBLE, FCOPY_ADVICE_USAGE);
 }
 
 int verify_copy(struct copy *c)

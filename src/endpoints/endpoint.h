@@ -83,6 +83,8 @@ int device_size(int fd, off_t *size);
 /* stream.c: is this -, /dev/stdin, /dev/fd/3, fd:3 or a TCP address? Descriptors are used at their
  * own position and not opened anew; `dash` is what - stands for. */
 bool stream_names(const char *path);
+/* The file type of whatever the operand names, S_IFREG if that is not there yet. */
+mode_t stream_type(const char *path, int dash);
 int stream_open(struct endpoint *e, const char *path, int dash, struct fcopy_error *);
 
 /* tcp.c: tcp:HOST:PORT connects when it is started, tcp-listen:[HOST:]PORT listens from now on. */
@@ -123,6 +125,7 @@ int temporary_name(struct endpoint *e, bool no_clobber, const char **call);
 void temporary_drop(struct endpoint *e);
 
 /* Gives the copy one attribute that the source has. */
+#define PRESERVE_IMPOSSIBLE "attributes are preserved between files only"
 int preserve_one(const struct endpoint *src, const struct endpoint *dst, enum fcopy_attribute,
 		 struct fcopy_error *);
 

@@ -22,11 +22,11 @@
 #include <unistd.h>
 
 #define TIMEOUT_MS      60000
-#define RECEIPT_SECONDS 2.0 /* how long a peer that has everything may keep its side open */
-#define LOOK_MS_MAX     100 /* the kernel has no event for "all acknowledged" */
+#define RECEIPT_SECONDS 2.0         /* how long a peer that has everything may keep its side open */
+#define LOOK_MS_MAX     100         /* the kernel has no event for "all acknowledged" */
 #define GATHER_SIZE     (128 << 10) /* worth waking for; the CPU's cache still holds it */
-#define KEEPALIVE_IDLE  60  /* seconds of silence before the kernel asks whether the peer lives */
-#define KEEPALIVE_PAUSE 10  /* ... and between two questions */
+#define KEEPALIVE_IDLE  60 /* seconds of silence before the kernel asks whether the peer lives */
+#define KEEPALIVE_PAUSE 10 /* ... and between two questions */
 
 int socket_timeout_ms(const struct fcopy_options *options)
 {

@@ -211,6 +211,14 @@ peer() {
 	port=$(head -n 1 peer.out)
 }
 
+# client MANNER [BYTES]: a peer that connects to $port; $client is its process.
+client() {
+	rm -f client.out
+	python3 "$PEER" "$1" "$port" "${@:2}" >client.out 2>&1 3>&- &
+	client=$!
+	await said connected client.out
+}
+
 # ended STATUS: that is how $server ended.
 ended() {
 	local seen=0

@@ -11,9 +11,8 @@ setup_file() {
 @test "-k: many clients at once and in turn, one of them slow, one stuck; SIGTERM lets them end" {
 	random a 3000001
 	serve -v -k a tcp-listen:0
-	python3 "$PEER" slow "$port" 3>&- &
-	python3 "$PEER" stuck "$port" 3>&- &
-	sleep 0.2
+	client slow
+	client stuck
 	local i jobs=()
 	for i in 1 2 3 4 5 6 7 8; do
 		timeout 10 "$FCOPY" tcp:127.0.0.1:"$port" b$i 3>&- &
@@ -41,7 +40,7 @@ setup_file() {
 	ended 0
 	random a 30000000
 	serve -k a tcp-listen:0
-	python3 "$PEER" stuck "$port" 3>&- &
+	client stuck
 	sleep 0.2
 	stop TERM
 	sleep 0.4
@@ -52,11 +51,10 @@ setup_file() {
 @test "-k: --max-clients holds the next one back; a sink forgets what every client sends" {
 	random a 3000000
 	serve -v -k --max-clients 1 a tcp-listen:0
-	python3 "$PEER" stuck "$port" 3>&- &
-	stuck=$!
+	client stuck
 	sleep 0.3
 	timeout 1 "$FCOPY" tcp:127.0.0.1:"$port" b 3>&- && return 1
-	kill $stuck
+	kill "$client"
 	expect 0 --timeout 10 tcp:127.0.0.1:"$port" b
 	cmp a b
 	kill "$server"
@@ -67,4 +65,16 @@ setup_file() {
 	ended 0
 	[ "$(grep -c '^fcopy: client 127.0.0.1:[0-9]*: 3000000 bytes' server.log)" = 2 ] ||
 		{ cat server.log; return 1; }
+}
+
+@test "-k: what could serve no client is refused at the start" {
+	local option
+	echo x >a
+	for option in --resume --verify --preserve -p --reflink --no-cache -m4 -m6 -m7 -m8; do
+		expect 2 -k $option a tcp-listen:0
+		[[ $stderr != *"listening on"* ]] || { echo "$option: $stderr"; return 1; }
+	done
+	for option in -m2 -m5; do
+		expect 2 -k $option tcp-listen:0 /dev/null
+	done
 }

@@ -28,17 +28,45 @@ setup_file() {
 	done
 }
 
-@test "engines that have no business with sockets refuse with a reason, and the peer knows" {
+@test "modes that have no business with sockets refuse before anybody listens or connects" {
 	random a 100000
 	local mode
 	for mode in copy_file_range direct parallel reflink; do
-		"$FCOPY" --list | grep -w $mode | grep -q 'not here' && continue
-		serve tcp-listen:0 b
-		expect 1 a tcp:127.0.0.1:"$port" $mode
-		mentions 'hint: without a MODE'
-		ended 1
+		expect 1 a tcp:127.0.0.1:1 $mode
+		mentions 'a stream has no offsets' 'hint: without a MODE'
+		expect 1 a tcp-listen:0 $mode
+		mentions 'a stream has no offsets' 'hint: without a MODE'
+	done
+	for mode in sendfile mmap copy_file_range direct parallel reflink; do
+		expect 1 tcp-listen:0 b $mode
+		mentions 'a stream has no offsets' 'hint: without a MODE'
 		absent b
 	done
+}
+
+@test "options that no stream can fulfil refuse before anybody listens, and leave nothing" {
+	local option
+	echo x >a
+	mkfifo p
+	for option in --resume --verify --preserve=mode --no-cache --reflink=always; do
+		expect 2 $option tcp-listen:0 b
+		never said listening <(echo "$stderr")
+		expect 2 $option a tcp:127.0.0.1:1
+		never mentions refused
+		expect 2 $option p b
+		expect 2 $option a p
+	done
+	echo part >b.fcopy-part
+	chmod 640 b.fcopy-part
+	run bash -c "echo x | '$FCOPY' --resume - b"
+	[ "$status" = 2 ]
+	expect 2 --resume /dev/zero b
+	holds part b.fcopy-part
+	[ "$(stat -c %a b.fcopy-part)" = 640 ]
+	rm b.fcopy-part
+	expect 2 --resume tcp-listen:0 b
+	expect 2 --resume - b <a
+	[ "$(echo *)" = "a p" ] || { ls; return 1; }
 }
 
 @test "auto: splice to a socket and from one, sendfile to many; no byte through user space" {
@@ -171,4 +199,19 @@ s.sendfile(open(\"a\", \"rb\")); s.shutdown(1); s.recv(1)"'; do
 	timeout 20 python3 pass.py "$FCOPY"
 	expect 1 a fd:9
 	exec 7<&-
+}
+
+@test "fd: without a descriptor's number is a usage error, and ./fd: is a file" {
+	local operand
+	echo x >a
+	for operand in fd: fd:-1 fd:1x fd:0x1 fd:+1 'fd: 1' fd:01 fd:99999999999; do
+		expect 2 a "$operand"
+		mentions "./fd:..."
+		expect 2 "$operand" b
+		absent "$operand"
+		absent b
+	done
+	expect 0 a ./fd:
+	expect 0 ./fd: b
+	holds x b
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The other end of a TCP connection, with the manners that a test asks for.
 
-peer.py MANNER PORT [BYTES] connects to 127.0.0.1:PORT; with PORT 0 it listens, writes its port to
+peer.py MANNER PORT [BYTES] connects to 127.0.0.1:PORT and tells it on stdout; with PORT 0 it listens, writes its port to
 stdout, and takes one connection. It exits 0 when it did what its manner says.
 
   receive       reads to the end, prints the number of bytes, closes
@@ -25,7 +25,9 @@ import time
 
 def connect(port):
     if port:
-        return socket.create_connection(("127.0.0.1", port))
+        stream = socket.create_connection(("127.0.0.1", port))
+        print("connected", flush=True)
+        return stream
     with socket.create_server(("127.0.0.1", 0)) as server:
         print(server.getsockname()[1], flush=True)
         return server.accept()[0]
