@@ -100,7 +100,9 @@ int main(int argc, char **argv)
 {
 	const struct usage start = {.real = usage_clock()};
 	struct cli cli;
+	static char line[BUFSIZ];
 	standard_reserve();
+	setvbuf(stderr, line, _IOLBF, sizeof(line)); /* whole lines, also where others write too */
 	int status = options_parse(&cli, argc, argv);
 	if (status != EXIT_DONE)
 		return status;
