@@ -103,6 +103,10 @@ static int check_row(const struct cli *cli, const struct option_row *row)
 	if (cli->action == ACTION_COPY && row->takes & ~mode->takes)
 		return message_option(row->name, "does not belong to mode %d %s", mode->number,
 				      mode->name);
+	if (row->not_sent && fcopy_is_socket(cli->dst))
+		return message_option(row->name, "means nothing where DST is a socket");
+	if (row->not_received && fcopy_is_socket(cli->src))
+		return message_option(row->name, "means nothing where SRC is a socket");
 	return EXIT_DONE;
 }
 

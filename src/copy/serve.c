@@ -78,6 +78,8 @@ static int open_ends(struct client *k)
 {
 	const struct service *s = k->service;
 	struct copy *c = &k->copy;
+	memcpy(s->sends ? k->report.dst_peer : k->report.src_peer, k->connection.address,
+	       sizeof(k->connection.address));
 	if (s->sends) {
 		c->dst = k->connection;
 		c->served = true;

@@ -105,8 +105,8 @@ void socket_gather(const struct endpoint *);
 /* Waits for the next connection, as long as io says; e becomes the listener's like, not started. */
 int socket_accept(const struct endpoint *listener, const struct io *io, struct endpoint *e,
 		  struct fcopy_error *);
-/* Writes our own or the peer's address as HOST:PORT; empty if it has none of that kind. */
-void socket_describe(int fd, bool peer, char text[FCOPY_ADDRESS_MAX]);
+/* Writes our own address as HOST:PORT; empty if it has none of that kind. */
+void socket_describe(int fd, char text[FCOPY_ADDRESS_MAX]);
 /* The longest idle time, in milliseconds; negative: for ever. */
 int socket_timeout_ms(const struct fcopy_options *);
 

@@ -215,6 +215,7 @@ peer() {
 client() {
 	rm -f client.out
 	python3 "$PEER" "$1" "$port" "${@:2}" >client.out 2>&1 3>&- &
+	# shellcheck disable=SC2034 # the tests kill it
 	client=$!
 	await said connected client.out
 }

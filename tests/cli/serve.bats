@@ -78,3 +78,27 @@ setup_file() {
 		expect 2 -k $option tcp-listen:0 /dev/null
 	done
 }
+
+@test "-k: a client that resets at once is told of by its address" {
+	random a 30000000
+	cat >reset.py <<-'END'
+		import socket, struct, sys
+		for i in range(5):
+		    c = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+		    c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+		    c.close()
+	END
+	many() { [ "$(grep -c '^fcopy: client 127.0.0.1:[0-9]*: ' server.log)" = 5 ]; }
+	serve -k --json a tcp-listen:0
+	python3 reset.py "$port"
+	await many
+	[ "$(grep -c '"dst_peer": "127.0.0.1:[0-9]*"' server.out)" = 5 ]
+	stop TERM
+	ended 0
+	serve -k --json tcp-listen:0 /dev/null
+	python3 reset.py "$port"
+	await many
+	[ "$(grep -c '"src_peer": "127.0.0.1:[0-9]*"' server.out)" = 5 ]
+	stop TERM
+	ended 0
+}

@@ -157,9 +157,15 @@ s.sendfile(open(\"a\", \"rb\")); s.shutdown(1); s.recv(1)"'; do
 @test "addresses that make no sense are usage errors" {
 	local operand
 	for operand in tcp:x tcp:x: tcp::1 tcp:x:65536 tcp:x:-1 tcp:::1:80 tcp-listen: tcp-listen:x: \
-		tcp-listen:99999; do
-		expect 2 $operand b
+		tcp-listen:99999 'tcp:x: 80' tcp:x:+80 tcp:x:0; do
+		expect 2 "$operand" b
 	done
+	expect 2 'tcp:[::1]' b
+	says 'fcopy: tcp:[::1]: has no port behind the brackets'
+	expect 2 'tcp-listen:*:0' b
+	mentions '0.0.0.0:PORT or [::]:PORT'
+	expect 2 tcp:127.0.0.1:nosuch b
+	says 'fcopy: tcp:127.0.0.1:nosuch: its port is neither a number nor the name of a service'
 	expect 2 tcp-listen:0 .
 	mentions 'is a directory, and the source has no name'
 	expect 2 --timeout 1 a b
@@ -214,4 +220,16 @@ s.sendfile(open(\"a\", \"rb\")); s.shutdown(1); s.recv(1)"'; do
 	expect 0 a ./fd:
 	expect 0 ./fd: b
 	holds x b
+}
+
+@test "options about a file are refused where there is a socket" {
+	local option
+	echo x >a
+	for option in inplace no-clobber no-target-directory force threads=2 preallocate=always; do
+		usage_error "--${option%=*}: means nothing where DST is a socket" \
+			"--$option" a tcp:127.0.0.1:1
+	done
+	usage_error '--threads: means nothing where SRC is a socket' -j2 tcp:127.0.0.1:1 b
+	expect 2 --timeout 1000001 a tcp:127.0.0.1:1
+	mentions "'1000001' is no number of seconds up to 1000000"
 }

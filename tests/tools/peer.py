@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """The other end of a TCP connection, with the manners that a test asks for.
 
-peer.py MANNER PORT [BYTES] connects to 127.0.0.1:PORT and tells it on stdout; with PORT 0 it listens, writes its port to
-stdout, and takes one connection. It exits 0 when it did what its manner says.
+peer.py MANNER PORT [BYTES] connects to 127.0.0.1:PORT and says so on stdout; with PORT 0 it
+listens, writes its port there, and takes one connection. It exits 0 when it did what its manner says.
 
   receive       reads to the end, prints the number of bytes, closes
   keep          reads to the end and keeps its own side open, for ten seconds
