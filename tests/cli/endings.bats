@@ -121,6 +121,7 @@ old"*"No space left on device"* ]] || { echo "$output"; return 1; }
 	peer keep
 	expect 0 --json a tcp:127.0.0.1:"$port"
 	[[ $output == *'"confirmed": false'* ]]
+	mentions 'not confirmed: the peer has every byte, and gave no receipt (warning)'
 	said 100000 peer.out
 	peer deaf
 	run bash -c "(sleep 0.5; cat a) | '$FCOPY' --json - tcp:127.0.0.1:$port"
@@ -139,6 +140,7 @@ old"*"No space left on device"* ]] || { echo "$output"; return 1; }
 	holds old b
 	run "$FCOPY" - b </dev/null
 	[ "$status" = 0 ]
+	[ ! -s b ]
 	echo old >b
 	run bash -c ": | '$FCOPY' - b"
 	[ "$status" = 1 ]
