@@ -6,8 +6,9 @@
  *
  *   include/fcopy.h   libfcopy's public face
  *   src/cli/          talks to people: options, help, messages, progress, stats, json, compare
- *   src/copy/         policy: copy (open to commit), plan (auto), ask, modes, step, extents,
- *                     allocate, ranges (threads), verify, serve (many clients)
+ *   src/copy/         policy: possible (what never works), copy (open to commit), plan (auto),
+ *                     ask, modes, step, extents, allocate, ranges (threads), verify,
+ *                     serve (many clients)
  *   src/endpoints/    where bytes come from and go: place (names), replace and temporary (an atomic
  *                     file), in_place, stream, tcp, socket, metadata, preserve
  *   src/engines/      mechanism: engine.h is the contract, then one engine a file

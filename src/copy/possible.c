@@ -29,19 +29,19 @@ int copy_possible(const char *src, const char *dst, const struct fcopy_options *
 	static const char offsets[] = "a stream has no offsets, which this mode needs";
 	const unsigned lacks = ~(o->mode ? o->mode : fcopy_modes())->takes;
 	const struct {
-		bool asked;
-		enum rank src, dst; /* what they have to be at least */
 		const char *reason;
+		enum rank src, dst; /* what they have to be at least */
 		enum fcopy_advice advice;
+		bool asked;
 	} rules[] = {
-	    {lacks & FCOPY_TAKES_STREAM_SRC, DEVICE, STREAM, offsets, FCOPY_ADVICE_AUTO},
-	    {lacks & FCOPY_TAKES_STREAM_DST, STREAM, DEVICE, offsets, FCOPY_ADVICE_AUTO},
-	    {o->verify || o->resume, NAMED, NAMED, VERIFY_IMPOSSIBLE, FCOPY_ADVICE_USAGE},
-	    {o->preserve_required, REGULAR, REGULAR, PRESERVE_IMPOSSIBLE, FCOPY_ADVICE_USAGE},
-	    {o->no_cache, DISK, DISK, "has no page cache that could be left as it was",
-	     FCOPY_ADVICE_USAGE},
-	    {o->reflink == FCOPY_ALWAYS, REGULAR, REGULAR, "only a file can be cloned",
-	     FCOPY_ADVICE_USAGE},
+	    {offsets, DEVICE, STREAM, FCOPY_ADVICE_AUTO, lacks & FCOPY_TAKES_STREAM_SRC},
+	    {offsets, STREAM, DEVICE, FCOPY_ADVICE_AUTO, lacks & FCOPY_TAKES_STREAM_DST},
+	    {VERIFY_IMPOSSIBLE, NAMED, NAMED, FCOPY_ADVICE_USAGE, o->verify || o->resume},
+	    {PRESERVE_IMPOSSIBLE, REGULAR, REGULAR, FCOPY_ADVICE_USAGE, o->preserve_required},
+	    {"has no page cache that could be left as it was", DISK, DISK, FCOPY_ADVICE_USAGE,
+	     o->no_cache},
+	    {"only a file can be cloned", REGULAR, REGULAR, FCOPY_ADVICE_USAGE,
+	     o->reflink == FCOPY_ALWAYS},
 	};
 	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++) {
 		if (!rules[i].asked)
