@@ -6,8 +6,9 @@
  *
  *   include/fcopy.h   libfcopy's public face
  *   src/cli/          talks to people: options, help, messages, progress, stats, json, compare
- *   src/copy/         policy: copy (open to commit), plan (auto), ask, modes, step, extents,
- *                     allocate, ranges (threads), verify, serve (many clients)
+ *   src/copy/         policy: possible (what never works), copy (open to commit), plan (auto),
+ *                     ask, modes, step, extents, allocate, ranges (threads), verify,
+ *                     serve (many clients)
  *   src/endpoints/    where bytes come from and go: place (names), replace and temporary (an atomic
  *                     file), part (--resume), in_place, stream, tcp, socket, metadata, preserve
  *   src/engines/      mechanism: engine.h is the contract, then one engine a file
@@ -100,7 +101,9 @@ int main(int argc, char **argv)
 {
 	const struct usage start = {.real = usage_clock()};
 	struct cli cli;
+	static char line[BUFSIZ];
 	standard_reserve();
+	setvbuf(stderr, line, _IOLBF, sizeof(line)); /* whole lines, also where others write too */
 	int status = options_parse(&cli, argc, argv);
 	if (status != EXIT_DONE)
 		return status;

@@ -22,13 +22,15 @@ extern "C" {
 /* The three answers of --sparse, --reflink and --preallocate. */
 enum fcopy_when { FCOPY_AUTO, FCOPY_ALWAYS, FCOPY_NEVER };
 
-/* The options that belong to some modes only; fcopy_mode.takes is a set of these. */
+/* The options that belong to some modes only, and the ends; fcopy_mode.takes is a set of these. */
 enum fcopy_takes {
 	FCOPY_TAKES_BUFFER_SIZE = 1 << 0,
 	FCOPY_TAKES_THREADS = 1 << 1,
 	FCOPY_TAKES_SPARSE = 1 << 2,
 	FCOPY_TAKES_REFLINK = 1 << 3,
 	FCOPY_TAKES_NO_CACHE = 1 << 4,
+	FCOPY_TAKES_STREAM_SRC = 1 << 5, /* SRC may be a pipe or a socket */
+	FCOPY_TAKES_STREAM_DST = 1 << 6,
 };
 
 /* A mode: what a person asks for by number or name. The numbers never change their meaning. */

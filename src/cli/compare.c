@@ -143,7 +143,7 @@ static int run_rounds(struct comparison *all, struct fcopy_error *error)
 static bool is_stream(const char *path)
 {
 	struct stat st;
-	if (strcmp(path, "-") == 0)
+	if (strcmp(path, "-") == 0 || strncmp(path, "fd:", 3) == 0 || fcopy_is_socket(path))
 		return true;
 	if (stat(path, &st) < 0 || S_ISBLK(st.st_mode))
 		return false;

@@ -21,6 +21,8 @@ struct option_row {
 	uint64_t least, most; /* of numbers and sizes */
 	unsigned takes;       /* enum fcopy_takes: the modes that the option belongs to; 0: all */
 	bool not_compared;    /* makes no sense with --compare, which makes no DST */
+	bool not_sent;        /* ... nor where DST is a socket */
+	bool not_received;    /* ... nor where SRC is one */
 };
 
 /* Ended by a row whose name and help are NULL and whose letter is not. */

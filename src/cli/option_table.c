@@ -75,7 +75,9 @@ static int set_timeout(struct cli *cli, const struct option_row *row, const char
 	double seconds = strtod(value, &end);
 	if (*end || end == value || value[strspn(value, "0123456789.")] ||
 	    !(seconds >= 0 && seconds <= row->most))
-		return message_option(row->name, "'%s' is no number of seconds, 0 for none", value);
+		return message_option(row->name,
+				      "'%s' is no number of seconds up to %d; 0 is for ever", value,
+				      (int)row->most);
 	int ms = (int)(seconds * 1000 + 0.5);
 	cli->copy.timeout_ms = seconds > 0 ? ms + (ms == 0) : -1;
 	return EXIT_DONE;
@@ -97,9 +99,9 @@ const struct option_row option_table[] = {
 	 set_buffer_size, .takes = FCOPY_TAKES_BUFFER_SIZE},
 	{"threads", 'j', "N", "threads (modes 0, 7)",
 	 set_number, FIELD(copy.threads), .least = 1, .most = FCOPY_THREADS_MAX,
-	 .takes = FCOPY_TAKES_THREADS},
+	 .takes = FCOPY_TAKES_THREADS, .not_sent = true, .not_received = true},
 	{"preallocate", 0, "WHEN", "allocate the destination's blocks first: auto, always, never",
-	 set_when, FIELD(copy.preallocate)},
+	 set_when, FIELD(copy.preallocate), .not_sent = true},
 	{"reflink", 0, "[WHEN]", "share extents: auto, always, never (auto mode)",
 	 set_when, FIELD(copy.reflink), .takes = FCOPY_TAKES_REFLINK},
 	{"sparse", 0, "WHEN", "keep holes: auto; make them of zeros: always; never (auto mode)",
@@ -110,13 +112,13 @@ const struct option_row option_table[] = {
 	 set_size, FIELD(copy.limit_rate), .least = 1},
 	{0},
 	{"inplace", 0, NULL, "write into an existing DST; a failure leaves it torn",
-	 set_flag, FIELD(copy.in_place), .not_compared = true},
+	 set_flag, FIELD(copy.in_place), .not_compared = true, .not_sent = true},
 	{"force", 'f', NULL, "replace DST though links, owner, mode or an empty stream forbid it",
-	 set_flag, FIELD(copy.force), .not_compared = true},
+	 set_flag, FIELD(copy.force), .not_compared = true, .not_sent = true},
 	{"no-clobber", 'n', NULL, "leave an existing DST as it is",
-	 set_flag, FIELD(copy.no_clobber), .not_compared = true},
+	 set_flag, FIELD(copy.no_clobber), .not_compared = true, .not_sent = true},
 	{"no-target-directory", 'T', NULL, "DST is a file, not a directory to copy into",
-	 set_flag, FIELD(copy.no_directory)},
+	 set_flag, FIELD(copy.no_directory), .not_sent = true},
 	{"preserve", 'p', "[LIST]", "keep mode,ownership,timestamps; also xattr, all (-p takes no LIST)",
 	 attributes_preserve, .not_compared = true},
 	{"no-preserve", 0, "LIST", "keep all but these",

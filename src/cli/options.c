@@ -110,6 +110,10 @@ static int check_row(const struct cli *cli, const struct option_row *row)
 	if (cli->action == ACTION_COPY && row->takes & ~mode->takes)
 		return message_option(row->name, "does not belong to mode %d %s", mode->number,
 				      mode->name);
+	if (row->not_sent && fcopy_is_socket(cli->dst))
+		return message_option(row->name, "means nothing where DST is a socket");
+	if (row->not_received && fcopy_is_socket(cli->src))
+		return message_option(row->name, "means nothing where SRC is a socket");
 	return EXIT_DONE;
 }
 
@@ -130,6 +134,8 @@ static int check_together(const struct cli *cli)
 	if (cli->keep_listening && (cli->progress || cli->copy.size))
 		return message_option(cli->progress ? "progress" : "size",
 				      "does not go with --keep-listening");
+	if (cli->keep_listening && o->preserve)
+		return message_option("preserve", "does not go with --keep-listening");
 	if (cli->max_clients && !cli->keep_listening)
 		return message_option("max-clients", "goes with --keep-listening");
 	if (o->timeout_ms && !fcopy_is_socket(cli->src) && !fcopy_is_socket(cli->dst))

@@ -204,12 +204,15 @@ void progress_stop(const struct fcopy_report *report)
 	pthread_mutex_unlock(&p.lock);
 	pthread_join(p.thread, NULL);
 	p.running = false;
-	uint64_t ms = now_ms() - p.start_ms;
+	uint64_t ms = now_ms() - p.start_ms, expected = p.cli->copy.size;
+	bool surprise = expected && expected != report->bytes; /* of what no share is known */
 	struct line l = {.phase = report->error.err ? "stopped"
 				  : p.sending       ? "sent"
 						    : "copied",
 			 .bytes = report->bytes,
-			 .total = report->error.err ? p.cli->copy.size : report->bytes,
+			 .total = report->error.err ? expected
+				  : surprise        ? 0
+						    : report->bytes,
 			 .average = rate(report->bytes, ms),
 			 .milliseconds = ms,
 			 .ended = true};

@@ -74,7 +74,8 @@ static void add_usage(struct json *j, const struct usage *u)
 
 FILE *report_stream(const char *dst)
 {
-	static const char *const names[] = {"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"};
+	static const char *const names[] = {"-", "fd:1", "/dev/stdout", "/dev/fd/1",
+					    "/proc/self/fd/1"};
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (strcmp(dst, names[i]) == 0)
 			return stderr;

@@ -204,6 +204,13 @@ static int commit(struct copy *c)
 	copy_phase(c, FCOPY_PHASE_COMMIT, 0);
 	int r = c->dst.ops->commit(&c->dst, c->options, &c->report->error);
 	c->report->confirmed = c->dst.confirmed;
+	if (r == 0 && c->dst.socket && !c->dst.confirmed && !c->served) {
+		struct fcopy_error e;
+		error_refuse(&e, c->dst.path, ENODATA,
+			     "not confirmed: the peer has every byte, and gave no receipt",
+			     FCOPY_ADVICE_NONE);
+		copy_notify(c, FCOPY_EVENT_WARNING, &e, NULL);
+	}
 	c->report->seconds[FCOPY_PHASE_COMMIT] = io_now() - start;
 	return r;
 }
@@ -216,7 +223,7 @@ static int start(struct copy *c, struct endpoint *e, char peer[FCOPY_ADDRESS_MAX
 	if (e->listening)
 		copy_notify(c, FCOPY_EVENT_LISTENING, NULL, e->address);
 	int r = e->ops->start(e, c->options, &c->report->error);
-	if (r == 0)
+	if (!e->listening)
 		memcpy(peer, e->address, sizeof(e->address));
 	return r;
 }
@@ -265,7 +272,9 @@ int copy_run(struct copy *c)
 static int open_and_run(struct copy *c, const char *src, const char *dst)
 {
 	struct fcopy_error *e = &c->report->error;
-	int r = source_open(&c->src, src, e);
+	int r = copy_possible(src, dst, c->options, e);
+	if (r == 0)
+		r = source_open(&c->src, src, e);
 	if (r < 0)
 		return r;
 	r = destination_open(&c->dst, dst, &c->src, c->options, c->report->dst, e);

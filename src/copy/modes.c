@@ -6,21 +6,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define TAKES_STREAMS (FCOPY_TAKES_STREAM_SRC | FCOPY_TAKES_STREAM_DST)
 #define AUTO_TAKES                                                                                 \
-	(FCOPY_TAKES_THREADS | FCOPY_TAKES_SPARSE | FCOPY_TAKES_REFLINK | FCOPY_TAKES_NO_CACHE)
+	(FCOPY_TAKES_THREADS | FCOPY_TAKES_SPARSE | FCOPY_TAKES_REFLINK | FCOPY_TAKES_NO_CACHE |   \
+	 TAKES_STREAMS)
 
 static const struct fcopy_mode modes[] = {
     {0, "auto", NULL, NULL, "the fastest safe way for these two files", 0, true, true, AUTO_TAKES},
     {1, "readwrite", "rw", "readwrite", "read and write through a buffer of 8 KiB", 8192, false,
-     false, FCOPY_TAKES_BUFFER_SIZE},
+     false, FCOPY_TAKES_BUFFER_SIZE | TAKES_STREAMS},
     {2, "sendfile", "sf", "sendfile", "sendfile: from the page cache, inside the kernel", 0, false,
-     false, 0},
+     false, FCOPY_TAKES_STREAM_DST},
     {3, "splice", "sp", "splice", "splice through a pipe of 1 MiB", 0, false, false,
-     FCOPY_TAKES_BUFFER_SIZE},
+     FCOPY_TAKES_BUFFER_SIZE | TAKES_STREAMS},
     {4, "copy_file_range", "cfr", "copy_file_range",
      "copy_file_range: file to file, inside the kernel", 0, false, false, 0},
     {5, "mmap", "mm", "mmap", "map windows of the source and write out of them", 0, false, false,
-     FCOPY_TAKES_BUFFER_SIZE},
+     FCOPY_TAKES_BUFFER_SIZE | FCOPY_TAKES_STREAM_DST},
     {6, "direct", "dio", "direct", "O_DIRECT by io_uring; preallocates a new file", 0, false, true,
      0},
     {7, "parallel", "par", "readwrite", "readwrite, 1 MiB, in threads; preallocates a new file",

@@ -78,6 +78,8 @@ static int open_ends(struct client *k)
 {
 	const struct service *s = k->service;
 	struct copy *c = &k->copy;
+	memcpy(s->sends ? k->report.dst_peer : k->report.src_peer, k->connection.address,
+	       sizeof(k->connection.address));
 	if (s->sends) {
 		c->dst = k->connection;
 		c->served = true;
@@ -195,7 +197,12 @@ static int open_service(struct service *s, const char *src, const char *dst,
 {
 	struct fcopy_error *error = &report->error;
 	struct endpoint first;
-	int r = source_open(&first, src, error);
+	int r = copy_possible(src, dst, s->options, error);
+	if (r < 0) {
+		error->advice = FCOPY_ADVICE_USAGE; /* no client could ever be served */
+		return r;
+	}
+	r = source_open(&first, src, error);
 	if (r < 0)
 		return r;
 	s->sends = !first.socket;

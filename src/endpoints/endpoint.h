@@ -83,6 +83,8 @@ int device_size(int fd, off_t *size);
 /* stream.c: is this -, /dev/stdin, /dev/fd/3, fd:3 or a TCP address? Descriptors are used at their
  * own position and not opened anew; `dash` is what - stands for. */
 bool stream_names(const char *path);
+/* The file type of whatever the operand names, S_IFREG if that is not there yet. */
+mode_t stream_type(const char *path, int dash);
 int stream_open(struct endpoint *e, const char *path, int dash, struct fcopy_error *);
 
 /* tcp.c: tcp:HOST:PORT connects when it is started, tcp-listen:[HOST:]PORT listens from now on. */
@@ -103,8 +105,8 @@ void socket_gather(const struct endpoint *);
 /* Waits for the next connection, as long as io says; e becomes the listener's like, not started. */
 int socket_accept(const struct endpoint *listener, const struct io *io, struct endpoint *e,
 		  struct fcopy_error *);
-/* Writes our own or the peer's address as HOST:PORT; empty if it has none of that kind. */
-void socket_describe(int fd, bool peer, char text[FCOPY_ADDRESS_MAX]);
+/* Writes our own address as HOST:PORT; empty if it has none of that kind. */
+void socket_describe(int fd, char text[FCOPY_ADDRESS_MAX]);
 /* The longest idle time, in milliseconds; negative: for ever. */
 int socket_timeout_ms(const struct fcopy_options *);
 
@@ -128,6 +130,7 @@ mode_t temporary_umask(void); /* of this process; the strictest if it cannot be 
 int part_open(struct endpoint *e, mode_t mode, struct fcopy_error *);
 
 /* Gives the copy one attribute that the source has. */
+#define PRESERVE_IMPOSSIBLE "attributes are preserved between files only"
 int preserve_one(const struct endpoint *src, const struct endpoint *dst, enum fcopy_attribute,
 		 struct fcopy_error *);
 

@@ -91,8 +91,7 @@ int preserve_one(const struct endpoint *src, const struct endpoint *dst, enum fc
 {
 	const char *call = NULL;
 	if (!S_ISREG(dst->st.st_mode) || !S_ISREG(src->st.st_mode))
-		return error_refuse(e, dst->path, EOPNOTSUPP,
-				    "attributes are preserved between files only",
+		return error_refuse(e, dst->path, EOPNOTSUPP, PRESERVE_IMPOSSIBLE,
 				    FCOPY_ADVICE_NONE);
 	int r = copy_one(which, src->fd, dst->fd, &src->st, &call);
 	return r < 0 ? error_call(e, call, dst->path, -r) : 0;

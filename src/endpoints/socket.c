@@ -33,20 +33,36 @@ int socket_timeout_ms(const struct fcopy_options *options)
 	return options->timeout_ms ? options->timeout_ms : TIMEOUT_MS;
 }
 
-void socket_describe(int fd, bool peer, char text[FCOPY_ADDRESS_MAX])
+/* A socket's address as the kernel fills it in. */
+struct name {
+	struct sockaddr_storage at;
+	socklen_t size;
+};
+
+static void write_name(const struct name *n, char text[FCOPY_ADDRESS_MAX])
 {
-	struct sockaddr_storage ss = {.ss_family = AF_UNSPEC};
-	socklen_t size = sizeof(ss);
 	char host[NI_MAXHOST], port[NI_MAXSERV];
+	int family = n->at.ss_family;
 	text[0] = '\0';
-	int r = peer ? getpeername(fd, (struct sockaddr *)&ss, &size)
-		     : getsockname(fd, (struct sockaddr *)&ss, &size);
-	if (r < 0 || (ss.ss_family != AF_INET && ss.ss_family != AF_INET6) ||
-	    getnameinfo((struct sockaddr *)&ss, size, host, sizeof(host), port, sizeof(port),
-			NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-		return;
-	snprintf(text, FCOPY_ADDRESS_MAX, ss.ss_family == AF_INET ? "%.64s:%.8s" : "[%.64s]:%.8s",
-		 host, port);
+	if ((family == AF_INET || family == AF_INET6) &&
+	    getnameinfo((const struct sockaddr *)&n->at, n->size, host, sizeof(host), port,
+			sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+		snprintf(text, FCOPY_ADDRESS_MAX, family == AF_INET ? "%.64s:%.8s" : "[%.64s]:%.8s",
+			 host, port);
+}
+
+void socket_describe(int fd, char text[FCOPY_ADDRESS_MAX])
+{
+	struct name n = {.size = sizeof(n.at)};
+	getsockname(fd, (struct sockaddr *)&n.at, &n.size);
+	write_name(&n, text);
+}
+
+static void describe_peer(int fd, char text[FCOPY_ADDRESS_MAX])
+{
+	struct name n = {.size = sizeof(n.at)};
+	getpeername(fd, (struct sockaddr *)&n.at, &n.size);
+	write_name(&n, text);
 }
 
 static int get_option(int fd, int name)
@@ -68,17 +84,16 @@ bool socket_set_reset(int fd, bool on)
 }
 
 /* Nagle's algorithm would hold the last bytes of a slow source back; in the middle of a fast one
- * sendfile and splice fill the segments by themselves. */
-static bool prepare(int fd, const struct fcopy_options *options)
+ * sendfile and splice fill the segments by themselves. No TCP_USER_TIMEOUT: it also ends a
+ * connection whose peer lives and reads slowly, and io_wait and look see what it would tell. */
+static bool prepare(int fd)
 {
-	int timeout_ms = socket_timeout_ms(options);
 	if (get_option(fd, SO_PROTOCOL) != IPPROTO_TCP)
 		return true;
 	return set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1) &&
 	       set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1) &&
 	       set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE) &&
-	       set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_PAUSE) &&
-	       (timeout_ms < 0 || set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, timeout_ms));
+	       set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_PAUSE);
 }
 
 void socket_gather(const struct endpoint *e)
@@ -110,17 +125,20 @@ int socket_accept(const struct endpoint *listener, const struct io *io, struct e
 		  struct fcopy_error *error)
 {
 	int fd, r;
+	struct name peer;
 	do {
 		if ((r = io_wait(io, listener->fd, POLLIN)) < 0)
 			return error_call(error, "poll", listener->path, -r);
-		/* cppcheck-suppress nullPointer; nobody wants the address here (accept(2)) */
-		fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		peer = (struct name){.size = sizeof(peer.at)};
+		fd = accept4(listener->fd, (struct sockaddr *)&peer.at, &peer.size,
+			     SOCK_CLOEXEC | SOCK_NONBLOCK);
 	} while (fd < 0 && next_may_come(errno));
 	if (fd < 0)
 		return error_call(error, "accept", listener->path, errno);
 	*e = *listener;
 	e->fd = fd;
 	e->listening = false;
+	write_name(&peer, e->address); /* whoever has reset it by now has none to ask for */
 	return 0;
 }
 
@@ -144,10 +162,9 @@ static int start(struct endpoint *e, const struct fcopy_options *options, struct
 		r = tcp_connect(e, options, error);
 	if (r < 0)
 		return r;
-	if (!prepare(e->fd, options))
-		return error_call(error, "setsockopt", e->path, errno);
-	socket_describe(e->fd, true, e->address);
-	return 0;
+	if (!e->address[0])
+		describe_peer(e->fd, e->address);
+	return prepare(e->fd) ? 0 : error_call(error, "setsockopt", e->path, errno);
 }
 
 static void reset(struct endpoint *e)
@@ -278,6 +295,6 @@ int socket_adopt(struct endpoint *e, struct fcopy_error *error)
 		return error_call(error, "fcntl", e->path, errno);
 	e->listening = get_option(e->fd, SO_ACCEPTCONN) > 0;
 	if (e->listening)
-		socket_describe(e->fd, false, e->address);
+		socket_describe(e->fd, e->address);
 	return 0;
 }

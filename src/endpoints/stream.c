@@ -10,11 +10,19 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A descriptor's number in decimal digits; -1: it is none. */
+#define DESCRIPTOR "fd:"
+
+static bool is_descriptor(const char *path)
+{
+	return strncmp(path, DESCRIPTOR, strlen(DESCRIPTOR)) == 0;
+}
+
+/* A descriptor's number in decimal digits, in one way only; -1: it is none. */
 static int number(const char *digits)
 {
 	char *end;
-	long n = digits[0] >= '0' && digits[0] <= '9' ? strtol(digits, &end, 10) : -1;
+	bool starts = digits[0] >= '0' && digits[0] <= '9' && (digits[0] != '0' || !digits[1]);
+	long n = starts ? strtol(digits, &end, 10) : -1;
 	return n >= 0 && *end == '\0' && n <= INT_MAX ? (int)n : -1;
 }
 
@@ -22,7 +30,7 @@ static int number(const char *digits)
 static int stream_number(const char *path, int dash)
 {
 	static const char *const names[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
-	static const char *const prefixes[] = {"fd:", "/dev/fd/", "/proc/self/fd/"};
+	static const char *const prefixes[] = {DESCRIPTOR, "/dev/fd/", "/proc/self/fd/"};
 	if (path[0] == '-' && path[1] == '\0')
 		return dash;
 	for (int i = 0; i < 3; i++)
@@ -36,14 +44,18 @@ static int stream_number(const char *path, int dash)
 	return -1;
 }
 
-static bool is_number(const char *path)
-{
-	return strncmp(path, "fd:", 3) == 0 && stream_number(path, -1) >= 0;
-}
-
 bool stream_names(const char *path)
 {
-	return tcp_names(path) || stream_number(path, STDIN_FILENO) >= 0;
+	return tcp_names(path) || is_descriptor(path) || stream_number(path, STDIN_FILENO) >= 0;
+}
+
+mode_t stream_type(const char *path, int dash)
+{
+	struct stat st;
+	int fd = stream_number(path, dash);
+	if (tcp_names(path))
+		return S_IFSOCK;
+	return (fd >= 0 ? fstat(fd, &st) : stat(path, &st)) == 0 ? st.st_mode & S_IFMT : S_IFREG;
 }
 
 int stream_open(struct endpoint *e, const char *path, int dash, struct fcopy_error *error)
@@ -52,11 +64,16 @@ int stream_open(struct endpoint *e, const char *path, int dash, struct fcopy_err
 		return tcp_open(e, path, error);
 	*e = (struct endpoint){
 	    .ops = &in_place_ops, .path = path, .place = {.dir = -1, .target = -1}};
-	e->fd = fcntl(stream_number(path, dash), F_DUPFD_CLOEXEC, 0);
+	int fd = stream_number(path, dash);
+	if (fd < 0)
+		return error_refuse(error, path, EINVAL,
+				    "has no descriptor's number behind fd: (a file is ./fd:...)",
+				    FCOPY_ADVICE_USAGE);
+	e->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (e->fd < 0)
 		return error_call(error, "fcntl(F_DUPFD)", path, errno);
 	/* The socket behind - may have other users, and our end is not theirs. */
-	bool connection = is_number(path);
+	bool connection = is_descriptor(path);
 	if (fstat(e->fd, &e->st) < 0)
 		error_call(error, "fstat", path, errno);
 	else if (!connection || !S_ISSOCK(e->st.st_mode) || socket_adopt(e, error) == 0)
@@ -67,8 +84,5 @@ int stream_open(struct endpoint *e, const char *path, int dash, struct fcopy_err
 
 bool fcopy_is_socket(const char *operand)
 {
-	struct stat st;
-	return tcp_names(operand) ||
-	       (is_number(operand) && fstat(stream_number(operand, -1), &st) == 0 &&
-		S_ISSOCK(st.st_mode));
+	return tcp_names(operand) || (is_descriptor(operand) && S_ISSOCK(stream_type(operand, -1)));
 }

@@ -6,6 +6,7 @@
 #include "io/error.h"
 #include "io/io.h"
 
+#include <ctype.h>
 #include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
@@ -31,20 +32,24 @@ bool tcp_names(const char *path)
 	return starts_with(path, CONNECT) || starts_with(path, LISTEN);
 }
 
-/* A number that getaddrinfo would cut to 16 bits is a mistake; a name is for it to look up. */
-static bool port_is_sane(const char *port)
+/* getaddrinfo takes blanks and signs, and cuts a number to 16 bits; a name is for it to look up. */
+static bool port_is_sane(const char *port, bool listens)
 {
 	char *end;
 	unsigned long n = strtoul(port, &end, 10);
-	return port[0] != '\0' && port[0] != '-' && (*end != '\0' || n <= 65535);
+	if (!isalnum((unsigned char)port[0]))
+		return false;
+	return *end != '\0' || (n <= 65535 && (listens || n > 0));
 }
 
 /* Takes HOST:PORT, [HOST]:PORT or PORT apart; returns what is wrong with it, or NULL. */
-static const char *parse(struct address *a, const char *text)
+static const char *parse(struct address *a, const char *text, bool listens)
 {
 	const char *colon = strrchr(text, ':'), *port = colon ? colon + 1 : text;
 	size_t length = colon ? (size_t)(colon - text) : 0;
 	bool brackets = length > 1 && text[0] == '[' && text[length - 1] == ']';
+	if (text[0] == '[' && text[strlen(text) - 1] == ']')
+		return "has no port behind the brackets";
 	if (brackets) {
 		text++;
 		length -= 2;
@@ -55,8 +60,11 @@ static const char *parse(struct address *a, const char *text)
 		return "has no host before the colon";
 	if (!brackets && memchr(text, ':', length))
 		return "has too many colons: an IPv6 address stands in brackets";
-	if (!port_is_sane(port))
-		return "has no port from 0 to 65535 at its end";
+	if (!port_is_sane(port, listens))
+		return listens ? "has no port from 0 to 65535 at its end"
+			       : "has no port from 1 to 65535 at its end";
+	if (listens && length == 1 && text[0] == '*')
+		return "listens on every address as 0.0.0.0:PORT or [::]:PORT, not as *";
 	memcpy(a->host, text, length);
 	a->host[length] = '\0';
 	strcpy(a->port, port);
@@ -74,8 +82,11 @@ static int resolve(const struct endpoint *e, const struct address *a, struct add
 		return 0;
 	if (r == EAI_SYSTEM)
 		return error_call(error, "getaddrinfo", e->path, errno);
-	return error_refuse(error, e->path, EADDRNOTAVAIL, gai_strerror(r),
-			    r == EAI_SERVICE ? FCOPY_ADVICE_USAGE : FCOPY_ADVICE_NONE);
+	if (r == EAI_SERVICE)
+		return error_refuse(error, e->path, EADDRNOTAVAIL,
+				    "its port is neither a number nor the name of a service",
+				    FCOPY_ADVICE_USAGE);
+	return error_refuse(error, e->path, EADDRNOTAVAIL, gai_strerror(r), FCOPY_ADVICE_NONE);
 }
 
 /* A try at one address. Returns the descriptor, or -errno with the call that failed. */
@@ -166,7 +177,7 @@ int tcp_open(struct endpoint *e, const char *path, struct fcopy_error *error)
 {
 	struct address a = {.host = ""};
 	bool listens = starts_with(path, LISTEN);
-	const char *wrong = parse(&a, path + strlen(listens ? LISTEN : CONNECT));
+	const char *wrong = parse(&a, path + strlen(listens ? LISTEN : CONNECT), listens);
 	if (!wrong && !listens && !a.host[0])
 		wrong = "needs HOST:PORT";
 	*e = (struct endpoint){.path = path,
@@ -181,13 +192,13 @@ int tcp_open(struct endpoint *e, const char *path, struct fcopy_error *error)
 		return 0;
 	int r = try_all(e, &a, try_listen, NULL, error);
 	if (r == 0)
-		socket_describe(e->fd, false, e->address);
+		socket_describe(e->fd, e->address);
 	return r;
 }
 
 int tcp_connect(struct endpoint *e, const struct fcopy_options *options, struct fcopy_error *error)
 {
 	struct address a = {.host = ""};
-	parse(&a, e->path + strlen(CONNECT));
+	parse(&a, e->path + strlen(CONNECT), false);
 	return try_all(e, &a, try_connect, options, error);
 }

@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
+#include <math.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -127,20 +129,39 @@ static bool has_some(int fd, short events)
 	return events & POLLIN && ioctl(fd, FIONREAD, &n) == 0 && n > 0;
 }
 
+/* What a socket still has to bring to its peer. It is called writable only when a third of its
+ * buffer is free, and a slow reader may take minutes for that: only this tells that it reads. */
+static int undelivered(int fd, short events)
+{
+	int n = 0;
+	return events & POLLOUT && ioctl(fd, SIOCOUTQ, &n) == 0 ? n : 0;
+}
+
+static int slice_ms(double left_ms)
+{
+	if (left_ms >= WAIT_SLICE_MS)
+		return WAIT_SLICE_MS;
+	return left_ms > 0 ? (int)left_ms + 1 : 0;
+}
+
 int io_wait(const struct io *io, int fd, short events)
 {
 	struct pollfd p = {.fd = fd, .events = events};
-	double deadline = io->timeout_ms > 0 ? io_now() + io->timeout_ms / 1e3 : 0;
+	double limit = io->timeout_ms > 0 ? io->timeout_ms / 1e3 : HUGE_VAL, since = io_now();
+	int before = undelivered(fd, events);
 	for (;;) {
-		double left_ms = deadline > 0 ? (deadline - io_now()) * 1e3 : WAIT_SLICE_MS;
-		int r = poll(&p, 1, left_ms < WAIT_SLICE_MS ? (int)left_ms + 1 : WAIT_SLICE_MS);
+		int r = poll(&p, 1, slice_ms((since + limit - io_now()) * 1e3));
 		if (r > 0 || (r == 0 && has_some(fd, events)))
 			return 0;
 		if (r < 0 && errno != EINTR)
 			return -errno;
 		if (io_cancelled(io))
 			return -EINTR;
-		if (deadline > 0 && io_now() >= deadline)
+		int now = undelivered(fd, events);
+		if (now != before)
+			since = io_now();
+		before = now;
+		if (io_now() - since >= limit)
 			return -ETIMEDOUT;
 	}
 }

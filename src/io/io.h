@@ -40,7 +40,8 @@ int io_zero(struct io *io, int fd, off_t start, off_t end);
 /* The alignment that direct I/O needs on both files; 0: one of them does none. */
 size_t io_direct_align(int a, int b);
 
-/* Waits until poll(2) finds one of `events` on fd. Returns 0, -EINTR if cancelled, -ETIMEDOUT. */
+/* Waits until poll(2) finds one of `events` on fd. Returns 0, -EINTR if cancelled, -ETIMEDOUT once
+ * nothing has moved for timeout_ms: to a socket, no byte acknowledged either. */
 int io_wait(const struct io *io, int fd, short events);
 
 /* Page-aligned memory for n bytes, or NULL with errno; io_free takes the same n. */

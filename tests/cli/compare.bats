@@ -99,7 +99,10 @@ jsonschema.validate(json.load(sys.stdin), json.load(open(sys.argv[1])))' "$SCHEM
 		usage_error "--${option%=*}: does not go with --compare" --compare "--$option" a b
 	done
 	usage_error "2: --compare runs every mode" --compare a b 2
-	usage_error "-: --compare copies a file that it can read again" --compare - b
+	local src
+	for src in - fd:0 fd:7 tcp-listen:0 tcp:127.0.0.1:1; do
+		usage_error "$src: --compare copies a file that it can read again" --compare $src b
+	done
 	expect 2 --compare a -
 	mentions "-: has no directory for a scratch file"
 	mkfifo f

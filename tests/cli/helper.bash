@@ -183,3 +183,62 @@ without_tmpfile() {
 	traced "$1" "inject=openat:error=EOPNOTSUPP:when=$n" "${@:2}"
 	grep -q 'O_TMPFILE.*INJECTED' trace || { cat trace; return 1; }
 }
+
+# For connections: somebody at the other end.
+
+PEER=$BATS_TEST_DIRNAME/../tools/peer.py
+
+await() {
+	local i
+	for ((i = 0; i < 500; i++)); do
+		"$@" && return
+		sleep 0.01
+	done
+	echo "waited in vain: $*"
+	return 1
+}
+
+said() { grep -q "$1" "$2" 2>/dev/null; }
+
+# serve ARG…: fcopy in the background; $server is its process, $port where it listens.
+serve() {
+	rm -f server.log
+	"$FCOPY" "$@" >server.out 2>server.log 3>&- &
+	server=$!
+	await said '^fcopy: listening on ' server.log
+	port=$(sed -n 's/^fcopy: listening on .*://p' server.log)
+}
+
+# peer MANNER [BYTES]: the same with a peer that listens; its output is in ./peer.out.
+peer() {
+	rm -f peer.out
+	python3 "$PEER" "$1" 0 "${@:2}" >peer.out 2>&1 3>&- &
+	server=$!
+	await said . peer.out
+	port=$(head -n 1 peer.out)
+}
+
+# client MANNER [BYTES]: a peer that connects to $port; $client is its process.
+client() {
+	rm -f client.out
+	python3 "$PEER" "$1" "$port" "${@:2}" >client.out 2>&1 3>&- &
+	# shellcheck disable=SC2034 # the tests kill it
+	client=$!
+	await said connected client.out
+}
+
+# clients N: $server serves so many, a thread each.
+clients() {
+	[ "$(find /proc/"$server"/task -mindepth 1 -maxdepth 1 | wc -l)" -gt "$1" ]
+}
+
+# ended STATUS: that is how $server ended.
+ended() {
+	local seen=0
+	wait "$server" || seen=$?
+	[ "$seen" = "$1" ] || { echo "status $seen, not $1:"; cat server.log; return 1; }
+}
+
+stop() {
+	kill "-$1" "$server"
+}

@@ -47,7 +47,7 @@ is() {
 @test "DST is standard output: the object goes to stderr" {
 	local dst
 	echo data >a
-	for dst in - /dev/stdout /dev/fd/1; do
+	for dst in - fd:1 /dev/stdout /dev/fd/1; do
 		expect 0 --json a $dst
 		[ "$output" = data ]
 		valid "$stderr"

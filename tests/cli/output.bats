@@ -147,3 +147,11 @@ load helper
 	mentions "between files only (warning)"
 	[ "${#stderr_lines[@]}" = 2 ]
 }
+
+@test "a message is one write, whatever is in its name" {
+	need_strace
+	traced 1 trace=write $'no\nsuch\033file' b
+	[ "$(grep -c 'write(2<' trace)" = 1 ] || { cat trace; return 1; }
+	traced 1 trace=write a /no/such/directory/b copy_file_range
+	[ "$(grep -c 'write(2<' trace)" = 1 ] || { cat trace; return 1; }
+}

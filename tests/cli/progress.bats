@@ -197,3 +197,11 @@ signalled() {
 	says ""
 	cmp a c
 }
+
+@test "--size that was not the size: the last line claims no percentage" {
+	run bash -c "printf abc | '$FCOPY' --progress --size=100 - b 2>&1"
+	[ "$status" = 0 ]
+	[[ $output == *'3 B'* && $output != *%* ]] || { echo "$output"; return 1; }
+	run bash -c "printf abc | '$FCOPY' --progress --size=3 - b 2>&1"
+	[[ $output == *100%* ]]
+}

@@ -4,16 +4,6 @@
 
 load helper
 
-await() {
-	local i
-	for ((i = 0; i < 300; i++)); do
-		"$@" && return
-		sleep 0.01
-	done
-	echo "waited in vain: $*"
-	return 1
-}
-
 # ends STATUS: that is what wait says of $pid.
 ends() {
 	local seen=0

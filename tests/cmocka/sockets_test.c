@@ -65,6 +65,7 @@ static const struct row {
     {RECEIVER, "accept4", exhausted, FAILS, false},
     {RECEIVER, "accept4", passing, GOES_ON, false},
     {RECEIVER, "setsockopt", bad_option, FAILS, true},
+    {RECEIVER, "setsockopt of SO_RCVLOWAT", bad_option, GOES_ON, false},
     {RECEIVER, "getsockopt", bad_option, GOES_ON, false},
     {RECEIVER, "pipe2", exhausted, FAILS, false},
     {RECEIVER, "splice", broken, FAILS, false},

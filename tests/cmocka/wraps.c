@@ -51,8 +51,6 @@ WRAP(int, connect, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n))
 WRAP(int, accept4, (int fd, struct sockaddr *a, socklen_t *n, int flags), (fd, a, n, flags))
 WRAP(int, shutdown, (int fd, int how), (fd, how))
 WRAP(ssize_t, recv, (int fd, void *buf, size_t n, int flags), (fd, buf, n, flags))
-WRAP(int, setsockopt, (int fd, int level, int name, const void *value, socklen_t n),
-     (fd, level, name, value, n))
 WRAP(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *n),
      (fd, level, name, value, n))
 
@@ -180,6 +178,16 @@ int __wrap_fcntl64(int fd, int op, ...)
 	unsigned long arg = third(args);
 	bool now = fault_strikes(op == F_SETFL ? "fcntl64 of flags" : "fcntl64");
 	return now ? -1 : __real_fcntl64(fd, op, arg);
+}
+
+int __real_setsockopt(int fd, int level, int name, const void *value, socklen_t n);
+int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t n);
+int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t n)
+{
+	bool mark = level == SOL_SOCKET && name == SO_RCVLOWAT;
+	if (fault_strikes(mark ? "setsockopt of SO_RCVLOWAT" : "setsockopt"))
+		return -1;
+	return __real_setsockopt(fd, level, name, value, n);
 }
 
 int __real_ioctl(int fd, unsigned long op, ...);

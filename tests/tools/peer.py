@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: MIT
 """The other end of a TCP connection, with the manners that a test asks for.
 
-peer.py MANNER PORT [BYTES] connects to 127.0.0.1:PORT; with PORT 0 it listens, writes its port to
-stdout, and takes one connection. It exits 0 when it did what its manner says.
+peer.py MANNER PORT [BYTES] connects to 127.0.0.1:PORT and says so on stdout; with PORT 0 it
+listens, writes its port there, and takes one connection. It exits 0 when it did what its manner says.
 
   receive       reads to the end, prints the number of bytes, closes
   keep          reads to the end and keeps its own side open, for ten seconds
   deaf          ends its own side first, then reads to the end, prints the number
   slow          reads one byte a second, for ten seconds
+  sips          reads BYTES a second in ten sips each, to the end, prints the number
   stuck         reads nothing, for ten seconds
   refuse        reads BYTES, then closes while more is on the way
   reset         reads BYTES, then resets
@@ -24,7 +25,9 @@ import time
 
 def connect(port):
     if port:
-        return socket.create_connection(("127.0.0.1", port))
+        stream = socket.create_connection(("127.0.0.1", port))
+        print("connected", flush=True)
+        return stream
     with socket.create_server(("127.0.0.1", 0)) as server:
         print(server.getsockname()[1], flush=True)
         return server.accept()[0]
@@ -61,6 +64,15 @@ def slow(stream):
         time.sleep(1)
 
 
+def sip(stream, rate):
+    stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+    total = 0
+    while piece := stream.recv(rate // 10):
+        total += len(piece)
+        time.sleep(0.1)
+    return total
+
+
 def act(manner, stream, count):
     if manner == "deaf":
         stream.shutdown(socket.SHUT_WR)
@@ -70,6 +82,8 @@ def act(manner, stream, count):
         time.sleep(10)
     elif manner == "slow":
         slow(stream)
+    elif manner == "sips":
+        print(sip(stream, count), flush=True)
     elif manner in ("refuse", "reset"):
         read(stream, count)
         if manner == "reset":

@@ -1,0 +1,117 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# -k: many clients.
+
+load helper
+
+setup_file() {
+	type python3 >/dev/null || skip "no python3"
+}
+
+@test "-k: many clients at once and in turn, one of them slow, one stuck; SIGTERM lets them end" {
+	random a 3000001
+	serve -v -k a tcp-listen:0
+	client slow
+	client stuck
+	await clients 2
+	local i jobs=()
+	for i in 1 2 3 4 5 6 7 8; do
+		timeout 10 "$FCOPY" tcp:127.0.0.1:"$port" b$i 3>&- &
+		jobs+=($!)
+	done
+	wait "${jobs[@]}"
+	for i in 1 2 3 4 5 6 7 8; do
+		cmp a b$i
+	done
+	(timeout 10 nc -d 127.0.0.1 "$port" 3>&- | (sleep 0.5; cat >c)) 3>&- &
+	jobs=($!)
+	sleep 0.2
+	stop TERM
+	wait "${jobs[@]}"
+	cmp a c
+	expect 1 tcp:127.0.0.1:"$port" d
+	kill "$server"
+}
+
+@test "-k: after SIGTERM and the last client the status is 0; the next SIGTERM kills" {
+	random a 1000
+	serve -k a tcp-listen:0
+	expect 0 tcp:127.0.0.1:"$port" b
+	stop TERM
+	ended 0
+	random a 30000000
+	serve -k a tcp-listen:0
+	client stuck
+	await clients 1
+	stop TERM
+	sleep 0.4
+	stop TERM
+	ended 143
+}
+
+@test "-k: what cannot be served is refused before anybody comes" {
+	echo x >a
+	expect 2 -k - tcp-listen:0 </dev/null
+	says "fcopy: -: is no regular file: it cannot be sent to every client"
+	expect 2 -k tcp-listen:0 b
+	says "fcopy: b: is not /dev/null: many clients cannot share it"
+	expect 2 -k a tcp:127.0.0.1:1
+	says "fcopy: tcp:127.0.0.1:1: does not listen: there are no clients to wait for"
+	expect 1 -k nope tcp-listen:0
+	says "fcopy: nope: open: No such file or directory"
+}
+
+@test "-k: --max-clients holds the next one back; a sink forgets what every client sends" {
+	random a 3000000
+	serve -v -k --max-clients 1 a tcp-listen:0
+	client stuck
+	await clients 1
+	timeout 1 "$FCOPY" tcp:127.0.0.1:"$port" b 3>&- && return 1
+	kill "$client"
+	expect 0 --timeout 10 tcp:127.0.0.1:"$port" b
+	cmp a b
+	kill "$server"
+	serve -v -k tcp-listen:0 /dev/null
+	expect 0 a tcp:127.0.0.1:"$port"
+	expect 0 a tcp:127.0.0.1:"$port" 1
+	stop TERM
+	ended 0
+	[ "$(grep -c '^fcopy: client 127.0.0.1:[0-9]*: 3000000 bytes' server.log)" = 2 ] ||
+		{ cat server.log; return 1; }
+}
+
+@test "-k: what could serve no client is refused at the start" {
+	local option
+	echo x >a
+	for option in --resume --verify --preserve -p --reflink --no-cache -m4 -m6 -m7 -m8; do
+		expect 2 -k $option a tcp-listen:0
+		[[ $stderr != *"listening on"* ]] || { echo "$option: $stderr"; return 1; }
+	done
+	for option in -m2 -m5; do
+		expect 2 -k $option tcp-listen:0 /dev/null
+	done
+}
+
+@test "-k: a client that resets at once is told of by its address" {
+	random a 30000000
+	cat >reset.py <<-'END'
+		import socket, struct, sys
+		for i in range(5):
+		    c = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+		    c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+		    c.close()
+	END
+	many() { [ "$(grep -c '^fcopy: client 127.0.0.1:[0-9]*: ' server.log)" = 5 ]; }
+	serve -k --json a tcp-listen:0
+	python3 reset.py "$port"
+	await many
+	[ "$(grep -c '"dst_peer": "127.0.0.1:[0-9]*"' server.out)" = 5 ]
+	stop TERM
+	ended 0
+	serve -k --json tcp-listen:0 /dev/null
+	python3 reset.py "$port"
+	await many
+	[ "$(grep -c '"src_peer": "127.0.0.1:[0-9]*"' server.out)" = 5 ]
+	stop TERM
+	ended 0
+}
