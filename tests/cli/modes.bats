@@ -166,14 +166,10 @@ load helper
 	mkfifo pipe
 	local mode
 	for mode in copy_file_range direct parallel reflink; do
-		cat pipe >/dev/null &
-		expect 1 a pipe "$mode"
+		expect 1 a pipe "$mode" # nobody reads it, and nobody has to
 		mentions "auto"
-		wait $!
-		cat a >pipe &
 		expect 1 pipe b "$mode"
 		mentions "auto"
-		wait $! || true
 		absent b
 	done
 }
