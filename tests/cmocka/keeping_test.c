@@ -66,11 +66,11 @@ static const struct row {
     {VERIFIED, FAILS, "mmap64 of memory", no_memory, "mmap"},
     {VERIFIED, FAILS, "fdatasync", storage, "fdatasync"},
     {RESUMED, FAILS, "openat64", denied, "open of its .fcopy-part"},
-    {RESUMED, FAILS, "flock", no_lock, "open of its .fcopy-part"},
+    {RESUMED, FAILS, "flock", no_lock, "lock of its .fcopy-part"},
     {RESUMED, FAILS, "fchmod", denied, NULL},
     {RESUMED, FAILS, "fstat64", input_output, NULL},
     {RESUMED, FAILS, "open64", input_output, "open"},
-    {RESUMED, EITHER, "lseek64", input_output, "lseek"},
+    {RESUMED, GOES_ON, "lseek64", input_output, NULL},
     {RESUMED, EITHER, "ftruncate64", storage, "ftruncate"},
     {RESUMED, FAILS, "pread64", input_output, NULL},
     {RESUMED, FAILS, "pwrite64", storage, "pwrite"},
@@ -91,7 +91,8 @@ static const struct row {
     {INSISTED, FAILS, "fgetxattr", input_output, NULL},
     {INSISTED, FAILS, "fsetxattr", storage, NULL},
     {INSISTED, FAILS, "fstat64", input_output, NULL},
-    {UNCACHED, FAILS, "preadv64v2", no_uncached, "pread"},
+    {UNCACHED, FAILS, "preadv64v2", no_attribute, NULL},
+    {UNCACHED, EITHER, "preadv64v2", input_output, "pread"}, /* the question, then the copy */
     {UNCACHED, GOES_ON, "preadv64v2", soft, NULL},
     {UNCACHED, FAILS, "pwritev64v2", no_uncached, "pwrite"},
     {UNCACHED, GOES_ON, "pwritev64v2", soft, NULL},
@@ -136,7 +137,7 @@ static void set_the_scene(enum scene scene)
 static void expect_told(const struct run *run, const struct fcopy_error *e)
 {
 	assert_int_equal(e->err, run->err);
-	assert_non_null(e->call);
+	assert_true(e->call || e->reason);
 	if (run->row->told)
 		assert_string_equal(e->call, run->row->told);
 }
