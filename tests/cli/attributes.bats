@@ -87,7 +87,7 @@ like_source() {
 	demand 0
 	mentions "fcopy: b: $text (warning)"
 	cmp a b
-	expect 1 --preserve=mode a /dev/null
+	expect 2 --preserve=mode a /dev/null
 	says "fcopy: /dev/null: $text"
 }
 

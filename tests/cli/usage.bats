@@ -238,7 +238,7 @@ setup_sources() {
 	setup_sources
 	local value
 	for value in 0x10 " 5" +5 5e3 inf nan -1 ""; do
-		usage_error "--timeout: '$value' is no number of seconds, 0 for none" \
+		usage_error "--timeout: '$value' is no number of seconds up to 1000000; 0 is for ever" \
 			"--timeout=$value" a tcp:127.0.0.1:1
 	done
 	expect 1 --timeout=0.5 a tcp:127.0.0.1:1

@@ -77,7 +77,7 @@ static void check_sizes(const char *text)
 	MUST(give(&cli, "limit-rate", text) == (is_size && expected >= 1));
 	MUST(!is_size || cli.copy.limit_rate == expected);
 	MUST(give(&cli, "size", text) == (is_size && expected >= 1));
-	MUST(!is_size || cli.size == expected);
+	MUST(!is_size || cli.copy.size == expected);
 	bool fits = is_size && expected >= 1 && expected <= FCOPY_BUFFER_MAX;
 	MUST(give(&cli, "buffer-size", text) == fits);
 	MUST(cli.copy.buffer_size == (fits ? expected : 0));
@@ -96,13 +96,16 @@ static void check_numbers(const char *text)
 	MUST(cli.max_clients == (whole && n <= FCOPY_CLIENTS_MAX ? n : 0));
 }
 
-/* Any number that C can read, to the nearest millisecond; 0 only where 0 was meant. */
+/* Decimal digits and a point, to the nearest millisecond; 0 only where 0 was meant. */
 static void check_seconds(const char *text)
 {
 	struct cli cli;
 	char *end;
 	double seconds = strtod(text, &end);
-	bool is_number = end != text && *end == '\0' && seconds >= 0 && seconds <= 1000000;
+	bool plain = text[0] == '.' || (text[0] >= '0' && text[0] <= '9');
+	for (const char *c = text; *c; c++)
+		plain &= *c == '.' || (*c >= '0' && *c <= '9');
+	bool is_number = plain && end != text && *end == '\0' && seconds <= 1000000;
 	MUST(give(&cli, "timeout", text) == is_number);
 	if (!is_number)
 		return;
