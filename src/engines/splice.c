@@ -12,10 +12,13 @@
 
 #define PIPE_SIZE ((size_t)1 << 20) /* the kernel's limit for everybody, fs.pipe-max-size */
 
+/* What comes from a socket is still in the CPU's cache when it goes on, if the pieces are small. */
+#define SOCKET_PIECE ((size_t)128 << 10)
+
 /* While a pipe is emptied into a file its lock is held, and its writer waits (splice_from_pipe in
- * fs/splice.c): small pieces let the two work at once. What comes from a socket is then still in
- * the CPU's cache when it goes on. */
-#define PIECE_SIZE ((size_t)128 << 10)
+ * fs/splice.c). So the pages move into a pipe of our own first, by reference, and the writer goes
+ * on. */
+#define PIPE_PIECE ((size_t)512 << 10)
 
 static bool is_pipe(int fd)
 {
@@ -55,11 +58,11 @@ static int outcome(ssize_t r)
 	return r == -ENGINE_NEXT ? ENGINE_NEXT : (int)r;
 }
 
-/* One end is a pipe already. `most` bytes a call. */
-static int copy_directly(struct transfer *t, size_t most)
+/* One end is a pipe already, and the other takes its pages as they are. */
+static int copy_directly(struct transfer *t)
 {
 	size_t want;
-	while ((want = transfer_chunk(t, most)) > 0) {
+	while ((want = transfer_chunk(t, ENGINE_CHUNK)) > 0) {
 		off_t from = t->offset, to = t->offset;
 		ssize_t n = move(t, t->src, t->src_positional ? &from : NULL, t->dst,
 				 t->dst_positional ? &to : NULL, want, SIDE_BOTH);
@@ -130,19 +133,27 @@ static int copy_through(struct transfer *t, const int pipe[2], size_t size)
 	return 0;
 }
 
+static size_t piece(const struct transfer *t, bool from_pipe)
+{
+	if (t->buffer_size)
+		return t->buffer_size;
+	return from_pipe ? PIPE_PIECE : t->src_positional ? PIPE_SIZE : SOCKET_PIECE;
+}
+
 static int copy(struct transfer *t)
 {
 	int pipe[2];
 	bool from_pipe = is_pipe(t->src), to_pipe = is_pipe(t->dst);
-	bool small = !from_pipe && !to_pipe && !t->src_positional;
-	size_t size = t->buffer_size ? t->buffer_size : small ? PIECE_SIZE : PIPE_SIZE;
-	if (from_pipe || to_pipe) {
-		enlarge(from_pipe ? t->src : t->dst, size);
-		return copy_directly(t, from_pipe && !to_pipe ? PIECE_SIZE : ENGINE_CHUNK);
-	}
+	size_t most = t->buffer_size ? t->buffer_size : PIPE_SIZE;
+	if (from_pipe)
+		enlarge(t->src, most);
+	if (to_pipe)
+		enlarge(t->dst, most);
+	if (to_pipe || (from_pipe && !t->dst_positional))
+		return copy_directly(t);
 	if (pipe2(pipe, O_CLOEXEC) < 0)
 		return transfer_fail(t, "pipe2", SIDE_NONE, -errno);
-	int r = copy_through(t, pipe, enlarge(pipe[1], size));
+	int r = copy_through(t, pipe, enlarge(pipe[1], piece(t, from_pipe)));
 	close(pipe[0]);
 	close(pipe[1]);
 	return r;
