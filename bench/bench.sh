@@ -13,6 +13,7 @@
 #   --quick       6 rounds and no more, files of 128M, and of `all` only what is not marked slow
 #   --output DIR  results go there
 #
+# SIGUSR1 ends it after the case that is being measured, with a report of what there is.
 # FCOPY names the program, RIVALS_DIR the directory that rivals/install.sh filled.
 set -uo pipefail
 
@@ -23,7 +24,7 @@ RIVALS=$(realpath -m "${RIVALS_DIR:-$ROOT/build/rivals}")/bin
 CLASSES=$ROOT/build/bench/classes
 INVOCATION="bench/bench.sh $*"
 DIR=$ROOT/build/bench
-SIZE=1G SIZE_GIVEN='' ROUNDS=9 QUICK='' ONCE='' LIST='' OUT=''
+SIZE=1G SIZE_GIVEN='' ROUNDS=9 QUICK='' ONCE='' LIST='' OUT='' ENOUGH=''
 NETNS_RUN=()
 
 for part in say lab files memory cases programs peers run circumstances; do
@@ -32,7 +33,7 @@ for part in say lab files memory cases programs peers run circumstances; do
 done
 
 usage() {
-	sed -n '4,17s/^# \{0,1\}//p' "$BENCH/bench.sh"
+	sed -n '4,18s/^# \{0,1\}//p' "$BENCH/bench.sh"
 	exit "${1-0}"
 }
 
@@ -99,7 +100,9 @@ main() {
 	lab_open "$DIR"
 	output_open
 	circumstances
+	trap 'ENOUGH=yes' USR1
 	for name in "${CASES[@]}"; do
+		[[ ! $ENOUGH ]] || { leave_out_case "$name"; continue; }
 		run_case "$name"
 	done
 	circumstances_used

@@ -14,6 +14,7 @@ import results
 # IBM's Table 1, Linux 2.6, milliseconds: read + send of 4 KiB, and transferTo.
 IBM = {7: (156, 45), 21: (337, 128), 63: (843, 387), 98: (1320, 617), 200: (2124, 1150),
        350: (3631, 1762), 700: (13498, 4422), 1024: (18399, 8537)}
+COUNTED = ("calls", "profile")  # what calls.sh and profile.sh printed, kept beside the results
 REGION = re.compile(r"(<!-- figure:([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.S)
 
 
@@ -69,24 +70,26 @@ def data(cases, directory):
         Path(directory, name + ".dat").write_text(text.rstrip() + "\n")
 
 
-def figure(cases, name):
+def figure(run, cases, name):
     if name == "bars":
         return markdown.bars(cases.values())
+    if name in COUNTED:
+        return Path(run, name + ".md").read_text().rstrip()
     if name not in cases:
         sys.exit(f"figures: the run has no case {name}")
     case = cases[name]
     return f"{markdown.setting(case)[0].upper()}{markdown.setting(case)[1:]}.\n\n{markdown.case_table(case)}"
 
 
-def filled(cases, text):
-    return REGION.sub(lambda m: f"{m[1]}{figure(cases, m[2])}\n{m[3]}", text)
+def filled(run, cases, text):
+    return REGION.sub(lambda m: f"{m[1]}{figure(run, cases, m[2])}\n{m[3]}", text)
 
 
-def readme(cases, names, write):
+def readme(run, cases, names, write):
     stale = []
     for path in map(Path, names):
         before = path.read_text()
-        after = filled(cases, before)
+        after = filled(run, cases, before)
         if after != before:
             stale.append(str(path))
             if write:
@@ -101,7 +104,7 @@ def main():
     if what == "data":
         data(cases, rest[0])
     else:
-        readme(cases, rest, what == "readme")
+        readme(run, cases, rest, what == "readme")
 
 
 main()

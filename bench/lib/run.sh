@@ -18,6 +18,12 @@ leave_out() { # CASE CONTENDER
 	note left.tsv "$1" "$2" "$WHY"
 }
 
+leave_out_case() {
+	case_note "$1"
+	WHY='the run was ended before'
+	leave_out "$1" '*'
+}
+
 run_case() {
 	local name=$1 who round=0 order=() most
 	say "$name: ${OF[$name:title]}"
