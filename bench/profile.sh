@@ -35,8 +35,9 @@ profile() {
 		given=$(memory_given_back)
 		perf record -q -e cpu-clock -F 5000 -o "$lab/samples" "$fcopy" "$SRC" "$lab/copy" "$1" 2>/dev/null || return 1
 		rm -f "$lab/copy"
-		(($(memory_given_back) == given)) && return
+		(($(memory_given_back) != given)) || break
 	done
+	return 0
 }
 
 # shares: the functions that had at least 3 %, six at most
