@@ -98,6 +98,8 @@ static int check_size(struct copy *c)
 	return object(c, EINVAL, r->detail);
 }
 
+#define AHEAD_MOST ((off_t)8 << 30) /* XFS_MAX_BMBT_EXTLEN, in blocks of 4 KiB */
+
 /* Cuts what lies beyond the finished prefix: blocks allocated, old bytes, a padded last block. Not
  * when there is nothing: XFS writes the whole file out before it sets a size, even the same. */
 static int trim(struct copy *c)
@@ -105,8 +107,13 @@ static int trim(struct copy *c)
 	struct stat st;
 	if (fstat(c->dst.fd, &st) < 0)
 		return error_call(&c->report->error, "fstat", c->dst.path, errno);
-	if (st.st_size == c->all.offset && c->allocated <= c->all.offset)
+	if (st.st_size == c->all.offset && c->allocated <= c->all.offset) {
+		/* XFS keeps what it allocated ahead of the last write for a file that knew
+		 * fallocate. */
+		if (c->allocated > 0)
+			io_punch(c->dst.fd, c->all.offset, c->all.offset + AHEAD_MOST);
 		return 0;
+	}
 	while (ftruncate(c->dst.fd, c->all.offset) < 0)
 		if (errno != EINTR || io_cancelled(&c->all.io))
 			return error_call(&c->report->error, "ftruncate", c->dst.path, errno);
