@@ -83,6 +83,7 @@ static const struct row {
     {"fcntl64", exhausted, FAILS, ALL & ~(1 << IN_PLACE), false},
     {"fallocate64", storage, FAILS, FRESH, false},
     {"fallocate64", not_there, GOES_ON, FRESH, false},
+    {"fallocate64 to punch", storage, GOES_ON, FRESH, false},
     {"fallocate64", interrupted, GOES_ON, FRESH, false},
     {"ioctl", input_output, EITHER, ALL, false},
     {"ioctl", not_there, GOES_ON, ALL, false},

@@ -98,7 +98,7 @@ static const struct row {
     {UNCACHED, GOES_ON, "pwritev64v2", soft, NULL},
     {NOT_OVER, GOES_ON, "renameat2", lacking, NULL},
     {NOT_OVER, FAILS, "renameat2", denied, "renameat"},
-    {HOLES, GOES_ON, "fallocate64", no_attribute, NULL},
+    {HOLES, GOES_ON, "fallocate64 to punch", no_attribute, NULL},
     {HOLES, FAILS, "ftruncate64", storage, "ftruncate"},
     {HOLES, FAILS, "pwrite64", storage, "pwrite"},
 };
@@ -185,7 +185,7 @@ static void once(void *arg)
 	if (scene == NOT_OVER)
 		fault_also("openat64 of O_TMPFILE", EOPNOTSUPP);
 	if (scene == HOLES && strcmp(run->row->call, "pwrite64") == 0)
-		fault_also("fallocate64", EOPNOTSUPP); /* zeros are written */
+		fault_also("fallocate64 to punch", EOPNOTSUPP); /* zeros are written */
 	if (scene == UNCACHED)
 		fault_also("fcntl64 of flags", EINVAL); /* no O_DIRECT */
 	fault_on();

@@ -55,7 +55,6 @@ WRAP(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *n),
      (fd, level, name, value, n))
 
 WRAP(off_t, lseek64, (int fd, off_t at, int whence), (fd, at, whence))
-WRAP(int, fallocate64, (int fd, int mode, off_t at, off_t n), (fd, mode, at, n))
 WRAP(int, ftruncate64, (int fd, off_t n), (fd, n))
 WRAP(int, fdatasync, (int fd), (fd))
 WRAP(int, fsync, (int fd), (fd))
@@ -188,6 +187,17 @@ int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t 
 	if (fault_strikes(mark ? "setsockopt of SO_RCVLOWAT" : "setsockopt"))
 		return -1;
 	return __real_setsockopt(fd, level, name, value, n);
+}
+
+/* To give back is another call than to take. */
+int __real_fallocate64(int fd, int mode, off_t at, off_t n);
+int __wrap_fallocate64(int fd, int mode, off_t at, off_t n);
+int __wrap_fallocate64(int fd, int mode, off_t at, off_t n)
+{
+	bool punch = mode & FALLOC_FL_PUNCH_HOLE;
+	if (fault_strikes(punch ? "fallocate64 to punch" : "fallocate64"))
+		return -1;
+	return __real_fallocate64(fd, mode, at, n);
 }
 
 int __real_ioctl(int fd, unsigned long op, ...);
