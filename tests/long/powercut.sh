@@ -14,6 +14,7 @@ cuts=${1:-2}
 delays=(1 8 40)
 random_file "$work/src" 1M
 random_file "$work/old" 300K
+random_file "$work/large" 48M
 mkdir "$work/disks"
 declare -A states
 
@@ -34,7 +35,7 @@ attach() {
 	xfs) mkfs.xfs -q -m reflink=1 "$image" ;;
 	esac || exit 1
 	mount -o loop "$image" "$mnt"
-	cp "$work/src" "$mnt/src"
+	cp "$work/src" "$work/large" "$mnt"
 	sync -f "$mnt"
 }
 
@@ -79,14 +80,18 @@ for fs in ext4 xfs; do
 	done <"$work/modes.$fs"
 	umount "$work/cut"
 done
-# Large enough that the rename can reach the disk long before the bytes.
-random_file "$work/src" 48M
 echo "$name: $tried power cuts at exit with --fsync"
+
+# source_of FS DESTINATION: on XFS, so large that the rename of a new file over an old one can reach
+# the disk long before its bytes do.
+source_of() {
+	[ "$1$2" = xfsold ] && echo large || echo src
+}
 
 # copy TOOL SRC DST [OPTION]: by cp, or by a mode.
 copy() {
 	if [ "${1%-*}" = cp ]; then
-		cp "$2" "$3" && { [ $# = 3 ] || sync "$3" "${3%/*}"; }
+		cp --reflink=never "$2" "$3" && { [ $# = 3 ] || sync "$3" "${3%/*}"; }
 	else
 		timed "$FCOPY" "${@:4}" -m "$1" "$2" "$3"
 	fi
@@ -107,7 +112,7 @@ snapshots() {
 	sync -f "$mnt"
 	for tool in "${tools[@]}"; do
 		for destination in new old; do
-			copy "$tool" "$mnt/src" "$mnt/$tool.$destination" ${option:+"$option"} ||
+			copy "$tool" "$mnt/$(source_of "$fs" $destination)" "$mnt/$tool.$destination" ${option:+"$option"} ||
 				echo "$fs ${option:--} $tool $destination exit $?"
 		done
 	done
@@ -123,7 +128,7 @@ snapshots() {
 		for tool in cp-first cp-last "${tools[@]:1:${#tools[@]}-2}"; do
 			state_of "$mnt/$tool.new" "" "$work/src"
 			echo "$fs ${option:--} $tool new $delay $REPLY"
-			state_of "$mnt/$tool.old" "$work/old" "$work/src"
+			state_of "$mnt/$tool.old" "$work/old" "$work/$(source_of "$fs" old)"
 			echo "$fs ${option:--} $tool old $delay $REPLY"
 		done
 		umount "$mnt"
