@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# figures.sh [--check | RUN]: the plots in bench/ and the tables in README.md and bench/README.md, made
-# from the results that bench/results/published names; RUN, a directory there, becomes that one.
+# figures.sh [--check | RUN…]: the plots in bench/ and the tables in README.md and bench/README.md, made
+# from the results that bench/results/published names; RUN…, directories there, become those.
 # --check only says whether they match.
 set -euo pipefail
 
@@ -13,9 +13,8 @@ check=''
 need python3 python3
 [[ ${1-} != --check ]] || { check=yes; shift; }
 [[ $check ]] || need gnuplot gnuplot-nox
-[[ ! ${1-} ]] || basename "$(realpath "$1")" >"$here/results/published"
-run=$here/results/$(cat "$here/results/published")
-[[ -e $run/results.json ]] || die "$run holds no results"
+runs=$here/results/published
+(($# == 0)) || basename -a "$@" >"$runs"
 
 pages=()
 for page in "$here/../README.md" "$here/README.md"; do
@@ -23,7 +22,7 @@ for page in "$here/../README.md" "$here/README.md"; do
 done
 data=$(mktemp -d)
 trap 'rm -rf "$data"' EXIT
-python3 "$here/lib/figures.py" data "$run" "$data"
+python3 "$here/lib/figures.py" data "$runs" "$data"
 
 # Another gnuplot draws another file; what a plot was drawn from is the same everywhere.
 digest() { cat "$data/$1.dat" "$data/$1.size" "$here/plots/$1.gp" "$here/plots/style.gp" | sha256sum | cut -d' ' -f1; }
@@ -44,5 +43,5 @@ for script in "$here"/plots/*.gp; do
 	[[ $name != style && $(wc -w <"$data/$name.dat") -gt 0 ]] || continue
 	if [[ $check ]]; then plot_check "$name" || status=1; else plot "$name"; fi
 done
-python3 "$here/lib/figures.py" "$([[ $check ]] && echo check || echo readme)" "$run" "${pages[@]}" || status=1
+python3 "$here/lib/figures.py" "$([[ $check ]] && echo check || echo readme)" "$runs" "${pages[@]}" || status=1
 exit "$status"

@@ -8,7 +8,6 @@ set -uo pipefail
 BENCH=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 fcopy=$BENCH/../fcopy
 size=${1:-1G}
-declare -A KNOWN=()
 for part in say files memory; do
 	# shellcheck source=/dev/null
 	. "$BENCH/lib/$part.sh"
@@ -16,11 +15,10 @@ done
 
 bytes=$(bytes "$size") || exit 1
 [[ -x $fcopy ]] || die "there is no $fcopy: run make"
-need perf linux-perf python3 python3
-KNOWN[python3]=$(command -v python3)
+need perf linux-perf
 mkdir -p "${2:-$BENCH/../build}"
 lab=$(mktemp -d "$(realpath "${2:-$BENCH/../build}")/fcopy-profile.XXXXXX") || exit 1
-trap 'memory_release; rm -rf "$lab"' EXIT
+trap 'rm -rf "$lab"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 source_make random "$bytes" "$lab"
@@ -30,8 +28,7 @@ cat "$SRC" >/dev/null
 profile() {
 	local given
 	for _ in 1 2 3 4 5; do
-		memory_hold "$(memory_wanted warm)"
-		memory_release
+		memory_touch warm "$lab"
 		given=$(memory_given_back)
 		perf record -q -e cpu-clock -F 5000 -o "$lab/samples" "$fcopy" "$SRC" "$lab/copy" "$1" 2>/dev/null || return 1
 		rm -f "$lab/copy"

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""figures.py data RUN DIR          writes the tables that plots/*.gp read
-figures.py readme RUN FILE…       puts the figures between <!-- figure:NAME --> and <!-- end -->
-figures.py check RUN FILE…        exit 1 if that would change a file
+"""figures.py data RUNS DIR         writes the tables that plots/*.gp read
+figures.py readme RUNS FILE…      puts the figures between <!-- figure:NAME --> and <!-- end -->
+figures.py check RUNS FILE…       exit 1 if that would change a file
+
+RUNS is a file that names directories beside it, one a line; what several of them have, the last one tells.
 """
 import re
 import sys
@@ -70,26 +72,35 @@ def data(cases, directory):
         Path(directory, name + ".dat").write_text(text.rstrip() + "\n")
 
 
-def figure(run, cases, name):
+def counted(runs, name):
+    found = [path for path in (Path(run, name + ".md") for run in runs) if path.exists()]
+    return found[-1].read_text().rstrip() if found else sys.exit(f"figures: no run has {name}.md")
+
+
+def measured(case):
+    return any(own["wall"] for own in case["contenders"].values())
+
+
+def figure(runs, cases, name):
     if name == "bars":
         return markdown.bars(cases.values())
     if name in COUNTED:
-        return Path(run, name + ".md").read_text().rstrip()
+        return counted(runs, name)
     if name not in cases:
         sys.exit(f"figures: the run has no case {name}")
     case = cases[name]
     return f"{markdown.setting(case)[0].upper()}{markdown.setting(case)[1:]}.\n\n{markdown.case_table(case)}"
 
 
-def filled(run, cases, text):
-    return REGION.sub(lambda m: f"{m[1]}{figure(run, cases, m[2])}\n{m[3]}", text)
+def filled(runs, cases, text):
+    return REGION.sub(lambda m: f"{m[1]}{figure(runs, cases, m[2])}\n{m[3]}", text)
 
 
-def readme(run, cases, names, write):
+def readme(runs, cases, names, write):
     stale = []
     for path in map(Path, names):
         before = path.read_text()
-        after = filled(run, cases, before)
+        after = filled(runs, cases, before)
         if after != before:
             stale.append(str(path))
             if write:
@@ -99,12 +110,13 @@ def readme(run, cases, names, write):
 
 
 def main():
-    what, run, *rest = sys.argv[1:]
-    cases = {case["name"]: case for case in results.load(run)["cases"]}
+    what, published, *rest = sys.argv[1:]
+    runs = [Path(published).parent / name for name in Path(published).read_text().split()]
+    cases = {case["name"]: case for run in runs for case in results.load(run)["cases"] if measured(case)}
     if what == "data":
         data(cases, rest[0])
     else:
-        readme(run, cases, rest, what == "readme")
+        readme(runs, cases, rest, what == "readme")
 
 
 main()

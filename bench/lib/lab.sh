@@ -22,7 +22,6 @@ lab_open() {
 
 lab_close() {
 	[[ -n $LAB ]] || return 0
-	memory_release
 	peer_stop
 	net_close
 	group_close

@@ -1,34 +1,17 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 # Memory that a virtual machine gave back to its host costs up to ten times as much at the next touch, and what is
-# free is given back within seconds. So as much as a copy needs is held, touched, and let go just before the run.
+# free is given back within seconds. So as much as a copy needs is touched and let go just before the run.
 
-HELD=0 # bytes
-BALLAST_TO=''
-
-# memory_wanted CACHE: prints how much the case's copy will touch; a cold source comes into memory as well.
-memory_wanted() {
-	local want=$((SRC_DATA * 9 / 8)) most
+# memory_touch CACHE DIR: by a file in DIR, on the destination's file system, written in large pieces, for the page
+# cache to take blocks as large as the copy will. A cold source comes into memory as well.
+memory_touch() {
+	local want=$((SRC_DATA * 9 / 8)) most pad=$2/pad
 	[[ $1 == warm ]] || want=$((want + SRC_DATA))
-	most=$(($(awk '/^MemAvailable/ { print $2 }' /proc/meminfo) * 1024 + HELD - (1 << 30)))
-	echo $((want < most ? want : most))
-}
-
-memory_hold() {
-	local size=$1 ready
-	((HELD != size)) || return 0
-	memory_release
-	((size >= 1 << 20)) || return 0
-	coproc BALLAST { exec "${KNOWN[python3]}" "$BENCH/lib/ballast.py" "$size"; }
-	BALLAST_TO=${BALLAST[1]}
-	read -r ready <&"${BALLAST[0]}" && HELD=$size
-}
-
-memory_release() {
-	[[ $BALLAST_TO ]] || return 0
-	exec {BALLAST_TO}>&-
-	wait "$BALLAST_PID" 2>/dev/null
-	BALLAST_TO='' HELD=0
+	most=$(($(free_bytes "$2") / 2))
+	((want >= 1 << 20)) || return 0
+	dd if=/dev/zero of="$pad" bs=1M count=$(((want < most ? want : most) >> 20)) status=none
+	rm -f "$pad"
 }
 
 # KiB that the kernel has given back so far; 0 where it does not count.

@@ -4,7 +4,6 @@
 
 DST=''
 DST_DIR=''
-MEMORY=0 # bytes that a copy of this case touches
 declare -A OWN_CLOCK=() # contender → yes: one thread, and it prints the seconds that count
 
 note() { # FILE FIELD…
@@ -16,12 +15,6 @@ note() { # FILE FIELD…
 leave_out() { # CASE CONTENDER
 	say "  left out: $2: $WHY"
 	note left.tsv "$1" "$2" "$WHY"
-}
-
-leave_out_case() {
-	case_note "$1"
-	WHY='the run was ended before'
-	leave_out "$1" '*'
 }
 
 run_case() {
@@ -81,7 +74,6 @@ case_enter() {
 	need=$((size + size / 50))
 	room_for "$DST_DIR" "$need" && room_for "$src_dir" "$need" || return 1
 	source_make "${OF[$name:source]}" "$size" "$src_dir" || { WHY='the source cannot be made'; return 1; }
-	MEMORY=$(memory_wanted "${OF[$name:cache]}")
 	room_for "$DST_DIR" "$SRC_DATA"
 }
 
@@ -105,9 +97,8 @@ prepare() {
 	dest_make "${OF[$name:dest:$who]-${OF[$name:dest]}}" "${OF[$name:size]}" "$DST"
 	port_next
 	peer_start "$name" "$who" "$DST" || return 1
-	memory_hold "$MEMORY"
 	cache_set "${OF[$name:cache]}" "${OF[$name:source]}"
-	memory_release
+	memory_touch "${OF[$name:cache]}" "$DST_DIR"
 	command_make "$name" "${COMMAND[$who]}" "$prog" "$DST"
 	[[ -z $GROUP_DIR ]] ||
 		READY="sh -c $(single_quote "echo \$\$ >$GROUP_DIR/cgroup.procs; exec $READY")"
@@ -156,7 +147,6 @@ timed() {
 		peer_stop
 		((status == 0)) || { WHY="failed in round $round"; rm -f "$DST"; return 1; }
 		prove_copy "$name" "$who" || return 1
-		memory_hold "$MEMORY"
 		((given)) || break
 		note again.tsv "$name" "$who" "$round" "$given"
 	done
