@@ -16,7 +16,7 @@ struct copy {
 	struct monitor monitor;
 	struct transfer all; /* the whole range; its offset is the finished prefix */
 	bool remote;         /* source on a network file system */
-	bool served;         /* one of many: pipes of its own would exhaust the user's share */
+	bool served;         /* one of many: the server tells of its end */
 	bool direct;         /* bulk data goes past the page cache */
 	void *buffer;        /* of plan, for many small extents */
 	off_t allocated;     /* end of the blocks that were allocated ahead */

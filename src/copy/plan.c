@@ -67,13 +67,14 @@ static int read_on(struct copy *c)
 	static const struct engine *const files[] = {&engine_readwrite, NULL};
 	static const struct engine *const streams[] = {&engine_splice, &engine_sendfile,
 						       &engine_readwrite, NULL};
-	static const struct engine *const to_client[] = {&engine_sendfile, &engine_readwrite, NULL};
+	static const struct engine *const to_socket[] = {&engine_sendfile, &engine_readwrite, NULL};
 	bool positional = c->src.positional && c->dst.positional;
 	bool plain = positional || c->options->no_cache || c->all.zeros;
 	if (plain)
 		return run_chain(c, &c->all, files);
-	return c->dst.positional ? run_stream(c, streams)
-				 : run_chain(c, &c->all, c->served ? to_client : streams);
+	if (c->dst.positional)
+		return run_stream(c, streams);
+	return run_chain(c, &c->all, c->dst.socket && c->src.positional ? to_socket : streams);
 }
 
 /* The same with one buffer on the stack: read, write, read is all that a small file takes. */

@@ -50,10 +50,9 @@ static const struct row {
     {SENDER, "getsockopt", bad_option, EITHER, true},
     {SENDER, "getaddrinfo", exhausted, FAILS, false},
     {SENDER, "ioctl", bad_option, EITHER, true}, /* a wait may do without, the receipt not */
-    {SENDER, "pipe2", exhausted, FAILS, false},
-    {SENDER, "splice", broken, FAILS, false},
-    {SENDER, "splice", soft, GOES_ON, false},
-    {SENDER, "splice", lacking, GOES_ON, false},
+    {SENDER, "sendfile64", broken, FAILS, false},
+    {SENDER, "sendfile64", soft, GOES_ON, false},
+    {SENDER, "sendfile64", lacking, GOES_ON, false},
     {SENDER, "shutdown", cut, FAILS, false},
     {SENDER, "recv", broken, FAILS, true},
     {SENDER, "recv", soft, GOES_ON, false},
