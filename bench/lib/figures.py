@@ -51,14 +51,16 @@ def sizes(cases):
 
 
 def sockets(cases):
-    """MiB, then ms of read + send and sendfile: IBM's, ours."""
+    """MiB, then ms of read + send and sendfile: IBM's, ours. One size alone is no curve."""
+    rows = []
     for mib, published in IBM.items():
         runs = dict(own(cases, f"socket-loopback-{'1G' if mib == 1024 else f'{mib}M'}"))
         if not runs:
             continue  # a published figure alone compares nothing
         ours = [runs[who]["median_wall"] * 1000 if who in runs else "NaN"
                 for who in ("send-rw4k", "send-sendfile")]
-        yield [mib, *published, *ours]
+        rows.append([mib, *published, *ours])
+    return rows if len(rows) > 1 else []
 
 
 def data(cases, directory):
