@@ -28,6 +28,10 @@ struct copy {
  * booked. */
 int copy_run(struct copy *);
 
+/* settle.c: what is left to do and to ask between the last byte and the commit. Returns 0, or
+ * -errno with the failure booked. */
+int copy_settle(struct copy *);
+
 /* possible.c: what the operands and the options tell before anything is opened. Returns 0, or
  * -errno with the refusal booked. */
 int copy_possible(const char *src, const char *dst, const struct fcopy_options *,

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT
+ * Everything between the last byte and the name: is the source still what it was, is nothing behind
+ * the end, are attributes and bytes where they were asked to be? One no, and there is no commit.
+ */
+#include "copy.h"
+#include "io/error.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Something is wrong with the source: a warning, unless the caller is strict. */
+static int object(struct copy *c, int err, const char *reason)
+{
+	struct fcopy_error e;
+	error_refuse(&e, c->src.path, err, reason, FCOPY_ADVICE_NONE);
+	if (!c->options->strict) {
+		copy_notify(c, FCOPY_EVENT_WARNING, &e, NULL);
+		return 0;
+	}
+	c->report->error = e;
+	return -err;
+}
+
+/* Did the source stay what it was? Nobody can promise more than that its stat says so. */
+static int check_source(struct copy *c)
+{
+	struct stat now;
+	const struct stat *then = &c->src.st;
+	if (!S_ISREG(then->st_mode))
+		return 0;
+	if (fstat(c->src.fd, &now) < 0)
+		return error_call(&c->report->error, "fstat", c->src.path, errno);
+	if (now.st_size == then->st_size && now.st_ino == then->st_ino &&
+	    now.st_mtim.tv_sec == then->st_mtim.tv_sec &&
+	    now.st_mtim.tv_nsec == then->st_mtim.tv_nsec)
+		return 0;
+	c->report->source_changed = true;
+	return object(c, EBUSY, "changed while it was copied");
+}
+
+/* A stream that was cut short looks whole, but not to somebody who knows its size. */
+static int check_size(struct copy *c)
+{
+	struct fcopy_report *r = c->report;
+	if (c->options->size == 0 || c->options->size == r->bytes)
+		return 0;
+	snprintf(r->detail, sizeof(r->detail), "had %ju bytes, not %ju", (uintmax_t)r->bytes,
+		 (uintmax_t)c->options->size);
+	return object(c, EINVAL, r->detail);
+}
+
+#define AHEAD_MOST ((off_t)8 << 30) /* XFS_MAX_BMBT_EXTLEN, in blocks of 4 KiB */
+
+/* Cuts what lies beyond the finished prefix: blocks allocated, old bytes, a padded last block. Not
+ * when there is nothing: XFS writes the whole file out before it sets a size, even the same. */
+static int trim(struct copy *c)
+{
+	struct stat st;
+	if (fstat(c->dst.fd, &st) < 0)
+		return error_call(&c->report->error, "fstat", c->dst.path, errno);
+	if (st.st_size == c->all.offset && c->allocated <= c->all.offset) {
+		/* XFS keeps what it allocated ahead of the last write for a file that knew
+		 * fallocate. */
+		if (c->allocated > 0)
+			io_punch(c->dst.fd, c->all.offset, c->all.offset + AHEAD_MOST);
+		return 0;
+	}
+	while (ftruncate(c->dst.fd, c->all.offset) < 0)
+		if (errno != EINTR || io_cancelled(&c->all.io))
+			return error_call(&c->report->error, "ftruncate", c->dst.path, errno);
+	return 0;
+}
+
+/* An error of fsync is final: the next one would claim success (the kernel reports it once). */
+static int flush(struct copy *c)
+{
+	double start = io_now();
+	copy_phase(c, FCOPY_PHASE_FLUSH, 0);
+	/* fdatasync leaves out owner, mode and attributes where it can (fsync(2)). */
+	bool all = c->options->preserve != 0 || c->dst.mode;
+	int r = (all ? fsync(c->dst.fd) : fdatasync(c->dst.fd)) < 0 ? -errno : 0;
+	c->report->seconds[FCOPY_PHASE_FLUSH] = io_now() - start;
+	if (r < 0)
+		return error_call(&c->report->error, all ? "fsync" : "fdatasync", c->dst.path, -r);
+	if (c->options->no_cache && c->dst.positional)
+		posix_fadvise(c->dst.fd, 0, 0, POSIX_FADV_DONTNEED);
+	return 0;
+}
+
+/* In this order, because chown clears setuid and capabilities, and an ACL changes the mode. A loss
+ * is a warning, unless the caller insists. */
+static int preserve(struct copy *c)
+{
+	static const enum fcopy_attribute order[] = {FCOPY_TIMESTAMPS, FCOPY_OWNERSHIP, FCOPY_XATTR,
+						     FCOPY_MODE};
+	bool told = false;
+	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++) {
+		struct fcopy_error e;
+		if (!(c->options->preserve & order[i]) ||
+		    preserve_one(&c->src, &c->dst, order[i], &e) == 0)
+			continue;
+		if (c->options->preserve_required & order[i]) {
+			c->report->error = e;
+			return -e.err;
+		}
+		if (e.call || !told) /* that one of them is no file holds for all */
+			copy_notify(c, FCOPY_EVENT_WARNING, &e, NULL);
+		told |= !e.call;
+	}
+	return 0;
+}
+
+static int cancelled(struct copy *c)
+{
+	if (!io_cancelled(&c->all.io))
+		return 0;
+	return error_refuse(&c->report->error, c->dst.path, EINTR, "interrupted",
+			    FCOPY_ADVICE_NONE);
+}
+
+/* A producer that failed at once looks like a stream without bytes: no reason to lose a file. */
+static int check_empty(struct copy *c)
+{
+	mode_t from = c->src.st.st_mode;
+	const struct place *old = &c->dst.place;
+	bool loses = old->exists && S_ISREG(old->st.st_mode) && old->st.st_size > 0;
+	if (!S_ISFIFO(from) && !S_ISSOCK(from))
+		return 0;
+	if (c->all.offset > 0 || !loses || c->options->force)
+		return 0;
+	return error_refuse(&c->report->error, c->dst.path, ENODATA,
+			    "is kept: the stream that was to replace it had no bytes",
+			    FCOPY_ADVICE_FORCE);
+}
+
+int copy_settle(struct copy *c)
+{
+	const struct fcopy_options *o = c->options;
+	int r = check_source(c);
+	if (r == 0)
+		r = check_empty(c);
+	if (r == 0)
+		r = check_size(c);
+	if (r == 0 && S_ISREG(c->dst.st.st_mode) && c->dst.positional &&
+	    (c->untidy || c->dst.in_place))
+		r = trim(c);
+	if (r == 0 && c->dst.ops->finish)
+		r = c->dst.ops->finish(&c->dst, o, &c->report->error);
+	if (r == 0)
+		r = preserve(c);
+	if (r == 0 && (o->fsync || o->verify || o->no_cache))
+		r = flush(c);
+	if (r == 0 && o->verify)
+		r = verify_copy(c);
+	return r < 0 ? r : cancelled(c);
+}
