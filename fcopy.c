@@ -6,15 +6,16 @@
  *
  *   include/fcopy.h   libfcopy's public face
  *   src/cli/          talks to people: options, help, messages, progress, stats, json, compare
- *   src/copy/         policy: possible (what never works), copy (open to commit), plan (auto),
- *                     ask, modes, step, extents, allocate, ranges (threads), verify,
- *                     serve (many clients)
+ *   src/copy/         policy: possible (what never works), copy (open to commit), settle (before
+ *                     it), plan (auto), ask, modes, step, extents, allocate, ranges (threads),
+ *                     verify and compare, serve (many clients)
  *   src/endpoints/    where bytes come from and go: place (names), replace and temporary (an atomic
  *                     file), part (--resume), in_place, stream, tcp, socket, metadata, preserve
- *   src/engines/      mechanism: engine.h is the contract, then one engine a file
+ *   src/engines/      mechanism: engine.h is the contract, then one engine a file (pieces is of
+ *                     direct)
  *   src/io/           the read/write loops, memory, the io_uring seam
  *   src/man, dist/    the manual pages; completions, pkg-config, JSON schema, Debian packages
- *   tests/            check (the real kernel), cmocka (faults), cli (the program), long (proofs)
+ *   tests/            check (real kernel), cmocka (faults), cli (the program), fuzz, long (proofs)
  *   bench/            what it costs, against whom, and the committed results
  *
  * Calls go one way: cli -> copy -> endpoints, engines -> io.
