@@ -144,7 +144,12 @@ int temporary_name(struct endpoint *e, bool no_clobber, const char **call)
 		r = e->link(e, e->place.name);
 		if (r != -EEXIST || no_clobber)
 			return r;
-		/* Somebody else made the file meanwhile: the later copy wins, as with two cp. */
+		/* Somebody else made the file meanwhile: the later copy wins, as with two cp. What
+		 * was preallocated for a new file must not replace one before it is on the disk. */
+		*call = "fdatasync";
+		if (fdatasync(e->fd) < 0)
+			return -errno;
+		*call = "linkat";
 	}
 	if (e->link && (r = link_under_drawn_name(e)) < 0)
 		return r;

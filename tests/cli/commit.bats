@@ -130,6 +130,20 @@ COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftr
 	order pwrite64 sync_file_range renameat
 }
 
+@test "a file that appears meanwhile is replaced by one that is on the disk" {
+	need_strace
+	random a 5000
+	strace -f -qq -o trace -e trace=linkat,fdatasync,renameat \
+		-e inject=linkat:error=EEXIST:when=2 "$FCOPY" a b
+	order INJECTED fdatasync 'linkat\(' renameat
+	cmp a b
+	run --separate-stderr strace -f -qq -o trace -e inject=linkat:error=EEXIST:when=2 \
+		-e inject=fdatasync:error=EIO "$FCOPY" a c
+	demand 1
+	says "fcopy: c: fdatasync: Input/output error"
+	absent c
+}
+
 @test "--fsync into a directory that cannot be flushed: found out before the copy has a name" {
 	echo data >a
 	mkdir d
