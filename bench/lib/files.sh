@@ -37,14 +37,14 @@ source_sparse() {
 	done
 }
 
-# dest_make KIND SIZE FILE
+# dest_make KIND SIZE FILE: in the place of what an earlier run left there; an old file may be that.
 dest_make() {
 	local kind=$1 size=$2 file=$3
 	case $kind in
-	new | none) return ;;
-	empty) : >"$file" ;;
-	old) cp --reflink=never --sparse=never "$SRC" "$file" ;;
-	allocated) fallocate -l "$size" "$file" ;;
+	new | none) rm -f "$file"; return ;;
+	empty) rm -f "$file"; : >"$file" ;;
+	old) [[ -e $file ]] || cp --reflink=never --sparse=never "$SRC" "$file" ;;
+	allocated) rm -f "$file"; fallocate -l "$size" "$file" ;;
 	*) die "no such kind of destination: $kind" ;;
 	esac
 	sync "$file"

@@ -1,18 +1,31 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 # Memory that a virtual machine gave back to its host costs up to ten times as much at the next touch, and what is
-# free is given back within seconds. So as much as a copy needs is touched and let go just before the run.
+# free is given back within seconds. So a run that needs much is rehearsed, and then finds what the rehearsal left.
 
-# memory_touch CACHE DIR: by a file in DIR, on the destination's file system, written in large pieces, for the page
-# cache to take blocks as large as the copy will. A cold source comes into memory as well.
-memory_touch() {
-	local want=$((SRC_DATA * 9 / 8)) most pad=$2/pad
-	[[ $1 == warm ]] || want=$((want + SRC_DATA))
-	most=$(($(free_bytes "$2") / 2))
-	((want >= 1 << 20)) || return 0
-	dd if=/dev/zero of="$pad" bs=1M count=$(((want < most ? want : most) >> 20)) status=none
-	rm -f "$pad"
-}
+GIVEN_BACK=/sys/module/page_reporting/parameters/reported_kib
 
 # KiB that the kernel has given back so far; 0 where it does not count.
-memory_given_back() { cat /sys/module/page_reporting/parameters/reported_kib 2>/dev/null || echo 0; }
+memory_given_back() {
+	local count=0
+	[[ ! -r $GIVEN_BACK ]] || read -r count <"$GIVEN_BACK"
+	echo "$count"
+}
+
+# The kernel gives back two seconds after memory was freed (mm/page_reporting.c), all at once. What is freed just
+# after that stays for as long; nothing within 2.5 s means that nothing was due.
+memory_settle() {
+	local before now same=0 tick
+	[[ -r $GIVEN_BACK ]] || return 0
+	before=$(memory_given_back)
+	for ((tick = 0; tick < 100 && same < 3; tick++)); do
+		sleep 0.025
+		now=$(memory_given_back)
+		if ((now != before)); then
+			same=1
+		elif ((same)); then
+			same=$((same + 1))
+		fi
+		before=$now
+	done
+}
