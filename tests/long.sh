@@ -1,22 +1,23 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# long.sh [--record] [PROOF…]: the proofs of tests/long, all of them or these, one after the other.
-# Ends with a table of what was tried and what failed, which is left in build/long.md too, and the
-# line N passed, N failed, N skipped. --record, of all of them, puts the table into tests/README.md.
-# FCOPY names another program.
+# long.sh [--record] [--jobs N] [PROOF…]: the proofs of tests/long, all of them or these, one after
+# the other or N at once. Ends with a table of what was tried and what failed, which is left in
+# build/long.md too, and the line N passed, N failed, N skipped. --record, of all of them, puts the
+# table into tests/README.md. FCOPY names another program.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 export FCOPY=${FCOPY:-$root/fcopy} FCOPY_BUILD=${FCOPY_BUILD:-$root/build}
 table=$FCOPY_BUILD/long.md
-passed=0 failed=0 skipped=0 record=''
+passed=0 failed=0 skipped=0 record='' jobs=1
 
-# Each proof, what it counts, and what it is told for a full one.
+# Each proof, what it counts, and what it is told for a full one. What a power cut leaves depends on
+# the load: cp beside us would meet another one.
 proofs=(
-	"kill|instants struck|2000"
+	"powercut|power cuts|25|alone" # by two file systems, to a new and an old DST: a hundred a mode
 	"inject|faults injected|"
+	"kill|instants struck|2000"
 	"fulldisk|disk sizes tried|"
-	"powercut|power cuts|25" # by two file systems, to a new and an old DST: a hundred a mode
 	"storage|storage errors|"
 	"random|randomised copies|5000"
 	"sockets|streams broken|500"
@@ -26,46 +27,80 @@ proofs=(
 
 usage() {
 	local proof
-	echo "usage: ${0##*/} [--record] [PROOF…], of ${proofs[*]%%|*}; --record is of all" >&2
+	echo "usage: ${0##*/} [--record] [--jobs N] [PROOF…], of ${proofs[*]%%|*}; --record is of all" >&2
 	exit 2
 }
 
 # Chooses what to run; sets wanted.
 read_arguments() {
-	local argument
 	wanted=()
-	for argument in "$@"; do
-		case $argument in
+	while [ $# != 0 ]; do
+		case $1 in
 		--record) record=yes ;;
+		--jobs)
+			[[ ${2-} =~ ^[1-9]$ ]] || usage
+			jobs=$2
+			shift
+			;;
 		*)
-			[[ " ${proofs[*]%%|*} " == *" $argument "* ]] || usage
-			wanted+=("$argument")
+			[[ " ${proofs[*]%%|*} " == *" $1 "* ]] || usage
+			wanted+=("$1")
 			;;
 		esac
+		shift
 	done
 	[ -z "$record" ] || [ ${#wanted[@]} = 0 ] || usage
 	[ ${#wanted[@]} != 0 ] || wanted=("${proofs[@]%%|*}")
 }
 
-# run NAME WHAT ARGUMENT: one proof, whose closing line becomes a row.
+# run NAME WHAT ARGUMENT: one proof; leaves its status, and a row made of its closing line.
 run() {
-	local log=$FCOPY_BUILD/long.log status row
+	local log=$FCOPY_BUILD/long.$1.log status row
 	"$root/tests/long/$1.sh" ${3:+"$3"} | tee "$log"
 	status=${PIPESTATUS[0]}
 	row=$(sed -nE "s/^$1: ([0-9]+) tried, ([0-9]+) lost, ([0-9]+) wrong, ([0-9]+) hung, \
 ([0-9]+) crashed, ([0-9]+) other$/\1 | \2 | \3 | \4 | \5 | \6/p" "$log" | tail -n 1)
+	[ "$status" != 77 ] || row='left out | | | | |'
+	echo "$status | $1: $2 | ${row:-broke off | | | | |} |" >"$FCOPY_BUILD/long.$1.row"
+}
+
+# run_all: in the order of proofs, and no more at once than was asked for.
+run_all() {
+	local proof name what argument alone running=0
+	for proof in "${proofs[@]}"; do
+		IFS='|' read -r name what argument alone <<<"$proof"
+		[[ " ${wanted[*]} " == *" $name "* ]] || continue
+		if [ -n "$alone" ]; then
+			wait
+			running=0
+		elif [ "$running" = "$jobs" ]; then
+			wait -n
+			running=$((running - 1))
+		fi
+		rm -f "$FCOPY_BUILD/long.$name.row"
+		run "$name" "$what" "$argument" &
+		running=$((running + 1))
+		if [ -n "$alone" ]; then
+			wait
+			running=0
+		fi
+	done
+	wait
+}
+
+# count NAME: its row goes into the table.
+count() {
+	local status row
+	IFS=' ' read -r status row <"$FCOPY_BUILD/long.$1.row"
+	echo "$row" >>"$table"
 	case $status in
 	0) passed=$((passed + 1)) ;;
-	77)
-		skipped=$((skipped + 1))
-		row='left out | | | | |'
-		;;
+	77) skipped=$((skipped + 1)) ;;
 	*)
 		failed=$((failed + 1))
 		echo "long: not ok: $1: status $status"
 		;;
 	esac
-	echo "| $1: $2 | ${row:-broke off | | | | |} |" >>"$table"
 }
 
 # Everything between the markers goes, and the table comes.
@@ -83,11 +118,9 @@ cat >"$table" <<'END'
 | proof | tried | files lost | wrong copies with exit 0 | hangs | crashes | other failures |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: |
 END
-for proof in "${proofs[@]}"; do
-	IFS='|' read -r name what argument <<<"$proof"
-	if [[ " ${wanted[*]} " == *" $name "* ]]; then
-		run "$name" "$what" "$argument"
-	fi
+run_all
+for proof in "${proofs[@]%%|*}"; do
+	[[ " ${wanted[*]} " != *" $proof "* ]] || count "$proof"
 done
 revision=$(git -C "$root" describe --always --dirty --exclude='*' 2>/dev/null || echo unknown)
 printf '\n%s, Linux %s, revision %s, %d minutes.\n' \

@@ -140,7 +140,7 @@ prove_copy() {
 # the run that is timed gets its pages; where an old file stays as well, those of one more copy.
 rehearse() {
 	local held='' status=0
-	((SRC_DATA >= 16 << 20)) || return 0
+	((SRC_DATA >= 16 << 20)) && [[ ${OF[$1:dest]} != none ]] || return 0
 	prepare "$@" || return 1
 	run_once || status=$?
 	if [[ ${OF[$1:dest]} == old ]]; then
@@ -161,7 +161,10 @@ timed() {
 	local name=$1 who=$2 round=$3 status try given begun took
 	for ((try = 0; try < 3; try++)); do
 		WHY='' status=0
-		rehearse "$@" && prepare "$@" || { peer_stop; return 1; }
+		if ! rehearse "$@" || ! prepare "$@"; then
+			peer_stop
+			return 1
+		fi
 		given=$(memory_given_back) begun=${EPOCHREALTIME/./}
 		run_timed "$who" || status=$?
 		given=$(($(memory_given_back) - given)) took=$((${EPOCHREALTIME/./} - begun))
