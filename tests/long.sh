@@ -114,6 +114,7 @@ put_into_readme() {
 
 read_arguments "$@"
 mkdir -p "$FCOPY_BUILD"
+revision=$(git -C "$root" describe --always --dirty --exclude='*' 2>/dev/null || echo unknown)
 cat >"$table" <<'END'
 | proof | tried | files lost | wrong copies with exit 0 | hangs | crashes | other failures |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: |
@@ -122,7 +123,6 @@ run_all
 for proof in "${proofs[@]%%|*}"; do
 	[[ " ${wanted[*]} " != *" $proof "* ]] || count "$proof"
 done
-revision=$(git -C "$root" describe --always --dirty --exclude='*' 2>/dev/null || echo unknown)
 printf '\n%s, Linux %s, revision %s, %d minutes.\n' \
 	"$(date -u +%F)" "$(uname -r)" "$revision" $((SECONDS / 60)) >>"$table"
 [ -z "$record" ] || put_into_readme

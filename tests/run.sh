@@ -15,7 +15,8 @@ trap 'exit 130' INT
 run_suite() {
 	local jobs=()
 	if [[ -d $1 || $1 == *.bats ]]; then
-		type parallel >/dev/null 2>&1 && jobs=(--jobs 2)
+		# Most of them wait for something.
+		type parallel >/dev/null 2>&1 && jobs=(--jobs $((2 * $(nproc))))
 		bats --formatter tap "${jobs[@]}" "$1"
 	else
 		# shellcheck disable=SC2086 # a command and its arguments

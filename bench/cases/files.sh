@@ -55,7 +55,7 @@ bar wall fcopy cp 0.05
 bar blocks fcopy - 16
 
 begin sparse 'a hundred small extents in a file a hundred times larger than --size'
-on ext4; from sparse
+on ext4; from sparse; rounds 20
 with cp fcopy
 bar wall fcopy cp 0.70
 bar maps fcopy - 0

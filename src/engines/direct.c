@@ -32,6 +32,17 @@ static int write_tail(struct pieces *d)
 	return stop;
 }
 
+/* Writes beyond the end take the inode's lock alone and keep it until they are done
+ * (ext4_dio_write_checks, xfs_file_write_checks): none would be in flight with another, and io_uring's
+ * threads would spin on it. So the size comes first; what is too much gets cut with the padding. */
+static void extend(const struct pieces *d)
+{
+	struct stat st;
+	off_t end = d->t->end < d->size ? d->t->end : d->size;
+	if (d->pads && fstat(d->t->dst, &st) == 0 && st.st_size < end)
+		(void)!ftruncate(d->t->dst, end); /* a write tells what is wrong */
+}
+
 static int with_buffers(struct pieces *d, char *memory)
 {
 	d->ring = ring_open(PIECES_DEPTH, memory, PIECES_DEPTH * PIECE_SIZE);
@@ -40,6 +51,8 @@ static int with_buffers(struct pieces *d, char *memory)
 	for (unsigned i = 0; i < PIECES_DEPTH; i++)
 		d->piece[i].buffer = memory + i * PIECE_SIZE;
 	d->size = lseek(d->t->src, 0, SEEK_END); /* of a block device, too */
+	if (d->size >= 0)
+		extend(d);
 	int r = d->size < 0 ? transfer_fail(d->t, "lseek", SIDE_SRC, -errno) : pieces_run(d);
 	ring_close(d->ring);
 	if (r == 0 && d->tail_size > 0)

@@ -102,6 +102,26 @@ moves() {
 	[ "$(calls io_uring_setup)" -ge 1 ]
 }
 
+# A write beyond the end has the file to itself until it is done.
+@test "direct: the file has its size before the first write, so that several are in flight" {
+	need_strace
+	need_mode direct
+	random a 3000001
+	traced 0 trace=ftruncate,io_uring_enter -m direct a b
+	[ "$(grep -E -m1 -n "ftruncate\([0-9]+<$T.*, 3000001\) += 0" trace | cut -d: -f1)" = 1 ]
+	[ "$(stat -c %s b)" = 3000001 ]
+	cmp a b
+}
+
+@test "direct: a size that cannot be set first is none of the copy's business" {
+	need_strace
+	need_mode direct
+	random a 3000001
+	traced 0 "inject=ftruncate:error=EIO:when=1" -m direct a b
+	injected
+	cmp a b
+}
+
 @test "parallel: pread and pwrite in as many threads as asked for" {
 	need_strace
 	random a 20000001
