@@ -33,8 +33,9 @@ static int write_tail(struct pieces *d)
 }
 
 /* Writes beyond the end take the inode's lock alone and keep it until they are done
- * (ext4_dio_write_checks, xfs_file_write_checks): none would be in flight with another, and io_uring's
- * threads would spin on it. So the size comes first; what is too much gets cut with the padding. */
+ * (ext4_dio_write_checks, xfs_file_write_checks): none would be in flight with another, and
+ * io_uring's threads would spin on it. So the size comes first; what is too much gets cut with the
+ * padding. */
 static void extend(const struct pieces *d)
 {
 	struct stat st;
