@@ -50,17 +50,32 @@ def sizes(cases):
         yield []
 
 
+def replayed(cases, net):
+    """MiB, IBM's two figures and our runs over that network; a published figure alone compares nothing."""
+    for mib, published in IBM.items():
+        runs = dict(own(cases, f"socket-{net}-{'1G' if mib == 1024 else f'{mib}M'}"))
+        if runs:
+            yield mib, published, runs
+
+
 def sockets(cases):
     """MiB, then ms of read + send and sendfile: IBM's, ours. One size alone is no curve."""
-    rows = []
-    for mib, published in IBM.items():
-        runs = dict(own(cases, f"socket-loopback-{'1G' if mib == 1024 else f'{mib}M'}"))
-        if not runs:
-            continue  # a published figure alone compares nothing
-        ours = [runs[who]["median_wall"] * 1000 if who in runs else "NaN"
-                for who in ("send-rw4k", "send-sendfile")]
-        rows.append([mib, *published, *ours])
+    rows = [[mib, *published, *(runs[who]["median_wall"] * 1000 if who in runs else "NaN"
+                                for who in ("send-rw4k", "send-sendfile"))]
+            for mib, published, runs in replayed(cases, "loopback")]
     return rows if len(rows) > 1 else []
+
+
+def ibm(cases, net):
+    """IBM's Table 1 beside ours, as Markdown."""
+    senders = ("send-rw4k", "send-rw8k", "send-sendfile", "send-splice")
+    rows = ["| MiB | IBM: read + send, ms | transferTo | × | here: 4 KiB, ms | 8 KiB | sendfile | splice | sendfile × 4 KiB | CPU × |",
+            "|" + " ---: |" * 10]
+    for mib, (copied, transferred), runs in replayed(cases, net):
+        ours = " | ".join(f"{runs[who]['median_wall'] * 1000:.1f}" if who in runs else "" for who in senders)
+        ratios = " | ".join(f"{runs['send-sendfile'][what]['median']:.2f}" for what in ("ratio", "ratio_cpu"))
+        rows.append(f"| {mib} | {copied} | {transferred} | {transferred / copied:.2f} | {ours} | {ratios} |")
+    return "\n".join(rows)
 
 
 def data(cases, directory):
@@ -86,6 +101,8 @@ def measured(case):
 def figure(runs, cases, name):
     if name == "bars":
         return markdown.bars(cases.values())
+    if name.startswith("ibm-"):
+        return ibm(cases, name.removeprefix("ibm-"))
     if name in COUNTED:
         return counted(runs, name)
     if name not in cases:
