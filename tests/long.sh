@@ -3,8 +3,8 @@
 #
 # long.sh [--record] [--jobs N] [PROOF…]: the proofs of tests/long, all of them or these, one after
 # the other or N at once. Ends with a table of what was tried and what failed, which is left in
-# build/long.md too, and the line N passed, N failed, N skipped. --record, of all of them, puts the
-# table into tests/README.md. FCOPY names another program.
+# build/long.md too, and the line N passed, N failed, N skipped. --record puts the last row of each
+# proof, with the revision that it is of, into tests/README.md. FCOPY names another program.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 export FCOPY=${FCOPY:-$root/fcopy} FCOPY_BUILD=${FCOPY_BUILD:-$root/build}
@@ -27,7 +27,7 @@ proofs=(
 
 usage() {
 	local proof
-	echo "usage: ${0##*/} [--record] [--jobs N] [PROOF…], of ${proofs[*]%%|*}; --record is of all" >&2
+	echo "usage: ${0##*/} [--record] [--jobs N] [PROOF…], of ${proofs[*]%%|*}" >&2
 	exit 2
 }
 
@@ -49,7 +49,6 @@ read_arguments() {
 		esac
 		shift
 	done
-	[ -z "$record" ] || [ ${#wanted[@]} = 0 ] || usage
 	[ ${#wanted[@]} != 0 ] || wanted=("${proofs[@]%%|*}")
 }
 
@@ -61,7 +60,7 @@ run() {
 	row=$(sed -nE "s/^$1: ([0-9]+) tried, ([0-9]+) lost, ([0-9]+) wrong, ([0-9]+) hung, \
 ([0-9]+) crashed, ([0-9]+) other$/\1 | \2 | \3 | \4 | \5 | \6/p" "$log" | tail -n 1)
 	[ "$status" != 77 ] || row='left out | | | | |'
-	echo "$status | $1: $2 | ${row:-broke off | | | | |} |" >"$FCOPY_BUILD/long.$1.row"
+	echo "$status | $1: $2 | ${row:-broke off | | | | |} | $revision |" >"$FCOPY_BUILD/long.$1.row"
 }
 
 # run_all: in the order of proofs, and no more at once than was asked for.
@@ -88,11 +87,10 @@ run_all() {
 	wait
 }
 
-# count NAME: its row goes into the table.
+# count NAME: how it ended.
 count() {
-	local status row
-	IFS=' ' read -r status row <"$FCOPY_BUILD/long.$1.row"
-	echo "$row" >>"$table"
+	local status
+	read -r status _ <"$FCOPY_BUILD/long.$1.row"
 	case $status in
 	0) passed=$((passed + 1)) ;;
 	77) skipped=$((skipped + 1)) ;;
@@ -101,6 +99,17 @@ count() {
 		echo "long: not ok: $1: status $status"
 		;;
 	esac
+}
+
+# make_table NAME…: of those that were ever run.
+make_table() {
+	local name
+	echo "| proof | tried | files lost | wrong copies with exit 0 | hangs | crashes | other failures | revision |"
+	echo "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
+	for name in "$@"; do
+		sed -n 's/^[0-9]* //p' "$FCOPY_BUILD/long.$name.row" 2>/dev/null
+	done
+	printf '\n%s, Linux %s.\n' "$(date -u +%F)" "$(uname -r)"
 }
 
 # Everything between the markers goes, and the table comes.
@@ -115,17 +124,16 @@ put_into_readme() {
 read_arguments "$@"
 mkdir -p "$FCOPY_BUILD"
 revision=$(git -C "$root" describe --always --dirty --exclude='*' 2>/dev/null || echo unknown)
-cat >"$table" <<'END'
-| proof | tried | files lost | wrong copies with exit 0 | hangs | crashes | other failures |
-| --- | ---: | ---: | ---: | ---: | ---: | ---: |
-END
 run_all
 for proof in "${proofs[@]%%|*}"; do
 	[[ " ${wanted[*]} " != *" $proof "* ]] || count "$proof"
 done
-printf '\n%s, Linux %s, revision %s, %d minutes.\n' \
-	"$(date -u +%F)" "$(uname -r)" "$revision" $((SECONDS / 60)) >>"$table"
-[ -z "$record" ] || put_into_readme
+if [ -n "$record" ]; then
+	make_table "${proofs[@]%%|*}" >"$table"
+	put_into_readme
+else
+	make_table "${wanted[@]}" >"$table"
+fi
 cat "$table"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ] && [ $passed != 0 ]
