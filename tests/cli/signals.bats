@@ -21,13 +21,13 @@ has_written() {
 }
 
 # stall COMMAND…: COMMAND, which copies ./pipe to ./b, has taken 5 bytes and waits for
-# more. A background job of a shell ignores SIGINT, hence env.
+# more. A background job of a shell ignores SIGINT, and nohup SIGHUP, hence env.
 stall() {
 	echo old >b
 	mkfifo pipe
 	exec 6<>pipe
 	printf 'half:' >&6
-	env --default-signal=INT,TERM "$@" 6>&- &
+	env --default-signal=HUP,INT,TERM "$@" 6>&- &
 	pid=$!
 	await has_written
 }
