@@ -17,7 +17,7 @@ run_suite() {
 	if [[ -d $1 || $1 == *.bats ]]; then
 		# Most of them wait for something.
 		type parallel >/dev/null 2>&1 && jobs=(--jobs $((2 * $(nproc))))
-		timeout -k 9 1800 bats --formatter tap "${jobs[@]}" "$1"
+		timeout --foreground -k 9 1800 bats --formatter tap "${jobs[@]}" "$1"
 	else
 		# shellcheck disable=SC2086 # a command and its arguments
 		CMOCKA_MESSAGE_OUTPUT=TAP ${UNDER-} "$1"
