@@ -35,13 +35,23 @@ static int write_tail(struct pieces *d)
 /* Writes beyond the end take the inode's lock alone and keep it until they are done
  * (ext4_dio_write_checks, xfs_file_write_checks): none would be in flight with another, and
  * io_uring's threads would spin on it. So the size comes first; what is too much gets cut with the
- * padding. */
-static void extend(const struct pieces *d)
+ * padding. Returns the size before, or -1 if that stays. */
+static off_t extend(const struct pieces *d)
 {
 	struct stat st;
 	off_t end = d->t->end < d->size ? d->t->end : d->size;
-	if (d->pads && fstat(d->t->dst, &st) == 0 && st.st_size < end)
-		(void)!ftruncate(d->t->dst, end); /* a write tells what is wrong */
+	if (!d->pads || fstat(d->t->dst, &st) < 0 || st.st_size >= end ||
+	    ftruncate(d->t->dst, end) < 0) /* then a write tells what is wrong */
+		return -1;
+	return st.st_size;
+}
+
+/* After a failure: no file in place that is torn, and as long as a whole one. */
+static void shrink(const struct pieces *d, off_t before)
+{
+	off_t end = before > d->t->offset ? before : d->t->offset;
+	if (before >= 0)
+		(void)!ftruncate(d->t->dst, end); /* the failure before is the one to tell */
 }
 
 static int with_buffers(struct pieces *d, char *memory)
@@ -52,10 +62,13 @@ static int with_buffers(struct pieces *d, char *memory)
 	for (unsigned i = 0; i < PIECES_DEPTH; i++)
 		d->piece[i].buffer = memory + i * PIECE_SIZE;
 	d->size = lseek(d->t->src, 0, SEEK_END); /* of a block device, too */
-	if (d->size >= 0)
-		extend(d);
-	int r = d->size < 0 ? transfer_fail(d->t, "lseek", SIDE_SRC, -errno) : pieces_run(d);
+	int r = d->size < 0 ? transfer_fail(d->t, "lseek", SIDE_SRC, -errno) : 0;
+	off_t before = r == 0 ? extend(d) : -1;
+	if (r == 0)
+		r = pieces_run(d);
 	ring_close(d->ring);
+	if (r != 0)
+		shrink(d, before);
 	if (r == 0 && d->tail_size > 0)
 		r = write_tail(d);
 	return r;

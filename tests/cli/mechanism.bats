@@ -113,6 +113,18 @@ moves() {
 	cmp a b
 }
 
+@test "direct: interrupted in place, it leaves no file that looks whole" {
+	need_mode direct
+	random a 40000000
+	echo old >b
+	env --default-signal=INT "$FCOPY" --inplace --limit-rate=20M a b direct 2>/dev/null &
+	sleep 0.5
+	kill -INT $!
+	wait $! || [ $? = 130 ]
+	[ "$(stat -c %s b)" -lt 40000000 ]
+	[ "$(stat -c %b b)" -lt 78125 ]
+}
+
 @test "direct: a size that cannot be set first is none of the copy's business" {
 	need_strace
 	need_mode direct
