@@ -28,7 +28,9 @@ cat "$SRC" >/dev/null
 profile() {
 	local given
 	for _ in 1 2 3 4 5; do
-		memory_touch warm "$lab"
+		"$fcopy" "$SRC" "$lab/copy" "$1" 2>/dev/null || return 1 # for the memory (lib/memory.sh)
+		memory_settle
+		rm -f "$lab/copy"
 		given=$(memory_given_back)
 		perf record -q -e cpu-clock -F 5000 -o "$lab/samples" "$fcopy" "$SRC" "$lab/copy" "$1" 2>/dev/null || return 1
 		rm -f "$lab/copy"
