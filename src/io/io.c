@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define HUGE_SIZE     ((size_t)2 << 20) /* of x86-64 and of arm64 with pages of 4 KiB */
 #define WAIT_SLICE_MS 1000 /* a signal may interrupt another thread than the one that waits */
 
 bool io_cancelled(const struct io *io)
@@ -166,16 +167,39 @@ int io_wait(const struct io *io, int fd, short events)
 	}
 }
 
+static size_t whole_pages(size_t n)
+{
+	return n < HUGE_SIZE ? n : (n + HUGE_SIZE - 1) / HUGE_SIZE * HUGE_SIZE;
+}
+
+/* The part of [p, p + size + HUGE_SIZE) that huge pages can hold; the rest is given back. */
+static void *align(char *p, size_t size)
+{
+	size_t before = -(uintptr_t)p & (HUGE_SIZE - 1);
+	char *start = p + before;
+	if (before > 0)
+		munmap(p, before);
+	munmap(start + size, HUGE_SIZE - before);
+	madvise(start, size, MADV_HUGEPAGE); /* small ones do as well */
+	return start;
+}
+
+/* Direct I/O out of huge pages goes to the device as a few long segments instead of one for every
+ * small page, and took half the time on virtio. */
 void *io_alloc(size_t n)
 {
-	void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	return p == MAP_FAILED ? NULL : p;
+	size_t size = whole_pages(n), spare = n < HUGE_SIZE ? 0 : HUGE_SIZE;
+	void *p = mmap(NULL, size + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		       0);
+	if (p == MAP_FAILED)
+		return NULL;
+	return spare ? align(p, size) : p;
 }
 
 void io_free(void *p, size_t n)
 {
 	if (p)
-		munmap(p, n);
+		munmap(p, whole_pages(n));
 }
 
 double io_now(void)

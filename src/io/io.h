@@ -44,7 +44,8 @@ size_t io_direct_align(int a, int b);
  * nothing has moved for timeout_ms: to a socket, no byte acknowledged either. */
 int io_wait(const struct io *io, int fd, short events);
 
-/* Page-aligned memory for n bytes, or NULL with errno; io_free takes the same n. */
+/* Page-aligned memory for n bytes, from 2 MiB on in huge pages where the kernel has some
+ * (madvise(2), MADV_HUGEPAGE), or NULL with errno; io_free takes the same n. */
 void *io_alloc(size_t n);
 void io_free(void *p, size_t n);
 

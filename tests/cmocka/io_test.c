@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -162,6 +163,33 @@ static void has_aligned_memory(void **state)
 	assert_int_equal(errno, ENOMEM);
 }
 
+static uint64_t mapped(void)
+{
+	unsigned long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+	need(f && fscanf(f, "%lu", &pages) == 1);
+	fclose(f);
+	return pages;
+}
+
+/* In huge pages, of which none but the last is wasted, and all of it given back. */
+static void has_huge_memory(void **state)
+{
+	static const size_t sizes[] = {(size_t)2 << 20, 5000001};
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		uint64_t before = mapped();
+		char *p = io_alloc(sizes[i]);
+		assert_non_null(p);
+		assert_int_equal((uintptr_t)p % ((size_t)2 << 20), 0);
+		assert_true((mapped() - before) * (uint64_t)sysconf(_SC_PAGESIZE) <
+			    sizes[i] + ((size_t)2 << 20));
+		memset(p, 1, sizes[i]);
+		io_free(p, sizes[i]);
+		assert_int_equal(mapped(), before);
+	}
+}
+
 int main(void)
 {
 	static const int errs[] = {EIO, ENOSPC, EINTR, EAGAIN, EPIPE, FAULT_ZERO};
@@ -177,5 +205,6 @@ int main(void)
 	case_add(cancels, "poll", "wait: cancelled");
 	case_add(waits, NULL, "wait");
 	case_add(has_aligned_memory, NULL, "memory");
+	case_add(has_huge_memory, NULL, "memory in huge pages");
 	return cases_run("io");
 }
