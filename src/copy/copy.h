@@ -52,8 +52,8 @@ int step_refused(struct copy *, const struct engine *, const struct transfer *t)
 
 /* ranges.c: hands pieces of t to `threads` threads, each running the engine, which has to be
  * positional. The first failure stops all and is the one returned; t->offset is the finished
- * prefix. */
-int ranges_run(const struct engine *, struct transfer *t, unsigned threads);
+ * prefix. With behind set, what is done starts on its way to the disk. */
+int ranges_run(const struct engine *, struct transfer *t, unsigned threads, bool behind);
 
 /* allocate.c: allocates the destination's blocks of [start, end) if options and mode ask for it,
  * without changing its size. Returns 0, or -errno with the failure booked. */

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT
  * Threads are a loop, not an engine: each takes the next piece of the range until none is left.
  */
+#define _GNU_SOURCE
 #include "copy.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 
-#define PIECE_SIZE ((off_t)1 << 20) /* bytes that a thread takes at a time */
+#define PIECE_SIZE  ((off_t)1 << 20)                 /* bytes that a thread takes at a time */
+#define BEHIND_SIZE (FCOPY_THREADS_MAX * PIECE_SIZE) /* threads are seldom so far apart */
 
 struct ranges {
 	const struct engine *engine;
 	const struct transfer *whole;
+	bool write_behind;
 	pthread_mutex_t lock;
 	off_t next;            /* where the next piece starts */
 	off_t prefix;          /* no piece before this was left unfinished */
@@ -33,6 +37,16 @@ static bool take(struct ranges *r, struct transfer *piece)
 	}
 	pthread_mutex_unlock(&r->lock);
 	return more;
+}
+
+/* Lets the device write what is done while the rest is copied. Errors are fsync's to tell: this
+ * call leaves them there (sync_file_range(2)). */
+static void write_behind(const struct ranges *r, off_t at)
+{
+	off_t done = at - r->whole->offset - BEHIND_SIZE;
+	if (r->write_behind && done > 0 && done % BEHIND_SIZE == 0)
+		sync_file_range(r->whole->dst, at - 2 * BEHIND_SIZE, BEHIND_SIZE,
+				SYNC_FILE_RANGE_WRITE);
 }
 
 /* Books a piece that ended early, with the engine's answer. */
@@ -64,6 +78,7 @@ static void *work(void *arg)
 		return NULL;
 	}
 	while (take(r, &piece)) {
+		write_behind(r, piece.offset);
 		int result = r->engine->copy(&piece);
 		if (result || piece.offset < piece.end)
 			give_up(r, &piece, result);
@@ -75,10 +90,11 @@ static void *work(void *arg)
 	return NULL;
 }
 
-int ranges_run(const struct engine *engine, struct transfer *t, unsigned threads)
+int ranges_run(const struct engine *engine, struct transfer *t, unsigned threads, bool behind)
 {
 	struct ranges r = {.engine = engine,
 			   .whole = t,
+			   .write_behind = behind,
 			   .lock = PTHREAD_MUTEX_INITIALIZER,
 			   .next = t->offset,
 			   .prefix = TRANSFER_TO_EOF};

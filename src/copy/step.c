@@ -78,6 +78,12 @@ static bool has_next(const struct copy *c, const struct engine *engine)
 	       (engine != &engine_reflink || c->options->reflink != FCOPY_ALWAYS);
 }
 
+/* Will the commit start or await the writing anyway? */
+static bool flushes(const struct copy *c)
+{
+	return c->options->fsync || !(c->dst.fresh || c->dst.in_place);
+}
+
 static int run(struct copy *c, const struct engine *engine, struct transfer *t, unsigned threads)
 {
 	struct fcopy_step *step = row(c->report, engine->name);
@@ -85,7 +91,7 @@ static int run(struct copy *c, const struct engine *engine, struct transfer *t, 
 	off_t from = t->offset;
 	double start = io_now();
 	copy_notify(c, FCOPY_EVENT_STEP, NULL, engine->name);
-	int r = threads > 1 ? ranges_run(engine, t, threads) : engine->copy(t);
+	int r = threads > 1 ? ranges_run(engine, t, threads, flushes(c)) : engine->copy(t);
 	step->seconds += io_now() - start;
 	step->calls += t->io.calls - calls;
 	if (t->offset > from)

@@ -130,6 +130,27 @@ COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftr
 	order pwrite64 sync_file_range renameat
 }
 
+@test "what will be flushed anyway starts on its way while the rest is copied, and nothing else does" {
+	need_strace
+	truncate -s 200M a
+	calls=trace=pwrite64,sync_file_range,fdatasync,renameat
+	traced 0 $calls --sparse=never --reflink=never a new
+	never grep sync_file_range trace
+	traced 0 $calls --sparse=never --reflink=never --fsync a flushed
+	order pwrite64 'sync_file_range\(.*, 0, 67108864, SYNC_FILE_RANGE_WRITE' pwrite64 fdatasync
+	echo old >b
+	traced 0 $calls --sparse=never --reflink=never a b
+	order pwrite64 'sync_file_range\(.*, 0, 67108864, SYNC_FILE_RANGE_WRITE' pwrite64 \
+		'sync_file_range\(.*, 0, 0, SYNC_FILE_RANGE_WRITE' renameat
+	traced 0 $calls --sparse=never --reflink=never --inplace a b
+	never grep sync_file_range trace
+	# It cannot fail: what it cannot start is left to the end.
+	strace -f -qq -o trace -e trace=sync_file_range -e inject=sync_file_range:error=EIO \
+		"$FCOPY" --sparse=never --reflink=never --fsync a b
+	grep -q INJECTED trace
+	cmp a b
+}
+
 @test "a file that appears meanwhile is replaced by one that is on the disk" {
 	need_strace
 	random a 5000

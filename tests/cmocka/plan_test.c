@@ -189,7 +189,7 @@ static void threads_once(void *arg)
 			     .end = SIZE,
 			     .buffer_size = 100000};
 	fault_on();
-	int r = ranges_run(&engine_readwrite, &t, 4);
+	int r = ranges_run(&engine_readwrite, &t, 4, false);
 	fault_off();
 	bool soft = run->err == EINTR || run->err == EAGAIN || strstr(run->call, "pthread");
 	assert_int_equal(r, fault_seen() && !soft ? -run->err : 0);
@@ -219,7 +219,7 @@ static void threads_see_the_end(void **state)
 			     .src_positional = true,
 			     .dst_positional = true,
 			     .end = 10 << 20};
-	assert_int_equal(ranges_run(&engine_readwrite, &t, 3), 0);
+	assert_int_equal(ranges_run(&engine_readwrite, &t, 3, false), 0);
 	assert_int_equal(t.offset, 3000000);
 	assert_true(same_bytes("src", "dst"));
 	close(t.src);
