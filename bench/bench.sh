@@ -10,7 +10,8 @@
 #   --size SIZE   of the large files, and a bound for the others (default: 1G)
 #   --rounds N    timed rounds (default: 9; fewer than 6 give no interval)
 #   --once        measures no case again whose spread is wide
-#   --quick       6 rounds and no more, files of 128M, and of `all` only what is not marked slow
+#   --quick       6 rounds and no more, without rehearsals, files of 128M, and of `all` only what is not
+#                 marked slow
 #   --output DIR  results go there
 #
 # SIGUSR1 ends it after the case that is being measured, with a report of what there is.
@@ -33,7 +34,7 @@ for part in say lab files memory cases programs peers run circumstances; do
 done
 
 usage() {
-	sed -n '4,18s/^# \{0,1\}//p' "$BENCH/bench.sh"
+	sed -n '4,19s/^# \{0,1\}//p' "$BENCH/bench.sh"
 	exit "${1-0}"
 }
 
