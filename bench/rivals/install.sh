@@ -10,7 +10,7 @@ dir=${1:-$here/../../build/rivals}
 
 # The distribution pins these: its release is named in every result.
 packages=(hyperfine jq gnuplot-nox python3 rsync pv socat ncat netcat-openbsd nginx-light
-	default-jdk-headless time iproute2 xfsprogs btrfs-progs)
+	default-jdk-headless time iproute2 xfsprogs btrfs-progs gcc libc6-dev)
 crates=(uu_cp@0.12.0 xcp@0.24.9 fcp@0.2.2)
 
 if ((EUID == 0)); then
@@ -20,7 +20,7 @@ else
 fi
 
 if ! command -v cargo >/dev/null; then
-	echo "cargo is missing, so these are not built: ${crates[*]}" >&2
+	echo "cargo is missing, so these are not built: ${crates[*]}; rustup installs a cargo that is new enough" >&2
 	exit 1
 fi
 for crate in "${crates[@]}"; do
