@@ -84,6 +84,8 @@ static bool flushes(const struct copy *c)
 	return c->options->fsync || !(c->dst.fresh || c->dst.in_place);
 }
 
+/* Threads: 0 for the engine alone. One may be all that there are CPUs for; it writes behind, too.
+ */
 static int run(struct copy *c, const struct engine *engine, struct transfer *t, unsigned threads)
 {
 	struct fcopy_step *step = row(c->report, engine->name);
@@ -91,7 +93,7 @@ static int run(struct copy *c, const struct engine *engine, struct transfer *t, 
 	off_t from = t->offset;
 	double start = io_now();
 	copy_notify(c, FCOPY_EVENT_STEP, NULL, engine->name);
-	int r = threads > 1 ? ranges_run(engine, t, threads, flushes(c)) : engine->copy(t);
+	int r = threads > 0 ? ranges_run(engine, t, threads, flushes(c)) : engine->copy(t);
 	step->seconds += io_now() - start;
 	step->calls += t->io.calls - calls;
 	if (t->offset > from)
@@ -115,7 +117,7 @@ static int run(struct copy *c, const struct engine *engine, struct transfer *t, 
 
 int step_run(struct copy *c, const struct engine *engine, struct transfer *t)
 {
-	return run(c, engine, t, 1);
+	return run(c, engine, t, 0);
 }
 
 int step_run_threads(struct copy *c, const struct engine *engine, struct transfer *t)

@@ -136,7 +136,7 @@ COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftr
 	calls=trace=pwrite64,sync_file_range,fdatasync,renameat
 	traced 0 $calls --sparse=never --reflink=never a new
 	never grep sync_file_range trace
-	traced 0 $calls --sparse=never --reflink=never --fsync a flushed
+	traced 0 $calls --sparse=never --reflink=never --fsync -j 1 a flushed
 	order pwrite64 'sync_file_range\(.*, 0, 67108864, SYNC_FILE_RANGE_WRITE' pwrite64 fdatasync
 	echo old >b
 	traced 0 $calls --sparse=never --reflink=never a b
