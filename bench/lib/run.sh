@@ -136,9 +136,9 @@ prove_copy() {
 	[[ $WHY != 'its copy differs' ]]
 }
 
-# rehearse CASE CONTENDER ROUND: twice, not timed, for the memory (memory.sh). The copy stays until the next is prepared,
-# and the run that is timed gets its pages; where an old file stays as well, those of one more copy. Quick runs are small
-# and follow each other so fast that the memory stays.
+# rehearse CASE CONTENDER ROUND: not timed, for the memory (memory.sh); twice, where that does not take for ever. The copy
+# stays until the next is prepared, and the run that is timed gets its pages; where an old file stays as well, those of one
+# more copy. Quick runs are small and follow each other so fast that the memory stays.
 rehearse() {
 	local held='' status=0
 	((SRC_DATA >= 16 << 20)) && [[ ! $QUICK && ${OF[$1:dest]} != none ]] || return 0
@@ -146,11 +146,12 @@ rehearse() {
 	run_once || status=$?
 	if [[ ${OF[$1:dest]} == old ]]; then
 		exec {held}<"$DST"
-	else
+		run_once || status=$?
+	elif ((SRC_DATA < 2 << 30)); then
 		peer_stop
 		prepare "$@" || return 1
+		run_once || status=$?
 	fi
-	run_once || status=$?
 	peer_stop
 	[[ ! -e $DST ]] || sync "$DST"
 	memory_settle
