@@ -29,22 +29,24 @@ static int open_to_read(const char *link, int flags)
 	return fd;
 }
 
-/* A descriptor of its own for the same file: by O_DIRECT past the page cache, or, where that is
- * refused, after dropping the file's clean pages. */
+/* A descriptor of its own for the same file. Past the page cache means by O_DIRECT, and without
+ * what is cached all the same: btrfs reads compressed extents by way of the cache, and ext4 with
+ * data=journal every byte, as statx(2) tells. */
 static int open_again(struct comparison *m, int fd, const char *path, bool past_cache)
 {
 	char link[32];
+	int again = -1;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	int again = past_cache ? open_to_read(link, O_DIRECT) : -1;
+	if (past_cache) {
+		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+		if (io_direct_align(fd, fd) > 0)
+			again = open_to_read(link, O_DIRECT);
+	}
 	if (again < 0) {
 		again = open_to_read(link, 0);
 		m->cached = true;
 	}
-	if (again < 0)
-		return error_proc(&m->copy->report->error, "open", path, errno);
-	if (past_cache && m->cached)
-		posix_fadvise(again, 0, 0, POSIX_FADV_DONTNEED);
-	return again;
+	return again < 0 ? error_proc(&m->copy->report->error, "open", path, errno) : again;
 }
 
 /* Reads up to a block at `at`, less only at the end. */

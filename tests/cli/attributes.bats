@@ -116,6 +116,31 @@ like_source() {
 	cmp a b
 }
 
+# The kernel takes O_DIRECT on both, and reads through the cache.
+@test "--verify of what is read through the cache in any case: first nothing is left there" {
+	need_strace
+	random a 100000
+	traced 0 trace=openat,pread64,fadvise64,fdatasync --verify a b
+	sed -n '/fdatasync/,$p' trace >after
+	[ "$(grep -c 'fadvise64(.*POSIX_FADV_DONTNEED) = 0' after)" = 2 ]
+	[ "$(grep -nm1 pread64 after | cut -d: -f1)" -gt "$(grep -n fadvise64 after | tail -n 1 | cut -d: -f1)" ]
+}
+
+@test "--verify where every byte of the data is journalled: that is told" {
+	need_root "to mount an image"
+	PATH=$PATH:/usr/sbin:/sbin need mkfs.ext4
+	export FCOPY
+	random a 100000
+	truncate -s 32M image
+	mkdir journalled
+	PATH=$PATH:/usr/sbin:/sbin mkfs.ext4 -q image
+	private_mounts 'mount -o loop,data=journal image journalled || exit 77
+		"$FCOPY" --verify a journalled/b; cmp a journalled/b'
+	[ "$status" != 77 ] || skip "no loop device here"
+	demand 0
+	says "fcopy: journalled/b: verified with its pages dropped: the file system has no O_DIRECT (warning)"
+}
+
 @test "--verify and --resume of what cannot be read twice: exit 2" {
 	random a 1000
 	local option
