@@ -14,6 +14,7 @@
 struct ranges {
 	const struct engine *engine;
 	const struct transfer *whole;
+	size_t buffer_size; /* of each thread */
 	bool write_behind;
 	pthread_mutex_t lock;
 	off_t next;            /* where the next piece starts */
@@ -63,49 +64,60 @@ static void give_up(struct ranges *r, const struct transfer *piece, int result)
 	pthread_mutex_unlock(&r->lock);
 }
 
-static void *work(void *arg)
+static void work(struct ranges *r, void *buffer)
 {
-	struct ranges *r = arg;
 	struct transfer piece = *r->whole;
 	piece.io.calls = 0;
-	if (!piece.buffer_size)
-		piece.buffer_size = (size_t)PIECE_SIZE;
-	piece.buffer = io_alloc(piece.buffer_size);
-	if (!piece.buffer) {
-		transfer_fail(&piece, "mmap", SIDE_NONE, 0);
-		piece.offset = TRANSFER_TO_EOF;
-		give_up(r, &piece, -errno);
-		return NULL;
-	}
+	piece.buffer = buffer;
+	piece.buffer_size = r->buffer_size;
 	while (take(r, &piece)) {
 		write_behind(r, piece.offset);
 		int result = r->engine->copy(&piece);
 		if (result || piece.offset < piece.end)
 			give_up(r, &piece, result);
 	}
-	io_free(piece.buffer, piece.buffer_size);
 	pthread_mutex_lock(&r->lock);
 	r->calls += piece.io.calls;
 	pthread_mutex_unlock(&r->lock);
+}
+
+static void *help(void *arg)
+{
+	struct ranges *r = arg;
+	void *buffer = io_alloc(r->buffer_size);
+	if (buffer)
+		work(r, buffer);
+	io_free(buffer, r->buffer_size);
 	return NULL;
+}
+
+/* The caller works too, and has its memory first: a thread that cannot be had, or gets none, is one
+ * worker less, not a failure. */
+static void work_together(struct ranges *r, void *buffer, unsigned threads)
+{
+	pthread_t thread[FCOPY_THREADS_MAX];
+	unsigned started = 0;
+	while (started + 1 < threads && !pthread_create(&thread[started], NULL, help, r))
+		started++;
+	work(r, buffer);
+	while (started > 0)
+		pthread_join(thread[--started], NULL);
 }
 
 int ranges_run(const struct engine *engine, struct transfer *t, unsigned threads, bool behind)
 {
 	struct ranges r = {.engine = engine,
 			   .whole = t,
+			   .buffer_size = t->buffer_size ? t->buffer_size : (size_t)PIECE_SIZE,
 			   .write_behind = behind,
 			   .lock = PTHREAD_MUTEX_INITIALIZER,
 			   .next = t->offset,
 			   .prefix = TRANSFER_TO_EOF};
-	pthread_t thread[FCOPY_THREADS_MAX];
-	unsigned started = 0;
-	/* The caller works too; a thread that cannot be had is one worker less, not a failure. */
-	while (started + 1 < threads && !pthread_create(&thread[started], NULL, work, &r))
-		started++;
-	work(&r);
-	while (started > 0)
-		pthread_join(thread[--started], NULL);
+	void *buffer = io_alloc(r.buffer_size);
+	if (!buffer)
+		return transfer_fail(t, "mmap", SIDE_NONE, -errno);
+	work_together(&r, buffer, threads);
+	io_free(buffer, r.buffer_size);
 	t->offset = r.prefix < r.next ? r.prefix : r.next;
 	t->io.calls += r.calls;
 	if (r.result) {

@@ -191,10 +191,13 @@ static void threads_once(void *arg)
 	fault_on();
 	int r = ranges_run(&engine_readwrite, &t, 4, false);
 	fault_off();
-	bool soft = run->err == EINTR || run->err == EAGAIN || strstr(run->call, "pthread");
+	/* The caller's memory comes first; a thread without any leaves its work to the others. */
+	bool soft = run->err == EINTR || run->err == EAGAIN || strstr(run->call, "pthread") ||
+		    (strstr(run->call, "memory") && fault_calls() > 1);
 	assert_int_equal(r, fault_seen() && !soft ? -run->err : 0);
 	assert_true(r ? t.offset >= 4096 && t.offset <= SIZE : t.offset == SIZE);
-	/* without memory a thread is out before it took anything; the others may be through */
+	/* without memory the caller stops before anything; a thread leaves its work to the others
+	 */
 	assert_true(same_range("src", "dst", 4096, t.offset));
 	if (r)
 		assert_non_null(t.call);
