@@ -215,3 +215,17 @@ load helper
 		cmp $file b
 	done
 }
+
+@test "memory for some of the threads only, or none for direct I/O: auto goes on all the same" {
+	local limit
+	random a 20000000
+	sync a
+	# The stack of a second thread, its buffer, 16 MiB for direct I/O: each is the first that is too much.
+	for limit in 8000 10500 11000 11500 12000 12500 13000 14000 20000; do
+		(ulimit -v $limit && "$FCOPY" --reflink=never a b) 2>err || { echo "$limit: $(cat err)"; return 1; }
+		cmp a b
+		dd if=a iflag=nocache count=0 status=none
+		(ulimit -v $limit && "$FCOPY" --reflink=never --fsync a b) 2>err || { echo "$limit: $(cat err)"; return 1; }
+		cmp a b
+	done
+}

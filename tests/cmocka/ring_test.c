@@ -139,8 +139,11 @@ static void ring_is_refused(void **state)
 static const struct call {
 	const char *name;
 	int nth;
-} calls[] = {{"lseek64", 1},          {"fcntl64", 1},          {"fcntl64", 2},
-	     {"fcntl64 of flags", 1}, {"fcntl64 of flags", 2}, {"mmap64 of memory", 1}};
+} calls[] = {{"lseek64", 1},
+	     {"fcntl64", 1},
+	     {"fcntl64", 2},
+	     {"fcntl64 of flags", 1},
+	     {"fcntl64 of flags", 2}};
 
 static void call_fails(void **state)
 {
@@ -154,6 +157,22 @@ static void call_fails(void **state)
 	assert_true(fault_seen());
 	assert_int_equal(r, -EIO);
 	assert_non_null(t.call);
+	assert_int_equal(t.offset, 0);
+	done(&t);
+}
+
+/* Others need less of it. */
+static void has_no_memory(void **state)
+{
+	struct transfer t;
+	(void)state;
+	reset();
+	fault_set("mmap64 of memory", 1, ENOMEM);
+	fault_on();
+	assert_int_equal(copy(&t, 4096), ENGINE_NEXT);
+	fault_off();
+	assert_int_equal(t.refusal, ENOMEM);
+	assert_string_equal(t.call, "mmap");
 	assert_int_equal(t.offset, 0);
 	done(&t);
 }
@@ -203,6 +222,7 @@ int main(void)
 		add(ring_is_refused, &refused[i], "no ring", refused[i]);
 	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
 		case_add(call_fails, &calls[i], "%s fails, time %d", calls[i].name, calls[i].nth);
+	add(has_no_memory, NULL, "no memory", -1);
 	add(ragged_reads, NULL, "reads of less than a block", -1);
 	return cases_run("ring");
 }
