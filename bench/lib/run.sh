@@ -22,6 +22,7 @@ run_case() {
 	say "$name: ${OF[$name:title]}"
 	case_note "$name"
 	case_enter "$name" || { leave_out "$name" '*'; return 0; }
+	memory_compact
 	for who in ${OF[$name:with]}; do
 		if proof "$name" "$who"; then order+=("$who"); else leave_out "$name" "$who"; fi
 	done
