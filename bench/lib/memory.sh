@@ -5,12 +5,10 @@
 
 GIVEN_BACK=/sys/module/page_reporting/parameters/reported_kib
 
-# Scattered free memory holds pages that no rehearsal has touched; a fresh boot has it in one piece.
+# Scattered free memory holds pages that no rehearsal has touched, and small pages scatter it; a fresh boot has it in one
+# piece.
 memory_compact() {
-	is_root && [[ -w /proc/sys/vm/compact_memory ]] || return 0
-	sync
-	echo 3 >/proc/sys/vm/drop_caches
-	echo 1 >/proc/sys/vm/compact_memory
+	! is_root || [[ ! -w /proc/sys/vm/compact_memory ]] || echo 1 >/proc/sys/vm/compact_memory
 }
 
 # KiB that the kernel has given back so far; 0 where it does not count.

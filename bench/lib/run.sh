@@ -22,7 +22,7 @@ run_case() {
 	say "$name: ${OF[$name:title]}"
 	case_note "$name"
 	case_enter "$name" || { leave_out "$name" '*'; return 0; }
-	memory_compact
+	! is_root || cache_set cold '' # what the case before has left in the cache scatters memory
 	for who in ${OF[$name:with]}; do
 		if proof "$name" "$who"; then order+=("$who"); else leave_out "$name" "$who"; fi
 	done
@@ -143,6 +143,7 @@ prove_copy() {
 rehearse() {
 	local held='' status=0
 	((SRC_DATA >= 16 << 20)) && [[ ! $QUICK && ${OF[$1:dest]} != none ]] || return 0
+	memory_compact
 	prepare "$@" || return 1
 	run_once || status=$?
 	if [[ ${OF[$1:dest]} == old ]]; then
