@@ -133,7 +133,7 @@ COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftr
 @test "what will be flushed anyway starts on its way while the rest is copied, and nothing else does" {
 	need_strace
 	truncate -s 200M a
-	calls=trace=pwrite64,sync_file_range,fdatasync,renameat
+	local calls=trace=pwrite64,sync_file_range,fdatasync,renameat
 	traced 0 $calls --sparse=never --reflink=never a new
 	never grep sync_file_range trace
 	traced 0 $calls --sparse=never --reflink=never --fsync -j 1 a flushed

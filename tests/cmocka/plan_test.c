@@ -196,8 +196,6 @@ static void threads_once(void *arg)
 		    (strstr(run->call, "memory") && fault_calls() > 1);
 	assert_int_equal(r, fault_seen() && !soft ? -run->err : 0);
 	assert_true(r ? t.offset >= 4096 && t.offset <= SIZE : t.offset == SIZE);
-	/* without memory the caller stops before anything; a thread leaves its work to the others
-	 */
 	assert_true(same_range("src", "dst", 4096, t.offset));
 	if (r)
 		assert_non_null(t.call);
