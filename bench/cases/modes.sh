@@ -19,30 +19,36 @@ in_state() {
 	[[ $1 == warm ]] || { slow; rounds 3; }
 }
 
+# The bars of random bytes that lie in the page cache, whatever file they go to.
+bars() {
+	local mode suffix=${1-}
+	for mode in 2:sendfile 3:splice 4:copy_file_range; do
+		bar cpu "$mode$suffix" "1:readwrite$suffix" 0.40
+	done
+	bar wall "3:splice$suffix" "2:sendfile$suffix" 1.00
+	bar wall "4:copy_file_range$suffix" cp 1.05
+	for mode in 1:readwrite 2:sendfile 3:splice 4:copy_file_range; do
+		bar rss "$mode$suffix" - 3
+	done
+}
+
 for kind in allocated random; do
 	for state in warm cold; do
 		begin "modes-$kind-$state-new" "each mode to a new file"
 		from "$kind"; in_state "$state"
 		# shellcheck disable=SC2086  # a list of names
 		with $modes 0:auto cp
-		if [[ $kind-$state == random-warm ]]; then
-			for mode in 2:sendfile 3:splice 4:copy_file_range; do
-				bar cpu "$mode" 1:readwrite 0.40
-			done
-			bar wall 3:splice 2:sendfile 1.00
-			bar wall 4:copy_file_range cp 1.05
-			for mode in 1:readwrite 2:sendfile 3:splice 4:copy_file_range; do
-				bar rss "$mode" - 3
-			done
-		fi
+		[[ $kind-$state != random-warm ]] || bars
 
 		begin "modes-$kind-$state-replaced" "each mode, replacing an existing file"
 		from "$kind"; in_state "$state"; to old
 		# shellcheck disable=SC2086
 		with $modes 0:auto cp
+		[[ $kind-$state != random-warm ]] || bars
 
 		begin "modes-$kind-$state-inplace" "each mode, into an existing fallocate-made file"
 		from "$kind"; in_state "$state"; to allocated
 		with "${in_place[@]}" 0:auto-inplace cp
+		[[ $kind-$state != random-warm ]] || bars -inplace
 	done
 done
