@@ -86,7 +86,7 @@ struct fcopy_error {
 /* What one engine did in a copy. */
 struct fcopy_step {
 	const char *engine;
-	uint64_t bytes; /* data that it moved */
+	uint64_t bytes; /* data that it moved, or shared by a clone */
 	uint64_t calls; /* data calls that it made: reads and writes, not polls or seeks */
 	double seconds; /* wall time spent in it */
 	int refusal;    /* errno with which it gave way to the next engine; 0: it did not */
@@ -118,7 +118,7 @@ struct fcopy_progress {
 struct fcopy_report {
 	struct fcopy_error error;
 	uint64_t bytes;      /* length of the copy that was made: data and holes */
-	uint64_t data;       /* bytes that engines moved */
+	uint64_t data;       /* bytes that engines moved or cloned */
 	uint64_t holes;      /* bytes that nobody had to move: holes, unwritten extents */
 	uint64_t resumed;    /* bytes of an earlier try that were proved right and kept */
 	bool source_changed; /* size, mtime or inode differed before and after */
@@ -214,7 +214,7 @@ int fcopy_copy(const char *src, const char *dst, const struct fcopy_options *opt
 bool fcopy_is_socket(const char *operand);
 
 #define FCOPY_CLIENTS_MAX     10000
-#define FCOPY_CLIENTS_DEFAULT 256 /* three descriptors each fit into the usual limit of 1024 */
+#define FCOPY_CLIENTS_DEFAULT 256 /* a receiver takes three descriptors, of 1024 usually */
 
 /*
  * Serves every client that comes, a thread and an ordinary copy each: SRC, a regular file that is

@@ -124,6 +124,12 @@ static int check_together(const struct cli *cli)
 	if (o->reflink == FCOPY_ALWAYS && o->sparse != FCOPY_AUTO)
 		return message_option("reflink",
 				      "a clone has the source's holes: not with --sparse");
+	if (o->preallocate == FCOPY_ALWAYS && o->sparse == FCOPY_ALWAYS)
+		return message_option("preallocate",
+				      "holes have no blocks: not with --sparse=always");
+	if (o->preallocate == FCOPY_ALWAYS && o->reflink == FCOPY_ALWAYS)
+		return message_option("preallocate",
+				      "a clone has the source's blocks: not with --reflink=always");
 	if (o->in_place && (o->no_clobber || o->resume))
 		return message_option("inplace", "does not go with --%s",
 				      o->resume ? "resume" : "no-clobber");

@@ -5,6 +5,7 @@
 #include "copy.h"
 #include "io/error.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,6 +30,14 @@ static int open_to_read(const char *link, int flags)
 	return fd;
 }
 
+/* With a mode like 0044 not even its owner may open a file again; what is open can still be read.
+ */
+static int open_cached(const char *link, int fd)
+{
+	int again = open_to_read(link, 0);
+	return again < 0 && errno == EACCES ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : again;
+}
+
 /* A descriptor of its own for the same file. Past the page cache means by O_DIRECT, and without
  * what is cached all the same: btrfs reads compressed extents by way of the cache, and ext4 with
  * data=journal every byte, as statx(2) tells. */
@@ -43,22 +52,23 @@ static int open_again(struct comparison *m, int fd, const char *path, bool past_
 			again = open_to_read(link, O_DIRECT);
 	}
 	if (again < 0) {
-		again = open_to_read(link, 0);
+		again = open_cached(link, fd);
 		m->cached = true;
 	}
 	return again < 0 ? error_proc(&m->copy->report->error, "open", path, errno) : again;
 }
 
-/* Reads up to a block at `at`, less only at the end. */
+/* Reads up to a block at `at`, less only at the end. Some files give less than was asked for before
+ * that; O_DIRECT cannot go on from an odd place, but there it has come to the end. */
 static ssize_t read_block(struct io *io, int fd, char *block, off_t at)
 {
 	size_t have = 0;
 	while (have < BLOCK_SIZE) {
 		ssize_t got = io_read(io, fd, block + have, BLOCK_SIZE - have, at + (off_t)have);
+		if (got == 0 || (got == -EINVAL && have % 512 != 0))
+			break;
 		if (got < 0)
 			return got;
-		if (got == 0 || got % 512 != 0) /* the end, where O_DIRECT could not go on anyway */
-			return (ssize_t)have + got;
 		have += (size_t)got;
 	}
 	return (ssize_t)have;

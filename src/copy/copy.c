@@ -4,6 +4,7 @@
 #include "copy.h"
 #include "io/error.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -85,12 +86,16 @@ static int start(struct copy *c, struct endpoint *e, char peer[FCOPY_ADDRESS_MAX
 	return r;
 }
 
-/* With its good bytes, and with the mode by which the next try knows it. */
-static void leave_part(struct copy *c)
+/* With its good bytes, and with the mode by which the next try knows it. That will find out what
+ * could not be cut. Whoever the part was given to already may have it open for writing. */
+static void leave_part(struct copy *c, int failure)
 {
-	if (ftruncate(c->dst.fd, c->all.offset) < 0)
-		c->dst.keep_part = false; /* what cannot be cut is no use */
+	struct stat st;
+	bool kept = failure == -EEXIST && c->options->no_clobber;
+	(void)!ftruncate(c->dst.fd, c->all.offset);
 	(void)!fchmod(c->dst.fd, 0600);
+	if (kept || fstat(c->dst.fd, &st) < 0 || st.st_uid != geteuid())
+		c->dst.keep_part = false;
 }
 
 static int run(struct copy *c)
@@ -107,9 +112,9 @@ static int run(struct copy *c)
 		r = copy_settle(c);
 	if (r == 0 && !c->options->scratch)
 		r = commit(c);
-	else if (r < 0 && c->resumes && c->dst.temporary[0])
-		leave_part(c);
-	else if (r < 0 && c->dst.in_place)
+	if (r < 0 && c->resumes && c->dst.temporary[0])
+		leave_part(c, r);
+	if (r < 0 && c->dst.in_place)
 		allocate_give_back(c);
 	if (r < 0 || c->options->scratch)
 		c->dst.ops->abort(&c->dst);
@@ -144,9 +149,10 @@ static int open_and_run(struct copy *c, const char *src, const char *dst)
 int fcopy_copy(const char *src, const char *dst, const struct fcopy_options *options,
 	       struct fcopy_report *report)
 {
-	static const struct fcopy_options defaults;
-	struct copy c = {.options = options ? options : &defaults, .report = report};
+	struct fcopy_options own = options ? *options : (struct fcopy_options){0};
+	struct copy c = {.options = &own, .report = report};
 	memset(report, 0, sizeof(*report));
+	own.fsync |= own.verify;
 	c.mode = c.options->mode ? c.options->mode : fcopy_modes();
 	int r = open_and_run(&c, src, dst);
 	if (r == -EEXIST && c.options->no_clobber) {

@@ -62,6 +62,15 @@ static void next_in_hole(struct extents *x, struct extent *out)
 	}
 }
 
+/* No more data is a hole up to the end, but not beyond where the file ends by now. */
+static bool find_end(struct extents *x)
+{
+	off_t end = lseek(x->fd, 0, SEEK_END);
+	if (end >= 0)
+		x->end = at_most(x->end, end);
+	return x->at < x->end;
+}
+
 bool extents_next(struct extents *x, struct extent *out)
 {
 	if (x->at >= x->end)
@@ -70,6 +79,8 @@ bool extents_next(struct extents *x, struct extent *out)
 		off_t data = lseek(x->fd, x->at, SEEK_DATA);
 		bool none = data < 0 &&
 			    errno == ENXIO; /* the only errno that means "no more data" */
+		if (none && !find_end(x))
+			return false;
 		x->hole_end = none ? x->end : data < 0 ? x->at : at_most(data, x->end);
 	}
 	if (x->at < x->hole_end) {

@@ -132,7 +132,7 @@ static int copy_data(struct copy *c, off_t end)
 	struct transfer part = c->all;
 	int r = ENGINE_NEXT;
 	part.end = end;
-	if (c->direct)
+	if (c->direct && (c->options->no_cache || end - part.offset >= DIRECT_SIZE))
 		r = copy_direct(c, &part);
 	if (c->remote && r == ENGINE_NEXT)
 		r = step_run(c, &engine_copy_file_range, &part);
@@ -180,7 +180,7 @@ static int copy_extents(struct copy *c, off_t size)
 static int clone_file(struct copy *c)
 {
 	int r = step_run(c, &engine_reflink, &c->all);
-	c->report->cloned = r == 0;
+	c->untidy |= r == 0; /* a source that grew meanwhile was cloned longer */
 	if (r == ENGINE_NEXT && c->options->reflink == FCOPY_ALWAYS)
 		return step_refused(c, &engine_reflink, &c->all);
 	return r;
@@ -211,7 +211,7 @@ static int check_uncached(struct copy *c)
 static void decide(struct copy *c)
 {
 	const struct fcopy_options *o = c->options;
-	bool bulk = c->src.st.st_size > SMALL_SIZE;
+	bool bulk = c->src.st.st_size > SMALL_SIZE, large = c->src.st.st_size >= PARALLEL_SIZE;
 	c->direct = !c->all.zeros && want_direct(c);
 	if (o->no_cache && !c->direct)
 		c->all.io.flags = IO_UNCACHED;
@@ -220,7 +220,7 @@ static void decide(struct copy *c)
 	copy_notify(c, FCOPY_EVENT_PLAN, NULL,
 		    c->direct   ? "direct I/O"
 		    : c->remote ? "copy_file_range, so that the server may copy"
-		    : bulk      ? "read and write in threads"
+		    : large     ? "read and write in threads"
 				: "read and write through one buffer");
 }
 
@@ -229,8 +229,8 @@ static int copy_file(struct copy *c)
 	const struct fcopy_options *o = c->options;
 	const struct stat *st = &c->src.st;
 	bool dense = st->st_blocks * 512 >= st->st_size;
-	if (st->st_size > 0 && o->reflink != FCOPY_NEVER && o->sparse == FCOPY_AUTO &&
-	    !o->no_cache) {
+	bool clones = o->reflink != FCOPY_NEVER && o->preallocate != FCOPY_ALWAYS;
+	if (st->st_size > 0 && clones && o->sparse == FCOPY_AUTO && !o->no_cache) {
 		int r = clone_file(c);
 		if (r != ENGINE_NEXT)
 			return r;

@@ -5,6 +5,7 @@
 #include "copy.h"
 #include "io/error.h"
 
+#include <errno.h>
 #include <unistd.h>
 
 /* Each can do what those before it can. */
@@ -43,6 +44,9 @@ int copy_possible(const char *src, const char *dst, const struct fcopy_options *
 	    {"only a file can be cloned", REGULAR, REGULAR, FCOPY_ADVICE_USAGE,
 	     o->reflink == FCOPY_ALWAYS},
 	};
+	if (o->in_place && o->resume)
+		return error_refuse(error, dst, EINVAL, "cannot be resumed in place",
+				    FCOPY_ADVICE_USAGE);
 	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++) {
 		if (!rules[i].asked)
 			continue;

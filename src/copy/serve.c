@@ -52,7 +52,7 @@ static bool over(const struct service *s)
 static bool wait_below(struct service *s, unsigned most)
 {
 	struct timespec until;
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_nsec += LOOK_MS * 1000000L;
 	until.tv_sec += until.tv_nsec / 1000000000L;
 	until.tv_nsec %= 1000000000L;
@@ -158,6 +158,10 @@ static int take_client(struct service *s, struct fcopy_error *error)
 static int serve(struct service *s, struct fcopy_error *error)
 {
 	int r = 0;
+	pthread_condattr_t clock; /* one that nobody sets back */
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&s->left, &clock);
 	pthread_attr_init(&s->detached);
 	pthread_attr_setstacksize(&s->detached, STACK_SIZE);
 	pthread_attr_setdetachstate(&s->detached, PTHREAD_CREATE_DETACHED);
@@ -227,8 +231,7 @@ int fcopy_serve(const char *src, const char *dst, const struct fcopy_options *op
 			    .stop = stop,
 			    .dst = dst,
 			    .max_clients = max_clients ? max_clients : FCOPY_CLIENTS_DEFAULT,
-			    .lock = PTHREAD_MUTEX_INITIALIZER,
-			    .left = PTHREAD_COND_INITIALIZER};
+			    .lock = PTHREAD_MUTEX_INITIALIZER};
 	const struct copy told = {.options = s.options, .report = report};
 	memset(report, 0, sizeof(*report));
 	int r = open_service(&s, src, dst, report);

@@ -150,7 +150,7 @@ int copy_settle(struct copy *c)
 		r = c->dst.ops->finish(&c->dst, o, &c->report->error);
 	if (r == 0)
 		r = preserve(c);
-	if (r == 0 && (o->fsync || o->verify || o->no_cache))
+	if (r == 0 && (o->fsync || o->no_cache))
 		r = flush(c);
 	if (r == 0 && o->verify)
 		r = verify_copy(c);

@@ -78,10 +78,10 @@ static bool has_next(const struct copy *c, const struct engine *engine)
 	       (engine != &engine_reflink || c->options->reflink != FCOPY_ALWAYS);
 }
 
-/* Will the commit start or await the writing anyway? */
+/* Will the copy be written out anyway before it has its name, or be set on its way? */
 static bool flushes(const struct copy *c)
 {
-	return c->options->fsync || !(c->dst.fresh || c->dst.in_place);
+	return c->options->fsync || c->options->no_cache || !(c->dst.fresh || c->dst.in_place);
 }
 
 /* Threads: 0 for the engine alone. One may be all that there are CPUs for; it writes behind, too.
@@ -92,6 +92,9 @@ static int run(struct copy *c, const struct engine *engine, struct transfer *t, 
 	uint64_t calls = t->io.calls;
 	off_t from = t->offset;
 	double start = io_now();
+	t->call = NULL; /* of an engine that gave way */
+	t->side = SIDE_NONE;
+	t->refusal = 0;
 	copy_notify(c, FCOPY_EVENT_STEP, NULL, engine->name);
 	int r = threads > 0 ? ranges_run(engine, t, threads, flushes(c)) : engine->copy(t);
 	step->seconds += io_now() - start;
@@ -123,5 +126,6 @@ int step_run(struct copy *c, const struct engine *engine, struct transfer *t)
 int step_run_threads(struct copy *c, const struct engine *engine, struct transfer *t)
 {
 	c->untidy = true; /* a piece behind the prefix may be written when another fails */
-	return run(c, engine, t, c->options->threads ? c->options->threads : default_threads());
+	unsigned threads = c->options->threads ? c->options->threads : default_threads();
+	return run(c, engine, t, threads < FCOPY_THREADS_MAX ? threads : FCOPY_THREADS_MAX);
 }

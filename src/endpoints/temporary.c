@@ -136,16 +136,28 @@ static int rename_to_new(struct endpoint *e)
 	return unlinkat(dir, e->temporary, 0) < 0 ? -errno : 0;
 }
 
+/* Who cannot tell has to reckon with it. */
+static bool is_there(const struct endpoint *e)
+{
+	struct stat st;
+	return fstatat(e->place.dir, e->place.name, &st, AT_SYMLINK_NOFOLLOW) == 0 ||
+	       errno != ENOENT;
+}
+
 int temporary_name(struct endpoint *e, bool no_clobber, const char **call)
 {
 	int r;
+	bool fresh = !e->place.exists, met = fresh && !e->link && !no_clobber && is_there(e);
 	*call = "linkat";
-	if (e->link && !e->place.exists) {
+	if (e->link && fresh) {
 		r = e->link(e, e->place.name);
 		if (r != -EEXIST || no_clobber)
 			return r;
-		/* Somebody else made the file meanwhile: the later copy wins, as with two cp. What
-		 * was preallocated for a new file must not replace one before it is on the disk. */
+		met = true;
+	}
+	/* Somebody else made the file meanwhile: the later copy wins, as with two cp. What was
+	 * preallocated for a new file must not replace one before it is on the disk. */
+	if (met) {
 		*call = "fdatasync";
 		if (fdatasync(e->fd) < 0)
 			return -errno;

@@ -83,7 +83,8 @@ static int with_flags(struct transfer *t)
 			   .align = io_direct_align(t->src, t->dst),
 			   .next = t->offset,
 			   .pads = S_ISREG(st.st_mode)};
-	bool aligned = d.align > 0 && t->offset % (off_t)d.align == 0 &&
+	bool aligned = d.align > 0 && PIECE_SIZE % d.align == 0 &&
+		       t->offset % (off_t)d.align == 0 &&
 		       (t->end == TRANSFER_TO_EOF || t->end % (off_t)d.align == 0);
 	if (!aligned)
 		return transfer_refuse(t, "O_DIRECT", SIDE_BOTH, EINVAL);

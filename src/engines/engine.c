@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #define CREDIT 0.1 /* seconds that a limited rate may be behind and make up for */
 
@@ -23,7 +25,7 @@ const struct engine *engine_find(const char *name)
 
 size_t transfer_chunk(const struct transfer *t, size_t most)
 {
-	uint64_t left = (uint64_t)(t->end - t->offset);
+	uint64_t left = t->end > t->offset ? (uint64_t)(t->end - t->offset) : 0;
 	uint64_t rate = t->monitor ? t->monitor->limit_rate : 0;
 	if (rate > 0 && most > rate / 10) /* ten steps a second look smooth to a person */
 		most = rate < 10 ? 1 : (size_t)(rate / 10);
@@ -87,13 +89,11 @@ static bool means_next(int err)
 	switch (err) {
 	case ENOSYS:     /* the kernel, or a seccomp filter, lacks the call */
 	case EOPNOTSUPP: /* the file system lacks it */
-	case ENOTTY:     /* an ioctl that it does not know */
-	case EXDEV:      /* two file systems: copy_file_range since 5.19, FICLONE */
+	case EXDEV:      /* two file systems: copy_file_range since 5.19 */
 	case EINVAL:     /* procfs without splice, O_APPEND, unaligned direct I/O */
 	case EBADF:      /* copy_file_range onto O_APPEND */
 	case ESPIPE:     /* explicit offsets on something that has none */
-	case EISDIR:     /* FICLONE on odd file types */
-	case ETXTBSY:    /* copy_file_range and FICLONE on a swap file */
+	case ETXTBSY:    /* copy_file_range on a swap file */
 	case EPERM:      /* seccomp filters of containers; immutable files, before any byte */
 	case EACCES:     /* security modules */
 	case ENOENT:     /* copy_file_range on CIFS */
@@ -138,7 +138,14 @@ int transfer_fail(struct transfer *t, const char *call, enum side side, int r)
 int transfer_end(struct transfer *t, const char *call)
 {
 	char byte;
-	ssize_t got = io_read(&t->io, t->src, &byte, 1, t->offset);
+	off_t at = t->offset;
+	if (!t->src_positional) {
+		struct stat st;
+		if (fstat(t->src, &st) < 0 || !S_ISREG(st.st_mode))
+			return 0; /* a stream has no other end than this */
+		at = lseek(t->src, 0, SEEK_CUR);
+	}
+	ssize_t got = io_read(&t->io, t->src, &byte, 1, at);
 	if (got < 0)
 		return transfer_fail(t, "pread", SIDE_SRC, (int)got);
 	return got == 0 ? 0 : transfer_refuse(t, call, SIDE_SRC, EOPNOTSUPP);

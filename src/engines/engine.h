@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The engine contract. An engine is one kernel mechanism that moves a range of bytes between two
- * descriptors. It never opens, closes, prints or exits, and knows no other engine.
+ * descriptors. It opens no file and closes none, never prints or exits, and knows no other engine.
  */
 #ifndef ENGINES_ENGINE_H
 #define ENGINES_ENGINE_H
@@ -22,7 +22,7 @@ struct monitor {
 	struct fcopy_progress *progress; /* may be NULL */
 	uint64_t limit_rate;             /* bytes a second; 0: none */
 	uint64_t moved;                  /* by all threads; atomic */
-	double start; /* io_now() when the first byte moved, and later after a stall; atomic */
+	double start; /* io_now() at the start, and later after a stall; atomic */
 };
 
 /* What readwrite does with blocks of zeros. */
@@ -85,8 +85,8 @@ int transfer_judge(struct transfer *t, const char *call, enum side side);
 /* Notes a failure that is nobody else's to take over. Returns r, a -errno. */
 int transfer_fail(struct transfer *t, const char *call, enum side side, int r);
 
-/* After `call` saw the end at t->offset of a source with offsets: is it true? Files of procfs have
- * more bytes than their st_size, which some calls believe. Returns 0, ENGINE_NEXT or -errno. */
+/* After `call` saw the end of the source: is it true? Files of procfs and FUSE may have more bytes
+ * than their st_size, which some calls believe. Returns 0, ENGINE_NEXT or -errno. */
 int transfer_end(struct transfer *t, const char *call);
 
 /* Notes a refusal with this errno; call NULL: the engine knew without one. Returns ENGINE_NEXT. */

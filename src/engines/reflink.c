@@ -23,6 +23,11 @@ static int clone_all(struct transfer *t)
 	return 0;
 }
 
+static off_t least(off_t a, off_t b)
+{
+	return a < b ? a : b;
+}
+
 static int copy(struct transfer *t)
 {
 	struct stat src, dst;
@@ -38,8 +43,12 @@ static int copy(struct transfer *t)
 		return r;
 	if (fstat(t->dst, &dst) < 0)
 		return transfer_fail(t, "fstat", SIDE_DST, -errno);
-	/* A source that grows meanwhile may be cloned longer: that much is certain. */
-	transfer_skip(t, src.st_size < dst.st_size ? src.st_size : dst.st_size);
+	off_t before = src.st_size;
+	if (fstat(t->src, &src) < 0)
+		return transfer_fail(t, "fstat", SIDE_SRC, -errno);
+	/* The source may grow or shrink meanwhile, and what is in place be longer: that much is
+	 * certain. */
+	transfer_skip(t, least(before, least(src.st_size, dst.st_size)));
 	return 0;
 }
 

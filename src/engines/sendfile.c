@@ -33,6 +33,13 @@ static size_t next_chunk(const struct transfer *t, off_t size)
 								  : want;
 }
 
+static ssize_t send_some(struct transfer *t, size_t want)
+{
+	off_t from = t->offset;
+	t->io.calls++;
+	return sendfile(t->dst, t->src, t->src_positional ? &from : NULL, want);
+}
+
 static int copy(struct transfer *t)
 {
 	struct stat st = {.st_size = 0};
@@ -44,11 +51,12 @@ static int copy(struct transfer *t)
 		keep_queue_short(t->dst);
 	size_t want;
 	while ((want = next_chunk(t, st.st_size)) > 0) {
-		off_t from = t->offset;
-		ssize_t sent = sendfile(t->dst, t->src, t->src_positional ? &from : NULL, want);
-		t->io.calls++;
-		if (sent == 0)
-			return 0;
+		ssize_t sent = send_some(t, want);
+		if (sent == 0) {
+			int r = transfer_end(t, "sendfile");
+			if (r != ENGINE_NEXT || (sent = send_some(t, want)) == 0)
+				return r; /* not grown between the two calls, so truly refused */
+		}
 		int r = sent < 0 ? transfer_judge(t, "sendfile", SIDE_BOTH)
 				 : transfer_advance(t, (size_t)sent);
 		if (r)

@@ -53,6 +53,21 @@ static ssize_t move(struct transfer *t, int in, off_t *in_at, int out, off_t *ou
 	}
 }
 
+/* The next bytes of the source. A 0 is the end only if a read finds nothing there either. */
+static ssize_t take(struct transfer *t, int out, off_t *out_at, size_t n, enum side side)
+{
+	off_t from = t->offset;
+	off_t *at = t->src_positional ? &from : NULL;
+	ssize_t got = move(t, t->src, at, out, out_at, n, side);
+	if (got != 0)
+		return got;
+	int r = transfer_end(t, "splice");
+	if (r != ENGINE_NEXT)
+		return r;
+	got = move(t, t->src, at, out, out_at, n, side);
+	return got ? got : -ENGINE_NEXT;
+}
+
 static int outcome(ssize_t r)
 {
 	return r == -ENGINE_NEXT ? ENGINE_NEXT : (int)r;
@@ -63,9 +78,8 @@ static int copy_directly(struct transfer *t)
 {
 	size_t want;
 	while ((want = transfer_chunk(t, ENGINE_CHUNK)) > 0) {
-		off_t from = t->offset, to = t->offset;
-		ssize_t n = move(t, t->src, t->src_positional ? &from : NULL, t->dst,
-				 t->dst_positional ? &to : NULL, want, SIDE_BOTH);
+		off_t to = t->offset;
+		ssize_t n = take(t, t->dst, t->dst_positional ? &to : NULL, want, SIDE_BOTH);
 		if (n <= 0)
 			return outcome(n);
 		int r = transfer_advance(t, (size_t)n);
@@ -121,9 +135,7 @@ static int copy_through(struct transfer *t, const int pipe[2], size_t size)
 {
 	size_t want;
 	while ((want = transfer_chunk(t, size)) > 0) {
-		off_t from = t->offset;
-		ssize_t n = move(t, t->src, t->src_positional ? &from : NULL, pipe[1], NULL, want,
-				 SIDE_SRC);
+		ssize_t n = take(t, pipe[1], NULL, want, SIDE_SRC);
 		if (n <= 0)
 			return outcome(n);
 		int r = drain(t, pipe[0], (size_t)n);
@@ -151,8 +163,8 @@ static int copy(struct transfer *t)
 		enlarge(t->dst, most);
 	if (to_pipe || (from_pipe && !t->dst_positional))
 		return copy_directly(t);
-	if (pipe2(pipe, O_CLOEXEC) < 0)
-		return transfer_fail(t, "pipe2", SIDE_NONE, -errno);
+	if (pipe2(pipe, O_CLOEXEC) < 0) /* others need no descriptor */
+		return transfer_refuse(t, "pipe2", SIDE_NONE, errno);
 	int r = copy_through(t, pipe, enlarge(pipe[1], piece(t, from_pipe)));
 	close(pipe[0]);
 	close(pipe[1]);

@@ -219,6 +219,31 @@ START_TEST(copy_says_so)
 }
 END_TEST
 
+/* Between the first look at the size and the first byte: what is gone is no hole. */
+static void shrink(void *user, const struct fcopy_event *event)
+{
+	const off_t *size = user;
+	if (event->kind == FCOPY_EVENT_PLAN)
+		need(truncate("src", *size) == 0);
+}
+
+START_TEST(shrinks_before_its_extents_are_known)
+{
+	static const off_t left[] = {0, 100, MiB / 2, 2 * MiB};
+	off_t size = left[_i % 4];
+	struct fcopy_options o = {.reflink = FCOPY_NEVER, .notify = shrink, .user = &size};
+	enter(&dirs[_i / 4]);
+	set_label("to %lld on %s", (long long)size, dirs[_i / 4].name);
+	make_file("src", MiB, DENSE, 1);
+	need(truncate("src", 4 * MiB) == 0);
+	check(fcopy_copy("src", "dst", &o, &report) == 0, "%s", report.error.call);
+	check(report.source_changed, "not seen");
+	check(size_of("dst") == size, "%lld", (long long)size_of("dst"));
+	check(same_bytes("src", "dst"), "bytes differ");
+	leave();
+}
+END_TEST
+
 int main(void)
 {
 	dirs_find();
@@ -231,5 +256,6 @@ int main(void)
 	tcase_add_loop_test(c, source_shrinks, 0, n);
 	tcase_add_test(c, mapped_zeros_do_not_count);
 	tcase_add_loop_test(c, copy_says_so, 0, 8 * 4);
+	tcase_add_loop_test(c, shrinks_before_its_extents_are_known, 0, (int)dir_count * 4);
 	return run_suite(s);
 }

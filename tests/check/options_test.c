@@ -253,6 +253,22 @@ START_TEST(preallocates)
 }
 END_TEST
 
+/* What the command line refuses by itself. */
+START_TEST(unsafe_options)
+{
+	begin();
+	struct fcopy_options o = {.resume = true, .in_place = true};
+	make_file("dst", 20000, DENSE, 2);
+	check(fcopy_copy("src", "dst", &o, &report) < 0, "resumed in place");
+	check(report.error.advice == FCOPY_ADVICE_USAGE, "%d", report.error.advice);
+	check(same_bytes("dst", "old"), "touched");
+	o = (struct fcopy_options){.threads = 100000};
+	check(copy_by("parallel", "src", "dst", o) == 0, "%s", report.error.call);
+	check(same_bytes("src", "dst"), "bytes differ");
+	leave();
+}
+END_TEST
+
 int main(void)
 {
 	dirs_find();
@@ -266,5 +282,6 @@ int main(void)
 	tcase_add_loop_test(c, reports, 0, 9);
 	tcase_add_loop_test(c, scratch_leaves_nothing, 0, 4);
 	tcase_add_loop_test(c, preallocates, 0, 18);
+	tcase_add_test(c, unsafe_options);
 	return run_suite(s);
 }

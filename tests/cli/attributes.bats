@@ -94,14 +94,32 @@ like_source() {
 @test "--verify: both files are read again, past the cache, and the copy is flushed" {
 	need_strace
 	random a 3000001
-	traced 0 trace=pread64,openat,fdatasync,linkat --verify a b
+	traced 0 trace=pread64,openat,fdatasync,fsync,linkat --verify a b
 	cmp a b
 	[ "$(calls fdatasync)" = 1 ]
+	[ "$(calls fsync)" = 1 ]
 	[ "$(grep -c 'openat.*/proc/self/fd/.*' trace)" -ge 2 ]
 	sed -n '/fdatasync/,$p' trace >after
 	[ "$(grep -c "pread64.*= 1048576" after)" -ge 4 ]
 	# The name comes last.
 	[ "$(tail -n 1 <(grep -E 'pread64|linkat\(' after) | grep -c linkat)" = 1 ]
+	[ "$(tail -n 1 <(grep -E 'linkat\(|fsync\(' after) | grep -c fsync)" = 1 ]
+}
+
+@test "--verify of a source that gives less than it is asked for" {
+	[ "$(wc -c </proc/kallsyms)" -gt 100000 ] || skip "no /proc/kallsyms here"
+	expect 0 --verify /proc/kallsyms b
+	cmp /proc/kallsyms b
+}
+
+@test "--verify of a copy that its owner may not read" {
+	need_root "to have another user's file"
+	random a 100000
+	chmod 044 a
+	mkdir -m 777 d
+	as_nobody 0 --verify a d/b
+	mentions "verified with its pages dropped"
+	cmp a d/b
 }
 
 @test "--verify without O_DIRECT: the pages are dropped, and that is told" {
@@ -112,7 +130,7 @@ like_source() {
 	n=$(nth openat /proc/self/fd/)
 	traced 0 inject=openat:error=EINVAL:when="$n" --verify a b
 	injected
-	says "fcopy: b: verified with its pages dropped: the file system has no O_DIRECT (warning)"
+	says "fcopy: b: verified with its pages dropped: it cannot be read with O_DIRECT (warning)"
 	cmp a b
 }
 
@@ -138,7 +156,7 @@ like_source() {
 		"$FCOPY" --verify a journalled/b; cmp a journalled/b'
 	[ "$status" != 77 ] || skip "no loop device here"
 	demand 0
-	says "fcopy: journalled/b: verified with its pages dropped: the file system has no O_DIRECT (warning)"
+	says "fcopy: journalled/b: verified with its pages dropped: it cannot be read with O_DIRECT (warning)"
 }
 
 @test "--verify and --resume of what cannot be read twice: exit 2" {

@@ -4,16 +4,6 @@
 
 load helper
 
-# order NAME…: these calls stand in ./trace, in this order (a call may repeat between).
-order() {
-	local call line last=0
-	for call; do
-		line=$(tail -n +$((last + 1)) trace | grep -nEm1 -- "$call" | cut -d: -f1)
-		[ -n "$line" ] || { echo "no $call behind line $last of:"; cat trace; return 1; }
-		last=$((last + line))
-	done
-}
-
 COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftruncate,exit_group
 
 @test "a new file: data, close of a duplicate, then the name by link" {

@@ -225,3 +225,30 @@ IN_PLACE_HINT="fcopy: hint: --inplace writes into the existing file"
 	holds new d/b
 	absent c
 }
+
+# A server that does not know a file's size before it has read it tells 0, and read(2) gets the bytes.
+@test "a file that is longer than its stat says: no mechanism takes its size for the end" {
+	local tools=$BATS_TEST_DIRNAME/../tools
+	need cc pkg-config fusermount3
+	[ -c /dev/fuse ] && pkg-config --exists fuse3 || skip "no FUSE here"
+	# shellcheck disable=SC2046
+	cc -o faultfs "$tools/faultfs.c" "$tools/faults.c" $(pkg-config --cflags --libs fuse3)
+	mkdir backing m
+	random backing/a 3000000
+	export FCOPY
+	# shellcheck disable=SC2016
+	private_mounts './faultfs backing m -o sizeless || exit 9
+		[ "$(stat -c %s m/a)" = 0 ]
+		"$FCOPY" m/a auto
+		"$FCOPY" - stdin <m/a
+		"$FCOPY" m/a - | cat >stdout
+		for mode in 2 3 4 5; do "$FCOPY" m/a $mode $mode || echo "refused $mode"; done
+		umount m'
+	[ "$status" != 9 ] || skip "FUSE does not mount"
+	demand 0
+	[ "$output" = $'refused 2\nrefused 3\nrefused 4\nrefused 5' ] || { echo "$output"; return 1; }
+	cmp backing/a auto
+	cmp backing/a stdin
+	cmp backing/a stdout
+	absent 2
+}

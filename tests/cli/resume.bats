@@ -131,6 +131,52 @@ killed_at() {
 	cmp a b
 }
 
+@test "--resume: failed at the name, then gone on with" {
+	need_strace
+	random a 100000
+	chmod 664 a
+	umask 002
+	traced 1 inject=renameat:error=EDQUOT --resume a b
+	injected
+	[ "$(stat -c %a b.fcopy-part)" = 600 ]
+	expect 0 --resume a b
+	says "fcopy: b: resumes at byte 98304"
+	cmp a b
+}
+
+@test "--resume: what another user owns already is not left to him" {
+	need_root "to give a file away"
+	need_strace
+	random a 100000
+	chown 65534:65534 a
+	traced 1 inject=fsync,fdatasync:error=EIO:when=1 --resume -p --fsync a b
+	injected
+	absent b.fcopy-part
+	expect 0 --resume -p --fsync a b
+	cmp a b
+}
+
+@test "--resume: with -n and a file that appears meanwhile no part is left" {
+	random a 300000
+	"$FCOPY" --resume -n --limit-rate=200K a b &
+	sleep 0.3
+	echo theirs >b
+	wait $!
+	holds theirs b
+	absent b.fcopy-part
+}
+
+@test "--resume: a file that appears meanwhile is replaced by one that is on the disk" {
+	need_strace
+	random a 300000
+	strace -f -qq -o trace -e trace=fdatasync,renameat "$FCOPY" --resume --limit-rate=200K a b &
+	sleep 0.5
+	echo theirs >b
+	wait $!
+	cmp a b
+	order 'fdatasync\(.* = 0' renameat
+}
+
 @test "--resume: with -n a file of that name is no reason for success" {
 	random a 1000
 	echo precious >b.fcopy-part

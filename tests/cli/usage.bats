@@ -186,6 +186,10 @@ setup_sources() {
 	expect 2 --reflink=always --sparse=never a b
 	expect 2 --reflink=always --no-cache a b
 	usage_error "--inplace: does not go with --resume" --inplace --resume a b
+	usage_error "--preallocate: holes have no blocks: not with --sparse=always" \
+		--preallocate=always --sparse=always a b
+	usage_error "--preallocate: a clone has the source's blocks: not with --reflink=always" \
+		--preallocate=always --reflink=always a b
 	usage_error "--inplace: does not go with --no-clobber" --inplace -n a b
 	usage_error "--progress: contradicts --quiet" --progress -q a b
 	usage_error "--progress: does not go with --keep-listening" -k --progress a tcp-listen:0

@@ -91,7 +91,8 @@ static const struct row {
     {"lseek64", not_there, GOES_ON, ALL, false},
     {"fstatfs64", input_output, GOES_ON, 1 << NEW, false},
     {"fstat64", input_output, FAILS, ALL, false},
-    {"fstatat64", denied, FAILS, ALL, false},
+    {"fstatat64", denied, FAILS, ALL & ~(1 << NEW_NAMED), false},
+    {"fstatat64", denied, EITHER, 1 << NEW_NAMED, false}, /* the last one only asks who came */
     {"statx", input_output, FAILS, OVER, false},
     {"faccessat", denied, FAILS, OVER, false},
     {"readlink", denied, FAILS, 1 << SYMLINK, false},

@@ -3,6 +3,7 @@
  * faultfs: a FUSE pass-through of one directory that fails on demand, also beneath a loop device.
  *
  *     faultfs DIR MOUNTPOINT [-o fault=OP:ERRNO[:OFFSET]] [-o rate=N] [-o short=N] [-o writeback]
+ *             [-o sizeless]
  *
  * and, while it is mounted, setfattr -n user.fault -v OP:ERRNO[:OFFSET] MOUNTPOINT; OP:0 mends it.
  * A read or write fails from OFFSET on; faults.h has the names. O_TMPFILE is unsupported.
@@ -27,6 +28,7 @@ static struct {
 	unsigned long rate;       /* bytes a second; 0: as fast as it goes */
 	unsigned long short_read; /* most bytes that a read(2) returns; 0: all */
 	int writeback;            /* the kernel collects writes: errors show at flush or fsync */
+	int sizeless;             /* stat tells of 0 bytes, as where nobody knows before the end */
 } config;
 
 static int backing; /* the working directory, once the daemon has left ours */
@@ -57,13 +59,17 @@ static void *fs_init(struct fuse_conn_info *conn, struct fuse_config *cfg)
 	cfg->hard_remove = 1; /* an unlinked open file lives on in fi->fh */
 	cfg->nullpath_ok = 1;
 	/* The page cache would take a short read for the end of the file. */
-	cfg->direct_io = config.short_read > 0;
+	cfg->direct_io = config.short_read > 0 || config.sizeless;
 	return NULL;
 }
 
 static int fs_getattr(const char *path, struct stat *st, struct fuse_file_info *fi)
 {
-	return result(fi ? fstat(fi->fh, st) : lstat(rel(path), st));
+	int r = result(fi ? fstat(fi->fh, st) : lstat(rel(path), st));
+
+	if (r == 0 && config.sizeless && S_ISREG(st->st_mode))
+		st->st_size = 0;
+	return r;
 }
 
 static int open_backing(const char *path, int flags, mode_t mode, struct fuse_file_info *fi)
@@ -258,6 +264,7 @@ static const struct fuse_opt options[] = {
     {"rate=%lu", offsetof(typeof(config), rate), 0},
     {"short=%lu", offsetof(typeof(config), short_read), 0},
     {"writeback", offsetof(typeof(config), writeback), 1},
+    {"sizeless", offsetof(typeof(config), sizeless), 1},
     FUSE_OPT_END,
 };
 
