@@ -8,7 +8,7 @@
 #
 #   --dir DIR     where the files are made: "here" in the cases (default: build/bench)
 #   --size SIZE   of the large files, and a bound for the others (default: 1G)
-#   --rounds N    timed rounds (default: 9; fewer than 6 give no interval)
+#   --rounds N    timed rounds, where a case names no number (default: 9; fewer than 6 give no interval)
 #   --once        measures no case again whose spread is wide
 #   --quick       6 rounds and no more, without rehearsals, files of 128M, and of `all` only what is not
 #                 marked slow
@@ -17,6 +17,7 @@
 # SIGUSR1 ends it after the case that is being measured, with a report of what there is.
 # FCOPY names the program, RIVALS_DIR the directory that rivals/install.sh filled.
 set -uo pipefail
+export LC_ALL=C.UTF-8 # times have a point, wherever we are
 
 BENCH=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 ROOT=$(dirname "$BENCH")
@@ -25,7 +26,7 @@ RIVALS=$(realpath -m "${RIVALS_DIR:-$ROOT/build/rivals}")/bin
 CLASSES=$ROOT/build/bench/classes
 INVOCATION="bench/bench.sh $*"
 DIR=$ROOT/build/bench
-SIZE=1G SIZE_GIVEN='' ROUNDS=9 QUICK='' ONCE='' LIST='' OUT='' ENOUGH=''
+SIZE=1G SIZE_GIVEN='' ROUNDS=9 ROUNDS_GIVEN='' QUICK='' ONCE='' LIST='' OUT='' ENOUGH=''
 NETNS_RUN=()
 
 for part in say lab files memory cases programs peers run circumstances; do
@@ -47,10 +48,10 @@ options() {
 		--dir | --size | --rounds | --output) (($# > 1)) || usage 2 >&2 ;;&
 		--dir) DIR=$2; shift ;;
 		--size) SIZE=$2 SIZE_GIVEN=$2; shift ;;
-		--rounds) ROUNDS=$2; shift ;;
+		--rounds) ROUNDS=$2 ROUNDS_GIVEN=$2; shift ;;
 		--output) OUT=$2; shift ;;
 		--once) ONCE=yes ;;
-		--quick) QUICK=yes ROUNDS=6 SIZE=${SIZE_GIVEN:-128M} ;;
+		--quick) QUICK=yes ;;
 		--list) LIST=yes ;;
 		--help) usage ;;
 		-*) usage 2 >&2 ;;
@@ -58,6 +59,7 @@ options() {
 		esac
 		shift
 	done
+	[[ ! $QUICK ]] || ROUNDS=${ROUNDS_GIVEN:-6} SIZE=${SIZE_GIVEN:-128M}
 	SIZE=$(bytes "$SIZE") || exit 2
 	[[ $ROUNDS =~ ^[1-9][0-9]*$ ]] || die "not a number of rounds: $ROUNDS"
 	[[ $LIST || ${#WORDS[@]} -gt 0 ]] || usage 2 >&2
@@ -91,7 +93,7 @@ main() {
 	[[ ${#WORDS[@]} -eq 0 ]] || cases_select "${WORDS[@]}"
 	drop_larger
 	[[ ! $LIST ]] || { cases_list; exit; }
-	need hyperfine hyperfine jq jq python3 python3 findmnt util-linux
+	need hyperfine hyperfine jq jq python3 python3 findmnt util-linux ss iproute2
 	[[ -x $FCOPY ]] || say "$FCOPY is missing (run make): fcopy is left out"
 	program_find python3
 	IMAGE_SIZE=$((4 * $(cases_largest) + (1 << 30)))

@@ -59,18 +59,23 @@ contender receive-nc    nc    '{prog} -l 127.0.0.1 {port} > {dst}' 'dpkg -s netc
 contender receive-ncat  ncat  '{prog} --recv-only -l 127.0.0.1 {port} > {dst}'
 contender receive-socat socat '{prog} -u TCP-LISTEN:{port},bind=127.0.0.1,reuseaddr CREATE:{dst}' '{prog} -V | grep version'
 
-# Servers, each behind the same clients: serve lines in cases/sockets.sh tell who they are.
+# Clients, each the same for all servers: serve lines in cases/sockets.sh tell who those are.
 for server in fcopy-rw fcopy-sendfile python-rw python-sendfile; do
-	contender "serve-$server" python3 '{prog} {bench}/rivals/benchmark_client.py {host} {port}'
+	[[ $server == python-* ]] && version='{prog} --version' || version='{fcopy} --version'
+	contender "serve-$server" python3 '{prog} {bench}/rivals/benchmark_client.py {host} {port}' "$version"
+	served "serve-$server"
 done
 for server in fcopy nginx nginx-copy; do
-	[[ $server == fcopy ]] && ask='' || ask=' http'
-	contender "one-$server"     python3 "{prog} {bench}/lib/peer.py fetch {host} {port} 1 {size}$ask"
-	contender "hundred-$server" python3 "{prog} {bench}/lib/peer.py fetch {host} {port} 100 {size}$ask"
+	[[ $server == fcopy ]] && ask='' version='{fcopy} --version' || ask=' http' version='nginx -v'
+	for count in one:1 hundred:100; do
+		who=${count%:*}-$server
+		contender "$who" python3 "{prog} {bench}/lib/peer.py fetch {host} {port} ${count#*:} {size}$ask" "$version"
+		served "$who"
+	done
 done
 
 # Pipes: bytes that come from a producer, or go to a consumer.
-contender pipe-in-fcopy cat '{prog} {src} | {fcopy} - {dst}'
+contender pipe-in-fcopy cat '{prog} {src} | {fcopy} - {dst}' '{fcopy} --version'
 contender pipe-in-cat   cat '{prog} {src} | {prog} > {dst}'
 contender pipe-in-pv    pv  'cat {src} | {prog} -q > {dst}'
 contender pipe-out-fcopy fcopy '{prog} {src} - | cat > /dev/null'

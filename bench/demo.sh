@@ -4,6 +4,7 @@
 # demo.sh [SIZE] [DIR]: the newcomer's first look. A file made by fallocate is copied by each mode,
 # three times in turn, timed by bash's own `time`; the best of each is shown. Needs coreutils only.
 set -uo pipefail
+export LC_ALL=C.UTF-8 # times have a point, wherever we are
 
 here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 fcopy=$here/../fcopy
@@ -57,7 +58,7 @@ time_one() {
 		die "mode $mode: $(cat "$lab/error")"
 	cmp -s "$lab/source" "$copy" || die "mode $mode: the copy differs"
 	rm -f "$copy"
-	[[ -n ${best[$mode]-} && ${best[$mode]%% *} < ${times%% *} ]] || best[$mode]=$times
+	best[$mode]=$(printf '%s\n' "$times" "${best[$mode]:-$times}" | sort -n | head -n 1)
 }
 
 show() {

@@ -12,6 +12,7 @@ check=''
 . "$here/lib/say.sh"
 need python3 python3
 [[ ${1-} != --check ]] || { check=yes; shift; }
+[[ -z $check || $# == 0 ]] || die '--check takes no runs'
 [[ $check ]] || need gnuplot gnuplot-nox
 runs=$here/results/published
 (($# == 0)) || basename -a "$@" >"$runs"

@@ -82,5 +82,5 @@ for price in 1G:fcopy-plain:1.05 4K:fcopy-plain-small:1.15; do
 done
 
 begin limited 'a file four times larger than the memory that the copier may use'
-on ext4; cache cold; memory 256M
+on ext4; cache cold; memory $((SIZE / 4))
 with cp fcopy fcopy-direct 1:readwrite uutils-cp

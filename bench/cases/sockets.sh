@@ -3,7 +3,7 @@
 # A file to a TCP socket and back: what zero copy was invented for. {python} is not a rival here,
 # but the plain receiver or sender that all contenders meet.
 
-discard='{python} {bench}/lib/peer.py discard {host} {port}'
+discard='{python} {bench}/lib/peer.py discard {host} {port} {size}'
 send='{python} {bench}/lib/peer.py send {host} {port} {src} sendfile'
 
 # IBM's table: the same sizes, its buffer of 4 KiB, ours of 8 KiB, and the kernel's own ways.

@@ -9,13 +9,16 @@ declare -A OF=()      # "case:field" → value
 declare -A PROGRAM=() # contender → program that it needs
 declare -A COMMAND=() # contender → its command
 declare -A VERSION=() # contender → command that tells its version
+declare -A SERVED=()  # contender → yes: a client; what counts is the CPU time of the server, its peer
 
-# --- contenders: contender NAME PROGRAM COMMAND [VERSION COMMAND]
+# --- contenders: contender NAME PROGRAM COMMAND [VERSION COMMAND], served NAME
 contender() {
 	PROGRAM[$1]=$2
 	COMMAND[$1]=$3
 	VERSION[$1]=${4-'{prog} --version'}
 }
+
+served() { SERVED[$1]=yes; }
 
 # --- cases: begin NAME TITLE, then any of the lines below it; all but `with` have a default
 begin() {
@@ -120,14 +123,15 @@ cases_all() {
 case_bytes() { echo $((${OF[$1:size]} * ${OF[$1:volume]-1})); }
 
 cases_seconds() {
-	local name runs total=0 names speed
+	local name runs total=0 names each
 	for name in "${CASES[@]}"; do
 		read -ra names <<<"${OF[$name:with]}"
 		runs=$((${#names[@]} * (${OF[$name:rounds]} + 1)))
-		# A copy is rehearsed, prepared, made and compared: near 0.3 GiB/s in all. A stream is only made.
-		speed=300000
-		[[ ${OF[$name:dest]} != none ]] || speed=900000
-		total=$((total + runs * (100 + $(case_bytes "$name") / speed)))
+		# A copy is prepared, made and compared, or a stream only made. Before it, a large one is rehearsed, and two
+		# quiet seconds are awaited.
+		each=$((100 + $(case_bytes "$name") / 900000))
+		[[ $QUICK || ${OF[$name:dest]} == none ]] || ((${OF[$name:size]} < 16 << 20)) || each=$((each * 3 + 2500))
+		total=$((total + runs * each))
 	done
 	echo $((total / 1000))
 }

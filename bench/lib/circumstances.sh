@@ -11,6 +11,8 @@ circumstances() {
 	fact cpu "$(cpu)"
 	fact memory "$(awk '/^MemTotal/ { printf "%.1f GiB", $2 / 1048576 }' /proc/meminfo)"
 	fact hyperfine "$(hyperfine --version)"
+	fact program "$(program_id)"
+	fact 'memory given back' "$([[ -r $GIVEN_BACK ]] && echo counted || echo 'not counted here')"
 	fact load "$(cut -d' ' -f1-3 /proc/loadavg)"
 }
 
@@ -26,8 +28,13 @@ cpu() {
 revision() {
 	local changes
 	git -C "$BENCH" rev-parse --short=12 HEAD 2>/dev/null || { echo unknown; return; }
-	changes=$(git -C "$BENCH" status --porcelain --untracked-files=no -- ../src ../include ../fcopy.c ../Makefile)
+	changes=$(git -C "$BENCH" status --porcelain --untracked-files=no -- \
+		../src ../include ../fcopy.c ../Makefile . ':!results' ':!*.md' ':!*.svg')
 	[[ -z $changes ]] || echo '+ changes'
+}
+
+program_id() {
+	[[ ! -x $FCOPY ]] || echo "$("$FCOPY" --version | head -n 1), sha256 $(sha256sum "$FCOPY" | cut -c 1-16)…"
 }
 
 lines_in() { grep -c '' "$OUT/$1.tsv" 2>/dev/null || echo 0; }
@@ -36,6 +43,7 @@ lines_in() { grep -c '' "$OUT/$1.tsv" 2>/dev/null || echo 0; }
 circumstances_used() {
 	local fs who
 	fact 'taken again' "$(lines_in again) times, for $(lines_in runs) runs"
+	fact 'memory went back during' "$(awk -F '\t' '$7 > 0' "$OUT/runs.tsv" 2>/dev/null | wc -l) of these runs"
 	for fs in "${!FS_AT[@]}"; do
 		fact "fs $fs" "$(findmnt --noheadings --output FSTYPE,OPTIONS --target "${FS_AT[$fs]}" |
 			tr -s ' ')$([[ ${FS_AT[$fs]} == "$LAB" || $fs == tmpfs ]] || echo ' (loop image)')"

@@ -94,6 +94,16 @@ def counted(runs, name):
     return found[-1].read_text().rstrip() if found else sys.exit(f"figures: no run has {name}.md")
 
 
+def origins(runs):
+    """Where the published figures come from, a line a run."""
+    rows = []
+    for run in runs:
+        facts = results.load(run)["circumstances"]
+        rows.append([f"[{run.name}](results/{run.name}/README.md)", f"`{facts['command'].split(' --output')[0]}`",
+                     facts["revision"], facts["kernel"], facts["cpu"]])
+    return markdown.table(("run", "command", "revision", "kernel", "machine"), rows, left=5)
+
+
 def measured(case):
     return any(own["wall"] for own in case["contenders"].values())
 
@@ -101,6 +111,8 @@ def measured(case):
 def figure(runs, cases, name):
     if name == "bars":
         return markdown.bars(cases.values())
+    if name == "runs":
+        return origins(runs)
     if name.startswith("ibm-"):
         return ibm(cases, name.removeprefix("ibm-"))
     if name in COUNTED:

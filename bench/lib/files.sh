@@ -11,7 +11,7 @@ source_make() {
 	[[ $SRC == "$file" && -e $file ]] && return
 	[[ -z $SRC ]] || rm -f "$SRC"
 	SRC=$file
-	source_write "$kind" "$size" "$file" || return 1
+	source_write "$kind" "$size" "$file" || { rm -f "$file"; SRC=''; return 1; }
 	sync "$file"
 	SRC_DATA=$(($(stat -c '%b * %B' "$file")))
 }
@@ -48,6 +48,12 @@ dest_make() {
 	*) die "no such kind of destination: $kind" ;;
 	esac
 	sync "$file"
+}
+
+# Not every root may: not that of a container.
+cache_can_drop() {
+	WHY='a cold cache needs root'
+	is_root && [[ -w /proc/sys/vm/drop_caches ]]
 }
 
 cache_set() {

@@ -36,9 +36,10 @@ def ratio(answer):
 def setting(case):
     """The one line that says what was measured."""
     places = " → ".join(dict.fromkeys((case["src_fs"], case["dst_fs"])))
-    words = {"new": "to a new file", "old": "onto an existing file",
+    words = {"new": "to a new file", "old": "onto an existing file", "empty": "into an empty file",
              "allocated": "onto an existing fallocate-made file", "none": ""}[case["dest"]]
-    parts = (case["net"] or places, case["source"], size(case["size"]), case["cache"], words)
+    limit = f"{size(case['memory'])} of memory" if case.get("memory") else ""
+    parts = (case["net"] or places, case["source"], size(case["size"]), case["cache"], words, limit)
     return ", ".join(part for part in parts if part)
 
 
@@ -95,14 +96,15 @@ def bars(cases):
 
 def rows_table(cases):
     """Cases of two contenders, a line each."""
-    rows = []
+    rows, pairs = [], {tuple(case["with"].split()[:2]) for case in cases}
+    heads = pairs.pop() if len(pairs) == 1 else ("first", "second")
     for case in cases:
         base, other = case["with"].split()[:2]
         times = [case["contenders"].get(who, {}).get("median_wall") for who in (base, other)]
         answer = case["contenders"].get(other, {}).get("ratio")
         rows.append([case["name"], *("–" if t is None else time(t) for t in times), ratio(answer),
                      "; ".join(gone["why"] for gone in case["left_out"])])
-    return table(("case", base, other, "ratio [95 %]", "left out"), rows)
+    return table(("case", *heads, "ratio [95 %]", "left out"), rows)
 
 
 def circumstances(facts):

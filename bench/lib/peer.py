@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The plain other end of a TCP stream.
 
-peer.py discard HOST PORT                        read and forget, one client after another
+peer.py discard HOST PORT SIZE                   read and forget, one client after another
 peer.py send    HOST PORT FILE sendfile|read-send   connect as soon as somebody listens, send, wait for the close
 peer.py fetch   HOST PORT CLIENTS SIZE [http]    CLIENTS at once read SIZE bytes each, to the end
 """
@@ -26,20 +26,23 @@ def dial(host, port):
 
 
 def drain(stream, how=0):
-    room = bytearray(ROOM)
-    while stream.recv_into(room, 0, how):
-        pass
+    room, total = bytearray(ROOM), 0
+    while count := stream.recv_into(room, 0, how):
+        total += count
+    return total
 
 
-def discard(host, port):
+def discard(host, port, size):
     with socket.create_server((host, int(port)), backlog=64) as server:
         while True:
             stream, _ = server.accept()
             with stream:
                 try:
-                    drain(stream, socket.MSG_TRUNC)
+                    total = drain(stream, socket.MSG_TRUNC)
                 except ConnectionResetError:
-                    pass
+                    total = 0
+                if total < int(size):
+                    print(f"{total} of {size} bytes came", file=sys.stderr, flush=True)
 
 
 def send(host, port, name, method):

@@ -3,6 +3,7 @@
 # The other end of a socket: started before a timed run, stopped after it; the network between them.
 
 PEER=''         # its process
+PEER_CPU=''     # seconds that the last one took, from its start to its end: user, a tab, system
 PORT=0
 HOST=127.0.0.1
 NETNS=''        # network namespace of the peer
@@ -22,7 +23,7 @@ net_veth() {
 	WHY='a veth pair needs root, ip and network namespaces'
 	is_root && have ip && ip netns add "fcb$$" || return 1
 	NETNS=fcb$$
-	veth_make "$NETNS"
+	veth_make "$NETNS" || { net_close; return 1; }
 }
 
 veth_make() {
@@ -71,10 +72,20 @@ peer_wait() {
 
 peer_stop() {
 	[[ -n $PEER ]] || return 0
+	times >"$LAB/before"
 	kill "$PEER" 2>/dev/null
 	wait "$PEER" 2>/dev/null
+	times >"$LAB/after"
+	PEER_CPU=$(cat "$LAB/before" "$LAB/after" | awk -F '[ms ]+' -v OFS='\t' '
+		NR % 2 == 0 { user = $1 * 60 + $2 - user; kernel = $3 * 60 + $4 - kernel } END { print user, kernel }')
 	PEER=''
 	return 0
+}
+
+# A stream that was cut makes the run that it was cut in fast.
+peer_had_all() {
+	WHY=$(sed -n '/ bytes came$/{p;q}' "$LAB/peer.err" 2>/dev/null)
+	[[ -z $WHY ]]
 }
 
 # group_enter BYTES: processes that write their id to $GROUP_DIR/cgroup.procs get no more memory.

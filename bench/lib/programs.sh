@@ -56,7 +56,9 @@ command_make() {
 	READY=$(expand "$template" prog="$prog" src="$SRC" dst="$dst" size="${OF[$name:size]}" \
 		port="$PORT" host="$HOST" fcopy="$FCOPY" bench="$BENCH" classes="$CLASSES" \
 		python="${KNOWN[python3]-python3}" lab="$LAB")
-	if [[ $template == *[\|\<\>\&\;]* ]]; then
+	if [[ $template == *\|* ]]; then
+		READY="bash -o pipefail -c $(single_quote "$READY")"
+	elif [[ $template == *[\<\>\&\;]* ]]; then
 		READY="sh -c $(single_quote "$READY")"
 	fi
 }
@@ -67,6 +69,6 @@ single_quote() { printf "'%s'" "${1//\'/\'\\\'\'}"; }
 version_tell() {
 	local command
 	program_find "${PROGRAM[$1]}" || return 0
-	command=$(expand "${VERSION[$1]}" prog="$PROG")
-	sh -c "$command" 2>&1 </dev/null | sed -n '/[0-9]/{p;q}'
+	command=$(expand "${VERSION[$1]}" prog="$PROG" fcopy="$FCOPY")
+	PATH=$PATH:/usr/sbin sh -c "$command" 2>&1 </dev/null | sed -n '/[0-9]/{p;q}'
 }

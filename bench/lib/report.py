@@ -3,7 +3,7 @@
 """report.py write DIR       the runner's notes in DIR become results.json, results.csv, README.md
 report.py forget DIR      removes the notes
 report.py wide DIR CASE   exit 0 if CASE's spread asks for more rounds
-report.py slower DIR      prints the bars of a comparison; exit 1 if one was missed
+report.py slower DIR      prints the bars of a comparison; exit 1 if one was missed, 2 if one was not measured
 report.py agree DIR DIR   two runs: do the ratios of the 1 GiB cases agree within 5 %?
 """
 import sys
@@ -53,7 +53,8 @@ def agree(one, two):
 def slower(directory):
     cases = results.load(directory)["cases"]
     print(markdown.bars(cases))
-    sys.exit(0 if all(bar["met"] for case in cases for bar in case["bars"]) else 1)
+    met = {bar["met"] for case in cases for bar in case["bars"]}
+    sys.exit(1 if False in met else 2 if None in met else 0)
 
 
 {"write": write, "forget": forget, "slower": slower, "wide": wide, "agree": agree}[sys.argv[1]](*sys.argv[2:])

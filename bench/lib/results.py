@@ -9,7 +9,7 @@ import stats
 
 WIDE = 0.05  # a ratio known to ± 5 % is known well enough
 NOTES = ("facts.tsv", "cases.tsv", "proofs.tsv", "runs.tsv", "again.tsv", "left.tsv")
-CSV_COLUMNS = ("case", "contender", "round", "wall_s", "user_s", "sys_s")
+CSV_COLUMNS = ("case", "contender", "round", "wall_s", "user_s", "sys_s", "given_back_kib")
 
 
 def lines(directory, name):
@@ -26,18 +26,18 @@ def read_cases(directory):
         if field == "bar":
             metric, who, rival, limit = value.split()
             case["bars"].append({"metric": metric, "contender": who, "rival": rival, "limit": float(limit)})
-        elif field in ("size", "rounds", "volume"):
-            case[field] = int(value or 1)
+        elif field in ("size", "rounds", "volume", "memory"):
+            case[field] = int(value) if value else None
         else:
             case[field] = value
     for name, who, rss, maps, blocks, command in lines(directory, "proofs.tsv"):
         cases[name]["contenders"][who] = {
             "command": command, "rss": int(rss) / 1024 if rss else None,
             "maps": int(maps) if maps else None, "blocks": int(blocks) if blocks else None,
-            "wall": {}, "user": {}, "sys": {}}
-    for name, who, turn, *seconds in lines(directory, "runs.tsv"):
+            "wall": {}, "user": {}, "sys": {}, "given": {}}
+    for name, who, turn, *values in lines(directory, "runs.tsv"):
         runs = cases[name]["contenders"][who]
-        for metric, value in zip(("wall", "user", "sys"), seconds):
+        for metric, value in zip(("wall", "user", "sys", "given"), values):
             runs[metric][int(turn)] = float(value)
     for name, who, why in lines(directory, "left.tsv"):
         cases[name]["left_out"].append({"contender": who, "why": why})
@@ -84,13 +84,16 @@ def summarise(case, own):
     for metric in ("wall", "user", "sys", "cpu"):
         values = list(totals[metric].values())
         own["median_" + metric], own["min_" + metric] = median(values), min(values)
-    own["gib_s"] = case["size"] * case["volume"] / 2**30 / own["median_wall"]
+    own["gib_s"] = case["size"] * (case["volume"] or 1) / 2**30 / own["median_wall"]
     own["ratio"] = stats.ratio(own["wall"], base["wall"])
     own["ratio_cpu"] = stats.ratio(cpu(own), cpu(base))
 
 
 def is_wide(case):
-    """Must it be measured again?  A bar clearly met or missed needs no more rounds."""
+    """Must it be measured again?  A bar clearly met or missed needs no more rounds; too few for an interval
+    were asked for as they are."""
+    if case["rounds"] < stats.FEWEST:
+        return False
     for bar in case["bars"]:
         answer = bar.get("ratio")
         if answer and stats.width(answer) > WIDE and not clear(answer, bar["limit"]):
@@ -127,4 +130,5 @@ def write(results, directory):
         for case in results["cases"]:
             for who, runs in case["contenders"].items():
                 for turn, wall in runs["wall"].items():
-                    table.writerow([case["name"], who, turn, wall, runs["user"][turn], runs["sys"][turn]])
+                    table.writerow([case["name"], who, turn, wall, runs["user"][turn], runs["sys"][turn],
+                                    runs["given"].get(turn, "")])

@@ -4,6 +4,7 @@
 
 DST=''
 DST_DIR=''
+REHEARSED=''             # microseconds that the last run that was not timed took
 declare -A OWN_CLOCK=() # contender → yes: one thread, and it prints the seconds that count
 
 note() { # FILE FIELD…
@@ -38,11 +39,12 @@ run_case() {
 	group_close
 }
 
-# Uses and may shorten run_case's order. Each round begins with another contender.
+# Uses and may shorten run_case's order. Each round begins with another contender, and every other one goes backwards:
+# nobody always follows the same.
 one_round() {
 	local name=$1 round=$2 i who count=${#order[@]} kept=()
 	for ((i = 0; i < count; i++)); do
-		who=${order[(i + round) % count]}
+		who=${order[((round % 2 ? i : count - 1 - i) + round) % count]}
 		timed "$name" "$who" "$round" || leave_out "$name" "$who"
 	done
 	for who in "${order[@]}"; do
@@ -53,7 +55,7 @@ one_round() {
 
 case_note() {
 	local name=$1 field bar
-	for field in title group layout size rounds source dest cache src_fs dst_fs net volume with; do
+	for field in title group layout size rounds source dest cache src_fs dst_fs net memory volume with; do
 		note cases.tsv "$name" "$field" "${OF[$name:$field]-}"
 	done
 	while read -r bar; do
@@ -65,13 +67,14 @@ case_enter() {
 	local name=$1 size=${OF[$1:size]} need src_dir
 	WHY=''
 	fcopy_knows "${OF[$name:asks]-}" || return 1
-	[[ ${OF[$name:cache]} == warm ]] || is_root || { WHY='a cold cache needs root'; return 1; }
+	[[ ${OF[$name:cache]} == warm ]] || cache_can_drop || return 1
 	net_enter "${OF[$name:net]}" || return 1
 	group_enter "${OF[$name:memory]-}" || return 1
 	fs_enter "${OF[$name:dst_fs]}" || return 1
 	DST_DIR=$FS_DIR
 	fs_enter "${OF[$name:src_fs]}" || return 1
 	src_dir=$FS_DIR
+	[[ ${OF[$name:cache]} == warm || $(fs_type "$src_dir") != tmpfs ]] || { WHY='what is in memory only cannot be cold'; return 1; }
 	need=$((size + size / 50))
 	room_for "$DST_DIR" "$need" && room_for "$src_dir" "$need" || return 1
 	source_make "${OF[$name:source]}" "$size" "$src_dir" || { WHY='the source cannot be made'; return 1; }
@@ -94,11 +97,11 @@ prepare() {
 	program_find "${PROGRAM[$who]}" || return 1
 	DST=$DST_DIR/$name.$who.$round
 	local prog=$PROG
-	[[ ${OF[$name:source]} != fresh ]] || source_write fresh "${OF[$name:size]}" "$SRC"
+	[[ ${OF[$name:source]} != fresh ]] || source_write fresh "${OF[$name:size]}" "$SRC" || return 1
 	dest_make "${OF[$name:dest:$who]-${OF[$name:dest]}}" "${OF[$name:size]}" "$DST"
+	cache_set "${OF[$name:cache]}" "${OF[$name:source]}"
 	port_next
 	peer_start "$name" "$who" "$DST" || return 1
-	cache_set "${OF[$name:cache]}" "${OF[$name:source]}"
 	command_make "$name" "${COMMAND[$who]}" "$prog" "$DST"
 	[[ -z $GROUP_DIR ]] ||
 		READY="sh -c $(single_quote "echo \$\$ >$GROUP_DIR/cgroup.procs; exec $READY")"
@@ -112,19 +115,25 @@ proof() {
 	run_once "${gauge[@]}" || status=$?
 	peer_stop
 	((status == 0)) || { WHY="exit $status: $(complaint "$LAB/err")"; rm -f "$DST"; return 1; }
-	[[ ! -s $LAB/rss ]] || rss=$(tail -n 1 "$LAB/rss")
+	peer_had_all || return 1
+	[[ ! -s $LAB/rss || ${SERVED[$who]-} ]] || rss=$(tail -n 1 "$LAB/rss")
 	prove_copy "$name" "$who" || return 1
 	note proofs.tsv "$name" "$who" "$rss" "$MAPS" "$BLOCKS" "$(command_show "$who")"
 }
 
-run_once() { eval "timeout --foreground 900 $* $READY" </dev/null >/dev/null 2>"$LAB/err"; }
+run_once() {
+	local begun=${EPOCHREALTIME/./} status=0
+	eval "timeout --foreground 900 ${*@Q} $READY" </dev/null >/dev/null 2>"$LAB/err" || status=$?
+	REHEARSED=$((${EPOCHREALTIME/./} - begun))
+	return "$status"
+}
 
 # The first line that a program complained with, without this machine's directories.
 complaint() { sed -n "s|$LAB/||g; s|$DST_DIR/||g; 1p" "$1"; }
 
 prove_copy() {
 	local name=$1 who=$2
-	MAPS='' BLOCKS=''
+	WHY='' MAPS='' BLOCKS=''
 	if [[ ${OF[$name:dest]} == none || ${COMMAND[$who]} != *'{dst}'* ]]; then
 		return 0
 	elif [[ ${OF[$name:source]} =~ sparse|fresh ]]; then
@@ -162,8 +171,8 @@ rehearse() {
 	return "$status"
 }
 
-# A run during which memory went back to the host measures that: it is taken again, and counted. One that takes about
-# as long as the kernel waits for that, or longer, cannot be without.
+# A run during which memory went back to the host measures that: it is taken again, and counted. A command that takes about
+# as long as the kernel waits for that, rehearsed or timed, cannot be without.
 timed() {
 	local name=$1 who=$2 round=$3 status try given begun took
 	for ((try = 0; try < 3; try++)); do
@@ -177,15 +186,15 @@ timed() {
 		given=$(($(memory_given_back) - given)) took=$((${EPOCHREALTIME/./} - begun))
 		peer_stop
 		((status == 0)) || { WHY="failed in round $round"; rm -f "$DST"; return 1; }
-		prove_copy "$name" "$who" || return 1
-		((given && took < 1500000)) || break
+		peer_had_all && prove_copy "$name" "$who" || return 1
+		((given && (took < 1500000 || REHEARSED < 1500000))) || break
 		note again.tsv "$name" "$who" "$round" "$given"
 	done
-	note runs.tsv "$name" "$who" "$round" "$(figures "$who")"
+	note runs.tsv "$name" "$who" "$round" "$(figures "$who")" "$given"
 }
 
 run_timed() {
-	hyperfine --shell=none --runs=1 --style=none --export-json="$LAB/run.json" \
+	timeout --foreground 900 hyperfine --shell=none --runs=1 --style=none --export-json="$LAB/run.json" \
 		--output="$([[ ${OWN_CLOCK[$1]-} ]] && echo "$LAB/stdout" || echo null)" \
 		"$READY" >/dev/null 2>"$LAB/err"
 }
@@ -196,6 +205,8 @@ figures() {
 	if [[ ${OWN_CLOCK[$1]-} ]]; then
 		own=$(grep -Eo '[0-9]+\.[0-9]+' "$LAB/stdout" | tail -n 1)
 		printf '%s\t%s\t0' "$own" "$own"
+	elif [[ ${SERVED[$1]-} ]]; then
+		printf '%s\t%s' "$(jq '.results[0].times[0]' "$LAB/run.json")" "$PEER_CPU"
 	else
 		jq -r '.results[0] | [.times[0], .user, .system] | @tsv' "$LAB/run.json"
 	fi

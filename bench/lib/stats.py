@@ -4,12 +4,13 @@ from math import comb
 from statistics import median
 
 CONFIDENCE = 0.95
+FEWEST = 6  # values that have such an interval: with five, 2 / 2**5 is more than 0.05
 
 
 def interval(values):
     """The median's interval by the sign test: from order statistics, exact for any distribution.
 
-    None with fewer than six values: no pair of them is 95 % sure."""
+    None with fewer values than FEWEST: no pair of them is 95 % sure."""
     n = len(values)
     outside, k = 0.0, 0
     while True:
