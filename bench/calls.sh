@@ -5,17 +5,19 @@
 # SIZE (1G), counted by strace and by GNU time; a Markdown table.
 set -uo pipefail
 
-here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
-fcopy=$here/../fcopy
+BENCH=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
+fcopy=$BENCH/../fcopy
 size=${1:-1G}
-# shellcheck source=/dev/null
-. "$here/lib/say.sh"
+for part in say circumstances; do
+	# shellcheck source=/dev/null
+	. "$BENCH/lib/$part.sh"
+done
 
 bytes=$(bytes "$size") || exit 1
 [[ -x $fcopy ]] || die "there is no $fcopy: run make"
 need awk mawk strace strace /usr/bin/time time
-mkdir -p "${2:-$here/../build}"
-lab=$(mktemp -d "$(realpath "${2:-$here/../build}")/fcopy-calls.XXXXXX") || exit 1
+mkdir -p "${2:-$BENCH/../build}"
+lab=$(mktemp -d "$(realpath "${2:-$BENCH/../build}")/fcopy-calls.XXXXXX") || exit 1
 trap 'rm -rf "$lab"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
@@ -36,6 +38,7 @@ switches() {
 	cat "$lab/switches"
 }
 
+origin
 echo "| mode, $size | system calls | the most frequent | waits | preemptions |"
 echo '| --- | ---: | --- | ---: | ---: |'
 "$fcopy" --list | awk '$1 ~ /^[0-9]+$/ { print $1, $2 }' | while read -r mode name; do

@@ -8,7 +8,7 @@ set -uo pipefail
 BENCH=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 fcopy=$BENCH/../fcopy
 size=${1:-1G}
-for part in say files memory; do
+for part in say circumstances files memory; do
 	# shellcheck source=/dev/null
 	. "$BENCH/lib/$part.sh"
 done
@@ -45,6 +45,7 @@ shares() {
 		awk '$1 ~ /%$/ && $1 + 0 >= 3 && n++ < 6 { printf "%s%s %.0f %%", (n > 1 ? ", " : ""), $NF, $1 }'
 }
 
+origin
 echo "| mode, $size | CPU time goes to |"
 echo '| --- | --- |'
 "$fcopy" --list | awk '$1 ~ /^[0-9]+$/ { print $1, $2 }' | while read -r mode name; do

@@ -37,6 +37,9 @@ program_id() {
 	[[ ! -x $FCOPY ]] || echo "$("$FCOPY" --version | head -n 1), sha256 $(sha256sum "$FCOPY" | cut -c 1-16)…"
 }
 
+# What a table of its own begins with.
+origin() { printf 'Revision %s, %s.\n\n' "$(revision | paste -sd ' ')" "$(uname -sr)"; }
+
 lines_in() { grep -c '' "$OUT/$1.tsv" 2>/dev/null || echo 0; }
 
 # After the cases: what was taken again, what was mounted for them, and who ran.
