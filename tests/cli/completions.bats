@@ -45,6 +45,23 @@ in_bash() {
 	[ "$(in_bash fcopy --sparse = auto alpha beta 4)" = 4 ]
 }
 
+@test "bash: where the value may be left out, the next word is a file and no value" {
+	local option
+	touch alpha beta
+	for option in -p --preserve --reflink; do
+		[ "$(in_bash fcopy $option '')" = "alpha beta" ]
+		[ "$(in_bash fcopy $option alpha beta re)" = "readwrite reflink" ]
+	done
+	[ "$(in_bash fcopy --sparse al)" = always ]
+}
+
+@test "bash: the word behind a long option that needs a value is that value" {
+	touch alpha beta
+	[ "$(in_bash fcopy --mode ref)" = reflink ]
+	[ "$(in_bash fcopy --mode rw alpha be)" = beta ]
+	[ "$(in_bash fcopy --threads 2 alpha beta par)" = "par parallel" ]
+}
+
 @test "bash: at the prompt of an interactive shell" {
 	touch alpha beta
 	terminal 100
@@ -67,6 +84,26 @@ in_bash() {
 	until_shown '^\$ fcopy --sparse=never -m splice'
 }
 
+@test "zsh: where the value may be left out, neither the letter nor the next word is one" {
+	local typed
+	need zsh
+	touch alpha beta
+	terminal 100
+	type_in "exec zsh -f" Enter
+	type_in "PATH=$(dirname "$FCOPY"):\$PATH PS1='\$ '; fpath=($COMPLETIONS \$fpath)" Enter
+	type_in "autoload -Uz compinit; compinit -u -d $T/dump; clear; echo ready" Enter
+	until_shown '^ready'
+	for typed in "-p a" "--reflink a" "--preserve a"; do
+		type_in C-u "fcopy $typed" Tab "be" Tab
+		until_shown "^\\$ fcopy ${typed%a}alpha beta"
+	done
+	type_in C-u "fcopy --preserve=x" Tab
+	until_shown '^\$ fcopy --preserve=xattr'
+	type_in C-u "clear" Enter "fcopy -p" Tab
+	until_shown '^-T ' # the other letters
+	never grep -E 'xattr|-pmode' <(screen)
+}
+
 # in_fish LINE: what fish offers.
 in_fish() {
 	HOME=$T PATH=$(dirname "$FCOPY"):$PATH fish --no-config -c \
@@ -77,10 +114,24 @@ in_fish() {
 	need fish
 	touch alpha beta
 	[ "$(in_fish 'fcopy --spar')" = --sparse ]
-	[ "$(in_fish 'fcopy --')" = "$(options | xargs)" ]
+	# Where the value may be left out fish offers both forms.
+	[ "$(in_fish 'fcopy --' | tr -d = | tr ' ' '\n' | uniq | xargs)" = "$(options | xargs)" ]
 	[ "$(in_fish 'fcopy --sparse=n')" = --sparse=never ]
 	[ "$(in_fish 'fcopy -m sen')" = sendfile ]
 	[ "$(in_fish 'fcopy al')" = alpha ]
 	[ "$(in_fish 'fcopy alpha be')" = beta ]
 	[ "$(in_fish 'fcopy -v alpha beta re')" = "readwrite reflink" ]
+}
+
+@test "fish: where the value may be left out, neither the letter nor the next word is one" {
+	local option
+	need fish
+	touch alpha beta
+	for option in -p --preserve --reflink; do
+		[ "$(in_fish "fcopy $option al")" = alpha ]
+	done
+	[ "$(in_fish 'fcopy --preserve=x')" = --preserve=xattr ]
+	[ "$(in_fish 'fcopy --reflink=n')" = --reflink=never ]
+	never grep -q mode <<<"$(in_fish 'fcopy -p')"
+	[ "$(in_fish 'fcopy --sparse n')" = never ]
 }

@@ -12,25 +12,33 @@ _fcopy_values() {
 	esac
 }
 
-# The options of program $1: "--mode .MODE -m" or "--list .".
+# The options of program $1: "--mode =MODE -m", "--preserve [=LIST -p" or "--list =".
 _fcopy_options() {
-	"$1" --help | sed -nE 's/^  (-.|  )[, ] (--[a-z-]+)(\[?=([A-Z]+)\]?)? .*/\2 .\4 \1/p'
+	"$1" --help | sed -nE 's/^  (-.|  )[, ] (--[a-z-]+)(\[?)=?([A-Z]*)\]? .*/\2 \3=\4 \1/p'
 }
 
-# What --help calls the value that option $1 of program $2 takes.
+# What --help calls the value that option $1 of program $2 takes behind a =.
 _fcopy_value_of() {
-	_fcopy_options "$2" | awk -v option="$1" '$1 == option || $3 == option { print substr($2, 2) }'
+	_fcopy_options "$2" | awk -v option="$1" '$1 == option { sub(/^.*=/, "", $2); print $2 }'
 }
 
-# How many operands stand before the word that is completed.
+# The same as the next word: there is none if the value may be left out.
+_fcopy_next_of() {
+	_fcopy_options "$2" | awk -v option="$1" '
+		($1 == option || $3 == option) && $2 ~ /^=./ { print substr($2, 2) }'
+}
+
+# How many operands of program $1 stand before the word that is completed.
 _fcopy_operands() {
 	local i n=0
 	for ((i = 1; i < COMP_CWORD; i++)); do
-		case ${COMP_WORDS[i]} in
-		-m | -j) i=$((i + 1)) ;;
-		-?*) [ "${COMP_WORDS[i + 1]}" != = ] || i=$((i + 2)) ;;
-		*) n=$((n + 1)) ;;
-		esac
+		if [[ ${COMP_WORDS[i]} != -?* ]]; then
+			n=$((n + 1))
+		elif [ "${COMP_WORDS[i + 1]}" = = ]; then
+			i=$((i + 2))
+		elif [ -n "$(_fcopy_next_of "${COMP_WORDS[i]}" "$1")" ]; then
+			i=$((i + 1))
+		fi
 	done
 	echo $n
 }
@@ -39,13 +47,13 @@ _fcopy() {
 	local program=$1 cur=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]} value=
 	if [ "$cur" = = ]; then
 		cur=
+		value=$(_fcopy_value_of "$option" "$program")
 	elif [ "$option" = = ]; then
-		option=${COMP_WORDS[COMP_CWORD - 2]}
-	elif [[ $option != -[a-z] ]]; then
-		option=
+		value=$(_fcopy_value_of "${COMP_WORDS[COMP_CWORD - 2]}" "$program")
+	elif [[ $option == -?* ]]; then
+		value=$(_fcopy_next_of "$option" "$program")
 	fi
-	[ -z "$option" ] || value=$(_fcopy_value_of "$option" "$program")
-	[ -n "$value" ] || [ "$(_fcopy_operands)" != 2 ] || value=MODE
+	[ -n "$value" ] || [ "$(_fcopy_operands "$program")" != 2 ] || value=MODE
 	if [[ $cur == -?* || ($cur == - && -z $value) ]]; then
 		value=$(_fcopy_options "$program" | awk '{ print $1 }')
 	elif [ -n "$value" ]; then
