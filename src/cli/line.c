@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-#define BAR_LEAST 6 /* columns; a shorter bar shows nothing */
+#define BAR_LEAST 6   /* columns; a shorter bar shows nothing */
+#define BAR_MOST  250 /* of three bytes each they leave room in struct text for the rest */
 
 /* In the order in which they stand in the line. */
 enum { PHASE, PERCENT, BAR, BYTES, CURRENT, AVERAGE, TIME, FIELDS };
@@ -108,22 +109,29 @@ static void add_bar(const struct line *l, size_t columns, struct text *t)
 		text_add(t, "\033[0m");
 }
 
+/* What the other fields leave of the line; 0: no bar. */
+static size_t bar_columns(const struct line *l, size_t columns, size_t width)
+{
+	if (l->total == 0 || width == LINE_PLAIN || width < columns + 1 + BAR_LEAST)
+		return 0;
+	size_t left = width - columns - 1;
+	return left < BAR_MOST ? left : BAR_MOST;
+}
+
 void line_lay_out(const struct line *l, size_t width, struct text *t)
 {
 	struct layout o = {.columns = 0};
 	const size_t start = t->length;
 	fill(l, &o);
 	choose(&o, width);
-	bool bar = l->total > 0 && width != LINE_PLAIN && width >= o.columns + 1 + BAR_LEAST;
+	size_t bar = bar_columns(l, o.columns, width);
 	for (int i = 0; i < FIELDS; i++) {
-		if (i != BAR && o.field[i].length == 0)
-			continue;
-		if (i == BAR && !bar)
+		if (i == BAR ? bar == 0 : o.field[i].length == 0)
 			continue;
 		if (t->length > start)
 			text_add(t, " ");
 		if (i == BAR)
-			add_bar(l, width - o.columns - 1, t);
+			add_bar(l, bar, t);
 		else
 			text_add(t, o.field[i].at);
 	}

@@ -62,6 +62,15 @@ tidy() {
 	tidy 1
 }
 
+@test "500 columns: a bar of 250, and all that belongs behind it" {
+	random a 6M
+	terminal 500
+	start --limit-rate=3M a b rw
+	screen | grep -E '^copying +[0-9]+% [█░]{250} [0-9. ]+ MiB [0-9. ]+ MiB/s avg [0-9. ]+ MiB/s 0:0[0-9] left$'
+	ended
+	tidy 1
+}
+
 @test "resized in the middle, narrower and wider: one line of the new width, nothing left behind" {
 	local width
 	random a 24M
