@@ -13,6 +13,8 @@ static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
 
 #define ENDING (sizeof(ending) / sizeof(*ending))
 
+static bool taken[ENDING]; /* not one that was ignored: nohup wants it so */
+
 static void on_signal(int number)
 {
 	if (number == SIGTERM && stop_flag) {
@@ -22,7 +24,8 @@ static void on_signal(int number)
 		*cancel_flag = 1;
 	}
 	for (size_t i = 0; i < ENDING; i++)
-		signal(ending[i], SIG_DFL);
+		if (taken[i])
+			signal(ending[i], SIG_DFL);
 	alarm(1);
 }
 
@@ -43,9 +46,11 @@ void signals_catch(volatile int *cancel, volatile int *stop)
 	struct sigaction act = {.sa_handler = on_signal}, old;
 	cancel_flag = cancel;
 	stop_flag = stop;
-	for (size_t i = 0; i < ENDING; i++)
-		if (sigaction(ending[i], &act, &old) == 0 && old.sa_handler == SIG_IGN)
-			sigaction(ending[i], &old, NULL); /* nohup wants it so */
+	for (size_t i = 0; i < ENDING; i++) {
+		taken[i] = sigaction(ending[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN;
+		if (taken[i])
+			sigaction(ending[i], &act, NULL);
+	}
 	act.sa_handler = on_alarm;
 	sigaction(SIGALRM, &act, NULL);
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error to report: EFBIG */

@@ -8,6 +8,13 @@ setup_file() {
 	type python3 >/dev/null || skip "no python3"
 }
 
+# catches NUMBER: $server has a handler for that signal.
+catches() {
+	local mask
+	mask=$(sed -n 's/^SigCgt:[[:space:]]*//p' /proc/"$server"/status)
+	[ $((0x$mask >> ($1 - 1) & 1)) = 1 ]
+}
+
 @test "-k: many clients at once and in turn, one of them slow, one stuck; SIGTERM lets them end" {
 	random a 3000001
 	serve -v -k a tcp-listen:0
@@ -90,6 +97,20 @@ setup_file() {
 	for option in -m2 -m5; do
 		expect 2 -k $option tcp-listen:0 /dev/null
 	done
+}
+
+@test "-k: what was ignored at the start kills nobody whom SIGTERM lets end" {
+	random a 30000000
+	trap '' HUP
+	serve -k a tcp-listen:0
+	trap - HUP
+	client stuck
+	await clients 1
+	stop TERM
+	await never catches 15
+	stop HUP
+	kill "$client"
+	ended 0
 }
 
 @test "-k: a client that resets at once is told of by its address" {
