@@ -43,6 +43,7 @@ int copy_possible(const char *src, const char *dst, const struct fcopy_options *
 	     o->no_cache},
 	    {"only a file can be cloned", REGULAR, REGULAR, FCOPY_ADVICE_USAGE,
 	     o->reflink == FCOPY_ALWAYS},
+	    {FSYNC_IMPOSSIBLE, STREAM, DISK, FCOPY_ADVICE_USAGE, o->fsync},
 	};
 	if (o->in_place && o->resume)
 		return error_refuse(error, dst, EINVAL, "cannot be resumed in place",

@@ -70,6 +70,7 @@ int source_share(struct endpoint *e, const struct endpoint *open, struct fcopy_e
  * fail, and SRC itself, before anything is touched. */
 int destination_open(struct endpoint *e, const char *path, const struct endpoint *src,
 		     const struct fcopy_options *, char resolved[PATH_MAX], struct fcopy_error *);
+#define FSYNC_IMPOSSIBLE "has no disk behind it that could be flushed"
 
 /* The parts of destination_open. */
 int replace_open(struct endpoint *e, const struct endpoint *src, const struct fcopy_options *,

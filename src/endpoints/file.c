@@ -173,9 +173,7 @@ int destination_open(struct endpoint *e, const char *path, const struct endpoint
 	}
 	if (r == 0 && options->fsync && !S_ISREG(e->st.st_mode) && !S_ISBLK(e->st.st_mode)) {
 		e->ops->abort(e);
-		r = error_refuse(error, resolved, EINVAL,
-				 "has no disk behind it that --fsync could flush",
-				 FCOPY_ADVICE_NONE);
+		r = error_refuse(error, resolved, ESPIPE, FSYNC_IMPOSSIBLE, FCOPY_ADVICE_USAGE);
 	}
 	return r;
 }

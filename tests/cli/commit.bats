@@ -66,6 +66,29 @@ COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftr
 	[[ $stderr != *"Invalid argument"* ]] || { echo "$stderr"; return 1; }
 }
 
+@test "--fsync without a disk: usage, before anybody listens" {
+	local reason="has no disk behind it that could be flushed"
+	echo data >a
+	mkdir d
+	mkfifo d/a
+	expect 2 --fsync a /dev/null
+	says "fcopy: /dev/null: $reason"
+	expect 2 --fsync -v a tcp-listen:0
+	says "fcopy: tcp-listen:0: $reason"
+	run --separate-stderr bash -c '"$0" --fsync a - | cat; exit ${PIPESTATUS[0]}' "$FCOPY"
+	demand 2
+	says "fcopy: -: $reason"
+	expect 2 --verify a tcp-listen:0
+	says "fcopy: tcp-listen:0: only a copy from file to file can be compared with its source"
+	exec 7<>d/a # what a directory has under that name is found out later
+	expect 2 --fsync a d
+	exec 7>&-
+	says "fcopy: d/a: $reason"
+	run --separate-stderr bash -c '"$0" --fsync a - >b' "$FCOPY"
+	demand 0
+	cmp a b
+}
+
 @test "--inplace: never shorter than the old file before the last byte" {
 	need_strace
 	random a 100000
