@@ -117,6 +117,16 @@ static int check_row(const struct cli *cli, const struct option_row *row)
 	return EXIT_DONE;
 }
 
+/* What is of no use to a server, or NULL; its DST is always there, so -n would leave it so. */
+static const char *unserved(const struct cli *cli)
+{
+	return cli->progress          ? "progress"
+	       : cli->copy.size       ? "size"
+	       : cli->copy.preserve   ? "preserve"
+	       : cli->copy.no_clobber ? "no-clobber"
+				      : NULL;
+}
+
 /* Options together with each other. */
 static int check_together(const struct cli *cli)
 {
@@ -137,11 +147,8 @@ static int check_together(const struct cli *cli)
 		return message_option("reflink", "a clone moves no bytes: not with --no-cache");
 	if (cli->quiet && cli->progress)
 		return message_option("progress", "contradicts --quiet");
-	if (cli->keep_listening && (cli->progress || cli->copy.size))
-		return message_option(cli->progress ? "progress" : "size",
-				      "does not go with --keep-listening");
-	if (cli->keep_listening && o->preserve)
-		return message_option("preserve", "does not go with --keep-listening");
+	if (cli->keep_listening && unserved(cli))
+		return message_option(unserved(cli), "does not go with --keep-listening");
 	if (cli->max_clients && !cli->keep_listening)
 		return message_option("max-clients", "goes with --keep-listening");
 	if (o->timeout_ms && !fcopy_is_socket(cli->src) && !fcopy_is_socket(cli->dst))

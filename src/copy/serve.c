@@ -182,10 +182,22 @@ static int refuse(const char *path, const char *reason, struct fcopy_error *erro
 	return error_refuse(error, path, EINVAL, reason, FCOPY_ADVICE_USAGE);
 }
 
+/* Each client opens DST anew: what refuses them all is to be told before one comes. */
+static int try_sink(struct service *s, struct fcopy_report *report)
+{
+	struct endpoint sink;
+	int r = destination_open(&sink, s->dst, &s->listener, s->options, report->dst,
+				 &report->error);
+	if (r == 0)
+		sink.ops->abort(&sink);
+	return r;
+}
+
 /* One end listens; the other has to be one that many can share. */
 static int check_ends(struct service *s, const char *src, const char *dst,
-		      struct fcopy_error *error)
+		      struct fcopy_report *report)
 {
+	struct fcopy_error *error = &report->error;
 	if (s->sends && !(S_ISREG(s->file.st.st_mode) && s->file.positional))
 		return refuse(src, "is no regular file: it cannot be sent to every client", error);
 	if (!s->sends && strcmp(dst, DEV_NULL) != 0)
@@ -193,7 +205,7 @@ static int check_ends(struct service *s, const char *src, const char *dst,
 	if (!s->listener.listening)
 		return refuse(s->listener.path, "does not listen: there are no clients to wait for",
 			      error);
-	return 0;
+	return s->sends ? 0 : try_sink(s, report);
 }
 
 static int open_service(struct service *s, const char *src, const char *dst,
@@ -216,7 +228,7 @@ static int open_service(struct service *s, const char *src, const char *dst,
 	} else {
 		s->listener = first;
 	}
-	if (r == 0 && (r = check_ends(s, src, dst, error)) < 0)
+	if (r == 0 && (r = check_ends(s, src, dst, report)) < 0)
 		s->listener.ops->abort(&s->listener);
 	if (r < 0 && s->sends)
 		s->file.ops->abort(&s->file);

@@ -99,6 +99,16 @@ catches() {
 	done
 }
 
+@test "-k: a sink that could open no DST for anybody does not listen" {
+	local option
+	usage_error "--no-clobber: does not go with --keep-listening" -k -n tcp-listen:0 /dev/null
+	for option in --fsync --preallocate=always; do
+		expect 2 -k $option --stats tcp-listen:0 /dev/null
+		[ "$(wc -l <<<"$stderr")" = 1 ] || { echo "$option: $stderr"; return 1; }
+	done
+	says "fcopy: /dev/null: has no blocks that could be allocated"
+}
+
 @test "-k: what was ignored at the start kills nobody whom SIGTERM lets end" {
 	random a 30000000
 	trap '' HUP
