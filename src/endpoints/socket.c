@@ -24,6 +24,7 @@
 #define TIMEOUT_MS      60000
 #define RECEIPT_SECONDS 2.0         /* how long a peer that has everything may keep its side open */
 #define LOOK_MS_MAX     100         /* the kernel has no event for "all acknowledged" */
+#define LOOK_READS      64          /* a peer that floods is not to keep us from time and signals */
 #define GATHER_SIZE     (128 << 10) /* worth waking for; the CPU's cache still holds it */
 #define KEEPALIVE_IDLE  60 /* seconds of silence before the kernel asks whether the peer lives */
 #define KEEPALIVE_PAUSE 10 /* ... and between two questions */
@@ -185,12 +186,12 @@ struct farewell {
 	double since; /* since when nothing of that has changed */
 };
 
-/* Reads whatever the peer still has to say, and forgets it. Returns 0, or -errno. */
+/* Reads what the peer has to say by now, and forgets it. Returns 0, or -errno. */
 static int listen_for_end(int fd, struct farewell *f)
 {
 	char buffer[4096];
 	ssize_t n = 1;
-	while (!f->ended && n > 0)
+	for (int i = 0; i < LOOK_READS && !f->ended && n > 0; i++)
 		n = recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT);
 	if (n < 0 && errno != EAGAIN && errno != EINTR)
 		return -errno;

@@ -131,6 +131,15 @@ old"*"No space left on device"* ]] || { echo "$output"; return 1; }
 	said 100000 peer.out
 }
 
+@test "a peer that never stops talking: time passes all the same" {
+	need_strace
+	random a 100000
+	peer receive
+	traced 0 inject=recvfrom:retval=4096 --json a tcp:127.0.0.1:"$port"
+	injected
+	[[ $output == *'"confirmed": false'* ]]
+}
+
 @test "a stream without bytes does not replace a file that has some, without -f" {
 	echo old >b
 	: >a
