@@ -28,13 +28,28 @@
 #include <signal.h>
 #include <stdio.h>
 
+/* Writes out what stdout holds. Returns 0, or the errno of the first time that it could not: later
+ * errno may be of anything, and of another thread. */
+static int flush_output(void)
+{
+	static int failure;
+	if (fflush(stdout) != 0 && failure == 0)
+		failure = errno;
+	return failure ? failure : ferror(stdout) ? EIO : 0;
+}
+
+static bool was_usage(const struct fcopy_report *report)
+{
+	return report->error.advice == FCOPY_ADVICE_USAGE;
+}
+
 static void tell(const struct outcome *o)
 {
 	if (o->cli->stats)
 		stats_print(o, stderr);
-	if (o->cli->json && o->report->error.advice != FCOPY_ADVICE_USAGE)
+	if (o->cli->json)
 		report_json(o, report_stream(o->cli->dst));
-	fflush(stdout); /* before a signal that was caught ends us */
+	flush_output(); /* before a signal that was caught ends us */
 }
 
 /* In the client's own thread. */
@@ -49,7 +64,7 @@ static void tell_client(const struct cli *cli, const struct fcopy_report *report
 		stats_print_client(&o, stderr);
 	if (cli->json)
 		report_json(&o, stdout);
-	fflush(stdout);
+	flush_output();
 	funlockfile(stdout);
 }
 
@@ -66,7 +81,7 @@ static int serve(struct cli *cli, const volatile int *stop, struct fcopy_report 
 	signal(SIGUSR1, SIG_IGN); /* a server has no one status to tell, and shall not die of it */
 	int r = fcopy_serve(cli->src, cli->dst, &cli->copy, cli->max_clients, stop, report);
 	const struct usage used = usage_since(&start);
-	if (cli->stats)
+	if (cli->stats && !was_usage(report))
 		stats_print_server(&used, stderr);
 	return r;
 }
@@ -88,14 +103,14 @@ static int copy(struct cli *cli, const struct usage *start)
 		cli->copy.progress = progress_start(cli);
 		r = fcopy_copy(cli->src, cli->dst, &cli->copy, &report);
 		progress_stop(&report);
-		if (cli->stats || cli->json)
+		if ((cli->stats || cli->json) && !was_usage(&report))
 			tell(&(struct outcome){cli, &report, usage_since(start)});
 	}
 	if (r == 0) /* a signal that came after the commit has nothing left to stop */
 		return EXIT_DONE;
 	signals_obey();
 	message_error(&report.error);
-	return report.error.advice == FCOPY_ADVICE_USAGE ? EXIT_USAGE : EXIT_FAILED;
+	return was_usage(&report) ? EXIT_USAGE : EXIT_FAILED;
 }
 
 int main(int argc, char **argv)
@@ -116,9 +131,10 @@ int main(int argc, char **argv)
 	case ACTION_COPY: status = copy(&cli, &start); break;
 	}
 	/* Where output was asked for, a full disk behind it is a failure. */
-	if (fflush(stdout) != 0 || ferror(stdout)) {
-		message_error(&(struct fcopy_error){
-		    .err = errno, .call = "write", .path = "standard output"});
+	int lost = flush_output();
+	if (lost != 0) {
+		message_error(
+		    &(struct fcopy_error){.err = lost, .call = "write", .path = "standard output"});
 		return EXIT_FAILED;
 	}
 	bool asked = cli.stats || (cli.json && cli.dst && report_stream(cli.dst) == stderr);

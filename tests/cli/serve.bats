@@ -123,6 +123,18 @@ catches() {
 	ended 0
 }
 
+@test "-k: output that does not get through is told of by its own errno" {
+	random a 1000
+	rm -f server.log
+	"$FCOPY" -k --json a tcp-listen:0 2>server.log >/dev/full 3>&- &
+	server=$!
+	await said '^fcopy: listening on ' server.log
+	expect 0 tcp:127.0.0.1:"$(sed -n 's/.*on .*://p' server.log)" b
+	stop TERM
+	ended 1
+	said '^fcopy: standard output: write: No space left on device$' server.log
+}
+
 @test "-k: a client that resets at once is told of by its address" {
 	random a 30000000
 	cat >reset.py <<-'END'

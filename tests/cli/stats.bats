@@ -121,6 +121,12 @@ value() {
 	absent b
 }
 
+@test "--stats of what was no copy at all: only the error" {
+	echo data >a
+	expect 2 --stats --verify a /dev/null
+	[ "$(wc -l <<<"$stderr")" = 1 ] || { echo "$stderr"; return 1; }
+}
+
 @test "user, sys and real are what the shell's time says" {
 	local json bash
 	random a 60M
