@@ -89,12 +89,17 @@ static void print_engine(const char *name)
 	last = name;
 }
 
+/* Port 0, in as many digits as one likes. */
+static bool takes_any_port(const char *operand)
+{
+	const char *port = strrchr(operand, ':');
+	return port && port[1] && port[1 + strspn(port + 1, "0")] == '\0';
+}
+
 /* Who asked for any free port has to be told which one it is. */
 static void print_listening(const struct cli *cli, const char *address)
 {
-	const char *src = strrchr(cli->src, ':'), *dst = strrchr(cli->dst, ':');
-	bool any = (src && strcmp(src, ":0") == 0) || (dst && strcmp(dst, ":0") == 0);
-	if (any || cli->verbose)
+	if (takes_any_port(cli->src) || takes_any_port(cli->dst) || cli->verbose)
 		fprintf(stderr, "fcopy: listening on %s\n", address);
 }
 

@@ -154,6 +154,14 @@ s.sendfile(open(\"a\", \"rb\")); s.shutdown(1); s.recv(1)"'; do
 	cmp a c
 }
 
+@test "port 0 is told, in however many digits" {
+	random a 1000
+	serve tcp-listen:00 b
+	expect 0 a tcp:127.0.0.1:"$port"
+	ended 0
+	cmp a b
+}
+
 @test "addresses that make no sense are usage errors" {
 	local operand
 	for operand in tcp:x tcp:x: tcp::1 tcp:x:65536 tcp:x:-1 tcp:::1:80 tcp-listen: tcp-listen:x: \
