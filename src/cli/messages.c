@@ -132,11 +132,14 @@ static bool is_wanted(const struct cli *cli, enum fcopy_event_kind kind)
 /* Not of a first try, which has nothing to resume. */
 static void print_resume(const struct fcopy_event *event, const char *dst)
 {
+	if (event->report->resumed == 0 && !event->text)
+		return;
+	fputs("fcopy: ", stderr);
+	print_safely(dst);
 	if (event->report->resumed > 0)
-		fprintf(stderr, "fcopy: %s: resumes at byte %ju\n", dst,
-			(uintmax_t)event->report->resumed);
-	else if (event->text)
-		fprintf(stderr, "fcopy: %s: starts anew: %s\n", dst, event->text);
+		fprintf(stderr, ": resumes at byte %ju\n", (uintmax_t)event->report->resumed);
+	else
+		fprintf(stderr, ": starts anew: %s\n", event->text);
 }
 
 static void print_event(const struct cli *cli, const struct fcopy_event *event)

@@ -113,6 +113,19 @@ load helper
 	[[ $stderr != *$'\e'* ]]
 }
 
+@test "control characters of a DST that is gone on with are not sent to the terminal" {
+	local name=$'b\n\e[31m'
+	random a 100000
+	head -c 8192 a >"$name.fcopy-part"
+	chmod 600 "$name.fcopy-part"
+	expect 0 --resume a "$name"
+	says 'fcopy: b\012\033[31m: resumes at byte 8192'
+	random "$name.fcopy-part" 8192
+	chmod 600 "$name.fcopy-part"
+	expect 0 --resume a "$name"
+	says 'fcopy: b\012\033[31m: starts anew: its .fcopy-part differs from the source'
+}
+
 @test "control characters in UTF-8 (C1) are not sent to the terminal either" {
 	expect 1 $'no\xc2\x9b31msuch' b
 	[[ $stderr != *$'\xc2\x9b'* ]]
