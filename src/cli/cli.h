@@ -52,8 +52,10 @@ void standard_reserve(void);
 struct fcopy_progress *progress_start(const struct cli *);
 /* Only answers SIGUSR1, for the copy that begins now. */
 struct fcopy_progress *progress_answer(const struct cli *);
-/* Takes the line off the terminal, for something else to be printed. */
+/* Takes the line off the terminal, for something else to be printed, until it may be shown again.
+ */
 void progress_hide(void);
+void progress_show(void);
 void progress_stop(const struct fcopy_report *);
 
 /* terminal.c: what fd can show. */

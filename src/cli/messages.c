@@ -170,6 +170,7 @@ void message_event(void *user, const struct fcopy_event *event)
 	flockfile(stderr); /* a server's clients are told of in several threads */
 	print_event(cli, event);
 	funlockfile(stderr);
+	progress_show();
 }
 
 static int print_usage(const char *dashes, const char *what, const char *reason, va_list args)

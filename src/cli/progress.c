@@ -191,6 +191,10 @@ void progress_hide(void)
 	if (p.shown)
 		write(STDERR_FILENO, ERASE, ERASE_SIZE);
 	p.shown = false;
+}
+
+void progress_show(void)
+{
 	pthread_mutex_unlock(&p.lock);
 }
 
