@@ -9,6 +9,7 @@
 #include "cli.h"
 #include "line.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
@@ -60,17 +61,19 @@ static const char *phase_name(int phase)
 	}
 }
 
-/* What the counters say; `since` is when their phase began. */
-static struct line look(uint64_t since)
+/* What the counters say. When their phase began is known of the first one, and of others only to
+ * who watches: without that there are no speeds, and the time is the whole copy's. */
+static struct line look(void)
 {
 	int phase = __atomic_load_n(&p.counters.phase, __ATOMIC_RELAXED);
+	bool known = phase == p.phase;
 	struct line l = {.phase = phase_name(phase),
 			 .bytes = __atomic_load_n(&p.counters.bytes, __ATOMIC_RELAXED),
 			 .total = __atomic_load_n(&p.counters.total, __ATOMIC_RELAXED),
-			 .milliseconds = now_ms() - since};
+			 .milliseconds = now_ms() - (known ? p.phase_ms : p.start_ms)};
 	if (l.total == 0 && phase == FCOPY_PHASE_COPY)
 		l.total = p.cli->copy.size;
-	l.average = rate(l.bytes, l.milliseconds);
+	l.average = known ? rate(l.bytes, l.milliseconds) : 0;
 	return l;
 }
 
@@ -92,8 +95,8 @@ static void notice_phase(void)
 	int phase = __atomic_load_n(&p.counters.phase, __ATOMIC_RELAXED);
 	if (phase == p.phase)
 		return;
-	p.phase = phase;
 	p.phase_ms = now_ms();
+	p.phase = phase;
 	p.samples = 0;
 }
 
@@ -130,7 +133,7 @@ static void *watch(void *unused)
 	wait_ms(p.terminal && p.cli->progress ? TICK_MS : PATIENCE);
 	while (!p.stop) {
 		notice_phase();
-		struct line l = look(p.phase_ms);
+		struct line l = look();
 		add_current(&l);
 		show(&l, false);
 		wait_ms(p.terminal ? TICK_MS : PLAIN_MS);
@@ -142,14 +145,16 @@ static void *watch(void *unused)
 /* As dd does. The copy's threads go on meanwhile; whatever thread gets the signal. */
 static void on_usr1(int number)
 {
+	const int interrupted = errno;
 	struct text t;
-	struct line l = look(p.start_ms);
+	struct line l = look();
 	(void)number;
 	text_clear(&t);
 	text_add(&t, p.shown ? ERASE "fcopy: " : "fcopy: ");
 	line_lay_out(&l, LINE_PLAIN, &t);
 	text_add(&t, "\n");
 	text_write(&t, STDERR_FILENO);
+	errno = interrupted;
 }
 
 /* Signals are for the copying thread: they interrupt its calls. */

@@ -116,6 +116,19 @@ signalled() {
 	wait $!
 }
 
+@test "SIGUSR1 in a phase that nobody saw begin: no speed and no time left are made up" {
+	local pid
+	need_strace
+	random a 4M
+	strace -D -o trace -e trace=pread64 -e inject=pread64:delay_enter=500000 \
+		"$FCOPY" --verify a b sendfile 2>err &
+	pid=$!
+	await said 'pread64(.*, 1048576, 1048576)' trace
+	kill -USR1 $pid
+	wait $pid
+	grep -xE 'fcopy: verifying +[0-9]+% +[0-9.]+ MiB 0:[0-9]+' err || { cat err; return 1; }
+}
+
 @test "SIGUSR1 also in threads and past the page cache" {
 	local mode
 	random a 6M
