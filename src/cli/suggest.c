@@ -3,6 +3,7 @@
  */
 #include "option.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +21,7 @@ static unsigned distance(const char *a, const char *b)
 	size_t n = strlen(a), m = strlen(b);
 	unsigned d[NAME_SIZE + 1][NAME_SIZE + 1];
 	if (n > NAME_SIZE || m > NAME_SIZE)
-		return NAME_SIZE;
+		return UINT_MAX;
 	for (size_t i = 0; i <= n; i++)
 		d[i][0] = (unsigned)i;
 	for (size_t j = 0; j <= m; j++)

@@ -227,6 +227,14 @@ setup_sources() {
 	holds old b
 }
 
+@test "three files: no mode is suggested for a long path either" {
+	local path
+	setup_sources
+	path=$(printf 'x%.0s' {1..200})
+	expect 2 a b "$path"
+	mentions "$path: no such mode; fcopy copies one file, SRC DST [MODE]"
+}
+
 @test "a mode that is a directory as well: neither of the two files is lost" {
 	setup_sources
 	mkdir 2 sf
