@@ -39,11 +39,11 @@ static struct fcopy_options options_for(const struct cli *cli, const struct fcop
 	return o;
 }
 
-/* Says what is going on, to somebody who waits. */
+/* Says what is going on, to somebody who waits; a job in the background is to be quiet. */
 static void show_round(const struct cli *cli, int round, const struct fcopy_mode *mode)
 {
 	struct text t = {0};
-	if (cli->quiet || !isatty(STDERR_FILENO))
+	if (cli->quiet || !isatty(STDERR_FILENO) || !terminal_foreground(STDERR_FILENO))
 		return;
 	text_add(&t, "\r\033[J");
 	if (mode) {

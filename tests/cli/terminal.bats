@@ -177,6 +177,17 @@ recorded() {
 	tr '\r' '\n' <record | grep -qa $'^\e\[J.*mode  '
 }
 
+@test "--compare in the background draws no rounds" {
+	random a 1M
+	terminal 80
+	tmux_ pipe-pane -t t 'exec cat >record'
+	type_in "\$FCOPY --compare a b >table & wait; echo end" Enter
+	ended
+	grep -q '^Fastest here' table
+	await grep -qa '^end' record
+	never grep -qaE 'warming up|round [0-9]' record
+}
+
 @test "ten updates a second at most" {
 	random a 6M
 	recorded --progress --limit-rate=3M a b rw
