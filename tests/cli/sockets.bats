@@ -235,7 +235,8 @@ s.sendfile(open(\"a\", \"rb\")); s.shutdown(1); s.recv(1)"'; do
 @test "options about a file are refused where there is a socket" {
 	local option
 	echo x >a
-	for option in inplace no-clobber no-target-directory force threads=2 preallocate=always; do
+	for option in inplace no-clobber no-target-directory force threads=2 preallocate=always \
+		sparse=never reflink=never; do
 		usage_error "--${option%=*}: means nothing where DST is a socket" \
 			"--$option" a tcp:127.0.0.1:1
 	done
