@@ -193,8 +193,9 @@ struct fcopy_options {
 /*
  * Copies SRC to DST. If DST is a directory, the copy is DST/basename(SRC). Either one may also be a
  * stream: - (standard input or output), fd:N and /dev/fd/N (an open descriptor), tcp:HOST:PORT
- * (connects), tcp-listen:[HOST:]PORT (takes one connection; loopback without HOST, any free port
- * for port 0; FCOPY_EVENT_LISTENING tells). A file of such a name is ./tcp:…
+ * (connects), tcp-listen:[HOST:]PORT (takes one connection; loopback without HOST, the first of
+ * HOST's addresses that can be had; any free port for port 0: FCOPY_EVENT_LISTENING tells). A file
+ * of such a name is ./tcp:…
  *
  * A regular destination gets its name only when the copy is complete: a reader sees the old file or
  * the new one, and after a failure the old one, or none. With in_place, and for devices, FIFOs and
