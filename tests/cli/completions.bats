@@ -123,6 +123,14 @@ in_fish() {
 	[ "$(in_fish 'fcopy -v alpha beta re')" = "readwrite reflink" ]
 }
 
+@test "fish: the word behind an option that needs a value is no operand" {
+	need fish
+	touch alpha beta
+	[ "$(in_fish 'fcopy -m rw alpha be')" = beta ]
+	[ "$(in_fish 'fcopy --threads 2 - be')" = beta ]
+	[ "$(in_fish 'fcopy -j 2 - beta par')" = "par parallel" ]
+}
+
 @test "fish: where the value may be left out, neither the letter nor the next word is one" {
 	local option
 	need fish

@@ -11,8 +11,13 @@ end
 
 # True if SRC and DST stand before the cursor.
 function __fcopy_has_operands
-    set -l words (commandline -opc)
-    test (count (string match -v -r -- '^-' $words[2..])) -eq 2
+    set -l n 0
+    set -l before
+    for word in (commandline -opc)[2..]
+        string match -qr -- '^-.' $word; or contains -- "$before" $__fcopy_takers; or set n (math $n + 1)
+        set before $word
+    end
+    test $n -eq 2
 end
 
 function __fcopy_values
@@ -28,6 +33,9 @@ function __fcopy_values
     end
 end
 
+# The options whose value is the next word.
+set -g __fcopy_takers
+
 # "  -m, --mode=MODE          the same as …"
 fcopy --help | while read -l line
     string match -qr -- '^ *(-(?<letter>.), )?--(?<name>[a-z-]+)(\[?=(?<value>[A-Z]+)\]?)? +(?<help>.*)$' $line
@@ -40,6 +48,7 @@ fcopy --help | while read -l line
     else
         test -z "$letter"; or set -a options -s $letter
         test -z "$value"; or set -a options -r
+        test -z "$value"; or set -a __fcopy_takers --$name -$letter
     end
     complete $options
 end
