@@ -193,6 +193,16 @@ without_tmpfile() {
 	traced 0 trace=openat probe.src probe.dst
 	n=$(nth openat O_TMPFILE)
 	traced "$1" "inject=openat:error=EOPNOTSUPP:when=$n" "${@:2}"
+# order NAME…: these calls stand in ./trace, in this order (a call may repeat between).
+order() {
+	local call line last=0
+	for call; do
+		line=$(tail -n +$((last + 1)) trace | grep -nEm1 -- "$call" | cut -d: -f1)
+		[ -n "$line" ] || { echo "no $call behind line $last of:"; cat trace; return 1; }
+		last=$((last + line))
+	done
+}
+
 	grep -q 'O_TMPFILE.*INJECTED' trace || { cat trace; return 1; }
 }
 
