@@ -109,6 +109,8 @@ no_cache() {
 	truncate -s 300000 a
 	dd if=d of=a bs=4096 seek=20 conv=notrunc status=none
 	random old 400000
+	strace -f -qq -o trace -e inject=io_uring_setup:error=EPERM "$FCOPY" --no-cache a probe ||
+		skip "no uncached I/O on this file system"
 	mkdir m
 	export FCOPY
 	# tmpfs has no uncached I/O

@@ -80,7 +80,8 @@ teardown() {
 	random a 100000
 	mkdir m
 	export FCOPY loop
-	private_mounts 'mount "$loop" m; "$FCOPY" a "$loop"'
+	private_mounts 'mount "$loop" m || exit 77; "$FCOPY" a "$loop"'
+	[ "$status" != 77 ] || skip "ext4 cannot be mounted here"
 	demand 1
 	mentions "$loop" "mounted or in use"
 }

@@ -125,12 +125,18 @@ need_root() {
 }
 
 # A file system or container may lack what a mode is made of: without it there is nothing to test.
-need_mode() {
-	"$FCOPY" --list | grep -w "$1" | grep -q 'not here' && skip "no $1 in this build or kernel"
+has_mode() {
+	local done=0
+	! "$FCOPY" --list | grep -w "$1" | grep -q 'not here' || return
 	printf x >probe.src
 	"$FCOPY" probe.src probe.dst "$1" 2>/dev/null || skip "no $1 on this file system"
 	rm -f probe.src probe.dst
 }
+	return $done
+}
+
+need_mode() {
+	has_mode "$1" || skip "no $1 in this build or kernel, or on this file system"
 
 # private_mounts COMMAND: a shell whose mounts end with it; a user namespace gives it to anybody.
 private_mounts() {

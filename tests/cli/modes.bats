@@ -11,6 +11,7 @@ load helper
 	done
 	for mode in auto $MODES; do
 		[ "$mode" != reflink ] || continue
+		[ "$mode" != direct ] || has_mode direct || continue
 		for size in 0 1 4095 4096 4097 65536 65537 1048583; do
 			"$FCOPY" src.$size "new.$mode.$size" "$mode"
 			cmp src.$size "new.$mode.$size"
@@ -32,6 +33,7 @@ load helper
 	inode=$(stat -c %i dst)
 	for mode in auto $MODES; do
 		[ "$mode" != reflink ] || continue
+		[ "$mode" != direct ] || has_mode direct || continue
 		for size in 1048583 1 5000; do
 			"$FCOPY" --inplace src.$size dst "$mode"
 			cmp src.$size dst
@@ -119,8 +121,9 @@ load helper
 	mkfs.ext4 -q image
 	mkdir m
 	export FCOPY
-	private_mounts 'mount -o loop,data=journal image m; cd m; head -c 3000000 /dev/urandom >a
+	private_mounts 'mount -o loop,data=journal image m || exit 77; cd m; head -c 3000000 /dev/urandom >a
 		"$FCOPY" a b direct'
+	[ "$status" != 77 ] || skip "no loop device here"
 	demand 1
 	mentions "fcopy: a -> b: O_DIRECT: Invalid argument" "hint: without a MODE"
 	private_mounts 'mount -o loop image m; ls m'
@@ -202,7 +205,8 @@ load helper
 
 @test "fcopy file - | head dies quietly, as cat does" {
 	random a 3000000
-	run --separate-stderr bash -c '"$0" a - | head -c 10 >b; echo ${PIPESTATUS[0]}' "$FCOPY"
+	run --separate-stderr env --default-signal=PIPE \
+		bash -c '"$0" a - | head -c 10 >b; echo ${PIPESTATUS[0]}' "$FCOPY"
 	[ "$output" = 141 ]
 	[ -z "$stderr" ]
 }

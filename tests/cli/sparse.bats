@@ -230,14 +230,15 @@ make_sparse() {
 	need_root "to mount"
 	need filefrag
 	need_strace
-	local fs
+	local fs tried=
 	export FCOPY fs
 	for fs in btrfs xfs; do
 		type mkfs.$fs >/dev/null 2>&1 || continue
 		truncate -s 400M $fs.img
 		mkfs.$fs -q $fs.img
 		mkdir -p m
-		private_mounts 'mount -o loop $fs.img m && cd m && head -c 3000000 /dev/urandom >a && sync
+		private_mounts 'mount -o loop $fs.img m || exit 77
+			cd m && head -c 3000000 /dev/urandom >a && sync
 			"$FCOPY" a auto
 			strace -f -y -qq -o trace -e trace=pwrite64,write,copy_file_range "$FCOPY" a eight 8
 			if grep -qv "\.gcda" trace; then exit 9; fi; "$FCOPY" --reflink a always
@@ -245,10 +246,13 @@ make_sparse() {
 			for f in auto eight always never rw; do
 				cmp a $f; filefrag -v $f | grep -q shared && echo $f shared || echo $f own
 			done'
+		[ "$status" != 77 ] || continue
+		tried=yes
 		demand 0
 		[ "$(paste -sd' ' <<<"$output")" = \
 			"auto shared eight shared always shared never own rw own" ] ||
 			{ echo "$fs: $output"; return 1; }
 		rm $fs.img
 	done
+	[ "$tried" ] || skip "neither can be made and mounted here"
 }

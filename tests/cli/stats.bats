@@ -29,6 +29,7 @@ value() {
 
 @test "--stats: calls and bytes are those that strace counts, engine by engine" {
 	local mode
+	need jq
 	need_strace
 	random a 5000000
 	for mode in readwrite sendfile splice copy_file_range mmap parallel; do
@@ -129,6 +130,7 @@ value() {
 
 @test "user, sys and real are what the shell's time says" {
 	local json bash
+	need jq
 	random a 60M
 	TIMEFORMAT='[%R,%U,%S]'
 	bash=$({ time "$FCOPY" --json a b readwrite --buffer-size=1K >json; } 2>&1)
@@ -139,7 +141,7 @@ value() {
 }
 
 @test "the peak of memory is fcopy's own, not that of who started it" {
-	need python3
+	need python3 jq
 	echo data >a
 	run --separate-stderr python3 -c '
 import os, sys
@@ -156,5 +158,6 @@ os.execv(sys.argv[1], sys.argv[1:])' "$FCOPY" --json a b
 	for mode in 1 2 3 4; do
 		"$FCOPY" --json a "b$mode" $mode >json || continue
 		[ "$(jq .peak_memory json)" -le 3145728 ] || { jq .peak_memory json; return 1; }
+	need jq
 	done
 }

@@ -200,6 +200,7 @@ recorded() {
 	TERM=xterm recorded --progress a b
 	grep -qa $'\e\[32m' record
 	NO_COLOR=1 TERM=xterm recorded --progress a b
+	unset NO_COLOR
 	never grep -qa $'\e\[[0-9]*m' record
 	TERM=dumb recorded --progress a b
 	never grep -qa $'\e\[[0-9]*m' record

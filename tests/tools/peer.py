@@ -10,7 +10,7 @@ listens, writes its port there, and takes one connection. It exits 0 when it did
   deaf          ends its own side first, then reads to the end, prints the number
   slow          reads one byte a second, for ten seconds
   sips          reads BYTES a second in ten sips each, to the end, prints the number
-  stuck         reads nothing, for ten seconds
+  stuck         reads nothing, for ten seconds; its kernel takes little
   refuse        reads BYTES, then closes while more is on the way
   reset         reads BYTES, then resets
   send          sends BYTES, ends its side, waits for the close: prints "closed" or "reset"
@@ -23,12 +23,14 @@ import sys
 import time
 
 
-def connect(port):
+def connect(port, manner):
     if port:
         stream = socket.create_connection(("127.0.0.1", port))
         print("connected", flush=True)
         return stream
     with socket.create_server(("127.0.0.1", 0)) as server:
+        if manner == "stuck":
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
         print(server.getsockname()[1], flush=True)
         return server.accept()[0]
 
@@ -99,5 +101,5 @@ def act(manner, stream, count):
 
 
 if __name__ == "__main__":
-    with connect(int(sys.argv[2])) as connection:
+    with connect(int(sys.argv[2]), sys.argv[1]) as connection:
         act(sys.argv[1], connection, int(sys.argv[3]) if len(sys.argv) > 3 else 0)
