@@ -107,11 +107,11 @@ START_TEST(cancelled_in_the_middle)
 				  .reflink = FCOPY_NEVER,
 				  .progress = &s.progress,
 				  .cancel = &s.cancel,
-				  .limit_rate = 4 << 20};
+				  .limit_rate = 256 << 10};
 	need(pthread_create(&s.thread, NULL, stop_later, &s) == 0);
 	double start = io_now();
 	int r = fcopy_copy("src", "dst", &o, &report);
-	check(io_now() - start < 0.5, "%.2f s", io_now() - start);
+	check(io_now() - start < 4, "%.2f s", io_now() - start);
 	pthread_join(s.thread, NULL);
 	check(r == -1 && report.error.err == EINTR, "%d, %d", r, report.error.err);
 	/* direct may have had all of so small a file in flight */
@@ -140,7 +140,7 @@ START_TEST(keeps_the_rate)
 	double start = io_now();
 	check(fcopy_copy("src", "dst", &o, &report) == 0, "%s", report.error.call);
 	double took = io_now() - start;
-	check(took > 0.24 && took < 1.5, "%.3f s", took);
+	check(took > 0.24 && took < 5, "%.3f s", took);
 	check(same_bytes("src", "dst"), "bytes differ");
 	check(progress.phase == FCOPY_PHASE_COMMIT, "%d", progress.phase);
 	check(report.seconds[FCOPY_PHASE_COPY] > 0.24, "%f", report.seconds[FCOPY_PHASE_COPY]);
@@ -162,8 +162,9 @@ static void *watch(void *arg)
 	while (!__atomic_load_n(&s->stop, __ATOMIC_RELAXED)) {
 		uint64_t now = __atomic_load_n(&s->progress.bytes, __ATOMIC_RELAXED);
 		if (__atomic_load_n(&s->progress.phase, __ATOMIC_RELAXED) == FCOPY_PHASE_COPY) {
+			uint64_t total = __atomic_load_n(&s->progress.total, __ATOMIC_RELAXED);
 			s->most = now > s->most ? now : s->most;
-			s->total = __atomic_load_n(&s->progress.total, __ATOMIC_RELAXED);
+			s->total = total > 0 ? total : s->total; /* 0: the next phase begins */
 		}
 		usleep(1000);
 	}

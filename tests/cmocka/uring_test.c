@@ -109,7 +109,7 @@ static pid_t write_later(int fd)
 	need(child >= 0);
 	if (child > 0)
 		return child;
-	usleep(20000);
+	usleep(200000);
 	_exit(write(fd, "x", 1) != 1);
 }
 
