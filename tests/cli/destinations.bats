@@ -221,10 +221,11 @@ mode_of() {
 	need_strace
 	random a 100000
 	echo other >other
-	strace -f -qq -o trace -e inject=linkat:delay_enter=300000:when=2+ "$FCOPY" a b &
-	sleep 0.15
+	strace -D -f -qq -o trace -e inject=linkat:delay_enter=2000000:when=2+ "$FCOPY" a b &
+	pid=$!
+	await has_written
 	ln other b
-	wait $!
+	wait $pid
 	cmp a b
 	holds other other
 }
@@ -233,9 +234,10 @@ mode_of() {
 	need_strace
 	random a 100000
 	echo old >b
-	strace -f -qq -o trace -e inject=linkat:delay_enter=300000:when=2+ "$FCOPY" a b &
-	sleep 0.15
+	strace -D -f -qq -o trace -e inject=linkat:delay_enter=2000000:when=2+ "$FCOPY" a b &
+	pid=$!
+	await has_written
 	rm b
-	wait $!
+	wait $pid
 	cmp a b
 }

@@ -13,8 +13,7 @@ setup_file() {
 	serve tcp-listen:0 b
 	(printf 'half'; exec sleep 10 3>&-) | exec "$FCOPY" - tcp:127.0.0.1:"$port" 3>&- &
 	sender=$!
-	await grep -q . "/proc/$sender/io"
-	sleep 0.2
+	pid=$server await has_written
 	kill -9 $sender
 	ended 1
 	said 'Connection reset by peer' server.log
@@ -43,7 +42,8 @@ setup_file() {
 	random a 3000000
 	mkdir small
 	private_mounts "mount -t tmpfs -o size=1m none small; echo old >small/b
-		'$FCOPY' tcp-listen:0 small/b 2>log 3>&- & until grep -q on log; do sleep 0.01; done
+		'$FCOPY' tcp-listen:0 small/b 2>log 3>&- &
+		for i in {1..2000}; do if grep -q on log; then break; fi; sleep 0.01; done
 		s=0; '$FCOPY' a tcp:127.0.0.1:\$(sed -n 's/.*://p' log) || s=\$?
 		r=0; wait \$! || r=\$?; echo \$s \$r; cat small/b log"
 	[[ $output == "1 1
@@ -103,7 +103,7 @@ old"*"No space left on device"* ]] || { echo "$output"; return 1; }
 	local mode
 	for mode in auto readwrite; do
 		peer sips 1000000
-		expect 0 --timeout 0.5 a tcp:127.0.0.1:"$port" $mode
+		expect 0 --timeout 2 a tcp:127.0.0.1:"$port" $mode
 		wait "$server"
 		said 5000000 peer.out
 	done
@@ -116,6 +116,11 @@ old"*"No space left on device"* ]] || { echo "$output"; return 1; }
 	mentions 'timed out'
 }
 
+# To a peer that has ended its own side, after it has.
+to_the_deaf() {
+	(await said deaf peer.out; cat a) | "$FCOPY" --json - tcp:127.0.0.1:"$port"
+}
+
 @test "a peer that has everything and does not close: done after two seconds, not confirmed" {
 	random a 100000
 	peer keep
@@ -124,7 +129,7 @@ old"*"No space left on device"* ]] || { echo "$output"; return 1; }
 	mentions 'not confirmed: the peer has every byte, and gave no receipt (warning)'
 	said 100000 peer.out
 	peer deaf
-	run bash -c "(sleep 0.5; cat a) | '$FCOPY' --json - tcp:127.0.0.1:$port"
+	run to_the_deaf
 	[ "$status" = 0 ]
 	[[ $output == *'"confirmed": false'* ]]
 	wait "$server"

@@ -9,6 +9,7 @@ export LC_ALL=C
 PATH=$PATH:/usr/sbin:/sbin
 FCOPY=$(realpath "${FCOPY:-$BATS_TEST_DIRNAME/../../fcopy}")
 export MODES="readwrite sendfile splice copy_file_range mmap direct parallel reflink"
+HANG=120 # seconds that nothing takes, however busy the machine
 NOBODY="setpriv --reuid 65534 --regid 65534 --clear-groups"
 
 setup() {
@@ -34,7 +35,7 @@ teardown() {
 expect() {
 	local want=$1
 	shift
-	run --separate-stderr timeout -s KILL 20 "$FCOPY" "$@"
+	run --separate-stderr timeout -s KILL $HANG "$FCOPY" "$@"
 	demand "$want"
 }
 
@@ -129,14 +130,14 @@ has_mode() {
 	local done=0
 	! "$FCOPY" --list | grep -w "$1" | grep -q 'not here' || return
 	printf x >probe.src
-	"$FCOPY" probe.src probe.dst "$1" 2>/dev/null || skip "no $1 on this file system"
+	"$FCOPY" probe.src probe.dst "$1" 2>/dev/null || done=1
 	rm -f probe.src probe.dst
-}
 	return $done
 }
 
 need_mode() {
 	has_mode "$1" || skip "no $1 in this build or kernel, or on this file system"
+}
 
 # private_mounts COMMAND: a shell whose mounts end with it; a user namespace gives it to anybody.
 private_mounts() {
@@ -160,7 +161,7 @@ order() {
 traced() {
 	local want=$1 calls=$2
 	shift 2
-	run --separate-stderr timeout -s KILL 20 strace -f -y -qq -o trace -e "$calls" \
+	run --separate-stderr timeout -s KILL $HANG strace -f -y -qq -o trace -e "$calls" \
 		-e signal=none "$FCOPY" "$@"
 	demand "$want"
 }
@@ -192,13 +193,6 @@ nth() {
 	grep -E "^[0-9]+ +$1\(" trace | grep -nEm1 -- "$2" | cut -d: -f1
 }
 
-# without_tmpfile STATUS ARG…: as on a file system that lacks O_TMPFILE.
-without_tmpfile() {
-	local n
-	echo probe >probe.src
-	traced 0 trace=openat probe.src probe.dst
-	n=$(nth openat O_TMPFILE)
-	traced "$1" "inject=openat:error=EOPNOTSUPP:when=$n" "${@:2}"
 # order NAME…: these calls stand in ./trace, in this order (a call may repeat between).
 order() {
 	local call line last=0
@@ -209,16 +203,20 @@ order() {
 	done
 }
 
+# without_tmpfile STATUS ARG…: as on a file system that lacks O_TMPFILE.
+without_tmpfile() {
+	local n
+	echo probe >probe.src
+	traced 0 trace=openat probe.src probe.dst
+	n=$(nth openat O_TMPFILE)
+	traced "$1" "inject=openat:error=EOPNOTSUPP:when=$n" "${@:2}"
 	grep -q 'O_TMPFILE.*INJECTED' trace || { cat trace; return 1; }
 }
 
-# For connections: somebody at the other end.
-
-PEER=$BATS_TEST_DIRNAME/../tools/peer.py
-
+# await COMMAND…: until it succeeds. The end of it only catches what hangs.
 await() {
 	local i
-	for ((i = 0; i < 500; i++)); do
+	for ((i = 0; i < 2000; i++)); do
 		"$@" && return
 		sleep 0.01
 	done
@@ -227,6 +225,34 @@ await() {
 }
 
 said() { grep -q "$1" "$2" 2>/dev/null; }
+
+# What can be seen of $pid, a copy in the background. $! of strace -D is fcopy, too.
+
+# A background job of a shell ignores SIGINT until env --default-signal has made fcopy of it.
+is_fcopy() {
+	grep -qx fcopy "/proc/$pid/comm"
+}
+
+# has_written [BYTES]: into its nameless file.
+has_written() {
+	local fd
+	for fd in "/proc/$pid/fd/"*; do
+		[[ $(readlink "$fd") != *'(deleted)' ]] ||
+			[ "$(stat -Lc %s "$fd" 2>/dev/null || echo 0)" -lt "${1-1}" ] || return 0
+	done
+	return 1
+}
+
+# SIGTERM would kill it at once: it has no handler for it, or no longer.
+unguarded() {
+	local caught
+	caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$pid/status")
+	[ $((0x$caught >> 14 & 1)) = 0 ]
+}
+
+# For connections: somebody at the other end.
+
+PEER=$BATS_TEST_DIRNAME/../tools/peer.py
 
 # serve ARG…: fcopy in the background; $server is its process, $port where it listens.
 serve() {
@@ -255,14 +281,17 @@ client() {
 	await said connected client.out
 }
 
-# clients N: $server serves so many, a thread each.
+# clients N: $server serves so many or more, a thread each.
 clients() {
 	[ "$(find /proc/"$server"/task -mindepth 1 -maxdepth 1 | wc -l)" -gt "$1" ]
 }
 
-# ended STATUS: that is how $server ended.
+gone() { ! kill -0 "$server" 2>/dev/null; }
+
+# ended STATUS: that is how $server ended, which is killed if it does not.
 ended() {
 	local seen=0
+	await gone || stop KILL
 	wait "$server" || seen=$?
 	[ "$seen" = "$1" ] || { echo "status $seen, not $1:"; cat server.log; return 1; }
 }

@@ -101,7 +101,7 @@ is() {
 	local pid status=0
 	"$FCOPY" --json --limit-rate=1M /dev/zero b >out &
 	pid=$!
-	sleep 0.5
+	await has_written
 	kill -TERM $pid
 	wait $pid || status=$?
 	[ $status = 143 ]

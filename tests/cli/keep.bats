@@ -29,10 +29,11 @@ load helper
 @test "-n: a file that appears during the copy is left as it is" {
 	need_strace
 	random a 100000
-	strace -f -qq -o trace -e inject=linkat:delay_enter=300000:when=2+ "$FCOPY" -n a b &
-	sleep 0.15
+	strace -D -f -qq -o trace -e inject=linkat:delay_enter=2000000:when=2+ "$FCOPY" -n a b &
+	pid=$!
+	await has_written
 	echo other >b
-	wait $!
+	wait $pid
 	holds other b
 }
 
@@ -90,8 +91,8 @@ load helper
 @test "--resume: interrupted, then gone on with, to the same bytes" {
 	random a 9000000
 	local status=0
-	env --default-signal=INT "$FCOPY" --resume --limit-rate=20M a b 2>/dev/null &
-	sleep 0.2
+	env --default-signal=INT "$FCOPY" --resume --limit-rate=2M a b 2>/dev/null &
+	await test -s b.fcopy-part
 	kill -INT $!
 	wait $! || status=$?
 	[ $status = 130 ]

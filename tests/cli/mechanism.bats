@@ -117,10 +117,12 @@ moves() {
 	need_mode direct
 	random a 40000000
 	echo old >b
-	env --default-signal=INT "$FCOPY" --inplace --limit-rate=20M a b direct 2>/dev/null &
+	env --default-signal=INT "$FCOPY" --inplace --limit-rate=5M a b direct 2>/dev/null &
+	pid=$!
+	await is_fcopy
 	sleep 0.5
-	kill -INT $!
-	wait $! || [ $? = 130 ]
+	kill -INT $pid
+	wait $pid || [ $? = 130 ]
 	[ "$(stat -c %s b)" -lt 40000000 ]
 	[ "$(stat -c %b b)" -lt 78125 ]
 }
@@ -148,7 +150,7 @@ moves() {
 @test "parallel: more than one thread moves data" {
 	need_strace
 	random a 20000001
-	traced 0 inject=pread64:delay_exit=2000 -j2 a b parallel
+	traced 0 inject=pread64:delay_exit=20000 -j2 a b parallel
 	[ "$(grep 'pread64.*= 1048576' trace | cut -d' ' -f1 | sort -u | wc -l)" = 2 ]
 }
 

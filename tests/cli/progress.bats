@@ -16,12 +16,13 @@ LINE='^(copying|committing|flushing) +[0-9]+% +[0-9.]+ [KMG]?i?B( +[0-9.]+ [KMG]
 @test "--progress without a terminal: a plain line a second, and one at the end" {
 	local line
 	random a 5M
+	SECONDS=0
 	expect 0 --progress --limit-rate=2M a b rw
 	cmp a b
 	[ -z "$output" ]
 	[[ $stderr != *$'\r'* && $stderr != *$'\e'* ]]
 	# shellcheck disable=SC2154
-	[ "${#stderr_lines[@]}" -ge 2 ] && [ "${#stderr_lines[@]}" -le 4 ]
+	[ "${#stderr_lines[@]}" -ge 2 ] && [ "${#stderr_lines[@]}" -le $((SECONDS + 2)) ]
 	for line in "${stderr_lines[@]::${#stderr_lines[@]}-1}"; do
 		[[ $line =~ $LINE ]] || { echo "odd: $line"; return 1; }
 	done
@@ -53,7 +54,7 @@ LINE='^(copying|committing|flushing) +[0-9]+% +[0-9.]+ [KMG]?i?B( +[0-9.]+ [KMG]
 }
 
 @test "a source of unknown length: bytes, speed and time, no percentage" {
-	run --separate-stderr bash -c '{ head -c 1M /dev/zero; sleep 1.5; } | "$0" --progress - b' "$FCOPY"
+	run --separate-stderr bash -c '{ head -c 1M /dev/zero; sleep 3; } | "$0" --progress - b' "$FCOPY"
 	demand 0
 	[[ ${stderr_lines[0]} =~ ^copying\ 1\.00\ MiB ]]
 	[[ ${stderr_lines[0]} != *%* ]]
@@ -61,7 +62,7 @@ LINE='^(copying|committing|flushing) +[0-9]+% +[0-9.]+ [KMG]?i?B( +[0-9.]+ [KMG]
 
 @test "--size: the percentage of a pipe, and the time left" {
 	run --separate-stderr bash -c \
-		'{ head -c 1M /dev/zero; sleep 1.5; head -c 1M /dev/zero; } | "$0" --progress --size=2M - b' "$FCOPY"
+		'{ head -c 1M /dev/zero; sleep 3; head -c 1M /dev/zero; } | "$0" --progress --size=2M - b' "$FCOPY"
 	demand 0
 	[[ ${stderr_lines[0]} =~ ^copying\ +50%\ 1\.00\ MiB.*left$ ]]
 	[ "$(stat -c %s b)" = 2097152 ]
@@ -85,7 +86,7 @@ signalled() {
 
 @test "SIGUSR1: one status line each, and the copy goes on" {
 	random a 6M
-	signalled USR1 --limit-rate=3M a b rw
+	signalled USR1 --limit-rate=1500K a b rw
 	cmp a b
 	[ "$(wc -l <err)" = 1 ]
 	grep -qE '^fcopy: copying +[0-9]+% .* left$' err
@@ -96,11 +97,11 @@ signalled() {
 	mkfifo f
 	"$FCOPY" f b 2>err &
 	pid=$!
-	{ printf x; sleep 1; kill -USR1 $pid; sleep 0.3; printf y; } >f
+	{ printf x; sleep 1; kill -USR1 $pid; await said . err; printf y; } >f
 	wait $pid
 	holds xy b
 	[ "$(wc -l <err)" = 1 ]
-	grep -qE '^fcopy: copying +1 B .*0:0[01]$' err
+	grep -qE '^fcopy: copying +1 B .*0:0[0-9]$' err
 }
 
 @test "SIGUSR1 does not kill a comparison, nor a server" {
@@ -109,7 +110,7 @@ signalled() {
 	grep -q '^fcopy: copying' err
 	grep -q '^Fastest here' out
 	"$FCOPY" -k a tcp-listen:127.0.0.1:0 2>err &
-	sleep 0.5
+	await said listening err
 	kill -USR1 $!
 	sleep 0.2
 	kill -TERM $!
@@ -134,7 +135,7 @@ signalled() {
 	random a 6M
 	for mode in parallel direct; do
 		"$FCOPY" a probe "$mode" 2>/dev/null || continue
-		signalled USR1 --limit-rate=3M a b "$mode"
+		signalled USR1 --limit-rate=1500K a b "$mode"
 		cmp a b
 		grep -q '^fcopy: copying' err
 		rm b
@@ -168,17 +169,19 @@ signalled() {
 }
 
 @test "--limit-rate holds for every mode" {
-	local mode start took
+	local mode start took able=()
 	random a 2M
-	start=$(date +%s%N)
 	for mode in auto $MODES; do
 		[ "$mode" != reflink ] || continue
-		"$FCOPY" a "probe.$mode" "$mode" 2>/dev/null || continue
+		"$FCOPY" a "probe.$mode" "$mode" 2>/dev/null && able+=("$mode")
+	done
+	start=$(date +%s%N)
+	for mode in "${able[@]}"; do
 		"$FCOPY" --limit-rate=2M a "$mode" "$mode" &
 	done
 	wait
 	took=$((($(date +%s%N) - start) / 1000000))
-	[ $took -ge 900 ] && [ $took -lt 4000 ] || { echo "took $took ms"; return 1; }
+	[ $took -ge 900 ] && [ $took -lt 20000 ] || { echo "took $took ms"; return 1; }
 	for mode in auto readwrite parallel; do
 		cmp a "$mode"
 	done

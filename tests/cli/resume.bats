@@ -14,9 +14,9 @@ refused() {
 	need_strace
 	random a 300000
 	random c 200000
-	strace -f -qq -o trace -e trace=flock -e inject=flock:delay_enter=1000000:when=1 \
+	strace -f -qq -o trace -e trace=flock -e inject=flock:delay_enter=3000000:when=1 \
 		"$FCOPY" --resume --limit-rate=200K c b &
-	sleep 0.4
+	await test -e b.fcopy-part
 	expect 0 --resume a b
 	exec 5<b
 	wait $!
@@ -29,8 +29,8 @@ refused() {
 
 @test "--resume: two at once: the second is told, the first goes on" {
 	random a 300000
-	"$FCOPY" --resume --limit-rate=500K a b &
-	sleep 0.2
+	"$FCOPY" --resume --limit-rate=100K a b &
+	await test -s b.fcopy-part
 	expect 1 --resume a b
 	says "fcopy: b: another copy writes its .fcopy-part"
 	wait $!
@@ -158,8 +158,8 @@ killed_at() {
 
 @test "--resume: with -n and a file that appears meanwhile no part is left" {
 	random a 300000
-	"$FCOPY" --resume -n --limit-rate=200K a b &
-	sleep 0.3
+	"$FCOPY" --resume -n --limit-rate=100K a b &
+	await test -s b.fcopy-part
 	echo theirs >b
 	wait $!
 	holds theirs b
@@ -169,8 +169,8 @@ killed_at() {
 @test "--resume: a file that appears meanwhile is replaced by one that is on the disk" {
 	need_strace
 	random a 300000
-	strace -f -qq -o trace -e trace=fdatasync,renameat "$FCOPY" --resume --limit-rate=200K a b &
-	sleep 0.5
+	strace -f -qq -o trace -e trace=fdatasync,renameat "$FCOPY" --resume --limit-rate=100K a b &
+	await test -s b.fcopy-part
 	echo theirs >b
 	wait $!
 	cmp a b
@@ -201,12 +201,17 @@ killed_at() {
 	chmod 755 d
 }
 
+larger_than() { [ "$(stat -c %s "$2" 2>/dev/null || echo 0)" -gt "$1" ]; }
+
 @test "--resume: over another's file, interrupted, then gone on with by root" {
 	need_root "to have another user's file"
 	random a 500000
 	echo old >b
 	chown 65534:65533 b
-	run timeout -s KILL 0.3 "$FCOPY" --resume --limit-rate=1M a b
+	"$FCOPY" --resume --limit-rate=200K a b &
+	await larger_than 65536 b.fcopy-part
+	kill -KILL $!
+	wait $! || true
 	[ "$(stat -c %u b.fcopy-part)" = 0 ]
 	expect 0 --resume a b
 	mentions "resumes at byte"

@@ -30,10 +30,13 @@ catches() {
 	for i in 1 2 3 4 5 6 7 8; do
 		cmp a b$i
 	done
-	(timeout 10 nc -d 127.0.0.1 "$port" 3>&- | (sleep 0.5; cat >c)) 3>&- &
+	no_other() { ! clients 3; }
+	await no_other
+	(timeout 30 nc -d 127.0.0.1 "$port" 3>&- | (await test -e told; cat >c)) 3>&- &
 	jobs=($!)
-	sleep 0.2
+	await clients 3
 	stop TERM
+	: >told
 	wait "${jobs[@]}"
 	cmp a c
 	expect 1 tcp:127.0.0.1:"$port" d
@@ -51,7 +54,7 @@ catches() {
 	client stuck
 	await clients 1
 	stop TERM
-	sleep 0.4
+	pid=$server await unguarded # two that wait are one
 	stop TERM
 	ended 143
 }
@@ -148,13 +151,13 @@ catches() {
 	serve -k --json a tcp-listen:0
 	python3 reset.py "$port"
 	await many
-	[ "$(grep -c '"dst_peer": "127.0.0.1:[0-9]*"' server.out)" = 5 ]
 	stop TERM
 	ended 0
+	[ "$(grep -c '"dst_peer": "127.0.0.1:[0-9]*"' server.out)" = 5 ]
 	serve -k --json tcp-listen:0 /dev/null
 	python3 reset.py "$port"
 	await many
-	[ "$(grep -c '"src_peer": "127.0.0.1:[0-9]*"' server.out)" = 5 ]
 	stop TERM
 	ended 0
+	[ "$(grep -c '"src_peer": "127.0.0.1:[0-9]*"' server.out)" = 5 ]
 }

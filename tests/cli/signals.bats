@@ -4,20 +4,9 @@
 
 load helper
 
-# ends STATUS: that is what wait says of $pid.
+# ends STATUS: that is how $pid ends.
 ends() {
-	local seen=0
-	wait "$pid" || seen=$?
-	[ $seen = "$1" ] || { echo "status $seen, not $1"; return 1; }
-}
-
-# Has $pid written into its nameless file?
-has_written() {
-	local fd
-	for fd in "/proc/$pid/fd/"*; do
-		[[ $(readlink "$fd") != *'(deleted)' ]] || [ ! -s "$fd" ] || return 0
-	done
-	return 1
+	server=$pid ended "$1"
 }
 
 # stall COMMAND…: COMMAND, which copies ./pipe to ./b, has taken 5 bytes and waits for
@@ -73,7 +62,8 @@ nothing_changed() {
 		# shellcheck disable=SC2086
 		env --default-signal=INT "$FCOPY" $arguments &
 		pid=$!
-		sleep 0.1
+		await is_fcopy
+		sleep 0.1 # until it waits
 		kill -INT $pid
 		ends 130
 		absent b
@@ -106,7 +96,7 @@ nothing_changed() {
 	stall strace -D -q -o ../trace.$$ -e inject=close:delay_enter=600000:when=3+ \
 		"$FCOPY" pipe b readwrite
 	kill -INT $pid
-	sleep 0.2
+	await unguarded
 	kill -TERM $pid
 	wait $pid || true
 	await grep -q '+++ killed by' ../trace.$$
@@ -121,7 +111,12 @@ nothing_changed() {
 	for dst in b /dev/null; do
 		(ulimit -f 4000000 && exec env --default-signal=INT "$FCOPY" /dev/zero $dst rw) &
 		pid=$!
-		sleep 0.1
+		await is_fcopy
+		if [ $dst = b ]; then
+			await has_written
+		else
+			sleep 0.1
+		fi
 		kill -0 $pid
 		kill -INT $pid
 		ends 130
@@ -176,10 +171,10 @@ at_random() {
 	need_strace
 	random a 20000000
 	echo old >b
-	strace -D -f -qq -o trace -e inject=pwrite64:delay_enter=60000 \
+	strace -D -f -qq -o trace -e inject=pwrite64:delay_enter=300000 \
 		env --default-signal=INT "$FCOPY" -j4 a b parallel &
 	pid=$!
-	sleep 0.15
+	server=$pid await clients 3 # a thread each, and the first
 	kill -INT $pid
 	ends 130
 	holds old b
@@ -189,10 +184,10 @@ at_random() {
 	need_strace
 	random a 100000
 	echo old >b
-	strace -D -qq -o trace -e inject=fdatasync:delay_enter=300000 \
+	strace -D -qq -o trace -e inject=fdatasync:delay_enter=2000000 \
 		env --default-signal=INT "$FCOPY" --fsync a b &
 	pid=$!
-	sleep 0.15
+	await has_written 100000
 	kill -INT $pid
 	ends 130
 	holds old b

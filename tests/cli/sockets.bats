@@ -127,18 +127,20 @@ s.sendfile(open(\"a\", \"rb\")); s.shutdown(1); s.recv(1)"'; do
 	done
 }
 
-@test "small streams do not wait for anything: thirty of them within three seconds" {
-	local mode i
+@test "small streams do not wait for anything, such as the 40 ms of a delayed acknowledgement" {
+	local mode _
+	need jq
 	random a 4097
-	SECONDS=0
 	for mode in auto readwrite splice; do
-		for i in 1 2 3 4 5 6 7 8 9 10; do
+		for _ in {1..10}; do
 			serve tcp-listen:0 b
-			expect 0 a tcp:127.0.0.1:"$port" $mode
+			expect 0 --json a tcp:127.0.0.1:"$port" $mode
 			ended 0
+			jq .real <<<"$output" >>times.$mode
 		done
+		# One that had the machine to itself is enough: a wait would be in all of them.
+		jq -es 'length == 10 and min < 0.03' times.$mode || { cat times.$mode; return 1; }
 	done
-	[ $SECONDS -le 3 ]
 }
 
 @test "all addresses of a name are tried; the listener is on loopback only" {
@@ -147,10 +149,10 @@ s.sendfile(open(\"a\", \"rb\")); s.shutdown(1); s.recv(1)"'; do
 	said 'listening on 127.0.0.1:' server.log
 	expect 0 a tcp:localhost:"$port"
 	ended 0
-	serve 'tcp-listen:[::1]:0' c
-	said 'listening on \[::1\]:' server.log
 	cmp a b
 	grep -q '^0\{31\}1 ' /proc/net/if_inet6 || skip "no ::1 here"
+	serve 'tcp-listen:[::1]:0' c
+	said 'listening on \[::1\]:' server.log
 	expect 0 a "tcp:[::1]:$port"
 	ended 0
 	cmp a c

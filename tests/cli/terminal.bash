@@ -25,7 +25,7 @@ screen() {
 
 # until_shown PATTERN [SECONDS]: waits for a line like that; fails if it does not come.
 until_shown() {
-	local end=$((SECONDS + ${2-15}))
+	local end=$((SECONDS + ${2-60}))
 	until screen | grep -qE -- "$1"; do
 		[ $SECONDS -lt $end ] || { echo "no '$1' in:"; screen; return 1; }
 		sleep 0.05

@@ -7,7 +7,7 @@ listens, writes its port there, and takes one connection. It exits 0 when it did
 
   receive       reads to the end, prints the number of bytes, closes
   keep          reads to the end and keeps its own side open, for ten seconds
-  deaf          ends its own side first, then reads to the end, prints the number
+  deaf          ends its own side first, prints "deaf", reads to the end, prints the number
   slow          reads one byte a second, for ten seconds
   sips          reads BYTES a second in ten sips each, to the end, prints the number
   stuck         reads nothing, for ten seconds; its kernel takes little
@@ -78,6 +78,7 @@ def sip(stream, rate):
 def act(manner, stream, count):
     if manner == "deaf":
         stream.shutdown(socket.SHUT_WR)
+        print("deaf", flush=True)
     if manner in ("receive", "keep", "deaf"):
         print(read(stream), flush=True)
     if manner in ("keep", "stuck"):
