@@ -147,16 +147,6 @@ private_mounts() {
 	run --separate-stderr "${how[@]}" bash -euc "$1"
 }
 
-# order NAME…: these calls stand in ./trace, in this order (a call may repeat between).
-order() {
-	local call line last=0
-	for call; do
-		line=$(tail -n +$((last + 1)) trace | grep -nEm1 -- "$call" | cut -d: -f1)
-		[ -n "$line" ] || { echo "no $call behind line $last of:"; cat trace; return 1; }
-		last=$((last + line))
-	done
-}
-
 # traced STATUS EXPRESSION ARG…: runs fcopy under strace -f; the calls are in ./trace.
 traced() {
 	local want=$1 calls=$2
