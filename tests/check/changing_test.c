@@ -80,9 +80,10 @@ struct change {
 	bool in_time; /* before anything beyond the new size was read */
 };
 
-/* Slow enough for the change to come in the middle; slower on a busy machine. A tenth of a second
- * is moved at a time: with the first rate two of them end before 3 MiB. */
-#define FIRST_RATE (12 << 20)
+/* Slow enough for the change to come in the middle; slower on a busy machine. What a tenth of a
+ * second takes is moved at a time: two of them end before 3 MiB, and as they divide 4 MiB, direct
+ * does not look beyond the old end early. */
+#define FIRST_RATE (10 << 20)
 #define LAST_RATE  (1 << 20)
 
 static void *change(void *arg)
