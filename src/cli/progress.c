@@ -32,8 +32,8 @@ static struct {
 	pthread_t thread;
 	pthread_mutex_t lock; /* of what follows, and of the terminal */
 	pthread_cond_t wake;
+	uint64_t phase_ms; /* when it began; read without the lock once phase says so */
 	int phase;
-	uint64_t phase_ms; /* when it began */
 	uint64_t when[SAMPLES], bytes[SAMPLES];
 	unsigned samples; /* taken in this phase */
 } p = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -66,7 +66,7 @@ static const char *phase_name(int phase)
 static struct line look(void)
 {
 	int phase = __atomic_load_n(&p.counters.phase, __ATOMIC_RELAXED);
-	bool known = phase == p.phase;
+	bool known = phase == __atomic_load_n(&p.phase, __ATOMIC_ACQUIRE);
 	struct line l = {.phase = phase_name(phase),
 			 .bytes = __atomic_load_n(&p.counters.bytes, __ATOMIC_RELAXED),
 			 .total = __atomic_load_n(&p.counters.total, __ATOMIC_RELAXED),
@@ -96,7 +96,7 @@ static void notice_phase(void)
 	if (phase == p.phase)
 		return;
 	p.phase_ms = now_ms();
-	p.phase = phase;
+	__atomic_store_n(&p.phase, phase, __ATOMIC_RELEASE);
 	p.samples = 0;
 }
 

@@ -46,11 +46,11 @@ void signals_catch(volatile int *cancel, volatile int *stop)
 	struct sigaction act = {.sa_handler = on_signal}, old;
 	cancel_flag = cancel;
 	stop_flag = stop;
-	for (size_t i = 0; i < ENDING; i++) {
+	for (size_t i = 0; i < ENDING; i++)
 		taken[i] = sigaction(ending[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN;
+	for (size_t i = 0; i < ENDING; i++)
 		if (taken[i])
 			sigaction(ending[i], &act, NULL);
-	}
 	act.sa_handler = on_alarm;
 	sigaction(SIGALRM, &act, NULL);
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error to report: EFBIG */

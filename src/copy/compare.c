@@ -11,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BLOCK_SIZE ((size_t)1 << 20)
+#define BLOCK_SIZE    ((size_t)1 << 20)
+#define LARGEST_ALIGN ((size_t)4096) /* of direct I/O on what disks there are */
 
 struct comparison {
 	struct copy *copy;
@@ -35,7 +36,9 @@ static int open_to_read(const char *link, int flags)
 static int open_cached(const char *link, int fd)
 {
 	int again = open_to_read(link, 0);
-	return again < 0 && errno == EACCES ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : again;
+	if (again < 0 && errno == EACCES && (fcntl(fd, F_GETFL) & O_ACCMODE) != O_WRONLY)
+		again = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return again;
 }
 
 /* A descriptor of its own for the same file. Past the page cache means by O_DIRECT, and without
@@ -65,7 +68,7 @@ static ssize_t read_block(struct io *io, int fd, char *block, off_t at)
 	size_t have = 0;
 	while (have < BLOCK_SIZE) {
 		ssize_t got = io_read(io, fd, block + have, BLOCK_SIZE - have, at + (off_t)have);
-		if (got == 0 || (got == -EINVAL && have % 512 != 0))
+		if (got == 0 || (got == -EINVAL && have % LARGEST_ALIGN != 0))
 			break;
 		if (got < 0)
 			return got;

@@ -86,15 +86,15 @@ static int start(struct copy *c, struct endpoint *e, char peer[FCOPY_ADDRESS_MAX
 	return r;
 }
 
-/* With its good bytes, and with the mode by which the next try knows it. That will find out what
- * could not be cut. Whoever the part was given to already may have it open for writing. */
+/* With its good bytes, and with the mode by which the next try knows it; what could not be cut that
+ * one will find out. Whoever the part was given to already may have it open for writing. */
 static void leave_part(struct copy *c, int failure)
 {
 	struct stat st;
-	bool kept = failure == -EEXIST && c->options->no_clobber;
+	bool overtaken = failure == -EEXIST && c->options->no_clobber;
 	(void)!ftruncate(c->dst.fd, c->all.offset);
 	(void)!fchmod(c->dst.fd, 0600);
-	if (kept || fstat(c->dst.fd, &st) < 0 || st.st_uid != geteuid())
+	if (overtaken || fstat(c->dst.fd, &st) < 0 || st.st_uid != geteuid())
 		c->dst.keep_part = false;
 }
 

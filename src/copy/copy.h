@@ -36,7 +36,6 @@ int copy_settle(struct copy *);
  * -errno with the refusal booked. */
 int copy_possible(const char *src, const char *dst, const struct fcopy_options *,
 		  struct fcopy_error *);
-#define VERIFY_IMPOSSIBLE "only a copy from file to file can be compared with its source"
 
 /* plan.c: moves all bytes, by the mode or as auto decides. Returns 0, or -errno with the failure
  * booked. */

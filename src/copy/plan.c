@@ -229,7 +229,8 @@ static int copy_file(struct copy *c)
 	const struct fcopy_options *o = c->options;
 	const struct stat *st = &c->src.st;
 	bool dense = st->st_blocks * 512 >= st->st_size;
-	bool clones = o->reflink != FCOPY_NEVER && o->preallocate != FCOPY_ALWAYS;
+	bool clones = o->reflink == FCOPY_ALWAYS ||
+		      (o->reflink == FCOPY_AUTO && o->preallocate != FCOPY_ALWAYS);
 	if (st->st_size > 0 && clones && o->sparse == FCOPY_AUTO && !o->no_cache) {
 		int r = clone_file(c);
 		if (r != ENGINE_NEXT)

@@ -59,7 +59,9 @@ int verify_prefix(struct copy *c)
 	struct stat part;
 	if (fstat(c->dst.fd, &part) < 0)
 		return error_call(&c->report->error, "fstat", c->dst.path, errno);
-	off_t same = compare_files(c, part.st_size, false, &cached);
+	/* After an error of the storage the page cache may hold what the disk does not, and the
+	 * next fsync would claim success. */
+	off_t same = compare_files(c, part.st_size, c->options->fsync, &cached);
 	if (same < 0)
 		return (int)same;
 	int r = claim_part(c, &part, same);

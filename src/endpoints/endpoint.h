@@ -70,7 +70,8 @@ int source_share(struct endpoint *e, const struct endpoint *open, struct fcopy_e
  * fail, and SRC itself, before anything is touched. */
 int destination_open(struct endpoint *e, const char *path, const struct endpoint *src,
 		     const struct fcopy_options *, char resolved[PATH_MAX], struct fcopy_error *);
-#define FSYNC_IMPOSSIBLE "has no disk behind it that could be flushed"
+#define FSYNC_IMPOSSIBLE  "has no disk behind it that could be flushed"
+#define VERIFY_IMPOSSIBLE "only a copy from file to file can be compared with its source"
 
 /* The parts of destination_open. */
 int replace_open(struct endpoint *e, const struct endpoint *src, const struct fcopy_options *,

@@ -96,8 +96,7 @@ static int check_pair(const struct endpoint *src, const char *path, bool file,
 {
 	bool whole = S_ISREG(src->st.st_mode) && src->positional;
 	if ((o->verify || o->resume) && !(whole && file))
-		return error_refuse(error, whole ? path : src->path, ESPIPE,
-				    "only a copy from file to file can be compared with its source",
+		return error_refuse(error, whole ? path : src->path, ESPIPE, VERIFY_IMPOSSIBLE,
 				    FCOPY_ADVICE_USAGE);
 	if (o->preallocate == FCOPY_ALWAYS && !(src->positional && file))
 		return error_refuse(error, file ? src->path : path, ESPIPE,

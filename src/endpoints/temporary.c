@@ -156,7 +156,8 @@ int temporary_name(struct endpoint *e, bool no_clobber, const char **call)
 		met = true;
 	}
 	/* Somebody else made the file meanwhile: the later copy wins, as with two cp. What was
-	 * preallocated for a new file must not replace one before it is on the disk. */
+	 * preallocated for a new file must not replace one before it is on the disk; a named
+	 * temporary leaves an instant between the question and the rename. */
 	if (met) {
 		*call = "fdatasync";
 		if (fdatasync(e->fd) < 0)

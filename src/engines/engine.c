@@ -144,6 +144,8 @@ int transfer_end(struct transfer *t, const char *call)
 		if (fstat(t->src, &st) < 0 || !S_ISREG(st.st_mode))
 			return 0; /* a stream has no other end than this */
 		at = lseek(t->src, 0, SEEK_CUR);
+		if (at < 0) /* to look would take the byte */
+			return transfer_refuse(t, call, SIDE_SRC, errno);
 	}
 	ssize_t got = io_read(&t->io, t->src, &byte, 1, at);
 	if (got < 0)

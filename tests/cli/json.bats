@@ -150,6 +150,6 @@ is() {
 	fi
 	# Where there is nothing to flush it may take less than the six decimals.
 	need_strace
-	traced 0 inject=fdatasync:delay_enter=10000 --json --fsync a b
+	traced 0 inject=fsync,fdatasync:delay_enter=10000 --json --fsync a b
 	is '.phases.fsync >= 0.01' '.phases.commit > 0'
 }

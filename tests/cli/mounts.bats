@@ -226,29 +226,66 @@ IN_PLACE_HINT="fcopy: hint: --inplace writes into the existing file"
 	absent c
 }
 
-# A server that does not know a file's size before it has read it tells 0, and read(2) gets the bytes.
-@test "a file that is longer than its stat says: no mechanism takes its size for the end" {
+# by_fuse OPTION COMMAND: with ./backing mounted on ./m by a FUSE server that behaves so.
+by_fuse() {
 	local tools=$BATS_TEST_DIRNAME/../tools
 	need cc pkg-config fusermount3
 	[ -c /dev/fuse ] && pkg-config --exists fuse3 || skip "no FUSE here"
 	# shellcheck disable=SC2046
 	cc -o faultfs "$tools/faultfs.c" "$tools/faults.c" $(pkg-config --cflags --libs fuse3)
-	mkdir backing m
-	random backing/a 3000000
+	mkdir -p m
 	export FCOPY
+	private_mounts "./faultfs backing m -o $1 || exit 9
+		$2
+		umount m"
+	[ "$status" != 9 ] || skip "FUSE does not mount"
+	demand 0
+}
+
+# A server that does not know a file's size before it has read it tells 0, and read(2) gets the bytes.
+@test "a file that is longer than its stat says: no mechanism takes its size for the end" {
+	mkdir backing
+	random backing/a 3000000
 	# shellcheck disable=SC2016
-	private_mounts './faultfs backing m -o sizeless || exit 9
-		[ "$(stat -c %s m/a)" = 0 ]
+	by_fuse sizeless '[ "$(stat -c %s m/a)" = 0 ]
 		"$FCOPY" m/a auto
 		"$FCOPY" - stdin <m/a
 		"$FCOPY" m/a - | cat >stdout
-		for mode in 2 3 4 5; do "$FCOPY" m/a $mode $mode || echo "refused $mode"; done
-		umount m'
-	[ "$status" != 9 ] || skip "FUSE does not mount"
-	demand 0
+		for mode in 2 3 4 5; do "$FCOPY" m/a $mode $mode || echo "refused $mode"; done'
 	[ "$output" = $'refused 2\nrefused 3\nrefused 4\nrefused 5' ] || { echo "$output"; return 1; }
 	cmp backing/a auto
 	cmp backing/a stdin
 	cmp backing/a stdout
 	absent 2
+}
+
+@test "the same where nobody can seek: no byte is lost to a look at the end" {
+	mkdir backing
+	random backing/a 3000000
+	# shellcheck disable=SC2016
+	by_fuse sizeless,stream '"$FCOPY" - stdin <m/a
+		"$FCOPY" - - <m/a | cat >stdout'
+	cmp backing/a stdin
+	cmp backing/a stdout
+}
+
+@test "--verify of a source that gives less than it is asked for" {
+	mkdir backing
+	random backing/a 3000000
+	# shellcheck disable=SC2016
+	by_fuse short=1000 '"$FCOPY" --verify m/a b'
+	cmp backing/a b
+}
+
+# What could not be written is clean in the page cache, and the next fsync says that all is well.
+@test "--resume --fsync after an error of the storage: what is there is read from there" {
+	need setfattr
+	mkdir backing
+	random a 3000000
+	# shellcheck disable=SC2016
+	by_fuse writeback 'setfattr -n user.fault -v write:EIO:1000000 m
+		"$FCOPY" --resume --fsync a m/b && exit 8
+		setfattr -n user.fault -v write:0 m
+		"$FCOPY" --resume --fsync a m/b || "$FCOPY" --resume --fsync a m/b'
+	cmp a backing/b
 }

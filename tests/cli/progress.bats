@@ -121,7 +121,7 @@ signalled() {
 	local pid
 	need_strace
 	random a 4M
-	strace -D -o trace -e trace=pread64 -e inject=pread64:delay_enter=500000 \
+	strace -D -o trace -e trace=pread64 -e inject=pread64:delay_enter=2000000 \
 		"$FCOPY" --verify a b sendfile 2>err &
 	pid=$!
 	await said 'pread64(.*, 1048576, 1048576)' trace

@@ -239,7 +239,6 @@ static void sees_a_difference(void **state)
 	assert_false(exists(DST));
 }
 
-/* What cannot be cut to its good bytes is not left to be gone on with. */
 /* The next try will see by itself how much of it is good. */
 static void part_cannot_be_cut(void **state)
 {

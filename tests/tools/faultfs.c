@@ -3,7 +3,7 @@
  * faultfs: a FUSE pass-through of one directory that fails on demand, also beneath a loop device.
  *
  *     faultfs DIR MOUNTPOINT [-o fault=OP:ERRNO[:OFFSET]] [-o rate=N] [-o short=N] [-o writeback]
- *             [-o sizeless]
+ *             [-o sizeless] [-o stream]
  *
  * and, while it is mounted, setfattr -n user.fault -v OP:ERRNO[:OFFSET] MOUNTPOINT; OP:0 mends it.
  * A read or write fails from OFFSET on; faults.h has the names. O_TMPFILE is unsupported.
@@ -28,6 +28,7 @@ static struct {
 	unsigned long rate;       /* bytes a second; 0: as fast as it goes */
 	unsigned long short_read; /* most bytes that a read(2) returns; 0: all */
 	int writeback;            /* the kernel collects writes: errors show at flush or fsync */
+	int stream;               /* files have no offsets */
 	int sizeless;             /* stat tells of 0 bytes, as where nobody knows before the end */
 } config;
 
@@ -83,6 +84,7 @@ static int open_backing(const char *path, int flags, mode_t mode, struct fuse_fi
 	if (fd < 0)
 		return -errno;
 	fi->fh = fd;
+	fi->nonseekable = config.stream;
 	return 0;
 }
 
@@ -265,6 +267,7 @@ static const struct fuse_opt options[] = {
     {"short=%lu", offsetof(typeof(config), short_read), 0},
     {"writeback", offsetof(typeof(config), writeback), 1},
     {"sizeless", offsetof(typeof(config), sizeless), 1},
+    {"stream", offsetof(typeof(config), stream), 1},
     FUSE_OPT_END,
 };
 

@@ -8,9 +8,9 @@ listens, writes its port there, and takes one connection. It exits 0 when it did
   receive       reads to the end, prints the number of bytes, closes
   keep          reads to the end and keeps its own side open, for ten seconds
   deaf          ends its own side first, prints "deaf", reads to the end, prints the number
-  slow          reads one byte a second, for ten seconds
+  slow          reads one byte a second, for a minute
   sips          reads BYTES a second in ten sips each, to the end, prints the number
-  stuck         reads nothing, for ten seconds; its kernel takes little
+  stuck         reads nothing, for a minute; its kernel takes little
   refuse        reads BYTES, then closes while more is on the way
   reset         reads BYTES, then resets
   send          sends BYTES, ends its side, waits for the close: prints "closed" or "reset"
@@ -60,7 +60,7 @@ def outcome(stream, seconds):
 
 def slow(stream):
     stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    for _ in range(10):
+    for _ in range(60):
         if not stream.recv(1):
             break
         time.sleep(1)
@@ -82,7 +82,7 @@ def act(manner, stream, count):
     if manner in ("receive", "keep", "deaf"):
         print(read(stream), flush=True)
     if manner in ("keep", "stuck"):
-        time.sleep(10)
+        time.sleep(60 if manner == "stuck" else 10)
     elif manner == "slow":
         slow(stream)
     elif manner == "sips":
