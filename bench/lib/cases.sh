@@ -130,7 +130,7 @@ cases_seconds() {
 		# A copy is prepared, made and compared, or a stream only made. Before it, a large one is rehearsed, and two
 		# quiet seconds are awaited.
 		each=$((100 + $(case_bytes "$name") / 900000))
-		[[ $QUICK || ${OF[$name:dest]} == none ]] || ((${OF[$name:size]} < 16 << 20)) || each=$((each * 3 + 2500))
+		[[ $QUICK || ${OF[$name:dest]} == none ]] || ((${OF[$name:size]} < 16 << 20)) || each=$((each * 2 + 2000))
 		total=$((total + runs * each))
 	done
 	echo $((total / 1000))

@@ -50,6 +50,7 @@ listening() { "${NETNS_RUN[@]}" ss -Hltn "sport = :$PORT" | grep -q .; }
 # peer_start CASE CONTENDER DST
 peer_start() {
 	local name=$1 who=$2 dst=$3 template kind
+	: >"$LAB/peer.err"
 	template=${OF[$name:peer:$who]-${OF[$name:peer:*]-}}
 	kind=${OF[$name:kind:$who]-${OF[$name:kind:*]-}}
 	[[ -n $template ]] || return 0
