@@ -99,7 +99,8 @@ def origins(runs):
     rows = []
     for run in runs:
         facts = results.load(run)["circumstances"]
-        rows.append([f"[{run.name}](results/{run.name}/README.md)", f"`{re.sub(r" --output \S+", "", facts['command'])}`",
+        command = re.sub(r" --output \S+", "", facts["command"])
+        rows.append([f"[{run.name}](results/{run.name}/README.md)", f"`{command}`",
                      facts["revision"], facts["kernel"], facts["cpu"]])
     return markdown.table(("run", "command", "revision", "kernel", "machine"), rows, left=5)
 
