@@ -55,6 +55,10 @@ draw_options() {
 			options+=("$option")
 		fi
 	done
+	# Refused together.
+	if [[ ${options[*]} == *--sparse=always*--preallocate=always* ]]; then
+		options=("${options[@]/%--preallocate=always/--preallocate=never}")
+	fi
 	if [[ "${options[*]} " == *"size=1 "* ]]; then
 		runs=(dirty:5000) # byte by byte takes its time
 	fi
