@@ -10,7 +10,8 @@
  *                     it), plan (auto), ask, modes, step, extents, allocate, ranges (threads),
  *                     verify and compare, serve (many clients)
  *   src/endpoints/    where bytes come from and go: place (names), replace and temporary (an atomic
- *                     file), part (--resume), in_place, stream, tcp, socket, metadata, preserve
+ *                     file), part (--resume), in_place, stream, tcp, socket and receipt (its
+ *                     peer's close), metadata, preserve
  *   src/engines/      mechanism: engine.h is the contract, then one engine a file (pieces is of
  *                     direct)
  *   src/io/           the read/write loops, memory, the io_uring seam

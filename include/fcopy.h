@@ -204,7 +204,8 @@ struct fcopy_options {
  * closed, which is the receipt, only after the destination's commit, and else reset.
  *
  * Returns 0, or -1 with report->error saying what failed; report->step tells what was done until
- * then in either case. Only what this call itself created is removed after a failure.
+ * then in either case. Only what this call itself created is removed after a failure, and a part of
+ * an earlier try that was given to another user already.
  */
 int fcopy_copy(const char *src, const char *dst, const struct fcopy_options *options,
 	       struct fcopy_report *report);

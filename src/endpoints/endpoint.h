@@ -111,6 +111,14 @@ int socket_accept(const struct endpoint *listener, const struct io *io, struct e
 void socket_describe(int fd, char text[FCOPY_ADDRESS_MAX]);
 /* The longest idle time, in milliseconds; negative: for ever. */
 int socket_timeout_ms(const struct fcopy_options *);
+/* The value of an option of level SOL_SOCKET, or -errno. */
+int socket_get_option(int fd, int name);
+
+/* receipt.c: has the peer ended its side before we have ours? Then its end is no receipt. */
+bool receipt_is_early(int fd);
+/* Waits until the peer has closed, or has everything and does not close; sets e->confirmed.
+ * Returns 0, or -errno. */
+int receipt_await(struct endpoint *e, bool early, const struct fcopy_options *);
 
 /* Finds the place that DST names: follows a symlink, and enters a directory if `into`. src_path
  * gives the name inside a directory; NULL: SRC has none. */

@@ -11,20 +11,15 @@
 #include "io/io.h"
 
 #include <fcntl.h>
-#include <linux/sockios.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define TIMEOUT_MS      60000
-#define RECEIPT_SECONDS 2.0         /* how long a peer that has everything may keep its side open */
-#define LOOK_MS_MAX     100         /* the kernel has no event for "all acknowledged" */
-#define LOOK_READS      64          /* a peer that floods is not to keep us from time and signals */
 #define GATHER_SIZE     (128 << 10) /* worth waking for; the CPU's cache still holds it */
 #define KEEPALIVE_IDLE  60 /* seconds of silence before the kernel asks whether the peer lives */
 #define KEEPALIVE_PAUSE 10 /* ... and between two questions */
@@ -66,7 +61,7 @@ static void describe_peer(int fd, char text[FCOPY_ADDRESS_MAX])
 	write_name(&n, text);
 }
 
-static int get_option(int fd, int name)
+int socket_get_option(int fd, int name)
 {
 	int value = 0;
 	socklen_t size = sizeof(value);
@@ -89,7 +84,7 @@ bool socket_set_reset(int fd, bool on)
  * connection whose peer lives and reads slowly, and io_wait and look see what it would tell. */
 static bool prepare(int fd)
 {
-	if (get_option(fd, SO_PROTOCOL) != IPPROTO_TCP)
+	if (socket_get_option(fd, SO_PROTOCOL) != IPPROTO_TCP)
 		return true;
 	return set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1) &&
 	       set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1) &&
@@ -178,79 +173,18 @@ static void reset(struct endpoint *e)
 	e->fd = -1;
 }
 
-/* What is known of the peer after the half-close. */
-struct farewell {
-	bool deaf;    /* it had ended its side before: its end is no receipt */
-	bool ended;   /* it has ended its side */
-	int unsent;   /* bytes that it has not acknowledged, our end of stream included */
-	double since; /* since when nothing of that has changed */
-};
-
-/* Reads what the peer has to say by now, and forgets it. Returns 0, or -errno. */
-static int listen_for_end(int fd, struct farewell *f)
-{
-	char buffer[4096];
-	ssize_t n = 1;
-	for (int i = 0; i < LOOK_READS && !f->ended && n > 0; i++)
-		n = recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT);
-	if (n < 0 && errno != EAGAIN && errno != EINTR)
-		return -errno;
-	f->ended |= n == 0;
-	/* Behind its end of stream a reset is no longer told by recv (SOCK_DONE in tcp_recvmsg). */
-	int err = f->ended ? get_option(fd, SO_ERROR) : 0;
-	return err > 0 ? -err : err;
-}
-
-/* One look at the peer. Returns 1: it is done, 0: wait on, or -errno. */
-static int look(int fd, struct farewell *f, const struct fcopy_options *options)
-{
-	int unsent, timeout_ms = socket_timeout_ms(options);
-	double now = io_now();
-	int r = listen_for_end(fd, f);
-	if (r < 0)
-		return r;
-	if (ioctl(fd, SIOCOUTQ, &unsent) < 0)
-		return -errno;
-	if (unsent != f->unsent)
-		f->since = now;
-	f->unsent = unsent;
-	if (unsent == 0)
-		return f->ended || now - f->since >= RECEIPT_SECONDS;
-	return timeout_ms > 0 && now - f->since >= timeout_ms / 1e3 ? -ETIMEDOUT : 0;
-}
-
-static int wait_for_receipt(struct endpoint *e, const struct fcopy_options *options,
-			    struct farewell *f)
-{
-	int r, pause_ms = 1;
-	while ((r = look(e->fd, f, options)) == 0) {
-		if (options->cancel && __atomic_load_n(options->cancel, __ATOMIC_RELAXED))
-			return -EINTR;
-		struct pollfd p = {.fd = f->ended ? -1 : e->fd, .events = POLLIN};
-		poll(&p, 1, pause_ms);
-		pause_ms = pause_ms < LOOK_MS_MAX / 2 ? pause_ms * 2 : LOOK_MS_MAX;
-	}
-	e->confirmed = r > 0 && f->ended && !f->deaf;
-	return r < 0 ? r : 0;
-}
-
-static bool has_ended(int fd)
-{
-	struct pollfd p = {.fd = fd, .events = POLLRDHUP};
-	return poll(&p, 1, 0) > 0 && p.revents & POLLRDHUP;
-}
-
 static int commit_destination(struct endpoint *e, const struct fcopy_options *options,
 			      struct fcopy_error *error)
 {
-	struct farewell f = {.deaf = has_ended(e->fd), .unsent = -1};
+	bool early = receipt_is_early(e->fd);
 	if (!socket_set_reset(e->fd, false))
 		return error_call(error, "setsockopt", e->path, errno);
 	if (shutdown(e->fd, SHUT_WR) < 0) {
-		int err = errno, why = get_option(e->fd, SO_ERROR); /* ENOTCONN after a reset */
+		int err = errno,
+		    why = socket_get_option(e->fd, SO_ERROR); /* ENOTCONN after a reset */
 		return error_call(error, "shutdown", e->path, why > 0 ? why : err);
 	}
-	int r = wait_for_receipt(e, options, &f);
+	int r = receipt_await(e, early, options);
 	if (r < 0)
 		return error_call(error, "waiting for the peer's close", e->path, -r);
 	close(e->fd);
@@ -286,7 +220,7 @@ void socket_as_destination(struct endpoint *e)
 int socket_adopt(struct endpoint *e, struct fcopy_error *error)
 {
 	int flags = fcntl(e->fd, F_GETFL);
-	if (get_option(e->fd, SO_TYPE) != SOCK_STREAM)
+	if (socket_get_option(e->fd, SO_TYPE) != SOCK_STREAM)
 		return error_refuse(error, e->path, ESOCKTNOSUPPORT, "is no stream socket",
 				    FCOPY_ADVICE_NONE);
 	e->socket = true;
@@ -294,7 +228,7 @@ int socket_adopt(struct endpoint *e, struct fcopy_error *error)
 		return error_call(error, "setsockopt", e->path, errno);
 	if (flags < 0 || fcntl(e->fd, F_SETFL, flags | O_NONBLOCK) < 0)
 		return error_call(error, "fcntl", e->path, errno);
-	e->listening = get_option(e->fd, SO_ACCEPTCONN) > 0;
+	e->listening = socket_get_option(e->fd, SO_ACCEPTCONN) > 0;
 	if (e->listening)
 		socket_describe(e->fd, e->address);
 	return 0;
