@@ -214,88 +214,11 @@ static void sweep(void **state)
 		assert_true(run.failures > 0);
 }
 
-/* A copy that is not what was copied: told with the place, and not given the name. */
-static void damage(void)
-{
-	need(exists(REST));
-	write_at(REST, 70000, 1, 3);
-}
-
-static void sees_a_difference(void **state)
-{
-	struct fcopy_report report;
-	struct fcopy_options o = {.verify = true, .resume = true};
-	(void)state;
-	need(mkdir("d", 0755) == 0);
-	make_file("src", SIZE, DENSE, 1);
-	fault_meanwhile(damage);
-	fault_set("fsync", 1, 0);
-	fault_on();
-	int r = fcopy_copy("src", DST, &o, &report);
-	fault_off();
-	assert_int_equal(r, -1);
-	assert_int_equal(report.error.err, EIO);
-	assert_non_null(strstr(report.error.reason, "differs from the source at byte 70000"));
-	assert_false(exists(DST));
-}
-
-/* The next try will see by itself how much of it is good. */
-static void part_cannot_be_cut(void **state)
-{
-	const struct fcopy_options options = {.resume = true};
-	struct fcopy_report report;
-	(void)state;
-	need(mkdir("d", 0755) == 0);
-	make_file("src", SIZE, DENSE, 1);
-	set_the_scene(RESUMED);
-	fault_set("ftruncate64", FAULT_EVERY + 1, EIO);
-	fault_on();
-	assert_int_equal(fcopy_copy("src", DST, &options, &report), -1);
-	fault_off();
-	assert_int_equal(report.error.err, EIO);
-	assert_int_equal(names_in("d"), 1);
-	assert_int_equal(fcopy_copy("src", DST, &options, &report), 0);
-	assert_true(same_bytes("src", DST));
-}
-
-/* Where the file system has no O_DIRECT its pages are dropped, and that is told; what cannot be
- * opened again at all fails. */
-static void cannot_be_opened_again(void **state)
-{
-	struct run run = {.failures = 0};
-	struct fcopy_report report;
-	struct fcopy_options o = {.verify = true, .notify = note, .user = &run};
-	(void)state;
-	need(mkdir("d", 0755) == 0);
-	make_file("src", SIZE, DENSE, 1);
-	for (int nth = 3; nth <= 4; nth++) { /* after the source and d */
-		fault_set("open64", nth, EINVAL);
-		fault_on();
-		assert_int_equal(fcopy_copy("src", DST, &o, &report), 0);
-		fault_off();
-		assert_true(fault_seen());
-		assert_int_equal(run.warnings, nth - 2);
-		assert_int_equal(run.warning.err, EOPNOTSUPP);
-		assert_true(same_bytes("src", DST));
-		need(unlink(DST) == 0);
-		fault_set("open64", FAULT_EVERY + nth, EMFILE);
-		fault_on();
-		assert_int_equal(fcopy_copy("src", DST, &o, &report), -1);
-		fault_off();
-		assert_int_equal(report.error.err, EMFILE);
-		assert_string_equal(report.error.path, nth == 3 ? "src" : DST);
-		assert_int_equal(names_in("d"), 0);
-	}
-}
-
 int main(void)
 {
 	cases_enter("ext4");
 	for (size_t i = 0; i < ROWS; i++)
 		case_add_errnos(sweep, &rows[i], rows[i].errs, scene_names[rows[i].scene],
 				rows[i].call);
-	case_add(sees_a_difference, NULL, "verify: the copy differs");
-	case_add(cannot_be_opened_again, NULL, "verify: the files cannot be opened again");
-	case_add(part_cannot_be_cut, NULL, "resume: the part cannot be cut");
 	return cases_run("keeping");
 }
