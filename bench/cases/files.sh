@@ -25,7 +25,7 @@ bar wall fcopy-no-reflink uutils-cp-no-reflink 0.85
 
 for fs in xfs btrfs; do
 	begin "$fs-clone" 'a clone, the whole process'
-	on $fs; rounds 20
+	on $fs; clones; rounds 20
 	with cp fcopy uutils-cp
 	bar wall fcopy cp 0.80
 done

@@ -8,7 +8,8 @@ for fs in ext4 xfs btrfs tmpfs; do
 			[[ $fs-$state != tmpfs-cold ]] || continue
 			begin "grid-$fs-$bytes-$state" 'auto against cp'
 			on $fs; size $bytes; cache $state; layout row; slow
-			case $bytes in 0 | 1 | *K | 1M) rounds 40 ;; esac
+			[[ $fs != xfs && $fs != btrfs ]] || clones
+			case $bytes-$state in *G-* | 16M-*) ;; *-warm) rounds 40 ;; *) rounds 10 ;; esac
 			with cp fcopy
 			bar wall-low fcopy cp 1.00
 		done

@@ -13,10 +13,11 @@ modes=$(mode_names | paste -sd ' ')
 read -ra in_place <<<"$modes"
 in_place=("${in_place[@]/%/-inplace}")
 
-# A cold run reads from the storage, and is slow: three rounds show what there is to see.
-in_state() {
-	cache "$1"
-	[[ $1 == warm ]] || { slow; rounds 3; }
+# Where no bar is to be judged, three rounds show what there is to see; a cold run reads from the storage, and is slow.
+of_kind() { # KIND STATE
+	from "$1"; cache "$2"
+	[[ $1-$2 == random-warm ]] || rounds 3
+	[[ $2 == warm ]] || slow
 }
 
 # The bars of random bytes that lie in the page cache, whatever file they go to.
@@ -35,19 +36,19 @@ bars() {
 for kind in allocated random; do
 	for state in warm cold; do
 		begin "modes-$kind-$state-new" "each mode to a new file"
-		from "$kind"; in_state "$state"
+		of_kind "$kind" "$state"
 		# shellcheck disable=SC2086  # a list of names
 		with $modes 0:auto cp
 		[[ $kind-$state != random-warm ]] || bars
 
 		begin "modes-$kind-$state-replaced" "each mode, replacing an existing file"
-		from "$kind"; in_state "$state"; to old
+		of_kind "$kind" "$state"; to old
 		# shellcheck disable=SC2086
 		with $modes 0:auto cp
 		[[ $kind-$state != random-warm ]] || bars
 
 		begin "modes-$kind-$state-inplace" "each mode, into an existing fallocate-made file"
-		from "$kind"; in_state "$state"; to allocated
+		of_kind "$kind" "$state"; to allocated
 		with "${in_place[@]}" 0:auto-inplace cp
 		[[ $kind-$state != random-warm ]] || bars -inplace
 	done

@@ -48,6 +48,7 @@ memory() { set_field memory "$(bytes "$1")"; }                    # limit of the
 net() { set_field net "$1"; }                                     # loopback veth
 asks() { set_field asks "$1"; }                                   # a word that fcopy --help must know
 slow() { set_field slow yes; }                                    # not for --quick all
+clones() { set_field clones yes; }                                # extents are shared: nothing to rehearse
 volume() { set_field volume "$1"; }                               # a run moves this many times SIZE
 
 # with NAME…: the contenders; the first is the one that the others are compared with.
@@ -119,19 +120,21 @@ cases_all() {
 	CASES=("${chosen[@]}")
 }
 
+# is_rehearsed CASE BYTES: what takes much memory is. Quick runs are small and follow each other so fast that it stays.
+is_rehearsed() { (($2 >= 16 << 20)) && [[ ! $QUICK && ! ${OF[$1:clones]-} && ${OF[$1:dest]} != none ]]; }
+
 # Bytes that one run of a case moves, and the seconds and disk that a selection may need.
 case_bytes() { echo $((${OF[$1:size]} * ${OF[$1:volume]-1})); }
 
 cases_seconds() {
-	local name runs total=0 names each
+	local name total=0 names once each
 	for name in "${CASES[@]}"; do
 		read -ra names <<<"${OF[$name:with]}"
-		runs=$((${#names[@]} * (${OF[$name:rounds]} + 1)))
-		# A copy is prepared, made and compared, or a stream only made. Before it, a large one is rehearsed, and two
-		# quiet seconds are awaited.
-		each=$((100 + $(case_bytes "$name") / 900000))
-		[[ $QUICK || ${OF[$name:dest]} == none ]] || ((${OF[$name:size]} < 16 << 20)) || each=$((each * 2 + 2000))
-		total=$((total + runs * each))
+		# A copy is prepared, made and compared, or a stream only made. Before what is timed, a large one is rehearsed, and
+		# two quiet seconds are awaited.
+		once=$((100 + $(case_bytes "$name") / 900000)) each=$once
+		! is_rehearsed "$name" "${OF[$name:size]}" || each=$((once * 2 + 2000))
+		total=$((total + ${#names[@]} * (${OF[$name:rounds]} * each + once)))
 	done
 	echo $((total / 1000))
 }

@@ -147,18 +147,18 @@ prove_copy() {
 
 # rehearse CASE CONTENDER ROUND: not timed, for the memory (memory.sh); twice, where that does not take for ever. The copy
 # stays until the next is prepared, and the run that is timed gets its pages; where an old file stays as well, those of one
-# more copy. Quick runs are small and follow each other so fast that the memory stays.
+# more copy.
 rehearse() {
 	local held='' status=0
 	REHEARSED=''
-	((SRC_DATA >= 16 << 20)) && [[ ! $QUICK && ${OF[$1:dest]} != none ]] || return 0
+	is_rehearsed "$1" "$SRC_DATA" || return 0
 	memory_compact
 	prepare "$@" || return 1
 	run_once || status=$?
 	if [[ ${OF[$1:dest]} == old ]]; then
 		exec {held}<"$DST"
 		run_once || status=$?
-	elif ((SRC_DATA < 2 << 30)); then
+	elif [[ ${OF[$1:cache]} == warm ]] && ((SRC_DATA < 2 << 30)); then
 		peer_stop
 		prepare "$@" || return 1
 		run_once || status=$?
