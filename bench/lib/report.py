@@ -4,9 +4,12 @@
 report.py forget DIR      removes the notes
 report.py wide DIR CASE   exit 0 if CASE's spread asks for more rounds
 report.py slower DIR      prints the bars of a comparison; exit 1 if one was missed, 2 if one was not measured
-report.py agree DIR DIR   two runs: do the ratios of the 1 GiB cases agree within 5 %?
+report.py agree DIR… DIR  does the last run agree within 5 % on the ratios of the 1 GiB cases with those before it, of
+                          which the later counts?
 """
 import sys
+from functools import reduce
+from operator import or_
 from pathlib import Path
 
 import markdown
@@ -38,8 +41,9 @@ def ratios(directory):
             for who, own in case["contenders"].items() if own.get("ratio") and who != case["baseline"]}
 
 
-def agree(one, two):
-    first, second = ratios(one), ratios(two)
+def agree(*directories):
+    *before, last = map(ratios, directories)
+    first, second = reduce(or_, before), last
     rows, apart = [], 0
     for key in first.keys() & second.keys():
         change = second[key] / first[key] - 1
