@@ -16,6 +16,11 @@ circumstances() {
 	fact load "$(cut -d' ' -f1-3 /proc/loadavg)"
 }
 
+circumstances_again() {
+	fact "continued $(date --utc +%Y-%m-%dT%H:%M:%SZ)" \
+		"revision $(revision | paste -sd " "), load $(cut -d' ' -f1-3 /proc/loadavg)"
+}
+
 fact() { note facts.tsv "$1" "$2"; }
 
 cpu() {

@@ -22,7 +22,6 @@ def write(directory):
     found = results.read(directory)
     results.write(found, directory)
     Path(directory, "README.md").write_text(markdown.page(found))
-    forget(directory)
 
 
 def forget(directory):
