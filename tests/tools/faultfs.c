@@ -45,9 +45,9 @@ static const char *rel(const char *path)
 	return path[1] ? path + 1 : ".";
 }
 
-static int result(int ret)
+static off_t result(off_t ret)
 {
-	return ret < 0 ? -errno : 0;
+	return ret < 0 ? -errno : ret;
 }
 
 static void *fs_init(struct fuse_conn_info *conn, struct fuse_config *cfg)
@@ -102,7 +102,6 @@ static int fs_read(const char *path, char *buf, size_t size, off_t offset,
 		   struct fuse_file_info *fi)
 {
 	int err = faults_at(FAULT_READ, size, offset);
-	ssize_t n;
 
 	(void)path;
 	if (err)
@@ -110,22 +109,19 @@ static int fs_read(const char *path, char *buf, size_t size, off_t offset,
 	if (config.short_read && size > config.short_read)
 		size = config.short_read;
 	throttle(size);
-	n = pread(fi->fh, buf, size, offset);
-	return n < 0 ? -errno : n;
+	return result(pread(fi->fh, buf, size, offset));
 }
 
 static int fs_write(const char *path, const char *buf, size_t size, off_t offset,
 		    struct fuse_file_info *fi)
 {
 	int err = faults_at(FAULT_WRITE, size, offset);
-	ssize_t n;
 
 	(void)path;
 	if (err)
 		return err;
 	throttle(size);
-	n = pwrite(fi->fh, buf, size, offset);
-	return n < 0 ? -errno : n;
+	return result(pwrite(fi->fh, buf, size, offset));
 }
 
 static int fs_flush(const char *path, struct fuse_file_info *fi)
@@ -156,10 +152,8 @@ static int fs_fallocate(const char *path, int mode, off_t offset, off_t length,
 
 static off_t fs_lseek(const char *path, off_t offset, int whence, struct fuse_file_info *fi)
 {
-	off_t found = lseek(fi->fh, offset, whence);
-
 	(void)path;
-	return found < 0 ? -errno : found;
+	return result(lseek(fi->fh, offset, whence));
 }
 
 static int fs_truncate(const char *path, off_t size, struct fuse_file_info *fi)
