@@ -82,7 +82,7 @@ drop_larger() {
 drop_measured() {
 	local name kept=()
 	[[ $GO_ON ]] || return 0
-	OUT=$(realpath "$OUT")
+	OUT=$(realpath -m "$OUT")
 	grep -qs '^ended	' "$OUT/facts.tsv" || die "$OUT: no run was ended there"
 	grep -qF "program	$(program_id)" "$OUT/facts.tsv" || die "$OUT: that run was of another program"
 	for name in "${CASES[@]}"; do
