@@ -20,7 +20,7 @@ extern "C" {
 #define FCOPY_VERSION "1.0.0"
 
 /* The three answers of --sparse, --reflink and --preallocate. */
-enum fcopy_when { FCOPY_AUTO, FCOPY_ALWAYS, FCOPY_NEVER };
+enum fcopy_when { FCOPY_WHEN_AUTO, FCOPY_WHEN_ALWAYS, FCOPY_WHEN_NEVER };
 
 /* The options that belong to some modes only, and the ends; fcopy_mode.takes is a set of these. */
 enum fcopy_takes {
@@ -153,10 +153,10 @@ struct fcopy_event {
 
 /* What a file is besides its bytes. */
 enum fcopy_attribute {
-	FCOPY_MODE = 1 << 0,       /* permissions and ACL; setuid only if the owner is kept too */
-	FCOPY_OWNERSHIP = 1 << 1,  /* owner and group */
-	FCOPY_TIMESTAMPS = 1 << 2, /* of access and modification, in nanoseconds */
-	FCOPY_XATTR = 1 << 3,      /* extended attributes, capabilities among them */
+	FCOPY_ATTR_MODE = 1 << 0, /* permissions and ACL; setuid only if the owner is kept too */
+	FCOPY_ATTR_OWNERSHIP = 1 << 1,  /* owner and group */
+	FCOPY_ATTR_TIMESTAMPS = 1 << 2, /* of access and modification, in nanoseconds */
+	FCOPY_ATTR_XATTR = 1 << 3,      /* extended attributes, capabilities among them */
 };
 
 /* All zero is the default: auto, atomic, nothing flushed. */

@@ -10,11 +10,12 @@ static unsigned find(const char *name, size_t length)
 	static const struct {
 		const char *name;
 		unsigned bits;
-	} names[] = {{"mode", FCOPY_MODE},
-		     {"ownership", FCOPY_OWNERSHIP},
-		     {"timestamps", FCOPY_TIMESTAMPS},
-		     {"xattr", FCOPY_XATTR},
-		     {"all", FCOPY_MODE | FCOPY_OWNERSHIP | FCOPY_TIMESTAMPS | FCOPY_XATTR}};
+	} names[] = {{"mode", FCOPY_ATTR_MODE},
+		     {"ownership", FCOPY_ATTR_OWNERSHIP},
+		     {"timestamps", FCOPY_ATTR_TIMESTAMPS},
+		     {"xattr", FCOPY_ATTR_XATTR},
+		     {"all", FCOPY_ATTR_MODE | FCOPY_ATTR_OWNERSHIP | FCOPY_ATTR_TIMESTAMPS |
+				 FCOPY_ATTR_XATTR}};
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (strlen(names[i].name) == length && strncmp(names[i].name, name, length) == 0)
 			return names[i].bits;

@@ -132,19 +132,19 @@ static const char *unserved(const struct cli *cli)
 static int check_together(const struct cli *cli)
 {
 	const struct fcopy_options *o = &cli->copy;
-	if (o->reflink == FCOPY_ALWAYS && o->sparse != FCOPY_AUTO)
+	if (o->reflink == FCOPY_WHEN_ALWAYS && o->sparse != FCOPY_WHEN_AUTO)
 		return message_option("reflink",
 				      "a clone has the source's holes: not with --sparse");
-	if (o->preallocate == FCOPY_ALWAYS && o->sparse == FCOPY_ALWAYS)
+	if (o->preallocate == FCOPY_WHEN_ALWAYS && o->sparse == FCOPY_WHEN_ALWAYS)
 		return message_option("preallocate",
 				      "holes have no blocks: not with --sparse=always");
-	if (o->preallocate == FCOPY_ALWAYS && o->reflink == FCOPY_ALWAYS)
+	if (o->preallocate == FCOPY_WHEN_ALWAYS && o->reflink == FCOPY_WHEN_ALWAYS)
 		return message_option("preallocate",
 				      "a clone has the source's blocks: not with --reflink=always");
 	if (o->in_place && (o->no_clobber || o->resume))
 		return message_option("inplace", "does not go with --%s",
 				      o->resume ? "resume" : "no-clobber");
-	if (o->reflink == FCOPY_ALWAYS && o->no_cache)
+	if (o->reflink == FCOPY_WHEN_ALWAYS && o->no_cache)
 		return message_option("reflink", "a clone moves no bytes: not with --no-cache");
 	if (cli->quiet && cli->progress)
 		return message_option("progress", "contradicts --quiet");

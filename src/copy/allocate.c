@@ -28,10 +28,10 @@ static bool gains(int fd)
 static bool wanted(const struct copy *c, off_t start, off_t end)
 {
 	bool safe = c->dst.fresh || (c->options->fsync && !c->dst.in_place);
-	if (end <= start || !c->dst.positional || c->options->preallocate == FCOPY_NEVER)
+	if (end <= start || !c->dst.positional || c->options->preallocate == FCOPY_WHEN_NEVER)
 		return false;
-	if (c->options->preallocate == FCOPY_ALWAYS || !safe || !c->mode->preallocates)
-		return c->options->preallocate == FCOPY_ALWAYS;
+	if (c->options->preallocate == FCOPY_WHEN_ALWAYS || !safe || !c->mode->preallocates)
+		return c->options->preallocate == FCOPY_WHEN_ALWAYS;
 	return c->mode->engine || (end - start >= WORTH_SIZE && gains(c->dst.fd));
 }
 
@@ -62,7 +62,7 @@ int allocate_blocks(struct copy *c, off_t start, off_t end)
 {
 	if (!wanted(c, start, end))
 		return 0;
-	return allocate(c, start, end, c->options->preallocate == FCOPY_ALWAYS);
+	return allocate(c, start, end, c->options->preallocate == FCOPY_WHEN_ALWAYS);
 }
 
 void allocate_ahead(struct copy *c, off_t start, off_t end)
@@ -77,7 +77,7 @@ void allocate_ahead(struct copy *c, off_t start, off_t end)
 
 int allocate_unwritten(struct copy *c, off_t start, off_t end)
 {
-	return c->options->preallocate == FCOPY_NEVER ? 0 : allocate(c, start, end, false);
+	return c->options->preallocate == FCOPY_WHEN_NEVER ? 0 : allocate(c, start, end, false);
 }
 
 int allocate_hole(struct copy *c, off_t start, off_t end)

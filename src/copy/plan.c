@@ -147,7 +147,7 @@ static int copy_data(struct copy *c, off_t end)
 static int skip_hole(struct copy *c, const struct extent *x)
 {
 	int r = allocate_hole(c, x->start, x->end);
-	if (r == 0 && x->kind == EXTENT_UNWRITTEN && c->options->sparse == FCOPY_AUTO)
+	if (r == 0 && x->kind == EXTENT_UNWRITTEN && c->options->sparse == FCOPY_WHEN_AUTO)
 		r = allocate_unwritten(c, x->start, x->end);
 	if (r < 0)
 		return r;
@@ -181,7 +181,7 @@ static int clone_file(struct copy *c)
 {
 	int r = step_run(c, &engine_reflink, &c->all);
 	c->untidy |= r == 0; /* a source that grew meanwhile was cloned longer */
-	if (r == ENGINE_NEXT && c->options->reflink == FCOPY_ALWAYS)
+	if (r == ENGINE_NEXT && c->options->reflink == FCOPY_WHEN_ALWAYS)
 		return step_refused(c, &engine_reflink, &c->all);
 	return r;
 }
@@ -189,7 +189,7 @@ static int clone_file(struct copy *c)
 /* With --sparse=always blocks of zeros become holes, also those that come through a pipe. */
 static enum zeros choose_zeros(const struct copy *c)
 {
-	if (c->options->sparse != FCOPY_ALWAYS || !c->dst.positional)
+	if (c->options->sparse != FCOPY_WHEN_ALWAYS || !c->dst.positional)
 		return ZEROS_WRITE;
 	return c->dst.in_place ? ZEROS_PUNCH : ZEROS_SKIP;
 }
@@ -215,7 +215,7 @@ static void decide(struct copy *c)
 	c->direct = !c->all.zeros && want_direct(c);
 	if (o->no_cache && !c->direct)
 		c->all.io.flags = IO_UNCACHED;
-	c->remote = bulk && !o->no_cache && !c->all.zeros && o->reflink != FCOPY_NEVER &&
+	c->remote = bulk && !o->no_cache && !c->all.zeros && o->reflink != FCOPY_WHEN_NEVER &&
 		    ask_is_remote(c->src.fd);
 	copy_notify(c, FCOPY_EVENT_PLAN, NULL,
 		    c->direct   ? "direct I/O"
@@ -229,18 +229,18 @@ static int copy_file(struct copy *c)
 	const struct fcopy_options *o = c->options;
 	const struct stat *st = &c->src.st;
 	bool dense = st->st_blocks * 512 >= st->st_size;
-	bool clones = o->reflink == FCOPY_ALWAYS ||
-		      (o->reflink == FCOPY_AUTO && o->preallocate != FCOPY_ALWAYS);
-	if (st->st_size > 0 && clones && o->sparse == FCOPY_AUTO && !o->no_cache) {
+	bool clones = o->reflink == FCOPY_WHEN_ALWAYS ||
+		      (o->reflink == FCOPY_WHEN_AUTO && o->preallocate != FCOPY_WHEN_ALWAYS);
+	if (st->st_size > 0 && clones && o->sparse == FCOPY_WHEN_AUTO && !o->no_cache) {
 		int r = clone_file(c);
 		if (r != ENGINE_NEXT)
 			return r;
 	}
 	decide(c);
-	if (st->st_size <= SMALL_SIZE && (dense || o->sparse != FCOPY_AUTO) && !o->no_cache &&
-	    o->preallocate != FCOPY_ALWAYS)
+	if (st->st_size <= SMALL_SIZE && (dense || o->sparse != FCOPY_WHEN_AUTO) && !o->no_cache &&
+	    o->preallocate != FCOPY_WHEN_ALWAYS)
 		return 0; /* reading on does it all */
-	if (o->sparse != FCOPY_NEVER)
+	if (o->sparse != FCOPY_WHEN_NEVER)
 		return copy_extents(c, st->st_size);
 	int r = allocate_blocks(c, 0, st->st_size);
 	return r < 0 ? r : copy_data(c, st->st_size);
@@ -249,7 +249,7 @@ static int copy_file(struct copy *c)
 static int run_auto(struct copy *c)
 {
 	bool files = c->src.positional && c->dst.positional;
-	if (!files && c->options->reflink == FCOPY_ALWAYS) {
+	if (!files && c->options->reflink == FCOPY_WHEN_ALWAYS) {
 		transfer_refuse(&c->all, engine_reflink.name, SIDE_BOTH, EINVAL);
 		return step_refused(c, &engine_reflink, &c->all);
 	}

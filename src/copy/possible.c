@@ -42,7 +42,7 @@ int copy_possible(const char *src, const char *dst, const struct fcopy_options *
 	    {"has no page cache that could be left as it was", DISK, DISK, FCOPY_ADVICE_USAGE,
 	     o->no_cache},
 	    {"only a file can be cloned", REGULAR, REGULAR, FCOPY_ADVICE_USAGE,
-	     o->reflink == FCOPY_ALWAYS},
+	     o->reflink == FCOPY_WHEN_ALWAYS},
 	    {FSYNC_IMPOSSIBLE, STREAM, DISK, FCOPY_ADVICE_USAGE, o->fsync},
 	};
 	if (o->in_place && o->resume)

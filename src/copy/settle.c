@@ -93,8 +93,8 @@ static int flush(struct copy *c)
  * is a warning, unless the caller insists. */
 static int preserve(struct copy *c)
 {
-	static const enum fcopy_attribute order[] = {FCOPY_TIMESTAMPS, FCOPY_OWNERSHIP, FCOPY_XATTR,
-						     FCOPY_MODE};
+	static const enum fcopy_attribute order[] = {FCOPY_ATTR_TIMESTAMPS, FCOPY_ATTR_OWNERSHIP,
+						     FCOPY_ATTR_XATTR, FCOPY_ATTR_MODE};
 	bool told = false;
 	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++) {
 		struct fcopy_error e;

@@ -75,7 +75,7 @@ static unsigned default_threads(void)
 static bool has_next(const struct copy *c, const struct engine *engine)
 {
 	return !c->mode->engine &&
-	       (engine != &engine_reflink || c->options->reflink != FCOPY_ALWAYS);
+	       (engine != &engine_reflink || c->options->reflink != FCOPY_WHEN_ALWAYS);
 }
 
 /* Will the copy be written out anyway before it has its name, or be set on its way? */

@@ -98,7 +98,7 @@ static int check_pair(const struct endpoint *src, const char *path, bool file,
 	if ((o->verify || o->resume) && !(whole && file))
 		return error_refuse(error, whole ? path : src->path, ESPIPE, VERIFY_IMPOSSIBLE,
 				    FCOPY_ADVICE_USAGE);
-	if (o->preallocate == FCOPY_ALWAYS && !(src->positional && file))
+	if (o->preallocate == FCOPY_WHEN_ALWAYS && !(src->positional && file))
 		return error_refuse(error, file ? src->path : path, ESPIPE,
 				    file ? "has no size that could be allocated"
 					 : "has no blocks that could be allocated",

@@ -76,12 +76,14 @@ static int copy_one(enum fcopy_attribute which, int src, int dst, const struct s
 {
 	const struct timespec times[2] = {st->st_atim, st->st_mtim};
 	switch (which) {
-	case FCOPY_TIMESTAMPS: *call = "futimens"; return futimens(dst, times) < 0 ? -errno : 0;
-	case FCOPY_OWNERSHIP:
+	case FCOPY_ATTR_TIMESTAMPS:
+		*call = "futimens";
+		return futimens(dst, times) < 0 ? -errno : 0;
+	case FCOPY_ATTR_OWNERSHIP:
 		*call = "fchown";
 		return fchown(dst, st->st_uid, st->st_gid) < 0 ? -errno : 0;
-	case FCOPY_XATTR: *call = "fsetxattr"; return copy_attributes(src, dst);
-	case FCOPY_MODE: *call = "fchmod"; return copy_mode(src, dst, st);
+	case FCOPY_ATTR_XATTR: *call = "fsetxattr"; return copy_attributes(src, dst);
+	case FCOPY_ATTR_MODE: *call = "fchmod"; return copy_mode(src, dst, st);
 	}
 	return 0;
 }

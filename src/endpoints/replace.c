@@ -109,7 +109,7 @@ static int finish(struct endpoint *e, const struct fcopy_options *options,
 	int r = 0;
 	if (e->link)
 		return 0;
-	if (e->place.exists && owner_waits(e) && !(options->preserve & FCOPY_OWNERSHIP))
+	if (e->place.exists && owner_waits(e) && !(options->preserve & FCOPY_ATTR_OWNERSHIP))
 		r = metadata_keep_owner(e->fd, &e->place, e->path, options->force, error);
 	return r < 0 ? r : dress(e, options, error);
 }

@@ -215,7 +215,7 @@ START_TEST(copy_says_so)
 	struct fcopy_options o = {.mode = m,
 				  .progress = &c.progress,
 				  .strict = _i / 2 % 2,
-				  .reflink = FCOPY_NEVER,
+				  .reflink = FCOPY_WHEN_NEVER,
 				  .notify = note,
 				  .user = &notes};
 	if (!mode_runs(m, &dirs[0]))
@@ -250,7 +250,7 @@ START_TEST(shrinks_before_its_extents_are_known)
 {
 	static const off_t left[] = {0, 100, MiB / 2, 2 * MiB};
 	off_t size = left[_i % 4];
-	struct fcopy_options o = {.reflink = FCOPY_NEVER, .notify = shrink, .user = &size};
+	struct fcopy_options o = {.reflink = FCOPY_WHEN_NEVER, .notify = shrink, .user = &size};
 	enter(&dirs[_i / 4]);
 	set_label("to %lld on %s", (long long)size, dirs[_i / 4].name);
 	make_file("src", MiB, DENSE, 1);

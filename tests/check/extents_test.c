@@ -55,7 +55,7 @@ static void make_layout(const char *name, const struct layout *l)
 
 static int copy_with(struct fcopy_options o)
 {
-	o.reflink = FCOPY_NEVER;
+	o.reflink = FCOPY_WHEN_NEVER;
 	return fcopy_copy("src", "dst", &o, &report);
 }
 
@@ -143,7 +143,7 @@ START_TEST(clones)
 	check(shared_bytes("dst") > 0 && shared_bytes("dst") == shared_bytes("src"), "%lld",
 	      (long long)shared_bytes("dst"));
 	need(unlink("dst") == 0);
-	r = copy_by("auto", "src", "dst", (struct fcopy_options){.reflink = FCOPY_NEVER});
+	r = copy_by("auto", "src", "dst", (struct fcopy_options){.reflink = FCOPY_WHEN_NEVER});
 	check(r == 0 && !report.cloned && shared_bytes("dst") == 0, "cloned against the order");
 	check(same_bytes("src", "dst"), "bytes differ");
 	leave();
@@ -157,12 +157,12 @@ START_TEST(obeys)
 	enter(d);
 	set_label("on %s", d->name);
 	make_file("src", MiB, SPARSE, 1);
-	check(copy_with((struct fcopy_options){.sparse = FCOPY_NEVER}) == 0, "%s",
+	check(copy_with((struct fcopy_options){.sparse = FCOPY_WHEN_NEVER}) == 0, "%s",
 	      report.error.call);
 	check(same_bytes("src", "dst"), "bytes differ");
 	check(strcmp(map_of("dst"), "data:1048576") == 0, "%s", map_of("dst"));
 	check(report.holes == 0 && report.data == (uint64_t)MiB, "report");
-	struct fcopy_options always = {.reflink = FCOPY_ALWAYS};
+	struct fcopy_options always = {.reflink = FCOPY_WHEN_ALWAYS};
 	int r = fcopy_copy("src", "clone", &always, &report);
 	check(r == (d->reflink ? 0 : -1), "%d", r);
 	check(exists("clone") == d->reflink, "clone");

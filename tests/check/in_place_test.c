@@ -51,11 +51,11 @@ START_TEST(punches_holes)
 	set_label("on %s", d->name);
 	make_file("src", 3 << 20, SPARSE, 1);
 	make_file("dst", 4 << 20, DENSE, 2);
-	struct fcopy_options o = {.in_place = true, .reflink = FCOPY_NEVER};
+	struct fcopy_options o = {.in_place = true, .reflink = FCOPY_WHEN_NEVER};
 	check(fcopy_copy("src", "dst", &o, &report) == 0, "%s", report.error.call);
 	check(same_bytes("src", "dst"), "bytes differ");
 	check(strcmp(map_of("src"), map_of("dst")) == 0, "maps differ");
-	o.sparse = FCOPY_NEVER;
+	o.sparse = FCOPY_WHEN_NEVER;
 	check(fcopy_copy("src", "dst", &o, &report) == 0, "%s", report.error.call);
 	check(same_bytes("src", "dst"), "bytes differ");
 	check(strcmp(map_of("dst"), "data:3145728") == 0, "%s", map_of("dst"));

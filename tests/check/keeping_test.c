@@ -54,8 +54,9 @@ START_TEST(attributes)
 	close(fd);
 	if (geteuid() == 0)
 		need(chown("src", 1234, 4321) == 0 && chmod("src", 04751) == 0);
-	struct fcopy_options o = {.preserve = FCOPY_MODE | FCOPY_OWNERSHIP | FCOPY_TIMESTAMPS |
-					      (xattr ? FCOPY_XATTR : 0)};
+	struct fcopy_options o = {.preserve = FCOPY_ATTR_MODE | FCOPY_ATTR_OWNERSHIP |
+					      FCOPY_ATTR_TIMESTAMPS |
+					      (xattr ? FCOPY_ATTR_XATTR : 0)};
 	o.preserve_required = o.preserve;
 	check(copy_to("dst", o) == 0, "%s: %d", report.error.call, report.error.err);
 	need(stat("src", &a) == 0 && stat("dst", &b) == 0);
@@ -132,10 +133,10 @@ START_TEST(zeros_become_holes)
 	if (!d->holes || !d->fallocate)
 		return;
 	begin(_i / 2);
-	struct fcopy_options o = {.sparse = FCOPY_ALWAYS, .in_place = in_place};
+	struct fcopy_options o = {.sparse = FCOPY_WHEN_ALWAYS, .in_place = in_place};
 	make_file("holes", SIZE, SPARSE, 1);
-	need(fcopy_copy("holes", "src", &(struct fcopy_options){.sparse = FCOPY_NEVER}, &report) ==
-	     0);
+	need(fcopy_copy("holes", "src", &(struct fcopy_options){.sparse = FCOPY_WHEN_NEVER},
+			&report) == 0);
 	if (in_place)
 		make_file("dst", 2 * SIZE, DENSE, 2);
 	check(copy_to("dst", o) == 0, "%s", report.error.call);

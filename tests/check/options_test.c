@@ -104,7 +104,7 @@ START_TEST(cancelled_in_the_middle)
 	set_label("mode %s", m->name);
 	make_file("dst", 20000, DENSE, 2);
 	struct fcopy_options o = {.mode = m,
-				  .reflink = FCOPY_NEVER,
+				  .reflink = FCOPY_WHEN_NEVER,
 				  .progress = &s.progress,
 				  .cancel = &s.cancel,
 				  .limit_rate = 256 << 10};
@@ -133,7 +133,7 @@ START_TEST(keeps_the_rate)
 	begin();
 	set_label("mode %s", m->name);
 	struct fcopy_options o = {.mode = m,
-				  .reflink = FCOPY_NEVER,
+				  .reflink = FCOPY_WHEN_NEVER,
 				  .limit_rate = 8 << 20,
 				  .threads = 2,
 				  .progress = &progress};
@@ -189,7 +189,7 @@ START_TEST(reports)
 	begin();
 	set_label("mode %s", m->name);
 	struct fcopy_options o = {.mode = m,
-				  .reflink = FCOPY_NEVER,
+				  .reflink = FCOPY_WHEN_NEVER,
 				  .limit_rate = 8 << 20,
 				  .progress = &s.progress,
 				  .notify = note,
@@ -245,7 +245,8 @@ START_TEST(preallocates)
 		return;
 	begin();
 	set_label("mode %s, %d", m->name, _i % 2);
-	struct fcopy_options o = {.mode = m, .preallocate = _i % 2 ? FCOPY_ALWAYS : FCOPY_NEVER};
+	struct fcopy_options o = {.mode = m,
+				  .preallocate = _i % 2 ? FCOPY_WHEN_ALWAYS : FCOPY_WHEN_NEVER};
 	check(fcopy_copy("src", "dst", &o, &report) == 0, "%s", report.error.call);
 	check(same_bytes("src", "dst"), "bytes differ");
 	map_of("dst"); /* waits until the blocks are there */

@@ -18,7 +18,7 @@
 #define PART ((off_t)(512 << 10) + 100) /* what the interrupted copy has left */
 #define DST  "d/dst"
 #define REST "d/dst.fcopy-part"
-#define ALL  (FCOPY_MODE | FCOPY_OWNERSHIP | FCOPY_TIMESTAMPS | FCOPY_XATTR)
+#define ALL  (FCOPY_ATTR_MODE | FCOPY_ATTR_OWNERSHIP | FCOPY_ATTR_TIMESTAMPS | FCOPY_ATTR_XATTR)
 
 /* INSISTED: a lost attribute fails the copy. NOT_OVER: no_clobber, without O_TMPFILE. HOLES: those
  * of a sparse source, in the old file. */

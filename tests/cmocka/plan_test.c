@@ -167,7 +167,7 @@ static void clone_is_refused(void **state)
 	assert_true(same_bytes("src", "dst"));
 	assert_int_equal(step_of("reflink")->refusal, err);
 	assert_string_equal(step_of("reflink")->refusal_call, "ioctl(FICLONE)");
-	options.reflink = FCOPY_ALWAYS;
+	options.reflink = FCOPY_WHEN_ALWAYS;
 	fault_on();
 	r = fcopy_copy("src", "dst2", &options, &report);
 	fault_off();

@@ -52,10 +52,10 @@ static void check_numbers(const struct fcopy_options *o, unsigned max_clients)
 	MUST(o->threads <= FCOPY_THREADS_MAX);
 	MUST(max_clients <= FCOPY_CLIENTS_MAX);
 	MUST(o->timeout_ms >= -1 && o->timeout_ms <= 1000000000);
-	MUST(o->preallocate <= FCOPY_NEVER && o->sparse <= FCOPY_NEVER &&
-	     o->reflink <= FCOPY_NEVER);
+	MUST(o->preallocate <= FCOPY_WHEN_NEVER && o->sparse <= FCOPY_WHEN_NEVER &&
+	     o->reflink <= FCOPY_WHEN_NEVER);
 	MUST((o->preserve_required & ~o->preserve) == 0);
-	MUST(o->preserve < FCOPY_XATTR << 1);
+	MUST(o->preserve < FCOPY_ATTR_XATTR << 1);
 }
 
 /* What the mode does not take was refused. */
@@ -64,8 +64,8 @@ static void check_mode(const struct fcopy_options *o)
 	unsigned takes = (o->mode ? o->mode : fcopy_modes())->takes;
 	MUST(!o->buffer_size || takes & FCOPY_TAKES_BUFFER_SIZE);
 	MUST(!o->threads || takes & FCOPY_TAKES_THREADS);
-	MUST(o->sparse == FCOPY_AUTO || takes & FCOPY_TAKES_SPARSE);
-	MUST(o->reflink == FCOPY_AUTO || takes & FCOPY_TAKES_REFLINK);
+	MUST(o->sparse == FCOPY_WHEN_AUTO || takes & FCOPY_TAKES_SPARSE);
+	MUST(o->reflink == FCOPY_WHEN_AUTO || takes & FCOPY_TAKES_REFLINK);
 	MUST(!o->no_cache || takes & FCOPY_TAKES_NO_CACHE);
 }
 
