@@ -5,7 +5,7 @@
  * This file is the whole story: options -> copy -> report -> exit status. The map:
  *
  *   include/fcopy.h   libfcopy's public face
- *   src/cli/          talks to people: options, help, messages, progress, stats, json, compare
+ *   src/cli/          talks to people: options, help, messages, progress, stats, json, benchmark
  *   src/copy/         policy: possible (what never works), copy (open to commit), settle (before
  *                     it), plan (auto), ask, modes, step, extents, allocate, ranges (threads),
  *                     verify and compare, serve (many clients)
@@ -21,8 +21,8 @@
  *
  * Calls go one way: cli -> copy -> endpoints, engines -> io.
  */
+#include "cli/benchmark.h"
 #include "cli/cli.h"
-#include "cli/compare.h"
 #include "cli/report.h"
 
 #include <errno.h>
@@ -128,7 +128,7 @@ int main(int argc, char **argv)
 	case ACTION_LIST: list_print(); break;
 	case ACTION_HELP: help_print(); break;
 	case ACTION_VERSION: puts("fcopy " FCOPY_VERSION); break;
-	case ACTION_COMPARE: status = compare(&cli); break;
+	case ACTION_BENCHMARK: status = benchmark_run(&cli); break;
 	case ACTION_COPY: status = copy(&cli, &start); break;
 	}
 	/* Where output was asked for, a full disk behind it is a failure. */

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # pictures.sh [SIZE] [DIR]: draws bench/terminal.svg, the README's picture, from what the program
-# really shows on a terminal: the progress line of a copy under way, its statistics, and --compare.
+# really shows on a terminal: the progress line of a copy under way, its statistics, and --benchmark.
 # SIZE of the file is 512M, DIR is the temporary directory's. Needs tmux and python3.
 set -eu
 
@@ -53,7 +53,7 @@ shown ' 6[0-9]%'
 } >"$work/picture"
 shown '^copied'
 
-for command in '--stats --fsync disk.img new.img' '--compare disk.img .'; do
+for command in '--stats --fsync disk.img new.img' '--benchmark disk.img .'; do
 	# Rehearsed, as every timed copy here: memory that a host took back is slow to come again.
 	type_in "clear; fcopy $command >/dev/null 2>&1; rm -f new.img; echo end"
 	shown '^end'

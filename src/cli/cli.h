@@ -9,7 +9,7 @@
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-enum action { ACTION_COPY, ACTION_COMPARE, ACTION_LIST, ACTION_HELP, ACTION_VERSION };
+enum action { ACTION_COPY, ACTION_BENCHMARK, ACTION_LIST, ACTION_HELP, ACTION_VERSION };
 
 /* What the command line asks for. */
 struct cli {

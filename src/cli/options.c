@@ -105,8 +105,8 @@ int options_set_mode(struct cli *cli, const char *text)
 static int check_row(const struct cli *cli, const struct option_row *row)
 {
 	const struct fcopy_mode *mode = cli->copy.mode ? cli->copy.mode : fcopy_modes();
-	if (cli->action == ACTION_COMPARE && row->not_compared)
-		return message_option(row->name, "does not go with --compare");
+	if (cli->action == ACTION_BENCHMARK && row->not_benchmarked)
+		return message_option(row->name, "does not go with --benchmark");
 	if (cli->action == ACTION_COPY && row->takes & ~mode->takes)
 		return message_option(row->name, "does not belong to mode %d %s", mode->number,
 				      mode->name);
@@ -178,8 +178,8 @@ static int take_operands(struct cli *cli, int n, char **operand)
 	if (n == 3 && mode_given)
 		return message_usage(operand[2],
 				     "the mode is given twice, by -m and as an operand");
-	if (n == 3 && cli->action == ACTION_COMPARE)
-		return message_usage(operand[2], "--compare runs every mode");
+	if (n == 3 && cli->action == ACTION_BENCHMARK)
+		return message_usage(operand[2], "--benchmark runs every mode");
 	cli->src = operand[0];
 	cli->dst = operand[1];
 	return n == 3 ? set_mode_operand(cli, operand[2]) : EXIT_DONE;
@@ -200,7 +200,7 @@ int options_parse(struct cli *cli, int argc, char **argv)
 			return status;
 		given[row - option_table] = true;
 	}
-	if (cli->action != ACTION_COPY && cli->action != ACTION_COMPARE)
+	if (cli->action != ACTION_COPY && cli->action != ACTION_BENCHMARK)
 		return EXIT_DONE;
 	status = take_operands(cli, argc - optind, argv + optind);
 	for (size_t i = 0; i < OPTIONS_MAX && status == EXIT_DONE; i++)

@@ -122,10 +122,10 @@ load helper
 	[ "$(ls)" = $'a\npipe' ]
 }
 
-@test "--json and --compare into a full disk: exit 1" {
+@test "--json and --benchmark into a full disk: exit 1" {
 	echo data >a
 	local option
-	for option in --json --compare; do
+	for option in --json --benchmark; do
 		run --separate-stderr bash -c '"$0" "$1" a b >/dev/full' "$FCOPY" $option
 		demand 1
 		mentions "No space left on device"

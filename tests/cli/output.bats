@@ -11,7 +11,7 @@ load helper
 	local option
 	for option in mode list buffer-size threads preallocate reflink sparse no-cache limit-rate \
 		inplace force no-clobber no-target-directory preserve no-preserve resume verify \
-		fsync strict verbose progress stats json compare quiet help version; do
+		fsync strict verbose progress stats json benchmark quiet help version; do
 		grep -q -- "--$option\b" <<<"$output" || { echo "no --$option"; return 1; }
 	done
 	[ "$(awk '{ if (length > n) n = length } END { print n }' <<<"$output")" -le 100 ]

@@ -104,9 +104,9 @@ signalled() {
 	grep -qE '^fcopy: copying +1 B .*0:0[0-9]$' err
 }
 
-@test "SIGUSR1 does not kill a comparison, nor a server" {
+@test "SIGUSR1 does not kill a benchmark, nor a server" {
 	random a 2M
-	signalled USR1 --compare --limit-rate=4M a b >out
+	signalled USR1 --benchmark --limit-rate=4M a b >out
 	grep -q '^fcopy: copying' err
 	grep -q '^Fastest here' out
 	"$FCOPY" -k a tcp-listen:127.0.0.1:0 2>err &

@@ -104,12 +104,12 @@ value() {
 	[ -n "$(value commit)" ]
 }
 
-@test "statistics and comparison fit into 80 columns" {
+@test "statistics and benchmark fit into 80 columns" {
 	need_strace
 	random a 3M
 	traced 0 inject=ioctl:error=EOPNOTSUPP --stats --fsync a b
 	[ "$(wc -L <<<"$stderr")" -lt 80 ]
-	expect 0 --compare a b
+	expect 0 --benchmark a b
 	[ "$(wc -L <<<"$output")" -lt 80 ] || { echo "$output"; return 1; }
 }
 

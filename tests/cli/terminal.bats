@@ -169,19 +169,19 @@ recorded() {
 	tidy 2
 }
 
-@test "--compare on a terminal: the round that is going on, and only the table at the end" {
+@test "--benchmark on a terminal: the round that is going on, and only the table at the end" {
 	random a 1M
-	recorded --compare a b
+	recorded --benchmark a b
 	grep -qa $'\r\e\[Jwarming up: auto' record
 	grep -qaE $'\r\e\[Jround 1: [a-z_]+' record
 	tr '\r' '\n' <record | grep -qa $'^\e\[J.*mode  '
 }
 
-@test "--compare in the background draws no rounds" {
+@test "--benchmark in the background draws no rounds" {
 	random a 1M
 	terminal 80
 	tmux_ pipe-pane -t t 'exec cat >record'
-	type_in "\$FCOPY --compare a b >table & wait; echo end" Enter
+	type_in "\$FCOPY --benchmark a b >table & wait; echo end" Enter
 	ended
 	grep -q '^Fastest here' table
 	await grep -qa '^end' record

@@ -73,7 +73,7 @@ static void check_accepted(const struct cli *cli, int argc, char **argv)
 {
 	const struct fcopy_options *o = &cli->copy;
 	check_numbers(o, cli->max_clients);
-	if (cli->action != ACTION_COPY && cli->action != ACTION_COMPARE)
+	if (cli->action != ACTION_COPY && cli->action != ACTION_BENCHMARK)
 		return;
 	MUST(is_argument(cli->src, argc, argv) && is_argument(cli->dst, argc, argv));
 	MUST(cli->src != cli->dst);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# --compare: every mode on the user's file, and DST is not touched.
+# --benchmark: every mode on the user's file, and DST is not touched.
 
 load helper
 
@@ -11,10 +11,10 @@ untouched() {
 	[ "$(echo *)" = "$1" ] || { echo "there are: $(echo *)"; return 1; }
 }
 
-@test "--compare: a table with a line for each mode, and a sentence" {
+@test "--benchmark: a table with a line for each mode, and a sentence" {
 	local mode
 	random a 3M
-	expect 0 --compare a b
+	expect 0 --benchmark a b
 	[ -z "$stderr" ]
 	untouched a
 	for mode in auto $MODES; do
@@ -27,14 +27,14 @@ untouched() {
 	grep -q ' 1\.00x' <<<"$output"
 }
 
-@test "--compare: an existing DST, a directory, and SRC itself are left alone" {
+@test "--benchmark: an existing DST, a directory, and SRC itself are left alone" {
 	local dst
 	random a 1M
 	cp a a.before
 	echo old >b
 	mkdir d
 	for dst in b d . a; do
-		expect 0 --compare a $dst
+		expect 0 --benchmark a $dst
 	done
 	holds old b
 	cmp a a.before
@@ -42,20 +42,20 @@ untouched() {
 	untouched "a a.before b d"
 }
 
-@test "--compare: a device as DST gets not a byte" {
+@test "--benchmark: a device as DST gets not a byte" {
 	random a 100000
 	if is_root && mknod dev c 1 7 2>/dev/null; then
-		expect 0 --compare a dev
+		expect 0 --benchmark a dev
 	else
 		skip "needs root: mknod"
 	fi
 }
 
-@test "--compare --json: all rounds, valid" {
+@test "--benchmark --json: all rounds, valid" {
 	need jq python3
 	python3 -c 'import jsonschema' 2>/dev/null || skip "no python3-jsonschema"
 	random a 1M
-	expect 0 --compare --json a b
+	expect 0 --benchmark --json a b
 	[ -z "$stderr" ]
 	untouched a
 	python3 -c 'import json, sys, jsonschema
@@ -67,59 +67,59 @@ jsonschema.validate(json.load(sys.stdin), json.load(open(sys.argv[1])))' "$SCHEM
 		<<<"$output"
 }
 
-@test "--compare names what the kernel refuses, and goes on" {
+@test "--benchmark names what the kernel refuses, and goes on" {
 	need_strace
 	random a 1M
-	traced 0 inject=copy_file_range,ioctl:error=EXDEV --compare a b
+	traced 0 inject=copy_file_range,ioctl:error=EXDEV --benchmark a b
 	grep -qE '^4 copy_file_range +refused: copy_file_range: Invalid cross-device link$' <<<"$output"
 	grep -qE '^8 reflink +refused: ' <<<"$output"
 	grep -qE '^2 sendfile +[0-9]' <<<"$output"
 }
 
-@test "--compare: each mode gets the options that belong to it" {
+@test "--benchmark: each mode gets the options that belong to it" {
 	need_strace
 	random a 1M
-	traced 0 trace=pread64 --compare --buffer-size=64K --reflink=never a b
+	traced 0 trace=pread64 --benchmark --buffer-size=64K --reflink=never a b
 	grep -qE "pread64.*$T/a>.*, 65536, " trace
 	never grep -qE "pread64.*$T/a>.*, 8192, " trace
 }
 
-@test "--compare --fsync: the scratch files are flushed" {
+@test "--benchmark --fsync: the scratch files are flushed" {
 	need_strace
 	random a 100000
-	traced 0 trace=fdatasync --compare --fsync a b
+	traced 0 trace=fdatasync --benchmark --fsync a b
 	[ "$(calls fdatasync)" -ge 30 ]
 	untouched "a trace"
 }
 
-@test "--compare and what makes no sense with it: exit 2" {
+@test "--benchmark and what makes no sense with it: exit 2" {
 	local option
 	random a 1000
 	for option in inplace force strict no-clobber resume verify stats size=1 verbose progress keep-listening; do
-		usage_error "--${option%=*}: does not go with --compare" --compare "--$option" a b
+		usage_error "--${option%=*}: does not go with --benchmark" --benchmark "--$option" a b
 	done
-	usage_error "2: --compare runs every mode" --compare a b 2
+	usage_error "2: --benchmark runs every mode" --benchmark a b 2
 	local src
 	for src in - fd:0 fd:7 tcp-listen:0 tcp:127.0.0.1:1; do
-		usage_error "$src: --compare copies a file that it can read again" --compare $src b
+		usage_error "$src: --benchmark copies a file that it can read again" --benchmark $src b
 	done
-	expect 2 --compare a -
+	expect 2 --benchmark a -
 	mentions "-: has no directory for a scratch file"
 	mkfifo f
-	usage_error "f: --compare copies a file that it can read again" --compare f b
+	usage_error "f: --benchmark copies a file that it can read again" --benchmark f b
 }
 
-@test "--compare of what is not there: exit 1" {
-	expect 1 --compare nope b
+@test "--benchmark of what is not there: exit 1" {
+	expect 1 --benchmark nope b
 	says "fcopy: nope: open: No such file or directory"
-	expect 1 --compare "$FCOPY" nope/b
+	expect 1 --benchmark "$FCOPY" nope/b
 	mentions "nope/b: open: No such file or directory"
 }
 
-@test "--compare interrupted: dies by the signal, leaves nothing" {
+@test "--benchmark interrupted: dies by the signal, leaves nothing" {
 	local status=0
 	truncate -s 100M a
-	env --default-signal=INT "$FCOPY" --compare --sparse=never a b >out &
+	env --default-signal=INT "$FCOPY" --benchmark --sparse=never a b >out &
 	pid=$!
 	await is_fcopy
 	sleep 0.2

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * --compare: every mode on the user's own file and disk.
+ * --benchmark: every mode on the user's own file and disk.
  */
-#ifndef CLI_COMPARE_H
-#define CLI_COMPARE_H
+#ifndef CLI_BENCHMARK_H
+#define CLI_BENCHMARK_H
 
 #include "cli.h"
 
-#define COMPARE_ROUNDS 5  /* counted; one more before them warms up */
-#define COMPARE_MODES  16 /* more than there are */
+#define BENCHMARK_ROUNDS 5  /* counted; one more before them warms up */
+#define BENCHMARK_MODES  16 /* more than there are */
 
 struct seconds {
 	double real, user, sys;
@@ -21,15 +21,15 @@ struct contender {
 	bool refused;        /* by this file, file system or kernel; error tells why */
 	struct fcopy_error error;
 	const char *engine; /* the one that moved most bytes */
-	struct seconds round[COMPARE_ROUNDS];
+	struct seconds round[BENCHMARK_ROUNDS];
 	struct seconds median; /* each of its fields by itself */
 };
 
-struct comparison {
+struct benchmark {
 	const struct cli *cli;
 	uint64_t bytes;
 	size_t contenders;
-	struct contender contender[COMPARE_MODES]; /* in the order of fcopy_modes(): auto first */
+	struct contender contender[BENCHMARK_MODES]; /* in the order of fcopy_modes(): auto first */
 };
 
 static inline bool contender_ran(const struct contender *c)
@@ -38,10 +38,10 @@ static inline bool contender_ran(const struct contender *c)
 }
 
 /* Runs all modes to scratch files beside DST and prints what they took. Returns an exit status. */
-int compare(struct cli *);
+int benchmark_run(struct cli *);
 
-/* compare_print.c */
-void compare_table(const struct comparison *);
-void compare_json(const struct comparison *);
+/* benchmark_print.c */
+void benchmark_table(const struct benchmark *);
+void benchmark_json(const struct benchmark *);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The rounds of --compare: a loop over the library. The rounds are interleaved, so that whatever
+ * The rounds of --benchmark: a loop over the library. The rounds are interleaved, so that whatever
  * else the machine does meets all modes alike.
  */
-#include "compare.h"
+#include "benchmark.h"
 #include "text.h"
 #include "usage.h"
 
@@ -57,7 +57,7 @@ static void show_round(const struct cli *cli, int round, const struct fcopy_mode
 }
 
 /* Returns 0, or -1 with *error set: not a refusal, which only ends this contender's rounds. */
-static int run_once(struct comparison *all, struct contender *c, int round,
+static int run_once(struct benchmark *all, struct contender *c, int round,
 		    struct fcopy_error *error)
 {
 	static struct fcopy_report report;
@@ -92,14 +92,14 @@ static int by_value(const void *a, const void *b)
 /* Of the field at this offset in struct seconds. */
 static double median(const struct contender *c, size_t field)
 {
-	double value[COMPARE_ROUNDS];
-	for (int i = 0; i < COMPARE_ROUNDS; i++)
+	double value[BENCHMARK_ROUNDS];
+	for (int i = 0; i < BENCHMARK_ROUNDS; i++)
 		value[i] = *(const double *)((const char *)&c->round[i] + field);
-	qsort(value, COMPARE_ROUNDS, sizeof(*value), by_value);
-	return value[COMPARE_ROUNDS / 2];
+	qsort(value, BENCHMARK_ROUNDS, sizeof(*value), by_value);
+	return value[BENCHMARK_ROUNDS / 2];
 }
 
-static void find_medians(struct comparison *all)
+static void find_medians(struct benchmark *all)
 {
 	for (size_t i = 0; i < all->contenders; i++) {
 		struct contender *c = &all->contender[i];
@@ -127,10 +127,10 @@ static size_t stride(size_t n, int round)
 	return width;
 }
 
-static int run_rounds(struct comparison *all, struct fcopy_error *error)
+static int run_rounds(struct benchmark *all, struct fcopy_error *error)
 {
 	const size_t n = all->contenders;
-	for (int round = -1; round < COMPARE_ROUNDS; round++)
+	for (int round = -1; round < BENCHMARK_ROUNDS; round++)
 		for (size_t i = 0; i < n; i++) {
 			struct contender *c = &all->contender[i * stride(n, round) % n];
 			if (contender_ran(c) && run_once(all, c, round, error) < 0)
@@ -151,17 +151,17 @@ static bool is_stream(const char *path)
 	       strncmp(path, "/proc/self/fd/", 14) == 0;
 }
 
-int compare(struct cli *cli)
+int benchmark_run(struct cli *cli)
 {
 	static volatile int cancel;
-	static struct comparison all;
+	static struct benchmark all;
 	struct fcopy_error error;
 	if (is_stream(cli->src))
-		return message_usage(cli->src, "--compare copies a file that it can read again");
+		return message_usage(cli->src, "--benchmark copies a file that it can read again");
 	all.cli = cli;
 	cli->copy.cancel = &cancel;
-	for (const struct fcopy_mode *m = fcopy_modes(); m->name && all.contenders < COMPARE_MODES;
-	     m++)
+	for (const struct fcopy_mode *m = fcopy_modes();
+	     m->name && all.contenders < BENCHMARK_MODES; m++)
 		all.contender[all.contenders++] = (struct contender){
 		    .mode = m, .missing = fcopy_mode_missing(m)};
 	signals_catch(&cancel, NULL);
@@ -174,8 +174,8 @@ int compare(struct cli *cli)
 	}
 	find_medians(&all);
 	if (cli->json)
-		compare_json(&all);
+		benchmark_json(&all);
 	else
-		compare_table(&all);
+		benchmark_table(&all);
 	return EXIT_DONE;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The result of --compare, for people and for programs.
+ * The result of --benchmark, for people and for programs.
  */
 #define _GNU_SOURCE
-#include "compare.h"
+#include "benchmark.h"
 #include "json.h"
 #include "text.h"
 
@@ -12,7 +12,7 @@
 #define BAR 19 /* columns of the fastest mode's bar: the table fits into 80 */
 
 /* The mode with the least, or the most, real time. One has run: auto is never refused. */
-static const struct contender *extreme(const struct comparison *all, bool slowest)
+static const struct contender *extreme(const struct benchmark *all, bool slowest)
 {
 	const struct contender *best = &all->contender[0];
 	for (size_t i = 0; i < all->contenders; i++) {
@@ -44,7 +44,7 @@ static double ratio(double a, double b)
 	return b > 0 ? a / b : 1;
 }
 
-static void print_row(const struct comparison *all, const struct contender *c, double fastest,
+static void print_row(const struct benchmark *all, const struct contender *c, double fastest,
 		      double slowest)
 {
 	struct text t = {0}, bar = {0};
@@ -72,7 +72,7 @@ static void print_row(const struct comparison *all, const struct contender *c, d
 	}
 }
 
-void compare_table(const struct comparison *all)
+void benchmark_table(const struct benchmark *all)
 {
 	struct text best = {0}, chosen = {0};
 	const struct contender *fastest = extreme(all, false), *automatic = &all->contender[0];
@@ -107,7 +107,7 @@ static void add_contender(struct json *j, const struct contender *c)
 	json_string(j, "refused_errno", c->refused ? strerrorname_np(c->error.err) : NULL);
 	json_string(j, "engine", ran ? c->engine : NULL);
 	json_open(j, "rounds", '[');
-	for (int i = 0; ran && i < COMPARE_ROUNDS; i++) {
+	for (int i = 0; ran && i < BENCHMARK_ROUNDS; i++) {
 		json_open(j, NULL, '{');
 		add_seconds(j, &c->round[i]);
 		json_close(j, '}');
@@ -123,7 +123,7 @@ static void add_contender(struct json *j, const struct contender *c)
 	json_close(j, '}');
 }
 
-void compare_json(const struct comparison *all)
+void benchmark_json(const struct benchmark *all)
 {
 	struct json j = {.f = stdout};
 	json_open(&j, NULL, '{');
