@@ -13,16 +13,18 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* The kernel's headers may be older than the kernel that runs. */
 #ifndef SYS_cachestat
-#define SYS_cachestat 451 /* Linux 6.5 */
-struct cachestat_range {
+#define SYS_cachestat 451 /* Linux 6.5; the same on all architectures but alpha */
+#endif
+
+/* struct cachestat_range and struct cachestat of <linux/mman.h>, under names of our own: headers
+ * before 6.5 lack the structs, and libc's headers may define SYS_cachestat without them. */
+struct ask_range {
 	uint64_t off, len;
 };
-struct cachestat {
+struct ask_cached {
 	uint64_t nr_cache, nr_dirty, nr_writeback, nr_evicted, nr_recently_evicted;
 };
-#endif
 
 /* Asked by a read, also of a file that will be written: one flag of the file system decides on
  * both. A file that may not be read leaves the question open. */
@@ -63,8 +65,8 @@ bool ask_is_remote(int fd)
 /* Is so little of the source in the page cache that the device has to be asked anyway? */
 bool ask_is_cold(int fd, off_t size)
 {
-	struct cachestat_range range = {.off = 0, .len = (uint64_t)size};
-	struct cachestat cache;
+	struct ask_range range = {.off = 0, .len = (uint64_t)size};
+	struct ask_cached cache;
 	if (syscall(SYS_cachestat, fd, &range, &cache, 0) < 0)
 		return false;
 	return cache.nr_cache < (uint64_t)size / (uint64_t)sysconf(_SC_PAGESIZE) / 4;
