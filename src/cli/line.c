@@ -24,8 +24,10 @@ static uint64_t percent(const struct line *l)
 {
 	if (l->total == 0)
 		return 0;
-	uint64_t p = (uint64_t)((unsigned __int128)l->bytes * 100 / l->total);
-	return p > 100 ? 100 : p;
+	if (l->bytes >= l->total)
+		return 100;
+	return l->total > UINT64_MAX / 100 ? l->bytes / (l->total / 100)
+					   : l->bytes * 100 / l->total;
 }
 
 static void add_rate(struct text *t, const char *before, uint64_t rate)

@@ -47,7 +47,7 @@ static uint64_t now_ms(void)
 
 static uint64_t rate(uint64_t bytes, uint64_t ms)
 {
-	return ms ? (uint64_t)((unsigned __int128)bytes * 1000 / ms) : 0;
+	return ms ? bytes / ms * 1000 + bytes % ms * 1000 / ms : 0;
 }
 
 static const char *phase_name(int phase)
@@ -194,7 +194,7 @@ void progress_hide(void)
 {
 	pthread_mutex_lock(&p.lock);
 	if (p.shown)
-		write(STDERR_FILENO, ERASE, ERASE_SIZE);
+		(void)!write(STDERR_FILENO, ERASE, ERASE_SIZE);
 	p.shown = false;
 }
 
