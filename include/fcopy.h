@@ -178,8 +178,9 @@ struct fcopy_options {
 	unsigned preserve_required; /* those of them whose loss fails the copy; others only warn */
 	bool scratch;        /* write a nameless file beside DST and drop it: for measuring */
 	uint64_t limit_rate; /* bytes a second; 0: none */
-	uint64_t size;       /* bytes expected: others are warned of, or fail with strict; 0: any */
-	int timeout_ms; /* longest time without a byte on a connection; 0: 60 s, < 0: for ever */
+	uint64_t
+	    expected_size; /* bytes; another length is warned of, or fails with strict; 0: any */
+	int timeout_ms;    /* longest time without a byte on a connection; 0: 60 s, < 0: for ever */
 	const volatile int *cancel; /* set to non-zero to stop the copy: it fails with EINTR */
 	struct fcopy_progress *progress;
 	void (*notify)(void *user,

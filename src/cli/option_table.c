@@ -144,7 +144,7 @@ const struct option_row option_table[] = {
 	{"progress", 0, NULL, "show progress at once, and in lines if stderr is no terminal",
 	 set_flag, FIELD(progress), .not_benchmarked = true},
 	{"size", 0, "SIZE", "the bytes to expect from a SRC that cannot tell",
-	 set_size, FIELD(copy.size), .least = 1, .not_benchmarked = true},
+	 set_size, FIELD(copy.expected_size), .least = 1, .not_benchmarked = true},
 	{"benchmark", 0, NULL, "time every mode on SRC, to scratch files beside DST; DST is not touched",
 	 set_action, .least = ACTION_BENCHMARK},
 	{"stats", 0, NULL, "afterwards: times, bytes, engines, refusals, memory (on stderr)",

@@ -121,11 +121,11 @@ static int check_row(const struct cli *cli, const struct option_row *row)
  * it so. */
 static const char *unserved(const struct cli *cli)
 {
-	return cli->progress          ? "progress"
-	       : cli->copy.size       ? "size"
-	       : cli->copy.preserve   ? "preserve"
-	       : cli->copy.no_clobber ? "no-clobber"
-				      : NULL;
+	return cli->progress             ? "progress"
+	       : cli->copy.expected_size ? "size"
+	       : cli->copy.preserve      ? "preserve"
+	       : cli->copy.no_clobber    ? "no-clobber"
+					 : NULL;
 }
 
 /* Options together with each other. */

@@ -72,7 +72,7 @@ static struct line look(void)
 			 .total = __atomic_load_n(&p.counters.total, __ATOMIC_RELAXED),
 			 .milliseconds = now_ms() - (known ? p.phase_ms : p.start_ms)};
 	if (l.total == 0 && phase == FCOPY_PHASE_COPY)
-		l.total = p.cli->copy.size;
+		l.total = p.cli->copy.expected_size;
 	l.average = known ? rate(l.bytes, l.milliseconds) : 0;
 	return l;
 }
@@ -213,7 +213,7 @@ void progress_stop(const struct fcopy_report *report)
 	pthread_mutex_unlock(&p.lock);
 	pthread_join(p.thread, NULL);
 	p.running = false;
-	uint64_t ms = now_ms() - p.start_ms, expected = p.cli->copy.size;
+	uint64_t ms = now_ms() - p.start_ms, expected = p.cli->copy.expected_size;
 	bool surprise = expected && expected != report->bytes; /* of what no share is known */
 	struct line l = {.phase = report->error.err ? "stopped"
 				  : p.sending       ? "sent"

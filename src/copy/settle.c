@@ -44,10 +44,10 @@ static int check_source(struct copy *c)
 static int check_size(struct copy *c)
 {
 	struct fcopy_report *r = c->report;
-	if (c->options->size == 0 || c->options->size == r->bytes)
+	if (c->options->expected_size == 0 || c->options->expected_size == r->bytes)
 		return 0;
 	snprintf(r->detail, sizeof(r->detail), "had %ju bytes, not %ju", (uintmax_t)r->bytes,
-		 (uintmax_t)c->options->size);
+		 (uintmax_t)c->options->expected_size);
 	return object(c, EINVAL, r->detail);
 }
 

@@ -77,7 +77,7 @@ static void check_sizes(const char *text)
 	MUST(give(&cli, "limit-rate", text) == (is_size && expected >= 1));
 	MUST(!is_size || cli.copy.limit_rate == expected);
 	MUST(give(&cli, "size", text) == (is_size && expected >= 1));
-	MUST(!is_size || cli.copy.size == expected);
+	MUST(!is_size || cli.copy.expected_size == expected);
 	bool fits = is_size && expected >= 1 && expected <= FCOPY_BUFFER_MAX;
 	MUST(give(&cli, "buffer-size", text) == fits);
 	MUST(cli.copy.buffer_size == (fits ? expected : 0));
