@@ -273,7 +273,7 @@ by_fuse() {
 	mkdir backing
 	random backing/a 3000000
 	# shellcheck disable=SC2016
-	by_fuse short=1000 '"$FCOPY" --verify m/a b'
+	by_fuse fault=read:short=1000 '"$FCOPY" --verify m/a b'
 	cmp backing/a b
 }
 

@@ -18,7 +18,7 @@ mkdir "$work"/{backing,fault,disk}
 mnt=$work/fault
 disk=$work/disk
 
-# fault OP:ERRNO[:OFFSET], until the next for OP; OP:0 mends it.
+# fault RULE: adds a rule of faultfs; OP:0 removes those of OP.
 fault() {
 	setfattr -n user.fault -v "$1" "$mnt"
 }
@@ -142,7 +142,7 @@ for mode in $(modes); do
 	# The page cache, and with it the other modes, takes a short read for the end of the file. Less
 	# than a block would be no progress for direct I/O, which begins at blocks.
 	case $mode in
-	0 | 1 | 6 | 7) succeeds "$mode" short=5000 ;;
+	0 | 1 | 6 | 7) succeeds "$mode" fault=read:short=5000 ;;
 	esac
 	interrupt "$mode"
 	fails_beneath "$mode" read:EIO

@@ -1,12 +1,29 @@
 /* SPDX-License-Identifier: MIT
  *
- * faultfs: a FUSE pass-through of one directory that fails on demand, also beneath a loop device.
+ * faultfs: a FUSE pass-through of one directory that fails, shortens and delays operations by rule;
+ * it also works beneath a loop device.
  *
- *     faultfs DIR MOUNTPOINT [-o fault=OP:ERRNO[:OFFSET]] [-o rate=N] [-o short=N] [-o writeback]
+ *     faultfs DIR MOUNTPOINT [-o fault=RULE]... [-o rate=BYTES] [-o direct_io] [-o writeback]
  *             [-o sizeless] [-o stream]
  *
- * and, while it is mounted, setfattr -n user.fault -v OP:ERRNO[:OFFSET] MOUNTPOINT; OP:0 mends it.
- * A read or write fails from OFFSET on; faults.h has the names. O_TMPFILE is unsupported.
+ * While it is mounted, `setfattr -n user.fault -v RULE MOUNTPOINT` adds a rule, and
+ * `getfattr --only-values -n user.faults MOUNTPOINT` prints how many operations rules have changed.
+ *
+ *     RULE:   OP:ACTION[:OFFSET[:TIMES]], or OP:0, which removes the rules of OP
+ *     OP:     read, write, flush, fsync, release, create, fallocate, truncate, link, rename, unlink
+ *     ACTION: ERRNO        fail with this error, such as EPERM
+ *             short=BYTES  read or write at most that many bytes (1 or more)
+ *             delay=MS     sleep for milliseconds first
+ *     OFFSET: a read or write is affected if it has bytes at or past OFFSET (0)
+ *     TIMES:  how many operations are affected; without it, all
+ *
+ * An operation has one rule for each kind of action: read:delay=20, read:short=5000 and
+ * read:EIO:1048576 apply together, and a read that is shortened to end before OFFSET succeeds.
+ * read:EAGAIN:4096:3 fails three reads, later ones succeed.
+ *
+ * direct_io opens files without the page cache. So does a rule read:short, for files opened from
+ * then on: the page cache would take a short read for the end of the file. O_TMPFILE is
+ * unsupported.
  */
 #define FUSE_USE_VERSION 31
 #define _GNU_SOURCE
@@ -24,12 +41,11 @@
 #include "faults.h"
 
 static struct {
-	char *fault;
-	unsigned long rate;       /* bytes a second; 0: as fast as it goes */
-	unsigned long short_read; /* most bytes that a read(2) returns; 0: all */
-	int writeback;            /* the kernel collects writes: errors show at flush or fsync */
-	int stream;               /* files have no offsets */
-	int sizeless;             /* stat tells of 0 bytes, as where nobody knows before the end */
+	unsigned long rate; /* bytes a second; 0: unlimited */
+	int direct_io;      /* no page cache */
+	int writeback;      /* the kernel collects writes: errors show at flush or fsync */
+	int stream;         /* files have no offsets */
+	int sizeless;       /* stat reports 0 bytes, like a file whose length is unknown */
 } config;
 
 static int backing; /* the working directory, once the daemon has left ours */
@@ -59,8 +75,6 @@ static void *fs_init(struct fuse_conn_info *conn, struct fuse_config *cfg)
 	cfg->use_ino = 1;
 	cfg->hard_remove = 1; /* an unlinked open file lives on in fi->fh */
 	cfg->nullpath_ok = 1;
-	/* The page cache would take a short read for the end of the file. */
-	cfg->direct_io = config.short_read > 0 || config.sizeless;
 	return NULL;
 }
 
@@ -85,6 +99,7 @@ static int open_backing(const char *path, int flags, mode_t mode, struct fuse_fi
 		return -errno;
 	fi->fh = fd;
 	fi->nonseekable = config.stream;
+	fi->direct_io = config.direct_io || config.sizeless || faults_shorten(FAULT_READ);
 	return 0;
 }
 
@@ -95,19 +110,18 @@ static int fs_open(const char *path, struct fuse_file_info *fi)
 
 static int fs_create(const char *path, mode_t mode, struct fuse_file_info *fi)
 {
-	return faults_at(FAULT_CREATE, 0, 0) ?: open_backing(path, fi->flags | O_CREAT, mode, fi);
+	return faults_at(FAULT_CREATE, NULL, 0)
+		   ?: open_backing(path, fi->flags | O_CREAT, mode, fi);
 }
 
 static int fs_read(const char *path, char *buf, size_t size, off_t offset,
 		   struct fuse_file_info *fi)
 {
-	int err = faults_at(FAULT_READ, size, offset);
+	int err = faults_at(FAULT_READ, &size, offset);
 
 	(void)path;
 	if (err)
 		return err;
-	if (config.short_read && size > config.short_read)
-		size = config.short_read;
 	throttle(size);
 	return result(pread(fi->fh, buf, size, offset));
 }
@@ -115,7 +129,7 @@ static int fs_read(const char *path, char *buf, size_t size, off_t offset,
 static int fs_write(const char *path, const char *buf, size_t size, off_t offset,
 		    struct fuse_file_info *fi)
 {
-	int err = faults_at(FAULT_WRITE, size, offset);
+	int err = faults_at(FAULT_WRITE, &size, offset);
 
 	(void)path;
 	if (err)
@@ -127,27 +141,28 @@ static int fs_write(const char *path, const char *buf, size_t size, off_t offset
 static int fs_flush(const char *path, struct fuse_file_info *fi)
 {
 	(void)path, (void)fi;
-	return faults_at(FAULT_FLUSH, 0, 0);
+	return faults_at(FAULT_FLUSH, NULL, 0);
 }
 
 static int fs_fsync(const char *path, int datasync, struct fuse_file_info *fi)
 {
 	(void)path, (void)datasync;
-	return faults_at(FAULT_FSYNC, 0, 0) ?: result(fsync(fi->fh));
+	return faults_at(FAULT_FSYNC, NULL, 0) ?: result(fsync(fi->fh));
 }
 
 static int fs_release(const char *path, struct fuse_file_info *fi)
 {
 	(void)path;
 	close(fi->fh);
-	return faults_at(FAULT_RELEASE, 0, 0);
+	return faults_at(FAULT_RELEASE, NULL, 0);
 }
 
 static int fs_fallocate(const char *path, int mode, off_t offset, off_t length,
 			struct fuse_file_info *fi)
 {
 	(void)path;
-	return faults_at(FAULT_FALLOCATE, 0, 0) ?: result(fallocate(fi->fh, mode, offset, length));
+	return faults_at(FAULT_FALLOCATE, NULL, 0)
+		   ?: result(fallocate(fi->fh, mode, offset, length));
 }
 
 static off_t fs_lseek(const char *path, off_t offset, int whence, struct fuse_file_info *fi)
@@ -158,24 +173,24 @@ static off_t fs_lseek(const char *path, off_t offset, int whence, struct fuse_fi
 
 static int fs_truncate(const char *path, off_t size, struct fuse_file_info *fi)
 {
-	return faults_at(FAULT_TRUNCATE, 0, 0)
+	return faults_at(FAULT_TRUNCATE, NULL, 0)
 		   ?: result(fi ? ftruncate(fi->fh, size) : truncate(rel(path), size));
 }
 
 static int fs_link(const char *from, const char *to)
 {
-	return faults_at(FAULT_LINK, 0, 0) ?: result(link(rel(from), rel(to)));
+	return faults_at(FAULT_LINK, NULL, 0) ?: result(link(rel(from), rel(to)));
 }
 
 static int fs_rename(const char *from, const char *to, unsigned flags)
 {
-	return faults_at(FAULT_RENAME, 0, 0)
+	return faults_at(FAULT_RENAME, NULL, 0)
 		   ?: result(renameat2(AT_FDCWD, rel(from), AT_FDCWD, rel(to), flags));
 }
 
 static int fs_unlink(const char *path)
 {
-	return faults_at(FAULT_UNLINK, 0, 0) ?: result(unlink(rel(path)));
+	return faults_at(FAULT_UNLINK, NULL, 0) ?: result(unlink(rel(path)));
 }
 
 static int fs_readdir(const char *path, void *buf, fuse_fill_dir_t fill, off_t offset,
@@ -229,6 +244,21 @@ static int fs_setxattr(const char *path, const char *name, const char *value, si
 	return faults_set(text);
 }
 
+static int fs_getxattr(const char *path, const char *name, char *value, size_t size)
+{
+	char text[24];
+	int length;
+
+	if (strcmp(path, "/") != 0 || strcmp(name, "user.faults") != 0)
+		return -EOPNOTSUPP;
+	length = snprintf(text, sizeof(text), "%llu", faults_applied());
+	if (size > 0 && size < (size_t)length)
+		return -ERANGE;
+	if (size > 0)
+		memcpy(value, text, (size_t)length);
+	return length;
+}
+
 static const struct fuse_operations operations = {
     .init = fs_init,
     .getattr = fs_getattr,
@@ -253,22 +283,31 @@ static const struct fuse_operations operations = {
     .utimens = fs_utimens,
     .statfs = fs_statfs,
     .setxattr = fs_setxattr,
+    .getxattr = fs_getxattr,
 };
 
+#define KEY_FAULT 1
+
 static const struct fuse_opt options[] = {
-    {"fault=%s", offsetof(typeof(config), fault), 0},
     {"rate=%lu", offsetof(typeof(config), rate), 0},
-    {"short=%lu", offsetof(typeof(config), short_read), 0},
+    {"direct_io", offsetof(typeof(config), direct_io), 1},
     {"writeback", offsetof(typeof(config), writeback), 1},
     {"sizeless", offsetof(typeof(config), sizeless), 1},
     {"stream", offsetof(typeof(config), stream), 1},
+    FUSE_OPT_KEY("fault=%s", KEY_FAULT),
     FUSE_OPT_END,
 };
 
-/* The first operand is ours, the second is libfuse's. */
-static int take_operand(void *data, const char *arg, int key, struct fuse_args *args)
+/* Takes the rules and the first operand; the second operand is libfuse's. */
+static int take_argument(void *data, const char *arg, int key, struct fuse_args *args)
 {
 	(void)data, (void)args;
+	if (key == KEY_FAULT) {
+		if (faults_set(arg + strlen("fault=")) == 0)
+			return 0;
+		fprintf(stderr, "faultfs: not a rule: %s\n", arg);
+		return -1;
+	}
 	if (key != FUSE_OPT_KEY_NONOPT || backing)
 		return 1;
 	backing = open(arg, O_PATH | O_DIRECTORY);
@@ -283,10 +322,10 @@ int main(int argc, char **argv)
 {
 	struct fuse_args args = FUSE_ARGS_INIT(argc, argv);
 
-	if (fuse_opt_parse(&args, &config, options, take_operand) < 0)
+	if (fuse_opt_parse(&args, &config, options, take_argument) < 0)
 		return 2;
-	if (!backing || (config.fault && faults_set(config.fault) < 0)) {
-		fputs("usage: faultfs DIR MOUNTPOINT [-o fault=OP:ERRNO[:OFFSET]]\n", stderr);
+	if (!backing) {
+		fputs("usage: faultfs DIR MOUNTPOINT [-o fault=RULE]...\n", stderr);
 		return 2;
 	}
 	umask(0);

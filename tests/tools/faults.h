@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The faults that faultfs is asked to show: one for each operation.
+ * The rules by which faultfs fails, shortens and delays operations.
  */
 #ifndef FAULTS_H
 #define FAULTS_H
@@ -23,12 +23,20 @@ enum fault_op {
 	FAULTS
 };
 
-/* Takes OP:ERRNO[:OFFSET], such as "write:ENOSPC:4096"; OP:0 mends OP. Any thread may set a fault
- * while others ask. Returns 0, or -EINVAL with nothing changed. */
+/* Adds a rule, in the language of faultfs.c's head comment. A rule replaces an earlier one of the
+ * same operation and action. Any thread may add rules while others ask. Returns 0, or -EINVAL with
+ * nothing changed. */
 int faults_set(const char *text);
 
-/* The answer, 0 or -errno, to op on size bytes from offset: it fails when any of them lies at the
- * fault's offset or beyond. An op without bytes asks with 0, 0. */
-int faults_at(enum fault_op op, size_t size, off_t offset);
+/* Applies the rules to op on *size bytes from offset: sleeps, shortens *size, or returns the -errno
+ * to answer with; 0: go on. An op without bytes passes NULL, 0; rules about short counts do not
+ * apply to it. */
+int faults_at(enum fault_op op, size_t *size, off_t offset);
+
+/* How many operations a rule has failed, shortened or delayed. */
+unsigned long long faults_applied(void);
+
+/* Is there a rule that shortens op? */
+int faults_shorten(enum fault_op op);
 
 #endif
