@@ -68,6 +68,7 @@ enum fcopy_advice {
 	FCOPY_ADVICE_REMOVE_PART,       /* remove or rename DST.fcopy-part */
 	FCOPY_ADVICE_FLUSH,             /* the copy is in place, perhaps not on the disk */
 	FCOPY_ADVICE_CACHE,             /* leave out options.no_cache */
+	FCOPY_ADVICE_RECURSIVE,         /* tree_options.recursive */
 	FCOPY_ADVICE_USAGE,             /* the operands themselves make no sense together */
 };
 
@@ -110,6 +111,13 @@ struct fcopy_progress {
 	uint64_t bytes; /* data moved, or skipped as holes, in this phase */
 	uint64_t total; /* bytes expected; 0: unknown */
 	int phase;      /* enum fcopy_phase */
+	uint64_t entries;       /* fcopy_tree: entries that are finished, whatever came of them */
+	uint64_t total_entries; /* entries expected; 0: unknown */
+	/* fcopy_tree: the large file that was started last and is still being copied. Odd: the
+	 * library is writing `file`. Read version, file, and version again; use what was read if
+	 * both versions are equal and even. An empty string: no large file is being copied. */
+	unsigned file_version;
+	char file[128]; /* its destination; only the end of a long path */
 };
 
 #define FCOPY_ADDRESS_MAX 80 /* [IPv6%scope]:port */
@@ -142,6 +150,8 @@ enum fcopy_event_kind {
 	FCOPY_EVENT_RESUME,    /* report->resumed bytes were there already; text: why none */
 	FCOPY_EVENT_LISTENING, /* peers may come; text is the address, HOST:PORT in numbers */
 	FCOPY_EVENT_CLIENT,    /* fcopy_serve: this client's copy has ended; report is its own */
+	FCOPY_EVENT_FAILED,    /* fcopy_tree: one entry failed; error says why */
+	FCOPY_EVENT_ENTRY,     /* fcopy_tree: one entry is complete; text is its destination */
 };
 
 struct fcopy_event {
@@ -233,6 +243,78 @@ bool fcopy_is_socket(const char *operand);
  */
 int fcopy_serve(const char *src, const char *dst, const struct fcopy_options *options,
 		unsigned max_clients, const volatile int *stop, struct fcopy_report *report);
+
+/* Which symlinks of the source are followed. */
+enum fcopy_follow {
+	FCOPY_FOLLOW_NEVER,    /* -P: symlinks are copied as symlinks */
+	FCOPY_FOLLOW_OPERANDS, /* -H: only a SRC that is a symlink is followed */
+	FCOPY_FOLLOW_ALWAYS,   /* -L */
+};
+
+/* All zero: one SRC, not a directory, to DST. */
+struct fcopy_tree_options {
+	struct fcopy_options copy; /* how each regular file is copied; see fcopy_tree() */
+	bool recursive;            /* copy directories; otherwise a SRC that is one fails */
+	enum fcopy_follow follow;  /* only with recursive: without it, every SRC is followed */
+	bool hard_links;           /* names of one source file become names of one copy */
+	bool one_file_system;      /* copy a mount point below SRC as an empty directory */
+	bool keep_going;           /* commit a new tree although entries failed */
+	bool into_directory;       /* DST must be a directory: each copy is DST/basename(SRC) */
+	bool report_entries;       /* send FCOPY_EVENT_ENTRY for each entry */
+};
+
+/* What happened; filled in after success and after a failure. Counts are of entries. */
+struct fcopy_tree_report {
+	struct fcopy_error error; /* the first failure; err is 0 if every SRC was copied */
+	uint64_t files, directories, symlinks;
+	uint64_t specials;   /* FIFOs, sockets and devices */
+	uint64_t hard_links; /* names that became a hard link to an earlier copy */
+	uint64_t kept;       /* no_clobber: existed and were left unchanged */
+	uint64_t skipped;    /* resume: were complete in DST.fcopy-part */
+	uint64_t vanished;   /* removed from the source before they could be opened */
+	uint64_t failed;
+	uint64_t changed; /* files whose source changed during the copy */
+	uint64_t cloned;  /* files that share their extents with the source */
+	uint64_t bytes;   /* length of all files: data and holes */
+	uint64_t data, holes;
+	size_t steps;
+	struct fcopy_step step[FCOPY_STEPS_MAX]; /* sums over all files and threads */
+	double seconds[FCOPY_PHASES];            /* wall-clock time; verify counts as copy */
+	bool committed; /* every SRC has its final name, perhaps without the entries that failed */
+	char dst[PATH_MAX];  /* destination of the last SRC */
+	char part[PATH_MAX]; /* the unfinished tree that was kept; empty: none */
+	char path[PATH_MAX], path2[PATH_MAX]; /* what error.path and error.path2 point to */
+	char detail[128];                     /* what error.reason points to, if it has numbers */
+};
+
+/*
+ * Copies n sources to DST, as cp(1) does: directories with everything below them, symlinks, FIFOs,
+ * sockets, devices and regular files. If DST is a directory (and not copy.no_directory), if n > 1,
+ * or with into_directory, the copy of SRC is DST/basename(SRC), otherwise DST. A SRC that ends in
+ * /. is copied into DST itself.
+ *
+ * A new directory is whole or absent: it is built under a temporary name, .fcopy- and 16 random
+ * characters, with mode 0700, and renamed when it is complete. If an entry failed and keep_going is
+ * false, the unfinished tree is kept as DST.fcopy-part instead. A full disk, or the cancel flag,
+ * removes it. Into an existing directory, each file is replaced atomically, but the tree as a whole
+ * is not. Each SRC is committed by itself.
+ *
+ * A failed entry is reported by FCOPY_EVENT_FAILED, and the copy continues; its name is then absent,
+ * or what it was before. An entry that vanishes from the source before it is opened is reported as
+ * a warning and is not a failure. Every component is opened relative to its open directory without
+ * following symlinks, so that a directory that is exchanged for a symlink during the copy redirects
+ * neither a read nor a write.
+ *
+ * copy.threads is the size of the pool (0: by the number of CPUs); copy.limit_rate holds for the
+ * whole tree; copy.fsync flushes a new tree by one syncfs(2) before the rename. copy.in_place,
+ * copy.scratch and copy.size are refused. copy.notify is called by several threads, but never by
+ * two at a time.
+ *
+ * Returns 0, or -1 with report->error being the first failure. Only what this call created is
+ * removed.
+ */
+int fcopy_tree(const char *const *src, size_t n, const char *dst,
+	       const struct fcopy_tree_options *options, struct fcopy_tree_report *report);
 
 #ifdef __cplusplus
 }

@@ -40,7 +40,7 @@ static int move(struct copy *c)
 				   .end = TRANSFER_TO_EOF,
 				   .buffer_size = c->options->buffer_size ? c->options->buffer_size
 									  : c->mode->buffer_size,
-				   .monitor = &c->monitor,
+				   .monitor = c->shared ? c->shared : &c->monitor,
 				   .io.cancel = c->options->cancel};
 	if (c->src.socket || c->dst.socket)
 		c->all.io.timeout_ms = socket_timeout_ms(c->options);

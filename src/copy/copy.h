@@ -14,13 +14,16 @@ struct copy {
 	const struct fcopy_mode *mode;
 	struct endpoint src, dst;
 	struct monitor monitor;
-	struct transfer all; /* the whole range; its offset is the finished prefix */
-	bool remote;         /* source on a network file system */
-	bool served;         /* one of many: the server tells of its end */
-	bool direct;         /* bulk data goes past the page cache */
-	void *buffer;        /* of plan, for many small extents */
-	off_t allocated;     /* end of the blocks that were allocated ahead */
-	bool resumes;        /* DST.fcopy-part proved to be of this copy: it may be cut */
+	struct transfer all;    /* the whole range; its offset is the finished prefix */
+	bool remote;            /* source on a network file system */
+	bool served;            /* one of many: the server tells of its end */
+	bool direct;            /* bulk data goes past the page cache */
+	void *buffer;           /* of plan, for many small extents */
+	bool keeps_buffer;      /* the buffer outlives the copy: the caller frees it by plan_free */
+	bool no_clone;          /* FICLONE was refused for an earlier file of these file systems */
+	struct monitor *shared; /* counts and limits several copies together, or NULL */
+	off_t allocated;        /* end of the blocks that were allocated ahead */
+	bool resumes;           /* DST.fcopy-part proved to be of this copy: it may be cut */
 	bool untidy; /* the destination may be longer or shorter than the prefix: commit cuts it */
 };
 
@@ -40,6 +43,8 @@ int copy_possible(const char *src, const char *dst, const struct fcopy_options *
 /* plan.c: moves all bytes, by the mode or as auto decides. Returns 0, or -errno with the failure
  * booked. */
 int plan_run(struct copy *);
+/* Frees the buffer of a copy that keeps it. */
+void plan_free(struct copy *);
 
 /* step.c: runs one engine over t and books what it did. Returns what the engine returns; a failure
  * is booked in the report, a refusal in its step. */

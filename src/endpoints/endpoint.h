@@ -73,6 +73,20 @@ int destination_open(struct endpoint *e, const char *path, const struct endpoint
 #define FSYNC_IMPOSSIBLE  "has no disk behind it that could be flushed"
 #define VERIFY_IMPOSSIBLE "only a copy from file to file can be compared with its source"
 
+/* The same for `name` in the open directory `dir`, for a source that is a regular file. A symlink
+ * of that name is followed, a directory is refused. path is for messages and must outlive *e. */
+int destination_open_in(struct endpoint *e, int dir, const char *name, const char *path,
+			const struct endpoint *src, const struct fcopy_options *,
+			struct fcopy_error *);
+
+/* created.c: makes a regular file that is already open, and its fstat, a source. Commit and abort
+ * close it. */
+void source_adopt(struct endpoint *e, int fd, const char *path, const struct stat *st);
+/* Creates the regular file `name` in the open directory `dir` under its final name; EEXIST if it
+ * exists. Commit closes it, abort removes it. dir and path must outlive *e. */
+int created_open(struct endpoint *e, int dir, const char *name, mode_t mode, const char *path,
+		 struct fcopy_error *);
+
 /* The parts of destination_open. */
 int replace_open(struct endpoint *e, const struct endpoint *src, const struct fcopy_options *,
 		 struct fcopy_error *);
@@ -124,6 +138,9 @@ int receipt_await(struct endpoint *e, bool early, const struct fcopy_options *);
  * gives the name inside a directory; NULL: SRC has none. */
 int place_find(struct place *, const char *path, const char *src_path, bool into,
 	       char resolved[PATH_MAX], struct fcopy_error *);
+/* The same for `name` in the open directory `dir`. */
+int place_find_in(struct place *, int dir, const char *name, const char *path,
+		  struct fcopy_error *);
 void place_close(struct place *);
 
 /* The file that is not there yet: a nameless one, which is created with `mode`; where that cannot
@@ -132,6 +149,9 @@ void place_close(struct place *);
 int temporary_create(struct endpoint *e, mode_t mode);
 int temporary_name(struct endpoint *e, bool no_clobber, const char **call);
 void temporary_drop(struct endpoint *e);
+/* Draws a name that nobody can guess and plant. Returns 0 or -errno. */
+#define TEMPORARY_SIZE sizeof(".fcopy-0123456789abcdef")
+int temporary_draw(char name[TEMPORARY_SIZE]);
 mode_t temporary_umask(void); /* of this process; the strictest if it cannot be known */
 
 /* part.c: opens DST.fcopy-part, which an earlier try may have left, and locks it. Whether its bytes
@@ -143,6 +163,10 @@ int part_open(struct endpoint *e, mode_t mode, struct fcopy_error *);
 #define PRESERVE_IMPOSSIBLE "attributes are preserved between files only"
 int preserve_one(const struct endpoint *src, const struct endpoint *dst, enum fcopy_attribute,
 		 struct fcopy_error *);
+/* The same between two open files or two open directories; st is the source's. Returns 0, or -errno
+ * with the failed call in *call. */
+int preserve_attribute(enum fcopy_attribute, int src, int dst, const struct stat *st,
+		       const char **call);
 
 /* Gives the file fd what the old one at `place` has: owner and group; the rest is ACL, security
  * label, and mode without setuid and setgid. */

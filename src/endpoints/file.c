@@ -156,6 +156,20 @@ static int open_named(struct endpoint *e, const char *path, const struct endpoin
 	return r;
 }
 
+int destination_open_in(struct endpoint *e, int dir, const char *name, const char *path,
+			const struct endpoint *src, const struct fcopy_options *options,
+			struct fcopy_error *error)
+{
+	*e = (struct endpoint){.fd = -1, .path = path};
+	int r = place_find_in(&e->place, dir, name, path, error);
+	if (r < 0)
+		return r;
+	r = open_place(e, src, options, error);
+	if (r < 0)
+		place_close(&e->place);
+	return r;
+}
+
 int destination_open(struct endpoint *e, const char *path, const struct endpoint *src,
 		     const struct fcopy_options *options, char resolved[PATH_MAX],
 		     struct fcopy_error *error)

@@ -180,3 +180,24 @@ int place_find(struct place *p, const char *path, const char *src_path, bool int
 		place_close(p);
 	return r;
 }
+
+int place_find_in(struct place *p, int dir, const char *name, const char *path,
+		  struct fcopy_error *e)
+{
+	*p = (struct place){.dir = fcntl(dir, F_DUPFD_CLOEXEC, 0), .target = -1};
+	if (p->dir < 0)
+		return error_call(e, "fcntl(F_DUPFD)", path, errno);
+	strcpy(p->name, name); /* a name that the kernel returned: NAME_MAX at most */
+	int r = look(p);
+	if (r < 0)
+		error_call(e, "stat", path, -r);
+	else if (p->exists && S_ISLNK(p->st.st_mode))
+		r = open_target(p, path, e);
+	if (r == 0 && p->exists && S_ISDIR(p->st.st_mode))
+		r = error_refuse(e, path, EISDIR, "is a directory", FCOPY_ADVICE_NONE);
+	if (r == 0 && p->target >= 0 && S_ISREG(p->st.st_mode))
+		r = follow(p, path, e);
+	if (r < 0)
+		place_close(p);
+	return r;
+}

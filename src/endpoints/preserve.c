@@ -50,9 +50,8 @@ static int copy_attributes(int src, int dst)
 
 /* One that the directory gave to the copy, or that DST had, would let in whom the source does not.
  */
-static int copy_acl(int src, int dst)
+static int copy_acl(int src, int dst, const char *name)
 {
-	static const char name[] = "system.posix_acl_access";
 	int r = copy_attribute(src, dst, name);
 	if (r != -ENODATA)
 		return r;
@@ -65,14 +64,16 @@ static int copy_mode(int src, int dst, const struct stat *st)
 	if (fstat(dst, &now) < 0)
 		return -errno;
 	bool owned = now.st_uid == st->st_uid && now.st_gid == st->st_gid;
-	int r = copy_acl(src, dst);
+	int r = copy_acl(src, dst, "system.posix_acl_access");
+	if (r == 0 && S_ISDIR(st->st_mode))
+		r = copy_acl(src, dst, "system.posix_acl_default");
 	if (fchmod(dst, st->st_mode & (owned ? 07777 : 01777)) < 0)
 		return -errno;
 	return r == 0 && !owned && st->st_mode & 06000 ? -EPERM : r;
 }
 
-static int copy_one(enum fcopy_attribute which, int src, int dst, const struct stat *st,
-		    const char **call)
+int preserve_attribute(enum fcopy_attribute which, int src, int dst, const struct stat *st,
+		       const char **call)
 {
 	const struct timespec times[2] = {st->st_atim, st->st_mtim};
 	switch (which) {
@@ -95,6 +96,6 @@ int preserve_one(const struct endpoint *src, const struct endpoint *dst, enum fc
 	if (!S_ISREG(dst->st.st_mode) || !S_ISREG(src->st.st_mode))
 		return error_refuse(e, dst->path, EOPNOTSUPP, PRESERVE_IMPOSSIBLE,
 				    FCOPY_ADVICE_NONE);
-	int r = copy_one(which, src->fd, dst->fd, &src->st, &call);
+	int r = preserve_attribute(which, src->fd, dst->fd, &src->st, &call);
 	return r < 0 ? error_call(e, call, dst->path, -r) : 0;
 }

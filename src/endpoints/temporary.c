@@ -12,8 +12,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define DRAWN_SIZE sizeof(".fcopy-0123456789abcdef")
-
 /* linkat(AT_EMPTY_PATH) needs no /proc, but CAP_DAC_READ_SEARCH before Linux 6.10. */
 static int link_descriptor(const struct endpoint *e, const char *name)
 {
@@ -43,8 +41,7 @@ static bool find_link(struct endpoint *e)
 	return false;
 }
 
-/* Draws a name that nobody can guess and plant. */
-static int draw_name(char name[DRAWN_SIZE])
+int temporary_draw(char name[TEMPORARY_SIZE])
 {
 	static const char letters[] = "0123456789abcdefghijklmnopqrstuv";
 	unsigned char random[16];
@@ -61,7 +58,7 @@ static int create_named(struct endpoint *e)
 {
 	int r = -EEXIST;
 	for (int tries = 0; r == -EEXIST && tries < 8; tries++) {
-		r = draw_name(e->temporary);
+		r = temporary_draw(e->temporary);
 		if (r < 0)
 			break;
 		e->fd = openat(e->place.dir, e->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
@@ -114,7 +111,7 @@ static int link_under_drawn_name(struct endpoint *e)
 {
 	int r = -EEXIST;
 	for (int tries = 0; r == -EEXIST && tries < 8; tries++) {
-		r = draw_name(e->temporary);
+		r = temporary_draw(e->temporary);
 		if (r == 0)
 			r = e->link(e, e->temporary);
 	}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT
+ * Hard links: which inodes with more than one name were copied, and where to.
+ *
+ * The first name is copied. Names that are met while that copy is still running wait in its row;
+ * the thread that finishes the copy then handles them like any entry. A row is dropped when all
+ * names of its inode were met.
+ */
+#define _GNU_SOURCE
+#include "io/error.h"
+#include "tree.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROWS_START 64 /* a power of two */
+
+struct waiter {
+	struct waiter *next;
+	struct directory *dir; /* held, and pending */
+	char name[];
+};
+
+struct link {
+	struct link *next;
+	dev_t dev;
+	ino_t ino;
+	nlink_t left; /* names that were not met yet */
+	bool complete;
+	struct directory *dir; /* held; where the copy is */
+	struct waiter *waiters;
+	char name[];
+};
+
+struct links {
+	pthread_mutex_t lock;
+	size_t count, size;
+	struct link **row; /* a hash table */
+};
+
+struct links *links_new(void)
+{
+	struct links *l = calloc(1, sizeof(*l));
+	if (!l)
+		return NULL;
+	l->row = calloc(ROWS_START, sizeof(*l->row));
+	if (!l->row) {
+		free(l);
+		return NULL;
+	}
+	l->size = ROWS_START;
+	pthread_mutex_init(&l->lock, NULL);
+	return l;
+}
+
+static void link_free(struct link *k)
+{
+	directory_drop(k->dir);
+	free(k);
+}
+
+void links_free(struct links *l)
+{
+	if (!l)
+		return;
+	for (size_t i = 0; i < l->size; i++)
+		for (struct link *k = l->row[i], *next; k; k = next) {
+			next = k->next;
+			link_free(k);
+		}
+	pthread_mutex_destroy(&l->lock);
+	free(l->row);
+	free(l);
+}
+
+static size_t links_hash(const struct links *l, dev_t dev, ino_t ino)
+{
+	uint64_t x = ((uint64_t)ino ^ (uint64_t)dev << 40) * 0x9e3779b97f4a7c15u;
+	return (size_t)(x >> 32) & (l->size - 1);
+}
+
+/* Twice as many rows; if there is no memory for them, the lists get longer. */
+static void links_grow(struct links *l)
+{
+	struct link **old = l->row, **row = calloc(2 * l->size, sizeof(*row));
+	size_t size = l->size;
+	if (!row)
+		return;
+	l->row = row;
+	l->size *= 2;
+	for (size_t i = 0; i < size; i++)
+		for (struct link *k = old[i], *next; k; k = next) {
+			size_t at = links_hash(l, k->dev, k->ino);
+			next = k->next;
+			k->next = row[at];
+			row[at] = k;
+		}
+	free(old);
+}
+
+static struct link **links_find(struct links *l, const struct stat *st)
+{
+	struct link **k = &l->row[links_hash(l, st->st_dev, st->st_ino)];
+	while (*k && ((*k)->dev != st->st_dev || (*k)->ino != st->st_ino))
+		k = &(*k)->next;
+	return k;
+}
+
+static struct link *links_remove(struct links *l, struct link **k)
+{
+	struct link *found = *k;
+	*k = found->next;
+	l->count--;
+	return found;
+}
+
+static bool links_add(struct links *l, const struct entry *e, const struct stat *st, nlink_t left)
+{
+	size_t length = strlen(e->as);
+	struct link *k = malloc(sizeof(*k) + length + 1);
+	if (!k)
+		return false;
+	if (l->count >= l->size)
+		links_grow(l);
+	size_t at = links_hash(l, st->st_dev, st->st_ino);
+	*k = (struct link){.next = l->row[at],
+			   .dev = st->st_dev,
+			   .ino = st->st_ino,
+			   .left = left,
+			   .dir = e->dir};
+	memcpy(k->name, e->as, length + 1);
+	directory_hold(e->dir);
+	l->row[at] = k;
+	l->count++;
+	return true;
+}
+
+static bool links_wait(struct link *k, const struct entry *e)
+{
+	size_t length = strlen(e->name);
+	struct waiter *waits = malloc(sizeof(*waits) + length + 1);
+	if (!waits)
+		return false;
+	*waits = (struct waiter){.next = k->waiters, .dir = e->dir};
+	memcpy(waits->name, e->name, length + 1);
+	__atomic_add_fetch(&e->dir->pending, 1, __ATOMIC_RELAXED);
+	directory_hold(e->dir);
+	k->waiters = waits;
+	return true;
+}
+
+/* Returns 0, or -errno: then the entry has to be copied. */
+static int links_make(const struct worker *w, const struct entry *e, const struct directory *dir,
+		      const char *name)
+{
+	char drawn[TEMPORARY_SIZE];
+	int from = dir == e->dir ? e->dir->dst : directory_reopen(dir), to = e->dir->dst;
+	if (from < 0)
+		return from;
+	int r = linkat(from, name, to, e->as, 0) < 0 ? -errno : 0;
+	if (r == -EEXIST && w->tree->atomic && !w->options.no_clobber &&
+	    temporary_draw(drawn) == 0) {
+		r = linkat(from, name, to, drawn, 0) < 0 ? -errno : 0;
+		if (r == 0) {
+			r = renameat(to, drawn, to, e->as) < 0 ? -errno : 0;
+			unlinkat(to, drawn, 0); /* rename(2) of two names of one file does nothing */
+		}
+	}
+	if (dir != e->dir)
+		close(from);
+	return r;
+}
+
+/* A complete copy exists: this name becomes a link to it. The lock is held, and released. */
+static enum link_state links_use(struct worker *w, const struct entry *e, const struct stat *st,
+				 struct link **at)
+{
+	struct links *l = w->tree->links;
+	struct link *k = *at;
+	char name[NAME_MAX + 1];
+	struct directory *dir = k->dir;
+	strcpy(name, k->name);
+	directory_hold(dir);
+	if (k->left > 0)
+		k->left--;
+	if (k->left == 0)
+		link_free(links_remove(l, at));
+	pthread_mutex_unlock(&l->lock);
+	int r = links_make(w, e, dir, name);
+	directory_drop(dir);
+	if (r == 0) {
+		w->sum.hard_links++;
+		return LINK_MADE;
+	}
+	/* EMLINK, for example: this copy is the first of the names that follow. */
+	pthread_mutex_lock(&l->lock);
+	at = links_find(l, st);
+	if (*at && (*at)->complete) {
+		nlink_t left = (*at)->left;
+		link_free(links_remove(l, at));
+		links_add(l, e, st, left);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return LINK_COPY;
+}
+
+enum link_state links_claim(struct worker *w, const struct entry *e, const struct stat *st)
+{
+	struct links *l = w->tree->links;
+	enum link_state state = LINK_COPY;
+	bool memory = true;
+	pthread_mutex_lock(&l->lock);
+	struct link **at = links_find(l, st);
+	if (*at && (*at)->complete)
+		return links_use(w, e, st, at);
+	if (!*at) {
+		memory = links_add(l, e, st, st->st_nlink - 1);
+	} else if ((*at)->dir != e->dir || strcmp((*at)->name, e->as) != 0) {
+		memory = links_wait(*at, e);
+		state = memory ? LINK_WAITS : LINK_COPY;
+	}
+	pthread_mutex_unlock(&l->lock);
+	if (!memory)
+		tree_stop(w->tree, ENOMEM);
+	return state;
+}
+
+void links_done(struct worker *w, const struct entry *e, const struct stat *st, int result)
+{
+	struct links *l = w->tree->links;
+	struct waiter *waits = NULL, *next;
+	pthread_mutex_lock(&l->lock);
+	struct link **at = links_find(l, st);
+	bool ours = *at && !(*at)->complete && (*at)->dir == e->dir &&
+		    strcmp((*at)->name, e->as) == 0;
+	if (ours) {
+		waits = (*at)->waiters;
+		(*at)->waiters = NULL;
+		(*at)->complete = true;
+		if (result < 0 || (*at)->left == 0)
+			link_free(links_remove(l, at));
+	}
+	pthread_mutex_unlock(&l->lock);
+	for (; waits; waits = next) {
+		struct directory *dir = waits->dir;
+		next = waits->next;
+		if (!tree_stopped(w->tree))
+			entry_copy(w, &(struct entry){.dir = dir,
+						      .name = waits->name,
+						      .as = waits->name,
+						      .follow = e->follow});
+		free(waits);
+		directory_release(w, dir);
+		directory_drop(dir);
+	}
+}

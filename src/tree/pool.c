@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT
+ * The threads of a tree, and their stack of work.
+ */
+#define _GNU_SOURCE
+#include "tree.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STACK_START 256 /* items */
+
+static unsigned pool_default_threads(void)
+{
+	cpu_set_t cpus;
+	int n = sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
+	return n < TREE_THREADS_DEFAULT ? (unsigned)n : TREE_THREADS_DEFAULT;
+}
+
+static bool pool_grow(struct pool *p)
+{
+	size_t size = p->size ? 2 * p->size : STACK_START;
+	struct item *stack = realloc(p->stack, size * sizeof(*stack));
+	if (!stack)
+		return false;
+	p->stack = stack;
+	p->size = size;
+	return true;
+}
+
+bool pool_push(struct tree *t, struct item item)
+{
+	struct pool *p = &t->pool;
+	pthread_mutex_lock(&p->lock);
+	bool room = p->used < p->size || pool_grow(p);
+	if (room)
+		p->stack[p->used++] = item;
+	pthread_mutex_unlock(&p->lock);
+	return room;
+}
+
+void pool_wake(struct tree *t)
+{
+	struct pool *p = &t->pool;
+	pthread_mutex_lock(&p->lock);
+	if (p->idle > 0)
+		pthread_cond_broadcast(&p->wake);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* Takes the item on top; waits while others may push more. False: everything is done. */
+static bool pool_pop(struct pool *p, struct item *item)
+{
+	pthread_mutex_lock(&p->lock);
+	p->idle++;
+	while (p->used == 0 && !p->done) {
+		if (p->idle == p->workers) {
+			p->done = true;
+			pthread_cond_broadcast(&p->wake);
+			break;
+		}
+		pthread_cond_wait(&p->wake, &p->lock);
+	}
+	p->idle--;
+	bool more = p->used > 0;
+	if (more)
+		*item = p->stack[--p->used];
+	pthread_mutex_unlock(&p->lock);
+	return more;
+}
+
+static void pool_leave(struct worker *w)
+{
+	pthread_mutex_lock(&w->tree->lock);
+	report_add(w->tree->report, &w->sum);
+	pthread_mutex_unlock(&w->tree->lock);
+	w->copy.buffer = w->buffer;
+	plan_free(&w->copy);
+}
+
+static void pool_work(struct worker *w)
+{
+	struct item item;
+	entry_prepare(w);
+	while (pool_pop(&w->tree->pool, &item))
+		directory_run(w, &item);
+	pool_leave(w);
+}
+
+static void *pool_thread(void *arg)
+{
+	struct tree *t = arg;
+	struct worker *w = calloc(1, sizeof(*w));
+	if (w) {
+		w->tree = t;
+		pool_work(w);
+		free(w);
+		return NULL;
+	}
+	/* Without memory this thread does not take part. */
+	pthread_mutex_lock(&t->pool.lock);
+	t->pool.workers--;
+	pthread_cond_broadcast(&t->pool.wake);
+	pthread_mutex_unlock(&t->pool.lock);
+	return NULL;
+}
+
+/* The caller is one of the threads. If pthread_create(3) fails, fewer threads do the same work. */
+static void pool_start(struct tree *t, struct worker *w)
+{
+	pthread_t thread[FCOPY_THREADS_MAX];
+	struct pool *p = &t->pool;
+	unsigned started = 0;
+	p->workers = 1;
+	while (started + 1 < t->threads) {
+		pthread_mutex_lock(&p->lock);
+		p->workers++;
+		pthread_mutex_unlock(&p->lock);
+		if (pthread_create(&thread[started], NULL, pool_thread, t) != 0) {
+			pthread_mutex_lock(&p->lock);
+			p->workers--;
+			pthread_mutex_unlock(&p->lock);
+			break;
+		}
+		started++;
+	}
+	pool_work(w);
+	while (started > 0)
+		pthread_join(thread[--started], NULL);
+}
+
+void pool_run(struct tree *t, struct directory *root)
+{
+	struct worker *w = calloc(1, sizeof(*w));
+	if (!w) {
+		tree_stop(t, ENOMEM);
+		return;
+	}
+	w->tree = t;
+	if (t->threads == 0)
+		t->threads = pool_default_threads();
+	t->pool = (struct pool){.lock = PTHREAD_MUTEX_INITIALIZER,
+				.wake = PTHREAD_COND_INITIALIZER};
+	if (pool_push(t, (struct item){.dir = root})) {
+		pool_start(t, w);
+	} else {
+		tree_stop(t, ENOMEM);
+		directory_run(w, &(struct item){.dir = root});
+	}
+	free(t->pool.stack);
+	free(w);
+}
+
+void pool_run_entry(struct tree *t, const struct entry *e)
+{
+	struct worker *w = calloc(1, sizeof(*w));
+	if (!w) {
+		tree_stop(t, ENOMEM);
+		return;
+	}
+	w->tree = t;
+	entry_prepare(w);
+	entry_copy(w, e);
+	pool_leave(w);
+	free(w);
+}

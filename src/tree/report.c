@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT
+ * What a tree reports: failures, warnings, finished entries, and sums.
+ */
+#define _GNU_SOURCE
+#include "io/error.h"
+#include "tree.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Puts `part` before what is in the buffer from *at on; what does not fit is cut at its start. */
+static void path_prepend(char *path, size_t *at, const char *part)
+{
+	size_t length = strlen(part);
+	size_t n = length < *at ? length : *at;
+	*at -= n;
+	memcpy(path + *at, part + length - n, n);
+}
+
+void entry_path(const struct entry *e, bool src, char *path, size_t size)
+{
+	size_t at = size - 1;
+	const char *name = src ? e->name : e->as;
+	path[at] = '\0';
+	path_prepend(path, &at, name);
+	for (const struct directory *d = e->dir; d; d = d->parent) {
+		const char *part = d->parent ? d->name : src ? d->src_path : d->dst_path;
+		size_t length = strlen(part);
+		if (path[at] && length > 0 && part[length - 1] != '/')
+			path_prepend(path, &at, "/");
+		path_prepend(path, &at, part);
+	}
+	memmove(path, path + at, size - at);
+}
+
+void tree_stop(struct tree *t, int err)
+{
+	int none = 0;
+	__atomic_compare_exchange_n(&t->stop, &none, -err, false, __ATOMIC_RELAXED,
+				    __ATOMIC_RELAXED);
+}
+
+bool tree_stopped(const struct tree *t)
+{
+	return __atomic_load_n(&t->stop, __ATOMIC_RELAXED) < 0 || io_cancelled(&t->io);
+}
+
+static void tree_notify(const struct tree *t, enum fcopy_event_kind kind,
+			const struct fcopy_error *error, const char *text)
+{
+	const struct fcopy_options *o = &t->options->copy;
+	const struct fcopy_event event = {.kind = kind, .error = error, .text = text};
+	if (o->notify)
+		o->notify(o->user, &event);
+}
+
+/* Replaces entry_src and entry_dst by the paths. */
+static struct fcopy_error report_paths(const struct entry *e, const struct fcopy_error *error,
+				       char path[2][PATH_MAX])
+{
+	struct fcopy_error whole = *error;
+	const char **member[] = {&whole.path, &whole.path2};
+	for (int i = 0; i < 2; i++) {
+		if (*member[i] != entry_src && *member[i] != entry_dst)
+			continue;
+		entry_path(e, *member[i] == entry_src, path[i], PATH_MAX);
+		*member[i] = path[i];
+	}
+	return whole;
+}
+
+/* Keeps the first failure; the strings of others live only as long as their event. The lock is
+ * held. */
+static void report_first(struct fcopy_tree_report *r, const struct fcopy_error *error)
+{
+	if (r->error.err != 0)
+		return;
+	r->error = *error;
+	if (error->path) {
+		snprintf(r->path, sizeof(r->path), "%s", error->path);
+		r->error.path = r->path;
+	}
+	if (error->path2) {
+		snprintf(r->path2, sizeof(r->path2), "%s", error->path2);
+		r->error.path2 = r->path2;
+	}
+	if (error->reason) {
+		snprintf(r->detail, sizeof(r->detail), "%s", error->reason);
+		r->error.reason = r->detail;
+	}
+}
+
+void report_operand(struct tree *t, const struct fcopy_error *error)
+{
+	pthread_mutex_lock(&t->lock);
+	report_first(t->report, error);
+	t->report->failed++;
+	tree_notify(t, FCOPY_EVENT_FAILED, error, NULL);
+	pthread_mutex_unlock(&t->lock);
+}
+
+/* A full disk fails every file that follows. An attribute may not fit although there is room for
+ * files (ext4: one block). */
+static bool ends_everything(const struct fcopy_error *e)
+{
+	bool full = e->err == ENOSPC || e->err == EDQUOT;
+	return full && !(e->call && strstr(e->call, "xattr"));
+}
+
+void report_failure(struct worker *w, const struct entry *e, const struct fcopy_error *error)
+{
+	struct tree *t = w->tree;
+	char path[2][PATH_MAX];
+	struct fcopy_error whole = report_paths(e, error, path);
+	w->sum.failed++;
+	__atomic_add_fetch(&t->failures, 1, __ATOMIC_RELAXED);
+	pthread_mutex_lock(&t->lock);
+	report_first(t->report, &whole);
+	/* What a cancelled copy leaves undone is not worth a line for each thread. */
+	if (!io_cancelled(&t->io))
+		tree_notify(t, FCOPY_EVENT_FAILED, &whole, NULL);
+	pthread_mutex_unlock(&t->lock);
+	if (ends_everything(error))
+		tree_stop(t, error->err);
+}
+
+/* As with cp(1), only the superuser expects to give files away. */
+static bool is_usual(const struct fcopy_error *e)
+{
+	return e->err == EPERM && e->call && strncmp(e->call, "fchown", 6) == 0 && geteuid() != 0;
+}
+
+void report_warning(struct worker *w, const struct entry *e, const struct fcopy_error *error)
+{
+	struct tree *t = w->tree;
+	char path[2][PATH_MAX];
+	if (is_usual(error) || !t->options->copy.notify)
+		return;
+	struct fcopy_error whole = report_paths(e, error, path);
+	pthread_mutex_lock(&t->lock);
+	tree_notify(t, FCOPY_EVENT_WARNING, &whole, NULL);
+	pthread_mutex_unlock(&t->lock);
+}
+
+void report_entry(struct worker *w, const struct entry *e)
+{
+	struct tree *t = w->tree;
+	char path[PATH_MAX];
+	if (!t->options->report_entries || !t->options->copy.notify)
+		return;
+	entry_path(e, false, path, sizeof(path));
+	pthread_mutex_lock(&t->lock);
+	tree_notify(t, FCOPY_EVENT_ENTRY, NULL, path);
+	pthread_mutex_unlock(&t->lock);
+}
+
+void report_event(void *worker, const struct fcopy_event *event)
+{
+	struct worker *w = worker;
+	if (event->kind == FCOPY_EVENT_WARNING && w->entry)
+		report_warning(w, w->entry, event->error);
+}
+
+void report_large(struct worker *w, const struct entry *e)
+{
+	struct tree *t = w->tree;
+	struct fcopy_progress *p = t->options->copy.progress;
+	char path[sizeof(p->file)] = "";
+	if (!p)
+		return;
+	if (e)
+		entry_path(e, false, path, sizeof(path));
+	pthread_mutex_lock(&t->lock);
+	__atomic_add_fetch(&p->file_version, 1, __ATOMIC_ACQ_REL);
+	for (size_t i = 0; i < sizeof(path); i++)
+		__atomic_store_n(&p->file[i], path[i], __ATOMIC_RELAXED);
+	__atomic_add_fetch(&p->file_version, 1, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&t->lock);
+}
+
+void report_add_steps(struct fcopy_tree_report *to, const struct fcopy_step *step, size_t n)
+{
+	for (; n > 0; n--, step++) {
+		size_t i = 0;
+		while (i < to->steps && to->step[i].engine != step->engine)
+			i++;
+		if (i == to->steps)
+			to->step[to->steps++] = (struct fcopy_step){.engine = step->engine};
+		struct fcopy_step *s = &to->step[i];
+		s->bytes += step->bytes;
+		s->calls += step->calls;
+		s->seconds += step->seconds;
+		if (step->refusal) {
+			s->refusal = step->refusal;
+			s->refusal_call = step->refusal_call;
+		}
+	}
+}
+
+void report_add(struct fcopy_tree_report *to, const struct fcopy_tree_report *from)
+{
+	to->files += from->files;
+	to->directories += from->directories;
+	to->symlinks += from->symlinks;
+	to->specials += from->specials;
+	to->hard_links += from->hard_links;
+	to->kept += from->kept;
+	to->skipped += from->skipped;
+	to->vanished += from->vanished;
+	to->failed += from->failed;
+	to->changed += from->changed;
+	to->cloned += from->cloned;
+	to->bytes += from->bytes;
+	to->data += from->data;
+	to->holes += from->holes;
+	report_add_steps(to, from->step, from->steps);
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT
+ * The operands: what each SRC is, and which name its copy gets.
+ */
+#define _GNU_SOURCE
+#include "io/error.h"
+#include "tree.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The last component of a path: its start, and its length without trailing slashes. */
+static const char *last_component(const char *path, size_t *length)
+{
+	size_t end = strlen(path);
+	while (end > 1 && path[end - 1] == '/')
+		end--;
+	size_t start = end;
+	while (start > 0 && path[start - 1] != '/')
+		start--;
+	*length = end - start;
+	return path + start;
+}
+
+/* The path is the root, or ends in . or ..: that directory has no name to be copied under. */
+static bool is_nameless(const char *name, size_t length)
+{
+	return length == 0 || (name[0] == '/' && length == 1) ||
+	       (name[0] == '.' && (length == 1 || (length == 2 && name[1] == '.')));
+}
+
+static int tree_fail(struct tree *t, const char *call, const char *path, int err)
+{
+	struct fcopy_error error;
+	error_call(&error, call, path, err);
+	report_operand(t, &error);
+	return -err;
+}
+
+static int tree_refuse(struct tree *t, const char *path, int err, const char *reason,
+		       enum fcopy_advice advice)
+{
+	struct fcopy_error error;
+	error_refuse(&error, path, err, reason, advice);
+	report_operand(t, &error);
+	return -err;
+}
+
+/* A destination: a name in an open directory. */
+struct target {
+	bool into; /* the copy is DST/basename(SRC) */
+	int parent;
+	char name[NAME_MAX + 1];
+	char directory[PATH_MAX]; /* the parent's path, for messages; empty: the working directory */
+	char path[PATH_MAX];
+};
+
+/* Copies the directory part of a path, with its slash, and opens it. */
+static int open_parent(const char *path, char directory[PATH_MAX])
+{
+	size_t length;
+	size_t n = (size_t)(last_component(path, &length) - path);
+	if (n >= PATH_MAX)
+		return -ENAMETOOLONG;
+	memcpy(directory, path, n);
+	directory[n] = '\0';
+	int fd = open(n ? directory : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static int target_find(struct tree *t, struct target *target, const char *src, const char *dst)
+{
+	size_t length;
+	const char *name = last_component(target->into ? src : dst, &length);
+	bool nameless = is_nameless(name, length);
+	if (nameless || target->into) {
+		int n = snprintf(target->directory, PATH_MAX, "%s", dst);
+		target->parent = n < PATH_MAX ? open(dst, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+		if (n >= PATH_MAX || target->parent < 0)
+			return tree_fail(t, "open", dst, n < PATH_MAX ? errno : ENAMETOOLONG);
+	} else {
+		target->parent = open_parent(dst, target->directory);
+		if (target->parent < 0)
+			return tree_fail(t, "open", dst, -target->parent);
+	}
+	if (length > NAME_MAX) {
+		close(target->parent);
+		return tree_fail(t, "open", dst, ENAMETOOLONG);
+	}
+	snprintf(target->name, sizeof(target->name), "%.*s", nameless ? 1 : (int)length,
+		 nameless ? "." : name);
+	size_t used = strlen(target->directory);
+	bool slash = used > 0 && target->directory[used - 1] != '/';
+	int n = nameless ? snprintf(target->path, PATH_MAX, "%s", dst)
+			 : snprintf(target->path, PATH_MAX, "%s%s%s", target->directory,
+				    slash ? "/" : "", target->name);
+	if (n < PATH_MAX)
+		return 0;
+	close(target->parent);
+	return tree_fail(t, "open", dst, ENAMETOOLONG);
+}
+
+/* A file, symlink or special file, by way of a directory that holds only this one. */
+static int copy_single(struct tree *t, const char *src, const struct target *target, bool follow)
+{
+	struct stat none = {0};
+	struct fcopy_tree_report *report = t->report;
+	char path[PATH_MAX], name[NAME_MAX + 1];
+	size_t length;
+	const char *last = last_component(src, &length);
+	uint64_t failed = report->failed, vanished = report->vanished;
+	if (length > NAME_MAX)
+		return tree_fail(t, "open", src, ENAMETOOLONG);
+	memcpy(name, last, length);
+	name[length] = '\0';
+	int fd = open_parent(src, path), dst = fcntl(target->parent, F_DUPFD_CLOEXEC, 0);
+	struct directory *d = fd < 0 || dst < 0 ? NULL : directory_new(NULL, "", fd, dst, &none);
+	if (!d) {
+		int err = fd < 0 ? -fd : dst < 0 ? EMFILE : ENOMEM;
+		if (fd >= 0)
+			close(fd);
+		if (dst >= 0)
+			close(dst);
+		return tree_fail(t, "open", src, err);
+	}
+	d->src_path = path;
+	d->dst_path = target->directory;
+	t->atomic = t->single = true;
+	pool_run_entry(t, &(struct entry){.dir = d, .name = name, .as = target->name,
+					  .follow = follow});
+	t->single = false;
+	if (report->vanished > vanished)
+		tree_fail(t, "open", src, ENOENT);
+	t->committed = report->failed == failed && !tree_stopped(t);
+	close(fd);
+	d->src = -1;
+	directory_drop(d);
+	return t->committed ? 0 : -EIO;
+}
+
+static int copy_directory(struct tree *t, const char *src, const struct target *target, bool follow)
+{
+	struct operand o = {.path = src,
+			    .parent = target->parent,
+			    .name = target->name,
+			    .dst = target->path};
+	bool slash = src[strlen(src) - 1] == '/';
+	o.src = open(src, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (follow || slash ? 0 : O_NOFOLLOW));
+	if (o.src < 0)
+		return tree_fail(t, "open", src, errno);
+	if (fstat(o.src, &o.st) < 0) {
+		close(o.src);
+		return tree_fail(t, "fstat", src, errno);
+	}
+	return root_copy(t, &o);
+}
+
+/* A stream, or a device whose bytes are wanted. */
+static int copy_stream(struct tree *t, const char *src, const char *dst)
+{
+	struct fcopy_report one;
+	int r = fcopy_copy(src, dst, &t->options->copy, &one);
+	t->report->bytes += one.bytes;
+	t->report->data += one.data;
+	t->report->holes += one.holes;
+	t->report->kept += one.kept;
+	t->report->files += r == 0 && !one.kept;
+	t->committed = r == 0;
+	report_add_steps(t->report, one.step, one.steps);
+	if (r < 0)
+		report_operand(t, &one.error);
+	return r;
+}
+
+static int copy_operand(struct tree *t, const char *src, const char *dst, struct target *target)
+{
+	const struct fcopy_tree_options *o = t->options;
+	bool follow = !o->recursive || o->follow != FCOPY_FOLLOW_NEVER;
+	struct stat st;
+	if (stream_names(src))
+		return copy_stream(t, src, dst);
+	if (fstatat(AT_FDCWD, src, &st, follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
+		return tree_fail(t, "stat", src, errno);
+	if (S_ISDIR(st.st_mode) && !o->recursive)
+		return tree_refuse(t, src, EISDIR, "is a directory", FCOPY_ADVICE_RECURSIVE);
+	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode) && !o->recursive)
+		return copy_stream(t, src, dst);
+	int r = target_find(t, target, src, dst);
+	if (r < 0)
+		return r;
+	strcpy(t->report->dst, target->path);
+	r = S_ISDIR(st.st_mode) ? copy_directory(t, src, target, follow)
+				: copy_single(t, src, target, follow);
+	close(target->parent);
+	return r;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	size_t na, nb;
+	const char *pa = last_component(*(const char *const *)a, &na);
+	const char *pb = last_component(*(const char *const *)b, &nb);
+	int r = memcmp(pa, pb, na < nb ? na : nb);
+	return r ? r : (na > nb) - (na < nb);
+}
+
+/* The second of two sources with the same name would replace the first. A source that is merged
+ * into DST itself may contain any name. */
+static int check_names(struct tree *t, const char *const *src, size_t n)
+{
+	size_t length;
+	if (n < 2)
+		return 0;
+	for (size_t i = 0; i < n; i++) {
+		const char *name = last_component(src[i], &length);
+		if (is_nameless(name, length))
+			return tree_refuse(t, src[i], EINVAL,
+					   "has no name of its own: copy it without other sources",
+					   FCOPY_ADVICE_USAGE);
+	}
+	const char **sorted = malloc(n * sizeof(*sorted));
+	if (!sorted)
+		return tree_fail(t, "malloc", src[0], ENOMEM);
+	memcpy(sorted, src, n * sizeof(*sorted));
+	qsort(sorted, n, sizeof(*sorted), compare_names);
+	int r = 0;
+	for (size_t i = 1; i < n && r == 0; i++) {
+		struct fcopy_error error;
+		if (compare_names(&sorted[i - 1], &sorted[i]) != 0)
+			continue;
+		r = error_refuse(&error, sorted[i - 1], EEXIST,
+				 "have the same name: one would replace the other",
+				 FCOPY_ADVICE_USAGE);
+		error.path2 = sorted[i];
+		report_operand(t, &error);
+	}
+	free(sorted);
+	return r;
+}
+
+static int check_options(struct tree *t, const char *const *src, size_t n, const char *dst)
+{
+	const struct fcopy_options *o = &t->options->copy;
+	if (n == 0)
+		return tree_refuse(t, dst, EINVAL, "there is no source", FCOPY_ADVICE_USAGE);
+	for (size_t i = 0; i < n; i++)
+		if (src[i][0] == '\0')
+			return tree_fail(t, "stat", src[i], ENOENT);
+	if (dst[0] == '\0')
+		return tree_fail(t, "stat", dst, ENOENT);
+	if (o->in_place || o->scratch || o->size)
+		return tree_refuse(t, dst, EINVAL, "a tree cannot be copied with these options",
+				   FCOPY_ADVICE_USAGE);
+	return check_names(t, src, n);
+}
+
+static int check_directory(struct tree *t, struct target *target, size_t n, const char *dst)
+{
+	const struct fcopy_tree_options *o = t->options;
+	struct stat st;
+	bool needed = n > 1 || o->into_directory;
+	if (!needed && o->copy.no_directory)
+		return 0;
+	bool exists = stat(dst, &st) == 0;
+	target->into = exists && S_ISDIR(st.st_mode);
+	if (!needed || target->into)
+		return 0;
+	return exists ? tree_fail(t, NULL, dst, ENOTDIR) : tree_fail(t, "stat", dst, errno);
+}
+
+static void copy_operands(struct tree *t, const char *const *src, size_t n, const char *dst)
+{
+	static const char interrupted[] = "interrupted";
+	struct fcopy_tree_report *report = t->report;
+	struct target target = {.parent = -1};
+	if (check_options(t, src, n, dst) < 0 || check_directory(t, &target, n, dst) < 0)
+		return;
+	bool committed = true;
+	for (size_t i = 0; i < n && !tree_stopped(t); i++) {
+		t->committed = false;
+		copy_operand(t, src[i], dst, &target);
+		committed &= t->committed;
+	}
+	report->committed = committed && !tree_stopped(t);
+	if (tree_stopped(t) && report->error.err == 0)
+		error_refuse(&report->error, dst, t->stop ? -t->stop : EINTR,
+			     t->stop ? NULL : interrupted, FCOPY_ADVICE_NONE);
+}
+
+int fcopy_tree(const char *const *src, size_t n, const char *dst,
+	       const struct fcopy_tree_options *options, struct fcopy_tree_report *report)
+{
+	static const struct fcopy_tree_options defaults;
+	struct tree t = {.options = options ? options : &defaults,
+			 .report = report,
+			 .lock = PTHREAD_MUTEX_INITIALIZER};
+	const struct fcopy_options *o = &t.options->copy;
+	memset(report, 0, sizeof(*report));
+	t.io.cancel = o->cancel;
+	t.threads = o->threads < FCOPY_THREADS_MAX ? o->threads : FCOPY_THREADS_MAX;
+	t.monitor = (struct monitor){
+	    .progress = o->progress, .limit_rate = o->limit_rate, .start = io_now()};
+	t.links = t.options->hard_links ? links_new() : NULL;
+	if (t.options->hard_links && !t.links)
+		tree_fail(&t, "malloc", dst, ENOMEM);
+	else
+		copy_operands(&t, src, n, dst);
+	links_free(t.links);
+	return report->error.err ? -1 : 0;
+}

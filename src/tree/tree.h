@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Trees: directories are read, and their entries copied, by one pool of threads.
+ *
+ *   fcopy_tree -> root (temporary name, commit) -> pool -> directory (read, finish)
+ *                                                       -> entry (one name) -> links, special, copy
+ *
+ * The pool is a stack of items: "continue to read this directory" and "copy these names of this
+ * directory". The thread that reads a directory fills one buffer of names, pushes the rest of the
+ * directory, then the subdirectories, then the files on top of them. So files come first, then one
+ * subdirectory after the other, and few directories are open at a time: about depth × threads.
+ * Memory is bounded by one buffer of names for each of them.
+ */
+#ifndef TREE_TREE_H
+#define TREE_TREE_H
+
+#include "copy/copy.h"
+
+#include <pthread.h>
+
+#define TREE_THREADS_DEFAULT 4
+
+struct tree;
+struct worker;
+
+/* A directory that is being copied. */
+struct directory {
+	struct directory *parent; /* NULL: the operand itself */
+	int src, dst;             /* descriptors */
+	struct stat st;           /* of the source */
+	bool fresh;               /* created by this copy */
+	bool failed;              /* not every entry could be read */
+	unsigned pending;         /* items and subdirectories that are not finished; atomic */
+	unsigned references;      /* children and hard links that need the names below; atomic */
+	const char *src_path, *dst_path; /* of an operand: for messages */
+	char name[];                     /* of a subdirectory: in its parent */
+};
+
+/* What getdents64(2) returned; freed with the last item that uses it. */
+struct names {
+	unsigned references; /* atomic */
+	unsigned size;       /* bytes in data */
+	_Alignas(8) char data[];
+};
+
+/* Work for one thread. */
+struct item {
+	struct directory *dir;
+	struct names *names;   /* NULL: continue to read the directory */
+	unsigned first, count; /* offset of the first name, and how many names */
+};
+
+/* One name in a directory. */
+struct entry {
+	struct directory *dir;
+	const char *name; /* in dir->src */
+	const char *as;   /* in dir->dst */
+	unsigned char type; /* d_type: only a hint */
+	bool follow;        /* a symlink is copied as what it leads to */
+};
+
+struct worker {
+	struct tree *tree;
+	const struct entry *entry; /* the one at work; for messages */
+	struct fcopy_tree_report sum; /* counts and steps only */
+	struct fcopy_options options; /* of each file */
+	void *buffer;                 /* of plan, from file to file */
+	dev_t no_clone;               /* FICLONE was refused for files of this file system */
+	bool refuses_clones;
+	struct copy copy;
+	struct fcopy_report file;
+};
+
+struct pool {
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	struct item *stack;
+	size_t used, size;
+	unsigned idle, workers;
+	bool done; /* nothing is left and nobody works */
+};
+
+struct tree {
+	const struct fcopy_tree_options *options;
+	struct fcopy_tree_report *report;
+	struct io io; /* the cancel flag */
+	struct monitor monitor;
+	unsigned threads;
+	pthread_mutex_t lock; /* of report->error and of notify */
+	int stop;             /* -errno: no entry is started any more; atomic */
+	uint64_t failures;    /* of this operand; atomic */
+	bool atomic;          /* files are replaced: DST existed */
+	bool single;          /* one file is an operand: it may have threads, and be resumed */
+	bool committed;       /* this operand */
+	dev_t dst_dev;        /* the directory that is created or merged into */
+	ino_t dst_ino;
+	dev_t src_dev; /* of the operand */
+	struct links *links;
+	struct pool pool;
+};
+
+/* pool.c: copies everything below root, whose `pending` is 1, in tree->threads threads. Returns
+ * when nothing is left: after tree_stop, as soon as each thread has finished its entry. */
+void pool_run(struct tree *, struct directory *root);
+/* The same for one entry, in this thread. */
+void pool_run_entry(struct tree *, const struct entry *);
+/* Adds an item; false if there is no memory for it. */
+bool pool_push(struct tree *, struct item);
+/* Wakes idle threads after a series of pushes. */
+void pool_wake(struct tree *);
+
+/* directory.c */
+struct directory *directory_new(struct directory *parent, const char *name, int src, int dst,
+				const struct stat *);
+/* Runs an item and finishes the directory if it was the last. */
+void directory_run(struct worker *, const struct item *);
+/* Sets the attributes of a complete directory. */
+void directory_dress(struct worker *, struct directory *);
+/* One item or subdirectory less: the last one sets the directory's attributes and closes it. */
+void directory_release(struct worker *, struct directory *);
+/* The memory, which outlives the descriptors. */
+void directory_hold(struct directory *);
+void directory_drop(struct directory *);
+/* Opens the destination directory again, component by component from the operand's. Returns a
+ * descriptor or -errno. */
+int directory_reopen(const struct directory *);
+
+/* What error.path is until report.c replaces it by the entry's whole path. */
+extern const char entry_src[], entry_dst[];
+
+/* entry.c: fills in the options of each file. */
+void entry_prepare(struct worker *);
+/* Copies one name, whatever it is. */
+void entry_copy(struct worker *, const struct entry *);
+/* A regular file that is open, and its fstat; closes fd. Returns 0 or -errno, reported. */
+int entry_copy_file(struct worker *, const struct entry *, int fd, const struct stat *);
+
+/* special.c: a symlink, FIFO, socket or device. Returns 0 or -errno, reported. */
+int special_copy(struct worker *, const struct entry *, const struct stat *);
+
+/* links.c: hard links. */
+struct links *links_new(void);
+void links_free(struct links *);
+/* What to do with an entry whose st_nlink is above 1. */
+enum link_state {
+	LINK_COPY, /* copy it, then call links_done */
+	LINK_MADE,  /* it is a link now */
+	LINK_WAITS, /* the thread that is copying the first name will copy this entry later */
+};
+enum link_state links_claim(struct worker *, const struct entry *, const struct stat *);
+/* The copy that LINK_COPY asked for is complete (0) or failed: makes the links that waited. */
+void links_done(struct worker *, const struct entry *, const struct stat *, int result);
+
+/* report.c: failures, warnings and finished entries. All are serialised. */
+void report_failure(struct worker *, const struct entry *, const struct fcopy_error *);
+void report_warning(struct worker *, const struct entry *, const struct fcopy_error *);
+void report_entry(struct worker *, const struct entry *);
+/* The same for an operand, whose path is in the error. */
+void report_operand(struct tree *, const struct fcopy_error *);
+/* Ends the copy early: err is ECANCELED, ENOSPC … */
+void tree_stop(struct tree *, int err);
+bool tree_stopped(const struct tree *);
+/* For copy.notify of each file, with the worker as user. */
+void report_event(void *worker, const struct fcopy_event *);
+/* Announces a large file that takes long; NULL: it is done. */
+void report_large(struct worker *, const struct entry *);
+/* Adds a worker's counts and steps to the report. */
+void report_add(struct fcopy_tree_report *, const struct fcopy_tree_report *);
+void report_add_steps(struct fcopy_tree_report *, const struct fcopy_step *, size_t n);
+/* Writes the entry's path of the source, or of the destination; only the end of a long one. */
+void entry_path(const struct entry *, bool src, char *path, size_t size);
+
+/* root.c: one operand that is a directory, open as src, to `name` in the open directory `parent`.
+ * Returns 0, or -errno with the failure reported. */
+struct operand {
+	const char *path; /* SRC */
+	int src;
+	struct stat st;
+	int parent; /* of the destination */
+	const char *name;
+	const char *dst; /* the destination's path, for messages */
+};
+int root_copy(struct tree *, const struct operand *);
+
+/* remove.c: removes everything below `root`, an open directory that only this process writes to, and
+ * then its name in `dir`. Returns 0, or -errno with the rest left there. */
+int remove_tree(int root, int dir, const char *name);
+
+#endif
