@@ -108,9 +108,9 @@ enum fcopy_phase {
 /* A view into a running copy. The library stores each field with __atomic_store_n or
  * __atomic_fetch_add; another thread or a signal handler reads it with __atomic_load_n. */
 struct fcopy_progress {
-	uint64_t bytes; /* data moved, or skipped as holes, in this phase */
-	uint64_t total; /* bytes expected; 0: unknown */
-	int phase;      /* enum fcopy_phase */
+	uint64_t bytes;         /* data moved, or skipped as holes, in this phase */
+	uint64_t total;         /* bytes expected; 0: unknown */
+	int phase;              /* enum fcopy_phase */
 	uint64_t entries;       /* fcopy_tree: entries that are finished, whatever came of them */
 	uint64_t total_entries; /* entries expected; 0: unknown */
 	/* fcopy_tree: the large file that was started last and is still being copied. Odd: the
@@ -281,8 +281,8 @@ struct fcopy_tree_report {
 	struct fcopy_step step[FCOPY_STEPS_MAX]; /* sums over all files and threads */
 	double seconds[FCOPY_PHASES];            /* wall-clock time; verify counts as copy */
 	bool committed; /* every SRC has its final name, perhaps without the entries that failed */
-	char dst[PATH_MAX];  /* destination of the last SRC */
-	char part[PATH_MAX]; /* the unfinished tree that was kept; empty: none */
+	char dst[PATH_MAX];                   /* destination of the last SRC */
+	char part[PATH_MAX];                  /* the unfinished tree that was kept; empty: none */
 	char path[PATH_MAX], path2[PATH_MAX]; /* what error.path and error.path2 point to */
 	char detail[128];                     /* what error.reason points to, if it has numbers */
 };
@@ -299,16 +299,16 @@ struct fcopy_tree_report {
  * removes it. Into an existing directory, each file is replaced atomically, but the tree as a whole
  * is not. Each SRC is committed by itself.
  *
- * A failed entry is reported by FCOPY_EVENT_FAILED, and the copy continues; its name is then absent,
- * or what it was before. An entry that vanishes from the source before it is opened is reported as
- * a warning and is not a failure. Every component is opened relative to its open directory without
- * following symlinks, so that a directory that is exchanged for a symlink during the copy redirects
- * neither a read nor a write.
+ * A failed entry is reported by FCOPY_EVENT_FAILED, and the copy continues; its name is then
+ * absent, or what it was before. An entry that vanishes from the source before it is opened is
+ * reported as a warning and is not a failure. Every component is opened relative to its open
+ * directory without following symlinks, so that a directory that is exchanged for a symlink during
+ * the copy redirects neither a read nor a write.
  *
  * copy.threads is the size of the pool (0: by the number of CPUs); copy.limit_rate holds for the
  * whole tree; copy.fsync flushes a new tree by one syncfs(2) before the rename. copy.in_place,
- * copy.scratch and copy.size are refused. copy.notify is called by several threads, but never by
- * two at a time.
+ * copy.scratch and copy.expected_size are refused. copy.notify is called by several threads, but
+ * never by two at a time.
  *
  * Returns 0, or -1 with report->error being the first failure. Only what this call created is
  * removed.

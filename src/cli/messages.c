@@ -50,6 +50,7 @@ static const char *hint(enum fcopy_advice advice)
 	case FCOPY_ADVICE_IN_PLACE: return "--inplace writes into the existing file";
 	case FCOPY_ADVICE_IN_PLACE_OR_FORCE:
 		return "--inplace writes into the existing file, -f replaces it all the same";
+	case FCOPY_ADVICE_RECURSIVE: return "use -r to copy directories";
 	case FCOPY_ADVICE_FORCE: return "-f does it all the same";
 	case FCOPY_ADVICE_FLUSH:
 		return "the copy is in place, but perhaps not on the disk: a power cut may undo it";
@@ -124,6 +125,7 @@ static bool is_wanted(const struct cli *cli, enum fcopy_event_kind kind)
 	case FCOPY_EVENT_WARNING:
 	case FCOPY_EVENT_RESUME: return !cli->quiet;
 	case FCOPY_EVENT_LISTENING:
+	case FCOPY_EVENT_FAILED:
 	case FCOPY_EVENT_CLIENT: return true;
 	default: return cli->verbose;
 	}
@@ -158,6 +160,11 @@ static void print_event(const struct cli *cli, const struct fcopy_event *event)
 	case FCOPY_EVENT_STEP: print_engine(event->text); break;
 	case FCOPY_EVENT_LISTENING: print_listening(cli, event->text); break;
 	case FCOPY_EVENT_CLIENT: print_client(cli, event->report); break;
+	case FCOPY_EVENT_FAILED: message_error(event->error); break;
+	case FCOPY_EVENT_ENTRY:
+		print_safely(event->text);
+		fputc('\n', stderr);
+		break;
 	}
 }
 

@@ -229,15 +229,10 @@ static int copy_file(struct copy *c)
 	const struct fcopy_options *o = c->options;
 	const struct stat *st = &c->src.st;
 	bool dense = st->st_blocks * 512 >= st->st_size;
-<<<<<<< Updated upstream
 	bool clones = o->reflink == FCOPY_WHEN_ALWAYS ||
 		      (o->reflink == FCOPY_WHEN_AUTO && o->preallocate != FCOPY_WHEN_ALWAYS);
-	if (st->st_size > 0 && clones && o->sparse == FCOPY_WHEN_AUTO && !o->no_cache) {
-=======
-	bool clones = o->reflink == FCOPY_ALWAYS ||
-		      (o->reflink == FCOPY_AUTO && o->preallocate != FCOPY_ALWAYS);
-	if (st->st_size > 0 && clones && !c->no_clone && o->sparse == FCOPY_AUTO && !o->no_cache) {
->>>>>>> Stashed changes
+	if (st->st_size > 0 && clones && !c->no_clone && o->sparse == FCOPY_WHEN_AUTO &&
+	    !o->no_cache) {
 		int r = clone_file(c);
 		if (r != ENGINE_NEXT)
 			return r;

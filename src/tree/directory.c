@@ -20,12 +20,8 @@ struct directory *directory_new(struct directory *parent, const char *name, int 
 	struct directory *d = calloc(1, sizeof(*d) + length + 1);
 	if (!d)
 		return NULL;
-	*d = (struct directory){.parent = parent,
-				.src = src,
-				.dst = dst,
-				.st = *st,
-				.pending = 1,
-				.references = 1};
+	*d = (struct directory){
+	    .parent = parent, .src = src, .dst = dst, .st = *st, .pending = 1, .references = 1};
 	memcpy(d->name, name, length + 1);
 	if (parent) {
 		__atomic_add_fetch(&parent->pending, 1, __ATOMIC_RELAXED);
@@ -64,11 +60,12 @@ int directory_reopen(const struct directory *d)
 	return fd < 0 ? -err : fd;
 }
 
-/* Attributes come last: files below would change the times, and a mode may forbid to create them. */
+/* Attributes come last: files below would change the times, and a mode may forbid to create them.
+ */
 void directory_dress(struct worker *w, struct directory *d)
 {
-	static const enum fcopy_attribute order[] = {FCOPY_TIMESTAMPS, FCOPY_OWNERSHIP, FCOPY_XATTR,
-						     FCOPY_MODE};
+	static const enum fcopy_attribute order[] = {FCOPY_ATTR_TIMESTAMPS, FCOPY_ATTR_OWNERSHIP,
+						     FCOPY_ATTR_XATTR, FCOPY_ATTR_MODE};
 	const struct fcopy_options *o = &w->tree->options->copy;
 	const struct entry e = {.dir = d, .name = "", .as = ""};
 	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++) {
@@ -88,7 +85,7 @@ void directory_dress(struct worker *w, struct directory *d)
 	/* It was created with all of S_IRWXU, so that entries could be created in it. */
 	mode_t extra = 0700 & ~d->st.st_mode;
 	struct stat now;
-	if (d->fresh && extra && !(o->preserve & FCOPY_MODE) &&
+	if (d->fresh && extra && !(o->preserve & FCOPY_ATTR_MODE) &&
 	    (fstat(d->dst, &now) < 0 || fchmod(d->dst, now.st_mode & 07777 & ~extra) < 0)) {
 		struct fcopy_error error;
 		error_call(&error, "fchmod", entry_dst, errno);

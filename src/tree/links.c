@@ -10,6 +10,7 @@
 #include "tree.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,11 +124,8 @@ static bool links_add(struct links *l, const struct entry *e, const struct stat 
 	if (l->count >= l->size)
 		links_grow(l);
 	size_t at = links_hash(l, st->st_dev, st->st_ino);
-	*k = (struct link){.next = l->row[at],
-			   .dev = st->st_dev,
-			   .ino = st->st_ino,
-			   .left = left,
-			   .dir = e->dir};
+	*k = (struct link){
+	    .next = l->row[at], .dev = st->st_dev, .ino = st->st_ino, .left = left, .dir = e->dir};
 	memcpy(k->name, e->as, length + 1);
 	directory_hold(e->dir);
 	l->row[at] = k;
@@ -163,7 +161,8 @@ static int links_make(const struct worker *w, const struct entry *e, const struc
 		r = linkat(from, name, to, drawn, 0) < 0 ? -errno : 0;
 		if (r == 0) {
 			r = renameat(to, drawn, to, e->as) < 0 ? -errno : 0;
-			unlinkat(to, drawn, 0); /* rename(2) of two names of one file does nothing */
+			unlinkat(to, drawn,
+				 0); /* rename(2) of two names of one file does nothing */
 		}
 	}
 	if (dir != e->dir)

@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PART_SUFFIX ".fcopy-part"
@@ -191,12 +192,13 @@ static int root_commit(struct root *r, struct directory *d)
 	report_add(t->report, &w.sum);
 	if (t->failures > failures)
 		return -EIO;
-	if (r->temporary[0] && !(t->options->copy.preserve & FCOPY_MODE) &&
+	if (r->temporary[0] && !(t->options->copy.preserve & FCOPY_ATTR_MODE) &&
 	    fchmod(r->dst, r->mode) < 0)
 		return root_fail(r, "fchmod", errno);
 	if (t->options->copy.fsync) {
 		if (t->options->copy.progress)
-			__atomic_store_n(&t->options->copy.progress->phase, FCOPY_PHASE_FLUSH, __ATOMIC_RELAXED);
+			__atomic_store_n(&t->options->copy.progress->phase, FCOPY_PHASE_FLUSH,
+					 __ATOMIC_RELAXED);
 		if (syncfs(r->dst) < 0)
 			return root_fail(r, "syncfs", errno);
 		t->report->seconds[FCOPY_PHASE_FLUSH] += io_now() - start;

@@ -54,7 +54,8 @@ static int special_replace(struct worker *w, const struct entry *e, const struct
 }
 
 /* Copies the extended attributes of one O_PATH descriptor to another. Through /proc, because the
- * calls for descriptors refuse O_PATH; the link there leads to the file itself, also to a symlink. */
+ * calls for descriptors refuse O_PATH; the link there leads to the file itself, also to a symlink.
+ */
 static int special_copy_xattrs(int src, int dst)
 {
 	char from[32], to[32], list[65536], value[65536]; /* XATTR_LIST_MAX, XATTR_SIZE_MAX */
@@ -82,14 +83,14 @@ static int special_dress_one(enum fcopy_attribute which, const struct entry *e, 
 	const struct timespec times[2] = {st->st_atim, st->st_mtim};
 	char link[32];
 	switch (which) {
-	case FCOPY_TIMESTAMPS:
+	case FCOPY_ATTR_TIMESTAMPS:
 		*call = "utimensat";
 		return utimensat(e->dir->dst, e->as, times, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
-	case FCOPY_OWNERSHIP:
+	case FCOPY_ATTR_OWNERSHIP:
 		*call = "fchownat";
 		return fchownat(dst, "", st->st_uid, st->st_gid, AT_EMPTY_PATH) < 0 ? -errno : 0;
-	case FCOPY_XATTR: *call = "setxattr"; return special_copy_xattrs(src, dst);
-	case FCOPY_MODE:
+	case FCOPY_ATTR_XATTR: *call = "setxattr"; return special_copy_xattrs(src, dst);
+	case FCOPY_ATTR_MODE:
 		*call = "chmod";
 		if (S_ISLNK(st->st_mode)) /* has no mode */
 			return 0;
@@ -102,8 +103,8 @@ static int special_dress_one(enum fcopy_attribute which, const struct entry *e, 
 /* Returns 0, or -errno if an attribute was lost that is required. */
 static int special_dress(struct worker *w, const struct entry *e, const struct stat *st)
 {
-	static const enum fcopy_attribute order[] = {FCOPY_TIMESTAMPS, FCOPY_OWNERSHIP, FCOPY_XATTR,
-						     FCOPY_MODE};
+	static const enum fcopy_attribute order[] = {FCOPY_ATTR_TIMESTAMPS, FCOPY_ATTR_OWNERSHIP,
+						     FCOPY_ATTR_XATTR, FCOPY_ATTR_MODE};
 	const struct fcopy_options *o = &w->options;
 	struct fcopy_error error;
 	int failure = 0;

@@ -2,8 +2,8 @@
  * The operands: what each SRC is, and which name its copy gets.
  */
 #define _GNU_SOURCE
-#include "io/error.h"
 #include "tree.h"
+#include "io/error.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -52,7 +52,8 @@ struct target {
 	bool into; /* the copy is DST/basename(SRC) */
 	int parent;
 	char name[NAME_MAX + 1];
-	char directory[PATH_MAX]; /* the parent's path, for messages; empty: the working directory */
+	char
+	    directory[PATH_MAX]; /* the parent's path, for messages; empty: the working directory */
 	char path[PATH_MAX];
 };
 
@@ -127,8 +128,8 @@ static int copy_single(struct tree *t, const char *src, const struct target *tar
 	d->src_path = path;
 	d->dst_path = target->directory;
 	t->atomic = t->single = true;
-	pool_run_entry(t, &(struct entry){.dir = d, .name = name, .as = target->name,
-					  .follow = follow});
+	pool_run_entry(
+	    t, &(struct entry){.dir = d, .name = name, .as = target->name, .follow = follow});
 	t->single = false;
 	if (report->vanished > vanished)
 		tree_fail(t, "open", src, ENOENT);
@@ -141,10 +142,8 @@ static int copy_single(struct tree *t, const char *src, const struct target *tar
 
 static int copy_directory(struct tree *t, const char *src, const struct target *target, bool follow)
 {
-	struct operand o = {.path = src,
-			    .parent = target->parent,
-			    .name = target->name,
-			    .dst = target->path};
+	struct operand o = {
+	    .path = src, .parent = target->parent, .name = target->name, .dst = target->path};
 	bool slash = src[strlen(src) - 1] == '/';
 	o.src = open(src, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (follow || slash ? 0 : O_NOFOLLOW));
 	if (o.src < 0)
@@ -249,7 +248,7 @@ static int check_options(struct tree *t, const char *const *src, size_t n, const
 			return tree_fail(t, "stat", src[i], ENOENT);
 	if (dst[0] == '\0')
 		return tree_fail(t, "stat", dst, ENOENT);
-	if (o->in_place || o->scratch || o->size)
+	if (o->in_place || o->scratch || o->expected_size)
 		return tree_refuse(t, dst, EINVAL, "a tree cannot be copied with these options",
 				   FCOPY_ADVICE_USAGE);
 	return check_names(t, src, n);

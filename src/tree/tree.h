@@ -53,15 +53,15 @@ struct item {
 /* One name in a directory. */
 struct entry {
 	struct directory *dir;
-	const char *name; /* in dir->src */
-	const char *as;   /* in dir->dst */
+	const char *name;   /* in dir->src */
+	const char *as;     /* in dir->dst */
 	unsigned char type; /* d_type: only a hint */
 	bool follow;        /* a symlink is copied as what it leads to */
 };
 
 struct worker {
 	struct tree *tree;
-	const struct entry *entry; /* the one at work; for messages */
+	const struct entry *entry;    /* the one at work; for messages */
 	struct fcopy_tree_report sum; /* counts and steps only */
 	struct fcopy_options options; /* of each file */
 	void *buffer;                 /* of plan, from file to file */
@@ -143,7 +143,7 @@ struct links *links_new(void);
 void links_free(struct links *);
 /* What to do with an entry whose st_nlink is above 1. */
 enum link_state {
-	LINK_COPY, /* copy it, then call links_done */
+	LINK_COPY,  /* copy it, then call links_done */
 	LINK_MADE,  /* it is a link now */
 	LINK_WAITS, /* the thread that is copying the first name will copy this entry later */
 };
@@ -182,8 +182,8 @@ struct operand {
 };
 int root_copy(struct tree *, const struct operand *);
 
-/* remove.c: removes everything below `root`, an open directory that only this process writes to, and
- * then its name in `dir`. Returns 0, or -errno with the rest left there. */
+/* remove.c: removes everything below `root`, an open directory that only this process writes to,
+ * and then its name in `dir`. Returns 0, or -errno with the rest left there. */
 int remove_tree(int root, int dir, const char *name);
 
 #endif
