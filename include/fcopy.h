@@ -75,14 +75,22 @@ enum fcopy_advice {
 /* A failure, or a warning. The strings are static or belong to the caller's operands and to the
  * report that holds this struct, and live as long as those. */
 struct fcopy_error {
-	int err;            /* errno; 0 in a report without failure */
-	const char *call;   /* the system call that failed; NULL: fcopy itself refused */
-	const char *path;   /* the file it failed on */
-	const char *path2;  /* the second file, where the call had two and either may be at fault */
-	const char *engine; /* the engine at work, or NULL */
-	const char *reason; /* says more than strerror(err), or NULL */
+	int err;               /* errno; 0 in a report without failure */
+	const char *call;      /* the system call that failed; NULL: fcopy itself refused */
+	const char *operation; /* what the call was part of, such as "read back", or NULL */
+	const char *path;      /* the file it failed on */
+	const char *path2;     /* the second file, if the call had two and either may be at fault */
+	const char *engine;    /* the engine at work, or NULL */
+	const char *reason;    /* says more than strerror(err), or NULL */
 	enum fcopy_advice advice;
 };
+
+/* Writes the error as "PATH: CALL: REASON" into text, at most size bytes with the final null byte:
+ * CALL is the operation if there is one, and each part that is unknown is left out. Control
+ * characters of a path are copied as they are. Returns the length of the whole text, as snprintf(3)
+ * does; FCOPY_ERROR_TEXT_MAX bytes are enough unless an operand is longer than PATH_MAX. */
+#define FCOPY_ERROR_TEXT_MAX (2 * PATH_MAX + 512)
+int fcopy_error_text(const struct fcopy_error *error, char *text, size_t size);
 
 /* What one engine did in a copy. */
 struct fcopy_step {

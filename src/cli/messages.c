@@ -23,17 +23,9 @@ static void print_safely(const char *text)
 
 static void print_reason(const struct fcopy_error *e)
 {
-	if (e->path) {
-		print_safely(e->path);
-		if (e->path2) {
-			fputs(e->call || e->engine ? " -> " : " and ", stderr);
-			print_safely(e->path2);
-		}
-		fputs(": ", stderr);
-	}
-	if (e->call)
-		fprintf(stderr, "%s: ", e->call);
-	fputs(e->reason ? e->reason : strerror(e->err), stderr);
+	char text[FCOPY_ERROR_TEXT_MAX];
+	fcopy_error_text(e, text, sizeof(text));
+	print_safely(text);
 }
 
 static void print_error(const struct fcopy_error *e)

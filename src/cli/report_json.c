@@ -15,6 +15,7 @@ static void add_error(struct json *j, const struct fcopy_error *e)
 	}
 	json_open(j, "error", '{');
 	json_string(j, "call", e->call);
+	json_string(j, "operation", e->operation);
 	json_string(j, "errno", strerrorname_np(e->err));
 	json_string(j, "message", e->reason ? e->reason : strerror(e->err));
 	json_path(j, "path", e->path);

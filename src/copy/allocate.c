@@ -3,7 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "copy.h"
-#include "io/error.h"
+#include "endpoints/error.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>

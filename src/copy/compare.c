@@ -3,7 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "copy.h"
-#include "io/error.h"
+#include "endpoints/error.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -96,9 +96,11 @@ static off_t common(struct comparison *m, off_t end)
 		ssize_t na = read_block(&m->io, m->src, a, at),
 			nb = read_block(&m->io, m->dst, b, at);
 		if (na < 0)
-			return error_call(e, "read back", m->copy->src.path, (int)-na);
+			return error_operation(e, "read back", "pread", m->copy->src.path,
+					       (int)-na);
 		if (nb < 0)
-			return error_call(e, "read back", m->copy->dst.path, (int)-nb);
+			return error_operation(e, "read back", "pread", m->copy->dst.path,
+					       (int)-nb);
 		size_t n = (size_t)(na < nb ? na : nb), same = equal_bytes(a, b, n);
 		if (same < BLOCK_SIZE)
 			return at + (off_t)same < end ? at + (off_t)same : end;

@@ -2,7 +2,7 @@
  * One pair from open to commit. Whatever fails on the way, abort leaves nothing of it.
  */
 #include "copy.h"
-#include "io/error.h"
+#include "endpoints/error.h"
 
 #include <errno.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #define _GNU_SOURCE
 #include "copy.h"
 #include "extents.h"
-#include "io/error.h"
+#include "endpoints/error.h"
 
 #include <fcntl.h>
 

@@ -3,7 +3,7 @@
  * creates a file.
  */
 #include "copy.h"
-#include "io/error.h"
+#include "endpoints/error.h"
 
 #include <errno.h>
 #include <unistd.h>

@@ -4,7 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "copy.h"
-#include "io/error.h"
+#include "endpoints/error.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * the end, are attributes and bytes where they were asked to be? One no, and there is no commit.
  */
 #include "copy.h"
-#include "io/error.h"
+#include "endpoints/error.h"
 
 #include <fcntl.h>
 #include <stdio.h>

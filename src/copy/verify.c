@@ -3,7 +3,7 @@
  * interrupted one goes on.
  */
 #include "copy.h"
-#include "io/error.h"
+#include "endpoints/error.h"
 
 #include <stdio.h>
 #include <sys/stat.h>

@@ -3,7 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "endpoint.h"
-#include "io/error.h"
+#include "error.h"
 
 #include <fcntl.h>
 #include <linux/fs.h>

@@ -4,7 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "endpoint.h"
-#include "io/error.h"
+#include "error.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ static int open_and_check(struct endpoint *e, struct fcopy_error *error)
 	int r = open_or_create(e);
 	if (r < 0) {
 		bool there = fstatat(e->place.dir, e->temporary, &st, AT_SYMLINK_NOFOLLOW) == 0;
-		error_call(error, "open of its .fcopy-part", e->path, -r);
+		error_operation(error, "open of its .fcopy-part", "openat", e->path, -r);
 		if (there && (r == -ELOOP || r == -EISDIR || r == -EACCES))
 			error->advice = FCOPY_ADVICE_REMOVE_PART;
 		return r;
@@ -70,7 +70,7 @@ static int open_and_check(struct endpoint *e, struct fcopy_error *error)
 		error_refuse(error, e->path, EBUSY, "another copy writes its .fcopy-part",
 			     FCOPY_ADVICE_NONE);
 	else if (r < 0)
-		error_call(error, "lock of its .fcopy-part", e->path, -r);
+		error_operation(error, "lock of its .fcopy-part", "flock", e->path, -r);
 	else
 		check(e, &st, error);
 	if (error->err == 0)
@@ -84,9 +84,9 @@ int part_open(struct endpoint *e, mode_t mode, struct fcopy_error *error)
 {
 	int n = snprintf(e->temporary, sizeof(e->temporary), "%s.fcopy-part", e->place.name);
 	e->mode = mode & ~temporary_umask();
-	int r = n < (int)sizeof(e->temporary)
-		    ? -ENOENT
-		    : error_call(error, "open of its .fcopy-part", e->path, ENAMETOOLONG);
+	int r = n < (int)sizeof(e->temporary) ? -ENOENT
+					      : error_operation(error, "open of its .fcopy-part",
+								"openat", e->path, ENAMETOOLONG);
 	for (int tries = 0; r == -ENOENT && tries < TRIES; tries++) {
 		*error = (struct fcopy_error){0};
 		r = open_and_check(e, error);

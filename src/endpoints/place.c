@@ -4,7 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "endpoint.h"
-#include "io/error.h"
+#include "error.h"
 
 #include <fcntl.h>
 #include <stdio.h>

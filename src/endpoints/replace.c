@@ -4,7 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "endpoint.h"
-#include "io/error.h"
+#include "error.h"
 
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -33,7 +33,7 @@ static int check_directory(const struct endpoint *e, struct fcopy_error *error)
 {
 	struct statx sx;
 	if (statx(e->place.dir, ".", 0, STATX_MODE | STATX_UID, &sx) < 0)
-		return error_call(error, "statx of its directory", e->path, errno);
+		return error_operation(error, "statx of its directory", "statx", e->path, errno);
 	if (sx.stx_attributes & STATX_ATTR_APPEND)
 		return error_refuse(error, e->path, EPERM,
 				    "its directory is append-only: a name in it stays as it is",
@@ -169,7 +169,7 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 	mode_t mode = S_ISREG(src->st.st_mode) ? src->st.st_mode & 0777 : 0666;
 	int r = open_directory(e, options);
 	if (r < 0)
-		return error_call(error, "open its directory", e->path, -r);
+		return error_operation(error, "open its directory", "open", e->path, -r);
 	if (options->resume && !options->scratch) {
 		if ((r = part_open(e, mode, error)) < 0)
 			return r;

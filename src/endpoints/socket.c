@@ -7,7 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "endpoint.h"
-#include "io/error.h"
+#include "error.h"
 #include "io/io.h"
 
 #include <fcntl.h>
@@ -186,7 +186,7 @@ static int commit_destination(struct endpoint *e, const struct fcopy_options *op
 	}
 	int r = receipt_await(e, early, options);
 	if (r < 0)
-		return error_call(error, "waiting for the peer's close", e->path, -r);
+		return error_operation(error, "waiting for the peer's close", "recv", e->path, -r);
 	close(e->fd);
 	e->fd = -1;
 	return 0;

@@ -3,7 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "endpoint.h"
-#include "io/error.h"
+#include "error.h"
 #include "io/io.h"
 
 #include <ctype.h>

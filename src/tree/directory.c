@@ -2,7 +2,7 @@
  * A directory: read piece by piece, finished when everything below it is.
  */
 #define _GNU_SOURCE
-#include "io/error.h"
+#include "endpoints/error.h"
 #include "tree.h"
 
 #include <dirent.h>

@@ -2,7 +2,7 @@
  * One name: opened without following it, and copied as what the descriptor says that it is.
  */
 #define _GNU_SOURCE
-#include "io/error.h"
+#include "endpoints/error.h"
 #include "tree.h"
 
 #include <dirent.h>

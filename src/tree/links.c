@@ -6,7 +6,7 @@
  * names of its inode were met.
  */
 #define _GNU_SOURCE
-#include "io/error.h"
+#include "endpoints/error.h"
 #include "tree.h"
 
 #include <fcntl.h>

@@ -2,7 +2,7 @@
  * What a tree reports: failures, warnings, finished entries, and sums.
  */
 #define _GNU_SOURCE
-#include "io/error.h"
+#include "endpoints/error.h"
 #include "tree.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * existing one is merged into.
  */
 #define _GNU_SOURCE
-#include "io/error.h"
+#include "endpoints/error.h"
 #include "tree.h"
 
 #include <fcntl.h>

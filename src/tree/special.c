@@ -2,7 +2,7 @@
  * Symlinks, FIFOs, sockets and devices: created like the source's, never opened.
  */
 #define _GNU_SOURCE
-#include "io/error.h"
+#include "endpoints/error.h"
 #include "tree.h"
 
 #include <fcntl.h>

@@ -3,7 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "tree.h"
-#include "io/error.h"
+#include "endpoints/error.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -271,6 +271,34 @@ START_TEST(unsafe_options)
 }
 END_TEST
 
+START_TEST(errors_have_a_text)
+{
+	static const struct {
+		struct fcopy_error error;
+		const char *text;
+	} cases[] = {
+	    {{.err = EIO}, "Input/output error"},
+	    {{.err = EIO, .path = "a"}, "a: Input/output error"},
+	    {{.err = EIO, .path = "a", .call = "pread"}, "a: pread: Input/output error"},
+	    {{.err = EIO, .path = "a", .call = "pread", .operation = "read back"},
+	     "a: read back: Input/output error"},
+	    {{.err = EXDEV, .path = "a", .path2 = "b", .call = "splice"},
+	     "a -> b: splice: Invalid cross-device link"},
+	    {{.err = EINVAL, .path = "a", .path2 = "b", .reason = "are the same file"},
+	     "a and b: are the same file"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char text[FCOPY_ERROR_TEXT_MAX], cut[4];
+		int n = fcopy_error_text(&cases[i].error, text, sizeof(text));
+		ck_assert_str_eq(text, cases[i].text);
+		ck_assert_int_eq(n, (int)strlen(cases[i].text));
+		ck_assert_int_eq(fcopy_error_text(&cases[i].error, cut, sizeof(cut)), n);
+		ck_assert_int_eq(strncmp(cut, cases[i].text, 3), 0);
+		ck_assert_int_eq(cut[3], '\0');
+	}
+}
+END_TEST
+
 int main(void)
 {
 	dirs_find();
@@ -285,5 +313,6 @@ int main(void)
 	tcase_add_loop_test(c, scratch_leaves_nothing, 0, 4);
 	tcase_add_loop_test(c, preallocates, 0, 18);
 	tcase_add_test(c, unsafe_options);
+	tcase_add_test(c, errors_have_a_text);
 	return run_suite(s);
 }

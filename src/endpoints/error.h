@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Fills in struct fcopy_error. Functions return -errno; the one that knows the call and the file
+ * records both, once. Each function here returns -err.
+ */
+#ifndef ENDPOINTS_ERROR_H
+#define ENDPOINTS_ERROR_H
+
+#include "fcopy.h"
+
+#include <errno.h>
+
+/* Records a failed system call. */
+int error_call(struct fcopy_error *, const char *call, const char *path, int err);
+
+/* Records a system call that failed as part of `operation`, which messages name instead of it. */
+int error_operation(struct fcopy_error *, const char *operation, const char *call, const char *path,
+		    int err);
+
+/* Records a system call on a name below /proc/self/fd. */
+int error_proc(struct fcopy_error *, const char *call, const char *path, int err);
+
+/* Records a refusal by fcopy itself: `reason` replaces the text of err. */
+int error_refuse(struct fcopy_error *, const char *path, int err, const char *reason,
+		 enum fcopy_advice);
+
+#endif
