@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define NAMES_SIZE ((size_t)32 << 10) /* bytes of one getdents64(2) */
 #define BATCH      16                 /* files in one item */

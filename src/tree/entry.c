@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LARGE_SIZE ((off_t)16 << 20) /* such a file is shown as progress */
 

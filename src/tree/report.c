@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Puts `part` before what is in the buffer from *at on; what does not fit is cut at its start. */
 static void path_prepend(char *path, size_t *at, const char *part)

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 static int special_create(const struct entry *e, const char *name, const struct stat *st,
 			  const char **call)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The last component of a path: its start, and its length without trailing slashes. */
 static const char *last_component(const char *path, size_t *length)
