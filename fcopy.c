@@ -87,6 +87,16 @@ static int serve(struct cli *cli, const volatile int *stop, struct fcopy_report 
 	return r;
 }
 
+static int copy_tree(struct cli *cli)
+{
+	static struct fcopy_tree_report report;
+	int r = tree_copy(cli, &report);
+	if (r == 0)
+		return EXIT_DONE;
+	signals_obey();
+	return report.error.advice == FCOPY_ADVICE_USAGE ? EXIT_USAGE : EXIT_FAILED;
+}
+
 static int copy(struct cli *cli, const struct usage *start)
 {
 	static volatile int cancel, stop;
@@ -97,6 +107,8 @@ static int copy(struct cli *cli, const struct usage *start)
 	signals_catch(&cancel, cli->keep_listening ? &stop : NULL);
 	if (fcopy_is_socket(cli->dst))
 		signals_ignore_pipe();
+	if (cli->source_count > 0)
+		return copy_tree(cli);
 	int r;
 	if (cli->keep_listening) {
 		r = serve(cli, &stop, &report);

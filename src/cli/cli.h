@@ -16,6 +16,10 @@ struct cli {
 	enum action action;
 	const char *src, *dst;
 	struct fcopy_options copy;
+	struct fcopy_tree_options tree; /* all but its .copy, which is the one above */
+	char **sources;                 /* of a tree */
+	size_t source_count;            /* 0: one file, src to dst */
+	const char *target;             /* -t */
 	bool verbose, quiet, progress, stats, json;
 	bool keep_listening;
 	unsigned max_clients; /* 0: the library's own */
@@ -43,6 +47,10 @@ int message_usage(const char *what, const char *reason, ...) __attribute__((form
 /* The same about --name. */
 int message_option(const char *name, const char *reason, ...) __attribute__((format(printf, 2, 3)));
 void message_modes(void);
+
+/* tree_print.c: copies cli->sources, with cli->copy complete. Returns fcopy_tree()'s result; the
+ * failures are printed. */
+int tree_copy(struct cli *, struct fcopy_tree_report *);
 
 /* standard.c: gives a closed descriptor 0, 1 or 2 a placeholder. Without it SRC or DST would get
  * that number, and a message on stderr would be written into the copy. */

@@ -89,6 +89,32 @@ static int set_mode(struct cli *cli, const struct option_row *row, const char *v
 	return options_set_mode(cli, value);
 }
 
+static int set_follow(struct cli *cli, const struct option_row *row, const char *value)
+{
+	(void)value;
+	cli->tree.follow = (enum fcopy_follow)row->least;
+	return EXIT_DONE;
+}
+
+/* As cp -a: -r -P --preserve=all, and hard links. */
+static int set_archive(struct cli *cli, const struct option_row *row, const char *value)
+{
+	(void)row, (void)value;
+	cli->tree.recursive = cli->tree.hard_links = true;
+	cli->tree.follow = FCOPY_FOLLOW_NEVER;
+	cli->copy.preserve |= FCOPY_ATTR_MODE | FCOPY_ATTR_OWNERSHIP | FCOPY_ATTR_TIMESTAMPS |
+			      FCOPY_ATTR_XATTR;
+	return EXIT_DONE;
+}
+
+static int set_target(struct cli *cli, const struct option_row *row, const char *value)
+{
+	(void)row;
+	cli->target = value;
+	cli->tree.into_directory = true;
+	return EXIT_DONE;
+}
+
 /* clang-format off */
 const struct option_row option_table[] = {
 	{"mode", 'm', "MODE", "the same as the third operand: a number or name of --list",
@@ -110,6 +136,23 @@ const struct option_row option_table[] = {
 	 set_flag, FIELD(copy.no_cache), .takes = FCOPY_TAKES_NO_CACHE},
 	{"limit-rate", 0, "SIZE", "move at most SIZE bytes a second",
 	 set_size, FIELD(copy.limit_rate), .least = 1},
+	{0},
+	{"recursive", 'r', NULL, "copy directories and everything below them",
+	 set_flag, FIELD(tree.recursive), .not_benchmarked = true},
+	{"archive", 'a', NULL, "the same as -r -P --preserve=all, and keep hard links",
+	 set_archive, .not_benchmarked = true},
+	{"target-directory", 't', "DIR", "copy every SRC into DIR",
+	 set_target, .not_benchmarked = true},
+	{"no-dereference", 'P', NULL, "with -r, copy symlinks as symlinks (default)",
+	 set_follow, .least = FCOPY_FOLLOW_NEVER, .not_benchmarked = true},
+	{"dereference", 'L', NULL, "with -r, follow all symlinks",
+	 set_follow, .least = FCOPY_FOLLOW_ALWAYS, .not_benchmarked = true},
+	{"dereference-args", 'H', NULL, "with -r, follow a SRC that is a symlink",
+	 set_follow, .least = FCOPY_FOLLOW_OPERANDS, .not_benchmarked = true},
+	{"one-file-system", 'x', NULL, "with -r, leave the directories of other file systems empty",
+	 set_flag, FIELD(tree.one_file_system), .not_benchmarked = true},
+	{"keep-going", 0, NULL, "with -r, commit a new tree although entries failed",
+	 set_flag, FIELD(tree.keep_going), .not_benchmarked = true},
 	{0},
 	{"inplace", 0, NULL, "write into an existing DST; a failure leaves it torn",
 	 set_flag, FIELD(copy.in_place), .not_benchmarked = true, .not_sent = true},

@@ -166,9 +166,33 @@ static int set_mode_operand(struct cli *cli, const char *text)
 	return options_set_mode(cli, text);
 }
 
+/* Is it more than one file to DST? The third of three operands may be a mode. */
+static bool is_tree(const struct cli *cli, int n, char **operand)
+{
+	if (cli->action != ACTION_COPY)
+		return false;
+	if (cli->tree.recursive || cli->target || n > 3)
+		return true;
+	return n == 3 && (cli->copy.mode || !fcopy_mode_find(operand[2]));
+}
+
+static int take_sources(struct cli *cli, int n, char **operand)
+{
+	if (n < (cli->target ? 1 : 2))
+		return message_usage(n ? operand[0] : NULL,
+				     n ? "missing DST after SRC" : "missing SRC and DST");
+	cli->sources = operand;
+	cli->source_count = (size_t)n - !cli->target;
+	cli->src = operand[0];
+	cli->dst = cli->target ? cli->target : operand[n - 1];
+	return EXIT_DONE;
+}
+
 static int take_operands(struct cli *cli, int n, char **operand)
 {
 	bool mode_given = cli->copy.mode != NULL;
+	if (is_tree(cli, n, operand))
+		return take_sources(cli, n, operand);
 	if (n < 2)
 		return message_usage(n ? operand[0] : NULL,
 				     n ? "missing DST after SRC" : "missing SRC and DST");
