@@ -19,6 +19,10 @@ extern "C" {
 
 #define FCOPY_VERSION "1.0.0"
 
+/* The version of the structs in this header; options.api names it. It increases when a struct gets
+ * a new member at its end. A later library then knows which members the caller's structs have. */
+#define FCOPY_API 1
+
 /* The three answers of --sparse, --reflink and --preallocate. */
 enum fcopy_when { FCOPY_WHEN_AUTO, FCOPY_WHEN_ALWAYS, FCOPY_WHEN_NEVER };
 
@@ -177,8 +181,9 @@ enum fcopy_attribute {
 	FCOPY_ATTR_XATTR = 1 << 3,      /* extended attributes, capabilities among them */
 };
 
-/* All zero is the default: auto, atomic, nothing flushed. */
+/* {.api = FCOPY_API} is the default: auto, atomic, nothing flushed. */
 struct fcopy_options {
+	int api; /* FCOPY_API; the copy fails with EINVAL if the library does not know this value */
 	const struct fcopy_mode *mode; /* NULL: auto */
 	size_t buffer_size;            /* bytes, 1 … FCOPY_BUFFER_MAX; 0: the mode's own */
 	unsigned threads;              /* 1 … FCOPY_THREADS_MAX; 0: by the number of CPUs */
@@ -196,9 +201,9 @@ struct fcopy_options {
 	unsigned preserve_required; /* those of them whose loss fails the copy; others only warn */
 	bool scratch;        /* write a nameless file beside DST and drop it: for measuring */
 	uint64_t limit_rate; /* bytes a second; 0: none */
-	uint64_t
-	    expected_size; /* bytes; another length is warned of, or fails with strict; 0: any */
-	int timeout_ms;    /* longest time without a byte on a connection; 0: 60 s, < 0: for ever */
+	/* Expected bytes: another length is a warning, or an error with strict. 0: any. */
+	uint64_t expected_size;
+	int timeout_ms; /* longest time without a byte on a connection; 0: 60 s, < 0: for ever */
 	const volatile int *cancel; /* set to non-zero to stop the copy: it fails with EINTR */
 	struct fcopy_progress *progress;
 	void (*notify)(void *user,
@@ -221,6 +226,8 @@ struct fcopy_options {
  * /dev/fd/N, bytes are written where they belong at once. A socket that is sent to sees the end of
  * the stream only after the last byte, and a reset after any failure; one that is received from is
  * closed, which is the receipt, only after the destination's commit, and else reset.
+ *
+ * With options NULL, all options have their defaults, and the report has the members of API 1.
  *
  * Returns 0, or -1 with report->error saying what failed; report->step tells what was done until
  * then in either case. Only what this call itself created is removed after a failure, and a part of

@@ -214,7 +214,7 @@ int options_parse(struct cli *cli, int argc, char **argv)
 	struct grammar g;
 	bool given[OPTIONS_MAX] = {false}; /* by row: an option may come any number of times */
 	int option, status = EXIT_DONE;
-	*cli = (struct cli){0};
+	*cli = (struct cli){.copy.api = FCOPY_API};
 	build(&g);
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, g.shorts, g.longs, NULL)) != -1) {

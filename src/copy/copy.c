@@ -146,12 +146,27 @@ static int open_and_run(struct copy *c, const char *src, const char *dst)
 	return r;
 }
 
+int copy_options(struct fcopy_options *own, const struct fcopy_options *passed, const char *dst,
+		 struct fcopy_error *error)
+{
+	*own = (struct fcopy_options){.api = FCOPY_API};
+	if (!passed)
+		return 0;
+	if (passed->api != FCOPY_API) /* the other members may have other places */
+		return error_refuse(error, dst, EINVAL, "options.api is not FCOPY_API",
+				    FCOPY_ADVICE_NONE);
+	*own = *passed;
+	return 0;
+}
+
 int fcopy_copy(const char *src, const char *dst, const struct fcopy_options *options,
 	       struct fcopy_report *report)
 {
-	struct fcopy_options own = options ? *options : (struct fcopy_options){0};
+	struct fcopy_options own;
 	struct copy c = {.options = &own, .report = report};
 	memset(report, 0, sizeof(*report));
+	if (copy_options(&own, options, dst, &report->error) < 0)
+		return -1;
 	own.fsync |= own.verify;
 	c.mode = c.options->mode ? c.options->mode : fcopy_modes();
 	int r = open_and_run(&c, src, dst);

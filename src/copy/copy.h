@@ -31,6 +31,11 @@ struct copy {
  * booked. */
 int copy_run(struct copy *);
 
+/* copy.c: the options that a caller passed, or the defaults for NULL. Returns 0, or -errno with the
+ * refusal booked: the caller was compiled with a header that this library does not know. */
+int copy_options(struct fcopy_options *own, const struct fcopy_options *passed, const char *dst,
+		 struct fcopy_error *);
+
 /* settle.c: what is left to do and to ask between the last byte and the commit. Returns 0, or
  * -errno with the failure booked. */
 int copy_settle(struct copy *);

@@ -238,14 +238,16 @@ static int open_service(struct service *s, const char *src, const char *dst,
 int fcopy_serve(const char *src, const char *dst, const struct fcopy_options *options,
 		unsigned max_clients, const volatile int *stop, struct fcopy_report *report)
 {
-	static const struct fcopy_options defaults;
-	struct service s = {.options = options ? options : &defaults,
+	struct fcopy_options own;
+	struct service s = {.options = &own,
 			    .stop = stop,
 			    .dst = dst,
 			    .max_clients = max_clients ? max_clients : FCOPY_CLIENTS_DEFAULT,
 			    .lock = PTHREAD_MUTEX_INITIALIZER};
 	const struct copy told = {.options = s.options, .report = report};
 	memset(report, 0, sizeof(*report));
+	if (copy_options(&own, options, dst, &report->error) < 0)
+		return -1;
 	int r = open_service(&s, src, dst, report);
 	if (r < 0)
 		return -1;

@@ -291,12 +291,15 @@ static void copy_operands(struct tree *t, const char *const *src, size_t n, cons
 int fcopy_tree(const char *const *src, size_t n, const char *dst,
 	       const struct fcopy_tree_options *options, struct fcopy_tree_report *report)
 {
-	static const struct fcopy_tree_options defaults;
+	static const struct fcopy_tree_options defaults = {.copy.api = FCOPY_API};
 	struct tree t = {.options = options ? options : &defaults,
 			 .report = report,
 			 .lock = PTHREAD_MUTEX_INITIALIZER};
+	struct fcopy_options own;
 	const struct fcopy_options *o = &t.options->copy;
 	memset(report, 0, sizeof(*report));
+	if (copy_options(&own, o, dst, &report->error) < 0)
+		return -1;
 	t.io.cancel = o->cancel;
 	t.threads = o->threads < FCOPY_THREADS_MAX ? o->threads : FCOPY_THREADS_MAX;
 	t.monitor = (struct monitor){

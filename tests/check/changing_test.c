@@ -212,7 +212,8 @@ START_TEST(copy_says_so)
 	const struct fcopy_mode *m = &fcopy_modes()[_i / 4];
 	struct change c = {.size = _i % 2 ? 5 * MiB + 77 : 3 * MiB + 77};
 	struct notes notes = {0};
-	struct fcopy_options o = {.mode = m,
+	struct fcopy_options o = {.api = FCOPY_API,
+				  .mode = m,
 				  .progress = &c.progress,
 				  .strict = _i / 2 % 2,
 				  .reflink = FCOPY_WHEN_NEVER,
@@ -250,7 +251,8 @@ START_TEST(shrinks_before_its_extents_are_known)
 {
 	static const off_t left[] = {0, 100, MiB / 2, 2 * MiB};
 	off_t size = left[_i % 4];
-	struct fcopy_options o = {.reflink = FCOPY_WHEN_NEVER, .notify = shrink, .user = &size};
+	struct fcopy_options o = {
+	    .api = FCOPY_API, .reflink = FCOPY_WHEN_NEVER, .notify = shrink, .user = &size};
 	enter(&dirs[_i / 4]);
 	set_label("to %lld on %s", (long long)size, dirs[_i / 4].name);
 	make_file("src", MiB, DENSE, 1);

@@ -55,6 +55,7 @@ static void make_layout(const char *name, const struct layout *l)
 
 static int copy_with(struct fcopy_options o)
 {
+	o.api = FCOPY_API;
 	o.reflink = FCOPY_WHEN_NEVER;
 	return fcopy_copy("src", "dst", &o, &report);
 }
@@ -162,7 +163,7 @@ START_TEST(obeys)
 	check(same_bytes("src", "dst"), "bytes differ");
 	check(strcmp(map_of("dst"), "data:1048576") == 0, "%s", map_of("dst"));
 	check(report.holes == 0 && report.data == (uint64_t)MiB, "report");
-	struct fcopy_options always = {.reflink = FCOPY_WHEN_ALWAYS};
+	struct fcopy_options always = {.api = FCOPY_API, .reflink = FCOPY_WHEN_ALWAYS};
 	int r = fcopy_copy("src", "clone", &always, &report);
 	check(r == (d->reflink ? 0 : -1), "%d", r);
 	check(exists("clone") == d->reflink, "clone");

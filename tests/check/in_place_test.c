@@ -31,7 +31,8 @@ START_TEST(over_any_old_file)
 		make_file("src", SIZE, source, 1);
 		make_file("dst", old_sizes[kind], shape, 2);
 		need(chmod("dst", 0604) == 0 && stat("dst", &before) == 0);
-		struct fcopy_options o = {.mode = m, .in_place = true, .fsync = kind == 0};
+		struct fcopy_options o = {
+		    .api = FCOPY_API, .mode = m, .in_place = true, .fsync = kind == 0};
 		check(fcopy_copy("src", "dst", &o, &report) == 0, "%s", report.error.call);
 		need(stat("dst", &after) == 0);
 		check(same_bytes("src", "dst"), "old bytes show through");
@@ -51,7 +52,7 @@ START_TEST(punches_holes)
 	set_label("on %s", d->name);
 	make_file("src", 3 << 20, SPARSE, 1);
 	make_file("dst", 4 << 20, DENSE, 2);
-	struct fcopy_options o = {.in_place = true, .reflink = FCOPY_WHEN_NEVER};
+	struct fcopy_options o = {.api = FCOPY_API, .in_place = true, .reflink = FCOPY_WHEN_NEVER};
 	check(fcopy_copy("src", "dst", &o, &report) == 0, "%s", report.error.call);
 	check(same_bytes("src", "dst"), "bytes differ");
 	check(strcmp(map_of("src"), map_of("dst")) == 0, "maps differ");

@@ -25,6 +25,7 @@ static void begin(int i)
 
 static int copy_to(const char *dst, struct fcopy_options o)
 {
+	o.api = FCOPY_API;
 	return fcopy_copy("src", dst, &o, &report);
 }
 
@@ -32,7 +33,7 @@ START_TEST(existing_destination)
 {
 	begin(_i);
 	make_file("dst", 20000, DENSE, 2);
-	struct fcopy_options o = {.no_clobber = true};
+	struct fcopy_options o = {.api = FCOPY_API, .no_clobber = true};
 	check(copy_to("dst", o) == 0 && report.kept, "%s", report.error.call);
 	check(same_bytes("old", "dst"), "touched");
 	check(report.error.err == 0, "%d", report.error.err);
@@ -54,7 +55,8 @@ START_TEST(attributes)
 	close(fd);
 	if (geteuid() == 0)
 		need(chown("src", 1234, 4321) == 0 && chmod("src", 04751) == 0);
-	struct fcopy_options o = {.preserve = FCOPY_ATTR_MODE | FCOPY_ATTR_OWNERSHIP |
+	struct fcopy_options o = {.api = FCOPY_API,
+				  .preserve = FCOPY_ATTR_MODE | FCOPY_ATTR_OWNERSHIP |
 					      FCOPY_ATTR_TIMESTAMPS |
 					      (xattr ? FCOPY_ATTR_XATTR : 0)};
 	o.preserve_required = o.preserve;
@@ -133,9 +135,11 @@ START_TEST(zeros_become_holes)
 	if (!d->holes || !d->fallocate)
 		return;
 	begin(_i / 2);
-	struct fcopy_options o = {.sparse = FCOPY_WHEN_ALWAYS, .in_place = in_place};
+	struct fcopy_options o = {
+	    .api = FCOPY_API, .sparse = FCOPY_WHEN_ALWAYS, .in_place = in_place};
 	make_file("holes", SIZE, SPARSE, 1);
-	need(fcopy_copy("holes", "src", &(struct fcopy_options){.sparse = FCOPY_WHEN_NEVER},
+	need(fcopy_copy("holes", "src",
+			&(struct fcopy_options){.api = FCOPY_API, .sparse = FCOPY_WHEN_NEVER},
 			&report) == 0);
 	if (in_place)
 		make_file("dst", 2 * SIZE, DENSE, 2);

@@ -46,7 +46,7 @@ static bool refuses_longer(const struct fcopy_mode *m, off_t size)
 static void copy_one(const struct cell *c, const char *src, enum destination kind, off_t size)
 {
 	struct fcopy_options options = {
-	    .in_place = kind == IN_PLACE, .mode = c->mode, .threads = 2};
+	    .api = FCOPY_API, .in_place = kind == IN_PLACE, .mode = c->mode, .threads = 2};
 	struct stat before, after;
 	if (kind != NEW) {
 		make_file("dst", size + 70001, DENSE, 2);

@@ -69,7 +69,8 @@ START_TEST(cancelled_at_once)
 	set_label("mode %s, destination %d", m->name, kind);
 	if (kind > 0)
 		make_file("dst", 20000, DENSE, 2);
-	struct fcopy_options o = {.mode = m, .cancel = &cancel, .in_place = kind == 2};
+	struct fcopy_options o = {
+	    .api = FCOPY_API, .mode = m, .cancel = &cancel, .in_place = kind == 2};
 	check(fcopy_copy("src", "dst", &o, &report) == -1, "went on");
 	check(report.error.err == EINTR, "%d", report.error.err);
 	check(exists("dst") == (kind > 0), "dst");
@@ -103,7 +104,8 @@ START_TEST(cancelled_in_the_middle)
 	begin();
 	set_label("mode %s", m->name);
 	make_file("dst", 20000, DENSE, 2);
-	struct fcopy_options o = {.mode = m,
+	struct fcopy_options o = {.api = FCOPY_API,
+				  .mode = m,
 				  .reflink = FCOPY_WHEN_NEVER,
 				  .progress = &s.progress,
 				  .cancel = &s.cancel,
@@ -132,7 +134,8 @@ START_TEST(keeps_the_rate)
 		return;
 	begin();
 	set_label("mode %s", m->name);
-	struct fcopy_options o = {.mode = m,
+	struct fcopy_options o = {.api = FCOPY_API,
+				  .mode = m,
 				  .reflink = FCOPY_WHEN_NEVER,
 				  .limit_rate = 8 << 20,
 				  .threads = 2,
@@ -188,7 +191,8 @@ START_TEST(reports)
 		return;
 	begin();
 	set_label("mode %s", m->name);
-	struct fcopy_options o = {.mode = m,
+	struct fcopy_options o = {.api = FCOPY_API,
+				  .mode = m,
 				  .reflink = FCOPY_WHEN_NEVER,
 				  .limit_rate = 8 << 20,
 				  .progress = &s.progress,
@@ -221,7 +225,8 @@ START_TEST(scratch_leaves_nothing)
 {
 	begin();
 	make_file("dst", 20000, DENSE, 2);
-	struct fcopy_options o = {.scratch = true, .in_place = _i % 2, .fsync = _i / 2};
+	struct fcopy_options o = {
+	    .api = FCOPY_API, .scratch = true, .in_place = _i % 2, .fsync = _i / 2};
 	check(fcopy_copy("src", "dst", &o, &report) == 0, "%s", report.error.call);
 	check(same_bytes("old", "dst"), "touched");
 	check(fcopy_copy("src", "new", &o, &report) == 0, "%s", report.error.call);
@@ -245,7 +250,8 @@ START_TEST(preallocates)
 		return;
 	begin();
 	set_label("mode %s, %d", m->name, _i % 2);
-	struct fcopy_options o = {.mode = m,
+	struct fcopy_options o = {.api = FCOPY_API,
+				  .mode = m,
 				  .preallocate = _i % 2 ? FCOPY_WHEN_ALWAYS : FCOPY_WHEN_NEVER};
 	check(fcopy_copy("src", "dst", &o, &report) == 0, "%s", report.error.call);
 	check(same_bytes("src", "dst"), "bytes differ");
@@ -259,12 +265,12 @@ END_TEST
 START_TEST(unsafe_options)
 {
 	begin();
-	struct fcopy_options o = {.resume = true, .in_place = true};
+	struct fcopy_options o = {.api = FCOPY_API, .resume = true, .in_place = true};
 	make_file("dst", 20000, DENSE, 2);
 	check(fcopy_copy("src", "dst", &o, &report) < 0, "resumed in place");
 	check(report.error.advice == FCOPY_ADVICE_USAGE, "%d", report.error.advice);
 	check(same_bytes("dst", "old"), "touched");
-	o = (struct fcopy_options){.threads = 100000};
+	o = (struct fcopy_options){.api = FCOPY_API, .threads = 100000};
 	check(copy_by("parallel", "src", "dst", o) == 0, "%s", report.error.call);
 	check(same_bytes("src", "dst"), "bytes differ");
 	leave();
@@ -299,6 +305,23 @@ START_TEST(errors_have_a_text)
 }
 END_TEST
 
+/* A caller that forgot the field, or was compiled with another header. */
+START_TEST(refuses_another_api)
+{
+	static const int apis[] = {0, -1, FCOPY_API + 1};
+	begin();
+	make_file("dst", 20000, DENSE, 2);
+	struct fcopy_options o = {.api = apis[_i]};
+	check(fcopy_copy("src", "dst", &o, &report) == -1, "api %d was accepted", o.api);
+	check(report.error.err == EINVAL, "%d", report.error.err);
+	check(same_bytes("dst", "old"), "touched");
+	check(fcopy_serve("src", "tcp-listen:0", &o, 0, NULL, &report) == -1, "api %d: served",
+	      o.api);
+	check(report.error.err == EINVAL, "%d", report.error.err);
+	leave();
+}
+END_TEST
+
 int main(void)
 {
 	dirs_find();
@@ -314,5 +337,6 @@ int main(void)
 	tcase_add_loop_test(c, preallocates, 0, 18);
 	tcase_add_test(c, unsafe_options);
 	tcase_add_test(c, errors_have_a_text);
+	tcase_add_loop_test(c, refuses_another_api, 0, 3);
 	return run_suite(s);
 }

@@ -25,6 +25,7 @@ static void begin(int i)
 
 static int copy_to(const char *dst, struct fcopy_options o)
 {
+	o.api = FCOPY_API;
 	return fcopy_copy("src", dst, &o, &report);
 }
 
@@ -102,7 +103,7 @@ END_TEST
 START_TEST(into_a_directory)
 {
 	begin(_i);
-	struct fcopy_options o = {0};
+	struct fcopy_options o = {.api = FCOPY_API};
 	need(mkdir("d", 0755) == 0 && mkdir("d/old", 0755) == 0);
 	check(copy_to("d", o) == 0 && same_bytes("src", "d/src"), "%s", report.error.call);
 	check(strcmp(report.dst, "d/src") == 0, "%s", report.dst);
@@ -123,7 +124,7 @@ END_TEST
 START_TEST(the_same_file)
 {
 	begin(_i);
-	struct fcopy_options o = {.in_place = _i % 2, .force = true};
+	struct fcopy_options o = {.api = FCOPY_API, .in_place = _i % 2, .force = true};
 	char fd_name[32];
 	make_file("copy", SIZE, DENSE, 1);
 	need(link("src", "hard") == 0 && symlink("src", "soft") == 0);
@@ -160,7 +161,7 @@ END_TEST
 START_TEST(bad_sources)
 {
 	begin(_i);
-	struct fcopy_options o = {0};
+	struct fcopy_options o = {.api = FCOPY_API};
 	need(mkdir("d", 0755) == 0);
 	refused(fcopy_copy("d", "dst", &o, &report), EISDIR, FCOPY_ADVICE_NONE);
 	refused(fcopy_copy("none", "dst", &o, &report), ENOENT, FCOPY_ADVICE_NONE);
@@ -182,7 +183,7 @@ END_TEST
 START_TEST(without_permission)
 {
 	begin(_i);
-	struct fcopy_options o = {0};
+	struct fcopy_options o = {.api = FCOPY_API};
 	make_file("dst", 20000, DENSE, 2);
 	need(chmod("dst", 0444) == 0 && chmod(".", 0777) == 0);
 	need(seteuid(1234) == 0);

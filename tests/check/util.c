@@ -146,6 +146,7 @@ void transfer_done(struct transfer *t)
 
 int copy_by(const char *mode, const char *src, const char *dst, struct fcopy_options options)
 {
+	options.api = FCOPY_API;
 	options.mode = fcopy_mode_find(mode);
 	need(options.mode);
 	return fcopy_copy(src, dst, &options, &report);

@@ -161,7 +161,7 @@ static void once(void *arg)
 {
 	struct run *run = arg;
 	struct fcopy_options options = {
-	    .fsync = true, .threads = 2, .in_place = run->scene == IN_PLACE};
+	    .api = FCOPY_API, .fsync = true, .threads = 2, .in_place = run->scene == IN_PLACE};
 	struct fcopy_report report;
 	if (strcmp(run->row->call, "pthread_create") == 0)
 		options.mode = fcopy_mode_find(

@@ -40,7 +40,7 @@ static void damage(void)
 static void sees_a_difference(void **state)
 {
 	struct fcopy_report report;
-	struct fcopy_options o = {.verify = true, .resume = true};
+	struct fcopy_options o = {.api = FCOPY_API, .verify = true, .resume = true};
 	(void)state;
 	need(mkdir("d", 0755) == 0);
 	make_file("src", SIZE, DENSE, 1);
@@ -58,7 +58,7 @@ static void sees_a_difference(void **state)
 /* The next try will see by itself how much of it is good. */
 static void part_cannot_be_cut(void **state)
 {
-	const struct fcopy_options options = {.resume = true};
+	const struct fcopy_options options = {.api = FCOPY_API, .resume = true};
 	struct fcopy_report report;
 	(void)state;
 	need(mkdir("d", 0755) == 0);
@@ -81,7 +81,7 @@ static void cannot_be_opened_again(void **state)
 {
 	struct notes notes = {.warnings = 0};
 	struct fcopy_report report;
-	struct fcopy_options o = {.verify = true, .notify = note, .user = &notes};
+	struct fcopy_options o = {.api = FCOPY_API, .verify = true, .notify = note, .user = &notes};
 	(void)state;
 	need(mkdir("d", 0755) == 0);
 	make_file("src", SIZE, DENSE, 1);

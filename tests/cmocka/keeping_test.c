@@ -30,6 +30,7 @@ static const char *const scene_names[SCENES] = {
 static struct fcopy_options options_of(enum scene scene)
 {
 	return (struct fcopy_options){
+	    .api = FCOPY_API,
 	    .verify = scene == VERIFIED,
 	    .resume = scene == RESUMED,
 	    .preserve = scene == PRESERVED || scene == INSISTED ? ALL : 0,
@@ -145,7 +146,7 @@ static void expect_told(const struct run *run, const struct fcopy_error *e)
 /* The part that is left can be gone on with, to the same bytes. */
 static void check_rest(void)
 {
-	const struct fcopy_options options = {.resume = true};
+	const struct fcopy_options options = {.api = FCOPY_API, .resume = true};
 	struct fcopy_report report;
 	assert_false(exists(DST));
 	if (exists(REST))

@@ -81,7 +81,7 @@ static void too_long(void **state)
  */
 static void cannot_be_named(void **state)
 {
-	const struct fcopy_options options = {.resume = true, .no_clobber = true};
+	const struct fcopy_options options = {.api = FCOPY_API, .resume = true, .no_clobber = true};
 	struct fcopy_report report;
 	make_places();
 	fault_set(*state, 1, EIO);

@@ -69,7 +69,7 @@ static void *drain(void *arg)
 /* From src to dst with a socket on one side. */
 static int copy_by_socket(bool from)
 {
-	struct fcopy_options options = {.mode = fcopy_mode_find("auto")};
+	struct fcopy_options options = {.api = FCOPY_API, .mode = fcopy_mode_find("auto")};
 	struct far_end far;
 	char name[32];
 	int fd[2];
@@ -123,7 +123,7 @@ static void stream_falls_back(void **state)
 static void mode_once(void *arg)
 {
 	const struct run *run = arg;
-	struct fcopy_options options = {.mode = fcopy_mode_find(run->mode)};
+	struct fcopy_options options = {.api = FCOPY_API, .mode = fcopy_mode_find(run->mode)};
 	unlink("dst");
 	fault_short(1 << 20);
 	fault_on();
@@ -156,7 +156,7 @@ static void mode_never_falls_back(void **state)
 static void clone_is_refused(void **state)
 {
 	int err = *(const int *)*state;
-	struct fcopy_options options = {0};
+	struct fcopy_options options = {.api = FCOPY_API};
 	make_file("src", SIZE, DENSE, 1);
 	fault_set("ioctl", FAULT_EVERY + 1, err);
 	fault_on();

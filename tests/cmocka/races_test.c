@@ -126,13 +126,15 @@ static bool check_files(void)
 static void once(void *arg)
 {
 	const struct row *row = arg;
+	struct fcopy_options options = row->options;
 	struct fcopy_report report;
+	options.api = FCOPY_API;
 	set_the_scene(row);
 	int before = open_descriptors();
 	if (strcmp(row->call, "renameat2") == 0)
 		fault_also("openat64 of O_TMPFILE", EOPNOTSUPP);
 	fault_on();
-	int r = fcopy_copy("src", "d/dst", &row->options, &report);
+	int r = fcopy_copy("src", "d/dst", &options, &report);
 	fault_off();
 	assert_int_equal(open_descriptors(), before);
 	if (r < 0)
@@ -166,7 +168,8 @@ static void source_changes(void **state)
 {
 	struct fcopy_report report;
 	int warnings = 0;
-	struct fcopy_options options = {.notify = count_warnings, .user = &warnings};
+	struct fcopy_options options = {
+	    .api = FCOPY_API, .notify = count_warnings, .user = &warnings};
 	(void)state;
 	make_source();
 	fault_meanwhile(change_source);

@@ -133,7 +133,7 @@ static void once(void *arg)
 {
 	struct run *run = arg;
 	bool sends = run->row->scene == SENDS;
-	struct fcopy_options options = {.notify = note, .user = run};
+	struct fcopy_options options = {.api = FCOPY_API, .notify = note, .user = run};
 	struct fcopy_report report;
 	int status, before = open_descriptors();
 	run->served = run->lost = 0;
@@ -167,7 +167,8 @@ static void sweep(void **state)
 static void is_cancelled(void **state)
 {
 	struct run run = {.row = &rows[0]};
-	struct fcopy_options options = {.notify = note, .user = &run, .cancel = &stop};
+	struct fcopy_options options = {
+	    .api = FCOPY_API, .notify = note, .user = &run, .cancel = &stop};
 	struct fcopy_report report;
 	int status, before = open_descriptors();
 	(void)state;

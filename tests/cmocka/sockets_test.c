@@ -97,7 +97,7 @@ static void tell_port(void *user, const struct fcopy_event *event)
 
 static int receive(bool tested, struct fcopy_report *report)
 {
-	struct fcopy_options options = {.notify = tell_port, .user = &tested};
+	struct fcopy_options options = {.api = FCOPY_API, .notify = tell_port, .user = &tested};
 	if (tested)
 		fault_on();
 	int r = fcopy_copy("tcp-listen:0", "d/dst", &options, report);
@@ -239,7 +239,7 @@ static void set_cancel(void)
 /* The peer has everything in its queue and says nothing: cancelled before it does. */
 static void cancelled_before_the_receipt(void **state)
 {
-	const struct fcopy_options options = {.cancel = &cancel};
+	const struct fcopy_options options = {.api = FCOPY_API, .cancel = &cancel};
 	struct fcopy_report report;
 	(void)state;
 	cancel = 0;
