@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 # GNU make; `make help` lists the targets.
 
+# Paths that make builds have no spaces; the directory of the source, PREFIX, DESTDIR and the other
+# directories of the installation may have some.
 PREFIX  ?= /usr/local
 BINDIR  ?= $(PREFIX)/bin
 LIBDIR  ?= $(PREFIX)/lib
@@ -16,14 +18,34 @@ CC      ?= cc
 CFLAGS  ?= -O2 -g
 WARN    ?= -Wall -Wextra
 
+ifneq ($(words x$(BUILD)x x$(PROGRAM)x),2)
+$(error BUILD and PROGRAM must not contain spaces: '$(BUILD)', '$(PROGRAM)')
+endif
+
+# A path as one word of the shell; the same as an absolute path, unlike abspath also with spaces.
+quoted    = '$(subst ','\'',$(1))'
+absolute  = $(call quoted,$(if $(filter /%,$(1)),$(1),$(CURDIR)/$(1)))
+
+# The tools that belong to the compiler's target, which may not be this machine.
+tool_of   = $(shell $(CC) $(CFLAGS) -print-prog-name=$(1))
+ifeq ($(origin AR),default)
+AR        = $(call tool_of,ar)
+endif
+NM       ?= $(call tool_of,nm)
+OBJCOPY  ?= $(call tool_of,objcopy)
+
 VERSION := $(shell sed -n 's/^\#define FCOPY_VERSION *"\(.*\)"/\1/p' include/fcopy.h)
 
-# The io_uring engine is built in when liburing's static library is there.
-LIBURING := $(shell pkg-config --exists liburing 2>/dev/null && \
-	ls "$$(pkg-config --variable=libdir liburing)/liburing.a" 2>/dev/null)
-ifneq ($(LIBURING),)
-DEFINES := -DHAVE_LIBURING $(shell pkg-config --cflags liburing)
+# The io_uring engine is built in if the compiler, for its target, finds liburing's header and its
+# static library. LIBURING= leaves it out.
+ifeq ($(origin LIBURING),undefined)
+hash := \#
+LIBURING := $(shell printf '%s\n' '$(hash)define _GNU_SOURCE' '$(hash)include <liburing.h>' \
+	'int main(void) { return io_uring_queue_init(1, (struct io_uring *)0, 0); }' | \
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -x c -o /dev/null - -l:liburing.a 2>/dev/null && \
+	echo -l:liburing.a)
 endif
+DEFINES := $(if $(LIBURING),-DHAVE_LIBURING)
 
 FLAGS  = -std=gnu11 $(WARN) -Iinclude -Isrc -D_FILE_OFFSET_BITS=64 $(DEFINES) $(CPPFLAGS) $(CFLAGS)
 LIBS   = $(LIBURING) -pthread
@@ -33,6 +55,8 @@ CLI_SRC := fcopy.c $(wildcard src/cli/*.c)
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o)
 CLI_OBJ := $(CLI_SRC:%.c=$(BUILD)/%.o)
 LIB     := $(BUILD)/libfcopy.a
+# The library with all global names, for the tests; the other one exports fcopy_* alone.
+INTERNAL := $(BUILD)/internal.a
 
 .PHONY: all
 all: $(PROGRAM) ## the program, and libfcopy.a
@@ -40,15 +64,25 @@ all: $(PROGRAM) ## the program, and libfcopy.a
 $(PROGRAM): $(CLI_OBJ) $(LIB)
 	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(LIB): $(LIB_OBJ)
+# One object, so that all names but fcopy_* can become local. LTO=: it holds code, not bytecode.
+LTO = $(if $(findstring -flto,$(CFLAGS)),$(if $(findstring clang,$(CC)),-fuse-ld=lld,-flinker-output=nolto-rel))
+$(BUILD)/libfcopy.o: $(LIB_OBJ)
+	$(CC) $(FLAGS) $(LTO) -r -nostdlib -o $@ $^
+	$(OBJCOPY) --wildcard --keep-global-symbol='fcopy_*' $@
+
+$(LIB): $(BUILD)/libfcopy.o
+$(INTERNAL): $(LIB_OBJ)
+
+$(LIB) $(INTERNAL):
 	rm -f $@
 	$(AR) rcs $@ $^
 
+$(LIB_OBJ): PIC := -fPIC # also for shared objects that contain the library
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(CC) $(FLAGS) -MMD -MP -c -o $@ $<
+	$(CC) $(FLAGS) $(PIC) -MMD -MP -c -o $@ $<
 
-# Changes only when the flags do, and then everything is built anew.
+# Changes only when the flags do; then everything is compiled again.
 $(BUILD)/flags: force
 	@mkdir -p $(@D)
 	@echo '$(CC) $(FLAGS) $(LDFLAGS) $(LIBS)' | cmp -s - $@ || \
@@ -70,43 +104,48 @@ bench: all ## the quick set of benchmarks, in five minutes
 # What is installed: mode, file, destination. Uninstall goes through the same list.
 PC := $(BUILD)/fcopy.pc
 INSTALLED = \
-	755 $(PROGRAM) $(BINDIR)/fcopy \
-	644 include/fcopy.h $(INCDIR)/fcopy.h \
-	644 $(LIB) $(LIBDIR)/libfcopy.a \
-	644 $(PC) $(LIBDIR)/pkgconfig/fcopy.pc \
-	644 src/man/fcopy.1 $(MANDIR)/man1/fcopy.1 \
-	644 src/man/libfcopy.3 $(MANDIR)/man3/libfcopy.3 \
-	644 src/dist/fcopy.schema.json $(DATADIR)/fcopy/fcopy.schema.json \
-	644 src/dist/completions/fcopy.bash $(BASHDIR)/fcopy \
-	644 src/dist/completions/_fcopy $(ZSHDIR)/_fcopy \
-	644 src/dist/completions/fcopy.fish $(FISHDIR)/fcopy.fish
+	755 $(PROGRAM) $(call quoted,$(BINDIR)/fcopy) \
+	644 include/fcopy.h $(call quoted,$(INCDIR)/fcopy.h) \
+	644 $(LIB) $(call quoted,$(LIBDIR)/libfcopy.a) \
+	644 $(PC) $(call quoted,$(LIBDIR)/pkgconfig/fcopy.pc) \
+	644 src/man/fcopy.1 $(call quoted,$(MANDIR)/man1/fcopy.1) \
+	644 src/man/libfcopy.3 $(call quoted,$(MANDIR)/man3/libfcopy.3) \
+	644 src/dist/fcopy.schema.json $(call quoted,$(DATADIR)/fcopy/fcopy.schema.json) \
+	644 src/dist/completions/fcopy.bash $(call quoted,$(BASHDIR)/fcopy) \
+	644 src/dist/completions/_fcopy $(call quoted,$(ZSHDIR)/_fcopy) \
+	644 src/dist/completions/fcopy.fish $(call quoted,$(FISHDIR)/fcopy.fish)
 
-# There is only a static library, so that Libs names whatever it needs itself.
+# A path as pkg-config reads it inside double quotes, and as the right side of sed's s|||.
+in_pc = $(call quoted,s|@$(1)@|$(subst |,\|,$(subst &,\&,$(subst \,\\,$(2))))|)
+
+# There is only a static library, so Libs names whatever the library itself needs.
 $(PC): src/dist/fcopy.pc.in force
 	@mkdir -p $(@D)
-	sed -e 's|@libdir@|$(LIBDIR)|; s|@includedir@|$(INCDIR)|; s|@version@|$(VERSION)|' \
-		-e 's|@uring@|$(if $(LIBURING),-l:liburing.a)|' $< >$@
+	sed -e $(call in_pc,libdir,$(LIBDIR)) -e $(call in_pc,includedir,$(INCDIR)) \
+		-e $(call in_pc,version,$(VERSION)) -e $(call in_pc,uring,$(LIBURING)) $< >$@
 figures: ## the plots, and the tables of the READMEs, from the committed results
 	bench/figures.sh
 
 .PHONY: install uninstall check-install
 install: all $(PC) ## into $(DESTDIR)$(PREFIX)
-	@printf '%s %s %s\n' $(INSTALLED) | while read -r mode from to; do \
-		echo "install $(DESTDIR)$$to"; \
-		install -D -m "$$mode" "$$from" "$(DESTDIR)$$to" || exit 1; \
+	@printf '%s\n' $(INSTALLED) | while read -r mode && read -r from && IFS= read -r to; do \
+		to=$(call quoted,$(DESTDIR))$$to; \
+		echo "install $$to"; \
+		install -D -m "$$mode" "$$from" "$$to" || exit 1; \
 	done
 
 uninstall: ## undoes install
-	@printf '%s %s %s\n' $(INSTALLED) | while read -r mode from to; do \
-		echo "remove $(DESTDIR)$$to"; \
-		rm -f "$(DESTDIR)$$to"; \
+	@printf '%s\n' $(INSTALLED) | while read -r mode && read -r from && IFS= read -r to; do \
+		to=$(call quoted,$(DESTDIR))$$to; \
+		echo "remove $$to"; \
+		rm -f "$$to" || exit 1; \
 	done
-	@rmdir "$(DESTDIR)$(DATADIR)/fcopy" 2>/dev/null || true
+	@rmdir $(call quoted,$(DESTDIR)$(DATADIR)/fcopy) 2>/dev/null || true
 
 check-install: all $(PC) ## proves that uninstall undoes install
 	rm -rf $(BUILD)/root && mkdir -p $(BUILD)/root
-	$(MAKE) --no-print-directory install DESTDIR=$(abspath $(BUILD))/root
-	$(MAKE) --no-print-directory uninstall DESTDIR=$(abspath $(BUILD))/root
+	$(MAKE) --no-print-directory install DESTDIR=$(call absolute,$(BUILD)/root)
+	$(MAKE) --no-print-directory uninstall DESTDIR=$(call absolute,$(BUILD)/root)
 	@left=$$(find $(BUILD)/root ! -type d); \
 		[ -z "$$left" ] && echo "nothing is left" || { echo "left: $$left"; exit 1; }
 

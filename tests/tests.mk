@@ -13,21 +13,22 @@ THREADS_CHECK  := $(addprefix $(BUILD)/tests/check/,changing_test in_place_test 
 THREADS_CMOCKA := $(addprefix $(BUILD)/tests/cmocka/,plan_test serve_test)
 TEST_OBJ   := $(patsubst %.c,$(BUILD)/%.o,$(CHECK_SRC) $(CMOCKA_SRC) $(CHECK_HELP) $(CMOCKA_HELP))
 BATS       := $(if $(wildcard tests/cli/*.bats),tests/cli)
-RUN        := FCOPY=$(abspath $(PROGRAM)) FCOPY_BUILD=$(abspath $(BUILD)) tests/mounts.sh tests/run.sh
+HERE       := FCOPY=$(call absolute,$(PROGRAM)) FCOPY_BUILD=$(call absolute,$(BUILD))
+RUN        := $(HERE) tests/mounts.sh tests/run.sh
 
 .SECONDARY: $(TEST_OBJ)
 
-$(CHECK_BIN): $(BUILD)/tests/check/%: $(BUILD)/tests/check/%.o $(CHECK_HELP:%.c=$(BUILD)/%.o) $(LIB)
+$(CHECK_BIN): $(BUILD)/tests/check/%: $(BUILD)/tests/check/%.o $(CHECK_HELP:%.c=$(BUILD)/%.o) $(INTERNAL)
 	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $$(pkg-config --libs check) $(LIBS)
 
 # What the objects define as __wrap_x is wrapped; a wrap of something that the library does not call
 # would silently wrap nothing, so then the link stops.
-$(CMOCKA_BIN): $(BUILD)/tests/cmocka/%: $(BUILD)/tests/cmocka/%.o $(CMOCKA_HELP:%.c=$(BUILD)/%.o) $(LIB)
-	@wraps=$$(nm --defined-only $(filter %.o,$^) | sed -n 's/.* T __wrap_//p' | sort -u); \
-	calls=$$(nm --undefined-only $(LIB) | awk 'NF == 2 { print $$2 }' | sort -u); \
+$(CMOCKA_BIN): $(BUILD)/tests/cmocka/%: $(BUILD)/tests/cmocka/%.o $(CMOCKA_HELP:%.c=$(BUILD)/%.o) $(INTERNAL)
+	@wraps=$$($(NM) --defined-only $(filter %.o,$^) | sed -n 's/.* T __wrap_//p' | sort -u); \
+	calls=$$($(NM) --undefined-only $(INTERNAL) | awk 'NF == 2 { print $$2 }' | sort -u); \
 	for x in $$wraps; do \
 		echo "$$calls" | grep -qx "$$x" || \
-			{ echo "$@: libfcopy.a does not call $$x: its wrap would do nothing" >&2; exit 1; }; \
+			{ echo "$@: the library does not call $$x: its wrap would do nothing" >&2; exit 1; }; \
 	done; \
 	echo '$(CC) -o $@'; $(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $$(printf ' -Wl,--wrap=%s' $$wraps) \
 		$$(pkg-config --libs cmocka) $(LIBS)
@@ -41,7 +42,7 @@ check: tests ## the tests; as root on ext4, XFS, btrfs and tmpfs
 	@$(RUN) $(CHECK_BIN) $(CMOCKA_BIN) $(BATS)
 
 check-long: tests ## kills, faults, full disks, power cuts, fuzzing, and a table: an hour and a half
-	@FCOPY=$(abspath $(PROGRAM)) FCOPY_BUILD=$(abspath $(BUILD)) tests/long.sh
+	@$(HERE) tests/long.sh
 
 # The same tests with other flags, in a build of their own.
 SANITIZED = $(MAKE) --no-print-directory BUILD=build/$(1) PROGRAM=build/$(1)/fcopy LDFLAGS= \
@@ -68,7 +69,7 @@ FUZZED = $(MAKE) --no-print-directory BUILD=build/fuzz PROGRAM=build/fuzz/fcopy 
 	CFLAGS='-O2 -g -fsanitize=fuzzer-no-link,address$(comma)undefined \
 		-fno-sanitize-recover=all -fsanitize-coverage-ignorelist=tests/fuzz/uncovered.txt'
 
-$(FUZZER): $(FUZZ_SRC:%.c=$(BUILD)/%.o) $(filter-out $(BUILD)/fcopy.o,$(CLI_OBJ)) $(LIB)
+$(FUZZER): $(FUZZ_SRC:%.c=$(BUILD)/%.o) $(filter-out $(BUILD)/fcopy.o,$(CLI_OBJ)) $(INTERNAL)
 	$(CC) $(FLAGS) -fsanitize=fuzzer -Wl,--wrap=getaddrinfo -o $@ $^ $(LIBS) -lm
 
 -include $(FUZZ_SRC:%.c=$(BUILD)/%.d)
@@ -77,14 +78,14 @@ fuzzer:
 	@$(FUZZED) build/fuzz/tests/fuzz/command_line
 
 fuzz: ## the parsers of the command line with libFuzzer, for FUZZ_SECONDS (600)
-	@FCOPY_BUILD=$(abspath $(BUILD)) tests/long/fuzz.sh $(FUZZ_SECONDS)
+	@FCOPY_BUILD=$(call absolute,$(BUILD)) tests/long/fuzz.sh $(FUZZ_SECONDS)
 
 comma := ,
 
 # One process for all tests, on one file system: a process for each would take an hour.
 check-valgrind: tests ## the tests of the library with valgrind
 	@UNDER='valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite' \
-		CK_FORK=no CK_TIMEOUT_MULTIPLIER=20 FCOPY_TEST_DIR=$(abspath $(BUILD)) \
+		CK_FORK=no CK_TIMEOUT_MULTIPLIER=20 FCOPY_TEST_DIR=$(call absolute,$(BUILD)) \
 		tests/run.sh $(CHECK_BIN) $(CMOCKA_BIN)
 
 # gcovr replaces the file that it writes to, were it a device.

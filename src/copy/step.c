@@ -46,6 +46,8 @@ static void describe(const struct copy *c, const struct engine *engine, const st
 	    .err = err, .call = t->call, .path = path_of(c, t->side), .engine = engine->name};
 	if (!t->call && err == ESPIPE)
 		e->reason = "a stream has no offsets, which this mode needs";
+	if (!t->call && err == ENOSYS)
+		e->reason = engine->probe();  /* no call was made: this build lacks the engine */
 	if (err == EOPNOTSUPP && t->io.flags) /* only uncached I/O sets any */
 		e->advice = FCOPY_ADVICE_CACHE;
 	if (!e->path) {

@@ -100,6 +100,8 @@ static int copy(struct transfer *t)
 {
 	if (!t->src_positional || !t->dst_positional)
 		return transfer_refuse(t, NULL, SIDE_BOTH, ESPIPE);
+	if (ring_missing)
+		return transfer_refuse(t, NULL, SIDE_BOTH, ENOSYS);
 	int src = fcntl(t->src, F_GETFL), dst = fcntl(t->dst, F_GETFL);
 	if (src < 0 || dst < 0)
 		return transfer_fail(t, "fcntl(F_GETFL)", src < 0 ? SIDE_SRC : SIDE_DST, -errno);

@@ -37,7 +37,7 @@ options() {
 
 @test "make install: program, library, header, papers, completions, schema" {
 	in_tree install DESTDIR="$T/root" PREFIX=/usr
-	diff - <(installed) <<-'END'
+	cat >"$APART/list" <<-'END'
 		/usr/bin/fcopy
 		/usr/include/fcopy.h
 		/usr/lib/libfcopy.a
@@ -49,6 +49,7 @@ options() {
 		/usr/share/man/man3/libfcopy.3
 		/usr/share/zsh/site-functions/_fcopy
 	END
+	diff "$APART/list" <(installed)
 	[ "$(stat -c %a root/usr/bin/fcopy root/usr/include/fcopy.h | xargs)" = "755 644" ]
 	echo data >a
 	root/usr/bin/fcopy a b
@@ -62,6 +63,33 @@ options() {
 	in_tree uninstall DESTDIR="$T/root" PREFIX=/usr
 	[ "$(installed)" = /usr/bin/other ]
 	[ ! -d root/usr/share/fcopy ]
+}
+
+# In a copy of the tree: a fault would remove sources.
+@test "the source tree, PREFIX and DESTDIR may have spaces in their names" {
+	local tree="$T/a tree"
+	mkdir "$tree"
+	(cd "$REPOSITORY" && tar -cf - Makefile fcopy.c include src tests/tests.mk) | tar -xf - -C "$tree"
+	(cd "$tree" && find . -type f | sort) >before
+	spaced() { env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -C "$tree" CFLAGS=-O0 "$@" >>log 2>&1; }
+	spaced install DESTDIR="$T/the root" PREFIX="/x y's" || { tail log; return 1; }
+	(cd "the root" && find . -type f | sort) | diff - <(sed "s|^/usr/|./x y's/|" "$APART/list" | sort)
+	echo data >a
+	"the root/x y's/bin/fcopy" a b
+	cmp a b
+	grep -qxF "libdir=/x y's/lib" "the root/x y's/lib/pkgconfig/fcopy.pc"
+	spaced uninstall DESTDIR="$T/the root" PREFIX="/x y's"
+	spaced check-install
+	[ -z "$(find "the root" ! -type d)" ]
+	spaced clean
+	(cd "$tree" && find . -type f | sort) | diff before -
+}
+
+@test "BUILD and PROGRAM with spaces are refused" {
+	run -2 env -u MAKEFLAGS -u MAKELEVEL make -C "$REPOSITORY" BUILD="$T/y z" clean
+	[[ $output == *"must not contain spaces"* ]]
+	run -2 env -u MAKEFLAGS -u MAKELEVEL make -C "$REPOSITORY" PROGRAM="y z" clean
+	[[ $output == *"must not contain spaces"* ]]
 }
 
 @test "make install again is no failure, and directories can be named" {
@@ -91,6 +119,71 @@ options() {
 	[ "$status" = 1 ]
 	[ "$output" = "nope: open: No such file or directory" ]
 	[ "$(with_library pkg-config --modversion fcopy)" = "$("$FCOPY" --version | cut -d' ' -f2)" ]
+}
+
+@test "libfcopy.a exports fcopy_* alone, and links with a program that uses its inner names" {
+	need cc nm pkg-config
+	in_tree install PREFIX="$T/usr"
+	[ "$(nm --defined-only --extern-only usr/lib/libfcopy.a | awk '$2 ~ /[A-Z]/ && $3 !~ /^fcopy_/')" = "" ]
+	cat >names.c <<-'END'
+		#include <fcopy.h>
+		#include <stdlib.h>
+
+		int io_read(void), ring_open(void), source_open(void), tcp_connect(void);
+		int io_read(void) { abort(); }
+		int ring_open(void) { abort(); }
+		int source_open(void) { abort(); }
+		int tcp_connect(void) { abort(); }
+		int io_wait, engine_readwrite, error;
+
+		int main(int argc, char **argv)
+		{
+			struct fcopy_options options = {.api = FCOPY_API};
+			static struct fcopy_report report;
+			options.mode = argc > 3 ? fcopy_mode_find(argv[3]) : NULL;
+			return fcopy_copy(argv[1], argv[2], &options, &report) < 0;
+		}
+	END
+	# shellcheck disable=SC2046
+	cc -Wall -Wextra -Werror -o names names.c $(with_library pkg-config --cflags --libs fcopy)
+	random a 3000000
+	local mode
+	for mode in auto $MODES; do
+		! has_mode "$mode" || { ./names a "b.$mode" "$mode" && cmp a "b.$mode"; } || return
+	done
+	# Position independent: a shared object can contain it, and its dependencies.
+	# shellcheck disable=SC2046
+	cc -shared -o whole.so -Wl,--whole-archive usr/lib/libfcopy.a -Wl,--no-whole-archive -Wl,-z,text \
+		$(in_tree -s --eval='libs:;@echo $(LIBS)' libs)
+}
+
+@test "libfcopy.a holds code also with -flto" {
+	need cc pkg-config
+	in_tree install BUILD="$APART/lto" PROGRAM="$APART/lto.fcopy" CFLAGS="-O2 -flto" PREFIX="$T/usr" >log 2>&1 ||
+		{ tail log; return 1; }
+	echo '#include <fcopy.h>' >a.c
+	echo 'int main(int n, char **a) { static struct fcopy_report r; return fcopy_copy(a[n - 2], a[n - 1], 0, &r); }' >>a.c
+	random a 3000000
+	# shellcheck disable=SC2046
+	cc -fno-lto -o a.out a.c $(with_library pkg-config --cflags --libs fcopy)
+	./a.out a b
+	cmp a b
+	usr/bin/fcopy a c
+	cmp a c
+}
+
+@test "without liburing, mode direct says that it is not in this build" {
+	in_tree BUILD="$APART/none" PROGRAM="$APART/none.fcopy" LIBURING= all >log 2>&1 || { tail log; return 1; }
+	random a 3000000
+	FCOPY=$APART/none.fcopy
+	expect 1 a b direct
+	mentions "built without liburing"
+	never grep -q io_uring <<<"$stderr"
+	absent b
+	expect 0 a b
+	cmp a b
+	expect 0 --list
+	[[ $output == *"direct"*"[not here: built without liburing]"* ]]
 }
 
 @test "the header is good C++ too" {
