@@ -157,7 +157,7 @@ struct fcopy_report {
 enum fcopy_event_kind {
 	FCOPY_EVENT_WARNING,   /* the copy goes on; error tells of what */
 	FCOPY_EVENT_PLAN,      /* auto has decided; text tells what */
-	FCOPY_EVENT_STEP,      /* an engine starts; text is its name */
+	FCOPY_EVENT_STEP,      /* an engine starts, for the first time; text is its name */
 	FCOPY_EVENT_REFUSAL,   /* an engine gave way to the next; error tells why */
 	FCOPY_EVENT_RESUME,    /* report->resumed bytes were there already; text: why none */
 	FCOPY_EVENT_LISTENING, /* peers may come; text is the address, HOST:PORT in numbers */

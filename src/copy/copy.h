@@ -7,6 +7,7 @@
 
 #include "endpoints/endpoint.h"
 #include "engines/engine.h"
+#include "measure.h"
 
 struct copy {
 	const struct fcopy_options *options;
@@ -18,12 +19,13 @@ struct copy {
 	bool remote;            /* source on a network file system */
 	bool served;            /* one of many: the server tells of its end */
 	bool direct;            /* bulk data goes past the page cache */
-	void *buffer;           /* of plan, for many small extents */
+	void *buffer;           /* of cached.c, for many small extents */
 	bool keeps_buffer;      /* the buffer outlives the copy: the caller frees it by plan_free */
 	bool no_clone;          /* FICLONE was refused for an earlier file of these file systems */
 	struct monitor *shared; /* counts and limits several copies together, or NULL */
-	off_t allocated;        /* end of the blocks that were allocated ahead */
-	bool resumes;           /* DST.fcopy-part proved to be of this copy: it may be cut */
+	struct measure measure;
+	off_t allocated; /* end of the blocks that were allocated ahead */
+	bool resumes;    /* DST.fcopy-part proved to be of this copy: it may be cut */
 	bool untidy; /* the destination may be longer or shorter than the prefix: commit cuts it */
 };
 
@@ -55,9 +57,30 @@ void plan_free(struct copy *);
  * is booked in the report, a refusal in its step. */
 int step_run(struct copy *, const struct engine *, struct transfer *t);
 /* The same in several threads at once. */
-int step_run_threads(struct copy *, const struct engine *, struct transfer *t);
+int step_run_threads(struct copy *, const struct engine *, struct transfer *t, unsigned threads);
+/* Is the destination written to the storage, or its writeback started, before the commit? */
+bool step_flushes(const struct copy *);
 /* Turns the refusal of the engine that t holds into the copy's failure. Returns -errno. */
 int step_refused(struct copy *, const struct engine *, const struct transfer *t);
+
+/* cached.c: copies t through the page cache. Chooses among readwrite, splice and threads, and never
+ * returns ENGINE_NEXT. options.threads: 1 starts no thread, more are used without a choice. Returns
+ * 0 or -errno with the failure booked. */
+int cached_copy(struct copy *, struct transfer *t);
+const char *cached_plan(const struct copy *); /* the intention, for people */
+void cached_free(struct copy *);              /* the buffer */
+/* The threads that options.threads asks for, or that the CPUs allow: 1 to FCOPY_THREADS_MAX. */
+unsigned cached_threads(const struct copy *);
+
+/* cpus.c: CPUs that the affinity mask and the cgroup's cpu.max leave to this process, at least 1.
+ */
+unsigned cpus_allowed(void);
+/* CPUs that no other task uses at this moment; UINT_MAX if that is unknown. */
+unsigned cpus_idle(void);
+/* The lowest cpu.max from this process's cgroup up to the root, in whole CPUs, at least 1; UINT_MAX
+ * without a limit. cgroup: a file like /proc/self/cgroup; root: where cgroup version 2 is mounted.
+ */
+unsigned cpus_quota(const char *cgroup, const char *root);
 
 /* ranges.c: hands pieces of t to `threads` threads, each running the engine, which has to be
  * positional. The first failure stops all and is the one returned; t->offset is the finished

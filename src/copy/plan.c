@@ -3,16 +3,14 @@
  */
 #define _GNU_SOURCE
 #include "copy.h"
-#include "extents.h"
 #include "endpoints/error.h"
+#include "extents.h"
 
 #include <fcntl.h>
 
-#define SMALL_SIZE    ((off_t)64 << 10) /* up to here one buffer and no question is the fastest */
-#define DIRECT_SIZE   ((off_t)16 << 20) /* below, the set-up of io_uring shows */
-#define AHEAD_SIZE    ((off_t)16 << 20) /* allocated at a time for a stream */
-#define PARALLEL_SIZE ((off_t)16 << 20) /* from here on threads gain more than they cost */
-#define BUFFER_SIZE   ((size_t)256 << 10)
+#define SMALL_SIZE  ((off_t)64 << 10) /* up to here one buffer and no question is the fastest */
+#define DIRECT_SIZE ((off_t)16 << 20) /* below, the set-up of io_uring shows */
+#define AHEAD_SIZE  ((off_t)16 << 20) /* allocated at a time for a stream */
 
 /* A mode asked for by name: its one engine moves every byte, or the copy fails. */
 static int run_mode(struct copy *c, const struct engine *engine)
@@ -25,7 +23,7 @@ static int run_mode(struct copy *c, const struct engine *engine)
 	int r = allocate_blocks(c, 0, c->src.st.st_size);
 	if (r == 0 && c->mode->threads) {
 		t->end = c->src.st.st_size;
-		r = step_run_threads(c, engine, t);
+		r = step_run_threads(c, engine, t, cached_threads(c));
 		t->end = TRANSFER_TO_EOF;
 	}
 	if (r == 0)
@@ -116,17 +114,7 @@ static int copy_direct(struct copy *c, struct transfer *part)
 	return r;
 }
 
-/* The buffer stays for the next extent: to map and touch it costs more than to copy a small one. */
-static int copy_with_one_thread(struct copy *c, struct transfer *part)
-{
-	if (!c->buffer && !(c->buffer = io_alloc(BUFFER_SIZE)))
-		return error_call(&c->report->error, "mmap", c->dst.path, errno);
-	part->buffer = c->buffer;
-	part->buffer_size = BUFFER_SIZE;
-	return step_run(c, &engine_readwrite, part);
-}
-
-/* Copies [all.offset, end) by what decide() chose. Readwrite comes last: it never gives way. */
+/* Copies [all.offset, end) by what decide() chose. */
 static int copy_data(struct copy *c, off_t end)
 {
 	struct transfer part = c->all;
@@ -137,9 +125,7 @@ static int copy_data(struct copy *c, off_t end)
 	if (c->remote && r == ENGINE_NEXT)
 		r = step_run(c, &engine_copy_file_range, &part);
 	if (r == ENGINE_NEXT)
-		r = end - part.offset < PARALLEL_SIZE
-			? copy_with_one_thread(c, &part)
-			: step_run_threads(c, &engine_readwrite, &part);
+		r = cached_copy(c, &part);
 	c->all.offset = part.offset;
 	return r;
 }
@@ -211,7 +197,7 @@ static int check_uncached(struct copy *c)
 static void decide(struct copy *c)
 {
 	const struct fcopy_options *o = c->options;
-	bool bulk = c->src.st.st_size > SMALL_SIZE, large = c->src.st.st_size >= PARALLEL_SIZE;
+	bool bulk = c->src.st.st_size > SMALL_SIZE;
 	c->direct = !c->all.zeros && want_direct(c);
 	if (o->no_cache && !c->direct)
 		c->all.io.flags = IO_UNCACHED;
@@ -220,8 +206,7 @@ static void decide(struct copy *c)
 	copy_notify(c, FCOPY_EVENT_PLAN, NULL,
 		    c->direct   ? "direct I/O"
 		    : c->remote ? "copy_file_range, so that the server may copy"
-		    : large     ? "read and write in threads"
-				: "read and write through one buffer");
+				: cached_plan(c));
 }
 
 static int copy_file(struct copy *c)
@@ -276,6 +261,5 @@ int plan_run(struct copy *c)
 
 void plan_free(struct copy *c)
 {
-	io_free(c->buffer, BUFFER_SIZE);
-	c->buffer = NULL;
+	cached_free(c);
 }

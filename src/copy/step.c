@@ -5,10 +5,7 @@
 #include "copy.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <string.h>
-
-#define THREADS_DEFAULT 4 /* more only queue at the writer's inode lock */
 
 /* The engine's row in the report; one for all its turns. */
 static struct fcopy_step *row(struct fcopy_report *report, const char *engine)
@@ -66,13 +63,6 @@ int step_refused(struct copy *c, const struct engine *engine, const struct trans
 	return -t->refusal;
 }
 
-static unsigned default_threads(void)
-{
-	cpu_set_t cpus;
-	int n = sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
-	return n < THREADS_DEFAULT ? (unsigned)n : THREADS_DEFAULT;
-}
-
 /* An engine that was asked for has no next one: then its refusal is the copy's failure. */
 static bool has_next(const struct copy *c, const struct engine *engine)
 {
@@ -80,8 +70,7 @@ static bool has_next(const struct copy *c, const struct engine *engine)
 	       (engine != &engine_reflink || c->options->reflink != FCOPY_WHEN_ALWAYS);
 }
 
-/* Will the copy be written out anyway before it has its name, or be set on its way? */
-static bool flushes(const struct copy *c)
+bool step_flushes(const struct copy *c)
 {
 	return c->options->fsync || c->options->no_cache || !(c->dst.fresh || c->dst.in_place);
 }
@@ -90,6 +79,7 @@ static bool flushes(const struct copy *c)
  */
 static int run(struct copy *c, const struct engine *engine, struct transfer *t, unsigned threads)
 {
+	size_t engines = c->report->steps;
 	struct fcopy_step *step = row(c->report, engine->name);
 	uint64_t calls = t->io.calls;
 	off_t from = t->offset;
@@ -97,8 +87,9 @@ static int run(struct copy *c, const struct engine *engine, struct transfer *t, 
 	t->call = NULL; /* of an engine that gave way */
 	t->side = SIDE_NONE;
 	t->refusal = 0;
-	copy_notify(c, FCOPY_EVENT_STEP, NULL, engine->name);
-	int r = threads > 0 ? ranges_run(engine, t, threads, flushes(c)) : engine->copy(t);
+	if (c->report->steps > engines)
+		copy_notify(c, FCOPY_EVENT_STEP, NULL, engine->name);
+	int r = threads > 0 ? ranges_run(engine, t, threads, step_flushes(c)) : engine->copy(t);
 	step->seconds += io_now() - start;
 	step->calls += t->io.calls - calls;
 	if (t->offset > from)
@@ -125,9 +116,9 @@ int step_run(struct copy *c, const struct engine *engine, struct transfer *t)
 	return run(c, engine, t, 0);
 }
 
-int step_run_threads(struct copy *c, const struct engine *engine, struct transfer *t)
+int step_run_threads(struct copy *c, const struct engine *engine, struct transfer *t,
+		     unsigned threads)
 {
-	c->untidy = true; /* a piece behind the prefix may be written when another fails */
-	unsigned threads = c->options->threads ? c->options->threads : default_threads();
-	return run(c, engine, t, threads < FCOPY_THREADS_MAX ? threads : FCOPY_THREADS_MAX);
+	c->untidy = true; /* a piece past the prefix may be written when another one fails */
+	return run(c, engine, t, threads);
 }

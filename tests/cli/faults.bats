@@ -100,6 +100,11 @@ fails_in() {
 @test "auto: an error in the middle is no reason to try another engine" {
 	prepare
 	local n
+	n=$(ordinal splice a probe)
+	rm probe
+	fails splice ENOSPC "$((n + 1))" "splice: No space left on device"
+	fails splice EIO "$n" "splice: Input/output error"
+	random a 1000000
 	n=$(ordinal pwrite64 a probe)
 	rm probe
 	fails pwrite64 ENOSPC "$n" "pwrite: No space left on device"
@@ -120,8 +125,12 @@ fails_in() {
 		copy_file_range copy_file_range
 		mmap pwrite64
 		parallel pwrite64
-		auto pwrite64
+		auto splice
 	TABLE
+	random a 1500000
+	traced 0 "inject=pwrite64:error=EINTR:when=1+3" a c
+	injected
+	cmp a c
 	local n
 	n=$(ordinal pread64 -m readwrite a probe)
 	traced 0 "inject=pread64:error=EINTR:when=$n+2" a c readwrite

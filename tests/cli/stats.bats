@@ -48,7 +48,7 @@ value() {
 	traced 0 inject=ioctl:error=EXDEV --stats a b
 	[[ $(value reflink) =~ ^0\ B\ +1\  ]]
 	[ "$(value refused:)" = "ioctl(FICLONE): Invalid cross-device link" ]
-	[[ $(value readwrite) =~ ^4\.76\ MiB ]]
+	[[ $(value splice) =~ ^4\.76\ MiB ]]
 }
 
 @test "--stats -k: a line for each client, and at the end the server's own" {

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT
+ * Data that moves through the page cache: through one buffer, by splice, or in threads.
+ */
+#define _GNU_SOURCE
+#include "copy.h"
+#include "endpoints/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
+
+#define THREADS_MOST  4                 /* more only wait for the inode lock of the destination */
+#define SPLICE_SIZE   ((off_t)2 << 20)  /* below, making the pipe costs more than it saves */
+#define CHOICE_SIZE   ((off_t)12 << 20) /* below, only one thread is considered */
+#define PARALLEL_SIZE ((off_t)16 << 20) /* from here on threads gain more than they cost */
+#define BUFFER_SIZE   ((size_t)256 << 10)
+
+void cached_free(struct copy *c)
+{
+	io_free(c->buffer, BUFFER_SIZE);
+	c->buffer = NULL;
+}
+
+/* Keeps the buffer for the next extent: to map and touch it costs more than a small extent. */
+static int copy_through_buffer(struct copy *c, struct transfer *part)
+{
+	if (!c->buffer && !(c->buffer = io_alloc(BUFFER_SIZE)))
+		return error_call(&c->report->error, "mmap", c->dst.path, errno);
+	part->buffer = c->buffer;
+	part->buffer_size = BUFFER_SIZE;
+	int r = step_run(c, &engine_readwrite, part);
+	part->buffer = NULL;
+	part->buffer_size = c->all.buffer_size;
+	return r;
+}
+
+unsigned cached_threads(const struct copy *c)
+{
+	if (c->options->threads)
+		return c->options->threads < FCOPY_THREADS_MAX ? c->options->threads
+							       : FCOPY_THREADS_MAX;
+	unsigned n = cpus_allowed();
+	return n < THREADS_MOST ? n : THREADS_MOST;
+}
+
+static int copy_by_readwrite(struct copy *c, struct transfer *part)
+{
+	if (part->end - part->offset < PARALLEL_SIZE)
+		return copy_through_buffer(c, part);
+	return step_run_threads(c, &engine_readwrite, part, cached_threads(c));
+}
+
+/* A pipe holds pages of the source. If the source shrinks before they are written, the kernel
+ * writes zeros for what was cut off: leave those out of the finished prefix. */
+static int leave_out_zeros(struct copy *c, struct transfer *part, off_t from)
+{
+	struct stat now;
+	if (fstat(c->src.fd, &now) < 0)
+		return error_call(&c->report->error, "fstat", c->src.path, errno);
+	if (S_ISREG(now.st_mode) && now.st_size < part->offset) {
+		part->offset = now.st_size > from ? now.st_size : from;
+		c->untidy = true;
+	}
+	return 0;
+}
+
+static int copy_by_splice(struct copy *c, struct transfer *part)
+{
+	off_t from = part->offset;
+	int r = step_run(c, &engine_splice, part), lost = leave_out_zeros(c, part, from);
+	c->measure.refused = r == ENGINE_NEXT;
+	return r < 0 || lost == 0 ? r : lost;
+}
+
+/* Starts writeback of what is complete while the rest is copied. This call leaves an error to
+ * fsync (sync_file_range(2)). */
+static void start_writeback(const struct copy *c, off_t from, off_t to)
+{
+	if (step_flushes(c))
+		sync_file_range(c->dst.fd, from, to - from, SYNC_FILE_RANGE_WRITE);
+}
+
+/* Copies the range in pieces, each in the way that was fastest up to then. */
+static int copy_in_pieces(struct copy *c, struct transfer *part)
+{
+	off_t end = part->end;
+	int r = 0;
+	while (r == 0 && part->offset < end) {
+		off_t from = part->offset, left = end - from;
+		unsigned idle = measure_asks(&c->measure, left) ? cpus_idle() : 0;
+		struct choice choice = measure_choose(&c->measure, left, idle);
+		part->end = from + choice.size;
+		double start = io_now();
+		r = choice.way == WAY_THREADS
+			? step_run_threads(c, &engine_readwrite, part, c->measure.threads)
+			: copy_by_splice(c, part);
+		measure_note(&c->measure, &choice, part->offset - from, io_now() - start);
+		start_writeback(c, from, part->offset);
+		if (part->offset < part->end)
+			break; /* the source ended, or the engine did not finish */
+	}
+	part->end = end;
+	return r;
+}
+
+/* Under a rate limit a trial would measure the limit. On tmpfs threads save less than 15 %, because
+ * its writer has to allocate and clear pages: a trial would only cost CPU time. */
+static bool makes_trials(const struct copy *c)
+{
+	struct statfs fs;
+	return c->options->limit_rate == 0 && c->options->threads == 0 &&
+	       (fstatfs(c->dst.fd, &fs) < 0 || fs.f_type != TMPFS_MAGIC);
+}
+
+const char *cached_plan(const struct copy *c)
+{
+	off_t size = c->src.st.st_size;
+	bool only_readwrite = c->all.zeros || c->all.io.flags;
+	if (size >= PARALLEL_SIZE && (only_readwrite || c->options->threads > 1))
+		return "read and write in threads";
+	if (only_readwrite || size < SPLICE_SIZE)
+		return "read and write through one buffer";
+	if (size < CHOICE_SIZE || c->options->threads || c->options->limit_rate)
+		return "splice";
+	return "splice, or read and write in threads where that proves faster";
+}
+
+int cached_copy(struct copy *c, struct transfer *part)
+{
+	off_t left = part->end - part->offset;
+	if (!c->measure.threads && left >= CHOICE_SIZE)
+		c->measure.threads = makes_trials(c) ? cached_threads(c) : 1;
+	bool only_readwrite = part->zeros || part->io.flags || c->measure.refused;
+	bool asked = c->options->threads > 1 && left >= PARALLEL_SIZE;
+	if (only_readwrite || asked || left < SPLICE_SIZE)
+		return copy_by_readwrite(c, part);
+	int r = copy_in_pieces(c, part);
+	return r == ENGINE_NEXT ? copy_by_readwrite(c, part) : r;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ * How many CPUs this process may use, and how many have nothing to do.
+ */
+#define _GNU_SOURCE
+#include "copy.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Reads a small file of procfs or cgroupfs as a string. False: it could not be read. */
+static bool read_text(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	ssize_t n = read(fd, text, size - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+/* The CPUs of one cpu.max, "QUOTA PERIOD" in microseconds or "max PERIOD", rounded down: a second
+ * thread gains nothing from half a CPU. */
+static unsigned parse_quota(const char *text)
+{
+	char *end;
+	unsigned long long quota = strtoull(text, &end, 10), period = strtoull(end, NULL, 10);
+	if (end == text || quota == 0 || period == 0 || quota / period > UINT_MAX)
+		return UINT_MAX;
+	return quota < period ? 1 : (unsigned)(quota / period);
+}
+
+unsigned cpus_quota(const char *cgroup, const char *root)
+{
+	char text[PATH_MAX], path[2 * PATH_MAX], limit[64];
+	unsigned least = UINT_MAX;
+	if (!read_text(cgroup, text, sizeof(text)))
+		return least;
+	char *group = strncmp(text, "0::/", 4) == 0 ? text : strstr(text, "\n0::/");
+	if (!group)
+		return least;
+	group = strchr(group, '/');
+	group[strcspn(group, "\n")] = '\0';
+	/* From the process's group up to the root: each one limits all below it. */
+	for (char *slash = group + strlen(group); slash; slash = strrchr(group, '/')) {
+		*slash = '\0';
+		snprintf(path, sizeof(path), "%s%s/cpu.max", root, group);
+		unsigned n = read_text(path, limit, sizeof(limit)) ? parse_quota(limit) : UINT_MAX;
+		if (n < least)
+			least = n;
+	}
+	return least;
+}
+
+unsigned cpus_allowed(void)
+{
+	cpu_set_t set;
+	/* More than 1024 CPUs do not fit into the set: EINVAL. */
+	unsigned n = sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
+	unsigned quota = n > 1 ? cpus_quota("/proc/self/cgroup", "/sys/fs/cgroup") : n;
+	return n < quota ? n : quota;
+}
+
+unsigned cpus_idle(void)
+{
+	char text[128];
+	double load[3];
+	long online = sysconf(_SC_NPROCESSORS_ONLN), running;
+	if (!read_text("/proc/loadavg", text, sizeof(text)) ||
+	    sscanf(text, "%lf %lf %lf %ld/", &load[0], &load[1], &load[2], &running) != 4)
+		return UINT_MAX;
+	long idle = online - (running - 1); /* one of the runnable tasks is the caller */
+	return idle > 0 ? (unsigned)idle : 0;
+}

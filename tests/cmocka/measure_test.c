@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT
+ * How auto chooses between splice and threads: the clock, the number of CPUs and the other tasks
+ * are the test's own, so that the result does not depend on the machine.
+ */
+#define _GNU_SOURCE
+#include "cases.h"
+
+#include "copy/copy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MIB  ((off_t)1 << 20)
+#define SIZE (40 * MIB + 4099)
+
+static struct fcopy_report report;
+static unsigned cpus = 2, idle = 2;
+static uint64_t clock_ns; /* 0: the real clock */
+
+unsigned __wrap_cpus_allowed(void);
+unsigned __wrap_cpus_allowed(void)
+{
+	return cpus;
+}
+
+unsigned __wrap_cpus_idle(void);
+unsigned __wrap_cpus_idle(void)
+{
+	return idle;
+}
+
+int __real_clock_gettime(clockid_t id, struct timespec *t);
+int __wrap_clock_gettime(clockid_t id, struct timespec *t);
+int __wrap_clock_gettime(clockid_t id, struct timespec *t)
+{
+	uint64_t now = __atomic_load_n(&clock_ns, __ATOMIC_SEQ_CST);
+	if (now == 0)
+		return __real_clock_gettime(id, t);
+	now = __atomic_add_fetch(&clock_ns, 1000000, __ATOMIC_SEQ_CST);
+	*t = (struct timespec){(time_t)(now / 1000000000), (long)(now % 1000000000)};
+	return 0;
+}
+
+static void pass_time(void)
+{
+	__atomic_add_fetch(&clock_ns, 50000000, __ATOMIC_SEQ_CST);
+}
+
+/* A copy of one large file in thought: seconds per MiB of each way, and what was moved by which. */
+struct course {
+	const char *name;
+	double splice, threads; /* in the first half */
+	double later;           /* threads in the second half */
+	unsigned idle, idle_later;
+	off_t least, most; /* MiB of 2048 that threads may move */
+};
+
+static const struct course courses[] = {
+    {"threads save 20 %", 1, 0.80, 0.80, 2, 2, 1900, 2020},
+    {"threads save 10 %", 1, 0.90, 0.90, 2, 2, 16, 80},
+    {"threads lose", 1, 1.50, 1.50, 2, 2, 16, 80},
+    {"no CPU is idle", 1, 0.50, 0.50, 1, 1, 0, 0},
+    {"threads become slow", 1, 0.50, 2.00, 4, 4, 900, 1024 + 128},
+    {"threads become fast", 1, 2.00, 0.50, 4, 4, 450, 1100},
+    {"the CPUs become busy", 1, 0.50, 0.50, 2, 0, 900, 1024 + 64},
+    {"the CPUs become idle", 1, 0.50, 0.50, 0, 2, 800, 1024},
+};
+
+static void measurement_decides(void **state)
+{
+	const struct course *course = *state;
+	struct measure m = {.threads = 2};
+	off_t moved[WAYS] = {0}, size = 2048 * MIB;
+	for (off_t at = 0; at < size;) {
+		bool later = at >= size / 2;
+		struct choice choice = measure_choose(&m, size - at,
+						      later ? course->idle_later : course->idle);
+		assert_in_range(choice.size, 1, size - at);
+		double cost = choice.way == WAY_SPLICE ? course->splice
+			      : later                  ? course->later
+						       : course->threads;
+		measure_note(&m, &choice, choice.size, cost * (double)choice.size / (double)MIB);
+		moved[choice.way] += choice.size;
+		at += choice.size;
+	}
+	assert_in_range(moved[WAY_THREADS] / MIB, course->least, course->most);
+}
+
+/* Extents: each is a range of its own, and only the first ones pay for the trial. */
+static void extents_share_a_trial(void **state)
+{
+	(void)state;
+	struct measure m = {.threads = 2};
+	off_t trials = 0, threads = 0;
+	for (int extent = 0; extent < 10; extent++)
+		for (off_t left = 20 * MIB; left > 0;) {
+			struct choice choice = measure_choose(&m, left, 2);
+			measure_note(&m, &choice, choice.size,
+				     (choice.way == WAY_SPLICE ? 1.0 : 0.5) * (double)choice.size);
+			trials += choice.trial ? choice.size : 0;
+			threads += choice.way == WAY_THREADS ? choice.size : 0;
+			left -= choice.size;
+		}
+	assert_int_equal(trials, 8 * MIB);
+	assert_int_equal(threads, 196 * MIB);
+	for (int extent = 0; extent < 1000; extent++) {
+		struct choice choice = measure_choose(&m, 3 * MIB, 2);
+		assert_false(choice.trial);
+		assert_int_equal(choice.way, WAY_SPLICE);
+		assert_int_equal(choice.size, 3 * MIB);
+	}
+}
+
+static uint64_t bytes_of(const char *engine)
+{
+	for (size_t i = 0; i < report.steps; i++)
+		if (strcmp(report.step[i].engine, engine) == 0)
+			return report.step[i].bytes;
+	return 0;
+}
+
+static int copy_file_with(const struct fcopy_options *options)
+{
+	fault_on();
+	int r = fcopy_copy("src", "dst", options, &report);
+	fault_off();
+	return r;
+}
+
+/* Whole copies: each call of one kind takes 50 ms more of the test's clock. */
+static void slow_way_is_left(void **state)
+{
+	const char *slow = *state;
+	const struct fcopy_options options = {0};
+	struct statfs fs;
+	need(statfs(".", &fs) == 0);
+	if (fs.f_type == TMPFS_MAGIC)
+		skip(); /* auto makes no trial on tmpfs */
+	make_file("src", SIZE, DENSE, 1);
+	cpus = idle = 2;
+	clock_ns = 1000000000;
+	fault_set(slow, FAULT_EVERY + 1, 0);
+	fault_meanwhile(pass_time);
+	int r = copy_file_with(&options);
+	clock_ns = 0;
+	assert_int_equal(r, 0);
+	assert_true(same_bytes("src", "dst"));
+	bool splice = strcmp(slow, "splice") == 0;
+	assert_int_equal(bytes_of("splice") + bytes_of("readwrite"), SIZE);
+	assert_in_range(bytes_of(splice ? "splice" : "readwrite"), 4 * MIB, 12 * MIB);
+}
+
+/* Without a second CPU, and with --threads=1, no thread starts and splice moves every byte. */
+static void one_thread_starts_none(void **state)
+{
+	const struct fcopy_options options = {.threads = *(const unsigned *)*state};
+	make_file("src", SIZE, DENSE, 1);
+	cpus = options.threads ? 8 : 1;
+	idle = 8;
+	fault_set("pthread_create", 1, EAGAIN);
+	assert_int_equal(copy_file_with(&options), 0);
+	assert_int_equal(fault_calls(), 0);
+	assert_int_equal(bytes_of("splice"), SIZE);
+	assert_int_equal(bytes_of("readwrite"), 0);
+	assert_true(same_bytes("src", "dst"));
+}
+
+/* Threads that were asked for are used for every byte, on a busy machine too. */
+static void asked_threads_are_used(void **state)
+{
+	(void)state;
+	const struct fcopy_options options = {.threads = 3};
+	make_file("src", SIZE, DENSE, 1);
+	cpus = 1;
+	idle = 0;
+	fault_set("pthread_create", FAULT_EVERY, 0);
+	assert_int_equal(copy_file_with(&options), 0);
+	assert_int_equal(fault_calls(), 2);
+	assert_int_equal(bytes_of("readwrite"), SIZE);
+	assert_true(same_bytes("src", "dst"));
+}
+
+struct failure {
+	const char *call;
+	int err;
+	bool next; /* another engine continues */
+};
+
+/* In place, so that the destination stays after a failure and its prefix can be compared. */
+static void fail_once(void *arg)
+{
+	const struct failure *f = arg;
+	const struct fcopy_options options = {.in_place = true};
+	make_file("dst", 100, DENSE, 2);
+	cpus = idle = 2;
+	fault_short(512 << 10);
+	int r = copy_file_with(&options);
+	bool fails = fault_seen() && !f->next;
+	assert_int_equal(r, fails ? -1 : 0);
+	assert_int_equal(report.error.err, fails ? f->err : 0);
+	assert_in_range(report.bytes, 0, size_of("src"));
+	assert_true(same_range("src", "dst", 0, (off_t)report.bytes));
+	assert_true(fails || same_bytes("src", "dst"));
+	assert_true(bytes_of("splice") + bytes_of("readwrite") >= report.bytes);
+	if (!fails)
+		assert_int_equal(bytes_of("splice") + bytes_of("readwrite"), report.bytes);
+}
+
+static void any_piece_may_fail(void **state)
+{
+	make_file("src", 13 * MIB + 5, DENSE, 1);
+	fault_sweep(((const struct failure *)*state)->call, ((const struct failure *)*state)->err,
+		    fail_once, *state);
+}
+
+static void shrink(void)
+{
+	need(truncate("src", 5 * MIB + 100) == 0);
+}
+
+/* The pipe may hold pages that the source has lost: no zeros of theirs get into the copy. */
+static void shrink_once(void *arg)
+{
+	(void)arg;
+	const struct fcopy_options options = {0};
+	make_file("src", 13 * MIB + 5, DENSE, 1);
+	make_file("whole", 13 * MIB + 5, DENSE, 1);
+	unlink("dst");
+	cpus = idle = 2;
+	fault_meanwhile(shrink);
+	int r = copy_file_with(&options);
+	assert_int_equal(r, 0);
+	assert_int_equal(report.bytes, size_of("dst"));
+	assert_true(same_range("whole", "dst", 0, size_of("dst")));
+	assert_true(size_of("dst") >= 5 * MIB + 100 || !fault_seen());
+	assert_int_equal(report.source_changed, fault_seen());
+}
+
+static void shrinking_source(void **state)
+{
+	fault_sweep(*state, 0, shrink_once, NULL);
+}
+
+static const struct quota {
+	const char *cgroup; /* content of /proc/self/cgroup */
+	const char *root, *a, *b;
+	unsigned cpus;
+} quotas[] = {
+    {"0::/a/b\n", "max 100000\n", "max 100000\n", "max 100000\n", UINT_MAX},
+    {"0::/a/b\n", "max 100000\n", "max 100000\n", "200000 100000\n", 2},
+    {"0::/a/b\n", "max 100000\n", "max 100000\n", "199999 100000\n", 1},
+    {"0::/a/b\n", "max 100000\n", "150000 50000\n", "400000 100000\n", 3},
+    {"0::/a/b\n", "100000 100000\n", "max 100000\n", "400000 100000\n", 1},
+    {"0::/a/b\n", "max 100000\n", "max 100000\n", "1000 100000\n", 1},
+    {"0::/a\n", NULL, "250000 100000\n", "100000 100000\n", 2},
+    {"0::/\n", "300000 100000\n", NULL, NULL, 3},
+    {"4:cpu:/b\n0::/a\n", NULL, "200000 100000\n", "100000 100000\n", 2},
+    {"4:cpu:/a\n", NULL, "200000 100000\n", NULL, UINT_MAX},
+    {"0::/a/b\n", NULL, NULL, NULL, UINT_MAX},
+    {"0::/a\n", NULL, "garbage\n", NULL, UINT_MAX},
+    {"0::/a\n", NULL, "100000\n", NULL, UINT_MAX},
+    {"0::/a\n", NULL, "9999999999999999 1\n", NULL, UINT_MAX},
+};
+
+static void make_limit(const char *path, const char *text)
+{
+	if (text)
+		make_text(path, text);
+}
+
+static void quota_is_read(void **state)
+{
+	const struct quota *q = *state;
+	need(mkdir("root", 0700) == 0 && mkdir("root/a", 0700) == 0 &&
+	     mkdir("root/a/b", 0700) == 0);
+	make_text("cgroup", q->cgroup);
+	make_limit("root/cpu.max", q->root);
+	make_limit("root/a/cpu.max", q->a);
+	make_limit("root/a/b/cpu.max", q->b);
+	assert_int_equal(cpus_quota("cgroup", "root"), q->cpus);
+	assert_int_equal(cpus_quota("missing", "root"), UINT_MAX);
+}
+
+int main(void)
+{
+	static const unsigned one[] = {0, 1};
+	static const struct failure failures[] = {
+	    {"splice", EIO, false},           {"splice", ENOSPC, false},   {"splice", EINVAL, true},
+	    {"pread64", EIO, false},          {"pwrite64", ENOSPC, false}, {"pipe2", EMFILE, true},
+	    {"pthread_create", EAGAIN, true},
+	};
+	static const char *const calls[] = {"splice", "pread64"};
+	cases_enter("ext4");
+	for (size_t i = 0; i < sizeof(courses) / sizeof(*courses); i++)
+		case_add(measurement_decides, &courses[i], "%s", courses[i].name);
+	case_add(extents_share_a_trial, NULL, "extents share one trial");
+	for (size_t i = 0; i < 2; i++) {
+		case_add(slow_way_is_left, calls[i], "%s is slow: the other way moves the rest",
+			 calls[i]);
+		case_add(shrinking_source, calls[i], "the source shrinks before any %s", calls[i]);
+		case_add(one_thread_starts_none, &one[i], "%s: no thread starts",
+			 one[i] ? "--threads=1" : "one CPU");
+	}
+	case_add(asked_threads_are_used, NULL, "--threads=3 uses three threads");
+	for (size_t i = 0; i < sizeof(failures) / sizeof(*failures); i++)
+		case_add(any_piece_may_fail, &failures[i], "%s fails with %s in any piece",
+			 failures[i].call, errno_name(failures[i].err));
+	for (size_t i = 0; i < sizeof(quotas) / sizeof(*quotas); i++)
+		case_add(quota_is_read, &quotas[i], "cpu.max: row %zu", i + 1);
+	return cases_run("measure");
+}
