@@ -1,154 +1,189 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""figures.py data RUNS DIR         writes the tables that plots/*.gp read
-figures.py readme RUNS FILE…      puts the figures between <!-- figure:NAME --> and <!-- end -->
-figures.py check RUNS FILE…       exit 1 if that would change a file
+"""figures.py draw|check RESULTS FILE…: pictures and figures from the committed runs in RESULTS.
 
-RUNS is a file that names directories beside it, one a line; what several of them have, the last one tells.
-"""
+draw writes the pictures, and fills FILE… between <!-- figure:WHAT --> and <!-- end -->; check only reports
+what differs. RESULTS/first is the run that is shown; a ratio of 1 GiB that differs from RESULTS/second by more
+than 10 % is shown as a range."""
+import hashlib
 import re
+import subprocess
 import sys
 from pathlib import Path
 
-import markdown
-import results
+import report
+from case import BENCH, human
+from report import Run, duration, interval, label
 
-# IBM's Table 1, Linux 2.6, milliseconds: read + send of 4 KiB, and transferTo.
+# IBM's Table 1 (2008, Linux 2.6), milliseconds: read + send of 4 KiB, and transferTo.
 IBM = {7: (156, 45), 21: (337, 128), 63: (843, 387), 98: (1320, 617), 200: (2124, 1150),
        350: (3631, 1762), 700: (13498, 4422), 1024: (18399, 8537)}
-COUNTED = ("calls", "profile")  # what calls.sh and profile.sh printed, kept beside the results
-REGION = re.compile(r"(<!-- figure:([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.S)
+ORANGE, BLUE = "0xd55e00", "0x0083cc"
+REGION = re.compile(r"(<!-- figure:([^>]*?) -->)(.*?)(<!-- end -->)", re.S)
 
 
-def own(cases, name):
-    """The contenders of a case that were timed, in order."""
-    case = cases.get(name, {"with": "", "contenders": {}})
-    return [(who, case["contenders"][who]) for who in case["with"].split()
-            if case["contenders"].get(who, {}).get("median_wall")]
+class Figures:
+    def __init__(self, results):
+        self.run = Run(results / "first")
+        self.second = Run(results / "second") if (results / "second").exists() else None
+
+    def ratio(self, name, who, base, metric="wall"):
+        """As text: with its interval; a range if the two runs differ."""
+        answer = self.run.ratio(name, who, base, metric)
+        if not answer:
+            return "–"
+        other = self.second.ratio(name, who, base, metric) if self.second and name in self.second.cases else None
+        if other and self.run.cases[name]["size"] == 1 << 30 and abs(other[0] / answer[0] - 1) > 0.10:
+            low, high = sorted((answer[0], other[0]))
+            return f"{low:.2f} to {high:.2f}"
+        return interval(answer)
+
+    def table(self, name):
+        run = self.run
+        if not run.measured(name):
+            return self.missing(name)
+        base = run.cases[name]["base"]
+        rows = [(f"**{label(who)}**" if who == "fcopy" else label(who), duration(run.value(name, who)),
+                 duration(run.value(name, who, "cpu")), "1" if who == base else self.ratio(name, who, base))
+                for who in sorted(run.measured(name), key=lambda who: run.value(name, who))]
+        about = run.cases[name]
+        setting = about["setting"].replace("here,", run.facts["file system"].split()[0] + ",")
+        return f"{about['title'].capitalize()} ({setting}).\n\n" + \
+            report.table(("", "time", "CPU time", f"time / {label(base)} [95 %]"), rows)
+
+    def missing(self, name):
+        why = [gone["why"] for gone in self.run.left_out if gone["case"] == name]
+        return f"Not in this run{': ' + why[0] if why else ''}."
+
+    def lines(self, names, base):
+        """(case, fcopy, base, ratio) of several cases of two contenders."""
+        rows = []
+        for name in names:
+            ours = next((who for who in self.run.measured(name) if who.startswith("fcopy")), None)
+            if ours and base in self.run.measured(name):
+                rows.append((name, *(duration(self.run.value(name, who)) for who in (ours, base)),
+                             self.ratio(name, ours, base)))
+        return report.table(("case", "fcopy", label(base), f"time / {label(base)} [95 %]"), rows) if rows else self.missing(names[0])
+
+    def figure(self, words):
+        """The text of one figure."""
+        what, *rest = words.split()
+        if what == "table":
+            return "\n" + self.table(*rest) + "\n"
+        if what == "ratio":
+            return self.ratio(*rest)
+        if what == "time":
+            return duration(self.run.value(*rest)) if self.run.measured(rest[0]) else "–"
+        if what == "fact":
+            return self.run.facts[" ".join(rest)]
+        if what == "scale":
+            made = re.findall(r"(?:SIZE|ROUNDS|FILES)=\S+", self.run.facts["command"])
+            return f"**This run is a reduced one ({' '.join(made)}): it shows the form, and no final figures.**" if made else ""
+        if what == "verdicts":
+            return self.run.verdicts()
+        if what == "lines":
+            return "\n" + self.lines(rest[1:], rest[0]) + "\n"
+        if what == "machine":
+            text = report.table(("circumstance", ""), self.run.facts.items())
+            return "\n" + text.replace("---:", "---") + f"\n\nSamples: {self.run.count}, of which {self.run.disturbed} are flagged.\n"
+        if what == "agreement":
+            return report.agreement(self.run, self.second) if self.second else "Only one run is committed; nothing can be said."
+        if what == "bars":
+            rows = [row for row in self.run.bars() if not row[3].startswith("not m")]
+            return "\n" + report.table(("case", "bar", "measured [95 %]", "verdict"), rows).replace("---:", "---") + "\n"
+        if what == "ibm":
+            return "\n" + self.ibm() + "\n"
+        sys.exit(f"figures.sh: no such figure: {words}")
+
+    def ibm(self):
+        rows = []
+        for mib, (copied, transferred) in IBM.items():
+            name = "socket-1G" if mib == 1024 else f"socket-{mib}M"
+            if self.run.measured(name):
+                rows.append((str(mib), f"{transferred / copied:.2f}", duration(self.run.value(name, "read-send-4K")),
+                             self.ratio(name, "sendfile", "read-send-4K")))
+        return report.table(("MiB", "IBM: transferTo / read + send", "here: read + send", "here: sendfile / read + send"), rows)
+
+    def pictures(self):
+        """{picture: (script, variables, data)} of what the run has."""
+        found = {}
+        for name in ("modes", "rivals"):
+            run = self.run
+            if run.measured(name):
+                base = run.cases[name]["base"]
+                rows = [(label(who), run.value(name, who), run.value(name, who, "cpu"), ORANGE if who == "fcopy" else BLUE,
+                         base if who == base else f"{self.ratio(name, who, base).split(' [')[0]} × {base}")
+                        for who in sorted(run.measured(name), key=lambda who: run.value(name, who))]
+                what = human(run.cases[name]["size"])
+                found[name] = self.bars(rows, f"Copying {what} of random bytes: wall-clock time, CPU time below it", "seconds")
+        if self.run.measured("tree-ext4"):
+            found["trees"] = self.trees()
+        points = {who: [(self.run.cases[name]["size"], self.run.ratio(name, who, "cp")) for name in self.run.cases
+                        if name.startswith("size-") and who in self.run.measured(name) and "cp" in self.run.measured(name)]
+                  for who in ("fcopy", "3:splice", "1:readwrite")}
+        if len(points["fcopy"]) > 1:
+            found["sizes"] = "sizes", {"heading": "Time by file size, whole process, relative to cp (band: 95 % interval)"}, \
+                self.blocks({label(who): rows for who, rows in points.items()})
+        sockets = {f"{who}, here": [(mib, self.run.ratio(name, who, "read-send-4K")) for mib, name in
+                                    ((m, f"socket-{m}M" if m < 1024 else "socket-1G") for m in IBM) if self.run.measured(name)]
+                   for who in ("sendfile", "splice")}
+        if len(sockets["sendfile, here"]) > 1:
+            sockets["transferTo, IBM 2008"] = [(mib, (b / a, b / a, b / a)) for mib, (a, b) in IBM.items()]
+            found["sockets"] = "sockets", {"heading": "A file to a socket, relative to read + send (band: 95 % interval)"}, \
+                self.blocks(sockets)
+        return found
+
+    def trees(self):
+        run, name, base = self.run, "tree-ext4", "cp_-r"
+        files = int(re.search(r"FILES=(\d+)|$", run.facts["command"])[1] or 12000)
+        rows = [(label(who), files / run.value(name, who), "NaN", ORANGE if who.startswith("fcopy") else BLUE,
+                 label(base) if who == base else f"{self.ratio(name, who, base)} of the time of {label(base)}")
+                for who in sorted(run.measured(name), key=lambda who: run.value(name, who))]
+        return self.bars(rows, f"Copying a tree of {files:,} small files", "files per second")
+
+    @staticmethod
+    def bars(rows, heading, axis):
+        data = "\n".join(f'"{name}" {length} {cpu} {colour} "{words}"' for name, length, cpu, colour, words in rows)
+        return "bars", {"heading": heading, "axis": axis, "rows": len(rows), "longest": max(row[1] for row in rows)}, data
+
+    @staticmethod
+    def blocks(lines):
+        text = [f'"{name}"\n' + "\n".join(f"{x} {r[0]} {r[1] or r[0]} {r[2] or r[0]}" for x, r in sorted(rows))
+                for name, rows in lines.items()]
+        return "\n\n\n".join(text)
 
 
-def label(who):
-    return re.sub(r"^\d:", "", who).replace("_", " ")
+def draw(name, picture, check):
+    """Draws a picture, or reports whether the one that is there was drawn from the same data and script."""
+    script, variables, data = picture
+    text = data + repr(sorted(variables.items())) + "".join(
+        (BENCH / "plots" / f"{part}.gp").read_text() for part in (script, "style"))
+    mark = f"<!-- drawn from {hashlib.sha256(text.encode()).hexdigest()[:32]} -->\n"
+    path = BENCH / f"{name}.svg"
+    if check:
+        return path.exists() and path.read_text().endswith(mark)
+    values = "; ".join(f"{key}={value!r}" for key, value in variables.items())
+    begin = f"$data << END\n{data}\nEND\nstyle='{BENCH}/plots/style.gp'; {values}\n"
+    script = (BENCH / "plots" / f"{script}.gp").read_text()
+    svg = subprocess.run(["gnuplot"], input=begin + script, capture_output=True, text=True, check=True)
+    path.write_text(svg.stdout + mark)
+    return True
 
 
-def times(cases, name):
-    for who, runs in own(cases, name):
-        yield [f'"{label(who)}"', runs["median_user"], runs["median_sys"], runs["median_wall"]]
-
-
-def sizes(cases):
-    """A block per mode: bytes, bytes a second."""
-    found = {}
-    for name, case in cases.items():
-        if case["group"] == "sizes":
-            for who, runs in own(cases, name):
-                found.setdefault(who, []).append([case["size"], case["size"] / runs["median_wall"]])
-    for who, points in found.items():
-        yield [f'"{label(who)}"']
-        yield from sorted(points)
-        yield []
-        yield []
-
-
-def replayed(cases, net):
-    """MiB, IBM's two figures and our runs over that network; a published figure alone compares nothing."""
-    for mib, published in IBM.items():
-        runs = dict(own(cases, f"socket-{net}-{'1G' if mib == 1024 else f'{mib}M'}"))
-        if runs:
-            yield mib, published, runs
-
-
-def sockets(cases):
-    """MiB, then ms of read + send and sendfile: IBM's, ours. One size alone is no curve."""
-    rows = [[mib, *published, *(runs[who]["median_wall"] * 1000 if who in runs else "NaN"
-                                for who in ("send-rw4k", "send-sendfile"))]
-            for mib, published, runs in replayed(cases, "loopback")]
-    return rows if len(rows) > 1 else []
-
-
-def ibm(cases, net):
-    """IBM's Table 1 beside ours, as Markdown."""
-    senders = ("send-rw4k", "send-rw8k", "send-sendfile", "send-splice")
-    rows = ["| MiB | IBM: read + send, ms | transferTo | × | here: 4 KiB, ms | 8 KiB | sendfile | splice | sendfile × 4 KiB | CPU × |",
-            "|" + " ---: |" * 10]
-    for mib, (copied, transferred), runs in replayed(cases, net):
-        ours = " | ".join(f"{runs[who]['median_wall'] * 1000:.1f}" if who in runs else "" for who in senders)
-        ratios = " | ".join(f"{runs['send-sendfile'][what]['median']:.2f}" for what in ("ratio", "ratio_cpu"))
-        rows.append(f"| {mib} | {copied} | {transferred} | {transferred / copied:.2f} | {ours} | {ratios} |")
-    return "\n".join(rows)
-
-
-def data(cases, directory):
-    source = {"modes": "modes-random-warm-new", "rivals": "ext4"}
-    tables = {name: times(cases, case) for name, case in source.items()}
-    tables |= {"sizes": sizes(cases), "sockets": sockets(cases)}
-    for name, rows in tables.items():
-        case = cases.get(source.get(name))
-        Path(directory, name + ".size").write_text(markdown.size(case["size"]) if case else "")
-        text = "\n".join(" ".join(str(field) for field in row) for row in rows)
-        Path(directory, name + ".dat").write_text(text.rstrip() + "\n")
-
-
-def counted(runs, name):
-    found = [path for path in (Path(run, name + ".md") for run in runs) if path.exists()]
-    return found[-1].read_text().rstrip() if found else sys.exit(f"figures: no run has {name}.md")
-
-
-def origins(runs):
-    """Where the published figures come from, a line a run."""
-    rows = []
-    for run in runs:
-        facts = results.load(run)["circumstances"]
-        command = re.sub(r" --output \S+", "", facts["command"])
-        rows.append([f"[{run.name}](results/{run.name}/README.md)", f"`{command}`",
-                     facts["revision"], facts["kernel"], facts["cpu"]])
-    return markdown.table(("run", "command", "revision", "kernel", "machine"), rows, left=5)
-
-
-def measured(case):
-    return any(own["wall"] for own in case["contenders"].values())
-
-
-def figure(runs, cases, name):
-    if name == "bars":
-        return markdown.bars(cases.values())
-    if name == "runs":
-        return origins(runs)
-    if name.startswith("ibm-"):
-        return ibm(cases, name.removeprefix("ibm-"))
-    if name in COUNTED:
-        return counted(runs, name)
-    if name not in cases:
-        sys.exit(f"figures: the run has no case {name}")
-    case = cases[name]
-    return f"{markdown.setting(case)[0].upper()}{markdown.setting(case)[1:]}.\n\n{markdown.case_table(case)}"
-
-
-def filled(runs, cases, text):
-    return REGION.sub(lambda m: f"{m[1]}{figure(runs, cases, m[2])}\n{m[3]}", text)
-
-
-def readme(runs, cases, names, write):
-    stale = []
+def main(what, results, *names):
+    figures, check, stale = Figures(Path(results)), what == "check", []
+    for name, picture in figures.pictures().items():
+        if not draw(name, picture, check):
+            stale.append(f"bench/{name}.svg")
     for path in map(Path, names):
-        before = path.read_text()
-        after = filled(runs, cases, before)
-        if after != before:
-            stale.append(str(path))
-            if write:
-                path.write_text(after)
-    if stale and not write:
-        sys.exit("figures: not what the results say: " + ", ".join(stale) + "; run make figures")
+        before = path.read_text(encoding="utf-8")
+        after = REGION.sub(lambda m: f"{m[1]}{figures.figure(m[2])}{m[4]}", before)
+        if after != before and check:
+            stale.append(path.name if path.parent != BENCH else f"bench/{path.name}")
+        elif after != before:
+            path.write_text(after, encoding="utf-8")
+    if stale:
+        sys.exit("figures.sh: not what the committed run says: " + ", ".join(stale) + "; run make figures")
 
 
-def main():
-    what, published, *rest = sys.argv[1:]
-    runs = [Path(published).parent / name for name in Path(published).read_text().split()]
-    cases = {case["name"]: case for run in runs for case in results.load(run)["cases"] if measured(case)}
-    if what == "data":
-        data(cases, rest[0])
-    else:
-        readme(runs, cases, rest, what == "readme")
-
-
-main()
+main(*sys.argv[1:])

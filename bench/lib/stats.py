@@ -1,40 +1,46 @@
 # SPDX-License-Identifier: MIT
-"""Statistics that hold without an assumption about how times are spread."""
-from math import comb
-from statistics import median
+"""The estimator. Noise only adds time, so a low quantile repeats better than a median; a minimum has no
+valid bootstrap."""
+import random
 
-CONFIDENCE = 0.95
-FEWEST = 6  # values that have such an interval: with five, 2 / 2**5 is more than 0.05
+RESAMPLES = 1000
+FEWEST = 5  # rounds; fewer give no interval
 
 
-def interval(values):
-    """The median's interval by the sign test: from order statistics, exact for any distribution.
-
-    None with fewer values than FEWEST: no pair of them is 95 % sure."""
-    n = len(values)
-    outside, k = 0.0, 0
-    while True:
-        outside += 2 * comb(n, k) / 2**n
-        if outside > 1 - CONFIDENCE:
-            break
-        k += 1
-    if k == 0:
-        return None
+def q25(values):
+    """The 25th percentile, interpolated."""
     ordered = sorted(values)
-    return ordered[k - 1], ordered[n - k]
+    at = (len(ordered) - 1) / 4
+    low = int(at)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
 
 
-def ratio(ours, theirs):
-    """Median and interval of the ratios of two contenders, round by round: {round: seconds} each."""
-    pairs = [ours[r] / theirs[r] for r in ours if r in theirs and theirs[r] > 0]
-    if not pairs:
+def ratio(ours, rivals):
+    """Ratio of the 25th percentiles with its 95 % bootstrap interval: (ratio, low, high).
+
+    Takes {round: seconds} and a list of them; of several rivals the fastest counts. Rounds are drawn as a
+    whole, because what disturbs a round disturbs all its contenders. The generator has a fixed seed, so
+    the same samples give the same interval."""
+    rounds = sorted(set(ours).intersection(*rivals))
+    if not rounds:
         return None
-    low, high = interval(pairs) or (None, None)
-    return {"median": median(pairs), "low": low, "high": high, "pairs": len(pairs)}
+
+    def estimate(drawn):
+        below = min(q25([rival[r] for r in drawn]) for rival in rivals)
+        return q25([ours[r] for r in drawn]) / below if below else float("inf")
+
+    point = estimate(rounds)
+    if len(rounds) < FEWEST:
+        return point, None, None
+    draw = random.Random(20)
+    found = sorted(estimate([rounds[int(draw.random() * len(rounds))] for _ in rounds]) for _ in range(RESAMPLES))
+    return point, found[int(RESAMPLES * 0.025)], found[int(RESAMPLES * 0.975) - 1]
 
 
-def width(answer):
-    """Half the interval's width, relative to the ratio; infinite when there is no interval."""
-    if answer is None or answer["low"] is None:
-        return float("inf")
-    return (answer["high"] - answer["low"]) / 2 / answer["median"]
+def verdict(answer, limit):
+    """met, missed, or inconclusive if the interval reaches over the limit."""
+    point, low, high = answer
+    if low is None or low <= limit < high:
+        return "inconclusive"
+    return "met" if high <= limit else "missed"

@@ -1,10 +1,16 @@
+# Blocks, one a line: bytes, ratio to cp, lower and upper end of its interval. The first one gets the band.
+set terminal svg size 860,400 font 'sans-serif,14'
 load style
-set title 'Throughput by file size, whole process, warm'
+set title heading
 set xlabel 'file size'
-set ylabel 'bytes a second'
-set logscale xy
-set ytics ('100 B' 100, '1 KiB' 2**10, '32 KiB' 2**15, '1 MiB' 2**20, '32 MiB' 2**25, '1 GiB' 2**30, '32 GiB' 2**35)
-set xtics ('1 B' 1, '4 KiB' 2**12, '64 KiB' 2**16, '1 MiB' 2**20, '16 MiB' 2**24, '256 MiB' 2**28, '8 GiB' 2**33)
-set key outside right reverse Left samplen 2
-stats data using 1 nooutput
-plot for [i=0:STATS_blocks-1] data index i using 1:2 with linespoints title columnheader(1)
+set ylabel 'time relative to cp'
+set logscale x
+set yrange [0:*<2.5]
+set xtics ('1 B' 1, '4 KiB' 2**12, '64 KiB' 2**16, '1 MiB' 2**20, '16 MiB' 2**24, '256 MiB' 2**28, '4 GiB' 2**32)
+set grid ytics linecolor rgb grey linewidth 0.4 dashtype 3
+set key top right horizontal
+set arrow from graph 0, first 1 to graph 1, first 1 nohead linecolor rgb grey linewidth 1.5
+set label 'cp' at graph 0.995, first 1 right offset 0,0.6 textcolor rgb grey
+set style fill transparent solid 0.25 noborder
+plot $data index 0 using 1:3:4 with filledcurves linecolor rgb '#d55e00' notitle, \
+     for [i=0:2] data index i using 1:2 with linespoints linetype i+1 title columnheader(1)

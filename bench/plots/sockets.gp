@@ -1,13 +1,17 @@
+# Blocks, one a line: MiB, ratio to read + send, lower and upper end of its interval. The first one gets the band.
+set terminal svg size 860,360 font 'sans-serif,14'
 load style
-set title 'A file to a socket: IBM in 2008 (Linux 2.6), and here over loopback'
+set title heading
 set xlabel 'file size, MiB'
-set ylabel 'milliseconds'
+set ylabel 'time relative to read + send'
+set logscale x
 set xrange [6:1200]
-set logscale xy
-set xtics (7, 21, 63, 98, 200, 350, '700' 700, '' 1024)
-set label '1 GiB' at 1024, graph -0.065 center textcolor rgb grey
-set key top left reverse Left
-plot data using 1:2 with linespoints title 'IBM: read + send, 4 KiB' linetype 1 dashtype 2, \
-     ''   using 1:3 with linespoints title 'IBM: transferTo' linetype 2 dashtype 2, \
-     ''   using 1:4 with linespoints title 'fcopy: read + send, 4 KiB' linetype 3, \
-     ''   using 1:5 with linespoints title 'fcopy: sendfile' linetype 4
+set yrange [0:1.1]
+set xtics (7, 21, 63, 98, 200, 350, 700, 1024)
+set grid ytics linecolor rgb grey linewidth 0.4 dashtype 3
+set key center right reverse Left
+set arrow from graph 0, first 1 to graph 1, first 1 nohead linecolor rgb grey linewidth 1.5
+set label 'read + send, 4 KiB' at graph 0.995, first 1 right offset 0,0.6 textcolor rgb grey
+set style fill transparent solid 0.25 noborder
+plot $data index 0 using 1:3:4 with filledcurves linecolor rgb '#d55e00' notitle, \
+     for [i=0:2] data index i using 1:2 with linespoints linetype i+1 title columnheader(1)

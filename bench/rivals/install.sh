@@ -1,17 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# install.sh [DIR]: the rivals, at pinned versions, from the package registries that this machine's
-# own clients are set up for. DIR (default: build/rivals) receives what is built from crates.
+# install.sh [DIR]: the rivals at pinned versions, through the package managers of this machine. DIR (build/rivals)
+# receives what is built from crates; Debian's release pins the others, and each run states their versions.
 set -euo pipefail
 
 here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 dir=${1:-$here/../../build/rivals}
-
-# The distribution pins these: its release is named in every result.
-packages=(hyperfine jq gnuplot-nox python3 rsync pv socat ncat netcat-openbsd nginx-light
-	default-jdk-headless time iproute2 xfsprogs btrfs-progs gcc libc6-dev)
-crates=(uu_cp@0.12.0 xcp@0.24.9 fcp@0.2.2)
+packages=(gnuplot-nox python3 rsync socat netcat-openbsd default-jdk-headless e2fsprogs xfsprogs btrfs-progs gcc libc6-dev)
+crates=(uu_cp@0.12.0 xcp@0.24.9 fcp@0.2.2 cpz@3.2.1 rcp-tools-rcp@0.41.0)
 
 if ((EUID == 0)); then
 	apt-get install -y --no-install-recommends "${packages[@]}"
@@ -20,7 +17,7 @@ else
 fi
 
 if ! command -v cargo >/dev/null; then
-	echo "cargo is missing, so these are not built: ${crates[*]}; rustup installs a cargo that is new enough" >&2
+	echo "cargo is missing, so these are not built: ${crates[*]} (Rust 1.92 or later)" >&2
 	exit 1
 fi
 for crate in "${crates[@]}"; do

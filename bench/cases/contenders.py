@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+# Who is measured: name and command. {fcopy}, {cp}, … are programs (lib/tools.py); {src}, {dst}, {port} are set for
+# each run.
+
+contender("fcopy", "{fcopy} {src} {dst}")
+contender("floor", "")  # one hot buffer of 256 KiB written into a preallocated file: lib/machine.py
+for mode in modes():
+    contender(mode, "{fcopy} {src} {dst} " + mode[0])
+contender("fcopy-physical", "{fcopy} --reflink=never {src} {dst}")
+contender("other", "{other} {src} {dst}")  # another revision: OTHER=PROGRAM
+
+# The same copy with less or more safety.
+contender("inplace", "{fcopy} --inplace --preallocate=always {src} {dst}")
+contender("fsync", "{fcopy} --fsync {src} {dst}")
+contender("verify", "{fcopy} --verify {src} {dst}")
+contender("fsync-direct", "{fcopy} --fsync {src} {dst} direct")
+for threads in 1, 2, 4, 8:
+    contender(f"threads-{threads}", f"{{fcopy}} -j {threads} {{src}} {{dst}} parallel")
+
+# What a user could take instead.
+contender("cp", "{cp} {src} {dst}")
+contender("cp-physical", "{cp} --reflink=never {src} {dst}")
+contender("cp-sync", "{cp} {src} {dst} && sync {dst}")
+contender("uutils", "{uutils} {src} {dst}")
+contender("xcp", "{xcp} --no-progress {src} {dst}")
+contender("fcp", "{fcp} {src} {dst}")
+contender("cpz", "{cpz} {src} {dst}")
+contender("rcp", "{rcp} {src} {dst}")
+contender("rsync", "{rsync} --whole-file {src} {dst}")
+contender("java-streams", "{java} JioChannel {src} {dst} 1")
+contender("java-transfer", "{java} JioChannel {src} {dst} 2")
+
+# Trees.
+contender("fcopy_-r", "{fcopy} -rT {src} {dst}")
+contender("fcopy_-a", "{fcopy} -aT {src} {dst}")
+contender("cp_-r", "{cp} -rT {src} {dst}")
+contender("cp_-a", "{cp} -aT {src} {dst}")
+contender("uutils_-r", "{uutils} -rT {src} {dst}")
+contender("xcp_-r", "{xcp} --no-progress -r {src} {dst}")
+contender("rsync_-a", "{rsync} -a --whole-file {src}/ {dst}")
+contender("fcopy_each", "mkdir {dst}; for file in {src}/*; do {fcopy} $file {dst}/ || exit; done")
+
+# Senders to a socket.
+contender("read-send-4K", "{fcopy} --buffer-size=4K {src} tcp:127.0.0.1:{port} readwrite")
+contender("read-send-8K", "{fcopy} {src} tcp:127.0.0.1:{port} readwrite")
+contender("sendfile", "{fcopy} {src} tcp:127.0.0.1:{port} sendfile")
+contender("splice", "{fcopy} {src} tcp:127.0.0.1:{port} splice")
+contender("auto", "{fcopy} {src} tcp:127.0.0.1:{port}")
+contender("nc", "{nc} -N 127.0.0.1 {port} < {src}")
+contender("socat", "{socat} -u OPEN:{src} TCP:127.0.0.1:{port}")
+contender("python-sendfile", "{python} {bench}/lib/peer.py send {port} {src}")
+contender("java-read-send", "{java} TraditionalClient 127.0.0.1 {port} {src}")
+contender("java-transferTo", "{java} TransferToClient 127.0.0.1 {port} {src}")
+
+# The course's client; who serves it is in cases/sockets.py.
+for server in "python-read-send", "python-sendfile-server", "fcopy-read-send", "fcopy-sendfile":
+    contender(server, "{python} {bench}/rivals/benchmark_client.py 127.0.0.1 {port}")

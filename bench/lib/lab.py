@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: MIT
+"""The laboratory: one temporary directory, file systems in loop images, sources, memory, load, peers."""
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import tools
+from case import FILES, ROOT, SIZE
+from tools import Skip
+
+MKFS = {"ext4": ["mkfs.ext4", "-q", "-F"], "xfs": ["mkfs.xfs", "-q", "-f"], "btrfs": ["mkfs.btrfs", "-q", "-f"]}
+MIB = 1 << 20
+
+
+def run(*argv):
+    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        raise Skip(f"{argv[0]}: {done.stdout.strip()}")
+    return done.stdout.strip()
+
+
+def write_random(path, count):
+    with open(path, "wb") as file:
+        for at in range(0, count, MIB):
+            file.write(os.urandom(min(MIB, count - at)))
+
+
+def write_sparse(path, count):
+    with open(path, "wb") as file:
+        file.truncate(100 * count)
+        for i in range(100):
+            file.seek(i * count + count // 2)
+            file.write(os.urandom(count // 1024))
+
+
+def write_tree(top, kind):
+    """The same names and sizes each time; random bytes."""
+    block, lot = os.urandom(2 * MIB), random.Random(1)
+    top.mkdir()
+    if kind == "large":
+        for i in range(20):
+            write_random(top / f"file-{i}", SIZE // 4)
+        return
+    count, each = (FILES, 20) if kind == "many" else (FILES * 25 // 3, FILES * 25 // 3)
+    for i in range(count):
+        if i % each == 0:
+            directory = top / f"dir-{i // each}"
+            directory.mkdir()
+        length = min(int(lot.expovariate(1 / 15833)), MIB) if kind == "many" else 1024
+        at = lot.randrange(MIB)
+        (directory / f"file-{i}").write_bytes(block[at:at + length])
+
+
+def read_all(path):
+    for file in path.rglob("*") if path.is_dir() else [path]:
+        if file.is_file():
+            with open(file, "rb") as data:
+                while data.read(MIB):
+                    pass
+
+
+class Lab:
+    def __init__(self, directory, fs):
+        directory.mkdir(parents=True, exist_ok=True)
+        self.top = Path(tempfile.mkdtemp(prefix="fcopy-bench.", dir=directory))
+        self.errors = self.top / "errors"
+        self.here = fs       # the file system that "here" means; "here": the directory's own
+        self.mounts = {}     # file system: (mount point, loop device)
+        self.made = None     # the source that exists
+        self.loops = []
+
+    def close(self):
+        self.unload()
+        for fs in list(self.mounts):
+            self.unmount(fs)
+        shutil.rmtree(self.top, ignore_errors=True)
+
+    def place(self, fs):
+        """A directory on this file system; mounts it if needed."""
+        fs = self.here if fs == "here" else fs
+        if fs == "here":
+            return self.top
+        if fs not in self.mounts:
+            self.mount(fs)
+        return self.mounts[fs][0]
+
+    def mount(self, fs):
+        if os.geteuid():
+            raise Skip(f"mounting {fs} needs root")
+        at, image, device = self.top / f"mnt-{fs}", self.top / f"{fs}.img", None
+        at.mkdir(exist_ok=True)
+        if fs == "tmpfs":
+            run("mount", "-t", "tmpfs", "-o", "size=90%", "fcopy-bench", at)
+        else:
+            if not shutil.which(MKFS[fs][0], path=os.environ["PATH"] + ":/usr/sbin"):
+                raise Skip(f"{MKFS[fs][0]} is missing")
+            image.write_bytes(b"")
+            os.truncate(image, max(24 * SIZE, 4 << 30))
+            run(*MKFS[fs], image)
+            # Without direct I/O the pages of the image would be cached twice, and a cold cache would not be cold.
+            device = run("losetup", "--find", "--show", "--direct-io=on", image)
+            run("mount", device, at)
+        self.mounts[fs] = at, device
+
+    def unmount(self, fs):
+        at, device = self.mounts.pop(fs)
+        if self.made and at in self.made.parents:
+            self.made = None
+        run("umount", at)
+        if device:
+            run("losetup", "--detach", device)
+            (self.top / f"{fs}.img").unlink()
+
+    def source(self, case, place):
+        """Makes the source of a case; of files, one is kept, since the next case often wants the same."""
+        given = os.environ.get("SOURCE")
+        if given and case.source == "random" and case.fs == "here":
+            return Path(given).resolve()
+        path = place / f"source-{case.source}-{case.size}"
+        if self.made == path:
+            return path
+        if self.made and not self.made.is_dir():
+            self.made.unlink(missing_ok=True)
+        self.made = None
+        need = case.size * (2 + case.copies)
+        if shutil.disk_usage(place).free < need:
+            raise Skip(f"no space: {need >> 20} MiB are needed")
+        if case.tree:
+            write_tree(path, case.source)
+        elif case.source == "random":
+            write_random(path, case.size)
+        elif case.source == "sparse":
+            write_sparse(path, case.size)
+        else:
+            run("fallocate", "-l", str(case.size), path)
+        os.sync()
+        self.made = path
+        return path
+
+    def cache(self, case, source):
+        """Warm: the source is read. Cold: everything is dropped."""
+        if case.cache == "cold":
+            os.sync()
+            Path("/proc/sys/vm/drop_caches").write_text("3")
+        elif case.source != "sparse":
+            read_all(source)
+
+    def load(self, loops):
+        for _ in range(loops * os.cpu_count()):
+            self.loops.append(tools.start(["sh", "-c", "while :; do :; done"], self.errors))
+
+    def unload(self):
+        while self.loops:
+            tools.stop(self.loops.pop())
+
+    def serve(self, argv, port):
+        """Starts a server and waits until it listens; returns its process."""
+        pid = tools.start(argv, self.top / "errors-server")
+        wanted = f":{port:04X} "
+        for _ in range(500):
+            if any(wanted in line and " 0A " in line
+                   for name in ("tcp", "tcp6") for line in open(f"/proc/net/{name}", encoding="ascii")):
+                return pid
+            time.sleep(0.01)
+        tools.stop(pid)
+        raise Skip("its server does not listen")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def remove(path):
+    """Removes a copy, and those that a command made beside it."""
+    for each in path.parent.glob(path.name + "*"):
+        shutil.rmtree(each) if each.is_dir() else each.unlink()
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
+signal.signal(signal.SIGTERM, interrupt)
+signal.signal(signal.SIGHUP, interrupt)
