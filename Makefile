@@ -98,8 +98,8 @@ include tests/tests.mk
 .PHONY: demo bench figures
 demo: all ## time each mode on a 1 GiB file, in a minute
 	bench/demo.sh
-bench: all ## the quick set of benchmarks, in five minutes
-	bench/bench.sh --quick all
+bench: all ## the main benchmarks, in five minutes
+	bench/bench.sh quick
 
 # What is installed: mode, file, destination. Uninstall goes through the same list.
 PC := $(BUILD)/fcopy.pc

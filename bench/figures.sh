@@ -11,10 +11,10 @@ case ${1-} in
 --check) exec "$here/check.sh" ;;
 -*) sed -n '4,6s/^# //p' "$0" >&2; exit 2 ;;
 ?*)
-	for run; do
-		[ -s "$run/samples.csv" ] && [ -s "$run/circumstances.json" ] || { echo "figures.sh: no run: $run" >&2; exit 2; }
-	done
 	[ $# -le 2 ] || { echo "figures.sh: at most two runs are committed" >&2; exit 2; }
+	for run; do
+		[ -s "$run/circumstances.json" ] || { echo "figures.sh: no run: $run" >&2; exit 2; }
+	done
 	new=$(mktemp -d "$here/results.XXXXXX")
 	cp -r "$1" "$new/first"
 	[ $# -lt 2 ] || cp -r "$2" "$new/second"

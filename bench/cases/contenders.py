@@ -45,10 +45,6 @@ contender("read-send-4K", "{fcopy} --buffer-size=4K {src} tcp:127.0.0.1:{port} r
 contender("read-send-8K", "{fcopy} {src} tcp:127.0.0.1:{port} readwrite")
 contender("sendfile", "{fcopy} {src} tcp:127.0.0.1:{port} sendfile")
 contender("splice", "{fcopy} {src} tcp:127.0.0.1:{port} splice")
-contender("auto", "{fcopy} {src} tcp:127.0.0.1:{port}")
-contender("nc", "{nc} -N 127.0.0.1 {port} < {src}")
-contender("socat", "{socat} -u OPEN:{src} TCP:127.0.0.1:{port}")
-contender("python-sendfile", "{python} {bench}/lib/peer.py send {port} {src}")
 contender("java-read-send", "{java} TraditionalClient 127.0.0.1 {port} {src}")
 contender("java-transferTo", "{java} TransferToClient 127.0.0.1 {port} {src}")
 

@@ -9,7 +9,7 @@ case("modes", "each mechanism, random bytes", f"cp fcopy floor {all_modes}", set
     3:splice wall 1.00 2:sendfile; 4:copy_file_range wall 1.05 cp""")
 
 case("allocated", "the file of the works behind this project: made by fallocate, then read",
-     "1:readwrite 2:sendfile 3:splice 4:copy_file_range fcopy cp java-streams java-transfer", source="allocated",
+     "1:readwrite 2:sendfile fcopy cp java-streams java-transfer", source="allocated",
      rounds=10, sets="readme", bars="2:sendfile cpu 0.50 1:readwrite")
 
 case("rivals", "what a user could take instead", "cp fcopy uutils xcp fcp cpz rcp rsync", sets="quick readme", bars="""
@@ -28,8 +28,6 @@ for fs in "xfs", "btrfs", "tmpfs":
 for fs in "xfs", "btrfs":
     case(f"fs-{fs}-physical", "a physical copy where a clone is possible", "cp-physical fcopy-physical", fs=fs,
          bars="fcopy-physical wall 1.03 cp-physical")
-case("sparse", "a hundred extents of SIZE/1024 in a file of 100 × SIZE", "cp fcopy uutils", source="sparse",
-     bars="fcopy wall 1.03 cp")
 
 case("durable", "cold cache, on the disk at the end", "cp-sync fsync fsync-direct", cache="cold", rounds=8, sets="readme",
      bars="fsync wall 1.05 cp-sync; fsync-direct cpu 0.15 cp-sync")

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: MIT
 # A file to a socket. IBM's table: read + send of 4 KiB against sendfile; the receiver discards what it reads.
 
-discard = {"*": "{python} {bench}/lib/peer.py discard {port}"}
+discard = {"*": "{python} {bench}/lib/peer.py {port}"}
 
 for text in "7M", "21M", "63M", "98M", "200M", "350M", "700M", "1G":
     case(f"socket-{text}", "read + send against sendfile", "read-send-4K read-send-8K sendfile splice", group="sockets",
          size=size(text), dest="none", serve=discard, rounds=10, sets="quick readme" if text == "1G" else "readme",
          bars="sendfile wall 0.38 read-send-4K; sendfile cpu 0.30 read-send-4K" if text == "1G" else "")
-
-case("senders", "other senders, the same receiver", "auto nc socat python-sendfile", group="sockets", dest="none",
-     serve=discard, rounds=10, bars="auto wall 0.5 socat; auto wall 0.5 nc; auto wall 0.95 python-sendfile")
 
 case("java", "the article's programs, Java at both ends", "java-read-send java-transferTo", group="sockets", dest="none",
      rounds=10, sets="readme", serve={"java-read-send": "{java} TraditionalServer {port}",

@@ -2,10 +2,8 @@
 # Trees, each round on a new file system. `many`: FILES files (12,000, 190 MB) in FILES/20 directories; `flat`: one
 # directory of FILES × 25/3 files of 1 KiB; `large`: 20 files of SIZE/4.
 
-
 def tree(name, title, who, **fields):
     case(f"tree-{name}", title, who, group="trees", **fields)
-
 
 fast = "fcopy_-r wall 1.03 cpz; fcopy_-r wall 0.95 fcp; fcopy_-r wall 0.85 cp_-r"
 tree("ext4", "many small files", "cp_-r fcopy_-r fcp cpz rcp xcp_-r uutils_-r", source="many", fs="ext4", sets="quick readme",

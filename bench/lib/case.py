@@ -13,16 +13,13 @@ FCOPY = Path(os.environ.get("FCOPY", ROOT / "fcopy")).resolve()
 COMMANDS = {}  # contender: command template; "" means measured by the harness itself
 CASES = {}     # name: Case, in the order of the files
 
-
 def size(text):
     """Bytes of 4K, 7M or 1G."""
     unit = {"K": 10, "M": 20, "G": 30}.get(text[-1].upper())
     return int(text[:-1]) << unit if unit else int(text)
 
-
 SIZE = size(os.environ.get("SIZE", "1G"))       # of the large files
 FILES = int(os.environ.get("FILES", "12000"))  # in the tree `many`; the others follow from it
-
 
 @dataclass
 class Case:
@@ -35,7 +32,7 @@ class Case:
     sets: str = ""         # "quick", "readme"; the set `all` has every case
     size: int = SIZE
     rounds: int = 20       # fixed beforehand; fewer for very long cases
-    source: str = "random"  # random, allocated (by fallocate), sparse; or a tree: many, flat, large
+    source: str = "random"  # random, allocated (by fallocate); or a tree: many, flat, large
     dest: str = "new"      # new, old (an existing file or tree), none (a socket)
     fs: str = "here"       # here (DIR, or FS), ext4, xfs, btrfs, tmpfs
     cache: str = "warm"    # warm, cold
@@ -57,17 +54,14 @@ class Case:
         load = f", {self.load} busy loop(s) per CPU" if self.load else ""
         return f"{self.fs}, {what}, {self.cache}, {words[self.dest]}{load}, {self.rounds} rounds"
 
-
 def human(count):
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024 or unit == "GiB":
             return f"{count:g} {unit}"
         count /= 1024
 
-
 def contender(name, command):
     COMMANDS[name] = command
-
 
 def bar(text):
     """CONTENDER METRIC LIMIT RIVAL [fast]: METRIC (wall, cpu) of CONTENDER ≤ LIMIT × that of RIVAL.
@@ -77,7 +71,6 @@ def bar(text):
     who, metric, limit, rival, *kind = text.split()
     return {"contender": who, "metric": metric, "limit": float(limit), "rival": rival, "class": "".join(kind)}
 
-
 def case(name, title, contenders, bars="", base="", **fields):
     """The first contender is the base, unless base= names another. Bars are separated by semicolons."""
     who = contenders.split()
@@ -85,14 +78,12 @@ def case(name, title, contenders, bars="", base="", **fields):
     CASES[name] = Case(name=name, title=title, contenders=who, base=base or who[0],
                        bars=[bar(text) for text in bars.split(";") if text.strip()], **fields)
 
-
 def modes():
     """The single modes of this program, from its own table: ["1:readwrite", …]."""
     if not FCOPY.exists():
         return []
     lines = subprocess.run([FCOPY, "--list"], capture_output=True, text=True).stdout.splitlines()
     return [f"{line.split()[0]}:{line.split()[1]}" for line in lines if line.split()[0] in "12345678"]
-
 
 def load():
     """Reads cases/*.py; returns CASES."""

@@ -21,7 +21,6 @@ IBM = {7: (156, 45), 21: (337, 128), 63: (843, 387), 98: (1320, 617), 200: (2124
 ORANGE, BLUE = "0xd55e00", "0x0083cc"
 REGION = re.compile(r"(<!-- figure:([^>]*?) -->)(.*?)(<!-- end -->)", re.S)
 
-
 class Figures:
     def __init__(self, results):
         self.run = Run(results / "first")
@@ -39,70 +38,71 @@ class Figures:
         return interval(answer)
 
     def table(self, name):
+        """Fastest first: contender, time, CPU time, ratio."""
         run = self.run
         if not run.measured(name):
             return self.missing(name)
-        base = run.cases[name]["base"]
-        rows = [(f"**{label(who)}**" if who == "fcopy" else label(who), duration(run.value(name, who)),
+        about, base = run.cases[name], run.cases[name]["base"]
+        rows = [(f"**{label(who)}**" if who.startswith("fcopy") else label(who), duration(run.value(name, who)),
                  duration(run.value(name, who, "cpu")), "1" if who == base else self.ratio(name, who, base))
                 for who in sorted(run.measured(name), key=lambda who: run.value(name, who))]
-        about = run.cases[name]
         setting = about["setting"].replace("here,", run.facts["file system"].split()[0] + ",")
-        return f"{about['title'].capitalize()} ({setting}).\n\n" + \
-            report.table(("", "time", "CPU time", f"time / {label(base)} [95 %]"), rows)
+        return report.table((setting, "time", "CPU time", f"time / {label(base)} [95 %]"), rows)
 
     def missing(self, name):
         why = [gone["why"] for gone in self.run.left_out if gone["case"] == name]
         return f"Not in this run{': ' + why[0] if why else ''}."
 
-    def lines(self, names, base):
-        """(case, fcopy, base, ratio) of several cases of two contenders."""
-        rows = []
-        for name in names:
-            ours = next((who for who in self.run.measured(name) if who.startswith("fcopy")), None)
-            if ours and base in self.run.measured(name):
-                rows.append((name, *(duration(self.run.value(name, who)) for who in (ours, base)),
-                             self.ratio(name, ours, base)))
-        return report.table(("case", "fcopy", label(base), f"time / {label(base)} [95 %]"), rows) if rows else self.missing(names[0])
+    def lines(self, *names):
+        """Cases in which fcopy met cp, one a line."""
+        rows = [(name, *(duration(self.run.value(name, who)) for who in ("fcopy", "cp")), self.ratio(name, "fcopy", "cp"))
+                for name in names if self.run.ratio(name, "fcopy", "cp")]
+        return report.table(("case", "fcopy", "cp", "time / cp [95 %]"), rows) if rows else self.missing(names[0])
 
-    def figure(self, words):
-        """The text of one figure."""
-        what, *rest = words.split()
-        if what == "table":
-            return "\n" + self.table(*rest) + "\n"
-        if what == "ratio":
-            return self.ratio(*rest)
-        if what == "time":
-            return duration(self.run.value(*rest)) if self.run.measured(rest[0]) else "–"
-        if what == "fact":
-            return self.run.facts[" ".join(rest)]
-        if what == "scale":
-            made = re.findall(r"(?:SIZE|ROUNDS|FILES)=\S+", self.run.facts["command"])
-            return f"**This run is a reduced one ({' '.join(made)}): it shows the form, and no final figures.**" if made else ""
-        if what == "verdicts":
-            return self.run.verdicts()
-        if what == "lines":
-            return "\n" + self.lines(rest[1:], rest[0]) + "\n"
-        if what == "machine":
-            text = report.table(("circumstance", ""), self.run.facts.items())
-            return "\n" + text.replace("---:", "---") + f"\n\nSamples: {self.run.count}, of which {self.run.disturbed} are flagged.\n"
-        if what == "agreement":
-            return report.agreement(self.run, self.second) if self.second else "Only one run is committed; nothing can be said."
-        if what == "bars":
-            rows = [row for row in self.run.bars() if not row[3].startswith("not m")]
-            return "\n" + report.table(("case", "bar", "measured [95 %]", "verdict"), rows).replace("---:", "---") + "\n"
-        if what == "ibm":
-            return "\n" + self.ibm() + "\n"
-        sys.exit(f"figures.sh: no such figure: {words}")
+    def slower(self):
+        """Where fcopy is slower than cp, and where the intervals do not decide."""
+        found = {"slower": [], "undecided": []}
+        for name in self.run.cases:
+            answer = self.run.ratio(name, "fcopy", "cp")
+            if answer and (answer[2] is None or answer[2] > 1):
+                found["slower" if answer[1] and answer[1] > 1 else "undecided"].append(f"`{name}` {interval(answer)}")
+        return f"Slower in: {', '.join(found['slower']) or 'no case'}. Undecided: {', '.join(found['undecided']) or 'no case'}."
+
+    def scale(self):
+        made = re.findall(r"(?:SIZE|ROUNDS|FILES)=\S+", self.run.facts["command"])
+        return f"**This run is a reduced one ({' '.join(made)}): it shows the form, and no final figures.**" if made else ""
+
+    def bars(self):
+        """The bars that were not met, a line for each verdict."""
+        found = {"missed": [], "inconclusive": []}
+        for name, bar, measured, verdict in self.run.bars():
+            found.get(verdict, []).append(f"`{name}` {bar}: {measured}")
+        return self.run.verdicts() + ".\n\n" + "\n".join(f"- {verdict}: {'; '.join(bars) or 'none'}" for verdict, bars in found.items())
+
+    def machine(self):
+        facts = self.run.facts
+        own = ("memcpy of 1 GiB", "floor, 1 GiB", "empty process", "device", "steal time", "load at the start", "duration")
+        text = report.table(own, [[facts.get(name, "–") for name in own]]) + "\n"
+        text += "".join(f"\n- {name}: {value}" for name, value in facts.items() if name not in own)
+        return f"{text}\n- samples: {self.run.count}, of which {self.run.disturbed} are flagged"
+
+    def agreement(self):
+        return report.agreement(self.run, self.second)[0] if self.second else "Only one run is committed: unknown."
 
     def ibm(self):
         rows = []
-        for mib, (copied, transferred) in IBM.items():
+        for mib in (7, 63, 350, 1024):
             name = "socket-1G" if mib == 1024 else f"socket-{mib}M"
             if self.run.measured(name):
-                rows.append((str(mib), f"{transferred / copied:.2f}", duration(self.run.value(name, "read-send-4K")),
+                rows.append((str(mib), f"{IBM[mib][1] / IBM[mib][0]:.2f}", duration(self.run.value(name, "read-send-4K")),
                              self.ratio(name, "sendfile", "read-send-4K")))
         return report.table(("MiB", "IBM: transferTo / read + send", "here: read + send", "here: sendfile / read + send"), rows)
+
+    def figure(self, words):
+        """What stands between the markers of <!-- figure:METHOD ARGUMENT… -->; tables get lines of their own."""
+        method, *rest = words.split()
+        text = getattr(self, method)(*rest)
+        return f"\n{text}\n" if method in ("table", "lines", "bars", "machine", "ibm") else text
 
     def pictures(self):
         """{picture: (script, variables, data)} of what the run has."""
@@ -115,7 +115,7 @@ class Figures:
                          base if who == base else f"{self.ratio(name, who, base).split(' [')[0]} × {base}")
                         for who in sorted(run.measured(name), key=lambda who: run.value(name, who))]
                 what = human(run.cases[name]["size"])
-                found[name] = self.bars(rows, f"Copying {what} of random bytes: wall-clock time, CPU time below it", "seconds")
+                found[name] = picture_of_bars(rows, f"Copying {what} of random bytes: wall-clock time, CPU time below it", "seconds")
         if self.run.measured("tree-ext4"):
             found["trees"] = self.trees()
         points = {who: [(self.run.cases[name]["size"], self.run.ratio(name, who, "cp")) for name in self.run.cases
@@ -123,14 +123,14 @@ class Figures:
                   for who in ("fcopy", "3:splice", "1:readwrite")}
         if len(points["fcopy"]) > 1:
             found["sizes"] = "sizes", {"heading": "Time by file size, whole process, relative to cp (band: 95 % interval)"}, \
-                self.blocks({label(who): rows for who, rows in points.items()})
+                blocks({label(who): rows for who, rows in points.items()})
         sockets = {f"{who}, here": [(mib, self.run.ratio(name, who, "read-send-4K")) for mib, name in
                                     ((m, f"socket-{m}M" if m < 1024 else "socket-1G") for m in IBM) if self.run.measured(name)]
                    for who in ("sendfile", "splice")}
         if len(sockets["sendfile, here"]) > 1:
             sockets["transferTo, IBM 2008"] = [(mib, (b / a, b / a, b / a)) for mib, (a, b) in IBM.items()]
             found["sockets"] = "sockets", {"heading": "A file to a socket, relative to read + send (band: 95 % interval)"}, \
-                self.blocks(sockets)
+                blocks(sockets)
         return found
 
     def trees(self):
@@ -139,19 +139,15 @@ class Figures:
         rows = [(label(who), files / run.value(name, who), "NaN", ORANGE if who.startswith("fcopy") else BLUE,
                  label(base) if who == base else f"{self.ratio(name, who, base)} of the time of {label(base)}")
                 for who in sorted(run.measured(name), key=lambda who: run.value(name, who))]
-        return self.bars(rows, f"Copying a tree of {files:,} small files", "files per second")
+        return picture_of_bars(rows, f"Copying a tree of {files:,} small files", "files per second")
 
-    @staticmethod
-    def bars(rows, heading, axis):
-        data = "\n".join(f'"{name}" {length} {cpu} {colour} "{words}"' for name, length, cpu, colour, words in rows)
-        return "bars", {"heading": heading, "axis": axis, "rows": len(rows), "longest": max(row[1] for row in rows)}, data
+def picture_of_bars(rows, heading, axis):
+    data = "\n".join(f'"{name}" {length} {cpu} {colour} "{words}"' for name, length, cpu, colour, words in rows)
+    return "bars", {"heading": heading, "axis": axis, "rows": len(rows), "longest": max(row[1] for row in rows)}, data
 
-    @staticmethod
-    def blocks(lines):
-        text = [f'"{name}"\n' + "\n".join(f"{x} {r[0]} {r[1] or r[0]} {r[2] or r[0]}" for x, r in sorted(rows))
-                for name, rows in lines.items()]
-        return "\n\n\n".join(text)
-
+def blocks(lines):
+    return "\n\n\n".join(f'"{name}"\n' + "\n".join(f"{x} {r[0]} {r[1] or r[0]} {r[2] or r[0]}" for x, r in sorted(rows))
+                         for name, rows in lines.items())
 
 def draw(name, picture, check):
     """Draws a picture, or reports whether the one that is there was drawn from the same data and script."""
@@ -169,7 +165,6 @@ def draw(name, picture, check):
     path.write_text(svg.stdout + mark)
     return True
 
-
 def main(what, results, *names):
     figures, check, stale = Figures(Path(results)), what == "check", []
     for name, picture in figures.pictures().items():
@@ -184,6 +179,5 @@ def main(what, results, *names):
             path.write_text(after, encoding="utf-8")
     if stale:
         sys.exit("figures.sh: not what the committed run says: " + ", ".join(stale) + "; run make figures")
-
 
 main(*sys.argv[1:])

@@ -17,27 +17,16 @@ from tools import Skip
 MKFS = {"ext4": ["mkfs.ext4", "-q", "-F"], "xfs": ["mkfs.xfs", "-q", "-f"], "btrfs": ["mkfs.btrfs", "-q", "-f"]}
 MIB = 1 << 20
 
-
 def run(*argv):
     done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:
         raise Skip(f"{argv[0]}: {done.stdout.strip()}")
     return done.stdout.strip()
 
-
 def write_random(path, count):
     with open(path, "wb") as file:
         for at in range(0, count, MIB):
             file.write(os.urandom(min(MIB, count - at)))
-
-
-def write_sparse(path, count):
-    with open(path, "wb") as file:
-        file.truncate(100 * count)
-        for i in range(100):
-            file.seek(i * count + count // 2)
-            file.write(os.urandom(count // 1024))
-
 
 def write_tree(top, kind):
     """The same names and sizes each time; random bytes."""
@@ -56,14 +45,12 @@ def write_tree(top, kind):
         at = lot.randrange(MIB)
         (directory / f"file-{i}").write_bytes(block[at:at + length])
 
-
 def read_all(path):
     for file in path.rglob("*") if path.is_dir() else [path]:
         if file.is_file():
             with open(file, "rb") as data:
                 while data.read(MIB):
                     pass
-
 
 class Lab:
     def __init__(self, directory, fs):
@@ -135,8 +122,6 @@ class Lab:
             write_tree(path, case.source)
         elif case.source == "random":
             write_random(path, case.size)
-        elif case.source == "sparse":
-            write_sparse(path, case.size)
         else:
             run("fallocate", "-l", str(case.size), path)
         os.sync()
@@ -148,7 +133,7 @@ class Lab:
         if case.cache == "cold":
             os.sync()
             Path("/proc/sys/vm/drop_caches").write_text("3")
-        elif case.source != "sparse":
+        else:
             read_all(source)
 
     def load(self, loops):
@@ -171,22 +156,18 @@ class Lab:
         tools.stop(pid)
         raise Skip("its server does not listen")
 
-
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
-
 
 def remove(path):
     """Removes a copy, and those that a command made beside it."""
     for each in path.parent.glob(path.name + "*"):
         shutil.rmtree(each) if each.is_dir() else each.unlink()
 
-
 def interrupt(*_):
     raise KeyboardInterrupt
-
 
 signal.signal(signal.SIGTERM, interrupt)
 signal.signal(signal.SIGHUP, interrupt)

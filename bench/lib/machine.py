@@ -19,7 +19,6 @@ FAST = 0.10  # seconds for memcpy of 1 GiB: at most this is the class "fast"
 TICK = 1 / os.sysconf("SC_CLK_TCK")
 REPORTED = Path("/sys/module/page_reporting/parameters/reported_kib")  # memory given back to the host; not every kernel has it
 
-
 def counters():
     """Seconds of CPU time used and stolen, memory stalls, KiB given back to the host."""
     user, nice, system, _, _, irq, soft, steal = (int(x) for x in Path("/proc/stat").read_text().split()[1:9])
@@ -27,7 +26,6 @@ def counters():
                  if line.startswith(("allocstall", "compact_stall")))
     given = int(REPORTED.read_text()) if REPORTED.exists() else 0
     return (user + nice + system + irq + soft) * TICK, steal * TICK, stalls, given
-
 
 def flags(before, after, wall, cpu):
     """What disturbed a sample. The sample is kept.
@@ -38,7 +36,6 @@ def flags(before, after, wall, cpu):
     found = {"steal": stolen > 2 * TICK and stolen > 0.02 * wall, "memory": stalls > 0 or given > 0,
              "others": used - cpu > 3 * TICK + 0.1 * wall}
     return " ".join(name for name, true in found.items() if true)
-
 
 def memcpy(count=GIB, times=7):
     """Seconds for a memcpy of 1 GiB in memory that was touched before."""
@@ -53,7 +50,6 @@ def memcpy(count=GIB, times=7):
         taken.append(time.perf_counter() - begun)
     return q25(taken)
 
-
 def floor(path, count):
     """Writes one hot buffer of 256 KiB into a preallocated file; returns (wall-clock, CPU) seconds."""
     block = os.urandom(HOT)
@@ -67,43 +63,26 @@ def floor(path, count):
     finally:
         os.close(fd)
 
-
-def device(path, count=512 * MIB):
-    """MiB/s of direct writes to a file and direct reads from it, 16 MiB at a time."""
-    step = 16 * MIB
-    area = mmap.mmap(-1, step)
-    area.write(os.urandom(step))
-    try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_DIRECT, 0o600)
-    except OSError:
-        return "no direct I/O"
-    speeds = []
-    for move in os.pwritev, os.preadv:
-        begun = time.perf_counter()
-        for at in range(0, count, step):
-            move(fd, [area], at)
-        os.fsync(fd)
-        speeds.append(f"{count / MIB / (time.perf_counter() - begun):.0f}")
-    os.close(fd)
+def device(path):
+    """Speeds of direct writes to a file and of direct reads from it, as dd(1) reports them."""
+    write = output("dd", "if=/dev/zero", f"of={path}", "bs=16M", "count=32", "oflag=direct", "conv=fsync")
+    read = output("dd", f"if={path}", "of=/dev/null", "bs=16M", "iflag=direct")
     path.unlink()
-    return f"write {speeds[0]}, read {speeds[1]} MiB/s"
-
+    return f"write {write.split(', ')[-1]}, read {read.split(', ')[-1]}"
 
 def output(*argv):
-    return subprocess.run(argv, capture_output=True, text=True, cwd=ROOT).stdout.strip()
-
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "LC_ALL": "C"})
+    return (done.stdout or done.stderr).strip()
 
 def cpu_model():
     info = Path("/proc/cpuinfo").read_text()
     model = next((line.split(":")[1].strip() for line in info.splitlines() if line.startswith("model name")), platform.machine())
     return f"{os.cpu_count()} × {model}" + (", virtual machine" if " hypervisor" in info else "")
 
-
 def revision():
     changed = output("git", "status", "--porcelain", "--untracked-files=no", "--", "src", "include", "fcopy.c", "bench/lib",
                      "bench/cases")
     return (output("git", "rev-parse", "--short=12", "HEAD") or "unknown") + (" + changes" if changed else "")
-
 
 def circumstances(lab, command, used):
     """What must be known to believe a figure, as (name, text) pairs, and whether memory is fast."""
@@ -128,9 +107,5 @@ def circumstances(lab, command, used):
         "device": device(probe),
         "load at the start": " ".join(Path("/proc/loadavg").read_text().split()[:3]),
     }
-    for name in sorted(used):
-        try:
-            facts[f"version of {name}"] = tools.version(name)
-        except tools.Skip as why:
-            facts[f"version of {name}"] = str(why)
+    facts["versions"] = "; ".join(f"{name}: {tools.version(name)}" for name in sorted(used))
     return facts, copy <= FAST

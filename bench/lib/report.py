@@ -7,7 +7,6 @@ from pathlib import Path
 
 import stats
 
-
 class Run:
     """samples.csv and circumstances.json of a directory."""
 
@@ -67,25 +66,20 @@ class Run:
         return ", ".join(f"{found.count(word)} {word}" for word in ("met", "missed", "inconclusive")) + \
             f", {sum(word.startswith('not') for word in found)} not measured or not judged"
 
-
 def label(who):
     """A contender's name as people read it."""
     return who.replace("_-", " -").split(":")[-1]
 
-
 def duration(value):
     return f"{value * 1000:.2f} ms" if value < 0.1 else f"{value:.3f} s"
-
 
 def interval(answer):
     point, low, high = answer
     return f"{point:.2f}" + (f" [{low:.2f}, {high:.2f}]" if low is not None else "")
 
-
 def table(heads, rows):
     lines = ["| " + " | ".join(heads) + " |", "| --- |" + " ---: |" * (len(heads) - 1)]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
-
 
 def summary(directory):
     """One page: the machine, a line for each case, the bars that were not met."""
@@ -108,7 +102,6 @@ def summary(directory):
         print(f"left out: {', '.join(names)}: {why}")
     print(f"all rows: bench/bench.sh show {directory}")
 
-
 def show(directory):
     """Everything that a run says, as Markdown."""
     run = Run(directory)
@@ -120,31 +113,25 @@ def show(directory):
     print("\n## Bars\n\n" + table(("case", "bar", "measured", "verdict"), run.bars()))
     print("\n## Left out\n\n" + table(("case", "contender", "reason"), (gone.values() for gone in run.left_out)))
 
-
 def pairs(first, second):
     """(case, contender, ratio in the first run, in the second) of the files of 1 GiB that both runs have."""
     for name, about in first.cases.items():
-        if about["size"] == 1 << 30 and name in second.cases:
-            for who in first.measured(name):
-                answers = [run.ratio(name, who, about["base"]) for run in (first, second)]
-                if who != about["base"] and all(answers):
-                    yield name, who, answers[0][0], answers[1][0]
-
+        for who in first.measured(name) if about["size"] == 1 << 30 and name in second.cases else ():
+            answers = [run.ratio(name, who, about["base"]) for run in (first, second)]
+            if who != about["base"] and all(answers):
+                yield name, who, answers[0][0], answers[1][0]
 
 def agreement(first, second):
+    """(sentence, whether 60 % of the ratios agree within 5 %, and 90 % within 10 %)."""
     apart = [abs(b / a - 1) for *_, a, b in pairs(first, second)]
-    if not apart:
-        return "The runs share no ratio of 1 GiB."
-    within = [sum(change <= limit for change in apart) for limit in (0.05, 0.10)]
-    return f"{within[0]} of {len(apart)} ratios of 1 GiB agree within 5 %, {within[1]} within 10 %."
-
+    near, far = (sum(change <= limit for change in apart) for limit in (0.05, 0.10))
+    return (f"{near} of {len(apart)} ratios of 1 GiB agree within 5 %, {far} within 10 %.",
+            bool(apart) and near >= 0.6 * len(apart) and far >= 0.9 * len(apart))
 
 def agree(first, second):
-    """Exit 1 unless 60 % of the ratios agree within 5 %, and 90 % within 10 %."""
+    """Exit 1 unless the runs agree."""
     runs = Run(first), Run(second)
     rows = [(name, label(who), f"{a:.3f}", f"{b:.3f}", f"{b / a - 1:+.1%}") for name, who, a, b in pairs(*runs)]
-    print(table(("case", "contender", "first", "second", "change"), rows))
-    print(agreement(*runs))
-    changes = [abs(b / a - 1) for *_, a, b in pairs(*runs)]
-    enough = changes and all(sum(c <= limit for c in changes) >= share * len(changes) for limit, share in ((0.05, 0.6), (0.10, 0.9)))
+    sentence, enough = agreement(*runs)
+    print(table(("case", "contender", "first", "second", "change"), rows) + "\n" + sentence)
     sys.exit(0 if enough else 1)

@@ -23,10 +23,8 @@ SETS = {"quick": 10, "readme": 20, "all": 20}  # rounds at most
 REHEARSED = 16 << 20                            # bytes from which a copy is rehearsed
 COLUMNS = ("case", "contender", "round", "wall_s", "user_s", "sys_s", "disturbed")
 
-
 def say(text):
     print(text, file=sys.stderr, flush=True)
-
 
 def select(words):
     """The cases that these sets, names, groups or patterns mean."""
@@ -39,7 +37,6 @@ def select(words):
         chosen |= found
     return chosen
 
-
 def settle_rounds(cases, words):
     """Fixes the rounds and leaves out what is larger than a given SIZE. Nothing changes them later."""
     most = min([SETS[word] for word in words if word in SETS], default=20)
@@ -47,12 +44,10 @@ def settle_rounds(cases, words):
         each.rounds = int(os.environ.get("ROUNDS", min(each.rounds, most)))
     return {name: each for name, each in cases.items() if "SIZE" not in os.environ or each.size <= max(case.SIZE, 1 << 20)}
 
-
 def seconds(each):
     """A guess, for the announcement."""
     once = 0.6 if each.tree else 0.02 + each.size * each.copies / 2.5e9 * (1 if each.dest == "none" else 2.3)
     return each.rounds * (len(each.contenders) * once * (1 + each.load) * (3 if each.cache == "cold" else 1) + 3 * each.tree)
-
 
 class Bench:
     """One case at a time: a proof of each contender, then rounds A B C, C B A, …"""
@@ -162,9 +157,8 @@ class Bench:
             raise Skip("its copy is missing or incomplete")
         for copy in copies if deeply else ():
             differ = ["diff", "-rq"] if each.tree else ["cmp"]
-            if each.source != "sparse" and subprocess.run([*differ, self.source, copy], capture_output=True).returncode:
+            if subprocess.run([*differ, self.source, copy], capture_output=True).returncode:
                 raise Skip("its copy differs")
-
 
 def programs(cases):
     """The programs that these cases run."""
@@ -172,13 +166,11 @@ def programs(cases):
     text += " ".join(command for each in cases.values() for command in each.serve.values())
     return set(re.findall(r"\{(\w+)\}", text)) - {"src", "dst", "port", "bench", "fcopy"}
 
-
 def describe(each):
     """What a run must keep of a case, so that its figures can be drawn without the case's file."""
     commands = {who: tools.show(case.COMMANDS[who]) or "see lib/machine.py" for who in each.contenders}
     return {"title": each.title, "group": each.group, "setting": each.setting, "size": each.size, "source": each.source,
             "rounds": each.rounds, "base": each.base, "contenders": commands, "bars": each.bars}
-
 
 def run(cases, words):
     directory = Path(os.environ.get("DIR", case.ROOT / "build/bench")).resolve()
@@ -210,7 +202,6 @@ def run(cases, words):
         lab.close()
     report.summary(out)
 
-
 def main(words):
     case.load()
     if not words or words[0] == "--help":
@@ -222,6 +213,5 @@ def main(words):
         getattr(report, words[0])(*map(Path, words[1:]))
     else:
         run(settle_rounds(select(words), words), words)
-
 
 main(sys.argv[1:])

@@ -6,7 +6,6 @@ import random
 RESAMPLES = 1000
 FEWEST = 5  # rounds; fewer give no interval
 
-
 def q25(values):
     """The 25th percentile, interpolated."""
     ordered = sorted(values)
@@ -14,7 +13,6 @@ def q25(values):
     low = int(at)
     high = min(low + 1, len(ordered) - 1)
     return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
-
 
 def ratio(ours, rivals):
     """Ratio of the 25th percentiles with its 95 % bootstrap interval: (ratio, low, high).
@@ -36,7 +34,6 @@ def ratio(ours, rivals):
     draw = random.Random(20)
     found = sorted(estimate([rounds[int(draw.random() * len(rounds))] for _ in rounds]) for _ in range(RESAMPLES))
     return point, found[int(RESAMPLES * 0.025)], found[int(RESAMPLES * 0.975) - 1]
-
 
 def verdict(answer, limit):
     """met, missed, or inconclusive if the interval reaches over the limit."""

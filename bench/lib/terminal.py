@@ -1,65 +1,75 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""terminal.py COLUMNS TITLE: what a terminal showed, with its colours, from stdin to SVG."""
-
+"""terminal.py [SIZE]: draws bench/terminal.svg, the README's picture, from what the program shows on a terminal of 80
+columns: the progress of a copy, its statistics, and --benchmark. SIZE of the file is 512M."""
+import os
+import pty
 import re
+import subprocess
 import sys
+import tempfile
+from pathlib import Path
 from xml.sax.saxutils import escape
 
-WIDTH, HEIGHT, SIZE, MARGIN = 8.4, 19, 14, 16
-COLOURS = {"32": "#7ee787", "34": "#79c0ff", "31": "#ff7b72", "33": "#e3b341"}
+from case import BENCH, FCOPY, size
+
+COLUMNS, WIDTH, HEIGHT, SIZE, MARGIN = 80, 8.4, 19, 14, 16
+STYLES = {"1": ' font-weight="bold"', "2": ' opacity="0.6"', "31": ' fill="#ff7b72"', "32": ' fill="#7ee787"',
+          "33": ' fill="#e3b341"', "34": ' fill="#79c0ff"'}  # any other code resets
 BLOCKS = {"█": 1.0, "░": 0.25}  # drawn, because fonts leave gaps between them
+PROMPT = "\x1b[1;34m$\x1b[0m "
 
+def screen(command, until=None):
+    """What a terminal shows after a command, or as soon as it shows `until`, as lines."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execvpe("sh", ["sh", "-c", f"stty cols {COLUMNS}; exec {command}"], {**os.environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"})
+    text, lines = "", []
+    while True:
+        try:
+            text += os.read(terminal, 65536).decode(errors="replace")
+        except OSError:  # EIO: the command ended
+            break
+        lines = [re.sub(r"\x1b\[\d*[JK]", "", re.split(r"\r", line.rstrip("\r"))[-1]) for line in text.split("\n")]
+        if until and re.search(until, lines[-1]):
+            until, found = None, lines[-1:]
+    os.waitpid(pid, 0)
+    return found if "found" in locals() else lines
 
-def runs(line):
-    """The pieces of a line: text, colour, bold, dim."""
-    colour, bold, dim = None, False, False
-    for piece in re.split(r"(\x1b\[[0-9;]*m)", line.rstrip("\n")):
-        sgr = re.fullmatch(r"\x1b\[([0-9;]*)m", piece)
-        if not sgr:
-            yield from ((t, colour, bold, dim) for t in re.findall(r"█+|░+| +|[^█░ ]+(?: [^█░ ]+)*", piece))
+def shapes(line, y):
+    """The SVG elements of a line, with its colours."""
+    column, style = 0, ""
+    for piece in re.findall(r"\x1b\[[0-9;]*m|█+|░+| +|[^█░ \x1b]+(?: [^█░ \x1b]+)*", line):
+        x, width = MARGIN + column * WIDTH, len(piece) * WIDTH
+        if piece[0] == "\x1b":
+            codes = [STYLES.get(code, "") for code in piece[2:-1].split(";")]
+            style = style + "".join(codes) if any(codes) else ""
             continue
-        for code in (sgr[1] or "0").split(";"):
-            if code in ("0", ""):
-                colour, bold, dim = None, False, False
-            bold |= code == "1"
-            dim |= code == "2"
-            if code == "22":
-                bold = dim = False
-            colour = None if code == "39" else COLOURS.get(code, colour)
+        column += len(piece)
+        if piece[0] in BLOCKS:
+            yield f'<rect x="{x:.1f}" y="{y - SIZE + 2:.1f}" width="{width:.1f}" height="{SIZE}"{style} opacity="{BLOCKS[piece[0]]}"/>'
+        elif not piece.isspace():
+            yield f'<text x="{x:.1f}" y="{y}" textLength="{width:.1f}"{style}>{escape(piece)}</text>'
 
+def main(count="512M"):
+    lines = []
+    with tempfile.TemporaryDirectory(dir=BENCH.parent / "build") as work:
+        os.chdir(work)
+        os.environ["PATH"] = f"{FCOPY.parent}:{os.environ['PATH']}"
+        Path("disk.img").write_bytes(os.urandom(size(count)))
+        for command, until in ("fcopy --limit-rate=200M disk.img backup.img", r"\b6\d%"), \
+                ("fcopy --stats --fsync disk.img new.img", None), ("fcopy --benchmark disk.img .", None):
+            if not until:  # rehearsed: memory that a host took back is slow at its first touch
+                subprocess.run(command, shell=True, capture_output=True, check=True)
+                Path("new.img").unlink(missing_ok=True)
+            lines += [PROMPT + command, *(line for line in screen(command, until) if line.strip()), ""]
+        os.chdir(BENCH)
+    width, height = COLUMNS * WIDTH + 2 * MARGIN, len(lines[:-1]) * HEIGHT + 2 * MARGIN
+    drawn = "\n".join(shape for number, line in enumerate(lines) for shape in shapes(line, MARGIN + number * HEIGHT + SIZE))
+    (BENCH / "terminal.svg").write_text(
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height}" viewBox="0 0 {width:.0f} {height}" '
+        f'font-family="ui-monospace, monospace" font-size="{SIZE}" fill="#c9d1d9" xml:space="preserve">\n'
+        f'<title>fcopy on a terminal</title>\n<rect width="100%" height="100%" rx="8" fill="#0d1117"/>\n{drawn}\n</svg>\n',
+        encoding="utf-8")
 
-def draw(line, y):
-    column = 0
-    for text, colour, bold, dim in runs(line):
-        x, width = MARGIN + column * WIDTH, len(text) * WIDTH
-        column += len(text)
-        fill = f' fill="{colour}"' if colour else ""
-        if text[0] in BLOCKS:
-            opacity = BLOCKS[text[0]]
-            yield (f'<rect x="{x:.1f}" y="{y - SIZE + 2:.1f}" width="{width:.1f}" height="{SIZE}"'
-                   f'{fill} opacity="{opacity}"/>')
-        elif not text.isspace():
-            weight = ' font-weight="bold"' if bold else ""
-            faint = ' opacity="0.6"' if dim else ""
-            yield (f'<text x="{x:.1f}" y="{y}" textLength="{width:.1f}"{fill}{weight}{faint}>'
-                   f"{escape(text)}</text>")
-
-
-def main():
-    columns, title = int(sys.argv[1]), sys.argv[2]
-    lines = sys.stdin.read().rstrip("\n").split("\n")
-    width = columns * WIDTH + 2 * MARGIN
-    height = len(lines) * HEIGHT + 2 * MARGIN
-    print(f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height}" '
-          f'viewBox="0 0 {width:.0f} {height}" font-family="ui-monospace, monospace" '
-          f'font-size="{SIZE}" fill="#c9d1d9" xml:space="preserve">')
-    print(f"<title>{escape(title)}</title>")
-    print('<rect width="100%" height="100%" rx="8" fill="#0d1117"/>')
-    for number, line in enumerate(lines):
-        for shape in draw(line, MARGIN + number * HEIGHT + SIZE):
-            print(shape)
-    print("</svg>")
-
-
-main()
+main(*sys.argv[1:])

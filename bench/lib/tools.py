@@ -13,24 +13,9 @@ from case import BENCH, FCOPY, RIVALS, ROOT
 
 CLASSES = ROOT / "build/bench/classes"
 LIMIT = 900  # seconds that one command may take
-VERSION = {"nc": "dpkg-query -W netcat-openbsd", "socat": "socat -V", "java": "java -version"}  # otherwise PROGRAM --version
-
 
 class Skip(Exception):
     """Why something is left out."""
-
-
-def compile_java():
-    sources = sorted((BENCH / "rivals").glob("*.java"))
-    newest = max(source.stat().st_mtime for source in sources)
-    stamp = CLASSES / ".compiled"
-    if not stamp.exists() or stamp.stat().st_mtime < newest:
-        if not shutil.which("javac"):
-            raise Skip("javac is missing")
-        CLASSES.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["javac", "-d", CLASSES, *sources], check=True)
-        stamp.touch()
-
 
 def program(name):
     """The words that start this program; raises Skip."""
@@ -42,10 +27,10 @@ def program(name):
     if not path or not os.access(path, os.X_OK):
         raise Skip(f"{path or name} is missing".replace(f"{ROOT}/", ""))
     if name == "java":
-        compile_java()
+        if not CLASSES.exists():
+            raise Skip("the Java programs are not compiled (bench/rivals/install.sh)")
         return f"{path} -cp {shlex.quote(str(CLASSES))}"
     return shlex.quote(str(path))
-
 
 def expand(template, **values):
     """The command as an argument list; a shell only where the template needs one."""
@@ -53,19 +38,19 @@ def expand(template, **values):
     line = re.sub(r"\{(\w+)\}", lambda m: shlex.quote(str(words[m[1]])) if m[1] in words else program(m[1]), template)
     return ["sh", "-c", line] if re.search(r"[<&;]", template) else shlex.split(line)
 
-
 def show(template):
     """The command as a reader can repeat it."""
     names = {"src": "SRC", "dst": "DST", "port": "PORT", "bench": "bench", "uutils": "uutils-cp",
              "python": "python3", "java": "java -cp build/bench/classes"}
     return re.sub(r"\{(\w+)\}", lambda m: names.get(m[1], m[1]), template)
 
-
 def version(name):
-    command = VERSION.get(name, f"{program(name)} --version")
+    try:
+        command = "java -version" if name == "java" else f"{program(name)} --version"
+    except Skip as why:
+        return str(why)
     answer = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
     return next((line for line in (answer.stdout + answer.stderr).splitlines() if re.search(r"\d", line)), "unknown").strip()
-
 
 def start(argv, errors):
     """Starts a process in a group of its own; its standard error goes to the file `errors`."""
@@ -73,12 +58,10 @@ def start(argv, errors):
     error = (os.POSIX_SPAWN_OPEN, 2, str(errors), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     return os.posix_spawnp(argv[0], argv, os.environ, file_actions=(*null, error), setpgroup=0)
 
-
 def stop(pid, how=signal.SIGTERM):
     """Ends a process group of ours; returns its resource usage."""
     os.killpg(pid, how)
     return os.wait4(pid, 0)[2]
-
 
 def timed(argv, errors):
     """Runs a command; returns (wall-clock seconds, resource usage of it and its children). Raises Skip if it fails."""

@@ -7,7 +7,7 @@ set -euo pipefail
 
 here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 dir=${1:-$here/../../build/rivals}
-packages=(gnuplot-nox python3 rsync socat netcat-openbsd default-jdk-headless e2fsprogs xfsprogs btrfs-progs gcc libc6-dev)
+packages=(gnuplot-nox python3 rsync default-jdk-headless e2fsprogs xfsprogs btrfs-progs gcc libc6-dev)
 crates=(uu_cp@0.12.0 xcp@0.24.9 fcp@0.2.2 cpz@3.2.1 rcp-tools-rcp@0.41.0)
 
 if ((EUID == 0)); then
@@ -15,6 +15,9 @@ if ((EUID == 0)); then
 else
 	echo "not root, so not installed: ${packages[*]}" >&2
 fi
+
+mkdir -p "$here/../../build/bench/classes"
+javac -d "$here/../../build/bench/classes" "$here"/*.java
 
 if ! command -v cargo >/dev/null; then
 	echo "cargo is missing, so these are not built: ${crates[*]} (Rust 1.92 or later)" >&2
