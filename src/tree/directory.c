@@ -96,6 +96,8 @@ void directory_dress(struct worker *w, struct directory *d)
 
 static void directory_finish(struct worker *w, struct directory *d)
 {
+	if (d->resumed && !tree_stopped(w->tree))
+		resume_prune(w, d);
 	if (!d->parent) /* root.c still needs it */
 		return;
 	if (!tree_stopped(w->tree))

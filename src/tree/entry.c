@@ -20,10 +20,12 @@ void entry_prepare(struct worker *w)
 	struct fcopy_options *o = &w->options;
 	*o = t->options->copy;
 	o->progress = NULL;
-	if (!t->single) {
+	if (!t->single)
 		o->threads = 1; /* the pool's threads copy several files at once instead */
-		o->resume = false;
-	}
+	/* A new tree is resumed as a whole, and the time says that a file is complete. */
+	o->resume &= t->atomic && !t->resume;
+	if (t->resume)
+		o->preserve |= FCOPY_ATTR_TIMESTAMPS;
 	/* A new tree is flushed as a whole, but only what is on the disk can be read back. */
 	o->fsync = o->verify || (o->fsync && t->atomic);
 	o->notify = report_event;
@@ -94,6 +96,14 @@ int entry_copy_file(struct worker *w, const struct entry *e, int fd, const struc
 {
 	struct copy *c = &w->copy;
 	memset(&w->file, 0, offsetof(struct fcopy_report, dst));
+	if (w->tree->resume && resume_is_complete(w, e, fd, st)) {
+		close(fd);
+		w->sum.skipped++;
+		return 0;
+	}
+	/* The tree will not be committed, but perhaps resumed. */
+	if (w->tree->failures > 0 && !w->tree->atomic && !w->tree->options->keep_going)
+		w->options.preserve |= FCOPY_ATTR_TIMESTAMPS;
 	*c = (struct copy){.options = &w->options,
 			   .report = &w->file,
 			   .mode = w->options.mode ? w->options.mode : fcopy_modes(),
@@ -142,7 +152,7 @@ static int entry_make_directory(struct worker *w, const struct entry *e, const s
 	const struct tree *t = w->tree;
 	int dir = e->dir->dst;
 	/* Others may see a directory in an existing tree: not before it has its owner and ACL. */
-	bool hidden = t->atomic && t->options->copy.preserve;
+	bool hidden = t->atomic && !t->resume && t->options->copy.preserve;
 	mode_t mode = hidden ? 0700 : (st->st_mode & 01777) | 0700;
 	*fresh = mkdirat(dir, e->as, mode) == 0;
 	if (!*fresh && !(errno == EEXIST && t->atomic))
@@ -181,7 +191,8 @@ static int entry_enter(struct worker *w, const struct entry *e, int fd, const st
 		tree_stop(t, ENOMEM);
 		return entry_fail(w, e, "malloc", entry_src, ENOMEM);
 	}
-	d->fresh = fresh;
+	d->fresh = fresh || t->resume;
+	d->resumed = !fresh && t->resume;
 	w->sum.directories++;
 	struct item item = {.dir = d};
 	if (t->options->one_file_system && st->st_dev != t->src_dev)

@@ -20,6 +20,7 @@ struct root {
 	char temporary[NAME_MAX + 1]; /* empty: the destination existed */
 	char part[NAME_MAX + 1];      /* where an unfinished tree is kept; empty: no such name */
 	mode_t mode;                  /* that the temporary directory gets last */
+	bool resumes;                 /* temporary is the part */
 	int dst;
 };
 
@@ -94,15 +95,35 @@ static int root_create(struct root *r)
 	return result;
 }
 
+/* The default ACL that mkdir(2) may have used is lost with the mode. */
+static int root_resume(struct root *r)
+{
+	struct fcopy_error error;
+	mode_t mode = r->operand->st.st_mode;
+	r->dst = resume_open(r->operand->parent, r->part, r->operand->dst, mode | 0700, &error);
+	if (r->dst < 0) {
+		report_operand(r->tree, &error);
+		return r->dst;
+	}
+	r->mode = mode & 01777 & ~temporary_umask();
+	r->resumes = true;
+	strcpy(r->temporary, r->part);
+	return 0;
+}
+
 /* A part that an earlier copy left has to be dealt with first. */
 static int root_check_part(struct root *r)
 {
 	struct stat st;
+	bool resume = r->tree->options->copy.resume;
 	int n = snprintf(r->part, sizeof(r->part), "%s" PART_SUFFIX, r->operand->name);
-	if (n >= (int)sizeof(r->part))
+	if (n >= (int)sizeof(r->part)) {
 		r->part[0] = '\0';
-	else if (fstatat(r->operand->parent, r->part, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		return root_refuse(r, EEXIST, "an earlier copy left its .fcopy-part",
+		return resume ? root_fail(r, "open of its .fcopy-part", ENAMETOOLONG) : 0;
+	}
+	if (!resume && fstatat(r->operand->parent, r->part, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return root_refuse(r, EEXIST,
+				   "an earlier copy left its .fcopy-part: resume it, or remove it",
 				   FCOPY_ADVICE_REMOVE_PART);
 	return 0;
 }
@@ -119,7 +140,9 @@ static int root_open(struct root *r)
 		if (errno != ENOENT)
 			return root_fail(r, "stat", errno);
 		result = root_check_part(r);
-		return result < 0 ? result : root_create(r);
+		if (result < 0)
+			return result;
+		return r->tree->options->copy.resume ? root_resume(r) : root_create(r);
 	}
 	if (!S_ISDIR(st.st_mode))
 		return root_refuse(r, ENOTDIR, "is not a directory: it is not replaced by one",
@@ -167,7 +190,7 @@ static void root_path(const struct root *r, const char *name, char path[PATH_MAX
 /* Keeps what was copied although entries failed. */
 static void root_keep(const struct root *r)
 {
-	bool named = r->part[0] && root_rename(r, r->part) == 0;
+	bool named = r->resumes || (r->part[0] && root_rename(r, r->part) == 0);
 	root_path(r, named ? r->part : r->temporary, r->tree->report->part);
 }
 
@@ -220,7 +243,9 @@ static int root_end(struct root *r, struct directory *d)
 	int result = 0;
 	if (tree_stopped(t)) {
 		result = t->stop ? t->stop : -EINTR;
-		if (r->temporary[0])
+		if (r->resumes)
+			root_keep(r);
+		else if (r->temporary[0])
 			root_remove(r);
 		return result;
 	}
@@ -244,13 +269,14 @@ int root_copy(struct tree *t, const struct operand *o)
 		close(o->src);
 		return result;
 	}
-	t->atomic = !r.temporary[0];
+	t->atomic = !r.temporary[0] || r.resumes;
+	t->resume = r.resumes;
 	t->failures = 0;
 	t->src_dev = o->st.st_dev;
 	struct directory *d = directory_new(NULL, "", o->src, r.dst, &o->st);
 	if (!d || fstat(r.dst, &st) < 0) {
 		result = root_fail(&r, "malloc", ENOMEM);
-		if (r.temporary[0])
+		if (r.temporary[0] && !r.resumes)
 			unlinkat(o->parent, r.temporary, AT_REMOVEDIR);
 		close(o->src);
 		close(r.dst);
@@ -262,6 +288,7 @@ int root_copy(struct tree *t, const struct operand *o)
 	d->src_path = o->path;
 	d->dst_path = o->dst;
 	d->fresh = r.temporary[0];
+	d->resumed = r.resumes;
 	t->report->directories++;
 	double start = io_now();
 	pool_run(t, d);

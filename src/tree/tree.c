@@ -129,6 +129,7 @@ static int copy_single(struct tree *t, const char *src, const struct target *tar
 	d->src_path = path;
 	d->dst_path = target->directory;
 	t->atomic = t->single = true;
+	t->resume = false;
 	pool_run_entry(
 	    t, &(struct entry){.dir = d, .name = name, .as = target->name, .follow = follow});
 	t->single = false;

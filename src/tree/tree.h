@@ -28,7 +28,8 @@ struct directory {
 	struct directory *parent; /* NULL: the operand itself */
 	int src, dst;             /* descriptors */
 	struct stat st;           /* of the source */
-	bool fresh;               /* created by this copy */
+	bool fresh;               /* created by this copy, or by the one that it resumes */
+	bool resumed;             /* it may hold what the source does not have any more */
 	bool failed;              /* not every entry could be read */
 	unsigned pending;         /* items and subdirectories that are not finished; atomic */
 	unsigned references;      /* children and hard links that need the names below; atomic */
@@ -90,6 +91,7 @@ struct tree {
 	int stop;             /* -errno: no entry is started any more; atomic */
 	uint64_t failures;    /* of this operand; atomic */
 	bool atomic;          /* files are replaced: DST existed */
+	bool resume;          /* ... and complete ones are skipped: DST.fcopy-part existed */
 	bool single;          /* one file is an operand: it may have threads, and be resumed */
 	bool committed;       /* this operand */
 	dev_t dst_dev;        /* the directory that is created or merged into */
@@ -134,6 +136,14 @@ void entry_prepare(struct worker *);
 void entry_copy(struct worker *, const struct entry *);
 /* A regular file that is open, and its fstat; closes fd. Returns 0 or -errno, reported. */
 int entry_copy_file(struct worker *, const struct entry *, int fd, const struct stat *);
+
+/* resume.c: Is the entry's copy in the part complete? Otherwise an old one is removed. */
+bool resume_is_complete(struct worker *, const struct entry *, int fd, const struct stat *);
+/* Removes from a destination directory what the source does not have. */
+void resume_prune(struct worker *, const struct directory *);
+/* Opens, or creates with this mode, and locks the directory `part` in `parent`. Returns a
+ * descriptor, or -errno with the failure in *error. */
+int resume_open(int parent, const char *part, const char *dst, mode_t mode, struct fcopy_error *);
 
 /* special.c: a symlink, FIFO, socket or device. Returns 0 or -errno, reported. */
 int special_copy(struct worker *, const struct entry *, const struct stat *);
