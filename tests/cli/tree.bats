@@ -1,0 +1,228 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Trees and several sources: what cp copies, whole or absent.
+
+load helper
+
+# make_tree DIR: one of everything that an ordinary user can create.
+make_tree() {
+	mkdir -p "$1/d/e" "$1/empty" "$1/sp ace"
+	random "$1/d/file" 100000
+	truncate -s 1M "$1/d/sparse"
+	printf x | dd of="$1/d/sparse" bs=1 seek=500000 conv=notrunc status=none
+	: >"$1/nothing"
+	printf q >"$1/"$'\xff\xfe'
+	echo a >"$1/d/e/a"
+	ln "$1/d/e/a" "$1/hard"
+	ln "$1/d/e/a" "$1/d/hard"
+	ln -s d/e/a "$1/symlink"
+	ln "$1/symlink" "$1/symlink2"
+	ln -s nowhere "$1/dangling"
+	mkfifo "$1/fifo"
+	touch -d '2001-02-03 04:05:06.789' "$1/d/file" "$1/d/e"
+	touch -h -d 2002-02-02 "$1/symlink"
+	chmod 4755 "$1/d/file"
+	chmod 1777 "$1/empty"
+	chmod 500 "$1/d/e"
+}
+
+# same_as_cp OPTION…: cp and fcopy make the same tree of `s`.
+same_as_cp() {
+	cp "$@" s by_cp
+	expect 0 "$@" s by_fcopy
+	diff <(tree_of by_cp) <(tree_of by_fcopy)
+	diff -r --no-dereference by_cp by_fcopy 2>&1 | not_special
+}
+
+not_special() {
+	! grep -v 'is a fifo\|is a character\|is a block\|is a socket'
+}
+
+tree_of() {
+	(cd "$1" && find . -printf '%p %y %m %U %G %l ' \( -type f -printf '%s %n\n' -o -printf '\n' \)) | sort
+}
+
+@test "-r: the same tree as cp -r" {
+	make_tree s
+	same_as_cp -r
+}
+
+@test "-a: rsync finds no difference to cp -a in a tree with one of everything" {
+	type rsync >/dev/null || skip "no rsync"
+	make_tree s
+	setfattr -n user.name -v value s/d/file s/d 2>/dev/null || true
+	setfacl -m u:1234:rwx s/nothing 2>/dev/null && setfacl -d -m u:1234:rwx s/empty
+	if is_root; then
+		mknod s/null c 1 3
+		mknod s/loop b 7 99
+		chown 1234:4321 s/d/file
+		chown -h 55:66 s/symlink
+		chmod 4755 s/d/file
+		setfattr -n trusted.name -v value s/symlink 2>/dev/null || true
+	fi
+	cp -a s by_cp
+	expect 0 -a s by_fcopy
+	rsync -naHAXi --delete by_cp/ by_fcopy/ >differences
+	diff /dev/null differences
+	diff -r --no-dereference by_cp by_fcopy 2>&1 | not_special
+	diff <(tree_of by_cp) <(tree_of by_fcopy)
+}
+
+@test "-rL, -rH, -rP follow the symlinks that cp follows" {
+	local letter
+	mkdir -p s/d
+	echo x >s/d/f
+	ln -s f s/d/l
+	ln -s d s/dir
+	ln -s s link
+	for letter in L H P; do
+		cp -r$letter link by_cp$letter
+		expect 0 -r$letter link by_fcopy$letter
+		diff <(tree_of by_cp$letter) <(tree_of by_fcopy$letter)
+	done
+}
+
+@test "-rL: a symlink to its own directory fails, and the rest is kept" {
+	mkdir s
+	echo x >s/f
+	ln -s . s/loop
+	expect 1 -rL s d
+	mentions "s/loop: contains itself by a symlink" "d.fcopy-part keeps the unfinished tree"
+	holds x d.fcopy-part/f
+	[ ! -e d ]
+}
+
+@test "into a directory as cp does; with -T as the directory itself" {
+	make_tree s
+	mkdir d
+	expect 0 -r s d
+	diff -r --no-dereference s d/s 2>&1 | not_special
+	[ -p d/s/fifo ]
+	expect 0 -rT s d
+	[ -p d/fifo ]
+	expect 0 -r s/. e
+	[ -p e/fifo ]
+	expect 0 -r s/ f/
+	[ -p f/fifo ]
+}
+
+@test "several files and -t: each one gets its name in the directory" {
+	echo 1 >a
+	echo 2 >b
+	mkdir d
+	expect 0 a b d
+	holds 1 d/a
+	holds 2 d/b
+	mkdir 4
+	expect 0 -t 4 a b
+	holds 2 4/b
+}
+
+@test "two sources of the same name: refused before anything is copied" {
+	mkdir x y d
+	echo 1 >x/a
+	echo 2 >y/a
+	expect 2 x/a y/a d
+	mentions "have the same name"
+	[ -z "$(ls d)" ]
+}
+
+@test "into itself: refused before anything is created" {
+	mkdir -p s/d
+	ln -s s/d link
+	expect 2 -r s s/d
+	expect 2 -r s s/d/new
+	expect 2 -r s link/new
+	expect 2 -r s/ s
+	[ "$(find . | wc -l)" = 4 ]
+}
+
+@test "a new tree that fails is absent; --resume completes it, --keep-going accepts it" {
+	mkdir -p s/d
+	random s/d/a 100000
+	echo b >s/d/b
+	chmod 777 .
+	is_root || skip "needs a file that its reader cannot read"
+	touch s/secret
+	chmod 600 s/secret
+	as_nobody 1 -r s d
+	mentions "s/secret: open: Permission denied" "keeps the unfinished tree"
+	[ ! -e d ]
+	cmp s/d/a d.fcopy-part/d/a
+	as_nobody 1 -r s d
+	mentions "an earlier copy left its .fcopy-part"
+	as_nobody 1 -r --resume s d
+	[ ! -e d ]
+	chmod 644 s/secret
+	rm s/d/b
+	as_nobody 0 -r --resume s d
+	diff -r s d
+	[ ! -e d.fcopy-part ]
+	chmod 600 s/secret
+	as_nobody 1 -r --keep-going s e
+	cmp s/d/a e/d/a
+	[ ! -e e/secret ]
+	[ ! -e e.fcopy-part ]
+}
+
+@test "merge: files are replaced, others stay, a directory is not replaced by a file" {
+	mkdir -p s/d s/x d/s/d
+	echo new >s/d/a
+	echo new >s/d/b
+	echo old >d/s/d/a
+	echo old >d/s/d/other
+	echo file >d/s/x
+	expect 1 -r s d
+	mentions "d/s/x: is not a directory"
+	holds new d/s/d/a
+	holds new d/s/d/b
+	holds old d/s/d/other
+	holds file d/s/x
+	rm d/s/x
+	echo newer >s/d/a
+	expect 0 -rn s d
+	holds new d/s/d/a
+	[ -d d/s/x ]
+}
+
+@test "9 system calls for a small file of a new tree" {
+	need_strace
+	local n
+	mkdir s
+	for n in {1..100}; do
+		echo "$n" >"s/$n"
+	done
+	strace -f -o trace "$FCOPY" -r -j1 s d
+	diff -r s d
+	n=$(sed -n '/renameat2/q; /getdents64/,$p' trace | grep -vc 'getdents64\|brk\|mmap\|munmap')
+	echo "$n calls for 100 files"
+	[ "$n" -le 910 ]
+	[ "$n" -ge 700 ]
+}
+
+@test "a signal removes the new tree" {
+	mkdir -p s/d
+	random s/d/a 3000000
+	"$FCOPY" -r --limit-rate 100K s d &
+	pid=$!
+	await has_started
+	kill -TERM $pid
+	run wait $pid
+	[ ! -e d ]
+	[ -z "$(ls -A | grep fcopy)" ]
+}
+
+has_started() {
+	[ -n "$(find . -name 'a' -size +0 -path './.fcopy-*')" ]
+}
+
+@test "deep: 1,000 levels, and paths beyond PATH_MAX" {
+	local name i
+	name=$(printf 'n%.0s' {1..20})
+	mkdir s
+	(cd s && for i in {1..1000}; do mkdir $name && cd -P $name || exit; done && echo x >leaf)
+	expect 0 -a s d
+	(cd d && for i in {1..1000}; do cd -P $name || exit; done && holds x leaf)
+	[ "$(find d | wc -l)" = 1002 ]
+	find s d -depth -delete
+}
