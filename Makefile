@@ -96,10 +96,11 @@ force:
 include tests/tests.mk
 
 .PHONY: demo bench figures
-demo: all ## time each mode on a 1 GiB file, in a minute
-	bench/demo.sh
 bench: all ## the main benchmarks, in five minutes
 	bench/bench.sh quick
+DEMO_SIZE ?= 1G
+demo: all ## time each mode on a file of DEMO_SIZE (1G), in a minute
+	bench/demo.sh $(DEMO_SIZE)
 
 # What is installed: mode, file, destination. Uninstall goes through the same list.
 PC := $(BUILD)/fcopy.pc

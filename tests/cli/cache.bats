@@ -10,7 +10,7 @@ resident() {
 
 # A file of 20 MB on the disk, and not in the cache.
 setup_uncached() {
-	need fincore
+	need fincore # of util-linux-extra
 	random a 20000000
 	sync a
 	dd if=a iflag=nocache count=0 status=none

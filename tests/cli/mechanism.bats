@@ -207,17 +207,23 @@ has_size() { [ "$(stat -c %s "$1")" = "$2" ]; }
 	done
 }
 
+# The calls from opening SRC on, but for memory and random numbers: how often libc asks the kernel
+# for those depends on its version (glibc 2.41 sets up a getrandom in user space).
+decided_calls() {
+	sed -n '/openat(.*"a"/,$p' trace |
+		grep -Ev '^[0-9]+ +(brk|mmap|munmap|mprotect|madvise|prctl|sched_getaffinity|getrandom)\(' >decided
+	wc -l <decided
+}
+
 @test "a copy of 4 KiB: the system calls from opening SRC on" {
 	need_strace
 	! counting || skip "counts its own lines"
 	random a 4096
 	traced 0 trace=all a b
-	sed -n "/openat(.*\"a\"/,\$p" trace >from_open
-	[ "$(wc -l <from_open)" -le 17 ] || { cat from_open; return 1; }
-	never grep -Eq 'clone|fallocate|FIEMAP|SEEK_|ftruncate|fsync|fdatasync' from_open
+	[ "$(decided_calls)" -le 17 ] || { cat trace; return 1; }
+	never grep -Eq 'clone|fallocate|FIEMAP|SEEK_|ftruncate|fsync|fdatasync' decided
 	traced 0 trace=all a b
-	sed -n "/openat(.*\"a\"/,\$p" trace >from_open
-	[ "$(wc -l <from_open)" -le 29 ] || { cat from_open; return 1; }
+	[ "$(decided_calls)" -le 28 ] || { cat trace; return 1; }
 }
 
 @test "every descriptor is closed on exec" {
