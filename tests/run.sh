@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# run.sh SUITE…: runs programs that speak TAP, bats files and directories of them. Prints what failed and
-# what was left out, and at the end one line: N passed, N failed, N skipped. A suite that crashed,
-# or that did not run as many tests as it announced, counts as one more that failed. Exits 1 if any
-# failed. UNDER is put before each program (a debugger); FCOPY names the program for bats.
+# run.sh SUITE…: runs programs that speak TAP, bats files and directories of them. Prints failures
+# and skips with their reasons, and at the end one line: N passed, N failed, N skipped. The line
+# "# skip: REASON" makes a skip of the test whose "ok" follows; "# left out: REASON" is a skip without a
+# test. A suite that crashed, or that did not run as many tests as it announced, counts as one more
+# failure. Exits 1 if anything failed. UNDER is put before each program (a debugger); FCOPY names the program for bats.
 set -u
 
 passed=0 failed=0 skipped=0
@@ -29,16 +30,18 @@ count() {
 	awk -v suite="$1" '
 		/^1\.\.[0-9]+/ { plan = substr($1, 4) + 0; planned = 1; next }
 		/^(not )?ok/ && /# *[Ss][Kk][Ii][Pp]/ { skip++; print suite ": " $0; next }
-		/^ok/ { pass++; show = 0; next }
-		/^not ok/ { fail++; show = 1; print suite ": " $0; next }
-		/^# left out/ || show || /ERROR|runtime error|WARNING: / { print suite ": " $0 }
+		/^# skip: / { reason = $0; print suite ": " $0; next }
+		/^# left out/ { left++; print suite ": " $0; next }
+		/^ok/ { if (reason == "") pass++; else skip++; reason = ""; show = 0; next }
+		/^not ok/ { fail++; show = 1; reason = ""; print suite ": " $0; next }
+		show || /ERROR|runtime error|WARNING: / { print suite ": " $0 }
 		END {
 			if (!planned || pass + fail + skip < plan) {
 				print suite ": not ok: ran " pass + fail + skip " of " \
 					(planned ? plan : "?") " tests"
 				fail++
 			}
-			printf "%d %d %d\n", pass, fail, skip
+			printf "%d %d %d\n", pass, fail, skip + left
 		}'
 }
 

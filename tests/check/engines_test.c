@@ -10,24 +10,18 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static const struct engine *const engines[] = {
-    &engine_readwrite, &engine_sendfile, &engine_splice, &engine_copy_file_range,
-    &engine_mmap,      &engine_direct,   &engine_reflink};
-
-#define ENGINES (sizeof(engines) / sizeof(*engines))
-
 struct cell {
 	const struct engine *engine;
 	const struct dir *dir;
 };
 
-static struct cell cells[ENGINES * DIRS_MAX];
+static struct cell cells[TABLE_MAX * DIRS_MAX];
 static int cell_count;
 
 static void find_cells(void)
 {
 	for (size_t d = 0; d < dir_count; d++)
-		for (size_t e = 0; e < ENGINES; e++)
+		for (int e = 0; e < engine_count; e++)
 			if (engine_runs(engines[e], &dirs[d]))
 				cells[cell_count++] = (struct cell){engines[e], &dirs[d]};
 			else
@@ -41,7 +35,7 @@ START_TEST(copies_all)
 	off_t size = sizes[_i / SHAPES % SIZES];
 	enum shape shape = _i % SHAPES;
 	if (shape == UNWRITTEN && !c->dir->fallocate)
-		return;
+		skip_test("%s has no fallocate", c->dir->name);
 	enter(c->dir);
 	make_file("src", size, shape, 1);
 	for (int known = 0; known < 2; known++) {
@@ -172,7 +166,11 @@ START_TEST(fails_on_a_closed_side)
 	need(close(*side) == 0);
 	*side = open(source ? "src" : "dst", (source ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
 	int r = c->engine->copy(&t);
-	check(r == (c->engine->falls_back ? r : -EBADF) && r != 0, "%d", r);
+	/* Engines that fall back leave it to readwrite to report EBADF; mmap itself writes by
+	 * pwrite(2). */
+	bool final = !c->engine->falls_back || (c->engine == &engine_mmap && !source);
+	check(r == (final ? -EBADF : ENGINE_NEXT), "%d", r);
+	check(r != ENGINE_NEXT || t.refusal != 0, "no errno says why");
 	check(t.offset == 0, "%lld", (long long)t.offset);
 	check(t.call, "no call is named");
 	check(same_bytes("old", "dst"), "touched");
@@ -183,7 +181,7 @@ END_TEST
 
 START_TEST(is_found_by_name)
 {
-	for (size_t i = 0; i < ENGINES; i++)
+	for (int i = 0; i < engine_count; i++)
 		ck_assert_ptr_eq(engine_find(engines[i]->name), engines[i]);
 	ck_assert_ptr_null(engine_find("teleport"));
 	ck_assert(!engine_readwrite.falls_back);

@@ -164,10 +164,10 @@ START_TEST(lying_sources)
 					    "/sys/kernel/mm/hugepages/../ksm/run",
 					    "/sys/kernel/profiling",
 					    "/sys/power/state"};
-	const char *src = names[_i / 9];
-	const struct fcopy_mode *m = &fcopy_modes()[_i % 9];
+	const char *src = names[_i / mode_count];
+	const struct fcopy_mode *m = &fcopy_modes()[_i % mode_count];
 	if (access(src, R_OK) < 0)
-		return;
+		skip_test("%s cannot be read", src);
 	enter(&dirs[0]);
 	set_label("%s by %s", src, m->name);
 	int r = copy_by(m->name, src, "dst", (struct fcopy_options){0});
@@ -221,8 +221,8 @@ int main(void)
 	TCase *c = add_case(s, "streams");
 	tcase_add_loop_test(c, stream_to_file_and_back, 0, STREAM_MODES * 4);
 	tcase_add_loop_test(c, stream_to_stream, 0, 2 * 4);
-	tcase_add_loop_test(c, appends, 0, 9);
-	tcase_add_loop_test(c, lying_sources, 0, 7 * 9);
-	tcase_add_loop_test(c, devices, 0, 9);
+	tcase_add_loop_test(c, appends, 0, mode_count);
+	tcase_add_loop_test(c, lying_sources, 0, 7 * mode_count);
+	tcase_add_loop_test(c, devices, 0, mode_count);
 	return run_suite(s);
 }

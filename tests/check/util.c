@@ -8,11 +8,14 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <linux/fs.h>
+#include <linux/io_uring.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 struct dir dirs[DIRS_MAX];
@@ -20,6 +23,11 @@ size_t dir_count;
 const off_t sizes[SIZES] = {0, 1, 4095, 4096, 4097, 8191, 8192, 8193, (1 << 20) + 7};
 char label[256];
 struct fcopy_report report;
+int mode_count, moving_count, engine_count;
+const struct fcopy_mode *moving_modes[TABLE_MAX];
+const struct engine *engines[TABLE_MAX];
+
+#define ASK_DONTCACHE 0x80 /* RWF_DONTCACHE, Linux 6.14 */
 
 static char here[PATH_MAX]; /* the directory that leave removes */
 static int descriptors;     /* how many were open when it was entered */
@@ -29,6 +37,18 @@ void left_out(const char *format, ...)
 	va_list args;
 	va_start(args, format);
 	printf("# left out: ");
+	vprintf(format, args);
+	printf("\n");
+	va_end(args);
+	fflush(stdout);
+}
+
+void report_skip(const char *test, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	/* libcheck calls the function of test x x_fn. */
+	printf("# skip: %.*s: ", (int)(strlen(test) - strlen("_fn")), test);
 	vprintf(format, args);
 	printf("\n");
 	va_end(args);
@@ -73,13 +93,28 @@ static void ask(struct dir *d)
 		    sx.stx_mask & STATX_DIOALIGN;
 	d->direct = fcntl(a, F_SETFL, O_RDWR | O_DIRECT) == 0 &&
 		    !(told && sx.stx_dio_offset_align == 0);
+	char byte = 0;
+	struct iovec v = {&byte, 1};
+	d->dontcache = preadv2(a, &v, 1, 0, ASK_DONTCACHE) == 1 &&
+		       pwritev2(b, &v, 1, 0, ASK_DONTCACHE) == 1;
 	close(a);
 	close(b);
 	remove_here();
-	if (!d->fallocate || !d->reflink || !d->direct || !d->acl || !d->holes)
-		left_out("on %s, which has no%s%s%s%s%s", d->name, d->fallocate ? "" : " fallocate",
-			 d->reflink ? "" : " reflink", d->direct ? "" : " direct I/O",
-			 d->acl ? "" : " ACL", d->holes ? "" : " SEEK_DATA");
+}
+
+static void list_modes(void)
+{
+	for (const struct fcopy_mode *m = fcopy_modes(); m->name; m++, mode_count++) {
+		const struct engine *e = m->engine ? engine_find(m->engine) : NULL;
+		int i = 0;
+		need(mode_count < TABLE_MAX && (e || !m->engine));
+		if (e != &engine_reflink)
+			moving_modes[moving_count++] = m;
+		while (i < engine_count && engines[i] != e)
+			i++;
+		if (e && i == engine_count)
+			engines[engine_count++] = e;
+	}
 }
 
 void dirs_find(void)
@@ -88,6 +123,7 @@ void dirs_find(void)
 	const char *given = getenv("FCOPY_TEST_DIR");
 	char cwd[PATH_MAX];
 	need(getcwd(cwd, sizeof(cwd)));
+	list_modes();
 	snprintf(list, sizeof(list), "%s", given && *given ? given : cwd);
 	char *rest = list, *path;
 	while (dir_count < DIRS_MAX && (path = strsep(&rest, ":"))) {
@@ -98,13 +134,23 @@ void dirs_find(void)
 	}
 }
 
+/* The build and the kernel have io_uring, and no sandbox refuses it. */
+static bool has_io_uring(void)
+{
+#ifdef HAVE_LIBURING
+	struct io_uring_params params = {0};
+	int fd = (int)syscall(SYS_io_uring_setup, 1, &params);
+	return fd >= 0 && close(fd) == 0;
+#else
+	return false;
+#endif
+}
+
 bool engine_runs(const struct engine *e, const struct dir *d)
 {
-	if (e->missing || (e->probe && e->probe()))
-		return false;
 	if (e == &engine_reflink)
 		return d->reflink;
-	return e != &engine_direct || d->direct;
+	return e != &engine_direct || (d->direct && has_io_uring());
 }
 
 bool mode_runs(const struct fcopy_mode *m, const struct dir *d)

@@ -19,6 +19,7 @@ struct dir {
 	const char *name;                /* the last part of the path: names the file system */
 	bool fallocate, reflink, direct; /* what the kernel says that it can do here */
 	bool acl, holes;
+	bool dontcache; /* RWF_DONTCACHE: reads and writes that leave nothing in the page cache */
 };
 
 extern struct dir dirs[DIRS_MAX];
@@ -27,14 +28,33 @@ extern size_t dir_count;
 extern const off_t sizes[]; /* 0, 1, the edges of blocks and buffers, 1 MiB + 7 */
 #define SIZES 9
 
-/* Reads FCOPY_TEST_DIR (a list with colons; without it: the working directory) and asks each file
- * system once. To be called first. */
+/* Reads FCOPY_TEST_DIR (a list with colons; without it: the working directory), asks each file
+ * system once, and sets the tables below. Call it first. */
 void dirs_find(void);
 
-/* Tells that something is not tested, and why. */
+/* The tables that tests loop over, set by dirs_find. */
+#define TABLE_MAX 32
+extern int mode_count; /* entries of fcopy_modes() */
+/* All modes but reflink, which moves no bytes: it has no rate, no middle and no buffer. */
+extern const struct fcopy_mode *moving_modes[TABLE_MAX];
+extern int moving_count;
+extern const struct engine *engines[TABLE_MAX]; /* each engine that a mode names, once */
+extern int engine_count;
+
+/* Reports before the tests run that something is not tested, and why. run.sh counts it as skipped.
+ */
 void left_out(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Can engine run within d at all? */
+/* Ends a test that cannot run here; run.sh counts it as skipped, not as passed. libcheck itself
+ * knows no skip. Ask by plain system calls (struct dir), never by the code under test. */
+#define skip_test(...)                                                                             \
+	do {                                                                                       \
+		report_skip(__func__, __VA_ARGS__);                                                \
+		return;                                                                            \
+	} while (0)
+void report_skip(const char *test, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Can engine run within d? The kernel is asked, not the engine. */
 bool engine_runs(const struct engine *, const struct dir *);
 /* Can the mode? */
 bool mode_runs(const struct fcopy_mode *, const struct dir *);
