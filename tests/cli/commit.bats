@@ -28,13 +28,12 @@ COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftr
 	need_strace
 	random a 100000
 	local mode
-	for mode in 0 1 2 3 4 5 6 7; do
+	for mode in $(moving_modes); do
 		rm -f b
-		"$FCOPY" a probe $mode 2>/dev/null || continue
-		traced 0 trace=$COMMIT --fsync a b $mode
+		traced 0 trace=$COMMIT --fsync a b "$mode"
 		order O_DIRECTORY O_TMPFILE 'fdatasync\(' F_DUPFD_CLOEXEC 'close\(' 'linkat\(.*"b"' \
 			'fsync\(' exit_group
-		traced 0 trace=$COMMIT --fsync a b $mode
+		traced 0 trace=$COMMIT --fsync a b "$mode"
 		order O_TMPFILE 'fdatasync\(' 'linkat\(.*"\.fcopy-' 'renameat' "fsync\([0-9]+<$T>" exit_group
 		[ "$(calls fdatasync)" = 1 ]
 	done

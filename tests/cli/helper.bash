@@ -8,7 +8,9 @@ bats_require_minimum_version 1.5.0
 export LC_ALL=C
 PATH=$PATH:/usr/sbin:/sbin
 FCOPY=$(realpath "${FCOPY:-$BATS_TEST_DIRNAME/../../fcopy}")
-export MODES="readwrite sendfile splice copy_file_range mmap direct parallel reflink"
+# Every mode of the program's own table but auto.
+MODES=$("$FCOPY" --list | awk '$1 ~ /^[1-9][0-9]*$/ { printf "%s ", $2 }')
+export MODES
 HANG=120 # seconds that nothing takes, however busy the machine
 NOBODY="setpriv --reuid 65534 --regid 65534 --clear-groups"
 
@@ -125,14 +127,46 @@ need_root() {
 	is_root || skip "needs root: $1"
 }
 
-# A file system or container may lack what a mode is made of: without it there is nothing to test.
+# reports REASON: something is not tested here; run.sh prints the reason and counts it as skipped.
+reports() {
+	echo "# left out: $BATS_TEST_DESCRIPTION: $*" >&3
+}
+
+# has_mode NAME: can the mode work here? The kernel is asked by other programs, never by fcopy: a
+# mode that fails though the kernel can is a failure. A mode that is not named here always works.
 has_mode() {
-	local done=0
-	! "$FCOPY" --list | grep -w "$1" | grep -q 'not here' || return
-	printf x >probe.src
-	"$FCOPY" probe.src probe.dst "$1" 2>/dev/null || done=1
+	local able=0
+	head -c 8192 /dev/zero >probe.src
+	case $1 in
+	reflink) cp --reflink=always probe.src probe.dst 2>/dev/null || able=1 ;;
+	direct)
+		dd if=probe.src of=probe.dst bs=4096 iflag=direct oflag=direct status=none 2>/dev/null &&
+			has_io_uring || able=1
+		;;
+	esac
 	rm -f probe.src probe.dst
-	return $done
+	return $able
+}
+
+# A build without liburing says so in the table; the kernel is asked by a plain call.
+has_io_uring() {
+	! "$FCOPY" --list | grep -q 'not here: built without' &&
+		python3 -c 'import ctypes, sys
+sys.exit(ctypes.CDLL(None).syscall(425, 1, bytes(120)) < 0)' # io_uring_setup
+}
+
+# moving_modes: prints auto and every mode that moves bytes and works here; reports the others.
+moving_modes() {
+	local mode
+	for mode in auto $MODES; do
+		if [ "$mode" = reflink ]; then
+			continue # it moves none
+		elif has_mode "$mode"; then
+			echo "$mode"
+		else
+			reports "no $mode on this file system or kernel"
+		fi
+	done
 }
 
 need_mode() {
@@ -145,6 +179,23 @@ private_mounts() {
 	is_root || how=(unshare --user --map-root-user --mount)
 	"${how[@]}" true 2>/dev/null || skip "no mount namespace of our own"
 	run --separate-stderr "${how[@]}" bash -euc "$1"
+}
+
+# by_fuse OPTIONS COMMAND: runs COMMAND in bash with ./backing mounted on ./m by tests/tools/faultfs.
+by_fuse() {
+	local tools=$BATS_TEST_DIRNAME/../tools
+	need cc pkg-config fusermount3
+	[ -c /dev/fuse ] || skip "no /dev/fuse"
+	pkg-config --exists fuse3 || skip "no libfuse3"
+	# shellcheck disable=SC2046
+	cc -o faultfs "$tools/faultfs.c" "$tools/faults.c" $(pkg-config --cflags --libs fuse3)
+	mkdir -p m
+	export FCOPY
+	private_mounts "./faultfs backing m -o $1 || exit 9
+		$2
+		umount m"
+	[ "$status" != 9 ] || skip "FUSE does not mount"
+	demand 0
 }
 
 # traced STATUS EXPRESSION ARG…: runs fcopy under strace -f; the calls are in ./trace.

@@ -9,9 +9,7 @@ load helper
 	for size in 0 1 4095 4096 4097 65536 65537 1048583; do
 		random src.$size $size
 	done
-	for mode in auto $MODES; do
-		[ "$mode" != reflink ] || continue
-		[ "$mode" != direct ] || has_mode direct || continue
+	for mode in $(moving_modes); do
 		for size in 0 1 4095 4096 4097 65536 65537 1048583; do
 			"$FCOPY" src.$size "new.$mode.$size" "$mode"
 			cmp src.$size "new.$mode.$size"
@@ -31,9 +29,7 @@ load helper
 	random dst 300000
 	local inode
 	inode=$(stat -c %i dst)
-	for mode in auto $MODES; do
-		[ "$mode" != reflink ] || continue
-		[ "$mode" != direct ] || has_mode direct || continue
+	for mode in $(moving_modes); do
 		for size in 1048583 1 5000; do
 			"$FCOPY" --inplace src.$size dst "$mode"
 			cmp src.$size dst

@@ -226,22 +226,6 @@ IN_PLACE_HINT="fcopy: hint: --inplace writes into the existing file"
 	absent c
 }
 
-# by_fuse OPTION COMMAND: with ./backing mounted on ./m by a FUSE server that behaves so.
-by_fuse() {
-	local tools=$BATS_TEST_DIRNAME/../tools
-	need cc pkg-config fusermount3
-	[ -c /dev/fuse ] && pkg-config --exists fuse3 || skip "no FUSE here"
-	# shellcheck disable=SC2046
-	cc -o faultfs "$tools/faultfs.c" "$tools/faults.c" $(pkg-config --cflags --libs fuse3)
-	mkdir -p m
-	export FCOPY
-	private_mounts "./faultfs backing m -o $1 || exit 9
-		$2
-		umount m"
-	[ "$status" != 9 ] || skip "FUSE does not mount"
-	demand 0
-}
-
 # A server that does not know a file's size before it has read it tells 0, and read(2) gets the bytes.
 @test "a file that is longer than its stat says: no mechanism takes its size for the end" {
 	mkdir backing

@@ -39,14 +39,12 @@ LINE='^(copying|committing|flushing) +[0-9]+% +[0-9.]+ [KMG]?i?B( +[0-9.]+ [KMG]
 @test "every engine that moves bytes reports them on the way" {
 	local mode n=0
 	random a 4M
-	for mode in $MODES; do
-		[ "$mode" != reflink ] || continue
-		"$FCOPY" a "probe.$mode" "$mode" 2>/dev/null || continue
+	for mode in $(moving_modes); do
 		n=$((n + 1))
 		"$FCOPY" --progress --limit-rate=2M a "$mode" "$mode" 2>"$mode.err" &
 	done
 	wait
-	[ $n -ge 5 ]
+	[ $n -ge 6 ] # with auto
 	for mode in *.err; do
 		grep -qE '^copying +(2[0-9]|[3-9][0-9])%' "$mode" || { echo "$mode:"; cat "$mode"; return 1; }
 		grep -q '^copied 100%' "$mode"
@@ -134,7 +132,7 @@ signalled() {
 	local mode
 	random a 6M
 	for mode in parallel direct; do
-		"$FCOPY" a probe "$mode" 2>/dev/null || continue
+		has_mode $mode || { reports "no $mode here"; continue; }
 		signalled USR1 --limit-rate=1500K a b "$mode"
 		cmp a b
 		grep -q '^fcopy: copying' err
@@ -164,17 +162,14 @@ signalled() {
 	truncate -s 1G a
 	expect 0 --limit-rate=1M a b
 	random c 2M
-	"$FCOPY" c probe reflink 2>/dev/null || skip "no clones on this file system"
+	need_mode reflink
 	expect 0 --limit-rate=100K c d
 }
 
 @test "--limit-rate holds for every mode" {
-	local mode start took able=()
+	local mode start took able
 	random a 2M
-	for mode in auto $MODES; do
-		[ "$mode" != reflink ] || continue
-		"$FCOPY" a "probe.$mode" "$mode" 2>/dev/null && able+=("$mode")
-	done
+	mapfile -t able < <(moving_modes)
 	start=$(date +%s%N)
 	for mode in "${able[@]}"; do
 		"$FCOPY" --limit-rate=2M a "$mode" "$mode" &

@@ -76,7 +76,10 @@ catches() {
 	serve -v -k --max-clients 1 a tcp-listen:0
 	client stuck
 	await clients 1
-	timeout 1 "$FCOPY" tcp:127.0.0.1:"$port" b 3>&- && return 1
+	# It is connected, waits for its turn and is stopped by timeout(1): any other end is a failure.
+	run timeout 1 "$FCOPY" tcp:127.0.0.1:"$port" b 3>&-
+	[ "$status" = 124 ] || { echo "status $status: $output"; return 1; }
+	absent b
 	kill "$client"
 	expect 0 --timeout 10 tcp:127.0.0.1:"$port" b
 	cmp a b

@@ -33,7 +33,6 @@ value() {
 	need_strace
 	random a 5000000
 	for mode in readwrite sendfile splice copy_file_range mmap parallel; do
-		"$FCOPY" a probe "$mode" 2>/dev/null || continue
 		traced 0 "$DATA_CALLS" --json a "b.$mode" "$mode"
 		[ "$(jq '[.engines[].calls] | add' <<<"$output")" = "$(grep -c "$T/" trace)" ] ||
 			{ echo "$mode: $output"; grep -c "$T/" trace; return 1; }
@@ -161,7 +160,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "$FCOPY" --json a b
 	need jq
 	random a 30M
 	for mode in 1 2 3 4; do
-		"$FCOPY" --json a "b$mode" $mode >json || continue
+		"$FCOPY" --json a "b$mode" $mode >json
 		[ "$(jq .peak_memory json)" -le 3145728 ] || { jq .peak_memory json; return 1; }
 	done
 }

@@ -146,7 +146,7 @@ setup_sources() {
 	setup_sources
 	local option mode allowed
 	while read -r option allowed; do
-		for mode in 0 1 2 3 4 5 6 7 8; do
+		for mode in $("$FCOPY" --list | awk '$1 ~ /^[0-9]+$/ { print $1 }'); do
 			rm -f c
 			run --separate-stderr "$FCOPY" "$option" a c "$mode"
 			if [[ " $allowed " == *" $mode "* ]]; then
