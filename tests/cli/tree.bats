@@ -209,7 +209,7 @@ tree_of() {
 	kill -TERM $pid
 	run wait $pid
 	[ ! -e d ]
-	[ -z "$(ls -A | grep fcopy)" ]
+	[ "$(ls -A)" = s ]
 }
 
 has_started() {
@@ -217,12 +217,12 @@ has_started() {
 }
 
 @test "deep: 1,000 levels, and paths beyond PATH_MAX" {
-	local name i
+	local name
 	name=$(printf 'n%.0s' {1..20})
 	mkdir s
-	(cd s && for i in {1..1000}; do mkdir $name && cd -P $name || exit; done && echo x >leaf)
+	(cd s && for _ in {1..1000}; do mkdir "$name" && cd -P "$name" || exit; done && echo x >leaf)
 	expect 0 -a s d
-	(cd d && for i in {1..1000}; do cd -P $name || exit; done && holds x leaf)
+	(cd d && for _ in {1..1000}; do cd -P "$name" || exit; done && holds x leaf)
 	[ "$(find d | wc -l)" = 1002 ]
 	find s d -depth -delete
 }
