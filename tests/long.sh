@@ -23,6 +23,7 @@ proofs=(
 	"sockets|streams broken|500"
 	"whole|files of 5 GiB|"
 	"fuzz|inputs tried|600" # seconds
+	"benchmark|modes measured|256M|alone" # --benchmark against bench/
 )
 
 usage() {

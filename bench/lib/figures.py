@@ -137,9 +137,9 @@ class Figures:
         run, name, base = self.run, "tree-ext4", "cp_-r"
         files = int(re.search(r"FILES=(\d+)|$", run.facts["command"])[1] or 12000)
         rows = [(label(who), files / run.value(name, who), "NaN", ORANGE if who.startswith("fcopy") else BLUE,
-                 label(base) if who == base else f"{self.ratio(name, who, base)} of the time of {label(base)}")
+                 label(base) if who == base else f"{self.ratio(name, who, base).split(' [')[0]} ×")
                 for who in sorted(run.measured(name), key=lambda who: run.value(name, who))]
-        return picture_of_bars(rows, f"Copying a tree of {files:,} small files", "files per second")
+        return picture_of_bars(rows, f"Copying a tree of {files:,} small files; at the bar: time relative to {label(base)}", "files per second")
 
 def picture_of_bars(rows, heading, axis):
     data = "\n".join(f'"{name}" {length} {cpu} {colour} "{words}"' for name, length, cpu, colour, words in rows)

@@ -3,7 +3,7 @@ set terminal svg size 860,90+32*rows font 'sans-serif,14'
 load style
 set title heading
 set xlabel axis
-set xrange [0:*<longest*1.28]
+set xrange [0:longest*1.22]
 set yrange [rows-0.4:-0.6]
 set border 1
 set ytics scale 0

@@ -1,5 +1,6 @@
 # No background and a middle grey: readable on white and on black. Okabe and Ito's colours, which can be told
 # apart without colour vision; lines differ in their points as well.
+set termoption noenhanced
 grey = '#7d8590'
 set border 3 linecolor rgb grey
 set tics nomirror textcolor rgb grey
