@@ -64,7 +64,7 @@ class Figures:
         found = {"slower": [], "undecided": []}
         for name in self.run.cases:
             answer = self.run.ratio(name, "fcopy", "cp")
-            if answer and (answer[2] is None or answer[2] > 1):
+            if answer and self.run.cases[name]["base"] == "cp" and (answer[2] is None or answer[2] > 1):
                 found["slower" if answer[1] and answer[1] > 1 else "undecided"].append(f"`{name}` {interval(answer)}")
         return f"Slower in: {', '.join(found['slower']) or 'no case'}. Undecided: {', '.join(found['undecided']) or 'no case'}."
 
@@ -120,7 +120,7 @@ class Figures:
             found["trees"] = self.trees()
         points = {who: [(self.run.cases[name]["size"], self.run.ratio(name, who, "cp")) for name in self.run.cases
                         if name.startswith("size-") and who in self.run.measured(name) and "cp" in self.run.measured(name)]
-                  for who in ("fcopy", "3:splice", "1:readwrite")}
+                  for who in ("fcopy", "3:splice", "7:parallel")}
         if len(points["fcopy"]) > 1:
             found["sizes"] = "sizes", {"heading": "Time by file size, whole process, relative to cp (band: 95 % interval)"}, \
                 blocks({label(who): rows for who, rows in points.items()})

@@ -99,7 +99,8 @@ class Lab:
         at, device = self.mounts.pop(fs)
         if self.made and at in self.made.parents:
             self.made = None
-        run("umount", at)
+        if subprocess.run(["umount", at], capture_output=True).returncode:
+            run("umount", "--lazy", at)
         if device:
             run("losetup", "--detach", device)
             (self.top / f"{fs}.img").unlink()

@@ -121,7 +121,7 @@ class Bench:
             self.leave_out(each, who, str(why) if turn == 0 else f"round {turn}: {why}")
             return False
         if turn:
-            if each.load:
+            if each.load or each.serve:  # these are others by design
                 disturbed = disturbed.replace("others", "").strip()
             self.samples.writerow([each.name, who, turn, f"{wall:.6f}", f"{user:.6f}", f"{system:.6f}", disturbed])
             self.file.flush()
