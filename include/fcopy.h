@@ -99,10 +99,11 @@ int fcopy_error_text(const struct fcopy_error *error, char *text, size_t size);
 /* What one engine did in a copy. */
 struct fcopy_step {
 	const char *engine;
-	uint64_t bytes; /* data that it moved, or shared by a clone */
-	uint64_t calls; /* data calls that it made: reads and writes, not polls or seeks */
-	double seconds; /* wall time spent in it */
-	int refusal;    /* errno with which it gave way to the next engine; 0: it did not */
+	uint64_t bytes;   /* data that it moved, or shared by a clone */
+	uint64_t calls;   /* data calls that it made: reads and writes, not polls or seeks */
+	double seconds;   /* wall time spent in it */
+	unsigned threads; /* most threads that it was given at once, the caller's own among them */
+	int refusal;      /* errno with which it gave way to the next engine; 0: it did not */
 	const char *refusal_call; /* the call that was refused */
 };
 

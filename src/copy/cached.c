@@ -10,11 +10,11 @@
 #include <linux/magic.h>
 #include <sys/vfs.h>
 
-#define THREADS_MOST  4                 /* more only wait for the inode lock of the destination */
-#define SPLICE_SIZE   ((off_t)2 << 20)  /* below, making the pipe costs more than it saves */
-#define CHOICE_SIZE   ((off_t)12 << 20) /* below, only one thread is considered */
-#define PARALLEL_SIZE ((off_t)16 << 20) /* from here on threads gain more than they cost */
-#define BUFFER_SIZE   ((size_t)256 << 10)
+#define THREADS_MOST  4                   /* more only wait for the inode lock of the destination */
+#define SPLICE_SIZE   ((off_t)2 << 20)    /* below, making the pipe costs more than it saves */
+#define CHOICE_SIZE   ((off_t)12 << 20)   /* below, only one thread is considered */
+#define PARALLEL_SIZE ((off_t)16 << 20)   /* from here on threads gain more than they cost */
+#define BUFFER_SIZE   ((size_t)256 << 10) /* of each thread */
 
 void cached_free(struct copy *c)
 {
@@ -22,14 +22,16 @@ void cached_free(struct copy *c)
 	c->buffer = NULL;
 }
 
-/* Keeps the buffer for the next extent: to map and touch it costs more than a small extent. */
-static int copy_through_buffer(struct copy *c, struct transfer *part)
+/* By readwrite; threads: 0 for the engine alone. Keeps the buffer for the next extent: to map and
+ * touch it costs more than a small extent. */
+static int copy_through_buffer(struct copy *c, struct transfer *part, unsigned threads)
 {
 	if (!c->buffer && !(c->buffer = io_alloc(BUFFER_SIZE)))
 		return error_call(&c->report->error, "mmap", c->dst.path, errno);
 	part->buffer = c->buffer;
 	part->buffer_size = BUFFER_SIZE;
-	int r = step_run(c, &engine_readwrite, part);
+	int r = threads > 0 ? step_run_threads(c, &engine_readwrite, part, threads)
+			    : step_run(c, &engine_readwrite, part);
 	part->buffer = NULL;
 	part->buffer_size = c->all.buffer_size;
 	return r;
@@ -46,9 +48,8 @@ unsigned cached_threads(const struct copy *c)
 
 static int copy_by_readwrite(struct copy *c, struct transfer *part)
 {
-	if (part->end - part->offset < PARALLEL_SIZE)
-		return copy_through_buffer(c, part);
-	return step_run_threads(c, &engine_readwrite, part, cached_threads(c));
+	bool large = part->end - part->offset >= PARALLEL_SIZE;
+	return copy_through_buffer(c, part, large ? cached_threads(c) : 0);
 }
 
 /* A pipe holds pages of the source. If the source shrinks before they are written, the kernel
@@ -92,9 +93,8 @@ static int copy_in_pieces(struct copy *c, struct transfer *part)
 		struct choice choice = measure_choose(&c->measure, left, idle);
 		part->end = from + choice.size;
 		double start = io_now();
-		r = choice.way == WAY_THREADS
-			? step_run_threads(c, &engine_readwrite, part, c->measure.threads)
-			: copy_by_splice(c, part);
+		r = choice.way == WAY_THREADS ? copy_through_buffer(c, part, c->measure.threads)
+					      : copy_by_splice(c, part);
 		measure_note(&c->measure, &choice, part->offset - from, io_now() - start);
 		start_writeback(c, from, part->offset);
 		if (part->offset < part->end)

@@ -83,8 +83,9 @@ unsigned cpus_idle(void);
 unsigned cpus_quota(const char *cgroup, const char *root);
 
 /* ranges.c: hands pieces of t to `threads` threads, each running the engine, which has to be
- * positional. The first failure stops all and is the one returned; t->offset is the finished
- * prefix. With behind set, what is done starts on its way to the disk. */
+ * positional. The caller's thread is one of them and uses t->buffer if that is set. The first
+ * failure stops all and is the one returned; t->offset is the finished prefix. With behind set,
+ * what is done starts on its way to the disk. */
 int ranges_run(const struct engine *, struct transfer *t, unsigned threads, bool behind);
 
 /* allocate.c: allocates the destination's blocks of [start, end) if options and mode ask for it,

@@ -6,7 +6,7 @@
 #define MIB           ((off_t)1 << 20)
 #define TRIAL_LEAST   (12 * MIB) /* a shorter range is not worth a trial */
 #define PIECE_LEAST   (4 * MIB)  /* below, the start of the threads shows */
-#define PIECE_MOST    (16 * MIB)
+#define PIECE_MOST    (32 * MIB)
 #define SEGMENT       (64 * MIB)  /* without a trial; other tasks may need the CPUs after that */
 #define INTERVAL      (256 * MIB) /* between two trials, and longer while they agree */
 #define INTERVAL_MOST (512 * MIB)

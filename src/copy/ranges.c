@@ -8,13 +8,15 @@
 #include <fcntl.h>
 #include <pthread.h>
 
-#define PIECE_SIZE  ((off_t)1 << 20)                 /* bytes that a thread takes at a time */
+#define PIECE_SIZE  ((off_t)1 << 20)
+#define PIECE_LEAST ((size_t)128 << 10)
 #define BEHIND_SIZE (FCOPY_THREADS_MAX * PIECE_SIZE) /* threads are seldom so far apart */
 
 struct ranges {
 	const struct engine *engine;
 	const struct transfer *whole;
 	size_t buffer_size; /* of each thread */
+	off_t piece;        /* bytes that a thread takes at a time */
 	bool write_behind;
 	pthread_mutex_t lock;
 	off_t next;            /* where the next piece starts */
@@ -32,8 +34,8 @@ static bool take(struct ranges *r, struct transfer *piece)
 	bool more = !r->stop && r->next < r->whole->end;
 	if (more) {
 		piece->offset = r->next;
-		piece->end = r->whole->end - r->next > PIECE_SIZE ? r->next + PIECE_SIZE
-								  : r->whole->end;
+		piece->end = r->whole->end - r->next > r->piece ? r->next + r->piece
+								: r->whole->end;
 		r->next = piece->end;
 	}
 	pthread_mutex_unlock(&r->lock);
@@ -104,20 +106,29 @@ static void work_together(struct ranges *r, void *buffer, unsigned threads)
 		pthread_join(thread[--started], NULL);
 }
 
+/* One buffer at a time, so that the threads finish together; not less, for the lock's sake. */
+static off_t piece_size(size_t buffer_size)
+{
+	bool usual = buffer_size >= PIECE_LEAST && buffer_size < (size_t)PIECE_SIZE;
+	return usual ? (off_t)buffer_size : PIECE_SIZE;
+}
+
 int ranges_run(const struct engine *engine, struct transfer *t, unsigned threads, bool behind)
 {
 	struct ranges r = {.engine = engine,
 			   .whole = t,
 			   .buffer_size = t->buffer_size ? t->buffer_size : (size_t)PIECE_SIZE,
+			   .piece = piece_size(t->buffer_size),
 			   .write_behind = behind,
 			   .lock = PTHREAD_MUTEX_INITIALIZER,
 			   .next = t->offset,
 			   .prefix = TRANSFER_TO_EOF};
-	void *buffer = io_alloc(r.buffer_size);
+	void *buffer = t->buffer ? t->buffer : io_alloc(r.buffer_size);
 	if (!buffer)
 		return transfer_fail(t, "mmap", SIDE_NONE, -errno);
 	work_together(&r, buffer, threads);
-	io_free(buffer, r.buffer_size);
+	if (!t->buffer)
+		io_free(buffer, r.buffer_size);
 	t->offset = r.prefix < r.next ? r.prefix : r.next;
 	t->io.calls += r.calls;
 	if (r.result) {

@@ -91,6 +91,8 @@ static int run(struct copy *c, const struct engine *engine, struct transfer *t, 
 		copy_notify(c, FCOPY_EVENT_STEP, NULL, engine->name);
 	int r = threads > 0 ? ranges_run(engine, t, threads, step_flushes(c)) : engine->copy(t);
 	step->seconds += io_now() - start;
+	if (step->threads < (threads ? threads : 1))
+		step->threads = threads ? threads : 1;
 	step->calls += t->io.calls - calls;
 	if (t->offset > from)
 		step->bytes += (uint64_t)(t->offset - from);

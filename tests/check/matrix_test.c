@@ -46,7 +46,9 @@ static bool refuses_longer(const struct fcopy_mode *m, off_t size)
 static void copy_one(const struct cell *c, const char *src, enum destination kind, off_t size)
 {
 	struct fcopy_options options = {
-	    .api = FCOPY_API, .in_place = kind == IN_PLACE, .mode = c->mode, .threads = 2};
+	    .api = FCOPY_API, .in_place = kind == IN_PLACE, .mode = c->mode};
+	if (c->mode->engine)
+		options.threads = 2; /* auto decides by itself */
 	struct stat before, after;
 	if (kind != NEW) {
 		make_file("dst", size + 70001, DENSE, 2);
@@ -96,6 +98,30 @@ START_TEST(copies)
 }
 END_TEST
 
+/* Large enough for auto to try splice and threads in turns. */
+START_TEST(auto_copies_large_files)
+{
+	const struct cell *c = &cells[_i / SHAPES];
+	const off_t size = (13 << 20) + 5;
+	enum shape shape = _i % SHAPES;
+	char src[PATH_MAX];
+	if (c->mode->engine || (shape == UNWRITTEN && !c->from->fallocate))
+		return;
+	enter(c->to);
+	snprintf(src, sizeof(src), "src");
+	if (c->from != c->to)
+		snprintf(src, sizeof(src), "%s/src.%d.large%d", c->from->path, (int)getpid(), _i);
+	make_file(src, size, shape, 1);
+	for (enum destination kind = NEW; kind < KINDS; kind++) {
+		set_label("auto, %s to %s, %s, large, %s", c->from->name, c->to->name,
+			  shape_names[shape], kind_names[kind]);
+		copy_one(c, src, kind, size);
+	}
+	need(unlink(src) == 0);
+	leave();
+}
+END_TEST
+
 int main(void)
 {
 	dirs_find();
@@ -103,5 +129,6 @@ int main(void)
 	Suite *s = suite_create("matrix");
 	TCase *c = add_case(s, "matrix");
 	tcase_add_loop_test(c, copies, 0, cell_count * SIZES * SHAPES);
+	tcase_add_loop_test(c, auto_copies_large_files, 0, cell_count * SHAPES);
 	return run_suite(s);
 }

@@ -158,6 +158,48 @@ has_size() { [ "$(stat -c %s "$1")" = "$2" ]; }
 	[ "$(grep 'pread64.*= 1048576' trace | cut -d' ' -f1 | sort -u | wc -l)" = 2 ]
 }
 
+@test "auto: --threads=1 starts no thread, and splice moves every byte" {
+	need_strace
+	random a 40000001
+	traced 0 "trace=$DATA,clone,clone3" --reflink=never -j1 a b
+	cmp a b
+	[ "$(calls 'clone3?')" = 0 ]
+	[ "$(data_calls)" = "fallocate splice" ] || [ "$(data_calls)" = splice ]
+}
+
+@test "auto: --threads=3 uses three threads for every byte" {
+	need_strace
+	random a 40000001
+	traced 0 "trace=$DATA,clone,clone3" --reflink=never --preallocate=never -j3 a b
+	cmp a b
+	[ "$(calls 'clone3?')" = 2 ]
+	[ "$(data_calls)" = "pread64 pwrite64" ]
+}
+
+# Not with auto: whether it starts a thread depends on what else runs.
+@test "threads: as many as the cgroup's cpu.max allows" {
+	need_strace
+	need_root
+	[ "$(nproc)" -ge 2 ] || skip "one CPU"
+	local group
+	group=$(sed -n 's/^0:://p' /proc/self/cgroup)
+	[ -n "$group" ] || skip "no cgroup version 2"
+	random a 20000001
+	cat >limited <<-'END'
+		set -e
+		group=$1 limit=$2
+		mount -t tmpfs none /sys/fs/cgroup
+		mkdir -p "/sys/fs/cgroup/$group"
+		echo "$limit" >"/sys/fs/cgroup/$group/cpu.max"
+		exec strace -f -qq -o trace -e trace=clone,clone3 "$FCOPY" a b parallel
+	END
+	unshare --mount bash limited "$group" "max 100000"
+	[ "$(calls 'clone3?')" -ge 1 ]
+	unshare --mount bash limited "$group" "199999 100000"
+	[ "$(calls 'clone3?')" = 0 ]
+	cmp a b
+}
+
 @test "reflink: FICLONE alone" {
 	moves reflink ioctl
 	grep -q 'FICLONE' trace

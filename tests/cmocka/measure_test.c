@@ -64,13 +64,13 @@ struct course {
 };
 
 static const struct course courses[] = {
-    {"threads save 20 %", 1, 0.80, 0.80, 2, 2, 1900, 2020},
-    {"threads save 10 %", 1, 0.90, 0.90, 2, 2, 16, 80},
-    {"threads lose", 1, 1.50, 1.50, 2, 2, 16, 80},
+    {"threads save 20 %", 1, 0.80, 0.80, 2, 2, 1800, 2020},
+    {"threads save 10 %", 1, 0.90, 0.90, 2, 2, 32, 160},
+    {"threads lose", 1, 1.50, 1.50, 2, 2, 32, 160},
     {"no CPU is idle", 1, 0.50, 0.50, 1, 1, 0, 0},
-    {"threads become slow", 1, 0.50, 2.00, 4, 4, 900, 1024 + 128},
+    {"threads become slow", 1, 0.50, 2.00, 4, 4, 850, 1024 + 160},
     {"threads become fast", 1, 2.00, 0.50, 4, 4, 450, 1100},
-    {"the CPUs become busy", 1, 0.50, 0.50, 2, 0, 900, 1024 + 64},
+    {"the CPUs become busy", 1, 0.50, 0.50, 2, 0, 850, 1024 + 64},
     {"the CPUs become idle", 1, 0.50, 0.50, 0, 2, 800, 1024},
 };
 
@@ -119,12 +119,17 @@ static void extents_share_a_trial(void **state)
 	}
 }
 
-static uint64_t bytes_of(const char *engine)
+static struct fcopy_step step_of(const char *engine)
 {
 	for (size_t i = 0; i < report.steps; i++)
 		if (strcmp(report.step[i].engine, engine) == 0)
-			return report.step[i].bytes;
-	return 0;
+			return report.step[i];
+	return (struct fcopy_step){0};
+}
+
+static uint64_t bytes_of(const char *engine)
+{
+	return step_of(engine).bytes;
 }
 
 static int copy_file_with(const struct fcopy_options *options)
@@ -139,7 +144,7 @@ static int copy_file_with(const struct fcopy_options *options)
 static void slow_way_is_left(void **state)
 {
 	const char *slow = *state;
-	const struct fcopy_options options = {0};
+	const struct fcopy_options options = {.api = FCOPY_API};
 	struct statfs fs;
 	need(statfs(".", &fs) == 0);
 	if (fs.f_type == TMPFS_MAGIC)
@@ -161,7 +166,8 @@ static void slow_way_is_left(void **state)
 /* Without a second CPU, and with --threads=1, no thread starts and splice moves every byte. */
 static void one_thread_starts_none(void **state)
 {
-	const struct fcopy_options options = {.threads = *(const unsigned *)*state};
+	const struct fcopy_options options = {.api = FCOPY_API,
+					      .threads = *(const unsigned *)*state};
 	make_file("src", SIZE, DENSE, 1);
 	cpus = options.threads ? 8 : 1;
 	idle = 8;
@@ -169,6 +175,7 @@ static void one_thread_starts_none(void **state)
 	assert_int_equal(copy_file_with(&options), 0);
 	assert_int_equal(fault_calls(), 0);
 	assert_int_equal(bytes_of("splice"), SIZE);
+	assert_int_equal(step_of("splice").threads, 1);
 	assert_int_equal(bytes_of("readwrite"), 0);
 	assert_true(same_bytes("src", "dst"));
 }
@@ -177,13 +184,14 @@ static void one_thread_starts_none(void **state)
 static void asked_threads_are_used(void **state)
 {
 	(void)state;
-	const struct fcopy_options options = {.threads = 3};
+	const struct fcopy_options options = {.api = FCOPY_API, .threads = 3};
 	make_file("src", SIZE, DENSE, 1);
 	cpus = 1;
 	idle = 0;
 	fault_set("pthread_create", FAULT_EVERY, 0);
 	assert_int_equal(copy_file_with(&options), 0);
 	assert_int_equal(fault_calls(), 2);
+	assert_int_equal(step_of("readwrite").threads, 3);
 	assert_int_equal(bytes_of("readwrite"), SIZE);
 	assert_true(same_bytes("src", "dst"));
 }
@@ -198,7 +206,7 @@ struct failure {
 static void fail_once(void *arg)
 {
 	const struct failure *f = arg;
-	const struct fcopy_options options = {.in_place = true};
+	const struct fcopy_options options = {.api = FCOPY_API, .in_place = true};
 	make_file("dst", 100, DENSE, 2);
 	cpus = idle = 2;
 	fault_short(512 << 10);
@@ -230,7 +238,7 @@ static void shrink(void)
 static void shrink_once(void *arg)
 {
 	(void)arg;
-	const struct fcopy_options options = {0};
+	const struct fcopy_options options = {.api = FCOPY_API};
 	make_file("src", 13 * MIB + 5, DENSE, 1);
 	make_file("whole", 13 * MIB + 5, DENSE, 1);
 	unlink("dst");
