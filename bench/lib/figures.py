@@ -170,6 +170,9 @@ def main(what, results, *names):
     for name, picture in figures.pictures().items():
         if not draw(name, picture, check):
             stale.append(f"bench/{name}.svg")
+    for path in BENCH.glob("*.svg"):
+        if path.stem not in (*figures.pictures(), "terminal"):  # of an earlier run
+            stale.append(f"bench/{path.name}") if check else path.unlink()
     for path in map(Path, names):
         before = path.read_text(encoding="utf-8")
         after = REGION.sub(lambda m: f"{m[1]}{figures.figure(m[2])}{m[4]}", before)
