@@ -45,17 +45,20 @@ static int part_lock(int fd, int parent, const char *part, const char *dst,
 int resume_open(int parent, const char *part, const char *dst, mode_t mode,
 		struct fcopy_error *error)
 {
-	if (mkdirat(parent, part, mode & 0755) < 0 && errno != EEXIST)
+	bool created = mkdirat(parent, part, mode & 0755) == 0;
+	if (!created && errno != EEXIST)
 		return error_call(error, "mkdir", dst, errno);
 	int fd = openat(parent, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 && (errno == ENOTDIR || errno == ELOOP))
-		return part_refuse(dst, errno, "its .fcopy-part is not a directory", error);
-	if (fd < 0)
-		return error_call(error, "open of its .fcopy-part", dst, errno);
-	int r = part_lock(fd, parent, part, dst, error);
+	int r = fd >= 0 ? part_lock(fd, parent, part, dst, error)
+		: errno == ENOTDIR || errno == ELOOP
+		    ? part_refuse(dst, errno, "its .fcopy-part is not a directory", error)
+		    : error_call(error, "open of its .fcopy-part", dst, errno);
 	if (r == 0)
 		return fd;
-	close(fd);
+	if (fd >= 0)
+		close(fd);
+	if (created)
+		unlinkat(parent, part, AT_REMOVEDIR);
 	return r;
 }
 

@@ -40,32 +40,44 @@ static int root_refuse(const struct root *r, int err, const char *reason, enum f
 	return -err;
 }
 
-/* Is the destination below the source? Goes up from the destination's directory. */
+/* Is this directory, or one above it, the source? Goes up to the root, and closes fd. 1: it is; 0;
+ * -errno. */
+static int root_is_below(int fd, const struct stat *src)
+{
+	struct stat st, below = {0};
+	int result = -1;
+	while (result < 0) {
+		if (fd < 0 || fstat(fd, &st) < 0) {
+			result = -errno;
+			break;
+		}
+		if (st.st_dev == src->st_dev && st.st_ino == src->st_ino)
+			result = 1;
+		else if (st.st_dev == below.st_dev && st.st_ino == below.st_ino)
+			result = 0; /* the parent of / is / */
+		if (result >= 0)
+			break;
+		below = st;
+		int up = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		int err = errno;
+		close(fd);
+		errno = err;
+		fd = up;
+	}
+	if (fd >= 0)
+		close(fd);
+	return result;
+}
+
 static int root_check_inside(const struct root *r)
 {
-	const struct stat *src = &r->operand->st;
-	struct stat st, above;
-	int fd = openat(r->operand->parent, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return root_fail(r, "open", errno);
-	for (;;) {
-		if (st.st_dev == src->st_dev && st.st_ino == src->st_ino) {
-			close(fd);
-			return root_refuse(r, EINVAL, "is inside the tree that is to be copied",
-					   FCOPY_ADVICE_USAGE);
-		}
-		int up = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-		close(fd);
-		/* EACCES: whoever may not look there cannot have opened SRC there either. */
-		if (up < 0 || fstat(up, &above) < 0)
-			return up < 0 && errno == EACCES ? 0 : root_fail(r, "open", errno);
-		fd = up;
-		if (above.st_dev == st.st_dev && above.st_ino == st.st_ino)
-			break;
-		st = above;
-	}
-	close(fd);
-	return 0;
+	int result = root_is_below(
+	    openat(r->operand->parent, ".", O_PATH | O_DIRECTORY | O_CLOEXEC), &r->operand->st);
+	if (result == 1)
+		return root_refuse(r, EINVAL, "is inside the tree that is to be copied",
+				   FCOPY_ADVICE_USAGE);
+	/* A process that may not search there cannot have opened SRC there either. */
+	return result == -EACCES || result == 0 ? 0 : root_fail(r, "open", -result);
 }
 
 /* Creates it with the mode that the umask and default ACLs leave, for the commit to restore, and
@@ -275,8 +287,10 @@ int root_copy(struct tree *t, const struct operand *o)
 	t->src_dev = o->st.st_dev;
 	struct directory *d = directory_new(NULL, "", o->src, r.dst, &o->st);
 	if (!d || fstat(r.dst, &st) < 0) {
-		result = root_fail(&r, "malloc", ENOMEM);
-		if (r.temporary[0] && !r.resumes)
+		result = d ? root_fail(&r, "fstat", errno) : root_fail(&r, "malloc", ENOMEM);
+		if (r.resumes)
+			root_keep(&r);
+		else if (r.temporary[0])
 			unlinkat(o->parent, r.temporary, AT_REMOVEDIR);
 		close(o->src);
 		close(r.dst);

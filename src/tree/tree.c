@@ -272,7 +272,6 @@ static int check_directory(struct tree *t, struct target *target, size_t n, cons
 
 static void copy_operands(struct tree *t, const char *const *src, size_t n, const char *dst)
 {
-	static const char interrupted[] = "interrupted";
 	struct fcopy_tree_report *report = t->report;
 	struct target target = {.parent = -1};
 	if (check_options(t, src, n, dst) < 0 || check_directory(t, &target, n, dst) < 0)
@@ -284,9 +283,10 @@ static void copy_operands(struct tree *t, const char *const *src, size_t n, cons
 		committed &= t->committed;
 	}
 	report->committed = committed && !tree_stopped(t);
-	if (tree_stopped(t) && report->error.err == 0)
-		error_refuse(&report->error, dst, t->stop ? -t->stop : EINTR,
-			     t->stop ? NULL : interrupted, FCOPY_ADVICE_NONE);
+	if (t->stop && report->error.err == 0)
+		tree_fail(t, NULL, dst, -t->stop);
+	else if (tree_stopped(t) && report->error.err == 0)
+		error_refuse(&report->error, dst, EINTR, "interrupted", FCOPY_ADVICE_NONE);
 }
 
 int fcopy_tree(const char *const *src, size_t n, const char *dst,

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "faults.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -74,6 +75,16 @@ WRAP(int, linkat, (int from, const char *old, int to, const char *name, int flag
 WRAP(int, renameat, (int from, const char *old, int to, const char *name), (from, old, to, name))
 WRAP(int, renameat2, (int from, const char *old, int to, const char *name, unsigned flags),
      (from, old, to, name, flags))
+WRAP(int, mkdirat, (int dir, const char *name, mode_t mode), (dir, name, mode))
+WRAP(int, mknodat, (int dir, const char *name, mode_t mode, dev_t dev), (dir, name, mode, dev))
+WRAP(int, symlinkat, (const char *target, int dir, const char *name), (target, dir, name))
+WRAP(ssize_t, readlinkat, (int dir, const char *name, char *buf, size_t n), (dir, name, buf, n))
+WRAP(ssize_t, getdents64, (int fd, void *buf, size_t n), (fd, buf, n))
+WRAP(int, syncfs, (int fd), (fd))
+WRAP(int, fchownat, (int dir, const char *name, uid_t uid, gid_t gid, int flags),
+     (dir, name, uid, gid, flags))
+WRAP(int, utimensat, (int dir, const char *name, const struct timespec times[2], int flags),
+     (dir, name, times, flags))
 WRAP(int, unlinkat, (int dir, const char *name, int flags), (dir, name, flags))
 WRAP(int, flock, (int fd, int op), (fd, op))
 WRAP(int, fchmod, (int fd, mode_t mode), (fd, mode))

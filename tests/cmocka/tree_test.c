@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT
+ * Every system call of a tree copy fails, at each time that it is made. Afterwards the new tree is
+ * whole or absent, the failure was reported, all threads have ended, and nothing else is left: no
+ * descriptor, no temporary directory.
+ */
+#define _GNU_SOURCE
+#include "cases.h"
+
+#include "fcopy.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DIRECTORIES 2
+#define FILES       17 /* in each: more than one batch */
+
+enum scene { NEW, ARCHIVED, MERGED, RESUMED, DURABLE, SCENES };
+
+static const char *const scene_names[SCENES] = {"new", "archived", "merged", "resumed", "durable"};
+
+/* The copy fails, continues in spite of the errno, or one or the other: where the same call stands
+ * for steps that matter and steps that do not. */
+enum want { FAILS, CONTINUES, EITHER };
+
+static const int storage[] = {EIO, ENOSPC, -1};
+static const int denied[] = {EACCES, EIO, EMFILE, -1};
+static const int input_output[] = {EIO, -1};
+static const int vanished[] = {ENOENT, -1};
+static const int not_made[] = {EACCES, ENOSPC, EIO, EDQUOT, -1};
+static const int no_flag[] = {EINVAL, -1};
+static const int no_memory[] = {ENOMEM, -1};
+static const int no_thread[] = {EAGAIN, -1};
+static const int no_link[] = {EMLINK, EPERM, -1};
+static const int soft[] = {EINTR, EAGAIN, -1};
+static const int unsupported[] = {EOPNOTSUPP, -1};
+
+#define ALL (1 << NEW | 1 << ARCHIVED | 1 << MERGED | 1 << RESUMED | 1 << DURABLE)
+
+static const struct row {
+	const char *call;
+	const int *errs;
+	enum want want;
+	unsigned scenes;
+} rows[] = {
+    {"openat64", denied, EITHER, ALL},
+    {"openat64", vanished, EITHER, ALL},
+    {"open64", denied, EITHER, ALL},
+    {"openat64 of O_TMPFILE", denied, FAILS, 1 << MERGED | 1 << RESUMED},
+    {"fstat64", input_output, FAILS, 1 << NEW | 1 << MERGED | 1 << RESUMED},
+    {"fstatat64", input_output, EITHER, ALL},
+    {"getdents64", input_output, FAILS, ALL & ~(1 << RESUMED)},
+    {"mkdirat", not_made, FAILS, ALL & ~(1 << MERGED)},
+    {"mknodat", not_made, FAILS, ALL},
+    {"symlinkat", not_made, FAILS, ALL},
+    {"readlinkat", input_output, FAILS, ALL},
+    {"pread64", input_output, FAILS, ALL},
+    {"pread64", soft, CONTINUES, 1 << NEW},
+    {"pwrite64", storage, FAILS, ALL},
+    {"pwrite64", soft, CONTINUES, 1 << NEW},
+    {"close", storage, EITHER, ALL},
+    {"linkat", storage, EITHER, 1 << MERGED | 1 << RESUMED},
+    {"linkat", no_link, CONTINUES, 1 << ARCHIVED},
+    {"renameat2", storage, FAILS, 1 << NEW | 1 << RESUMED},
+    {"renameat2", no_flag, CONTINUES, 1 << NEW},
+    {"renameat", storage, FAILS, 1 << MERGED},
+    {"syncfs", storage, FAILS, 1 << DURABLE},
+    {"fsync", storage, FAILS, 1 << DURABLE},
+    {"fchmod", input_output, EITHER, ALL},
+    {"fchown", input_output, CONTINUES, 1 << ARCHIVED},
+    {"fchownat", input_output, CONTINUES, 1 << ARCHIVED},
+    {"utimensat", input_output, CONTINUES, 1 << ARCHIVED},
+    {"futimens", input_output, CONTINUES, 1 << ARCHIVED},
+    {"flistxattr", input_output, CONTINUES, 1 << ARCHIVED},
+    {"flock", input_output, FAILS, 1 << RESUMED},
+    {"getrandom", input_output, FAILS, 1 << NEW | 1 << MERGED},
+    {"calloc", no_memory, EITHER, ALL},
+    {"pthread_create", no_thread, CONTINUES, ALL},
+    {"ioctl", unsupported, CONTINUES, ALL},
+};
+
+#define ROWS (sizeof(rows) / sizeof(*rows))
+
+struct run {
+	const struct row *row;
+	int err;
+	enum scene scene;
+	int failures;
+};
+
+static unsigned failed_events;
+
+static void count_events(void *user, const struct fcopy_event *event)
+{
+	(void)user;
+	failed_events += event->kind == FCOPY_EVENT_FAILED;
+}
+
+static void make_tree(const char *top, unsigned seed)
+{
+	char name[64];
+	need(mkdir(top, 0755) == 0);
+	for (int d = 0; d < DIRECTORIES; d++) {
+		snprintf(name, sizeof(name), "%s/%d", top, d);
+		need(mkdir(name, 0755) == 0);
+		for (int f = 0; f < FILES; f++) {
+			snprintf(name, sizeof(name), "%s/%d/%d", top, d, f);
+			make_file(name, 100 + f, DENSE, seed + (unsigned)f);
+		}
+	}
+	snprintf(name, sizeof(name), "%s/symlink", top);
+	need(symlink("nowhere", name) == 0);
+	snprintf(name, sizeof(name), "%s/fifo", top);
+	need(mkfifo(name, 0644) == 0);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type, (void)ftw;
+	return remove(path);
+}
+
+static void remove_tree_at(const char *path)
+{
+	if (exists(path))
+		need(nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS) == 0);
+}
+
+/* Every file of the destination has the source's bytes, or in a merge those that it had. */
+static unsigned count_whole(const char *top, bool old)
+{
+	unsigned whole = 0;
+	for (int d = 0; d < DIRECTORIES; d++)
+		for (int f = 0; f < FILES; f++) {
+			char a[64], b[64], c[64];
+			snprintf(a, sizeof(a), "src/%d/%d", d, f);
+			snprintf(b, sizeof(b), "%s/%d/%d", top, d, f);
+			snprintf(c, sizeof(c), "old/%d/%d", d, f);
+			if (!exists(b))
+				continue;
+			bool same = same_bytes(a, b);
+			assert_true(same || (old && same_bytes(c, b)));
+			whole += same;
+		}
+	return whole;
+}
+
+static struct fcopy_tree_options options_of(enum scene scene)
+{
+	struct fcopy_tree_options o = {.copy.api = FCOPY_API, .recursive = true};
+	o.copy.threads = 2;
+	o.copy.no_directory = true;
+	o.copy.notify = count_events;
+	o.copy.resume = scene == RESUMED;
+	o.copy.fsync = scene == DURABLE;
+	o.hard_links = scene == ARCHIVED;
+	if (scene == ARCHIVED)
+		o.copy.preserve = FCOPY_ATTR_MODE | FCOPY_ATTR_OWNERSHIP | FCOPY_ATTR_TIMESTAMPS |
+				  FCOPY_ATTR_XATTR;
+	return o;
+}
+
+static void check_report(const struct run *run, int r, const struct fcopy_tree_report *report)
+{
+	assert_int_equal(r, report->error.err ? -1 : 0);
+	if (!fault_seen() || run->row->want == CONTINUES)
+		assert_int_equal(r, 0);
+	if (fault_seen() && run->row->want == FAILS)
+		assert_int_equal(r, -1);
+	if (r < 0) {
+		assert_int_equal(report->error.err, run->err);
+		assert_true(failed_events > 0);
+		assert_true(report->failed > 0);
+	}
+}
+
+/* What stands in the directory: src, old, and perhaps dst or one unfinished tree that is named. */
+static void check_names(const struct run *run, int r, const struct fcopy_tree_report *report)
+{
+	unsigned whole = count_whole("dst", run->scene == MERGED);
+	bool late = strcmp(run->row->call, "fsync") == 0; /* the tree has its name already */
+	if (r == 0)
+		assert_true(whole + FILES * report->vanished >= DIRECTORIES * FILES);
+	else if (run->scene != MERGED)
+		assert_true(!exists("dst") || late || report->committed);
+	assert_int_equal(names_in("."),
+			 2 + exists("dst") + (report->part[0] && exists(report->part)));
+	if (report->part[0]) {
+		count_whole(report->part, false);
+		remove_tree_at(report->part);
+	}
+	remove_tree_at("dst.fcopy-part");
+	remove_tree_at("dst");
+}
+
+static void once(void *arg)
+{
+	struct run *run = arg;
+	static struct fcopy_tree_report report;
+	const struct fcopy_tree_options options = options_of(run->scene);
+	const char *src = "src";
+	if (run->scene == MERGED)
+		make_tree("dst", 1000);
+	int before = open_descriptors();
+	failed_events = 0;
+	fault_on();
+	int r = fcopy_tree(&src, 1, "dst", &options, &report);
+	fault_off();
+	assert_int_equal(open_descriptors(), before);
+	/* the kernel removes a thread shortly after pthread_join(3) returned */
+	for (int i = 0; i < 1000 && names_in("/proc/self/task") > 1; i++)
+		usleep(1000);
+	assert_int_equal(names_in("/proc/self/task"), 1);
+	check_report(run, r, &report);
+	check_names(run, r, &report);
+	run->failures += r < 0;
+}
+
+static void sweep(void **state)
+{
+	struct run *run = *state;
+	make_tree("src", 1);
+	make_tree("old", 1000);
+	if (run->scene == ARCHIVED)
+		need(link("src/1/1", "src/hard") == 0);
+	fault_sweep(run->row->call, run->err, once, run);
+}
+
+int main(void)
+{
+	static struct run runs[ROWS * SCENES * 5];
+	size_t n = 0;
+	cases_enter("tmpfs");
+	for (size_t i = 0; i < ROWS; i++)
+		for (const int *err = rows[i].errs; *err >= 0; err++)
+			for (int s = 0; s < SCENES; s++) {
+				if (!(rows[i].scenes & 1u << s) ||
+				    (geteuid() != 0 && strncmp(rows[i].call, "fchown", 6) == 0))
+					continue;
+				runs[n] = (struct run){.row = &rows[i], .err = *err, .scene = s};
+				case_add(sweep, &runs[n++], "%s: %s fails with %s", scene_names[s],
+					 rows[i].call, errno_name(*err));
+			}
+	return cases_run("tree");
+}
