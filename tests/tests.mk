@@ -35,7 +35,7 @@ $(CMOCKA_BIN): $(BUILD)/tests/cmocka/%: $(BUILD)/tests/cmocka/%.o $(CMOCKA_HELP:
 
 -include $(TEST_OBJ:.o=.d)
 
-.PHONY: tests check check-long fuzz fuzzer check-asan check-tsan check-valgrind coverage lint
+.PHONY: tests check check-long fuzz fuzzer check-build check-asan check-tsan check-valgrind coverage lint
 tests: $(PROGRAM) $(CHECK_BIN) $(CMOCKA_BIN)
 
 check: tests ## the tests; as root on ext4, XFS, btrfs and tmpfs
@@ -43,6 +43,9 @@ check: tests ## the tests; as root on ext4, XFS, btrfs and tmpfs
 
 check-long: tests ## kills, faults, full disks, power cuts, fuzzing, and a table: an hour and a half
 	@$(HERE) tests/long.sh
+
+check-build: ## other compilers, flags and targets, with tests of each result: minutes
+	@tests/build.sh
 
 # The same tests with other flags, in a build of their own.
 SANITIZED = $(MAKE) --no-print-directory BUILD=build/$(1) PROGRAM=build/$(1)/fcopy LDFLAGS= \

@@ -104,7 +104,7 @@ static void add_contender(struct json *j, const struct contender *c)
 	json_string(j, "mode", c->mode->name);
 	json_string(j, "missing", c->missing);
 	json_string(j, "refused_call", c->refused ? c->error.call : NULL);
-	json_string(j, "refused_errno", c->refused ? strerrorname_np(c->error.err) : NULL);
+	json_errno(j, "refused_errno", c->refused ? c->error.err : 0);
 	json_string(j, "engine", ran ? c->engine : NULL);
 	json_open(j, "rounds", '[');
 	for (int i = 0; ran && i < BENCHMARK_ROUNDS; i++) {

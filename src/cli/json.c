@@ -1,10 +1,45 @@
 /* SPDX-License-Identifier: MIT
  * A JSON writer, as large as a report needs it.
  */
+#define _GNU_SOURCE
 #include "json.h"
 #include "utf8.h"
 
+#include <errno.h>
 #include <string.h>
+
+#ifndef __GLIBC__ /* musl has no such function */
+#define NAME(err) [err] = #err
+static const char *strerrorname_np(int err)
+{
+	static const char *const names[] = {
+	    NAME(EPERM),        NAME(ENOENT),       NAME(EINTR),           NAME(EIO),
+	    NAME(ENXIO),        NAME(EBADF),        NAME(EAGAIN),          NAME(ENOMEM),
+	    NAME(EACCES),       NAME(EFAULT),       NAME(EBUSY),           NAME(EEXIST),
+	    NAME(EXDEV),        NAME(ENODEV),       NAME(ENOTDIR),         NAME(EISDIR),
+	    NAME(EINVAL),       NAME(ENFILE),       NAME(EMFILE),          NAME(ENOTTY),
+	    NAME(ETXTBSY),      NAME(EFBIG),        NAME(ENOSPC),          NAME(ESPIPE),
+	    NAME(EROFS),        NAME(EMLINK),       NAME(EPIPE),           NAME(ERANGE),
+	    NAME(EDEADLK),      NAME(ENAMETOOLONG), NAME(ENOLCK),          NAME(ENOSYS),
+	    NAME(ENOTEMPTY),    NAME(ELOOP),        NAME(ENODATA),         NAME(ETIME),
+	    NAME(EREMOTE),      NAME(ENOLINK),      NAME(ECOMM),           NAME(EPROTO),
+	    NAME(EBADMSG),      NAME(EOVERFLOW),    NAME(EBADFD),          NAME(EILSEQ),
+	    NAME(EUSERS),       NAME(ENOTSOCK),     NAME(EDESTADDRREQ),    NAME(EMSGSIZE),
+	    NAME(EPROTOTYPE),   NAME(ENOPROTOOPT),  NAME(EPROTONOSUPPORT), NAME(EOPNOTSUPP),
+	    NAME(EAFNOSUPPORT), NAME(EADDRINUSE),   NAME(EADDRNOTAVAIL),   NAME(ENETDOWN),
+	    NAME(ENETUNREACH),  NAME(ENETRESET),    NAME(ECONNABORTED),    NAME(ECONNRESET),
+	    NAME(ENOBUFS),      NAME(EISCONN),      NAME(ENOTCONN),        NAME(ESHUTDOWN),
+	    NAME(ETIMEDOUT),    NAME(ECONNREFUSED), NAME(EHOSTDOWN),       NAME(EHOSTUNREACH),
+	    NAME(EALREADY),     NAME(EINPROGRESS),  NAME(ESTALE),          NAME(EUCLEAN),
+	    NAME(EREMOTEIO),    NAME(EDQUOT),       NAME(EMEDIUMTYPE),     NAME(ECANCELED),
+	    NAME(ENOKEY),       NAME(EKEYEXPIRED),  NAME(EKEYREVOKED),     NAME(EKEYREJECTED),
+	    NAME(E2BIG),        NAME(ENOEXEC),      NAME(ECHILD),          NAME(ENOTBLK),
+	    NAME(EDOM)};
+	bool known = err > 0 && (size_t)err < sizeof(names) / sizeof(*names) && names[err];
+	return known ? names[err] : "unknown";
+}
+#undef NAME
+#endif
 
 static void put_character(FILE *f, const unsigned char *s, size_t n)
 {
@@ -83,6 +118,11 @@ void json_string(struct json *j, const char *key, const char *value)
 		put_string(j->f, value);
 	else
 		fputs("null", j->f);
+}
+
+void json_errno(struct json *j, const char *key, int err)
+{
+	json_string(j, key, err ? strerrorname_np(err) : NULL);
 }
 
 void json_integer(struct json *j, const char *key, uint64_t value)

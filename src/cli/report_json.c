@@ -16,7 +16,7 @@ static void add_error(struct json *j, const struct fcopy_error *e)
 	json_open(j, "error", '{');
 	json_string(j, "call", e->call);
 	json_string(j, "operation", e->operation);
-	json_string(j, "errno", strerrorname_np(e->err));
+	json_errno(j, "errno", e->err);
 	json_string(j, "message", e->reason ? e->reason : strerror(e->err));
 	json_path(j, "path", e->path);
 	json_path(j, "path2", e->path2);
@@ -55,7 +55,7 @@ static void add_engines(struct json *j, const struct fcopy_report *r)
 		json_integer(j, "calls", s->calls);
 		json_seconds(j, "seconds", s->seconds);
 		json_string(j, "refused_call", s->refusal ? s->refusal_call : NULL);
-		json_string(j, "refused_errno", s->refusal ? strerrorname_np(s->refusal) : NULL);
+		json_errno(j, "refused_errno", s->refusal);
 		json_close(j, '}');
 	}
 	json_close(j, ']');

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "endpoint.h"
 #include "error.h"
+#include "io/libc.h"
 
 #include <fcntl.h>
 #include <linux/capability.h>

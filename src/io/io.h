@@ -5,6 +5,8 @@
 #ifndef IO_IO_H
 #define IO_IO_H
 
+#include "libc.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,0 +1,115 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+#
+# build.sh: compiles fcopy by every supported compiler, for every supported target, with warnings as
+# errors, and runs some tests of each result. Prints one line for each build, and at the end
+# `N passed, N failed, N skipped`. A build is skipped only if a package that it needs is not installed.
+#
+# Not gcc-multilib, which conflicts with cross compilers: libc6-dev-i386 and lib32gcc-N-dev suffice,
+# if the compiler is shown the kernel's headers.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+top=build/builds
+passed=0 failed=0 skipped=0
+machine=$(gcc -print-multiarch)
+
+# Tests of the program that need neither its name in /proc nor strace.
+tests=(tests/cli/modes.bats tests/cli/sparse.bats tests/cli/destinations.bats)
+
+# lacks PACKAGE…: prints the first one that is not installed.
+lacks() {
+	local package
+	for package; do
+		dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||
+			{ echo "$package"; return; }
+	done
+}
+
+# large PROGRAM: each mode that works here copies a file with data on both sides of 4 GiB.
+large() {
+	local program=$1 dir mode status=0
+	dir=$(mktemp -d "$top/large.XXXXXX") || return
+	echo small >"$dir/small"
+	truncate -s 4294967000 "$dir/a"
+	head -c 3000 /dev/urandom >>"$dir/a"
+	for mode in $("$program" --list | awk 'NR > 1 { print $2 }'); do
+		if "$program" "$dir/small" "$dir/b" "$mode" 2>/dev/null; then
+			"$program" "$dir/a" "$dir/b" "$mode" && cmp "$dir/a" "$dir/b" || status=1
+		fi
+		rm -f "$dir/b"
+	done
+	rm -rf "$dir"
+	return $status
+}
+
+# try NAME PACKAGES EMULATOR MAKE_ARGUMENT…
+try() {
+	local name=$1 packages=$2 emulator=$3 start=$SECONDS dir=$top/$1 missing suite program
+	shift 3
+	# shellcheck disable=SC2086
+	missing=$(lacks $packages)
+	if [ -n "$missing" ]; then
+		echo "$name: skipped: package $missing is not installed"
+		skipped=$((skipped + 1))
+		return
+	fi
+	rm -rf "$dir"
+	mkdir -p "$dir"
+	if ! make -j"$(nproc)" BUILD="$dir" PROGRAM="$dir/fcopy" WARN='-Wall -Wextra -Werror' "$@" \
+		all >"$dir/log" 2>&1; then
+		tail -n 20 "$dir/log"
+		echo "$name: FAILED to build"
+		failed=$((failed + 1))
+		return
+	fi
+	program=$PWD/$dir/fcopy
+	if [ -n "$emulator" ]; then
+		printf '#!/bin/sh\nexec %s "%s" "$@"\n' "$emulator" "$program" >"$dir/run"
+		chmod +x "$dir/run"
+		program=$PWD/$dir/run
+	fi
+	for suite in "${tests[@]}"; do
+		FCOPY=$program timeout 300 bats "$suite" >>"$dir/log" 2>&1 || {
+			grep -A 8 '^not ok' "$dir/log" | head -n 30
+			echo "$name: FAILED ${suite##*/}"
+			failed=$((failed + 1))
+			return
+		}
+	done
+	if [ -z "${name##m32*}" ] || [ -z "${name##musl*}" ]; then
+		large "$program" >>"$dir/log" 2>&1 || {
+			tail "$dir/log"
+			echo "$name: FAILED with a file of more than 4 GiB"
+			failed=$((failed + 1))
+			return
+		}
+	fi
+	echo "$name: passed ($((SECONDS - start)) s)"
+	passed=$((passed + 1))
+}
+
+for cc in gcc clang; do
+	try $cc-O0 $cc '' CC=$cc CFLAGS=-O0
+	try $cc-O2 $cc '' CC=$cc CFLAGS=-O2
+	try $cc-O3-lto "$cc$([ $cc = gcc ] || echo ' lld')" '' CC=$cc CFLAGS='-O3 -flto' \
+		LDFLAGS="$([ $cc = gcc ] || echo -fuse-ld=lld)"
+	try $cc-fortify $cc '' CC=$cc CFLAGS='-O2 -D_FORTIFY_SOURCE=3'
+done
+try no-liburing gcc '' CC=gcc LIBURING=
+
+# musl-gcc and gcc -m32 look for the kernel's headers in directories that only other packages fill.
+kernel=$PWD/$top/kernel
+mkdir -p "$top/kernel"
+ln -sfn /usr/include/linux "$kernel/linux"
+ln -sfn /usr/include/asm-generic "$kernel/asm-generic"
+ln -sfn "/usr/include/$machine/asm" "$kernel/asm"
+try m32 "libc6-dev-i386 lib32gcc-$(gcc -dumpversion)-dev" '' CC='gcc -m32' CPPFLAGS="-idirafter '$kernel'"
+try musl musl-tools '' CC=musl-gcc CPPFLAGS="-isystem '$kernel'"
+try arm64 "gcc-aarch64-linux-gnu qemu-user-static" "qemu-aarch64-static -L /usr/aarch64-linux-gnu" \
+	CC=aarch64-linux-gnu-gcc
+try s390x "gcc-s390x-linux-gnu qemu-user-static" "qemu-s390x-static -L /usr/s390x-linux-gnu" \
+	CC=s390x-linux-gnu-gcc
+
+echo "check-build took $SECONDS s"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ] && [ $passed != 0 ]
