@@ -43,9 +43,11 @@ static int allocate(struct copy *c, off_t start, off_t end, bool required)
 	while (fallocate(c->dst.fd, FALLOC_FL_KEEP_SIZE, start, end - start) < 0) {
 		if (errno == EINTR && !io_cancelled(&c->all.io))
 			continue;
-		bool lacking = errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL;
-		if (lacking && !required)
-			return 0; /* it was only to gain time */
+		/* A full disk fails the copy anyway: better now. Anything else, such as EPERM from
+		 * a container's filter, only costs time. */
+		bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG || errno == EIO;
+		if (!full && !required && errno != EINTR)
+			return 0;
 		return error_call(&c->report->error, "fallocate", c->dst.path, errno);
 	}
 	return 0;

@@ -54,5 +54,5 @@ const char *fcopy_mode_missing(const struct fcopy_mode *mode)
 	const struct engine *engine = mode->engine ? engine_find(mode->engine) : NULL;
 	if (!engine)
 		return NULL;
-	return engine->missing || !engine->probe ? engine->missing : engine->probe();
+	return engine->probe ? engine->probe() : NULL;
 }

@@ -180,14 +180,33 @@ static enum zeros choose_zeros(const struct copy *c)
 	return c->dst.in_place ? ZEROS_PUNCH : ZEROS_SKIP;
 }
 
-/* Before a hole is punched into the old bytes: somebody has to be there who moves the new ones, and
- * engines only tell when they are asked. */
+/* Direct I/O needs data that starts, and ends unless the file does, at a multiple of its alignment.
+ */
+static bool is_data_aligned(const struct copy *c)
+{
+	const off_t align = (off_t)io_direct_align(c->src.fd, c->dst.fd), size = c->src.st.st_size;
+	struct extents x;
+	struct extent e;
+	if (c->options->sparse == FCOPY_WHEN_NEVER)
+		return true;
+	extents_start(&x, c->src.fd, c->all.offset, size);
+	while (extents_next(&x, &e))
+		if (e.kind == EXTENT_DATA &&
+		    (e.start % align != 0 || (e.end % align != 0 && e.end < size)))
+			return false;
+	return true;
+}
+
+/* --no-cache must fail before the first hole is punched. Uncached I/O works anywhere in a file; an
+ * engine reports whether it supports these files only when it is called. */
 static int check_uncached(struct copy *c)
 {
 	bool src = ask_is_uncached(c->src.fd), dst = ask_is_uncached(c->dst.fd);
 	struct transfer nothing = c->all;
 	nothing.end = nothing.offset;
-	if ((src && dst) || (!c->all.zeros && engine_direct.copy(&nothing) == 0))
+	if (src && dst)
+		return 0;
+	if (!c->all.zeros && engine_direct.copy(&nothing) == 0 && is_data_aligned(c))
 		return 0;
 	return error_refuse(&c->report->error, src ? c->dst.path : c->src.path, EOPNOTSUPP,
 			    "cannot be copied past the page cache here", FCOPY_ADVICE_CACHE);
@@ -236,7 +255,7 @@ static int run_auto(struct copy *c)
 {
 	bool files = c->src.positional && c->dst.positional;
 	if (!files && c->options->reflink == FCOPY_WHEN_ALWAYS) {
-		transfer_refuse(&c->all, engine_reflink.name, SIDE_BOTH, EINVAL);
+		transfer_refuse(&c->all, "ioctl(FICLONE)", SIDE_BOTH, EINVAL);
 		return step_refused(c, &engine_reflink, &c->all);
 	}
 	c->all.zeros = choose_zeros(c);

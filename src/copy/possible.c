@@ -45,6 +45,12 @@ int copy_possible(const char *src, const char *dst, const struct fcopy_options *
 	     o->reflink == FCOPY_WHEN_ALWAYS},
 	    {FSYNC_IMPOSSIBLE, STREAM, DISK, FCOPY_ADVICE_USAGE, o->fsync},
 	};
+	if (o->threads > FCOPY_THREADS_MAX)
+		return error_refuse(error, dst, EINVAL, "more threads than FCOPY_THREADS_MAX",
+				    FCOPY_ADVICE_USAGE);
+	if (o->buffer_size > FCOPY_BUFFER_MAX)
+		return error_refuse(error, dst, EINVAL, "a larger buffer than FCOPY_BUFFER_MAX",
+				    FCOPY_ADVICE_USAGE);
 	if (o->in_place && o->resume)
 		return error_refuse(error, dst, EINVAL, "cannot be resumed in place",
 				    FCOPY_ADVICE_USAGE);

@@ -123,6 +123,8 @@ int ranges_run(const struct engine *engine, struct transfer *t, unsigned threads
 			   .lock = PTHREAD_MUTEX_INITIALIZER,
 			   .next = t->offset,
 			   .prefix = TRANSFER_TO_EOF};
+	if (!engine->positional)
+		return transfer_refuse(t, NULL, SIDE_BOTH, ESPIPE);
 	void *buffer = t->buffer ? t->buffer : io_alloc(r.buffer_size);
 	if (!buffer)
 		return transfer_fail(t, "mmap", SIDE_NONE, -errno);
@@ -133,6 +135,7 @@ int ranges_run(const struct engine *engine, struct transfer *t, unsigned threads
 	t->io.calls += r.calls;
 	if (r.result) {
 		t->call = r.first.call;
+		t->operation = r.first.operation;
 		t->side = r.first.side;
 		t->refusal = r.first.refusal;
 	}

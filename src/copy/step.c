@@ -39,8 +39,11 @@ static void find_side(const struct copy *c, struct transfer *t)
 static void describe(const struct copy *c, const struct engine *engine, const struct transfer *t,
 		     int err, struct fcopy_error *e)
 {
-	*e = (struct fcopy_error){
-	    .err = err, .call = t->call, .path = path_of(c, t->side), .engine = engine->name};
+	*e = (struct fcopy_error){.err = err,
+				  .call = t->call,
+				  .operation = t->operation,
+				  .path = path_of(c, t->side),
+				  .engine = engine->name};
 	if (!t->call && err == ESPIPE)
 		e->reason = "a stream has no offsets, which this mode needs";
 	if (!t->call && err == ENOSYS)
@@ -55,12 +58,12 @@ static void describe(const struct copy *c, const struct engine *engine, const st
 
 int step_refused(struct copy *c, const struct engine *engine, const struct transfer *t)
 {
-	describe(c, engine, t, t->refusal, &c->report->error);
+	describe(c, engine, t, t->refusal > 0 ? t->refusal : EOPNOTSUPP, &c->report->error);
 	/* No engine writes beyond a limit of the file's size; and auto itself cannot advise auto.
 	 */
 	if (c->mode->engine && t->refusal != EFBIG)
 		c->report->error.advice = FCOPY_ADVICE_AUTO;
-	return -t->refusal;
+	return t->refusal > 0 ? -t->refusal : -EOPNOTSUPP; /* 0 would commit the prefix */
 }
 
 /* An engine that was asked for has no next one: then its refusal is the copy's failure. */
@@ -84,7 +87,7 @@ static int run(struct copy *c, const struct engine *engine, struct transfer *t, 
 	uint64_t calls = t->io.calls;
 	off_t from = t->offset;
 	double start = io_now();
-	t->call = NULL; /* of an engine that gave way */
+	t->call = t->operation = NULL; /* of an engine that refused */
 	t->side = SIDE_NONE;
 	t->refusal = 0;
 	if (c->report->steps > engines)

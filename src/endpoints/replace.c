@@ -29,12 +29,27 @@ static bool is_privileged(void)
 	       data[CAP_TO_INDEX(CAP_FOWNER)].effective & CAP_TO_MASK(CAP_FOWNER);
 }
 
+/* statx(2) also reports attributes that forbid a rename. Container filters deny the call with
+ * EPERM; without it assume none of them: the rename then reports the failure. */
+static int stat_attributes(const struct endpoint *e, const char *name, struct statx *sx)
+{
+	struct stat st;
+	if (statx(e->place.dir, name, AT_SYMLINK_NOFOLLOW, STATX_MODE | STATX_UID, sx) == 0)
+		return 0;
+	if ((errno != EPERM && errno != EACCES && errno != ENOSYS) ||
+	    fstatat(e->place.dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	*sx = (struct statx){.stx_mode = (__u16)st.st_mode, .stx_uid = st.st_uid};
+	return 0;
+}
+
 /* What would forbid the rename when all bytes are copied. */
 static int check_directory(const struct endpoint *e, struct fcopy_error *error)
 {
 	struct statx sx;
-	if (statx(e->place.dir, ".", 0, STATX_MODE | STATX_UID, &sx) < 0)
-		return error_operation(error, "statx of its directory", "statx", e->path, errno);
+	int r = stat_attributes(e, ".", &sx);
+	if (r < 0)
+		return error_operation(error, "statx of its directory", "statx", e->path, -r);
 	if (sx.stx_attributes & STATX_ATTR_APPEND)
 		return error_refuse(error, e->path, EPERM,
 				    "its directory is append-only: a name in it stays as it is",
@@ -52,8 +67,9 @@ static int check_directory(const struct endpoint *e, struct fcopy_error *error)
 static int check_existing(const struct endpoint *e, bool force, struct fcopy_error *error)
 {
 	struct statx sx;
-	if (statx(e->place.dir, e->place.name, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &sx) < 0)
-		return error_call(error, "statx", e->path, errno);
+	int r = stat_attributes(e, e->place.name, &sx);
+	if (r < 0)
+		return error_call(error, "statx", e->path, -r);
 	if (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT)
 		return error_refuse(error, e->path, EBUSY,
 				    "is a mount point and cannot be replaced",
@@ -61,7 +77,7 @@ static int check_existing(const struct endpoint *e, bool force, struct fcopy_err
 	if (sx.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND))
 		return error_refuse(error, e->path, EPERM, "is immutable or append-only",
 				    FCOPY_ADVICE_NONE);
-	int r = check_directory(e, error);
+	r = check_directory(e, error);
 	if (r < 0 || force)
 		return r;
 	if (e->place.st.st_nlink > 1)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * copy_file_range(2): from file to file inside the kernel; a file system may clone, and a network
- * file system may let the server copy.
+ * copy_file_range(2): from file to file inside the kernel. A file system may clone, and the server
+ * of a network file system may copy.
  */
 #define _GNU_SOURCE
 #include "engine.h"
@@ -8,24 +8,24 @@
 #include <errno.h>
 #include <unistd.h>
 
-static ssize_t copy_some(struct transfer *t, size_t want)
+static ssize_t copy_file_range_once(struct transfer *t, size_t want)
 {
 	off_t from = t->offset, to = t->offset;
 	t->io.calls++;
 	return copy_file_range(t->src, &from, t->dst, &to, want, 0);
 }
 
-static int copy(struct transfer *t)
+static int copy_file_range_copy(struct transfer *t)
 {
 	size_t want;
 	if (!t->src_positional || !t->dst_positional)
 		return transfer_refuse(t, NULL, SIDE_BOTH, ESPIPE);
 	while ((want = transfer_chunk(t, ENGINE_CHUNK)) > 0) {
-		ssize_t n = copy_some(t, want);
+		ssize_t n = copy_file_range_once(t, want);
 		if (n == 0) {
 			int r = transfer_end(t, "copy_file_range");
-			if (r != ENGINE_NEXT || (n = copy_some(t, want)) == 0)
-				return r; /* not grown between the two calls, so truly refused */
+			if (r != ENGINE_NEXT || (n = copy_file_range_once(t, want)) == 0)
+				return r; /* did not grow between the calls: refused */
 		}
 		int r = n < 0 ? transfer_judge(t, "copy_file_range", SIDE_BOTH)
 			      : transfer_advance(t, (size_t)n);
@@ -36,4 +36,4 @@ static int copy(struct transfer *t)
 }
 
 const struct engine engine_copy_file_range = {
-    .name = "copy_file_range", .positional = true, .falls_back = true, .copy = copy};
+    .name = "copy_file_range", .positional = true, .copy = copy_file_range_copy};

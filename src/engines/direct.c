@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT
- * O_DIRECT on both sides through io_uring: the device moves the bytes to and from our buffers, the
- * CPU copies none of them and the page cache stays as it was. Several pieces are in flight. The
- * last block of a file is written whole: it has to be cut to t->offset afterwards. A device cannot
- * be cut, so there the bytes of a last block that is not full, and no others, go by write(2).
+ * O_DIRECT on both sides through io_uring: the device moves the bytes to and from the engine's
+ * buffers, the CPU copies none of them, and the page cache stays as it was. pieces.h shows the
+ * pieces in flight. The last block of a file is written whole, so the caller must truncate the
+ * destination to t->offset. A device cannot be truncated: write(2) writes its last, partial block.
  */
 #define _GNU_SOURCE
 #include "engine.h"
-#include "io/ring.h"
 #include "pieces.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
-/* Not by O_DIRECT, which the caller restores; and flushed, so that this block too is where the
- * others are. */
+/* Writes the partial last block without O_DIRECT, which the caller restores, and flushes it, so
+ * that this block is on the device like the others. */
 static int write_tail(struct pieces *d)
 {
 	struct transfer *t = d->t;
@@ -32,49 +33,50 @@ static int write_tail(struct pieces *d)
 	return stop;
 }
 
-/* Writes beyond the end take the inode's lock alone and keep it until they are done
- * (ext4_dio_write_checks, xfs_file_write_checks): none would be in flight with another, and
- * io_uring's threads would spin on it. So the size comes first; what is too much gets cut with the
- * padding. Returns the size before, or -1 if that stays. */
-static off_t extend(const struct pieces *d)
+/* Extends the destination first: a write past the end holds the inode's lock exclusively until it
+ * is done (ext4_dio_write_checks, xfs_file_write_checks), so no two would be in flight, and
+ * io_uring's threads would spin on the lock. The caller truncates what is too much with the
+ * padding. Returns the size before, or -1 if it was not changed. */
+static off_t extend_destination(const struct pieces *d)
 {
 	struct stat st;
 	off_t end = d->t->end < d->size ? d->t->end : d->size;
 	if (!d->pads || fstat(d->t->dst, &st) < 0 || st.st_size >= end ||
-	    ftruncate(d->t->dst, end) < 0) /* then a write tells what is wrong */
+	    ftruncate(d->t->dst, end) < 0) /* then a write reports the reason */
 		return -1;
 	return st.st_size;
 }
 
-/* After a failure: no file in place that is torn, and as long as a whole one. */
-static void shrink(const struct pieces *d, off_t before)
+/* After a failure: a file written in place must not look complete by its size. */
+static void shrink_destination(const struct pieces *d, off_t before)
 {
 	off_t end = before > d->t->offset ? before : d->t->offset;
 	if (before >= 0)
-		(void)!ftruncate(d->t->dst, end); /* the failure before is the one to tell */
+		(void)!ftruncate(d->t->dst, end); /* report the first failure, not this one */
 }
 
-static int with_buffers(struct pieces *d, char *memory)
+static int direct_with_memory(struct pieces *d, char *memory)
 {
 	d->ring = ring_open(PIECES_DEPTH, memory, PIECES_DEPTH * PIECE_SIZE);
 	if (!d->ring)
 		return transfer_refuse(d->t, "io_uring_setup", SIDE_NONE, errno);
 	for (unsigned i = 0; i < PIECES_DEPTH; i++)
 		d->piece[i].buffer = memory + i * PIECE_SIZE;
-	d->size = lseek(d->t->src, 0, SEEK_END); /* of a block device, too */
+	d->size = lseek(d->t->src, 0, SEEK_END); /* st_size of a block device is 0 */
 	int r = d->size < 0 ? transfer_fail(d->t, "lseek", SIDE_SRC, -errno) : 0;
-	off_t before = r == 0 ? extend(d) : -1;
+	off_t before = r == 0 ? extend_destination(d) : -1;
 	if (r == 0)
 		r = pieces_run(d);
 	ring_close(d->ring);
 	if (r != 0)
-		shrink(d, before);
+		shrink_destination(d, before);
 	if (r == 0 && d->tail_size > 0)
 		r = write_tail(d);
 	return r;
 }
 
-static int with_flags(struct transfer *t)
+/* O_DIRECT is set on both descriptors. */
+static int direct_with_flags(struct transfer *t)
 {
 	struct stat st;
 	if (fstat(t->dst, &st) < 0)
@@ -86,22 +88,37 @@ static int with_flags(struct transfer *t)
 	bool aligned = d.align > 0 && PIECE_SIZE % d.align == 0 &&
 		       t->offset % (off_t)d.align == 0 &&
 		       (t->end == TRANSFER_TO_EOF || t->end % (off_t)d.align == 0);
-	if (!aligned)
-		return transfer_refuse(t, "O_DIRECT", SIDE_BOTH, EINVAL);
+	if (!aligned) {
+		t->operation = "O_DIRECT";
+		return transfer_refuse(t, NULL, SIDE_BOTH, EINVAL);
+	}
 	char *memory = io_alloc(PIECES_DEPTH * PIECE_SIZE);
-	if (!memory) /* others need less */
+	if (!memory) /* other engines need less */
 		return transfer_refuse(t, "mmap", SIDE_NONE, errno);
-	int r = with_buffers(&d, memory);
+	int r = direct_with_memory(&d, memory);
 	io_free(memory, PIECES_DEPTH * PIECE_SIZE);
 	return r;
 }
 
-static int copy(struct transfer *t)
+/* On FUSE with direct_io and without asynchronous direct I/O, io_uring continues after a short read
+ * or write at the old offset, and reports success (Linux 6.18): the copy would have wrong bytes. */
+static bool is_on_fuse(int fd)
+{
+	struct statfs fs;
+	return fstatfs(fd, &fs) == 0 && fs.f_type == FUSE_SUPER_MAGIC;
+}
+
+static int direct_copy(struct transfer *t)
 {
 	if (!t->src_positional || !t->dst_positional)
 		return transfer_refuse(t, NULL, SIDE_BOTH, ESPIPE);
 	if (ring_missing)
 		return transfer_refuse(t, NULL, SIDE_BOTH, ENOSYS);
+	bool src_fuse = is_on_fuse(t->src);
+	if (src_fuse || is_on_fuse(t->dst)) {
+		t->operation = "io_uring on FUSE";
+		return transfer_refuse(t, NULL, src_fuse ? SIDE_SRC : SIDE_DST, EOPNOTSUPP);
+	}
 	int src = fcntl(t->src, F_GETFL), dst = fcntl(t->dst, F_GETFL);
 	if (src < 0 || dst < 0)
 		return transfer_fail(t, "fcntl(F_GETFL)", src < 0 ? SIDE_SRC : SIDE_DST, -errno);
@@ -109,13 +126,13 @@ static int copy(struct transfer *t)
 		return transfer_judge(t, "fcntl(O_DIRECT)", SIDE_SRC);
 	int r = fcntl(t->dst, F_SETFL, dst | O_DIRECT) < 0
 		    ? transfer_judge(t, "fcntl(O_DIRECT)", SIDE_DST)
-		    : with_flags(t);
+		    : direct_with_flags(t);
 	fcntl(t->src, F_SETFL, src);
 	fcntl(t->dst, F_SETFL, dst);
 	return r;
 }
 
-static const char *probe(void)
+static const char *direct_probe(void)
 {
 	struct ring *ring = ring_open(1, NULL, 0);
 	if (!ring)
@@ -124,5 +141,4 @@ static const char *probe(void)
 	return NULL;
 }
 
-const struct engine engine_direct = {
-    .name = "direct", .falls_back = true, .copy = copy, .probe = probe};
+const struct engine engine_direct = {.name = "direct", .copy = direct_copy, .probe = direct_probe};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * mmap(2) of the source in windows, and write(2) out of them: one copy by the CPU. Only the kernel
- * touches the mapping, so a source that shrinks meanwhile shows as a short count, then EFAULT, and
- * never as SIGBUS.
+ * mmap(2) of the source in windows, and write(2) from them: the CPU copies each byte once. Only the
+ * kernel reads the mapping, so a source that shrinks causes a short count and then EFAULT, never
+ * SIGBUS.
  */
 #define _GNU_SOURCE
 #include "engine.h"
@@ -15,10 +15,10 @@
 #define MADV_POPULATE_READ 22 /* Linux 5.14 */
 #endif
 
-#define WINDOW_SIZE ((size_t)1 << 20) /* mapped pages count as resident memory: keep it small */
+#define WINDOW_SIZE ((size_t)1 << 20) /* small: mapped pages count as resident memory */
 
-/* Nothing at t->offset could be read through the mapping: the source ends there now (0), or its
- * storage failed, which a read tells better than EFAULT does. */
+/* write(2) could not read the mapping at t->offset. Returns 0 if the source ends there now, or the
+ * -errno of a read: the storage failed. */
 static int explain_fault(struct transfer *t)
 {
 	char byte;
@@ -33,7 +33,7 @@ static int write_window(struct transfer *t, const char *window, size_t n)
 	int r = io_write_all(&t->io, t->dst, window, n, transfer_dst_at(t), &put);
 	int stop = transfer_advance(t, put);
 	if (r == -EFAULT && put > 0)
-		return stop; /* the next round looks at the source's size again */
+		return stop; /* then check the source's size again */
 	if (r == -EFAULT)
 		return explain_fault(t);
 	if (r < 0)
@@ -42,51 +42,51 @@ static int write_window(struct transfer *t, const char *window, size_t n)
 }
 
 /* Maps and writes n bytes at t->offset. */
-static int copy_window(struct transfer *t, size_t n)
+static int mmap_window(struct transfer *t, size_t n)
 {
 	size_t skip = (size_t)(t->offset % (off_t)sysconf(_SC_PAGESIZE));
 	char *window = mmap(NULL, n + skip, PROT_READ, MAP_SHARED, t->src, t->offset - (off_t)skip);
 	if (window == MAP_FAILED)
 		return errno == ENODEV ? transfer_refuse(t, "mmap", SIDE_SRC, ENODEV)
 				       : transfer_judge(t, "mmap", SIDE_SRC);
-	/* Saves a page fault each; what it cannot read the write will tell. MAP_POPULATE does not
-	 * return from a page that the storage fails to read (6.18). */
+	/* Saves a page fault per page; write(2) reports what cannot be read. MAP_POPULATE never
+	 * returns if the storage fails to read a page (6.18). */
 	madvise(window, n + skip, MADV_POPULATE_READ);
 	int r = write_window(t, window + skip, n);
 	munmap(window, n + skip);
 	return r;
 }
 
-/* How many bytes the source has behind t->offset, or -errno. */
-static off_t left(struct transfer *t)
+/* Returns how many bytes the source has after t->offset, or -errno. */
+static off_t source_left(struct transfer *t)
 {
 	struct stat st;
 	if (fstat(t->src, &st) < 0)
 		return transfer_fail(t, "fstat", SIDE_SRC, -errno);
-	/* A source that shrank has left the zeros of its last page behind its new end: they do not
-	 * belong to the finished prefix, and commit cuts them off. */
+	/* The source shrank: the zeros after its new end in the last page were written, too. They
+	 * do not belong to the finished prefix, and the commit truncates them. */
 	if (t->offset > st.st_size && t->dst_positional)
 		t->offset = st.st_size;
 	return st.st_size > t->offset ? st.st_size - t->offset : 0;
 }
 
-static int copy(struct transfer *t)
+static int mmap_copy(struct transfer *t)
 {
 	size_t size = t->buffer_size ? t->buffer_size : WINDOW_SIZE, want;
 	if (!t->src_positional)
 		return transfer_refuse(t, NULL, SIDE_SRC, ESPIPE);
 	while ((want = transfer_chunk(t, size)) > 0) {
-		off_t n = left(t);
+		off_t n = source_left(t);
 		if (n == 0) {
 			int r = transfer_end(t, "mmap");
-			if (r != ENGINE_NEXT || (n = left(t)) == 0)
-				return r; /* not grown between the two looks, so truly refused */
+			if (r != ENGINE_NEXT || (n = source_left(t)) == 0)
+				return r; /* did not grow between the calls: refused */
 		}
-		int r = n < 0 ? (int)n : copy_window(t, (off_t)want < n ? want : (size_t)n);
+		int r = n < 0 ? (int)n : mmap_window(t, (off_t)want < n ? want : (size_t)n);
 		if (r)
 			return r;
 	}
 	return 0;
 }
 
-const struct engine engine_mmap = {.name = "mmap", .falls_back = true, .copy = copy};
+const struct engine engine_mmap = {.name = "mmap", .positional = true, .copy = mmap_copy};

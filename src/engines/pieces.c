@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What becomes of a piece when its read or write comes home: short, at the end of the source, or
- * failed.
+ * Implements pieces.h: what follows when a read or a write of a piece ends.
  */
 #define _GNU_SOURCE
 #include "pieces.h"
@@ -14,7 +13,7 @@ static size_t round_up(size_t n, size_t align)
 	return (n + align - 1) / align * align;
 }
 
-static void submit(struct pieces *d, struct piece *p)
+static void submit_piece(struct pieces *d, struct piece *p)
 {
 	unsigned id = (unsigned)(p - d->piece);
 	d->t->io.calls++;
@@ -27,7 +26,7 @@ static void submit(struct pieces *d, struct piece *p)
 }
 
 /* Starts a piece in each free buffer. */
-static void start(struct pieces *d)
+static void start_pieces(struct pieces *d)
 {
 	for (unsigned i = 0; i < PIECES_DEPTH && !d->ended && !d->result; i++) {
 		struct piece *p = &d->piece[i];
@@ -41,148 +40,133 @@ static void start(struct pieces *d)
 		*p = (struct piece){.busy = true, .at = d->next, .want = want, .buffer = p->buffer};
 		d->next += (off_t)want;
 		d->busy++;
-		submit(d, p);
+		submit_piece(d, p);
 	}
 }
 
-static void finish(struct pieces *d, struct piece *p)
+/* Where the prefix ends if all pieces before this one are complete. */
+static off_t end_of_piece(const struct piece *p)
 {
+	return p->at + (off_t)p->put;
+}
+
+/* Ends a piece; the first result that is not 0 is that of the copy. */
+static void end_piece(struct pieces *d, struct piece *p, int result)
+{
+	if (p->put < p->want && end_of_piece(p) < d->next)
+		d->next = end_of_piece(p);
+	if (d->result == 0)
+		d->result = result;
 	p->busy = false;
 	d->busy--;
 }
 
-/* The piece goes no further: the first one to fail gives the result. */
-static void fail(struct pieces *d, struct piece *p, int r)
+/* Ends a piece with what transfer_fail or transfer_refuse returned: the call is io_uring_enter. */
+static void end_failed(struct pieces *d, struct piece *p, int result)
 {
-	if (d->result == 0)
-		d->result = r;
-	if (p->at + (off_t)p->put < d->next)
-		d->next = p->at + (off_t)p->put;
-	finish(d, p);
+	d->t->operation = p->writing ? "io_uring write" : "io_uring read";
+	end_piece(d, p, result);
 }
 
-/* A failed operation: again, or the end of the piece. */
-static void judge(struct pieces *d, struct piece *p, int err)
+static enum side side_of(const struct piece *p)
 {
-	if (d->result) {
-		fail(d, p, d->result); /* the first failure is the one that is told */
+	return p->writing ? SIDE_DST : SIDE_SRC;
+}
+
+static void after_failure(struct pieces *d, struct piece *p, int err)
+{
+	if (d->result) { /* report the first failure only */
+		end_piece(d, p, 0);
 		return;
 	}
+	int r;
 	errno = err;
-	int r = p->writing ? transfer_judge(d->t, "io_uring write", SIDE_DST)
-			   : transfer_judge(d->t, "io_uring read", SIDE_SRC);
-	if (r)
-		fail(d, p, r);
+	if (err == EAGAIN) /* the kernel lacks a resource for io_uring; plain calls need none */
+		r = transfer_refuse(d->t, "io_uring_enter", side_of(p), err);
 	else
-		submit(d, p);
+		r = transfer_judge(d->t, "io_uring_enter", side_of(p));
+	if (r)
+		end_failed(d, p, r);
+	else
+		submit_piece(d, p);
 }
 
-static void write_piece(struct pieces *d, struct piece *p)
+/* n more bytes were read. A read that ended inside a block is the last of the file, or a short
+ * read: then read that block again, because direct I/O cannot continue inside it. */
+static void after_read(struct pieces *d, struct piece *p, size_t n)
 {
-	memset(p->buffer + p->have, 0, round_up(p->have, d->align) - p->have);
-	p->writing = true;
-	submit(d, p);
-}
-
-static void end_piece(struct pieces *d, struct piece *p)
-{
-	if (p->have > 0) {
-		write_piece(d, p);
+	p->have += n;
+	size_t whole = p->have / d->align * d->align;
+	bool ragged = whole < p->have;
+	bool last = n == 0 || (ragged && p->at + (off_t)p->have >= lseek(d->t->src, 0, SEEK_END));
+	if (ragged && !last && whole <= p->have - n) {
+		end_failed(d, p, transfer_refuse(d->t, "io_uring_enter", SIDE_SRC, EINVAL));
 		return;
 	}
-	if (p->at < d->next)
-		d->next = p->at;
-	finish(d, p);
-}
-
-/* The last piece. Its buffer stays as it is: no other piece starts. */
-static void end_of_source(struct pieces *d, struct piece *p, size_t whole)
-{
-	d->ended = true;
-	if (!d->pads) {
+	if (!last && (ragged || p->have < p->want)) {
+		p->have = whole;
+		submit_piece(d, p);
+		return;
+	}
+	d->ended |= last;
+	if (ragged && !d->pads) { /* the buffer is not used again: no piece starts */
 		d->tail = p->buffer + whole;
 		d->tail_size = p->have - whole;
 		p->have = whole;
 	}
-	end_piece(d, p);
-}
-
-/* A read that ended within a block: at the end of the file, or because it may. A source that has
- * more gets asked for that block again. */
-static void after_ragged_read(struct pieces *d, struct piece *p, size_t n)
-{
-	size_t whole = p->have / d->align * d->align;
-	if (p->at + (off_t)p->have >= lseek(d->t->src, 0, SEEK_END)) {
-		end_of_source(d, p, whole);
-	} else if (whole > p->have - n) {
-		p->have = whole;
-		submit(d, p);
-	} else {
-		fail(d, p, transfer_refuse(d->t, "io_uring read", SIDE_SRC, EINVAL));
+	if (p->have == 0) {
+		end_piece(d, p, 0);
+		return;
 	}
+	memset(p->buffer + p->have, 0, round_up(p->have, d->align) - p->have);
+	p->writing = true;
+	submit_piece(d, p);
 }
 
-static void after_read(struct pieces *d, struct piece *p, size_t n)
-{
-	p->have += n;
-	d->ended |= n == 0;
-	if (n > 0 && p->have % d->align != 0) {
-		after_ragged_read(d, p, n);
-	} else if (n > 0 && p->have < p->want) {
-		submit(d, p);
-	} else {
-		end_piece(d, p);
-	}
-}
-
+/* n more bytes were written, padding included. */
 static void after_write(struct pieces *d, struct piece *p, size_t n)
 {
 	size_t left = p->have - p->put;
 	size_t done = n >= left ? left : n / d->align * d->align;
 	int stop = transfer_account(d->t, done);
 	p->put += done;
-	if (p->put < p->have && done > 0) {
-		submit(d, p); /* tells the true error, if there is one */
-	} else if (p->put < p->have) {
-		fail(d, p, transfer_fail(d->t, "io_uring write", SIDE_DST, -EIO));
-	} else {
-		if (p->have < p->want && p->at + (off_t)p->have < d->next)
-			d->next = p->at + (off_t)p->have;
-		if (stop && d->result == 0)
-			d->result = stop;
-		finish(d, p);
-	}
+	if (done == left)
+		end_piece(d, p, stop);
+	else if (done > 0)
+		submit_piece(d, p); /* returns the true error, if there is one */
+	else
+		end_failed(d, p, transfer_fail(d->t, "io_uring_enter", SIDE_DST, -EIO));
 }
 
-/* The end of the finished prefix: everything before the first unfinished piece. */
-static off_t prefix(const struct pieces *d)
+/* The ring itself failed, which says nothing about the files: end all pieces, refuse. */
+static int after_ring_failure(struct pieces *d, int err)
 {
-	off_t first = d->next;
+	ring_drain(d->ring);
 	for (unsigned i = 0; i < PIECES_DEPTH; i++)
-		if (d->piece[i].busy && d->piece[i].at + (off_t)d->piece[i].put < first)
-			first = d->piece[i].at + (off_t)d->piece[i].put;
-	return first;
+		if (d->piece[i].busy)
+			end_piece(d, &d->piece[i], 0);
+	return d->result ? d->result : transfer_refuse(d->t, "io_uring_enter", SIDE_NONE, err);
 }
 
 int pieces_run(struct pieces *d)
 {
-	for (start(d); d->busy > 0; start(d)) {
+	for (start_pieces(d); d->busy > 0; start_pieces(d)) {
 		unsigned id;
 		int n, r = ring_wait(d->ring, &id, &n);
 		if (r < 0) {
-			d->t->offset = prefix(d);
-			return transfer_fail(d->t, "io_uring_enter", SIDE_NONE, r);
+			d->result = after_ring_failure(d, -r);
+			break;
 		}
 		struct piece *p = &d->piece[id];
 		if (n < 0)
-			judge(d, p, -n);
+			after_failure(d, p, -n);
 		else if (p->writing)
 			after_write(d, p, (size_t)n);
 		else if (d->result)
-			fail(d, p, d->result);
+			end_piece(d, p, 0);
 		else
 			after_read(d, p, (size_t)n);
 	}
-	d->t->offset = prefix(d);
+	d->t->offset = d->next;
 	return d->result;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * read(2) and write(2) through a buffer in user space: the engine that works everywhere, and so
- * never answers ENGINE_NEXT. Each byte is copied twice by the CPU.
+ * read(2) and write(2) through a buffer in user space: works everywhere, so it never returns
+ * ENGINE_NEXT. The CPU copies each byte twice.
  */
 #include "engine.h"
 
@@ -8,11 +8,11 @@
 #include <string.h>
 
 #define BUFFER_SIZE ((size_t)128 << 10)
-#define BLOCK_SIZE  ((size_t)4096) /* the smallest hole worth making */
+#define BLOCK_SIZE  ((size_t)4096) /* the smallest hole */
 
-/* The length of the run at the start of p that is all zeros, or has none: whole blocks, but for the
- * last. */
-static size_t run_length(const char *p, size_t n, bool *zeros)
+/* Returns the length of the run of blocks at p that are all zeros, or of those that are not; *zeros
+ * says which. Only the last block may be partial. */
+static size_t zeros_run(const char *p, size_t n, bool *zeros)
 {
 	size_t done = 0;
 	while (done < n) {
@@ -32,20 +32,20 @@ static int write_sparsely(struct transfer *t, const char *p, size_t n, size_t *p
 	int r = 0;
 	for (*put = 0; r == 0 && *put < n;) {
 		bool zeros = false;
-		size_t run = run_length(p + *put, n - *put, &zeros), wrote = run;
+		size_t run = zeros_run(p + *put, n - *put, &zeros), wrote = run;
 		off_t at = t->offset + (off_t)*put;
 		if (!zeros)
 			r = io_write_all(&t->io, t->dst, p + *put, run, at, &wrote);
 		else if (t->zeros == ZEROS_PUNCH)
 			r = io_zero(&t->io, t->dst, at, at + (off_t)run);
-		else /* XFS has allocated ahead of the last write */
+		else /* XFS has preallocated past the last write */
 			io_punch(t->dst, at, at + (off_t)run);
 		*put += zeros && r < 0 ? 0 : wrote;
 	}
 	return r;
 }
 
-static int copy_through(struct transfer *t, void *buffer, size_t size)
+static int readwrite_through(struct transfer *t, void *buffer, size_t size)
 {
 	size_t want;
 	while ((want = transfer_chunk(t, size)) > 0) {
@@ -70,17 +70,18 @@ static int copy_through(struct transfer *t, void *buffer, size_t size)
 	return 0;
 }
 
-static int copy(struct transfer *t)
+static int readwrite_copy(struct transfer *t)
 {
 	size_t size = t->buffer_size ? t->buffer_size : BUFFER_SIZE;
 	if (t->buffer)
-		return copy_through(t, t->buffer, size);
+		return readwrite_through(t, t->buffer, size);
 	void *buffer = io_alloc(size);
 	if (!buffer)
 		return transfer_fail(t, "mmap", SIDE_NONE, -errno);
-	int r = copy_through(t, buffer, size);
+	int r = readwrite_through(t, buffer, size);
 	io_free(buffer, size);
 	return r;
 }
 
-const struct engine engine_readwrite = {.name = "readwrite", .positional = true, .copy = copy};
+const struct engine engine_readwrite = {
+    .name = "readwrite", .positional = true, .copy = readwrite_copy};

@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 
 /* Returns 0, ENGINE_NEXT or -errno. */
-static int clone_all(struct transfer *t)
+static int clone_file(struct transfer *t)
 {
 	while (ioctl(t->dst, FICLONE, t->src) < 0) {
-		/* Only these are failures; every other errno means "not here" (coreutils knows). */
+		/* As in coreutils, only these are failures; any other errno means "unsupported". */
 		bool real = errno == EIO || errno == ENOMEM || errno == ENOSPC || errno == EDQUOT;
 		if (errno == EINTR && !io_cancelled(&t->io))
 			continue;
@@ -23,22 +23,22 @@ static int clone_all(struct transfer *t)
 	return 0;
 }
 
-static off_t least(off_t a, off_t b)
+static off_t smaller(off_t a, off_t b)
 {
 	return a < b ? a : b;
 }
 
-static int copy(struct transfer *t)
+static int reflink_copy(struct transfer *t)
 {
 	struct stat src, dst;
 	if (t->offset != 0 || !t->src_positional || !t->dst_positional)
 		return transfer_refuse(t, "ioctl(FICLONE)", SIDE_BOTH, EINVAL);
 	if (fstat(t->src, &src) < 0)
 		return transfer_fail(t, "fstat", SIDE_SRC, -errno);
-	if (t->end < src.st_size) /* FICLONE knows only whole files */
+	if (t->end < src.st_size) /* FICLONE clones whole files only */
 		return transfer_refuse(t, "ioctl(FICLONE)", SIDE_BOTH, EINVAL);
 	t->io.calls++;
-	int r = clone_all(t);
+	int r = clone_file(t);
 	if (r)
 		return r;
 	if (fstat(t->dst, &dst) < 0)
@@ -46,10 +46,10 @@ static int copy(struct transfer *t)
 	off_t before = src.st_size;
 	if (fstat(t->src, &src) < 0)
 		return transfer_fail(t, "fstat", SIDE_SRC, -errno);
-	/* The source may grow or shrink meanwhile, and what is in place be longer: that much is
-	 * certain. */
-	transfer_skip(t, least(before, least(src.st_size, dst.st_size)));
+	/* The source may grow or shrink during the clone, and a destination that existed may be
+	 * longer: only the smallest of the three sizes is certainly cloned. */
+	transfer_skip(t, smaller(before, smaller(src.st_size, dst.st_size)));
 	return 0;
 }
 
-const struct engine engine_reflink = {.name = "reflink", .falls_back = true, .copy = copy};
+const struct engine engine_reflink = {.name = "reflink", .copy = reflink_copy};

@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: MIT
- * splice(2): references to pages move through a pipe; the destination copies them once, a socket
- * not at all. Where neither end is a pipe, the engine brings one of its own.
+ * splice(2): references to pages move through a pipe. The destination copies them once, a socket
+ * not at all. Where neither side is a pipe, the engine creates one.
  */
 #define _GNU_SOURCE
 #include "engine.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PIPE_SIZE ((size_t)1 << 20) /* the kernel's limit for everybody, fs.pipe-max-size */
+#define PIPE_SIZE ((size_t)1 << 20) /* the default limit for users, fs.pipe-max-size */
 
-/* What comes from a socket is still in the CPU's cache when it goes on, if the pieces are small. */
-#define SOCKET_PIECE ((size_t)128 << 10)
+/* Bytes from a socket are still in the CPU's cache when they are written, if the chunks are small.
+ */
+#define SOCKET_CHUNK ((size_t)128 << 10)
 
-/* While a pipe is emptied into a file its lock is held, and its writer waits (splice_from_pipe in
- * fs/splice.c). So the pages move into a pipe of our own first, by reference, and the writer goes
- * on. */
-#define PIPE_PIECE ((size_t)512 << 10)
+/* splice(2) from a pipe into a file holds the pipe's lock, so the writer of the pipe waits
+ * (splice_from_pipe in fs/splice.c). Move the pages into a pipe of the engine's own first, which
+ * copies no bytes, and the writer goes on. */
+#define PIPE_CHUNK ((size_t)512 << 10)
 
 static bool is_pipe(int fd)
 {
@@ -26,9 +28,9 @@ static bool is_pipe(int fd)
 	return fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
 }
 
-/* Makes the pipe as large as the kernel allows, up to `size`; returns what it got. To splice more
- * than a pipe holds can wait for ever. */
-static size_t enlarge(int pipe, size_t size)
+/* Makes the pipe as large as the kernel allows, at most `size` bytes. Returns its size: a splice of
+ * more than that into an empty pipe may block for ever. */
+static size_t enlarge_pipe(int pipe, size_t size)
 {
 	for (; size > (size_t)sysconf(_SC_PAGESIZE); size /= 2)
 		if (fcntl(pipe, F_SETPIPE_SZ, (int)size) >= 0)
@@ -37,61 +39,73 @@ static size_t enlarge(int pipe, size_t size)
 	return got > 0 ? (size_t)got : (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* One splice call from `in` to `out`. Returns the count, 0 at the end, -errno, or -ENGINE_NEXT,
- * which is no errno that splice gives. */
-static ssize_t move(struct transfer *t, int in, off_t *in_at, int out, off_t *out_at, size_t n,
-		    enum side side)
+/* Has the socket fd input that a read would return? */
+static bool has_socket_input(int fd)
 {
+	char byte;
+	return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+/* Splices at most n bytes once. Returns 0 with their number in *moved (0 at the end), ENGINE_NEXT
+ * or -errno. */
+static int splice_once(struct transfer *t, int in, off_t *in_at, int out, off_t *out_at, size_t n,
+		       enum side side, size_t *moved)
+{
+	bool had_input = false;
 	for (;;) {
 		ssize_t got = splice(in, in_at, out, out_at, n, 0);
 		t->io.calls++;
-		if (got >= 0)
-			return got;
+		if (got >= 0) {
+			*moved = (size_t)got;
+			io_moved(&t->io);
+			return 0;
+		}
+		/* TCP urgent data: EAGAIN for ever, while poll(2) reports input. */
+		if (errno == EAGAIN && had_input)
+			return transfer_refuse(t, "splice", SIDE_SRC, EOPNOTSUPP);
 		int r = transfer_judge(t, "splice", side);
 		if (r)
-			return r < 0 ? r : -ENGINE_NEXT;
+			return r;
+		had_input = in == t->src && has_socket_input(in);
 	}
 }
 
-/* The next bytes of the source. A 0 is the end only if a read finds nothing there either. */
-static ssize_t take(struct transfer *t, int out, off_t *out_at, size_t n, enum side side)
+/* Splices the next bytes of the source. An end that splice reports counts only if a read finds no
+ * more bytes; a source that grew between the two calls is asked again. */
+static int splice_source(struct transfer *t, int out, off_t *out_at, size_t n, enum side side,
+			 size_t *moved)
 {
 	off_t from = t->offset;
 	off_t *at = t->src_positional ? &from : NULL;
-	ssize_t got = move(t, t->src, at, out, out_at, n, side);
-	if (got != 0)
-		return got;
-	int r = transfer_end(t, "splice");
+	int r = splice_once(t, t->src, at, out, out_at, n, side, moved);
+	if (r || *moved > 0)
+		return r;
+	r = transfer_end(t, "splice");
 	if (r != ENGINE_NEXT)
 		return r;
-	got = move(t, t->src, at, out, out_at, n, side);
-	return got ? got : -ENGINE_NEXT;
+	r = splice_once(t, t->src, at, out, out_at, n, side, moved);
+	return r || *moved > 0 ? r : transfer_refuse(t, "splice", SIDE_SRC, EOPNOTSUPP);
 }
 
-static int outcome(ssize_t r)
+/* Copies where one side is a pipe already and the other takes its pages as they are. */
+static int splice_directly(struct transfer *t)
 {
-	return r == -ENGINE_NEXT ? ENGINE_NEXT : (int)r;
-}
-
-/* One end is a pipe already, and the other takes its pages as they are. */
-static int copy_directly(struct transfer *t)
-{
-	size_t want;
+	size_t want, moved;
 	while ((want = transfer_chunk(t, ENGINE_CHUNK)) > 0) {
 		off_t to = t->offset;
-		ssize_t n = take(t, t->dst, t->dst_positional ? &to : NULL, want, SIDE_BOTH);
-		if (n <= 0)
-			return outcome(n);
-		int r = transfer_advance(t, (size_t)n);
-		if (r)
+		int r = splice_source(t, t->dst, t->dst_positional ? &to : NULL, want, SIDE_BOTH,
+				      &moved);
+		if (r || moved == 0)
+			return r;
+		if ((r = transfer_advance(t, moved)))
 			return r;
 	}
 	return 0;
 }
 
-/* The destination refused with n bytes in our pipe. A source without offsets cannot give them
- * again, so they go on by read and write; otherwise they are dropped with the pipe. */
-static int rescue(struct transfer *t, int pipe, size_t n)
+/* The destination refused while n bytes were in the engine's pipe. A source with offsets can return
+ * them again; those of a stream exist only there: read and write them. */
+static int rescue_pipe(struct transfer *t, int pipe, size_t n)
 {
 	char buffer[4096];
 	while (n > 0 && !t->src_positional) {
@@ -110,65 +124,59 @@ static int rescue(struct transfer *t, int pipe, size_t n)
 	return ENGINE_NEXT;
 }
 
-/* Moves the n bytes in our pipe to the destination. */
-static int drain(struct transfer *t, int pipe, size_t n)
+/* Moves the n bytes in the engine's pipe to the destination. */
+static int drain_pipe(struct transfer *t, int pipe, size_t n)
 {
 	while (n > 0) {
 		off_t to = t->offset;
-		ssize_t put = move(t, pipe, NULL, t->dst, t->dst_positional ? &to : NULL, n,
-				   SIDE_DST);
-		if (put == 0)
+		size_t moved;
+		int r = splice_once(t, pipe, NULL, t->dst, t->dst_positional ? &to : NULL, n,
+				    SIDE_DST, &moved);
+		if (r == ENGINE_NEXT)
+			return rescue_pipe(t, pipe, n);
+		if (r < 0)
+			return r;
+		if (moved == 0)
 			return transfer_fail(t, "splice", SIDE_DST, -EIO);
-		if (put == -ENGINE_NEXT)
-			return rescue(t, pipe, n);
-		if (put < 0)
-			return (int)put;
-		n -= (size_t)put;
-		int r = transfer_advance(t, (size_t)put);
-		if (r)
+		n -= moved;
+		if ((r = transfer_advance(t, moved)))
 			return r;
 	}
 	return 0;
 }
 
-static int copy_through(struct transfer *t, const int pipe[2], size_t size)
+static int splice_through_pipe(struct transfer *t, const int pipe[2], size_t size)
 {
-	size_t want;
+	size_t want, moved;
 	while ((want = transfer_chunk(t, size)) > 0) {
-		ssize_t n = take(t, pipe[1], NULL, want, SIDE_SRC);
-		if (n <= 0)
-			return outcome(n);
-		int r = drain(t, pipe[0], (size_t)n);
-		if (r)
+		int r = splice_source(t, pipe[1], NULL, want, SIDE_SRC, &moved);
+		if (r || moved == 0)
+			return r;
+		if ((r = drain_pipe(t, pipe[0], moved)))
 			return r;
 	}
 	return 0;
 }
 
-static size_t piece(const struct transfer *t, bool from_pipe)
-{
-	if (t->buffer_size)
-		return t->buffer_size;
-	return from_pipe ? PIPE_PIECE : t->src_positional ? PIPE_SIZE : SOCKET_PIECE;
-}
-
-static int copy(struct transfer *t)
+static int splice_copy(struct transfer *t)
 {
 	int pipe[2];
 	bool from_pipe = is_pipe(t->src), to_pipe = is_pipe(t->dst);
-	size_t most = t->buffer_size ? t->buffer_size : PIPE_SIZE;
+	size_t size = t->buffer_size ? t->buffer_size : PIPE_SIZE;
 	if (from_pipe)
-		enlarge(t->src, most);
+		enlarge_pipe(t->src, size);
 	if (to_pipe)
-		enlarge(t->dst, most);
+		enlarge_pipe(t->dst, size);
 	if (to_pipe || (from_pipe && !t->dst_positional))
-		return copy_directly(t);
-	if (pipe2(pipe, O_CLOEXEC) < 0) /* others need no descriptor */
+		return splice_directly(t);
+	if (pipe2(pipe, O_CLOEXEC) < 0) /* other engines need no descriptor */
 		return transfer_refuse(t, "pipe2", SIDE_NONE, errno);
-	int r = copy_through(t, pipe, enlarge(pipe[1], piece(t, from_pipe)));
+	if (!t->buffer_size && !t->src_positional)
+		size = from_pipe ? PIPE_CHUNK : SOCKET_CHUNK;
+	int r = splice_through_pipe(t, pipe, enlarge_pipe(pipe[1], size));
 	close(pipe[0]);
 	close(pipe[1]);
 	return r;
 }
 
-const struct engine engine_splice = {.name = "splice", .falls_back = true, .copy = copy};
+const struct engine engine_splice = {.name = "splice", .positional = true, .copy = splice_copy};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The loops of io.h.
+ * Implements io.h.
  */
 #define _GNU_SOURCE
 #include "io.h"
@@ -16,21 +16,28 @@
 #include <time.h>
 #include <unistd.h>
 
-#define HUGE_SIZE     ((size_t)2 << 20) /* of x86-64 and of arm64 with pages of 4 KiB */
-#define WAIT_SLICE_MS 1000 /* a signal may interrupt another thread than the one that waits */
+#define HUGE_SIZE     ((size_t)2 << 20) /* of x86-64, and of arm64 with pages of 4 KiB */
+#define WAIT_SLICE_MS 1000              /* the signal that cancels may interrupt another thread */
+#define WAITS_MAX     4                 /* waits in vain before each further one pauses */
+#define PAUSE_NS      1000000
 
 bool io_cancelled(const struct io *io)
 {
 	return io->cancel && __atomic_load_n(io->cancel, __ATOMIC_RELAXED);
 }
 
-/* After a failed call on fd: 0 to try again, or the -errno to give up with. */
-static int again(const struct io *io, int fd, short events)
+void io_moved(struct io *io)
+{
+	io->waits = 0;
+}
+
+/* Called after a failed call on fd. Returns 0: retry it; or the final -errno. */
+static int io_retry(struct io *io, int fd, short events)
 {
 	if (errno == EINTR)
 		return io_cancelled(io) ? -EINTR : 0;
 	if (errno == EAGAIN)
-		return io_wait(io, fd, events);
+		return io_wait_again(io, fd, events);
 	return -errno;
 }
 
@@ -56,9 +63,11 @@ ssize_t io_read(struct io *io, int fd, void *buf, size_t n, off_t at)
 {
 	for (;;) {
 		ssize_t got = read_once(io, fd, buf, n, at);
-		if (got >= 0)
+		if (got >= 0) {
+			io_moved(io);
 			return got;
-		int r = again(io, fd, POLLIN);
+		}
+		int r = io_retry(io, fd, POLLIN);
 		if (r < 0)
 			return r;
 	}
@@ -72,11 +81,12 @@ int io_write_all(struct io *io, int fd, const void *buf, size_t n, off_t at, siz
 		ssize_t put = write_once(io, fd, (const char *)buf + *done, n - *done, to);
 		if (put > 0) {
 			*done += (size_t)put;
+			io_moved(io);
 			continue;
 		}
 		if (put == 0)
-			return -EIO; /* POSIX leaves it open; a loop here could last for ever */
-		int r = again(io, fd, POLLOUT);
+			return -EIO; /* POSIX allows it; retrying might never end */
+		int r = io_retry(io, fd, POLLOUT);
 		if (r < 0)
 			return r;
 	}
@@ -110,7 +120,7 @@ size_t io_direct_align(int a, int b)
 	size_t align = 512;
 	for (int i = 0; i < 2; i++) {
 		struct statx sx;
-		size_t need = 4096; /* enough everywhere, for kernels before 6.1 that do not tell */
+		size_t need = 4096; /* kernels before 6.1 do not report it: enough everywhere */
 		if (statx(i ? b : a, "", AT_EMPTY_PATH, STATX_DIOALIGN, &sx) == 0 &&
 		    sx.stx_mask & STATX_DIOALIGN)
 			need = sx.stx_dio_offset_align > sx.stx_dio_mem_align
@@ -123,16 +133,16 @@ size_t io_direct_align(int a, int b)
 	return align;
 }
 
-/* A socket may be told to be called readable only once much has come (SO_RCVLOWAT). */
-static bool has_some(int fd, short events)
+/* poll(2) reports a socket with SO_RCVLOWAT readable only when that many bytes have come. */
+static bool has_input(int fd, short events)
 {
 	int n = 0;
 	return events & POLLIN && ioctl(fd, FIONREAD, &n) == 0 && n > 0;
 }
 
-/* What a socket still has to bring to its peer. It is called writable only when a third of its
- * buffer is free, and a slow reader may take minutes for that: only this tells that it reads. */
-static int undelivered(int fd, short events)
+/* Bytes that a socket's peer has not acknowledged. poll(2) reports a socket writable only when a
+ * third of its buffer is free. A slow reader may need minutes for that, but this count falls. */
+static int unacknowledged(int fd, short events)
 {
 	int n = 0;
 	return events & POLLOUT && ioctl(fd, SIOCOUTQ, &n) == 0 ? n : 0;
@@ -145,26 +155,46 @@ static int slice_ms(double left_ms)
 	return left_ms > 0 ? (int)left_ms + 1 : 0;
 }
 
-int io_wait(const struct io *io, int fd, short events)
+/* Implements io_wait; the timeout runs from *since. */
+static int wait_since(const struct io *io, int fd, short events, double *since)
 {
 	struct pollfd p = {.fd = fd, .events = events};
-	double limit = io->timeout_ms > 0 ? io->timeout_ms / 1e3 : HUGE_VAL, since = io_now();
-	int before = undelivered(fd, events);
+	double limit = io->timeout_ms > 0 ? io->timeout_ms / 1e3 : HUGE_VAL;
+	int before = unacknowledged(fd, events);
 	for (;;) {
-		int r = poll(&p, 1, slice_ms((since + limit - io_now()) * 1e3));
-		if (r > 0 || (r == 0 && has_some(fd, events)))
+		if (io_cancelled(io))
+			return -EINTR;
+		double left = *since + limit - io_now();
+		if (left <= 0)
+			return -ETIMEDOUT;
+		int r = poll(&p, 1, slice_ms(left * 1e3));
+		if (r > 0 || (r == 0 && has_input(fd, events)))
 			return 0;
 		if (r < 0 && errno != EINTR)
 			return -errno;
-		if (io_cancelled(io))
-			return -EINTR;
-		int now = undelivered(fd, events);
+		int now = unacknowledged(fd, events);
 		if (now != before)
-			since = io_now();
+			*since = io_now();
 		before = now;
-		if (io_now() - since >= limit)
-			return -ETIMEDOUT;
 	}
+}
+
+int io_wait(const struct io *io, int fd, short events)
+{
+	double since = io_now();
+	return wait_since(io, fd, events, &since);
+}
+
+int io_wait_again(struct io *io, int fd, short events)
+{
+	struct stat st;
+	if (fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISBLK(st.st_mode)))
+		return -EAGAIN;
+	if (io->waits == 0)
+		io->idle_since = io_now();
+	if (++io->waits > WAITS_MAX)
+		nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+	return wait_since(io, fd, events, &io->idle_since);
 }
 
 static size_t whole_pages(size_t n)
@@ -172,19 +202,19 @@ static size_t whole_pages(size_t n)
 	return n < HUGE_SIZE ? n : (n + HUGE_SIZE - 1) / HUGE_SIZE * HUGE_SIZE;
 }
 
-/* The part of [p, p + size + HUGE_SIZE) that huge pages can hold; the rest is given back. */
-static void *align(char *p, size_t size)
+/* Returns the part of [p, p + size + HUGE_SIZE) that huge pages can hold; unmaps the rest. */
+static void *align_huge(char *p, size_t size)
 {
 	size_t before = -(uintptr_t)p & (HUGE_SIZE - 1);
 	char *start = p + before;
 	if (before > 0)
 		munmap(p, before);
 	munmap(start + size, HUGE_SIZE - before);
-	madvise(start, size, MADV_HUGEPAGE); /* small ones do as well */
+	madvise(start, size, MADV_HUGEPAGE); /* only to save time: small pages work, too */
 	return start;
 }
 
-/* Direct I/O out of huge pages goes to the device as a few long segments instead of one for every
+/* Direct I/O from huge pages reaches the device as a few long segments instead of one for each
  * small page, and took half the time on virtio. */
 void *io_alloc(size_t n)
 {
@@ -193,7 +223,7 @@ void *io_alloc(size_t n)
 		       0);
 	if (p == MAP_FAILED)
 		return NULL;
-	return spare ? align(p, size) : p;
+	return spare ? align_huge(p, size) : p;
 }
 
 void io_free(void *p, size_t n)

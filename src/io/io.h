@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The only loops around read(2), write(2) and their kin: EINTR, EAGAIN and short counts end here.
+ * The only loops around read(2), write(2) and similar calls: they handle EINTR, EAGAIN and short
+ * counts.
  */
 #ifndef IO_IO_H
 #define IO_IO_H
@@ -12,16 +13,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define IO_AT_POSITION ((off_t)-1) /* use and move the descriptor's own position */
-#define IO_UNCACHED    0x80        /* RWF_DONTCACHE of Linux 6.14: headers may be older */
+#define IO_AT_POSITION ((off_t)-1) /* use and move the descriptor's file offset */
+#define IO_UNCACHED    0x80        /* RWF_DONTCACHE, Linux 6.14: the headers may be older */
 
-/* How long a loop goes on trying, and how many calls it made. One thread owns it. */
+/* How long a loop retries, and what it has done so far. Used by one thread at a time. */
 struct io {
 	const volatile int
-	    *cancel;    /* non-zero: an interrupted call fails with EINTR; NULL: retried */
-	int timeout_ms; /* longest wait for a descriptor that answers EAGAIN; <= 0: for ever */
-	int flags;      /* RWF_… of preadv2(2) for each call; 0: the plain calls */
-	uint64_t calls; /* read and write calls made so far */
+	    *cancel;       /* non-zero: an interrupted call fails with EINTR; NULL: retry it */
+	int timeout_ms;    /* longest wait for a descriptor that returns EAGAIN; <= 0: no limit */
+	int flags;         /* RWF_… for preadv2(2) and pwritev2(2); 0: the plain calls */
+	uint64_t calls;    /* read and write calls made */
+	unsigned waits;    /* calls of io_wait_again since bytes moved last */
+	double idle_since; /* io_now() at the first of them */
 };
 
 bool io_cancelled(const struct io *io);
@@ -29,29 +32,39 @@ bool io_cancelled(const struct io *io);
 /* Reads once, at most n bytes, at offset `at`. Returns the count, 0 at the end, or -errno. */
 ssize_t io_read(struct io *io, int fd, void *buf, size_t n, off_t at);
 
-/* Writes all n bytes at offset `at`. Returns 0 or -errno; *done is what was written in either
- * case, and the error is the true one: a short write is followed by another (write(2), NOTES). */
+/* Writes n bytes at offset `at`. Returns 0 or -errno. In both cases *done is the number of bytes
+ * written. The error is the true one: a short write is followed by another (write(2), NOTES). */
 int io_write_all(struct io *io, int fd, const void *buf, size_t n, off_t at, size_t *done);
 
-/* Gives back the blocks of [start, end). False: the file system cannot. */
+/* Releases the blocks of [start, end). Returns false if the file system cannot. */
 bool io_punch(int fd, off_t start, off_t end);
 
-/* Makes [start, end) of a file read as zeros: punches a hole, or writes them. */
+/* Makes [start, end) of a file read as zeros: punches a hole, or writes zeros. Returns 0 or
+ * -errno. */
 int io_zero(struct io *io, int fd, off_t start, off_t end);
 
-/* The alignment that direct I/O needs on both files; 0: one of them does none. */
+/* Returns the alignment in bytes that direct I/O needs on both files; 0: one does not support it.
+ */
 size_t io_direct_align(int a, int b);
 
-/* Waits until poll(2) finds one of `events` on fd. Returns 0, -EINTR if cancelled, -ETIMEDOUT once
- * nothing has moved for timeout_ms: to a socket, no byte acknowledged either. */
+/* Waits until poll(2) reports one of `events` on fd. Returns 0; -EINTR if cancelled; -ETIMEDOUT
+ * after timeout_ms without a byte that a socket's peer acknowledged; or the -errno of poll(2). */
 int io_wait(const struct io *io, int fd, short events);
 
-/* Page-aligned memory for n bytes, from 2 MiB on in huge pages where the kernel has some
- * (madvise(2), MADV_HUGEPAGE), or NULL with errno; io_free takes the same n. */
+/* io_wait after a call on fd failed with EAGAIN. The timeout runs from the first EAGAIN since
+ * io_moved(): a descriptor may be reported ready and still return EAGAIN. Returns -EAGAIN at once
+ * for a regular file or a block device: poll(2) always reports those ready. */
+int io_wait_again(struct io *io, int fd, short events);
+
+/* Bytes moved: the timeout starts over. */
+void io_moved(struct io *io);
+
+/* Returns page-aligned memory for n bytes, or NULL with errno. From 2 MiB on it is in huge pages if
+ * the kernel has some (madvise(2), MADV_HUGEPAGE). io_free takes the same n. */
 void *io_alloc(size_t n);
 void io_free(void *p, size_t n);
 
-/* Monotonic time in seconds. */
+/* Returns CLOCK_MONOTONIC in seconds. */
 double io_now(void);
 
 #endif

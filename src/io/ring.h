@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * io_uring, as much of it as a copy needs: the one seam between us and liburing.
+ * io_uring, as far as a copy needs it: the only code that calls liburing.
  */
 #ifndef IO_RING_H
 #define IO_RING_H
@@ -13,18 +13,24 @@ struct ring;
 /* Why this build has no io_uring, or NULL. */
 extern const char *const ring_missing;
 
-/* A ring for `depth` operations in flight, all inside `memory`, which is registered with the kernel
- * if RLIMIT_MEMLOCK lets it. NULL with errno. ring_close waits for nothing: first collect what is
- * in flight, the kernel writes into memory until then. */
+/* Opens a ring for `depth` operations in flight, whose buffers are all inside `memory`. Registers
+ * that memory with the kernel if RLIMIT_MEMLOCK allows it. Returns NULL with errno, also if
+ * io_uring_enter(2) is denied. */
 struct ring *ring_open(unsigned depth, void *memory, size_t size);
+
+/* Closes a ring without operations in flight: the kernel would go on to write into `memory`. */
 void ring_close(struct ring *);
 
-/* Queues an operation, known by `id` from then on. At most `depth` may be in flight. */
+/* Queues an operation under the number `id`. At most `depth` may be in flight. */
 void ring_read(struct ring *, int fd, void *buf, size_t n, off_t at, unsigned id);
 void ring_write(struct ring *, int fd, const void *buf, size_t n, off_t at, unsigned id);
 
-/* Submits what is queued and waits for one operation to end: its id, and its result as of pread or
- * pwrite, or -errno. Returns 0, or -errno if the ring itself fails; EINTR is retried. */
+/* Submits what is queued and waits until one operation has ended. Stores its id, and its result as
+ * of pread(2) or pwrite(2), or -errno. Returns 0, or -errno if the ring itself fails. */
 int ring_wait(struct ring *, unsigned *id, int *result);
+
+/* After ring_wait failed: discards what is queued, cancels what is in flight, and returns when the
+ * kernel has ended all of it. The results are lost. Only ring_close may follow. */
+void ring_drain(struct ring *);
 
 #endif

@@ -17,13 +17,14 @@
 enum outcome { GOES_ON, NEXT, FAILS };
 
 static const int real[] = {EIO, ENOSPC, EDQUOT, ENOMEM, EPIPE, ECONNRESET, -1};
-static const int storage[] = {EIO, ENOSPC, EDQUOT, ENOMEM, -1};
+static const int storage[] = {EIO, ENOSPC, EDQUOT, ENOMEM, EPERM, -1};
+static const int not_cloneable[] = {EIO, ENOSPC, EDQUOT, ENOMEM, -1};
 static const int all_real[] = {EIO,    ENOSPC, EDQUOT, EFBIG,      ENOMEM, EPERM,
 			       EINVAL, EBADF,  ENOSYS, EOPNOTSUPP, EROFS,  -1};
 static const int refusals[] = {ENOSYS, EOPNOTSUPP, EXDEV,   EINVAL, EBADF, EPERM,
 			       EACCES, ENOENT,     ETXTBSY, EFBIG,  -1};
-static const int soft[] = {EINTR, EAGAIN, -1};
 static const int interrupted[] = {EINTR, -1};
+static const int not_ready[] = {EAGAIN, -1}; /* of a regular file: poll(2) could only spin */
 static const int exhausted[] = {EMFILE, ENFILE, ENOMEM, -1};
 static const int not_mapped[] = {EFAULT, -1};
 static const int no_memory[] = {ENOMEM, -1};
@@ -40,45 +41,56 @@ static const struct row {
 	bool stream; /* by the descriptors' own positions */
 } rows[] = {
     {&engine_readwrite, "pread64", all_real, FAILS, false},
-    {&engine_readwrite, "pread64", soft, GOES_ON, false},
+    {&engine_readwrite, "pread64", interrupted, GOES_ON, false},
+    {&engine_readwrite, "pread64", not_ready, FAILS, false},
     {&engine_readwrite, "pwrite64", all_real, FAILS, false},
-    {&engine_readwrite, "pwrite64", soft, GOES_ON, false},
+    {&engine_readwrite, "pwrite64", interrupted, GOES_ON, false},
+    {&engine_readwrite, "pwrite64", not_ready, FAILS, false},
     {&engine_readwrite, "read", all_real, FAILS, true},
-    {&engine_readwrite, "read", soft, GOES_ON, true},
+    {&engine_readwrite, "read", interrupted, GOES_ON, true},
+    {&engine_readwrite, "read", not_ready, FAILS, true},
     {&engine_readwrite, "write", all_real, FAILS, true},
-    {&engine_readwrite, "write", soft, GOES_ON, true},
+    {&engine_readwrite, "write", interrupted, GOES_ON, true},
+    {&engine_readwrite, "write", not_ready, FAILS, true},
     {&engine_readwrite, "mmap64 of memory", no_memory, FAILS, false},
     {&engine_sendfile, "sendfile64", real, FAILS, false},
-    {&engine_sendfile, "sendfile64", soft, GOES_ON, false},
+    {&engine_sendfile, "sendfile64", interrupted, GOES_ON, false},
+    {&engine_sendfile, "sendfile64", not_ready, FAILS, false},
     {&engine_sendfile, "sendfile64", refusals, NEXT, false},
     {&engine_sendfile, "sendfile64", real, FAILS, true},
-    {&engine_sendfile, "sendfile64", soft, GOES_ON, true},
+    {&engine_sendfile, "sendfile64", interrupted, GOES_ON, true},
+    {&engine_sendfile, "sendfile64", not_ready, FAILS, true},
     {&engine_sendfile, "sendfile64", refusals, NEXT, true},
     {&engine_sendfile, "lseek64", storage, FAILS, false},
     {&engine_sendfile, "pread64", storage, FAILS, false},
     {&engine_splice, "splice", real, FAILS, false},
-    {&engine_splice, "splice", soft, GOES_ON, false},
+    {&engine_splice, "splice", interrupted, GOES_ON, false},
+    {&engine_splice, "splice", not_ready, FAILS, false},
     {&engine_splice, "splice", refusals, NEXT, false},
-    {&engine_splice, "splice", soft, GOES_ON, true},
+    {&engine_splice, "splice", interrupted, GOES_ON, true},
+    {&engine_splice, "splice", not_ready, FAILS, true},
     {&engine_splice, "splice", refusals, NEXT, true},
     {&engine_splice, "pread64", storage, FAILS, false},
     {&engine_splice, "pread64", storage, FAILS, true},
     {&engine_splice, "pipe2", exhausted, NEXT, false},
     {&engine_splice, "fcntl64", not_allowed, GOES_ON, false},
     {&engine_copy_file_range, "copy_file_range", real, FAILS, false},
-    {&engine_copy_file_range, "copy_file_range", soft, GOES_ON, false},
+    {&engine_copy_file_range, "copy_file_range", interrupted, GOES_ON, false},
+    {&engine_copy_file_range, "copy_file_range", not_ready, FAILS, false},
     {&engine_copy_file_range, "copy_file_range", refusals, NEXT, false},
     {&engine_copy_file_range, "pread64", storage, FAILS, false},
     {&engine_mmap, "mmap64", no_memory, FAILS, false},
-    {&engine_mmap, "mmap64", soft, GOES_ON, false},
+    {&engine_mmap, "mmap64", interrupted, GOES_ON, false},
+    {&engine_mmap, "mmap64", not_ready, FAILS, false},
     {&engine_mmap, "mmap64", not_mappable, NEXT, false},
     {&engine_mmap, "pwrite64", all_real, FAILS, false},
     {&engine_mmap, "pwrite64", not_mapped, FAILS, false},
-    {&engine_mmap, "pwrite64", soft, GOES_ON, false},
+    {&engine_mmap, "pwrite64", interrupted, GOES_ON, false},
+    {&engine_mmap, "pwrite64", not_ready, FAILS, false},
     {&engine_mmap, "write", all_real, FAILS, true},
     {&engine_mmap, "fstat64", storage, FAILS, false},
     {&engine_mmap, "pread64", storage, FAILS, false},
-    {&engine_reflink, "ioctl", storage, FAILS, false},
+    {&engine_reflink, "ioctl", not_cloneable, FAILS, false},
     {&engine_reflink, "ioctl", not_cloned, NEXT, false},
     {&engine_reflink, "ioctl", interrupted, GOES_ON, false},
     {&engine_reflink, "fstat64", storage, FAILS, false},
@@ -116,6 +128,8 @@ static void check_answer(const struct run *run, const struct transfer *t, int an
 	}
 	assert_int_equal(answer, want == NEXT ? ENGINE_NEXT : -run->err);
 	assert_non_null(t->call);
+	if (want == NEXT)
+		assert_int_not_equal(t->refusal, 0);
 	if (fault_seen() && run->row->outcome == NEXT)
 		assert_int_equal(t->refusal, run->err);
 }
@@ -191,6 +205,7 @@ static void sees_a_zero(void **state)
 		bool emptying = row->engine == &engine_splice && nth % 2 == 0;
 		enum outcome want = emptying ? FAILS : row->outcome;
 		assert_int_equal(r, want == NEXT ? ENGINE_NEXT : want == FAILS ? -EIO : 0);
+		assert_true(want != NEXT || t.refusal != 0);
 		assert_true(t.offset < SIZE);
 		assert_true(same_range("src", "dst", 0, t.offset));
 		close(t.src);
@@ -205,6 +220,29 @@ static const struct row zeros[] = {
     {&engine_sendfile, "sendfile64", NULL, NEXT, false},
     {&engine_splice, "splice", NULL, NEXT, false},
 };
+
+/* The call returns 0 too early, and the read that checks the end fails: never a successful prefix.
+ */
+static void end_cannot_be_checked(void **state)
+{
+	const struct row *row = *state;
+	make_file("src", SIZE, DENSE, 1);
+	for (const int *err = all_real; *err >= 0; err++) {
+		struct transfer t = open_both(false);
+		fault_short(SHORT);
+		fault_set(row->call, 3, FAULT_ZERO);
+		fault_also("pread64", *err);
+		fault_on();
+		int r = row->engine->copy(&t);
+		fault_off();
+		assert_true(fault_seen());
+		assert_int_equal(r, -*err);
+		assert_string_equal(t.call, "pread");
+		assert_true(same_range("src", "dst", 0, t.offset));
+		close(t.src);
+		close(t.dst);
+	}
+}
 
 /* The cancel flag turns an interruption into the end, with the bytes until then. */
 static void is_cancelled(void **state)
@@ -279,11 +317,15 @@ int main(void)
 			case_add(sweep, &runs[n++], "%s: %s fails with %s%s", rows[i].engine->name,
 				 rows[i].call, errno_name(*err), rows[i].stream ? ", stream" : "");
 		}
-	for (size_t i = 0; i < sizeof(zeros) / sizeof(*zeros); i++)
+	for (size_t i = 0; i < sizeof(zeros) / sizeof(*zeros); i++) {
 		case_add(sees_a_zero, &zeros[i], "%s: %s answers 0", zeros[i].engine->name,
 			 zeros[i].call);
+		if (zeros[i].outcome == NEXT)
+			case_add(end_cannot_be_checked, &zeros[i], "%s: the end cannot be checked",
+				 zeros[i].engine->name);
+	}
 	for (size_t i = 0; i < ROWS; i++) {
-		if (rows[i].errs == soft || rows[i].errs == interrupted)
+		if (rows[i].errs == interrupted)
 			case_add(is_cancelled, &rows[i], "%s: cancelled in %s%s",
 				 rows[i].engine->name, rows[i].call,
 				 rows[i].stream ? ", stream" : "");

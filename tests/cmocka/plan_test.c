@@ -152,6 +152,81 @@ static void mode_never_falls_back(void **state)
 	fault_sweep(run->call, run->err, mode_once, *state);
 }
 
+/* splice reports the end too early, and the read that checks it is not permitted: the old file
+ * stays. */
+static void prefix_is_no_success(void **state)
+{
+	const int err = *(const int *)*state;
+	struct fcopy_options options = {.mode = fcopy_mode_find("splice")};
+	make_file("src", SIZE, DENSE, 1);
+	make_file("dst", 100, DENSE, 2);
+	make_file("old", 100, DENSE, 2);
+	fault_set("splice", 3, FAULT_ZERO);
+	fault_also("pread64", err);
+	fault_on();
+	int r = fcopy_copy("src", "dst", &options, &report);
+	fault_off();
+	assert_true(fault_seen());
+	assert_int_equal(r, -1);
+	assert_int_equal(report.error.err, err);
+	assert_true(same_bytes("old", "dst"));
+}
+
+/* A refusal without an errno is a failure all the same. */
+static void refusal_without_errno(void **state)
+{
+	const struct fcopy_options options = {0};
+	struct copy c = {.options = &options, .report = &report, .mode = fcopy_modes()};
+	const struct transfer t = {.refusal = 0};
+	(void)state;
+	memset(&report, 0, sizeof(report));
+	assert_true(step_refused(&c, &engine_splice, &t) < 0);
+	assert_int_not_equal(report.error.err, 0);
+}
+
+/* Calls that only save time: auto and the modes that make them go on without. */
+static void optional_call_fails(void **state)
+{
+	const struct run *run = *state;
+	struct fcopy_options options = {.mode = fcopy_mode_find(run->mode)};
+	make_file("src", SIZE, DENSE, 1);
+	make_file("dst", 100, DENSE, 2);
+	if (strcmp(run->call, "fallocate64") == 0)
+		unlink("dst"); /* only a new file is preallocated */
+	fault_set(run->call, 1 + FAULT_EVERY, run->err);
+	fault_on();
+	int r = fcopy_copy("src", "dst", &options, &report);
+	fault_off();
+	assert_true(fault_seen());
+	assert_int_equal(r, 0);
+	assert_true(same_bytes("src", "dst"));
+}
+
+/* The limits of the public header. */
+static void limits_are_checked(void **state)
+{
+	const struct {
+		struct fcopy_options options;
+		bool valid;
+	} cases[] = {
+	    {{.threads = FCOPY_THREADS_MAX}, true},
+	    {{.threads = FCOPY_THREADS_MAX + 1}, false},
+	    {{.threads = UINT_MAX}, false},
+	    {{.buffer_size = 1}, true},
+	    {{.buffer_size = FCOPY_BUFFER_MAX + 1}, false},
+	    {{.buffer_size = (size_t)1 << 40}, false},
+	};
+	(void)state;
+	make_file("src", 100, DENSE, 1);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		unlink("dst");
+		int r = fcopy_copy("src", "dst", &cases[i].options, &report);
+		assert_int_equal(r, cases[i].valid ? 0 : -1);
+		assert_int_equal(report.error.err, cases[i].valid ? 0 : EINVAL);
+		assert_int_equal(exists("dst"), cases[i].valid);
+	}
+}
+
 /* A clone that is refused is no failure for auto, and the copy is a copy. */
 static void clone_is_refused(void **state)
 {
@@ -192,7 +267,7 @@ static void threads_once(void *arg)
 	int r = ranges_run(&engine_readwrite, &t, 4, false);
 	fault_off();
 	/* The caller's memory comes first; a thread without any leaves its work to the others. */
-	bool soft = run->err == EINTR || run->err == EAGAIN || strstr(run->call, "pthread") ||
+	bool soft = run->err == EINTR || strstr(run->call, "pthread") ||
 		    (strstr(run->call, "memory") && fault_calls() > 1);
 	assert_int_equal(r, fault_seen() && !soft ? -run->err : 0);
 	assert_true(r ? t.offset >= 4096 && t.offset <= SIZE : t.offset == SIZE);
@@ -255,6 +330,19 @@ int main(void)
 	for (size_t i = 0; i < REFUSALS; i++)
 		case_add(clone_is_refused, &refusals[i], "clone refused with %s",
 			 errno_name(refusals[i]));
+	static const int denied[] = {EPERM, EACCES, ENOSYS, EINVAL};
+	for (int i = 0; i < 4; i++)
+		case_add(prefix_is_no_success, &denied[i], "splice: a prefix is no success: %s",
+			 errno_name(denied[i]));
+	case_add(refusal_without_errno, NULL, "a refusal without an errno");
+	case_add(limits_are_checked, NULL, "limits of threads and buffer_size");
+	static struct run optional[6];
+	for (int i = 0; i < 6; i++) {
+		optional[i] = (struct run){i < 3 ? "parallel" : "auto",
+					   i < 3 ? "fallocate64" : "statx", denied[i % 3]};
+		case_add(optional_call_fails, &optional[i], "%s is optional: %s", optional[i].call,
+			 errno_name(optional[i].err));
+	}
 	for (size_t i = 0; i < sizeof(threads) / sizeof(*threads); i++)
 		case_add(threads_fail, &threads[i], "threads: %s fails with %s", threads[i].call,
 			 errno_name(threads[i].err));

@@ -38,6 +38,15 @@ WRAP(__io_uring_get_cqe,
      (struct io_uring * r, struct io_uring_cqe **cqe, unsigned submit, unsigned n, sigset_t *mask),
      (r, cqe, submit, n, mask))
 
+int __real_io_uring_enter(unsigned fd, unsigned submit, unsigned n, unsigned flags, sigset_t *mask);
+int __wrap_io_uring_enter(unsigned fd, unsigned submit, unsigned n, unsigned flags, sigset_t *mask);
+int __wrap_io_uring_enter(unsigned fd, unsigned submit, unsigned n, unsigned flags, sigset_t *mask)
+{
+	if (fault_strikes("io_uring_enter"))
+		return -errno;
+	return __real_io_uring_enter(fd, submit, n, flags, mask);
+}
+
 #undef WRAP
 
 void *__real_malloc(size_t n);
@@ -138,12 +147,42 @@ static void waits(void **state)
 	close(pipe[1]);
 }
 
+/* What is in flight is cancelled, also when io_uring_enter(2) is no longer allowed: afterwards the
+ * kernel writes into no buffer, and the byte is for the next reader. */
+static void drains(void **state)
+{
+	char byte = 0;
+	int n, pipe[2];
+	struct ring *r = open_ring();
+	assert_non_null(r);
+	need(pipe2(pipe, O_CLOEXEC) == 0);
+	memory[0] = 'a';
+	ring_read(r, pipe[0], memory, 1, 0, 3);
+	if (*state) { /* it has been submitted */
+		submits_only = true;
+		fault_set("__io_uring_get_cqe", 1, EBADR);
+	} else {
+		fault_set("io_uring_submit_and_wait", 1, EPERM);
+	}
+	assert_true(wait_one(r, 3, &n) < 0);
+	ring_drain(r);
+	submits_only = false;
+	need(write(pipe[1], "x", 1) == 1);
+	ring_close(r);
+	assert_int_equal(memory[0], 'a');
+	need(read(pipe[0], &byte, 1) == 1);
+	assert_int_equal(byte, 'x');
+	close(pipe[0]);
+	close(pipe[1]);
+}
+
 int main(void)
 {
 	static const char *const waiting[] = {"io_uring_submit_and_wait", "__io_uring_get_cqe"};
 	cases_enter("tmpfs");
 	case_add(cannot_be_opened, "malloc", "no memory for a ring");
 	case_add(cannot_be_opened, "io_uring_queue_init", "no ring");
+	case_add(cannot_be_opened, "io_uring_enter", "a ring that may not be entered");
 	struct ring *r = ring_open(1, memory, sizeof(memory));
 	if (r) {
 		ring_close(r);
@@ -151,6 +190,8 @@ int main(void)
 		case_add(moves_bytes, "", "memory that is not registered");
 		case_add(waits, waiting[0], "%s fails", waiting[0]);
 		case_add(waits, waiting[1], "%s fails", waiting[1]);
+		case_add(drains, "", "operations in flight are cancelled");
+		case_add(drains, NULL, "operations not submitted are discarded");
 	} else {
 		printf("# left out: the kernel refuses io_uring\n");
 	}
