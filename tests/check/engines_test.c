@@ -57,6 +57,25 @@ START_TEST(copies_all)
 }
 END_TEST
 
+/* Threads share a file through every positional engine, and through no other. */
+START_TEST(is_shared_by_threads)
+{
+	const struct cell *c = &cells[_i];
+	enter(c->dir);
+	set_label("%s on %s", c->engine->name, c->dir->name);
+	make_file("src", (5 << 20) + 7, DENSE, 1);
+	struct transfer t = transfer_of("src", "dst");
+	t.end = (5 << 20) + 7;
+	int r = ranges_run(c->engine, &t, 3, false);
+	check(r == (c->engine->positional ? 0 : ENGINE_NEXT), "%d, %s", r, t.call);
+	check(r == 0 || t.refusal != 0, "no errno");
+	check(t.offset == (r ? 0 : t.end), "%lld", (long long)t.offset);
+	check(r || same_bytes("src", "dst"), "bytes differ");
+	transfer_done(&t);
+	leave();
+}
+END_TEST
+
 /* A range in the middle: nothing before it and nothing behind it changes. */
 START_TEST(copies_a_range)
 {
@@ -193,6 +212,7 @@ int main(void)
 	Suite *s = suite_create("engines");
 	TCase *c = add_case(s, "engines");
 	tcase_add_loop_test(c, copies_all, 0, cell_count * SIZES * SHAPES);
+	tcase_add_loop_test(c, is_shared_by_threads, 0, cell_count);
 	tcase_add_loop_test(c, copies_a_range, 0, cell_count);
 	tcase_add_loop_test(c, stops_at_the_end, 0, cell_count);
 	tcase_add_loop_test(c, sees_the_end, 0, cell_count);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,9 +17,6 @@
 #include <unistd.h>
 
 #define SIZE 300007
-
-static const char *const stream_modes[] = {"auto", "readwrite", "sendfile", "splice", "mmap"};
-#define STREAM_MODES 5
 
 static char name_of_fd[32];
 
@@ -74,17 +72,15 @@ static int open_stream(bool socket, bool from, struct far_end *far)
 	return fd[!from];
 }
 
-/* Modes that have to serve this pair. sendfile reads from what has pages; mmap from a file. */
-static bool can(const char *mode, bool from, bool to, bool socket)
+static bool takes(const struct fcopy_mode *m, unsigned what)
 {
-	bool mapping = strcmp(mode, "mmap") == 0 || strcmp(mode, "sendfile") == 0;
-	(void)to, (void)socket;
-	return !(mapping && from);
+	return (m->takes & what) == what;
 }
 
 START_TEST(stream_to_file_and_back)
 {
-	const char *mode = stream_modes[_i / 4];
+	const struct fcopy_mode *m = &fcopy_modes()[_i / 4];
+	const char *mode = m->name;
 	bool socket = _i % 2, from = _i / 2 % 2;
 	struct far_end far;
 	enter(&dirs[0]);
@@ -96,7 +92,7 @@ START_TEST(stream_to_file_and_back)
 	int r = copy_by(mode, from ? name : "src", from ? "dst" : name, (struct fcopy_options){0});
 	close(fd);
 	pthread_join(far.thread, NULL);
-	if (can(mode, from, !from, socket)) {
+	if (takes(m, from ? FCOPY_TAKES_STREAM_SRC : FCOPY_TAKES_STREAM_DST)) {
 		check(r == 0, "%s: %d", report.error.call, report.error.err);
 		check(same_bytes("src", "dst"), "bytes differ");
 		check(report.bytes == SIZE, "%llu", (unsigned long long)report.bytes);
@@ -111,8 +107,11 @@ END_TEST
 /* From stream to stream, by what has no offsets on either side. */
 START_TEST(stream_to_stream)
 {
-	const char *mode = stream_modes[_i / 4];
+	const struct fcopy_mode *m = &fcopy_modes()[_i / 4];
+	const char *mode = m->name;
 	struct far_end in, out;
+	if (!takes(m, FCOPY_TAKES_STREAM_SRC | FCOPY_TAKES_STREAM_DST))
+		return; /* refused: stream_to_file_and_back */
 	enter(&dirs[0]);
 	set_label("mode %s, %d", mode, _i % 4);
 	make_file("src", SIZE, DENSE, 1);
@@ -214,15 +213,99 @@ START_TEST(devices)
 }
 END_TEST
 
+/* A TCP peer that sends `part` bytes of src, one urgent byte, and the rest; then it closes, or, if
+ * it stalls, waits for our close. */
+struct urgent_peer {
+	pthread_t thread;
+	int fd;
+	off_t part;
+	bool stalls;
+};
+
+static void *send_urgent(void *arg)
+{
+	struct urgent_peer *p = arg;
+	static char bytes[SIZE];
+	char byte;
+	int fd = open("src", O_RDONLY | O_CLOEXEC);
+	ssize_t n = read(fd, bytes, sizeof(bytes));
+	close(fd);
+	/* a receiver that refuses resets the connection */
+	if (send(p->fd, bytes, (size_t)p->part, MSG_NOSIGNAL) == p->part &&
+	    send(p->fd, "!", 1, MSG_OOB | MSG_NOSIGNAL) == 1)
+		(void)!send(p->fd, bytes + p->part, (size_t)(n - p->part), MSG_NOSIGNAL);
+	if (p->stalls)
+		(void)!recv(p->fd, &byte, 1, 0);
+	close(p->fd);
+	return NULL;
+}
+
+/* Returns our side of a TCP connection over loopback; *peer is the other. */
+static int connect_tcp(int *peer)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t n = sizeof(a);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
+	    ours = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	need(bind(listener, (struct sockaddr *)&a, n) == 0 && listen(listener, 1) == 0);
+	need(getsockname(listener, (struct sockaddr *)&a, &n) == 0);
+	need(connect(ours, (struct sockaddr *)&a, n) == 0);
+	*peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	need(*peer >= 0);
+	close(listener);
+	return ours;
+}
+
+/* splice(2) takes the urgent mark for the end, or never gets past it. */
+#define URGENT_CASES 4
+
+START_TEST(urgent_data)
+{
+	static const struct {
+		off_t part, size;
+		bool stalls;
+	} cases[URGENT_CASES] = {
+	    {3, 6, false}, {100000, 200000, false}, {3, 6, true}, {100000, 200000, true}};
+	const struct fcopy_mode *m = &fcopy_modes()[_i / URGENT_CASES];
+	struct urgent_peer peer = {.part = cases[_i % URGENT_CASES].part,
+				   .stalls = cases[_i % URGENT_CASES].stalls};
+	if (!takes(m, FCOPY_TAKES_STREAM_SRC))
+		return; /* refused: stream_to_file_and_back */
+	enter(&dirs[0]);
+	set_label("mode %s, urgent byte after %lld%s", m->name, (long long)peer.part,
+		  peer.stalls ? ", then silence" : "");
+	make_file("src", cases[_i % URGENT_CASES].size, DENSE, 1);
+	make_file("dst", 100, DENSE, 2);
+	make_file("old", 100, DENSE, 2);
+	char name[32];
+	int fd = connect_tcp(&peer.fd);
+	snprintf(name, sizeof(name), "fd:%d", fd); /* a connection, unlike /dev/fd/N */
+	need(pthread_create(&peer.thread, NULL, send_urgent, &peer) == 0);
+	double start = io_now();
+	int r = copy_by(m->name, name, "dst", (struct fcopy_options){.timeout_ms = 1000});
+	double seconds = io_now() - start;
+	close(fd);
+	pthread_join(peer.thread, NULL);
+	check(seconds < 5, "%.1f s", seconds);
+	check(r == 0 || !strcmp(m->name, "splice") ||
+		  (peer.stalls && report.error.err == ETIMEDOUT),
+	      "%s: %d", report.error.call, report.error.err);
+	check(r != 0 || !peer.stalls, "a stream without an end was committed");
+	check(same_bytes(r == 0 ? "src" : "old", "dst"), "bytes differ");
+	leave();
+}
+END_TEST
+
 int main(void)
 {
 	dirs_find();
 	Suite *s = suite_create("streams");
 	TCase *c = add_case(s, "streams");
-	tcase_add_loop_test(c, stream_to_file_and_back, 0, STREAM_MODES * 4);
-	tcase_add_loop_test(c, stream_to_stream, 0, 2 * 4);
+	tcase_add_loop_test(c, stream_to_file_and_back, 0, mode_count * 4);
+	tcase_add_loop_test(c, stream_to_stream, 0, mode_count * 4);
 	tcase_add_loop_test(c, appends, 0, mode_count);
 	tcase_add_loop_test(c, lying_sources, 0, 7 * mode_count);
 	tcase_add_loop_test(c, devices, 0, mode_count);
+	tcase_add_loop_test(c, urgent_data, 0, mode_count * URGENT_CASES);
 	return run_suite(s);
 }

@@ -261,6 +261,55 @@ IN_PLACE_HINT="fcopy: hint: --inplace writes into the existing file"
 	cmp backing/a b
 }
 
+# io_uring repeats such a read at the old offset and reports success (Linux 6.18).
+@test "short reads and writes of FUSE: every mode copies the right bytes or refuses" {
+	mkdir backing
+	random backing/a 3000000
+	cp backing/a a
+	local operation mode
+	for operation in read write; do
+		rm -f backing/b b
+		# shellcheck disable=SC2016
+		by_fuse "direct_io,fault=$operation:short=65536" 'for mode in auto $MODES; do
+				"$FCOPY" -f m/a b $mode && cmp backing/a b || [ $mode != auto ]
+				"$FCOPY" -f a m/b $mode && cmp a backing/b || [ $mode != auto ]
+				"$FCOPY" --inplace m/a b $mode && cmp backing/a b || [ $mode != auto ]
+			done
+			! "$FCOPY" --no-cache -f m/a b
+			! "$FCOPY" -f m/a b direct'
+		[[ $output != *differ* ]] || { echo "$output"; return 1; }
+		mentions 'm/a: io_uring on FUSE: Operation not supported' 'past the page cache'
+	done
+}
+
+@test "a regular file that returns EAGAIN fails at once, as with cp, in every mode" {
+	mkdir backing
+	random backing/a 3000000
+	local mode
+	# shellcheck disable=SC2016
+	by_fuse "direct_io,fault=read:EAGAIN:1000000" 'for mode in auto $MODES; do
+			echo old >b
+			! timeout -s KILL 10 "$FCOPY" m/a b $mode || exit 8
+			[ "$(cat b)" = old ]
+		done'
+	mentions 'm/a: read: Resource temporarily unavailable' || mentions \
+		'm/a: pread: Resource temporarily unavailable'
+	never mentions Killed
+}
+
+@test "a read that is not permitted is no end: no mode replaces a file by a prefix" {
+	mkdir backing
+	random backing/a 3000000
+	local mode
+	# shellcheck disable=SC2016
+	by_fuse "direct_io,fault=read:EPERM:1050000" 'for mode in auto $MODES; do
+			echo old >b
+			! "$FCOPY" m/a b $mode || exit 8
+			[ "$(cat b)" = old ]
+		done'
+	mentions 'Operation not permitted'
+}
+
 # What could not be written is clean in the page cache, and the next fsync says that all is well.
 @test "--resume --fsync after an error of the storage: what is there is read from there" {
 	need setfattr

@@ -72,6 +72,7 @@ static void *fs_init(struct fuse_conn_info *conn, struct fuse_config *cfg)
 		exit(1);
 	if (config.writeback)
 		conn->want |= FUSE_CAP_WRITEBACK_CACHE;
+	conn->want &= ~FUSE_CAP_ASYNC_DIO; /* io_uring then sees each short count */
 	cfg->use_ino = 1;
 	cfg->hard_remove = 1; /* an unlinked open file lives on in fi->fh */
 	cfg->nullpath_ok = 1;
