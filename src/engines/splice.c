@@ -39,11 +39,14 @@ static size_t enlarge_pipe(int pipe, size_t size)
 	return got > 0 ? (size_t)got : (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Has the socket fd input that a read would return? */
-static bool has_socket_input(int fd)
+/* Stores whether fd is a socket with input that a read would return. Returns 0, or -errno: recv
+ * takes a pending error such as ECONNRESET off the socket, so this is its only report. */
+static int has_socket_input(int fd, bool *input)
 {
 	char byte;
-	return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+	ssize_t n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	*input = n > 0;
+	return n >= 0 || errno == EAGAIN || errno == ENOTSOCK ? 0 : -errno;
 }
 
 /* Splices at most n bytes once. Returns 0 with their number in *moved (0 at the end), ENGINE_NEXT
@@ -66,7 +69,8 @@ static int splice_once(struct transfer *t, int in, off_t *in_at, int out, off_t 
 		int r = transfer_judge(t, "splice", side);
 		if (r)
 			return r;
-		had_input = in == t->src && has_socket_input(in);
+		if (in == t->src && (r = has_socket_input(in, &had_input)) < 0)
+			return transfer_fail(t, "recv", SIDE_SRC, r);
 	}
 }
 

@@ -188,7 +188,9 @@ int io_wait(const struct io *io, int fd, short events)
 int io_wait_again(struct io *io, int fd, short events)
 {
 	struct stat st;
-	if (fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISBLK(st.st_mode)))
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (S_ISREG(st.st_mode) || S_ISBLK(st.st_mode))
 		return -EAGAIN;
 	if (io->waits == 0)
 		io->idle_since = io_now();

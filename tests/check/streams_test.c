@@ -256,6 +256,44 @@ static int connect_tcp(int *peer)
 	return ours;
 }
 
+/* The peer resets while the copy waits for it: that is never taken for the end. */
+static void *send_and_reset(void *arg)
+{
+	struct urgent_peer *p = arg;
+	const struct linger reset = {1, 0};
+	usleep(20000);
+	(void)!send(p->fd, "abc", 3, MSG_NOSIGNAL);
+	usleep(20000);
+	setsockopt(p->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+	close(p->fd);
+	return NULL;
+}
+
+START_TEST(reset_is_no_end)
+{
+	const struct fcopy_mode *m = &fcopy_modes()[_i];
+	if (!takes(m, FCOPY_TAKES_STREAM_SRC))
+		return; /* refused: stream_to_file_and_back */
+	enter(&dirs[0]);
+	set_label("mode %s", m->name);
+	make_file("dst", 100, DENSE, 2);
+	make_file("old", 100, DENSE, 2);
+	for (int round = 0; round < 10; round++) {
+		struct urgent_peer peer;
+		char name[32];
+		int fd = connect_tcp(&peer.fd);
+		snprintf(name, sizeof(name), "fd:%d", fd);
+		need(pthread_create(&peer.thread, NULL, send_and_reset, &peer) == 0);
+		int r = copy_by(m->name, name, "dst", (struct fcopy_options){0});
+		close(fd);
+		pthread_join(peer.thread, NULL);
+		check(r < 0 && report.error.err == ECONNRESET, "%d, %d", r, report.error.err);
+		check(same_bytes("old", "dst"), "a prefix was committed");
+	}
+	leave();
+}
+END_TEST
+
 /* splice(2) takes the urgent mark for the end, or never gets past it. */
 #define URGENT_CASES 4
 
@@ -306,6 +344,7 @@ int main(void)
 	tcase_add_loop_test(c, appends, 0, mode_count);
 	tcase_add_loop_test(c, lying_sources, 0, 7 * mode_count);
 	tcase_add_loop_test(c, devices, 0, mode_count);
+	tcase_add_loop_test(c, reset_is_no_end, 0, mode_count);
 	tcase_add_loop_test(c, urgent_data, 0, mode_count * URGENT_CASES);
 	return run_suite(s);
 }

@@ -108,6 +108,7 @@ moves() {
 	need_mode direct
 	random a 3000001
 	traced 0 trace=ftruncate,io_uring_enter -m direct a b
+	sed -i '/io_uring_enter([0-9]*<[^>]*>, 0, 0/d' trace # the ring was tried first
 	[ "$(grep -E -m1 -n "ftruncate\([0-9]+<$T.*, 3000001\) += 0" trace | cut -d: -f1)" = 1 ]
 	[ "$(stat -c %s b)" = 3000001 ]
 	cmp a b

@@ -41,7 +41,6 @@ static const int not_allowed[] = {EPERM, EIO, EROFS, -1};
 static const int not_there[] = {EOPNOTSUPP, ENOSYS, EINVAL, -1};
 static const int no_attribute[] = {ENODATA, EOPNOTSUPP, -1};
 static const int bad_attribute[] = {EIO, ENOMEM, EPERM, -1};
-static const int soft[] = {EINTR, EAGAIN, -1};
 static const int interrupted[] = {EINTR, -1};
 static const int input_output[] = {EIO, -1};
 static const int no_random[] = {ENOSYS, EINTR, -1};
@@ -98,9 +97,11 @@ static const struct row {
     {"readlink", denied, FAILS, 1 << SYMLINK, false},
     {"getrandom", no_random, FAILS, OVER | 1 << NEW_NAMED, false},
     {"pread64", input_output, FAILS, ALL, false},
-    {"pread64", soft, GOES_ON, ALL, false},
+    {"pread64", interrupted, GOES_ON, ALL, false},
+    {"pread64", again, FAILS, ALL, false},
     {"pwrite64", storage, FAILS, ALL, false},
-    {"pwrite64", soft, GOES_ON, ALL, false},
+    {"pwrite64", interrupted, GOES_ON, ALL, false},
+    {"pwrite64", again, FAILS, ALL, false},
     {"mmap64 of memory", no_memory, FAILS, ALL, false},
     {"pthread_create", again, GOES_ON, 1 << NEW, false},
 };

@@ -51,7 +51,7 @@ static const int no_memory[] = {ENOMEM, -1};
 static const int no_attribute[] = {EOPNOTSUPP, -1};
 static const int no_value[] = {ENODATA, EOPNOTSUPP, -1};
 static const int no_lock[] = {ENOLCK, EBUSY, -1};
-static const int soft[] = {EINTR, EAGAIN, -1};
+static const int soft[] = {EINTR, -1};
 static const int lacking[] = {EINVAL, ENOSYS, -1};
 static const int no_uncached[] = {EOPNOTSUPP, EIO, -1};
 

@@ -157,7 +157,7 @@ static void mode_never_falls_back(void **state)
 static void prefix_is_no_success(void **state)
 {
 	const int err = *(const int *)*state;
-	struct fcopy_options options = {.mode = fcopy_mode_find("splice")};
+	struct fcopy_options options = {.api = FCOPY_API, .mode = fcopy_mode_find("splice")};
 	make_file("src", SIZE, DENSE, 1);
 	make_file("dst", 100, DENSE, 2);
 	make_file("old", 100, DENSE, 2);
@@ -188,7 +188,7 @@ static void refusal_without_errno(void **state)
 static void optional_call_fails(void **state)
 {
 	const struct run *run = *state;
-	struct fcopy_options options = {.mode = fcopy_mode_find(run->mode)};
+	struct fcopy_options options = {.api = FCOPY_API, .mode = fcopy_mode_find(run->mode)};
 	make_file("src", SIZE, DENSE, 1);
 	make_file("dst", 100, DENSE, 2);
 	if (strcmp(run->call, "fallocate64") == 0)
@@ -209,12 +209,12 @@ static void limits_are_checked(void **state)
 		struct fcopy_options options;
 		bool valid;
 	} cases[] = {
-	    {{.threads = FCOPY_THREADS_MAX}, true},
-	    {{.threads = FCOPY_THREADS_MAX + 1}, false},
-	    {{.threads = UINT_MAX}, false},
-	    {{.buffer_size = 1}, true},
-	    {{.buffer_size = FCOPY_BUFFER_MAX + 1}, false},
-	    {{.buffer_size = (size_t)1 << 40}, false},
+	    {{.api = FCOPY_API, .threads = FCOPY_THREADS_MAX}, true},
+	    {{.api = FCOPY_API, .threads = FCOPY_THREADS_MAX + 1}, false},
+	    {{.api = FCOPY_API, .threads = UINT_MAX}, false},
+	    {{.api = FCOPY_API, .buffer_size = 1}, true},
+	    {{.api = FCOPY_API, .buffer_size = FCOPY_BUFFER_MAX + 1}, false},
+	    {{.api = FCOPY_API, .buffer_size = (size_t)1 << 40}, false},
 	};
 	(void)state;
 	make_file("src", 100, DENSE, 1);
