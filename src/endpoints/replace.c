@@ -163,7 +163,7 @@ static int commit(struct endpoint *e, const struct fcopy_options *options,
 	if (r < 0)
 		return fail(e, call, r, error);
 	if (e->directory >= 0 && fsync(e->directory) < 0) {
-		r = error_call(error, "fsync of the directory", e->path, errno);
+		r = error_operation(error, "fsync of the directory", "fsync", e->path, errno);
 		error->advice = FCOPY_ADVICE_FLUSH;
 		return r;
 	}

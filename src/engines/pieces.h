@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Copies a file in pieces through io_uring. Up to PIECES_DEPTH pieces are in flight at once; each
- * is read into a buffer of its own and then written:
+ * has a buffer, is read into it, and is then written from it:
  *
  *    source   |aaaaaaaa|bbbbbbbb|cccccccc|dddddddd|                      |
  *             0        1        2        3        4 MiB ^ next           ^ size

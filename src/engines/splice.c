@@ -55,6 +55,7 @@ static int splice_once(struct transfer *t, int in, off_t *in_at, int out, off_t 
 		       enum side side, size_t *moved)
 {
 	bool had_input = false;
+	*moved = 0;
 	for (;;) {
 		ssize_t got = splice(in, in_at, out, out_at, n, 0);
 		t->io.calls++;

@@ -226,6 +226,29 @@ IN_PLACE_HINT="fcopy: hint: --inplace writes into the existing file"
 	absent c
 }
 
+# tmpfs has no uncached I/O, and direct I/O of the data at 5 KiB is unaligned for it.
+@test "--no-cache is refused before a hole is punched, wherever the data starts" {
+	need_root "to mount an image"
+	need mkfs.ext4
+	truncate -s 20M image
+	mkfs.ext4 -q -b 1024 image
+	mkdir m t
+	random data 100000
+	head -c 300000 /dev/zero | tr '\0' x >want
+	export FCOPY
+	# shellcheck disable=SC2016
+	private_mounts 'mount -o loop image m || exit 9
+		mount -t tmpfs -o size=20M tmpfs t
+		dd if=data of=m/a bs=1024 seek=5 conv=notrunc,sparse status=none
+		cp want t/b
+		! "$FCOPY" --inplace --no-cache m/a t/b || exit 8
+		cmp want t/b
+		umount m t'
+	[ "$status" != 9 ] || skip "ext4 does not mount"
+	demand 0
+	mentions 'cannot be copied past the page cache here'
+}
+
 # A server that does not know a file's size before it has read it tells 0, and read(2) gets the bytes.
 @test "a file that is longer than its stat says: no mechanism takes its size for the end" {
 	mkdir backing
