@@ -83,8 +83,8 @@ class Figures:
         facts = self.run.facts
         own = ("memcpy of 1 GiB", "floor, 1 GiB", "empty process", "device", "steal time", "load at the start", "duration")
         text = report.table(own, [[facts.get(name, "–") for name in own]]) + "\n"
-        text += "".join(f"\n- {name}: {value}" for name, value in facts.items() if name not in own)
-        return f"{text}\n- samples: {self.run.count}, of which {self.run.disturbed} are flagged"
+        text += "\n" + "; ".join(f"**{name}** {value}" for name, value in facts.items() if name not in own)
+        return f"{text}; **samples** {self.run.count}, of which {self.run.disturbed} are flagged"
 
     def agreement(self):
         return report.agreement(self.run, self.second)[0] if self.second else "Only one run is committed: unknown."

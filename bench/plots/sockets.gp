@@ -9,9 +9,9 @@ set xrange [6:1200]
 set yrange [0:1.1]
 set xtics (7, 21, 63, 98, 200, 350, 700, 1024)
 set grid ytics linecolor rgb grey linewidth 0.4 dashtype 3
-set key center right reverse Left
+set key outside bottom center horizontal
 set arrow from graph 0, first 1 to graph 1, first 1 nohead linecolor rgb grey linewidth 1.5
 set label 'read + send, 4 KiB' at graph 0.995, first 1 right offset 0,0.6 textcolor rgb grey
 set style fill transparent solid 0.25 noborder
 plot $data index 0 using 1:3:4 with filledcurves linecolor rgb '#d55e00' notitle, \
-     for [i=0:2] data index i using 1:2 with linespoints linetype i+1 title columnheader(1)
+     for [i=0:2] $data index i using 1:2 with linespoints linetype i+1 title columnheader(1)
