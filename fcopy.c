@@ -12,9 +12,9 @@
  *   src/endpoints/    where bytes come from and go: place (names), replace and temporary (an atomic
  *                     file), part (--resume), in_place, stream, tcp, socket and receipt (its
  *                     peer's close), metadata, preserve
- *   src/engines/      mechanism: engine.h is the contract, then one engine a file (pieces is of
- *                     direct)
- *   src/io/           the read/write loops, memory, the io_uring seam
+ *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the
+ *                     engines share; one engine per file (pieces belongs to direct)
+ *   src/io/           the read and write loops, memory, io_uring
  *   src/man, dist/    the manual pages; completions, pkg-config, JSON schema, Debian packages
  *   tests/            check (real kernel), cmocka (faults), cli (the program), fuzz, long (proofs)
  *   bench/            what it costs, against whom, and the committed results

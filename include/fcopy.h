@@ -23,10 +23,10 @@ extern "C" {
  * a new member at its end. A later library then knows which members the caller's structs have. */
 #define FCOPY_API 1
 
-/* The three answers of --sparse, --reflink and --preallocate. */
+/* Values of options.sparse, options.reflink and options.preallocate. */
 enum fcopy_when { FCOPY_WHEN_AUTO, FCOPY_WHEN_ALWAYS, FCOPY_WHEN_NEVER };
 
-/* The options that belong to some modes only, and the ends; fcopy_mode.takes is a set of these. */
+/* Options and operands that only some modes support; fcopy_mode.takes is a set of these. */
 enum fcopy_takes {
 	FCOPY_TAKES_BUFFER_SIZE = 1 << 0,
 	FCOPY_TAKES_THREADS = 1 << 1,
@@ -37,7 +37,7 @@ enum fcopy_takes {
 	FCOPY_TAKES_STREAM_DST = 1 << 6,
 };
 
-/* A mode: what a person asks for by number or name. The numbers never change their meaning. */
+/* A mode, which a user selects by number or name. The meaning of a number never changes. */
 struct fcopy_mode {
 	int number;
 	const char *name;
@@ -73,7 +73,7 @@ enum fcopy_advice {
 	FCOPY_ADVICE_FLUSH,             /* the copy is in place, perhaps not on the disk */
 	FCOPY_ADVICE_CACHE,             /* leave out options.no_cache */
 	FCOPY_ADVICE_RECURSIVE,         /* tree_options.recursive */
-	FCOPY_ADVICE_USAGE,             /* the operands themselves make no sense together */
+	FCOPY_ADVICE_USAGE,             /* the operands and options cannot be combined */
 };
 
 /* A failure, or a warning. The strings are static or belong to the caller's operands and to the
@@ -103,7 +103,7 @@ struct fcopy_step {
 	uint64_t calls;   /* data calls that it made: reads and writes, not polls or seeks */
 	double seconds;   /* wall time spent in it */
 	unsigned threads; /* most threads that it was given at once, the caller's own among them */
-	int refusal;      /* errno with which it gave way to the next engine; 0: it did not */
+	int refusal; /* errno with which it refused, so that the next engine continued; 0: none */
 	const char *refusal_call; /* the call that was refused */
 };
 
@@ -149,17 +149,17 @@ struct fcopy_report {
 	size_t steps;
 	struct fcopy_step step[FCOPY_STEPS_MAX];
 	double seconds[FCOPY_PHASES];     /* wall time, phase by phase */
-	char detail[128];                 /* behind error.reason, where that has numbers */
+	char detail[128];                 /* storage for error.reason if that has numbers */
 	char dst[PATH_MAX];               /* the destination's name: DST, or DST/basename(SRC) */
 	char src_peer[FCOPY_ADDRESS_MAX]; /* who sent, HOST:PORT in numbers; empty: no socket */
 	char dst_peer[FCOPY_ADDRESS_MAX]; /* who received */
 };
 
 enum fcopy_event_kind {
-	FCOPY_EVENT_WARNING,   /* the copy goes on; error tells of what */
-	FCOPY_EVENT_PLAN,      /* auto has decided; text tells what */
+	FCOPY_EVENT_WARNING,   /* the copy continues; error is the warning */
+	FCOPY_EVENT_PLAN,      /* auto has decided; text is its plan */
 	FCOPY_EVENT_STEP,      /* an engine starts, for the first time; text is its name */
-	FCOPY_EVENT_REFUSAL,   /* an engine gave way to the next; error tells why */
+	FCOPY_EVENT_REFUSAL,   /* an engine refused, the next one continues; error is the reason */
 	FCOPY_EVENT_RESUME,    /* report->resumed bytes were there already; text: why none */
 	FCOPY_EVENT_LISTENING, /* peers may come; text is the address, HOST:PORT in numbers */
 	FCOPY_EVENT_CLIENT,    /* fcopy_serve: this client's copy has ended; report is its own */
@@ -192,7 +192,7 @@ struct fcopy_options {
 	bool in_place; /* write into the existing inode; a failure leaves it torn */
 	bool force;    /* replace a destination whose owner, links or write bit speak against it */
 	bool fsync;    /* on the disk when fcopy_copy returns */
-	bool strict;   /* a source that changed meanwhile fails the copy */
+	bool strict;   /* a source that changed during the copy fails it */
 	bool no_cache; /* past the page cache: only what the source has there stays */
 	bool no_clobber;   /* an existing destination is left as it is, with success */
 	bool no_directory; /* a DST that is a directory is an error, not a place to copy into */
@@ -200,8 +200,8 @@ struct fcopy_options {
 	bool verify;       /* read both files back from the storage and compare; implies fsync */
 	unsigned preserve; /* enum fcopy_attribute: what the copy shall have of the source */
 	unsigned preserve_required; /* those of them whose loss fails the copy; others only warn */
-	bool scratch;        /* write a nameless file beside DST and drop it: for measuring */
-	uint64_t limit_rate; /* bytes a second; 0: none */
+	bool scratch;               /* write an unnamed temporary file beside DST and discard it */
+	uint64_t limit_rate;        /* bytes a second; 0: none */
 	/* Expected bytes: another length is a warning, or an error with strict. 0: any. */
 	uint64_t expected_size;
 	int timeout_ms; /* longest time without a byte on a connection; 0: 60 s, < 0: for ever */

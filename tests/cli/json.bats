@@ -58,7 +58,7 @@ is() {
 @test "a failure before the first byte" {
 	expect 1 --json nope b
 	valid "$output"
-	is '.done == false' '.bytes == 0' '.error.call == "open"' '.error.errno == "ENOENT"' \
+	is '.done == false' '.bytes == 0' '.error.call == "open"' '.error.operation == null' '.error.errno == "ENOENT"' \
 		'.error.path == "nope"' '.error.message == "No such file or directory"'
 	says "fcopy: nope: open: No such file or directory"
 }
