@@ -137,3 +137,20 @@ limited() {
 	injected
 	cmp a b
 }
+
+@test "io_uring without worker threads: auto continues with readwrite after the finished prefix" {
+	need_mode direct
+	random a 20000000
+	install -m 755 "$FCOPY" fcopy
+	chmod 777 .
+	local nobody=
+	! is_root || nobody=$NOBODY
+	# shellcheck disable=SC2086
+	run --separate-stderr $nobody bash -c \
+		'ulimit -u 1; exec ./fcopy -v --no-cache --preallocate=never a b'
+	[[ $stderr == *"Operation canceled"* ]] || skip "no worker thread was needed: $stderr"
+	[[ $stderr != *"Operation not supported"* ]] || skip "no uncached I/O here"
+	demand 0
+	mentions "engine: readwrite"
+	cmp a b
+}
