@@ -28,6 +28,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 /* Writes out what stdout holds. Returns 0, or the errno of the first time that it could not: later
  * errno may be of anything, and of another thread. */
@@ -105,7 +106,7 @@ static int copy(struct cli *cli, const struct usage *start)
 	cli->copy.notify = on_event;
 	cli->copy.user = cli;
 	signals_catch(&cancel, cli->keep_listening ? &stop : NULL);
-	if (fcopy_is_socket(cli->dst))
+	if (fcopy_operand_kind(cli->dst, STDOUT_FILENO, NULL) >= FCOPY_KIND_SOCKET)
 		signals_ignore_pipe();
 	if (cli->source_count > 0)
 		return copy_tree(cli);

@@ -237,10 +237,24 @@ struct fcopy_options {
 int fcopy_copy(const char *src, const char *dst, const struct fcopy_options *options,
 	       struct fcopy_report *report);
 
-/* Whether this operand is a TCP address, or fd:N with a socket behind it. A write to a socket whose
- * peer is gone raises SIGPIPE, which the library leaves alone: a caller whose DST is one ignores
- * that signal, and gets EPIPE. */
-bool fcopy_is_socket(const char *operand);
+/* What an operand names, in the order of the test "kind >= FCOPY_KIND_SOCKET": is it a connection?
+ */
+enum fcopy_kind {
+	FCOPY_KIND_PATH,       /* a name in the file system */
+	FCOPY_KIND_DESCRIPTOR, /* -, fd:N, /dev/stdin and the like: an open descriptor */
+	FCOPY_KIND_SOCKET,     /* an open descriptor: fd:N and any socket, or any name and TCP */
+	FCOPY_KIND_TCP,        /* tcp:HOST:PORT */
+	FCOPY_KIND_TCP_LISTEN, /* tcp-listen:[HOST:]PORT */
+	FCOPY_KIND_TCP_LISTEN_ANY, /* the same with port 0: FCOPY_EVENT_LISTENING reports the port
+				    */
+};
+
+/* Returns what the operand names; dash is the descriptor that - stands for: 0 for SRC, 1 for DST.
+ * *descriptor receives the operand's descriptor, or -1; NULL: not wanted.
+ *
+ * A write to a socket whose peer has gone raises SIGPIPE, which the library leaves alone: a caller
+ * whose DST is a socket should ignore that signal, and gets EPIPE. */
+enum fcopy_kind fcopy_operand_kind(const char *operand, int dash, int *descriptor);
 
 #define FCOPY_CLIENTS_MAX     10000
 #define FCOPY_CLIENTS_DEFAULT 256 /* a receiver takes three descriptors, of 1024 usually */

@@ -143,12 +143,9 @@ static int run_rounds(struct benchmark *all, struct fcopy_error *error)
 static bool is_stream(const char *path)
 {
 	struct stat st;
-	if (strcmp(path, "-") == 0 || strncmp(path, "fd:", 3) == 0 || fcopy_is_socket(path))
+	if (fcopy_operand_kind(path, STDIN_FILENO, NULL) != FCOPY_KIND_PATH)
 		return true;
-	if (stat(path, &st) < 0 || S_ISBLK(st.st_mode))
-		return false;
-	return !S_ISREG(st.st_mode) || strncmp(path, "/dev/", 5) == 0 ||
-	       strncmp(path, "/proc/self/fd/", 14) == 0;
+	return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode);
 }
 
 int benchmark_run(struct cli *cli)

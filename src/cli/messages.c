@@ -82,17 +82,12 @@ static void print_engine(const char *name)
 	last = name;
 }
 
-/* Port 0, in as many digits as one likes. */
-static bool takes_any_port(const char *operand)
-{
-	const char *port = strrchr(operand, ':');
-	return port && port[1] && port[1 + strspn(port + 1, "0")] == '\0';
-}
-
 /* Who asked for any free port has to be told which one it is. */
 static void print_listening(const struct cli *cli, const char *address)
 {
-	if (takes_any_port(cli->src) || takes_any_port(cli->dst) || cli->verbose)
+	if (cli->verbose ||
+	    fcopy_operand_kind(cli->src, STDIN_FILENO, NULL) == FCOPY_KIND_TCP_LISTEN_ANY ||
+	    fcopy_operand_kind(cli->dst, STDOUT_FILENO, NULL) == FCOPY_KIND_TCP_LISTEN_ANY)
 		fprintf(stderr, "fcopy: listening on %s\n", address);
 }
 

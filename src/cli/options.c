@@ -6,6 +6,7 @@
 #include <getopt.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* Letters that mean something to cp: they mean the same here, or nothing. */
 #define CP_LETTERS "abdfHilLnpPrRsStTuxZ"
@@ -56,11 +57,37 @@ static const struct option_row *find_row(int option)
 	return NULL;
 }
 
+/* Long options of cp: like its letters, they mean the same here, or nothing. */
+static bool is_of_cp(const char *name)
+{
+	static const char *const names[] = {"attributes-only",
+					    "backup",
+					    "context",
+					    "copy-contents",
+					    "debug",
+					    "interactive",
+					    "keep-directory-symlink",
+					    "link",
+					    "parents",
+					    "remove-destination",
+					    "strip-trailing-slashes",
+					    "suffix",
+					    "symbolic-link",
+					    "update"};
+	size_t length = strcspn(name, "=");
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (strlen(names[i]) == length && strncmp(names[i], name, length) == 0)
+			return true;
+	return false;
+}
+
 static int refuse_long(const char *argument)
 {
 	char names[256];
 	if (suggest_completions(argument + 2, names, sizeof(names)) > 1)
 		return message_usage(argument, "is short for each of %s", names);
+	if (is_of_cp(argument + 2))
+		return message_usage(argument, "cp has this option, fcopy does not");
 	const char *near = suggest_option(argument + 2);
 	if (near)
 		return message_usage(argument, "no such option; did you mean --%s?", near);
@@ -101,6 +128,11 @@ int options_set_mode(struct cli *cli, const char *text)
 	return EXIT_USAGE;
 }
 
+static bool is_socket(const char *operand, int dash)
+{
+	return fcopy_operand_kind(operand, dash, NULL) >= FCOPY_KIND_SOCKET;
+}
+
 /* An option together with the mode and the action. */
 static int check_row(const struct cli *cli, const struct option_row *row)
 {
@@ -110,9 +142,9 @@ static int check_row(const struct cli *cli, const struct option_row *row)
 	if (cli->action == ACTION_COPY && row->takes & ~mode->takes)
 		return message_option(row->name, "does not belong to mode %d %s", mode->number,
 				      mode->name);
-	if (row->not_sent && fcopy_is_socket(cli->dst))
+	if (row->not_sent && is_socket(cli->dst, STDOUT_FILENO))
 		return message_option(row->name, "means nothing where DST is a socket");
-	if (row->not_received && fcopy_is_socket(cli->src))
+	if (row->not_received && is_socket(cli->src, STDIN_FILENO))
 		return message_option(row->name, "means nothing where SRC is a socket");
 	return EXIT_DONE;
 }
@@ -152,7 +184,8 @@ static int check_together(const struct cli *cli)
 		return message_option(unserved(cli), "does not go with --keep-listening");
 	if (cli->max_clients && !cli->keep_listening)
 		return message_option("max-clients", "goes with --keep-listening");
-	if (o->timeout_ms && !fcopy_is_socket(cli->src) && !fcopy_is_socket(cli->dst))
+	if (o->timeout_ms && !is_socket(cli->src, STDIN_FILENO) &&
+	    !is_socket(cli->dst, STDOUT_FILENO))
 		return message_option("timeout", "neither SRC nor DST is a socket");
 	return EXIT_DONE;
 }

@@ -176,7 +176,7 @@ struct fcopy_progress *progress_answer(const struct cli *cli)
 {
 	struct sigaction act = {.sa_handler = on_usr1, .sa_flags = SA_RESTART};
 	p.cli = cli;
-	p.sending = fcopy_is_socket(cli->dst);
+	p.sending = fcopy_operand_kind(cli->dst, STDOUT_FILENO, NULL) >= FCOPY_KIND_SOCKET;
 	p.start_ms = p.phase_ms = now_ms();
 	sigaction(SIGUSR1, &act, NULL);
 	return &p.counters;

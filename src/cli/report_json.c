@@ -6,6 +6,7 @@
 #include "report.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static void add_error(struct json *j, const struct fcopy_error *e)
 {
@@ -75,12 +76,9 @@ static void add_usage(struct json *j, const struct usage *u)
 
 FILE *report_stream(const char *dst)
 {
-	static const char *const names[] = {"-", "fd:1", "/dev/stdout", "/dev/fd/1",
-					    "/proc/self/fd/1"};
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (strcmp(dst, names[i]) == 0)
-			return stderr;
-	return stdout;
+	int fd;
+	fcopy_operand_kind(dst, STDOUT_FILENO, &fd);
+	return fd == STDOUT_FILENO ? stderr : stdout;
 }
 
 void report_json(const struct outcome *o, FILE *f)

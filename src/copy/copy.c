@@ -86,18 +86,6 @@ static int start(struct copy *c, struct endpoint *e, char peer[FCOPY_ADDRESS_MAX
 	return r;
 }
 
-/* With its good bytes, and with the mode by which the next try knows it; what could not be cut that
- * one will find out. Whoever the part was given to already may have it open for writing. */
-static void leave_part(struct copy *c, int failure)
-{
-	struct stat st;
-	bool overtaken = failure == -EEXIST && c->options->no_clobber;
-	(void)!ftruncate(c->dst.fd, c->all.offset);
-	(void)!fchmod(c->dst.fd, 0600);
-	if (overtaken || fstat(c->dst.fd, &st) < 0 || st.st_uid != geteuid())
-		c->dst.keep_part = false;
-}
-
 static int run(struct copy *c)
 {
 	int r = start(c, &c->src, c->report->src_peer);
@@ -113,10 +101,12 @@ static int run(struct copy *c)
 	if (r == 0 && !c->options->scratch)
 		r = commit(c);
 	if (r < 0 && c->resumes && c->dst.temporary[0])
-		leave_part(c, r);
+		part_keep(&c->dst, c->all.offset);
+	if (r == ENDPOINT_KEPT)
+		c->dst.keep_part = false;
 	if (r < 0 && c->dst.in_place)
 		allocate_give_back(c);
-	if (r < 0 || c->options->scratch)
+	if (r != 0 || c->options->scratch)
 		c->dst.ops->abort(&c->dst);
 	return r;
 }
@@ -126,7 +116,7 @@ int copy_run(struct copy *c)
 	int r = run(c);
 	if (r == 0)
 		r = c->src.ops->commit(&c->src, c->options, &c->report->error);
-	if (r < 0)
+	if (r != 0)
 		c->src.ops->abort(&c->src);
 	return r;
 }
@@ -170,10 +160,6 @@ int fcopy_copy(const char *src, const char *dst, const struct fcopy_options *opt
 	own.fsync |= own.verify;
 	c.mode = c.options->mode ? c.options->mode : fcopy_modes();
 	int r = open_and_run(&c, src, dst);
-	if (r == -EEXIST && c.options->no_clobber) {
-		report->error = (struct fcopy_error){0};
-		report->kept = true;
-		r = 0;
-	}
+	report->kept = r == ENDPOINT_KEPT;
 	return r < 0 ? -1 : 0;
 }

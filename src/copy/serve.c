@@ -100,7 +100,7 @@ static void *serve_client(void *arg)
 	k->copy.options = &k->options;
 	k->copy.report = &k->report;
 	k->copy.mode = k->options.mode ? k->options.mode : fcopy_modes();
-	if (open_ends(k) < 0)
+	if (open_ends(k) != 0)
 		k->connection.ops->abort(&k->connection);
 	else
 		copy_run(&k->copy);
@@ -190,6 +190,8 @@ static int try_sink(struct service *s, struct fcopy_report *report)
 				 &report->error);
 	if (r == 0)
 		sink.ops->abort(&sink);
+	if (r == ENDPOINT_KEPT)
+		r = refuse(s->dst, "exists, and no_clobber keeps it", &report->error);
 	return r;
 }
 

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The engine's row in the report; one for all its turns. */
 static struct fcopy_step *row(struct fcopy_report *report, const char *engine)
@@ -56,12 +57,18 @@ static void describe(const struct copy *c, const struct engine *engine, const st
 	}
 }
 
+/* Files of hugetlbfs have no write(2): then no other mode helps. */
+static bool accepts_writes(const struct copy *c)
+{
+	return !S_ISREG(c->dst.st.st_mode) || write(c->dst.fd, "", 0) == 0 || errno != EINVAL;
+}
+
 int step_refused(struct copy *c, const struct engine *engine, const struct transfer *t)
 {
 	describe(c, engine, t, t->refusal > 0 ? t->refusal : EOPNOTSUPP, &c->report->error);
 	/* No engine writes beyond a limit of the file's size; and auto itself cannot advise auto.
 	 */
-	if (c->mode->engine && t->refusal != EFBIG)
+	if (c->mode->engine && t->refusal != EFBIG && accepts_writes(c))
 		c->report->error.advice = FCOPY_ADVICE_AUTO;
 	return t->refusal > 0 ? -t->refusal : -EOPNOTSUPP; /* 0 would commit the prefix */
 }

@@ -38,21 +38,6 @@ int verify_copy(struct copy *c)
 	return 0;
 }
 
-/* Only this program makes files of mode 0600 under that name, and may throw them away. Any other is
- * either the user's, or a copy that had been given its mode when it was interrupted; that one has
- * nothing but bytes of the source. */
-static int claim_part(const struct copy *c, const struct stat *part, off_t same)
-{
-	struct fcopy_error *e = &c->report->error;
-	if ((part->st_mode & 07777) == 0600)
-		return 0;
-	if (same < part->st_size)
-		return error_refuse(e, c->dst.path, EPERM,
-				    "its .fcopy-part is not a part of this copy",
-				    FCOPY_ADVICE_REMOVE_PART);
-	return fchmod(c->dst.fd, 0600) < 0 ? error_call(e, "fchmod", c->dst.path, errno) : 0;
-}
-
 int verify_prefix(struct copy *c)
 {
 	bool cached;
@@ -64,7 +49,10 @@ int verify_prefix(struct copy *c)
 	off_t same = compare_files(c, part.st_size, c->options->fsync, &cached);
 	if (same < 0)
 		return (int)same;
-	int r = claim_part(c, &part, same);
+	/* Only this program makes files of mode 0600 under that name, and may discard their bytes.
+	 * A file of any other mode is the user's, or a copy that was interrupted after it got its
+	 * final mode: that one has no byte that is not the source's. */
+	int r = part_claim(&c->dst, &part, same == part.st_size, &c->report->error);
 	if (r < 0)
 		return r;
 	const char *anew = same < part.st_size ? "its .fcopy-part differs from the source" : NULL;

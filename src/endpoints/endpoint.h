@@ -13,13 +13,15 @@
 struct endpoint;
 struct io;
 
+#define ENDPOINT_KEPT 1 /* no_clobber: DST exists and stays as it is; not a failure */
+
 struct endpoint_ops {
 	/* Once both ends are open: connects, or waits for the peer. 0, or -errno with the failure
 	 * booked, and then abort is still to be called. NULL: nothing to do. */
 	int (*start)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
 	/* After the last byte, before flush and commit; NULL: nothing to do. */
 	int (*finish)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
-	/* 0, or -errno with the failure booked, and then abort is still to be called. */
+	/* 0, or ENDPOINT_KEPT, or -errno with the failure booked; the caller then calls abort. */
 	int (*commit)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
 	void (*abort)(struct endpoint *);
 };
@@ -65,9 +67,9 @@ int source_open(struct endpoint *e, const char *path, struct fcopy_error *);
 /* The same from a source that is open already, a regular file; closing leaves it open. */
 int source_share(struct endpoint *e, const struct endpoint *open, struct fcopy_error *);
 
-/* Opens DST as what it is: a file to replace, an existing inode to write into, a device or a
- * stream; resolved receives its name, DST or DST/basename(SRC). Refuses whatever can be known to
- * fail, and SRC itself, before anything is touched. */
+/* Or ENDPOINT_KEPT, with nothing open. Opens DST as what it is: a file to replace, an existing
+ * inode to write into, a device or a stream; resolved receives its name, DST or DST/basename(SRC).
+ * Refuses whatever can be known to fail, and SRC itself, before anything is touched. */
 int destination_open(struct endpoint *e, const char *path, const struct endpoint *src,
 		     const struct fcopy_options *, char resolved[PATH_MAX], struct fcopy_error *);
 #define FSYNC_IMPOSSIBLE  "has no disk behind it that could be flushed"
@@ -105,6 +107,7 @@ int stream_open(struct endpoint *e, const char *path, int dash, struct fcopy_err
 
 /* tcp.c: tcp:HOST:PORT connects when it is started, tcp-listen:[HOST:]PORT listens from now on. */
 bool tcp_names(const char *path);
+enum fcopy_kind tcp_kind(const char *path); /* of a path that tcp_names */
 int tcp_open(struct endpoint *e, const char *path, struct fcopy_error *);
 int tcp_connect(struct endpoint *e, const struct fcopy_options *, struct fcopy_error *);
 
@@ -144,20 +147,31 @@ int place_find_in(struct place *, int dir, const char *name, const char *path,
 void place_close(struct place *);
 
 /* The file that is not there yet: a nameless one, which is created with `mode`; where that cannot
- * be had, a named one with mode 0600 (e->mode is then what it is to get). Both return 0 or -errno;
- * name also tells the call that failed, and -EEXIST if no_clobber forbids. */
-int temporary_create(struct endpoint *e, mode_t mode);
+ * be had, a named one with mode 0600 (e->mode is then what it is to get). Both return 0 or -errno
+ * with the call that failed; name also ENDPOINT_KEPT. */
+int temporary_create(struct endpoint *e, mode_t mode, const char **call);
 int temporary_name(struct endpoint *e, bool no_clobber, const char **call);
 void temporary_drop(struct endpoint *e);
 /* Draws a name that nobody can guess and plant. Returns 0 or -errno. */
 #define TEMPORARY_SIZE sizeof(".fcopy-0123456789abcdef")
 int temporary_draw(char name[TEMPORARY_SIZE]);
+/* After a failure: cuts the part to its `size` good bytes and gives it the mode by which the next
+ * copy recognises it. The abort keeps it, unless another user owns it by now: that user may have it
+ * open for writing. */
+void part_keep(struct endpoint *e, off_t size);
+
+/* Creates a file of mode 0600 in DST's directory, stats and removes it: what owner and mode does
+ * the file system give to a new file? Returns 0 or -errno. */
+int temporary_probe(const struct endpoint *e, struct stat *);
+bool temporary_stores_modes(const struct endpoint *e); /* false: it gave another mode than 0600 */
 mode_t temporary_umask(void); /* of this process; the strictest if it cannot be known */
 
-/* part.c: opens DST.fcopy-part, which an earlier try may have left, and locks it. Whether its bytes
- * are those of the source is for the caller to find out. Returns 0, or -errno with the failure
- * booked. */
-int part_open(struct endpoint *e, mode_t mode, struct fcopy_error *);
+/* part.c: opens DST.fcopy-part, which an earlier try may have left, and locks it; waits up to a
+ * second for the lock. The descriptor is read-only if the part is. The caller compares the part's
+ * bytes with the source and then calls part_claim, which makes the part writable; matches: each of
+ * its bytes is the source's. Both return 0, or -errno with the failure booked. */
+int part_open(struct endpoint *e, mode_t mode, const volatile int *cancel, struct fcopy_error *);
+int part_claim(struct endpoint *e, const struct stat *part, bool matches, struct fcopy_error *);
 
 /* Gives the copy one attribute that the source has. */
 #define PRESERVE_IMPOSSIBLE "attributes are preserved between files only"
@@ -168,10 +182,10 @@ int preserve_one(const struct endpoint *src, const struct endpoint *dst, enum fc
 int preserve_attribute(enum fcopy_attribute, int src, int dst, const struct stat *st,
 		       const char **call);
 
-/* Gives the file fd what the old one at `place` has: owner and group; the rest is ACL, security
- * label, and mode without setuid and setgid. */
+/* Give the file fd what the old one at `place` has: owner and group; ACL and security label. */
 int metadata_keep_owner(int fd, const struct place *, const char *path, bool force,
 			struct fcopy_error *);
-int metadata_keep(int fd, const struct place *, const char *path, bool force, struct fcopy_error *);
+int metadata_keep_acl(int fd, const struct place *, const char *path, bool force,
+		      struct fcopy_error *);
 
 #endif

@@ -9,6 +9,7 @@
 #include <linux/fs.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 static int end_source(struct endpoint *e, const struct fcopy_options *options,
@@ -83,11 +84,70 @@ static bool same_file(const struct stat *a, const struct stat *b)
 	return S_ISREG(a->st_mode) && a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
+#define CLOCK_TRIES 50 /* of a millisecond: longer than the tick of a file's timestamps */
+
+/* fstat without the attributes that FUSE and NFS clients cache; a seccomp filter may deny statx. */
+static int stat_now(int fd, struct stat *st)
+{
+	struct statx sx;
+	int r = fstat(fd, st);
+	if (r == 0 && statx(fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_SIZE | STATX_CTIME,
+			    &sx) == 0) {
+		st->st_size = (off_t)sx.stx_size;
+		st->st_ctim = (struct timespec){sx.stx_ctime.tv_sec, sx.stx_ctime.tv_nsec};
+	}
+	return r;
+}
+
+static bool same_ctime(const struct stat *a, const struct stat *b)
+{
+	return a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+/* Does a write to dst change what src reads, although their inode numbers differ? So it is with a
+ * file of an overlay mount and its lower or upper file, and with a FUSE mirror. No number tells:
+ * overlayfs has its own st_dev, and st_ino of the copied-up file is the lower one's. But the two
+ * always show one ctime. Equal ctimes alone prove nothing (a snapshot has them too), so fchown,
+ * which changes nothing for -1 (chown(2)) but the ctime, moves the ctime of dst: that of src moves
+ * along only if they are one inode. If it cannot be moved, nothing is written: dst may be src.
+ * Returns 1 if so, 0, or -errno. */
+static int aliases(const struct endpoint *src, const struct endpoint *dst)
+{
+	const struct timespec tick = {.tv_nsec = 1000000};
+	struct stat a, b, now;
+	if (!S_ISREG(src->st.st_mode) || !S_ISREG(dst->st.st_mode))
+		return 0;
+	if (stat_now(src->fd, &a) < 0 || stat_now(dst->fd, &b) < 0)
+		return -errno;
+	if (a.st_size != b.st_size || !same_ctime(&a, &b))
+		return 0;
+	for (int i = 0; i < CLOCK_TRIES; i++) {
+		if (fchown(dst->fd, (uid_t)-1, (gid_t)-1) < 0)
+			return 1;
+		if (stat_now(dst->fd, &now) < 0 || stat_now(src->fd, &a) < 0)
+			return -errno;
+		if (!same_ctime(&b, &now))
+			return same_ctime(&a, &now);
+		nanosleep(&tick, NULL);
+	}
+	return 1;
+}
+
 static int refuse_same(const struct endpoint *src, const char *path, struct fcopy_error *error)
 {
 	error_refuse(error, src->path, EINVAL, "are the same file", FCOPY_ADVICE_NONE);
 	error->path2 = path;
 	return -EINVAL;
+}
+
+/* The destination is open: closes it again if it may be the source. */
+static int check_alias(struct endpoint *e, const struct endpoint *src, struct fcopy_error *error)
+{
+	int r = same_file(&src->st, &e->st) ? 1 : aliases(src, e);
+	if (r == 0)
+		return 0;
+	e->ops->abort(e);
+	return r < 0 ? error_call(error, "fstat", e->path, -r) : refuse_same(src, e->path, error);
 }
 
 /* Only two files can be read twice, and only a file's blocks be allocated for a known size. */
@@ -116,11 +176,7 @@ static int open_stream(struct endpoint *e, const struct endpoint *src,
 	r = stream_open(e, resolved, STDOUT_FILENO, error);
 	if (r == 0 && e->socket)
 		socket_as_destination(e);
-	if (r == 0 && same_file(&src->st, &e->st)) {
-		e->ops->abort(e);
-		r = refuse_same(src, resolved, error);
-	}
-	return r;
+	return r == 0 ? check_alias(e, src, error) : r;
 }
 
 static int open_place(struct endpoint *e, const struct endpoint *src,
@@ -131,14 +187,15 @@ static int open_place(struct endpoint *e, const struct endpoint *src,
 	if (exists && same_file(&src->st, &e->place.st) && !options->scratch)
 		return refuse_same(src, e->path, error);
 	if (exists && options->no_clobber)
-		return error_call(error, NULL, e->path, EEXIST);
+		return ENDPOINT_KEPT;
 	bool file = !exists || options->scratch || S_ISREG(e->place.st.st_mode);
 	int r = check_pair(src, e->path, file, options, error);
 	if (r < 0)
 		return r;
-	if (in_place && !options->scratch)
-		return in_place_open(e, src, error);
-	return replace_open(e, src, options, error);
+	if (!in_place || options->scratch)
+		return replace_open(e, src, options, error);
+	r = in_place_open(e, src, error);
+	return r == 0 ? check_alias(e, src, error) : r;
 }
 
 static int open_named(struct endpoint *e, const char *path, const struct endpoint *src,
@@ -151,7 +208,7 @@ static int open_named(struct endpoint *e, const char *path, const struct endpoin
 	if (r < 0)
 		return r;
 	r = open_place(e, src, options, error);
-	if (r < 0)
+	if (r != 0)
 		place_close(&e->place);
 	return r;
 }

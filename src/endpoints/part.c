@@ -9,55 +9,106 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
-#define TRIES 8 /* each one lost to another copy, which has ended */
+#define TRIES        8   /* each one lost to another copy, which has ended */
+#define LOCK_TRIES   100 /* a second in all */
+#define LOCK_WAIT_MS 10
 
 static int refuse(const struct endpoint *e, int err, const char *reason, struct fcopy_error *error)
 {
 	return error_refuse(error, e->path, err, reason, FCOPY_ADVICE_REMOVE_PART);
 }
 
-static int open_or_create(struct endpoint *e)
+/* A part that was killed after it got the mode of a read-only file can only be read: part_claim
+ * opens it for writing once its bytes are known. */
+static int open_or_create(struct endpoint *e, bool *created)
 {
-	int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-	e->fd = openat(e->place.dir, e->temporary, flags | O_CREAT | O_EXCL, 0600);
-	if (e->fd < 0 && errno == EEXIST)
-		e->fd = openat(e->place.dir, e->temporary, flags);
+	int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	e->fd = openat(e->place.dir, e->temporary, O_RDWR | flags | O_CREAT | O_EXCL, 0600);
+	*created = e->fd >= 0;
+	if (*created || errno != EEXIST)
+		return e->fd < 0 ? -errno : 0;
+	e->fd = openat(e->place.dir, e->temporary, O_RDWR | flags);
+	if (e->fd < 0 && errno == EACCES)
+		e->fd = openat(e->place.dir, e->temporary, O_RDONLY | flags);
 	return e->fd < 0 ? -errno : 0;
 }
 
-/* Two resumes at once would write into each other's: the lock tells them. One that ended between
- * our open and our lock has given what we hold to DST: then -ENOENT. */
-static int lock(const struct endpoint *e, struct stat *st)
+/* After a SIGKILL the kernel holds the lock until it has torn down the dead process's io_uring:
+ * 60 to 260 ms on Linux 6.18. */
+static int lock_patiently(int fd, const volatile int *cancel)
 {
-	struct stat named;
-	if (flock(e->fd, LOCK_EX | LOCK_NB) < 0)
-		return -errno;
-	if (fstat(e->fd, st) < 0 ||
-	    fstatat(e->place.dir, e->temporary, &named, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
-	return named.st_dev == st->st_dev && named.st_ino == st->st_ino ? 0 : -ENOENT;
-}
-
-/* What another user owns he may have open for writing, also after the copy has become ours. */
-static int check(const struct endpoint *e, const struct stat *st, struct fcopy_error *error)
-{
-	if (!S_ISREG(st->st_mode))
-		return refuse(e, EPERM, "its .fcopy-part is not a regular file", error);
-	if (st->st_uid != geteuid())
-		return refuse(e, EPERM, "its .fcopy-part belongs to another user", error);
-	if (st->st_nlink != 1)
-		return refuse(e, EPERM, "its .fcopy-part has more hard links", error);
-	if (st->st_mode & 022)
-		return refuse(e, EPERM, "its .fcopy-part may be written by others", error);
+	const struct timespec pause = {.tv_nsec = LOCK_WAIT_MS * 1000000L};
+	for (int tries = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; tries++) {
+		if (errno != EWOULDBLOCK || tries == LOCK_TRIES)
+			return -errno;
+		if (cancel && __atomic_load_n(cancel, __ATOMIC_RELAXED))
+			return -EINTR;
+		nanosleep(&pause, NULL);
+	}
 	return 0;
 }
 
-static int open_and_check(struct endpoint *e, struct fcopy_error *error)
+/* Two resumed copies at once would write into the same part: the lock prevents that. Returns
+ * -ENOENT if another copy has given the file that we hold to DST before we had the lock. */
+static int lock_part(const struct endpoint *e, const volatile int *cancel)
 {
-	struct stat st = {0};
-	int r = open_or_create(e);
+	struct stat st, named;
+	int r = lock_patiently(e->fd, cancel);
+	if (r < 0)
+		return r;
+	if (fstat(e->fd, &st) < 0 ||
+	    fstatat(e->place.dir, e->temporary, &named, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	return named.st_dev == st.st_dev && named.st_ino == st.st_ino ? 0 : -ENOENT;
+}
+
+/* Books what lock_part returned. */
+static int fail_lock(const struct endpoint *e, int r, struct fcopy_error *error)
+{
+	if (r == -EWOULDBLOCK)
+		return error_refuse(error, e->path, EBUSY, "another copy writes its .fcopy-part",
+				    FCOPY_ADVICE_NONE);
+	if (r == -EINTR)
+		return error_refuse(error, e->path, EINTR, "interrupted", FCOPY_ADVICE_NONE);
+	return error_operation(error, "lock of its .fcopy-part", "flock", e->path, -r);
+}
+
+/* A file that another user owns may be open for writing there, also after it has become our copy.
+ * A file system that stores no owners and modes gives the same ones to every new file. */
+static const char *find_intruder(const struct endpoint *e, const struct stat *st)
+{
+	struct stat new;
+	if (st->st_uid == geteuid() && !(st->st_mode & 022))
+		return NULL;
+	bool probed = temporary_probe(e, &new) == 0;
+	if (st->st_uid != (probed ? new.st_uid : geteuid()))
+		return "its .fcopy-part belongs to another user";
+	if (st->st_mode & 022 & (probed ? ~new.st_mode : 022))
+		return "its .fcopy-part may be written by others";
+	return NULL;
+}
+
+static int check_part(const struct endpoint *e, struct fcopy_error *error)
+{
+	struct stat st;
+	if (fstat(e->fd, &st) < 0)
+		return error_call(error, "fstat", e->path, errno);
+	if (!S_ISREG(st.st_mode))
+		return refuse(e, EPERM, "its .fcopy-part is not a regular file", error);
+	if (st.st_nlink != 1)
+		return refuse(e, EPERM, "its .fcopy-part has more hard links", error);
+	const char *reason = find_intruder(e, &st);
+	return reason ? refuse(e, EPERM, reason, error) : 0;
+}
+
+static int open_and_check(struct endpoint *e, const volatile int *cancel, struct fcopy_error *error)
+{
+	struct stat st;
+	bool created;
+	int r = open_or_create(e, &created);
 	if (r < 0) {
 		bool there = fstatat(e->place.dir, e->temporary, &st, AT_SYMLINK_NOFOLLOW) == 0;
 		error_operation(error, "open of its .fcopy-part", "openat", e->path, -r);
@@ -65,22 +116,24 @@ static int open_and_check(struct endpoint *e, struct fcopy_error *error)
 			error->advice = FCOPY_ADVICE_REMOVE_PART;
 		return r;
 	}
-	r = lock(e, &st);
-	if (r == -EWOULDBLOCK)
-		error_refuse(error, e->path, EBUSY, "another copy writes its .fcopy-part",
-			     FCOPY_ADVICE_NONE);
-	else if (r < 0)
-		error_operation(error, "lock of its .fcopy-part", "flock", e->path, -r);
-	else
-		check(e, &st, error);
-	if (error->err == 0)
+	r = lock_part(e, cancel);
+	if (r < 0)
+		fail_lock(e, r, error);
+	else if (!created)
+		r = check_part(e, error);
+	e->keep_part = !created; /* until part_claim finds it good */
+	if (r == 0)
 		return 0;
+	/* Without the lock, another copy has adopted the file that this one created. */
+	if (created && r != -EWOULDBLOCK && r != -EINTR && r != -ENOENT)
+		unlinkat(e->place.dir, e->temporary, 0);
 	close(e->fd);
 	e->fd = -1;
-	return -error->err;
+	return r;
 }
 
-int part_open(struct endpoint *e, mode_t mode, struct fcopy_error *error)
+int part_open(struct endpoint *e, mode_t mode, const volatile int *cancel,
+	      struct fcopy_error *error)
 {
 	int n = snprintf(e->temporary, sizeof(e->temporary), "%s.fcopy-part", e->place.name);
 	e->mode = mode & ~temporary_umask();
@@ -89,10 +142,51 @@ int part_open(struct endpoint *e, mode_t mode, struct fcopy_error *error)
 								"openat", e->path, ENAMETOOLONG);
 	for (int tries = 0; r == -ENOENT && tries < TRIES; tries++) {
 		*error = (struct fcopy_error){0};
-		r = open_and_check(e, error);
+		r = open_and_check(e, cancel, error);
 	}
-	e->keep_part = r == 0;
 	if (r < 0)
 		e->temporary[0] = '\0';
 	return r;
+}
+
+/* The lock belongs to the open file description: the new one needs its own, and another copy may
+ * have been faster. */
+static int reopen_for_writing(struct endpoint *e, struct fcopy_error *error)
+{
+	char link[32];
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", e->fd);
+	int fd = open(link, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return error_proc(error, "open", e->path, errno);
+	int r = dup3(fd, e->fd, O_CLOEXEC) < 0 ? -errno : 0;
+	close(fd);
+	if (r == 0)
+		r = lock_part(e, NULL);
+	return r < 0 ? fail_lock(e, r, error) : 0;
+}
+
+int part_claim(struct endpoint *e, const struct stat *part, bool matches, struct fcopy_error *error)
+{
+	bool writable = (fcntl(e->fd, F_GETFL) & O_ACCMODE) == O_RDWR;
+	bool ours = writable && (part->st_mode & 07777) == 0600;
+	if (!ours && !matches)
+		return refuse(e, EPERM, "its .fcopy-part is not a part of this copy", error);
+	if (!ours && fchmod(e->fd, 0600) < 0) {
+		int err = errno;
+		if (temporary_stores_modes(e))
+			return error_call(error, "fchmod", e->path, err);
+	}
+	int r = writable ? 0 : reopen_for_writing(e, error);
+	e->keep_part |= r == 0;
+	return r;
+}
+
+void part_keep(struct endpoint *e, off_t size)
+{
+	struct stat st;
+	/* Best effort: the next copy compares every byte. */
+	(void)!ftruncate(e->fd, size);
+	(void)!fchmod(e->fd, 0600);
+	if (fstat(e->fd, &st) < 0 || find_intruder(e, &st))
+		e->keep_part = false;
 }

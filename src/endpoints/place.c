@@ -101,8 +101,9 @@ static int follow(struct place *p, const char *path, struct fcopy_error *e)
 	const char *call;
 	struct place found = {.dir = -1, .target = -1};
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", p->target);
-	if (p->st.st_nlink == 0) /* as /proc/PID/fd shows it while somebody has it open */
-		return error_refuse(e, path, ENOENT, "its target is deleted", FCOPY_ADVICE_NONE);
+	if (p->st.st_nlink ==
+	    0) /* by /proc/PID/fd/N: without a name it can be written in place only */
+		return 0;
 	ssize_t n = readlink(link, real, sizeof(real) - 1);
 	if (n < 0)
 		return error_proc(e, "readlink", path, errno);

@@ -72,6 +72,17 @@ static int copy_mode(int src, int dst, const struct stat *st)
 	return r == 0 && !owned && st->st_mode & 06000 ? -EPERM : r;
 }
 
+/* Without privilege the owner is lost, but a group that the user belongs to can be kept. */
+static int copy_owner(int dst, const struct stat *st)
+{
+	if (fchown(dst, st->st_uid, st->st_gid) == 0)
+		return 0;
+	int err = errno;
+	if (err == EPERM)
+		(void)!fchown(dst, (uid_t)-1, st->st_gid);
+	return -err;
+}
+
 int preserve_attribute(enum fcopy_attribute which, int src, int dst, const struct stat *st,
 		       const char **call)
 {
@@ -80,9 +91,7 @@ int preserve_attribute(enum fcopy_attribute which, int src, int dst, const struc
 	case FCOPY_ATTR_TIMESTAMPS:
 		*call = "futimens";
 		return futimens(dst, times) < 0 ? -errno : 0;
-	case FCOPY_ATTR_OWNERSHIP:
-		*call = "fchown";
-		return fchown(dst, st->st_uid, st->st_gid) < 0 ? -errno : 0;
+	case FCOPY_ATTR_OWNERSHIP: *call = "fchown"; return copy_owner(dst, st);
 	case FCOPY_ATTR_XATTR: *call = "fsetxattr"; return copy_attributes(src, dst);
 	case FCOPY_ATTR_MODE: *call = "fchmod"; return copy_mode(src, dst, st);
 	}

@@ -9,15 +9,31 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/random.h>
+#include <linux/magic.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
-static int refuse(const struct endpoint *e, int err, const char *reason, struct fcopy_error *error)
+/* May this user write into the existing file? Returns 0 or errno. Old container runtimes answer
+ * faccessat2(2), which glibc calls, with EPERM and not with ENOSYS: then faccessat(2) decides, for
+ * the real user. */
+static int existing_access(const struct endpoint *e)
 {
-	return error_refuse(error, e->path, err, reason, FCOPY_ADVICE_IN_PLACE_OR_FORCE);
+	const struct place *p = &e->place;
+	if (faccessat(p->dir, p->name, W_OK, AT_EACCESS) == 0 ||
+	    (errno == EPERM && syscall(SYS_faccessat, p->dir, p->name, W_OK) == 0))
+		return 0;
+	return errno;
+}
+
+/* FCOPY_ADVICE_IN_PLACE if that could succeed; files of hugetlbfs have no write(2). */
+static enum fcopy_advice advise_in_place(const struct endpoint *e)
+{
+	struct statfs fs;
+	int dir = e->place.dir, r = dir == AT_FDCWD ? statfs(".", &fs) : fstatfs(dir, &fs);
+	bool writes = r < 0 || (unsigned)fs.f_type != HUGETLBFS_MAGIC;
+	return e->place.exists && writes && existing_access(e) == 0 ? FCOPY_ADVICE_IN_PLACE
+								    : FCOPY_ADVICE_NONE;
 }
 
 /* Whether this thread may act as the owner of a file that is not its own. */
@@ -53,13 +69,13 @@ static int check_directory(const struct endpoint *e, struct fcopy_error *error)
 	if (sx.stx_attributes & STATX_ATTR_APPEND)
 		return error_refuse(error, e->path, EPERM,
 				    "its directory is append-only: a name in it stays as it is",
-				    e->fresh ? FCOPY_ADVICE_NONE : FCOPY_ADVICE_IN_PLACE);
+				    advise_in_place(e));
 	if (!e->fresh && sx.stx_mode & S_ISVTX && sx.stx_uid != geteuid() &&
 	    e->place.st.st_uid != geteuid() && !is_privileged())
 		return error_refuse(
 		    error, e->path, EPERM,
 		    "cannot be replaced: its directory is sticky, and neither is yours",
-		    FCOPY_ADVICE_IN_PLACE);
+		    advise_in_place(e));
 	return 0;
 }
 
@@ -67,13 +83,20 @@ static int check_directory(const struct endpoint *e, struct fcopy_error *error)
 static int check_existing(const struct endpoint *e, bool force, struct fcopy_error *error)
 {
 	struct statx sx;
+	if (e->place.st.st_nlink == 0) /* by /proc/PID/fd/N */
+		return error_refuse(error, e->path, ENOENT,
+				    "has no name to replace: it is deleted, or a memfd",
+				    advise_in_place(e));
 	int r = stat_attributes(e, e->place.name, &sx);
 	if (r < 0)
 		return error_call(error, "statx", e->path, -r);
 	if (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT)
 		return error_refuse(error, e->path, EBUSY,
-				    "is a mount point and cannot be replaced",
-				    FCOPY_ADVICE_IN_PLACE);
+				    "is a mount point and cannot be replaced", advise_in_place(e));
+	int err = existing_access(e);
+	if (err == EROFS)
+		return error_call(error, "open", e->path, EROFS);
+	/* erofs reports STATX_ATTR_IMMUTABLE for each of its files. */
 	if (sx.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND))
 		return error_refuse(error, e->path, EPERM, "is immutable or append-only",
 				    FCOPY_ADVICE_NONE);
@@ -81,13 +104,13 @@ static int check_existing(const struct endpoint *e, bool force, struct fcopy_err
 	if (r < 0 || force)
 		return r;
 	if (e->place.st.st_nlink > 1)
-		return refuse(e, EMLINK, "has more hard links, which would keep the old content",
-			      error);
-	if (faccessat(e->place.dir, e->place.name, W_OK, AT_EACCESS) == 0)
-		return 0;
-	if (errno == EROFS)
-		return error_call(error, "open", e->path, EROFS);
-	return refuse(e, errno, "is not writable by you", error);
+		return error_refuse(error, e->path, EMLINK,
+				    "has more hard links, which would keep the old content",
+				    err ? FCOPY_ADVICE_FORCE : FCOPY_ADVICE_IN_PLACE_OR_FORCE);
+	if (err)
+		return error_refuse(error, e->path, err, "is not writable by you",
+				    FCOPY_ADVICE_FORCE);
+	return 0;
 }
 
 /* Errors of flush come with close, but the name needs an open descriptor: so a duplicate is closed
@@ -102,13 +125,19 @@ static int close_duplicate(int fd, const char **call)
 	return close(copy) < 0 ? -errno : 0;
 }
 
-static int dress(struct endpoint *e, const struct fcopy_options *options, struct fcopy_error *error)
+/* Content that changes must not run with its owner's rights: an old file's setuid and setgid go. */
+static int set_final_mode(struct endpoint *e, const struct fcopy_options *options,
+			  struct fcopy_error *error)
 {
-	if (e->place.exists)
-		return metadata_keep(e->fd, &e->place, e->path, options->force, error);
-	if (fchmod(e->fd, e->mode) < 0)
-		return error_call(error, "fchmod", e->path, errno);
-	return 0;
+	const struct place *old = &e->place;
+	mode_t mode = old->exists ? old->st.st_mode & 01777 : e->mode;
+	int r = 0;
+	if (old->exists)
+		r = metadata_keep_acl(e->fd, old, e->path, options->force, error);
+	if (r < 0 || fchmod(e->fd, mode) == 0)
+		return r;
+	int err = errno;
+	return temporary_stores_modes(e) ? error_call(error, "fchmod", e->path, err) : 0;
 }
 
 /* Root gives a file that has a name its owner at the end only: he could open it, also if --preserve
@@ -128,7 +157,7 @@ static int finish(struct endpoint *e, const struct fcopy_options *options,
 		return 0;
 	if (e->place.exists && owner_waits(e) && !(options->preserve & FCOPY_ATTR_OWNERSHIP))
 		r = metadata_keep_owner(e->fd, &e->place, e->path, options->force, error);
-	return r < 0 ? r : dress(e, options, error);
+	return r < 0 ? r : set_final_mode(e, options, error);
 }
 
 static void drop(struct endpoint *e)
@@ -144,8 +173,8 @@ static void drop(struct endpoint *e)
 static int fail(const struct endpoint *e, const char *call, int r, struct fcopy_error *error)
 {
 	error_call(error, call, e->path, -r);
-	if (e->place.exists && (r == -EACCES || r == -EPERM || r == -EBUSY))
-		error->advice = FCOPY_ADVICE_IN_PLACE;
+	if (r == -EACCES || r == -EPERM || r == -EBUSY)
+		error->advice = advise_in_place(e);
 	return r;
 }
 
@@ -160,6 +189,8 @@ static int commit(struct endpoint *e, const struct fcopy_options *options,
 	int r = close_duplicate(e->fd, &call);
 	if (r == 0)
 		r = temporary_name(e, options->no_clobber, &call);
+	if (r == ENDPOINT_KEPT)
+		return r;
 	if (r < 0)
 		return fail(e, call, r, error);
 	if (e->directory >= 0 && fsync(e->directory) < 0) {
@@ -183,22 +214,23 @@ static int open_directory(struct endpoint *e, const struct fcopy_options *option
 static int open_temporary(struct endpoint *e, const struct endpoint *src,
 			  const struct fcopy_options *options, struct fcopy_error *error)
 {
+	const char *call;
 	mode_t mode = S_ISREG(src->st.st_mode) ? src->st.st_mode & 0777 : 0666;
 	int r = open_directory(e, options);
 	if (r < 0)
 		return error_operation(error, "open its directory", "open", e->path, -r);
 	if (options->resume && !options->scratch) {
-		if ((r = part_open(e, mode, error)) < 0)
+		if ((r = part_open(e, mode, options->cancel, error)) < 0)
 			return r;
-	} else if ((r = temporary_create(e, e->fresh ? mode : 0600)) < 0) {
-		return fail(e, "open", r, error);
+	} else if ((r = temporary_create(e, e->fresh ? mode : 0600, &call)) < 0) {
+		return fail(e, call, r, error);
 	}
 	e->st.st_mode = S_IFREG;
 	if (e->fresh || owner_waits(e))
 		return 0;
 	r = metadata_keep_owner(e->fd, &e->place, e->path, options->force, error);
 	if (r == 0 && e->link) /* nobody can read what has no name */
-		r = dress(e, options, error);
+		r = set_final_mode(e, options, error);
 	return r;
 }
 

@@ -6,8 +6,10 @@
 #include "error.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define DESCRIPTOR "fd:"
@@ -44,9 +46,34 @@ static int stream_number(const char *path, int dash)
 	return -1;
 }
 
+/* Under fd:N any socket is ours to end. Under another name it may be a socket that later programs
+ * write to as well, as sshd(8) hands out; a TCP connection has one stream, which a program started
+ * by inetd(8) has to end in order. */
+static bool is_connection(const char *path, int fd, mode_t type)
+{
+	if (!S_ISSOCK(type))
+		return false;
+	return is_descriptor(path) || socket_get_option(fd, SO_PROTOCOL) == IPPROTO_TCP;
+}
+
 bool stream_names(const char *path)
 {
 	return tcp_names(path) || is_descriptor(path) || stream_number(path, STDIN_FILENO) >= 0;
+}
+
+enum fcopy_kind fcopy_operand_kind(const char *operand, int dash, int *descriptor)
+{
+	struct stat st;
+	int fd = stream_number(operand, dash);
+	if (descriptor)
+		*descriptor = fd;
+	if (tcp_names(operand))
+		return tcp_kind(operand);
+	if (!stream_names(operand))
+		return FCOPY_KIND_PATH;
+	return fstat(fd, &st) == 0 && is_connection(operand, fd, st.st_mode)
+		   ? FCOPY_KIND_SOCKET
+		   : FCOPY_KIND_DESCRIPTOR;
 }
 
 mode_t stream_type(const char *path, int dash)
@@ -72,17 +99,10 @@ int stream_open(struct endpoint *e, const char *path, int dash, struct fcopy_err
 	e->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (e->fd < 0)
 		return error_call(error, "fcntl(F_DUPFD)", path, errno);
-	/* The socket behind - may have other users, and our end is not theirs. */
-	bool connection = is_descriptor(path);
 	if (fstat(e->fd, &e->st) < 0)
 		error_call(error, "fstat", path, errno);
-	else if (!connection || !S_ISSOCK(e->st.st_mode) || socket_adopt(e, error) == 0)
+	else if (!is_connection(path, fd, e->st.st_mode) || socket_adopt(e, error) == 0)
 		return 0;
 	e->ops->abort(e);
 	return -error->err;
-}
-
-bool fcopy_is_socket(const char *operand)
-{
-	return tcp_names(operand) || (is_descriptor(operand) && S_ISSOCK(stream_type(operand, -1)));
 }

@@ -32,6 +32,15 @@ bool tcp_names(const char *path)
 	return starts_with(path, CONNECT) || starts_with(path, LISTEN);
 }
 
+enum fcopy_kind tcp_kind(const char *path)
+{
+	const char *port = strrchr(path, ':') + 1;
+	if (!starts_with(path, LISTEN))
+		return FCOPY_KIND_TCP;
+	return port[0] && port[strspn(port, "0")] == '\0' ? FCOPY_KIND_TCP_LISTEN_ANY
+							  : FCOPY_KIND_TCP_LISTEN;
+}
+
 /* getaddrinfo takes blanks and signs, and cuts a number to 16 bits; a name is for it to look up. */
 static bool port_is_sane(const char *port, bool listens)
 {

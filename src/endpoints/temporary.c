@@ -55,13 +55,15 @@ int temporary_draw(char name[TEMPORARY_SIZE])
 	return 0;
 }
 
-static int create_named(struct endpoint *e)
+static int create_named(struct endpoint *e, const char **call)
 {
 	int r = -EEXIST;
 	for (int tries = 0; r == -EEXIST && tries < 8; tries++) {
+		*call = "getrandom";
 		r = temporary_draw(e->temporary);
 		if (r < 0)
 			break;
+		*call = "open";
 		e->fd = openat(e->place.dir, e->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
 			       0600);
 		r = e->fd < 0 ? -errno : 0;
@@ -98,23 +100,44 @@ static int create_nameless(struct endpoint *e, mode_t mode)
 	return -EOPNOTSUPP;
 }
 
-int temporary_create(struct endpoint *e, mode_t mode)
+int temporary_create(struct endpoint *e, mode_t mode, const char **call)
 {
 	int r = create_nameless(e, mode);
+	*call = "open";
 	/* Kernels and file systems without O_TMPFILE see a directory opened for writing. */
 	if (r != -EOPNOTSUPP && r != -EISDIR && r != -EINVAL && r != -ENOENT && r != -ENOSYS)
 		return r;
 	e->mode = mode & ~temporary_umask();
-	return create_named(e);
+	return create_named(e, call);
 }
 
-static int link_under_drawn_name(struct endpoint *e)
+int temporary_probe(const struct endpoint *e, struct stat *st)
+{
+	struct endpoint probe = {.place.dir = e->place.dir, .fd = -1};
+	const char *call;
+	int r = create_named(&probe, &call);
+	if (r == 0 && fstat(probe.fd, st) < 0)
+		r = -errno;
+	temporary_drop(&probe);
+	return r;
+}
+
+bool temporary_stores_modes(const struct endpoint *e)
+{
+	struct stat st;
+	return temporary_probe(e, &st) < 0 || (st.st_mode & 07777) == 0600;
+}
+
+static int link_under_drawn_name(struct endpoint *e, const char **call)
 {
 	int r = -EEXIST;
 	for (int tries = 0; r == -EEXIST && tries < 8; tries++) {
+		*call = "getrandom";
 		r = temporary_draw(e->temporary);
-		if (r == 0)
-			r = e->link(e, e->temporary);
+		if (r < 0)
+			break;
+		*call = "linkat";
+		r = e->link(e, e->temporary);
 	}
 	if (r < 0)
 		e->temporary[0] = '\0';
@@ -149,8 +172,10 @@ int temporary_name(struct endpoint *e, bool no_clobber, const char **call)
 	*call = "linkat";
 	if (e->link && fresh) {
 		r = e->link(e, e->place.name);
-		if (r != -EEXIST || no_clobber)
+		if (r != -EEXIST)
 			return r;
+		if (no_clobber)
+			return ENDPOINT_KEPT;
 		met = true;
 	}
 	/* Somebody else made the file meanwhile: the later copy wins, as with two cp. What was
@@ -160,14 +185,13 @@ int temporary_name(struct endpoint *e, bool no_clobber, const char **call)
 		*call = "fdatasync";
 		if (fdatasync(e->fd) < 0)
 			return -errno;
-		*call = "linkat";
 	}
-	if (e->link && (r = link_under_drawn_name(e)) < 0)
+	if (e->link && (r = link_under_drawn_name(e, call)) < 0)
 		return r;
 	*call = "renameat";
-	if (no_clobber)
-		r = rename_to_new(e);
-	else
+	if (no_clobber && (r = rename_to_new(e)) == -EEXIST)
+		return ENDPOINT_KEPT;
+	if (!no_clobber)
 		r = renameat(e->place.dir, e->temporary, e->place.dir, e->place.name) < 0 ? -errno
 											  : 0;
 	if (r == 0)

@@ -91,7 +91,8 @@ load helper
 @test "--resume: interrupted, then gone on with, to the same bytes" {
 	random a 9000000
 	local status=0
-	env --default-signal=INT "$FCOPY" --resume --limit-rate=2M a b 2>/dev/null &
+	# So slow that it cannot be done before the signal, however busy the machine is.
+	env --default-signal=INT "$FCOPY" --resume --limit-rate=50K a b 2>/dev/null &
 	await test -s b.fcopy-part
 	kill -INT $!
 	wait $! || status=$?
@@ -129,5 +130,22 @@ load helper
 		run --separate-stderr bash -c '"$0" "$1" a b >/dev/full' "$FCOPY" $option
 		demand 1
 		mentions "No space left on device"
+	done
+}
+
+@test "-n: an EEXIST of any call but the commit's is a failure, not a file that was kept" {
+	need_strace
+	random a 100000
+	local call
+	for call in pwrite64 fcntl; do
+		traced 1 "inject=$call:error=EEXIST" -n a b 1
+		injected
+		mentions "File exists"
+		absent b
+		traced 1 "inject=$call:error=EEXIST" --json --resume -n a b 1
+		injected
+		[[ $output == *'"kept": false'* ]] || { echo "$output"; return 1; }
+		absent b
+		rm -f b.fcopy-part
 	done
 }

@@ -345,3 +345,79 @@ IN_PLACE_HINT="fcopy: hint: --inplace writes into the existing file"
 		"$FCOPY" --resume --fsync a m/b || "$FCOPY" --resume --fsync a m/b'
 	cmp a backing/b
 }
+
+# The server gives every file the mode 0777, and no other can be set.
+@test "--resume where the file system stores no modes: made, interrupted, continued, replaced" {
+	mkdir backing
+	random a 3000000
+	# shellcheck disable=SC2016
+	by_fuse modeless '"$FCOPY" --resume a m/b
+		cmp a m/b
+		head -c 1000000 a >m/c.fcopy-part
+		"$FCOPY" --resume a m/c
+		cmp a m/c
+		"$FCOPY" --resume a m/c
+		head -c 1000000 /dev/zero >m/d.fcopy-part
+		"$FCOPY" --resume a m/d && exit 8
+		timeout -s INT 0.3 "$FCOPY" --resume --limit-rate=300K a m/e && exit 7
+		"$FCOPY" --resume a m/e
+		cmp a m/e
+		"$FCOPY" a m/f
+		ls m >names; [ "$(stat -c %s m/d.fcopy-part)" = 1000000 ]'
+	[ "$(cat names)" = $'b\nc\nd.fcopy-part\ne\nf' ] || { cat names; return 1; }
+	mentions "m/c: resumes at byte 999424" "m/e: resumes at byte" \
+		"m/d: its .fcopy-part is not a part of this copy"
+	never mentions "others"
+}
+
+@test "overlayfs: a file and its lower or upper file are the same, by any way in" {
+	need_root "to mount an overlay"
+	export FCOPY
+	# shellcheck disable=SC2016
+	private_mounts 'mount -t tmpfs tmpfs "$PWD"; cd "$PWD"; mkdir lower upper work m
+		head -c 10001 /dev/urandom >lower/a; cp lower/a lower/b; cp lower/a saved; chmod 644 lower/b
+		mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work overlay m || exit 9
+		chmod 600 m/b
+		for how in --inplace "--inplace --no-cache" "--inplace -m6"; do
+			"$FCOPY" $how m/a lower/a && exit 8
+			"$FCOPY" $how m/b upper/b && exit 7
+			"$FCOPY" $how upper/b m/b && exit 6
+		done
+		"$FCOPY" m/a - >>lower/a && exit 5
+		cmp saved lower/a; cmp saved upper/b
+		cp -p lower/a lower/c
+		"$FCOPY" --inplace m/a lower/c
+		cmp saved lower/c'
+	[ "$status" != 9 ] || skip "no overlay here"
+	demand 0
+	[ "$(grep -c 'are the same file' <<<"$stderr")" = 10 ] || { echo "$stderr"; return 1; }
+}
+
+@test "erofs: a read-only file system, and no word of immutable files" {
+	need_root "to mount an image"
+	need mkfs.erofs
+	mkdir tree m
+	echo old >tree/b
+	echo new >a
+	mkfs.erofs image tree >/dev/null
+	export FCOPY
+	private_mounts 'mount -t erofs -o loop image m || exit 9; "$FCOPY" a m/b; exit $?'
+	[ "$status" != 9 ] || skip "no erofs here"
+	demand 1
+	says "fcopy: m/b: open: Read-only file system"
+}
+
+@test "hugetlbfs has no write(2): neither auto nor --inplace is suggested" {
+	need_root "to mount hugetlbfs"
+	echo new >a
+	mkdir m
+	export FCOPY
+	# shellcheck disable=SC2016
+	private_mounts 'mount -t hugetlbfs none m || exit 9
+		for mode in auto readwrite sendfile splice; do "$FCOPY" a m/b $mode && exit 8; done
+		touch m/b; chattr +a m 2>/dev/null || true
+		"$FCOPY" a m/b || ls -A m'
+	[ "$status" != 9 ] || skip "no hugetlbfs here"
+	[ "$output" = b ]
+	never mentions hint
+}

@@ -39,3 +39,20 @@ no_entry() {
 	expect 0 -p --verify a b
 	[ "$(stat -c %X b)" = "$(date -d 2001-02-03 +%s)" ] || { stat b; return 1; }
 }
+
+@test "-p without root keeps a group that the user belongs to, and warns that the owner is lost" {
+	need_root "to have another user's file"
+	mkdir -m 777 d
+	echo data >a
+	chown 0:1234 a
+	chmod 664 a
+	NOBODY="setpriv --reuid 65534 --regid 65534 --groups 65534,1234"
+	as_nobody 0 -p a d/b
+	[ "$(stat -c %u:%g d/b)" = 65534:1234 ] || { stat -c %u:%g d/b; return 1; }
+	says "fcopy: d/b: fchown: Operation not permitted (warning)"
+	echo old >d/c
+	chown 0:1234 d/c
+	chmod 666 d/c
+	as_nobody 0 -f a d/c
+	[ "$(stat -c %u:%g d/c)" = 65534:1234 ] || { stat -c %u:%g d/c; return 1; }
+}

@@ -209,8 +209,7 @@ refuses_same() {
 	chmod 777 d
 	! is_root || chown -R 65534:65534 d
 	as_nobody 1 a d/b
-	says "fcopy: d/b: is not writable by you" \
-		"fcopy: hint: --inplace writes into the existing file, -f replaces it all the same"
+	says "fcopy: d/b: is not writable by you" "fcopy: hint: -f does it all the same"
 	holds old d/b
 	as_nobody 1 --inplace a d/b
 	says "fcopy: d/b: open: Permission denied"
@@ -255,14 +254,82 @@ refuses_same() {
 	[ "$(stat -c %u:%a d/b)" = 65534:666 ]
 }
 
-@test "a file that is deleted, by its descriptor in /proc" {
+@test "a file without a name, by its descriptor in /proc: only --inplace, which works" {
 	echo data >a
 	echo gone >b
 	local fd dst
 	exec {fd}<>b
 	rm b
 	dst=/proc/$BASHPID/fd/$fd
-	expect 1 a "$dst"
-	says "fcopy: $dst: its target is deleted"
+	for option in -T -f --fsync --resume; do
+		expect 1 $option a "$dst"
+		says "fcopy: $dst: has no name to replace: it is deleted, or a memfd" \
+			"fcopy: hint: --inplace writes into the existing file"
+	done
+	[ "$(cat <&"$fd")" = gone ]
+	expect 0 --inplace a "$dst"
+	holds data "$dst"
 	exec {fd}>&-
+}
+
+@test "a memfd, by its descriptor in /proc: only --inplace, which works" {
+	need python3
+	echo data >a
+	cat >memfd.py <<-'END'
+		import os, subprocess, sys
+		fd = os.memfd_create("m")
+		dst = f"/proc/{os.getpid()}/fd/{fd}"
+		run = subprocess.run([sys.argv[1], "a", dst], capture_output=True, text=True)
+		assert run.returncode == 1, run
+		assert "has no name to replace: it is deleted, or a memfd" in run.stderr, run
+		assert os.fstat(fd).st_size == 0
+		run = subprocess.run([sys.argv[1], "--inplace", "a", dst])
+		assert run.returncode == 0 and os.pread(fd, 9, 0) == b"data\n", run
+	END
+	python3 memfd.py "$FCOPY"
+}
+
+@test "--inplace is not suggested where the file may not be written" {
+	need_root "to have another user's file"
+	echo new >a
+	mkdir d
+	echo old >d/b
+	ln d/b d/other
+	chmod 444 d/b
+	chmod 1777 d
+	as_nobody 1 a d/b
+	says "fcopy: d/b: cannot be replaced: its directory is sticky, and neither is yours"
+	as_nobody 1 -f a d/b
+	says "fcopy: d/b: cannot be replaced: its directory is sticky, and neither is yours"
+	chmod 777 d
+	as_nobody 1 a d/b
+	says "fcopy: d/b: has more hard links, which would keep the old content" \
+		"fcopy: hint: -f does it all the same"
+	chmod 755 d
+	as_nobody 1 -f a d/b
+	says "fcopy: d/b: open: Permission denied"
+	chmod 666 d/b
+	as_nobody 1 -f a d/b
+	says "fcopy: d/b: open: Permission denied" \
+		"fcopy: hint: --inplace writes into the existing file"
+	holds old d/b
+}
+
+@test "faccessat2 is denied, as in old container runtimes: faccessat decides" {
+	need_strace
+	echo new >a
+	echo old >b
+	traced 0 inject=faccessat2:error=EPERM a b
+	injected
+	holds new b
+}
+
+@test "getrandom is denied: the message names it" {
+	need_strace
+	echo new >a
+	echo old >b
+	traced 1 inject=getrandom:error=ENOSYS a b
+	injected
+	says "fcopy: b: getrandom: Function not implemented"
+	holds old b
 }

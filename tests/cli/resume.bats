@@ -28,8 +28,8 @@ refused() {
 }
 
 @test "--resume: two at once: the second is told, the first goes on" {
-	random a 300000
-	"$FCOPY" --resume --limit-rate=100K a b &
+	random a 500000
+	"$FCOPY" --resume --limit-rate=50K a b &
 	await test -s b.fcopy-part
 	expect 1 --resume a b
 	says "fcopy: b: another copy writes its .fcopy-part"
@@ -184,11 +184,67 @@ killed_at() {
 	absent b
 }
 
-@test "--resume: a part that its owner may not write is named with the advice" {
+@test "--resume: a read-only part of this copy is continued without root" {
+	local mode
+	mkdir -m 777 d
+	random a 100000
+	for mode in 444 400 555; do
+		rm -f d/b
+		head -c 65536 a >d/b.fcopy-part
+		chmod $mode d/b.fcopy-part
+		! is_root || chown 65534:65534 d/b.fcopy-part
+		as_nobody 0 --resume a d/b
+		says "fcopy: d/b: resumes at byte 65536"
+		cmp a d/b
+		[ "$(stat -c %a d/b)" = 644 ]
+		absent d/b.fcopy-part
+	done
+}
+
+@test "--resume: a read-only part of another copy keeps its bytes and its mode" {
+	local mode
+	mkdir -m 777 d
+	random a 100000
+	for mode in 444 400; do
+		echo precious >d/b.fcopy-part
+		chmod $mode d/b.fcopy-part
+		! is_root || chown 65534:65534 d/b.fcopy-part
+		as_nobody 1 --resume a d/b
+		says "fcopy: d/b: its .fcopy-part is not a part of this copy" \
+			"fcopy: hint: remove or rename d/b.fcopy-part"
+		holds precious d/b.fcopy-part
+		[ "$(stat -c %a d/b.fcopy-part)" = $mode ]
+		absent d/b
+		rm -f d/b.fcopy-part
+	done
+}
+
+@test "--resume: waits for a lock that a dying process still holds, and no longer than a second" {
+	need flock
+	random a 300000
+	head -c 65536 a >b.fcopy-part
+	chmod 600 b.fcopy-part
+	flock b.fcopy-part sleep 0.4 &
+	await never flock -n b.fcopy-part true
+	expect 0 --resume a b
+	says "fcopy: b: resumes at byte 65536"
+	cmp a b
+	wait
+	mv b b.fcopy-part
+	chmod 600 b.fcopy-part
+	flock b.fcopy-part sleep 60 &
+	await never flock -n b.fcopy-part true
+	local start=$EPOCHREALTIME
+	expect 1 --resume a b
+	says "fcopy: b: another copy writes its .fcopy-part"
+	[ $(((${EPOCHREALTIME/./} - ${start/./}) / 100000)) -ge 10 ]
+}
+
+@test "--resume: a part that its owner may not read is named with the advice" {
 	mkdir -m 777 d
 	random a 1000
 	cp a d/b.fcopy-part
-	chmod 444 d/b.fcopy-part
+	chmod 000 d/b.fcopy-part
 	is_root && chown 65534:65534 d/b.fcopy-part
 	as_nobody 1 --resume a d/b
 	says "fcopy: d/b: open of its .fcopy-part: Permission denied" \

@@ -222,6 +222,56 @@ s.sendfile(open(\"a\", \"rb\")); s.shutdown(1); s.recv(1)"'; do
 	exec 7<&-
 }
 
+# As inetd(8) starts a program: the connection is its standard input and output. What the peer sends
+# is never read: a plain close would reset the connection, and the peer would lose bytes.
+@test "a TCP connection by any name of a descriptor: a whole file, then its receipt" {
+	random a 3000000
+	cat >inetd.py <<-'END'
+		import socket, subprocess, sys, time
+		data = open("a", "rb").read()
+		server = socket.create_server(("127.0.0.1", 0))
+		def start(*args):
+		    peer = socket.create_connection(server.getsockname())
+		    peer.settimeout(20)
+		    fd, _ = server.accept()
+		    run = subprocess.Popen([sys.argv[1], *args], stdin=fd, stdout=fd)
+		    fd.close()
+		    return peer, run
+		for name in "-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "fd:1":
+		    peer, run = start("a", name)
+		    peer.sendall(b"GET it")
+		    time.sleep(0.2)
+		    got = b"".join(iter(lambda: peer.recv(65536), b""))
+		    assert got == data, (name, len(got))
+		    peer.close()
+		    assert run.wait(20) == 0, name
+		    peer, run = start("--strict", "--size=5", "a", name)
+		    try:
+		        while peer.recv(65536):
+		            pass
+		        sys.exit(f"{name}: the end of a stream that failed")
+		    except ConnectionResetError:
+		        pass
+		    assert run.wait(20) == 1, name
+		for name in "-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0", "fd:0":
+		    peer, run = start(name, "b")
+		    peer.sendall(data)
+		    assert run.poll() is None, name
+		    peer.shutdown(socket.SHUT_WR)
+		    assert peer.recv(1) == b"", name
+		    assert open("b", "rb").read() == data and run.wait(20) == 0, name
+		    peer.close()
+		    peer, run = start(name, "nodir/b")
+		    try:
+		        peer.recv(1)
+		        sys.exit(f"{name}: a receipt for nothing")
+		    except ConnectionResetError:
+		        pass
+		    assert run.wait(20) == 1, name
+	END
+	timeout 60 python3 inetd.py "$FCOPY"
+}
+
 @test "fd: without a descriptor's number is a usage error, and ./fd: is a file" {
 	local operand
 	echo x >a

@@ -54,6 +54,19 @@ setup_sources() {
 	holds old b
 }
 
+@test "all long options of cp that fcopy lacks: exit 2, and it says so" {
+	setup_sources
+	local name
+	for name in attributes-only backup copy-contents debug interactive keep-directory-symlink \
+		link parents remove-destination strip-trailing-slashes suffix symbolic-link update \
+		context; do
+		usage_error "--$name: cp has this option, fcopy does not" --$name a b
+		usage_error "--$name=x: cp has this option, fcopy does not" --$name=x a b
+	done
+	usage_error "--updat: no such option" --updat a b
+	holds old b
+}
+
 @test "an option that does not exist" {
 	setup_sources
 	usage_error "-z: no such option" -z a b

@@ -51,6 +51,8 @@ static const int no_memory[] = {ENOMEM, -1};
 static const int no_attribute[] = {EOPNOTSUPP, -1};
 static const int no_value[] = {ENODATA, EOPNOTSUPP, -1};
 static const int no_lock[] = {ENOLCK, EBUSY, -1};
+static const int locked[] = {EWOULDBLOCK, -1};
+static const int exists_already[] = {EEXIST, -1};
 static const int soft[] = {EINTR, -1};
 static const int lacking[] = {EINVAL, ENOSYS, -1};
 static const int no_uncached[] = {EOPNOTSUPP, EIO, -1};
@@ -68,6 +70,7 @@ static const struct row {
     {VERIFIED, FAILS, "fdatasync", storage, "fdatasync"},
     {RESUMED, FAILS, "openat64", denied, "open of its .fcopy-part"},
     {RESUMED, FAILS, "flock", no_lock, "lock of its .fcopy-part"},
+    {RESUMED, GOES_ON, "flock", locked, NULL}, /* the first time */
     {RESUMED, FAILS, "fchmod", denied, NULL},
     {RESUMED, FAILS, "fstat64", input_output, NULL},
     {RESUMED, FAILS, "open64", input_output, "open"},
@@ -99,6 +102,11 @@ static const struct row {
     {UNCACHED, GOES_ON, "pwritev64v2", soft, NULL},
     {NOT_OVER, GOES_ON, "renameat2", lacking, NULL},
     {NOT_OVER, FAILS, "renameat2", denied, "renameat"},
+    {NOT_OVER, FAILS, "pread64", exists_already, "pread"},
+    {NOT_OVER, FAILS, "pwrite64", exists_already, "pwrite"},
+    {NOT_OVER, FAILS, "open64", exists_already, "open"},
+    {NOT_OVER, FAILS, "fcntl64", exists_already, "fcntl(F_DUPFD)"},
+    {NOT_OVER, FAILS, "getrandom", exists_already, "getrandom"},
     {HOLES, GOES_ON, "fallocate64 to punch", no_attribute, NULL},
     {HOLES, FAILS, "ftruncate64", storage, "ftruncate"},
     {HOLES, FAILS, "pwrite64", storage, "pwrite"},
@@ -193,6 +201,7 @@ static void once(void *arg)
 	int r = fcopy_copy("src", DST, &o, &report);
 	fault_off();
 	assert_int_equal(open_descriptors(), before);
+	assert_false(report.kept);
 	check_answer(run, r, &report);
 	if (r == 0)
 		assert_true(same_bytes("src", DST));
@@ -215,9 +224,103 @@ static void sweep(void **state)
 		assert_true(run.failures > 0);
 }
 
+/* No part is there before. */
+static int resume_new(const struct fcopy_options *more, struct fcopy_report *report)
+{
+	struct fcopy_options options = *more;
+	options.resume = true;
+	need(mkdir("d", 0755) == 0);
+	make_file("src", PART, DENSE, 1);
+	int before = open_descriptors();
+	fault_on();
+	int r = fcopy_copy("src", DST, &options, report);
+	fault_off();
+	assert_int_equal(open_descriptors(), before);
+	assert_true(fault_seen());
+	return r;
+}
+
+/* A part that this run created and cannot use is not left. */
+static void new_part_is_rejected(void **state)
+{
+	const struct fcopy_options none = {.api = FCOPY_API};
+	struct fcopy_report report;
+	(void)state;
+	fault_set("flock", 1, ENOLCK);
+	assert_int_equal(resume_new(&none, &report), -1);
+	assert_int_equal(report.error.err, ENOLCK);
+	assert_int_equal(names_in("d"), 0);
+}
+
+/* Another copy may have opened and locked the part that this run created: it is not removed. */
+static void lock_is_never_released(void **state)
+{
+	const struct fcopy_options none = {.api = FCOPY_API};
+	struct fcopy_report report;
+	(void)state;
+	fault_set("flock", FAULT_EVERY + 1, EWOULDBLOCK);
+	assert_int_equal(resume_new(&none, &report), -1);
+	assert_int_equal(report.error.err, EBUSY);
+	assert_string_equal(report.error.reason, "another copy writes its .fcopy-part");
+	assert_in_range(fault_calls(), 10, 1000);
+	assert_true(exists(REST));
+}
+
+static volatile int cancel;
+
+static void set_cancel(void)
+{
+	cancel = 1;
+	fault_meanwhile(NULL);
+	fault_set("flock", FAULT_EVERY + 1, EWOULDBLOCK);
+	fault_on();
+}
+
+static void cancelled_while_locked(void **state)
+{
+	const struct fcopy_options options = {.api = FCOPY_API, .cancel = &cancel};
+	struct fcopy_report report;
+	(void)state;
+	cancel = 0;
+	fault_meanwhile(set_cancel);
+	fault_set("fstat64", 1, 0);
+	assert_int_equal(resume_new(&options, &report), -1);
+	assert_int_equal(report.error.err, EINTR);
+	assert_in_range(fault_calls(), 1, 3);
+}
+
+/* The name of the old file is missing at each look, and at the first look only. */
+static void old_file_vanishes(void **state)
+{
+	struct fcopy_report report;
+	const int *nth = *state;
+	need(mkdir("d", 0755) == 0);
+	make_file("src", PART, DENSE, 1);
+	make_file(DST, SIZE, DENSE, 2);
+	fault_set("lgetxattr", *nth, ENOENT);
+	fault_on();
+	int r = fcopy_copy("src", DST, NULL, &report);
+	fault_off();
+	assert_true(fault_seen());
+	if (*nth < FAULT_EVERY) {
+		assert_int_equal(r, 0);
+		assert_true(same_bytes("src", DST));
+		return;
+	}
+	assert_int_equal(r, -1);
+	assert_int_equal(report.error.err, ENOENT);
+	assert_string_equal(report.error.reason, "was removed while its copy was made");
+}
+
 int main(void)
 {
+	static const int once_only = 1, always = FAULT_EVERY + 1;
 	cases_enter("ext4");
+	case_add(new_part_is_rejected, NULL, "resume: a new part that cannot be locked is removed");
+	case_add(lock_is_never_released, NULL, "resume: a lock that stays, and the part with it");
+	case_add(cancelled_while_locked, NULL, "resume: cancelled while it waits for the lock");
+	case_add(old_file_vanishes, &once_only, "a replaced file without a name for an instant");
+	case_add(old_file_vanishes, &always, "a replaced file that is removed");
 	for (size_t i = 0; i < ROWS; i++)
 		case_add_errnos(sweep, &rows[i], rows[i].errs, scene_names[rows[i].scene],
 				rows[i].call);

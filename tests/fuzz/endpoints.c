@@ -54,8 +54,9 @@ void endpoints_check(const char *text)
 	struct endpoint e;
 	struct fcopy_error error = {0};
 	bool tcp = tcp_names(text);
-	MUST(!tcp || (fcopy_is_socket(text) && stream_names(text)));
-	MUST(!fcopy_is_socket(text) || stream_names(text));
+	enum fcopy_kind kind = fcopy_operand_kind(text, 0, NULL);
+	MUST(!tcp || (kind >= FCOPY_KIND_TCP && stream_names(text)));
+	MUST(kind < FCOPY_KIND_SOCKET || stream_names(text));
 	if (!stream_names(text))
 		return;
 	operand = text;

@@ -4,7 +4,7 @@
  * it also works beneath a loop device.
  *
  *     faultfs DIR MOUNTPOINT [-o fault=RULE]... [-o rate=BYTES] [-o direct_io] [-o writeback]
- *             [-o sizeless] [-o stream]
+ *             [-o sizeless] [-o stream] [-o modeless]
  *
  * While it is mounted, `setfattr -n user.fault -v RULE MOUNTPOINT` adds a rule, and
  * `getfattr --only-values -n user.faults MOUNTPOINT` prints how many operations rules have changed.
@@ -46,6 +46,7 @@ static struct {
 	int writeback;      /* the kernel collects writes: errors show at flush or fsync */
 	int stream;         /* files have no offsets */
 	int sizeless;       /* stat reports 0 bytes, like a file whose length is unknown */
+	int modeless;       /* each file has mode 0777, and chmod fails with EPERM */
 } config;
 
 static int backing; /* the working directory, once the daemon has left ours */
@@ -85,6 +86,8 @@ static int fs_getattr(const char *path, struct stat *st, struct fuse_file_info *
 
 	if (r == 0 && config.sizeless && S_ISREG(st->st_mode))
 		st->st_size = 0;
+	if (r == 0 && config.modeless)
+		st->st_mode |= 0777;
 	return r;
 }
 
@@ -211,6 +214,8 @@ static int fs_readdir(const char *path, void *buf, fuse_fill_dir_t fill, off_t o
 
 static int fs_chmod(const char *path, mode_t mode, struct fuse_file_info *fi)
 {
+	if (config.modeless)
+		return -EPERM;
 	return result(fi ? fchmod(fi->fh, mode) : chmod(rel(path), mode));
 }
 
@@ -296,6 +301,7 @@ static const struct fuse_opt options[] = {
     {"sizeless", offsetof(typeof(config), sizeless), 1},
     {"stream", offsetof(typeof(config), stream), 1},
     FUSE_OPT_KEY("fault=%s", KEY_FAULT),
+    {"modeless", offsetof(typeof(config), modeless), 1},
     FUSE_OPT_END,
 };
 
