@@ -169,7 +169,7 @@ def programs(cases):
 def describe(each):
     """What a run must keep of a case, so that its figures can be drawn without the case's file."""
     commands = {who: tools.show(case.COMMANDS[who]) or "see lib/machine.py" for who in each.contenders}
-    return {"title": each.title, "group": each.group, "setting": each.setting, "size": each.size, "source": each.source,
+    return {"title": each.title, "group": each.group, "setting": each.setting, "size": 0 if each.tree else each.size, "source": each.source,
             "rounds": each.rounds, "base": each.base, "contenders": commands, "bars": each.bars}
 
 def run(cases, words):

@@ -2,7 +2,6 @@
 set terminal svg size 860,400 font 'sans-serif,14'
 load style
 set title heading
-set xlabel 'file size'
 set ylabel 'time relative to cp'
 set logscale x
 set yrange [0:1.2<*<2.5]

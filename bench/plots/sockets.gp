@@ -2,12 +2,11 @@
 set terminal svg size 860,360 font 'sans-serif,14'
 load style
 set title heading
-set xlabel 'file size, MiB'
 set ylabel 'time relative to read + send'
 set logscale x
 set xrange [6:1200]
 set yrange [0:1.1]
-set xtics (7, 21, 63, 98, 200, 350, 700, 1024)
+set xtics ('7 MiB' 7, '21' 21, '63' 63, '98' 98, '200' 200, '350' 350, '700' 700, '   1 GiB' 1024)
 set grid ytics linecolor rgb grey linewidth 0.4 dashtype 3
 set key outside bottom center horizontal
 set arrow from graph 0, first 1 to graph 1, first 1 nohead linecolor rgb grey linewidth 1.5
