@@ -47,6 +47,12 @@ class Case:
         return self.source in ("many", "flat", "large")
 
     @property
+    def footprint(self):
+        """Bytes of memory that one command takes, at most."""
+        kinds = {"many": FILES * 24576, "flat": FILES * 50000, "large": 5 * SIZE}
+        return (8 << 20) + kinds.get(self.source, self.size * self.copies)
+
+    @property
     def setting(self):
         """The circumstances of the case in one line."""
         what = f"{self.source} tree" if self.tree else f"{self.source}, {human(self.size)}"

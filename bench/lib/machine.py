@@ -37,6 +37,11 @@ def flags(before, after, wall, cpu):
              "others": used - cpu > 3 * TICK + 0.1 * wall}
     return " ".join(name for name, true in found.items() if true)
 
+def touch(count):
+    """Touches and frees memory: what a virtual machine gave back to its host is slow at the first touch."""
+    with mmap.mmap(-1, count) as area:
+        ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(area)), 1, count)
+
 def memcpy(count=GIB, times=7):
     """Seconds for a memcpy of 1 GiB in memory that was touched before."""
     source, target = mmap.mmap(-1, count), mmap.mmap(-1, count)

@@ -105,9 +105,11 @@ class Bench:
             target = self.place / f"copy-{turn}-{each.contenders.index(who):02}"
             if each.dest == "old":
                 self.command(each, "cp_-r" if each.tree else "cp", target)
-            elif turn and not each.tree and each.dest == "new" and each.size >= REHEARSED and each.cache == "warm":
+            if turn and not each.tree and each.dest == "new" and each.size >= REHEARSED and each.cache == "warm":
                 self.command(each, who, target)
                 laboratory.remove(target)
+            elif turn:
+                machine.touch(each.footprint)
             if each.cache == "cold" and turn:
                 self.lab.cache(each, self.source)
             before = machine.counters()
