@@ -16,11 +16,13 @@ else
 	echo "not root, so not installed: ${packages[*]}" >&2
 fi
 
-mkdir -p "$here/../../build/bench/classes"
-javac -d "$here/../../build/bench/classes" "$here"/*.java
+if command -v javac >/dev/null; then
+	mkdir -p "$here/../../build/bench/classes"
+	javac -d "$here/../../build/bench/classes" "$here"/*.java
+fi
 
 if ! command -v cargo >/dev/null; then
-	echo "cargo is missing, so these are not built: ${crates[*]} (Rust 1.92 or later)" >&2
+	echo "cargo is missing, so these are not built: ${crates[*]} (Rust 1.91.1 or later)" >&2
 	exit 1
 fi
 for crate in "${crates[@]}"; do
