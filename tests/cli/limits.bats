@@ -144,6 +144,7 @@ limited() {
 	install -m 755 "$FCOPY" fcopy
 	chmod 777 .
 	local nobody=
+	# shellcheck disable=SC2153 # it is the helper's
 	! is_root || nobody=$NOBODY
 	# shellcheck disable=SC2086
 	run --separate-stderr $nobody bash -c \
