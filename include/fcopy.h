@@ -202,8 +202,10 @@ struct fcopy_options {
 	unsigned preserve_required; /* those of them whose loss fails the copy; others only warn */
 	bool scratch;               /* write an unnamed temporary file beside DST and discard it */
 	uint64_t limit_rate;        /* bytes a second; 0: none */
-	/* Expected bytes: another length is a warning, or an error with strict. 0: any. */
+	/* Expected bytes: another length is a warning, or an error with strict, also of an endless
+	 * source. 0: any. */
 	uint64_t expected_size;
+	uint64_t count; /* copy at most so many bytes; a shorter source fails with strict; 0: all */
 	int timeout_ms; /* longest time without a byte on a connection; 0: 60 s, < 0: for ever */
 	const volatile int *cancel; /* set to non-zero to stop the copy: it fails with EINTR */
 	struct fcopy_progress *progress;

@@ -190,6 +190,8 @@ const struct option_row option_table[] = {
 	 set_size, FIELD(copy.expected_size), .least = 1, .not_benchmarked = true},
 	{"benchmark", 0, NULL, "time every mode on SRC, to scratch files beside DST; DST is not touched",
 	 set_action, .least = ACTION_BENCHMARK},
+	{"count", 0, "SIZE", "copy at most SIZE bytes; with --strict a shorter SRC fails",
+	 set_size, FIELD(copy.count), .least = 1},
 	{"stats", 0, NULL, "afterwards: times, bytes, engines, refusals, memory (on stderr)",
 	 set_flag, FIELD(stats), .not_benchmarked = true},
 	{"json", 0, NULL, "the same as one JSON object on stdout (on stderr if DST is stdout)",

@@ -27,25 +27,46 @@ void copy_phase(const struct copy *c, enum fcopy_phase phase, uint64_t total)
 	__atomic_store_n(&p->phase, phase, __ATOMIC_RELAXED);
 }
 
+/* Where the copy ends although the source may go on: after `count` bytes, or, if a copy of another
+ * size than expected will fail, one byte after that size. */
+static off_t find_limit(const struct fcopy_options *o)
+{
+	uint64_t limit = TRANSFER_TO_EOF;
+	if (o->expected_size > 0 && o->strict && o->expected_size < limit)
+		limit = o->expected_size + 1;
+	if (o->count > 0 && o->count < limit)
+		limit = o->count;
+	return (off_t)limit;
+}
+
+/* The bytes to expect, as far as anything tells; 0: unknown. */
+static uint64_t expected_bytes(const struct copy *c)
+{
+	if (c->src.positional && c->size > 0)
+		return (uint64_t)c->size;
+	return c->options->expected_size ? c->options->expected_size : c->options->count;
+}
+
 /* Moves the bytes, and notes how long that took. */
 static int move(struct copy *c)
 {
 	double start = io_now();
+	c->limit = find_limit(c->options);
+	c->size = c->src.st.st_size < c->limit ? c->src.st.st_size : c->limit;
 	c->monitor = (struct monitor){
 	    .progress = c->options->progress, .limit_rate = c->options->limit_rate, .start = start};
 	c->all = (struct transfer){.src = c->src.fd,
 				   .dst = c->dst.fd,
 				   .src_positional = c->src.positional,
 				   .dst_positional = c->dst.positional,
-				   .end = TRANSFER_TO_EOF,
+				   .end = c->limit,
 				   .buffer_size = c->options->buffer_size ? c->options->buffer_size
 									  : c->mode->buffer_size,
 				   .monitor = c->shared ? c->shared : &c->monitor,
 				   .io.cancel = c->options->cancel};
 	if (c->src.socket || c->dst.socket)
 		c->all.io.timeout_ms = socket_timeout_ms(c->options);
-	copy_phase(c, FCOPY_PHASE_COPY,
-		   S_ISREG(c->src.st.st_mode) ? (uint64_t)c->src.st.st_size : 0);
+	copy_phase(c, FCOPY_PHASE_COPY, expected_bytes(c));
 	int r = c->options->resume && !c->options->scratch ? verify_prefix(c) : 0;
 	if (r == 0)
 		r = plan_run(c);

@@ -16,6 +16,8 @@ struct copy {
 	struct endpoint src, dst;
 	struct monitor monitor;
 	struct transfer all;    /* the whole range; its offset is the finished prefix */
+	off_t limit;            /* copy no byte at or after this; TRANSFER_TO_EOF: no limit */
+	off_t size;             /* expected of a source with offsets: its size, or the limit */
 	bool remote;            /* source on a network file system */
 	bool served;            /* one of many: the server tells of its end */
 	bool direct;            /* bulk data goes past the page cache */

@@ -20,11 +20,11 @@ static int run_mode(struct copy *c, const struct engine *engine)
 		transfer_refuse(t, NULL, SIDE_BOTH, ESPIPE);
 		return step_refused(c, engine, t);
 	}
-	int r = allocate_blocks(c, 0, c->src.st.st_size);
+	int r = allocate_blocks(c, 0, c->size);
 	if (r == 0 && c->mode->threads) {
-		t->end = c->src.st.st_size;
+		t->end = c->size;
 		r = step_run_threads(c, engine, t, cached_threads(c));
-		t->end = TRANSFER_TO_EOF;
+		t->end = c->limit;
 	}
 	if (r == 0)
 		r = step_run(c, engine, t);
@@ -48,7 +48,7 @@ static int run_stream(struct copy *c, const struct engine *const *engines)
 	int r = 0;
 	for (off_t size = SMALL_SIZE; r == 0; size = AHEAD_SIZE) {
 		struct transfer part = c->all;
-		part.end = part.offset + size;
+		part.end = c->limit - part.offset < size ? c->limit : part.offset + size;
 		if (size == AHEAD_SIZE)
 			allocate_ahead(c, part.offset, part.end);
 		r = run_chain(c, &part, engines);
@@ -93,8 +93,7 @@ static bool want_direct(const struct copy *c)
 {
 	if (c->options->no_cache)
 		return true;
-	return c->options->fsync && c->src.st.st_size >= DIRECT_SIZE &&
-	       ask_is_cold(c->src.fd, c->src.st.st_size);
+	return c->options->fsync && c->size >= DIRECT_SIZE && ask_is_cold(c->src.fd, c->size);
 }
 
 /* Past the page cache. A refusal holds for the whole file; with --no-cache readwrite then has to
@@ -103,8 +102,8 @@ static int copy_direct(struct copy *c, struct transfer *part)
 {
 	off_t end = part->end;
 	/* Only the end of the file may be unaligned, and that is seen by reading on. */
-	if (end == c->src.st.st_size)
-		part->end = TRANSFER_TO_EOF;
+	if (end == c->size)
+		part->end = c->limit;
 	int r = step_run(c, &engine_direct, part);
 	part->end = end;
 	c->untidy = true;
@@ -216,7 +215,7 @@ static int check_uncached(struct copy *c)
 static void decide(struct copy *c)
 {
 	const struct fcopy_options *o = c->options;
-	bool bulk = c->src.st.st_size > SMALL_SIZE;
+	bool bulk = c->size > SMALL_SIZE;
 	c->direct = !c->all.zeros && want_direct(c);
 	if (o->no_cache && !c->direct)
 		c->all.io.flags = IO_UNCACHED;
@@ -235,20 +234,20 @@ static int copy_file(struct copy *c)
 	bool dense = st->st_blocks * 512 >= st->st_size;
 	bool clones = o->reflink == FCOPY_WHEN_ALWAYS ||
 		      (o->reflink == FCOPY_WHEN_AUTO && o->preallocate != FCOPY_WHEN_ALWAYS);
-	if (st->st_size > 0 && clones && !c->no_clone && o->sparse == FCOPY_WHEN_AUTO &&
+	if (c->size > 0 && clones && !c->no_clone && o->sparse == FCOPY_WHEN_AUTO &&
 	    !o->no_cache) {
 		int r = clone_file(c);
 		if (r != ENGINE_NEXT)
 			return r;
 	}
 	decide(c);
-	if (st->st_size <= SMALL_SIZE && (dense || o->sparse != FCOPY_WHEN_AUTO) && !o->no_cache &&
+	if (c->size <= SMALL_SIZE && (dense || o->sparse != FCOPY_WHEN_AUTO) && !o->no_cache &&
 	    o->preallocate != FCOPY_WHEN_ALWAYS)
 		return 0; /* reading on does it all */
 	if (o->sparse != FCOPY_WHEN_NEVER)
-		return copy_extents(c, st->st_size);
-	int r = allocate_blocks(c, 0, st->st_size);
-	return r < 0 ? r : copy_data(c, st->st_size);
+		return copy_extents(c, c->size);
+	int r = allocate_blocks(c, 0, c->size);
+	return r < 0 ? r : copy_data(c, c->size);
 }
 
 static int run_auto(struct copy *c)
@@ -267,7 +266,7 @@ static int run_auto(struct copy *c)
 		r = copy_file(c);
 	if (r < 0)
 		return r;
-	return files && c->src.st.st_size <= SMALL_SIZE ? read_on_small(c) : read_on(c);
+	return files && c->size <= SMALL_SIZE ? read_on_small(c) : read_on(c);
 }
 
 int plan_run(struct copy *c)

@@ -6,6 +6,7 @@
 #include "endpoints/error.h"
 
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Each can do what those before it can. */
@@ -51,6 +52,11 @@ int copy_possible(const char *src, const char *dst, const struct fcopy_options *
 	if (o->buffer_size > FCOPY_BUFFER_MAX)
 		return error_refuse(error, dst, EINVAL, "a larger buffer than FCOPY_BUFFER_MAX",
 				    FCOPY_ADVICE_USAGE);
+	if (o->count && (o->reflink == FCOPY_WHEN_ALWAYS ||
+			 (o->mode && o->mode->engine && strcmp(o->mode->engine, "reflink") == 0)))
+		return error_refuse(
+		    error, src, EINVAL, "a clone is of the whole file: it has no limit",
+		    o->reflink == FCOPY_WHEN_ALWAYS ? FCOPY_ADVICE_USAGE : FCOPY_ADVICE_AUTO);
 	if (o->in_place && o->resume)
 		return error_refuse(error, dst, EINVAL, "cannot be resumed in place",
 				    FCOPY_ADVICE_USAGE);

@@ -44,10 +44,17 @@ static int check_source(struct copy *c)
 static int check_size(struct copy *c)
 {
 	struct fcopy_report *r = c->report;
-	if (c->options->expected_size == 0 || c->options->expected_size == r->bytes)
+	const struct fcopy_options *o = c->options;
+	bool is_short = o->strict && r->bytes < o->count;
+	uint64_t wanted = is_short ? o->count : o->expected_size;
+	if (!is_short && (o->expected_size == 0 || o->expected_size == r->bytes))
 		return 0;
-	snprintf(r->detail, sizeof(r->detail), "had %ju bytes, not %ju", (uintmax_t)r->bytes,
-		 (uintmax_t)c->options->expected_size);
+	if (o->strict && r->bytes > wanted) /* the copy was stopped there */
+		snprintf(r->detail, sizeof(r->detail), "has more than %ju bytes",
+			 (uintmax_t)wanted);
+	else
+		snprintf(r->detail, sizeof(r->detail), "had %ju bytes, not %ju",
+			 (uintmax_t)r->bytes, (uintmax_t)wanted);
 	return object(c, EINVAL, r->detail);
 }
 

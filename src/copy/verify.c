@@ -46,7 +46,8 @@ int verify_prefix(struct copy *c)
 		return error_call(&c->report->error, "fstat", c->dst.path, errno);
 	/* After an error of the storage the page cache may hold what the disk does not, and the
 	 * next fsync would claim success. */
-	off_t same = compare_files(c, part.st_size, c->options->fsync, &cached);
+	off_t end = part.st_size < c->limit ? part.st_size : c->limit;
+	off_t same = compare_files(c, end, c->options->fsync, &cached);
 	if (same < 0)
 		return (int)same;
 	/* Only this program makes files of mode 0600 under that name, and may discard their bytes.

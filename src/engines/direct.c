@@ -86,8 +86,7 @@ static int direct_with_flags(struct transfer *t)
 			   .next = t->offset,
 			   .pads = S_ISREG(st.st_mode)};
 	bool aligned = d.align > 0 && PIECE_SIZE % d.align == 0 &&
-		       t->offset % (off_t)d.align == 0 &&
-		       (t->end == TRANSFER_TO_EOF || t->end % (off_t)d.align == 0);
+		       t->offset % (off_t)d.align == 0;
 	if (!aligned) {
 		t->operation = "O_DIRECT";
 		return transfer_refuse(t, NULL, SIDE_BOTH, EINVAL);

@@ -96,9 +96,13 @@ static void after_failure(struct pieces *d, struct piece *p, int err)
 static void after_read(struct pieces *d, struct piece *p, size_t n)
 {
 	p->have += n;
+	if (p->at + (off_t)p->have > d->t->end) /* the last block was read whole */
+		p->have = (size_t)(d->t->end - p->at);
+	off_t at = p->at + (off_t)p->have;
 	size_t whole = p->have / d->align * d->align;
 	bool ragged = whole < p->have;
-	bool last = n == 0 || (ragged && p->at + (off_t)p->have >= lseek(d->t->src, 0, SEEK_END));
+	bool last = n == 0 ||
+		    (ragged && (at == d->t->end || at >= lseek(d->t->src, 0, SEEK_END)));
 	if (ragged && !last && whole <= p->have - n) {
 		end_failed(d, p, transfer_refuse(d->t, "io_uring_enter", SIDE_SRC, EINVAL));
 		return;
