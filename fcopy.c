@@ -5,7 +5,8 @@
  * This file is the whole story: options -> copy -> report -> exit status. The map:
  *
  *   include/fcopy.h   libfcopy's public face
- *   src/cli/          talks to people: options, help, messages, progress, stats, json, benchmark
+ *   src/cli/          everything that is printed: options, help, messages, events, progress,
+ *                     ending, stats, json, benchmark
  *   src/copy/         policy: possible (what never works), copy (open to commit), settle (before
  *                     it), plan (auto), ask, modes, step, extents, allocate, ranges (threads),
  *                     verify and compare, serve (many clients)
@@ -23,6 +24,7 @@
  */
 #include "cli/benchmark.h"
 #include "cli/cli.h"
+#include "cli/ending.h"
 #include "cli/report.h"
 
 #include <errno.h>
@@ -30,8 +32,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Writes out what stdout holds. Returns 0, or the errno of the first time that it could not: later
- * errno may be of anything, and of another thread. */
+/* Returns the errno of the first failed flush of stdout; errno is unreliable afterwards. */
 static int flush_output(void)
 {
 	static int failure;
@@ -45,42 +46,41 @@ static bool was_usage(const struct fcopy_report *report)
 	return report->error.advice == FCOPY_ADVICE_USAGE;
 }
 
-static void tell(const struct outcome *o)
+static void print_report(const struct outcome *o)
 {
-	if (o->cli->stats)
+	FILE *f = o->cli->json ? json_file_stream(o->report->dst) : NULL;
+	if (o->cli->stats && !was_usage(o->report))
 		stats_print(o, stderr);
-	if (o->cli->json)
-		report_json(o, report_stream(o->cli->dst));
-	flush_output(); /* before a signal that was caught ends us */
+	if (f)
+		report_json(o, f);
+	flush_output(); /* a caught signal may end the process soon */
 }
 
-/* In the client's own thread. */
-static void tell_client(const struct cli *cli, const struct fcopy_report *report)
+/* Runs in the client's own thread. */
+static void print_client(const struct cli *cli, const struct fcopy_report *report)
 {
-	double real = 0;
-	for (int i = 0; i < FCOPY_PHASES; i++)
-		real += report->seconds[i];
-	const struct outcome o = {cli, report, usage_of_thread(real)};
+	const struct outcome o = {cli, report, usage_of_thread(ending_seconds(report)), 0};
 	flockfile(stdout);
+	FILE *f = cli->json ? json_file_stream(NULL) : NULL;
 	if (cli->stats)
 		stats_print_client(&o, stderr);
-	if (cli->json)
-		report_json(&o, stdout);
+	if (f)
+		report_json(&o, f);
 	flush_output();
 	funlockfile(stdout);
 }
 
 static void on_event(void *user, const struct fcopy_event *event)
 {
-	message_event(user, event);
+	event_print(user, event);
 	if (event->kind == FCOPY_EVENT_CLIENT)
-		tell_client(user, event->report);
+		print_client(user, event->report);
 }
 
 static int serve(struct cli *cli, const volatile int *stop, struct fcopy_report *report)
 {
 	const struct usage start = usage_now();
-	signal(SIGUSR1, SIG_IGN); /* a server has no one status to tell, and shall not die of it */
+	signal(SIGUSR1, SIG_IGN); /* a server has no single status line */
 	int r = fcopy_serve(cli->src, cli->dst, &cli->copy, cli->max_clients, stop, report);
 	const struct usage used = usage_since(&start);
 	if (cli->stats && !was_usage(report))
@@ -94,7 +94,7 @@ static int copy_tree(struct cli *cli)
 	int r = tree_copy(cli, &report);
 	if (r == 0)
 		return EXIT_DONE;
-	signals_obey();
+	signals_reraise();
 	return report.error.advice == FCOPY_ADVICE_USAGE ? EXIT_USAGE : EXIT_FAILED;
 }
 
@@ -113,18 +113,56 @@ static int copy(struct cli *cli, const struct usage *start)
 	int r;
 	if (cli->keep_listening) {
 		r = serve(cli, &stop, &report);
+		if (r < 0 && cli->json && was_usage(&report))
+			print_report(&(struct outcome){cli, &report, usage_since(start), 0});
 	} else {
 		cli->copy.progress = progress_start(cli);
 		r = fcopy_copy(cli->src, cli->dst, &cli->copy, &report);
 		progress_stop(&report);
-		if ((cli->stats || cli->json) && !was_usage(&report))
-			tell(&(struct outcome){cli, &report, usage_since(start)});
+		print_report(&(struct outcome){cli, &report, usage_since(start),
+					       r < 0 ? signals_caught() : 0});
 	}
-	if (r == 0) /* a signal that came after the commit has nothing left to stop */
+	if (r == 0) { /* a signal that came after the commit has nothing left to stop */
+		if (cli->verbose > 0 && !cli->keep_listening)
+			ending_summary(cli, &report);
 		return EXIT_DONE;
-	signals_obey();
-	message_error(&report.error);
+	}
+	if (!signals_caught() || report.error.err != EINTR)
+		message_failure(&report);
+	if (!cli->keep_listening)
+		ending_stopped(cli, &report, signals_caught() != 0);
+	signals_reraise();
 	return was_usage(&report) ? EXIT_USAGE : EXIT_FAILED;
+}
+
+static int run_action(struct cli *cli, const struct usage *start)
+{
+	switch (cli->action) {
+	case ACTION_LIST:
+		if (cli->json)
+			list_json(cli->json_file ? json_file_stream(NULL) : stdout);
+		if (!cli->json || cli->json_file)
+			list_print();
+		return EXIT_DONE;
+	case ACTION_HELP: help_print(); return EXIT_DONE;
+	case ACTION_VERSION: puts("fcopy " FCOPY_VERSION); return EXIT_DONE;
+	case ACTION_BENCHMARK: return benchmark_run(cli);
+	default: return copy(cli, start);
+	}
+}
+
+/* Where output was asked for, output that cannot be written is a failure. */
+static int check_output(const struct cli *cli, int status)
+{
+	int lost = flush_output(), lost_json = json_file_close();
+	const char *path = lost ? "standard output" : cli->json_file;
+	if (lost != 0 || lost_json != 0) {
+		message_error(&(struct fcopy_error){
+		    .err = lost ? lost : lost_json, .call = "write", .path = path});
+		return EXIT_FAILED;
+	}
+	bool failed = (cli->stats && ferror(stderr)) || json_file_is_lost();
+	return failed && status == EXIT_DONE ? EXIT_FAILED : status;
 }
 
 int main(int argc, char **argv)
@@ -133,24 +171,14 @@ int main(int argc, char **argv)
 	struct cli cli;
 	static char line[BUFSIZ];
 	standard_reserve();
-	setvbuf(stderr, line, _IOLBF, sizeof(line)); /* whole lines, also where others write too */
+	setvbuf(stderr, line, _IOLBF, sizeof(line)); /* whole lines, also if others write there */
 	int status = options_parse(&cli, argc, argv);
-	if (status != EXIT_DONE)
-		return status;
-	switch (cli.action) {
-	case ACTION_LIST: list_print(); break;
-	case ACTION_HELP: help_print(); break;
-	case ACTION_VERSION: puts("fcopy " FCOPY_VERSION); break;
-	case ACTION_BENCHMARK: status = benchmark_run(&cli); break;
-	case ACTION_COPY: status = copy(&cli, &start); break;
-	}
-	/* Where output was asked for, a full disk behind it is a failure. */
-	int lost = flush_output();
-	if (lost != 0) {
-		message_error(
-		    &(struct fcopy_error){.err = lost, .call = "write", .path = "standard output"});
-		return EXIT_FAILED;
-	}
-	bool asked = cli.stats || (cli.json && cli.dst && report_stream(cli.dst) == stderr);
-	return asked && ferror(stderr) && status == EXIT_DONE ? EXIT_FAILED : status;
+	int opened = json_file_open(&cli, argc, argv);
+	FILE *f = status != EXIT_DONE && opened == EXIT_DONE && cli.json ? json_file_stream(NULL)
+									 : NULL;
+	if (status == EXIT_DONE)
+		status = opened == EXIT_DONE ? run_action(&cli, &start) : opened;
+	if (f)
+		report_json_usage(message_last_usage(), f);
+	return check_output(&cli, status);
 }

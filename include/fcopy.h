@@ -103,6 +103,7 @@ struct fcopy_step {
 	uint64_t calls;   /* data calls that it made: reads and writes, not polls or seeks */
 	double seconds;   /* wall time spent in it */
 	unsigned threads; /* most threads that it was given at once, the caller's own among them */
+	size_t piece;     /* bytes that a thread moves at a time; 0: the engine decides */
 	int refusal; /* errno with which it refused, so that the next engine continued; 0: none */
 	const char *refusal_call; /* the call that was refused */
 };
@@ -111,18 +112,21 @@ struct fcopy_step {
 
 /* Where a copy is; phases come in this order and may be skipped. */
 enum fcopy_phase {
-	FCOPY_PHASE_COPY,
-	FCOPY_PHASE_FLUSH,
-	FCOPY_PHASE_VERIFY,
-	FCOPY_PHASE_COMMIT,
-	FCOPY_PHASES /* how many there are */
+	FCOPY_PHASE_WAIT,    /* for the peer of a socket, or the other side of a FIFO */
+	FCOPY_PHASE_COPY,    /* bytes are moved */
+	FCOPY_PHASE_FSYNC,   /* the file is flushed */
+	FCOPY_PHASE_VERIFY,  /* both files are read back; before COPY: what an earlier try left */
+	FCOPY_PHASE_REPLACE, /* the file gets its name; a socket waits for the receipt */
+	FCOPY_PHASES         /* how many there are */
 };
 
 /* A view into a running copy. The library stores each field with __atomic_store_n or
  * __atomic_fetch_add; another thread or a signal handler reads it with __atomic_load_n. */
 struct fcopy_progress {
-	uint64_t bytes;         /* data moved, or skipped as holes, in this phase */
+	uint64_t bytes;         /* the position in this phase: moved, or skipped as holes */
+	uint64_t moved;         /* bytes moved in this phase: what a speed is computed from */
 	uint64_t total;         /* bytes expected; 0: unknown */
+	uint64_t since_ms;      /* when the phase began, in milliseconds of CLOCK_MONOTONIC */
 	int phase;              /* enum fcopy_phase */
 	uint64_t entries;       /* fcopy_tree: entries that are finished, whatever came of them */
 	uint64_t total_entries; /* entries expected; 0: unknown */
@@ -138,13 +142,23 @@ struct fcopy_progress {
 /* What happened; filled in on success and on failure alike. */
 struct fcopy_report {
 	struct fcopy_error error;
-	uint64_t bytes;      /* length of the copy that was made: data and holes */
-	uint64_t data;       /* bytes that engines moved or cloned */
-	uint64_t holes;      /* bytes that nobody had to move: holes, unwritten extents */
-	uint64_t resumed;    /* bytes of an earlier try that were proved right and kept */
+	uint64_t bytes;    /* length of the copy that was made: data and holes */
+	uint64_t data;     /* bytes that engines moved or cloned */
+	uint64_t moved;    /* bytes that engines moved: what a speed is computed from */
+	uint64_t expected; /* bytes that the source was expected to have; 0: unknown */
+	uint64_t holes;    /* bytes that nobody had to move: holes, unwritten extents */
+	uint64_t resumed;  /* bytes of an earlier try that were proved right and kept */
+	/* Bytes of disk space that the copy needed before its first byte, and that were free
+	 * then; both 0: unknown, or none needed. */
+	uint64_t space_needed, space_free;
+	bool existed;        /* the destination was there before */
+	bool atomic;         /* the destination is a file that appears whole or not at all */
+	bool in_place;       /* a file written in place: after a failure it is incomplete */
+	bool part_kept;      /* after a failure: DST.fcopy-part has what was copied */
 	bool source_changed; /* size, mtime or inode differed before and after */
 	bool kept;           /* no_clobber: the destination existed and was left as it was */
 	bool cloned;         /* the copy shares its extents with the source */
+	bool preallocated;   /* blocks of the destination were allocated ahead */
 	bool confirmed;      /* the peer that was sent to has closed after the last byte */
 	size_t steps;
 	struct fcopy_step step[FCOPY_STEPS_MAX];
@@ -156,7 +170,9 @@ struct fcopy_report {
 };
 
 enum fcopy_event_kind {
-	FCOPY_EVENT_WARNING,   /* the copy continues; error is the warning */
+	/* The copy continues; error says what is wrong. ENOSPC without a call: the report's
+	 * space_needed is more than its space_free. */
+	FCOPY_EVENT_WARNING,
 	FCOPY_EVENT_PLAN,      /* auto has decided; text is its plan */
 	FCOPY_EVENT_STEP,      /* an engine starts, for the first time; text is its name */
 	FCOPY_EVENT_REFUSAL,   /* an engine refused, the next one continues; error is the reason */
@@ -187,7 +203,7 @@ struct fcopy_options {
 	int api; /* FCOPY_API; the copy fails with EINVAL if the library does not know this value */
 	const struct fcopy_mode *mode; /* NULL: auto */
 	size_t buffer_size;            /* bytes, 1 … FCOPY_BUFFER_MAX; 0: the mode's own */
-	unsigned threads;              /* 1 … FCOPY_THREADS_MAX; 0: by the number of CPUs */
+	unsigned threads;              /* most that moved bytes at once; 0: the caller alone */
 	enum fcopy_when preallocate, sparse, reflink;
 	bool in_place; /* write into the existing inode; a failure leaves it torn */
 	bool force;    /* replace a destination whose owner, links or write bit speak against it */

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static unsigned find(const char *name, size_t length)
+static unsigned attribute_bits(const char *name, size_t length)
 {
 	static const struct {
 		const char *name;
@@ -24,12 +24,12 @@ static unsigned find(const char *name, size_t length)
 
 /* The attributes in a list; `named` are those that have their own name in it. False: no such list.
  */
-static bool parse(const char *list, unsigned *all, unsigned *named)
+static bool parse_list(const char *list, unsigned *all, unsigned *named)
 {
 	*all = *named = 0;
 	for (;;) {
 		size_t length = strcspn(list, ",");
-		unsigned bits = find(list, length);
+		unsigned bits = attribute_bits(list, length);
 		if (bits == 0)
 			return false;
 		*all |= bits;
@@ -41,18 +41,18 @@ static bool parse(const char *list, unsigned *all, unsigned *named)
 	}
 }
 
-static int refuse(const struct option_row *row, const char *list)
+static int refuse_list(const struct option_row *row, const char *list)
 {
 	return message_option(row->name,
-			      "'%s' is no list of mode, ownership, timestamps, xattr, all", list);
+			      "invalid list '%s' (mode, ownership, timestamps, xattr, all)", list);
 }
 
 /* What was asked for by its own name must not be lost; a bare -p, and `all`, take what they get. */
 int attributes_preserve(struct cli *cli, const struct option_row *row, const char *list)
 {
 	unsigned all, named;
-	if (!parse(list ? list : "mode,ownership,timestamps", &all, &named))
-		return refuse(row, list);
+	if (!parse_list(list ? list : "mode,ownership,timestamps", &all, &named))
+		return refuse_list(row, list);
 	cli->copy.preserve |= all;
 	cli->copy.preserve_required |= list ? named : 0;
 	return EXIT_DONE;
@@ -61,8 +61,8 @@ int attributes_preserve(struct cli *cli, const struct option_row *row, const cha
 int attributes_drop(struct cli *cli, const struct option_row *row, const char *list)
 {
 	unsigned all, named;
-	if (!parse(list, &all, &named))
-		return refuse(row, list);
+	if (!parse_list(list, &all, &named))
+		return refuse_list(row, list);
 	cli->copy.preserve &= ~all;
 	cli->copy.preserve_required &= ~all;
 	return EXIT_DONE;

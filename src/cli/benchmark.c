@@ -164,7 +164,7 @@ int benchmark_run(struct cli *cli)
 	signals_catch(&cancel, NULL);
 	int r = run_rounds(&all, &error);
 	show_round(cli, 0, NULL);
-	signals_obey();
+	signals_reraise();
 	if (r < 0) {
 		message_error(&error);
 		return error.advice == FCOPY_ADVICE_USAGE ? EXIT_USAGE : EXIT_FAILED;

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * The program's side that talks to people: the only code that prints.
+ * The command-line program: the only code that prints.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
 #include "fcopy.h"
 
+#include <stdio.h>
+
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+#define BENCHMARK_RUNS_MAX 1000
 
 enum action { ACTION_COPY, ACTION_BENCHMARK, ACTION_LIST, ACTION_HELP, ACTION_VERSION };
 
@@ -20,13 +24,27 @@ struct cli {
 	char **sources;                 /* of a tree */
 	size_t source_count;            /* 0: one file, src to dst */
 	const char *target;             /* -t */
-	bool verbose, quiet, progress, stats, json;
+	unsigned verbose;               /* how often -v was given */
+	bool quiet, progress, stats, json, csv;
+	const char *json_file; /* NULL: standard output */
+	unsigned runs;         /* of --benchmark; 0: its own number */
 	bool keep_listening;
 	unsigned max_clients; /* 0: the library's own */
 };
 
-/* options.c: fills *cli from the command line. Returns EXIT_DONE, or EXIT_USAGE after it has said
- * why. */
+/* Is DST, or SRC, a socket? */
+static inline bool cli_sends(const struct cli *cli)
+{
+	return fcopy_operand_kind(cli->dst, 1, NULL) >= FCOPY_KIND_SOCKET;
+}
+
+static inline bool cli_receives(const struct cli *cli)
+{
+	return fcopy_operand_kind(cli->src, 0, NULL) >= FCOPY_KIND_SOCKET;
+}
+
+/* options.c: fills *cli from the command line. Returns EXIT_DONE, or EXIT_USAGE after a message;
+ * cli->json and cli->json_file are set in either case. */
 int options_parse(struct cli *, int argc, char **argv);
 /* The same for one mode's number or name. */
 int options_set_mode(struct cli *, const char *text);
@@ -37,16 +55,28 @@ bool size_parse(const char *text, uint64_t *size);
 /* help.c */
 void help_print(void);
 void list_print(void);
+void list_json(FILE *);
 
-/* messages.c: one line on stderr, `fcopy: WHAT: CALL: REASON`, and the hint if there is one. */
+/* messages.c: on stderr, `fcopy: PATH: CALL: REASON`, and a line with a hint if there is one. */
 void message_error(const struct fcopy_error *);
-/* For options.notify, with the struct cli as user. */
-void message_event(void *user, const struct fcopy_event *);
-/* `fcopy: WHAT: REASON`, and where to find help. Returns EXIT_USAGE. */
+/* The report's error; of a full disk also how much space was needed and free. */
+void message_failure(const struct fcopy_report *);
+/* `fcopy: warning: PATH: CALL: REASON`. */
+void message_warning(const struct fcopy_report *, const struct fcopy_error *);
+/* `fcopy: WHAT: REASON`. Returns EXIT_USAGE. */
 int message_usage(const char *what, const char *reason, ...) __attribute__((format(printf, 2, 3)));
 /* The same about --name. */
 int message_option(const char *name, const char *reason, ...) __attribute__((format(printf, 2, 3)));
-void message_modes(void);
+const char *message_last_usage(void); /* the text of the last usage error */
+/* Parts of a message: text with its control characters escaped, which could move the cursor, fake a
+ * second line or reverse the text; PATH: CALL: REASON; the name of DST.fcopy-part, which is next to
+ * the file itself if dst is a symlink. */
+void message_print(const char *text);
+void message_reason(const struct fcopy_error *);
+void message_part(const char *dst);
+
+/* events.c: for options.notify, with the struct cli as user. */
+void event_print(void *user, const struct fcopy_event *);
 
 /* tree_print.c: copies cli->sources, with cli->copy complete. Returns fcopy_tree()'s result; the
  * failures are printed. */
@@ -56,28 +86,33 @@ int tree_copy(struct cli *, struct fcopy_tree_report *);
  * that number, and a message on stderr would be written into the copy. */
 void standard_reserve(void);
 
-/* progress.c: watches the counters that it returns, and answers SIGUSR1, until it is stopped. */
+/* progress.c: shows the counters that it returns, and answers SIGUSR1, until it is stopped. */
 struct fcopy_progress *progress_start(const struct cli *);
 /* Only answers SIGUSR1, for the copy that begins now. */
 struct fcopy_progress *progress_answer(const struct cli *);
-/* Takes the line off the terminal, for something else to be printed, until it may be shown again.
- */
-void progress_hide(void);
-void progress_show(void);
+/* Erases the line, so that something else can be printed, and keeps it off until the unlock. */
+void progress_lock(void);
+void progress_unlock(void);
+/* Between the two: what the copy waits for, "a sender" or "a receiver", and where. */
+void progress_wait_for(const char *what, const char *address);
+/* Prints the last line of a copy that succeeded, if there was a line or --progress was given. */
 void progress_stop(const struct fcopy_report *);
 
 /* terminal.c: what fd can show. */
-size_t terminal_width(int fd); /* columns */
+size_t terminal_width(int fd);    /* columns */
+bool terminal_moves_cursor(void); /* false: TERM=dumb, which gets plain lines */
 bool terminal_colour(int fd);
 bool terminal_utf8(void);
-bool terminal_foreground(int fd); /* false: we are a background job there */
+bool terminal_foreground(int fd); /* false: this process is a background job there */
 
 /* signals.c: SIGINT, SIGTERM and SIGHUP set *cancel, but SIGTERM *stop if stop is not NULL; a
  * second one kills. */
 void signals_catch(volatile int *cancel, volatile int *stop);
-/* A write to a socket whose peer is gone fails with EPIPE, and kills nobody. */
+/* A write to a socket whose peer is gone fails with EPIPE instead of ending the process. */
 void signals_ignore_pipe(void);
-/* Dies by the signal that was caught, if there was one that set *cancel. */
-void signals_obey(void);
+/* The signal that set *cancel, or 0. */
+int signals_caught(void);
+/* Ends the process by that signal, if there was one. */
+void signals_reraise(void);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * --help and --list.
  */
+#include "json.h"
 #include "option.h"
 
 #include <stdio.h>
@@ -10,17 +11,17 @@
 
 static const char head[] =
     "Usage: fcopy [OPTION]... SRC DST [MODE]\n"
-    "Copy SRC to DST by the kernel mechanism MODE; without one, by the fastest safe way.\n"
-    "DST is replaced when the copy is complete, and not before: a copy is whole or absent.\n"
+    "Copy SRC to DST with the kernel mechanism MODE, by default with the fastest safe one.\n"
+    "DST is replaced only when the copy is complete: a copy is whole or absent.\n"
     "SRC or DST may be a stream: - (standard input or output), tcp:HOST:PORT,\n"
-    "tcp-listen:[HOST:]PORT (loopback without HOST), fd:N.\n"
+    "tcp-listen:[HOST:]PORT (this machine only without HOST), fd:N.\n"
     "\n"
     "MODE is one of";
 
 static const char foot[] =
     "\n"
     "SIZE: 8192, 64K, 1M (1024), 64kB, 1MB (1000).\n"
-    "Exit status: 0 done, 1 the copy failed, 2 usage; a signal ends fcopy by that signal.\n";
+    "Exit status: 0 done, 1 failed, 2 invalid usage; a signal ends fcopy by that signal.\n";
 
 static void print_row(const struct option_row *row)
 {
@@ -71,4 +72,25 @@ void list_print(void)
 			printf(" [not here: %s]", missing);
 		putchar('\n');
 	}
+}
+
+void list_json(FILE *f)
+{
+	struct json j = {.f = f};
+	json_open(&j, NULL, '{');
+	json_string(&j, "fcopy", FCOPY_VERSION);
+	json_open(&j, "list", '[');
+	for (const struct fcopy_mode *m = fcopy_modes(); m->name; m++) {
+		json_open(&j, NULL, '{');
+		json_integer(&j, "number", (uint64_t)m->number);
+		json_string(&j, "mode", m->name);
+		json_string(&j, "alias", m->alias);
+		json_string(&j, "engine", m->engine);
+		json_string(&j, "summary", m->summary);
+		json_string(&j, "missing", fcopy_mode_missing(m));
+		json_close(&j, '}');
+	}
+	json_close(&j, ']');
+	json_close(&j, '}');
+	fputc('\n', f);
 }

@@ -1,105 +1,133 @@
 /* SPDX-License-Identifier: MIT
- * Layout of the progress line.
+ * Layout of the progress line:
+ *
+ *   disk.img  46% ████░░  237/512 MiB  60 MiB/s  0:05 left
+ *
+ * The fields get their place in the order of their importance; the bar gets what is left.
  */
 #include "line.h"
 
 #include <string.h>
 
-#define BAR_LEAST 6   /* columns; a shorter bar shows nothing */
-#define BAR_MOST  250 /* of three bytes each they leave room in struct text for the rest */
+#define NAME_MIN  8   /* columns; a shorter name is left out */
+#define NAME_MAX_ 40  /* a longer one is shortened */
+#define BAR_MIN   4   /* columns; a shorter bar shows nothing */
+#define BAR_MAX   250 /* of three bytes each they leave room in struct text for the rest */
+#define NARROW    40  /* up to here one space separates the fields, then two */
 
 /* In the order in which they stand in the line. */
-enum { PHASE, PERCENT, BAR, BYTES, CURRENT, AVERAGE, TIME, FIELDS };
+enum field { NAME, STATE, PERCENT, BAR, BYTES, SPEED, TIME, FIELDS };
 
 /* In the order in which they get their place. */
-static const int by_importance[] = {PERCENT, BYTES, TIME, PHASE, CURRENT, AVERAGE};
+static const enum field by_importance[] = {STATE, PERCENT, TIME, NAME, SPEED, BYTES};
 
 struct layout {
+	const struct line *line;
 	struct text field[FIELDS]; /* empty: left out */
-	struct text brief;         /* TIME in a narrow line */
-	size_t columns;
+	size_t columns[FIELDS];    /* that the field takes */
+	size_t used, width, gap;
 };
 
-static uint64_t percent(const struct line *l)
+static uint64_t line_percent(const struct line *l)
 {
-	if (l->total == 0)
-		return 0;
 	if (l->bytes >= l->total)
 		return 100;
 	return l->total > UINT64_MAX / 100 ? l->bytes / (l->total / 100)
 					   : l->bytes * 100 / l->total;
 }
 
-static void add_rate(struct text *t, const char *before, uint64_t rate)
+static void write_time(const struct line *l, struct text *t)
 {
-	text_clear(t);
-	if (rate == 0)
-		return;
-	text_add(t, before);
-	size_t start = t->length;
-	text_size(t, rate);
-	text_add(t, "/s");
-	text_align(t, start, 10);
-}
-
-static void add_time(const struct line *l, struct text *t)
-{
-	bool left = !l->ended && l->total > l->bytes && l->average > 0;
-	text_clock(t, left ? (l->total - l->bytes + l->average - 1) / l->average
-			   : l->milliseconds / 1000);
-	if (left)
+	if (l->stalled > 0) {
+		text_add(t, "stalled ");
+		text_clock(t, l->stalled);
+	} else if (!l->ended && l->left != LINE_UNKNOWN) {
+		text_clock(t, l->left);
 		text_add(t, " left");
+	} else {
+		text_clock(t, l->elapsed);
+	}
 }
 
-static void fill(const struct line *l, struct layout *out)
+static void write_fields(struct layout *o)
 {
+	const struct line *l = o->line;
+	struct text *f = o->field;
+	if (l->state)
+		text_add(&f[STATE], l->state);
+	if (l->total > 0 && !l->ended) {
+		text_number(&f[PERCENT], line_percent(l));
+		text_add(&f[PERCENT], "%");
+		text_align(&f[PERCENT], 0, o->width == LINE_PLAIN ? 0 : 3);
+	}
+	if (l->total > 0 && !l->ended)
+		text_share(&f[BYTES], l->bytes, l->total);
+	else if (l->bytes > 0 || l->ended)
+		text_size_brief(&f[BYTES], l->bytes);
+	if (l->speed > 0 && l->stalled == 0) {
+		text_size_brief(&f[SPEED], l->speed);
+		text_add(&f[SPEED], "/s");
+		text_align(&f[SPEED], 0, l->ended || o->width == LINE_PLAIN ? 0 : 9);
+	}
+	write_time(l, &f[TIME]);
 	for (int i = 0; i < FIELDS; i++)
-		text_clear(&out->field[i]);
-	text_add(&out->field[PHASE], l->phase);
-	if (l->total > 0) {
-		text_number(&out->field[PERCENT], percent(l));
-		text_add(&out->field[PERCENT], "%");
-		text_align(&out->field[PERCENT], 0, 4);
-	}
-	if (l->bytes > 0 || l->total > 0) {
-		text_size(&out->field[BYTES], l->bytes);
-		text_align(&out->field[BYTES], 0, 8);
-	}
-	add_rate(&out->field[CURRENT], "", l->ended ? 0 : l->current);
-	add_rate(&out->field[AVERAGE], "avg ", l->average);
-	add_time(l, &out->field[TIME]);
-	text_clear(&out->brief);
-	text_add(&out->brief, out->field[TIME].at);
-	out->brief.at[strcspn(out->brief.at, " ")] = '\0';
-	out->brief.length = strlen(out->brief.at);
+		o->columns[i] = f[i].length;
 }
 
-static bool fits(struct layout *o, const struct text *field, size_t width)
+static bool takes_place(struct layout *o, size_t columns)
 {
-	size_t more = field->length + (o->columns ? 1 : 0);
-	if (field->length == 0 || o->columns + more > width)
+	size_t more = columns + (o->used > 0 ? o->gap : 0);
+	if (columns == 0 || o->used + more > o->width)
 		return false;
-	o->columns += more;
+	o->used += more;
 	return true;
 }
 
-/* Leaves out what has no place. */
-static void choose(struct layout *o, size_t width)
+/* Shortens the state to its first word, which is shown however narrow the line is. */
+static size_t first_word(struct layout *o)
 {
-	for (size_t i = 0; i < sizeof(by_importance) / sizeof(*by_importance); i++) {
-		struct text *field = &o->field[by_importance[i]];
-		if (fits(o, field, width))
-			continue;
-		bool brief = field == &o->field[TIME] && fits(o, &o->brief, width);
-		text_clear(field);
-		if (brief)
-			text_add(field, o->brief.at);
+	struct text *state = &o->field[STATE];
+	state->length = strcspn(state->at, " ,");
+	state->at[state->length] = '\0';
+	o->used += state->length;
+	return state->length;
+}
+
+/* A wide terminal shows the whole name, a narrow one its two ends. */
+static void place_name(struct layout *o)
+{
+	const char *name = o->line->name;
+	size_t whole = text_columns(name, o->line->blocks);
+	size_t most = whole < NAME_MAX_ ? whole : NAME_MAX_;
+	if (takes_place(o, most < NAME_MIN ? most : NAME_MIN))
+		o->columns[NAME] = most < NAME_MIN ? most : NAME_MIN;
+}
+
+/* What the other fields leave: first for the rest of the name, then for the bar. */
+static void share_the_rest(struct layout *o)
+{
+	const struct line *l = o->line;
+	size_t whole = text_columns(l->name, l->blocks);
+	size_t most = o->width == LINE_PLAIN || whole < NAME_MAX_ ? whole : NAME_MAX_;
+	size_t spare = o->width > o->used ? o->width - o->used : 0;
+	bool bar = l->total > 0 && !l->ended && o->width != LINE_PLAIN;
+	if (o->columns[NAME] > 0) {
+		size_t more = most - o->columns[NAME];
+		/* At most half of it, so that a bar is left. */
+		size_t may = bar && spare / 2 >= 1 + BAR_MIN ? spare / 2 : spare;
+		more = more < may ? more : may;
+		o->columns[NAME] += more;
+		spare -= more;
 	}
+	if (bar && spare >= 1 + BAR_MIN)
+		o->columns[BAR] = spare - 1 < BAR_MAX ? spare - 1 : BAR_MAX;
+	if (o->columns[NAME] > 0)
+		text_fit(&o->field[NAME], l->name, o->columns[NAME], l->blocks);
 }
 
 static void add_bar(const struct line *l, size_t columns, struct text *t)
 {
-	size_t full = percent(l) * columns / 100;
+	size_t full = line_percent(l) * columns / 100;
 	if (l->colour)
 		text_add(t, "\033[32m");
 	for (size_t i = 0; i < columns; i++) {
@@ -111,29 +139,27 @@ static void add_bar(const struct line *l, size_t columns, struct text *t)
 		text_add(t, "\033[0m");
 }
 
-/* What the other fields leave of the line; 0: no bar. */
-static size_t bar_columns(const struct line *l, size_t columns, size_t width)
-{
-	if (l->total == 0 || width == LINE_PLAIN || width < columns + 1 + BAR_LEAST)
-		return 0;
-	size_t left = width - columns - 1;
-	return left < BAR_MOST ? left : BAR_MOST;
-}
-
 void line_lay_out(const struct line *l, size_t width, struct text *t)
 {
-	struct layout o = {.columns = 0};
+	struct layout o = {.line = l, .width = width, .gap = width < NARROW ? 1 : 2};
 	const size_t start = t->length;
-	fill(l, &o);
-	choose(&o, width);
-	size_t bar = bar_columns(l, o.columns, width);
+	write_fields(&o);
+	o.columns[NAME] = 0;
+	for (size_t i = 0; i < sizeof(by_importance) / sizeof(*by_importance); i++) {
+		enum field f = by_importance[i];
+		if (f == NAME)
+			place_name(&o);
+		else if (!takes_place(&o, o.columns[f]))
+			o.columns[f] = f == STATE ? first_word(&o) : 0;
+	}
+	share_the_rest(&o);
 	for (int i = 0; i < FIELDS; i++) {
-		if (i == BAR ? bar == 0 : o.field[i].length == 0)
+		if (o.columns[i] == 0)
 			continue;
 		if (t->length > start)
-			text_add(t, " ");
+			text_spaces(t, i == BAR ? 1 : o.gap);
 		if (i == BAR)
-			add_bar(l, bar, t);
+			add_bar(l, o.columns[BAR], t);
 		else
 			text_add(t, o.field[i].at);
 	}

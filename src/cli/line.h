@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The progress line: what is known of a running copy, laid out for a width.
+ * The progress line and the last line of a copy, laid out for a width. Everything here may run in a
+ * signal handler: it uses neither stdio nor locks nor memory from malloc.
  */
 #ifndef CLI_LINE_H
 #define CLI_LINE_H
@@ -9,19 +10,23 @@
 
 #include <stdbool.h>
 
-#define LINE_PLAIN SIZE_MAX /* a width: everything, without a bar */
+#define LINE_PLAIN SIZE_MAX /* a width: every field, without a bar */
 
 struct line {
-	const char *phase;
-	uint64_t bytes, total;     /* total 0: unknown */
-	uint64_t current, average; /* bytes a second; 0: unknown */
-	uint64_t milliseconds;     /* since the phase began */
-	bool ended;                /* nothing is left to come */
-	bool colour, blocks;       /* what the bar may be made of */
+	const char *name;      /* of the file; it is shortened in the middle if need be */
+	const char *state;     /* of a phase other than copying, or of the end; NULL: none */
+	uint64_t bytes, total; /* the position, and where it will end; total 0: unknown */
+	uint64_t speed;        /* bytes a second; 0: unknown */
+	uint64_t left;         /* seconds; LINE_UNKNOWN: unknown */
+	uint64_t stalled;      /* seconds without a byte; 0: bytes are moving */
+	uint64_t elapsed;      /* seconds since the phase began */
+	bool ended;            /* the last line: no percentage; speed is the average */
+	bool colour, blocks;   /* the terminal shows colours, and UTF-8 */
 };
 
-/* Adds the line, at most `width` columns wide; what matters least is left out first. Uses neither
- * stdio nor locks. */
+#define LINE_UNKNOWN UINT64_MAX
+
+/* Adds the line, at most `width` columns wide; the least important fields are left out. */
 void line_lay_out(const struct line *, size_t width, struct text *);
 
 #endif

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT
- * Failures and warnings in words.
+ * Failures, warnings and usage errors in words.
  */
 #include "cli.h"
+#include "text.h"
 #include "utf8.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Control characters of a name would move the cursor, fake a second line, or turn it round. */
-static void print_safely(const char *text)
+static char usage_text[1024]; /* of the last usage error, for --json */
+
+void message_print(const char *text)
 {
 	for (const unsigned char *c = (const unsigned char *)text; *c;) {
 		size_t length = utf8_length(c), n = length ? length : 1;
@@ -21,164 +24,112 @@ static void print_safely(const char *text)
 	}
 }
 
-static void print_reason(const struct fcopy_error *e)
+void message_reason(const struct fcopy_error *e)
 {
 	char text[FCOPY_ERROR_TEXT_MAX];
 	fcopy_error_text(e, text, sizeof(text));
-	print_safely(text);
+	message_print(text);
 }
 
-static void print_error(const struct fcopy_error *e)
-{
-	fputs("fcopy: ", stderr);
-	print_reason(e);
-}
-
-static const char *hint(enum fcopy_advice advice)
+static const char *hint_for(enum fcopy_advice advice)
 {
 	switch (advice) {
-	case FCOPY_ADVICE_AUTO:
-		return "without a MODE, or with auto, fcopy picks one that works here";
-	case FCOPY_ADVICE_IN_PLACE: return "--inplace writes into the existing file";
+	case FCOPY_ADVICE_AUTO: return "use auto, or no MODE, to let fcopy choose";
+	case FCOPY_ADVICE_IN_PLACE: return "use --inplace to overwrite it";
 	case FCOPY_ADVICE_IN_PLACE_OR_FORCE:
-		return "--inplace writes into the existing file, -f replaces it all the same";
+		return "use --inplace to overwrite it, or -f to replace it anyway";
 	case FCOPY_ADVICE_RECURSIVE: return "use -r to copy directories";
-	case FCOPY_ADVICE_FORCE: return "-f does it all the same";
+	case FCOPY_ADVICE_FORCE: return "use -f to replace it anyway";
 	case FCOPY_ADVICE_FLUSH:
-		return "the copy is in place, but perhaps not on the disk: a power cut may undo it";
-	case FCOPY_ADVICE_CACHE: return "it is --no-cache that is refused: leave it out";
-	case FCOPY_ADVICE_REMOVE_LINK: return "remove the symlink, or create what it points to";
+		return "check the disk: the copy is in place, but a power cut may undo it";
+	case FCOPY_ADVICE_CACHE: return "leave out --no-cache";
+	case FCOPY_ADVICE_REMOVE_LINK: return "remove the symlink, or create its target";
 	default: return NULL;
 	}
 }
 
-/* It is beside the file itself, where DST is a symlink. */
-static void print_part(const char *dst)
+void message_part(const char *dst)
 {
 	char link[2], real[PATH_MAX];
 	bool is_link = readlink(dst, link, sizeof(link)) > 0 && realpath(dst, real);
-	fputs("fcopy: hint: remove or rename ", stderr);
-	print_safely(is_link ? real : dst);
-	fputs(".fcopy-part\n", stderr);
+	message_print(is_link ? real : dst);
+	fputs(".fcopy-part", stderr);
+}
+
+static void print_hint(const struct fcopy_error *e)
+{
+	const char *text = hint_for(e->advice);
+	if (e->advice == FCOPY_ADVICE_REMOVE_PART) {
+		fputs("fcopy: hint: remove or rename ", stderr);
+		message_part(e->path);
+		fputc('\n', stderr);
+	} else if (text) {
+		fprintf(stderr, "fcopy: hint: %s\n", text);
+	}
+}
+
+/* The numbers from before the copy, if the disk is full now. */
+static void print_space(const struct fcopy_report *r)
+{
+	struct text needed = {0}, spare = {0};
+	if ((r->error.err != ENOSPC && r->error.err != EDQUOT) || r->space_needed == 0)
+		return;
+	text_size_brief(&needed, r->space_needed);
+	text_size_brief(&spare, r->space_free);
+	fprintf(stderr, " (the copy needs %s, %s %s free)", needed.at, spare.at,
+		r->space_free == 1 ? "was" : "were");
 }
 
 void message_error(const struct fcopy_error *e)
 {
-	const char *text = hint(e->advice);
-	print_error(e);
-	fputc('\n', stderr);
-	if (e->advice == FCOPY_ADVICE_REMOVE_PART)
-		print_part(e->path);
-	if (text)
-		fprintf(stderr, "fcopy: hint: %s\n", text);
-}
-
-/* An engine works on one extent after the other; once is enough to be told of it. */
-static void print_engine(const char *name)
-{
-	static const char *last = "";
-	if (strcmp(name, last) != 0)
-		fprintf(stderr, "fcopy: engine: %s\n", name);
-	last = name;
-}
-
-/* Who asked for any free port has to be told which one it is. */
-static void print_listening(const struct cli *cli, const char *address)
-{
-	if (cli->verbose ||
-	    fcopy_operand_kind(cli->src, STDIN_FILENO, NULL) == FCOPY_KIND_TCP_LISTEN_ANY ||
-	    fcopy_operand_kind(cli->dst, STDOUT_FILENO, NULL) == FCOPY_KIND_TCP_LISTEN_ANY)
-		fprintf(stderr, "fcopy: listening on %s\n", address);
-}
-
-/* Of a server: what came of one client. Each is a copy of its own, and may fail on its own. */
-static void print_client(const struct cli *cli, const struct fcopy_report *report)
-{
-	const char *peer = report->dst_peer[0] ? report->dst_peer : report->src_peer;
-	if (report->error.err != 0) {
-		fprintf(stderr, "fcopy: client %s: ", peer);
-		print_reason(&report->error);
-		fputc('\n', stderr);
-	} else if (cli->verbose) {
-		fprintf(stderr, "fcopy: client %s: %ju bytes%s\n", peer, (uintmax_t)report->bytes,
-			report->confirmed || !report->dst_peer[0] ? "" : ", not confirmed");
-	}
-}
-
-/* Is it something that this user wants to know? */
-static bool is_wanted(const struct cli *cli, enum fcopy_event_kind kind)
-{
-	switch (kind) {
-	case FCOPY_EVENT_WARNING:
-	case FCOPY_EVENT_RESUME: return !cli->quiet;
-	case FCOPY_EVENT_LISTENING:
-	case FCOPY_EVENT_FAILED:
-	case FCOPY_EVENT_CLIENT: return true;
-	default: return cli->verbose;
-	}
-}
-
-/* Not of a first try, which has nothing to resume. */
-static void print_resume(const struct fcopy_event *event, const char *dst)
-{
-	if (event->report->resumed == 0 && !event->text)
-		return;
 	fputs("fcopy: ", stderr);
-	print_safely(dst);
-	if (event->report->resumed > 0)
-		fprintf(stderr, ": resumes at byte %ju\n", (uintmax_t)event->report->resumed);
-	else
-		fprintf(stderr, ": starts anew: %s\n", event->text);
+	message_reason(e);
+	fputc('\n', stderr);
+	print_hint(e);
 }
 
-static void print_event(const struct cli *cli, const struct fcopy_event *event)
+void message_failure(const struct fcopy_report *r)
 {
-	switch (event->kind) {
-	case FCOPY_EVENT_WARNING:
-		print_error(event->error);
-		fputs(" (warning)\n", stderr);
-		break;
-	case FCOPY_EVENT_REFUSAL:
-		print_error(event->error);
-		fputs(" (refused: on to the next engine)\n", stderr);
-		break;
-	case FCOPY_EVENT_RESUME: print_resume(event, cli->dst); break;
-	case FCOPY_EVENT_PLAN: fprintf(stderr, "fcopy: plan: %s\n", event->text); break;
-	case FCOPY_EVENT_STEP: print_engine(event->text); break;
-	case FCOPY_EVENT_LISTENING: print_listening(cli, event->text); break;
-	case FCOPY_EVENT_CLIENT: print_client(cli, event->report); break;
-	case FCOPY_EVENT_FAILED: message_error(event->error); break;
-	case FCOPY_EVENT_ENTRY:
-		print_safely(event->text);
-		fputc('\n', stderr);
-		break;
+	fputs("fcopy: ", stderr);
+	message_reason(&r->error);
+	print_space(r);
+	fputc('\n', stderr);
+	print_hint(&r->error);
+}
+
+void message_warning(const struct fcopy_report *r, const struct fcopy_error *e)
+{
+	fputs("fcopy: warning: ", stderr);
+	if (e->err == ENOSPC && !e->call) {
+		struct text needed = {0}, spare = {0};
+		text_size_brief(&needed, r->space_needed);
+		text_size_brief(&spare, r->space_free);
+		message_print(e->path);
+		fprintf(stderr, " needs %s, %s free%s", needed.at, spare.at,
+			r->existed && r->atomic
+			    ? " (the old file is kept until the copy is complete)"
+			    : "");
+	} else {
+		message_reason(e);
 	}
+	fputc('\n', stderr);
+	if (e->advice != FCOPY_ADVICE_NONE)
+		print_hint(e);
 }
 
-void message_event(void *user, const struct fcopy_event *event)
+const char *message_last_usage(void)
 {
-	const struct cli *cli = user;
-	if (!is_wanted(cli, event->kind))
-		return;
-	progress_hide();
-	flockfile(stderr); /* a server's clients are told of in several threads */
-	print_event(cli, event);
-	funlockfile(stderr);
-	progress_show();
+	return usage_text;
 }
 
 static int print_usage(const char *dashes, const char *what, const char *reason, va_list args)
 {
-	char text[1024];
+	int n = what ? snprintf(usage_text, sizeof(usage_text), "%s%s: ", dashes, what) : 0;
+	if (n >= 0 && (size_t)n < sizeof(usage_text))
+		vsnprintf(usage_text + n, sizeof(usage_text) - (size_t)n, reason, args);
 	fputs("fcopy: ", stderr);
-	if (what) {
-		fputs(dashes, stderr);
-		print_safely(what);
-		fputs(": ", stderr);
-	}
-	vsnprintf(text, sizeof(text), reason, args);
-	print_safely(text);
-	fputs("\nTry 'fcopy --help'.\n", stderr);
+	message_print(usage_text);
+	fputc('\n', stderr);
 	return EXIT_USAGE;
 }
 
@@ -198,12 +149,4 @@ int message_option(const char *name, const char *reason, ...)
 	print_usage("--", name, reason, args);
 	va_end(args);
 	return EXIT_USAGE;
-}
-
-void message_modes(void)
-{
-	fputs("The modes are:", stderr);
-	for (const struct fcopy_mode *m = fcopy_modes(); m->name; m++)
-		fprintf(stderr, "%s %d %s", m->number ? "," : "", m->number, m->name);
-	fputs(".\n", stderr);
 }

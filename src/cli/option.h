@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table of options: parsing, --help, the mode that an option belongs to and the suggestion for
- * a misspelt one all come from it.
+ * The table of options. Parsing, --help, completions, the modes that an option belongs to and the
+ * suggestions for a misspelt option all come from it: a new option is one row.
  */
 #ifndef CLI_OPTION_H
 #define CLI_OPTION_H
@@ -13,9 +13,9 @@
 struct option_row {
 	const char *name;
 	char letter;       /* the short option, or 0 */
-	const char *value; /* what the value is called, or NULL: there is none; "[…]": optional */
-	const char *help;  /* NULL in the empty row that parts two groups */
-	/* Puts the value into *cli. Returns EXIT_DONE, or EXIT_USAGE after it has said why. */
+	const char *value; /* the name of its value, or NULL if it has none; "[…]": optional */
+	const char *help;  /* NULL in the empty row between two groups */
+	/* Stores the value in *cli. Returns EXIT_DONE, or EXIT_USAGE after a message. */
 	int (*set)(struct cli *, const struct option_row *, const char *value);
 	size_t field;         /* offset in struct cli */
 	uint64_t least, most; /* of numbers and sizes */

@@ -20,6 +20,21 @@ static int set_flag(struct cli *cli, const struct option_row *row, const char *v
 	return EXIT_DONE;
 }
 
+static int set_count(struct cli *cli, const struct option_row *row, const char *value)
+{
+	(void)value;
+	++*(unsigned *)field(cli, row);
+	return EXIT_DONE;
+}
+
+static int set_json(struct cli *cli, const struct option_row *row, const char *value)
+{
+	(void)row;
+	cli->json = true;
+	cli->json_file = value;
+	return EXIT_DONE;
+}
+
 static int set_action(struct cli *cli, const struct option_row *row, const char *value)
 {
 	(void)value;
@@ -35,15 +50,15 @@ static int set_when(struct cli *cli, const struct option_row *row, const char *v
 			*(enum fcopy_when *)field(cli, row) = (enum fcopy_when)i;
 			return EXIT_DONE;
 		}
-	return message_option(row->name, "'%s' is none of auto, always, never", value);
+	return message_option(row->name, "invalid value '%s' (auto, always, never)", value);
 }
 
 static int set_size(struct cli *cli, const struct option_row *row, const char *value)
 {
 	uint64_t size;
 	if (!size_parse(value, &size) || size < row->least)
-		return message_option(row->name, "'%s' is no size from 1 up, such as 8192 or 64K",
-				      value);
+		return message_option(row->name,
+				      "invalid size '%s' (minimum 1; such as 8192 or 64K)", value);
 	*(uint64_t *)field(cli, row) = size;
 	return EXIT_DONE;
 }
@@ -52,7 +67,7 @@ static int set_buffer_size(struct cli *cli, const struct option_row *row, const 
 {
 	uint64_t size;
 	if (!size_parse(value, &size) || size < 1 || size > FCOPY_BUFFER_MAX)
-		return message_option(row->name, "'%s' is no size from 1 to 1G", value);
+		return message_option(row->name, "invalid size '%s' (1 to 1G)", value);
 	cli->copy.buffer_size = (size_t)size;
 	return EXIT_DONE;
 }
@@ -62,13 +77,13 @@ static int set_number(struct cli *cli, const struct option_row *row, const char 
 	char *end;
 	unsigned long n = strtoul(value, &end, 10);
 	if (*end || value[0] < '0' || value[0] > '9' || n < row->least || n > row->most)
-		return message_option(row->name, "'%s' is no number from %d to %d", value,
+		return message_option(row->name, "invalid number '%s' (%d to %d)", value,
 				      (int)row->least, (int)row->most);
 	*(unsigned *)field(cli, row) = (unsigned)n;
 	return EXIT_DONE;
 }
 
-/* Seconds as milliseconds; 0, for ever, is negative in the library. */
+/* Seconds to milliseconds; 0, no limit, is negative in the library. */
 static int set_timeout(struct cli *cli, const struct option_row *row, const char *value)
 {
 	char *end;
@@ -76,8 +91,8 @@ static int set_timeout(struct cli *cli, const struct option_row *row, const char
 	if (*end || end == value || value[strspn(value, "0123456789.")] ||
 	    !(seconds >= 0 && seconds <= row->most))
 		return message_option(row->name,
-				      "'%s' is no number of seconds up to %d; 0 is for ever", value,
-				      (int)row->most);
+				      "invalid number of seconds '%s' (0 to %d; 0: no limit)",
+				      value, (int)row->most);
 	int ms = (int)(seconds * 1000 + 0.5);
 	cli->copy.timeout_ms = seconds > 0 ? ms + (ms == 0) : -1;
 	return EXIT_DONE;
@@ -119,22 +134,22 @@ static int set_target(struct cli *cli, const struct option_row *row, const char 
 const struct option_row option_table[] = {
 	{"mode", 'm', "MODE", "the same as the third operand: a number or name of --list",
 	 set_mode, .not_benchmarked = true},
-	{"list", 0, NULL, "list the modes, and what this system has of them",
+	{"list", 0, NULL, "list the modes, and whether this system has them",
 	 set_action, .least = ACTION_LIST},
-	{"buffer-size", 0, "SIZE", "bytes a call (modes 1, 3, 5, 7)",
+	{"buffer-size", 0, "SIZE", "bytes per call (modes 1, 3, 5, 7)",
 	 set_buffer_size, .takes = FCOPY_TAKES_BUFFER_SIZE},
 	{"threads", 'j', "N", "threads (modes 0, 7)",
 	 set_number, FIELD(copy.threads), .least = 1, .most = FCOPY_THREADS_MAX,
 	 .takes = FCOPY_TAKES_THREADS, .not_sent = true, .not_received = true},
-	{"preallocate", 0, "WHEN", "allocate the destination's blocks first: auto, always, never",
+	{"preallocate", 0, "WHEN", "allocate DST's blocks first: auto, always, never",
 	 set_when, FIELD(copy.preallocate), .not_sent = true},
 	{"reflink", 0, "[WHEN]", "share extents: auto, always, never (auto mode)",
 	 set_when, FIELD(copy.reflink), .takes = FCOPY_TAKES_REFLINK, .not_sent = true},
-	{"sparse", 0, "WHEN", "keep holes: auto; make them of zeros: always; never (auto mode)",
+	{"sparse", 0, "WHEN", "keep holes: auto; also make zeros holes: always; never (auto mode)",
 	 set_when, FIELD(copy.sparse), .takes = FCOPY_TAKES_SPARSE, .not_sent = true},
-	{"no-cache", 0, NULL, "copy past the page cache (auto mode)",
+	{"no-cache", 0, NULL, "bypass the page cache (auto mode)",
 	 set_flag, FIELD(copy.no_cache), .takes = FCOPY_TAKES_NO_CACHE},
-	{"limit-rate", 0, "SIZE", "move at most SIZE bytes a second",
+	{"limit-rate", 0, "SIZE", "move at most SIZE bytes per second",
 	 set_size, FIELD(copy.limit_rate), .least = 1},
 	{0},
 	{"recursive", 'r', NULL, "copy directories and everything below them",
@@ -154,50 +169,53 @@ const struct option_row option_table[] = {
 	{"keep-going", 0, NULL, "with -r, commit a new tree although entries failed",
 	 set_flag, FIELD(tree.keep_going), .not_benchmarked = true},
 	{0},
-	{"inplace", 0, NULL, "write into an existing DST; a failure leaves it torn",
+	{"inplace", 0, NULL, "overwrite an existing DST; a failure leaves it incomplete",
 	 set_flag, FIELD(copy.in_place), .not_benchmarked = true, .not_sent = true},
-	{"force", 'f', NULL, "replace DST though links, owner, mode or an empty stream forbid it",
+	{"force", 'f', NULL, "replace DST despite hard links, ownership, mode or empty input",
 	 set_flag, FIELD(copy.force), .not_benchmarked = true, .not_sent = true},
-	{"no-clobber", 'n', NULL, "leave an existing DST as it is",
+	{"no-clobber", 'n', NULL, "keep an existing DST unchanged",
 	 set_flag, FIELD(copy.no_clobber), .not_benchmarked = true, .not_sent = true},
-	{"no-target-directory", 'T', NULL, "DST is a file, not a directory to copy into",
+	{"no-target-directory", 'T', NULL, "treat DST as a file, never as a directory to copy into",
 	 set_flag, FIELD(copy.no_directory), .not_sent = true},
-	{"preserve", 'p', "[LIST]", "keep mode,ownership,timestamps; also xattr, all (-p takes no LIST)",
+	{"preserve", 'p', "[LIST]", "preserve mode,ownership,timestamps; or xattr, all (-p: no LIST)",
 	 attributes_preserve, .not_benchmarked = true},
-	{"no-preserve", 0, "LIST", "keep all but these",
+	{"no-preserve", 0, "LIST", "do not preserve these",
 	 attributes_drop, .not_benchmarked = true},
-	{"resume", 0, NULL, "keep an interrupted copy as DST.fcopy-part, and go on with it",
+	{"resume", 0, NULL, "keep an interrupted copy as DST.fcopy-part, and continue it",
 	 set_flag, FIELD(copy.resume), .not_benchmarked = true},
 	{"verify", 0, NULL, "read both files back from the disk and compare; implies --fsync",
 	 set_flag, FIELD(copy.verify), .not_benchmarked = true},
 	{"fsync", 0, NULL, "succeed only when the copy is on the disk",
 	 set_flag, FIELD(copy.fsync)},
-	{"strict", 0, NULL, "fail if SRC changes while it is copied",
+	{"strict", 0, NULL, "fail if SRC changes during the copy, or --size or --count is wrong",
 	 set_flag, FIELD(copy.strict), .not_benchmarked = true},
 	{0},
-	{"keep-listening", 'k', NULL, "serve every client, until SIGTERM: SRC a file, or DST /dev/null",
+	{"keep-listening", 'k', NULL, "serve every client until SIGTERM; SRC is a file, or DST /dev/null",
 	 set_flag, FIELD(keep_listening), .not_benchmarked = true},
 	{"max-clients", 0, "N", "at most N clients at once (with -k; otherwise 256)",
 	 set_number, FIELD(max_clients), .least = 1, .most = FCOPY_CLIENTS_MAX, .not_benchmarked = true},
-	{"timeout", 0, "SECONDS", "give up an idle connection (60; 0: never)",
+	{"timeout", 0, "SECONDS", "fail after so long without a byte on a connection (60; 0: no limit)",
 	 set_timeout, .most = 1000000, .not_benchmarked = true},
 	{0},
-	{"verbose", 'v', NULL, "tell each step and each refusal", set_flag, FIELD(verbose),
+	{"verbose", 'v', NULL, "say what was done; twice: each decision and engine", set_count, FIELD(verbose),
 	 .not_benchmarked = true},
-	{"progress", 0, NULL, "show progress at once, and in lines if stderr is no terminal",
+	{"progress", 0, NULL, "show progress at once, in plain lines if stderr is not a terminal",
 	 set_flag, FIELD(progress), .not_benchmarked = true},
-	{"size", 0, "SIZE", "the bytes to expect from a SRC that cannot tell",
+	{"size", 0, "SIZE", "the number of bytes to expect, for a SRC of unknown length",
 	 set_size, FIELD(copy.expected_size), .least = 1, .not_benchmarked = true},
-	{"benchmark", 0, NULL, "time every mode on SRC, to scratch files beside DST; DST is not touched",
+	{"benchmark", 0, NULL, "time every mode on SRC; writes unnamed files next to DST, never DST",
 	 set_action, .least = ACTION_BENCHMARK},
 	{"count", 0, "SIZE", "copy at most SIZE bytes; with --strict a shorter SRC fails",
 	 set_size, FIELD(copy.count), .least = 1},
-	{"stats", 0, NULL, "afterwards: times, bytes, engines, refusals, memory (on stderr)",
+	{"stats", 0, NULL, "print times, bytes, engines, refusals and memory on stderr afterwards",
 	 set_flag, FIELD(stats), .not_benchmarked = true},
-	{"json", 0, NULL, "the same as one JSON object on stdout (on stderr if DST is stdout)",
-	 set_flag, FIELD(json)},
+	{"runs", 0, "N", "how often --benchmark runs each mode (5)",
+	 set_number, FIELD(runs), .least = 1, .most = BENCHMARK_RUNS_MAX},
+	{"csv", 0, NULL, "the table of --benchmark as CSV", set_flag, FIELD(csv)},
+	{"json", 0, "[FILE]", "the same as one JSON object, on stdout or in FILE", set_json,
+	 .field = 0},
 	{"quiet", 'q', NULL, "no progress and no warnings", set_flag, FIELD(quiet)},
-	{"help", 0, NULL, "print this", set_action, .least = ACTION_HELP},
+	{"help", 'h', NULL, "print this help", set_action, .least = ACTION_HELP},
 	{"version", 0, NULL, "print the version", set_action, .least = ACTION_VERSION},
 	{.letter = '.'},
 };

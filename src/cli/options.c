@@ -4,12 +4,31 @@
 #include "option.h"
 
 #include <getopt.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Letters that mean something to cp: they mean the same here, or nothing. */
+/* A letter of cp(1) means the same here, or is refused. */
 #define CP_LETTERS "abdfHilLnpPrRsStTuxZ"
+
+/* The same for the long options of cp(1) of coreutils 9. */
+static const char *const cp_names[] = {"attributes-only",
+				       "backup",
+				       "context",
+				       "copy-contents",
+				       "debug",
+				       "interactive",
+				       "keep-directory-symlink",
+				       "link",
+				       "parents",
+				       "remove-destination",
+				       "strip-trailing-slashes",
+				       "suffix",
+				       "symbolic-link",
+				       "update"};
+
+static const char only_in_cp[] = "cp has this option, fcopy does not";
 
 #define OPTIONS_MAX 64
 #define LONG_ONLY   256 /* getopt's value of a row without letter: LONG_ONLY + its index */
@@ -27,7 +46,7 @@ static int has_argument(const struct option_row *row)
 	return row->value[0] == '[' ? optional_argument : required_argument;
 }
 
-static void build(struct grammar *g)
+static void build_grammar(struct grammar *g)
 {
 	struct option *l = g->longs;
 	char *s = g->shorts;
@@ -44,7 +63,7 @@ static void build(struct grammar *g)
 			*s++ = ':';
 	}
 	*l = (struct option){0};
-	strcpy(s, CP_LETTERS); /* those that have a row were found before */
+	strcpy(s, CP_LETTERS); /* letters that have a row were found before */
 }
 
 /* The row of getopt's answer, or NULL. */
@@ -57,26 +76,12 @@ static const struct option_row *find_row(int option)
 	return NULL;
 }
 
-/* Long options of cp: like its letters, they mean the same here, or nothing. */
-static bool is_of_cp(const char *name)
+/* cp's own name, or a shortened one. */
+static bool is_cp_name(const char *name)
 {
-	static const char *const names[] = {"attributes-only",
-					    "backup",
-					    "context",
-					    "copy-contents",
-					    "debug",
-					    "interactive",
-					    "keep-directory-symlink",
-					    "link",
-					    "parents",
-					    "remove-destination",
-					    "strip-trailing-slashes",
-					    "suffix",
-					    "symbolic-link",
-					    "update"};
 	size_t length = strcspn(name, "=");
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (strlen(names[i]) == length && strncmp(names[i], name, length) == 0)
+	for (size_t i = 0; i < sizeof(cp_names) / sizeof(*cp_names); i++)
+		if (length >= 3 && strncmp(cp_names[i], name, length) == 0)
 			return true;
 	return false;
 }
@@ -85,17 +90,17 @@ static int refuse_long(const char *argument)
 {
 	char names[256];
 	if (suggest_completions(argument + 2, names, sizeof(names)) > 1)
-		return message_usage(argument, "is short for each of %s", names);
-	if (is_of_cp(argument + 2))
-		return message_usage(argument, "cp has this option, fcopy does not");
+		return message_usage(argument, "ambiguous: %s", names);
+	if (is_cp_name(argument + 2))
+		return message_usage(argument, "%s", only_in_cp);
 	const char *near = suggest_option(argument + 2);
 	if (near)
 		return message_usage(argument, "no such option; did you mean --%s?", near);
 	return message_usage(argument, "no such option");
 }
 
-/* What getopt would not take, or what only cp has. */
-static int refuse(int option, char **argv)
+/* Explains what getopt did not accept, and an option that only cp has. */
+static int refuse_option(int option, char **argv)
 {
 	const struct option_row *row = find_row(optopt);
 	const char letter[] = {'-', (char)(option == '?' ? optopt : option), '\0'};
@@ -110,8 +115,7 @@ static int refuse(int option, char **argv)
 	if (optopt == '=')
 		return message_usage(letter,
 				     "no such option; -p takes no list, --preserve=LIST does");
-	return message_usage(letter, option == '?' ? "no such option"
-						   : "cp has this option, fcopy does not");
+	return message_usage(letter, "%s", option == '?' ? "no such option" : only_in_cp);
 }
 
 int options_set_mode(struct cli *cli, const char *text)
@@ -120,12 +124,16 @@ int options_set_mode(struct cli *cli, const char *text)
 	if (cli->copy.mode)
 		return EXIT_DONE;
 	const char *near = suggest_mode(text);
+	char names[256] = "";
+	for (const struct fcopy_mode *m = fcopy_modes(); m->name; m++) {
+		size_t used = strlen(names);
+		snprintf(names + used, sizeof(names) - used, "%s%d %s", used ? ", " : "", m->number,
+			 m->name);
+	}
 	if (near)
-		message_usage(text, "no such mode; did you mean %s?", near);
-	else
-		message_usage(text, "no such mode; fcopy copies one file, SRC DST [MODE]");
-	message_modes();
-	return EXIT_USAGE;
+		return message_usage(text, "no such mode; did you mean %s? (%s)", near, names);
+	return message_usage(text, "no such mode (%s); fcopy copies one file: SRC DST [MODE]",
+			     names);
 }
 
 static bool is_socket(const char *operand, int dash)
@@ -160,6 +168,16 @@ static const char *unserved(const struct cli *cli)
 					 : NULL;
 }
 
+static bool is_standard_output(const char *dst)
+{
+	static const char *const names[] = {"-", "fd:1", "/dev/stdout", "/dev/fd/1",
+					    "/proc/self/fd/1"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (strcmp(dst, names[i]) == 0)
+			return true;
+	return false;
+}
+
 /* Options together with each other. */
 static int check_together(const struct cli *cli)
 {
@@ -184,18 +202,26 @@ static int check_together(const struct cli *cli)
 		return message_option(unserved(cli), "does not go with --keep-listening");
 	if (cli->max_clients && !cli->keep_listening)
 		return message_option("max-clients", "goes with --keep-listening");
+	if (cli->json && !cli->json_file && cli->dst && is_standard_output(cli->dst))
+		return message_option("json", "standard output is the copy: use --json=FILE");
+	if (cli->csv && cli->action != ACTION_BENCHMARK)
+		return message_option("csv", "needs --benchmark");
+	if (cli->csv && cli->json && !cli->json_file)
+		return message_option("csv", "standard output is the JSON object: use --json=FILE");
+	if (cli->runs && cli->action != ACTION_BENCHMARK)
+		return message_option("runs", "needs --benchmark");
 	if (o->timeout_ms && !is_socket(cli->src, STDIN_FILENO) &&
 	    !is_socket(cli->dst, STDOUT_FILENO))
 		return message_option("timeout", "neither SRC nor DST is a socket");
 	return EXIT_DONE;
 }
 
-/* cp would copy both files into a directory of that name, and here the second would be lost. */
+/* cp would copy both files into a directory of that name; here the second file would be lost. */
 static int set_mode_operand(struct cli *cli, const char *text)
 {
 	struct stat st;
 	if (fcopy_mode_find(text) && stat(text, &st) == 0 && S_ISDIR(st.st_mode))
-		return message_usage(text, "is a directory as well: say -m %s or ./%s", text, text);
+		return message_usage(text, "is also a directory: use -m %s or ./%s", text, text);
 	return options_set_mode(cli, text);
 }
 
@@ -206,14 +232,20 @@ static bool is_tree(const struct cli *cli, int n, char **operand)
 		return false;
 	if (cli->tree.recursive || cli->target || n > 3)
 		return true;
-	return n == 3 && (cli->copy.mode || !fcopy_mode_find(operand[2]));
+	return n == 3 && !fcopy_mode_find(operand[2]);
+}
+
+static int refuse_operands(int n, char **operand)
+{
+	if (n == 1)
+		return message_usage(NULL, "missing DST: use fcopy %s DST", operand[0]);
+	return message_usage(NULL, "missing SRC and DST: use fcopy SRC DST, or fcopy -h for help");
 }
 
 static int take_sources(struct cli *cli, int n, char **operand)
 {
 	if (n < (cli->target ? 1 : 2))
-		return message_usage(n ? operand[0] : NULL,
-				     n ? "missing DST after SRC" : "missing SRC and DST");
+		return refuse_operands(n, operand);
 	cli->sources = operand;
 	cli->source_count = (size_t)n - !cli->target;
 	cli->src = operand[0];
@@ -223,36 +255,49 @@ static int take_sources(struct cli *cli, int n, char **operand)
 
 static int take_operands(struct cli *cli, int n, char **operand)
 {
-	bool mode_given = cli->copy.mode != NULL;
 	if (is_tree(cli, n, operand))
 		return take_sources(cli, n, operand);
 	if (n < 2)
-		return message_usage(n ? operand[0] : NULL,
-				     n ? "missing DST after SRC" : "missing SRC and DST");
+		return refuse_operands(n, operand);
 	if (n > 3)
-		return message_usage(operand[3],
-				     "one operand too many: fcopy copies one file, SRC DST [MODE]");
-	if (n == 3 && mode_given)
-		return message_usage(operand[2],
-				     "the mode is given twice, by -m and as an operand");
-	if (n == 3 && cli->action == ACTION_BENCHMARK)
-		return message_usage(operand[2], "--benchmark runs every mode");
+		return message_usage(operand[3], "one operand too many: use fcopy SRC DST [MODE]");
 	cli->src = operand[0];
 	cli->dst = operand[1];
-	return n == 3 ? set_mode_operand(cli, operand[2]) : EXIT_DONE;
+	if (n == 2)
+		return EXIT_DONE;
+	if (cli->copy.mode)
+		return message_usage(
+		    operand[2],
+		    "the mode is given twice: leave out -m or this operand (a directory is ./%s)",
+		    operand[2]);
+	if (cli->action == ACTION_BENCHMARK)
+		return message_usage(operand[2],
+				     "--benchmark runs every mode: leave out this operand");
+	return set_mode_operand(cli, operand[2]);
 }
 
-int options_parse(struct cli *cli, int argc, char **argv)
+/* --json may follow the argument that was not understood. */
+static void find_json(struct cli *cli, int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		size_t length = strcspn(argv[i], "=");
+		if (length < strlen("--js") || strncmp(argv[i], "--json", length) != 0)
+			continue;
+		cli->json = true;
+		cli->json_file = argv[i][length] ? argv[i] + length + 1 : NULL;
+	}
+}
+
+static int parse_arguments(struct cli *cli, int argc, char **argv)
 {
 	struct grammar g;
-	bool given[OPTIONS_MAX] = {false}; /* by row: an option may come any number of times */
+	bool given[OPTIONS_MAX] = {false}; /* by row; an option may be repeated */
 	int option, status = EXIT_DONE;
-	*cli = (struct cli){.copy.api = FCOPY_API};
-	build(&g);
+	build_grammar(&g);
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, g.shorts, g.longs, NULL)) != -1) {
 		const struct option_row *row = find_row(option);
-		status = row ? row->set(cli, row, optarg) : refuse(option, argv);
+		status = row ? row->set(cli, row, optarg) : refuse_option(option, argv);
 		if (status != EXIT_DONE)
 			return status;
 		given[row - option_table] = true;
@@ -264,4 +309,15 @@ int options_parse(struct cli *cli, int argc, char **argv)
 		if (given[i])
 			status = check_row(cli, &option_table[i]);
 	return status == EXIT_DONE ? check_together(cli) : status;
+}
+
+int options_parse(struct cli *cli, int argc, char **argv)
+{
+	*cli = (struct cli){.copy.api = FCOPY_API};
+	int status = parse_arguments(cli, argc, argv);
+	if (status != EXIT_DONE)
+		find_json(cli, argc, argv);
+	if (status != EXIT_DONE && !cli->json_file && is_standard_output(argv[argc - 1]))
+		cli->json = false; /* an object there would be taken for the copy */
+	return status;
 }

@@ -1,41 +1,50 @@
 /* SPDX-License-Identifier: MIT
- * The progress line, drawn by a thread that only looks at the library's counters, and the status
- * line of SIGUSR1.
+ * The progress line, drawn by a thread that only reads the library's counters, and the status line
+ * of SIGUSR1.
  *
- * The cursor waits at the start of the line: when the terminal gets narrower and breaks the line
- * into several, it is still before all of it, and one "erase what follows" clears them.
+ * Between two updates the cursor stays at the start of the line: if the terminal becomes narrower
+ * and breaks the line into several, the cursor is still before all of them, and one "erase to the
+ * end of the screen" clears them.
  */
 #define _GNU_SOURCE
 #include "cli.h"
+#include "ending.h"
 #include "line.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#define TICK_MS    100  /* ten updates a second at most */
-#define PATIENCE   1000 /* a shorter copy shows nothing, unless it was asked for */
-#define PLAIN_MS   1000 /* between two lines where there is no terminal */
-#define SAMPLES    16   /* of the current speed: the last 1.6 s */
-#define ERASE      "\r\033[J"
-#define ERASE_SIZE (sizeof(ERASE) - 1)
+#define TICK_MS     100   /* ten updates a second at most */
+#define PATIENCE_MS 1000  /* a shorter copy shows nothing, unless --progress was given */
+#define PLAIN_MS    1000  /* between two lines where there is no terminal */
+#define SPEED_MS    1500  /* the current speed is measured over this time */
+#define LEFT_MS     10000 /* ... and the one that predicts the end over this */
+#define STALLED_MS  5000  /* longer than a call that moves 16 MiB should take */
+#define SAMPLES     128   /* more than LEFT_MS / TICK_MS */
+#define ERASE       "\r\033[J"
 
 static struct {
 	const struct cli *cli;
 	struct fcopy_progress counters;
-	uint64_t start_ms;
 	bool running, terminal, stop;
-	bool sending; /* to a socket */
-	bool shown;   /* the line is on the terminal now */
+	bool sending;        /* to a socket */
+	bool shown;          /* the line is on the terminal now */
+	const char *name;    /* of the file that is copied */
+	struct text waiting; /* for whom */
 	pthread_t thread;
 	pthread_mutex_t lock; /* of what follows, and of the terminal */
 	pthread_cond_t wake;
-	uint64_t phase_ms; /* when it began; read without the lock once phase says so */
-	int phase;
-	uint64_t when[SAMPLES], bytes[SAMPLES];
+	uint64_t sampled_phase, moved_ms; /* when a byte moved last */
+	struct sample {
+		uint64_t ms, bytes, moved;
+	} sample[SAMPLES];
 	unsigned samples; /* taken in this phase */
+	bool waited;      /* a plain line has said so */
 } p = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static uint64_t now_ms(void)
@@ -50,66 +59,86 @@ static uint64_t rate(uint64_t bytes, uint64_t ms)
 	return ms ? bytes / ms * 1000 + bytes % ms * 1000 / ms : 0;
 }
 
-static const char *phase_name(int phase)
+static const char *phase_state(int phase)
 {
 	switch (phase) {
-	case FCOPY_PHASE_FLUSH: return "flushing";
-	case FCOPY_PHASE_VERIFY: return "verifying";
-	/* A socket's commit is to wait until everything has arrived. */
-	case FCOPY_PHASE_COMMIT: return p.sending ? "sending" : "committing";
-	default: return p.sending ? "sending" : "copying";
+	case FCOPY_PHASE_WAIT: return p.waiting.at;
+	case FCOPY_PHASE_FSYNC: return "fsync";
+	case FCOPY_PHASE_VERIFY: return "verify";
+	case FCOPY_PHASE_REPLACE: return p.sending ? "waiting for the receipt" : "replace";
+	default: return NULL;
 	}
 }
 
-/* What the counters say. When their phase began is known of the first one, and of others only to
- * who watches: without that there are no speeds, and the time is the whole copy's. */
-static struct line look(void)
+/* What the counters say: the average speed since the phase began. For a signal handler, too. */
+static struct line read_counters(void)
 {
+	/* The library clears `moved` before it stores when the next phase began. */
+	uint64_t since = __atomic_load_n(&p.counters.since_ms, __ATOMIC_ACQUIRE);
+	uint64_t moved = __atomic_load_n(&p.counters.moved, __ATOMIC_RELAXED);
 	int phase = __atomic_load_n(&p.counters.phase, __ATOMIC_RELAXED);
-	bool known = phase == __atomic_load_n(&p.phase, __ATOMIC_ACQUIRE);
-	struct line l = {.phase = phase_name(phase),
+	uint64_t ms = now_ms() - since;
+	struct line l = {.name = phase == FCOPY_PHASE_WAIT ? "" : p.name,
+			 .state = phase_state(phase),
 			 .bytes = __atomic_load_n(&p.counters.bytes, __ATOMIC_RELAXED),
 			 .total = __atomic_load_n(&p.counters.total, __ATOMIC_RELAXED),
-			 .milliseconds = now_ms() - (known ? p.phase_ms : p.start_ms)};
-	if (l.total == 0 && phase == FCOPY_PHASE_COPY)
-		l.total = p.cli->copy.expected_size;
-	l.average = known ? rate(l.bytes, l.milliseconds) : 0;
+			 .speed = rate(moved, ms),
+			 .left = LINE_UNKNOWN,
+			 .elapsed = ms / 1000};
+	if (l.speed > 0 && l.total > l.bytes)
+		l.left = (l.total - l.bytes + l.speed - 1) / l.speed;
 	return l;
 }
 
-/* The speed since the oldest sample that is kept. */
-static void add_current(struct line *l)
+/* The oldest sample of the last `ms` milliseconds, or the one before. */
+static const struct sample *sample_before(uint64_t ms)
 {
-	unsigned at = p.samples++ % SAMPLES;
-	unsigned oldest = p.samples > SAMPLES ? p.samples % SAMPLES : 0;
-	p.when[at] = now_ms();
-	p.bytes[at] = l->bytes;
-	if (at == oldest)
-		l->current = l->average;
-	else if (l->bytes >= p.bytes[oldest])
-		l->current = rate(l->bytes - p.bytes[oldest], p.when[at] - p.when[oldest]);
+	const struct sample *newest = &p.sample[(p.samples - 1) % SAMPLES], *found = newest;
+	for (unsigned i = 2; i <= p.samples && i < SAMPLES; i++) {
+		found = &p.sample[(p.samples - i) % SAMPLES];
+		if (newest->ms - found->ms >= ms)
+			break;
+	}
+	return found;
 }
 
-static void notice_phase(void)
+static void take_sample(const struct line *l)
 {
-	int phase = __atomic_load_n(&p.counters.phase, __ATOMIC_RELAXED);
-	if (phase == p.phase)
-		return;
-	p.phase_ms = now_ms();
-	__atomic_store_n(&p.phase, phase, __ATOMIC_RELEASE);
-	p.samples = 0;
+	uint64_t since = __atomic_load_n(&p.counters.since_ms, __ATOMIC_ACQUIRE);
+	struct sample now = {now_ms(), l->bytes,
+			     __atomic_load_n(&p.counters.moved, __ATOMIC_RELAXED)};
+	if (p.samples == 0 || p.sampled_phase != since) {
+		p.sampled_phase = p.moved_ms = since;
+		p.sample[0] = (struct sample){.ms = since};
+		p.samples = 1;
+	}
+	if (now.bytes != p.sample[(p.samples - 1) % SAMPLES].bytes)
+		p.moved_ms = now.ms;
+	p.sample[p.samples++ % SAMPLES] = now;
 }
 
-static void show(struct line *l, bool last)
+/* Replaces the average by what the last seconds say. */
+static void use_samples(struct line *l)
+{
+	const struct sample *newest = &p.sample[(p.samples - 1) % SAMPLES];
+	const struct sample *recent = sample_before(SPEED_MS), *older = sample_before(LEFT_MS);
+	l->speed = rate(newest->moved - recent->moved, newest->ms - recent->ms);
+	uint64_t pace = rate(newest->moved - older->moved, newest->ms - older->ms);
+	l->left = l->total > l->bytes && pace > 0 ? (l->total - l->bytes + pace - 1) / pace
+						  : LINE_UNKNOWN;
+	if (l->bytes < l->total && newest->ms - p.moved_ms >= STALLED_MS)
+		l->stalled = (newest->ms - p.moved_ms) / 1000;
+}
+
+static void draw(struct line *l, bool last)
 {
 	struct text t;
 	text_clear(&t);
 	if (p.terminal && !terminal_foreground(STDERR_FILENO))
-		return; /* a job in the background is to be quiet, and `stty tostop` would stop it
-			 */
+		return; /* a background job is quiet, and `stty tostop` would stop it */
+	l->blocks = terminal_utf8();
 	if (p.terminal) {
 		l->colour = terminal_colour(STDERR_FILENO);
-		l->blocks = terminal_utf8();
 		text_add(&t, ERASE);
 	}
 	/* The last column stays empty: some terminals go to the next line when it is filled. */
@@ -127,38 +156,48 @@ static void wait_ms(uint64_t ms)
 		;
 }
 
-static void *watch(void *unused)
+/* Without a terminal a wait is worth one line, not one a second. */
+static bool is_repeated_wait(const struct line *l)
+{
+	bool waits = !p.terminal && l->state == p.waiting.at, again = waits && p.waited;
+	p.waited = waits;
+	return again;
+}
+
+static void *watch_progress(void *unused)
 {
 	pthread_mutex_lock(&p.lock);
-	wait_ms(p.terminal && p.cli->progress ? TICK_MS : PATIENCE);
+	wait_ms(p.terminal && p.cli->progress ? TICK_MS : PATIENCE_MS);
 	while (!p.stop) {
-		notice_phase();
-		struct line l = look();
-		add_current(&l);
-		show(&l, false);
+		struct line l = read_counters();
+		take_sample(&l);
+		use_samples(&l);
+		if (!is_repeated_wait(&l))
+			draw(&l, false);
 		wait_ms(p.terminal ? TICK_MS : PLAIN_MS);
 	}
 	pthread_mutex_unlock(&p.lock);
 	return unused;
 }
 
-/* As dd does. The copy's threads go on meanwhile; whatever thread gets the signal. */
+/* As dd(1) does: one line, and the copy continues. Any thread may get the signal. */
 static void on_usr1(int number)
 {
 	const int interrupted = errno;
 	struct text t;
-	struct line l = look();
+	struct line l = read_counters();
 	(void)number;
 	text_clear(&t);
 	text_add(&t, p.shown ? ERASE "fcopy: " : "fcopy: ");
+	l.blocks = terminal_utf8();
 	line_lay_out(&l, LINE_PLAIN, &t);
 	text_add(&t, "\n");
 	text_write(&t, STDERR_FILENO);
 	errno = interrupted;
 }
 
-/* Signals are for the copying thread: they interrupt its calls. */
-static bool start_thread(void)
+/* Signals stay with the copying thread: they interrupt its calls. */
+static bool start_watcher(void)
 {
 	sigset_t all, old;
 	pthread_condattr_t clock;
@@ -167,38 +206,69 @@ static bool start_thread(void)
 	pthread_cond_init(&p.wake, &clock);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	bool started = pthread_create(&p.thread, NULL, watch, NULL) == 0;
+	bool started = pthread_create(&p.thread, NULL, watch_progress, NULL) == 0;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return started;
+}
+
+static const char *last_component(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* Standard input and a socket have no name to show: then DST has. */
+static const char *shown_name(const struct cli *cli)
+{
+	bool nameless = strcmp(cli->src, "-") == 0 || strncmp(cli->src, "/dev/", 5) == 0 ||
+			strncmp(cli->src, "fd:", 3) == 0 || cli_receives(cli);
+	return last_component(nameless ? cli->dst : cli->src);
 }
 
 struct fcopy_progress *progress_answer(const struct cli *cli)
 {
 	struct sigaction act = {.sa_handler = on_usr1, .sa_flags = SA_RESTART};
 	p.cli = cli;
-	p.sending = fcopy_operand_kind(cli->dst, STDOUT_FILENO, NULL) >= FCOPY_KIND_SOCKET;
-	p.start_ms = p.phase_ms = now_ms();
+	p.name = shown_name(cli);
+	p.sending = cli_sends(cli);
+	text_add(&p.waiting, "waiting for a peer");
+	__atomic_store_n(&p.counters.since_ms, now_ms(), __ATOMIC_RELAXED);
 	sigaction(SIGUSR1, &act, NULL);
 	return &p.counters;
 }
 
 struct fcopy_progress *progress_start(const struct cli *cli)
 {
+	bool tty = isatty(STDERR_FILENO);
 	progress_answer(cli);
-	p.terminal = !cli->quiet && isatty(STDERR_FILENO);
-	p.running = (p.terminal || cli->progress) && start_thread();
+	p.terminal = !cli->quiet && tty && terminal_moves_cursor();
+	p.running = ((tty && !cli->quiet) || cli->progress) && start_watcher();
 	return &p.counters;
 }
 
-void progress_hide(void)
+void progress_wait_for(const char *what, const char *address)
 {
-	pthread_mutex_lock(&p.lock);
+	text_clear(&p.waiting);
+	text_add(&p.waiting, "waiting for ");
+	text_add(&p.waiting, what);
+	text_add(&p.waiting, " on ");
+	text_add(&p.waiting, address);
+}
+
+static void erase_line(void)
+{
 	if (p.shown)
-		(void)!write(STDERR_FILENO, ERASE, ERASE_SIZE);
+		(void)!write(STDERR_FILENO, ERASE, sizeof(ERASE) - 1);
 	p.shown = false;
 }
 
-void progress_show(void)
+void progress_lock(void)
+{
+	pthread_mutex_lock(&p.lock);
+	erase_line();
+}
+
+void progress_unlock(void)
 {
 	pthread_mutex_unlock(&p.lock);
 }
@@ -213,18 +283,16 @@ void progress_stop(const struct fcopy_report *report)
 	pthread_mutex_unlock(&p.lock);
 	pthread_join(p.thread, NULL);
 	p.running = false;
-	uint64_t ms = now_ms() - p.start_ms, expected = p.cli->copy.expected_size;
-	bool surprise = expected && expected != report->bytes; /* of what no share is known */
-	struct line l = {.phase = report->error.err ? "stopped"
-				  : p.sending       ? "sent"
-						    : "copied",
+	double seconds = ending_seconds(report);
+	struct line l = {.name = p.name,
+			 .state = ending_state(p.cli, report),
 			 .bytes = report->bytes,
-			 .total = report->error.err ? expected
-				  : surprise        ? 0
-						    : report->bytes,
-			 .average = rate(report->bytes, ms),
-			 .milliseconds = ms,
+			 .speed = rate(report->moved, (uint64_t)(seconds * 1000)),
+			 .left = LINE_UNKNOWN,
+			 .elapsed = (uint64_t)seconds,
 			 .ended = true};
-	if (p.shown || p.cli->progress)
-		show(&l, true);
+	if (report->error.err != 0)
+		erase_line(); /* messages say how it ended */
+	else if (p.shown || p.cli->progress)
+		draw(&l, true);
 }

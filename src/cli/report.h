@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a finished copy tells: to a person (--stats) or to a program (--json).
+ * The report of a finished copy: for people (--stats) and for programs (--json).
  */
 #ifndef CLI_REPORT_H
 #define CLI_REPORT_H
@@ -15,6 +15,7 @@ struct outcome {
 	const struct cli *cli;
 	const struct fcopy_report *report;
 	struct usage usage; /* of the whole process, or of a client's thread */
+	int signal;         /* that interrupted the copy, or 0 */
 };
 
 /* stats.c: aligned lines. */
@@ -25,7 +26,16 @@ void stats_print_server(const struct usage *, FILE *);
 
 /* report_json.c: one object, one line, as the schema in src/dist says. */
 void report_json(const struct outcome *, FILE *);
-/* Where JSON belongs: stdout, unless the copy itself goes there. */
-FILE *report_stream(const char *dst);
+/* An object for a usage error, which copied nothing. */
+void report_json_usage(const char *text, FILE *);
+
+/* json_file.c: opens FILE of --json=FILE, and refuses any file that is an argument of the command
+ * line. Returns EXIT_DONE, or another exit status after a message. */
+int json_file_open(const struct cli *, int argc, char **argv);
+/* Where the next object goes; NULL after a message: FILE became dst. */
+FILE *json_file_stream(const char *dst);
+bool json_file_is_lost(void); /* json_file_stream() returned NULL */
+/* Writes everything out. Returns 0 or an errno. */
+int json_file_close(void);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * --json: the outcome of one copy as an object. Every key is always there.
+ * --json: the outcome of one copy as an object. No key is ever left out.
  */
 #define _GNU_SOURCE
 #include "json.h"
 #include "report.h"
 
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -38,10 +39,11 @@ static void add_peers(struct json *j, const struct fcopy_report *r)
 static void add_phases(struct json *j, const struct fcopy_report *r)
 {
 	json_open(j, "phases", '{');
+	json_seconds(j, "wait", r->seconds[FCOPY_PHASE_WAIT]);
 	json_seconds(j, "copy", r->seconds[FCOPY_PHASE_COPY]);
-	json_seconds(j, "fsync", r->seconds[FCOPY_PHASE_FLUSH]);
+	json_seconds(j, "fsync", r->seconds[FCOPY_PHASE_FSYNC]);
 	json_seconds(j, "verify", r->seconds[FCOPY_PHASE_VERIFY]);
-	json_seconds(j, "commit", r->seconds[FCOPY_PHASE_COMMIT]);
+	json_seconds(j, "replace", r->seconds[FCOPY_PHASE_REPLACE]);
 	json_close(j, '}');
 }
 
@@ -54,6 +56,7 @@ static void add_engines(struct json *j, const struct fcopy_report *r)
 		json_string(j, "engine", s->engine);
 		json_integer(j, "bytes", s->bytes);
 		json_integer(j, "calls", s->calls);
+		json_integer(j, "threads", s->threads);
 		json_seconds(j, "seconds", s->seconds);
 		json_string(j, "refused_call", s->refusal ? s->refusal_call : NULL);
 		json_errno(j, "refused_errno", s->refusal);
@@ -74,11 +77,12 @@ static void add_usage(struct json *j, const struct usage *u)
 	json_integer(j, "peak_memory", u->peak_memory);
 }
 
-FILE *report_stream(const char *dst)
+/* The name of the signal that ended the copy, or null. */
+static void add_signal(struct json *j, int number)
 {
-	int fd;
-	fcopy_operand_kind(dst, STDOUT_FILENO, &fd);
-	return fd == STDOUT_FILENO ? stderr : stdout;
+	char name[32];
+	snprintf(name, sizeof(name), "SIG%s", number ? sigabbrev_np(number) : "");
+	json_string(j, "interrupted", number ? name : NULL);
 }
 
 void report_json(const struct outcome *o, FILE *f)
@@ -94,16 +98,29 @@ void report_json(const struct outcome *o, FILE *f)
 	json_bool(&j, "done", r->error.err == 0);
 	json_integer(&j, "bytes", r->bytes);
 	json_integer(&j, "data", r->data);
+	json_integer(&j, "moved", r->moved);
 	json_integer(&j, "holes", r->holes);
 	json_integer(&j, "resumed", r->resumed);
 	json_bool(&j, "cloned", r->cloned);
 	json_bool(&j, "kept", r->kept);
+	add_signal(&j, o->signal);
 	json_bool(&j, "source_changed", r->source_changed);
 	add_peers(&j, r);
 	add_usage(&j, &o->usage);
 	add_phases(&j, r);
 	add_engines(&j, r);
 	add_error(&j, &r->error);
+	json_close(&j, '}');
+	fputc('\n', f);
+}
+
+void report_json_usage(const char *text, FILE *f)
+{
+	struct json j = {.f = f};
+	json_open(&j, NULL, '{');
+	json_string(&j, "fcopy", FCOPY_VERSION);
+	json_bool(&j, "done", false);
+	json_string(&j, "usage", text);
 	json_close(&j, '}');
 	fputc('\n', f);
 }

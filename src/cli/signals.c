@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * ^C and its kin: the first asks the copy to stop and clean up, the second kills.
+ * SIGINT, SIGTERM and SIGHUP: the first one asks the copy to stop and clean up, the second one
+ * kills.
  */
 #include "cli.h"
 
@@ -13,7 +14,7 @@ static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
 
 #define ENDING (sizeof(ending) / sizeof(*ending))
 
-static bool taken[ENDING]; /* not one that was ignored: nohup wants it so */
+static bool taken[ENDING]; /* false for a signal that was ignored at the start, as by nohup(1) */
 
 static void on_signal(int number)
 {
@@ -29,7 +30,7 @@ static void on_signal(int number)
 	alarm(1);
 }
 
-/* The signal may have come just before a call that waits for ever: then this one interrupts it. */
+/* The signal may have come just before a call that blocks: SIGALRM then interrupts that call. */
 static void on_alarm(int number)
 {
 	(void)number;
@@ -56,7 +57,12 @@ void signals_catch(volatile int *cancel, volatile int *stop)
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error to report: EFBIG */
 }
 
-void signals_obey(void)
+int signals_caught(void)
+{
+	return caught;
+}
+
+void signals_reraise(void)
 {
 	if (!caught)
 		return;

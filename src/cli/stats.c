@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * --stats: what time(1) says of the copy, and what only the copy knows.
+ * --stats: what time(1) prints, and what only the copy knows.
  */
 #include "report.h"
 #include "text.h"
@@ -8,6 +8,8 @@
 
 #define LABEL 17 /* columns of a label */
 #define VALUE 10 /* ... and of a value with its unit */
+
+#define WAIT_MIN 1e-3 /* seconds; to open a pipe that is there already is no wait */
 
 static void end_line(struct text *t, FILE *f)
 {
@@ -43,7 +45,7 @@ static void add_count(struct text *t, uint64_t n)
 	text_align(t, start, VALUE);
 }
 
-/* The exact number, where the line does not say it already. */
+/* The exact number, unless three digits were exact already. */
 static void add_exact(struct text *t, uint64_t bytes)
 {
 	if (bytes < 1000)
@@ -61,16 +63,17 @@ static void add_rate(struct text *t, uint64_t bytes, double seconds)
 	text_add(t, "/s");
 }
 
-/* What real is made of. */
+/* The parts of the real time. */
 static void print_phases(const struct fcopy_report *r, FILE *f)
 {
-	static const char *const names[FCOPY_PHASES] = {[FCOPY_PHASE_COPY] = "  copy",
-							[FCOPY_PHASE_FLUSH] = "  fsync",
+	static const char *const names[FCOPY_PHASES] = {[FCOPY_PHASE_WAIT] = "  wait",
+							[FCOPY_PHASE_COPY] = "  copy",
+							[FCOPY_PHASE_FSYNC] = "  fsync",
 							[FCOPY_PHASE_VERIFY] = "  verify",
-							[FCOPY_PHASE_COMMIT] = "  commit"};
+							[FCOPY_PHASE_REPLACE] = "  replace"};
 	struct text t = {0};
 	for (int i = 0; i < FCOPY_PHASES; i++)
-		if (r->seconds[i] > 0) {
+		if (r->seconds[i] > (i == FCOPY_PHASE_WAIT ? WAIT_MIN : 0)) {
 			add_label(&t, names[i]);
 			add_time(&t, r->seconds[i]);
 			end_line(&t, f);
@@ -88,13 +91,14 @@ static void print_cpu(const struct usage *u, FILE *f)
 	end_line(&t, f);
 }
 
-static void print_real(double seconds, uint64_t bytes, FILE *f)
+/* The speed is that of the bytes that were moved, without the wait for a peer. */
+static void print_real(double seconds, uint64_t moved, double busy, FILE *f)
 {
 	struct text t = {0};
 	add_label(&t, "real");
 	add_time(&t, seconds);
-	text_add(&t, bytes > 0 ? "  " : "");
-	add_rate(&t, bytes, seconds);
+	text_add(&t, moved > 0 ? "  " : "");
+	add_rate(&t, moved, busy);
 	end_line(&t, f);
 }
 
@@ -162,7 +166,8 @@ static void print_usage(const struct usage *u, FILE *f)
 
 void stats_print(const struct outcome *o, FILE *f)
 {
-	print_real(o->usage.real, o->report->bytes, f);
+	const struct fcopy_report *r = o->report;
+	print_real(o->usage.real, r->moved, o->usage.real - r->seconds[FCOPY_PHASE_WAIT], f);
 	print_phases(o->report, f);
 	print_cpu(&o->usage, f);
 	print_bytes(o->report, f);
@@ -186,13 +191,13 @@ void stats_print_client(const struct outcome *o, FILE *f)
 	text_add(&t, "  sys");
 	add_time(&t, o->usage.sys);
 	text_add(&t, "  ");
-	add_rate(&t, r->bytes, o->usage.real);
+	add_rate(&t, r->moved, o->usage.real);
 	end_line(&t, f);
 }
 
 void stats_print_server(const struct usage *u, FILE *f)
 {
-	print_real(u->real, 0, f);
+	print_real(u->real, 0, 0, f);
 	print_cpu(u, f);
 	print_usage(u, f);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the terminal at the other end can show.
+ * What a terminal can show.
  */
 #define _GNU_SOURCE
 #include "cli.h"
@@ -17,10 +17,16 @@ size_t terminal_width(int fd)
 	return size.ws_col;
 }
 
+bool terminal_moves_cursor(void)
+{
+	const char *term = getenv("TERM");
+	return term && strcmp(term, "dumb") != 0;
+}
+
 bool terminal_colour(int fd)
 {
-	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-	return isatty(fd) && !(no && *no) && term && strcmp(term, "dumb") != 0;
+	const char *no = getenv("NO_COLOR");
+	return isatty(fd) && !(no && *no) && terminal_moves_cursor();
 }
 
 bool terminal_utf8(void)

@@ -2,6 +2,7 @@
  * Text, sizes and times for a line that a signal handler may want.
  */
 #include "text.h"
+#include "utf8.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -60,18 +61,151 @@ static void add_three(struct text *t, uint64_t whole, uint64_t hundredths)
 	add_number(t, whole < 10 ? hundredths : hundredths / 10, whole < 10 ? 2 : 1);
 }
 
-void text_size(struct text *t, uint64_t bytes)
+/* The unit in which the size has at most three digits, as a power of 1024. */
+static unsigned size_unit(uint64_t bytes)
 {
-	static const char *const units[] = {" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
 	unsigned unit = 0;
 	while (bytes >> (10 * unit) >= 1000)
 		unit++;
+	return unit;
+}
+
+static const char *const units[] = {" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
+
+void text_size(struct text *t, uint64_t bytes)
+{
+	unsigned unit = size_unit(bytes);
 	if (unit == 0)
 		text_number(t, bytes);
 	else
 		add_three(t, bytes >> (10 * unit),
 			  (bytes >> (10 * (unit - 1))) % 1024 * 100 / 1024);
 	text_add(t, units[unit]);
+}
+
+/* In this unit, without its name; with one decimal or none; rounded up from a half, or down. */
+static void add_in_unit(struct text *t, uint64_t bytes, unsigned unit, bool decimal, bool nearest)
+{
+	if (unit == 0) {
+		text_number(t, bytes);
+		return;
+	}
+	uint64_t whole = bytes >> (10 * unit);
+	uint64_t part = bytes >> (10 * (unit - 1)) & 1023; /* of 1024 */
+	uint64_t tenths = (part * 10 + (nearest ? 512 : 0)) / 1024;
+	if (decimal && whole + tenths / 10 < 10) {
+		text_number(t, whole + tenths / 10);
+		text_add(t, ".");
+		text_number(t, tenths % 10);
+	} else {
+		text_number(t, whole + (nearest && part >= 512));
+	}
+}
+
+static bool has_decimal(uint64_t bytes, unsigned unit)
+{
+	return unit > 0 && bytes >> (10 * unit) < 10;
+}
+
+void text_size_brief(struct text *t, uint64_t bytes)
+{
+	unsigned unit = size_unit(bytes);
+	add_in_unit(t, bytes, unit, has_decimal(bytes, unit), true);
+	text_add(t, units[unit]);
+}
+
+static void add_share(struct text *t, uint64_t bytes, const char *between, uint64_t total)
+{
+	unsigned unit = size_unit(total);
+	bool decimal = has_decimal(total, unit);
+	add_in_unit(t, bytes, unit, decimal, false); /* 100 % is shown at the end only */
+	text_add(t, between);
+	add_in_unit(t, total, unit, decimal, true);
+	text_add(t, units[unit]);
+}
+
+void text_share(struct text *t, uint64_t bytes, uint64_t total)
+{
+	size_t start = t->length, width;
+	add_share(t, total, "/", total);
+	width = t->length - start;
+	t->length = start;
+	t->at[start] = '\0';
+	add_share(t, bytes, "/", total);
+	text_align(t, start, width);
+}
+
+void text_share_words(struct text *t, uint64_t bytes, uint64_t total)
+{
+	add_share(t, bytes, " of ", total);
+}
+
+/* A character of a name, as a terminal shows it. */
+struct glyph {
+	size_t bytes, columns;
+	bool printable; /* otherwise a ? is shown */
+};
+
+static struct glyph glyph_at(const char *s, bool utf8)
+{
+	/* East Asian wide characters, and marks that take no column of their own. */
+	static const struct {
+		uint32_t first, last;
+		size_t columns;
+	} ranges[] = {{0x300, 0x36f, 0},    {0x1100, 0x115f, 2}, {0x2e80, 0xa4cf, 2},
+		      {0xac00, 0xd7a3, 2},  {0xf900, 0xfaff, 2}, {0xfe00, 0xfe0f, 0},
+		      {0xfe30, 0xfe6f, 2},  {0xff00, 0xff60, 2}, {0x1f300, 0x1faff, 2},
+		      {0x20000, 0x3fffd, 2}};
+	const unsigned char *c = (const unsigned char *)s;
+	size_t n = utf8_length(c);
+	if (n == 0 || utf8_is_control(c, n) || (n > 1 && !utf8))
+		return (struct glyph){n ? n : 1, 1, false};
+	uint32_t code = utf8_code(c, n);
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(*ranges); i++)
+		if (code >= ranges[i].first && code <= ranges[i].last)
+			return (struct glyph){n, ranges[i].columns, true};
+	return (struct glyph){n, 1, true};
+}
+
+size_t text_columns(const char *name, bool utf8)
+{
+	size_t columns = 0;
+	while (*name) {
+		struct glyph g = glyph_at(name, utf8);
+		columns += g.columns;
+		name += g.bytes;
+	}
+	return columns;
+}
+
+/* Adds as many characters as `columns` have room for. Returns the rest of the name. */
+static const char *add_glyphs(struct text *t, const char *name, size_t columns, bool utf8)
+{
+	while (*name) {
+		struct glyph g = glyph_at(name, utf8);
+		if (g.columns > columns)
+			break;
+		add_bytes(t, g.printable ? name : "?", g.printable ? g.bytes : 1);
+		columns -= g.columns;
+		name += g.bytes;
+	}
+	return name;
+}
+
+void text_fit(struct text *t, const char *name, size_t columns, bool utf8)
+{
+	size_t left = text_columns(name, utf8);
+	if (left <= columns) {
+		add_glyphs(t, name, columns, utf8);
+		return;
+	}
+	size_t mark = utf8 ? 1 : 2;
+	size_t tail = columns > mark ? (columns - mark) / 2 : 0;
+	name = add_glyphs(t, name, columns > mark ? columns - mark - tail : 0, utf8);
+	text_add(t, utf8 ? "…" : "..");
+	for (left = text_columns(name, utf8); left > tail; left = text_columns(name, utf8))
+		name += glyph_at(name, utf8).bytes;
+	add_glyphs(t, name, tail, utf8);
 }
 
 void text_duration(struct text *t, uint64_t us)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * A line of text put together without stdio and without memory to free: a signal handler may do
- * it. What does not fit is dropped.
+ * A line of text put together without stdio and without malloc: a signal handler may do it. What
+ * does not fit is left out.
  */
 #ifndef CLI_TEXT_H
 #define CLI_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,14 +22,26 @@ void text_spaces(struct text *, size_t n);
 
 /* Three digits and the unit that fits: "512 B", "9.54 MiB". */
 void text_size(struct text *, uint64_t bytes);
+/* At most three digits, for messages and the progress line: "512 B", "9.5 MiB", "512 MiB". */
+void text_size_brief(struct text *, uint64_t bytes);
+/* "237/512 MiB": `bytes` in the unit of `total`, aligned as `total` is. */
+void text_share(struct text *, uint64_t bytes, uint64_t total);
+/* The same in words: "179 of 512 MiB". */
+void text_share_words(struct text *, uint64_t bytes, uint64_t total);
 /* The same of a time: "87 us", "128 ms", "12.8 s". */
 void text_duration(struct text *, uint64_t microseconds);
 /* "0:07", "12:00:05" */
 void text_clock(struct text *, uint64_t seconds);
-/* Moves what stands from `start` on to the right, until it is `width` wide. */
+/* Right-aligns the text from `start` to the end in `width` columns. */
 void text_align(struct text *, size_t start, size_t width);
 
-/* Writes all of it to fd at once, as far as fd takes it: there is nobody to tell otherwise. */
+/* The columns that a name takes on a terminal; utf8: the terminal shows UTF-8. Control characters,
+ * which must not reach the terminal, are shown as a ?. */
+size_t text_columns(const char *name, bool utf8);
+/* Adds the name, shortened in the middle if it takes more than `columns`. */
+void text_fit(struct text *, const char *name, size_t columns, bool utf8);
+
+/* Writes all of it to fd at once, until a write fails: a failure could not be reported anywhere. */
 void text_write(const struct text *, int fd);
 
 #endif

@@ -21,7 +21,7 @@ int tree_copy(struct cli *cli, struct fcopy_tree_report *report)
 {
 	raise_descriptor_limit();
 	cli->tree.copy = cli->copy;
-	cli->tree.report_entries = cli->verbose;
+	cli->tree.report_entries = cli->verbose > 0;
 	int r = fcopy_tree((const char *const *)cli->sources, cli->source_count, cli->dst,
 			   &cli->tree, report);
 	if (report->failed > 1)

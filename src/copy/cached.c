@@ -115,7 +115,7 @@ static bool makes_trials(const struct copy *c)
 
 const char *cached_plan(const struct copy *c)
 {
-	off_t size = c->src.st.st_size;
+	off_t size = c->size;
 	bool only_readwrite = c->all.zeros || c->all.io.flags;
 	if (size >= PARALLEL_SIZE && (only_readwrite || c->options->threads > 1))
 		return "read and write in threads";

@@ -92,6 +92,7 @@ static off_t common(struct comparison *m, off_t end)
 {
 	char *a = m->memory, *b = m->memory + BLOCK_SIZE;
 	struct fcopy_error *e = &m->copy->report->error;
+	struct fcopy_progress *progress = m->copy->options->progress;
 	for (off_t at = 0; at < end;) {
 		ssize_t na = read_block(&m->io, m->src, a, at),
 			nb = read_block(&m->io, m->dst, b, at);
@@ -105,9 +106,10 @@ static off_t common(struct comparison *m, off_t end)
 		if (same < BLOCK_SIZE)
 			return at + (off_t)same < end ? at + (off_t)same : end;
 		at += (off_t)n;
-		if (m->copy->options->progress)
-			__atomic_store_n(&m->copy->options->progress->bytes, (uint64_t)at,
-					 __ATOMIC_RELAXED);
+		if (progress) {
+			__atomic_store_n(&progress->bytes, (uint64_t)at, __ATOMIC_RELAXED);
+			__atomic_store_n(&progress->moved, (uint64_t)at, __ATOMIC_RELAXED);
+		}
 		if (io_cancelled(&m->io))
 			return error_refuse(e, m->copy->dst.path, EINTR, "interrupted",
 					    FCOPY_ADVICE_NONE);

@@ -23,8 +23,10 @@ void copy_phase(const struct copy *c, enum fcopy_phase phase, uint64_t total)
 	if (!p)
 		return;
 	__atomic_store_n(&p->bytes, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->moved, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->total, total, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->phase, phase, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->since_ms, (uint64_t)(io_now() * 1e3), __ATOMIC_RELEASE);
 }
 
 /* Where the copy ends although the source may go on: after `count` bytes, or, if a copy of another
@@ -47,6 +49,11 @@ static uint64_t expected_bytes(const struct copy *c)
 	return c->options->expected_size ? c->options->expected_size : c->options->count;
 }
 
+static bool has_peer(mode_t type)
+{
+	return S_ISSOCK(type) || S_ISFIFO(type);
+}
+
 /* Moves the bytes, and notes how long that took. */
 static int move(struct copy *c)
 {
@@ -66,13 +73,23 @@ static int move(struct copy *c)
 				   .io.cancel = c->options->cancel};
 	if (c->src.socket || c->dst.socket)
 		c->all.io.timeout_ms = socket_timeout_ms(c->options);
-	copy_phase(c, FCOPY_PHASE_COPY, expected_bytes(c));
+	c->report->expected = expected_bytes(c);
+	if (c->began > 0 && (has_peer(c->src.st.st_mode) || has_peer(c->dst.st.st_mode)))
+		c->report->seconds[FCOPY_PHASE_WAIT] = start - c->began;
 	int r = c->options->resume && !c->options->scratch ? verify_prefix(c) : 0;
+	start = io_now();
+	copy_phase(c, FCOPY_PHASE_COPY, c->report->expected);
+	if (c->options->progress)
+		__atomic_store_n(&c->options->progress->bytes, (uint64_t)c->all.offset,
+				 __ATOMIC_RELAXED);
 	if (r == 0)
 		r = plan_run(c);
+	c->report->preallocated = c->allocated > 0;
 	c->report->bytes = (uint64_t)c->all.offset;
 	for (size_t i = 0; i < c->report->steps; i++)
 		c->report->data += c->report->step[i].bytes;
+	c->report->moved = c->shared ? c->report->data
+				     : __atomic_load_n(&c->monitor.moved, __ATOMIC_RELAXED);
 	c->report->seconds[FCOPY_PHASE_COPY] = io_now() - start;
 	return r;
 }
@@ -80,7 +97,7 @@ static int move(struct copy *c)
 static int commit(struct copy *c)
 {
 	double start = io_now();
-	copy_phase(c, FCOPY_PHASE_COMMIT, 0);
+	copy_phase(c, FCOPY_PHASE_REPLACE, 0);
 	int r = c->dst.ops->commit(&c->dst, c->options, &c->report->error);
 	c->report->confirmed = c->dst.confirmed;
 	if (r == 0 && c->dst.socket && !c->dst.confirmed && !c->served) {
@@ -90,7 +107,7 @@ static int commit(struct copy *c)
 			     FCOPY_ADVICE_NONE);
 		copy_notify(c, FCOPY_EVENT_WARNING, &e, NULL);
 	}
-	c->report->seconds[FCOPY_PHASE_COMMIT] = io_now() - start;
+	c->report->seconds[FCOPY_PHASE_REPLACE] = io_now() - start;
 	return r;
 }
 
@@ -109,6 +126,9 @@ static int start(struct copy *c, struct endpoint *e, char peer[FCOPY_ADDRESS_MAX
 
 static int run(struct copy *c)
 {
+	c->report->existed = c->dst.place.exists;
+	c->report->in_place = c->dst.in_place && S_ISREG(c->dst.st.st_mode);
+	c->report->atomic = !c->dst.in_place && c->dst.place.name[0] && S_ISREG(c->dst.st.st_mode);
 	int r = start(c, &c->src, c->report->src_peer);
 	if (r == 0)
 		r = start(c, &c->dst, c->report->dst_peer);
@@ -125,6 +145,7 @@ static int run(struct copy *c)
 		part_keep(&c->dst, c->all.offset);
 	if (r == ENDPOINT_KEPT)
 		c->dst.keep_part = false;
+	c->report->part_kept = r < 0 && c->resumes && c->dst.temporary[0] && c->dst.keep_part;
 	if (r < 0 && c->dst.in_place)
 		allocate_give_back(c);
 	if (r != 0 || c->options->scratch)
@@ -174,7 +195,7 @@ int fcopy_copy(const char *src, const char *dst, const struct fcopy_options *opt
 	       struct fcopy_report *report)
 {
 	struct fcopy_options own;
-	struct copy c = {.options = &own, .report = report};
+	struct copy c = {.options = &own, .report = report, .began = io_now()};
 	memset(report, 0, sizeof(*report));
 	if (copy_options(&own, options, dst, &report->error) < 0)
 		return -1;

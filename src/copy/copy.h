@@ -18,6 +18,7 @@ struct copy {
 	struct transfer all;    /* the whole range; its offset is the finished prefix */
 	off_t limit;            /* copy no byte at or after this; TRANSFER_TO_EOF: no limit */
 	off_t size;             /* expected of a source with offsets: its size, or the limit */
+	double began;           /* io_now() before anything was opened; 0: opened elsewhere */
 	bool remote;            /* source on a network file system */
 	bool served;            /* one of many: the server tells of its end */
 	bool direct;            /* bulk data goes past the page cache */
@@ -88,6 +89,7 @@ unsigned cpus_quota(const char *cgroup, const char *root);
  * positional. The caller's thread is one of them and uses t->buffer if that is set. The first
  * failure stops all and is the one returned; t->offset is the finished prefix. With behind set,
  * what is done starts on its way to the disk. */
+#define RANGES_PIECE ((size_t)1 << 20) /* bytes that a thread takes at a time */
 int ranges_run(const struct engine *, struct transfer *t, unsigned threads, bool behind);
 
 /* allocate.c: allocates the destination's blocks of [start, end) if options and mode ask for it,
@@ -114,6 +116,9 @@ off_t compare_files(struct copy *, off_t end, bool past_cache, bool *cached);
 /* verify.c: each returns 0, or -errno with the failure booked. */
 int verify_copy(struct copy *);   /* the whole copy, before the commit */
 int verify_prefix(struct copy *); /* what an earlier try left: starts c->all behind it */
+
+/* space.c: compares the space that the copy needs with what is free, and warns. */
+void space_check(struct copy *);
 
 /* ask.c: is the file on a network file system; is little of it in the page cache; does its file
  * system do uncached I/O? */

@@ -20,6 +20,8 @@ static int run_mode(struct copy *c, const struct engine *engine)
 		transfer_refuse(t, NULL, SIDE_BOTH, ESPIPE);
 		return step_refused(c, engine, t);
 	}
+	if (engine != &engine_reflink)
+		space_check(c);
 	int r = allocate_blocks(c, 0, c->size);
 	if (r == 0 && c->mode->threads) {
 		t->end = c->size;
@@ -53,7 +55,7 @@ static int run_stream(struct copy *c, const struct engine *const *engines)
 			allocate_ahead(c, part.offset, part.end);
 		r = run_chain(c, &part, engines);
 		c->all.offset = part.offset;
-		if (part.offset < part.end)
+		if (part.offset < part.end || part.offset >= c->limit)
 			break;
 	}
 	return r;
@@ -234,12 +236,12 @@ static int copy_file(struct copy *c)
 	bool dense = st->st_blocks * 512 >= st->st_size;
 	bool clones = o->reflink == FCOPY_WHEN_ALWAYS ||
 		      (o->reflink == FCOPY_WHEN_AUTO && o->preallocate != FCOPY_WHEN_ALWAYS);
-	if (c->size > 0 && clones && !c->no_clone && o->sparse == FCOPY_WHEN_AUTO &&
-	    !o->no_cache) {
+	if (c->size > 0 && clones && !c->no_clone && o->sparse == FCOPY_WHEN_AUTO && !o->no_cache) {
 		int r = clone_file(c);
 		if (r != ENGINE_NEXT)
 			return r;
 	}
+	space_check(c);
 	decide(c);
 	if (c->size <= SMALL_SIZE && (dense || o->sparse != FCOPY_WHEN_AUTO) && !o->no_cache &&
 	    o->preallocate != FCOPY_WHEN_ALWAYS)
@@ -262,6 +264,8 @@ static int run_auto(struct copy *c)
 	if (!files && c->options->no_cache)
 		c->all.io.flags = IO_UNCACHED;
 	int r = c->options->no_cache ? check_uncached(c) : 0;
+	if (r == 0 && !files)
+		space_check(c);
 	if (r == 0 && files)
 		r = copy_file(c);
 	if (r < 0)

@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 
-#define PIECE_SIZE  ((off_t)1 << 20)
+#define PIECE_SIZE  ((off_t)RANGES_PIECE)
 #define PIECE_LEAST ((size_t)128 << 10)
 #define BEHIND_SIZE (FCOPY_THREADS_MAX * PIECE_SIZE) /* threads are seldom so far apart */
 

@@ -84,11 +84,11 @@ static int trim(struct copy *c)
 static int flush(struct copy *c)
 {
 	double start = io_now();
-	copy_phase(c, FCOPY_PHASE_FLUSH, 0);
+	copy_phase(c, FCOPY_PHASE_FSYNC, 0);
 	/* fdatasync leaves out owner, mode and attributes where it can (fsync(2)). */
 	bool all = c->options->preserve != 0 || c->dst.mode;
 	int r = (all ? fsync(c->dst.fd) : fdatasync(c->dst.fd)) < 0 ? -errno : 0;
-	c->report->seconds[FCOPY_PHASE_FLUSH] = io_now() - start;
+	c->report->seconds[FCOPY_PHASE_FSYNC] = io_now() - start;
 	if (r < 0)
 		return error_call(&c->report->error, all ? "fsync" : "fdatasync", c->dst.path, -r);
 	if (c->options->no_cache && c->dst.positional)

@@ -104,8 +104,11 @@ static int run(struct copy *c, const struct engine *engine, struct transfer *t, 
 	if (step->threads < (threads ? threads : 1))
 		step->threads = threads ? threads : 1;
 	step->calls += t->io.calls - calls;
-	if (t->offset > from)
+	if (t->offset > from) {
 		step->bytes += (uint64_t)(t->offset - from);
+		step->threads = threads > step->threads ? threads : step->threads;
+		step->piece = threads > 0 ? RANGES_PIECE : t->buffer_size;
+	}
 	if (r == 0 && engine == &engine_reflink)
 		c->report->cloned = true;
 	if (r == ENGINE_NEXT) {

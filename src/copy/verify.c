@@ -18,7 +18,7 @@ int verify_copy(struct copy *c)
 	double start = io_now();
 	copy_phase(c, FCOPY_PHASE_VERIFY, (uint64_t)c->all.offset);
 	off_t same = compare_files(c, c->all.offset, true, &cached);
-	report->seconds[FCOPY_PHASE_VERIFY] = io_now() - start;
+	report->seconds[FCOPY_PHASE_VERIFY] += io_now() - start;
 	if (same < 0)
 		return (int)same;
 	if (same < c->all.offset) {
@@ -47,7 +47,10 @@ int verify_prefix(struct copy *c)
 	/* After an error of the storage the page cache may hold what the disk does not, and the
 	 * next fsync would claim success. */
 	off_t end = part.st_size < c->limit ? part.st_size : c->limit;
+	double start = io_now();
+	copy_phase(c, FCOPY_PHASE_VERIFY, (uint64_t)end);
 	off_t same = compare_files(c, end, c->options->fsync, &cached);
+	c->report->seconds[FCOPY_PHASE_VERIFY] = io_now() - start;
 	if (same < 0)
 		return (int)same;
 	/* Only this program makes files of mode 0600 under that name, and may discard their bytes.

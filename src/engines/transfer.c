@@ -53,7 +53,8 @@ int transfer_account(struct transfer *t, size_t n)
 	if (m) {
 		uint64_t moved = __atomic_add_fetch(&m->moved, n, __ATOMIC_RELAXED);
 		if (m->progress)
-			__atomic_fetch_add(&m->progress->bytes, n, __ATOMIC_RELAXED);
+			__atomic_fetch_add(&m->progress->bytes, n, __ATOMIC_RELAXED),
+			    __atomic_fetch_add(&m->progress->moved, n, __ATOMIC_RELAXED);
 		if (m->limit_rate)
 			pace_keep(t, moved);
 	}

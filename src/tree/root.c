@@ -233,18 +233,18 @@ static int root_commit(struct root *r, struct directory *d)
 		return root_fail(r, "fchmod", errno);
 	if (t->options->copy.fsync) {
 		if (t->options->copy.progress)
-			__atomic_store_n(&t->options->copy.progress->phase, FCOPY_PHASE_FLUSH,
+			__atomic_store_n(&t->options->copy.progress->phase, FCOPY_PHASE_FSYNC,
 					 __ATOMIC_RELAXED);
 		if (syncfs(r->dst) < 0)
 			return root_fail(r, "syncfs", errno);
-		t->report->seconds[FCOPY_PHASE_FLUSH] += io_now() - start;
+		t->report->seconds[FCOPY_PHASE_FSYNC] += io_now() - start;
 		start = io_now();
 	}
 	if (r->temporary[0] && (result = root_rename(r, r->operand->name)) < 0)
 		return root_fail(r, "rename", -result);
 	if (t->options->copy.fsync && (result = root_flush_parent(r)) < 0)
 		r->temporary[0] = '\0'; /* it has its name */
-	t->report->seconds[FCOPY_PHASE_COMMIT] += io_now() - start;
+	t->report->seconds[FCOPY_PHASE_REPLACE] += io_now() - start;
 	t->committed = true;
 	return result;
 }

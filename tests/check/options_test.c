@@ -145,7 +145,7 @@ START_TEST(keeps_the_rate)
 	double took = io_now() - start;
 	check(took > 0.24 && took < 5, "%.3f s", took);
 	check(same_bytes("src", "dst"), "bytes differ");
-	check(progress.phase == FCOPY_PHASE_COMMIT, "%d", progress.phase);
+	check(progress.phase == FCOPY_PHASE_REPLACE, "%d", progress.phase);
 	check(report.seconds[FCOPY_PHASE_COPY] > 0.24, "%f", report.seconds[FCOPY_PHASE_COPY]);
 	leave();
 }

@@ -51,9 +51,9 @@ like_source() {
 	echo new >a
 	local list
 	for list in "" nope mode, ,mode mode,nope modes mod ownership:mode; do
-		usage_error "--preserve: '$list' is no list of mode, ownership, timestamps, xattr, all" \
+		usage_error "--preserve: invalid list '$list' (mode, ownership, timestamps, xattr, all)" \
 			--preserve="$list" a b
-		usage_error "--no-preserve: '$list' is no list of mode, ownership, timestamps, xattr, all" \
+		usage_error "--no-preserve: invalid list '$list' (mode, ownership, timestamps, xattr, all)" \
 			--no-preserve="$list" a b
 	done
 	absent b
@@ -66,7 +66,7 @@ like_source() {
 	for option in -p --preserve=all; do
 		traced 0 inject=utimensat:error=EPERM "$option" a b
 		injected
-		says "fcopy: $text (warning)"
+		says "fcopy: warning: $text"
 		cmp a b
 		rm b
 	done
@@ -85,7 +85,7 @@ like_source() {
 	local text="attributes are preserved between files only"
 	run --separate-stderr bash -c 'cat a | "$0" --preserve=all - b' "$FCOPY"
 	demand 0
-	mentions "fcopy: b: $text (warning)"
+	mentions "fcopy: warning: b: $text"
 	cmp a b
 	expect 2 --preserve=mode a /dev/null
 	says "fcopy: /dev/null: $text"
@@ -124,7 +124,7 @@ like_source() {
 	n=$(nth openat /proc/self/fd/)
 	traced 0 inject=openat:error=EINVAL:when="$n" --verify a b
 	injected
-	says "fcopy: b: verified with its pages dropped: it cannot be read with O_DIRECT (warning)"
+	says "fcopy: warning: b: verified with its pages dropped: it cannot be read with O_DIRECT"
 	cmp a b
 }
 
@@ -150,7 +150,7 @@ like_source() {
 		"$FCOPY" --verify a journalled/b; cmp a journalled/b'
 	[ "$status" != 77 ] || skip "no loop device here"
 	demand 0
-	says "fcopy: journalled/b: verified with its pages dropped: it cannot be read with O_DIRECT (warning)"
+	says "fcopy: warning: journalled/b: verified with its pages dropped: it cannot be read with O_DIRECT"
 }
 
 @test "--verify and --resume of what cannot be read twice: exit 2" {

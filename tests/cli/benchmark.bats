@@ -98,7 +98,7 @@ jsonschema.validate(json.load(sys.stdin), json.load(open(sys.argv[1])))' "$SCHEM
 	for option in inplace force strict no-clobber resume verify stats size=1 verbose progress keep-listening; do
 		usage_error "--${option%=*}: does not go with --benchmark" --benchmark "--$option" a b
 	done
-	usage_error "2: --benchmark runs every mode" --benchmark a b 2
+	usage_error "2: --benchmark runs every mode: leave out this operand" --benchmark a b 2
 	local src
 	for src in - fd:0 fd:7 tcp-listen:0 tcp:127.0.0.1:1; do
 		usage_error "$src: --benchmark copies a file that it can read again" --benchmark $src b

@@ -147,5 +147,5 @@ no_cache() {
 	demand 0
 	mentions "fcopy: m/b: cannot be copied past the page cache here" \
 		"fcopy: m/a: cannot be copied past the page cache here" \
-		"fcopy: hint: it is --no-cache that is refused: leave it out"
+		"fcopy: hint: leave out --no-cache"
 }

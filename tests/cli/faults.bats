@@ -207,7 +207,7 @@ fails_in() {
 	traced 1 inject=fsync:error=EIO --fsync a b
 	injected
 	mentions "fsync of the directory: Input/output error"
-	mentions "hint: the copy is in place, but perhaps not on the disk"
+	mentions "hint: check the disk: the copy is in place"
 	# The name is there, whole; whether a power cut lets it be is not known.
 	cmp a b
 }

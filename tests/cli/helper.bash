@@ -86,7 +86,7 @@ mentions() {
 
 usage_error() {
 	expect 2 "${@:2}"
-	says "fcopy: $1" "Try 'fcopy --help'."
+	says "fcopy: $1"
 }
 
 # random FILE BYTES
@@ -300,8 +300,8 @@ serve() {
 	rm -f server.log
 	"$FCOPY" "$@" >server.out 2>server.log 3>&- &
 	server=$!
-	await said '^fcopy: listening on ' server.log
-	port=$(sed -n 's/^fcopy: listening on .*://p' server.log)
+	await said '^fcopy: .* on [^ ]*:[0-9]' server.log
+	port=$(sed -nE 's/^fcopy: .* on [^ ]*:([0-9]+)( .*)?$/\1/p' server.log)
 }
 
 # peer MANNER [BYTES]: the same with a peer that listens; its output is in ./peer.out.

@@ -45,14 +45,80 @@ is() {
 	is '.dst == "d/a"'
 }
 
-@test "DST is standard output: the object goes to stderr" {
+@test "DST is standard output: the object needs a FILE" {
 	local dst
 	echo data >a
 	for dst in - fd:1 /dev/stdout /dev/fd/1; do
-		expect 0 --json a $dst
+		usage_error "--json: standard output is the copy: use --json=FILE" --json a $dst
+		[ -z "$output" ]
+		expect 0 --json=report a $dst
 		[ "$output" = data ]
-		valid "$stderr"
+		valid "$(cat report)"
+		says ""
 	done
+}
+
+@test "--json=FILE: one object, also over a longer file; - is standard output" {
+	random a 100000
+	head -c 10000 /dev/zero >report
+	expect 0 --json=report --stats a b
+	[ -z "$output" ]
+	valid "$(cat report)"
+	[ "$(wc -l <report)" = 1 ]
+	expect 0 --json=- a b
+	valid "$output"
+	expect 1 --json=nodir/report a c
+	says "fcopy: nodir/report: open: No such file or directory"
+	absent c
+	run --separate-stderr "$FCOPY" --json=/dev/full a c
+	demand 1
+	mentions "fcopy: /dev/full: write: No space left on device"
+}
+
+@test "--json=FILE never overwrites SRC or DST" {
+	random a 100000
+	cp a before
+	ln -s a link
+	echo old >b
+	mkdir d
+	local file
+	for file in a ./a link; do
+		expect 2 --json=$file a c
+		says "fcopy: --json: $file is an operand, too: name another file"
+		expect 2 --json=$file --nope a c
+		cmp a before
+	done
+	expect 2 --json=b a b
+	holds old b
+	expect 2 --json=new a new
+	absent new
+	expect 1 --json=d/a a d
+	says "fcopy: d/a: is the copy: no JSON was written"
+	cmp a d/a
+	expect 1 --json=d/a --inplace a d
+	cmp a d/a
+}
+
+@test "--list --json: every mode as an object" {
+	expect 0 --list --json
+	valid "$output"
+	is '.list | length == 9' '.list[1].mode == "readwrite"' '.list[0].engine == null'
+	expect 0 --list --json=report
+	[[ $output == MODE* ]]
+	valid "$(cat report)"
+}
+
+@test "an object for each kind of usage error, before and after --json" {
+	echo data >a
+	expect 2 --nope --json a b
+	valid "$output"
+	is '.done == false' '.usage == "--nope: no such option"'
+	expect 2 --json=report --nope a b
+	[ -z "$output" ]
+	valid "$(cat report)"
+	expect 2 --json --verify a /dev/null
+	valid "$output"
+	is '.done == false' '.error.path == "/dev/null"'
 }
 
 @test "a failure before the first byte" {
@@ -84,15 +150,16 @@ is() {
 	is '.error.call == null' '.error.message == "are the same file"'
 }
 
-@test "usage errors write no object" {
+@test "usage errors write an object, too" {
 	local -a args
 	while read -ra args; do
 		expect 2 --json "${args[@]}"
-		[ -z "$output" ]
+		valid "$output"
+		is '.done == false' '.usage | length > 10'
 	done <<-'END'
 		a
-		a b nomode
-		a b c d
+		-m nomode a b
+		-j 0 a b
 		--nope a b
 	END
 }
@@ -107,7 +174,7 @@ is() {
 	[ $status = 143 ]
 	output=$(cat out)
 	valid "$output"
-	is '.done == false' '.error.errno == "EINTR"'
+	is '.done == false' '.error.errno == "EINTR"' '.interrupted == "SIGTERM"'
 	absent b
 }
 
@@ -151,5 +218,5 @@ is() {
 	# Where there is nothing to flush it may take less than the six decimals.
 	need_strace
 	traced 0 inject=fsync,fdatasync:delay_enter=10000 --json --fsync a b
-	is '.phases.fsync >= 0.01' '.phases.commit > 0'
+	is '.phases.fsync >= 0.01' '.phases.replace > 0'
 }

@@ -101,11 +101,11 @@ load helper
 	echo old >b
 	traced 1 inject=copy_file_range:error=EXDEV a b 4
 	says "fcopy: a -> b: copy_file_range: Invalid cross-device link" \
-		"fcopy: hint: without a MODE, or with auto, fcopy picks one that works here"
+		"fcopy: hint: use auto, or no MODE, to let fcopy choose"
 	holds old b
 	traced 1 inject=ioctl:error=EOPNOTSUPP a c reflink
 	says "fcopy: a -> c: ioctl(FICLONE): Operation not supported" \
-		"fcopy: hint: without a MODE, or with auto, fcopy picks one that works here"
+		"fcopy: hint: use auto, or no MODE, to let fcopy choose"
 	absent c
 }
 
@@ -121,7 +121,7 @@ load helper
 		"$FCOPY" a b direct'
 	[ "$status" != 77 ] || skip "no loop device here"
 	demand 1
-	mentions "fcopy: a -> b: O_DIRECT: Invalid argument" "hint: without a MODE"
+	mentions "fcopy: a -> b: O_DIRECT: Invalid argument" "hint: use auto"
 	private_mounts 'mount -o loop image m; ls m'
 	[ "$output" = $'a\nlost+found' ]
 }
@@ -216,7 +216,7 @@ load helper
 	done
 }
 
-@test "memory for some of the threads only, or none for direct I/O: auto goes on all the same" {
+@test "memory for some of the threads only, or none for direct I/O: auto continues anyway" {
 	local limit
 	random a 20000000
 	sync a

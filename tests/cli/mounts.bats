@@ -12,7 +12,7 @@ load helper
 	private_mounts 'mount --bind image b; "$FCOPY" a b'
 	demand 1
 	says "fcopy: b: is a mount point and cannot be replaced" \
-		"fcopy: hint: --inplace writes into the existing file"
+		"fcopy: hint: use --inplace to overwrite it"
 	holds image image
 	private_mounts 'mount --bind image b; "$FCOPY" -f a b'
 	demand 1
@@ -157,7 +157,7 @@ protected_symlinks() {
 	[ "${output#-}" -lt 100 ] || { echo "blocks lost: $output"; return 1; }
 }
 
-IN_PLACE_HINT="fcopy: hint: --inplace writes into the existing file"
+IN_PLACE_HINT="fcopy: hint: use --inplace to overwrite it"
 
 @test "an append-only directory: refused before the first byte, and --inplace works" {
 	need_root "to set the attribute"

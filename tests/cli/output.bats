@@ -80,20 +80,82 @@ load helper
 	[ -z "$output$stderr" ]
 }
 
-@test "-v: the plan or engine, on stderr; nothing on stdout" {
+@test "-v: one line that says what was done, on stderr; nothing on stdout" {
 	random a 3000000
 	expect 0 -v a b rw
 	[ -z "$output" ]
-	mentions "readwrite"
-	expect 0 -v a c
-	[ -z "$output" ]
-	[ -n "$stderr" ]
+	says "a -> b: 2.9 MiB, readwrite"
+	expect 0 -v -j 2 --fsync a y par
+	says "a -> y: 2.9 MiB, readwrite in 2 threads, on disk"
+	expect 0 -v -n a b
+	says "b: exists, kept"
+	truncate -s 8M h
+	expect 0 -v --reflink=never h i
+	[ "$(stat -c %b h)" -gt 0 ] || says "h -> i: 8.0 MiB, 8.0 MiB of holes"
+	expect 0 -vv a c rw
+	mentions "fcopy: engine: readwrite" "a -> c: 2.9 MiB, readwrite"
 }
 
-@test "-v: auto tells each refusal, with call and reason" {
+# The space that a copy needs, on a tmpfs of 10 MiB.
+on_small() {
+	need_root "to mount"
+	mkdir -p small
+	random a 8M
+	export FCOPY
+	private_mounts "mount -t tmpfs -o size=10m none small; $1"
+}
+
+@test "too little space: a warning before the first byte, and ENOSPC repeats the numbers" {
+	on_small 'head -c 6M /dev/zero >small/old; "$FCOPY" --preallocate=never a small/old'
+	demand 1
+	[[ ${stderr_lines[0]} =~ ^fcopy:\ warning:\ small/old\ needs\ 8\.0\ MiB,\ 4\.0\ MiB\ free\ \(the\ old\ file\ is\ kept\ until\ the\ copy\ is\ complete\)$ ]] ||
+		{ echo "$stderr"; return 1; }
+	[ "${stderr_lines[1]}" = "fcopy: hint: use --inplace to overwrite it" ]
+	[[ ${stderr_lines[2]} =~ ^fcopy:\ small/old:\ pwrite:\ No\ space\ left\ on\ device\ \(the\ copy\ needs\ 8\.0\ MiB,\ 4\.0\ MiB\ were\ free\)$ ]] ||
+		{ echo "$stderr"; return 1; }
+	on_small 'head -c 6M /dev/zero >small/old; "$FCOPY" --inplace a small/old && cmp a small/old'
+	demand 0
+	says ""
+	on_small 'head -c 7M /dev/zero >small/other; "$FCOPY" a small/new'
+	demand 1
+	[[ ${stderr_lines[0]} =~ ^fcopy:\ warning:\ small/new\ needs\ 8\.0\ MiB,\ 3\.0\ MiB\ free$ ]] || { echo "$stderr"; return 1; }
+	never grep -q hint <<<"$stderr"
+}
+
+@test "no warning of space: holes, a small enough file, bytes that --count leaves out, -q" {
+	on_small 'truncate -s 1G h; "$FCOPY" h small/h && "$FCOPY" a small/a'
+	demand 0
+	says ""
+	on_small 'head -c 7M /dev/zero >small/other; "$FCOPY" --count=2M a small/a'
+	demand 0
+	says ""
+	on_small 'head -c 7M /dev/zero >small/other; "$FCOPY" -q a small/a'
+	demand 1
+	[[ $stderr == "fcopy: small/a: "* ]]
+	on_small 'head -c 7M /dev/zero >small/other; cat a | "$FCOPY" --size=8M - small/a'
+	demand 1
+	mentions "fcopy: warning: small/a needs 8.0 MiB, 3.0 MiB free"
+}
+
+@test "too little space on a small ext4: the warning, and a sparse source needs less" {
+	need_root "to mount"
+	need mkfs.ext4
+	mkdir m
+	truncate -s 24M image
+	mkfs.ext4 -q image
+	random a 30M
+	truncate -s 30M sparse
+	export FCOPY
+	private_mounts 'mount -o loop image m; "$FCOPY" sparse m/s || exit; "$FCOPY" a m/a'
+	demand 1
+	[[ ${stderr_lines[0]} =~ ^fcopy:\ warning:\ m/a\ needs\ 30\ MiB,\ [0-9]+\ MiB\ free$ ]] || { echo "$stderr"; return 1; }
+	mentions "No space left on device (the copy needs 30 MiB, "
+}
+
+@test "-vv: each refusal of an engine, with call and reason" {
 	need_strace
 	random a 3000000
-	traced 0 inject=ioctl:error=EOPNOTSUPP -v a b
+	traced 0 inject=ioctl:error=EOPNOTSUPP -vv a b
 	cmp a b
 	mentions "ioctl(FICLONE)" "Operation not supported" "readwrite"
 }
@@ -102,7 +164,7 @@ load helper
 	local name=$'no\nsuch\e[31m\t\x7f'
 	expect 1 "$name" b
 	says 'fcopy: no\012such\033[31m\011\177: open: No such file or directory'
-	expect 2 a b "$name"
+	expect 1 a b "$name"
 	[[ $stderr != *$'\e'* ]]
 	echo data >a
 	expect 2 -j "$name" a b
@@ -119,11 +181,11 @@ load helper
 	head -c 8192 a >"$name.fcopy-part"
 	chmod 600 "$name.fcopy-part"
 	expect 0 --resume a "$name"
-	says 'fcopy: b\012\033[31m: resumes at byte 8192'
+	says 'fcopy: b\012\033[31m: resuming at 8 of 98 KiB (8 %)'
 	random "$name.fcopy-part" 8192
 	chmod 600 "$name.fcopy-part"
 	expect 0 --resume a "$name"
-	says 'fcopy: b\012\033[31m: starts anew: its .fcopy-part differs from the source'
+	says 'fcopy: b\012\033[31m: starting over: its .fcopy-part differs from the source'
 }
 
 @test "control characters in UTF-8 (C1) are not sent to the terminal either" {
@@ -155,7 +217,7 @@ load helper
 @test "-p to a device: one warning, and what was named still fails" {
 	echo data >a
 	expect 0 -p a /dev/null
-	says "fcopy: /dev/null: attributes are preserved between files only (warning)"
+	says "fcopy: warning: /dev/null: attributes are preserved between files only"
 	expect 2 -p --preserve=xattr a /dev/null
 	says "fcopy: /dev/null: attributes are preserved between files only"
 }

@@ -4,7 +4,7 @@
 
 load helper
 
-LINE='^(copying|committing|flushing) +[0-9]+% +[0-9.]+ [KMG]?i?B( +[0-9.]+ [KMG]?i?B/s)?( avg +[0-9.]+ [KMG]?i?B/s)? [0-9:]+( left)?$'
+LINE='^a  (fsync  |replace  )?([0-9]+%  +[0-9.]+/[0-9.]+ [KMG]?i?B|[0-9.]+ [KMG]?i?B)(  [0-9.]+ [KMG]?i?B/s)?  [0-9:]+( left)?$'
 
 @test "no terminal, no --progress: not a byte, however long it takes" {
 	random a 3M
@@ -26,14 +26,14 @@ LINE='^(copying|committing|flushing) +[0-9]+% +[0-9.]+ [KMG]?i?B( +[0-9.]+ [KMG]
 	for line in "${stderr_lines[@]::${#stderr_lines[@]}-1}"; do
 		[[ $line =~ $LINE ]] || { echo "odd: $line"; return 1; }
 	done
-	[[ ${stderr_lines[-1]} =~ ^copied\ 100%\ +5\.00\ MiB ]]
+	[[ ${stderr_lines[-1]} =~ ^a\ \ copied\ \ 5\.0\ MiB\ \ [0-9.]+\ MiB/s\ \ 0:0[0-9]$ ]]
 }
 
 @test "--progress of a short copy: only the line at the end" {
 	random a 1000000
 	expect 0 --progress a b
 	[ "${#stderr_lines[@]}" = 1 ]
-	mentions "copied 100%" "976 KiB"
+	[[ $stderr =~ ^a\ \ copied\ \ 977\ KiB ]]
 }
 
 @test "every engine that moves bytes reports them on the way" {
@@ -46,28 +46,28 @@ LINE='^(copying|committing|flushing) +[0-9]+% +[0-9.]+ [KMG]?i?B( +[0-9.]+ [KMG]
 	wait
 	[ $n -ge 6 ] # with auto
 	for mode in *.err; do
-		grep -qE '^copying +(2[0-9]|[3-9][0-9])%' "$mode" || { echo "$mode:"; cat "$mode"; return 1; }
-		grep -q '^copied 100%' "$mode"
+		grep -qE '^a  (2[0-9]|[3-9][0-9])%' "$mode" || { echo "$mode:"; cat "$mode"; return 1; }
+		grep -q '^a  copied  4.0 MiB' "$mode"
 	done
 }
 
 @test "a source of unknown length: bytes, speed and time, no percentage" {
 	run --separate-stderr bash -c '{ head -c 1M /dev/zero; sleep 3; } | "$0" --progress - b' "$FCOPY"
 	demand 0
-	[[ ${stderr_lines[0]} =~ ^copying\ 1\.00\ MiB ]]
-	[[ ${stderr_lines[0]} != *%* ]]
+	[[ ${stderr_lines[0]} =~ ^b\ \ 1\.0\ MiB ]] || [[ ${stderr_lines[1]} =~ ^b\ \ 1\.0\ MiB ]] || { echo "$stderr"; return 1; }
+	[[ $stderr != *%* ]]
 }
 
 @test "--size: the percentage of a pipe, and the time left" {
 	run --separate-stderr bash -c \
 		'{ head -c 1M /dev/zero; sleep 3; head -c 1M /dev/zero; } | "$0" --progress --size=2M - b' "$FCOPY"
 	demand 0
-	[[ ${stderr_lines[0]} =~ ^copying\ +50%\ 1\.00\ MiB.*left$ ]]
+	[[ $stderr =~ b\ \ 50%\ \ 1\.0/2\.0\ MiB ]] || { echo "$stderr"; return 1; }
 	[ "$(stat -c %s b)" = 2097152 ]
 }
 
 @test "--size does not go with a size of nothing, nor -q with --progress" {
-	usage_error "--size: '0' is no size from 1 up, such as 8192 or 64K" --size=0 a b
+	usage_error "--size: invalid size '0' (minimum 1; such as 8192 or 64K)" --size=0 a b
 	usage_error "--progress: contradicts --quiet" -q --progress a b
 }
 
@@ -87,7 +87,7 @@ signalled() {
 	signalled USR1 --limit-rate=1500K a b rw
 	cmp a b
 	[ "$(wc -l <err)" = 1 ]
-	grep -qE '^fcopy: copying +[0-9]+% .* left$' err
+	grep -qE '^fcopy: a  [0-9]+%  .* left$' err
 }
 
 @test "SIGUSR1 while the source has nothing to say" {
@@ -99,23 +99,23 @@ signalled() {
 	wait $pid
 	holds xy b
 	[ "$(wc -l <err)" = 1 ]
-	grep -qE '^fcopy: copying +1 B .*0:0[0-9]$' err
+	grep -qE '^fcopy: f  1 B  .*0:0[0-9]$' err
 }
 
 @test "SIGUSR1 does not kill a benchmark, nor a server" {
 	random a 2M
 	signalled USR1 --benchmark --limit-rate=4M a b >out
-	grep -q '^fcopy: copying' err
-	grep -q '^Fastest here' out
+	grep -q '^fcopy: a  [0-9]*%' err
+	grep -qE '^(Fastest|No clear winner)' out
 	"$FCOPY" -k a tcp-listen:127.0.0.1:0 2>err &
-	await said listening err
+	await said 'serving a ' err
 	kill -USR1 $!
 	sleep 0.2
 	kill -TERM $!
 	wait $!
 }
 
-@test "SIGUSR1 in a phase that nobody saw begin: no speed and no time left are made up" {
+@test "SIGUSR1 in a later phase: the speed and the time are those of that phase" {
 	local pid
 	need_strace
 	random a 4M
@@ -125,7 +125,7 @@ signalled() {
 	await said 'pread64(.*, 1048576, 1048576)' trace
 	kill -USR1 $pid
 	wait $pid
-	grep -xE 'fcopy: verifying +[0-9]+% +[0-9.]+ MiB 0:[0-9]+' err || { cat err; return 1; }
+	grep -xE 'fcopy: a  verify  [0-9]+%  [0-9.]+/4\.0 MiB  [0-9.]+ [KM]iB/s  0:[0-9]{2} left' err || { cat err; return 1; }
 }
 
 @test "SIGUSR1 also in threads and past the page cache" {
@@ -135,7 +135,7 @@ signalled() {
 		has_mode $mode || { reports "no $mode here"; continue; }
 		signalled USR1 --limit-rate=1500K a b "$mode"
 		cmp a b
-		grep -q '^fcopy: copying' err
+		grep -q '^fcopy: a  [0-9]*%' err
 		rm b
 	done
 }
@@ -196,11 +196,15 @@ signalled() {
 	for option in 999 2000; do
 		run --separate-stderr bash -c '"$0" --size=$1 - b <a' "$FCOPY" $option
 		demand 0
-		says "fcopy: -: had 1000 bytes, not $option (warning)"
+		says "fcopy: warning: -: had 1000 bytes, not $option"
 		cmp a b
 		run --separate-stderr bash -c 'cat a | "$0" --strict --size=$1 - c' "$FCOPY" $option
 		demand 1
-		says "fcopy: -: had 1000 bytes, not $option"
+		if [ $option = 999 ]; then
+			says "fcopy: -: has more than 999 bytes"
+		else
+			says "fcopy: -: had 1000 bytes, not $option"
+		fi
 		absent c
 	done
 	run --separate-stderr bash -c 'cat a | "$0" --strict --size=1000 - c' "$FCOPY"
@@ -212,7 +216,56 @@ signalled() {
 @test "--size that was not the size: the last line claims no percentage" {
 	run bash -c "printf abc | '$FCOPY' --progress --size=100 - b 2>&1"
 	[ "$status" = 0 ]
-	[[ $output == *'3 B'* && $output != *%* ]] || { echo "$output"; return 1; }
-	run bash -c "printf abc | '$FCOPY' --progress --size=3 - b 2>&1"
-	[[ $output == *100%* ]]
+	[[ $output == *'b  copied  3 B'* && $output != *%* ]] || { echo "$output"; return 1; }
+}
+
+# speed_of TEXT: the speed in it in KiB/s.
+speed_of() {
+	sed -nE 's/.* ([0-9.]+) ([KM])iB\/s.*/\1 \2/p' <<<"$1" | awk '{ print int($1 * ($2 == "M" ? 1024 : 1)) }'
+}
+
+@test "speeds count bytes moved: neither resumed bytes nor holes nor a clone" {
+	random a 9000000
+	head -c 8000000 a >b.fcopy-part
+	chmod 600 b.fcopy-part
+	expect 0 --resume --stats --progress --limit-rate=1M a b
+	local real last
+	real=$(grep '^real' <<<"$stderr")
+	last=$(grep '^a  copied' <<<"$stderr")
+	[ "$(speed_of "$real")" -le 1200 ] && [ "$(speed_of "$last")" -le 1200 ] || { echo "$stderr"; return 1; }
+	truncate -s 4G h
+	expect 0 --stats --reflink=never h i
+	never grep -q '^real.*/s' <<<"$stderr"
+}
+
+@test "bytes that stop coming: stalled, and for how long" {
+	mkfifo f
+	"$FCOPY" --progress --size=4M f b 2>err &
+	{ head -c 1M /dev/zero; await said 'stalled 0:0[5-9]$' err; } >f
+	wait $!
+	grep -qE '^f  25%  1.0/4.0 MiB  stalled 0:0[5-9]$' err || { cat err; return 1; }
+}
+
+@test "a receiver waits: one line says for whom, and the wait does not count" {
+	random a 3000000
+	"$FCOPY" --progress --stats tcp-listen:0 b 2>err &
+	await said 'waiting for a sender on 127.0.0.1:[0-9]* ' err
+	sleep 2
+	expect 0 a tcp:127.0.0.1:"$(sed -nE 's/^fcopy: listening on .*:([0-9]+)$/\1/p' err)"
+	wait
+	[ "$(grep -c 'waiting for' err)" = 1 ]
+	grep -qE '^  wait +[2-9][0-9.]* s$' err || { cat err; return 1; }
+	[ "$(speed_of "$(grep '^real' err)")" -gt 10000 ] || { cat err; return 1; }
+}
+
+@test "the last line claims only what is true" {
+	random a 100000
+	expect 0 --progress a b
+	[[ $stderr == 'a  copied  '* ]]
+	expect 0 --progress --fsync a b
+	[[ $stderr == 'a  copied, on disk  '* ]]
+	expect 0 --progress --verify a b
+	[[ $stderr == 'a  copied, verified, on disk  '* ]]
+	expect 0 --progress -n a b
+	[[ $stderr == 'a  exists, kept  '* ]]
 }

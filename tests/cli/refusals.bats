@@ -126,7 +126,7 @@ refuses_same() {
 	for option in -f --inplace -m1; do
 		expect 1 $option a link
 		says "fcopy: link: is a dangling symlink" \
-			"fcopy: hint: remove the symlink, or create what it points to"
+			"fcopy: hint: remove the symlink, or create its target"
 	done
 	absent nowhere
 	[ -L link ]
@@ -134,7 +134,7 @@ refuses_same() {
 	ln -s nowhere d/a
 	expect 1 a d
 	says "fcopy: d/a: is a dangling symlink" \
-		"fcopy: hint: remove the symlink, or create what it points to"
+		"fcopy: hint: remove the symlink, or create its target"
 }
 
 @test "DST is a symlink to itself" {
@@ -190,7 +190,7 @@ refuses_same() {
 	ln b other
 	expect 1 a b
 	says "fcopy: b: has more hard links, which would keep the old content" \
-		"fcopy: hint: --inplace writes into the existing file, -f replaces it all the same"
+		"fcopy: hint: use --inplace to overwrite it, or -f to replace it anyway"
 	holds old b
 	expect 0 --inplace a b
 	holds new b
@@ -209,7 +209,7 @@ refuses_same() {
 	chmod 777 d
 	! is_root || chown -R 65534:65534 d
 	as_nobody 1 a d/b
-	says "fcopy: d/b: is not writable by you" "fcopy: hint: -f does it all the same"
+	says "fcopy: d/b: is not writable by you" "fcopy: hint: use -f to replace it anyway"
 	holds old d/b
 	as_nobody 1 --inplace a d/b
 	says "fcopy: d/b: open: Permission denied"
@@ -227,7 +227,7 @@ refuses_same() {
 	chmod 555 d
 	as_nobody 1 a d/b
 	says "fcopy: d/b: open: Permission denied" \
-		"fcopy: hint: --inplace writes into the existing file"
+		"fcopy: hint: use --inplace to overwrite it"
 	holds old d/b
 	as_nobody 0 --inplace a d/b
 	holds new d/b
@@ -245,7 +245,7 @@ refuses_same() {
 	chmod 666 d/b
 	as_nobody 1 a d/b
 	says "fcopy: d/b: its owner or group cannot be kept" \
-		"fcopy: hint: --inplace writes into the existing file, -f replaces it all the same"
+		"fcopy: hint: use --inplace to overwrite it, or -f to replace it anyway"
 	holds old d/b
 	as_nobody 0 --inplace a d/b
 	holds new d/b

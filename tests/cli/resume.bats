@@ -80,12 +80,12 @@ refused() {
 	mentions "hint: remove or rename $PWD/t.fcopy-part"
 }
 
-@test "--resume: a part of mode 0600 that differs starts anew, and says so" {
+@test "--resume: a part of mode 0600 that differs is started over, with a message" {
 	random a 100000
 	echo other >b.fcopy-part
 	chmod 600 b.fcopy-part
 	expect 0 --resume a b
-	says "fcopy: b: starts anew: its .fcopy-part differs from the source"
+	says "fcopy: b: starting over: its .fcopy-part differs from the source"
 	cmp a b
 	[ "$(stat -c %a b)" = 644 ]
 }
@@ -106,7 +106,7 @@ killed_at() {
 	killed_at renameat a b
 	[ "$(stat -c %a b.fcopy-part)" = 640 ]
 	expect 0 --resume a b
-	says "fcopy: b: resumes at byte 98304"
+	says "fcopy: b: resuming at 96 of 98 KiB (98 %)"
 	cmp a b
 	[ "$(stat -c %a b)" = 640 ]
 	echo old >b
@@ -126,7 +126,7 @@ killed_at() {
 	injected
 	[ "$(stat -c %a b.fcopy-part)" = 600 ]
 	expect 0 --resume --fsync a b
-	says "fcopy: b: resumes at byte 98304"
+	says "fcopy: b: resuming at 96 of 98 KiB (98 %)"
 	[ "$(stat -c %a b)" = 664 ]
 	cmp a b
 }
@@ -140,7 +140,7 @@ killed_at() {
 	injected
 	[ "$(stat -c %a b.fcopy-part)" = 600 ]
 	expect 0 --resume a b
-	says "fcopy: b: resumes at byte 98304"
+	says "fcopy: b: resuming at 96 of 98 KiB (98 %)"
 	cmp a b
 }
 
@@ -270,7 +270,7 @@ larger_than() { [ "$(stat -c %s "$2" 2>/dev/null || echo 0)" -gt "$1" ]; }
 	wait $! || true
 	[ "$(stat -c %u b.fcopy-part)" = 0 ]
 	expect 0 --resume a b
-	mentions "resumes at byte"
+	mentions "b: resuming at "
 	cmp a b
 	[ "$(stat -c %u:%g b)" = 65534:65533 ]
 }

@@ -89,7 +89,7 @@ catches() {
 	expect 0 a tcp:127.0.0.1:"$port" 1
 	stop TERM
 	ended 0
-	[ "$(grep -c '^fcopy: client 127.0.0.1:[0-9]*: 3000000 bytes' server.log)" = 2 ] ||
+	[ "$(grep -c '^fcopy: client 127.0.0.1:[0-9]*: 2.9 MiB in ' server.log)" = 2 ] ||
 		{ cat server.log; return 1; }
 }
 
@@ -98,7 +98,7 @@ catches() {
 	echo x >a
 	for option in --resume --verify --preserve -p --reflink --no-cache -m4 -m6 -m7 -m8; do
 		expect 2 -k $option a tcp-listen:0
-		[[ $stderr != *"listening on"* ]] || { echo "$option: $stderr"; return 1; }
+		[[ $stderr != *"serving "* ]] || { echo "$option: $stderr"; return 1; }
 	done
 	for option in -m2 -m5; do
 		expect 2 -k $option tcp-listen:0 /dev/null
@@ -134,8 +134,8 @@ catches() {
 	rm -f server.log
 	"$FCOPY" -k --json a tcp-listen:0 2>server.log >/dev/full 3>&- &
 	server=$!
-	await said '^fcopy: listening on ' server.log
-	expect 0 tcp:127.0.0.1:"$(sed -n 's/.*on .*://p' server.log)" b
+	await said '^fcopy: serving a ' server.log
+	expect 0 tcp:127.0.0.1:"$(sed -nE 's/.* on [^ ]*:([0-9]+) .*/\1/p' server.log)" b
 	stop TERM
 	ended 1
 	said '^fcopy: standard output: write: No space left on device$' server.log

@@ -33,13 +33,13 @@ setup_file() {
 	local mode
 	for mode in copy_file_range direct parallel reflink; do
 		expect 1 a tcp:127.0.0.1:1 $mode
-		mentions 'a stream has no offsets' 'hint: without a MODE'
+		mentions 'a stream has no offsets' 'hint: use auto'
 		expect 1 a tcp-listen:0 $mode
-		mentions 'a stream has no offsets' 'hint: without a MODE'
+		mentions 'a stream has no offsets' 'hint: use auto'
 	done
 	for mode in sendfile mmap copy_file_range direct parallel reflink; do
 		expect 1 tcp-listen:0 b $mode
-		mentions 'a stream has no offsets' 'hint: without a MODE'
+		mentions 'a stream has no offsets' 'hint: use auto'
 		absent b
 	done
 }
@@ -297,5 +297,5 @@ s.sendfile(open(\"a\", \"rb\")); s.shutdown(1); s.recv(1)"'; do
 	done
 	usage_error '--threads: means nothing where SRC is a socket' -j2 tcp:127.0.0.1:1 b
 	expect 2 --timeout 1000001 a tcp:127.0.0.1:1
-	mentions "'1000001' is no number of seconds up to 1000000"
+	mentions "invalid number of seconds '1000001' (0 to 1000000"
 }

@@ -53,8 +53,8 @@ value() {
 @test "--stats -k: a line for each client, and at the end the server's own" {
 	random a 3000000
 	"$FCOPY" --stats -k a tcp-listen:0 2>server.log 3>&- &
-	await said listening server.log
-	expect 0 --stats tcp:127.0.0.1:"$(sed -n 's/.*on .*://p' server.log)" b
+	await said 'serving a ' server.log
+	expect 0 --stats tcp:127.0.0.1:"$(sed -nE 's/.* on [^ ]*:([0-9]+) .*/\1/p' server.log)" b
 	[[ $(value 'received from') == 127.0.0.1:* ]]
 	kill %1
 	wait %1
@@ -72,7 +72,7 @@ value() {
 	chmod 600 b.fcopy-part
 	expect 0 --stats --resume a b
 	[ "$(value resumed)" = "1.00 MiB  1048576 bytes" ]
-	mentions "fcopy: b: resumes at byte 1048576"
+	mentions "fcopy: b: resuming at 1.0 of 2.9 MiB (34 %)"
 	"$FCOPY" tcp-listen:0 c 2>server.log 3>&- &
 	await said listening server.log
 	expect 0 --stats a tcp:127.0.0.1:"$(sed -n 's/.*on .*://p' server.log)"
@@ -100,7 +100,7 @@ value() {
 	[ -z "$(value fsync)" ]
 	expect 0 --stats --fsync a b
 	[ -n "$(value fsync)" ]
-	[ -n "$(value commit)" ]
+	[ -n "$(value replace)" ]
 }
 
 @test "statistics and benchmark fit into 80 columns" {

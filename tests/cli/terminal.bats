@@ -164,7 +164,7 @@ recorded() {
 	type_in "clear; strace -f -o /dev/null -e inject=utimensat:error=EPERM -e inject=openat:delay_enter=1000000:when=5..12 \$FCOPY -p --verify --progress --limit-rate=3M a b; echo end" Enter
 	until_shown '^verifying'
 	ended
-	screen | grep -qx 'fcopy: b: futimens: Operation not permitted (warning)'
+	screen | grep -qx 'fcopy: warning: b: futimens: Operation not permitted'
 	screen | grep -q '^copied 100%'
 	tidy 2
 }

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT
+ * How a copy ended, in words: nothing is claimed that is not true.
+ */
+#include "ending.h"
+#include "text.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+double ending_seconds(const struct fcopy_report *r)
+{
+	double seconds = 0;
+	for (int i = FCOPY_PHASE_COPY; i < FCOPY_PHASES; i++)
+		seconds += r->seconds[i];
+	return seconds;
+}
+
+const char *ending_state(const struct cli *cli, const struct fcopy_report *r)
+{
+	static char text[64];
+	const struct fcopy_options *o = &cli->copy;
+	if (r->kept)
+		return "exists, kept";
+	if (cli_sends(cli))
+		return r->confirmed ? "sent, confirmed" : "sent, not confirmed";
+	/* Where --fsync or --verify could not be obeyed, the copy failed. */
+	snprintf(text, sizeof(text), "%s%s%s", r->cloned ? "cloned" : "copied",
+		 o->verify ? ", verified" : "", o->fsync || o->verify ? ", on disk" : "");
+	return text;
+}
+
+static void print_size(const char *before, uint64_t bytes, const char *after)
+{
+	struct text t = {0};
+	text_size_brief(&t, bytes);
+	fprintf(stderr, "%s%s%s", before, t.at, after);
+}
+
+void ending_engines(const struct fcopy_report *r, struct text *t)
+{
+	const char *between = "";
+	for (size_t i = 0; i < r->steps; i++) {
+		const struct fcopy_step *s = &r->step[i];
+		if (s->bytes == 0)
+			continue;
+		text_add(t, between);
+		text_add(t, s->engine);
+		if (s->threads > 1) {
+			text_add(t, " in ");
+			text_number(t, s->threads);
+			text_add(t, " threads");
+		}
+		between = " and ";
+	}
+}
+
+void ending_summary(const struct cli *cli, const struct fcopy_report *r)
+{
+	struct text engines = {0};
+	const char *state = ending_state(cli, r), *more = strchr(state, ',');
+	if (r->kept) {
+		message_print(r->dst);
+		fprintf(stderr, ": %s\n", state);
+		return;
+	}
+	message_print(cli->src);
+	fputs(" -> ", stderr);
+	message_print(r->dst);
+	print_size(": ", r->bytes, "");
+	ending_engines(r, &engines);
+	if (r->cloned)
+		fputs(", cloned", stderr);
+	else if (engines.length > 0)
+		fprintf(stderr, ", %s", engines.at);
+	if (r->holes > 0)
+		print_size(", ", r->holes, " of holes");
+	if (r->resumed > 0)
+		print_size(", ", r->resumed, " resumed");
+	fprintf(stderr, "%s\n", more ? more : "");
+}
+
+static void print_destination(const struct fcopy_report *r)
+{
+	const char *dst = r->dst;
+	if (r->part_kept) {
+		fputs("; kept as ", stderr);
+		message_part(dst);
+		fputs("; run the same command to resume", stderr);
+	} else if (r->in_place) {
+		fputs("; ", stderr);
+		message_print(dst);
+		fputs(" is incomplete", stderr);
+	} else if (r->atomic) {
+		fputs("; ", stderr);
+		message_print(dst);
+		fputs(r->existed ? " unchanged" : " not created", stderr);
+	}
+}
+
+void ending_stopped(const struct cli *cli, const struct fcopy_report *r, bool interrupted)
+{
+	struct text t = {0};
+	bool looks = isatty(STDERR_FILENO) && r->bytes > 0;
+	if (cli->quiet || !(interrupted || r->part_kept || looks))
+		return;
+	if (r->bytes == 0)
+		text_add(&t, "before the first byte");
+	else if (r->expected >= r->bytes)
+		text_add(&t, "at "), text_share_words(&t, r->bytes, r->expected);
+	else
+		text_add(&t, "at "), text_size_brief(&t, r->bytes);
+	fprintf(stderr, "fcopy: stopped %s", t.at);
+	print_destination(r);
+	fputc('\n', stderr);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How a copy ended, in words.
+ */
+#ifndef CLI_ENDING_H
+#define CLI_ENDING_H
+
+#include "cli.h"
+
+struct text;
+
+/* What is true of a copy that succeeded: "copied, verified, on disk". Static. */
+const char *ending_state(const struct cli *, const struct fcopy_report *);
+
+/* Seconds that the copy took, without the wait for a peer. */
+double ending_seconds(const struct fcopy_report *);
+
+/* Adds the engines that moved bytes: "direct and readwrite in 2 threads". */
+void ending_engines(const struct fcopy_report *, struct text *);
+
+/* -v: one line about a copy that succeeded. */
+void ending_summary(const struct cli *, const struct fcopy_report *);
+
+/* How far a failed copy got, and what became of DST; for an interrupted copy, a part that was kept,
+ * and a user who looks at a terminal. */
+void ending_stopped(const struct cli *, const struct fcopy_report *, bool interrupted);
+
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT
+ * What is printed while a copy or a server runs.
+ */
+#include "cli.h"
+#include "ending.h"
+#include "text.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* An engine may run once per extent: print its name once. */
+static void print_engine(const char *name)
+{
+	static const char *last = "";
+	if (strcmp(name, last) != 0)
+		fprintf(stderr, "fcopy: engine: %s\n", name);
+	last = name;
+}
+
+static bool has_any_port(const char *operand)
+{
+	const char *port = strrchr(operand, ':');
+	return port && port[1] && port[1 + strspn(port + 1, "0")] == '\0';
+}
+
+/* The address, with a name for "every address" that a client can use. */
+static void print_reachable(const char *address)
+{
+	char host[256] = "";
+	bool any = strncmp(address, "0.0.0.0:", 8) == 0 || strncmp(address, "[::]:", 5) == 0;
+	if (any && gethostname(host, sizeof(host) - 1) == 0)
+		fprintf(stderr, "%s%s", host, strrchr(address, ':'));
+	else
+		fputs(address, stderr);
+}
+
+static bool is_loopback(const char *address)
+{
+	return strncmp(address, "127.", 4) == 0 || strncmp(address, "[::1]:", 6) == 0;
+}
+
+static void print_where(const char *operand, const char *address)
+{
+	fputs(" on ", stderr);
+	message_print(address[0] ? address : operand);
+	if (is_loopback(address))
+		fprintf(stderr, " (this machine only; use 0.0.0.0%s for the network)",
+			strrchr(address, ':'));
+	fputc('\n', stderr);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+/* What a server of many clients does, and what a client has to do. */
+static void print_server(const struct cli *cli, const char *address)
+{
+	bool sends = cli_sends(cli);
+	struct stat st;
+	if (sends) {
+		struct text size = {0};
+		fputs("fcopy: serving ", stderr);
+		message_print(cli->src);
+		if (stat(cli->src, &st) == 0 && S_ISREG(st.st_mode)) {
+			text_size_brief(&size, (uint64_t)st.st_size);
+			fprintf(stderr, " (%s)", size.at);
+		}
+	} else {
+		fputs("fcopy: receiving into ", stderr);
+		message_print(cli->dst);
+	}
+	print_where(sends ? cli->dst : cli->src, address);
+	if (address[0] == '\0')
+		return;
+	fputs(sends ? "fcopy: receive it with: fcopy tcp:"
+		    : "fcopy: send to it with: fcopy FILE tcp:",
+	      stderr);
+	print_reachable(address);
+	if (sends) {
+		fputc(' ', stderr);
+		message_print(base_name(cli->src));
+	}
+	fputc('\n', stderr);
+}
+
+/* A user who asked for any free port has to learn which one it is. */
+static void print_listening(const struct cli *cli, const char *address)
+{
+	progress_wait_for(cli_receives(cli) ? "a sender" : "a receiver", address);
+	if (cli->keep_listening) {
+		if (!cli->quiet || has_any_port(cli->src) || has_any_port(cli->dst))
+			print_server(cli, address);
+	} else if (has_any_port(cli->src) || has_any_port(cli->dst) || cli->verbose) {
+		fprintf(stderr, "fcopy: listening on %s\n", address);
+	}
+}
+
+/* One client of a server: its copy is one of its own, and may fail on its own. */
+static void print_client(const struct cli *cli, const struct fcopy_report *r)
+{
+	const char *peer = r->dst_peer[0] ? r->dst_peer : r->src_peer;
+	struct text t = {0};
+	bool wanted = cli->verbose || (isatty(STDERR_FILENO) && !cli->quiet);
+	if (r->error.err != 0) {
+		fprintf(stderr, "fcopy: client %s: ", peer);
+		message_reason(&r->error);
+		fputc('\n', stderr);
+	} else if (wanted) {
+		text_size_brief(&t, r->bytes);
+		text_add(&t, " in ");
+		text_duration(&t, (uint64_t)(ending_seconds(r) * 1e6));
+		fprintf(stderr, "fcopy: client %s: %s%s\n", peer, t.at,
+			r->confirmed || !r->dst_peer[0] ? "" : ", not confirmed");
+	}
+}
+
+/* A first try has nothing to resume, and says nothing. */
+static void print_resume(const struct fcopy_event *event)
+{
+	const struct fcopy_report *r = event->report;
+	if (r->resumed == 0 && !event->text)
+		return;
+	fputs("fcopy: ", stderr);
+	message_print(r->dst);
+	if (r->resumed > 0) {
+		struct text t = {0};
+		text_share_words(&t, r->resumed, r->expected);
+		fprintf(stderr, ": resuming at %s (%d %%)\n", t.at,
+			(int)((double)r->resumed * 100 / (double)r->expected));
+	} else {
+		fprintf(stderr, ": starting over: %s\n", event->text);
+	}
+}
+
+static void print_event(const struct cli *cli, const struct fcopy_event *event)
+{
+	switch (event->kind) {
+	case FCOPY_EVENT_WARNING: message_warning(event->report, event->error); break;
+	case FCOPY_EVENT_REFUSAL:
+		fputs("fcopy: ", stderr);
+		message_reason(event->error);
+		fputs(" (unsupported here: trying the next engine)\n", stderr);
+		break;
+	case FCOPY_EVENT_RESUME: print_resume(event); break;
+	case FCOPY_EVENT_PLAN: fprintf(stderr, "fcopy: plan: %s\n", event->text); break;
+	case FCOPY_EVENT_STEP: print_engine(event->text); break;
+	case FCOPY_EVENT_LISTENING: print_listening(cli, event->text); break;
+	case FCOPY_EVENT_CLIENT: print_client(cli, event->report); break;
+	case FCOPY_EVENT_FAILED: message_error(event->error); break;
+	case FCOPY_EVENT_ENTRY:
+		message_print(event->text);
+		fputc('\n', stderr);
+		break;
+	}
+}
+
+static bool is_wanted(const struct cli *cli, enum fcopy_event_kind kind)
+{
+	switch (kind) {
+	case FCOPY_EVENT_WARNING:
+	case FCOPY_EVENT_RESUME: return !cli->quiet;
+	case FCOPY_EVENT_LISTENING:
+	case FCOPY_EVENT_FAILED:
+	case FCOPY_EVENT_CLIENT: return true;
+	case FCOPY_EVENT_ENTRY: return cli->verbose > 0;
+	default: return cli->verbose >= 2;
+	}
+}
+
+void event_print(void *user, const struct fcopy_event *event)
+{
+	const struct cli *cli = user;
+	if (!is_wanted(cli, event->kind))
+		return;
+	progress_lock();
+	flockfile(stderr); /* the clients of a server run in several threads */
+	print_event(cli, event);
+	funlockfile(stderr);
+	progress_unlock();
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT
+ * Is there enough disk space for the copy? Compression and quotas can prove the answer wrong, so it
+ * is a warning only.
+ */
+#include "copy.h"
+#include "endpoints/error.h"
+
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define SPACE_MIN 65536 /* bytes; a smaller copy fails, or not, before anybody could react */
+
+static uint64_t lesser(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* The bytes of data that are left to write; 0: unknown. */
+static uint64_t data_left(const struct copy *c)
+{
+	const struct fcopy_options *o = c->options;
+	uint64_t left = c->report->expected;
+	left -= lesser(left, (uint64_t)c->all.offset);
+	bool keeps_holes = !c->mode->engine && o->sparse != FCOPY_WHEN_NEVER &&
+			   o->preallocate != FCOPY_WHEN_ALWAYS;
+	if (keeps_holes && S_ISREG(c->src.st.st_mode) && c->src.positional)
+		left = lesser(left, (uint64_t)c->src.st.st_blocks * 512);
+	return left;
+}
+
+/* Within one file system copy_file_range may make a clone, which takes no space. */
+static bool may_clone(const struct copy *c)
+{
+	struct stat dst;
+	return c->mode->engine && strcmp(c->mode->engine, engine_copy_file_range.name) == 0 &&
+	       fstat(c->dst.fd, &dst) == 0 && dst.st_dev == c->src.st.st_dev;
+}
+
+/* The bytes that the caller may still allocate on the file system of fd; false: unknown. */
+static bool free_bytes(int fd, uint64_t *bytes)
+{
+	struct statvfs fs;
+	if (fstatvfs(fd, &fs) < 0 || fs.f_blocks == 0)
+		return false;
+	*bytes = (uint64_t)(geteuid() == 0 ? fs.f_bfree : fs.f_bavail) * fs.f_frsize;
+	return true;
+}
+
+void space_check(struct copy *c)
+{
+	struct fcopy_report *r = c->report;
+	const struct place *old = &c->dst.place;
+	uint64_t data = data_left(c), spare;
+	if (data < SPACE_MIN || !S_ISREG(c->dst.st.st_mode) || !c->dst.positional || may_clone(c) ||
+	    !free_bytes(c->dst.fd, &spare))
+		return;
+	uint64_t reusable = old->exists ? (uint64_t)old->st.st_blocks * 512 : 0;
+	uint64_t in_place = data - lesser(data, reusable);
+	uint64_t needed = c->dst.in_place ? in_place : data;
+	if (needed == 0)
+		return;
+	r->space_needed = needed;
+	r->space_free = spare;
+	if (needed <= spare)
+		return;
+	bool helps = old->exists && !c->dst.in_place && in_place <= spare && !c->options->resume;
+	struct fcopy_error e;
+	error_refuse(&e, c->dst.path, ENOSPC, "needs more space than is free",
+		     helps ? FCOPY_ADVICE_IN_PLACE : FCOPY_ADVICE_NONE);
+	copy_notify(c, FCOPY_EVENT_WARNING, &e, NULL);
+}
