@@ -8,7 +8,7 @@
  *   src/cli/          everything that is printed: options, help, messages, events, progress,
  *                     ending, stats, json, benchmark
  *   src/copy/         policy: possible (what never works), copy (open to commit), settle (before
- *                     it), plan (auto), ask, modes, step, extents, allocate, ranges (threads),
+ *                     it), plan (auto), ask, modes, step, extents, allocate, space, ranges (threads),
  *                     verify and compare, serve (many clients)
  *   src/endpoints/    where bytes come from and go: place (names), replace and temporary (an atomic
  *                     file), part (--resume), in_place, stream, tcp, socket and receipt (its

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The rounds of --benchmark: a loop over the library. The rounds are interleaved, so that whatever
- * else the machine does meets all modes alike.
+ * The runs of --benchmark: a loop over the library. The modes take turns, so that whatever else the
+ * machine does slows all of them.
  */
+#define _GNU_SOURCE
 #include "benchmark.h"
+#include "report.h"
 #include "text.h"
 #include "usage.h"
 
@@ -11,14 +13,39 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The engine that moved most bytes. */
-static const char *main_engine(const struct fcopy_report *r)
+const struct fcopy_step *contender_main_step(const struct contender *c)
 {
-	const struct fcopy_step *best = &r->step[0];
-	for (size_t i = 1; i < r->steps; i++)
-		if (r->step[i].bytes > best->bytes)
-			best = &r->step[i];
-	return r->steps > 0 ? best->engine : "none";
+	const struct fcopy_step *best = NULL;
+	for (size_t i = 0; i < c->step_count; i++)
+		if (c->steps[i].bytes > (best ? best->bytes : 0))
+			best = &c->steps[i];
+	return best;
+}
+
+const struct fcopy_mode *benchmark_auto_is(const struct benchmark *all)
+{
+	const struct contender *c = &all->contender[0];
+	const struct fcopy_step *s = contender_main_step(c);
+	if (!s || s->bytes < all->bytes)
+		return NULL;
+	for (const struct fcopy_mode *m = fcopy_modes(); m->name; m++)
+		if (m->engine && strcmp(m->engine, s->engine) == 0 &&
+		    m->threads == (s->threads > 1) &&
+		    (!m->buffer_size || m->buffer_size == s->piece) &&
+		    m->preallocates == c->preallocated)
+			return m;
+	return NULL;
+}
+
+const struct contender *benchmark_fastest(const struct benchmark *all)
+{
+	const struct contender *best = &all->contender[0]; /* auto is never refused */
+	for (size_t i = 1; i < all->contenders; i++) {
+		const struct contender *c = &all->contender[i];
+		if (contender_ran(c) && c->median.real < best->median.real)
+			best = c;
+	}
+	return best;
 }
 
 /* The user's options, as far as they belong to this mode. */
@@ -39,15 +66,15 @@ static struct fcopy_options options_for(const struct cli *cli, const struct fcop
 	return o;
 }
 
-/* Says what is going on, to somebody who waits; a job in the background is to be quiet. */
-static void show_round(const struct cli *cli, int round, const struct fcopy_mode *mode)
+/* Shows which run is under way; a background job shows nothing. */
+static void show_run(const struct cli *cli, int round, const struct fcopy_mode *mode)
 {
 	struct text t = {0};
 	if (cli->quiet || !isatty(STDERR_FILENO) || !terminal_foreground(STDERR_FILENO))
 		return;
 	text_add(&t, "\r\033[J");
 	if (mode) {
-		text_add(&t, round < 0 ? "warming up" : "round ");
+		text_add(&t, round < 0 ? "warming up" : "run ");
 		if (round >= 0)
 			text_number(&t, (uint64_t)round + 1);
 		text_add(&t, ": ");
@@ -56,20 +83,22 @@ static void show_round(const struct cli *cli, int round, const struct fcopy_mode
 	text_write(&t, STDERR_FILENO);
 }
 
-/* Returns 0, or -1 with *error set: not a refusal, which only ends this contender's rounds. */
+/* Returns 0, or -1 with *error set: not a refusal, which only ends this contender's runs. */
 static int run_once(struct benchmark *all, struct contender *c, int round,
 		    struct fcopy_error *error)
 {
 	static struct fcopy_report report;
 	struct fcopy_options o = options_for(all->cli, c->mode);
 	o.progress = progress_answer(all->cli);
-	show_round(all->cli, round, c->mode);
+	show_run(all->cli, round, c->mode);
 	struct usage start = usage_now();
 	int r = fcopy_copy(all->cli->src, all->cli->dst, &o, &report);
 	struct usage u = usage_since(&start);
-	c->engine = main_engine(&report);
+	memcpy(c->steps, report.step, sizeof(c->steps));
+	c->step_count = report.steps;
+	c->preallocated = report.preallocated;
 	if (r == 0 && round >= 0)
-		c->round[round] = (struct seconds){u.real, u.user, u.sys};
+		c->run[round] = (struct seconds){u.real, u.user, u.sys};
 	if (r == 0) {
 		all->bytes = report.bytes;
 		return 0;
@@ -89,24 +118,30 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Of the field at this offset in struct seconds. */
-static double median(const struct contender *c, size_t field)
+/* The field at this offset in struct seconds, of all runs, in ascending order. */
+static void sort_times(const struct contender *c, unsigned runs, size_t field, double *value)
 {
-	double value[BENCHMARK_ROUNDS];
-	for (int i = 0; i < BENCHMARK_ROUNDS; i++)
-		value[i] = *(const double *)((const char *)&c->round[i] + field);
-	qsort(value, BENCHMARK_ROUNDS, sizeof(*value), by_value);
-	return value[BENCHMARK_ROUNDS / 2];
+	for (unsigned i = 0; i < runs; i++)
+		value[i] = *(const double *)((const char *)&c->run[i] + field);
+	qsort(value, runs, sizeof(*value), by_value);
 }
 
-static void find_medians(struct benchmark *all)
+static double middle(const double *value, unsigned n)
 {
-	for (size_t i = 0; i < all->contenders; i++) {
-		struct contender *c = &all->contender[i];
-		c->median = (struct seconds){median(c, offsetof(struct seconds, real)),
-					     median(c, offsetof(struct seconds, user)),
-					     median(c, offsetof(struct seconds, sys))};
-	}
+	return n % 2 ? value[n / 2] : (value[n / 2 - 1] + value[n / 2]) / 2;
+}
+
+static void summarize(struct contender *c, unsigned runs)
+{
+	double value[BENCHMARK_RUNS_MAX];
+	sort_times(c, runs, offsetof(struct seconds, user), value);
+	c->median.user = middle(value, runs);
+	sort_times(c, runs, offsetof(struct seconds, sys), value);
+	c->median.sys = middle(value, runs);
+	sort_times(c, runs, offsetof(struct seconds, real), value);
+	c->median.real = middle(value, runs);
+	c->fastest = value[0];
+	c->slowest = value[runs - 1];
 }
 
 static size_t common_divisor(size_t a, size_t b)
@@ -114,10 +149,10 @@ static size_t common_divisor(size_t a, size_t b)
 	return b == 0 ? a : common_divisor(b, a % b);
 }
 
-/* Steps of this width visit each of n in turn: the round's is another one than those before. What
- * ran just before helps or harms the next mode (direct leaves no warm memory behind), so each
- * round gives it another predecessor. */
-static size_t stride(size_t n, int round)
+/* Steps of this width visit each of n in turn. Each round but the last takes another width, because
+ * the mode that ran just before helps or harms the next one (direct leaves no warm memory behind).
+ */
+static size_t stride(size_t n, unsigned round)
 {
 	size_t width = 1;
 	while (round-- > 0)
@@ -127,14 +162,30 @@ static size_t stride(size_t n, int round)
 	return width;
 }
 
+static bool prints_table(const struct cli *cli)
+{
+	return !cli->csv && (!cli->json || cli->json_file);
+}
+
+/* The last round goes through the modes in order, from mode 1 to auto: a row is complete then. */
 static int run_rounds(struct benchmark *all, struct fcopy_error *error)
 {
 	const size_t n = all->contenders;
-	for (int round = -1; round < BENCHMARK_ROUNDS; round++)
+	for (int round = -1; round < (int)all->runs; round++)
 		for (size_t i = 0; i < n; i++) {
-			struct contender *c = &all->contender[i * stride(n, round) % n];
+			bool last = round == (int)all->runs - 1;
+			size_t width = stride(n, (all->runs - 1 - (unsigned)round) % n);
+			struct contender *c = &all->contender[(i * width + last) % n];
 			if (contender_ran(c) && run_once(all, c, round, error) < 0)
 				return -1;
+			if (!last)
+				continue;
+			if (contender_ran(c))
+				summarize(c, all->runs);
+			if (prints_table(all->cli)) {
+				show_run(all->cli, 0, NULL);
+				benchmark_row(all, c);
+			}
 		}
 	return 0;
 }
@@ -154,25 +205,31 @@ int benchmark_run(struct cli *cli)
 	static struct benchmark all;
 	struct fcopy_error error;
 	if (is_stream(cli->src))
-		return message_usage(cli->src, "--benchmark copies a file that it can read again");
+		return message_usage(cli->src, "--benchmark needs a file that it can read again");
 	all.cli = cli;
 	cli->copy.cancel = &cancel;
 	for (const struct fcopy_mode *m = fcopy_modes();
 	     m->name && all.contenders < BENCHMARK_MODES; m++)
 		all.contender[all.contenders++] = (struct contender){
 		    .mode = m, .missing = fcopy_mode_missing(m)};
+	all.runs = cli->runs ? cli->runs : BENCHMARK_RUNS;
+	if (getloadavg(&all.load, 1) != 1)
+		all.load = 0;
 	signals_catch(&cancel, NULL);
+	if (prints_table(cli))
+		benchmark_head(&all);
 	int r = run_rounds(&all, &error);
-	show_round(cli, 0, NULL);
+	show_run(cli, 0, NULL);
 	signals_reraise();
 	if (r < 0) {
 		message_error(&error);
 		return error.advice == FCOPY_ADVICE_USAGE ? EXIT_USAGE : EXIT_FAILED;
 	}
-	find_medians(&all);
+	if (prints_table(cli))
+		benchmark_verdict(&all);
+	if (cli->csv)
+		benchmark_csv(&all, stdout);
 	if (cli->json)
-		benchmark_json(&all);
-	else
-		benchmark_table(&all);
+		benchmark_json(&all, json_file_stream(NULL));
 	return EXIT_DONE;
 }

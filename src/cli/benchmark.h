@@ -7,8 +7,8 @@
 
 #include "cli.h"
 
-#define BENCHMARK_ROUNDS 5  /* counted; one more before them warms up */
-#define BENCHMARK_MODES  16 /* more than there are */
+#define BENCHMARK_RUNS  5  /* counted; one more before them warms up */
+#define BENCHMARK_MODES 16 /* more than there are */
 
 struct seconds {
 	double real, user, sys;
@@ -18,16 +18,21 @@ struct seconds {
 struct contender {
 	const struct fcopy_mode *mode;
 	const char *missing; /* why this system lacks it, or NULL */
-	bool refused;        /* by this file, file system or kernel; error tells why */
+	bool refused;        /* by this file, file system or kernel; error says why */
 	struct fcopy_error error;
-	const char *engine; /* the one that moved most bytes */
-	struct seconds round[BENCHMARK_ROUNDS];
-	struct seconds median; /* each of its fields by itself */
+	struct seconds run[BENCHMARK_RUNS_MAX];
+	struct seconds median;                    /* of each field by itself */
+	double fastest, slowest;                  /* real time */
+	struct fcopy_step steps[FCOPY_STEPS_MAX]; /* of the last run, */
+	size_t step_count;
+	bool preallocated; /* ... and whether blocks were allocated ahead */
 };
 
 struct benchmark {
 	const struct cli *cli;
+	unsigned runs;
 	uint64_t bytes;
+	double load; /* of the last minute, when the benchmark began */
 	size_t contenders;
 	struct contender contender[BENCHMARK_MODES]; /* in the order of fcopy_modes(): auto first */
 };
@@ -37,11 +42,31 @@ static inline bool contender_ran(const struct contender *c)
 	return !c->missing && !c->refused;
 }
 
-/* Runs all modes to scratch files beside DST and prints what they took. Returns an exit status. */
+/* The same time as the fastest mode's, as far as these runs can tell: their ranges overlap. */
+static inline bool contender_overlaps(const struct contender *c, const struct contender *best)
+{
+	return contender_ran(c) && c->fastest <= best->slowest;
+}
+
+/* Runs all modes to unnamed files next to DST and prints their times. Returns an exit status. */
 int benchmark_run(struct cli *);
 
-/* benchmark_print.c */
-void benchmark_table(const struct benchmark *);
-void benchmark_json(const struct benchmark *);
+/* The mode with the least median. */
+const struct contender *benchmark_fastest(const struct benchmark *);
+
+/* The engine that moved most bytes; NULL: none did. */
+const struct fcopy_step *contender_main_step(const struct contender *);
+
+/* The mode that does the same as auto did, or NULL. */
+const struct fcopy_mode *benchmark_auto_is(const struct benchmark *);
+
+/* benchmark_print.c: the table, row by row. */
+void benchmark_head(const struct benchmark *);
+void benchmark_row(const struct benchmark *, const struct contender *);
+void benchmark_verdict(const struct benchmark *);
+
+/* benchmark_export.c */
+void benchmark_json(const struct benchmark *, FILE *);
+void benchmark_csv(const struct benchmark *, FILE *);
 
 #endif

@@ -1,142 +1,147 @@
 /* SPDX-License-Identifier: MIT
- * The result of --benchmark, for people and for programs.
+ * The table of --benchmark, for a terminal of 40 columns or more.
  */
 #define _GNU_SOURCE
 #include "benchmark.h"
-#include "json.h"
+#include "ending.h"
 #include "text.h"
 
 #include <string.h>
 #include <unistd.h>
 
-#define BAR 19 /* columns of the fastest mode's bar: the table fits into 80 */
+#define WIDE 72 /* columns, for the names of the modes and a bar */
+#define BAR  12
 
-/* The mode with the least, or the most, real time. One has run: auto is never refused. */
-static const struct contender *extreme(const struct benchmark *all, bool slowest)
+static bool is_wide(void)
 {
-	const struct contender *best = &all->contender[0];
-	for (size_t i = 0; i < all->contenders; i++) {
-		const struct contender *c = &all->contender[i];
-		if (contender_ran(c) && (c->median.real < best->median.real) != slowest &&
-		    c->median.real != best->median.real)
-			best = c;
-	}
-	return best;
+	return terminal_width(STDOUT_FILENO) >= WIDE;
 }
 
-static void add_time(struct text *t, double seconds)
+void benchmark_head(const struct benchmark *all)
+{
+	bool wide = is_wide();
+	printf("%u run%s of each mode, in turn; load %.1f\n", all->runs, all->runs == 1 ? "" : "s",
+	       all->load);
+	printf("%-*s%*s%*s%*s%s%s%s\n", wide ? 17 : 7, "mode", wide ? 10 : 7, "median",
+	       wide ? 18 : 10, "min-max", wide ? 10 : 7, "CPU", wide ? "  " : "   ",
+	       terminal_utf8() ? "×" : "x", wide ? " mode 1" : "1");
+	fflush(stdout);
+}
+
+static void add_time(struct text *t, double seconds, size_t width)
 {
 	size_t start = t->length;
-	text_duration(t, (uint64_t)(seconds * 1e6 + 0.5));
-	text_align(t, start, 9);
+	text_duration_brief(t, (uint64_t)(seconds * 1e6 + 0.5));
+	text_align(t, start, width);
+}
+
+/* Both in the unit of the median: "580-620". */
+static void add_range(struct text *t, const struct contender *c, size_t width)
+{
+	uint64_t scale = (uint64_t)(c->median.real * 1e6 + 0.5);
+	size_t start = t->length;
+	text_duration_in_unit(t, (uint64_t)(c->fastest * 1e6 + 0.5), scale);
+	text_add(t, "-");
+	text_duration_in_unit(t, (uint64_t)(c->slowest * 1e6 + 0.5), scale);
+	text_align(t, start, width);
 }
 
 static void add_bar(struct text *t, double share)
 {
-	bool blocks = terminal_utf8();
-	int n = (int)(share * BAR + 0.5);
+	int n = (int)((share < 1 ? share : 1) * BAR + 0.5);
 	for (int i = 0; i < n; i++)
-		text_add(t, blocks ? "█" : "#");
+		text_add(t, terminal_utf8() ? "█" : "#");
 }
 
-static double ratio(double a, double b)
+static void print_refusal(const struct contender *c, bool wide)
 {
-	return b > 0 ? a / b : 1;
-}
-
-static void print_row(const struct benchmark *all, const struct contender *c, double fastest,
-		      double slowest)
-{
-	struct text t = {0}, bar = {0};
+	struct text t = {0}, fitted = {0};
 	const char *reason = c->error.reason ? c->error.reason : strerror(c->error.err);
-	const char *name = c->mode->name;
-	bool lit = terminal_colour(STDOUT_FILENO) && c->median.real <= fastest;
-	if (c->missing) {
-		printf("%d %-15s  not here: %s\n", c->mode->number, name, c->missing);
-	} else if (c->refused) {
-		printf("%d %-15s  refused: %s: %s\n", c->mode->number, name,
-		       c->error.call ? c->error.call : "fcopy", reason);
-	} else {
-		add_time(&t, c->median.real);
-		add_time(&t, c->median.user);
-		add_time(&t, c->median.sys);
-		add_bar(&bar, ratio(fastest, c->median.real));
-		double speed = ratio(slowest, c->median.real);
-		printf("%s%d %-15s%s %6.2f %5.*fx  %s%s\n", lit ? "\033[1;32m" : "",
-		       c->mode->number, name, t.at,
-		       ratio((double)all->bytes / (1 << 30), c->median.real),
-		       speed < 10    ? 2
-		       : speed < 100 ? 1
-				     : 0,
-		       speed, bar.at, lit ? "\033[0m" : "");
-	}
+	text_add(&t, c->missing ? "not here: " : "refused: ");
+	text_add(&t, c->missing ? c->missing : c->error.call ? c->error.call : "fcopy");
+	text_add(&t, c->missing ? "" : ": ");
+	text_add(&t, c->missing ? "" : reason);
+	size_t width = terminal_width(STDOUT_FILENO);
+	text_fit(&fitted, t.at, (width > 30 ? width : 30) - (wide ? 20 : 9), terminal_utf8());
+	printf("%s%s\n", wide ? "  " : " ", fitted.at);
 }
 
-void benchmark_table(const struct benchmark *all)
+void benchmark_row(const struct benchmark *all, const struct contender *c)
 {
-	struct text best = {0}, chosen = {0};
-	const struct contender *fastest = extreme(all, false), *automatic = &all->contender[0];
-	double slowest = extreme(all, true)->median.real;
-	printf("%-17s%9s%9s%9s %6s %6s\n", "mode", "real", "user", "sys", "GiB/s", "speed");
+	struct text t = {0};
+	const struct contender *first = &all->contender[1];
+	bool wide = is_wide(), compare = contender_ran(first) && c->median.real > 0;
+	const char *name = wide || !c->mode->alias ? c->mode->name : c->mode->alias;
+	printf("%d %-*s", c->mode->number, wide ? 15 : 5, name);
+	if (!contender_ran(c)) {
+		print_refusal(c, wide);
+		fflush(stdout);
+		return;
+	}
+	add_time(&t, c->median.real, wide ? 10 : 7);
+	add_range(&t, c, wide ? 18 : 10);
+	add_time(&t, c->median.user + c->median.sys, wide ? 10 : 7);
+	printf("%s%*.2f", t.at, wide ? 10 : 5, compare ? c->median.real / first->median.real : 1);
+	text_clear(&t);
+	if (wide && compare)
+		add_bar(&t, c->median.real / first->median.real);
+	printf("%s%s\n", t.length ? "  " : "", t.at);
+	fflush(stdout);
+}
+
+/* "No clear winner: 2, 3 and 5 overlap (load 9.1)". */
+static void print_winner(const struct benchmark *all)
+{
+	const struct contender *best = benchmark_fastest(all);
+	size_t others = 0, named = 0;
+	struct text t = {0};
 	for (size_t i = 0; i < all->contenders; i++)
-		print_row(all, &all->contender[i], fastest->median.real, slowest);
-	text_duration(&best, (uint64_t)(fastest->median.real * 1e6));
-	text_duration(&chosen, (uint64_t)(automatic->median.real * 1e6));
-	printf("\nFastest here: %d %s, %s; ", fastest->mode->number, fastest->mode->name, best.at);
-	if (fastest == automatic)
-		printf("it chose %s.\n", automatic->engine);
-	else
-		printf("auto chose %s, %s.\n", automatic->engine, chosen.at);
-}
-
-static void add_seconds(struct json *j, const struct seconds *s)
-{
-	json_seconds(j, "real", s->real);
-	json_seconds(j, "user", s->user);
-	json_seconds(j, "sys", s->sys);
-}
-
-static void add_contender(struct json *j, const struct contender *c)
-{
-	bool ran = contender_ran(c);
-	json_open(j, NULL, '{');
-	json_integer(j, "number", (uint64_t)c->mode->number);
-	json_string(j, "mode", c->mode->name);
-	json_string(j, "missing", c->missing);
-	json_string(j, "refused_call", c->refused ? c->error.call : NULL);
-	json_errno(j, "refused_errno", c->refused ? c->error.err : 0);
-	json_string(j, "engine", ran ? c->engine : NULL);
-	json_open(j, "rounds", '[');
-	for (int i = 0; ran && i < BENCHMARK_ROUNDS; i++) {
-		json_open(j, NULL, '{');
-		add_seconds(j, &c->round[i]);
-		json_close(j, '}');
+		others += contender_overlaps(&all->contender[i], best);
+	if (others <= 1) {
+		text_duration_brief(&t, (uint64_t)(best->median.real * 1e6 + 0.5));
+		printf("Fastest: %d %s, %s\n", best->mode->number, best->mode->name, t.at);
+		return;
 	}
-	json_close(j, ']');
-	if (ran) {
-		json_open(j, "median", '{');
-		add_seconds(j, &c->median);
-		json_close(j, '}');
-	} else {
-		json_string(j, "median", NULL);
+	for (size_t i = 0; i < all->contenders; i++) {
+		if (!contender_overlaps(&all->contender[i], best))
+			continue;
+		text_add(&t, named == 0 ? "" : named + 1 == others ? " and " : ", ");
+		text_number(&t, (uint64_t)all->contender[i].mode->number);
+		named++;
 	}
-	json_close(j, '}');
+	printf("No clear winner: %s overlap (load %.1f)\n", t.at, all->load);
 }
 
-void benchmark_json(const struct benchmark *all)
+/* "auto used readwrite, 1 MiB pieces, 2 threads, preallocated (as mode 7)". */
+static void print_auto(const struct benchmark *all)
 {
-	struct json j = {.f = stdout};
-	json_open(&j, NULL, '{');
-	json_string(&j, "fcopy", FCOPY_VERSION);
-	json_path(&j, "src", all->cli->src);
-	json_path(&j, "dst", all->cli->dst);
-	json_integer(&j, "bytes", all->bytes);
-	json_open(&j, "modes", '[');
-	for (size_t i = 0; i < all->contenders; i++)
-		add_contender(&j, &all->contender[i]);
-	json_close(&j, ']');
-	json_string(&j, "fastest", extreme(all, false)->mode->name);
-	json_string(&j, "auto_engine", all->contender[0].engine);
-	json_close(&j, '}');
-	fputc('\n', stdout);
+	const struct contender *c = &all->contender[0];
+	const struct fcopy_mode *same = benchmark_auto_is(all);
+	const char *between = "auto used ";
+	for (size_t i = 0; i < c->step_count; i++) {
+		const struct fcopy_step *s = &c->steps[i];
+		struct text t = {0};
+		if (s->bytes == 0)
+			continue;
+		text_size_brief(&t, s->piece);
+		printf("%s%s", between, s->engine);
+		if (s->piece > 0)
+			printf(", %s pieces", t.at);
+		if (s->threads > 1)
+			printf(", %u threads", s->threads);
+		between = " and ";
+	}
+	if (between[0] != ' ')
+		fputs("auto moved no bytes", stdout);
+	fputs(c->preallocated ? ", preallocated" : "", stdout);
+	if (same)
+		printf(" (as mode %d)", same->number);
+	putchar('\n');
+}
+
+void benchmark_verdict(const struct benchmark *all)
+{
+	putchar('\n');
+	print_winner(all);
+	print_auto(all);
 }

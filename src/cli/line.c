@@ -11,7 +11,7 @@
 
 #define NAME_MIN  8   /* columns; a shorter name is left out */
 #define NAME_MAX_ 40  /* a longer one is shortened */
-#define BAR_MIN   4   /* columns; a shorter bar shows nothing */
+#define BAR_MIN   3   /* columns; a shorter bar shows nothing */
 #define BAR_MAX   250 /* of three bytes each they leave room in struct text for the rest */
 #define NARROW    40  /* up to here one space separates the fields, then two */
 

@@ -222,6 +222,24 @@ void text_duration(struct text *t, uint64_t us)
 	}
 }
 
+void text_duration_in_unit(struct text *t, uint64_t us, uint64_t scale)
+{
+	uint64_t unit = scale < 1000 ? 1 : scale < 1000000 ? 1000 : 1000000;
+	bool decimal = unit > 1 && scale < 10 * unit;
+	uint64_t tenths = (us * 10 + unit / 2) / unit;
+	text_number(t, decimal ? tenths / 10 : (us + unit / 2) / unit);
+	if (decimal) {
+		text_add(t, ".");
+		text_number(t, tenths % 10);
+	}
+}
+
+void text_duration_brief(struct text *t, uint64_t us)
+{
+	text_duration_in_unit(t, us, us);
+	text_add(t, us < 1000 ? " us" : us < 1000000 ? " ms" : " s");
+}
+
 void text_clock(struct text *t, uint64_t seconds)
 {
 	if (seconds >= 3600) {

@@ -30,6 +30,10 @@ void text_share(struct text *, uint64_t bytes, uint64_t total);
 void text_share_words(struct text *, uint64_t bytes, uint64_t total);
 /* The same of a time: "87 us", "128 ms", "12.8 s". */
 void text_duration(struct text *, uint64_t microseconds);
+/* At most three digits: "87 us", "9.8 ms", "12 s". */
+void text_duration_brief(struct text *, uint64_t microseconds);
+/* Only the digits, in the unit and with the decimals that `scale` would have. */
+void text_duration_in_unit(struct text *, uint64_t microseconds, uint64_t scale);
 /* "0:07", "12:00:05" */
 void text_clock(struct text *, uint64_t seconds);
 /* Right-aligns the text from `start` to the end in `width` columns. */

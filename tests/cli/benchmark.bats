@@ -18,13 +18,51 @@ untouched() {
 	[ -z "$stderr" ]
 	untouched a
 	for mode in auto $MODES; do
-		grep -qE "^[0-8] $mode +([0-9.]+ (us|ms|s) +){3}[0-9.]+ +[0-9.]+x  #*$|^[0-8] $mode +(refused|not here): " \
+		grep -qE "^[0-8] $mode +[0-9.]+ (us|ms|s) +[0-9.]+-[0-9.]+ +[0-9.]+ (us|ms|s) +[0-9.]+(  #*)?$|^[0-8] $mode +(refused|not here): " \
 			<<<"$output" || { echo "$mode: $output"; return 1; }
 	done
-	grep -qE '^Fastest here: [0-8] [a-z_]+, [0-9.]+ (us|ms|s); (it|auto) chose [a-z_]+' <<<"$output"
-	# The fastest has the longest bar, the slowest the factor 1.
-	grep -q '  ###################$' <<<"$output"
-	grep -q ' 1\.00x' <<<"$output"
+	grep -qE '^5 runs of each mode, in turn; load [0-9.]+$' <<<"$output"
+	grep -qE '^(Fastest: [0-8] [a-z_]+, [0-9.]+ (us|ms|s)|No clear winner: [0-8](, [0-8])* and [0-8] overlap \(load [0-9.]+\))$' <<<"$output" ||
+		{ echo "$output"; return 1; }
+	grep -qE '^auto used [a-z_]+' <<<"$output"
+	grep -qE '^1 readwrite .* 1\.00  #+$' <<<"$output"
+	# The rows in the order in which they are complete: auto last.
+	[ "$(grep -oE '^[0-8] ' <<<"$output" | xargs)" = "1 2 3 4 5 6 7 8 0" ]
+}
+
+@test "--benchmark fits 40 columns, and says what auto did" {
+	random a 3M
+	need script
+	expect 0 --benchmark --runs=2 -j2 a b
+	script -qec "stty cols 40; $FCOPY --benchmark --runs=2 a b" record </dev/null >/dev/null
+	tr -d '\r' <record | sed 's/\x1b\[J//g' | grep -E '^[0-8] |^mode|^auto' >table
+	[ "$(grep -vc '^auto' table)" -ge 9 ]
+	[ "$(grep -v '^auto' table | wc -L)" -le 40 ] || { cat table; return 1; }
+	expect 0 --benchmark --runs=1 --reflink=never --sparse=never a b
+	grep -qE '^auto used [a-z]+(, [0-9.]+ [KM]iB pieces)?(, [0-9]+ threads)?( and [a-z]+.*)?(, preallocated)?( \(as mode [1-7]\))?$' <<<"$output" ||
+		{ echo "$output"; return 1; }
+	grep -q '^1 run of each mode' <<<"$output"
+}
+
+@test "--benchmark prints a row as soon as its mode is measured" {
+	random a 3M
+	"$FCOPY" --benchmark --runs=1 --limit-rate=20M a b >out &
+	await grep -q '^2 sendfile' out
+	never grep -q '^0 auto' out
+	wait $!
+	grep -q '^0 auto' out
+}
+
+@test "--benchmark --csv: a header and a line for each mode" {
+	random a 1M
+	expect 0 --benchmark --runs=3 --csv --json=report a b
+	[ "$(wc -l <<<"$output")" = 10 ]
+	[ "$(head -n 1 <<<"$output")" = number,mode,median,min,max,user,sys,bytes,runs,load,error ]
+	grep -qE '^1,readwrite,([0-9.]+,){5}1048576,3,[0-9.]+,$' <<<"$output"
+	grep -q '"mode": "readwrite"' report
+	usage_error "--csv: needs --benchmark" --csv a b
+	usage_error "--runs: needs --benchmark" --runs=3 a b
+	usage_error "--runs: invalid number '0' (1 to 1000)" --benchmark --runs=0 a b
 }
 
 @test "--benchmark: an existing DST, a directory, and SRC itself are left alone" {
@@ -60,10 +98,12 @@ untouched() {
 	untouched a
 	python3 -c 'import json, sys, jsonschema
 jsonschema.validate(json.load(sys.stdin), json.load(open(sys.argv[1])))' "$SCHEMA" <<<"$output"
-	jq -e '(.modes | length) == 9 and .bytes == 1048576 and .auto_engine != null
-		and ([.modes[] | select(.median) | .rounds | length] | unique) == [5]
+	jq -e '(.modes | length) == 9 and .bytes == 1048576 and (.overlap | length) >= 1
+		and ([.modes[] | select(.median) | .runs | length] | unique) == [5]
+		and ([.modes[] | select(.median) | .min <= .median.real and .median.real <= .max] | all)
+		and (.fastest as $f | .overlap | index($f)) != null
 		and ([.modes[] | select(.median) | .median.real] | min) == (.fastest as $f | .modes[] | select(.mode == $f) | .median.real)
-		and ([.modes[] | select(.median) | (.rounds | map(.real) | sort | .[2]) == .median.real] | all)' \
+		and ([.modes[] | select(.median) | (.runs | map(.real) | sort | .[2]) == .median.real] | all)' \
 		<<<"$output"
 }
 
@@ -101,12 +141,12 @@ jsonschema.validate(json.load(sys.stdin), json.load(open(sys.argv[1])))' "$SCHEM
 	usage_error "2: --benchmark runs every mode: leave out this operand" --benchmark a b 2
 	local src
 	for src in - fd:0 fd:7 tcp-listen:0 tcp:127.0.0.1:1; do
-		usage_error "$src: --benchmark copies a file that it can read again" --benchmark $src b
+		usage_error "$src: --benchmark needs a file that it can read again" --benchmark $src b
 	done
 	expect 2 --benchmark a -
 	mentions "-: has no directory for a scratch file"
 	mkfifo f
-	usage_error "f: --benchmark copies a file that it can read again" --benchmark f b
+	usage_error "f: --benchmark needs a file that it can read again" --benchmark f b
 }
 
 @test "--benchmark of what is not there: exit 1" {

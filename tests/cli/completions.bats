@@ -34,6 +34,8 @@ in_bash() {
 	[ "$(in_bash fcopy -m sen)" = sendfile ]
 	[ "$(in_bash fcopy --mode = ref)" = reflink ]
 	[ "$(in_bash fcopy --preserve = x)" = xattr ]
+	touch report.json
+	[ "$(in_bash fcopy --json = rep)" = report.json ]
 }
 
 @test "bash: SRC and DST are files, the third operand is a mode" {

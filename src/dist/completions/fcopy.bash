@@ -54,6 +54,7 @@ _fcopy() {
 		value=$(_fcopy_next_of "$option" "$program")
 	fi
 	[ -n "$value" ] || [ "$(_fcopy_operands "$program")" != 2 ] || value=MODE
+	case $value in FILE | DIR) value= ;; esac # a path, as SRC and DST are
 	if [[ $cur == -?* || ($cur == - && -z $value) ]]; then
 		value=$(_fcopy_options "$program" | awk '{ print $1 }')
 	elif [ -n "$value" ]; then

@@ -41,7 +41,7 @@ fcopy --help | while read -l line
     string match -qr -- '^ *(-(?<letter>.), )?--(?<name>[a-z-]+)(\[?=(?<value>[A-Z]+)\]?)? +(?<help>.*)$' $line
     or continue
     set -l options -c fcopy -l $name -d "$help"
-    test -z "$value"; or set -a options -f -a "(__fcopy_values $value)"
+    test -z "$value"; or contains -- $value FILE DIR; or set -a options -f -a "(__fcopy_values $value)"
     # The letter has no value where the value may be left out.
     if string match -qr -- '\[=' $line
         test -z "$letter"; or complete -c fcopy -s $letter -d "$help"

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ * The result of --benchmark for programs: JSON and CSV.
+ */
+#define _GNU_SOURCE
+#include "benchmark.h"
+#include "json.h"
+
+#include <string.h>
+
+static void add_seconds(struct json *j, const struct seconds *s)
+{
+	json_seconds(j, "real", s->real);
+	json_seconds(j, "user", s->user);
+	json_seconds(j, "sys", s->sys);
+}
+
+static void add_contender(struct json *j, const struct benchmark *all, const struct contender *c)
+{
+	bool ran = contender_ran(c);
+	const struct fcopy_step *step = ran ? contender_main_step(c) : NULL;
+	json_open(j, NULL, '{');
+	json_integer(j, "number", (uint64_t)c->mode->number);
+	json_string(j, "mode", c->mode->name);
+	json_string(j, "missing", c->missing);
+	json_string(j, "refused_call", c->refused ? c->error.call : NULL);
+	json_string(j, "refused_errno", c->refused ? strerrorname_np(c->error.err) : NULL);
+	json_string(j, "engine", step ? step->engine : NULL);
+	json_open(j, "runs", '[');
+	for (unsigned i = 0; ran && i < all->runs; i++) {
+		json_open(j, NULL, '{');
+		add_seconds(j, &c->run[i]);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+	if (ran) {
+		json_open(j, "median", '{');
+		add_seconds(j, &c->median);
+		json_close(j, '}');
+		json_seconds(j, "min", c->fastest);
+		json_seconds(j, "max", c->slowest);
+	} else {
+		json_string(j, "median", NULL);
+		json_string(j, "min", NULL);
+		json_string(j, "max", NULL);
+	}
+	json_close(j, '}');
+}
+
+void benchmark_json(const struct benchmark *all, FILE *f)
+{
+	struct json j = {.f = f};
+	const struct contender *best = benchmark_fastest(all);
+	const struct fcopy_mode *same = benchmark_auto_is(all);
+	if (!f)
+		return;
+	json_open(&j, NULL, '{');
+	json_string(&j, "fcopy", FCOPY_VERSION);
+	json_path(&j, "src", all->cli->src);
+	json_path(&j, "dst", all->cli->dst);
+	json_integer(&j, "bytes", all->bytes);
+	json_seconds(&j, "load", all->load);
+	json_open(&j, "modes", '[');
+	for (size_t i = 0; i < all->contenders; i++)
+		add_contender(&j, all, &all->contender[i]);
+	json_close(&j, ']');
+	json_string(&j, "fastest", best->mode->name);
+	json_open(&j, "overlap", '[');
+	for (size_t i = 0; i < all->contenders; i++)
+		if (contender_overlaps(&all->contender[i], best))
+			json_string(&j, NULL, all->contender[i].mode->name);
+	json_close(&j, ']');
+	json_string(&j, "auto_is", same ? same->name : NULL);
+	json_close(&j, '}');
+	fputc('\n', f);
+}
+
+void benchmark_csv(const struct benchmark *all, FILE *f)
+{
+	fputs("number,mode,median,min,max,user,sys,bytes,runs,load,error\n", f);
+	for (size_t i = 0; i < all->contenders; i++) {
+		const struct contender *c = &all->contender[i];
+		fprintf(f, "%d,%s,", c->mode->number, c->mode->name);
+		if (contender_ran(c))
+			fprintf(f, "%.6f,%.6f,%.6f,%.6f,%.6f,%ju,%u,%.2f,\n", c->median.real,
+				c->fastest, c->slowest, c->median.user, c->median.sys,
+				(uintmax_t)all->bytes, all->runs, all->load);
+		else
+			fprintf(f, ",,,,,%ju,0,%.2f,%s\n", (uintmax_t)all->bytes, all->load,
+				c->missing ? "missing" : strerrorname_np(c->error.err));
+	}
+}
