@@ -34,6 +34,7 @@ static struct {
 	bool running, terminal, stop;
 	bool sending;        /* to a socket */
 	bool shown;          /* the line is on the terminal now */
+	bool used;           /* a line was shown before */
 	const char *name;    /* of the file that is copied */
 	struct text waiting; /* for whom */
 	pthread_t thread;
@@ -146,6 +147,7 @@ static void draw(struct line *l, bool last)
 	text_add(&t, p.terminal && !last ? "\r" : "\n");
 	text_write(&t, STDERR_FILENO);
 	p.shown = p.terminal && !last;
+	p.used = true;
 }
 
 static void wait_ms(uint64_t ms)
@@ -293,6 +295,6 @@ void progress_stop(const struct fcopy_report *report)
 			 .ended = true};
 	if (report->error.err != 0)
 		erase_line(); /* messages say how it ended */
-	else if (p.shown || p.cli->progress)
+	else if (p.shown || p.cli->progress || (p.used && !p.terminal))
 		draw(&l, true);
 }

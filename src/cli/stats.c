@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * --stats: what time(1) prints, and what only the copy knows.
  */
+#include "ending.h"
 #include "report.h"
 #include "text.h"
 
@@ -167,7 +168,7 @@ static void print_usage(const struct usage *u, FILE *f)
 void stats_print(const struct outcome *o, FILE *f)
 {
 	const struct fcopy_report *r = o->report;
-	print_real(o->usage.real, r->moved, o->usage.real - r->seconds[FCOPY_PHASE_WAIT], f);
+	print_real(o->usage.real, r->moved, ending_seconds(r), f);
 	print_phases(o->report, f);
 	print_cpu(&o->usage, f);
 	print_bytes(o->report, f);

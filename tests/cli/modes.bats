@@ -84,7 +84,7 @@ load helper
 	done
 	for mode in sendfile splice copy_file_range direct parallel reflink; do
 		expect 1 a /dev/full "$mode"
-		mentions "/dev/full" "without a MODE, or with auto, fcopy picks one that works here"
+		mentions "/dev/full" "use auto, or no MODE, to let fcopy choose"
 	done
 }
 

@@ -25,7 +25,7 @@ import report, stats
 work = Path(sys.argv[2])
 run = report.Run(work / "run")
 modes = json.loads((work / "own").read_text())["modes"]
-times = {f"{mode['number']}:{mode['mode']}": dict(enumerate(each["real"] for each in mode["rounds"])) for mode in modes}
+times = {f"{mode['number']}:{mode['mode']}": dict(enumerate(each["real"] for each in mode["runs"])) for mode in modes}
 times["fcopy"] = times.pop("0:auto")
 base = "1:readwrite"
 for who, own in times.items():

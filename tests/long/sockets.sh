@@ -24,7 +24,7 @@ receive() {
 	"${inside[@]}" timeout -s KILL 60 "$FCOPY" "$@" 2>log &
 	receiver=$!
 	for ((i = 0; i < 500; i++)); do
-		port=$(sed -n 's/^fcopy: listening on .*://p' log)
+		port=$(sed -nE 's/^fcopy: (listening|serving .*|receiving .*) on [^ ]*:([0-9]+)( .*)?$/\2/p' log)
 		[ -z "$port" ] || return 0
 		sleep 0.01
 	done
