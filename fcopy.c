@@ -8,14 +8,12 @@
  *   src/cli/          everything that is printed: options, help, messages, events, progress,
  *                     ending, stats, json, benchmark
  *   src/copy/         policy: possible (what never works), copy (open to commit), settle (before
- *                     it), plan (auto), ask, modes, step, extents, allocate, space, ranges (threads),
- *                     verify and compare, serve (many clients)
- *   src/endpoints/    where bytes come from and go: place (names), replace and temporary (an atomic
- *                     file), part (--resume), in_place, stream, tcp, socket and receipt (its
- *                     peer's close), metadata, preserve
- *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the
- *                     engines share; one engine per file (pieces belongs to direct)
- *   src/io/           the read and write loops, memory, io_uring
+ *                     it), plan (auto), ask, modes, step, extents, allocate, space, ranges
+ * (threads), verify and compare, serve (many clients) src/endpoints/    where bytes come from and
+ * go: place (names), replace and temporary (an atomic file), part (--resume), in_place, stream,
+ * tcp, socket and receipt (its peer's close), metadata, preserve src/engines/      mechanism:
+ * engine.h is the contract, engine.c the table, transfer what the engines share; one engine per
+ * file (pieces belongs to direct) src/io/           the read and write loops, memory, io_uring
  *   src/man, dist/    the manual pages; completions, pkg-config, JSON schema, Debian packages
  *   tests/            check (real kernel), cmocka (faults), cli (the program), fuzz, long (proofs)
  *   bench/            what it costs, against whom, and the committed results

@@ -23,7 +23,7 @@ static void add_contender(struct json *j, const struct benchmark *all, const str
 	json_string(j, "mode", c->mode->name);
 	json_string(j, "missing", c->missing);
 	json_string(j, "refused_call", c->refused ? c->error.call : NULL);
-	json_string(j, "refused_errno", c->refused ? strerrorname_np(c->error.err) : NULL);
+	json_errno(j, "refused_errno", c->refused ? c->error.err : 0);
 	json_string(j, "engine", step ? step->engine : NULL);
 	json_open(j, "runs", '[');
 	for (unsigned i = 0; ran && i < all->runs; i++) {
@@ -86,6 +86,6 @@ void benchmark_csv(const struct benchmark *all, FILE *f)
 				(uintmax_t)all->bytes, all->runs, all->load);
 		else
 			fprintf(f, ",,,,,%ju,0,%.2f,%s\n", (uintmax_t)all->bytes, all->load,
-				c->missing ? "missing" : strerrorname_np(c->error.err));
+				c->missing ? "missing" : "refused");
 	}
 }

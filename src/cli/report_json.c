@@ -80,9 +80,11 @@ static void add_usage(struct json *j, const struct usage *u)
 /* The name of the signal that ended the copy, or null. */
 static void add_signal(struct json *j, int number)
 {
-	char name[32];
-	snprintf(name, sizeof(name), "SIG%s", number ? sigabbrev_np(number) : "");
-	json_string(j, "interrupted", number ? name : NULL);
+	json_string(j, "interrupted",
+		    number == SIGINT    ? "SIGINT"
+		    : number == SIGTERM ? "SIGTERM"
+		    : number == SIGHUP  ? "SIGHUP"
+					: NULL);
 }
 
 void report_json(const struct outcome *o, FILE *f)

@@ -85,8 +85,7 @@ static int direct_with_flags(struct transfer *t)
 			   .align = io_direct_align(t->src, t->dst),
 			   .next = t->offset,
 			   .pads = S_ISREG(st.st_mode)};
-	bool aligned = d.align > 0 && PIECE_SIZE % d.align == 0 &&
-		       t->offset % (off_t)d.align == 0;
+	bool aligned = d.align > 0 && PIECE_SIZE % d.align == 0 && t->offset % (off_t)d.align == 0;
 	if (!aligned) {
 		t->operation = "O_DIRECT";
 		return transfer_refuse(t, NULL, SIDE_BOTH, EINVAL);

@@ -101,8 +101,7 @@ static void after_read(struct pieces *d, struct piece *p, size_t n)
 	off_t at = p->at + (off_t)p->have;
 	size_t whole = p->have / d->align * d->align;
 	bool ragged = whole < p->have;
-	bool last = n == 0 ||
-		    (ragged && (at == d->t->end || at >= lseek(d->t->src, 0, SEEK_END)));
+	bool last = n == 0 || (ragged && (at == d->t->end || at >= lseek(d->t->src, 0, SEEK_END)));
 	if (ragged && !last && whole <= p->have - n) {
 		end_failed(d, p, transfer_refuse(d->t, "io_uring_enter", SIDE_SRC, EINVAL));
 		return;

@@ -45,6 +45,12 @@ static void pace_keep(const struct transfer *t, uint64_t moved)
 	}
 }
 
+static void add_progress(struct fcopy_progress *p, size_t n)
+{
+	__atomic_fetch_add(&p->bytes, n, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&p->moved, n, __ATOMIC_RELAXED);
+}
+
 int transfer_account(struct transfer *t, size_t n)
 {
 	struct monitor *m = t->monitor;
@@ -53,8 +59,7 @@ int transfer_account(struct transfer *t, size_t n)
 	if (m) {
 		uint64_t moved = __atomic_add_fetch(&m->moved, n, __ATOMIC_RELAXED);
 		if (m->progress)
-			__atomic_fetch_add(&m->progress->bytes, n, __ATOMIC_RELAXED),
-			    __atomic_fetch_add(&m->progress->moved, n, __ATOMIC_RELAXED);
+			add_progress(m->progress, n);
 		if (m->limit_rate)
 			pace_keep(t, moved);
 	}
