@@ -44,8 +44,8 @@ check: tests ## the tests; as root on ext4, XFS, btrfs and tmpfs
 check-long: tests ## kills, faults, full disks, power cuts, fuzzing, and a table: an hour and a half
 	@$(HERE) tests/long.sh
 
-check-build: ## other compilers, flags and targets, with tests of each result: minutes
-	@tests/build.sh
+check-build: ## other compilers, flags and targets (all, or BUILDS='musl m32'): minutes
+	@tests/build.sh $(BUILDS)
 
 # The same tests with other flags, in a build of their own.
 SANITIZED = $(MAKE) --no-print-directory BUILD=build/$(1) PROGRAM=build/$(1)/fcopy LDFLAGS= \
