@@ -222,7 +222,7 @@ int destination_open_in(struct endpoint *e, int dir, const char *name, const cha
 	if (r < 0)
 		return r;
 	r = open_place(e, src, options, error);
-	if (r < 0)
+	if (r != 0)
 		place_close(&e->place);
 	return r;
 }
