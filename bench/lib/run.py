@@ -200,6 +200,8 @@ def run(cases, words):
             json.dump({"facts": facts, "fast": fast, "cases": done, "left_out": bench.left}, file, indent=1, ensure_ascii=False)
             file.write("\n")
         bench.file.close()
+    except Skip as why:
+        sys.exit(f"bench.sh: {why}")
     finally:
         lab.close()
     report.summary(out)
