@@ -64,10 +64,11 @@ all: $(PROGRAM) ## the program, and libfcopy.a
 $(PROGRAM): $(CLI_OBJ) $(LIB)
 	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-# One object, so that all names but fcopy_* can become local. LTO=: it holds code, not bytecode.
+# One object, so that all names but fcopy_* can become local. It holds code, also with -flto, not bytecode. Without its
+# section groups: the linker would drop a group whose name another object has, with names that are local.
 LTO = $(if $(findstring -flto,$(CFLAGS)),$(if $(findstring clang,$(CC)),-fuse-ld=lld,-flinker-output=nolto-rel))
 $(BUILD)/libfcopy.o: $(LIB_OBJ)
-	$(CC) $(FLAGS) $(LTO) -r -nostdlib -o $@ $^
+	$(CC) $(FLAGS) $(if $(findstring lld,$(LTO)),,-Wl,--force-group-allocation) $(LTO) -r -nostdlib -o $@ $^
 	$(OBJCOPY) --wildcard --keep-global-symbol='fcopy_*' $@
 
 $(LIB): $(BUILD)/libfcopy.o

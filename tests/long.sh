@@ -16,6 +16,7 @@ passed=0 failed=0 skipped=0 record='' jobs=1
 proofs=(
 	"powercut|power cuts|25|alone" # by two file systems, to a new and an old DST: a hundred a mode
 	"inject|faults injected|"
+	"seccomp|system calls denied|"
 	"kill|instants struck|2000"
 	"fulldisk|disk sizes tried|"
 	"storage|storage errors|"

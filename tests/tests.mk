@@ -44,8 +44,8 @@ check: tests ## the tests; as root on ext4, XFS, btrfs and tmpfs
 check-long: tests ## kills, faults, full disks, power cuts, fuzzing, and a table: an hour and a half
 	@$(HERE) tests/long.sh
 
-check-build: ## other compilers, flags and targets, with tests of each result: minutes
-	@tests/build.sh
+check-build: ## other compilers, flags and targets (all, or BUILDS='musl m32'): minutes
+	@tests/build.sh $(BUILDS)
 
 # The same tests with other flags, in a build of their own.
 SANITIZED = $(MAKE) --no-print-directory BUILD=build/$(1) PROGRAM=build/$(1)/fcopy LDFLAGS= \
@@ -112,7 +112,8 @@ SCRIPTS = $(shell grep -rlIE --exclude-dir=build --exclude-dir=.git \
 	'^\#!/bin/(ba)?sh|^\# shellcheck shell' 2>/dev/null)
 FUSE    = $(shell pkg-config --cflags fuse3 2>/dev/null)
 # What the linters cannot know without the library's headers is left out where those are missing.
-LINTED  = $(filter-out $(if $(FUSE),,tests/tools/faultfs.c),$(SOURCES))
+SECCOMP = $(shell pkg-config --exists libseccomp 2>/dev/null && echo yes)
+LINTED  = $(filter-out $(if $(FUSE),,tests/tools/faultfs.c) $(if $(SECCOMP),,tests/tools/deny.c),$(SOURCES))
 LINT_FLAGS = -std=gnu11 -Iinclude -Isrc -Itests/tools -D_FILE_OFFSET_BITS=64 $(DEFINES) $(FUSE)
 
 # Offsets that begin alike are meant; mmap's memory is returned; a descriptor fills a gap; a field of

@@ -2,6 +2,7 @@
 """The words in which cases/*.py are written: contenders (named commands) and cases (what is measured)."""
 import os
 import subprocess
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +17,10 @@ CASES = {}     # name: Case, in the order of the files
 def size(text):
     """Bytes of 4K, 7M or 1G."""
     unit = {"K": 10, "M": 20, "G": 30}.get(text[-1].upper())
-    return int(text[:-1]) << unit if unit else int(text)
+    try:
+        return int(text[:-1]) << unit if unit else int(text)
+    except ValueError:
+        sys.exit(f"bench.sh: invalid size '{text}'; try 64M or 1G")
 
 SIZE = size(os.environ.get("SIZE", "1G"))       # of the large files
 FILES = int(os.environ.get("FILES", "12000"))  # in the tree `many`; the others follow from it

@@ -78,6 +78,8 @@ class Lab:
         return self.mounts[fs][0]
 
     def mount(self, fs):
+        if fs not in (*MKFS, "tmpfs"):
+            raise Skip(f"unknown file system '{fs}' (known: {', '.join(MKFS)}, tmpfs)")
         if os.geteuid():
             raise Skip(f"mounting {fs} needs root")
         at, image, device = self.top / f"mnt-{fs}", self.top / f"{fs}.img", None

@@ -42,7 +42,10 @@ def settle_rounds(cases, words):
     most = min([SETS[word] for word in words if word in SETS], default=20)
     for each in cases.values():
         each.rounds = int(os.environ.get("ROUNDS", min(each.rounds, most)))
-    return {name: each for name, each in cases.items() if "SIZE" not in os.environ or each.size <= max(case.SIZE, 1 << 20)}
+    kept = {name: each for name, each in cases.items() if "SIZE" not in os.environ or each.size <= max(case.SIZE, 1 << 20)}
+    if len(kept) < len(cases):
+        say(f"left out, larger than SIZE: {' '.join(cases.keys() - kept.keys())}")
+    return kept
 
 def seconds(each):
     """A guess, for the announcement."""
@@ -200,6 +203,8 @@ def run(cases, words):
             json.dump({"facts": facts, "fast": fast, "cases": done, "left_out": bench.left}, file, indent=1, ensure_ascii=False)
             file.write("\n")
         bench.file.close()
+    except Skip as why:
+        sys.exit(f"bench.sh: {why}")
     finally:
         lab.close()
     report.summary(out)

@@ -27,7 +27,8 @@ static bool gains(int fd)
  */
 static bool wanted(const struct copy *c, off_t start, off_t end)
 {
-	bool safe = c->dst.fresh || (c->options->fsync && !c->dst.in_place);
+	enum endpoint_old old = endpoint_old(&c->dst);
+	bool safe = old == OLD_NONE || (c->options->fsync && old == OLD_REPLACED);
 	if (end <= start || !c->dst.positional || c->options->preallocate == FCOPY_WHEN_NEVER)
 		return false;
 	if (c->options->preallocate == FCOPY_WHEN_ALWAYS || !safe || !c->mode->preallocates)
@@ -51,13 +52,6 @@ static int allocate(struct copy *c, off_t start, off_t end, bool required)
 		return error_call(&c->report->error, "fallocate", c->dst.path, errno);
 	}
 	return 0;
-}
-
-void allocate_give_back(const struct copy *c)
-{
-	struct stat st;
-	if (S_ISREG(c->dst.st.st_mode) && fstat(c->dst.fd, &st) == 0 && c->allocated > st.st_size)
-		(void)!ftruncate(c->dst.fd, st.st_size);
 }
 
 int allocate_blocks(struct copy *c, off_t start, off_t end)
@@ -85,7 +79,7 @@ int allocate_unwritten(struct copy *c, off_t start, off_t end)
 int allocate_hole(struct copy *c, off_t start, off_t end)
 {
 	c->untidy = true;
-	if (!c->dst.in_place) {
+	if (endpoint_old(&c->dst) != OLD_OVERWRITTEN) {
 		/* Nothing was written there, but XFS allocates ahead of the last write. */
 		io_punch(c->dst.fd, start, end);
 		return 0;

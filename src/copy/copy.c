@@ -5,6 +5,7 @@
 #include "endpoints/error.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -71,8 +72,9 @@ static int move(struct copy *c)
 									  : c->mode->buffer_size,
 				   .monitor = c->shared ? c->shared : &c->monitor,
 				   .io.cancel = c->options->cancel};
-	if (c->src.socket || c->dst.socket)
-		c->all.io.timeout_ms = socket_timeout_ms(c->options);
+	const struct endpoint_ops *waits = c->src.ops->timeout_ms ? c->src.ops : c->dst.ops;
+	if (waits->timeout_ms)
+		c->all.io.timeout_ms = waits->timeout_ms(c->options);
 	c->report->expected = expected_bytes(c);
 	if (c->began > 0 && (has_peer(c->src.st.st_mode) || has_peer(c->dst.st.st_mode)))
 		c->report->seconds[FCOPY_PHASE_WAIT] = start - c->began;
@@ -99,8 +101,10 @@ static int commit(struct copy *c)
 	double start = io_now();
 	copy_phase(c, FCOPY_PHASE_REPLACE, 0);
 	int r = c->dst.ops->commit(&c->dst, c->options, &c->report->error);
-	c->report->confirmed = c->dst.confirmed;
-	if (r == 0 && c->dst.socket && !c->dst.confirmed && !c->served) {
+	enum endpoint_receipt receipt = c->dst.ops->receipt ? c->dst.ops->receipt(&c->dst)
+							    : RECEIPT_NEVER;
+	c->report->confirmed = receipt == RECEIPT_CONFIRMED;
+	if (r == 0 && receipt == RECEIPT_MISSING && !c->served) {
 		struct fcopy_error e;
 		error_refuse(&e, c->dst.path, ENODATA,
 			     "not confirmed: the peer has every byte, and gave no receipt",
@@ -116,38 +120,38 @@ static int start(struct copy *c, struct endpoint *e, char peer[FCOPY_ADDRESS_MAX
 {
 	if (!e->ops->start)
 		return 0;
-	if (e->listening)
-		copy_notify(c, FCOPY_EVENT_LISTENING, NULL, e->address);
+	const char *address = endpoint_listens(e);
+	if (address)
+		copy_notify(c, FCOPY_EVENT_LISTENING, NULL, address);
 	int r = e->ops->start(e, c->options, &c->report->error);
-	if (!e->listening)
-		memcpy(peer, e->address, sizeof(e->address));
+	if (!endpoint_listens(e))
+		snprintf(peer, FCOPY_ADDRESS_MAX, "%s", e->ops->peer(e));
 	return r;
 }
 
 static int run(struct copy *c)
 {
 	c->report->existed = c->dst.place.exists;
-	c->report->in_place = c->dst.in_place && S_ISREG(c->dst.st.st_mode);
-	c->report->atomic = !c->dst.in_place && c->dst.place.name[0] && S_ISREG(c->dst.st.st_mode);
+	bool file = S_ISREG(c->dst.st.st_mode), over = endpoint_old(&c->dst) == OLD_OVERWRITTEN;
+	c->report->in_place = file && over;
+	c->report->atomic = file && !over && c->dst.place.name[0];
 	int r = start(c, &c->src, c->report->src_peer);
 	if (r == 0)
 		r = start(c, &c->dst, c->report->dst_peer);
-	/* Nobody sees the bytes of a file before it has them all. */
-	if (r == 0 && c->src.socket && c->dst.positional)
-		socket_gather(&c->src);
+	/* The file is invisible until it is complete, so batch small reads. */
+	if (r == 0 && c->src.ops->gather && c->dst.positional)
+		c->src.ops->gather(&c->src);
 	if (r == 0)
 		r = move(c);
 	if (r == 0)
 		r = copy_settle(c);
 	if (r == 0 && !c->options->scratch)
 		r = commit(c);
-	if (r < 0 && c->resumes && c->dst.temporary[0])
-		part_keep(&c->dst, c->all.offset);
-	if (r == ENDPOINT_KEPT)
-		c->dst.keep_part = false;
-	c->report->part_kept = r < 0 && c->resumes && c->dst.temporary[0] && c->dst.keep_part;
-	if (r < 0 && c->dst.in_place)
-		allocate_give_back(c);
+	if (r < 0 && c->resumes)
+		c->dst.ops->keep_partial(&c->dst, c->all.offset);
+	c->report->part_kept = r < 0 && c->resumes && c->dst.keep_part;
+	if (r < 0 && c->dst.ops->release_blocks)
+		c->dst.ops->release_blocks(&c->dst, c->allocated);
 	if (r != 0 || c->options->scratch)
 		c->dst.ops->abort(&c->dst);
 	return r;

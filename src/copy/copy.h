@@ -99,9 +99,6 @@ int allocate_blocks(struct copy *, off_t start, off_t end);
 /* The same for a stream that may end earlier: it fails silently. */
 void allocate_ahead(struct copy *, off_t start, off_t end);
 
-/* After a failure in place: frees what was allocated behind the end that the destination has. */
-void allocate_give_back(const struct copy *);
-
 /* Makes [start, end) of the destination read as zeros without writing, where that is possible. */
 int allocate_hole(struct copy *, off_t start, off_t end);
 

@@ -74,7 +74,8 @@ static int read_on(struct copy *c)
 		return run_chain(c, &c->all, files);
 	if (c->dst.positional)
 		return run_stream(c, streams);
-	return run_chain(c, &c->all, c->dst.socket && c->src.positional ? to_socket : streams);
+	return run_chain(c, &c->all,
+			 c->dst.ops->receipt && c->src.positional ? to_socket : streams);
 }
 
 /* The same with one buffer on the stack: read, write, read is all that a small file takes. */
@@ -178,7 +179,7 @@ static enum zeros choose_zeros(const struct copy *c)
 {
 	if (c->options->sparse != FCOPY_WHEN_ALWAYS || !c->dst.positional)
 		return ZEROS_WRITE;
-	return c->dst.in_place ? ZEROS_PUNCH : ZEROS_SKIP;
+	return endpoint_old(&c->dst) == OLD_OVERWRITTEN ? ZEROS_PUNCH : ZEROS_SKIP;
 }
 
 /* Direct I/O needs data that starts, and ends unless the file does, at a multiple of its alignment.

@@ -7,6 +7,7 @@
 #include "endpoints/error.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
@@ -78,8 +79,8 @@ static int open_ends(struct client *k)
 {
 	const struct service *s = k->service;
 	struct copy *c = &k->copy;
-	memcpy(s->sends ? k->report.dst_peer : k->report.src_peer, k->connection.address,
-	       sizeof(k->connection.address));
+	snprintf(s->sends ? k->report.dst_peer : k->report.src_peer, FCOPY_ADDRESS_MAX, "%s",
+		 k->connection.ops->peer(&k->connection));
 	if (s->sends) {
 		c->dst = k->connection;
 		c->served = true;
@@ -145,7 +146,7 @@ static int take_client(struct service *s, struct fcopy_error *error)
 	if (!k)
 		return pause_for(ENOMEM);
 	k->service = s;
-	int r = socket_accept(&s->listener, &io, &k->connection, &k->report.error);
+	int r = s->listener.ops->accept(&s->listener, &io, &k->connection, &k->report.error);
 	if (r == 0)
 		return start_client(k, error);
 	r = r == -ETIMEDOUT || r == -EINTR ? 0 : pause_for(-r);
@@ -204,7 +205,7 @@ static int check_ends(struct service *s, const char *src, const char *dst,
 		return refuse(src, "is no regular file: it cannot be sent to every client", error);
 	if (!s->sends && strcmp(dst, DEV_NULL) != 0)
 		return refuse(dst, "is not /dev/null: many clients cannot share it", error);
-	if (!s->listener.listening)
+	if (!endpoint_listens(&s->listener))
 		return refuse(s->listener.path, "does not listen: there are no clients to wait for",
 			      error);
 	return s->sends ? 0 : try_sink(s, report);
@@ -223,7 +224,7 @@ static int open_service(struct service *s, const char *src, const char *dst,
 	r = source_open(&first, src, error);
 	if (r < 0)
 		return r;
-	s->sends = !first.socket;
+	s->sends = !first.ops->accept;
 	if (s->sends) {
 		s->file = first;
 		r = destination_open(&s->listener, dst, &first, s->options, report->dst, error);
@@ -253,7 +254,7 @@ int fcopy_serve(const char *src, const char *dst, const struct fcopy_options *op
 	int r = open_service(&s, src, dst, report);
 	if (r < 0)
 		return -1;
-	copy_notify(&told, FCOPY_EVENT_LISTENING, NULL, s.listener.address);
+	copy_notify(&told, FCOPY_EVENT_LISTENING, NULL, endpoint_listens(&s.listener));
 	r = serve(&s, &report->error);
 	if (s.sends)
 		s.file.ops->abort(&s.file);

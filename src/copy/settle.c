@@ -81,12 +81,12 @@ static int trim(struct copy *c)
 }
 
 /* An error of fsync is final: the next one would claim success (the kernel reports it once). */
-static int flush(struct copy *c)
+static int flush(struct copy *c, bool metadata)
 {
 	double start = io_now();
 	copy_phase(c, FCOPY_PHASE_FSYNC, 0);
 	/* fdatasync leaves out owner, mode and attributes where it can (fsync(2)). */
-	bool all = c->options->preserve != 0 || c->dst.mode;
+	bool all = c->options->preserve != 0 || metadata;
 	int r = (all ? fsync(c->dst.fd) : fdatasync(c->dst.fd)) < 0 ? -errno : 0;
 	c->report->seconds[FCOPY_PHASE_FSYNC] = io_now() - start;
 	if (r < 0)
@@ -131,11 +131,12 @@ static int cancelled(struct copy *c)
 static int check_empty(struct copy *c)
 {
 	mode_t from = c->src.st.st_mode;
-	const struct place *old = &c->dst.place;
-	bool loses = old->exists && S_ISREG(old->st.st_mode) && old->st.st_size > 0;
+	off_t old = 0;
 	if (!S_ISFIFO(from) && !S_ISSOCK(from))
 		return 0;
-	if (c->all.offset > 0 || !loses || c->options->force)
+	if (c->dst.ops->old)
+		c->dst.ops->old(&c->dst, &old);
+	if (c->all.offset > 0 || old == 0 || c->options->force)
 		return 0;
 	return error_refuse(&c->report->error, c->dst.path, ENODATA,
 			    "is kept: the stream that was to replace it had no bytes",
@@ -151,14 +152,15 @@ int copy_settle(struct copy *c)
 	if (r == 0)
 		r = check_size(c);
 	if (r == 0 && S_ISREG(c->dst.st.st_mode) && c->dst.positional &&
-	    (c->untidy || c->dst.in_place))
+	    (c->untidy || endpoint_old(&c->dst) == OLD_OVERWRITTEN))
 		r = trim(c);
 	if (r == 0 && c->dst.ops->finish)
 		r = c->dst.ops->finish(&c->dst, o, &c->report->error);
-	if (r == 0)
+	bool metadata = r > 0;
+	if (r >= 0)
 		r = preserve(c);
 	if (r == 0 && (o->fsync || o->no_cache))
-		r = flush(c);
+		r = flush(c, metadata);
 	if (r == 0 && o->verify)
 		r = verify_copy(c);
 	return r < 0 ? r : cancelled(c);

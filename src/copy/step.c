@@ -82,7 +82,7 @@ static bool has_next(const struct copy *c, const struct engine *engine)
 
 bool step_flushes(const struct copy *c)
 {
-	return c->options->fsync || c->options->no_cache || !(c->dst.fresh || c->dst.in_place);
+	return c->options->fsync || c->options->no_cache || endpoint_old(&c->dst) == OLD_REPLACED;
 }
 
 /* Threads: 0 for the engine alone. One may be all that there are CPUs for; it writes behind, too.

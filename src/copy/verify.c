@@ -24,7 +24,8 @@ int verify_copy(struct copy *c)
 	if (same < c->all.offset) {
 		snprintf(report->detail, sizeof(report->detail),
 			 "differs from the source at byte %jd%s", (intmax_t)same,
-			 c->dst.in_place ? ", and was written in place" : "");
+			 endpoint_old(&c->dst) == OLD_OVERWRITTEN ? ", and was written in place"
+								  : "");
 		return error_refuse(&report->error, c->dst.path, EIO, report->detail,
 				    FCOPY_ADVICE_NONE);
 	}
@@ -56,7 +57,7 @@ int verify_prefix(struct copy *c)
 	/* Only this program makes files of mode 0600 under that name, and may discard their bytes.
 	 * A file of any other mode is the user's, or a copy that was interrupted after it got its
 	 * final mode: that one has no byte that is not the source's. */
-	int r = part_claim(&c->dst, &part, same == part.st_size, &c->report->error);
+	int r = c->dst.ops->claim_partial(&c->dst, &part, same == part.st_size, &c->report->error);
 	if (r < 0)
 		return r;
 	const char *anew = same < part.st_size ? "its .fcopy-part differs from the source" : NULL;

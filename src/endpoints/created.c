@@ -36,7 +36,7 @@ int created_open(struct endpoint *e, int dir, const char *name, mode_t mode, con
 		 struct fcopy_error *error)
 {
 	static const struct endpoint_ops ops = {.commit = created_commit, .abort = created_abort};
-	*e = (struct endpoint){.ops = &ops, .path = path, .positional = true, .fresh = true};
+	*e = (struct endpoint){.ops = &ops, .path = path, .positional = true};
 	e->place.dir = dir;
 	e->place.target = e->directory = -1;
 	e->st.st_mode = S_IFREG;

@@ -15,15 +15,51 @@ struct io;
 
 #define ENDPOINT_KEPT 1 /* no_clobber: DST exists and stays as it is; not a failure */
 
+/* What a destination had before the copy. */
+enum endpoint_old {
+	OLD_NONE,        /* nothing: a new file, or a stream */
+	OLD_REPLACED,    /* a file that stays as it is until the commit replaces it */
+	OLD_OVERWRITTEN, /* bytes in the file that is open: those that are not written stay */
+};
+
+enum endpoint_receipt { RECEIPT_NEVER /* not a connection */, RECEIPT_MISSING, RECEIPT_CONFIRMED };
+
+/* All that src/copy knows of an endpoint, besides the members of struct endpoint up to `st`. start,
+ * finish, claim_partial and accept return 0, or -errno with the failure recorded; the caller then
+ * calls abort. NULL: nothing to do; listens, old and receipt: NULL, OLD_NONE, RECEIPT_NEVER. */
 struct endpoint_ops {
-	/* Once both ends are open: connects, or waits for the peer. 0, or -errno with the failure
-	 * booked, and then abort is still to be called. NULL: nothing to do. */
+	/* Connects, or waits for the peer, once both ends are open. */
 	int (*start)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
-	/* After the last byte, before flush and commit; NULL: nothing to do. */
+	/* After the last byte, before flush and commit. Returns 1 if it changed owner or mode. */
 	int (*finish)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
 	/* 0, or ENDPOINT_KEPT, or -errno with the failure booked; the caller then calls abort. */
 	int (*commit)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
 	void (*abort)(struct endpoint *);
+
+	/* What DST had; size: the length of that regular file, else 0. */
+	enum endpoint_old (*old)(const struct endpoint *, off_t *size);
+	/* Makes DST.fcopy-part writable after its bytes were compared with the source; part: its
+	 * fstat; matches: all of them are the source's. Another part is refused. */
+	int (*claim_partial)(struct endpoint *, const struct stat *part, bool matches,
+			     struct fcopy_error *);
+	/* After a failure: keeps the first `size` bytes as DST.fcopy-part, also after abort. */
+	void (*keep_partial)(struct endpoint *, off_t size);
+	/* After a failure: frees blocks up to `allocated` that are past the end of the file. */
+	void (*release_blocks)(const struct endpoint *, off_t allocated);
+
+	/* HOST:PORT where peers can connect; NULL: waits for none, or not any more. */
+	const char *(*listens)(const struct endpoint *);
+	/* HOST:PORT of the peer, once started; empty if it has no such name. */
+	const char *(*peer)(const struct endpoint *);
+	/* The longest wait for the peer in milliseconds; negative: no limit. */
+	int (*timeout_ms)(const struct fcopy_options *);
+	/* Wakes a reader for large pieces only: its bytes are not needed before the end. */
+	void (*gather)(const struct endpoint *);
+	/* Waits for the next peer as long as io allows: *connection is then like the listener after
+	 * its own start. */
+	int (*accept)(const struct endpoint *listener, const struct io *io,
+		      struct endpoint *connection, struct fcopy_error *);
+	enum endpoint_receipt (*receipt)(const struct endpoint *); /* after the commit */
 };
 
 /* A name in a directory that is held open: later renames of its parents change nothing. */
@@ -40,12 +76,11 @@ struct endpoint {
 	const char *path; /* for messages */
 	int fd;           /* -1: closed */
 	bool positional;  /* explicit offsets may be used, and nobody else moves the position */
-	bool fresh;       /* an empty file that this run created and that replaces none */
-	bool in_place;    /* an existing file: what is not written keeps its old bytes */
-	bool socket;      /* commit and abort are those of a connection */
 	struct stat st;   /* as it was when opened; of a new file only the type */
 
-	/* of the replaced file only */
+	/* The rest is private to src/endpoints. */
+
+	/* of a file */
 	struct place place;
 	int (*link)(const struct endpoint *, const char *name); /* NULL: temporary has a name */
 	char temporary[NAME_MAX + 1]; /* its name in place.dir; empty: none */
@@ -53,11 +88,25 @@ struct endpoint {
 	mode_t mode;                  /* a named temporary is 0600 until the commit */
 	int directory;                /* to be flushed at the commit, or -1 */
 
-	/* of a socket only */
+	/* of a socket */
+	bool socket;
+	/* tcp.c: connects when the endpoint is started; NULL: connected, or listening */
+	int (*connect)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
 	bool listening;                  /* until it is started: waits for the peer */
 	bool confirmed;                  /* commit saw the peer close: it has everything */
 	char address[FCOPY_ADDRESS_MAX]; /* where it listens; once started, of the peer */
 };
+
+static inline enum endpoint_old endpoint_old(const struct endpoint *e)
+{
+	off_t size;
+	return e->ops->old ? e->ops->old(e, &size) : OLD_NONE;
+}
+
+static inline const char *endpoint_listens(const struct endpoint *e)
+{
+	return e->ops->listens ? e->ops->listens(e) : NULL;
+}
 
 /* Each opener fills *e and returns 0, or books the failure and returns -errno, with nothing open.
  */
@@ -109,7 +158,6 @@ int stream_open(struct endpoint *e, const char *path, int dash, struct fcopy_err
 bool tcp_names(const char *path);
 enum fcopy_kind tcp_kind(const char *path); /* of a path that tcp_names */
 int tcp_open(struct endpoint *e, const char *path, struct fcopy_error *);
-int tcp_connect(struct endpoint *e, const struct fcopy_options *, struct fcopy_error *);
 
 /* socket.c: makes e, a stream socket, one whose commit and abort are those of a connection. */
 int socket_adopt(struct endpoint *e, struct fcopy_error *);
@@ -118,12 +166,6 @@ void socket_as_destination(struct endpoint *e);
 /* Whether closing means a reset: from the socket's first moment on, and a listener's children have
  * it from their parent. */
 bool socket_set_reset(int fd, bool on);
-/* Only to gain time: waiting then ends when a piece worth a call has come, or the stream has ended.
- * Less than that is found when io_wait looks by itself, within a second. */
-void socket_gather(const struct endpoint *);
-/* Waits for the next connection, as long as io says; e becomes the listener's like, not started. */
-int socket_accept(const struct endpoint *listener, const struct io *io, struct endpoint *e,
-		  struct fcopy_error *);
 /* Writes our own address as HOST:PORT; empty if it has none of that kind. */
 void socket_describe(int fd, char text[FCOPY_ADDRESS_MAX]);
 /* The longest idle time, in milliseconds; negative: for ever. */
@@ -131,11 +173,12 @@ int socket_timeout_ms(const struct fcopy_options *);
 /* The value of an option of level SOL_SOCKET, or -errno. */
 int socket_get_option(int fd, int name);
 
-/* receipt.c: has the peer ended its side before we have ours? Then its end is no receipt. */
+/* receipt.c: has the peer ended its side before we have ended ours? Then its end is no receipt. */
 bool receipt_is_early(int fd);
-/* Waits until the peer has closed, or has everything and does not close; sets e->confirmed.
- * Returns 0, or -errno. */
-int receipt_await(struct endpoint *e, bool early, const struct fcopy_options *);
+/* Waits, after the half-close of fd, until the peer closes. Returns 1 if it did; 0 if it has
+ * acknowledged every byte and stays open; or -errno: -ETIMEDOUT after timeout_ms without progress
+ * (negative: no limit), -EINTR if *cancel becomes non-zero. */
+int receipt_await(int fd, int timeout_ms, const volatile int *cancel);
 
 /* Finds the place that DST names: follows a symlink, and enters a directory if `into`. src_path
  * gives the name inside a directory; NULL: SRC has none. */

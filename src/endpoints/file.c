@@ -6,9 +6,7 @@
 #include "error.h"
 
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,15 +23,6 @@ static void close_source(struct endpoint *e)
 	if (e->fd >= 0)
 		close(e->fd);
 	e->fd = -1;
-}
-
-int device_size(int fd, off_t *size)
-{
-	uint64_t bytes;
-	if (ioctl(fd, BLKGETSIZE64, &bytes) < 0)
-		return -errno;
-	*size = (off_t)bytes;
-	return 0;
 }
 
 static void leave_open(struct endpoint *e)
@@ -222,7 +211,7 @@ int destination_open_in(struct endpoint *e, int dir, const char *name, const cha
 	if (r < 0)
 		return r;
 	r = open_place(e, src, options, error);
-	if (r < 0)
+	if (r != 0)
 		place_close(&e->place);
 	return r;
 }

@@ -6,11 +6,13 @@
 #include "error.h"
 
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
-static int commit(struct endpoint *e, const struct fcopy_options *options,
-		  struct fcopy_error *error)
+static int in_place_commit(struct endpoint *e, const struct fcopy_options *options,
+			   struct fcopy_error *error)
 {
 	int fd = e->fd;
 	(void)options;
@@ -19,7 +21,7 @@ static int commit(struct endpoint *e, const struct fcopy_options *options,
 	return close(fd) < 0 ? error_call(error, "close", e->path, errno) : 0;
 }
 
-static void leave(struct endpoint *e)
+static void in_place_abort(struct endpoint *e)
 {
 	if (e->fd >= 0)
 		close(e->fd);
@@ -27,10 +29,35 @@ static void leave(struct endpoint *e)
 	place_close(&e->place);
 }
 
-const struct endpoint_ops in_place_ops = {.commit = commit, .abort = leave};
+int device_size(int fd, off_t *size)
+{
+	uint64_t bytes;
+	if (ioctl(fd, BLKGETSIZE64, &bytes) < 0)
+		return -errno;
+	*size = (off_t)bytes;
+	return 0;
+}
+
+static enum endpoint_old in_place_old(const struct endpoint *e, off_t *size)
+{
+	*size = S_ISREG(e->place.st.st_mode) ? e->place.st.st_size : 0;
+	return e->positional ? OLD_OVERWRITTEN : OLD_NONE;
+}
+
+static void in_place_release_blocks(const struct endpoint *e, off_t allocated)
+{
+	struct stat st;
+	if (S_ISREG(e->st.st_mode) && fstat(e->fd, &st) == 0 && allocated > st.st_size)
+		(void)!ftruncate(e->fd, st.st_size);
+}
+
+const struct endpoint_ops in_place_ops = {.commit = in_place_commit,
+					  .abort = in_place_abort,
+					  .old = in_place_old,
+					  .release_blocks = in_place_release_blocks};
 
 /* What the open descriptor turned out to be. */
-static int check(struct endpoint *e, const struct endpoint *src, struct fcopy_error *error)
+static int in_place_check(struct endpoint *e, const struct endpoint *src, struct fcopy_error *error)
 {
 	const struct place *p = &e->place;
 	if (fstat(e->fd, &e->st) < 0)
@@ -62,10 +89,9 @@ int in_place_open(struct endpoint *e, const struct endpoint *src, struct fcopy_e
 	if (e->fd < 0)
 		return error_proc(error, "open", e->path, errno);
 	e->ops = &in_place_ops;
-	int r = check(e, src, error);
+	int r = in_place_check(e, src, error);
 	if (r < 0)
-		leave(e);
+		in_place_abort(e);
 	e->positional = S_ISREG(e->st.st_mode) || S_ISBLK(e->st.st_mode);
-	e->in_place = e->positional;
 	return r;
 }

@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * After our half-close: the peer's close is the receipt. Until then it is looked at again and
- * again.
+ * The receipt of a stream that was sent: the peer closes its side after it has received our end.
+ *
+ *     we                                peer
+ *     data ...          ----------->    reads
+ *     shutdown(SHUT_WR) ----------->    reads the end of the stream, commits its file
+ *     recv() == 0       <-----------    closes: the receipt, "confirmed"
+ *     recv() fails      <-----------    resets: its commit failed, and so do we
+ *     SIOCOUTQ == 0                     has every byte, but stays open (nc with an open stdin):
+ *                                       after RECEIPT_SECONDS we succeed, "not confirmed"
+ *
+ * A peer that ended its side before we ended ours has sent no receipt. The kernel has no event for
+ * "everything is acknowledged", so this file polls.
  */
 #define _GNU_SOURCE
 #include "endpoint.h"
@@ -23,56 +33,59 @@ bool receipt_is_early(int fd)
 }
 
 /* What is known of the peer after the half-close. */
-struct farewell {
+struct peer {
 	bool ended;   /* it has ended its side */
 	int unsent;   /* bytes that it has not acknowledged, our end of stream included */
-	double since; /* since when nothing of that has changed */
+	double since; /* io_now() of the last change of the two */
 };
 
-/* Reads what the peer has to say by now, and forgets it. Returns 0, or -errno. */
-static int listen_for_end(int fd, struct farewell *f)
+/* Reads and discards what the peer has sent. Returns 0, or -errno. */
+static int discard_input(int fd, struct peer *p)
 {
 	char buffer[4096];
 	ssize_t n = 1;
-	for (int i = 0; i < LOOK_READS && !f->ended && n > 0; i++)
+	for (int i = 0; i < LOOK_READS && !p->ended && n > 0; i++)
 		n = recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT);
 	if (n < 0 && errno != EAGAIN && errno != EINTR)
 		return -errno;
-	f->ended |= n == 0;
-	/* Behind its end of stream a reset is no longer told by recv (SOCK_DONE in tcp_recvmsg). */
-	int err = f->ended ? socket_get_option(fd, SO_ERROR) : 0;
-	return err > 0 ? -err : err;
+	p->ended |= n == 0;
+	/* After its end of stream recv does not report a reset any more (SOCK_DONE in
+	 * tcp_recvmsg). */
+	int err = 0;
+	socklen_t size = sizeof(err);
+	if (p->ended && getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &size) < 0)
+		return -errno;
+	return -err;
 }
 
-/* One look at the peer. Returns 1: it is done, 0: wait on, or -errno. */
-static int look(int fd, struct farewell *f, const struct fcopy_options *options)
+/* Looks at the peer once. Returns 1: it is done, 0: wait, or -errno. */
+static int look_at_peer(int fd, struct peer *p, int timeout_ms)
 {
-	int unsent, timeout_ms = socket_timeout_ms(options);
+	int unsent;
 	double now = io_now();
-	int r = listen_for_end(fd, f);
+	int r = discard_input(fd, p);
 	if (r < 0)
 		return r;
 	if (ioctl(fd, SIOCOUTQ, &unsent) < 0)
 		return -errno;
-	if (unsent != f->unsent)
-		f->since = now;
-	f->unsent = unsent;
+	if (unsent != p->unsent)
+		p->since = now;
+	p->unsent = unsent;
 	if (unsent == 0)
-		return f->ended || now - f->since >= RECEIPT_SECONDS;
-	return timeout_ms > 0 && now - f->since >= timeout_ms / 1e3 ? -ETIMEDOUT : 0;
+		return p->ended || now - p->since >= RECEIPT_SECONDS;
+	return timeout_ms > 0 && now - p->since >= timeout_ms / 1e3 ? -ETIMEDOUT : 0;
 }
 
-int receipt_await(struct endpoint *e, bool early, const struct fcopy_options *options)
+int receipt_await(int fd, int timeout_ms, const volatile int *cancel)
 {
-	struct farewell f = {.unsent = -1};
+	struct peer peer = {.unsent = -1};
 	int r, pause_ms = 1;
-	while ((r = look(e->fd, &f, options)) == 0) {
-		if (options->cancel && __atomic_load_n(options->cancel, __ATOMIC_RELAXED))
+	while ((r = look_at_peer(fd, &peer, timeout_ms)) == 0) {
+		if (cancel && __atomic_load_n(cancel, __ATOMIC_RELAXED))
 			return -EINTR;
-		struct pollfd p = {.fd = f.ended ? -1 : e->fd, .events = POLLIN};
+		struct pollfd p = {.fd = peer.ended ? -1 : fd, .events = POLLIN};
 		poll(&p, 1, pause_ms);
 		pause_ms = pause_ms < LOOK_MS_MAX / 2 ? pause_ms * 2 : LOOK_MS_MAX;
 	}
-	e->confirmed = r > 0 && f.ended && !early;
-	return r < 0 ? r : 0;
+	return r < 0 ? r : peer.ended;
 }

@@ -70,7 +70,7 @@ static int check_directory(const struct endpoint *e, struct fcopy_error *error)
 		return error_refuse(error, e->path, EPERM,
 				    "its directory is append-only: a name in it stays as it is",
 				    advise_in_place(e));
-	if (!e->fresh && sx.stx_mode & S_ISVTX && sx.stx_uid != geteuid() &&
+	if (e->place.exists && sx.stx_mode & S_ISVTX && sx.stx_uid != geteuid() &&
 	    e->place.st.st_uid != geteuid() && !is_privileged())
 		return error_refuse(
 		    error, e->path, EPERM,
@@ -149,18 +149,20 @@ static bool owner_waits(const struct endpoint *e)
 }
 
 /* Before that, others could have opened a file that has a name but is not complete. */
-static int finish(struct endpoint *e, const struct fcopy_options *options,
-		  struct fcopy_error *error)
+static int replace_finish(struct endpoint *e, const struct fcopy_options *options,
+			  struct fcopy_error *error)
 {
 	int r = 0;
 	if (e->link)
 		return 0;
 	if (e->place.exists && owner_waits(e) && !(options->preserve & FCOPY_ATTR_OWNERSHIP))
 		r = metadata_keep_owner(e->fd, &e->place, e->path, options->force, error);
-	return r < 0 ? r : set_final_mode(e, options, error);
+	if (r == 0)
+		r = set_final_mode(e, options, error);
+	return r < 0 ? r : 1;
 }
 
-static void drop(struct endpoint *e)
+static void replace_abort(struct endpoint *e)
 {
 	temporary_drop(e);
 	if (e->directory >= 0)
@@ -170,7 +172,8 @@ static void drop(struct endpoint *e)
 }
 
 /* Books a failure to make or to name the new file. */
-static int fail(const struct endpoint *e, const char *call, int r, struct fcopy_error *error)
+static int replace_fail(const struct endpoint *e, const char *call, int r,
+			struct fcopy_error *error)
 {
 	error_call(error, call, e->path, -r);
 	if (r == -EACCES || r == -EPERM || r == -EBUSY)
@@ -178,27 +181,29 @@ static int fail(const struct endpoint *e, const char *call, int r, struct fcopy_
 	return r;
 }
 
-static int commit(struct endpoint *e, const struct fcopy_options *options,
-		  struct fcopy_error *error)
+static int replace_commit(struct endpoint *e, const struct fcopy_options *options,
+			  struct fcopy_error *error)
 {
 	const char *call;
 	/* The rename could reach the disk long before the bytes, and a power cut leave neither
 	 * file: XFS lets half a minute pass, ext4 starts the writing at a rename by itself. */
-	if (!e->fresh && !options->fsync)
+	if (e->place.exists && !options->fsync)
 		sync_file_range(e->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 	int r = close_duplicate(e->fd, &call);
 	if (r == 0)
 		r = temporary_name(e, options->no_clobber, &call);
-	if (r == ENDPOINT_KEPT)
+	if (r == ENDPOINT_KEPT) {
+		e->keep_part = false;
 		return r;
+	}
 	if (r < 0)
-		return fail(e, call, r, error);
+		return replace_fail(e, call, r, error);
 	if (e->directory >= 0 && fsync(e->directory) < 0) {
 		r = error_operation(error, "fsync of the directory", "fsync", e->path, errno);
 		error->advice = FCOPY_ADVICE_FLUSH;
 		return r;
 	}
-	drop(e);
+	replace_abort(e);
 	return 0;
 }
 
@@ -222,11 +227,11 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 	if (options->resume && !options->scratch) {
 		if ((r = part_open(e, mode, options->cancel, error)) < 0)
 			return r;
-	} else if ((r = temporary_create(e, e->fresh ? mode : 0600, &call)) < 0) {
-		return fail(e, call, r, error);
+	} else if ((r = temporary_create(e, !e->place.exists ? mode : 0600, &call)) < 0) {
+		return replace_fail(e, call, r, error);
 	}
 	e->st.st_mode = S_IFREG;
-	if (e->fresh || owner_waits(e))
+	if (!e->place.exists || owner_waits(e))
 		return 0;
 	r = metadata_keep_owner(e->fd, &e->place, e->path, options->force, error);
 	if (r == 0 && e->link) /* nobody can read what has no name */
@@ -234,23 +239,33 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 	return r;
 }
 
+static enum endpoint_old replace_old(const struct endpoint *e, off_t *size)
+{
+	*size = e->place.exists ? e->place.st.st_size : 0;
+	return e->place.exists ? OLD_REPLACED : OLD_NONE;
+}
+
 int replace_open(struct endpoint *e, const struct endpoint *src,
 		 const struct fcopy_options *options, struct fcopy_error *error)
 {
-	static const struct endpoint_ops ops = {.finish = finish, .commit = commit, .abort = drop};
+	static const struct endpoint_ops ops = {.finish = replace_finish,
+						.commit = replace_commit,
+						.abort = replace_abort,
+						.old = replace_old,
+						.claim_partial = part_claim,
+						.keep_partial = part_keep};
 	e->ops = &ops;
 	e->positional = true;
 	e->directory = -1;
 	e->place.exists &= !options->scratch; /* what never gets a name replaces nothing */
-	e->fresh = !e->place.exists;
 	int r = 0;
-	if (!e->fresh)
+	if (e->place.exists)
 		r = check_existing(e, options->force, error);
 	else if (options->resume) /* a part has a name of its own, which has to change */
 		r = check_directory(e, error);
 	if (r == 0)
 		r = open_temporary(e, src, options, error);
 	if (r < 0)
-		drop(e);
+		replace_abort(e);
 	return r;
 }

@@ -92,7 +92,7 @@ static bool prepare(int fd)
 	       set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_PAUSE);
 }
 
-void socket_gather(const struct endpoint *e)
+static void socket_gather(const struct endpoint *e)
 {
 	set_option(e->fd, SOL_SOCKET, SO_RCVLOWAT, GATHER_SIZE);
 }
@@ -117,8 +117,8 @@ static bool next_may_come(int err)
 	}
 }
 
-int socket_accept(const struct endpoint *listener, const struct io *io, struct endpoint *e,
-		  struct fcopy_error *error)
+static int socket_accept(const struct endpoint *listener, const struct io *io, struct endpoint *e,
+			 struct fcopy_error *error)
 {
 	int fd, r;
 	struct name peer;
@@ -149,13 +149,14 @@ static int take_first(struct endpoint *e, const struct fcopy_options *options,
 	return r;
 }
 
-static int start(struct endpoint *e, const struct fcopy_options *options, struct fcopy_error *error)
+static int socket_start(struct endpoint *e, const struct fcopy_options *options,
+			struct fcopy_error *error)
 {
 	int r = 0;
 	if (e->listening)
 		r = take_first(e, options, error);
-	else if (e->fd < 0)
-		r = tcp_connect(e, options, error);
+	else if (e->connect)
+		r = e->connect(e, options, error);
 	if (r < 0)
 		return r;
 	if (!e->address[0])
@@ -163,7 +164,7 @@ static int start(struct endpoint *e, const struct fcopy_options *options, struct
 	return prepare(e->fd) ? 0 : error_call(error, "setsockopt", e->path, errno);
 }
 
-static void reset(struct endpoint *e)
+static void socket_abort(struct endpoint *e)
 {
 	if (e->fd < 0)
 		return;
@@ -184,7 +185,8 @@ static int commit_destination(struct endpoint *e, const struct fcopy_options *op
 		    why = socket_get_option(e->fd, SO_ERROR); /* ENOTCONN after a reset */
 		return error_call(error, "shutdown", e->path, why > 0 ? why : err);
 	}
-	int r = receipt_await(e, early, options);
+	int r = receipt_await(e->fd, socket_timeout_ms(options), options->cancel);
+	e->confirmed = r > 0 && !early;
 	if (r < 0)
 		return error_operation(error, "waiting for the peer's close", "recv", e->path, -r);
 	close(e->fd);
@@ -203,17 +205,44 @@ static int commit_source(struct endpoint *e, const struct fcopy_options *options
 	return 0;
 }
 
+static const char *socket_listens(const struct endpoint *e)
+{
+	return e->listening ? e->address : NULL;
+}
+
+static const char *socket_peer(const struct endpoint *e)
+{
+	return e->address;
+}
+
+static enum endpoint_receipt socket_receipt(const struct endpoint *e)
+{
+	return e->confirmed ? RECEIPT_CONFIRMED : RECEIPT_MISSING;
+}
+
 void socket_as_source(struct endpoint *e)
 {
-	static const struct endpoint_ops ops = {
-	    .start = start, .commit = commit_source, .abort = reset};
+	static const struct endpoint_ops ops = {.start = socket_start,
+						.commit = commit_source,
+						.abort = socket_abort,
+						.listens = socket_listens,
+						.peer = socket_peer,
+						.timeout_ms = socket_timeout_ms,
+						.gather = socket_gather,
+						.accept = socket_accept};
 	e->ops = &ops;
 }
 
 void socket_as_destination(struct endpoint *e)
 {
-	static const struct endpoint_ops ops = {
-	    .start = start, .commit = commit_destination, .abort = reset};
+	static const struct endpoint_ops ops = {.start = socket_start,
+						.commit = commit_destination,
+						.abort = socket_abort,
+						.listens = socket_listens,
+						.peer = socket_peer,
+						.timeout_ms = socket_timeout_ms,
+						.accept = socket_accept,
+						.receipt = socket_receipt};
 	e->ops = &ops;
 }
 

@@ -182,6 +182,14 @@ static int try_all(struct endpoint *e, const struct address *a, try *one,
 	return error_call(error, call, e->path, -r);
 }
 
+static int tcp_connect(struct endpoint *e, const struct fcopy_options *options,
+		       struct fcopy_error *error)
+{
+	struct address a = {.host = ""};
+	parse(&a, e->path + strlen(CONNECT), false);
+	return try_all(e, &a, try_connect, options, error);
+}
+
 int tcp_open(struct endpoint *e, const char *path, struct fcopy_error *error)
 {
 	struct address a = {.host = ""};
@@ -192,6 +200,7 @@ int tcp_open(struct endpoint *e, const char *path, struct fcopy_error *error)
 	*e = (struct endpoint){.path = path,
 			       .fd = -1,
 			       .socket = true,
+			       .connect = listens ? NULL : tcp_connect,
 			       .listening = listens,
 			       .st.st_mode = S_IFSOCK,
 			       .place = {.dir = -1, .target = -1}};
@@ -203,11 +212,4 @@ int tcp_open(struct endpoint *e, const char *path, struct fcopy_error *error)
 	if (r == 0)
 		socket_describe(e->fd, e->address);
 	return r;
-}
-
-int tcp_connect(struct endpoint *e, const struct fcopy_options *options, struct fcopy_error *error)
-{
-	struct address a = {.host = ""};
-	parse(&a, e->path + strlen(CONNECT), false);
-	return try_all(e, &a, try_connect, options, error);
 }

@@ -193,22 +193,38 @@ static void directory_read(struct worker *w, struct directory *d)
 	names_release(n);
 }
 
+/* Another thread is idle: it gets the rest of a batch. `at` is the offset of the next name. */
+static bool directory_share(struct worker *w, const struct item *item, unsigned at, unsigned left)
+{
+	if (left == 0 || pool_idle(w->tree) == 0)
+		return false;
+	while (names_at(item->names, at)->d_type == DT_DIR)
+		at += names_at(item->names, at)->d_reclen;
+	directory_push(w, &(struct item){item->dir, item->names, at, left});
+	pool_wake(w->tree);
+	return true;
+}
+
 static void directory_copy_names(struct worker *w, const struct item *item)
 {
 	const struct names *n = item->names;
 	bool follow = w->tree->options->follow == FCOPY_FOLLOW_ALWAYS;
 	unsigned at = item->first;
-	for (unsigned left = item->count; left > 0; at += names_at(n, at)->d_reclen) {
+	for (unsigned left = item->count; left > 0;) {
 		const struct dirent64 *d = names_at(n, at);
-		if ((d->d_type == DT_DIR && item->count > 1) || is_dot(d->d_name))
-			; /* has an item of its own; or is the directory itself */
-		else if (!tree_stopped(w->tree))
-			entry_copy(w, &(struct entry){.dir = item->dir,
-						      .name = d->d_name,
-						      .as = d->d_name,
-						      .type = d->d_type,
-						      .follow = follow});
-		left -= d->d_type != DT_DIR || item->count == 1;
+		at += d->d_reclen;
+		if (d->d_type == DT_DIR && item->count > 1)
+			continue; /* has an item of its own */
+		left--;
+		if (is_dot(d->d_name) || tree_stopped(w->tree))
+			continue;
+		entry_copy(w, &(struct entry){.dir = item->dir,
+					      .name = d->d_name,
+					      .as = d->d_name,
+					      .type = d->d_type,
+					      .follow = follow});
+		if (directory_share(w, item, at, left))
+			break;
 	}
 }
 

@@ -114,10 +114,13 @@ int entry_copy_file(struct worker *w, const struct entry *e, int fd, const struc
 		      w->no_clone == st->st_dev;
 	source_adopt(&c->src, fd, entry_src, st);
 	int r = entry_open_destination(w, e, st);
-	if (r < 0) {
+	if (r != 0) {
 		c->src.ops->abort(&c->src);
 	} else {
 		bool large = st->st_size >= LARGE_SIZE;
+		/* Threads that have no file help with the ranges of this one. */
+		if (!w->tree->single)
+			w->options.threads = large ? 1 + pool_idle(w->tree) : 1;
 		if (large)
 			report_large(w, e);
 		r = copy_run(c);
@@ -126,9 +129,9 @@ int entry_copy_file(struct worker *w, const struct entry *e, int fd, const struc
 	}
 	w->buffer = c->buffer;
 	entry_count_file(w, st);
-	if (r == -EEXIST && w->options.no_clobber) {
+	if (r == ENDPOINT_KEPT) {
 		w->sum.kept++;
-		return r;
+		return -EEXIST;
 	}
 	w->sum.files += r == 0;
 	if (r < 0)

@@ -40,6 +40,11 @@ bool pool_push(struct tree *t, struct item item)
 	return room;
 }
 
+unsigned pool_idle(const struct tree *t)
+{
+	return __atomic_load_n(&t->pool.idle, __ATOMIC_RELAXED);
+}
+
 void pool_wake(struct tree *t)
 {
 	struct pool *p = &t->pool;
@@ -53,7 +58,7 @@ void pool_wake(struct tree *t)
 static bool pool_pop(struct pool *p, struct item *item)
 {
 	pthread_mutex_lock(&p->lock);
-	p->idle++;
+	__atomic_add_fetch(&p->idle, 1, __ATOMIC_RELAXED);
 	while (p->used == 0 && !p->done) {
 		if (p->idle == p->workers) {
 			p->done = true;
@@ -62,7 +67,7 @@ static bool pool_pop(struct pool *p, struct item *item)
 		}
 		pthread_cond_wait(&p->wake, &p->lock);
 	}
-	p->idle--;
+	__atomic_sub_fetch(&p->idle, 1, __ATOMIC_RELAXED);
 	bool more = p->used > 0;
 	if (more)
 		*item = p->stack[--p->used];

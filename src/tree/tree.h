@@ -77,7 +77,8 @@ struct pool {
 	pthread_cond_t wake;
 	struct item *stack;
 	size_t used, size;
-	unsigned idle, workers;
+	unsigned idle; /* changed under the lock, read without it */
+	unsigned workers;
 	bool done; /* nothing is left and nobody works */
 };
 
@@ -108,6 +109,8 @@ void pool_run(struct tree *, struct directory *root);
 void pool_run_entry(struct tree *, const struct entry *);
 /* Adds an item; false if there is no memory for it. */
 bool pool_push(struct tree *, struct item);
+/* How many threads have nothing to do. */
+unsigned pool_idle(const struct tree *);
 /* Wakes idle threads after a series of pushes. */
 void pool_wake(struct tree *);
 

@@ -26,6 +26,28 @@ prepare() {
 	END
 }
 
+# fails OPTIONS RULE…: the rule that names an errno makes each mode fail; the old DST stays.
+fails() {
+	# shellcheck disable=SC2016
+	RULES="${*:2}" by_fuse "$1" '. ./lib
+		for rule in $RULES; do fault "$rule"; done
+		for mode in auto $MODES; do
+			copy $mode m/a b
+			[ $s = 1 ] && [ -s err ] || broken "$mode, $RULES"
+			cmp -s old b || broken "$mode, $RULES: DST changed"
+			case $mode in auto | readwrite | parallel) [ $seen ] || broken "$mode: no fault" ;; esac
+		done'
+}
+
+@test "a read that fails at an offset fails the copy in every mode, whatever the errno; DST stays" {
+	prepare
+	local errno
+	for errno in EPERM EIO EINVAL EACCES ENOSYS EOPNOTSUPP ENOENT ENXIO ESTALE ETIMEDOUT; do
+		fails rw read:$errno:600000
+		fails direct_io read:$errno:600000
+	done
+}
+
 @test "a write that fails at an offset fails the copy in every mode, whatever the errno; DST stays" {
 	prepare
 	local errno
@@ -69,5 +91,41 @@ prepare() {
 			*:1) cmp -s old m/b || broken "$mode: DST changed" ;;
 			*) broken "$mode" ;;
 			esac
+		done'
+}
+
+@test "a short read and then an error: no mode takes the error for the end of the file" {
+	prepare
+	fails fault=read:short=5000 read:EPERM:5000
+	fails fault=read:short=5000 read:EIO:5000
+}
+
+@test "EAGAIN of a regular file: every mode retries or fails, and none spins" {
+	prepare
+	# shellcheck disable=SC2016
+	by_fuse fault=read:EAGAIN:600000 '. ./lib
+		for mode in auto $MODES; do
+			copy $mode m/a b
+			[ $s = 1 ] && [ -s err ] || broken "$mode"
+			cmp -s old b || broken "$mode: DST changed"
+			[ "$(faults)" -lt 1000 ] || broken "$mode: $(faults) reads"
+		done'
+}
+
+@test "slow reads: SIGTERM ends the copy soon, in every mode" {
+	prepare
+	# A whole copy takes 0.6 s or more: direct has all reads in flight at once.
+	# shellcheck disable=SC2016
+	by_fuse direct_io,fault=read:delay=600 '. ./lib
+		for mode in auto $MODES; do
+			cp old b
+			s=0
+			timeout -k 20 0.3 "$FCOPY" m/a b $mode 2>err || s=$?
+			case $s in
+			124 | 1) cmp -s old b || broken "$mode: DST changed" ;;
+			*) broken "$mode" ;;
+			esac
+			[ $s != 1 ] || [ $mode != auto ] || broken auto
+			[ -z "$(find . -name ".fcopy-*")" ] || broken "$mode: a temporary file is left"
 		done'
 }

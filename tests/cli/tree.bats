@@ -207,7 +207,9 @@ tree_of() {
 	pid=$!
 	await has_started
 	kill -TERM $pid
-	run wait $pid
+	status=0
+	wait $pid || status=$?
+	[ $status = 143 ]
 	[ ! -e d ]
 	[ "$(ls -A)" = s ]
 }

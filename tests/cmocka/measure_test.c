@@ -18,8 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MIB  ((off_t)1 << 20)
-#define SIZE (40 * MIB + 4099)
+#define MIB    ((off_t)1 << 20)
+#define CHANGE (1300 * MIB) /* between two trials */
+#define SIZE   (40 * MIB + 4099)
 
 static struct fcopy_report report;
 static unsigned cpus = 2, idle = 2;
@@ -57,8 +58,8 @@ static void pass_time(void)
 /* A copy of one large file in thought: seconds per MiB of each way, and what was moved by which. */
 struct course {
 	const char *name;
-	double splice, threads; /* in the first half */
-	double later;           /* threads in the second half */
+	double splice, threads; /* before CHANGE */
+	double later;           /* threads after it */
 	unsigned idle, idle_later;
 	off_t least, most; /* MiB of 2048 that threads may move */
 };
@@ -68,10 +69,10 @@ static const struct course courses[] = {
     {"threads save 10 %", 1, 0.90, 0.90, 2, 2, 32, 160},
     {"threads lose", 1, 1.50, 1.50, 2, 2, 32, 160},
     {"no CPU is idle", 1, 0.50, 0.50, 1, 1, 0, 0},
-    {"threads become slow", 1, 0.50, 2.00, 4, 4, 850, 1024},
+    {"threads become slow", 1, 0.50, 2.00, 4, 4, 1000, 1300},
     {"threads become fast", 1, 2.00, 0.50, 4, 4, 450, 1100},
-    {"the CPUs become busy", 1, 0.50, 0.50, 2, 0, 850, 1024 + 64},
-    {"the CPUs become idle", 1, 0.50, 0.50, 0, 2, 800, 1024},
+    {"the CPUs become busy", 1, 0.50, 0.50, 2, 0, 1000, 1200},
+    {"the CPUs become idle", 1, 0.50, 0.50, 0, 2, 600, 748},
 };
 
 static void measurement_decides(void **state)
@@ -80,7 +81,7 @@ static void measurement_decides(void **state)
 	struct measure m = {.threads = 2};
 	off_t moved[WAYS] = {0}, size = 2048 * MIB;
 	for (off_t at = 0; at < size;) {
-		bool later = at >= size / 2;
+		bool later = at >= CHANGE;
 		struct choice choice = measure_choose(&m, size - at,
 						      later ? course->idle_later : course->idle);
 		assert_in_range(choice.size, 1, size - at);

@@ -36,7 +36,7 @@ static const int no_flag[] = {EINVAL, -1};
 static const int no_memory[] = {ENOMEM, -1};
 static const int no_thread[] = {EAGAIN, -1};
 static const int no_link[] = {EMLINK, EPERM, -1};
-static const int soft[] = {EINTR, EAGAIN, -1};
+static const int interrupted[] = {EINTR, -1};
 static const int unsupported[] = {EOPNOTSUPP, -1};
 
 #define ALL (1 << NEW | 1 << ARCHIVED | 1 << MERGED | 1 << RESUMED | 1 << DURABLE)
@@ -59,9 +59,9 @@ static const struct row {
     {"symlinkat", not_made, FAILS, ALL},
     {"readlinkat", input_output, FAILS, ALL},
     {"pread64", input_output, FAILS, ALL},
-    {"pread64", soft, CONTINUES, 1 << NEW},
+    {"pread64", interrupted, CONTINUES, 1 << NEW},
     {"pwrite64", storage, FAILS, ALL},
-    {"pwrite64", soft, CONTINUES, 1 << NEW},
+    {"pwrite64", interrupted, CONTINUES, 1 << NEW},
     {"close", storage, EITHER, ALL},
     {"linkat", storage, EITHER, 1 << MERGED | 1 << RESUMED},
     {"linkat", no_link, CONTINUES, 1 << ARCHIVED},

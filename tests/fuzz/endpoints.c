@@ -45,7 +45,7 @@ static void check_connection(struct endpoint *e, int r)
 	if (r < 0)
 		return;
 	MUST(!e->listening); /* our resolver knows no address to listen at */
-	MUST(tcp_connect(e, &options, &error) == -EADDRNOTAVAIL);
+	MUST(e->connect(e, &options, &error) == -EADDRNOTAVAIL);
 	MUST(error.reason && error.path == operand && e->fd == -1);
 }
 

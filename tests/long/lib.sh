@@ -151,6 +151,8 @@ tool() {
 	if [ "$1" = faultfs ]; then
 		source="$source $root/tests/tools/faults.c"
 		libs=$(pkg-config --cflags --libs fuse3) || return 1
+	elif [ "$1" = deny ]; then
+		libs=$(pkg-config --cflags --libs libseccomp) || return 1
 	fi
 	mkdir -p "$build/tools"
 	# shellcheck disable=SC2086 # lists of words; the name changes at once, for others may run it
@@ -164,6 +166,11 @@ tool() {
 # The numbers of the modes that are there.
 modes() {
 	"$FCOPY" --list | awk '$1 ~ /^[0-9]+$/ && !/\[not here:/ { print $1 }'
+}
+
+# Their names; auto is one of them.
+mode_names() {
+	"$FCOPY" --list | awk '$1 ~ /^[0-9]+$/ && !/\[not here:/ { print $2 }'
 }
 
 # random_below N: sets REPLY. No subshell, where RANDOM would go on from the same seed each time.

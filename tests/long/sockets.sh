@@ -3,9 +3,10 @@
 #
 # sockets.sh [N]: N copies over TCP of which one side is killed at a random instant, N/10 through a
 # link that breaks after a random number of bytes; a slow link, and one that goes down; a thousand
-# clients in turn and a hundred at once. A receiver that succeeded has the whole file, a sender
-# that succeeded has a receiver that has it, and otherwise the old file is still there. A proxy may
-# acknowledge the last bytes and keep them: a sender that got no receipt has to say so.
+# clients in turn and a hundred at once; N streams from peers that send urgent data, reset or stall.
+# A receiver that succeeded has the whole file, a sender that succeeded has a receiver that has it,
+# and otherwise the old file is still there. A receiver whose peer stalls ends after its timeout. A
+# proxy may acknowledge the last bytes and keep them: a sender that got no receipt has to say so.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 need python3 timeout
@@ -163,6 +164,64 @@ many_clients() {
 	[ "$REPLY" = 0 ] || fail_status "$REPLY" "the server"
 }
 
+# Prints the modes that take a stream as the source.
+stream_modes() {
+	local mode status
+	for mode in $(mode_names); do
+		echo x | "$FCOPY" -m "$mode" - probe 2>/dev/null
+		status=$?
+		rm -f probe
+		# These take any stream: a refusal by them would be a defect.
+		if [ $status = 0 ] || [[ $mode == @(auto|readwrite) ]]; then
+			echo "$mode"
+		else
+			left_out "mode $mode" "it takes no stream"
+		fi
+	done
+}
+
+# misbehave MODE MANNER BYTES: one stream from a peer of that manner (see peer.py). A stream that
+# ends in order is received whole or refused; one that is reset or stalls is never a success.
+misbehave() {
+	local what="mode $1, peer $2 with $3 bytes" peer start=$SECONDS status
+	cp old dst
+	receive --timeout 1 -m "$1" tcp-listen:0 dst || return
+	python3 "$root/tests/tools/peer.py" "$2" "$port" "$3" >peer.log 2>&1 &
+	peer=$!
+	status_of "$receiver"
+	status=$REPLY
+	tried=$((tried + 1))
+	# The peer keeps a stalled stream open for ten seconds.
+	kill "$peer" 2>/dev/null
+	wait "$peer" 2>/dev/null
+	head -c "$3" pattern >whole
+	state_of dst old whole
+	case $2:$status:$REPLY in
+	urgent:0:new) received=$((received + 1)) ;;
+	*:1:old) ;;
+	*:0:*) fail wrong "$what: exit 0, and the file is $REPLY" ;;
+	*:1:*) fail lost "$what: the file is $REPLY" ;;
+	*) fail_status "$status" "$what" ;;
+	esac
+	[ $((SECONDS - start)) -lt 8 ] || fail hung "$what: $((SECONDS - start)) s with --timeout 1"
+}
+
+misbehaving_peers() {
+	local i mode=() manners=(urgent urgent-reset urgent-stall send-reset send-stall)
+	mapfile -t mode < <(stream_modes)
+	python3 -c 'import sys
+sys.stdout.buffer.write(bytes(i % 251 for i in range(251)) * 1000)' >pattern
+	received=0
+	for ((i = 0; i < wanted; i++)); do
+		random_below 250000
+		# Every seventh is short: all of it is there when the receiver first looks.
+		[ $((i % 7)) != 0 ] || REPLY=$((REPLY % 50 + 2))
+		misbehave "${mode[i / ${#manners[@]} % ${#mode[@]}]}" "${manners[i % ${#manners[@]}]}" "$REPLY"
+	done
+	echo "$name: $wanted streams from peers that misbehave, $received received whole"
+	[ $received -gt 0 ] || fail other "no stream with urgent data was received whole"
+}
+
 # A second network that ends with its process, and 40 Mbit/s to it.
 make_slow_link() {
 	unshare --net sleep 60 &
@@ -213,5 +272,6 @@ aborted=0
 kill_at_random
 break_links
 many_clients
+misbehaving_peers
 slow_links
 finish

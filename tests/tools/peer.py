@@ -16,6 +16,12 @@ listens, writes its port there, and takes one connection. It exits 0 when it did
   send          sends BYTES, ends its side, waits for the close: prints "closed" or "reset"
   send-reset    sends BYTES, then resets
   send-stall    sends BYTES and then nothing, for ten seconds: prints "closed" or "reset"
+  urgent        sends BYTES with urgent data in the middle, ends its side, waits for the close
+  urgent-reset  the same, but resets at the end
+  urgent-stall  the same, but sends nothing more and does not end its side, for ten seconds
+
+The urgent byte (MSG_OOB) is not part of the stream that a receiver reads. Bytes that are sent are
+0, 1, ... 250, 0, 1, ... for the urgent manners, and "x" for the others.
 """
 import socket
 import struct
@@ -91,6 +97,17 @@ def act(manner, stream, count):
         read(stream, count)
         if manner == "reset":
             reset(stream)
+    elif manner.startswith("urgent"):
+        data = bytes(i % 251 for i in range(251)) * (count // 251 + 1)
+        stream.sendall(data[:count // 2])
+        stream.send(b"!", socket.MSG_OOB)
+        stream.sendall(data[count // 2:count])
+        if manner == "urgent-reset":
+            reset(stream)
+            return
+        if manner == "urgent":
+            stream.shutdown(socket.SHUT_WR)
+        print(outcome(stream, 10), flush=True)
     elif manner.startswith("send"):
         stream.sendall(b"x" * count)
         if manner == "send-reset":
