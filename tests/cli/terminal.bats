@@ -9,7 +9,7 @@ export LC_ALL=C.UTF-8 # columns are to be counted, not bytes
 
 # start ARG…: runs fcopy in the terminal, and waits for its line.
 start() {
-	type_in "clear; \$FCOPY $*; echo end" Enter
+	type_in "clear; \"\$FCOPY\" $*; echo end" Enter
 	until_shown '^ *(copying )? *[1-9][0-9]?%'
 }
 
@@ -27,7 +27,7 @@ tidy() {
 @test "a short copy draws nothing" {
 	random a 1000000
 	terminal 80
-	type_in "clear; \$FCOPY a b; echo end" Enter
+	type_in "clear; \"\$FCOPY\" a b; echo end" Enter
 	ended
 	tidy 0
 }
@@ -118,7 +118,7 @@ tidy() {
 
 @test "a failure in the middle: the line, then the error" {
 	terminal 80
-	type_in "clear; ulimit -f 8000; \$FCOPY --limit-rate=3M /dev/zero b; echo end" Enter
+	type_in "clear; ulimit -f 8000; \"\$FCOPY\" --limit-rate=3M /dev/zero b; echo end" Enter
 	ended
 	screen | head -n 1 | grep '^stopped'
 	screen | sed -n 2p | grep '^fcopy: b: .*File too large'
@@ -128,7 +128,7 @@ tidy() {
 @test "SIGUSR1 does not break the line" {
 	random a 12M
 	terminal 80
-	type_in "clear; \$FCOPY --limit-rate=3M a b rw & pid=\$!; (sleep 1.5; kill -USR1 \$pid) & fg %1; echo end" Enter
+	type_in "clear; \"\$FCOPY\" --limit-rate=3M a b rw & pid=\$!; (sleep 1.5; kill -USR1 \$pid) & fg %1; echo end" Enter
 	ended
 	screen | grep -E '^fcopy: copying +[0-9]+% .* left$'
 	screen | grep '^copied 100%'
@@ -137,7 +137,7 @@ tidy() {
 @test "-q: nothing, however long it takes" {
 	random a 5M
 	terminal 80
-	type_in "clear; \$FCOPY -q --limit-rate=3M a b rw; echo end" Enter
+	type_in "clear; \"\$FCOPY\" -q --limit-rate=3M a b rw; echo end" Enter
 	ended
 	tidy 0
 }
@@ -146,7 +146,7 @@ tidy() {
 	need_strace
 	random a 100000
 	terminal 80
-	type_in "clear; strace -o /dev/null -e inject=fdatasync:delay_enter=5000000 \$FCOPY --fsync a b; echo end" Enter
+	type_in "clear; strace -o /dev/null -e inject=fdatasync:delay_enter=5000000 \"\$FCOPY\" --fsync a b; echo end" Enter
 	until_shown '^flushing'
 	ended
 }
@@ -154,14 +154,14 @@ tidy() {
 # recorded ARG…: what fcopy sends to a terminal, byte by byte, in ./record.
 recorded() {
 	need script
-	script -qec "$FCOPY $*" record </dev/null >/dev/null
+	script -qec "\"\$FCOPY\" $*" record </dev/null >/dev/null
 }
 
 @test "--verify is named, and a warning does not break the line" {
 	need_strace
 	random a 3M
 	terminal 80
-	type_in "clear; strace -f -o /dev/null -e inject=utimensat:error=EPERM -e inject=openat:delay_enter=1000000:when=5..12 \$FCOPY -p --verify --progress --limit-rate=3M a b; echo end" Enter
+	type_in "clear; strace -f -o /dev/null -e inject=utimensat:error=EPERM -e inject=openat:delay_enter=1000000:when=5..12 \"\$FCOPY\" -p --verify --progress --limit-rate=3M a b; echo end" Enter
 	until_shown '^verifying'
 	ended
 	screen | grep -qx 'fcopy: b: futimens: Operation not permitted (warning)'
@@ -181,7 +181,7 @@ recorded() {
 	random a 1M
 	terminal 80
 	tmux_ pipe-pane -t t 'exec cat >record'
-	type_in "\$FCOPY --benchmark a b >table & wait; echo end" Enter
+	type_in "\"\$FCOPY\" --benchmark a b >table & wait; echo end" Enter
 	ended
 	grep -q '^Fastest here' table
 	await grep -qa '^end' record
