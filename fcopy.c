@@ -7,6 +7,8 @@
  *   include/fcopy.h   libfcopy's public face
  *   src/cli/          everything that is printed: options, help, messages, events, progress,
  *                     ending, stats, json, benchmark
+ *   src/tree/         several sources and trees: tree (operands), root (new or merged), pool,
+ *                     directory, entry, links, special, resume, remove, report
  *   src/copy/         policy: possible (what never works), copy (open to commit), settle (before
  *                     it), plan (auto), ask, modes, step, extents, allocate, space, ranges
  * (threads), verify and compare, serve (many clients) src/endpoints/    where bytes come from and
@@ -18,7 +20,7 @@
  *   tests/            check (real kernel), cmocka (faults), cli (the program), fuzz, long (proofs)
  *   bench/            what it costs, against whom, and the committed results
  *
- * Calls go one way: cli -> copy -> endpoints, engines -> io.
+ * Calls go one way: cli -> tree -> copy -> endpoints, engines -> io.
  */
 #include "cli/benchmark.h"
 #include "cli/cli.h"

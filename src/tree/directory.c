@@ -58,7 +58,9 @@ int directory_reopen(const struct directory *d)
 	int fd = openat(parent, d->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	int err = errno;
 	close(parent);
-	return fd < 0 ? -err : fd;
+	if (fd < 0)
+		return -err;
+	return fd;
 }
 
 /* Attributes come last: files below would change the times, and a mode may forbid to create them.

@@ -164,7 +164,9 @@ static int entry_make_directory(struct worker *w, const struct entry *e, const s
 	if (fd < 0 && !*fresh && (errno == ENOTDIR || errno == ELOOP))
 		return entry_refuse(w, e, entry_dst, ENOTDIR,
 				    "is not a directory: it is not replaced by one");
-	return fd < 0 ? entry_fail(w, e, "open", entry_dst, errno) : fd;
+	if (fd < 0)
+		return entry_fail(w, e, "open", entry_dst, errno);
+	return fd;
 }
 
 /* Takes fd. What is in the directory is copied by the items that this pushes. */

@@ -80,7 +80,7 @@ static void remove_entries(struct removal *r, int dir)
 int remove_tree(int root, int dir, const char *name)
 {
 	struct removal r = {.root = root};
-	int result;
+	int result = 0;
 	fchmod(root, 0700);
 	do {
 		r.progress = false;

@@ -68,7 +68,9 @@ static int open_parent(const char *path, char directory[PATH_MAX])
 	memcpy(directory, path, n);
 	directory[n] = '\0';
 	int fd = open(n ? directory : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	return fd;
 }
 
 static int target_find(struct tree *t, struct target *target, const char *src, const char *dst)

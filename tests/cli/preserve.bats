@@ -49,7 +49,7 @@ no_entry() {
 	NOBODY="setpriv --reuid 65534 --regid 65534 --groups 65534,1234"
 	as_nobody 0 -p a d/b
 	[ "$(stat -c %u:%g d/b)" = 65534:1234 ] || { stat -c %u:%g d/b; return 1; }
-	says "fcopy: d/b: fchown: Operation not permitted (warning)"
+	says "fcopy: warning: d/b: fchown: Operation not permitted"
 	echo old >d/c
 	chown 0:1234 d/c
 	chmod 666 d/c

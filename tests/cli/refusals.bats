@@ -264,7 +264,7 @@ refuses_same() {
 	for option in -T -f --fsync --resume; do
 		expect 1 $option a "$dst"
 		says "fcopy: $dst: has no name to replace: it is deleted, or a memfd" \
-			"fcopy: hint: --inplace writes into the existing file"
+			"fcopy: hint: use --inplace to overwrite it"
 	done
 	[ "$(cat <&"$fd")" = gone ]
 	expect 0 --inplace a "$dst"
@@ -304,14 +304,14 @@ refuses_same() {
 	chmod 777 d
 	as_nobody 1 a d/b
 	says "fcopy: d/b: has more hard links, which would keep the old content" \
-		"fcopy: hint: -f does it all the same"
+		"fcopy: hint: use -f to replace it anyway"
 	chmod 755 d
 	as_nobody 1 -f a d/b
 	says "fcopy: d/b: open: Permission denied"
 	chmod 666 d/b
 	as_nobody 1 -f a d/b
 	says "fcopy: d/b: open: Permission denied" \
-		"fcopy: hint: --inplace writes into the existing file"
+		"fcopy: hint: use --inplace to overwrite it"
 	holds old d/b
 }
 

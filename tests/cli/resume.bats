@@ -194,7 +194,7 @@ killed_at() {
 		chmod $mode d/b.fcopy-part
 		! is_root || chown 65534:65534 d/b.fcopy-part
 		as_nobody 0 --resume a d/b
-		says "fcopy: d/b: resumes at byte 65536"
+		says "fcopy: d/b: resuming at 64 of 98 KiB (65 %)"
 		cmp a d/b
 		[ "$(stat -c %a d/b)" = 644 ]
 		absent d/b.fcopy-part
@@ -227,7 +227,7 @@ killed_at() {
 	flock b.fcopy-part sleep 0.4 &
 	await never flock -n b.fcopy-part true
 	expect 0 --resume a b
-	says "fcopy: b: resumes at byte 65536"
+	says "fcopy: b: resuming at 64 of 98 KiB (65 %)"
 	cmp a b
 	wait
 	mv b b.fcopy-part

@@ -3,6 +3,8 @@
 #
 # A terminal of a given width for the tests of what is drawn on one: tmux, with a server of its own.
 
+export FCOPY # its path may have spaces: commands say "$FCOPY"
+
 tmux_() {
 	env -u TMUX LC_ALL=C.UTF-8 tmux -L "fcopy-$BATS_ROOT_PID-$BATS_TEST_NUMBER-${BATS_SUITE_TEST_NUMBER:-0}" -f /dev/null "$@"
 }
@@ -11,7 +13,7 @@ tmux_() {
 terminal() {
 	need tmux
 	tmux_ new-session -d -x "$1" -y 12 -s t -c "$T" \
-		"env PS1='\$ ' LC_ALL=${LOCALE-C.UTF-8} FCOPY=$FCOPY ${ENVIRONMENT-} bash --norc -i"
+		"env PS1='\$ ' LC_ALL=${LOCALE-C.UTF-8} ${ENVIRONMENT-} bash --norc -i"
 	until_shown '^\$'
 }
 

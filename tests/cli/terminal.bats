@@ -9,7 +9,7 @@ export LC_ALL=C.UTF-8 # columns are to be counted, not bytes
 
 # start ARG…: runs fcopy in the terminal, and waits for its line.
 start() {
-	type_in "clear; \$FCOPY $*; echo end" Enter
+	type_in "clear; \"\$FCOPY\" $*; echo end" Enter
 	until_shown '^([^ ]+ +)?[1-9][0-9]?%'
 }
 
@@ -27,7 +27,7 @@ tidy() {
 @test "a short copy draws nothing" {
 	random a 1000000
 	terminal 80
-	type_in "clear; \$FCOPY a b; echo end" Enter
+	type_in "clear; \"\$FCOPY\" a b; echo end" Enter
 	ended
 	tidy 0
 }
@@ -84,7 +84,7 @@ tidy() {
 	local name=$'\u4f60\u597d\u4f60\u597d\u4f60\u597d\u4f60\u597d\e[31m\xff.img'
 	random "$name" 12M
 	terminal 60
-	type_in "clear; \$FCOPY --limit-rate=3M *.img b rw; echo end" Enter
+	type_in "clear; \"\$FCOPY\" --limit-rate=3M *.img b rw; echo end" Enter
 	until_shown '%.*left$'
 	screen | grep -E $'^\u4f60.*img  [ 0-9]+%'
 	ended
@@ -102,7 +102,7 @@ tidy() {
 @test "a receiver on a terminal: for whom it waits, and for how long" {
 	random a 3M
 	terminal 80
-	type_in "clear; \$FCOPY tcp-listen:127.0.0.1:0 b; echo end" Enter
+	type_in "clear; \"\$FCOPY\" tcp-listen:127.0.0.1:0 b; echo end" Enter
 	until_shown '^waiting for a sender on 127.0.0.1:[0-9]+  0:0[1-9]$'
 	expect 0 a tcp:127.0.0.1:"$(screen | sed -nE 's/^fcopy: listening on .*:([0-9]+)$/\1/p')"
 	ended
@@ -112,7 +112,7 @@ tidy() {
 @test "a server on a terminal: what it serves, how to receive it, and a line for each client" {
 	random a 3M
 	terminal 120
-	type_in "clear; \$FCOPY -k a tcp-listen:0" Enter
+	type_in "clear; \"\$FCOPY\" -k a tcp-listen:0" Enter
 	until_shown '^fcopy: receive it with: fcopy tcp:127.0.0.1:[0-9]+ a$'
 	screen | grep -E '^fcopy: serving a \(3.0 MiB\) on 127.0.0.1:[0-9]+ \(this machine only; use 0.0.0.0:[0-9]+ for the network\)$'
 	expect 0 tcp:127.0.0.1:"$(screen | sed -nE 's/^fcopy: receive.*:([0-9]+) a$/\1/p')" b
@@ -185,7 +185,7 @@ tidy() {
 
 @test "a failure in the middle: the error, then how far it got" {
 	terminal 80
-	type_in "clear; ulimit -f 8000; \$FCOPY --limit-rate=3M /dev/zero b; echo end" Enter
+	type_in "clear; ulimit -f 8000; \"\$FCOPY\" --limit-rate=3M /dev/zero b; echo end" Enter
 	ended
 	screen | sed -n 1p | grep '^fcopy: b: .*File too large'
 	screen | sed -n 2p | grep '^fcopy: stopped at 7.8 MiB; b not created$'
@@ -195,7 +195,7 @@ tidy() {
 @test "SIGUSR1 does not break the line" {
 	random a 12M
 	terminal 80
-	type_in "clear; \$FCOPY --limit-rate=3M a b rw & pid=\$!; (sleep 1.5; kill -USR1 \$pid) & fg %1; echo end" Enter
+	type_in "clear; \"\$FCOPY\" --limit-rate=3M a b rw & pid=\$!; (sleep 1.5; kill -USR1 \$pid) & fg %1; echo end" Enter
 	ended
 	screen | grep -E '^fcopy: a  [0-9]+%  .* left$'
 	screen | grep '^a  copied'
@@ -204,7 +204,7 @@ tidy() {
 @test "-q: nothing, however long it takes" {
 	random a 5M
 	terminal 80
-	type_in "clear; \$FCOPY -q --limit-rate=3M a b rw; echo end" Enter
+	type_in "clear; \"\$FCOPY\" -q --limit-rate=3M a b rw; echo end" Enter
 	ended
 	tidy 0
 }
@@ -213,7 +213,7 @@ tidy() {
 	need_strace
 	random a 100000
 	terminal 80
-	type_in "clear; strace -o /dev/null -e inject=fdatasync:delay_enter=5000000 \$FCOPY --fsync a b; echo end" Enter
+	type_in "clear; strace -o /dev/null -e inject=fdatasync:delay_enter=5000000 \"\$FCOPY\" --fsync a b; echo end" Enter
 	until_shown '^a  fsync  0:0[1-9]$'
 	ended
 }
@@ -221,14 +221,14 @@ tidy() {
 # recorded ARG…: what fcopy sends to a terminal, byte by byte, in ./record.
 recorded() {
 	need script
-	script -qec "$FCOPY $*" record </dev/null >/dev/null
+	script -qec "\"\$FCOPY\" $*" record </dev/null >/dev/null
 }
 
 @test "--verify is named, and a warning does not break the line" {
 	need_strace
 	random a 3M
 	terminal 80
-	type_in "clear; strace -f -o /dev/null -e inject=utimensat:error=EPERM -e inject=openat:delay_enter=1000000:when=5..12 \$FCOPY -p --verify --progress --limit-rate=3M a b; echo end" Enter
+	type_in "clear; strace -f -o /dev/null -e inject=utimensat:error=EPERM -e inject=openat:delay_enter=1000000:when=5..12 \"\$FCOPY\" -p --verify --progress --limit-rate=3M a b; echo end" Enter
 	until_shown '^a  verify  '
 	ended
 	screen | grep -qx 'fcopy: warning: b: futimens: Operation not permitted'
@@ -248,7 +248,7 @@ recorded() {
 	random a 1M
 	terminal 80
 	tmux_ pipe-pane -t t 'exec cat >record'
-	type_in "\$FCOPY --benchmark a b >table & wait; echo end" Enter
+	type_in "\"\$FCOPY\" --benchmark a b >table & wait; echo end" Enter
 	ended
 	grep -qE '^(Fastest|No clear winner)' table
 	await grep -qa '^end' record
