@@ -8,7 +8,7 @@
  *   src/cli/          talks to people: options, help, messages, progress, stats, json, benchmark
  *   src/tree/         several sources and trees: tree (operands), root (new or merged), pool,
  *                     directory, entry, links, special, resume, remove, report
- *   src/copy/         policy: possible (what never works), copy (open to commit), settle (before
+ *   src/copy/         policy: rules (what options demand), copy (open to commit), settle (before
  *                     it), plan (auto), ask, modes, step, extents, allocate, ranges (threads),
  *                     verify and compare, serve (many clients)
  *   src/endpoints/    where bytes come from and go: place (names), replace and temporary (an atomic
