@@ -9,13 +9,15 @@
  *                     ending, stats, json, benchmark
  *   src/tree/         several sources and trees: tree (operands), root (new or merged), pool,
  *                     directory, entry, links, special, resume, remove, report
- *   src/copy/         policy: possible (what never works), copy (open to commit), settle (before
+ *   src/copy/         policy: rules (what options demand), copy (open to commit), settle (before
  *                     it), plan (auto), ask, modes, step, extents, allocate, space, ranges
- * (threads), verify and compare, serve (many clients) src/endpoints/    where bytes come from and
- * go: place (names), replace and temporary (an atomic file), part (--resume), in_place, stream,
- * tcp, socket and receipt (its peer's close), metadata, preserve src/engines/      mechanism:
- * engine.h is the contract, engine.c the table, transfer what the engines share; one engine per
- * file (pieces belongs to direct) src/io/           the read and write loops, memory, io_uring
+ *                     (threads), verify and compare, serve (many clients)
+ *   src/endpoints/    where bytes come from and go: place (names), replace and temporary (an atomic
+ *                     file), part (--resume), in_place, stream, tcp, socket and receipt (its
+ *                     peer's close), metadata, preserve
+ *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the
+ *                     engines share; one engine per file (pieces belongs to direct)
+ *   src/io/           the read and write loops, memory, io_uring
  *   src/man, dist/    the manual pages; completions, pkg-config, JSON schema, Debian packages
  *   tests/            check (real kernel), cmocka (faults), cli (the program), fuzz, long (proofs)
  *   bench/            what it costs, against whom, and the committed results

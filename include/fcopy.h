@@ -353,10 +353,10 @@ struct fcopy_tree_report {
  * directory without following symlinks, so that a directory that is exchanged for a symlink during
  * the copy redirects neither a read nor a write.
  *
- * copy.threads is the size of the pool (0: by the number of CPUs); copy.limit_rate holds for the
- * whole tree; copy.fsync flushes a new tree by one syncfs(2) before the rename. copy.in_place,
- * copy.scratch and copy.expected_size are refused. copy.notify is called by several threads, but
- * never by two at a time.
+ * copy.threads is the size of the pool (0: one more than there are CPUs, 4 at most);
+ * copy.limit_rate holds for the whole tree; copy.fsync flushes a new tree by one syncfs(2) before
+ * the rename. copy.in_place, copy.scratch and copy.expected_size are refused. copy.notify is called
+ * by several threads, but never by two at a time.
  *
  * Returns 0, or -1 with report->error being the first failure. Only what this call created is
  * removed.

@@ -170,12 +170,14 @@ int copy_run(struct copy *c)
 static int open_and_run(struct copy *c, const char *src, const char *dst)
 {
 	struct fcopy_error *e = &c->report->error;
-	int r = copy_possible(src, dst, c->options, e);
+	int r = rules_check_operands(src, dst, c->options, e);
 	if (r == 0)
 		r = source_open(&c->src, src, e);
 	if (r < 0)
 		return r;
 	r = destination_open(&c->dst, dst, &c->src, c->options, c->report->dst, e);
+	if (r == 0 && (r = rules_check_open(&c->src, &c->dst, c->options, e)) < 0)
+		c->dst.ops->abort(&c->dst);
 	if (r == 0)
 		return copy_run(c);
 	c->src.ops->abort(&c->src);

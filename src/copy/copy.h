@@ -45,10 +45,13 @@ int copy_options(struct fcopy_options *own, const struct fcopy_options *passed, 
  * -errno with the failure booked. */
 int copy_settle(struct copy *);
 
-/* possible.c: what the operands and the options tell before anything is opened. Returns 0, or
- * -errno with the refusal booked. */
-int copy_possible(const char *src, const char *dst, const struct fcopy_options *,
-		  struct fcopy_error *);
+/* rules.c: refuses options that these operands cannot fulfil, before anything is opened; and again
+ * once both ends are open, because DST may be a file in the directory that was named. Both return
+ * 0, or -errno with the refusal recorded. */
+int rules_check_operands(const char *src, const char *dst, const struct fcopy_options *,
+			 struct fcopy_error *);
+int rules_check_open(const struct endpoint *src, const struct endpoint *dst,
+		     const struct fcopy_options *, struct fcopy_error *);
 
 /* plan.c: moves all bytes, by the mode or as auto decides. Returns 0, or -errno with the failure
  * booked. */

@@ -216,7 +216,7 @@ static int open_service(struct service *s, const char *src, const char *dst,
 {
 	struct fcopy_error *error = &report->error;
 	struct endpoint first;
-	int r = copy_possible(src, dst, s->options, error);
+	int r = rules_check_operands(src, dst, s->options, error);
 	if (r < 0) {
 		error->advice = FCOPY_ADVICE_USAGE; /* no client could ever be served */
 		return r;

@@ -121,8 +121,6 @@ int source_share(struct endpoint *e, const struct endpoint *open, struct fcopy_e
  * Refuses whatever can be known to fail, and SRC itself, before anything is touched. */
 int destination_open(struct endpoint *e, const char *path, const struct endpoint *src,
 		     const struct fcopy_options *, char resolved[PATH_MAX], struct fcopy_error *);
-#define FSYNC_IMPOSSIBLE  "has no disk behind it that could be flushed"
-#define VERIFY_IMPOSSIBLE "only a copy from file to file can be compared with its source"
 
 /* The same for `name` in the open directory `dir`, for a source that is a regular file. A symlink
  * of that name is followed, a directory is refused. path is for messages and must outlive *e. */

@@ -139,30 +139,10 @@ static int check_alias(struct endpoint *e, const struct endpoint *src, struct fc
 	return r < 0 ? error_call(error, "fstat", e->path, -r) : refuse_same(src, e->path, error);
 }
 
-/* Only two files can be read twice, and only a file's blocks be allocated for a known size. */
-static int check_pair(const struct endpoint *src, const char *path, bool file,
-		      const struct fcopy_options *o, struct fcopy_error *error)
-{
-	bool whole = S_ISREG(src->st.st_mode) && src->positional;
-	if ((o->verify || o->resume) && !(whole && file))
-		return error_refuse(error, whole ? path : src->path, ESPIPE, VERIFY_IMPOSSIBLE,
-				    FCOPY_ADVICE_USAGE);
-	if (o->preallocate == FCOPY_WHEN_ALWAYS && !(src->positional && file))
-		return error_refuse(error, file ? src->path : path, ESPIPE,
-				    file ? "has no size that could be allocated"
-					 : "has no blocks that could be allocated",
-				    FCOPY_ADVICE_USAGE);
-	return 0;
-}
-
-static int open_stream(struct endpoint *e, const struct endpoint *src,
-		       const struct fcopy_options *options, const char *resolved,
+static int open_stream(struct endpoint *e, const struct endpoint *src, const char *resolved,
 		       struct fcopy_error *error)
 {
-	int r = check_pair(src, resolved, false, options, error);
-	if (r < 0)
-		return r;
-	r = stream_open(e, resolved, STDOUT_FILENO, error);
+	int r = stream_open(e, resolved, STDOUT_FILENO, error);
 	if (r == 0 && e->socket)
 		socket_as_destination(e);
 	return r == 0 ? check_alias(e, src, error) : r;
@@ -177,13 +157,9 @@ static int open_place(struct endpoint *e, const struct endpoint *src,
 		return refuse_same(src, e->path, error);
 	if (exists && options->no_clobber)
 		return ENDPOINT_KEPT;
-	bool file = !exists || options->scratch || S_ISREG(e->place.st.st_mode);
-	int r = check_pair(src, e->path, file, options, error);
-	if (r < 0)
-		return r;
 	if (!in_place || options->scratch)
 		return replace_open(e, src, options, error);
-	r = in_place_open(e, src, error);
+	int r = in_place_open(e, src, error);
 	return r == 0 ? check_alias(e, src, error) : r;
 }
 
@@ -221,18 +197,11 @@ int destination_open(struct endpoint *e, const char *path, const struct endpoint
 		     struct fcopy_error *error)
 {
 	int r;
-	if (stream_names(path) && options->scratch)
-		return error_refuse(error, path, EINVAL, "has no directory for a scratch file",
-				    FCOPY_ADVICE_USAGE);
 	if (stream_names(path)) {
 		strncpy(resolved, path, PATH_MAX - 1);
-		r = open_stream(e, src, options, resolved, error);
+		r = open_stream(e, src, resolved, error);
 	} else {
 		r = open_named(e, path, src, options, resolved, error);
-	}
-	if (r == 0 && options->fsync && !S_ISREG(e->st.st_mode) && !S_ISBLK(e->st.st_mode)) {
-		e->ops->abort(e);
-		r = error_refuse(error, resolved, ESPIPE, FSYNC_IMPOSSIBLE, FCOPY_ADVICE_USAGE);
 	}
 	return r;
 }

@@ -11,11 +11,15 @@
 
 #define STACK_START 256 /* items */
 
+/* One more than there are CPUs: creating a file waits for its directory's lock while another thread
+ * holds it (12,000 files, 2 CPUs, minima: ext4 0.33 s instead of 0.45, tmpfs 0.116 instead of
+ * 0.125).
+ */
 static unsigned pool_default_threads(void)
 {
 	cpu_set_t cpus;
 	int n = sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
-	return n < TREE_THREADS_DEFAULT ? (unsigned)n : TREE_THREADS_DEFAULT;
+	return n < TREE_THREADS_MOST ? (unsigned)n + 1 : TREE_THREADS_MOST;
 }
 
 static bool pool_grow(struct pool *p)

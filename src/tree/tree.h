@@ -18,7 +18,7 @@
 
 #include <pthread.h>
 
-#define TREE_THREADS_DEFAULT 4
+#define TREE_THREADS_MOST 4 /* unless copy.threads asks for more */
 
 struct tree;
 struct worker;
