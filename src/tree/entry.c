@@ -102,7 +102,8 @@ int entry_copy_file(struct worker *w, const struct entry *e, int fd, const struc
 		return 0;
 	}
 	/* The tree will not be committed, but perhaps resumed. */
-	if (w->tree->failures > 0 && !w->tree->atomic && !w->tree->options->keep_going)
+	if (__atomic_load_n(&w->tree->failures, __ATOMIC_RELAXED) > 0 && !w->tree->atomic &&
+	    !w->tree->options->keep_going)
 		w->options.preserve |= FCOPY_ATTR_TIMESTAMPS;
 	*c = (struct copy){.options = &w->options,
 			   .report = &w->file,

@@ -227,7 +227,7 @@ static void cancel_at_entry(void *user, const struct fcopy_event *event)
 {
 	(void)user;
 	if (event->kind == FCOPY_EVENT_ENTRY && ++entries == 50)
-		cancel = 1;
+		__atomic_store_n(&cancel, 1, __ATOMIC_RELAXED); /* other threads read it */
 }
 
 START_TEST(cancelled_tree)
