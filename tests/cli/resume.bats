@@ -227,7 +227,7 @@ killed_at() {
 	flock b.fcopy-part sleep 0.4 &
 	await never flock -n b.fcopy-part true
 	expect 0 --resume a b
-	says "fcopy: b: resuming at 64 of 98 KiB (65 %)"
+	says "fcopy: b: resuming at 64 of 293 KiB (21 %)"
 	cmp a b
 	wait
 	mv b b.fcopy-part

@@ -57,10 +57,10 @@ tidy() {
 	random disk-image-of-a-server.img 12M
 	terminal 40
 	start --limit-rate=3M disk-image-of-a-server.img b rw
-	screen | grep -E '^disk[^ ]*…[^ ]*img  [ 0-9]+%.*  0:0[0-9] left$'
+	screen | grep -E '^disk[^ ]*…[^ ]*img +[0-9]+%.* 0:0[0-9] left$'
 	[ "$(screen | grep left | wc -m)" -le 40 ]
 	ended
-	screen | grep -E '^disk[^ ]*…[^ ]*img  copied  12 MiB'
+	screen | grep -E '^disk[^ ]*…[^ ]*img +copied +12 MiB'
 	tidy 1
 }
 
@@ -241,7 +241,7 @@ recorded() {
 	recorded --benchmark a b
 	grep -qa $'\r\e\[Jwarming up: auto' record
 	grep -qaE $'\r\e\[Jrun 1: [a-z_]+' record
-	tr '\r' '\n' <record | grep -qaE '^1 readwrite +[0-9]'
+	tr '\r' '\n' <record | sed 's/^\x1b\[J//' | grep -qaE '^1 readwrite +[0-9]'
 }
 
 @test "--benchmark in the background draws no runs" {
