@@ -10,11 +10,11 @@
  *   src/tree/         several sources and trees: tree (operands), root (new or merged), pool,
  *                     directory, entry, links, special, resume, remove, report
  *   src/copy/         policy: rules (what options demand), copy (open to commit), settle (before
- *                     it), plan (auto), ask, modes, step, extents, allocate, space, ranges
- *                     (threads), verify and compare, serve (many clients)
+ *                     the commit), notify, plan (auto), ask, modes, step, extents, allocate,
+ *                     space, ranges (threads), verify and compare, serve (many clients)
  *   src/endpoints/    where bytes come from and go: place (names), replace and temporary (an atomic
  *                     file), part (--resume), in_place, stream, tcp, socket and receipt (its
- *                     peer's close), metadata, preserve
+ *                     peer's close), metadata
  *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the
  *                     engines share; one engine per file (pieces belongs to direct)
  *   src/io/           the read and write loops, memory, io_uring

@@ -10,26 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-void copy_notify(const struct copy *c, enum fcopy_event_kind kind, const struct fcopy_error *error,
-		 const char *text)
-{
-	const struct fcopy_event event = {kind, c->report, error, text};
-	if (c->options->notify)
-		c->options->notify(c->options->user, &event);
-}
-
-void copy_phase(const struct copy *c, enum fcopy_phase phase, uint64_t total)
-{
-	struct fcopy_progress *p = c->options->progress;
-	if (!p)
-		return;
-	__atomic_store_n(&p->bytes, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&p->moved, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&p->total, total, __ATOMIC_RELAXED);
-	__atomic_store_n(&p->phase, phase, __ATOMIC_RELAXED);
-	__atomic_store_n(&p->since_ms, (uint64_t)(io_now() * 1e3), __ATOMIC_RELEASE);
-}
-
 /* Where the copy ends although the source may go on: after `count` bytes, or, if a copy of another
  * size than expected will fail, one byte after that size. */
 static off_t find_limit(const struct fcopy_options *o)

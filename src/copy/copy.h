@@ -126,9 +126,10 @@ bool ask_is_remote(int fd);
 bool ask_is_cold(int fd, off_t size);
 bool ask_is_uncached(int fd);
 
-/* Tells the caller, if it asked. */
+/* notify.c: calls options.notify, if the caller set it. */
 void copy_notify(const struct copy *, enum fcopy_event_kind, const struct fcopy_error *,
 		 const char *text);
+/* Starts a phase of options.progress; total: the bytes that it will handle, 0: unknown. */
 void copy_phase(const struct copy *, enum fcopy_phase, uint64_t total);
 
 #endif

@@ -106,7 +106,7 @@ static int preserve(struct copy *c)
 	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++) {
 		struct fcopy_error e;
 		if (!(c->options->preserve & order[i]) ||
-		    preserve_one(&c->src, &c->dst, order[i], &e) == 0)
+		    metadata_preserve(&c->src, &c->dst, order[i], &e) == 0)
 			continue;
 		if (c->options->preserve_required & order[i]) {
 			c->report->error = e;

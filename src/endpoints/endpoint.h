@@ -216,12 +216,12 @@ int part_claim(struct endpoint *e, const struct stat *part, bool matches, struct
 
 /* Gives the copy one attribute that the source has. */
 #define PRESERVE_IMPOSSIBLE "attributes are preserved between files only"
-int preserve_one(const struct endpoint *src, const struct endpoint *dst, enum fcopy_attribute,
-		 struct fcopy_error *);
+int metadata_preserve(const struct endpoint *src, const struct endpoint *dst, enum fcopy_attribute,
+		      struct fcopy_error *);
 /* The same between two open files or two open directories; st is the source's. Returns 0, or -errno
  * with the failed call in *call. */
-int preserve_attribute(enum fcopy_attribute, int src, int dst, const struct stat *st,
-		       const char **call);
+int metadata_copy_attribute(enum fcopy_attribute, int src, int dst, const struct stat *st,
+			    const char **call);
 
 /* Give the file fd what the old one at `place` has: owner and group; ACL and security label. */
 int metadata_keep_owner(int fd, const struct place *, const char *path, bool force,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a file is besides its bytes.
+ * Owner, group, mode, times, ACLs and extended attributes of a file: those of the file that DST
+ * replaces (metadata_keep_*), and those of SRC (metadata_preserve).
  */
 #define _GNU_SOURCE
 #include "endpoint.h"
@@ -7,39 +8,57 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#define ATTRIBUTE_MAX 65536 /* XATTR_SIZE_MAX */
-#define TRIES         8     /* of a look at a name that another copy replaces */
+#define LIST_MAX     65536 /* XATTR_LIST_MAX */
+#define VALUE_MAX    65536 /* XATTR_SIZE_MAX */
+#define LOOKUP_TRIES 8     /* while another copy replaces the name */
 
-static bool absent(int err)
+/* The file has no such attribute, or its file system has none. */
+static bool is_absent(int err)
 {
 	return err == ENODATA || err == EOPNOTSUPP;
 }
 
+static int remove_attribute(int fd, const char *name)
+{
+	return fremovexattr(fd, name) < 0 && !is_absent(errno) ? -errno : 0;
+}
+
+/* Without privilege the owner cannot be set, but a group that the user belongs to can. Returns 0,
+ * or -errno if the owner or the group was not set. */
+static int set_owner(int fd, uid_t uid, gid_t gid)
+{
+	if (fchown(fd, uid, gid) == 0)
+		return 0;
+	int err = errno;
+	if (err == EPERM)
+		(void)!fchown(fd, (uid_t)-1, gid);
+	return -err;
+}
+
 /* On a FUSE file system the name can be missing for an instant while another copy renames a file
  * over it: rename(2) is not atomic for a concurrent lookup there. */
-static ssize_t get_attribute(const char *path, const char *name, char value[ATTRIBUTE_MAX])
+static ssize_t get_named_attribute(const char *path, const char *name, char value[VALUE_MAX])
 {
 	ssize_t n = -1;
 	errno = ENOENT;
-	for (int tries = 0; n < 0 && errno == ENOENT && tries < TRIES; tries++)
-		n = lgetxattr(path, name, value, ATTRIBUTE_MAX);
+	for (int tries = 0; n < 0 && errno == ENOENT && tries < LOOKUP_TRIES; tries++)
+		n = lgetxattr(path, name, value, VALUE_MAX);
 	return n;
 }
 
-/* Gives fd the attribute that the file at path has, or takes away what a default ACL or the
- * security module gave it. */
+/* Gives fd the attribute that the file at path has. If that has none, removes what a default ACL or
+ * the security module gave to fd. */
 static int keep_attribute(int fd, const char *path, const char *name)
 {
-	char value[ATTRIBUTE_MAX];
-	ssize_t n = get_attribute(path, name, value);
+	char value[VALUE_MAX];
+	ssize_t n = get_named_attribute(path, name, value);
 	if (n >= 0)
 		return fsetxattr(fd, name, value, (size_t)n, 0) < 0 ? -errno : 0;
-	if (!absent(errno))
-		return -errno;
-	return fremovexattr(fd, name) < 0 && !absent(errno) ? -errno : 0;
+	return is_absent(errno) ? remove_attribute(fd, name) : -errno;
 }
 
 int metadata_keep_owner(int fd, const struct place *old, const char *path, bool force,
@@ -50,14 +69,10 @@ int metadata_keep_owner(int fd, const struct place *old, const char *path, bool 
 		return error_call(e, "fstat", path, errno);
 	if (st.st_uid == old->st.st_uid && st.st_gid == old->st.st_gid)
 		return 0;
-	if (fchown(fd, old->st.st_uid, old->st.st_gid) == 0)
+	int r = set_owner(fd, old->st.st_uid, old->st.st_gid);
+	if (r == 0 || force)
 		return 0;
-	int err = errno;
-	if (force) {
-		(void)!fchown(fd, (uid_t)-1, old->st.st_gid); /* better than neither */
-		return 0;
-	}
-	return error_refuse(e, path, err, "its owner or group cannot be kept",
+	return error_refuse(e, path, -r, "its owner or group cannot be kept",
 			    FCOPY_ADVICE_IN_PLACE_OR_FORCE);
 }
 
@@ -81,4 +96,84 @@ int metadata_keep_acl(int fd, const struct place *old, const char *path, bool fo
 		return error_refuse(e, path, -r, "its ACL or security label cannot be kept",
 				    FCOPY_ADVICE_IN_PLACE_OR_FORCE);
 	return 0;
+}
+
+/* Returns 0; -ENODATA if the source has no such attribute; or -errno. */
+static int copy_attribute(int src, int dst, const char *name)
+{
+	char value[VALUE_MAX];
+	ssize_t n = fgetxattr(src, name, value, sizeof(value));
+	if (n < 0)
+		return is_absent(errno) ? -ENODATA : -errno;
+	return fsetxattr(dst, name, value, (size_t)n, 0) < 0 ? -errno : 0;
+}
+
+/* ACLs belong to the mode, and the directory determines the security label. */
+static bool is_copied_alone(const char *name)
+{
+	return strncmp(name, "system.", 7) != 0 && strcmp(name, "security.selinux") != 0;
+}
+
+static int copy_attributes(int src, int dst)
+{
+	char list[LIST_MAX];
+	int first = 0;
+	ssize_t n = flistxattr(src, list, sizeof(list));
+	if (n < 0)
+		return errno == EOPNOTSUPP ? 0 : -errno;
+	for (char *name = list; name < list + n; name += strlen(name) + 1) {
+		int r = is_copied_alone(name) ? copy_attribute(src, dst, name) : 0;
+		first = first || r == -ENODATA ? first : r;
+	}
+	return first;
+}
+
+/* Removes an ACL that the source lacks: one of the directory, or DST's old one, could admit users
+ * whom the source refuses. */
+static int copy_acl(int src, int dst, const char *name)
+{
+	int r = copy_attribute(src, dst, name);
+	if (r != -ENODATA)
+		return r;
+	return remove_attribute(dst, name);
+}
+
+static int copy_mode(int src, int dst, const struct stat *st)
+{
+	struct stat now;
+	if (fstat(dst, &now) < 0)
+		return -errno;
+	bool owned = now.st_uid == st->st_uid && now.st_gid == st->st_gid;
+	int r = copy_acl(src, dst, "system.posix_acl_access");
+	if (r == 0 && S_ISDIR(st->st_mode))
+		r = copy_acl(src, dst, "system.posix_acl_default");
+	if (fchmod(dst, st->st_mode & (owned ? 07777 : 01777)) < 0)
+		return -errno;
+	return r == 0 && !owned && st->st_mode & 06000 ? -EPERM : r;
+}
+
+int metadata_copy_attribute(enum fcopy_attribute which, int src, int dst, const struct stat *st,
+			    const char **call)
+{
+	const struct timespec times[2] = {st->st_atim, st->st_mtim};
+	switch (which) {
+	case FCOPY_ATTR_TIMESTAMPS:
+		*call = "futimens";
+		return futimens(dst, times) < 0 ? -errno : 0;
+	case FCOPY_ATTR_OWNERSHIP: *call = "fchown"; return set_owner(dst, st->st_uid, st->st_gid);
+	case FCOPY_ATTR_XATTR: *call = "fsetxattr"; return copy_attributes(src, dst);
+	case FCOPY_ATTR_MODE: *call = "fchmod"; return copy_mode(src, dst, st);
+	}
+	return 0;
+}
+
+int metadata_preserve(const struct endpoint *src, const struct endpoint *dst,
+		      enum fcopy_attribute which, struct fcopy_error *e)
+{
+	const char *call = NULL;
+	if (!S_ISREG(dst->st.st_mode) || !S_ISREG(src->st.st_mode))
+		return error_refuse(e, dst->path, EOPNOTSUPP, PRESERVE_IMPOSSIBLE,
+				    FCOPY_ADVICE_NONE);
+	int r = metadata_copy_attribute(which, src->fd, dst->fd, &src->st, &call);
+	return r < 0 ? error_call(e, call, dst->path, -r) : 0;
 }

@@ -76,7 +76,7 @@ void directory_dress(struct worker *w, struct directory *d)
 		const char *call;
 		if (!(o->preserve & order[i]))
 			continue;
-		int r = preserve_attribute(order[i], d->src, d->dst, &d->st, &call);
+		int r = metadata_copy_attribute(order[i], d->src, d->dst, &d->st, &call);
 		if (r == 0)
 			continue;
 		error_call(&error, call, entry_dst, -r);

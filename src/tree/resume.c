@@ -78,7 +78,7 @@ static bool resume_dress(const struct worker *w, const struct entry *e, int fd,
 		return false;
 	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++)
 		if (preserve & order[i])
-			same &= preserve_attribute(order[i], fd, dst, st, &call) == 0;
+			same &= metadata_copy_attribute(order[i], fd, dst, st, &call) == 0;
 	close(dst);
 	return same;
 }
