@@ -22,7 +22,7 @@ struct comparison {
 	bool cached;  /* one of them could not be read past the page cache */
 };
 
-/* The copy's time of access may be the source's by now; only the owner may read without a trace. */
+/* O_NOATIME: the copy may have the source's access time by now. Only the owner may use it. */
 static int open_to_read(const char *link, int flags)
 {
 	int fd = open(link, O_RDONLY | O_NOATIME | O_CLOEXEC | flags);
@@ -31,8 +31,7 @@ static int open_to_read(const char *link, int flags)
 	return fd;
 }
 
-/* With a mode like 0044 not even its owner may open a file again; what is open can still be read.
- */
+/* With a mode like 0044 even the owner cannot reopen the file, but can read the open descriptor. */
 static int open_cached(const char *link, int fd)
 {
 	int again = open_to_read(link, 0);
@@ -41,9 +40,9 @@ static int open_cached(const char *link, int fd)
 	return again;
 }
 
-/* A descriptor of its own for the same file. Past the page cache means by O_DIRECT, and without
- * what is cached all the same: btrfs reads compressed extents by way of the cache, and ext4 with
- * data=journal every byte, as statx(2) tells. */
+/* Opens the file again. past_cache: with O_DIRECT, after its cached pages were dropped. O_DIRECT
+ * alone is not enough: btrfs reads compressed extents through the cache, and ext4 with data=journal
+ * every byte; statx(2) shows that. */
 static int open_again(struct comparison *m, int fd, const char *path, bool past_cache)
 {
 	char link[32];

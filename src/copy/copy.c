@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * One pair from open to commit. Whatever fails on the way, abort leaves nothing of it.
+ * One copy from open to commit. After a failure abort removes what this run created.
  */
 #include "copy.h"
 #include "endpoints/error.h"
@@ -35,7 +35,7 @@ static bool has_peer(mode_t type)
 	return S_ISSOCK(type) || S_ISFIFO(type);
 }
 
-/* Moves the bytes, and notes how long that took. */
+/* Moves the bytes and records the time. */
 static int move(struct copy *c)
 {
 	double start = io_now();
@@ -95,7 +95,7 @@ static int commit(struct copy *c)
 	return r;
 }
 
-/* Both ends are open: now the peers may come. */
+/* Connects, or waits for the peer. Both ends are open, so little can fail afterwards. */
 static int start(struct copy *c, struct endpoint *e, char peer[FCOPY_ADDRESS_MAX])
 {
 	if (!e->ops->start)

@@ -20,7 +20,7 @@ struct copy {
 	off_t size;             /* expected of a source with offsets: its size, or the limit */
 	double began;           /* io_now() before anything was opened; 0: opened elsewhere */
 	bool remote;            /* source on a network file system */
-	bool served;            /* one of many: the server tells of its end */
+	bool served;            /* one of many: fcopy_serve reports its completion */
 	bool direct;            /* bulk data goes past the page cache */
 	void *buffer;           /* of cached.c, for many small extents */
 	bool keeps_buffer;      /* the buffer outlives the copy: the caller frees it by plan_free */
@@ -33,16 +33,16 @@ struct copy {
 };
 
 /* copy.c: runs a copy whose ends are open, and closes both. Returns 0, or -errno with the failure
- * booked. */
+ * recorded. */
 int copy_run(struct copy *);
 
 /* copy.c: the options that a caller passed, or the defaults for NULL. Returns 0, or -errno with the
- * refusal booked: the caller was compiled with a header that this library does not know. */
+ * refusal recorded: the caller was compiled with a header that this library does not know. */
 int copy_options(struct fcopy_options *own, const struct fcopy_options *passed, const char *dst,
 		 struct fcopy_error *);
 
 /* settle.c: what is left to do and to ask between the last byte and the commit. Returns 0, or
- * -errno with the failure booked. */
+ * -errno with the failure recorded. */
 int copy_settle(struct copy *);
 
 /* rules.c: refuses options that these operands cannot fulfil, before anything is opened; and again
@@ -54,13 +54,13 @@ int rules_check_open(const struct endpoint *src, const struct endpoint *dst,
 		     const struct fcopy_options *, struct fcopy_error *);
 
 /* plan.c: moves all bytes, by the mode or as auto decides. Returns 0, or -errno with the failure
- * booked. */
+ * recorded. */
 int plan_run(struct copy *);
 /* Frees the buffer of a copy that keeps it. */
 void plan_free(struct copy *);
 
-/* step.c: runs one engine over t and books what it did. Returns what the engine returns; a failure
- * is booked in the report, a refusal in its step. */
+/* step.c: runs one engine over t and records what it did. Returns what the engine returns; a
+ * failure is recorded in the report, a refusal in its step. */
 int step_run(struct copy *, const struct engine *, struct transfer *t);
 /* The same in several threads at once. */
 int step_run_threads(struct copy *, const struct engine *, struct transfer *t, unsigned threads);
@@ -71,7 +71,7 @@ int step_refused(struct copy *, const struct engine *, const struct transfer *t)
 
 /* cached.c: copies t through the page cache. Chooses among readwrite, splice and threads, and never
  * returns ENGINE_NEXT. options.threads: 1 starts no thread, more are used without a choice. Returns
- * 0 or -errno with the failure booked. */
+ * 0 or -errno with the failure recorded. */
 int cached_copy(struct copy *, struct transfer *t);
 const char *cached_plan(const struct copy *); /* the intention, for people */
 void cached_free(struct copy *);              /* the buffer */
@@ -91,12 +91,12 @@ unsigned cpus_quota(const char *cgroup, const char *root);
 /* ranges.c: hands pieces of t to `threads` threads, each running the engine, which has to be
  * positional. The caller's thread is one of them and uses t->buffer if that is set. The first
  * failure stops all and is the one returned; t->offset is the finished prefix. With behind set,
- * what is done starts on its way to the disk. */
+ * it starts writeback of the finished pieces. */
 #define RANGES_PIECE ((size_t)1 << 20) /* bytes that a thread takes at a time */
 int ranges_run(const struct engine *, struct transfer *t, unsigned threads, bool behind);
 
 /* allocate.c: allocates the destination's blocks of [start, end) if options and mode ask for it,
- * without changing its size. Returns 0, or -errno with the failure booked. */
+ * without changing its size. Returns 0, or -errno with the failure recorded. */
 int allocate_blocks(struct copy *, off_t start, off_t end);
 
 /* The same for a stream that may end earlier: it fails silently. */
@@ -110,12 +110,12 @@ int allocate_unwritten(struct copy *, off_t start, off_t end);
 
 /* compare.c: how many bytes source and destination have in common from the start, `end` at most;
  * past_cache: as the storage has them, or *cached says that this could not be had. Negative:
- * -errno, with the failure booked. */
+ * -errno, with the failure recorded. */
 off_t compare_files(struct copy *, off_t end, bool past_cache, bool *cached);
 
-/* verify.c: each returns 0, or -errno with the failure booked. */
+/* verify.c: each returns 0, or -errno with the failure recorded. */
 int verify_copy(struct copy *);   /* the whole copy, before the commit */
-int verify_prefix(struct copy *); /* what an earlier try left: starts c->all behind it */
+int verify_prefix(struct copy *); /* the part of an earlier copy: starts c->all after it */
 
 /* space.c: compares the space that the copy needs with what is free, and warns. */
 void space_check(struct copy *);

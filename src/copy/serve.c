@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Every client that comes: a thread for each, and in it the ordinary copy. A slow one only keeps
- * its own thread waiting.
+ * fcopy_serve: one thread per client runs an ordinary copy, so a slow client delays no other.
  */
 #define _GNU_SOURCE
 #include "copy.h"
@@ -111,7 +110,8 @@ static void *serve_client(void *arg)
 	return NULL;
 }
 
-/* What lacks now may be there in a moment. Returns 0 after that, or -err. */
+/* Temporary resource shortage: sleep and retry. Returns 0 after the sleep; -err for other errors.
+ */
 static int pause_for(int err)
 {
 	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
@@ -121,7 +121,8 @@ static int pause_for(int err)
 	return 0;
 }
 
-/* Gives the client its thread; one that cannot be had is the client's loss. */
+/* Starts the client's thread. Without a thread the client is disconnected, and the server goes on.
+ */
 static int start_client(struct client *k, struct fcopy_error *error)
 {
 	struct service *s = k->service;
@@ -138,7 +139,8 @@ static int start_client(struct client *k, struct fcopy_error *error)
 	return error_call(error, "pthread_create", s->listener.path, err);
 }
 
-/* Takes one client, if one comes in this moment. Returns 0, or -errno with the failure booked. */
+/* Accepts a client, or returns after LOOK_MS without one. Returns 0, or -errno with the failure
+ * recorded. */
 static int take_client(struct service *s, struct fcopy_error *error)
 {
 	const struct io io = {.cancel = s->stop, .timeout_ms = LOOK_MS};
@@ -159,7 +161,7 @@ static int take_client(struct service *s, struct fcopy_error *error)
 static int serve(struct service *s, struct fcopy_error *error)
 {
 	int r = 0;
-	pthread_condattr_t clock; /* one that nobody sets back */
+	pthread_condattr_t clock; /* CLOCK_MONOTONIC is immune to clock changes */
 	pthread_condattr_init(&clock);
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
 	pthread_cond_init(&s->left, &clock);
@@ -169,7 +171,7 @@ static int serve(struct service *s, struct fcopy_error *error)
 	while (r == 0 && !over(s))
 		if (wait_below(s, s->max_clients))
 			r = take_client(s, error);
-	s->listener.ops->abort(&s->listener); /* whoever comes now is refused by the kernel */
+	s->listener.ops->abort(&s->listener); /* the kernel refuses clients from now on */
 	while (!wait_below(s, 1))
 		;
 	pthread_attr_destroy(&s->detached);
@@ -178,12 +180,12 @@ static int serve(struct service *s, struct fcopy_error *error)
 	return r;
 }
 
-static int refuse(const char *path, const char *reason, struct fcopy_error *error)
+static int refuse_service(const char *path, const char *reason, struct fcopy_error *error)
 {
 	return error_refuse(error, path, EINVAL, reason, FCOPY_ADVICE_USAGE);
 }
 
-/* Each client opens DST anew: what refuses them all is to be told before one comes. */
+/* Each client opens DST. Open it once before the first client: a refusal would hold for all. */
 static int try_sink(struct service *s, struct fcopy_report *report)
 {
 	struct endpoint sink;
@@ -192,22 +194,23 @@ static int try_sink(struct service *s, struct fcopy_report *report)
 	if (r == 0)
 		sink.ops->abort(&sink);
 	if (r == ENDPOINT_KEPT)
-		r = refuse(s->dst, "exists, and no_clobber keeps it", &report->error);
+		r = refuse_service(s->dst, "exists, and no_clobber keeps it", &report->error);
 	return r;
 }
 
-/* One end listens; the other has to be one that many can share. */
+/* One end must listen, and the clients must be able to share the other. */
 static int check_ends(struct service *s, const char *src, const char *dst,
 		      struct fcopy_report *report)
 {
 	struct fcopy_error *error = &report->error;
 	if (s->sends && !(S_ISREG(s->file.st.st_mode) && s->file.positional))
-		return refuse(src, "is no regular file: it cannot be sent to every client", error);
+		return refuse_service(src, "is no regular file: it cannot be sent to every client",
+				      error);
 	if (!s->sends && strcmp(dst, DEV_NULL) != 0)
-		return refuse(dst, "is not /dev/null: many clients cannot share it", error);
+		return refuse_service(dst, "is not /dev/null: many clients cannot share it", error);
 	if (!endpoint_listens(&s->listener))
-		return refuse(s->listener.path, "does not listen: there are no clients to wait for",
-			      error);
+		return refuse_service(s->listener.path,
+				      "does not listen: there are no clients to wait for", error);
 	return s->sends ? 0 : try_sink(s, report);
 }
 
@@ -247,14 +250,14 @@ int fcopy_serve(const char *src, const char *dst, const struct fcopy_options *op
 			    .dst = dst,
 			    .max_clients = max_clients ? max_clients : FCOPY_CLIENTS_DEFAULT,
 			    .lock = PTHREAD_MUTEX_INITIALIZER};
-	const struct copy told = {.options = s.options, .report = report};
+	const struct copy reported = {.options = s.options, .report = report};
 	memset(report, 0, sizeof(*report));
 	if (copy_options(&own, options, dst, &report->error) < 0)
 		return -1;
 	int r = open_service(&s, src, dst, report);
 	if (r < 0)
 		return -1;
-	copy_notify(&told, FCOPY_EVENT_LISTENING, NULL, endpoint_listens(&s.listener));
+	copy_notify(&reported, FCOPY_EVENT_LISTENING, NULL, endpoint_listens(&s.listener));
 	r = serve(&s, &report->error);
 	if (s.sends)
 		s.file.ops->abort(&s.file);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Everything between the last byte and the name: is the source still what it was, is nothing behind
- * the end, are attributes and bytes where they were asked to be? One no, and there is no commit.
+ * Between the last byte and the commit: checks that the source did not change, cuts the destination
+ * to its length, sets attributes, flushes and verifies. A failure prevents the commit.
  */
 #include "copy.h"
 #include "endpoints/error.h"
@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Something is wrong with the source: a warning, unless the caller is strict. */
-static int object(struct copy *c, int err, const char *reason)
+/* Something is wrong with the source: fails with options.strict, otherwise warns. */
+static int warn_or_fail(struct copy *c, int err, const char *reason)
 {
 	struct fcopy_error e;
 	error_refuse(&e, c->src.path, err, reason, FCOPY_ADVICE_NONE);
@@ -23,7 +23,7 @@ static int object(struct copy *c, int err, const char *reason)
 	return -err;
 }
 
-/* Did the source stay what it was? Nobody can promise more than that its stat says so. */
+/* Did the source change? Only its stat can show that. */
 static int check_source(struct copy *c)
 {
 	struct stat now;
@@ -37,10 +37,10 @@ static int check_source(struct copy *c)
 	    now.st_mtim.tv_nsec == then->st_mtim.tv_nsec)
 		return 0;
 	c->report->source_changed = true;
-	return object(c, EBUSY, "changed while it was copied");
+	return warn_or_fail(c, EBUSY, "changed while it was copied");
 }
 
-/* A stream that was cut short looks whole, but not to somebody who knows its size. */
+/* A truncated stream looks complete; only its expected size shows that it is not. */
 static int check_size(struct copy *c)
 {
 	struct fcopy_report *r = c->report;
@@ -55,7 +55,7 @@ static int check_size(struct copy *c)
 	else
 		snprintf(r->detail, sizeof(r->detail), "had %ju bytes, not %ju",
 			 (uintmax_t)r->bytes, (uintmax_t)wanted);
-	return object(c, EINVAL, r->detail);
+	return warn_or_fail(c, EINVAL, r->detail);
 }
 
 #define AHEAD_MOST ((off_t)8 << 30) /* XFS_MAX_BMBT_EXTLEN, in blocks of 4 KiB */
@@ -80,7 +80,7 @@ static int trim(struct copy *c)
 	return 0;
 }
 
-/* An error of fsync is final: the next one would claim success (the kernel reports it once). */
+/* Do not retry fsync: the kernel reports a failed writeback once, and the next call succeeds. */
 static int flush(struct copy *c, bool metadata)
 {
 	double start = io_now();
@@ -96,13 +96,13 @@ static int flush(struct copy *c, bool metadata)
 	return 0;
 }
 
-/* In this order, because chown clears setuid and capabilities, and an ACL changes the mode. A loss
- * is a warning, unless the caller insists. */
+/* In this order: chown clears setuid and capabilities, and an ACL changes the mode. A loss is a
+ * failure if options.preserve_required names it, otherwise a warning. */
 static int preserve(struct copy *c)
 {
 	static const enum fcopy_attribute order[] = {FCOPY_ATTR_TIMESTAMPS, FCOPY_ATTR_OWNERSHIP,
 						     FCOPY_ATTR_XATTR, FCOPY_ATTR_MODE};
-	bool told = false;
+	bool warned = false;
 	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++) {
 		struct fcopy_error e;
 		if (!(c->options->preserve & order[i]) ||
@@ -112,9 +112,9 @@ static int preserve(struct copy *c)
 			c->report->error = e;
 			return -e.err;
 		}
-		if (e.call || !told) /* that one of them is no file holds for all */
+		if (e.call || !warned) /* a refusal by type holds for all attributes */
 			copy_notify(c, FCOPY_EVENT_WARNING, &e, NULL);
-		told |= !e.call;
+		warned |= !e.call;
 	}
 	return 0;
 }
@@ -127,7 +127,7 @@ static int cancelled(struct copy *c)
 			    FCOPY_ADVICE_NONE);
 }
 
-/* A producer that failed at once looks like a stream without bytes: no reason to lose a file. */
+/* An empty stream may come from a producer that failed: do not replace a file by it. */
 static int check_empty(struct copy *c)
 {
 	mode_t from = c->src.st.st_mode;

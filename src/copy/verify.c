@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The two places where a copy is compared with its source: before the commit, and before an
- * interrupted one goes on.
+ * Compares a copy with its source: before the commit (--verify), and before an interrupted copy is
+ * continued (--resume).
  */
 #include "copy.h"
 #include "endpoints/error.h"
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define RESUME_ALIGN ((off_t)4096) /* direct I/O goes on at a block */
+#define RESUME_ALIGN ((off_t)4096) /* direct I/O continues at a block */
 
 int verify_copy(struct copy *c)
 {
@@ -60,13 +60,14 @@ int verify_prefix(struct copy *c)
 	int r = c->dst.ops->claim_partial(&c->dst, &part, same == part.st_size, &c->report->error);
 	if (r < 0)
 		return r;
-	const char *anew = same < part.st_size ? "its .fcopy-part differs from the source" : NULL;
+	const char *restart = same < part.st_size ? "its .fcopy-part differs from the source"
+						  : NULL;
 	same -= same % RESUME_ALIGN;
 	c->resumes = true;
 	c->all.offset = same;
 	c->report->resumed = (uint64_t)same;
 	if (ftruncate(c->dst.fd, same) < 0)
 		return error_call(&c->report->error, "ftruncate", c->dst.path, errno);
-	copy_notify(c, FCOPY_EVENT_RESUME, NULL, same == 0 ? anew : NULL);
+	copy_notify(c, FCOPY_EVENT_RESUME, NULL, same == 0 ? restart : NULL);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * An endpoint is what SRC or DST names: it opens, and at the end it commits or aborts. Commit makes
- * the destination real, abort leaves nothing of it; either one closes.
+ * An endpoint is what SRC or DST names: it opens, and at the end it commits or aborts. The commit
+ * makes the destination visible; abort removes what this run created. Both close the descriptor.
  */
 #ifndef ENDPOINTS_ENDPOINT_H
 #define ENDPOINTS_ENDPOINT_H
@@ -108,7 +108,7 @@ static inline const char *endpoint_listens(const struct endpoint *e)
 	return e->ops->listens ? e->ops->listens(e) : NULL;
 }
 
-/* Each opener fills *e and returns 0, or books the failure and returns -errno, with nothing open.
+/* Each opener fills *e and returns 0, or records the failure and returns -errno, with nothing open.
  */
 
 /* Opens SRC for reading. */
@@ -142,11 +142,11 @@ int replace_open(struct endpoint *e, const struct endpoint *src, const struct fc
 int in_place_open(struct endpoint *e, const struct endpoint *src, struct fcopy_error *);
 extern const struct endpoint_ops in_place_ops; /* both only close */
 
-/* The size of a block device, which stat does not tell. Returns 0 or -errno. */
+/* in_place.c: the size of a block device, which stat does not report. Returns 0 or -errno. */
 int device_size(int fd, off_t *size);
 
 /* stream.c: is this -, /dev/stdin, /dev/fd/3, fd:3 or a TCP address? Descriptors are used at their
- * own position and not opened anew; `dash` is what - stands for. */
+ * current position and not reopened; `dash` is what - stands for. */
 bool stream_names(const char *path);
 /* The file type of whatever the operand names, S_IFREG if that is not there yet. */
 mode_t stream_type(const char *path, int dash);
@@ -187,13 +187,14 @@ int place_find_in(struct place *, int dir, const char *name, const char *path,
 		  struct fcopy_error *);
 void place_close(struct place *);
 
-/* The file that is not there yet: a nameless one, which is created with `mode`; where that cannot
- * be had, a named one with mode 0600 (e->mode is then what it is to get). Both return 0 or -errno
- * with the call that failed; name also ENDPOINT_KEPT. */
+/* temporary_create makes an unnamed file with `mode`, or, where the file system has none, a named
+ * one with mode 0600 (e->mode is the one that it gets later). temporary_name gives it its final
+ * name. Both return 0, or -errno with the failed call in *call; temporary_name also ENDPOINT_KEPT.
+ */
 int temporary_create(struct endpoint *e, mode_t mode, const char **call);
 int temporary_name(struct endpoint *e, bool no_clobber, const char **call);
 void temporary_drop(struct endpoint *e);
-/* Draws a name that nobody can guess and plant. Returns 0 or -errno. */
+/* Makes a random name that other users cannot guess. Returns 0 or -errno. */
 #define TEMPORARY_SIZE sizeof(".fcopy-0123456789abcdef")
 int temporary_draw(char name[TEMPORARY_SIZE]);
 /* After a failure: cuts the part to its `size` good bytes and gives it the mode by which the next

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * SRC and DST as names in the file system: what is there decides how it is opened.
+ * Opens SRC and DST: the type of what they name decides how.
  */
 #define _GNU_SOURCE
 #include "endpoint.h"
@@ -13,7 +13,7 @@
 static int end_source(struct endpoint *e, const struct fcopy_options *options,
 		      struct fcopy_error *error)
 {
-	(void)options, (void)error; /* what was read is read: close has nothing to tell */
+	(void)options, (void)error; /* close(2) of a descriptor that was only read has no error */
 	e->ops->abort(e);
 	return 0;
 }
@@ -93,13 +93,18 @@ static bool same_ctime(const struct stat *a, const struct stat *b)
 	return a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
-/* Does a write to dst change what src reads, although their inode numbers differ? So it is with a
- * file of an overlay mount and its lower or upper file, and with a FUSE mirror. No number tells:
- * overlayfs has its own st_dev, and st_ino of the copied-up file is the lower one's. But the two
- * always show one ctime. Equal ctimes alone prove nothing (a snapshot has them too), so fchown,
- * which changes nothing for -1 (chown(2)) but the ctime, moves the ctime of dst: that of src moves
- * along only if they are one inode. If it cannot be moved, nothing is written: dst may be src.
- * Returns 1 if so, 0, or -errno. */
+/* Does a write to dst change what src reads, although their inode numbers differ? It does if one is
+ * a file of an overlay mount and the other its lower or upper file, or if one is a FUSE mirror.
+ * Inode numbers do not help: overlayfs has its own st_dev, and st_ino of a copied-up file is that
+ * of the lower file. But both always show the same ctime and size.
+ *
+ * Equal ctimes alone prove nothing: a snapshot has them too. So change the ctime of dst, by an
+ * fchown(2) to -1, which changes nothing else that a write would not change. The ctime of src
+ * follows only if the two are one inode. If the ctime of dst does not change, assume that dst is
+ * src.
+ *
+ * Not found: a metacopy file of overlayfs, which has its own ctime and the data of the lower file.
+ * Returns 1, 0, or -errno. */
 static int aliases(const struct endpoint *src, const struct endpoint *dst)
 {
 	const struct timespec tick = {.tv_nsec = 1000000};

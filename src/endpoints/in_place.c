@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * An existing inode, written where it stands: files on request, devices and FIFOs always.
+ * Writes into an existing inode: regular files with --inplace, devices and FIFOs always.
  */
 #define _GNU_SOURCE
 #include "endpoint.h"
@@ -56,7 +56,7 @@ const struct endpoint_ops in_place_ops = {.commit = in_place_commit,
 					  .old = in_place_old,
 					  .release_blocks = in_place_release_blocks};
 
-/* What the open descriptor turned out to be. */
+/* Checks that the descriptor is the file that place_find saw, and that the data fits. */
 static int in_place_check(struct endpoint *e, const struct endpoint *src, struct fcopy_error *error)
 {
 	const struct place *p = &e->place;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * DST.fcopy-part, where a copy that may be interrupted is written, to be gone on with. The name can
- * be guessed, so that whatever has it is looked at before it is believed.
+ * DST.fcopy-part: --resume writes the copy to this file and keeps it after an interruption. Other
+ * users can guess the name, so check the file before its bytes are used.
  */
 #define _GNU_SOURCE
 #include "endpoint.h"
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TRIES        8   /* each one lost to another copy, which has ended */
+#define TRIES        8   /* each lost to another copy that has committed since */
 #define LOCK_TRIES   100 /* a second in all */
 #define LOCK_WAIT_MS 10
 
@@ -65,7 +65,7 @@ static int lock_part(const struct endpoint *e, const volatile int *cancel)
 	return named.st_dev == st.st_dev && named.st_ino == st.st_ino ? 0 : -ENOENT;
 }
 
-/* Books what lock_part returned. */
+/* Records what lock_part returned. */
 static int fail_lock(const struct endpoint *e, int r, struct fcopy_error *error)
 {
 	if (r == -EWOULDBLOCK)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A file replaced atomically: written under no name, named when it is complete. Whatever can be
- * found out to fail is found out before the first byte.
+ * Replaces a file atomically: the new one is written without a name or under a temporary one
+ * (temporary.c) and gets its name when it is complete. Checks before the first byte what would make
+ * the rename fail.
  */
 #define _GNU_SOURCE
 #include "endpoint.h"
@@ -59,7 +60,7 @@ static int stat_attributes(const struct endpoint *e, const char *name, struct st
 	return 0;
 }
 
-/* What would forbid the rename when all bytes are copied. */
+/* Refuses a directory that forbids the rename. */
 static int check_directory(const struct endpoint *e, struct fcopy_error *error)
 {
 	struct statx sx;
@@ -79,7 +80,7 @@ static int check_directory(const struct endpoint *e, struct fcopy_error *error)
 	return 0;
 }
 
-/* What would make the rename fail, or take something away from the owner of the old file. */
+/* Refuses an existing file that cannot be renamed over, or whose owner would lose something. */
 static int check_existing(const struct endpoint *e, bool force, struct fcopy_error *error)
 {
 	struct statx sx;
@@ -113,8 +114,8 @@ static int check_existing(const struct endpoint *e, bool force, struct fcopy_err
 	return 0;
 }
 
-/* Errors of flush come with close, but the name needs an open descriptor: so a duplicate is closed
- * first. EINTR too means that the outcome is unknown. */
+/* close(2) reports failed writes on NFS and FUSE, but linkat needs the open descriptor: close a
+ * duplicate first. After EINTR the outcome is unknown, so it is a failure too. */
 static int close_duplicate(int fd, const char **call)
 {
 	*call = "fcntl(F_DUPFD)";
@@ -125,7 +126,8 @@ static int close_duplicate(int fd, const char **call)
 	return close(copy) < 0 ? -errno : 0;
 }
 
-/* Content that changes must not run with its owner's rights: an old file's setuid and setgid go. */
+/* Drops the setuid and setgid bits of an old file: the new content must not run with its owner's
+ * rights. */
 static int set_final_mode(struct endpoint *e, const struct fcopy_options *options,
 			  struct fcopy_error *error)
 {
@@ -140,15 +142,16 @@ static int set_final_mode(struct endpoint *e, const struct fcopy_options *option
 	return temporary_stores_modes(e) ? error_call(error, "fchmod", e->path, err) : 0;
 }
 
-/* Root gives a file that has a name its owner at the end only: he could open it, also if --preserve
- * makes it somebody else's then; and what is left of it would not be root's to go on with. Who is
- * not root cannot give it away, and is told so before the first byte. */
+/* As root, change the owner of a named temporary last: the future owner could open it early, also
+ * if --preserve then gives it to a third user, and root could not resume a part that it does not
+ * own. Other users cannot change the owner: they learn that before the first byte. */
 static bool owner_waits(const struct endpoint *e)
 {
 	return !e->link && geteuid() == 0;
 }
 
-/* Before that, others could have opened a file that has a name but is not complete. */
+/* Gives a named temporary file owner and mode, now that it is complete. Earlier, other users could
+ * have opened it. */
 static int replace_finish(struct endpoint *e, const struct fcopy_options *options,
 			  struct fcopy_error *error)
 {
@@ -171,7 +174,7 @@ static void replace_abort(struct endpoint *e)
 	place_close(&e->place);
 }
 
-/* Books a failure to make or to name the new file. */
+/* Records a failure to create or to name the new file. */
 static int replace_fail(const struct endpoint *e, const char *call, int r,
 			struct fcopy_error *error)
 {
@@ -185,8 +188,8 @@ static int replace_commit(struct endpoint *e, const struct fcopy_options *option
 			  struct fcopy_error *error)
 {
 	const char *call;
-	/* The rename could reach the disk long before the bytes, and a power cut leave neither
-	 * file: XFS lets half a minute pass, ext4 starts the writing at a rename by itself. */
+	/* Start writeback: the rename could reach the disk before the bytes, and a power cut would
+	 * leave neither file. XFS waits up to 30 s; ext4 starts writeback at a rename itself. */
 	if (e->place.exists && !options->fsync)
 		sync_file_range(e->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 	int r = close_duplicate(e->fd, &call);
@@ -207,7 +210,7 @@ static int replace_commit(struct endpoint *e, const struct fcopy_options *option
 	return 0;
 }
 
-/* Opens what the commit will flush: not to find out after it that this cannot be done. */
+/* Opens the directory that the commit will flush: a failure must show before the commit. */
 static int open_directory(struct endpoint *e, const struct fcopy_options *options)
 {
 	if (!options->fsync || options->scratch)
@@ -234,7 +237,7 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 	if (!e->place.exists || owner_waits(e))
 		return 0;
 	r = metadata_keep_owner(e->fd, &e->place, e->path, options->force, error);
-	if (r == 0 && e->link) /* nobody can read what has no name */
+	if (r == 0 && e->link) /* an unnamed file is invisible, so its mode can be set early */
 		r = set_final_mode(e, options, error);
 	return r;
 }
@@ -257,11 +260,11 @@ int replace_open(struct endpoint *e, const struct endpoint *src,
 	e->ops = &ops;
 	e->positional = true;
 	e->directory = -1;
-	e->place.exists &= !options->scratch; /* what never gets a name replaces nothing */
+	e->place.exists &= !options->scratch; /* a scratch file replaces nothing */
 	int r = 0;
 	if (e->place.exists)
 		r = check_existing(e, options->force, error);
-	else if (options->resume) /* a part has a name of its own, which has to change */
+	else if (options->resume) /* the part has a name, which must be renamed */
 		r = check_directory(e, error);
 	if (r == 0)
 		r = open_temporary(e, src, options, error);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * A connected stream socket as SRC or DST. From its first moment on closing it means a reset, so
- * that a copy which ends in any other way than by commit, kill -9 included, is an error on the
- * other side and never the end of a stream. Commit takes that back: as DST by half-close, and the
- * peer's close is the receipt; as SRC by the close that is this receipt, after the other end's
- * commit.
+ * A connected stream socket as SRC or DST. It is created with SO_LINGER {1, 0}: closing it resets
+ * the connection. So the peer of a copy that fails or is killed sees an error, never the end of a
+ * stream. Only the commit clears SO_LINGER. As DST it then half-closes and waits for the receipt
+ * (receipt.c). As SRC it closes after DST has committed: that close is the receipt for the peer.
  */
 #define _GNU_SOURCE
 #include "endpoint.h"
@@ -79,9 +78,9 @@ bool socket_set_reset(int fd, bool on)
 	return setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)) == 0;
 }
 
-/* Nagle's algorithm would hold the last bytes of a slow source back; in the middle of a fast one
- * sendfile and splice fill the segments by themselves. No TCP_USER_TIMEOUT: it also ends a
- * connection whose peer lives and reads slowly, and io_wait and look see what it would tell. */
+/* TCP_NODELAY: Nagle's algorithm would delay the last bytes of a slow source, and sendfile and
+ * splice fill the segments of a fast one themselves. No TCP_USER_TIMEOUT: it also ends a connection
+ * whose peer is alive and reads slowly; io_wait and receipt_await detect a dead peer. */
 static bool prepare(int fd)
 {
 	if (socket_get_option(fd, SO_PROTOCOL) != IPPROTO_TCP)
@@ -134,7 +133,7 @@ static int socket_accept(const struct endpoint *listener, const struct io *io, s
 	*e = *listener;
 	e->fd = fd;
 	e->listening = false;
-	write_name(&peer, e->address); /* whoever has reset it by now has none to ask for */
+	write_name(&peer, e->address); /* getpeername fails if the peer has reset it by now */
 	return 0;
 }
 

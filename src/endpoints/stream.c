@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * SRC and DST that are no names in the file system: open descriptors, and TCP addresses.
+ * Operands that are not paths: open descriptors, and TCP addresses.
  */
 #define _GNU_SOURCE
 #include "endpoint.h"
@@ -19,7 +19,7 @@ static bool is_descriptor(const char *path)
 	return strncmp(path, DESCRIPTOR, strlen(DESCRIPTOR)) == 0;
 }
 
-/* A descriptor's number in decimal digits, in one way only; -1: it is none. */
+/* A descriptor's number in decimal digits without leading zeros; -1: it is none. */
 static int number(const char *digits)
 {
 	char *end;

@@ -41,7 +41,8 @@ enum fcopy_kind tcp_kind(const char *path)
 							  : FCOPY_KIND_TCP_LISTEN;
 }
 
-/* getaddrinfo takes blanks and signs, and cuts a number to 16 bits; a name is for it to look up. */
+/* getaddrinfo accepts blanks and signs and truncates a number to 16 bits. It looks up names itself.
+ */
 static bool port_is_sane(const char *port, bool listens)
 {
 	char *end;
@@ -101,7 +102,7 @@ static int resolve(const struct endpoint *e, const struct address *a, struct add
 /* A try at one address. Returns the descriptor, or -errno with the call that failed. */
 typedef int try(const struct addrinfo *, const struct fcopy_options *, const char **call);
 
-/* A socket that has never been able to end in any other way than by a reset. */
+/* A socket that resets its connection from the start, whatever ends the process. */
 static int make_socket(const struct addrinfo *a, const char **call)
 {
 	int fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -163,7 +164,7 @@ static int try_connect(const struct addrinfo *a, const struct fcopy_options *opt
 	return r;
 }
 
-/* Tries all addresses in the resolver's order; the last failure is the one that is told. */
+/* Tries all addresses in the resolver's order, and records the last failure. */
 static int try_all(struct endpoint *e, const struct address *a, try *one,
 		   const struct fcopy_options *options, struct fcopy_error *error)
 {

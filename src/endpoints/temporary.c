@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * The file that is not there yet: under no name, or under a drawn name where the file system needs
- * one.
+ * The temporary file, from its creation to its final name:
+ *
+ *     open(O_TMPFILE) ---- unsupported ----> openat(O_EXCL, .fcopy-RANDOM, 0600)
+ *          | unnamed                               | named
+ *          | bytes                                 | bytes, then owner and mode
+ *          |                                       |
+ *     DST is new:   linkat(DST)                    renameat(DST)
+ *     DST exists:   linkat(.fcopy-RANDOM),         renameat(DST)
+ *                   renameat(DST)
+ *     no_clobber:   linkat(DST)                    renameat2(DST, RENAME_NOREPLACE)
+ *
+ * A process that is killed leaves nothing of an unnamed file. linkat(2) does not replace a file, so
+ * an existing DST takes two calls. With --resume the named file is DST.fcopy-part (part.c).
  */
 #define _GNU_SOURCE
 #include "endpoint.h"
@@ -26,10 +37,10 @@ static int link_by_proc(const struct endpoint *e, const char *name)
 	return linkat(AT_FDCWD, path, e->place.dir, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
 }
 
-/* Finds the way in which a nameless file can get its name here. "." exists, so the answer of a way
- * that works is EEXIST, and of one that does not, ENOENT for the old name (do_linkat in fs/namei.c
- * looks that up first). */
-static bool find_link(struct endpoint *e)
+/* Finds the call that can name an unnamed file here, before the first byte. "." exists: a call that
+ * works fails with EEXIST, and one that does not fails with ENOENT for the old name, which
+ * do_linkat in fs/namei.c looks up first. */
+static bool find_link_call(struct endpoint *e)
 {
 	static int (*const ways[])(const struct endpoint *, const char *) = {link_descriptor,
 									     link_by_proc};
@@ -73,8 +84,9 @@ static int create_named(struct endpoint *e, const char **call)
 	return r;
 }
 
-/* Only a nameless file gets umask and default ACL from the kernel; a named one has to know. A
- * process without /proc takes the strictest. */
+/* The kernel applies umask and default ACL to an unnamed file, which is created with its final
+ * mode. A named file is created with 0600 and needs the umask later; without /proc assume the
+ * strictest. */
 mode_t temporary_umask(void)
 {
 	char line[256];
@@ -88,12 +100,12 @@ mode_t temporary_umask(void)
 	return mask;
 }
 
-static int create_nameless(struct endpoint *e, mode_t mode)
+static int create_unnamed(struct endpoint *e, mode_t mode)
 {
 	e->fd = openat(e->place.dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
 	if (e->fd < 0)
 		return -errno;
-	if (find_link(e))
+	if (find_link_call(e))
 		return 0;
 	close(e->fd);
 	e->fd = -1;
@@ -102,7 +114,7 @@ static int create_nameless(struct endpoint *e, mode_t mode)
 
 int temporary_create(struct endpoint *e, mode_t mode, const char **call)
 {
-	int r = create_nameless(e, mode);
+	int r = create_unnamed(e, mode);
 	*call = "open";
 	/* Kernels and file systems without O_TMPFILE see a directory opened for writing. */
 	if (r != -EOPNOTSUPP && r != -EISDIR && r != -EINVAL && r != -ENOENT && r != -ENOSYS)
@@ -157,8 +169,8 @@ static int rename_to_new(struct endpoint *e)
 	return unlinkat(dir, e->temporary, 0) < 0 ? -errno : 0;
 }
 
-/* Who cannot tell has to reckon with it. */
-static bool is_there(const struct endpoint *e)
+/* On any other error, assume that the name exists. */
+static bool name_exists(const struct endpoint *e)
 {
 	struct stat st;
 	return fstatat(e->place.dir, e->place.name, &st, AT_SYMLINK_NOFOLLOW) == 0 ||
@@ -168,7 +180,7 @@ static bool is_there(const struct endpoint *e)
 int temporary_name(struct endpoint *e, bool no_clobber, const char **call)
 {
 	int r;
-	bool fresh = !e->place.exists, met = fresh && !e->link && !no_clobber && is_there(e);
+	bool fresh = !e->place.exists, met = fresh && !e->link && !no_clobber && name_exists(e);
 	*call = "linkat";
 	if (e->link && fresh) {
 		r = e->link(e, e->place.name);
@@ -178,9 +190,9 @@ int temporary_name(struct endpoint *e, bool no_clobber, const char **call)
 			return ENDPOINT_KEPT;
 		met = true;
 	}
-	/* Somebody else made the file meanwhile: the later copy wins, as with two cp. What was
-	 * preallocated for a new file must not replace one before it is on the disk; a named
-	 * temporary leaves an instant between the question and the rename. */
+	/* Another process created DST during the copy: the later copy wins, as with two cp(1).
+	 * Flush first: a preallocated file must not replace another before it is on the disk. A
+	 * named temporary file leaves an instant between the check and the rename. */
 	if (met) {
 		*call = "fdatasync";
 		if (fdatasync(e->fd) < 0)
