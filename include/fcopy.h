@@ -60,8 +60,7 @@ const struct fcopy_mode *fcopy_mode_find(const char *text);
  * mode that is there may still be refused by a file system. */
 const char *fcopy_mode_missing(const struct fcopy_mode *mode);
 
-/* What the caller might do about a failure; which option does it is for the user interface to say.
- */
+/* What the caller can do about a failure. A user interface names its own options for it. */
 enum fcopy_advice {
 	FCOPY_ADVICE_NONE,
 	FCOPY_ADVICE_AUTO,              /* let auto choose the engine */
@@ -146,8 +145,8 @@ struct fcopy_report {
 	uint64_t data;     /* bytes that engines moved or cloned */
 	uint64_t moved;    /* bytes that engines moved: what a speed is computed from */
 	uint64_t expected; /* bytes that the source was expected to have; 0: unknown */
-	uint64_t holes;    /* bytes that nobody had to move: holes, unwritten extents */
-	uint64_t resumed;  /* bytes of an earlier try that were proved right and kept */
+	uint64_t holes;    /* bytes that were not moved: holes, unwritten extents */
+	uint64_t resumed;  /* bytes of an interrupted copy that equal the source and were kept */
 	/* Bytes of disk space that the copy needed before its first byte, and that were free
 	 * then; both 0: unknown, or none needed. */
 	uint64_t space_needed, space_free;
@@ -159,14 +158,14 @@ struct fcopy_report {
 	bool kept;           /* no_clobber: the destination existed and was left as it was */
 	bool cloned;         /* the copy shares its extents with the source */
 	bool preallocated;   /* blocks of the destination were allocated ahead */
-	bool confirmed;      /* the peer that was sent to has closed after the last byte */
+	bool confirmed;      /* the receiving peer closed after the last byte: it has everything */
 	size_t steps;
 	struct fcopy_step step[FCOPY_STEPS_MAX];
 	double seconds[FCOPY_PHASES];     /* wall time, phase by phase */
 	char detail[128];                 /* storage for error.reason if that has numbers */
 	char dst[PATH_MAX];               /* the destination's name: DST, or DST/basename(SRC) */
-	char src_peer[FCOPY_ADDRESS_MAX]; /* who sent, HOST:PORT in numbers; empty: no socket */
-	char dst_peer[FCOPY_ADDRESS_MAX]; /* who received */
+	char src_peer[FCOPY_ADDRESS_MAX]; /* the sender, numeric HOST:PORT; empty: no socket */
+	char dst_peer[FCOPY_ADDRESS_MAX]; /* the receiver */
 };
 
 enum fcopy_event_kind {
@@ -176,8 +175,8 @@ enum fcopy_event_kind {
 	FCOPY_EVENT_PLAN,      /* auto has decided; text is its plan */
 	FCOPY_EVENT_STEP,      /* an engine starts, for the first time; text is its name */
 	FCOPY_EVENT_REFUSAL,   /* an engine refused, the next one continues; error is the reason */
-	FCOPY_EVENT_RESUME,    /* report->resumed bytes were there already; text: why none */
-	FCOPY_EVENT_LISTENING, /* peers may come; text is the address, HOST:PORT in numbers */
+	FCOPY_EVENT_RESUME,    /* resuming; if report->resumed is 0, text says why, or is NULL */
+	FCOPY_EVENT_LISTENING, /* peers can connect; text is the address, numeric HOST:PORT */
 	FCOPY_EVENT_CLIENT,    /* fcopy_serve: this client's copy has ended; report is its own */
 	FCOPY_EVENT_FAILED,    /* fcopy_tree: one entry failed; error says why */
 	FCOPY_EVENT_ENTRY,     /* fcopy_tree: one entry is complete; text is its destination */
@@ -205,24 +204,24 @@ struct fcopy_options {
 	size_t buffer_size;            /* bytes, 1 … FCOPY_BUFFER_MAX; 0: the mode's own */
 	unsigned threads;              /* most that moved bytes at once; 0: the caller alone */
 	enum fcopy_when preallocate, sparse, reflink;
-	bool in_place; /* write into the existing inode; a failure leaves it torn */
-	bool force;    /* replace a destination whose owner, links or write bit speak against it */
-	bool fsync;    /* on the disk when fcopy_copy returns */
-	bool strict;   /* a source that changed during the copy fails it */
-	bool no_cache; /* past the page cache: only what the source has there stays */
-	bool no_clobber;   /* an existing destination is left as it is, with success */
-	bool no_directory; /* a DST that is a directory is an error, not a place to copy into */
-	bool resume;       /* an interrupted copy is kept as DST.fcopy-part and gone on with */
+	bool in_place;     /* write into the existing inode; a failure leaves it incomplete */
+	bool force;        /* replace DST despite hard links, ownership, mode or empty input */
+	bool fsync;        /* the copy is on the disk when fcopy_copy returns */
+	bool strict;       /* a source that changed during the copy fails it */
+	bool no_cache;     /* bypass the page cache, except for cached pages of the source */
+	bool no_clobber;   /* leave an existing destination unchanged, and succeed */
+	bool no_directory; /* fail if DST is a directory; otherwise copy into it */
+	bool resume;       /* keep an interrupted copy as DST.fcopy-part, and continue it */
 	bool verify;       /* read both files back from the storage and compare; implies fsync */
-	unsigned preserve; /* enum fcopy_attribute: what the copy shall have of the source */
-	unsigned preserve_required; /* those of them whose loss fails the copy; others only warn */
+	unsigned preserve; /* enum fcopy_attribute: what the copy gets from the source */
+	unsigned preserve_required; /* attributes whose loss is a failure; others only warn */
 	bool scratch;               /* write an unnamed temporary file beside DST and discard it */
-	uint64_t limit_rate;        /* bytes a second; 0: none */
+	uint64_t limit_rate;        /* bytes per second; 0: no limit */
 	/* Expected bytes: another length is a warning, or an error with strict, also of an endless
 	 * source. 0: any. */
 	uint64_t expected_size;
 	uint64_t count; /* copy at most so many bytes; a shorter source fails with strict; 0: all */
-	int timeout_ms; /* longest time without a byte on a connection; 0: 60 s, < 0: for ever */
+	int timeout_ms; /* longest time without progress on a connection; 0: 60 s, < 0: no limit */
 	const volatile int *cancel; /* set to non-zero to stop the copy: it fails with EINTR */
 	struct fcopy_progress *progress;
 	void (*notify)(void *user,
@@ -234,60 +233,64 @@ struct fcopy_options {
 #define FCOPY_THREADS_MAX 64
 
 /*
- * Copies SRC to DST. If DST is a directory, the copy is DST/basename(SRC). Either one may also be a
- * stream: - (standard input or output), fd:N and /dev/fd/N (an open descriptor), tcp:HOST:PORT
- * (connects), tcp-listen:[HOST:]PORT (takes one connection; loopback without HOST, the first of
- * HOST's addresses that can be had; any free port for port 0: FCOPY_EVENT_LISTENING tells). A file
- * of such a name is ./tcp:…
+ * Copies SRC to DST. If DST is a directory, the copy is DST/basename(SRC). Either operand may also
+ * be a stream:
  *
- * A regular destination gets its name only when the copy is complete: a reader sees the old file or
- * the new one, and after a failure the old one, or none. With in_place, and for devices, FIFOs and
- * /dev/fd/N, bytes are written where they belong at once. A socket that is sent to sees the end of
- * the stream only after the last byte, and a reset after any failure; one that is received from is
- * closed, which is the receipt, only after the destination's commit, and else reset.
+ *     -                         standard input as SRC, standard output as DST
+ *     fd:N, /dev/fd/N           an open descriptor, from its current offset
+ *     tcp:HOST:PORT             connects
+ *     tcp-listen:[HOST:]PORT    accepts one connection: on loopback without HOST, else on the first
+ *                               address of HOST that works; on a free port, which
+ *                               FCOPY_EVENT_LISTENING reports, for port 0
+ *
+ * A file of such a name is ./tcp:...
+ *
+ * A regular file gets the name DST only when it is complete: a reader sees the old file or the new
+ * one, and after a failure the old one, or none. Bytes are written into DST itself with in_place,
+ * and if DST is a device, a FIFO or an open descriptor. A TCP peer that receives sees the end of
+ * the stream only after the last byte, and a reset after any failure. A TCP peer that sends sees
+ * its connection closed, which is the receipt, only after DST was committed, and otherwise a reset.
  *
  * With options NULL, all options have their defaults, and the report has the members of API 1.
  *
- * Returns 0, or -1 with report->error saying what failed; report->step tells what was done until
- * then in either case. Only what this call itself created is removed after a failure, and a part of
- * an earlier try that was given to another user already.
+ * Returns 0, or -1 with the failure in report->error. Both fill in report->step. After a failure
+ * only what this call created is removed, and DST.fcopy-part of an earlier call if another user
+ * owns it by now.
  */
 int fcopy_copy(const char *src, const char *dst, const struct fcopy_options *options,
 	       struct fcopy_report *report);
 
-/* What an operand names, in the order of the test "kind >= FCOPY_KIND_SOCKET": is it a connection?
- */
+/* What an operand names. All connections are >= FCOPY_KIND_SOCKET. */
 enum fcopy_kind {
 	FCOPY_KIND_PATH,       /* a name in the file system */
 	FCOPY_KIND_DESCRIPTOR, /* -, fd:N, /dev/stdin and the like: an open descriptor */
-	FCOPY_KIND_SOCKET,     /* an open descriptor: fd:N and any socket, or any name and TCP */
+	FCOPY_KIND_SOCKET,     /* an open descriptor: fd:N if it is a socket; others if it is TCP */
 	FCOPY_KIND_TCP,        /* tcp:HOST:PORT */
 	FCOPY_KIND_TCP_LISTEN, /* tcp-listen:[HOST:]PORT */
-	FCOPY_KIND_TCP_LISTEN_ANY, /* the same with port 0: FCOPY_EVENT_LISTENING reports the port
-				    */
+	FCOPY_KIND_TCP_LISTEN_ANY, /* the same with port 0: any free port */
 };
 
-/* Returns what the operand names; dash is the descriptor that - stands for: 0 for SRC, 1 for DST.
- * *descriptor receives the operand's descriptor, or -1; NULL: not wanted.
+/* Returns what the operand names. dash: the descriptor that - stands for, 0 for SRC and 1 for DST.
+ * descriptor: NULL, or receives the operand's descriptor, or -1 if it names none.
  *
  * A write to a socket whose peer has gone raises SIGPIPE, which the library leaves alone: a caller
- * whose DST is a socket should ignore that signal, and gets EPIPE. */
+ * whose DST is a socket should ignore that signal; the copy then fails with EPIPE. */
 enum fcopy_kind fcopy_operand_kind(const char *operand, int dash, int *descriptor);
 
 #define FCOPY_CLIENTS_MAX     10000
-#define FCOPY_CLIENTS_DEFAULT 256 /* a receiver takes three descriptors, of 1024 usually */
+#define FCOPY_CLIENTS_DEFAULT 256 /* a receiver needs three descriptors; the usual limit is 1024   \
+				   */
 
 /*
- * Serves every client that comes, a thread and an ordinary copy each: SRC, a regular file that is
- * opened once, to those who connect to DST, tcp-listen:… or a listening fd:N; or what they send to
- * SRC, if that listens, to DST, /dev/null. At most max_clients (0: FCOPY_CLIENTS_DEFAULT) at once;
- * more of them wait in the kernel's queue.
+ * Serves clients, each in its own thread by an ordinary copy. Either SRC is a regular file, which
+ * is opened once, and DST listens (tcp-listen:... or fd:N): each client gets the file. Or SRC
+ * listens, and DST is /dev/null: each client's data is discarded. At most max_clients are served at
+ * once (0: FCOPY_CLIENTS_DEFAULT); more wait in the kernel's queue.
  *
- * Returns 0 after *stop became non-zero and the running copies have ended, whatever came of them:
- * each is told by FCOPY_EVENT_CLIENT. Returns -1 with report->error if nothing can be served, or
- * with EINTR after *options->cancel became non-zero, which also ends the running copies.
- * options->notify is called in the clients' threads, in several of them at once;
- * options->progress is not used.
+ * Returns 0 after *stop became non-zero and the running copies have ended. FCOPY_EVENT_CLIENT
+ * reports the result of each. Returns -1 with report->error if nothing can be served; or with EINTR
+ * after *options->cancel became non-zero, which also ends the running copies. options->notify is
+ * called in the clients' threads, concurrently. options->progress is not used.
  */
 int fcopy_serve(const char *src, const char *dst, const struct fcopy_options *options,
 		unsigned max_clients, const volatile int *stop, struct fcopy_report *report);
