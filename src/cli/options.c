@@ -196,6 +196,9 @@ static int check_together(const struct cli *cli)
 				      o->resume ? "resume" : "no-clobber");
 	if (o->reflink == FCOPY_WHEN_ALWAYS && o->no_cache)
 		return message_option("reflink", "a clone moves no bytes: not with --no-cache");
+	if (cli->tree.recursive && (o->in_place || o->expected_size))
+		return message_option(o->in_place ? "inplace" : "size",
+				      "cannot be combined with -r or -a");
 	if (cli->quiet && cli->progress)
 		return message_option("progress", "contradicts --quiet");
 	if (cli->keep_listening && unserved(cli))

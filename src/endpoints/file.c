@@ -54,7 +54,7 @@ int source_open(struct endpoint *e, const char *path, struct fcopy_error *error)
 	if (fstat(e->fd, &e->st) < 0)
 		error_call(error, "fstat", path, errno);
 	else if (S_ISDIR(e->st.st_mode))
-		error_refuse(error, path, EISDIR, "is a directory", FCOPY_ADVICE_NONE);
+		error_refuse(error, path, EISDIR, "is a directory", FCOPY_ADVICE_RECURSIVE);
 	else if (S_ISBLK(e->st.st_mode) && device_size(e->fd, &e->st.st_size) < 0)
 		error_call(error, "ioctl(BLKGETSIZE64)", path, errno);
 	else {

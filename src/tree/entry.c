@@ -211,6 +211,10 @@ static int entry_enter(struct worker *w, const struct entry *e, int fd, const st
 static int entry_vanished(struct worker *w, const struct entry *e, const char *call)
 {
 	struct fcopy_error error;
+	struct stat st;
+	if (e->follow && fstatat(e->dir->src, e->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    S_ISLNK(st.st_mode))
+		return entry_refuse(w, e, entry_src, ENOENT, "is a dangling symlink");
 	error_call(&error, call, entry_src, ENOENT);
 	error.reason = "vanished before it could be copied";
 	w->sum.vanished++;

@@ -69,11 +69,13 @@ static int root_is_below(int fd, const struct stat *src)
 	return result;
 }
 
-static int root_check_inside(const struct root *r)
+static int root_check_inside(const struct root *r, int dir)
 {
-	int result = root_is_below(
-	    openat(r->operand->parent, ".", O_PATH | O_DIRECTORY | O_CLOEXEC), &r->operand->st);
-	if (result == 1)
+	int fd = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	bool bound = fd >= 0 &&
+		     inside_by_mount(r->operand->src, fd, r->tree->options->one_file_system);
+	int result = root_is_below(fd, &r->operand->st);
+	if (result == 1 || bound)
 		return root_refuse(r, EINVAL, "is inside the tree that is to be copied",
 				   FCOPY_ADVICE_USAGE);
 	/* A process that may not search there cannot have opened SRC there either. */
@@ -145,7 +147,7 @@ static int root_open(struct root *r)
 	struct stat st;
 	int parent = r->operand->parent;
 	const char *name = r->operand->name;
-	int result = root_check_inside(r);
+	int result = root_check_inside(r, parent);
 	if (result < 0)
 		return result;
 	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
@@ -163,7 +165,12 @@ static int root_open(struct root *r)
 		return root_refuse(r, EINVAL, "is the directory that is to be copied",
 				   FCOPY_ADVICE_USAGE);
 	r->dst = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return r->dst < 0 ? root_fail(r, "open", errno) : 0;
+	if (r->dst < 0)
+		return root_fail(r, "open", errno);
+	result = root_check_inside(r, r->dst); /* the directory itself may be a bind mount */
+	if (result < 0)
+		close(r->dst);
+	return result;
 }
 
 /* A descriptor of its own: the operand's may be O_PATH. */

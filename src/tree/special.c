@@ -134,10 +134,30 @@ static int special_dress(struct worker *w, const struct entry *e, const struct s
 	return failure;
 }
 
+/* Is the existing destination the source, or what the source leads to? A symlink that replaced it
+ * would lead to itself, and its data would be lost. */
+static bool special_is_source(const struct entry *e, const struct stat *st)
+{
+	struct stat dst, target;
+	if (fstatat(e->dir->dst, e->as, &dst, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	if (dst.st_dev == st->st_dev && dst.st_ino == st->st_ino)
+		return true;
+	return S_ISLNK(st->st_mode) && fstatat(e->dir->src, e->name, &target, 0) == 0 &&
+	       dst.st_dev == target.st_dev && dst.st_ino == target.st_ino;
+}
+
 int special_copy(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	const char *call;
 	int r = special_create(e, e->as, st, &call);
+	if (r == -EEXIST && special_is_source(e, st)) {
+		struct fcopy_error error;
+		r = error_refuse(&error, entry_src, EINVAL, "are the same file", FCOPY_ADVICE_NONE);
+		error.path2 = entry_dst;
+		report_failure(w, e, &error);
+		return r;
+	}
 	if (r == -EEXIST && w->tree->atomic)
 		r = special_replace(w, e, st, &call);
 	if (r == -EEXIST && w->options.no_clobber) {

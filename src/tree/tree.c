@@ -189,6 +189,8 @@ static int copy_operand(struct tree *t, const char *src, const char *dst, struct
 		return tree_refuse(t, src, EISDIR, "is a directory", FCOPY_ADVICE_RECURSIVE);
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode) && !o->recursive)
 		return copy_stream(t, src, dst);
+	if (!S_ISDIR(st.st_mode) && !target->into && dst[strlen(dst) - 1] == '/')
+		return tree_fail(t, "open", dst, ENOTDIR);
 	int r = target_find(t, target, src, dst);
 	if (r < 0)
 		return r;
@@ -242,6 +244,17 @@ static int check_names(struct tree *t, const char *const *src, size_t n)
 	return r;
 }
 
+static int check_streams(struct tree *t, const char *const *src, size_t n, const char *dst)
+{
+	for (size_t i = 0; i <= n; i++) {
+		const char *path = i < n ? src[i] : dst;
+		if (stream_names(path))
+			return tree_refuse(t, path, EINVAL, "is a stream, not a name in a tree",
+					   FCOPY_ADVICE_USAGE);
+	}
+	return 0;
+}
+
 static int check_options(struct tree *t, const char *const *src, size_t n, const char *dst)
 {
 	const struct fcopy_options *o = &t->options->copy;
@@ -255,7 +268,8 @@ static int check_options(struct tree *t, const char *const *src, size_t n, const
 	if (o->in_place || o->scratch || o->expected_size)
 		return tree_refuse(t, dst, EINVAL, "a tree cannot be copied with these options",
 				   FCOPY_ADVICE_USAGE);
-	return check_names(t, src, n);
+	int r = t->options->recursive ? check_streams(t, src, n, dst) : 0;
+	return r < 0 ? r : check_names(t, src, n);
 }
 
 static int check_directory(struct tree *t, struct target *target, size_t n, const char *dst)
@@ -269,6 +283,8 @@ static int check_directory(struct tree *t, struct target *target, size_t n, cons
 	target->into = exists && S_ISDIR(st.st_mode);
 	if (!needed || target->into)
 		return 0;
+	if (!exists && errno == ENOENT)
+		return tree_refuse(t, dst, ENOENT, "no such directory", FCOPY_ADVICE_NONE);
 	return exists ? tree_fail(t, NULL, dst, ENOTDIR) : tree_fail(t, "stat", dst, errno);
 }
 

@@ -195,6 +195,10 @@ struct operand {
 };
 int root_copy(struct tree *, const struct operand *);
 
+/* inside.c: Is dst inside src, or in a file system mounted below it? Finds what bind mounts hide;
+ * false if that is unknown. Both are descriptors of directories. */
+bool inside_by_mount(int src, int dst, bool one_file_system);
+
 /* remove.c: removes everything below `root`, an open directory that only this process writes to,
  * and then its name in `dir`. Returns 0, or -errno with the rest left there. */
 int remove_tree(int root, int dir, const char *name);

@@ -72,7 +72,7 @@ refuses_same() {
 	local src
 	for src in d d/ . .. /; do
 		expect 1 "$src" b
-		says "fcopy: $src: is a directory"
+		says "fcopy: $src: is a directory" "fcopy: hint: use -r to copy directories"
 	done
 	absent b
 	expect 1 d d

@@ -242,7 +242,7 @@ setup_sources() {
 	expect 1 a b c
 	says "fcopy: c: Not a directory"
 	expect 1 a b d
-	says "fcopy: d: stat: No such file or directory"
+	says "fcopy: d: no such directory"
 	holds old b
 }
 
