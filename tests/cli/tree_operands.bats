@@ -24,7 +24,7 @@ same_result() {
 	done
 	status=0
 	(cd cp && cp "$@") 2>cp.err || status=$?
-	(cd fcopy && timeout -s KILL $HANG "$FCOPY" "$@") 2>fcopy.err || status=$status:$?
+	(cd fcopy && timeout -s KILL "$HANG" "$FCOPY" "$@") 2>fcopy.err || status=$status:$?
 	case $status in
 	0 | 1:[12]) ;;
 	*)
@@ -359,7 +359,7 @@ prepare() {
 	local n start
 	mkdir s
 	for n in {1..8}; do
-		random s/$n 100000
+		random "s/$n" 100000
 	done
 	start=${EPOCHREALTIME/./}
 	expect 0 -r -j4 --limit-rate=1600000 s d
