@@ -34,7 +34,7 @@ untouched() {
 	random a 3M
 	need script
 	expect 0 --benchmark --runs=2 -j2 a b
-	script -qec "stty cols 40; $FCOPY --benchmark --runs=2 a b" record </dev/null >/dev/null
+	FCOPY=$FCOPY script -qec "stty cols 40; \"\$FCOPY\" --benchmark --runs=2 a b" record </dev/null >/dev/null
 	tr '\r' '\n' <record | sed 's/\x1b\[J//g' | grep -E '^[0-8] |^mode|^auto' >table
 	[ "$(grep -vc '^auto' table)" -ge 9 ]
 	[ "$(grep -v '^auto' table | wc -L)" -le 40 ] || { cat table; return 1; }

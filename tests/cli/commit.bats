@@ -148,10 +148,10 @@ COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftr
 	local calls=trace=pwrite64,sync_file_range,fdatasync,renameat
 	traced 0 $calls --sparse=never --reflink=never a new
 	never grep sync_file_range trace
-	traced 0 $calls --sparse=never --reflink=never --fsync -j 1 a flushed
+	traced 0 $calls --sparse=never --fsync --buffer-size=1M a flushed rw
 	order pwrite64 'sync_file_range\(.*, 0, 67108864, SYNC_FILE_RANGE_WRITE' pwrite64 fdatasync
 	echo old >b
-	traced 0 $calls --sparse=never --reflink=never a b
+	traced 0 $calls --sparse=never --buffer-size=1M a b rw
 	order pwrite64 'sync_file_range\(.*, 0, 67108864, SYNC_FILE_RANGE_WRITE' pwrite64 \
 		'sync_file_range\(.*, 0, 0, SYNC_FILE_RANGE_WRITE' renameat
 	traced 0 $calls --sparse=never --reflink=never --inplace a b

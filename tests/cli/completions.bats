@@ -67,7 +67,7 @@ in_bash() {
 @test "bash: at the prompt of an interactive shell" {
 	touch alpha beta
 	terminal 100
-	type_in "PATH=$(dirname "$FCOPY"):\$PATH; . $COMPLETIONS/fcopy.bash; clear" Enter
+	type_in "PATH=\"$(dirname "$FCOPY")\":\$PATH; . \"$COMPLETIONS/fcopy.bash\"; clear" Enter
 	type_in "fcopy alp" Tab "be" Tab "copy_" Tab "--lim" Tab
 	until_shown '^\$ fcopy alpha beta copy_file_range --limit-rate'
 }
@@ -77,8 +77,8 @@ in_bash() {
 	touch alpha beta
 	terminal 100
 	type_in "exec zsh -f" Enter
-	type_in "PATH=$(dirname "$FCOPY"):\$PATH PS1='\$ '; fpath=($COMPLETIONS \$fpath)" Enter
-	type_in "autoload -Uz compinit; compinit -u -d $T/dump; clear" Enter
+	type_in "PATH=\"$(dirname "$FCOPY")\":\$PATH PS1='\$ '; fpath=(\"$COMPLETIONS\" \$fpath)" Enter
+	type_in "autoload -Uz compinit; compinit -u -d \"$T/dump\"; clear" Enter
 	sleep 1
 	type_in "fcopy alp" Tab "be" Tab "copy_" Tab "--lim" Tab
 	until_shown '^\$ fcopy alpha beta copy_file_range --limit-rate='
@@ -92,8 +92,8 @@ in_bash() {
 	touch alpha beta
 	terminal 100
 	type_in "exec zsh -f" Enter
-	type_in "PATH=$(dirname "$FCOPY"):\$PATH PS1='\$ '; fpath=($COMPLETIONS \$fpath)" Enter
-	type_in "autoload -Uz compinit; compinit -u -d $T/dump; clear; echo ready" Enter
+	type_in "PATH=\"$(dirname "$FCOPY")\":\$PATH PS1='\$ '; fpath=(\"$COMPLETIONS\" \$fpath)" Enter
+	type_in "autoload -Uz compinit; compinit -u -d \"$T/dump\"; clear; echo ready" Enter
 	until_shown '^ready'
 	for typed in "-p a" "--reflink a" "--preserve a"; do
 		type_in C-u "fcopy $typed" Tab "be" Tab
@@ -102,7 +102,7 @@ in_bash() {
 	type_in C-u "fcopy --preserve=x" Tab
 	until_shown '^\$ fcopy --preserve=xattr'
 	type_in C-u "clear" Enter "fcopy -p" Tab
-	until_shown '^-T ' # the other letters
+	until_shown '^-x ' # the other letters
 	never grep -E 'xattr|-pmode' <(screen)
 }
 
