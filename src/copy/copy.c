@@ -111,10 +111,10 @@ static int start(struct copy *c, struct endpoint *e, char peer[FCOPY_ADDRESS_MAX
 
 static int run(struct copy *c)
 {
-	c->report->existed = c->dst.place.exists;
+	c->report->existed = endpoint_old_stat(&c->dst);
 	bool file = S_ISREG(c->dst.st.st_mode), over = endpoint_old(&c->dst) == OLD_OVERWRITTEN;
 	c->report->in_place = file && over;
-	c->report->atomic = file && !over && c->dst.place.name[0];
+	c->report->atomic = file && !over && c->dst.positional;
 	int r = start(c, &c->src, c->report->src_peer);
 	if (r == 0)
 		r = start(c, &c->dst, c->report->dst_peer);
@@ -128,8 +128,7 @@ static int run(struct copy *c)
 	if (r == 0 && !c->options->scratch)
 		r = commit(c);
 	if (r < 0 && c->resumes)
-		c->dst.ops->keep_partial(&c->dst, c->all.offset);
-	c->report->part_kept = r < 0 && c->resumes && c->dst.keep_part;
+		c->report->part_kept = c->dst.ops->keep_partial(&c->dst, c->all.offset);
 	if (r < 0 && c->dst.ops->release_blocks)
 		c->dst.ops->release_blocks(&c->dst, c->allocated);
 	if (r != 0 || c->options->scratch)

@@ -131,12 +131,11 @@ static int cancelled(struct copy *c)
 static int check_empty(struct copy *c)
 {
 	mode_t from = c->src.st.st_mode;
-	off_t old = 0;
+	const struct stat *old = endpoint_old_stat(&c->dst);
+	bool loses = old && S_ISREG(old->st_mode) && old->st_size > 0;
 	if (!S_ISFIFO(from) && !S_ISSOCK(from))
 		return 0;
-	if (c->dst.ops->old)
-		c->dst.ops->old(&c->dst, &old);
-	if (c->all.offset > 0 || old == 0 || c->options->force)
+	if (c->all.offset > 0 || !loses || c->options->force)
 		return 0;
 	return error_refuse(&c->report->error, c->dst.path, ENODATA,
 			    "is kept: the stream that was to replace it had no bytes",

@@ -50,13 +50,13 @@ static bool free_bytes(int fd, uint64_t *bytes)
 void space_check(struct copy *c)
 {
 	struct fcopy_report *r = c->report;
-	const struct place *old = &c->dst.place;
+	const struct stat *old = endpoint_old_stat(&c->dst);
 	bool overwrites = endpoint_old(&c->dst) == OLD_OVERWRITTEN;
 	uint64_t data = data_left(c), spare;
 	if (data < SPACE_MIN || !S_ISREG(c->dst.st.st_mode) || !c->dst.positional || may_clone(c) ||
 	    !free_bytes(c->dst.fd, &spare))
 		return;
-	uint64_t reusable = old->exists ? (uint64_t)old->st.st_blocks * 512 : 0;
+	uint64_t reusable = old ? (uint64_t)old->st_blocks * 512 : 0;
 	uint64_t in_place = data - lesser(data, reusable);
 	uint64_t needed = overwrites ? in_place : data;
 	if (needed == 0)
@@ -65,7 +65,7 @@ void space_check(struct copy *c)
 	r->space_free = spare;
 	if (needed <= spare)
 		return;
-	bool helps = old->exists && !overwrites && in_place <= spare && !c->options->resume;
+	bool helps = old && !overwrites && in_place <= spare && !c->options->resume;
 	struct fcopy_error e;
 	error_refuse(&e, c->dst.path, ENOSPC, "needs more space than is free",
 		     helps ? FCOPY_ADVICE_IN_PLACE : FCOPY_ADVICE_NONE);

@@ -36,14 +36,15 @@ struct endpoint_ops {
 	int (*commit)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
 	void (*abort)(struct endpoint *);
 
-	/* What DST had; size: the length of that regular file, else 0. */
-	enum endpoint_old (*old)(const struct endpoint *, off_t *size);
+	/* What DST had; *st: the stat of the file that existed, or NULL. */
+	enum endpoint_old (*old)(const struct endpoint *, const struct stat **st);
 	/* Makes DST.fcopy-part writable after its bytes were compared with the source; part: its
 	 * fstat; matches: all of them are the source's. Another part is refused. */
 	int (*claim_partial)(struct endpoint *, const struct stat *part, bool matches,
 			     struct fcopy_error *);
-	/* After a failure: keeps the first `size` bytes as DST.fcopy-part, also after abort. */
-	void (*keep_partial)(struct endpoint *, off_t size);
+	/* After a failure: keeps the first `size` bytes as DST.fcopy-part, also after abort.
+	 * Returns false if that is unsafe: then abort removes them. */
+	bool (*keep_partial)(struct endpoint *, off_t size);
 	/* After a failure: frees blocks up to `allocated` that are past the end of the file. */
 	void (*release_blocks)(const struct endpoint *, off_t allocated);
 
@@ -99,8 +100,17 @@ struct endpoint {
 
 static inline enum endpoint_old endpoint_old(const struct endpoint *e)
 {
-	off_t size;
-	return e->ops->old ? e->ops->old(e, &size) : OLD_NONE;
+	const struct stat *st;
+	return e->ops->old ? e->ops->old(e, &st) : OLD_NONE;
+}
+
+/* The stat of the file that existed as DST, or NULL. */
+static inline const struct stat *endpoint_old_stat(const struct endpoint *e)
+{
+	const struct stat *st = NULL;
+	if (e->ops->old)
+		e->ops->old(e, &st);
+	return st;
 }
 
 static inline const char *endpoint_listens(const struct endpoint *e)
@@ -200,7 +210,7 @@ int temporary_draw(char name[TEMPORARY_SIZE]);
 /* After a failure: cuts the part to its `size` good bytes and gives it the mode by which the next
  * copy recognises it. The abort keeps it, unless another user owns it by now: that user may have it
  * open for writing. */
-void part_keep(struct endpoint *e, off_t size);
+bool part_keep(struct endpoint *e, off_t size);
 
 /* Creates a file of mode 0600 in DST's directory, stats and removes it: what owner and mode does
  * the file system give to a new file? Returns 0 or -errno. */

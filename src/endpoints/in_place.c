@@ -38,9 +38,9 @@ int device_size(int fd, off_t *size)
 	return 0;
 }
 
-static enum endpoint_old in_place_old(const struct endpoint *e, off_t *size)
+static enum endpoint_old in_place_old(const struct endpoint *e, const struct stat **st)
 {
-	*size = S_ISREG(e->place.st.st_mode) ? e->place.st.st_size : 0;
+	*st = e->place.exists ? &e->place.st : NULL;
 	return e->positional ? OLD_OVERWRITTEN : OLD_NONE;
 }
 

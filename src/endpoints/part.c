@@ -181,14 +181,15 @@ int part_claim(struct endpoint *e, const struct stat *part, bool matches, struct
 	return r;
 }
 
-void part_keep(struct endpoint *e, off_t size)
+bool part_keep(struct endpoint *e, off_t size)
 {
 	struct stat st;
 	if (!e->temporary[0])
-		return;
+		return false;
 	/* Best effort: the next copy compares every byte. */
 	(void)!ftruncate(e->fd, size);
 	(void)!fchmod(e->fd, 0600);
 	if (fstat(e->fd, &st) < 0 || find_intruder(e, &st))
 		e->keep_part = false;
+	return e->keep_part;
 }

@@ -242,9 +242,9 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 	return r;
 }
 
-static enum endpoint_old replace_old(const struct endpoint *e, off_t *size)
+static enum endpoint_old replace_old(const struct endpoint *e, const struct stat **st)
 {
-	*size = e->place.exists ? e->place.st.st_size : 0;
+	*st = e->place.exists ? &e->place.st : NULL;
 	return e->place.exists ? OLD_REPLACED : OLD_NONE;
 }
 
