@@ -46,13 +46,11 @@ bool tree_stopped(const struct tree *t)
 	return __atomic_load_n(&t->stop, __ATOMIC_RELAXED) < 0 || io_cancelled(&t->io);
 }
 
-static void tree_notify(const struct tree *t, enum fcopy_event_kind kind,
-			const struct fcopy_error *error, const char *text)
+static void tree_notify(const struct tree *t, const struct fcopy_event *event)
 {
 	const struct fcopy_options *o = &t->options->copy;
-	const struct fcopy_event event = {.kind = kind, .error = error, .text = text};
 	if (o->notify)
-		o->notify(o->user, &event);
+		o->notify(o->user, event);
 }
 
 /* Replaces entry_src and entry_dst by the paths. */
@@ -96,7 +94,7 @@ void report_operand(struct tree *t, const struct fcopy_error *error)
 	pthread_mutex_lock(&t->lock);
 	report_first(t->report, error);
 	t->report->failed++;
-	tree_notify(t, FCOPY_EVENT_FAILED, error, NULL);
+	tree_notify(t, &(struct fcopy_event){.kind = FCOPY_EVENT_FAILED, .error = error});
 	pthread_mutex_unlock(&t->lock);
 }
 
@@ -119,7 +117,7 @@ void report_failure(struct worker *w, const struct entry *e, const struct fcopy_
 	report_first(t->report, &whole);
 	/* What a cancelled copy leaves undone is not worth a line for each thread. */
 	if (!io_cancelled(&t->io))
-		tree_notify(t, FCOPY_EVENT_FAILED, &whole, NULL);
+		tree_notify(t, &(struct fcopy_event){.kind = FCOPY_EVENT_FAILED, .error = &whole});
 	pthread_mutex_unlock(&t->lock);
 	if (ends_everything(error))
 		tree_stop(t, error->err);
@@ -139,7 +137,9 @@ void report_warning(struct worker *w, const struct entry *e, const struct fcopy_
 		return;
 	struct fcopy_error whole = report_paths(e, error, path);
 	pthread_mutex_lock(&t->lock);
-	tree_notify(t, FCOPY_EVENT_WARNING, &whole, NULL);
+	/* A warning about space has its numbers in the report of the file. */
+	tree_notify(t, &(struct fcopy_event){
+			   .kind = FCOPY_EVENT_WARNING, .error = &whole, .report = &w->file});
 	pthread_mutex_unlock(&t->lock);
 }
 
@@ -151,7 +151,7 @@ void report_entry(struct worker *w, const struct entry *e)
 		return;
 	entry_path(e, false, path, sizeof(path));
 	pthread_mutex_lock(&t->lock);
-	tree_notify(t, FCOPY_EVENT_ENTRY, NULL, path);
+	tree_notify(t, &(struct fcopy_event){.kind = FCOPY_EVENT_ENTRY, .text = path});
 	pthread_mutex_unlock(&t->lock);
 }
 

@@ -197,6 +197,37 @@ static int fs_unlink(const char *path)
 	return faults_at(FAULT_UNLINK, NULL, 0) ?: result(unlink(rel(path)));
 }
 
+static int fs_mkdir(const char *path, mode_t mode)
+{
+	return result(mkdir(rel(path), mode));
+}
+
+static int fs_rmdir(const char *path)
+{
+	return result(rmdir(rel(path)));
+}
+
+static int fs_mknod(const char *path, mode_t mode, dev_t device)
+{
+	return result(mknod(rel(path), mode, device));
+}
+
+static int fs_symlink(const char *target, const char *path)
+{
+	return result(symlink(target, rel(path)));
+}
+
+static int fs_readlink(const char *path, char *target, size_t size)
+{
+	ssize_t n = readlink(rel(path), target, size - 1);
+
+	if (n < 0)
+		return -errno;
+	target[n] = '\0';
+	return 0;
+}
+
+/* Types are not reported: d_type is DT_UNKNOWN. */
 static int fs_readdir(const char *path, void *buf, fuse_fill_dir_t fill, off_t offset,
 		      struct fuse_file_info *fi, enum fuse_readdir_flags flags)
 {
@@ -281,6 +312,11 @@ static const struct fuse_operations operations = {
     .link = fs_link,
     .rename = fs_rename,
     .unlink = fs_unlink,
+    .mkdir = fs_mkdir,
+    .rmdir = fs_rmdir,
+    .mknod = fs_mknod,
+    .symlink = fs_symlink,
+    .readlink = fs_readlink,
     .opendir = fs_open,
     .readdir = fs_readdir,
     .releasedir = fs_release,

@@ -1,0 +1,389 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Trees that cannot be copied whole: what fails, what is kept, what is removed, and what is resumed.
+
+load helper
+
+# make_small DIR: a tree of 20 files in 4 directories.
+make_small() {
+	local i
+	for i in {1..20}; do
+		mkdir -p "$1/d$((i % 4))"
+		random "$1/d$((i % 4))/$i" $((i * 7000))
+	done
+}
+
+# kept PART: a directory of mode 0700, reported with both ways forward; the copy itself is absent.
+kept() {
+	mentions "$1" --resume --keep-going
+	[ "$(stat -c '%F %a' "$1")" = "directory 700" ]
+	absent "${1%.fcopy-part}"
+}
+
+@test "an unreadable file and an unreadable directory: the rest is kept, with two ways forward" {
+	make_small s
+	touch s/secret
+	mkdir s/closed
+	chmod 0 s/secret s/closed
+	chmod 777 .
+	as_nobody 1 -r s d
+	mentions "s/secret: open: Permission denied" "s/closed: open: Permission denied" "2 entries failed"
+	kept d.fcopy-part
+	diff -r s/d1 d.fcopy-part/d1
+	# It is neither overwritten nor resumed without being asked.
+	as_nobody 1 -r s d
+	mentions d.fcopy-part resume remove
+	absent d
+	# The first way forward.
+	as_nobody 1 -r --resume s d
+	kept d.fcopy-part
+	chmod 755 s/secret s/closed
+	as_nobody 0 -r --resume s d
+	diff -r s d
+	absent d.fcopy-part
+	chmod 755 s
+	# The second one, after the failure and from the start.
+	chmod 0 s/secret
+	as_nobody 1 -r s f
+	as_nobody 1 -r --resume --keep-going s f
+	diff <(cd s && find . ! -name secret | sort) <(cd f && find . | sort)
+	absent f.fcopy-part
+	as_nobody 1 -r --keep-going s e
+	diff <(cd s && find . ! -name secret | sort) <(cd e && find . | sort)
+	absent e.fcopy-part
+}
+
+@test "the message names the part beside DST, whatever the operands are" {
+	mkdir -p s/sub into "with space"
+	touch s/secret
+	chmod 0 s/secret
+	chmod 777 . into "with space"
+	as_nobody 1 -r s into
+	kept into/s.fcopy-part
+	as_nobody 1 -r s/. "with space/new/"
+	kept "with space/new.fcopy-part"
+	as_nobody 1 -r s "$PWD/into/../absolute"
+	kept "$PWD/into/../absolute.fcopy-part"
+}
+
+@test "a source file that gives EIO: not committed; later files are copied" {
+	mkdir backing
+	random backing/a 100000
+	random backing/b 300000
+	random backing/c 100000
+	# shellcheck disable=SC2016
+	by_fuse fault=read:EIO:250000 'cp backing/a backing/c .
+		s=0
+		"$FCOPY" -r m d 2>err || s=$?
+		[ $s = 1 ] || { echo "status $s"; exit 1; }
+		grep -q "m/b: .*Input/output error" err
+		grep -q "d.fcopy-part" err
+		[ ! -e d ] && cmp a d.fcopy-part/a && cmp c d.fcopy-part/c
+		[ ! -e d.fcopy-part/b ]
+		setfattr -n user.fault -v read:0 m
+		"$FCOPY" -r --resume m d
+		diff -r backing d
+		[ ! -e d.fcopy-part ]'
+}
+
+@test "a destination that gives EIO on write, or when it is flushed: nothing is committed" {
+	local rule
+	make_small s
+	mkdir backing
+	for rule in write:EIO:50000 fsync:EIO flush:EIO create:EIO; do
+		rm -rf backing/*
+		# shellcheck disable=SC2016
+		RULE=$rule by_fuse writeback 'setfattr -n user.fault -v $RULE m
+			s=0
+			"$FCOPY" -r --fsync s m/d 2>err || s=$?
+			seen=$(getfattr --only-values -n user.faults m)
+			setfattr -n user.fault -v ${RULE%%:*}:0 m
+			if [ $seen = 0 ]; then
+				# syncfs(2) on FUSE writes data back and sends no fsync.
+				[ ${RULE%%:*} = fsync ] && [ $s = 0 ] || exit 1
+			else
+				[ $s = 1 ] && [ ! -e m/d ] || { echo "$RULE: status $s"; cat err; exit 1; }
+				grep -q "Input/output error" err
+			fi'
+	done
+}
+
+@test "an entry that vanishes after it was listed: a warning, and the tree is committed" {
+	need_strace
+	make_small s
+	touch s/victim
+	mkdir s/victims
+	strace -f -qq -o trace -e trace=getdents64 -e inject=getdents64:delay_exit=1000000:when=1 \
+		"$FCOPY" -r -j1 s d 2>err &
+	pid=$!
+	await said getdents64 trace
+	rm -r s/victim s/victims
+	wait $pid
+	grep -q 'warning: s/victim: .*vanished' err
+	grep -q 'warning: s/victims: .*vanished' err
+	diff -r s d
+}
+
+@test "a full disk: the new tree is removed, whatever was copied, and nothing else is" {
+	need_root "to mount a small tmpfs"
+	make_small s
+	export FCOPY
+	# shellcheck disable=SC2016
+	private_mounts 'mkdir disk
+		mount -t tmpfs -o size=1M tmpfs disk
+		mkdir disk/mine disk/other
+		for i in 1 2; do
+			s=0
+			"$FCOPY" -r s disk/d 2>err || s=$?
+			[ $s = 1 ] || { echo "status $s"; exit 1; }
+			grep -q "No space left" err
+			[ "$(ls -A disk | tr "\n" " ")" = "mine other " ] || { ls -A disk; exit 1; }
+		done
+		# The part is kept if it may be resumed.
+		s=0
+		"$FCOPY" -r --resume s disk/d 2>err || s=$?
+		[ $s = 1 ] && [ ! -e disk/d ] && [ -d disk/d.fcopy-part ]
+		mount -o remount,size=100M disk
+		"$FCOPY" -r --resume s disk/d
+		diff -r s disk/d
+		# In an existing tree, the files that are there stay whole.
+		mkdir old
+		mount -t tmpfs -o size=1M tmpfs old
+		mkdir -p old/s/d1
+		echo old >old/s/d1/5
+		s=0
+		"$FCOPY" -r s old 2>err || s=$?
+		[ $s = 1 ] && [ -z "$(find old -name ".fcopy-*")" ]
+		find old -type f -printf "%P\n" | while read -r f; do
+			cmp -s "old/$f" "$f" || [ "$(cat "old/$f")" = old ]
+		done'
+	demand 0
+}
+
+# slow SIGNAL-TEST ARG…: starts a copy that takes long; $pid is its process.
+slow() {
+	env --default-signal=INT "$FCOPY" -r --limit-rate 200K "$@" 2>err &
+	pid=$!
+	await is_fcopy
+	await has_started
+}
+
+has_started() {
+	[ -n "$(find . -path '*.fcopy-*' -type f -size +0)" ]
+}
+
+@test "SIGINT, SIGTERM and SIGHUP remove the new tree, and end the program" {
+	local signal status
+	make_small s
+	for signal in INT TERM HUP; do
+		slow s d
+		kill -$signal $pid
+		status=0
+		wait $pid || status=$?
+		[ $status = $((128 + $(kill -l $signal))) ]
+		absent d
+		[ "$(ls -A)" = $'err\ns' ] || { ls -A; return 1; }
+	done
+}
+
+@test "a signal with --resume keeps the part, and the next run skips what is complete" {
+	local status=0
+	make_small s
+	slow --resume s d
+	kill -TERM $pid
+	wait $pid || status=$?
+	[ $status = 143 ]
+	absent d
+	[ -d d.fcopy-part ]
+	[ -n "$(find d.fcopy-part -type f)" ]
+	need_strace
+	traced 0 trace=openat -r --resume s d
+	diff -r s d
+	[ "$(grep -c 'O_CREAT\|O_TMPFILE' trace)" -lt 20 ]
+	absent d.fcopy-part
+}
+
+@test "SIGKILL leaves a temporary name and no DST; the next copy is whole" {
+	make_small s
+	slow s d
+	kill -KILL $pid
+	wait $pid || true
+	absent d
+	[ -n "$(find . -maxdepth 1 -name '.fcopy-*')" ]
+	expect 0 -r s d
+	diff -r s d
+	rm -rf .fcopy-*
+}
+
+@test "--resume: a file that changed since, is incomplete or was removed is not taken as complete" {
+	make_small s
+	touch s/secret
+	chmod 0 s/secret
+	chmod 777 .
+	as_nobody 1 -r s d
+	kept d.fcopy-part
+	chmod 644 s/secret
+	echo changed >s/d1/5
+	touch -r s/d1/9 s/d1/1
+	printf x | dd of=s/d1/1 conv=notrunc status=none
+	rm s/d2/2
+	truncate -s 10 d.fcopy-part/d1/13
+	touch d.fcopy-part/stale
+	as_nobody 0 -r --resume s d
+	diff -r s d
+}
+
+@test "--resume --verify copies again whatever is in the part" {
+	make_small s
+	touch s/secret
+	chmod 0 s/secret
+	chmod 777 .
+	as_nobody 1 -r s d
+	chmod 644 s/secret
+	# Wrong content, with the size and the time of the source.
+	random d.fcopy-part/d1/5 35000
+	touch -r s/d1/5 d.fcopy-part/d1/5
+	as_nobody 0 -r --resume --verify s d
+	diff -r s d
+}
+
+@test "a part that others may write to, or that is no directory, is refused" {
+	make_small s
+	local part
+	mkdir -m 777 d.fcopy-part
+	expect 1 -r --resume s d
+	mentions "may be written by others"
+	rmdir d.fcopy-part
+	touch d.fcopy-part
+	expect 1 -r --resume s d
+	mentions "is not a directory"
+	rm d.fcopy-part
+	mkdir elsewhere
+	ln -s elsewhere d.fcopy-part
+	expect 1 -r --resume s d
+	[ -z "$(ls elsewhere)" ]
+	absent d
+}
+
+@test "two copies to the same DST at once: one of them has it, whole, and the other one fails" {
+	make_small s
+	make_small t
+	local a=0 b=0
+	"$FCOPY" -rT s d 2>err.a &
+	pid=$!
+	"$FCOPY" -rT t d 2>err.b || b=$?
+	wait $pid || a=$?
+	case $a$b in
+	01) diff -r s d ;;
+	10) diff -r t d ;;
+	00) [ -d d ] ;; # the second one began after the first one's commit, and merged
+	*) cat err.?; return 1 ;;
+	esac
+	[ -z "$(find . -name '.fcopy-*')" ]
+}
+
+@test "DST that appears during the copy is not replaced" {
+	make_small s
+	slow s d
+	mkdir d
+	echo mine >d/mine
+	kill -CONT $pid
+	local status=0
+	wait $pid || status=$?
+	[ $status = 1 ]
+	holds mine d/mine
+	[ "$(ls d)" = mine ]
+	grep -q 'd: rename.*File exists' err
+	[ -d d.fcopy-part ] || { ls -A; return 1; }
+	diff -r s d.fcopy-part
+}
+
+@test "a directory that may not be searched or written in DST: that entry fails, others are merged" {
+	is_root || skip "needs another user's directory"
+	mkdir -p s/a s/b d/s/a
+	echo x >s/a/f
+	echo y >s/b/f
+	chmod 755 d/s/a
+	chmod 777 . d d/s
+	as_nobody 1 -r s d
+	mentions "d/s/a/f"
+	holds y d/s/b/f
+	absent d/s/a/f
+}
+
+@test "a source that grows or is exchanged for a FIFO or a symlink during the copy" {
+	need_strace
+	mkdir s
+	touch s/victim s/other
+	echo canary >canary
+	local to
+	for to in 'mkfifo s/victim' 'ln -s ../canary s/victim' 'mkdir s/victim'; do
+		rm -rf s/victim d trace
+		touch s/victim
+		strace -f -qq -o trace -e trace=getdents64 -e inject=getdents64:delay_exit=700000:when=1 \
+			timeout -s KILL $HANG "$FCOPY" -r -j1 s d 2>err &
+		pid=$!
+		await said getdents64 trace
+		rm s/victim
+		$to
+		wait $pid
+		diff <(stat -c '%F %N' s/victim | sed 's/s.victim//') <(stat -c '%F %N' d/victim | sed 's/d.victim//')
+	done
+}
+
+@test "-L: a symlink that leads nowhere fails, as with cp -rL" {
+	mkdir s
+	echo x >s/f
+	ln -s nowhere s/dangling
+	expect 1 -rL s d
+	mentions "s/dangling: is a dangling symlink"
+	kept d.fcopy-part
+	rm -r d.fcopy-part
+	expect 1 -rL --keep-going s d
+	holds x d/f
+}
+
+@test "1,000 levels and paths beyond PATH_MAX: copied, merged, resumed, and removed after a failure" {
+	local name
+	name=$(printf 'n%.0s' {1..20})
+	mkdir s
+	(cd s && for _ in {1..1000}; do mkdir "$name" && cd -P "$name" || exit; done && echo x >leaf)
+	# A limit that is below the depth.
+	(ulimit -Sn 256 && "$FCOPY" -r s d)
+	(cd d && for _ in {1..1000}; do cd -P "$name" || exit; done && holds x leaf)
+	expect 0 -rT s d
+	need_strace
+	# The last file fails: the tree is kept, completed, and a cancelled one is removed.
+	traced 1 'inject=openat:error=EIO:when=2001+' -r -j1 s e
+	[ -d e.fcopy-part ]
+	expect 0 -r --resume s e
+	(cd e && for _ in {1..1000}; do cd -P "$name" || exit; done && holds x leaf)
+	traced 1 'inject=openat:error=ENOSPC:when=1500' -r -j1 s f
+	injected
+	absent f
+	[ -z "$(find . -maxdepth 1 -name '.fcopy-*')" ]
+	find s d e -depth -delete
+}
+
+@test "DT_UNKNOWN: a file system that does not report types is copied like any other" {
+	mkdir -p backing/d/e
+	make_small backing
+	ln -s d backing/link
+	ln -s nowhere backing/dangling
+	mkfifo backing/d/fifo
+	echo x >backing/d/e/f
+	# shellcheck disable=SC2016
+	by_fuse direct_io '"$FCOPY" -r m d
+		diff -r --no-dereference backing/d d/d 2>&1 | grep -v "is a fifo" && exit 1
+		diff -r backing/d1 d/d1
+		[ -p d/d/fifo ]
+		[ "$(readlink d/link)" = d ] && [ "$(readlink d/dangling)" = nowhere ]
+		cp -rL m/d1 by_cp
+		"$FCOPY" -rL m/d1 by_fcopy
+		diff -r by_cp by_fcopy
+		if type strace >/dev/null; then
+			strace -f -v -o trace -e trace=getdents64 "$FCOPY" -r m e
+			grep -q "DT_UNKNOWN" trace
+			if grep -q DT_REG trace; then cat trace; exit 1; fi
+		fi'
+}
