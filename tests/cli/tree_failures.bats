@@ -249,7 +249,6 @@ has_started() {
 
 @test "a part that others may write to, or that is no directory, is refused" {
 	make_small s
-	local part
 	mkdir -m 777 d.fcopy-part
 	expect 1 -r --resume s d
 	mentions "may be written by others"
@@ -321,7 +320,7 @@ has_started() {
 		rm -rf s/victim d trace
 		touch s/victim
 		strace -f -qq -o trace -e trace=getdents64 -e inject=getdents64:delay_exit=700000:when=1 \
-			timeout -s KILL $HANG "$FCOPY" -r -j1 s d 2>err &
+			timeout -s KILL "$HANG" "$FCOPY" -r -j1 s d 2>err &
 		pid=$!
 		await said getdents64 trace
 		rm s/victim
