@@ -99,7 +99,7 @@ static void *change(void *arg)
 {
 	struct change *c = arg;
 	while (__atomic_load_n(&c->progress.bytes, __ATOMIC_RELAXED) < 65536 &&
-	       __atomic_load_n(&c->progress.phase, __ATOMIC_RELAXED) == FCOPY_PHASE_COPY)
+	       __atomic_load_n(&c->progress.phase, __ATOMIC_RELAXED) <= FCOPY_PHASE_COPY)
 		usleep(100);
 	if (c->size > 4 * MiB)
 		write_at("src", 4 * MiB, (size_t)(c->size - 4 * MiB), 1);

@@ -187,7 +187,7 @@ START_TEST(without_permission)
 	make_file("dst", 20000, DENSE, 2);
 	need(chmod("dst", 0444) == 0 && chmod(".", 0777) == 0);
 	need(seteuid(1234) == 0);
-	refused(copy_to("dst", o), EACCES, FCOPY_ADVICE_IN_PLACE_OR_FORCE);
+	refused(copy_to("dst", o), EACCES, FCOPY_ADVICE_FORCE);
 	check(same_bytes("old", "dst"), "touched");
 	/* the owner cannot be given back, and force says to go on */
 	o.force = true;
