@@ -121,8 +121,9 @@ static int copy(struct cli *cli, const struct usage *start)
 		cli->copy.progress = progress_start(cli);
 		r = fcopy_copy(cli->src, cli->dst, &cli->copy, &report);
 		progress_stop(&report);
-		print_report(&(struct outcome){cli, &report, usage_since(start),
-					       r < 0 ? signals_caught() : 0});
+		if (cli->stats || cli->json)
+			print_report(&(struct outcome){cli, &report, usage_since(start),
+						       r < 0 ? signals_caught() : 0});
 	}
 	if (r == 0) { /* a signal that came after the commit has nothing left to stop */
 		if (cli->verbose > 0 && !cli->keep_listening)

@@ -153,8 +153,12 @@ load helper
 	local mode
 	for mode in 9 3x two "" one 11 -2; do
 		run --separate-stderr "$FCOPY" a b -- "$mode"
+		demand 1
+		mentions "irectory"
+		holds old b
+		run --separate-stderr "$FCOPY" -m "$mode" a b
 		demand 2
-		mentions "no such mode" "The modes are:"
+		mentions "no such mode" "0 auto, 1 readwrite"
 		holds old b
 	done
 }

@@ -55,7 +55,7 @@ load helper
 	run bash -c '"$0" --stats a b 2>/dev/full' "$FCOPY"
 	[ "$status" = 1 ]
 	cmp a b
-	run bash -c '"$0" --json a - 2>/dev/full' "$FCOPY"
+	run "$FCOPY" --json=/dev/full a b
 	[ "$status" = 1 ]
 	run bash -c '"$0" --json -v a b 2>/dev/full' "$FCOPY"
 	[ "$status" = 0 ]

@@ -221,7 +221,8 @@ signalled() {
 
 # speed_of TEXT: the speed in it in KiB/s.
 speed_of() {
-	sed -nE 's/.* ([0-9.]+) ([KM])iB\/s.*/\1 \2/p' <<<"$1" | awk '{ print int($1 * ($2 == "M" ? 1024 : 1)) }'
+	sed -nE 's/.* ([0-9.]+) ([KMG])iB\/s.*/\1 \2/p' <<<"$1" |
+		awk '{ print int($1 * 1024 ^ (index("KMG", $2) - 1)) }'
 }
 
 @test "speeds count bytes moved: neither resumed bytes nor holes nor a clone" {

@@ -88,8 +88,8 @@ setup_file() {
 	timeout 20 strace -f -y -qq -o trace -e trace=write,pwrite64,sendfile,splice -e signal=none \
 		"$FCOPY" -k a tcp-listen:0 2>server.log 3>&- &
 	server=$!
-	await said '^fcopy: listening' server.log
-	expect 0 tcp:127.0.0.1:"$(sed -n 's/.*on .*://p' server.log)" c
+	await said '^fcopy: receive it' server.log
+	expect 0 tcp:127.0.0.1:"$(sed -nE 's/^fcopy: serving .* on [^ ]*:([0-9]+) .*/\1/p' server.log)" c
 	kill "$(pgrep -P "$(pgrep -P $server)")" # of strace, of timeout
 	ended 0
 	cmp a c
