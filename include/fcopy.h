@@ -277,9 +277,10 @@ enum fcopy_kind {
  * whose DST is a socket should ignore that signal; the copy then fails with EPIPE. */
 enum fcopy_kind fcopy_operand_kind(const char *operand, int dash, int *descriptor);
 
-#define FCOPY_CLIENTS_MAX     10000
-#define FCOPY_CLIENTS_DEFAULT 256 /* a receiver needs three descriptors; the usual limit is 1024   \
-				   */
+#define FCOPY_CLIENTS_MAX 10000
+#define FCOPY_CLIENTS_DEFAULT                                                                      \
+	256 /* a receiver needs three descriptors; the usual limit is 1024                         \
+	     */
 
 /*
  * Serves clients, each in its own thread by an ordinary copy. Either SRC is a regular file, which
