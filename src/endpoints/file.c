@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "endpoint.h"
 #include "error.h"
+#include "io/libc.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "io.h"
+#include "libc.h"
 
 #include <errno.h>
 #include <fcntl.h>

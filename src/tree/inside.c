@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "tree.h"
+#include "io/libc.h"
 
 #include <fcntl.h>
 #include <stdio.h>
