@@ -5,6 +5,7 @@
 load helper
 load terminal
 
+export TERM=xterm # whatever it is where the tests run
 export LC_ALL=C.UTF-8 # columns are to be counted, not bytes
 
 # start ARG…: runs fcopy in the terminal, and waits for its line.
