@@ -133,7 +133,7 @@ static double middle(const double *value, unsigned n)
 
 static void summarize(struct contender *c, unsigned runs)
 {
-	double value[BENCHMARK_RUNS_MAX];
+	double value[BENCHMARK_RUNS_MAX] = {0};
 	sort_times(c, runs, offsetof(struct seconds, user), value);
 	c->median.user = middle(value, runs);
 	sort_times(c, runs, offsetof(struct seconds, sys), value);

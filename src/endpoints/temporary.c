@@ -136,7 +136,7 @@ int temporary_probe(const struct endpoint *e, struct stat *st)
 
 bool temporary_stores_modes(const struct endpoint *e)
 {
-	struct stat st;
+	struct stat st = {.st_mode = 0};
 	return temporary_probe(e, &st) < 0 || (st.st_mode & 07777) == 0600;
 }
 

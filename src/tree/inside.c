@@ -33,7 +33,7 @@ static void unescape(char *text)
 	char *to = text;
 	for (const char *c = text; *c; c++) {
 		if (c[0] == '\\' && c[1] && c[2] && c[3]) {
-			*to++ = (char)((c[1] - '0') << 6 | (c[2] - '0') << 3 | (c[3] - '0'));
+			*to++ = (char)((c[1] & 7) * 64 + (c[2] & 7) * 8 + (c[3] & 7));
 			c += 3;
 		} else {
 			*to++ = *c;

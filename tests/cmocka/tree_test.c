@@ -184,7 +184,7 @@ static void check_names(const struct run *run, int r, const struct fcopy_tree_re
 	unsigned whole = count_whole("dst", run->scene == MERGED);
 	bool late = strcmp(run->row->call, "fsync") == 0; /* the tree has its name already */
 	if (r == 0)
-		assert_true(whole + FILES * report->vanished >= DIRECTORIES * FILES);
+		assert_true(whole + FILES * report->vanished >= (uint64_t)DIRECTORIES * FILES);
 	else if (run->scene != MERGED)
 		assert_true(!exists("dst") || late || report->committed);
 	assert_int_equal(names_in("."),
