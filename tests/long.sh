@@ -23,6 +23,11 @@ proofs=(
 	"random|randomised copies|5000"
 	"sockets|streams broken|500"
 	"whole|files of 5 GiB|"
+	"tree-kill|trees struck|500"
+	"tree-fulldisk|disk sizes tried with trees|"
+	"tree-inject|faults injected into trees|5000"
+	"tree-race|trees copied while directories are exchanged|500"
+	"tree-random|random trees|500"
 	"fuzz|inputs tried|600" # seconds
 	"benchmark|modes measured|256M|alone" # --benchmark against bench/
 )

@@ -222,10 +222,17 @@ static int entry_vanished(struct worker *w, const struct entry *e, const char *c
 	return -ENOENT;
 }
 
+/* Where symlinks are followed, a file may have any number of names, as with cp -aL. */
+static bool may_be_linked(const struct worker *w, const struct stat *st)
+{
+	const struct fcopy_tree_options *o = w->tree->options;
+	return o->hard_links && (st->st_nlink > 1 || o->follow == FCOPY_FOLLOW_ALWAYS);
+}
+
 /* Never opened: that could block, or have an effect on a device. */
 static int entry_copy_special(struct worker *w, const struct entry *e, const struct stat *st)
 {
-	bool linked = st->st_nlink > 1 && w->tree->options->hard_links;
+	bool linked = may_be_linked(w, st);
 	enum link_state state = linked ? links_claim(w, e, st) : LINK_COPY;
 	if (state != LINK_COPY)
 		return state == LINK_WAITS ? -EINPROGRESS : 0;
@@ -250,7 +257,7 @@ static int entry_copy_open(struct worker *w, const struct entry *e, int fd)
 		close(fd);
 		return entry_copy_special(w, e, &st);
 	}
-	bool linked = st.st_nlink > 1 && w->tree->options->hard_links;
+	bool linked = may_be_linked(w, &st);
 	enum link_state state = linked ? links_claim(w, e, &st) : LINK_COPY;
 	if (state != LINK_COPY) {
 		close(fd);

@@ -15,7 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ROWS_START 64 /* a power of two */
+#define ROWS_START   64            /* a power of two */
+#define UNKNOWN_LEFT ((nlink_t)-1) /* symlinks to the file are names, too */
 
 struct waiter {
 	struct waiter *next;
@@ -181,7 +182,7 @@ static enum link_state links_use(struct worker *w, const struct entry *e, const 
 	struct directory *dir = k->dir;
 	strcpy(name, k->name);
 	directory_hold(dir);
-	if (k->left > 0)
+	if (k->left > 0 && k->left != UNKNOWN_LEFT)
 		k->left--;
 	if (k->left == 0)
 		link_free(links_remove(l, at));
@@ -214,7 +215,10 @@ enum link_state links_claim(struct worker *w, const struct entry *e, const struc
 	if (*at && (*at)->complete)
 		return links_use(w, e, st, at);
 	if (!*at) {
-		memory = links_add(l, e, st, st->st_nlink - 1);
+		memory = links_add(l, e, st,
+				   w->tree->options->follow == FCOPY_FOLLOW_ALWAYS
+				       ? UNKNOWN_LEFT
+				       : st->st_nlink - 1);
 	} else if ((*at)->dir != e->dir || strcmp((*at)->name, e->as) != 0) {
 		memory = links_wait(*at, e);
 		state = memory ? LINK_WAITS : LINK_COPY;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Removes the tree of a copy that failed, with two open directories whatever its depth: what is
- * below the first level is moved up to it.
+ * Removes the tree of a copy that failed, with few open directories whatever its depth: what is
+ * deeper than DEPTH levels is moved up to the first. A full disk may refuse that (btrfs), but the
+ * levels above free some space.
  */
 #define _GNU_SOURCE
 #include "tree.h"
@@ -11,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#define DEPTH 16 /* 8 KiB of stack each */
 
 struct removal {
 	int root;
@@ -24,12 +27,15 @@ static bool is_dot(const char *name)
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-static void remove_moved_up(struct removal *r, int dir, const char *name)
+static bool remove_move_up(struct removal *r, int dir, const char *name)
 {
 	char up[32];
-	do
+	int result;
+	do {
 		snprintf(up, sizeof(up), ".%lu", ++r->moved);
-	while (renameat2(dir, name, r->root, up, RENAME_NOREPLACE) < 0 && errno == EEXIST);
+		result = renameat(dir, name, r->root, up);
+	} while (result < 0 && (errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR));
+	return result == 0;
 }
 
 /* Directories of the source may have been read-only. The tree is still ours alone. */
@@ -39,23 +45,22 @@ static int remove_open(int dir, const char *name)
 	return openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-static void remove_entries(struct removal *r, int dir);
+static void remove_entries(struct removal *r, int dir, int depth);
 
-static void remove_one(struct removal *r, int dir, const char *name)
+static void remove_one(struct removal *r, int dir, const char *name, int depth)
 {
 	bool gone = unlinkat(dir, name, 0) == 0;
 	if (!gone && (errno == EISDIR || errno == EPERM)) {
 		gone = unlinkat(dir, name, AT_REMOVEDIR) == 0;
 		if (!gone && (errno == ENOTEMPTY || errno == EEXIST || errno == EACCES)) {
-			int fd = dir == r->root ? remove_open(dir, name) : -1;
+			int fd = depth < DEPTH ? remove_open(dir, name) : -1;
 			if (fd >= 0) {
-				remove_entries(r, fd);
+				remove_entries(r, fd, depth + 1);
 				close(fd);
 				gone = unlinkat(dir, name, AT_REMOVEDIR) == 0;
-			} else if (dir != r->root) {
+			} else if (depth > 0) {
 				fchmodat(dir, name, 0700, 0); /* its .. changes */
-				remove_moved_up(r, dir, name);
-				gone = true;
+				gone = remove_move_up(r, dir, name);
 			}
 		}
 	}
@@ -64,7 +69,7 @@ static void remove_one(struct removal *r, int dir, const char *name)
 		r->failure = errno;
 }
 
-static void remove_entries(struct removal *r, int dir)
+static void remove_entries(struct removal *r, int dir, int depth)
 {
 	_Alignas(8) char names[8192];
 	ssize_t n;
@@ -72,7 +77,7 @@ static void remove_entries(struct removal *r, int dir)
 		for (ssize_t at = 0; at < n;) {
 			const struct dirent64 *d = (const void *)(names + at);
 			if (!is_dot(d->d_name))
-				remove_one(r, dir, d->d_name);
+				remove_one(r, dir, d->d_name, depth);
 			at += d->d_reclen;
 		}
 }
@@ -85,7 +90,7 @@ int remove_tree(int root, int dir, const char *name)
 	do {
 		r.progress = false;
 		lseek(root, 0, SEEK_SET);
-		remove_entries(&r, root);
+		remove_entries(&r, root, 0);
 		result = unlinkat(dir, name, AT_REMOVEDIR) < 0 ? -errno : 0;
 	} while (result < 0 && r.progress);
 	return result < 0 && r.failure ? -r.failure : result;

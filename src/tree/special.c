@@ -17,7 +17,7 @@ static int special_create(const struct entry *e, const char *name, const struct 
 {
 	if (!S_ISLNK(st->st_mode)) {
 		*call = "mknod";
-		return mknodat(e->dir->dst, name, st->st_mode & (S_IFMT | 0777), st->st_rdev) < 0
+		return mknodat(e->dir->dst, name, st->st_mode & (S_IFMT | 07777), st->st_rdev) < 0
 			   ? -errno
 			   : 0;
 	}

@@ -42,6 +42,7 @@ make_all() {
 		setcap cap_net_raw+ep "$1/large" 2>/dev/null || true
 	fi
 	chmod 4755 "$1/d/file"
+	chmod 3751 "$1/fifo"
 	chmod 2750 "$1/sp ace"
 	chmod 1777 "$1/empty"
 	chmod 000 "$1/nothing"
@@ -107,11 +108,11 @@ names_of() {
 	diff /dev/null differences
 }
 
-@test "-r, -rL, -rH, -rP, -rp, -rpL: the same tree as cp with these options" {
+@test "-r, -rL, -rH, -rP, -rp, -rpL, -aL: the same tree as cp with these options" {
 	setup_tree
 	local options
 	rm s/d/up s/dangling
-	for options in -r -rL -rH -rP -rp -rpL -rpP; do
+	for options in -r -rL -rH -rP -rp -rpL -rpP -aL; do
 		rm -rf by_cp by_fcopy
 		umask 027
 		cp $options s by_cp

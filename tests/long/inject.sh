@@ -9,36 +9,13 @@
 need strace
 need_mounts "$@"
 make_work
+# shellcheck source=calls.sh
+. "$(dirname "$0")/calls.sh"
 seed_random
 most=${1:-}
 random_file "$work/src" $((8 * 1024 * 1024 + 7))
 random_file "$work/old" 100K
 strace -o /dev/null true 2>/dev/null || skip "strace may not trace"
-
-# Prints the errnos that a call may really give. Nothing for those that cannot be injected, that the
-# C library knows never to fail, and for brk, which answers with an address. ENXIO is no failure of
-# lseek, but its answer that nothing but holes follows: told of a file with data it is a lie.
-errnos_of() {
-	case $1 in
-	exit | exit_group | brk | rt_* | futex | rseq | set_robust_list | set_tid_address) ;;
-	read* | pread*) echo EIO EINTR EAGAIN ENOMEM EINVAL ;;
-	write* | pwrite*) echo EIO EINTR EAGAIN ENOSPC EDQUOT EFBIG EINVAL ;;
-	sendfile | splice | copy_file_range)
-		echo EIO EINTR EAGAIN ENOSPC ENOMEM EINVAL EXDEV ENOSYS EOPNOTSUPP ETXTBSY ;;
-	io_uring_*) echo EINTR EAGAIN ENOMEM EPERM ENOSYS EINVAL EBUSY ;;
-	ioctl) echo EIO ENOSPC EDQUOT ENOTTY EOPNOTSUPP EXDEV EINVAL ETXTBSY ;;
-	open* | dup* | pipe*) echo EMFILE ENFILE ENOMEM EACCES ENOENT ELOOP EINTR EIO EOPNOTSUPP ;;
-	fallocate) echo ENOSPC EDQUOT EOPNOTSUPP ENOSYS EINTR EFBIG EIO ;;
-	*truncate) echo EIO EINTR ENOSPC EFBIG EPERM ;;
-	f*sync | close) echo EIO EINTR ENOSPC EDQUOT ;;
-	link* | rename*) echo EIO ENOSPC EDQUOT EEXIST EXDEV EPERM EACCES ENOENT EMLINK EROFS ;;
-	lseek) echo EINVAL EIO EOVERFLOW ;;
-	*xattr) echo ENODATA EOPNOTSUPP EPERM ENOSPC ERANGE ;;
-	clone*) echo EAGAIN ENOMEM EPERM ENOSYS ;;
-	mmap | mremap | mprotect | munmap) echo ENOMEM EAGAIN ;;
-	*) echo EIO ENOMEM EPERM EACCES EINVAL ENOSYS ;;
-	esac
-}
 
 # run DIR MODE DESTINATION [STRACE-OPTION…]: one copy; the destination may carry an option.
 run() {
@@ -51,32 +28,6 @@ run() {
 	# shellcheck disable=SC2046 # an option, or no word at all
 	timeout --kill-after=1 20 strace -f -o "$work/trace" "${@:4}" "$FCOPY" -m "$mode" \
 		$(echo "$destination" | grep -oe '--.*') "$dir/src" "$dir/d/dst" 2>"$work/err"
-}
-
-# Prints "CALL N" for the calls in the trace to fail: of each thread the first, second and last one
-# since SRC was opened. strace counts from the start of each thread: an N that the main thread has
-# passed before would hit the loader.
-list_calls() {
-	awk -v src="\"$1/src\"" '
-	match($2, /^[a-z_0-9]+\(/) {
-		call = substr($2, 1, RLENGTH - 1)
-		n[$1 " " call]++
-		if (index($0, src) && call ~ /^open/)
-			opened = 1
-		if (!opened)
-			before[call]++
-	}
-	END {
-		for (key in n) {
-			split(key, part)
-			call = part[2]
-			for (i = 1; i <= 2; i++)
-				if (before[call] + i <= n[key])
-					print call, before[call] + i
-			if (before[call] < n[key])
-				print call, n[key]
-		}
-	}' "$work/trace" | sort -u
 }
 
 # list_faults DIR CELL: those of one cell; the cell's name is part of the draw.

@@ -206,3 +206,48 @@ state_of() {
 		REPLY=torn
 	fi
 }
+
+# make_tree DIR FILES: files of 0 to 200 KiB in directories of 3 levels, links, and a FIFO.
+make_tree() {
+	local i dir
+	mkdir "$1"
+	for ((i = 0; i < $2; i++)); do
+		dir=$1/$((i % 5))/$((i % 3))
+		mkdir -p "$dir"
+		random_below 200
+		head -c ${REPLY}K /dev/urandom >"$dir/$i"
+	done
+	ln "$1/0/0/0" "$1/hard"
+	ln -s 0/0/0 "$1/symlink"
+	mkfifo "$1/0/fifo"
+	truncate -s 1M "$1/hole"
+}
+
+# same_tree A B: the same names, types, modes, link targets and bytes.
+same_tree() {
+	cmp -s <(describe_tree "$1") <(describe_tree "$2")
+}
+
+describe_tree() {
+	(cd "$1" && find . -printf '%p %y %m %l\n' | sort && find . -type f -print0 | sort -z | xargs -0r cksum)
+}
+
+# fail_tree STATUS AFTER WHAT: a tree that should be absent or whole, or whose status is wrong.
+fail_tree() {
+	case $1:$2 in
+	0:*) fail wrong "$3: exit 0, but $2" ;;
+	*:torn) fail lost "$3: status $1, $2" ;;
+	*) fail other "$3: status $1, $2: $(head -n 1 "$work/err")" ;;
+	esac
+}
+
+# state_of_tree DST SRC: sets REPLY to what DST is: absent, whole or torn.
+state_of_tree() {
+	if [ ! -e "$1" ] && [ ! -L "$1" ]; then
+		REPLY=absent
+	elif same_tree "$2" "$1"; then
+		REPLY=whole
+	else
+		REPLY=torn
+	fi
+}
