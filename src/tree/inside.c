@@ -4,8 +4,8 @@
  * /proc/self/mountinfo shows which directory of which file system each mount is of: proc(5).
  */
 #define _GNU_SOURCE
-#include "tree.h"
 #include "io/libc.h"
+#include "tree.h"
 
 #include <fcntl.h>
 #include <stdio.h>
