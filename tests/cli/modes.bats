@@ -43,13 +43,13 @@ load helper
 	random a 100
 	local mode
 	for mode in 2 sendfile sf; do
-		traced 0 trace=sendfile a b "$mode"
-		[ "$(calls sendfile)" -gt 0 ]
+		traced 0 trace=/sendfile a b "$mode"
+		[ "$(calls "sendfile(64)?")" -gt 0 ]
 	done
-	traced 0 trace=sendfile -m sf a b
-	[ "$(calls sendfile)" -gt 0 ]
-	traced 0 trace=sendfile --mode=2 a b
-	[ "$(calls sendfile)" -gt 0 ]
+	traced 0 trace=/sendfile -m sf a b
+	[ "$(calls "sendfile(64)?")" -gt 0 ]
+	traced 0 trace=/sendfile --mode=2 a b
+	[ "$(calls "sendfile(64)?")" -gt 0 ]
 }
 
 @test "/dev/null as source: an empty file; refused where the kernel does" {
