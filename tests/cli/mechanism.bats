@@ -250,11 +250,11 @@ has_size() { [ "$(stat -c %s "$1")" = "$2" ]; }
 	done
 }
 
-# The calls from opening SRC on, but for memory and random numbers: how often libc asks the kernel
+# The calls from opening SRC on, but for memory, random numbers and blocked signals: how often libc asks the kernel
 # for those depends on its version (glibc 2.41 sets up a getrandom in user space).
 decided_calls() {
 	sed -n '/openat(.*"a"/,$p' trace |
-		grep -Ev '^[0-9]+ +(brk|mmap|munmap|mprotect|madvise|prctl|sched_getaffinity|getrandom)\(' >decided
+		grep -Ev '^[0-9]+ +(brk|mmap|munmap|mprotect|madvise|prctl|sched_getaffinity|getrandom|rt_sigprocmask)\(' >decided
 	wc -l <decided
 }
 
