@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * libfcopy copies one file: by the kernel mechanism that the caller names, or by the fastest safe
- * one. A copy is whole or absent. The library prints nothing, never exits, holds no global state
- * and leaves signal dispositions, umask and working directory alone; copies may run in parallel
- * threads.
+ * libfcopy copies a file (fcopy_copy), copies several files and directory trees (fcopy_tree), and
+ * serves a file to many clients (fcopy_serve). It uses the kernel mechanism that the caller names,
+ * or the fastest safe one. A copy is whole or absent. The library prints nothing, never exits,
+ * holds no global state, and changes no signal disposition, umask or working directory. Several
+ * threads may copy at the same time.
  */
 #ifndef FCOPY_H
 #define FCOPY_H
@@ -56,8 +57,8 @@ const struct fcopy_mode *fcopy_modes(void);
 /* The mode with this number, name or alias; NULL if there is none. */
 const struct fcopy_mode *fcopy_mode_find(const char *text);
 
-/* Why this build or the running kernel lacks the mode, as a static string; NULL: it is there. A
- * mode that is there may still be refused by a file system. */
+/* Why this build or the running kernel lacks the mode, as a static string; NULL: the mode is
+ * available. A file system may still refuse a mode that is available. */
 const char *fcopy_mode_missing(const struct fcopy_mode *mode);
 
 /* What the caller can do about a failure. A user interface names its own options for it. */
@@ -67,9 +68,9 @@ enum fcopy_advice {
 	FCOPY_ADVICE_IN_PLACE,          /* options.in_place */
 	FCOPY_ADVICE_IN_PLACE_OR_FORCE, /* options.in_place, or options.force */
 	FCOPY_ADVICE_FORCE,             /* options.force */
-	FCOPY_ADVICE_REMOVE_LINK,       /* the destination is a symlink to nowhere */
+	FCOPY_ADVICE_REMOVE_LINK,       /* the destination is a dangling symlink */
 	FCOPY_ADVICE_REMOVE_PART,       /* remove or rename DST.fcopy-part */
-	FCOPY_ADVICE_FLUSH,             /* the copy is in place, perhaps not on the disk */
+	FCOPY_ADVICE_FLUSH,             /* DST is complete, but may not be on the disk */
 	FCOPY_ADVICE_CACHE,             /* leave out options.no_cache */
 	FCOPY_ADVICE_RECURSIVE,         /* tree_options.recursive */
 	FCOPY_ADVICE_USAGE,             /* the operands and options cannot be combined */
@@ -82,7 +83,7 @@ struct fcopy_error {
 	const char *call;      /* the system call that failed; NULL: fcopy itself refused */
 	const char *operation; /* what the call was part of, such as "read back", or NULL */
 	const char *path;      /* the file it failed on */
-	const char *path2;     /* the second file, if the call had two and either may be at fault */
+	const char *path2;     /* the second file, if the call had two and either may have failed */
 	const char *engine;    /* the engine at work, or NULL */
 	const char *reason;    /* says more than strerror(err), or NULL */
 	enum fcopy_advice advice;
@@ -98,42 +99,43 @@ int fcopy_error_text(const struct fcopy_error *error, char *text, size_t size);
 /* What one engine did in a copy. */
 struct fcopy_step {
 	const char *engine;
-	uint64_t bytes;   /* data that it moved, or shared by a clone */
+	uint64_t bytes;   /* data that it copied, or shared by a clone */
 	uint64_t calls;   /* data calls that it made: reads and writes, not polls or seeks */
-	double seconds;   /* wall time spent in it */
-	unsigned threads; /* most threads that it was given at once, the caller's own among them */
-	size_t piece;     /* bytes that a thread moves at a time; 0: the engine decides */
+	double seconds;   /* wall-clock time spent in it */
+	unsigned threads; /* most threads that ran it at once, including the caller's */
+	size_t piece;     /* bytes that a thread takes at a time; 0: the engine decides */
 	int refusal; /* errno with which it refused, so that the next engine continued; 0: none */
 	const char *refusal_call; /* the call that was refused */
 };
 
 #define FCOPY_STEPS_MAX 12 /* more than there are engines */
 
-/* Where a copy is; phases come in this order and may be skipped. */
+/* What a copy is doing. Phases come in this order, except that a resumed copy is in VERIFY before
+ * COPY. A phase may be skipped. */
 enum fcopy_phase {
 	FCOPY_PHASE_WAIT,    /* for the peer of a socket, or the other side of a FIFO */
-	FCOPY_PHASE_COPY,    /* bytes are moved */
+	FCOPY_PHASE_COPY,    /* data is copied */
 	FCOPY_PHASE_FSYNC,   /* the file is flushed */
-	FCOPY_PHASE_VERIFY,  /* both files are read back; before COPY: what an earlier try left */
-	FCOPY_PHASE_REPLACE, /* the file gets its name; a socket waits for the receipt */
-	FCOPY_PHASES         /* how many there are */
+	FCOPY_PHASE_VERIFY,  /* both files are compared; before COPY: DST.fcopy-part and SRC */
+	FCOPY_PHASE_REPLACE, /* the file gets its name; for a socket: wait for the receipt */
+	FCOPY_PHASES         /* the number of phases */
 };
 
 /* A view into a running copy. The library stores each field with __atomic_store_n or
  * __atomic_fetch_add; another thread or a signal handler reads it with __atomic_load_n. */
 struct fcopy_progress {
-	uint64_t bytes;         /* the position in this phase: moved, or skipped as holes */
-	uint64_t moved;         /* bytes moved in this phase: what a speed is computed from */
+	uint64_t bytes;         /* progress of this phase: data and holes */
+	uint64_t moved;         /* data of this phase without holes and clones: for a speed */
 	uint64_t total;         /* bytes expected; 0: unknown */
 	uint64_t since_ms;      /* when the phase began, in milliseconds of CLOCK_MONOTONIC */
 	int phase;              /* enum fcopy_phase */
-	uint64_t entries;       /* fcopy_tree: entries that are finished, whatever came of them */
+	uint64_t entries;       /* fcopy_tree: entries that were copied, were skipped or failed */
 	uint64_t total_entries; /* entries expected; 0: unknown */
-	/* fcopy_tree: the large file that was started last and is still being copied. Odd: the
-	 * library is writing `file`. Read version, file, and version again; use what was read if
-	 * both versions are equal and even. An empty string: no large file is being copied. */
+	/* fcopy_tree: `file` is the destination of the large file that was started last and is
+	 * still being copied, or empty. To read it, load file_version, copy file, and load
+	 * file_version again. The copy is valid if both versions are equal and even. */
 	unsigned file_version;
-	char file[128]; /* its destination; only the end of a long path */
+	char file[128]; /* only the end of a long path */
 };
 
 #define FCOPY_ADDRESS_MAX 80 /* [IPv6%scope]:port */
@@ -142,26 +144,26 @@ struct fcopy_progress {
 struct fcopy_report {
 	struct fcopy_error error;
 	uint64_t bytes;    /* length of the copy that was made: data and holes */
-	uint64_t data;     /* bytes that engines moved or cloned */
-	uint64_t moved;    /* bytes that engines moved: what a speed is computed from */
+	uint64_t data;     /* bytes that engines copied or cloned */
+	uint64_t moved;    /* bytes that engines copied, without clones: for a speed */
 	uint64_t expected; /* bytes that the source was expected to have; 0: unknown */
-	uint64_t holes;    /* bytes that were not moved: holes, unwritten extents */
+	uint64_t holes;    /* bytes that were not copied: holes, unwritten extents */
 	uint64_t resumed;  /* bytes of an interrupted copy that equal the source and were kept */
-	/* Bytes of disk space that the copy needed before its first byte, and that were free
-	 * then; both 0: unknown, or none needed. */
+	/* Disk space in bytes, before the first byte was copied: needed by the copy, and free.
+	 * Both are 0 if they are unknown or if the copy needs no space. */
 	uint64_t space_needed, space_free;
 	bool existed;        /* the destination was there before */
 	bool atomic;         /* the destination is a file that appears whole or not at all */
 	bool in_place;       /* a file written in place: after a failure it is incomplete */
-	bool part_kept;      /* after a failure: DST.fcopy-part has what was copied */
+	bool part_kept;      /* after a failure: DST.fcopy-part contains what was copied */
 	bool source_changed; /* size, mtime or inode differed before and after */
 	bool kept;           /* no_clobber: the destination existed and was left as it was */
 	bool cloned;         /* the copy shares its extents with the source */
 	bool preallocated;   /* blocks of the destination were allocated ahead */
-	bool confirmed;      /* the receiving peer closed after the last byte: it has everything */
+	bool confirmed;      /* the receiving peer closed after the last byte: it has all data */
 	size_t steps;
 	struct fcopy_step step[FCOPY_STEPS_MAX];
-	double seconds[FCOPY_PHASES];     /* wall time, phase by phase */
+	double seconds[FCOPY_PHASES];     /* wall-clock time of each phase */
 	char detail[128];                 /* storage for error.reason if that has numbers */
 	char dst[PATH_MAX];               /* the destination's name: DST, or DST/basename(SRC) */
 	char src_peer[FCOPY_ADDRESS_MAX]; /* the sender, numeric HOST:PORT; empty: no socket */
@@ -172,55 +174,56 @@ enum fcopy_event_kind {
 	/* The copy continues; error says what is wrong. ENOSPC without a call: the report's
 	 * space_needed is more than its space_free. */
 	FCOPY_EVENT_WARNING,
-	FCOPY_EVENT_PLAN,      /* auto has decided; text is its plan */
-	FCOPY_EVENT_STEP,      /* an engine starts, for the first time; text is its name */
+	FCOPY_EVENT_PLAN,      /* auto has chosen; text is its plan */
+	FCOPY_EVENT_STEP,      /* an engine starts for the first time; text is its name */
 	FCOPY_EVENT_REFUSAL,   /* an engine refused, the next one continues; error is the reason */
-	FCOPY_EVENT_RESUME,    /* resuming; if report->resumed is 0, text says why, or is NULL */
+	FCOPY_EVENT_RESUME,    /* resuming; if no bytes were reused, text says why, or is NULL */
 	FCOPY_EVENT_LISTENING, /* peers can connect; text is the address, numeric HOST:PORT */
-	FCOPY_EVENT_CLIENT,    /* fcopy_serve: this client's copy has ended; report is its own */
+	FCOPY_EVENT_CLIENT,    /* fcopy_serve: a client's copy has ended; report describes it */
 	FCOPY_EVENT_FAILED,    /* fcopy_tree: one entry failed; error says why */
 	FCOPY_EVENT_ENTRY,     /* fcopy_tree: one entry is complete; text is its destination */
 };
 
 struct fcopy_event {
 	enum fcopy_event_kind kind;
-	const struct fcopy_report *report; /* as far as it is known by now */
+	const struct fcopy_report *report; /* of this copy so far */
 	const struct fcopy_error *error;
 	const char *text;
 };
 
-/* What a file is besides its bytes. */
+/* Attributes that a copy can get from its source. */
 enum fcopy_attribute {
 	FCOPY_ATTR_MODE = 1 << 0, /* permissions and ACL; setuid only if the owner is kept too */
 	FCOPY_ATTR_OWNERSHIP = 1 << 1,  /* owner and group */
 	FCOPY_ATTR_TIMESTAMPS = 1 << 2, /* of access and modification, in nanoseconds */
-	FCOPY_ATTR_XATTR = 1 << 3,      /* extended attributes, capabilities among them */
+	FCOPY_ATTR_XATTR = 1 << 3,      /* extended attributes, including capabilities */
 };
 
 /* {.api = FCOPY_API} is the default: auto, atomic, nothing flushed. */
 struct fcopy_options {
-	int api; /* FCOPY_API; the copy fails with EINVAL if the library does not know this value */
+	int api; /* must be FCOPY_API: the copy fails with EINVAL for a value that is unknown */
 	const struct fcopy_mode *mode; /* NULL: auto */
 	size_t buffer_size;            /* bytes, 1 … FCOPY_BUFFER_MAX; 0: the mode's own */
-	unsigned threads;              /* most that moved bytes at once; 0: the caller alone */
+	unsigned threads; /* that copy data; 0: automatic, at most 4; 1: only the caller's */
 	enum fcopy_when preallocate, sparse, reflink;
 	bool in_place;     /* write into the existing inode; a failure leaves it incomplete */
 	bool force;        /* replace DST despite hard links, ownership, mode or empty input */
 	bool fsync;        /* the copy is on the disk when fcopy_copy returns */
-	bool strict;       /* a source that changed during the copy fails it */
+	bool strict;       /* fail if the source changes during the copy */
 	bool no_cache;     /* bypass the page cache, except for cached pages of the source */
 	bool no_clobber;   /* leave an existing destination unchanged, and succeed */
 	bool no_directory; /* fail if DST is a directory; otherwise copy into it */
 	bool resume;       /* keep an interrupted copy as DST.fcopy-part, and continue it */
 	bool verify;       /* read both files back from the storage and compare; implies fsync */
-	unsigned preserve; /* enum fcopy_attribute: what the copy gets from the source */
-	unsigned preserve_required; /* attributes whose loss is a failure; others only warn */
+	unsigned preserve; /* set of enum fcopy_attribute: what the copy gets from the source */
+	unsigned preserve_required; /* fail if one of these is lost; others only warn */
 	bool scratch;               /* write an unnamed temporary file beside DST and discard it */
 	uint64_t limit_rate;        /* bytes per second; 0: no limit */
-	/* Expected bytes: another length is a warning, or an error with strict, also of an endless
-	 * source. 0: any. */
+	/* The expected length in bytes; 0: any. The library warns about a copy of another length.
+	 * With strict such a copy fails; it stops one byte after the expected length, so that a
+	 * source without end fails, too. */
 	uint64_t expected_size;
-	uint64_t count; /* copy at most so many bytes; a shorter source fails with strict; 0: all */
+	uint64_t count; /* copy at most this many bytes; 0: all. With strict, less is a failure. */
 	int timeout_ms; /* longest time without progress on a connection; 0: 60 s, < 0: no limit */
 	const volatile int *cancel; /* set to non-zero to stop the copy: it fails with EINTR */
 	struct fcopy_progress *progress;
@@ -239,34 +242,39 @@ struct fcopy_options {
  *     -                         standard input as SRC, standard output as DST
  *     fd:N, /dev/fd/N           an open descriptor, from its current offset
  *     tcp:HOST:PORT             connects
- *     tcp-listen:[HOST:]PORT    accepts one connection: on loopback without HOST, else on the first
- *                               address of HOST that works; on a free port, which
- *                               FCOPY_EVENT_LISTENING reports, for port 0
+ *     tcp-listen:[HOST:]PORT    accepts one connection on the first address of HOST that works, or
+ *                               on loopback without HOST. Port 0 is any free port, which
+ *                               FCOPY_EVENT_LISTENING reports.
  *
- * A file of such a name is ./tcp:...
+ * Write ./tcp:... for a file with such a name.
  *
  * A regular file gets the name DST only when it is complete: a reader sees the old file or the new
- * one, and after a failure the old one, or none. Bytes are written into DST itself with in_place,
- * and if DST is a device, a FIFO or an open descriptor. A TCP peer that receives sees the end of
- * the stream only after the last byte, and a reset after any failure. A TCP peer that sends sees
- * its connection closed, which is the receipt, only after DST was committed, and otherwise a reset.
+ * one. After a failure DST is the old file, or absent. With in_place, and if DST is a device, a
+ * FIFO or an open descriptor, the data is written directly into DST; after a failure DST may be
+ * incomplete.
+ *
+ * If a TCP peer receives the copy, it sees the end of the stream only after the last byte, and a
+ * reset after a failure. If a TCP peer sends the source, its connection is closed only after DST
+ * was committed: this is its receipt. After a failure it is reset.
  *
  * With options NULL, all options have their defaults, and the report has the members of API 1.
  *
- * Returns 0, or -1 with the failure in report->error. Both fill in report->step. After a failure
- * only what this call created is removed, and DST.fcopy-part of an earlier call if another user
- * owns it by now.
+ * Returns 0, or -1 with the failure in report->error. Both fill in report->step. A failed call
+ * removes only what it created, and a DST.fcopy-part of an earlier call that another user owns or
+ * may write to by then.
  */
 int fcopy_copy(const char *src, const char *dst, const struct fcopy_options *options,
 	       struct fcopy_report *report);
 
-/* What an operand names. All connections are >= FCOPY_KIND_SOCKET. */
+/* What an operand names. A kind >= FCOPY_KIND_SOCKET is a connection, or will become one. */
 enum fcopy_kind {
 	FCOPY_KIND_PATH,       /* a name in the file system */
-	FCOPY_KIND_DESCRIPTOR, /* -, fd:N, /dev/stdin and the like: an open descriptor */
-	FCOPY_KIND_SOCKET,     /* an open descriptor: fd:N if it is a socket; others if it is TCP */
-	FCOPY_KIND_TCP,        /* tcp:HOST:PORT */
-	FCOPY_KIND_TCP_LISTEN, /* tcp-listen:[HOST:]PORT */
+	FCOPY_KIND_DESCRIPTOR, /* an open descriptor: -, fd:N, /dev/stdin, /dev/fd/N */
+	/* An open descriptor that is a socket. Under another name than fd:N only a TCP socket is a
+	 * connection, because later programs may write to other sockets. */
+	FCOPY_KIND_SOCKET,
+	FCOPY_KIND_TCP,            /* tcp:HOST:PORT */
+	FCOPY_KIND_TCP_LISTEN,     /* tcp-listen:[HOST:]PORT */
 	FCOPY_KIND_TCP_LISTEN_ANY, /* the same with port 0: any free port */
 };
 
@@ -283,15 +291,21 @@ enum fcopy_kind fcopy_operand_kind(const char *operand, int dash, int *descripto
 	     */
 
 /*
- * Serves clients, each in its own thread by an ordinary copy. Either SRC is a regular file, which
- * is opened once, and DST listens (tcp-listen:... or fd:N): each client gets the file. Or SRC
- * listens, and DST is /dev/null: each client's data is discarded. At most max_clients are served at
- * once (0: FCOPY_CLIENTS_DEFAULT); more wait in the kernel's queue.
+ * Serves many clients. Each client has its own thread, which runs an ordinary copy. One operand
+ * must listen (tcp-listen:..., or fd:N of a listening socket):
  *
- * Returns 0 after *stop became non-zero and the running copies have ended. FCOPY_EVENT_CLIENT
- * reports the result of each. Returns -1 with report->error if nothing can be served; or with EINTR
- * after *options->cancel became non-zero, which also ends the running copies. options->notify is
- * called in the clients' threads, concurrently. options->progress is not used.
+ *     DST listens, and SRC is a regular file: each client gets the file, which is opened once.
+ *     SRC listens, and DST is /dev/null: each client's data is discarded.
+ *
+ * At most max_clients are served at once (0: FCOPY_CLIENTS_DEFAULT). Others wait in the kernel's
+ * queue.
+ *
+ * FCOPY_EVENT_CLIENT reports the result of each copy. options->notify is called concurrently, in
+ * the clients' threads. options->progress is not used.
+ *
+ * Returns 0 after *stop became non-zero and the running copies have ended. Returns -1 with
+ * report->error if nothing can be served, or with EINTR after *options->cancel became non-zero,
+ * which also ends the running copies.
  */
 int fcopy_serve(const char *src, const char *dst, const struct fcopy_options *options,
 		unsigned max_clients, const volatile int *stop, struct fcopy_report *report);
@@ -310,7 +324,7 @@ struct fcopy_tree_options {
 	enum fcopy_follow follow;  /* only with recursive: without it, every SRC is followed */
 	bool hard_links;           /* names of one source file become names of one copy */
 	bool one_file_system;      /* copy a mount point below SRC as an empty directory */
-	bool keep_going;           /* commit a new tree although entries failed */
+	bool keep_going;           /* commit a new tree even if entries fail */
 	bool into_directory;       /* DST must be a directory: each copy is DST/basename(SRC) */
 	bool report_entries;       /* send FCOPY_EVENT_ENTRY for each entry */
 };
@@ -347,15 +361,16 @@ struct fcopy_tree_report {
  *
  * A new directory is whole or absent: it is built under a temporary name, .fcopy- and 16 random
  * characters, with mode 0700, and renamed when it is complete. If an entry failed and keep_going is
- * false, the unfinished tree is kept as DST.fcopy-part instead. A full disk, or the cancel flag,
- * removes it. Into an existing directory, each file is replaced atomically, but the tree as a whole
- * is not. Each SRC is committed by itself.
+ * false, the unfinished tree is kept as DST.fcopy-part instead. If the disk is full or the cancel
+ * flag is set, the unfinished tree is removed, or kept with copy.resume. In an existing directory
+ * each file is replaced atomically, but the tree as a whole is not. Each SRC is committed by
+ * itself.
  *
  * A failed entry is reported by FCOPY_EVENT_FAILED, and the copy continues; its name is then
  * absent, or what it was before. An entry that vanishes from the source before it is opened is
  * reported as a warning and is not a failure. Every component is opened relative to its open
- * directory without following symlinks, so that a directory that is exchanged for a symlink during
- * the copy redirects neither a read nor a write.
+ * directory without following symlinks: if a directory is replaced by a symlink during the copy,
+ * neither reads nor writes are redirected.
  *
  * copy.threads is the size of the pool (0: one more than there are CPUs, 4 at most);
  * copy.limit_rate holds for the whole tree; copy.fsync flushes a new tree by one syncfs(2) before

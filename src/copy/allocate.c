@@ -38,7 +38,7 @@ static bool wanted(const struct copy *c, off_t start, off_t end)
 
 static int allocate(struct copy *c, off_t start, off_t end, bool required)
 {
-	c->untidy = true;
+	c->needs_truncate = true;
 	if (end > c->allocated)
 		c->allocated = end;
 	while (fallocate(c->dst.fd, FALLOC_FL_KEEP_SIZE, start, end - start) < 0) {
@@ -65,9 +65,9 @@ void allocate_ahead(struct copy *c, off_t start, off_t end)
 {
 	if (!wanted(c, start, end))
 		return;
-	c->untidy = true;
+	c->needs_truncate = true;
 	c->allocated = end;
-	/* A guess: a disk too full for it may still have room for what comes. */
+	/* Best effort: ENOSPC here does not mean that the data will not fit. */
 	(void)!fallocate(c->dst.fd, FALLOC_FL_KEEP_SIZE, start, end - start);
 }
 
@@ -78,7 +78,7 @@ int allocate_unwritten(struct copy *c, off_t start, off_t end)
 
 int allocate_hole(struct copy *c, off_t start, off_t end)
 {
-	c->untidy = true;
+	c->needs_truncate = true;
 	if (endpoint_old(&c->dst) != OLD_OVERWRITTEN) {
 		/* Nothing was written there, but XFS allocates ahead of the last write. */
 		io_punch(c->dst.fd, start, end);

@@ -61,7 +61,7 @@ static int leave_out_zeros(struct copy *c, struct transfer *part, off_t from)
 		return error_call(&c->report->error, "fstat", c->src.path, errno);
 	if (S_ISREG(now.st_mode) && now.st_size < part->offset) {
 		part->offset = now.st_size > from ? now.st_size : from;
-		c->untidy = true;
+		c->needs_truncate = true;
 	}
 	return 0;
 }

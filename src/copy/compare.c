@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Two files compared by what the storage holds of them, for --verify and --resume.
+ * Compares two files, read from the storage if possible: for --verify and --resume.
  */
 #define _GNU_SOURCE
 #include "copy.h"
@@ -12,17 +12,18 @@
 #include <unistd.h>
 
 #define BLOCK_SIZE    ((size_t)1 << 20)
-#define LARGEST_ALIGN ((size_t)4096) /* of direct I/O on what disks there are */
+#define LARGEST_ALIGN ((size_t)4096) /* of direct I/O on known disks */
 
 struct comparison {
 	struct copy *copy;
 	struct io io;
 	int src, dst;
 	char *memory; /* two blocks */
-	bool cached;  /* one of them could not be read past the page cache */
+	bool cached;  /* one of them was read through the page cache */
 };
 
-/* O_NOATIME: the copy may have the source's access time by now. Only the owner may use it. */
+/* O_NOATIME: the copy may already have the source's access time. Only the owner may use the flag.
+ */
 static int open_to_read(const char *link, int flags)
 {
 	int fd = open(link, O_RDONLY | O_NOATIME | O_CLOEXEC | flags);
@@ -60,8 +61,9 @@ static int open_again(struct comparison *m, int fd, const char *path, bool past_
 	return again < 0 ? error_proc(&m->copy->report->error, "open", path, errno) : again;
 }
 
-/* Reads up to a block at `at`, less only at the end. Some files give less than was asked for before
- * that; O_DIRECT cannot go on from an odd place, but there it has come to the end. */
+/* Reads a block at `at`; returns less only at the end of the file. Some files return short reads
+ * before that. With O_DIRECT a short read at an unaligned offset is the end of the file: the next
+ * read fails with EINVAL. */
 static ssize_t read_block(struct io *io, int fd, char *block, off_t at)
 {
 	size_t have = 0;
@@ -86,8 +88,8 @@ static size_t equal_bytes(const char *a, const char *b, size_t n)
 	return i;
 }
 
-/* How many bytes the two have in common from the start, `end` at most; -errno. */
-static off_t common(struct comparison *m, off_t end)
+/* Returns how many of the first `end` bytes are equal before the first difference, or -errno. */
+static off_t count_equal(struct comparison *m, off_t end)
 {
 	char *a = m->memory, *b = m->memory + BLOCK_SIZE;
 	struct fcopy_error *e = &m->copy->report->error;
@@ -128,7 +130,7 @@ off_t compare_files(struct copy *c, off_t end, bool past_cache, bool *cached)
 	if (r >= 0) {
 		m.dst = r = open_again(&m, c->dst.fd, c->dst.path, past_cache);
 		if (r >= 0) {
-			r = common(&m, end);
+			r = count_equal(&m, end);
 			close(m.dst);
 		}
 		close(m.src);

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Where the copy ends although the source may go on: after `count` bytes, or, if a copy of another
+/* Where the copy ends, even if the source is longer: after `count` bytes; or, if a copy of another
  * size than expected will fail, one byte after that size. */
 static off_t find_limit(const struct fcopy_options *o)
 {
@@ -22,7 +22,7 @@ static off_t find_limit(const struct fcopy_options *o)
 	return (off_t)limit;
 }
 
-/* The bytes to expect, as far as anything tells; 0: unknown. */
+/* The expected length in bytes; 0: unknown. */
 static uint64_t expected_bytes(const struct copy *c)
 {
 	if (c->src.positional && c->size > 0)
@@ -35,8 +35,8 @@ static bool has_peer(mode_t type)
 	return S_ISSOCK(type) || S_ISFIFO(type);
 }
 
-/* Moves the bytes and records the time. */
-static int move(struct copy *c)
+/* Copies the data and records the time. */
+static int run_copy_phase(struct copy *c)
 {
 	double start = io_now();
 	c->limit = find_limit(c->options);
@@ -76,7 +76,7 @@ static int move(struct copy *c)
 	return r;
 }
 
-static int commit(struct copy *c)
+static int commit_copy(struct copy *c)
 {
 	double start = io_now();
 	copy_phase(c, FCOPY_PHASE_REPLACE, 0);
@@ -96,7 +96,7 @@ static int commit(struct copy *c)
 }
 
 /* Connects, or waits for the peer. Both ends are open, so little can fail afterwards. */
-static int start(struct copy *c, struct endpoint *e, char peer[FCOPY_ADDRESS_MAX])
+static int start_endpoint(struct copy *c, struct endpoint *e, char peer[FCOPY_ADDRESS_MAX])
 {
 	if (!e->ops->start)
 		return 0;
@@ -109,24 +109,24 @@ static int start(struct copy *c, struct endpoint *e, char peer[FCOPY_ADDRESS_MAX
 	return r;
 }
 
-static int run(struct copy *c)
+static int run_open_copy(struct copy *c)
 {
 	c->report->existed = endpoint_old_stat(&c->dst);
 	bool file = S_ISREG(c->dst.st.st_mode), over = endpoint_old(&c->dst) == OLD_OVERWRITTEN;
 	c->report->in_place = file && over;
 	c->report->atomic = file && !over && c->dst.positional;
-	int r = start(c, &c->src, c->report->src_peer);
+	int r = start_endpoint(c, &c->src, c->report->src_peer);
 	if (r == 0)
-		r = start(c, &c->dst, c->report->dst_peer);
+		r = start_endpoint(c, &c->dst, c->report->dst_peer);
 	/* The file is invisible until it is complete, so batch small reads. */
 	if (r == 0 && c->src.ops->gather && c->dst.positional)
 		c->src.ops->gather(&c->src);
 	if (r == 0)
-		r = move(c);
+		r = run_copy_phase(c);
 	if (r == 0)
 		r = copy_settle(c);
 	if (r == 0 && !c->options->scratch)
-		r = commit(c);
+		r = commit_copy(c);
 	if (r < 0 && c->resumes)
 		c->report->part_kept = c->dst.ops->keep_partial(&c->dst, c->all.offset);
 	if (r < 0 && c->dst.ops->release_blocks)
@@ -138,7 +138,7 @@ static int run(struct copy *c)
 
 int copy_run(struct copy *c)
 {
-	int r = run(c);
+	int r = run_open_copy(c);
 	if (r == 0)
 		r = c->src.ops->commit(&c->src, c->options, &c->report->error);
 	if (r != 0)
@@ -169,7 +169,7 @@ int copy_options(struct fcopy_options *own, const struct fcopy_options *passed, 
 	*own = (struct fcopy_options){.api = FCOPY_API};
 	if (!passed)
 		return 0;
-	if (passed->api != FCOPY_API) /* the other members may have other places */
+	if (passed->api != FCOPY_API) /* the other members may have other offsets */
 		return error_refuse(error, dst, EINVAL, "options.api is not FCOPY_API",
 				    FCOPY_ADVICE_NONE);
 	*own = *passed;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * One copy from open to commit, and the parts of its policy.
+ * One copy from open to commit, and the functions that decide how it is made.
  */
 #ifndef COPY_COPY_H
 #define COPY_COPY_H
@@ -21,15 +21,15 @@ struct copy {
 	double began;           /* io_now() before anything was opened; 0: opened elsewhere */
 	bool remote;            /* source on a network file system */
 	bool served;            /* one of many: fcopy_serve reports its completion */
-	bool direct;            /* bulk data goes past the page cache */
+	bool direct;            /* bulk data bypasses the page cache */
 	void *buffer;           /* of cached.c, for many small extents */
 	bool keeps_buffer;      /* the buffer outlives the copy: the caller frees it by plan_free */
 	bool no_clone;          /* FICLONE was refused for an earlier file of these file systems */
 	struct monitor *shared; /* counts and limits several copies together, or NULL */
 	struct measure measure;
-	off_t allocated; /* end of the blocks that were allocated ahead */
-	bool resumes;    /* DST.fcopy-part proved to be of this copy: it may be cut */
-	bool untidy; /* the destination may be longer or shorter than the prefix: commit cuts it */
+	off_t allocated;     /* end of the blocks that were allocated ahead */
+	bool resumes;        /* DST.fcopy-part belongs to this copy: it may be truncated and kept */
+	bool needs_truncate; /* the destination may not end at the prefix: truncate or extend it */
 };
 
 /* copy.c: runs a copy whose ends are open, and closes both. Returns 0, or -errno with the failure
@@ -41,20 +41,20 @@ int copy_run(struct copy *);
 int copy_options(struct fcopy_options *own, const struct fcopy_options *passed, const char *dst,
 		 struct fcopy_error *);
 
-/* settle.c: what is left to do and to ask between the last byte and the commit. Returns 0, or
- * -errno with the failure recorded. */
+/* settle.c: the checks and changes between the last byte and the commit. Returns 0, or -errno with
+ * the failure recorded. */
 int copy_settle(struct copy *);
 
-/* rules.c: refuses options that these operands cannot fulfil, before anything is opened; and again
- * once both ends are open, because DST may be a file in the directory that was named. Both return
- * 0, or -errno with the refusal recorded. */
+/* rules.c: refuse options that these operands do not support. rules_check_operands runs before
+ * anything is opened. rules_check_open runs when both ends are open: only then is it known which
+ * file a DST that is a directory leads to. Both return 0, or -errno with the refusal recorded. */
 int rules_check_operands(const char *src, const char *dst, const struct fcopy_options *,
 			 struct fcopy_error *);
 int rules_check_open(const struct endpoint *src, const struct endpoint *dst,
 		     const struct fcopy_options *, struct fcopy_error *);
 
-/* plan.c: moves all bytes, by the mode or as auto decides. Returns 0, or -errno with the failure
- * recorded. */
+/* plan.c: copies all data, by the mode's engine or as auto decides. Returns 0, or -errno with the
+ * failure recorded. */
 int plan_run(struct copy *);
 /* Frees the buffer of a copy that keeps it. */
 void plan_free(struct copy *);
@@ -64,7 +64,7 @@ void plan_free(struct copy *);
 int step_run(struct copy *, const struct engine *, struct transfer *t);
 /* The same in several threads at once. */
 int step_run_threads(struct copy *, const struct engine *, struct transfer *t, unsigned threads);
-/* Is the destination written to the storage, or its writeback started, before the commit? */
+/* Will the data be flushed, or writeback started, before the commit? */
 bool step_flushes(const struct copy *);
 /* Turns the refusal of the engine that t holds into the copy's failure. Returns -errno. */
 int step_refused(struct copy *, const struct engine *, const struct transfer *t);
@@ -73,8 +73,8 @@ int step_refused(struct copy *, const struct engine *, const struct transfer *t)
  * returns ENGINE_NEXT. options.threads: 1 starts no thread, more are used without a choice. Returns
  * 0 or -errno with the failure recorded. */
 int cached_copy(struct copy *, struct transfer *t);
-const char *cached_plan(const struct copy *); /* the intention, for people */
-void cached_free(struct copy *);              /* the buffer */
+const char *cached_plan(const struct copy *); /* what cached_copy intends, as text */
+void cached_free(struct copy *);              /* frees the buffer */
 /* The threads that options.threads asks for, or that the CPUs allow: 1 to FCOPY_THREADS_MAX. */
 unsigned cached_threads(const struct copy *);
 
@@ -90,32 +90,35 @@ unsigned cpus_quota(const char *cgroup, const char *root);
 
 /* ranges.c: hands pieces of t to `threads` threads, each running the engine, which has to be
  * positional. The caller's thread is one of them and uses t->buffer if that is set. The first
- * failure stops all and is the one returned; t->offset is the finished prefix. With behind set,
- * it starts writeback of the finished pieces. */
+ * failure stops all threads and is returned; t->offset is the finished prefix. start_writeback:
+ * start writeback of the finished pieces while others are copied. */
 #define RANGES_PIECE ((size_t)1 << 20) /* bytes that a thread takes at a time */
-int ranges_run(const struct engine *, struct transfer *t, unsigned threads, bool behind);
+int ranges_run(const struct engine *, struct transfer *t, unsigned threads, bool start_writeback);
 
 /* allocate.c: allocates the destination's blocks of [start, end) if options and mode ask for it,
  * without changing its size. Returns 0, or -errno with the failure recorded. */
 int allocate_blocks(struct copy *, off_t start, off_t end);
 
-/* The same for a stream that may end earlier: it fails silently. */
+/* The same for a stream, which may end before `end`: a failure is ignored. */
 void allocate_ahead(struct copy *, off_t start, off_t end);
 
 /* Makes [start, end) of the destination read as zeros without writing, where that is possible. */
 int allocate_hole(struct copy *, off_t start, off_t end);
 
-/* Allocates [start, end), as it is in the source, without writing. */
+/* Allocates [start, end) without writing, as in the source. */
 int allocate_unwritten(struct copy *, off_t start, off_t end);
 
-/* compare.c: how many bytes source and destination have in common from the start, `end` at most;
- * past_cache: as the storage has them, or *cached says that this could not be had. Negative:
- * -errno, with the failure recorded. */
+/* compare.c: compares the first `end` bytes of source and destination. Returns how many bytes are
+ * equal before the first difference, or -errno with the failure recorded. past_cache: read both
+ * from the storage, with O_DIRECT; *cached is set if a file does not support that and was read
+ * through the page cache. */
 off_t compare_files(struct copy *, off_t end, bool past_cache, bool *cached);
 
 /* verify.c: each returns 0, or -errno with the failure recorded. */
-int verify_copy(struct copy *);   /* the whole copy, before the commit */
-int verify_prefix(struct copy *); /* the part of an earlier copy: starts c->all after it */
+int verify_copy(struct copy *); /* the whole copy, before the commit */
+/* DST.fcopy-part: sets c->all.offset to the end of the prefix that equals the source, rounded down
+ * to a multiple of 4 KiB, and truncates the part to it. */
+int verify_prefix(struct copy *);
 
 /* space.c: compares the space that the copy needs with what is free, and warns. */
 void space_check(struct copy *);

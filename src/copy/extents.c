@@ -25,8 +25,8 @@ static off_t map_end(const struct fiemap_extent *m)
 	return (off_t)(m->fe_logical + m->fe_length);
 }
 
-/* The first mapped extent that ends behind `at`, asking the kernel when the last batch is used up;
- * NULL: there is none. */
+/* Returns the first mapped extent that ends after `at`, or NULL. Calls FIEMAP when the last batch
+ * is used up. */
 static const struct fiemap_extent *mapped_after(struct extents *x, off_t at)
 {
 	for (int fresh = 0; fresh < 2; fresh++) {
@@ -48,7 +48,7 @@ static const struct fiemap_extent *mapped_after(struct extents *x, off_t at)
 	return NULL;
 }
 
-/* Splits the hole that we are in by what FIEMAP knows of it. */
+/* Splits the current hole into holes and unwritten extents, by FIEMAP. */
 static void next_in_hole(struct extents *x, struct extent *out)
 {
 	const struct fiemap_extent *m = mapped_after(x, x->at);
@@ -62,7 +62,8 @@ static void next_in_hole(struct extents *x, struct extent *out)
 	}
 }
 
-/* No more data is a hole up to the end, but not beyond where the file ends by now. */
+/* After the last data, the rest is a hole. It ends at the end of the file, which may have been
+ * truncated during the copy. */
 static bool find_end(struct extents *x)
 {
 	off_t end = lseek(x->fd, 0, SEEK_END);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The extents of a file, one after the other. What is data, SEEK_DATA alone decides: it sees dirty
- * pages that FIEMAP does not. FIEMAP only tells which of its holes have blocks (are unwritten).
+ * Iterates over the extents of a file. Only SEEK_DATA decides what is data, because it sees dirty
+ * pages that FIEMAP does not. FIEMAP only shows which holes have blocks: the unwritten extents.
  */
 #ifndef COPY_EXTENTS_H
 #define COPY_EXTENTS_H
@@ -21,18 +21,19 @@ struct extent {
 
 struct extents {
 	int fd;
-	off_t at, end;  /* what is left */
-	off_t hole_end; /* > at: we are in a hole that ends here */
+	off_t at, end;  /* the rest of the range */
+	off_t hole_end; /* > at: the current hole ends here */
 	bool no_map;    /* the file system has no FIEMAP */
 	union {
 		struct fiemap head;
 		char room[sizeof(struct fiemap) + EXTENTS_BATCH * sizeof(struct fiemap_extent)];
-	} map; /* what FIEMAP said last */
+	} map; /* the last result of FIEMAP */
 };
 
 void extents_start(struct extents *, int fd, off_t start, off_t end);
 
-/* The next extent, never empty. False at the end. A file system that cannot tell is all data. */
+/* Stores the next extent, which is never empty. Returns false at the end. If the file system does
+ * not support SEEK_DATA, the whole range is data. */
 bool extents_next(struct extents *, struct extent *);
 
 #endif

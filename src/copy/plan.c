@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Which engine moves which bytes: the one that was asked for, or what auto finds fastest and safe.
+ * Which engine copies which bytes: the one that the user selected, or the one that auto chooses as
+ * the fastest safe one.
  */
 #define _GNU_SOURCE
 #include "copy.h"
@@ -8,11 +9,12 @@
 
 #include <fcntl.h>
 
-#define SMALL_SIZE  ((off_t)64 << 10) /* up to here one buffer and no question is the fastest */
-#define DIRECT_SIZE ((off_t)16 << 20) /* below, the set-up of io_uring shows */
+#define SMALL_SIZE ((off_t)64 << 10)  /* up to this size, one buffer without any query is fastest  \
+				       */
+#define DIRECT_SIZE ((off_t)16 << 20) /* below, setting up io_uring costs too much */
 #define AHEAD_SIZE  ((off_t)16 << 20) /* allocated at a time for a stream */
 
-/* A mode asked for by name: its one engine moves every byte, or the copy fails. */
+/* A mode that the user selected: its one engine copies every byte, or the copy fails. */
 static int run_mode(struct copy *c, const struct engine *engine)
 {
 	struct transfer *t = &c->all;
@@ -30,11 +32,12 @@ static int run_mode(struct copy *c, const struct engine *engine)
 	}
 	if (r == 0)
 		r = step_run(c, engine, t);
-	c->untidy = true;
+	c->needs_truncate = true;
 	return r == ENGINE_NEXT ? step_refused(c, engine, t) : r;
 }
 
-/* Lets each engine go on where the one before gave way. The last one never does. */
+/* Each engine continues where the previous one returned ENGINE_NEXT. The last one never returns it.
+ */
 static int run_chain(struct copy *c, struct transfer *t, const struct engine *const *engines)
 {
 	int r = ENGINE_NEXT;
@@ -43,8 +46,8 @@ static int run_chain(struct copy *c, struct transfer *t, const struct engine *co
 	return r;
 }
 
-/* A stream whose end nobody knows: once it proves not to be small, its blocks are allocated piece
- * by piece. */
+/* A stream of unknown length. After the first SMALL_SIZE bytes it is not small: from then on
+ * allocate the destination's blocks piece by piece. */
 static int run_stream(struct copy *c, const struct engine *const *engines)
 {
 	int r = 0;
@@ -61,7 +64,8 @@ static int run_stream(struct copy *c, const struct engine *const *engines)
 	return r;
 }
 
-/* After what was planned: until a read says that the source has ended, so that growth is seen. */
+/* Copies what follows the planned range, until a read returns the end of file: the source may have
+ * grown. */
 static int read_on(struct copy *c)
 {
 	static const struct engine *const files[] = {&engine_readwrite, NULL};
@@ -78,7 +82,7 @@ static int read_on(struct copy *c)
 			 c->dst.ops->receipt && c->src.positional ? to_socket : streams);
 }
 
-/* The same with one buffer on the stack: read, write, read is all that a small file takes. */
+/* The same with one buffer on the stack: a small file takes only a read, a write and a read. */
 static int read_on_small(struct copy *c)
 {
 	char buffer[SMALL_SIZE];
@@ -90,8 +94,8 @@ static int read_on_small(struct copy *c)
 	return r;
 }
 
-/* Past the page cache: where that was asked for, and where the bytes have to come from the storage
- * and go to it before the copy is done, so that the cache only costs CPU time. */
+/* Use direct I/O with --no-cache, and if the data must be read from the storage and flushed to it
+ * anyway: then the page cache would only cost CPU time. */
 static bool want_direct(const struct copy *c)
 {
 	if (c->options->no_cache)
@@ -99,24 +103,24 @@ static bool want_direct(const struct copy *c)
 	return c->options->fsync && c->size >= DIRECT_SIZE && ask_is_cold(c->src.fd, c->size);
 }
 
-/* Past the page cache. A refusal holds for the whole file; with --no-cache readwrite then has to
- * ask for uncached I/O, and fails where the file system has none. */
+/* Copies by direct I/O. A refusal holds for the whole file. With --no-cache, readwrite then uses
+ * uncached I/O (RWF_DONTCACHE), and fails if the file system does not support it. */
 static int copy_direct(struct copy *c, struct transfer *part)
 {
 	off_t end = part->end;
-	/* Only the end of the file may be unaligned, and that is seen by reading on. */
+	/* Only the end of the file may be unaligned; read until the end of file to find it. */
 	if (end == c->size)
 		part->end = c->limit;
 	int r = step_run(c, &engine_direct, part);
 	part->end = end;
-	c->untidy = true;
+	c->needs_truncate = true;
 	c->direct = r != ENGINE_NEXT;
 	if (r == ENGINE_NEXT && c->options->no_cache)
 		part->io.flags = c->all.io.flags = IO_UNCACHED;
 	return r;
 }
 
-/* Copies [all.offset, end) by what decide() chose. */
+/* Copies [all.offset, end) as decide() chose. */
 static int copy_data(struct copy *c, off_t end)
 {
 	struct transfer part = c->all;
@@ -144,7 +148,7 @@ static int skip_hole(struct copy *c, const struct extent *x)
 	return 0;
 }
 
-/* Data is copied, holes stay holes, unwritten extents stay allocated. */
+/* Copies data, keeps holes, and allocates unwritten extents. */
 static int copy_extents(struct copy *c, off_t size)
 {
 	struct extents x;
@@ -160,7 +164,7 @@ static int copy_extents(struct copy *c, off_t size)
 		if (r == 0)
 			r = copy_data(c, e.end);
 		if (c->all.offset < e.end)
-			break; /* failed, or the source ended earlier than it said */
+			break; /* failed, or the source was truncated during the copy */
 	}
 	return r;
 }
@@ -168,13 +172,13 @@ static int copy_extents(struct copy *c, off_t size)
 static int clone_file(struct copy *c)
 {
 	int r = step_run(c, &engine_reflink, &c->all);
-	c->untidy |= r == 0; /* a source that grew meanwhile was cloned longer */
+	c->needs_truncate |= r == 0; /* the source may have grown: the clone is longer */
 	if (r == ENGINE_NEXT && c->options->reflink == FCOPY_WHEN_ALWAYS)
 		return step_refused(c, &engine_reflink, &c->all);
 	return r;
 }
 
-/* With --sparse=always blocks of zeros become holes, also those that come through a pipe. */
+/* With --sparse=always, blocks of zeros become holes, also if the source is a pipe. */
 static enum zeros choose_zeros(const struct copy *c)
 {
 	if (c->options->sparse != FCOPY_WHEN_ALWAYS || !c->dst.positional)
@@ -182,8 +186,8 @@ static enum zeros choose_zeros(const struct copy *c)
 	return endpoint_old(&c->dst) == OLD_OVERWRITTEN ? ZEROS_PUNCH : ZEROS_SKIP;
 }
 
-/* Direct I/O needs data that starts, and ends unless the file does, at a multiple of its alignment.
- */
+/* Direct I/O needs extents that start and end at a multiple of its alignment; only the end of the
+ * file may be unaligned. */
 static bool is_data_aligned(const struct copy *c)
 {
 	const off_t align = (off_t)io_direct_align(c->src.fd, c->dst.fd), size = c->src.st.st_size;
@@ -214,7 +218,7 @@ static int check_uncached(struct copy *c)
 			    "cannot be copied past the page cache here", FCOPY_ADVICE_CACHE);
 }
 
-/* What cheap questions tell about the two files, before the first byte. */
+/* Chooses how to copy, by cheap queries about the two files, before the first byte. */
 static void decide(struct copy *c)
 {
 	const struct fcopy_options *o = c->options;
@@ -246,7 +250,7 @@ static int copy_file(struct copy *c)
 	decide(c);
 	if (c->size <= SMALL_SIZE && (dense || o->sparse != FCOPY_WHEN_AUTO) && !o->no_cache &&
 	    o->preallocate != FCOPY_WHEN_ALWAYS)
-		return 0; /* reading on does it all */
+		return 0; /* read_on_small copies the whole file */
 	if (o->sparse != FCOPY_WHEN_NEVER)
 		return copy_extents(c, c->size);
 	int r = allocate_blocks(c, 0, c->size);
@@ -261,7 +265,7 @@ static int run_auto(struct copy *c)
 		return step_refused(c, &engine_reflink, &c->all);
 	}
 	c->all.zeros = choose_zeros(c);
-	c->untidy |= c->all.zeros != ZEROS_WRITE;
+	c->needs_truncate |= c->all.zeros != ZEROS_WRITE;
 	if (!files && c->options->no_cache)
 		c->all.io.flags = IO_UNCACHED;
 	int r = c->options->no_cache ? check_uncached(c) : 0;

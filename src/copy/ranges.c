@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Threads are a loop, not an engine: each takes the next piece of the range until none is left.
+ * Threads are a loop, not an engine: each takes the next piece of the range until no piece is left.
  */
 #define _GNU_SOURCE
 #include "copy.h"
@@ -8,27 +8,27 @@
 #include <fcntl.h>
 #include <pthread.h>
 
-#define PIECE_SIZE  ((off_t)RANGES_PIECE)
-#define PIECE_LEAST ((size_t)128 << 10)
-#define BEHIND_SIZE (FCOPY_THREADS_MAX * PIECE_SIZE) /* threads are seldom so far apart */
+#define PIECE_SIZE     ((off_t)RANGES_PIECE)
+#define PIECE_LEAST    ((size_t)128 << 10)
+#define WRITEBACK_SIZE (FCOPY_THREADS_MAX * PIECE_SIZE) /* threads are rarely this far apart */
 
 struct ranges {
 	const struct engine *engine;
 	const struct transfer *whole;
 	size_t buffer_size; /* of each thread */
 	off_t piece;        /* bytes that a thread takes at a time */
-	bool write_behind;
+	bool start_writeback;
 	pthread_mutex_t lock;
 	off_t next;            /* where the next piece starts */
 	off_t prefix;          /* no piece before this was left unfinished */
-	bool stop;             /* somebody failed, or saw the source end */
+	bool stop;             /* a thread failed, or reached the end of the source */
 	int result;            /* of the first failure */
 	struct transfer first; /* ... and its details */
 	uint64_t calls;
 };
 
-/* Takes the next piece. False: there is nothing left to do. */
-static bool take(struct ranges *r, struct transfer *piece)
+/* Takes the next piece. Returns false if nothing is left to do. */
+static bool take_piece(struct ranges *r, struct transfer *piece)
 {
 	pthread_mutex_lock(&r->lock);
 	bool more = !r->stop && r->next < r->whole->end;
@@ -42,18 +42,18 @@ static bool take(struct ranges *r, struct transfer *piece)
 	return more;
 }
 
-/* Lets the device write what is done while the rest is copied. Errors are fsync's to tell: this
- * call leaves them there (sync_file_range(2)). */
-static void write_behind(const struct ranges *r, off_t at)
+/* Starts writeback of finished pieces while the rest is copied. fsync still reports a failed
+ * writeback: this call does not clear the error (sync_file_range(2)). */
+static void start_range_writeback(const struct ranges *r, off_t at)
 {
-	off_t done = at - r->whole->offset - BEHIND_SIZE;
-	if (r->write_behind && done > 0 && done % BEHIND_SIZE == 0)
-		sync_file_range(r->whole->dst, at - 2 * BEHIND_SIZE, BEHIND_SIZE,
+	off_t done = at - r->whole->offset - WRITEBACK_SIZE;
+	if (r->start_writeback && done > 0 && done % WRITEBACK_SIZE == 0)
+		sync_file_range(r->whole->dst, at - 2 * WRITEBACK_SIZE, WRITEBACK_SIZE,
 				SYNC_FILE_RANGE_WRITE);
 }
 
-/* Books a piece that ended early, with the engine's answer. */
-static void give_up(struct ranges *r, const struct transfer *piece, int result)
+/* Records a piece that ended early and the engine's result, and stops the other threads. */
+static void stop_ranges(struct ranges *r, const struct transfer *piece, int result)
 {
 	pthread_mutex_lock(&r->lock);
 	r->stop = true;
@@ -66,60 +66,62 @@ static void give_up(struct ranges *r, const struct transfer *piece, int result)
 	pthread_mutex_unlock(&r->lock);
 }
 
-static void work(struct ranges *r, void *buffer)
+static void copy_pieces(struct ranges *r, void *buffer)
 {
 	struct transfer piece = *r->whole;
 	piece.io.calls = 0;
 	piece.buffer = buffer;
 	piece.buffer_size = r->buffer_size;
-	while (take(r, &piece)) {
-		write_behind(r, piece.offset);
+	while (take_piece(r, &piece)) {
+		start_range_writeback(r, piece.offset);
 		int result = r->engine->copy(&piece);
 		if (result || piece.offset < piece.end)
-			give_up(r, &piece, result);
+			stop_ranges(r, &piece, result);
 	}
 	pthread_mutex_lock(&r->lock);
 	r->calls += piece.io.calls;
 	pthread_mutex_unlock(&r->lock);
 }
 
-static void *help(void *arg)
+static void *range_thread(void *arg)
 {
 	struct ranges *r = arg;
 	void *buffer = io_alloc(r->buffer_size);
 	if (buffer)
-		work(r, buffer);
+		copy_pieces(r, buffer);
 	io_free(buffer, r->buffer_size);
 	return NULL;
 }
 
-/* The caller works too, and has its memory first: a thread that cannot be had, or gets none, is one
- * worker less, not a failure. */
-static void work_together(struct ranges *r, void *buffer, unsigned threads)
+/* The caller's thread copies too, and its buffer was allocated before: if a thread cannot be
+ * created or has no memory, there is one thread less, which is not a failure. */
+static void run_threads(struct ranges *r, void *buffer, unsigned threads)
 {
 	pthread_t thread[FCOPY_THREADS_MAX];
 	unsigned started = 0;
-	while (started + 1 < threads && !pthread_create(&thread[started], NULL, help, r))
+	while (started + 1 < threads && !pthread_create(&thread[started], NULL, range_thread, r))
 		started++;
-	work(r, buffer);
+	copy_pieces(r, buffer);
 	while (started > 0)
 		pthread_join(thread[--started], NULL);
 }
 
-/* One buffer at a time, so that the threads finish together; not less, for the lock's sake. */
+/* A piece is one buffer, so that the threads finish at about the same time. Smaller pieces than
+ * PIECE_LEAST would take the lock too often. */
 static off_t piece_size(size_t buffer_size)
 {
 	bool usual = buffer_size >= PIECE_LEAST && buffer_size < (size_t)PIECE_SIZE;
 	return usual ? (off_t)buffer_size : PIECE_SIZE;
 }
 
-int ranges_run(const struct engine *engine, struct transfer *t, unsigned threads, bool behind)
+int ranges_run(const struct engine *engine, struct transfer *t, unsigned threads,
+	       bool start_writeback)
 {
 	struct ranges r = {.engine = engine,
 			   .whole = t,
 			   .buffer_size = t->buffer_size ? t->buffer_size : (size_t)PIECE_SIZE,
 			   .piece = piece_size(t->buffer_size),
-			   .write_behind = behind,
+			   .start_writeback = start_writeback,
 			   .lock = PTHREAD_MUTEX_INITIALIZER,
 			   .next = t->offset,
 			   .prefix = TRANSFER_TO_EOF};
@@ -128,7 +130,7 @@ int ranges_run(const struct engine *engine, struct transfer *t, unsigned threads
 	void *buffer = t->buffer ? t->buffer : io_alloc(r.buffer_size);
 	if (!buffer)
 		return transfer_fail(t, "mmap", SIDE_NONE, -errno);
-	work_together(&r, buffer, threads);
+	run_threads(&r, buffer, threads);
 	if (!t->buffer)
 		io_free(buffer, r.buffer_size);
 	t->offset = r.prefix < r.next ? r.prefix : r.next;

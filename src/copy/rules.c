@@ -14,7 +14,7 @@ enum end {
 	END_STREAM = 1 << 0, /* pipe, socket */
 	END_DEVICE = 1 << 1, /* character device */
 	END_DISK = 1 << 2,   /* block device */
-	END_OPEN = 1 << 3,   /* a regular file behind -, fd:N or /dev/fd/N: read and written once */
+	END_OPEN = 1 << 3,   /* a regular file named by -, fd:N or /dev/fd/N: used only once */
 	END_FILE = 1 << 4,   /* a regular file, or a name that does not exist */
 	END_ANY = (1 << 5) - 1,
 };
@@ -88,7 +88,7 @@ static int rules_evaluate(const struct ends *x, const struct fcopy_options *o,
 	     FCOPY_ADVICE_USAGE},
 	    {allocates, END_DISK | END_FILE, END_ANY, "has no size that could be allocated",
 	     FCOPY_ADVICE_USAGE},
-	    {o->fsync, END_ANY, STORAGE, "has no disk behind it that could be flushed",
+	    {o->fsync, END_ANY, STORAGE, "is not on a disk: it cannot be flushed",
 	     FCOPY_ADVICE_USAGE},
 	};
 	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++) {

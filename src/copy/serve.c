@@ -13,15 +13,15 @@
 #include <time.h>
 
 #define STACK_SIZE ((size_t)512 << 10) /* a copy takes 64 KiB of it, far more under a sanitizer */
-#define LOOK_MS    250 /* how often to look at the stop flag: the signal may hit another thread */
+#define LOOK_MS    250 /* check the stop flag this often: another thread may handle the signal */
 #define DEV_NULL   "/dev/null"
 
 struct service {
 	const struct fcopy_options *options;
 	const volatile int *stop;
 	const char *dst;
-	struct endpoint listener, file; /* file: if that is what clients get */
-	bool sends;
+	struct endpoint listener, file; /* file: the source, if clients receive */
+	bool sends;                     /* clients receive the file */
 	unsigned max_clients;
 	pthread_attr_t detached;
 	pthread_mutex_t lock;
@@ -37,18 +37,17 @@ struct client {
 	struct fcopy_report report;
 };
 
-static bool raised(const volatile int *flag)
+static bool flag_is_set(const volatile int *flag)
 {
 	return flag && __atomic_load_n(flag, __ATOMIC_RELAXED);
 }
 
-static bool over(const struct service *s)
+static bool service_stopped(const struct service *s)
 {
-	return raised(s->stop) || raised(s->options->cancel);
+	return flag_is_set(s->stop) || flag_is_set(s->options->cancel);
 }
 
-/* Waits, for a moment only, until fewer than `most` clients are there. Returns whether that is so.
- */
+/* Waits at most LOOK_MS until fewer than `most` clients are running. Returns whether that is so. */
 static bool wait_below(struct service *s, unsigned most)
 {
 	struct timespec until;
@@ -64,7 +63,7 @@ static bool wait_below(struct service *s, unsigned most)
 	return below;
 }
 
-static void count(struct service *s, int change)
+static void count_clients(struct service *s, int change)
 {
 	pthread_mutex_lock(&s->lock);
 	s->running += (unsigned)change;
@@ -73,7 +72,7 @@ static void count(struct service *s, int change)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Gives the copy its two ends. */
+/* Opens the source and the destination of the client's copy. */
 static int open_ends(struct client *k)
 {
 	const struct service *s = k->service;
@@ -106,7 +105,7 @@ static void *serve_client(void *arg)
 		copy_run(&k->copy);
 	copy_notify(&k->copy, FCOPY_EVENT_CLIENT, &k->report.error, NULL);
 	free(k);
-	count(s, -1);
+	count_clients(s, -1);
 	return NULL;
 }
 
@@ -121,19 +120,19 @@ static int pause_for(int err)
 	return 0;
 }
 
-/* Starts the client's thread. Without a thread the client is disconnected, and the server goes on.
- */
+/* Starts the client's thread. If no thread can be created, disconnects the client; the server
+ * continues. */
 static int start_client(struct client *k, struct fcopy_error *error)
 {
 	struct service *s = k->service;
 	pthread_t thread;
-	count(s, 1);
+	count_clients(s, 1);
 	int err = pthread_create(&thread, &s->detached, serve_client, k);
 	if (err == 0)
 		return 0;
 	k->connection.ops->abort(&k->connection);
 	free(k);
-	count(s, -1);
+	count_clients(s, -1);
 	if (pause_for(err) == 0)
 		return 0;
 	return error_call(error, "pthread_create", s->listener.path, err);
@@ -158,7 +157,7 @@ static int take_client(struct service *s, struct fcopy_error *error)
 	return r;
 }
 
-static int serve(struct service *s, struct fcopy_error *error)
+static int serve_clients(struct service *s, struct fcopy_error *error)
 {
 	int r = 0;
 	pthread_condattr_t clock; /* CLOCK_MONOTONIC is immune to clock changes */
@@ -168,14 +167,14 @@ static int serve(struct service *s, struct fcopy_error *error)
 	pthread_attr_init(&s->detached);
 	pthread_attr_setstacksize(&s->detached, STACK_SIZE);
 	pthread_attr_setdetachstate(&s->detached, PTHREAD_CREATE_DETACHED);
-	while (r == 0 && !over(s))
+	while (r == 0 && !service_stopped(s))
 		if (wait_below(s, s->max_clients))
 			r = take_client(s, error);
 	s->listener.ops->abort(&s->listener); /* the kernel refuses clients from now on */
 	while (!wait_below(s, 1))
 		;
 	pthread_attr_destroy(&s->detached);
-	if (r == 0 && raised(s->options->cancel))
+	if (r == 0 && flag_is_set(s->options->cancel))
 		r = error_refuse(error, s->listener.path, EINTR, "interrupted", FCOPY_ADVICE_NONE);
 	return r;
 }
@@ -185,7 +184,7 @@ static int refuse_service(const char *path, const char *reason, struct fcopy_err
 	return error_refuse(error, path, EINVAL, reason, FCOPY_ADVICE_USAGE);
 }
 
-/* Each client opens DST. Open it once before the first client: a refusal would hold for all. */
+/* Each client opens DST. Open it once before the first client, to report a refusal early. */
 static int try_sink(struct service *s, struct fcopy_report *report)
 {
 	struct endpoint sink;
@@ -221,7 +220,7 @@ static int open_service(struct service *s, const char *src, const char *dst,
 	struct endpoint first;
 	int r = rules_check_operands(src, dst, s->options, error);
 	if (r < 0) {
-		error->advice = FCOPY_ADVICE_USAGE; /* no client could ever be served */
+		error->advice = FCOPY_ADVICE_USAGE; /* no client could be served */
 		return r;
 	}
 	r = source_open(&first, src, error);
@@ -258,7 +257,7 @@ int fcopy_serve(const char *src, const char *dst, const struct fcopy_options *op
 	if (r < 0)
 		return -1;
 	copy_notify(&reported, FCOPY_EVENT_LISTENING, NULL, endpoint_listens(&s.listener));
-	r = serve(&s, &report->error);
+	r = serve_clients(&s, &report->error);
 	if (s.sends)
 		s.file.ops->abort(&s.file);
 	return r < 0 ? -1 : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Between the last byte and the commit: checks that the source did not change, cuts the destination
- * to its length, sets attributes, flushes and verifies. A failure prevents the commit.
+ * Between the last byte and the commit: checks that the source did not change, truncates the
+ * destination to its length, sets attributes, flushes and verifies. A failure prevents the commit.
  */
 #include "copy.h"
 #include "endpoints/error.h"
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Something is wrong with the source: fails with options.strict, otherwise warns. */
+/* Reports a problem of the source: fails with options.strict, otherwise warns. */
 static int warn_or_fail(struct copy *c, int err, const char *reason)
 {
 	struct fcopy_error e;
@@ -23,7 +23,7 @@ static int warn_or_fail(struct copy *c, int err, const char *reason)
 	return -err;
 }
 
-/* Did the source change? Only its stat can show that. */
+/* Did the size, mtime or inode of the source change? */
 static int check_source(struct copy *c)
 {
 	struct stat now;
@@ -49,7 +49,7 @@ static int check_size(struct copy *c)
 	uint64_t wanted = is_short ? o->count : o->expected_size;
 	if (!is_short && (o->expected_size == 0 || o->expected_size == r->bytes))
 		return 0;
-	if (o->strict && r->bytes > wanted) /* the copy was stopped there */
+	if (o->strict && r->bytes > wanted) /* the copy stopped there */
 		snprintf(r->detail, sizeof(r->detail), "has more than %ju bytes",
 			 (uintmax_t)wanted);
 	else
@@ -60,16 +60,16 @@ static int check_size(struct copy *c)
 
 #define AHEAD_MOST ((off_t)8 << 30) /* XFS_MAX_BMBT_EXTLEN, in blocks of 4 KiB */
 
-/* Cuts what lies beyond the finished prefix: blocks allocated, old bytes, a padded last block. Not
- * when there is nothing: XFS writes the whole file out before it sets a size, even the same. */
-static int trim(struct copy *c)
+/* Truncates what follows the finished prefix: allocated blocks, old data, a padded last block. Does
+ * not call ftruncate without need: XFS writes the whole file out before it sets a size, even if
+ * that is unchanged. */
+static int truncate_copy(struct copy *c)
 {
 	struct stat st;
 	if (fstat(c->dst.fd, &st) < 0)
 		return error_call(&c->report->error, "fstat", c->dst.path, errno);
 	if (st.st_size == c->all.offset && c->allocated <= c->all.offset) {
-		/* XFS keeps what it allocated ahead of the last write for a file that knew
-		 * fallocate. */
+		/* After fallocate, XFS keeps the blocks that it allocated past the last write. */
 		if (c->allocated > 0)
 			io_punch(c->dst.fd, c->all.offset, c->all.offset + AHEAD_MOST);
 		return 0;
@@ -81,11 +81,11 @@ static int trim(struct copy *c)
 }
 
 /* Do not retry fsync: the kernel reports a failed writeback once, and the next call succeeds. */
-static int flush(struct copy *c, bool metadata)
+static int flush_copy(struct copy *c, bool metadata)
 {
 	double start = io_now();
 	copy_phase(c, FCOPY_PHASE_FSYNC, 0);
-	/* fdatasync leaves out owner, mode and attributes where it can (fsync(2)). */
+	/* fdatasync need not flush owner, mode and attributes (fsync(2)). */
 	bool all = c->options->preserve != 0 || metadata;
 	int r = (all ? fsync(c->dst.fd) : fdatasync(c->dst.fd)) < 0 ? -errno : 0;
 	c->report->seconds[FCOPY_PHASE_FSYNC] = io_now() - start;
@@ -96,9 +96,9 @@ static int flush(struct copy *c, bool metadata)
 	return 0;
 }
 
-/* In this order: chown clears setuid and capabilities, and an ACL changes the mode. A loss is a
- * failure if options.preserve_required names it, otherwise a warning. */
-static int preserve(struct copy *c)
+/* The order matters: chown clears setuid and capabilities, and an ACL changes the mode. Losing an
+ * attribute is a failure if options.preserve_required contains it, otherwise a warning. */
+static int preserve_attributes(struct copy *c)
 {
 	static const enum fcopy_attribute order[] = {FCOPY_ATTR_TIMESTAMPS, FCOPY_ATTR_OWNERSHIP,
 						     FCOPY_ATTR_XATTR, FCOPY_ATTR_MODE};
@@ -119,7 +119,7 @@ static int preserve(struct copy *c)
 	return 0;
 }
 
-static int cancelled(struct copy *c)
+static int check_cancelled(struct copy *c)
 {
 	if (!io_cancelled(&c->all.io))
 		return 0;
@@ -127,7 +127,7 @@ static int cancelled(struct copy *c)
 			    FCOPY_ADVICE_NONE);
 }
 
-/* An empty stream may come from a producer that failed: do not replace a file by it. */
+/* Do not replace a file by an empty stream: the producer may have failed. */
 static int check_empty(struct copy *c)
 {
 	mode_t from = c->src.st.st_mode;
@@ -151,16 +151,16 @@ int copy_settle(struct copy *c)
 	if (r == 0)
 		r = check_size(c);
 	if (r == 0 && S_ISREG(c->dst.st.st_mode) && c->dst.positional &&
-	    (c->untidy || endpoint_old(&c->dst) == OLD_OVERWRITTEN))
-		r = trim(c);
+	    (c->needs_truncate || endpoint_old(&c->dst) == OLD_OVERWRITTEN))
+		r = truncate_copy(c);
 	if (r == 0 && c->dst.ops->finish)
 		r = c->dst.ops->finish(&c->dst, o, &c->report->error);
 	bool metadata = r > 0;
 	if (r >= 0)
-		r = preserve(c);
+		r = preserve_attributes(c);
 	if (r == 0 && (o->fsync || o->no_cache))
-		r = flush(c, metadata);
+		r = flush_copy(c, metadata);
 	if (r == 0 && o->verify)
 		r = verify_copy(c);
-	return r < 0 ? r : cancelled(c);
+	return r < 0 ? r : check_cancelled(c);
 }

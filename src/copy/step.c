@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * One engine's turn in a copy, and the book of what it did.
+ * Runs one engine in a copy and records what it did.
  */
 #define _GNU_SOURCE
 #include "copy.h"
@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The engine's row in the report; one for all its turns. */
-static struct fcopy_step *row(struct fcopy_report *report, const char *engine)
+/* The engine's step in the report: one for all its runs. */
+static struct fcopy_step *find_step(struct fcopy_report *report, const char *engine)
 {
 	size_t i = 0;
 	while (i < report->steps && strcmp(report->step[i].engine, engine) != 0)
@@ -21,13 +21,14 @@ static struct fcopy_step *row(struct fcopy_report *report, const char *engine)
 	return &report->step[i];
 }
 
-/* Which file the failed call was about; NULL if it was about none or both. */
-static const char *path_of(const struct copy *c, enum side side)
+/* The file that the failed call was about; NULL if it was about none or both. */
+static const char *side_path(const struct copy *c, enum side side)
 {
 	return side == SIDE_SRC ? c->src.path : side == SIDE_DST ? c->dst.path : NULL;
 }
 
-/* An in-kernel call does not say which side's storage failed; one read at that place does. */
+/* EIO of a call on both files does not show whose storage failed: read a byte of the source at that
+ * offset. */
 static void find_side(const struct copy *c, struct transfer *t)
 {
 	char byte;
@@ -37,13 +38,13 @@ static void find_side(const struct copy *c, struct transfer *t)
 	t->side = got < 0 ? SIDE_SRC : SIDE_DST;
 }
 
-static void describe(const struct copy *c, const struct engine *engine, const struct transfer *t,
-		     int err, struct fcopy_error *e)
+static void describe_error(const struct copy *c, const struct engine *engine,
+			   const struct transfer *t, int err, struct fcopy_error *e)
 {
 	*e = (struct fcopy_error){.err = err,
 				  .call = t->call,
 				  .operation = t->operation,
-				  .path = path_of(c, t->side),
+				  .path = side_path(c, t->side),
 				  .engine = engine->name};
 	if (!t->call && err == ESPIPE)
 		e->reason = "a stream has no offsets, which this mode needs";
@@ -65,15 +66,14 @@ static bool accepts_writes(const struct copy *c)
 
 int step_refused(struct copy *c, const struct engine *engine, const struct transfer *t)
 {
-	describe(c, engine, t, t->refusal > 0 ? t->refusal : EOPNOTSUPP, &c->report->error);
-	/* No engine writes beyond a limit of the file's size; and auto itself cannot advise auto.
-	 */
+	describe_error(c, engine, t, t->refusal > 0 ? t->refusal : EOPNOTSUPP, &c->report->error);
+	/* With EFBIG no other engine can help; and if auto was used, do not advise auto. */
 	if (c->mode->engine && t->refusal != EFBIG && accepts_writes(c))
 		c->report->error.advice = FCOPY_ADVICE_AUTO;
-	return t->refusal > 0 ? -t->refusal : -EOPNOTSUPP; /* 0 would commit the prefix */
+	return t->refusal > 0 ? -t->refusal : -EOPNOTSUPP; /* 0 would commit an incomplete copy */
 }
 
-/* An engine that was asked for has no next one: then its refusal is the copy's failure. */
+/* An engine that the user selected has no next one: its refusal is the copy's failure. */
 static bool has_next(const struct copy *c, const struct engine *engine)
 {
 	return !c->mode->engine &&
@@ -85,16 +85,16 @@ bool step_flushes(const struct copy *c)
 	return c->options->fsync || c->options->no_cache || endpoint_old(&c->dst) == OLD_REPLACED;
 }
 
-/* Threads: 0 for the engine alone. One may be all that there are CPUs for; it writes behind, too.
- */
-static int run(struct copy *c, const struct engine *engine, struct transfer *t, unsigned threads)
+/* threads: 0 runs the engine without ranges_run. 1 uses ranges_run, which also starts writeback. */
+static int run_step(struct copy *c, const struct engine *engine, struct transfer *t,
+		    unsigned threads)
 {
 	size_t engines = c->report->steps;
-	struct fcopy_step *step = row(c->report, engine->name);
+	struct fcopy_step *step = find_step(c->report, engine->name);
 	uint64_t calls = t->io.calls;
 	off_t from = t->offset;
 	double start = io_now();
-	t->call = t->operation = NULL; /* of an engine that refused */
+	t->call = t->operation = NULL; /* a previous engine may have set them */
 	t->side = SIDE_NONE;
 	t->refusal = 0;
 	if (c->report->steps > engines)
@@ -113,7 +113,7 @@ static int run(struct copy *c, const struct engine *engine, struct transfer *t, 
 		c->report->cloned = true;
 	if (r == ENGINE_NEXT) {
 		struct fcopy_error e;
-		describe(c, engine, t, t->refusal, &e);
+		describe_error(c, engine, t, t->refusal, &e);
 		step->refusal = t->refusal;
 		step->refusal_call = t->call;
 		if (has_next(c, engine))
@@ -121,19 +121,20 @@ static int run(struct copy *c, const struct engine *engine, struct transfer *t, 
 	} else if (r < 0) {
 		if (r == -EIO)
 			find_side(c, t);
-		describe(c, engine, t, -r, &c->report->error);
+		describe_error(c, engine, t, -r, &c->report->error);
 	}
 	return r;
 }
 
 int step_run(struct copy *c, const struct engine *engine, struct transfer *t)
 {
-	return run(c, engine, t, 0);
+	return run_step(c, engine, t, 0);
 }
 
 int step_run_threads(struct copy *c, const struct engine *engine, struct transfer *t,
 		     unsigned threads)
 {
-	c->untidy = true; /* a piece past the prefix may be written when another one fails */
-	return run(c, engine, t, threads);
+	c->needs_truncate =
+	    true; /* a piece past the prefix may be written when another one fails */
+	return run_step(c, engine, t, threads);
 }

@@ -45,8 +45,8 @@ int verify_prefix(struct copy *c)
 	struct stat part;
 	if (fstat(c->dst.fd, &part) < 0)
 		return error_call(&c->report->error, "fstat", c->dst.path, errno);
-	/* After an error of the storage the page cache may hold what the disk does not, and the
-	 * next fsync would claim success. */
+	/* With --fsync, read from the storage: after a failed writeback the page cache may contain
+	 * data that the disk does not, and the next fsync would succeed. */
 	off_t end = part.st_size < c->limit ? part.st_size : c->limit;
 	double start = io_now();
 	copy_phase(c, FCOPY_PHASE_VERIFY, (uint64_t)end);
@@ -54,9 +54,9 @@ int verify_prefix(struct copy *c)
 	c->report->seconds[FCOPY_PHASE_VERIFY] = io_now() - start;
 	if (same < 0)
 		return (int)same;
-	/* Only this program makes files of mode 0600 under that name, and may discard their bytes.
-	 * A file of any other mode is the user's, or a copy that was interrupted after it got its
-	 * final mode: that one has no byte that is not the source's. */
+	/* Under this name only fcopy creates files of mode 0600, so their data may be discarded. A
+	 * file of another mode belongs to the user, or is a copy that was interrupted after it got
+	 * its final mode. Such a copy has only bytes of the source. */
 	int r = c->dst.ops->claim_partial(&c->dst, &part, same == part.st_size, &c->report->error);
 	if (r < 0)
 		return r;

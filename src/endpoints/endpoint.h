@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * An endpoint is what SRC or DST names: it opens, and at the end it commits or aborts. The commit
- * makes the destination visible; abort removes what this run created. Both close the descriptor.
+ * An endpoint is what SRC or DST names. It is opened, and at the end committed or aborted. The
+ * commit makes the destination visible; abort removes what this run created. Both close the
+ * descriptor.
  */
 #ifndef ENDPOINTS_ENDPOINT_H
 #define ENDPOINTS_ENDPOINT_H
@@ -18,46 +19,53 @@ struct io;
 /* What a destination had before the copy. */
 enum endpoint_old {
 	OLD_NONE,        /* nothing: a new file, or a stream */
-	OLD_REPLACED,    /* a file that stays as it is until the commit replaces it */
-	OLD_OVERWRITTEN, /* bytes in the file that is open: those that are not written stay */
+	OLD_REPLACED,    /* a file that is unchanged until the commit replaces it */
+	OLD_OVERWRITTEN, /* data in the file that is open: what is not overwritten stays */
 };
 
 enum endpoint_receipt { RECEIPT_NEVER /* not a connection */, RECEIPT_MISSING, RECEIPT_CONFIRMED };
 
-/* All that src/copy knows of an endpoint, besides the members of struct endpoint up to `st`. start,
- * finish, claim_partial and accept return 0, or -errno with the failure recorded; the caller then
- * calls abort. NULL: nothing to do; listens, old and receipt: NULL, OLD_NONE, RECEIPT_NEVER. */
+/* The operations that src/copy calls. Besides them it uses the members of struct endpoint up to
+ * `st`.
+ *
+ * start, finish, commit, claim_partial and accept return 0 on success, or -errno with the failure
+ * recorded; the caller then calls abort. finish and commit also return the values named below.
+ *
+ * An operation may be NULL: the endpoint has nothing to do. A NULL listens, old or receipt stands
+ * for the result NULL, OLD_NONE or RECEIPT_NEVER. */
 struct endpoint_ops {
 	/* Connects, or waits for the peer, once both ends are open. */
 	int (*start)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
-	/* After the last byte, before flush and commit. Returns 1 if it changed owner or mode. */
+	/* After the last byte, before flush and commit. Also returns 1: owner or mode changed. */
 	int (*finish)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
-	/* 0, or ENDPOINT_KEPT, or -errno with the failure booked; the caller then calls abort. */
+	/* Also returns ENDPOINT_KEPT; the caller then calls abort, too. */
 	int (*commit)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
 	void (*abort)(struct endpoint *);
 
 	/* What DST had; *st: the stat of the file that existed, or NULL. */
 	enum endpoint_old (*old)(const struct endpoint *, const struct stat **st);
-	/* Makes DST.fcopy-part writable after its bytes were compared with the source; part: its
-	 * fstat; matches: all of them are the source's. Another part is refused. */
+	/* After DST.fcopy-part was compared with the source: makes it writable. part: its fstat;
+	 * matches: the source starts with all of its bytes. Refuses a part that neither matches
+	 * nor has the mode that fcopy gives to a part. */
 	int (*claim_partial)(struct endpoint *, const struct stat *part, bool matches,
 			     struct fcopy_error *);
-	/* After a failure: keeps the first `size` bytes as DST.fcopy-part, also after abort.
-	 * Returns false if that is unsafe: then abort removes them. */
+	/* After a failure: truncates DST.fcopy-part to its first `size` bytes and makes abort keep
+	 * it. Returns false if that is unsafe; abort then removes the part. */
 	bool (*keep_partial)(struct endpoint *, off_t size);
 	/* After a failure: frees blocks up to `allocated` that are past the end of the file. */
 	void (*release_blocks)(const struct endpoint *, off_t allocated);
 
-	/* HOST:PORT where peers can connect; NULL: waits for none, or not any more. */
+	/* HOST:PORT where peers can connect; NULL: it does not listen, or no longer. */
 	const char *(*listens)(const struct endpoint *);
-	/* HOST:PORT of the peer, once started; empty if it has no such name. */
+	/* After start: HOST:PORT of the peer; empty if its address is of another kind. */
 	const char *(*peer)(const struct endpoint *);
 	/* The longest wait for the peer in milliseconds; negative: no limit. */
 	int (*timeout_ms)(const struct fcopy_options *);
-	/* Wakes a reader for large pieces only: its bytes are not needed before the end. */
+	/* Sets SO_RCVLOWAT, so that poll reports a socket readable only when much data has come:
+	 * fewer, larger reads. For a destination that is invisible until it is complete. */
 	void (*gather)(const struct endpoint *);
-	/* Waits for the next peer as long as io allows: *connection is then like the listener after
-	 * its own start. */
+	/* Accepts the next peer; waits for io->timeout_ms at most. *connection is then an endpoint
+	 * that was started. The listener continues to listen. */
 	int (*accept)(const struct endpoint *listener, const struct io *io,
 		      struct endpoint *connection, struct fcopy_error *);
 	enum endpoint_receipt (*receipt)(const struct endpoint *); /* after the commit */
@@ -76,8 +84,8 @@ struct endpoint {
 	const struct endpoint_ops *ops;
 	const char *path; /* for messages */
 	int fd;           /* -1: closed */
-	bool positional;  /* explicit offsets may be used, and nobody else moves the position */
-	struct stat st;   /* as it was when opened; of a new file only the type */
+	bool positional;  /* use explicit offsets; false: use the current file offset */
+	struct stat st;   /* when it was opened; of a new file only the type */
 
 	/* The rest is private to src/endpoints. */
 
@@ -85,7 +93,7 @@ struct endpoint {
 	struct place place;
 	int (*link)(const struct endpoint *, const char *name); /* NULL: temporary has a name */
 	char temporary[NAME_MAX + 1]; /* its name in place.dir; empty: none */
-	bool keep_part;               /* abort leaves it there, to be resumed */
+	bool keep_part;               /* abort keeps it, to be resumed */
 	mode_t mode;                  /* a named temporary is 0600 until the commit */
 	int directory;                /* to be flushed at the commit, or -1 */
 
@@ -93,9 +101,9 @@ struct endpoint {
 	bool socket;
 	/* tcp.c: connects when the endpoint is started; NULL: connected, or listening */
 	int (*connect)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
-	bool listening;                  /* until it is started: waits for the peer */
-	bool confirmed;                  /* commit saw the peer close: it has everything */
-	char address[FCOPY_ADDRESS_MAX]; /* where it listens; once started, of the peer */
+	bool listening; /* a listener that start has not replaced by a connection */
+	bool confirmed; /* commit saw the peer close: it has all data */
+	char address[FCOPY_ADDRESS_MAX]; /* where it listens; after start, of the peer */
 };
 
 static inline enum endpoint_old endpoint_old(const struct endpoint *e)
@@ -118,17 +126,19 @@ static inline const char *endpoint_listens(const struct endpoint *e)
 	return e->ops->listens ? e->ops->listens(e) : NULL;
 }
 
-/* Each opener fills *e and returns 0, or records the failure and returns -errno, with nothing open.
- */
+/* The functions below that open an endpoint fill *e and return 0, or record the failure and return
+ * -errno; then nothing is open. */
 
 /* Opens SRC for reading. */
 int source_open(struct endpoint *e, const char *path, struct fcopy_error *);
-/* The same from a source that is open already, a regular file; closing leaves it open. */
+/* The same for a regular file that is already open as `open`, which stays open after the commit or
+ * abort of *e. */
 int source_share(struct endpoint *e, const struct endpoint *open, struct fcopy_error *);
 
-/* Or ENDPOINT_KEPT, with nothing open. Opens DST as what it is: a file to replace, an existing
- * inode to write into, a device or a stream; resolved receives its name, DST or DST/basename(SRC).
- * Refuses whatever can be known to fail, and SRC itself, before anything is touched. */
+/* Opens DST according to its type: a file to replace, an existing inode to write into, a device or
+ * a stream. resolved receives its name: DST or DST/basename(SRC). Before it changes anything, it
+ * refuses SRC itself as DST, and everything that is certain to fail. Also returns ENDPOINT_KEPT;
+ * then nothing is open. */
 int destination_open(struct endpoint *e, const char *path, const struct endpoint *src,
 		     const struct fcopy_options *, char resolved[PATH_MAX], struct fcopy_error *);
 
@@ -158,38 +168,42 @@ int device_size(int fd, off_t *size);
 /* stream.c: is this -, /dev/stdin, /dev/fd/3, fd:3 or a TCP address? Descriptors are used at their
  * current position and not reopened; `dash` is what - stands for. */
 bool stream_names(const char *path);
-/* The file type of whatever the operand names, S_IFREG if that is not there yet. */
+/* The type of the file that the operand names; S_IFREG if it does not exist yet. */
 mode_t stream_type(const char *path, int dash);
 int stream_open(struct endpoint *e, const char *path, int dash, struct fcopy_error *);
 
-/* tcp.c: tcp:HOST:PORT connects when it is started, tcp-listen:[HOST:]PORT listens from now on. */
+/* tcp.c: tcp:HOST:PORT connects in its start operation; tcp-listen:[HOST:]PORT listens when
+ * tcp_open returns. */
 bool tcp_names(const char *path);
 enum fcopy_kind tcp_kind(const char *path); /* of a path that tcp_names */
 int tcp_open(struct endpoint *e, const char *path, struct fcopy_error *);
 
-/* socket.c: makes e, a stream socket, one whose commit and abort are those of a connection. */
+/* socket.c: prepares e, an open stream socket: abort will reset the connection. Records a failure
+ * and returns -errno. The caller then sets the operations, by one of the two below. */
 int socket_adopt(struct endpoint *e, struct fcopy_error *);
 void socket_as_source(struct endpoint *e);
 void socket_as_destination(struct endpoint *e);
-/* Whether closing means a reset: from the socket's first moment on, and a listener's children have
- * it from their parent. */
+/* on: close(2) resets the connection. Set it right after socket(2), so that a process that is
+ * killed resets, too; a listener's connections inherit it (SO_LINGER, socket(7)). off: close(2)
+ * ends the stream in order. Returns false if setsockopt(2) fails. */
 bool socket_set_reset(int fd, bool on);
-/* Writes our own address as HOST:PORT; empty if it has none of that kind. */
+/* Writes the socket's local address as HOST:PORT; empty for an address family without ports. */
 void socket_describe(int fd, char text[FCOPY_ADDRESS_MAX]);
-/* The longest idle time, in milliseconds; negative: for ever. */
+/* The longest idle time in milliseconds; negative: no limit. */
 int socket_timeout_ms(const struct fcopy_options *);
 /* The value of an option of level SOL_SOCKET, or -errno. */
 int socket_get_option(int fd, int name);
 
-/* receipt.c: has the peer ended its side before we have ended ours? Then its end is no receipt. */
+/* receipt.c: has the peer closed or half-closed its side? To be asked before shutdown(2): a close
+ * that the peer sent before our end of stream does not confirm anything. */
 bool receipt_is_early(int fd);
 /* Waits, after the half-close of fd, until the peer closes. Returns 1 if it did; 0 if it has
  * acknowledged every byte and stays open; or -errno: -ETIMEDOUT after timeout_ms without progress
  * (negative: no limit), -EINTR if *cancel becomes non-zero. */
 int receipt_await(int fd, int timeout_ms, const volatile int *cancel);
 
-/* Finds the place that DST names: follows a symlink, and enters a directory if `into`. src_path
- * gives the name inside a directory; NULL: SRC has none. */
+/* Finds the place that DST names: follows a symlink, and enters a directory if `into`. The name
+ * inside a directory is the last component of src_path; NULL: SRC has no name. */
 int place_find(struct place *, const char *path, const char *src_path, bool into,
 	       char resolved[PATH_MAX], struct fcopy_error *);
 /* The same for `name` in the open directory `dir`. */
@@ -197,31 +211,31 @@ int place_find_in(struct place *, int dir, const char *name, const char *path,
 		  struct fcopy_error *);
 void place_close(struct place *);
 
-/* temporary_create makes an unnamed file with `mode`, or, where the file system has none, a named
- * one with mode 0600 (e->mode is the one that it gets later). temporary_name gives it its final
- * name. Both return 0, or -errno with the failed call in *call; temporary_name also ENDPOINT_KEPT.
- */
+/* temporary_create creates an unnamed temporary file with `mode`. If the file system does not
+ * support O_TMPFILE, it creates a file with a temporary name and mode 0600, which gets e->mode
+ * later. temporary_name gives the file its final name. Both return 0, or -errno with the failed
+ * call in *call; temporary_name also returns ENDPOINT_KEPT. */
 int temporary_create(struct endpoint *e, mode_t mode, const char **call);
 int temporary_name(struct endpoint *e, bool no_clobber, const char **call);
 void temporary_drop(struct endpoint *e);
 /* Makes a random name that other users cannot guess. Returns 0 or -errno. */
 #define TEMPORARY_SIZE sizeof(".fcopy-0123456789abcdef")
 int temporary_draw(char name[TEMPORARY_SIZE]);
-/* After a failure: cuts the part to its `size` good bytes and gives it the mode by which the next
- * copy recognises it. The abort keeps it, unless another user owns it by now: that user may have it
- * open for writing. */
+/* After a failure: truncates the part to its first `size` bytes, and gives it the mode 0600 by
+ * which a resumed copy recognises it. Returns whether abort will keep it: not if another user owns
+ * it or may write to it, because that user may have it open for writing. */
 bool part_keep(struct endpoint *e, off_t size);
 
-/* Creates a file of mode 0600 in DST's directory, stats and removes it: what owner and mode does
- * the file system give to a new file? Returns 0 or -errno. */
+/* Creates a probe file with mode 0600 in DST's directory, stats it and removes it. The stat shows
+ * which owner and mode the file system gives to a new file. Returns 0 or -errno. */
 int temporary_probe(const struct endpoint *e, struct stat *);
 bool temporary_stores_modes(const struct endpoint *e); /* false: it gave another mode than 0600 */
-mode_t temporary_umask(void); /* of this process; the strictest if it cannot be known */
+mode_t temporary_umask(void);                          /* of this process; 077 if it is unknown */
 
-/* part.c: opens DST.fcopy-part, which an earlier try may have left, and locks it; waits up to a
- * second for the lock. The descriptor is read-only if the part is. The caller compares the part's
- * bytes with the source and then calls part_claim, which makes the part writable; matches: each of
- * its bytes is the source's. Both return 0, or -errno with the failure booked. */
+/* part.c: part_open opens or creates DST.fcopy-part and locks it; it waits up to a second for the
+ * lock. An earlier run may have left the part; the descriptor is read-only if that part is. The
+ * caller compares its bytes with the source and then calls part_claim, which makes the part
+ * writable (see claim_partial). Both return 0, or -errno with the failure recorded. */
 int part_open(struct endpoint *e, mode_t mode, const volatile int *cancel, struct fcopy_error *);
 int part_claim(struct endpoint *e, const struct stat *part, bool matches, struct fcopy_error *);
 
@@ -234,7 +248,8 @@ int metadata_preserve(const struct endpoint *src, const struct endpoint *dst, en
 int metadata_copy_attribute(enum fcopy_attribute, int src, int dst, const struct stat *st,
 			    const char **call);
 
-/* Give the file fd what the old one at `place` has: owner and group; ACL and security label. */
+/* Give the file fd the owner and group, or the ACL and security label, of the old file at `place`.
+ */
 int metadata_keep_owner(int fd, const struct place *, const char *path, bool force,
 			struct fcopy_error *);
 int metadata_keep_acl(int fd, const struct place *, const char *path, bool force,

@@ -63,7 +63,7 @@ static int in_place_check(struct endpoint *e, const struct endpoint *src, struct
 	if (fstat(e->fd, &e->st) < 0)
 		return error_call(error, "fstat", e->path, errno);
 	if (e->st.st_dev != p->st.st_dev || e->st.st_ino != p->st.st_ino)
-		return error_refuse(error, e->path, ESTALE, "was exchanged while it was opened",
+		return error_refuse(error, e->path, ESTALE, "was replaced while it was opened",
 				    FCOPY_ADVICE_NONE);
 	if (!S_ISBLK(e->st.st_mode))
 		return 0;

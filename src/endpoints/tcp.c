@@ -59,7 +59,7 @@ static const char *parse(struct address *a, const char *text, bool listens)
 	size_t length = colon ? (size_t)(colon - text) : 0;
 	bool brackets = length > 1 && text[0] == '[' && text[length - 1] == ']';
 	if (text[0] == '[' && text[strlen(text) - 1] == ']')
-		return "has no port behind the brackets";
+		return "has no port after the brackets";
 	if (brackets) {
 		text++;
 		length -= 2;

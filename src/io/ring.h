@@ -18,7 +18,8 @@ extern const char *const ring_missing;
  * io_uring_enter(2) is denied. */
 struct ring *ring_open(unsigned depth, void *memory, size_t size);
 
-/* Closes a ring without operations in flight: the kernel would go on to write into `memory`. */
+/* Closes the ring. No operation may be in flight, because the kernel would continue to write into
+ * `memory`; if ring_wait failed, call ring_drain first. */
 void ring_close(struct ring *);
 
 /* Queues an operation under the number `id`. At most `depth` may be in flight. */

@@ -66,7 +66,7 @@ COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftr
 }
 
 @test "--fsync without a disk: usage, before anybody listens" {
-	local reason="has no disk behind it that could be flushed"
+	local reason="is not on a disk: it cannot be flushed"
 	echo data >a
 	mkdir d
 	mkfifo d/a
