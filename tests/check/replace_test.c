@@ -163,7 +163,7 @@ START_TEST(bad_sources)
 	begin(_i);
 	struct fcopy_options o = {.api = FCOPY_API};
 	need(mkdir("d", 0755) == 0);
-	refused(fcopy_copy("d", "dst", &o, &report), EISDIR, FCOPY_ADVICE_NONE);
+	refused(fcopy_copy("d", "dst", &o, &report), EISDIR, FCOPY_ADVICE_RECURSIVE);
 	refused(fcopy_copy("none", "dst", &o, &report), ENOENT, FCOPY_ADVICE_NONE);
 	refused(fcopy_copy("src/x", "dst", &o, &report), ENOTDIR, FCOPY_ADVICE_NONE);
 	refused(fcopy_copy("/dev/fd/999", "dst", &o, &report), EBADF, FCOPY_ADVICE_NONE);
