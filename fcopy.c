@@ -32,6 +32,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Returns the errno of the first failed flush of stdout; errno is unreliable afterwards. */
@@ -61,7 +62,7 @@ static void print_report(const struct outcome *o)
 /* Runs in the client's own thread. */
 static void print_client(const struct cli *cli, const struct fcopy_report *report)
 {
-	const struct outcome o = {cli, report, usage_of_thread(ending_seconds(report)), 0};
+	const struct outcome o = {cli, report, usage_of_thread(ending_seconds(report)), 0, NULL};
 	flockfile(stdout);
 	FILE *f = cli->json ? json_file_stream(NULL) : NULL;
 	if (cli->stats)
@@ -90,14 +91,39 @@ static int serve(struct cli *cli, const volatile int *stop, struct fcopy_report 
 	return r;
 }
 
-static int copy_tree(struct cli *cli)
+/* What the sums of a tree and the report of one file have in common. */
+static void flatten(const struct fcopy_tree_report *tree, struct fcopy_report *r)
 {
-	static struct fcopy_tree_report report;
-	int r = tree_copy(cli, &report);
+	r->error = tree->error;
+	r->bytes = tree->bytes;
+	r->data = r->moved = tree->data;
+	r->holes = tree->holes;
+	r->cloned = tree->files > 0 && tree->cloned == tree->files;
+	if (r->cloned)
+		r->moved = 0;
+	r->source_changed = tree->changed > 0;
+	r->steps = tree->steps;
+	memcpy(r->step, tree->step, sizeof(r->step));
+	memcpy(r->seconds, tree->seconds, sizeof(r->seconds));
+	memcpy(r->dst, tree->dst, sizeof(r->dst));
+}
+
+static int copy_tree(struct cli *cli, const struct usage *start)
+{
+	static struct fcopy_tree_report tree;
+	static struct fcopy_report report;
+	cli->copy.progress = progress_start(cli);
+	int r = tree_copy(cli, &tree);
+	flatten(&tree, &report);
+	cli->copy.progress->entries = tree_entries(&tree);
+	progress_stop(&report);
+	tree_print_end(&tree);
+	print_report(&(struct outcome){cli, &report, usage_since(start),
+				       r < 0 ? signals_caught() : 0, &tree});
 	if (r == 0)
 		return EXIT_DONE;
 	signals_reraise();
-	return report.error.advice == FCOPY_ADVICE_USAGE ? EXIT_USAGE : EXIT_FAILED;
+	return was_usage(&report) ? EXIT_USAGE : EXIT_FAILED;
 }
 
 static int copy(struct cli *cli, const struct usage *start)
@@ -111,19 +137,19 @@ static int copy(struct cli *cli, const struct usage *start)
 	if (fcopy_operand_kind(cli->dst, STDOUT_FILENO, NULL) >= FCOPY_KIND_SOCKET)
 		signals_ignore_pipe();
 	if (cli->source_count > 0)
-		return copy_tree(cli);
+		return copy_tree(cli, start);
 	int r;
 	if (cli->keep_listening) {
 		r = serve(cli, &stop, &report);
 		if (r < 0 && cli->json && was_usage(&report))
-			print_report(&(struct outcome){cli, &report, usage_since(start), 0});
+			print_report(&(struct outcome){cli, &report, usage_since(start), 0, NULL});
 	} else {
 		cli->copy.progress = progress_start(cli);
 		r = fcopy_copy(cli->src, cli->dst, &cli->copy, &report);
 		progress_stop(&report);
 		if (cli->stats || cli->json)
 			print_report(&(struct outcome){cli, &report, usage_since(start),
-						       r < 0 ? signals_caught() : 0});
+						       r < 0 ? signals_caught() : 0, NULL});
 	}
 	if (r == 0) { /* a signal that came after the commit has nothing left to stop */
 		if (cli->verbose > 0 && !cli->keep_listening)

@@ -151,7 +151,7 @@ static void print_event(const struct cli *cli, const struct fcopy_event *event)
 	case FCOPY_EVENT_STEP: print_engine(event->text); break;
 	case FCOPY_EVENT_LISTENING: print_listening(cli, event->text); break;
 	case FCOPY_EVENT_CLIENT: print_client(cli, event->report); break;
-	case FCOPY_EVENT_FAILED: message_error(event->error); break;
+	case FCOPY_EVENT_FAILED: tree_failed(cli, event->error); break;
 	case FCOPY_EVENT_ENTRY:
 		message_print(event->text);
 		fputc('\n', stderr);

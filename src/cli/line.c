@@ -16,10 +16,10 @@
 #define NARROW    40  /* up to here one space separates the fields, then two */
 
 /* In the order in which they stand in the line. */
-enum field { NAME, STATE, PERCENT, BAR, BYTES, SPEED, TIME, FIELDS };
+enum field { NAME, STATE, PERCENT, BAR, ENTRIES, BYTES, SPEED, TIME, FIELDS };
 
 /* In the order in which they get their place. */
-static const enum field by_importance[] = {STATE, PERCENT, TIME, NAME, SPEED, BYTES};
+static const enum field by_importance[] = {STATE, PERCENT, TIME, ENTRIES, NAME, SPEED, BYTES};
 
 struct layout {
 	const struct line *line;
@@ -59,6 +59,10 @@ static void write_fields(struct layout *o)
 		text_number(&f[PERCENT], line_percent(l));
 		text_add(&f[PERCENT], "%");
 		text_align(&f[PERCENT], 0, o->width == LINE_PLAIN ? 0 : 3);
+	}
+	if (l->entries > 0) {
+		text_number(&f[ENTRIES], l->entries);
+		text_add(&f[ENTRIES], l->entries == 1 ? " entry" : " entries");
 	}
 	if (l->total > 0 && !l->ended)
 		text_share(&f[BYTES], l->bytes, l->total);

@@ -20,6 +20,7 @@ struct line {
 	uint64_t left;         /* seconds; LINE_UNKNOWN: unknown */
 	uint64_t stalled;      /* seconds without a byte; 0: bytes are moving */
 	uint64_t elapsed;      /* seconds since the phase began */
+	uint64_t entries;      /* of a tree that are finished; 0: not shown */
 	bool ended;            /* the last line: no percentage; speed is the average */
 	bool colour, blocks;   /* the terminal shows colours, and UTF-8 */
 };

@@ -32,11 +32,12 @@ static struct {
 	const struct cli *cli;
 	struct fcopy_progress counters;
 	bool running, terminal, stop;
-	bool sending;        /* to a socket */
-	bool shown;          /* the line is on the terminal now */
-	bool used;           /* a line was shown before */
-	const char *name;    /* of the file that is copied */
-	struct text waiting; /* for whom */
+	bool sending;                                          /* to a socket */
+	bool shown;                                            /* the line is on the terminal now */
+	bool used;                                             /* a line was shown before */
+	const char *name;                                      /* of the file that is copied */
+	char file[sizeof(((struct fcopy_progress *)0)->file)]; /* of a tree, if it takes long */
+	struct text waiting;                                   /* for whom */
 	pthread_t thread;
 	pthread_mutex_t lock; /* of what follows, and of the terminal */
 	pthread_cond_t wake;
@@ -85,7 +86,8 @@ static struct line read_counters(void)
 			 .total = __atomic_load_n(&p.counters.total, __ATOMIC_RELAXED),
 			 .speed = rate(moved, ms),
 			 .left = LINE_UNKNOWN,
-			 .elapsed = ms / 1000};
+			 .elapsed = ms / 1000,
+			 .entries = __atomic_load_n(&p.counters.entries, __ATOMIC_RELAXED)};
 	if (l.speed > 0 && l.total > l.bytes)
 		l.left = (l.total - l.bytes + l.speed - 1) / l.speed;
 	return l;
@@ -166,6 +168,25 @@ static bool is_repeated_wait(const struct line *l)
 	return again;
 }
 
+static const char *last_component(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* The large file of a tree, unless the library is just writing its name. */
+static void use_file(struct line *l)
+{
+	const struct fcopy_progress *c = &p.counters;
+	unsigned version = __atomic_load_n(&c->file_version, __ATOMIC_ACQUIRE);
+	for (size_t i = 0; i < sizeof(p.file); i++)
+		p.file[i] = __atomic_load_n(&c->file[i], __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (version % 2 == 0 && p.file[0] &&
+	    version == __atomic_load_n(&c->file_version, __ATOMIC_RELAXED))
+		l->name = last_component(p.file);
+}
+
 static void *watch_progress(void *unused)
 {
 	pthread_mutex_lock(&p.lock);
@@ -174,6 +195,7 @@ static void *watch_progress(void *unused)
 		struct line l = read_counters();
 		take_sample(&l);
 		use_samples(&l);
+		use_file(&l);
 		if (!is_repeated_wait(&l))
 			draw(&l, false);
 		wait_ms(p.terminal ? TICK_MS : PLAIN_MS);
@@ -211,12 +233,6 @@ static bool start_watcher(void)
 	bool started = pthread_create(&p.thread, NULL, watch_progress, NULL) == 0;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return started;
-}
-
-static const char *last_component(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash && slash[1] ? slash + 1 : path;
 }
 
 /* Standard input and a socket have no name to show: then DST has. */
@@ -292,6 +308,7 @@ void progress_stop(const struct fcopy_report *report)
 			 .speed = rate(report->moved, (uint64_t)(seconds * 1000)),
 			 .left = LINE_UNKNOWN,
 			 .elapsed = (uint64_t)seconds,
+			 .entries = p.counters.entries,
 			 .ended = true};
 	if (report->error.err != 0)
 		erase_line(); /* messages say how it ended */

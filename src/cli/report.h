@@ -14,8 +14,9 @@
 struct outcome {
 	const struct cli *cli;
 	const struct fcopy_report *report;
-	struct usage usage; /* of the whole process, or of a client's thread */
-	int signal;         /* that interrupted the copy, or 0 */
+	struct usage usage;                   /* of the whole process, or of a client's thread */
+	int signal;                           /* that interrupted the copy, or 0 */
+	const struct fcopy_tree_report *tree; /* NULL: one file */
 };
 
 /* stats.c: aligned lines. */
@@ -28,6 +29,18 @@ void stats_print_server(const struct usage *, FILE *);
 void report_json(const struct outcome *, FILE *);
 /* An object for a usage error, which copied nothing. */
 void report_json_usage(const char *text, FILE *);
+
+/* The entries of a tree that have a copy; an operand that is a directory is one of them. */
+static inline uint64_t tree_entries(const struct fcopy_tree_report *r)
+{
+	return r->files + r->directories + r->symlinks + r->specials + r->hard_links + r->kept +
+	       r->skipped;
+}
+
+struct json;
+/* tree_print.c: the failed entries of a tree, as elements of an array. */
+void tree_add_failures(struct json *);
+void report_json_error(struct json *, const char *key, const struct fcopy_error *);
 
 /* json_file.c: opens FILE of --json=FILE, and refuses any file that is an argument of the command
  * line. Returns EXIT_DONE, or another exit status after a message. */

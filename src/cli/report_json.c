@@ -9,13 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
-static void add_error(struct json *j, const struct fcopy_error *e)
+void report_json_error(struct json *j, const char *key, const struct fcopy_error *e)
 {
 	if (e->err == 0) {
-		json_string(j, "error", NULL);
+		json_string(j, key, NULL);
 		return;
 	}
-	json_open(j, "error", '{');
+	json_open(j, key, '{');
 	json_string(j, "call", e->call);
 	json_string(j, "operation", e->operation);
 	json_errno(j, "errno", e->err);
@@ -77,6 +77,34 @@ static void add_usage(struct json *j, const struct usage *u)
 	json_integer(j, "peak_memory", u->peak_memory);
 }
 
+static void add_tree(struct json *j, const struct outcome *o)
+{
+	const struct fcopy_tree_report *r = o->tree;
+	if (!r) {
+		json_string(j, "tree", NULL);
+		return;
+	}
+	json_open(j, "tree", '{');
+	json_integer(j, "sources", o->cli->source_count);
+	json_bool(j, "committed", r->committed);
+	json_path(j, "part", r->part[0] ? r->part : NULL);
+	json_integer(j, "files", r->files);
+	json_integer(j, "directories", r->directories);
+	json_integer(j, "symlinks", r->symlinks);
+	json_integer(j, "specials", r->specials);
+	json_integer(j, "hard_links", r->hard_links);
+	json_integer(j, "kept", r->kept);
+	json_integer(j, "skipped", r->skipped);
+	json_integer(j, "vanished", r->vanished);
+	json_integer(j, "changed", r->changed);
+	json_integer(j, "cloned", r->cloned);
+	json_integer(j, "failed", r->failed);
+	json_open(j, "failures", '[');
+	tree_add_failures(j);
+	json_close(j, ']');
+	json_close(j, '}');
+}
+
 /* The name of the signal that ended the copy, or null. */
 static void add_signal(struct json *j, int number)
 {
@@ -111,7 +139,8 @@ void report_json(const struct outcome *o, FILE *f)
 	add_usage(&j, &o->usage);
 	add_phases(&j, r);
 	add_engines(&j, r);
-	add_error(&j, &r->error);
+	report_json_error(&j, "error", &r->error);
+	add_tree(&j, o);
 	json_close(&j, '}');
 	fputc('\n', f);
 }

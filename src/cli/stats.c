@@ -165,12 +165,47 @@ static void print_usage(const struct usage *u, FILE *f)
 	end_line(&t, f);
 }
 
+static void print_entries(const char *label, uint64_t n, FILE *f)
+{
+	struct text t = {0};
+	if (n == 0)
+		return;
+	add_label(&t, label);
+	add_count(&t, n);
+	end_line(&t, f);
+}
+
+/* What a tree consists of, and how fast it was copied. */
+static void print_tree(const struct fcopy_tree_report *r, double seconds, FILE *f)
+{
+	struct text t = {0};
+	uint64_t n = tree_entries(r);
+	add_label(&t, "entries");
+	add_count(&t, n);
+	text_add(&t, "  ");
+	text_number(&t, seconds > 0 ? (uint64_t)((double)n / seconds) : 0);
+	text_add(&t, "/s");
+	end_line(&t, f);
+	print_entries("  files", r->files, f);
+	print_entries("  directories", r->directories, f);
+	print_entries("  symlinks", r->symlinks, f);
+	print_entries("  special files", r->specials, f);
+	print_entries("  hard links", r->hard_links, f);
+	print_entries("  kept", r->kept, f);
+	print_entries("  resumed", r->skipped, f);
+	print_entries("vanished", r->vanished, f);
+	print_entries("changed", r->changed, f);
+	print_entries("failed", r->failed, f);
+}
+
 void stats_print(const struct outcome *o, FILE *f)
 {
 	const struct fcopy_report *r = o->report;
 	print_real(o->usage.real, r->moved, ending_seconds(r), f);
 	print_phases(o->report, f);
 	print_cpu(&o->usage, f);
+	if (o->tree)
+		print_tree(o->tree, ending_seconds(r), f);
 	print_bytes(o->report, f);
 	print_peer(o->report, f);
 	print_steps(o->report, f);

@@ -2,11 +2,58 @@
  * Trees and several sources.
  */
 #include "cli.h"
+#include "json.h"
+#include "report.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+
+#define SHOWN 20 /* failures that are printed */
+
+static struct {
+	uint64_t printed;
+	struct fcopy_error *error; /* with --json: all of them */
+	size_t count, size;
+} failures;
+
+static const char *keep(const char *text)
+{
+	return text ? strdup(text) : NULL;
+}
+
+static void failures_add(const struct fcopy_error *e)
+{
+	if (failures.count == failures.size) {
+		size_t size = failures.size ? 2 * failures.size : 64;
+		struct fcopy_error *more = realloc(failures.error, size * sizeof(*more));
+		if (!more)
+			return; /* the count says that some are missing */
+		failures.error = more;
+		failures.size = size;
+	}
+	struct fcopy_error *to = &failures.error[failures.count++];
+	*to = *e;
+	to->path = keep(e->path);
+	to->path2 = keep(e->path2);
+	to->reason = keep(e->reason);
+}
+
+void tree_failed(const struct cli *cli, const struct fcopy_error *e)
+{
+	if (failures.printed++ < SHOWN)
+		message_error(e);
+	if (cli->json)
+		failures_add(e);
+}
+
+void tree_add_failures(struct json *j)
+{
+	for (size_t i = 0; i < failures.count; i++)
+		report_json_error(j, NULL, &failures.error[i]);
+}
 
 /* Every open directory takes two descriptors; most systems set the soft limit to 1024. */
 static void raise_descriptor_limit(void)
@@ -35,16 +82,22 @@ static void print_part(const struct fcopy_tree_report *r)
 		      stderr);
 }
 
+void tree_print_end(const struct fcopy_tree_report *report)
+{
+	if (report->failed > SHOWN)
+		fprintf(stderr, "fcopy: %" PRIu64 " entries failed; these are the first %d\n",
+			report->failed, SHOWN);
+	else if (report->failed > 1)
+		fprintf(stderr, "fcopy: %" PRIu64 " entries failed\n", report->failed);
+	if (report->part[0])
+		print_part(report);
+}
+
 int tree_copy(struct cli *cli, struct fcopy_tree_report *report)
 {
 	raise_descriptor_limit();
 	cli->tree.copy = cli->copy;
 	cli->tree.report_entries = cli->verbose > 0;
-	int r = fcopy_tree((const char *const *)cli->sources, cli->source_count, cli->dst,
-			   &cli->tree, report);
-	if (report->failed > 1)
-		fprintf(stderr, "fcopy: %" PRIu64 " entries failed\n", report->failed);
-	if (report->part[0])
-		print_part(report);
-	return r;
+	return fcopy_tree((const char *const *)cli->sources, cli->source_count, cli->dst,
+			  &cli->tree, report);
 }

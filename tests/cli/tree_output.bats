@@ -1,0 +1,108 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# What is printed about a tree: failures, statistics, JSON, the progress line and the last line.
+
+load helper
+load terminal
+
+make_small() {
+	mkdir -p s/d
+	random s/d/file 300000
+	echo a >s/a
+	ln s/a s/hard
+	ln -s a s/link
+	mkfifo s/fifo
+}
+
+# value EXPRESSION: of the JSON object in out.json, as Python sees it.
+value() {
+	python3 -c 'import json, sys
+o = json.load(open("out.json"))
+t = o["tree"]
+print(eval(sys.argv[1]))' "$1"
+}
+
+valid() {
+	python3 -c 'import json, sys, jsonschema
+jsonschema.validate(json.load(open("out.json")), json.load(open(sys.argv[1])))' \
+		"$BATS_TEST_DIRNAME/../../src/dist/fcopy.schema.json"
+}
+
+@test "the first 20 failures are printed, and a count; --json has all of them" {
+	local i
+	mkdir s
+	echo x >s/f
+	for i in {1..33}; do
+		ln -s nowhere "s/link$i"
+	done
+	expect 1 -rL --json=out.json s d
+	[ "$(grep -c 'is a dangling symlink' <<<"$stderr")" = 20 ]
+	mentions "33 entries failed; these are the first 20" "d.fcopy-part: kept" --resume --keep-going
+	[ "$(value 'len(t["failures"]), t["failed"], t["part"], t["committed"], o["done"]')" = \
+		"(33, 33, 'd.fcopy-part', False, False)" ]
+	[ "$(value 'len({f["path"] for f in t["failures"]})')" = 33 ]
+	[ "$(value 't["failures"][0]["errno"], o["error"] == t["failures"][0]')" = "('ENOENT', True)" ]
+}
+
+@test "--json: one object that counts what the tree consists of, and obeys the schema" {
+	make_small
+	expect 0 -a --json=out.json s d
+	[ "$(value 't["files"], t["directories"], t["symlinks"], t["specials"], t["hard_links"]')" = \
+		"(2, 2, 1, 1, 1)" ]
+	[ "$(value 'o["bytes"], o["done"], t["failed"], t["failures"], t["committed"], t["sources"]')" = \
+		"(300002, True, 0, [], True, 1)" ]
+	[ "$(value 'sum(e["bytes"] for e in o["engines"])')" = 300002 ] ||
+		[ "$(value 'o["data"] + o["holes"]')" = 300002 ]
+	[ "$(wc -l <out.json)" = 1 ]
+	mkdir into
+	expect 1 --json=out.json s/a s/d/file s/d into
+	[ "$(value 't["files"], t["failed"], t["sources"], t["failures"][0]["path"]')" = "(2, 1, 3, 's/d')" ]
+	expect 0 --json=out.json s/a b
+	[ "$(value 't')" = None ]
+	expect 0 -r --json=out.json s e
+	python3 -c 'import jsonschema' 2>/dev/null || { reports "no jsonschema for Python"; return; }
+	valid
+	chmod 777 .
+	as_nobody 1 -rL --json s f || true
+	expect 1 -r --json=out.json none f
+	valid
+}
+
+@test "--stats: entries by kind, entries per second, and bytes by engine" {
+	make_small
+	expect 0 -a --stats s d
+	[[ $stderr =~ entries\ +7\ +[0-9]+/s ]]
+	[[ $stderr =~ files\ +2 ]]
+	[[ $stderr =~ directories\ +2 ]]
+	[[ $stderr =~ symlinks\ +1 ]]
+	[[ $stderr =~ "special files"\ +1 ]]
+	[[ $stderr =~ "hard links"\ +1 ]]
+	grep -qE '^data +29[23] KiB +300002 bytes' <<<"$stderr" || { echo "$stderr"; return 1; }
+	mentions engine real user sys "peak memory"
+}
+
+@test "--progress: the last line has entries, bytes and what is true of the copy" {
+	make_small
+	expect 0 -r --progress s d
+	[[ $stderr == "s  copied  7 entries  293 KiB  "* ]] || { echo "$stderr"; return 1; }
+	expect 0 -r --progress --verify s e
+	[[ $stderr == "s  copied, verified, on disk  7 entries  293 KiB  "* ]] || { echo "$stderr"; return 1; }
+	expect 0 -r s f
+	says ""
+}
+
+@test "the progress line: entries, bytes and speed, and the name of a large file, at every width" {
+	local columns
+	need tmux
+	mkdir -p s/d
+	random s/a 3000000
+	random s/d/large.img 40000000
+	for columns in 40 80 200; do
+		terminal $columns
+		type_in "\"$FCOPY\" -r --progress --limit-rate=8M s d$columns" Enter
+		until_shown '[0-9]+ entr(y|ies) .*MiB'
+		[ $columns = 40 ] || until_shown 'large.img .*entr(y|ies) +[0-9.]+ MiB +[0-9.]+ MiB/s'
+		until_shown 'copied +4 entries'
+		tmux_ kill-server
+	done
+}
