@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# check.sh: proves the limits of the laboratory: its size, that of the committed runs, the words of the
+# check.sh: checks the limits of the benchmarks: their size, that of the committed runs, the words of the
 # verdicts, and that each figure in the READMEs and each picture comes from a committed run.
 set -eu
 
@@ -34,7 +34,7 @@ done
 
 python3 -B lib/figures.py check results README.md ../README.md || status=1
 
-# A verdict is one of three words, and an interval that reaches over the bar is never "met".
+# A verdict is one of three words, and an interval that exceeds the target is never "met".
 python3 -B lib/verdicts.py || status=1
 
 # Outside of the generated figures no README states a time.

@@ -150,7 +150,7 @@ static size_t common_divisor(size_t a, size_t b)
 }
 
 /* Steps of this width visit each of n in turn. Each round but the last takes another width, because
- * the mode that ran just before helps or harms the next one (direct leaves no warm memory behind).
+ * the mode that ran just before helps or harms the next one (after direct, no memory is warm).
  */
 static size_t stride(size_t n, unsigned round)
 {

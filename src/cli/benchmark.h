@@ -42,7 +42,7 @@ static inline bool contender_ran(const struct contender *c)
 	return !c->missing && !c->refused;
 }
 
-/* The same time as the fastest mode's, as far as these runs can tell: their ranges overlap. */
+/* These runs show no difference from the fastest mode: the ranges overlap. */
 static inline bool contender_overlaps(const struct contender *c, const struct contender *best)
 {
 	return contender_ran(c) && c->fastest <= best->slowest;

@@ -100,7 +100,7 @@ static void print_listening(const struct cli *cli, const char *address)
 	}
 }
 
-/* One client of a server: its copy is one of its own, and may fail on its own. */
+/* A client of a server: its copy is separate, and may fail without an effect on the others. */
 static void print_client(const struct cli *cli, const struct fcopy_report *r)
 {
 	const char *peer = r->dst_peer[0] ? r->dst_peer : r->src_peer;

@@ -11,17 +11,21 @@
 
 static const char head[] =
     "Usage: fcopy [OPTION]... SRC DST [MODE]\n"
+    "  or:  fcopy [OPTION]... SRC... DIR\n"
+    "  or:  fcopy [OPTION]... -t DIR SRC...\n"
+    "  or:  fcopy [OPTION]... -r|-a SRC DST\n"
     "Copy SRC to DST with the kernel mechanism MODE, by default with the fastest safe one.\n"
     "DST is replaced only when the copy is complete: a copy is whole or absent.\n"
     "SRC or DST may be a stream: - (standard input or output), tcp:HOST:PORT,\n"
-    "tcp-listen:[HOST:]PORT (this machine only without HOST), fd:N.\n"
+    "tcp-listen:[HOST:]PORT (without HOST: loopback only), fd:N.\n"
     "\n"
     "MODE is one of";
 
-static const char foot[] =
-    "\n"
-    "SIZE: 8192, 64K, 1M (1024), 64kB, 1MB (1000).\n"
-    "Exit status: 0 done, 1 failed, 2 invalid usage; a signal ends fcopy by that signal.\n";
+static const char foot[] = "\n"
+			   "SIZE: 8192, 64K, 1M (1024), 64kB, 1MB (1000).\n"
+			   "Exit status: 0 done, 1 failed, 2 invalid usage. After SIGINT, SIGTERM "
+			   "or SIGHUP fcopy cleans up\n"
+			   "and ends by that signal.\n";
 
 static void print_row(const struct option_row *row)
 {

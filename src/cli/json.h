@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Writing JSON (RFC 8259): commas and escapes. Whoever calls sees to it that what was opened is
- * closed. `key` is NULL for an element of an array.
+ * Writes JSON (RFC 8259) with commas and escapes. The caller must close each bracket that it
+ * opened. `key` is NULL for an element of an array.
  */
 #ifndef CLI_JSON_H
 #define CLI_JSON_H

@@ -20,7 +20,7 @@ struct option_row {
 	size_t field;         /* offset in struct cli */
 	uint64_t least, most; /* of numbers and sizes */
 	unsigned takes;       /* enum fcopy_takes: the modes that the option belongs to; 0: all */
-	bool not_benchmarked; /* makes no sense with --benchmark, which makes no DST */
+	bool not_benchmarked; /* useless with --benchmark, which creates no DST */
 	bool not_sent;        /* ... nor where DST is a socket */
 	bool not_received;    /* ... nor where SRC is one */
 };

@@ -146,7 +146,7 @@ static int check_row(const struct cli *cli, const struct option_row *row)
 {
 	const struct fcopy_mode *mode = cli->copy.mode ? cli->copy.mode : fcopy_modes();
 	if (cli->action == ACTION_BENCHMARK && row->not_benchmarked)
-		return message_option(row->name, "does not go with --benchmark");
+		return message_option(row->name, "cannot be combined with --benchmark");
 	if (cli->action == ACTION_COPY && row->takes & ~mode->takes)
 		return message_option(row->name, "does not belong to mode %d %s", mode->number,
 				      mode->name);
@@ -192,7 +192,7 @@ static int check_together(const struct cli *cli)
 		return message_option("preallocate",
 				      "a clone has the source's blocks: not with --reflink=always");
 	if (o->in_place && (o->no_clobber || o->resume))
-		return message_option("inplace", "does not go with --%s",
+		return message_option("inplace", "cannot be combined with --%s",
 				      o->resume ? "resume" : "no-clobber");
 	if (o->reflink == FCOPY_WHEN_ALWAYS && o->no_cache)
 		return message_option("reflink", "a clone moves no bytes: not with --no-cache");
@@ -200,11 +200,11 @@ static int check_together(const struct cli *cli)
 		return message_option(o->in_place ? "inplace" : "size",
 				      "cannot be combined with -r or -a");
 	if (cli->quiet && cli->progress)
-		return message_option("progress", "contradicts --quiet");
+		return message_option("progress", "cannot be combined with --quiet");
 	if (cli->keep_listening && unserved(cli))
-		return message_option(unserved(cli), "does not go with --keep-listening");
+		return message_option(unserved(cli), "cannot be combined with --keep-listening");
 	if (cli->max_clients && !cli->keep_listening)
-		return message_option("max-clients", "goes with --keep-listening");
+		return message_option("max-clients", "requires --keep-listening");
 	if (cli->json && !cli->json_file && cli->dst && is_standard_output(cli->dst))
 		return message_option("json", "standard output is the copy: use --json=FILE");
 	if (cli->csv && cli->action != ACTION_BENCHMARK)

@@ -238,9 +238,9 @@ static bool start_watcher(void)
 /* Standard input and a socket have no name to show: then DST has. */
 static const char *shown_name(const struct cli *cli)
 {
-	bool nameless = strcmp(cli->src, "-") == 0 || strncmp(cli->src, "/dev/", 5) == 0 ||
-			strncmp(cli->src, "fd:", 3) == 0 || cli_receives(cli);
-	return last_component(nameless ? cli->dst : cli->src);
+	bool unnamed = strcmp(cli->src, "-") == 0 || strncmp(cli->src, "/dev/", 5) == 0 ||
+		       strncmp(cli->src, "fd:", 3) == 0 || cli_receives(cli);
+	return last_component(unnamed ? cli->dst : cli->src);
 }
 
 struct fcopy_progress *progress_answer(const struct cli *cli)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Standard input, output and error, where a careless parent has closed them.
+ * If the parent process closed standard input, output or error, occupies the descriptor, so that no
+ * file that is opened later gets its number.
  */
 #define _GNU_SOURCE
 #include "cli.h"
@@ -12,7 +13,7 @@ void standard_reserve(void)
 	struct pollfd fds[] = {{.fd = 0}, {.fd = 1}, {.fd = 2}};
 	if (poll(fds, 3, 0) <= 0)
 		return;
-	/* O_PATH: to read or write there fails with EBADF, as on the closed descriptor. */
+	/* O_PATH: read(2) and write(2) fail with EBADF, as on a closed descriptor. */
 	for (int i = 0; i < 3; i++)
 		if (fds[i].revents & POLLNVAL && open("/", O_PATH) < 0)
 			return;

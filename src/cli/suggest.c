@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The name that was probably meant: the one that the fewest typing errors lead to.
+ * Suggests the option or mode that was probably meant: the one with the fewest typing errors.
  */
 #include "option.h"
 
@@ -7,16 +7,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAME_SIZE 32 /* longer names are not compared: none of ours is */
+#define NAME_SIZE 32 /* no option or mode is longer; longer words are not compared */
 
-static unsigned least(unsigned a, unsigned b, unsigned c)
+static unsigned least_of_three(unsigned a, unsigned b, unsigned c)
 {
 	unsigned ab = a < b ? a : b;
 	return ab < c ? ab : c;
 }
 
-/* How many letters must be inserted, dropped, changed, or swapped with their neighbour. */
-static unsigned distance(const char *a, const char *b)
+/* The number of letters to insert, remove, change, or swap with the next one (optimal string
+ * alignment distance). */
+static unsigned edit_distance(const char *a, const char *b)
 {
 	size_t n = strlen(a), m = strlen(b);
 	unsigned d[NAME_SIZE + 1][NAME_SIZE + 1];
@@ -29,14 +30,15 @@ static unsigned distance(const char *a, const char *b)
 	for (size_t i = 1; i <= n; i++)
 		for (size_t j = 1; j <= m; j++) {
 			unsigned same = a[i - 1] == b[j - 1] ? 0 : 1;
-			d[i][j] = least(d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + same);
+			d[i][j] = least_of_three(d[i - 1][j] + 1, d[i][j - 1] + 1,
+						 d[i - 1][j - 1] + same);
 			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-				d[i][j] = least(d[i][j], d[i - 2][j - 2] + 1, NAME_SIZE);
+				d[i][j] = least_of_three(d[i][j], d[i - 2][j - 2] + 1, NAME_SIZE);
 		}
 	return d[n][m];
 }
 
-/* The best name so far, and how far it is. */
+/* The best name so far, and its distance from the text. */
 struct nearest {
 	const char *text, *name;
 	unsigned distance;
@@ -44,15 +46,15 @@ struct nearest {
 
 static void consider(struct nearest *n, const char *name)
 {
-	unsigned d = distance(n->text, name);
+	unsigned d = edit_distance(n->text, name);
 	if (d < n->distance) {
 		n->distance = d;
 		n->name = name;
 	}
 }
 
-/* One error in four letters is a typing error; more is another word. */
-static struct nearest start(const char *text)
+/* Allows one error for each four letters: with more, it is another word. */
+static struct nearest nearest_start(const char *text)
 {
 	return (struct nearest){.text = text, .distance = ((unsigned)strlen(text) + 3) / 4 + 1};
 }
@@ -63,7 +65,7 @@ const char *suggest_option(const char *text)
 	strncpy(name, text, NAME_SIZE);
 	name[NAME_SIZE] = '\0';
 	name[strcspn(name, "=")] = '\0';
-	struct nearest n = start(name);
+	struct nearest n = nearest_start(name);
 	for (const struct option_row *row = option_table; !option_table_ends(row); row++)
 		if (row->name)
 			consider(&n, row->name);
@@ -86,7 +88,7 @@ size_t suggest_completions(const char *text, char *names, size_t size)
 
 const char *suggest_mode(const char *text)
 {
-	struct nearest n = start(text);
+	struct nearest n = nearest_start(text);
 	for (const struct fcopy_mode *m = fcopy_modes(); m->name; m++) {
 		consider(&n, m->name);
 		if (m->alias)

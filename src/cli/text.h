@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A line of text put together without stdio and without malloc: a signal handler may do it. What
- * does not fit is left out.
+ * Builds a line of text without stdio and malloc, so that a signal handler may use it. What does
+ * not fit is left out.
  */
 #ifndef CLI_TEXT_H
 #define CLI_TEXT_H
@@ -12,7 +12,7 @@
 
 struct text {
 	size_t length;
-	char at[1024]; /* always ended by a NUL */
+	char at[1024]; /* ends with a null byte */
 };
 
 void text_clear(struct text *);
@@ -45,7 +45,7 @@ size_t text_columns(const char *name, bool utf8);
 /* Adds the name, shortened in the middle if it takes more than `columns`. */
 void text_fit(struct text *, const char *name, size_t columns, bool utf8);
 
-/* Writes all of it to fd at once, until a write fails: a failure could not be reported anywhere. */
+/* Writes the text to fd. A failure is ignored: it could not be reported anywhere. */
 void text_write(const struct text *, int fd);
 
 #endif

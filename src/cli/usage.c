@@ -8,12 +8,12 @@
 #include <sys/resource.h>
 #include <time.h>
 
-static double seconds(const struct timeval *t)
+static double timeval_seconds(const struct timeval *t)
 {
 	return (double)t->tv_sec + (double)t->tv_usec / 1e6;
 }
 
-/* ru_maxrss outlives exec, and so may tell of the shell that started us. */
+/* ru_maxrss survives execve(2): it may be that of the shell that started fcopy. VmHWM is reset. */
 static uint64_t peak_memory(uint64_t otherwise)
 {
 	char line[256];
@@ -34,13 +34,13 @@ double usage_clock(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static struct usage look(int whose, double real)
+static struct usage read_usage(int whose, double real)
 {
 	struct rusage r;
 	getrusage(whose, &r);
 	return (struct usage){.real = real,
-			      .user = seconds(&r.ru_utime),
-			      .sys = seconds(&r.ru_stime),
+			      .user = timeval_seconds(&r.ru_utime),
+			      .sys = timeval_seconds(&r.ru_stime),
 			      .voluntary = r.ru_nvcsw,
 			      .involuntary = r.ru_nivcsw,
 			      .minor_faults = r.ru_minflt,
@@ -50,12 +50,12 @@ static struct usage look(int whose, double real)
 
 struct usage usage_now(void)
 {
-	return look(RUSAGE_SELF, usage_clock());
+	return read_usage(RUSAGE_SELF, usage_clock());
 }
 
 struct usage usage_of_thread(double real)
 {
-	return look(RUSAGE_THREAD, real);
+	return read_usage(RUSAGE_THREAD, real);
 }
 
 struct usage usage_since(const struct usage *start)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What time(1) tells of a process, and a little more.
+ * Resource usage of the process: what time(1) prints, and peak memory.
  */
 #ifndef CLI_USAGE_H
 #define CLI_USAGE_H
@@ -9,17 +9,17 @@
 
 struct usage {
 	double real, user, sys;      /* seconds */
-	long voluntary, involuntary; /* context switches: the process waited, or was made to */
+	long voluntary, involuntary; /* context switches: the process waited, or was preempted */
 	long minor_faults, major_faults;
-	uint64_t peak_memory; /* bytes resident at most; of the whole process, always */
+	uint64_t peak_memory; /* the largest resident size in bytes; always of the whole process */
 };
 
-/* Seconds since some moment. */
+/* CLOCK_MONOTONIC in seconds. */
 double usage_clock(void);
-/* Everything but real since the start of the process; real since some moment. */
+/* All values since the start of the process, except real: that is usage_clock(). */
 struct usage usage_now(void);
 struct usage usage_since(const struct usage *start);
-/* Of the calling thread since it began, which is `real` seconds ago. */
+/* Of the calling thread since its start; real: the seconds since then. */
 struct usage usage_of_thread(double real);
 
 #endif

@@ -136,7 +136,7 @@ jsonschema.validate(json.load(sys.stdin), json.load(open(sys.argv[1])))' "$SCHEM
 	local option
 	random a 1000
 	for option in inplace force strict no-clobber resume verify stats size=1 verbose progress keep-listening; do
-		usage_error "--${option%=*}: does not go with --benchmark" --benchmark "--$option" a b
+		usage_error "--${option%=*}: cannot be combined with --benchmark" --benchmark "--$option" a b
 	done
 	usage_error "2: --benchmark runs every mode: leave out this operand" --benchmark a b 2
 	local src

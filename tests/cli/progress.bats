@@ -68,7 +68,7 @@ LINE='^a  (fsync  |replace  )?([0-9]+%  +[0-9.]+/[0-9.]+ [KMG]?i?B|[0-9.]+ [KMG]
 
 @test "--size does not go with a size of nothing, nor -q with --progress" {
 	usage_error "--size: invalid size '0' (minimum 1; such as 8192 or 64K)" --size=0 a b
-	usage_error "--progress: contradicts --quiet" -q --progress a b
+	usage_error "--progress: cannot be combined with --quiet" -q --progress a b
 }
 
 # signalled SIGNAL ARG…: sends it to the running fcopy after 1.2 s; its stderr goes to ./err.

@@ -107,7 +107,7 @@ catches() {
 
 @test "-k: a sink that could open no DST for anybody does not listen" {
 	local option
-	usage_error "--no-clobber: does not go with --keep-listening" -k -n tcp-listen:0 /dev/null
+	usage_error "--no-clobber: cannot be combined with --keep-listening" -k -n tcp-listen:0 /dev/null
 	for option in --fsync --preallocate=always; do
 		expect 2 -k $option --stats tcp-listen:0 /dev/null
 		[ "$(wc -l <<<"$stderr")" = 1 ] || { echo "$option: $stderr"; return 1; }

@@ -201,16 +201,16 @@ setup_sources() {
 	expect 2 --reflink --sparse=always a b
 	expect 2 --reflink=always --sparse=never a b
 	expect 2 --reflink=always --no-cache a b
-	usage_error "--inplace: does not go with --resume" --inplace --resume a b
+	usage_error "--inplace: cannot be combined with --resume" --inplace --resume a b
 	usage_error "--preallocate: holes have no blocks: not with --sparse=always" \
 		--preallocate=always --sparse=always a b
 	usage_error "--preallocate: a clone has the source's blocks: not with --reflink=always" \
 		--preallocate=always --reflink=always a b
-	usage_error "--inplace: does not go with --no-clobber" --inplace -n a b
-	usage_error "--progress: contradicts --quiet" --progress -q a b
-	usage_error "--progress: does not go with --keep-listening" -k --progress a tcp-listen:0
-	usage_error "--size: does not go with --keep-listening" -k --size=1M a tcp-listen:0
-	usage_error "--max-clients: goes with --keep-listening" --max-clients=3 a tcp-listen:0
+	usage_error "--inplace: cannot be combined with --no-clobber" --inplace -n a b
+	usage_error "--progress: cannot be combined with --quiet" --progress -q a b
+	usage_error "--progress: cannot be combined with --keep-listening" -k --progress a tcp-listen:0
+	usage_error "--size: cannot be combined with --keep-listening" -k --size=1M a tcp-listen:0
+	usage_error "--max-clients: requires --keep-listening" --max-clients=3 a tcp-listen:0
 	holds old b
 }
 
