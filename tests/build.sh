@@ -59,7 +59,7 @@ try() {
 	mkdir -p "$dir"
 	if ! make -j"$(nproc)" BUILD="$dir" PROGRAM="$dir/fcopy" WARN='-Wall -Wextra -Werror' "$@" \
 		all >"$dir/log" 2>&1; then
-		tail -n 20 "$dir/log"
+		grep -A 4 -E "(error|warning):" "$dir/log" || tail -n 20 "$dir/log"
 		echo "$name: FAILED to build"
 		failed=$((failed + 1))
 		return

@@ -41,7 +41,7 @@ static bool remove_move_up(struct removal *r, int dir, const char *name)
 /* Directories of the source may have been read-only. The tree is still ours alone. */
 static int remove_open(int dir, const char *name)
 {
-	fchmodat(dir, name, 0700, 0);
+	(void)!fchmodat(dir, name, 0700, 0);
 	return openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
@@ -59,7 +59,7 @@ static void remove_one(struct removal *r, int dir, const char *name, int depth)
 				close(fd);
 				gone = unlinkat(dir, name, AT_REMOVEDIR) == 0;
 			} else if (depth > 0) {
-				fchmodat(dir, name, 0700, 0); /* its .. changes */
+				(void)!fchmodat(dir, name, 0700, 0); /* its .. changes */
 				gone = remove_move_up(r, dir, name);
 			}
 		}
