@@ -26,18 +26,18 @@ struct directory *directory_new(struct directory *parent, const char *name, int 
 	memcpy(d->name, name, length + 1);
 	if (parent) {
 		__atomic_add_fetch(&parent->pending, 1, __ATOMIC_RELAXED);
-		directory_hold(parent);
+		directory_ref(parent);
 	}
 	return d;
 }
 
-void directory_hold(struct directory *d)
+void directory_ref(struct directory *d)
 {
 	__atomic_add_fetch(&d->references, 1, __ATOMIC_RELAXED);
 }
 
 /* The destination of an operand stays open as long as hard links may be made from below it. */
-void directory_drop(struct directory *d)
+void directory_unref(struct directory *d)
 {
 	while (d && __atomic_sub_fetch(&d->references, 1, __ATOMIC_ACQ_REL) == 0) {
 		struct directory *parent = d->parent;
@@ -65,7 +65,7 @@ int directory_reopen(const struct directory *d)
 
 /* Attributes come last: files below would change the times, and a mode may forbid to create them.
  */
-void directory_dress(struct worker *w, struct directory *d)
+void directory_set_attributes(struct worker *w, struct directory *d)
 {
 	static const enum fcopy_attribute order[] = {FCOPY_ATTR_TIMESTAMPS, FCOPY_ATTR_OWNERSHIP,
 						     FCOPY_ATTR_XATTR, FCOPY_ATTR_MODE};
@@ -103,7 +103,7 @@ static void directory_finish(struct worker *w, struct directory *d)
 	if (!d->parent) /* root.c still needs it */
 		return;
 	if (!tree_stopped(w->tree))
-		directory_dress(w, d);
+		directory_set_attributes(w, d);
 	close(d->src);
 	close(d->dst);
 	d->src = d->dst = -1;
@@ -115,12 +115,12 @@ void directory_release(struct worker *w, struct directory *d)
 		struct directory *parent = d->parent;
 		directory_finish(w, d);
 		if (parent) /* the operand's belongs to root.c */
-			directory_drop(d);
+			directory_unref(d);
 		d = parent;
 	}
 }
 
-static void names_release(struct names *n)
+static void names_unref(struct names *n)
 {
 	if (__atomic_sub_fetch(&n->references, 1, __ATOMIC_ACQ_REL) == 0)
 		free(n);
@@ -192,7 +192,7 @@ static void directory_read(struct worker *w, struct directory *d)
 	n->size = (unsigned)got;
 	directory_push(w, &(struct item){.dir = d});
 	directory_push_names(w, d, n);
-	names_release(n);
+	names_unref(n);
 }
 
 /* Another thread is idle: it gets the rest of a batch. `at` is the offset of the next name. */
@@ -236,7 +236,7 @@ void directory_run(struct worker *w, const struct item *item)
 		directory_read(w, item->dir);
 	if (item->names) {
 		directory_copy_names(w, item);
-		names_release(item->names);
+		names_unref(item->names);
 	}
 	directory_release(w, item->dir);
 }

@@ -58,7 +58,7 @@ struct links *links_new(void)
 
 static void link_free(struct link *k)
 {
-	directory_drop(k->dir);
+	directory_unref(k->dir);
 	free(k);
 }
 
@@ -129,7 +129,7 @@ static bool links_add(struct links *l, const struct entry *e, const struct stat 
 	*k = (struct link){
 	    .next = l->row[at], .dev = st->st_dev, .ino = st->st_ino, .left = left, .dir = e->dir};
 	memcpy(k->name, e->as, length + 1);
-	directory_hold(e->dir);
+	directory_ref(e->dir);
 	l->row[at] = k;
 	l->count++;
 	return true;
@@ -144,7 +144,7 @@ static bool links_wait(struct link *k, const struct entry *e)
 	*waits = (struct waiter){.next = k->waiters, .dir = e->dir};
 	memcpy(waits->name, e->name, length + 1);
 	__atomic_add_fetch(&e->dir->pending, 1, __ATOMIC_RELAXED);
-	directory_hold(e->dir);
+	directory_ref(e->dir);
 	k->waiters = waits;
 	return true;
 }
@@ -181,14 +181,14 @@ static enum link_state links_use(struct worker *w, const struct entry *e, const 
 	char name[NAME_MAX + 1];
 	struct directory *dir = k->dir;
 	strcpy(name, k->name);
-	directory_hold(dir);
+	directory_ref(dir);
 	if (k->left > 0 && k->left != UNKNOWN_LEFT)
 		k->left--;
 	if (k->left == 0)
 		link_free(links_remove(l, at));
 	pthread_mutex_unlock(&l->lock);
 	int r = links_make(w, e, dir, name);
-	directory_drop(dir);
+	directory_unref(dir);
 	if (r == 0) {
 		w->sum.hard_links++;
 		return LINK_MADE;
@@ -255,6 +255,6 @@ void links_done(struct worker *w, const struct entry *e, const struct stat *st, 
 						      .follow = e->follow});
 		free(waits);
 		directory_release(w, dir);
-		directory_drop(dir);
+		directory_unref(dir);
 	}
 }

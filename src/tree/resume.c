@@ -63,8 +63,8 @@ int resume_open(int parent, const char *part, const char *dst, mode_t mode,
 }
 
 /* Attributes that the earlier copy was perhaps not asked for. */
-static bool resume_dress(const struct worker *w, const struct entry *e, int fd,
-			 const struct stat *st)
+static bool resume_set_attributes(const struct worker *w, const struct entry *e, int fd,
+				  const struct stat *st)
 {
 	static const enum fcopy_attribute order[] = {FCOPY_ATTR_OWNERSHIP, FCOPY_ATTR_XATTR,
 						     FCOPY_ATTR_MODE};
@@ -91,7 +91,7 @@ bool resume_is_complete(struct worker *w, const struct entry *e, int fd, const s
 	/* --verify promises that every file of the copy was read back. */
 	if (S_ISREG(old.st_mode) && !w->options.verify && old.st_size == st->st_size &&
 	    old.st_mtim.tv_sec == st->st_mtim.tv_sec &&
-	    old.st_mtim.tv_nsec == st->st_mtim.tv_nsec && resume_dress(w, e, fd, st))
+	    old.st_mtim.tv_nsec == st->st_mtim.tv_nsec && resume_set_attributes(w, e, fd, st))
 		return true;
 	unlinkat(e->dir->dst, e->as, 0);
 	return false;

@@ -231,7 +231,7 @@ static int root_commit(struct root *r, struct directory *d)
 	uint64_t failures = t->failures;
 	int result = 0;
 	if (t->options->copy.preserve)
-		directory_dress(&w, d);
+		directory_set_attributes(&w, d);
 	report_add(t->report, &w.sum);
 	if (t->failures > failures)
 		return -EIO;
@@ -316,6 +316,6 @@ int root_copy(struct tree *t, const struct operand *o)
 	t->report->seconds[FCOPY_PHASE_COPY] += io_now() - start;
 	result = root_end(&r, d);
 	close(d->src);
-	directory_drop(d);
+	directory_unref(d);
 	return result;
 }

@@ -140,7 +140,7 @@ static int copy_single(struct tree *t, const char *src, const struct target *tar
 	t->committed = report->failed == failed && !tree_stopped(t);
 	close(fd);
 	d->src = -1;
-	directory_drop(d);
+	directory_unref(d);
 	return t->committed ? 0 : -EIO;
 }
 

@@ -120,12 +120,12 @@ struct directory *directory_new(struct directory *parent, const char *name, int 
 /* Runs an item and finishes the directory if it was the last. */
 void directory_run(struct worker *, const struct item *);
 /* Sets the attributes of a complete directory. */
-void directory_dress(struct worker *, struct directory *);
+void directory_set_attributes(struct worker *, struct directory *);
 /* One item or subdirectory less: the last one sets the directory's attributes and closes it. */
 void directory_release(struct worker *, struct directory *);
 /* The memory, which outlives the descriptors. */
-void directory_hold(struct directory *);
-void directory_drop(struct directory *);
+void directory_ref(struct directory *);
+void directory_unref(struct directory *);
 /* Opens the destination directory again, component by component from the operand's. Returns a
  * descriptor or -errno. */
 int directory_reopen(const struct directory *);
