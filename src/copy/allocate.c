@@ -10,7 +10,9 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define WORTH_SIZE ((off_t)64 << 10) /* below, the call costs what it saves */
+/* Below, the call costs what it saves. */
+#define WORTH_SIZE         ((off_t)64 << 10)
+#define WORTH_SIZE_OF_MANY ((off_t)128 << 10) /* one file of a tree */
 
 /* On ext4 a write into allocated blocks costs half the CPU time of one that has to reserve them.
  * XFS and btrfs gain nothing (measured on 6.18), and tmpfs would clear all pages in one thread. */
@@ -33,7 +35,8 @@ static bool wanted(const struct copy *c, off_t start, off_t end)
 		return false;
 	if (c->options->preallocate == FCOPY_WHEN_ALWAYS || !safe || !c->mode->preallocates)
 		return c->options->preallocate == FCOPY_WHEN_ALWAYS;
-	return c->mode->engine || (end - start >= WORTH_SIZE && gains(c->dst.fd));
+	return c->mode->engine ||
+	       (end - start >= (c->shared ? WORTH_SIZE_OF_MANY : WORTH_SIZE) && gains(c->dst.fd));
 }
 
 static int allocate(struct copy *c, off_t start, off_t end, bool required)

@@ -9,7 +9,8 @@
 
 #include <fcntl.h>
 
-#define SMALL_SIZE ((off_t)64 << 10)  /* up to this size, one buffer without any query is fastest  \
+#define SMALL_SIZE                                                                                 \
+	((off_t)64 << 10)             /* up to this size, one buffer without any query is fastest  \
 				       */
 #define DIRECT_SIZE ((off_t)16 << 20) /* below, setting up io_uring costs too much */
 #define AHEAD_SIZE  ((off_t)16 << 20) /* allocated at a time for a stream */
@@ -82,7 +83,8 @@ static int read_on(struct copy *c)
 			 c->dst.ops->receipt && c->src.positional ? to_socket : streams);
 }
 
-/* The same with one buffer on the stack: a small file takes only a read, a write and a read. */
+/* The same with one buffer on the stack: a small file takes only a read, a write and a read; a
+ * larger one, after the planned bytes, takes only the last read. */
 static int read_on_small(struct copy *c)
 {
 	char buffer[SMALL_SIZE];
@@ -275,7 +277,8 @@ static int run_auto(struct copy *c)
 		r = copy_file(c);
 	if (r < 0)
 		return r;
-	return files && c->size <= SMALL_SIZE ? read_on_small(c) : read_on(c);
+	bool little = c->size <= SMALL_SIZE || (c->all.offset >= c->size && !c->options->no_cache);
+	return files && little ? read_on_small(c) : read_on(c);
 }
 
 int plan_run(struct copy *c)

@@ -9,7 +9,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define SPACE_MIN 65536 /* bytes; a smaller copy fails, or not, before anybody could react */
+/* Bytes; a smaller copy fails, or not, before anybody could react. */
+#define SPACE_MIN         ((uint64_t)64 << 10)
+#define SPACE_MIN_OF_MANY ((uint64_t)1 << 20) /* one file of a tree */
 
 static uint64_t lesser(uint64_t a, uint64_t b)
 {
@@ -53,8 +55,8 @@ void space_check(struct copy *c)
 	const struct stat *old = endpoint_old_stat(&c->dst);
 	bool overwrites = endpoint_old(&c->dst) == OLD_OVERWRITTEN;
 	uint64_t data = data_left(c), spare;
-	if (data < SPACE_MIN || !S_ISREG(c->dst.st.st_mode) || !c->dst.positional || may_clone(c) ||
-	    !free_bytes(c->dst.fd, &spare))
+	if (data < (c->shared ? SPACE_MIN_OF_MANY : SPACE_MIN) || !S_ISREG(c->dst.st.st_mode) ||
+	    !c->dst.positional || may_clone(c) || !free_bytes(c->dst.fd, &spare))
 		return;
 	uint64_t reusable = old ? (uint64_t)old->st_blocks * 512 : 0;
 	uint64_t in_place = data - lesser(data, reusable);
