@@ -155,3 +155,22 @@ limited() {
 	mentions "engine: readwrite"
 	cmp a b
 }
+
+@test "too few descriptors for a deep tree: exit 1, why, and what fits is kept" {
+	local dir=tree level
+	for level in {1..40}; do
+		dir+=/$level
+	done
+	mkdir -p "$dir"
+	echo deep > "$dir/file"
+	run --separate-stderr bash -c 'ulimit -n 20; exec timeout 30 "$0" -r tree copy' "$FCOPY"
+	demand 1
+	mentions "Too many open files"
+	[ -d copy.fcopy-part ]
+	absent copy
+	# With more descriptors the same copy is completed.
+	run --separate-stderr "$FCOPY" -r --resume tree copy
+	demand 0
+	diff -r tree copy
+	absent copy.fcopy-part
+}
