@@ -14,7 +14,7 @@ setup_sources() {
 	usage_error "missing SRC and DST: use fcopy SRC DST, or fcopy -h for help"
 	usage_error "missing DST: use fcopy a DST" a
 	expect 1 a b 1 extra
-	says "fcopy: extra: stat: No such file or directory"
+	says "fcopy: extra: no such directory"
 	holds old b
 	absent extra
 }
