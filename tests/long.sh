@@ -11,7 +11,7 @@ export FCOPY=${FCOPY:-$root/fcopy} FCOPY_BUILD=${FCOPY_BUILD:-$root/build}
 table=$FCOPY_BUILD/long.md
 passed=0 failed=0 skipped=0 record='' jobs=1
 
-# Each proof, what it counts, and what it is told for a full one. What a power cut leaves depends on
+# Each proof, what it counts, and its argument for a full run. What a power cut leaves depends on
 # the load: cp beside us would meet another one.
 proofs=(
 	"powercut|power cuts|25|alone" # by two file systems, to a new and an old DST: a hundred a mode

@@ -3,7 +3,7 @@
 #
 # tests/mounts.sh CMD [ARG…]: runs CMD with FCOPY_TEST_DIR naming one empty directory on each file
 # system that can be mounted here, and a plain one beside the build; the last part of each name is
-# the file system's. What had to be left out is told on stderr. Exits with CMD's status.
+# the file system's. What had to be left out is reported on stderr. Exits with CMD's status.
 set -u
 PATH=$PATH:/usr/sbin:/sbin
 
@@ -12,7 +12,7 @@ if [ $# = 0 ]; then
 	exit 2
 fi
 
-# In a mount namespace of its own the mounts end with the last process in it, even after kill -9.
+# In a separate mount namespace the mounts end with the last process in it, even after kill -9.
 if [ "${FCOPY_MOUNTS_PID-}" != $$ ] && unshare --mount true 2>/dev/null; then
 	FCOPY_MOUNTS_PID=$$ exec unshare --mount "$0" "$@"
 fi

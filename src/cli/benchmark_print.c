@@ -28,7 +28,7 @@ void benchmark_head(const struct benchmark *all)
 	fflush(stdout);
 }
 
-static void add_time(struct text *t, double seconds, size_t width)
+static void benchmark_add_time(struct text *t, double seconds, size_t width)
 {
 	size_t start = t->length;
 	text_duration_brief(t, (uint64_t)(seconds * 1e6 + 0.5));
@@ -46,7 +46,7 @@ static void add_range(struct text *t, const struct contender *c, size_t width)
 	text_align(t, start, width);
 }
 
-static void add_bar(struct text *t, double share)
+static void benchmark_add_bar(struct text *t, double share)
 {
 	int n = (int)((share < 1 ? share : 1) * BAR + 0.5);
 	for (int i = 0; i < n; i++)
@@ -78,13 +78,13 @@ void benchmark_row(const struct benchmark *all, const struct contender *c)
 		fflush(stdout);
 		return;
 	}
-	add_time(&t, c->median.real, wide ? 10 : 7);
+	benchmark_add_time(&t, c->median.real, wide ? 10 : 7);
 	add_range(&t, c, wide ? 18 : 10);
-	add_time(&t, c->median.user + c->median.sys, wide ? 10 : 7);
+	benchmark_add_time(&t, c->median.user + c->median.sys, wide ? 10 : 7);
 	printf("%s%*.2f", t.at, wide ? 10 : 5, compare ? c->median.real / first->median.real : 1);
 	text_clear(&t);
 	if (wide && compare)
-		add_bar(&t, c->median.real / first->median.real);
+		benchmark_add_bar(&t, c->median.real / first->median.real);
 	printf("%s%s\n", t.length ? "  " : "", t.at);
 	fflush(stdout);
 }

@@ -129,7 +129,7 @@ static void share_the_rest(struct layout *o)
 		text_fit(&o->field[NAME], l->name, o->columns[NAME], l->blocks);
 }
 
-static void add_bar(const struct line *l, size_t columns, struct text *t)
+static void line_add_bar(const struct line *l, size_t columns, struct text *t)
 {
 	size_t full = line_percent(l) * columns / 100;
 	if (l->colour)
@@ -163,7 +163,7 @@ void line_lay_out(const struct line *l, size_t width, struct text *t)
 		if (t->length > start)
 			text_spaces(t, i == BAR ? 1 : o.gap);
 		if (i == BAR)
-			add_bar(l, o.columns[BAR], t);
+			line_add_bar(l, o.columns[BAR], t);
 		else
 			text_add(t, o.field[i].at);
 	}

@@ -122,7 +122,7 @@ const char *message_last_usage(void)
 	return usage_text;
 }
 
-static int print_usage(const char *dashes, const char *what, const char *reason, va_list args)
+static int print_usage_error(const char *dashes, const char *what, const char *reason, va_list args)
 {
 	int n = what ? snprintf(usage_text, sizeof(usage_text), "%s%s: ", dashes, what) : 0;
 	if (n >= 0 && (size_t)n < sizeof(usage_text))
@@ -137,7 +137,7 @@ int message_usage(const char *what, const char *reason, ...)
 {
 	va_list args;
 	va_start(args, reason);
-	print_usage("", what, reason, args);
+	print_usage_error("", what, reason, args);
 	va_end(args);
 	return EXIT_USAGE;
 }
@@ -146,7 +146,7 @@ int message_option(const char *name, const char *reason, ...)
 {
 	va_list args;
 	va_start(args, reason);
-	print_usage("--", name, reason, args);
+	print_usage_error("--", name, reason, args);
 	va_end(args);
 	return EXIT_USAGE;
 }

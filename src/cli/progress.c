@@ -168,7 +168,7 @@ static bool is_repeated_wait(const struct line *l)
 	return again;
 }
 
-static const char *last_component(const char *path)
+static const char *path_file_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	return slash && slash[1] ? slash + 1 : path;
@@ -184,7 +184,7 @@ static void use_file(struct line *l)
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (version % 2 == 0 && p.file[0] &&
 	    version == __atomic_load_n(&c->file_version, __ATOMIC_RELAXED))
-		l->name = last_component(p.file);
+		l->name = path_file_name(p.file);
 }
 
 static void *watch_progress(void *unused)
@@ -240,7 +240,7 @@ static const char *shown_name(const struct cli *cli)
 {
 	bool unnamed = strcmp(cli->src, "-") == 0 || strncmp(cli->src, "/dev/", 5) == 0 ||
 		       strncmp(cli->src, "fd:", 3) == 0 || cli_receives(cli);
-	return last_component(unnamed ? cli->dst : cli->src);
+	return path_file_name(unnamed ? cli->dst : cli->src);
 }
 
 struct fcopy_progress *progress_answer(const struct cli *cli)

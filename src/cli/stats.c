@@ -32,7 +32,7 @@ static void add_size(struct text *t, uint64_t bytes)
 	text_align(t, start, VALUE);
 }
 
-static void add_time(struct text *t, double seconds)
+static void stats_add_time(struct text *t, double seconds)
 {
 	size_t start = t->length;
 	text_duration(t, (uint64_t)(seconds * 1e6 + 0.5));
@@ -76,7 +76,7 @@ static void print_phases(const struct fcopy_report *r, FILE *f)
 	for (int i = 0; i < FCOPY_PHASES; i++)
 		if (r->seconds[i] > (i == FCOPY_PHASE_WAIT ? WAIT_MIN : 0)) {
 			add_label(&t, names[i]);
-			add_time(&t, r->seconds[i]);
+			stats_add_time(&t, r->seconds[i]);
 			end_line(&t, f);
 		}
 }
@@ -85,10 +85,10 @@ static void print_cpu(const struct usage *u, FILE *f)
 {
 	struct text t = {0};
 	add_label(&t, "user");
-	add_time(&t, u->user);
+	stats_add_time(&t, u->user);
 	end_line(&t, f);
 	add_label(&t, "sys");
-	add_time(&t, u->sys);
+	stats_add_time(&t, u->sys);
 	end_line(&t, f);
 }
 
@@ -97,7 +97,7 @@ static void print_real(double seconds, uint64_t moved, double busy, FILE *f)
 {
 	struct text t = {0};
 	add_label(&t, "real");
-	add_time(&t, seconds);
+	stats_add_time(&t, seconds);
 	text_add(&t, moved > 0 ? "  " : "");
 	add_rate(&t, moved, busy);
 	end_line(&t, f);
@@ -144,7 +144,7 @@ static void print_steps(const struct fcopy_report *r, FILE *f)
 		add_label(&t, s->engine);
 		add_size(&t, s->bytes);
 		add_count(&t, s->calls);
-		add_time(&t, s->seconds);
+		stats_add_time(&t, s->seconds);
 		end_line(&t, f);
 		if (s->refusal)
 			fprintf(f, "  refused: %s: %s\n",
@@ -153,7 +153,7 @@ static void print_steps(const struct fcopy_report *r, FILE *f)
 	}
 }
 
-static void print_usage(const struct usage *u, FILE *f)
+static void print_resource_usage(const struct usage *u, FILE *f)
 {
 	struct text t = {0};
 	fprintf(f, "\n%-*s%*ld voluntary, %ld involuntary\n", LABEL, "context switches", VALUE,
@@ -209,7 +209,7 @@ void stats_print(const struct outcome *o, FILE *f)
 	print_bytes(o->report, f);
 	print_peer(o->report, f);
 	print_steps(o->report, f);
-	print_usage(&o->usage, f);
+	print_resource_usage(&o->usage, f);
 }
 
 void stats_print_client(const struct outcome *o, FILE *f)
@@ -221,11 +221,11 @@ void stats_print_client(const struct outcome *o, FILE *f)
 	text_add(&t, ":");
 	add_size(&t, r->bytes);
 	text_add(&t, "  real");
-	add_time(&t, o->usage.real);
+	stats_add_time(&t, o->usage.real);
 	text_add(&t, "  user");
-	add_time(&t, o->usage.user);
+	stats_add_time(&t, o->usage.user);
 	text_add(&t, "  sys");
-	add_time(&t, o->usage.sys);
+	stats_add_time(&t, o->usage.sys);
 	text_add(&t, "  ");
 	add_rate(&t, r->moved, o->usage.real);
 	end_line(&t, f);
@@ -235,5 +235,5 @@ void stats_print_server(const struct usage *u, FILE *f)
 {
 	print_real(u->real, 0, 0, f);
 	print_cpu(u, f);
-	print_usage(u, f);
+	print_resource_usage(u, f);
 }

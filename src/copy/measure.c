@@ -13,7 +13,7 @@
 #define SLOWER        1.3 /* threads that take this much longer than in the trial are tried again */
 #define THREADS_GAIN  0.85 /* threads need twice the CPU time: they have to save 15 % */
 
-static off_t at_most(off_t a, off_t b)
+static off_t measure_min(off_t a, off_t b)
 {
 	return a < b ? a : b;
 }
@@ -33,7 +33,7 @@ bool measure_asks(const struct measure *m, off_t left)
 static void start_trial(struct measure *m, off_t left)
 {
 	off_t piece = left / 16 / MIB * MIB;
-	m->piece = piece < PIECE_LEAST ? PIECE_LEAST : at_most(piece, PIECE_MOST);
+	m->piece = piece < PIECE_LEAST ? PIECE_LEAST : measure_min(piece, PIECE_MOST);
 	m->pieces = piece > PIECE_LEAST ? 4 : 2;
 	m->cost[WAY_SPLICE] = m->cost[WAY_THREADS] = 0;
 }
@@ -51,9 +51,9 @@ struct choice measure_choose(struct measure *m, off_t left, unsigned idle)
 	if (left < PIECE_LEAST)
 		return (struct choice){.way = WAY_SPLICE, .size = left};
 	if (m->pieces == 0)
-		return (struct choice){.way = m->way, .size = at_most(left, SEGMENT)};
+		return (struct choice){.way = m->way, .size = measure_min(left, SEGMENT)};
 	return (struct choice){.way = m->pieces % 2 ? WAY_THREADS : WAY_SPLICE,
-			       .size = at_most(left, m->piece),
+			       .size = measure_min(left, m->piece),
 			       .trial = true};
 }
 
@@ -61,7 +61,7 @@ struct choice measure_choose(struct measure *m, off_t left, unsigned idle)
 static void settle(struct measure *m, enum way way)
 {
 	bool same = m->interval > 0 && m->way == way;
-	m->interval = same ? at_most(2 * m->interval, INTERVAL_MOST) : INTERVAL;
+	m->interval = same ? measure_min(2 * m->interval, INTERVAL_MOST) : INTERVAL;
 	m->settled = m->interval;
 	m->way = way;
 	m->pieces = 0;

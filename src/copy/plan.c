@@ -171,7 +171,7 @@ static int copy_extents(struct copy *c, off_t size)
 	return r;
 }
 
-static int clone_file(struct copy *c)
+static int try_clone(struct copy *c)
 {
 	int r = step_run(c, &engine_reflink, &c->all);
 	c->needs_truncate |= r == 0; /* the source may have grown: the clone is longer */
@@ -244,7 +244,7 @@ static int copy_file(struct copy *c)
 	bool clones = o->reflink == FCOPY_WHEN_ALWAYS ||
 		      (o->reflink == FCOPY_WHEN_AUTO && o->preallocate != FCOPY_WHEN_ALWAYS);
 	if (c->size > 0 && clones && !c->no_clone && o->sparse == FCOPY_WHEN_AUTO && !o->no_cache) {
-		int r = clone_file(c);
+		int r = try_clone(c);
 		if (r != ENGINE_NEXT)
 			return r;
 	}

@@ -16,7 +16,8 @@
 #define LOCK_TRIES   100 /* a second in all */
 #define LOCK_WAIT_MS 10
 
-static int refuse(const struct endpoint *e, int err, const char *reason, struct fcopy_error *error)
+static int refuse_part(const struct endpoint *e, int err, const char *reason,
+		       struct fcopy_error *error)
 {
 	return error_refuse(error, e->path, err, reason, FCOPY_ADVICE_REMOVE_PART);
 }
@@ -97,11 +98,11 @@ static int check_part(const struct endpoint *e, struct fcopy_error *error)
 	if (fstat(e->fd, &st) < 0)
 		return error_call(error, "fstat", e->path, errno);
 	if (!S_ISREG(st.st_mode))
-		return refuse(e, EPERM, "its .fcopy-part is not a regular file", error);
+		return refuse_part(e, EPERM, "its .fcopy-part is not a regular file", error);
 	if (st.st_nlink != 1)
-		return refuse(e, EPERM, "its .fcopy-part has more hard links", error);
+		return refuse_part(e, EPERM, "its .fcopy-part has more hard links", error);
 	const char *reason = find_intruder(e, &st);
-	return reason ? refuse(e, EPERM, reason, error) : 0;
+	return reason ? refuse_part(e, EPERM, reason, error) : 0;
 }
 
 static int open_and_check(struct endpoint *e, const volatile int *cancel, struct fcopy_error *error)
@@ -170,7 +171,7 @@ int part_claim(struct endpoint *e, const struct stat *part, bool matches, struct
 	bool writable = (fcntl(e->fd, F_GETFL) & O_ACCMODE) == O_RDWR;
 	bool ours = writable && (part->st_mode & 07777) == 0600;
 	if (!ours && !matches)
-		return refuse(e, EPERM, "its .fcopy-part is not a part of this copy", error);
+		return refuse_part(e, EPERM, "its .fcopy-part is not a part of this copy", error);
 	if (!ours && fchmod(e->fd, 0600) < 0) {
 		int err = errno;
 		if (temporary_stores_modes(e))

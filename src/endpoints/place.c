@@ -21,7 +21,7 @@ void place_close(struct place *p)
 }
 
 /* The last component of a path: where it starts, and its length without trailing slashes. */
-static size_t last_component(const char *path, size_t *length)
+static size_t place_last_component(const char *path, size_t *length)
 {
 	size_t end = strlen(path);
 	while (end > 1 && path[end - 1] == '/')
@@ -43,10 +43,10 @@ static int set_name(struct place *p, const char *path, size_t start, size_t leng
 }
 
 /* Opens the directory part of a path, and notes its last component. */
-static int split(struct place *p, const char *path, const char **call)
+static int place_split_path(struct place *p, const char *path, const char **call)
 {
 	char dir[PATH_MAX];
-	size_t length, start = last_component(path, &length);
+	size_t length, start = place_last_component(path, &length);
 	*call = "open";
 	if (start >= sizeof(dir))
 		return -ENAMETOOLONG;
@@ -62,15 +62,15 @@ static int split(struct place *p, const char *path, const char **call)
 	return p->dir < 0 ? -errno : 0;
 }
 
-static int look(struct place *p)
+static int place_stat(struct place *p)
 {
 	p->exists = fstatat(p->dir, p->name, &p->st, AT_SYMLINK_NOFOLLOW) == 0;
 	return p->exists || errno == ENOENT ? 0 : -errno;
 }
 
 /* The place becomes `name` in the directory it was. */
-static int enter(struct place *p, const char *src_path, char resolved[PATH_MAX],
-		 struct fcopy_error *e)
+static int place_enter_directory(struct place *p, const char *src_path, char resolved[PATH_MAX],
+				 struct fcopy_error *e)
 {
 	size_t length, start, used = strlen(resolved);
 	if (!src_path)
@@ -82,12 +82,12 @@ static int enter(struct place *p, const char *src_path, char resolved[PATH_MAX],
 		return error_call(e, "open", resolved, errno);
 	place_close(p);
 	p->dir = dir;
-	start = last_component(src_path, &length);
+	start = place_last_component(src_path, &length);
 	int n = snprintf(resolved + used, PATH_MAX - used, "%s%.*s",
 			 resolved[used - 1] == '/' ? "" : "/", (int)length, src_path + start);
 	if (set_name(p, src_path, start, length) < 0 || used + (size_t)n >= PATH_MAX)
 		return error_call(e, "open", resolved, ENAMETOOLONG);
-	int r = look(p);
+	int r = place_stat(p);
 	if (r < 0)
 		return error_call(e, "stat", resolved, -r);
 	return 0;
@@ -95,7 +95,7 @@ static int enter(struct place *p, const char *src_path, char resolved[PATH_MAX],
 
 /* Replaces a symlink by the place of its target: the kernel follows it once, under its own rules
  * for sticky directories, and the path that it found must lead to the same inode again. */
-static int follow(struct place *p, const char *path, struct fcopy_error *e)
+static int place_follow_symlink(struct place *p, const char *path, struct fcopy_error *e)
 {
 	char link[32], real[PATH_MAX];
 	const char *call;
@@ -108,10 +108,10 @@ static int follow(struct place *p, const char *path, struct fcopy_error *e)
 	if (n < 0)
 		return error_proc(e, "readlink", path, errno);
 	real[n] = '\0';
-	int r = split(&found, real, &call);
+	int r = place_split_path(&found, real, &call);
 	if (r < 0)
 		return error_call(e, call, path, -r);
-	r = look(&found);
+	r = place_stat(&found);
 	if (r < 0) {
 		place_close(&found);
 		return error_call(e, "stat", path, -r);
@@ -140,15 +140,15 @@ static int open_target(struct place *p, const char *path, struct fcopy_error *e)
 	return fstat(p->target, &p->st) < 0 ? error_call(e, "fstat", path, errno) : 0;
 }
 
-static int find(struct place *p, const char *src_path, bool into, char resolved[PATH_MAX],
-		struct fcopy_error *e)
+static int place_resolve(struct place *p, const char *src_path, bool into, char resolved[PATH_MAX],
+			 struct fcopy_error *e)
 {
 	const char *call;
 	bool slash = resolved[strlen(resolved) - 1] == '/', entered = false;
-	int r = split(p, resolved, &call);
+	int r = place_split_path(p, resolved, &call);
 	if (r < 0)
 		return error_call(e, call, resolved, -r);
-	if (p->name[0] && (r = look(p)) < 0)
+	if (p->name[0] && (r = place_stat(p)) < 0)
 		return error_call(e, "stat", resolved, -r);
 	while (!p->name[0] || p->exists) {
 		if (p->name[0] && S_ISLNK(p->st.st_mode) && (r = open_target(p, resolved, e)) < 0)
@@ -158,13 +158,13 @@ static int find(struct place *p, const char *src_path, bool into, char resolved[
 		if (entered || !into)
 			return error_refuse(e, resolved, EISDIR, "is a directory",
 					    FCOPY_ADVICE_NONE);
-		if ((r = enter(p, src_path, resolved, e)) < 0)
+		if ((r = place_enter_directory(p, src_path, resolved, e)) < 0)
 			return r;
 		entered = true;
 	}
 	if (slash && !entered)
 		return error_call(e, "open", resolved, ENOTDIR);
-	return p->target >= 0 && S_ISREG(p->st.st_mode) ? follow(p, resolved, e) : 0;
+	return p->target >= 0 && S_ISREG(p->st.st_mode) ? place_follow_symlink(p, resolved, e) : 0;
 }
 
 int place_find(struct place *p, const char *path, const char *src_path, bool into,
@@ -176,7 +176,7 @@ int place_find(struct place *p, const char *path, const char *src_path, bool int
 	if (strlen(path) >= PATH_MAX)
 		return error_call(e, "open", path, ENAMETOOLONG);
 	strcpy(resolved, path);
-	int r = find(p, src_path, into, resolved, e);
+	int r = place_resolve(p, src_path, into, resolved, e);
 	if (r < 0)
 		place_close(p);
 	return r;
@@ -189,7 +189,7 @@ int place_find_in(struct place *p, int dir, const char *name, const char *path,
 	if (p->dir < 0)
 		return error_call(e, "fcntl(F_DUPFD)", path, errno);
 	strcpy(p->name, name); /* a name that the kernel returned: NAME_MAX at most */
-	int r = look(p);
+	int r = place_stat(p);
 	if (r < 0)
 		error_call(e, "stat", path, -r);
 	else if (p->exists && S_ISLNK(p->st.st_mode))
@@ -197,7 +197,7 @@ int place_find_in(struct place *p, int dir, const char *name, const char *path,
 	if (r == 0 && p->exists && S_ISDIR(p->st.st_mode))
 		r = error_refuse(e, path, EISDIR, "is a directory", FCOPY_ADVICE_NONE);
 	if (r == 0 && p->target >= 0 && S_ISREG(p->st.st_mode))
-		r = follow(p, path, e);
+		r = place_follow_symlink(p, path, e);
 	if (r < 0)
 		place_close(p);
 	return r;

@@ -61,7 +61,7 @@ static int stat_attributes(const struct endpoint *e, const char *name, struct st
 }
 
 /* Refuses a directory that forbids the rename. */
-static int check_directory(const struct endpoint *e, struct fcopy_error *error)
+static int check_directory_allows_rename(const struct endpoint *e, struct fcopy_error *error)
 {
 	struct statx sx;
 	int r = stat_attributes(e, ".", &sx);
@@ -101,7 +101,7 @@ static int check_existing(const struct endpoint *e, bool force, struct fcopy_err
 	if (sx.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND))
 		return error_refuse(error, e->path, EPERM, "is immutable or append-only",
 				    FCOPY_ADVICE_NONE);
-	r = check_directory(e, error);
+	r = check_directory_allows_rename(e, error);
 	if (r < 0 || force)
 		return r;
 	if (e->place.st.st_nlink > 1)
@@ -265,7 +265,7 @@ int replace_open(struct endpoint *e, const struct endpoint *src,
 	if (e->place.exists)
 		r = check_existing(e, options->force, error);
 	else if (options->resume) /* the part has a name, which must be renamed */
-		r = check_directory(e, error);
+		r = check_directory_allows_rename(e, error);
 	if (r == 0)
 		r = open_temporary(e, src, options, error);
 	if (r < 0)

@@ -53,7 +53,7 @@ static bool port_is_sane(const char *port, bool listens)
 }
 
 /* Takes HOST:PORT, [HOST]:PORT or PORT apart; returns what is wrong with it, or NULL. */
-static const char *parse(struct address *a, const char *text, bool listens)
+static const char *parse_address(struct address *a, const char *text, bool listens)
 {
 	const char *colon = strrchr(text, ':'), *port = colon ? colon + 1 : text;
 	size_t length = colon ? (size_t)(colon - text) : 0;
@@ -82,8 +82,8 @@ static const char *parse(struct address *a, const char *text, bool listens)
 }
 
 /* The addresses that the operand may mean, for freeaddrinfo. */
-static int resolve(const struct endpoint *e, const struct address *a, struct addrinfo **list,
-		   struct fcopy_error *error)
+static int resolve_address(const struct endpoint *e, const struct address *a,
+			   struct addrinfo **list, struct fcopy_error *error)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
 				 .ai_family = a->host[0] ? AF_UNSPEC : AF_INET};
@@ -170,7 +170,7 @@ static int try_all(struct endpoint *e, const struct address *a, try *one,
 {
 	struct addrinfo *list;
 	const char *call = NULL;
-	int r = resolve(e, a, &list, error);
+	int r = resolve_address(e, a, &list, error);
 	if (r < 0)
 		return r;
 	for (const struct addrinfo *i = list; i; i = i->ai_next)
@@ -187,7 +187,7 @@ static int tcp_connect(struct endpoint *e, const struct fcopy_options *options,
 		       struct fcopy_error *error)
 {
 	struct address a = {.host = ""};
-	parse(&a, e->path + strlen(CONNECT), false);
+	parse_address(&a, e->path + strlen(CONNECT), false);
 	return try_all(e, &a, try_connect, options, error);
 }
 
@@ -195,7 +195,7 @@ int tcp_open(struct endpoint *e, const char *path, struct fcopy_error *error)
 {
 	struct address a = {.host = ""};
 	bool listens = starts_with(path, LISTEN);
-	const char *wrong = parse(&a, path + strlen(listens ? LISTEN : CONNECT), listens);
+	const char *wrong = parse_address(&a, path + strlen(listens ? LISTEN : CONNECT), listens);
 	if (!wrong && !listens && !a.host[0])
 		wrong = "needs HOST:PORT";
 	*e = (struct endpoint){.path = path,

@@ -76,7 +76,7 @@ START_TEST(is_shared_by_threads)
 }
 END_TEST
 
-/* A range in the middle: nothing before it and nothing behind it changes. */
+/* A range in the middle: nothing before it and nothing after it changes. */
 START_TEST(copies_a_range)
 {
 	const struct cell *c = &cells[_i];
@@ -100,7 +100,7 @@ START_TEST(copies_a_range)
 		check(t.offset == end, "%lld", (long long)t.offset);
 		check(same_range("src", "dst", start, end), "bytes differ");
 		check(same_range("old", "dst", 0, start), "before");
-		check(same_range("old", "dst", end, size), "behind");
+		check(same_range("old", "dst", end, size), "after the range");
 	}
 	leave();
 }

@@ -184,7 +184,7 @@ static void add(struct map *m, const char *kind, off_t end)
 	if (m->kind != kind) {
 		m->start = m->at;
 		m->kind = kind;
-	} else { /* goes on: the last word is written anew */
+	} else { /* continues: the last word is written again */
 		while (m->used > 0 && m->text[m->used - 1] != ' ')
 			m->used--;
 		m->used -= m->used > 0;
@@ -208,7 +208,7 @@ static void map_by_seek(struct map *m, int fd, off_t size)
 	}
 }
 
-/* Calls visit for each extent. False: the file system cannot tell. */
+/* Calls visit for each extent. False: the file system does not support this. */
 static bool each_extent(int fd, void (*visit)(void *, const struct fiemap_extent *), void *arg)
 {
 	union {

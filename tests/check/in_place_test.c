@@ -85,7 +85,7 @@ START_TEST(at_the_position)
 	close(fd);
 	check(size_of("dst") == 3 * SIZE, "cut");
 	check(same_range("old", "dst", 0, 4096), "before");
-	check(same_range("old", "dst", 4096 + SIZE, 3 * SIZE), "behind");
+	check(same_range("old", "dst", 4096 + SIZE, 3 * SIZE), "after the end");
 	if (r == 0) {
 		static char want[SIZE], got[SIZE];
 		fill(want, SIZE, 0, 1);

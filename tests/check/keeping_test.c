@@ -88,7 +88,7 @@ START_TEST(compares)
 }
 END_TEST
 
-/* Goes on behind what is right of an earlier part, whatever follows in it. */
+/* Continues after the correct prefix of an earlier part, whatever follows in it. */
 START_TEST(resumes)
 {
 	static const off_t parts[] = {0, 4096, 1 << 20, SIZE, 2 * SIZE};

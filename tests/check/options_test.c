@@ -182,7 +182,7 @@ static void note(void *user, const struct fcopy_event *event)
 	s->plans += event->kind == FCOPY_EVENT_PLAN;
 }
 
-/* Progress grows up to the total; events and report tell the same. */
+/* Progress grows up to the total; events and report agree. */
 START_TEST(reports)
 {
 	const struct fcopy_mode *m = moving_modes[_i];

@@ -89,10 +89,10 @@ static void ask(struct dir *d)
 	need(ftruncate(b, 0) == 0 && ftruncate(b, 1 << 20) == 0);
 	d->holes = lseek(b, 0, SEEK_DATA) < 0 && errno == ENXIO;
 	struct statx sx;
-	bool told = statx(a, "", AT_EMPTY_PATH, STATX_DIOALIGN, &sx) == 0 &&
-		    sx.stx_mask & STATX_DIOALIGN;
+	bool known = statx(a, "", AT_EMPTY_PATH, STATX_DIOALIGN, &sx) == 0 &&
+		     sx.stx_mask & STATX_DIOALIGN;
 	d->direct = fcntl(a, F_SETFL, O_RDWR | O_DIRECT) == 0 &&
-		    !(told && sx.stx_dio_offset_align == 0);
+		    !(known && sx.stx_dio_offset_align == 0);
 	char byte = 0;
 	struct iovec v = {&byte, 1};
 	d->dontcache = preadv2(a, &v, 1, 0, ASK_DONTCACHE) == 1 &&

@@ -60,7 +60,7 @@ bool engine_runs(const struct engine *, const struct dir *);
 bool mode_runs(const struct fcopy_mode *, const struct dir *);
 
 /* Makes a fresh directory the working directory. leave removes it, and fails the test if a
- * descriptor has leaked meanwhile. */
+ * descriptor has leaked. */
 void enter(const struct dir *);
 void leave(void);
 

@@ -9,7 +9,7 @@ load helper
 	need_strace
 	truncate -s 2049M a
 	echo 'the end' >>a
-	# The first 2 GiB only cost time: those calls are told to have been done.
+	# The first 2 GiB only cost time: those calls are skipped and reported as done.
 	traced 0 inject=sendfile:retval=16777216:when=1..128 a /dev/null sendfile
 	injected
 	[ "$(sed -n 's/.* sendfile(.* = \([0-9]*\).*/\1/p' trace |
@@ -78,7 +78,7 @@ load helper
 	random a 5000
 	local first
 	traced 0 trace=close,fcntl a probe 1
-	# Of the closes, the one behind the duplication.
+	# Of the closes, the one after the duplication.
 	first=$(($(sed '/F_DUPFD/q' trace | grep -c 'close(') + 1))
 	traced 1 inject=close:error=EIO:when=$first a b 1
 	injected

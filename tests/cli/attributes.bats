@@ -18,7 +18,7 @@ traits() {
 	echo "$(stat -c '%a %u:%g %y' "$1") $(getfattr --only-values -n user.fcopy "$1" 2>/dev/null)"
 }
 
-# like_source FILE FORMAT: equal in what stat's FORMAT tells.
+# like_source FILE FORMAT: equal in what stat prints for FORMAT.
 like_source() {
 	[ "$(stat -c "$2" a)" = "$(stat -c "$2" "$1")" ] || { traits a; traits "$1"; return 1; }
 }
@@ -116,7 +116,7 @@ like_source() {
 	cmp a d/b
 }
 
-@test "--verify without O_DIRECT: the pages are dropped, and that is told" {
+@test "--verify without O_DIRECT: the pages are dropped, and a warning says so" {
 	need_strace
 	random a 100000
 	local n
@@ -138,7 +138,7 @@ like_source() {
 	[ "$(grep -nm1 pread64 after | cut -d: -f1)" -gt "$(grep -n fadvise64 after | tail -n 1 | cut -d: -f1)" ]
 }
 
-@test "--verify where every byte of the data is journalled: that is told" {
+@test "--verify where every byte of the data is journalled: a warning says so" {
 	need_root "to mount an image"
 	PATH=$PATH:/usr/sbin:/sbin need mkfs.ext4
 	export FCOPY

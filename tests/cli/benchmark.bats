@@ -132,7 +132,7 @@ jsonschema.validate(json.load(sys.stdin), json.load(open(sys.argv[1])))' "$SCHEM
 	untouched "a trace"
 }
 
-@test "--benchmark and what makes no sense with it: exit 2" {
+@test "options that --benchmark does not accept: exit 2" {
 	local option
 	random a 1000
 	for option in inplace force strict no-clobber resume verify stats size=1 verbose progress keep-listening; do

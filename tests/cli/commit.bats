@@ -163,7 +163,7 @@ COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftr
 	cmp a b
 }
 
-@test "a file that appears meanwhile is replaced by one that is on the disk" {
+@test "a file that appears during the copy is replaced by one that is on the disk" {
 	need_strace
 	random a 5000
 	strace -f -qq -o trace -e trace=linkat,fdatasync,renameat \

@@ -57,7 +57,7 @@ in_bash() {
 	[ "$(in_bash fcopy --sparse al)" = always ]
 }
 
-@test "bash: the word behind a long option that needs a value is that value" {
+@test "bash: the word after a long option that needs a value is that value" {
 	touch alpha beta
 	[ "$(in_bash fcopy --mode ref)" = reflink ]
 	[ "$(in_bash fcopy --mode rw alpha be)" = beta ]
@@ -125,7 +125,7 @@ in_fish() {
 	[ "$(in_fish 'fcopy -v alpha beta re')" = "readwrite reflink" ]
 }
 
-@test "fish: the word behind an option that needs a value is no operand" {
+@test "fish: the word after an option that needs a value is no operand" {
 	need fish
 	touch alpha beta
 	[ "$(in_fish 'fcopy -m rw alpha be')" = beta ]

@@ -54,7 +54,7 @@ teardown() {
 	cmp -n 4194304 /dev/zero "$loop"
 }
 
-@test "a device that does not tell its size: an error before the first byte" {
+@test "a device that does not report its size: an error before the first byte" {
 	setup_device
 	need_strace
 	random a 100000
@@ -106,7 +106,7 @@ make_cold() {
 	dd if="$1" iflag=nocache count=0 status=none
 }
 
-@test "what is behind the last byte on a device stays, to the byte: direct I/O, too" {
+@test "what is after the last byte on a device stays, to the byte: direct I/O, too" {
 	setup_device
 	need_mode direct
 	random a 4194304
@@ -122,7 +122,7 @@ make_cold() {
 	done
 }
 
-@test "what is behind the last byte stays, with --fsync of a large and cold file" {
+@test "what is after the last byte stays, with --fsync of a large and cold file" {
 	need_mode direct
 	setup_device
 	truncate -s 20M image

@@ -136,7 +136,7 @@ to_the_deaf() {
 	said 100000 peer.out
 }
 
-@test "a peer that never stops talking: time passes all the same" {
+@test "a peer that never stops talking: the time limit still applies" {
 	need_strace
 	random a 100000
 	peer receive

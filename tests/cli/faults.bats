@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Calls that fail, on the real program: exit 1, the old file whole, nothing left behind.
+# Calls that fail, on the real program: exit 1, the old file whole, nothing left.
 
 load helper
 
@@ -17,7 +17,7 @@ ordinal() {
 	nth "$1" "<$T/"
 }
 
-# fails CALL ERRNO WHEN TEXT ARG…: over an old file and to a new one, fcopy tells TEXT, exits 1.
+# fails CALL ERRNO WHEN TEXT ARG…: over an old file and to a new one, fcopy prints TEXT, exits 1.
 fails() {
 	local dst before
 	before=$(ls -A)
@@ -77,14 +77,14 @@ fails_in() {
 	fails_in mmap pwrite64 pwrite
 }
 
-@test "parallel: an error of one thread stops all, and is the one told" {
+@test "parallel: an error of one thread stops all, and is the one reported" {
 	prepare
 	truncate -s 20M a
 	fails pwrite64 EIO 3 ": pwrite: Input/output error" -m parallel -j4
 	fails pwrite64 ENOSPC 1 "No space left on device" -m parallel -j2
 }
 
-@test "reflink: real failures are told as such, without the hint to use auto" {
+@test "reflink: real failures are reported as such, without the hint to use auto" {
 	prepare
 	local error n
 	traced 0 trace=ioctl a probe

@@ -1,13 +1,13 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# What make install puts down, what can be built with it, and whether the papers tell of everything.
+# What make install puts down, what can be built with it, and whether the documentation is complete.
 
 load helper
 
 REPOSITORY=$(realpath "$BATS_TEST_DIRNAME/../..")
 
 # Built apart, so that a test changes nothing in the tree; once for all tests of this file, which
-# take turns: each has the .pc file written anew, for its own PREFIX.
+# take turns: each has the .pc file rewritten, for its own PREFIX.
 setup_file() {
 	export APART=$BATS_FILE_TMPDIR BATS_NO_PARALLELIZE_WITHIN_FILE=true
 	in_tree CFLAGS=-O1 all >"$APART/log" 2>&1 || { cat "$APART/log"; return 1; }

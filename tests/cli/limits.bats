@@ -39,7 +39,7 @@ load helper
 	absent b
 }
 
-@test "a full disk behind stderr changes no exit status" {
+@test "stderr on a full disk changes no exit status" {
 	echo data >a
 	run bash -c '"$0" -v a b 2>/dev/full' "$FCOPY"
 	[ "$status" = 0 ]
@@ -50,7 +50,7 @@ load helper
 	[ "$status" = 2 ]
 }
 
-@test "a full disk behind what was asked for on stderr: exit 1" {
+@test "requested output to stderr on a full disk: exit 1" {
 	echo data >a
 	run bash -c '"$0" --stats a b 2>/dev/full' "$FCOPY"
 	[ "$status" = 1 ]
@@ -61,7 +61,7 @@ load helper
 	[ "$status" = 0 ]
 }
 
-# Bats holds descriptors of its own, so the limit is set where they are closed.
+# Bats has descriptors open, so the limit is set where they are closed.
 limited() {
 	local n=$1
 	shift
@@ -123,7 +123,7 @@ limited() {
 	absent b
 }
 
-@test "little memory for locked pages: mode direct copies all the same, or says why" {
+@test "little memory for locked pages: mode direct copies anyway, or says why" {
 	need_mode direct
 	random a 3000000
 	run --separate-stderr bash -c 'ulimit -l 0; exec "$0" a b direct' "$FCOPY"

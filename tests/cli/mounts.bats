@@ -65,7 +65,7 @@ load helper
 	mentions "Invalid cross-device link" "auto"
 }
 
-@test "without /proc: a copy all the same" {
+@test "without /proc: a copy is made anyway" {
 	need_root "to hide /proc"
 	random a 100000
 	echo old >b
@@ -207,7 +207,7 @@ IN_PLACE_HINT="fcopy: hint: use --inplace to overwrite it"
 	as_nobody 0 a sticky/b
 }
 
-@test "without /proc: what cannot be done names it, and -f replaces all the same" {
+@test "without /proc: what cannot be done names it, and -f replaces anyway" {
 	need_root "to hide /proc"
 	echo new >a
 	mkdir d
@@ -249,7 +249,7 @@ IN_PLACE_HINT="fcopy: hint: use --inplace to overwrite it"
 	mentions 'cannot be copied past the page cache here'
 }
 
-# A server that does not know a file's size before it has read it tells 0, and read(2) gets the bytes.
+# A server that does not know a file's size before it has read it reports 0, and read(2) returns the bytes.
 @test "a file that is longer than its stat says: no mechanism takes its size for the end" {
 	mkdir backing
 	random backing/a 3000000

@@ -42,7 +42,7 @@ load helper
 	[ "$n" = 9 ]
 }
 
-@test "--list tells that a mode preallocates" {
+@test "--list shows that a mode preallocates" {
 	expect 0 --list
 	[ "$(grep -c preallocates <<<"$output")" = 2 ]
 	grep -q '^ *6  direct .*preallocates' <<<"$output"
@@ -60,7 +60,7 @@ load helper
 	absent b
 }
 
-@test "a full disk behind --list, --help and --version: exit 1, and it says so" {
+@test "--list, --help and --version to a full disk: exit 1, and it says so" {
 	local what
 	for what in --list --help --version; do
 		run --separate-stderr bash -c '"$0" "$1" >/dev/full' "$FCOPY" $what
@@ -200,7 +200,7 @@ on_small() {
 	mentions "open: No such file or directory"
 }
 
-@test "-q: no warning, but the failure is told" {
+@test "-q: no warning, but the failure is printed" {
 	expect 1 -q nope b
 	says "fcopy: nope: open: No such file or directory"
 }

@@ -27,7 +27,7 @@ refused() {
 	absent b.fcopy-part
 }
 
-@test "--resume: two at once: the second is told, the first goes on" {
+@test "--resume: two at once: the second fails, the first continues" {
 	random a 500000
 	"$FCOPY" --resume --limit-rate=50K a b &
 	await test -s b.fcopy-part
@@ -156,7 +156,7 @@ killed_at() {
 	cmp a b
 }
 
-@test "--resume: with -n and a file that appears meanwhile no part is left" {
+@test "--resume: with -n and a file that appears during the copy no part is left" {
 	random a 300000
 	"$FCOPY" --resume -n --limit-rate=100K a b &
 	await test -s b.fcopy-part
@@ -166,7 +166,7 @@ killed_at() {
 	absent b.fcopy-part
 }
 
-@test "--resume: a file that appears meanwhile is replaced by one that is on the disk" {
+@test "--resume: a file that appears during the copy is replaced by one that is on the disk" {
 	need_strace
 	random a 300000
 	strace -f -qq -o trace -e trace=fdatasync,renameat "$FCOPY" --resume --limit-rate=100K a b &

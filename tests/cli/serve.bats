@@ -32,11 +32,11 @@ catches() {
 	done
 	no_other() { ! clients 3; }
 	await no_other
-	(timeout 30 nc -d 127.0.0.1 "$port" 3>&- | (await test -e told; cat >c)) 3>&- &
+	(timeout 30 nc -d 127.0.0.1 "$port" 3>&- | (await test -e read_now; cat >c)) 3>&- &
 	jobs=($!)
 	await clients 3
 	stop TERM
-	: >told
+	: >read_now
 	wait "${jobs[@]}"
 	cmp a c
 	expect 1 tcp:127.0.0.1:"$port" d
@@ -129,7 +129,7 @@ catches() {
 	ended 0
 }
 
-@test "-k: output that does not get through is told of by its own errno" {
+@test "-k: a failed write of output is reported with its errno" {
 	random a 1000
 	rm -f server.log
 	"$FCOPY" -k --json a tcp-listen:0 2>server.log >/dev/full 3>&- &
@@ -141,7 +141,7 @@ catches() {
 	said '^fcopy: standard output: write: No space left on device$' server.log
 }
 
-@test "-k: a client that resets at once is told of by its address" {
+@test "-k: a client that resets at once is reported with its address" {
 	random a 30000000
 	cat >reset.py <<-'END'
 		import socket, struct, sys

@@ -153,7 +153,7 @@ at_random() {
 			[ $((i % 2)) = 0 ] || [ -e $dst ]
 		done
 	done
-	# A name of its own is found after kill -9 only where there is no O_TMPFILE, and in the
+	# A temporary name is found after kill -9 only where there is no O_TMPFILE, and in the
 	# moment of the rename.
 	[ "$1" != KILL ] || rm -f .fcopy-*
 	[ -z "$(find . -name '.fcopy-*')" ]

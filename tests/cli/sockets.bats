@@ -159,7 +159,7 @@ s.sendfile(open(\"a\", \"rb\")); s.shutdown(1); s.recv(1)"'; do
 	cmp a c
 }
 
-@test "port 0 is told, in however many digits" {
+@test "port 0: the port is printed, with any number of digits" {
 	random a 1000
 	serve tcp-listen:00 b
 	expect 0 a tcp:127.0.0.1:"$port"
@@ -167,7 +167,7 @@ s.sendfile(open(\"a\", \"rb\")); s.shutdown(1); s.recv(1)"'; do
 	cmp a b
 }
 
-@test "addresses that make no sense are usage errors" {
+@test "invalid addresses are usage errors" {
 	local operand
 	for operand in tcp:x tcp:x: tcp::1 tcp:x:65536 tcp:x:-1 tcp:::1:80 tcp-listen: tcp-listen:x: \
 		tcp-listen:99999 'tcp:x: 80' tcp:x:+80 tcp:x:0; do
@@ -272,7 +272,7 @@ s.sendfile(open(\"a\", \"rb\")); s.shutdown(1); s.recv(1)"'; do
 	timeout 60 python3 inetd.py "$FCOPY"
 }
 
-@test "fd: without a descriptor's number is a usage error, and ./fd: is a file" {
+@test "fd: without a descriptor number is a usage error, and ./fd: is a file" {
 	local operand
 	echo x >a
 	for operand in fd: fd:-1 fd:1x fd:0x1 fd:+1 'fd: 1' fd:01 fd:99999999999; do

@@ -135,7 +135,7 @@ make_sparse() {
 	[ "$(allocated b)" -ge 20000000 ]
 }
 
-@test "nothing stays allocated behind the end" {
+@test "nothing stays allocated past the end" {
 	need fallocate
 	random a 1000000
 	fallocate --keep-size -l 30M a 2>/dev/null || skip "no fallocate here"

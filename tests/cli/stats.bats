@@ -6,7 +6,7 @@ load helper
 
 DATA_CALLS=trace=read,write,pread64,pwrite64,sendfile,splice,copy_file_range,ioctl
 
-# value LABEL: what stands behind it in the statistics.
+# value LABEL: the value after it in the statistics.
 value() {
 	grep -E "^ *$1 " <<<"$stderr" | sed -E "s/^ *$1 +//"
 }

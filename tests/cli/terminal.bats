@@ -130,7 +130,7 @@ tidy() {
 	tidy 1
 }
 
-@test "500 columns: a bar of 250, and all that belongs behind it" {
+@test "500 columns: a bar of 250, and all that follows it" {
 	random a 6M
 	terminal 500
 	start --limit-rate=3M a b rw
@@ -139,7 +139,7 @@ tidy() {
 	tidy 1
 }
 
-@test "resized in the middle, narrower and wider: one line of the new width, nothing left behind" {
+@test "resized in the middle, narrower and wider: one line of the new width, no remains" {
 	local width
 	random a 24M
 	terminal 200

@@ -228,7 +228,7 @@ setup_sources() {
 	mentions "-m: Not a directory"
 }
 
-@test "options may stand behind the operands" {
+@test "options may follow the operands" {
 	setup_sources
 	expect 0 a b rw --fsync
 	cmp a b

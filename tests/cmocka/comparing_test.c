@@ -30,7 +30,8 @@ static void note(void *user, const struct fcopy_event *event)
 	notes->last = event->error->err;
 }
 
-/* A copy that is not what was copied: told with the place, and not given the name. */
+/* A copy that differs from its source: the error has the offset, and the copy does not get its
+ * name. */
 static void damage(void)
 {
 	need(exists(REST));
@@ -75,8 +76,8 @@ static void part_cannot_be_cut(void **state)
 	assert_true(same_bytes("src", DST));
 }
 
-/* Where the file system has no O_DIRECT its pages are dropped, and that is told; what cannot be
- * opened again at all fails. */
+/* Where the file system has no O_DIRECT its pages are dropped, and a warning says so; what cannot
+ * be opened again at all fails. */
 static void cannot_be_opened_again(void **state)
 {
 	struct notes notes = {.warnings = 0};

@@ -287,7 +287,7 @@ static void rescue_fails(void **state)
 	close(t.dst);
 }
 
-/* Half a window is written when the mapping fails: the rest is mapped anew. */
+/* Half a window is written when the mapping fails: the rest is mapped again. */
 static void mapping_fails_for_a_moment(void **state)
 {
 	(void)state;

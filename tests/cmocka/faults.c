@@ -16,7 +16,7 @@ static struct {
 	const char *also;
 	int also_err;
 	size_t most;
-	void (*meanwhile)(void);
+	void (*before_call)(void);
 } fault;
 
 void fault_set(const char *call, int nth, int err)
@@ -36,7 +36,7 @@ void fault_also(const char *call, int err)
 
 void fault_meanwhile(void (*happens)(void))
 {
-	fault.meanwhile = happens;
+	fault.before_call = happens;
 }
 
 void fault_short(size_t n)
@@ -73,7 +73,7 @@ int fault_calls(void)
 void fault_clear(void)
 {
 	fault.call = fault.also = NULL;
-	fault.meanwhile = NULL;
+	fault.before_call = NULL;
 	fault.most = 0;
 	fault.seen = false;
 	fault_off();
@@ -109,9 +109,9 @@ bool fault_strikes(const char *call)
 	if (!now)
 		return false;
 	__atomic_store_n(&fault.seen, true, __ATOMIC_SEQ_CST);
-	if (fault.meanwhile) {
+	if (fault.before_call) {
 		fault_off();
-		fault.meanwhile();
+		fault.before_call();
 		fault_on();
 		return false;
 	}

@@ -25,7 +25,7 @@ static int open_file(void)
 	return fd;
 }
 
-/* What was written is in the file, and *done tells how much. */
+/* What was written is in the file, and *done is its length. */
 static void write_once(void *arg)
 {
 	int err = *(const int *)arg, fd = open_file();

@@ -62,7 +62,7 @@ static const struct row {
 	enum want want;
 	const char *call;
 	const int *errs;
-	const char *told; /* what the error calls it; NULL: several calls of that name */
+	const char *reported; /* what the error calls it; NULL: several calls of that name */
 } rows[] = {
     {VERIFIED, FAILS, "pread64", input_output, NULL},
     {VERIFIED, GOES_ON, "pread64", soft, NULL},
@@ -147,8 +147,8 @@ static void expect_told(const struct run *run, const struct fcopy_error *e)
 {
 	assert_int_equal(e->err, run->err);
 	assert_true(e->call || e->reason);
-	if (run->row->told)
-		assert_string_equal(e->operation ? e->operation : e->call, run->row->told);
+	if (run->row->reported)
+		assert_string_equal(e->operation ? e->operation : e->call, run->row->reported);
 }
 
 /* The part that is left can be gone on with, to the same bytes. */

@@ -95,7 +95,7 @@ static void measurement_decides(void **state)
 	assert_in_range(moved[WAY_THREADS] / MIB, course->least, course->most);
 }
 
-/* Extents: each is a range of its own, and only the first ones pay for the trial. */
+/* Extents: each is a separate range, and only the first ones pay for the trial. */
 static void extents_share_a_trial(void **state)
 {
 	(void)state;

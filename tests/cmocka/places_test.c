@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static const struct row {
-	const char *call, *told; /* what the error calls it */
+	const char *call, *reported; /* what the error calls it */
 	const char *dst;
 	int err;
 } rows[] = {
@@ -39,7 +39,7 @@ static void once(void *arg)
 	assert_int_equal(report.error.err, fault_seen() ? row->err : 0);
 	assert_int_equal(names_in("d"), !fault_seen());
 	if (fault_seen())
-		assert_string_equal(report.error.call, row->told);
+		assert_string_equal(report.error.call, row->reported);
 	else
 		assert_true(same_bytes("src", "d/src"));
 }

@@ -172,7 +172,7 @@ static void prefix_is_no_success(void **state)
 	assert_true(same_bytes("old", "dst"));
 }
 
-/* A refusal without an errno is a failure all the same. */
+/* A refusal without an errno is a failure, too. */
 static void refusal_without_errno(void **state)
 {
 	const struct fcopy_options options = {0};

@@ -157,7 +157,7 @@ static void sweep(void **state)
 	fault_sweep(row->call, 0, once, (void *)row);
 }
 
-/* Without strict the change is told, and the copy has what was read. */
+/* Without strict a warning reports the change, and the copy has what was read. */
 static void count_warnings(void *user, const struct fcopy_event *event)
 {
 	if (event->kind == FCOPY_EVENT_WARNING && event->error->err == EBUSY)

@@ -81,7 +81,7 @@ static void sweep(void **state)
 		fake.nth = nth;
 		fake.err = f->err;
 		fake.ever = f->answer < 0 &&
-			    nth % 2; /* the first failure is the one that is told */
+			    nth % 2; /* the first failure is the one that is reported */
 		fake.zero = f->err == FAULT_ZERO;
 		fake.operations = 0;
 		fake.seen = false;

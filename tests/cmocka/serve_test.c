@@ -65,7 +65,7 @@ struct run {
 	const struct row *row;
 	int err;
 	pid_t child;
-	int served, lost;         /* clients that the server told of */
+	int served, lost;         /* clients that the server reported */
 	struct fcopy_error error; /* of one that was lost */
 };
 
@@ -113,7 +113,7 @@ static void note(void *user, const struct fcopy_event *event)
 	}
 }
 
-/* One client is lost at most, and that is told by the errno. */
+/* One client is lost at most, and the errno is reported. */
 static void check_clients(const struct run *run, int failed)
 {
 	enum want want = fault_seen() ? run->row->want : GOES_ON;
@@ -121,7 +121,7 @@ static void check_clients(const struct run *run, int failed)
 		assert_int_equal(run->error.err, run->err);
 		assert_non_null(run->error.call);
 	}
-	/* without a thread nobody is there to tell of the client */
+	/* without a thread nothing reports the client */
 	int threadless = fault_seen() && strcmp(run->row->call, "pthread_create") == 0;
 	assert_int_equal(run->served + run->lost, CLIENTS - threadless);
 	assert_in_range(run->lost + threadless, want == LOSES_ONE, want >= LOSES_ONE);
@@ -189,7 +189,7 @@ int main(void)
 {
 	const struct sigaction act = {.sa_handler = on_child};
 	sigaction(SIGCHLD, &act, NULL);
-	signal(SIGPIPE, SIG_IGN); /* as fcopy.h asks of whoever sends to a socket */
+	signal(SIGPIPE, SIG_IGN); /* as fcopy.h requires for sending to a socket */
 	cases_enter("ext4");
 	for (size_t i = 0; i < ROWS; i++)
 		case_add_errnos(sweep, &rows[i], rows[i].errs,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Every system call of a connection fails, at each time that it is made, on one side of a copy over
- * TCP; the other side is a process of its own. Afterwards both sides agree: the file is there, or
+ * TCP; the other side is another process. Afterwards both sides agree: the file is there, or
  * the old one is, and both know.
  */
 #define _GNU_SOURCE
@@ -80,7 +80,7 @@ struct run {
 	int err;
 };
 
-/* The pipe on which the receiver tells the sender its port. */
+/* The pipe on which the receiver writes its port for the sender. */
 static int ports[2];
 
 static void tell_port(void *user, const struct fcopy_event *event)
@@ -201,7 +201,7 @@ static int copy_to_pair(int type, const struct fcopy_options *options, struct fc
 }
 
 static const struct adoption {
-	const char *call, *told;
+	const char *call, *reported;
 	int nth;
 } adoptions[] = {
     {"fcntl64", "fcntl(F_DUPFD)", 1}, {"fstat64", "fstat", 2},         {"fcntl64", "fcntl", 2},
@@ -216,7 +216,7 @@ static void cannot_be_adopted(void **state)
 	assert_int_equal(copy_to_pair(SOCK_STREAM, NULL, &report), -1);
 	assert_true(fault_seen());
 	assert_int_equal(report.error.err, EINVAL);
-	assert_string_equal(report.error.call, a->told);
+	assert_string_equal(report.error.call, a->reported);
 	assert_int_equal(report.bytes, 0);
 }
 
@@ -272,7 +272,7 @@ static void cannot_wait_for_the_connection(void **state)
 
 int main(void)
 {
-	signal(SIGPIPE, SIG_IGN); /* as fcopy.h asks of whoever sends to a socket */
+	signal(SIGPIPE, SIG_IGN); /* as fcopy.h requires for sending to a socket */
 	cases_enter("ext4");
 	for (size_t i = 0; i < ROWS; i++)
 		case_add_errnos(sweep, &rows[i], rows[i].errs, scene_names[rows[i].scene],

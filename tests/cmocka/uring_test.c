@@ -122,7 +122,8 @@ static pid_t write_later(int fd)
 	_exit(write(fd, "x", 1) != 1);
 }
 
-/* An interruption, in the submission or in the wait behind it, is no event; a failure is told. */
+/* An interruption, in the submission or in the wait after it, is no event; a failure is reported.
+ */
 static void waits(void **state)
 {
 	const char *call = *state;

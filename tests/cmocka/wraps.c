@@ -167,7 +167,7 @@ int __wrap_open64(const char *path, int flags, ...)
 	return fault_strikes("open64") ? -1 : __real_open64(path, flags, mode);
 }
 
-/* The nameless file is another step than the opening of what has a name. */
+/* Creating an unnamed file is another step than opening a named one. */
 int __real_openat64(int dir, const char *path, int flags, ...);
 int __wrap_openat64(int dir, const char *path, int flags, ...);
 int __wrap_openat64(int dir, const char *path, int flags, ...)
@@ -175,8 +175,8 @@ int __wrap_openat64(int dir, const char *path, int flags, ...)
 	va_list args;
 	va_start(args, flags);
 	unsigned long mode = third(args);
-	bool nameless = (flags & O_TMPFILE) == O_TMPFILE;
-	bool now = fault_strikes(nameless ? "openat64 of O_TMPFILE" : "openat64");
+	bool unnamed = (flags & O_TMPFILE) == O_TMPFILE;
+	bool now = fault_strikes(unnamed ? "openat64 of O_TMPFILE" : "openat64");
 	return now ? -1 : __real_openat64(dir, path, flags, mode);
 }
 

@@ -19,7 +19,7 @@ void fuzz_broken(const char *what, const char *file, int line)
 	abort();
 }
 
-/* Each argument in memory of its own, where the byte after its end is nobody's. */
+/* Each argument in a separate allocation, so that reading past its end is an error. */
 static char **split(const uint8_t *data, size_t size, int *argc)
 {
 	char **argv = calloc(ARGUMENTS_MAX + 2, sizeof(*argv));

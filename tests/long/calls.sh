@@ -5,7 +5,7 @@
 
 # Prints the errnos that a call may really give. Nothing for those that cannot be injected, that the
 # C library knows never to fail, and for brk, which answers with an address. ENXIO is no failure of
-# lseek, but its answer that nothing but holes follows: told of a file with data it is a lie.
+# lseek, but its answer that nothing but holes follows: for a file with data it is wrong.
 errnos_of() {
 	case $1 in
 	exit | exit_group | brk | rt_* | futex | rseq | set_robust_list | set_tid_address) ;;

@@ -3,7 +3,7 @@
 #
 # kill.sh [N]: strikes N running copies with KILL, INT or TERM at random instants, over each mode,
 # file system, and a new or an old destination. The destination must be exactly the old file, the
-# new one, or absent; after INT and TERM, death is by that signal and nothing is left behind.
+# new one, or absent; after INT and TERM, death is by that signal and nothing is left.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 need_mounts "$@"

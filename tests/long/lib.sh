@@ -17,17 +17,17 @@ declare -A failed=([lost]=0 [wrong]=0 [hung]=0 [crashed]=0 [other]=0)
 dirs=()
 
 # fail KIND WHAT: one failure more of this kind:
-#   lost     DST is neither what it was nor the whole new file, and nobody was told otherwise
+#   lost     DST is neither what it was nor the whole new file, and no failure was reported
 #   wrong    exit 0, and DST is not the whole new file
 #   hung     it had to be killed
 #   crashed  it died of a signal that nobody sent
-#   other    a wrong status or message, a temporary file or blocks left behind, …
+#   other    a wrong status or message, a temporary file or blocks that remain, …
 fail() {
 	failed[$1]=$((failed[$1] + 1))
 	echo "$name: FAILED ($1): ${*:2}"
 }
 
-# fail_status STATUS WHAT: a failure of the kind that the exit status tells of.
+# fail_status STATUS WHAT: a failure of the kind that the exit status means.
 fail_status() {
 	local kind=other
 	case $1 in
@@ -95,7 +95,7 @@ need() {
 	done
 }
 
-# Runs the script anew with the mounts that tests/mounts.sh makes; sets dirs to a directory of its
+# Restarts the script with the mounts that tests/mounts.sh makes; sets dirs to a directory of its
 # own on each, which go when the script ends.
 need_mounts() {
 	local dir
@@ -110,7 +110,7 @@ fs_of() {
 	basename "${1%/*}"
 }
 
-# Runs the script anew where its own mounts end with its last process, whatever happens.
+# Restarts the script where its mounts end with its last process, whatever happens.
 need_private_mounts() {
 	[ "$(id -u)" = 0 ] || skip "only root may mount"
 	if [ "${FCOPY_PRIVATE_PID-}" != $$ ]; then
@@ -120,7 +120,7 @@ need_private_mounts() {
 	unset FCOPY_PRIVATE_PID
 }
 
-# The same for a network of its own, where root may have it; otherwise it is ours.
+# The same for a separate network, if root may create one; otherwise the present network is used.
 want_private_network() {
 	if [ "${FCOPY_PRIVATE_PID-}" = $$ ]; then
 		ip link set lo up

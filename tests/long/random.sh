@@ -65,7 +65,7 @@ draw_options() {
 }
 
 # What auto keeps: holes stay holes, and unwritten extents are not written; which of them is which,
-# XFS, that rounds its allocations up, and tmpfs, that has no FIEMAP, do not tell.
+# XFS, that rounds its allocations up, and tmpfs, which has no FIEMAP, do not show it.
 map() {
 	"$extents" "$1" | sed 's/unwritten/hole/' | awk -F: '
 	$1 == "beyond" { next }

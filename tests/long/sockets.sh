@@ -122,7 +122,7 @@ break_links() {
 		random_below 33554432
 		break_link "${manners[i % 2]}" "$REPLY"
 	done
-	[ $aborted = $((wanted / 10)) ] || fail other "$aborted of $((wanted / 10)) broken links told"
+	[ $aborted = $((wanted / 10)) ] || fail other "$aborted of $((wanted / 10)) broken links reported"
 }
 
 # Descriptors and memory of the server, in a line that two moments can be compared by.

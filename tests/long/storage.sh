@@ -88,7 +88,7 @@ fail_directly() {
 	succeeds "$1" fault=release:EIO
 }
 
-# The copy takes two seconds and is told to stop after a fifth of one.
+# The copy takes two seconds and gets a signal after a fifth of a second.
 interrupt() {
 	local what="mode $1, interrupted while the disk is slow"
 	start rate=2000000

@@ -2,7 +2,7 @@
  *
  * extents [-s] FILE: prints the file's map, one KIND:BYTES a line, as mkextents takes it. KIND is
  * data, hole or unwritten, and with -s also shared; beyond is what is allocated past the end.
- * Where the file system has no FIEMAP, SEEK_DATA tells data from holes.
+ * Where the file system has no FIEMAP, SEEK_DATA distinguishes data from holes.
  */
 #define _GNU_SOURCE
 #include <errno.h>

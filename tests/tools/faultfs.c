@@ -372,7 +372,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	umask(0);
-	/* libfuse 3.14 complains of its own default. */
+	/* libfuse 3.14 complains about its default. */
 	fuse_opt_add_arg(&args, "-omax_idle_threads=10");
 	return fuse_main(args.argc, args.argv, &operations, NULL);
 }
