@@ -12,7 +12,7 @@ case("allocated", "the file of the works behind this project: made by fallocate,
      "1:readwrite 2:sendfile fcopy cp java-streams java-transfer", source="allocated",
      rounds=8, sets="readme", bars="2:sendfile cpu 0.50 1:readwrite")
 
-case("rivals", "what a user could take instead", "cp fcopy uutils xcp fcp cpz rcp rsync", sets="quick readme", bars="""
+case("rivals", "other tools that copy files", "cp fcopy uutils xcp fcp cpz rcp rsync", sets="quick readme", bars="""
     fcopy wall 0.55 cp fast; fcopy wall 0.65 uutils fast; fcopy wall 0.55 xcp fast; fcopy wall 1.00 cp""")
 
 case("replace", "onto an existing file", "cp fcopy uutils 2:sendfile 3:splice 7:parallel", dest="old",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The words in which cases/*.py are written: contenders (named commands) and cases (what is measured)."""
+"""The functions that cases/*.py call: contenders (named commands) and cases (what is measured)."""
 import os
 import subprocess
 import sys
@@ -31,7 +31,7 @@ class Case:
     title: str
     group: str
     contenders: list
-    base: str              # the contender whose time is the denominator of the published ratios
+    base: str              # the command whose time is the denominator of the published ratios
     bars: list             # (contender, metric, limit, rival, class): see bar()
     sets: str = ""         # "quick", "readme"; the set `all` has every case
     size: int = SIZE
@@ -58,7 +58,7 @@ class Case:
 
     @property
     def setting(self):
-        """The circumstances of the case in one line."""
+        """The environment of the case in one line."""
         what = f"{self.source} tree" if self.tree else f"{self.source}, {human(self.size)}"
         words = {"new": "to a new name", "old": "onto an existing one", "none": "to a socket on loopback"}
         load = f", {self.load} busy loop(s) per CPU" if self.load else ""
@@ -82,7 +82,7 @@ def bar(text):
     return {"contender": who, "metric": metric, "limit": float(limit), "rival": rival, "class": "".join(kind)}
 
 def case(name, title, contenders, bars="", base="", **fields):
-    """The first contender is the base, unless base= names another. Bars are separated by semicolons."""
+    """The first command is the base, unless base= names another. Semicolons separate the targets (bars)."""
     who = contenders.split()
     fields.setdefault("group", name.split("-")[0])
     CASES[name] = Case(name=name, title=title, contenders=who, base=base or who[0],

@@ -38,7 +38,7 @@ class Figures:
         return interval(answer)
 
     def table(self, name):
-        """Fastest first: contender, time, CPU time, ratio."""
+        """Fastest first: command, time, CPU time, ratio."""
         run = self.run
         if not run.measured(name):
             return self.missing(name)
@@ -73,7 +73,7 @@ class Figures:
         return f"**This run is a reduced one ({' '.join(made)}): it shows the form, and no final figures.**" if made else ""
 
     def bars(self):
-        """The bars that were not met, a line for each verdict."""
+        """The targets that were not met, a line for each verdict."""
         found = {"missed": [], "inconclusive": []}
         for name, bar, measured, verdict in self.run.bars():
             found.get(verdict, []).append(f"`{name}` {bar}: {measured}")

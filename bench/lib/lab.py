@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The laboratory: one temporary directory, file systems in loop images, sources, memory, load, peers."""
+"""The environment of a run: one temporary directory, file systems in loop images, sources, memory, load, peers."""
 import os
 import random
 import shutil

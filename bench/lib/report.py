@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a run says: loads it, judges its bars, prints it."""
+"""A run: loads it, compares it with the targets, prints it."""
 import csv
 import json
 import sys
@@ -24,7 +24,7 @@ class Run:
                 self.disturbed += bool(row["disturbed"])
 
     def measured(self, name):
-        """The contenders of a case that have samples, in order."""
+        """The commands of a case that have samples, in order."""
         return [who for who in self.cases.get(name, {"contenders": ()})["contenders"] if (name, who) in self.samples]
 
     def value(self, name, who, metric="wall"):
@@ -46,7 +46,7 @@ class Run:
         return (interval(answer), stats.verdict(answer, limit)) if answer else ("–", "not measured")
 
     def bars(self):
-        """(case, bar as words, measured, verdict) of all bars."""
+        """(case, target as text, measured, verdict) of all targets."""
         for name, about in self.cases.items():
             for bar in about["bars"]:
                 limit = f"≤ {bar['limit']:g} × {label(bar['rival'])}"
@@ -54,7 +54,7 @@ class Run:
                 yield (name, f"{label(bar['contender'])}: {bar['metric']} {limit}{kind}", *self.judge(name, bar))
 
     def rows(self, name):
-        """(contender, time, CPU time, ratio to the base) of a case."""
+        """(command, time, CPU time, ratio to the base) of a case."""
         base = self.cases[name]["base"]
         for who in self.measured(name):
             answer = self.ratio(name, who, base)
@@ -67,7 +67,7 @@ class Run:
             f", {sum(word.startswith('not') for word in found)} not measured or not judged"
 
 def label(who):
-    """A contender's name as people read it."""
+    """A command's name as it is printed."""
     return who.replace("_-", " -").split(":")[-1]
 
 def duration(value):
@@ -82,7 +82,7 @@ def table(heads, rows):
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 def summary(directory):
-    """One page: the machine, a line for each case, the bars that were not met."""
+    """One page: the machine, a line for each case, the targets that were not met."""
     run = Run(directory)
     for name in ("machine", "memcpy of 1 GiB", "floor, 1 GiB", "device", "load at the start", "steal time", "duration"):
         print(f"{name:18} {run.facts.get(name, '–')}")
@@ -105,16 +105,16 @@ def summary(directory):
 def show(directory):
     """Everything that a run says, as Markdown."""
     run = Run(directory)
-    print(table(("circumstance", ""), run.facts.items()))
+    print(table(("environment", ""), run.facts.items()))
     for name, about in run.cases.items():
         print(f"\n## {name}: {about['title']}\n\n{about['setting']}\n")
-        print(table(("contender", "time", "CPU time", f"× {label(about['base'])}"), run.rows(name)))
+        print(table(("command", "time", "CPU time", f"× {label(about['base'])}"), run.rows(name)))
         print("\n" + "\n".join(f"- {label(who)}: `{command}`" for who, command in about["contenders"].items()))
-    print("\n## Bars\n\n" + table(("case", "bar", "measured", "verdict"), run.bars()))
-    print("\n## Left out\n\n" + table(("case", "contender", "reason"), (gone.values() for gone in run.left_out)))
+    print("\n## Targets\n\n" + table(("case", "target", "measured", "verdict"), run.bars()))
+    print("\n## Left out\n\n" + table(("case", "command", "reason"), (gone.values() for gone in run.left_out)))
 
 def pairs(first, second):
-    """(case, contender, ratio in the first run, in the second) of the files of 1 GiB that both runs have."""
+    """(case, command, ratio in the first run, in the second) of the files of 1 GiB that both runs have."""
     for name, about in first.cases.items():
         for who in first.measured(name) if about["size"] == 1 << 30 and name in second.cases else ():
             answers = [run.ratio(name, who, about["base"]) for run in (first, second)]
@@ -133,5 +133,5 @@ def agree(first, second):
     runs = Run(first), Run(second)
     rows = [(name, label(who), f"{a:.3f}", f"{b:.3f}", f"{b / a - 1:+.1%}") for name, who, a, b in pairs(*runs)]
     sentence, enough = agreement(*runs)
-    print(table(("case", "contender", "first", "second", "change"), rows) + "\n" + sentence)
+    print(table(("case", "command", "first", "second", "change"), rows) + "\n" + sentence)
     sys.exit(0 if enough else 1)

@@ -53,7 +53,7 @@ def seconds(each):
     return each.rounds * (len(each.contenders) * once * (1 + each.load) * (3 if each.cache == "cold" else 1) + 3 * each.tree)
 
 class Bench:
-    """One case at a time: a proof of each contender, then rounds A B C, C B A, …"""
+    """One case at a time: a proof of each command, then rounds A B C, C B A, …"""
 
     def __init__(self, lab, out):
         self.lab, self.out = lab, out
@@ -133,7 +133,7 @@ class Bench:
         return True
 
     def command(self, each, who, target):
-        """Runs a contender; returns wall-clock, user and system seconds."""
+        """Runs a command; returns wall-clock, user and system seconds."""
         template = case.COMMANDS[who]
         if not template:
             wall, cpu = machine.floor(target, each.size)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# install.sh [DIR]: the rivals at pinned versions, through the package managers of this machine. DIR (build/rivals)
+# install.sh [DIR]: installs the other tools at pinned versions, through the package managers of this machine. DIR (build/rivals)
 # receives what is built from crates; Debian's release pins the others, and each run states their versions.
 set -euo pipefail
 

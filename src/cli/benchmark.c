@@ -48,7 +48,7 @@ const struct contender *benchmark_fastest(const struct benchmark *all)
 	return best;
 }
 
-/* The user's options, as far as they belong to this mode. */
+/* The user's options that this mode supports. */
 static struct fcopy_options options_for(const struct cli *cli, const struct fcopy_mode *mode)
 {
 	struct fcopy_options o = cli->copy;
@@ -66,7 +66,7 @@ static struct fcopy_options options_for(const struct cli *cli, const struct fcop
 	return o;
 }
 
-/* Shows which run is under way; a background job shows nothing. */
+/* Shows which run is in progress; a background job shows nothing. */
 static void show_run(const struct cli *cli, int round, const struct fcopy_mode *mode)
 {
 	struct text t = {0};
@@ -105,7 +105,7 @@ static int run_once(struct benchmark *all, struct contender *c, int round,
 	}
 	c->refused = report.error.advice == FCOPY_ADVICE_AUTO;
 	c->error = report.error;
-	/* The report, and the name in it, are another copy's next time. */
+	/* The next copy overwrites the report and the name in it. */
 	c->error.path = all->cli->src;
 	c->error.path2 = all->cli->dst;
 	*error = report.error;
@@ -190,7 +190,7 @@ static int run_rounds(struct benchmark *all, struct fcopy_error *error)
 	return 0;
 }
 
-/* A stream would be empty from the second copy on. */
+/* A stream would be empty after the first copy. */
 static bool is_stream(const char *path)
 {
 	struct stat st;

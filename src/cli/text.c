@@ -148,7 +148,7 @@ struct glyph {
 
 static struct glyph glyph_at(const char *s, bool utf8)
 {
-	/* East Asian wide characters, and marks that take no column of their own. */
+	/* East Asian wide characters, and combining marks, which take no column. */
 	static const struct {
 		uint32_t first, last;
 		size_t columns;
