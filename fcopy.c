@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * fcopy SRC DST [MODE]: copies a file by the kernel mechanism of your choice.
+ * fcopy SRC DST [MODE]: copies files and trees with the kernel mechanism of your choice.
  *
- * This file is the whole story: options -> copy -> report -> exit status. The map:
+ * This file shows the whole program: options -> copy -> report -> exit status. The map:
  *
  *   include/fcopy.h   libfcopy's public face
  *   src/cli/          everything that is printed: options, help, messages, events, progress,
  *                     ending, stats, json, benchmark
  *   src/tree/         several sources and trees: tree (operands), root (new or merged), pool,
- *                     directory, entry, links, special, resume, remove, report
+ *                     directory, entry, links, special, resume, remove, inside (DST below SRC),
+ *                     report
  *   src/copy/         policy: rules (what options demand), copy (open to commit), settle (before
- *                     the commit), notify, plan (auto), ask, modes, step, extents, allocate,
- *                     space, ranges (threads), verify and compare, serve (many clients)
+ *                     the commit), notify, plan (auto), cached and measure (splice or threads),
+ *                     cpus, ask, modes, step, extents, allocate, space, ranges (threads), verify
+ *                     and compare, serve (many clients)
  *   src/endpoints/    where bytes come from and go: place (names), replace and temporary (an atomic
- *                     file), part (--resume), in_place, stream, tcp, socket and receipt (its
- *                     peer's close), metadata
+ *                     file), created (a file of a new tree), part (--resume), in_place, stream,
+ *                     tcp, socket and receipt (its peer's close), metadata
  *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the
  *                     engines share; one engine per file (pieces belongs to direct)
  *   src/io/           the read and write loops, memory, io_uring

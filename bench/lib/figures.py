@@ -70,7 +70,7 @@ class Figures:
 
     def scale(self):
         made = re.findall(r"(?:SIZE|ROUNDS|FILES)=\S+", self.run.facts["command"])
-        return f"**This run is a reduced one ({' '.join(made)}): it shows the form, and no final figures.**" if made else ""
+        return f"**This is a reduced run ({' '.join(made)}): the layout is final, the figures are not.**" if made else ""
 
     def bars(self):
         """The targets that were not met, a line for each verdict."""

@@ -73,7 +73,7 @@ static void print_part(const struct fcopy_tree_report *r)
 	bool part = length > n && strcmp(r->part + length - n, suffix) == 0;
 	fputs("fcopy: ", stderr);
 	message_print(r->part);
-	fputs(part ? ": kept, unfinished\n" : ": left behind, incomplete\n", stderr);
+	fputs(part ? ": kept, unfinished\n" : ": not removed, incomplete\n", stderr);
 	if (part && r->failed == 0)
 		fputs("fcopy: hint: run it again with --resume\n", stderr);
 	else if (part)

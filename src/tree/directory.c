@@ -216,7 +216,7 @@ static void directory_copy_names(struct worker *w, const struct item *item)
 		const struct dirent64 *d = names_at(n, at);
 		at += d->d_reclen;
 		if (d->d_type == DT_DIR && item->count > 1)
-			continue; /* has an item of its own */
+			continue; /* has a separate item */
 		left--;
 		if (is_dot(d->d_name) || tree_stopped(w->tree))
 			continue;

@@ -173,7 +173,7 @@ static int root_open(struct root *r)
 	return result;
 }
 
-/* A descriptor of its own: the operand's may be O_PATH. */
+/* A separate descriptor: the operand's may be O_PATH. */
 static int root_flush_parent(const struct root *r)
 {
 	int fd = openat(r->operand->parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -25,7 +25,7 @@ static const char *last_component(const char *path, size_t *length)
 }
 
 /* The path is the root, or ends in . or ..: that directory has no name to be copied under. */
-static bool is_nameless(const char *name, size_t length)
+static bool is_unnamed(const char *name, size_t length)
 {
 	return length == 0 || (name[0] == '/' && length == 1) ||
 	       (name[0] == '.' && (length == 1 || (length == 2 && name[1] == '.')));
@@ -77,8 +77,8 @@ static int target_find(struct tree *t, struct target *target, const char *src, c
 {
 	size_t length;
 	const char *name = last_component(target->into ? src : dst, &length);
-	bool nameless = is_nameless(name, length);
-	if (nameless || target->into) {
+	bool unnamed = is_unnamed(name, length);
+	if (unnamed || target->into) {
 		int n = snprintf(target->directory, PATH_MAX, "%s", dst);
 		target->parent = n < PATH_MAX ? open(dst, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 		if (n >= PATH_MAX || target->parent < 0)
@@ -92,13 +92,13 @@ static int target_find(struct tree *t, struct target *target, const char *src, c
 		close(target->parent);
 		return tree_fail(t, "open", dst, ENAMETOOLONG);
 	}
-	snprintf(target->name, sizeof(target->name), "%.*s", nameless ? 1 : (int)length,
-		 nameless ? "." : name);
+	snprintf(target->name, sizeof(target->name), "%.*s", unnamed ? 1 : (int)length,
+		 unnamed ? "." : name);
 	size_t used = strlen(target->directory);
 	bool slash = used > 0 && target->directory[used - 1] != '/';
-	int n = nameless ? snprintf(target->path, PATH_MAX, "%s", dst)
-			 : snprintf(target->path, PATH_MAX, "%s%s%s", target->directory,
-				    slash ? "/" : "", target->name);
+	int n = unnamed ? snprintf(target->path, PATH_MAX, "%s", dst)
+			: snprintf(target->path, PATH_MAX, "%s%s%s", target->directory,
+				   slash ? "/" : "", target->name);
 	if (n < PATH_MAX)
 		return 0;
 	close(target->parent);
@@ -219,9 +219,9 @@ static int check_names(struct tree *t, const char *const *src, size_t n)
 		return 0;
 	for (size_t i = 0; i < n; i++) {
 		const char *name = last_component(src[i], &length);
-		if (is_nameless(name, length))
+		if (is_unnamed(name, length))
 			return tree_refuse(t, src[i], EINVAL,
-					   "has no name of its own: copy it without other sources",
+					   "names no entry: copy it without other sources",
 					   FCOPY_ADVICE_USAGE);
 	}
 	const char **sorted = malloc(n * sizeof(*sorted));
