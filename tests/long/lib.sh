@@ -147,17 +147,18 @@ make_work() {
 
 # tool NAME [SOURCE…]: compiles a program of tests/tools, and prints where it is.
 tool() {
-	local program=$build/tools/$1 source=$root/tests/tools/$1.c libs=''
+	local program=$build/tools/$1 libs=''
+	local -a source=("$root/tests/tools/$1.c")
 	if [ "$1" = faultfs ]; then
-		source="$source $root/tests/tools/faults.c"
+		source+=("$root/tests/tools/faults.c")
 		libs=$(pkg-config --cflags --libs fuse3) || return 1
 	elif [ "$1" = deny ]; then
 		libs=$(pkg-config --cflags --libs libseccomp) || return 1
 	fi
 	mkdir -p "$build/tools"
 	# shellcheck disable=SC2086 # lists of words; the name changes at once, for others may run it
-	if [ ! -x "$program" ] || [ -n "$(find $source -newer "$program")" ]; then
-		${CC:-cc} -O2 -Wall -Wextra -Werror -o "$program.$$" $source $libs &&
+	if [ ! -x "$program" ] || [ -n "$(find "${source[@]}" -newer "$program")" ]; then
+		${CC:-cc} -O2 -Wall -Wextra -Werror -o "$program.$$" "${source[@]}" $libs &&
 			mv "$program.$$" "$program" || return 1
 	fi
 	echo "$program"
