@@ -114,6 +114,7 @@ static int copy_tree(struct cli *cli, const struct usage *start)
 {
 	static struct fcopy_tree_report tree;
 	static struct fcopy_report report;
+	signals_catch_pipe();
 	cli->copy.progress = progress_start(cli);
 	int r = tree_copy(cli, &tree);
 	flatten(&tree, &report);

@@ -112,6 +112,8 @@ bool terminal_foreground(int fd); /* false: this process is a background job the
 /* signals.c: SIGINT, SIGTERM and SIGHUP set *cancel, but SIGTERM *stop if stop is not NULL; a
  * second one kills. */
 void signals_catch(volatile int *cancel, volatile int *stop);
+/* SIGPIPE sets *cancel, too: a tree must be removed also when the reader of messages has ended. */
+void signals_catch_pipe(void);
 /* A write to a socket whose peer is gone fails with EPIPE instead of ending the process. */
 void signals_ignore_pipe(void);
 /* The signal that set *cancel, or 0. */

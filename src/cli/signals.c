@@ -57,6 +57,13 @@ void signals_catch(volatile int *cancel, volatile int *stop)
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error to report: EFBIG */
 }
 
+void signals_catch_pipe(void)
+{
+	struct sigaction act = {.sa_handler = on_signal}, old;
+	if (sigaction(SIGPIPE, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+		sigaction(SIGPIPE, &act, NULL);
+}
+
 int signals_caught(void)
 {
 	return caught;

@@ -192,7 +192,13 @@ int destination_open_in(struct endpoint *e, int dir, const char *name, const cha
 	int r = place_find_in(&e->place, dir, name, path, error);
 	if (r < 0)
 		return r;
-	r = open_place(e, src, options, error);
+	/* To open a FIFO could block, and a device would be overwritten. */
+	if (e->place.exists && !S_ISREG(e->place.st.st_mode) && !options->no_clobber)
+		r = error_refuse(error, path, EEXIST,
+				 "is not a regular file: it is not replaced by one",
+				 FCOPY_ADVICE_NONE);
+	else
+		r = open_place(e, src, options, error);
 	if (r != 0)
 		place_close(&e->place);
 	return r;

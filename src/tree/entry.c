@@ -229,13 +229,19 @@ static bool may_be_linked(const struct worker *w, const struct stat *st)
 	return o->hard_links && (st->st_nlink > 1 || o->follow == FCOPY_FOLLOW_ALWAYS);
 }
 
+/* What an entry that is not copied now returns. */
+static int links_result(enum link_state state)
+{
+	return state == LINK_WAITS ? -EINPROGRESS : state == LINK_FAILED ? -EIO : 0;
+}
+
 /* Never opened: that could block, or have an effect on a device. */
 static int entry_copy_special(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	bool linked = may_be_linked(w, st);
 	enum link_state state = linked ? links_claim(w, e, st) : LINK_COPY;
 	if (state != LINK_COPY)
-		return state == LINK_WAITS ? -EINPROGRESS : 0;
+		return links_result(state);
 	int r = special_copy(w, e, st);
 	if (linked)
 		links_done(w, e, st, r);
@@ -261,7 +267,7 @@ static int entry_copy_open(struct worker *w, const struct entry *e, int fd)
 	enum link_state state = linked ? links_claim(w, e, &st) : LINK_COPY;
 	if (state != LINK_COPY) {
 		close(fd);
-		return state == LINK_WAITS ? -EINPROGRESS : 0;
+		return links_result(state);
 	}
 	int r = entry_copy_file(w, e, fd, &st);
 	if (linked)

@@ -172,6 +172,13 @@ static int links_make(const struct worker *w, const struct entry *e, const struc
 	return r;
 }
 
+/* A copy would fail as well, or hide the failure. Any other errno means that this file or file
+ * system cannot have the link: EMLINK, EPERM (vfat), EXDEV (a mount point in DST). */
+static bool links_is_failure(int err)
+{
+	return err == EIO || err == ENOSPC || err == EDQUOT || err == ENOMEM || err == EROFS;
+}
+
 /* A complete copy exists: this name becomes a link to it. The lock is held, and released. */
 static enum link_state links_use(struct worker *w, const struct entry *e, const struct stat *st,
 				 struct link **at)
@@ -193,7 +200,14 @@ static enum link_state links_use(struct worker *w, const struct entry *e, const 
 		w->sum.hard_links++;
 		return LINK_MADE;
 	}
+	struct fcopy_error error;
+	error_call(&error, "linkat", entry_dst, -r);
+	if (links_is_failure(-r)) {
+		report_failure(w, e, &error);
+		return LINK_FAILED;
+	}
 	/* EMLINK, for example: this copy is the first of the names that follow. */
+	report_warning(w, e, &error);
 	pthread_mutex_lock(&l->lock);
 	at = links_find(l, st);
 	if (*at && (*at)->complete) {

@@ -156,9 +156,10 @@ struct links *links_new(void);
 void links_free(struct links *);
 /* What to do with an entry whose st_nlink is above 1. */
 enum link_state {
-	LINK_COPY,  /* copy it, then call links_done */
-	LINK_MADE,  /* it is a link now */
-	LINK_WAITS, /* the thread that is copying the first name will copy this entry later */
+	LINK_COPY,   /* copy it, then call links_done */
+	LINK_MADE,   /* it is a link now */
+	LINK_FAILED, /* it could not be linked; reported */
+	LINK_WAITS,  /* the thread that is copying the first name will copy this entry later */
 };
 enum link_state links_claim(struct worker *, const struct entry *, const struct stat *);
 /* The copy that LINK_COPY asked for is complete (0) or failed: makes the links that waited. */

@@ -386,3 +386,62 @@ has_started() {
 			if grep -q DT_REG trace; then cat trace; exit 1; fi
 		fi'
 }
+
+@test "a merge onto a FIFO, a socket or a device fails for that entry, without opening it" {
+	local kind
+	mkdir s d
+	for kind in fifo link socket; do
+		random s/$kind 1000
+	done
+	random s/z 1000
+	mkfifo d/fifo
+	ln -s fifo d/link
+	python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("d/socket")'
+	if is_root; then
+		random s/null 1000
+		mknod d/null c 1 3
+	fi
+	for kind in -r -a "-r -f"; do
+		# shellcheck disable=SC2086
+		expect 1 $kind s/. d
+		mentions "d/fifo: is not a regular file" "d/link: is not a regular file" \
+			"d/socket: is not a regular file"
+		! is_root || mentions "d/null: is not a regular file"
+		cmp s/z d/z
+		[ -p d/fifo ]
+		[ -L d/link ]
+		[ -S d/socket ]
+	done
+	! is_root || [ -c d/null ]
+}
+
+@test "-a: a hard link that the disk refuses is a failure; one that the file system lacks is a warning" {
+	need_strace
+	local errno
+	mkdir s
+	echo data >s/a
+	ln s/a s/b
+	for errno in EIO ENOSPC; do
+		run -1 strace -f -qq -o trace -e trace=linkat -e inject=linkat:error=$errno "$FCOPY" -a s d
+		grep -q INJECTED trace
+		[[ $output == *linkat* ]]
+		absent d
+		rm -rf d.fcopy-part
+	done
+	run -0 strace -f -qq -o trace -e trace=linkat -e inject=linkat:error=EMLINK "$FCOPY" -a s d
+	grep -q INJECTED trace
+	[[ $output == *"warning"*"Too many links"* ]]
+	diff -r s d
+}
+
+@test "messages that nobody reads any more: SIGPIPE removes the unfinished tree" {
+	mkdir s
+	seq 3000 | sed 's,^,s/,' | xargs touch
+	"$FCOPY" -rv s d 2> >(head -n 1 >first) || true
+	wait
+	[ -s first ]
+	if [ -e d ]; then
+		diff -r s d
+	fi
+	[ -z "$(find . -maxdepth 1 -name '.fcopy-*')" ]
+}
