@@ -151,7 +151,7 @@ COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftr
 	traced 0 $calls --sparse=never --reflink=never --fsync -j 1 a flushed
 	order "$write" 'sync_file_range\(.*, 0, 67108864, SYNC_FILE_RANGE_WRITE' "$write" fdatasync
 	echo old >b
-	traced 0 $calls --sparse=never --reflink=never a b
+	traced 0 $calls --sparse=never --reflink=never -j 1 a b
 	order "$write" 'sync_file_range\(.*, 0, 67108864, SYNC_FILE_RANGE_WRITE' "$write" \
 		'sync_file_range\(.*, 0, 0, SYNC_FILE_RANGE_WRITE' renameat
 	traced 0 $calls --sparse=never --reflink=never --inplace a b
