@@ -196,8 +196,10 @@ static int check_together(const struct cli *cli)
 				      o->resume ? "resume" : "no-clobber");
 	if (o->reflink == FCOPY_WHEN_ALWAYS && o->no_cache)
 		return message_option("reflink", "a clone moves no bytes: not with --no-cache");
-	if (cli->tree.recursive && (o->in_place || o->expected_size))
-		return message_option(o->in_place ? "inplace" : "size",
+	if (cli->tree.recursive && (o->in_place || o->expected_size || o->count))
+		return message_option(o->in_place        ? "inplace"
+				      : o->expected_size ? "size"
+							 : "count",
 				      "cannot be combined with -r or -a");
 	if (cli->quiet && cli->progress)
 		return message_option("progress", "cannot be combined with --quiet");

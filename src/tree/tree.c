@@ -265,7 +265,7 @@ static int check_options(struct tree *t, const char *const *src, size_t n, const
 			return tree_fail(t, "stat", src[i], ENOENT);
 	if (dst[0] == '\0')
 		return tree_fail(t, "stat", dst, ENOENT);
-	if (o->in_place || o->scratch || o->expected_size)
+	if (o->in_place || o->scratch || o->expected_size || o->count)
 		return tree_refuse(t, dst, EINVAL, "a tree cannot be copied with these options",
 				   FCOPY_ADVICE_USAGE);
 	int r = t->options->recursive ? check_streams(t, src, n, dst) : 0;

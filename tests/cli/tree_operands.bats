@@ -176,11 +176,12 @@ prepare() {
 	done
 }
 
-@test "--inplace and --size are refused with -r and -a" {
+@test "--inplace, --size and --count are refused with -r and -a" {
 	local option
 	mkdir s
 	for option in -r -a; do
 		usage_refusal "--inplace: cannot be combined with -r or -a" $option --inplace s new
+		usage_refusal "--count: cannot be combined with -r or -a" $option --count=1 s new
 		usage_refusal "--size: cannot be combined with -r or -a" $option --size=4 s new
 	done
 }
