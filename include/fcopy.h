@@ -285,18 +285,12 @@ enum fcopy_kind {
  * whose DST is a socket should ignore that signal; the copy then fails with EPIPE. */
 enum fcopy_kind fcopy_operand_kind(const char *operand, int dash, int *descriptor);
 
-#define FCOPY_CLIENTS_MAX 10000
-#define FCOPY_CLIENTS_DEFAULT                                                                      \
-	256 /* a receiver needs three descriptors; the usual limit is 1024                         \
-	     */
+#define FCOPY_CLIENTS_MAX     10000
+#define FCOPY_CLIENTS_DEFAULT 256 /* usually a process may have 1024 descriptors */
 
 /*
- * Serves many clients. Each client has its own thread, which runs an ordinary copy. One operand
- * must listen (tcp-listen:..., or fd:N of a listening socket):
- *
- *     DST listens, and SRC is a regular file: each client gets the file, which is opened once.
- *     SRC listens, and DST is /dev/null: each client's data is discarded.
- *
+ * Serves SRC to many clients. Each client has its own thread, which runs an ordinary copy. SRC is a
+ * regular file, which is opened once. DST listens: tcp-listen:..., or fd:N of a listening socket.
  * At most max_clients are served at once (0: FCOPY_CLIENTS_DEFAULT). Others wait in the kernel's
  * queue.
  *

@@ -60,31 +60,21 @@ static const char *base_name(const char *path)
 /* What a server of many clients does, and what a client has to do. */
 static void print_server(const struct cli *cli, const char *address)
 {
-	bool sends = cli_sends(cli);
 	struct stat st;
-	if (sends) {
-		struct text size = {0};
-		fputs("fcopy: serving ", stderr);
-		message_print(cli->src);
-		if (stat(cli->src, &st) == 0 && S_ISREG(st.st_mode)) {
-			text_size_brief(&size, (uint64_t)st.st_size);
-			fprintf(stderr, " (%s)", size.at);
-		}
-	} else {
-		fputs("fcopy: receiving into ", stderr);
-		message_print(cli->dst);
+	struct text size = {0};
+	fputs("fcopy: serving ", stderr);
+	message_print(cli->src);
+	if (stat(cli->src, &st) == 0 && S_ISREG(st.st_mode)) {
+		text_size_brief(&size, (uint64_t)st.st_size);
+		fprintf(stderr, " (%s)", size.at);
 	}
-	print_where(sends ? cli->dst : cli->src, address);
+	print_where(cli->dst, address);
 	if (address[0] == '\0')
 		return;
-	fputs(sends ? "fcopy: receive it with: fcopy tcp:"
-		    : "fcopy: send to it with: fcopy FILE tcp:",
-	      stderr);
+	fputs("fcopy: receive it with: fcopy tcp:", stderr);
 	print_reachable(address);
-	if (sends) {
-		fputc(' ', stderr);
-		message_print(base_name(cli->src));
-	}
+	fputc(' ', stderr);
+	message_print(base_name(cli->src));
 	fputc('\n', stderr);
 }
 
@@ -103,19 +93,18 @@ static void print_listening(const struct cli *cli, const char *address)
 /* A client of a server: its copy is separate, and may fail without an effect on the others. */
 static void print_client(const struct cli *cli, const struct fcopy_report *r)
 {
-	const char *peer = r->dst_peer[0] ? r->dst_peer : r->src_peer;
 	struct text t = {0};
 	bool wanted = cli->verbose || (isatty(STDERR_FILENO) && !cli->quiet);
 	if (r->error.err != 0) {
-		fprintf(stderr, "fcopy: client %s: ", peer);
+		fprintf(stderr, "fcopy: client %s: ", r->dst_peer);
 		message_reason(&r->error);
 		fputc('\n', stderr);
 	} else if (wanted) {
 		text_size_brief(&t, r->bytes);
 		text_add(&t, " in ");
 		text_duration(&t, (uint64_t)(ending_seconds(r) * 1e6));
-		fprintf(stderr, "fcopy: client %s: %s%s\n", peer, t.at,
-			r->confirmed || !r->dst_peer[0] ? "" : ", not confirmed");
+		fprintf(stderr, "fcopy: client %s: %s%s\n", r->dst_peer, t.at,
+			r->confirmed ? "" : ", not confirmed");
 	}
 }
 

@@ -190,7 +190,7 @@ const struct option_row option_table[] = {
 	{"strict", 0, NULL, "fail if SRC changes during the copy, or --size or --count is wrong",
 	 set_flag, FIELD(copy.strict), .not_benchmarked = true},
 	{0},
-	{"keep-listening", 'k', NULL, "serve every client until SIGTERM; SRC is a file, or DST /dev/null",
+	{"keep-listening", 'k', NULL, "serve SRC, a file, to every client until SIGTERM",
 	 set_flag, FIELD(keep_listening), .not_benchmarked = true},
 	{"max-clients", 0, "N", "with -k, serve at most N clients at once (default 256)",
 	 set_number, FIELD(max_clients), .least = 1, .most = FCOPY_CLIENTS_MAX, .not_benchmarked = true},

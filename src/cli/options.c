@@ -157,8 +157,7 @@ static int check_row(const struct cli *cli, const struct option_row *row)
 	return EXIT_DONE;
 }
 
-/* What is of no use to a server, or NULL. A sink's DST, /dev/null, is always there: -n would leave
- * it so. */
+/* What is of no use to a server, or NULL. */
 static const char *unserved(const struct cli *cli)
 {
 	return cli->progress             ? "progress"

@@ -14,14 +14,11 @@
 
 #define STACK_SIZE ((size_t)512 << 10) /* a copy takes 64 KiB of it, far more under a sanitizer */
 #define LOOK_MS    250 /* check the stop flag this often: another thread may handle the signal */
-#define DEV_NULL   "/dev/null"
 
 struct service {
 	const struct fcopy_options *options;
 	const volatile int *stop;
-	const char *dst;
-	struct endpoint listener, file; /* file: the source, if clients receive */
-	bool sends;                     /* clients receive the file */
+	struct endpoint file, listener; /* SRC and DST */
 	unsigned max_clients;
 	pthread_attr_t detached;
 	pthread_mutex_t lock;
@@ -72,24 +69,6 @@ static void count_clients(struct service *s, int change)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Opens the source and the destination of the client's copy. */
-static int open_ends(struct client *k)
-{
-	const struct service *s = k->service;
-	struct copy *c = &k->copy;
-	snprintf(s->sends ? k->report.dst_peer : k->report.src_peer, FCOPY_ADDRESS_MAX, "%s",
-		 k->connection.ops->peer(&k->connection));
-	if (s->sends) {
-		c->dst = k->connection;
-		c->served = true;
-		strncpy(k->report.dst, c->dst.path, PATH_MAX - 1);
-		return source_share(&c->src, &s->file, &k->report.error);
-	}
-	c->src = k->connection;
-	return destination_open(&c->dst, s->dst, &c->src, c->options, k->report.dst,
-				&k->report.error);
-}
-
 static void *serve_client(void *arg)
 {
 	struct client *k = arg;
@@ -99,7 +78,12 @@ static void *serve_client(void *arg)
 	k->copy.options = &k->options;
 	k->copy.report = &k->report;
 	k->copy.mode = k->options.mode ? k->options.mode : fcopy_modes();
-	if (open_ends(k) != 0)
+	k->copy.served = true;
+	k->copy.dst = k->connection;
+	strncpy(k->report.dst, k->connection.path, PATH_MAX - 1);
+	snprintf(k->report.dst_peer, FCOPY_ADDRESS_MAX, "%s",
+		 k->connection.ops->peer(&k->connection));
+	if (source_share(&k->copy.src, &s->file, &k->report.error) < 0)
 		k->connection.ops->abort(&k->connection);
 	else
 		copy_run(&k->copy);
@@ -184,58 +168,36 @@ static int refuse_service(const char *path, const char *reason, struct fcopy_err
 	return error_refuse(error, path, EINVAL, reason, FCOPY_ADVICE_USAGE);
 }
 
-/* Each client opens DST. Open it once before the first client, to report a refusal early. */
-static int try_sink(struct service *s, struct fcopy_report *report)
-{
-	struct endpoint sink;
-	int r = destination_open(&sink, s->dst, &s->listener, s->options, report->dst,
-				 &report->error);
-	if (r == 0)
-		sink.ops->abort(&sink);
-	if (r == ENDPOINT_KEPT)
-		r = refuse_service(s->dst, "exists, and no_clobber keeps it", &report->error);
-	return r;
-}
-
 /* One end must listen, and the clients must be able to share the other. */
 static int check_ends(struct service *s, const char *src, const char *dst,
 		      struct fcopy_report *report)
 {
 	struct fcopy_error *error = &report->error;
-	if (s->sends && !(S_ISREG(s->file.st.st_mode) && s->file.positional))
+	if (!(S_ISREG(s->file.st.st_mode) && s->file.positional))
 		return refuse_service(src, "is no regular file: it cannot be sent to every client",
 				      error);
-	if (!s->sends && strcmp(dst, DEV_NULL) != 0)
-		return refuse_service(dst, "is not /dev/null: many clients cannot share it", error);
 	if (!endpoint_listens(&s->listener))
-		return refuse_service(s->listener.path,
-				      "does not listen: there are no clients to wait for", error);
-	return s->sends ? 0 : try_sink(s, report);
+		return refuse_service(dst, "does not listen: there are no clients to wait for",
+				      error);
+	return 0;
 }
 
 static int open_service(struct service *s, const char *src, const char *dst,
 			struct fcopy_report *report)
 {
 	struct fcopy_error *error = &report->error;
-	struct endpoint first;
 	int r = rules_check_operands(src, dst, s->options, error);
 	if (r < 0) {
 		error->advice = FCOPY_ADVICE_USAGE; /* no client could be served */
 		return r;
 	}
-	r = source_open(&first, src, error);
+	r = source_open(&s->file, src, error);
 	if (r < 0)
 		return r;
-	s->sends = !first.ops->accept;
-	if (s->sends) {
-		s->file = first;
-		r = destination_open(&s->listener, dst, &first, s->options, report->dst, error);
-	} else {
-		s->listener = first;
-	}
+	r = destination_open(&s->listener, dst, &s->file, s->options, report->dst, error);
 	if (r == 0 && (r = check_ends(s, src, dst, report)) < 0)
 		s->listener.ops->abort(&s->listener);
-	if (r < 0 && s->sends)
+	if (r < 0)
 		s->file.ops->abort(&s->file);
 	return r;
 }
@@ -246,7 +208,6 @@ int fcopy_serve(const char *src, const char *dst, const struct fcopy_options *op
 	struct fcopy_options own;
 	struct service s = {.options = &own,
 			    .stop = stop,
-			    .dst = dst,
 			    .max_clients = max_clients ? max_clients : FCOPY_CLIENTS_DEFAULT,
 			    .lock = PTHREAD_MUTEX_INITIALIZER};
 	const struct copy reported = {.options = s.options, .report = report};
@@ -258,7 +219,6 @@ int fcopy_serve(const char *src, const char *dst, const struct fcopy_options *op
 		return -1;
 	copy_notify(&reported, FCOPY_EVENT_LISTENING, NULL, endpoint_listens(&s.listener));
 	r = serve_clients(&s, &report->error);
-	if (s.sends)
-		s.file.ops->abort(&s.file);
+	s.file.ops->abort(&s.file);
 	return r < 0 ? -1 : 0;
 }
