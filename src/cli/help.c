@@ -16,13 +16,14 @@ static const char head[] =
     "  or:  fcopy [OPTION]... -r|-a SRC DST\n"
     "Copy SRC to DST with the kernel mechanism MODE, by default with the fastest safe one.\n"
     "DST is replaced only when the copy is complete: a copy is whole or absent.\n"
-    "SRC or DST may be a stream: - (standard input or output), tcp:HOST:PORT,\n"
-    "tcp-listen:[HOST:]PORT (without HOST: loopback only), fd:N.\n"
+    "SRC or DST may be a stream: - (standard input or output), fd:N (an open descriptor),\n"
+    "tcp:HOST:PORT (connect), tcp-listen:[HOST:]PORT (listen; without HOST on loopback only).\n"
     "\n"
     "MODE is one of";
 
 static const char foot[] = "\n"
-			   "SIZE: 8192, 64K, 1M (1024), 64kB, 1MB (1000).\n"
+			   "SIZE is a number of bytes, such as 8192, 64K or 1M (powers of 1024), "
+			   "or 64kB or 1MB (of 1000).\n"
 			   "Exit status: 0 done, 1 failed, 2 invalid usage. After SIGINT, SIGTERM "
 			   "or SIGHUP fcopy cleans up\n"
 			   "and ends by that signal.\n";
@@ -58,6 +59,9 @@ static void print_modes(void)
 
 void help_print(void)
 {
+	/* One write for the whole text: after an earlier failed write, fflush(3) has no errno. */
+	static char buffer[16384];
+	setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
 	fputs(head, stdout);
 	print_modes();
 	for (const struct option_row *row = option_table; !option_table_ends(row); row++)
