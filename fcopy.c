@@ -7,9 +7,9 @@
  *   include/fcopy.h   libfcopy's public face
  *   src/cli/          everything that is printed: options, help, messages, events, progress,
  *                     ending, stats, json, benchmark
- *   src/tree/         several sources and trees: tree (operands), root (new or merged), pool,
- *                     directory, entry, links, special, resume, remove, inside (DST below SRC),
- *                     report
+ *   src/tree/         several sources and trees: tree (operands), root (new or merged), commit,
+ *                     pool, directory, entry, links, special, record and resume (an unfinished
+ *                     tree), remove, inside (DST below SRC), report
  *   src/copy/         policy: rules (what options demand), copy (open to commit), settle (before
  *                     the commit), notify, plan (auto), cached and measure (splice or threads),
  *                     cpus, ask, modes, step, extents, allocate, space, ranges (threads), verify

@@ -355,9 +355,9 @@ struct fcopy_tree_report {
  *
  * A new directory is whole or absent: it is built under a temporary name, .fcopy- and 16 random
  * characters, with mode 0700, and renamed when it is complete. If an entry failed and keep_going is
- * false, the unfinished tree is kept as DST.fcopy-part instead. If the disk is full or the cancel
- * flag is set, the unfinished tree is removed, or kept with copy.resume. In an existing directory
- * each file is replaced atomically, but the tree as a whole is not. Each SRC is committed by
+ * false, the unfinished tree is kept as DST.fcopy-part instead. If the disk is full, the cancel
+ * flag is set or another process creates DST first, the tree is removed, or kept with copy.resume,
+ * which continues a part that an earlier call left. In an existing directory each file is replaced atomically, but the tree as a whole is not. Each SRC is committed by
  * itself.
  *
  * A failed entry is reported by FCOPY_EVENT_FAILED, and the copy continues; its name is then

@@ -101,10 +101,6 @@ int entry_copy_file(struct worker *w, const struct entry *e, int fd, const struc
 		w->sum.skipped++;
 		return 0;
 	}
-	/* The tree will not be committed, but perhaps resumed. */
-	if (__atomic_load_n(&w->tree->failures, __ATOMIC_RELAXED) > 0 && !w->tree->atomic &&
-	    !w->tree->options->keep_going)
-		w->options.preserve |= FCOPY_ATTR_TIMESTAMPS;
 	*c = (struct copy){.options = &w->options,
 			   .report = &w->file,
 			   .mode = w->options.mode ? w->options.mode : fcopy_modes(),
@@ -135,6 +131,8 @@ int entry_copy_file(struct worker *w, const struct entry *e, int fd, const struc
 		return -EEXIST;
 	}
 	w->sum.files += r == 0;
+	if (r == 0 && w->tree->record)
+		record_add(w, e, st);
 	if (r < 0)
 		report_failure(w, e, &w->file.error);
 	return r;
@@ -159,8 +157,11 @@ static int entry_make_directory(struct worker *w, const struct entry *e, const s
 	bool hidden = t->atomic && !t->resume && t->options->copy.preserve;
 	mode_t mode = hidden ? 0700 : (st->st_mode & 01777) | 0700;
 	*fresh = mkdirat(dir, e->as, mode) == 0;
-	if (!*fresh && !(errno == EEXIST && t->atomic))
-		return entry_fail(w, e, "mkdir", entry_dst, errno);
+	int r = *fresh ? 0 : -errno;
+	if (r == -EEXIST && t->resume)
+		r = resume_make_directory(dir, e->as, mode, fresh);
+	if (r < 0 && !(r == -EEXIST && t->atomic))
+		return entry_fail(w, e, "mkdir", entry_dst, -r);
 	int fd = openat(dir, e->as, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 && !*fresh && (errno == ENOTDIR || errno == ELOOP))
 		return entry_refuse(w, e, entry_dst, ENOTDIR,

@@ -158,6 +158,8 @@ static int links_make(const struct worker *w, const struct entry *e, const struc
 	if (from < 0)
 		return from;
 	int r = linkat(from, name, to, e->as, 0) < 0 ? -errno : 0;
+	if (r == -EEXIST && w->tree->resume && resume_remove(to, e->as) == 0)
+		r = linkat(from, name, to, e->as, 0) < 0 ? -errno : 0;
 	if (r == -EEXIST && w->tree->atomic && !w->options.no_clobber &&
 	    temporary_draw(drawn) == 0) {
 		r = linkat(from, name, to, drawn, 0) < 0 ? -errno : 0;

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * DST.fcopy-part, the tree that an earlier copy did not complete. While it is resumed, a file gets
- * its name only when it is complete and has the source's modification time. So a file of that name
- * with the source's size and time is complete, and everything else is copied again.
+ * DST.fcopy-part, the tree that an earlier copy did not complete. A file in it that has the size
+ * and the modification time of its source is complete, and everything else is copied again: while a
+ * part is resumed, a file gets its name only when it is complete and has that time, and record.c
+ * sets the times of a tree that is kept.
+ *
+ * A file in the part, its mark, says that fcopy left this directory: --resume removes what the
+ * source does not have, which must not happen to a directory of the user's.
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
@@ -16,6 +20,64 @@
 static int part_refuse(const char *dst, int err, const char *reason, struct fcopy_error *error)
 {
 	return error_refuse(error, dst, err, reason, FCOPY_ADVICE_REMOVE_PART);
+}
+
+static const char mark_text[] =
+    "This directory is an unfinished copy. Run the same fcopy command again with --resume to\n"
+    "complete it; then fcopy removes this file. Without this file, --resume refuses the "
+    "directory.\n";
+
+int resume_mark(int part)
+{
+	int fd = openat(part, RESUME_MARK, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return errno == EEXIST ? 0 : -errno;
+	(void)!write(fd, mark_text, sizeof(mark_text) - 1); /* an empty file is a mark, too */
+	close(fd);
+	return 0;
+}
+
+int resume_unmark(int part)
+{
+	return unlinkat(part, RESUME_MARK, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+static bool is_dot(const char *name)
+{
+	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* 1: the directory has no entries; 0; -errno. */
+static int part_is_empty(int fd)
+{
+	_Alignas(8) char names[2048]; /* more than one name of any length */
+	ssize_t n = 0;
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return -errno;
+	while ((n = getdents64(fd, names, sizeof(names))) > 0)
+		for (ssize_t at = 0; at < n;) {
+			const struct dirent64 *entry = (const void *)(names + at);
+			if (!is_dot(entry->d_name))
+				return 0;
+			at += entry->d_reclen;
+		}
+	return n < 0 ? -errno : 1;
+}
+
+/* An empty directory has nothing to lose: a process that was killed may not have marked it yet.
+ * Returns 1 if it has no mark but may get one. */
+static int part_check_mark(int fd, const char *dst, struct fcopy_error *error)
+{
+	struct stat st;
+	if (fstatat(fd, RESUME_MARK, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+		return 0;
+	int r = part_is_empty(fd);
+	if (r == 0)
+		return part_refuse(dst, EPERM,
+				   "its .fcopy-part was not left by fcopy, as " RESUME_MARK
+				   " in it would show",
+				   error);
+	return r < 0 ? error_call(error, "getdents64 of its .fcopy-part", dst, -r) : 1;
 }
 
 /* Between open and lock, another copy may have committed the part. */
@@ -38,8 +100,12 @@ static int part_lock(int fd, int parent, const char *part, const char *dst,
 		return part_refuse(dst, EPERM, "its .fcopy-part belongs to another user", error);
 	if (st.st_mode & 022)
 		return part_refuse(dst, EPERM, "its .fcopy-part may be written by others", error);
-	return fchmod(fd, (st.st_mode & 07000) | 0700) < 0 ? error_call(error, "fchmod", dst, errno)
-							   : 0;
+	int r = part_check_mark(fd, dst, error);
+	if (r >= 0 && fchmod(fd, (st.st_mode & 07000) | 0700) < 0)
+		return error_call(error, "fchmod", dst, errno);
+	if (r > 0 && (r = resume_mark(fd)) < 0) /* last: an unmarked directory can be removed */
+		return error_call(error, "open in its .fcopy-part", dst, -r);
+	return r;
 }
 
 int resume_open(int parent, const char *part, const char *dst, mode_t mode,
@@ -59,6 +125,23 @@ int resume_open(int parent, const char *part, const char *dst, mode_t mode,
 		close(fd);
 	if (created)
 		unlinkat(parent, part, AT_REMOVEDIR);
+	return r;
+}
+
+int resume_make_directory(int dir, const char *name, mode_t mode, bool *fresh)
+{
+	struct stat st;
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (S_ISDIR(st.st_mode)) {
+		bool open = (st.st_mode & 0700) == 0700;
+		mode_t mode_open = (st.st_mode & 07777) | 0700;
+		return open || fchmodat(dir, name, mode_open, 0) == 0 ? 0 : -errno;
+	}
+	int r = resume_remove(dir, name);
+	if (r == 0)
+		r = mkdirat(dir, name, mode) < 0 ? -errno : 0;
+	*fresh = r == 0;
 	return r;
 }
 
@@ -83,17 +166,33 @@ static bool resume_set_attributes(const struct worker *w, const struct entry *e,
 	return same;
 }
 
+int resume_remove(int dir, const char *name)
+{
+	if (unlinkat(dir, name, 0) == 0)
+		return 0;
+	if (errno != EISDIR && errno != EPERM)
+		return -errno;
+	(void)!fchmodat(dir, name, 0700, 0); /* a finished copy of a read-only directory */
+	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int r = fd < 0 ? -errno : remove_tree(fd, dir, name);
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
 bool resume_is_complete(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	struct stat old;
 	if (fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
-	/* --verify promises that every file of the copy was read back. */
-	if (S_ISREG(old.st_mode) && !w->options.verify && old.st_size == st->st_size &&
+	/* --verify promises that every file of the copy was read back. Names that are not hard
+	 * links any more need a file each. */
+	bool linked = old.st_nlink > 1 && (st->st_nlink == 1 || !w->tree->options->hard_links);
+	if (S_ISREG(old.st_mode) && !w->options.verify && !linked && old.st_size == st->st_size &&
 	    old.st_mtim.tv_sec == st->st_mtim.tv_sec &&
 	    old.st_mtim.tv_nsec == st->st_mtim.tv_nsec && resume_set_attributes(w, e, fd, st))
 		return true;
-	unlinkat(e->dir->dst, e->as, 0);
+	resume_remove(e->dir->dst, e->as); /* a failure shows when the new one is created */
 	return false;
 }
 
@@ -101,14 +200,11 @@ static void prune_one(struct worker *w, const struct directory *d, const char *n
 {
 	struct stat st;
 	struct fcopy_error error;
-	if (fstatat(d->src, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+	if (!d->parent && strcmp(name, RESUME_MARK) == 0)
 		return;
-	if (errno != ENOENT || unlinkat(d->dst, name, 0) == 0)
+	if (fstatat(d->src, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
 		return;
-	int fd = openat(d->dst, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	int r = fd < 0 ? -errno : remove_tree(fd, d->dst, name);
-	if (fd >= 0)
-		close(fd);
+	int r = resume_remove(d->dst, name);
 	if (r == 0)
 		return;
 	error_call(&error, "remove", entry_dst, -r);
@@ -125,7 +221,7 @@ void resume_prune(struct worker *w, const struct directory *d)
 	while ((n = getdents64(d->dst, names, sizeof(names))) > 0)
 		for (ssize_t at = 0; at < n;) {
 			const struct dirent64 *entry = (const void *)(names + at);
-			if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			if (!is_dot(entry->d_name))
 				prune_one(w, d, entry->d_name);
 			at += entry->d_reclen;
 		}

@@ -3,8 +3,8 @@
  * existing one is merged into.
  */
 #define _GNU_SOURCE
+#include "root.h"
 #include "endpoints/error.h"
-#include "tree.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,17 +14,7 @@
 
 #define PART_SUFFIX ".fcopy-part"
 
-struct root {
-	struct tree *tree;
-	const struct operand *operand;
-	char temporary[NAME_MAX + 1]; /* empty: the destination existed */
-	char part[NAME_MAX + 1];      /* where an unfinished tree is kept; empty: no such name */
-	mode_t mode;                  /* that the temporary directory gets last */
-	bool resumes;                 /* temporary is the part */
-	int dst;
-};
-
-static int root_fail(const struct root *r, const char *call, int err)
+int root_fail(const struct root *r, const char *call, int err)
 {
 	struct fcopy_error error;
 	error_call(&error, call, r->operand->dst, err);
@@ -32,7 +22,7 @@ static int root_fail(const struct root *r, const char *call, int err)
 	return -err;
 }
 
-static int root_refuse(const struct root *r, int err, const char *reason, enum fcopy_advice advice)
+int root_refuse(const struct root *r, int err, const char *reason, enum fcopy_advice advice)
 {
 	struct fcopy_error error;
 	error_refuse(&error, r->operand->dst, err, reason, advice);
@@ -112,8 +102,14 @@ static int root_create(struct root *r)
 /* The default ACL that mkdir(2) may have used is lost with the mode. */
 static int root_resume(struct root *r)
 {
+	struct stat st;
 	struct fcopy_error error;
 	mode_t mode = r->operand->st.st_mode;
+	if (fstatat(r->operand->src, RESUME_MARK, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return root_refuse(r, EEXIST,
+				   "the source has an entry " RESUME_MARK
+				   ", a name that --resume needs: rename or remove it",
+				   FCOPY_ADVICE_NONE);
 	r->dst = resume_open(r->operand->parent, r->part, r->operand->dst, mode | 0700, &error);
 	if (r->dst < 0) {
 		report_operand(r->tree, &error);
@@ -173,112 +169,6 @@ static int root_open(struct root *r)
 	return result;
 }
 
-/* A separate descriptor: the operand's may be O_PATH. */
-static int root_flush_parent(const struct root *r)
-{
-	int fd = openat(r->operand->parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int result = fd < 0 || fsync(fd) < 0 ? root_fail(r, "fsync of the directory", errno) : 0;
-	if (fd >= 0)
-		close(fd);
-	return result;
-}
-
-/* NFS and others lack the flag. rename(2) refuses to replace a directory that has entries. */
-static int root_rename(const struct root *r, const char *to)
-{
-	int dir = r->operand->parent;
-	if (renameat2(dir, r->temporary, dir, to, RENAME_NOREPLACE) == 0)
-		return 0;
-	if (errno != EINVAL && errno != ENOSYS)
-		return -errno;
-	return renameat(dir, r->temporary, dir, to) < 0 ? -errno : 0;
-}
-
-/* The path of a name beside the destination. */
-static void root_path(const struct root *r, const char *name, char path[PATH_MAX])
-{
-	const char *dst = r->operand->dst;
-	size_t end = strlen(dst);
-	while (end > 1 && dst[end - 1] == '/')
-		end--;
-	while (end > 0 && dst[end - 1] != '/')
-		end--;
-	snprintf(path, PATH_MAX, "%.*s%s", (int)end, dst, name);
-}
-
-/* Keeps what was copied although entries failed. */
-static void root_keep(const struct root *r)
-{
-	bool named = r->resumes || (r->part[0] && root_rename(r, r->part) == 0);
-	root_path(r, named ? r->part : r->temporary, r->tree->report->part);
-}
-
-static void root_remove(const struct root *r)
-{
-	int result = remove_tree(r->dst, r->operand->parent, r->temporary);
-	if (result == 0)
-		return;
-	root_path(r, r->temporary, r->tree->report->part);
-	root_fail(r, "remove", -result);
-}
-
-/* Everything is copied: attributes, flush, name. */
-static int root_commit(struct root *r, struct directory *d)
-{
-	struct tree *t = r->tree;
-	struct worker w = {.tree = t};
-	double start = io_now();
-	uint64_t failures = t->failures;
-	int result = 0;
-	if (t->options->copy.preserve)
-		directory_set_attributes(&w, d);
-	report_add(t->report, &w.sum);
-	if (t->failures > failures)
-		return -EIO;
-	if (r->temporary[0] && !(t->options->copy.preserve & FCOPY_ATTR_MODE) &&
-	    fchmod(r->dst, r->mode) < 0)
-		return root_fail(r, "fchmod", errno);
-	if (t->options->copy.fsync) {
-		if (t->options->copy.progress)
-			__atomic_store_n(&t->options->copy.progress->phase, FCOPY_PHASE_FSYNC,
-					 __ATOMIC_RELAXED);
-		if (syncfs(r->dst) < 0)
-			return root_fail(r, "syncfs", errno);
-		t->report->seconds[FCOPY_PHASE_FSYNC] += io_now() - start;
-		start = io_now();
-	}
-	if (r->temporary[0] && (result = root_rename(r, r->operand->name)) < 0)
-		return root_fail(r, "rename", -result);
-	if (t->options->copy.fsync && (result = root_flush_parent(r)) < 0)
-		r->temporary[0] = '\0'; /* it has its name */
-	t->report->seconds[FCOPY_PHASE_REPLACE] += io_now() - start;
-	t->committed = true;
-	return result;
-}
-
-static int root_end(struct root *r, struct directory *d)
-{
-	struct tree *t = r->tree;
-	int result = 0;
-	if (tree_stopped(t)) {
-		result = t->stop ? t->stop : -EINTR;
-		if (r->resumes)
-			root_keep(r);
-		else if (r->temporary[0])
-			root_remove(r);
-		return result;
-	}
-	bool complete = t->failures == 0;
-	if (complete || t->options->keep_going || !r->temporary[0]) {
-		result = root_commit(r, d);
-		if (result == 0)
-			return complete ? 0 : -EIO;
-	}
-	if (r->temporary[0])
-		root_keep(r);
-	return result < 0 ? result : -EIO;
-}
-
 int root_copy(struct tree *t, const struct operand *o)
 {
 	struct root r = {.tree = t, .operand = o};
@@ -296,7 +186,7 @@ int root_copy(struct tree *t, const struct operand *o)
 	if (!d || fstat(r.dst, &st) < 0) {
 		result = d ? root_fail(&r, "fstat", errno) : root_fail(&r, "malloc", ENOMEM);
 		if (r.resumes)
-			root_keep(&r);
+			commit_keep(&r);
 		else if (r.temporary[0])
 			unlinkat(o->parent, r.temporary, AT_REMOVEDIR);
 		close(o->src);
@@ -312,9 +202,14 @@ int root_copy(struct tree *t, const struct operand *o)
 	d->resumed = r.resumes;
 	t->report->directories++;
 	double start = io_now();
+	struct record record = {.parent = o->parent, .dst = r.dst, .fd = -1};
+	bool timed = t->options->copy.preserve & FCOPY_ATTR_TIMESTAMPS || t->options->keep_going;
+	t->record = t->atomic || timed ? NULL : &record;
 	pool_run(t, d);
+	record_end(&record, tree_is_kept(t));
+	t->record = NULL;
 	t->report->seconds[FCOPY_PHASE_COPY] += io_now() - start;
-	result = root_end(&r, d);
+	result = commit_end(&r, d);
 	close(d->src);
 	directory_unref(d);
 	return result;

@@ -158,6 +158,8 @@ int special_copy(struct worker *w, const struct entry *e, const struct stat *st)
 		report_failure(w, e, &error);
 		return r;
 	}
+	if (r == -EEXIST && w->tree->resume && resume_remove(e->dir->dst, e->as) == 0)
+		r = special_create(e, e->as, st, &call);
 	if (r == -EEXIST && w->tree->atomic)
 		r = special_replace(w, e, st, &call);
 	if (r == -EEXIST && w->options.no_clobber) {

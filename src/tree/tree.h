@@ -2,7 +2,7 @@
  *
  * Trees: directories are read, and their entries copied, by one pool of threads.
  *
- *   fcopy_tree -> root (temporary name, commit) -> pool -> directory (read, finish)
+ *   fcopy_tree -> root (temporary name), commit -> pool -> directory (read, finish)
  *                                                       -> entry (one name) -> links, special, copy
  *
  * The pool is a stack of items: "continue to read this directory" and "copy these names of this
@@ -30,7 +30,6 @@ struct directory {
 	struct stat st;           /* of the source */
 	bool fresh;               /* created by this copy, or by the one that it resumes */
 	bool resumed;             /* it may hold what the source does not have any more */
-	bool failed;              /* not every entry could be read */
 	unsigned pending;         /* items and subdirectories that are not finished; atomic */
 	unsigned references;      /* children and hard links that need the names below; atomic */
 	const char *src_path, *dst_path; /* of an operand: for messages */
@@ -66,10 +65,20 @@ struct worker {
 	struct fcopy_tree_report sum; /* counts and steps only */
 	struct fcopy_options options; /* of each file */
 	void *buffer;                 /* of plan, from file to file */
+	char *record;                 /* of record.c */
+	size_t recorded;              /* bytes in it */
 	dev_t no_clone;               /* FICLONE was refused for files of this file system */
 	bool refuses_clones;
 	struct copy copy;
 	struct fcopy_report file;
+};
+
+/* What record.c knows of a new tree. */
+struct record {
+	int parent, dst; /* descriptors of the directories: where the tree is, and the tree */
+	int fd;          /* of the file; -1: none */
+	off_t size;
+	bool failed; /* no more is added; atomic */
 };
 
 struct pool {
@@ -99,6 +108,7 @@ struct tree {
 	ino_t dst_ino;
 	dev_t src_dev; /* of the operand */
 	struct links *links;
+	struct record *record; /* NULL: times say which files are complete, or nothing is kept */
 	struct pool pool;
 };
 
@@ -140,13 +150,31 @@ void entry_copy(struct worker *, const struct entry *);
 /* A regular file that is open, and its fstat; closes fd. Returns 0 or -errno, reported. */
 int entry_copy_file(struct worker *, const struct entry *, int fd, const struct stat *);
 
-/* resume.c: Is the entry's copy in the part complete? Otherwise an old one is removed. */
+/* resume.c: the file in a part that says that fcopy left it. */
+#define RESUME_MARK "fcopy-unfinished.txt"
+/* Creates and removes it. Both return 0 or -errno. */
+int resume_mark(int part);
+int resume_unmark(int part);
+/* Removes an entry of a part, whatever it is. Returns 0 or -errno. */
+int resume_remove(int dir, const char *name);
+/* Makes a directory of an entry of a part: of another one, a new directory with `mode`, and *fresh
+ * is set; an existing directory gets S_IRWXU, as the earlier copy may have finished it with the
+ * mode of its source. Returns 0 or -errno. */
+int resume_make_directory(int dir, const char *name, mode_t mode, bool *fresh);
+/* Is the entry's copy in the part complete? Otherwise an old one is removed. */
 bool resume_is_complete(struct worker *, const struct entry *, int fd, const struct stat *);
 /* Removes from a destination directory what the source does not have. */
 void resume_prune(struct worker *, const struct directory *);
 /* Opens, or creates with this mode, and locks the directory `part` in `parent`. Returns a
  * descriptor, or -errno with the failure in *error. */
 int resume_open(int parent, const char *part, const char *dst, mode_t mode, struct fcopy_error *);
+
+/* record.c: notes that an entry's copy is complete; st: the source when it was opened. */
+void record_add(struct worker *, const struct entry *, const struct stat *);
+/* The worker, and then the tree, has ended. If the tree is kept, its files get the times of their
+ * sources. */
+void record_leave(struct worker *, bool kept);
+void record_end(struct record *, bool kept);
 
 /* special.c: a symlink, FIFO, socket or device. Returns 0 or -errno, reported. */
 int special_copy(struct worker *, const struct entry *, const struct stat *);
@@ -174,6 +202,8 @@ void report_operand(struct tree *, const struct fcopy_error *);
 /* Ends the copy early: err is ECANCELED, ENOSPC … */
 void tree_stop(struct tree *, int err);
 bool tree_stopped(const struct tree *);
+/* Entries of a new tree failed: will it be kept as DST.fcopy-part? */
+bool tree_is_kept(const struct tree *);
 /* For copy.notify of each file, with the worker as user. */
 void report_event(void *worker, const struct fcopy_event *);
 /* Announces a large file that takes long; NULL: it is done. */

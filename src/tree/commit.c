@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT
+ * The end of an operand that names a directory: a new tree gets its name, or it is kept as
+ * DST.fcopy-part, or it is removed.
+ */
+#define _GNU_SOURCE
+#include "endpoints/error.h"
+#include "root.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A separate descriptor: the operand's may be O_PATH. */
+static int commit_flush_parent(const struct root *r)
+{
+	int fd = openat(r->operand->parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int result = fd < 0 || fsync(fd) < 0 ? root_fail(r, "fsync of the directory", errno) : 0;
+	if (fd >= 0)
+		close(fd);
+	return result;
+}
+
+/* NFS and others lack the flag. rename(2) refuses to replace a directory that has entries. */
+static int commit_rename(const struct root *r, const char *to)
+{
+	int dir = r->operand->parent;
+	if (renameat2(dir, r->temporary, dir, to, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	return renameat(dir, r->temporary, dir, to) < 0 ? -errno : 0;
+}
+
+/* The path of a name beside the destination. */
+static void commit_path(const struct root *r, const char *name, char path[PATH_MAX])
+{
+	const char *dst = r->operand->dst;
+	size_t end = strlen(dst);
+	while (end > 1 && dst[end - 1] == '/')
+		end--;
+	while (end > 0 && dst[end - 1] != '/')
+		end--;
+	snprintf(path, PATH_MAX, "%.*s%s", (int)end, dst, name);
+}
+
+/* Keeps what was copied although entries failed. */
+void commit_keep(const struct root *r)
+{
+	fchmod(r->dst, 0700); /* it may have its final mode already */
+	if (r->part[0])
+		resume_mark(r->dst); /* a failure shows when it is resumed */
+	bool named = r->resumes || (r->part[0] && commit_rename(r, r->part) == 0);
+	commit_path(r, named ? r->part : r->temporary, r->tree->report->part);
+}
+
+static void commit_remove(const struct root *r)
+{
+	int result = remove_tree(r->dst, r->operand->parent, r->temporary);
+	if (result == 0)
+		return;
+	commit_path(r, r->temporary, r->tree->report->part);
+	root_fail(r, "remove", -result);
+}
+
+static int commit_set_attributes(struct root *r, struct directory *d)
+{
+	struct tree *t = r->tree;
+	struct worker w = {.tree = t};
+	uint64_t failures = t->failures;
+	if (t->options->copy.preserve)
+		directory_set_attributes(&w, d);
+	report_add(t->report, &w.sum);
+	if (t->failures > failures)
+		return -EIO;
+	if (r->temporary[0] && !(t->options->copy.preserve & FCOPY_ATTR_MODE) &&
+	    fchmod(r->dst, r->mode) < 0)
+		return root_fail(r, "fchmod", errno);
+	return 0;
+}
+
+static int commit_flush(const struct root *r)
+{
+	struct fcopy_progress *progress = r->tree->options->copy.progress;
+	double start = io_now();
+	if (progress)
+		__atomic_store_n(&progress->phase, FCOPY_PHASE_FSYNC, __ATOMIC_RELAXED);
+	if (syncfs(r->dst) < 0)
+		return root_fail(r, "syncfs", errno);
+	r->tree->report->seconds[FCOPY_PHASE_FSYNC] += io_now() - start;
+	return 0;
+}
+
+/* A part keeps its mark as long as possible: without it, it could not be resumed. */
+static int commit_part(struct root *r, struct directory *d)
+{
+	int result = resume_unmark(r->dst);
+	if (result < 0)
+		return root_fail(r, "unlink of " RESUME_MARK, -result);
+	result = commit_set_attributes(r, d);
+	if (result == 0 && r->tree->options->copy.fsync && fsync(r->dst) < 0)
+		result = root_fail(r, "fsync", errno);
+	return result;
+}
+
+/* Another process was faster. */
+static int commit_fail_rename(const struct root *r, int err)
+{
+	if (err != EEXIST && err != ENOTEMPTY)
+		return root_fail(r, "rename", err);
+	root_refuse(r, EEXIST, "was created by another process during the copy", FCOPY_ADVICE_NONE);
+	return -EEXIST;
+}
+
+/* Everything is copied: attributes, flush, name. */
+static int commit_root(struct root *r, struct directory *d)
+{
+	struct tree *t = r->tree;
+	int result = r->resumes ? 0 : commit_set_attributes(r, d);
+	if (result == 0 && t->options->copy.fsync)
+		result = commit_flush(r);
+	if (result == 0 && r->resumes)
+		result = commit_part(r, d);
+	if (result < 0)
+		return result;
+	double start = io_now();
+	if (r->temporary[0] && (result = commit_rename(r, r->operand->name)) < 0)
+		return commit_fail_rename(r, -result);
+	if (t->options->copy.fsync && (result = commit_flush_parent(r)) < 0)
+		r->temporary[0] = '\0'; /* it has its name */
+	t->report->seconds[FCOPY_PHASE_REPLACE] += io_now() - start;
+	t->committed = true;
+	return result;
+}
+
+int commit_end(struct root *r, struct directory *d)
+{
+	struct tree *t = r->tree;
+	int result = 0;
+	if (tree_stopped(t)) {
+		result = t->stop ? t->stop : -EINTR;
+		if (r->resumes)
+			commit_keep(r);
+		else if (r->temporary[0])
+			commit_remove(r);
+		return result;
+	}
+	bool complete = t->failures == 0;
+	if (complete || t->options->keep_going || !r->temporary[0]) {
+		result = commit_root(r, d);
+		if (result == 0)
+			return complete ? 0 : -EIO;
+	}
+	if (r->temporary[0] && result == -EEXIST && !r->resumes)
+		commit_remove(r); /* a part beside a DST that exists could not be resumed */
+	else if (r->temporary[0])
+		commit_keep(r);
+	return result < 0 ? result : -EIO;
+}

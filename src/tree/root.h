@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The directory that an operand names, between root.c, which opens it, and commit.c, which ends it.
+ */
+#ifndef TREE_ROOT_H
+#define TREE_ROOT_H
+
+#include "tree.h"
+
+struct root {
+	struct tree *tree;
+	const struct operand *operand;
+	char temporary[NAME_MAX + 1]; /* empty: the destination existed */
+	char part[NAME_MAX + 1];      /* where an unfinished tree is kept; empty: no such name */
+	mode_t mode;                  /* that the temporary directory gets last */
+	bool resumes;                 /* temporary is the part */
+	int dst;
+};
+
+/* root.c: report a failure of this operand, and return -err. */
+int root_fail(const struct root *, const char *call, int err);
+int root_refuse(const struct root *, int err, const char *reason, enum fcopy_advice);
+
+/* commit.c: commits, keeps or removes the directory, after the pool has ended. Returns 0 or -errno,
+ * reported. */
+int commit_end(struct root *, struct directory *);
+/* Keeps what was copied. */
+void commit_keep(const struct root *);
+
+#endif
