@@ -35,7 +35,7 @@ $(CMOCKA_BIN): $(BUILD)/tests/cmocka/%: $(BUILD)/tests/cmocka/%.o $(CMOCKA_HELP:
 
 -include $(TEST_OBJ:.o=.d)
 
-.PHONY: tests check check-long fuzz fuzzer check-build check-asan check-tsan check-valgrind coverage lint
+.PHONY: tests check check-long check-kernels fuzz fuzzer check-build check-asan check-tsan check-valgrind coverage lint
 tests: $(PROGRAM) $(CHECK_BIN) $(CMOCKA_BIN)
 
 check: tests ## the tests; as root on ext4, XFS, btrfs and tmpfs
@@ -46,6 +46,10 @@ check-long: tests ## kills, faults, full disks, power cuts, fuzzing, and a table
 
 check-build: ## other compilers, flags and targets (all, or BUILDS='musl m32'): minutes
 	@tests/build.sh $(BUILDS)
+
+KERNELS ?= 5.10 6.1 6.12
+check-kernels: $(PROGRAM) $(CHECK_BIN) ## Debian's kernels (KERNELS='5.10 6.1 6.12') in qemu: NFS, CIFS, f2fs, …
+	@$(HERE) tests/kernels/kernels.sh $(KERNELS)
 
 # The same tests with other flags, in a build of their own.
 SANITIZED = $(MAKE) --no-print-directory BUILD=build/$(1) PROGRAM=build/$(1)/fcopy LDFLAGS= \

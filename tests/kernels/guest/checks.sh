@@ -1,0 +1,212 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: MIT
+#
+# What is checked on every file system. Each function runs in an empty directory; see check().
+
+modes=${modes-} data=${data:?} dir=${dir:?} # of lib.sh
+
+# refused_elsewhere MODE FROM TO: fcopy refused the mode, with a hint, and left nothing; and another
+# program is refused the same. Modes that are not named here are refused nowhere.
+refused_elsewhere() {
+	grep -q 'hint: use auto' err
+	[ ! -e "$3" ]
+	case $1 in
+	reflink) ! cp --reflink=always "$2" "$3.probe" ;;
+	direct) ! dd if="$2" of="$3.probe" iflag=direct oflag=direct bs=64K ;;
+	copy_file_range) xfs_io -f -c "copy_range $2" "$3.probe" 2>&1 | grep copy_range: ;;
+	*) false ;;
+	esac
+	rm -f "$3.probe"
+}
+
+# copies MODE FROM TO: sets REPLY to copied or refused; fails if the copy is wrong.
+copies() {
+	REPLY=copied
+	if f -m "$1" "$2" "$3" 2>err; then
+		cmp "$2" "$3"
+		return
+	fi
+	cat err
+	refused_elsewhere "$@"
+	REPLY=refused
+}
+
+# check_mode MODE: on this file system. The copy is kept, for check_kept.
+check_mode() {
+	local name
+	for name in large small empty; do
+		cp "$data/$name" from.$name
+	done
+	copies "$1" from.large to.large
+	[ $REPLY = copied ] || skip "$(sed -n '1s/^fcopy: .*to.large: //p' err)"
+	for name in small empty; do
+		copies "$1" from.$name to.$name
+		[ $REPLY = copied ]
+	done
+	cp "$data/old" to.old
+	copies "$1" from.large to.old
+	[ $REPLY = copied ]
+	mv to.large "$dir/kept.$1"
+	[ "$1" != auto ] || f -v from.large to.large 2>&1 | sed 's/.*MiB, //'
+}
+
+# check_cross: to and from tmpfs, in every mode.
+check_cross() {
+	local mode refused=''
+	cp "$data/large" here
+	for mode in "${modes[@]}"; do
+		[ "$mode" != reflink ] || continue
+		copies "$mode" "$data/large" in
+		[ $REPLY = copied ] || refused+=" $mode (in)"
+		copies "$mode" here "$data/out"
+		[ $REPLY = copied ] || refused+=" $mode (out)"
+		rm -f in "$data/out"
+	done
+	echo "${refused:+refused:$refused}"
+}
+
+# check_kept: what check_mode kept is the same after the file system was mounted again.
+check_kept() {
+	local file
+	for file in "$dir"/kept.*; do
+		cmp "$data/large" "$file"
+	done
+	rm -f "$dir"/kept.*
+}
+
+check_option() {
+	cp "$data/large" from
+	cp "$data/old" over
+	f "$@" from to
+	f "$@" from over
+	cmp from to
+	cmp from over
+}
+
+# check_no_cache: refused only if another program is refused O_DIRECT, too.
+check_no_cache() {
+	cp "$data/large" from
+	if ! f --no-cache from to 2>err; then
+		cat err
+		grep -q 'hint: leave out --no-cache' err
+		[ ! -e to ]
+		! dd if=from of=/dev/null iflag=direct bs=64K
+		skip "no O_DIRECT: fcopy refuses"
+	fi
+	check_option --no-cache
+}
+
+# wait_for_bytes PATTERN: until a file of that name has a MiB.
+wait_for_bytes() {
+	local i
+	for i in {1..300}; do
+		[ -z "$(find . -maxdepth 1 -name "$1" -size +1023k)" ] || return 0
+		sleep 0.1
+	done
+	echo "no $1 after $i waits"
+	return 1
+}
+
+check_resume() {
+	cp "$data/large" from
+	/check/bin/fcopy --reflink=never --resume --limit-rate=1M from to &
+	wait_for_bytes to.fcopy-part
+	kill -9 $!
+	wait $! || true
+	[ ! -e to ]
+	f -v --reflink=never --resume from to >said 2>&1
+	cmp from to
+	[ ! -e to.fcopy-part ]
+	grep -o 'resuming at .*' said
+}
+
+# check_killed: the old file stays. What remains of the copy is reported.
+check_killed() {
+	local left
+	cp "$data/large" from
+	cp "$data/old" to
+	/check/bin/fcopy --reflink=never --limit-rate=1M from to &
+	sleep 3
+	kill -9 $!
+	wait $! || true
+	cmp "$data/old" to
+	left=$(find . -name '.fcopy-*' | wc -l)
+	[ "$left" = 0 ] || echo "leaves a temporary file"
+}
+
+# check_sparse: no more blocks than cp writes.
+check_sparse() {
+	local at
+	truncate -s 24M from
+	for at in 0 7 23; do
+		dd if="$data/large" of=from bs=1M count=1 seek=$at conv=notrunc status=none
+	done
+	cp from by-cp
+	f from to
+	f --sparse=always from always
+	cmp from to
+	cmp from always
+	sync -f .
+	echo "$(kib from) KiB, cp $(kib by-cp), fcopy $(kib to), always $(kib always)"
+	[ "$(kib to)" -le $(($(kib by-cp) + 512)) ]
+}
+
+# piece FILE MEBIBYTE: prints the checksum of that part.
+piece() {
+	dd if="$1" bs=1M count=1 skip="$2" status=none | cksum
+}
+
+check_5gib() {
+	local at
+	truncate -s 16M hole
+	sync -f .
+	[ "$(kib hole)" -lt 1024 ] || skip "no sparse files"
+	truncate -s 5121M from 2>/dev/null || skip "no file of this size"
+	for at in 0 4300 5120; do
+		dd if="$data/large" of=from bs=1M count=1 skip=$((at % 5)) seek=$at conv=notrunc status=none
+	done
+	f -v from to
+	[ "$(stat -c %s to)" = $((5121 << 20)) ]
+	for at in 0 2000 4095 4096 4300 5120; do
+		[ "$(piece from $at)" = "$(piece to $at)" ]
+	done
+}
+
+check_tree_r() {
+	make_tree from
+	f -r from to
+	f -r from to # into the existing directory
+	cmp <(names_and_bytes from) <(names_and_bytes to/from)
+	rm -r to/from
+	cmp <(names_and_bytes from) <(names_and_bytes to)
+}
+
+check_tree_a() {
+	make_tree from
+	f -a from to
+	diff <(names_and_bytes from) <(names_and_bytes to)
+	diff <(names_and_metadata from) <(names_and_metadata to)
+}
+
+# all_checks [REMOUNT…]: REMOUNT is a command that mounts the file system again.
+all_checks() {
+	local mode
+	for mode in "${modes[@]}"; do
+		check "$mode" check_mode "$mode"
+	done
+	if [ $# -gt 0 ]; then
+		"$@" && check remount check_kept
+	fi
+	rm -f "$dir"/kept.*
+	check cross check_cross
+	check verify check_option --verify
+	check no-cache check_no_cache
+	check fsync check_option --fsync
+	check inplace check_option --inplace
+	check resume check_resume
+	check killed check_killed
+	check sparse check_sparse
+	check 5GiB check_5gib
+	check tree-r check_tree_r
+	check tree-a check_tree_a
+}

@@ -1,0 +1,167 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: MIT
+#
+# NFS and SMB servers and their mounts, over loopback. The exports are on /dev/vdc (XFS) and /dev/vdd
+# (ext4).
+
+fs=${fs-} data=${data:?} dir=${dir-} # of lib.sh
+
+# nfs_op NUMBER: prints how many operations of NFS 4 nfsd has performed. The numbers are of RFC 7862.
+nfs_op() {
+	awk -v n="$1" '$1 == "proc4ops" { print $(3 + n) }' /proc/net/rpc/nfsd
+}
+WRITE=38 COPY=60 CLONE=71
+
+# start_nfsd: a short grace period, in which NFS 4 delays every open.
+start_nfsd() {
+	mkdir -p /srv/xfs /srv/ext4 /run/rpcbind /run/sendsigs.omit.d
+	modprobe -a nfsd nfs nfsv3 nfsv4 2>/dev/null
+	mount_fs xfs /dev/vdc /srv/xfs && mount_fs ext4 /dev/vdd /srv/ext4 || return
+	mount -t nfsd nfsd /proc/fs/nfsd
+	rpcbind -w
+	exportfs -i -o rw,no_root_squash,insecure,no_subtree_check,fsid=1 127.0.0.1:/srv/xfs &&
+		exportfs -i -o rw,no_root_squash,insecure,no_subtree_check,fsid=2 127.0.0.1:/srv/ext4 &&
+		rpc.nfsd -G 10 -L 10 4 && rpc.mountd || return
+	echo Y >/proc/fs/nfsd/v4_end_grace
+}
+
+stop_nfsd() {
+	rpc.nfsd 0
+	exportfs -ua
+	killall -q rpc.mountd rpcbind
+	umount /proc/fs/nfsd /srv/xfs /srv/ext4
+}
+
+# mount_nfs VERSION EXPORT MOUNTPOINT [OPTION]
+mount_nfs() {
+	local lock=''
+	[ "$1" != 3 ] || lock=,nolock
+	mkdir -p "$3"
+	mount -t nfs -o "vers=$1,soft,timeo=6000$lock${4+,$4}" "127.0.0.1:$2" "$3"
+}
+
+remount_nfs() {
+	umount /mnt/nfs && mount_nfs "$@" /mnt/nfs
+}
+
+# check_server_side MODE: the server copies: it gets no WRITE.
+check_server_side() {
+	local writes copies
+	cp "$data/large" from
+	sync -f .
+	writes=$(nfs_op $WRITE) copies=$(($(nfs_op $COPY) + $(nfs_op $CLONE)))
+	f -m "$1" from to
+	cmp "$data/large" to
+	echo "COPY $(nfs_op $COPY), CLONE $(nfs_op $CLONE), WRITE $writes to $(nfs_op $WRITE)"
+	[ "$(nfs_op $WRITE)" = "$writes" ]
+	[ $(($(nfs_op $COPY) + $(nfs_op $CLONE))) -gt "$copies" ]
+}
+
+# check_other_mount: a copy through one mount is whole on the other, in both directions.
+check_other_mount() {
+	local there=/mnt/nfs2/check
+	cp "$data/large" from
+	f from to
+	cmp "$data/large" $there/to
+	f $there/from $there/back
+	cmp "$data/large" back
+	f from $there/across
+	cmp "$data/large" across
+}
+
+# on_nfs VERSION EXPORT
+on_nfs() {
+	if ! mount_nfs "$1" "$2" /mnt/nfs || ! mount_nfs "$1" "$2" /mnt/nfs2 nosharecache; then
+		result mount FAIL "see the console"
+		return
+	fi
+	dir=/mnt/nfs
+	all_checks remount_nfs "$1" "$2"
+	check other-mount check_other_mount
+	if [ "$1" = 4.2 ]; then
+		check server-auto check_server_side auto
+		check server-cfr check_server_side copy_file_range
+		[ "$2" != /srv/xfs ] || check server-reflink check_server_side reflink
+	fi
+	umount /mnt/nfs /mnt/nfs2
+}
+
+# over_nfs: the exports on each version.
+over_nfs() {
+	if ! start_nfsd; then
+		result mount FAIL "nfsd does not start: see the console"
+		return
+	fi
+	for fs in nfs4.2-xfs nfs4.2-ext4 nfs3-xfs; do
+		case $fs in
+		nfs4.2-*) on_nfs 4.2 "/srv/${fs#*-}" ;;
+		nfs3-*) on_nfs 3 "/srv/${fs#*-}" ;;
+		esac
+	done
+	stop_nfsd
+}
+
+# start_smbd: one share, whose files are of root for every client.
+start_smbd() {
+	mkdir -p /srv/xfs /var/lib/samba/private /var/cache/samba /var/log/samba /run/samba /etc/samba
+	mount_fs xfs /dev/vdc /srv/xfs || return
+	cat >/etc/samba/smb.conf <<-'END'
+		[global]
+		map to guest = bad user
+		guest account = root
+		interfaces = lo
+		bind interfaces only = yes
+		disable netbios = yes
+		smb ports = 445
+		load printers = no
+		[share]
+		path = /srv/xfs
+		read only = no
+		guest ok = yes
+		force user = root
+	END
+	smbd --daemon && sleep 3
+}
+
+mount_cifs() {
+	mkdir -p /mnt/cifs
+	mount -t cifs -o guest,vers=3.1.1,noperm //127.0.0.1/share /mnt/cifs
+}
+
+remount_cifs() {
+	umount /mnt/cifs && mount_cifs
+}
+
+# smb_count NAME: prints how many requests of the kind the client has sent.
+smb_count() {
+	awk -v name="$1:" '$1 == name { print $2 }' /proc/fs/cifs/Stats
+}
+
+# check_copychunk MODE: the server copies: the client sends IOCTLs, and no WRITE.
+check_copychunk() {
+	local writes requests
+	cp "$data/large" from
+	sync -f .
+	writes=$(smb_count Writes) requests=$(smb_count IOCTLs)
+	f -m "$1" from to
+	cmp "$data/large" to
+	echo "Writes $writes to $(smb_count Writes), IOCTLs $requests to $(smb_count IOCTLs)"
+	[ "$(smb_count Writes)" = "$writes" ]
+	[ "$(smb_count IOCTLs)" -gt "$requests" ]
+}
+
+over_cifs() {
+	modprobe cifs
+	if ! start_smbd || ! mount_cifs; then
+		result mount FAIL "see the console"
+		return
+	fi
+	dir=/mnt/cifs
+	all_checks remount_cifs
+	check server-auto check_copychunk auto
+	check server-cfr check_copychunk copy_file_range
+	umount /mnt/cifs
+	killall -q smbd
+	sleep 2
+	umount /srv/xfs
+}

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+#
+# Makes the tables of tests/README.md from the lines "KERNEL FS CHECK ok|FAIL|skip REASON".
+
+# add(LIST, ITEM): appends the item to the array unless it is there.
+function add(list, item) {
+	if (!((list, item) in known)) {
+		known[list, item] = 1
+		name[list, ++size[list]] = item
+	}
+}
+
+# cell(FS, CHECK): yes, –, or the kernels on which the check passed; a failure is never hidden.
+function cell(fs, check, k, kernel, said, ok, run, result) {
+	for (k = 1; k <= size["kernel"]; k++) {
+		kernel = name["kernel", k]
+		said = status[kernel, fs, check]
+		if (said == "FAIL")
+			result = result " FAIL:" kernel
+		if (said == "ok") {
+			ok++
+			result = result " " kernel
+		}
+		run += said != ""
+	}
+	if (!run)
+		return ""
+	if (result ~ /FAIL/)
+		return substr(result, 2)
+	return ok == size["kernel"] ? "yes" : ok ? substr(result, 2) : "–"
+}
+
+$2 == "-" { next }
+$3 == "seconds" {
+	seconds[$1] += $5
+	next
+}
+{
+	add("kernel", $1)
+	add("fs", $2)
+	count[$1, $2, $4]++
+	if ($3 == "mount")
+		next
+	status[$1, $2, $3] = $4
+	if ($2 !~ /^(flakey|log-writes|suite)/) {
+		add("column", $2)
+		add("row", $3)
+	}
+}
+
+END {
+	printf "| check |"
+	for (c = 1; c <= size["column"]; c++)
+		printf " %s |", name["column", c]
+	printf "\n| --- |"
+	for (c = 1; c <= size["column"]; c++)
+		printf " --- |"
+	for (r = 1; r <= size["row"]; r++) {
+		printf "\n| %s |", name["row", r]
+		for (c = 1; c <= size["column"]; c++)
+			printf " %s |", cell(name["column", c], name["row", r])
+	}
+	printf "\n\n| passed, failed, skipped |"
+	for (k = 1; k <= size["kernel"]; k++)
+		printf " %s |", name["kernel", k]
+	printf "\n| --- |"
+	for (k = 1; k <= size["kernel"]; k++)
+		printf " --- |"
+	for (f = 1; f <= size["fs"]; f++) {
+		printf "\n| %s |", name["fs", f]
+		for (k = 1; k <= size["kernel"]; k++) {
+			kernel = name["kernel", k]
+			fs = name["fs", f]
+			printf " %d, %d, %d |", count[kernel, fs, "ok"], count[kernel, fs, "FAIL"], count[kernel, fs, "skip"]
+		}
+	}
+	printf "\n| seconds |"
+	for (k = 1; k <= size["kernel"]; k++)
+		printf " %d |", seconds[name["kernel", k]]
+	print ""
+}
