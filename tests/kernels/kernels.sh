@@ -49,7 +49,7 @@ boot() {
 		-smp 2 -m 2560 -nodefaults -no-user-config -display none -no-reboot \
 		-serial "file:$dir/console.log" -serial "file:$dir/results" \
 		-kernel "$dir/vmlinuz" -initrd "$dir/initramfs" \
-		-append 'console=ttyS0 panic=-1 quiet mitigations=off nowatchdog' \
+		-append 'console=ttyS0 panic=-1 loglevel=2 mitigations=off nowatchdog' \
 		-drive "file=$work/root.img,format=raw,if=virtio,snapshot=on,cache=unsafe" \
 		-drive "file=$dir/check.img,format=raw,if=virtio,cache=unsafe" \
 		-drive "file=$dir/disk1.img,format=raw,if=virtio,cache=unsafe,discard=unmap" \

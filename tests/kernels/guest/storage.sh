@@ -60,7 +60,7 @@ check_read_error() {
 	cp "$data/old" "$PWD/to"
 	sync -f $at
 	mount -o remount,ro $at
-	echo 1 >/proc/sys/vm/drop_caches # keeps the inode
+	dd if=$at/from iflag=nocache count=0 status=none # drops its pages
 	set_flakey /dev/vdc all
 	fails_with_eio "$2" $at/from "$PWD/to"
 	cmp "$data/old" to
