@@ -12,8 +12,8 @@
  *                     tree), remove, inside (DST below SRC), report
  *   src/copy/         policy: rules (what options demand), copy (open to commit), settle (before
  *                     the commit), notify, plan (auto), cached and measure (splice or threads),
- *                     cpus, ask, modes, step, extents, allocate, space, ranges (threads), verify
- *                     and compare, serve (many clients)
+ *                     cpus, ask, modes, step, extents, allocate, space, stale, ranges (threads),
+ *                     verify and compare, serve (many clients)
  *   src/endpoints/    where bytes come from and go: place (names), replace and temporary (an atomic
  *                     file), created (a file of a new tree), part (--resume), in_place, stream,
  *                     tcp, socket and receipt (its peer's close), metadata

@@ -70,10 +70,13 @@ enum fcopy_advice {
 	FCOPY_ADVICE_FORCE,             /* options.force */
 	FCOPY_ADVICE_REMOVE_LINK,       /* the destination is a dangling symlink */
 	FCOPY_ADVICE_REMOVE_PART,       /* remove or rename DST.fcopy-part */
-	FCOPY_ADVICE_FLUSH,             /* DST is complete, but may not be on the disk */
-	FCOPY_ADVICE_CACHE,             /* leave out options.no_cache */
-	FCOPY_ADVICE_RECURSIVE,         /* tree_options.recursive */
-	FCOPY_ADVICE_USAGE,             /* the operands and options cannot be combined */
+	/* remove the file, or the tree, error.path, unless another machine is still writing it */
+	FCOPY_ADVICE_REMOVE_FILE,
+	FCOPY_ADVICE_REMOVE_TREE,
+	FCOPY_ADVICE_FLUSH,     /* DST is complete, but may not be on the disk */
+	FCOPY_ADVICE_CACHE,     /* leave out options.no_cache */
+	FCOPY_ADVICE_RECURSIVE, /* tree_options.recursive */
+	FCOPY_ADVICE_USAGE,     /* the operands and options cannot be combined */
 };
 
 /* A failure, or a warning. The strings are static or belong to the caller's operands and to the
@@ -172,7 +175,8 @@ struct fcopy_report {
 
 enum fcopy_event_kind {
 	/* The copy continues; error says what is wrong. ENOSPC without a call: the report's
-	 * space_needed is more than its space_free. */
+	 * space_needed is more than its space_free. EEXIST without a call: a killed copy left
+	 * error.path, a temporary file or an unfinished tree in the directory of DST. */
 	FCOPY_EVENT_WARNING,
 	FCOPY_EVENT_PLAN,      /* auto has chosen; text is its plan */
 	FCOPY_EVENT_STEP,      /* an engine starts for the first time; text is its name */
@@ -184,9 +188,10 @@ enum fcopy_event_kind {
 	FCOPY_EVENT_ENTRY,     /* fcopy_tree: one entry is complete; text is its destination */
 };
 
+/* Its strings are valid until notify returns. */
 struct fcopy_event {
 	enum fcopy_event_kind kind;
-	const struct fcopy_report *report; /* of this copy so far */
+	const struct fcopy_report *report; /* of this copy so far, or NULL */
 	const struct fcopy_error *error;
 	const char *text;
 };

@@ -3,6 +3,8 @@
  */
 #include "cli.h"
 #include "ending.h"
+#include "errors.h"
+#include "report.h"
 #include "text.h"
 
 #include <stdio.h>
@@ -126,6 +128,21 @@ static void print_resume(const struct fcopy_event *event)
 	}
 }
 
+/* Of a server each client has its own warnings; only the threads of a tree share theirs. */
+static struct errors *event_warnings(const struct cli *cli)
+{
+	static struct errors of_copy;
+	static _Thread_local struct errors of_client;
+	return cli->keep_listening ? &of_client : &of_copy;
+}
+
+void event_add_warnings(struct json *j, const struct cli *cli)
+{
+	struct errors *warnings = event_warnings(cli);
+	errors_write(warnings, j, "warnings");
+	errors_clear(warnings);
+}
+
 static void print_event(const struct cli *cli, const struct fcopy_event *event)
 {
 	switch (event->kind) {
@@ -164,6 +181,8 @@ static bool is_wanted(const struct cli *cli, enum fcopy_event_kind kind)
 void event_print(void *user, const struct fcopy_event *event)
 {
 	const struct cli *cli = user;
+	if (event->kind == FCOPY_EVENT_WARNING && cli->json)
+		errors_add(event_warnings(cli), event->error);
 	if (!is_wanted(cli, event->kind))
 		return;
 	progress_lock();

@@ -56,12 +56,43 @@ void message_part(const char *dst)
 	fputs(".fcopy-part", stderr);
 }
 
+/* Prints an absolute path as one word of the shell. */
+static void print_quoted(const char *path)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789/._-+,:=@%";
+	bool escapes = false;
+	for (const unsigned char *c = (const unsigned char *)path; *c && !escapes;) {
+		size_t length = utf8_length(c);
+		escapes = utf8_is_control(c, length);
+		c += length ? length : 1;
+	}
+	if (path[strspn(path, plain)] == '\0') {
+		fputs(path, stderr);
+		return;
+	}
+	fputs(escapes ? "$'" : "'", stderr);
+	for (const char *c = path; *c; c++) {
+		unsigned char byte = (unsigned char)*c;
+		if (escapes && (byte < ' ' || byte > '~' || byte == '\'' || byte == '\\'))
+			fprintf(stderr, "\\%03o", byte);
+		else
+			fputs(byte == '\'' ? "'\\''" : (char[]){*c, '\0'}, stderr);
+	}
+	fputc('\'', stderr);
+}
+
 static void print_hint(const struct fcopy_error *e)
 {
 	const char *text = hint_for(e->advice);
 	if (e->advice == FCOPY_ADVICE_REMOVE_PART) {
 		fputs("fcopy: hint: remove or rename ", stderr);
 		message_part(e->path);
+		fputc('\n', stderr);
+	} else if (e->advice == FCOPY_ADVICE_REMOVE_FILE || e->advice == FCOPY_ADVICE_REMOVE_TREE) {
+		fputs("fcopy: hint: unless another machine is writing it: rm ", stderr);
+		fputs(e->advice == FCOPY_ADVICE_REMOVE_TREE ? "-r " : "", stderr);
+		print_quoted(e->path);
 		fputc('\n', stderr);
 	} else if (text) {
 		fprintf(stderr, "fcopy: hint: %s\n", text);

@@ -99,9 +99,7 @@ static void add_tree(struct json *j, const struct outcome *o)
 	json_integer(j, "changed", r->changed);
 	json_integer(j, "cloned", r->cloned);
 	json_integer(j, "failed", r->failed);
-	json_open(j, "failures", '[');
 	tree_add_failures(j);
-	json_close(j, ']');
 	json_close(j, '}');
 }
 
@@ -140,6 +138,7 @@ void report_json(const struct outcome *o, FILE *f)
 	add_phases(&j, r);
 	add_engines(&j, r);
 	report_json_error(&j, "error", &r->error);
+	event_add_warnings(&j, o->cli);
 	add_tree(&j, o);
 	json_close(&j, '}');
 	fputc('\n', f);

@@ -2,57 +2,30 @@
  * Trees and several sources.
  */
 #include "cli.h"
-#include "json.h"
+#include "errors.h"
 #include "report.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #define SHOWN 20 /* failures that are printed */
 
-static struct {
-	uint64_t printed;
-	struct fcopy_error *error; /* with --json: all of them */
-	size_t count, size;
-} failures;
-
-static const char *keep(const char *text)
-{
-	return text ? strdup(text) : NULL;
-}
-
-static void failures_add(const struct fcopy_error *e)
-{
-	if (failures.count == failures.size) {
-		size_t size = failures.size ? 2 * failures.size : 64;
-		struct fcopy_error *more = realloc(failures.error, size * sizeof(*more));
-		if (!more)
-			return; /* the count says that some are missing */
-		failures.error = more;
-		failures.size = size;
-	}
-	struct fcopy_error *to = &failures.error[failures.count++];
-	*to = *e;
-	to->path = keep(e->path);
-	to->path2 = keep(e->path2);
-	to->reason = keep(e->reason);
-}
+static uint64_t failures_printed;
+static struct errors failures; /* with --json: all of them */
 
 void tree_failed(const struct cli *cli, const struct fcopy_error *e)
 {
-	if (failures.printed++ < SHOWN)
+	if (failures_printed++ < SHOWN)
 		message_error(e);
 	if (cli->json)
-		failures_add(e);
+		errors_add(&failures, e);
 }
 
 void tree_add_failures(struct json *j)
 {
-	for (size_t i = 0; i < failures.count; i++)
-		report_json_error(j, NULL, &failures.error[i]);
+	errors_write(&failures, j, "failures");
 }
 
 /* Every open directory takes two descriptors; most systems set the soft limit to 1024. */

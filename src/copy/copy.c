@@ -146,6 +146,16 @@ int copy_run(struct copy *c)
 	return r;
 }
 
+/* A file system that has O_TMPFILE is not searched: a killed copy leaves no name there, except in
+ * the instant between linkat and rename. */
+static void warn_about_stale_files(const struct copy *c)
+{
+	int dir;
+	if (!c->options->scratch && c->dst.ops->leaves_name &&
+	    c->dst.ops->leaves_name(&c->dst, &dir))
+		stale_warn(dir, c->options, c->report);
+}
+
 static int open_and_run(struct copy *c, const char *src, const char *dst)
 {
 	struct fcopy_error *e = &c->report->error;
@@ -157,8 +167,10 @@ static int open_and_run(struct copy *c, const char *src, const char *dst)
 	r = destination_open(&c->dst, dst, &c->src, c->options, c->report->dst, e);
 	if (r == 0 && (r = rules_check_open(&c->src, &c->dst, c->options, e)) < 0)
 		c->dst.ops->abort(&c->dst);
-	if (r == 0)
+	if (r == 0) {
+		warn_about_stale_files(c);
 		return copy_run(c);
+	}
 	c->src.ops->abort(&c->src);
 	return r;
 }

@@ -123,6 +123,10 @@ int verify_prefix(struct copy *);
 /* space.c: compares the space that the copy needs with what is free, and warns. */
 void space_check(struct copy *);
 
+/* stale.c: warns about temporaries of this user in `dir` that a killed copy left more than a day
+ * ago. Reads a limited number of names. report: for the events, or NULL. */
+void stale_warn(int dir, const struct fcopy_options *, const struct fcopy_report *);
+
 /* ask.c: is the file on a network file system; is little of it in the page cache; does its file
  * system do uncached I/O? */
 bool ask_is_remote(int fd);

@@ -31,8 +31,8 @@ enum endpoint_receipt { RECEIPT_NEVER /* not a connection */, RECEIPT_MISSING, R
  * start, finish, commit, claim_partial and accept return 0 on success, or -errno with the failure
  * recorded; the caller then calls abort. finish and commit also return the values named below.
  *
- * An operation may be NULL: the endpoint has nothing to do. A NULL listens, old or receipt stands
- * for the result NULL, OLD_NONE or RECEIPT_NEVER. */
+ * An operation may be NULL: the endpoint has nothing to do. A NULL listens, old, receipt or
+ * leaves_name stands for the result NULL, OLD_NONE, RECEIPT_NEVER or false. */
 struct endpoint_ops {
 	/* Connects, or waits for the peer, once both ends are open. */
 	int (*start)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
@@ -54,6 +54,9 @@ struct endpoint_ops {
 	bool (*keep_partial)(struct endpoint *, off_t size);
 	/* After a failure: frees blocks up to `allocated` that are past the end of the file. */
 	void (*release_blocks)(const struct endpoint *, off_t allocated);
+
+	/* Does a file have a temporary name, which a SIGKILL would leave? *dir: the directory. */
+	bool (*leaves_name)(const struct endpoint *, int *dir);
 
 	/* HOST:PORT where peers can connect; NULL: it does not listen, or no longer. */
 	const char *(*listens)(const struct endpoint *);
@@ -221,6 +224,9 @@ void temporary_drop(struct endpoint *e);
 /* Makes a random name that other users cannot guess. Returns 0 or -errno. */
 #define TEMPORARY_SIZE sizeof(".fcopy-0123456789abcdef")
 int temporary_draw(char name[TEMPORARY_SIZE]);
+bool temporary_is_drawn(const char *name); /* could temporary_draw have made it? */
+/* Do new files in this directory need a temporary name, because O_TMPFILE is unsupported? */
+bool temporary_is_named(int dir);
 /* After a failure: truncates the part to its first `size` bytes, and gives it the mode 0600 by
  * which a resumed copy recognises it. Returns whether abort will keep it: not if another user owns
  * it or may write to it, because that user may have it open for writing. */

@@ -248,6 +248,12 @@ static enum endpoint_old replace_old(const struct endpoint *e, const struct stat
 	return e->place.exists ? OLD_REPLACED : OLD_NONE;
 }
 
+static bool replace_leaves_name(const struct endpoint *e, int *dir)
+{
+	*dir = e->place.dir;
+	return temporary_is_drawn(e->temporary); /* not DST.fcopy-part */
+}
+
 int replace_open(struct endpoint *e, const struct endpoint *src,
 		 const struct fcopy_options *options, struct fcopy_error *error)
 {
@@ -255,6 +261,7 @@ int replace_open(struct endpoint *e, const struct endpoint *src,
 						.commit = replace_commit,
 						.abort = replace_abort,
 						.old = replace_old,
+						.leaves_name = replace_leaves_name,
 						.claim_partial = part_claim,
 						.keep_partial = part_keep};
 	e->ops = &ops;

@@ -53,17 +53,26 @@ static bool find_link_call(struct endpoint *e)
 	return false;
 }
 
+#define PREFIX ".fcopy-"
+static const char letters[] = "0123456789abcdefghijklmnopqrstuv";
+
 int temporary_draw(char name[TEMPORARY_SIZE])
 {
-	static const char letters[] = "0123456789abcdefghijklmnopqrstuv";
 	unsigned char random[16];
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return -errno;
-	char *end = stpcpy(name, ".fcopy-");
+	char *end = stpcpy(name, PREFIX);
 	for (size_t i = 0; i < sizeof(random); i++)
 		*end++ = letters[random[i] % 32];
 	*end = '\0';
 	return 0;
+}
+
+bool temporary_is_drawn(const char *name)
+{
+	size_t prefix = sizeof(PREFIX) - 1, length = strlen(name);
+	return length == TEMPORARY_SIZE - 1 && strncmp(name, PREFIX, prefix) == 0 &&
+	       strspn(name + prefix, letters) == length - prefix;
 }
 
 static int create_named(struct endpoint *e, const char **call)
@@ -112,12 +121,25 @@ static int create_unnamed(struct endpoint *e, mode_t mode)
 	return -EOPNOTSUPP;
 }
 
+/* Kernels and file systems without O_TMPFILE see a directory opened for writing. */
+static bool lacks_unnamed(int r)
+{
+	return r == -EOPNOTSUPP || r == -EISDIR || r == -EINVAL || r == -ENOENT || r == -ENOSYS;
+}
+
+bool temporary_is_named(int dir)
+{
+	struct endpoint probe = {.place.dir = dir, .fd = -1};
+	int r = create_unnamed(&probe, 0600);
+	temporary_drop(&probe);
+	return lacks_unnamed(r);
+}
+
 int temporary_create(struct endpoint *e, mode_t mode, const char **call)
 {
 	int r = create_unnamed(e, mode);
 	*call = "open";
-	/* Kernels and file systems without O_TMPFILE see a directory opened for writing. */
-	if (r != -EOPNOTSUPP && r != -EISDIR && r != -EINVAL && r != -ENOENT && r != -ENOSYS)
+	if (!lacks_unnamed(r))
 		return r;
 	e->mode = mode & ~temporary_umask();
 	return create_named(e, call);

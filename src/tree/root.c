@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #define PART_SUFFIX ".fcopy-part"
@@ -89,6 +90,8 @@ static int root_create(struct root *r)
 	r->dst = openat(parent, r->temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (r->dst >= 0 && fstat(r->dst, &st) == 0 &&
 	    fchmod(r->dst, (st.st_mode & 07000) | 0700) == 0) {
+		/* Best effort: by this lock another copy sees that the tree is in use. */
+		(void)!flock(r->dst, LOCK_EX | LOCK_NB);
 		r->mode = st.st_mode & 07777 & ~(0700 & ~r->operand->st.st_mode);
 		return 0;
 	}

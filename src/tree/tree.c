@@ -176,6 +176,18 @@ static int copy_stream(struct tree *t, const char *src, const char *dst)
 	return r;
 }
 
+/* A new tree is built under a temporary name on every file system. All operands have the same
+ * parent, which is searched once; the directories below it are not. */
+static void warn_about_stale(struct tree *t, int parent, mode_t mode)
+{
+	bool named = S_ISDIR(mode) || (!t->probed && temporary_is_named(parent));
+	t->probed = true;
+	if (!named || t->searched)
+		return;
+	t->searched = true;
+	stale_warn(parent, &t->options->copy, NULL);
+}
+
 static int copy_operand(struct tree *t, const char *src, const char *dst, struct target *target)
 {
 	const struct fcopy_tree_options *o = t->options;
@@ -195,6 +207,7 @@ static int copy_operand(struct tree *t, const char *src, const char *dst, struct
 	if (r < 0)
 		return r;
 	strcpy(t->report->dst, target->path);
+	warn_about_stale(t, target->parent, st.st_mode);
 	r = S_ISDIR(st.st_mode) ? copy_directory(t, src, target, follow)
 				: copy_single(t, src, target, follow);
 	close(target->parent);

@@ -98,7 +98,7 @@ load tree
 	make_small s
 	touch s/victim
 	mkdir s/victims
-	strace -f -qq -o trace -e trace=getdents64 -e inject=getdents64:delay_exit=1000000:when=1 \
+	strace -f -qq -o trace -P s -e trace=getdents64 -e inject=getdents64:delay_exit=1000000:when=1 \
 		"$FCOPY" -r -j1 s d 2>err &
 	pid=$!
 	await said getdents64 trace
@@ -266,7 +266,7 @@ has_started() {
 	for to in 'mkfifo s/victim' 'ln -s ../canary s/victim' 'mkdir s/victim'; do
 		rm -rf s/victim d trace
 		touch s/victim
-		strace -f -qq -o trace -e trace=getdents64 -e inject=getdents64:delay_exit=700000:when=1 \
+		strace -f -qq -o trace -P s -e trace=getdents64 -e inject=getdents64:delay_exit=700000:when=1 \
 			timeout -s KILL "$HANG" "$FCOPY" -r -j1 s d 2>err &
 		pid=$!
 		await said getdents64 trace
@@ -328,7 +328,7 @@ has_started() {
 		"$FCOPY" -rL m/d1 by_fcopy
 		diff -r by_cp by_fcopy
 		if type strace >/dev/null; then
-			strace -f -v -o trace -e trace=getdents64 "$FCOPY" -r m e
+			strace -f -v -o trace -P m -e trace=getdents64 "$FCOPY" -r m e
 			grep -q "DT_UNKNOWN" trace
 			if grep -q DT_REG trace; then cat trace; exit 1; fi
 		fi'

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ * Temporary files and unfinished trees that a killed copy left. A copy that writes under such a
+ * name itself warns about those of the same user that are older than a day. It removes none:
+ * another machine may be writing one.
+ */
+#define _GNU_SOURCE
+#include "copy.h"
+#include "endpoints/error.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DAY           (24 * 60 * 60)
+#define NAMES_MOST    4096  /* are read: a directory may be huge, and its server far away */
+#define ENTRIES_MOST  10000 /* of one unfinished tree are measured */
+#define DEPTH_MOST    32    /* each level needs a descriptor */
+#define WARNINGS_MOST 8
+
+struct stale_size {
+	uint64_t bytes;
+	unsigned left; /* entries that may still be measured */
+	bool partial;  /* there are more bytes */
+};
+
+static DIR *open_directory_at(int dir, const char *name)
+{
+	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d && fd >= 0)
+		close(fd);
+	return d;
+}
+
+/* Adds the sizes of the files in d, and below it in the same file system; closes d. */
+static void measure_tree(DIR *d, dev_t device, unsigned depth, struct stale_size *size)
+{
+	struct stat st;
+	if (!d || depth == DEPTH_MOST) {
+		size->partial = true;
+		if (d)
+			closedir(d);
+		return;
+	}
+	for (struct dirent *entry; (entry = readdir(d));) {
+		if (size->left == 0) {
+			size->partial = true;
+			break;
+		}
+		size->left--;
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+		    fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		if (S_ISREG(st.st_mode))
+			size->bytes += (uint64_t)st.st_size;
+		else if (S_ISDIR(st.st_mode) && st.st_dev == device)
+			measure_tree(open_directory_at(dirfd(d), entry->d_name), device, depth + 1,
+				     size);
+	}
+	closedir(d);
+}
+
+/* Measures a file or an unfinished tree. Returns false if a running copy on this machine has locked
+ * the tree: the mtime of a directory does not change when files below it are written. */
+static bool measure(int dir, const char *name, const struct stat *st, struct stale_size *size)
+{
+	if (S_ISREG(st->st_mode)) {
+		size->bytes = (uint64_t)st->st_size;
+		return true;
+	}
+	DIR *d = open_directory_at(dir, name);
+	if (d && flock(dirfd(d), LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
+		closedir(d);
+		return false;
+	}
+	measure_tree(d, st->st_dev, 0, size);
+	return true;
+}
+
+/* Returns false if there is nothing to warn about. directory: the path of dir. */
+static bool warn_about(int dir, const char *directory, const char *name,
+		       const struct fcopy_options *o, const struct fcopy_report *report)
+{
+	char path[PATH_MAX], reason[128];
+	struct stat st, named;
+	struct stale_size size = {.left = ENTRIES_MOST};
+	struct fcopy_error e;
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_uid != geteuid() ||
+	    (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
+		return false;
+	time_t age = time(NULL) - st.st_mtime;
+	int n = snprintf(path, sizeof(path), "%s/%s", directory, name);
+	/* The user may remove what the path leads to: it must be this file. */
+	if (age < DAY || n >= PATH_MAX || lstat(path, &named) < 0 || named.st_dev != st.st_dev ||
+	    named.st_ino != st.st_ino || !measure(dir, name, &st, &size))
+		return false;
+	snprintf(reason, sizeof(reason),
+		 "was left by a killed copy: %s%ju bytes, last modified %ju day%s ago",
+		 size.partial ? "more than " : "", (uintmax_t)size.bytes, (uintmax_t)(age / DAY),
+		 age < 2 * DAY ? "" : "s");
+	error_refuse(&e, path, EEXIST, reason,
+		     S_ISDIR(st.st_mode) ? FCOPY_ADVICE_REMOVE_TREE : FCOPY_ADVICE_REMOVE_FILE);
+	o->notify(o->user, &(struct fcopy_event){FCOPY_EVENT_WARNING, report, &e, NULL});
+	return true;
+}
+
+void stale_warn(int dir, const struct fcopy_options *o, const struct fcopy_report *report)
+{
+	char link[32], directory[PATH_MAX];
+	unsigned names = 0, warnings = 0;
+	DIR *d = o->notify ? open_directory_at(dir, ".") : NULL;
+	if (!d)
+		return;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", dirfd(d));
+	ssize_t n = readlink(link, directory, sizeof(directory) - 1);
+	directory[n > 0 ? n : 0] = '\0'; /* without /proc nothing is found there */
+	for (struct dirent *entry;
+	     names < NAMES_MOST && warnings < WARNINGS_MOST && (entry = readdir(d)); names++)
+		if (temporary_is_drawn(entry->d_name))
+			warnings += warn_about(dirfd(d), directory, entry->d_name, o, report);
+	closedir(d);
+}
