@@ -99,7 +99,7 @@ static void print_hint(const struct fcopy_error *e)
 	}
 }
 
-/* The numbers from before the copy, if the disk is full now. */
+/* If the disk is full: the space that the copy needed, and that was free, before its first byte. */
 static void print_space(const struct fcopy_report *r)
 {
 	struct text needed = {0}, spare = {0};
@@ -107,8 +107,7 @@ static void print_space(const struct fcopy_report *r)
 		return;
 	text_size_brief(&needed, r->space_needed);
 	text_size_brief(&spare, r->space_free);
-	fprintf(stderr, " (the copy needs %s, %s %s free)", needed.at, spare.at,
-		r->space_free == 1 ? "was" : "were");
+	fprintf(stderr, " (the copy needs %s, %s was free)", needed.at, spare.at);
 }
 
 void message_error(const struct fcopy_error *e)

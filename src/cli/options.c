@@ -132,8 +132,7 @@ int options_set_mode(struct cli *cli, const char *text)
 	}
 	if (near)
 		return message_usage(text, "no such mode; did you mean %s? (%s)", near, names);
-	return message_usage(text, "no such mode (%s); fcopy copies one file: SRC DST [MODE]",
-			     names);
+	return message_usage(text, "no such mode (%s)", names);
 }
 
 static bool is_socket(const char *operand, int dash)
@@ -148,12 +147,12 @@ static int check_row(const struct cli *cli, const struct option_row *row)
 	if (cli->action == ACTION_BENCHMARK && row->not_benchmarked)
 		return message_option(row->name, "cannot be combined with --benchmark");
 	if (cli->action == ACTION_COPY && row->takes & ~mode->takes)
-		return message_option(row->name, "does not belong to mode %d %s", mode->number,
+		return message_option(row->name, "is not supported by mode %d %s", mode->number,
 				      mode->name);
 	if (row->not_sent && is_socket(cli->dst, STDOUT_FILENO))
-		return message_option(row->name, "means nothing where DST is a socket");
+		return message_option(row->name, "cannot be used if DST is a socket");
 	if (row->not_received && is_socket(cli->src, STDIN_FILENO))
-		return message_option(row->name, "means nothing where SRC is a socket");
+		return message_option(row->name, "cannot be used if SRC is a socket");
 	return EXIT_DONE;
 }
 
@@ -163,7 +162,6 @@ static const char *unserved(const struct cli *cli)
 	return cli->progress             ? "progress"
 	       : cli->copy.expected_size ? "size"
 	       : cli->copy.preserve      ? "preserve"
-	       : cli->copy.no_clobber    ? "no-clobber"
 					 : NULL;
 }
 
@@ -182,19 +180,21 @@ static int check_together(const struct cli *cli)
 {
 	const struct fcopy_options *o = &cli->copy;
 	if (o->reflink == FCOPY_WHEN_ALWAYS && o->sparse != FCOPY_WHEN_AUTO)
-		return message_option("reflink",
-				      "a clone has the source's holes: not with --sparse");
+		return message_option(
+		    "reflink", "cannot be combined with --sparse: a clone keeps the holes of SRC");
 	if (o->preallocate == FCOPY_WHEN_ALWAYS && o->sparse == FCOPY_WHEN_ALWAYS)
-		return message_option("preallocate",
-				      "holes have no blocks: not with --sparse=always");
+		return message_option(
+		    "preallocate", "cannot be combined with --sparse=always: holes have no blocks");
 	if (o->preallocate == FCOPY_WHEN_ALWAYS && o->reflink == FCOPY_WHEN_ALWAYS)
-		return message_option("preallocate",
-				      "a clone has the source's blocks: not with --reflink=always");
+		return message_option(
+		    "preallocate",
+		    "cannot be combined with --reflink=always: a clone has the blocks of SRC");
 	if (o->in_place && (o->no_clobber || o->resume))
 		return message_option("inplace", "cannot be combined with --%s",
 				      o->resume ? "resume" : "no-clobber");
 	if (o->reflink == FCOPY_WHEN_ALWAYS && o->no_cache)
-		return message_option("reflink", "a clone moves no bytes: not with --no-cache");
+		return message_option("reflink",
+				      "cannot be combined with --no-cache: a clone moves no bytes");
 	if (cli->tree.recursive && (o->in_place || o->expected_size || o->count))
 		return message_option(o->in_place        ? "inplace"
 				      : o->expected_size ? "size"
@@ -207,13 +207,14 @@ static int check_together(const struct cli *cli)
 	if (cli->max_clients && !cli->keep_listening)
 		return message_option("max-clients", "requires --keep-listening");
 	if (cli->json && !cli->json_file && cli->dst && is_standard_output(cli->dst))
-		return message_option("json", "standard output is the copy: use --json=FILE");
+		return message_option("json", "standard output receives the copy: use --json=FILE");
 	if (cli->csv && cli->action != ACTION_BENCHMARK)
-		return message_option("csv", "needs --benchmark");
+		return message_option("csv", "requires --benchmark");
 	if (cli->csv && cli->json && !cli->json_file)
-		return message_option("csv", "standard output is the JSON object: use --json=FILE");
+		return message_option("csv",
+				      "standard output receives the JSON object: use --json=FILE");
 	if (cli->runs && cli->action != ACTION_BENCHMARK)
-		return message_option("runs", "needs --benchmark");
+		return message_option("runs", "requires --benchmark");
 	if (o->timeout_ms && !is_socket(cli->src, STDIN_FILENO) &&
 	    !is_socket(cli->dst, STDOUT_FILENO))
 		return message_option("timeout", "neither SRC nor DST is a socket");
@@ -270,10 +271,10 @@ static int take_operands(struct cli *cli, int n, char **operand)
 	if (n == 2)
 		return EXIT_DONE;
 	if (cli->copy.mode)
-		return message_usage(
-		    operand[2],
-		    "the mode is given twice: leave out -m or this operand (a directory is ./%s)",
-		    operand[2]);
+		return message_usage(operand[2],
+				     "the mode is given twice: leave out -m or this operand (use "
+				     "./%s for a directory)",
+				     operand[2]);
 	if (cli->action == ACTION_BENCHMARK)
 		return message_usage(operand[2],
 				     "--benchmark runs every mode: leave out this operand");

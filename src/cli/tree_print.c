@@ -48,10 +48,10 @@ static void print_part(const struct fcopy_tree_report *r)
 	message_print(r->part);
 	fputs(part ? ": kept, unfinished\n" : ": not removed, incomplete\n", stderr);
 	if (part && r->failed == 0)
-		fputs("fcopy: hint: run it again with --resume\n", stderr);
+		fputs("fcopy: hint: run the command again with --resume\n", stderr);
 	else if (part)
-		fputs("fcopy: hint: fix the cause and run it again with --resume; "
-		      "or with --resume --keep-going, to accept the copy as it is\n",
+		fputs("fcopy: hint: fix the cause and run the command again with --resume, "
+		      "or accept the gaps with --resume --keep-going\n",
 		      stderr);
 }
 

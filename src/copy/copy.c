@@ -87,7 +87,7 @@ static int commit_copy(struct copy *c)
 	if (r == 0 && receipt == RECEIPT_MISSING && !c->served) {
 		struct fcopy_error e;
 		error_refuse(&e, c->dst.path, ENODATA,
-			     "not confirmed: the peer has every byte, and gave no receipt",
+			     "not confirmed: the peer has every byte, but may not have stored it",
 			     FCOPY_ADVICE_NONE);
 		copy_notify(c, FCOPY_EVENT_WARNING, &e, NULL);
 	}

@@ -217,7 +217,7 @@ static int check_uncached(struct copy *c)
 	if (!c->all.zeros && engine_direct.copy(&nothing) == 0 && is_data_aligned(c))
 		return 0;
 	return error_refuse(&c->report->error, src ? c->dst.path : c->src.path, EOPNOTSUPP,
-			    "cannot be copied past the page cache here", FCOPY_ADVICE_CACHE);
+			    "the page cache cannot be bypassed here", FCOPY_ADVICE_CACHE);
 }
 
 /* Chooses how to copy, by cheap queries about the two files, before the first byte. */
@@ -232,7 +232,7 @@ static void decide(struct copy *c)
 		    ask_is_remote(c->src.fd);
 	copy_notify(c, FCOPY_EVENT_PLAN, NULL,
 		    c->direct   ? "direct I/O"
-		    : c->remote ? "copy_file_range, so that the server may copy"
+		    : c->remote ? "copy_file_range, so that the server can copy"
 				: cached_plan(c));
 }
 

@@ -78,15 +78,13 @@ static int rules_evaluate(const struct ends *x, const struct fcopy_options *o,
 	    {lacks & FCOPY_TAKES_STREAM_SRC, ~END_STREAM, END_ANY, offsets, FCOPY_ADVICE_AUTO},
 	    {lacks & FCOPY_TAKES_STREAM_DST, END_ANY, ~END_STREAM, offsets, FCOPY_ADVICE_AUTO},
 	    {o->verify || o->resume, END_FILE, END_FILE,
-	     "only a copy from file to file can be compared with its source", FCOPY_ADVICE_USAGE},
+	     "only a copy from a file to a file can be verified or resumed", FCOPY_ADVICE_USAGE},
 	    {o->preserve_required, REGULAR, REGULAR, PRESERVE_IMPOSSIBLE, FCOPY_ADVICE_USAGE},
-	    {o->no_cache, STORAGE, STORAGE, "has no page cache that could be left as it was",
-	     FCOPY_ADVICE_USAGE},
+	    {o->no_cache, STORAGE, STORAGE, "has no page cache to bypass", FCOPY_ADVICE_USAGE},
 	    {o->reflink == FCOPY_WHEN_ALWAYS, REGULAR, REGULAR, "only a file can be cloned",
 	     FCOPY_ADVICE_USAGE},
-	    {allocates, END_ANY, END_FILE, "has no blocks that could be allocated",
-	     FCOPY_ADVICE_USAGE},
-	    {allocates, END_DISK | END_FILE, END_ANY, "has no size that could be allocated",
+	    {allocates, END_ANY, END_FILE, "has no blocks to allocate", FCOPY_ADVICE_USAGE},
+	    {allocates, END_DISK | END_FILE, END_ANY, "has no known size to allocate",
 	     FCOPY_ADVICE_USAGE},
 	    {o->fsync, END_ANY, STORAGE, "is not on a disk: it cannot be flushed",
 	     FCOPY_ADVICE_USAGE},
@@ -115,7 +113,7 @@ int rules_check_operands(const char *src, const char *dst, const struct fcopy_op
 	bool mode_clones = o->mode && o->mode->engine && strcmp(o->mode->engine, "reflink") == 0;
 	if (o->count && (mode_clones || o->reflink == FCOPY_WHEN_ALWAYS))
 		return error_refuse(error, src, EINVAL,
-				    "a clone is of the whole file: it has no limit",
+				    "only the whole file can be cloned, not its first bytes",
 				    mode_clones ? FCOPY_ADVICE_AUTO : FCOPY_ADVICE_USAGE);
 	if (o->in_place && o->resume)
 		return error_refuse(error, dst, EINVAL, "cannot be resumed in place",

@@ -174,8 +174,8 @@ static int check_ends(struct service *s, const char *src, const char *dst,
 {
 	struct fcopy_error *error = &report->error;
 	if (!(S_ISREG(s->file.st.st_mode) && s->file.positional))
-		return refuse_service(src, "is no regular file: it cannot be sent to every client",
-				      error);
+		return refuse_service(
+		    src, "is not a regular file: it cannot be sent to every client", error);
 	if (!endpoint_listens(&s->listener))
 		return refuse_service(dst, "does not listen: there are no clients to wait for",
 				      error);

@@ -32,7 +32,7 @@ int verify_copy(struct copy *c)
 	if (cached) {
 		struct fcopy_error e;
 		error_refuse(&e, c->dst.path, EOPNOTSUPP,
-			     "verified with its pages dropped: it cannot be read with O_DIRECT",
+			     "verified through the page cache: O_DIRECT is unsupported here",
 			     FCOPY_ADVICE_NONE);
 		copy_notify(c, FCOPY_EVENT_WARNING, &e, NULL);
 	}

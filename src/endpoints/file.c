@@ -195,7 +195,7 @@ int destination_open_in(struct endpoint *e, int dir, const char *name, const cha
 	/* To open a FIFO could block, and a device would be overwritten. */
 	if (e->place.exists && !S_ISREG(e->place.st.st_mode) && !options->no_clobber)
 		r = error_refuse(error, path, EEXIST,
-				 "is not a regular file: it is not replaced by one",
+				 "is not a regular file and is not replaced by one",
 				 FCOPY_ADVICE_NONE);
 	else
 		r = open_place(e, src, options, error);

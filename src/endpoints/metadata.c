@@ -88,7 +88,7 @@ int metadata_keep_acl(int fd, const struct place *old, const char *path, bool fo
 	if (r == 0)
 		r = keep_attribute(fd, name, "security.selinux");
 	if (r == -ENOENT && !force && access("/proc/self/fd", F_OK) == 0)
-		return error_refuse(e, path, ENOENT, "was removed while its copy was made",
+		return error_refuse(e, path, ENOENT, "was removed during the copy",
 				    FCOPY_ADVICE_NONE);
 	if (r == -ENOENT && !force)
 		return error_proc(e, "lgetxattr", path, -r);

@@ -100,7 +100,7 @@ static int check_part(const struct endpoint *e, struct fcopy_error *error)
 	if (!S_ISREG(st.st_mode))
 		return refuse_part(e, EPERM, "its .fcopy-part is not a regular file", error);
 	if (st.st_nlink != 1)
-		return refuse_part(e, EPERM, "its .fcopy-part has more hard links", error);
+		return refuse_part(e, EPERM, "its .fcopy-part has other hard links", error);
 	const char *reason = find_intruder(e, &st);
 	return reason ? refuse_part(e, EPERM, reason, error) : 0;
 }

@@ -75,7 +75,7 @@ static int place_enter_directory(struct place *p, const char *src_path, char res
 	size_t length, start, used = strlen(resolved);
 	if (!src_path)
 		return error_refuse(e, resolved, EISDIR,
-				    "is a directory, and the source has no name",
+				    "is a directory, and the source has no name to use there",
 				    FCOPY_ADVICE_USAGE);
 	int dir = openat(p->dir, p->name[0] ? p->name : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)

@@ -69,13 +69,13 @@ static int check_directory_allows_rename(const struct endpoint *e, struct fcopy_
 		return error_operation(error, "statx of its directory", "statx", e->path, -r);
 	if (sx.stx_attributes & STATX_ATTR_APPEND)
 		return error_refuse(error, e->path, EPERM,
-				    "its directory is append-only: a name in it stays as it is",
+				    "cannot be replaced: its directory is append-only",
 				    advise_in_place(e));
 	if (e->place.exists && sx.stx_mode & S_ISVTX && sx.stx_uid != geteuid() &&
 	    e->place.st.st_uid != geteuid() && !is_privileged())
 		return error_refuse(
 		    error, e->path, EPERM,
-		    "cannot be replaced: its directory is sticky, and neither is yours",
+		    "cannot be replaced: its directory is sticky, and you own neither",
 		    advise_in_place(e));
 	return 0;
 }
@@ -86,7 +86,7 @@ static int check_existing(const struct endpoint *e, bool force, struct fcopy_err
 	struct statx sx;
 	if (e->place.st.st_nlink == 0) /* by /proc/PID/fd/N */
 		return error_refuse(error, e->path, ENOENT,
-				    "has no name to replace: it is deleted, or a memfd",
+				    "has no name to replace: it is a deleted file or a memfd",
 				    advise_in_place(e));
 	int r = stat_attributes(e, e->place.name, &sx);
 	if (r < 0)
@@ -106,7 +106,7 @@ static int check_existing(const struct endpoint *e, bool force, struct fcopy_err
 		return r;
 	if (e->place.st.st_nlink > 1)
 		return error_refuse(error, e->path, EMLINK,
-				    "has more hard links, which would keep the old content",
+				    "has other hard links, which would keep the old content",
 				    err ? FCOPY_ADVICE_FORCE : FCOPY_ADVICE_IN_PLACE_OR_FORCE);
 	if (err)
 		return error_refuse(error, e->path, err, "is not writable by you",

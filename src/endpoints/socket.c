@@ -249,7 +249,7 @@ int socket_adopt(struct endpoint *e, struct fcopy_error *error)
 {
 	int flags = fcntl(e->fd, F_GETFL);
 	if (socket_get_option(e->fd, SO_TYPE) != SOCK_STREAM)
-		return error_refuse(error, e->path, ESOCKTNOSUPPORT, "is no stream socket",
+		return error_refuse(error, e->path, ESOCKTNOSUPPORT, "is not a stream socket",
 				    FCOPY_ADVICE_NONE);
 	e->socket = true;
 	if (!socket_set_reset(e->fd, true))

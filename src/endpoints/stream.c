@@ -94,7 +94,7 @@ int stream_open(struct endpoint *e, const char *path, int dash, struct fcopy_err
 	int fd = stream_number(path, dash);
 	if (fd < 0)
 		return error_refuse(error, path, EINVAL,
-				    "has no descriptor number after fd: (a file is ./fd:...)",
+				    "has no descriptor number after fd: (use ./fd:... for a file)",
 				    FCOPY_ADVICE_USAGE);
 	e->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (e->fd < 0)

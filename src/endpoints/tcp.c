@@ -69,12 +69,12 @@ static const char *parse_address(struct address *a, const char *text, bool liste
 	if (colon && length == 0)
 		return "has no host before the colon";
 	if (!brackets && memchr(text, ':', length))
-		return "has too many colons: an IPv6 address stands in brackets";
+		return "has too many colons: write an IPv6 address in brackets";
 	if (!port_is_sane(port, listens))
 		return listens ? "has no port from 0 to 65535 at its end"
 			       : "has no port from 1 to 65535 at its end";
 	if (listens && length == 1 && text[0] == '*')
-		return "listens on every address as 0.0.0.0:PORT or [::]:PORT, not as *";
+		return "* is not an address: use 0.0.0.0:PORT or [::]:PORT for all addresses";
 	memcpy(a->host, text, length);
 	a->host[length] = '\0';
 	strcpy(a->port, port);

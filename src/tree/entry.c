@@ -165,7 +165,7 @@ static int entry_make_directory(struct worker *w, const struct entry *e, const s
 	int fd = openat(dir, e->as, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 && !*fresh && (errno == ENOTDIR || errno == ELOOP))
 		return entry_refuse(w, e, entry_dst, ENOTDIR,
-				    "is not a directory: it is not replaced by one");
+				    "is not a directory and is not replaced by one");
 	if (fd < 0)
 		return entry_fail(w, e, "open", entry_dst, errno);
 	return fd;

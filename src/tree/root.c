@@ -67,8 +67,7 @@ static int root_check_inside(const struct root *r, int dir)
 		     inside_by_mount(r->operand->src, fd, r->tree->options->one_file_system);
 	int result = root_is_below(fd, &r->operand->st);
 	if (result == 1 || bound)
-		return root_refuse(r, EINVAL, "is inside the tree that is to be copied",
-				   FCOPY_ADVICE_USAGE);
+		return root_refuse(r, EINVAL, "is inside the source tree", FCOPY_ADVICE_USAGE);
 	/* A process that may not search there cannot have opened SRC there either. */
 	return result == -EACCES || result == 0 ? 0 : root_fail(r, "open", -result);
 }
@@ -135,9 +134,10 @@ static int root_check_part(struct root *r)
 		return resume ? root_fail(r, "open of its .fcopy-part", ENAMETOOLONG) : 0;
 	}
 	if (!resume && fstatat(r->operand->parent, r->part, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		return root_refuse(r, EEXIST,
-				   "an earlier copy left its .fcopy-part: resume it, or remove it",
-				   FCOPY_ADVICE_REMOVE_PART);
+		return root_refuse(
+		    r, EEXIST,
+		    "an earlier copy left its .fcopy-part: resume that copy, or remove the part",
+		    FCOPY_ADVICE_REMOVE_PART);
 	return 0;
 }
 
@@ -158,11 +158,10 @@ static int root_open(struct root *r)
 		return r->tree->options->copy.resume ? root_resume(r) : root_create(r);
 	}
 	if (!S_ISDIR(st.st_mode))
-		return root_refuse(r, ENOTDIR, "is not a directory: it is not replaced by one",
+		return root_refuse(r, ENOTDIR, "is not a directory and is not replaced by one",
 				   FCOPY_ADVICE_NONE);
 	if (st.st_dev == r->operand->st.st_dev && st.st_ino == r->operand->st.st_ino)
-		return root_refuse(r, EINVAL, "is the directory that is to be copied",
-				   FCOPY_ADVICE_USAGE);
+		return root_refuse(r, EINVAL, "is the source directory", FCOPY_ADVICE_USAGE);
 	r->dst = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (r->dst < 0)
 		return root_fail(r, "open", errno);

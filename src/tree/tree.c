@@ -234,7 +234,7 @@ static int check_names(struct tree *t, const char *const *src, size_t n)
 		const char *name = last_component(src[i], &length);
 		if (is_unnamed(name, length))
 			return tree_refuse(t, src[i], EINVAL,
-					   "names no entry: copy it without other sources",
+					   "has no name: copy it without other sources",
 					   FCOPY_ADVICE_USAGE);
 	}
 	const char **sorted = malloc(n * sizeof(*sorted));
@@ -279,8 +279,10 @@ static int check_options(struct tree *t, const char *const *src, size_t n, const
 	if (dst[0] == '\0')
 		return tree_fail(t, "stat", dst, ENOENT);
 	if (o->in_place || o->scratch || o->expected_size || o->count)
-		return tree_refuse(t, dst, EINVAL, "a tree cannot be copied with these options",
-				   FCOPY_ADVICE_USAGE);
+		return tree_refuse(
+		    t, dst, EINVAL,
+		    "in_place, scratch, expected_size and count cannot be used for a tree",
+		    FCOPY_ADVICE_USAGE);
 	int r = t->options->recursive ? check_streams(t, src, n, dst) : 0;
 	return r < 0 ? r : check_names(t, src, n);
 }

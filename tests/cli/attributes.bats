@@ -112,7 +112,7 @@ like_source() {
 	chmod 044 a
 	mkdir -m 777 d
 	as_nobody 0 --verify a d/b
-	mentions "verified with its pages dropped"
+	mentions "verified through the page cache"
 	cmp a d/b
 }
 
@@ -124,7 +124,7 @@ like_source() {
 	n=$(nth openat /proc/self/fd/)
 	traced 0 inject=openat:error=EINVAL:when="$n" --verify a b
 	injected
-	says "fcopy: warning: b: verified with its pages dropped: it cannot be read with O_DIRECT"
+	says "fcopy: warning: b: verified through the page cache: O_DIRECT is unsupported here"
 	cmp a b
 }
 
@@ -150,7 +150,7 @@ like_source() {
 		"$FCOPY" --verify a journalled/b; cmp a journalled/b'
 	[ "$status" != 77 ] || skip "no loop device here"
 	demand 0
-	says "fcopy: warning: journalled/b: verified with its pages dropped: it cannot be read with O_DIRECT"
+	says "fcopy: warning: journalled/b: verified through the page cache: O_DIRECT is unsupported here"
 }
 
 @test "--verify and --resume of what cannot be read twice: exit 2" {
@@ -158,7 +158,7 @@ like_source() {
 	local option
 	for option in --verify --resume; do
 		expect 2 $option a /dev/null
-		mentions "/dev/null: only a copy from file to file can be compared with its source"
+		mentions "/dev/null: only a copy from a file to a file can be verified or resumed"
 		expect 2 $option - b <a
 		absent b
 	done

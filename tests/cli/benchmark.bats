@@ -60,8 +60,8 @@ untouched() {
 	[ "$(head -n 1 <<<"$output")" = number,mode,median,min,max,user,sys,bytes,runs,load,error ]
 	grep -qE '^1,readwrite,([0-9.]+,){5}1048576,3,[0-9.]+,$' <<<"$output"
 	grep -q '"mode": "readwrite"' report
-	usage_error "--csv: needs --benchmark" --csv a b
-	usage_error "--runs: needs --benchmark" --runs=3 a b
+	usage_error "--csv: requires --benchmark" --csv a b
+	usage_error "--runs: requires --benchmark" --runs=3 a b
 	usage_error "--runs: invalid number '0' (1 to 1000)" --benchmark --runs=0 a b
 }
 

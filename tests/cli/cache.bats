@@ -123,7 +123,7 @@ no_cache() {
 @test "--no-cache from a pipe: a usage error" {
 	run --separate-stderr bash -c 'echo a | "$0" --no-cache - b' "$FCOPY"
 	demand 2
-	says "fcopy: -: has no page cache that could be left as it was"
+	says "fcopy: -: has no page cache to bypass"
 	absent b
 }
 
@@ -145,7 +145,7 @@ no_cache() {
 			grep -q INJECTED trace; cmp old m/b; cmp old old2
 		done'
 	demand 0
-	mentions "fcopy: m/b: cannot be copied past the page cache here" \
-		"fcopy: m/a: cannot be copied past the page cache here" \
+	mentions "fcopy: m/b: the page cache cannot be bypassed here" \
+		"fcopy: m/a: the page cache cannot be bypassed here" \
 		"fcopy: hint: leave out --no-cache"
 }

@@ -126,7 +126,7 @@ to_the_deaf() {
 	peer keep
 	expect 0 --json a tcp:127.0.0.1:"$port"
 	[[ $output == *'"confirmed": false'* ]]
-	mentions 'not confirmed: the peer has every byte, and gave no receipt'
+	mentions 'not confirmed: the peer has every byte, but may not have stored it'
 	said 100000 peer.out
 	peer deaf
 	run to_the_deaf

@@ -49,7 +49,7 @@ is() {
 	local dst
 	echo data >a
 	for dst in - fd:1 /dev/stdout /dev/fd/1; do
-		usage_error "--json: standard output is the copy: use --json=FILE" --json a $dst
+		usage_error "--json: standard output receives the copy: use --json=FILE" --json a $dst
 		[ -z "$output" ]
 		expect 0 --json=report a $dst
 		[ "$output" = data ]

@@ -110,7 +110,7 @@ load helper
 @test "--resume and --verify of what is no file: the culprit is named, and nothing is made" {
 	echo data >a
 	mkfifo pipe
-	local option reason="only a copy from file to file can be compared with its source"
+	local option reason="only a copy from a file to a file can be verified or resumed"
 	for option in --resume --verify; do
 		expect 2 $option /dev/null b
 		says "fcopy: /dev/null: $reason"

@@ -169,12 +169,12 @@ IN_PLACE_HINT="fcopy: hint: use --inplace to overwrite it"
 	local option
 	for option in --fsync -f --resume; do
 		expect 1 $option a d/b
-		says "fcopy: d/b: its directory is append-only: a name in it stays as it is" \
+		says "fcopy: d/b: cannot be replaced: its directory is append-only" \
 			"$IN_PLACE_HINT"
 		holds old d/b
 	done
 	expect 1 --resume a d/c
-	says "fcopy: d/c: its directory is append-only: a name in it stays as it is"
+	says "fcopy: d/c: cannot be replaced: its directory is append-only"
 	[ "$(ls -A d)" = b ]
 	expect 0 --inplace a d/b
 	holds new d/b
@@ -192,7 +192,7 @@ IN_PLACE_HINT="fcopy: hint: use --inplace to overwrite it"
 	local option
 	for option in --fsync -f; do
 		as_nobody 1 $option a sticky/b
-		says "fcopy: sticky/b: cannot be replaced: its directory is sticky, and neither is yours" \
+		says "fcopy: sticky/b: cannot be replaced: its directory is sticky, and you own neither" \
 			"$IN_PLACE_HINT"
 		holds old sticky/b
 	done
@@ -246,7 +246,7 @@ IN_PLACE_HINT="fcopy: hint: use --inplace to overwrite it"
 		umount m t'
 	[ "$status" != 9 ] || skip "ext4 does not mount"
 	demand 0
-	mentions 'cannot be copied past the page cache here'
+	mentions 'the page cache cannot be bypassed here'
 }
 
 # A server that does not know a file's size before it has read it reports 0, and read(2) returns the bytes.
@@ -301,7 +301,7 @@ IN_PLACE_HINT="fcopy: hint: use --inplace to overwrite it"
 			! "$FCOPY" --no-cache -f m/a b
 			! "$FCOPY" -f m/a b direct'
 		[[ $output != *differ* ]] || { echo "$output"; return 1; }
-		mentions 'm/a: io_uring on FUSE: Operation not supported' 'past the page cache'
+		mentions 'm/a: io_uring on FUSE: Operation not supported' 'the page cache cannot be bypassed'
 	done
 }
 

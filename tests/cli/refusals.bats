@@ -160,7 +160,7 @@ refuses_same() {
 	mkdir d
 	run --separate-stderr bash -c '"$0" - d <a' "$FCOPY"
 	demand 2
-	says "fcopy: d: is a directory, and the source has no name"
+	says "fcopy: d: is a directory, and the source has no name to use there"
 	[ -z "$(ls d)" ]
 }
 
@@ -189,7 +189,7 @@ refuses_same() {
 	echo old >b
 	ln b other
 	expect 1 a b
-	says "fcopy: b: has more hard links, which would keep the old content" \
+	says "fcopy: b: has other hard links, which would keep the old content" \
 		"fcopy: hint: use --inplace to overwrite it, or -f to replace it anyway"
 	holds old b
 	expect 0 --inplace a b
@@ -263,7 +263,7 @@ refuses_same() {
 	dst=/proc/$BASHPID/fd/$fd
 	for option in -T -f --fsync --resume; do
 		expect 1 $option a "$dst"
-		says "fcopy: $dst: has no name to replace: it is deleted, or a memfd" \
+		says "fcopy: $dst: has no name to replace: it is a deleted file or a memfd" \
 			"fcopy: hint: use --inplace to overwrite it"
 	done
 	[ "$(cat <&"$fd")" = gone ]
@@ -281,7 +281,7 @@ refuses_same() {
 		dst = f"/proc/{os.getpid()}/fd/{fd}"
 		run = subprocess.run([sys.argv[1], "a", dst], capture_output=True, text=True)
 		assert run.returncode == 1, run
-		assert "has no name to replace: it is deleted, or a memfd" in run.stderr, run
+		assert "has no name to replace: it is a deleted file or a memfd" in run.stderr, run
 		assert os.fstat(fd).st_size == 0
 		run = subprocess.run([sys.argv[1], "--inplace", "a", dst])
 		assert run.returncode == 0 and os.pread(fd, 9, 0) == b"data\n", run
@@ -298,12 +298,12 @@ refuses_same() {
 	chmod 444 d/b
 	chmod 1777 d
 	as_nobody 1 a d/b
-	says "fcopy: d/b: cannot be replaced: its directory is sticky, and neither is yours"
+	says "fcopy: d/b: cannot be replaced: its directory is sticky, and you own neither"
 	as_nobody 1 -f a d/b
-	says "fcopy: d/b: cannot be replaced: its directory is sticky, and neither is yours"
+	says "fcopy: d/b: cannot be replaced: its directory is sticky, and you own neither"
 	chmod 777 d
 	as_nobody 1 a d/b
-	says "fcopy: d/b: has more hard links, which would keep the old content" \
+	says "fcopy: d/b: has other hard links, which would keep the old content" \
 		"fcopy: hint: use -f to replace it anyway"
 	chmod 755 d
 	as_nobody 1 -f a d/b

@@ -57,7 +57,7 @@ refused() {
 	refused "may be written by others"
 	chmod 600 b.fcopy-part
 	ln b.fcopy-part other
-	refused "has more hard links"
+	refused "has other hard links"
 	cmp a other
 	rm b.fcopy-part
 	mkfifo -m 600 b.fcopy-part

@@ -62,9 +62,9 @@ catches() {
 @test "-k: what cannot be served is refused before anybody comes" {
 	echo x >a
 	expect 2 -k - tcp-listen:0 </dev/null
-	says "fcopy: -: is no regular file: it cannot be sent to every client"
+	says "fcopy: -: is not a regular file: it cannot be sent to every client"
 	expect 2 -k tcp-listen:0 b
-	says "fcopy: tcp-listen:0: is no regular file: it cannot be sent to every client"
+	says "fcopy: tcp-listen:0: is not a regular file: it cannot be sent to every client"
 	expect 2 -k a tcp:127.0.0.1:1
 	says "fcopy: tcp:127.0.0.1:1: does not listen: there are no clients to wait for"
 	expect 1 -k nope tcp-listen:0
@@ -91,7 +91,7 @@ catches() {
 @test "-k: what could serve no client is refused at the start" {
 	local option
 	echo x >a
-	usage_error "--no-clobber: cannot be combined with --keep-listening" -k -n a tcp-listen:0
+	usage_error "--no-clobber: cannot be used if DST is a socket" -k -n a tcp-listen:0
 	for option in --resume --verify --preserve -p --reflink --no-cache --preallocate=always --fsync \
 		-m4 -m6 -m7 -m8; do
 		expect 2 -k $option a tcp-listen:0

@@ -182,7 +182,7 @@ s.sendfile(open(\"a\", \"rb\")); s.shutdown(1); s.recv(1)"'; do
 	expect 2 tcp:127.0.0.1:nosuch b
 	says 'fcopy: tcp:127.0.0.1:nosuch: its port is neither a number nor the name of a service'
 	expect 2 tcp-listen:0 .
-	mentions 'is a directory, and the source has no name'
+	mentions 'is a directory, and the source has no name to use there'
 	expect 2 --timeout 1 a b
 	expect 2 --timeout=-1 a tcp:127.0.0.1:1
 	expect 2 --max-clients 3 a tcp-listen:0
@@ -292,10 +292,10 @@ s.sendfile(open(\"a\", \"rb\")); s.shutdown(1); s.recv(1)"'; do
 	echo x >a
 	for option in inplace no-clobber no-target-directory force threads=2 preallocate=always \
 		sparse=never reflink=never; do
-		usage_error "--${option%=*}: means nothing where DST is a socket" \
+		usage_error "--${option%=*}: cannot be used if DST is a socket" \
 			"--$option" a tcp:127.0.0.1:1
 	done
-	usage_error '--threads: means nothing where SRC is a socket' -j2 tcp:127.0.0.1:1 b
+	usage_error '--threads: cannot be used if SRC is a socket' -j2 tcp:127.0.0.1:1 b
 	expect 2 --timeout 1000001 a tcp:127.0.0.1:1
 	mentions "invalid number of seconds '1000001' (0 to 1000000"
 }

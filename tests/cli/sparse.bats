@@ -173,14 +173,14 @@ make_sparse() {
 @test "--preallocate=always of what has no blocks, or from what has no size: refused" {
 	echo data >a
 	expect 2 --preallocate=always a /dev/null
-	says "fcopy: /dev/null: has no blocks that could be allocated"
+	says "fcopy: /dev/null: has no blocks to allocate"
 	run --separate-stderr bash -c '"$0" --preallocate=always a - >b' "$FCOPY"
 	demand 2
-	says "fcopy: -: has no blocks that could be allocated"
+	says "fcopy: -: has no blocks to allocate"
 	rm b
 	run --separate-stderr bash -c 'cat a | "$0" --preallocate=always - b' "$FCOPY"
 	demand 2
-	says "fcopy: -: has no size that could be allocated"
+	says "fcopy: -: has no known size to allocate"
 	absent b
 }
 

@@ -160,7 +160,7 @@ prepare() {
 	usage_refusal "have the same name" -t into x/a y/a
 	usage_refusal "have the same name" -r x d/x into
 	usage_refusal "have the same name" -r x/ ./x into
-	usage_refusal "names no entry" -r x/. y into
+	usage_refusal "has no name" -r x/. y into
 }
 
 @test "streams and sockets are refused with -r and -a, as SRC and as DST" {

@@ -33,8 +33,8 @@ setup_sources() {
 
 @test "the mode given twice, by -m and as an operand" {
 	setup_sources
-	usage_error "2: the mode is given twice: leave out -m or this operand (a directory is ./2)" -m 1 a b 2
-	usage_error "2: the mode is given twice: leave out -m or this operand (a directory is ./2)" a b 2 --mode=2
+	usage_error "2: the mode is given twice: leave out -m or this operand (use ./2 for a directory)" -m 1 a b 2
+	usage_error "2: the mode is given twice: leave out -m or this operand (use ./2 for a directory)" a b 2 --mode=2
 	holds old b
 }
 
@@ -169,7 +169,7 @@ setup_sources() {
 				[ "$status" != 2 ] || { echo "$option $mode: $stderr"; return 1; }
 			else
 				demand 2
-				mentions "does not belong to mode $mode "
+				mentions "is not supported by mode $mode "
 				absent c
 			fi
 		done
@@ -190,10 +190,10 @@ setup_sources() {
 
 @test "the refusal of a pair names the option and the mode" {
 	setup_sources
-	usage_error "--buffer-size: does not belong to mode 2 sendfile" --buffer-size=8K a b 2
-	usage_error "--buffer-size: does not belong to mode 0 auto" --buffer-size=8K a b
-	usage_error "--threads: does not belong to mode 1 readwrite" -j2 -m rw a b
-	usage_error "--sparse: does not belong to mode 4 copy_file_range" --sparse=auto a b cfr
+	usage_error "--buffer-size: is not supported by mode 2 sendfile" --buffer-size=8K a b 2
+	usage_error "--buffer-size: is not supported by mode 0 auto" --buffer-size=8K a b
+	usage_error "--threads: is not supported by mode 1 readwrite" -j2 -m rw a b
+	usage_error "--sparse: is not supported by mode 4 copy_file_range" --sparse=auto a b cfr
 }
 
 @test "options that contradict each other" {
@@ -202,9 +202,9 @@ setup_sources() {
 	expect 2 --reflink=always --sparse=never a b
 	expect 2 --reflink=always --no-cache a b
 	usage_error "--inplace: cannot be combined with --resume" --inplace --resume a b
-	usage_error "--preallocate: holes have no blocks: not with --sparse=always" \
+	usage_error "--preallocate: cannot be combined with --sparse=always: holes have no blocks" \
 		--preallocate=always --sparse=always a b
-	usage_error "--preallocate: a clone has the source's blocks: not with --reflink=always" \
+	usage_error "--preallocate: cannot be combined with --reflink=always: a clone has the blocks of SRC" \
 		--preallocate=always --reflink=always a b
 	usage_error "--inplace: cannot be combined with --no-clobber" --inplace -n a b
 	usage_error "--progress: cannot be combined with --quiet" --progress -q a b

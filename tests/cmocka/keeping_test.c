@@ -309,7 +309,7 @@ static void old_file_vanishes(void **state)
 	}
 	assert_int_equal(r, -1);
 	assert_int_equal(report.error.err, ENOENT);
-	assert_string_equal(report.error.reason, "was removed while its copy was made");
+	assert_string_equal(report.error.reason, "was removed during the copy");
 }
 
 int main(void)

@@ -226,7 +226,7 @@ static void no_stream_socket(void **state)
 	(void)state;
 	assert_int_equal(copy_to_pair(SOCK_DGRAM, NULL, &report), -1);
 	assert_int_equal(report.error.err, ESOCKTNOSUPPORT);
-	assert_string_equal(report.error.reason, "is no stream socket");
+	assert_string_equal(report.error.reason, "is not a stream socket");
 }
 
 static volatile int cancel;
