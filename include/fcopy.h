@@ -20,8 +20,9 @@ extern "C" {
 
 #define FCOPY_VERSION "1.0.0"
 
-/* The version of the structs in this header; options.api names it. It increases when a struct gets
- * a new member at its end. A later library then knows which members the caller's structs have. */
+/* The version of the structs in this header. A caller stores it in options.api. It increases when a
+ * struct gets a new member, always at its end. So a later library knows which members the caller's
+ * structs have. */
 #define FCOPY_API 1
 
 /* Values of options.sparse, options.reflink and options.preallocate. */
@@ -209,19 +210,19 @@ struct fcopy_options {
 	int api; /* must be FCOPY_API: the copy fails with EINVAL for a value that is unknown */
 	const struct fcopy_mode *mode; /* NULL: auto */
 	size_t buffer_size;            /* bytes, 1 … FCOPY_BUFFER_MAX; 0: the mode's own */
-	unsigned threads; /* that copy data; 0: automatic, at most 4; 1: only the caller's */
+	unsigned threads; /* copying threads; 0: automatic, at most 4; 1: only the caller's */
 	enum fcopy_when preallocate, sparse, reflink;
 	bool in_place;     /* write into the existing inode; a failure leaves it incomplete */
 	bool force;        /* replace DST despite hard links, ownership, mode or empty input */
-	bool fsync;        /* the copy is on the disk when fcopy_copy returns */
+	bool fsync;        /* when fcopy_copy returns 0, the copy is on the disk */
 	bool strict;       /* fail if the source changes during the copy */
 	bool no_cache;     /* bypass the page cache, except for cached pages of the source */
 	bool no_clobber;   /* leave an existing destination unchanged, and succeed */
-	bool no_directory; /* fail if DST is a directory; otherwise copy into it */
+	bool no_directory; /* fail if DST is a directory; false: copy into it */
 	bool resume;       /* keep an interrupted copy as DST.fcopy-part, and continue it */
 	bool verify;       /* read both files back from the storage and compare; implies fsync */
 	unsigned preserve; /* set of enum fcopy_attribute: what the copy gets from the source */
-	unsigned preserve_required; /* fail if one of these is lost; others only warn */
+	unsigned preserve_required; /* fail if one of these is lost; for others only warn */
 	bool scratch;               /* write an unnamed temporary file beside DST and discard it */
 	uint64_t limit_rate;        /* bytes per second; 0: no limit */
 	/* The expected length in bytes; 0: any. The library warns about a copy of another length.
@@ -265,8 +266,8 @@ struct fcopy_options {
  * With options NULL, all options have their defaults, and the report has the members of API 1.
  *
  * Returns 0, or -1 with the failure in report->error. Both fill in report->step. A failed call
- * removes only what it created, and a DST.fcopy-part of an earlier call that another user owns or
- * may write to by then.
+ * removes only what it created, with one exception: it also removes a DST.fcopy-part of an earlier
+ * call if another user has become its owner or may write to it by then.
  */
 int fcopy_copy(const char *src, const char *dst, const struct fcopy_options *options,
 	       struct fcopy_report *report);
@@ -309,7 +310,7 @@ enum fcopy_kind fcopy_operand_kind(const char *operand, int dash, int *descripto
 int fcopy_serve(const char *src, const char *dst, const struct fcopy_options *options,
 		unsigned max_clients, const volatile int *stop, struct fcopy_report *report);
 
-/* Which symlinks of the source are followed. */
+/* Which symlinks of the source are followed. The letters are the options of the program. */
 enum fcopy_follow {
 	FCOPY_FOLLOW_NEVER,    /* -P: symlinks are copied as symlinks */
 	FCOPY_FOLLOW_OPERANDS, /* -H: only a SRC that is a symlink is followed */
@@ -362,11 +363,11 @@ struct fcopy_tree_report {
  * characters, with mode 0700, and renamed when it is complete. If an entry failed and keep_going is
  * false, the unfinished tree is kept as DST.fcopy-part instead. If the disk is full, the cancel
  * flag is set or another process creates DST first, the tree is removed, or kept with copy.resume,
- * which continues a part that an earlier call left. In an existing directory each file is replaced atomically, but the tree as a whole is not. Each SRC is committed by
- * itself.
+ * which continues a part that an earlier call left. In an existing directory each file is replaced
+ * atomically, but the tree as a whole is not. Each SRC is committed by itself.
  *
- * A failed entry is reported by FCOPY_EVENT_FAILED, and the copy continues; its name is then
- * absent, or what it was before. An entry that vanishes from the source before it is opened is
+ * A failed entry is reported by FCOPY_EVENT_FAILED, and the copy continues. The entry's name in DST
+ * is then absent or unchanged. An entry that vanishes from the source before it is opened is
  * reported as a warning and is not a failure. Every component is opened relative to its open
  * directory without following symlinks: if a directory is replaced by a symlink during the copy,
  * neither reads nor writes are redirected.

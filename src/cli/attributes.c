@@ -22,8 +22,8 @@ static unsigned attribute_bits(const char *name, size_t length)
 	return 0;
 }
 
-/* The attributes in a list; `named` are those that have their own name in it. False: no such list.
- */
+/* Stores the attributes of a list in *all, and in *named those that have their own name in it.
+ * Returns false if the list is invalid. */
 static bool parse_list(const char *list, unsigned *all, unsigned *named)
 {
 	*all = *named = 0;
@@ -47,7 +47,7 @@ static int refuse_list(const struct option_row *row, const char *list)
 			      "invalid list '%s' (mode, ownership, timestamps, xattr, all)", list);
 }
 
-/* What was asked for by its own name must not be lost; a bare -p, and `all`, take what they get. */
+/* An attribute that the list names is required. With -p or `all`, its loss is only a warning. */
 int attributes_preserve(struct cli *cli, const struct option_row *row, const char *list)
 {
 	unsigned all, named;

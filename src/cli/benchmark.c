@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The runs of --benchmark: a loop over the library. The modes take turns, so that whatever else the
- * machine does slows all of them.
+ * The runs of --benchmark: a loop over the library. The modes take turns, so that other load on the
+ * machine slows all of them alike.
  */
 #define _GNU_SOURCE
 #include "benchmark.h"

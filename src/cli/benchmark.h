@@ -48,10 +48,10 @@ static inline bool contender_overlaps(const struct contender *c, const struct co
 	return contender_ran(c) && c->fastest <= best->slowest;
 }
 
-/* Runs all modes to unnamed files next to DST and prints their times. Returns an exit status. */
+/* Runs all modes to unnamed files beside DST and prints their times. Returns an exit status. */
 int benchmark_run(struct cli *);
 
-/* The mode with the least median. */
+/* The mode with the lowest median. */
 const struct contender *benchmark_fastest(const struct benchmark *);
 
 /* The engine that moved most bytes; NULL: none did. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * How a copy ended, in words: nothing is claimed that is not true.
+ * Describes the outcome of a copy in words.
  */
 #include "ending.h"
 #include "text.h"
@@ -24,7 +24,7 @@ const char *ending_state(const struct cli *cli, const struct fcopy_report *r)
 		return "exists, kept";
 	if (cli_sends(cli))
 		return r->confirmed ? "sent, confirmed" : "sent, not confirmed";
-	/* Where --fsync or --verify could not be obeyed, the copy failed. */
+	/* The copy succeeded, so --fsync and --verify did what they promise. */
 	snprintf(text, sizeof(text), "%s%s%s", r->cloned ? "cloned" : "copied",
 		 o->verify ? ", verified" : "", o->fsync || o->verify ? ", on disk" : "");
 	return text;

@@ -27,7 +27,7 @@ static bool has_any_port(const char *operand)
 	return port && port[1] && port[1 + strspn(port + 1, "0")] == '\0';
 }
 
-/* The address, with a name for "every address" that a client can use. */
+/* Prints the address; in place of the wildcard address, a host name that a client can use. */
 static void print_reachable(const char *address)
 {
 	char host[256] = "";
@@ -59,7 +59,7 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* What a server of many clients does, and what a client has to do. */
+/* Prints what the server serves and where, and the command for a client. */
 static void print_server(const struct cli *cli, const char *address)
 {
 	struct stat st;
@@ -80,7 +80,7 @@ static void print_server(const struct cli *cli, const char *address)
 	fputc('\n', stderr);
 }
 
-/* A user who asked for any free port has to learn which one it is. */
+/* With port 0, always print the port: the kernel chose it. */
 static void print_listening(const struct cli *cli, const char *address)
 {
 	progress_wait_for(cli_receives(cli) ? "a sender" : "a receiver", address);
@@ -92,7 +92,7 @@ static void print_listening(const struct cli *cli, const char *address)
 	}
 }
 
-/* A client of a server: its copy is separate, and may fail without an effect on the others. */
+/* Reports one client of a server. Its copy may fail without an effect on the others. */
 static void print_client(const struct cli *cli, const struct fcopy_report *r)
 {
 	struct text t = {0};
@@ -110,7 +110,7 @@ static void print_client(const struct cli *cli, const struct fcopy_report *r)
 	}
 }
 
-/* A first try has nothing to resume, and says nothing. */
+/* The first run has nothing to resume: print nothing. */
 static void print_resume(const struct fcopy_event *event)
 {
 	const struct fcopy_report *r = event->report;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * --json=FILE. FILE must not be SRC or DST: nothing is overwritten before that is certain.
+ * --json=FILE. FILE must not be SRC or DST: it is truncated only after that has been checked.
  */
 #include "report.h"
 
@@ -13,7 +13,7 @@ static struct {
 	const char *path;
 	FILE *stream; /* NULL: standard output */
 	bool written; /* an object is in it */
-	bool lost;    /* the copy took its name */
+	bool lost;    /* the copy has replaced FILE */
 } out;
 
 static bool is_same_file(const char *path, const struct stat *st)
@@ -22,7 +22,7 @@ static bool is_same_file(const char *path, const struct stat *st)
 	return stat(path, &other) == 0 && other.st_dev == st->st_dev && other.st_ino == st->st_ino;
 }
 
-/* One of the arguments may be SRC or DST, although the command line was not understood. */
+/* Any argument may be SRC or DST, also if the command line is invalid. */
 static bool is_argument(const struct stat *st, int argc, char **argv)
 {
 	for (int i = 1; i < argc && S_ISREG(st->st_mode); i++)

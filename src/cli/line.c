@@ -3,7 +3,7 @@
  *
  *   disk.img  46% ████░░  237/512 MiB  60 MiB/s  0:05 left
  *
- * The fields get their place in the order of their importance; the bar gets what is left.
+ * Fields get columns in the order of their importance; the bar gets the remaining columns.
  */
 #include "line.h"
 
@@ -107,7 +107,7 @@ static void place_name(struct layout *o)
 		o->columns[NAME] = most < NAME_MIN ? most : NAME_MIN;
 }
 
-/* What the other fields leave: first for the rest of the name, then for the bar. */
+/* The remaining columns go to the rest of the name first, then to the bar. */
 static void share_the_rest(struct layout *o)
 {
 	const struct line *l = o->line;

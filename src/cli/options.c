@@ -66,7 +66,7 @@ static void build_grammar(struct grammar *g)
 	strcpy(s, CP_LETTERS); /* letters that have a row were found before */
 }
 
-/* The row of getopt's answer, or NULL. */
+/* The row for a return value of getopt, or NULL. */
 static const struct option_row *find_row(int option)
 {
 	for (const struct option_row *row = option_table; !option_table_ends(row); row++)
@@ -76,7 +76,7 @@ static const struct option_row *find_row(int option)
 	return NULL;
 }
 
-/* cp's own name, or a shortened one. */
+/* Is this a long option of cp, or an abbreviation of one? */
 static bool is_cp_name(const char *name)
 {
 	size_t length = strcspn(name, "=");
@@ -99,7 +99,7 @@ static int refuse_long(const char *argument)
 	return message_usage(argument, "no such option");
 }
 
-/* Explains what getopt did not accept, and an option that only cp has. */
+/* Reports an option that getopt refused, or that only cp has. */
 static int refuse_option(int option, char **argv)
 {
 	const struct option_row *row = find_row(optopt);
@@ -140,7 +140,7 @@ static bool is_socket(const char *operand, int dash)
 	return fcopy_operand_kind(operand, dash, NULL) >= FCOPY_KIND_SOCKET;
 }
 
-/* An option together with the mode and the action. */
+/* Does the option suit the mode, the action and the operands? */
 static int check_row(const struct cli *cli, const struct option_row *row)
 {
 	const struct fcopy_mode *mode = cli->copy.mode ? cli->copy.mode : fcopy_modes();
@@ -156,7 +156,7 @@ static int check_row(const struct cli *cli, const struct option_row *row)
 	return EXIT_DONE;
 }
 
-/* What is of no use to a server, or NULL. */
+/* An option that was given and that a server does not support, or NULL. */
 static const char *unserved(const struct cli *cli)
 {
 	return cli->progress             ? "progress"
@@ -175,7 +175,7 @@ static bool is_standard_output(const char *dst)
 	return false;
 }
 
-/* Options together with each other. */
+/* Refuses options that exclude each other. */
 static int check_together(const struct cli *cli)
 {
 	const struct fcopy_options *o = &cli->copy;
@@ -281,7 +281,7 @@ static int take_operands(struct cli *cli, int n, char **operand)
 	return set_mode_operand(cli, operand[2]);
 }
 
-/* --json may follow the argument that was not understood. */
+/* After a usage error: --json may follow the invalid argument. */
 static void find_json(struct cli *cli, int argc, char **argv)
 {
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {

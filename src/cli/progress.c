@@ -160,7 +160,7 @@ static void wait_ms(uint64_t ms)
 		;
 }
 
-/* Without a terminal a wait is worth one line, not one a second. */
+/* Without a terminal, print one line for a wait, not one each second. */
 static bool is_repeated_wait(const struct line *l)
 {
 	bool waits = !p.terminal && l->state == p.waiting.at, again = waits && p.waited;
@@ -220,7 +220,7 @@ static void on_usr1(int number)
 	errno = interrupted;
 }
 
-/* Signals stay with the copying thread: they interrupt its calls. */
+/* The new thread blocks all signals: they must interrupt the calls of the copying thread. */
 static bool start_watcher(void)
 {
 	sigset_t all, old;
@@ -235,7 +235,7 @@ static bool start_watcher(void)
 	return started;
 }
 
-/* Standard input and a socket have no name to show: then DST has. */
+/* Show the name of DST if SRC is standard input or a socket, which have none. */
 static const char *shown_name(const struct cli *cli)
 {
 	bool unnamed = strcmp(cli->src, "-") == 0 || strncmp(cli->src, "/dev/", 5) == 0 ||

@@ -10,7 +10,7 @@
 #define LABEL 17 /* columns of a label */
 #define VALUE 10 /* ... and of a value with its unit */
 
-#define WAIT_MIN 1e-3 /* seconds; to open a pipe that is there already is no wait */
+#define WAIT_MIN 1e-3 /* seconds; opening a pipe whose other side is open takes less */
 
 static void end_line(struct text *t, FILE *f)
 {

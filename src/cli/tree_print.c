@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Trees and several sources.
+ * Messages about trees and several sources.
  */
 #include "cli.h"
 #include "errors.h"
@@ -38,7 +38,7 @@ static void raise_descriptor_limit(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* What a part is good for; a temporary name is what could not be removed. */
+/* A kept part can be resumed. A temporary name is a tree that could not be removed. */
 static void print_part(const struct fcopy_tree_report *r)
 {
 	static const char suffix[] = ".fcopy-part";

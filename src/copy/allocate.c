@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The destination's blocks: allocated before the first byte, or given back where nothing is.
+ * The destination's blocks: allocated before the first byte, or released where nothing was written.
  */
 #define _GNU_SOURCE
 #include "copy.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A new file in a directory that nobody else can see yet: it has its final name from the start. And
- * a source that its caller has opened.
+ * A new file in a directory that other users cannot see yet: it has its final name from the start.
+ * Also: a source that its caller has opened.
  */
 #define _GNU_SOURCE
 #include "endpoint.h"

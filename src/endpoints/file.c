@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Opens SRC and DST: the type of what they name decides how.
+ * Opens SRC and DST, each according to the type of the file that it names.
  */
 #define _GNU_SOURCE
 #include "endpoint.h"
@@ -104,7 +104,9 @@ static bool same_ctime(const struct stat *a, const struct stat *b)
  * follows only if the two are one inode. If the ctime of dst does not change, assume that dst is
  * src.
  *
- * Not found: a metacopy file of overlayfs, which has its own ctime and the data of the lower file.
+ * This check misses a metacopy file of overlayfs: it has its own ctime and the data of the lower
+ * file.
+ *
  * Returns 1, 0, or -errno. */
 static int aliases(const struct endpoint *src, const struct endpoint *dst)
 {
@@ -192,7 +194,7 @@ int destination_open_in(struct endpoint *e, int dir, const char *name, const cha
 	int r = place_find_in(&e->place, dir, name, path, error);
 	if (r < 0)
 		return r;
-	/* To open a FIFO could block, and a device would be overwritten. */
+	/* Opening a FIFO could block, and writing would overwrite a device. */
 	if (e->place.exists && !S_ISREG(e->place.st.st_mode) && !options->no_clobber)
 		r = error_refuse(error, path, EEXIST,
 				 "is not a regular file and is not replaced by one",

@@ -53,7 +53,7 @@ static int lock_patiently(int fd, const volatile int *cancel)
 }
 
 /* Two resumed copies at once would write into the same part: the lock prevents that. Returns
- * -ENOENT if another copy has given the file that we hold to DST before we had the lock. */
+ * -ENOENT if another copy renamed this file to DST before this one had the lock. */
 static int lock_part(const struct endpoint *e, const volatile int *cancel)
 {
 	struct stat st, named;
@@ -77,8 +77,9 @@ static int fail_lock(const struct endpoint *e, int r, struct fcopy_error *error)
 	return error_operation(error, "lock of its .fcopy-part", "flock", e->path, -r);
 }
 
-/* A file that another user owns may be open for writing there, also after it has become our copy.
- * A file system that stores no owners and modes gives the same ones to every new file. */
+/* Another user who owns the file may have it open for writing, and could still write to it when it
+ * has become the copy. A file system that stores no owners and modes reports the same ones for
+ * every new file. */
 static const char *find_intruder(const struct endpoint *e, const struct stat *st)
 {
 	struct stat new;
@@ -122,10 +123,10 @@ static int open_and_check(struct endpoint *e, const volatile int *cancel, struct
 		fail_lock(e, r, error);
 	else if (!created)
 		r = check_part(e, error);
-	e->keep_part = !created; /* until part_claim finds it good */
+	e->keep_part = !created; /* until part_claim accepts it */
 	if (r == 0)
 		return 0;
-	/* Without the lock, another copy has adopted the file that this one created. */
+	/* If another copy has the lock, it now uses the file that this one created. */
 	if (created && r != -EWOULDBLOCK && r != -EINTR && r != -ENOENT)
 		unlinkat(e->place.dir, e->temporary, 0);
 	close(e->fd);

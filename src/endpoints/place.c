@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * From the string DST to a name in an open directory, without a moment in which somebody else could
- * exchange what was checked.
+ * Resolves the string DST to a name in a directory that stays open: no other process can replace a
+ * checked path component before it is used.
  */
 #define _GNU_SOURCE
 #include "endpoint.h"
@@ -68,7 +68,7 @@ static int place_stat(struct place *p)
 	return p->exists || errno == ENOENT ? 0 : -errno;
 }
 
-/* The place becomes `name` in the directory it was. */
+/* The place is a directory: it becomes DST/basename(src_path). */
 static int place_enter_directory(struct place *p, const char *src_path, char resolved[PATH_MAX],
 				 struct fcopy_error *e)
 {

@@ -23,8 +23,8 @@
 #include <sys/socket.h>
 
 #define RECEIPT_SECONDS 2.0 /* how long a peer that has everything may keep its side open */
-#define LOOK_MS_MAX     100 /* the kernel has no event for "all acknowledged" */
-#define LOOK_READS      64  /* a peer that floods is not to keep us from time and signals */
+#define LOOK_MS_MAX     100 /* longest pause between two looks */
+#define LOOK_READS      64 /* reads per look: a peer that floods must not delay timeout and signals */
 
 bool receipt_is_early(int fd)
 {

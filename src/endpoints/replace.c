@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Replaces a file atomically: the new one is written without a name or under a temporary one
- * (temporary.c) and gets its name when it is complete. Checks before the first byte what would make
- * the rename fail.
+ * Replaces a file atomically: the bytes go to an unnamed file, or to one with a temporary name
+ * (temporary.c). It gets the name DST when it is complete. Before the first byte, this file checks
+ * for everything that would make the rename fail.
  */
 #define _GNU_SOURCE
 #include "endpoint.h"
@@ -80,7 +80,8 @@ static int check_directory_allows_rename(const struct endpoint *e, struct fcopy_
 	return 0;
 }
 
-/* Refuses an existing file that cannot be renamed over, or whose owner would lose something. */
+/* Refuses an existing file that no rename can replace. Without force, also refuses one that has
+ * other hard links or that the user may not write to. */
 static int check_existing(const struct endpoint *e, bool force, struct fcopy_error *error)
 {
 	struct statx sx;
@@ -126,7 +127,7 @@ static int close_duplicate(int fd, const char **call)
 	return close(copy) < 0 ? -errno : 0;
 }
 
-/* Drops the setuid and setgid bits of an old file: the new content must not run with its owner's
+/* Removes the setuid and setgid bits of an old file: the new content must not run with its owner's
  * rights. */
 static int set_final_mode(struct endpoint *e, const struct fcopy_options *options,
 			  struct fcopy_error *error)
@@ -144,7 +145,7 @@ static int set_final_mode(struct endpoint *e, const struct fcopy_options *option
 
 /* As root, change the owner of a named temporary last: the future owner could open it early, also
  * if --preserve then gives it to a third user, and root could not resume a part that it does not
- * own. Other users cannot change the owner: they learn that before the first byte. */
+ * own. Other users cannot change the owner: for them the copy fails before the first byte. */
 static bool owner_waits(const struct endpoint *e)
 {
 	return !e->link && geteuid() == 0;

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #define TIMEOUT_MS      60000
-#define GATHER_SIZE     (128 << 10) /* worth waking for; the CPU's cache still holds it */
+#define GATHER_SIZE     (128 << 10) /* bytes: enough to wake up for, and still in the CPU's cache */
 #define KEEPALIVE_IDLE  60 /* seconds of silence before the kernel asks whether the peer lives */
 #define KEEPALIVE_PAUSE 10 /* ... and between two questions */
 
@@ -96,11 +96,11 @@ static void socket_gather(const struct endpoint *e)
 	set_option(e->fd, SOL_SOCKET, SO_RCVLOWAT, GATHER_SIZE);
 }
 
-/* Errors of the network that belong to the connection which did not come about (accept(2)). */
+/* Is this accept(2) error about one client only? Then the next client can still connect. */
 static bool next_may_come(int err)
 {
 	switch (err) {
-	case EAGAIN: /* gone again, or another process was faster */
+	case EAGAIN: /* the client has gone, or another process accepted it */
 	case EINTR:
 	case ECONNABORTED:
 	case ENETDOWN:

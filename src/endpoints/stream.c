@@ -46,9 +46,9 @@ static int stream_number(const char *path, int dash)
 	return -1;
 }
 
-/* Under fd:N any socket is ours to end. Under another name it may be a socket that later programs
- * write to as well, as sshd(8) hands out; a TCP connection has one stream, which a program started
- * by inetd(8) has to end in order. */
+/* A connection is half-closed at the commit. fd:N asks for that with any socket. Under another
+ * name, such as -, a socket may be shared with later programs, as one from sshd(8) is; but a TCP
+ * socket carries one stream, which a program started by inetd(8) must end in order. */
 static bool is_connection(const char *path, int fd, mode_t type)
 {
 	if (!S_ISSOCK(type))

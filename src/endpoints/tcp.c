@@ -41,8 +41,8 @@ enum fcopy_kind tcp_kind(const char *path)
 							  : FCOPY_KIND_TCP_LISTEN;
 }
 
-/* getaddrinfo accepts blanks and signs and truncates a number to 16 bits. It looks up names itself.
- */
+/* Checks a number, because getaddrinfo accepts blanks and signs and truncates it to 16 bits. Leaves
+ * the name of a service to getaddrinfo. */
 static bool port_is_sane(const char *port, bool listens)
 {
 	char *end;
@@ -52,7 +52,7 @@ static bool port_is_sane(const char *port, bool listens)
 	return *end != '\0' || (n <= 65535 && (listens || n > 0));
 }
 
-/* Takes HOST:PORT, [HOST]:PORT or PORT apart; returns what is wrong with it, or NULL. */
+/* Splits HOST:PORT, [HOST]:PORT or PORT. Returns what is wrong with it, or NULL. */
 static const char *parse_address(struct address *a, const char *text, bool listens)
 {
 	const char *colon = strrchr(text, ':'), *port = colon ? colon + 1 : text;
@@ -81,7 +81,7 @@ static const char *parse_address(struct address *a, const char *text, bool liste
 	return NULL;
 }
 
-/* The addresses that the operand may mean, for freeaddrinfo. */
+/* Resolves the operand to a list of addresses, which the caller frees by freeaddrinfo(3). */
 static int resolve_address(const struct endpoint *e, const struct address *a,
 			   struct addrinfo **list, struct fcopy_error *error)
 {
@@ -99,7 +99,7 @@ static int resolve_address(const struct endpoint *e, const struct address *a,
 	return error_refuse(error, e->path, EADDRNOTAVAIL, gai_strerror(r), FCOPY_ADVICE_NONE);
 }
 
-/* A try at one address. Returns the descriptor, or -errno with the call that failed. */
+/* Tries one address. Returns the descriptor, or -errno with the call that failed. */
 typedef int try(const struct addrinfo *, const struct fcopy_options *, const char **call);
 
 /* A socket that resets its connection from the start, whatever ends the process. */

@@ -178,7 +178,7 @@ static int link_under_drawn_name(struct endpoint *e, const char **call)
 	return r;
 }
 
-/* Names the temporary file where nothing has that name: -EEXIST if something has. */
+/* Names the temporary file without replacing any file. Returns -EEXIST if the name is taken. */
 static int rename_to_new(struct endpoint *e)
 {
 	int dir = e->place.dir;
