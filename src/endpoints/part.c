@@ -89,7 +89,7 @@ static const char *find_intruder(const struct endpoint *e, const struct stat *st
 	if (st->st_uid != (probed ? new.st_uid : geteuid()))
 		return "its .fcopy-part belongs to another user";
 	if (st->st_mode & 022 & (probed ? ~new.st_mode : 022))
-		return "its .fcopy-part may be written by others";
+		return "its .fcopy-part is writable by others";
 	return NULL;
 }
 

@@ -74,8 +74,7 @@ static int part_check_mark(int fd, const char *dst, struct fcopy_error *error)
 	int r = part_is_empty(fd);
 	if (r == 0)
 		return part_refuse(dst, EPERM,
-				   "its .fcopy-part was not left by fcopy, as " RESUME_MARK
-				   " in it would show",
+				   "its .fcopy-part was not left by fcopy: it has no " RESUME_MARK,
 				   error);
 	return r < 0 ? error_call(error, "getdents64 of its .fcopy-part", dst, -r) : 1;
 }
@@ -99,7 +98,7 @@ static int part_lock(int fd, int parent, const char *part, const char *dst,
 	if (st.st_uid != geteuid())
 		return part_refuse(dst, EPERM, "its .fcopy-part belongs to another user", error);
 	if (st.st_mode & 022)
-		return part_refuse(dst, EPERM, "its .fcopy-part may be written by others", error);
+		return part_refuse(dst, EPERM, "its .fcopy-part is writable by others", error);
 	int r = part_check_mark(fd, dst, error);
 	if (r >= 0 && fchmod(fd, (st.st_mode & 07000) | 0700) < 0)
 		return error_call(error, "fchmod", dst, errno);

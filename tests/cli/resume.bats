@@ -54,7 +54,7 @@ refused() {
 	random a 100000
 	cp a b.fcopy-part
 	chmod 620 b.fcopy-part
-	refused "may be written by others"
+	refused "is writable by others"
 	chmod 600 b.fcopy-part
 	ln b.fcopy-part other
 	refused "has other hard links"

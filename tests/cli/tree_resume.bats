@@ -51,7 +51,7 @@ part_of() {
 	make_small s
 	mkdir -m 777 d.fcopy-part
 	expect 1 -r --resume s d
-	mentions "may be written by others"
+	mentions "is writable by others"
 	rmdir d.fcopy-part
 	touch d.fcopy-part
 	expect 1 -r --resume s d
