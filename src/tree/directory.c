@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A directory: read piece by piece, finished when everything below it is.
+ * Copies one directory: reads it piece by piece, and finishes it when everything below it is
+ * finished.
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"

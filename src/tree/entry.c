@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * One name: opened without following it, and copied as what the descriptor says that it is.
+ * Copies one name: opens it without following a symlink, and copies what the open descriptor is.
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Hard links: which inodes with more than one name were copied, and where to.
  *
- * The first name is copied. Names that are met while that copy is still running wait in its row;
- * the thread that finishes the copy then handles them like any entry. A row is dropped when all
- * names of its inode were met.
+ * The first name is copied. Names that are found while that copy is still running wait in its
+ * row; the thread that finishes the copy then handles them like any entry. A row is freed when all
+ * names of its inode have been found.
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
@@ -28,7 +28,7 @@ struct link {
 	struct link *next;
 	dev_t dev;
 	ino_t ino;
-	nlink_t left; /* names that were not met yet */
+	nlink_t left; /* names that were not found yet */
 	bool complete;
 	struct directory *dir; /* held; where the copy is */
 	struct waiter *waiters;

@@ -38,7 +38,7 @@ static bool remove_move_up(struct removal *r, int dir, const char *name)
 	return result == 0;
 }
 
-/* Directories of the source may have been read-only. The tree is still ours alone. */
+/* Directories of the source may have been read-only. Only this process uses the tree. */
 static int remove_open(int dir, const char *name)
 {
 	(void)!fchmodat(dir, name, 0700, 0);

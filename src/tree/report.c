@@ -121,7 +121,7 @@ void report_failure(struct worker *w, const struct entry *e, const struct fcopy_
 	__atomic_add_fetch(&t->failures, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&t->lock);
 	report_first(t->report, &whole);
-	/* What a cancelled copy leaves undone is not worth a line for each thread. */
+	/* After a cancel, do not report the unfinished entry of each thread. */
 	if (!io_cancelled(&t->io))
 		tree_notify(t, &(struct fcopy_event){.kind = FCOPY_EVENT_FAILED, .error = &whole});
 	pthread_mutex_unlock(&t->lock);

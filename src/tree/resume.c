@@ -144,7 +144,7 @@ int resume_make_directory(int dir, const char *name, mode_t mode, bool *fresh)
 	return r;
 }
 
-/* Attributes that the earlier copy was perhaps not asked for. */
+/* Sets attributes that the options of the earlier run may not have asked for. */
 static bool resume_set_attributes(const struct worker *w, const struct entry *e, int fd,
 				  const struct stat *st)
 {

@@ -123,7 +123,7 @@ static int root_resume(struct root *r)
 	return 0;
 }
 
-/* A part that an earlier copy left has to be dealt with first. */
+/* Refuses a DST.fcopy-part of an earlier copy, unless it is to be resumed. */
 static int root_check_part(struct root *r)
 {
 	struct stat st;
