@@ -24,7 +24,7 @@
 
 #define RECEIPT_SECONDS 2.0 /* how long a peer that has everything may keep its side open */
 #define LOOK_MS_MAX     100 /* longest pause between two looks */
-#define LOOK_READS      64 /* reads per look: a peer that floods must not delay timeout and signals */
+#define LOOK_READS      64  /* per look: a flooding peer must not delay timeout and signals */
 
 bool receipt_is_early(int fd)
 {
