@@ -106,7 +106,7 @@ struct tree {
 	bool committed;       /* this operand */
 	dev_t dst_dev;        /* the directory that is created or merged into */
 	ino_t dst_ino;
-	dev_t src_dev; /* of the operand */
+	dev_t src_dev;         /* of the operand */
 	bool probed, searched; /* for O_TMPFILE, and for what killed copies left */
 	struct links *links;
 	struct record *record; /* NULL: times say which files are complete, or nothing is kept */
