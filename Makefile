@@ -57,9 +57,12 @@ CLI_OBJ := $(CLI_SRC:%.c=$(BUILD)/%.o)
 LIB     := $(BUILD)/libfcopy.a
 # The library with all global names, for the tests; the other one exports fcopy_* alone.
 INTERNAL := $(BUILD)/internal.a
+# The version of the shared library's binary interface: it increases when an old program would not run with a new library.
+SONAME  := libfcopy.so.1
+SHARED  := $(BUILD)/$(SONAME)
 
 .PHONY: all
-all: $(PROGRAM) ## the program, and libfcopy.a
+all: $(PROGRAM) $(SHARED) ## the program, libfcopy.a and libfcopy.so
 
 $(PROGRAM): $(CLI_OBJ) $(LIB)
 	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
@@ -70,6 +73,9 @@ LTO = $(if $(findstring -flto,$(CFLAGS)),$(if $(findstring clang,$(CC)),-fuse-ld
 $(BUILD)/libfcopy.o: $(LIB_OBJ)
 	$(CC) $(FLAGS) $(if $(findstring lld,$(LTO)),,-Wl,--force-group-allocation) $(LTO) -r -nostdlib -o $@ $^
 	$(OBJCOPY) --wildcard --keep-global-symbol='fcopy_*' $@
+
+$(SHARED): $(BUILD)/libfcopy.o src/dist/libfcopy.map
+	$(CC) $(FLAGS) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=src/dist/libfcopy.map -o $@ $< $(LIBS)
 
 $(LIB): $(BUILD)/libfcopy.o
 $(INTERNAL): $(LIB_OBJ)
@@ -103,12 +109,15 @@ DEMO_SIZE ?= 1G
 demo: all ## time each mode on a file of DEMO_SIZE (1G), in a minute
 	bench/demo.sh $(DEMO_SIZE)
 
-# What is installed: mode, file, destination. Uninstall goes through the same list.
+# What is installed: mode, file, destination; or the word link, its target, its name. Uninstall goes through the same list.
 PC := $(BUILD)/fcopy.pc
 INSTALLED = \
 	755 $(PROGRAM) $(call quoted,$(BINDIR)/fcopy) \
 	644 include/fcopy.h $(call quoted,$(INCDIR)/fcopy.h) \
 	644 $(LIB) $(call quoted,$(LIBDIR)/libfcopy.a) \
+	644 $(SHARED) $(call quoted,$(LIBDIR)/libfcopy.so.$(VERSION)) \
+	link libfcopy.so.$(VERSION) $(call quoted,$(LIBDIR)/$(SONAME)) \
+	link $(SONAME) $(call quoted,$(LIBDIR)/libfcopy.so) \
 	644 $(PC) $(call quoted,$(LIBDIR)/pkgconfig/fcopy.pc) \
 	644 src/man/fcopy.1 $(call quoted,$(MANDIR)/man1/fcopy.1) \
 	644 src/man/libfcopy.3 $(call quoted,$(MANDIR)/man3/libfcopy.3) \
@@ -120,7 +129,6 @@ INSTALLED = \
 # A path as pkg-config reads it inside double quotes, and as the right side of sed's s|||.
 in_pc = $(call quoted,s|@$(1)@|$(subst |,\|,$(subst &,\&,$(subst \,\\,$(2))))|)
 
-# There is only a static library, so Libs names whatever the library itself needs.
 $(PC): src/dist/fcopy.pc.in force
 	@mkdir -p $(@D)
 	sed -e $(call in_pc,libdir,$(LIBDIR)) -e $(call in_pc,includedir,$(INCDIR)) \
@@ -133,7 +141,7 @@ install: all $(PC) ## into $(DESTDIR)$(PREFIX)
 	@printf '%s\n' $(INSTALLED) | while read -r mode && read -r from && IFS= read -r to; do \
 		to=$(call quoted,$(DESTDIR))$$to; \
 		echo "install $$to"; \
-		install -D -m "$$mode" "$$from" "$$to" || exit 1; \
+		if [ "$$mode" = link ]; then ln -sfn "$$from" "$$to"; else install -D -m "$$mode" "$$from" "$$to"; fi || exit 1; \
 	done
 
 uninstall: ## undoes install
@@ -151,18 +159,30 @@ check-install: all $(PC) ## proves that uninstall undoes install
 	@left=$$(find $(BUILD)/root ! -type d); \
 		[ -z "$$left" ] && echo "nothing is left" || { echo "left: $$left"; exit 1; }
 
+# The date that packages show: that of the commit, so that two builds of one commit are equal.
+EPOCH = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y src/dist/CHANGELOG.md))
 DEB := $(BUILD)/deb/fcopy-$(VERSION)
 # The package is built by Debian's rules, whatever this make was told.
 DEB_CLEAN := $(addprefix -u ,MAKEFLAGS MAKELEVEL BUILD PROGRAM PREFIX DESTDIR CC CFLAGS CPPFLAGS LDFLAGS)
 .PHONY: deb
 deb: ## Debian packages in build/deb/ (dpkg-dev, debhelper)
 	rm -rf $(BUILD)/deb && mkdir -p $(DEB)
-	tar -cf - Makefile LICENSE fcopy.c include src tests/tests.mk | tar -xf - -C $(DEB)
+	tar -cf - Makefile LICENSE fcopy.c include src tests | tar -xf - -C $(DEB)
 	mv $(DEB)/src/dist/debian $(DEB)/debian
-	sed 's|@version@|$(VERSION)|; s|@date@|$(shell date -Ru $(if $(SOURCE_DATE_EPOCH),-d @$(SOURCE_DATE_EPOCH)))|' \
+	sed 's|@version@|$(VERSION)|; s|@date@|$(shell date -Ru -d @$(EPOCH))|' \
 		src/dist/debian/changelog >$(DEB)/debian/changelog
 	cd $(DEB) && env $(DEB_CLEAN) dpkg-buildpackage -us -uc -b
 	@ls $(BUILD)/deb/*.deb
+
+RPM := $(BUILD)/rpm
+# The tools of other systems: rpmbuild may run where no RPM package satisfies BuildRequires.
+.PHONY: rpm
+rpm: dist ## RPM packages of HEAD in build/rpm/ (rpmbuild)
+	rm -rf $(RPM) && mkdir -p $(RPM)/SOURCES
+	cp $(BUILD)/fcopy-$(VERSION).tar.gz $(RPM)/SOURCES/
+	sed 's|@version@|$(VERSION)|' src/dist/fcopy.spec >$(RPM)/fcopy.spec
+	env $(DEB_CLEAN) rpmbuild --quiet -ba $(RPMFLAGS) --define '_topdir $(CURDIR)/$(RPM)' $(RPM)/fcopy.spec
+	@find $(RPM) -name '*.rpm'
 
 .PHONY: dist clean help
 dist: ## a source archive of HEAD in build/

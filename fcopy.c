@@ -20,7 +20,7 @@
  *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the
  *                     engines share; one engine per file (pieces belongs to direct)
  *   src/io/           the read and write loops, memory, io_uring
- *   src/man, dist/    the manual pages; completions, pkg-config, JSON schema, Debian packages
+ *   src/man, dist/    the manual pages; completions, pkg-config, JSON schema, packages
  *   tests/            check (real kernel), cmocka (faults), cli (the program), fuzz, long (proofs)
  *   bench/            what it costs, against whom, and the committed results
  *

@@ -35,14 +35,17 @@ $(CMOCKA_BIN): $(BUILD)/tests/cmocka/%: $(BUILD)/tests/cmocka/%.o $(CMOCKA_HELP:
 
 -include $(TEST_OBJ:.o=.d)
 
-.PHONY: tests check check-long check-kernels fuzz fuzzer check-build check-asan check-tsan check-valgrind coverage lint
-tests: $(PROGRAM) $(CHECK_BIN) $(CMOCKA_BIN)
+.PHONY: tests check check-packages check-long check-kernels fuzz fuzzer check-build check-asan check-tsan check-valgrind coverage lint
+tests: $(PROGRAM) $(SHARED) $(CHECK_BIN) $(CMOCKA_BIN)
 
 check: tests ## the tests; as root on ext4, XFS, btrfs and tmpfs
 	@$(RUN) $(CHECK_BIN) $(CMOCKA_BIN) $(BATS)
 
 check-long: tests ## kills, faults, full disks, power cuts, fuzzing, and a table: an hour and a half
 	@$(HERE) tests/long.sh
+
+check-packages: ## the source archive and the packages of HEAD (all, or PARTS='deb rpm'): ten minutes
+	@tests/packages.sh $(PARTS)
 
 check-build: ## other compilers, flags and targets (all, or BUILDS='musl m32'): minutes
 	@tests/build.sh $(BUILDS)

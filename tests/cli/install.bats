@@ -27,7 +27,12 @@ installed() {
 
 # with_library COMMAND…: as if ./root/usr were where pkg-config looks.
 with_library() {
-	PKG_CONFIG_PATH=$T/usr/lib/pkgconfig "$@"
+	PKG_CONFIG_PATH=$T/usr/lib/pkgconfig LD_LIBRARY_PATH=$T/usr/lib "$@"
+}
+
+# library_flags: those to contain the static library.
+library_flags() {
+	with_library pkg-config --static --cflags --libs fcopy | sed 's/-lfcopy/-l:libfcopy.a/'
 }
 
 # Every option of --help: "-m --mode", or "--list" alone.
@@ -37,10 +42,15 @@ options() {
 
 @test "make install: program, library, header, papers, completions, schema" {
 	in_tree install DESTDIR="$T/root" PREFIX=/usr
-	cat >"$APART/list" <<-'END'
+	local version
+	version=$("$FCOPY" --version | cut -d' ' -f2)
+	cat >"$APART/list" <<-END
 		/usr/bin/fcopy
 		/usr/include/fcopy.h
 		/usr/lib/libfcopy.a
+		/usr/lib/libfcopy.so
+		/usr/lib/libfcopy.so.1
+		/usr/lib/libfcopy.so.$version
 		/usr/lib/pkgconfig/fcopy.pc
 		/usr/share/bash-completion/completions/fcopy
 		/usr/share/fcopy/fcopy.schema.json
@@ -107,10 +117,15 @@ options() {
 	sed -n '/^\.Bd -literal/,/^\.Ed/{/^\./d;s/\\e/\\/g;p}' usr/share/man/man3/libfcopy.3 >example.c
 	flags=$(with_library pkg-config --cflags --libs fcopy)
 	# shellcheck disable=SC2086
-	cc -Wall -Wextra -Werror -o example example.c $flags
+	cc -Wall -Wextra -Werror -o shared example.c $flags
 	random a 3000000
-	./example a b >out
+	with_library ./shared a b >out
 	cmp a b
+	# shellcheck disable=SC2046
+	cc -Wall -Wextra -Werror -o example example.c $(library_flags)
+	./example a d >out
+	cmp a d
+	rm d
 	[ "$(awk '{ n += $2 } END { print n }' out)" = 3000000 ]
 	./example a c 1 >out
 	cmp a c
@@ -145,7 +160,7 @@ options() {
 		}
 	END
 	# shellcheck disable=SC2046
-	cc -Wall -Wextra -Werror -o names names.c $(with_library pkg-config --cflags --libs fcopy)
+	cc -Wall -Wextra -Werror -o names names.c $(library_flags)
 	random a 3000000
 	local mode
 	for mode in auto $MODES; do
@@ -165,7 +180,7 @@ options() {
 	echo 'int main(int n, char **a) { static struct fcopy_report r; return fcopy_copy(a[n - 2], a[n - 1], 0, &r); }' >>a.c
 	random a 3000000
 	# shellcheck disable=SC2046
-	cc -fno-lto -o a.out a.c $(with_library pkg-config --cflags --libs fcopy)
+	cc -fno-lto -o a.out a.c $(library_flags)
 	./a.out a b
 	cmp a b
 	usr/bin/fcopy a c
@@ -224,12 +239,12 @@ options() {
 	[ -z "$(dpkg-checkbuilddeps "$REPOSITORY/src/dist/debian/control" 2>&1)" ] || skip "build dependencies"
 	in_tree deb >log 2>&1 || { tail -n 20 log; return 1; }
 	if type lintian >/dev/null 2>&1; then
-		lintian --allow-root --fail-on error "$APART"/build/deb/*.changes
+		lintian --allow-root --fail-on error,warning "$APART"/build/deb/*.changes
 	fi
 	need_root "dpkg --root"
 	mkdir -p root/var/lib/dpkg/{info,updates,triggers}
 	touch root/var/lib/dpkg/status
-	for package in fcopy libfcopy-dev; do
+	for package in fcopy libfcopy1 libfcopy-dev; do
 		dpkg --root="$T/root" --force-depends,script-chrootless -i "$APART"/build/deb/${package}_*.deb >>log 2>&1 ||
 			{ tail log; return 1; }
 	done
@@ -237,7 +252,7 @@ options() {
 	root/usr/bin/fcopy a b
 	cmp a b
 	[ -e root/usr/share/zsh/vendor-completions/_fcopy ]
-	dpkg --root="$T/root" -P fcopy libfcopy-dev >>log 2>&1
+	dpkg --root="$T/root" -P fcopy libfcopy-dev libfcopy1 >>log 2>&1
 	installed >left
 	never grep -v /var/ left
 }

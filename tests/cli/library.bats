@@ -1,0 +1,93 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The shared library, loaded by Python's ctypes. FCOPY_LIBRARY names it; by default it is the build's.
+
+load helper
+
+setup_file() {
+	export FCOPY_LIBRARY=${FCOPY_LIBRARY:-$(realpath "${FCOPY_BUILD:-$BATS_TEST_DIRNAME/../../build}")/libfcopy.so.1}
+}
+
+# by_python FUNCTION ARGUMENT…: calls a function of this module; prints what it returns.
+by_python() {
+	need python3
+	cat >library.py <<-'END'
+		import ctypes, os, sys
+		from ctypes import byref, c_char_p, c_int, c_size_t, c_void_p
+
+		fcopy = ctypes.CDLL(os.environ["FCOPY_LIBRARY"], use_errno=True)
+		fcopy.fcopy_mode_find.restype = c_void_p
+
+		class Options(ctypes.Structure):  # the first members of struct fcopy_options
+		    _fields_ = [("api", c_int), ("mode", c_void_p), ("rest", ctypes.c_char * 4096)]
+
+		def copy(src, dst, mode=None, api="1"):
+		    report = ctypes.create_string_buffer(1 << 16)  # starts with its error, and that with err
+		    options = Options(api=int(api))
+		    if mode:
+		        options.mode = fcopy.fcopy_mode_find(mode.encode())
+		        assert options.mode, mode
+		    used = byref(options) if mode or api != "1" else None
+		    result = fcopy.fcopy_copy(src.encode(), dst.encode(), used, report)
+		    err = c_int.from_buffer(report).value
+		    text = ctypes.create_string_buffer(10000)
+		    fcopy.fcopy_error_text(report, text, c_size_t(len(text)))
+		    return f"{result} {err} {text.value.decode() if err else 'done'}"
+
+		def tree(src, dst):
+		    report = ctypes.create_string_buffer(1 << 16)
+		    options = ctypes.create_string_buffer(8192)  # struct fcopy_tree_options, copy.api first
+		    c_int.from_buffer(options).value = 1
+		    sources = (c_char_p * 1)(src.encode())
+		    return fcopy.fcopy_tree(sources, c_size_t(1), dst.encode(), options, report)
+
+		print(globals()[sys.argv[1]](*sys.argv[2:]))
+	END
+	run --separate-stderr python3 library.py "$@"
+}
+
+@test "ctypes: a copy in every mode that works here, and by default" {
+	local mode
+	random a 3000000
+	by_python copy a b
+	[ "$output" = "0 0 done" ]
+	cmp a b
+	for mode in auto $MODES; do
+		! has_mode "$mode" || {
+			rm -f b
+			by_python copy a b "$mode"
+			[ "$output" = "0 0 done" ] && cmp a b
+		} || { echo "$mode: $output $stderr"; return 1; }
+	done
+}
+
+@test "ctypes: several sources, and failures as the program words them" {
+	echo data >a
+	by_python tree a b
+	[ "$output" = 0 ]
+	cmp a b
+	by_python copy nope c
+	[ "$output" = "-1 2 nope: open: No such file or directory" ]
+	by_python copy a c auto 99
+	[ "$output" = "-1 22 c: options.api is not FCOPY_API" ]
+	absent c
+}
+
+@test "the shared library exports fcopy_* with a version, and nothing else" {
+	need nm readelf
+	[ -e "$FCOPY_LIBRARY" ] || skip "the library is installed elsewhere"
+	nm -D --defined-only --with-symbol-versions "$FCOPY_LIBRARY" | awk '{ print $3 }' | sort >exported
+	never grep -v -e '^fcopy_[a-z_]*@@FCOPY_1$' -e '^FCOPY_1' exported
+	grep -o '\bfcopy_[a-z_]*(' "$BATS_TEST_DIRNAME/../../include/fcopy.h" | tr -d '(' | sort -u >declared
+	diff declared <(sed -n 's/^\(fcopy_.*\)@@.*/\1/p' exported)
+	# Debian's list of symbols has each of them.
+	local list=$BATS_TEST_DIRNAME/../../src/dist/debian/libfcopy1.symbols
+	[ ! -e "$list" ] || diff declared <(sed -n 's/^ \(fcopy_.*\)@FCOPY_1 .*/\1/p' "$list" | sort)
+	readelf -d "$FCOPY_LIBRARY" | grep -q 'SONAME.*\[libfcopy\.so\.1\]'
+	never grep -q . <(readelf -d "$FCOPY_LIBRARY" | grep TEXTREL)
+}
+
+@test "the program does not need the shared library" {
+	need readelf
+	never grep -q . <(readelf -d "$FCOPY" | grep 'NEEDED.*fcopy')
+}
