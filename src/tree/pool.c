@@ -5,7 +5,6 @@
 #include "tree.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,9 +16,8 @@
  */
 static unsigned pool_default_threads(void)
 {
-	cpu_set_t cpus;
-	int n = sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
-	return n < TREE_THREADS_MOST ? (unsigned)n + 1 : TREE_THREADS_MOST;
+	unsigned n = cpus_allowed();
+	return n < TREE_THREADS_MOST ? n + 1 : TREE_THREADS_MOST;
 }
 
 static bool pool_grow(struct pool *p)

@@ -192,13 +192,22 @@ has_size() { [ "$(stat -c %s "$1")" = "$2" ]; }
 		mount -t tmpfs none /sys/fs/cgroup
 		mkdir -p "/sys/fs/cgroup/$group"
 		echo "$limit" >"/sys/fs/cgroup/$group/cpu.max"
-		exec strace -f -qq -o trace -e trace=clone,clone3 "$FCOPY" a b parallel
+		exec strace -f -qq -o trace -e trace=clone,clone3 "$FCOPY" "${@:3}"
 	END
-	unshare --mount bash limited "$group" "max 100000"
+	export FCOPY
+	unshare --mount bash limited "$group" "max 100000" a b parallel
 	[ "$(calls 'clone3?')" -ge 1 ]
-	unshare --mount bash limited "$group" "199999 100000"
+	unshare --mount bash limited "$group" "199999 100000" a b parallel
 	[ "$(calls 'clone3?')" = 0 ]
 	cmp a b
+	# A tree has one thread more.
+	mkdir s
+	mv a s
+	unshare --mount bash limited "$group" "max 100000" -r s d
+	[ "$(calls 'clone3?')" -ge 2 ]
+	unshare --mount bash limited "$group" "199999 100000" -r s e
+	[ "$(calls 'clone3?')" = 1 ]
+	diff -r s e
 }
 
 @test "reflink: FICLONE alone" {

@@ -200,6 +200,40 @@ tree_of() {
 	[ "$n" -ge 700 ]
 }
 
+@test "a small source that grows during the copy: a warning, with --strict a failure" {
+	need_strace
+	local want strict=
+	for want in 0 1; do
+		rm -rf s d trace
+		mkdir s
+		printf '%s' first >s/f
+		strace -f -qq -o trace -e trace=pwrite64 -e inject=pwrite64:delay_exit=700000:when=1 \
+			timeout -s KILL "$HANG" "$FCOPY" -r -j1 $strict s d 2>err &
+		pid=$!
+		await said pwrite64 trace
+		printf '%s' second >>s/f
+		status=0
+		wait $pid || status=$?
+		grep -q 's/f: changed while it was copied' err
+		[ "$status" = $want ]
+		strict=--strict
+	done
+	absent d
+}
+
+@test "short reads of FUSE: a small file of a tree is read to its end" {
+	local short
+	mkdir backing
+	random backing/a 10000
+	random backing/b 1000
+	random backing/c 50000
+	for short in 999 1000 4096; do
+		# shellcheck disable=SC2016
+		by_fuse "direct_io,fault=read:short=$short" "\"\$FCOPY\" -r m d$short"
+		diff -r backing d$short
+	done
+}
+
 @test "a signal removes the new tree" {
 	mkdir -p s/d
 	random s/d/a 3000000
