@@ -25,6 +25,8 @@ if ! command -v cargo >/dev/null; then
 	echo "cargo is missing, so these are not built: ${crates[*]} (Rust 1.91.1 or later)" >&2
 	exit 1
 fi
+# rcp does not compile without this flag of tokio.
+export RUSTFLAGS='--cfg tokio_unstable'
 for crate in "${crates[@]}"; do
 	cargo install --locked --root "$dir" --version "${crate#*@}" "${crate%@*}"
 done
