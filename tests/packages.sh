@@ -28,6 +28,7 @@ need() {
 # checkout NAME: a clean one of HEAD in $work/NAME.
 checkout() {
 	need git
+	git rev-parse --git-dir >/dev/null 2>&1 || cannot "not a git checkout"
 	git clone -q --no-hardlinks . "$work/$1"
 	cd "$work/$1" || return
 }
@@ -66,7 +67,7 @@ in_debian() {
 	system_check
 	depends=$(sed -n 's/^Depends: //p' src/dist/debian/tests/control | sed 's/fcopy, libfcopy1, libfcopy-dev, //; s/ //g')
 	rm -rf --one-file-system "$root"
-	system_make "$1" "passwd,make,gcc,libc6-dev,dpkg-dev,debhelper,lintian,liburing-dev,pkg-config,$depends" || return
+	system_make "$1" "passwd,build-essential,debhelper,lintian,liburing-dev,pkg-config,$depends" || return
 	(checkout "$1") && mv "$work/$1" "$root/src" || return
 	inside bash -euc 'cd /src
 		useradd tester
