@@ -7,8 +7,10 @@
 #include "engine.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_READ
@@ -41,8 +43,18 @@ static int write_window(struct transfer *t, const char *window, size_t n)
 	return stop;
 }
 
+/* If the storage fails to read a page, MADV_POPULATE_READ never returns on Linux 6.1, but does on
+ * 6.12 (both probed). */
+static bool populate_returns(void)
+{
+	struct utsname system;
+	int major, minor;
+	return uname(&system) == 0 && sscanf(system.release, "%d.%d", &major, &minor) == 2 &&
+	       (major > 6 || (major == 6 && minor >= 12));
+}
+
 /* Maps and writes n bytes at t->offset. */
-static int mmap_window(struct transfer *t, size_t n)
+static int mmap_window(struct transfer *t, size_t n, bool populate)
 {
 	size_t skip = (size_t)(t->offset % (off_t)sysconf(_SC_PAGESIZE));
 	char *window = mmap(NULL, n + skip, PROT_READ, MAP_SHARED, t->src, t->offset - (off_t)skip);
@@ -51,7 +63,8 @@ static int mmap_window(struct transfer *t, size_t n)
 				       : transfer_judge(t, "mmap", SIDE_SRC);
 	/* Saves a page fault per page; write(2) reports what cannot be read. MAP_POPULATE never
 	 * returns if the storage fails to read a page (6.18). */
-	madvise(window, n + skip, MADV_POPULATE_READ);
+	if (populate)
+		madvise(window, n + skip, MADV_POPULATE_READ);
 	int r = write_window(t, window + skip, n);
 	munmap(window, n + skip);
 	return r;
@@ -73,6 +86,7 @@ static off_t source_left(struct transfer *t)
 static int mmap_copy(struct transfer *t)
 {
 	size_t size = t->buffer_size ? t->buffer_size : WINDOW_SIZE, want;
+	const bool populate = populate_returns();
 	if (!t->src_positional)
 		return transfer_refuse(t, NULL, SIDE_SRC, ESPIPE);
 	while ((want = transfer_chunk(t, size)) > 0) {
@@ -82,7 +96,8 @@ static int mmap_copy(struct transfer *t)
 			if (r != ENGINE_NEXT || (n = source_left(t)) == 0)
 				return r; /* did not grow between the calls: refused */
 		}
-		int r = n < 0 ? (int)n : mmap_window(t, (off_t)want < n ? want : (size_t)n);
+		int r = n < 0 ? (int)n
+			      : mmap_window(t, (off_t)want < n ? want : (size_t)n, populate);
 		if (r)
 			return r;
 	}

@@ -28,6 +28,16 @@ cd /check/guest || exit
 # shellcheck source=tests/kernels/guest/storage.sh
 . ./storage.sh
 
+# release: what a group that failed left mounted would disturb the next one.
+release() {
+	local at
+	awk '$2 ~ "^/(mnt|srv)/" { print $2 }' /proc/mounts | tac | while read -r at; do
+		echo "still mounted: $at"
+		umount "$at" || umount --lazy "$at"
+	done
+	[ ! -e /dev/mapper/control ] || dmsetup remove_all
+}
+
 # group NAME COMMAND…: unless the group is not wanted. Prints its duration.
 group() {
 	local start=$SECONDS
@@ -37,6 +47,7 @@ group() {
 	fs=$1
 	echo "--- $1"
 	"${@:2}"
+	release
 	echo "--- $1: $((SECONDS - start)) s"
 	fs=$1
 	result seconds - $((SECONDS - start))

@@ -73,9 +73,9 @@ make_data() {
 # make_tree DIR: what the file system under test can hold of it.
 make_tree() {
 	local i
-	for i in {1..40}; do
+	for i in {1..16}; do
 		mkdir -p "$1/$((i % 4))/$((i % 3))"
-		head -c $((i * i * 100)) "$data/large" >"$1/$((i % 4))/$((i % 3))/$i"
+		head -c $((i * i * 500)) "$data/large" >"$1/$((i % 4))/$((i % 3))/$i"
 	done
 	{
 		ln "$1/1/1/1" "$1/hard"

@@ -23,17 +23,17 @@ set_flakey() {
 	dmsetup resume flakey
 }
 
-# fails_with_eio MODE FROM TO OPTION…: fcopy reports the error and leaves no temporary file.
+# fails_with_eio MODE FROM TO OPTION…: fcopy reports the error.
 fails_with_eio() {
 	local status=0
 	f -m "$1" "${@:4}" "$2" "$3" 2>err || status=$?
 	cat err
 	[ $status = 1 ]
 	grep -qE 'Input/output error|Read-only file system|Structure needs cleaning' err
-	[ -z "$(find "${3%/*}" -maxdepth 1 -name '.fcopy-*' 2>/dev/null)" ]
 }
 
-# check_write_error FS MODE: all writes fail. The old DST must be there at the next mount.
+# check_write_error FS MODE: all writes fail. At the next mount, the old DST and no temporary file must
+# be there.
 check_write_error() {
 	local at=/mnt/flakey
 	set_flakey /dev/vdc up
@@ -47,6 +47,7 @@ check_write_error() {
 	umount $at
 	mount -t "$1" /dev/mapper/flakey $at
 	cmp "$data/old" $at/to
+	[ -z "$(find $at -name '.fcopy-*')" ]
 	umount $at
 	sed -n '1s/^fcopy: //p' err
 }
@@ -69,9 +70,9 @@ check_read_error() {
 	sed -n '1s/^fcopy: //p' err
 }
 
-# release_flakey: also after a check that failed.
+# release_flakey: also after a check that failed. A file system that shut down hides its mount point.
 release_flakey() {
-	if mountpoint -q /mnt/flakey; then
+	if grep -q ' /mnt/flakey ' /proc/mounts; then
 		set_flakey /dev/vdc up
 		umount /mnt/flakey
 	fi
@@ -103,25 +104,28 @@ storage_errors() {
 	umount /mnt/errors
 }
 
-# mark NAME: an entry in the log.
+# mark NAME: an entry in the log. The name is one word.
 mark() {
 	dmsetup message logged 0 mark "$1"
 }
 
+# The modes whose blocks get to the disk in different ways; the commit is the same in all.
+logged_modes=(auto splice direct parallel reflink)
+
 # logged_copies AT: makes new.MODE, replaces old.MODE, and copies a tree, all with --fsync.
 logged_copies() {
 	local mode
-	for mode in "${modes[@]}"; do
+	for mode in "${logged_modes[@]}"; do
 		if ! f -m "$mode" "$1/from" "$1/probe" 2>/dev/null; then
 			continue
 		fi
-		mark "begin $mode"
+		mark "begin:$mode" || return
 		f --fsync -m "$mode" "$1/from" "$1/new.$mode" && f --fsync -m "$mode" "$1/from" "$1/old.$mode" || return
-		mark "done $mode"
+		mark "done:$mode"
 	done
-	mark "begin tree"
+	mark begin:tree
 	f -r --fsync "$1/tree" "$1/new.tree" || return
-	mark "done tree"
+	mark done:tree
 }
 
 # state FILE NEW: absent, new, old or torn.
@@ -165,14 +169,14 @@ inspect() {
 check_cuts() {
 	local number flags from=0 cuts=0 name
 	local -A phase
-	for name in $(/check/bin/replay /dev/vdd | sed -n 's/.* mark begin //p'); do
+	for name in $(/check/bin/replay /dev/vdd | sed -n 's/.* mark begin://p'); do
 		phase[$name]=before
 	done
-	[ ${#phase[@]} -gt 5 ]
+	[ ${#phase[@]} -ge 5 ]
 	while read -r number flags; do
 		case $flags in
-		'mark begin '*) phase[${flags##* }]=during ;;
-		'mark done '*) phase[${flags##* }]=after ;;
+		'mark begin:'*) phase[${flags#*:}]=during ;;
+		'mark done:'*) phase[${flags#*:}]=after ;;
 		*flush* | *fua*)
 			/check/bin/replay /dev/vdd /mnt/scratch/disk $from $((number + 1))
 			from=$((number + 1))
@@ -190,7 +194,7 @@ log_copies() {
 	mount_fs "$1" /dev/mapper/logged $at || return
 	head -c 1000003 "$data/large" | tee /run/logged.new >$at/from
 	head -c 1500000 "$data/old" >/run/logged.old
-	for mode in "${modes[@]}"; do
+	for mode in "${logged_modes[@]}"; do
 		cp /run/logged.old "$at/old.$mode"
 	done
 	mkdir $at/tree $at/tree/sub
