@@ -61,10 +61,11 @@ done
 group tmpfs on_tmpfs
 group overlay on_overlay
 group nfs over_nfs
-group flakey storage_errors
-group log-writes power_cuts
+
 group cifs over_cifs
+group flakey storage_errors
 group suite library_suite
+group log-writes power_cuts
 fs=-
 result end ok "$(uname -r)"
 sync
