@@ -28,7 +28,8 @@ by_python() {
 		        options.mode = fcopy.fcopy_mode_find(mode.encode())
 		        assert options.mode, mode
 		    used = byref(options) if mode or api != "1" else None
-		    result = fcopy.fcopy_copy(src.encode(), dst.encode(), used, report)
+		    src, dst = src.encode(), dst.encode()  # the error points to them
+		    result = fcopy.fcopy_copy(src, dst, used, report)
 		    err = c_int.from_buffer(report).value
 		    text = ctypes.create_string_buffer(10000)
 		    fcopy.fcopy_error_text(report, text, c_size_t(len(text)))
@@ -67,9 +68,9 @@ by_python() {
 	[ "$output" = 0 ]
 	cmp a b
 	by_python copy nope c
-	[ "$output" = "-1 2 nope: open: No such file or directory" ]
+	[ "$output" = "-1 2 nope: open: No such file or directory" ] || { echo "$output $stderr"; return 1; }
 	by_python copy a c auto 99
-	[ "$output" = "-1 22 c: options.api is not FCOPY_API" ]
+	[ "$output" = "-1 22 c: options.api is not FCOPY_API" ] || { echo "$output $stderr"; return 1; }
 	absent c
 }
 
