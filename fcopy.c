@@ -13,10 +13,12 @@
  *   src/copy/         policy: rules (what options demand), copy (open to commit), settle (before
  *                     the commit), notify, plan (auto), cached and measure (splice or threads),
  *                     cpus, ask, modes, step, extents, allocate, space, stale, ranges (threads),
- *                     verify and compare, serve (many clients)
+ *                     verify and compare, serve (many clients), shard, shard_job and shard_records
+ *                     (a copy by several processes)
  *   src/endpoints/    where bytes come from and go: place (names), replace and temporary (an atomic
- *                     file), created (a file of a new tree), part (--resume), in_place, stream,
- *                     tcp, socket and receipt (its peer's close), metadata
+ *                     file), created (a file of a new tree), part (--resume), shared (the part
+ *                     of shards), in_place, stream, tcp, socket and receipt (its peer's close),
+ *                     metadata
  *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the
  *                     engines share; one engine per file (pieces belongs to direct)
  *   src/io/           the read and write loops, memory, io_uring
@@ -97,6 +99,7 @@ static int serve(struct cli *cli, const volatile int *stop, struct fcopy_report 
 static void flatten(const struct fcopy_tree_report *tree, struct fcopy_report *r)
 {
 	r->error = tree->error;
+	r->committed = tree->committed;
 	r->bytes = tree->bytes;
 	r->data = r->moved = tree->data;
 	r->holes = tree->holes;

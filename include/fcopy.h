@@ -71,6 +71,7 @@ enum fcopy_advice {
 	FCOPY_ADVICE_FORCE,             /* options.force */
 	FCOPY_ADVICE_REMOVE_LINK,       /* the destination is a dangling symlink */
 	FCOPY_ADVICE_REMOVE_PART,       /* remove or rename DST.fcopy-part */
+	FCOPY_ADVICE_SHARDS,            /* remove DST.fcopy-part and DST.fcopy-shards */
 	/* remove the file, or the tree, error.path, unless another machine is still writing it */
 	FCOPY_ADVICE_REMOVE_FILE,
 	FCOPY_ADVICE_REMOVE_TREE,
@@ -164,6 +165,7 @@ struct fcopy_report {
 	bool kept;           /* no_clobber: the destination existed and was left as it was */
 	bool cloned;         /* the copy shares its extents with the source */
 	bool preallocated;   /* blocks of the destination were allocated ahead */
+	bool committed;      /* options.shard: DST is complete, by this process or by another */
 	bool confirmed;      /* the receiving peer closed after the last byte: it has all data */
 	size_t steps;
 	struct fcopy_step step[FCOPY_STEPS_MAX];
@@ -205,6 +207,20 @@ enum fcopy_attribute {
 	FCOPY_ATTR_XATTR = 1 << 3,      /* extended attributes, including capabilities */
 };
 
+/* N processes, perhaps on N machines, make one copy of a file, or a new tree, on a file system that
+ * they share; all zero: no shards. Each copies its share into DST.fcopy-part and then creates a
+ * marker in DST.fcopy-shards/; the one that sees all markers commits. A process that returned -1 or
+ * was killed is run again with the same index and count. A process returns 0 when its share is
+ * complete; report.committed says whether DST is. Both operands are files or directories; in_place,
+ * resume, count, expected_size, no_clobber, scratch and clones are refused. */
+struct fcopy_shard {
+	unsigned index; /* this process copies share `index`, from 0 */
+	unsigned count; /* N, at most FCOPY_SHARDS_MAX; 0: no shards */
+	bool finish;    /* copy nothing; commit if all shares are complete, otherwise fail */
+};
+
+#define FCOPY_SHARDS_MAX 100000
+
 /* {.api = FCOPY_API} is the default: auto, atomic, nothing flushed. */
 struct fcopy_options {
 	int api; /* must be FCOPY_API: the copy fails with EINVAL for a value that is unknown */
@@ -230,6 +246,7 @@ struct fcopy_options {
 	 * source without end fails, too. */
 	uint64_t expected_size;
 	uint64_t count; /* copy at most this many bytes; 0: all. With strict, less is a failure. */
+	struct fcopy_shard shard; /* this process copies a share; implies fsync and strict */
 	int timeout_ms; /* longest time without progress on a connection; 0: 60 s, < 0: no limit */
 	const volatile int *cancel; /* set to non-zero to stop the copy: it fails with EINTR */
 	struct fcopy_progress *progress;

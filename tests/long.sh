@@ -28,6 +28,8 @@ proofs=(
 	"tree-inject|faults injected into trees|5000"
 	"tree-race|trees copied while directories are exchanged|500"
 	"tree-random|random trees|500"
+	"shard-kill|copies by shards of which one was killed|200"
+	"launchers|copies by launchers|"
 	"fuzz|inputs tried|600" # seconds
 	"benchmark|modes measured|256M|alone" # --benchmark against bench/
 )

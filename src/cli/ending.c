@@ -18,15 +18,19 @@ double ending_seconds(const struct fcopy_report *r)
 
 const char *ending_state(const struct cli *cli, const struct fcopy_report *r)
 {
-	static char text[64];
+	static char text[80];
 	const struct fcopy_options *o = &cli->copy;
 	if (r->kept)
 		return "exists, kept";
 	if (cli_sends(cli))
 		return r->confirmed ? "sent, confirmed" : "sent, not confirmed";
 	/* The copy succeeded, so --fsync and --verify did what they promise. */
-	snprintf(text, sizeof(text), "%s%s%s", r->cloned ? "cloned" : "copied",
-		 o->verify ? ", verified" : "", o->fsync || o->verify ? ", on disk" : "");
+	bool shard = o->shard.count > 0;
+	snprintf(text, sizeof(text), "%s%s%s%s", r->cloned ? "cloned" : "copied",
+		 o->verify ? ", verified" : "", o->fsync || o->verify || shard ? ", on disk" : "",
+		 !shard         ? ""
+		 : r->committed ? ", committed"
+				: ", not committed: other shards are missing");
 	return text;
 }
 

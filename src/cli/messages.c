@@ -48,12 +48,17 @@ static const char *hint_for(enum fcopy_advice advice)
 	}
 }
 
-void message_part(const char *dst)
+static void print_beside(const char *dst, const char *suffix)
 {
 	char link[2], real[PATH_MAX];
 	bool is_link = readlink(dst, link, sizeof(link)) > 0 && realpath(dst, real);
 	message_print(is_link ? real : dst);
-	fputs(".fcopy-part", stderr);
+	fputs(suffix, stderr);
+}
+
+void message_part(const char *dst)
+{
+	print_beside(dst, ".fcopy-part");
 }
 
 /* Prints an absolute path as one word of the shell. */
@@ -93,6 +98,12 @@ static void print_hint(const struct fcopy_error *e)
 		fputs("fcopy: hint: unless another machine is writing it: rm ", stderr);
 		fputs(e->advice == FCOPY_ADVICE_REMOVE_TREE ? "-r " : "", stderr);
 		print_quoted(e->path);
+		fputc('\n', stderr);
+	} else if (e->advice == FCOPY_ADVICE_SHARDS) {
+		fputs("fcopy: hint: to start over, remove ", stderr);
+		message_part(e->path);
+		fputs(" and ", stderr);
+		print_beside(e->path, ".fcopy-shards");
 		fputc('\n', stderr);
 	} else if (text) {
 		fprintf(stderr, "fcopy: hint: %s\n", text);

@@ -37,6 +37,9 @@ static inline bool option_table_ends(const struct option_row *row)
 int attributes_preserve(struct cli *, const struct option_row *, const char *list);
 int attributes_drop(struct cli *, const struct option_row *, const char *list);
 
+/* shard.c: --shard. With auto, the launcher's environment says which share this process copies. */
+int shard_parse(struct cli *, const struct option_row *, const char *value);
+
 /* The nearest of the names of options or modes, or NULL if none is near. */
 const char *suggest_option(const char *text);
 const char *suggest_mode(const char *text);

@@ -183,6 +183,8 @@ const struct option_row option_table[] = {
 	 attributes_drop, .not_benchmarked = true},
 	{"resume", 0, NULL, "keep an interrupted copy as DST.fcopy-part, and continue it",
 	 set_flag, FIELD(copy.resume), .not_benchmarked = true},
+	{"shard", 0, "SHARE", "copy one share of N: I/N; from the launcher: auto, auto/N; or finish/N",
+	 shard_parse, .not_benchmarked = true, .not_sent = true, .not_received = true},
 	{"verify", 0, NULL, "read both files back from the disk and compare; implies --fsync",
 	 set_flag, FIELD(copy.verify), .not_benchmarked = true},
 	{"fsync", 0, NULL, "succeed only when the copy is on the disk",

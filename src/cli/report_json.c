@@ -103,6 +103,24 @@ static void add_tree(struct json *j, const struct outcome *o)
 	json_close(j, '}');
 }
 
+/* null: no shards. */
+static void add_shard(struct json *j, const struct outcome *o)
+{
+	const struct fcopy_shard *s = &o->cli->copy.shard;
+	if (s->count > 0 && !s->finish)
+		json_integer(j, "shard", s->index);
+	else
+		json_string(j, "shard", NULL);
+	if (s->count > 0)
+		json_integer(j, "shards", s->count);
+	else
+		json_string(j, "shards", NULL);
+	if (s->count > 0)
+		json_bool(j, "committed", o->report->committed);
+	else
+		json_string(j, "committed", NULL);
+}
+
 /* The name of the signal that ended the copy, or null. */
 static void add_signal(struct json *j, int number)
 {
@@ -137,6 +155,7 @@ void report_json(const struct outcome *o, FILE *f)
 	add_usage(&j, &o->usage);
 	add_phases(&j, r);
 	add_engines(&j, r);
+	add_shard(&j, o);
 	report_json_error(&j, "error", &r->error);
 	event_add_warnings(&j, o->cli);
 	add_tree(&j, o);

@@ -88,13 +88,13 @@ static size_t equal_bytes(const char *a, const char *b, size_t n)
 	return i;
 }
 
-/* Returns how many of the first `end` bytes are equal before the first difference, or -errno. */
-static off_t count_equal(struct comparison *m, off_t end)
+/* Returns the offset of the first difference, or `end`, or -errno. */
+static off_t count_equal(struct comparison *m, off_t start, off_t end)
 {
 	char *a = m->memory, *b = m->memory + BLOCK_SIZE;
 	struct fcopy_error *e = &m->copy->report->error;
 	struct fcopy_progress *progress = m->copy->options->progress;
-	for (off_t at = 0; at < end;) {
+	for (off_t at = start; at < end;) {
 		ssize_t na = read_block(&m->io, m->src, a, at),
 			nb = read_block(&m->io, m->dst, b, at);
 		if (na < 0)
@@ -108,8 +108,9 @@ static off_t count_equal(struct comparison *m, off_t end)
 			return at + (off_t)same < end ? at + (off_t)same : end;
 		at += (off_t)n;
 		if (progress) {
-			__atomic_store_n(&progress->bytes, (uint64_t)at, __ATOMIC_RELAXED);
-			__atomic_store_n(&progress->moved, (uint64_t)at, __ATOMIC_RELAXED);
+			uint64_t done = (uint64_t)(at - start);
+			__atomic_store_n(&progress->bytes, done, __ATOMIC_RELAXED);
+			__atomic_store_n(&progress->moved, done, __ATOMIC_RELAXED);
 		}
 		if (io_cancelled(&m->io))
 			return error_refuse(e, m->copy->dst.path, EINTR, "interrupted",
@@ -118,7 +119,7 @@ static off_t count_equal(struct comparison *m, off_t end)
 	return end;
 }
 
-off_t compare_files(struct copy *c, off_t end, bool past_cache, bool *cached)
+off_t compare_files(struct copy *c, off_t start, off_t end, bool past_cache, bool *cached)
 {
 	struct comparison m = {.copy = c, .io.cancel = c->options->cancel};
 	off_t r;
@@ -130,7 +131,7 @@ off_t compare_files(struct copy *c, off_t end, bool past_cache, bool *cached)
 	if (r >= 0) {
 		m.dst = r = open_again(&m, c->dst.fd, c->dst.path, past_cache);
 		if (r >= 0) {
-			r = count_equal(&m, end);
+			r = count_equal(&m, start, end);
 			close(m.dst);
 		}
 		close(m.src);

@@ -3,6 +3,7 @@
  */
 #include "copy.h"
 #include "endpoints/error.h"
+#include "shard.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@ static off_t find_limit(const struct fcopy_options *o)
 static uint64_t expected_bytes(const struct copy *c)
 {
 	if (c->src.positional && c->size > 0)
-		return (uint64_t)c->size;
+		return (uint64_t)(c->size - c->first);
 	return c->options->expected_size ? c->options->expected_size : c->options->count;
 }
 
@@ -36,10 +37,10 @@ static bool has_peer(mode_t type)
 }
 
 /* Copies the data and records the time. */
-static int run_copy_phase(struct copy *c)
+int copy_run_phase(struct copy *c)
 {
 	double start = io_now();
-	c->limit = find_limit(c->options);
+	c->limit = c->share ? c->last : find_limit(c->options);
 	c->size = c->src.st.st_size < c->limit ? c->src.st.st_size : c->limit;
 	c->monitor = (struct monitor){
 	    .progress = c->options->progress, .limit_rate = c->options->limit_rate, .start = start};
@@ -47,6 +48,7 @@ static int run_copy_phase(struct copy *c)
 				   .dst = c->dst.fd,
 				   .src_positional = c->src.positional,
 				   .dst_positional = c->dst.positional,
+				   .offset = c->first,
 				   .end = c->limit,
 				   .buffer_size = c->options->buffer_size ? c->options->buffer_size
 									  : c->mode->buffer_size,
@@ -62,12 +64,12 @@ static int run_copy_phase(struct copy *c)
 	start = io_now();
 	copy_phase(c, FCOPY_PHASE_COPY, c->report->expected);
 	if (c->options->progress)
-		__atomic_store_n(&c->options->progress->bytes, (uint64_t)c->all.offset,
+		__atomic_store_n(&c->options->progress->bytes, (uint64_t)(c->all.offset - c->first),
 				 __ATOMIC_RELAXED);
 	if (r == 0)
 		r = plan_run(c);
 	c->report->preallocated = c->allocated > 0;
-	c->report->bytes = (uint64_t)c->all.offset;
+	c->report->bytes = (uint64_t)(c->all.offset - c->first);
 	for (size_t i = 0; i < c->report->steps; i++)
 		c->report->data += c->report->step[i].bytes;
 	c->report->moved = c->shared ? c->report->data
@@ -76,7 +78,7 @@ static int run_copy_phase(struct copy *c)
 	return r;
 }
 
-static int commit_copy(struct copy *c)
+int copy_commit(struct copy *c)
 {
 	double start = io_now();
 	copy_phase(c, FCOPY_PHASE_REPLACE, 0);
@@ -122,11 +124,11 @@ static int run_open_copy(struct copy *c)
 	if (r == 0 && c->src.ops->gather && c->dst.positional)
 		c->src.ops->gather(&c->src);
 	if (r == 0)
-		r = run_copy_phase(c);
+		r = copy_run_phase(c);
 	if (r == 0)
 		r = copy_settle(c);
 	if (r == 0 && !c->options->scratch)
-		r = commit_copy(c);
+		r = copy_commit(c);
 	if (r < 0 && c->resumes)
 		c->report->part_kept = c->dst.ops->keep_partial(&c->dst, c->all.offset);
 	if (r < 0 && c->dst.ops->release_blocks)
@@ -167,6 +169,8 @@ static int open_and_run(struct copy *c, const char *src, const char *dst)
 	r = destination_open(&c->dst, dst, &c->src, c->options, c->report->dst, e);
 	if (r == 0 && (r = rules_check_open(&c->src, &c->dst, c->options, e)) < 0)
 		c->dst.ops->abort(&c->dst);
+	if (r == 0 && c->share)
+		return shard_copy_file(c);
 	if (r == 0) {
 		warn_about_stale_files(c);
 		return copy_run(c);
@@ -196,7 +200,9 @@ int fcopy_copy(const char *src, const char *dst, const struct fcopy_options *opt
 	memset(report, 0, sizeof(*report));
 	if (copy_options(&own, options, dst, &report->error) < 0)
 		return -1;
-	own.fsync |= own.verify;
+	c.share = own.shard.count > 0;
+	own.fsync |= own.verify || c.share;
+	own.strict |= c.share; /* a source that changes must not be mixed */
 	c.mode = c.options->mode ? c.options->mode : fcopy_modes();
 	int r = open_and_run(&c, src, dst);
 	report->kept = r == ENDPOINT_KEPT;

@@ -29,12 +29,17 @@ struct copy {
 	struct measure measure;
 	off_t allocated;     /* end of the blocks that were allocated ahead */
 	bool resumes;        /* DST.fcopy-part belongs to this copy: it may be truncated and kept */
+	bool share;          /* options.shard: all of DST.fcopy-part, or only [first, last) of it */
+	off_t first, last;   /* ... of a share */
 	bool needs_truncate; /* the destination may not end at the prefix: truncate or extend it */
 };
 
 /* copy.c: runs a copy whose ends are open, and closes both. Returns 0, or -errno with the failure
  * recorded. */
 int copy_run(struct copy *);
+/* The parts of it: copies the data; gives the copy its name. */
+int copy_run_phase(struct copy *);
+int copy_commit(struct copy *);
 
 /* copy.c: the options that a caller passed, or the defaults for NULL. Returns 0, or -errno with the
  * refusal recorded: the caller was compiled with a header that this library does not know. */
@@ -44,12 +49,16 @@ int copy_options(struct fcopy_options *own, const struct fcopy_options *passed, 
 /* settle.c: the checks and changes between the last byte and the commit. Returns 0, or -errno with
  * the failure recorded. */
 int copy_settle(struct copy *);
+/* Flushes the data; with metadata, or options.preserve, also owner, mode and attributes. */
+int copy_flush(struct copy *, bool metadata);
 
 /* rules.c: refuse options that these operands do not support. rules_check_operands runs before
  * anything is opened. rules_check_open runs when both ends are open: only then is it known which
  * file a DST that is a directory leads to. Both return 0, or -errno with the refusal recorded. */
 int rules_check_operands(const char *src, const char *dst, const struct fcopy_options *,
 			 struct fcopy_error *);
+/* Only the options that shards exclude; also for a tree. */
+int rules_check_shard(const char *dst, const struct fcopy_options *, struct fcopy_error *);
 int rules_check_open(const struct endpoint *src, const struct endpoint *dst,
 		     const struct fcopy_options *, struct fcopy_error *);
 
@@ -108,14 +117,14 @@ int allocate_hole(struct copy *, off_t start, off_t end);
 /* Allocates [start, end) without writing, as in the source. */
 int allocate_unwritten(struct copy *, off_t start, off_t end);
 
-/* compare.c: compares the first `end` bytes of source and destination. Returns how many bytes are
- * equal before the first difference, or -errno with the failure recorded. past_cache: read both
+/* compare.c: compares [start, end) of source and destination. Returns the offset of the first
+ * difference, or `end`, or -errno with the failure recorded. past_cache: read both
  * from the storage, with O_DIRECT; *cached is set if a file does not support that and was read
  * through the page cache. */
-off_t compare_files(struct copy *, off_t end, bool past_cache, bool *cached);
+off_t compare_files(struct copy *, off_t start, off_t end, bool past_cache, bool *cached);
 
 /* verify.c: each returns 0, or -errno with the failure recorded. */
-int verify_copy(struct copy *); /* the whole copy, before the commit */
+int verify_copy(struct copy *); /* the whole copy, or its share, before the commit */
 /* DST.fcopy-part: sets c->all.offset to the end of the prefix that equals the source, rounded down
  * to a multiple of 4 KiB, and truncates the part to it. */
 int verify_prefix(struct copy *);

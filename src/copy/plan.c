@@ -25,7 +25,7 @@ static int run_mode(struct copy *c, const struct engine *engine)
 	}
 	if (engine != &engine_reflink)
 		space_check(c);
-	int r = allocate_blocks(c, 0, c->size);
+	int r = allocate_blocks(c, c->all.offset, c->size);
 	if (r == 0 && c->mode->threads) {
 		t->end = c->size;
 		r = step_run_threads(c, engine, t, cached_threads(c));
@@ -255,7 +255,7 @@ static int copy_file(struct copy *c)
 		return 0; /* read_on_small copies the whole file */
 	if (o->sparse != FCOPY_WHEN_NEVER)
 		return copy_extents(c, c->size);
-	int r = allocate_blocks(c, 0, c->size);
+	int r = allocate_blocks(c, c->all.offset, c->size);
 	return r < 0 ? r : copy_data(c, c->size);
 }
 

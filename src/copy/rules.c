@@ -79,6 +79,8 @@ static int rules_evaluate(const struct ends *x, const struct fcopy_options *o,
 	    {lacks & FCOPY_TAKES_STREAM_DST, END_ANY, ~END_STREAM, offsets, FCOPY_ADVICE_AUTO},
 	    {o->verify || o->resume, END_FILE, END_FILE,
 	     "only a copy from a file to a file can be verified or resumed", FCOPY_ADVICE_USAGE},
+	    {o->shard.count > 0, END_FILE, END_FILE, "only a file can be copied in shards",
+	     FCOPY_ADVICE_USAGE},
 	    {o->preserve_required, REGULAR, REGULAR, PRESERVE_IMPOSSIBLE, FCOPY_ADVICE_USAGE},
 	    {o->no_cache, STORAGE, STORAGE, "has no page cache to bypass", FCOPY_ADVICE_USAGE},
 	    {o->reflink == FCOPY_WHEN_ALWAYS, REGULAR, REGULAR, "only a file can be cloned",
@@ -98,6 +100,41 @@ static int rules_evaluate(const struct ends *x, const struct fcopy_options *o,
 					    rules[i].advice);
 	}
 	return 0;
+}
+
+/* What the other shards would have to agree on at every moment, or cannot do together. */
+static const char *rules_unshardable(const struct fcopy_options *o, bool clones)
+{
+	const struct {
+		bool asked;
+		const char *reason;
+	} rules[] = {
+	    {o->shard.count > FCOPY_SHARDS_MAX, "more shards than FCOPY_SHARDS_MAX"},
+	    {!o->shard.finish && o->shard.index >= o->shard.count,
+	     "the index of a shard is less than their number"},
+	    {o->in_place, "shards cannot write in place: DST must be whole or absent"},
+	    {o->resume, "shards cannot be resumed: run the same shard again"},
+	    {o->count > 0 || o->expected_size > 0, "shards copy all of a file of known size"},
+	    {o->no_clobber, "shards cannot keep an existing file: another shard may have made it"},
+	    {o->scratch, "a benchmark has no shards"},
+	    {clones, "a clone is of the whole file: it has no shards"},
+	};
+	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++)
+		if (rules[i].asked)
+			return rules[i].reason;
+	return NULL;
+}
+
+int rules_check_shard(const char *dst, const struct fcopy_options *o, struct fcopy_error *error)
+{
+	bool mode_clones = o->mode && o->mode->engine && strcmp(o->mode->engine, "reflink") == 0;
+	if (o->shard.count == 0 && !o->shard.finish)
+		return 0;
+	const char *reason = o->shard.count == 0
+				 ? "there are no shards to finish"
+				 : rules_unshardable(o, mode_clones ||
+							    o->reflink == FCOPY_WHEN_ALWAYS);
+	return reason ? error_refuse(error, dst, EINVAL, reason, FCOPY_ADVICE_USAGE) : 0;
 }
 
 int rules_check_operands(const char *src, const char *dst, const struct fcopy_options *o,
@@ -121,7 +158,8 @@ int rules_check_operands(const char *src, const char *dst, const struct fcopy_op
 	if (o->scratch && stream_names(dst))
 		return error_refuse(error, dst, EINVAL, "has no directory for a scratch file",
 				    FCOPY_ADVICE_USAGE);
-	return rules_evaluate(&x, o, error);
+	int r = rules_check_shard(dst, o, error);
+	return r < 0 ? r : rules_evaluate(&x, o, error);
 }
 
 int rules_check_open(const struct endpoint *src, const struct endpoint *dst,

@@ -81,7 +81,7 @@ static int truncate_copy(struct copy *c)
 }
 
 /* Do not retry fsync: the kernel reports a failed writeback once, and the next call succeeds. */
-static int flush_copy(struct copy *c, bool metadata)
+int copy_flush(struct copy *c, bool metadata)
 {
 	double start = io_now();
 	copy_phase(c, FCOPY_PHASE_FSYNC, 0);
@@ -159,8 +159,8 @@ int copy_settle(struct copy *c)
 	if (r >= 0)
 		r = preserve_attributes(c);
 	if (r == 0 && (o->fsync || o->no_cache))
-		r = flush_copy(c, metadata);
-	if (r == 0 && o->verify)
+		r = copy_flush(c, metadata);
+	if (r == 0 && o->verify && !c->share) /* each share was verified */
 		r = verify_copy(c);
 	return r < 0 ? r : check_cancelled(c);
 }

@@ -23,7 +23,7 @@ static uint64_t data_left(const struct copy *c)
 {
 	const struct fcopy_options *o = c->options;
 	uint64_t left = c->report->expected;
-	left -= lesser(left, (uint64_t)c->all.offset);
+	left -= lesser(left, (uint64_t)(c->all.offset - c->first));
 	bool keeps_holes = !c->mode->engine && o->sparse != FCOPY_WHEN_NEVER &&
 			   o->preallocate != FCOPY_WHEN_ALWAYS;
 	if (keeps_holes && S_ISREG(c->src.st.st_mode) && c->src.positional)

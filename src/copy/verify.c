@@ -16,8 +16,9 @@ int verify_copy(struct copy *c)
 	bool cached;
 	struct fcopy_report *report = c->report;
 	double start = io_now();
-	copy_phase(c, FCOPY_PHASE_VERIFY, (uint64_t)c->all.offset);
-	off_t same = compare_files(c, c->all.offset, true, &cached);
+	off_t start_at = c->share ? c->first : 0;
+	copy_phase(c, FCOPY_PHASE_VERIFY, (uint64_t)(c->all.offset - start_at));
+	off_t same = compare_files(c, start_at, c->all.offset, true, &cached);
 	report->seconds[FCOPY_PHASE_VERIFY] += io_now() - start;
 	if (same < 0)
 		return (int)same;
@@ -50,7 +51,7 @@ int verify_prefix(struct copy *c)
 	off_t end = part.st_size < c->limit ? part.st_size : c->limit;
 	double start = io_now();
 	copy_phase(c, FCOPY_PHASE_VERIFY, (uint64_t)end);
-	off_t same = compare_files(c, end, c->options->fsync, &cached);
+	off_t same = compare_files(c, 0, end, c->options->fsync, &cached);
 	c->report->seconds[FCOPY_PHASE_VERIFY] = io_now() - start;
 	if (same < 0)
 		return (int)same;

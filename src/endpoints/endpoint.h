@@ -162,6 +162,9 @@ int created_open(struct endpoint *e, int dir, const char *name, mode_t mode, con
 /* The parts of destination_open. */
 int replace_open(struct endpoint *e, const struct endpoint *src, const struct fcopy_options *,
 		 struct fcopy_error *);
+/* Refuses an existing file that cannot be replaced. replace_open calls it, unless options.shard is
+ * set: then the caller opens the part, too. */
+int replace_check(struct endpoint *e, const struct fcopy_options *, struct fcopy_error *);
 int in_place_open(struct endpoint *e, const struct endpoint *src, struct fcopy_error *);
 extern const struct endpoint_ops in_place_ops; /* both only close */
 
@@ -244,6 +247,23 @@ mode_t temporary_umask(void);                          /* of this process; 077 i
  * writable (see claim_partial). Both return 0, or -errno with the failure recorded. */
 int part_open(struct endpoint *e, mode_t mode, const volatile int *cancel, struct fcopy_error *);
 int part_claim(struct endpoint *e, const struct stat *part, bool matches, struct fcopy_error *);
+/* Takes the lock LOCK_SH or LOCK_EX; waits up to a second. Returns 0 or -errno. */
+int part_take_lock(int fd, int lock, const volatile int *cancel);
+/* Returns 0, or -ENOENT if the open part has lost its name since. */
+int part_is_named(const struct endpoint *e);
+/* Record what part_take_lock returned, and refuse a part that another user could write to. */
+int part_fail_lock(const struct endpoint *e, int r, struct fcopy_error *);
+int part_check(const struct endpoint *e, struct fcopy_error *);
+
+/* shared.c: the part of shards. Do shards copy to the part of `name`? */
+bool part_is_shared(int dir, const char *name);
+/* Opens the part with its lock, shared, or exclusive for the commit; *locked: whether the file
+ * system has locks. inode: what the part must be; 0 creates it if it is absent. Also returns
+ * -ENOENT, recorded, if it has no name any more. shared_close releases the lock. */
+int shared_open(struct endpoint *e, bool commit, uint64_t inode, const volatile int *cancel,
+		bool *locked, struct fcopy_error *);
+int shared_close(struct endpoint *e, struct fcopy_error *);
+bool shared_lacks_locks(int err); /* of a lock that failed */
 
 /* Gives the copy one attribute that the source has. */
 #define PRESERVE_IMPOSSIBLE "attributes are preserved between files only"

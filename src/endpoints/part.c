@@ -39,10 +39,10 @@ static int open_or_create(struct endpoint *e, bool *created)
 
 /* After a SIGKILL the kernel holds the lock until it has torn down the dead process's io_uring:
  * 60 to 260 ms on Linux 6.18. */
-static int lock_patiently(int fd, const volatile int *cancel)
+int part_take_lock(int fd, int lock, const volatile int *cancel)
 {
 	const struct timespec pause = {.tv_nsec = LOCK_WAIT_MS * 1000000L};
-	for (int tries = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; tries++) {
+	for (int tries = 0; flock(fd, lock | LOCK_NB) < 0; tries++) {
 		if (errno != EWOULDBLOCK || tries == LOCK_TRIES)
 			return -errno;
 		if (cancel && __atomic_load_n(cancel, __ATOMIC_RELAXED))
@@ -56,10 +56,13 @@ static int lock_patiently(int fd, const volatile int *cancel)
  * -ENOENT if another copy renamed this file to DST before this one had the lock. */
 static int lock_part(const struct endpoint *e, const volatile int *cancel)
 {
+	int r = part_take_lock(e->fd, LOCK_EX, cancel);
+	return r < 0 ? r : part_is_named(e);
+}
+
+int part_is_named(const struct endpoint *e)
+{
 	struct stat st, named;
-	int r = lock_patiently(e->fd, cancel);
-	if (r < 0)
-		return r;
 	if (fstat(e->fd, &st) < 0 ||
 	    fstatat(e->place.dir, e->temporary, &named, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
@@ -67,7 +70,7 @@ static int lock_part(const struct endpoint *e, const volatile int *cancel)
 }
 
 /* Records what lock_part returned. */
-static int fail_lock(const struct endpoint *e, int r, struct fcopy_error *error)
+int part_fail_lock(const struct endpoint *e, int r, struct fcopy_error *error)
 {
 	if (r == -EWOULDBLOCK)
 		return error_refuse(error, e->path, EBUSY, "another copy writes its .fcopy-part",
@@ -93,7 +96,7 @@ static const char *find_intruder(const struct endpoint *e, const struct stat *st
 	return NULL;
 }
 
-static int check_part(const struct endpoint *e, struct fcopy_error *error)
+int part_check(const struct endpoint *e, struct fcopy_error *error)
 {
 	struct stat st;
 	if (fstat(e->fd, &st) < 0)
@@ -120,14 +123,17 @@ static int open_and_check(struct endpoint *e, const volatile int *cancel, struct
 	}
 	r = lock_part(e, cancel);
 	if (r < 0)
-		fail_lock(e, r, error);
+		part_fail_lock(e, r, error);
+	else if (part_is_shared(e->place.dir, e->place.name)) /* none has the lock now */
+		r = error_refuse(error, e->path, EBUSY, "shards copy to its .fcopy-part",
+				 FCOPY_ADVICE_SHARDS);
 	else if (!created)
-		r = check_part(e, error);
+		r = part_check(e, error);
 	e->keep_part = !created; /* until part_claim accepts it */
 	if (r == 0)
 		return 0;
-	/* If another copy has the lock, it now uses the file that this one created. */
-	if (created && r != -EWOULDBLOCK && r != -EINTR && r != -ENOENT)
+	/* If another copy has the lock, it now uses the file that this one created; shards will. */
+	if (created && r != -EBUSY && r != -EWOULDBLOCK && r != -EINTR && r != -ENOENT)
 		unlinkat(e->place.dir, e->temporary, 0);
 	close(e->fd);
 	e->fd = -1;
@@ -164,7 +170,7 @@ static int reopen_for_writing(struct endpoint *e, struct fcopy_error *error)
 	close(fd);
 	if (r == 0)
 		r = lock_part(e, NULL);
-	return r < 0 ? fail_lock(e, r, error) : 0;
+	return r < 0 ? part_fail_lock(e, r, error) : 0;
 }
 
 int part_claim(struct endpoint *e, const struct stat *part, bool matches, struct fcopy_error *error)

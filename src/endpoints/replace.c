@@ -228,6 +228,11 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 	int r = open_directory(e, options);
 	if (r < 0)
 		return error_operation(error, "open its directory", "open", e->path, -r);
+	if (options->shard.count > 0) {
+		e->mode = mode & ~temporary_umask();
+		e->st.st_mode = S_IFREG;
+		return 0;
+	}
 	if (options->resume && !options->scratch) {
 		if ((r = part_open(e, mode, options->cancel, error)) < 0)
 			return r;
@@ -255,6 +260,16 @@ static bool replace_leaves_name(const struct endpoint *e, int *dir)
 	return temporary_is_drawn(e->temporary); /* not DST.fcopy-part */
 }
 
+int replace_check(struct endpoint *e, const struct fcopy_options *options,
+		  struct fcopy_error *error)
+{
+	if (e->place.exists)
+		return check_existing(e, options->force, error);
+	/* A part has a name, which must be renamed. */
+	bool named = options->resume || options->shard.count > 0;
+	return named ? check_directory_allows_rename(e, error) : 0;
+}
+
 int replace_open(struct endpoint *e, const struct endpoint *src,
 		 const struct fcopy_options *options, struct fcopy_error *error)
 {
@@ -269,11 +284,7 @@ int replace_open(struct endpoint *e, const struct endpoint *src,
 	e->positional = true;
 	e->directory = -1;
 	e->place.exists &= !options->scratch; /* a scratch file replaces nothing */
-	int r = 0;
-	if (e->place.exists)
-		r = check_existing(e, options->force, error);
-	else if (options->resume) /* the part has a name, which must be renamed */
-		r = check_directory_allows_rename(e, error);
+	int r = options->shard.count > 0 ? 0 : replace_check(e, options, error);
 	if (r == 0)
 		r = open_temporary(e, src, options, error);
 	if (r < 0)

@@ -112,8 +112,7 @@ static int commit_fail_rename(const struct root *r, int err)
 	return -EEXIST;
 }
 
-/* Everything is copied: attributes, flush, name. */
-static int commit_root(struct root *r, struct directory *d)
+int commit_root(struct root *r, struct directory *d)
 {
 	struct tree *t = r->tree;
 	int result = r->resumes ? 0 : commit_set_attributes(r, d);

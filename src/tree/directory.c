@@ -26,6 +26,7 @@ struct directory *directory_new(struct directory *parent, const char *name, int 
 	    .parent = parent, .src = src, .dst = dst, .st = *st, .pending = 1, .references = 1};
 	memcpy(d->name, name, length + 1);
 	if (parent) {
+		d->hash = shard_hash(shard_hash(parent->hash, name, length), "/", 1);
 		__atomic_add_fetch(&parent->pending, 1, __ATOMIC_RELAXED);
 		directory_ref(parent);
 	}
@@ -64,28 +65,39 @@ int directory_reopen(const struct directory *d)
 	return fd;
 }
 
-/* Attributes come last: files below would change the times, and a mode may forbid to create them.
- */
-void directory_set_attributes(struct worker *w, struct directory *d)
+int directory_preserve(struct worker *w, const struct entry *e, int src, int dst,
+		       const struct stat *st)
 {
 	static const enum fcopy_attribute order[] = {FCOPY_ATTR_TIMESTAMPS, FCOPY_ATTR_OWNERSHIP,
 						     FCOPY_ATTR_XATTR, FCOPY_ATTR_MODE};
 	const struct fcopy_options *o = &w->tree->options->copy;
-	const struct entry e = {.dir = d, .name = "", .as = ""};
+	int lost = 0;
 	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++) {
 		struct fcopy_error error;
 		const char *call;
 		if (!(o->preserve & order[i]))
 			continue;
-		int r = metadata_copy_attribute(order[i], d->src, d->dst, &d->st, &call);
+		int r = metadata_copy_attribute(order[i], src, dst, st, &call);
 		if (r == 0)
 			continue;
 		error_call(&error, call, entry_dst, -r);
-		if (o->preserve_required & order[i])
-			report_failure(w, &e, &error);
-		else
-			report_warning(w, &e, &error);
+		if (!(o->preserve_required & order[i])) {
+			report_warning(w, e, &error);
+			continue;
+		}
+		report_failure(w, e, &error);
+		lost = r;
 	}
+	return lost;
+}
+
+/* Attributes come last: files below would change the times, and a mode may forbid to create them.
+ */
+void directory_set_attributes(struct worker *w, struct directory *d)
+{
+	const struct fcopy_options *o = &w->tree->options->copy;
+	const struct entry e = {.dir = d, .name = "", .as = ""};
+	directory_preserve(w, &e, d->src, d->dst, &d->st);
 	/* It was created with all of S_IRWXU, so that entries could be created in it. */
 	mode_t extra = 0700 & ~d->st.st_mode;
 	struct stat now;
@@ -103,7 +115,7 @@ static void directory_finish(struct worker *w, struct directory *d)
 		resume_prune(w, d);
 	if (!d->parent) /* root.c still needs it */
 		return;
-	if (!tree_stopped(w->tree))
+	if (!tree_stopped(w->tree) && (!w->tree->shard || w->tree->finishing))
 		directory_set_attributes(w, d);
 	close(d->src);
 	close(d->dst);

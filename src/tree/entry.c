@@ -20,6 +20,9 @@ void entry_prepare(struct worker *w)
 	struct fcopy_options *o = &w->options;
 	*o = t->options->copy;
 	o->progress = NULL;
+	o->shard = (struct fcopy_shard){0}; /* of the tree, not of a file */
+	if (t->shard)
+		o->force = o->strict = true; /* an existing file is of an earlier attempt */
 	if (!t->single)
 		o->threads = 1; /* the pool's threads copy several files at once instead */
 	/* A new tree is resumed as a whole, and the time says that a file is complete. */
@@ -27,7 +30,7 @@ void entry_prepare(struct worker *w)
 	if (t->resume)
 		o->preserve |= FCOPY_ATTR_TIMESTAMPS;
 	/* A new tree is flushed as a whole, but only what is on the disk can be read back. */
-	o->fsync = o->verify || (o->fsync && t->atomic);
+	o->fsync = o->verify || (o->fsync && t->atomic && !t->shard);
 	o->notify = report_event;
 	o->user = w;
 }
@@ -65,8 +68,7 @@ static bool refuses_clones(const struct fcopy_report *r)
 	return false;
 }
 
-/* Adds what a finished file's report says. */
-static void entry_count_file(struct worker *w, const struct stat *st)
+void entry_count_file(struct worker *w, const struct stat *st)
 {
 	const struct fcopy_report *r = &w->file;
 	struct fcopy_tree_report *sum = &w->sum;
@@ -86,6 +88,13 @@ static int entry_open_destination(struct worker *w, const struct entry *e, const
 {
 	struct copy *c = &w->copy;
 	struct fcopy_error *error = &w->file.error;
+	if (w->tree->shard) {
+		int r = created_open(&c->dst, e->dir->dst, e->as, st->st_mode & 0777, entry_dst,
+				     error);
+		if (r != -EEXIST)
+			return r;
+		*error = (struct fcopy_error){0};
+	}
 	if (w->tree->atomic)
 		return destination_open_in(&c->dst, e->dir->dst, e->as, entry_dst, &c->src,
 					   &w->options, error);
@@ -154,7 +163,7 @@ static int entry_make_directory(struct worker *w, const struct entry *e, const s
 	const struct tree *t = w->tree;
 	int dir = e->dir->dst;
 	/* Others may see a directory in an existing tree: not before it has its owner and ACL. */
-	bool hidden = t->atomic && !t->resume && t->options->copy.preserve;
+	bool hidden = t->atomic && !t->resume && !t->shard && t->options->copy.preserve;
 	mode_t mode = hidden ? 0700 : (st->st_mode & 01777) | 0700;
 	*fresh = mkdirat(dir, e->as, mode) == 0;
 	int r = *fresh ? 0 : -errno;
@@ -198,9 +207,9 @@ static int entry_enter(struct worker *w, const struct entry *e, int fd, const st
 		tree_stop(t, ENOMEM);
 		return entry_fail(w, e, "malloc", entry_src, ENOMEM);
 	}
-	d->fresh = fresh || t->resume;
-	d->resumed = !fresh && t->resume;
-	w->sum.directories++;
+	d->fresh = fresh || t->resume || t->finishing;
+	d->resumed = (!fresh && t->resume) || t->finishing;
+	w->sum.directories += !t->finishing;
 	struct item item = {.dir = d};
 	if (t->options->one_file_system && st->st_dev != t->src_dev)
 		directory_release(w, d); /* only the mount point itself */
@@ -224,7 +233,7 @@ static int entry_vanished(struct worker *w, const struct entry *e, const char *c
 }
 
 /* Where symlinks are followed, a file may have any number of names, as with cp -aL. */
-static bool may_be_linked(const struct worker *w, const struct stat *st)
+bool entry_may_be_linked(const struct worker *w, const struct stat *st)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
 	return o->hard_links && (st->st_nlink > 1 || o->follow == FCOPY_FOLLOW_ALWAYS);
@@ -239,7 +248,7 @@ static int links_result(enum link_state state)
 /* Never opened: that could block, or have an effect on a device. */
 static int entry_copy_special(struct worker *w, const struct entry *e, const struct stat *st)
 {
-	bool linked = may_be_linked(w, st);
+	bool linked = entry_may_be_linked(w, st);
 	enum link_state state = linked ? links_claim(w, e, st) : LINK_COPY;
 	if (state != LINK_COPY)
 		return links_result(state);
@@ -264,7 +273,9 @@ static int entry_copy_open(struct worker *w, const struct entry *e, int fd)
 		close(fd);
 		return entry_copy_special(w, e, &st);
 	}
-	bool linked = may_be_linked(w, &st);
+	if (w->tree->shard && shard_is_large(w, &st))
+		return shard_copy_range(w, e, fd, &st);
+	bool linked = entry_may_be_linked(w, &st);
 	enum link_state state = linked ? links_claim(w, e, &st) : LINK_COPY;
 	if (state != LINK_COPY) {
 		close(fd);
@@ -276,7 +287,7 @@ static int entry_copy_open(struct worker *w, const struct entry *e, int fd)
 	return r;
 }
 
-static int entry_copy_any(struct worker *w, const struct entry *e)
+int entry_copy_any(struct worker *w, const struct entry *e)
 {
 	struct stat st;
 	bool opened = e->type == DT_REG || e->type == DT_DIR;
@@ -308,7 +319,7 @@ void entry_copy(struct worker *w, const struct entry *e)
 {
 	struct fcopy_progress *progress = w->tree->options->copy.progress;
 	w->entry = e;
-	int r = entry_copy_any(w, e);
+	int r = w->tree->shard ? shard_entry_copy(w, e) : entry_copy_any(w, e);
 	w->entry = NULL;
 	if (r == 0)
 		report_entry(w, e);

@@ -13,6 +13,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -47,8 +48,7 @@ static bool is_dot(const char *name)
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* 1: the directory has no entries; 0; -errno. */
-static int part_is_empty(int fd)
+int resume_is_empty(int fd)
 {
 	_Alignas(8) char names[2048]; /* more than one name of any length */
 	ssize_t n = 0;
@@ -71,7 +71,7 @@ static int part_check_mark(int fd, const char *dst, struct fcopy_error *error)
 	struct stat st;
 	if (fstatat(fd, RESUME_MARK, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
 		return 0;
-	int r = part_is_empty(fd);
+	int r = resume_is_empty(fd);
 	if (r == 0)
 		return part_refuse(dst, EPERM,
 				   "its .fcopy-part was not left by fcopy: it has no " RESUME_MARK,
@@ -94,6 +94,11 @@ static int part_lock(int fd, int parent, const char *part, const char *dst,
 	if (st.st_dev != named.st_dev || st.st_ino != named.st_ino)
 		return error_refuse(error, dst, EBUSY, "another copy has just used its .fcopy-part",
 				    FCOPY_ADVICE_NONE);
+	char name[NAME_MAX + 1];
+	snprintf(name, sizeof(name), "%.*s", (int)(strlen(part) - strlen(".fcopy-part")), part);
+	if (part_is_shared(parent, name))
+		return error_refuse(error, dst, EBUSY, "shards copy to its .fcopy-part",
+				    FCOPY_ADVICE_SHARDS);
 	/* Another user could write into it, also while we do. */
 	if (st.st_uid != geteuid())
 		return part_refuse(dst, EPERM, "its .fcopy-part belongs to another user", error);

@@ -60,7 +60,7 @@ static int root_is_below(int fd, const struct stat *src)
 	return result;
 }
 
-static int root_check_inside(const struct root *r, int dir)
+int root_check_inside(const struct root *r, int dir)
 {
 	int fd = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	bool bound = fd >= 0 &&
@@ -175,8 +175,8 @@ int root_copy(struct tree *t, const struct operand *o)
 {
 	struct root r = {.tree = t, .operand = o};
 	struct stat st;
-	int result = root_open(&r);
-	if (result < 0) {
+	int result = t->shard ? shard_root_copy(t, o) : root_open(&r);
+	if (t->shard || result < 0) {
 		close(o->src);
 		return result;
 	}

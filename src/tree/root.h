@@ -21,7 +21,12 @@ struct root {
 int root_fail(const struct root *, const char *call, int err);
 int root_refuse(const struct root *, int err, const char *reason, enum fcopy_advice);
 
-/* commit.c: commits, keeps or removes the directory, after the pool has ended. Returns 0 or -errno,
+int root_check_inside(const struct root *, int dir); /* the source? Refuses */
+
+/* commit.c: sets the attributes of the complete directory, flushes and renames it. Returns 0 or
+ * -errno, reported. */
+int commit_root(struct root *, struct directory *);
+/* Commits, keeps or removes the directory, after the pool has ended. Returns 0 or -errno,
  * reported. */
 int commit_end(struct root *, struct directory *);
 /* Keeps what was copied. */

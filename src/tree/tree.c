@@ -169,7 +169,7 @@ static int copy_stream(struct tree *t, const char *src, const char *dst)
 	t->report->holes += one.holes;
 	t->report->kept += one.kept;
 	t->report->files += r == 0 && !one.kept;
-	t->committed = r == 0;
+	t->committed = r == 0 && (!t->shard || one.committed);
 	report_add_steps(t->report, one.step, one.steps);
 	if (r < 0)
 		report_operand(t, &one.error);
@@ -188,6 +188,32 @@ static void warn_about_stale(struct tree *t, int parent, mode_t mode)
 	stale_warn(parent, &t->options->copy, NULL);
 }
 
+/* DST may be the copy itself, which shards have committed since: then a retry of one of them must
+ * not make DST/basename(SRC). */
+static int find_shared_copy(struct tree *t, struct target *target, const char *src, const char *dst,
+			    const struct stat *st)
+{
+	struct target itself = {.parent = -1};
+	size_t length;
+	const char *last = last_component(dst, &length);
+	if (is_unnamed(last, length))
+		return 0;
+	int r = target_find(t, &itself, src, dst);
+	if (r < 0) {
+		close(target->parent);
+		return r;
+	}
+	const struct operand o = {
+	    .path = src, .st = *st, .parent = itself.parent, .name = itself.name, .dst = dst};
+	r = shard_names_copy(t, &o);
+	close(r > 0 ? target->parent : itself.parent);
+	if (r > 0)
+		*target = itself;
+	else if (r < 0)
+		close(target->parent);
+	return r;
+}
+
 static int copy_operand(struct tree *t, const char *src, const char *dst, struct target *target)
 {
 	const struct fcopy_tree_options *o = t->options;
@@ -201,9 +227,17 @@ static int copy_operand(struct tree *t, const char *src, const char *dst, struct
 		return tree_refuse(t, src, EISDIR, "is a directory", FCOPY_ADVICE_RECURSIVE);
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode) && !o->recursive)
 		return copy_stream(t, src, dst);
+	if (t->shard && !S_ISDIR(st.st_mode))
+		return S_ISREG(st.st_mode)
+			   ? copy_stream(t, src, dst)
+			   : tree_refuse(t, src, EINVAL,
+					 "is no file and no directory: it has no shards",
+					 FCOPY_ADVICE_USAGE);
 	if (!S_ISDIR(st.st_mode) && !target->into && dst[strlen(dst) - 1] == '/')
 		return tree_fail(t, "open", dst, ENOTDIR);
 	int r = target_find(t, target, src, dst);
+	if (r == 0 && t->shard && target->into)
+		r = find_shared_copy(t, target, src, dst, &st);
 	if (r < 0)
 		return r;
 	strcpy(t->report->dst, target->path);
@@ -283,6 +317,15 @@ static int check_options(struct tree *t, const char *const *src, size_t n, const
 		    t, dst, EINVAL,
 		    "in_place, scratch, expected_size and count cannot be used for a tree",
 		    FCOPY_ADVICE_USAGE);
+	if (t->shard && (n > 1 || t->options->into_directory || t->options->keep_going))
+		return tree_refuse(t, dst, EINVAL,
+				   "shards copy one SRC to one DST, and without failed entries",
+				   FCOPY_ADVICE_USAGE);
+	struct fcopy_error error;
+	if (rules_check_shard(dst, o, &error) < 0) {
+		report_operand(t, &error);
+		return -EINVAL;
+	}
 	int r = t->options->recursive ? check_streams(t, src, n, dst) : 0;
 	return r < 0 ? r : check_names(t, src, n);
 }
@@ -335,6 +378,7 @@ int fcopy_tree(const char *const *src, size_t n, const char *dst,
 	if (copy_options(&own, o, dst, &report->error) < 0)
 		return -1;
 	t.io.cancel = o->cancel;
+	t.shard = o->shard.count > 0 || o->shard.finish ? &o->shard : NULL;
 	t.threads = o->threads < FCOPY_THREADS_MAX ? o->threads : FCOPY_THREADS_MAX;
 	t.monitor = (struct monitor){
 	    .progress = o->progress, .limit_rate = o->limit_rate, .start = io_now()};

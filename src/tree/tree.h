@@ -30,8 +30,9 @@ struct directory {
 	struct stat st;           /* of the source */
 	bool fresh;               /* created by this copy, or by the one that it resumes */
 	bool resumed;             /* it may hold what the source does not have any more */
-	unsigned pending;         /* items and subdirectories that are not finished; atomic */
-	unsigned references;      /* children and hard links that need the names below; atomic */
+	uint64_t hash;       /* of its path below the operand, with a final slash; for shards */
+	unsigned pending;    /* items and subdirectories that are not finished; atomic */
+	unsigned references; /* children and hard links that need the names below; atomic */
 	const char *src_path, *dst_path; /* of an operand: for messages */
 	char name[];                     /* of a subdirectory: in its parent */
 };
@@ -104,7 +105,10 @@ struct tree {
 	bool resume;          /* ... and complete ones are skipped: DST.fcopy-part existed */
 	bool single;          /* one file is an operand: it may have threads, and be resumed */
 	bool committed;       /* this operand */
-	dev_t dst_dev;        /* the directory that is created or merged into */
+	const struct fcopy_shard *shard; /* NULL: one process makes the copy */
+	bool finishing;                  /* the last walk of shards: nothing is copied */
+	uint64_t sum;                    /* of what a shard sees of the source; atomic */
+	dev_t dst_dev;                   /* the directory that is created or merged into */
 	ino_t dst_ino;
 	dev_t src_dev;         /* of the operand */
 	bool probed, searched; /* for O_TMPFILE, and for what killed copies left */
@@ -132,6 +136,10 @@ struct directory *directory_new(struct directory *parent, const char *name, int 
 void directory_run(struct worker *, const struct item *);
 /* Sets the attributes of a complete directory. */
 void directory_set_attributes(struct worker *, struct directory *);
+/* Gives dst, a file or directory, the attributes of src that are to be preserved. Returns 0, or
+ * -errno if one is lost that is required; reported. */
+int directory_preserve(struct worker *, const struct entry *, int src, int dst,
+		       const struct stat *);
 /* One item or subdirectory less: the last one sets the directory's attributes and closes it. */
 void directory_release(struct worker *, struct directory *);
 /* The memory, which outlives the descriptors. */
@@ -146,8 +154,14 @@ extern const char entry_src[], entry_dst[];
 
 /* entry.c: fills in the options of each file. */
 void entry_prepare(struct worker *);
-/* Copies one name, whatever it is. */
+/* Copies one name, whatever it is. entry_copy also reports it; entry_copy_any returns 0, -errno, or
+ * -EINPROGRESS if another thread will copy it later. */
+int entry_copy_any(struct worker *, const struct entry *);
 void entry_copy(struct worker *, const struct entry *);
+/* Adds what the report of a file that was copied says. */
+void entry_count_file(struct worker *, const struct stat *);
+/* May another name of this inode be in the tree? Then links.c decides who copies it. */
+bool entry_may_be_linked(const struct worker *, const struct stat *);
 /* A regular file that is open, and its fstat; closes fd. Returns 0 or -errno, reported. */
 int entry_copy_file(struct worker *, const struct entry *, int fd, const struct stat *);
 
@@ -156,6 +170,8 @@ int entry_copy_file(struct worker *, const struct entry *, int fd, const struct 
 /* Creates and removes it. Both return 0 or -errno. */
 int resume_mark(int part);
 int resume_unmark(int part);
+/* 1: the directory has no entries; 0; -errno. */
+int resume_is_empty(int fd);
 /* Removes an entry of a part, whatever it is. Returns 0 or -errno. */
 int resume_remove(int dir, const char *name);
 /* Makes a directory of an entry of a part: of another one, a new directory with `mode`, and *fresh
@@ -226,6 +242,22 @@ struct operand {
 	const char *dst; /* the destination's path, for messages */
 };
 int root_copy(struct tree *, const struct operand *);
+
+/* shard.c: the same if several processes copy the operand. Returns 0 also if this process's share
+ * is complete and others are not. */
+int shard_root_copy(struct tree *, const struct operand *);
+/* Do records say that shards copy, or have copied, this source to this name? 1, 0, or -errno,
+ * reported. */
+int shard_names_copy(struct tree *, const struct operand *);
+
+/* shard_entry.c: copies the entry if it belongs to this shard's share. The last walk only checks
+ * it. Returns 0, or -errno: reported, or -EALREADY if nothing was to do. */
+#define SHARD_HASH_START 0xcbf29ce484222325u
+uint64_t shard_hash(uint64_t hash, const void *bytes, size_t n);
+int shard_entry_copy(struct worker *, const struct entry *);
+/* Is the file shared by ranges? Copies this shard's range; takes fd. Returns 0 or -errno. */
+bool shard_is_large(const struct worker *, const struct stat *);
+int shard_copy_range(struct worker *, const struct entry *, int fd, const struct stat *);
 
 /* inside.c: Is dst inside src, or in a file system mounted below it? Finds what bind mounts hide;
  * false if that is unknown. Both are descriptors of directories. */

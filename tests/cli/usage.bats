@@ -108,7 +108,7 @@ setup_sources() {
 @test "an option that is ambiguous when shortened" {
 	setup_sources
 	usage_error "--re: ambiguous: --reflink, --recursive, --resume" --re a b
-	usage_error "--s=1: ambiguous: --sparse, --strict, --size, --stats" --s=1 a b
+	usage_error "--s=1: ambiguous: --sparse, --shard, --strict, --size, --stats" --s=1 a b
 	holds old b
 	expect 0 --mod=1 a c
 	cmp a c

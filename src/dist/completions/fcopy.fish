@@ -26,6 +26,8 @@ function __fcopy_values
             printf '%s\n' auto always never
         case MODE
             __fcopy_modes
+        case SHARE
+            echo auto
         case LIST
             printf '%s\n' mode ownership timestamps xattr all
         case SIZE

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT
+ * --shard: which share this process copies, from the option or from the launcher's environment.
+ */
+#include "option.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Variables that one launcher sets together. */
+struct family {
+	const char *index, *count; /* count NULL: the launcher does not say N */
+	const char *first, *step;  /* the index is (index - first) / step; NULL: 0 and 1 */
+	unsigned long base;        /* ... or counts from this */
+};
+
+/* Only variables that belong to a step, a rank or an array: an sbatch script without srun has
+ * SLURM_PROCID=0 and SLURM_NTASKS=4 and is one process. */
+static const struct family families[] = {
+    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", NULL, NULL, 0},
+    {"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_MIN",
+     "SLURM_ARRAY_TASK_STEP", 0},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL, NULL, 0},
+    {"PMI_RANK", "PMI_SIZE", NULL, NULL, 0},
+    {"PMIX_RANK", NULL, NULL, NULL, 0},
+    {"PARALLEL_SEQ", NULL, NULL, NULL, 1},
+    {"JOB_COMPLETION_INDEX", NULL, NULL, NULL, 0},
+};
+
+struct found {
+	const struct family *family;
+	unsigned long index, count; /* count 0: unknown */
+};
+
+/* A decimal number up to `most` that ends at *end. */
+static bool parse_number(const char *text, unsigned long most, unsigned long *n, char **end)
+{
+	*n = strtoul(text, end, 10);
+	return text[0] >= '0' && text[0] <= '9' && *n <= most;
+}
+
+/* Returns EXIT_DONE with *n, which is `missing` if the variable is not set; or EXIT_USAGE. */
+static int read_variable(const char *name, unsigned long missing, unsigned long *n)
+{
+	char *end;
+	const char *text = name ? getenv(name) : NULL;
+	*n = missing;
+	if (!text)
+		return EXIT_DONE;
+	if (parse_number(text, 0x7fffffff, n, &end) && *end == '\0')
+		return EXIT_DONE;
+	return message_option("shard", "%s is '%s', not a number", name, text);
+}
+
+/* Fills in *f if all variables of the family are set. */
+static int read_family(const struct family *v, struct found *f, bool *set)
+{
+	unsigned long first, step;
+	*set = getenv(v->index) && (!v->count || getenv(v->count));
+	if (!*set)
+		return EXIT_DONE;
+	f->family = v;
+	if (read_variable(v->index, 0, &f->index) || read_variable(v->count, 0, &f->count) ||
+	    read_variable(v->first, v->base, &first) || read_variable(v->step, 1, &step))
+		return EXIT_USAGE;
+	if (f->index < first || step == 0 || (f->index - first) % step != 0)
+		return message_option("shard", "%s=%lu does not count from %lu in steps of %lu",
+				      v->index, f->index, first, step);
+	f->index = (f->index - first) / step;
+	return EXIT_DONE;
+}
+
+static int refuse_disagreement(const struct found *a, const struct found *b)
+{
+	const char *count_a = a->family->count, *count_b = b->family->count;
+	return message_option("shard",
+			      "%s%s%s and %s%s%s disagree: use --shard=I/N, or unset one of them",
+			      a->family->index, count_a ? " with " : "", count_a ? count_a : "",
+			      b->family->index, count_b ? " with " : "", count_b ? count_b : "");
+}
+
+/* count: N of auto/N, or 0. */
+static int find_launcher(unsigned long count, struct found *result)
+{
+	for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++) {
+		struct found f = {0};
+		bool set;
+		if (read_family(&families[i], &f, &set) != EXIT_DONE)
+			return EXIT_USAGE;
+		if (!set)
+			continue;
+		if (count > 0 && f.count > 0 && f.count != count)
+			return message_option("shard", "auto/%lu, but %s=%lu", count,
+					      f.family->count, f.count);
+		bool both = result->family && result->count > 0 && f.count > 0;
+		if (result->family &&
+		    (result->index != f.index || (both && result->count != f.count)))
+			return refuse_disagreement(result, &f);
+		if (!result->family || result->count == 0)
+			*result = f;
+	}
+	return EXIT_DONE;
+}
+
+static int parse_auto(struct fcopy_shard *s, const char *value, unsigned long count)
+{
+	struct found f = {0};
+	int status = find_launcher(count, &f);
+	if (status != EXIT_DONE)
+		return status;
+	if (!f.family)
+		return message_option("shard",
+				      "no launcher's environment (srun, a Slurm array, mpirun, "
+				      "parallel, a Kubernetes index): use --shard=I/N");
+	if (count == 0)
+		count = f.count;
+	if (count == 0)
+		return message_option("shard", "%s does not say how many: use --shard=auto/N",
+				      f.family->index);
+	if (f.index >= count || count > FCOPY_SHARDS_MAX)
+		return message_option("shard", "invalid '%s': %s is share %lu of %lu", value,
+				      f.family->index, f.index, count);
+	*s = (struct fcopy_shard){.index = (unsigned)f.index, .count = (unsigned)count};
+	return EXIT_DONE;
+}
+
+int shard_parse(struct cli *cli, const struct option_row *row, const char *value)
+{
+	struct fcopy_shard *s = &cli->copy.shard;
+	const char *slash = strchr(value, '/');
+	unsigned long index = 0, count = 0;
+	char *end;
+	bool word = strncmp(value, "auto", 4) == 0 && (value[4] == '/' || value[4] == '\0');
+	bool finish = strncmp(value, "finish/", 7) == 0;
+	bool good = (slash || word) &&
+		    (!slash || (parse_number(slash + 1, FCOPY_SHARDS_MAX, &count, &end) &&
+				*end == '\0' && count > 0));
+	if (good && !word && !finish)
+		good = parse_number(value, count - 1, &index, &end) && end == slash;
+	if (!good)
+		return message_option(row->name,
+				      "invalid value '%s' (I/N with I from 0 to N-1 and N up to "
+				      "%d, auto, auto/N, finish/N)",
+				      value, FCOPY_SHARDS_MAX);
+	if (word)
+		return parse_auto(s, value, count);
+	*s = (struct fcopy_shard){(unsigned)index, (unsigned)count, finish};
+	return EXIT_DONE;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Shards: N processes, perhaps on N machines, make one copy. The shared file system is their only
+ * medium. Beside DST stand DST.fcopy-part, the copy itself, and DST.fcopy-shards/, the directory of
+ * records. A record is an empty file whose name says everything. So it is created with O_EXCL in
+ * one step, and it is never half written:
+ *
+ *     job.IDENTITY                   this job has begun
+ *     part.INODE.IDENTITY            the inode of its DST.fcopy-part
+ *     share.I.WHAT.INODE.IDENTITY    the marker: share I is complete in that part, and on the disk
+ *     receipt.INODE.SIZE.MTIME.IDENTITY    DST is this file: it was committed
+ *
+ * IDENTITY is N and the source's size, mtime and inode (not its device number, which differs
+ * between NFS clients). WHAT is the range of a file, or a sum over the source of a tree. A shard
+ * goes through these states:
+ *
+ *     look for records ------- a receipt that fits DST ------------> done: a late retry
+ *          | none, or ours  \-- those of another job --------------> refused
+ *          v
+ *     job record, look again
+ *          v
+ *     open the part, shared lock, part record --- its marker exists --\
+ *          v                                                           |
+ *     set the full size; copy its own range; fsync                     |
+ *          v                                                           |
+ *     source unchanged? verify; close; fsync both directories          |
+ *          v                                                           |
+ *     marker; look again <---------------------------------------------/
+ *          | all N markers         \--- some are missing ----------> done: others will commit
+ *          v
+ *     open the part, exclusive lock, look again; source unchanged?
+ *          v
+ *     owner, mode, attributes; fsync; rename to DST; fsync; receipt; remove the other records
+ *
+ * If a process is killed at any of these arrows, a retry of that shard takes the same path again:
+ *
+ *     before the marker     it copies its whole share again, over the same bytes of the same source
+ *     after the marker      it copies nothing and looks whether the job is complete
+ *     after the rename      the part record has the inode of DST: it writes the receipt
+ *     after the receipt     it removes the records that are left
+ *
+ * No step truncates, punches or replaces what another shard may have written; a part that a shard
+ * does not find again is refused, and not created a second time, because markers would then vouch
+ * for bytes that are gone. The exclusive lock waits until no process writes into the part.
+ *
+ * Two processes that see all markers: one gets the lock first and renames. The other finds the part
+ * gone, looks again and accepts the receipt. Without locks the second rename fails with ENOENT.
+ *
+ * Two jobs on one DST: each creates its job record first and looks afterwards, so at least one of
+ * the two sees the other's record. A process that sees one does not write, unless its own job has a
+ * part record: then the other job cannot have begun to write.
+ */
+#ifndef COPY_SHARD_H
+#define COPY_SHARD_H
+
+#include "copy.h"
+
+#define SHARD_UNIT  ((off_t)1 << 20) /* the bounds of ranges are multiples of this */
+#define SHARD_TRIES 8                /* each lost to another process of the same job */
+
+#define SHARD_COMMITTED 1 /* DST is complete, by this process or by another one */
+#define SHARD_AGAIN     2 /* another process has changed the records: look again */
+
+#define SHARD_DETAIL 48 /* size of WHAT */
+
+struct shard_job {
+	struct fcopy_shard shard;
+	bool tree;
+	int parent;       /* the directory of DST: the caller's, after init the job's own */
+	const char *name; /* of DST there */
+	const char *path; /* DST, for messages */
+	struct fcopy_error *error;
+	char *reason;       /* char[128]: storage for error->reason */
+	off_t size;         /* of a source that is a file */
+	char identity[128]; /* of the job */
+	char part_name[NAME_MAX + 1], directory[NAME_MAX + 1];
+
+	/* What shard_look found. */
+	bool exists; /* DST, with this stat */
+	struct stat dst;
+	int records; /* the directory of records, or -1 */
+	bool begun;  /* job record */
+	uint64_t part;
+	unsigned parts;
+	bool receipt;               /* it fits DST */
+	bool leftover;              /* ours, but no receipt */
+	bool stale;                 /* a receipt of ours that does not */
+	char other[NAME_MAX + 1];   /* a record of another job; empty: none */
+	bool other_writes;          /* ... which may have written into the part */
+	char settled[NAME_MAX + 1]; /* IDENTITY of another job that has a receipt */
+	unsigned char *marked;      /* by index: its share is complete */
+	unsigned complete;          /* how many are */
+	char what[SHARD_DETAIL];    /* of a tree: WHAT of the markers */
+	bool differ;                /* ... which is not the same in all of them */
+};
+
+/* shard_job.c: the records. Functions that return int return 0, or -errno with the failure
+ * recorded in *job->error.
+ *
+ * Fills in *job, whose first members the caller has set. source: its stat; of a tree `options` has
+ * every option that the copies of all shards must agree on. shard_job_free releases it. */
+int shard_job_init(struct shard_job *job, const struct stat *source, unsigned options);
+void shard_job_free(struct shard_job *job);
+
+/* Lists the records with a new descriptor. */
+int shard_look(struct shard_job *job);
+
+/* Joins the job that is there; `begin`: or begins it. Returns SHARD_COMMITTED if DST is complete,
+ * and refuses if another job uses the part. */
+int shard_join(struct shard_job *job, bool begin);
+
+/* The open part has this inode. Records it if no process has, and if it was `empty` before the
+ * call; refuses any other part. */
+int shard_record_part(struct shard_job *job, const struct stat *part, bool empty);
+
+/* The share is complete and flushed: creates its marker, and looks again. */
+int shard_mark(struct shard_job *job, const char *what);
+
+/* DST is now the file with this stat. Creates the receipt and removes the other records. */
+int shard_write_receipt(struct shard_job *job, const struct stat *dst);
+
+/* Refuses because shares are missing, and names them. */
+int shard_refuse_missing(const struct shard_job *job);
+/* Refuses because the source differs from what the identity or the markers say. */
+int shard_refuse_source(const struct shard_job *job);
+/* The same because the part is not the one that the markers vouch for. */
+int shard_refuse_part(const struct shard_job *job, const char *reason);
+
+/* The range of share i: bytes [*start, *end). */
+void shard_range(const struct fcopy_shard *, unsigned i, off_t size, off_t *start, off_t *end);
+
+/* Warns that the file system has no locks. */
+void shard_warn_unlocked(const struct copy *, const char *path);
+
+/* shard.c: copies the share of one file. The ends are open. Returns 0 or -errno, recorded. */
+int shard_copy_file(struct copy *);
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT
+ * The records of shards as names in DST.fcopy-shards/: see shard.h.
+ */
+#define _GNU_SOURCE
+#include "shard_records.h"
+#include "endpoints/error.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CREATE_FLAGS (O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC)
+
+int records_fail(const struct shard_job *j, const char *operation, const char *call, int err)
+{
+	return error_operation(j->error, operation, call, j->path, err);
+}
+
+void shard_range(const struct fcopy_shard *s, unsigned i, off_t size, off_t *start, off_t *end)
+{
+	off_t units = size / SHARD_UNIT + (size % SHARD_UNIT != 0);
+	*start = units * i / s->count * SHARD_UNIT;
+	*end = units * (i + 1) / s->count * SHARD_UNIT;
+	*start = *start < size ? *start : size;
+	*end = *end < size ? *end : size;
+}
+
+bool records_start(const char *name, const char *prefix)
+{
+	return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+static bool belongs_to(const char *name, const char *identity)
+{
+	size_t n = strlen(name), own = strlen(identity);
+	return n > own && name[n - own - 1] == '.' && strcmp(name + n - own, identity) == 0;
+}
+
+const char *records_after(const char *name, int n)
+{
+	for (; n > 0 && name; n--) {
+		name = strchr(name, '.');
+		name += name != NULL;
+	}
+	return name;
+}
+
+struct removal {
+	const char *identity, *keep;
+	bool receipts;
+};
+
+typedef void record_function(struct shard_job *, const char *name, const struct removal *);
+
+/* Calls `each` for every name. Returns 0 or -errno. */
+static int for_each_record(struct shard_job *j, record_function *each, const struct removal *arg)
+{
+	_Alignas(8) char names[32768];
+	ssize_t n;
+	if (lseek(j->records, 0, SEEK_SET) < 0)
+		return -errno;
+	while ((n = getdents64(j->records, names, sizeof(names))) > 0)
+		for (ssize_t at = 0; at < n;) {
+			const struct dirent64 *entry = (const void *)(names + at);
+			if (entry->d_name[0] != '.')
+				each(j, entry->d_name, arg);
+			at += entry->d_reclen;
+		}
+	return n < 0 ? -errno : 0;
+}
+
+void records_receipt_name(const struct shard_job *j, const struct stat *dst,
+			  char name[NAME_MAX + 1])
+{
+	/* A directory gets other times and sizes as soon as it is used. */
+	bool tree = j->tree;
+	snprintf(name, NAME_MAX + 1, "receipt.%ju.%jd.%jd.%ld.%s", (uintmax_t)dst->st_ino,
+		 tree ? 0 : (intmax_t)dst->st_size, tree ? 0 : (intmax_t)dst->st_mtim.tv_sec,
+		 tree ? 0 : dst->st_mtim.tv_nsec, j->identity);
+}
+
+/* Everything but markers. */
+static void read_record(struct shard_job *j, const char *name, const struct removal *none)
+{
+	(void)none;
+	char expected[NAME_MAX + 1];
+	bool ours = belongs_to(name, j->identity);
+	if (records_start(name, "receipt.")) {
+		const char *identity = records_after(name, 5);
+		if (!ours && identity)
+			strcpy(j->settled, identity);
+		if (!ours)
+			return;
+		records_receipt_name(j, &j->dst, expected);
+		if (j->exists && strcmp(name, expected) == 0)
+			j->receipt = true;
+		else
+			j->stale = true;
+	} else if (!ours) {
+		bool writes = !records_start(name, "job.");
+		if (!j->other[0] || writes)
+			strcpy(j->other, name);
+		j->other_writes |= writes;
+	} else {
+		j->leftover = true;
+	}
+	if (ours && records_start(name, "job.")) {
+		j->begun = true;
+	} else if (ours && records_start(name, "part.")) {
+		j->part = strtoull(name + strlen("part."), NULL, 10);
+		j->parts++;
+	}
+}
+
+void records_range(const struct shard_job *j, unsigned i, char what[SHARD_DETAIL])
+{
+	off_t start, end;
+	shard_range(&j->shard, i, j->size, &start, &end);
+	snprintf(what, SHARD_DETAIL, "%jd-%jd", (intmax_t)start, (intmax_t)end);
+}
+
+void records_share_name(const struct shard_job *j, unsigned i, const char *what,
+			char name[NAME_MAX + 1])
+{
+	snprintf(name, NAME_MAX + 1, "share.%u.%s.%ju.%s", i, what, (uintmax_t)j->part,
+		 j->identity);
+}
+
+/* A marker counts if its whole name is the one that this job would give to it. */
+static void read_marker(struct shard_job *j, const char *name, const struct removal *none)
+{
+	(void)none;
+	char what[SHARD_DETAIL], expected[NAME_MAX + 1];
+	if (!records_start(name, "share.") || !belongs_to(name, j->identity))
+		return;
+	unsigned long i = strtoul(name + strlen("share."), NULL, 10);
+	const char *given = records_after(name, 2);
+	size_t length = given ? strcspn(given, ".") : 0;
+	if (i >= j->shard.count || length == 0 || length >= SHARD_DETAIL)
+		return;
+	snprintf(what, sizeof(what), "%.*s", (int)length, given);
+	if (!j->tree)
+		records_range(j, (unsigned)i, what);
+	records_share_name(j, (unsigned)i, what, expected);
+	if (strcmp(name, expected) != 0)
+		return;
+	if (j->tree && j->what[0] && strcmp(j->what, what) != 0)
+		j->differ = true;
+	strcpy(j->what, what);
+	j->complete += !j->marked[i];
+	j->marked[i] = 1;
+}
+
+/* Records of another user could claim anything. */
+static int check_records(const struct shard_job *j)
+{
+	struct stat st;
+	if (fstat(j->records, &st) < 0)
+		return records_fail(j, NULL, "fstat", errno);
+	if (st.st_uid != geteuid() || st.st_mode & 022)
+		return error_refuse(j->error, j->path, EPERM,
+				    "its .fcopy-shards belongs to another user, or others may "
+				    "write to it",
+				    FCOPY_ADVICE_SHARDS);
+	return 0;
+}
+
+int shard_look(struct shard_job *j)
+{
+	if (j->records >= 0)
+		close(j->records);
+	j->begun = j->receipt = j->stale = j->leftover = j->other_writes = j->differ = false;
+	j->other[0] = j->settled[0] = j->what[0] = '\0';
+	j->part = 0;
+	j->parts = j->complete = 0;
+	memset(j->marked, 0, j->shard.count);
+	j->exists = fstatat(j->parent, j->name, &j->dst, AT_SYMLINK_NOFOLLOW) == 0;
+	if (!j->exists && errno != ENOENT)
+		return records_fail(j, NULL, "stat", errno);
+	j->records = openat(j->parent, j->directory,
+			    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (j->records < 0)
+		return errno == ENOENT
+			   ? 0
+			   : records_fail(j, "open of its .fcopy-shards", "openat", errno);
+	int r = check_records(j);
+	if (r < 0)
+		return r;
+	r = for_each_record(j, read_record, NULL);
+	if (r == 0 && j->part)
+		r = for_each_record(j, read_marker, NULL);
+	return r < 0 ? records_fail(j, "list of its .fcopy-shards", "getdents64", -r) : 0;
+}
+
+/* Some network file systems cannot flush a directory: their server does it at once. */
+static int flush_directory(int fd)
+{
+	return fsync(fd) < 0 && errno != EINVAL && errno != EOPNOTSUPP ? -errno : 0;
+}
+
+int records_flush(const struct shard_job *j)
+{
+	int parent = openat(j->parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = parent < 0 ? -errno : flush_directory(parent);
+	if (parent >= 0)
+		close(parent);
+	if (r == 0)
+		r = flush_directory(j->records);
+	return r < 0 ? records_fail(j, "fsync of the directory", "fsync", -r) : 0;
+}
+
+int records_create(const struct shard_job *j, const char *name)
+{
+	int fd = openat(j->records, name, CREATE_FLAGS, 0600);
+	if (fd < 0)
+		return errno == EEXIST ? 0 : records_fail(j, "create of a record", "openat", errno);
+	return close(fd) < 0 ? records_fail(j, "create of a record", "close", errno) : 0;
+}
+
+static void remove_record(struct shard_job *j, const char *name, const struct removal *which)
+{
+	if (belongs_to(name, which->identity) &&
+	    records_start(name, "receipt.") == which->receipts &&
+	    (!which->keep || strcmp(name, which->keep) != 0))
+		unlinkat(j->records, name, 0);
+}
+
+int records_remove(struct shard_job *j, const char *identity, const char *keep)
+{
+	struct removal which = {identity, keep, false};
+	int r = for_each_record(j, remove_record, &which);
+	which.receipts = true;
+	if (r == 0)
+		r = for_each_record(j, remove_record, &which);
+	return r < 0 ? records_fail(j, "list of its .fcopy-shards", "getdents64", -r) : 0;
+}

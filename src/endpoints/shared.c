@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT
+ * DST.fcopy-part while shards write to it together. Nothing here truncates or removes it: other
+ * shards may have written to it.
+ */
+#define _GNU_SOURCE
+#include "endpoint.h"
+#include "error.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+bool part_is_shared(int dir, const char *name)
+{
+	char directory[NAME_MAX + 1];
+	int n = snprintf(directory, sizeof(directory), "%s.fcopy-shards", name);
+	int fd = n < (int)sizeof(directory)
+		     ? openat(dir, directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+		     : -1;
+	DIR *records = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *d;
+	bool shared = false;
+	if (fd < 0)
+		return false;
+	if (!records) {
+		close(fd);
+		return true;
+	}
+	while ((d = readdir(records)) && !shared)
+		shared = d->d_name[0] != '.' && strncmp(d->d_name, "receipt.", 8) != 0;
+	closedir(records);
+	return shared;
+}
+
+bool shared_lacks_locks(int err)
+{
+	switch (err) {
+	case ENOLCK:     /* NFS without a lock server */
+	case ENOSYS:     /* Lustre, mounted without flock */
+	case EOPNOTSUPP: /* other network file systems */
+	case EBADF:      /* NFS: a directory is never open for writing (flock(2)) */
+	case EINVAL: return true;
+	default: return false;
+	}
+}
+
+/* Opens the part, and creates it if its inode is still unknown. A complete part may have got the
+ * mode of a read-only file: the commit only needs to read it. */
+static int shared_open_file(const struct endpoint *e, bool commit, bool create)
+{
+	int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	int fd = openat(e->place.dir, e->temporary, O_RDWR | flags | (create ? O_CREAT : 0), 0600);
+	if (fd < 0 && errno == EACCES && commit)
+		fd = openat(e->place.dir, e->temporary, O_RDONLY | flags);
+	return fd < 0 ? -errno : fd;
+}
+
+int shared_open(struct endpoint *e, bool commit, uint64_t inode, const volatile int *cancel,
+		bool *locked, struct fcopy_error *error)
+{
+	struct stat st;
+	e->keep_part = true;
+	int n = snprintf(e->temporary, sizeof(e->temporary), "%s.fcopy-part", e->place.name);
+	if (n >= (int)sizeof(e->temporary))
+		return error_call(error, "openat", e->path, ENAMETOOLONG);
+	e->fd = shared_open_file(e, commit, inode == 0);
+	if (e->fd < 0) {
+		int r = e->fd;
+		e->fd = -1;
+		return error_operation(error, "open of its .fcopy-part", "openat", e->path, -r);
+	}
+	int r = part_take_lock(e->fd, commit ? LOCK_EX : LOCK_SH, cancel);
+	*locked = r == 0;
+	if (r < 0 && !shared_lacks_locks(-r)) {
+		part_fail_lock(e, r, error);
+	} else if ((r = part_is_named(e)) < 0) {
+		error_operation(error, "stat of its .fcopy-part", "fstat", e->path, -r);
+	} else if (inode == 0) {
+		r = part_check(e, error);
+	} else if (fstat(e->fd, &st) < 0) {
+		r = error_call(error, "fstat", e->path, errno);
+	} else if (st.st_ino != inode || !S_ISREG(st.st_mode) || st.st_nlink != 1) {
+		r = error_refuse(error, e->path, EPERM,
+				 "its .fcopy-part is not the one that its shards began",
+				 FCOPY_ADVICE_SHARDS);
+	}
+	if (r < 0)
+		shared_close(e, &(struct fcopy_error){0});
+	return r;
+}
+
+int shared_close(struct endpoint *e, struct fcopy_error *error)
+{
+	int r = e->fd >= 0 && close(e->fd) < 0 ? error_call(error, "close", e->path, errno) : 0;
+	e->fd = -1;
+	return r;
+}

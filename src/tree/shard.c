@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT
+ * A new tree that several processes copy: copy/shard.h shows the protocol.
+ *
+ * Each shard walks the whole source, creates every directory in DST.fcopy-part/, and copies its
+ * share: the entries whose relative path has the hash I mod N, all names of an inode whose number
+ * has, and its range of each large file. All shards add up what they see of the source; the markers
+ * hold that sum. The process that sees all markers walks once more: it checks the sum and that
+ * every copy is there, removes what the source does not have, sets attributes of directories and
+ * large files, flushes and renames.
+ *
+ * A share that was interrupted is copied again from its start: a file that exists is replaced by a
+ * complete one, so that even two processes with the same share do no harm.
+ */
+#define _GNU_SOURCE
+#include "copy/shard.h"
+#include "endpoints/error.h"
+#include "root.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+struct shard_root {
+	struct root root;
+	struct shard_job job;
+	struct fcopy_error error;
+	char reason[128];
+	bool warned;
+};
+
+/* Options that the copies of all shards must have in common. */
+static unsigned shard_options(const struct fcopy_tree_options *o)
+{
+	return o->copy.preserve | (unsigned)o->hard_links << 8 | (unsigned)o->follow << 9 |
+	       (unsigned)o->one_file_system << 11;
+}
+
+static int shard_job_open(struct shard_root *s, struct tree *t, const struct operand *o)
+{
+	s->job = (struct shard_job){.shard = *t->shard,
+				    .tree = true,
+				    .parent = o->parent,
+				    .name = o->name,
+				    .path = o->dst,
+				    .error = &s->error,
+				    .reason = s->reason};
+	return shard_job_init(&s->job, &o->st, shard_options(t->options));
+}
+
+static int shard_report(struct shard_root *s, int r)
+{
+	if (r < 0)
+		report_operand(s->root.tree, &s->error);
+	return r;
+}
+
+static int shard_call(struct shard_root *s, const char *call)
+{
+	return error_call(&s->error, call, s->job.path, errno);
+}
+
+int shard_names_copy(struct tree *t, const struct operand *o)
+{
+	struct shard_root s = {.root.tree = t};
+	int r = shard_job_open(&s, t, o);
+	if (r == 0)
+		r = shard_look(&s.job);
+	bool ours = s.job.begun || s.job.receipt || s.job.part;
+	shard_job_free(&s.job);
+	return r < 0 ? shard_report(&s, r) : ours;
+}
+
+/* Locks the open part. Returns SHARD_AGAIN if it has lost its name since. */
+static int shard_lock(struct shard_root *s, int lock)
+{
+	struct stat st, named;
+	const struct fcopy_options *o = &s->root.tree->options->copy;
+	int r = part_take_lock(s->root.dst, lock, o->cancel);
+	if (r < 0 && !shared_lacks_locks(-r))
+		return part_fail_lock(&(struct endpoint){.path = s->job.path}, r, &s->error);
+	if (r < 0 && !s->warned)
+		shard_warn_unlocked(&(struct copy){.options = o}, s->job.path);
+	s->warned |= r < 0;
+	if (fstat(s->root.dst, &st) < 0)
+		return shard_call(s, "fstat");
+	if (fstatat(s->job.parent, s->job.part_name, &named, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    named.st_ino != st.st_ino || named.st_dev != st.st_dev)
+		return SHARD_AGAIN;
+	return 0;
+}
+
+/* Opens DST.fcopy-part/, and creates it only if no shard has recorded it. */
+static int shard_open_part(struct shard_root *s, int lock)
+{
+	struct stat st;
+	struct shard_job *j = &s->job;
+	if (!j->part && mkdirat(j->parent, j->part_name, 0700) < 0 && errno != EEXIST)
+		return shard_call(s, "mkdir");
+	s->root.dst = openat(j->parent, j->part_name,
+			     O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (s->root.dst < 0)
+		return errno == ENOENT ? SHARD_AGAIN : shard_call(s, "open of its .fcopy-part");
+	int r = shard_lock(s, lock);
+	if (r == 0 && fstat(s->root.dst, &st) < 0)
+		r = shard_call(s, "fstat");
+	if (r == 0 && (st.st_uid != geteuid() || st.st_mode & 022))
+		r = error_refuse(&s->error, j->path, EPERM,
+				 "its .fcopy-part belongs to another user, or others may write to "
+				 "it",
+				 FCOPY_ADVICE_REMOVE_PART);
+	return r == 0 ? shard_record_part(j, &st, resume_is_empty(s->root.dst) == 1) : r;
+}
+
+static void shard_sum_text(const struct tree *t, char what[SHARD_DETAIL])
+{
+	snprintf(what, SHARD_DETAIL, "%016" PRIx64, t->sum);
+}
+
+/* After the last walk: did all shards see the same source as it did? Reports a failure. */
+static int shard_end(struct shard_root *s, struct directory *d)
+{
+	char what[SHARD_DETAIL];
+	shard_sum_text(s->root.tree, what);
+	if (!s->job.differ && strcmp(what, s->job.what) == 0)
+		return commit_root(&s->root, d);
+	return shard_report(s, shard_refuse_source(&s->job));
+}
+
+/* Walks the source; leaves the sum of what it saw in tree->sum. */
+static int shard_walk(struct shard_root *s, bool finishing)
+{
+	struct tree *t = s->root.tree;
+	const struct operand *o = s->root.operand;
+	struct stat st;
+	int src = openat(o->src, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int dst = fcntl(s->root.dst, F_DUPFD_CLOEXEC, 0);
+	struct directory *d = src < 0 || dst < 0 || fstat(dst, &st) < 0
+				  ? NULL
+				  : directory_new(NULL, "", src, dst, &o->st);
+	if (!d) {
+		int r = shard_call(s, "open");
+		if (src >= 0)
+			close(src);
+		if (dst >= 0)
+			close(dst);
+		return r;
+	}
+	t->finishing = finishing;
+	t->sum = 0;
+	t->dst_dev = st.st_dev;
+	t->dst_ino = st.st_ino;
+	d->src_path = o->path;
+	d->dst_path = o->dst;
+	d->hash = SHARD_HASH_START;
+	d->fresh = d->resumed = finishing;
+	double start = io_now();
+	pool_run(t, d);
+	t->report->seconds[FCOPY_PHASE_COPY] += io_now() - start;
+	int r = 0;
+	if (finishing && t->failures == 0 && !tree_stopped(t))
+		r = shard_end(s, d);
+	close(d->src);
+	directory_unref(d);
+	if (tree_stopped(t))
+		return t->stop ? t->stop : -EINTR;
+	return t->failures > 0 ? -EIO : r;
+}
+
+/* Failures of entries are reported where they happen. *reported: so was the one returned. */
+static int shard_copy_share(struct shard_root *s, bool *reported)
+{
+	char what[SHARD_DETAIL];
+	int r = shard_open_part(s, LOCK_SH);
+	if (r == 0) {
+		*reported = true;
+		r = shard_walk(s, false);
+		*reported = r < 0 && (s->root.tree->failures > 0 || tree_stopped(s->root.tree));
+		shard_sum_text(s->root.tree, what);
+	}
+	if (r == 0 && syncfs(s->root.dst) < 0)
+		r = shard_call(s, "syncfs");
+	if (s->root.dst >= 0)
+		close(s->root.dst);
+	s->root.dst = -1;
+	return r == 0 ? shard_mark(&s->job, what) : r;
+}
+
+static int shard_commit(struct shard_root *s, bool *reported)
+{
+	struct shard_job *j = &s->job;
+	struct stat dst;
+	int r = shard_open_part(s, LOCK_EX);
+	if (r == 0)
+		r = shard_look(j);
+	if (r == 0 && j->complete < j->shard.count)
+		r = SHARD_AGAIN;
+	if (r == 0 && fstat(s->root.dst, &dst) < 0)
+		r = shard_call(s, "fstat");
+	if (r == 0) {
+		*reported = true;
+		strcpy(s->root.temporary, j->part_name);
+		s->root.mode = s->root.operand->st.st_mode & 01777 & ~temporary_umask();
+		r = shard_walk(s, true);
+		*reported = r < 0;
+	}
+	if (r == 0 && shard_write_receipt(j, &dst) < 0)
+		r = 0; /* DST is complete: a retry finds that out without a receipt, too */
+	if (s->root.dst >= 0)
+		close(s->root.dst);
+	s->root.dst = -1;
+	return r;
+}
+
+static int shard_run(struct shard_root *s, bool *reported)
+{
+	struct shard_job *j = &s->job;
+	struct stat st;
+	const bool finish = j->shard.finish;
+	int r = shard_join(j, !finish);
+	if (r == SHARD_COMMITTED) {
+		s->root.tree->committed = true;
+		return 0;
+	}
+	if (r == 0 && fstatat(j->parent, j->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		r = error_refuse(&s->error, j->path, EEXIST, "exists: shards only make a new tree",
+				 FCOPY_ADVICE_NONE);
+	if (r == 0 && !finish && !j->marked[j->shard.index])
+		r = shard_copy_share(s, reported);
+	if (r == 0 && j->complete < j->shard.count)
+		return finish ? shard_refuse_missing(j) : 0;
+	return r == 0 ? shard_commit(s, reported) : r;
+}
+
+int shard_root_copy(struct tree *t, const struct operand *o)
+{
+	struct shard_root s = {.root = {.tree = t, .operand = o, .dst = -1}};
+	bool reported = false;
+	t->atomic = true; /* what an interrupted attempt left is replaced */
+	t->resume = false;
+	t->failures = 0;
+	t->src_dev = o->st.st_dev;
+	int r = root_check_inside(&s.root, o->parent);
+	if (r < 0)
+		return r;
+	r = shard_job_open(&s, t, o);
+	if (r == 0)
+		r = SHARD_AGAIN;
+	for (int tries = 0; r == SHARD_AGAIN && tries < SHARD_TRIES; tries++)
+		r = shard_run(&s, &reported);
+	if (r == SHARD_AGAIN)
+		r = shard_refuse_part(&s.job, "its .fcopy-part is gone");
+	shard_job_free(&s.job);
+	return reported ? r : shard_report(&s, r);
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT
+ * One name while shards copy a tree: whose share it is, a range of a large file, and the last walk.
+ */
+#define _GNU_SOURCE
+#include "copy/shard.h"
+#include "endpoints/error.h"
+#include "tree.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FNV_PRIME    0x100000001b3u
+#define LARGE_SHARED ((off_t)256 << 20) /* such a file is shared by ranges */
+
+/* FNV-1a of 64 bits, so that every build of fcopy shares a tree alike. */
+uint64_t shard_hash(uint64_t hash, const void *bytes, size_t n)
+{
+	for (const unsigned char *b = bytes; n > 0; n--, b++)
+		hash = (hash ^ *b) * FNV_PRIME;
+	return hash;
+}
+
+/* What all shards must have seen alike of an entry; as text, which has no byte order. */
+static uint64_t shard_entry_sum(uint64_t path, const struct stat *st)
+{
+	char text[128];
+	int n = snprintf(text, sizeof(text), " %o %jd %jd.%ld %ju", st->st_mode & S_IFMT,
+			 S_ISREG(st->st_mode) ? (intmax_t)st->st_size : 0,
+			 (intmax_t)st->st_mtim.tv_sec, st->st_mtim.tv_nsec, (uintmax_t)st->st_ino);
+	return shard_hash(path, text, (size_t)n);
+}
+
+static uint64_t shard_inode_hash(const struct stat *st)
+{
+	char text[32];
+	int n = snprintf(text, sizeof(text), "%ju", (uintmax_t)st->st_ino);
+	return shard_hash(SHARD_HASH_START, text, (size_t)n);
+}
+
+static int shard_entry_fail(struct worker *w, const struct entry *e, const char *call,
+			    const char *path)
+{
+	struct fcopy_error error;
+	int r = error_call(&error, call, path, errno);
+	report_failure(w, e, &error);
+	return r;
+}
+
+static int shard_entry_refuse(struct worker *w, const struct entry *e, const char *path, int err,
+			      const char *reason)
+{
+	struct fcopy_error error;
+	error_refuse(&error, path, err, reason, FCOPY_ADVICE_NONE);
+	report_failure(w, e, &error);
+	return -err;
+}
+
+bool shard_is_large(const struct worker *w, const struct stat *st)
+{
+	/* Names of one inode are made by one shard: it copies the file as a whole. */
+	return S_ISREG(st->st_mode) && st->st_size >= LARGE_SHARED && !entry_may_be_linked(w, st);
+}
+
+/* The file may exist: another shard created it, or an attempt of this one. Nothing is truncated
+ * but what direct I/O pads. */
+static int shard_set_size(struct worker *w, const struct entry *e, int fd, off_t size)
+{
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return shard_entry_fail(w, e, "fstat", entry_dst);
+	if (st.st_size != size && ftruncate(fd, size) < 0)
+		return shard_entry_fail(w, e, "ftruncate", entry_dst);
+	return 0;
+}
+
+static enum endpoint_old shard_old(const struct endpoint *e, const struct stat **st)
+{
+	(void)e;
+	*st = NULL;
+	return OLD_OVERWRITTEN;
+}
+
+static int shard_run_range(struct worker *w, const struct entry *e)
+{
+	struct copy *c = &w->copy;
+	struct stat now;
+	off_t size = c->src.st.st_size;
+	const struct fcopy_shard *shard = w->tree->shard;
+	shard_range(shard, shard->index, size, &c->first, &c->last);
+	int r = shard_set_size(w, e, c->dst.fd, size);
+	c->dst.st.st_size = size;
+	if (r == 0 && c->first < c->last && (r = copy_run_phase(c)) < 0)
+		report_failure(w, e, &w->file.error);
+	if (r < 0)
+		return r;
+	bool whole = c->first >= c->last || c->all.offset == c->last;
+	if (fstat(c->src.fd, &now) < 0)
+		return shard_entry_fail(w, e, "fstat", entry_src);
+	if (!whole || now.st_size != size || now.st_mtim.tv_sec != c->src.st.st_mtim.tv_sec ||
+	    now.st_mtim.tv_nsec != c->src.st.st_mtim.tv_nsec)
+		return shard_entry_refuse(w, e, entry_src, EBUSY, "changed while it was copied");
+	if ((r = shard_set_size(w, e, c->dst.fd, size)) < 0)
+		return r;
+	if (w->options.verify && c->first < c->last &&
+	    ((r = copy_flush(c, false)) < 0 || (r = verify_copy(c)) < 0))
+		report_failure(w, e, &w->file.error);
+	return r;
+}
+
+/* Copies this shard's range of a large file; takes fd. */
+int shard_copy_range(struct worker *w, const struct entry *e, int fd, const struct stat *st)
+{
+	struct copy *c = &w->copy;
+	struct stat dst;
+	const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	memset(&w->file, 0, offsetof(struct fcopy_report, dst));
+	*c = (struct copy){.options = &w->options,
+			   .report = &w->file,
+			   .mode = w->options.mode ? w->options.mode : fcopy_modes(),
+			   .shared = &w->tree->monitor,
+			   .keeps_buffer = true,
+			   .buffer = w->buffer,
+			   .share = true,
+			   .no_clone = true};
+	/* Every shard must be able to write to it; the last walk sets the mode. */
+	int to = openat(e->dir->dst, e->as, flags, (st->st_mode & 0777) | 0600);
+	if (to < 0 || fstat(to, &dst) < 0) {
+		int r = shard_entry_fail(w, e, "open", entry_dst);
+		close(fd);
+		if (to >= 0)
+			close(to);
+		return r;
+	}
+	source_adopt(&c->src, fd, entry_src, st);
+	source_adopt(&c->dst, to, entry_dst, &dst);
+	/* An interrupted attempt may have copied other bytes, where the source has a hole now. */
+	static const struct endpoint_ops again = {.old = shard_old};
+	if (dst.st_size > 0 || w->options.sparse == FCOPY_WHEN_ALWAYS)
+		c->dst.ops = &again;
+	w->options.threads = 1 + pool_idle(w->tree);
+	int r = shard_run_range(w, e);
+	w->options.threads = 1;
+	w->buffer = c->buffer;
+	entry_count_file(w, st);
+	c->src.ops->abort(&c->src);
+	if (close(to) < 0 && r == 0)
+		r = shard_entry_fail(w, e, "close", entry_dst);
+	return r;
+}
+
+/* A large file gets its attributes when all ranges are complete. */
+static int shard_dress(struct worker *w, const struct entry *e, const struct stat *st)
+{
+	int src = openat(e->dir->src, e->name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	int dst = openat(e->dir->dst, e->as, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat now;
+	int r = 0;
+	mode_t extra = 0600 & ~st->st_mode;
+	if (src < 0 || dst < 0 || fstat(dst, &now) < 0)
+		r = shard_entry_fail(w, e, "open", src < 0 ? entry_src : entry_dst);
+	else if (extra && fchmod(dst, now.st_mode & 07777 & ~extra) < 0)
+		r = shard_entry_fail(w, e, "fchmod", entry_dst);
+	if (r == 0)
+		r = directory_preserve(w, e, src, dst, st);
+	if (src >= 0)
+		close(src);
+	if (dst >= 0)
+		close(dst);
+	return r;
+}
+
+/* The last walk: the copies that the markers promise are there. */
+static int shard_check(struct worker *w, const struct entry *e, const struct stat *st)
+{
+	struct stat dst;
+	if (fstatat(e->dir->dst, e->as, &dst, AT_SYMLINK_NOFOLLOW) < 0)
+		return shard_entry_fail(w, e, "stat", entry_dst);
+	if ((dst.st_mode & S_IFMT) != (st->st_mode & S_IFMT) ||
+	    (S_ISREG(st->st_mode) && dst.st_size != st->st_size))
+		return shard_entry_refuse(w, e, entry_dst, EIO,
+					  "differs from its source, which has changed");
+	return shard_is_large(w, st) ? shard_dress(w, e, st) : 0;
+}
+
+#define NOT_OURS 1
+
+/* May this shard copy the entry? 0: yes, or its range of a large file; NOT_OURS; -errno: reported.
+ * *sum was added to tree->sum. */
+static int shard_claim(struct worker *w, const struct entry *e, const struct stat *st,
+		       uint64_t *sum)
+{
+	struct tree *t = w->tree;
+	const struct fcopy_shard *shard = t->shard;
+	uint64_t path = shard_hash(e->dir->hash, e->name, strlen(e->name));
+	*sum = shard_entry_sum(path, st);
+	__atomic_add_fetch(&t->sum, *sum, __ATOMIC_RELAXED);
+	if (S_ISDIR(st->st_mode))
+		return 0;
+	if (t->finishing) {
+		int r = shard_check(w, e, st);
+		return r < 0 ? r : NOT_OURS;
+	}
+	if (shard_is_large(w, st))
+		return 0;
+	if (entry_may_be_linked(w, st))
+		path = shard_inode_hash(st);
+	/* The low bits of FNV-1a depend only on the low bits of the bytes. */
+	return (path ^ path >> 32) % shard->count == shard->index ? 0 : NOT_OURS;
+}
+
+int shard_entry_copy(struct worker *w, const struct entry *e)
+{
+	struct stat st;
+	uint64_t sum;
+	int flags = e->follow ? 0 : AT_SYMLINK_NOFOLLOW;
+	if (strlen(e->name) > NAME_MAX)
+		return entry_copy_any(w, e); /* it reports that */
+	if (fstatat(e->dir->src, e->name, &st, flags) < 0)
+		return errno == ENOENT ? entry_copy_any(w, e)
+				       : shard_entry_fail(w, e, "stat", entry_src);
+	int r = shard_claim(w, e, &st, &sum);
+	if (r != 0)
+		return r == NOT_OURS ? -EALREADY : r;
+	r = entry_copy_any(w, e);
+	if (r == -EINPROGRESS) /* it waits for another name of its inode, and comes again */
+		__atomic_sub_fetch(&w->tree->sum, sum, __ATOMIC_RELAXED);
+	return r;
+}

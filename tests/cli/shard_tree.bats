@@ -1,0 +1,276 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# --shard of a tree: several processes make one new tree, which is whole or absent.
+
+load helper
+
+setup_file() {
+	unset "${!SLURM_@}" "${!OMPI_@}" "${!PMI_@}" "${!PMIX_@}" PARALLEL_SEQ JOB_COMPLETION_INDEX
+}
+
+make_source() {
+	local n
+	mkdir -p s/d/e s/empty 's/sp ace'
+	for ((n = 0; n < 60; n++)); do
+		printf '%s' "$n" >"s/d/$n"
+		head -c $((n * 500)) /dev/urandom >"s/d/e/$n"
+	done
+	ln s/d/1 s/hard
+	ln s/d/1 s/d/e/hard
+	ln -s d/e/5 s/symlink
+	ln -s nowhere s/dangling
+	mkfifo s/fifo
+	truncate -s 1M s/d/sparse
+	printf q >'s/sp ace/'$'\xff\xfe'
+	chmod 4755 s/d/3
+	chmod 444 s/d/4
+	chmod 500 s/d/e
+	chmod 1777 s/empty
+	touch -d '2001-02-03 04:05:06.789' s/d s/d/7
+}
+
+# shards N OPTION…: all shards of s to t, one after the other.
+shards() {
+	local share
+	for ((share = 0; share < $1; share++)); do
+		expect 0 "${@:2}" --shard=$share/"$1" s t
+	done
+}
+
+describe() {
+	(cd "$1" && find . -printf '%p %y %m %n %l %T@\n' | sort && find . -type f -exec cksum {} + | sort -k3)
+}
+
+# t is whole, and of the job only the receipt is left.
+committed() {
+	diff <(describe s) <(describe t)
+	absent t.fcopy-part
+	local -a left=(t.fcopy-shards/*)
+	[ ${#left[@]} = 1 ] || { echo "left: ${left[*]}"; return 1; }
+	[[ ${left[0]} == t.fcopy-shards/receipt.* ]]
+}
+
+# share_of PATH N: its FNV-1a hash, folded to 32 bits, mod N.
+share_of() {
+	local hash=$((0xcbf29ce484222325)) at
+	for ((at = 0; at < ${#1}; at++)); do
+		hash=$(((hash ^ $(printf '%d' "'${1:at:1}")) * 0x100000001b3))
+	done
+	# Bash has no unsigned numbers: the upper half of the folded hash is that of the hash.
+	local high=$((hash >> 32 & 0xffffffff)) low=$(((hash ^ hash >> 32) & 0xffffffff))
+	echo $(((high % $2 * (0x100000000 % $2) + low % $2) % $2))
+}
+
+@test "three shards make one tree, which is absent until the last one" {
+	make_source
+	for share in 2 0; do
+		expect 0 -a --shard=$share/3 s t
+		says ''
+		absent t
+	done
+	[ "$(stat -c %a t.fcopy-part)" = 700 ]
+	expect 0 -a --shard=1/3 s t
+	committed
+}
+
+@test "concurrent shards make one tree" {
+	make_source
+	local -a pids=()
+	for n in 0 1 2 3; do
+		"$FCOPY" -a --shard=$n/4 s t 2>"err$n" &
+		pids+=($!)
+	done
+	for pid in "${pids[@]}"; do wait "$pid" || { cat err*; return 1; }; done
+	committed
+}
+
+@test "each shard copies other entries, by the FNV-1a hash of the relative path" {
+	mkdir -p s/d
+	for name in {a..c} {e..z} d/{a..z}; do echo "$name" >"s/$name"; done
+	expect 0 -r --shard=0/3 s t
+	for name in {a..c} {e..z} d/{a..z}; do
+		[ "$(share_of "$name" 3)" != 0 ] || echo "$name"
+	done | sort >expected
+	(cd t.fcopy-part && find . -type f | cut -c3- | sort) | diff expected -
+	[ -s expected ]
+	for share in 1 2; do expect 0 -r --shard=$share/3 s t; done
+	diff -r s t
+}
+
+@test "a file of 256 MiB is shared by ranges, and gets its attributes last" {
+	mkdir s
+	truncate -s 300M s/big
+	for at in 0 100 200 299; do
+		head -c 500000 /dev/urandom | dd of=s/big bs=1M seek=$at conv=notrunc status=none
+	done
+	truncate -s 300M s/big
+	chmod 440 s/big
+	touch -d 2001-01-01 s/big
+	expect 0 -a --shard=0/2 s t
+	cmp -n 104857600 s/big t.fcopy-part/big
+	! cmp -s s/big t.fcopy-part/big || false
+	expect 0 -a --shard=1/2 s t
+	committed
+	[ "$(stat -c %b t/big)" -lt 20000 ]
+}
+
+@test "a range whose source has changed since an interrupted attempt has no old bytes" {
+	mkdir s
+	head -c 3000000 /dev/urandom >s/big
+	truncate -s 256M s/big
+	for option in --sparse=auto --sparse=always; do
+		rm -rf t t.*
+		expect 0 -r $option --shard=0/2 s t
+		rm t.fcopy-shards/share.*
+		cp s/big old
+		head -c 1000000 /dev/zero | dd of=s/big bs=1M seek=1 conv=notrunc status=none
+		fallocate --punch-hole --offset 0 --length 500000 s/big || true
+		expect 0 -r $option --shard=0/2 s t
+		expect 0 -r $option --shard=1/2 s t
+		cmp s/big t/big
+		mv old s/big
+	done
+}
+
+@test "finish names the missing shares, and commits" {
+	make_source
+	expect 1 -a --shard=finish/3 s t
+	mentions 't: shares are missing: 0-2 (of 3)'
+	expect 0 -a --shard=1/3 s t
+	expect 1 -a --shard=finish/3 s t
+	mentions 't: shares are missing: 0, 2 (of 3)'
+	expect 0 -a --shard=0/3 s t
+	expect 0 -a --shard=2/3 s t
+	committed
+	expect 0 -a --shard=finish/3 s t
+	committed
+}
+
+@test "a late retry accepts the receipt, and makes no DST/SRC" {
+	make_source
+	shards 2 -a
+	expect 0 -a --shard=1/2 --json s t
+	[ "$(jq -c '[.shard, .shards, .committed, .tree.committed]' <<<"$output")" = '[1,2,true,true]' ]
+	committed
+	expect 0 -a --shard=1/2 -T s t
+	committed
+}
+
+@test "a directory that exists already is refused; DST that is a directory gets DST/SRC" {
+	make_source
+	mkdir d t
+	for share in 0 1; do expect 0 -a --shard=$share/2 s d; done
+	diff <(describe s) <(describe d/s)
+	expect 1 -aT --shard=0/2 s t
+	mentions 't: exists: shards only make a new tree'
+	[ -z "$(ls t)" ]
+}
+
+@test "another N, other options or another source are refused" {
+	make_source
+	expect 0 -a --shard=0/2 s t
+	expect 1 -a --shard=1/3 s t
+	mentions 'its shards were begun with N = 2, not 3'
+	expect 1 -r --shard=1/2 s t
+	mentions 'begun with another source or options'
+	touch s/new
+	expect 1 -a --shard=1/2 s t
+	absent t
+}
+
+@test "a source that changes between two shards is refused" {
+	make_source
+	expect 0 -a --shard=0/2 s t
+	sleep 0.01
+	echo changed >>s/d/5
+	expect 1 -a --shard=1/2 s t
+	mentions 't: its source changed between the shards'
+	absent t
+	expect 1 -a --shard=finish/2 s t
+	absent t
+}
+
+@test "what an interrupted share left is replaced or removed" {
+	make_source
+	expect 0 -a --shard=0/2 s t
+	rm t.fcopy-shards/share.*
+	: >t.fcopy-part/d/9
+	echo partial >t.fcopy-part/d/10
+	rm -f t.fcopy-part/hard
+	echo alone >t.fcopy-part/hard
+	echo litter >t.fcopy-part/d/.fcopy-0123456789abcdef
+	shards 2 -a
+	committed
+}
+
+@test "a copy that is gone although its marker exists is not committed" {
+	make_source
+	expect 0 -a --shard=0/2 s t
+	find t.fcopy-part -type f -links 1 | head -n 1 | xargs -d '\n' rm
+	expect 1 -a --shard=1/2 s t
+	absent t
+}
+
+@test "a part of an earlier copy is refused, and --resume refuses the part of shards" {
+	make_source
+	mkdir t.fcopy-part
+	echo other >t.fcopy-part/file
+	expect 1 -a --shard=0/2 s t
+	mentions 'an earlier copy left its .fcopy-part'
+	rm -r t.fcopy-part
+	expect 0 -a --shard=0/2 s t
+	expect 1 -a --resume s t
+	mentions 't: shards copy to its .fcopy-part'
+	expect 0 -a --shard=1/2 s t
+	committed
+}
+
+@test "-r keeps no times, and gives modes by the umask" {
+	make_source
+	umask 027
+	shards 2 -r
+	cp -r s by_cp
+	diff <(cd by_cp && find . -printf '%p %y %m %l\n' | sort) <(cd t && find . -printf '%p %y %m %l\n' | sort)
+	diff -r --no-dereference -x fifo by_cp t
+}
+
+@test "as an ordinary user: read-only directories, and a retry after the commit" {
+	make_source
+	chmod -R a+rX s
+	chmod 777 .
+	for share in 0 1 0; do as_nobody 0 -a --shard=$share/2 s t; done
+	diff -r --no-dereference -x fifo s t
+}
+
+@test "several sources, -t and --keep-going are usage errors" {
+	mkdir s u d
+	expect 2 -a --shard=0/2 s u d
+	expect 2 -a --shard=0/2 -t d s
+	expect 2 -a --shard=0/2 --keep-going s t
+	expect 2 -a --shard=0/2 --resume s t
+	expect 2 -a --shard=0/2 s s/t
+	mkfifo f
+	expect 2 -a --shard=0/2 f t
+	absent t.fcopy-shards
+}
+
+@test "a shard that is killed at any moment and retried: absent or whole, and only the receipt left" {
+	make_source
+	local end=$((SECONDS + 5)) runs=0
+	while [ $SECONDS -lt $end ]; do
+		chmod -R u+rwx t t.* 2>/dev/null || true
+		rm -rf t t.*
+		"$FCOPY" -a --shard=0/3 s t &
+		other=$!
+		for share in 1 2; do
+			printf -v instant '0.%03d' $((RANDOM % 50 + 1))
+			timeout -s KILL "$instant" "$FCOPY" -a --shard=$share/3 s t 2>/dev/null || true
+			[ ! -e t ] || diff <(describe s) <(describe t)
+			expect 0 -a --shard=$share/3 s t
+		done
+		wait $other
+		committed
+		runs=$((runs + 1))
+	done
+	[ $runs -gt 3 ]
+}
