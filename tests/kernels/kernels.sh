@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# tests/kernels/kernels.sh [KERNEL…]: boots Debian's kernels (5.10 6.1 6.12) in qemu without hardware
+# tests/kernels/kernels.sh [--record] [KERNEL…]: boots Debian's kernels (5.10 6.1 6.12) in qemu without hardware
 # virtualisation, one after the other, and checks fcopy on each file system that they have. Prints
 # "kernel fs check ok|FAIL|skip reason" for each check, then tables, how long each kernel took and "N
 # passed, N failed, N skipped". Results, tables, logs, downloads and images are kept in build/kernels.
+# The tables hold the last result of each check since build/kernels was made; --record puts them into
+# tests/README.md.
 #
 #   WANTED='ext4 nfs'  checks only these groups; guest/init.sh lists them
 #   GUEST_SECONDS=N    stops a guest after N seconds (5400)
@@ -45,7 +47,7 @@ boot() {
 	for disk in 1 2 3; do
 		truncate -s 8G "$dir/disk$disk.img" || return
 	done
-	timeout --kill-after=10 "$GUEST_SECONDS" nice -n 19 qemu-system-x86_64 -accel tcg,thread=multi -cpu max \
+	timeout --kill-after=10 "$GUEST_SECONDS" nice -n 19 qemu-system-x86_64 -accel tcg,thread=multi -cpu Nehalem \
 		-smp 2 -m 2560 -nodefaults -no-user-config -display none -no-reboot \
 		-serial "file:$dir/console.log" -serial "file:$dir/results" \
 		-kernel "$dir/vmlinuz" -initrd "$dir/initramfs" \
@@ -82,6 +84,16 @@ check_kernel() {
 	echo "$version: $((SECONDS - start)) s" | tee -a "$work/durations"
 }
 
+# put_into_readme: the tables, between their markers.
+put_into_readme() {
+	local readme=$root/tests/README.md
+	awk -v table="$work/table.md" '
+		/^<!-- \/kernels -->$/ { inside = 0 }
+		!inside
+		/^<!-- kernels -->$/ { inside = 1; while ((getline line < table) > 0) print line }' \
+		"$readme" >"$work/README.md" && cp "$work/README.md" "$readme"
+}
+
 # shellcheck disable=SC2317 # called by a trap
 stop() {
 	# shellcheck disable=SC2046 # one word for each process
@@ -90,10 +102,14 @@ stop() {
 }
 
 main() {
-	local version
+	local version record=''
 	need qemu-system-x86_64 mke2fs depmod modprobe cpio xz dpkg-deb apt-get
 	trap 'stop 130' INT
 	trap 'stop 143' TERM HUP
+	if [ "${1-}" = --record ]; then
+		record=yes
+		shift
+	fi
 	[ $# -gt 0 ] || set -- 5.10 6.1 6.12
 	for version in "$@"; do
 		if [ -z "${release_of[$version]-}" ]; then
@@ -107,7 +123,9 @@ main() {
 		check_kernel "$version"
 	done
 	echo
-	awk -f "$here/table.awk" "$work/results" | tee "$work/table.md"
+	cat "$work/results" >>"$work/history"
+	sort -s -V -k1,1 "$work/history" | awk -f "$here/table.awk" | tee "$work/table.md"
+	[ -z "$record" ] || put_into_readme
 	cat "$work/durations"
 	awk '{ n[$4]++ }
 		END {

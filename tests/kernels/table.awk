@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
-# Makes the tables of tests/README.md from the lines "KERNEL FS CHECK ok|FAIL|skip REASON".
+# Makes the tables of tests/README.md from the lines "KERNEL FS CHECK ok|FAIL|skip REASON". Of several
+# lines for one check the last one counts.
 
 # add(LIST, ITEM): appends the item to the array unless it is there.
 function add(list, item) {
@@ -32,20 +33,29 @@ function cell(fs, check, k, kernel, said, ok, run, result) {
 
 $2 == "-" { next }
 $3 == "seconds" {
-	seconds[$1] += $5
+	seconds[$1, $2] = $5
+	group[$2] = 1
 	next
 }
 {
 	add("kernel", $1)
 	add("fs", $2)
-	count[$1, $2, $4]++
+	add("check", $3)
+	status[$1, $2, $3] = $4
 	if ($3 == "mount")
 		next
-	status[$1, $2, $3] = $4
+	delete status[$1, $2, "mount"]
 	if ($2 !~ /^(flakey|log-writes|suite)/) {
 		add("column", $2)
 		add("row", $3)
 	}
+}
+
+# count(KERNEL, FS, SAID): how many checks ended so.
+function count(kernel, fs, said, c, n) {
+	for (c = 1; c <= size["check"]; c++)
+		n += status[kernel, fs, name["check", c]] == said
+	return n
 }
 
 END {
@@ -71,11 +81,15 @@ END {
 		for (k = 1; k <= size["kernel"]; k++) {
 			kernel = name["kernel", k]
 			fs = name["fs", f]
-			printf " %d, %d, %d |", count[kernel, fs, "ok"], count[kernel, fs, "FAIL"], count[kernel, fs, "skip"]
+			printf " %d, %d, %d |", count(kernel, fs, "ok"), count(kernel, fs, "FAIL"), count(kernel, fs, "skip")
 		}
 	}
 	printf "\n| seconds |"
-	for (k = 1; k <= size["kernel"]; k++)
-		printf " %d |", seconds[name["kernel", k]]
+	for (k = 1; k <= size["kernel"]; k++) {
+		sum = 0
+		for (g in group)
+			sum += seconds[name["kernel", k], g]
+		printf " %d |", sum
+	}
 	print ""
 }

@@ -61,7 +61,6 @@ done
 group tmpfs on_tmpfs
 group overlay on_overlay
 group nfs over_nfs
-
 group cifs over_cifs
 group flakey storage_errors
 group suite library_suite

@@ -69,6 +69,35 @@ check_other_mount() {
 	cmp "$data/large" across
 }
 
+# shards FROM TO OPTION…: three at once, one of them on the other mount.
+shards() {
+	local i at pids=()
+	for i in 0 1 2; do
+		at=$PWD
+		[ $i != 1 ] || at=/mnt/nfs2/check
+		f "${@:3}" --shard=$i/3 "$at/$1" "$at/$2" &
+		pids+=($!)
+	done
+	for i in "${pids[@]}"; do
+		wait "$i"
+	done
+}
+
+check_shards() {
+	if ! f --help | grep -q -- --shard; then
+		skip "this fcopy has no --shard"
+	fi
+	cp "$data/large" from
+	make_tree tree
+	sync -f .
+	shards from to
+	cmp "$data/large" to
+	cmp "$data/large" /mnt/nfs2/check/to
+	shards tree copied -r
+	diff <(names_and_bytes tree) <(names_and_bytes copied)
+	diff <(names_and_bytes tree) <(names_and_bytes /mnt/nfs2/check/copied)
+}
+
 # on_nfs VERSION EXPORT
 on_nfs() {
 	if ! mount_nfs "$1" "$2" /mnt/nfs || ! mount_nfs "$1" "$2" /mnt/nfs2 nosharecache; then
@@ -78,6 +107,7 @@ on_nfs() {
 	dir=/mnt/nfs
 	all_checks remount_nfs "$1" "$2"
 	check other-mount check_other_mount
+	check shards check_shards
 	if [ "$1" = 4.2 ]; then
 		check server-auto check_server_side auto
 		check server-cfr check_server_side copy_file_range
