@@ -251,6 +251,13 @@ static int take_sources(struct cli *cli, int n, char **operand)
 {
 	if (n < (cli->target ? 1 : 2))
 		return refuse_operands(n, operand);
+	struct stat st;
+	bool may_be_mode = n == 3 && !cli->target && !cli->tree.recursive;
+	const char *near = may_be_mode && stat(operand[2], &st) < 0 ? suggest_mode(operand[2])
+								    : NULL;
+	if (near)
+		return message_usage(operand[2], "neither a mode nor a directory; did you mean %s?",
+				     near);
 	cli->sources = operand;
 	cli->source_count = (size_t)n - !cli->target;
 	cli->src = operand[0];

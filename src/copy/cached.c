@@ -12,29 +12,50 @@
 
 #define THREADS_MOST  4                   /* more only wait for the inode lock of the destination */
 #define SPLICE_SIZE   ((off_t)2 << 20)    /* below, making the pipe costs more than it saves */
-#define CHOICE_SIZE   ((off_t)12 << 20)   /* below, only one thread is considered */
+#define CHOICE_SIZE   ((off_t)32 << 20)   /* below, only one thread is considered */
 #define PARALLEL_SIZE ((off_t)16 << 20)   /* from here on threads gain more than they cost */
-#define BUFFER_SIZE   ((size_t)256 << 10) /* of each thread */
+#define BUFFER_SIZE   ((size_t)256 << 10) /* of one thread alone */
+
+/* Of each of several: between two buffers it waits for the inode lock. Half of the second-level
+ * cache of most servers, so that the write reads from it what the read has stored. */
+#define THREAD_BUFFER_SIZE ((size_t)512 << 10)
 
 void cached_free(struct copy *c)
 {
-	io_free(c->buffer, BUFFER_SIZE);
+	io_free(c->buffer, c->buffer_size);
 	c->buffer = NULL;
+	c->buffer_size = 0;
 }
 
-/* By readwrite; threads: 0 for the engine alone. Keeps the buffer for the next extent: to map and
- * touch it costs more than a small extent. */
+/* Makes the buffer at least this large. */
+static bool enlarge_buffer(struct copy *c, size_t size)
+{
+	if (c->buffer_size >= size)
+		return true;
+	cached_free(c);
+	c->buffer = io_alloc(size);
+	c->buffer_size = c->buffer ? size : 0;
+	return c->buffer;
+}
+
+int cached_readwrite(struct copy *c, struct transfer *t, size_t buffer_size, unsigned threads)
+{
+	if (threads > 1 && !enlarge_buffer(c, threads * buffer_size))
+		threads = 1; /* no memory for all of them */
+	if (!enlarge_buffer(c, buffer_size))
+		return error_call(&c->report->error, "mmap", c->dst.path, errno);
+	t->buffer = c->buffer;
+	t->buffer_size = buffer_size;
+	int r = threads > 0 ? step_run_threads(c, &engine_readwrite, t, threads)
+			    : step_run(c, &engine_readwrite, t);
+	t->buffer = NULL;
+	t->buffer_size = c->all.buffer_size;
+	return r;
+}
+
 static int copy_through_buffer(struct copy *c, struct transfer *part, unsigned threads)
 {
-	if (!c->buffer && !(c->buffer = io_alloc(BUFFER_SIZE)))
-		return error_call(&c->report->error, "mmap", c->dst.path, errno);
-	part->buffer = c->buffer;
-	part->buffer_size = BUFFER_SIZE;
-	int r = threads > 0 ? step_run_threads(c, &engine_readwrite, part, threads)
-			    : step_run(c, &engine_readwrite, part);
-	part->buffer = NULL;
-	part->buffer_size = c->all.buffer_size;
-	return r;
+	return cached_readwrite(c, part, threads > 1 ? THREAD_BUFFER_SIZE : BUFFER_SIZE, threads);
 }
 
 unsigned cached_threads(const struct copy *c)

@@ -15,14 +15,15 @@ struct copy {
 	const struct fcopy_mode *mode;
 	struct endpoint src, dst;
 	struct monitor monitor;
-	struct transfer all;    /* the whole range; its offset is the finished prefix */
-	off_t limit;            /* copy no byte at or after this; TRANSFER_TO_EOF: no limit */
-	off_t size;             /* expected of a source with offsets: its size, or the limit */
-	double began;           /* io_now() before anything was opened; 0: opened elsewhere */
-	bool remote;            /* source on a network file system */
-	bool served;            /* one of many: fcopy_serve reports its completion */
-	bool direct;            /* bulk data bypasses the page cache */
-	void *buffer;           /* of cached.c, for many small extents */
+	struct transfer all; /* the whole range; its offset is the finished prefix */
+	off_t limit;         /* copy no byte at or after this; TRANSFER_TO_EOF: no limit */
+	off_t size;          /* expected of a source with offsets: its size, or the limit */
+	double began;        /* io_now() before anything was opened; 0: opened elsewhere */
+	bool remote;         /* source on a network file system */
+	bool served;         /* one of many: fcopy_serve reports its completion */
+	bool direct;         /* bulk data bypasses the page cache */
+	void *buffer;        /* of cached.c, for many pieces, extents or files */
+	size_t buffer_size;
 	bool keeps_buffer;      /* the buffer outlives the copy: the caller frees it by plan_free */
 	bool no_clone;          /* FICLONE was refused for an earlier file of these file systems */
 	struct monitor *shared; /* counts and limits several copies together, or NULL */
@@ -84,6 +85,10 @@ int step_refused(struct copy *, const struct engine *, const struct transfer *t)
 int cached_copy(struct copy *, struct transfer *t);
 const char *cached_plan(const struct copy *); /* what cached_copy intends, as text */
 void cached_free(struct copy *);              /* frees the buffer */
+/* Runs readwrite in a buffer of this size that stays for the next call: to map and touch a buffer
+ * costs more than to copy a small file. threads: 0 for the engine alone; each thread has its own
+ * part of the buffer. Returns what the engine returns. */
+int cached_readwrite(struct copy *, struct transfer *t, size_t buffer_size, unsigned threads);
 /* The threads that options.threads asks for, or that the CPUs allow: 1 to FCOPY_THREADS_MAX. */
 unsigned cached_threads(const struct copy *);
 
@@ -98,9 +103,10 @@ unsigned cpus_idle(void);
 unsigned cpus_quota(const char *cgroup, const char *root);
 
 /* ranges.c: hands pieces of t to `threads` threads, each running the engine, which has to be
- * positional. The caller's thread is one of them and uses t->buffer if that is set. The first
- * failure stops all threads and is returned; t->offset is the finished prefix. start_writeback:
- * start writeback of the finished pieces while others are copied. */
+ * positional. The caller's thread is one of them. t->buffer has room for t->buffer_size bytes of
+ * each thread, or is NULL: then too little memory for all threads leaves one. The first failure
+ * stops all threads and is returned; t->offset is the finished prefix. start_writeback: start
+ * writeback of the finished pieces while others are copied. */
 #define RANGES_PIECE ((size_t)1 << 20) /* bytes that a thread takes at a time */
 int ranges_run(const struct engine *, struct transfer *t, unsigned threads, bool start_writeback);
 

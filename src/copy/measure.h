@@ -15,9 +15,10 @@ enum way { WAY_SPLICE, WAY_THREADS, WAYS };
 /* What a copy has measured so far; all zero: nothing. One for the whole file: an extent continues
  * with what the extents before it have shown. */
 struct measure {
-	enum way way;      /* the one to continue with */
+	enum way way;      /* the one to continue with, if enough CPUs are idle */
 	unsigned threads;  /* for WAY_THREADS; 0: not asked yet */
 	bool refused;      /* splice returned ENGINE_NEXT: readwrite moves the rest */
+	bool warm;         /* the threads have touched their buffers, which costs time once */
 	unsigned pieces;   /* left in this trial; the ways take turns */
 	off_t piece;       /* bytes of each of them */
 	double cost[WAYS]; /* lowest seconds per byte in this trial; 0: not measured */

@@ -32,7 +32,9 @@ static int run_mode(struct copy *c, const struct engine *engine)
 		t->end = c->limit;
 	}
 	if (r == 0)
-		r = step_run(c, engine, t);
+		r = engine == &engine_readwrite && t->buffer_size > 0
+			? cached_readwrite(c, t, t->buffer_size, 0)
+			: step_run(c, engine, t);
 	c->needs_truncate = true;
 	return r == ENGINE_NEXT ? step_refused(c, engine, t) : r;
 }

@@ -16,6 +16,8 @@ struct ranges {
 	const struct engine *engine;
 	const struct transfer *whole;
 	size_t buffer_size; /* of each thread */
+	char *buffers;      /* one for each thread */
+	unsigned started;   /* threads that have taken their buffer */
 	off_t piece;        /* bytes that a thread takes at a time */
 	bool start_writeback;
 	pthread_mutex_t lock;
@@ -66,11 +68,13 @@ static void stop_ranges(struct ranges *r, const struct transfer *piece, int resu
 	pthread_mutex_unlock(&r->lock);
 }
 
-static void copy_pieces(struct ranges *r, void *buffer)
+static void *copy_pieces(void *arg)
 {
+	struct ranges *r = arg;
 	struct transfer piece = *r->whole;
+	unsigned number = __atomic_fetch_add(&r->started, 1, __ATOMIC_RELAXED);
 	piece.io.calls = 0;
-	piece.buffer = buffer;
+	piece.buffer = r->buffers + number * r->buffer_size;
 	piece.buffer_size = r->buffer_size;
 	while (take_piece(r, &piece)) {
 		start_range_writeback(r, piece.offset);
@@ -81,27 +85,18 @@ static void copy_pieces(struct ranges *r, void *buffer)
 	pthread_mutex_lock(&r->lock);
 	r->calls += piece.io.calls;
 	pthread_mutex_unlock(&r->lock);
-}
-
-static void *range_thread(void *arg)
-{
-	struct ranges *r = arg;
-	void *buffer = io_alloc(r->buffer_size);
-	if (buffer)
-		copy_pieces(r, buffer);
-	io_free(buffer, r->buffer_size);
 	return NULL;
 }
 
-/* The caller's thread copies too, and its buffer was allocated before: if a thread cannot be
- * created or has no memory, there is one thread less, which is not a failure. */
-static void run_threads(struct ranges *r, void *buffer, unsigned threads)
+/* The caller's thread copies too: if a thread cannot be created, there is one thread less, which is
+ * not a failure. */
+static void run_threads(struct ranges *r, unsigned threads)
 {
 	pthread_t thread[FCOPY_THREADS_MAX];
 	unsigned started = 0;
-	while (started + 1 < threads && !pthread_create(&thread[started], NULL, range_thread, r))
+	while (started + 1 < threads && !pthread_create(&thread[started], NULL, copy_pieces, r))
 		started++;
-	copy_pieces(r, buffer);
+	copy_pieces(r);
 	while (started > 0)
 		pthread_join(thread[--started], NULL);
 }
@@ -127,12 +122,16 @@ int ranges_run(const struct engine *engine, struct transfer *t, unsigned threads
 			   .prefix = TRANSFER_TO_EOF};
 	if (!engine->positional)
 		return transfer_refuse(t, NULL, SIDE_BOTH, ESPIPE);
-	void *buffer = t->buffer ? t->buffer : io_alloc(r.buffer_size);
-	if (!buffer)
+	r.buffers = t->buffer ? t->buffer : io_alloc(threads * r.buffer_size);
+	if (!r.buffers) {
+		threads = 1;
+		r.buffers = io_alloc(r.buffer_size);
+	}
+	if (!r.buffers)
 		return transfer_fail(t, "mmap", SIDE_NONE, -errno);
-	run_threads(&r, buffer, threads);
+	run_threads(&r, threads);
 	if (!t->buffer)
-		io_free(buffer, r.buffer_size);
+		io_free(r.buffers, threads * r.buffer_size);
 	t->offset = r.prefix < r.next ? r.prefix : r.next;
 	t->io.calls += r.calls;
 	if (r.result) {

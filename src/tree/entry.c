@@ -115,7 +115,8 @@ int entry_copy_file(struct worker *w, const struct entry *e, int fd, const struc
 			   .mode = w->options.mode ? w->options.mode : fcopy_modes(),
 			   .shared = &w->tree->monitor,
 			   .keeps_buffer = true,
-			   .buffer = w->buffer};
+			   .buffer = w->buffer,
+			   .buffer_size = w->buffer_size};
 	c->no_clone = w->options.reflink == FCOPY_WHEN_AUTO && w->refuses_clones &&
 		      w->no_clone == st->st_dev;
 	source_adopt(&c->src, fd, entry_src, st);
@@ -134,6 +135,7 @@ int entry_copy_file(struct worker *w, const struct entry *e, int fd, const struc
 			report_large(w, NULL);
 	}
 	w->buffer = c->buffer;
+	w->buffer_size = c->buffer_size;
 	entry_count_file(w, st);
 	if (r == ENDPOINT_KEPT) {
 		w->sum.kept++;

@@ -84,6 +84,7 @@ static void pool_leave(struct worker *w)
 	pthread_mutex_unlock(&w->tree->lock);
 	record_leave(w, tree_is_kept(w->tree));
 	w->copy.buffer = w->buffer;
+	w->copy.buffer_size = w->buffer_size;
 	plan_free(&w->copy);
 }
 

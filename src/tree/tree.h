@@ -66,9 +66,10 @@ struct worker {
 	struct fcopy_tree_report sum; /* counts and steps only */
 	struct fcopy_options options; /* of each file */
 	void *buffer;                 /* of plan, from file to file */
-	char *record;                 /* of record.c */
-	size_t recorded;              /* bytes in it */
-	dev_t no_clone;               /* FICLONE was refused for files of this file system */
+	size_t buffer_size;
+	char *record;    /* of record.c */
+	size_t recorded; /* bytes in it */
+	dev_t no_clone;  /* FICLONE was refused for files of this file system */
 	bool refuses_clones;
 	struct copy copy;
 	struct fcopy_report file;

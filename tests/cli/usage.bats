@@ -31,6 +31,12 @@ setup_sources() {
 	holds old b
 }
 
+@test "a mistyped mode after two operands: one line with the mode that was meant" {
+	setup_sources
+	usage_error "splise: neither a mode nor a directory; did you mean splice?" a b splise
+	holds old b
+}
+
 @test "the mode given twice, by -m and as an operand" {
 	setup_sources
 	usage_error "2: the mode is given twice: leave out -m or this operand (use ./2 for a directory)" -m 1 a b 2
