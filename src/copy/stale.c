@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DAY           (24 * 60 * 60)
+#define DAY           86400L
 #define NAMES_MOST    4096  /* are read: a directory may be huge, and its server far away */
 #define ENTRIES_MOST  10000 /* of one unfinished tree are measured */
 #define DEPTH_MOST    32    /* each level needs a descriptor */
