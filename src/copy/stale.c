@@ -36,6 +36,13 @@ static DIR *open_directory_at(int dir, const char *name)
 	return d;
 }
 
+/* Thread-safe, because each stream is read in one thread (readdir(3)). */
+static struct dirent *next_entry(DIR *d)
+{
+	/* cppcheck-suppress readdirCalled */
+	return readdir(d);
+}
+
 /* Adds the sizes of the files in d, and below it in the same file system; closes d. */
 static void measure_tree(DIR *d, dev_t device, unsigned depth, struct stale_size *size)
 {
@@ -46,7 +53,7 @@ static void measure_tree(DIR *d, dev_t device, unsigned depth, struct stale_size
 			closedir(d);
 		return;
 	}
-	for (struct dirent *entry; (entry = readdir(d));) {
+	for (struct dirent *entry; (entry = next_entry(d));) {
 		if (size->left == 0) {
 			size->partial = true;
 			break;
@@ -119,7 +126,7 @@ void stale_warn(int dir, const struct fcopy_options *o, const struct fcopy_repor
 	ssize_t n = readlink(link, directory, sizeof(directory) - 1);
 	directory[n > 0 ? n : 0] = '\0'; /* without /proc nothing is found there */
 	for (struct dirent *entry;
-	     names < NAMES_MOST && warnings < WARNINGS_MOST && (entry = readdir(d)); names++)
+	     names < NAMES_MOST && warnings < WARNINGS_MOST && (entry = next_entry(d)); names++)
 		if (temporary_is_drawn(entry->d_name))
 			warnings += warn_about(dirfd(d), directory, entry->d_name, o, report);
 	closedir(d);
