@@ -26,7 +26,12 @@ extern "C" {
 #define FCOPY_API 1
 
 /* Values of options.sparse, options.reflink and options.preallocate. */
-enum fcopy_when { FCOPY_WHEN_AUTO, FCOPY_WHEN_ALWAYS, FCOPY_WHEN_NEVER };
+enum fcopy_when {
+	FCOPY_WHEN_DEFAULT, /* the same as AUTO, and allowed with every mode */
+	FCOPY_WHEN_AUTO,
+	FCOPY_WHEN_ALWAYS,
+	FCOPY_WHEN_NEVER,
+};
 
 /* Options and operands that only some modes support; fcopy_mode.takes is a set of these. */
 enum fcopy_takes {
@@ -91,11 +96,13 @@ struct fcopy_error {
 	const char *path2;     /* the second file, if the call had two and either may have failed */
 	const char *engine;    /* the engine at work, or NULL */
 	const char *reason;    /* says more than strerror(err), or NULL */
+	const char *option;    /* the long option of fcopy(1) that fcopy refused, or NULL */
 	enum fcopy_advice advice;
 };
 
 /* Writes the error as "PATH: CALL: REASON" into text, at most size bytes with the final null byte:
- * CALL is the operation if there is one, and each part that is unknown is left out. Control
+ * CALL is the operation if there is one, and each part that is unknown is left out. If there is no
+ * path, an option takes its place: "--OPTION: REASON". Control
  * characters of a path are copied as they are. Returns the length of the whole text, as snprintf(3)
  * does; FCOPY_ERROR_TEXT_MAX bytes are enough unless an operand is longer than PATH_MAX. */
 #define FCOPY_ERROR_TEXT_MAX (2 * PATH_MAX + 512)
@@ -144,6 +151,7 @@ struct fcopy_progress {
 };
 
 #define FCOPY_ADDRESS_MAX 80 /* [IPv6%scope]:port */
+#define FCOPY_DETAIL_MAX  128
 
 /* What happened; filled in on success and on failure alike. */
 struct fcopy_report {
@@ -170,7 +178,7 @@ struct fcopy_report {
 	size_t steps;
 	struct fcopy_step step[FCOPY_STEPS_MAX];
 	double seconds[FCOPY_PHASES];     /* wall-clock time of each phase */
-	char detail[128];                 /* storage for error.reason if that has numbers */
+	char detail[FCOPY_DETAIL_MAX];    /* storage for error.reason if that has numbers */
 	char dst[PATH_MAX];               /* the destination's name: DST, or DST/basename(SRC) */
 	char src_peer[FCOPY_ADDRESS_MAX]; /* the sender, numeric HOST:PORT; empty: no socket */
 	char dst_peer[FCOPY_ADDRESS_MAX]; /* the receiver */
@@ -367,7 +375,7 @@ struct fcopy_tree_report {
 	char dst[PATH_MAX];                   /* destination of the last SRC */
 	char part[PATH_MAX];                  /* the unfinished tree that was kept; empty: none */
 	char path[PATH_MAX], path2[PATH_MAX]; /* what error.path and error.path2 point to */
-	char detail[128];                     /* what error.reason points to, if it has numbers */
+	char detail[FCOPY_DETAIL_MAX];        /* what error.reason points to, if it has numbers */
 };
 
 /*

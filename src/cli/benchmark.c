@@ -59,9 +59,9 @@ static struct fcopy_options options_for(const struct cli *cli, const struct fcop
 	if (!(mode->takes & FCOPY_TAKES_THREADS))
 		o.threads = 0;
 	if (!(mode->takes & FCOPY_TAKES_SPARSE))
-		o.sparse = FCOPY_WHEN_AUTO;
+		o.sparse = FCOPY_WHEN_DEFAULT;
 	if (!(mode->takes & FCOPY_TAKES_REFLINK))
-		o.reflink = FCOPY_WHEN_AUTO;
+		o.reflink = FCOPY_WHEN_DEFAULT;
 	o.no_cache &= (mode->takes & FCOPY_TAKES_NO_CACHE) != 0;
 	return o;
 }

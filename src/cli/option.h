@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The table of options. Parsing, --help, completions, the modes that an option belongs to and the
- * suggestions for a misspelt option all come from it: a new option is one row.
+ * The table of options. Parsing, --help, completions and the suggestions for a misspelt option all
+ * come from it: a new option is one row. What it cannot be combined with is in src/copy/rules.c.
  */
 #ifndef CLI_OPTION_H
 #define CLI_OPTION_H
@@ -19,10 +19,7 @@ struct option_row {
 	int (*set)(struct cli *, const struct option_row *, const char *value);
 	size_t field;         /* offset in struct cli */
 	uint64_t least, most; /* of numbers and sizes */
-	unsigned takes;       /* enum fcopy_takes: the modes that the option belongs to; 0: all */
 	bool not_benchmarked; /* useless with --benchmark, which creates no DST */
-	bool not_sent;        /* ... nor where DST is a socket */
-	bool not_received;    /* ... nor where SRC is one */
 };
 
 /* Ended by a row whose name and help are NULL and whose letter is not. */

@@ -44,8 +44,10 @@ static int set_action(struct cli *cli, const struct option_row *row, const char 
 
 static int set_when(struct cli *cli, const struct option_row *row, const char *value)
 {
-	static const char *const names[] = {"auto", "always", "never"};
-	for (int i = 0; i < 3; i++)
+	static const char *const names[] = {[FCOPY_WHEN_AUTO] = "auto",
+					    [FCOPY_WHEN_ALWAYS] = "always",
+					    [FCOPY_WHEN_NEVER] = "never"};
+	for (int i = FCOPY_WHEN_AUTO; i <= FCOPY_WHEN_NEVER; i++)
 		if (strcmp(value ? value : "always", names[i]) == 0) {
 			*(enum fcopy_when *)field(cli, row) = (enum fcopy_when)i;
 			return EXIT_DONE;
@@ -137,18 +139,17 @@ const struct option_row option_table[] = {
 	{"list", 0, NULL, "list the modes, and which of them this system lacks",
 	 set_action, .least = ACTION_LIST},
 	{"buffer-size", 0, "SIZE", "bytes per call (modes 1, 3, 5, 7)",
-	 set_buffer_size, .takes = FCOPY_TAKES_BUFFER_SIZE},
+	 set_buffer_size, .field = 0},
 	{"threads", 'j', "N", "threads (modes 0, 7)",
-	 set_number, FIELD(copy.threads), .least = 1, .most = FCOPY_THREADS_MAX,
-	 .takes = FCOPY_TAKES_THREADS, .not_sent = true, .not_received = true},
+	 set_number, FIELD(copy.threads), .least = 1, .most = FCOPY_THREADS_MAX},
 	{"preallocate", 0, "WHEN", "allocate the blocks of DST before the first byte: auto, always, never",
-	 set_when, FIELD(copy.preallocate), .not_sent = true},
+	 set_when, FIELD(copy.preallocate)},
 	{"reflink", 0, "[WHEN]", "share extents: auto, always (the bare option), never (mode 0)",
-	 set_when, FIELD(copy.reflink), .takes = FCOPY_TAKES_REFLINK, .not_sent = true},
+	 set_when, FIELD(copy.reflink)},
 	{"sparse", 0, "WHEN", "auto: keep holes; always: also make holes of zeros; never (mode 0)",
-	 set_when, FIELD(copy.sparse), .takes = FCOPY_TAKES_SPARSE, .not_sent = true},
+	 set_when, FIELD(copy.sparse)},
 	{"no-cache", 0, NULL, "bypass the page cache (mode 0)",
-	 set_flag, FIELD(copy.no_cache), .takes = FCOPY_TAKES_NO_CACHE},
+	 set_flag, FIELD(copy.no_cache)},
 	{"limit-rate", 0, "SIZE", "move at most SIZE bytes per second",
 	 set_size, FIELD(copy.limit_rate), .least = 1},
 	{0},
@@ -170,13 +171,13 @@ const struct option_row option_table[] = {
 	 set_flag, FIELD(tree.keep_going), .not_benchmarked = true},
 	{0},
 	{"inplace", 0, NULL, "overwrite an existing DST; a failure leaves it incomplete",
-	 set_flag, FIELD(copy.in_place), .not_benchmarked = true, .not_sent = true},
+	 set_flag, FIELD(copy.in_place), .not_benchmarked = true},
 	{"force", 'f', NULL, "replace DST despite hard links, ownership, mode or empty input",
-	 set_flag, FIELD(copy.force), .not_benchmarked = true, .not_sent = true},
+	 set_flag, FIELD(copy.force), .not_benchmarked = true},
 	{"no-clobber", 'n', NULL, "keep an existing DST unchanged",
-	 set_flag, FIELD(copy.no_clobber), .not_benchmarked = true, .not_sent = true},
+	 set_flag, FIELD(copy.no_clobber), .not_benchmarked = true},
 	{"no-target-directory", 'T', NULL, "treat DST as the name of the copy, never as a directory to copy into",
-	 set_flag, FIELD(copy.no_directory), .not_sent = true},
+	 set_flag, FIELD(copy.no_directory)},
 	{"preserve", 'p', "[LIST]", "preserve mode,ownership,timestamps (default), xattr, all; -p: no LIST",
 	 attributes_preserve, .not_benchmarked = true},
 	{"no-preserve", 0, "LIST", "do not preserve these attributes",
@@ -184,7 +185,7 @@ const struct option_row option_table[] = {
 	{"resume", 0, NULL, "keep an interrupted copy as DST.fcopy-part, and continue it",
 	 set_flag, FIELD(copy.resume), .not_benchmarked = true},
 	{"shard", 0, "SHARE", "copy one share of N: I/N; from the launcher: auto, auto/N; or finish/N",
-	 shard_parse, .not_benchmarked = true, .not_sent = true, .not_received = true},
+	 shard_parse, .not_benchmarked = true},
 	{"verify", 0, NULL, "read both files back from the disk and compare; implies --fsync",
 	 set_flag, FIELD(copy.verify), .not_benchmarked = true},
 	{"fsync", 0, NULL, "succeed only when the copy is on the disk",

@@ -135,36 +135,6 @@ int options_set_mode(struct cli *cli, const char *text)
 	return message_usage(text, "no such mode (%s)", names);
 }
 
-static bool is_socket(const char *operand, int dash)
-{
-	return fcopy_operand_kind(operand, dash, NULL) >= FCOPY_KIND_SOCKET;
-}
-
-/* Does the option suit the mode, the action and the operands? */
-static int check_row(const struct cli *cli, const struct option_row *row)
-{
-	const struct fcopy_mode *mode = cli->copy.mode ? cli->copy.mode : fcopy_modes();
-	if (cli->action == ACTION_BENCHMARK && row->not_benchmarked)
-		return message_option(row->name, "cannot be combined with --benchmark");
-	if (cli->action == ACTION_COPY && row->takes & ~mode->takes)
-		return message_option(row->name, "is not supported by mode %d %s", mode->number,
-				      mode->name);
-	if (row->not_sent && is_socket(cli->dst, STDOUT_FILENO))
-		return message_option(row->name, "cannot be used if DST is a socket");
-	if (row->not_received && is_socket(cli->src, STDIN_FILENO))
-		return message_option(row->name, "cannot be used if SRC is a socket");
-	return EXIT_DONE;
-}
-
-/* An option that was given and that a server does not support, or NULL. */
-static const char *unserved(const struct cli *cli)
-{
-	return cli->progress             ? "progress"
-	       : cli->copy.expected_size ? "size"
-	       : cli->copy.preserve      ? "preserve"
-					 : NULL;
-}
-
 static bool is_standard_output(const char *dst)
 {
 	static const char *const names[] = {"-", "fd:1", "/dev/stdout", "/dev/fd/1",
@@ -175,49 +145,31 @@ static bool is_standard_output(const char *dst)
 	return false;
 }
 
-/* Refuses options that exclude each other. */
-static int check_together(const struct cli *cli)
+/* What only the program knows; src/copy/rules.c has the rules of copying. */
+static int check_program(const struct cli *cli)
 {
-	const struct fcopy_options *o = &cli->copy;
-	if (o->reflink == FCOPY_WHEN_ALWAYS && o->sparse != FCOPY_WHEN_AUTO)
-		return message_option(
-		    "reflink", "cannot be combined with --sparse: a clone keeps the holes of SRC");
-	if (o->preallocate == FCOPY_WHEN_ALWAYS && o->sparse == FCOPY_WHEN_ALWAYS)
-		return message_option(
-		    "preallocate", "cannot be combined with --sparse=always: holes have no blocks");
-	if (o->preallocate == FCOPY_WHEN_ALWAYS && o->reflink == FCOPY_WHEN_ALWAYS)
-		return message_option(
-		    "preallocate",
-		    "cannot be combined with --reflink=always: a clone has the blocks of SRC");
-	if (o->in_place && (o->no_clobber || o->resume))
-		return message_option("inplace", "cannot be combined with --%s",
-				      o->resume ? "resume" : "no-clobber");
-	if (o->reflink == FCOPY_WHEN_ALWAYS && o->no_cache)
-		return message_option("reflink",
-				      "cannot be combined with --no-cache: a clone moves no bytes");
-	if (cli->tree.recursive && (o->in_place || o->expected_size || o->count))
-		return message_option(o->in_place        ? "inplace"
-				      : o->expected_size ? "size"
-							 : "count",
-				      "cannot be combined with -r or -a");
-	if (cli->quiet && cli->progress)
-		return message_option("progress", "cannot be combined with --quiet");
-	if (cli->keep_listening && unserved(cli))
-		return message_option(unserved(cli), "cannot be combined with --keep-listening");
-	if (cli->max_clients && !cli->keep_listening)
-		return message_option("max-clients", "requires --keep-listening");
-	if (cli->json && !cli->json_file && cli->dst && is_standard_output(cli->dst))
-		return message_option("json", "standard output receives the copy: use --json=FILE");
-	if (cli->csv && cli->action != ACTION_BENCHMARK)
-		return message_option("csv", "requires --benchmark");
-	if (cli->csv && cli->json && !cli->json_file)
-		return message_option("csv",
-				      "standard output receives the JSON object: use --json=FILE");
-	if (cli->runs && cli->action != ACTION_BENCHMARK)
-		return message_option("runs", "requires --benchmark");
-	if (o->timeout_ms && !is_socket(cli->src, STDIN_FILENO) &&
-	    !is_socket(cli->dst, STDOUT_FILENO))
-		return message_option("timeout", "neither SRC nor DST is a socket");
+	const bool json_out = cli->json && !cli->json_file;
+	const bool benchmark = cli->action == ACTION_BENCHMARK;
+	const struct {
+		bool refused;
+		const char *option, *reason;
+	} rules[] = {
+	    {cli->quiet && cli->progress, "progress", "cannot be combined with --quiet"},
+	    {cli->keep_listening && cli->progress, "progress",
+	     "cannot be combined with --keep-listening"},
+	    {cli->keep_listening && cli->sources, "keep-listening",
+	     "cannot be combined with -r, -a, -t or several SRC"},
+	    {cli->max_clients && !cli->keep_listening, "max-clients", "requires --keep-listening"},
+	    {json_out && is_standard_output(cli->dst), "json",
+	     "standard output receives the copy: use --json=FILE"},
+	    {cli->csv && !benchmark, "csv", "requires --benchmark"},
+	    {cli->csv && json_out, "csv",
+	     "standard output receives the JSON object: use --json=FILE"},
+	    {cli->runs && !benchmark, "runs", "requires --benchmark"},
+	};
+	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++)
+		if (rules[i].refused)
+			return message_option(rules[i].option, "%s", rules[i].reason);
 	return EXIT_DONE;
 }
 
@@ -318,9 +270,10 @@ static int parse_arguments(struct cli *cli, int argc, char **argv)
 		return EXIT_DONE;
 	status = take_operands(cli, argc - optind, argv + optind);
 	for (size_t i = 0; i < OPTIONS_MAX && status == EXIT_DONE; i++)
-		if (given[i])
-			status = check_row(cli, &option_table[i]);
-	return status == EXIT_DONE ? check_together(cli) : status;
+		if (given[i] && cli->action == ACTION_BENCHMARK && option_table[i].not_benchmarked)
+			status = message_option(option_table[i].name,
+						"cannot be combined with --benchmark");
+	return status == EXIT_DONE ? check_program(cli) : status;
 }
 
 int options_parse(struct cli *cli, int argc, char **argv)

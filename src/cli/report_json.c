@@ -23,6 +23,7 @@ void report_json_error(struct json *j, const char *key, const struct fcopy_error
 	json_path(j, "path", e->path);
 	json_path(j, "path2", e->path2);
 	json_string(j, "engine", e->engine);
+	json_string(j, "option", e->option);
 	json_close(j, '}');
 }
 

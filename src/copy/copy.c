@@ -161,14 +161,21 @@ static void warn_about_stale_files(const struct copy *c)
 static int open_and_run(struct copy *c, const char *src, const char *dst)
 {
 	struct fcopy_error *e = &c->report->error;
-	int r = rules_check_operands(src, dst, c->options, e);
+	struct request request = {.src = src, .dst = dst, .options = c->options};
+	int r = rules_check(&request, e, c->report->detail);
 	if (r == 0)
 		r = source_open(&c->src, src, e);
 	if (r < 0)
 		return r;
 	r = destination_open(&c->dst, dst, &c->src, c->options, c->report->dst, e);
-	if (r == 0 && (r = rules_check_open(&c->src, &c->dst, c->options, e)) < 0)
-		c->dst.ops->abort(&c->dst);
+	if (r == 0) {
+		request.dst = c->dst.path;
+		request.from = &c->src;
+		request.to = &c->dst;
+		r = rules_check(&request, e, c->report->detail);
+		if (r < 0)
+			c->dst.ops->abort(&c->dst);
+	}
 	if (r == 0 && c->share)
 		return shard_copy_file(c);
 	if (r == 0) {

@@ -53,15 +53,19 @@ int copy_settle(struct copy *);
 /* Flushes the data; with metadata, or options.preserve, also owner, mode and attributes. */
 int copy_flush(struct copy *, bool metadata);
 
-/* rules.c: refuse options that these operands do not support. rules_check_operands runs before
- * anything is opened. rules_check_open runs when both ends are open: only then is it known which
- * file a DST that is a directory leads to. Both return 0, or -errno with the refusal recorded. */
-int rules_check_operands(const char *src, const char *dst, const struct fcopy_options *,
-			 struct fcopy_error *);
-/* Only the options that shards exclude; also for a tree. */
-int rules_check_shard(const char *dst, const struct fcopy_options *, struct fcopy_error *);
-int rules_check_open(const struct endpoint *src, const struct endpoint *dst,
-		     const struct fcopy_options *, struct fcopy_error *);
+/* What is to be copied, and how. */
+struct request {
+	const char *src, *dst;
+	const struct fcopy_options *options;
+	const struct fcopy_tree_options *tree; /* fcopy_tree; NULL: one file */
+	size_t sources;                        /* ... and how many it copies, one by one */
+	bool serves;                           /* fcopy_serve */
+	const struct endpoint *from, *to;      /* SRC and DST once both are open; NULL: before */
+};
+
+/* rules.c: refuses what cannot be combined: options, mode, SRC and DST. Returns 0, or -errno with
+ * the refusal recorded; its reason may be stored in `detail`, which belongs to the report. */
+int rules_check(const struct request *, struct fcopy_error *, char detail[FCOPY_DETAIL_MAX]);
 
 /* plan.c: copies all data, by the mode's engine or as auto decides. Returns 0, or -errno with the
  * failure recorded. */

@@ -19,10 +19,6 @@
 static int run_mode(struct copy *c, const struct engine *engine)
 {
 	struct transfer *t = &c->all;
-	if (c->mode->threads && !(c->src.positional && c->dst.positional)) {
-		transfer_refuse(t, NULL, SIDE_BOTH, ESPIPE);
-		return step_refused(c, engine, t);
-	}
 	if (engine != &engine_reflink)
 		space_check(c);
 	int r = allocate_blocks(c, c->all.offset, c->size);
@@ -143,7 +139,7 @@ static int copy_data(struct copy *c, off_t end)
 static int skip_hole(struct copy *c, const struct extent *x)
 {
 	int r = allocate_hole(c, x->start, x->end);
-	if (r == 0 && x->kind == EXTENT_UNWRITTEN && c->options->sparse == FCOPY_WHEN_AUTO)
+	if (r == 0 && x->kind == EXTENT_UNWRITTEN && c->options->sparse <= FCOPY_WHEN_AUTO)
 		r = allocate_unwritten(c, x->start, x->end);
 	if (r < 0)
 		return r;
@@ -244,15 +240,15 @@ static int copy_file(struct copy *c)
 	const struct stat *st = &c->src.st;
 	bool dense = st->st_blocks * 512 >= st->st_size;
 	bool clones = o->reflink == FCOPY_WHEN_ALWAYS ||
-		      (o->reflink == FCOPY_WHEN_AUTO && o->preallocate != FCOPY_WHEN_ALWAYS);
-	if (c->size > 0 && clones && !c->no_clone && o->sparse == FCOPY_WHEN_AUTO && !o->no_cache) {
+		      (o->reflink <= FCOPY_WHEN_AUTO && o->preallocate != FCOPY_WHEN_ALWAYS);
+	if (c->size > 0 && clones && !c->no_clone && o->sparse <= FCOPY_WHEN_AUTO && !o->no_cache) {
 		int r = try_clone(c);
 		if (r != ENGINE_NEXT)
 			return r;
 	}
 	space_check(c);
 	decide(c);
-	if (c->size <= SMALL_SIZE && (dense || o->sparse != FCOPY_WHEN_AUTO) && !o->no_cache &&
+	if (c->size <= SMALL_SIZE && (dense || o->sparse > FCOPY_WHEN_AUTO) && !o->no_cache &&
 	    o->preallocate != FCOPY_WHEN_ALWAYS)
 		return 0; /* read_on_small copies the whole file */
 	if (o->sparse != FCOPY_WHEN_NEVER)
@@ -264,10 +260,6 @@ static int copy_file(struct copy *c)
 static int run_auto(struct copy *c)
 {
 	bool files = c->src.positional && c->dst.positional;
-	if (!files && c->options->reflink == FCOPY_WHEN_ALWAYS) {
-		transfer_refuse(&c->all, "ioctl(FICLONE)", SIDE_BOTH, EINVAL);
-		return step_refused(c, &engine_reflink, &c->all);
-	}
 	c->all.zeros = choose_zeros(c);
 	c->needs_truncate |= c->all.zeros != ZEROS_WRITE;
 	if (!files && c->options->no_cache)

@@ -1,117 +1,173 @@
 /* SPDX-License-Identifier: MIT
- * What an option or a mode demands of SRC and DST. The table is evaluated twice: before anything is
- * opened, when only the operands are known, and once both ends are open.
+ * What may be combined: each option with the mode, with the other options, with SRC and with DST.
+ * The tables are evaluated twice: before anything is opened, and once both ends are open, because
+ * only then is it known which file a DST that is a directory leads to.
+ *
+ * A new rule is one row. What only the program knows, such as --quiet with --progress, is checked
+ * in src/cli/options.c.
  */
 #include "copy.h"
 #include "endpoints/error.h"
 
-#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* What an end is; sets of these are what a rule allows. */
+/* What SRC or DST is; a set of these is what a rule allows. */
 enum end {
-	END_STREAM = 1 << 0, /* pipe, socket */
-	END_DEVICE = 1 << 1, /* character device */
-	END_DISK = 1 << 2,   /* block device */
-	END_OPEN = 1 << 3,   /* a regular file named by -, fd:N or /dev/fd/N: used only once */
-	END_FILE = 1 << 4,   /* a regular file, or a name that does not exist */
-	END_ANY = (1 << 5) - 1,
+	END_PIPE = 1 << 0,     /* also a socket that is not a connection */
+	END_SOCKET = 1 << 1,   /* connected, or will connect */
+	END_LISTENER = 1 << 2, /* a socket that listens */
+	END_DEVICE = 1 << 3,   /* character device */
+	END_DISK = 1 << 4,     /* block device */
+	END_OPEN = 1 << 5,     /* a regular file named by -, fd:N or /dev/fd/N: used only once */
+	END_FILE = 1 << 6,     /* a regular file, or a name that does not exist */
 };
 
 #define REGULAR (END_OPEN | END_FILE)
-#define STORAGE (END_DISK | END_OPEN | END_FILE)
+#define STREAM  (END_PIPE | END_SOCKET | END_LISTENER)
+#define ANY     ((1 << 7) - 1)
 
-static enum end end_of_type(mode_t type, bool file)
+static unsigned end_of_type(mode_t type, bool named)
 {
 	if (S_ISFIFO(type) || S_ISSOCK(type))
-		return END_STREAM;
+		return END_PIPE;
 	if (S_ISCHR(type))
 		return END_DEVICE;
 	if (S_ISBLK(type))
 		return END_DISK;
-	return file ? END_FILE : END_OPEN;
+	return named ? END_FILE : END_OPEN;
 }
 
-/* Of an operand. A directory counts as a file: what is in it is known once it is open. */
-static enum end end_of_operand(const char *operand, int dash)
+/* What the operand may be. A directory counts as a file: what is in it is known once it is open. */
+static unsigned end_of_operand(const char *operand, int dash)
 {
-	return end_of_type(stream_type(operand, dash), !stream_names(operand));
+	switch (fcopy_operand_kind(operand, dash, NULL)) {
+	case FCOPY_KIND_TCP: return END_SOCKET;
+	case FCOPY_KIND_TCP_LISTEN:
+	case FCOPY_KIND_TCP_LISTEN_ANY: return END_LISTENER;
+	case FCOPY_KIND_SOCKET: return END_SOCKET | END_LISTENER;
+	default: return end_of_type(stream_type(operand, dash), !stream_names(operand));
+	}
 }
 
-static enum end end_of_endpoint(const struct endpoint *e)
+static unsigned end_of_endpoint(const struct endpoint *e)
 {
+	if (e->ops->peer)
+		return endpoint_listens(e) ? END_LISTENER : END_SOCKET;
 	return end_of_type(e->st.st_mode, e->positional);
 }
 
-/* The ends of one copy; e is NULL before they are open. */
-struct ends {
-	const char *src, *dst;
-	const struct endpoint *src_e, *dst_e;
-};
-
-static bool src_is(const struct ends *x, unsigned allowed)
+static unsigned request_src(const struct request *x)
 {
-	return allowed == END_ANY || allowed & (x->src_e ? end_of_endpoint(x->src_e)
-							 : end_of_operand(x->src, STDIN_FILENO));
+	if (x->tree && !stream_names(x->src)) /* its entries may be of any type */
+		return END_FILE;
+	return x->from ? end_of_endpoint(x->from) : end_of_operand(x->src, STDIN_FILENO);
 }
 
-static bool dst_is(const struct ends *x, unsigned allowed)
+static unsigned request_dst(const struct request *x)
 {
-	return allowed == END_ANY || allowed & (x->dst_e ? end_of_endpoint(x->dst_e)
-							 : end_of_operand(x->dst, STDOUT_FILENO));
+	if ((x->tree || x->options->scratch) && !stream_names(x->dst))
+		return END_FILE;
+	return x->to ? end_of_endpoint(x->to) : end_of_operand(x->dst, STDOUT_FILENO);
 }
 
-static int rules_evaluate(const struct ends *x, const struct fcopy_options *o,
-			  struct fcopy_error *error)
+static int rules_refuse(struct fcopy_error *error, const char *path, const char *option,
+			const char *reason, enum fcopy_advice advice)
 {
-	static const char offsets[] = "a stream has no offsets, which this mode needs";
-	const unsigned lacks = ~(o->mode ? o->mode : fcopy_modes())->takes;
+	int r = error_refuse(error, path, path ? ESPIPE : EINVAL, reason, advice);
+	error->option = option;
+	return r;
+}
+
+#define NOT_OF_MODE NULL
+#define OF_TREE     "cannot be combined with -r, -a, -t or several SRC"
+#define OF_SERVER   "cannot be combined with --keep-listening"
+#define TO_SOCKET   "cannot be used if DST is a socket"
+
+/* The option of the first row that applies is refused, whatever SRC and DST are. */
+static int check_options(const struct request *x, const struct fcopy_mode *mode,
+			 struct fcopy_error *error, char detail[FCOPY_DETAIL_MAX])
+{
+	const struct fcopy_options *o = x->options;
+	const unsigned lacks = ~mode->takes;
+	const bool clones = o->reflink == FCOPY_WHEN_ALWAYS;
 	const bool allocates = o->preallocate == FCOPY_WHEN_ALWAYS;
-	/* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): in the order of a sentence */
+	const bool sends = fcopy_operand_kind(x->dst, STDOUT_FILENO, NULL) >= FCOPY_KIND_SOCKET;
+	const bool receives = fcopy_operand_kind(x->src, STDIN_FILENO, NULL) >= FCOPY_KIND_SOCKET;
 	const struct {
-		bool asked;
-		unsigned src, dst; /* enum end: what they may be */
-		const char *reason;
-		enum fcopy_advice advice;
+		bool applies;
+		const char *option, *reason;
 	} rules[] = {
-	    {lacks & FCOPY_TAKES_STREAM_SRC, ~END_STREAM, END_ANY, offsets, FCOPY_ADVICE_AUTO},
-	    {lacks & FCOPY_TAKES_STREAM_DST, END_ANY, ~END_STREAM, offsets, FCOPY_ADVICE_AUTO},
-	    {o->verify || o->resume, END_FILE, END_FILE,
-	     "only a copy from a file to a file can be verified or resumed", FCOPY_ADVICE_USAGE},
-	    {o->shard.count > 0, END_FILE, END_FILE, "only a file can be copied in shards",
-	     FCOPY_ADVICE_USAGE},
-	    {o->preserve_required, REGULAR, REGULAR, PRESERVE_IMPOSSIBLE, FCOPY_ADVICE_USAGE},
-	    {o->no_cache, STORAGE, STORAGE, "has no page cache to bypass", FCOPY_ADVICE_USAGE},
-	    {o->reflink == FCOPY_WHEN_ALWAYS, REGULAR, REGULAR, "only a file can be cloned",
-	     FCOPY_ADVICE_USAGE},
-	    {allocates, END_ANY, END_FILE, "has no blocks to allocate", FCOPY_ADVICE_USAGE},
-	    {allocates, END_DISK | END_FILE, END_ANY, "has no known size to allocate",
-	     FCOPY_ADVICE_USAGE},
-	    {o->fsync, END_ANY, STORAGE, "is not on a disk: it cannot be flushed",
-	     FCOPY_ADVICE_USAGE},
+	    {o->buffer_size && lacks & FCOPY_TAKES_BUFFER_SIZE, "buffer-size", NOT_OF_MODE},
+	    {o->threads && lacks & FCOPY_TAKES_THREADS, "threads", NOT_OF_MODE},
+	    {o->sparse && lacks & FCOPY_TAKES_SPARSE, "sparse", NOT_OF_MODE},
+	    {o->reflink && lacks & FCOPY_TAKES_REFLINK, "reflink", NOT_OF_MODE},
+	    {o->no_cache && lacks & FCOPY_TAKES_NO_CACHE, "no-cache", NOT_OF_MODE},
+
+	    {o->buffer_size > FCOPY_BUFFER_MAX, "buffer-size", "more than FCOPY_BUFFER_MAX"},
+	    {o->threads > FCOPY_THREADS_MAX, "threads", "more than FCOPY_THREADS_MAX"},
+	    {clones && o->sparse, "reflink",
+	     "cannot be combined with --sparse: a clone keeps the holes of SRC"},
+	    {clones && o->no_cache, "reflink",
+	     "cannot be combined with --no-cache: a clone moves no bytes"},
+	    {allocates && o->sparse == FCOPY_WHEN_ALWAYS, "preallocate",
+	     "cannot be combined with --sparse=always: holes have no blocks"},
+	    {allocates && clones, "preallocate",
+	     "cannot be combined with --reflink=always: a clone has the blocks of SRC"},
+	    {o->in_place && o->resume, "inplace", "cannot be combined with --resume"},
+	    {o->in_place && o->no_clobber, "inplace", "cannot be combined with --no-clobber"},
+
+	    {x->tree && o->in_place, "inplace", OF_TREE},
+	    {x->tree && o->expected_size, "size", OF_TREE},
+	    {x->tree && o->count, "count", OF_TREE},
+	    {x->tree && o->scratch, "benchmark", OF_TREE},
+
+	    {x->serves && o->expected_size, "size", OF_SERVER},
+	    {x->serves && o->preserve, "preserve", OF_SERVER},
+
+	    {sends && o->in_place, "inplace", TO_SOCKET},
+	    {sends && o->force, "force", TO_SOCKET},
+	    {sends && o->no_clobber, "no-clobber", TO_SOCKET},
+	    {sends && o->no_directory, "no-target-directory", TO_SOCKET},
+	    {sends && o->preallocate, "preallocate", TO_SOCKET},
+	    {sends && o->sparse, "sparse", TO_SOCKET},
+	    {sends && o->reflink, "reflink", TO_SOCKET},
+	    {sends && o->threads, "threads", TO_SOCKET},
+	    {sends && o->shard.count, "shard", TO_SOCKET},
+	    {receives && o->shard.count, "shard", "cannot be used if SRC is a socket"},
+	    {receives && o->threads, "threads", "cannot be used if SRC is a socket"},
+	    {o->timeout_ms && !sends && !receives, "timeout", "neither SRC nor DST is a socket"},
 	};
-	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++) {
-		if (!rules[i].asked)
-			continue;
-		bool fits = src_is(x, rules[i].src);
-		if (!fits || !(o->scratch || dst_is(x, rules[i].dst)))
-			return error_refuse(error, fits ? x->dst : x->src, ESPIPE, rules[i].reason,
-					    rules[i].advice);
-	}
-	return 0;
+	size_t i = 0;
+	while (i < sizeof(rules) / sizeof(*rules) && !rules[i].applies)
+		i++;
+	if (i == sizeof(rules) / sizeof(*rules))
+		return 0;
+	snprintf(detail, FCOPY_DETAIL_MAX, "is not supported by mode %d %s", mode->number,
+		 mode->name);
+	return rules_refuse(error, NULL, rules[i].option,
+			    rules[i].reason ? rules[i].reason : detail, FCOPY_ADVICE_USAGE);
 }
 
 /* What the other shards would have to agree on at every moment, or cannot do together. */
-static const char *rules_unshardable(const struct fcopy_options *o, bool clones)
+static int check_shard(const struct request *x, const struct fcopy_mode *mode,
+		       struct fcopy_error *error)
 {
+	const struct fcopy_options *o = x->options;
+	const struct fcopy_tree_options *t = x->tree;
+	const bool clones = o->reflink == FCOPY_WHEN_ALWAYS ||
+			    (mode->engine && strcmp(mode->engine, "reflink") == 0);
 	const struct {
-		bool asked;
+		bool applies;
 		const char *reason;
 	} rules[] = {
+	    {o->shard.count == 0, "there are no shards to finish"},
 	    {o->shard.count > FCOPY_SHARDS_MAX, "more shards than FCOPY_SHARDS_MAX"},
 	    {!o->shard.finish && o->shard.index >= o->shard.count,
 	     "the index of a shard is less than their number"},
+	    {t && (x->sources > 1 || t->into_directory || t->keep_going),
+	     "shards copy one SRC to one DST, and without failed entries"},
 	    {o->in_place, "shards cannot write in place: DST must be whole or absent"},
 	    {o->resume, "shards cannot be resumed: run the same shard again"},
 	    {o->count > 0 || o->expected_size > 0, "shards copy all of a file of known size"},
@@ -119,52 +175,81 @@ static const char *rules_unshardable(const struct fcopy_options *o, bool clones)
 	    {o->scratch, "a benchmark has no shards"},
 	    {clones, "a clone is of the whole file: it has no shards"},
 	};
-	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++)
-		if (rules[i].asked)
-			return rules[i].reason;
-	return NULL;
-}
-
-int rules_check_shard(const char *dst, const struct fcopy_options *o, struct fcopy_error *error)
-{
-	bool mode_clones = o->mode && o->mode->engine && strcmp(o->mode->engine, "reflink") == 0;
 	if (o->shard.count == 0 && !o->shard.finish)
 		return 0;
-	const char *reason = o->shard.count == 0
-				 ? "there are no shards to finish"
-				 : rules_unshardable(o, mode_clones ||
-							    o->reflink == FCOPY_WHEN_ALWAYS);
-	return reason ? error_refuse(error, dst, EINVAL, reason, FCOPY_ADVICE_USAGE) : 0;
+	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++)
+		if (rules[i].applies)
+			return rules_refuse(error, NULL, "shard", rules[i].reason,
+					    FCOPY_ADVICE_USAGE);
+	return 0;
 }
 
-int rules_check_operands(const char *src, const char *dst, const struct fcopy_options *o,
-			 struct fcopy_error *error)
+#define NO_OFFSETS "a stream has no offsets, which this mode needs"
+#define NO_LIMIT   "only the whole file can be cloned, not its first bytes"
+#define NO_FILES   "only a copy from a file to a file can be verified or resumed"
+
+/* Each row that is asked demands what SRC and DST are. */
+static int check_ends(const struct request *x, const struct fcopy_mode *mode,
+		      struct fcopy_error *error)
 {
-	const struct ends x = {.src = src, .dst = dst};
-	if (o->threads > FCOPY_THREADS_MAX)
-		return error_refuse(error, dst, EINVAL, "more threads than FCOPY_THREADS_MAX",
-				    FCOPY_ADVICE_USAGE);
-	if (o->buffer_size > FCOPY_BUFFER_MAX)
-		return error_refuse(error, dst, EINVAL, "a larger buffer than FCOPY_BUFFER_MAX",
-				    FCOPY_ADVICE_USAGE);
-	bool mode_clones = o->mode && o->mode->engine && strcmp(o->mode->engine, "reflink") == 0;
-	if (o->count && (mode_clones || o->reflink == FCOPY_WHEN_ALWAYS))
-		return error_refuse(error, src, EINVAL,
-				    "only the whole file can be cloned, not its first bytes",
-				    mode_clones ? FCOPY_ADVICE_AUTO : FCOPY_ADVICE_USAGE);
-	if (o->in_place && o->resume)
-		return error_refuse(error, dst, EINVAL, "cannot be resumed in place",
-				    FCOPY_ADVICE_USAGE);
-	if (o->scratch && stream_names(dst))
-		return error_refuse(error, dst, EINVAL, "has no directory for a scratch file",
-				    FCOPY_ADVICE_USAGE);
-	int r = rules_check_shard(dst, o, error);
-	return r < 0 ? r : rules_evaluate(&x, o, error);
+	const struct fcopy_options *o = x->options;
+	const unsigned lacks = ~mode->takes;
+	const bool clones = o->reflink == FCOPY_WHEN_ALWAYS;
+	const bool allocates = o->preallocate == FCOPY_WHEN_ALWAYS;
+	const bool clone_mode = mode->engine && strcmp(mode->engine, "reflink") == 0;
+	const enum fcopy_advice usage = FCOPY_ADVICE_USAGE, use_auto = FCOPY_ADVICE_AUTO;
+	/* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): in the order of a sentence */
+	const struct {
+		bool asked;
+		const char *option;
+		unsigned src, dst; /* enum end: what they may be */
+		const char *reason;
+		enum fcopy_advice advice;
+	} rules[] = {
+	    {o->scratch, "benchmark", ANY, END_FILE, "has no directory for a scratch file", usage},
+	    {x->tree && x->tree->recursive, "recursive", END_FILE, END_FILE,
+	     "is a stream, not a name in a tree", usage},
+	    {x->serves, "keep-listening", END_FILE, ANY,
+	     "is not a regular file: it cannot be sent to every client", usage},
+	    {x->serves, "keep-listening", ANY, END_LISTENER,
+	     "does not listen: there are no clients to wait for", usage},
+	    {lacks & FCOPY_TAKES_STREAM_SRC, "mode", ~STREAM, ANY, NO_OFFSETS, use_auto},
+	    {lacks & FCOPY_TAKES_STREAM_DST, "mode", ANY, ~STREAM, NO_OFFSETS, use_auto},
+	    {mode->engine && mode->threads, "mode", END_DISK | END_FILE, END_DISK | END_FILE,
+	     NO_OFFSETS, use_auto},
+	    {o->count && clone_mode, "count", 0, ANY, NO_LIMIT, use_auto},
+	    {o->count && clones, "count", 0, ANY, NO_LIMIT, usage},
+	    {o->verify, "verify", END_FILE, END_FILE, NO_FILES, usage},
+	    {o->resume, "resume", END_FILE, END_FILE, NO_FILES, usage},
+	    {o->shard.count > 0, "shard", END_FILE, END_FILE, "only a file can be copied in shards",
+	     usage},
+	    {o->preserve_required, "preserve", REGULAR, REGULAR, PRESERVE_IMPOSSIBLE, usage},
+	    {o->no_cache, "no-cache", END_DISK | REGULAR, END_DISK | REGULAR,
+	     "has no page cache to bypass", usage},
+	    {clones, "reflink", END_FILE, END_FILE, "only a file can be cloned", usage},
+	    {allocates, "preallocate", ANY, END_FILE, "has no blocks to allocate", usage},
+	    {allocates, "preallocate", END_DISK | END_FILE, ANY, "has no known size to allocate",
+	     usage},
+	    {o->fsync, "fsync", ANY, END_DISK | REGULAR, "is not on a disk: it cannot be flushed",
+	     usage},
+	};
+	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++) {
+		if (!rules[i].asked)
+			continue;
+		bool fits = rules[i].src == ANY || rules[i].src & request_src(x);
+		if (fits && (rules[i].dst == ANY || rules[i].dst & request_dst(x)))
+			continue;
+		return rules_refuse(error, fits ? x->dst : x->src, rules[i].option, rules[i].reason,
+				    rules[i].advice);
+	}
+	return 0;
 }
 
-int rules_check_open(const struct endpoint *src, const struct endpoint *dst,
-		     const struct fcopy_options *o, struct fcopy_error *error)
+int rules_check(const struct request *x, struct fcopy_error *error, char detail[FCOPY_DETAIL_MAX])
 {
-	const struct ends x = {src->path, dst->path, src, dst};
-	return rules_evaluate(&x, o, error);
+	const struct fcopy_mode *mode = x->options->mode ? x->options->mode : fcopy_modes();
+	int r = check_options(x, mode, error, detail);
+	if (r == 0)
+		r = check_shard(x, mode, error);
+	return r < 0 ? r : check_ends(x, mode, error);
 }

@@ -163,30 +163,12 @@ static int serve_clients(struct service *s, struct fcopy_error *error)
 	return r;
 }
 
-static int refuse_service(const char *path, const char *reason, struct fcopy_error *error)
-{
-	return error_refuse(error, path, EINVAL, reason, FCOPY_ADVICE_USAGE);
-}
-
-/* One end must listen, and the clients must be able to share the other. */
-static int check_ends(struct service *s, const char *src, const char *dst,
-		      struct fcopy_report *report)
-{
-	struct fcopy_error *error = &report->error;
-	if (!(S_ISREG(s->file.st.st_mode) && s->file.positional))
-		return refuse_service(
-		    src, "is not a regular file: it cannot be sent to every client", error);
-	if (!endpoint_listens(&s->listener))
-		return refuse_service(dst, "does not listen: there are no clients to wait for",
-				      error);
-	return 0;
-}
-
 static int open_service(struct service *s, const char *src, const char *dst,
 			struct fcopy_report *report)
 {
 	struct fcopy_error *error = &report->error;
-	int r = rules_check_operands(src, dst, s->options, error);
+	struct request request = {.src = src, .dst = dst, .options = s->options, .serves = true};
+	int r = rules_check(&request, error, report->detail);
 	if (r < 0) {
 		error->advice = FCOPY_ADVICE_USAGE; /* no client could be served */
 		return r;
@@ -195,7 +177,9 @@ static int open_service(struct service *s, const char *src, const char *dst,
 	if (r < 0)
 		return r;
 	r = destination_open(&s->listener, dst, &s->file, s->options, report->dst, error);
-	if (r == 0 && (r = check_ends(s, src, dst, report)) < 0)
+	request.from = &s->file;
+	request.to = &s->listener;
+	if (r == 0 && (r = rules_check(&request, error, report->detail)) < 0)
 		s->listener.ops->abort(&s->listener);
 	if (r < 0)
 		s->file.ops->abort(&s->file);

@@ -38,7 +38,12 @@ int fcopy_error_text(const struct fcopy_error *e, char *text, size_t size)
 {
 	const char *what = e->operation ? e->operation : e->call;
 	const char *and = !e->path2 ? "" : what || e->engine ? " -> " : " and ";
-	return snprintf(text, size, "%s%s%s%s%s%s%s", e->path ? e->path : "", and,
-			e->path2 ? e->path2 : "", e->path ? ": " : "", what ? what : "",
-			what ? ": " : "", e->reason ? e->reason : strerror(e->err));
+	bool option = e->option && !e->path;
+	return snprintf(text, size, "%s%s%s%s%s%s%s%s", option ? "--" : "",
+			e->path  ? e->path
+			: option ? e->option
+				 : "",
+			and, e->path2 ? e->path2 : "", e->path || option ? ": " : "",
+			what ? what : "", what ? ": " : "",
+			e->reason ? e->reason : strerror(e->err));
 }

@@ -117,7 +117,7 @@ int entry_copy_file(struct worker *w, const struct entry *e, int fd, const struc
 			   .keeps_buffer = true,
 			   .buffer = w->buffer,
 			   .buffer_size = w->buffer_size};
-	c->no_clone = w->options.reflink == FCOPY_WHEN_AUTO && w->refuses_clones &&
+	c->no_clone = w->options.reflink <= FCOPY_WHEN_AUTO && w->refuses_clones &&
 		      w->no_clone == st->st_dev;
 	source_adopt(&c->src, fd, entry_src, st);
 	int r = entry_open_destination(w, e, st);

@@ -291,20 +291,25 @@ static int check_names(struct tree *t, const char *const *src, size_t n)
 	return r;
 }
 
-static int check_streams(struct tree *t, const char *const *src, size_t n, const char *dst)
+static int check_rules(struct tree *t, const char *const *src, size_t n, const char *dst)
 {
-	for (size_t i = 0; i <= n; i++) {
-		const char *path = i < n ? src[i] : dst;
-		if (stream_names(path))
-			return tree_refuse(t, path, EINVAL, "is a stream, not a name in a tree",
-					   FCOPY_ADVICE_USAGE);
-	}
-	return 0;
+	struct fcopy_error error;
+	char detail[FCOPY_DETAIL_MAX];
+	int r = 0;
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = rules_check(&(struct request){.src = src[i],
+						  .dst = dst,
+						  .options = &t->options->copy,
+						  .tree = t->options,
+						  .sources = n},
+				&error, detail);
+	if (r < 0)
+		report_operand(t, &error);
+	return r;
 }
 
 static int check_options(struct tree *t, const char *const *src, size_t n, const char *dst)
 {
-	const struct fcopy_options *o = &t->options->copy;
 	if (n == 0)
 		return tree_refuse(t, dst, EINVAL, "there is no source", FCOPY_ADVICE_USAGE);
 	for (size_t i = 0; i < n; i++)
@@ -312,21 +317,7 @@ static int check_options(struct tree *t, const char *const *src, size_t n, const
 			return tree_fail(t, "stat", src[i], ENOENT);
 	if (dst[0] == '\0')
 		return tree_fail(t, "stat", dst, ENOENT);
-	if (o->in_place || o->scratch || o->expected_size || o->count)
-		return tree_refuse(
-		    t, dst, EINVAL,
-		    "in_place, scratch, expected_size and count cannot be used for a tree",
-		    FCOPY_ADVICE_USAGE);
-	if (t->shard && (n > 1 || t->options->into_directory || t->options->keep_going))
-		return tree_refuse(t, dst, EINVAL,
-				   "shards copy one SRC to one DST, and without failed entries",
-				   FCOPY_ADVICE_USAGE);
-	struct fcopy_error error;
-	if (rules_check_shard(dst, o, &error) < 0) {
-		report_operand(t, &error);
-		return -EINVAL;
-	}
-	int r = t->options->recursive ? check_streams(t, src, n, dst) : 0;
+	int r = check_rules(t, src, n, dst);
 	return r < 0 ? r : check_names(t, src, n);
 }
 

@@ -47,7 +47,7 @@ static void copy_one(const struct cell *c, const char *src, enum destination kin
 {
 	struct fcopy_options options = {
 	    .api = FCOPY_API, .in_place = kind == IN_PLACE, .mode = c->mode};
-	if (c->mode->engine)
+	if (c->mode->engine && c->mode->threads)
 		options.threads = 2; /* auto decides by itself */
 	struct stat before, after;
 	if (kind != NEW) {

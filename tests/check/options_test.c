@@ -263,68 +263,6 @@ START_TEST(preallocates)
 }
 END_TEST
 
-/* What the command line refuses by itself. */
-START_TEST(unsafe_options)
-{
-	begin();
-	struct fcopy_options o = {.api = FCOPY_API, .resume = true, .in_place = true};
-	make_file("dst", 20000, DENSE, 2);
-	check(fcopy_copy("src", "dst", &o, &report) < 0, "resumed in place");
-	check(report.error.advice == FCOPY_ADVICE_USAGE, "%d", report.error.advice);
-	check(same_bytes("dst", "old"), "touched");
-	o = (struct fcopy_options){.api = FCOPY_API, .threads = 100000};
-	check(copy_by("parallel", "src", "dst", o) < 0, "more threads than the limit");
-	check(report.error.err == EINVAL, "%d", report.error.err);
-	check(same_bytes("dst", "old"), "touched");
-	leave();
-}
-END_TEST
-
-START_TEST(errors_have_a_text)
-{
-	static const struct {
-		struct fcopy_error error;
-		const char *text;
-	} cases[] = {
-	    {{.err = EIO}, "Input/output error"},
-	    {{.err = EIO, .path = "a"}, "a: Input/output error"},
-	    {{.err = EIO, .path = "a", .call = "pread"}, "a: pread: Input/output error"},
-	    {{.err = EIO, .path = "a", .call = "pread", .operation = "read back"},
-	     "a: read back: Input/output error"},
-	    {{.err = EXDEV, .path = "a", .path2 = "b", .call = "splice"},
-	     "a -> b: splice: Invalid cross-device link"},
-	    {{.err = EINVAL, .path = "a", .path2 = "b", .reason = "are the same file"},
-	     "a and b: are the same file"},
-	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		char text[FCOPY_ERROR_TEXT_MAX], cut[4];
-		int n = fcopy_error_text(&cases[i].error, text, sizeof(text));
-		ck_assert_str_eq(text, cases[i].text);
-		ck_assert_int_eq(n, (int)strlen(cases[i].text));
-		ck_assert_int_eq(fcopy_error_text(&cases[i].error, cut, sizeof(cut)), n);
-		ck_assert_int_eq(strncmp(cut, cases[i].text, 3), 0);
-		ck_assert_int_eq(cut[3], '\0');
-	}
-}
-END_TEST
-
-/* A caller that forgot the field, or was compiled with another header. */
-START_TEST(refuses_another_api)
-{
-	static const int apis[] = {0, -1, FCOPY_API + 1};
-	begin();
-	make_file("dst", 20000, DENSE, 2);
-	struct fcopy_options o = {.api = apis[_i]};
-	check(fcopy_copy("src", "dst", &o, &report) == -1, "api %d was accepted", o.api);
-	check(report.error.err == EINVAL, "%d", report.error.err);
-	check(same_bytes("dst", "old"), "touched");
-	check(fcopy_serve("src", "tcp-listen:0", &o, 0, NULL, &report) == -1, "api %d: served",
-	      o.api);
-	check(report.error.err == EINVAL, "%d", report.error.err);
-	leave();
-}
-END_TEST
-
 int main(void)
 {
 	dirs_find();
@@ -338,8 +276,5 @@ int main(void)
 	tcase_add_loop_test(c, reports, 0, moving_count);
 	tcase_add_loop_test(c, scratch_leaves_nothing, 0, 4);
 	tcase_add_loop_test(c, preallocates, 0, moving_count * 2);
-	tcase_add_test(c, unsafe_options);
-	tcase_add_test(c, errors_have_a_text);
-	tcase_add_loop_test(c, refuses_another_api, 0, 3);
 	return run_suite(s);
 }

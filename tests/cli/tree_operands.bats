@@ -180,9 +180,9 @@ prepare() {
 	local option
 	mkdir s
 	for option in -r -a; do
-		usage_refusal "--inplace: cannot be combined with -r or -a" $option --inplace s new
-		usage_refusal "--count: cannot be combined with -r or -a" $option --count=1 s new
-		usage_refusal "--size: cannot be combined with -r or -a" $option --size=4 s new
+		usage_refusal "--inplace: cannot be combined with -r, -a, -t or several SRC" $option --inplace s new
+		usage_refusal "--count: cannot be combined with -r, -a, -t or several SRC" $option --count=1 s new
+		usage_refusal "--size: cannot be combined with -r, -a, -t or several SRC" $option --size=4 s new
 	done
 }
 

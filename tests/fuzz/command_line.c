@@ -58,17 +58,6 @@ static void check_numbers(const struct fcopy_options *o, unsigned max_clients)
 	MUST(o->preserve < FCOPY_ATTR_XATTR << 1);
 }
 
-/* What the mode does not take was refused. */
-static void check_mode(const struct fcopy_options *o)
-{
-	unsigned takes = (o->mode ? o->mode : fcopy_modes())->takes;
-	MUST(!o->buffer_size || takes & FCOPY_TAKES_BUFFER_SIZE);
-	MUST(!o->threads || takes & FCOPY_TAKES_THREADS);
-	MUST(o->sparse == FCOPY_WHEN_AUTO || takes & FCOPY_TAKES_SPARSE);
-	MUST(o->reflink == FCOPY_WHEN_AUTO || takes & FCOPY_TAKES_REFLINK);
-	MUST(!o->no_cache || takes & FCOPY_TAKES_NO_CACHE);
-}
-
 static void check_accepted(const struct cli *cli, int argc, char **argv)
 {
 	const struct fcopy_options *o = &cli->copy;
@@ -78,10 +67,7 @@ static void check_accepted(const struct cli *cli, int argc, char **argv)
 	MUST(is_argument(cli->src, argc, argv) && is_argument(cli->dst, argc, argv));
 	MUST(cli->src != cli->dst);
 	MUST(!cli->max_clients || cli->keep_listening);
-	MUST(!(o->in_place && (o->resume || o->no_clobber)));
-	if (cli->action == ACTION_COPY)
-		check_mode(o);
-	else
+	if (cli->action == ACTION_BENCHMARK)
 		MUST(!o->mode && !o->force && !o->verify && !cli->keep_listening);
 }
 

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT
+ * What fcopy_copy(), fcopy_tree() and fcopy_serve() refuse before they open anything, and errors as
+ * text.
+ */
+#define _GNU_SOURCE
+#include "util.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void begin(void)
+{
+	enter(&dirs[0]);
+	set_label("on %s", dirs[0].name);
+	make_file("src", 20000, DENSE, 1);
+	make_file("dst", 20000, DENSE, 2);
+	make_file("old", 20000, DENSE, 2);
+}
+
+enum entry_point { COPY, TREE, SERVE };
+
+static const struct refused {
+	enum entry_point by;
+	const char *dst, *mode, *option;
+	struct fcopy_options options;
+} refused[] = {
+    {COPY, "dst", "auto", "inplace", {.in_place = true, .resume = true}},
+    {COPY, "dst", "auto", "inplace", {.in_place = true, .no_clobber = true}},
+    {COPY, "dst", "auto", "reflink", {.reflink = FCOPY_WHEN_ALWAYS, .sparse = FCOPY_WHEN_AUTO}},
+    {COPY, "dst", "auto", "reflink", {.reflink = FCOPY_WHEN_ALWAYS, .no_cache = true}},
+    {COPY,
+     "dst",
+     "auto",
+     "preallocate",
+     {.preallocate = FCOPY_WHEN_ALWAYS, .sparse = FCOPY_WHEN_ALWAYS}},
+    {COPY, "dst", "auto", "count", {.reflink = FCOPY_WHEN_ALWAYS, .count = 1}},
+    {COPY, "dst", "auto", "buffer-size", {.buffer_size = 4096}},
+    {COPY, "dst", "readwrite", "buffer-size", {.buffer_size = FCOPY_BUFFER_MAX + 1}},
+    {COPY, "dst", "parallel", "threads", {.threads = FCOPY_THREADS_MAX + 1}},
+    {COPY, "dst", "sendfile", "threads", {.threads = 2}},
+    {COPY, "dst", "sendfile", "sparse", {.sparse = FCOPY_WHEN_AUTO}},
+    {COPY, "dst", "sendfile", "reflink", {.reflink = FCOPY_WHEN_NEVER}},
+    {COPY, "dst", "sendfile", "no-cache", {.no_cache = true}},
+    {COPY, "dst", "auto", "timeout", {.timeout_ms = 1000}},
+    {COPY, "tcp:127.0.0.1:1", "auto", "force", {.force = true}},
+    {COPY, "tcp:127.0.0.1:1", "auto", "verify", {.verify = true}},
+    {COPY, "tcp:127.0.0.1:1", "auto", "fsync", {.fsync = true}},
+    {TREE, "new", "auto", "inplace", {.in_place = true}},
+    {TREE, "new", "auto", "inplace", {.in_place = true, .resume = true}},
+    {TREE, "new", "auto", "count", {.count = 1}},
+    {TREE, "new", "auto", "size", {.expected_size = 1}},
+    {TREE, "new", "auto", "benchmark", {.scratch = true}},
+    {TREE, "new", "sendfile", "threads", {.threads = 2}},
+    {TREE, "-", "auto", "recursive", {.force = true}},
+    {SERVE, "tcp-listen:0", "auto", "size", {.expected_size = 1}},
+    {SERVE, "tcp-listen:0", "auto", "preserve", {.preserve = FCOPY_ATTR_MODE}},
+    {SERVE, "tcp-listen:0", "auto", "no-clobber", {.no_clobber = true}},
+    {SERVE, "tcp-listen:0", "auto", "threads", {.threads = 2}},
+    {SERVE, "dst", "auto", "keep-listening", {.force = true}},
+};
+
+/* The error names the option, and nothing was opened, created or changed. */
+START_TEST(refuses)
+{
+	static struct fcopy_tree_report tree;
+	static const char *const src[] = {"src"};
+	const struct refused *x = &refused[_i];
+	const struct fcopy_error *e = x->by == TREE ? &tree.error : &report.error;
+	struct fcopy_tree_options o = {.copy = x->options, .recursive = true};
+	begin();
+	set_label("%s to %s, row %d", x->option, x->dst, _i);
+	o.copy.api = FCOPY_API;
+	o.copy.mode = fcopy_mode_find(x->mode);
+	int r = x->by == COPY   ? fcopy_copy("src", x->dst, &o.copy, &report)
+		: x->by == TREE ? fcopy_tree(src, 1, x->dst, &o, &tree)
+				: fcopy_serve("src", x->dst, &o.copy, 0, NULL, &report);
+	check(r == -1, "accepted");
+	check(e->option && strcmp(e->option, x->option) == 0, "it names %s", e->option);
+	check(e->advice == FCOPY_ADVICE_USAGE, "advice %d", e->advice);
+	check(!e->call, "%s was called", e->call);
+	check(same_bytes("dst", "old"), "dst was changed");
+	check(access("new", F_OK) < 0, "new was created");
+	leave();
+}
+END_TEST
+
+START_TEST(errors_have_a_text)
+{
+	static const struct {
+		struct fcopy_error error;
+		const char *text;
+	} cases[] = {
+	    {{.err = EIO}, "Input/output error"},
+	    {{.err = EIO, .path = "a"}, "a: Input/output error"},
+	    {{.err = EIO, .path = "a", .call = "pread"}, "a: pread: Input/output error"},
+	    {{.err = EIO, .path = "a", .call = "pread", .operation = "read back"},
+	     "a: read back: Input/output error"},
+	    {{.err = EXDEV, .path = "a", .path2 = "b", .call = "splice"},
+	     "a -> b: splice: Invalid cross-device link"},
+	    {{.err = EINVAL, .path = "a", .path2 = "b", .reason = "are the same file"},
+	     "a and b: are the same file"},
+	    {{.err = EINVAL, .option = "size", .reason = "no"}, "--size: no"},
+	    {{.err = EINVAL, .option = "size", .path = "a", .reason = "no"}, "a: no"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char text[FCOPY_ERROR_TEXT_MAX], cut[4];
+		int n = fcopy_error_text(&cases[i].error, text, sizeof(text));
+		ck_assert_str_eq(text, cases[i].text);
+		ck_assert_int_eq(n, (int)strlen(cases[i].text));
+		ck_assert_int_eq(fcopy_error_text(&cases[i].error, cut, sizeof(cut)), n);
+		ck_assert_int_eq(strncmp(cut, cases[i].text, 3), 0);
+		ck_assert_int_eq(cut[3], '\0');
+	}
+}
+END_TEST
+
+/* A caller that forgot the field, or was compiled with another header. */
+START_TEST(refuses_another_api)
+{
+	static const int apis[] = {0, -1, FCOPY_API + 1};
+	begin();
+	make_file("dst", 20000, DENSE, 2);
+	struct fcopy_options o = {.api = apis[_i]};
+	check(fcopy_copy("src", "dst", &o, &report) == -1, "api %d was accepted", o.api);
+	check(report.error.err == EINVAL, "%d", report.error.err);
+	check(same_bytes("dst", "old"), "touched");
+	check(fcopy_serve("src", "tcp-listen:0", &o, 0, NULL, &report) == -1, "api %d: served",
+	      o.api);
+	check(report.error.err == EINVAL, "%d", report.error.err);
+	leave();
+}
+END_TEST
+
+int main(void)
+{
+	dirs_find();
+	Suite *s = suite_create("rules");
+	TCase *c = add_case(s, "rules");
+	tcase_add_loop_test(c, refuses, 0, (int)(sizeof(refused) / sizeof(*refused)));
+	tcase_add_test(c, errors_have_a_text);
+	tcase_add_loop_test(c, refuses_another_api, 0, 3);
+	return run_suite(s);
+}
