@@ -17,8 +17,8 @@
  *                     (a copy by several processes)
  *   src/endpoints/    where bytes come from and go: place (names), replace and temporary (an atomic
  *                     file), created (a file of a new tree), part (--resume), shared (the part
- *                     of shards), in_place, stream, tcp, socket and receipt (its peer's close),
- *                     metadata
+ *                     of shards), in_place, metadata; stream is the table of operands that
+ *                     are not paths: descriptor, tcp; socket and receipt (the peer's close)
  *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the
  *                     engines share; one engine per file (pieces belongs to direct)
  *   src/io/           the read and write loops, memory, io_uring

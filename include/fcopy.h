@@ -304,9 +304,9 @@ enum fcopy_kind {
 	/* An open descriptor that is a socket. Under another name than fd:N only a TCP socket is a
 	 * connection, because later programs may write to other sockets. */
 	FCOPY_KIND_SOCKET,
-	FCOPY_KIND_TCP,            /* tcp:HOST:PORT */
-	FCOPY_KIND_TCP_LISTEN,     /* tcp-listen:[HOST:]PORT */
-	FCOPY_KIND_TCP_LISTEN_ANY, /* the same with port 0: any free port */
+	FCOPY_KIND_CONNECT,    /* an address to connect to: tcp:HOST:PORT */
+	FCOPY_KIND_LISTEN,     /* an address to listen at: tcp-listen:[HOST:]PORT */
+	FCOPY_KIND_LISTEN_ANY, /* the same with port 0: any free port */
 };
 
 /* Returns what the operand names. dash: the descriptor that - stands for, 0 for SRC and 1 for DST.

@@ -43,9 +43,9 @@ static unsigned end_of_type(mode_t type, bool named)
 static unsigned end_of_operand(const char *operand, int dash)
 {
 	switch (fcopy_operand_kind(operand, dash, NULL)) {
-	case FCOPY_KIND_TCP: return END_SOCKET;
-	case FCOPY_KIND_TCP_LISTEN:
-	case FCOPY_KIND_TCP_LISTEN_ANY: return END_LISTENER;
+	case FCOPY_KIND_CONNECT: return END_SOCKET;
+	case FCOPY_KIND_LISTEN:
+	case FCOPY_KIND_LISTEN_ANY: return END_LISTENER;
 	case FCOPY_KIND_SOCKET: return END_SOCKET | END_LISTENER;
 	default: return end_of_type(stream_type(operand, dash), !stream_names(operand));
 	}

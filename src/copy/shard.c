@@ -179,11 +179,10 @@ int shard_copy_file(struct copy *c)
 	struct fcopy_report *report = c->report;
 	struct share s = {.copy = c,
 			  .job = {.shard = c->options->shard,
-				  .parent = c->dst.place.dir,
-				  .name = c->dst.place.name,
 				  .path = c->dst.path,
 				  .error = &report->error,
 				  .reason = report->detail}};
+	s.job.name = destination_name(&c->dst, &s.job.parent);
 	report->existed = endpoint_old_stat(&c->dst);
 	report->atomic = true;
 	c->no_clone = true; /* FICLONE is of the whole file */

@@ -3,8 +3,8 @@
  * Also: a source that its caller has opened.
  */
 #define _GNU_SOURCE
-#include "endpoint.h"
 #include "error.h"
+#include "file.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static int created_commit(struct endpoint *e, const struct fcopy_options *option
 static void created_abort(struct endpoint *e)
 {
 	created_close(e);
-	unlinkat(e->place.dir, e->place.name, 0);
+	unlinkat(e->file.place.dir, e->file.place.name, 0);
 }
 
 int created_open(struct endpoint *e, int dir, const char *name, mode_t mode, const char *path,
@@ -37,10 +37,9 @@ int created_open(struct endpoint *e, int dir, const char *name, mode_t mode, con
 {
 	static const struct endpoint_ops ops = {.commit = created_commit, .abort = created_abort};
 	*e = (struct endpoint){.ops = &ops, .path = path, .positional = true};
-	e->place.dir = dir;
-	e->place.target = e->directory = -1;
+	e->file.place.dir = dir;
 	e->st.st_mode = S_IFREG;
-	strcpy(e->place.name, name); /* a name that the kernel returned: NAME_MAX at most */
+	strcpy(e->file.place.name, name); /* a name that the kernel returned: NAME_MAX at most */
 	e->fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 	return e->fd < 0 ? error_call(error, "open", path, errno) : 0;
 }
@@ -62,5 +61,4 @@ void source_adopt(struct endpoint *e, int fd, const char *path, const struct sta
 {
 	static const struct endpoint_ops ops = {.commit = adopted_commit, .abort = adopted_abort};
 	*e = (struct endpoint){.ops = &ops, .path = path, .fd = fd, .positional = true, .st = *st};
-	e->place.dir = e->place.target = -1;
 }

@@ -83,6 +83,25 @@ struct place {
 	struct stat st; /* if it exists */
 };
 
+/* What a file adds to its endpoint; file_state() is its initial value. */
+struct file {
+	struct place place;
+	int (*link)(const struct endpoint *, const char *name); /* NULL: temporary has a name */
+	char temporary[NAME_MAX + 1]; /* its name in place.dir; empty: none */
+	bool keep_part;               /* abort keeps it, to be resumed */
+	mode_t mode;                  /* a named temporary is 0600 until the commit */
+	int directory;                /* to be flushed at the commit, or -1 */
+};
+
+/* What a socket adds. */
+struct connection {
+	/* connects when the endpoint is started; NULL: connected, or listening */
+	int (*connect)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
+	bool listening; /* a listener that start has not replaced by a connection */
+	bool confirmed; /* commit saw the peer close: it has all data */
+	char address[FCOPY_ADDRESS_MAX]; /* where it listens; after start, of the peer */
+};
+
 struct endpoint {
 	const struct endpoint_ops *ops;
 	const char *path; /* for messages */
@@ -90,23 +109,11 @@ struct endpoint {
 	bool positional;  /* use explicit offsets; false: use the current file offset */
 	struct stat st;   /* when it was opened; of a new file only the type */
 
-	/* The rest is private to src/endpoints. */
-
-	/* of a file */
-	struct place place;
-	int (*link)(const struct endpoint *, const char *name); /* NULL: temporary has a name */
-	char temporary[NAME_MAX + 1]; /* its name in place.dir; empty: none */
-	bool keep_part;               /* abort keeps it, to be resumed */
-	mode_t mode;                  /* a named temporary is 0600 until the commit */
-	int directory;                /* to be flushed at the commit, or -1 */
-
-	/* of a socket */
-	bool socket;
-	/* tcp.c: connects when the endpoint is started; NULL: connected, or listening */
-	int (*connect)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
-	bool listening; /* a listener that start has not replaced by a connection */
-	bool confirmed; /* commit saw the peer close: it has all data */
-	char address[FCOPY_ADDRESS_MAX]; /* where it listens; after start, of the peer */
+	/* Private to src/endpoints: file.h and socket.h. */
+	union {
+		struct file file;
+		struct connection connection;
+	};
 };
 
 static inline enum endpoint_old endpoint_old(const struct endpoint *e)
@@ -151,6 +158,14 @@ int destination_open_in(struct endpoint *e, int dir, const char *name, const cha
 			const struct endpoint *src, const struct fcopy_options *,
 			struct fcopy_error *);
 
+/* The open directory and the name in it that a file as DST has, or will have; both live as long as
+ * *e. */
+const char *destination_name(const struct endpoint *e, int *dir);
+
+/* replace.c: refuses an existing file that cannot be replaced. replace_open calls it, unless
+ * options.shard is set: then the caller opens the part, too. */
+int replace_check(struct endpoint *e, const struct fcopy_options *, struct fcopy_error *);
+
 /* created.c: makes a regular file that is already open, and its fstat, a source. Commit and abort
  * close it. */
 void source_adopt(struct endpoint *e, int fd, const char *path, const struct stat *st);
@@ -159,101 +174,24 @@ void source_adopt(struct endpoint *e, int fd, const char *path, const struct sta
 int created_open(struct endpoint *e, int dir, const char *name, mode_t mode, const char *path,
 		 struct fcopy_error *);
 
-/* The parts of destination_open. */
-int replace_open(struct endpoint *e, const struct endpoint *src, const struct fcopy_options *,
-		 struct fcopy_error *);
-/* Refuses an existing file that cannot be replaced. replace_open calls it, unless options.shard is
- * set: then the caller opens the part, too. */
-int replace_check(struct endpoint *e, const struct fcopy_options *, struct fcopy_error *);
-int in_place_open(struct endpoint *e, const struct endpoint *src, struct fcopy_error *);
-extern const struct endpoint_ops in_place_ops; /* both only close */
-
-/* in_place.c: the size of a block device, which stat does not report. Returns 0 or -errno. */
-int device_size(int fd, off_t *size);
-
-/* stream.c: is this -, /dev/stdin, /dev/fd/3, fd:3 or a TCP address? Descriptors are used at their
- * current position and not reopened; `dash` is what - stands for. */
+/* stream.c: is this no path, but a descriptor or an address? */
 bool stream_names(const char *path);
-/* The type of the file that the operand names; S_IFREG if it does not exist yet. */
+/* The type of the file that the operand names; S_IFREG if it does not exist yet. dash: the
+ * descriptor that - stands for. */
 mode_t stream_type(const char *path, int dash);
-int stream_open(struct endpoint *e, const char *path, int dash, struct fcopy_error *);
 
-/* tcp.c: tcp:HOST:PORT connects in its start operation; tcp-listen:[HOST:]PORT listens when
- * tcp_open returns. */
-bool tcp_names(const char *path);
-enum fcopy_kind tcp_kind(const char *path); /* of a path that tcp_names */
-int tcp_open(struct endpoint *e, const char *path, struct fcopy_error *);
-
-/* socket.c: prepares e, an open stream socket: abort will reset the connection. Records a failure
- * and returns -errno. The caller then sets the operations, by one of the two below. */
-int socket_adopt(struct endpoint *e, struct fcopy_error *);
-void socket_as_source(struct endpoint *e);
-void socket_as_destination(struct endpoint *e);
-/* on: close(2) resets the connection. Set it right after socket(2), so that a process that is
- * killed resets, too; a listener's connections inherit it (SO_LINGER, socket(7)). off: close(2)
- * ends the stream in order. Returns false if setsockopt(2) fails. */
-bool socket_set_reset(int fd, bool on);
-/* Writes the socket's local address as HOST:PORT; empty for an address family without ports. */
-void socket_describe(int fd, char text[FCOPY_ADDRESS_MAX]);
-/* The longest idle time in milliseconds; negative: no limit. */
-int socket_timeout_ms(const struct fcopy_options *);
-/* The value of an option of level SOL_SOCKET, or -errno. */
-int socket_get_option(int fd, int name);
-
-/* receipt.c: has the peer closed or half-closed its side? To be asked before shutdown(2): a close
- * that the peer sent before our end of stream does not confirm anything. */
-bool receipt_is_early(int fd);
-/* Waits, after the half-close of fd, until the peer closes. Returns 1 if it did; 0 if it has
- * acknowledged every byte and stays open; or -errno: -ETIMEDOUT after timeout_ms without progress
- * (negative: no limit), -EINTR if *cancel becomes non-zero. */
-int receipt_await(int fd, int timeout_ms, const volatile int *cancel);
-
-/* Finds the place that DST names: follows a symlink, and enters a directory if `into`. The name
- * inside a directory is the last component of src_path; NULL: SRC has no name. */
-int place_find(struct place *, const char *path, const char *src_path, bool into,
-	       char resolved[PATH_MAX], struct fcopy_error *);
-/* The same for `name` in the open directory `dir`. */
-int place_find_in(struct place *, int dir, const char *name, const char *path,
-		  struct fcopy_error *);
-void place_close(struct place *);
-
-/* temporary_create creates an unnamed temporary file with `mode`. If the file system does not
- * support O_TMPFILE, it creates a file with a temporary name and mode 0600, which gets e->mode
- * later. temporary_name gives the file its final name. Both return 0, or -errno with the failed
- * call in *call; temporary_name also returns ENDPOINT_KEPT. */
-int temporary_create(struct endpoint *e, mode_t mode, const char **call);
-int temporary_name(struct endpoint *e, bool no_clobber, const char **call);
-void temporary_drop(struct endpoint *e);
 /* Makes a random name that other users cannot guess. Returns 0 or -errno. */
 #define TEMPORARY_SIZE sizeof(".fcopy-0123456789abcdef")
 int temporary_draw(char name[TEMPORARY_SIZE]);
 bool temporary_is_drawn(const char *name); /* could temporary_draw have made it? */
 /* Do new files in this directory need a temporary name, because O_TMPFILE is unsupported? */
 bool temporary_is_named(int dir);
-/* After a failure: truncates the part to its first `size` bytes, and gives it the mode 0600 by
- * which a resumed copy recognises it. Returns whether abort will keep it: not if another user owns
- * it or may write to it, because that user may have it open for writing. */
-bool part_keep(struct endpoint *e, off_t size);
+mode_t temporary_umask(void); /* of this process; 077 if it is unknown */
 
-/* Creates a probe file with mode 0600 in DST's directory, stats it and removes it. The stat shows
- * which owner and mode the file system gives to a new file. Returns 0 or -errno. */
-int temporary_probe(const struct endpoint *e, struct stat *);
-bool temporary_stores_modes(const struct endpoint *e); /* false: it gave another mode than 0600 */
-mode_t temporary_umask(void);                          /* of this process; 077 if it is unknown */
-
-/* part.c: part_open opens or creates DST.fcopy-part and locks it; it waits up to a second for the
- * lock. An earlier run may have left the part; the descriptor is read-only if that part is. The
- * caller compares its bytes with the source and then calls part_claim, which makes the part
- * writable (see claim_partial). Both return 0, or -errno with the failure recorded. */
-int part_open(struct endpoint *e, mode_t mode, const volatile int *cancel, struct fcopy_error *);
-int part_claim(struct endpoint *e, const struct stat *part, bool matches, struct fcopy_error *);
-/* Takes the lock LOCK_SH or LOCK_EX; waits up to a second. Returns 0 or -errno. */
+/* part.c: takes the lock LOCK_SH or LOCK_EX; waits up to a second. Returns 0 or -errno. */
 int part_take_lock(int fd, int lock, const volatile int *cancel);
-/* Returns 0, or -ENOENT if the open part has lost its name since. */
-int part_is_named(const struct endpoint *e);
-/* Record what part_take_lock returned, and refuse a part that another user could write to. */
+/* Records what part_take_lock returned. */
 int part_fail_lock(const struct endpoint *e, int r, struct fcopy_error *);
-int part_check(const struct endpoint *e, struct fcopy_error *);
 
 /* shared.c: the part of shards. Do shards copy to the part of `name`? */
 bool part_is_shared(int dir, const char *name);
@@ -273,12 +211,5 @@ int metadata_preserve(const struct endpoint *src, const struct endpoint *dst, en
  * with the failed call in *call. */
 int metadata_copy_attribute(enum fcopy_attribute, int src, int dst, const struct stat *st,
 			    const char **call);
-
-/* Give the file fd the owner and group, or the ACL and security label, of the old file at `place`.
- */
-int metadata_keep_owner(int fd, const struct place *, const char *path, bool force,
-			struct fcopy_error *);
-int metadata_keep_acl(int fd, const struct place *, const char *path, bool force,
-		      struct fcopy_error *);
 
 #endif

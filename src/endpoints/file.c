@@ -2,9 +2,10 @@
  * Opens SRC and DST, each according to the type of the file that it names.
  */
 #define _GNU_SOURCE
-#include "endpoint.h"
+#include "file.h"
 #include "error.h"
 #include "io/libc.h"
+#include "stream.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -42,13 +43,9 @@ int source_share(struct endpoint *e, const struct endpoint *open, struct fcopy_e
 int source_open(struct endpoint *e, const char *path, struct fcopy_error *error)
 {
 	static const struct endpoint_ops ops = {.commit = end_source, .abort = close_source};
-	if (stream_names(path)) {
-		int r = stream_open(e, path, STDIN_FILENO, error);
-		if (r == 0 && e->socket)
-			socket_as_source(e);
-		return r;
-	}
-	*e = (struct endpoint){.ops = &ops, .path = path, .place = {.dir = -1, .target = -1}};
+	if (stream_names(path))
+		return stream_open(e, path, STDIN_FILENO, error);
+	*e = (struct endpoint){.ops = &ops, .path = path};
 	e->fd = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
 	if (e->fd < 0)
 		return error_call(error, "open", path, errno);
@@ -151,17 +148,15 @@ static int open_stream(struct endpoint *e, const struct endpoint *src, const cha
 		       struct fcopy_error *error)
 {
 	int r = stream_open(e, resolved, STDOUT_FILENO, error);
-	if (r == 0 && e->socket)
-		socket_as_destination(e);
 	return r == 0 ? check_alias(e, src, error) : r;
 }
 
 static int open_place(struct endpoint *e, const struct endpoint *src,
 		      const struct fcopy_options *options, struct fcopy_error *error)
 {
-	bool exists = e->place.exists;
-	bool in_place = exists && (!S_ISREG(e->place.st.st_mode) || options->in_place);
-	if (exists && same_file(&src->st, &e->place.st) && !options->scratch)
+	bool exists = e->file.place.exists;
+	bool in_place = exists && (!S_ISREG(e->file.place.st.st_mode) || options->in_place);
+	if (exists && same_file(&src->st, &e->file.place.st) && !options->scratch)
 		return refuse_same(src, e->path, error);
 	if (exists && options->no_clobber)
 		return ENDPOINT_KEPT;
@@ -176,13 +171,13 @@ static int open_named(struct endpoint *e, const char *path, const struct endpoin
 		      struct fcopy_error *error)
 {
 	const char *name = stream_names(src->path) ? NULL : src->path;
-	*e = (struct endpoint){.fd = -1, .path = resolved};
-	int r = place_find(&e->place, path, name, !options->no_directory, resolved, error);
+	*e = (struct endpoint){.fd = -1, .path = resolved, .file = file_state()};
+	int r = place_find(&e->file.place, path, name, !options->no_directory, resolved, error);
 	if (r < 0)
 		return r;
 	r = open_place(e, src, options, error);
 	if (r != 0)
-		place_close(&e->place);
+		place_close(&e->file.place);
 	return r;
 }
 
@@ -190,19 +185,19 @@ int destination_open_in(struct endpoint *e, int dir, const char *name, const cha
 			const struct endpoint *src, const struct fcopy_options *options,
 			struct fcopy_error *error)
 {
-	*e = (struct endpoint){.fd = -1, .path = path};
-	int r = place_find_in(&e->place, dir, name, path, error);
+	*e = (struct endpoint){.fd = -1, .path = path, .file = file_state()};
+	int r = place_find_in(&e->file.place, dir, name, path, error);
 	if (r < 0)
 		return r;
 	/* Opening a FIFO could block, and writing would overwrite a device. */
-	if (e->place.exists && !S_ISREG(e->place.st.st_mode) && !options->no_clobber)
+	if (e->file.place.exists && !S_ISREG(e->file.place.st.st_mode) && !options->no_clobber)
 		r = error_refuse(error, path, EEXIST,
 				 "is not a regular file and is not replaced by one",
 				 FCOPY_ADVICE_NONE);
 	else
 		r = open_place(e, src, options, error);
 	if (r != 0)
-		place_close(&e->place);
+		place_close(&e->file.place);
 	return r;
 }
 
@@ -218,4 +213,10 @@ int destination_open(struct endpoint *e, const char *path, const struct endpoint
 		r = open_named(e, path, src, options, resolved, error);
 	}
 	return r;
+}
+
+const char *destination_name(const struct endpoint *e, int *dir)
+{
+	*dir = e->file.place.dir;
+	return e->file.place.name;
 }

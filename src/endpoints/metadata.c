@@ -3,8 +3,8 @@
  * replaces (metadata_keep_*), and those of SRC (metadata_preserve).
  */
 #define _GNU_SOURCE
-#include "endpoint.h"
 #include "error.h"
+#include "file.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * users can guess the name, so check the file before its bytes are used.
  */
 #define _GNU_SOURCE
-#include "endpoint.h"
 #include "error.h"
+#include "file.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,13 +27,14 @@ static int refuse_part(const struct endpoint *e, int err, const char *reason,
 static int open_or_create(struct endpoint *e, bool *created)
 {
 	int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-	e->fd = openat(e->place.dir, e->temporary, O_RDWR | flags | O_CREAT | O_EXCL, 0600);
+	e->fd = openat(e->file.place.dir, e->file.temporary, O_RDWR | flags | O_CREAT | O_EXCL,
+		       0600);
 	*created = e->fd >= 0;
 	if (*created || errno != EEXIST)
 		return e->fd < 0 ? -errno : 0;
-	e->fd = openat(e->place.dir, e->temporary, O_RDWR | flags);
+	e->fd = openat(e->file.place.dir, e->file.temporary, O_RDWR | flags);
 	if (e->fd < 0 && errno == EACCES)
-		e->fd = openat(e->place.dir, e->temporary, O_RDONLY | flags);
+		e->fd = openat(e->file.place.dir, e->file.temporary, O_RDONLY | flags);
 	return e->fd < 0 ? -errno : 0;
 }
 
@@ -64,7 +65,7 @@ int part_is_named(const struct endpoint *e)
 {
 	struct stat st, named;
 	if (fstat(e->fd, &st) < 0 ||
-	    fstatat(e->place.dir, e->temporary, &named, AT_SYMLINK_NOFOLLOW) < 0)
+	    fstatat(e->file.place.dir, e->file.temporary, &named, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	return named.st_dev == st.st_dev && named.st_ino == st.st_ino ? 0 : -ENOENT;
 }
@@ -115,7 +116,8 @@ static int open_and_check(struct endpoint *e, const volatile int *cancel, struct
 	bool created;
 	int r = open_or_create(e, &created);
 	if (r < 0) {
-		bool there = fstatat(e->place.dir, e->temporary, &st, AT_SYMLINK_NOFOLLOW) == 0;
+		bool there = fstatat(e->file.place.dir, e->file.temporary, &st,
+				     AT_SYMLINK_NOFOLLOW) == 0;
 		error_operation(error, "open of its .fcopy-part", "openat", e->path, -r);
 		if (there && (r == -ELOOP || r == -EISDIR || r == -EACCES))
 			error->advice = FCOPY_ADVICE_REMOVE_PART;
@@ -124,17 +126,17 @@ static int open_and_check(struct endpoint *e, const volatile int *cancel, struct
 	r = lock_part(e, cancel);
 	if (r < 0)
 		part_fail_lock(e, r, error);
-	else if (part_is_shared(e->place.dir, e->place.name)) /* none has the lock now */
+	else if (part_is_shared(e->file.place.dir, e->file.place.name)) /* none has the lock now */
 		r = error_refuse(error, e->path, EBUSY, "shards copy to its .fcopy-part",
 				 FCOPY_ADVICE_SHARDS);
 	else if (!created)
 		r = part_check(e, error);
-	e->keep_part = !created; /* until part_claim accepts it */
+	e->file.keep_part = !created; /* until part_claim accepts it */
 	if (r == 0)
 		return 0;
 	/* If another copy has the lock, it now uses the file that this one created; shards will. */
 	if (created && r != -EBUSY && r != -EWOULDBLOCK && r != -EINTR && r != -ENOENT)
-		unlinkat(e->place.dir, e->temporary, 0);
+		unlinkat(e->file.place.dir, e->file.temporary, 0);
 	close(e->fd);
 	e->fd = -1;
 	return r;
@@ -143,17 +145,19 @@ static int open_and_check(struct endpoint *e, const volatile int *cancel, struct
 int part_open(struct endpoint *e, mode_t mode, const volatile int *cancel,
 	      struct fcopy_error *error)
 {
-	int n = snprintf(e->temporary, sizeof(e->temporary), "%s.fcopy-part", e->place.name);
-	e->mode = mode & ~temporary_umask();
-	int r = n < (int)sizeof(e->temporary) ? -ENOENT
-					      : error_operation(error, "open of its .fcopy-part",
-								"openat", e->path, ENAMETOOLONG);
+	int n = snprintf(e->file.temporary, sizeof(e->file.temporary), "%s.fcopy-part",
+			 e->file.place.name);
+	e->file.mode = mode & ~temporary_umask();
+	int r = n < (int)sizeof(e->file.temporary)
+		    ? -ENOENT
+		    : error_operation(error, "open of its .fcopy-part", "openat", e->path,
+				      ENAMETOOLONG);
 	for (int tries = 0; r == -ENOENT && tries < TRIES; tries++) {
 		*error = (struct fcopy_error){0};
 		r = open_and_check(e, cancel, error);
 	}
 	if (r < 0)
-		e->temporary[0] = '\0';
+		e->file.temporary[0] = '\0';
 	return r;
 }
 
@@ -185,19 +189,19 @@ int part_claim(struct endpoint *e, const struct stat *part, bool matches, struct
 			return error_call(error, "fchmod", e->path, err);
 	}
 	int r = writable ? 0 : reopen_for_writing(e, error);
-	e->keep_part |= r == 0;
+	e->file.keep_part |= r == 0;
 	return r;
 }
 
 bool part_keep(struct endpoint *e, off_t size)
 {
 	struct stat st;
-	if (!e->temporary[0])
+	if (!e->file.temporary[0])
 		return false;
 	/* Best effort: the next copy compares every byte. */
 	(void)!ftruncate(e->fd, size);
 	(void)!fchmod(e->fd, 0600);
 	if (fstat(e->fd, &st) < 0 || find_intruder(e, &st))
-		e->keep_part = false;
-	return e->keep_part;
+		e->file.keep_part = false;
+	return e->file.keep_part;
 }

@@ -3,8 +3,8 @@
  * checked path component before it is used.
  */
 #define _GNU_SOURCE
-#include "endpoint.h"
 #include "error.h"
+#include "file.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -13,8 +13,8 @@
  * "everything is acknowledged", so this file polls.
  */
 #define _GNU_SOURCE
-#include "endpoint.h"
 #include "io/io.h"
+#include "socket.h"
 
 #include <errno.h>
 #include <linux/sockios.h>

@@ -3,8 +3,8 @@
  * shards may have written to it.
  */
 #define _GNU_SOURCE
-#include "endpoint.h"
 #include "error.h"
+#include "file.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -52,9 +52,10 @@ bool shared_lacks_locks(int err)
 static int shared_open_file(const struct endpoint *e, bool commit, bool create)
 {
 	int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-	int fd = openat(e->place.dir, e->temporary, O_RDWR | flags | (create ? O_CREAT : 0), 0600);
+	int fd = openat(e->file.place.dir, e->file.temporary,
+			O_RDWR | flags | (create ? O_CREAT : 0), 0600);
 	if (fd < 0 && errno == EACCES && commit)
-		fd = openat(e->place.dir, e->temporary, O_RDONLY | flags);
+		fd = openat(e->file.place.dir, e->file.temporary, O_RDONLY | flags);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -62,9 +63,10 @@ int shared_open(struct endpoint *e, bool commit, uint64_t inode, const volatile 
 		bool *locked, struct fcopy_error *error)
 {
 	struct stat st;
-	e->keep_part = true;
-	int n = snprintf(e->temporary, sizeof(e->temporary), "%s.fcopy-part", e->place.name);
-	if (n >= (int)sizeof(e->temporary))
+	e->file.keep_part = true;
+	int n = snprintf(e->file.temporary, sizeof(e->file.temporary), "%s.fcopy-part",
+			 e->file.place.name);
+	if (n >= (int)sizeof(e->file.temporary))
 		return error_call(error, "openat", e->path, ENAMETOOLONG);
 	e->fd = shared_open_file(e, commit, inode == 0);
 	if (e->fd < 0) {

@@ -5,7 +5,7 @@
  * (receipt.c). As SRC it closes after DST has committed: that close is the receipt for the peer.
  */
 #define _GNU_SOURCE
-#include "endpoint.h"
+#include "socket.h"
 #include "error.h"
 #include "io/io.h"
 
@@ -132,8 +132,9 @@ static int socket_accept(const struct endpoint *listener, const struct io *io, s
 		return error_call(error, "accept", listener->path, errno);
 	*e = *listener;
 	e->fd = fd;
-	e->listening = false;
-	write_name(&peer, e->address); /* getpeername fails if the peer has reset it by now */
+	e->connection.listening = false;
+	write_name(&peer,
+		   e->connection.address); /* getpeername fails if the peer has reset it by now */
 	return 0;
 }
 
@@ -152,14 +153,14 @@ static int socket_start(struct endpoint *e, const struct fcopy_options *options,
 			struct fcopy_error *error)
 {
 	int r = 0;
-	if (e->listening)
+	if (e->connection.listening)
 		r = take_first(e, options, error);
-	else if (e->connect)
-		r = e->connect(e, options, error);
+	else if (e->connection.connect)
+		r = e->connection.connect(e, options, error);
 	if (r < 0)
 		return r;
-	if (!e->address[0])
-		describe_peer(e->fd, e->address);
+	if (!e->connection.address[0])
+		describe_peer(e->fd, e->connection.address);
 	return prepare(e->fd) ? 0 : error_call(error, "setsockopt", e->path, errno);
 }
 
@@ -167,7 +168,7 @@ static void socket_abort(struct endpoint *e)
 {
 	if (e->fd < 0)
 		return;
-	if (!e->listening)
+	if (!e->connection.listening)
 		socket_set_reset(e->fd, true);
 	close(e->fd);
 	e->fd = -1;
@@ -185,7 +186,7 @@ static int commit_destination(struct endpoint *e, const struct fcopy_options *op
 		return error_call(error, "shutdown", e->path, why > 0 ? why : err);
 	}
 	int r = receipt_await(e->fd, socket_timeout_ms(options), options->cancel);
-	e->confirmed = r > 0 && !early;
+	e->connection.confirmed = r > 0 && !early;
 	if (r < 0)
 		return error_operation(error, "waiting for the peer's close", "recv", e->path, -r);
 	close(e->fd);
@@ -206,58 +207,53 @@ static int commit_source(struct endpoint *e, const struct fcopy_options *options
 
 static const char *socket_listens(const struct endpoint *e)
 {
-	return e->listening ? e->address : NULL;
+	return e->connection.listening ? e->connection.address : NULL;
 }
 
 static const char *socket_peer(const struct endpoint *e)
 {
-	return e->address;
+	return e->connection.address;
 }
 
 static enum endpoint_receipt socket_receipt(const struct endpoint *e)
 {
-	return e->confirmed ? RECEIPT_CONFIRMED : RECEIPT_MISSING;
+	return e->connection.confirmed ? RECEIPT_CONFIRMED : RECEIPT_MISSING;
 }
 
-void socket_as_source(struct endpoint *e)
+void socket_set_ops(struct endpoint *e, bool source)
 {
-	static const struct endpoint_ops ops = {.start = socket_start,
-						.commit = commit_source,
-						.abort = socket_abort,
-						.listens = socket_listens,
-						.peer = socket_peer,
-						.timeout_ms = socket_timeout_ms,
-						.gather = socket_gather,
-						.accept = socket_accept};
-	e->ops = &ops;
+	static const struct endpoint_ops as_source = {.start = socket_start,
+						      .commit = commit_source,
+						      .abort = socket_abort,
+						      .listens = socket_listens,
+						      .peer = socket_peer,
+						      .timeout_ms = socket_timeout_ms,
+						      .gather = socket_gather};
+	static const struct endpoint_ops as_destination = {.start = socket_start,
+							   .commit = commit_destination,
+							   .abort = socket_abort,
+							   .listens = socket_listens,
+							   .peer = socket_peer,
+							   .timeout_ms = socket_timeout_ms,
+							   .accept = socket_accept,
+							   .receipt = socket_receipt};
+	e->ops = source ? &as_source : &as_destination;
 }
 
-void socket_as_destination(struct endpoint *e)
-{
-	static const struct endpoint_ops ops = {.start = socket_start,
-						.commit = commit_destination,
-						.abort = socket_abort,
-						.listens = socket_listens,
-						.peer = socket_peer,
-						.timeout_ms = socket_timeout_ms,
-						.accept = socket_accept,
-						.receipt = socket_receipt};
-	e->ops = &ops;
-}
-
-int socket_adopt(struct endpoint *e, struct fcopy_error *error)
+int socket_adopt(struct endpoint *e, bool source, struct fcopy_error *error)
 {
 	int flags = fcntl(e->fd, F_GETFL);
 	if (socket_get_option(e->fd, SO_TYPE) != SOCK_STREAM)
 		return error_refuse(error, e->path, ESOCKTNOSUPPORT, "is not a stream socket",
 				    FCOPY_ADVICE_NONE);
-	e->socket = true;
 	if (!socket_set_reset(e->fd, true))
 		return error_call(error, "setsockopt", e->path, errno);
 	if (flags < 0 || fcntl(e->fd, F_SETFL, flags | O_NONBLOCK) < 0)
 		return error_call(error, "fcntl", e->path, errno);
-	e->listening = socket_get_option(e->fd, SO_ACCEPTCONN) > 0;
-	if (e->listening)
-		socket_describe(e->fd, e->address);
+	socket_set_ops(e, source);
+	e->connection = (struct connection){.listening = socket_get_option(e->fd, SO_ACCEPTCONN) >
+							 0};
+	if (e->connection.listening)
+		socket_describe(e->fd, e->connection.address);
 	return 0;
 }

@@ -2,9 +2,10 @@
  * tcp:HOST:PORT and tcp-listen:[HOST:]PORT: from the operand's text to a socket.
  */
 #define _GNU_SOURCE
-#include "endpoint.h"
 #include "error.h"
 #include "io/io.h"
+#include "socket.h"
+#include "stream.h"
 
 #include <ctype.h>
 #include <netdb.h>
@@ -27,18 +28,19 @@ static bool starts_with(const char *text, const char *prefix)
 	return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-bool tcp_names(const char *path)
+static bool tcp_names(const char *path)
 {
 	return starts_with(path, CONNECT) || starts_with(path, LISTEN);
 }
 
-enum fcopy_kind tcp_kind(const char *path)
+static enum fcopy_kind tcp_kind(const char *path, int dash, int *fd)
 {
+	(void)dash, (void)fd;
 	const char *port = strrchr(path, ':') + 1;
 	if (!starts_with(path, LISTEN))
-		return FCOPY_KIND_TCP;
-	return port[0] && port[strspn(port, "0")] == '\0' ? FCOPY_KIND_TCP_LISTEN_ANY
-							  : FCOPY_KIND_TCP_LISTEN;
+		return FCOPY_KIND_CONNECT;
+	return port[0] && port[strspn(port, "0")] == '\0' ? FCOPY_KIND_LISTEN_ANY
+							  : FCOPY_KIND_LISTEN;
 }
 
 /* Checks a number, because getaddrinfo accepts blanks and signs and truncates it to 16 bits. Leaves
@@ -191,7 +193,7 @@ static int tcp_connect(struct endpoint *e, const struct fcopy_options *options,
 	return try_all(e, &a, try_connect, options, error);
 }
 
-int tcp_open(struct endpoint *e, const char *path, struct fcopy_error *error)
+static int tcp_open(struct endpoint *e, const char *path, int dash, struct fcopy_error *error)
 {
 	struct address a = {.host = ""};
 	bool listens = starts_with(path, LISTEN);
@@ -200,17 +202,18 @@ int tcp_open(struct endpoint *e, const char *path, struct fcopy_error *error)
 		wrong = "needs HOST:PORT";
 	*e = (struct endpoint){.path = path,
 			       .fd = -1,
-			       .socket = true,
-			       .connect = listens ? NULL : tcp_connect,
-			       .listening = listens,
 			       .st.st_mode = S_IFSOCK,
-			       .place = {.dir = -1, .target = -1}};
+			       .connection.connect = listens ? NULL : tcp_connect,
+			       .connection.listening = listens};
+	socket_set_ops(e, dash == STDIN_FILENO);
 	if (wrong)
 		return error_refuse(error, path, EINVAL, wrong, FCOPY_ADVICE_USAGE);
 	if (!listens)
 		return 0;
 	int r = try_all(e, &a, try_listen, NULL, error);
 	if (r == 0)
-		socket_describe(e->fd, e->address);
+		socket_describe(e->fd, e->connection.address);
 	return r;
 }
+
+const struct stream tcp_stream = {tcp_names, tcp_kind, tcp_open};

@@ -3,7 +3,7 @@
  */
 #include "fuzz.h"
 
-#include "endpoints/endpoint.h"
+#include "endpoints/stream.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -41,11 +41,11 @@ static void check_connection(struct endpoint *e, int r)
 {
 	const struct fcopy_options options = {.api = FCOPY_API, .mode = NULL};
 	struct fcopy_error error = {0};
-	MUST(e->fd == -1 && e->socket);
+	MUST(e->fd == -1);
 	if (r < 0)
 		return;
-	MUST(!e->listening); /* our resolver knows no address to listen at */
-	MUST(e->connect(e, &options, &error) == -EADDRNOTAVAIL);
+	MUST(!e->connection.listening); /* our resolver knows no address to listen at */
+	MUST(e->connection.connect(e, &options, &error) == -EADDRNOTAVAIL);
 	MUST(error.reason && error.path == operand && e->fd == -1);
 }
 
@@ -53,9 +53,9 @@ void endpoints_check(const char *text)
 {
 	struct endpoint e;
 	struct fcopy_error error = {0};
-	bool tcp = tcp_names(text);
+	bool tcp = tcp_stream.names(text);
 	enum fcopy_kind kind = fcopy_operand_kind(text, 0, NULL);
-	MUST(!tcp || (kind >= FCOPY_KIND_TCP && stream_names(text)));
+	MUST(!tcp || (kind >= FCOPY_KIND_CONNECT && stream_names(text)));
 	MUST(kind < FCOPY_KIND_SOCKET || stream_names(text));
 	if (!stream_names(text))
 		return;

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the kinds of files share: the place of DST, the temporary file, and the file that --resume
+ * continues. Private to src/endpoints.
+ */
+#ifndef ENDPOINTS_FILE_H
+#define ENDPOINTS_FILE_H
+
+#include "endpoint.h"
+
+static inline struct file file_state(void)
+{
+	return (struct file){.place = {.dir = -1, .target = -1}, .directory = -1};
+}
+
+/* The parts of destination_open. */
+int replace_open(struct endpoint *e, const struct endpoint *src, const struct fcopy_options *,
+		 struct fcopy_error *);
+int in_place_open(struct endpoint *e, const struct endpoint *src, struct fcopy_error *);
+extern const struct endpoint_ops in_place_ops; /* both only close */
+
+/* in_place.c: the size of a block device, which stat does not report. Returns 0 or -errno. */
+int device_size(int fd, off_t *size);
+
+/* Finds the place that DST names: follows a symlink, and enters a directory if `into`. The name
+ * inside a directory is the last component of src_path; NULL: SRC has no name. */
+int place_find(struct place *, const char *path, const char *src_path, bool into,
+	       char resolved[PATH_MAX], struct fcopy_error *);
+/* The same for `name` in the open directory `dir`. */
+int place_find_in(struct place *, int dir, const char *name, const char *path,
+		  struct fcopy_error *);
+void place_close(struct place *);
+
+/* temporary_create creates an unnamed temporary file with `mode`. If the file system does not
+ * support O_TMPFILE, it creates a file with a temporary name and mode 0600, which gets e->mode
+ * later. temporary_name gives the file its final name. Both return 0, or -errno with the failed
+ * call in *call; temporary_name also returns ENDPOINT_KEPT. */
+int temporary_create(struct endpoint *e, mode_t mode, const char **call);
+int temporary_name(struct endpoint *e, bool no_clobber, const char **call);
+void temporary_drop(struct endpoint *e);
+/* After a failure: truncates the part to its first `size` bytes, and gives it the mode 0600 by
+ * which a resumed copy recognises it. Returns whether abort will keep it: not if another user owns
+ * it or may write to it, because that user may have it open for writing. */
+bool part_keep(struct endpoint *e, off_t size);
+
+/* Creates a probe file with mode 0600 in DST's directory, stats it and removes it. The stat shows
+ * which owner and mode the file system gives to a new file. Returns 0 or -errno. */
+int temporary_probe(const struct endpoint *e, struct stat *);
+bool temporary_stores_modes(const struct endpoint *e); /* false: it gave another mode than 0600 */
+
+/* part.c: part_open opens or creates DST.fcopy-part and locks it; it waits up to a second for the
+ * lock. An earlier run may have left the part; the descriptor is read-only if that part is. The
+ * caller compares its bytes with the source and then calls part_claim, which makes the part
+ * writable (see claim_partial). Both return 0, or -errno with the failure recorded. */
+int part_open(struct endpoint *e, mode_t mode, const volatile int *cancel, struct fcopy_error *);
+int part_claim(struct endpoint *e, const struct stat *part, bool matches, struct fcopy_error *);
+/* Returns 0, or -ENOENT if the open part has lost its name since. */
+int part_is_named(const struct endpoint *e);
+/* Refuses a part that another user could write to. */
+int part_check(const struct endpoint *e, struct fcopy_error *);
+
+/* Give the file fd the owner and group, or the ACL and security label, of the old file at `place`.
+ */
+int metadata_keep_owner(int fd, const struct place *, const char *path, bool force,
+			struct fcopy_error *);
+int metadata_keep_acl(int fd, const struct place *, const char *path, bool force,
+		      struct fcopy_error *);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Stream sockets, whatever their address family. Private to src/endpoints.
+ */
+#ifndef ENDPOINTS_SOCKET_H
+#define ENDPOINTS_SOCKET_H
+
+#include "endpoint.h"
+
+/* socket.c: makes the open socket e->fd an endpoint, SRC or DST. Sets only the operations; the
+ * caller sets e->connection. */
+void socket_set_ops(struct endpoint *e, bool source);
+/* The same for a stream socket that the caller of the program has opened: abort will reset the
+ * connection. Returns 0, or -errno with the failure recorded. */
+int socket_adopt(struct endpoint *e, bool source, struct fcopy_error *);
+/* on: close(2) resets the connection. Set it right after socket(2), so that a process that is
+ * killed resets, too; a listener's connections inherit it (SO_LINGER, socket(7)). off: close(2)
+ * ends the stream in order. Returns false if setsockopt(2) fails. */
+bool socket_set_reset(int fd, bool on);
+/* Writes the socket's local address as HOST:PORT; empty for an address family without ports. */
+void socket_describe(int fd, char text[FCOPY_ADDRESS_MAX]);
+/* The longest idle time in milliseconds; negative: no limit. */
+int socket_timeout_ms(const struct fcopy_options *);
+/* The value of an option of level SOL_SOCKET, or -errno. */
+int socket_get_option(int fd, int name);
+
+/* receipt.c: has the peer closed or half-closed its side? To be asked before shutdown(2): a close
+ * that the peer sent before our end of stream does not confirm anything. */
+bool receipt_is_early(int fd);
+/* Waits, after the half-close of fd, until the peer closes. Returns 1 if it did; 0 if it has
+ * acknowledged every byte and stays open; or -errno: -ETIMEDOUT after timeout_ms without progress
+ * (negative: no limit), -EINTR if *cancel becomes non-zero. */
+int receipt_await(int fd, int timeout_ms, const volatile int *cancel);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Operands that are not paths. Each kind is a row in the table of stream.c. Private to
+ * src/endpoints.
+ */
+#ifndef ENDPOINTS_STREAM_H
+#define ENDPOINTS_STREAM_H
+
+#include "endpoint.h"
+
+struct stream {
+	bool (*names)(const char *operand); /* is the operand of this kind? */
+	/* See fcopy_operand_kind(); *fd is -1, or receives the descriptor that the operand names.
+	 */
+	enum fcopy_kind (*kind)(const char *operand, int dash, int *fd);
+	/* dash: STDIN_FILENO for SRC, STDOUT_FILENO for DST. Returns 0, or -errno with the failure
+	 * recorded and nothing open. A connection is made later, by the start operation. */
+	int (*open)(struct endpoint *, const char *operand, int dash, struct fcopy_error *);
+};
+
+extern const struct stream tcp_stream;        /* tcp:HOST:PORT, tcp-listen:[HOST:]PORT */
+extern const struct stream descriptor_stream; /* -, /dev/stdin, /dev/fd/3, fd:3 */
+
+int stream_open(struct endpoint *, const char *operand, int dash, struct fcopy_error *);
+
+#endif
