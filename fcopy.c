@@ -5,8 +5,8 @@
  * This file shows the whole program: options -> copy -> report -> exit status. The map:
  *
  *   include/fcopy.h   libfcopy's public face
- *   src/cli/          everything that is printed: options, help, messages, events, progress,
- *                     ending, stats, json, benchmark
+ *   src/cli/          everything that is printed: options, mode, help, messages, events, errors,
+ *                     progress, ending, stats, json, benchmark
  *   src/tree/         several sources and trees: tree (operands), root (new or merged), commit,
  *                     pool, directory, entry, links, special, record and resume (an unfinished
  *                     tree), remove, inside (DST below SRC), report

@@ -51,7 +51,7 @@ static inline bool contender_overlaps(const struct contender *c, const struct co
 /* Runs all modes to unnamed files beside DST and prints their times. Returns an exit status. */
 int benchmark_run(struct cli *);
 
-/* The mode with the lowest median. */
+/* benchmark_result.c: the mode with the lowest median. */
 const struct contender *benchmark_fastest(const struct benchmark *);
 
 /* The engine that moved most bytes; NULL: none did. */

@@ -46,8 +46,8 @@ static inline bool cli_receives(const struct cli *cli)
 /* options.c: fills *cli from the command line. Returns EXIT_DONE, or EXIT_USAGE after a message;
  * cli->json and cli->json_file are set in either case. */
 int options_parse(struct cli *, int argc, char **argv);
-/* The same for one mode's number or name. */
-int options_set_mode(struct cli *, const char *text);
+/* mode.c: the same for one mode's number or name. */
+int mode_set(struct cli *, const char *text);
 
 /* size.c: a SIZE as in coreutils: 8192, 64K and 64KiB (1024), 64kB (1000), up to E. */
 bool size_parse(const char *text, uint64_t *size);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Keeps failures and warnings for --json.
+ * Failures and warnings for --json.
  */
 #include "errors.h"
-#include "report.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,11 +28,29 @@ void errors_add(struct errors *list, const struct fcopy_error *e)
 	to->reason = keep(e->reason);
 }
 
+void error_write(struct json *j, const char *key, const struct fcopy_error *e)
+{
+	if (e->err == 0) {
+		json_string(j, key, NULL);
+		return;
+	}
+	json_open(j, key, '{');
+	json_string(j, "call", e->call);
+	json_string(j, "operation", e->operation);
+	json_errno(j, "errno", e->err);
+	json_string(j, "message", e->reason ? e->reason : strerror(e->err));
+	json_path(j, "path", e->path);
+	json_path(j, "path2", e->path2);
+	json_string(j, "engine", e->engine);
+	json_string(j, "option", e->option);
+	json_close(j, '}');
+}
+
 void errors_write(const struct errors *list, struct json *j, const char *key)
 {
 	json_open(j, key, '[');
 	for (size_t i = 0; i < list->count; i++)
-		report_json_error(j, NULL, &list->error[i]);
+		error_write(j, NULL, &list->error[i]);
 	json_close(j, ']');
 }
 

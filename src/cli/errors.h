@@ -14,6 +14,9 @@ struct errors {
 	size_t count, size;
 };
 
+/* One of them as an object; null if there is none. */
+void error_write(struct json *, const char *key, const struct fcopy_error *);
+
 void errors_add(struct errors *, const struct fcopy_error *);
 void errors_write(const struct errors *, struct json *, const char *key); /* as an array */
 void errors_clear(struct errors *);

@@ -38,9 +38,10 @@ int attributes_drop(struct cli *, const struct option_row *, const char *list);
 int shard_parse(struct cli *, const struct option_row *, const char *value);
 
 /* The nearest of the names of options or modes, or NULL if none is near. */
-const char *suggest_option(const char *text);
+const char *suggest_option(const struct option_row *table, const char *text);
 const char *suggest_mode(const char *text);
 /* Lists the options that begin with text, up to its =, and returns how many there are. */
-size_t suggest_completions(const char *text, char *names, size_t size);
+size_t suggest_completions(const struct option_row *table, const char *text, char *names,
+			   size_t size);
 
 #endif

@@ -103,7 +103,7 @@ static int set_timeout(struct cli *cli, const struct option_row *row, const char
 static int set_mode(struct cli *cli, const struct option_row *row, const char *value)
 {
 	(void)row;
-	return options_set_mode(cli, value);
+	return mode_set(cli, value);
 }
 
 static int set_follow(struct cli *cli, const struct option_row *row, const char *value)

@@ -89,11 +89,11 @@ static bool is_cp_name(const char *name)
 static int refuse_long(const char *argument)
 {
 	char names[256];
-	if (suggest_completions(argument + 2, names, sizeof(names)) > 1)
+	if (suggest_completions(option_table, argument + 2, names, sizeof(names)) > 1)
 		return message_usage(argument, "ambiguous: %s", names);
 	if (is_cp_name(argument + 2))
 		return message_usage(argument, "%s", only_in_cp);
-	const char *near = suggest_option(argument + 2);
+	const char *near = suggest_option(option_table, argument + 2);
 	if (near)
 		return message_usage(argument, "no such option; did you mean --%s?", near);
 	return message_usage(argument, "no such option");
@@ -116,23 +116,6 @@ static int refuse_option(int option, char **argv)
 		return message_usage(letter,
 				     "no such option; -p takes no list, --preserve=LIST does");
 	return message_usage(letter, "%s", option == '?' ? "no such option" : only_in_cp);
-}
-
-int options_set_mode(struct cli *cli, const char *text)
-{
-	cli->copy.mode = fcopy_mode_find(text);
-	if (cli->copy.mode)
-		return EXIT_DONE;
-	const char *near = suggest_mode(text);
-	char names[256] = "";
-	for (const struct fcopy_mode *m = fcopy_modes(); m->name; m++) {
-		size_t used = strlen(names);
-		snprintf(names + used, sizeof(names) - used, "%s%d %s", used ? ", " : "", m->number,
-			 m->name);
-	}
-	if (near)
-		return message_usage(text, "no such mode; did you mean %s? (%s)", near, names);
-	return message_usage(text, "no such mode (%s)", names);
 }
 
 static bool is_standard_output(const char *dst)
@@ -179,7 +162,7 @@ static int set_mode_operand(struct cli *cli, const char *text)
 	struct stat st;
 	if (fcopy_mode_find(text) && stat(text, &st) == 0 && S_ISDIR(st.st_mode))
 		return message_usage(text, "is also a directory: use -m %s or ./%s", text, text);
-	return options_set_mode(cli, text);
+	return mode_set(cli, text);
 }
 
 /* Is it more than one file to DST? The third of three operands may be a mode. */

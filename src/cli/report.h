@@ -43,7 +43,6 @@ void tree_add_failures(struct json *);
 /* events.c: the warnings of the copy, or of a client's copy in its thread, as an array; forgets
  * them. */
 void event_add_warnings(struct json *, const struct cli *);
-void report_json_error(struct json *, const char *key, const struct fcopy_error *);
 
 /* json_file.c: opens FILE of --json=FILE, and refuses any file that is an argument of the command
  * line. Returns EXIT_DONE, or another exit status after a message. */

@@ -2,30 +2,12 @@
  * --json: the outcome of one copy as an object. No key is ever left out.
  */
 #define _GNU_SOURCE
-#include "json.h"
+#include "errors.h"
 #include "report.h"
 
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
-
-void report_json_error(struct json *j, const char *key, const struct fcopy_error *e)
-{
-	if (e->err == 0) {
-		json_string(j, key, NULL);
-		return;
-	}
-	json_open(j, key, '{');
-	json_string(j, "call", e->call);
-	json_string(j, "operation", e->operation);
-	json_errno(j, "errno", e->err);
-	json_string(j, "message", e->reason ? e->reason : strerror(e->err));
-	json_path(j, "path", e->path);
-	json_path(j, "path2", e->path2);
-	json_string(j, "engine", e->engine);
-	json_string(j, "option", e->option);
-	json_close(j, '}');
-}
 
 static void add_peers(struct json *j, const struct fcopy_report *r)
 {
@@ -157,7 +139,7 @@ void report_json(const struct outcome *o, FILE *f)
 	add_phases(&j, r);
 	add_engines(&j, r);
 	add_shard(&j, o);
-	report_json_error(&j, "error", &r->error);
+	error_write(&j, "error", &r->error);
 	event_add_warnings(&j, o->cli);
 	add_tree(&j, o);
 	json_close(&j, '}');

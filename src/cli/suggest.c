@@ -59,24 +59,25 @@ static struct nearest nearest_start(const char *text)
 	return (struct nearest){.text = text, .distance = ((unsigned)strlen(text) + 3) / 4 + 1};
 }
 
-const char *suggest_option(const char *text)
+const char *suggest_option(const struct option_row *table, const char *text)
 {
 	char name[NAME_SIZE + 1];
 	strncpy(name, text, NAME_SIZE);
 	name[NAME_SIZE] = '\0';
 	name[strcspn(name, "=")] = '\0';
 	struct nearest n = nearest_start(name);
-	for (const struct option_row *row = option_table; !option_table_ends(row); row++)
+	for (const struct option_row *row = table; !option_table_ends(row); row++)
 		if (row->name)
 			consider(&n, row->name);
 	return n.name;
 }
 
-size_t suggest_completions(const char *text, char *names, size_t size)
+size_t suggest_completions(const struct option_row *table, const char *text, char *names,
+			   size_t size)
 {
 	const size_t length = strcspn(text, "=");
 	size_t n = 0, used = 0;
-	for (const struct option_row *row = option_table; !option_table_ends(row); row++) {
+	for (const struct option_row *row = table; !option_table_ends(row); row++) {
 		if (!row->name || strncmp(row->name, text, length) != 0)
 			continue;
 		int more = snprintf(names + used, size - used, "%s--%s", n++ ? ", " : "",

@@ -166,6 +166,9 @@ const char *destination_name(const struct endpoint *e, int *dir);
  * options.shard is set: then the caller opens the part, too. */
 int replace_check(struct endpoint *e, const struct fcopy_options *, struct fcopy_error *);
 
+/* place.c: the last component of a path: its start, and its length without trailing slashes. */
+const char *place_last_component(const char *path, size_t *length);
+
 /* created.c: makes a regular file that is already open, and its fstat, a source. Commit and abort
  * close it. */
 void source_adopt(struct endpoint *e, int fd, const char *path, const struct stat *st);
@@ -193,11 +196,12 @@ int part_take_lock(int fd, int lock, const volatile int *cancel);
 /* Records what part_take_lock returned. */
 int part_fail_lock(const struct endpoint *e, int r, struct fcopy_error *);
 
-/* shared.c: the part of shards. Do shards copy to the part of `name`? */
+/* Do shards copy to the part of `name`? */
 bool part_is_shared(int dir, const char *name);
-/* Opens the part with its lock, shared, or exclusive for the commit; *locked: whether the file
- * system has locks. inode: what the part must be; 0 creates it if it is absent. Also returns
- * -ENOENT, recorded, if it has no name any more. shared_close releases the lock. */
+
+/* shared.c: opens the part of shards with its lock, shared, or exclusive for the commit; *locked:
+ * whether the file system has locks. inode: what the part must be; 0 creates it if it is absent.
+ * Also returns -ENOENT, recorded, if it has no name any more. shared_close releases the lock. */
 int shared_open(struct endpoint *e, bool commit, uint64_t inode, const volatile int *cancel,
 		bool *locked, struct fcopy_error *);
 int shared_close(struct endpoint *e, struct fcopy_error *);

@@ -6,8 +6,10 @@
 #include "error.h"
 #include "file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,6 +17,28 @@
 #define TRIES        8   /* each lost to another copy that has committed since */
 #define LOCK_TRIES   100 /* a second in all */
 #define LOCK_WAIT_MS 10
+
+bool part_is_shared(int dir, const char *name)
+{
+	char directory[NAME_MAX + 1];
+	int n = snprintf(directory, sizeof(directory), "%s.fcopy-shards", name);
+	int fd = n < (int)sizeof(directory)
+		     ? openat(dir, directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+		     : -1;
+	DIR *records = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *d;
+	bool shared = false;
+	if (fd < 0)
+		return false;
+	if (!records) {
+		close(fd);
+		return true;
+	}
+	while ((d = readdir(records)) && !shared)
+		shared = d->d_name[0] != '.' && strncmp(d->d_name, "receipt.", 8) != 0;
+	closedir(records);
+	return shared;
+}
 
 static int refuse_part(const struct endpoint *e, int err, const char *reason,
 		       struct fcopy_error *error)

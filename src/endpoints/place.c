@@ -20,8 +20,7 @@ void place_close(struct place *p)
 	p->dir = p->target = -1;
 }
 
-/* The last component of a path: where it starts, and its length without trailing slashes. */
-static size_t place_last_component(const char *path, size_t *length)
+const char *place_last_component(const char *path, size_t *length)
 {
 	size_t end = strlen(path);
 	while (end > 1 && path[end - 1] == '/')
@@ -30,14 +29,14 @@ static size_t place_last_component(const char *path, size_t *length)
 	while (start > 0 && path[start - 1] != '/')
 		start--;
 	*length = end - start;
-	return start;
+	return path + start;
 }
 
-static int set_name(struct place *p, const char *path, size_t start, size_t length)
+static int set_name(struct place *p, const char *name, size_t length)
 {
 	if (length > NAME_MAX)
 		return -ENAMETOOLONG;
-	memcpy(p->name, path + start, length);
+	memcpy(p->name, name, length);
 	p->name[length] = '\0';
 	return 0;
 }
@@ -46,11 +45,13 @@ static int set_name(struct place *p, const char *path, size_t start, size_t leng
 static int place_split_path(struct place *p, const char *path, const char **call)
 {
 	char dir[PATH_MAX];
-	size_t length, start = place_last_component(path, &length);
+	size_t length;
+	const char *name = place_last_component(path, &length);
+	size_t start = (size_t)(name - path);
 	*call = "open";
 	if (start >= sizeof(dir))
 		return -ENAMETOOLONG;
-	int r = set_name(p, path, start, length);
+	int r = set_name(p, name, length);
 	if (r < 0)
 		return r;
 	p->dir = AT_FDCWD;
@@ -72,7 +73,7 @@ static int place_stat(struct place *p)
 static int place_enter_directory(struct place *p, const char *src_path, char resolved[PATH_MAX],
 				 struct fcopy_error *e)
 {
-	size_t length, start, used = strlen(resolved);
+	size_t length, used = strlen(resolved);
 	if (!src_path)
 		return error_refuse(e, resolved, EISDIR,
 				    "is a directory, and the source has no name to use there",
@@ -82,10 +83,10 @@ static int place_enter_directory(struct place *p, const char *src_path, char res
 		return error_call(e, "open", resolved, errno);
 	place_close(p);
 	p->dir = dir;
-	start = place_last_component(src_path, &length);
+	const char *name = place_last_component(src_path, &length);
 	int n = snprintf(resolved + used, PATH_MAX - used, "%s%.*s",
-			 resolved[used - 1] == '/' ? "" : "/", (int)length, src_path + start);
-	if (set_name(p, src_path, start, length) < 0 || used + (size_t)n >= PATH_MAX)
+			 resolved[used - 1] == '/' ? "" : "/", (int)length, name);
+	if (set_name(p, name, length) < 0 || used + (size_t)n >= PATH_MAX)
 		return error_call(e, "open", resolved, ENAMETOOLONG);
 	int r = place_stat(p);
 	if (r < 0)

@@ -6,34 +6,11 @@
 #include "error.h"
 #include "file.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
-
-bool part_is_shared(int dir, const char *name)
-{
-	char directory[NAME_MAX + 1];
-	int n = snprintf(directory, sizeof(directory), "%s.fcopy-shards", name);
-	int fd = n < (int)sizeof(directory)
-		     ? openat(dir, directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-		     : -1;
-	DIR *records = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *d;
-	bool shared = false;
-	if (fd < 0)
-		return false;
-	if (!records) {
-		close(fd);
-		return true;
-	}
-	while ((d = readdir(records)) && !shared)
-		shared = d->d_name[0] != '.' && strncmp(d->d_name, "receipt.", 8) != 0;
-	closedir(records);
-	return shared;
-}
 
 bool shared_lacks_locks(int err)
 {

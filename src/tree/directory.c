@@ -144,11 +144,6 @@ static const struct dirent64 *names_at(const struct names *n, unsigned offset)
 	return (const struct dirent64 *)(const void *)(n->data + offset);
 }
 
-static bool is_dot(const char *name)
-{
-	return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
-}
-
 /* Hands an item to the pool, or runs it here if there is no memory to queue it. */
 static void directory_push(struct worker *w, const struct item *item)
 {
@@ -167,7 +162,7 @@ static void directory_push_names(struct worker *w, struct directory *d, struct n
 {
 	unsigned count = 0, first = 0;
 	for (unsigned at = 0; at < n->size; at += names_at(n, at)->d_reclen)
-		if (names_at(n, at)->d_type == DT_DIR && !is_dot(names_at(n, at)->d_name))
+		if (names_at(n, at)->d_type == DT_DIR && !name_is_dot(names_at(n, at)->d_name))
 			directory_push(w, &(struct item){d, n, at, 1});
 	for (unsigned at = 0; at < n->size; at += names_at(n, at)->d_reclen) {
 		if (names_at(n, at)->d_type == DT_DIR)
@@ -231,7 +226,7 @@ static void directory_copy_names(struct worker *w, const struct item *item)
 		if (d->d_type == DT_DIR && item->count > 1)
 			continue; /* has a separate item */
 		left--;
-		if (is_dot(d->d_name) || tree_stopped(w->tree))
+		if (name_is_dot(d->d_name) || tree_stopped(w->tree))
 			continue;
 		entry_copy(w, &(struct entry){.dir = item->dir,
 					      .name = d->d_name,

@@ -22,11 +22,6 @@ struct removal {
 	bool progress;       /* something was removed since the start of this pass */
 };
 
-static bool is_dot(const char *name)
-{
-	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
-
 static bool remove_move_up(struct removal *r, int dir, const char *name)
 {
 	char up[32];
@@ -76,7 +71,7 @@ static void remove_entries(struct removal *r, int dir, int depth)
 	while ((n = getdents64(dir, names, sizeof(names))) > 0)
 		for (ssize_t at = 0; at < n;) {
 			const struct dirent64 *d = (const void *)(names + at);
-			if (!is_dot(d->d_name))
+			if (!name_is_dot(d->d_name))
 				remove_one(r, dir, d->d_name, depth);
 			at += d->d_reclen;
 		}

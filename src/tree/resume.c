@@ -43,11 +43,6 @@ int resume_unmark(int part)
 	return unlinkat(part, RESUME_MARK, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-static bool is_dot(const char *name)
-{
-	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
-
 int resume_is_empty(int fd)
 {
 	_Alignas(8) char names[2048]; /* more than one name of any length */
@@ -57,7 +52,7 @@ int resume_is_empty(int fd)
 	while ((n = getdents64(fd, names, sizeof(names))) > 0)
 		for (ssize_t at = 0; at < n;) {
 			const struct dirent64 *entry = (const void *)(names + at);
-			if (!is_dot(entry->d_name))
+			if (!name_is_dot(entry->d_name))
 				return 0;
 			at += entry->d_reclen;
 		}
@@ -225,7 +220,7 @@ void resume_prune(struct worker *w, const struct directory *d)
 	while ((n = getdents64(d->dst, names, sizeof(names))) > 0)
 		for (ssize_t at = 0; at < n;) {
 			const struct dirent64 *entry = (const void *)(names + at);
-			if (!is_dot(entry->d_name))
+			if (!name_is_dot(entry->d_name))
 				prune_one(w, d, entry->d_name);
 			at += entry->d_reclen;
 		}

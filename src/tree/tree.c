@@ -11,19 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The last component of a path: its start, and its length without trailing slashes. */
-static const char *last_component(const char *path, size_t *length)
-{
-	size_t end = strlen(path);
-	while (end > 1 && path[end - 1] == '/')
-		end--;
-	size_t start = end;
-	while (start > 0 && path[start - 1] != '/')
-		start--;
-	*length = end - start;
-	return path + start;
-}
-
 /* The path is the root, or ends in . or ..: that directory has no name to be copied under. */
 static bool is_unnamed(const char *name, size_t length)
 {
@@ -62,7 +49,7 @@ struct target {
 static int open_parent(const char *path, char directory[PATH_MAX])
 {
 	size_t length;
-	size_t n = (size_t)(last_component(path, &length) - path);
+	size_t n = (size_t)(place_last_component(path, &length) - path);
 	if (n >= PATH_MAX)
 		return -ENAMETOOLONG;
 	memcpy(directory, path, n);
@@ -76,7 +63,7 @@ static int open_parent(const char *path, char directory[PATH_MAX])
 static int target_find(struct tree *t, struct target *target, const char *src, const char *dst)
 {
 	size_t length;
-	const char *name = last_component(target->into ? src : dst, &length);
+	const char *name = place_last_component(target->into ? src : dst, &length);
 	bool unnamed = is_unnamed(name, length);
 	if (unnamed || target->into) {
 		int n = snprintf(target->directory, PATH_MAX, "%s", dst);
@@ -112,7 +99,7 @@ static int copy_single(struct tree *t, const char *src, const struct target *tar
 	struct fcopy_tree_report *report = t->report;
 	char path[PATH_MAX], name[NAME_MAX + 1];
 	size_t length;
-	const char *last = last_component(src, &length);
+	const char *last = place_last_component(src, &length);
 	uint64_t failed = report->failed, vanished = report->vanished;
 	if (length > NAME_MAX)
 		return tree_fail(t, "open", src, ENAMETOOLONG);
@@ -195,7 +182,7 @@ static int find_shared_copy(struct tree *t, struct target *target, const char *s
 {
 	struct target itself = {.parent = -1};
 	size_t length;
-	const char *last = last_component(dst, &length);
+	const char *last = place_last_component(dst, &length);
 	if (is_unnamed(last, length))
 		return 0;
 	int r = target_find(t, &itself, src, dst);
@@ -251,8 +238,8 @@ static int copy_operand(struct tree *t, const char *src, const char *dst, struct
 static int compare_names(const void *a, const void *b)
 {
 	size_t na, nb;
-	const char *pa = last_component(*(const char *const *)a, &na);
-	const char *pb = last_component(*(const char *const *)b, &nb);
+	const char *pa = place_last_component(*(const char *const *)a, &na);
+	const char *pb = place_last_component(*(const char *const *)b, &nb);
 	int r = memcmp(pa, pb, na < nb ? na : nb);
 	return r ? r : (na > nb) - (na < nb);
 }
@@ -265,7 +252,7 @@ static int check_names(struct tree *t, const char *const *src, size_t n)
 	if (n < 2)
 		return 0;
 	for (size_t i = 0; i < n; i++) {
-		const char *name = last_component(src[i], &length);
+		const char *name = place_last_component(src[i], &length);
 		if (is_unnamed(name, length))
 			return tree_refuse(t, src[i], EINVAL,
 					   "has no name: copy it without other sources",

@@ -37,6 +37,12 @@ struct directory {
 	char name[];                     /* of a subdirectory: in its parent */
 };
 
+/* Is it . or .., which every directory has? */
+static inline bool name_is_dot(const char *name)
+{
+	return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
+}
+
 /* What getdents64(2) returned; freed with the last item that uses it. */
 struct names {
 	unsigned references; /* atomic */

@@ -156,7 +156,7 @@ static void check_modes(const char *text)
 /* What is suggested is there. */
 static void check_suggestions(const char *text)
 {
-	const char *mode = suggest_mode(text), *option = suggest_option(text);
+	const char *mode = suggest_mode(text), *option = suggest_option(option_table, text);
 	MUST(!mode || fcopy_mode_find(mode));
 	for (const struct option_row *row = option_table; option; row++) {
 		MUST(!option_table_ends(row));
