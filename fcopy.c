@@ -64,7 +64,7 @@ static void print_report(const struct outcome *o)
 }
 
 /* Runs in the client's own thread. */
-static void print_client(const struct cli *cli, const struct fcopy_report *report)
+static void print_client_report(const struct cli *cli, const struct fcopy_report *report)
 {
 	const struct outcome o = {cli, report, usage_of_thread(ending_seconds(report)), 0, NULL};
 	flockfile(stdout);
@@ -81,7 +81,7 @@ static void on_event(void *user, const struct fcopy_event *event)
 {
 	event_print(user, event);
 	if (event->kind == FCOPY_EVENT_CLIENT)
-		print_client(user, event->report);
+		print_client_report(user, event->report);
 }
 
 static int serve(struct cli *cli, const volatile int *stop, struct fcopy_report *report)

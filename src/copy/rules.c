@@ -86,8 +86,8 @@ static int rules_refuse(struct fcopy_error *error, const char *path, const char 
 #define TO_SOCKET   "cannot be used if DST is a socket"
 
 /* The option of the first row that applies is refused, whatever SRC and DST are. */
-static int check_options(const struct request *x, const struct fcopy_mode *mode,
-			 struct fcopy_error *error, char detail[FCOPY_DETAIL_MAX])
+static int rules_check_options(const struct request *x, const struct fcopy_mode *mode,
+			       struct fcopy_error *error, char detail[FCOPY_DETAIL_MAX])
 {
 	const struct fcopy_options *o = x->options;
 	const unsigned lacks = ~mode->takes;
@@ -151,8 +151,8 @@ static int check_options(const struct request *x, const struct fcopy_mode *mode,
 }
 
 /* What the other shards would have to agree on at every moment, or cannot do together. */
-static int check_shard(const struct request *x, const struct fcopy_mode *mode,
-		       struct fcopy_error *error)
+static int rules_check_shard(const struct request *x, const struct fcopy_mode *mode,
+			     struct fcopy_error *error)
 {
 	const struct fcopy_options *o = x->options;
 	const struct fcopy_tree_options *t = x->tree;
@@ -189,8 +189,8 @@ static int check_shard(const struct request *x, const struct fcopy_mode *mode,
 #define NO_FILES   "only a copy from a file to a file can be verified or resumed"
 
 /* Each row that is asked demands what SRC and DST are. */
-static int check_ends(const struct request *x, const struct fcopy_mode *mode,
-		      struct fcopy_error *error)
+static int rules_check_ends(const struct request *x, const struct fcopy_mode *mode,
+			    struct fcopy_error *error)
 {
 	const struct fcopy_options *o = x->options;
 	const unsigned lacks = ~mode->takes;
@@ -248,8 +248,8 @@ static int check_ends(const struct request *x, const struct fcopy_mode *mode,
 int rules_check(const struct request *x, struct fcopy_error *error, char detail[FCOPY_DETAIL_MAX])
 {
 	const struct fcopy_mode *mode = x->options->mode ? x->options->mode : fcopy_modes();
-	int r = check_options(x, mode, error, detail);
+	int r = rules_check_options(x, mode, error, detail);
 	if (r == 0)
-		r = check_shard(x, mode, error);
-	return r < 0 ? r : check_ends(x, mode, error);
+		r = rules_check_shard(x, mode, error);
+	return r < 0 ? r : rules_check_ends(x, mode, error);
 }

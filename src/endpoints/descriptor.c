@@ -22,7 +22,7 @@ static bool has_prefix(const char *path)
 }
 
 /* A descriptor's number in decimal digits without leading zeros; -1: it is none. */
-static int parse_number(const char *digits)
+static int descriptor_parse(const char *digits)
 {
 	char *end;
 	bool starts = digits[0] >= '0' && digits[0] <= '9' && (digits[0] != '0' || !digits[1]);
@@ -43,7 +43,7 @@ static int descriptor_number(const char *path, int dash)
 	for (int i = 0; i < 3; i++) {
 		size_t n = strlen(prefixes[i]);
 		if (strncmp(path, prefixes[i], n) == 0)
-			return parse_number(path + n);
+			return descriptor_parse(path + n);
 	}
 	return -1;
 }
