@@ -7,7 +7,7 @@
  *   include/fcopy.h   libfcopy's public face
  *   src/cli/          everything that is printed: options, mode, help, messages, events, errors,
  *                     progress, ending, stats, json, benchmark
- *   src/tree/         several sources and trees: tree (operands), root (new or merged), commit,
+ *   src/tree/         several sources and trees: operands, tree, root (new or merged), commit,
  *                     pool, directory, entry, links, special, record and resume (an unfinished
  *                     tree), remove, inside (DST below SRC), report
  *   src/copy/         policy: rules (what options demand), copy (open to commit), settle (before

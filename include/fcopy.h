@@ -80,10 +80,11 @@ enum fcopy_advice {
 	/* remove the file, or the tree, error.path, unless another machine is still writing it */
 	FCOPY_ADVICE_REMOVE_FILE,
 	FCOPY_ADVICE_REMOVE_TREE,
-	FCOPY_ADVICE_FLUSH,     /* DST is complete, but may not be on the disk */
-	FCOPY_ADVICE_CACHE,     /* leave out options.no_cache */
-	FCOPY_ADVICE_RECURSIVE, /* tree_options.recursive */
-	FCOPY_ADVICE_USAGE,     /* the operands and options cannot be combined */
+	FCOPY_ADVICE_FLUSH,       /* DST is complete, but may not be on the disk */
+	FCOPY_ADVICE_CACHE,       /* leave out options.no_cache */
+	FCOPY_ADVICE_RECURSIVE,   /* tree_options.recursive */
+	FCOPY_ADVICE_DESCRIPTORS, /* raise RLIMIT_NOFILE: two for each level of directories */
+	FCOPY_ADVICE_USAGE,       /* the operands and options cannot be combined */
 };
 
 /* A failure, or a warning. The strings are static or belong to the caller's operands and to the
@@ -337,6 +338,7 @@ int fcopy_serve(const char *src, const char *dst, const struct fcopy_options *op
 
 /* Which symlinks of the source are followed. The letters are the options of the program. */
 enum fcopy_follow {
+	FCOPY_FOLLOW_DEFAULT,  /* as NEVER if recursive, otherwise as ALWAYS */
 	FCOPY_FOLLOW_NEVER,    /* -P: symlinks are copied as symlinks */
 	FCOPY_FOLLOW_OPERANDS, /* -H: only a SRC that is a symlink is followed */
 	FCOPY_FOLLOW_ALWAYS,   /* -L */
@@ -346,12 +348,12 @@ enum fcopy_follow {
 struct fcopy_tree_options {
 	struct fcopy_options copy; /* how each regular file is copied; see fcopy_tree() */
 	bool recursive;            /* copy directories; otherwise a SRC that is one fails */
-	enum fcopy_follow follow;  /* only with recursive: without it, every SRC is followed */
-	bool hard_links;           /* names of one source file become names of one copy */
-	bool one_file_system;      /* copy a mount point below SRC as an empty directory */
-	bool keep_going;           /* commit a new tree even if entries fail */
-	bool into_directory;       /* DST must be a directory: each copy is DST/basename(SRC) */
-	bool report_entries;       /* send FCOPY_EVENT_ENTRY for each entry */
+	enum fcopy_follow follow;
+	bool hard_links;      /* names of one source file become names of one copy */
+	bool one_file_system; /* copy a mount point below SRC as an empty directory */
+	bool keep_going;      /* commit a new tree even if entries fail */
+	bool into_directory;  /* DST must be a directory: each copy is DST/basename(SRC) */
+	bool report_entries;  /* send FCOPY_EVENT_ENTRY for each entry */
 };
 
 /* What happened; filled in after success and after a failure. Counts are of entries. */

@@ -39,6 +39,9 @@ static const char *hint_for(enum fcopy_advice advice)
 	case FCOPY_ADVICE_IN_PLACE_OR_FORCE:
 		return "use --inplace to overwrite it, or -f to replace it anyway";
 	case FCOPY_ADVICE_RECURSIVE: return "use -r to copy directories";
+	case FCOPY_ADVICE_DESCRIPTORS:
+		return "raise the hard limit of open files (ulimit -Hn): each level of "
+		       "directories takes two";
 	case FCOPY_ADVICE_FORCE: return "use -f to replace it anyway";
 	case FCOPY_ADVICE_FLUSH:
 		return "check the disk: the copy is in place, but a power cut may undo it";

@@ -142,6 +142,9 @@ static int check_program(const struct cli *cli)
 	     "cannot be combined with --keep-listening"},
 	    {cli->keep_listening && cli->sources, "keep-listening",
 	     "cannot be combined with -r, -a, -t or several SRC"},
+	    {!cli->tree.recursive && cli->tree.keep_going, "keep-going", "requires -r or -a"},
+	    {!cli->tree.recursive && cli->tree.one_file_system, "one-file-system",
+	     "requires -r or -a"},
 	    {cli->max_clients && !cli->keep_listening, "max-clients", "requires --keep-listening"},
 	    {json_out && is_standard_output(cli->dst), "json",
 	     "standard output receives the copy: use --json=FILE"},
@@ -202,6 +205,7 @@ static int take_sources(struct cli *cli, int n, char **operand)
 
 static int take_operands(struct cli *cli, int n, char **operand)
 {
+	struct stat st;
 	if (is_tree(cli, n, operand))
 		return take_sources(cli, n, operand);
 	if (n < 2)
@@ -210,6 +214,11 @@ static int take_operands(struct cli *cli, int n, char **operand)
 		return message_usage(operand[3], "one operand too many: use fcopy SRC DST [MODE]");
 	cli->src = operand[0];
 	cli->dst = operand[1];
+	if (cli->tree.follow == FCOPY_FOLLOW_NEVER && lstat(cli->src, &st) == 0 &&
+	    S_ISLNK(st.st_mode)) { /* a symlink has no bytes to copy */
+		cli->sources = operand;
+		cli->source_count = 1;
+	}
 	if (n == 2)
 		return EXIT_DONE;
 	if (cli->copy.mode)

@@ -23,7 +23,7 @@ static int warn_or_fail(struct copy *c, int err, const char *reason)
 	return -err;
 }
 
-/* Did the size, mtime or inode of the source change? */
+/* Did the size or mtime of the source change, or has it lost its name? */
 static int check_source(struct copy *c)
 {
 	struct stat now;
@@ -32,11 +32,13 @@ static int check_source(struct copy *c)
 		return 0;
 	if (fstat(c->src.fd, &now) < 0)
 		return error_call(&c->report->error, "fstat", c->src.path, errno);
-	if (now.st_size == then->st_size && now.st_ino == then->st_ino &&
-	    now.st_mtim.tv_sec == then->st_mtim.tv_sec &&
+	bool gone = now.st_nlink == 0 && then->st_nlink > 0;
+	if (!gone && now.st_size == then->st_size && now.st_mtim.tv_sec == then->st_mtim.tv_sec &&
 	    now.st_mtim.tv_nsec == then->st_mtim.tv_nsec)
 		return 0;
 	c->report->source_changed = true;
+	if (gone)
+		return warn_or_fail(c, EBUSY, "was replaced or removed while it was copied");
 	return warn_or_fail(c, EBUSY, "changed while it was copied");
 }
 

@@ -89,6 +89,7 @@ struct file {
 	int (*link)(const struct endpoint *, const char *name); /* NULL: temporary has a name */
 	char temporary[NAME_MAX + 1]; /* its name in place.dir; empty: none */
 	bool keep_part;               /* abort keeps it, to be resumed */
+	bool replace_links;           /* also a file whose other names keep the old content */
 	mode_t mode;                  /* a named temporary is 0600 until the commit */
 	int directory;                /* to be flushed at the commit, or -1 */
 };
@@ -153,10 +154,11 @@ int destination_open(struct endpoint *e, const char *path, const struct endpoint
 		     const struct fcopy_options *, char resolved[PATH_MAX], struct fcopy_error *);
 
 /* The same for `name` in the open directory `dir`, for a source that is a regular file. A symlink
- * of that name is followed, a directory is refused. path is for messages and must outlive *e. */
+ * of that name is followed, a directory is refused. replace_links: a file with more hard links is
+ * replaced, too, as with options.force. path is for messages and must outlive *e. */
 int destination_open_in(struct endpoint *e, int dir, const char *name, const char *path,
 			const struct endpoint *src, const struct fcopy_options *,
-			struct fcopy_error *);
+			bool replace_links, struct fcopy_error *);
 
 /* The open directory and the name in it that a file as DST has, or will have; both live as long as
  * *e. */
@@ -211,9 +213,14 @@ bool shared_lacks_locks(int err); /* of a lock that failed */
 #define PRESERVE_IMPOSSIBLE "attributes are preserved between files only"
 int metadata_preserve(const struct endpoint *src, const struct endpoint *dst, enum fcopy_attribute,
 		      struct fcopy_error *);
-/* The same between two open files or two open directories; st is the source's. Returns 0, or -errno
- * with the failed call in *call. */
-int metadata_copy_attribute(enum fcopy_attribute, int src, int dst, const struct stat *st,
-			    const char **call);
+/* Two open files, or two open directories. */
+struct metadata_pair {
+	int src, dst;
+	const struct stat *st; /* of the source */
+	const char *src_path, *dst_path;
+};
+/* The same for them. */
+int metadata_copy_attribute(enum fcopy_attribute, const struct metadata_pair *,
+			    struct fcopy_error *);
 
 #endif

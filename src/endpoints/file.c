@@ -166,6 +166,15 @@ static int open_place(struct endpoint *e, const struct endpoint *src,
 	return r == 0 ? check_alias(e, src, error) : r;
 }
 
+/* place_find failed. As with cp -n, a symlink that leads nowhere exists, too. */
+static int keep_dangling(int r, const struct fcopy_options *options, struct fcopy_error *error)
+{
+	if (!options->no_clobber || error->advice != FCOPY_ADVICE_REMOVE_LINK)
+		return r;
+	*error = (struct fcopy_error){0};
+	return ENDPOINT_KEPT;
+}
+
 static int open_named(struct endpoint *e, const char *path, const struct endpoint *src,
 		      const struct fcopy_options *options, char resolved[PATH_MAX],
 		      struct fcopy_error *error)
@@ -174,7 +183,7 @@ static int open_named(struct endpoint *e, const char *path, const struct endpoin
 	*e = (struct endpoint){.fd = -1, .path = resolved, .file = file_state()};
 	int r = place_find(&e->file.place, path, name, !options->no_directory, resolved, error);
 	if (r < 0)
-		return r;
+		return keep_dangling(r, options, error);
 	r = open_place(e, src, options, error);
 	if (r != 0)
 		place_close(&e->file.place);
@@ -183,12 +192,13 @@ static int open_named(struct endpoint *e, const char *path, const struct endpoin
 
 int destination_open_in(struct endpoint *e, int dir, const char *name, const char *path,
 			const struct endpoint *src, const struct fcopy_options *options,
-			struct fcopy_error *error)
+			bool replace_links, struct fcopy_error *error)
 {
 	*e = (struct endpoint){.fd = -1, .path = path, .file = file_state()};
+	e->file.replace_links = replace_links;
 	int r = place_find_in(&e->file.place, dir, name, path, error);
 	if (r < 0)
-		return r;
+		return keep_dangling(r, options, error);
 	/* Opening a FIFO could block, and writing would overwrite a device. */
 	if (e->file.place.exists && !S_ISREG(e->file.place.st.st_mode) && !options->no_clobber)
 		r = error_refuse(error, path, EEXIST,

@@ -98,13 +98,21 @@ int metadata_keep_acl(int fd, const struct place *old, const char *path, bool fo
 	return 0;
 }
 
+/* The call that failed, and whether it was on the source. */
+struct blame {
+	const char *call;
+	bool src;
+};
+
 /* Returns 0; -ENODATA if the source has no such attribute; or -errno. */
-static int copy_attribute(int src, int dst, const char *name)
+static int copy_attribute(int src, int dst, const char *name, struct blame *blame)
 {
 	char value[VALUE_MAX];
+	*blame = (struct blame){"fgetxattr", true};
 	ssize_t n = fgetxattr(src, name, value, sizeof(value));
 	if (n < 0)
 		return is_absent(errno) ? -ENODATA : -errno;
+	*blame = (struct blame){"fsetxattr", false};
 	return fsetxattr(dst, name, value, (size_t)n, 0) < 0 ? -errno : 0;
 }
 
@@ -114,66 +122,89 @@ static bool is_copied_alone(const char *name)
 	return strncmp(name, "system.", 7) != 0 && strcmp(name, "security.selinux") != 0;
 }
 
-static int copy_attributes(int src, int dst)
+/* The first failure does not end the loop. */
+static int copy_attributes(int src, int dst, struct blame *first)
 {
 	char list[LIST_MAX];
-	int first = 0;
+	int failure = 0;
+	*first = (struct blame){"flistxattr", true};
 	ssize_t n = flistxattr(src, list, sizeof(list));
 	if (n < 0)
 		return errno == EOPNOTSUPP ? 0 : -errno;
 	for (char *name = list; name < list + n; name += strlen(name) + 1) {
-		int r = is_copied_alone(name) ? copy_attribute(src, dst, name) : 0;
-		first = first || r == -ENODATA ? first : r;
+		struct blame blame;
+		int r = is_copied_alone(name) ? copy_attribute(src, dst, name, &blame) : 0;
+		if (r == 0 || r == -ENODATA || failure < 0)
+			continue;
+		failure = r;
+		*first = blame;
 	}
-	return first;
+	return failure;
 }
 
 /* Removes an ACL that the source lacks: one of the directory, or DST's old one, could admit users
  * whom the source refuses. */
-static int copy_acl(int src, int dst, const char *name)
+static int copy_acl(int src, int dst, const char *name, struct blame *blame)
 {
-	int r = copy_attribute(src, dst, name);
+	int r = copy_attribute(src, dst, name, blame);
 	if (r != -ENODATA)
 		return r;
+	*blame = (struct blame){"fremovexattr", false};
 	return remove_attribute(dst, name);
 }
 
-static int copy_mode(int src, int dst, const struct stat *st)
+static int copy_mode(int src, int dst, const struct stat *st, struct blame *blame)
 {
 	struct stat now;
+	*blame = (struct blame){"fstat", false};
 	if (fstat(dst, &now) < 0)
 		return -errno;
 	bool owned = now.st_uid == st->st_uid && now.st_gid == st->st_gid;
-	int r = copy_acl(src, dst, "system.posix_acl_access");
+	int r = copy_acl(src, dst, "system.posix_acl_access", blame);
 	if (r == 0 && S_ISDIR(st->st_mode))
-		r = copy_acl(src, dst, "system.posix_acl_default");
-	if (fchmod(dst, st->st_mode & (owned ? 07777 : 01777)) < 0)
+		r = copy_acl(src, dst, "system.posix_acl_default", blame);
+	if (r == 0)
+		*blame = (struct blame){"fchmod", false};
+	if (fchmod(dst, st->st_mode & (owned ? 07777 : 01777)) < 0) {
+		*blame = (struct blame){"fchmod", false};
 		return -errno;
+	}
 	return r == 0 && !owned && st->st_mode & 06000 ? -EPERM : r;
 }
 
-int metadata_copy_attribute(enum fcopy_attribute which, int src, int dst, const struct stat *st,
-			    const char **call)
+static int copy_attribute_of(enum fcopy_attribute which, int src, int dst, const struct stat *st,
+			     struct blame *blame)
 {
 	const struct timespec times[2] = {st->st_atim, st->st_mtim};
 	switch (which) {
 	case FCOPY_ATTR_TIMESTAMPS:
-		*call = "futimens";
+		*blame = (struct blame){"futimens", false};
 		return futimens(dst, times) < 0 ? -errno : 0;
-	case FCOPY_ATTR_OWNERSHIP: *call = "fchown"; return set_owner(dst, st->st_uid, st->st_gid);
-	case FCOPY_ATTR_XATTR: *call = "fsetxattr"; return copy_attributes(src, dst);
-	case FCOPY_ATTR_MODE: *call = "fchmod"; return copy_mode(src, dst, st);
+	case FCOPY_ATTR_OWNERSHIP:
+		*blame = (struct blame){"fchown", false};
+		return set_owner(dst, st->st_uid, st->st_gid);
+	case FCOPY_ATTR_XATTR: return copy_attributes(src, dst, blame);
+	case FCOPY_ATTR_MODE: return copy_mode(src, dst, st, blame);
 	}
 	return 0;
+}
+
+int metadata_copy_attribute(enum fcopy_attribute which, const struct metadata_pair *pair,
+			    struct fcopy_error *e)
+{
+	struct blame blame;
+	int r = copy_attribute_of(which, pair->src, pair->dst, pair->st, &blame);
+	if (r == 0)
+		return 0;
+	return error_call(e, blame.call, blame.src ? pair->src_path : pair->dst_path, -r);
 }
 
 int metadata_preserve(const struct endpoint *src, const struct endpoint *dst,
 		      enum fcopy_attribute which, struct fcopy_error *e)
 {
-	const char *call = NULL;
+	const struct metadata_pair pair = {src->fd, dst->fd, &src->st, src->path, dst->path};
 	if (!S_ISREG(dst->st.st_mode) || !S_ISREG(src->st.st_mode))
 		return error_refuse(e, dst->path, EOPNOTSUPP, PRESERVE_IMPOSSIBLE,
 				    FCOPY_ADVICE_NONE);
-	int r = metadata_copy_attribute(which, src->fd, dst->fd, &src->st, &call);
-	return r < 0 ? error_call(e, call, dst->path, -r) : 0;
+	return metadata_copy_attribute(which, &pair, e);
 }

@@ -105,7 +105,7 @@ static int check_existing(const struct endpoint *e, bool force, struct fcopy_err
 	r = check_directory_allows_rename(e, error);
 	if (r < 0 || force)
 		return r;
-	if (e->file.place.st.st_nlink > 1)
+	if (e->file.place.st.st_nlink > 1 && !e->file.replace_links)
 		return error_refuse(error, e->path, EMLINK,
 				    "has other hard links, which would keep the old content",
 				    err ? FCOPY_ADVICE_FORCE : FCOPY_ADVICE_IN_PLACE_OR_FORCE);

@@ -71,22 +71,19 @@ int directory_preserve(struct worker *w, const struct entry *e, int src, int dst
 	static const enum fcopy_attribute order[] = {FCOPY_ATTR_TIMESTAMPS, FCOPY_ATTR_OWNERSHIP,
 						     FCOPY_ATTR_XATTR, FCOPY_ATTR_MODE};
 	const struct fcopy_options *o = &w->tree->options->copy;
+	const struct metadata_pair pair = {src, dst, st, entry_src, entry_dst};
 	int lost = 0;
 	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++) {
 		struct fcopy_error error;
-		const char *call;
-		if (!(o->preserve & order[i]))
+		if (!(o->preserve & order[i]) ||
+		    metadata_copy_attribute(order[i], &pair, &error) == 0)
 			continue;
-		int r = metadata_copy_attribute(order[i], src, dst, st, &call);
-		if (r == 0)
-			continue;
-		error_call(&error, call, entry_dst, -r);
 		if (!(o->preserve_required & order[i])) {
 			report_warning(w, e, &error);
 			continue;
 		}
 		report_failure(w, e, &error);
-		lost = r;
+		lost = -error.err;
 	}
 	return lost;
 }

@@ -97,7 +97,7 @@ static int entry_open_destination(struct worker *w, const struct entry *e, const
 	}
 	if (w->tree->atomic)
 		return destination_open_in(&c->dst, e->dir->dst, e->as, entry_dst, &c->src,
-					   &w->options, error);
+					   &w->options, w->tree->options->hard_links, error);
 	return created_open(&c->dst, e->dir->dst, e->as, st->st_mode & 0777, entry_dst, error);
 }
 

@@ -71,6 +71,13 @@ static struct fcopy_error report_paths(const struct entry *e, const struct fcopy
 		entry_path(e, *member[i] == entry_src, path[i], PATH_MAX);
 		*member[i] = path[i];
 	}
+	/* A tree is not copied in place. */
+	if (whole.advice == FCOPY_ADVICE_IN_PLACE_OR_FORCE)
+		whole.advice = FCOPY_ADVICE_FORCE;
+	else if (whole.advice == FCOPY_ADVICE_IN_PLACE)
+		whole.advice = FCOPY_ADVICE_NONE;
+	else if (whole.err == EMFILE)
+		whole.advice = FCOPY_ADVICE_DESCRIPTORS;
 	return whole;
 }
 

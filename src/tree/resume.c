@@ -150,7 +150,7 @@ static bool resume_set_attributes(const struct worker *w, const struct entry *e,
 {
 	static const enum fcopy_attribute order[] = {FCOPY_ATTR_OWNERSHIP, FCOPY_ATTR_XATTR,
 						     FCOPY_ATTR_MODE};
-	const char *call;
+	struct fcopy_error error;
 	bool same = true;
 	unsigned preserve = w->tree->options->copy.preserve;
 	if (!preserve)
@@ -160,7 +160,10 @@ static bool resume_set_attributes(const struct worker *w, const struct entry *e,
 		return false;
 	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++)
 		if (preserve & order[i])
-			same &= metadata_copy_attribute(order[i], fd, dst, st, &call) == 0;
+			same &= metadata_copy_attribute(
+				    order[i],
+				    &(struct metadata_pair){fd, dst, st, entry_src, entry_dst},
+				    &error) == 0;
 	close(dst);
 	return same;
 }

@@ -54,35 +54,75 @@ static int special_replace(struct worker *w, const struct entry *e, const struct
 	return r;
 }
 
-/* Copies the extended attributes of one O_PATH descriptor to another. Through /proc, because the
- * calls for descriptors refuse O_PATH; the link there leads to the file itself, also to a symlink.
- */
-static int special_copy_xattrs(int src, int dst)
+/* An O_PATH descriptor, to be used as a path: the calls for descriptors refuse O_PATH, and the link
+ * in /proc leads to the file itself, also to a symlink. */
+struct proc_path {
+	char text[32];
+};
+
+static struct proc_path proc_path(int fd)
 {
-	char from[32], to[32], list[65536], value[65536]; /* XATTR_LIST_MAX, XATTR_SIZE_MAX */
-	int first = 0;
-	snprintf(from, sizeof(from), "/proc/self/fd/%d", src);
-	snprintf(to, sizeof(to), "/proc/self/fd/%d", dst);
+	struct proc_path p;
+	snprintf(p.text, sizeof(p.text), "/proc/self/fd/%d", fd);
+	return p;
+}
+
+/* Returns 0; -ENODATA if the source has no such attribute; or -errno with the call. */
+static int special_copy_xattr(const char *from, const char *to, const char *name, const char **call)
+{
+	char value[65536]; /* XATTR_SIZE_MAX */
+	*call = "getxattr";
+	ssize_t n = getxattr(from, name, value, sizeof(value));
+	if (n < 0)
+		return errno == EOPNOTSUPP ? -ENODATA : -errno;
+	*call = "setxattr";
+	return setxattr(to, name, value, (size_t)n, 0) < 0 ? -errno : 0;
+}
+
+/* The first failure does not end the loop. */
+static int special_copy_xattrs(const char *from, const char *to, const char **call)
+{
+	char list[65536]; /* XATTR_LIST_MAX */
+	int failure = 0;
+	*call = "listxattr";
 	ssize_t n = listxattr(from, list, sizeof(list));
 	if (n < 0)
 		return errno == EOPNOTSUPP ? 0 : -errno;
 	for (char *name = list; name < list + n; name += strlen(name) + 1) {
+		const char *failed;
 		if (strncmp(name, "system.", 7) == 0 || strcmp(name, "security.selinux") == 0)
 			continue;
-		ssize_t size = getxattr(from, name, value, sizeof(value));
-		if (size < 0 && errno == ENODATA)
+		int r = special_copy_xattr(from, to, name, &failed);
+		if (r == 0 || r == -ENODATA || failure < 0)
 			continue;
-		if (size < 0 || setxattr(to, name, value, (size_t)size, 0) < 0)
-			first = first ? first : -errno;
+		failure = r;
+		*call = failed;
 	}
-	return first;
+	return failure;
+}
+
+/* mknod(2) gave it the default ACL of its directory, which could admit users whom the source
+ * refuses. */
+static int special_copy_mode(const char *from, const char *to, mode_t mode, const char **call)
+{
+	static const char acl[] = "system.posix_acl_access";
+	int r = special_copy_xattr(from, to, acl, call);
+	if (r == -ENODATA) {
+		*call = "removexattr";
+		bool none = removexattr(to, acl) == 0 || errno == ENODATA || errno == EOPNOTSUPP;
+		r = none ? 0 : -errno;
+	}
+	if (chmod(to, mode & 07777) == 0)
+		return r;
+	*call = "chmod";
+	return -errno;
 }
 
 static int special_dress_one(enum fcopy_attribute which, const struct entry *e, int src, int dst,
 			     const struct stat *st, const char **call)
 {
 	const struct timespec times[2] = {st->st_atim, st->st_mtim};
-	char link[32];
+	const struct proc_path from = proc_path(src), to = proc_path(dst);
 	switch (which) {
 	case FCOPY_ATTR_TIMESTAMPS:
 		*call = "utimensat";
@@ -90,13 +130,11 @@ static int special_dress_one(enum fcopy_attribute which, const struct entry *e, 
 	case FCOPY_ATTR_OWNERSHIP:
 		*call = "fchownat";
 		return fchownat(dst, "", st->st_uid, st->st_gid, AT_EMPTY_PATH) < 0 ? -errno : 0;
-	case FCOPY_ATTR_XATTR: *call = "setxattr"; return special_copy_xattrs(src, dst);
+	case FCOPY_ATTR_XATTR: return special_copy_xattrs(from.text, to.text, call);
 	case FCOPY_ATTR_MODE:
-		*call = "chmod";
 		if (S_ISLNK(st->st_mode)) /* has no mode */
 			return 0;
-		snprintf(link, sizeof(link), "/proc/self/fd/%d", dst);
-		return chmod(link, st->st_mode & 07777) < 0 ? -errno : 0;
+		return special_copy_mode(from.text, to.text, st->st_mode, call);
 	}
 	return 0;
 }
@@ -119,7 +157,9 @@ static int special_dress(struct worker *w, const struct entry *e, const struct s
 					   : special_dress_one(order[i], e, src, dst, st, &call);
 		if (r == 0)
 			continue;
-		error_call(&error, call, entry_dst, -r);
+		bool reads = src < 0 || strcmp(call, "getxattr") == 0 ||
+			     strcmp(call, "listxattr") == 0;
+		error_call(&error, call, reads ? entry_src : entry_dst, -r);
 		if (o->preserve_required & order[i])
 			failure = r;
 		else

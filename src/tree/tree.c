@@ -11,30 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The path is the root, or ends in . or ..: that directory has no name to be copied under. */
-static bool is_unnamed(const char *name, size_t length)
-{
-	return length == 0 || (name[0] == '/' && length == 1) ||
-	       (name[0] == '.' && (length == 1 || (length == 2 && name[1] == '.')));
-}
-
-static int tree_fail(struct tree *t, const char *call, const char *path, int err)
-{
-	struct fcopy_error error;
-	error_call(&error, call, path, err);
-	report_operand(t, &error);
-	return -err;
-}
-
-static int tree_refuse(struct tree *t, const char *path, int err, const char *reason,
-		       enum fcopy_advice advice)
-{
-	struct fcopy_error error;
-	error_refuse(&error, path, err, reason, advice);
-	report_operand(t, &error);
-	return -err;
-}
-
 /* A destination: a name in an open directory. */
 struct target {
 	bool into; /* the copy is DST/basename(SRC) */
@@ -64,7 +40,7 @@ static int target_find(struct tree *t, struct target *target, const char *src, c
 {
 	size_t length;
 	const char *name = place_last_component(target->into ? src : dst, &length);
-	bool unnamed = is_unnamed(name, length);
+	bool unnamed = operand_is_unnamed(name, length);
 	if (unnamed || target->into) {
 		int n = snprintf(target->directory, PATH_MAX, "%s", dst);
 		target->parent = n < PATH_MAX ? open(dst, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -183,7 +159,7 @@ static int find_shared_copy(struct tree *t, struct target *target, const char *s
 	struct target itself = {.parent = -1};
 	size_t length;
 	const char *last = place_last_component(dst, &length);
-	if (is_unnamed(last, length))
+	if (operand_is_unnamed(last, length))
 		return 0;
 	int r = target_find(t, &itself, src, dst);
 	if (r < 0) {
@@ -204,7 +180,8 @@ static int find_shared_copy(struct tree *t, struct target *target, const char *s
 static int copy_operand(struct tree *t, const char *src, const char *dst, struct target *target)
 {
 	const struct fcopy_tree_options *o = t->options;
-	bool follow = !o->recursive || o->follow != FCOPY_FOLLOW_NEVER;
+	bool follow = o->follow == FCOPY_FOLLOW_DEFAULT ? !o->recursive
+							: o->follow != FCOPY_FOLLOW_NEVER;
 	struct stat st;
 	if (stream_names(src))
 		return copy_stream(t, src, dst);
@@ -212,7 +189,7 @@ static int copy_operand(struct tree *t, const char *src, const char *dst, struct
 		return tree_fail(t, "stat", src, errno);
 	if (S_ISDIR(st.st_mode) && !o->recursive)
 		return tree_refuse(t, src, EISDIR, "is a directory", FCOPY_ADVICE_RECURSIVE);
-	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode) && !o->recursive)
+	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode) && !o->recursive)
 		return copy_stream(t, src, dst);
 	if (t->shard && !S_ISDIR(st.st_mode))
 		return S_ISREG(st.st_mode)
@@ -235,100 +212,12 @@ static int copy_operand(struct tree *t, const char *src, const char *dst, struct
 	return r;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	size_t na, nb;
-	const char *pa = place_last_component(*(const char *const *)a, &na);
-	const char *pb = place_last_component(*(const char *const *)b, &nb);
-	int r = memcmp(pa, pb, na < nb ? na : nb);
-	return r ? r : (na > nb) - (na < nb);
-}
-
-/* The second of two sources with the same name would replace the first. A source that is merged
- * into DST itself may contain any name. */
-static int check_names(struct tree *t, const char *const *src, size_t n)
-{
-	size_t length;
-	if (n < 2)
-		return 0;
-	for (size_t i = 0; i < n; i++) {
-		const char *name = place_last_component(src[i], &length);
-		if (is_unnamed(name, length))
-			return tree_refuse(t, src[i], EINVAL,
-					   "has no name: copy it without other sources",
-					   FCOPY_ADVICE_USAGE);
-	}
-	const char **sorted = malloc(n * sizeof(*sorted));
-	if (!sorted)
-		return tree_fail(t, "malloc", src[0], ENOMEM);
-	memcpy(sorted, src, n * sizeof(*sorted));
-	qsort(sorted, n, sizeof(*sorted), compare_names);
-	int r = 0;
-	for (size_t i = 1; i < n && r == 0; i++) {
-		struct fcopy_error error;
-		if (compare_names(&sorted[i - 1], &sorted[i]) != 0)
-			continue;
-		r = error_refuse(&error, sorted[i - 1], EEXIST,
-				 "have the same name: one would replace the other",
-				 FCOPY_ADVICE_USAGE);
-		error.path2 = sorted[i];
-		report_operand(t, &error);
-	}
-	free(sorted);
-	return r;
-}
-
-static int check_rules(struct tree *t, const char *const *src, size_t n, const char *dst)
-{
-	struct fcopy_error error;
-	char detail[FCOPY_DETAIL_MAX];
-	int r = 0;
-	for (size_t i = 0; i < n && r == 0; i++)
-		r = rules_check(&(struct request){.src = src[i],
-						  .dst = dst,
-						  .options = &t->options->copy,
-						  .tree = t->options,
-						  .sources = n},
-				&error, detail);
-	if (r < 0)
-		report_operand(t, &error);
-	return r;
-}
-
-static int check_options(struct tree *t, const char *const *src, size_t n, const char *dst)
-{
-	if (n == 0)
-		return tree_refuse(t, dst, EINVAL, "there is no source", FCOPY_ADVICE_USAGE);
-	for (size_t i = 0; i < n; i++)
-		if (src[i][0] == '\0')
-			return tree_fail(t, "stat", src[i], ENOENT);
-	if (dst[0] == '\0')
-		return tree_fail(t, "stat", dst, ENOENT);
-	int r = check_rules(t, src, n, dst);
-	return r < 0 ? r : check_names(t, src, n);
-}
-
-static int check_directory(struct tree *t, struct target *target, size_t n, const char *dst)
-{
-	const struct fcopy_tree_options *o = t->options;
-	struct stat st;
-	bool needed = n > 1 || o->into_directory;
-	if (!needed && o->copy.no_directory)
-		return 0;
-	bool exists = stat(dst, &st) == 0;
-	target->into = exists && S_ISDIR(st.st_mode);
-	if (!needed || target->into)
-		return 0;
-	if (!exists && errno == ENOENT)
-		return tree_refuse(t, dst, ENOENT, "no such directory", FCOPY_ADVICE_NONE);
-	return exists ? tree_fail(t, NULL, dst, ENOTDIR) : tree_fail(t, "stat", dst, errno);
-}
-
 static void copy_operands(struct tree *t, const char *const *src, size_t n, const char *dst)
 {
 	struct fcopy_tree_report *report = t->report;
 	struct target target = {.parent = -1};
-	if (check_options(t, src, n, dst) < 0 || check_directory(t, &target, n, dst) < 0)
+	if (operands_check(t, src, n, dst) < 0 ||
+	    operands_find_directory(t, n, dst, &target.into) < 0)
 		return;
 	bool committed = true;
 	for (size_t i = 0; i < n && !tree_stopped(t); i++) {

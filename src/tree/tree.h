@@ -238,6 +238,18 @@ void report_add_steps(struct fcopy_tree_report *, const struct fcopy_step *, siz
 /* Writes the entry's path of the source, or of the destination; only the end of a long one. */
 void entry_path(const struct entry *, bool src, char *path, size_t size);
 
+/* Report a failure of an operand, and return -err. */
+int tree_fail(struct tree *, const char *call, const char *path, int err);
+int tree_refuse(struct tree *, const char *path, int err, const char *reason, enum fcopy_advice);
+
+/* operands.c: the path is the root, or ends in . or ..: that directory has no name to be copied
+ * under. */
+bool operand_is_unnamed(const char *name, size_t length);
+/* Checks operands and options before anything is created. Returns 0, or -errno, reported. */
+int operands_check(struct tree *, const char *const *src, size_t n, const char *dst);
+/* Is each copy DST/basename(SRC)? Returns 0, or -errno, reported: DST must be a directory then. */
+int operands_find_directory(struct tree *, size_t n, const char *dst, bool *into);
+
 /* root.c: one operand that is a directory, open as src, to `name` in the open directory `parent`.
  * Returns 0, or -errno with the failure reported. */
 struct operand {

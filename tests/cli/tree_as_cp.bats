@@ -326,3 +326,72 @@ names_of() {
 	done
 	[ "$(stat -c %b d/2)" -lt 1000 ]
 }
+
+@test "-a repeated over hard links: as cp -a; without -a the hint is one that a tree can follow" {
+	local by
+	mkdir s
+	echo old >s/a
+	ln s/a s/b
+	echo single >s/c
+	mkdir cp fcopy
+	cp -a s cp
+	expect 0 -a s fcopy
+	echo new >s/a
+	for by in 1 2; do
+		cp -a s cp
+		expect 0 -a s fcopy
+		equal_trees cp fcopy
+		holds new fcopy/s/b
+		[ fcopy/s/a -ef fcopy/s/b ]
+	done
+	ln fcopy/s/c outside
+	expect 1 -r s fcopy
+	mentions "fcopy/s/c: has more hard links" "use -f to replace it anyway"
+	never grep inplace <<<"$stderr"
+	expect 0 -a s fcopy
+	holds single outside
+}
+
+@test "-a: special files get no ACL of the directory; one of their own is copied" {
+	local by
+	mkdir s cp fcopy
+	mkfifo s/fifo s/other
+	setfacl -m u:1234:rw s/other 2>/dev/null || skip "no ACL on this file system"
+	setfacl -d -m u:4321:rwx cp fcopy
+	cp -a s/fifo s/other cp
+	expect 0 -a s/fifo s/other fcopy
+	diff <(cd cp && getfacl fifo other) <(cd fcopy && getfacl fifo other)
+	never grep 4321 <(getfacl fcopy/fifo)
+}
+
+@test "an attribute of the source that cannot be read: the message names the source and the call" {
+	need_strace
+	mkdir s
+	echo x >s/f
+	setfattr -n user.name -v value s/f s || skip "no extended attributes on this file system"
+	traced 0 'inject=fgetxattr:error=EIO' -a s d
+	injected
+	mentions "warning: s/f: fgetxattr: Input/output error" "warning: s: fgetxattr: Input/output error"
+	traced 0 'inject=flistxattr:error=EIO' -a s e
+	mentions "warning: s/f: flistxattr: Input/output error"
+	traced 1 'inject=fgetxattr:error=EIO' --preserve=xattr s/f g
+	mentions "s/f: fgetxattr: Input/output error"
+	mkfifo s/fifo
+	traced 0 'inject=listxattr:error=EIO' -a s/fifo h
+	mentions "warning: s/fifo: listxattr: Input/output error"
+}
+
+@test "-n: a symlink that leads nowhere is kept" {
+	mkdir s d
+	echo x >s/f
+	ln -s nowhere link
+	ln -s nowhere d/f
+	expect 0 -n s/f link
+	says ""
+	expect 0 -n s/f d
+	expect 0 -rn s/. d
+	[ -L d/f ]
+	[ -L link ]
+	absent nowhere
+	absent d/nowhere
+}

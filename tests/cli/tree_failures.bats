@@ -392,3 +392,41 @@ has_started() {
 	fi
 	[ -z "$(find . -maxdepth 1 -name '.fcopy-*')" ]
 }
+
+@test "more levels than the hard limit of open files allows: a hint, and the rest is kept" {
+	mkdir s
+	(cd s && for _ in {1..300}; do mkdir d && cd -P d || exit; done && echo x >leaf)
+	run --separate-stderr bash -c 'ulimit -n 256; "$1" -r s d' - "$FCOPY"
+	demand 1
+	mentions "Too many open files" "hint: raise the hard limit of open files (ulimit -Hn)" \
+		"d.fcopy-part: kept"
+	[ "$(grep -c 'Too many open files' <<<"$stderr")" = 1 ]
+	expect 0 -r --resume s d
+	diff -r s d
+	# 1,000 levels are well within the limit that most systems set.
+	rm -r s d
+	mkdir s
+	(cd s && for _ in {1..1000}; do mkdir d && cd -P d || exit; done && echo x >leaf)
+	bash -c 'ulimit -Hn 4096; ulimit -Sn 1024; exec "$1" -a s d' - "$FCOPY"
+	[ "$(find d | wc -l)" = 1002 ]
+	find s d -depth -delete
+}
+
+@test "a source that is replaced by a rename, or removed, while it is copied: a warning" {
+	local victim
+	mkdir s
+	random s/large 300000
+	for victim in rename remove; do
+		slow s $victim
+		if [ $victim = rename ]; then
+			random other 100
+			mv other s/large
+		else
+			rm s/large
+		fi
+		wait $pid
+		grep -q "warning: s/large: was replaced or removed while it was copied" err
+		[ "$(stat -c %s $victim/large)" = 300000 ]
+		random s/large 300000
+	done
+}

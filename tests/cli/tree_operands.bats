@@ -160,7 +160,8 @@ prepare() {
 	usage_refusal "have the same name" -t into x/a y/a
 	usage_refusal "have the same name" -r x d/x into
 	usage_refusal "have the same name" -r x/ ./x into
-	usage_refusal "has no name" -r x/. y into
+	usage_refusal "have the same name" -r d/. x into
+	usage_refusal "only one source can be" -r x/. y/. into
 }
 
 @test "streams and sockets are refused with -r and -a, as SRC and as DST" {
@@ -409,4 +410,55 @@ prepare() {
 		[ "$n" -ge 1400 ]
 		[ "$n" -le 1900 ]
 	done
+}
+
+@test "a directory that is merged into DST, and other sources: as cp" {
+	same_result -r s/. g into
+	same_result -r g s/sub/.. into
+	same_result -a g s/ none into
+	same_result -r s/sub/. none into/
+	same_result -r -t into s/. g
+	prepare
+	# cp merges .. itself into the directory, too.
+	mkdir -p sub/into
+	(cd sub && expect 0 -rT ../s into && expect 0 -r ../s/sub/.. ../g into)
+	holds g sub/into/g
+	holds a sub/into/a
+}
+
+@test "names that begin with -, after --, and -T with a directory that exists" {
+	mkdir -- -d
+	echo x >-d/-f
+	mkdir into
+	expect 0 -r -- -d into
+	holds x into/-d/-f
+	expect 0 -r -T -- -d into
+	holds x into/-f
+	expect 0 -- -d/-f into/-d/-f -g
+	holds x into/-f
+}
+
+@test "-P copies a symlink as a symlink also without -r; -L and -H follow it, as cp does" {
+	local option
+	for option in -P -L -H; do
+		same_result $option to_g new
+		same_result $option to_g s/a
+		same_result $option g new
+		same_result $option g to_g into
+		same_result $option to_g into
+	done
+	prepare
+	expect 0 -P dangling copy
+	[ "$(readlink copy)" = nowhere ]
+	mkdir elsewhere
+	expect 0 -P to_s elsewhere
+	[ "$(readlink elsewhere/to_s)" = s ]
+}
+
+@test "-x and --keep-going need -r or -a" {
+	echo a >a
+	mkdir d
+	usage_refusal "--keep-going: requires -r or -a" --keep-going a b
+	usage_refusal "--one-file-system: requires -r or -a" -x a b
+	usage_refusal "--keep-going: requires -r or -a" --keep-going a a d
 }
