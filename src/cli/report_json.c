@@ -27,6 +27,7 @@ static void add_phases(struct json *j, const struct fcopy_report *r)
 	json_seconds(j, "fsync", r->seconds[FCOPY_PHASE_FSYNC]);
 	json_seconds(j, "verify", r->seconds[FCOPY_PHASE_VERIFY]);
 	json_seconds(j, "replace", r->seconds[FCOPY_PHASE_REPLACE]);
+	json_seconds(j, "remove", r->seconds[FCOPY_PHASE_REMOVE]);
 	json_close(j, '}');
 }
 

@@ -67,11 +67,10 @@ static void add_rate(struct text *t, uint64_t bytes, double seconds)
 /* The parts of the real time. */
 static void print_phases(const struct fcopy_report *r, FILE *f)
 {
-	static const char *const names[FCOPY_PHASES] = {[FCOPY_PHASE_WAIT] = "  wait",
-							[FCOPY_PHASE_COPY] = "  copy",
-							[FCOPY_PHASE_FSYNC] = "  fsync",
-							[FCOPY_PHASE_VERIFY] = "  verify",
-							[FCOPY_PHASE_REPLACE] = "  replace"};
+	static const char *const names[FCOPY_PHASES] = {
+	    [FCOPY_PHASE_WAIT] = "  wait",       [FCOPY_PHASE_COPY] = "  copy",
+	    [FCOPY_PHASE_FSYNC] = "  fsync",     [FCOPY_PHASE_VERIFY] = "  verify",
+	    [FCOPY_PHASE_REPLACE] = "  replace", [FCOPY_PHASE_REMOVE] = "  remove"};
 	struct text t = {0};
 	for (int i = 0; i < FCOPY_PHASES; i++)
 		if (r->seconds[i] > (i == FCOPY_PHASE_WAIT ? WAIT_MIN : 0)) {

@@ -56,7 +56,13 @@ void commit_keep(const struct root *r)
 
 static void commit_remove(const struct root *r)
 {
-	int result = remove_tree(r->dst, r->operand->parent, r->temporary);
+	struct fcopy_progress *p = r->tree->options->copy.progress;
+	double start = io_now();
+	copy_phase(&(struct copy){.options = &r->tree->options->copy}, FCOPY_PHASE_REMOVE, 0);
+	if (p)
+		__atomic_store_n(&p->entries, 0, __ATOMIC_RELAXED);
+	int result = remove_tree(r->dst, r->operand->parent, r->temporary, p ? &p->entries : NULL);
+	r->tree->report->seconds[FCOPY_PHASE_REMOVE] += io_now() - start;
 	if (result == 0)
 		return;
 	commit_path(r, r->temporary, r->tree->report->part);

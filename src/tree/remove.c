@@ -19,6 +19,7 @@ struct removal {
 	int root;
 	unsigned long moved; /* names directories that were moved up */
 	int failure;         /* the last errno */
+	uint64_t *count;     /* of removed entries, atomic; or NULL */
 	bool progress;       /* something was removed since the start of this pass */
 };
 
@@ -60,6 +61,8 @@ static void remove_one(struct removal *r, int dir, const char *name, int depth)
 		}
 	}
 	r->progress |= gone;
+	if (gone && r->count)
+		__atomic_add_fetch(r->count, 1, __ATOMIC_RELAXED);
 	if (!gone)
 		r->failure = errno;
 }
@@ -77,9 +80,9 @@ static void remove_entries(struct removal *r, int dir, int depth)
 		}
 }
 
-int remove_tree(int root, int dir, const char *name)
+int remove_tree(int root, int dir, const char *name, uint64_t *count)
 {
-	struct removal r = {.root = root};
+	struct removal r = {.root = root, .count = count};
 	int result = 0;
 	fchmod(root, 0700);
 	do {

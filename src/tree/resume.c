@@ -176,7 +176,7 @@ int resume_remove(int dir, const char *name)
 		return -errno;
 	(void)!fchmodat(dir, name, 0700, 0); /* a finished copy of a read-only directory */
 	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	int r = fd < 0 ? -errno : remove_tree(fd, dir, name);
+	int r = fd < 0 ? -errno : remove_tree(fd, dir, name, NULL);
 	if (fd >= 0)
 		close(fd);
 	return r;

@@ -283,7 +283,8 @@ int shard_copy_range(struct worker *, const struct entry *, int fd, const struct
 bool inside_by_mount(int src, int dst, bool one_file_system);
 
 /* remove.c: removes everything below `root`, an open directory that only this process writes to,
- * and then its name in `dir`. Returns 0, or -errno with the rest left there. */
-int remove_tree(int root, int dir, const char *name);
+ * and then its name in `dir`. Adds each removed entry to *count
+ * unless that is NULL. Returns 0, or -errno with the rest left there. */
+int remove_tree(int root, int dir, const char *name, uint64_t *count);
 
 #endif

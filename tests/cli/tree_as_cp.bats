@@ -346,7 +346,7 @@ names_of() {
 	done
 	ln fcopy/s/c outside
 	expect 1 -r s fcopy
-	mentions "fcopy/s/c: has more hard links" "use -f to replace it anyway"
+	mentions "fcopy/s/c: has other hard links" "use -f to replace it anyway"
 	never grep inplace <<<"$stderr"
 	expect 0 -a s fcopy
 	holds single outside

@@ -93,6 +93,28 @@ load tree
 	done
 }
 
+@test "--fsync: a write error of the disk after the last close shows at syncfs, and is a failure" {
+	need_root "to mount an image"
+	need mkfs.ext4
+	make_small s
+	mkdir backing disk
+	truncate -s 30M backing/image
+	mkfs.ext4 -q -F -O ^has_journal backing/image
+	# shellcheck disable=SC2016
+	by_fuse rw 'mount -o loop m/image disk || exit 9
+		"$FCOPY" -r --fsync s disk/good
+		setfattr -n user.fault -v write:EIO m
+		s=0
+		"$FCOPY" -r --fsync s disk/bad 2>err || s=$?
+		cat err
+		setfattr -n user.fault -v write:0 m
+		[ $s = 1 ] || { echo "status $s"; exit 1; }
+		grep -q "disk/bad: syncfs: Input/output error" err
+		[ ! -e disk/bad ]
+		diff -r s disk/good
+		umount disk'
+}
+
 @test "an entry that vanishes after it was listed: a warning, and the tree is committed" {
 	need_strace
 	make_small s

@@ -434,8 +434,8 @@ prepare() {
 	holds x into/-d/-f
 	expect 0 -r -T -- -d into
 	holds x into/-f
-	expect 0 -- -d/-f into/-d/-f -g
-	holds x into/-f
+	expect 0 -- -d/-f -g
+	holds x ./-g
 }
 
 @test "-P copies a symlink as a symlink also without -r; -L and -H follow it, as cp does" {

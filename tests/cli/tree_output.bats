@@ -106,3 +106,24 @@ jsonschema.validate(json.load(open("out.json")), json.load(open(sys.argv[1])))' 
 		tmux_ kill-server
 	done
 }
+
+@test "progress says that an unfinished tree is removed; a second signal ends that at once" {
+	need_strace
+	local status=0
+	mkdir s
+	seq 1000 | sed 's,^,s/,' | xargs touch
+	random s/large 2000000
+	# Each unlinkat takes 10 ms: 10 s in all.
+	strace -D -f -qq -o /dev/null -e trace=unlinkat -e inject=unlinkat:delay_enter=10000 \
+		"$FCOPY" -r -j1 --progress --limit-rate=200K s d 2>err &
+	pid=$!
+	await is_fcopy
+	await said 'entries' err
+	kill -TERM $pid
+	await said 'removing the copy  [1-9][0-9]* entr' err
+	kill -TERM $pid
+	wait $pid || status=$?
+	[ $status = 143 ]
+	[ -n "$(find .fcopy-* -type f)" ]
+	rm -rf .fcopy-*
+}
