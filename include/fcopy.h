@@ -231,7 +231,8 @@ struct fcopy_shard {
 
 #define FCOPY_SHARDS_MAX 100000
 
-/* {.api = FCOPY_API} is the default: auto, atomic, nothing flushed. */
+/* {.api = FCOPY_API} is the default: auto, atomic, nothing flushed. An option that would have no
+ * effect is refused: the copy fails, and error.option names it. */
 struct fcopy_options {
 	int api; /* must be FCOPY_API: the copy fails with EINVAL for a value that is unknown */
 	const struct fcopy_mode *mode; /* NULL: auto */

@@ -221,7 +221,7 @@ START_TEST(copy_says_so)
 				  .mode = m,
 				  .progress = &c.progress,
 				  .strict = _i / 2 % 2,
-				  .reflink = FCOPY_WHEN_NEVER,
+				  .reflink = no_clone(m),
 				  .notify = note,
 				  .user = &notes};
 	if (!mode_runs(m, &dirs[0]))

@@ -106,7 +106,7 @@ START_TEST(cancelled_in_the_middle)
 	make_file("dst", 20000, DENSE, 2);
 	struct fcopy_options o = {.api = FCOPY_API,
 				  .mode = m,
-				  .reflink = FCOPY_WHEN_NEVER,
+				  .reflink = no_clone(m),
 				  .progress = &s.progress,
 				  .cancel = &s.cancel,
 				  .limit_rate = 256 << 10};
@@ -136,9 +136,9 @@ START_TEST(keeps_the_rate)
 	set_label("mode %s", m->name);
 	struct fcopy_options o = {.api = FCOPY_API,
 				  .mode = m,
-				  .reflink = FCOPY_WHEN_NEVER,
+				  .reflink = no_clone(m),
 				  .limit_rate = 8 << 20,
-				  .threads = 2,
+				  .threads = m->takes & FCOPY_TAKES_THREADS ? 2 : 0,
 				  .progress = &progress};
 	double start = io_now();
 	check(fcopy_copy("src", "dst", &o, &report) == 0, "%s", report.error.call);
@@ -193,7 +193,7 @@ START_TEST(reports)
 	set_label("mode %s", m->name);
 	struct fcopy_options o = {.api = FCOPY_API,
 				  .mode = m,
-				  .reflink = FCOPY_WHEN_NEVER,
+				  .reflink = no_clone(m),
 				  .limit_rate = 8 << 20,
 				  .progress = &s.progress,
 				  .notify = note,

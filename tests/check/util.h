@@ -89,4 +89,10 @@ int run_suite(Suite *);
 /* A suite's test case with room for slow machines. */
 TCase *add_case(Suite *, const char *name);
 
+/* The value of options.reflink with which this mode makes no clone. */
+static inline enum fcopy_when no_clone(const struct fcopy_mode *m)
+{
+	return m->takes & FCOPY_TAKES_REFLINK ? FCOPY_WHEN_NEVER : FCOPY_WHEN_DEFAULT;
+}
+
 #endif

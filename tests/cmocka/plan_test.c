@@ -219,8 +219,10 @@ static void limits_are_checked(void **state)
 	(void)state;
 	make_file("src", 100, DENSE, 1);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct fcopy_options options = cases[i].options;
+		options.mode = fcopy_mode_find("parallel");
 		unlink("dst");
-		int r = fcopy_copy("src", "dst", &cases[i].options, &report);
+		int r = fcopy_copy("src", "dst", &options, &report);
 		assert_int_equal(r, cases[i].valid ? 0 : -1);
 		assert_int_equal(report.error.err, cases[i].valid ? 0 : EINVAL);
 		assert_int_equal(exists("dst"), cases[i].valid);
