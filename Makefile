@@ -122,6 +122,7 @@ INSTALLED = \
 	644 src/man/fcopy.1 $(call quoted,$(MANDIR)/man1/fcopy.1) \
 	644 src/man/libfcopy.3 $(call quoted,$(MANDIR)/man3/libfcopy.3) \
 	644 src/dist/fcopy.schema.json $(call quoted,$(DATADIR)/fcopy/fcopy.schema.json) \
+	644 src/dist/examples/job.yaml $(call quoted,$(DATADIR)/fcopy/examples/job.yaml) \
 	644 src/dist/completions/fcopy.bash $(call quoted,$(BASHDIR)/fcopy) \
 	644 src/dist/completions/_fcopy $(call quoted,$(ZSHDIR)/_fcopy) \
 	644 src/dist/completions/fcopy.fish $(call quoted,$(FISHDIR)/fcopy.fish)
@@ -150,7 +151,8 @@ uninstall: ## undoes install
 		echo "remove $$to"; \
 		rm -f "$$to" || exit 1; \
 	done
-	@rmdir $(call quoted,$(DESTDIR)$(DATADIR)/fcopy) 2>/dev/null || true
+	@rmdir $(call quoted,$(DESTDIR)$(DATADIR)/fcopy/examples) \
+		$(call quoted,$(DESTDIR)$(DATADIR)/fcopy) 2>/dev/null || true
 
 check-install: all $(PC) ## proves that uninstall undoes install
 	rm -rf $(BUILD)/root && mkdir -p $(BUILD)/root
