@@ -159,7 +159,8 @@ static int replace_finish(struct endpoint *e, const struct fcopy_options *option
 	int r = 0;
 	if (e->file.link)
 		return 0;
-	if (e->file.place.exists && owner_waits(e) && !(options->preserve & FCOPY_ATTR_OWNERSHIP))
+	bool waits = owner_waits(e) || options->shard.count > 0; /* shards: until the commit */
+	if (e->file.place.exists && waits && !(options->preserve & FCOPY_ATTR_OWNERSHIP))
 		r = metadata_keep_owner(e->fd, &e->file.place, e->path, options->force, error);
 	if (r == 0)
 		r = set_final_mode(e, options, error);

@@ -108,7 +108,7 @@ void directory_set_attributes(struct worker *w, struct directory *d)
 
 static void directory_finish(struct worker *w, struct directory *d)
 {
-	if (d->resumed && !tree_stopped(w->tree))
+	if (d->resumed && !tree_stopped(w->tree) && !(w->tree->finishing && shard_is_exact(d)))
 		resume_prune(w, d);
 	if (!d->parent) /* root.c still needs it */
 		return;

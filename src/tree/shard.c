@@ -106,7 +106,8 @@ static int shard_open_part(struct shard_root *s, int lock)
 	int r = shard_lock(s, lock);
 	if (r == 0 && fstat(s->root.dst, &st) < 0)
 		r = shard_call(s, "fstat");
-	if (r == 0 && (st.st_uid != geteuid() || st.st_mode & 022))
+	/* Once it is recorded, it may have its final owner and mode: the commit was interrupted. */
+	if (r == 0 && !j->part && (st.st_uid != geteuid() || st.st_mode & 022))
 		r = error_refuse(&s->error, j->path, EPERM,
 				 "its .fcopy-part belongs to another user, or others may write to "
 				 "it",

@@ -6,6 +6,7 @@
 #include "endpoints/error.h"
 #include "tree.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -181,7 +182,21 @@ static int shard_check(struct worker *w, const struct entry *e, const struct sta
 	    (S_ISREG(st->st_mode) && dst.st_size != st->st_size))
 		return shard_entry_refuse(w, e, entry_dst, EIO,
 					  "differs from its source, which has changed");
+	__atomic_add_fetch(&e->dir->present, 1, __ATOMIC_RELAXED);
 	return shard_is_large(w, st) ? shard_dress(w, e, st) : 0;
+}
+
+bool shard_is_exact(const struct directory *d)
+{
+	_Alignas(8) char names[8192];
+	unsigned count = 0;
+	ssize_t n = -1;
+	if (lseek(d->dst, 0, SEEK_SET) == 0)
+		while ((n = getdents64(d->dst, names, sizeof(names))) > 0)
+			for (ssize_t at = 0; at < n; count++)
+				at +=
+				    ((const struct dirent64 *)(const void *)(names + at))->d_reclen;
+	return n == 0 && count == d->present + 2; /* . and .. */
 }
 
 #define NOT_OURS 1
@@ -196,8 +211,10 @@ static int shard_claim(struct worker *w, const struct entry *e, const struct sta
 	uint64_t path = shard_hash(e->dir->hash, e->name, strlen(e->name));
 	*sum = shard_entry_sum(path, st);
 	__atomic_add_fetch(&t->sum, *sum, __ATOMIC_RELAXED);
-	if (S_ISDIR(st->st_mode))
+	if (S_ISDIR(st->st_mode)) {
+		__atomic_add_fetch(&e->dir->present, 1, __ATOMIC_RELAXED);
 		return 0;
+	}
 	if (t->finishing) {
 		int r = shard_check(w, e, st);
 		return r < 0 ? r : NOT_OURS;

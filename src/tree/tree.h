@@ -30,6 +30,7 @@ struct directory {
 	struct stat st;           /* of the source */
 	bool fresh;               /* created by this copy, or by the one that it resumes */
 	bool resumed;             /* it may hold what the source does not have any more */
+	unsigned present;         /* entries that the last walk of shards found in dst; atomic */
 	uint64_t hash;       /* of its path below the operand, with a final slash; for shards */
 	unsigned pending;    /* items and subdirectories that are not finished; atomic */
 	unsigned references; /* children and hard links that need the names below; atomic */
@@ -274,6 +275,8 @@ int shard_names_copy(struct tree *, const struct operand *);
 #define SHARD_HASH_START 0xcbf29ce484222325u
 uint64_t shard_hash(uint64_t hash, const void *bytes, size_t n);
 int shard_entry_copy(struct worker *, const struct entry *);
+/* Does the destination have only names that the last walk found in the source? */
+bool shard_is_exact(const struct directory *);
 /* Is the file shared by ranges? Copies this shard's range; takes fd. Returns 0 or -errno. */
 bool shard_is_large(const struct worker *, const struct stat *);
 int shard_copy_range(struct worker *, const struct entry *, int fd, const struct stat *);

@@ -242,6 +242,21 @@ markers() {
 	[ "$(stat -c %a dst)" = 604 ]
 }
 
+@test "an ordinary user's commit keeps the group of DST, as a single copy does" {
+	is_root || skip "needs root to give a file away"
+	random src 2000000
+	chmod 644 src
+	echo old >dst
+	chown 65534:1 dst
+	chmod 777 .
+	install -m 755 "$FCOPY" fcopy
+	for share in 0 1; do
+		setpriv --reuid 65534 --regid 65534 --groups 65534,1 ./fcopy --shard=$share/2 src dst
+	done
+	committed
+	[ "$(stat -c %u:%g dst)" = 65534:1 ]
+}
+
 @test "-p keeps times and mode, and a late retry is accepted although DST is read-only" {
 	random src 2000000
 	chmod 444 src

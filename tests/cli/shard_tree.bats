@@ -203,6 +203,24 @@ share_of() {
 	committed
 }
 
+@test "a commit that was killed after it set attributes is done again" {
+	need flock
+	is_root || skip "needs root to give a directory away"
+	make_source
+	chmod 777 s
+	chown 65534:65534 s
+	expect 0 -a --shard=0/2 s t
+	# The lock keeps the last shard from committing.
+	flock -s t.fcopy-part "$FCOPY" -a --shard=1/2 s t 2>err && false
+	grep -q 'another copy writes its .fcopy-part' err
+	absent t
+	chown 65534:65534 t.fcopy-part
+	chmod 777 t.fcopy-part
+	chmod 500 t.fcopy-part/d/e
+	expect 0 -a --shard=1/2 s t
+	committed
+}
+
 @test "a copy that is gone although its marker exists is not committed" {
 	make_source
 	expect 0 -a --shard=0/2 s t

@@ -37,6 +37,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 ReturnToService=2
 MpiDefault=none
+SchedulerParameters=sched_interval=1,sched_min_interval=0,batch_sched_delay=0
 MinJobAge=300
 SlurmdSpoolDir=$dir/spool
 StateSaveLocation=$dir/state
