@@ -18,6 +18,13 @@
 #define LOCK_TRIES   100 /* a second in all */
 #define LOCK_WAIT_MS 10
 
+/* Thread-safe, because the stream is read in one thread (readdir(3)). */
+static const struct dirent *next_record(DIR *records)
+{
+	/* cppcheck-suppress readdirCalled */
+	return readdir(records);
+}
+
 bool part_is_shared(int dir, const char *name)
 {
 	char directory[NAME_MAX + 1];
@@ -34,7 +41,7 @@ bool part_is_shared(int dir, const char *name)
 		close(fd);
 		return true;
 	}
-	while ((d = readdir(records)) && !shared)
+	while (!shared && (d = next_record(records)))
 		shared = d->d_name[0] != '.' && strncmp(d->d_name, "receipt.", 8) != 0;
 	closedir(records);
 	return shared;

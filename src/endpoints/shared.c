@@ -33,7 +33,9 @@ static int shared_open_file(const struct endpoint *e, bool commit, bool create)
 			O_RDWR | flags | (create ? O_CREAT : 0), 0600);
 	if (fd < 0 && errno == EACCES && commit)
 		fd = openat(e->file.place.dir, e->file.temporary, O_RDONLY | flags);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	return fd;
 }
 
 int shared_open(struct endpoint *e, bool commit, uint64_t inode, const volatile int *cancel,
