@@ -87,11 +87,13 @@ prepare() {
 	local last
 	echo a >a
 	echo b >b
-	for last in c 99 splcie dir/; do
+	for last in c 99 dir/; do
 		expect 1 a b $last
 		says "fcopy: $last: no such directory"
 		absent $last
 	done
+	usage_error "splcie: neither a mode nor a directory; did you mean splice?" a b splcie
+	absent splcie
 	touch file
 	expect 1 a b file
 	says "fcopy: file: Not a directory"

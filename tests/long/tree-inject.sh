@@ -50,7 +50,7 @@ check_old() {
 # is_whole DIR: a name may be missing that a warning calls vanished: the fault says so.
 is_whole() {
 	same_tree "$1/src" "$1/d/dst" ||
-		{ grep -q 'warning: .*\(vanished\|: \(fsetxattr\|fchown\|setxattr\|chmod\|utimens\|futimens\|f*[gl]*etxattr\|flistxattr\|fgetxattr\|fchmod\)\)' "$work/err" &&
+		{ grep -q 'warning: .*\(vanished\|: \(fsetxattr\|fchown\|setxattr\|chmod\|utimens\|futimens\|f*[gl]*etxattr\|flistxattr\|fgetxattr\|f*removexattr\|fchmod\|fstat\)\)' "$work/err" &&
 			! diff -rq --no-dereference "$1/src" "$1/d/dst" 2>&1 | grep -q 'differ$'; }
 }
 
