@@ -260,7 +260,7 @@ has_started() {
 	status=0
 	wait $pid || status=$?
 	[ $status = 1 ]
-	[ -f d.fcopy-part/$MARK ]
+	[ -f d.fcopy-part/"$MARK" ]
 	rmdir d
 	expect 0 -r --resume s d
 	diff -r s d

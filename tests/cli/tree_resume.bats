@@ -11,7 +11,7 @@ part_of() {
 	expect 1 "${@:2}" -L "$1" d
 	mentions "$1/dangling: is a dangling symlink" "d.fcopy-part: kept, unfinished"
 	rm "$1/dangling"
-	[ -f d.fcopy-part/$MARK ]
+	[ -f d.fcopy-part/"$MARK" ]
 	absent d
 }
 
@@ -88,14 +88,14 @@ part_of() {
 	local i
 	mkdir -p s/many "s/$(printf 'deep%.0s' {1..50})/below"
 	for i in {1..3000}; do
-		echo "$i" >s/many/a-name-that-is-long-enough-to-fill-more-than-one-buffer-$i
+		echo "$i" >s/many/a-name-that-is-long-enough-to-fill-more-than-one-buffer-"$i"
 	done
 	cp -r s/many/*1 s/deep*/below
 	for i in 1 4; do
 		rm -rf d
 		part_of s -r -j $i
 		diff <(cd s && find . -type f -printf '%p %T@\n' | sort) \
-			<(cd d.fcopy-part && find . -type f ! -name $MARK -printf '%p %T@\n' | sort)
+			<(cd d.fcopy-part && find . -type f ! -name "$MARK" -printf '%p %T@\n' | sort)
 		expect 0 -r --resume --stats s d
 		[[ $stderr =~ resumed\ +$(find s -type f | wc -l)[^0-9] ]] || { echo "$stderr"; return 1; }
 		diff -r s d
@@ -210,13 +210,13 @@ part_of() {
 
 @test "--resume refuses a source that has the name of the mark" {
 	make_small s
-	echo mine >s/$MARK
+	echo mine >"s/$MARK"
 	expect 1 -r --resume s d
 	mentions "the source has an entry $MARK"
 	absent d
 	absent d.fcopy-part
 	expect 0 -r s d
-	holds mine d/$MARK
+	holds mine "d/$MARK"
 }
 
 @test "a part loses its mark before it gets its name; the times of the tree are right nevertheless" {
@@ -234,7 +234,7 @@ part_of() {
 	traced 1 'inject=renameat2:error=EIO' -r --resume s d
 	injected
 	mentions "d: rename: Input/output error" "d.fcopy-part: kept"
-	[ -f d.fcopy-part/$MARK ]
+	[ -f d.fcopy-part/"$MARK" ]
 	expect 0 -r --resume s d
 	diff -r s d
 }
