@@ -23,6 +23,15 @@ uint64_t shard_hash(uint64_t hash, const void *bytes, size_t n)
 	return hash;
 }
 
+/* Some bits of FNV-1a do not depend on the last byte: names in a series would all get one share.
+ */
+static uint64_t shard_mix(uint64_t hash)
+{
+	hash ^= hash >> 33;
+	hash *= 0xff51afd7ed558ccdu;
+	return hash ^ hash >> 33;
+}
+
 /* What all shards must have seen alike of an entry; as text, which has no byte order. */
 static uint64_t shard_entry_sum(uint64_t path, const struct stat *st)
 {
@@ -223,8 +232,7 @@ static int shard_claim(struct worker *w, const struct entry *e, const struct sta
 		return 0;
 	if (entry_may_be_linked(w, st))
 		path = shard_inode_hash(st);
-	/* The low bits of FNV-1a depend only on the low bits of the bytes. */
-	return (path ^ path >> 32) % shard->count == shard->index ? 0 : NOT_OURS;
+	return shard_mix(path) % shard->count == shard->index ? 0 : NOT_OURS;
 }
 
 int shard_entry_copy(struct worker *w, const struct entry *e)

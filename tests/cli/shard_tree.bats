@@ -50,14 +50,15 @@ committed() {
 	[[ ${left[0]} == t.fcopy-shards/receipt.* ]]
 }
 
-# share_of PATH N: its FNV-1a hash, folded to 32 bits, mod N.
+# share_of PATH N: its FNV-1a hash, mixed, mod N. Bash has no unsigned numbers.
 share_of() {
 	local hash=$((0xcbf29ce484222325)) at
 	for ((at = 0; at < ${#1}; at++)); do
 		hash=$(((hash ^ $(printf '%d' "'${1:at:1}")) * 0x100000001b3))
 	done
-	# Bash has no unsigned numbers: the upper half of the folded hash is that of the hash.
-	local high=$((hash >> 32 & 0xffffffff)) low=$(((hash ^ hash >> 32) & 0xffffffff))
+	hash=$(((hash ^ hash >> 33 & 0x7fffffff) * 0xff51afd7ed558ccd))
+	hash=$((hash ^ hash >> 33 & 0x7fffffff))
+	local high=$((hash >> 32 & 0xffffffff)) low=$((hash & 0xffffffff))
 	echo $(((high % $2 * (0x100000000 % $2) + low % $2) % $2))
 }
 
@@ -182,7 +183,7 @@ share_of() {
 	make_source
 	expect 0 -a --shard=0/2 s t
 	sleep 0.01
-	echo changed >>s/d/5
+	printf X >s/d/5 # as long as before
 	expect 1 -a --shard=1/2 s t
 	mentions 't: its source changed between the shards'
 	absent t

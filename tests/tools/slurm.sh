@@ -13,13 +13,12 @@ for tool in munged slurmctld slurmd srun; do
 done
 [ "$(id -u)" = 0 ] || { echo 'only root may start Slurm' >&2; exit 77; }
 PATH=$PATH:/usr/sbin
-mkdir -p "$dir"/{spool,state,munge}
-chmod 755 "$dir"
-chown munge "$dir/munge"
-head -c 1024 /dev/urandom >"$dir/munge/key"
-chown munge "$dir/munge/key"
-chmod 700 "$dir/munge"
-chmod 400 "$dir/munge/key"
+mkdir -p "$dir"/{spool,state}
+# User munge may not be able to search the parents of DIR.
+munge=$(mktemp -d /tmp/fcopy-munge.XXXXXX) || exit 1
+head -c 1024 /dev/urandom >"$munge/key"
+chmod 400 "$munge/key"
+chown munge "$munge" "$munge/key"
 mkdir -p /run/munge
 chown munge /run/munge
 cat >"$dir/slurm.conf" <<END
@@ -56,6 +55,7 @@ stop_all() {
 	local pid
 	for pid in "${started[@]}"; do kill "$pid" 2>/dev/null; done
 	for pid in "${started[@]}"; do wait "$pid" 2>/dev/null; done
+	rm -rf "$munge"
 }
 trap stop_all EXIT
 trap 'exit 143' TERM INT HUP
@@ -63,8 +63,8 @@ trap 'exit 143' TERM INT HUP
 # In the foreground, so that their process numbers are known.
 if [ ! -S /run/munge/munge.socket.2 ] || ! munge -n >/dev/null 2>&1; then
 	setpriv --pdeathsig KILL --reuid munge --regid munge --clear-groups munged --foreground --force \
-		--key-file="$dir/munge/key" --pid-file="$dir/munge/pid" --log-file="$dir/munge/log" \
-		--seed-file="$dir/munge/seed" >/dev/null 2>&1 &
+		--key-file="$munge/key" --pid-file="$munge/pid" --log-file="$munge/log" \
+		--seed-file="$munge/seed" >/dev/null 2>&1 &
 	started+=($!)
 fi
 for _ in {1..50}; do
@@ -76,13 +76,13 @@ started+=($!)
 setpriv --pdeathsig KILL slurmd -D >/dev/null 2>&1 &
 started+=($!)
 for _ in {1..100}; do
-	sinfo --noheader --format=%T 2>/dev/null | grep -q 'idle\|mixed' && break
+	timeout 5 sinfo --noheader --format=%T 2>/dev/null | grep -q 'idle\|mixed' && break
 	sleep 0.2
 done
-if ! sinfo --noheader --format=%T 2>/dev/null | grep -q 'idle\|mixed'; then
+if ! timeout 5 sinfo --noheader --format=%T 2>/dev/null | grep -q 'idle\|mixed'; then
 	{
 		echo 'Slurm did not start'
-		tail -n 3 "$dir"/*.log "$dir/munge/log"
+		tail -n 3 "$dir"/*.log "$munge/log"
 	} >&2
 	exit 77
 fi
