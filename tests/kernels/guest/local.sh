@@ -71,7 +71,7 @@ run_suite() {
 	CK_TIMEOUT_MULTIPLIER=60 FCOPY_TEST_DIR=$PWD timeout 1800 "$1" >tap 2>&1 || status=$?
 	grep '^not ok' tap && return 1
 	[ $status = 0 ]
-	echo "$(grep -c '^ok' tap) tests, $(grep -c '^# skip:' tap) skipped"
+	awk '/^ok/ { ok++ } /^# skip:/ { skipped++ } END { printf "%d tests, %d skipped\n", ok, skipped }' tap
 }
 
 # library_suite: on /dev/vdc.
