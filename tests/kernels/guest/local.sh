@@ -77,7 +77,7 @@ run_suite() {
 # library_suite: on /dev/vdc.
 library_suite() {
 	local kind program
-	for kind in ext4 xfs btrfs f2fs; do
+	for kind in ext4 xfs btrfs; do
 		fs=suite-$kind
 		mount_fs $kind /dev/vdc /mnt/$kind || continue
 		dir=/mnt/$kind

@@ -74,7 +74,7 @@ shards() {
 	local i at pids=()
 	for i in 0 1 2; do
 		at=$PWD
-		[ $i != 1 ] || at=/mnt/nfs2/check
+		[ $i != 1 ] || at=/mnt/nfs2/shards
 		f "${@:3}" --shard=$i/3 "$at/$1" "$at/$2" &
 		pids+=($!)
 	done
@@ -83,19 +83,37 @@ shards() {
 	done
 }
 
+# wait_for FILE: the other mount may remember for 60 s that it does not exist.
+wait_for() {
+	local i
+	for i in {1..90}; do
+		[ ! -e "$1" ] || return 0
+		sleep 1
+	done
+	echo "no $1 after $i s"
+	return 1
+}
+
+# check_shards: in a directory that the other mount has not seen yet.
 check_shards() {
+	local there=/mnt/nfs2/shards
 	if ! f --help | grep -q -- --shard; then
 		skip "this fcopy has no --shard"
 	fi
+	rm -rf "$dir/shards"
+	mkdir "$dir/shards"
+	cd "$dir/shards" || return
 	cp "$data/large" from
 	make_tree tree
 	sync -f .
 	shards from to
 	cmp "$data/large" to
-	cmp "$data/large" /mnt/nfs2/check/to
+	wait_for $there/to
+	cmp "$data/large" $there/to
 	shards tree copied -r
 	diff <(names_and_bytes tree) <(names_and_bytes copied)
-	diff <(names_and_bytes tree) <(names_and_bytes /mnt/nfs2/check/copied)
+	wait_for $there/copied
+	diff <(names_and_bytes tree) <(names_and_bytes $there/copied)
 }
 
 # on_nfs VERSION EXPORT
