@@ -137,7 +137,9 @@ static int shard_walk(struct shard_root *s, bool finishing)
 	const struct operand *o = s->root.operand;
 	struct stat st;
 	int src = openat(o->src, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int dst = fcntl(s->root.dst, F_DUPFD_CLOEXEC, 0);
+	/* A duplicate would hold the lock as long as the table of hard links holds the directory.
+	 */
+	int dst = openat(s->root.dst, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct directory *d = src < 0 || dst < 0 || fstat(dst, &st) < 0
 				  ? NULL
 				  : directory_new(NULL, "", src, dst, &o->st);

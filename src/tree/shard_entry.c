@@ -32,13 +32,15 @@ static uint64_t shard_mix(uint64_t hash)
 	return hash ^ hash >> 33;
 }
 
-/* What all shards must have seen alike of an entry; as text, which has no byte order. */
-static uint64_t shard_entry_sum(uint64_t path, const struct stat *st)
+/* What all shards must have seen alike of an entry; as text, which has no byte order. A new hard
+ * link changes no mtime, but it changes whose share the file is. */
+static uint64_t shard_entry_sum(const struct worker *w, uint64_t path, const struct stat *st)
 {
 	char text[128];
-	int n = snprintf(text, sizeof(text), " %o %jd %jd.%ld %ju", st->st_mode & S_IFMT,
+	int n = snprintf(text, sizeof(text), " %o %jd %jd.%ld %ju %d", st->st_mode & S_IFMT,
 			 S_ISREG(st->st_mode) ? (intmax_t)st->st_size : 0,
-			 (intmax_t)st->st_mtim.tv_sec, st->st_mtim.tv_nsec, (uintmax_t)st->st_ino);
+			 (intmax_t)st->st_mtim.tv_sec, st->st_mtim.tv_nsec, (uintmax_t)st->st_ino,
+			 !S_ISDIR(st->st_mode) && entry_may_be_linked(w, st));
 	return shard_hash(path, text, (size_t)n);
 }
 
@@ -218,7 +220,7 @@ static int shard_claim(struct worker *w, const struct entry *e, const struct sta
 	struct tree *t = w->tree;
 	const struct fcopy_shard *shard = t->shard;
 	uint64_t path = shard_hash(e->dir->hash, e->name, strlen(e->name));
-	*sum = shard_entry_sum(path, st);
+	*sum = shard_entry_sum(w, path, st);
 	__atomic_add_fetch(&t->sum, *sum, __ATOMIC_RELAXED);
 	if (S_ISDIR(st->st_mode)) {
 		__atomic_add_fetch(&e->dir->present, 1, __ATOMIC_RELAXED);

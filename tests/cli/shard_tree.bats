@@ -253,6 +253,36 @@ share_of() {
 	diff -r --no-dereference -x fifo by_cp t
 }
 
+@test "-a: a new or removed link to a large file between two shards is a changed source" {
+	local change first
+	mkdir s
+	printf x >s/large
+	truncate -s 256M s/large
+	printf x | dd of=s/large bs=1 seek=200M conv=notrunc status=none
+	for change in 'ln s/large outside' 'rm outside'; do
+		for first in 0 1; do
+			rm -rf t.* outside
+			[ "$change" != 'rm outside' ] || ln s/large outside
+			expect 0 -a --shard=$first/2 s t
+			$change
+			expect 1 -a --shard=$((1 - first))/2 s t
+			mentions 'its source changed between the shards'
+			absent t
+		done
+	done
+}
+
+@test "-a: a name outside the source does not keep the last shard from committing" {
+	mkdir s outside
+	for file in {1..20}; do
+		printf x >s/$file
+		ln s/$file outside/
+	done
+	shards 3 -a
+	diff -r s t
+	absent t.fcopy-part
+}
+
 @test "as an ordinary user: read-only directories, and a retry after the commit" {
 	make_source
 	chmod -R a+rX s
