@@ -97,6 +97,14 @@ static bool is_renamed(const struct shard_job *j, uint64_t part)
 	       fstatat(j->parent, j->part_name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
 }
 
+/* Was this job killed there? The receipt precedes the removal of markers. Without them, DST may be
+ * a moved part that is incomplete, or a new file that has got the inode of a removed part. */
+static bool is_committed(const struct shard_job *j)
+{
+	return j->complete == j->shard.count && (j->tree || j->dst.st_size == j->size) &&
+	       is_renamed(j, j->part);
+}
+
 /* The other job has committed, and was killed before its receipt. */
 static bool other_is_renamed(const struct shard_job *j)
 {
@@ -155,7 +163,7 @@ int shard_join(struct shard_job *j, bool begin)
 	for (int tries = 0; r == SHARD_AGAIN && tries < SHARD_TRIES; tries++) {
 		if ((r = shard_look(j)) < 0)
 			return r;
-		if (j->receipt || is_renamed(j, j->part)) {
+		if (j->receipt || is_committed(j)) {
 			if (!j->receipt || j->leftover)
 				shard_write_receipt(j, &j->dst); /* best effort: DST is complete */
 			*j->error = (struct fcopy_error){0};

@@ -100,6 +100,16 @@ markers() {
 	expect 0 --shard=finish/6 src dst
 }
 
+@test "an incomplete part that was moved to DST is not taken for the copy" {
+	random src 3000000
+	expect 0 --shard=0/3 src dst
+	mv dst.fcopy-part dst
+	expect 1 --shard=1/3 src dst
+	mentions 'its .fcopy-part is gone'
+	expect 1 --shard=finish/3 src dst
+	mentions 'shares are missing: 1-2'
+}
+
 @test "-v says whether the shard has committed" {
 	random src 3000000
 	expect 0 -v --shard=0/2 src dst
