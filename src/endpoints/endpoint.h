@@ -198,8 +198,8 @@ int part_take_lock(int fd, int lock, const volatile int *cancel);
 /* Records what part_take_lock returned. */
 int part_fail_lock(const struct endpoint *e, int r, struct fcopy_error *);
 
-/* Do shards copy to the part of `name`? */
-bool part_is_shared(int dir, const char *name);
+/* Refuses if shards copy to the part of `name`, or if that cannot be found out. */
+int part_refuse_shared(int dir, const char *name, const char *path, struct fcopy_error *);
 
 /* shared.c: opens the part of shards with its lock, shared, or exclusive for the commit; *locked:
  * whether the file system has locks. inode: what the part must be; 0 creates it if it is absent.

@@ -25,26 +25,30 @@ static const struct dirent *next_record(DIR *records)
 	return readdir(records);
 }
 
-bool part_is_shared(int dir, const char *name)
+int part_refuse_shared(int dir, const char *name, const char *path, struct fcopy_error *error)
 {
 	char directory[NAME_MAX + 1];
 	int n = snprintf(directory, sizeof(directory), "%s.fcopy-shards", name);
-	int fd = n < (int)sizeof(directory)
-		     ? openat(dir, directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-		     : -1;
+	if (n >= (int)sizeof(directory))
+		return 0;
+	int fd = openat(dir, directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
+		return 0;
 	DIR *records = fd < 0 ? NULL : fdopendir(fd);
+	if (!records) {
+		int err = errno;
+		if (fd >= 0)
+			close(fd);
+		return error_operation(error, "open of its .fcopy-shards", "openat", path, err);
+	}
 	const struct dirent *d;
 	bool shared = false;
-	if (fd < 0)
-		return false;
-	if (!records) {
-		close(fd);
-		return true;
-	}
 	while (!shared && (d = next_record(records)))
 		shared = d->d_name[0] != '.' && strncmp(d->d_name, "receipt.", 8) != 0;
 	closedir(records);
-	return shared;
+	return shared ? error_refuse(error, path, EBUSY, "shards copy to its .fcopy-part",
+				     FCOPY_ADVICE_SHARDS)
+		      : 0;
 }
 
 static int refuse_part(const struct endpoint *e, int err, const char *reason,
@@ -157,10 +161,9 @@ static int open_and_check(struct endpoint *e, const volatile int *cancel, struct
 	r = lock_part(e, cancel);
 	if (r < 0)
 		part_fail_lock(e, r, error);
-	else if (part_is_shared(e->file.place.dir, e->file.place.name)) /* none has the lock now */
-		r = error_refuse(error, e->path, EBUSY, "shards copy to its .fcopy-part",
-				 FCOPY_ADVICE_SHARDS);
-	else if (!created)
+	else /* no shard has the lock now */
+		r = part_refuse_shared(e->file.place.dir, e->file.place.name, e->path, error);
+	if (r == 0 && !created)
 		r = part_check(e, error);
 	e->file.keep_part = !created; /* until part_claim accepts it */
 	if (r == 0)

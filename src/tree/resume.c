@@ -91,15 +91,15 @@ static int part_lock(int fd, int parent, const char *part, const char *dst,
 				    FCOPY_ADVICE_NONE);
 	char name[NAME_MAX + 1];
 	snprintf(name, sizeof(name), "%.*s", (int)(strlen(part) - strlen(".fcopy-part")), part);
-	if (part_is_shared(parent, name))
-		return error_refuse(error, dst, EBUSY, "shards copy to its .fcopy-part",
-				    FCOPY_ADVICE_SHARDS);
+	int r = part_refuse_shared(parent, name, dst, error);
+	if (r < 0)
+		return r;
 	/* Another user could write into it, also while we do. */
 	if (st.st_uid != geteuid())
 		return part_refuse(dst, EPERM, "its .fcopy-part belongs to another user", error);
 	if (st.st_mode & 022)
 		return part_refuse(dst, EPERM, "its .fcopy-part is writable by others", error);
-	int r = part_check_mark(fd, dst, error);
+	r = part_check_mark(fd, dst, error);
 	if (r >= 0 && fchmod(fd, (st.st_mode & 07000) | 0700) < 0)
 		return error_call(error, "fchmod", dst, errno);
 	if (r > 0 && (r = resume_mark(fd)) < 0) /* last: an unmarked directory can be removed */
