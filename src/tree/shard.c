@@ -29,6 +29,7 @@ struct shard_root {
 	struct fcopy_error error;
 	char reason[128];
 	bool warned;
+	bool joined; /* in this run, before the commit */
 };
 
 /* Options that the copies of all shards must have in common. */
@@ -217,6 +218,17 @@ static int shard_commit(struct shard_root *s, bool *reported)
 	return r;
 }
 
+/* A job is known by its root's mtime and inode: entries below may have changed since the commit. */
+static void shard_warn_committed(const struct shard_root *s)
+{
+	struct fcopy_error e;
+	const struct copy c = {.options = &s->root.tree->options->copy};
+	error_refuse(&e, s->job.path, EEXIST,
+		     "an earlier run of this job committed it: nothing was copied or compared now",
+		     FCOPY_ADVICE_NONE);
+	copy_notify(&c, FCOPY_EVENT_WARNING, &e, NULL);
+}
+
 static int shard_run(struct shard_root *s, bool *reported)
 {
 	struct shard_job *j = &s->job;
@@ -225,8 +237,11 @@ static int shard_run(struct shard_root *s, bool *reported)
 	int r = shard_join(j, !finish);
 	if (r == SHARD_COMMITTED) {
 		s->root.tree->committed = true;
+		if (!finish && !s->joined)
+			shard_warn_committed(s);
 		return 0;
 	}
+	s->joined = true;
 	if (r == 0 && fstatat(j->parent, j->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		r = error_refuse(&s->error, j->path, EEXIST, "exists: shards only make a new tree",
 				 FCOPY_ADVICE_NONE);

@@ -157,6 +157,19 @@ share_of() {
 	committed
 }
 
+@test "a late retry warns that it neither copies nor compares: the source may have changed below" {
+	mkdir -p s/d
+	echo old >s/d/file
+	shards 2 -a
+	says ''
+	echo other >s/d/file
+	expect 0 -a --shard=0/2 s t
+	mentions 'warning: t: an earlier run of this job committed it: nothing was copied or compared now'
+	expect 0 -a --shard=finish/2 s t
+	says ''
+	[ "$(cat t/d/file)" = old ]
+}
+
 @test "a directory that exists already is refused; DST that is a directory gets DST/SRC" {
 	make_source
 	mkdir d t
