@@ -100,7 +100,10 @@ mode_t temporary_umask(void)
 {
 	char line[256];
 	unsigned mask = 077;
-	FILE *f = fopen("/proc/self/status", "re");
+	FILE *f;
+	do
+		f = fopen("/proc/self/status", "re");
+	while (!f && errno == EINTR);
 	while (f && fgets(line, sizeof(line), f))
 		if (sscanf(line, "Umask: %o", &mask) == 1)
 			break;
