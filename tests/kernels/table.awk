@@ -55,7 +55,7 @@ $3 == "seconds" {
 function count(kernel, fs, said, c, n) {
 	for (c = 1; c <= size["check"]; c++)
 		n += status[kernel, fs, name["check", c]] == said
-	return n
+	return n + 0
 }
 
 END {
@@ -81,7 +81,8 @@ END {
 		for (k = 1; k <= size["kernel"]; k++) {
 			kernel = name["kernel", k]
 			fs = name["fs", f]
-			printf " %d, %d, %d |", count(kernel, fs, "ok"), count(kernel, fs, "FAIL"), count(kernel, fs, "skip")
+			numbers = count(kernel, fs, "ok") ", " count(kernel, fs, "FAIL") ", " count(kernel, fs, "skip")
+			printf " %s |", numbers == "0, 0, 0" ? "not run" : numbers
 		}
 	}
 	printf "\n| seconds |"

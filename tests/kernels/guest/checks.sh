@@ -209,7 +209,7 @@ check_tree_in() {
 	while read -r file; do
 		cmp "$data/tree/$file" "kept/$file"
 	done <files
-	sed -n '/warning/d; /failed$/d; s|^fcopy: .*/kept/||p' err | tr '\n' ';'
+	grep -vE 'warning|hint' err | head -n 2 | tr '\n' ';'
 }
 
 # all_checks [REMOUNT…]: REMOUNT is a command that mounts the file system again.
