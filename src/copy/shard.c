@@ -132,6 +132,8 @@ static int commit_locked(struct share *s)
 		r = error_call(&c->report->error, "fstat", c->dst.path, errno);
 	if (r == 0)
 		r = copy_commit(c);
+	if (r == -ENOENT) /* NFS: this client had the name cached; another one has committed */
+		return SHARD_AGAIN;
 	if (r < 0)
 		return r;
 	c->report->committed = true;
