@@ -109,8 +109,9 @@ unsigned cpus_quota(const char *cgroup, const char *root);
 /* ranges.c: hands pieces of t to `threads` threads, each running the engine, which has to be
  * positional. The caller's thread is one of them. t->buffer has room for t->buffer_size bytes of
  * each thread, or is NULL: then too little memory for all threads leaves one. The first failure
- * stops all threads and is returned; t->offset is the finished prefix. start_writeback: start
- * writeback of the finished pieces while others are copied. */
+ * stops all threads and is returned; t->offset is the finished prefix, and t->threads the threads
+ * that could be created, plus one. start_writeback: start writeback of the finished pieces while
+ * others are copied. */
 #define RANGES_PIECE ((size_t)1 << 20) /* bytes that a thread takes at a time */
 int ranges_run(const struct engine *, struct transfer *t, unsigned threads, bool start_writeback);
 

@@ -120,6 +120,7 @@ int ranges_run(const struct engine *engine, struct transfer *t, unsigned threads
 			   .lock = PTHREAD_MUTEX_INITIALIZER,
 			   .next = t->offset,
 			   .prefix = TRANSFER_TO_EOF};
+	t->threads = 1;
 	if (!engine->positional)
 		return transfer_refuse(t, NULL, SIDE_BOTH, ESPIPE);
 	r.buffers = t->buffer ? t->buffer : io_alloc(threads * r.buffer_size);
@@ -134,6 +135,7 @@ int ranges_run(const struct engine *engine, struct transfer *t, unsigned threads
 		io_free(r.buffers, threads * r.buffer_size);
 	t->offset = r.prefix < r.next ? r.prefix : r.next;
 	t->io.calls += r.calls;
+	t->threads = r.started;
 	if (r.result) {
 		t->call = r.first.call;
 		t->operation = r.first.operation;

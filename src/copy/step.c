@@ -100,13 +100,13 @@ static int run_step(struct copy *c, const struct engine *engine, struct transfer
 	if (c->report->steps > engines)
 		copy_notify(c, FCOPY_EVENT_STEP, NULL, engine->name);
 	int r = threads > 0 ? ranges_run(engine, t, threads, step_flushes(c)) : engine->copy(t);
+	const unsigned ran = threads > 0 ? t->threads : 1;
 	step->seconds += io_now() - start;
-	if (step->threads < (threads ? threads : 1))
-		step->threads = threads ? threads : 1;
+	if (step->threads < ran)
+		step->threads = ran;
 	step->calls += t->io.calls - calls;
 	if (t->offset > from) {
 		step->bytes += (uint64_t)(t->offset - from);
-		step->threads = threads > step->threads ? threads : step->threads;
 		step->piece = threads > 0 ? RANGES_PIECE : t->buffer_size;
 	}
 	if (r == 0 && engine == &engine_reflink)

@@ -43,6 +43,7 @@ struct transfer {
 	void *buffer; /* buffer_size bytes, page-aligned; NULL: the engine allocates its own */
 	struct monitor *monitor; /* may be NULL */
 	struct io io;
+	unsigned threads; /* that ranges_run had; unused by engines */
 
 	const char *call;      /* after a failure or ENGINE_NEXT: the system call, or NULL */
 	const char *operation; /* ... what the call was part of, or NULL */

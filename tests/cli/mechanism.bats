@@ -152,6 +152,16 @@ has_size() { [ "$(stat -c %s "$1")" = "$2" ]; }
 	[ "$(calls 'clone3?')" = 0 ]
 }
 
+@test "parallel: the report counts the threads that could be created" {
+	need_strace
+	random a 20000001
+	traced 0 inject=clone,clone3:error=EAGAIN:when=2+ --json -j4 a b parallel
+	cmp a b
+	[ "$(jq '.engines[0].threads' <<<"$output")" = 2 ]
+	traced 0 inject=clone,clone3:error=EAGAIN --json -j4 a b parallel
+	[ "$(jq '.engines[0].threads' <<<"$output")" = 1 ]
+}
+
 @test "parallel: more than one thread moves data" {
 	need_strace
 	random a 20000001
