@@ -75,6 +75,10 @@ static int copy_range(struct share *s)
 	shard_range(&s->job.shard, s->job.shard.index, s->job.size, &c->first, &c->last);
 	if (fstat(c->dst.fd, &st) < 0)
 		return error_call(&c->report->error, "fstat", c->dst.path, errno);
+	/* Every shard sets the full size before its marker: bytes that markers vouch for are gone.
+	 */
+	if (s->job.complete > 0 && st.st_size < s->job.size)
+		return shard_refuse_part(&s->job, "its .fcopy-part was truncated");
 	int r = shard_record_part(&s->job, &st, st.st_size == 0);
 	if (r == 0)
 		r = set_size(s);

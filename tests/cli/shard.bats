@@ -110,6 +110,15 @@ markers() {
 	mentions 'shares are missing: 1-2'
 }
 
+@test "a part that something truncated after a marker is refused" {
+	random src 3000000
+	expect 0 --shard=0/3 src dst
+	truncate -s 1500000 dst.fcopy-part
+	expect 1 --shard=1/3 src dst
+	mentions 'its .fcopy-part was truncated'
+	absent dst
+}
+
 @test "-v says whether the shard has committed" {
 	random src 3000000
 	expect 0 -v --shard=0/2 src dst
@@ -204,11 +213,12 @@ markers() {
 @test "a marker whose part is gone is refused, and the part is not made again" {
 	random src 4000000
 	expect 0 --shard=0/2 src dst
+	cp src other # while the part exists, so that it cannot get the inode of the part
 	rm dst.fcopy-part
 	expect 1 --shard=1/2 src dst
 	mentions 'dst: its .fcopy-part is gone'
 	absent dst.fcopy-part
-	cp src dst.fcopy-part
+	mv other dst.fcopy-part
 	expect 1 --shard=1/2 src dst
 	absent dst
 }
