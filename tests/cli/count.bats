@@ -132,9 +132,9 @@ is_head() {
 @test "--count of a clone is refused; auto copies instead" {
 	random a 100000
 	expect 2 --reflink=always --count=50000 a b
-	mentions "a clone is of the whole file"
+	mentions "only the whole file can be cloned"
 	expect 1 --count=50000 a b reflink
-	mentions "a clone is of the whole file"
+	mentions "only the whole file can be cloned"
 	expect 0 --count=50000 a b
 	is_head a 50000
 }

@@ -53,6 +53,7 @@ options() {
 		/usr/lib/libfcopy.so.$version
 		/usr/lib/pkgconfig/fcopy.pc
 		/usr/share/bash-completion/completions/fcopy
+		/usr/share/fcopy/examples/job.yaml
 		/usr/share/fcopy/fcopy.schema.json
 		/usr/share/fish/vendor_completions.d/fcopy.fish
 		/usr/share/man/man1/fcopy.1

@@ -210,9 +210,9 @@ has_size() { [ "$(stat -c %s "$1")" = "$2" ]; }
 	unshare --mount bash limited "$group" "199999 100000" a b parallel
 	[ "$(calls 'clone3?')" = 0 ]
 	cmp a b
-	# A tree has one thread more.
+	# A tree has one thread more. A small file is copied by one of them.
 	mkdir s
-	mv a s
+	random s/a 1000001
 	unshare --mount bash limited "$group" "max 100000" -r s d
 	[ "$(calls 'clone3?')" -ge 2 ]
 	unshare --mount bash limited "$group" "199999 100000" -r s e
