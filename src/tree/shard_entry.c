@@ -32,14 +32,16 @@ static uint64_t shard_mix(uint64_t hash)
 	return hash ^ hash >> 33;
 }
 
-/* What all shards must have seen alike of an entry; as text, which has no byte order. A new hard
- * link changes no mtime, but it changes whose share the file is. */
+/* What all shards must have seen alike of an entry; as text, which has no byte order. The ctime
+ * changes with the mode, the owner, an ACL or xattr, and a new hard link, which changes whose share
+ * the file is. */
 static uint64_t shard_entry_sum(const struct worker *w, uint64_t path, const struct stat *st)
 {
-	char text[128];
-	int n = snprintf(text, sizeof(text), " %o %jd %jd.%ld %ju %d", st->st_mode & S_IFMT,
+	char text[160];
+	int n = snprintf(text, sizeof(text), " %o %jd %jd.%ld %jd.%ld %ju %d", st->st_mode & S_IFMT,
 			 S_ISREG(st->st_mode) ? (intmax_t)st->st_size : 0,
-			 (intmax_t)st->st_mtim.tv_sec, st->st_mtim.tv_nsec, (uintmax_t)st->st_ino,
+			 (intmax_t)st->st_mtim.tv_sec, st->st_mtim.tv_nsec,
+			 (intmax_t)st->st_ctim.tv_sec, st->st_ctim.tv_nsec, (uintmax_t)st->st_ino,
 			 !S_ISDIR(st->st_mode) && entry_may_be_linked(w, st));
 	return shard_hash(path, text, (size_t)n);
 }

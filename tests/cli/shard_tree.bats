@@ -204,6 +204,16 @@ share_of() {
 	absent t
 }
 
+@test "a mode that changes between two shards is a changed source" {
+	make_source
+	expect 0 -a --shard=0/2 s t
+	sleep 0.01
+	chmod 600 s/d/5
+	expect 1 -a --shard=1/2 s t
+	mentions 't: its source changed between the shards'
+	absent t
+}
+
 @test "what an interrupted share left is replaced or removed" {
 	make_source
 	expect 0 -a --shard=0/2 s t
