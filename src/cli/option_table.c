@@ -29,7 +29,8 @@ static int set_count(struct cli *cli, const struct option_row *row, const char *
 
 static int set_json(struct cli *cli, const struct option_row *row, const char *value)
 {
-	(void)row;
+	if (value && !value[0])
+		return message_option(row->name, "invalid file name '' (empty)");
 	cli->json = true;
 	cli->json_file = value;
 	return EXIT_DONE;

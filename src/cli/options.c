@@ -237,7 +237,8 @@ static void find_json(struct cli *cli, int argc, char **argv)
 {
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
 		size_t length = strcspn(argv[i], "=");
-		if (length < strlen("--js") || strncmp(argv[i], "--json", length) != 0)
+		if (length < strlen("--js") || strncmp(argv[i], "--json", length) != 0 ||
+		    strcmp(argv[i] + length, "=") == 0)
 			continue;
 		cli->json = true;
 		cli->json_file = argv[i][length] ? argv[i] + length + 1 : NULL;

@@ -58,6 +58,12 @@ is() {
 	done
 }
 
+@test "--json with an empty file name is a usage error" {
+	random a 100
+	usage_error "--json: invalid file name '' (empty)" --json= a b
+	absent b
+}
+
 @test "--json=FILE: one object, also over a longer file; - is standard output" {
 	random a 100000
 	head -c 10000 /dev/zero >report
