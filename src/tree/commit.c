@@ -109,9 +109,12 @@ static int commit_part(struct root *r, struct directory *d)
 	return result;
 }
 
-/* Another process was faster. */
+/* Another process was faster. If it was a shard, the caller looks at the records again: a client of
+ * NFS can have the name cached that another client has just renamed. */
 static int commit_fail_rename(const struct root *r, int err)
 {
+	if (err == ENOENT && r->tree->shard)
+		return -ENOENT;
 	if (err != EEXIST && err != ENOTEMPTY)
 		return root_fail(r, "rename", err);
 	root_refuse(r, EEXIST, "was created by another process during the copy", FCOPY_ADVICE_NONE);

@@ -208,6 +208,8 @@ static int shard_commit(struct shard_root *s, bool *reported)
 		strcpy(s->root.temporary, j->part_name);
 		s->root.mode = s->root.operand->st.st_mode & 01777 & ~temporary_umask();
 		r = shard_walk(s, true);
+		if (r == -ENOENT) /* from the rename; all other failures are reported */
+			r = SHARD_AGAIN;
 		*reported = r < 0;
 	}
 	if (r == 0 && shard_write_receipt(j, &dst) < 0)

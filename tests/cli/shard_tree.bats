@@ -245,6 +245,15 @@ share_of() {
 	committed
 }
 
+@test "the part is gone at the rename, as a client of NFS may see it: look at the records again" {
+	need_strace
+	make_source
+	expect 0 -a --shard=0/2 s t
+	strace -qq -f -o trace -e inject=renameat2:error=ENOENT:when=1 "$FCOPY" -a --shard=1/2 s t
+	grep -q INJECTED trace
+	committed
+}
+
 @test "a copy that is gone although its marker exists is not committed" {
 	make_source
 	expect 0 -a --shard=0/2 s t
