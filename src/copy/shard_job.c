@@ -93,8 +93,11 @@ static int refuse_other(const struct shard_job *j)
 static bool is_renamed(const struct shard_job *j, uint64_t part)
 {
 	struct stat st;
-	return j->exists && j->dst.st_ino == part &&
-	       fstatat(j->parent, j->part_name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
+	if (!j->exists || j->dst.st_ino != part)
+		return false;
+	/* A directory has one name. A client of NFS may still have the old one cached. */
+	return S_ISDIR(j->dst.st_mode) ||
+	       (fstatat(j->parent, j->part_name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT);
 }
 
 /* Was this job killed there? The receipt precedes the removal of markers. Without them, DST may be

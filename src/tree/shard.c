@@ -244,9 +244,12 @@ static int shard_run(struct shard_root *s, bool *reported)
 		return 0;
 	}
 	s->joined = true;
-	if (r == 0 && fstatat(j->parent, j->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+	if (r == 0 && fstatat(j->parent, j->name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		if (st.st_ino == j->part && j->complete == j->shard.count)
+			return SHARD_AGAIN; /* renamed since */
 		r = error_refuse(&s->error, j->path, EEXIST, "exists: shards only make a new tree",
 				 FCOPY_ADVICE_NONE);
+	}
 	if (r == 0 && !finish && !j->marked[j->shard.index])
 		r = shard_copy_share(s, reported);
 	if (r == 0 && j->complete < j->shard.count)
