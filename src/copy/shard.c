@@ -196,6 +196,7 @@ int shard_copy_file(struct copy *c)
 	if (r == 0)
 		r = SHARD_AGAIN;
 	for (int tries = 0; r == SHARD_AGAIN && tries < SHARD_TRIES; tries++) {
+		shard_pause(tries);
 		report->error = (struct fcopy_error){0};
 		r = run_share(&s);
 	}

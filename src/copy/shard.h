@@ -85,6 +85,7 @@ struct shard_job {
 	bool receipt;               /* it fits DST */
 	bool leftover;              /* ours, but no receipt */
 	bool stale;                 /* a receipt of ours that does not */
+	bool joined;                /* shard_join returned 0: such a receipt is of this commit */
 	char other[NAME_MAX + 1];   /* a record of another job; empty: none */
 	bool other_writes;          /* ... which may have written into the part */
 	char settled[NAME_MAX + 1]; /* IDENTITY of another job that has a receipt */
@@ -108,6 +109,9 @@ int shard_look(struct shard_job *job);
 /* Joins the job that is there; `begin`: or begins it. Returns SHARD_COMMITTED if DST is complete,
  * and refuses if another job uses the part. */
 int shard_join(struct shard_job *job, bool begin);
+
+/* Before another look at the records, from the second one on: waits for what others do. */
+void shard_pause(int tries);
 
 /* The open part has this inode. Records it if no process has, and if it was `empty` before the
  * call; refuses any other part. */

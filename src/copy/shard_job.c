@@ -160,6 +160,13 @@ static int judge_conflict(struct shard_job *j, int tries)
 	return SHARD_AGAIN;
 }
 
+void shard_pause(int tries)
+{
+	const struct timespec pause = {.tv_nsec = CONFLICT_MS * 1000000L};
+	if (tries > 1)
+		nanosleep(&pause, NULL);
+}
+
 int shard_join(struct shard_job *j, bool begin)
 {
 	int r = SHARD_AGAIN;
@@ -172,6 +179,10 @@ int shard_join(struct shard_job *j, bool begin)
 			*j->error = (struct fcopy_error){0};
 			return SHARD_COMMITTED;
 		}
+		/* Older receipts were removed when it joined. A client of NFS may not see DST yet.
+		 */
+		if (j->stale && j->joined)
+			return SHARD_COMMITTED;
 		if ((r = drop_settled(j)) != 0)
 			continue;
 		if (j->begun)
@@ -181,6 +192,7 @@ int shard_join(struct shard_job *j, bool begin)
 		else if (begin)
 			r = begin_job(j);
 	}
+	j->joined |= r == 0;
 	return r == SHARD_AGAIN
 		   ? error_refuse(j->error, j->path, EBUSY, "other shards change its .fcopy-shards",
 				  FCOPY_ADVICE_SHARDS)

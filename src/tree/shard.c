@@ -271,8 +271,10 @@ int shard_root_copy(struct tree *t, const struct operand *o)
 	r = shard_job_open(&s, t, o);
 	if (r == 0)
 		r = SHARD_AGAIN;
-	for (int tries = 0; r == SHARD_AGAIN && tries < SHARD_TRIES; tries++)
+	for (int tries = 0; r == SHARD_AGAIN && tries < SHARD_TRIES; tries++) {
+		shard_pause(tries);
 		r = shard_run(&s, &reported);
+	}
 	if (r == SHARD_AGAIN)
 		r = shard_refuse_part(&s.job, "its .fcopy-part is gone");
 	shard_job_free(&s.job);
