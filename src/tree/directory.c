@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Copies one directory: reads it piece by piece, and finishes it when everything below it is
- * finished.
+ * A directory that is being copied: its memory, its attributes, and its end when everything below
+ * it is finished.
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
@@ -11,9 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define NAMES_SIZE ((size_t)32 << 10) /* bytes of one getdents64(2) */
-#define BATCH      16                 /* files in one item */
 
 struct directory *directory_new(struct directory *parent, const char *name, int src, int dst,
 				const struct stat *st)
@@ -26,7 +23,7 @@ struct directory *directory_new(struct directory *parent, const char *name, int 
 	    .parent = parent, .src = src, .dst = dst, .st = *st, .pending = 1, .references = 1};
 	memcpy(d->name, name, length + 1);
 	if (parent) {
-		d->hash = shard_hash(shard_hash(parent->hash, name, length), "/", 1);
+		d->hash = hash_add(hash_add(parent->hash, name, length), "/", 1);
 		__atomic_add_fetch(&parent->pending, 1, __ATOMIC_RELAXED);
 		directory_ref(parent);
 	}
@@ -106,9 +103,23 @@ void directory_set_attributes(struct worker *w, struct directory *d)
 	}
 }
 
+/* Does the destination have only names that the last walk of shards found in the source? */
+static bool directory_is_exact(const struct directory *d)
+{
+	_Alignas(8) char names[8192];
+	unsigned count = 0;
+	ssize_t n = -1;
+	if (lseek(d->dst, 0, SEEK_SET) == 0)
+		while ((n = getdents64(d->dst, names, sizeof(names))) > 0)
+			for (ssize_t at = 0; at < n; count++)
+				at +=
+				    ((const struct dirent64 *)(const void *)(names + at))->d_reclen;
+	return n == 0 && count == d->present + 2; /* . and .. */
+}
+
 static void directory_finish(struct worker *w, struct directory *d)
 {
-	if (d->resumed && !tree_stopped(w->tree) && !(w->tree->finishing && shard_is_exact(d)))
+	if (d->resumed && !tree_stopped(w->tree) && !(w->tree->finishing && directory_is_exact(d)))
 		resume_prune(w, d);
 	if (!d->parent) /* root.c still needs it */
 		return;
@@ -128,120 +139,4 @@ void directory_release(struct worker *w, struct directory *d)
 			directory_unref(d);
 		d = parent;
 	}
-}
-
-static void names_unref(struct names *n)
-{
-	if (__atomic_sub_fetch(&n->references, 1, __ATOMIC_ACQ_REL) == 0)
-		free(n);
-}
-
-static const struct dirent64 *names_at(const struct names *n, unsigned offset)
-{
-	return (const struct dirent64 *)(const void *)(n->data + offset);
-}
-
-/* Hands an item to the pool, or runs it here if there is no memory to queue it. */
-static void directory_push(struct worker *w, const struct item *item)
-{
-	__atomic_add_fetch(&item->dir->pending, 1, __ATOMIC_RELAXED);
-	if (item->names)
-		__atomic_add_fetch(&item->names->references, 1, __ATOMIC_RELAXED);
-	if (pool_push(w->tree, *item))
-		return;
-	tree_stop(w->tree, ENOMEM);
-	directory_run(w, item);
-}
-
-/* Subdirectories are pushed one by one, below the batches of files, so that few are open at once.
- * A name whose type is unknown counts as a file. */
-static void directory_push_names(struct worker *w, struct directory *d, struct names *n)
-{
-	unsigned count = 0, first = 0;
-	for (unsigned at = 0; at < n->size; at += names_at(n, at)->d_reclen)
-		if (names_at(n, at)->d_type == DT_DIR && !name_is_dot(names_at(n, at)->d_name))
-			directory_push(w, &(struct item){d, n, at, 1});
-	for (unsigned at = 0; at < n->size; at += names_at(n, at)->d_reclen) {
-		if (names_at(n, at)->d_type == DT_DIR)
-			continue;
-		if (count++ == 0)
-			first = at;
-		if (count == BATCH) {
-			directory_push(w, &(struct item){d, n, first, count});
-			count = 0;
-		}
-	}
-	if (count > 0)
-		directory_push(w, &(struct item){d, n, first, count});
-	pool_wake(w->tree);
-}
-
-/* Reads the next names; pushes the rest of the directory, then the names on top of it. */
-static void directory_read(struct worker *w, struct directory *d)
-{
-	struct names *n = malloc(sizeof(*n) + NAMES_SIZE);
-	ssize_t got = n ? getdents64(d->src, n->data, NAMES_SIZE) : -1;
-	if (got <= 0) {
-		struct fcopy_error error;
-		/* ENOENT: removed since it was opened (getdents(2)) */
-		if (got < 0 && errno != ENOENT) {
-			error_call(&error, n ? "getdents64" : "malloc", entry_src, errno);
-			report_failure(w, &(struct entry){.dir = d, .name = "", .as = ""}, &error);
-		}
-		free(n);
-		return;
-	}
-	struct names *fit = realloc(n, sizeof(*n) + (size_t)got);
-	n = fit ? fit : n;
-	n->references = 1;
-	n->size = (unsigned)got;
-	directory_push(w, &(struct item){.dir = d});
-	directory_push_names(w, d, n);
-	names_unref(n);
-}
-
-/* Another thread is idle: it gets the rest of a batch. `at` is the offset of the next name. */
-static bool directory_share(struct worker *w, const struct item *item, unsigned at, unsigned left)
-{
-	if (left == 0 || pool_idle(w->tree) == 0)
-		return false;
-	while (names_at(item->names, at)->d_type == DT_DIR)
-		at += names_at(item->names, at)->d_reclen;
-	directory_push(w, &(struct item){item->dir, item->names, at, left});
-	pool_wake(w->tree);
-	return true;
-}
-
-static void directory_copy_names(struct worker *w, const struct item *item)
-{
-	const struct names *n = item->names;
-	bool follow = w->tree->options->follow == FCOPY_FOLLOW_ALWAYS;
-	unsigned at = item->first;
-	for (unsigned left = item->count; left > 0;) {
-		const struct dirent64 *d = names_at(n, at);
-		at += d->d_reclen;
-		if (d->d_type == DT_DIR && item->count > 1)
-			continue; /* has a separate item */
-		left--;
-		if (name_is_dot(d->d_name) || tree_stopped(w->tree))
-			continue;
-		entry_copy(w, &(struct entry){.dir = item->dir,
-					      .name = d->d_name,
-					      .as = d->d_name,
-					      .type = d->d_type,
-					      .follow = follow});
-		if (directory_share(w, item, at, left))
-			break;
-	}
-}
-
-void directory_run(struct worker *w, const struct item *item)
-{
-	if (!item->names && !tree_stopped(w->tree))
-		directory_read(w, item->dir);
-	if (item->names) {
-		directory_copy_names(w, item);
-		names_unref(item->names);
-	}
-	directory_release(w, item->dir);
 }

@@ -7,82 +7,11 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define LARGE_SIZE ((off_t)16 << 20) /* such a file is shown as progress */
-
-const char entry_src[] = "SRC", entry_dst[] = "DST";
-
-void entry_prepare(struct worker *w)
-{
-	const struct tree *t = w->tree;
-	struct fcopy_options *o = &w->options;
-	*o = t->options->copy;
-	o->progress = NULL;
-	o->shard = (struct fcopy_shard){0}; /* of the tree, not of a file */
-	if (t->shard)
-		o->force = o->strict = true; /* an existing file is of an earlier attempt */
-	if (!t->single)
-		o->threads = 1; /* the pool's threads copy several files at once instead */
-	/* A new tree is resumed as a whole, and the time says that a file is complete. */
-	o->resume &= t->atomic && !t->resume;
-	if (t->resume)
-		o->preserve |= FCOPY_ATTR_TIMESTAMPS;
-	/* A new tree is flushed as a whole, but only what is on the disk can be read back. */
-	o->fsync = o->verify || (o->fsync && t->atomic && !t->shard);
-	o->notify = report_event;
-	o->user = w;
-}
-
-static int entry_fail(struct worker *w, const struct entry *e, const char *call, const char *path,
-		      int err)
-{
-	struct fcopy_error error;
-	error_call(&error, call, path, err);
-	report_failure(w, e, &error);
-	return -err;
-}
-
-static int entry_refuse(struct worker *w, const struct entry *e, const char *path, int err,
-			const char *reason)
-{
-	struct fcopy_error error;
-	error_refuse(&error, path, err, reason, FCOPY_ADVICE_NONE);
-	report_failure(w, e, &error);
-	return -err;
-}
-
-/* FICLONE was refused by the file system, and not because of this file. */
-static bool refuses_clones(const struct fcopy_report *r)
-{
-	for (size_t i = 0; i < r->steps; i++)
-		if (r->step[i].engine == engine_reflink.name)
-			switch (r->step[i].refusal) {
-			case EOPNOTSUPP:
-			case ENOTTY:
-			case ENOSYS:
-			case EXDEV: return true;
-			default: return false;
-			}
-	return false;
-}
-
-void entry_count_file(struct worker *w, const struct stat *st)
-{
-	const struct fcopy_report *r = &w->file;
-	struct fcopy_tree_report *sum = &w->sum;
-	sum->bytes += r->bytes;
-	sum->data += r->data;
-	sum->holes += r->holes;
-	sum->changed += r->source_changed;
-	sum->cloned += r->cloned;
-	report_add_steps(sum, r->step, r->steps);
-	if (!w->refuses_clones && refuses_clones(r)) {
-		w->refuses_clones = true;
-		w->no_clone = st->st_dev;
-	}
-}
 
 static int entry_open_destination(struct worker *w, const struct entry *e, const struct stat *st)
 {
@@ -101,7 +30,8 @@ static int entry_open_destination(struct worker *w, const struct entry *e, const
 	return created_open(&c->dst, e->dir->dst, e->as, st->st_mode & 0777, entry_dst, error);
 }
 
-int entry_copy_file(struct worker *w, const struct entry *e, int fd, const struct stat *st)
+/* A regular file that is open, and its fstat; closes fd. Returns 0 or -errno, reported. */
+static int entry_copy_file(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	struct copy *c = &w->copy;
 	memset(&w->file, 0, offsetof(struct fcopy_report, dst));
@@ -136,7 +66,7 @@ int entry_copy_file(struct worker *w, const struct entry *e, int fd, const struc
 	}
 	w->buffer = c->buffer;
 	w->buffer_size = c->buffer_size;
-	entry_count_file(w, st);
+	report_file(w, st);
 	if (r == ENDPOINT_KEPT) {
 		w->sum.kept++;
 		return -EEXIST;
@@ -172,13 +102,13 @@ static int entry_make_directory(struct worker *w, const struct entry *e, const s
 	if (r == -EEXIST && t->resume)
 		r = resume_make_directory(dir, e->as, mode, fresh);
 	if (r < 0 && !(r == -EEXIST && t->atomic))
-		return entry_fail(w, e, "mkdir", entry_dst, -r);
+		return report_call(w, e, "mkdir", entry_dst, -r);
 	int fd = openat(dir, e->as, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 && !*fresh && (errno == ENOTDIR || errno == ELOOP))
-		return entry_refuse(w, e, entry_dst, ENOTDIR,
-				    "is not a directory and is not replaced by one");
+		return report_refusal(w, e, entry_dst, ENOTDIR,
+				      "is not a directory and is not replaced by one");
 	if (fd < 0)
-		return entry_fail(w, e, "open", entry_dst, errno);
+		return report_call(w, e, "open", entry_dst, errno);
 	return fd;
 }
 
@@ -190,12 +120,12 @@ static int entry_enter(struct worker *w, const struct entry *e, int fd, const st
 	if (st->st_dev == t->dst_dev && st->st_ino == t->dst_ino) {
 		close(fd);
 		tree_stop(t, EINVAL);
-		return entry_refuse(w, e, entry_src, EINVAL,
-				    "is the copy itself: a tree cannot be copied into itself");
+		return report_refusal(w, e, entry_src, EINVAL,
+				      "is the copy itself: a tree cannot be copied into itself");
 	}
 	if (t->options->follow == FCOPY_FOLLOW_ALWAYS && is_cycle(e->dir, st)) {
 		close(fd);
-		return entry_refuse(w, e, entry_src, ELOOP, "contains itself by a symlink");
+		return report_refusal(w, e, entry_src, ELOOP, "contains itself by a symlink");
 	}
 	int dst = entry_make_directory(w, e, st, &fresh);
 	if (dst < 0) {
@@ -207,7 +137,7 @@ static int entry_enter(struct worker *w, const struct entry *e, int fd, const st
 		close(fd);
 		close(dst);
 		tree_stop(t, ENOMEM);
-		return entry_fail(w, e, "malloc", entry_src, ENOMEM);
+		return report_call(w, e, "malloc", entry_src, ENOMEM);
 	}
 	d->fresh = fresh || t->resume || t->finishing;
 	d->resumed = (!fresh && t->resume) || t->finishing;
@@ -215,8 +145,8 @@ static int entry_enter(struct worker *w, const struct entry *e, int fd, const st
 	struct item item = {.dir = d};
 	if (t->options->one_file_system && st->st_dev != t->src_dev)
 		directory_release(w, d); /* only the mount point itself */
-	else if (!pool_push(t, item))
-		directory_run(w, &item);
+	else
+		pool_push(w, item);
 	return 0;
 }
 
@@ -226,19 +156,12 @@ static int entry_vanished(struct worker *w, const struct entry *e, const char *c
 	struct stat st;
 	if (e->follow && fstatat(e->dir->src, e->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    S_ISLNK(st.st_mode))
-		return entry_refuse(w, e, entry_src, ENOENT, "is a dangling symlink");
+		return report_refusal(w, e, entry_src, ENOENT, "is a dangling symlink");
 	error_call(&error, call, entry_src, ENOENT);
 	error.reason = "vanished before it could be copied";
 	w->sum.vanished++;
 	report_warning(w, e, &error);
 	return -ENOENT;
-}
-
-/* Where symlinks are followed, a file may have any number of names, as with cp -aL. */
-bool entry_may_be_linked(const struct worker *w, const struct stat *st)
-{
-	const struct fcopy_tree_options *o = w->tree->options;
-	return o->hard_links && (st->st_nlink > 1 || o->follow == FCOPY_FOLLOW_ALWAYS);
 }
 
 /* What an entry that is not copied now returns. */
@@ -247,16 +170,33 @@ static int links_result(enum link_state state)
 	return state == LINK_WAITS ? -EINPROGRESS : state == LINK_FAILED ? -EIO : 0;
 }
 
+/* Handles the names that waited for the copy of another name of their inode. */
+static void entry_copy_waiting(struct worker *w, const struct entry *first, struct waiter *waits)
+{
+	for (struct waiter *next; waits; waits = next) {
+		struct directory *dir = waits->dir;
+		next = waits->next;
+		if (!tree_stopped(w->tree))
+			entry_copy(w, &(struct entry){.dir = dir,
+						      .name = waits->name,
+						      .as = waits->name,
+						      .follow = first->follow});
+		free(waits);
+		directory_release(w, dir);
+		directory_unref(dir);
+	}
+}
+
 /* Never opened: that could block, or have an effect on a device. */
 static int entry_copy_special(struct worker *w, const struct entry *e, const struct stat *st)
 {
-	bool linked = entry_may_be_linked(w, st);
+	bool linked = links_may_exist(w, st);
 	enum link_state state = linked ? links_claim(w, e, st) : LINK_COPY;
 	if (state != LINK_COPY)
 		return links_result(state);
 	int r = special_copy(w, e, st);
 	if (linked)
-		links_done(w, e, st, r);
+		entry_copy_waiting(w, e, links_done(w, e, st, r));
 	return r;
 }
 
@@ -267,7 +207,7 @@ static int entry_copy_open(struct worker *w, const struct entry *e, int fd)
 	if (fstat(fd, &st) < 0) {
 		int err = errno;
 		close(fd);
-		return entry_fail(w, e, "fstat", entry_src, err);
+		return report_call(w, e, "fstat", entry_src, err);
 	}
 	if (S_ISDIR(st.st_mode))
 		return entry_enter(w, e, fd, &st);
@@ -277,7 +217,7 @@ static int entry_copy_open(struct worker *w, const struct entry *e, int fd)
 	}
 	if (w->tree->shard && shard_is_large(w, &st))
 		return shard_copy_range(w, e, fd, &st);
-	bool linked = entry_may_be_linked(w, &st);
+	bool linked = links_may_exist(w, &st);
 	enum link_state state = linked ? links_claim(w, e, &st) : LINK_COPY;
 	if (state != LINK_COPY) {
 		close(fd);
@@ -285,23 +225,25 @@ static int entry_copy_open(struct worker *w, const struct entry *e, int fd)
 	}
 	int r = entry_copy_file(w, e, fd, &st);
 	if (linked)
-		links_done(w, e, &st, r);
+		entry_copy_waiting(w, e, links_done(w, e, &st, r));
 	return r;
 }
 
-int entry_copy_any(struct worker *w, const struct entry *e)
+/* Returns 0, -errno, or -EINPROGRESS if another thread will copy it later. */
+static int entry_copy_any(struct worker *w, const struct entry *e)
 {
 	struct stat st;
 	bool opened = e->type == DT_REG || e->type == DT_DIR;
 	int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (e->follow ? 0 : O_NOFOLLOW);
 	if (strlen(e->name) > NAME_MAX) /* FUSE knows longer ones */
-		return entry_fail(w, e, "open", entry_src, ENAMETOOLONG);
+		return report_call(w, e, "open", entry_src, ENAMETOOLONG);
 	for (int tries = 0; tries < 2; tries++, opened = false) {
 		if (!opened) {
 			if (fstatat(e->dir->src, e->name, &st,
 				    e->follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
-				return errno == ENOENT ? entry_vanished(w, e, "stat")
-						       : entry_fail(w, e, "stat", entry_src, errno);
+				return errno == ENOENT
+					   ? entry_vanished(w, e, "stat")
+					   : report_call(w, e, "stat", entry_src, errno);
 			if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
 				return entry_copy_special(w, e, &st);
 		}
@@ -312,7 +254,7 @@ int entry_copy_any(struct worker *w, const struct entry *e)
 			return entry_vanished(w, e, "open");
 		/* ELOOP, ENXIO: it has become a symlink or a socket since it was listed. */
 		if (tries > 0 || !opened || (errno != ELOOP && errno != ENXIO))
-			return entry_fail(w, e, "open", entry_src, errno);
+			return report_call(w, e, "open", entry_src, errno);
 	}
 	return 0;
 }
@@ -321,7 +263,12 @@ void entry_copy(struct worker *w, const struct entry *e)
 {
 	struct fcopy_progress *progress = w->tree->options->copy.progress;
 	w->entry = e;
-	int r = w->tree->shard ? shard_entry_copy(w, e) : entry_copy_any(w, e);
+	uint64_t sum = 0;
+	int r = w->tree->shard ? shard_claim(w, e, &sum) : 0;
+	if (r == 0)
+		r = entry_copy_any(w, e);
+	if (r == -EINPROGRESS) /* it waits for another name of its inode, and comes again */
+		__atomic_sub_fetch(&w->tree->sum, sum, __ATOMIC_RELAXED);
 	w->entry = NULL;
 	if (r == 0)
 		report_entry(w, e);

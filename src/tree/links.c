@@ -2,7 +2,7 @@
  * Hard links: which inodes with more than one name were copied, and where to.
  *
  * The first name is copied. Names that are found while that copy is still running wait in its
- * row; the thread that finishes the copy then handles them like any entry. A row is freed when all
+ * row; links_done() returns them. A row is freed when all
  * names of its inode have been found.
  */
 #define _GNU_SOURCE
@@ -17,12 +17,6 @@
 
 #define ROWS_START   64            /* a power of two */
 #define UNKNOWN_LEFT ((nlink_t)-1) /* symlinks to the file are names, too */
-
-struct waiter {
-	struct waiter *next;
-	struct directory *dir; /* held, and pending */
-	char name[];
-};
 
 struct link {
 	struct link *next;
@@ -149,6 +143,13 @@ static bool links_wait(struct link *k, const struct entry *e)
 	return true;
 }
 
+/* Where symlinks are followed, a file may have any number of names, as with cp -aL. */
+bool links_may_exist(const struct worker *w, const struct stat *st)
+{
+	const struct fcopy_tree_options *o = w->tree->options;
+	return o->hard_links && (st->st_nlink > 1 || o->follow == FCOPY_FOLLOW_ALWAYS);
+}
+
 /* Returns 0, or -errno: then the entry has to be copied. */
 static int links_make(const struct worker *w, const struct entry *e, const struct directory *dir,
 		      const char *name)
@@ -245,10 +246,11 @@ enum link_state links_claim(struct worker *w, const struct entry *e, const struc
 	return state;
 }
 
-void links_done(struct worker *w, const struct entry *e, const struct stat *st, int result)
+struct waiter *links_done(struct worker *w, const struct entry *e, const struct stat *st,
+			  int result)
 {
 	struct links *l = w->tree->links;
-	struct waiter *waits = NULL, *next;
+	struct waiter *waits = NULL;
 	pthread_mutex_lock(&l->lock);
 	struct link **at = links_find(l, st);
 	bool ours = *at && !(*at)->complete && (*at)->dir == e->dir &&
@@ -261,16 +263,5 @@ void links_done(struct worker *w, const struct entry *e, const struct stat *st, 
 			link_free(links_remove(l, at));
 	}
 	pthread_mutex_unlock(&l->lock);
-	for (; waits; waits = next) {
-		struct directory *dir = waits->dir;
-		next = waits->next;
-		if (!tree_stopped(w->tree))
-			entry_copy(w, &(struct entry){.dir = dir,
-						      .name = waits->name,
-						      .as = waits->name,
-						      .follow = e->follow});
-		free(waits);
-		directory_release(w, dir);
-		directory_unref(dir);
-	}
+	return waits;
 }

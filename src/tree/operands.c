@@ -16,23 +16,6 @@ bool operand_is_unnamed(const char *name, size_t length)
 	       (name[0] == '.' && (length == 1 || (length == 2 && name[1] == '.')));
 }
 
-int tree_fail(struct tree *t, const char *call, const char *path, int err)
-{
-	struct fcopy_error error;
-	error_call(&error, call, path, err);
-	report_operand(t, &error);
-	return -err;
-}
-
-int tree_refuse(struct tree *t, const char *path, int err, const char *reason,
-		enum fcopy_advice advice)
-{
-	struct fcopy_error error;
-	error_refuse(&error, path, err, reason, advice);
-	report_operand(t, &error);
-	return -err;
-}
-
 static int compare_names(const void *a, const void *b)
 {
 	size_t na, nb;

@@ -31,15 +31,18 @@ static bool pool_grow(struct pool *p)
 	return true;
 }
 
-bool pool_push(struct tree *t, struct item item)
+void pool_push(struct worker *w, struct item item)
 {
-	struct pool *p = &t->pool;
+	struct pool *p = &w->tree->pool;
 	pthread_mutex_lock(&p->lock);
 	bool room = p->used < p->size || pool_grow(p);
 	if (room)
 		p->stack[p->used++] = item;
 	pthread_mutex_unlock(&p->lock);
-	return room;
+	if (room)
+		return;
+	tree_stop(w->tree, ENOMEM);
+	p->run(w, &item);
 }
 
 unsigned pool_idle(const struct tree *t)
@@ -77,7 +80,39 @@ static bool pool_pop(struct pool *p, struct item *item)
 	return more;
 }
 
-static void pool_leave(struct worker *w)
+/* The options of each file. */
+static void pool_set_options(struct worker *w)
+{
+	const struct tree *t = w->tree;
+	struct fcopy_options *o = &w->options;
+	*o = t->options->copy;
+	o->progress = NULL;
+	o->shard = (struct fcopy_shard){0}; /* of the tree, not of a file */
+	if (t->shard)
+		o->force = o->strict = true; /* an existing file is of an earlier attempt */
+	if (!t->single)
+		o->threads = 1; /* the pool's threads copy several files at once instead */
+	/* A new tree is resumed as a whole, and the time says that a file is complete. */
+	o->resume &= t->atomic && !t->resume;
+	if (t->resume)
+		o->preserve |= FCOPY_ATTR_TIMESTAMPS;
+	/* A new tree is flushed as a whole, but only what is on the disk can be read back. */
+	o->fsync = o->verify || (o->fsync && t->atomic && !t->shard);
+	o->notify = report_event;
+	o->user = w;
+}
+
+struct worker *pool_join(struct tree *t)
+{
+	struct worker *w = calloc(1, sizeof(*w));
+	if (!w)
+		return NULL;
+	w->tree = t;
+	pool_set_options(w);
+	return w;
+}
+
+void pool_leave(struct worker *w)
 {
 	pthread_mutex_lock(&w->tree->lock);
 	report_add(w->tree->report, &w->sum);
@@ -86,25 +121,24 @@ static void pool_leave(struct worker *w)
 	w->copy.buffer = w->buffer;
 	w->copy.buffer_size = w->buffer_size;
 	plan_free(&w->copy);
+	free(w);
 }
 
 static void pool_work(struct worker *w)
 {
+	struct pool *p = &w->tree->pool;
 	struct item item;
-	entry_prepare(w);
-	while (pool_pop(&w->tree->pool, &item))
-		directory_run(w, &item);
+	while (pool_pop(p, &item))
+		p->run(w, &item);
 	pool_leave(w);
 }
 
 static void *pool_thread(void *arg)
 {
 	struct tree *t = arg;
-	struct worker *w = calloc(1, sizeof(*w));
+	struct worker *w = pool_join(t);
 	if (w) {
-		w->tree = t;
 		pool_work(w);
-		free(w);
 		return NULL;
 	}
 	/* Without memory this thread does not take part. */
@@ -139,38 +173,19 @@ static void pool_start(struct tree *t, struct worker *w)
 		pthread_join(thread[--started], NULL);
 }
 
-void pool_run(struct tree *t, struct directory *root)
+void pool_run(struct tree *t, struct directory *root,
+	      void (*run)(struct worker *, const struct item *))
 {
-	struct worker *w = calloc(1, sizeof(*w));
+	struct worker *w = pool_join(t);
 	if (!w) {
 		tree_stop(t, ENOMEM);
 		return;
 	}
-	w->tree = t;
 	if (t->threads == 0)
 		t->threads = pool_default_threads();
-	t->pool = (struct pool){.lock = PTHREAD_MUTEX_INITIALIZER,
-				.wake = PTHREAD_COND_INITIALIZER};
-	if (pool_push(t, (struct item){.dir = root})) {
-		pool_start(t, w);
-	} else {
-		tree_stop(t, ENOMEM);
-		directory_run(w, &(struct item){.dir = root});
-	}
+	t->pool = (struct pool){
+	    .lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER, .run = run};
+	pool_push(w, (struct item){.dir = root});
+	pool_start(t, w);
 	free(t->pool.stack);
-	free(w);
-}
-
-void pool_run_entry(struct tree *t, const struct entry *e)
-{
-	struct worker *w = calloc(1, sizeof(*w));
-	if (!w) {
-		tree_stop(t, ENOMEM);
-		return;
-	}
-	w->tree = t;
-	entry_prepare(w);
-	entry_copy(w, e);
-	pool_leave(w);
-	free(w);
 }

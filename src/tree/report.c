@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+const char entry_src[] = "SRC", entry_dst[] = "DST";
+
 /* Puts `part` before what is in the buffer from *at on; what does not fit is cut at its start. */
 static void path_prepend(char *path, size_t *at, const char *part)
 {
@@ -111,6 +113,23 @@ void report_operand(struct tree *t, const struct fcopy_error *error)
 	pthread_mutex_unlock(&t->lock);
 }
 
+int tree_fail(struct tree *t, const char *call, const char *path, int err)
+{
+	struct fcopy_error error;
+	error_call(&error, call, path, err);
+	report_operand(t, &error);
+	return -err;
+}
+
+int tree_refuse(struct tree *t, const char *path, int err, const char *reason,
+		enum fcopy_advice advice)
+{
+	struct fcopy_error error;
+	error_refuse(&error, path, err, reason, advice);
+	report_operand(t, &error);
+	return -err;
+}
+
 /* A full disk fails every file that follows. An attribute may not fit although there is room for
  * files (ext4: one block). */
 static bool ends_everything(const struct fcopy_error *e)
@@ -134,6 +153,24 @@ void report_failure(struct worker *w, const struct entry *e, const struct fcopy_
 	pthread_mutex_unlock(&t->lock);
 	if (ends_everything(error))
 		tree_stop(t, error->err);
+}
+
+int report_call(struct worker *w, const struct entry *e, const char *call, const char *path,
+		int err)
+{
+	struct fcopy_error error;
+	error_call(&error, call, path, err);
+	report_failure(w, e, &error);
+	return -err;
+}
+
+int report_refusal(struct worker *w, const struct entry *e, const char *path, int err,
+		   const char *reason)
+{
+	struct fcopy_error error;
+	error_refuse(&error, path, err, reason, FCOPY_ADVICE_NONE);
+	report_failure(w, e, &error);
+	return -err;
 }
 
 /* As with cp(1), only the superuser expects to give files away. */
@@ -228,4 +265,35 @@ void report_add(struct fcopy_tree_report *to, const struct fcopy_tree_report *fr
 	to->data += from->data;
 	to->holes += from->holes;
 	report_add_steps(to, from->step, from->steps);
+}
+
+/* FICLONE was refused by the file system, and not because of this file. */
+static bool refuses_clones(const struct fcopy_report *r)
+{
+	for (size_t i = 0; i < r->steps; i++)
+		if (r->step[i].engine == engine_reflink.name)
+			switch (r->step[i].refusal) {
+			case EOPNOTSUPP:
+			case ENOTTY:
+			case ENOSYS:
+			case EXDEV: return true;
+			default: return false;
+			}
+	return false;
+}
+
+void report_file(struct worker *w, const struct stat *st)
+{
+	const struct fcopy_report *r = &w->file;
+	struct fcopy_tree_report *sum = &w->sum;
+	sum->bytes += r->bytes;
+	sum->data += r->data;
+	sum->holes += r->holes;
+	sum->changed += r->source_changed;
+	sum->cloned += r->cloned;
+	report_add_steps(sum, r->step, r->steps);
+	if (!w->refuses_clones && refuses_clones(r)) {
+		w->refuses_clones = true;
+		w->no_clone = st->st_dev;
+	}
 }

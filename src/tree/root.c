@@ -15,22 +15,6 @@
 
 #define PART_SUFFIX ".fcopy-part"
 
-int root_fail(const struct root *r, const char *call, int err)
-{
-	struct fcopy_error error;
-	error_call(&error, call, r->operand->dst, err);
-	report_operand(r->tree, &error);
-	return -err;
-}
-
-int root_refuse(const struct root *r, int err, const char *reason, enum fcopy_advice advice)
-{
-	struct fcopy_error error;
-	error_refuse(&error, r->operand->dst, err, reason, advice);
-	report_operand(r->tree, &error);
-	return -err;
-}
-
 /* Is this directory, or one above it, the source? Goes up to the root, and closes fd. 1: it is; 0;
  * -errno. */
 static int root_is_below(int fd, const struct stat *src)
@@ -175,11 +159,9 @@ int root_copy(struct tree *t, const struct operand *o)
 {
 	struct root r = {.tree = t, .operand = o};
 	struct stat st;
-	int result = t->shard ? shard_root_copy(t, o) : root_open(&r);
-	if (t->shard || result < 0) {
-		close(o->src);
+	int result = root_open(&r);
+	if (result < 0)
 		return result;
-	}
 	t->atomic = !r.temporary[0] || r.resumes;
 	t->resume = r.resumes;
 	t->failures = 0;
@@ -191,7 +173,6 @@ int root_copy(struct tree *t, const struct operand *o)
 			commit_keep(&r);
 		else if (r.temporary[0])
 			unlinkat(o->parent, r.temporary, AT_REMOVEDIR);
-		close(o->src);
 		close(r.dst);
 		free(d);
 		return result;
@@ -207,12 +188,11 @@ int root_copy(struct tree *t, const struct operand *o)
 	struct record record = {.parent = o->parent, .dst = r.dst, .fd = -1};
 	bool timed = t->options->copy.preserve & FCOPY_ATTR_TIMESTAMPS || t->options->keep_going;
 	t->record = t->atomic || timed ? NULL : &record;
-	pool_run(t, d);
+	walk_tree(t, d);
 	record_end(&record, tree_is_kept(t));
 	t->record = NULL;
 	t->report->seconds[FCOPY_PHASE_COPY] += io_now() - start;
 	result = commit_end(&r, d);
-	close(d->src);
 	directory_unref(d);
 	return result;
 }

@@ -17,11 +17,20 @@ struct root {
 	int dst;
 };
 
-/* root.c: report a failure of this operand, and return -err. */
-int root_fail(const struct root *, const char *call, int err);
-int root_refuse(const struct root *, int err, const char *reason, enum fcopy_advice);
+/* Report a failure of this operand, and return -err. */
+static inline int root_fail(const struct root *r, const char *call, int err)
+{
+	return tree_fail(r->tree, call, r->operand->dst, err);
+}
 
-int root_check_inside(const struct root *, int dir); /* the source? Refuses */
+static inline int root_refuse(const struct root *r, int err, const char *reason,
+			      enum fcopy_advice advice)
+{
+	return tree_refuse(r->tree, r->operand->dst, err, reason, advice);
+}
+
+/* root.c: is the directory inside the source? Then refuses the operand. */
+int root_check_inside(const struct root *, int dir);
 
 /* commit.c: sets the attributes of the complete directory, flushes and renames it. Returns 0 or
  * -errno, reported. */

@@ -158,10 +158,10 @@ static int shard_walk(struct shard_root *s, bool finishing)
 	t->dst_ino = st.st_ino;
 	d->src_path = o->path;
 	d->dst_path = o->dst;
-	d->hash = SHARD_HASH_START;
+	d->hash = HASH_START;
 	d->fresh = d->resumed = finishing;
 	double start = io_now();
-	pool_run(t, d);
+	walk_tree(t, d);
 	t->report->seconds[FCOPY_PHASE_COPY] += io_now() - start;
 	int r = 0;
 	if (finishing && t->failures == 0 && !tree_stopped(t))

@@ -6,22 +6,12 @@
 #include "endpoints/error.h"
 #include "tree.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#define FNV_PRIME    0x100000001b3u
 #define LARGE_SHARED ((off_t)256 << 20) /* such a file is shared by ranges */
-
-/* FNV-1a of 64 bits, so that every build of fcopy shares a tree alike. */
-uint64_t shard_hash(uint64_t hash, const void *bytes, size_t n)
-{
-	for (const unsigned char *b = bytes; n > 0; n--, b++)
-		hash = (hash ^ *b) * FNV_PRIME;
-	return hash;
-}
 
 /* Some bits of FNV-1a do not depend on the last byte: names in a series would all get one share.
  */
@@ -42,39 +32,21 @@ static uint64_t shard_entry_sum(const struct worker *w, uint64_t path, const str
 			 S_ISREG(st->st_mode) ? (intmax_t)st->st_size : 0,
 			 (intmax_t)st->st_mtim.tv_sec, st->st_mtim.tv_nsec,
 			 (intmax_t)st->st_ctim.tv_sec, st->st_ctim.tv_nsec, (uintmax_t)st->st_ino,
-			 !S_ISDIR(st->st_mode) && entry_may_be_linked(w, st));
-	return shard_hash(path, text, (size_t)n);
+			 !S_ISDIR(st->st_mode) && links_may_exist(w, st));
+	return hash_add(path, text, (size_t)n);
 }
 
 static uint64_t shard_inode_hash(const struct stat *st)
 {
 	char text[32];
 	int n = snprintf(text, sizeof(text), "%ju", (uintmax_t)st->st_ino);
-	return shard_hash(SHARD_HASH_START, text, (size_t)n);
-}
-
-static int shard_entry_fail(struct worker *w, const struct entry *e, const char *call,
-			    const char *path)
-{
-	struct fcopy_error error;
-	int r = error_call(&error, call, path, errno);
-	report_failure(w, e, &error);
-	return r;
-}
-
-static int shard_entry_refuse(struct worker *w, const struct entry *e, const char *path, int err,
-			      const char *reason)
-{
-	struct fcopy_error error;
-	error_refuse(&error, path, err, reason, FCOPY_ADVICE_NONE);
-	report_failure(w, e, &error);
-	return -err;
+	return hash_add(HASH_START, text, (size_t)n);
 }
 
 bool shard_is_large(const struct worker *w, const struct stat *st)
 {
 	/* Names of one inode are made by one shard: it copies the file as a whole. */
-	return S_ISREG(st->st_mode) && st->st_size >= LARGE_SHARED && !entry_may_be_linked(w, st);
+	return S_ISREG(st->st_mode) && st->st_size >= LARGE_SHARED && !links_may_exist(w, st);
 }
 
 /* The file may exist: another shard created it, or an attempt of this one. Nothing is truncated
@@ -83,9 +55,9 @@ static int shard_set_size(struct worker *w, const struct entry *e, int fd, off_t
 {
 	struct stat st;
 	if (fstat(fd, &st) < 0)
-		return shard_entry_fail(w, e, "fstat", entry_dst);
+		return report_call(w, e, "fstat", entry_dst, errno);
 	if (st.st_size != size && ftruncate(fd, size) < 0)
-		return shard_entry_fail(w, e, "ftruncate", entry_dst);
+		return report_call(w, e, "ftruncate", entry_dst, errno);
 	return 0;
 }
 
@@ -111,10 +83,10 @@ static int shard_run_range(struct worker *w, const struct entry *e)
 		return r;
 	bool whole = c->first >= c->last || c->all.offset == c->last;
 	if (fstat(c->src.fd, &now) < 0)
-		return shard_entry_fail(w, e, "fstat", entry_src);
+		return report_call(w, e, "fstat", entry_src, errno);
 	if (!whole || now.st_size != size || now.st_mtim.tv_sec != c->src.st.st_mtim.tv_sec ||
 	    now.st_mtim.tv_nsec != c->src.st.st_mtim.tv_nsec)
-		return shard_entry_refuse(w, e, entry_src, EBUSY, "changed while it was copied");
+		return report_refusal(w, e, entry_src, EBUSY, "changed while it was copied");
 	if ((r = shard_set_size(w, e, c->dst.fd, size)) < 0)
 		return r;
 	if (w->options.verify && c->first < c->last &&
@@ -141,7 +113,7 @@ int shard_copy_range(struct worker *w, const struct entry *e, int fd, const stru
 	/* Every shard must be able to write to it; the last walk sets the mode. */
 	int to = openat(e->dir->dst, e->as, flags, (st->st_mode & 0777) | 0600);
 	if (to < 0 || fstat(to, &dst) < 0) {
-		int r = shard_entry_fail(w, e, "open", entry_dst);
+		int r = report_call(w, e, "open", entry_dst, errno);
 		close(fd);
 		if (to >= 0)
 			close(to);
@@ -157,15 +129,15 @@ int shard_copy_range(struct worker *w, const struct entry *e, int fd, const stru
 	int r = shard_run_range(w, e);
 	w->options.threads = 1;
 	w->buffer = c->buffer;
-	entry_count_file(w, st);
+	report_file(w, st);
 	c->src.ops->abort(&c->src);
 	if (close(to) < 0 && r == 0)
-		r = shard_entry_fail(w, e, "close", entry_dst);
+		r = report_call(w, e, "close", entry_dst, errno);
 	return r;
 }
 
 /* A large file gets its attributes when all ranges are complete. */
-static int shard_dress(struct worker *w, const struct entry *e, const struct stat *st)
+static int shard_set_attributes(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	int src = openat(e->dir->src, e->name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	int dst = openat(e->dir->dst, e->as, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -173,9 +145,9 @@ static int shard_dress(struct worker *w, const struct entry *e, const struct sta
 	int r = 0;
 	mode_t extra = 0600 & ~st->st_mode;
 	if (src < 0 || dst < 0 || fstat(dst, &now) < 0)
-		r = shard_entry_fail(w, e, "open", src < 0 ? entry_src : entry_dst);
+		r = report_call(w, e, "open", src < 0 ? entry_src : entry_dst, errno);
 	else if (extra && fchmod(dst, now.st_mode & 07777 & ~extra) < 0)
-		r = shard_entry_fail(w, e, "fchmod", entry_dst);
+		r = report_call(w, e, "fchmod", entry_dst, errno);
 	if (r == 0)
 		r = directory_preserve(w, e, src, dst, st);
 	if (src >= 0)
@@ -190,70 +162,39 @@ static int shard_check(struct worker *w, const struct entry *e, const struct sta
 {
 	struct stat dst;
 	if (fstatat(e->dir->dst, e->as, &dst, AT_SYMLINK_NOFOLLOW) < 0)
-		return shard_entry_fail(w, e, "stat", entry_dst);
+		return report_call(w, e, "stat", entry_dst, errno);
 	if ((dst.st_mode & S_IFMT) != (st->st_mode & S_IFMT) ||
 	    (S_ISREG(st->st_mode) && dst.st_size != st->st_size))
-		return shard_entry_refuse(w, e, entry_dst, EIO,
-					  "differs from its source, which has changed");
+		return report_refusal(w, e, entry_dst, EIO,
+				      "differs from its source, which has changed");
 	__atomic_add_fetch(&e->dir->present, 1, __ATOMIC_RELAXED);
-	return shard_is_large(w, st) ? shard_dress(w, e, st) : 0;
+	return shard_is_large(w, st) ? shard_set_attributes(w, e, st) : 0;
 }
 
-bool shard_is_exact(const struct directory *d)
-{
-	_Alignas(8) char names[8192];
-	unsigned count = 0;
-	ssize_t n = -1;
-	if (lseek(d->dst, 0, SEEK_SET) == 0)
-		while ((n = getdents64(d->dst, names, sizeof(names))) > 0)
-			for (ssize_t at = 0; at < n; count++)
-				at +=
-				    ((const struct dirent64 *)(const void *)(names + at))->d_reclen;
-	return n == 0 && count == d->present + 2; /* . and .. */
-}
-
-#define NOT_OURS 1
-
-/* May this shard copy the entry? 0: yes, or its range of a large file; NOT_OURS; -errno: reported.
- * *sum was added to tree->sum. */
-static int shard_claim(struct worker *w, const struct entry *e, const struct stat *st,
-		       uint64_t *sum)
+int shard_claim(struct worker *w, const struct entry *e, uint64_t *sum)
 {
 	struct tree *t = w->tree;
 	const struct fcopy_shard *shard = t->shard;
-	uint64_t path = shard_hash(e->dir->hash, e->name, strlen(e->name));
-	*sum = shard_entry_sum(w, path, st);
+	struct stat st;
+	*sum = 0;
+	if (strlen(e->name) > NAME_MAX)
+		return 0; /* entry_copy_any() reports it */
+	if (fstatat(e->dir->src, e->name, &st, e->follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : report_call(w, e, "stat", entry_src, errno);
+	uint64_t path = hash_add(e->dir->hash, e->name, strlen(e->name));
+	*sum = shard_entry_sum(w, path, &st);
 	__atomic_add_fetch(&t->sum, *sum, __ATOMIC_RELAXED);
-	if (S_ISDIR(st->st_mode)) {
+	if (S_ISDIR(st.st_mode)) {
 		__atomic_add_fetch(&e->dir->present, 1, __ATOMIC_RELAXED);
 		return 0;
 	}
 	if (t->finishing) {
-		int r = shard_check(w, e, st);
-		return r < 0 ? r : NOT_OURS;
+		int r = shard_check(w, e, &st);
+		return r < 0 ? r : -EALREADY;
 	}
-	if (shard_is_large(w, st))
+	if (shard_is_large(w, &st))
 		return 0;
-	if (entry_may_be_linked(w, st))
-		path = shard_inode_hash(st);
-	return shard_mix(path) % shard->count == shard->index ? 0 : NOT_OURS;
-}
-
-int shard_entry_copy(struct worker *w, const struct entry *e)
-{
-	struct stat st;
-	uint64_t sum;
-	int flags = e->follow ? 0 : AT_SYMLINK_NOFOLLOW;
-	if (strlen(e->name) > NAME_MAX)
-		return entry_copy_any(w, e); /* it reports that */
-	if (fstatat(e->dir->src, e->name, &st, flags) < 0)
-		return errno == ENOENT ? entry_copy_any(w, e)
-				       : shard_entry_fail(w, e, "stat", entry_src);
-	int r = shard_claim(w, e, &st, &sum);
-	if (r != 0)
-		return r == NOT_OURS ? -EALREADY : r;
-	r = entry_copy_any(w, e);
-	if (r == -EINPROGRESS) /* it waits for another name of its inode, and comes again */
-		__atomic_sub_fetch(&w->tree->sum, sum, __ATOMIC_RELAXED);
-	return r;
+	if (links_may_exist(w, &st))
+		path = shard_inode_hash(&st);
+	return shard_mix(path) % shard->count == shard->index ? 0 : -EALREADY;
 }

@@ -118,8 +118,8 @@ static int special_copy_mode(const char *from, const char *to, mode_t mode, cons
 	return -errno;
 }
 
-static int special_dress_one(enum fcopy_attribute which, const struct entry *e, int src, int dst,
-			     const struct stat *st, const char **call)
+static int special_set_attribute(enum fcopy_attribute which, const struct entry *e, int src,
+				 int dst, const struct stat *st, const char **call)
 {
 	const struct timespec times[2] = {st->st_atim, st->st_mtim};
 	const struct proc_path from = proc_path(src), to = proc_path(dst);
@@ -140,7 +140,7 @@ static int special_dress_one(enum fcopy_attribute which, const struct entry *e, 
 }
 
 /* Returns 0, or -errno if an attribute was lost that is required. */
-static int special_dress(struct worker *w, const struct entry *e, const struct stat *st)
+static int special_set_attributes(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	static const enum fcopy_attribute order[] = {FCOPY_ATTR_TIMESTAMPS, FCOPY_ATTR_OWNERSHIP,
 						     FCOPY_ATTR_XATTR, FCOPY_ATTR_MODE};
@@ -153,8 +153,9 @@ static int special_dress(struct worker *w, const struct entry *e, const struct s
 		const char *call = "open";
 		if (!(o->preserve & order[i]))
 			continue;
-		int r = src < 0 || dst < 0 ? -errno
-					   : special_dress_one(order[i], e, src, dst, st, &call);
+		int r = src < 0 || dst < 0
+			    ? -errno
+			    : special_set_attribute(order[i], e, src, dst, st, &call);
 		if (r == 0)
 			continue;
 		bool reads = src < 0 || strcmp(call, "getxattr") == 0 ||
@@ -213,7 +214,7 @@ int special_copy(struct worker *w, const struct entry *e, const struct stat *st)
 		report_failure(w, e, &error);
 		return r;
 	}
-	if (w->options.preserve && (r = special_dress(w, e, st)) < 0)
+	if (w->options.preserve && (r = special_set_attributes(w, e, st)) < 0)
 		return r;
 	w->sum.symlinks += S_ISLNK(st->st_mode);
 	w->sum.specials += !S_ISLNK(st->st_mode);

@@ -95,8 +95,8 @@ static int copy_single(struct tree *t, const char *src, const struct target *tar
 	d->dst_path = target->directory;
 	t->atomic = t->single = true;
 	t->resume = false;
-	pool_run_entry(
-	    t, &(struct entry){.dir = d, .name = name, .as = target->name, .follow = follow});
+	walk_entry(t,
+		   &(struct entry){.dir = d, .name = name, .as = target->name, .follow = follow});
 	t->single = false;
 	if (report->vanished > vanished)
 		tree_fail(t, "open", src, ENOENT);
@@ -119,7 +119,9 @@ static int copy_directory(struct tree *t, const char *src, const struct target *
 		close(o.src);
 		return tree_fail(t, "fstat", src, errno);
 	}
-	return root_copy(t, &o);
+	int r = t->shard ? shard_root_copy(t, &o) : root_copy(t, &o);
+	close(o.src);
+	return r;
 }
 
 /* A stream, or a device whose bytes are wanted. */

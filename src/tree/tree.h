@@ -2,8 +2,13 @@
  *
  * Trees: directories are read, and their entries copied, by one pool of threads.
  *
- *   fcopy_tree -> root (temporary name), commit -> pool -> directory (read, finish)
- *                                                       -> entry (one name) -> links, special, copy
+ *   fcopy_tree -> root (temporary name), commit -> walk (reads directories) -> pool (threads)
+ *                                                    |
+ *                                                    v
+ *                        entry (one name) -> links, shard_entry, directory, special, resume, copy
+ *
+ * No file calls one that calls it: an entry that is a directory becomes an item of the pool, which
+ * calls walk.c by a pointer.
  *
  * The pool is a stack of items: "continue to read this directory" and "copy these names of this
  * directory". The thread that reads a directory fills one buffer of names, pushes the rest of the
@@ -42,6 +47,15 @@ struct directory {
 static inline bool name_is_dot(const char *name)
 {
 	return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
+}
+
+/* FNV-1a of 64 bits, so that every build of fcopy shares a tree alike. */
+#define HASH_START 0xcbf29ce484222325u
+static inline uint64_t hash_add(uint64_t hash, const void *bytes, size_t n)
+{
+	for (const unsigned char *b = bytes; n > 0; n--, b++)
+		hash = (hash ^ *b) * 0x100000001b3u;
+	return hash;
 }
 
 /* What getdents64(2) returned; freed with the last item that uses it. */
@@ -98,6 +112,7 @@ struct pool {
 	unsigned idle; /* changed under the lock, read without it */
 	unsigned workers;
 	bool done; /* nothing is left and nobody works */
+	void (*run)(struct worker *, const struct item *);
 };
 
 struct tree {
@@ -125,23 +140,29 @@ struct tree {
 	struct pool pool;
 };
 
-/* pool.c: copies everything below root, whose `pending` is 1, in tree->threads threads. Returns
- * when nothing is left: after tree_stop, as soon as each thread has finished its entry. */
-void pool_run(struct tree *, struct directory *root);
-/* The same for one entry, in this thread. */
-void pool_run_entry(struct tree *, const struct entry *);
-/* Adds an item; false if there is no memory for it. */
-bool pool_push(struct tree *, struct item);
+/* pool.c: runs `run` for an item of root, whose `pending` is 1, and for each item that it pushes,
+ * in tree->threads threads. Returns when nothing is left: after tree_stop, as soon as each thread
+ * has finished its entry. */
+void pool_run(struct tree *, struct directory *root,
+	      void (*run)(struct worker *, const struct item *));
+/* Adds an item. If there is no memory for it, stops the tree, and runs the item in this thread. */
+void pool_push(struct worker *, struct item);
 /* How many threads have nothing to do. */
 unsigned pool_idle(const struct tree *);
 /* Wakes idle threads after a series of pushes. */
 void pool_wake(struct tree *);
+/* A worker for this thread, or NULL; and its end, which adds up what it did. */
+struct worker *pool_join(struct tree *);
+void pool_leave(struct worker *);
+
+/* walk.c: copies everything below root, whose `pending` is 1, in tree->threads threads. */
+void walk_tree(struct tree *, struct directory *root);
+/* Copies one entry, in this thread. */
+void walk_entry(struct tree *, const struct entry *);
 
 /* directory.c */
 struct directory *directory_new(struct directory *parent, const char *name, int src, int dst,
 				const struct stat *);
-/* Runs an item and finishes the directory if it was the last. */
-void directory_run(struct worker *, const struct item *);
 /* Sets the attributes of a complete directory. */
 void directory_set_attributes(struct worker *, struct directory *);
 /* Gives dst, a file or directory, the attributes of src that are to be preserved. Returns 0, or
@@ -157,21 +178,8 @@ void directory_unref(struct directory *);
  * descriptor or -errno. */
 int directory_reopen(const struct directory *);
 
-/* What error.path is until report.c replaces it by the entry's whole path. */
-extern const char entry_src[], entry_dst[];
-
-/* entry.c: fills in the options of each file. */
-void entry_prepare(struct worker *);
-/* Copies one name, whatever it is. entry_copy also reports it; entry_copy_any returns 0, -errno, or
- * -EINPROGRESS if another thread will copy it later. */
-int entry_copy_any(struct worker *, const struct entry *);
+/* entry.c: copies one name, whatever it is, and reports it. */
 void entry_copy(struct worker *, const struct entry *);
-/* Adds what the report of a file that was copied says. */
-void entry_count_file(struct worker *, const struct stat *);
-/* May another name of this inode be in the tree? Then links.c decides who copies it. */
-bool entry_may_be_linked(const struct worker *, const struct stat *);
-/* A regular file that is open, and its fstat; closes fd. Returns 0 or -errno, reported. */
-int entry_copy_file(struct worker *, const struct entry *, int fd, const struct stat *);
 
 /* resume.c: the file in a part that says that fcopy left it. */
 #define RESUME_MARK "fcopy-unfinished.txt"
@@ -214,12 +222,26 @@ enum link_state {
 	LINK_FAILED, /* it could not be linked; reported */
 	LINK_WAITS,  /* the thread that is copying the first name will copy this entry later */
 };
+/* May another name of this inode be in the tree? */
+bool links_may_exist(const struct worker *, const struct stat *);
 enum link_state links_claim(struct worker *, const struct entry *, const struct stat *);
-/* The copy that LINK_COPY asked for is complete (0) or failed: makes the links that waited. */
-void links_done(struct worker *, const struct entry *, const struct stat *, int result);
+/* The copy that LINK_COPY asked for is complete (0) or failed. Returns the names that waited for
+ * it: the caller copies each like any entry, frees it, and releases its directory. */
+struct waiter {
+	struct waiter *next;
+	struct directory *dir; /* held, and pending */
+	char name[];
+};
+struct waiter *links_done(struct worker *, const struct entry *, const struct stat *, int result);
 
 /* report.c: failures, warnings and finished entries. All are serialised. */
+/* What error.path is until report.c replaces it by the entry's whole path. */
+extern const char entry_src[], entry_dst[];
 void report_failure(struct worker *, const struct entry *, const struct fcopy_error *);
+/* The same, for a failed call and for another reason. Both return -err. */
+int report_call(struct worker *, const struct entry *, const char *call, const char *path, int err);
+int report_refusal(struct worker *, const struct entry *, const char *path, int err,
+		   const char *reason);
 void report_warning(struct worker *, const struct entry *, const struct fcopy_error *);
 void report_entry(struct worker *, const struct entry *);
 /* The same for an operand, whose path is in the error. */
@@ -233,6 +255,8 @@ bool tree_is_kept(const struct tree *);
 void report_event(void *worker, const struct fcopy_event *);
 /* Announces a large file that takes long; NULL: it is done. */
 void report_large(struct worker *, const struct entry *);
+/* Adds what the report of a file that was copied says. */
+void report_file(struct worker *, const struct stat *);
 /* Adds a worker's counts and steps to the report. */
 void report_add(struct fcopy_tree_report *, const struct fcopy_tree_report *);
 void report_add_steps(struct fcopy_tree_report *, const struct fcopy_step *, size_t n);
@@ -270,13 +294,9 @@ int shard_root_copy(struct tree *, const struct operand *);
  * reported. */
 int shard_names_copy(struct tree *, const struct operand *);
 
-/* shard_entry.c: copies the entry if it belongs to this shard's share. The last walk only checks
- * it. Returns 0, or -errno: reported, or -EALREADY if nothing was to do. */
-#define SHARD_HASH_START 0xcbf29ce484222325u
-uint64_t shard_hash(uint64_t hash, const void *bytes, size_t n);
-int shard_entry_copy(struct worker *, const struct entry *);
-/* Does the destination have only names that the last walk found in the source? */
-bool shard_is_exact(const struct directory *);
+/* shard_entry.c: does this shard copy the entry, or its range of it? Returns 0: yes; -EALREADY: no,
+ * the last walk also checks its copy; or -errno, reported. Adds *sum to tree->sum. */
+int shard_claim(struct worker *, const struct entry *, uint64_t *sum);
 /* Is the file shared by ranges? Copies this shard's range; takes fd. Returns 0 or -errno. */
 bool shard_is_large(const struct worker *, const struct stat *);
 int shard_copy_range(struct worker *, const struct entry *, int fd, const struct stat *);

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT
+ * Reads directories piece by piece, and copies the names in them.
+ */
+#define _GNU_SOURCE
+#include "endpoints/error.h"
+#include "tree.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+
+#define NAMES_SIZE ((size_t)32 << 10) /* bytes of one getdents64(2) */
+#define BATCH      16                 /* files in one item */
+
+static void names_unref(struct names *n)
+{
+	if (__atomic_sub_fetch(&n->references, 1, __ATOMIC_ACQ_REL) == 0)
+		free(n);
+}
+
+static const struct dirent64 *names_at(const struct names *n, unsigned offset)
+{
+	return (const struct dirent64 *)(const void *)(n->data + offset);
+}
+
+static void walk_push(struct worker *w, const struct item *item)
+{
+	__atomic_add_fetch(&item->dir->pending, 1, __ATOMIC_RELAXED);
+	if (item->names)
+		__atomic_add_fetch(&item->names->references, 1, __ATOMIC_RELAXED);
+	pool_push(w, *item);
+}
+
+/* Subdirectories are pushed one by one, below the batches of files, so that few are open at once.
+ * A name whose type is unknown counts as a file. */
+static void walk_push_names(struct worker *w, struct directory *d, struct names *n)
+{
+	unsigned count = 0, first = 0;
+	for (unsigned at = 0; at < n->size; at += names_at(n, at)->d_reclen)
+		if (names_at(n, at)->d_type == DT_DIR && !name_is_dot(names_at(n, at)->d_name))
+			walk_push(w, &(struct item){d, n, at, 1});
+	for (unsigned at = 0; at < n->size; at += names_at(n, at)->d_reclen) {
+		if (names_at(n, at)->d_type == DT_DIR)
+			continue;
+		if (count++ == 0)
+			first = at;
+		if (count == BATCH) {
+			walk_push(w, &(struct item){d, n, first, count});
+			count = 0;
+		}
+	}
+	if (count > 0)
+		walk_push(w, &(struct item){d, n, first, count});
+	pool_wake(w->tree);
+}
+
+/* Reads the next names; pushes the rest of the directory, then the names on top of it. */
+static void walk_read(struct worker *w, struct directory *d)
+{
+	struct names *n = malloc(sizeof(*n) + NAMES_SIZE);
+	ssize_t got = n ? getdents64(d->src, n->data, NAMES_SIZE) : -1;
+	if (got <= 0) {
+		struct fcopy_error error;
+		/* ENOENT: removed since it was opened (getdents(2)) */
+		if (got < 0 && errno != ENOENT) {
+			error_call(&error, n ? "getdents64" : "malloc", entry_src, errno);
+			report_failure(w, &(struct entry){.dir = d, .name = "", .as = ""}, &error);
+		}
+		free(n);
+		return;
+	}
+	struct names *fit = realloc(n, sizeof(*n) + (size_t)got);
+	n = fit ? fit : n;
+	n->references = 1;
+	n->size = (unsigned)got;
+	walk_push(w, &(struct item){.dir = d});
+	walk_push_names(w, d, n);
+	names_unref(n);
+}
+
+/* Another thread is idle: it gets the rest of a batch. `at` is the offset of the next name. */
+static bool walk_share(struct worker *w, const struct item *item, unsigned at, unsigned left)
+{
+	if (left == 0 || pool_idle(w->tree) == 0)
+		return false;
+	while (names_at(item->names, at)->d_type == DT_DIR)
+		at += names_at(item->names, at)->d_reclen;
+	walk_push(w, &(struct item){item->dir, item->names, at, left});
+	pool_wake(w->tree);
+	return true;
+}
+
+static void walk_copy_names(struct worker *w, const struct item *item)
+{
+	const struct names *n = item->names;
+	bool follow = w->tree->options->follow == FCOPY_FOLLOW_ALWAYS;
+	unsigned at = item->first;
+	for (unsigned left = item->count; left > 0;) {
+		const struct dirent64 *d = names_at(n, at);
+		at += d->d_reclen;
+		if (d->d_type == DT_DIR && item->count > 1)
+			continue; /* has a separate item */
+		left--;
+		if (name_is_dot(d->d_name) || tree_stopped(w->tree))
+			continue;
+		entry_copy(w, &(struct entry){.dir = item->dir,
+					      .name = d->d_name,
+					      .as = d->d_name,
+					      .type = d->d_type,
+					      .follow = follow});
+		if (walk_share(w, item, at, left))
+			break;
+	}
+}
+
+static void walk_run(struct worker *w, const struct item *item)
+{
+	if (!item->names && !tree_stopped(w->tree))
+		walk_read(w, item->dir);
+	if (item->names) {
+		walk_copy_names(w, item);
+		names_unref(item->names);
+	}
+	directory_release(w, item->dir);
+}
+
+void walk_tree(struct tree *t, struct directory *root)
+{
+	pool_run(t, root, walk_run);
+}
+
+void walk_entry(struct tree *t, const struct entry *e)
+{
+	struct worker *w = pool_join(t);
+	if (!w) {
+		tree_stop(t, ENOMEM);
+		return;
+	}
+	entry_copy(w, e);
+	pool_leave(w);
+}
