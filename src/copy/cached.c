@@ -116,7 +116,11 @@ static int copy_in_pieces(struct copy *c, struct transfer *part)
 		double start = io_now();
 		r = choice.way == WAY_THREADS ? copy_through_buffer(c, part, c->measure.threads)
 					      : copy_by_splice(c, part);
-		measure_note(&c->measure, &choice, part->offset - from, io_now() - start);
+		off_t bytes = part->offset - from;
+		double cost = (io_now() - start) / (double)bytes;
+		if (choice.way == WAY_THREADS && part->steady_bytes > 0)
+			cost = part->steady_seconds / (double)part->steady_bytes;
+		measure_note(&c->measure, &choice, bytes, cost);
 		start_writeback(c, from, part->offset);
 		if (part->offset < part->end)
 			break; /* the source ended, or the engine did not finish */

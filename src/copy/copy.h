@@ -101,6 +101,10 @@ unsigned cached_threads(const struct copy *);
 unsigned cpus_allowed(void);
 /* CPUs that no other task uses at this moment; UINT_MAX if that is unknown. */
 unsigned cpus_idle(void);
+/* As pthread_create(3), but the new thread starts on another CPU if there is one. The kernel would
+ * often leave it on the caller's CPU, which the caller keeps for up to 4 ms (a tick of 250 Hz).
+ * Later the kernel may move both. */
+int cpus_start_thread(pthread_t *, void *(*run)(void *), void *arg);
 /* The lowest cpu.max from this process's cgroup up to the root, in whole CPUs, at least 1; UINT_MAX
  * without a limit. cgroup: a file like /proc/self/cgroup; root: where cgroup version 2 is mounted.
  */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * How many CPUs this process may use, and how many have nothing to do.
+ * How many CPUs this process may use, how many have nothing to do, and threads on different CPUs.
  */
 #define _GNU_SOURCE
 #include "copy.h"
 
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,4 +77,18 @@ unsigned cpus_idle(void)
 		return UINT_MAX;
 	long idle = online - (running - 1); /* one of the runnable tasks is the caller */
 	return idle > 0 ? (unsigned)idle : 0;
+}
+
+int cpus_start_thread(pthread_t *thread, void *(*run)(void *), void *arg)
+{
+	cpu_set_t all, others;
+	int err = pthread_create(thread, NULL, run, arg);
+	if (err != 0 || sched_getaffinity(0, sizeof(all), &all) < 0)
+		return err;
+	others = all;
+	CPU_CLR((unsigned)sched_getcpu(), &others);
+	/* EINVAL: there is no other CPU. A thread that is on another one already stays there. */
+	if (pthread_setaffinity_np(*thread, sizeof(others), &others) == 0)
+		pthread_setaffinity_np(*thread, sizeof(all), &all);
+	return 0;
 }

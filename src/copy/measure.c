@@ -7,7 +7,8 @@
 #define TRIAL_LEAST      (32 * MIB) /* a shorter range is not worth a trial */
 #define PIECE_LEAST      (4 * MIB)  /* below, the start of the threads shows */
 #define PIECE_MOST       (16 * MIB)
-#define BUSY_SEGMENT     (32 * MIB) /* by splice if no CPU was idle: that may have been one instant */
+#define THREADS_START    (4 * MIB)   /* which they copy before all of them are at work */
+#define BUSY_SEGMENT     (32 * MIB)  /* by splice if no CPU was idle */
 #define SEGMENT          (64 * MIB)  /* without a trial; other tasks may need the CPUs after that */
 #define INTERVAL         (256 * MIB) /* after a trial that splice won, and longer while they agree */
 #define INTERVAL_MOST    (512 * MIB)
@@ -25,39 +26,49 @@ static bool may_try(const struct measure *m, off_t left)
 	return m->threads > 1 && m->settled <= 0 && left >= TRIAL_LEAST;
 }
 
-bool measure_asks(const struct measure *m, off_t left)
+/* Is it the turn of the threads? Splice has the first one, which also lets what the start of this
+ * process woke up come to an end. */
+static bool threads_are_next(const struct measure *m, off_t left)
 {
-	return m->pieces == 0 &&
-	       (may_try(m, left) || (m->way == WAY_THREADS && left >= PIECE_LEAST));
+	return m->pieces > 0 ? m->pieces % 2 : m->way == WAY_THREADS && !may_try(m, left);
 }
 
-/* The ways take turns, threads last. In a large file both have two turns, because a piece may be
- * disturbed. The first piece of all is one of threads whose time does not count. */
+bool measure_asks(const struct measure *m, off_t left)
+{
+	return threads_are_next(m, left) && left >= PIECE_LEAST;
+}
+
+/* In a large file both ways have two turns, because a piece may be disturbed. */
 static void start_trial(struct measure *m, off_t left)
 {
 	off_t piece = left / 16 / MIB * MIB;
 	m->piece = piece < PIECE_LEAST ? PIECE_LEAST : measure_min(piece, PIECE_MOST);
-	m->pieces = (piece > PIECE_LEAST ? 4 : 2) + !m->warm;
+	m->pieces = piece > PIECE_LEAST ? 4 : 2;
 	m->cost[WAY_SPLICE] = m->cost[WAY_THREADS] = 0;
+}
+
+/* One instant shows little: only two of them in a row are believed for long. */
+static struct choice choose_when_busy(struct measure *m, off_t left)
+{
+	off_t size = m->busy ? BUSY_SEGMENT : PIECE_LEAST;
+	m->busy = true;
+	return (struct choice){.way = WAY_SPLICE, .size = measure_min(left, size)};
 }
 
 struct choice measure_choose(struct measure *m, off_t left, unsigned idle)
 {
-	if (measure_asks(m, left)) {
-		if (idle < 2)
-			return (struct choice){WAY_SPLICE, measure_min(left, BUSY_SEGMENT), false};
-		if (may_try(m, left))
-			start_trial(m, left);
-	}
 	if (left < PIECE_LEAST)
 		return (struct choice){.way = WAY_SPLICE, .size = left};
+	if (measure_asks(m, left) && idle < 2)
+		return choose_when_busy(m, left);
+	m->busy = false;
+	if (m->pieces == 0 && may_try(m, left))
+		start_trial(m, left);
 	if (m->pieces == 0)
 		return (struct choice){.way = m->way, .size = measure_min(left, SEGMENT)};
-	if (!m->warm)
-		return (struct choice){
-		    .way = WAY_THREADS, .size = measure_min(left, PIECE_LEAST), .trial = true};
-	return (struct choice){.way = m->pieces % 2 ? WAY_THREADS : WAY_SPLICE,
-			       .size = measure_min(left, m->piece),
+	bool threads = threads_are_next(m, left);
+	return (struct choice){.way = threads ? WAY_THREADS : WAY_SPLICE,
+			       .size = measure_min(left, m->piece + (threads ? THREADS_START : 0)),
 			       .trial = true};
 }
 
@@ -70,15 +81,11 @@ static void settle(struct measure *m, enum way way)
 	m->pieces = 0;
 }
 
-static void note_trial(struct measure *m, enum way way, double now)
+static void note_trial(struct measure *m, enum way way, double cost)
 {
 	m->pieces--;
-	if (!m->warm) {
-		m->warm = true;
-		return;
-	}
-	if (m->cost[way] == 0 || now < m->cost[way])
-		m->cost[way] = now;
+	if (m->cost[way] == 0 || cost < m->cost[way])
+		m->cost[way] = cost;
 	if (way == WAY_SPLICE)
 		return;
 	bool wins = m->cost[WAY_THREADS] <= m->cost[WAY_SPLICE] * THREADS_GAIN;
@@ -88,14 +95,13 @@ static void note_trial(struct measure *m, enum way way, double now)
 		settle(m, WAY_SPLICE);
 }
 
-void measure_note(struct measure *m, const struct choice *choice, off_t bytes, double seconds)
+void measure_note(struct measure *m, const struct choice *choice, off_t bytes, double cost)
 {
 	if (bytes <= 0)
 		return;
-	double now = seconds / (double)bytes;
 	m->settled -= bytes;
 	if (choice->trial)
-		note_trial(m, choice->way, now);
-	else if (choice->way == WAY_THREADS && now > m->cost[WAY_THREADS] * SLOWER)
+		note_trial(m, choice->way, cost);
+	else if (choice->way == WAY_THREADS && cost > m->cost[WAY_THREADS] * SLOWER)
 		m->settled = 0;
 }

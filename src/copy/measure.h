@@ -18,7 +18,7 @@ struct measure {
 	enum way way;      /* the one to continue with, if enough CPUs are idle */
 	unsigned threads;  /* for WAY_THREADS; 0: not asked yet */
 	bool refused;      /* splice returned ENGINE_NEXT: readwrite moves the rest */
-	bool warm;         /* the threads have touched their buffers, which costs time once */
+	bool busy;         /* the last count found no idle CPU */
 	unsigned pieces;   /* left in this trial; the ways take turns */
 	off_t piece;       /* bytes of each of them */
 	double cost[WAYS]; /* lowest seconds per byte in this trial; 0: not measured */
@@ -36,8 +36,8 @@ struct choice {
 /* Chooses for the next of `left` bytes. idle: CPUs without work, the caller's own among them. */
 struct choice measure_choose(struct measure *, off_t left, unsigned idle);
 
-/* Notes that the choice took this long for this many bytes. */
-void measure_note(struct measure *, const struct choice *, off_t bytes, double seconds);
+/* Notes how many bytes the choice has copied, and its seconds per byte. */
+void measure_note(struct measure *, const struct choice *, off_t bytes, double cost);
 
 /* Does the next choice depend on idle? To count idle CPUs costs some microseconds. */
 bool measure_asks(const struct measure *, off_t left);

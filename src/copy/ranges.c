@@ -17,10 +17,16 @@ struct ranges {
 	const struct transfer *whole;
 	size_t buffer_size; /* of each thread */
 	char *buffers;      /* one for each thread */
+	unsigned threads;   /* wanted */
 	unsigned started;   /* threads that have taken their buffer */
 	off_t piece;        /* bytes that a thread takes at a time */
 	bool start_writeback;
 	pthread_mutex_t lock;
+	unsigned warm;         /* threads that have copied a piece */
+	double since;          /* when all were warm; 0: not yet */
+	off_t since_next;      /* `next` at that time */
+	double until;          /* when the last piece was taken ... */
+	off_t until_next;      /* ... and `next` before it was */
 	off_t next;            /* where the next piece starts */
 	off_t prefix;          /* no piece before this was left unfinished */
 	bool stop;             /* a thread failed, or reached the end of the source */
@@ -29,12 +35,29 @@ struct ranges {
 	uint64_t calls;
 };
 
-/* Takes the next piece. Returns false if nothing is left to do. */
-static bool take_piece(struct ranges *r, struct transfer *piece)
+/* Measures from one piece that is taken to another: at both times the threads are in the middle of
+ * their work. */
+static void note_steady(struct ranges *r)
+{
+	if (r->warm < r->threads)
+		return;
+	r->until = io_now();
+	r->until_next = r->next;
+	if (r->since == 0) {
+		r->since = r->until;
+		r->since_next = r->next;
+	}
+}
+
+/* Takes the next piece; second: the thread has copied its first one. Returns false if nothing is
+ * left to do. */
+static bool take_piece(struct ranges *r, struct transfer *piece, bool second)
 {
 	pthread_mutex_lock(&r->lock);
+	r->warm += second;
 	bool more = !r->stop && r->next < r->whole->end;
 	if (more) {
+		note_steady(r);
 		piece->offset = r->next;
 		piece->end = r->whole->end - r->next > r->piece ? r->next + r->piece
 								: r->whole->end;
@@ -76,7 +99,7 @@ static void *copy_pieces(void *arg)
 	piece.io.calls = 0;
 	piece.buffer = r->buffers + number * r->buffer_size;
 	piece.buffer_size = r->buffer_size;
-	while (take_piece(r, &piece)) {
+	for (int taken = 0; take_piece(r, &piece, taken == 1); taken++) {
 		start_range_writeback(r, piece.offset);
 		int result = r->engine->copy(&piece);
 		if (result || piece.offset < piece.end)
@@ -94,7 +117,7 @@ static void run_threads(struct ranges *r, unsigned threads)
 {
 	pthread_t thread[FCOPY_THREADS_MAX];
 	unsigned started = 0;
-	while (started + 1 < threads && !pthread_create(&thread[started], NULL, copy_pieces, r))
+	while (started + 1 < threads && cpus_start_thread(&thread[started], copy_pieces, r) == 0)
 		started++;
 	copy_pieces(r);
 	while (started > 0)
@@ -115,12 +138,14 @@ int ranges_run(const struct engine *engine, struct transfer *t, unsigned threads
 	struct ranges r = {.engine = engine,
 			   .whole = t,
 			   .buffer_size = t->buffer_size ? t->buffer_size : (size_t)PIECE_SIZE,
+			   .threads = threads,
 			   .piece = piece_size(t->buffer_size),
 			   .start_writeback = start_writeback,
 			   .lock = PTHREAD_MUTEX_INITIALIZER,
 			   .next = t->offset,
 			   .prefix = TRANSFER_TO_EOF};
 	t->threads = 1;
+	t->steady_bytes = 0;
 	if (!engine->positional)
 		return transfer_refuse(t, NULL, SIDE_BOTH, ESPIPE);
 	r.buffers = t->buffer ? t->buffer : io_alloc(threads * r.buffer_size);
@@ -136,6 +161,8 @@ int ranges_run(const struct engine *engine, struct transfer *t, unsigned threads
 	t->offset = r.prefix < r.next ? r.prefix : r.next;
 	t->io.calls += r.calls;
 	t->threads = r.started;
+	t->steady_bytes = r.until_next - r.since_next;
+	t->steady_seconds = r.until - r.since;
 	if (r.result) {
 		t->call = r.first.call;
 		t->operation = r.first.operation;

@@ -43,7 +43,12 @@ struct transfer {
 	void *buffer; /* buffer_size bytes, page-aligned; NULL: the engine allocates its own */
 	struct monitor *monitor; /* may be NULL */
 	struct io io;
-	unsigned threads; /* that ranges_run had; unused by engines */
+	/* Set by ranges_run, unused by engines: the number of threads, and what they copied while
+	 * all of them were at work: without their start, without the first use of each buffer and
+	 * without the wait for the last one. 0: they never were. */
+	unsigned threads;
+	off_t steady_bytes;
+	double steady_seconds;
 
 	const char *call;      /* after a failure or ENGINE_NEXT: the system call, or NULL */
 	const char *operation; /* ... what the call was part of, or NULL */

@@ -149,7 +149,7 @@ static void *pool_thread(void *arg)
 	return NULL;
 }
 
-/* The caller is one of the threads. If pthread_create(3) fails, fewer threads do the same work. */
+/* The caller is one of the threads. If a thread cannot start, fewer threads do the same work. */
 static void pool_start(struct tree *t, struct worker *w)
 {
 	pthread_t thread[FCOPY_THREADS_MAX];
@@ -160,7 +160,7 @@ static void pool_start(struct tree *t, struct worker *w)
 		pthread_mutex_lock(&p->lock);
 		p->workers++;
 		pthread_mutex_unlock(&p->lock);
-		if (pthread_create(&thread[started], NULL, pool_thread, t) != 0) {
+		if (cpus_start_thread(&thread[started], pool_thread, t) != 0) {
 			pthread_mutex_lock(&p->lock);
 			p->workers--;
 			pthread_mutex_unlock(&p->lock);

@@ -9,11 +9,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -88,7 +86,7 @@ static void measurement_decides(void **state)
 		double cost = choice.way == WAY_SPLICE ? course->splice
 			      : later                  ? course->later
 						       : course->threads;
-		measure_note(&m, &choice, choice.size, cost * (double)choice.size / (double)MIB);
+		measure_note(&m, &choice, choice.size, cost);
 		moved[choice.way] += choice.size;
 		at += choice.size;
 	}
@@ -105,7 +103,7 @@ static void extents_share_a_trial(void **state)
 		for (off_t left = 40 * MIB; left > 0;) {
 			struct choice choice = measure_choose(&m, left, 2);
 			measure_note(&m, &choice, choice.size,
-				     (choice.way == WAY_SPLICE ? 1.0 : 0.5) * (double)choice.size);
+				     choice.way == WAY_SPLICE ? 1.0 : 0.5);
 			trials += choice.trial ? choice.size : 0;
 			threads += choice.way == WAY_THREADS ? choice.size : 0;
 			left -= choice.size;
@@ -120,7 +118,7 @@ static void extents_share_a_trial(void **state)
 	}
 }
 
-/* The first threads touch new buffers, and a single instant may look busy: neither decides. */
+/* A single instant may look busy. */
 static void a_moment_decides_nothing(void **state)
 {
 	(void)state;
@@ -129,8 +127,7 @@ static void a_moment_decides_nothing(void **state)
 	for (off_t at = 0; at < 1024 * MIB;) {
 		struct choice choice = measure_choose(&m, 1024 * MIB - at,
 						      at % (320 * MIB) == 0 ? 1 : 2);
-		bool slow = choice.way == WAY_SPLICE || threads == 0;
-		measure_note(&m, &choice, choice.size, (slow ? 1.0 : 0.5) * (double)choice.size);
+		measure_note(&m, &choice, choice.size, choice.way == WAY_SPLICE ? 1.0 : 0.5);
 		threads += choice.way == WAY_THREADS ? choice.size : 0;
 		at += choice.size;
 	}
@@ -275,46 +272,6 @@ static void shrinking_source(void **state)
 	fault_sweep(*state, 0, shrink_once, NULL);
 }
 
-static const struct quota {
-	const char *cgroup; /* content of /proc/self/cgroup */
-	const char *root, *a, *b;
-	unsigned cpus;
-} quotas[] = {
-    {"0::/a/b\n", "max 100000\n", "max 100000\n", "max 100000\n", UINT_MAX},
-    {"0::/a/b\n", "max 100000\n", "max 100000\n", "200000 100000\n", 2},
-    {"0::/a/b\n", "max 100000\n", "max 100000\n", "199999 100000\n", 1},
-    {"0::/a/b\n", "max 100000\n", "150000 50000\n", "400000 100000\n", 3},
-    {"0::/a/b\n", "100000 100000\n", "max 100000\n", "400000 100000\n", 1},
-    {"0::/a/b\n", "max 100000\n", "max 100000\n", "1000 100000\n", 1},
-    {"0::/a\n", NULL, "250000 100000\n", "100000 100000\n", 2},
-    {"0::/\n", "300000 100000\n", NULL, NULL, 3},
-    {"4:cpu:/b\n0::/a\n", NULL, "200000 100000\n", "100000 100000\n", 2},
-    {"4:cpu:/a\n", NULL, "200000 100000\n", NULL, UINT_MAX},
-    {"0::/a/b\n", NULL, NULL, NULL, UINT_MAX},
-    {"0::/a\n", NULL, "garbage\n", NULL, UINT_MAX},
-    {"0::/a\n", NULL, "100000\n", NULL, UINT_MAX},
-    {"0::/a\n", NULL, "9999999999999999 1\n", NULL, UINT_MAX},
-};
-
-static void make_limit(const char *path, const char *text)
-{
-	if (text)
-		make_text(path, text);
-}
-
-static void quota_is_read(void **state)
-{
-	const struct quota *q = *state;
-	need(mkdir("root", 0700) == 0 && mkdir("root/a", 0700) == 0 &&
-	     mkdir("root/a/b", 0700) == 0);
-	make_text("cgroup", q->cgroup);
-	make_limit("root/cpu.max", q->root);
-	make_limit("root/a/cpu.max", q->a);
-	make_limit("root/a/b/cpu.max", q->b);
-	assert_int_equal(cpus_quota("cgroup", "root"), q->cpus);
-	assert_int_equal(cpus_quota("missing", "root"), UINT_MAX);
-}
-
 int main(void)
 {
 	static const unsigned one[] = {0, 1};
@@ -328,7 +285,7 @@ int main(void)
 	for (size_t i = 0; i < sizeof(courses) / sizeof(*courses); i++)
 		case_add(measurement_decides, &courses[i], "%s", courses[i].name);
 	case_add(extents_share_a_trial, NULL, "extents share one trial");
-	case_add(a_moment_decides_nothing, NULL, "new buffers or one busy instant decide nothing");
+	case_add(a_moment_decides_nothing, NULL, "one busy instant decides nothing");
 	for (size_t i = 0; i < 2; i++) {
 		case_add(slow_way_is_left, calls[i], "%s is slow: the other way moves the rest",
 			 calls[i]);
@@ -340,7 +297,5 @@ int main(void)
 	for (size_t i = 0; i < sizeof(failures) / sizeof(*failures); i++)
 		case_add(any_piece_may_fail, &failures[i], "%s fails with %s in any piece",
 			 failures[i].call, errno_name(failures[i].err));
-	for (size_t i = 0; i < sizeof(quotas) / sizeof(*quotas); i++)
-		case_add(quota_is_read, &quotas[i], "cpu.max: row %zu", i + 1);
 	return cases_run("measure");
 }
