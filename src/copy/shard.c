@@ -135,6 +135,8 @@ static int commit_locked(struct share *s)
 	if (r == 0 && fstat(c->dst.fd, &st) < 0)
 		r = error_call(&c->report->error, "fstat", c->dst.path, errno);
 	if (r == 0)
+		r = shard_write_commit(&s->job, &st);
+	if (r == 0)
 		r = copy_commit(c);
 	if (r == -ENOENT) /* NFS: this client had the name cached; another one has committed */
 		return SHARD_AGAIN;
@@ -142,7 +144,7 @@ static int commit_locked(struct share *s)
 		return r;
 	c->report->committed = true;
 	/* DST is complete. A retry finds that out without a receipt, too. */
-	if (shard_write_receipt(&s->job, &st) < 0)
+	if (shard_write_receipt(&s->job) < 0)
 		copy_notify(c, FCOPY_EVENT_WARNING, &c->report->error, NULL);
 	c->report->error = (struct fcopy_error){0};
 	return 0;

@@ -7,12 +7,16 @@
  *
  *     job.IDENTITY                   this job has begun
  *     part.INODE.IDENTITY            the inode of its DST.fcopy-part
+ *     lock.I.IDENTITY                of a tree: the process that copies share I has it locked
  *     share.I.WHAT.INODE.IDENTITY    the marker: share I is complete in that part, and on the disk
- *     receipt.INODE.SIZE.MTIME.IDENTITY    DST is this file: it was committed
+ *     commit.INODE.WHAT.TIME.IDENTITY     the part is about to become DST, which is it if it fits
+ *     receipt.INODE.WHAT.TIME.IDENTITY    DST is this file: it was committed
  *
  * IDENTITY is N and the source's size, mtime and inode (not its device number, which differs
- * between NFS clients). WHAT is the range of a file, or a sum over the source of a tree. A shard
- * goes through these states:
+ * between NFS clients). WHAT is the range of a file, and in the last two its size, or a sum over
+ * the source of a tree. TIME is the mtime of a file; of a directory, which is changed as soon as it
+ * is used, the time of its creation, or 0 if the file system does not say. A shard goes through
+ * these states:
  *
  *     look for records ------- a receipt that fits DST ------------> done: a late retry
  *          | none, or ours  \-- those of another job --------------> refused
@@ -30,13 +34,14 @@
  *          v
  *     open the part, exclusive lock, look again; source unchanged?
  *          v
- *     owner, mode, attributes; fsync; rename to DST; fsync; receipt; remove the other records
+ *     owner, mode, attributes; fsync; commit record; rename to DST; fsync; receipt; remove the
+ *     other records
  *
  * If a process is killed at any of these arrows, a retry of that shard takes the same path again:
  *
  *     before the marker     it copies its whole share again, over the same bytes of the same source
  *     after the marker      it copies nothing and looks whether the job is complete
- *     after the rename      the part record has the inode of DST: it writes the receipt
+ *     after the rename      the commit record fits DST: it writes the receipt
  *     after the receipt     it removes the records that are left
  *
  * No step truncates, punches or replaces what another shard may have written; a part that a shard
@@ -82,7 +87,8 @@ struct shard_job {
 	bool begun;  /* job record */
 	uint64_t part;
 	unsigned parts;
-	bool receipt;               /* it fits DST */
+	char commit[NAME_MAX + 1];  /* the receipt or commit record that fits DST; empty: none */
+	bool receipt;               /* ... it is a receipt */
 	bool leftover;              /* ours, but no receipt */
 	bool stale;                 /* a receipt of ours that does not */
 	bool joined;                /* shard_join returned 0: such a receipt is of this commit */
@@ -117,14 +123,26 @@ void shard_pause(int tries);
  * call; refuses any other part. */
 int shard_record_part(struct shard_job *job, const struct stat *part, bool empty);
 
+/* Locks the share, so that no two processes copy it at once: two could break hard links that each
+ * has made. *fd, or -1, is to be closed. Returns SHARD_AGAIN if the share is complete by now. Warns
+ * once, if the file system has no locks. */
+int shard_lock_share(struct shard_job *job, const struct fcopy_options *, bool *warned, int *fd);
+
 /* The share is complete and flushed: creates its marker, and looks again. */
 int shard_mark(struct shard_job *job, const char *what);
 
-/* DST is now the file with this stat. Creates the receipt and removes the other records. */
-int shard_write_receipt(struct shard_job *job, const struct stat *dst);
+/* DST will be the part with this stat: creates the commit record. */
+int shard_write_commit(struct shard_job *job, const struct stat *part);
+/* DST fits that record. Creates the receipt and removes the other records. */
+int shard_write_receipt(struct shard_job *job);
+/* Of a directory: replaces the mtime by the time of creation, or by 0 if there is none. `name` in
+ * the directory `dir`; empty: itself. */
+void shard_birth(int dir, const char *name, struct stat *st);
 
 /* Refuses because shares are missing, and names them. */
 int shard_refuse_missing(const struct shard_job *job);
+/* Is this sum the one of the source when the tree was committed? */
+bool shard_same_sum(const struct shard_job *job, const char *what);
 /* Refuses because the source differs from what the identity or the markers say. */
 int shard_refuse_source(const struct shard_job *job);
 /* The same because the part is not the one that the markers vouch for. */

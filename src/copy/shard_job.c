@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -48,10 +49,17 @@ void shard_job_free(struct shard_job *j)
 	j->marked = NULL;
 }
 
-int shard_write_receipt(struct shard_job *j, const struct stat *dst)
+int shard_write_commit(struct shard_job *j, const struct stat *part)
+{
+	records_commit_name(j, part, j->commit);
+	int r = records_create(j, j->commit);
+	return r < 0 ? r : records_flush(j);
+}
+
+int shard_write_receipt(struct shard_job *j)
 {
 	char name[NAME_MAX + 1];
-	records_receipt_name(j, dst, name);
+	snprintf(name, sizeof(name), "receipt.%s", records_after(j->commit, 1));
 	int r = records_create(j, name);
 	if (r == 0)
 		r = records_flush(j);
@@ -72,9 +80,11 @@ int shard_refuse_source(const struct shard_job *j)
 /* Names what differs, as far as the record of the other job shows it. */
 static int refuse_other(const struct shard_job *j)
 {
-	int fields = records_start(j->other, "share.")  ? 4
-		     : records_start(j->other, "part.") ? 2
-							: 1;
+	int fields = records_start(j->other, "commit.")  ? 5
+		     : records_start(j->other, "share.") ? 4
+		     : records_start(j->other, "part.")  ? 2
+		     : records_start(j->other, "lock.")  ? 2
+							 : 1;
 	const char *identity = records_after(j->other, fields);
 	const char *count = identity ? records_after(identity, 1) : NULL;
 	unsigned long n = count ? strtoul(count, NULL, 10) : 0;
@@ -88,40 +98,11 @@ static int refuse_other(const struct shard_job *j)
 	return error_refuse(j->error, j->path, EBUSY, j->reason, FCOPY_ADVICE_SHARDS);
 }
 
-/* Does DST have the inode of a part that is no longer there? Then a process was killed between the
- * rename and the receipt. */
-static bool is_renamed(const struct shard_job *j, uint64_t part)
-{
-	struct stat st;
-	if (!j->exists || j->dst.st_ino != part)
-		return false;
-	/* A directory has one name. A client of NFS may still have the old one cached. */
-	return S_ISDIR(j->dst.st_mode) ||
-	       (fstatat(j->parent, j->part_name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT);
-}
-
-/* Was this job killed there? The receipt precedes the removal of markers. Without them, DST may be
- * a moved part that is incomplete, or a new file that has got the inode of a removed part. */
-static bool is_committed(const struct shard_job *j)
-{
-	return j->complete == j->shard.count && (j->tree || j->dst.st_size == j->size) &&
-	       is_renamed(j, j->part);
-}
-
-/* The other job has committed, and was killed before its receipt. */
-static bool other_is_renamed(const struct shard_job *j)
-{
-	return records_start(j->other, "part.") &&
-	       is_renamed(j, strtoull(j->other + strlen("part."), NULL, 10));
-}
-
 /* Removes records that say nothing any more. Returns SHARD_AGAIN if there were any. */
 static int drop_settled(struct shard_job *j)
 {
 	char identity[NAME_MAX + 1];
 	const char *which = j->stale ? j->identity : j->settled[0] ? j->settled : NULL;
-	if (!which && !j->begun && other_is_renamed(j))
-		which = records_after(j->other, 2);
 	if (!which)
 		return 0;
 	strcpy(identity, which);
@@ -162,8 +143,9 @@ static int judge_conflict(struct shard_job *j, int tries)
 
 void shard_pause(int tries)
 {
-	const struct timespec pause = {.tv_nsec = CONFLICT_MS * 1000000L};
-	if (tries > 1)
+	const long ms = tries > 1 ? CONFLICT_MS << (tries - 2) : 0;
+	const struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
+	if (ms > 0)
 		nanosleep(&pause, NULL);
 }
 
@@ -173,9 +155,9 @@ int shard_join(struct shard_job *j, bool begin)
 	for (int tries = 0; r == SHARD_AGAIN && tries < SHARD_TRIES; tries++) {
 		if ((r = shard_look(j)) < 0)
 			return r;
-		if (j->receipt || is_committed(j)) {
+		if (j->commit[0]) {
 			if (!j->receipt || j->leftover)
-				shard_write_receipt(j, &j->dst); /* best effort: DST is complete */
+				shard_write_receipt(j); /* best effort: DST is complete */
 			*j->error = (struct fcopy_error){0};
 			return SHARD_COMMITTED;
 		}
@@ -222,6 +204,30 @@ int shard_record_part(struct shard_job *j, const struct stat *part, bool empty)
 	if (r == 0 && (!j->begun || j->other_writes || j->parts != 1 || j->part != part->st_ino))
 		r = shard_refuse_part(j, "its .fcopy-part is not the one that its shards began");
 	return r;
+}
+
+int shard_lock_share(struct shard_job *j, const struct fcopy_options *o, bool *warned, int *fd)
+{
+	char name[NAME_MAX + 1];
+	snprintf(name, sizeof(name), "lock.%u.%s", j->shard.index, j->identity);
+	int r = records_create(j, name);
+	if (r < 0)
+		return r;
+	*fd = openat(j->records, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (*fd < 0)
+		return errno == ENOENT ? SHARD_AGAIN
+				       : records_fail(j, "open of a record", "openat", errno);
+	r = part_take_lock(*fd, LOCK_EX, o->cancel);
+	if (r == -EWOULDBLOCK)
+		return error_refuse(j->error, j->path, EBUSY, "another process copies this share",
+				    FCOPY_ADVICE_NONE);
+	if (r < 0 && !shared_lacks_locks(-r))
+		return part_fail_lock(&(struct endpoint){.path = j->path}, r, j->error);
+	if (r < 0 && !*warned)
+		shard_warn_unlocked(&(struct copy){.options = o}, j->path);
+	*warned |= r < 0;
+	r = shard_look(j);
+	return r == 0 && (!j->begun || j->marked[j->shard.index]) ? SHARD_AGAIN : r;
 }
 
 int shard_mark(struct shard_job *j, const char *what)

@@ -73,33 +73,61 @@ static int for_each_record(struct shard_job *j, record_function *each, const str
 	return n < 0 ? -errno : 0;
 }
 
-void records_receipt_name(const struct shard_job *j, const struct stat *dst,
-			  char name[NAME_MAX + 1])
+void shard_birth(int dir, const char *name, struct stat *st)
 {
-	/* A directory gets other times and sizes as soon as it is used. */
-	bool tree = j->tree;
-	snprintf(name, NAME_MAX + 1, "receipt.%ju.%jd.%jd.%ld.%s", (uintmax_t)dst->st_ino,
-		 tree ? 0 : (intmax_t)dst->st_size, tree ? 0 : (intmax_t)dst->st_mtim.tv_sec,
-		 tree ? 0 : dst->st_mtim.tv_nsec, j->identity);
+	struct statx sx;
+	const int flags = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH;
+	st->st_mtim = (struct timespec){0};
+	if (statx(dir, name, flags, STATX_BTIME, &sx) == 0 && sx.stx_mask & STATX_BTIME)
+		st->st_mtim = (struct timespec){sx.stx_btime.tv_sec, sx.stx_btime.tv_nsec};
+}
+
+void records_commit_name(const struct shard_job *j, const struct stat *part,
+			 char name[NAME_MAX + 1])
+{
+	char size[SHARD_DETAIL];
+	snprintf(size, sizeof(size), "%jd", (intmax_t)part->st_size);
+	snprintf(name, NAME_MAX + 1, "commit.%ju.%s.%jd.%ld.%s", (uintmax_t)part->st_ino,
+		 j->tree ? j->what : size, (intmax_t)part->st_mtim.tv_sec, part->st_mtim.tv_nsec,
+		 j->identity);
+}
+
+/* Is DST what this receipt or commit record names? Not every client of a network file system may
+ * know when a directory was created. */
+static bool fits_destination(const struct shard_job *j, const char *name)
+{
+	const struct stat *dst = &j->dst;
+	const char *inode = records_after(name, 1), *what = records_after(name, 2);
+	const char *seconds = records_after(name, 3), *nanoseconds = records_after(name, 4);
+	if (!j->exists || !nanoseconds || strtoull(inode, NULL, 10) != dst->st_ino)
+		return false;
+	const struct timespec t = {strtoll(seconds, NULL, 10), strtol(nanoseconds, NULL, 10)};
+	if (t.tv_sec == dst->st_mtim.tv_sec && t.tv_nsec == dst->st_mtim.tv_nsec)
+		return j->tree || strtoll(what, NULL, 10) == dst->st_size;
+	return j->tree && (t.tv_sec == 0 || dst->st_mtim.tv_sec == 0);
+}
+
+bool shard_same_sum(const struct shard_job *j, const char *what)
+{
+	const char *sum = records_after(j->commit, 2);
+	return sum && strncmp(sum, what, strlen(what)) == 0 && sum[strlen(what)] == '.';
 }
 
 /* Everything but markers. */
 static void read_record(struct shard_job *j, const char *name, const struct removal *none)
 {
 	(void)none;
-	char expected[NAME_MAX + 1];
 	bool ours = belongs_to(name, j->identity);
-	if (records_start(name, "receipt.")) {
-		const char *identity = records_after(name, 5);
-		if (!ours && identity)
-			strcpy(j->settled, identity);
-		if (!ours)
-			return;
-		records_receipt_name(j, &j->dst, expected);
-		if (j->exists && strcmp(name, expected) == 0)
-			j->receipt = true;
-		else
-			j->stale = true;
+	bool receipt = records_start(name, "receipt.");
+	bool fits = (receipt || records_start(name, "commit.")) && fits_destination(j, name);
+	const char *identity = receipt || fits ? records_after(name, 5) : NULL;
+	if (!ours && identity)
+		strcpy(j->settled, identity);
+	if (ours && fits && !j->receipt)
+		strcpy(j->commit, name);
+	if (receipt) {
+		j->receipt |= ours && fits;
+		j->stale |= ours && !fits;
 	} else if (!ours) {
 		bool writes = !records_start(name, "job.");
 		if (!j->other[0] || writes)
@@ -169,18 +197,30 @@ static int check_records(const struct shard_job *j)
 	return 0;
 }
 
+/* A client of NFS may have it cached for a minute that DST does not exist. When a directory is
+ * opened for reading, it asks the server whether the directory has changed; O_PATH does not. */
+static void refresh_parent(const struct shard_job *j)
+{
+	int fd = openat(j->parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+}
+
 int shard_look(struct shard_job *j)
 {
 	if (j->records >= 0)
 		close(j->records);
 	j->begun = j->receipt = j->stale = j->leftover = j->other_writes = j->differ = false;
-	j->other[0] = j->settled[0] = j->what[0] = '\0';
+	j->commit[0] = j->other[0] = j->settled[0] = j->what[0] = '\0';
 	j->part = 0;
 	j->parts = j->complete = 0;
 	memset(j->marked, 0, j->shard.count);
+	refresh_parent(j);
 	j->exists = fstatat(j->parent, j->name, &j->dst, AT_SYMLINK_NOFOLLOW) == 0;
 	if (!j->exists && errno != ENOENT)
 		return records_fail(j, NULL, "stat", errno);
+	if (j->exists && j->tree)
+		shard_birth(j->parent, j->name, &j->dst);
 	j->records = openat(j->parent, j->directory,
 			    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (j->records < 0)

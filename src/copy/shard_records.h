@@ -21,8 +21,8 @@ int records_flush(const struct shard_job *);
 /* Names. */
 bool records_start(const char *name, const char *prefix);
 const char *records_after(const char *name, int fields); /* what follows the first ones, or NULL */
-void records_receipt_name(const struct shard_job *, const struct stat *dst,
-			  char name[NAME_MAX + 1]);
+void records_commit_name(const struct shard_job *, const struct stat *part,
+			 char name[NAME_MAX + 1]);
 void records_share_name(const struct shard_job *, unsigned i, const char *what,
 			char name[NAME_MAX + 1]);
 void records_range(const struct shard_job *, unsigned i, char what[SHARD_DETAIL]);

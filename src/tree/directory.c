@@ -119,14 +119,16 @@ static bool directory_is_exact(const struct directory *d)
 
 static void directory_finish(struct worker *w, struct directory *d)
 {
-	if (d->resumed && !tree_stopped(w->tree) && !(w->tree->finishing && directory_is_exact(d)))
+	if (d->resumed && !tree_stopped(w->tree) &&
+	    !(w->tree->walk == WALK_FINISHES && directory_is_exact(d)))
 		resume_prune(w, d);
 	if (!d->parent) /* root.c still needs it */
 		return;
-	if (!tree_stopped(w->tree) && (!w->tree->shard || w->tree->finishing))
+	if (!tree_stopped(w->tree) && (!w->tree->shard || w->tree->walk == WALK_FINISHES))
 		directory_set_attributes(w, d);
 	close(d->src);
-	close(d->dst);
+	if (d->dst >= 0)
+		close(d->dst);
 	d->src = d->dst = -1;
 }
 

@@ -116,7 +116,7 @@ static int entry_make_directory(struct worker *w, const struct entry *e, const s
 static int entry_enter(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	struct tree *t = w->tree;
-	bool fresh;
+	bool fresh = false;
 	if (st->st_dev == t->dst_dev && st->st_ino == t->dst_ino) {
 		close(fd);
 		tree_stop(t, EINVAL);
@@ -127,21 +127,23 @@ static int entry_enter(struct worker *w, const struct entry *e, int fd, const st
 		close(fd);
 		return report_refusal(w, e, entry_src, ELOOP, "contains itself by a symlink");
 	}
-	int dst = entry_make_directory(w, e, st, &fresh);
-	if (dst < 0) {
+	const bool compares = t->walk == WALK_COMPARES, finishes = t->walk == WALK_FINISHES;
+	int dst = compares ? -1 : entry_make_directory(w, e, st, &fresh);
+	if (dst < 0 && !compares) {
 		close(fd);
 		return dst;
 	}
 	struct directory *d = directory_new(e->dir, e->name, fd, dst, st);
 	if (!d) {
 		close(fd);
-		close(dst);
+		if (dst >= 0)
+			close(dst);
 		tree_stop(t, ENOMEM);
 		return report_call(w, e, "malloc", entry_src, ENOMEM);
 	}
-	d->fresh = fresh || t->resume || t->finishing;
-	d->resumed = (!fresh && t->resume) || t->finishing;
-	w->sum.directories += !t->finishing;
+	d->fresh = fresh || t->resume || finishes;
+	d->resumed = (!fresh && t->resume) || finishes;
+	w->sum.directories += t->walk == WALK_COPIES;
 	struct item item = {.dir = d};
 	if (t->options->one_file_system && st->st_dev != t->src_dev)
 		directory_release(w, d); /* only the mount point itself */

@@ -6,10 +6,11 @@
  * has, and its range of each large file. All shards add up what they see of the source; the markers
  * hold that sum. The process that sees all markers walks once more: it checks the sum and that
  * every copy is there, removes what the source does not have, sets attributes of directories and
- * large files, flushes and renames.
+ * large files, flushes and renames. A late retry only walks, and compares the sum with the
+ * receipt's.
  *
  * A share that was interrupted is copied again from its start: a file that exists is replaced by a
- * complete one, so that even two processes with the same share do no harm.
+ * complete one.
  */
 #define _GNU_SOURCE
 #include "copy/shard.h"
@@ -74,7 +75,8 @@ int shard_names_copy(struct tree *t, const struct operand *o)
 	return r < 0 ? shard_report(&s, r) : ours;
 }
 
-/* Locks the open part. Returns SHARD_AGAIN if it has lost its name since. */
+/* Locks the open part: without locks of directories, as on NFS, those of the shares must do.
+ * Returns SHARD_AGAIN if it has lost its name since. */
 static int shard_lock(struct shard_root *s, int lock)
 {
 	struct stat st, named;
@@ -82,9 +84,6 @@ static int shard_lock(struct shard_root *s, int lock)
 	int r = part_take_lock(s->root.dst, lock, o->cancel);
 	if (r < 0 && !shared_lacks_locks(-r))
 		return part_fail_lock(&(struct endpoint){.path = s->job.path}, r, &s->error);
-	if (r < 0 && !s->warned)
-		shard_warn_unlocked(&(struct copy){.options = o}, s->job.path);
-	s->warned |= r < 0;
 	if (fstat(s->root.dst, &st) < 0)
 		return shard_call(s, "fstat");
 	if (fstatat(s->job.parent, s->job.part_name, &named, AT_SYMLINK_NOFOLLOW) < 0 ||
@@ -125,15 +124,21 @@ static void shard_sum_text(const struct tree *t, char what[SHARD_DETAIL])
 static int shard_end(struct shard_root *s, struct directory *d)
 {
 	char what[SHARD_DETAIL];
+	struct stat part;
 	shard_sum_text(s->root.tree, what);
-	if (!s->job.differ && strcmp(what, s->job.what) == 0)
-		return commit_root(&s->root, d);
-	return shard_report(s, shard_refuse_source(&s->job));
+	if (s->job.differ || strcmp(what, s->job.what) != 0)
+		return shard_report(s, shard_refuse_source(&s->job));
+	if (fstat(s->root.dst, &part) < 0)
+		return shard_report(s, shard_call(s, "fstat"));
+	shard_birth(s->root.dst, "", &part);
+	int r = shard_write_commit(&s->job, &part);
+	return r < 0 ? shard_report(s, r) : commit_root(&s->root, d);
 }
 
 /* Walks the source; leaves the sum of what it saw in tree->sum. */
-static int shard_walk(struct shard_root *s, bool finishing)
+static int shard_walk(struct shard_root *s, enum walk walk)
 {
+	const bool finishing = walk == WALK_FINISHES;
 	struct tree *t = s->root.tree;
 	const struct operand *o = s->root.operand;
 	struct stat st;
@@ -152,7 +157,7 @@ static int shard_walk(struct shard_root *s, bool finishing)
 			close(dst);
 		return r;
 	}
-	t->finishing = finishing;
+	t->walk = walk;
 	t->sum = 0;
 	t->dst_dev = st.st_dev;
 	t->dst_ino = st.st_ino;
@@ -177,10 +182,13 @@ static int shard_walk(struct shard_root *s, bool finishing)
 static int shard_copy_share(struct shard_root *s, bool *reported)
 {
 	char what[SHARD_DETAIL];
-	int r = shard_open_part(s, LOCK_SH);
+	int lock = -1;
+	int r = shard_lock_share(&s->job, &s->root.tree->options->copy, &s->warned, &lock);
+	if (r == 0)
+		r = shard_open_part(s, LOCK_SH);
 	if (r == 0) {
 		*reported = true;
-		r = shard_walk(s, false);
+		r = shard_walk(s, WALK_COPIES);
 		*reported = r < 0 && (s->root.tree->failures > 0 || tree_stopped(s->root.tree));
 		shard_sum_text(s->root.tree, what);
 	}
@@ -189,30 +197,31 @@ static int shard_copy_share(struct shard_root *s, bool *reported)
 	if (s->root.dst >= 0)
 		close(s->root.dst);
 	s->root.dst = -1;
-	return r == 0 ? shard_mark(&s->job, what) : r;
+	if (r == 0)
+		r = shard_mark(&s->job, what);
+	if (lock >= 0)
+		close(lock);
+	return r;
 }
 
 static int shard_commit(struct shard_root *s, bool *reported)
 {
 	struct shard_job *j = &s->job;
-	struct stat dst;
 	int r = shard_open_part(s, LOCK_EX);
 	if (r == 0)
 		r = shard_look(j);
 	if (r == 0 && j->complete < j->shard.count)
 		r = SHARD_AGAIN;
-	if (r == 0 && fstat(s->root.dst, &dst) < 0)
-		r = shard_call(s, "fstat");
 	if (r == 0) {
 		*reported = true;
 		strcpy(s->root.temporary, j->part_name);
 		s->root.mode = s->root.operand->st.st_mode & 01777 & ~temporary_umask();
-		r = shard_walk(s, true);
+		r = shard_walk(s, WALK_FINISHES);
 		if (r == -ENOENT) /* from the rename; all other failures are reported */
 			r = SHARD_AGAIN;
 		*reported = r < 0;
 	}
-	if (r == 0 && shard_write_receipt(j, &dst) < 0)
+	if (r == 0 && shard_write_receipt(j) < 0)
 		r = 0; /* DST is complete: a retry finds that out without a receipt, too */
 	if (s->root.dst >= 0)
 		close(s->root.dst);
@@ -220,15 +229,25 @@ static int shard_commit(struct shard_root *s, bool *reported)
 	return r;
 }
 
-/* A job is known by its root's mtime and inode: entries below may have changed since the commit. */
-static void shard_warn_committed(const struct shard_root *s)
+/* A late retry: a job is known by its root's mtime and inode, and entries below may have changed
+ * since the commit. */
+static int shard_compare(struct shard_root *s, bool *reported)
 {
-	struct fcopy_error e;
-	const struct copy c = {.options = &s->root.tree->options->copy};
-	error_refuse(&e, s->job.path, EEXIST,
-		     "an earlier run of this job committed it: nothing was copied or compared now",
-		     FCOPY_ADVICE_NONE);
-	copy_notify(&c, FCOPY_EVENT_WARNING, &e, NULL);
+	char what[SHARD_DETAIL];
+	s->root.dst = openat(s->job.parent, s->job.name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (s->root.dst < 0)
+		return shard_call(s, "open");
+	int r = shard_walk(s, WALK_COMPARES);
+	*reported = r < 0 && (s->root.tree->failures > 0 || tree_stopped(s->root.tree));
+	close(s->root.dst);
+	s->root.dst = -1;
+	shard_sum_text(s->root.tree, what);
+	if (r < 0 || shard_same_sum(&s->job, what))
+		return r;
+	return error_refuse(&s->error, s->job.path, EEXIST,
+			    "its source has changed since these shards committed it: move it away "
+			    "to copy again",
+			    FCOPY_ADVICE_NONE);
 }
 
 static int shard_run(struct shard_root *s, bool *reported)
@@ -238,10 +257,9 @@ static int shard_run(struct shard_root *s, bool *reported)
 	const bool finish = j->shard.finish;
 	int r = shard_join(j, !finish);
 	if (r == SHARD_COMMITTED) {
-		s->root.tree->committed = true;
-		if (!finish && !s->joined)
-			shard_warn_committed(s);
-		return 0;
+		r = finish || s->joined ? 0 : shard_compare(s, reported);
+		s->root.tree->committed = r == 0;
+		return r;
 	}
 	s->joined = true;
 	if (r == 0 && fstatat(j->parent, j->name, &st, AT_SYMLINK_NOFOLLOW) == 0) {

@@ -188,7 +188,9 @@ int shard_claim(struct worker *w, const struct entry *e, uint64_t *sum)
 		__atomic_add_fetch(&e->dir->present, 1, __ATOMIC_RELAXED);
 		return 0;
 	}
-	if (t->finishing) {
+	if (t->walk == WALK_COMPARES)
+		return -EALREADY;
+	if (t->walk == WALK_FINISHES) {
 		int r = shard_check(w, e, &st);
 		return r < 0 ? r : -EALREADY;
 	}

@@ -115,6 +115,12 @@ struct pool {
 	void (*run)(struct worker *, const struct item *);
 };
 
+enum walk {
+	WALK_COPIES,
+	WALK_FINISHES, /* the last walk of shards: checks the copies, and sets attributes */
+	WALK_COMPARES, /* a late retry of a shard: looks at the source alone */
+};
+
 struct tree {
 	const struct fcopy_tree_options *options;
 	struct fcopy_tree_report *report;
@@ -129,9 +135,9 @@ struct tree {
 	bool single;          /* one file is an operand: it may have threads, and be resumed */
 	bool committed;       /* this operand */
 	const struct fcopy_shard *shard; /* NULL: one process makes the copy */
-	bool finishing;                  /* the last walk of shards: nothing is copied */
-	uint64_t sum;                    /* of what a shard sees of the source; atomic */
-	dev_t dst_dev;                   /* the directory that is created or merged into */
+	enum walk walk;
+	uint64_t sum;  /* of what a shard sees of the source; atomic */
+	dev_t dst_dev; /* the directory that is created or merged into */
 	ino_t dst_ino;
 	dev_t src_dev;         /* of the operand */
 	bool probed, searched; /* for O_TMPFILE, and for what killed copies left */

@@ -157,17 +157,43 @@ share_of() {
 	committed
 }
 
-@test "a late retry warns that it neither copies nor compares: the source may have changed below" {
-	mkdir -p s/d
-	echo old >s/d/file
+@test "a late retry compares the source with what was committed, and refuses if it has changed below" {
+	local change
+	for change in 'printf X >s/d/5' 'touch s/d/e/new' 'rm s/d/e/7' 'mv s/d/8 s/d/88' 'chmod 600 s/d/5' 'ln s/d/6 s/d/66'; do
+		chmod -R u+rwx s t 2>/dev/null || true
+		rm -rf s t t.*
+		make_source
+		shards 2 -a
+		cp -a t before
+		sleep 0.01
+		eval "$change"
+		for share in 0 1; do
+			expect 1 -a --shard=$share/2 --json s t
+			mentions 'fcopy: t: its source has changed since these shards committed it: move it away to copy again'
+			[ "$(jq .committed <<<"$output")" = false ]
+		done
+		expect 0 -a --shard=finish/2 s t # it compares nothing
+		says ''
+		diff <(describe before) <(describe t)
+		chmod -R u+rwx before
+		rm -r before
+		mv t moved
+		shards 2 -a
+		committed
+		chmod -R u+rwx moved
+		rm -r moved
+	done
+}
+
+@test "a late retry opens no file, and is silent if the source is unchanged" {
+	need_strace
+	make_source
 	shards 2 -a
-	says ''
-	echo other >s/d/file
-	expect 0 -a --shard=0/2 s t
-	mentions 'warning: t: an earlier run of this job committed it: nothing was copied or compared now'
-	expect 0 -a --shard=finish/2 s t
-	says ''
-	[ "$(cat t/d/file)" = old ]
+	echo changed >t/d/5 # DST may be used as soon as it is there
+	cat s/d/5 >/dev/null
+	strace -qq -f -e trace=openat -o trace "$FCOPY" -a --shard=0/2 s t
+	! grep -E '"(5|sparse|hard)"' trace || false
+	[ "$(cat t/d/5)" = changed ]
 }
 
 @test "a directory that exists already is refused; DST that is a directory gets DST/SRC" {
@@ -241,6 +267,36 @@ share_of() {
 	chown 65534:65534 t.fcopy-part
 	chmod 777 t.fcopy-part
 	chmod 500 t.fcopy-part/d/e
+	expect 0 -a --shard=1/2 s t
+	committed
+}
+
+@test "two processes do not copy one share at once: hard links stay whole" {
+	need flock
+	local n round
+	mkdir -p s/a s/b
+	for n in {1..60}; do
+		echo "$n" >s/a/$n
+		ln s/a/$n s/b/$n.1
+		ln s/a/$n s/b/$n.2
+	done
+	for round in 1 2 3 4 5 6; do
+		rm -rf t t.*
+		local -a pids=()
+		for n in 1 2 3; do
+			"$FCOPY" -a --shard=0/1 s t 2>err$n &
+			pids+=($!)
+		done
+		for n in "${pids[@]}"; do wait "$n" || { cat err*; return 1; }; done
+		[ ! -s err1 ] && [ ! -s err2 ] && [ ! -s err3 ] || { cat err*; return 1; }
+		committed
+	done
+	rm -rf t t.*
+	expect 0 -a --shard=0/2 s t
+	rm t.fcopy-shards/share.*
+	flock t.fcopy-shards/lock.0.* "$FCOPY" -a --shard=0/2 s t 2>err && false
+	[ "$(cat err)" = 'fcopy: t: another process copies this share' ]
+	expect 0 -a --shard=0/2 s t
 	expect 0 -a --shard=1/2 s t
 	committed
 }

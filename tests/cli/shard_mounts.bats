@@ -1,0 +1,131 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# --shard on ext4 and XFS: two bind mounts of one file system are two machines that share it, and inode
+# numbers are used again.
+
+load helper
+
+setup_file() {
+	unset "${!SLURM_@}" "${!OMPI_@}" "${!PMI_@}" "${!PMIX_@}" PARALLEL_SEQ JOB_COMPLETION_INDEX
+}
+
+# on_image FS COMMAND: runs COMMAND in bash below a new file system, m, with the bind mounts c0 and c1
+# of it.
+on_image() {
+	PATH=$PATH:/usr/sbin:/sbin
+	need_root "to mount an image"
+	need "mkfs.$1"
+	rm -f image
+	truncate -s 400M image
+	"mkfs.$1" -q image
+	mkdir -p m c0 c1
+	export FCOPY
+	private_mounts "mount -o loop image m || exit 99
+		mount --bind m c0
+		mount --bind m c1
+		$2"
+	[ "$status" != 99 ] || skip "$1 cannot be mounted: $stderr"
+	demand 0
+}
+
+# What the commands use. left: what stands beside DST, without the details of the receipt.
+functions='
+left() { (cd m && find . -maxdepth 2 -path "./dst*" ! -path "./dst/*" | sed "s/receipt.*/receipt/" | sort | xargs); }
+whole="./dst ./dst.fcopy-shards ./dst.fcopy-shards/receipt"
+all_at_once() {
+	local i pids=()
+	for i in 0 1 2 3; do
+		"$FCOPY" -a --shard=$i/4 "c$((i % 2))/$1" "c$((i % 2))/dst" & pids+=($!)
+	done
+	for i in "${pids[@]}"; do wait "$i"; done
+}
+fails() {
+	local status=0
+	"${@:2}" 2>err || status=$?
+	cat err >&2
+	[ $status = 1 ] && grep -q "$1" err
+}
+'
+
+@test "two mounts of ext4 and of XFS: four shards at once make one file and one tree" {
+	for fs in ext4 xfs; do
+		on_image $fs "$functions"'
+			head -c 9000001 /dev/urandom >m/src
+			mkdir -p m/tree/{a,b}/c
+			for i in {1..200}; do head -c $((i * 90)) m/src >"m/tree/a/$i"; ln "m/tree/a/$i" "m/tree/b/c/$i"; done
+			for round in 1 2 3; do
+				all_at_once src
+				cmp m/src m/dst
+				[ "$(left)" = "$whole" ]
+				rm -r m/dst*
+				all_at_once tree
+				diff -r m/tree m/dst
+				[ "$(cd m/dst && find . -links 2 -type f | wc -l)" = 400 ]
+				[ "$(left)" = "$whole" ]
+				rm -r m/dst*
+			done'
+	done
+}
+
+@test "two mounts: a second job on DST is refused, and nothing is mixed" {
+	for fs in ext4 xfs; do
+		on_image $fs "$functions"'
+			head -c 9000001 /dev/urandom >m/src
+			head -c 9000001 /dev/urandom >m/other
+			mkdir -p m/tree/d m/trees/d
+			cp m/src m/tree/d
+			cp m/other m/trees/d/src
+			"$FCOPY" -a --shard=0/2 c0/src c0/dst
+			fails "begun with N = 2, not 3" "$FCOPY" -a --shard=0/3 c1/src c1/dst
+			fails "begun with another source" "$FCOPY" -a --shard=1/2 c1/other c1/dst
+			"$FCOPY" -a --shard=1/2 c1/src c1/dst
+			cmp m/src m/dst
+			[ "$(left)" = "$whole" ]
+			rm -r m/dst*
+			"$FCOPY" -a --shard=0/2 c0/tree c0/dst
+			fails "begun with N = 2, not 3" "$FCOPY" -a --shard=0/3 c1/tree c1/dst
+			fails "begun with another source" "$FCOPY" -a --shard=1/2 c1/trees c1/dst
+			"$FCOPY" -a --shard=1/2 c1/tree c1/dst
+			diff -r m/tree m/dst
+			[ "$(left)" = "$whole" ]'
+	done
+}
+
+@test "a file or directory with the inode number of a removed part is not taken for the copy" {
+	need flock
+	on_image ext4 "$functions"'
+		head -c 3000000 /dev/urandom >m/src
+		mkdir m/tree
+		cp m/src m/tree
+		for source in src tree; do
+			"$FCOPY" -r --shard=0/2 m/$source m/dst
+			# The lock keeps the last shard from committing.
+			fails "another copy writes" flock -s m/dst.fcopy-part "$FCOPY" -r --shard=1/2 m/$source m/dst
+			inode=$(stat -c %i m/dst.fcopy-part)
+			rm -r m/dst.fcopy-part
+			case $source in
+			src) head -c 3000000 /dev/zero >m/dst ;;
+			tree) mkdir m/dst ;;
+			esac
+			[ "$(stat -c %i m/dst)" = "$inode" ]
+			fails . "$FCOPY" -rT --shard=1/2 m/$source m/dst
+			fails . "$FCOPY" -rT --shard=finish/2 m/$source m/dst
+			rm -r m/dst*
+		done'
+}
+
+@test "a directory with the inode number of a committed tree is not taken for it" {
+	on_image ext4 "$functions"'
+		mkdir m/tree
+		echo bytes >m/tree/file
+		for i in 0 1; do "$FCOPY" -r --shard=$i/2 m/tree m/dst; done
+		inode=$(stat -c %i m/dst)
+		rm -r m/dst
+		for i in {1..64}; do
+			mkdir "m/new$i"
+			[ "$(stat -c %i "m/new$i")" != "$inode" ] || mv "m/new$i" m/dst
+		done
+		[ -d m/dst ]
+		fails "exists: shards only make a new tree" "$FCOPY" -rT --shard=0/2 m/tree m/dst
+		[ -z "$(ls m/dst)" ]'
+}
