@@ -32,11 +32,7 @@ function cell(fs, check, k, kernel, said, ok, run, result) {
 }
 
 $2 == "-" { next }
-$3 == "seconds" {
-	seconds[$1, $2] = $5
-	group[$2] = 1
-	next
-}
+$3 == "seconds" { next }
 {
 	add("kernel", $1)
 	add("fs", $2)
@@ -84,13 +80,6 @@ END {
 			numbers = count(kernel, fs, "ok") ", " count(kernel, fs, "FAIL") ", " count(kernel, fs, "skip")
 			printf " %s |", numbers == "0, 0, 0" ? "not run" : numbers
 		}
-	}
-	printf "\n| seconds |"
-	for (k = 1; k <= size["kernel"]; k++) {
-		sum = 0
-		for (g in group)
-			sum += seconds[name["kernel", k], g]
-		printf " %d |", sum
 	}
 	print ""
 }

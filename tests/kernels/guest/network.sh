@@ -83,18 +83,35 @@ shards() {
 	done
 }
 
-# wait_for FILE: the other mount may remember for 60 s that it does not exist.
-wait_for() {
-	local i
+# whole_or_absent COMPARE…: repeats the command until it finds that DST, its last argument, is there
+# and whole. Listing the directory makes the client ask the server for it.
+whole_or_absent() {
+	local i dst=${!#}
 	for i in {1..90}; do
-		[ ! -e "$1" ] || return 0
+		ls "${dst%/*}" >/dev/null
+		[ ! -e "$dst" ] || break
 		sleep 1
 	done
-	echo "no $1 after $i s"
-	return 1
+	"$@"
 }
 
-# check_shards: in a directory that the other mount has not seen yet.
+# late_retry FROM TO OPTION…: on the other mount, which may remember for a minute that TO does not
+# exist: it must neither fail nor begin again.
+late_retry() {
+	f "${@:3}" --shard=0/3 "/mnt/nfs2/shards/$1" "/mnt/nfs2/shards/$2"
+	ls .
+	[ ! -e "$2.fcopy-part" ]
+	ls "$2.fcopy-shards"
+	[ "$(find "$2.fcopy-shards" -name 'receipt.*' | wc -l)" = 1 ]
+	[ "$(find "$2.fcopy-shards" -type f | wc -l)" = 1 ]
+}
+
+same_trees() {
+	diff <(names_and_bytes "$1") <(names_and_bytes "$2")
+}
+
+# check_shards: in a directory that the other mount has not seen yet; then it learns that DST does not
+# exist.
 check_shards() {
 	local there=/mnt/nfs2/shards
 	if ! f --help | grep -q -- --shard; then
@@ -106,14 +123,16 @@ check_shards() {
 	cp "$data/large" from
 	make_tree tree
 	sync -f .
+	[ ! -e $there/to ]
+	[ ! -e $there/copied ]
 	shards from to
-	cmp "$data/large" to
-	wait_for $there/to
-	cmp "$data/large" $there/to
+	late_retry from to
+	whole_or_absent cmp "$data/large" "$PWD/to"
+	whole_or_absent cmp "$data/large" $there/to
 	shards tree copied -r
-	diff <(names_and_bytes tree) <(names_and_bytes copied)
-	wait_for $there/copied
-	diff <(names_and_bytes tree) <(names_and_bytes $there/copied)
+	late_retry tree copied -r
+	whole_or_absent same_trees tree "$PWD/copied"
+	whole_or_absent same_trees tree $there/copied
 }
 
 # on_nfs VERSION EXPORT
