@@ -81,6 +81,7 @@ make_payload() {
 	cp "$build"/tests/check/*_test "$top/bin/" || return
 	"${CC:-cc}" -O2 -Wall -Wextra -static -o "$top/bin/replay" "$root/tests/tools/replay.c" || return
 	echo "$WANTED" >"$top/wanted"
+	echo "$CHECKS" >"$top/checks"
 	rm -f "$dir/check.img"
 	as_root mke2fs -q -F -t ext4 -d "$top" "$dir/check.img" 1000M && rm -rf "$top"
 }

@@ -9,6 +9,7 @@
 # tests/README.md.
 #
 #   WANTED='ext4 nfs'  checks only these groups; guest/init.sh lists them
+#   CHECKS='auto tree-r'  runs only these checks, which are rows of the tables
 #   GUEST_SECONDS=N    stops a guest after N seconds (5400)
 #   FCOPY, FCOPY_BUILD the program, and the directory with the test programs
 set -u
@@ -19,6 +20,7 @@ build=${FCOPY_BUILD:-$root/build}
 work=$build/kernels
 FCOPY=${FCOPY:-$root/fcopy}
 WANTED=${WANTED-}
+CHECKS=${CHECKS-}
 GUEST_SECONDS=${GUEST_SECONDS:-5400}
 
 # shellcheck source=tests/kernels/packages.sh

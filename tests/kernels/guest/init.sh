@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # The guest's first process: mounts each file system, checks fcopy on it, and ends the machine.
-# /dev/ttyS1 gets the results, the console everything else. /check/wanted limits the groups:
+# /dev/ttyS1 gets the results, the console everything else. /check/checks limits the checks, and
+# /check/wanted the groups:
 # ext4 xfs btrfs tmpfs f2fs exfat vfat ntfs3 overlay nfs flakey log-writes cifs suite
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 HOME=/root
 export DM_DISABLE_UDEV=1 # dmsetup makes the device nodes itself
@@ -53,7 +54,7 @@ group() {
 	result seconds - $((SECONDS - start))
 }
 
-wanted=$(cat /check/wanted)
+wanted=$(cat /check/wanted) checks=$(cat /check/checks)
 make_data
 for fs in ext4 xfs btrfs f2fs exfat vfat ntfs3; do
 	group $fs on_disk $fs

@@ -6,6 +6,7 @@
 fs=-             # the file system under test
 dir=/            # an empty directory on it
 data=/run/data   # the sources of the copies, on tmpfs
+checks=''        # the names of the checks that are wanted; empty: all
 modes=()         # the names of fcopy's modes, auto among them
 
 result() {
@@ -28,6 +29,9 @@ skip() {
 check() {
 	local name=$1 status why start=${EPOCHREALTIME/./}
 	shift
+	if [ -n "$checks" ] && [[ " $checks " != *" $name "* ]]; then
+		return
+	fi
 	rm -rf "${dir:?}/check"
 	if ! mkdir "$dir/check"; then
 		result "$name" FAIL "mkdir"
