@@ -93,22 +93,26 @@ static int create_named(struct endpoint *e, const char **call)
 	return r;
 }
 
-/* The kernel applies umask and default ACL to an unnamed file, which is created with its final
- * mode. A named file is created with 0600 and needs the umask later; without /proc assume the
- * strictest. */
-mode_t temporary_umask(void)
+static bool read_umask(unsigned *mask)
 {
 	char line[256];
-	unsigned mask = 077;
-	FILE *f;
-	do
-		f = fopen("/proc/self/status", "re");
-	while (!f && errno == EINTR);
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "Umask: %o", &mask) == 1)
-			break;
+	bool found = false;
+	FILE *f = fopen("/proc/self/status", "re");
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = sscanf(line, "Umask: %o", mask) == 1;
 	if (f)
 		fclose(f);
+	return found;
+}
+
+/* The kernel applies umask and default ACL to an unnamed file, which is created with its final
+ * mode. A named file is created with 0600 and needs the umask later. A shortage may pass: try
+ * again. Without /proc assume the strictest. */
+mode_t temporary_umask(void)
+{
+	unsigned mask = 077;
+	for (int tries = 0; tries < 3 && !read_umask(&mask); tries++)
+		;
 	return mask;
 }
 

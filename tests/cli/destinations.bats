@@ -55,6 +55,27 @@ mode_of() {
 	TABLE
 }
 
+@test "the umask is read again if a call fails: the mode is no stricter than it should be" {
+	local fault n
+	need_strace
+	mkdir s
+	echo data >s/a
+	chmod 775 s
+	chmod 664 s/a
+	umask 002
+	for fault in openat:error=EMFILE openat:error=ENOMEM openat:error=EINTR read:error=EAGAIN read:error=EIO \
+		read:error=ENOMEM read:retval=0; do
+		rm -rf d
+		traced 0 trace=openat,read -r -j1 --resume s d
+		n=$(nth "${fault%%:*}" "/proc/[^ ]*status")
+		rm -r d
+		traced 0 "inject=$fault:when=$n" -r -j1 --resume s d
+		grep -q '/proc/.*status.*INJECTED' trace || { cat trace; return 1; }
+		[ "$(mode_of d)" = 775 ] || { echo "$fault: $(mode_of d)"; return 1; }
+		cmp s/a d/a
+	done
+}
+
 @test "a source that is no file: 0666 under the umask" {
 	umask 027
 	expect 0 /dev/null b
