@@ -5,7 +5,8 @@
  * sets the times of a tree that is kept.
  *
  * A file in the part, its mark, says that fcopy left this directory: --resume removes what the
- * source does not have, which must not happen to a directory of the user's.
+ * source does not have, which must not happen to a directory of the user's. The commit removes the
+ * mark just before the rename; unmarked.c knows a part whose commit was killed between the two.
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
@@ -61,37 +62,38 @@ int resume_is_empty(int fd)
 
 /* An empty directory has nothing to lose: a process that was killed may not have marked it yet.
  * Returns 1 if it has no mark but may get one. */
-static int part_check_mark(int fd, const char *dst, struct fcopy_error *error)
+static int part_check_mark(int fd, const struct operand *o, bool follow, struct fcopy_error *error)
 {
 	struct stat st;
 	if (fstatat(fd, RESUME_MARK, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
 		return 0;
 	int r = resume_is_empty(fd);
-	if (r == 0)
-		return part_refuse(dst, EPERM,
+	if (r == 0 && !unmarked_is_copy(fd, o->src, follow))
+		return part_refuse(o->dst, EPERM,
 				   "its .fcopy-part was not left by fcopy: it has no " RESUME_MARK,
 				   error);
-	return r < 0 ? error_call(error, "getdents64 of its .fcopy-part", dst, -r) : 1;
+	return r < 0 ? error_call(error, "getdents64 of its .fcopy-part", o->dst, -r) : 1;
 }
 
 /* Between open and lock, another copy may have committed the part. */
-static int part_lock(int fd, int parent, const char *part, const char *dst,
+static int part_lock(int fd, const struct operand *o, const char *part, bool follow,
 		     struct fcopy_error *error)
 {
+	const char *dst = o->dst;
 	struct stat st, named;
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return errno == EWOULDBLOCK
 			   ? error_refuse(error, dst, EBUSY, "another copy writes its .fcopy-part",
 					  FCOPY_ADVICE_NONE)
 			   : error_call(error, "lock of its .fcopy-part", dst, errno);
-	if (fstat(fd, &st) < 0 || fstatat(parent, part, &named, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstat(fd, &st) < 0 || fstatat(o->parent, part, &named, AT_SYMLINK_NOFOLLOW) < 0)
 		return error_call(error, "stat of its .fcopy-part", dst, errno);
 	if (st.st_dev != named.st_dev || st.st_ino != named.st_ino)
 		return error_refuse(error, dst, EBUSY, "another copy has just used its .fcopy-part",
 				    FCOPY_ADVICE_NONE);
 	char name[NAME_MAX + 1];
 	snprintf(name, sizeof(name), "%.*s", (int)(strlen(part) - strlen(".fcopy-part")), part);
-	int r = part_refuse_shared(parent, name, dst, error);
+	int r = part_refuse_shared(o->parent, name, dst, error);
 	if (r < 0)
 		return r;
 	/* Another user could write into it, also while we do. */
@@ -99,7 +101,7 @@ static int part_lock(int fd, int parent, const char *part, const char *dst,
 		return part_refuse(dst, EPERM, "its .fcopy-part belongs to another user", error);
 	if (st.st_mode & 022)
 		return part_refuse(dst, EPERM, "its .fcopy-part is writable by others", error);
-	r = part_check_mark(fd, dst, error);
+	r = part_check_mark(fd, o, follow, error);
 	if (r >= 0 && fchmod(fd, (st.st_mode & 07000) | 0700) < 0)
 		return error_call(error, "fchmod", dst, errno);
 	if (r > 0 && (r = resume_mark(fd)) < 0) /* last: an unmarked directory can be removed */
@@ -107,14 +109,16 @@ static int part_lock(int fd, int parent, const char *part, const char *dst,
 	return r;
 }
 
-int resume_open(int parent, const char *part, const char *dst, mode_t mode,
+int resume_open(const struct operand *o, const char *part, mode_t mode, bool follow,
 		struct fcopy_error *error)
 {
+	const char *dst = o->dst;
+	int parent = o->parent;
 	bool created = mkdirat(parent, part, mode & 0755) == 0;
 	if (!created && errno != EEXIST)
 		return error_call(error, "mkdir", dst, errno);
 	int fd = openat(parent, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	int r = fd >= 0 ? part_lock(fd, parent, part, dst, error)
+	int r = fd >= 0 ? part_lock(fd, o, part, follow, error)
 		: errno == ENOTDIR || errno == ELOOP
 		    ? part_refuse(dst, errno, "its .fcopy-part is not a directory", error)
 		    : error_call(error, "open of its .fcopy-part", dst, errno);

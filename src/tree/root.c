@@ -96,7 +96,8 @@ static int root_resume(struct root *r)
 				   "the source has an entry " RESUME_MARK
 				   ", a name that --resume needs: rename or remove it",
 				   FCOPY_ADVICE_NONE);
-	r->dst = resume_open(r->operand->parent, r->part, r->operand->dst, mode | 0700, &error);
+	bool follow = r->tree->options->follow == FCOPY_FOLLOW_ALWAYS;
+	r->dst = resume_open(r->operand, r->part, mode | 0700, follow, &error);
 	if (r->dst < 0) {
 		report_operand(r->tree, &error);
 		return r->dst;

@@ -204,9 +204,17 @@ int resume_make_directory(int dir, const char *name, mode_t mode, bool *fresh);
 bool resume_is_complete(struct worker *, const struct entry *, int fd, const struct stat *);
 /* Removes from a destination directory what the source does not have. */
 void resume_prune(struct worker *, const struct directory *);
-/* Opens, or creates with this mode, and locks the directory `part` in `parent`. Returns a
- * descriptor, or -errno with the failure in *error. */
-int resume_open(int parent, const char *part, const char *dst, mode_t mode, struct fcopy_error *);
+/* Opens, or creates with this mode, and locks the directory `part` beside the operand's
+ * destination; follow: symlinks below the source are followed. Returns a descriptor, or -errno with
+ * the failure in *error. */
+struct operand;
+int resume_open(const struct operand *, const char *part, mode_t mode, bool follow,
+		struct fcopy_error *);
+
+/* unmarked.c: Does the source have every entry of the part, and is each file complete as far as
+ * size and modification time show? Then --resume removes nothing that is not a copy. Both are
+ * descriptors of directories. */
+bool unmarked_is_copy(int part, int src, bool follow);
 
 /* record.c: notes that an entry's copy is complete; st: the source when it was opened. */
 void record_add(struct worker *, const struct entry *, const struct stat *);

@@ -239,6 +239,63 @@ part_of() {
 	diff -r s d
 }
 
+# killed_at CALL OPTION…: resumes the part, and is killed by SIGKILL when it makes the call.
+killed_at() {
+	run strace -f -qq -o trace -e inject="$1":signal=KILL "$FCOPY" "${@:2}" --resume s d
+	[ "$status" = 137 ]
+	absent d
+	[ -d d.fcopy-part ]
+}
+
+@test "--resume: killed between the removal of the mark and the rename, then committed" {
+	local option
+	need_strace
+	make_small s
+	ln -s d1/1 s/link
+	mkfifo s/fifo
+	chmod 555 s/d2
+	for option in -r -a; do
+		part_of s $option
+		killed_at renameat2 $option -L
+		absent d.fcopy-part/"$MARK"
+		diff -r s/d1 d.fcopy-part/d1
+		expect 0 $option -L --resume --stats s d
+		[[ $stderr =~ resumed\ +(19|21)[^0-9] ]] || { echo "$stderr"; return 1; }
+		diff -r s/d1 d/d1
+		absent d.fcopy-part
+		rm -r d
+	done
+	# The tree is marked again before anything is removed or replaced.
+	part_of s -a
+	killed_at renameat2 -a -P
+	killed_at unlinkat -a -P
+	[ -f d.fcopy-part/"$MARK" ]
+	expect 0 -a --resume s d
+	[ "$(readlink d/link)" = d1/1 ]
+	chmod -R u+w s d
+}
+
+@test "--resume refuses a part without a mark that differs from the source in any way" {
+	local change
+	need_strace
+	make_small s
+	ln -s d1/1 s/link
+	part_of s -a
+	killed_at renameat2 -a -P
+	cp -a d.fcopy-part kept
+	for change in 'echo more >>$p/d1/5' 'touch $p/d2/2' 'touch $p/mine' 'mkdir $p/d3/mine' \
+		'rm $p/d0/4; mkdir $p/d0/4' 'ln -sfn elsewhere $p/link' 'rm s/d3/7' 'rm -r s/d3' 'echo new >s/d3'; do
+		p=d.fcopy-part
+		eval "$change"
+		cp -a $p before
+		expect 1 -a --resume s d
+		mentions "d: its .fcopy-part was not left by fcopy" "hint: remove or rename d.fcopy-part"
+		diff -r --no-dereference before $p
+		[[ $change == *s/d3* ]] || { rm -r $p && cp -a kept $p; }
+		rm -r before
+	done
+}
+
 @test "a file system without extended attributes and O_TMPFILE: a part is marked and resumed" {
 	mkdir backing
 	make_small s

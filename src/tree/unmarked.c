@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ * A DST.fcopy-part without a mark: a process was killed after it had removed the mark, and before
+ * it gave the complete tree its name. Such a part holds nothing that the source does not have.
+ */
+#define _GNU_SOURCE
+#include "tree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LEVELS 1024 /* 2 KiB of stack and two descriptors each */
+
+/* Two open directories, and how the source's symlinks are treated. */
+struct pair {
+	int part, src;
+	bool follow;
+	unsigned levels; /* above these two */
+};
+
+static bool unmarked_same_link(const struct pair *p, const char *name)
+{
+	char a[PATH_MAX], b[PATH_MAX];
+	ssize_t n = readlinkat(p->part, name, a, sizeof(a));
+	return n >= 0 && readlinkat(p->src, name, b, sizeof(b)) == n &&
+	       memcmp(a, b, (size_t)n) == 0;
+}
+
+static bool unmarked_directory(const struct pair *);
+
+static bool unmarked_subdirectory(const struct pair *p, const char *name)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC;
+	struct pair below = {.follow = p->follow, .levels = p->levels + 1};
+	below.part = openat(p->part, name, flags | O_NOFOLLOW);
+	below.src = openat(p->src, name, flags | (p->follow ? 0 : O_NOFOLLOW));
+	bool same = below.part >= 0 && below.src >= 0 && below.levels < LEVELS &&
+		    unmarked_directory(&below);
+	if (below.part >= 0)
+		close(below.part);
+	if (below.src >= 0)
+		close(below.src);
+	return same;
+}
+
+static bool unmarked_entry(const struct pair *p, const char *name)
+{
+	struct stat a, b;
+	if (fstatat(p->part, name, &a, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    fstatat(p->src, name, &b, p->follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0 ||
+	    (a.st_mode & S_IFMT) != (b.st_mode & S_IFMT))
+		return false;
+	switch (a.st_mode & S_IFMT) {
+	case S_IFREG:
+		return a.st_size == b.st_size && a.st_mtim.tv_sec == b.st_mtim.tv_sec &&
+		       a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
+	case S_IFDIR: return unmarked_subdirectory(p, name);
+	case S_IFLNK: return unmarked_same_link(p, name);
+	default: return a.st_rdev == b.st_rdev;
+	}
+}
+
+static bool unmarked_directory(const struct pair *p)
+{
+	_Alignas(8) char names[1024]; /* more than one name of any length */
+	ssize_t n;
+	while ((n = getdents64(p->part, names, sizeof(names))) > 0)
+		for (ssize_t at = 0; at < n;) {
+			const struct dirent64 *d = (const void *)(names + at);
+			if (!name_is_dot(d->d_name) && !unmarked_entry(p, d->d_name))
+				return false;
+			at += d->d_reclen;
+		}
+	return n == 0;
+}
+
+bool unmarked_is_copy(int part, int src, bool follow)
+{
+	return lseek(part, 0, SEEK_SET) == 0 &&
+	       unmarked_directory(&(struct pair){.part = part, .src = src, .follow = follow});
+}
