@@ -85,14 +85,24 @@ static int commit_set_attributes(struct root *r, struct directory *d)
 	return 0;
 }
 
-static int commit_flush(const struct root *r)
+/* The kernel does not report which files lost data, and reports the failure once: every file of the
+ * tree can look complete and not be. */
+static int commit_fail_flush(struct root *r, const char *call, int err)
+{
+	r->unsound = true;
+	return root_fail(r, call, err);
+}
+
+static int commit_flush(struct root *r)
 {
 	struct fcopy_progress *progress = r->tree->options->copy.progress;
 	double start = io_now();
 	if (progress)
 		__atomic_store_n(&progress->phase, FCOPY_PHASE_FSYNC, __ATOMIC_RELAXED);
-	if (syncfs(r->dst) < 0)
-		return root_fail(r, "syncfs", errno);
+	const char *call;
+	int result = flush_tree(r->tree, r->dst, &call);
+	if (result < 0)
+		return commit_fail_flush(r, call, -result);
 	r->tree->report->seconds[FCOPY_PHASE_FSYNC] += io_now() - start;
 	return 0;
 }
@@ -105,7 +115,7 @@ static int commit_part(struct root *r, struct directory *d)
 		return root_fail(r, "unlink of " RESUME_MARK, -result);
 	result = commit_set_attributes(r, d);
 	if (result == 0 && r->tree->options->copy.fsync && fsync(r->dst) < 0)
-		result = root_fail(r, "fsync", errno);
+		result = commit_fail_flush(r, "fsync", errno);
 	return result;
 }
 
@@ -159,8 +169,9 @@ int commit_end(struct root *r, struct directory *d)
 		if (result == 0)
 			return complete ? 0 : -EIO;
 	}
-	if (r->temporary[0] && result == -EEXIST && !r->resumes)
-		commit_remove(r); /* a part beside a DST that exists could not be resumed */
+	/* A part beside a DST that exists could not be resumed. An unsound one must not be. */
+	if (r->temporary[0] && (r->unsound || (result == -EEXIST && !r->resumes)))
+		commit_remove(r);
 	else if (r->temporary[0])
 		commit_keep(r);
 	return result < 0 ? result : -EIO;

@@ -117,6 +117,16 @@ static bool directory_is_exact(const struct directory *d)
 	return n == 0 && count == d->present + 2; /* . and .. */
 }
 
+static void directory_flush(struct worker *w, struct directory *d)
+{
+	struct fcopy_error error;
+	int r = flush_directory(w->tree, d->dst);
+	if (r == 0)
+		return;
+	error_operation(&error, "fsync of the directory", "fsync", entry_dst, -r);
+	report_failure(w, &(struct entry){.dir = d, .name = "", .as = ""}, &error);
+}
+
 static void directory_finish(struct worker *w, struct directory *d)
 {
 	if (d->resumed && !tree_stopped(w->tree) &&
@@ -126,6 +136,8 @@ static void directory_finish(struct worker *w, struct directory *d)
 		return;
 	if (!tree_stopped(w->tree) && (!w->tree->shard || w->tree->walk == WALK_FINISHES))
 		directory_set_attributes(w, d);
+	if (!tree_stopped(w->tree) && d->dst >= 0)
+		directory_flush(w, d);
 	close(d->src);
 	if (d->dst >= 0)
 		close(d->dst);

@@ -97,7 +97,7 @@ static void pool_set_options(struct worker *w)
 	if (t->resume)
 		o->preserve |= FCOPY_ATTR_TIMESTAMPS;
 	/* A new tree is flushed as a whole, but only what is on the disk can be read back. */
-	o->fsync = o->verify || (o->fsync && t->atomic && !t->shard);
+	o->fsync = o->verify || t->flush_each || (o->fsync && t->atomic && !t->shard);
 	o->notify = report_event;
 	o->user = w;
 }

@@ -164,6 +164,7 @@ int root_copy(struct tree *t, const struct operand *o)
 	if (result < 0)
 		return result;
 	t->atomic = !r.temporary[0] || r.resumes;
+	t->flush_each = flush_needs_each(t, r.dst);
 	t->resume = r.resumes;
 	t->failures = 0;
 	t->src_dev = o->st.st_dev;

@@ -14,6 +14,7 @@ struct root {
 	char part[NAME_MAX + 1];      /* where an unfinished tree is kept; empty: no such name */
 	mode_t mode;                  /* that the temporary directory gets last */
 	bool resumes;                 /* temporary is the part */
+	bool unsound;                 /* a flush failed: which files lost data is unknown */
 	int dst;
 };
 

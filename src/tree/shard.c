@@ -158,6 +158,7 @@ static int shard_walk(struct shard_root *s, enum walk walk)
 		return r;
 	}
 	t->walk = walk;
+	t->flush_each = flush_needs_each(t, dst);
 	t->sum = 0;
 	t->dst_dev = st.st_dev;
 	t->dst_ino = st.st_ino;
@@ -192,8 +193,9 @@ static int shard_copy_share(struct shard_root *s, bool *reported)
 		*reported = r < 0 && (s->root.tree->failures > 0 || tree_stopped(s->root.tree));
 		shard_sum_text(s->root.tree, what);
 	}
-	if (r == 0 && syncfs(s->root.dst) < 0)
-		r = shard_call(s, "syncfs");
+	const char *call;
+	if (r == 0 && flush_tree(s->root.tree, s->root.dst, &call) < 0)
+		r = shard_call(s, call);
 	if (s->root.dst >= 0)
 		close(s->root.dst);
 	s->root.dst = -1;

@@ -133,6 +133,7 @@ struct tree {
 	bool atomic;          /* files are replaced: DST existed */
 	bool resume;          /* ... and complete ones are skipped: DST.fcopy-part existed */
 	bool single;          /* one file is an operand: it may have threads, and be resumed */
+	bool flush_each;      /* durable, but syncfs(2) does not suffice: flush every entry */
 	bool committed;       /* this operand */
 	const struct fcopy_shard *shard; /* NULL: one process makes the copy */
 	enum walk walk;
@@ -288,6 +289,14 @@ bool operand_is_unnamed(const char *name, size_t length);
 int operands_check(struct tree *, const char *const *src, size_t n, const char *dst);
 /* Is each copy DST/basename(SRC)? Returns 0, or -errno, reported: DST must be a directory then. */
 int operands_find_directory(struct tree *, size_t n, const char *dst, bool *into);
+
+/* flush.c: must the copy below this directory be flushed entry by entry to be durable? */
+bool flush_needs_each(const struct tree *, int dst);
+/* Flushes a complete directory if so. Returns 0 or -errno. */
+int flush_directory(const struct tree *, int fd);
+/* Flushes the rest when everything below the operand's directory is complete. Returns 0 or -errno
+ * with the call. */
+int flush_tree(const struct tree *, int fd, const char **call);
 
 /* root.c: one operand that is a directory, open as src, to `name` in the open directory `parent`.
  * Returns 0, or -errno with the failure reported. */

@@ -72,25 +72,39 @@ load tree
 }
 
 @test "a destination that gives EIO on write, or when it is flushed: nothing is committed" {
-	local rule
+	local rule cache
 	make_small s
 	mkdir backing
-	for rule in write:EIO:50000 fsync:EIO flush:EIO create:EIO; do
-		rm -rf backing/*
-		# shellcheck disable=SC2016
-		RULE=$rule by_fuse writeback 'setfattr -n user.fault -v $RULE m
-			s=0
-			"$FCOPY" -r --fsync s m/d 2>err || s=$?
-			seen=$(getfattr --only-values -n user.faults m)
-			setfattr -n user.fault -v ${RULE%%:*}:0 m
-			if [ $seen = 0 ]; then
-				# syncfs(2) on FUSE writes data back and sends no fsync.
-				[ ${RULE%%:*} = fsync ] && [ $s = 0 ] || exit 1
-			else
-				[ $s = 1 ] && [ ! -e m/d ] || { echo "$RULE: status $s"; cat err; exit 1; }
+	for rule in write:EIO write:EIO:50000 fsync:EIO fsync:EIO:0:1 flush:EIO create:EIO; do
+		for cache in writeback rw; do
+			rm -rf backing/*
+			# shellcheck disable=SC2016
+			RULE=$rule by_fuse $cache 'setfattr -n user.fault -v $RULE m
+				s=0
+				"$FCOPY" -r --fsync s m/d 2>err || s=$?
+				seen=$(getfattr --only-values -n user.faults m)
+				setfattr -n user.fault -v ${RULE%%:*}:0 m
+				[ $seen != 0 ] && [ $s = 1 ] && [ ! -e m/d ] ||
+					{ echo "$RULE: $seen faults, status $s"; cat err; exit 1; }
 				grep -q "Input/output error" err
-			fi'
+				"$FCOPY" -r --fsync --resume s m/d
+				diff -r s m/d'
+		done
 	done
+}
+
+@test "--fsync on FUSE: every file and directory is flushed, since syncfs(2) does not reach the server" {
+	need_strace
+	make_small s
+	ln -s x s/d1/link
+	mkdir backing
+	# shellcheck disable=SC2016
+	by_fuse rw 'strace -f -y -qq -o trace -e trace=fsync,fdatasync,syncfs "$FCOPY" -r --fsync s m/d
+		[ "$(grep -c "fdatasync(" trace)" = 20 ] || { cat trace; exit 1; }
+		[ "$(grep -cE "\<fsync\(.*/d[0-3]>" trace)" = 4 ] || { cat trace; exit 1; }
+		grep -qE "\<fsync\(.*/m>" trace
+		strace -f -qq -o trace -e trace=fsync,fdatasync,syncfs "$FCOPY" -r s m/e
+		[ ! -s trace ]'
 }
 
 @test "--fsync: a write error of the disk after the last close shows at syncfs, and is a failure" {
@@ -104,13 +118,16 @@ load tree
 	by_fuse rw 'mount -o loop m/image disk || exit 9
 		"$FCOPY" -r --fsync s disk/good
 		setfattr -n user.fault -v write:EIO m
-		s=0
-		"$FCOPY" -r --fsync s disk/bad 2>err || s=$?
-		cat err
+		# It is unknown which files lost data: --resume must not take them for complete.
+		for option in -r -a -rp; do
+			s=0
+			"$FCOPY" $option --fsync s disk/bad 2>err || s=$?
+			cat err
+			[ $s = 1 ] || { echo "status $s"; exit 1; }
+			grep -q "disk/bad: syncfs: Input/output error" err
+			[ "$(ls disk | grep -v lost+found)" = good ] || { ls disk; exit 1; }
+		done
 		setfattr -n user.fault -v write:0 m
-		[ $s = 1 ] || { echo "status $s"; exit 1; }
-		grep -q "disk/bad: syncfs: Input/output error" err
-		[ ! -e disk/bad ]
 		diff -r s disk/good
 		umount disk'
 }
@@ -190,6 +207,28 @@ has_started() {
 		[ $status = $((128 + $(kill -l $signal))) ]
 		absent d
 		[ "$(ls -A)" = $'err\ns' ] || { ls -A; return 1; }
+		grep -qxE 'fcopy: stopped after [0-9]+ entries, [0-9.]+ (KiB|B); d not created' err
+		[ "$(wc -l <err)" = 1 ]
+	done
+}
+
+@test "a signal during a merge: the message says that DST is incomplete; with -q nothing is printed" {
+	local option
+	make_small s
+	for option in -v -q; do
+		rm -rf into
+		mkdir -p into/s
+		env --default-signal=INT "$FCOPY" -r --limit-rate 200K $option s into 2>err &
+		pid=$!
+		await is_fcopy
+		await test -d into/s/d1
+		kill -INT $pid
+		wait $pid || [ $? = 130 ]
+		if [ $option = -q ]; then
+			[ ! -s err ]
+		else
+			grep -qE '^fcopy: stopped after [0-9]+ entries, .*; into/s is incomplete$' err
+		fi
 	done
 }
 
@@ -201,6 +240,8 @@ has_started() {
 	wait $pid || status=$?
 	[ $status = 143 ]
 	absent d
+	grep -qxE 'fcopy: stopped after [0-9]+ entries, [0-9.]+ (KiB|B); kept as d.fcopy-part; run the same command to resume' err
+	[ "$(wc -l <err)" = 1 ]
 	[ -d d.fcopy-part ]
 	[ -n "$(find d.fcopy-part -type f ! -name "$MARK")" ]
 	need_strace
