@@ -124,7 +124,7 @@ static int copy_tree(struct cli *cli, const struct usage *start)
 	flatten(&tree, &report);
 	cli->copy.progress->entries = tree_entries(&tree);
 	progress_stop(&report);
-	tree_print_end(&tree);
+	tree_print_end(cli, &tree, r < 0 && signals_caught() != 0);
 	print_report(&(struct outcome){cli, &report, usage_since(start),
 				       r < 0 ? signals_caught() : 0, &tree});
 	if (r == 0)

@@ -83,8 +83,9 @@ void event_print(void *user, const struct fcopy_event *);
 int tree_copy(struct cli *, struct fcopy_tree_report *);
 /* Prints a failed entry, and keeps it for --json. */
 void tree_failed(const struct cli *, const struct fcopy_error *);
-/* After the progress line is gone: how many failed, and what was kept. */
-void tree_print_end(const struct fcopy_tree_report *);
+/* After the progress line is gone: how many failed, how far an interrupted copy got, and what was
+ * kept. */
+void tree_print_end(const struct cli *, const struct fcopy_tree_report *, bool interrupted);
 
 /* standard.c: gives a closed descriptor 0, 1 or 2 a placeholder. Without it SRC or DST would get
  * that number, and a message on stderr would be written into the copy. */

@@ -4,11 +4,13 @@
 #include "cli.h"
 #include "errors.h"
 #include "report.h"
+#include "text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #define SHOWN 20 /* failures that are printed */
 
@@ -39,11 +41,16 @@ static void raise_descriptor_limit(void)
 }
 
 /* A kept part can be resumed. A temporary name is a tree that could not be removed. */
-static void print_part(const struct fcopy_tree_report *r)
+static bool keeps_part(const struct fcopy_tree_report *r)
 {
 	static const char suffix[] = ".fcopy-part";
 	size_t length = strlen(r->part), n = sizeof(suffix) - 1;
-	bool part = length > n && strcmp(r->part + length - n, suffix) == 0;
+	return length > n && strcmp(r->part + length - n, suffix) == 0;
+}
+
+static void print_part(const struct fcopy_tree_report *r)
+{
+	bool part = keeps_part(r);
 	fputs("fcopy: ", stderr);
 	message_print(r->part);
 	fputs(part ? ": kept, unfinished\n" : ": not removed, incomplete\n", stderr);
@@ -55,14 +62,34 @@ static void print_part(const struct fcopy_tree_report *r)
 		      stderr);
 }
 
-void tree_print_end(const struct fcopy_tree_report *report)
+static void print_stopped(const struct fcopy_tree_report *r)
+{
+	struct text size = {0};
+	struct stat st;
+	text_size_brief(&size, r->bytes);
+	fprintf(stderr, "fcopy: stopped after %" PRIu64 " entries, %s", tree_entries(r), size.at);
+	if (keeps_part(r)) {
+		fputs("; kept as ", stderr);
+		message_print(r->part);
+		fputs("; run the same command to resume", stderr);
+	} else if (r->dst[0]) {
+		fputs("; ", stderr);
+		message_print(r->dst);
+		fputs(lstat(r->dst, &st) == 0 ? " is incomplete" : " not created", stderr);
+	}
+	fputc('\n', stderr);
+}
+
+void tree_print_end(const struct cli *cli, const struct fcopy_tree_report *report, bool interrupted)
 {
 	if (report->failed > SHOWN)
 		fprintf(stderr, "fcopy: %" PRIu64 " entries failed; these are the first %d\n",
 			report->failed, SHOWN);
 	else if (report->failed > 1)
 		fprintf(stderr, "fcopy: %" PRIu64 " entries failed\n", report->failed);
-	if (report->part[0])
+	if (interrupted && !cli->quiet)
+		print_stopped(report);
+	if (report->part[0] && !(interrupted && keeps_part(report)))
 		print_part(report);
 }
 

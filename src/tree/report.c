@@ -142,12 +142,13 @@ void report_failure(struct worker *w, const struct entry *e, const struct fcopy_
 {
 	struct tree *t = w->tree;
 	char path[2][PATH_MAX];
+	if (error->err == EINTR && io_cancelled(&t->io))
+		return; /* the unfinished entry of each thread; the operand reports the cancel */
 	struct fcopy_error whole = report_paths(e, error, path);
 	w->sum.failed++;
 	__atomic_add_fetch(&t->failures, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&t->lock);
 	report_first(t->report, &whole);
-	/* After a cancel, do not report the unfinished entry of each thread. */
 	if (!io_cancelled(&t->io))
 		tree_notify(t, &(struct fcopy_event){.kind = FCOPY_EVENT_FAILED, .error = &whole});
 	pthread_mutex_unlock(&t->lock);
