@@ -143,8 +143,7 @@ static int shard_walk(struct shard_root *s, enum walk walk)
 	const struct operand *o = s->root.operand;
 	struct stat st;
 	int src = openat(o->src, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	/* A duplicate would hold the lock as long as the table of hard links holds the directory.
-	 */
+	/* A duplicate would hold the lock as long as hard links refer to the directory. */
 	int dst = openat(s->root.dst, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct directory *d = src < 0 || dst < 0 || fstat(dst, &st) < 0
 				  ? NULL
@@ -169,9 +168,7 @@ static int shard_walk(struct shard_root *s, enum walk walk)
 	double start = io_now();
 	walk_tree(t, d);
 	t->report->seconds[FCOPY_PHASE_COPY] += io_now() - start;
-	int r = 0;
-	if (finishing && t->failures == 0 && !tree_stopped(t))
-		r = shard_end(s, d);
+	int r = finishing && t->failures == 0 && !tree_stopped(t) ? shard_end(s, d) : 0;
 	close(d->src);
 	directory_unref(d);
 	if (tree_stopped(t))
