@@ -148,6 +148,41 @@ load tree
 	diff -r s d
 }
 
+@test "names that vanish and appear during the copy: at most warnings, and all other entries are whole" {
+	local option churn n vanished=0
+	make_small s
+	cp -r s stable
+	python3 - <<-'END' 3>&- &
+		import os, random, shutil
+		n = 0
+		while True:
+		    n += 1
+		    at = "s/d%d/churn%d" % (n % 4, n % 40)
+		    if n % 80 >= 40:
+		        shutil.rmtree(at) if os.path.isdir(at) else os.path.exists(at) and os.unlink(at)
+		    elif n % 3 == 0:
+		        os.makedirs(at + "/sub", exist_ok=True)
+		        open(at + "/sub/file", "w").close()
+		    else:
+		        open(at, "w").write("x" * random.randrange(5000))
+	END
+	churn=$!
+	await test -e s/d3/churn3
+	for n in {1..10}; do
+		for option in -r -a "-r -j4" "-a --verify"; do
+			rm -rf d
+			# shellcheck disable=SC2086
+			expect 0 $option -T s d
+			if grep -v '^fcopy: warning: ' <<<"$stderr" | grep .; then return 1; fi
+			[[ $stderr != *vanished* ]] || vanished=$((vanished + 1))
+			diff -r stable d | grep -v '^Only in d.*: churn' && return 1
+			[ -z "$(find d -type f -size +5k -name 'churn*')" ]
+		done
+	done
+	kill $churn
+	[ $vanished -gt 0 ]
+}
+
 @test "a full disk: the new tree is removed, whatever was copied, and nothing else is" {
 	need_root "to mount a small tmpfs"
 	make_small s
