@@ -392,8 +392,9 @@ struct fcopy_tree_report {
  * characters, with mode 0700, and renamed when it is complete. If an entry failed and keep_going is
  * false, the unfinished tree is kept as DST.fcopy-part instead. If the disk is full, the cancel
  * flag is set or another process creates DST first, the tree is removed, or kept with copy.resume,
- * which continues a part that an earlier call left. In an existing directory each file is replaced
- * atomically, but the tree as a whole is not. Each SRC is committed by itself.
+ * which continues a part that an earlier call left. If the flush of the whole tree fails, it is
+ * removed also with copy.resume: which files lost data is unknown. In an existing directory each
+ * file is replaced atomically, but the tree as a whole is not. Each SRC is committed by itself.
  *
  * A failed entry is reported by FCOPY_EVENT_FAILED, and the copy continues. The entry's name in DST
  * is then absent or unchanged. An entry that vanishes from the source before it is opened is
@@ -403,11 +404,12 @@ struct fcopy_tree_report {
  *
  * copy.threads is the size of the pool (0: one more than the CPUs that the affinity mask and the
  * cgroup's cpu.max allow, 4 at most); copy.limit_rate holds for the whole tree; copy.fsync flushes
- * a new tree by one syncfs(2) before the rename. copy.in_place, copy.scratch and copy.expected_size
- * are refused. copy.notify is called by several threads, but never by two at a time.
+ * a new tree by one syncfs(2) before the rename, or each file and directory where syncfs(2) does not
+ * reach the server (FUSE, SMB, 9P). copy.in_place, copy.scratch and copy.expected_size are refused.
+ * copy.notify is called by several threads, but never by two at a time.
  *
- * Returns 0, or -1 with report->error being the first failure. Only what this call created is
- * removed.
+ * Returns 0, or -1 with report->error being the first failure. Only what this call created, or an
+ * earlier one that it continues, is removed.
  */
 int fcopy_tree(const char *const *src, size_t n, const char *dst,
 	       const struct fcopy_tree_options *options, struct fcopy_tree_report *report);

@@ -149,7 +149,7 @@ load tree
 }
 
 @test "names that vanish and appear during the copy: at most warnings, and all other entries are whole" {
-	local option churn n vanished=0
+	local option churn vanished=0
 	make_small s
 	cp -r s stable
 	python3 - <<-'END' 3>&- &
@@ -168,7 +168,7 @@ load tree
 	END
 	churn=$!
 	await test -e s/d3/churn3
-	for n in {1..10}; do
+	for _ in {1..10}; do
 		for option in -r -a "-r -j4" "-a --verify"; do
 			rm -rf d
 			# shellcheck disable=SC2086
