@@ -35,7 +35,7 @@ struct copy {
 	bool needs_truncate; /* the destination may not end at the prefix: truncate or extend it */
 };
 
-/* copy.c: runs a copy whose ends are open, and closes both. Returns 0, or -errno with the failure
+/* run.c: runs a copy whose ends are open, and closes both. Returns 0, or -errno with the failure
  * recorded. */
 int copy_run(struct copy *);
 /* The parts of it: copies the data; gives the copy its name. */

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT
+ * A copy whose ends are open, up to the commit. After a failure abort removes what this run
+ * created.
+ */
+#include "copy.h"
+#include "endpoints/error.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+/* Where the copy ends, even if the source is longer: after `count` bytes; or, if a copy of another
+ * size than expected will fail, one byte after that size. */
+static off_t find_limit(const struct fcopy_options *o)
+{
+	uint64_t limit = TRANSFER_TO_EOF;
+	if (o->expected_size > 0 && o->strict && o->expected_size < limit)
+		limit = o->expected_size + 1;
+	if (o->count > 0 && o->count < limit)
+		limit = o->count;
+	return (off_t)limit;
+}
+
+/* The expected length in bytes; 0: unknown. */
+static uint64_t expected_bytes(const struct copy *c)
+{
+	if (c->src.positional && c->size > 0)
+		return (uint64_t)(c->size - c->first);
+	return c->options->expected_size ? c->options->expected_size : c->options->count;
+}
+
+static bool has_peer(mode_t type)
+{
+	return S_ISSOCK(type) || S_ISFIFO(type);
+}
+
+/* Copies the data and records the time. */
+int copy_run_phase(struct copy *c)
+{
+	double start = io_now();
+	c->limit = c->share ? c->last : find_limit(c->options);
+	c->size = c->src.st.st_size < c->limit ? c->src.st.st_size : c->limit;
+	c->monitor = (struct monitor){
+	    .progress = c->options->progress, .limit_rate = c->options->limit_rate, .start = start};
+	c->all = (struct transfer){.src = c->src.fd,
+				   .dst = c->dst.fd,
+				   .src_positional = c->src.positional,
+				   .dst_positional = c->dst.positional,
+				   .offset = c->first,
+				   .end = c->limit,
+				   .buffer_size = c->options->buffer_size ? c->options->buffer_size
+									  : c->mode->buffer_size,
+				   .monitor = c->shared ? c->shared : &c->monitor,
+				   .io.cancel = c->options->cancel};
+	const struct endpoint_ops *waits = c->src.ops->timeout_ms ? c->src.ops : c->dst.ops;
+	if (waits->timeout_ms)
+		c->all.io.timeout_ms = waits->timeout_ms(c->options);
+	c->report->expected = expected_bytes(c);
+	if (c->began > 0 && (has_peer(c->src.st.st_mode) || has_peer(c->dst.st.st_mode)))
+		c->report->seconds[FCOPY_PHASE_WAIT] = start - c->began;
+	int r = c->options->resume && !c->options->scratch ? verify_prefix(c) : 0;
+	start = io_now();
+	copy_phase(c, FCOPY_PHASE_COPY, c->report->expected);
+	if (c->options->progress)
+		__atomic_store_n(&c->options->progress->bytes, (uint64_t)(c->all.offset - c->first),
+				 __ATOMIC_RELAXED);
+	if (r == 0)
+		r = plan_run(c);
+	c->report->preallocated = c->allocated > 0;
+	c->report->bytes = (uint64_t)(c->all.offset - c->first);
+	for (size_t i = 0; i < c->report->steps; i++)
+		c->report->data += c->report->step[i].bytes;
+	c->report->moved = c->shared ? c->report->data
+				     : __atomic_load_n(&c->monitor.moved, __ATOMIC_RELAXED);
+	c->report->seconds[FCOPY_PHASE_COPY] = io_now() - start;
+	return r;
+}
+
+int copy_commit(struct copy *c)
+{
+	double start = io_now();
+	copy_phase(c, FCOPY_PHASE_REPLACE, 0);
+	int r = c->dst.ops->commit(&c->dst, c->options, &c->report->error);
+	enum endpoint_receipt receipt = c->dst.ops->receipt ? c->dst.ops->receipt(&c->dst)
+							    : RECEIPT_NEVER;
+	c->report->confirmed = receipt == RECEIPT_CONFIRMED;
+	if (r == 0 && receipt == RECEIPT_MISSING && !c->served) {
+		struct fcopy_error e;
+		error_refuse(&e, c->dst.path, ENODATA,
+			     "not confirmed: the peer has every byte, but may not have stored it",
+			     FCOPY_ADVICE_NONE);
+		copy_notify(c, FCOPY_EVENT_WARNING, &e, NULL);
+	}
+	c->report->seconds[FCOPY_PHASE_REPLACE] = io_now() - start;
+	return r;
+}
+
+/* Connects, or waits for the peer. Both ends are open, so little can fail afterwards. */
+static int start_endpoint(struct copy *c, struct endpoint *e, char peer[FCOPY_ADDRESS_MAX])
+{
+	if (!e->ops->start)
+		return 0;
+	const char *address = endpoint_listens(e);
+	if (address)
+		copy_notify(c, FCOPY_EVENT_LISTENING, NULL, address);
+	int r = e->ops->start(e, c->options, &c->report->error);
+	if (!endpoint_listens(e))
+		snprintf(peer, FCOPY_ADDRESS_MAX, "%s", e->ops->peer(e));
+	return r;
+}
+
+static int run_open_copy(struct copy *c)
+{
+	c->report->existed = endpoint_old_stat(&c->dst);
+	bool file = S_ISREG(c->dst.st.st_mode), over = endpoint_old(&c->dst) == OLD_OVERWRITTEN;
+	c->report->in_place = file && over;
+	c->report->atomic = file && !over && c->dst.positional;
+	int r = start_endpoint(c, &c->src, c->report->src_peer);
+	if (r == 0)
+		r = start_endpoint(c, &c->dst, c->report->dst_peer);
+	/* The file is invisible until it is complete, so batch small reads. */
+	if (r == 0 && c->src.ops->gather && c->dst.positional)
+		c->src.ops->gather(&c->src);
+	if (r == 0)
+		r = copy_run_phase(c);
+	if (r == 0)
+		r = copy_settle(c);
+	if (r == 0 && !c->options->scratch)
+		r = copy_commit(c);
+	if (r < 0 && c->resumes)
+		c->report->part_kept = c->dst.ops->keep_partial(&c->dst, c->all.offset);
+	if (r < 0 && c->dst.ops->release_blocks)
+		c->dst.ops->release_blocks(&c->dst, c->allocated);
+	if (r != 0 || c->options->scratch)
+		c->dst.ops->abort(&c->dst);
+	return r;
+}
+
+int copy_run(struct copy *c)
+{
+	int r = run_open_copy(c);
+	if (r == 0)
+		r = c->src.ops->commit(&c->src, c->options, &c->report->error);
+	if (r != 0)
+		c->src.ops->abort(&c->src);
+	return r;
+}
