@@ -29,7 +29,7 @@ static int created_commit(struct endpoint *e, const struct fcopy_options *option
 static void created_abort(struct endpoint *e)
 {
 	created_close(e);
-	unlinkat(e->file.place.dir, e->file.place.name, 0);
+	unlinkat(file_of(e)->place.dir, file_of(e)->place.name, 0);
 }
 
 int created_open(struct endpoint *e, int dir, const char *name, mode_t mode, const char *path,
@@ -37,9 +37,10 @@ int created_open(struct endpoint *e, int dir, const char *name, mode_t mode, con
 {
 	static const struct endpoint_ops ops = {.commit = created_commit, .abort = created_abort};
 	*e = (struct endpoint){.ops = &ops, .path = path, .positional = true};
-	e->file.place.dir = dir;
+	file_of(e)->place.dir = dir;
 	e->st.st_mode = S_IFREG;
-	strcpy(e->file.place.name, name); /* a name that the kernel returned: NAME_MAX at most */
+	strcpy(file_of(e)->place.name,
+	       name); /* a name that the kernel returned: NAME_MAX at most */
 	e->fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 	return e->fd < 0 ? error_call(error, "open", path, errno) : 0;
 }

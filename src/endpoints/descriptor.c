@@ -79,7 +79,8 @@ static int descriptor_open(struct endpoint *e, const char *path, int dash,
 		return error_refuse(error, path, EINVAL,
 				    "has no descriptor number after fd: (a file is ./fd:...)",
 				    FCOPY_ADVICE_USAGE);
-	*e = (struct endpoint){.ops = &in_place_ops, .path = path, .file = file_state()};
+	*e = (struct endpoint){.ops = &in_place_ops, .path = path};
+	*file_of(e) = file_state();
 	e->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (e->fd < 0)
 		return error_call(error, "fcntl(F_DUPFD)", path, errno);

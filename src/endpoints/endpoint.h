@@ -14,7 +14,8 @@
 struct endpoint;
 struct io;
 
-#define ENDPOINT_KEPT 1 /* no_clobber: DST exists and stays as it is; not a failure */
+#define ENDPOINT_STATE 720 /* bytes: of struct file, or of struct connection */
+#define ENDPOINT_KEPT  1   /* no_clobber: DST exists and stays as it is; not a failure */
 
 /* What a destination had before the copy. */
 enum endpoint_old {
@@ -74,35 +75,6 @@ struct endpoint_ops {
 	enum endpoint_receipt (*receipt)(const struct endpoint *); /* after the commit */
 };
 
-/* A name in a directory that is held open: later renames of its parents change nothing. */
-struct place {
-	int dir;                 /* AT_FDCWD, or a descriptor that place_close closes */
-	int target;              /* O_PATH descriptor of what a symlink named, or -1 */
-	char name[NAME_MAX + 1]; /* the last component: no slash, and no symlink at that time */
-	bool exists;
-	struct stat st; /* if it exists */
-};
-
-/* What a file adds to its endpoint; file_state() is its initial value. */
-struct file {
-	struct place place;
-	int (*link)(const struct endpoint *, const char *name); /* NULL: temporary has a name */
-	char temporary[NAME_MAX + 1]; /* its name in place.dir; empty: none */
-	bool keep_part;               /* abort keeps it, to be resumed */
-	bool replace_links;           /* also a file whose other names keep the old content */
-	mode_t mode;                  /* a named temporary is 0600 until the commit */
-	int directory;                /* to be flushed at the commit, or -1 */
-};
-
-/* What a socket adds. */
-struct connection {
-	/* connects when the endpoint is started; NULL: connected, or listening */
-	int (*connect)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
-	bool listening; /* a listener that start has not replaced by a connection */
-	bool confirmed; /* commit saw the peer close: it has all data */
-	char address[FCOPY_ADDRESS_MAX]; /* where it listens; after start, of the peer */
-};
-
 struct endpoint {
 	const struct endpoint_ops *ops;
 	const char *path; /* for messages */
@@ -110,11 +82,8 @@ struct endpoint {
 	bool positional;  /* use explicit offsets; false: use the current file offset */
 	struct stat st;   /* when it was opened; of a new file only the type */
 
-	/* Private to src/endpoints: file.h and socket.h. */
-	union {
-		struct file file;
-		struct connection connection;
-	};
+	/* What file.h or socket.h keeps here. */
+	_Alignas(8) unsigned char state[ENDPOINT_STATE];
 };
 
 static inline enum endpoint_old endpoint_old(const struct endpoint *e)

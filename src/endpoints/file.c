@@ -154,9 +154,9 @@ static int open_stream(struct endpoint *e, const struct endpoint *src, const cha
 static int open_place(struct endpoint *e, const struct endpoint *src,
 		      const struct fcopy_options *options, struct fcopy_error *error)
 {
-	bool exists = e->file.place.exists;
-	bool in_place = exists && (!S_ISREG(e->file.place.st.st_mode) || options->in_place);
-	if (exists && same_file(&src->st, &e->file.place.st) && !options->scratch)
+	bool exists = file_of(e)->place.exists;
+	bool in_place = exists && (!S_ISREG(file_of(e)->place.st.st_mode) || options->in_place);
+	if (exists && same_file(&src->st, &file_of(e)->place.st) && !options->scratch)
 		return refuse_same(src, e->path, error);
 	if (exists && options->no_clobber)
 		return ENDPOINT_KEPT;
@@ -180,13 +180,14 @@ static int open_named(struct endpoint *e, const char *path, const struct endpoin
 		      struct fcopy_error *error)
 {
 	const char *name = stream_names(src->path) ? NULL : src->path;
-	*e = (struct endpoint){.fd = -1, .path = resolved, .file = file_state()};
-	int r = place_find(&e->file.place, path, name, !options->no_directory, resolved, error);
+	*e = (struct endpoint){.fd = -1, .path = resolved};
+	*file_of(e) = file_state();
+	int r = place_find(&file_of(e)->place, path, name, !options->no_directory, resolved, error);
 	if (r < 0)
 		return keep_dangling(r, options, error);
 	r = open_place(e, src, options, error);
 	if (r != 0)
-		place_close(&e->file.place);
+		place_close(&file_of(e)->place);
 	return r;
 }
 
@@ -194,20 +195,22 @@ int destination_open_in(struct endpoint *e, int dir, const char *name, const cha
 			const struct endpoint *src, const struct fcopy_options *options,
 			bool replace_links, struct fcopy_error *error)
 {
-	*e = (struct endpoint){.fd = -1, .path = path, .file = file_state()};
-	e->file.replace_links = replace_links;
-	int r = place_find_in(&e->file.place, dir, name, path, error);
+	*e = (struct endpoint){.fd = -1, .path = path};
+	*file_of(e) = file_state();
+	file_of(e)->replace_links = replace_links;
+	int r = place_find_in(&file_of(e)->place, dir, name, path, error);
 	if (r < 0)
 		return keep_dangling(r, options, error);
 	/* Opening a FIFO could block, and writing would overwrite a device. */
-	if (e->file.place.exists && !S_ISREG(e->file.place.st.st_mode) && !options->no_clobber)
+	if (file_of(e)->place.exists && !S_ISREG(file_of(e)->place.st.st_mode) &&
+	    !options->no_clobber)
 		r = error_refuse(error, path, EEXIST,
 				 "is not a regular file and is not replaced by one",
 				 FCOPY_ADVICE_NONE);
 	else
 		r = open_place(e, src, options, error);
 	if (r != 0)
-		place_close(&e->file.place);
+		place_close(&file_of(e)->place);
 	return r;
 }
 
@@ -227,6 +230,6 @@ int destination_open(struct endpoint *e, const char *path, const struct endpoint
 
 const char *destination_name(const struct endpoint *e, int *dir)
 {
-	*dir = e->file.place.dir;
-	return e->file.place.name;
+	*dir = file_of(e)->place.dir;
+	return file_of(e)->place.name;
 }

@@ -8,6 +8,33 @@
 
 #include "endpoint.h"
 
+/* A name in a directory that is held open: later renames of its parents change nothing. */
+struct place {
+	int dir;                 /* AT_FDCWD, or a descriptor that place_close closes */
+	int target;              /* O_PATH descriptor of what a symlink named, or -1 */
+	char name[NAME_MAX + 1]; /* the last component: no slash, and no symlink at that time */
+	bool exists;
+	struct stat st; /* if it exists */
+};
+
+/* What a file adds to its endpoint; file_state() is its initial value. It is stored in
+ * endpoint.state. */
+struct file {
+	struct place place;
+	int (*link)(const struct endpoint *, const char *name); /* NULL: temporary has a name */
+	char temporary[NAME_MAX + 1]; /* its name in place.dir; empty: none */
+	bool keep_part;               /* abort keeps it, to be resumed */
+	bool replace_links;           /* also a file whose other names keep the old content */
+	mode_t mode;                  /* a named temporary is 0600 until the commit */
+	int directory;                /* to be flushed at the commit, or -1 */
+} __attribute__((may_alias));
+_Static_assert(sizeof(struct file) <= ENDPOINT_STATE, "increase ENDPOINT_STATE");
+
+#define file_of(e)                                                                                 \
+	_Generic((e), const struct endpoint *                                                      \
+		 : (const struct file *)(const void *)(e)->state, default                          \
+		 : (struct file *)(void *)(e)->state)
+
 static inline struct file file_state(void)
 {
 	return (struct file){.place = {.dir = -1, .target = -1}, .directory = -1};

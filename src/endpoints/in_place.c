@@ -17,7 +17,7 @@ static int in_place_commit(struct endpoint *e, const struct fcopy_options *optio
 	int fd = e->fd;
 	(void)options;
 	e->fd = -1;
-	place_close(&e->file.place);
+	place_close(&file_of(e)->place);
 	return close(fd) < 0 ? error_call(error, "close", e->path, errno) : 0;
 }
 
@@ -26,7 +26,7 @@ static void in_place_abort(struct endpoint *e)
 	if (e->fd >= 0)
 		close(e->fd);
 	e->fd = -1;
-	place_close(&e->file.place);
+	place_close(&file_of(e)->place);
 }
 
 int device_size(int fd, off_t *size)
@@ -40,7 +40,7 @@ int device_size(int fd, off_t *size)
 
 static enum endpoint_old in_place_old(const struct endpoint *e, const struct stat **st)
 {
-	*st = e->file.place.exists ? &e->file.place.st : NULL;
+	*st = file_of(e)->place.exists ? &file_of(e)->place.st : NULL;
 	return e->positional ? OLD_OVERWRITTEN : OLD_NONE;
 }
 
@@ -59,7 +59,7 @@ const struct endpoint_ops in_place_ops = {.commit = in_place_commit,
 /* Checks that the descriptor is the file that place_find saw, and that the data fits. */
 static int in_place_check(struct endpoint *e, const struct endpoint *src, struct fcopy_error *error)
 {
-	const struct place *p = &e->file.place;
+	const struct place *p = &file_of(e)->place;
 	if (fstat(e->fd, &e->st) < 0)
 		return error_call(error, "fstat", e->path, errno);
 	if (e->st.st_dev != p->st.st_dev || e->st.st_ino != p->st.st_ino)
@@ -77,7 +77,7 @@ static int in_place_check(struct endpoint *e, const struct endpoint *src, struct
 
 int in_place_open(struct endpoint *e, const struct endpoint *src, struct fcopy_error *error)
 {
-	const struct place *p = &e->file.place;
+	const struct place *p = &file_of(e)->place;
 	char link[32];
 	/* O_EXCL on a block device: not while it is mounted or otherwise in use (open(2)). */
 	int flags = O_WRONLY | O_NOCTTY | O_CLOEXEC | (S_ISBLK(p->st.st_mode) ? O_EXCL : 0);

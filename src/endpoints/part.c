@@ -62,14 +62,14 @@ static int refuse_part(const struct endpoint *e, int err, const char *reason,
 static int open_or_create(struct endpoint *e, bool *created)
 {
 	int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-	e->fd = openat(e->file.place.dir, e->file.temporary, O_RDWR | flags | O_CREAT | O_EXCL,
-		       0600);
+	e->fd = openat(file_of(e)->place.dir, file_of(e)->temporary,
+		       O_RDWR | flags | O_CREAT | O_EXCL, 0600);
 	*created = e->fd >= 0;
 	if (*created || errno != EEXIST)
 		return e->fd < 0 ? -errno : 0;
-	e->fd = openat(e->file.place.dir, e->file.temporary, O_RDWR | flags);
+	e->fd = openat(file_of(e)->place.dir, file_of(e)->temporary, O_RDWR | flags);
 	if (e->fd < 0 && errno == EACCES)
-		e->fd = openat(e->file.place.dir, e->file.temporary, O_RDONLY | flags);
+		e->fd = openat(file_of(e)->place.dir, file_of(e)->temporary, O_RDONLY | flags);
 	return e->fd < 0 ? -errno : 0;
 }
 
@@ -100,7 +100,7 @@ int part_is_named(const struct endpoint *e)
 {
 	struct stat st, named;
 	if (fstat(e->fd, &st) < 0 ||
-	    fstatat(e->file.place.dir, e->file.temporary, &named, AT_SYMLINK_NOFOLLOW) < 0)
+	    fstatat(file_of(e)->place.dir, file_of(e)->temporary, &named, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	return named.st_dev == st.st_dev && named.st_ino == st.st_ino ? 0 : -ENOENT;
 }
@@ -151,7 +151,7 @@ static int open_and_check(struct endpoint *e, const volatile int *cancel, struct
 	bool created;
 	int r = open_or_create(e, &created);
 	if (r < 0) {
-		bool there = fstatat(e->file.place.dir, e->file.temporary, &st,
+		bool there = fstatat(file_of(e)->place.dir, file_of(e)->temporary, &st,
 				     AT_SYMLINK_NOFOLLOW) == 0;
 		error_operation(error, "open of its .fcopy-part", "openat", e->path, -r);
 		if (there && (r == -ELOOP || r == -EISDIR || r == -EACCES))
@@ -162,15 +162,16 @@ static int open_and_check(struct endpoint *e, const volatile int *cancel, struct
 	if (r < 0)
 		part_fail_lock(e, r, error);
 	else /* no shard has the lock now */
-		r = part_refuse_shared(e->file.place.dir, e->file.place.name, e->path, error);
+		r = part_refuse_shared(file_of(e)->place.dir, file_of(e)->place.name, e->path,
+				       error);
 	if (r == 0 && !created)
 		r = part_check(e, error);
-	e->file.keep_part = !created; /* until part_claim accepts it */
+	file_of(e)->keep_part = !created; /* until part_claim accepts it */
 	if (r == 0)
 		return 0;
 	/* If another copy has the lock, it now uses the file that this one created; shards will. */
 	if (created && r != -EBUSY && r != -EWOULDBLOCK && r != -EINTR && r != -ENOENT)
-		unlinkat(e->file.place.dir, e->file.temporary, 0);
+		unlinkat(file_of(e)->place.dir, file_of(e)->temporary, 0);
 	close(e->fd);
 	e->fd = -1;
 	return r;
@@ -179,10 +180,10 @@ static int open_and_check(struct endpoint *e, const volatile int *cancel, struct
 int part_open(struct endpoint *e, mode_t mode, const volatile int *cancel,
 	      struct fcopy_error *error)
 {
-	int n = snprintf(e->file.temporary, sizeof(e->file.temporary), "%s.fcopy-part",
-			 e->file.place.name);
-	e->file.mode = mode & ~temporary_umask();
-	int r = n < (int)sizeof(e->file.temporary)
+	int n = snprintf(file_of(e)->temporary, sizeof(file_of(e)->temporary), "%s.fcopy-part",
+			 file_of(e)->place.name);
+	file_of(e)->mode = mode & ~temporary_umask();
+	int r = n < (int)sizeof(file_of(e)->temporary)
 		    ? -ENOENT
 		    : error_operation(error, "open of its .fcopy-part", "openat", e->path,
 				      ENAMETOOLONG);
@@ -191,7 +192,7 @@ int part_open(struct endpoint *e, mode_t mode, const volatile int *cancel,
 		r = open_and_check(e, cancel, error);
 	}
 	if (r < 0)
-		e->file.temporary[0] = '\0';
+		file_of(e)->temporary[0] = '\0';
 	return r;
 }
 
@@ -223,19 +224,19 @@ int part_claim(struct endpoint *e, const struct stat *part, bool matches, struct
 			return error_call(error, "fchmod", e->path, err);
 	}
 	int r = writable ? 0 : reopen_for_writing(e, error);
-	e->file.keep_part |= r == 0;
+	file_of(e)->keep_part |= r == 0;
 	return r;
 }
 
 bool part_keep(struct endpoint *e, off_t size)
 {
 	struct stat st;
-	if (!e->file.temporary[0])
+	if (!file_of(e)->temporary[0])
 		return false;
 	/* Best effort: the next copy compares every byte. */
 	(void)!ftruncate(e->fd, size);
 	(void)!fchmod(e->fd, 0600);
 	if (fstat(e->fd, &st) < 0 || find_intruder(e, &st))
-		e->file.keep_part = false;
-	return e->file.keep_part;
+		file_of(e)->keep_part = false;
+	return file_of(e)->keep_part;
 }

@@ -20,7 +20,7 @@
  * the real user. */
 static int existing_access(const struct endpoint *e)
 {
-	const struct place *p = &e->file.place;
+	const struct place *p = &file_of(e)->place;
 	if (faccessat(p->dir, p->name, W_OK, AT_EACCESS) == 0 ||
 	    (errno == EPERM && syscall(SYS_faccessat, p->dir, p->name, W_OK) == 0))
 		return 0;
@@ -31,10 +31,10 @@ static int existing_access(const struct endpoint *e)
 static enum fcopy_advice advise_in_place(const struct endpoint *e)
 {
 	struct statfs fs;
-	int dir = e->file.place.dir, r = dir == AT_FDCWD ? statfs(".", &fs) : fstatfs(dir, &fs);
+	int dir = file_of(e)->place.dir, r = dir == AT_FDCWD ? statfs(".", &fs) : fstatfs(dir, &fs);
 	bool writes = r < 0 || (unsigned)fs.f_type != HUGETLBFS_MAGIC;
-	return e->file.place.exists && writes && existing_access(e) == 0 ? FCOPY_ADVICE_IN_PLACE
-									 : FCOPY_ADVICE_NONE;
+	return file_of(e)->place.exists && writes && existing_access(e) == 0 ? FCOPY_ADVICE_IN_PLACE
+									     : FCOPY_ADVICE_NONE;
 }
 
 /* Whether this thread may act as the owner of a file that is not its own. */
@@ -51,10 +51,11 @@ static bool is_privileged(void)
 static int stat_attributes(const struct endpoint *e, const char *name, struct statx *sx)
 {
 	struct stat st;
-	if (statx(e->file.place.dir, name, AT_SYMLINK_NOFOLLOW, STATX_MODE | STATX_UID, sx) == 0)
+	if (statx(file_of(e)->place.dir, name, AT_SYMLINK_NOFOLLOW, STATX_MODE | STATX_UID, sx) ==
+	    0)
 		return 0;
 	if ((errno != EPERM && errno != EACCES && errno != ENOSYS) ||
-	    fstatat(e->file.place.dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	    fstatat(file_of(e)->place.dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	*sx = (struct statx){.stx_mode = (__u16)st.st_mode, .stx_uid = st.st_uid};
 	return 0;
@@ -71,8 +72,8 @@ static int check_directory_allows_rename(const struct endpoint *e, struct fcopy_
 		return error_refuse(error, e->path, EPERM,
 				    "cannot be replaced: its directory is append-only",
 				    advise_in_place(e));
-	if (e->file.place.exists && sx.stx_mode & S_ISVTX && sx.stx_uid != geteuid() &&
-	    e->file.place.st.st_uid != geteuid() && !is_privileged())
+	if (file_of(e)->place.exists && sx.stx_mode & S_ISVTX && sx.stx_uid != geteuid() &&
+	    file_of(e)->place.st.st_uid != geteuid() && !is_privileged())
 		return error_refuse(
 		    error, e->path, EPERM,
 		    "cannot be replaced: its directory is sticky, and you own neither",
@@ -85,11 +86,11 @@ static int check_directory_allows_rename(const struct endpoint *e, struct fcopy_
 static int check_existing(const struct endpoint *e, bool force, struct fcopy_error *error)
 {
 	struct statx sx;
-	if (e->file.place.st.st_nlink == 0) /* by /proc/PID/fd/N */
+	if (file_of(e)->place.st.st_nlink == 0) /* by /proc/PID/fd/N */
 		return error_refuse(error, e->path, ENOENT,
 				    "has no name to replace: it is a deleted file or a memfd",
 				    advise_in_place(e));
-	int r = stat_attributes(e, e->file.place.name, &sx);
+	int r = stat_attributes(e, file_of(e)->place.name, &sx);
 	if (r < 0)
 		return error_call(error, "statx", e->path, -r);
 	if (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT)
@@ -105,7 +106,7 @@ static int check_existing(const struct endpoint *e, bool force, struct fcopy_err
 	r = check_directory_allows_rename(e, error);
 	if (r < 0 || force)
 		return r;
-	if (e->file.place.st.st_nlink > 1 && !e->file.replace_links)
+	if (file_of(e)->place.st.st_nlink > 1 && !file_of(e)->replace_links)
 		return error_refuse(error, e->path, EMLINK,
 				    "has other hard links, which would keep the old content",
 				    err ? FCOPY_ADVICE_FORCE : FCOPY_ADVICE_IN_PLACE_OR_FORCE);
@@ -132,8 +133,8 @@ static int close_duplicate(int fd, const char **call)
 static int set_final_mode(struct endpoint *e, const struct fcopy_options *options,
 			  struct fcopy_error *error)
 {
-	const struct place *old = &e->file.place;
-	mode_t mode = old->exists ? old->st.st_mode & 01777 : e->file.mode;
+	const struct place *old = &file_of(e)->place;
+	mode_t mode = old->exists ? old->st.st_mode & 01777 : file_of(e)->mode;
 	int r = 0;
 	if (old->exists)
 		r = metadata_keep_acl(e->fd, old, e->path, options->force, error);
@@ -148,7 +149,7 @@ static int set_final_mode(struct endpoint *e, const struct fcopy_options *option
  * own. Other users cannot change the owner: for them the copy fails before the first byte. */
 static bool owner_waits(const struct endpoint *e)
 {
-	return !e->file.link && geteuid() == 0;
+	return !file_of(e)->link && geteuid() == 0;
 }
 
 /* Gives a named temporary file owner and mode, now that it is complete. Earlier, other users could
@@ -157,11 +158,11 @@ static int replace_finish(struct endpoint *e, const struct fcopy_options *option
 			  struct fcopy_error *error)
 {
 	int r = 0;
-	if (e->file.link)
+	if (file_of(e)->link)
 		return 0;
 	bool waits = owner_waits(e) || options->shard.count > 0; /* shards: until the commit */
-	if (e->file.place.exists && waits && !(options->preserve & FCOPY_ATTR_OWNERSHIP))
-		r = metadata_keep_owner(e->fd, &e->file.place, e->path, options->force, error);
+	if (file_of(e)->place.exists && waits && !(options->preserve & FCOPY_ATTR_OWNERSHIP))
+		r = metadata_keep_owner(e->fd, &file_of(e)->place, e->path, options->force, error);
 	if (r == 0)
 		r = set_final_mode(e, options, error);
 	return r < 0 ? r : 1;
@@ -170,10 +171,10 @@ static int replace_finish(struct endpoint *e, const struct fcopy_options *option
 static void replace_abort(struct endpoint *e)
 {
 	temporary_drop(e);
-	if (e->file.directory >= 0)
-		close(e->file.directory);
-	e->file.directory = -1;
-	place_close(&e->file.place);
+	if (file_of(e)->directory >= 0)
+		close(file_of(e)->directory);
+	file_of(e)->directory = -1;
+	place_close(&file_of(e)->place);
 }
 
 /* Records a failure to create or to name the new file. */
@@ -192,18 +193,18 @@ static int replace_commit(struct endpoint *e, const struct fcopy_options *option
 	const char *call;
 	/* Start writeback: the rename could reach the disk before the bytes, and a power cut would
 	 * leave neither file. XFS waits up to 30 s; ext4 starts writeback at a rename itself. */
-	if (e->file.place.exists && !options->fsync)
+	if (file_of(e)->place.exists && !options->fsync)
 		sync_file_range(e->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 	int r = close_duplicate(e->fd, &call);
 	if (r == 0)
 		r = temporary_name(e, options->no_clobber, &call);
 	if (r == ENDPOINT_KEPT) {
-		e->file.keep_part = false;
+		file_of(e)->keep_part = false;
 		return r;
 	}
 	if (r < 0)
 		return replace_fail(e, call, r, error);
-	if (e->file.directory >= 0 && fsync(e->file.directory) < 0) {
+	if (file_of(e)->directory >= 0 && fsync(file_of(e)->directory) < 0) {
 		r = error_operation(error, "fsync of the directory", "fsync", e->path, errno);
 		error->advice = FCOPY_ADVICE_FLUSH;
 		return r;
@@ -217,8 +218,9 @@ static int open_directory(struct endpoint *e, const struct fcopy_options *option
 {
 	if (!options->fsync || options->scratch)
 		return 0;
-	e->file.directory = openat(e->file.place.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return e->file.directory < 0 ? -errno : 0;
+	file_of(e)->directory = openat(file_of(e)->place.dir, ".",
+				       O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return file_of(e)->directory < 0 ? -errno : 0;
 }
 
 static int open_temporary(struct endpoint *e, const struct endpoint *src,
@@ -230,41 +232,42 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 	if (r < 0)
 		return error_operation(error, "open its directory", "open", e->path, -r);
 	if (options->shard.count > 0) {
-		e->file.mode = mode & ~temporary_umask();
+		file_of(e)->mode = mode & ~temporary_umask();
 		e->st.st_mode = S_IFREG;
 		return 0;
 	}
 	if (options->resume && !options->scratch) {
 		if ((r = part_open(e, mode, options->cancel, error)) < 0)
 			return r;
-	} else if ((r = temporary_create(e, !e->file.place.exists ? mode : 0600, &call)) < 0) {
+	} else if ((r = temporary_create(e, !file_of(e)->place.exists ? mode : 0600, &call)) < 0) {
 		return replace_fail(e, call, r, error);
 	}
 	e->st.st_mode = S_IFREG;
-	if (!e->file.place.exists || owner_waits(e))
+	if (!file_of(e)->place.exists || owner_waits(e))
 		return 0;
-	r = metadata_keep_owner(e->fd, &e->file.place, e->path, options->force, error);
-	if (r == 0 && e->file.link) /* an unnamed file is invisible, so its mode can be set early */
+	r = metadata_keep_owner(e->fd, &file_of(e)->place, e->path, options->force, error);
+	if (r == 0 &&
+	    file_of(e)->link) /* an unnamed file is invisible, so its mode can be set early */
 		r = set_final_mode(e, options, error);
 	return r;
 }
 
 static enum endpoint_old replace_old(const struct endpoint *e, const struct stat **st)
 {
-	*st = e->file.place.exists ? &e->file.place.st : NULL;
-	return e->file.place.exists ? OLD_REPLACED : OLD_NONE;
+	*st = file_of(e)->place.exists ? &file_of(e)->place.st : NULL;
+	return file_of(e)->place.exists ? OLD_REPLACED : OLD_NONE;
 }
 
 static bool replace_leaves_name(const struct endpoint *e, int *dir)
 {
-	*dir = e->file.place.dir;
-	return temporary_is_drawn(e->file.temporary); /* not DST.fcopy-part */
+	*dir = file_of(e)->place.dir;
+	return temporary_is_drawn(file_of(e)->temporary); /* not DST.fcopy-part */
 }
 
 int replace_check(struct endpoint *e, const struct fcopy_options *options,
 		  struct fcopy_error *error)
 {
-	if (e->file.place.exists)
+	if (file_of(e)->place.exists)
 		return check_existing(e, options->force, error);
 	/* A part has a name, which must be renamed. */
 	bool named = options->resume || options->shard.count > 0;
@@ -283,7 +286,7 @@ int replace_open(struct endpoint *e, const struct endpoint *src,
 						.keep_partial = part_keep};
 	e->ops = &ops;
 	e->positional = true;
-	e->file.place.exists &= !options->scratch; /* a scratch file replaces nothing */
+	file_of(e)->place.exists &= !options->scratch; /* a scratch file replaces nothing */
 	int r = options->shard.count > 0 ? 0 : replace_check(e, options, error);
 	if (r == 0)
 		r = open_temporary(e, src, options, error);

@@ -29,10 +29,10 @@ bool shared_lacks_locks(int err)
 static int shared_open_file(const struct endpoint *e, bool commit, bool create)
 {
 	int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-	int fd = openat(e->file.place.dir, e->file.temporary,
+	int fd = openat(file_of(e)->place.dir, file_of(e)->temporary,
 			O_RDWR | flags | (create ? O_CREAT : 0), 0600);
 	if (fd < 0 && errno == EACCES && commit)
-		fd = openat(e->file.place.dir, e->file.temporary, O_RDONLY | flags);
+		fd = openat(file_of(e)->place.dir, file_of(e)->temporary, O_RDONLY | flags);
 	if (fd < 0)
 		return -errno;
 	return fd;
@@ -42,10 +42,10 @@ int shared_open(struct endpoint *e, bool commit, uint64_t inode, const volatile 
 		bool *locked, struct fcopy_error *error)
 {
 	struct stat st;
-	e->file.keep_part = true;
-	int n = snprintf(e->file.temporary, sizeof(e->file.temporary), "%s.fcopy-part",
-			 e->file.place.name);
-	if (n >= (int)sizeof(e->file.temporary))
+	file_of(e)->keep_part = true;
+	int n = snprintf(file_of(e)->temporary, sizeof(file_of(e)->temporary), "%s.fcopy-part",
+			 file_of(e)->place.name);
+	if (n >= (int)sizeof(file_of(e)->temporary))
 		return error_call(error, "openat", e->path, ENAMETOOLONG);
 	e->fd = shared_open_file(e, commit, inode == 0);
 	if (e->fd < 0) {

@@ -132,9 +132,10 @@ static int socket_accept(const struct endpoint *listener, const struct io *io, s
 		return error_call(error, "accept", listener->path, errno);
 	*e = *listener;
 	e->fd = fd;
-	e->connection.listening = false;
-	write_name(&peer,
-		   e->connection.address); /* getpeername fails if the peer has reset it by now */
+	connection_of(e)->listening = false;
+	write_name(
+	    &peer,
+	    connection_of(e)->address); /* getpeername fails if the peer has reset it by now */
 	return 0;
 }
 
@@ -153,14 +154,14 @@ static int socket_start(struct endpoint *e, const struct fcopy_options *options,
 			struct fcopy_error *error)
 {
 	int r = 0;
-	if (e->connection.listening)
+	if (connection_of(e)->listening)
 		r = take_first(e, options, error);
-	else if (e->connection.connect)
-		r = e->connection.connect(e, options, error);
+	else if (connection_of(e)->connect)
+		r = connection_of(e)->connect(e, options, error);
 	if (r < 0)
 		return r;
-	if (!e->connection.address[0])
-		describe_peer(e->fd, e->connection.address);
+	if (!connection_of(e)->address[0])
+		describe_peer(e->fd, connection_of(e)->address);
 	return prepare(e->fd) ? 0 : error_call(error, "setsockopt", e->path, errno);
 }
 
@@ -168,7 +169,7 @@ static void socket_abort(struct endpoint *e)
 {
 	if (e->fd < 0)
 		return;
-	if (!e->connection.listening)
+	if (!connection_of(e)->listening)
 		socket_set_reset(e->fd, true);
 	close(e->fd);
 	e->fd = -1;
@@ -186,7 +187,7 @@ static int commit_destination(struct endpoint *e, const struct fcopy_options *op
 		return error_call(error, "shutdown", e->path, why > 0 ? why : err);
 	}
 	int r = receipt_await(e->fd, socket_timeout_ms(options), options->cancel);
-	e->connection.confirmed = r > 0 && !early;
+	connection_of(e)->confirmed = r > 0 && !early;
 	if (r < 0)
 		return error_operation(error, "waiting for the peer's close", "recv", e->path, -r);
 	close(e->fd);
@@ -207,17 +208,17 @@ static int commit_source(struct endpoint *e, const struct fcopy_options *options
 
 static const char *socket_listens(const struct endpoint *e)
 {
-	return e->connection.listening ? e->connection.address : NULL;
+	return connection_of(e)->listening ? connection_of(e)->address : NULL;
 }
 
 static const char *socket_peer(const struct endpoint *e)
 {
-	return e->connection.address;
+	return connection_of(e)->address;
 }
 
 static enum endpoint_receipt socket_receipt(const struct endpoint *e)
 {
-	return e->connection.confirmed ? RECEIPT_CONFIRMED : RECEIPT_MISSING;
+	return connection_of(e)->confirmed ? RECEIPT_CONFIRMED : RECEIPT_MISSING;
 }
 
 void socket_set_ops(struct endpoint *e, bool source)
@@ -251,9 +252,9 @@ int socket_adopt(struct endpoint *e, bool source, struct fcopy_error *error)
 	if (flags < 0 || fcntl(e->fd, F_SETFL, flags | O_NONBLOCK) < 0)
 		return error_call(error, "fcntl", e->path, errno);
 	socket_set_ops(e, source);
-	e->connection = (struct connection){.listening = socket_get_option(e->fd, SO_ACCEPTCONN) >
-							 0};
-	if (e->connection.listening)
-		socket_describe(e->fd, e->connection.address);
+	*connection_of(e) = (struct connection){
+	    .listening = socket_get_option(e->fd, SO_ACCEPTCONN) > 0};
+	if (connection_of(e)->listening)
+		socket_describe(e->fd, connection_of(e)->address);
 	return 0;
 }

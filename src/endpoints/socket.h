@@ -7,8 +7,23 @@
 
 #include "endpoint.h"
 
+/* What a socket adds; stored in endpoint.state. */
+struct connection {
+	/* connects when the endpoint is started; NULL: connected, or listening */
+	int (*connect)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
+	bool listening; /* a listener that start has not replaced by a connection */
+	bool confirmed; /* commit saw the peer close: it has all data */
+	char address[FCOPY_ADDRESS_MAX]; /* where it listens; after start, of the peer */
+} __attribute__((may_alias));
+_Static_assert(sizeof(struct connection) <= ENDPOINT_STATE, "increase ENDPOINT_STATE");
+
+#define connection_of(e)                                                                           \
+	_Generic((e), const struct endpoint *                                                      \
+		 : (const struct connection *)(const void *)(e)->state, default                          \
+		 : (struct connection *)(void *)(e)->state)
+
 /* socket.c: makes the open socket e->fd an endpoint, SRC or DST. Sets only the operations; the
- * caller sets e->connection. */
+ * caller sets *connection_of(e). */
 void socket_set_ops(struct endpoint *e, bool source);
 /* The same for a stream socket that the caller of the program has opened: abort will reset the
  * connection. Returns 0, or -errno with the failure recorded. */

@@ -200,11 +200,9 @@ static int tcp_open(struct endpoint *e, const char *path, int dash, struct fcopy
 	const char *wrong = parse_address(&a, path + strlen(listens ? LISTEN : CONNECT), listens);
 	if (!wrong && !listens && !a.host[0])
 		wrong = "needs HOST:PORT";
-	*e = (struct endpoint){.path = path,
-			       .fd = -1,
-			       .st.st_mode = S_IFSOCK,
-			       .connection.connect = listens ? NULL : tcp_connect,
-			       .connection.listening = listens};
+	*e = (struct endpoint){.path = path, .fd = -1, .st.st_mode = S_IFSOCK};
+	*connection_of(e) = (struct connection){.connect = listens ? NULL : tcp_connect,
+						.listening = listens};
 	socket_set_ops(e, dash == STDIN_FILENO);
 	if (wrong)
 		return error_refuse(error, path, EINVAL, wrong, FCOPY_ADVICE_USAGE);
@@ -212,7 +210,7 @@ static int tcp_open(struct endpoint *e, const char *path, int dash, struct fcopy
 		return 0;
 	int r = try_all(e, &a, try_listen, NULL, error);
 	if (r == 0)
-		socket_describe(e->fd, e->connection.address);
+		socket_describe(e->fd, connection_of(e)->address);
 	return r;
 }
 

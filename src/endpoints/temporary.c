@@ -27,14 +27,15 @@
 /* linkat(AT_EMPTY_PATH) needs no /proc, but CAP_DAC_READ_SEARCH before Linux 6.10. */
 static int link_descriptor(const struct endpoint *e, const char *name)
 {
-	return linkat(e->fd, "", e->file.place.dir, name, AT_EMPTY_PATH) < 0 ? -errno : 0;
+	return linkat(e->fd, "", file_of(e)->place.dir, name, AT_EMPTY_PATH) < 0 ? -errno : 0;
 }
 
 static int link_by_proc(const struct endpoint *e, const char *name)
 {
 	char path[32];
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", e->fd);
-	return linkat(AT_FDCWD, path, e->file.place.dir, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+	return linkat(AT_FDCWD, path, file_of(e)->place.dir, name, AT_SYMLINK_FOLLOW) < 0 ? -errno
+											  : 0;
 }
 
 /* Finds the call that can name an unnamed file here, before the first byte. "." exists: a call that
@@ -45,11 +46,11 @@ static bool find_link_call(struct endpoint *e)
 	static int (*const ways[])(const struct endpoint *, const char *) = {link_descriptor,
 									     link_by_proc};
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
-		e->file.link = ways[i];
-		if (e->file.link(e, ".") == -EEXIST)
+		file_of(e)->link = ways[i];
+		if (file_of(e)->link(e, ".") == -EEXIST)
 			return true;
 	}
-	e->file.link = NULL;
+	file_of(e)->link = NULL;
 	return false;
 }
 
@@ -80,16 +81,16 @@ static int create_named(struct endpoint *e, const char **call)
 	int r = -EEXIST;
 	for (int tries = 0; r == -EEXIST && tries < 8; tries++) {
 		*call = "getrandom";
-		r = temporary_draw(e->file.temporary);
+		r = temporary_draw(file_of(e)->temporary);
 		if (r < 0)
 			break;
 		*call = "open";
-		e->fd = openat(e->file.place.dir, e->file.temporary,
+		e->fd = openat(file_of(e)->place.dir, file_of(e)->temporary,
 			       O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 		r = e->fd < 0 ? -errno : 0;
 	}
 	if (r < 0)
-		e->file.temporary[0] = '\0';
+		file_of(e)->temporary[0] = '\0';
 	return r;
 }
 
@@ -118,7 +119,7 @@ mode_t temporary_umask(void)
 
 static int create_unnamed(struct endpoint *e, mode_t mode)
 {
-	e->fd = openat(e->file.place.dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+	e->fd = openat(file_of(e)->place.dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
 	if (e->fd < 0)
 		return -errno;
 	if (find_link_call(e))
@@ -136,7 +137,8 @@ static bool lacks_unnamed(int r)
 
 bool temporary_is_named(int dir)
 {
-	struct endpoint probe = {.file.place.dir = dir, .fd = -1};
+	struct endpoint probe = {.fd = -1};
+	file_of(&probe)->place.dir = dir;
 	int r = create_unnamed(&probe, 0600);
 	temporary_drop(&probe);
 	return lacks_unnamed(r);
@@ -148,14 +150,15 @@ int temporary_create(struct endpoint *e, mode_t mode, const char **call)
 	*call = "open";
 	if (!lacks_unnamed(r))
 		return r;
-	e->file.mode = mode & ~temporary_umask();
+	file_of(e)->mode = mode & ~temporary_umask();
 	return create_named(e, call);
 }
 
 int temporary_probe(const struct endpoint *e, struct stat *st)
 {
-	struct endpoint probe = {.file.place.dir = e->file.place.dir, .fd = -1};
+	struct endpoint probe = {.fd = -1};
 	const char *call;
+	file_of(&probe)->place.dir = file_of(e)->place.dir;
 	int r = create_named(&probe, &call);
 	if (r == 0 && fstat(probe.fd, st) < 0)
 		r = -errno;
@@ -174,46 +177,48 @@ static int link_under_drawn_name(struct endpoint *e, const char **call)
 	int r = -EEXIST;
 	for (int tries = 0; r == -EEXIST && tries < 8; tries++) {
 		*call = "getrandom";
-		r = temporary_draw(e->file.temporary);
+		r = temporary_draw(file_of(e)->temporary);
 		if (r < 0)
 			break;
 		*call = "linkat";
-		r = e->file.link(e, e->file.temporary);
+		r = file_of(e)->link(e, file_of(e)->temporary);
 	}
 	if (r < 0)
-		e->file.temporary[0] = '\0';
+		file_of(e)->temporary[0] = '\0';
 	return r;
 }
 
 /* Names the temporary file without replacing any file. Returns -EEXIST if the name is taken. */
 static int rename_to_new(struct endpoint *e)
 {
-	int dir = e->file.place.dir;
-	if (renameat2(dir, e->file.temporary, dir, e->file.place.name, RENAME_NOREPLACE) == 0)
+	int dir = file_of(e)->place.dir;
+	if (renameat2(dir, file_of(e)->temporary, dir, file_of(e)->place.name, RENAME_NOREPLACE) ==
+	    0)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS) /* the file system lacks the flag, or the kernel */
 		return -errno;
-	if (linkat(dir, e->file.temporary, dir, e->file.place.name, 0) < 0)
+	if (linkat(dir, file_of(e)->temporary, dir, file_of(e)->place.name, 0) < 0)
 		return -errno;
-	return unlinkat(dir, e->file.temporary, 0) < 0 ? -errno : 0;
+	return unlinkat(dir, file_of(e)->temporary, 0) < 0 ? -errno : 0;
 }
 
 /* On any other error, assume that the name exists. */
 static bool name_exists(const struct endpoint *e)
 {
 	struct stat st;
-	return fstatat(e->file.place.dir, e->file.place.name, &st, AT_SYMLINK_NOFOLLOW) == 0 ||
+	return fstatat(file_of(e)->place.dir, file_of(e)->place.name, &st, AT_SYMLINK_NOFOLLOW) ==
+		   0 ||
 	       errno != ENOENT;
 }
 
 int temporary_name(struct endpoint *e, bool no_clobber, const char **call)
 {
 	int r;
-	bool fresh = !e->file.place.exists,
-	     met = fresh && !e->file.link && !no_clobber && name_exists(e);
+	bool fresh = !file_of(e)->place.exists,
+	     met = fresh && !file_of(e)->link && !no_clobber && name_exists(e);
 	*call = "linkat";
-	if (e->file.link && fresh) {
-		r = e->file.link(e, e->file.place.name);
+	if (file_of(e)->link && fresh) {
+		r = file_of(e)->link(e, file_of(e)->place.name);
 		if (r != -EEXIST)
 			return r;
 		if (no_clobber)
@@ -228,26 +233,26 @@ int temporary_name(struct endpoint *e, bool no_clobber, const char **call)
 		if (fdatasync(e->fd) < 0)
 			return -errno;
 	}
-	if (e->file.link && (r = link_under_drawn_name(e, call)) < 0)
+	if (file_of(e)->link && (r = link_under_drawn_name(e, call)) < 0)
 		return r;
 	*call = "renameat";
 	if (no_clobber && (r = rename_to_new(e)) == -EEXIST)
 		return ENDPOINT_KEPT;
 	if (!no_clobber)
-		r = renameat(e->file.place.dir, e->file.temporary, e->file.place.dir,
-			     e->file.place.name) < 0
+		r = renameat(file_of(e)->place.dir, file_of(e)->temporary, file_of(e)->place.dir,
+			     file_of(e)->place.name) < 0
 			? -errno
 			: 0;
 	if (r == 0)
-		e->file.temporary[0] = '\0';
+		file_of(e)->temporary[0] = '\0';
 	return r;
 }
 
 void temporary_drop(struct endpoint *e)
 {
-	if (e->file.temporary[0] && !e->file.keep_part)
-		unlinkat(e->file.place.dir, e->file.temporary, 0);
-	e->file.temporary[0] = '\0';
+	if (file_of(e)->temporary[0] && !file_of(e)->keep_part)
+		unlinkat(file_of(e)->place.dir, file_of(e)->temporary, 0);
+	file_of(e)->temporary[0] = '\0';
 	if (e->fd >= 0)
 		close(e->fd);
 	e->fd = -1;

@@ -3,6 +3,7 @@
  */
 #include "fuzz.h"
 
+#include "endpoints/socket.h"
 #include "endpoints/stream.h"
 
 #include <errno.h>
@@ -44,8 +45,8 @@ static void check_connection(struct endpoint *e, int r)
 	MUST(e->fd == -1);
 	if (r < 0)
 		return;
-	MUST(!e->connection.listening); /* our resolver knows no address to listen at */
-	MUST(e->connection.connect(e, &options, &error) == -EADDRNOTAVAIL);
+	MUST(!connection_of(e)->listening); /* our resolver knows no address to listen at */
+	MUST(connection_of(e)->connect(e, &options, &error) == -EADDRNOTAVAIL);
 	MUST(error.reason && error.path == operand && e->fd == -1);
 }
 
