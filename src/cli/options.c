@@ -115,7 +115,10 @@ static int refuse_option(int option, char **argv)
 	if (optopt == '=')
 		return message_usage(letter,
 				     "no such option; -p takes no list, --preserve=LIST does");
-	return message_usage(letter, "%s", option == '?' ? "no such option" : only_in_cp);
+	return message_usage(letter, "%s",
+			     option == '?'      ? "no such option"
+			     : letter[1] == 'R' ? "use -r to copy directories"
+						: only_in_cp);
 }
 
 static bool is_standard_output(const char *dst)

@@ -345,7 +345,7 @@ markers() {
 }
 
 @test "--shard: invalid values" {
-	for value in 0 2/2 -1/2 0/0 a/2 1/ /2 finish finish/0 auto/0 autox 0/2x 0/100001; do
+	for value in 0 2/2 -1/2 0/0 a/2 1/ /2 finish finish/0 auto/0 autox 0/2x 0/100001 00/3 0/03 finish/03; do
 		expect 2 --shard="$value" src dst
 		mentions "--shard: invalid value '$value'"
 	done

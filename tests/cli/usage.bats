@@ -47,9 +47,10 @@ setup_sources() {
 @test "all letters of cp that fcopy lacks: exit 2, and it says so" {
 	setup_sources
 	local letter
-	for letter in b d i l R s u Z; do
+	for letter in b d i l s u Z; do
 		usage_error "-$letter: cp has this option, fcopy does not" -$letter a b
 	done
+	usage_error "-R: use -r to copy directories" -R a b
 	# With and without the value that cp wants.
 	usage_error "-S: cp has this option, fcopy does not" -S a b
 	usage_error "-S: cp has this option, fcopy does not" -S
