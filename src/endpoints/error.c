@@ -40,7 +40,7 @@ int fcopy_error_text(const struct fcopy_error *e, char *text, size_t size)
 	const char *and = !e->path2 ? "" : what || e->engine ? " -> " : " and ";
 	bool option = e->option && !e->path;
 	return snprintf(text, size, "%s%s%s%s%s%s%s%s", option ? "--" : "",
-			e->path  ? e->path
+			e->path  ? *e->path ? e->path : "''"
 			: option ? e->option
 				 : "",
 			and, e->path2 ? e->path2 : "", e->path || option ? ": " : "",

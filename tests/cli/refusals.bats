@@ -93,7 +93,7 @@ refuses_same() {
 	expect 1 b/x c
 	says "fcopy: b/x: open: Not a directory"
 	expect 1 "" b
-	mentions "No such file or directory"
+	says "fcopy: '': open: No such file or directory"
 	echo secret >d/a
 	chmod 0 d/a
 	chmod 755 d
@@ -116,7 +116,7 @@ refuses_same() {
 	says "fcopy: b/: open: Not a directory"
 	holds old b
 	expect 1 a ""
-	mentions "No such file or directory"
+	says "fcopy: '': open: No such file or directory"
 }
 
 @test "DST is a dangling symlink: refused, and the hint says what to do" {
