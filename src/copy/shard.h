@@ -71,6 +71,7 @@
 struct shard_job {
 	struct fcopy_shard shard;
 	bool tree;
+	bool synced;      /* syncfs(2) flushes a tree, and with it the records */
 	int parent;       /* the directory of DST: the caller's, after init the job's own */
 	const char *name; /* of DST there */
 	const char *path; /* DST, for messages */

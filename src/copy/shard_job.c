@@ -53,7 +53,7 @@ int shard_write_commit(struct shard_job *j, const struct stat *part)
 {
 	records_commit_name(j, part, j->commit);
 	int r = records_create(j, j->commit);
-	return r < 0 ? r : records_flush(j);
+	return r < 0 || j->synced ? r : records_flush(j);
 }
 
 int shard_write_receipt(struct shard_job *j)
@@ -237,7 +237,9 @@ int shard_mark(struct shard_job *j, const char *what)
 		records_range(j, j->shard.index, range);
 	records_share_name(j, j->shard.index, what ? what : range, name);
 	/* The part's name and the other records must be on the disk before the marker. */
-	int r = records_flush(j);
+	int r = j->synced ? 0 : records_flush_parent(j);
+	if (r == 0 && !j->synced)
+		r = records_flush(j);
 	if (r == 0)
 		r = records_create(j, name);
 	if (r == 0)

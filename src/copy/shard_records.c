@@ -242,14 +242,18 @@ static int flush_directory(int fd)
 	return fsync(fd) < 0 && errno != EINVAL && errno != EOPNOTSUPP ? -errno : 0;
 }
 
-int records_flush(const struct shard_job *j)
+int records_flush_parent(const struct shard_job *j)
 {
 	int parent = openat(j->parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int r = parent < 0 ? -errno : flush_directory(parent);
 	if (parent >= 0)
 		close(parent);
-	if (r == 0)
-		r = flush_directory(j->records);
+	return r < 0 ? records_fail(j, "fsync of the directory", "fsync", -r) : 0;
+}
+
+int records_flush(const struct shard_job *j)
+{
+	int r = flush_directory(j->records);
 	return r < 0 ? records_fail(j, "fsync of the directory", "fsync", -r) : 0;
 }
 

@@ -15,8 +15,9 @@ int records_create(const struct shard_job *, const char *name);
 /* Removes the records of one job but `keep` (NULL: all). A receipt goes last: until then it says
  * that the others mean nothing. */
 int records_remove(struct shard_job *, const char *identity, const char *keep);
-/* Flushes the directory of records and the one of DST. */
+/* Flushes the directory of records, and the one of DST. */
 int records_flush(const struct shard_job *);
+int records_flush_parent(const struct shard_job *);
 
 /* Names. */
 bool records_start(const char *name, const char *prefix);

@@ -177,6 +177,9 @@ int shared_open(struct endpoint *e, bool commit, uint64_t inode, const volatile 
 		bool *locked, struct fcopy_error *);
 int shared_close(struct endpoint *e, struct fcopy_error *);
 bool shared_lacks_locks(int err); /* of a lock that failed */
+/* Takes the exclusive lock. As long as another process holds it, that process commits, which can
+ * take long: waits. Otherwise as part_take_lock. */
+int shared_lock_commit(int fd, const volatile int *cancel);
 
 /* Gives the copy one attribute that the source has. */
 #define PRESERVE_IMPOSSIBLE "attributes are preserved between files only"

@@ -24,6 +24,24 @@ bool shared_lacks_locks(int err)
 	}
 }
 
+/* Does another process hold the exclusive lock? */
+static bool shared_is_committed(int fd)
+{
+	if (flock(fd, LOCK_SH | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK;
+	flock(fd, LOCK_UN);
+	return false;
+}
+
+int shared_lock_commit(int fd, const volatile int *cancel)
+{
+	int r;
+	do
+		r = part_take_lock(fd, LOCK_EX, cancel);
+	while (r == -EWOULDBLOCK && shared_is_committed(fd));
+	return r;
+}
+
 /* Opens the part, and creates it if its inode is still unknown. A complete part may have got the
  * mode of a read-only file: the commit only needs to read it. */
 static int shared_open_file(const struct endpoint *e, bool commit, bool create)
@@ -53,7 +71,7 @@ int shared_open(struct endpoint *e, bool commit, uint64_t inode, const volatile 
 		e->fd = -1;
 		return error_operation(error, "open of its .fcopy-part", "openat", e->path, -r);
 	}
-	int r = part_take_lock(e->fd, commit ? LOCK_EX : LOCK_SH, cancel);
+	int r = commit ? shared_lock_commit(e->fd, cancel) : part_take_lock(e->fd, LOCK_SH, cancel);
 	*locked = r == 0;
 	if (r < 0 && !shared_lacks_locks(-r)) {
 		part_fail_lock(e, r, error);

@@ -6,8 +6,7 @@
  * has, and its range of each large file. All shards add up what they see of the source; the markers
  * hold that sum. The process that sees all markers walks once more: it checks the sum and that
  * every copy is there, removes what the source does not have, sets attributes of directories and
- * large files, flushes and renames. A late retry only walks, and compares the sum with the
- * receipt's.
+ * large files, flushes and renames. A late retry only compares the sum with the receipt's.
  *
  * A share that was interrupted is copied again from its start: a file that exists is replaced by a
  * complete one.
@@ -81,7 +80,8 @@ static int shard_lock(struct shard_root *s, int lock)
 {
 	struct stat st, named;
 	const struct fcopy_options *o = &s->root.tree->options->copy;
-	int r = part_take_lock(s->root.dst, lock, o->cancel);
+	int r = lock == LOCK_EX ? shared_lock_commit(s->root.dst, o->cancel)
+				: part_take_lock(s->root.dst, lock, o->cancel);
 	if (r < 0 && !shared_lacks_locks(-r))
 		return part_fail_lock(&(struct endpoint){.path = s->job.path}, r, &s->error);
 	if (fstat(s->root.dst, &st) < 0)
@@ -158,6 +158,7 @@ static int shard_walk(struct shard_root *s, enum walk walk)
 	}
 	t->walk = walk;
 	t->flush_each = flush_needs_each(t, dst);
+	s->job.synced = !t->flush_each;
 	t->sum = 0;
 	t->dst_dev = st.st_dev;
 	t->dst_ino = st.st_ino;

@@ -22,18 +22,22 @@ static uint64_t shard_mix(uint64_t hash)
 	return hash ^ hash >> 33;
 }
 
-/* What all shards must have seen alike of an entry; as text, which has no byte order. The ctime
- * changes with the mode, the owner, an ACL or xattr, and a new hard link, which changes whose share
- * the file is. */
+/* What all shards must have seen alike of an entry; as numbers, not as bytes, which have an order.
+ * The ctime changes with the mode, the owner, an ACL or xattr, and a new hard link, which changes
+ * whose share the file is. */
 static uint64_t shard_entry_sum(const struct worker *w, uint64_t path, const struct stat *st)
 {
-	char text[160];
-	int n = snprintf(text, sizeof(text), " %o %jd %jd.%ld %jd.%ld %ju %d", st->st_mode & S_IFMT,
-			 S_ISREG(st->st_mode) ? (intmax_t)st->st_size : 0,
-			 (intmax_t)st->st_mtim.tv_sec, st->st_mtim.tv_nsec,
-			 (intmax_t)st->st_ctim.tv_sec, st->st_ctim.tv_nsec, (uintmax_t)st->st_ino,
-			 !S_ISDIR(st->st_mode) && links_may_exist(w, st));
-	return hash_add(path, text, (size_t)n);
+	const uint64_t seen[] = {st->st_mode & S_IFMT,
+				 S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0,
+				 (uint64_t)st->st_mtim.tv_sec,
+				 (uint64_t)st->st_mtim.tv_nsec,
+				 (uint64_t)st->st_ctim.tv_sec,
+				 (uint64_t)st->st_ctim.tv_nsec,
+				 st->st_ino,
+				 !S_ISDIR(st->st_mode) && links_may_exist(w, st)};
+	for (size_t i = 0; i < sizeof(seen) / sizeof(*seen); i++)
+		path = shard_mix(path ^ seen[i]);
+	return path;
 }
 
 static uint64_t shard_inode_hash(const struct stat *st)

@@ -103,14 +103,18 @@ fails() {
 			fails "another copy writes" flock -s m/dst.fcopy-part "$FCOPY" -r --shard=1/2 m/$source m/dst
 			inode=$(stat -c %i m/dst.fcopy-part)
 			rm -r m/dst.fcopy-part
-			case $source in
-			src) head -c 3000000 /dev/zero >m/dst ;;
-			tree) mkdir m/dst ;;
-			esac
+			for i in {1..64}; do
+				case $source in
+				src) head -c 3000000 /dev/zero >"m/new$i" ;;
+				tree) mkdir "m/new$i" ;;
+				esac
+				[ "$(stat -c %i "m/new$i")" != "$inode" ] || break
+			done
+			mv "m/new$i" m/dst
 			[ "$(stat -c %i m/dst)" = "$inode" ]
 			fails . "$FCOPY" -rT --shard=1/2 m/$source m/dst
 			fails . "$FCOPY" -rT --shard=finish/2 m/$source m/dst
-			rm -r m/dst*
+			rm -r m/dst* m/new* || true
 		done'
 }
 
@@ -123,9 +127,10 @@ fails() {
 		rm -r m/dst
 		for i in {1..64}; do
 			mkdir "m/new$i"
-			[ "$(stat -c %i "m/new$i")" != "$inode" ] || mv "m/new$i" m/dst
+			[ "$(stat -c %i "m/new$i")" != "$inode" ] || break
 		done
-		[ -d m/dst ]
+		mv "m/new$i" m/dst
+		[ "$(stat -c %i m/dst)" = "$inode" ]
 		fails "exists: shards only make a new tree" "$FCOPY" -rT --shard=0/2 m/tree m/dst
 		[ -z "$(ls m/dst)" ]'
 }

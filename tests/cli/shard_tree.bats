@@ -301,6 +301,22 @@ share_of() {
 	committed
 }
 
+@test "a share that is complete waits for the commit of another process, however long that takes" {
+	need flock
+	mkdir s
+	for name in {1..20}; do echo "$name" >s/$name; done
+	expect 0 -r --shard=0/2 s t
+	flock -s t.fcopy-part "$FCOPY" -r --shard=1/2 s t 2>err && false # all markers are there
+	grep -q 'another copy writes its .fcopy-part' err
+	flock -x t.fcopy-part sleep 3 &
+	sleep 0.3
+	local start=$SECONDS
+	expect 0 -r --json --shard=0/2 s t
+	[ $((SECONDS - start)) -ge 2 ]
+	[ "$(jq .committed <<<"$output")" = true ]
+	diff -r s t
+}
+
 @test "the part is gone at the rename, as a client of NFS may see it: look at the records again" {
 	need_strace
 	make_source
