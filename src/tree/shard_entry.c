@@ -112,6 +112,7 @@ int shard_copy_range(struct worker *w, const struct entry *e, int fd, const stru
 			   .shared = &w->tree->monitor,
 			   .keeps_buffer = true,
 			   .buffer = w->buffer,
+			   .buffer_size = w->buffer_size,
 			   .share = true,
 			   .no_clone = true};
 	/* Every shard must be able to write to it; the last walk sets the mode. */
@@ -133,6 +134,7 @@ int shard_copy_range(struct worker *w, const struct entry *e, int fd, const stru
 	int r = shard_run_range(w, e);
 	w->options.threads = 1;
 	w->buffer = c->buffer;
+	w->buffer_size = c->buffer_size;
 	report_file(w, st);
 	c->src.ops->abort(&c->src);
 	if (close(to) < 0 && r == 0)
