@@ -60,6 +60,10 @@ static int copy_through_buffer(struct copy *c, struct transfer *part, unsigned t
 
 unsigned cached_threads(const struct copy *c)
 {
+	if (c->idle) {
+		unsigned idle = __atomic_load_n(c->idle, __ATOMIC_RELAXED);
+		return idle < FCOPY_THREADS_MAX ? 1 + idle : FCOPY_THREADS_MAX;
+	}
 	if (c->options->threads)
 		return c->options->threads < FCOPY_THREADS_MAX ? c->options->threads
 							       : FCOPY_THREADS_MAX;
@@ -112,9 +116,13 @@ static int copy_in_pieces(struct copy *c, struct transfer *part)
 		off_t from = part->offset, left = end - from;
 		unsigned idle = measure_asks(&c->measure, left) ? cpus_idle() : 0;
 		struct choice choice = measure_choose(&c->measure, left, idle);
+		unsigned threads = c->measure.threads;
+		/* More or fewer of the tree's threads are idle than during the last segment. */
+		if (c->idle && choice.size >= PARALLEL_SIZE && (threads = cached_threads(c)) > 1)
+			choice.way = WAY_THREADS;
 		part->end = from + choice.size;
 		double start = io_now();
-		r = choice.way == WAY_THREADS ? copy_through_buffer(c, part, c->measure.threads)
+		r = choice.way == WAY_THREADS ? copy_through_buffer(c, part, threads)
 					      : copy_by_splice(c, part);
 		off_t bytes = part->offset - from;
 		double cost = (io_now() - start) / (double)bytes;
@@ -146,6 +154,8 @@ const char *cached_plan(const struct copy *c)
 		return "read and write in threads";
 	if (only_readwrite || size < SPLICE_SIZE)
 		return "read and write through one buffer";
+	if (c->idle)
+		return "splice, or read and write in the threads that are idle";
 	if (size < CHOICE_SIZE || c->options->threads || c->options->limit_rate)
 		return "splice";
 	return "splice, or read and write in threads where that proves faster";

@@ -27,6 +27,7 @@ struct copy {
 	bool keeps_buffer;      /* the buffer outlives the copy: the caller frees it by plan_free */
 	bool no_clone;          /* FICLONE was refused for an earlier file of these file systems */
 	struct monitor *shared; /* counts and limits several copies together, or NULL */
+	const unsigned *idle;   /* threads that may help with a large file now; atomic; or NULL */
 	struct measure measure;
 	off_t allocated;     /* end of the blocks that were allocated ahead */
 	bool resumes;        /* DST.fcopy-part belongs to this copy: it may be truncated and kept */

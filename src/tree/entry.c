@@ -55,9 +55,8 @@ static int entry_copy_file(struct worker *w, const struct entry *e, int fd, cons
 		c->src.ops->abort(&c->src);
 	} else {
 		bool large = st->st_size >= LARGE_SIZE;
-		/* Threads that have no file help with the ranges of this one. */
-		if (!w->tree->single)
-			w->options.threads = large ? 1 + pool_idle(w->tree) : 1;
+		if (large && !w->tree->single)
+			c->idle = &w->tree->pool.idle;
 		if (large)
 			report_large(w, e);
 		r = copy_run(c);

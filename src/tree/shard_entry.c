@@ -113,6 +113,7 @@ int shard_copy_range(struct worker *w, const struct entry *e, int fd, const stru
 			   .keeps_buffer = true,
 			   .buffer = w->buffer,
 			   .buffer_size = w->buffer_size,
+			   .idle = &w->tree->pool.idle,
 			   .share = true,
 			   .no_clone = true};
 	/* Every shard must be able to write to it; the last walk sets the mode. */
@@ -130,9 +131,7 @@ int shard_copy_range(struct worker *w, const struct entry *e, int fd, const stru
 	static const struct endpoint_ops again = {.old = shard_old};
 	if (dst.st_size > 0 || w->options.sparse == FCOPY_WHEN_ALWAYS)
 		c->dst.ops = &again;
-	w->options.threads = 1 + pool_idle(w->tree);
 	int r = shard_run_range(w, e);
-	w->options.threads = 1;
 	w->buffer = c->buffer;
 	w->buffer_size = c->buffer_size;
 	report_file(w, st);

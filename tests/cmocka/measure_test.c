@@ -6,6 +6,7 @@
 #include "cases.h"
 
 #include "copy/copy.h"
+#include "endpoints/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -211,6 +212,60 @@ static void asked_threads_are_used(void **state)
 	assert_true(same_bytes("src", "dst"));
 }
 
+static unsigned helpers;
+
+static void helpers_come(void)
+{
+	__atomic_store_n(&helpers, 2, __ATOMIC_SEQ_CST);
+}
+
+static void helpers_leave(void)
+{
+	__atomic_store_n(&helpers, 0, __ATOMIC_SEQ_CST);
+}
+
+struct change {
+	unsigned before;
+	const char *call; /* of the first segment: during it the helpers come or leave */
+	void (*happen)(void);
+	const char *first, *then; /* engines */
+	unsigned threads;         /* of the second */
+};
+
+/* A large file in a tree: the threads that are idle help from the next segment on, and only them.
+ */
+static void idle_threads_help(void **state)
+{
+	const struct change *change = *state;
+	const struct fcopy_options options = {.api = FCOPY_API, .threads = 1};
+	struct monitor monitor = {.progress = NULL};
+	struct copy c = {.options = &options,
+			 .report = &report,
+			 .mode = fcopy_modes(),
+			 .shared = &monitor,
+			 .no_clone = true,
+			 .idle = &helpers};
+	struct stat st;
+	make_file("src", 100 * MIB + 5, DENSE, 1);
+	report = (struct fcopy_report){0};
+	helpers = change->before;
+	int fd = open("src", O_RDONLY | O_CLOEXEC);
+	need(fd >= 0 && fstat(fd, &st) == 0);
+	source_adopt(&c.src, fd, "src", &st);
+	need(created_open(&c.dst, AT_FDCWD, "dst", 0600, "dst", &report.error) == 0);
+	fault_set(change->call, 1, 0);
+	fault_meanwhile(change->happen);
+	fault_on();
+	int r = copy_run(&c);
+	fault_off();
+	assert_int_equal(r, 0);
+	assert_true(same_bytes("src", "dst"));
+	assert_int_equal(bytes_of(change->first), 64 * MIB);
+	assert_int_equal(step_of(change->first).threads, 1 + change->before);
+	assert_int_equal(bytes_of(change->then), 36 * MIB + 5);
+	assert_int_equal(step_of(change->then).threads, change->threads);
+}
+
 struct failure {
 	const char *call;
 	int err;
@@ -280,6 +335,10 @@ int main(void)
 	    {"pread64", EIO, false},          {"pwrite64", ENOSPC, false}, {"pipe2", EMFILE, true},
 	    {"pthread_create", EAGAIN, true},
 	};
+	static const struct change changes[] = {
+	    {0, "splice", helpers_come, "splice", "readwrite", 3},
+	    {2, "pread64", helpers_leave, "readwrite", "splice", 1},
+	};
 	static const char *const calls[] = {"splice", "pread64"};
 	cases_enter("ext4");
 	for (size_t i = 0; i < sizeof(courses) / sizeof(*courses); i++)
@@ -294,6 +353,8 @@ int main(void)
 			 one[i] ? "--threads=1" : "one CPU");
 	}
 	case_add(asked_threads_are_used, NULL, "--threads=3 uses three threads");
+	case_add(idle_threads_help, &changes[0], "idle threads join a large file of a tree");
+	case_add(idle_threads_help, &changes[1], "busy threads leave a large file of a tree");
 	for (size_t i = 0; i < sizeof(failures) / sizeof(*failures); i++)
 		case_add(any_piece_may_fail, &failures[i], "%s fails with %s in any piece",
 			 failures[i].call, errno_name(failures[i].err));
