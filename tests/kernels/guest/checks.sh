@@ -145,7 +145,8 @@ check_sparse() {
 	sync -f .
 	xfs_io -r -c 'seek -h 0' from | awk '$1 == "HOLE" && $2 < 24 * 1048576 { found = 1 } END { exit !found }' || holes=no
 	echo "$(kib from) KiB, cp $(kib by-cp), fcopy $(kib to), always $(kib always), holes are reported: $holes"
-	[ "$(kib always)" -le $(($(kib by-cp) + 1024)) ] # XFS allocates more than was written
+	# XFS keeps blocks allocated that it expected to need.
+	[ "$(kib always)" -le $(($(kib by-cp) + 4096)) ]
 	[ $holes = no ] || [ "$(kib to)" -le $(($(kib by-cp) + 512)) ]
 }
 
