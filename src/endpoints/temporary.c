@@ -19,9 +19,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 /* linkat(AT_EMPTY_PATH) needs no /proc, but CAP_DAC_READ_SEARCH before Linux 6.10. */
@@ -211,13 +213,24 @@ static bool name_exists(const struct endpoint *e)
 	       errno != ENOENT;
 }
 
+/* btrfs before Linux 6.15 does not log a file whose link count is 0 (btrfs_log_inode_parent() in
+ * fs/btrfs/tree-log.c): its fsync(2) returns without a write. The fsync of the directory then logs
+ * the name without the data, and a power cut leaves DST torn.
+ */
+static bool must_flush_named(const struct endpoint *e)
+{
+	struct statfs fs;
+	return file_of(e)->link && file_of(e)->directory >= 0 && fstatfs(e->fd, &fs) == 0 &&
+	       fs.f_type == BTRFS_SUPER_MAGIC;
+}
+
 int temporary_name(struct endpoint *e, bool no_clobber, const char **call)
 {
 	int r;
-	bool fresh = !file_of(e)->place.exists,
+	bool fresh = !file_of(e)->place.exists, flush = must_flush_named(e),
 	     met = fresh && !file_of(e)->link && !no_clobber && name_exists(e);
 	*call = "linkat";
-	if (file_of(e)->link && fresh) {
+	if (file_of(e)->link && fresh && !flush) {
 		r = file_of(e)->link(e, file_of(e)->place.name);
 		if (r != -EEXIST)
 			return r;
@@ -235,6 +248,11 @@ int temporary_name(struct endpoint *e, bool no_clobber, const char **call)
 	}
 	if (file_of(e)->link && (r = link_under_drawn_name(e, call)) < 0)
 		return r;
+	if (flush) {
+		*call = "fsync";
+		if (fsync(e->fd) < 0)
+			return -errno;
+	}
 	*call = "renameat";
 	if (no_clobber && (r = rename_to_new(e)) == -EEXIST)
 		return ENDPOINT_KEPT;

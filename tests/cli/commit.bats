@@ -191,3 +191,26 @@ COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftr
 	chmod 755 d
 	cmp a d/b
 }
+
+@test "--fsync on btrfs flushes the file again when it has a name, before it becomes DST" {
+	need_root "to mount an image"
+	PATH=$PATH:/usr/sbin:/sbin need mkfs.btrfs
+	need_strace
+	truncate -s 200M image
+	PATH=$PATH:/usr/sbin:/sbin mkfs.btrfs -q image
+	mkdir m
+	export FCOPY
+	# shellcheck disable=SC2016
+	private_mounts 'mount -o loop image m || exit 77
+		echo new >m/a
+		for dst in new old; do
+			[ $dst = new ] || echo old >m/old
+			strace -qq -e trace=linkat,fsync,renameat -o trace "$FCOPY" --fsync m/a m/$dst
+			cmp m/a m/$dst
+			grep -v EEXIST trace | cut -d"(" -f1 | xargs
+		done
+		ls -A m'
+	[ "$status" != 77 ] || skip "no btrfs here"
+	demand 0
+	[ "$output" = $'linkat fsync renameat fsync\nlinkat fsync renameat fsync\na\nnew\nold' ] || { echo "$output"; return 1; }
+}
