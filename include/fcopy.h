@@ -182,7 +182,7 @@ struct fcopy_report {
 	double seconds[FCOPY_PHASES];     /* wall-clock time of each phase */
 	char detail[FCOPY_DETAIL_MAX];    /* storage for error.reason if that has numbers */
 	char dst[PATH_MAX];               /* the destination's name: DST, or DST/basename(SRC) */
-	char src_peer[FCOPY_ADDRESS_MAX]; /* the sender, numeric HOST:PORT; empty: no socket */
+	char src_peer[FCOPY_ADDRESS_MAX]; /* the sender, numeric HOST:PORT; empty: not TCP */
 	char dst_peer[FCOPY_ADDRESS_MAX]; /* the receiver */
 };
 

@@ -9,11 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
-static void add_peers(struct json *j, const struct fcopy_report *r)
+/* The operand decides: the peer of a Unix socket has no HOST:PORT, and may confirm the copy. */
+static void add_peers(struct json *j, const struct outcome *o)
 {
+	const struct fcopy_report *r = o->report;
 	json_string(j, "src_peer", r->src_peer[0] ? r->src_peer : NULL);
 	json_string(j, "dst_peer", r->dst_peer[0] ? r->dst_peer : NULL);
-	if (r->dst_peer[0])
+	if (cli_sends(o->cli))
 		json_bool(j, "confirmed", r->confirmed);
 	else
 		json_string(j, "confirmed", NULL);
@@ -135,7 +137,7 @@ void report_json(const struct outcome *o, FILE *f)
 	json_bool(&j, "kept", r->kept);
 	add_signal(&j, o->signal);
 	json_bool(&j, "source_changed", r->source_changed);
-	add_peers(&j, r);
+	add_peers(&j, o);
 	add_usage(&j, &o->usage);
 	add_phases(&j, r);
 	add_engines(&j, r);

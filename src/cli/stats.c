@@ -102,12 +102,16 @@ static void print_real(double seconds, uint64_t moved, double busy, FILE *f)
 	end_line(&t, f);
 }
 
-static void print_peer(const struct fcopy_report *r, FILE *f)
+/* The peer of a Unix socket has no HOST:PORT: print the operand instead. */
+static void print_peer(const struct outcome *o, FILE *f)
 {
+	const struct fcopy_report *r = o->report;
+	bool sent = r->error.err == 0 && cli_sends(o->cli);
 	if (r->src_peer[0])
 		fprintf(f, "%-*s%s\n", LABEL, "received from", r->src_peer);
-	if (r->dst_peer[0])
-		fprintf(f, "%-*s%s%s\n", LABEL, "sent to", r->dst_peer,
+	if (sent || r->dst_peer[0])
+		fprintf(f, "%-*s%s%s\n", LABEL, "sent to",
+			r->dst_peer[0] ? r->dst_peer : o->cli->dst,
 			r->confirmed ? "" : "  not confirmed");
 }
 
@@ -206,7 +210,7 @@ void stats_print(const struct outcome *o, FILE *f)
 	if (o->tree)
 		print_tree(o->tree, ending_seconds(r), f);
 	print_bytes(o->report, f);
-	print_peer(o->report, f);
+	print_peer(o, f);
 	print_steps(o->report, f);
 	print_resource_usage(&o->usage, f);
 }

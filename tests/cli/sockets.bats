@@ -222,6 +222,39 @@ s.sendfile(open(\"a\", \"rb\")); s.shutdown(1); s.recv(1)"'; do
 	exec 7<&-
 }
 
+@test "fd:N of a Unix socket: --json and --stats report whether the peer confirmed, as -v does" {
+	random a 100000
+	cat >unix.py <<-'END'
+		import json, socket, subprocess, sys
+		data = open("a", "rb").read()
+		def send(early, *args):
+		    a, b = socket.socketpair()
+		    a.settimeout(20)
+		    if early:
+		        a.shutdown(socket.SHUT_WR) # before the last byte: this confirms nothing
+		    run = subprocess.Popen([sys.argv[1], *args, "a", f"fd:{b.fileno()}"], pass_fds=[b.fileno()],
+		        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+		    fd = b.fileno()
+		    b.close()
+		    got = b"".join(iter(lambda: a.recv(65536), b""))
+		    a.close()
+		    out, err = run.communicate(timeout=20)
+		    assert run.returncode == 0 and got == data, (args, run.returncode, len(got), err)
+		    return out, err, fd
+		for early in False, True:
+		    out, err, fd = send(early, "--json", "--stats", "-v")
+		    report = json.loads(out)
+		    seen = report["confirmed"], report["dst_peer"]
+		    assert seen == (not early, None), (early, seen)
+		    line = f"sent to          fd:{fd}" + ("  not confirmed" if early else "")
+		    assert line in err.splitlines(), (line, err)
+		    assert (", not confirmed" if early else ", confirmed") in err.splitlines()[-1], err
+	END
+	timeout 60 python3 unix.py "$FCOPY"
+	expect 0 --json a b
+	[[ $output == *'"confirmed": null'* ]] || { echo "$output"; return 1; }
+}
+
 # As inetd(8) starts a program: the connection is its standard input and output. What the peer sends
 # is never read: a plain close would reset the connection, and the peer would lose bytes.
 @test "a TCP connection by any name of a descriptor: a whole file, then its receipt" {
