@@ -44,6 +44,9 @@ int verify_prefix(struct copy *c)
 {
 	bool cached;
 	struct stat part;
+	if (!c->dst.ops->claim_partial)
+		return error_refuse(&c->report->error, c->dst.path, EINVAL,
+				    "has no .fcopy-part that could be resumed", FCOPY_ADVICE_USAGE);
 	if (fstat(c->dst.fd, &part) < 0)
 		return error_call(&c->report->error, "fstat", c->dst.path, errno);
 	/* With --fsync, read from the storage: after a failed writeback the page cache may contain
