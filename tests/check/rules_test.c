@@ -20,6 +20,7 @@ static void begin(void)
 }
 
 enum entry_point { COPY, TREE, SERVE };
+static const char *const entry_names[] = {"fcopy_copy", "fcopy_tree", "fcopy_serve"};
 
 static const struct refused {
 	enum entry_point by;
@@ -69,17 +70,20 @@ START_TEST(refuses)
 	const struct refused *x = &refused[_i];
 	const struct fcopy_error *e = x->by == TREE ? &tree.error : &report.error;
 	struct fcopy_tree_options o = {.copy = x->options, .recursive = true};
+	static const volatile int stop = 1; /* an accepted server ends at once */
 	begin();
-	set_label("%s to %s, row %d", x->option, x->dst, _i);
+	set_label("row %d, %s to %s in mode %s, expects a refusal of --%s", _i, entry_names[x->by],
+		  x->dst, x->mode, x->option);
 	o.copy.api = FCOPY_API;
 	o.copy.mode = fcopy_mode_find(x->mode);
 	int r = x->by == COPY   ? fcopy_copy("src", x->dst, &o.copy, &report)
 		: x->by == TREE ? fcopy_tree(src, 1, x->dst, &o, &tree)
-				: fcopy_serve("src", x->dst, &o.copy, 0, NULL, &report);
-	check(r == -1, "accepted");
-	check(e->option && strcmp(e->option, x->option) == 0, "it names %s", e->option);
-	check(e->advice == FCOPY_ADVICE_USAGE, "advice %d", e->advice);
-	check(!e->call, "%s was called", e->call);
+				: fcopy_serve("src", x->dst, &o.copy, 0, &stop, &report);
+	check(r == -1, "accepted: %d, not -1", r);
+	check(e->option && strcmp(e->option, x->option) == 0, "option %s, not %s (%s: %s: %s)",
+	      e->option, x->option, e->path, e->call, e->reason ? e->reason : strerror(e->err));
+	check(e->advice == FCOPY_ADVICE_USAGE, "advice %d, not %d", e->advice, FCOPY_ADVICE_USAGE);
+	check(!e->call, "%s was called, not nothing", e->call);
 	check(same_bytes("dst", "old"), "dst was changed");
 	check(access("new", F_OK) < 0, "new was created");
 	leave();
@@ -120,15 +124,16 @@ END_TEST
 START_TEST(refuses_another_api)
 {
 	static const int apis[] = {0, -1, FCOPY_API + 1};
+	static const volatile int stop = 1;
 	begin();
 	make_file("dst", 20000, DENSE, 2);
 	struct fcopy_options o = {.api = apis[_i]};
 	check(fcopy_copy("src", "dst", &o, &report) == -1, "api %d was accepted", o.api);
-	check(report.error.err == EINVAL, "%d", report.error.err);
+	check(report.error.err == EINVAL, "%d, not %d", report.error.err, EINVAL);
 	check(same_bytes("dst", "old"), "touched");
-	check(fcopy_serve("src", "tcp-listen:0", &o, 0, NULL, &report) == -1, "api %d: served",
+	check(fcopy_serve("src", "tcp-listen:0", &o, 0, &stop, &report) == -1, "api %d: served",
 	      o.api);
-	check(report.error.err == EINVAL, "%d", report.error.err);
+	check(report.error.err == EINVAL, "%d, not %d", report.error.err, EINVAL);
 	leave();
 }
 END_TEST

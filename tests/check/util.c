@@ -9,6 +9,7 @@
 #include <ftw.h>
 #include <linux/fs.h>
 #include <linux/io_uring.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,6 +62,19 @@ void set_label(const char *format, ...)
 	va_start(args, format);
 	vsnprintf(label, sizeof(label), format, args);
 	va_end(args);
+}
+
+static struct sigaction before_crash;
+
+/* libcheck reports a crash by its signal alone: print which case it was. run.sh prints lines that
+ * contain ERROR. */
+static void print_crash(int number)
+{
+	static const char before[] = "# ERROR: crashed: ", after[] = "\n";
+	(void)!write(STDOUT_FILENO, before, sizeof(before) - 1);
+	(void)!write(STDOUT_FILENO, label, strlen(label));
+	(void)!write(STDOUT_FILENO, after, sizeof(after) - 1);
+	sigaction(number, &before_crash, NULL); /* on return the same instruction faults again */
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -122,6 +136,8 @@ void dirs_find(void)
 	static char list[PATH_MAX * 2];
 	const char *given = getenv("FCOPY_TEST_DIR");
 	char cwd[PATH_MAX];
+	const struct sigaction crash = {.sa_handler = print_crash};
+	need(sigaction(SIGSEGV, &crash, &before_crash) == 0);
 	need(getcwd(cwd, sizeof(cwd)));
 	list_modes();
 	snprintf(list, sizeof(list), "%s", given && *given ? given : cwd);
@@ -169,7 +185,8 @@ void enter(const struct dir *d)
 void leave(void)
 {
 	int now = open_descriptors();
-	ck_assert_msg(now == descriptors, "%s: %d descriptors leaked", label, now - descriptors);
+	ck_assert_msg(now == descriptors, "%s: %d descriptors, not %d: a leak", label, now,
+		      descriptors);
 	remove_here();
 }
 

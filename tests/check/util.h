@@ -64,7 +64,7 @@ bool mode_runs(const struct fcopy_mode *, const struct dir *);
 void enter(const struct dir *);
 void leave(void);
 
-/* What the assertions' messages begin with. */
+/* What the assertions' messages begin with. A test that crashes prints it, too. */
 extern char label[256];
 void set_label(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
