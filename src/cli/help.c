@@ -28,6 +28,22 @@ static const char foot[] = "\n"
 			   "or SIGHUP fcopy cleans up\n"
 			   "and ends by that signal.\n";
 
+/* " (modes 1, 3, 5, 7)" */
+static void print_modes_with(unsigned takes)
+{
+	unsigned count = 0, printed = 0;
+	for (const struct fcopy_mode *m = fcopy_modes(); m->name; m++)
+		count += (m->takes & takes) != 0;
+	for (const struct fcopy_mode *m = fcopy_modes(); m->name; m++)
+		if (m->takes & takes)
+			printf("%s%d",
+			       printed++ > 0 ? ", "
+			       : count == 1  ? " (mode "
+					     : " (modes ",
+			       m->number);
+	fputs(printed > 0 ? ")" : "", stdout);
+}
+
 static void print_row(const struct option_row *row)
 {
 	char left[COLUMN];
@@ -43,7 +59,9 @@ static void print_row(const struct option_row *row)
 		 : row->value ? "="
 			      : "",
 		 value + optional);
-	printf("%-*s%s\n", COLUMN, left, row->help);
+	printf("%-*s%s", COLUMN, left, row->help);
+	print_modes_with(row->takes);
+	putchar('\n');
 }
 
 static void print_modes(void)

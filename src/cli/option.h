@@ -20,6 +20,7 @@ struct option_row {
 	size_t field;         /* offset in struct cli */
 	uint64_t least, most; /* of numbers and sizes */
 	bool not_benchmarked; /* useless with --benchmark, which creates no DST */
+	unsigned takes;       /* enum fcopy_takes: only for modes with it, which --help lists */
 };
 
 /* Ended by a row whose name and help are NULL and whose letter is not. */

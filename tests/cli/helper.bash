@@ -8,9 +8,17 @@ bats_require_minimum_version 1.5.0
 export LC_ALL=C
 PATH=$PATH:/usr/sbin:/sbin
 FCOPY=$(realpath "${FCOPY:-$BATS_TEST_DIRNAME/../../fcopy}")
-# Every mode of the program's own table but auto.
-MODES=$("$FCOPY" --list | awk '$1 ~ /^[1-9][0-9]*$/ { printf "%s ", $2 }')
-export MODES
+# From the program's own table: the names of all modes but auto, the numbers of all, how many there
+# are, and all as messages list them: "0 auto, 1 readwrite, …".
+LIST=$("$FCOPY" --list | awk '$1 ~ /^[0-9]+$/ { print $1, $2 }')
+MODES=$(awk '$1 > 0 { printf "%s ", $2 }' <<<"$LIST")
+NUMBERS=$(awk '{ print $1 }' <<<"$LIST" | paste -sd' ')
+MODE_COUNT=$(wc -l <<<"$LIST")
+MODE_LIST=$(paste -sd, <<<"$LIST" | sed 's/,/, /g')
+export MODES NUMBERS MODE_COUNT MODE_LIST
+# A number never changes its meaning: the modes of the first release, by which tests check the table.
+FIRST_MODES="0 auto, 1 readwrite, 2 sendfile, 3 splice, 4 copy_file_range, 5 mmap, 6 direct, 7 parallel, 8 reflink"
+export FIRST_MODES
 HANG=120 # seconds that nothing takes, however busy the machine
 NOBODY="setpriv --reuid 65534 --regid 65534 --clear-groups"
 
@@ -215,6 +223,16 @@ counting() {
 # An injection that hits nothing would prove nothing.
 injected() {
 	grep -q INJECTED trace || { echo "nothing was injected"; tail -5 trace; return 1; }
+}
+
+# in_trace PATTERN [COUNT]: a line of ./trace matches, or just COUNT lines.
+in_trace() {
+	local n
+	n=$(grep -cE -- "$1" trace) || true
+	if [ "${2-}" ]; then [ "$n" = "$2" ]; else [ "$n" -gt 0 ]; fi && return
+	echo "$n lines match '$1', not ${2-1 or more}; the trace ends:"
+	tail -n 40 trace
+	return 1
 }
 
 # calls NAME: how many of them ./trace has.
