@@ -39,7 +39,9 @@ load helper
 			[ "$status" != 2 ] || { echo "$name: $stderr"; return 1; }
 		done
 	done < <("$FCOPY" --list | tail -n +2)
-	[ "$n" = 9 ]
+	[ "$n" = "$MODE_COUNT" ]
+	[[ "$MODE_LIST, " == "$FIRST_MODES, "* ]] || { echo "$MODE_LIST, not $FIRST_MODES"; return 1; }
+	[ "$("$FCOPY" --help | sed -n '/^MODE is one of:/,/\.$/p' | xargs)" = "MODE is one of: $MODE_LIST." ]
 }
 
 @test "--list shows that a mode preallocates" {
