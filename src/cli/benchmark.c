@@ -48,6 +48,21 @@ static void show_run(const struct cli *cli, int round, const struct fcopy_mode *
 	text_write(&t, STDERR_FILENO);
 }
 
+static bool prints_table(const struct cli *cli)
+{
+	return !cli->csv && (!cli->json || cli->json_file);
+}
+
+/* Only now: a refused operand or a full disk leaves no table without rows. */
+static void begin_table(struct benchmark *all)
+{
+	if (all->begun || !prints_table(all->cli))
+		return;
+	show_run(all->cli, 0, NULL);
+	benchmark_head(all);
+	all->begun = true;
+}
+
 /* Returns 0, or -1 with *error set: not a refusal, which only ends this contender's runs. */
 static int run_once(struct benchmark *all, struct contender *c, int round,
 		    struct fcopy_error *error)
@@ -65,6 +80,7 @@ static int run_once(struct benchmark *all, struct contender *c, int round,
 	if (r == 0 && round >= 0)
 		c->run[round] = (struct seconds){u.real, u.user, u.sys};
 	if (r == 0) {
+		begin_table(all);
 		all->bytes = report.bytes;
 		return 0;
 	}
@@ -127,11 +143,6 @@ static size_t stride(size_t n, unsigned round)
 	return width;
 }
 
-static bool prints_table(const struct cli *cli)
-{
-	return !cli->csv && (!cli->json || cli->json_file);
-}
-
 /* The last round goes through the modes in order, from mode 1 to auto: a row is complete then. */
 static int run_rounds(struct benchmark *all, struct fcopy_error *error)
 {
@@ -181,8 +192,6 @@ int benchmark_run(struct cli *cli)
 	if (getloadavg(&all.load, 1) != 1)
 		all.load = 0;
 	signals_catch(&cancel, NULL);
-	if (prints_table(cli))
-		benchmark_head(&all);
 	int r = run_rounds(&all, &error);
 	show_run(cli, 0, NULL);
 	signals_reraise();

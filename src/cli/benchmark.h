@@ -33,6 +33,7 @@ struct benchmark {
 	unsigned runs;
 	uint64_t bytes;
 	double load; /* of the last minute, when the benchmark began */
+	bool begun;  /* a run has succeeded, and the head of the table is printed */
 	size_t contenders;
 	struct contender contender[BENCHMARK_MODES]; /* in the order of fcopy_modes(): auto first */
 };
