@@ -152,16 +152,18 @@ START_TEST(takes_any_buffer_size)
 	enter(c->dir);
 	make_file("src", 20001, DENSE, 1);
 	for (size_t i = 0; i < 8; i++) {
-		set_label("%s on %s, buffer of %zu", c->engine->name, c->dir->name,
-			  buffer_sizes[i / 2]);
+		set_label("%s on %s, %s buffer of %zu", c->engine->name, c->dir->name,
+			  i % 2 ? "the caller's" : "its own", buffer_sizes[i / 2]);
 		struct transfer t = transfer_of("src", "dst");
 		t.buffer_size = buffer_sizes[i / 2];
 		t.buffer = i % 2 ? own : NULL;
 		need(ftruncate(t.dst, 0) == 0);
 		int r = c->engine->copy(&t);
-		check(r == 0 && t.offset == 20001, "%d %lld", r, (long long)t.offset);
+		check(r == 0 && t.offset == 20001, "returned %d, not 0; offset %lld, not 20001", r,
+		      (long long)t.offset);
 		need(ftruncate(t.dst, t.offset) == 0);
-		check(same_bytes("src", "dst"), "bytes differ");
+		check(same_bytes("src", "dst"), "differs at byte %lld of 20001",
+		      (long long)first_difference("src", "dst"));
 		transfer_done(&t);
 	}
 	leave();

@@ -87,23 +87,38 @@ void make_text(const char *name, const char *text)
 	need(close(fd) == 0);
 }
 
-bool same_range(const char *a, const char *b, off_t start, off_t end)
+/* Where the bytes [start, end) of both begin to differ; end: nowhere. */
+static off_t same_until(const char *a, const char *b, off_t start, off_t end)
 {
 	static char x[PIECE], y[PIECE];
 	int fa = open(a, O_RDONLY | O_CLOEXEC), fb = open(b, O_RDONLY | O_CLOEXEC);
-	bool same = true;
+	ssize_t same = 1, got = 1;
 	need(fa >= 0 && fb >= 0);
-	while (same && start < end) {
+	for (; same == got && same > 0 && start < end; start += same) {
 		size_t n = end - start < (off_t)PIECE ? (size_t)(end - start) : PIECE;
-		ssize_t got = pread(fa, x, n, start);
-		need(got >= 0);
-		same = got > 0 && pread(fb, y, (size_t)got, start) == got &&
-		       memcmp(x, y, (size_t)got) == 0;
-		start += got;
+		got = pread(fa, x, n, start);
+		ssize_t other = pread(fb, y, n, start);
+		need(got >= 0 && other >= 0);
+		ssize_t least = got < other ? got : other;
+		same = memcmp(x, y, (size_t)least) == 0 ? least : 0;
+		while (same < least && x[same] == y[same])
+			same++;
 	}
 	close(fa);
 	close(fb);
-	return same;
+	return start;
+}
+
+bool same_range(const char *a, const char *b, off_t start, off_t end)
+{
+	return same_until(a, b, start, end) >= end;
+}
+
+off_t first_difference(const char *a, const char *b)
+{
+	off_t end = size_of(a) > size_of(b) ? size_of(a) : size_of(b);
+	off_t same = same_until(a, b, 0, end);
+	return same < end ? same : -1;
 }
 
 bool same_bytes(const char *a, const char *b)

@@ -31,6 +31,8 @@ void make_text(const char *name, const char *text);
 /* Equal in length and bytes; same_range: in the bytes [start, end) of both. */
 bool same_bytes(const char *a, const char *b);
 bool same_range(const char *a, const char *b, off_t start, off_t end);
+/* The offset of the first byte that differs, or is missing in one of them; -1: none does. */
+off_t first_difference(const char *a, const char *b);
 
 off_t size_of(const char *name);
 bool exists(const char *name);

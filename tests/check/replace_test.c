@@ -45,10 +45,10 @@ START_TEST(new_file)
 	need(chmod("src", 06754) == 0);
 	umask(027);
 	check(copy_to("dst", (struct fcopy_options){0}) == 0, "%s", report.error.call);
-	check(mode_of("dst") == 0750, "%o", mode_of("dst"));
+	check(mode_of("dst") == 0750, "%o, not 750", mode_of("dst"));
 	check(same_bytes("src", "dst"), "bytes differ");
-	check(strcmp(report.dst, "dst") == 0, "%s", report.dst);
-	check(names_in(".") == 3, "%d names", names_in("."));
+	check(strcmp(report.dst, "dst") == 0, "%s, not dst", report.dst);
+	check(names_in(".") == 3, "%d names, not 3", names_in("."));
 	leave();
 }
 END_TEST
@@ -68,10 +68,12 @@ START_TEST(replaced_file)
 	need(stat("dst", &after) == 0);
 	check(same_bytes("src", "dst"), "bytes differ");
 	check(before.st_ino != after.st_ino, "written in place");
-	check(after.st_mode == (before.st_mode & ~06000u), "%o", after.st_mode);
-	check(before.st_uid == after.st_uid && before.st_gid == after.st_gid, "owner");
+	mode_t mode = before.st_mode & ~06000u;
+	check(after.st_mode == mode, "%o, not %o", after.st_mode, mode);
+	check(before.st_uid == after.st_uid && before.st_gid == after.st_gid, "%u:%u, not %u:%u",
+	      after.st_uid, after.st_gid, before.st_uid, before.st_gid);
 	check(!dirs[_i].acl || has_acl("dst"), "ACL");
-	check(names_in(".") == 3, "%d names", names_in("."));
+	check(names_in(".") == 3, "%d names, not 3", names_in("."));
 	leave();
 }
 END_TEST
@@ -92,7 +94,7 @@ START_TEST(through_symlinks)
 	refused(copy_to("dangling", (struct fcopy_options){0}), ENOENT, FCOPY_ADVICE_REMOVE_LINK);
 	check(!exists("nowhere"), "created");
 	check(copy_to("dir", (struct fcopy_options){0}) == 0, "%s", report.error.call);
-	check(strcmp(report.dst, "dir/src") == 0, "%s", report.dst);
+	check(strcmp(report.dst, "dir/src") == 0, "%s, not dir/src", report.dst);
 	check(same_bytes("src", "e/src"), "bytes differ");
 	need(symlink("loop", "loop") == 0);
 	refused(copy_to("loop", (struct fcopy_options){0}), ELOOP, FCOPY_ADVICE_NONE);
@@ -106,17 +108,17 @@ START_TEST(into_a_directory)
 	struct fcopy_options o = {.api = FCOPY_API};
 	need(mkdir("d", 0755) == 0 && mkdir("d/old", 0755) == 0);
 	check(copy_to("d", o) == 0 && same_bytes("src", "d/src"), "%s", report.error.call);
-	check(strcmp(report.dst, "d/src") == 0, "%s", report.dst);
+	check(strcmp(report.dst, "d/src") == 0, "%s, not d/src", report.dst);
 	check(copy_to("d/", o) == 0, "%s", report.error.call);
 	check(copy_to("d/.", o) == 0, "%s", report.error.call);
-	check(strcmp(report.dst, "d/./src") == 0, "%s", report.dst);
+	check(strcmp(report.dst, "d/./src") == 0, "%s, not d/./src", report.dst);
 	check(fcopy_copy("old", "d", &o, &report) == -1, "a directory was replaced");
-	check(report.error.err == EISDIR, "%d", report.error.err);
+	check(report.error.err == EISDIR, "%d, not %d", report.error.err, EISDIR);
 	refused(copy_to("none/", o), ENOTDIR, FCOPY_ADVICE_NONE);
 	refused(copy_to("old/", o), ENOTDIR, FCOPY_ADVICE_NONE);
 	refused(copy_to("none/dst", o), ENOENT, FCOPY_ADVICE_NONE);
 	refused(copy_to("", o), ENOENT, FCOPY_ADVICE_NONE);
-	check(names_in("d") == 2, "%d names", names_in("d"));
+	check(names_in("d") == 2, "%d names, not 2", names_in("d"));
 	leave();
 }
 END_TEST
@@ -199,15 +201,17 @@ START_TEST(without_permission)
 	need(seteuid(1234) == 0);
 	o.force = false;
 	check(copy_to("mine", o) == -1, "the owner was lost");
-	check(report.error.advice == FCOPY_ADVICE_IN_PLACE_OR_FORCE, "advice");
+	check(report.error.advice == FCOPY_ADVICE_IN_PLACE_OR_FORCE, "advice %d, not %d",
+	      report.error.advice, FCOPY_ADVICE_IN_PLACE_OR_FORCE);
 	check(same_bytes("old", "mine"), "touched");
 	need(seteuid(0) == 0 && chmod(".", 0755) == 0 && seteuid(1234) == 0);
-	check(copy_to("new", o) == -1 && report.error.err == EACCES, "%d", report.error.err);
+	check(copy_to("new", o) == -1 && report.error.err == EACCES, "%d, not %d", report.error.err,
+	      EACCES);
 	o.in_place = true;
 	check(copy_to("mine", o) == 0, "%s", report.error.call);
 	check(same_bytes("src", "mine"), "bytes differ");
 	need(seteuid(0) == 0);
-	check(names_in(".") == 4, "%d names", names_in("."));
+	check(names_in(".") == 4, "%d names, not 4", names_in("."));
 	leave();
 }
 END_TEST

@@ -89,15 +89,19 @@ static void same_trees(const char *a, const char *b, bool all)
 	mode_t mode = all ? sa.st_mode : sa.st_mode & ~07022u;
 	check(S_ISLNK(sa.st_mode) || sb.st_mode == mode, "%s: %o, not %o", b, sb.st_mode, mode);
 	if (all) {
-		check(sa.st_mtim.tv_sec == sb.st_mtim.tv_sec, "%s: time", b);
-		check(sa.st_uid == sb.st_uid && sa.st_gid == sb.st_gid, "%s: owner", b);
-		check(S_ISDIR(sa.st_mode) || sa.st_nlink == sb.st_nlink, "%s: links", b);
+		check(sa.st_mtim.tv_sec == sb.st_mtim.tv_sec, "%s: time %jd, not %jd", b,
+		      (intmax_t)sb.st_mtim.tv_sec, (intmax_t)sa.st_mtim.tv_sec);
+		check(sa.st_uid == sb.st_uid && sa.st_gid == sb.st_gid, "%s: %u:%u, not %u:%u", b,
+		      sb.st_uid, sb.st_gid, sa.st_uid, sa.st_gid);
+		check(S_ISDIR(sa.st_mode) || sa.st_nlink == sb.st_nlink, "%s: %ju links, not %ju",
+		      b, (uintmax_t)sb.st_nlink, (uintmax_t)sa.st_nlink);
 	}
 	if (S_ISREG(sa.st_mode))
-		check(same_bytes(a, b), "%s: bytes", b);
+		check(same_bytes(a, b), "%s: differs at byte %jd", b,
+		      (intmax_t)first_difference(a, b));
 	if (!S_ISDIR(sa.st_mode))
 		return;
-	check(names_in(a) == names_in(b), "%s: %d names", b, names_in(b));
+	check(names_in(a) == names_in(b), "%s: %d names, not %d", b, names_in(b), names_in(a));
 	DIR *d = opendir(a);
 	need(d);
 	for (struct dirent *e; (e = readdir(d));) {

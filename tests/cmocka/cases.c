@@ -11,6 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
+struct named {
+	void (*test)(void **);
+	void *state;
+	char *name;
+};
+
+static const struct named *running; /* for messages */
 static struct CMUnitTest *tests;
 static size_t test_count;
 static char here[PATH_MAX];
@@ -19,6 +26,28 @@ static int descriptors;
 const char *errno_name(int err)
 {
 	return err ? strerrorname_np(err) : "0";
+}
+
+/* "5 (EIO)" */
+static const char *describe_value(long long value, bool is_errno, char text[64])
+{
+	const char *name = is_errno && value != 0 ? strerrorname_np((int)llabs(value)) : NULL;
+	if (name)
+		snprintf(text, 64, "%lld (%s%s)", value, value < 0 ? "-" : "", name);
+	else
+		snprintf(text, 64, "%lld", value);
+	return text;
+}
+
+void case_compare(const char *what, long long actual, long long expected, bool is_errno,
+		  const char *file, int line)
+{
+	char a[64], b[64];
+	if (actual == expected)
+		return;
+	print_error("%s: %s is %s, not %s\n", running->name, what,
+		    describe_value(actual, is_errno, a), describe_value(expected, is_errno, b));
+	_fail(file, line);
 }
 
 /* The directory of FCOPY_TEST_DIR that ends in /name, or the first. */
@@ -59,15 +88,24 @@ static int tear_down(void **state)
 	return now != descriptors || nftw(here, remove_one, 8, FTW_DEPTH | FTW_PHYS) != 0;
 }
 
+static void run_named(void **state)
+{
+	running = *state;
+	void *own = running->state;
+	running->test(&own);
+}
+
 void case_add(void (*test)(void **), const void *state, const char *format, ...)
 {
 	va_list args;
-	char *name;
+	struct named *n = malloc(sizeof(*n));
+	need(n);
+	*n = (struct named){.test = test, .state = (void *)state};
 	va_start(args, format);
-	need(vasprintf(&name, format, args) >= 0);
+	need(vasprintf(&n->name, format, args) >= 0);
 	va_end(args);
 	need((tests = realloc(tests, (test_count + 1) * sizeof(*tests))));
-	tests[test_count++] = (struct CMUnitTest){name, test, set_up, tear_down, (void *)state};
+	tests[test_count++] = (struct CMUnitTest){n->name, run_named, set_up, tear_down, n};
 }
 
 void case_add_errnos(void (*test)(void **), const void *row, const int *errs, const char *who,
@@ -96,8 +134,10 @@ int cases_run(const char *group)
 	int failed = _cmocka_run_group_tests(group, tests, test_count, NULL, NULL);
 	need(chdir("/") == 0);
 	rmdir(here);
-	for (size_t i = 0; i < test_count; i++)
+	for (size_t i = 0; i < test_count; i++) {
 		free((void *)tests[i].name);
+		free(tests[i].initial_state);
+	}
 	free(tests);
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

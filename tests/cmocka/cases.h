@@ -31,6 +31,16 @@ void cases_enter(const char *file_system);
  * Returns main's exit status. */
 int cases_run(const char *group);
 
+/* cmocka's assert_int_equal prints two hexadecimal numbers. This one names the test and what was
+ * compared, and prints decimal numbers; assert_errno also prints the names of errnos. */
+#undef assert_int_equal
+#define assert_int_equal(actual, expected)                                                         \
+	case_compare(#actual, (long long)(actual), (long long)(expected), false, __FILE__, __LINE__)
+#define assert_errno(actual, expected)                                                             \
+	case_compare(#actual, (long long)(actual), (long long)(expected), true, __FILE__, __LINE__)
+void case_compare(const char *what, long long actual, long long expected, bool is_errno,
+		  const char *file, int line);
+
 /* For messages: EIO, and not 5. */
 const char *errno_name(int err);
 

@@ -51,8 +51,9 @@ static void sees_a_difference(void **state)
 	int r = fcopy_copy("src", DST, &o, &report);
 	fault_off();
 	assert_int_equal(r, -1);
-	assert_int_equal(report.error.err, EIO);
-	assert_non_null(strstr(report.error.reason, "differs from the source at byte 70000"));
+	assert_errno(report.error.err, EIO);
+	assert_non_null(report.error.reason);
+	assert_string_equal(report.error.reason, "differs from the source at byte 70000");
 	assert_false(exists(DST));
 }
 
@@ -70,7 +71,7 @@ static void part_cannot_be_cut(void **state)
 	fault_on();
 	assert_int_equal(fcopy_copy("src", DST, &options, &report), -1);
 	fault_off();
-	assert_int_equal(report.error.err, EIO);
+	assert_errno(report.error.err, EIO);
 	assert_int_equal(names_in("d"), 1);
 	assert_int_equal(fcopy_copy("src", DST, &options, &report), 0);
 	assert_true(same_bytes("src", DST));
@@ -93,14 +94,14 @@ static void cannot_be_opened_again(void **state)
 		fault_off();
 		assert_true(fault_seen());
 		assert_int_equal(notes.warnings, nth - 2);
-		assert_int_equal(notes.last, EOPNOTSUPP);
+		assert_errno(notes.last, EOPNOTSUPP);
 		assert_true(same_bytes("src", DST));
 		need(unlink(DST) == 0);
 		fault_set("open64", FAULT_EVERY + nth, EMFILE);
 		fault_on();
 		assert_int_equal(fcopy_copy("src", DST, &o, &report), -1);
 		fault_off();
-		assert_int_equal(report.error.err, EMFILE);
+		assert_errno(report.error.err, EMFILE);
 		assert_string_equal(report.error.path, nth == 3 ? "src" : DST);
 		assert_int_equal(names_in("d"), 0);
 	}
