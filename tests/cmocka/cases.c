@@ -45,7 +45,8 @@ void case_compare(const char *what, long long actual, long long expected, bool i
 	char a[64], b[64];
 	if (actual == expected)
 		return;
-	print_error("%s: %s is %s, not %s\n", running->name, what,
+	/* run.sh prints lines that contain ERROR: cmocka prints `not ok` only afterwards. */
+	print_error("ERROR: %s: %s is %s, not %s\n", running->name, what,
 		    describe_value(actual, is_errno, a), describe_value(expected, is_errno, b));
 	_fail(file, line);
 }
