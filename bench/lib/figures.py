@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import report
-from case import BENCH, human
+from case import BENCH, human, load
 from report import Run, duration, interval, label
 
 # IBM's Table 1 (2008, Linux 2.6), milliseconds: read + send of 4 KiB, and transferTo.
@@ -66,17 +66,17 @@ class Figures:
     def lines(self, *names):
         """Cases in which fcopy met cp, one a line."""
         rows = [(name, *(duration(self.run.value(name, who)) for who in ("fcopy", "cp")), self.ratio(name, "fcopy", "cp"))
-                for name in names if self.run.ratio(name, "fcopy", "cp")]
-        return report.table(("case", "fcopy", "cp", "time / cp [95 %]"), rows) if rows else self.missing(names[0])
+                if self.run.ratio(name, "fcopy", "cp") else (name, "–", "–", "not measured") for name in names]
+        return report.table(("case", "fcopy", "cp", "time / cp [95 %]"), rows)
 
     def slower(self):
-        """Where fcopy is slower than cp, and where the intervals do not decide."""
-        found = {"slower": [], "undecided": []}
-        for name in self.run.cases:
-            answer = self.run.ratio(name, "fcopy", "cp")
-            if answer and self.run.cases[name]["base"] == "cp" and (answer[2] is None or answer[2] > 1):
-                found["slower" if answer[1] and answer[1] > 1 else "undecided"].append(f"`{name}` {interval(answer)}")
-        return f"Slower in: {', '.join(found['slower']) or 'no case'}. Undecided: {', '.join(found['undecided']) or 'no case'}."
+        """Of the cases that measure cp with the same options: where fcopy is slower, undecided, or not measured."""
+        found = {name: self.run.ratio(name, ours, each.base) for name, each in load().items() if each.base.startswith("cp") and
+                 (ours := each.base.replace("cp", "fcopy", 1)) in each.contenders and ("readme" in each.sets or name in self.run.cases)}
+        verdicts = {name: report.stats.verdict(answer, 1) if answer else "" for name, answer in found.items()}
+        slower, undecided, missing = (", ".join(f"`{name}`" + (f" {interval(found[name])}" if word else "") for name, word in verdicts.items()
+                                                if word == wanted) or "no case" for wanted in ("missed", "inconclusive", ""))
+        return f"Slower in: {slower}. Undecided: {undecided}. Measured: {sum(map(bool, found.values()))} cases. Not measured: {missing}."
 
     def scale(self):
         made = re.findall(r"(?:SIZE|ROUNDS|FILES)=\S+", self.run.facts["command"])
