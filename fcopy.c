@@ -167,6 +167,7 @@ static int copy(struct cli *cli, const struct usage *start)
 		message_failure(&report);
 	if (!cli->keep_listening)
 		ending_stopped(cli, &report, signals_caught() != 0);
+	ending_shard(cli, &report.error, report.dst);
 	signals_reraise();
 	return was_usage(&report) ? EXIT_USAGE : EXIT_FAILED;
 }

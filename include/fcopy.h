@@ -85,6 +85,9 @@ enum fcopy_advice {
 	FCOPY_ADVICE_RECURSIVE,   /* tree_options.recursive */
 	FCOPY_ADVICE_DESCRIPTORS, /* raise RLIMIT_NOFILE: two for each level of directories */
 	FCOPY_ADVICE_USAGE,       /* the operands and options cannot be combined */
+	FCOPY_ADVICE_REFLINK,     /* options.reflink FCOPY_WHEN_AUTO */
+	FCOPY_ADVICE_FLAGS,       /* remove the inode flags of the destination: chattr(1) */
+	FCOPY_ADVICE_RESUME,      /* options.resume, or remove or rename DST.fcopy-part */
 };
 
 /* A failure, or a warning. The strings are static or belong to the caller's operands and to the

@@ -8,6 +8,8 @@
 #include "text.h"
 #include "usage.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -63,11 +65,11 @@ static void begin_table(struct benchmark *all)
 	all->begun = true;
 }
 
-/* Returns 0, or -1 with *error set: not a refusal, which only ends this contender's runs. */
-static int run_once(struct benchmark *all, struct contender *c, int round,
-		    struct fcopy_error *error)
+static struct fcopy_report report; /* of the last copy */
+
+/* Returns 0, or -1 with report.error set: not a refusal, which only ends this contender's runs. */
+static int run_once(struct benchmark *all, struct contender *c, int round)
 {
-	static struct fcopy_report report;
 	struct fcopy_options o = options_for(all->cli, c->mode);
 	o.progress = progress_answer(all->cli);
 	show_run(all->cli, round, c->mode);
@@ -89,7 +91,6 @@ static int run_once(struct benchmark *all, struct contender *c, int round,
 	/* The next copy overwrites the report and the name in it. */
 	c->error.path = all->cli->src;
 	c->error.path2 = all->cli->dst;
-	*error = report.error;
 	return c->refused ? 0 : -1;
 }
 
@@ -144,7 +145,7 @@ static size_t stride(size_t n, unsigned round)
 }
 
 /* The last round goes through the modes in order, from mode 1 to auto: a row is complete then. */
-static int run_rounds(struct benchmark *all, struct fcopy_error *error)
+static int run_rounds(struct benchmark *all)
 {
 	const size_t n = all->contenders;
 	for (int round = -1; round < (int)all->runs; round++)
@@ -152,7 +153,7 @@ static int run_rounds(struct benchmark *all, struct fcopy_error *error)
 			bool last = round == (int)all->runs - 1;
 			size_t width = stride(n, (all->runs - 1 - (unsigned)round) % n);
 			struct contender *c = &all->contender[(i * width + last) % n];
-			if (contender_ran(c) && run_once(all, c, round, error) < 0)
+			if (contender_ran(c) && run_once(all, c, round) < 0)
 				return -1;
 			if (!last)
 				continue;
@@ -175,11 +176,23 @@ static bool is_stream(const char *path)
 	return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode);
 }
 
+/* DST itself is never written: if the disk is full, name the scratch file. */
+static void print_failure(void)
+{
+	static char path[PATH_MAX + 32];
+	struct fcopy_error *e = &report.error;
+	const char **last = e->path2 ? &e->path2 : &e->path;
+	if ((e->err == ENOSPC || e->err == EDQUOT) && *last && strcmp(*last, report.dst) == 0) {
+		snprintf(path, sizeof(path), "scratch file beside %s", report.dst);
+		*last = path;
+	}
+	message_failure(&report);
+}
+
 int benchmark_run(struct cli *cli)
 {
 	static volatile int cancel;
 	static struct benchmark all;
-	struct fcopy_error error;
 	if (is_stream(cli->src))
 		return message_usage(cli->src, "--benchmark needs a file that it can read again");
 	all.cli = cli;
@@ -192,12 +205,12 @@ int benchmark_run(struct cli *cli)
 	if (getloadavg(&all.load, 1) != 1)
 		all.load = 0;
 	signals_catch(&cancel, NULL);
-	int r = run_rounds(&all, &error);
+	int r = run_rounds(&all);
 	show_run(cli, 0, NULL);
 	signals_reraise();
 	if (r < 0) {
-		message_error(&error);
-		return error.advice == FCOPY_ADVICE_USAGE ? EXIT_USAGE : EXIT_FAILED;
+		print_failure();
+		return report.error.advice == FCOPY_ADVICE_USAGE ? EXIT_USAGE : EXIT_FAILED;
 	}
 	if (prints_table(cli))
 		benchmark_verdict(&all);

@@ -74,6 +74,8 @@ const char *message_last_usage(void); /* the text of the last usage error */
 void message_print(const char *text);
 void message_reason(const struct fcopy_error *);
 void message_part(const char *dst);
+/* A hint: PURPOSE, remove DST.fcopy-part and DST.fcopy-shards. */
+void message_shards(const char *purpose, const char *dst);
 
 /* events.c: for options.notify, with the struct cli as user. */
 void event_print(void *user, const struct fcopy_event *);

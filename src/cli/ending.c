@@ -4,8 +4,10 @@
 #include "ending.h"
 #include "text.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 double ending_seconds(const struct fcopy_report *r)
@@ -106,7 +108,10 @@ void ending_stopped(const struct cli *cli, const struct fcopy_report *r, bool in
 {
 	struct text t = {0};
 	bool looks = isatty(STDERR_FILENO) && r->bytes > 0;
-	if (cli->quiet || !(interrupted || r->part_kept || looks))
+	bool full = (r->error.err == ENOSPC || r->error.err == EDQUOT) &&
+		    (r->atomic || r->in_place);
+	bool committed = r->error.advice == FCOPY_ADVICE_FLUSH;
+	if (cli->quiet || committed || !(interrupted || r->part_kept || looks || full))
 		return;
 	if (r->bytes == 0)
 		text_add(&t, "before the first byte");
@@ -117,4 +122,21 @@ void ending_stopped(const struct cli *cli, const struct fcopy_report *r, bool in
 	fprintf(stderr, "fcopy: stopped %s", t.at);
 	print_destination(r);
 	fputc('\n', stderr);
+}
+
+void ending_shard(const struct cli *cli, const struct fcopy_error *e, const char *dst)
+{
+	const struct fcopy_shard *s = &cli->copy.shard;
+	char part[PATH_MAX];
+	struct stat st;
+	/* EBUSY: another process copies this share, or the source has changed. */
+	if (s->count == 0 || e->advice != FCOPY_ADVICE_NONE || e->err == EBUSY || dst[0] == '\0' ||
+	    (cli->quiet && e->err == EINTR))
+		return;
+	if (s->finish && e->err == ENODATA)
+		fprintf(stderr, "fcopy: hint: run each missing share with --shard=I/%u\n",
+			s->count);
+	else if (snprintf(part, sizeof(part), "%s.fcopy-part", dst) < (int)sizeof(part) &&
+		 lstat(part, &st) == 0)
+		message_shards("run the same command again; to give up", dst);
 }

@@ -67,7 +67,8 @@ static void print_server(const struct cli *cli, const char *address)
 	fputs("fcopy: serving ", stderr);
 	message_print(cli->src);
 	if (stat(cli->src, &st) == 0 && S_ISREG(st.st_mode)) {
-		text_size_brief(&size, (uint64_t)st.st_size);
+		uint64_t bytes = (uint64_t)st.st_size, count = cli->copy.count;
+		text_size_brief(&size, count > 0 && count < bytes ? count : bytes);
 		fprintf(stderr, " (%s)", size.at);
 	}
 	print_where(cli->dst, address);

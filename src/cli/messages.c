@@ -46,6 +46,9 @@ static const char *hint_for(enum fcopy_advice advice)
 	case FCOPY_ADVICE_FLUSH:
 		return "check the disk: the copy is in place, but a power cut may undo it";
 	case FCOPY_ADVICE_CACHE: return "leave out --no-cache";
+	case FCOPY_ADVICE_REFLINK:
+		return "use --reflink=auto to copy the bytes where a clone is impossible";
+	case FCOPY_ADVICE_FLAGS: return "remove the flag with chattr -i or chattr -a";
 	case FCOPY_ADVICE_REMOVE_LINK: return "remove the symlink, or create its target";
 	default: return NULL;
 	}
@@ -62,6 +65,15 @@ static void print_beside(const char *dst, const char *suffix)
 void message_part(const char *dst)
 {
 	print_beside(dst, ".fcopy-part");
+}
+
+void message_shards(const char *purpose, const char *dst)
+{
+	fprintf(stderr, "fcopy: hint: %s, remove ", purpose);
+	message_part(dst);
+	fputs(" and ", stderr);
+	print_beside(dst, ".fcopy-shards");
+	fputs(" while no shard runs\n", stderr);
 }
 
 /* Prints an absolute path as one word of the shell. */
@@ -93,8 +105,12 @@ static void print_quoted(const char *path)
 static void print_hint(const struct fcopy_error *e)
 {
 	const char *text = hint_for(e->advice);
-	if (e->advice == FCOPY_ADVICE_REMOVE_PART) {
-		fputs("fcopy: hint: remove or rename ", stderr);
+	if (e->advice == FCOPY_ADVICE_REMOVE_PART || e->advice == FCOPY_ADVICE_RESUME) {
+		fputs("fcopy: hint: ", stderr);
+		fputs(e->advice == FCOPY_ADVICE_RESUME ? "use --resume to continue that copy, or "
+						       : "",
+		      stderr);
+		fputs("remove or rename ", stderr);
 		message_part(e->path);
 		fputc('\n', stderr);
 	} else if (e->advice == FCOPY_ADVICE_REMOVE_FILE || e->advice == FCOPY_ADVICE_REMOVE_TREE) {
@@ -103,11 +119,7 @@ static void print_hint(const struct fcopy_error *e)
 		print_quoted(e->path);
 		fputc('\n', stderr);
 	} else if (e->advice == FCOPY_ADVICE_SHARDS) {
-		fputs("fcopy: hint: to start over, remove ", stderr);
-		message_part(e->path);
-		fputs(" and ", stderr);
-		print_beside(e->path, ".fcopy-shards");
-		fputc('\n', stderr);
+		message_shards("to start over", e->path);
 	} else if (text) {
 		fprintf(stderr, "fcopy: hint: %s\n", text);
 	}

@@ -3,6 +3,7 @@
  */
 #include "option.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -171,6 +172,24 @@ static int set_mode_operand(struct cli *cli, const char *text)
 	return mode_set(cli, text);
 }
 
+/* What the last of several operands was probably meant as, if no file has that name: a mode. */
+static int refuse_missing_directory(const struct cli *cli, int n, const char *text)
+{
+	struct stat st;
+	if (cli->target || n < 3 || stat(text, &st) == 0 || errno != ENOENT)
+		return EXIT_DONE;
+	if (fcopy_mode_find(text)) /* with -r, or after more than two operands */
+		return message_usage(text, "no such directory; use -m %s to choose a mode", text);
+	const char *near = n > 3 || cli->tree.recursive ? NULL : suggest_mode(text);
+	if (near)
+		return message_usage(text, "neither a mode nor a directory; did you mean %s?",
+				     near);
+	if (n == 3 && text[0] && text[strspn(text, "0123456789")] == '\0')
+		return message_usage(text,
+				     "neither a mode nor a directory; --list prints the modes");
+	return EXIT_DONE;
+}
+
 /* Is it more than one file to DST? The third of three operands may be a mode. */
 static bool is_tree(const struct cli *cli, int n, char **operand)
 {
@@ -192,13 +211,9 @@ static int take_sources(struct cli *cli, int n, char **operand)
 {
 	if (n < (cli->target ? 1 : 2))
 		return refuse_operands(n, operand);
-	struct stat st;
-	bool may_be_mode = n == 3 && !cli->target && !cli->tree.recursive;
-	const char *near = may_be_mode && stat(operand[2], &st) < 0 ? suggest_mode(operand[2])
-								    : NULL;
-	if (near)
-		return message_usage(operand[2], "neither a mode nor a directory; did you mean %s?",
-				     near);
+	int status = refuse_missing_directory(cli, n, operand[n - 1]);
+	if (status != EXIT_DONE)
+		return status;
 	cli->sources = operand;
 	cli->source_count = (size_t)n - !cli->target;
 	cli->src = operand[0];

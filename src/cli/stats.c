@@ -64,8 +64,8 @@ static void add_rate(struct text *t, uint64_t bytes, double seconds)
 	text_add(t, "/s");
 }
 
-/* The parts of the real time. */
-static void print_phases(const struct fcopy_report *r, FILE *f)
+/* The parts of the real time. Without --verify, only the part that is resumed is compared. */
+static void print_phases(const struct fcopy_report *r, bool verifies, FILE *f)
 {
 	static const char *const names[FCOPY_PHASES] = {
 	    [FCOPY_PHASE_WAIT] = "  wait",       [FCOPY_PHASE_COPY] = "  copy",
@@ -74,7 +74,8 @@ static void print_phases(const struct fcopy_report *r, FILE *f)
 	struct text t = {0};
 	for (int i = 0; i < FCOPY_PHASES; i++)
 		if (r->seconds[i] > (i == FCOPY_PHASE_WAIT ? WAIT_MIN : 0)) {
-			add_label(&t, names[i]);
+			add_label(&t,
+				  i == FCOPY_PHASE_VERIFY && !verifies ? "  compare" : names[i]);
 			stats_add_time(&t, r->seconds[i]);
 			end_line(&t, f);
 		}
@@ -205,7 +206,7 @@ void stats_print(const struct outcome *o, FILE *f)
 {
 	const struct fcopy_report *r = o->report;
 	print_real(o->usage.real, r->moved, ending_seconds(r), f);
-	print_phases(o->report, f);
+	print_phases(o->report, o->cli->copy.verify, f);
 	print_cpu(&o->usage, f);
 	if (o->tree)
 		print_tree(o->tree, ending_seconds(r), f);

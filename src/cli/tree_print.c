@@ -2,10 +2,12 @@
  * Messages about trees and several sources.
  */
 #include "cli.h"
+#include "ending.h"
 #include "errors.h"
 #include "report.h"
 #include "text.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,11 +18,14 @@
 
 static uint64_t failures_printed;
 static struct errors failures; /* with --json: all of them */
+static bool disk_full;         /* for files, which ends the copy; not only for attributes */
 
 void tree_failed(const struct cli *cli, const struct fcopy_error *e)
 {
 	if (failures_printed++ < SHOWN)
 		message_error(e);
+	if ((e->err == ENOSPC || e->err == EDQUOT) && !(e->call && strstr(e->call, "xattr")))
+		disk_full = true;
 	if (cli->json)
 		errors_add(&failures, e);
 }
@@ -87,10 +92,13 @@ void tree_print_end(const struct cli *cli, const struct fcopy_tree_report *repor
 			report->failed, SHOWN);
 	else if (report->failed > 1)
 		fprintf(stderr, "fcopy: %" PRIu64 " entries failed\n", report->failed);
-	if (interrupted && !cli->quiet)
+	bool stopped = interrupted || (disk_full && !report->committed);
+	if (stopped && !cli->quiet)
 		print_stopped(report);
-	if (report->part[0] && !(interrupted && keeps_part(report)))
+	if (report->part[0] && !(stopped && keeps_part(report)))
 		print_part(report);
+	if (report->error.err != 0)
+		ending_shard(cli, &report->error, report->dst);
 }
 
 int tree_copy(struct cli *cli, struct fcopy_tree_report *report)

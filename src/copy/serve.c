@@ -174,8 +174,11 @@ static int open_service(struct service *s, const char *src, const char *dst,
 		return r;
 	}
 	r = source_open(&s->file, src, error);
-	if (r < 0)
+	if (r < 0) {
+		if (error->advice == FCOPY_ADVICE_RECURSIVE) /* a server has no -r */
+			error->advice = FCOPY_ADVICE_NONE;
 		return r;
+	}
 	r = destination_open(&s->listener, dst, &s->file, s->options, report->dst, error);
 	request.from = &s->file;
 	request.to = &s->listener;

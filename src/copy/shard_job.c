@@ -250,6 +250,7 @@ int shard_mark(struct shard_job *j, const char *what)
 int shard_refuse_missing(const struct shard_job *j)
 {
 	size_t used = 0;
+	const bool one = j->complete + 1 == j->shard.count;
 	for (unsigned i = 0, end; i < j->shard.count; i = end) {
 		for (end = i + 1; !j->marked[i] && end < j->shard.count && !j->marked[end];)
 			end++;
@@ -260,11 +261,14 @@ int shard_refuse_missing(const struct shard_job *j)
 			break;
 		}
 		used += (size_t)snprintf(j->reason + used, 128 - used, "%s%u",
-					 used ? ", " : "shares are missing: ", i);
+					 used  ? ", "
+					 : one ? "missing share "
+					       : "missing shares ",
+					 i);
 		if (end > i + 1)
 			used += (size_t)snprintf(j->reason + used, 128 - used, "-%u", end - 1);
 	}
-	snprintf(j->reason + used, 128 - used, " (of %u)", j->shard.count);
+	snprintf(j->reason + used, 128 - used, one ? "/%u" : " of %u", j->shard.count);
 	return error_refuse(j->error, j->path, ENODATA, j->reason, FCOPY_ADVICE_NONE);
 }
 

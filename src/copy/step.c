@@ -70,6 +70,8 @@ int step_refused(struct copy *c, const struct engine *engine, const struct trans
 	/* With EFBIG no other engine can help; and if auto was used, do not advise auto. */
 	if (c->mode->engine && t->refusal != EFBIG && accepts_writes(c))
 		c->report->error.advice = FCOPY_ADVICE_AUTO;
+	if (!c->mode->engine && engine == &engine_reflink)
+		c->report->error.advice = FCOPY_ADVICE_REFLINK;
 	return t->refusal > 0 ? -t->refusal : -EOPNOTSUPP; /* 0 would commit an incomplete copy */
 }
 

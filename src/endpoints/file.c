@@ -40,6 +40,15 @@ int source_share(struct endpoint *e, const struct endpoint *open, struct fcopy_e
 	return fstat(e->fd, &e->st) < 0 ? error_call(error, "fstat", e->path, errno) : 0;
 }
 
+static int fail_open(const char *path, int err, struct fcopy_error *error)
+{
+	struct stat st;
+	if (err == ENOENT && lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+		return error_refuse(error, path, ENOENT, "is a dangling symlink",
+				    FCOPY_ADVICE_NONE);
+	return error_call(error, "open", path, err);
+}
+
 int source_open(struct endpoint *e, const char *path, struct fcopy_error *error)
 {
 	static const struct endpoint_ops ops = {.commit = end_source, .abort = close_source};
@@ -48,7 +57,7 @@ int source_open(struct endpoint *e, const char *path, struct fcopy_error *error)
 	*e = (struct endpoint){.ops = &ops, .path = path};
 	e->fd = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
 	if (e->fd < 0)
-		return error_call(error, "open", path, errno);
+		return fail_open(path, errno, error);
 	if (fstat(e->fd, &e->st) < 0)
 		error_call(error, "fstat", path, errno);
 	else if (S_ISDIR(e->st.st_mode))

@@ -41,14 +41,15 @@ static int set_name(struct place *p, const char *name, size_t length)
 	return 0;
 }
 
-/* Opens the directory part of a path, and notes its last component. */
-static int place_split_path(struct place *p, const char *path, const char **call)
+/* Opens the directory part of a path, and notes its last component. After a failure *operation says
+ * more than the call, or is NULL. */
+static int place_split_path(struct place *p, const char *path, const char **operation)
 {
 	char dir[PATH_MAX];
 	size_t length;
 	const char *name = place_last_component(path, &length);
 	size_t start = (size_t)(name - path);
-	*call = "open";
+	*operation = NULL;
 	if (start >= sizeof(dir))
 		return -ENAMETOOLONG;
 	int r = set_name(p, name, length);
@@ -59,6 +60,7 @@ static int place_split_path(struct place *p, const char *path, const char **call
 		return 0;
 	memcpy(dir, path, start);
 	dir[start] = '\0';
+	*operation = "open of its directory";
 	p->dir = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return p->dir < 0 ? -errno : 0;
 }
@@ -99,7 +101,7 @@ static int place_enter_directory(struct place *p, const char *src_path, char res
 static int place_follow_symlink(struct place *p, const char *path, struct fcopy_error *e)
 {
 	char link[32], real[PATH_MAX];
-	const char *call;
+	const char *operation;
 	struct place found = {.dir = -1, .target = -1};
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", p->target);
 	if (p->st.st_nlink ==
@@ -109,9 +111,9 @@ static int place_follow_symlink(struct place *p, const char *path, struct fcopy_
 	if (n < 0)
 		return error_proc(e, "readlink", path, errno);
 	real[n] = '\0';
-	int r = place_split_path(&found, real, &call);
+	int r = place_split_path(&found, real, &operation);
 	if (r < 0)
-		return error_call(e, call, path, -r);
+		return error_operation(e, operation, "open", path, -r);
 	r = place_stat(&found);
 	if (r < 0) {
 		place_close(&found);
@@ -144,11 +146,11 @@ static int open_target(struct place *p, const char *path, struct fcopy_error *e)
 static int place_resolve(struct place *p, const char *src_path, bool into, char resolved[PATH_MAX],
 			 struct fcopy_error *e)
 {
-	const char *call;
+	const char *operation;
 	bool slash = resolved[strlen(resolved) - 1] == '/', entered = false;
-	int r = place_split_path(p, resolved, &call);
+	int r = place_split_path(p, resolved, &operation);
 	if (r < 0)
-		return error_call(e, call, resolved, -r);
+		return error_operation(e, operation, "open", resolved, -r);
 	if (p->name[0] && (r = place_stat(p)) < 0)
 		return error_call(e, "stat", resolved, -r);
 	while (!p->name[0] || p->exists) {
@@ -163,6 +165,8 @@ static int place_resolve(struct place *p, const char *src_path, bool into, char 
 			return r;
 		entered = true;
 	}
+	if (slash && !entered && !p->exists)
+		return error_refuse(e, resolved, ENOENT, "no such directory", FCOPY_ADVICE_NONE);
 	if (slash && !entered)
 		return error_call(e, "open", resolved, ENOTDIR);
 	return p->target >= 0 && S_ISREG(p->st.st_mode) ? place_follow_symlink(p, resolved, e) : 0;

@@ -102,7 +102,7 @@ static int check_existing(const struct endpoint *e, bool force, struct fcopy_err
 	/* erofs reports STATX_ATTR_IMMUTABLE for each of its files. */
 	if (sx.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND))
 		return error_refuse(error, e->path, EPERM, "is immutable or append-only",
-				    FCOPY_ADVICE_NONE);
+				    FCOPY_ADVICE_FLAGS);
 	r = check_directory_allows_rename(e, error);
 	if (r < 0 || force)
 		return r;

@@ -233,12 +233,12 @@ void report_large(struct worker *w, const struct entry *e)
 void report_add_steps(struct fcopy_tree_report *to, const struct fcopy_step *step, size_t n)
 {
 	for (; n > 0; n--, step++) {
-		size_t i = 0;
-		while (i < to->steps && to->step[i].engine != step->engine)
-			i++;
-		if (i == to->steps)
+		struct fcopy_step *s = to->step;
+		while (s < to->step + to->steps && s->engine != step->engine)
+			s++;
+		if (s == to->step + to->steps)
 			to->step[to->steps++] = (struct fcopy_step){.engine = step->engine};
-		struct fcopy_step *s = &to->step[i];
+		s->threads = step->threads > s->threads ? step->threads : s->threads;
 		s->bytes += step->bytes;
 		s->calls += step->calls;
 		s->seconds += step->seconds;

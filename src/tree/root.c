@@ -119,10 +119,8 @@ static int root_check_part(struct root *r)
 		return resume ? root_fail(r, "open of its .fcopy-part", ENAMETOOLONG) : 0;
 	}
 	if (!resume && fstatat(r->operand->parent, r->part, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		return root_refuse(
-		    r, EEXIST,
-		    "an earlier copy left its .fcopy-part: resume that copy, or remove the part",
-		    FCOPY_ADVICE_REMOVE_PART);
+		return root_refuse(r, EEXIST, "an earlier copy left its .fcopy-part",
+				   FCOPY_ADVICE_RESUME);
 	return 0;
 }
 

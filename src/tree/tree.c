@@ -36,6 +36,14 @@ static int open_parent(const char *path, char directory[PATH_MAX])
 	return fd;
 }
 
+static int fail_parent(struct tree *t, const char *dst, int err)
+{
+	struct fcopy_error error;
+	error_operation(&error, "open of its directory", "open", dst, err);
+	report_operand(t, &error);
+	return -err;
+}
+
 static int target_find(struct tree *t, struct target *target, const char *src, const char *dst)
 {
 	size_t length;
@@ -49,7 +57,7 @@ static int target_find(struct tree *t, struct target *target, const char *src, c
 	} else {
 		target->parent = open_parent(dst, target->directory);
 		if (target->parent < 0)
-			return tree_fail(t, "open", dst, -target->parent);
+			return fail_parent(t, dst, -target->parent);
 	}
 	if (length > NAME_MAX) {
 		close(target->parent);
@@ -188,7 +196,9 @@ static int copy_operand(struct tree *t, const char *src, const char *dst, struct
 	if (stream_names(src))
 		return copy_stream(t, src, dst);
 	if (fstatat(AT_FDCWD, src, &st, follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
-		return tree_fail(t, "stat", src, errno);
+		return errno == ENOENT && lstat(src, &st) == 0
+			   ? tree_refuse(t, src, ENOENT, "is a dangling symlink", FCOPY_ADVICE_NONE)
+			   : tree_fail(t, "stat", src, errno);
 	if (S_ISDIR(st.st_mode) && !o->recursive)
 		return tree_refuse(t, src, EISDIR, "is a directory", FCOPY_ADVICE_RECURSIVE);
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode) && !o->recursive)
@@ -200,7 +210,9 @@ static int copy_operand(struct tree *t, const char *src, const char *dst, struct
 					 "is no file and no directory: it has no shards",
 					 FCOPY_ADVICE_USAGE);
 	if (!S_ISDIR(st.st_mode) && !target->into && dst[strlen(dst) - 1] == '/')
-		return tree_fail(t, "open", dst, ENOTDIR);
+		return stat(dst, &st) < 0 && errno == ENOENT
+			   ? tree_refuse(t, dst, ENOENT, "no such directory", FCOPY_ADVICE_NONE)
+			   : tree_fail(t, "open", dst, ENOTDIR);
 	int r = target_find(t, target, src, dst);
 	if (r == 0 && t->shard && target->into)
 		r = find_shared_copy(t, target, src, dst, &st);

@@ -114,7 +114,7 @@ START_TEST(into_a_directory)
 	check(strcmp(report.dst, "d/./src") == 0, "%s, not d/./src", report.dst);
 	check(fcopy_copy("old", "d", &o, &report) == -1, "a directory was replaced");
 	check(report.error.err == EISDIR, "%d, not %d", report.error.err, EISDIR);
-	refused(copy_to("none/", o), ENOTDIR, FCOPY_ADVICE_NONE);
+	refused(copy_to("none/", o), ENOENT, FCOPY_ADVICE_NONE);
 	refused(copy_to("old/", o), ENOTDIR, FCOPY_ADVICE_NONE);
 	refused(copy_to("none/dst", o), ENOENT, FCOPY_ADVICE_NONE);
 	refused(copy_to("", o), ENOENT, FCOPY_ADVICE_NONE);

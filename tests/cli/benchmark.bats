@@ -157,7 +157,7 @@ jsonschema.validate(json.load(sys.stdin), json.load(open(sys.argv[1])))' "$SCHEM
 	expect 1 --benchmark nope b
 	says "fcopy: nope: open: No such file or directory"
 	expect 1 --benchmark "$FCOPY" nope/b
-	mentions "nope/b: open: No such file or directory"
+	mentions "nope/b: open of its directory: No such file or directory"
 	[ -z "$output" ] || { echo "stdout, without a row: $output"; return 1; }
 }
 
@@ -168,7 +168,7 @@ jsonschema.validate(json.load(sys.stdin), json.load(open(sys.argv[1])))' "$SCHEM
 	export FCOPY
 	private_mounts 'mount -t tmpfs -o size=1m none m; "$FCOPY" --benchmark a m/b'
 	demand 1
-	mentions "No space left on device"
+	mentions "scratch file beside m/b: " "No space left on device (the copy needs 2.0 MiB, 1.0 MiB was free)"
 	[ -z "$output" ] || { echo "stdout, without a row: $output"; return 1; }
 }
 

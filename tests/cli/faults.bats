@@ -94,7 +94,10 @@ fails_in() {
 		fails ioctl $error "$n" "ioctl(FICLONE)" -m reflink
 		never grep hint <<<"$stderr"
 		fails ioctl $error "$n" "ioctl(FICLONE)" --reflink=always
+		never grep hint <<<"$stderr"
 	done
+	fails ioctl EOPNOTSUPP "$n" "hint: use --reflink=auto" --reflink=always
+	fails ioctl EOPNOTSUPP "$n" "hint: use auto" -m reflink
 }
 
 @test "auto: an error in the middle is no reason to try another engine" {

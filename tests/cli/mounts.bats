@@ -49,7 +49,32 @@ load helper
 		done'
 	demand 0
 	[ "$(sort -u <<<"$output")" = old ] || { echo "$output"; return 1; }
-	[ "$(grep -c 'No space left on device' <<<"$stderr")" -ge 12 ] || { echo "$stderr"; return 1; }
+	local full
+	full=$(grep -c 'No space left on device' <<<"$stderr")
+	[ "$full" -ge 12 ] || { echo "$stderr"; return 1; }
+	[ "$(grep -cE '^fcopy: stopped (at|before) .*; m/(new not created|b unchanged)$' <<<"$stderr")" = "$full" ] || { echo "$stderr"; return 1; }
+}
+
+@test "a full disk with --shard: the hint names what stays, and the same command completes the copy" {
+	random a 3000000
+	mkdir m tree
+	cp a tree/f
+	export FCOPY
+	# shellcheck disable=SC2016
+	private_mounts 'mount -t tmpfs -o size=2m tmpfs m
+		if "$FCOPY" --shard=0/1 a m/b; then exit 9; fi
+		mount -o remount,size=10m m
+		"$FCOPY" --shard=0/1 a m/b; cmp a m/b
+		mount -t tmpfs -o size=2m tmpfs m
+		if "$FCOPY" -r --shard=0/1 tree m/t; then exit 9; fi
+		mount -o remount,size=10m m
+		"$FCOPY" -r --shard=0/1 tree m/t; cmp a m/t/f'
+	demand 0
+	local name
+	for name in b t; do
+		mentions "hint: run the same command again; to give up, remove m/$name.fcopy-part and m/$name.fcopy-shards while no shard runs"
+	done
+	[ "$(grep -c 'No space left on device' <<<"$stderr")" = 2 ] || { echo "$stderr"; return 1; }
 }
 
 @test "across file systems: every mode that can" {
@@ -83,7 +108,8 @@ load helper
 	for attribute in i a; do
 		chattr +$attribute b 2>/dev/null || skip "no such attributes on this file system"
 		expect 1 a b
-		says "fcopy: b: is immutable or append-only"
+		says "fcopy: b: is immutable or append-only" \
+			"fcopy: hint: remove the flag with chattr -i or chattr -a"
 		expect 1 -f a b
 		expect 1 --inplace a b
 		says "fcopy: b: open: Operation not permitted"

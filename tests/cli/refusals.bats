@@ -87,7 +87,10 @@ refuses_same() {
 	expect 1 nope b
 	says "fcopy: nope: open: No such file or directory"
 	expect 1 dangling b
-	says "fcopy: dangling: open: No such file or directory"
+	says "fcopy: dangling: is a dangling symlink"
+	expect 1 dangling nope .
+	says "fcopy: dangling: is a dangling symlink" "fcopy: nope: stat: No such file or directory" \
+		"fcopy: 2 entries failed"
 	expect 1 loop b
 	says "fcopy: loop: open: Too many levels of symbolic links"
 	expect 1 b/x c
@@ -104,13 +107,16 @@ refuses_same() {
 
 @test "DST in a directory that is missing, or none" {
 	echo data >a
-	expect 1 a newdir/
-	mentions "newdir/"
-	absent newdir
-	expect 1 a nodir/b
-	says "fcopy: nodir/b: open: No such file or directory"
-	expect 1 a a/b
-	says "fcopy: a/b: open: Not a directory"
+	local option
+	for option in -f -r; do # a file, and a tree of one file
+		expect 1 $option a newdir/
+		says "fcopy: newdir/: no such directory"
+		absent newdir
+		expect 1 $option a nodir/b
+		says "fcopy: nodir/b: open of its directory: No such file or directory"
+		expect 1 $option a a/b
+		says "fcopy: a/b: open of its directory: Not a directory"
+	done
 	echo old >b
 	expect 1 a b/
 	says "fcopy: b/: open: Not a directory"

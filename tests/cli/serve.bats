@@ -66,9 +66,23 @@ catches() {
 	expect 2 -k tcp-listen:0 b
 	says "fcopy: tcp-listen:0: is not a regular file: it cannot be sent to every client"
 	expect 2 -k a tcp:127.0.0.1:1
-	says "fcopy: tcp:127.0.0.1:1: does not listen: there are no clients to wait for"
+	says "fcopy: tcp:127.0.0.1:1: does not listen: use tcp-listen:PORT"
+	expect 2 -k a b
+	says "fcopy: b: does not listen: use tcp-listen:PORT"
+	mkdir d
+	expect 1 -k d tcp-listen:0
+	says "fcopy: d: is a directory"
 	expect 1 -k nope tcp-listen:0
 	says "fcopy: nope: open: No such file or directory"
+}
+
+@test "-k with --count announces the bytes that a client gets" {
+	random a 3000000
+	serve -k --count=4K a tcp-listen:0
+	said '^fcopy: serving a (4.0 KiB) on ' server.log
+	expect 0 tcp:127.0.0.1:"$port" b
+	cmp -n 4096 a b
+	[ "$(stat -c %s b)" = 4096 ]
 }
 
 @test "-k: --max-clients holds the next one back" {

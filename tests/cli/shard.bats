@@ -87,13 +87,16 @@ markers() {
 @test "finish names the missing shares and exits 1; then it commits" {
 	random src 9000000
 	expect 1 --shard=finish/6 src dst
-	mentions 'dst: shares are missing: 0-5 (of 6)'
+	mentions 'dst: missing shares 0-5 of 6'
 	absent dst.fcopy-shards
 	expect 0 --shard=1/6 src dst
 	expect 0 --shard=4/6 src dst
 	expect 1 --shard=finish/6 src dst
-	says 'fcopy: dst: shares are missing: 0, 2-3, 5 (of 6)'
+	says 'fcopy: dst: missing shares 0, 2-3, 5 of 6' \
+		'fcopy: hint: run each missing share with --shard=I/6'
 	for share in 0 2 3; do expect 0 --shard=$share/6 src dst; done
+	expect 1 --shard=finish/6 src dst
+	mentions 'dst: missing share 5/6'
 	# A process that is killed after its marker leaves the commit to a retry.
 	expect 0 --shard=5/6 src dst
 	committed
@@ -107,7 +110,7 @@ markers() {
 	expect 1 --shard=1/3 src dst
 	mentions 'its .fcopy-part is gone'
 	expect 1 --shard=finish/3 src dst
-	mentions 'shares are missing: 1-2'
+	mentions 'missing shares 1-2 of 3'
 }
 
 @test "a part that something truncated after a marker is refused" {
@@ -166,7 +169,7 @@ markers() {
 	find dst.fcopy-part dst.fcopy-shards -printf '%p %s %T@\n' | sort >before
 	expect 1 --shard=0/3 src dst
 	mentions 'dst: its shards were begun with N = 2, not 3' \
-		'hint: to start over, remove dst.fcopy-part and dst.fcopy-shards'
+		'hint: to start over, remove dst.fcopy-part and dst.fcopy-shards while no shard runs'
 	expect 1 --shard=finish/3 src dst
 	find dst.fcopy-part dst.fcopy-shards -printf '%p %s %T@\n' | sort | diff before -
 	expect 0 --shard=1/2 src dst

@@ -136,11 +136,13 @@ share_of() {
 @test "finish names the missing shares, and commits" {
 	make_source
 	expect 1 -a --shard=finish/3 s t
-	mentions 't: shares are missing: 0-2 (of 3)'
+	mentions 't: missing shares 0-2 of 3' 'hint: run each missing share with --shard=I/3'
 	expect 0 -a --shard=1/3 s t
 	expect 1 -a --shard=finish/3 s t
-	mentions 't: shares are missing: 0, 2 (of 3)'
+	mentions 't: missing shares 0, 2 of 3'
 	expect 0 -a --shard=0/3 s t
+	expect 1 -a --shard=finish/3 s t
+	says 'fcopy: t: missing share 2/3' 'fcopy: hint: run each missing share with --shard=I/3'
 	expect 0 -a --shard=2/3 s t
 	committed
 	expect 0 -a --shard=finish/3 s t

@@ -27,6 +27,28 @@ value() {
 	# 367 reads of 8 KiB, the last one short and one more that sees the end, and a write for each.
 }
 
+@test "--stats: without --verify, a resumed copy was compared and not verified" {
+	random a 3000000
+	head -c 1000000 a >b.fcopy-part
+	chmod 600 b.fcopy-part
+	expect 0 --stats --resume a b
+	[[ $(value resumed) == "976 KiB"* ]] || { echo "$stderr"; return 1; }
+	[[ $(value compare) =~ ^[0-9.]+\ (us|ms|s)$ ]]
+	never grep verify <<<"$stderr"
+	expect 0 --stats --verify a c
+	[[ $(value verify) =~ ^[0-9.]+\ (us|ms|s)$ ]]
+	never grep compare <<<"$stderr"
+}
+
+@test "--json of a tree: an engine that moved bytes ran in a thread or more" {
+	need jq
+	mkdir s
+	random s/a 3000000
+	random s/b 3000
+	expect 0 -r --json --reflink=never s d
+	jq -e '[.engines[] | select(.bytes > 0)] | length > 0 and all(.threads >= 1)' <<<"$output"
+}
+
 @test "--stats: calls and bytes are those that strace counts, engine by engine" {
 	local mode
 	need jq

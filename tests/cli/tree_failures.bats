@@ -196,12 +196,14 @@ load tree
 			"$FCOPY" -r s disk/d 2>err || s=$?
 			[ $s = 1 ] || { echo "status $s"; exit 1; }
 			grep -q "No space left" err
+			grep -qE "^fcopy: stopped after [0-9]+ entries, .*; disk/d not created$" err
 			[ "$(ls -A disk | tr "\n" " ")" = "mine other " ] || { ls -A disk; exit 1; }
 		done
 		# The part is kept if it may be resumed.
 		s=0
 		"$FCOPY" -r --resume s disk/d 2>err || s=$?
 		[ $s = 1 ] && [ ! -e disk/d ] && [ -d disk/d.fcopy-part ]
+		grep -q "; kept as disk/d.fcopy-part; run the same command to resume$" err
 		mount -o remount,size=100M disk
 		"$FCOPY" -r --resume s disk/d
 		diff -r s disk/d

@@ -87,9 +87,13 @@ prepare() {
 	local last
 	echo a >a
 	echo b >b
-	for last in c 99 dir/; do
+	for last in c dir/; do
 		expect 1 a b $last
 		says "fcopy: $last: no such directory"
+		absent $last
+	done
+	for last in 9 99; do
+		usage_error "$last: neither a mode nor a directory; --list prints the modes" a b $last
 		absent $last
 	done
 	usage_error "splcie: neither a mode nor a directory; did you mean splice?" a b splcie
@@ -120,8 +124,10 @@ prepare() {
 	expect 0 -t 4 x/f 2>&1
 	holds x 4/f
 	rmdir 4 2>/dev/null || rm -r 4
-	expect 1 -r x y 4
-	says "fcopy: 4: no such directory"
+	usage_error "4: no such directory; use -m 4 to choose a mode" -r x y 4
+	usage_error "sendfile: no such directory; use -m sendfile to choose a mode" x/f y/f x/f sendfile
+	absent 4
+	absent sendfile
 }
 
 @test "-t: every SRC into the directory, which must exist" {

@@ -195,7 +195,8 @@ part_of() {
 		expect 1 $option --resume s d
 		mentions "d: its .fcopy-part was not left by fcopy" "hint: remove or rename d.fcopy-part"
 		expect 1 $option s d
-		mentions "d: an earlier copy left its .fcopy-part: resume that copy, or remove the part"
+		says "fcopy: d: an earlier copy left its .fcopy-part" \
+			"fcopy: hint: use --resume to continue that copy, or remove or rename d.fcopy-part"
 	done
 	holds precious d.fcopy-part/mine/f
 	[ "$(stat -c %a d.fcopy-part)" = 750 ]
