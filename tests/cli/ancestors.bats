@@ -153,7 +153,10 @@ load helper
 	local mode
 	for mode in 9 3x two "" one 11 -2; do
 		run --separate-stderr "$FCOPY" a b -- "$mode"
-		demand 1
+		case $mode in
+		9 | 11) demand 2 ;; # a number can only be meant as a mode
+		*) demand 1 ;;
+		esac
 		mentions "irectory"
 		holds old b
 		run --separate-stderr "$FCOPY" -m "$mode" a b
