@@ -6,7 +6,6 @@ import fnmatch
 import json
 import os
 import re
-import resource
 import subprocess
 import sys
 import time
