@@ -15,7 +15,7 @@ tree("btrfs", "the same on btrfs", "cp_-r fcopy_-r fcp cpz rcp", source="many", 
      bars="fcopy_-r wall 1.03 cp_-r; fcopy_-r wall 1.03 fcp; fcopy_-r wall 1.03 cpz; fcopy_-r wall 1.03 rcp")
 tree("tmpfs", "the same in memory", "cp_-r fcopy_-r fcp cpz rcp", source="many", fs="tmpfs", bars=fast)
 tree("flat", "one directory", "cp_-r fcopy_-r fcp cpz", source="flat", fs="ext4", rounds=8, bars="fcopy_-r wall 0.85 cp_-r")
-tree("large", "large files", "fcopy_each fcopy_-r cp_-r", source="large", fs="ext4", rounds=8,
+tree("large", "large files", "fcopy_each fcopy_-r cp_-r", source="large", fs="ext4", rounds=8, base="cp_-r",
      bars="fcopy_-r wall 1.0 fcopy_each; fcopy_-r wall 1.0 cp_-r")
 tree("cold", "many small files, cold cache", "cp_-r fcopy_-r fcp cpz", source="many", fs="ext4", cache="cold", rounds=6,
      sets="readme", bars="fcopy_-r wall 0.8 cp_-r")

@@ -65,8 +65,10 @@ class Figures:
 
     def lines(self, *names):
         """Cases in which fcopy met cp, one a line."""
-        rows = [(name, *(duration(self.run.value(name, who)) for who in ("fcopy", "cp")), self.ratio(name, "fcopy", "cp"))
-                if self.run.ratio(name, "fcopy", "cp") else (name, "–", "–", "not measured") for name in names]
+        bases = {name: self.run.cases.get(name, {"base": "cp"})["base"] for name in names}
+        pairs = [(name, base.replace("cp", "fcopy", 1), base) for name, base in bases.items()]
+        rows = [(name, *(duration(self.run.value(name, who)) for who in pair), self.ratio(name, *pair))
+                if self.run.ratio(name, *pair) else (name, "–", "–", "not measured") for name, *pair in pairs]
         return report.table(("case", "fcopy", "cp", "time / cp [95 %]"), rows)
 
     def slower(self):
@@ -116,9 +118,8 @@ class Figures:
 
     def pictures(self):
         """{picture: (script, variables, data)} of what the run has."""
-        found = {}
+        found, run = {}, self.run
         for name in ("modes", "rivals"):
-            run = self.run
             if run.measured(name):
                 base = run.cases[name]["base"]
                 rows = [(label(who), run.value(name, who), run.value(name, who, "cpu"), ORANGE if who == "fcopy" else BLUE,
@@ -152,8 +153,8 @@ class Figures:
         return picture_of_bars(rows, f"Copying a tree of {files:,} small files; at the bar: time relative to {label(base)}", "files per second")
 
 def picture_of_bars(rows, heading, axis):
-    data = "\n".join(f'"{name}" {length} {cpu} {colour} "{words}"' for name, length, cpu, colour, words in rows)
-    return "bars", {"heading": heading, "axis": axis, "rows": len(rows), "longest": max(row[1] for row in rows)}, data
+    return "bars", {"heading": heading, "axis": axis, "rows": len(rows), "longest": max(row[1] for row in rows)}, \
+        "\n".join(f'"{name}" {length} {cpu} {colour} "{words}"' for name, length, cpu, colour, words in rows)
 
 def blocks(lines):
     return "\n\n\n".join(f'"{name}"\n' + "\n".join(f"{x} {r[0]} {r[1] or r[0]} {r[2] or r[0]}" for x, r in sorted(rows))

@@ -89,8 +89,7 @@ class Lab:
         else:
             if not shutil.which(MKFS[fs][0], path=os.environ["PATH"] + ":/usr/sbin"):
                 raise Skip(f"{MKFS[fs][0]} is missing")
-            image.write_bytes(b"")
-            os.truncate(image, max(24 * SIZE, 4 << 30))
+            run("truncate", "-s", str(max(24 * SIZE, 4 << 30)), image)
             run(*MKFS[fs], image)
             # Without direct I/O the pages of the image would be cached twice, and a cold cache would not be cold.
             device = run("losetup", "--find", "--show", "--direct-io=on", image)

@@ -199,8 +199,8 @@ def run(cases, words):
         facts["duration"] = f"{used / 60:.1f} minutes"
         facts["steal time"] = f"{stolen / used / os.cpu_count():.2%} of the CPU time"
         with open(out / "circumstances.json", "w", encoding="utf-8") as file:
-            json.dump({"facts": facts, "fast": fast, "cases": done, "left_out": bench.left}, file, indent=1, ensure_ascii=False)
-            file.write("\n")
+            text = json.dumps({"facts": facts, "fast": fast, "cases": done, "left_out": bench.left}, indent=1, ensure_ascii=False)
+            file.write(re.sub(r"\n(?: {3,}|  (?=[}\]]))", " ", text) + "\n")  # a line for each fact and each case
         bench.file.close()
     except Skip as why:
         sys.exit(f"bench.sh: {why}")
