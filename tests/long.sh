@@ -3,12 +3,12 @@
 #
 # long.sh [--record] [--jobs N] [PROOF…]: the proofs of tests/long, all of them or these, one after
 # the other or N at once. Ends with a table of what was tried and what failed, which is left in
-# build/long.md too, and the line N passed, N failed, N skipped. --record puts the last row of each
-# proof, with the revision that it is of, into tests/README.md. FCOPY names another program.
+# build/long.md too, and the line N passed, N failed, N skipped. --record replaces their rows in
+# tests/README.md, which name the revision; the other rows stay. FCOPY names another program.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 export FCOPY=${FCOPY:-$root/fcopy} FCOPY_BUILD=${FCOPY_BUILD:-$root/build}
-table=$FCOPY_BUILD/long.md
+table=$FCOPY_BUILD/long.md readme=$root/tests/README.md
 passed=0 failed=0 skipped=0 record='' jobs=1
 
 # Each proof, what it counts, and its argument for a full run. What a power cut leaves depends on
@@ -110,20 +110,23 @@ count() {
 	esac
 }
 
-# make_table NAME…: of those that were ever run.
+# make_table NAME…: of those that were run now the new row, of the others the recorded one.
 make_table() {
 	local name
 	echo "| proof | tried | files lost | wrong copies with exit 0 | hangs | crashes | other failures | revision |"
 	echo "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
 	for name in "$@"; do
-		sed -n 's/^[0-9]* //p' "$FCOPY_BUILD/long.$name.row" 2>/dev/null
+		if [[ " ${wanted[*]} " == *" $name "* ]]; then
+			sed 's/^[0-9]* //' "$FCOPY_BUILD/long.$name.row"
+		else
+			grep "^| $name: " "$readme"
+		fi
 	done
 	printf '\n%s, Linux %s.\n' "$(date -u +%F)" "$(uname -r)"
 }
 
 # Everything between the markers goes, and the table comes.
 put_into_readme() {
-	local readme=$root/tests/README.md
 	sed -e '/<!-- proofs -->/,/<!-- \/proofs -->/{
 		/<!-- proofs -->/r '"$table"'
 		/<!-- \/\?proofs -->/!d
