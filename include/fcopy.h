@@ -134,7 +134,8 @@ enum fcopy_phase {
 	FCOPY_PHASE_FSYNC,   /* the file is flushed */
 	FCOPY_PHASE_VERIFY,  /* both files are compared; before COPY: DST.fcopy-part and SRC */
 	FCOPY_PHASE_REPLACE, /* the file gets its name; for a socket: wait for the receipt */
-	FCOPY_PHASE_REMOVE,  /* an unfinished tree is removed; progress.entries restarts at 0 */
+	/* An unfinished tree is removed, or a scratch file. progress.entries restarts at 0. */
+	FCOPY_PHASE_REMOVE,
 	FCOPY_PHASES         /* the number of phases */
 };
 

@@ -131,8 +131,11 @@ static int run_open_copy(struct copy *c)
 		c->report->part_kept = c->dst.ops->keep_partial(&c->dst, c->all.offset);
 	if (r < 0 && c->dst.ops->release_blocks)
 		c->dst.ops->release_blocks(&c->dst, c->allocated);
+	double start = io_now();
 	if (r != 0 || c->options->scratch)
 		c->dst.ops->abort(&c->dst);
+	if (c->options->scratch)
+		c->report->seconds[FCOPY_PHASE_REMOVE] = io_now() - start;
 	return r;
 }
 

@@ -231,6 +231,11 @@ START_TEST(scratch_leaves_nothing)
 	check(same_bytes("old", "dst"), "touched");
 	check(fcopy_copy("src", "new", &o, &report) == 0, "%s", report.error.call);
 	check(report.data == (uint64_t)SIZE && names_in(".") == 3, "%d names", names_in("."));
+	check(report.seconds[FCOPY_PHASE_REMOVE] > 0, "the removal was not timed");
+	o.scratch = false;
+	check(fcopy_copy("src", "new", &o, &report) == 0, "%s", report.error.call);
+	check(report.seconds[FCOPY_PHASE_REMOVE] == 0, "%g s for a removal",
+	      report.seconds[FCOPY_PHASE_REMOVE]);
 	leave();
 }
 END_TEST
