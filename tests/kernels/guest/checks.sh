@@ -91,11 +91,11 @@ check_no_cache() {
 	check_option --no-cache
 }
 
-# wait_for_bytes PATTERN: until a file of that name has a MiB.
+# wait_for_bytes FILE: until it has a MiB.
 wait_for_bytes() {
 	local i
 	for i in {1..300}; do
-		[ -z "$(find . -maxdepth 1 -name "$1" -size +1023k)" ] || return 0
+		[ ! -e "$1" ] || [ "$(stat -c %s "$1")" -lt 1048576 ] || return 0
 		sleep 0.1
 	done
 	echo "no $1 after $i waits"

@@ -55,7 +55,9 @@ group() {
 }
 
 wanted=$(cat /check/wanted) checks=$(cat /check/checks)
+static_first
 make_data
+watchdog &
 for fs in ext4 xfs btrfs f2fs exfat vfat ntfs3; do
 	group $fs on_disk $fs
 done

@@ -45,10 +45,19 @@ on_disk() {
 
 on_tmpfs() {
 	mkdir -p /mnt/tmpfs
+	result remount skip "tmpfs ends with its mount"
 	mount -t tmpfs -o size=512M tmpfs /mnt/tmpfs
 	dir=/mnt/tmpfs
 	all_checks
 	umount /mnt/tmpfs
+}
+
+mount_overlay() {
+	mount -t overlay -o lowerdir=/mnt/disk/lower,upperdir=/mnt/disk/upper,workdir=/mnt/disk/work overlay /mnt/overlay
+}
+
+remount_overlay() {
+	umount /mnt/overlay && remount ext4 && mount_overlay
 }
 
 # on_overlay: the sources are in the upper layer.
@@ -59,9 +68,9 @@ on_overlay() {
 	fi
 	mount_fs ext4 /dev/vdc /mnt/disk || return
 	mkdir -p /mnt/disk/{lower,upper,work} /mnt/overlay
-	mount -t overlay -o lowerdir=/mnt/disk/lower,upperdir=/mnt/disk/upper,workdir=/mnt/disk/work overlay /mnt/overlay
+	mount_overlay
 	dir=/mnt/overlay
-	all_checks
+	all_checks remount_overlay
 	umount /mnt/overlay /mnt/disk
 }
 

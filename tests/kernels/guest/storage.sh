@@ -128,28 +128,45 @@ logged_copies() {
 	mark done:tree
 }
 
-# state FILE NEW: absent, new, old or torn.
+# read_sums FILE…: sets sum[FILE] to its checksum and size, unless it cannot be read. One process for
+# all files.
+read_sums() {
+	local crc size file
+	while read -r crc size file; do
+		sum[$file]="$crc $size"
+	done < <(cksum "$@" 2>/dev/null)
+}
+
+# state FILE: sets REPLY to absent, new, old or torn.
 state() {
 	if [ ! -e "$1" ]; then
-		echo absent
+		REPLY=absent
 	elif [ -d "$1" ]; then
-		cmp -s <(names_and_bytes "$1") <(names_and_bytes "$2") && echo new || echo torn
+		REPLY=torn
+		[ "$(names_and_bytes "$1")" != "$new_tree" ] || REPLY=new
 	else
-		cmp -s "$1" "$2" && echo new || { cmp -s "$1" /run/logged.old && echo old; } || echo torn
+		case ${sum[$1]-} in
+		"$new_sum") REPLY=new ;;
+		"$old_sum") REPLY=old ;;
+		*) REPLY=torn ;;
+		esac
 	fi
 }
 
 # inspect FS: mounts a copy of the replayed disk, as after a power cut, and looks at each copy.
 inspect() {
 	local at=/mnt/cut name options=loop found
+	local -A sum
 	[ "$1" != xfs ] || options+=,nouuid
 	cp --reflink=always /mnt/scratch/disk /mnt/scratch/cut
 	mount -t "$1" -o $options /mnt/scratch/cut $at
+	read_sums $at/new.* $at/old.*
 	for name in "${!phase[@]}"; do
-		if [ "$name" = tree ]; then
-			found=$(state $at/new.tree /run/logged.tree)
-		else
-			found="$(state "$at/new.$name" /run/logged.new) $(state "$at/old.$name" /run/logged.new)"
+		state "$at/new.$name"
+		found=$REPLY
+		if [ "$name" != tree ]; then
+			state "$at/old.$name"
+			found+=" $REPLY"
 		fi
 		case ${phase[$name]}:$found in
 		before:absent | 'before:absent old' | after:new | 'after:new new') ;;
@@ -167,8 +184,10 @@ inspect() {
 
 # check_cuts FS: replays the log to each flush of the disk's cache.
 check_cuts() {
-	local number flags from=0 cuts=0 name
+	local number flags from=0 cuts=0 name new_sum old_sum new_tree
 	local -A phase
+	new_sum=$(cksum </run/logged.new) old_sum=$(cksum </run/logged.old)
+	new_tree=$(names_and_bytes /run/logged.tree)
 	for name in $(/check/bin/replay /dev/vdd | sed -n 's/.* mark begin://p'); do
 		phase[$name]=before
 	done
