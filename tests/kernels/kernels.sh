@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# tests/kernels/kernels.sh [--record] [KERNEL…]: boots Debian's kernels (5.10 6.1 6.12) in qemu without hardware
-# virtualisation, one after the other, and checks fcopy on each file system that they have. Prints
-# "kernel fs check ok|FAIL|skip reason" for each check, then tables, how long each kernel took and "N
-# passed, N failed, N skipped". Results, tables, logs, downloads and images are kept in build/kernels.
+# tests/kernels/kernels.sh [--record] [--jobs=N] [KERNEL…]: boots Debian's kernels (5.10 6.1 6.12) in qemu
+# without hardware virtualisation, N at once (all), and checks fcopy on each file system that they have.
+# Prints "kernel fs check ok|FAIL|skip reason" for each check, then tables, how long each kernel took and
+# "N passed, N failed, N skipped". Results, tables, logs, downloads and images are kept in build/kernels.
 # The tables hold the last result of each check since build/kernels was made; --record puts them into
 # tests/README.md.
 #
@@ -22,6 +22,8 @@ FCOPY=${FCOPY:-$root/fcopy}
 WANTED=${WANTED-}
 CHECKS=${CHECKS-}
 GUEST_SECONDS=${GUEST_SECONDS:-5400}
+kernels=(5.10 6.1 6.12)
+jobs=${#kernels[@]}
 
 # shellcheck source=tests/kernels/packages.sh
 . "$here/packages.sh"
@@ -41,17 +43,24 @@ need() {
 	fi
 }
 
-# boot VERSION: runs the guest; its results go to results, its console to console.log. The root image
+# usage MESSAGE: exits.
+usage() {
+	echo "${0##*/}: $1" >&2
+	echo "usage: ${0##*/} [--record] [--jobs=N] [KERNEL…], where KERNEL is 5.10, 6.1 or 6.12" >&2
+	exit 2
+}
+
+# boot VERSION: becomes the guest; its results go to serial, its console to console.log. The root image
 # stays as it is: qemu discards what the guest writes to it.
 boot() {
 	local dir=$work/$1 disk
-	rm -f "$dir/console.log" "$dir"/disk?.img
+	rm -f "$dir"/disk?.img
 	for disk in 1 2 3; do
 		truncate -s 8G "$dir/disk$disk.img" || return
 	done
-	timeout --kill-after=10 "$GUEST_SECONDS" qemu-system-x86_64 -accel tcg,thread=multi -cpu Nehalem \
+	exec timeout --kill-after=10 "$GUEST_SECONDS" qemu-system-x86_64 -accel tcg,thread=multi -cpu Nehalem \
 		-smp 2 -m 2560 -nodefaults -no-user-config -display none -no-reboot \
-		-serial "file:$dir/console.log" -serial "file:$dir/results" \
+		-serial "file:$dir/console.log" -serial "file:$dir/serial" \
 		-kernel "$dir/vmlinuz" -initrd "$dir/initramfs" \
 		-append 'console=ttyS0 panic=-1 loglevel=2 mitigations=off nowatchdog' \
 		-drive "file=$work/root.img,format=raw,if=virtio,snapshot=on,cache=unsafe" \
@@ -61,39 +70,68 @@ boot() {
 		-drive "file=$dir/disk3.img,format=raw,if=virtio,cache=unsafe,discard=unmap" </dev/null
 }
 
-# cpu_seconds FILE FILE: prints by how much the second line of times(1) has grown: what the processes
-# that have ended used. A subshell would have no such processes, so the files are written before.
-cpu_seconds() {
-	awk 'FNR == 2 { gsub("s", "")
-			for (i = 1; i <= 2; i++) { split($i, part, "m"); sum[FILENAME] += part[1] * 60 + part[2] } }
-		END { printf "%d\n", sum[ARGV[2]] - sum[ARGV[1]] }' "$@"
+# prepare VERSION: one kernel at a time, since all share the root image and the package lists.
+prepare() {
+	rm -f "$work/$1/results"
+	if ! { make_root && fetch_kernel "$1" && make_initramfs "$1" && make_payload "$1"; } >&2; then
+		mkdir -p "$work/$1"
+		echo "$1 - prepare FAIL the reason is above" | tee "$work/$1/results"
+		return 1
+	fi
 }
 
-# check_kernel VERSION: prints the results of one kernel as they come, and appends them to
-# $work/results.
+# cpu_seconds: prints what the processes of this shell used, from the output of times(1).
+cpu_seconds() {
+	awk 'NR == 2 { gsub("s", "")
+			for (i = 1; i <= 2; i++) { split($i, part, "m"); sum += part[1] * 60 + part[2] } }
+		END { printf "%d\n", sum }' "$1"
+}
+
+# check_kernel VERSION: prints the results of one kernel as they come, appends them to its history, and
+# prints its duration. Runs in a process of its own, which writes below $work/VERSION only.
 check_kernel() {
-	local version=$1 dir=$work/$1 start=$SECONDS qemu tail
-	if ! { make_root && fetch_kernel "$version" && make_initramfs "$version" && make_payload "$version"; } >&2; then
-		echo "$version - prepare FAIL the reason is above" | tee -a "$work/results"
-		return
-	fi
-	: >"$dir/results"
-	times >"$work/times.before"
+	local version=$1 dir=$work/$1 start=$SECONDS qemu tail status
+	trap 'stop 143' INT TERM HUP
+	: >"$dir/serial"
 	boot "$version" &
 	qemu=$!
-	tail -n +1 -F --pid=$qemu "$dir/results" 2>/dev/null | sed -u "s/\r\$//; s/^/$version /" &
+	tail -n +1 -F --pid=$qemu "$dir/serial" 2>/dev/null | sed -u "s/\r\$//; s/^/$version /" &
 	tail=$!
 	wait $qemu
-	local status=$?
+	status=$?
 	wait $tail
 	rm -f "$dir"/disk?.img "$dir/check.img"
-	tr -d '\r' <"$dir/results" | sed "s/^/$version /" >>"$work/results"
-	if ! grep -q ' - end ok' <(tail -n 1 "$work/results"); then
+	tr -d '\r' <"$dir/serial" | sed "s/^/$version /" >"$dir/results"
+	if ! grep -q ' - end ok' <(tail -n 1 "$dir/results"); then
 		echo "$version - end FAIL the guest ended early, status $status: see $dir/console.log" |
-			tee -a "$work/results"
+			tee -a "$dir/results"
 	fi
-	times >"$work/times.after"
-	echo "$version: $((SECONDS - start)) s, $(cpu_seconds "$work"/times.{before,after}) s of CPU time" | tee -a "$work/durations"
+	cat "$dir/results" >>"$dir/history"
+	times >"$dir/times"
+	echo "$version: $((SECONDS - start)) s, $(cpu_seconds "$dir/times") s of CPU time" | tee "$dir/duration"
+}
+
+# check_kernels: all that are wanted, at most $jobs at once.
+check_kernels() {
+	local version prepared=()
+	for version in "${kernels[@]}"; do
+		prepare "$version" && prepared+=("$version")
+	done
+	for version in "${prepared[@]}"; do
+		while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do
+			wait -n
+		done
+		check_kernel "$version" &
+	done
+	wait
+}
+
+# each FILE: prints that file of each kernel that was wanted.
+each() {
+	local version
+	for version in "${kernels[@]}"; do
+		cat "$work/$version/$1"
+	done
 }
 
 # put_into_readme: the tables, between their markers.
@@ -108,6 +146,7 @@ put_into_readme() {
 
 # shellcheck disable=SC2317 # called by a trap
 stop() {
+	trap '' INT TERM HUP
 	# shellcheck disable=SC2046 # one word for each process
 	kill $(jobs -p) 2>/dev/null
 	exit "$1"
@@ -116,34 +155,33 @@ stop() {
 main() {
 	local version record=''
 	need qemu-system-x86_64 mke2fs depmod modprobe cpio xz dpkg-deb apt-get
-	trap 'stop 130' INT
-	trap 'stop 143' TERM HUP
-	if [ "${1-}" = --record ]; then
-		record=yes
+	while :; do
+		case ${1-} in
+		--record) record=yes ;;
+		--jobs=*[!0-9]* | --jobs= | --jobs=0*) usage "invalid number of jobs '${1#*=}'" ;;
+		--jobs=*) jobs=${1#*=} ;;
+		-*) usage "unknown option '$1'" ;;
+		*) break ;;
+		esac
 		shift
-	fi
-	[ $# -gt 0 ] || set -- 5.10 6.1 6.12
-	for version in "$@"; do
-		if [ -z "${release_of[$version]-}" ]; then
-			echo "${0##*/}: unknown kernel '$version' (one of 5.10 6.1 6.12)" >&2
-			exit 2
-		fi
+	done
+	[ $# -eq 0 ] || kernels=("$@")
+	for version in "${kernels[@]}"; do
+		[ -n "${release_of[$version]-}" ] || usage "unknown kernel '$version'"
 	done
 	mkdir -p "$work"
-	rm -f "$work/results" "$work/durations"
-	for version in "$@"; do
-		check_kernel "$version"
-	done
+	trap 'stop 130' INT
+	trap 'stop 143' TERM HUP
+	check_kernels
 	echo
-	cat "$work/results" >>"$work/history"
-	sort -s -V -k1,1 "$work/history" | awk -f "$here/table.awk" | tee "$work/table.md"
+	cat "$work"/*/history | sort -s -V -k1,1 | awk -f "$here/table.awk" | tee "$work/table.md"
 	[ -z "$record" ] || put_into_readme
-	cat "$work/durations"
-	awk '{ n[$4]++ }
+	each duration
+	each results | awk '{ n[$4]++ }
 		END {
 			printf "%d passed, %d failed, %d skipped\n", n["ok"], n["FAIL"], n["skip"]
 			exit n["FAIL"] > 0 || !n["ok"]
-		}' "$work/results"
+		}'
 }
 main "$@"
 exit
