@@ -109,7 +109,7 @@ check_resume() {
 	kill -9 $!
 	wait $! || true
 	[ ! -e to ]
-	f -v --reflink=never --resume from to >said 2>&1
+	f -v --reflink=never --resume from to >said 2>&1 || { cat said && return 1; }
 	cmp from to
 	[ ! -e to.fcopy-part ]
 	grep -o 'resuming at .*' said
@@ -129,6 +129,12 @@ check_killed() {
 	[ "$left" = 0 ] || echo "leaves a temporary file"
 }
 
+# reports_holes FILE: one before its end.
+reports_holes() {
+	xfs_io -r -c 'seek -h 0' "$1" |
+		awk -v size="$(stat -c %s "$1")" '$1 == "HOLE" && $2 < size { found = 1 } END { exit !found }'
+}
+
 # check_sparse: no more blocks than cp writes. If the file system does not report holes, only
 # --sparse=always finds them.
 check_sparse() {
@@ -143,13 +149,15 @@ check_sparse() {
 	cmp from to
 	cmp from always
 	sync -f .
-	xfs_io -r -c 'seek -h 0' from | awk '$1 == "HOLE" && $2 < 24 * 1048576 { found = 1 } END { exit !found }' || holes=no
+	reports_holes from || holes=no
 	echo "$(kib from) KiB, cp $(kib by-cp), fcopy $(kib to), always $(kib always), holes are reported: $holes"
 	# XFS keeps blocks allocated that it expected to need.
 	[ "$(kib always)" -le $(($(kib by-cp) + 4096)) ]
 	[ $holes = no ] || [ "$(kib to)" -le $(($(kib by-cp) + 512)) ]
 }
 
+# check_5gib: where holes are not reported, 5 GiB of zeros would be copied. A shard copies the last 80 MiB
+# of them.
 check_5gib() {
 	local at
 	truncate -s 16M hole
@@ -159,6 +167,12 @@ check_5gib() {
 	for at in 0 4300 5120; do
 		dd if="$data/large" of=from bs=1M count=1 skip=$((at % 5)) seek=$at conv=notrunc status=none
 	done
+	if ! reports_holes from; then
+		f --shard=63/64 from to
+		cmp --bytes=81M --ignore-initial=5040M from to.fcopy-part
+		echo "the last 80 MiB"
+		return
+	fi
 	f -v from to
 	[ "$(stat -c %s to)" = $((5121 << 20)) ]
 	for at in 0 2000 4095 4096 4300 5120; do

@@ -32,7 +32,7 @@ watchdog() {
 static_first() {
 	local name
 	mkdir /run/static
-	for name in cat grep ls mkdir mv rm sed sleep sort stat tail tr truncate wc xargs; do
+	for name in cat grep ls mkdir mv rm sed sleep sort stat tail truncate wc xargs; do
 		ln -s /bin/busybox /run/static/$name
 	done
 	PATH=/run/static:$PATH
