@@ -19,10 +19,10 @@ static bool taken[ENDING]; /* false for a signal that was ignored at the start, 
 static void on_signal(int number)
 {
 	if (number == SIGTERM && stop_flag) {
-		*stop_flag = 1;
+		__atomic_store_n(stop_flag, 1, __ATOMIC_RELAXED); /* other threads read it */
 	} else {
 		caught = number;
-		*cancel_flag = 1;
+		__atomic_store_n(cancel_flag, 1, __ATOMIC_RELAXED);
 	}
 	for (size_t i = 0; i < ENDING; i++)
 		if (taken[i])
