@@ -18,11 +18,11 @@ cd "$work" || exit 1
 random_file src 32M
 random_file old 3M
 
-# receive ARG…: a receiver in the background; sets receiver and port.
+# receive ARG…: a receiver in the background, killed after limit (60) seconds; sets receiver and port.
 receive() {
 	local i
 	: >log
-	"${inside[@]}" timeout -s KILL 60 "$FCOPY" "$@" 2>log &
+	"${inside[@]}" timeout -s KILL "${limit:-60}" "$FCOPY" "$@" 2>log &
 	receiver=$!
 	for ((i = 0; i < 500; i++)); do
 		port=$(sed -nE 's/^fcopy: (listening|serving .*|receiving .*) on [^ ]*:([0-9]+)( .*)?$/\2/p' log)
@@ -134,7 +134,7 @@ footprint() {
 
 many_clients() {
 	local i before after pids=()
-	receive -k src tcp-listen:0 || return
+	limit=1800 receive -k src tcp-listen:0 || return
 	for ((i = 0; i < 100; i++)); do
 		timed "$FCOPY" tcp:127.0.0.1:"$port" /dev/null || fail_status $? "client $i"
 	done
