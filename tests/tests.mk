@@ -66,9 +66,12 @@ check-asan: ## the tests with AddressSanitizer and UBSan
 		$(call SANITIZED,asan,address$(comma)undefined -fno-sanitize-recover=all) \
 		BATS='$(ASAN_BATS)' check
 
+# Of the program's tests those of threads, without a limit of memory, which TSan exceeds.
+TSAN_BATS = $(patsubst %,tests/cli/%.bats,serve tree tree_resume)
+
 check-tsan: ## what has threads, with ThreadSanitizer
 	TSAN_OPTIONS=halt_on_error=1 \
-		$(call SANITIZED,tsan,thread) BATS= CHECK_BIN='$$(THREADS_CHECK)' \
+		$(call SANITIZED,tsan,thread) BATS='$(TSAN_BATS)' CHECK_BIN='$$(THREADS_CHECK)' \
 		CMOCKA_BIN='$$(THREADS_CMOCKA)' check
 
 # The parsers of the command line, with libFuzzer (clang, and its libclang-rt).
@@ -92,11 +95,21 @@ fuzz: ## the parsers of the command line with libFuzzer, for FUZZ_SECONDS (600)
 
 comma := ,
 
-# One process for all tests, on one file system: a process for each would take an hour.
-check-valgrind: tests ## the tests of the library with valgrind
-	@UNDER='valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite' \
+# One process for all tests, on one file system: a process for each would take an hour. Each process
+# has its own log, also the children of tests; an error in any log is a failure. Lines with -- are not:
+# they say which system calls valgrind does not know.
+VALGRIND_BATS = $(patsubst %,tests/cli/%.bats,modes tree_resume)
+VALGRIND = -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite --show-leak-kinds=definite \
+	--log-file=%q{FCOPY_BUILD}/valgrind/log.%p
+check-valgrind: tests ## the tests of the library, and the program, with valgrind
+	@rm -rf $(BUILD)/valgrind && mkdir -p $(BUILD)/valgrind/bin && chmod 1777 $(BUILD)/valgrind
+	@ln -s $(call absolute,$(PROGRAM)) $(BUILD)/valgrind/bin/fcopy
+	@printf '#!/bin/sh\nexec valgrind "$$FCOPY_BUILD/valgrind/bin/fcopy" "$$@"\n' >$(BUILD)/valgrind/fcopy
+	@chmod 755 $(BUILD)/valgrind/fcopy
+	@$(HERE) FCOPY=$(BUILD)/valgrind/fcopy UNDER=valgrind VALGRIND_OPTS='$(VALGRIND)' \
 		CK_FORK=no CK_TIMEOUT_MULTIPLIER=20 FCOPY_TEST_DIR=$(call absolute,$(BUILD)) \
-		tests/run.sh $(CHECK_BIN) $(CMOCKA_BIN)
+		tests/run.sh $(CHECK_BIN) $(CMOCKA_BIN) $(VALGRIND_BATS); status=$$?; \
+		! grep -h '^==' $(BUILD)/valgrind/log.* && [ $$status = 0 ]
 
 # gcovr replaces the file that it writes to, were it a device.
 COVERED = $(MAKE) --no-print-directory BUILD=build/coverage PROGRAM=build/coverage/fcopy LDFLAGS= \
