@@ -89,8 +89,7 @@ static int descriptor_open(struct endpoint *e, const char *path, int dash,
 	else if (!is_connection(path, fd, e->st.st_mode) ||
 		 socket_adopt(e, dash == STDIN_FILENO, error) == 0)
 		return 0;
-	close(e->fd);
-	e->fd = -1;
+	endpoint_close(e);
 	return -error->err;
 }
 

@@ -9,7 +9,9 @@
 
 #include "fcopy.h"
 
+#include <errno.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct endpoint;
 struct io;
@@ -86,6 +88,14 @@ struct endpoint {
 	_Alignas(8) unsigned char state[ENDPOINT_STATE];
 };
 
+/* Closes the descriptor, unless it is closed. Returns 0 or -errno. */
+static inline int endpoint_close(struct endpoint *e)
+{
+	int fd = e->fd;
+	e->fd = -1;
+	return fd >= 0 && close(fd) < 0 ? -errno : 0;
+}
+
 static inline enum endpoint_old endpoint_old(const struct endpoint *e)
 {
 	const struct stat *st;
@@ -115,6 +125,10 @@ int source_open(struct endpoint *e, const char *path, struct fcopy_error *);
  * abort of *e. */
 int source_share(struct endpoint *e, const struct endpoint *open, struct fcopy_error *);
 
+/* The same for a regular file that is already open as fd, with its fstat. Commit and abort close
+ * it. */
+void source_adopt(struct endpoint *e, int fd, const char *path, const struct stat *st);
+
 /* Opens DST according to its type: a file to replace, an existing inode to write into, a device or
  * a stream. resolved receives its name: DST or DST/basename(SRC). Before it changes anything, it
  * refuses SRC itself as DST, and everything that is certain to fail. Also returns ENDPOINT_KEPT;
@@ -140,11 +154,8 @@ int replace_check(struct endpoint *e, const struct fcopy_options *, struct fcopy
 /* place.c: the last component of a path: its start, and its length without trailing slashes. */
 const char *place_last_component(const char *path, size_t *length);
 
-/* created.c: makes a regular file that is already open, and its fstat, a source. Commit and abort
- * close it. */
-void source_adopt(struct endpoint *e, int fd, const char *path, const struct stat *st);
-/* Creates the regular file `name` in the open directory `dir` under its final name; EEXIST if it
- * exists. Commit closes it, abort removes it. dir and path must outlive *e. */
+/* created.c: creates the regular file `name` in the open directory `dir` under its final name;
+ * EEXIST if it exists. Commit closes it, abort removes it. dir and path must outlive *e. */
 int created_open(struct endpoint *e, int dir, const char *name, mode_t mode, const char *path,
 		 struct fcopy_error *);
 
@@ -181,6 +192,9 @@ bool shared_lacks_locks(int err); /* of a lock that failed */
  * take long: waits. Otherwise as part_take_lock. */
 int shared_lock_commit(int fd, const volatile int *cancel);
 
+/* All attributes, in the order in which a copy must get them. */
+#define METADATA_ATTRIBUTES 4
+extern const enum fcopy_attribute metadata_order[METADATA_ATTRIBUTES];
 /* Gives the copy one attribute that the source has. */
 #define PRESERVE_IMPOSSIBLE "attributes are preserved between files only"
 int metadata_preserve(const struct endpoint *src, const struct endpoint *dst, enum fcopy_attribute,
@@ -191,7 +205,7 @@ struct metadata_pair {
 	const struct stat *st; /* of the source */
 	const char *src_path, *dst_path;
 };
-/* The same for them. */
+/* Gives pair->dst one attribute of pair->src. */
 int metadata_copy_attribute(enum fcopy_attribute, const struct metadata_pair *,
 			    struct fcopy_error *);
 

@@ -22,9 +22,15 @@ static int end_source(struct endpoint *e, const struct fcopy_options *options,
 
 static void close_source(struct endpoint *e)
 {
-	if (e->fd >= 0)
-		close(e->fd);
-	e->fd = -1;
+	endpoint_close(e);
+}
+
+static const struct endpoint_ops source_ops = {.commit = end_source, .abort = close_source};
+
+void source_adopt(struct endpoint *e, int fd, const char *path, const struct stat *st)
+{
+	*e = (struct endpoint){
+	    .ops = &source_ops, .path = path, .fd = fd, .positional = true, .st = *st};
 }
 
 static void leave_open(struct endpoint *e)
@@ -51,10 +57,9 @@ static int fail_open(const char *path, int err, struct fcopy_error *error)
 
 int source_open(struct endpoint *e, const char *path, struct fcopy_error *error)
 {
-	static const struct endpoint_ops ops = {.commit = end_source, .abort = close_source};
 	if (stream_names(path))
 		return stream_open(e, path, STDIN_FILENO, error);
-	*e = (struct endpoint){.ops = &ops, .path = path};
+	*e = (struct endpoint){.ops = &source_ops, .path = path};
 	e->fd = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
 	if (e->fd < 0)
 		return fail_open(path, errno, error);
@@ -153,13 +158,6 @@ static int check_alias(struct endpoint *e, const struct endpoint *src, struct fc
 	return r < 0 ? error_call(error, "fstat", e->path, -r) : refuse_same(src, e->path, error);
 }
 
-static int open_stream(struct endpoint *e, const struct endpoint *src, const char *resolved,
-		       struct fcopy_error *error)
-{
-	int r = stream_open(e, resolved, STDOUT_FILENO, error);
-	return r == 0 ? check_alias(e, src, error) : r;
-}
-
 static int open_place(struct endpoint *e, const struct endpoint *src,
 		      const struct fcopy_options *options, struct fcopy_error *error)
 {
@@ -227,14 +225,11 @@ int destination_open(struct endpoint *e, const char *path, const struct endpoint
 		     const struct fcopy_options *options, char resolved[PATH_MAX],
 		     struct fcopy_error *error)
 {
-	int r;
-	if (stream_names(path)) {
-		strncpy(resolved, path, PATH_MAX - 1);
-		r = open_stream(e, src, resolved, error);
-	} else {
-		r = open_named(e, path, src, options, resolved, error);
-	}
-	return r;
+	if (!stream_names(path))
+		return open_named(e, path, src, options, resolved, error);
+	strncpy(resolved, path, PATH_MAX - 1);
+	int r = stream_open(e, resolved, STDOUT_FILENO, error);
+	return r == 0 ? check_alias(e, src, error) : r;
 }
 
 const char *destination_name(const struct endpoint *e, int *dir)

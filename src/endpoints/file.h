@@ -81,6 +81,8 @@ bool temporary_stores_modes(const struct endpoint *e); /* false: it gave another
  * writable (see claim_partial). Both return 0, or -errno with the failure recorded. */
 int part_open(struct endpoint *e, mode_t mode, const volatile int *cancel, struct fcopy_error *);
 int part_claim(struct endpoint *e, const struct stat *part, bool matches, struct fcopy_error *);
+/* Sets e's temporary name to DST.fcopy-part. Returns false if that is too long. */
+bool part_set_name(struct endpoint *e);
 /* Returns 0, or -ENOENT if the open part has lost its name since. */
 int part_is_named(const struct endpoint *e);
 /* Refuses a part that another user could write to. */

@@ -4,28 +4,25 @@
 #define _GNU_SOURCE
 #include "error.h"
 #include "file.h"
+#include "io/io.h"
 
 #include <fcntl.h>
 #include <linux/fs.h>
-#include <stdio.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 static int in_place_commit(struct endpoint *e, const struct fcopy_options *options,
 			   struct fcopy_error *error)
 {
-	int fd = e->fd;
 	(void)options;
-	e->fd = -1;
 	place_close(&file_of(e)->place);
-	return close(fd) < 0 ? error_call(error, "close", e->path, errno) : 0;
+	int r = endpoint_close(e);
+	return r < 0 ? error_call(error, "close", e->path, -r) : 0;
 }
 
 static void in_place_abort(struct endpoint *e)
 {
-	if (e->fd >= 0)
-		close(e->fd);
-	e->fd = -1;
+	endpoint_close(e);
 	place_close(&file_of(e)->place);
 }
 
@@ -78,11 +75,10 @@ static int in_place_check(struct endpoint *e, const struct endpoint *src, struct
 int in_place_open(struct endpoint *e, const struct endpoint *src, struct fcopy_error *error)
 {
 	const struct place *p = &file_of(e)->place;
-	char link[32];
 	/* O_EXCL on a block device: not while it is mounted or otherwise in use (open(2)). */
 	int flags = O_WRONLY | O_NOCTTY | O_CLOEXEC | (S_ISBLK(p->st.st_mode) ? O_EXCL : 0);
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", p->target);
-	e->fd = p->target >= 0 ? open(link, flags) : openat(p->dir, p->name, flags | O_NOFOLLOW);
+	e->fd = p->target >= 0 ? open(io_proc_path(p->target).text, flags)
+			       : openat(p->dir, p->name, flags | O_NOFOLLOW);
 	if (e->fd < 0 && errno == EBUSY)
 		return error_refuse(error, e->path, EBUSY, "the device is mounted or in use",
 				    FCOPY_ADVICE_NONE);

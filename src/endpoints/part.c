@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "error.h"
 #include "file.h"
+#include "io/io.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -105,7 +106,6 @@ int part_is_named(const struct endpoint *e)
 	return named.st_dev == st.st_dev && named.st_ino == st.st_ino ? 0 : -ENOENT;
 }
 
-/* Records what lock_part returned. */
 int part_fail_lock(const struct endpoint *e, int r, struct fcopy_error *error)
 {
 	if (r == -EWOULDBLOCK)
@@ -172,21 +172,24 @@ static int open_and_check(struct endpoint *e, const volatile int *cancel, struct
 	/* If another copy has the lock, it now uses the file that this one created; shards will. */
 	if (created && r != -EBUSY && r != -EWOULDBLOCK && r != -EINTR && r != -ENOENT)
 		unlinkat(file_of(e)->place.dir, file_of(e)->temporary, 0);
-	close(e->fd);
-	e->fd = -1;
+	endpoint_close(e);
 	return r;
+}
+
+bool part_set_name(struct endpoint *e)
+{
+	struct file *f = file_of(e);
+	int n = snprintf(f->temporary, sizeof(f->temporary), "%s.fcopy-part", f->place.name);
+	return n < (int)sizeof(f->temporary);
 }
 
 int part_open(struct endpoint *e, mode_t mode, const volatile int *cancel,
 	      struct fcopy_error *error)
 {
-	int n = snprintf(file_of(e)->temporary, sizeof(file_of(e)->temporary), "%s.fcopy-part",
-			 file_of(e)->place.name);
 	file_of(e)->mode = mode & ~temporary_umask();
-	int r = n < (int)sizeof(file_of(e)->temporary)
-		    ? -ENOENT
-		    : error_operation(error, "open of its .fcopy-part", "openat", e->path,
-				      ENAMETOOLONG);
+	int r = part_set_name(e) ? -ENOENT
+				 : error_operation(error, "open of its .fcopy-part", "openat",
+						   e->path, ENAMETOOLONG);
 	for (int tries = 0; r == -ENOENT && tries < TRIES; tries++) {
 		*error = (struct fcopy_error){0};
 		r = open_and_check(e, cancel, error);
@@ -200,9 +203,7 @@ int part_open(struct endpoint *e, mode_t mode, const volatile int *cancel,
  * have been faster. */
 static int reopen_for_writing(struct endpoint *e, struct fcopy_error *error)
 {
-	char link[32];
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", e->fd);
-	int fd = open(link, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	int fd = open(io_proc_path(e->fd).text, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return error_proc(error, "open", e->path, errno);
 	int r = dup3(fd, e->fd, O_CLOEXEC) < 0 ? -errno : 0;

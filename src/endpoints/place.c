@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "error.h"
 #include "file.h"
+#include "io/io.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -91,23 +92,20 @@ static int place_enter_directory(struct place *p, const char *src_path, char res
 	if (set_name(p, name, length) < 0 || used + (size_t)n >= PATH_MAX)
 		return error_call(e, "open", resolved, ENAMETOOLONG);
 	int r = place_stat(p);
-	if (r < 0)
-		return error_call(e, "stat", resolved, -r);
-	return 0;
+	return r < 0 ? error_call(e, "stat", resolved, -r) : 0;
 }
 
 /* Replaces a symlink by the place of its target: the kernel follows it once, under its own rules
  * for sticky directories, and the path that it found must lead to the same inode again. */
 static int place_follow_symlink(struct place *p, const char *path, struct fcopy_error *e)
 {
-	char link[32], real[PATH_MAX];
+	char real[PATH_MAX];
 	const char *operation;
 	struct place found = {.dir = -1, .target = -1};
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", p->target);
-	if (p->st.st_nlink ==
-	    0) /* by /proc/PID/fd/N: without a name it can be written in place only */
+	/* By /proc/PID/fd/N: without a name it can be written in place only. */
+	if (p->st.st_nlink == 0)
 		return 0;
-	ssize_t n = readlink(link, real, sizeof(real) - 1);
+	ssize_t n = readlink(io_proc_path(p->target).text, real, sizeof(real) - 1);
 	if (n < 0)
 		return error_proc(e, "readlink", path, errno);
 	real[n] = '\0';

@@ -246,8 +246,7 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 	if (!file_of(e)->place.exists || owner_waits(e))
 		return 0;
 	r = metadata_keep_owner(e->fd, &file_of(e)->place, e->path, options->force, error);
-	if (r == 0 &&
-	    file_of(e)->link) /* an unnamed file is invisible, so its mode can be set early */
+	if (r == 0 && file_of(e)->link) /* an unnamed file is invisible: set its mode early */
 		r = set_final_mode(e, options, error);
 	return r;
 }

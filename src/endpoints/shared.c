@@ -7,7 +7,6 @@
 #include "file.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -61,9 +60,7 @@ int shared_open(struct endpoint *e, bool commit, uint64_t inode, const volatile 
 {
 	struct stat st;
 	file_of(e)->keep_part = true;
-	int n = snprintf(file_of(e)->temporary, sizeof(file_of(e)->temporary), "%s.fcopy-part",
-			 file_of(e)->place.name);
-	if (n >= (int)sizeof(file_of(e)->temporary))
+	if (!part_set_name(e))
 		return error_call(error, "openat", e->path, ENAMETOOLONG);
 	e->fd = shared_open_file(e, commit, inode == 0);
 	if (e->fd < 0) {
@@ -93,7 +90,6 @@ int shared_open(struct endpoint *e, bool commit, uint64_t inode, const volatile 
 
 int shared_close(struct endpoint *e, struct fcopy_error *error)
 {
-	int r = e->fd >= 0 && close(e->fd) < 0 ? error_call(error, "close", e->path, errno) : 0;
-	e->fd = -1;
-	return r;
+	int r = endpoint_close(e);
+	return r < 0 ? error_call(error, "close", e->path, -r) : 0;
 }

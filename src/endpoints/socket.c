@@ -133,9 +133,8 @@ static int socket_accept(const struct endpoint *listener, const struct io *io, s
 	*e = *listener;
 	e->fd = fd;
 	connection_of(e)->listening = false;
-	write_name(
-	    &peer,
-	    connection_of(e)->address); /* getpeername fails if the peer has reset it by now */
+	/* getpeername fails if the peer has reset the connection by now. */
+	write_name(&peer, connection_of(e)->address);
 	return 0;
 }
 
@@ -171,8 +170,7 @@ static void socket_abort(struct endpoint *e)
 		return;
 	if (!connection_of(e)->listening)
 		socket_set_reset(e->fd, true);
-	close(e->fd);
-	e->fd = -1;
+	endpoint_close(e);
 }
 
 static int commit_destination(struct endpoint *e, const struct fcopy_options *options,
@@ -182,16 +180,15 @@ static int commit_destination(struct endpoint *e, const struct fcopy_options *op
 	if (!socket_set_reset(e->fd, false))
 		return error_call(error, "setsockopt", e->path, errno);
 	if (shutdown(e->fd, SHUT_WR) < 0) {
-		int err = errno,
-		    why = socket_get_option(e->fd, SO_ERROR); /* ENOTCONN after a reset */
+		/* After a reset shutdown(2) fails with ENOTCONN. */
+		int err = errno, why = socket_get_option(e->fd, SO_ERROR);
 		return error_call(error, "shutdown", e->path, why > 0 ? why : err);
 	}
 	int r = receipt_await(e->fd, socket_timeout_ms(options), options->cancel);
 	connection_of(e)->confirmed = r > 0 && !early;
 	if (r < 0)
 		return error_operation(error, "waiting for the peer's close", "recv", e->path, -r);
-	close(e->fd);
-	e->fd = -1;
+	endpoint_close(e);
 	return 0;
 }
 
@@ -201,8 +198,7 @@ static int commit_source(struct endpoint *e, const struct fcopy_options *options
 	(void)options;
 	if (!socket_set_reset(e->fd, false))
 		return error_call(error, "setsockopt", e->path, errno);
-	close(e->fd);
-	e->fd = -1;
+	endpoint_close(e);
 	return 0;
 }
 

@@ -143,11 +143,11 @@ static int try_listen(const struct addrinfo *a, const struct fcopy_options *opti
 static int finish_connect(int fd, const struct fcopy_options *options)
 {
 	const struct io io = {.cancel = options->cancel, .timeout_ms = socket_timeout_ms(options)};
-	int err, r = io_wait(&io, fd, POLLOUT);
-	socklen_t size = sizeof(err);
+	int r = io_wait(&io, fd, POLLOUT);
 	if (r < 0)
 		return r;
-	return getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &size) < 0 ? -errno : -err;
+	int err = socket_get_option(fd, SO_ERROR);
+	return err > 0 ? -err : err;
 }
 
 static int try_connect(const struct addrinfo *a, const struct fcopy_options *options,

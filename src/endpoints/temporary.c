@@ -15,6 +15,7 @@
  */
 #define _GNU_SOURCE
 #include "file.h"
+#include "io/io.h"
 #include "io/libc.h"
 
 #include <errno.h>
@@ -34,10 +35,9 @@ static int link_descriptor(const struct endpoint *e, const char *name)
 
 static int link_by_proc(const struct endpoint *e, const char *name)
 {
-	char path[32];
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", e->fd);
-	return linkat(AT_FDCWD, path, file_of(e)->place.dir, name, AT_SYMLINK_FOLLOW) < 0 ? -errno
-											  : 0;
+	const struct io_path path = io_proc_path(e->fd);
+	int dir = file_of(e)->place.dir;
+	return linkat(AT_FDCWD, path.text, dir, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
 }
 
 /* Finds the call that can name an unnamed file here, before the first byte. "." exists: a call that
@@ -126,8 +126,7 @@ static int create_unnamed(struct endpoint *e, mode_t mode)
 		return -errno;
 	if (find_link_call(e))
 		return 0;
-	close(e->fd);
-	e->fd = -1;
+	endpoint_close(e);
 	return -EOPNOTSUPP;
 }
 
@@ -271,7 +270,5 @@ void temporary_drop(struct endpoint *e)
 	if (file_of(e)->temporary[0] && !file_of(e)->keep_part)
 		unlinkat(file_of(e)->place.dir, file_of(e)->temporary, 0);
 	file_of(e)->temporary[0] = '\0';
-	if (e->fd >= 0)
-		close(e->fd);
-	e->fd = -1;
+	endpoint_close(e);
 }

@@ -20,7 +20,7 @@ struct engine {
 	 *   0            the range is done, or the source ended
 	 *   ENGINE_NEXT  unsupported for this pair of descriptors; another engine may continue at
 	 *                offset; call, side and refusal (never 0) say why
-	 *   -errno       a real failure; call and side say of what */
+	 *   -errno       a real failure; call and side name what failed */
 	int (*copy)(struct transfer *);
 	/* Returns why the running kernel or this build lacks the engine, as a static string, or
 	 * NULL. The pointer is NULL if the engine is always there. */

@@ -19,7 +19,7 @@
 
 /* splice(2) from a pipe into a file holds the pipe's lock, so the writer of the pipe waits
  * (splice_from_pipe in fs/splice.c). Move the pages into a pipe of the engine's own first, which
- * copies no bytes, and the writer goes on. */
+ * copies no bytes, so that the writer can continue. */
 #define PIPE_CHUNK ((size_t)512 << 10)
 
 static bool is_pipe(int fd)

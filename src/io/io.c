@@ -10,6 +10,7 @@
 #include <linux/sockios.h>
 #include <math.h>
 #include <poll.h>
+#include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -233,6 +234,13 @@ void io_free(void *p, size_t n)
 {
 	if (p)
 		munmap(p, whole_pages(n));
+}
+
+struct io_path io_proc_path(int fd)
+{
+	struct io_path path;
+	snprintf(path.text, sizeof(path.text), "/proc/self/fd/%d", fd);
+	return path;
 }
 
 double io_now(void)

@@ -64,6 +64,12 @@ void io_moved(struct io *io);
 void *io_alloc(size_t n);
 void io_free(void *p, size_t n);
 
+/* The open file as a path, /proc/self/fd/N: to open it again, or for a call that needs a path. */
+struct io_path {
+	char text[sizeof("/proc/self/fd/") + 11];
+};
+struct io_path io_proc_path(int fd);
+
 /* Returns CLOCK_MONOTONIC in seconds. */
 double io_now(void);
 
