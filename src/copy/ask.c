@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <stdio.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
@@ -30,13 +29,12 @@ struct ask_cached {
  * both. A file that may not be read leaves the question open. */
 bool ask_is_uncached(int fd)
 {
-	char byte, link[32];
+	char byte;
 	struct iovec v = {.iov_base = &byte, .iov_len = 1};
 	struct stat st;
 	if (fstat(fd, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
 		return false;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	int again = open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	int again = open(io_proc_path(fd).text, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (again < 0)
 		return true;
 	bool no = preadv2(again, &v, 1, 0, IO_UNCACHED) < 0 &&

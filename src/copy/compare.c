@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -46,16 +45,15 @@ static int open_cached(const char *link, int fd)
  * every byte; statx(2) shows that. */
 static int open_again(struct comparison *m, int fd, const char *path, bool past_cache)
 {
-	char link[32];
+	const struct io_path link = io_proc_path(fd);
 	int again = -1;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	if (past_cache) {
 		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 		if (io_direct_align(fd, fd) > 0)
-			again = open_to_read(link, O_DIRECT);
+			again = open_to_read(link.text, O_DIRECT);
 	}
 	if (again < 0) {
-		again = open_cached(link, fd);
+		again = open_cached(link.text, fd);
 		m->cached = true;
 	}
 	return again < 0 ? error_proc(&m->copy->report->error, "open", path, errno) : again;

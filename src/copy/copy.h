@@ -24,7 +24,7 @@ struct copy {
 	bool direct;         /* bulk data bypasses the page cache */
 	void *buffer;        /* of cached.c, for many pieces, extents or files */
 	size_t buffer_size;
-	bool keeps_buffer;      /* the buffer outlives the copy: the caller frees it by plan_free */
+	bool keeps_buffer;      /* the buffer outlives the copy: the caller calls cached_free */
 	bool no_clone;          /* FICLONE was refused for an earlier file of these file systems */
 	struct monitor *shared; /* counts and limits several copies together, or NULL */
 	const unsigned *idle;   /* threads that may help with a large file now; atomic; or NULL */
@@ -71,8 +71,6 @@ int rules_check(const struct request *, struct fcopy_error *, char detail[FCOPY_
 /* plan.c: copies all data, by the mode's engine or as auto decides. Returns 0, or -errno with the
  * failure recorded. */
 int plan_run(struct copy *);
-/* Frees the buffer of a copy that keeps it. */
-void plan_free(struct copy *);
 
 /* step.c: runs one engine over t and records what it did. Returns what the engine returns; a
  * failure is recorded in the report, a refusal in its step. */
@@ -134,9 +132,9 @@ int allocate_hole(struct copy *, off_t start, off_t end);
 int allocate_unwritten(struct copy *, off_t start, off_t end);
 
 /* compare.c: compares [start, end) of source and destination. Returns the offset of the first
- * difference, or `end`, or -errno with the failure recorded. past_cache: read both
- * from the storage, with O_DIRECT; *cached is set if a file does not support that and was read
- * through the page cache. */
+ * difference, or `end`, or -errno with the failure recorded. past_cache: read both from the
+ * storage, with O_DIRECT; *cached is set if a file does not support that and was read through the
+ * page cache. */
 off_t compare_files(struct copy *, off_t start, off_t end, bool past_cache, bool *cached);
 
 /* verify.c: each returns 0, or -errno with the failure recorded. */
@@ -161,6 +159,9 @@ bool ask_is_uncached(int fd);
 /* notify.c: calls options.notify, if the caller set it. */
 void copy_notify(const struct copy *, enum fcopy_event_kind, const struct fcopy_error *,
 		 const char *text);
+/* The same for a warning of fcopy itself about the file at path. */
+void copy_warn(const struct copy *, const char *path, int err, const char *reason,
+	       enum fcopy_advice);
 /* Starts a phase of options.progress; total: the bytes that it will handle, 0: unknown. */
 void copy_phase(const struct copy *, enum fcopy_phase, uint64_t total);
 

@@ -78,8 +78,8 @@ bool extents_next(struct extents *x, struct extent *out)
 		return false;
 	if (x->at >= x->hole_end) {
 		off_t data = lseek(x->fd, x->at, SEEK_DATA);
-		bool none = data < 0 &&
-			    errno == ENXIO; /* the only errno that means "no more data" */
+		/* ENXIO is the only errno that means "no more data". */
+		bool none = data < 0 && errno == ENXIO;
 		if (none && !find_end(x))
 			return false;
 		x->hole_end = none ? x->end : data < 0 ? x->at : extent_min(data, x->end);

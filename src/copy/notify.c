@@ -2,6 +2,7 @@
  * What the caller learns of a running copy: events and progress.
  */
 #include "copy.h"
+#include "endpoints/error.h"
 
 void copy_notify(const struct copy *c, enum fcopy_event_kind kind, const struct fcopy_error *error,
 		 const char *text)
@@ -9,6 +10,14 @@ void copy_notify(const struct copy *c, enum fcopy_event_kind kind, const struct 
 	const struct fcopy_event event = {kind, c->report, error, text};
 	if (c->options->notify)
 		c->options->notify(c->options->user, &event);
+}
+
+void copy_warn(const struct copy *c, const char *path, int err, const char *reason,
+	       enum fcopy_advice advice)
+{
+	struct fcopy_error e;
+	error_refuse(&e, path, err, reason, advice);
+	copy_notify(c, FCOPY_EVENT_WARNING, &e, NULL);
 }
 
 void copy_phase(const struct copy *c, enum fcopy_phase phase, uint64_t total)

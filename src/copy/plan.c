@@ -9,9 +9,7 @@
 
 #include <fcntl.h>
 
-#define SMALL_SIZE                                                                                 \
-	((off_t)64 << 10)             /* up to this size, one buffer without any query is fastest  \
-				       */
+#define SMALL_SIZE  ((off_t)64 << 10) /* up to this size, one buffer without a query is fastest */
 #define DIRECT_SIZE ((off_t)16 << 20) /* below, setting up io_uring costs too much */
 #define AHEAD_SIZE  ((off_t)16 << 20) /* allocated at a time for a stream */
 
@@ -279,11 +277,6 @@ int plan_run(struct copy *c)
 {
 	int r = c->mode->engine ? run_mode(c, engine_find(c->mode->engine)) : run_auto(c);
 	if (!c->keeps_buffer)
-		plan_free(c);
+		cached_free(c);
 	return r;
-}
-
-void plan_free(struct copy *c)
-{
-	cached_free(c);
 }

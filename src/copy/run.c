@@ -3,7 +3,6 @@
  * created.
  */
 #include "copy.h"
-#include "endpoints/error.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -84,13 +83,10 @@ int copy_commit(struct copy *c)
 	enum endpoint_receipt receipt = c->dst.ops->receipt ? c->dst.ops->receipt(&c->dst)
 							    : RECEIPT_NEVER;
 	c->report->confirmed = receipt == RECEIPT_CONFIRMED;
-	if (r == 0 && receipt == RECEIPT_MISSING && !c->served) {
-		struct fcopy_error e;
-		error_refuse(&e, c->dst.path, ENODATA,
-			     "not confirmed: the peer has every byte, but may not have stored it",
-			     FCOPY_ADVICE_NONE);
-		copy_notify(c, FCOPY_EVENT_WARNING, &e, NULL);
-	}
+	if (r == 0 && receipt == RECEIPT_MISSING && !c->served)
+		copy_warn(c, c->dst.path, ENODATA,
+			  "not confirmed: the peer has every byte, but may not have stored it",
+			  FCOPY_ADVICE_NONE);
 	c->report->seconds[FCOPY_PHASE_REPLACE] = io_now() - start;
 	return r;
 }

@@ -13,14 +13,10 @@
 /* Reports a problem of the source: fails with options.strict, otherwise warns. */
 static int warn_or_fail(struct copy *c, int err, const char *reason)
 {
-	struct fcopy_error e;
-	error_refuse(&e, c->src.path, err, reason, FCOPY_ADVICE_NONE);
-	if (!c->options->strict) {
-		copy_notify(c, FCOPY_EVENT_WARNING, &e, NULL);
-		return 0;
-	}
-	c->report->error = e;
-	return -err;
+	if (c->options->strict)
+		return error_refuse(&c->report->error, c->src.path, err, reason, FCOPY_ADVICE_NONE);
+	copy_warn(c, c->src.path, err, reason, FCOPY_ADVICE_NONE);
+	return 0;
 }
 
 /* Did the size or mtime of the source change, or has it lost its name? */
@@ -98,19 +94,17 @@ int copy_flush(struct copy *c, bool metadata)
 	return 0;
 }
 
-/* The order matters: chown clears setuid and capabilities, and an ACL changes the mode. Losing an
- * attribute is a failure if options.preserve_required contains it, otherwise a warning. */
+/* The loss of an attribute is a failure if options.preserve_required contains it, otherwise a
+ * warning. */
 static int preserve_attributes(struct copy *c)
 {
-	static const enum fcopy_attribute order[] = {FCOPY_ATTR_TIMESTAMPS, FCOPY_ATTR_OWNERSHIP,
-						     FCOPY_ATTR_XATTR, FCOPY_ATTR_MODE};
 	bool warned = false;
-	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++) {
+	for (size_t i = 0; i < METADATA_ATTRIBUTES; i++) {
 		struct fcopy_error e;
-		if (!(c->options->preserve & order[i]) ||
-		    metadata_preserve(&c->src, &c->dst, order[i], &e) == 0)
+		if (!(c->options->preserve & metadata_order[i]) ||
+		    metadata_preserve(&c->src, &c->dst, metadata_order[i], &e) == 0)
 			continue;
-		if (c->options->preserve_required & order[i]) {
+		if (c->options->preserve_required & metadata_order[i]) {
 			c->report->error = e;
 			return -e.err;
 		}

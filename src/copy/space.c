@@ -3,7 +3,6 @@
  * is a warning only.
  */
 #include "copy.h"
-#include "endpoints/error.h"
 
 #include <string.h>
 #include <sys/statvfs.h>
@@ -68,8 +67,6 @@ void space_check(struct copy *c)
 	if (needed <= spare)
 		return;
 	bool helps = old && !overwrites && in_place <= spare && !c->options->resume;
-	struct fcopy_error e;
-	error_refuse(&e, c->dst.path, ENOSPC, "needs more space than is free",
-		     helps ? FCOPY_ADVICE_IN_PLACE : FCOPY_ADVICE_NONE);
-	copy_notify(c, FCOPY_EVENT_WARNING, &e, NULL);
+	copy_warn(c, c->dst.path, ENOSPC, "needs more space than is free",
+		  helps ? FCOPY_ADVICE_IN_PLACE : FCOPY_ADVICE_NONE);
 }

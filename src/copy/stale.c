@@ -117,13 +117,12 @@ static bool warn_about(int dir, const char *directory, const char *name,
 
 void stale_warn(int dir, const struct fcopy_options *o, const struct fcopy_report *report)
 {
-	char link[32], directory[PATH_MAX];
+	char directory[PATH_MAX];
 	unsigned names = 0, warnings = 0;
 	DIR *d = o->notify ? open_directory_at(dir, ".") : NULL;
 	if (!d)
 		return;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", dirfd(d));
-	ssize_t n = readlink(link, directory, sizeof(directory) - 1);
+	ssize_t n = readlink(io_proc_path(dirfd(d)).text, directory, sizeof(directory) - 1);
 	directory[n > 0 ? n : 0] = '\0'; /* without /proc nothing is found there */
 	for (struct dirent *entry;
 	     names < NAMES_MOST && warnings < WARNINGS_MOST && (entry = next_entry(d)); names++)

@@ -136,7 +136,7 @@ int step_run(struct copy *c, const struct engine *engine, struct transfer *t)
 int step_run_threads(struct copy *c, const struct engine *engine, struct transfer *t,
 		     unsigned threads)
 {
-	c->needs_truncate =
-	    true; /* a piece past the prefix may be written when another one fails */
+	/* A piece past the prefix may be written when another one fails. */
+	c->needs_truncate = true;
 	return run_step(c, engine, t, threads);
 }

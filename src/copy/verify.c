@@ -30,13 +30,10 @@ int verify_copy(struct copy *c)
 		return error_refuse(&report->error, c->dst.path, EIO, report->detail,
 				    FCOPY_ADVICE_NONE);
 	}
-	if (cached) {
-		struct fcopy_error e;
-		error_refuse(&e, c->dst.path, EOPNOTSUPP,
-			     "verified through the page cache: O_DIRECT is unsupported here",
-			     FCOPY_ADVICE_NONE);
-		copy_notify(c, FCOPY_EVENT_WARNING, &e, NULL);
-	}
+	if (cached)
+		copy_warn(c, c->dst.path, EOPNOTSUPP,
+			  "verified through the page cache: O_DIRECT is unsupported here",
+			  FCOPY_ADVICE_NONE);
 	return 0;
 }
 

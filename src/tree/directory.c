@@ -4,7 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
-#include "tree.h"
+#include "resume.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -65,17 +65,15 @@ int directory_reopen(const struct directory *d)
 int directory_preserve(struct worker *w, const struct entry *e, int src, int dst,
 		       const struct stat *st)
 {
-	static const enum fcopy_attribute order[] = {FCOPY_ATTR_TIMESTAMPS, FCOPY_ATTR_OWNERSHIP,
-						     FCOPY_ATTR_XATTR, FCOPY_ATTR_MODE};
 	const struct fcopy_options *o = &w->tree->options->copy;
 	const struct metadata_pair pair = {src, dst, st, entry_src, entry_dst};
 	int lost = 0;
-	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++) {
+	for (size_t i = 0; i < METADATA_ATTRIBUTES; i++) {
 		struct fcopy_error error;
-		if (!(o->preserve & order[i]) ||
-		    metadata_copy_attribute(order[i], &pair, &error) == 0)
+		if (!(o->preserve & metadata_order[i]) ||
+		    metadata_copy_attribute(metadata_order[i], &pair, &error) == 0)
 			continue;
-		if (!(o->preserve_required & order[i])) {
+		if (!(o->preserve_required & metadata_order[i])) {
 			report_warning(w, e, &error);
 			continue;
 		}
@@ -96,11 +94,8 @@ void directory_set_attributes(struct worker *w, struct directory *d)
 	mode_t extra = 0700 & ~d->st.st_mode;
 	struct stat now;
 	if (d->fresh && extra && !(o->preserve & FCOPY_ATTR_MODE) &&
-	    (fstat(d->dst, &now) < 0 || fchmod(d->dst, now.st_mode & 07777 & ~extra) < 0)) {
-		struct fcopy_error error;
-		error_call(&error, "fchmod", entry_dst, errno);
-		report_failure(w, &e, &error);
-	}
+	    (fstat(d->dst, &now) < 0 || fchmod(d->dst, now.st_mode & 07777 & ~extra) < 0))
+		report_call(w, &e, "fchmod", entry_dst, errno);
 }
 
 /* Does the destination have only names that the last walk of shards found in the source? */

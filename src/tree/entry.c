@@ -3,7 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
-#include "tree.h"
+#include "resume.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -17,17 +17,15 @@ static int entry_open_destination(struct worker *w, const struct entry *e, const
 {
 	struct copy *c = &w->copy;
 	struct fcopy_error *error = &w->file.error;
-	if (w->tree->shard) {
+	if (w->tree->shard || !w->tree->atomic) {
 		int r = created_open(&c->dst, e->dir->dst, e->as, st->st_mode & 0777, entry_dst,
 				     error);
-		if (r != -EEXIST)
+		if (r != -EEXIST || !w->tree->atomic)
 			return r;
 		*error = (struct fcopy_error){0};
 	}
-	if (w->tree->atomic)
-		return destination_open_in(&c->dst, e->dir->dst, e->as, entry_dst, &c->src,
-					   &w->options, w->tree->options->hard_links, error);
-	return created_open(&c->dst, e->dir->dst, e->as, st->st_mode & 0777, entry_dst, error);
+	return destination_open_in(&c->dst, e->dir->dst, e->as, entry_dst, &c->src, &w->options,
+				   w->tree->options->hard_links, error);
 }
 
 /* A regular file that is open, and its fstat; closes fd. Returns 0 or -errno, reported. */
@@ -165,12 +163,6 @@ static int entry_vanished(struct worker *w, const struct entry *e, const char *c
 	return -ENOENT;
 }
 
-/* What an entry that is not copied now returns. */
-static int links_result(enum link_state state)
-{
-	return state == LINK_WAITS ? -EINPROGRESS : state == LINK_FAILED ? -EIO : 0;
-}
-
 /* Handles the names that waited for the copy of another name of their inode. */
 static void entry_copy_waiting(struct worker *w, const struct entry *first, struct waiter *waits)
 {
@@ -188,14 +180,18 @@ static void entry_copy_waiting(struct worker *w, const struct entry *first, stru
 	}
 }
 
-/* Never opened: that could block, or have an effect on a device. */
-static int entry_copy_special(struct worker *w, const struct entry *e, const struct stat *st)
+/* Links or copies a regular file that is open as fd, and closes fd. fd -1: a special file, which is
+ * never opened: that could block, or have an effect on a device. */
+static int entry_copy_inode(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	bool linked = links_may_exist(w, st);
 	enum link_state state = linked ? links_claim(w, e, st) : LINK_COPY;
-	if (state != LINK_COPY)
-		return links_result(state);
-	int r = special_copy(w, e, st);
+	if (state != LINK_COPY) {
+		if (fd >= 0)
+			close(fd);
+		return state == LINK_WAITS ? -EINPROGRESS : state == LINK_FAILED ? -EIO : 0;
+	}
+	int r = fd < 0 ? special_copy(w, e, st) : entry_copy_file(w, e, fd, st);
 	if (linked)
 		entry_copy_waiting(w, e, links_done(w, e, st, r));
 	return r;
@@ -214,20 +210,11 @@ static int entry_copy_open(struct worker *w, const struct entry *e, int fd)
 		return entry_enter(w, e, fd, &st);
 	if (!S_ISREG(st.st_mode)) {
 		close(fd);
-		return entry_copy_special(w, e, &st);
+		return entry_copy_inode(w, e, -1, &st);
 	}
 	if (w->tree->shard && shard_is_large(w, &st))
 		return shard_copy_range(w, e, fd, &st);
-	bool linked = links_may_exist(w, &st);
-	enum link_state state = linked ? links_claim(w, e, &st) : LINK_COPY;
-	if (state != LINK_COPY) {
-		close(fd);
-		return links_result(state);
-	}
-	int r = entry_copy_file(w, e, fd, &st);
-	if (linked)
-		entry_copy_waiting(w, e, links_done(w, e, &st, r));
-	return r;
+	return entry_copy_inode(w, e, fd, &st);
 }
 
 /* Returns 0, -errno, or -EINPROGRESS if another thread will copy it later. */
@@ -246,7 +233,7 @@ static int entry_copy_any(struct worker *w, const struct entry *e)
 					   ? entry_vanished(w, e, "stat")
 					   : report_call(w, e, "stat", entry_src, errno);
 			if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
-				return entry_copy_special(w, e, &st);
+				return entry_copy_inode(w, e, -1, &st);
 		}
 		int fd = openat(e->dir->src, e->name, flags);
 		if (fd >= 0)

@@ -63,9 +63,7 @@ static const char *path_below(const char *path, const char *top)
 static bool locate(int fd, struct location *p)
 {
 	struct statx st;
-	char link[32];
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	ssize_t n = readlink(link, p->path, sizeof(p->path) - 1);
+	ssize_t n = readlink(io_proc_path(fd).text, p->path, sizeof(p->path) - 1);
 	if (n <= 0 || statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) < 0 ||
 	    !(st.stx_mask & STATX_MNT_ID)) /* Linux 5.8 */
 		return false;

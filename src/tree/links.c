@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Hard links: which inodes with more than one name were copied, and where to.
  *
- * The first name is copied. Names that are found while that copy is still running wait in its
- * row; links_done() returns them. A row is freed when all
- * names of its inode have been found.
+ * The first name is copied. Names that are found while that copy is still running wait in its row;
+ * links_done() returns them. A row is freed when all names of its inode have been found.
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
-#include "tree.h"
+#include "resume.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * The threads of a tree, and their stack of work.
  */
 #define _GNU_SOURCE
-#include "tree.h"
+#include "resume.h"
 
 #include <errno.h>
 #include <linux/magic.h>
@@ -125,7 +125,7 @@ void pool_leave(struct worker *w)
 	record_leave(w, tree_is_kept(w->tree));
 	w->copy.buffer = w->buffer;
 	w->copy.buffer_size = w->buffer_size;
-	plan_free(&w->copy);
+	cached_free(&w->copy);
 	free(w);
 }
 

@@ -10,7 +10,7 @@
  */
 #define _GNU_SOURCE
 #include "endpoints/endpoint.h"
-#include "tree.h"
+#include "resume.h"
 
 #include <errno.h>
 #include <fcntl.h>

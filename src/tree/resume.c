@@ -6,11 +6,12 @@
  *
  * A file in the part, its mark, says that fcopy left this directory: --resume removes what the
  * source does not have, which must not happen to a directory of the user's. The commit removes the
- * mark just before the rename; unmarked.c knows a part whose commit was killed between the two.
+ * mark just before the rename; unmarked.c recognises a part whose commit was killed between the
+ * two.
  */
 #define _GNU_SOURCE
+#include "resume.h"
 #include "endpoints/error.h"
-#include "tree.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -96,7 +97,7 @@ static int part_lock(int fd, const struct operand *o, const char *part, bool fol
 	int r = part_refuse_shared(o->parent, name, dst, error);
 	if (r < 0)
 		return r;
-	/* Another user could write into it, also while we do. */
+	/* Another user could write into the part during this copy. */
 	if (st.st_uid != geteuid())
 		return part_refuse(dst, EPERM, "its .fcopy-part belongs to another user", error);
 	if (st.st_mode & 022)
@@ -205,17 +206,15 @@ bool resume_is_complete(struct worker *w, const struct entry *e, int fd, const s
 static void prune_one(struct worker *w, const struct directory *d, const char *name)
 {
 	struct stat st;
-	struct fcopy_error error;
 	if (!d->parent && strcmp(name, RESUME_MARK) == 0)
 		return;
 	if (fstatat(d->src, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
 		return;
 	int r = resume_remove(d->dst, name);
-	if (r == 0)
-		return;
-	error_call(&error, "remove", entry_dst, -r);
-	report_failure(w, &(struct entry){.dir = (struct directory *)d, .name = name, .as = name},
-		       &error);
+	if (r < 0)
+		report_call(w,
+			    &(struct entry){.dir = (struct directory *)d, .name = name, .as = name},
+			    "remove", entry_dst, -r);
 }
 
 void resume_prune(struct worker *w, const struct directory *d)

@@ -5,7 +5,7 @@
 #ifndef TREE_ROOT_H
 #define TREE_ROOT_H
 
-#include "tree.h"
+#include "resume.h"
 
 struct root {
 	struct tree *tree;

@@ -3,7 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
-#include "tree.h"
+#include "resume.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -52,19 +52,6 @@ static int special_replace(struct worker *w, const struct entry *e, const struct
 	r = -errno;
 	unlinkat(e->dir->dst, name, 0);
 	return r;
-}
-
-/* An O_PATH descriptor, to be used as a path: the calls for descriptors refuse O_PATH, and the link
- * in /proc leads to the file itself, also to a symlink. */
-struct proc_path {
-	char text[32];
-};
-
-static struct proc_path proc_path(int fd)
-{
-	struct proc_path p;
-	snprintf(p.text, sizeof(p.text), "/proc/self/fd/%d", fd);
-	return p;
 }
 
 /* Returns 0; -ENODATA if the source has no such attribute; or -errno with the call. */
@@ -122,7 +109,9 @@ static int special_set_attribute(enum fcopy_attribute which, const struct entry 
 				 int dst, const struct stat *st, const char **call)
 {
 	const struct timespec times[2] = {st->st_atim, st->st_mtim};
-	const struct proc_path from = proc_path(src), to = proc_path(dst);
+	/* The calls for descriptors refuse O_PATH. The link in /proc leads to the file itself, also
+	 * to a symlink. */
+	const struct io_path from = io_proc_path(src), to = io_proc_path(dst);
 	switch (which) {
 	case FCOPY_ATTR_TIMESTAMPS:
 		*call = "utimensat";
@@ -142,26 +131,24 @@ static int special_set_attribute(enum fcopy_attribute which, const struct entry 
 /* Returns 0, or -errno if an attribute was lost that is required. */
 static int special_set_attributes(struct worker *w, const struct entry *e, const struct stat *st)
 {
-	static const enum fcopy_attribute order[] = {FCOPY_ATTR_TIMESTAMPS, FCOPY_ATTR_OWNERSHIP,
-						     FCOPY_ATTR_XATTR, FCOPY_ATTR_MODE};
 	const struct fcopy_options *o = &w->options;
 	struct fcopy_error error;
 	int failure = 0;
 	int src = openat(e->dir->src, e->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	int dst = openat(e->dir->dst, e->as, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	for (size_t i = 0; i < sizeof(order) / sizeof(*order) && failure == 0; i++) {
+	for (size_t i = 0; i < METADATA_ATTRIBUTES && failure == 0; i++) {
 		const char *call = "open";
-		if (!(o->preserve & order[i]))
+		if (!(o->preserve & metadata_order[i]))
 			continue;
 		int r = src < 0 || dst < 0
 			    ? -errno
-			    : special_set_attribute(order[i], e, src, dst, st, &call);
+			    : special_set_attribute(metadata_order[i], e, src, dst, st, &call);
 		if (r == 0)
 			continue;
 		bool reads = src < 0 || strcmp(call, "getxattr") == 0 ||
 			     strcmp(call, "listxattr") == 0;
 		error_call(&error, call, reads ? entry_src : entry_dst, -r);
-		if (o->preserve_required & order[i])
+		if (o->preserve_required & metadata_order[i])
 			failure = r;
 		else
 			report_warning(w, e, &error);
@@ -208,11 +195,8 @@ int special_copy(struct worker *w, const struct entry *e, const struct stat *st)
 		return r;
 	}
 	if (r < 0) {
-		struct fcopy_error error;
 		bool src = strcmp(call, "readlink") == 0;
-		error_call(&error, call, src ? entry_src : entry_dst, -r);
-		report_failure(w, e, &error);
-		return r;
+		return report_call(w, e, call, src ? entry_src : entry_dst, -r);
 	}
 	if (w->options.preserve && (r = special_set_attributes(w, e, st)) < 0)
 		return r;

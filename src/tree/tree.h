@@ -86,7 +86,7 @@ struct worker {
 	const struct entry *entry;    /* the one at work; for messages */
 	struct fcopy_tree_report sum; /* counts and steps only */
 	struct fcopy_options options; /* of each file */
-	void *buffer;                 /* of plan, from file to file */
+	void *buffer;                 /* of cached.c, from file to file */
 	size_t buffer_size;
 	char *record;    /* of record.c */
 	size_t recorded; /* bytes in it */
@@ -94,14 +94,6 @@ struct worker {
 	bool refuses_clones;
 	struct copy copy;
 	struct fcopy_report file;
-};
-
-/* What record.c knows of a new tree. */
-struct record {
-	int parent, dst; /* descriptors of the directories: where the tree is, and the tree */
-	int fd;          /* of the file; -1: none */
-	off_t size;
-	bool failed; /* no more is added; atomic */
 };
 
 struct pool {
@@ -187,42 +179,6 @@ int directory_reopen(const struct directory *);
 
 /* entry.c: copies one name, whatever it is, and reports it. */
 void entry_copy(struct worker *, const struct entry *);
-
-/* resume.c: the file in a part that says that fcopy left it. */
-#define RESUME_MARK "fcopy-unfinished.txt"
-/* Creates and removes it. Both return 0 or -errno. */
-int resume_mark(int part);
-int resume_unmark(int part);
-/* 1: the directory has no entries; 0; -errno. */
-int resume_is_empty(int fd);
-/* Removes an entry of a part, whatever it is. Returns 0 or -errno. */
-int resume_remove(int dir, const char *name);
-/* Makes a directory of an entry of a part: of another one, a new directory with `mode`, and *fresh
- * is set; an existing directory gets S_IRWXU, as the earlier copy may have finished it with the
- * mode of its source. Returns 0 or -errno. */
-int resume_make_directory(int dir, const char *name, mode_t mode, bool *fresh);
-/* Is the entry's copy in the part complete? Otherwise an old one is removed. */
-bool resume_is_complete(struct worker *, const struct entry *, int fd, const struct stat *);
-/* Removes from a destination directory what the source does not have. */
-void resume_prune(struct worker *, const struct directory *);
-/* Opens, or creates with this mode, and locks the directory `part` beside the operand's
- * destination; follow: symlinks below the source are followed. Returns a descriptor, or -errno with
- * the failure in *error. */
-struct operand;
-int resume_open(const struct operand *, const char *part, mode_t mode, bool follow,
-		struct fcopy_error *);
-
-/* unmarked.c: Does the source have every entry of the part, and is each file complete as far as
- * size and modification time show? Then --resume removes nothing that is not a copy. Both are
- * descriptors of directories. */
-bool unmarked_is_copy(int part, int src, bool follow);
-
-/* record.c: notes that an entry's copy is complete; st: the source when it was opened. */
-void record_add(struct worker *, const struct entry *, const struct stat *);
-/* The worker, and then the tree, has ended. If the tree is kept, its files get the times of their
- * sources. */
-void record_leave(struct worker *, bool kept);
-void record_end(struct record *, bool kept);
 
 /* special.c: a symlink, FIFO, socket or device. Returns 0 or -errno, reported. */
 int special_copy(struct worker *, const struct entry *, const struct stat *);
@@ -329,8 +285,8 @@ int shard_copy_range(struct worker *, const struct entry *, int fd, const struct
 bool inside_by_mount(int src, int dst, bool one_file_system);
 
 /* remove.c: removes everything below `root`, an open directory that only this process writes to,
- * and then its name in `dir`. Adds each removed entry to *count
- * unless that is NULL. Returns 0, or -errno with the rest left there. */
+ * and then its name in `dir`. Adds the number of removed entries to *count, unless count is NULL.
+ * Returns 0, or -errno with the rest left there. */
 int remove_tree(int root, int dir, const char *name, uint64_t *count);
 
 #endif

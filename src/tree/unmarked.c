@@ -3,7 +3,7 @@
  * it gave the complete tree its name. Such a part holds nothing that the source does not have.
  */
 #define _GNU_SOURCE
-#include "tree.h"
+#include "resume.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * An unfinished tree, DST.fcopy-part: how an earlier copy left it, and how --resume continues it.
+ */
+#ifndef TREE_RESUME_H
+#define TREE_RESUME_H
+
+#include "tree.h"
+
+/* resume.c: the file in a part that says that fcopy left it. */
+#define RESUME_MARK "fcopy-unfinished.txt"
+/* Creates and removes it. Both return 0 or -errno. */
+int resume_mark(int part);
+int resume_unmark(int part);
+/* 1: the directory has no entries; 0; -errno. */
+int resume_is_empty(int fd);
+/* Removes an entry of a part, whatever it is. Returns 0 or -errno. */
+int resume_remove(int dir, const char *name);
+/* Makes the entry `name` of a part a directory. An existing directory gets S_IRWXU, because the
+ * earlier copy may have given it the mode of its source. Anything else is replaced by a new
+ * directory with `mode`, and *fresh is set. Returns 0 or -errno. */
+int resume_make_directory(int dir, const char *name, mode_t mode, bool *fresh);
+/* Is the entry's copy in the part complete? Otherwise an old one is removed. */
+bool resume_is_complete(struct worker *, const struct entry *, int fd, const struct stat *);
+/* Removes from a destination directory what the source does not have. */
+void resume_prune(struct worker *, const struct directory *);
+/* Opens, or creates with this mode, and locks the directory `part` beside the operand's
+ * destination; follow: symlinks below the source are followed. Returns a descriptor, or -errno with
+ * the failure in *error. */
+int resume_open(const struct operand *, const char *part, mode_t mode, bool follow,
+		struct fcopy_error *);
+
+/* unmarked.c: Does the source have every entry of the part, and is each file complete as far as
+ * size and modification time show? Then --resume removes nothing that is not a copy. Both are
+ * descriptors of directories. */
+bool unmarked_is_copy(int part, int src, bool follow);
+
+/* What record.c knows of a new tree. */
+struct record {
+	int parent, dst; /* descriptors of the directories: where the tree is, and the tree */
+	int fd;          /* of the file; -1: none */
+	off_t size;
+	bool failed; /* no more is added; atomic */
+};
+
+/* record.c: notes that an entry's copy is complete; st: the source when it was opened. */
+void record_add(struct worker *, const struct entry *, const struct stat *);
+/* The worker, and then the tree, has ended. If the tree is kept, its files get the times of their
+ * sources. */
+void record_leave(struct worker *, bool kept);
+void record_end(struct record *, bool kept);
+
+#endif
