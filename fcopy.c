@@ -6,7 +6,7 @@
  *
  *   include/fcopy.h   libfcopy's public face
  *   src/cli/          everything that is printed: options, mode, help, messages, events, errors,
- *                     progress, ending, stats, json, benchmark
+ *                     progress, speed, ending, stats, json, benchmark
  *   src/tree/         several sources and trees: operands, tree, root (new or merged), commit,
  *                     shard, walk (reads directories), pool, entry, shard_entry, links, special,
  *                     directory, record, resume and unmarked (an unfinished tree), flush, remove,
@@ -141,7 +141,7 @@ static int copy(struct cli *cli, const struct usage *start)
 	cli->copy.notify = on_event;
 	cli->copy.user = cli;
 	signals_catch(&cancel, cli->keep_listening ? &stop : NULL);
-	if (fcopy_operand_kind(cli->dst, STDOUT_FILENO, NULL) >= FCOPY_KIND_SOCKET)
+	if (cli_sends(cli))
 		signals_ignore_pipe();
 	if (cli->source_count > 0)
 		return copy_tree(cli, start);

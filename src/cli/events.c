@@ -23,8 +23,7 @@ static void print_engine(const char *name)
 
 static bool has_any_port(const char *operand)
 {
-	const char *port = strrchr(operand, ':');
-	return port && port[1] && port[1 + strspn(port + 1, "0")] == '\0';
+	return fcopy_operand_kind(operand, STDIN_FILENO, NULL) == FCOPY_KIND_LISTEN_ANY;
 }
 
 /* Prints the address; in place of the wildcard address, a host name that a client can use. */

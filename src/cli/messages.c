@@ -106,16 +106,14 @@ static void print_hint(const struct fcopy_error *e)
 {
 	const char *text = hint_for(e->advice);
 	if (e->advice == FCOPY_ADVICE_REMOVE_PART || e->advice == FCOPY_ADVICE_RESUME) {
-		fputs("fcopy: hint: ", stderr);
-		fputs(e->advice == FCOPY_ADVICE_RESUME ? "use --resume to continue that copy, or "
-						       : "",
-		      stderr);
-		fputs("remove or rename ", stderr);
+		bool resume = e->advice == FCOPY_ADVICE_RESUME;
+		fprintf(stderr, "fcopy: hint: %sremove or rename ",
+			resume ? "use --resume to continue that copy, or " : "");
 		message_part(e->path);
 		fputc('\n', stderr);
 	} else if (e->advice == FCOPY_ADVICE_REMOVE_FILE || e->advice == FCOPY_ADVICE_REMOVE_TREE) {
-		fputs("fcopy: hint: unless another machine is writing it: rm ", stderr);
-		fputs(e->advice == FCOPY_ADVICE_REMOVE_TREE ? "-r " : "", stderr);
+		fprintf(stderr, "fcopy: hint: unless another machine is writing it: rm %s",
+			e->advice == FCOPY_ADVICE_REMOVE_TREE ? "-r " : "");
 		print_quoted(e->path);
 		fputc('\n', stderr);
 	} else if (e->advice == FCOPY_ADVICE_SHARDS) {
@@ -169,8 +167,7 @@ void message_warning(const struct fcopy_report *r, const struct fcopy_error *e)
 		message_reason(e);
 	}
 	fputc('\n', stderr);
-	if (e->advice != FCOPY_ADVICE_NONE)
-		print_hint(e);
+	print_hint(e);
 }
 
 const char *message_last_usage(void)

@@ -124,12 +124,9 @@ static int refuse_option(int option, char **argv)
 
 static bool is_standard_output(const char *dst)
 {
-	static const char *const names[] = {"-", "fd:1", "/dev/stdout", "/dev/fd/1",
-					    "/proc/self/fd/1"};
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (strcmp(dst, names[i]) == 0)
-			return true;
-	return false;
+	int fd;
+	fcopy_operand_kind(dst, STDOUT_FILENO, &fd);
+	return fd == STDOUT_FILENO;
 }
 
 /* What only the program knows; src/copy/rules.c has the rules of copying. */

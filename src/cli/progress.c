@@ -10,6 +10,7 @@
 #include "cli.h"
 #include "ending.h"
 #include "line.h"
+#include "speed.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -19,13 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TICK_MS     100   /* ten updates a second at most */
-#define PATIENCE_MS 1000  /* a shorter copy shows nothing, unless --progress was given */
-#define PLAIN_MS    1000  /* between two lines where there is no terminal */
-#define SPEED_MS    1500  /* the current speed is measured over this time */
-#define LEFT_MS     10000 /* ... and the one that predicts the end over this */
-#define STALLED_MS  5000  /* longer than a call that moves 16 MiB should take */
-#define SAMPLES     128   /* more than LEFT_MS / TICK_MS */
+#define TICK_MS     100  /* ten updates a second at most */
+#define PATIENCE_MS 1000 /* a shorter copy shows nothing, unless --progress was given */
+#define PLAIN_MS    1000 /* between two lines where there is no terminal */
 #define ERASE       "\r\033[J"
 
 static struct {
@@ -37,16 +34,11 @@ static struct {
 	bool used;                                             /* a line was shown before */
 	const char *name;                                      /* of the file that is copied */
 	char file[sizeof(((struct fcopy_progress *)0)->file)]; /* of a tree, if it takes long */
-	struct text waiting;                                   /* for whom */
+	struct text waiting;                                   /* the state of a wait */
 	pthread_t thread;
 	pthread_mutex_t lock; /* of what follows, and of the terminal */
 	pthread_cond_t wake;
-	uint64_t sampled_phase, moved_ms; /* when a byte moved last */
-	struct sample {
-		uint64_t ms, bytes, moved;
-	} sample[SAMPLES];
-	unsigned samples; /* taken in this phase */
-	bool waited;      /* a plain line has said so */
+	bool waited; /* a plain line has said so */
 } p = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static uint64_t now_ms(void)
@@ -54,11 +46,6 @@ static uint64_t now_ms(void)
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-static uint64_t rate(uint64_t bytes, uint64_t ms)
-{
-	return ms ? bytes / ms * 1000 + bytes % ms * 1000 / ms : 0;
 }
 
 static const char *phase_state(int phase)
@@ -85,7 +72,7 @@ static struct line read_counters(void)
 			 .state = phase_state(phase),
 			 .bytes = __atomic_load_n(&p.counters.bytes, __ATOMIC_RELAXED),
 			 .total = __atomic_load_n(&p.counters.total, __ATOMIC_RELAXED),
-			 .speed = rate(moved, ms),
+			 .speed = speed_rate(moved, ms),
 			 .left = LINE_UNKNOWN,
 			 .elapsed = ms / 1000,
 			 .entries = __atomic_load_n(&p.counters.entries, __ATOMIC_RELAXED)};
@@ -94,50 +81,9 @@ static struct line read_counters(void)
 	return l;
 }
 
-/* The oldest sample of the last `ms` milliseconds, or the one before. */
-static const struct sample *sample_before(uint64_t ms)
-{
-	const struct sample *newest = &p.sample[(p.samples - 1) % SAMPLES], *found = newest;
-	for (unsigned i = 2; i <= p.samples && i < SAMPLES; i++) {
-		found = &p.sample[(p.samples - i) % SAMPLES];
-		if (newest->ms - found->ms >= ms)
-			break;
-	}
-	return found;
-}
-
-static void take_sample(const struct line *l)
-{
-	uint64_t since = __atomic_load_n(&p.counters.since_ms, __ATOMIC_ACQUIRE);
-	struct sample now = {now_ms(), l->bytes,
-			     __atomic_load_n(&p.counters.moved, __ATOMIC_RELAXED)};
-	if (p.samples == 0 || p.sampled_phase != since) {
-		p.sampled_phase = p.moved_ms = since;
-		p.sample[0] = (struct sample){.ms = since};
-		p.samples = 1;
-	}
-	if (now.bytes != p.sample[(p.samples - 1) % SAMPLES].bytes)
-		p.moved_ms = now.ms;
-	p.sample[p.samples++ % SAMPLES] = now;
-}
-
-/* Replaces the average by what the last seconds say. */
-static void use_samples(struct line *l)
-{
-	const struct sample *newest = &p.sample[(p.samples - 1) % SAMPLES];
-	const struct sample *recent = sample_before(SPEED_MS), *older = sample_before(LEFT_MS);
-	l->speed = rate(newest->moved - recent->moved, newest->ms - recent->ms);
-	uint64_t pace = rate(newest->moved - older->moved, newest->ms - older->ms);
-	l->left = l->total > l->bytes && pace > 0 ? (l->total - l->bytes + pace - 1) / pace
-						  : LINE_UNKNOWN;
-	if (l->bytes < l->total && newest->ms - p.moved_ms >= STALLED_MS)
-		l->stalled = (newest->ms - p.moved_ms) / 1000;
-}
-
 static void draw(struct line *l, bool last)
 {
-	struct text t;
-	text_clear(&t);
+	struct text t = {0};
 	if (p.terminal && !terminal_foreground(STDERR_FILENO))
 		return; /* a background job is quiet, and `stty tostop` would stop it */
 	l->blocks = terminal_utf8();
@@ -188,14 +134,21 @@ static void use_file(struct line *l)
 		l->name = path_file_name(p.file);
 }
 
+/* Replaces the average speed by that of the last seconds. */
+static void use_speed(struct line *l)
+{
+	uint64_t since = __atomic_load_n(&p.counters.since_ms, __ATOMIC_ACQUIRE);
+	uint64_t moved = __atomic_load_n(&p.counters.moved, __ATOMIC_RELAXED);
+	speed_measure(l, since, now_ms(), moved);
+}
+
 static void *watch_progress(void *unused)
 {
 	pthread_mutex_lock(&p.lock);
 	wait_ms(p.terminal && p.cli->progress ? TICK_MS : PATIENCE_MS);
 	while (!p.stop) {
 		struct line l = read_counters();
-		take_sample(&l);
-		use_samples(&l);
+		use_speed(&l);
 		use_file(&l);
 		if (!is_repeated_wait(&l))
 			draw(&l, false);
@@ -209,10 +162,9 @@ static void *watch_progress(void *unused)
 static void on_usr1(int number)
 {
 	const int interrupted = errno;
-	struct text t;
+	struct text t = {0};
 	struct line l = read_counters();
 	(void)number;
-	text_clear(&t);
 	text_add(&t, p.shown ? ERASE "fcopy: " : "fcopy: ");
 	l.blocks = terminal_utf8();
 	line_lay_out(&l, LINE_PLAIN, &t);
@@ -236,11 +188,11 @@ static bool start_watcher(void)
 	return started;
 }
 
-/* Show the name of DST if SRC is standard input or a socket, which have none. */
+/* Shows the name of DST if SRC is a descriptor, a device or a socket. */
 static const char *shown_name(const struct cli *cli)
 {
-	bool unnamed = strcmp(cli->src, "-") == 0 || strncmp(cli->src, "/dev/", 5) == 0 ||
-		       strncmp(cli->src, "fd:", 3) == 0 || cli_receives(cli);
+	bool unnamed = strncmp(cli->src, "/dev/", 5) == 0 ||
+		       fcopy_operand_kind(cli->src, STDIN_FILENO, NULL) != FCOPY_KIND_PATH;
 	return path_file_name(unnamed ? cli->dst : cli->src);
 }
 
@@ -306,7 +258,7 @@ void progress_stop(const struct fcopy_report *report)
 	struct line l = {.name = p.name,
 			 .state = ending_state(p.cli, report),
 			 .bytes = report->bytes,
-			 .speed = rate(report->moved, (uint64_t)(seconds * 1000)),
+			 .speed = speed_rate(report->moved, (uint64_t)(seconds * 1000)),
 			 .left = LINE_UNKNOWN,
 			 .elapsed = (uint64_t)seconds,
 			 .entries = p.counters.entries,

@@ -97,14 +97,13 @@ static void add_shard(struct json *j, const struct outcome *o)
 		json_integer(j, "shard", s->index);
 	else
 		json_string(j, "shard", NULL);
-	if (s->count > 0)
-		json_integer(j, "shards", s->count);
-	else
+	if (s->count == 0) {
 		json_string(j, "shards", NULL);
-	if (s->count > 0)
-		json_bool(j, "committed", o->report->committed);
-	else
 		json_string(j, "committed", NULL);
+		return;
+	}
+	json_integer(j, "shards", s->count);
+	json_bool(j, "committed", o->report->committed);
 }
 
 /* The name of the signal that ended the copy, or null. */

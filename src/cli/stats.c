@@ -56,6 +56,24 @@ static void add_exact(struct text *t, uint64_t bytes)
 	text_add(t, " bytes");
 }
 
+static void print_size(const char *label, uint64_t bytes, const char *note, FILE *f)
+{
+	struct text t = {0};
+	add_label(&t, label);
+	add_size(&t, bytes);
+	add_exact(&t, bytes);
+	text_add(&t, note);
+	end_line(&t, f);
+}
+
+static void print_time(const char *label, double seconds, FILE *f)
+{
+	struct text t = {0};
+	add_label(&t, label);
+	stats_add_time(&t, seconds);
+	end_line(&t, f);
+}
+
 static void add_rate(struct text *t, uint64_t bytes, double seconds)
 {
 	if (seconds <= 0 || bytes == 0)
@@ -71,25 +89,16 @@ static void print_phases(const struct fcopy_report *r, bool verifies, FILE *f)
 	    [FCOPY_PHASE_WAIT] = "  wait",       [FCOPY_PHASE_COPY] = "  copy",
 	    [FCOPY_PHASE_FSYNC] = "  fsync",     [FCOPY_PHASE_VERIFY] = "  verify",
 	    [FCOPY_PHASE_REPLACE] = "  replace", [FCOPY_PHASE_REMOVE] = "  remove"};
-	struct text t = {0};
 	for (int i = 0; i < FCOPY_PHASES; i++)
-		if (r->seconds[i] > (i == FCOPY_PHASE_WAIT ? WAIT_MIN : 0)) {
-			add_label(&t,
-				  i == FCOPY_PHASE_VERIFY && !verifies ? "  compare" : names[i]);
-			stats_add_time(&t, r->seconds[i]);
-			end_line(&t, f);
-		}
+		if (r->seconds[i] > (i == FCOPY_PHASE_WAIT ? WAIT_MIN : 0))
+			print_time(i == FCOPY_PHASE_VERIFY && !verifies ? "  compare" : names[i],
+				   r->seconds[i], f);
 }
 
 static void print_cpu(const struct usage *u, FILE *f)
 {
-	struct text t = {0};
-	add_label(&t, "user");
-	stats_add_time(&t, u->user);
-	end_line(&t, f);
-	add_label(&t, "sys");
-	stats_add_time(&t, u->sys);
-	end_line(&t, f);
+	print_time("user", u->user, f);
+	print_time("sys", u->sys, f);
 }
 
 /* The speed is that of the bytes that were moved, without the wait for a peer. */
@@ -118,23 +127,10 @@ static void print_peer(const struct outcome *o, FILE *f)
 
 static void print_bytes(const struct fcopy_report *r, FILE *f)
 {
-	struct text t = {0};
-	add_label(&t, "data");
-	add_size(&t, r->data);
-	add_exact(&t, r->data);
-	if (r->cloned)
-		text_add(&t, ", shared with the source");
-	end_line(&t, f);
-	add_label(&t, "holes");
-	add_size(&t, r->holes);
-	add_exact(&t, r->holes);
-	end_line(&t, f);
-	if (r->resumed == 0)
-		return;
-	add_label(&t, "resumed");
-	add_size(&t, r->resumed);
-	add_exact(&t, r->resumed);
-	end_line(&t, f);
+	print_size("data", r->data, r->cloned ? ", shared with the source" : "", f);
+	print_size("holes", r->holes, "", f);
+	if (r->resumed > 0)
+		print_size("resumed", r->resumed, "", f);
 }
 
 static void print_steps(const struct fcopy_report *r, FILE *f)
