@@ -51,8 +51,11 @@ static int discard_input(int fd, struct peer *p)
 	p->ended |= n == 0;
 	/* After its end of stream recv does not report a reset any more (SOCK_DONE in
 	 * tcp_recvmsg). */
-	int err = p->ended ? socket_get_option(fd, SO_ERROR) : 0;
-	return err > 0 ? -err : err;
+	int err = 0;
+	socklen_t size = sizeof(err);
+	if (p->ended && getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &size) < 0)
+		return -errno;
+	return -err;
 }
 
 /* Looks at the peer once. Returns 1: it is done, 0: wait, or -errno. */
