@@ -136,7 +136,7 @@ enum fcopy_phase {
 	FCOPY_PHASE_REPLACE, /* the file gets its name; for a socket: wait for the receipt */
 	/* An unfinished tree is removed, or a scratch file. progress.entries restarts at 0. */
 	FCOPY_PHASE_REMOVE,
-	FCOPY_PHASES         /* the number of phases */
+	FCOPY_PHASES /* the number of phases */
 };
 
 /* A view into a running copy. The library stores each field with __atomic_store_n or
@@ -223,8 +223,8 @@ enum fcopy_attribute {
 
 /* N processes, perhaps on N machines, make one copy of a file, or a new tree, on a file system that
  * they share; all zero: no shards. Each copies its share into DST.fcopy-part and then creates a
- * marker in DST.fcopy-shards/; the one that sees all markers commits. A process that returned -1 or
- * was killed is run again with the same index and count. A process returns 0 when its share is
+ * marker in DST.fcopy-shards/; the one that sees all markers commits. If a process returned -1 or
+ * was killed, run it again with the same index and count. A process returns 0 when its share is
  * complete; report.committed says whether DST is. Both operands are files or directories; in_place,
  * resume, count, expected_size, no_clobber, scratch and clones are refused. */
 struct fcopy_shard {
@@ -297,9 +297,9 @@ struct fcopy_options {
  *
  * With options NULL, all options have their defaults, and the report has the members of API 1.
  *
- * Returns 0, or -1 with the failure in report->error. Both fill in report->step. A failed call
- * removes only what it created, with one exception: it also removes a DST.fcopy-part of an earlier
- * call if another user has become its owner or may write to it by then.
+ * Returns 0, or -1 with the failure in report->error. report->step is filled in either way. A
+ * failed call removes only what it created, with one exception: it also removes a DST.fcopy-part of
+ * an earlier call if another user has become its owner or may write to it by then.
  */
 int fcopy_copy(const char *src, const char *dst, const struct fcopy_options *options,
 	       struct fcopy_report *report);

@@ -26,7 +26,7 @@ struct ask_cached {
 };
 
 /* Asked by a read, also of a file that will be written: one flag of the file system decides on
- * both. A file that may not be read leaves the question open. */
+ * both. If the file may not be read, assume that its file system supports it. */
 bool ask_is_uncached(int fd)
 {
 	char byte;
@@ -60,7 +60,7 @@ bool ask_is_remote(int fd)
 	}
 }
 
-/* Is so little of the source in the page cache that the device has to be asked anyway? */
+/* Is so little of the source in the page cache that the device must be read anyway? */
 bool ask_is_cold(int fd, off_t size)
 {
 	struct ask_range range = {.off = 0, .len = (uint64_t)size};

@@ -78,7 +78,7 @@ static int copy_by_readwrite(struct copy *c, struct transfer *part)
 }
 
 /* A pipe holds pages of the source. If the source shrinks before they are written, the kernel
- * writes zeros for what was cut off: leave those out of the finished prefix. */
+ * writes zeros for the truncated bytes: leave these zeros out of the finished prefix. */
 static int leave_out_zeros(struct copy *c, struct transfer *part, off_t from)
 {
 	struct stat now;

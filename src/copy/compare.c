@@ -40,7 +40,7 @@ static int open_cached(const char *link, int fd)
 	return again;
 }
 
-/* Opens the file again. past_cache: with O_DIRECT, after its cached pages were dropped. O_DIRECT
+/* Opens the file again. past_cache: with O_DIRECT, after its cached pages were discarded. O_DIRECT
  * alone is not enough: btrfs reads compressed extents through the cache, and ext4 with data=journal
  * every byte; statx(2) shows that. */
 static int open_again(struct comparison *m, int fd, const char *path, bool past_cache)

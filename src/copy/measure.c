@@ -26,8 +26,8 @@ static bool may_try(const struct measure *m, off_t left)
 	return m->threads > 1 && m->settled <= 0 && left >= TRIAL_LEAST;
 }
 
-/* Is it the turn of the threads? Splice has the first one, which also lets what the start of this
- * process woke up come to an end. */
+/* Is it the turn of the threads? Splice has the first turn: by its end, the tasks that the start of
+ * this process woke up have finished. */
 static bool threads_are_next(const struct measure *m, off_t left)
 {
 	return m->pieces > 0 ? m->pieces % 2 : m->way == WAY_THREADS && !may_try(m, left);
@@ -38,7 +38,7 @@ bool measure_asks(const struct measure *m, off_t left)
 	return threads_are_next(m, left) && left >= PIECE_LEAST;
 }
 
-/* In a large file both ways have two turns, because a piece may be disturbed. */
+/* In a large file both ways have two turns, because other tasks may delay one piece. */
 static void start_trial(struct measure *m, off_t left)
 {
 	off_t piece = left / 16 / MIB * MIB;
@@ -47,7 +47,7 @@ static void start_trial(struct measure *m, off_t left)
 	m->cost[WAY_SPLICE] = m->cost[WAY_THREADS] = 0;
 }
 
-/* One instant shows little: only two of them in a row are believed for long. */
+/* One count of idle CPUs proves little: choose splice for long only after two busy counts. */
 static struct choice choose_when_busy(struct measure *m, off_t left)
 {
 	off_t size = m->busy ? BUSY_SEGMENT : PIECE_LEAST;

@@ -75,8 +75,8 @@ static int splice_once(struct transfer *t, int in, off_t *in_at, int out, off_t 
 	}
 }
 
-/* Splices the next bytes of the source. An end that splice reports counts only if a read finds no
- * more bytes; a source that grew between the two calls is asked again. */
+/* Splices the next bytes of the source. If splice reports the end, a read checks that there are no
+ * more bytes. If the source grew between the two calls, splice is called again. */
 static int splice_source(struct transfer *t, int out, off_t *out_at, size_t n, enum side side,
 			 size_t *moved)
 {
@@ -92,7 +92,7 @@ static int splice_source(struct transfer *t, int out, off_t *out_at, size_t n, e
 	return r || *moved > 0 ? r : transfer_refuse(t, "splice", SIDE_SRC, EOPNOTSUPP);
 }
 
-/* Copies where one side is a pipe already and the other takes its pages as they are. */
+/* Copies if one side is a pipe and the other side accepts its pages. */
 static int splice_directly(struct transfer *t)
 {
 	size_t want, moved;

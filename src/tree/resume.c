@@ -199,7 +199,7 @@ bool resume_is_complete(struct worker *w, const struct entry *e, int fd, const s
 	    old.st_mtim.tv_sec == st->st_mtim.tv_sec &&
 	    old.st_mtim.tv_nsec == st->st_mtim.tv_nsec && resume_set_attributes(w, e, fd, st))
 		return true;
-	resume_remove(e->dir->dst, e->as); /* a failure shows when the new one is created */
+	resume_remove(e->dir->dst, e->as); /* if this fails, the creation of the copy reports it */
 	return false;
 }
 
