@@ -39,11 +39,6 @@ static bool parse_number(const char *text, unsigned long most, unsigned long *n,
 	return text[0] >= '0' && text[0] <= '9' && *n <= most;
 }
 
-static bool has_leading_zero(const char *text)
-{
-	return text[0] == '0' && text[1] >= '0' && text[1] <= '9';
-}
-
 /* Returns EXIT_DONE with *n, which is `missing` if the variable is not set; or EXIT_USAGE. */
 static int read_variable(const char *name, unsigned long missing, unsigned long *n)
 {
@@ -137,9 +132,8 @@ int shard_parse(struct cli *cli, const struct option_row *row, const char *value
 	char *end;
 	bool word = strncmp(value, "auto", 4) == 0 && (value[4] == '/' || value[4] == '\0');
 	bool finish = strncmp(value, "finish/", 7) == 0;
-	bool good = (slash || word) && !has_leading_zero(value) &&
-		    (!slash || (!has_leading_zero(slash + 1) &&
-				parse_number(slash + 1, FCOPY_SHARDS_MAX, &count, &end) &&
+	bool good = (slash || word) &&
+		    (!slash || (parse_number(slash + 1, FCOPY_SHARDS_MAX, &count, &end) &&
 				*end == '\0' && count > 0));
 	if (good && !word && !finish)
 		good = parse_number(value, count - 1, &index, &end) && end == slash;

@@ -347,8 +347,16 @@ markers() {
 	absent dst.fcopy-shards
 }
 
+@test "--shard: numbers are decimal, with leading zeros or without" {
+	random src 3000000
+	expect 0 --shard=000/03 src dst
+	expect 0 --shard=01/3 src dst
+	expect 0 --shard=2/03 src dst
+	cmp src dst
+}
+
 @test "--shard: invalid values" {
-	for value in 0 2/2 -1/2 0/0 a/2 1/ /2 finish finish/0 auto/0 autox 0/2x 0/100001 00/3 0/03 finish/03; do
+	for value in 0 2/2 -1/2 0/0 a/2 1/ /2 finish finish/0 auto/0 autox 0/2x 0/100001 '0 /3' finish/00; do
 		expect 2 --shard="$value" src dst
 		mentions "--shard: invalid value '$value'"
 	done

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Sizes, rates, numbers, times, lists and modes, against a second opinion on what the text says.
+ * Sizes, rates, numbers, times, shards, lists and modes, against a second opinion on what the text
+ * says.
  */
 #include "fuzz.h"
 
@@ -114,11 +115,38 @@ static void check_seconds(const char *text)
 	MUST(seconds == 0 || ms == 1 || fabs(ms - seconds * 1000) <= 0.5);
 }
 
+/* I/N, finish/N and auto/N. The launcher does not say N, so `auto` alone is refused. */
+static void check_shards(const char *text)
+{
+	struct fcopy_shard expected = {0};
+	size_t length, end;
+	bool whole_index = true, whole;
+	const bool automatic = strncmp(text, "auto/", 5) == 0;
+	const bool finish = strncmp(text, "finish/", 7) == 0;
+	uint64_t index = automatic ? 3 : finish ? 0 : digits(text, &length, &whole_index);
+	length = automatic ? 4 : finish ? 6 : length;
+	const bool split = length > 0 && text[length] == '/';
+	uint64_t count = digits(split ? text + length + 1 : "", &end, &whole);
+	const bool good = split && end > 0 && text[length + 1 + end] == '\0' && whole_index &&
+			  whole && count <= FCOPY_SHARDS_MAX && index < count;
+	if (good)
+		expected = (struct fcopy_shard){(unsigned)index, (unsigned)count, finish};
+	struct cli cli;
+	setenv("PMIX_RANK", "3", 1);
+	MUST(give(&cli, "shard", text) == good);
+	const struct fcopy_shard *found = &cli.copy.shard;
+	MUST(found->index == expected.index && found->count == expected.count);
+	MUST(found->finish == expected.finish);
+}
+
 static void check_words(const char *text)
 {
 	struct cli cli;
 	if (give(&cli, "sparse", text)) {
-		static const char *const names[] = {"auto", "always", "never"};
+		static const char *const names[] = {[FCOPY_WHEN_AUTO] = "auto",
+						    [FCOPY_WHEN_ALWAYS] = "always",
+						    [FCOPY_WHEN_NEVER] = "never"};
+		MUST(cli.copy.sparse != FCOPY_WHEN_DEFAULT);
 		MUST(strcmp(text, names[cli.copy.sparse]) == 0);
 	}
 	if (give(&cli, "preserve", text)) {
@@ -170,6 +198,7 @@ void values_check(const char *text)
 	check_sizes(text);
 	check_numbers(text);
 	check_seconds(text);
+	check_shards(text);
 	check_words(text);
 	check_modes(text);
 	check_suggestions(text);
