@@ -134,8 +134,9 @@ static int commit_fail_rename(const struct root *r, int err)
 int commit_root(struct root *r, struct directory *d)
 {
 	struct tree *t = r->tree;
+	const bool durable = t->options->copy.fsync || t->shard;
 	int result = r->resumes ? 0 : commit_set_attributes(r, d);
-	if (result == 0 && t->options->copy.fsync)
+	if (result == 0 && durable)
 		result = commit_flush(r);
 	if (result == 0 && r->resumes)
 		result = commit_part(r, d);
@@ -144,7 +145,7 @@ int commit_root(struct root *r, struct directory *d)
 	double start = io_now();
 	if (r->temporary[0] && (result = commit_rename(r, r->operand->name)) < 0)
 		return commit_fail_rename(r, -result);
-	if (t->options->copy.fsync && (result = commit_flush_parent(r)) < 0)
+	if (durable && (result = commit_flush_parent(r)) < 0)
 		r->temporary[0] = '\0'; /* it has its name */
 	t->report->seconds[FCOPY_PHASE_REPLACE] += io_now() - start;
 	t->committed = true;

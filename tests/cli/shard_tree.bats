@@ -198,6 +198,16 @@ share_of() {
 	[ "$(cat t/d/5)" = changed ]
 }
 
+@test "without --fsync the commit is flushed, too: before and after the rename" {
+	need_strace
+	make_source
+	expect 0 -r --shard=0/2 s t
+	strace -qq -f -e trace=syncfs,fsync,renameat2 -o trace "$FCOPY" -r --shard=1/2 s t
+	# One for the share, one for what the commit has set, then the records.
+	grep -oE '(syncfs|fsync|renameat2)[(]' trace | paste -sd' ' >calls
+	grep -qE 'syncfs[(].* syncfs[(] renameat2[(] fsync[(]' calls || { cat trace; return 1; }
+}
+
 @test "a directory that exists already is refused; DST that is a directory gets DST/SRC" {
 	make_source
 	mkdir d t
