@@ -1,17 +1,19 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
 #
-# A terminal of a given width for the tests of what is drawn on one: tmux, with a server of its own.
+# A terminal of a given width for the tests of what is drawn on one: tmux, with a server of its own for each terminal,
+# because kill-server returns before the server has ended.
 
 export FCOPY # its path may have spaces: commands say "$FCOPY"
 
 tmux_() {
-	env -u TMUX LC_ALL=C.UTF-8 tmux -L "fcopy-$BATS_ROOT_PID-$BATS_TEST_NUMBER-${BATS_SUITE_TEST_NUMBER:-0}" -f /dev/null "$@"
+	env -u TMUX LC_ALL=C.UTF-8 tmux -L "fcopy-$BATS_ROOT_PID-$BATS_TEST_NUMBER-${BATS_SUITE_TEST_NUMBER:-0}-${TERMINALS:-0}" -f /dev/null "$@"
 }
 
 # terminal COLUMNS: a shell in it, in the test's directory.
 terminal() {
 	need tmux
+	TERMINALS=$((${TERMINALS:-0} + 1))
 	tmux_ new-session -d -x "$1" -y 12 -s t -c "$T" \
 		"env PS1='\$ ' LC_ALL=${LOCALE-C.UTF-8} ${ENVIRONMENT-} bash --norc -i"
 	until_shown '^\$'
