@@ -74,7 +74,7 @@ class Figures:
     def slower(self):
         """Of the cases that measure cp with the same options: where fcopy is slower, undecided, or not measured."""
         found = {name: self.run.ratio(name, ours, each.base) for name, each in load().items() if each.base.startswith("cp") and
-                 (ours := each.base.replace("cp", "fcopy", 1)) in each.contenders and ("readme" in each.sets or name in self.run.cases)}
+                 (ours := each.base.replace("cp", "fcopy", 1)) in each.contenders}
         verdicts = {name: report.stats.verdict(answer, 1) if answer else "" for name, answer in found.items()}
         slower, undecided, missing = (", ".join(f"`{name}`" + (f" {interval(found[name])}" if word else "") for name, word in verdicts.items()
                                                 if word == wanted) or "no case" for wanted in ("missed", "inconclusive", ""))

@@ -101,7 +101,7 @@ class Lab:
         at, device = self.mounts.pop(fs)
         if self.made and at in self.made.parents:
             self.made = None
-        subprocess.run(["sh", "-c", 'xfs_io -xc shutdown "$0"', at], capture_output=True)  # discard unwritten data (not on btrfs)
+        subprocess.run(["sh", "-c", 'mountpoint -q "$0" && xfs_io -xc shutdown "$0"', at], capture_output=True)  # drop dirty pages
         if subprocess.run(["umount", at], capture_output=True).returncode:
             run("umount", "--lazy", at)
         if device:
