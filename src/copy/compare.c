@@ -86,6 +86,22 @@ static size_t equal_bytes(const char *a, const char *b, size_t n)
 	return i;
 }
 
+/* On SMB the lock of a part, flock(2), is a lock of the server: it lets only the descriptor that
+ * holds it read (fs/smb/client/file.c, cifs_flock). */
+static ssize_t read_copy(struct comparison *m, char *block, off_t at)
+{
+	ssize_t n = read_block(&m->io, m->dst, block, at);
+	if (n != -EACCES || (fcntl(m->copy->dst.fd, F_GETFL) & O_ACCMODE) == O_WRONLY)
+		return n;
+	int holder = fcntl(m->copy->dst.fd, F_DUPFD_CLOEXEC, 0);
+	if (holder < 0)
+		return n;
+	close(m->dst);
+	m->dst = holder;
+	m->cached = true;
+	return read_block(&m->io, m->dst, block, at);
+}
+
 /* Returns the offset of the first difference, or `end`, or -errno. */
 static off_t count_equal(struct comparison *m, off_t start, off_t end)
 {
@@ -94,7 +110,7 @@ static off_t count_equal(struct comparison *m, off_t start, off_t end)
 	struct fcopy_progress *progress = m->copy->options->progress;
 	for (off_t at = start; at < end;) {
 		ssize_t na = read_block(&m->io, m->src, a, at),
-			nb = read_block(&m->io, m->dst, b, at);
+			nb = read_copy(m, b, at);
 		if (na < 0)
 			return error_operation(e, "read back", "pread", m->copy->src.path,
 					       (int)-na);

@@ -57,6 +57,26 @@ static void sees_a_difference(void **state)
 	assert_false(exists(DST));
 }
 
+/* The lock of a part on SMB: the second read is that of the part, by its second descriptor. */
+static void locked_part_is_read(void **state)
+{
+	const struct fcopy_options options = {.api = FCOPY_API, .resume = true};
+	struct fcopy_report report;
+	(void)state;
+	need(mkdir("d", 0755) == 0);
+	make_file("src", SIZE, DENSE, 1);
+	make_file(REST, PART, DENSE, 1);
+	need(chmod(REST, 0600) == 0);
+	fault_set("pread64", 2, EACCES);
+	fault_on();
+	int r = fcopy_copy("src", DST, &options, &report);
+	fault_off();
+	assert_true(fault_seen());
+	assert_int_equal(r, 0);
+	assert_int_equal(report.resumed, PART / 4096 * 4096);
+	assert_true(same_bytes("src", DST));
+}
+
 /* The next try will see by itself how much of it is good. */
 static void part_cannot_be_cut(void **state)
 {
@@ -112,6 +132,7 @@ int main(void)
 	cases_enter("ext4");
 	case_add(sees_a_difference, NULL, "verify: the copy differs");
 	case_add(cannot_be_opened_again, NULL, "verify: the files cannot be opened again");
+	case_add(locked_part_is_read, NULL, "resume: a part that only its lock's holder can read");
 	case_add(part_cannot_be_cut, NULL, "resume: the part cannot be cut");
 	return cases_run("comparing");
 }
