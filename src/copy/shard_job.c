@@ -156,6 +156,9 @@ int shard_join(struct shard_job *j, bool begin)
 		if ((r = shard_look(j)) < 0)
 			return r;
 		if (j->commit[0]) {
+			/* The process that renamed may have died before it flushed. */
+			if (!j->receipt && (r = records_flush_parent(j)) < 0)
+				return r;
 			if (!j->receipt || j->leftover)
 				shard_write_receipt(j); /* best effort: DST is complete */
 			*j->error = (struct fcopy_error){0};
@@ -274,9 +277,7 @@ int shard_refuse_missing(const struct shard_job *j)
 
 void shard_warn_unlocked(const struct copy *c, const char *path)
 {
-	struct fcopy_error e;
-	error_refuse(&e, path, ENOLCK,
-		     "no locks here: never let two processes copy the same share at once",
-		     FCOPY_ADVICE_NONE);
-	copy_notify(c, FCOPY_EVENT_WARNING, &e, NULL);
+	copy_warn(c, path, ENOLCK,
+		  "no locks here: never let two processes copy the same share at once",
+		  FCOPY_ADVICE_NONE);
 }

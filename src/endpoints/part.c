@@ -16,8 +16,9 @@
 #include <unistd.h>
 
 #define TRIES        8   /* each lost to another copy that has committed since */
-#define LOCK_TRIES   100 /* a second in all */
+#define LOCK_TRIES   125 /* a second in all */
 #define LOCK_WAIT_MS 10
+#define LOCK_QUICK   30 /* tries, a millisecond each: most holders are about to end */
 
 /* Thread-safe, because the stream is read in one thread (readdir(3)). */
 static const struct dirent *next_record(DIR *records)
@@ -78,13 +79,13 @@ static int open_or_create(struct endpoint *e, bool *created)
  * 60 to 260 ms on Linux 6.18. */
 int part_take_lock(int fd, int lock, const volatile int *cancel)
 {
-	const struct timespec pause = {.tv_nsec = LOCK_WAIT_MS * 1000000L};
 	for (int tries = 0; flock(fd, lock | LOCK_NB) < 0; tries++) {
 		if (errno != EWOULDBLOCK || tries == LOCK_TRIES)
 			return -errno;
 		if (cancel && __atomic_load_n(cancel, __ATOMIC_RELAXED))
 			return -EINTR;
-		nanosleep(&pause, NULL);
+		long ms = tries < LOCK_QUICK ? 1 : LOCK_WAIT_MS;
+		nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
 	}
 	return 0;
 }

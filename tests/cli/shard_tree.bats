@@ -208,6 +208,19 @@ share_of() {
 	grep -qE 'syncfs[(].* syncfs[(] renameat2[(] fsync[(]' calls || { cat trace; return 1; }
 }
 
+@test "a retry flushes the directory of DST if the commit could not" {
+	need_strace
+	make_source
+	expect 0 -a --shard=0/2 s t
+	# The second fsync is that of the directory, after the rename.
+	run strace -qq -f -o trace -e inject=fsync:error=EIO:when=2 "$FCOPY" -a --shard=1/2 s t
+	[ "$status" = 1 ] || { echo "status $status: $output"; return 1; }
+	[ -d t ]
+	strace -qq -f -y -e trace=fsync -o trace "$FCOPY" -a --shard=1/2 s t
+	grep -qF "<$(realpath .)>)" trace || { cat trace; return 1; }
+	diff <(describe s) <(describe t)
+}
+
 @test "a directory that exists already is refused; DST that is a directory gets DST/SRC" {
 	make_source
 	mkdir d t
