@@ -134,7 +134,8 @@ enum fcopy_phase {
 	FCOPY_PHASE_FSYNC,   /* the file is flushed */
 	FCOPY_PHASE_VERIFY,  /* both files are compared; before COPY: DST.fcopy-part and SRC */
 	FCOPY_PHASE_REPLACE, /* the file gets its name; for a socket: wait for the receipt */
-	/* An unfinished tree is removed, or a scratch file. progress.entries restarts at 0. */
+	/* An unfinished tree is removed; progress.entries restarts at 0. In a report also: the
+	 * scratch file is discarded. */
 	FCOPY_PHASE_REMOVE,
 	FCOPY_PHASES /* the number of phases */
 };
@@ -184,6 +185,7 @@ struct fcopy_report {
 	size_t steps;
 	struct fcopy_step step[FCOPY_STEPS_MAX];
 	double seconds[FCOPY_PHASES];     /* wall-clock time of each phase */
+	double removal_cpu;               /* CPU time that discarding the scratch file took */
 	char detail[FCOPY_DETAIL_MAX];    /* storage for error.reason if that has numbers */
 	char dst[PATH_MAX];               /* the destination's name: DST, or DST/basename(SRC) */
 	char src_peer[FCOPY_ADDRESS_MAX]; /* the sender, numeric HOST:PORT; empty: not TCP */

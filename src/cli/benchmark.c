@@ -76,10 +76,9 @@ static int run_once(struct benchmark *all, struct contender *c, int round)
 	struct usage start = usage_now();
 	int r = fcopy_copy(all->cli->src, all->cli->dst, &o, &report);
 	struct usage u = usage_since(&start);
-	/* A copy that is kept does not free its pages. One thread of this process frees them. */
-	double removing = report.seconds[FCOPY_PHASE_REMOVE];
-	u.real -= removing;
-	u.sys = u.sys > removing ? u.sys - removing : 0;
+	/* Exclude the removal of the scratch file: a real copy keeps its pages. */
+	u.real -= report.seconds[FCOPY_PHASE_REMOVE];
+	u.sys = u.sys > report.removal_cpu ? u.sys - report.removal_cpu : 0;
 	memcpy(c->steps, report.step, sizeof(c->steps));
 	c->step_count = report.steps;
 	c->preallocated = report.preallocated;

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <time.h>
 
 /* Where the copy ends, even if the source is longer: after `count` bytes; or, if a copy of another
  * size than expected will fail, one byte after that size. */
@@ -105,6 +106,13 @@ static int start_endpoint(struct copy *c, struct endpoint *e, char peer[FCOPY_AD
 	return r;
 }
 
+static double thread_seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 static int run_open_copy(struct copy *c)
 {
 	c->report->existed = endpoint_old_stat(&c->dst);
@@ -127,11 +135,13 @@ static int run_open_copy(struct copy *c)
 		c->report->part_kept = c->dst.ops->keep_partial(&c->dst, c->all.offset);
 	if (r < 0 && c->dst.ops->release_blocks)
 		c->dst.ops->release_blocks(&c->dst, c->allocated);
-	double start = io_now();
+	double start = io_now(), cpu = thread_seconds();
 	if (r != 0 || c->options->scratch)
 		c->dst.ops->abort(&c->dst);
-	if (c->options->scratch)
+	if (c->options->scratch) {
 		c->report->seconds[FCOPY_PHASE_REMOVE] = io_now() - start;
+		c->report->removal_cpu = thread_seconds() - cpu;
+	}
 	return r;
 }
 
