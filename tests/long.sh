@@ -110,7 +110,7 @@ count() {
 	esac
 }
 
-# make_table NAME…: of those that were run now the new row, of the others the recorded one.
+# make_table NAME…: prints the new row of each proof that ran now, and the recorded row of each other one.
 make_table() {
 	local name
 	echo "| proof | tried | files lost | wrong copies with exit 0 | hangs | crashes | other failures | revision |"

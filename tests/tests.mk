@@ -66,7 +66,7 @@ check-asan: ## the tests with AddressSanitizer and UBSan
 		$(call SANITIZED,asan,address$(comma)undefined -fno-sanitize-recover=all) \
 		BATS='$(ASAN_BATS)' check
 
-# Of the program's tests those of threads, without a limit of memory, which TSan exceeds.
+# The program's tests that start threads, except those that limit memory: TSan needs more.
 TSAN_BATS = $(patsubst %,tests/cli/%.bats,serve tree tree_resume)
 
 check-tsan: ## what has threads, with ThreadSanitizer
@@ -96,8 +96,8 @@ fuzz: ## the parsers of the command line with libFuzzer, for FUZZ_SECONDS (600)
 comma := ,
 
 # One process for all tests, on one file system: a process for each would take an hour. Each process
-# has its own log, also the children of tests; an error in any log is a failure. Lines with -- are not:
-# they say which system calls valgrind does not know.
+# has its own log, also the children of tests; an error in any log is a failure. Lines that start with --
+# are ignored: they name system calls that valgrind does not know.
 VALGRIND_BATS = $(patsubst %,tests/cli/%.bats,modes tree_resume)
 VALGRIND = -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite --show-leak-kinds=definite \
 	--log-file=%q{FCOPY_BUILD}/valgrind/log.%p
@@ -109,7 +109,7 @@ check-valgrind: tests ## the tests of the library, and the program, with valgrin
 	@$(HERE) FCOPY=$(BUILD)/valgrind/fcopy UNDER=valgrind VALGRIND_OPTS='$(VALGRIND)' \
 		CK_FORK=no CK_TIMEOUT_MULTIPLIER=20 FCOPY_TEST_DIR=$(call absolute,$(BUILD)) \
 		tests/run.sh $(CHECK_BIN) $(CMOCKA_BIN) $(VALGRIND_BATS); status=$$?; \
-		! grep -h '^==' $(BUILD)/valgrind/log.* && [ $$status = 0 ]
+		ls $(BUILD)/valgrind/log.* >/dev/null && ! grep -h '^==' $(BUILD)/valgrind/log.* && [ $$status = 0 ]
 
 # gcovr replaces the file that it writes to, were it a device.
 COVERED = $(MAKE) --no-print-directory BUILD=build/coverage PROGRAM=build/coverage/fcopy LDFLAGS= \

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # tests/kernels/kernels.sh [--record] [--jobs=N] [KERNEL…]: boots Debian's kernels (5.10 6.1 6.12) in qemu
-# without hardware virtualisation, N at once (all), and checks fcopy on each file system that they have.
+# without hardware virtualisation, N at once (default: all), and checks fcopy on each file system that they have.
 # Prints "kernel fs check ok|FAIL|skip reason" for each check, then tables, how long each kernel took and
 # "N passed, N failed, N skipped". Results, tables, logs, downloads and images are kept in build/kernels.
 # The tables hold the last result of each check since build/kernels was made; --record puts them into
@@ -50,7 +50,7 @@ usage() {
 	exit 2
 }
 
-# boot VERSION: becomes the guest; its results go to serial, its console to console.log. The root image
+# boot VERSION: replaces this process by qemu; the results of the guest go to serial, its console to console.log. The root image
 # stays as it is: qemu discards what the guest writes to it.
 boot() {
 	local dir=$work/$1 disk
@@ -72,7 +72,7 @@ boot() {
 
 # prepare VERSION: one kernel at a time, since all share the root image and the package lists.
 prepare() {
-	rm -f "$work/$1/results"
+	rm -f "$work/$1/results" "$work/$1/duration"
 	if ! { make_root && fetch_kernel "$1" && make_initramfs "$1" && make_payload "$1"; } >&2; then
 		mkdir -p "$work/$1"
 		echo "$1 - prepare FAIL the reason is above" | tee "$work/$1/results"
@@ -80,7 +80,7 @@ prepare() {
 	fi
 }
 
-# cpu_seconds: prints what the processes of this shell used, from the output of times(1).
+# cpu_seconds FILE: prints the CPU time in FILE, the output of times(1), of the processes that have ended.
 cpu_seconds() {
 	awk 'NR == 2 { gsub("s", "")
 			for (i = 1; i <= 2; i++) { split($i, part, "m"); sum += part[1] * 60 + part[2] } }
@@ -106,7 +106,7 @@ check_kernel() {
 		echo "$version - end FAIL the guest ended early, status $status: see $dir/console.log" |
 			tee -a "$dir/results"
 	fi
-	cat "$dir/results" >>"$dir/history"
+	cat "$dir/results" >>"$work/history.$version"
 	times >"$dir/times"
 	echo "$version: $((SECONDS - start)) s, $(cpu_seconds "$dir/times") s of CPU time" | tee "$dir/duration"
 }
@@ -126,11 +126,11 @@ check_kernels() {
 	wait
 }
 
-# each FILE: prints that file of each kernel that was wanted.
+# each FILE: prints that file of each kernel that was wanted. A kernel without one has failed.
 each() {
 	local version
 	for version in "${kernels[@]}"; do
-		cat "$work/$version/$1"
+		cat "$work/$version/$1" 2>/dev/null || echo "$version - end FAIL no $1"
 	done
 }
 
@@ -174,7 +174,7 @@ main() {
 	trap 'stop 143' TERM HUP
 	check_kernels
 	echo
-	cat "$work"/*/history | sort -s -V -k1,1 | awk -f "$here/table.awk" | tee "$work/table.md"
+	cat "$work"/history.* | sort -s -V -k1,1 | awk -f "$here/table.awk" | tee "$work/table.md"
 	[ -z "$record" ] || put_into_readme
 	each duration
 	each results | awk '{ n[$4]++ }

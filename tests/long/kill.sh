@@ -93,8 +93,8 @@ for cell in "${cells[@]}"; do
 	read -r mode dir destination <<<"$cell"
 	time_copy "$mode" "$dir" "$destination"
 	struck=0
-	# Adapt duration until half the signals interrupt a copy: on a busy machine most of the measured
-	# time is that of starting the process, which is over before timeout(1) counts.
+	# Adapt duration until half the signals interrupt a copy. On a busy machine the measured time is mostly
+	# that of starting the process, which precedes timeout(1)'s clock.
 	for ((attempt = 0; struck < each; attempt++)); do
 		if [ $attempt -gt $((20 * each + 100)) ]; then
 			fail other "mode $mode on $(fs_of "$dir"): hardly ever struck"

@@ -27,7 +27,7 @@ watchdog() {
 }
 
 # static_first: the shell finds these programs in busybox, which is static. The emulated machine takes
-# three times as long to start a program that it has to link. Whatever reads or writes the files under
+# three times as long to start a program that it has to link. What makes and compares the files under
 # test (cp, dd, cmp, cksum, find, getfattr) stays what Debian uses.
 static_first() {
 	local name

@@ -45,9 +45,9 @@ on_disk() {
 
 on_tmpfs() {
 	mkdir -p /mnt/tmpfs
-	result remount skip "tmpfs ends with its mount"
 	mount -t tmpfs -o size=512M tmpfs /mnt/tmpfs
 	dir=/mnt/tmpfs
+	check remount skip "tmpfs ends with its mount"
 	all_checks
 	umount /mnt/tmpfs
 }

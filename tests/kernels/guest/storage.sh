@@ -187,6 +187,7 @@ check_cuts() {
 	local number flags from=0 cuts=0 name new_sum old_sum new_tree
 	local -A phase
 	new_sum=$(cksum </run/logged.new) old_sum=$(cksum </run/logged.old)
+	[ -n "$new_sum" ] && [ -n "$old_sum" ] || return 1
 	new_tree=$(names_and_bytes /run/logged.tree)
 	for name in $(/check/bin/replay /dev/vdd | sed -n 's/.* mark begin://p'); do
 		phase[$name]=before
