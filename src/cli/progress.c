@@ -34,7 +34,7 @@ static struct {
 	bool used;                                             /* a line was shown before */
 	const char *name;                                      /* of the file that is copied */
 	char file[sizeof(((struct fcopy_progress *)0)->file)]; /* of a tree, if it takes long */
-	struct text waiting;                                   /* the state of a wait */
+	struct text waiting;                                   /* what the copy waits for */
 	pthread_t thread;
 	pthread_mutex_t lock; /* of what follows, and of the terminal */
 	pthread_cond_t wake;

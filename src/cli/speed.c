@@ -4,7 +4,7 @@
 #include "speed.h"
 
 #define SPEED_MS   1500  /* the current speed is measured over this time */
-#define LEFT_MS    10000 /* ... and the one that predicts the end over this */
+#define LEFT_MS    10000 /* the time left is predicted from the speed over this time */
 #define STALLED_MS 5000  /* longer than a call that moves 16 MiB should take */
 #define SAMPLES    128   /* more than are taken in LEFT_MS */
 
@@ -22,7 +22,7 @@ uint64_t speed_rate(uint64_t bytes, uint64_t ms)
 	return ms ? bytes / ms * 1000 + bytes % ms * 1000 / ms : 0;
 }
 
-/* The oldest sample of the last `ms` milliseconds, or the one before. */
+/* The newest sample that is at least `ms` milliseconds old, or else the oldest one. */
 static const struct sample *sample_before(uint64_t ms)
 {
 	const struct sample *newest = &s.sample[(s.samples - 1) % SAMPLES], *found = newest;

@@ -125,8 +125,8 @@ int source_open(struct endpoint *e, const char *path, struct fcopy_error *);
  * abort of *e. */
 int source_share(struct endpoint *e, const struct endpoint *open, struct fcopy_error *);
 
-/* The same for a regular file that is already open as fd, with its fstat. Commit and abort close
- * it. */
+/* Makes fd, an open regular file, the source; *st is its fstat. Cannot fail. Commit and abort close
+ * fd. */
 void source_adopt(struct endpoint *e, int fd, const char *path, const struct stat *st);
 
 /* Opens DST according to its type: a file to replace, an existing inode to write into, a device or

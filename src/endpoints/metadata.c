@@ -16,7 +16,7 @@
 #define VALUE_MAX    65536 /* XATTR_SIZE_MAX */
 #define LOOKUP_TRIES 8     /* while another copy replaces the name */
 
-/* chown clears setuid and capabilities, and an ACL changes the mode. */
+/* The order matters: chown clears setuid and capabilities, and setting an ACL changes the mode. */
 const enum fcopy_attribute metadata_order[METADATA_ATTRIBUTES] = {
     FCOPY_ATTR_TIMESTAMPS, FCOPY_ATTR_OWNERSHIP, FCOPY_ATTR_XATTR, FCOPY_ATTR_MODE};
 

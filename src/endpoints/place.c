@@ -102,7 +102,7 @@ static int place_follow_symlink(struct place *p, const char *path, struct fcopy_
 	char real[PATH_MAX];
 	const char *operation;
 	struct place found = {.dir = -1, .target = -1};
-	/* By /proc/PID/fd/N: without a name it can be written in place only. */
+	/* An unlinked file, reached through /proc/PID/fd/N, can only be written in place. */
 	if (p->st.st_nlink == 0)
 		return 0;
 	ssize_t n = readlink(io_proc_path(p->target).text, real, sizeof(real) - 1);

@@ -180,7 +180,7 @@ static int commit_destination(struct endpoint *e, const struct fcopy_options *op
 	if (!socket_set_reset(e->fd, false))
 		return error_call(error, "setsockopt", e->path, errno);
 	if (shutdown(e->fd, SHUT_WR) < 0) {
-		/* After a reset shutdown(2) fails with ENOTCONN. */
+		/* After a reset, shutdown(2) fails with ENOTCONN; SO_ERROR holds the cause. */
 		int err = errno, why = socket_get_option(e->fd, SO_ERROR);
 		return error_call(error, "shutdown", e->path, why > 0 ? why : err);
 	}

@@ -181,7 +181,7 @@ static void entry_copy_waiting(struct worker *w, const struct entry *first, stru
 }
 
 /* Links or copies a regular file that is open as fd, and closes fd. fd -1: a special file, which is
- * never opened: that could block, or have an effect on a device. */
+ * never opened: opening it could block, or have an effect on a device. */
 static int entry_copy_inode(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	bool linked = links_may_exist(w, st);

@@ -7,7 +7,7 @@
 
 #include "tree.h"
 
-/* resume.c: the file in a part that says that fcopy left it. */
+/* resume.c: a file that marks a directory as an unfinished copy by fcopy. */
 #define RESUME_MARK "fcopy-unfinished.txt"
 /* Creates and removes it. Both return 0 or -errno. */
 int resume_mark(int part);
