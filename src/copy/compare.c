@@ -109,8 +109,7 @@ static off_t count_equal(struct comparison *m, off_t start, off_t end)
 	struct fcopy_error *e = &m->copy->report->error;
 	struct fcopy_progress *progress = m->copy->options->progress;
 	for (off_t at = start; at < end;) {
-		ssize_t na = read_block(&m->io, m->src, a, at),
-			nb = read_copy(m, b, at);
+		ssize_t na = read_block(&m->io, m->src, a, at), nb = read_copy(m, b, at);
 		if (na < 0)
 			return error_operation(e, "read back", "pread", m->copy->src.path,
 					       (int)-na);
