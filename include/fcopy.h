@@ -409,10 +409,11 @@ struct fcopy_tree_report {
  * neither reads nor writes are redirected.
  *
  * copy.threads is the size of the pool (0: one more than the CPUs that the affinity mask and the
- * cgroup's cpu.max allow, 4 at most); copy.limit_rate holds for the whole tree; copy.fsync flushes
- * a new tree by one syncfs(2) before the rename, or each file and directory where syncfs(2) does
- * not reach the server (FUSE, SMB, 9P). copy.in_place, copy.scratch and copy.expected_size are
- * refused. copy.notify is called by several threads, but never by two at a time.
+ * cgroup's cpu.max allow, on btrfs as many as these CPUs, 4 at most); copy.limit_rate holds for the
+ * whole tree; copy.fsync flushes a new tree by one syncfs(2) before the rename, or each file and
+ * directory where syncfs(2) does not reach the server (FUSE, SMB, 9P). copy.in_place, copy.scratch
+ * and copy.expected_size are refused. copy.notify is called by several threads, but never by two at
+ * a time.
  *
  * Returns 0, or -1 with report->error being the first failure. Only what this call created, or an
  * earlier one that it continues, is removed.
