@@ -188,7 +188,7 @@ static int run_action(struct cli *cli, const struct usage *start)
 	}
 }
 
-/* Where output was asked for, output that cannot be written is a failure. */
+/* If the user asked for output, failing to write it is a failure. */
 static int check_output(const struct cli *cli, int status)
 {
 	int lost = flush_output(), lost_json = json_file_close();

@@ -128,7 +128,7 @@ static void print_resume(const struct fcopy_event *event)
 	}
 }
 
-/* Of a server each client has its own warnings; only the threads of a tree share theirs. */
+/* Each client of a server has its own list; the threads of a tree share one. */
 static struct errors *event_warnings(const struct cli *cli)
 {
 	static struct errors of_copy;

@@ -13,7 +13,7 @@
 /* A letter of cp(1) means the same here, or is refused. */
 #define CP_LETTERS "abdfHilLnpPrRsStTuxZ"
 
-/* The same for the long options of cp(1) of coreutils 9. */
+/* Long options of cp(1) of coreutils 9 that fcopy does not have. */
 static const char *const cp_names[] = {"attributes-only",
 				       "backup",
 				       "context",

@@ -38,7 +38,7 @@ static struct {
 	pthread_t thread;
 	pthread_mutex_t lock; /* of what follows, and of the terminal */
 	pthread_cond_t wake;
-	bool waited; /* a plain line has said so */
+	bool waited; /* a plain line about the wait was printed */
 } p = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static uint64_t now_ms(void)

@@ -21,7 +21,7 @@ struct outcome {
 
 /* stats.c: aligned lines. */
 void stats_print(const struct outcome *, FILE *);
-/* The same of one client of a server, in one line; and of the server itself. */
+/* Prints one client of a server in one line. Prints the server itself. */
 void stats_print_client(const struct outcome *, FILE *);
 void stats_print_server(const struct usage *, FILE *);
 

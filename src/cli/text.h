@@ -26,9 +26,9 @@ void text_size(struct text *, uint64_t bytes);
 void text_size_brief(struct text *, uint64_t bytes);
 /* "237/512 MiB": `bytes` in the unit of `total`, aligned as `total` is. */
 void text_share(struct text *, uint64_t bytes, uint64_t total);
-/* The same in words: "179 of 512 MiB". */
+/* "179 of 512 MiB" */
 void text_share_words(struct text *, uint64_t bytes, uint64_t total);
-/* The same of a time: "87 us", "128 ms", "12.8 s". */
+/* Three digits and the unit that fits: "87 us", "128 ms", "12.8 s". */
 void text_duration(struct text *, uint64_t microseconds);
 /* At most three digits: "87 us", "9.8 ms", "12 s". */
 void text_duration_brief(struct text *, uint64_t microseconds);

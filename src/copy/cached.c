@@ -16,8 +16,9 @@
 #define PARALLEL_SIZE ((off_t)16 << 20)   /* from here on threads gain more than they cost */
 #define BUFFER_SIZE   ((size_t)256 << 10) /* of one thread alone */
 
-/* Of each of several: between two buffers it waits for the inode lock. Half of the second-level
- * cache of most servers, so that the write reads from it what the read has stored. */
+/* Of each of several threads. Large, because a thread waits for the inode lock before each write.
+ * Half of the second-level cache of most servers, so that the write reads from it what the read has
+ * stored. */
 #define THREAD_BUFFER_SIZE ((size_t)512 << 10)
 
 void cached_free(struct copy *c)

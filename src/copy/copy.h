@@ -20,7 +20,7 @@ struct copy {
 	off_t size;          /* expected of a source with offsets: its size, or the limit */
 	double began;        /* io_now() before anything was opened; 0: opened elsewhere */
 	bool remote;         /* source on a network file system */
-	bool served;         /* one of many: fcopy_serve reports its completion */
+	bool served;         /* run by fcopy_serve(), which reports its completion */
 	bool direct;         /* bulk data bypasses the page cache */
 	void *buffer;        /* of cached.c, for many pieces, extents or files */
 	size_t buffer_size;
@@ -111,10 +111,10 @@ unsigned cpus_quota(const char *cgroup, const char *root);
 
 /* ranges.c: hands pieces of t to `threads` threads, each running the engine, which has to be
  * positional. The caller's thread is one of them. t->buffer has room for t->buffer_size bytes of
- * each thread, or is NULL: then too little memory for all threads leaves one. The first failure
- * stops all threads and is returned; t->offset is the finished prefix, and t->threads the threads
- * that could be created, plus one. start_writeback: start writeback of the finished pieces while
- * others are copied. */
+ * each thread. NULL: ranges_run allocates it, and runs one thread if there is too little memory for
+ * all. The first failure stops all threads and is returned; t->offset is the finished prefix, and
+ * t->threads the threads that could be created, plus one. start_writeback: start writeback of the
+ * finished pieces while others are copied. */
 #define RANGES_PIECE ((size_t)1 << 20) /* bytes that a thread takes at a time */
 int ranges_run(const struct engine *, struct transfer *t, unsigned threads, bool start_writeback);
 

@@ -9,14 +9,14 @@
  *     part.INODE.IDENTITY            the inode of its DST.fcopy-part
  *     lock.I.IDENTITY                of a tree: the process that copies share I has it locked
  *     share.I.WHAT.INODE.IDENTITY    the marker: share I is complete in that part, and on the disk
- *     commit.INODE.WHAT.TIME.IDENTITY     the part is about to become DST, which is it if it fits
+ *     commit.INODE.WHAT.TIME.IDENTITY     the part is being renamed to DST: done if DST fits
  *     receipt.INODE.WHAT.TIME.IDENTITY    DST is this file: it was committed
  *
  * IDENTITY is N and the source's size, mtime and inode (not its device number, which differs
  * between NFS clients). WHAT is the range of a file, and in the last two its size, or a sum over
- * the source of a tree. TIME is the mtime of a file; of a directory, which is changed as soon as it
- * is used, the time of its creation, or 0 if the file system does not say. A shard goes through
- * these states:
+ * the source of a tree. TIME is the mtime of a file. For a directory it is the time of creation,
+ * because later use changes the mtime; 0 if the file system does not report it. A shard goes
+ * through these states:
  *
  *     look for records ------- a receipt that fits DST ------------> done: a late retry
  *          | none, or ours  \-- those of another job --------------> refused
@@ -46,7 +46,8 @@
  *
  * No step truncates, punches or replaces what another shard may have written; a part that a shard
  * does not find again is refused, and not created a second time, because markers would then vouch
- * for bytes that are gone. The exclusive lock waits until no process writes into the part.
+ * for bytes that are gone. The exclusive lock keeps the commit apart from writers: the committer
+ * waits up to a second for them, and as long as needed for another committer.
  *
  * Two processes that see all markers: one gets the lock first and renames. The other finds the part
  * gone, looks again and accepts the receipt. Without locks the second rename fails with ENOENT.
@@ -61,7 +62,7 @@
 #include "copy.h"
 
 #define SHARD_UNIT  ((off_t)1 << 20) /* the bounds of ranges are multiples of this */
-#define SHARD_TRIES 8                /* each lost to another process of the same job */
+#define SHARD_TRIES 8                /* each fails if another process changes the records first */
 
 #define SHARD_COMMITTED 1 /* DST is complete, by this process or by another one */
 #define SHARD_AGAIN     2 /* another process has changed the records: look again */
@@ -90,8 +91,8 @@ struct shard_job {
 	unsigned parts;
 	char commit[NAME_MAX + 1];  /* the receipt or commit record that fits DST; empty: none */
 	bool receipt;               /* ... it is a receipt */
-	bool leftover;              /* ours, but no receipt */
-	bool stale;                 /* a receipt of ours that does not */
+	bool leftover;              /* this job has records other than receipts */
+	bool stale;                 /* this job has a receipt that does not fit DST */
 	bool joined;                /* shard_join returned 0: such a receipt is of this commit */
 	char other[NAME_MAX + 1];   /* a record of another job; empty: none */
 	bool other_writes;          /* ... which may have written into the part */
@@ -146,7 +147,7 @@ int shard_refuse_missing(const struct shard_job *job);
 bool shard_same_sum(const struct shard_job *job, const char *what);
 /* Refuses because the source differs from what the identity or the markers say. */
 int shard_refuse_source(const struct shard_job *job);
-/* The same because the part is not the one that the markers vouch for. */
+/* Refuses because the part is not the one that the markers vouch for. */
 int shard_refuse_part(const struct shard_job *job, const char *reason);
 
 /* The range of share i: bytes [*start, *end). */

@@ -164,8 +164,7 @@ int shard_join(struct shard_job *j, bool begin)
 			*j->error = (struct fcopy_error){0};
 			return SHARD_COMMITTED;
 		}
-		/* Older receipts were removed when it joined. A client of NFS may not see DST yet.
-		 */
+		/* Older receipts were removed when it joined. An NFS client may not see DST yet. */
 		if (j->stale && j->joined)
 			return SHARD_COMMITTED;
 		if ((r = drop_settled(j)) != 0)

@@ -197,8 +197,8 @@ static int check_records(const struct shard_job *j)
 	return 0;
 }
 
-/* A client of NFS may have it cached for a minute that DST does not exist. When a directory is
- * opened for reading, it asks the server whether the directory has changed; O_PATH does not. */
+/* An NFS client may cache for a minute that DST does not exist. An open of the directory for
+ * reading makes it ask the server whether the directory has changed; O_PATH does not. */
 static void refresh_parent(const struct shard_job *j)
 {
 	int fd = openat(j->parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

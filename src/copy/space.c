@@ -8,7 +8,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* Bytes; a smaller copy fails, or not, before anybody could react. */
+/* Bytes. A smaller copy ends before a user could react to a warning. */
 #define SPACE_MIN         ((uint64_t)64 << 10)
 #define SPACE_MIN_OF_MANY ((uint64_t)1 << 20) /* one file of a tree */
 

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TRIES        8   /* each lost to another copy that has committed since */
+#define TRIES        8   /* each fails if another copy commits the part first */
 #define LOCK_TRIES   125 /* a second in all */
 #define LOCK_WAIT_MS 10
 #define LOCK_QUICK   30 /* tries, a millisecond each: most holders are about to end */
@@ -170,7 +170,7 @@ static int open_and_check(struct endpoint *e, const volatile int *cancel, struct
 	file_of(e)->keep_part = !created; /* until part_claim accepts it */
 	if (r == 0)
 		return 0;
-	/* If another copy has the lock, it now uses the file that this one created; shards will. */
+	/* Keep the file if another copy may have its lock by now, or if shards will use it. */
 	if (created && r != -EBUSY && r != -EWOULDBLOCK && r != -EINTR && r != -ENOENT)
 		unlinkat(file_of(e)->place.dir, file_of(e)->temporary, 0);
 	endpoint_close(e);

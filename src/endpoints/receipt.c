@@ -23,8 +23,8 @@
 #include <sys/socket.h>
 
 #define RECEIPT_SECONDS 2.0 /* how long a peer that has everything may keep its side open */
-#define LOOK_MS_MAX     100 /* longest pause between two looks */
-#define LOOK_READS      64  /* per look: a flooding peer must not delay timeout and signals */
+#define POLL_MS_MAX     100 /* longest pause between two polls */
+#define POLL_READS      64  /* per poll: a flooding peer must not delay timeout and signals */
 
 bool receipt_is_early(int fd)
 {
@@ -44,7 +44,7 @@ static int discard_input(int fd, struct peer *p)
 {
 	char buffer[4096];
 	ssize_t n = 1;
-	for (int i = 0; i < LOOK_READS && !p->ended && n > 0; i++)
+	for (int i = 0; i < POLL_READS && !p->ended && n > 0; i++)
 		n = recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT);
 	if (n < 0 && errno != EAGAIN && errno != EINTR)
 		return -errno;
@@ -58,8 +58,8 @@ static int discard_input(int fd, struct peer *p)
 	return -err;
 }
 
-/* Looks at the peer once. Returns 1: it is done, 0: wait, or -errno. */
-static int look_at_peer(int fd, struct peer *p, int timeout_ms)
+/* Polls the peer once. Returns 1: it is done, 0: wait, or -errno. */
+static int poll_peer(int fd, struct peer *p, int timeout_ms)
 {
 	int unsent;
 	double now = io_now();
@@ -80,12 +80,12 @@ int receipt_await(int fd, int timeout_ms, const volatile int *cancel)
 {
 	struct peer peer = {.unsent = -1};
 	int r, pause_ms = 1;
-	while ((r = look_at_peer(fd, &peer, timeout_ms)) == 0) {
+	while ((r = poll_peer(fd, &peer, timeout_ms)) == 0) {
 		if (cancel && __atomic_load_n(cancel, __ATOMIC_RELAXED))
 			return -EINTR;
 		struct pollfd p = {.fd = peer.ended ? -1 : fd, .events = POLLIN};
 		poll(&p, 1, pause_ms);
-		pause_ms = pause_ms < LOOK_MS_MAX / 2 ? pause_ms * 2 : LOOK_MS_MAX;
+		pause_ms = pause_ms < POLL_MS_MAX / 2 ? pause_ms * 2 : POLL_MS_MAX;
 	}
 	return r < 0 ? r : peer.ended;
 }

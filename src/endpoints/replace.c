@@ -144,8 +144,8 @@ static int set_final_mode(struct endpoint *e, const struct fcopy_options *option
 	return temporary_stores_modes(e) ? error_call(error, "fchmod", e->path, err) : 0;
 }
 
-/* As root, change the owner of a named temporary last: the future owner could open it early, also
- * if --preserve then gives it to a third user, and root could not resume a part that it does not
+/* As root, change the owner of a named temporary last. The future owner could open it early, even
+ * if --preserve later changes the owner again. Root also refuses to resume a part that it does not
  * own. Other users cannot change the owner: for them the copy fails before the first byte. */
 static bool owner_waits(const struct endpoint *e)
 {

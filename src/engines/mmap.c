@@ -94,7 +94,7 @@ static int mmap_copy(struct transfer *t)
 		if (n == 0) {
 			int r = transfer_end(t, "mmap");
 			if (r != ENGINE_NEXT || (n = source_left(t)) == 0)
-				return r; /* did not grow between the calls: refused */
+				return r; /* the end; a failure; or still no bytes: refused */
 		}
 		int r = n < 0 ? (int)n
 			      : mmap_window(t, (off_t)want < n ? want : (size_t)n, populate);

@@ -54,7 +54,7 @@ static int sendfile_copy(struct transfer *t)
 		if (sent == 0) {
 			int r = transfer_end(t, "sendfile");
 			if (r != ENGINE_NEXT || (sent = sendfile_once(t, want)) == 0)
-				return r; /* did not grow between the calls: refused */
+				return r; /* the end; a failure; or still no bytes: refused */
 		}
 		int r = sent < 0 ? transfer_judge(t, "sendfile", SIDE_BOTH)
 				 : transfer_advance(t, (size_t)sent);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A transfer is a range of bytes being copied from one descriptor to another: the argument of an
- * engine. These functions cut it into chunks, account for moved bytes, and classify errno values.
+ * engine. These functions split it into chunks, account for moved bytes, and classify errno values.
  */
 #ifndef ENGINES_TRANSFER_H
 #define ENGINES_TRANSFER_H
@@ -40,7 +40,7 @@ struct transfer {
 	off_t end;          /* stop here, or earlier if the source ends */
 	size_t buffer_size; /* bytes per call (splice: the pipe's size); 0: the engine's default */
 	enum zeros zeros;   /* for readwrite */
-	void *buffer; /* buffer_size bytes, page-aligned; NULL: the engine allocates its own */
+	void *buffer;       /* buffer_size bytes; NULL: the engine allocates its own */
 	struct monitor *monitor; /* may be NULL */
 	struct io io;
 	/* Set by ranges_run, unused by engines: the number of threads, and what they copied while

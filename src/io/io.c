@@ -20,7 +20,7 @@
 
 #define HUGE_SIZE     ((size_t)2 << 20) /* of x86-64, and of arm64 with pages of 4 KiB */
 #define WAIT_SLICE_MS 1000              /* the signal that cancels may interrupt another thread */
-#define WAITS_MAX     4                 /* waits in vain before each further one pauses */
+#define WAITS_MAX     4                 /* waits without progress; each further one also sleeps */
 #define PAUSE_NS      1000000
 
 bool io_cancelled(const struct io *io)

@@ -33,7 +33,7 @@ bool io_cancelled(const struct io *io);
 ssize_t io_read(struct io *io, int fd, void *buf, size_t n, off_t at);
 
 /* Writes n bytes at offset `at`. Returns 0 or -errno. In both cases *done is the number of bytes
- * written. The error is the true one: a short write is followed by another (write(2), NOTES). */
+ * written. After a short write, the write of the rest shows the reason (write(2), NOTES). */
 int io_write_all(struct io *io, int fd, const void *buf, size_t n, off_t at, size_t *done);
 
 /* Releases the blocks of [start, end). Returns false if the file system cannot. */

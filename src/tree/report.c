@@ -11,7 +11,7 @@
 
 const char entry_src[] = "SRC", entry_dst[] = "DST";
 
-/* Puts `part` before what is in the buffer from *at on; what does not fit is cut at its start. */
+/* Puts `part` before what is in the buffer from *at on. Truncates a long path at its start. */
 static void path_prepend(char *path, size_t *at, const char *part)
 {
 	size_t length = strlen(part);

@@ -2,11 +2,12 @@
  * A new tree that several processes copy: copy/shard.h shows the protocol.
  *
  * Each shard walks the whole source, creates every directory in DST.fcopy-part/, and copies its
- * share: the entries whose relative path has the hash I mod N, all names of an inode whose number
- * has, and its range of each large file. All shards add up what they see of the source; the markers
- * hold that sum. The process that sees all markers walks once more: it checks the sum and that
- * every copy is there, removes what the source does not have, sets attributes of directories and
- * large files, flushes and renames. A late retry only compares the sum with the receipt's.
+ * share: entries whose relative path hashes to I modulo N, all names of a hard-linked inode whose
+ * number hashes to I, and one range of each large file. All shards add up what they see of the
+ * source; the markers hold that sum. The process that sees all markers walks once more: it checks
+ * the sum and that every copy is there, removes what the source does not have, sets attributes of
+ * directories and large files, flushes and renames. A late retry only compares the sum with the
+ * receipt's.
  *
  * A share that was interrupted is copied again from its start: a file that exists is replaced by a
  * complete one.

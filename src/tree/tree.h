@@ -215,7 +215,7 @@ int report_refusal(struct worker *, const struct entry *, const char *path, int 
 		   const char *reason);
 void report_warning(struct worker *, const struct entry *, const struct fcopy_error *);
 void report_entry(struct worker *, const struct entry *);
-/* The same for an operand, whose path is in the error. */
+/* Reports the failure of an operand, whose path is in the error. */
 void report_operand(struct tree *, const struct fcopy_error *);
 /* Ends the copy early: err is ECANCELED, ENOSPC … */
 void tree_stop(struct tree *, int err);
