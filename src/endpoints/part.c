@@ -120,7 +120,7 @@ int part_fail_lock(const struct endpoint *e, int r, struct fcopy_error *error)
 /* Another user who owns the file may have it open for writing, and could still write to it when it
  * has become the copy. A file system that stores no owners and modes reports the same ones for
  * every new file. */
-static const char *find_intruder(const struct endpoint *e, const struct stat *st)
+static const char *part_unsafe_reason(const struct endpoint *e, const struct stat *st)
 {
 	struct stat new;
 	if (st->st_uid == geteuid() && !(st->st_mode & 022))
@@ -142,7 +142,7 @@ int part_check(const struct endpoint *e, struct fcopy_error *error)
 		return refuse_part(e, EPERM, "its .fcopy-part is not a regular file", error);
 	if (st.st_nlink != 1)
 		return refuse_part(e, EPERM, "its .fcopy-part has other hard links", error);
-	const char *reason = find_intruder(e, &st);
+	const char *reason = part_unsafe_reason(e, &st);
 	return reason ? refuse_part(e, EPERM, reason, error) : 0;
 }
 
@@ -238,7 +238,7 @@ bool part_keep(struct endpoint *e, off_t size)
 	/* Best effort: the next copy compares every byte. */
 	(void)!ftruncate(e->fd, size);
 	(void)!fchmod(e->fd, 0600);
-	if (fstat(e->fd, &st) < 0 || find_intruder(e, &st))
+	if (fstat(e->fd, &st) < 0 || part_unsafe_reason(e, &st))
 		file_of(e)->keep_part = false;
 	return file_of(e)->keep_part;
 }
