@@ -18,7 +18,7 @@ struct option_row {
 	/* Stores the value in *cli. Returns EXIT_DONE, or EXIT_USAGE after a message. */
 	int (*set)(struct cli *, const struct option_row *, const char *value);
 	size_t field;         /* offset in struct cli */
-	uint64_t least, most; /* of numbers and sizes */
+	uint64_t min, max;    /* of numbers and sizes */
 	bool not_benchmarked; /* useless with --benchmark, which creates no DST */
 	unsigned takes;       /* enum fcopy_takes: only for modes with it, which --help lists */
 };

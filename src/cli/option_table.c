@@ -39,7 +39,7 @@ static int set_json(struct cli *cli, const struct option_row *row, const char *v
 static int set_action(struct cli *cli, const struct option_row *row, const char *value)
 {
 	(void)value;
-	cli->action = (enum action)row->least;
+	cli->action = (enum action)row->min;
 	return EXIT_DONE;
 }
 
@@ -59,7 +59,7 @@ static int set_when(struct cli *cli, const struct option_row *row, const char *v
 static int set_size(struct cli *cli, const struct option_row *row, const char *value)
 {
 	uint64_t size;
-	if (!size_parse(value, &size) || size < row->least)
+	if (!size_parse(value, &size) || size < row->min)
 		return message_option(row->name,
 				      "invalid size '%s' (minimum 1; such as 8192 or 64K)", value);
 	*(uint64_t *)field(cli, row) = size;
@@ -79,9 +79,9 @@ static int set_number(struct cli *cli, const struct option_row *row, const char 
 {
 	char *end;
 	unsigned long n = strtoul(value, &end, 10);
-	if (*end || value[0] < '0' || value[0] > '9' || n < row->least || n > row->most)
+	if (*end || value[0] < '0' || value[0] > '9' || n < row->min || n > row->max)
 		return message_option(row->name, "invalid number '%s' (%d to %d)", value,
-				      (int)row->least, (int)row->most);
+				      (int)row->min, (int)row->max);
 	*(unsigned *)field(cli, row) = (unsigned)n;
 	return EXIT_DONE;
 }
@@ -92,10 +92,10 @@ static int set_timeout(struct cli *cli, const struct option_row *row, const char
 	char *end;
 	double seconds = strtod(value, &end);
 	if (*end || end == value || value[strspn(value, "0123456789.")] ||
-	    !(seconds >= 0 && seconds <= row->most))
+	    !(seconds >= 0 && seconds <= row->max))
 		return message_option(row->name,
 				      "invalid number of seconds '%s' (0 to %d; 0: no limit)",
-				      value, (int)row->most);
+				      value, (int)row->max);
 	int ms = (int)(seconds * 1000 + 0.5);
 	cli->copy.timeout_ms = seconds > 0 ? ms + (ms == 0) : -1;
 	return EXIT_DONE;
@@ -110,7 +110,7 @@ static int set_mode(struct cli *cli, const struct option_row *row, const char *v
 static int set_follow(struct cli *cli, const struct option_row *row, const char *value)
 {
 	(void)value;
-	cli->tree.follow = (enum fcopy_follow)row->least;
+	cli->tree.follow = (enum fcopy_follow)row->min;
 	return EXIT_DONE;
 }
 
@@ -176,11 +176,11 @@ const struct option_row option_table[] = {
 	{"one-file-system", 'x', NULL, "with -r, copy mount points below SRC as empty directories",
 	 set_flag, FIELD(tree.one_file_system), .not_benchmarked = true},
 	{"no-dereference", 'P', NULL, "copy symlinks as symlinks (default with -r)",
-	 set_follow, .least = FCOPY_FOLLOW_NEVER, .not_benchmarked = true},
+	 set_follow, .min = FCOPY_FOLLOW_NEVER, .not_benchmarked = true},
 	{"dereference", 'L', NULL, "follow all symlinks (default without -r)",
-	 set_follow, .least = FCOPY_FOLLOW_ALWAYS, .not_benchmarked = true},
+	 set_follow, .min = FCOPY_FOLLOW_ALWAYS, .not_benchmarked = true},
 	{"dereference-args", 'H', NULL, "with -r, follow a SRC that is a symlink",
-	 set_follow, .least = FCOPY_FOLLOW_OPERANDS, .not_benchmarked = true},
+	 set_follow, .min = FCOPY_FOLLOW_OPERANDS, .not_benchmarked = true},
 	{0},
 	{"progress", 0, NULL, "show progress from the start, in plain lines if stderr is no terminal",
 	 set_flag, FIELD(progress), .not_benchmarked = true},
@@ -189,25 +189,25 @@ const struct option_row option_table[] = {
 	{"json", 0, "[FILE]", "print the report as one JSON object, on stdout or in FILE",
 	 set_json, .field = 0},
 	{"benchmark", 0, NULL, "time every mode on SRC; write unnamed files beside DST, never DST",
-	 set_action, .least = ACTION_BENCHMARK},
+	 set_action, .min = ACTION_BENCHMARK},
 	{"runs", 0, "N", "runs of each mode with --benchmark (default 5)",
-	 set_number, FIELD(runs), .least = 1, .most = BENCHMARK_RUNS_MAX},
+	 set_number, FIELD(runs), .min = 1, .max = BENCHMARK_RUNS_MAX},
 	{"csv", 0, NULL, "print the table of --benchmark as CSV", set_flag, FIELD(csv)},
 	{"list", 0, NULL, "list the modes, and which of them this system lacks",
-	 set_action, .least = ACTION_LIST},
+	 set_action, .min = ACTION_LIST},
 	{0},
 	{"size", 0, "SIZE", "expect SIZE bytes, for a SRC of unknown length",
-	 set_size, FIELD(copy.expected_size), .least = 1, .not_benchmarked = true},
+	 set_size, FIELD(copy.expected_size), .min = 1, .not_benchmarked = true},
 	{"count", 0, "SIZE", "copy at most SIZE bytes; with --strict a shorter SRC fails",
-	 set_size, FIELD(copy.count), .least = 1},
+	 set_size, FIELD(copy.count), .min = 1},
 	{"limit-rate", 0, "SIZE", "move at most SIZE bytes per second",
-	 set_size, FIELD(copy.limit_rate), .least = 1},
+	 set_size, FIELD(copy.limit_rate), .min = 1},
 	{"keep-listening", 'k', NULL, "send SRC, a file, to every client until SIGTERM",
 	 set_flag, FIELD(keep_listening), .not_benchmarked = true},
 	{"max-clients", 0, "N", "with -k, serve at most N clients at once (default 256)",
-	 set_number, FIELD(max_clients), .least = 1, .most = FCOPY_CLIENTS_MAX, .not_benchmarked = true},
+	 set_number, FIELD(max_clients), .min = 1, .max = FCOPY_CLIENTS_MAX, .not_benchmarked = true},
 	{"timeout", 0, "SECONDS", "fail after SECONDS without data on a connection (default 60; 0: never)",
-	 set_timeout, .most = 1000000, .not_benchmarked = true},
+	 set_timeout, .max = 1000000, .not_benchmarked = true},
 	{0},
 	{"sparse", 0, "WHEN", "auto: keep holes; always: also make holes of zeros; never",
 	 set_when, FIELD(copy.sparse), .takes = FCOPY_TAKES_SPARSE},
@@ -218,12 +218,12 @@ const struct option_row option_table[] = {
 	{"no-cache", 0, NULL, "bypass the page cache",
 	 set_flag, FIELD(copy.no_cache), .takes = FCOPY_TAKES_NO_CACHE},
 	{"threads", 'j', "N", "threads",
-	 set_number, FIELD(copy.threads), .least = 1, .most = FCOPY_THREADS_MAX, .takes = FCOPY_TAKES_THREADS},
+	 set_number, FIELD(copy.threads), .min = 1, .max = FCOPY_THREADS_MAX, .takes = FCOPY_TAKES_THREADS},
 	{"buffer-size", 0, "SIZE", "bytes per call",
 	 set_buffer_size, .takes = FCOPY_TAKES_BUFFER_SIZE},
 	{0},
-	{"help", 'h', NULL, "print this help", set_action, .least = ACTION_HELP},
-	{"version", 0, NULL, "print the version", set_action, .least = ACTION_VERSION},
+	{"help", 'h', NULL, "print this help", set_action, .min = ACTION_HELP},
+	{"version", 0, NULL, "print the version", set_action, .min = ACTION_VERSION},
 	{.letter = '.'},
 };
 /* clang-format on */

@@ -10,7 +10,7 @@
 #include <linux/magic.h>
 #include <sys/vfs.h>
 
-#define THREADS_MOST  4                   /* more only wait for the inode lock of the destination */
+#define THREADS_MAX   4                   /* more only wait for the inode lock of the destination */
 #define SPLICE_SIZE   ((off_t)2 << 20)    /* below, making the pipe costs more than it saves */
 #define CHOICE_SIZE   ((off_t)32 << 20)   /* below, only one thread is considered */
 #define PARALLEL_SIZE ((off_t)16 << 20)   /* from here on threads gain more than they cost */
@@ -69,7 +69,7 @@ unsigned cached_threads(const struct copy *c)
 		return c->options->threads < FCOPY_THREADS_MAX ? c->options->threads
 							       : FCOPY_THREADS_MAX;
 	unsigned n = cpus_allowed();
-	return n < THREADS_MOST ? n : THREADS_MOST;
+	return n < THREADS_MAX ? n : THREADS_MAX;
 }
 
 static int copy_by_readwrite(struct copy *c, struct transfer *part)

@@ -4,14 +4,14 @@
 #include "measure.h"
 
 #define MIB              ((off_t)1 << 20)
-#define TRIAL_LEAST      (32 * MIB) /* a shorter range is not worth a trial */
-#define PIECE_LEAST      (4 * MIB)  /* below, the start of the threads shows */
-#define PIECE_MOST       (16 * MIB)
+#define TRIAL_MIN        (32 * MIB) /* a shorter range is not worth a trial */
+#define PIECE_MIN        (4 * MIB)  /* below, the start of the threads shows */
+#define PIECE_MAX        (16 * MIB)
 #define THREADS_START    (4 * MIB)   /* which they copy before all of them are at work */
 #define BUSY_SEGMENT     (32 * MIB)  /* by splice if no CPU was idle */
 #define SEGMENT          (64 * MIB)  /* without a trial; other tasks may need the CPUs after that */
 #define INTERVAL         (256 * MIB) /* after a trial that splice won, and longer while they agree */
-#define INTERVAL_MOST    (512 * MIB)
+#define INTERVAL_MAX     (512 * MIB)
 #define INTERVAL_THREADS (1024 * MIB) /* after one that threads won: SLOWER notices a change */
 #define SLOWER           1.3 /* threads that take this much longer than in the trial are tried again */
 #define THREADS_GAIN     0.85 /* threads need more CPU time: they have to save 15 % */
@@ -23,7 +23,7 @@ static off_t measure_min(off_t a, off_t b)
 
 static bool may_try(const struct measure *m, off_t left)
 {
-	return m->threads > 1 && m->settled <= 0 && left >= TRIAL_LEAST;
+	return m->threads > 1 && m->settled <= 0 && left >= TRIAL_MIN;
 }
 
 /* Is it the turn of the threads? Splice has the first turn: by its end, the tasks that the start of
@@ -35,29 +35,29 @@ static bool threads_are_next(const struct measure *m, off_t left)
 
 bool measure_asks(const struct measure *m, off_t left)
 {
-	return threads_are_next(m, left) && left >= PIECE_LEAST;
+	return threads_are_next(m, left) && left >= PIECE_MIN;
 }
 
 /* In a large file both ways have two turns, because other tasks may delay one piece. */
 static void start_trial(struct measure *m, off_t left)
 {
 	off_t piece = left / 16 / MIB * MIB;
-	m->piece = piece < PIECE_LEAST ? PIECE_LEAST : measure_min(piece, PIECE_MOST);
-	m->pieces = piece > PIECE_LEAST ? 4 : 2;
+	m->piece = piece < PIECE_MIN ? PIECE_MIN : measure_min(piece, PIECE_MAX);
+	m->pieces = piece > PIECE_MIN ? 4 : 2;
 	m->cost[WAY_SPLICE] = m->cost[WAY_THREADS] = 0;
 }
 
 /* One count of idle CPUs proves little: choose splice for long only after two busy counts. */
 static struct choice choose_when_busy(struct measure *m, off_t left)
 {
-	off_t size = m->busy ? BUSY_SEGMENT : PIECE_LEAST;
+	off_t size = m->busy ? BUSY_SEGMENT : PIECE_MIN;
 	m->busy = true;
 	return (struct choice){.way = WAY_SPLICE, .size = measure_min(left, size)};
 }
 
 struct choice measure_choose(struct measure *m, off_t left, unsigned idle)
 {
-	if (left < PIECE_LEAST)
+	if (left < PIECE_MIN)
 		return (struct choice){.way = WAY_SPLICE, .size = left};
 	if (measure_asks(m, left) && idle < 2)
 		return choose_when_busy(m, left);
@@ -75,7 +75,7 @@ struct choice measure_choose(struct measure *m, off_t left, unsigned idle)
 static void settle(struct measure *m, enum way way)
 {
 	bool same = m->interval > 0 && m->way == way;
-	m->interval = way == WAY_THREADS ? INTERVAL_THREADS : same ? INTERVAL_MOST : INTERVAL;
+	m->interval = way == WAY_THREADS ? INTERVAL_THREADS : same ? INTERVAL_MAX : INTERVAL;
 	m->settled = m->interval;
 	m->way = way;
 	m->pieces = 0;

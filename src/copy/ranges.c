@@ -9,7 +9,7 @@
 #include <pthread.h>
 
 #define PIECE_SIZE     ((off_t)RANGES_PIECE)
-#define PIECE_LEAST    ((size_t)128 << 10)
+#define PIECE_MIN      ((size_t)128 << 10)
 #define WRITEBACK_SIZE (FCOPY_THREADS_MAX * PIECE_SIZE) /* threads are rarely this far apart */
 
 struct ranges {
@@ -125,10 +125,10 @@ static void run_threads(struct ranges *r, unsigned threads)
 }
 
 /* A piece is one buffer, so that the threads finish at about the same time. Smaller pieces than
- * PIECE_LEAST would take the lock too often. */
+ * PIECE_MIN would take the lock too often. */
 static off_t piece_size(size_t buffer_size)
 {
-	bool usual = buffer_size >= PIECE_LEAST && buffer_size < (size_t)PIECE_SIZE;
+	bool usual = buffer_size >= PIECE_MIN && buffer_size < (size_t)PIECE_SIZE;
 	return usual ? (off_t)buffer_size : PIECE_SIZE;
 }
 

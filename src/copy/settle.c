@@ -56,7 +56,7 @@ static int check_size(struct copy *c)
 	return warn_or_fail(c, EINVAL, r->detail);
 }
 
-#define AHEAD_MOST ((off_t)8 << 30) /* XFS_MAX_BMBT_EXTLEN, in blocks of 4 KiB */
+#define AHEAD_MAX ((off_t)8 << 30) /* XFS_MAX_BMBT_EXTLEN, in blocks of 4 KiB */
 
 /* Truncates what follows the finished prefix: allocated blocks, old data, a padded last block. Does
  * not call ftruncate without need: XFS writes the whole file out before it sets a size, even if
@@ -69,7 +69,7 @@ static int truncate_copy(struct copy *c)
 	if (st.st_size == c->all.offset && c->allocated <= c->all.offset) {
 		/* After fallocate, XFS keeps the blocks that it allocated past the last write. */
 		if (c->allocated > 0)
-			io_punch(c->dst.fd, c->all.offset, c->all.offset + AHEAD_MOST);
+			io_punch(c->dst.fd, c->all.offset, c->all.offset + AHEAD_MAX);
 		return 0;
 	}
 	while (ftruncate(c->dst.fd, c->all.offset) < 0)

@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 #define DAY           86400L
-#define NAMES_MOST    4096  /* are read: a directory may be huge, and its server far away */
-#define ENTRIES_MOST  10000 /* of one unfinished tree are measured */
-#define DEPTH_MOST    32    /* each level needs a descriptor */
-#define WARNINGS_MOST 8
+#define NAMES_MAX     4096  /* are read: a directory may be huge, and its server far away */
+#define ENTRIES_MAX   10000 /* of one unfinished tree are measured */
+#define DEPTH_MAX     32    /* each level needs a descriptor */
+#define WARNINGS_MAX  8
 
 struct stale_size {
 	uint64_t bytes;
@@ -47,7 +47,7 @@ static struct dirent *next_entry(DIR *d)
 static void measure_tree(DIR *d, dev_t device, unsigned depth, struct stale_size *size)
 {
 	struct stat st;
-	if (!d || depth == DEPTH_MOST) {
+	if (!d || depth == DEPTH_MAX) {
 		size->partial = true;
 		if (d)
 			closedir(d);
@@ -94,7 +94,7 @@ static bool warn_about(int dir, const char *directory, const char *name,
 {
 	char path[PATH_MAX], reason[128];
 	struct stat st, named;
-	struct stale_size size = {.left = ENTRIES_MOST};
+	struct stale_size size = {.left = ENTRIES_MAX};
 	struct fcopy_error e;
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_uid != geteuid() ||
 	    (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
@@ -125,7 +125,7 @@ void stale_warn(int dir, const struct fcopy_options *o, const struct fcopy_repor
 	ssize_t n = readlink(io_proc_path(dirfd(d)).text, directory, sizeof(directory) - 1);
 	directory[n > 0 ? n : 0] = '\0'; /* without /proc nothing is found there */
 	for (struct dirent *entry;
-	     names < NAMES_MOST && warnings < WARNINGS_MOST && (entry = next_entry(d)); names++)
+	     names < NAMES_MAX && warnings < WARNINGS_MAX && (entry = next_entry(d)); names++)
 		if (temporary_is_drawn(entry->d_name))
 			warnings += warn_about(dirfd(d), directory, entry->d_name, o, report);
 	closedir(d);
