@@ -165,15 +165,15 @@ static int rules_check_shard(const struct request *x, const struct fcopy_mode *m
 	    {o->shard.count == 0, "there are no shards to finish"},
 	    {o->shard.count > FCOPY_SHARDS_MAX, "more shards than FCOPY_SHARDS_MAX"},
 	    {!o->shard.finish && o->shard.index >= o->shard.count,
-	     "the index of a shard is less than their number"},
+	     "the index of a shard must be less than the number of shards"},
 	    {t && (x->sources > 1 || t->into_directory || t->keep_going),
 	     "shards copy one SRC to one DST, and without failed entries"},
 	    {o->in_place, "shards cannot write in place: DST must be whole or absent"},
 	    {o->resume, "shards cannot be resumed: run the same shard again"},
-	    {o->count > 0 || o->expected_size > 0, "shards copy all of a file of known size"},
+	    {o->count > 0 || o->expected_size > 0, "cannot be combined with --size or --count"},
 	    {o->no_clobber, "shards cannot keep an existing file: another shard may have made it"},
 	    {o->scratch, "a benchmark has no shards"},
-	    {clones, "a clone is of the whole file: it has no shards"},
+	    {clones, "cannot be combined with a clone: only a whole file can be cloned"},
 	};
 	if (o->shard.count == 0 && !o->shard.finish)
 		return 0;

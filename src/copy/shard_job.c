@@ -277,6 +277,6 @@ int shard_refuse_missing(const struct shard_job *j)
 void shard_warn_unlocked(const struct copy *c, const char *path)
 {
 	copy_warn(c, path, ENOLCK,
-		  "no locks here: never let two processes copy the same share at once",
+		  "the file system has no locks: never run the same share twice at once",
 		  FCOPY_ADVICE_NONE);
 }

@@ -207,7 +207,8 @@ static int copy_operand(struct tree *t, const char *src, const char *dst, struct
 		return S_ISREG(st.st_mode)
 			   ? copy_stream(t, src, dst)
 			   : tree_refuse(t, src, EINVAL,
-					 "is no file and no directory: it has no shards",
+					 "is neither a file nor a directory: it cannot be "
+					 "copied in shards",
 					 FCOPY_ADVICE_USAGE);
 	if (!S_ISDIR(st.st_mode) && !target->into && dst[strlen(dst) - 1] == '/')
 		return stat(dst, &st) < 0 && errno == ENOENT

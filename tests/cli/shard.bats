@@ -235,7 +235,7 @@ markers() {
 	rm dst.fcopy-part
 	expect 0 --shard=0/2 src dst
 	expect 1 --resume src dst
-	mentions 'dst: shards copy to its .fcopy-part'
+	mentions 'dst: its .fcopy-part belongs to a copy in shards'
 	expect 0 --shard=1/2 src dst
 	committed
 	expect 0 --resume src dst

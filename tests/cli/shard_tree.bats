@@ -368,7 +368,7 @@ share_of() {
 	rm -r t.fcopy-part
 	expect 0 -a --shard=0/2 s t
 	expect 1 -a --resume s t
-	mentions 't: shards copy to its .fcopy-part'
+	mentions 't: its .fcopy-part belongs to a copy in shards'
 	expect 0 -a --shard=1/2 s t
 	committed
 }
