@@ -62,7 +62,7 @@ static void print_refusal(const struct contender *c, bool wide)
 {
 	struct text t = {0}, fitted = {0};
 	const char *reason = c->error.reason ? c->error.reason : strerror(c->error.err);
-	text_add(&t, c->missing ? "not here: " : "refused: ");
+	text_add(&t, c->missing ? "unavailable: " : "refused: ");
 	text_add(&t, c->missing ? c->missing : c->error.call ? c->error.call : "fcopy");
 	text_add(&t, c->missing ? "" : ": ");
 	text_add(&t, c->missing ? "" : reason);

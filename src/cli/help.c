@@ -95,7 +95,7 @@ void list_print(void)
 		printf("%4d  %-15s  %-5s  %s", m->number, m->name, m->alias ? m->alias : "-",
 		       m->summary);
 		if (missing)
-			printf(" [not here: %s]", missing);
+			printf(" [unavailable: %s]", missing);
 		putchar('\n');
 	}
 }

@@ -158,7 +158,7 @@ has_mode() {
 
 # A build without liburing says so in the table; the kernel is asked by a plain call.
 has_io_uring() {
-	! "$FCOPY" --list | grep -q 'not here: built without' &&
+	! "$FCOPY" --list | grep -q 'unavailable: built without' &&
 		python3 -c 'import ctypes, sys
 sys.exit(ctypes.CDLL(None).syscall(425, 1, bytes(120)) < 0)' # io_uring_setup
 }

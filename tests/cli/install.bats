@@ -199,7 +199,7 @@ options() {
 	expect 0 a b
 	cmp a b
 	expect 0 --list
-	[[ $output == *"direct"*"[not here: built without liburing]"* ]]
+	[[ $output == *"direct"*"[unavailable: built without liburing]"* ]]
 }
 
 @test "the header is good C++ too" {

@@ -53,9 +53,9 @@ load helper
 
 @test "--list where the kernel refuses io_uring: why, and the mode is refused with a hint" {
 	need_strace
-	[[ "$("$FCOPY" --list)" != *"not here"* ]] || skip "no io_uring here at all"
+	[[ "$("$FCOPY" --list)" != *"unavailable"* ]] || skip "no io_uring here at all"
 	strace -qq -o trace -e inject=io_uring_setup:error=EPERM "$FCOPY" --list >list
-	grep -q '^ *6  direct .*\[not here: .*io_uring' list
+	grep -q '^ *6  direct .*\[unavailable: .*io_uring' list
 	echo data >a
 	traced 1 inject=io_uring_setup:error=EPERM a b direct
 	mentions "Operation not permitted" "auto"

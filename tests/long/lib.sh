@@ -166,12 +166,12 @@ tool() {
 
 # The numbers of the modes that are there.
 modes() {
-	"$FCOPY" --list | awk '$1 ~ /^[0-9]+$/ && !/\[not here:/ { print $1 }'
+	"$FCOPY" --list | awk '$1 ~ /^[0-9]+$/ && !/\[unavailable:/ { print $1 }'
 }
 
 # Their names; auto is one of them.
 mode_names() {
-	"$FCOPY" --list | awk '$1 ~ /^[0-9]+$/ && !/\[not here:/ { print $2 }'
+	"$FCOPY" --list | awk '$1 ~ /^[0-9]+$/ && !/\[unavailable:/ { print $2 }'
 }
 
 # random_below N: sets REPLY. No subshell, where RANDOM would go on from the same seed each time.
