@@ -62,8 +62,8 @@ static void print_part(const struct fcopy_tree_report *r)
 	if (part && r->failed == 0)
 		fputs("fcopy: hint: run the command again with --resume\n", stderr);
 	else if (part)
-		fputs("fcopy: hint: fix the cause and run the command again with --resume, "
-		      "or accept the gaps with --resume --keep-going\n",
+		fputs("fcopy: hint: fix the cause and run the command again with --resume; or "
+		      "commit without the failed entries: --resume --keep-going\n",
 		      stderr);
 }
 

@@ -123,7 +123,7 @@ static int entry_enter(struct worker *w, const struct entry *e, int fd, const st
 	}
 	if (t->options->follow == FCOPY_FOLLOW_ALWAYS && is_cycle(e->dir, st)) {
 		close(fd);
-		return report_refusal(w, e, entry_src, ELOOP, "contains itself by a symlink");
+		return report_refusal(w, e, entry_src, ELOOP, "contains itself through a symlink");
 	}
 	const bool compares = t->walk == WALK_COMPARES, finishes = t->walk == WALK_FINISHES;
 	int dst = compares ? -1 : entry_make_directory(w, e, st, &fresh);

@@ -87,7 +87,7 @@ tree_of() {
 	echo x >s/f
 	ln -s . s/loop
 	expect 1 -rL s d
-	mentions "s/loop: contains itself by a symlink" "d.fcopy-part: kept, unfinished"
+	mentions "s/loop: contains itself through a symlink" "d.fcopy-part: kept, unfinished"
 	holds x d.fcopy-part/f
 	[ ! -e d ]
 }
