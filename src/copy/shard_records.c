@@ -236,16 +236,10 @@ int shard_look(struct shard_job *j)
 	return r < 0 ? records_fail(j, "list of its .fcopy-shards", "getdents64", -r) : 0;
 }
 
-/* Some network file systems cannot flush a directory: their server does it at once. */
-static int flush_directory(int fd)
-{
-	return fsync(fd) < 0 && errno != EINVAL && errno != EOPNOTSUPP ? -errno : 0;
-}
-
 int records_flush_parent(const struct shard_job *j)
 {
 	int parent = openat(j->parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int r = parent < 0 ? -errno : flush_directory(parent);
+	int r = parent < 0 ? -errno : io_flush_directory(parent);
 	if (parent >= 0)
 		close(parent);
 	return r < 0 ? records_fail(j, "fsync of the directory", "fsync", -r) : 0;
@@ -253,7 +247,7 @@ int records_flush_parent(const struct shard_job *j)
 
 int records_flush(const struct shard_job *j)
 {
-	int r = flush_directory(j->records);
+	int r = io_flush_directory(j->records);
 	return r < 0 ? records_fail(j, "fsync of the directory", "fsync", -r) : 0;
 }
 

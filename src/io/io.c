@@ -117,6 +117,11 @@ int io_zero(struct io *io, int fd, off_t start, off_t end)
 	return 0;
 }
 
+int io_flush_directory(int fd)
+{
+	return fsync(fd) < 0 && errno != EINVAL && errno != EOPNOTSUPP ? -errno : 0;
+}
+
 size_t io_direct_align(int a, int b)
 {
 	size_t align = 512;

@@ -43,6 +43,10 @@ bool io_punch(int fd, off_t start, off_t end);
  * -errno. */
 int io_zero(struct io *io, int fd, off_t start, off_t end);
 
+/* Flushes an open directory. Returns 0 or -errno. Some network file systems cannot: their server
+ * does it at once, which counts as 0. */
+int io_flush_directory(int fd);
+
 /* Returns the alignment in bytes that direct I/O needs on both files; 0: one does not support it.
  */
 size_t io_direct_align(int a, int b);

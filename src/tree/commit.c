@@ -12,16 +12,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A separate descriptor: the operand's may be O_PATH. Some network file systems cannot flush a
- * directory: their server does it at once. */
+/* A separate descriptor: the operand's may be O_PATH. */
 static int commit_flush_parent(const struct root *r)
 {
 	int fd = openat(r->operand->parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	bool failed = fd < 0 || (fsync(fd) < 0 && errno != EINVAL && errno != EOPNOTSUPP);
-	int result = failed ? root_fail(r, "fsync of the directory", errno) : 0;
+	int result = fd < 0 ? -errno : io_flush_directory(fd);
 	if (fd >= 0)
 		close(fd);
-	return result;
+	return result < 0 ? root_fail(r, "fsync of the directory", -result) : 0;
 }
 
 /* NFS and others lack the flag. rename(2) refuses to replace a directory that has entries. */

@@ -34,12 +34,9 @@ bool flush_needs_each(const struct tree *t, int dst)
 	}
 }
 
-/* A file system that cannot flush directories has nothing to flush there. */
 int flush_directory(const struct tree *t, int fd)
 {
-	if (!t->flush_each || fsync(fd) == 0 || errno == EINVAL || errno == EOPNOTSUPP)
-		return 0;
-	return -errno;
+	return t->flush_each ? io_flush_directory(fd) : 0;
 }
 
 /* Where each entry was flushed there is no syncfs(2), either: with FUSE it fails with ESTALE for
@@ -48,6 +45,6 @@ int flush_tree(const struct tree *t, int fd, const char **call)
 {
 	*call = t->flush_each ? "fsync" : "syncfs";
 	if (t->flush_each)
-		return flush_directory(t, fd);
+		return io_flush_directory(fd);
 	return syncfs(fd) < 0 ? -errno : 0;
 }
