@@ -8,16 +8,12 @@
 #include <linux/fs.h>
 #include <stdint.h>
 #include <sys/ioctl.h>
+#include <sys/param.h>
 #include <unistd.h>
 
 void extents_start(struct extents *x, int fd, off_t start, off_t end)
 {
 	*x = (struct extents){.fd = fd, .at = start, .end = end, .hole_end = start};
-}
-
-static off_t extent_min(off_t a, off_t b)
-{
-	return a < b ? a : b;
 }
 
 static off_t map_end(const struct fiemap_extent *m)
@@ -54,9 +50,9 @@ static void next_in_hole(struct extents *x, struct extent *out)
 	const struct fiemap_extent *m = mapped_after(x, x->at);
 	*out = (struct extent){EXTENT_HOLE, x->at, x->hole_end};
 	if (m && (off_t)m->fe_logical > x->at)
-		out->end = extent_min((off_t)m->fe_logical, x->hole_end);
+		out->end = MIN((off_t)m->fe_logical, x->hole_end);
 	else if (m) {
-		out->end = extent_min(map_end(m), x->hole_end);
+		out->end = MIN(map_end(m), x->hole_end);
 		if (m->fe_flags & FIEMAP_EXTENT_UNWRITTEN)
 			out->kind = EXTENT_UNWRITTEN;
 	}
@@ -68,7 +64,7 @@ static bool find_end(struct extents *x)
 {
 	off_t end = lseek(x->fd, 0, SEEK_END);
 	if (end >= 0)
-		x->end = extent_min(x->end, end);
+		x->end = MIN(x->end, end);
 	return x->at < x->end;
 }
 
@@ -82,7 +78,7 @@ bool extents_next(struct extents *x, struct extent *out)
 		bool none = data < 0 && errno == ENXIO;
 		if (none && !find_end(x))
 			return false;
-		x->hole_end = none ? x->end : data < 0 ? x->at : extent_min(data, x->end);
+		x->hole_end = none ? x->end : data < 0 ? x->at : MIN(data, x->end);
 	}
 	if (x->at < x->hole_end) {
 		next_in_hole(x, out);
@@ -90,7 +86,7 @@ bool extents_next(struct extents *x, struct extent *out)
 		off_t hole = lseek(x->fd, x->at, SEEK_HOLE);
 		/* A hole at `at` means that the file changed between the two calls: read it. */
 		*out = (struct extent){EXTENT_DATA, x->at,
-				       hole > x->at ? extent_min(hole, x->end) : x->end};
+				       hole > x->at ? MIN(hole, x->end) : x->end};
 	}
 	x->at = out->end;
 	return true;

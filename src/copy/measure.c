@@ -3,6 +3,8 @@
  */
 #include "measure.h"
 
+#include <sys/param.h>
+
 #define MIB              ((off_t)1 << 20)
 #define TRIAL_MIN        (32 * MIB) /* a shorter range is not worth a trial */
 #define PIECE_MIN        (4 * MIB)  /* below, the start of the threads shows */
@@ -15,11 +17,6 @@
 #define INTERVAL_THREADS (1024 * MIB) /* after one that threads won: SLOWER notices a change */
 #define SLOWER           1.3 /* threads that take this much longer than in the trial are tried again */
 #define THREADS_GAIN     0.85 /* threads need more CPU time: they have to save 15 % */
-
-static off_t measure_min(off_t a, off_t b)
-{
-	return a < b ? a : b;
-}
 
 static bool may_try(const struct measure *m, off_t left)
 {
@@ -42,7 +39,7 @@ bool measure_asks(const struct measure *m, off_t left)
 static void start_trial(struct measure *m, off_t left)
 {
 	off_t piece = left / 16 / MIB * MIB;
-	m->piece = piece < PIECE_MIN ? PIECE_MIN : measure_min(piece, PIECE_MAX);
+	m->piece = piece < PIECE_MIN ? PIECE_MIN : MIN(piece, PIECE_MAX);
 	m->pieces = piece > PIECE_MIN ? 4 : 2;
 	m->cost[WAY_SPLICE] = m->cost[WAY_THREADS] = 0;
 }
@@ -52,7 +49,7 @@ static struct choice choose_when_busy(struct measure *m, off_t left)
 {
 	off_t size = m->busy ? BUSY_SEGMENT : PIECE_MIN;
 	m->busy = true;
-	return (struct choice){.way = WAY_SPLICE, .size = measure_min(left, size)};
+	return (struct choice){.way = WAY_SPLICE, .size = MIN(left, size)};
 }
 
 struct choice measure_choose(struct measure *m, off_t left, unsigned idle)
@@ -65,10 +62,10 @@ struct choice measure_choose(struct measure *m, off_t left, unsigned idle)
 	if (m->pieces == 0 && may_try(m, left))
 		start_trial(m, left);
 	if (m->pieces == 0)
-		return (struct choice){.way = m->way, .size = measure_min(left, SEGMENT)};
+		return (struct choice){.way = m->way, .size = MIN(left, SEGMENT)};
 	bool threads = threads_are_next(m, left);
 	return (struct choice){.way = threads ? WAY_THREADS : WAY_SPLICE,
-			       .size = measure_min(left, m->piece + (threads ? THREADS_START : 0)),
+			       .size = MIN(left, m->piece + (threads ? THREADS_START : 0)),
 			       .trial = true};
 }
 

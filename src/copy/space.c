@@ -5,6 +5,7 @@
 #include "copy.h"
 
 #include <string.h>
+#include <sys/param.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -12,21 +13,16 @@
 #define SPACE_MIN         ((uint64_t)64 << 10)
 #define SPACE_MIN_OF_MANY ((uint64_t)1 << 20) /* one file of a tree */
 
-static uint64_t lesser(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* The bytes of data that are left to write; 0: unknown. */
 static uint64_t data_left(const struct copy *c)
 {
 	const struct fcopy_options *o = c->options;
 	uint64_t left = c->report->expected;
-	left -= lesser(left, (uint64_t)(c->all.offset - c->first));
+	left -= MIN(left, (uint64_t)(c->all.offset - c->first));
 	bool keeps_holes = !c->mode->engine && o->sparse != FCOPY_WHEN_NEVER &&
 			   o->preallocate != FCOPY_WHEN_ALWAYS;
 	if (keeps_holes && S_ISREG(c->src.st.st_mode) && c->src.positional)
-		left = lesser(left, (uint64_t)c->src.st.st_blocks * 512);
+		left = MIN(left, (uint64_t)c->src.st.st_blocks * 512);
 	return left;
 }
 
@@ -58,7 +54,7 @@ void space_check(struct copy *c)
 	    !c->dst.positional || may_clone(c) || !free_bytes(c->dst.fd, &spare))
 		return;
 	uint64_t reusable = old ? (uint64_t)old->st_blocks * 512 : 0;
-	uint64_t in_place = data - lesser(data, reusable);
+	uint64_t in_place = data - MIN(data, reusable);
 	uint64_t needed = overwrites ? in_place : data;
 	if (needed == 0)
 		return;

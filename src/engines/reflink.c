@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
+#include <sys/param.h>
 #include <sys/stat.h>
 
 /* Returns 0, ENGINE_NEXT or -errno. */
@@ -21,11 +22,6 @@ static int clone_file(struct transfer *t)
 		return transfer_refuse(t, "ioctl(FICLONE)", SIDE_BOTH, errno);
 	}
 	return 0;
-}
-
-static off_t smaller(off_t a, off_t b)
-{
-	return a < b ? a : b;
 }
 
 static int reflink_copy(struct transfer *t)
@@ -48,7 +44,7 @@ static int reflink_copy(struct transfer *t)
 		return transfer_fail(t, "fstat", SIDE_SRC, -errno);
 	/* The source may grow or shrink during the clone, and a destination that existed may be
 	 * longer: only the smallest of the three sizes is certainly cloned. */
-	transfer_skip(t, smaller(before, smaller(src.st_size, dst.st_size)));
+	transfer_skip(t, MIN(before, MIN(src.st_size, dst.st_size)));
 	return 0;
 }
 
