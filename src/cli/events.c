@@ -52,12 +52,6 @@ static void print_where(const char *operand, const char *address)
 	fputc('\n', stderr);
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
-}
-
 /* Prints what the server serves and where, and the command for a client. */
 static void print_server(const struct cli *cli, const char *address)
 {
@@ -76,7 +70,7 @@ static void print_server(const struct cli *cli, const char *address)
 	fputs("fcopy: receive it with: fcopy tcp:", stderr);
 	print_reachable(address);
 	fputc(' ', stderr);
-	message_print(base_name(cli->src));
+	message_print(text_file_name(cli->src));
 	fputc('\n', stderr);
 }
 

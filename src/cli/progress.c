@@ -115,12 +115,6 @@ static bool is_repeated_wait(const struct line *l)
 	return again;
 }
 
-static const char *path_file_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 /* The large file of a tree, unless the library is just writing its name. */
 static void use_file(struct line *l)
 {
@@ -131,7 +125,7 @@ static void use_file(struct line *l)
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (version % 2 == 0 && p.file[0] &&
 	    version == __atomic_load_n(&c->file_version, __ATOMIC_RELAXED))
-		l->name = path_file_name(p.file);
+		l->name = text_file_name(p.file);
 }
 
 /* Replaces the average speed by that of the last seconds. */
@@ -193,7 +187,7 @@ static const char *shown_name(const struct cli *cli)
 {
 	bool unnamed = strncmp(cli->src, "/dev/", 5) == 0 ||
 		       fcopy_operand_kind(cli->src, STDIN_FILENO, NULL) != FCOPY_KIND_PATH;
-	return path_file_name(unnamed ? cli->dst : cli->src);
+	return text_file_name(unnamed ? cli->dst : cli->src);
 }
 
 struct fcopy_progress *progress_answer(const struct cli *cli)

@@ -140,6 +140,12 @@ void text_share_words(struct text *t, uint64_t bytes, uint64_t total)
 	add_share(t, bytes, " of ", total);
 }
 
+const char *text_file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash && slash[1] ? slash + 1 : path;
+}
+
 /* A character of a name, as a terminal shows it. */
 struct glyph {
 	size_t bytes, columns;

@@ -39,6 +39,9 @@ void text_clock(struct text *, uint64_t seconds);
 /* Right-aligns the text from `start` to the end in `width` columns. */
 void text_align(struct text *, size_t start, size_t width);
 
+/* The last component of a path; the whole path if it ends with a slash. */
+const char *text_file_name(const char *path);
+
 /* The columns that a name takes on a terminal; utf8: the terminal shows UTF-8. Control characters,
  * which must not reach the terminal, are shown as a ?. */
 size_t text_columns(const char *name, bool utf8);
