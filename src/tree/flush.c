@@ -11,13 +11,6 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#ifndef SMB2_SUPER_MAGIC /* since Linux 5.17 */
-#define SMB2_SUPER_MAGIC 0xFE534D42
-#endif
-#ifndef CIFS_SUPER_MAGIC
-#define CIFS_SUPER_MAGIC 0xFF534D42
-#endif
-
 /* None of them has a sync_fs operation that reaches its server: FUSE_SYNCFS is sent to virtiofs and
  * to block devices only (fs/fuse/inode.c), SMB2_FLUSH and 9P's Tfsync by fsync(2) only. */
 bool flush_needs_each(const struct tree *t, int dst)
