@@ -196,6 +196,7 @@ struct fcopy_progress *progress_answer(const struct cli *cli)
 	p.cli = cli;
 	p.name = shown_name(cli);
 	p.sending = cli_sends(cli);
+	text_clear(&p.waiting);
 	text_add(&p.waiting, "waiting for a peer");
 	__atomic_store_n(&p.counters.since_ms, now_ms(), __ATOMIC_RELAXED);
 	sigaction(SIGUSR1, &act, NULL);
