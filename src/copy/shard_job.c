@@ -14,9 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SUFFIX_PART    ".fcopy-part"
-#define SUFFIX_RECORDS ".fcopy-shards"
-#define CONFLICT_MS    40 /* between two looks, while two jobs begin at the same time */
+#define CONFLICT_MS 40 /* between two looks, while two jobs begin at the same time */
 
 int shard_job_init(struct shard_job *j, const struct stat *st, unsigned options)
 {
@@ -26,8 +24,8 @@ int shard_job_init(struct shard_job *j, const struct stat *st, unsigned options)
 	if (j->parent < 0)
 		return records_fail(j, NULL, "openat", errno);
 	j->size = j->tree ? 0 : st->st_size;
-	int n = snprintf(j->part_name, sizeof(j->part_name), "%s" SUFFIX_PART, j->name);
-	int m = snprintf(j->directory, sizeof(j->directory), "%s" SUFFIX_RECORDS, j->name);
+	int n = snprintf(j->part_name, sizeof(j->part_name), "%s" PART_SUFFIX, j->name);
+	int m = snprintf(j->directory, sizeof(j->directory), "%s" RECORDS_SUFFIX, j->name);
 	if (n >= (int)sizeof(j->part_name) || m >= (int)sizeof(j->directory))
 		return records_fail(j, "open of its .fcopy-shards", "openat", ENAMETOOLONG);
 	/* The first field is the version of these records. */

@@ -16,6 +16,9 @@
 struct endpoint;
 struct io;
 
+#define PART_SUFFIX    ".fcopy-part"   /* after the name of DST: the unfinished copy */
+#define RECORDS_SUFFIX ".fcopy-shards" /* ... and the records of shards */
+
 #define ENDPOINT_STATE 720 /* bytes: of struct file, or of struct connection */
 #define ENDPOINT_KEPT  1   /* no_clobber: DST exists and stays as it is; not a failure */
 

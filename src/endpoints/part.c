@@ -30,7 +30,7 @@ static const struct dirent *next_record(DIR *records)
 int part_refuse_shared(int dir, const char *name, const char *path, struct fcopy_error *error)
 {
 	char directory[NAME_MAX + 1];
-	int n = snprintf(directory, sizeof(directory), "%s.fcopy-shards", name);
+	int n = snprintf(directory, sizeof(directory), "%s" RECORDS_SUFFIX, name);
 	if (n >= (int)sizeof(directory))
 		return 0;
 	int fd = openat(dir, directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -181,7 +181,7 @@ static int open_and_check(struct endpoint *e, const volatile int *cancel, struct
 bool part_set_name(struct endpoint *e)
 {
 	struct file *f = file_of(e);
-	int n = snprintf(f->temporary, sizeof(f->temporary), "%s.fcopy-part", f->place.name);
+	int n = snprintf(f->temporary, sizeof(f->temporary), "%s" PART_SUFFIX, f->place.name);
 	return n < (int)sizeof(f->temporary);
 }
 

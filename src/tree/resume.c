@@ -93,7 +93,7 @@ static int part_lock(int fd, const struct operand *o, const char *part, bool fol
 		return error_refuse(error, dst, EBUSY, "another copy has just used its .fcopy-part",
 				    FCOPY_ADVICE_NONE);
 	char name[NAME_MAX + 1];
-	snprintf(name, sizeof(name), "%.*s", (int)(strlen(part) - strlen(".fcopy-part")), part);
+	snprintf(name, sizeof(name), "%.*s", (int)(strlen(part) - strlen(PART_SUFFIX)), part);
 	int r = part_refuse_shared(o->parent, name, dst, error);
 	if (r < 0)
 		return r;

@@ -13,8 +13,6 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#define PART_SUFFIX ".fcopy-part"
-
 /* Is this directory, or one above it, the source? Goes up to the root, and closes fd. 1: it is; 0;
  * -errno. */
 static int root_is_below(int fd, const struct stat *src)
