@@ -96,6 +96,16 @@ static void socket_gather(const struct endpoint *e)
 	set_option(e->fd, SOL_SOCKET, SO_RCVLOWAT, GATHER_SIZE);
 }
 
+static void socket_close(struct endpoint *e)
+{
+	const struct connection *c = connection_of(e);
+	if (e->fd >= 0 && c->flags) {
+		fcntl(e->fd, F_SETFL, c->flags);
+		set_option(e->fd, SOL_SOCKET, SO_RCVLOWAT, c->low_water);
+	}
+	endpoint_close(e);
+}
+
 /* Is this accept(2) error about one client only? Then the next client can still connect. */
 static bool next_may_come(int err)
 {
@@ -133,6 +143,7 @@ static int socket_accept(const struct endpoint *listener, const struct io *io, s
 	*e = *listener;
 	e->fd = fd;
 	connection_of(e)->listening = false;
+	connection_of(e)->flags = 0;
 	/* getpeername fails if the peer has reset the connection by now. */
 	write_name(&peer, connection_of(e)->address);
 	return 0;
@@ -142,10 +153,10 @@ static int take_first(struct endpoint *e, const struct fcopy_options *options,
 		      struct fcopy_error *error)
 {
 	const struct io io = {.cancel = options->cancel};
-	int listener = e->fd;
-	int r = socket_accept(e, &io, e, error);
+	struct endpoint listener = *e;
+	int r = socket_accept(&listener, &io, e, error);
 	if (r == 0)
-		close(listener);
+		socket_close(&listener);
 	return r;
 }
 
@@ -170,7 +181,7 @@ static void socket_abort(struct endpoint *e)
 		return;
 	if (!connection_of(e)->listening)
 		socket_set_reset(e->fd, true);
-	endpoint_close(e);
+	socket_close(e);
 }
 
 static int commit_destination(struct endpoint *e, const struct fcopy_options *options,
@@ -188,7 +199,7 @@ static int commit_destination(struct endpoint *e, const struct fcopy_options *op
 	connection_of(e)->confirmed = r > 0 && !early;
 	if (r < 0)
 		return error_operation(error, "waiting for the peer's close", "recv", e->path, -r);
-	endpoint_close(e);
+	socket_close(e);
 	return 0;
 }
 
@@ -198,7 +209,7 @@ static int commit_source(struct endpoint *e, const struct fcopy_options *options
 	(void)options;
 	if (!socket_set_reset(e->fd, false))
 		return error_call(error, "setsockopt", e->path, errno);
-	endpoint_close(e);
+	socket_close(e);
 	return 0;
 }
 
@@ -249,7 +260,9 @@ int socket_adopt(struct endpoint *e, bool source, struct fcopy_error *error)
 		return error_call(error, "fcntl", e->path, errno);
 	socket_set_ops(e, source);
 	*connection_of(e) = (struct connection){
-	    .listening = socket_get_option(e->fd, SO_ACCEPTCONN) > 0};
+	    .listening = socket_get_option(e->fd, SO_ACCEPTCONN) > 0,
+	    .flags = flags,
+	    .low_water = socket_get_option(e->fd, SO_RCVLOWAT)};
 	if (connection_of(e)->listening)
 		socket_describe(e->fd, connection_of(e)->address);
 	return 0;

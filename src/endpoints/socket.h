@@ -14,6 +14,9 @@ struct connection {
 	bool listening; /* a listener that start has not replaced by a connection */
 	bool confirmed; /* commit saw the peer close: it has all data */
 	char address[FCOPY_ADDRESS_MAX]; /* where it listens; after start, of the peer */
+	/* What socket_adopt changed of the caller's socket, to be restored: its status flags (0: the
+	 * socket is not the caller's), and SO_RCVLOWAT. */
+	int flags, low_water;
 } __attribute__((may_alias));
 _Static_assert(sizeof(struct connection) <= ENDPOINT_STATE, "increase ENDPOINT_STATE");
 
@@ -26,7 +29,8 @@ _Static_assert(sizeof(struct connection) <= ENDPOINT_STATE, "increase ENDPOINT_S
  * caller sets *connection_of(e). */
 void socket_set_ops(struct endpoint *e, bool source);
 /* The same for a stream socket that the caller of the program has opened: abort will reset the
- * connection. Returns 0, or -errno with the failure recorded. */
+ * connection. Commit and abort restore O_NONBLOCK and SO_RCVLOWAT, because the caller may still use
+ * the socket. Returns 0, or -errno with the failure recorded. */
 int socket_adopt(struct endpoint *e, bool source, struct fcopy_error *);
 /* on: close(2) resets the connection. Set it right after socket(2), so that a process that is
  * killed resets, too; a listener's connections inherit it (SO_LINGER, socket(7)). off: close(2)

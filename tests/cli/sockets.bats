@@ -255,6 +255,51 @@ s.sendfile(open(\"a\", \"rb\")); s.shutdown(1); s.recv(1)"'; do
 	[[ $output == *'"confirmed": null'* ]] || { echo "$output"; return 1; }
 }
 
+@test "fd:N leaves the caller's socket as it was: O_NONBLOCK and SO_RCVLOWAT" {
+	random a 300000
+	cat >flags.py <<-'END'
+		import os, socket, subprocess, sys, threading
+		data = open("a", "rb").read()
+		def copy(status, s, *args):
+		    before = os.get_blocking(s.fileno()), s.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT)
+		    args = [arg.replace("FD", f"fd:{s.fileno()}") for arg in args]
+		    run = subprocess.run([sys.argv[1], *args], pass_fds=[s.fileno()], timeout=20,
+		        stderr=subprocess.DEVNULL)
+		    assert run.returncode == status, (args, run.returncode)
+		    after = os.get_blocking(s.fileno()), s.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT)
+		    assert after == before, (args, before, after)
+		server = socket.create_server(("127.0.0.1", 0))
+		def tcp():
+		    client = socket.create_connection(server.getsockname())
+		    return server.accept()[0], client
+		for pair in socket.socketpair, tcp:
+		    for blocking in True, False:
+		        ours, peer = pair()
+		        ours.setblocking(blocking)
+		        peer.sendall(b"12345678")
+		        copy(0, ours, "--count=4", "FD", "b")
+		        assert open("b", "rb").read() == b"1234" and ours.recv(100) == b"5678"
+		        copy(1, ours, "FD", "nodir/b")
+		        ours, peer = pair()
+		        ours.setblocking(blocking)
+		        got = []
+		        def receive():
+		            got.append(b"".join(iter(lambda: peer.recv(65536), b"")))
+		            peer.close()
+		        thread = threading.Thread(target=receive)
+		        thread.start()
+		        copy(0, ours, "a", "FD")
+		        thread.join()
+		        assert got == [data]
+		client = socket.create_connection(server.getsockname())
+		client.sendall(data)
+		client.shutdown(socket.SHUT_WR)
+		copy(0, server, "FD", "b")
+		assert open("b", "rb").read() == data
+	END
+	timeout 60 python3 flags.py "$FCOPY"
+}
+
 # As inetd(8) starts a program: the connection is its standard input and output. What the peer sends
 # is never read: a plain close would reset the connection, and the peer would lose bytes.
 @test "a TCP connection by any name of a descriptor: a whole file, then its receipt" {
