@@ -121,7 +121,8 @@ static int rescue_pipe(struct transfer *t, int pipe, size_t n)
 		int r = io_write_all(&t->io, t->dst, buffer, (size_t)got, transfer_dst_at(t), &put);
 		int stop = transfer_advance(t, put);
 		if (r < 0)
-			return transfer_fail(t, "write", SIDE_DST, r);
+			return transfer_fail(t, t->dst_positional ? "pwrite" : "write", SIDE_DST,
+					     r);
 		if (stop)
 			return stop;
 		n -= (size_t)got;
