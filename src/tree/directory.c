@@ -93,8 +93,11 @@ void directory_set_attributes(struct worker *w, struct directory *d)
 	/* It was created with all of S_IRWXU, so that entries could be created in it. */
 	mode_t extra = 0700 & ~d->st.st_mode;
 	struct stat now;
-	if (d->fresh && extra && !(o->preserve & FCOPY_ATTR_MODE) &&
-	    (fstat(d->dst, &now) < 0 || fchmod(d->dst, now.st_mode & 07777 & ~extra) < 0))
+	if (!d->fresh || !extra || o->preserve & FCOPY_ATTR_MODE)
+		return;
+	if (fstat(d->dst, &now) < 0)
+		report_call(w, &e, "fstat", entry_dst, errno);
+	else if (fchmod(d->dst, now.st_mode & 07777 & ~extra) < 0)
 		report_call(w, &e, "fchmod", entry_dst, errno);
 }
 

@@ -14,12 +14,13 @@
 #include <unistd.h>
 
 /* Is this directory, or one above it, the source? Goes up to the root, and closes fd. 1: it is; 0;
- * -errno. */
-static int root_is_below(int fd, const struct stat *src)
+ * -errno with the call. */
+static int root_is_below(int fd, const struct stat *src, const char **call)
 {
 	struct stat st, below = {0};
 	int result = -1;
 	while (result < 0) {
+		*call = fd < 0 ? "open" : "fstat";
 		if (fd < 0 || fstat(fd, &st) < 0) {
 			result = -errno;
 			break;
@@ -47,11 +48,12 @@ int root_check_inside(const struct root *r, int dir)
 	int fd = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	bool bound = fd >= 0 &&
 		     inside_by_mount(r->operand->src, fd, r->tree->options->one_file_system);
-	int result = root_is_below(fd, &r->operand->st);
+	const char *call;
+	int result = root_is_below(fd, &r->operand->st, &call);
 	if (result == 1 || bound)
 		return root_refuse(r, EINVAL, "is inside the source tree", FCOPY_ADVICE_USAGE);
 	/* A process that may not search there cannot have opened SRC there either. */
-	return result == -EACCES || result == 0 ? 0 : root_fail(r, "open", -result);
+	return result == -EACCES || result == 0 ? 0 : root_fail(r, call, -result);
 }
 
 /* Creates it with the mode that the umask and default ACLs leave, for the commit to restore, and
@@ -69,14 +71,18 @@ static int root_create(struct root *r)
 	if (result < 0)
 		return root_fail(r, "mkdir", -result);
 	r->dst = openat(parent, r->temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (r->dst >= 0 && fstat(r->dst, &st) == 0 &&
-	    fchmod(r->dst, (st.st_mode & 07000) | 0700) == 0) {
+	if (r->dst < 0)
+		result = root_fail(r, "open", errno);
+	else if (fstat(r->dst, &st) < 0)
+		result = root_fail(r, "fstat", errno);
+	else if (fchmod(r->dst, (st.st_mode & 07000) | 0700) < 0)
+		result = root_fail(r, "fchmod", errno);
+	if (result == 0) {
 		/* Best effort: by this lock another copy sees that the tree is in use. */
 		(void)!flock(r->dst, LOCK_EX | LOCK_NB);
 		r->mode = st.st_mode & 07777 & ~(0700 & ~r->operand->st.st_mode);
 		return 0;
 	}
-	result = root_fail(r, "open", errno);
 	if (r->dst >= 0)
 		close(r->dst);
 	unlinkat(parent, r->temporary, AT_REMOVEDIR);

@@ -119,7 +119,7 @@ int shard_copy_range(struct worker *w, const struct entry *e, int fd, const stru
 	/* Every shard must be able to write to it; the last walk sets the mode. */
 	int to = openat(e->dir->dst, e->as, flags, (st->st_mode & 0777) | 0600);
 	if (to < 0 || fstat(to, &dst) < 0) {
-		int r = report_call(w, e, "open", entry_dst, errno);
+		int r = report_call(w, e, to < 0 ? "open" : "fstat", entry_dst, errno);
 		close(fd);
 		if (to >= 0)
 			close(to);

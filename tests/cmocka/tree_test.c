@@ -165,6 +165,15 @@ static struct fcopy_tree_options options_of(enum scene scene)
 	return o;
 }
 
+/* The report names the call that failed, or what it was for: "stat of its .fcopy-part". */
+static void check_call(const char *failed, const char *reported)
+{
+	if (strcmp(failed, "fstat64") == 0 || strcmp(failed, "fchmod") == 0) {
+		assert_non_null(reported);
+		assert_non_null(strstr(reported, strcmp(failed, "fchmod") ? "stat" : "chmod"));
+	}
+}
+
 static void check_report(const struct run *run, int r, const struct fcopy_tree_report *report)
 {
 	assert_int_equal(r, report->error.err ? -1 : 0);
@@ -176,6 +185,7 @@ static void check_report(const struct run *run, int r, const struct fcopy_tree_r
 		assert_int_equal(report->error.err, run->err);
 		assert_true(failed_events > 0);
 		assert_true(report->failed > 0);
+		check_call(run->row->call, report->error.call);
 	}
 }
 
