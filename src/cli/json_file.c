@@ -13,7 +13,7 @@ static struct {
 	const char *path;
 	FILE *stream; /* NULL: standard output */
 	bool written; /* an object is in it */
-	bool lost;    /* the copy has replaced FILE */
+	bool lost;    /* an object could not be written to FILE */
 } out;
 
 static bool is_same_file(const char *path, const struct stat *st)
@@ -61,6 +61,13 @@ int json_file_open(const struct cli *cli, int argc, char **argv)
 	return out.stream ? EXIT_DONE : fail_to_open(path, errno);
 }
 
+static FILE *lose_object(const struct fcopy_error *e)
+{
+	message_error(e);
+	out.lost = true;
+	return NULL;
+}
+
 FILE *json_file_stream(const char *dst)
 {
 	struct stat st;
@@ -68,14 +75,12 @@ FILE *json_file_stream(const char *dst)
 		return stdout;
 	bool regular = fstat(fileno(out.stream), &st) == 0 && S_ISREG(st.st_mode);
 	/* DST may be a directory that the file is in. */
-	if (regular && (st.st_nlink == 0 || (dst && is_same_file(dst, &st)))) {
-		message_error(&(struct fcopy_error){
+	if (regular && (st.st_nlink == 0 || (dst && is_same_file(dst, &st))))
+		return lose_object(&(struct fcopy_error){
 		    .err = EEXIST, .path = out.path, .reason = "is the copy: no JSON was written"});
-		out.lost = true;
-		return NULL;
-	}
 	if (regular && !out.written && ftruncate(fileno(out.stream), 0) < 0)
-		return NULL;
+		return lose_object(&(struct fcopy_error){
+		    .err = errno, .call = "ftruncate", .path = out.path});
 	out.written = true;
 	return out.stream;
 }
