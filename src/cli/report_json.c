@@ -113,6 +113,7 @@ static void add_signal(struct json *j, int number)
 		    number == SIGINT    ? "SIGINT"
 		    : number == SIGTERM ? "SIGTERM"
 		    : number == SIGHUP  ? "SIGHUP"
+		    : number == SIGPIPE ? "SIGPIPE"
 					: NULL);
 }
 

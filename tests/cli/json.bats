@@ -185,6 +185,33 @@ is() {
 	absent b
 }
 
+@test "a tree that SIGPIPE interrupts: the object names the signal" {
+	local pid status=0
+	mkdir s
+	random s/a 3000000
+	env --default-signal=PIPE "$FCOPY" -r --json=report --limit-rate=100K s d 2>err 3>&- &
+	pid=$!
+	await compgen -G '.fcopy-*'
+	kill -PIPE $pid
+	wait $pid || status=$?
+	[ $status = 141 ]
+	output=$(cat report)
+	valid "$output"
+	is '.done == false' '.interrupted == "SIGPIPE"'
+	absent d
+}
+
+@test "--json=FILE that cannot be truncated: a message, exit 1, and a whole copy" {
+	need_strace
+	random a 1000
+	echo old >report
+	traced 1 inject=ftruncate:error=EIO --json=report a b
+	injected
+	says "fcopy: report: ftruncate: Input/output error"
+	cmp a b
+	holds old report
+}
+
 @test "a path that is not UTF-8: U+FFFD, and exactly in base64" {
 	local name=$'z\xff\xc3\xa4"\\\n\t\xed\xa0\x80\xc0\xaf\xf4\x90'
 	echo data >"$name"
