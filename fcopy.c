@@ -61,7 +61,9 @@ static void print_report(const struct outcome *o)
 		stats_print(o, stderr);
 	if (f)
 		report_json(o, f);
-	flush_output(); /* a caught signal may end the process soon */
+	flush_output();
+	if (o->signal)
+		json_file_close(); /* the signal ends the process soon */
 }
 
 /* Runs in the client's own thread. */
