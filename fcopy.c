@@ -176,10 +176,11 @@ static int copy(struct cli *cli, const struct usage *start)
 
 static int run_action(struct cli *cli, const struct usage *start)
 {
+	FILE *f;
 	switch (cli->action) {
 	case ACTION_LIST:
-		if (cli->json)
-			list_json(cli->json_file ? json_file_stream(NULL) : stdout);
+		if (cli->json && (f = json_file_stream(NULL)))
+			list_json(f);
 		if (!cli->json || cli->json_file)
 			list_print();
 		return EXIT_DONE;

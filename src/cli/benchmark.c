@@ -219,7 +219,8 @@ int benchmark_run(struct cli *cli)
 		benchmark_verdict(&all);
 	if (cli->csv)
 		benchmark_csv(&all, stdout);
-	if (cli->json)
-		benchmark_json(&all, json_file_stream(NULL));
+	FILE *f = cli->json ? json_file_stream(NULL) : NULL;
+	if (f)
+		benchmark_json(&all, f);
 	return EXIT_DONE;
 }

@@ -210,6 +210,9 @@ is() {
 	says "fcopy: report: ftruncate: Input/output error"
 	cmp a b
 	holds old report
+	traced 1 inject=ftruncate:error=EIO --list --json=report
+	injected
+	says "fcopy: report: ftruncate: Input/output error"
 }
 
 @test "a path that is not UTF-8: U+FFFD, and exactly in base64" {
