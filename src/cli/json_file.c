@@ -79,8 +79,8 @@ FILE *json_file_stream(const char *dst)
 		return lose_object(&(struct fcopy_error){
 		    .err = EEXIST, .path = out.path, .reason = "is the copy: no JSON was written"});
 	if (regular && !out.written && ftruncate(fileno(out.stream), 0) < 0)
-		return lose_object(&(struct fcopy_error){
-		    .err = errno, .call = "ftruncate", .path = out.path});
+		return lose_object(
+		    &(struct fcopy_error){.err = errno, .call = "ftruncate", .path = out.path});
 	out.written = true;
 	return out.stream;
 }

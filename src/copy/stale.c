@@ -15,11 +15,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DAY           86400L
-#define NAMES_MAX     4096  /* are read: a directory may be huge, and its server far away */
-#define ENTRIES_MAX   10000 /* of one unfinished tree are measured */
-#define DEPTH_MAX     32    /* each level needs a descriptor */
-#define WARNINGS_MAX  8
+#define DAY          86400L
+#define NAMES_MAX    4096  /* are read: a directory may be huge, and its server far away */
+#define ENTRIES_MAX  10000 /* of one unfinished tree are measured */
+#define DEPTH_MAX    32    /* each level needs a descriptor */
+#define WARNINGS_MAX 8
 
 struct stale_size {
 	uint64_t bytes;

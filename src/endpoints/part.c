@@ -48,10 +48,10 @@ int part_refuse_shared(int dir, const char *name, const char *path, struct fcopy
 	while (!shared && (d = next_record(records)))
 		shared = d->d_name[0] != '.' && strncmp(d->d_name, "receipt.", 8) != 0;
 	closedir(records);
-	return shared ? error_refuse(error, path, EBUSY,
-				     "its .fcopy-part belongs to a copy in shards",
-				     FCOPY_ADVICE_SHARDS)
-		      : 0;
+	return shared
+		   ? error_refuse(error, path, EBUSY, "its .fcopy-part belongs to a copy in shards",
+				  FCOPY_ADVICE_SHARDS)
+		   : 0;
 }
 
 static int refuse_part(const struct endpoint *e, int err, const char *reason,

@@ -20,8 +20,8 @@
 
 #define TIMEOUT_MS      60000
 #define GATHER_SIZE     (128 << 10) /* bytes: enough to wake up for, and still in the CPU's cache */
-#define KEEPALIVE_IDLE  60 /* seconds without data before the first keepalive probe */
-#define KEEPALIVE_PAUSE 10 /* ... and between two probes */
+#define KEEPALIVE_IDLE  60          /* seconds without data before the first keepalive probe */
+#define KEEPALIVE_PAUSE 10          /* ... and between two probes */
 
 int socket_timeout_ms(const struct fcopy_options *options)
 {

@@ -14,8 +14,8 @@ struct connection {
 	bool listening; /* a listener that start has not replaced by a connection */
 	bool confirmed; /* commit saw the peer close: it has all data */
 	char address[FCOPY_ADDRESS_MAX]; /* where it listens; after start, of the peer */
-	/* What socket_adopt changed of the caller's socket, to be restored: its status flags (0: the
-	 * socket is not the caller's), and SO_RCVLOWAT. */
+	/* What socket_adopt changed of the caller's socket, to be restored: its status flags (0:
+	 * the socket is not the caller's), and SO_RCVLOWAT. */
 	int flags, low_water;
 } __attribute__((may_alias));
 _Static_assert(sizeof(struct connection) <= ENDPOINT_STATE, "increase ENDPOINT_STATE");
