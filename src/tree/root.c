@@ -71,18 +71,17 @@ static int root_create(struct root *r)
 	if (result < 0)
 		return root_fail(r, "mkdir", -result);
 	r->dst = openat(parent, r->temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (r->dst < 0)
-		result = root_fail(r, "open", errno);
-	else if (fstat(r->dst, &st) < 0)
-		result = root_fail(r, "fstat", errno);
-	else if (fchmod(r->dst, (st.st_mode & 07000) | 0700) < 0)
-		result = root_fail(r, "fchmod", errno);
-	if (result == 0) {
+	const char *call = r->dst < 0                                        ? "open"
+			   : fstat(r->dst, &st) < 0                          ? "fstat"
+			   : fchmod(r->dst, (st.st_mode & 07000) | 0700) < 0 ? "fchmod"
+									     : NULL;
+	if (!call) {
 		/* Best effort: by this lock another copy sees that the tree is in use. */
 		(void)!flock(r->dst, LOCK_EX | LOCK_NB);
 		r->mode = st.st_mode & 07777 & ~(0700 & ~r->operand->st.st_mode);
 		return 0;
 	}
+	result = root_fail(r, call, errno);
 	if (r->dst >= 0)
 		close(r->dst);
 	unlinkat(parent, r->temporary, AT_REMOVEDIR);
