@@ -136,7 +136,8 @@ static int shard_end(struct shard_root *s, struct directory *d)
 	return r < 0 ? shard_report(s, r) : commit_root(&s->root, d);
 }
 
-/* Walks the source; leaves the sum of what it saw in tree->sum. */
+/* Walks the source; leaves the sum of what it saw in tree->sum. Reports its failures, but for
+ * -ENOENT from the rename. */
 static int shard_walk(struct shard_root *s, enum walk walk)
 {
 	const bool finishing = walk == WALK_FINISHES;
@@ -150,7 +151,7 @@ static int shard_walk(struct shard_root *s, enum walk walk)
 				  ? NULL
 				  : directory_new(NULL, "", src, dst, &o->st);
 	if (!d) {
-		int r = shard_call(s, "open");
+		int r = shard_report(s, shard_call(s, "open"));
 		if (src >= 0)
 			close(src);
 		if (dst >= 0)
@@ -187,9 +188,8 @@ static int shard_copy_share(struct shard_root *s, bool *reported)
 	if (r == 0)
 		r = shard_open_part(s, LOCK_SH);
 	if (r == 0) {
-		*reported = true;
 		r = shard_walk(s, WALK_COPIES);
-		*reported = r < 0 && (s->root.tree->failures > 0 || tree_stopped(s->root.tree));
+		*reported = r < 0;
 		shard_sum_text(s->root.tree, what);
 	}
 	const char *call;
@@ -214,7 +214,6 @@ static int shard_commit(struct shard_root *s, bool *reported)
 	if (r == 0 && j->complete < j->shard.count)
 		r = SHARD_AGAIN;
 	if (r == 0) {
-		*reported = true;
 		strcpy(s->root.temporary, j->part_name);
 		s->root.mode = s->root.operand->st.st_mode & 01777 & ~temporary_umask();
 		r = shard_walk(s, WALK_FINISHES);
@@ -239,7 +238,7 @@ static int shard_compare(struct shard_root *s, bool *reported)
 	if (s->root.dst < 0)
 		return shard_call(s, "open");
 	int r = shard_walk(s, WALK_COMPARES);
-	*reported = r < 0 && (s->root.tree->failures > 0 || tree_stopped(s->root.tree));
+	*reported = r < 0;
 	close(s->root.dst);
 	s->root.dst = -1;
 	shard_sum_text(s->root.tree, what);

@@ -93,8 +93,11 @@ static int shard_run_range(struct worker *w, const struct entry *e)
 		return report_refusal(w, e, entry_src, EBUSY, "changed while it was copied");
 	if ((r = shard_set_size(w, e, c->dst.fd, size)) < 0)
 		return r;
-	if (w->options.verify && c->first < c->last &&
-	    ((r = copy_flush(c, false)) < 0 || (r = verify_copy(c)) < 0))
+	if (w->options.fsync)
+		r = copy_flush(c, false);
+	if (r == 0 && w->options.verify && c->first < c->last)
+		r = verify_copy(c);
+	if (r < 0)
 		report_failure(w, e, &w->file.error);
 	return r;
 }
@@ -155,6 +158,8 @@ static int shard_set_attributes(struct worker *w, const struct entry *e, const s
 		r = report_call(w, e, "fchmod", entry_dst, errno);
 	if (r == 0)
 		r = directory_preserve(w, e, src, dst, st);
+	if (r == 0 && w->tree->flush_each && fsync(dst) < 0)
+		r = report_call(w, e, "fsync", entry_dst, errno);
 	if (src >= 0)
 		close(src);
 	if (dst >= 0)

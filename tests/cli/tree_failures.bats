@@ -107,6 +107,17 @@ load tree
 		[ ! -s trace ]'
 }
 
+@test "shards on FUSE: the range of a large file is flushed before its marker, its attributes at the end" {
+	need_strace
+	mkdir s backing
+	truncate -s 257M s/large
+	# shellcheck disable=SC2016
+	by_fuse rw '"$FCOPY" -a --shard=0/2 s m/d
+		strace -f -y -qq -o trace -e trace=fsync,fdatasync,syncfs "$FCOPY" -a --shard=1/2 s m/d
+		cmp s/large m/d/large
+		[ "$(grep -c "sync(.*/large>" trace)" = 2 ] || { cat trace; exit 1; }'
+}
+
 @test "--fsync: a write error of the disk after the last close shows at syncfs, and is a failure" {
 	need_root "to mount an image"
 	need mkfs.ext4

@@ -195,8 +195,8 @@ static void once(void *arg)
 		fail_msg("reported as committed, and DST is not whole");
 	if (exists("dst") && !is_whole(tree) && !old)
 		fail_msg("DST is torn");
-	if (r == 0 && !committed && count_records("share.") == 0)
-		fail_msg("success without a marker");
+	if (r == 0 && !committed && (last || count_records("share.") == 0))
+		fail_msg("success without a %s", last ? "commit" : "marker");
 	must_copy(tree, 0);
 	must_copy(tree, 1);
 	if (!is_whole(tree) || exists("dst.fcopy-part"))
