@@ -136,9 +136,8 @@ static int commit_locked(struct share *s)
 		r = error_call(&c->report->error, "fstat", c->dst.path, errno);
 	if (r == 0)
 		r = shard_write_commit(&s->job, &st);
-	if (r == 0)
-		r = copy_commit(c);
-	if (r == -ENOENT) /* NFS: this client had the name cached; another one has committed */
+	/* -ENOENT: NFS; this client had the name cached, and another one has committed. */
+	if (r == 0 && (r = copy_commit(c)) == -ENOENT)
 		return SHARD_AGAIN;
 	if (r < 0)
 		return r;

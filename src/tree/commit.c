@@ -139,6 +139,8 @@ int commit_root(struct root *r, struct directory *d)
 	int result = r->resumes ? 0 : commit_set_attributes(r, d);
 	if (result == 0 && durable)
 		result = commit_flush(r);
+	if (result == 0 && r->temporary[0] && tree_stopped(t)) /* the flush can take long */
+		result = -EINTR;
 	if (result == 0 && r->resumes)
 		result = commit_part(r, d);
 	if (result < 0)
@@ -157,19 +159,18 @@ int commit_end(struct root *r, struct directory *d)
 {
 	struct tree *t = r->tree;
 	int result = 0;
-	if (tree_stopped(t)) {
-		result = t->stop ? t->stop : -EINTR;
-		if (r->resumes)
-			commit_keep(r);
-		else if (r->temporary[0])
-			commit_remove(r);
-		return result;
-	}
 	bool complete = t->failures == 0;
-	if (complete || t->options->keep_going || !r->temporary[0]) {
+	if (!tree_stopped(t) && (complete || t->options->keep_going || !r->temporary[0])) {
 		result = commit_root(r, d);
 		if (result == 0)
 			return complete ? 0 : -EIO;
+	}
+	if (tree_stopped(t) && !t->committed) {
+		if (r->resumes && !r->unsound)
+			commit_keep(r);
+		else if (r->temporary[0])
+			commit_remove(r);
+		return t->stop ? t->stop : -EINTR;
 	}
 	/* A part beside a DST that exists could not be resumed. An unsound one must not be. */
 	if (r->temporary[0] && (r->unsound || (result == -EEXIST && !r->resumes)))

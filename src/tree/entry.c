@@ -207,6 +207,11 @@ static int entry_copy_open(struct worker *w, const struct entry *e, int fd)
 		close(fd);
 		return report_call(w, e, "fstat", entry_src, err);
 	}
+	if (S_ISDIR(st.st_mode) && w->tree->single) {
+		close(fd);
+		return report_refusal(w, e, entry_src, EISDIR,
+				      "was replaced by a directory during the copy");
+	}
 	if (S_ISDIR(st.st_mode))
 		return entry_enter(w, e, fd, &st);
 	if (!S_ISREG(st.st_mode)) {

@@ -213,7 +213,7 @@ static int copy_operand(struct tree *t, const char *src, const char *dst, struct
 	if (!S_ISDIR(st.st_mode) && !target->into && dst[strlen(dst) - 1] == '/')
 		return stat(dst, &st) < 0 && errno == ENOENT
 			   ? tree_refuse(t, dst, ENOENT, "no such directory", FCOPY_ADVICE_NONE)
-			   : tree_fail(t, "open", dst, ENOTDIR);
+			   : tree_fail(t, "open", dst, S_ISDIR(st.st_mode) ? EISDIR : ENOTDIR);
 	int r = target_find(t, target, src, dst);
 	if (r == 0 && t->shard && target->into)
 		r = find_shared_copy(t, target, src, dst, &st);
@@ -234,16 +234,17 @@ static void copy_operands(struct tree *t, const char *const *src, size_t n, cons
 	if (operands_check(t, src, n, dst) < 0 ||
 	    operands_find_directory(t, n, dst, &target.into) < 0)
 		return;
-	bool committed = true;
-	for (size_t i = 0; i < n && !tree_stopped(t); i++) {
+	size_t done = 0;
+	report->committed = true;
+	for (; done < n && !tree_stopped(t); done++) {
 		t->committed = false;
-		copy_operand(t, src[i], dst, &target);
-		committed &= t->committed;
+		copy_operand(t, src[done], dst, &target);
+		report->committed &= t->committed;
 	}
-	report->committed = committed && !tree_stopped(t);
+	report->committed &= done == n;
 	if (t->stop && report->error.err == 0)
 		tree_fail(t, NULL, dst, -t->stop);
-	else if (tree_stopped(t) && report->error.err == 0)
+	else if (!report->committed && tree_stopped(t) && report->error.err == 0)
 		error_refuse(&report->error, dst, EINTR, "interrupted", FCOPY_ADVICE_NONE);
 }
 

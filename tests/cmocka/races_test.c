@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -43,6 +44,7 @@ static void change_source(void)
 }
 
 static volatile int cancel;
+static bool both[] = {false, true};
 
 static void cancel_it(void)
 {
@@ -184,8 +186,108 @@ static void source_changes(void **state)
 	assert_true(same_bytes("src", "dst"));
 }
 
+static void make_directory(void)
+{
+	need(unlink("src") == 0 && mkdir("src", 0755) == 0);
+	make_file("src/f", OTHER_SIZE, DENSE, 3);
+}
+
+static int copy_tree(const struct fcopy_options *copy, bool recursive,
+		     struct fcopy_tree_report *report)
+{
+	const struct fcopy_tree_options options = {.copy = *copy, .recursive = recursive};
+	const char *const src = "src";
+	int before = open_descriptors();
+	fault_on();
+	int r = fcopy_tree(&src, 1, "d/dst", &options, report);
+	fault_off();
+	assert_int_equal(open_descriptors(), before);
+	assert_int_equal(r, report->error.err ? -1 : 0);
+	return r;
+}
+
+/* The copy is that of the file or of the whole directory, or there is none. */
+static void becomes_directory(void *arg)
+{
+	static struct fcopy_tree_report report;
+	const struct fcopy_options options = {.api = FCOPY_API};
+	need(system("rm -rf src d/dst") == 0);
+	make_source();
+	int r = copy_tree(&options, *(const bool *)arg, &report);
+	if (r < 0)
+		assert_false(exists("d/dst"));
+	else
+		assert_true(same_bytes("d/dst", "old") || same_bytes("d/dst/f", "new"));
+}
+
+static void source_becomes_directory(void **state)
+{
+	need(mkdir("d", 0755) == 0);
+	make_file("old", SIZE, DENSE, 1);
+	make_file("new", OTHER_SIZE, DENSE, 3);
+	fault_meanwhile(make_directory);
+	fault_sweep(*state, 0, becomes_directory, &both[0]);
+	fault_sweep(*state, 0, becomes_directory, &both[1]);
+}
+
+/* The report says what is there. */
+static void cancelled(void *arg)
+{
+	static struct fcopy_tree_report report;
+	const struct fcopy_options options = {
+	    .api = FCOPY_API, .fsync = true, .cancel = &cancel, .resume = *(const bool *)arg};
+	need(system("rm -rf d/dst*") == 0);
+	cancel = 0;
+	int r = copy_tree(&options, true, &report);
+	assert_int_equal(r == 0, exists("d/dst"));
+	assert_int_equal(report.committed, exists("d/dst"));
+	assert_int_equal(report.part[0] != 0, r < 0 && options.resume);
+	if (r == 0)
+		assert_true(same_bytes("d/dst/f", "src/f"));
+}
+
+static void tree_is_cancelled(void **state)
+{
+	need(mkdir("d", 0755) == 0 && mkdir("src", 0755) == 0);
+	make_file("src/f", SIZE, DENSE, 1);
+	fault_meanwhile(cancel_it);
+	fault_sweep(*state, 0, cancelled, &both[0]);
+	fault_sweep(*state, 0, cancelled, &both[1]);
+}
+
+static void remove_source(void)
+{
+	need(unlink("src") == 0);
+}
+
+/* The source is removed before the commit. */
+static void last_share(void *arg)
+{
+	struct fcopy_options options = {.api = FCOPY_API, .shard = {.index = 0, .count = 2}};
+	static struct fcopy_report report;
+	(void)arg;
+	need(system("rm -rf d/dst*") == 0);
+	make_source();
+	need(fcopy_copy("src", "d/dst", &options, &report) == 0);
+	options.shard.index = 1;
+	fault_on();
+	int r = fcopy_copy("src", "d/dst", &options, &report);
+	fault_off();
+	assert_int_equal(r == 0, exists("d/dst"));
+	if (r < 0)
+		assert_true(report.error.err == ENOENT || report.error.err == EBUSY);
+}
+
+static void source_of_shards_is_removed(void **state)
+{
+	need(mkdir("d", 0755) == 0);
+	fault_meanwhile(remove_source);
+	fault_sweep(*state, 0, last_share, NULL);
+}
+
 int main(void)
 {
+	static const char *const ends[] = {"syncfs", "renameat2", "fsync"};
 	cases_enter("ext4");
 	for (size_t i = 0; i < ROWS; i++)
 		case_add(sweep, &rows[i], "%s%s before %s", rows[i].name,
@@ -194,5 +296,9 @@ int main(void)
 						      : "",
 			 rows[i].call);
 	case_add(source_changes, NULL, "the source changes: a warning");
+	case_add(source_becomes_directory, "fstatat64", "a file becomes a directory");
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+		case_add(tree_is_cancelled, ends[i], "a tree is cancelled before %s", ends[i]);
+	case_add(source_of_shards_is_removed, "flock", "shards: the source is removed");
 	return cases_run("races");
 }
