@@ -202,17 +202,19 @@ static enum link_state links_use(struct worker *w, const struct entry *e, const 
 		w->sum.hard_links++;
 		return LINK_MADE;
 	}
+	if (r == -EEXIST && w->options.no_clobber) /* the copy keeps that file */
+		return LINK_COPY;
 	struct fcopy_error error;
 	error_call(&error, "linkat", entry_dst, -r);
 	if (links_is_failure(-r)) {
 		report_failure(w, e, &error);
 		return LINK_FAILED;
 	}
-	/* EMLINK, for example: this copy is the first of the names that follow. */
 	report_warning(w, e, &error);
 	pthread_mutex_lock(&l->lock);
 	at = links_find(l, st);
-	if (*at && (*at)->complete) {
+	/* The old copy can have no more names: this one is the first of those that follow. */
+	if (r == -EMLINK && *at && (*at)->complete) {
 		nlink_t left = (*at)->left;
 		link_free(links_remove(l, at));
 		links_add(l, e, st, left);

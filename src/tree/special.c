@@ -105,6 +105,18 @@ static int special_copy_mode(const char *from, const char *to, mode_t mode, cons
 	return -errno;
 }
 
+/* An ordinary user cannot give the file away, but can give it to a group of his. */
+static int special_set_owner(int dst, const struct stat *st, const char **call)
+{
+	*call = "fchownat";
+	if (fchownat(dst, "", st->st_uid, st->st_gid, AT_EMPTY_PATH) == 0)
+		return 0;
+	int err = errno;
+	if (err == EPERM)
+		(void)!fchownat(dst, "", (uid_t)-1, st->st_gid, AT_EMPTY_PATH);
+	return -err;
+}
+
 static int special_set_attribute(enum fcopy_attribute which, const struct entry *e, int src,
 				 int dst, const struct stat *st, const char **call)
 {
@@ -116,9 +128,7 @@ static int special_set_attribute(enum fcopy_attribute which, const struct entry 
 	case FCOPY_ATTR_TIMESTAMPS:
 		*call = "utimensat";
 		return utimensat(e->dir->dst, e->as, times, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
-	case FCOPY_ATTR_OWNERSHIP:
-		*call = "fchownat";
-		return fchownat(dst, "", st->st_uid, st->st_gid, AT_EMPTY_PATH) < 0 ? -errno : 0;
+	case FCOPY_ATTR_OWNERSHIP: return special_set_owner(dst, st, call);
 	case FCOPY_ATTR_XATTR: return special_copy_xattrs(from.text, to.text, call);
 	case FCOPY_ATTR_MODE:
 		if (S_ISLNK(st->st_mode)) /* has no mode */
@@ -135,14 +145,14 @@ static int special_set_attributes(struct worker *w, const struct entry *e, const
 	struct fcopy_error error;
 	int failure = 0;
 	int src = openat(e->dir->src, e->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	int dst = openat(e->dir->dst, e->as, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	int dst = src < 0 ? -1 : openat(e->dir->dst, e->as, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	const int unopened = src < 0 || dst < 0 ? -errno : 0;
 	for (size_t i = 0; i < METADATA_ATTRIBUTES && failure == 0; i++) {
 		const char *call = "open";
 		if (!(o->preserve & metadata_order[i]))
 			continue;
-		int r = src < 0 || dst < 0
-			    ? -errno
-			    : special_set_attribute(metadata_order[i], e, src, dst, st, &call);
+		int r = unopened ? unopened
+				 : special_set_attribute(metadata_order[i], e, src, dst, st, &call);
 		if (r == 0)
 			continue;
 		bool reads = src < 0 || strcmp(call, "getxattr") == 0 ||

@@ -56,3 +56,14 @@ no_entry() {
 	as_nobody 0 -f a d/c
 	[ "$(stat -c %u:%g d/c)" = 65534:1234 ] || { stat -c %u:%g d/c; return 1; }
 }
+
+@test "-a without root keeps the group of symlinks and FIFOs, too" {
+	need_root "to have another user's file"
+	mkdir -m 777 s d
+	ln -s x s/link
+	mkfifo -m 644 s/fifo
+	chown -h 0:1234 s/link s/fifo
+	NOBODY="setpriv --reuid 65534 --regid 65534 --groups 65534,1234"
+	as_nobody 0 -a s d/s
+	[ "$(stat -c %u:%g d/s/link d/s/fifo | sort -u)" = 65534:1234 ] || { ls -l d/s; return 1; }
+}

@@ -239,6 +239,19 @@ names_of() {
 	[ "$(stat -c %h fcopy/r/1/a)" = 1 ]
 }
 
+@test "-n: names that exist are kept, and the others are still linked" {
+	local name
+	mkdir s t
+	echo new >s/1
+	for name in {2..9}; do ln s/1 s/$name; done
+	for name in 2 4 6 8; do echo kept >t/$name; done
+	expect 0 -a -n -T s t
+	[ -z "$stderr" ] || { echo "$stderr"; return 1; }
+	for name in 2 4 6 8; do [ "$(cat t/$name)" = kept ]; done
+	cmp s/1 t/1
+	[ "$(stat -c %i t/[13579] | sort -u | wc -l)" = 1 ] || { ls -li t; return 1; }
+}
+
 @test "hard links beyond the limit of the file system: a copy, and links to it" {
 	local n
 	mkdir s
