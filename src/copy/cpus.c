@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define STACK_MIN ((size_t)1 << 20) /* musl has 128 KiB; two attributes take as much */
+
 /* Reads a small file of procfs or cgroupfs as a string. False: it could not be read. */
 static bool read_text(const char *path, char *text, size_t size)
 {
@@ -82,7 +84,13 @@ unsigned cpus_idle(void)
 int cpus_start_thread(pthread_t *thread, void *(*run)(void *), void *arg)
 {
 	cpu_set_t all, others;
-	int err = pthread_create(thread, NULL, run, arg);
+	pthread_attr_t attributes;
+	size_t stack = 0;
+	pthread_attr_init(&attributes);
+	if (pthread_attr_getstacksize(&attributes, &stack) == 0 && stack < STACK_MIN)
+		pthread_attr_setstacksize(&attributes, STACK_MIN);
+	int err = pthread_create(thread, &attributes, run, arg);
+	pthread_attr_destroy(&attributes);
 	if (err != 0 || sched_getaffinity(0, sizeof(all), &all) < 0)
 		return err;
 	others = all;

@@ -132,6 +132,35 @@ static void no_thread_no_affinity(void **state)
 	assert_false(ran);
 }
 
+static void *use_stack(void *ran)
+{
+	volatile char stack[512 << 10];
+	for (size_t i = 0; i < sizeof(stack); i += 4096)
+		stack[i] = 1;
+	*(bool *)ran = true;
+	return NULL;
+}
+
+/* The default of musl. The attributes of a file take two buffers of 64 KiB. */
+static void small_stack_is_enlarged(void **state)
+{
+	(void)state;
+	pthread_attr_t attributes;
+	pthread_t thread;
+	size_t size;
+	bool ran = false;
+	need(pthread_attr_init(&attributes) == 0);
+	need(pthread_attr_getstacksize(&attributes, &size) == 0);
+	need(pthread_attr_setstacksize(&attributes, 128 << 10) == 0);
+	need(pthread_setattr_default_np(&attributes) == 0);
+	assert_int_equal(cpus_start_thread(&thread, use_stack, &ran), 0);
+	need(pthread_join(thread, NULL) == 0);
+	need(pthread_attr_setstacksize(&attributes, size) == 0);
+	need(pthread_setattr_default_np(&attributes) == 0);
+	pthread_attr_destroy(&attributes);
+	assert_true(ran);
+}
+
 /* An engine whose first pieces wait for each other, so that both threads are at work. */
 static unsigned calls;
 
@@ -161,6 +190,7 @@ static void slow_start_is_left_out(void **state)
 	double all = io_now() - start;
 	assert_int_equal(t.offset, t.end);
 	assert_int_equal(t.threads, 2);
+	assert_int_equal(t.piece, 512 << 10);
 	/* 16 pieces: two are the first ones, and the time ends when the last one is taken. */
 	assert_in_range(t.steady_bytes, 2 * MIB, 13 * MIB / 2);
 	assert_true(all >= 0.020);
@@ -193,6 +223,7 @@ int main(void)
 	case_add(new_thread_gets_another_cpu, NULL, "a new thread gets another CPU");
 	case_add(only_cpu_is_shared, NULL, "one CPU: threads share it");
 	case_add(no_thread_no_affinity, NULL, "pthread_create fails: no affinity is set");
+	case_add(small_stack_is_enlarged, NULL, "a small default stack is enlarged");
 	case_add(slow_start_is_left_out, NULL, "steady time: without the start of the threads");
 	case_add(missing_thread_leaves_no_time, NULL, "steady time: none if a thread is missing");
 	return cases_run("cpus");
