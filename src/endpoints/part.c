@@ -202,16 +202,23 @@ int part_open(struct endpoint *e, mode_t mode, const volatile int *cancel,
 }
 
 /* The lock belongs to the open file description: the new one needs its own, and another copy may
- * have been faster. */
+ * have been faster, and have changed what was compared. */
 static int reopen_for_writing(struct endpoint *e, struct fcopy_error *error)
 {
+	struct stat before = {0}, now = {0};
 	int fd = open(io_proc_path(e->fd).text, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return error_proc(error, "open", e->path, errno);
-	int r = dup3(fd, e->fd, O_CLOEXEC) < 0 ? -errno : 0;
+	int r = fstat(fd, &before) < 0 || dup3(fd, e->fd, O_CLOEXEC) < 0 ? -errno : 0;
 	close(fd);
 	if (r == 0)
 		r = lock_part(e, NULL);
+	if (r == 0 && fstat(e->fd, &now) < 0)
+		r = -errno;
+	if (r == 0 &&
+	    (now.st_size != before.st_size || now.st_mtim.tv_sec != before.st_mtim.tv_sec ||
+	     now.st_mtim.tv_nsec != before.st_mtim.tv_nsec))
+		r = -EWOULDBLOCK;
 	return r < 0 ? part_fail_lock(e, r, error) : 0;
 }
 

@@ -7,14 +7,17 @@
 #include "fcopy.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SIZE ((off_t)(1 << 20) + 7)
-#define PART ((off_t)(512 << 10) + 100) /* what the interrupted copy has left */
-#define DST  "d/dst"
-#define REST "d/dst.fcopy-part"
+#define SIZE   ((off_t)(1 << 20) + 7)
+#define PART   ((off_t)(512 << 10) + 100) /* what the interrupted copy has left */
+#define NOBODY 65534
+#define DST    "d/dst"
+#define REST   "d/dst.fcopy-part"
 
 struct notes {
 	int warnings;
@@ -77,6 +80,39 @@ static void locked_part_is_read(void **state)
 	assert_true(same_bytes("src", DST));
 }
 
+static void change_part(void)
+{
+	write_at(REST, 0, 1, 9);
+}
+
+/* A part that its owner may not write is opened again, and has no lock for an instant. */
+static void part_changes_without_lock(void **state)
+{
+	const struct fcopy_options options = {.api = FCOPY_API, .resume = true};
+	static const struct timespec old[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+	struct fcopy_report report;
+	const bool root = geteuid() == 0;
+	(void)state;
+	need(mkdir("d", 0755) == 0);
+	make_file("src", SIZE, DENSE, 1);
+	make_file(REST, PART, DENSE, 1);
+	need(utimensat(AT_FDCWD, REST, old, 0) == 0 && chmod(REST, 0400) == 0 &&
+	     chmod(".", 0755) == 0);
+	if (root)
+		need(chown("d", NOBODY, NOBODY) == 0 && chown(REST, NOBODY, NOBODY) == 0 &&
+		     seteuid(NOBODY) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0);
+	fault_meanwhile(change_part);
+	fault_set("flock", 2, 0);
+	fault_on();
+	int r = fcopy_copy("src", DST, &options, &report);
+	fault_off();
+	need(!root || seteuid(0) == 0);
+	assert_true(fault_seen());
+	assert_int_equal(r, -1);
+	assert_int_equal(report.error.err, EBUSY);
+	assert_false(exists(DST));
+}
+
 /* The next try will see by itself how much of it is good. */
 static void part_cannot_be_cut(void **state)
 {
@@ -133,6 +169,8 @@ int main(void)
 	case_add(sees_a_difference, NULL, "verify: the copy differs");
 	case_add(cannot_be_opened_again, NULL, "verify: the files cannot be opened again");
 	case_add(locked_part_is_read, NULL, "resume: a part that only its lock's holder can read");
+	case_add(part_changes_without_lock, NULL,
+		 "resume: a part that changes while it has no lock");
 	case_add(part_cannot_be_cut, NULL, "resume: the part cannot be cut");
 	return cases_run("comparing");
 }
