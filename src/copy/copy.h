@@ -115,7 +115,6 @@ unsigned cpus_quota(const char *cgroup, const char *root);
  * all. The first failure stops all threads and is returned; t->offset is the finished prefix, and
  * t->threads the threads that could be created, plus one. start_writeback: start writeback of the
  * finished pieces while others are copied. */
-#define RANGES_PIECE ((size_t)1 << 20) /* bytes that a thread takes at a time */
 int ranges_run(const struct engine *, struct transfer *t, unsigned threads, bool start_writeback);
 
 /* allocate.c: allocates the destination's blocks of [start, end) if options and mode ask for it,

@@ -34,12 +34,12 @@ static int run_mode(struct copy *c, const struct engine *engine)
 }
 
 /* Each engine continues where the previous one returned ENGINE_NEXT. The last one never returns it.
- */
-static int run_chain(struct copy *c, struct transfer *t, const struct engine *const *engines)
+ * *engines becomes the engine that ran last. */
+static int run_chain(struct copy *c, struct transfer *t, const struct engine *const **engines)
 {
-	int r = ENGINE_NEXT;
-	for (; *engines && r == ENGINE_NEXT; engines++)
-		r = step_run(c, *engines, t);
+	int r = step_run(c, **engines, t);
+	while (r == ENGINE_NEXT && (*engines)[1])
+		r = step_run(c, *++*engines, t);
 	return r;
 }
 
@@ -53,7 +53,7 @@ static int run_stream(struct copy *c, const struct engine *const *engines)
 		part.end = c->limit - part.offset < size ? c->limit : part.offset + size;
 		if (size == AHEAD_SIZE)
 			allocate_ahead(c, part.offset, part.end);
-		r = run_chain(c, &part, engines);
+		r = run_chain(c, &part, &engines);
 		c->all.offset = part.offset;
 		if (part.offset < part.end || part.offset >= c->limit)
 			break;
@@ -71,12 +71,9 @@ static int read_on(struct copy *c)
 	static const struct engine *const to_socket[] = {&engine_sendfile, &engine_readwrite, NULL};
 	bool positional = c->src.positional && c->dst.positional;
 	bool plain = positional || c->options->no_cache || c->all.zeros;
-	if (plain)
-		return run_chain(c, &c->all, files);
-	if (c->dst.positional)
-		return run_stream(c, streams);
-	return run_chain(c, &c->all,
-			 c->dst.ops->receipt && c->src.positional ? to_socket : streams);
+	bool from_file = c->dst.ops->receipt && c->src.positional;
+	const struct engine *const *chain = plain ? files : from_file ? to_socket : streams;
+	return c->dst.positional && !plain ? run_stream(c, chain) : run_chain(c, &c->all, &chain);
 }
 
 /* The same with one buffer on the stack: a small file takes only a read, a write and a read; a

@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 
-#define PIECE_SIZE     ((off_t)RANGES_PIECE)
+#define PIECE_SIZE     ((off_t)1 << 20)
 #define PIECE_MIN      ((size_t)128 << 10)
 #define WRITEBACK_SIZE (FCOPY_THREADS_MAX * PIECE_SIZE) /* threads are rarely this far apart */
 
@@ -145,6 +145,7 @@ int ranges_run(const struct engine *engine, struct transfer *t, unsigned threads
 			   .next = t->offset,
 			   .prefix = TRANSFER_TO_EOF};
 	t->threads = 1;
+	t->piece = (size_t)r.piece;
 	t->steady_bytes = 0;
 	if (!engine->positional)
 		return transfer_refuse(t, NULL, SIDE_BOTH, ESPIPE);

@@ -109,7 +109,7 @@ static int run_step(struct copy *c, const struct engine *engine, struct transfer
 	step->calls += t->io.calls - calls;
 	if (t->offset > from) {
 		step->bytes += (uint64_t)(t->offset - from);
-		step->piece = threads > 0 ? RANGES_PIECE : t->buffer_size;
+		step->piece = threads > 0 ? t->piece : t->buffer_size;
 	}
 	if (r == 0 && engine == &engine_reflink)
 		c->report->cloned = true;

@@ -43,10 +43,12 @@ struct transfer {
 	void *buffer;       /* buffer_size bytes; NULL: the engine allocates its own */
 	struct monitor *monitor; /* may be NULL */
 	struct io io;
-	/* Set by ranges_run, unused by engines: the number of threads, and what they copied while
-	 * all of them were at work: without their start, without the first use of each buffer and
-	 * without the wait for the last one. 0: they never were. */
+	/* Set by ranges_run, unused by engines: the number of threads, the bytes that a thread
+	 * takes at a time, and what they copied while all of them were at work: without their
+	 * start, without the first use of each buffer and without the wait for the last one. 0:
+	 * they never were. */
 	unsigned threads;
+	size_t piece;
 	off_t steady_bytes;
 	double steady_seconds;
 

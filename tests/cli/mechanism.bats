@@ -298,3 +298,10 @@ decided_calls() {
 		never grep -Ev 'CLOEXEC|[GS]ETPIPE_SZ|[GS]ETFL' from_open
 	done
 }
+
+@test "a stream: an engine that the kernel refuses is tried once, however long the stream is" {
+	need_strace
+	head -c 64M /dev/zero | strace -f -qq -o trace -e trace=splice,sendfile -e inject=splice,sendfile:error=EINVAL "$FCOPY" - copy
+	[ "$(stat -c %s copy)" = $((64 << 20)) ]
+	[ "$(grep -c 'splice(' trace)" -le 2 ] && [ "$(grep -c 'sendfile(' trace)" -le 2 ] || { cat trace; return 1; }
+}
