@@ -135,7 +135,7 @@ static int run_open_copy(struct copy *c)
 		c->report->part_kept = c->dst.ops->keep_partial(&c->dst, c->all.offset);
 	if (r < 0 && c->dst.ops->release_blocks)
 		c->dst.ops->release_blocks(&c->dst, c->allocated);
-	double start = io_now(), cpu = thread_seconds();
+	double start = io_now(), cpu = c->options->scratch ? thread_seconds() : 0;
 	if (r != 0 || c->options->scratch)
 		c->dst.ops->abort(&c->dst);
 	if (c->options->scratch) {
