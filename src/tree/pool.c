@@ -21,8 +21,8 @@ static unsigned pool_default_threads(int dst)
 	struct statfs fs;
 	unsigned n = cpus_allowed();
 	if (fstatfs(dst, &fs) == 0 && fs.f_type == BTRFS_SUPER_MAGIC)
-		return n < TREE_THREADS_MOST ? n : TREE_THREADS_MOST;
-	return n < TREE_THREADS_MOST ? n + 1 : TREE_THREADS_MOST;
+		return n < TREE_THREADS_MAX ? n : TREE_THREADS_MAX;
+	return n < TREE_THREADS_MAX ? n + 1 : TREE_THREADS_MAX;
 }
 
 static bool pool_grow(struct pool *p)

@@ -23,7 +23,7 @@
 
 #include <pthread.h>
 
-#define TREE_THREADS_MOST 4 /* unless copy.threads asks for more */
+#define TREE_THREADS_MAX 4 /* unless copy.threads asks for more */
 
 struct tree;
 struct worker;
