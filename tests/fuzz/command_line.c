@@ -38,10 +38,11 @@ static char **split(const uint8_t *data, size_t size, int *argc)
 	return realloc(argv, sizeof(*argv) * ((size_t)n + 1));
 }
 
+/* Or the value at the end of one: -tDIR. */
 static bool is_argument(const char *text, int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++)
-		if (argv[i] == text)
+		if (argv[i] <= text && text <= argv[i] + strlen(argv[i]))
 			return true;
 	return false;
 }
