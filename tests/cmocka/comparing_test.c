@@ -60,16 +60,22 @@ static void sees_a_difference(void **state)
 	assert_false(exists(DST));
 }
 
+/* What an interrupted copy leaves. */
+static void make_part(void)
+{
+	need(mkdir("d", 0755) == 0);
+	make_file("src", SIZE, DENSE, 1);
+	make_file(REST, PART, DENSE, 1);
+	need(chmod(REST, 0600) == 0);
+}
+
 /* The lock of a part on SMB: the second read is that of the part, by its second descriptor. */
 static void locked_part_is_read(void **state)
 {
 	const struct fcopy_options options = {.api = FCOPY_API, .resume = true};
 	struct fcopy_report report;
 	(void)state;
-	need(mkdir("d", 0755) == 0);
-	make_file("src", SIZE, DENSE, 1);
-	make_file(REST, PART, DENSE, 1);
-	need(chmod(REST, 0600) == 0);
+	make_part();
 	fault_set("pread64", 2, EACCES);
 	fault_on();
 	int r = fcopy_copy("src", DST, &options, &report);
@@ -93,9 +99,7 @@ static void part_changes_without_lock(void **state)
 	struct fcopy_report report;
 	const bool root = geteuid() == 0;
 	(void)state;
-	need(mkdir("d", 0755) == 0);
-	make_file("src", SIZE, DENSE, 1);
-	make_file(REST, PART, DENSE, 1);
+	make_part();
 	need(utimensat(AT_FDCWD, REST, old, 0) == 0 && chmod(REST, 0400) == 0 &&
 	     chmod(".", 0755) == 0);
 	if (root)
@@ -119,10 +123,7 @@ static void part_cannot_be_cut(void **state)
 	const struct fcopy_options options = {.api = FCOPY_API, .resume = true};
 	struct fcopy_report report;
 	(void)state;
-	need(mkdir("d", 0755) == 0);
-	make_file("src", SIZE, DENSE, 1);
-	make_file(REST, PART, DENSE, 1);
-	need(chmod(REST, 0600) == 0);
+	make_part();
 	fault_set("ftruncate64", FAULT_EVERY + 1, EIO);
 	fault_on();
 	assert_int_equal(fcopy_copy("src", DST, &options, &report), -1);
