@@ -15,12 +15,12 @@ case("allocated", "the file of the works behind this project: made by fallocate,
 case("rivals", "other tools that copy files", "cp fcopy uutils xcp fcp cpz rcp rsync", sets="quick readme", bars="""
     fcopy wall 0.55 cp fast; fcopy wall 0.65 uutils fast; fcopy wall 0.55 xcp fast; fcopy wall 1.00 cp""")
 
-case("replace", "onto an existing file", "cp fcopy uutils 2:sendfile 3:splice 7:parallel", dest="old",
+case("replace", "onto an existing file", "cp fcopy uutils 2:sendfile 3:splice 7:parallel", dest="old", rounds=10,
      bars="fcopy wall 1.00 cp; fcopy wall 1.2 best")
 
 for text, rounds in ("1", 20), ("4K", 20), ("64K", 20), ("1M", 20), ("4M", 20), ("16M", 20), ("64M", 20), ("256M", 20), \
-        ("1G", 8), ("4G", 5), ("8G", 5):
-    case(f"size-{text}", "by size", "cp fcopy 3:splice 7:parallel" + (" 1:readwrite 2:sendfile" if rounds > 5 else ""), group="sizes",
+        ("1G", 8), ("4G", 10), ("8G", 5):
+    case(f"size-{text}", "by size", "cp fcopy 3:splice 7:parallel" + ("" if text in ("4G", "8G") else " 1:readwrite 2:sendfile"), group="sizes",
          rounds=rounds, size=size(text), sets="" if text == "8G" else "readme", bars="fcopy wall 1.03 cp; fcopy wall 1.2 best")
 
 for fs in "xfs", "btrfs", "tmpfs":

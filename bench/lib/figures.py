@@ -77,7 +77,7 @@ class Figures:
                  (ours := each.base.replace("cp", "fcopy", 1)) in each.contenders}
         verdicts = {name: report.stats.verdict(answer, 1) if answer else "" for name, answer in found.items()}
         slower, undecided, missing = (", ".join(f"`{name}`" + (f" {interval(found[name])}" if word else "") for name, word in verdicts.items()
-                                                if word == wanted) or "no case" for wanted in ("missed", "inconclusive", ""))
+                                                if word == wanted) or "none" for wanted in ("missed", "inconclusive", ""))
         return f"Slower in: {slower}. Undecided: {undecided}. Measured: {sum(map(bool, found.values()))} cases. Not measured: {missing}."
 
     def scale(self):

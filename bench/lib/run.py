@@ -107,9 +107,9 @@ class Bench:
             target = self.place / f"copy-{turn}-{each.contenders.index(who):02}"
             if each.dest == "old":
                 self.command(each, "cp_-r" if each.tree else "cp", target)
-            if turn and not each.tree and each.dest == "new" and each.size >= REHEARSED and each.cache == "warm":
+            if turn and not each.tree and each.dest != "none" and each.size >= REHEARSED and each.cache == "warm":
                 self.command(each, who, target)
-                laboratory.remove(target)
+                laboratory.remove(target) if each.dest == "new" else self.command(each, "cp", target)
             elif turn:
                 machine.touch(each.footprint)
             if each.cache == "cold" and turn:
