@@ -187,6 +187,19 @@ int resume_remove(int dir, const char *name)
 	return r;
 }
 
+/* The earlier run may not have flushed the file, and no syncfs(2) follows. Opened for writing: SMB
+ * ignores fsync(2) otherwise (cifs_strict_fsync in fs/smb/client/file.c). */
+static bool resume_flush(const struct worker *w, const struct entry *e)
+{
+	if (!w->tree->flush_each)
+		return true;
+	int dst = openat(e->dir->dst, e->as, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	bool flushed = dst >= 0 && fsync(dst) == 0;
+	if (dst >= 0)
+		close(dst);
+	return flushed;
+}
+
 bool resume_is_complete(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	struct stat old;
@@ -197,7 +210,8 @@ bool resume_is_complete(struct worker *w, const struct entry *e, int fd, const s
 	bool linked = old.st_nlink > 1 && (st->st_nlink == 1 || !w->tree->options->hard_links);
 	if (S_ISREG(old.st_mode) && !w->options.verify && !linked && old.st_size == st->st_size &&
 	    old.st_mtim.tv_sec == st->st_mtim.tv_sec &&
-	    old.st_mtim.tv_nsec == st->st_mtim.tv_nsec && resume_set_attributes(w, e, fd, st))
+	    old.st_mtim.tv_nsec == st->st_mtim.tv_nsec && resume_set_attributes(w, e, fd, st) &&
+	    resume_flush(w, e))
 		return true;
 	resume_remove(e->dir->dst, e->as); /* if this fails, the creation of the copy reports it */
 	return false;

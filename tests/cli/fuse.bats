@@ -138,3 +138,32 @@ fails() {
 	[ "$(cat faults)" -ge "$MODE_COUNT" ] || { echo "$(cat faults) removals were delayed"; return 1; }
 	jq -e '[.modes[].runs[].real | select(. >= 0.55)] == []' own.json || { cat own.json; return 1; }
 }
+
+@test "--resume --fsync of a tree: files of the first run are flushed, or copied again if that fails" {
+	need_strace
+	mkdir -p backing s/d
+	echo 1 >s/1
+	echo 2 >s/d/2
+	echo 3 >s/d/3
+	chmod 444 s/d/3
+	# shellcheck disable=SC2016
+	by_fuse rw 'part() {
+			ln -s nowhere s/dangling
+			! "$FCOPY" -rL s m/d 2>err && [ -e backing/d.fcopy-part ] || exit 1
+			rm s/dangling
+		}
+		part
+		strace -f -y -qq -o trace -e trace=fsync,fdatasync "$FCOPY" -rL --resume --fsync --stats s m/d 2>err
+		for f in 1 d/2 d/3; do
+			grep -qE "sync\(.*/m/d.fcopy-part/$f>" trace || { echo "$f is not flushed"; cat trace; exit 1; }
+		done
+		grep -q "resumed  *[23]" err || { cat err; exit 1; }
+		diff -r s backing/d
+		rm -r backing/d
+		part
+		setfattr -n user.fault -v fsync:EIO:0:1 m
+		"$FCOPY" -rL -j1 --resume --fsync --stats s m/d 2>err
+		grep -q "resumed  *[12]" err || { cat err; exit 1; }
+		[ "$(getfattr --only-values -n user.faults m)" = 1 ]
+		diff -r s backing/d'
+}
