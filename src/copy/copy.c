@@ -42,7 +42,9 @@ static int open_and_run(struct copy *c, const char *src, const char *dst)
 		warn_about_stale_files(c);
 		return copy_run(c);
 	}
-	c->src.ops->abort(&c->src);
+	/* Kept: no failure, and a socket of the caller stays usable. */
+	if (r != ENDPOINT_KEPT || c->src.ops->commit(&c->src, c->options, e) < 0)
+		c->src.ops->abort(&c->src);
 	return r;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * A connected stream socket as SRC or DST. It is created with SO_LINGER {1, 0}: closing it resets
- * the connection. So the peer of a copy that fails or is killed sees an error, never the end of a
- * stream. Only the commit clears SO_LINGER. As DST it then half-closes and waits for the receipt
- * (receipt.c). As SRC it closes after DST has committed: that close is the receipt for the peer.
+ * A connected stream socket as SRC or DST. It has SO_LINGER {1, 0} from the start: closing it
+ * resets the connection. So the peer of a copy that fails or is killed sees an error, never the end
+ * of a stream. Only the commit restores SO_LINGER. As DST it then half-closes and waits for the
+ * receipt (receipt.c). As SRC it closes after DST has committed: that close is the receipt for the
+ * peer.
  */
 #define _GNU_SOURCE
 #include "socket.h"
@@ -72,9 +73,9 @@ static bool set_option(int fd, int level, int name, int value)
 	return setsockopt(fd, level, name, &value, sizeof(value)) == 0;
 }
 
-bool socket_set_reset(int fd, bool on)
+bool socket_set_reset(int fd)
 {
-	const struct linger linger = {.l_onoff = on, .l_linger = 0};
+	const struct linger linger = {.l_onoff = 1, .l_linger = 0};
 	return setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)) == 0;
 }
 
@@ -94,6 +95,17 @@ static bool prepare(int fd)
 static void socket_gather(const struct endpoint *e)
 {
 	set_option(e->fd, SOL_SOCKET, SO_RCVLOWAT, GATHER_SIZE);
+}
+
+/* Before the close of a complete stream. A caller's own {1, 0} is cleared, too: the last close
+ * would reset the connection, and the peer could lose what it has not read yet. */
+static int end_in_order(struct endpoint *e, struct fcopy_error *error)
+{
+	struct linger l = connection_of(e)->linger;
+	l.l_onoff = l.l_onoff && l.l_linger > 0;
+	if (setsockopt(e->fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l)) < 0)
+		return error_call(error, "setsockopt", e->path, errno);
+	return 0;
 }
 
 static void socket_close(struct endpoint *e)
@@ -140,10 +152,17 @@ static int socket_accept(const struct endpoint *listener, const struct io *io, s
 	} while (fd < 0 && next_may_come(errno));
 	if (fd < 0)
 		return error_call(error, "accept", listener->path, errno);
+	/* A listener of the caller has its own value, which the connection inherited. */
+	if (!socket_set_reset(fd)) {
+		int err = errno;
+		close(fd);
+		return error_call(error, "setsockopt", listener->path, err);
+	}
 	*e = *listener;
 	e->fd = fd;
 	connection_of(e)->listening = false;
 	connection_of(e)->flags = 0;
+	connection_of(e)->linger = (struct linger){0};
 	/* getpeername fails if the peer has reset the connection by now. */
 	write_name(&peer, connection_of(e)->address);
 	return 0;
@@ -180,7 +199,7 @@ static void socket_abort(struct endpoint *e)
 	if (e->fd < 0)
 		return;
 	if (!connection_of(e)->listening)
-		socket_set_reset(e->fd, true);
+		socket_set_reset(e->fd);
 	socket_close(e);
 }
 
@@ -188,14 +207,15 @@ static int commit_destination(struct endpoint *e, const struct fcopy_options *op
 			      struct fcopy_error *error)
 {
 	bool early = receipt_is_early(e->fd);
-	if (!socket_set_reset(e->fd, false))
-		return error_call(error, "setsockopt", e->path, errno);
+	int r = end_in_order(e, error);
+	if (r < 0)
+		return r;
 	if (shutdown(e->fd, SHUT_WR) < 0) {
 		/* After a reset, shutdown(2) fails with ENOTCONN; SO_ERROR holds the cause. */
 		int err = errno, why = socket_get_option(e->fd, SO_ERROR);
 		return error_call(error, "shutdown", e->path, why > 0 ? why : err);
 	}
-	int r = receipt_await(e->fd, socket_timeout_ms(options), options->cancel);
+	r = receipt_await(e->fd, socket_timeout_ms(options), options->cancel);
 	connection_of(e)->confirmed = r > 0 && !early;
 	if (r < 0)
 		return error_operation(error, "waiting for the peer's close", "recv", e->path, -r);
@@ -207,10 +227,10 @@ static int commit_source(struct endpoint *e, const struct fcopy_options *options
 			 struct fcopy_error *error)
 {
 	(void)options;
-	if (!socket_set_reset(e->fd, false))
-		return error_call(error, "setsockopt", e->path, errno);
-	socket_close(e);
-	return 0;
+	int r = e->fd < 0 ? 0 : end_in_order(e, error); /* not connected: DST was kept */
+	if (r == 0)
+		socket_close(e);
+	return r;
 }
 
 static const char *socket_listens(const struct endpoint *e)
@@ -251,19 +271,26 @@ void socket_set_ops(struct endpoint *e, bool source)
 int socket_adopt(struct endpoint *e, bool source, struct fcopy_error *error)
 {
 	int flags = fcntl(e->fd, F_GETFL);
+	bool listening = socket_get_option(e->fd, SO_ACCEPTCONN) > 0;
+	struct linger linger = {0};
+	socklen_t size = sizeof(linger);
 	if (socket_get_option(e->fd, SO_TYPE) != SOCK_STREAM)
 		return error_refuse(error, e->path, ESOCKTNOSUPPORT, "is not a stream socket",
 				    FCOPY_ADVICE_NONE);
-	if (!socket_set_reset(e->fd, true))
+	if (getsockopt(e->fd, SOL_SOCKET, SO_LINGER, &linger, &size) < 0)
+		return error_call(error, "getsockopt", e->path, errno);
+	/* Not a listener: later programs may accept on it, and their connections would inherit it.
+	 */
+	if (!listening && !socket_set_reset(e->fd))
 		return error_call(error, "setsockopt", e->path, errno);
 	if (flags < 0 || fcntl(e->fd, F_SETFL, flags | O_NONBLOCK) < 0)
 		return error_call(error, "fcntl", e->path, errno);
 	socket_set_ops(e, source);
-	*connection_of(e) = (struct connection){
-	    .listening = socket_get_option(e->fd, SO_ACCEPTCONN) > 0,
-	    .flags = flags,
-	    .low_water = socket_get_option(e->fd, SO_RCVLOWAT)};
-	if (connection_of(e)->listening)
+	*connection_of(e) = (struct connection){.listening = listening,
+						.flags = flags,
+						.linger = linger,
+						.low_water = socket_get_option(e->fd, SO_RCVLOWAT)};
+	if (listening)
 		socket_describe(e->fd, connection_of(e)->address);
 	return 0;
 }

@@ -7,6 +7,8 @@
 
 #include "endpoint.h"
 
+#include <sys/socket.h>
+
 /* What a socket adds; stored in endpoint.state. */
 struct connection {
 	/* connects when the endpoint is started; NULL: connected, or listening */
@@ -15,8 +17,9 @@ struct connection {
 	bool confirmed; /* commit saw the peer close: it has all data */
 	char address[FCOPY_ADDRESS_MAX]; /* where it listens; after start, of the peer */
 	/* What socket_adopt changed of the caller's socket, to be restored: its status flags (0:
-	 * the socket is not the caller's), and SO_RCVLOWAT. */
+	 * the socket is not the caller's), SO_RCVLOWAT and SO_LINGER. */
 	int flags, low_water;
+	struct linger linger;
 } __attribute__((may_alias));
 _Static_assert(sizeof(struct connection) <= ENDPOINT_STATE, "increase ENDPOINT_STATE");
 
@@ -29,13 +32,14 @@ _Static_assert(sizeof(struct connection) <= ENDPOINT_STATE, "increase ENDPOINT_S
  * caller sets *connection_of(e). */
 void socket_set_ops(struct endpoint *e, bool source);
 /* The same for a stream socket that the caller of the program has opened: abort will reset the
- * connection. Commit and abort restore O_NONBLOCK and SO_RCVLOWAT, because the caller may still use
- * the socket. Returns 0, or -errno with the failure recorded. */
+ * connection. Commit and abort restore O_NONBLOCK and SO_RCVLOWAT, and commit SO_LINGER, because
+ * the caller may still use the socket; SO_LINGER of a listener is not changed. Returns 0, or -errno
+ * with the failure recorded. */
 int socket_adopt(struct endpoint *e, bool source, struct fcopy_error *);
-/* on: close(2) resets the connection. Set it right after socket(2), so that a process that is
- * killed resets, too; a listener's connections inherit it (SO_LINGER, socket(7)). off: close(2)
- * ends the stream in order. Returns false if setsockopt(2) fails. */
-bool socket_set_reset(int fd, bool on);
+/* From now on close(2) resets the connection. Set it right after socket(2), so that a process that
+ * is killed resets, too; a listener's connections inherit it (SO_LINGER, socket(7)). Returns false
+ * if setsockopt(2) fails. */
+bool socket_set_reset(int fd);
 /* Writes the socket's local address as HOST:PORT; empty for an address family without ports. */
 void socket_describe(int fd, char text[FCOPY_ADDRESS_MAX]);
 /* The longest idle time in milliseconds; negative: no limit. */

@@ -112,7 +112,7 @@ static int make_socket(const struct addrinfo *a, const char **call)
 	if (fd < 0)
 		return -errno;
 	*call = "setsockopt";
-	if (socket_set_reset(fd, true))
+	if (socket_set_reset(fd))
 		return fd;
 	int err = errno;
 	close(fd);

@@ -176,3 +176,82 @@ to_the_deaf() {
 	run env --default-signal=PIPE bash -c "'$FCOPY' a - | head -c 10 >/dev/null; exit \${PIPESTATUS[0]}"
 	[ "$status" = 141 ]
 }
+
+# Later programs accept on the same listener: a copy must not make them reset their connections.
+@test "fd:N: SO_LINGER of the caller's socket is restored; a failed or killed copy still resets" {
+	need python3
+	random a 3000000
+	echo old >old
+	cat >linger.py <<-'END'
+		import signal, socket, struct, subprocess, sys
+		data = open("a", "rb").read()
+		server = socket.create_server(("127.0.0.1", 0))
+		def start(s, *args):
+		    args = [arg.replace("FD", f"fd:{s.fileno()}") for arg in args]
+		    return subprocess.Popen([sys.argv[1], *args], pass_fds=[s.fileno()], stderr=subprocess.DEVNULL)
+		def linger(s):
+		    return struct.unpack("ii", s.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8))
+		def set_linger(s, *value):
+		    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", *value))
+		def peer():
+		    c = socket.create_connection(server.getsockname())
+		    c.settimeout(20)
+		    return c
+		def listened(run, want):
+		    assert (run.wait(20), linger(server)) == (want, (0, 0)), (run.args, run.returncode, linger(server))
+		def reset(c):
+		    try:
+		        while c.recv(65536):
+		            pass
+		        sys.exit("the end of a stream that failed")
+		    except ConnectionResetError:
+		        pass
+
+		c = peer()
+		c.sendall(data)
+		c.shutdown(socket.SHUT_WR)
+		listened(start(server, "FD", "b"), 0)
+		assert open("b", "rb").read() == data
+		listened(start(server, "FD", "/nonexistent/x"), 1)
+		run = start(server, "-q", "-k", "a", "FD")
+		c = peer()
+		c.recv(1)
+		run.terminate()
+		assert len(b"".join(iter(lambda: c.recv(65536), b""))) == len(data) - 1
+		c.close()
+		listened(run, 0)
+
+		c = peer()
+		c.sendall(b"123")
+		c.shutdown(socket.SHUT_WR)
+		listened(start(server, "--strict", "--size=5", "FD", "c"), 1)
+		reset(c)
+		c = peer()
+		run = start(server, "--limit-rate=1M", "a", "FD")
+		c.recv(1)
+		run.kill()
+		listened(run, -signal.SIGKILL)
+		reset(c)
+
+		for before in (0, 0), (1, 5), (1, 0):
+		    c = peer()
+		    ours, _ = server.accept()
+		    set_linger(ours, *before)
+		    assert start(ours, "-n", "FD", "old").wait(20) == 0
+		    after = before if before != (1, 0) else (0, 0)
+		    assert linger(ours) == after, (before, linger(ours))
+		    set_linger(ours, *before)
+		    run = start(ours, "a", "FD")
+		    ours.close() # so the last close is that of fcopy
+		    assert b"".join(iter(lambda: c.recv(65536), b"")) == data, before
+		    c.close()
+		    assert run.wait(20) == 0
+		c = peer()
+		ours, _ = server.accept()
+		set_linger(ours, 1, 5)
+		c.sendall(b"123")
+		c.shutdown(socket.SHUT_WR)
+		assert start(ours, "FD", "d").wait(20) == 0 and linger(ours) == (1, 5), linger(ours)
+	END
+	timeout 60 python3 linger.py "$FCOPY"
+}
