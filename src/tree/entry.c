@@ -91,10 +91,7 @@ static int entry_make_directory(struct worker *w, const struct entry *e, const s
 {
 	const struct tree *t = w->tree;
 	int dir = e->dir->dst;
-	/* In an existing tree other users could open the new directory: keep mode 0700 until its
-	 * owner and ACL are set. */
-	bool hidden = t->atomic && !t->resume && !t->shard && t->options->copy.preserve;
-	mode_t mode = hidden ? 0700 : (st->st_mode & 01777) | 0700;
+	mode_t mode = directory_is_hidden(t) ? 0700 : (st->st_mode & 01777) | 0700;
 	*fresh = mkdirat(dir, e->as, mode) == 0;
 	int r = *fresh ? 0 : -errno;
 	if (r == -EEXIST && t->resume)

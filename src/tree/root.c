@@ -169,6 +169,7 @@ int root_copy(struct tree *t, const struct operand *o)
 	t->resume = r.resumes;
 	t->failures = 0;
 	t->src_dev = o->st.st_dev;
+	t->umask = temporary_umask();
 	struct directory *d = directory_new(NULL, "", o->src, r.dst, &o->st);
 	if (!d || fstat(r.dst, &st) < 0) {
 		result = d ? root_fail(&r, "fstat", errno) : root_fail(&r, "malloc", ENOMEM);
