@@ -7,6 +7,7 @@
 #include "tree.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -40,4 +41,20 @@ int flush_tree(const struct tree *t, int fd, const char **call)
 	if (t->flush_each)
 		return io_flush_directory(fd);
 	return syncfs(fd) < 0 ? -errno : 0;
+}
+
+int flush_singles(struct tree *t, const char *directory, const char **call)
+{
+	if (!t->options->copy.fsync)
+		return 0;
+	double start = io_now();
+	*call = "open";
+	int fd = open(directory[0] ? directory : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	t->flush_each = flush_needs_each(t, fd);
+	int r = flush_tree(t, fd, call);
+	close(fd);
+	t->report->seconds[FCOPY_PHASE_FSYNC] += io_now() - start;
+	return r;
 }

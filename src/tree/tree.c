@@ -76,6 +76,12 @@ static int target_find(struct tree *t, struct target *target, const char *src, c
 	return tree_fail(t, "open", dst, ENAMETOOLONG);
 }
 
+/* Names that are made without a flush: only the endpoint of a regular file flushes it. */
+static uint64_t count_unflushed(const struct fcopy_tree_report *r)
+{
+	return r->symlinks + r->specials + r->hard_links;
+}
+
 /* A file, symlink or special file, by way of a directory that holds only this one. */
 static int copy_single(struct tree *t, const char *src, const struct target *target, bool follow)
 {
@@ -85,6 +91,7 @@ static int copy_single(struct tree *t, const char *src, const struct target *tar
 	size_t length;
 	const char *last = place_last_component(src, &length);
 	uint64_t failed = report->failed, vanished = report->vanished;
+	uint64_t unflushed = count_unflushed(report);
 	if (length > NAME_MAX)
 		return tree_fail(t, "open", src, ENAMETOOLONG);
 	memcpy(name, last, length);
@@ -108,6 +115,7 @@ static int copy_single(struct tree *t, const char *src, const struct target *tar
 	t->single = false;
 	if (report->vanished > vanished)
 		tree_fail(t, "open", src, ENOENT);
+	t->unflushed |= count_unflushed(report) > unflushed;
 	t->committed = report->failed == failed && !tree_stopped(t);
 	close(fd);
 	d->src = -1;
@@ -242,6 +250,10 @@ static void copy_operands(struct tree *t, const char *const *src, size_t n, cons
 		report->committed &= t->committed;
 	}
 	report->committed &= done == n;
+	const char *call;
+	int r = t->unflushed && !tree_stopped(t) ? flush_singles(t, target.directory, &call) : 0;
+	if (r < 0)
+		tree_fail(t, call, dst, -r);
 	if (t->stop && report->error.err == 0)
 		tree_fail(t, NULL, dst, -t->stop);
 	else if (!report->committed && tree_stopped(t) && report->error.err == 0)

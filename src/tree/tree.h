@@ -127,6 +127,7 @@ struct tree {
 	bool single;          /* one file is an operand: it may have threads, and be resumed */
 	bool flush_each;      /* durable, but syncfs(2) does not suffice: flush every entry */
 	bool committed;       /* this operand */
+	bool unflushed;       /* a single operand made a link or a special file */
 	const struct fcopy_shard *shard; /* NULL: one process makes the copy */
 	enum walk walk;
 	uint64_t sum;  /* of what a shard sees of the source; atomic */
@@ -257,6 +258,9 @@ int flush_directory(const struct tree *, int fd);
 /* Flushes the rest when everything below the operand's directory is complete. Returns 0 or -errno
  * with the call. */
 int flush_tree(const struct tree *, int fd, const char **call);
+/* Flushes the links and special files that single operands made in this directory; empty: the
+ * working directory. Returns 0 or -errno with the call. */
+int flush_singles(struct tree *, const char *directory, const char **call);
 
 /* root.c: one operand that is a directory, open as src, to `name` in the open directory `parent`.
  * Returns 0, or -errno with the failure reported. */

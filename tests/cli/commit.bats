@@ -214,3 +214,39 @@ COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftr
 	demand 0
 	[ "$output" = $'linkat fsync renameat fsync\nlinkat fsync renameat fsync\na\nnew\nold' ] || { echo "$output"; return 1; }
 }
+
+# flushed_after CALL: the last call that makes a name is this one, and a flush of $T follows.
+flushed_after() {
+	order "$1" "syncfs\([0-9]+<$T/q>\) += 0"
+	[ "$(calls syncfs)" = 1 ]
+}
+
+@test "--fsync: a symlink, a FIFO and a second hard link that are operands are flushed, once" {
+	need_strace
+	local calls=trace=symlinkat,mknodat,linkat,renameat,syncfs
+	mkdir hs q
+	echo a >hs/a
+	ln hs/a hs/b
+	ln -s nowhere l
+	mkfifo p
+	traced 0 $calls -P --fsync l q/l
+	flushed_after 'symlinkat.*"l"'
+	traced 0 $calls -a --fsync p q/p
+	flushed_after 'mknodat.*"p"'
+	traced 0 $calls -a --fsync l p q # old ones are replaced
+	flushed_after 'renameat.*"p"'
+	traced 0 $calls -a --fsync hs/a hs/b q
+	flushed_after 'linkat.*"b"'
+	[ q/a -ef q/b ]
+	traced 0 $calls -a l p q
+	[ "$(calls syncfs)" = 0 ]
+	traced 0 $calls -a --fsync hs/a q # has flushed itself
+	[ "$(calls syncfs)" = 0 ]
+	(cd q && traced 0 $calls -a --fsync ../p new)
+	mv q/trace .
+	flushed_after 'mknodat.*"new"'
+	traced 1 inject=syncfs:error=EIO -a --fsync l q
+	injected
+	mentions "q: syncfs: Input/output error"
+	[ -L q/l ]
+}

@@ -165,5 +165,8 @@ fails() {
 		"$FCOPY" -rL -j1 --resume --fsync --stats s m/d 2>err
 		grep -q "resumed  *[12]" err || { cat err; exit 1; }
 		[ "$(getfattr --only-values -n user.faults m)" = 1 ]
-		diff -r s backing/d'
+		diff -r s backing/d
+		ln -s nowhere l
+		strace -f -y -qq -o trace -e trace=fsync,syncfs "$FCOPY" -P --fsync l m/l
+		[ "$(sed "s/.* \([a-z]*\)(.*>).*/\1/" trace)" = fsync ] || { cat trace; exit 1; }'
 }
