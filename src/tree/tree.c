@@ -263,15 +263,15 @@ static void copy_operands(struct tree *t, const char *const *src, size_t n, cons
 int fcopy_tree(const char *const *src, size_t n, const char *dst,
 	       const struct fcopy_tree_options *options, struct fcopy_tree_report *report)
 {
-	static const struct fcopy_tree_options defaults = {.copy.api = FCOPY_API};
-	struct tree t = {.options = options ? options : &defaults,
-			 .report = report,
-			 .lock = PTHREAD_MUTEX_INITIALIZER};
-	struct fcopy_options own;
-	const struct fcopy_options *o = &t.options->copy;
+	struct fcopy_tree_options own = {.copy.api = FCOPY_API};
+	struct tree t = {.options = &own, .report = report, .lock = PTHREAD_MUTEX_INITIALIZER};
+	struct fcopy_options *o = &own.copy;
 	memset(report, 0, sizeof(*report));
-	if (copy_options(&own, o, dst, &report->error) < 0)
+	if (copy_options(o, options ? &options->copy : NULL, dst, &report->error) < 0)
 		return -1;
+	if (options)
+		own = *options;
+	o->fsync |= o->verify;
 	t.io.cancel = o->cancel;
 	t.shard = o->shard.count > 0 || o->shard.finish ? &o->shard : NULL;
 	t.threads = o->threads < FCOPY_THREADS_MAX ? o->threads : FCOPY_THREADS_MAX;

@@ -250,3 +250,14 @@ flushed_after() {
 	mentions "q: syncfs: Input/output error"
 	[ -L q/l ]
 }
+
+@test "--verify of a tree implies --fsync: the names are flushed, too" {
+	need_strace
+	mkdir s
+	echo a >s/a
+	traced 0 trace=syncfs,fsync,renameat2 -r --verify s d
+	order "syncfs\(.*\.fcopy-" "renameat2\(.*\"d\"" "fsync\(.*$T>"
+	ln -s nowhere s/l
+	traced 0 trace=symlinkat,syncfs -r --verify s/. d
+	order symlinkat "syncfs\(.*/d>"
+}
