@@ -157,10 +157,11 @@ static bool directory_is_exact(const struct directory *d)
 static void directory_flush(struct worker *w, struct directory *d)
 {
 	struct fcopy_error error;
-	int r = flush_directory(w->tree, d->dst);
+	const char *call;
+	int r = flush_directory(w->tree, d, &call);
 	if (r == 0)
 		return;
-	error_operation(&error, "fsync of the directory", "fsync", entry_dst, -r);
+	error_call(&error, call, entry_dst, -r);
 	report_failure(w, &(struct entry){.dir = d, .name = "", .as = ""}, &error);
 }
 

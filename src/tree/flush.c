@@ -28,9 +28,30 @@ bool flush_needs_each(const struct tree *t, int dst)
 	}
 }
 
-int flush_directory(const struct tree *t, int fd)
+/* In a merge another file system can be mounted below the operand's directory. Flushes it if this
+ * directory is the uppermost one on it: the syncfs(2) at the end does not reach it. */
+static int flush_mount(const struct tree *t, const struct directory *d, const char **call)
 {
-	return t->flush_each ? io_flush_directory(fd) : 0;
+	struct stat st, above;
+	*call = "fstat";
+	if (fstat(d->dst, &st) < 0 || fstat(d->parent->dst, &above) < 0)
+		return -errno;
+	if (st.st_dev == t->dst_dev)
+		return 0;
+	*call = "fsync";
+	if (flush_needs_each(t, d->dst))
+		return io_flush_directory(d->dst);
+	*call = "syncfs";
+	return st.st_dev != above.st_dev && syncfs(d->dst) < 0 ? -errno : 0;
+}
+
+int flush_directory(const struct tree *t, const struct directory *d, const char **call)
+{
+	*call = "fsync";
+	if (t->flush_each)
+		return io_flush_directory(d->dst);
+	bool merges = t->atomic && !t->resume && !t->shard;
+	return t->options->copy.fsync && merges ? flush_mount(t, d, call) : 0;
 }
 
 /* Where each entry was flushed there is no syncfs(2), either: with FUSE it fails with ESTALE for

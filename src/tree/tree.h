@@ -253,8 +253,9 @@ int operands_find_directory(struct tree *, size_t n, const char *dst, bool *into
 
 /* flush.c: must the copy below this directory be flushed entry by entry to be durable? */
 bool flush_needs_each(const struct tree *, int dst);
-/* Flushes a complete directory if so. Returns 0 or -errno. */
-int flush_directory(const struct tree *, int fd);
+/* Flushes a complete directory below the operand's if so, and a file system that is mounted there.
+ * Returns 0 or -errno with the call. */
+int flush_directory(const struct tree *, const struct directory *, const char **call);
 /* Flushes the rest when everything below the operand's directory is complete. Returns 0 or -errno
  * with the call. */
 int flush_tree(const struct tree *, int fd, const char **call);

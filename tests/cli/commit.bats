@@ -261,3 +261,21 @@ flushed_after() {
 	traced 0 trace=symlinkat,syncfs -r --verify s/. d
 	order symlinkat "syncfs\(.*/d>"
 }
+
+@test "--fsync of a merge: a file system that is mounted below DST is flushed, too, and fails if that fails" {
+	need_strace
+	mkdir -p s/sub/{1,2}/3 d/sub
+	ln -s nowhere s/sub/1/3/l
+	export FCOPY
+	# shellcheck disable=SC2016
+	private_mounts 'mount -t tmpfs none d/sub
+		strace -f -y -qq -o trace -e trace=mkdirat,utimensat,syncfs "$FCOPY" -a --fsync s/. d
+		strace -f -y -qq -o again -e inject=syncfs:error=EIO:when=1 "$FCOPY" -a --fsync s/. d 2>err ||
+			echo $? >status
+		diff -r --no-dereference s d'
+	demand 0
+	order 'mkdirat.*"3"' 'utimensat\(.*/d/sub>' "syncfs\([0-9]+<$T/d/sub>\) += 0" "syncfs\([0-9]+<$T/d>\) += 0"
+	[ "$(calls syncfs)" = 2 ]
+	[ "$(cat status)" = 1 ]
+	grep -q "d/sub: syncfs: Input/output error" err
+}

@@ -170,3 +170,15 @@ fails() {
 		strace -f -y -qq -o trace -e trace=fsync,syncfs "$FCOPY" -P --fsync l m/l
 		[ "$(sed "s/.* \([a-z]*\)(.*>).*/\1/" trace)" = fsync ] || { cat trace; exit 1; }'
 }
+
+@test "--fsync of a merge: FUSE mounted below DST has each of its directories flushed" {
+	need_strace
+	mkdir -p backing s/sub/{1,2}/3 d/sub
+	ln -s nowhere s/sub/1/3/l
+	# shellcheck disable=SC2016
+	by_fuse rw 'mount --bind m d/sub
+		strace -f -y -qq -o trace -e trace=fsync,syncfs "$FCOPY" -r --fsync s/. d
+		sed "s/.* \([a-z]*\)([0-9]*<\(.*\)>).*/\1 \2/; s|$PWD/||" trace | sort >flushed
+		umount d/sub'
+	holds "$(printf "fsync d%s\n" "" /sub /sub/1 /sub/1/3 /sub/2 /sub/2/3; echo syncfs d)" flushed
+}
