@@ -138,15 +138,29 @@ static int special_set_attribute(enum fcopy_attribute which, const struct entry 
 	return 0;
 }
 
+/* Opens the source to read its attributes. Returns a descriptor; -ESTALE if another type of file
+ * has its name now; or -errno. */
+static int special_open_source(const struct entry *e, const struct stat *st)
+{
+	struct stat now;
+	int fd = openat(e->dir->src, e->name, O_PATH | O_CLOEXEC | (e->follow ? 0 : O_NOFOLLOW));
+	if (fd < 0)
+		return -errno;
+	int r = fstat(fd, &now) < 0 ? -errno : (now.st_mode ^ st->st_mode) & S_IFMT ? -ESTALE : fd;
+	if (r < 0)
+		close(fd);
+	return r;
+}
+
 /* Returns 0, or -errno if an attribute was lost that is required. */
 static int special_set_attributes(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	const struct fcopy_options *o = &w->options;
 	struct fcopy_error error;
 	int failure = 0;
-	int src = openat(e->dir->src, e->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	int src = special_open_source(e, st);
 	int dst = src < 0 ? -1 : openat(e->dir->dst, e->as, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	const int unopened = src < 0 || dst < 0 ? -errno : 0;
+	const int unopened = src < 0 ? src : dst < 0 ? -errno : 0;
 	for (size_t i = 0; i < METADATA_ATTRIBUTES && failure == 0; i++) {
 		const char *call = "open";
 		if (!(o->preserve & metadata_order[i]))
@@ -158,6 +172,8 @@ static int special_set_attributes(struct worker *w, const struct entry *e, const
 		bool reads = src < 0 || strcmp(call, "getxattr") == 0 ||
 			     strcmp(call, "listxattr") == 0;
 		error_call(&error, call, reads ? entry_src : entry_dst, -r);
+		if (src == -ESTALE)
+			error.reason = "was replaced during the copy";
 		if (o->preserve_required & metadata_order[i])
 			failure = r;
 		else

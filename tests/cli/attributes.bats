@@ -163,3 +163,42 @@ like_source() {
 		absent b
 	done
 }
+
+trusted() {
+	getfattr -d -m trusted "$1" | grep '='
+}
+
+@test "-aL, -aH: a special file behind a symlink keeps its ACL and attributes, as with cp" {
+	local by
+	mkdir target s cp fcopy
+	mkfifo target/p target/other
+	setfacl -m u:1000:rw,g::r target/p 2>/dev/null || skip "no ACL on this file system"
+	setfattr -n trusted.name -v value target/p 2>/dev/null || true # root may
+	ln -s ../target/p s/p
+	cp -aL s cp/tree
+	cp -aH s/p cp/one
+	expect 0 -aL s fcopy/tree
+	expect 0 -aH s/p fcopy/one
+	for by in tree/p one; do
+		[ -p fcopy/$by ]
+		diff <(cd cp && getfacl $by) <(cd fcopy && getfacl $by)
+		diff <(trusted target/p) <(trusted fcopy/$by)
+	done
+}
+
+@test "-aL: a symlink that leads to another type of file during the copy: its attributes are not taken" {
+	need_strace
+	mkdir target s
+	mkfifo -m 600 target/p
+	echo x >target/f
+	setfacl -m u:1000:rw target/f 2>/dev/null || skip "no ACL on this file system"
+	ln -s ../target/p s/p
+	strace -f -qq -o trace -e trace=mknodat -e inject=mknodat:delay_exit=2000000 \
+		"$FCOPY" -aL s d 2>err 3>&- &
+	await compgen -G '.fcopy-*/p'
+	ln -sfn ../target/f s/p
+	wait $!
+	never grep 1000 <(getfacl -n d/p)
+	[ "$(stat -c %a d/p)" = 600 ]
+	grep -x 'fcopy: warning: s/p: open: was replaced during the copy' err || { cat err; return 1; }
+}
