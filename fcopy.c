@@ -8,8 +8,8 @@
  *   src/cli/          everything that is printed: options, mode, help, messages, events, errors,
  *                     progress, speed, ending, stats, json, benchmark
  *   src/tree/         several sources and trees: operands, tree, root (new or merged), commit,
- *                     shard, walk (reads directories), pool, entry, shard_entry, links, special,
- *                     directory, record, resume and unmarked (an unfinished tree), flush, remove,
+ *                     shard, walk (reads directories), pool, entry, shard_entry, links, hard_link,
+ *                     special, directory, record, resume and unmarked (an unfinished tree), flush, remove,
  *                     inside (DST below SRC), report
  *   src/copy/         policy: rules (what options demand), copy (opens), run (up to the commit),
  *                     settle (before the commit), notify, plan (auto), cached and measure (splice

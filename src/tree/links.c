@@ -8,8 +8,6 @@
 #include "endpoints/error.h"
 #include "resume.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -149,38 +147,6 @@ bool links_may_exist(const struct worker *w, const struct stat *st)
 	return o->hard_links && (st->st_nlink > 1 || o->follow == FCOPY_FOLLOW_ALWAYS);
 }
 
-/* Returns 0, or -errno: then the entry has to be copied. */
-static int links_make(const struct worker *w, const struct entry *e, const struct directory *dir,
-		      const char *name)
-{
-	char drawn[TEMPORARY_SIZE];
-	int from = dir == e->dir ? e->dir->dst : directory_reopen(dir), to = e->dir->dst;
-	if (from < 0)
-		return from;
-	int r = linkat(from, name, to, e->as, 0) < 0 ? -errno : 0;
-	if (r == -EEXIST && w->tree->resume && resume_remove(to, e->as) == 0)
-		r = linkat(from, name, to, e->as, 0) < 0 ? -errno : 0;
-	if (r == -EEXIST && w->tree->atomic && !w->options.no_clobber &&
-	    temporary_draw(drawn) == 0) {
-		r = linkat(from, name, to, drawn, 0) < 0 ? -errno : 0;
-		if (r == 0) {
-			r = renameat(to, drawn, to, e->as) < 0 ? -errno : 0;
-			unlinkat(to, drawn,
-				 0); /* rename(2) of two names of one file does nothing */
-		}
-	}
-	if (dir != e->dir)
-		close(from);
-	return r;
-}
-
-/* A copy would fail as well, or hide the failure. Any other errno means that this file or file
- * system cannot have the link: EMLINK, EPERM (vfat), EXDEV (a mount point in DST). */
-static bool links_is_failure(int err)
-{
-	return err == EIO || err == ENOSPC || err == EDQUOT || err == ENOMEM || err == EROFS;
-}
-
 /* A complete copy exists: this name becomes a link to it. The lock is held, and released. */
 static enum link_state links_use(struct worker *w, const struct entry *e, const struct stat *st,
 				 struct link **at)
@@ -196,17 +162,23 @@ static enum link_state links_use(struct worker *w, const struct entry *e, const 
 	if (k->left == 0)
 		link_free(links_remove(l, at));
 	pthread_mutex_unlock(&l->lock);
-	int r = links_make(w, e, dir, name);
+	int r = hard_link_make(w, e, st, dir, name);
 	directory_unref(dir);
 	if (r == 0) {
 		w->sum.hard_links++;
 		return LINK_MADE;
 	}
-	if (r == -EEXIST && w->options.no_clobber) /* the copy keeps that file */
+	if (r == -EEXIST) /* the copy keeps that file, follows that symlink, or reports a refusal */
 		return LINK_COPY;
 	struct fcopy_error error;
-	error_call(&error, "linkat", entry_dst, -r);
-	if (links_is_failure(-r)) {
+	if (r == -ELOOP)
+		error_refuse(&error, entry_dst, ELOOP,
+			     "copied and not linked: its other name in "
+			     "DST is a symlink",
+			     FCOPY_ADVICE_NONE);
+	else
+		error_call(&error, "linkat", entry_dst, -r);
+	if (hard_link_is_failure(-r)) {
 		report_failure(w, e, &error);
 		return LINK_FAILED;
 	}

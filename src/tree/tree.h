@@ -5,7 +5,7 @@
  *   fcopy_tree -> root (temporary name), commit -> walk (reads directories) -> pool (threads)
  *                                                    |
  *                                                    v
- *                        entry (one name) -> links, shard_entry, directory, special, resume, copy
+ *               entry (one name) -> links, hard_link, shard_entry, directory, special, resume, copy
  *
  * No file calls one that calls it: an entry that is a directory becomes an item of the pool, which
  * calls walk.c by a pointer.
@@ -209,6 +209,15 @@ struct waiter {
 	char name[];
 };
 struct waiter *links_done(struct worker *, const struct entry *, const struct stat *, int result);
+
+/* hard_link.c: gives the copy `name` in dir the entry's name, too. Returns 0, or -errno: then the
+ * entry has to be copied. -EEXIST: the link may not replace what is there. -ELOOP: `name` is a
+ * symlink of an existing tree, which its copy followed. */
+int hard_link_make(const struct worker *, const struct entry *, const struct stat *,
+		   const struct directory *dir, const char *name);
+/* A copy would fail as well, or hide the failure. Any other errno means that this file or file
+ * system cannot have the link: EMLINK, EPERM (vfat), EXDEV (a mount point in DST). */
+bool hard_link_is_failure(int err);
 
 /* report.c: failures, warnings and finished entries. All are serialised. */
 /* What error.path is until report.c replaces it by the entry's whole path. */

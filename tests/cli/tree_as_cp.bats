@@ -3,6 +3,7 @@
 # What a copied tree is like: the real cp runs beside fcopy, and the results are compared.
 
 load helper
+load tree
 
 setup_tree() {
 	need rsync
@@ -62,21 +63,6 @@ teardown_tree() {
 # differences A B [RSYNC-OPTION…]: prints what rsync would change in B.
 differences() {
 	rsync -rlHDpi --devices --specials --delete -n "${@:3}" "$1/" "$2/"
-}
-
-# equal_trees A B: all that stat shows but times and inode numbers, and the bytes.
-equal_trees() {
-	diff <(names_of "$1") <(names_of "$2") &&
-		diff -r --no-dereference "$1" "$2" 2>&1 | not_special
-}
-
-not_special() {
-	never grep -v 'is a fifo\|is a character\|is a block\|is a socket'
-}
-
-names_of() {
-	(cd "$1" && find . -printf '%p %y %m %U %G %l ' \
-		\( -type f -printf '%s %n\n' -o -type d -printf '\n' -o -printf '%n\n' \)) | sort
 }
 
 @test "-a: rsync -AXH and stat find no difference to cp -a, and the source's times are kept" {
@@ -212,62 +198,6 @@ names_of() {
 	done
 }
 
-@test "hard links: among entries, among sources, and beyond the tree" {
-	local by
-	mkdir -p s/1 s/2 t outside
-	echo x >s/1/a
-	ln s/1/a s/2/b
-	ln s/1/a t/c
-	ln s/1/a outside/d
-	ln s/1/a e
-	for by in cp fcopy; do
-		mkdir $by
-	done
-	cp -a s t e cp
-	expect 0 -a s t e fcopy
-	equal_trees cp fcopy
-	[ "$(stat -c %h fcopy/e)" = 4 ]
-	# Merged again, with -f because other names might keep the old content.
-	echo new >e
-	cp -a s t e cp
-	expect 0 -af s t e fcopy
-	holds new fcopy/s/2/b
-	equal_trees cp fcopy
-	cp -r s cp/r
-	expect 0 -r s fcopy/r
-	equal_trees cp fcopy
-	[ "$(stat -c %h fcopy/r/1/a)" = 1 ]
-}
-
-@test "-n: names that exist are kept, and the others are still linked" {
-	local name
-	mkdir s t
-	echo new >s/1
-	for name in {2..9}; do ln s/1 s/$name; done
-	for name in 2 4 6 8; do echo kept >t/$name; done
-	expect 0 -a -n -T s t
-	[ -z "$stderr" ] || { echo "$stderr"; return 1; }
-	for name in 2 4 6 8; do [ "$(cat t/$name)" = kept ]; done
-	cmp s/1 t/1
-	[ "$(stat -c %i t/[13579] | sort -u | wc -l)" = 1 ] || { ls -li t; return 1; }
-}
-
-@test "hard links beyond the limit of the file system: a copy, and links to it" {
-	local n
-	mkdir s
-	echo x >s/1
-	for n in {2..5}; do
-		ln s/1 "s/$n"
-	done
-	need_strace
-	# The second linkat fails with EMLINK.
-	traced 0 inject=linkat:error=EMLINK:when=2 -a -j1 s d
-	injected
-	diff -r s d
-	[ "$(find d -type f -links 2 -printf x)" = xx ]
-	[ "$(find d -type f -links 3 -printf x)" = xxx ]
-}
-
 @test "read-only directories of the source are filled, and are read-only in the end" {
 	mkdir -p s/d/e
 	echo x >s/d/e/f
@@ -338,31 +268,6 @@ names_of() {
 		[ "$(stat -c %b single)" = "$(stat -c %b d/$n)" ] || { stat single d/$n; return 1; }
 	done
 	[ "$(stat -c %b d/2)" -lt 1000 ]
-}
-
-@test "-a repeated over hard links: as cp -a; without -a the hint is one that a tree can follow" {
-	local by
-	mkdir s
-	echo old >s/a
-	ln s/a s/b
-	echo single >s/c
-	mkdir cp fcopy
-	cp -a s cp
-	expect 0 -a s fcopy
-	echo new >s/a
-	for by in 1 2; do
-		cp -a s cp
-		expect 0 -a s fcopy
-		equal_trees cp fcopy
-		holds new fcopy/s/b
-		[ fcopy/s/a -ef fcopy/s/b ]
-	done
-	ln fcopy/s/c outside
-	expect 1 -r s fcopy
-	mentions "fcopy/s/c: has other hard links" "use -f to replace it anyway"
-	never grep inplace <<<"$stderr"
-	expect 0 -a s fcopy
-	holds single outside
 }
 
 @test "-a: special files get no ACL of the directory; one of their own is copied" {

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ * One more name for a file that was copied.
+ */
+#define _GNU_SOURCE
+#include "resume.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool hard_link_is_symlink(int dir, const char *name)
+{
+	struct stat st;
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+}
+
+/* May the link replace what has this name in an existing tree? A file only where a copy might:
+ * every check of destination_open_in applies. A copy follows a symlink, a link would replace it. */
+static bool hard_link_may_replace(const struct worker *w, const struct entry *e,
+				  const struct stat *st)
+{
+	struct endpoint src = {.fd = -1, .path = entry_src, .st = *st}, dst;
+	struct fcopy_error error;
+	if (w->options.no_clobber || !w->tree->atomic)
+		return false;
+	if (!S_ISREG(st->st_mode)) /* as special_copy, which replaces all but directories */
+		return true;
+	if (hard_link_is_symlink(e->dir->dst, e->as) ||
+	    destination_open_in(&dst, e->dir->dst, e->as, entry_dst, &src, &w->options, true,
+				&error))
+		return false;
+	dst.ops->abort(&dst);
+	return true;
+}
+
+static int hard_link_create(int from, const char *name, int to, const char *as)
+{
+	return linkat(from, name, to, as, 0) < 0 ? -errno : 0;
+}
+
+static int hard_link_replace(int from, const char *name, int to, const char *as)
+{
+	char drawn[TEMPORARY_SIZE];
+	int r = temporary_draw(drawn);
+	if (r < 0 || (r = hard_link_create(from, name, to, drawn)) < 0)
+		return r;
+	r = renameat(to, drawn, to, as) < 0 ? -errno : 0;
+	unlinkat(to, drawn, 0); /* rename(2) of two names of one file does nothing */
+	return r;
+}
+
+int hard_link_make(const struct worker *w, const struct entry *e, const struct stat *st,
+		   const struct directory *dir, const char *name)
+{
+	int from = dir == e->dir ? e->dir->dst : directory_reopen(dir), to = e->dir->dst;
+	if (from < 0)
+		return from;
+	bool followed = w->tree->atomic && S_ISREG(st->st_mode) && hard_link_is_symlink(from, name);
+	int r = followed ? -ELOOP : hard_link_create(from, name, to, e->as);
+	if (r == -EEXIST && w->tree->resume && resume_remove(to, e->as) == 0)
+		r = hard_link_create(from, name, to, e->as);
+	if (r == -EEXIST && hard_link_may_replace(w, e, st))
+		r = hard_link_replace(from, name, to, e->as);
+	if (dir != e->dir)
+		close(from);
+	return r;
+}
+
+bool hard_link_is_failure(int err)
+{
+	return err == EIO || err == ENOSPC || err == EDQUOT || err == ENOMEM || err == EROFS;
+}

@@ -1,0 +1,138 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Files with several names: what -a makes of them.
+
+load helper
+load tree
+
+@test "hard links: among entries, among sources, and beyond the tree" {
+	local by
+	mkdir -p s/1 s/2 t outside
+	echo x >s/1/a
+	ln s/1/a s/2/b
+	ln s/1/a t/c
+	ln s/1/a outside/d
+	ln s/1/a e
+	for by in cp fcopy; do
+		mkdir $by
+	done
+	cp -a s t e cp
+	expect 0 -a s t e fcopy
+	equal_trees cp fcopy
+	[ "$(stat -c %h fcopy/e)" = 4 ]
+	# Merged again, with -f because other names might keep the old content.
+	echo new >e
+	cp -a s t e cp
+	expect 0 -af s t e fcopy
+	holds new fcopy/s/2/b
+	equal_trees cp fcopy
+	cp -r s cp/r
+	expect 0 -r s fcopy/r
+	equal_trees cp fcopy
+	[ "$(stat -c %h fcopy/r/1/a)" = 1 ]
+}
+
+@test "-n: names that exist are kept, and the others are still linked" {
+	local name
+	mkdir s t
+	echo new >s/1
+	for name in {2..9}; do ln s/1 "s/$name"; done
+	for name in 2 4 6 8; do echo kept >t/$name; done
+	expect 0 -a -n -T s t
+	[ -z "$stderr" ] || { echo "$stderr"; return 1; }
+	for name in 2 4 6 8; do [ "$(cat t/$name)" = kept ]; done
+	cmp s/1 t/1
+	[ "$(stat -c %i t/[13579] | sort -u | wc -l)" = 1 ] || { ls -li t; return 1; }
+}
+
+@test "hard links beyond the limit of the file system: a copy, and links to it" {
+	local n
+	mkdir s
+	echo x >s/1
+	for n in {2..5}; do
+		ln s/1 "s/$n"
+	done
+	need_strace
+	# The second linkat fails with EMLINK.
+	traced 0 inject=linkat:error=EMLINK:when=2 -a -j1 s d
+	injected
+	diff -r s d
+	[ "$(find d -type f -links 2 -printf x)" = xx ]
+	[ "$(find d -type f -links 3 -printf x)" = xxx ]
+}
+
+@test "-a repeated over hard links: as cp -a; without -a the hint is one that a tree can follow" {
+	local by
+	mkdir s
+	echo old >s/a
+	ln s/a s/b
+	echo single >s/c
+	mkdir cp fcopy
+	cp -a s cp
+	expect 0 -a s fcopy
+	echo new >s/a
+	for by in 1 2; do
+		cp -a s cp
+		expect 0 -a s fcopy
+		equal_trees cp fcopy
+		holds new fcopy/s/b
+		[ fcopy/s/a -ef fcopy/s/b ]
+	done
+	ln fcopy/s/c outside
+	expect 1 -r s fcopy
+	mentions "fcopy/s/c: has other hard links" "use -f to replace it anyway"
+	never grep inplace <<<"$stderr"
+	expect 0 -a s fcopy
+	holds single outside
+}
+
+# Each name of a hard-linked file obeys the rules for the file that it replaces.
+@test "hard links and a symlink in DST: the symlink is followed, no name becomes a loop" {
+	local leads
+	for leads in a b; do
+		mkdir s$leads d$leads
+		echo new >s$leads/a
+		ln s$leads/a s$leads/b
+		echo old >d$leads/$leads
+		ln -s $leads "d$leads/$([ $leads = a ] && echo b || echo a)"
+		expect 0 -a -j 1 s$leads/. d$leads
+		holds new d$leads/a
+		holds new d$leads/b
+	done
+	mkdir s d
+	echo new | tee s/a >/dev/null
+	ln s/a s/b
+	touch o1 o2
+	ln -s ../o1 d/a
+	ln -s ../o2 d/b
+	expect 0 -a s/. d
+	mentions 'copied and not linked'
+	holds new o1
+	holds new o2
+	[ -L d/a ] && [ -L d/b ]
+}
+
+@test "hard links: no name replaces a FIFO, or a file that the user may not write" {
+	local name
+	for name in a b; do
+		mkdir "s$name" "d$name"
+		echo new >"s$name/a"
+		ln "s$name/a" "s$name/b"
+		mkfifo "d$name/$name"
+		expect 1 -a "s$name/." "d$name"
+		mentions "d$name/$name: is not a regular file"
+		[ -p "d$name/$name" ]
+	done
+	mkdir s d
+	echo new >s/0
+	ln s/0 s/a
+	ln s/0 s/b
+	echo old | tee d/a >d/b
+	chmod 400 d/*
+	! is_root || chown -R 65534 s d .
+	as_nobody 1 -a s/. d
+	mentions 'd/a: is not writable by you' 'd/b: is not writable by you'
+	holds old d/a
+	holds old d/b
+	holds new d/0
+}
