@@ -51,7 +51,7 @@ check-build: ## other compilers, flags and targets (all, or BUILDS='musl m32'): 
 	@tests/build.sh $(BUILDS)
 
 KERNELS ?= 5.10 6.1 6.12
-check-kernels: $(PROGRAM) $(CHECK_BIN) ## Debian's kernels (KERNELS='5.10 6.1 6.12') in qemu: NFS, CIFS, f2fs, …
+check-kernels: $(PROGRAM) $(CHECK_BIN) ## Debian's kernels (KERNELS='5.10 6.1 6.12') in qemu: 18 minutes
 	@$(HERE) tests/kernels/kernels.sh $(KERNELS)
 
 # The same tests with other flags, in a build of their own.
