@@ -148,13 +148,17 @@ static int copy(struct cli *cli, const struct usage *start)
 	if (cli->source_count > 0)
 		return copy_tree(cli, start);
 	int r;
+	bool unread = false; /* DST is a pipe, and its reader has ended */
 	if (cli->keep_listening) {
 		r = serve(cli, &stop, &report);
 		if (r < 0 && cli->json && was_usage(&report))
 			print_report(&(struct outcome){cli, &report, usage_since(start), 0, NULL});
 	} else {
+		if (!cli_sends(cli))
+			signals_note_pipe();
 		cli->copy.progress = progress_start(cli);
 		r = fcopy_copy(cli->src, cli->dst, &cli->copy, &report);
+		unread = r < 0 && report.error.err == EPIPE && signals_take_pipe();
 		progress_stop(&report);
 		if (cli->stats || cli->json)
 			print_report(&(struct outcome){cli, &report, usage_since(start),
@@ -165,9 +169,9 @@ static int copy(struct cli *cli, const struct usage *start)
 			ending_summary(cli, &report);
 		return EXIT_DONE;
 	}
-	if (!signals_caught() || report.error.err != EINTR)
+	if (!unread && (!signals_caught() || report.error.err != EINTR))
 		message_failure(&report);
-	if (!cli->keep_listening)
+	if (!unread && !cli->keep_listening)
 		ending_stopped(cli, &report, signals_caught() != 0);
 	ending_shard(cli, &report.error, report.dst);
 	signals_reraise();

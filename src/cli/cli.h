@@ -119,7 +119,11 @@ void signals_catch(volatile int *cancel, volatile int *stop);
 void signals_catch_pipe(void);
 /* A write to a socket whose peer is gone fails with EPIPE instead of ending the process. */
 void signals_ignore_pipe(void);
-/* The signal that set *cancel, or 0. */
+/* SIGPIPE is only noted: a message that nobody reads must not end the copy of a file. */
+void signals_note_pipe(void);
+/* The copy failed with EPIPE: was it by SIGPIPE? If so, signals_caught returns that signal. */
+bool signals_take_pipe(void);
+/* The signal that set *cancel, or that signals_take_pipe took; 0: none. */
 int signals_caught(void);
 /* Ends the process by that signal, if there was one. */
 void signals_reraise(void);

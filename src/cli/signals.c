@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static volatile int *cancel_flag, *stop_flag;
-static volatile sig_atomic_t caught;
+static volatile sig_atomic_t caught, pipe_broke;
 static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
 
 #define ENDING (sizeof(ending) / sizeof(*ending))
@@ -57,11 +57,33 @@ void signals_catch(volatile int *cancel, volatile int *stop)
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error to report: EFBIG */
 }
 
-void signals_catch_pipe(void)
+static void handle_pipe(void (*handler)(int))
 {
-	struct sigaction act = {.sa_handler = on_signal}, old;
+	struct sigaction act = {.sa_handler = handler}, old;
 	if (sigaction(SIGPIPE, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
 		sigaction(SIGPIPE, &act, NULL);
+}
+
+void signals_catch_pipe(void)
+{
+	handle_pipe(on_signal);
+}
+
+static void on_pipe(int number)
+{
+	pipe_broke = number;
+}
+
+void signals_note_pipe(void)
+{
+	handle_pipe(on_pipe);
+}
+
+bool signals_take_pipe(void)
+{
+	if (pipe_broke && !caught)
+		caught = pipe_broke;
+	return pipe_broke != 0;
 }
 
 int signals_caught(void)

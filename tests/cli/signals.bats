@@ -205,3 +205,54 @@ at_random() {
 	ends 130
 	[ "$(stat -c %s a)" = 100000 ]
 }
+
+# unread ARG…: fcopy ARG… with SIGPIPE's default action; nobody reads its standard error.
+unread() {
+	python3 - "$FCOPY" "$@" <<-'END'
+		import os, subprocess, sys
+		r, w = os.pipe()
+		os.close(r)
+		run = subprocess.Popen(sys.argv[1:], stderr=w, stdout=subprocess.PIPE, restore_signals=True)
+		sys.stdout.write(run.communicate()[0].decode())
+		sys.exit(128 - run.returncode if run.returncode < 0 else run.returncode)
+	END
+}
+
+@test "messages that nobody reads do not change the outcome of a copy" {
+	need python3
+	local -a args
+	random a 3000000
+	while read -ra args; do
+		rm -f b
+		run -0 unread "${args[@]}" a b
+		cmp a b
+	done <<-'END'
+		-v
+		-vv
+		--progress
+		--size=5
+		-vv --resume
+	END
+	run -0 unread --json --size=5 a c
+	[[ $output == *'"done": true'* ]] || { echo "$output"; return 1; }
+	run -1 unread -vv nope c2
+	[ "$(ls -A)" = $'a\nb\nc' ] || { ls -A; return 1; }
+	run -1 unread --stats a b # the user asked for them
+	cmp a b
+}
+
+@test "DST is a pipe that nobody reads: quiet, and death by SIGPIPE, if it is not ignored" {
+	local mode
+	random a 3000000
+	for mode in auto readwrite sendfile splice mmap; do
+		run env --default-signal=PIPE bash -c "'$FCOPY' --json=report a - $mode 2>err | head -c 10 >/dev/null
+			exit \${PIPESTATUS[0]}"
+		[ "$status" = 141 ]
+		holds "" err
+		grep -q '"interrupted": "SIGPIPE"' report
+		run env --ignore-signal=PIPE bash -c "'$FCOPY' a - $mode 2>err | head -c 10 >/dev/null
+			exit \${PIPESTATUS[0]}"
+		[ "$status" = 1 ]
+		said 'Broken pipe' err
+	done
+}
