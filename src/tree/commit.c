@@ -70,20 +70,22 @@ static void commit_remove(const struct root *r)
 	root_fail(r, "remove", -result);
 }
 
+/* With --keep-going a failure is one of an entry: it is reported and does not prevent the commit.
+ */
 static int commit_set_attributes(struct root *r, struct directory *d)
 {
 	struct tree *t = r->tree;
+	const bool keep_going = t->options->keep_going;
 	struct worker w = {.tree = t};
 	uint64_t failures = t->failures;
 	if (t->options->copy.preserve)
 		directory_set_attributes(&w, d);
 	report_add(t->report, &w.sum);
-	if (t->failures > failures)
-		return -EIO;
-	if (r->temporary[0] && !(t->options->copy.preserve & FCOPY_ATTR_MODE) &&
-	    fchmod(r->dst, r->mode) < 0)
-		return root_fail(r, "fchmod", errno);
-	return 0;
+	int result = t->failures > failures ? -EIO : 0;
+	if ((result == 0 || keep_going) && r->temporary[0] &&
+	    !(t->options->copy.preserve & FCOPY_ATTR_MODE) && fchmod(r->dst, r->mode) < 0)
+		result = root_fail(r, "fchmod", errno);
+	return keep_going ? 0 : result;
 }
 
 /* The kernel does not report which files lost data, and reports the failure once: every file of the
@@ -163,7 +165,7 @@ int commit_end(struct root *r, struct directory *d)
 	if (!tree_stopped(t) && (complete || t->options->keep_going || !r->temporary[0])) {
 		result = commit_root(r, d);
 		if (result == 0)
-			return complete ? 0 : -EIO;
+			return t->failures == 0 ? 0 : -EIO;
 	}
 	if (tree_stopped(t) && !t->committed) {
 		if (r->resumes && !r->unsound)

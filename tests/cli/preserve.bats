@@ -67,3 +67,28 @@ no_entry() {
 	as_nobody 0 -a s d/s
 	[ "$(stat -c %u:%g d/s/link d/s/fifo | sort -u)" = 65534:1234 ] || { ls -l d/s; return 1; }
 }
+
+@test "-r --preserve=xattr --keep-going commits if only the operand's own attribute fails" {
+	need setfattr
+	mkdir s m
+	echo 1 >s/f
+	setfattr -n user.k -v v s 2>/dev/null || skip "no extended attributes on this file system"
+	export FCOPY
+	# shellcheck disable=SC2016
+	private_mounts 'mount -t ramfs none m
+		fails() {
+			s=0
+			"$FCOPY" -r --preserve=xattr "$@" 2>err || s=$?
+			cat err >&2
+			[ $s = 1 ] && grep -q "d: fsetxattr: Operation not supported" err
+		}
+		fails --keep-going s m/d
+		[ "$(find m -mindepth 1 -printf "%P:%m ")" = "d:755 d/f:644 " ]
+		rm -r m/d
+		fails s m/d
+		grep -q keep-going err
+		[ "$(ls m)" = d.fcopy-part ]
+		fails --resume --keep-going s m/d
+		[ "$(find m -mindepth 1 -printf "%P:%m ")" = "d:755 d/f:644 " ]'
+	demand 0
+}
