@@ -48,7 +48,9 @@ static void commit_path(const struct root *r, const char *name, char path[PATH_M
 /* Keeps what was copied although entries failed. */
 void commit_keep(const struct root *r)
 {
-	fchmod(r->dst, 0700); /* it may have its final mode already */
+	/* It may have its final owner and mode already: --resume requires its own. */
+	(void)!fchown(r->dst, geteuid(), (gid_t)-1);
+	fchmod(r->dst, 0700);
 	if (r->part[0])
 		resume_mark(r->dst); /* a failure shows when it is resumed */
 	bool named = r->resumes || (r->part[0] && commit_rename(r, r->part) == 0);

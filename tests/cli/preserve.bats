@@ -92,3 +92,20 @@ no_entry() {
 		[ "$(find m -mindepth 1 -printf "%P:%m ")" = "d:755 d/f:644 " ]'
 	demand 0
 }
+
+@test "-a as root: a tree that has the owner of its source, but not its name, can be resumed" {
+	need_root "to give a tree to another user"
+	need_strace
+	mkdir s
+	echo 1 >s/f
+	chown -R 1000:1000 s
+	chmod 6775 s
+	traced 1 inject=renameat2:error=EIO:when=1 -a s d
+	injected
+	[ "$(stat -c %u:%a d.fcopy-part)" = 0:700 ]
+	traced 1 inject=renameat2:error=EIO:when=1 -a --resume s d
+	[ "$(stat -c %u:%a d.fcopy-part)" = 0:700 ]
+	expect 0 -a --resume s d
+	[ "$(stat -c %u:%g:%a d d/f | xargs)" = "1000:1000:6775 1000:1000:644" ]
+	absent d.fcopy-part
+}
