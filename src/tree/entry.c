@@ -112,7 +112,8 @@ static int entry_enter(struct worker *w, const struct entry *e, int fd, const st
 {
 	struct tree *t = w->tree;
 	bool fresh = false;
-	if (st->st_dev == t->dst_dev && st->st_ino == t->dst_ino) {
+	const bool mounted = t->options->one_file_system && st->st_dev != t->src_dev;
+	if (!mounted && st->st_dev == t->dst_dev && st->st_ino == t->dst_ino) {
 		close(fd);
 		tree_stop(t, EINVAL);
 		return report_refusal(w, e, entry_src, EINVAL,
@@ -140,7 +141,7 @@ static int entry_enter(struct worker *w, const struct entry *e, int fd, const st
 	d->resumed = (!fresh && t->resume) || finishes;
 	w->sum.directories += t->walk == WALK_COPIES;
 	struct item item = {.dir = d};
-	if (t->options->one_file_system && st->st_dev != t->src_dev)
+	if (mounted)
 		directory_release(w, d); /* only the mount point itself */
 	else
 		pool_push(w, item);

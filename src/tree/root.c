@@ -45,10 +45,13 @@ static int root_is_below(int fd, const struct stat *src, const char **call)
 
 int root_check_inside(const struct root *r, int dir)
 {
-	int fd = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	bool bound = fd >= 0 &&
-		     inside_by_mount(r->operand->src, fd, r->tree->options->one_file_system);
+	const bool one = r->tree->options->one_file_system;
+	struct stat st;
 	const char *call;
+	if (one && fstat(dir, &st) == 0 && st.st_dev != r->operand->st.st_dev)
+		return 0; /* of what is mounted there, the copy has only the mount point */
+	int fd = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	bool bound = fd >= 0 && inside_by_mount(r->operand->src, fd, one);
 	int result = root_is_below(fd, &r->operand->st, &call);
 	if (result == 1 || bound)
 		return root_refuse(r, EINVAL, "is inside the source tree", FCOPY_ADVICE_USAGE);
@@ -132,12 +135,15 @@ static int root_open(struct root *r)
 	struct stat st;
 	int parent = r->operand->parent;
 	const char *name = r->operand->name;
-	int result = root_check_inside(r, parent);
+	const int err = fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? errno : 0;
+	/* With -x an existing directory counts, not its parent: it may be a mount point. */
+	int result = err == 0 && r->tree->options->one_file_system ? 0
+								   : root_check_inside(r, parent);
 	if (result < 0)
 		return result;
-	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-		if (errno != ENOENT)
-			return root_fail(r, "stat", errno);
+	if (err) {
+		if (err != ENOENT)
+			return root_fail(r, "stat", err);
 		result = root_check_part(r);
 		if (result < 0)
 			return result;

@@ -1,0 +1,67 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Trees with mount points in the source: what -x leaves out cannot contain the copy.
+
+load helper
+
+# setup_system: a tree with a mount point, as a root file system has it.
+setup_system() {
+	mkdir -p root/etc root/mnt other
+	echo name >root/etc/hostname
+	echo hidden >root/mnt/below
+	chmod 750 root/etc
+	export FCOPY
+}
+
+@test "-ax of a file system into one that is mounted in it: complete, and as cp -ax" {
+	setup_system
+	# shellcheck disable=SC2016
+	private_mounts 'for how in "root/. root/mnt" "-T root root/mnt" "root root/mnt" "-T root root/mnt/new"; do
+		for by in "cp -ax" "$FCOPY -ax"; do
+			mount -t tmpfs -o mode=711 tmpfs root/mnt
+			timeout 60 $by $how || exit 3
+			(cd root/mnt && find . -mindepth 1 -printf "%p %y %m %U:%G %s\n" | sort)
+			cat $(find root/mnt -name hostname)
+			umount root/mnt
+			echo
+		done >result
+		sed "/^$/q" result >by_cp
+		sed "1,/^$/d" result | diff by_cp -
+	done; cat by_cp'
+	demand 0
+	[ "$(grep -c 'new/mnt d 711' <<<"$output")" = 1 ] || { echo "$output"; return 1; }
+	holds hidden root/mnt/below
+}
+
+@test "into itself: refused without -x, and with -x if the same file system is mounted there" {
+	setup_system
+	# shellcheck disable=SC2016
+	private_mounts 'tries=0
+		refused() {
+			timeout 60 "$FCOPY" "$@" 2>err && exit 3
+			grep "is inside the source tree" err && [ -z "$(ls -A other)" ] || exit 4
+		}
+		mount -t tmpfs tmpfs root/mnt
+		refused -a root/. root/mnt
+		refused -aT root root/mnt/new
+		[ -z "$(ls -A root/mnt)" ]
+		mkdir root/mnt/back root/mnt/away
+		mount --bind root/etc root/mnt/back
+		mount --bind other root/mnt/away
+		for dst in root/mnt/back root/mnt/back/new root/mnt/away root/mnt/away/new; do
+			refused -axT root $dst
+		done
+		umount root/mnt/back root/mnt/away root/mnt
+		mount --bind other root/mnt
+		refused -ax root/. root/mnt
+		refused -axT root root/mnt
+		refused -axT root root/mnt/new
+		refused -axT root root/etc
+		refused -axT root root/new
+		umount root/mnt
+		mount --bind root/etc other
+		timeout 60 "$FCOPY" -axT root other 2>err && exit 3
+		grep "is inside the source tree" err'
+	demand 0
+	[ "$(find root | wc -l)" = 5 ]
+}
