@@ -13,7 +13,8 @@ static struct {
 	const char *path;
 	FILE *stream; /* NULL: standard output */
 	bool written; /* an object is in it */
-	bool lost;    /* an object could not be written to FILE */
+	bool lost;    /* an object could not be written */
+	bool linked;  /* standard output had a name at the start */
 } out;
 
 static bool is_same_file(const char *path, const struct stat *st)
@@ -22,12 +23,27 @@ static bool is_same_file(const char *path, const struct stat *st)
 	return stat(path, &other) == 0 && other.st_dev == st->st_dev && other.st_ino == st->st_ino;
 }
 
-/* Any argument may be SRC or DST, also if the command line is invalid. */
-static bool is_argument(const struct stat *st, int argc, char **argv)
+/* Does the operand name a descriptor of this file? dash: the descriptor that - stands for. */
+static bool is_same_descriptor(const char *operand, int dash, const struct stat *st)
 {
-	for (int i = 1; i < argc && S_ISREG(st->st_mode); i++)
-		if (is_same_file(argv[i], st))
+	struct stat other;
+	int fd;
+	fcopy_operand_kind(operand, dash, &fd);
+	return fd >= 0 && fstat(fd, &other) == 0 && other.st_dev == st->st_dev &&
+	       other.st_ino == st->st_ino;
+}
+
+/* Any argument may be SRC or DST, also if the command line is invalid. */
+static bool is_argument(const struct cli *cli, const struct stat *st, int argc, char **argv)
+{
+	if (!S_ISREG(st->st_mode) && !S_ISFIFO(st->st_mode))
+		return false;
+	for (int i = 1; i < argc; i++) {
+		bool is_dst = cli->dst ? argv[i] == cli->dst : i == argc - 1;
+		if (is_same_file(argv[i], st) ||
+		    is_same_descriptor(argv[i], is_dst ? STDOUT_FILENO : STDIN_FILENO, st))
 			return true;
+	}
 	return false;
 }
 
@@ -42,7 +58,8 @@ int json_file_open(const struct cli *cli, int argc, char **argv)
 	struct stat st = {0};
 	const char *path = cli->json_file;
 	const int flags = O_WRONLY | O_CREAT | O_NOCTTY | O_CLOEXEC;
-	if (!cli->json || !path || strcmp(path, "-") == 0)
+	out.linked = fstat(STDOUT_FILENO, &st) == 0 && st.st_nlink > 0;
+	if (!cli->json || !path)
 		return EXIT_DONE;
 	int fd = open(path, flags | O_EXCL, 0666);
 	bool created = fd >= 0;
@@ -50,7 +67,7 @@ int json_file_open(const struct cli *cli, int argc, char **argv)
 		fd = open(path, flags, 0666);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return fail_to_open(path, errno);
-	if (is_argument(&st, argc, argv)) {
+	if (is_argument(cli, &st, argc, argv)) {
 		if (created)
 			unlink(path);
 		close(fd);
@@ -71,13 +88,17 @@ static FILE *lose_object(const struct fcopy_error *e)
 FILE *json_file_stream(const char *dst)
 {
 	struct stat st;
+	FILE *f = out.stream ? out.stream : stdout;
+	bool regular = fstat(fileno(f), &st) == 0 && S_ISREG(st.st_mode);
+	bool replaced = st.st_nlink == 0 && (out.stream || out.linked);
+	/* DST may be a directory that the file is in. */
+	if (regular && (replaced || (dst && is_same_file(dst, &st))))
+		return lose_object(
+		    &(struct fcopy_error){.err = EEXIST,
+					  .path = out.stream ? out.path : "standard output",
+					  .reason = "is the copy: no JSON was written"});
 	if (!out.stream)
 		return stdout;
-	bool regular = fstat(fileno(out.stream), &st) == 0 && S_ISREG(st.st_mode);
-	/* DST may be a directory that the file is in. */
-	if (regular && (st.st_nlink == 0 || (dst && is_same_file(dst, &st))))
-		return lose_object(&(struct fcopy_error){
-		    .err = EEXIST, .path = out.path, .reason = "is the copy: no JSON was written"});
 	if (regular && !out.written && ftruncate(fileno(out.stream), 0) < 0)
 		return lose_object(
 		    &(struct fcopy_error){.err = errno, .call = "ftruncate", .path = out.path});

@@ -8,6 +8,8 @@
 
 #include "cli.h"
 
+#include <string.h>
+
 /* In the order in which a row is written.
  * NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct option_row {
@@ -29,6 +31,12 @@ extern const struct option_row option_table[];
 static inline bool option_table_ends(const struct option_row *row)
 {
 	return !row->name && row->letter;
+}
+
+/* The value of --json as a file; NULL: standard output, which - names, too. */
+static inline const char *option_json_file(const char *value)
+{
+	return value && strcmp(value, "-") == 0 ? NULL : value;
 }
 
 /* attributes.c: --preserve and --no-preserve. */

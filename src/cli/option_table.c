@@ -32,7 +32,7 @@ static int set_json(struct cli *cli, const struct option_row *row, const char *v
 	if (value && !value[0])
 		return message_option(row->name, "invalid file name '' (empty)");
 	cli->json = true;
-	cli->json_file = value;
+	cli->json_file = option_json_file(value);
 	return EXIT_DONE;
 }
 

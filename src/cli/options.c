@@ -256,7 +256,7 @@ static void find_json(struct cli *cli, int argc, char **argv)
 		    strcmp(argv[i] + length, "=") == 0)
 			continue;
 		cli->json = true;
-		cli->json_file = argv[i][length] ? argv[i] + length + 1 : NULL;
+		cli->json_file = option_json_file(argv[i][length] ? argv[i] + length + 1 : NULL);
 	}
 }
 

@@ -45,9 +45,10 @@ void tree_add_failures(struct json *);
 void event_add_warnings(struct json *, const struct cli *);
 
 /* json_file.c: opens FILE of --json=FILE, and refuses any file that is an argument of the command
- * line. Returns EXIT_DONE, or another exit status after a message. */
+ * line, or that a descriptor among them refers to. Returns EXIT_DONE, or another exit status after a message. */
 int json_file_open(const struct cli *, int argc, char **argv);
-/* Where the next object goes; NULL after a message: FILE became dst, or cannot be truncated. */
+/* Where the next object goes; NULL after a message: FILE or standard
+ * output became dst, or FILE cannot be truncated. */
 FILE *json_file_stream(const char *dst);
 bool json_file_is_lost(void); /* json_file_stream() returned NULL */
 /* Writes everything out. Returns 0 or an errno. */

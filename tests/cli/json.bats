@@ -105,6 +105,42 @@ is() {
 	cmp a d/a
 }
 
+@test "--json=-: standard output, with the same rules as --json" {
+	echo data >a
+	usage_error "--json: standard output receives the copy: use --json=FILE" --json=- a -
+	[ -z "$output" ]
+	usage_error "--csv: standard output receives the JSON object: use --json=FILE" \
+		--benchmark --csv --json=- a b
+	expect 2 --nope --json=- a -
+	[ -z "$output" ]
+	expect 0 --list --json=-
+	valid "$output"
+}
+
+@test "--json=FILE never writes to a descriptor that is SRC or DST" {
+	local file
+	random a 100000
+	cp a before
+	for file in /dev/stdout /dev/fd/1; do
+		run bash -c '"$0" --json=$1 a - 2>err | cat >b; exit ${PIPESTATUS[0]}' "$FCOPY" $file
+		[ "$status" = 2 ]
+		said "^fcopy: --json: $file is an operand, too: name another file" err
+		[ ! -s b ]
+		run bash -c '"$0" --json=$1 a - >c' "$FCOPY" $file
+		[ "$status" = 2 ]
+		[ ! -s c ]
+	done
+	run bash -c '"$0" --json=c a fd:7 7>c' "$FCOPY"
+	[ "$status" = 2 ]
+	[ ! -s c ]
+	run bash -c '"$0" --json=a - c <a' "$FCOPY"
+	[ "$status" = 2 ]
+	cmp a before
+	run -0 --separate-stderr bash -c '"$0" --json=/dev/stdout - c <a | cat' "$FCOPY"
+	valid "$output"
+	cmp a c
+}
+
 @test "--list --json: every mode as an object" {
 	expect 0 --list --json
 	valid "$output"

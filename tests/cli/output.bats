@@ -231,3 +231,22 @@ on_small() {
 	traced 1 trace=write a /no/such/directory/b copy_file_range
 	[ "$(grep -c 'write(2<' trace)" = 1 ] || { cat trace; return 1; }
 }
+
+@test "--json: standard output became the copy: a message, exit 1, and a whole copy" {
+	local option
+	need jq
+	random a 100000
+	mkdir d
+	for option in --inplace --force; do
+		run bash -c '"$0" --json $1 a b >b' "$FCOPY" $option
+		[ "$status" = 1 ]
+		[ "$output" = "fcopy: standard output: is the copy: no JSON was written" ]
+		cmp a b
+	done
+	run bash -c '"$0" --json -r a d >d/a' "$FCOPY"
+	[ "$status" = 1 ]
+	cmp a d/a
+	# A file that had no name before the copy is not the copy.
+	run -0 bash -c 'exec 7>t 8<t; rm t; "$0" --json a b >&7; cat <&8' "$FCOPY"
+	jq -e .done <<<"$output"
+}
