@@ -169,7 +169,7 @@ static int open_place(struct endpoint *e, const struct endpoint *src,
 		return ENDPOINT_KEPT;
 	if (!in_place || options->scratch)
 		return replace_open(e, src, options, error);
-	int r = in_place_open(e, src, error);
+	int r = in_place_open(e, src, options, error);
 	return r == 0 ? check_alias(e, src, error) : r;
 }
 

@@ -43,7 +43,8 @@ static inline struct file file_state(void)
 /* The parts of destination_open. */
 int replace_open(struct endpoint *e, const struct endpoint *src, const struct fcopy_options *,
 		 struct fcopy_error *);
-int in_place_open(struct endpoint *e, const struct endpoint *src, struct fcopy_error *);
+int in_place_open(struct endpoint *e, const struct endpoint *src, const struct fcopy_options *,
+		  struct fcopy_error *);
 extern const struct endpoint_ops in_place_ops; /* both only close */
 
 /* in_place.c: the size of a block device, which stat does not report. Returns 0 or -errno. */

@@ -54,7 +54,8 @@ const struct endpoint_ops in_place_ops = {.commit = in_place_commit,
 					  .release_blocks = in_place_release_blocks};
 
 /* Checks that the descriptor is the file that place_find saw, and that the data fits. */
-static int in_place_check(struct endpoint *e, const struct endpoint *src, struct fcopy_error *error)
+static int in_place_check(struct endpoint *e, const struct endpoint *src, uint64_t count,
+			  struct fcopy_error *error)
 {
 	const struct place *p = &file_of(e)->place;
 	if (fstat(e->fd, &e->st) < 0)
@@ -66,17 +67,22 @@ static int in_place_check(struct endpoint *e, const struct endpoint *src, struct
 		return 0;
 	if (device_size(e->fd, &e->st.st_size) < 0)
 		return error_call(error, "ioctl(BLKGETSIZE64)", e->path, errno);
-	if (src->positional && src->st.st_size > e->st.st_size)
+	off_t end = e->st.st_size;
+	if (src->positional && src->st.st_size > end && (count == 0 || count > (uint64_t)end))
 		return error_refuse(error, e->path, ENOSPC, "the device is smaller than the source",
 				    FCOPY_ADVICE_NONE);
 	return 0;
 }
 
-int in_place_open(struct endpoint *e, const struct endpoint *src, struct fcopy_error *error)
+int in_place_open(struct endpoint *e, const struct endpoint *src,
+		  const struct fcopy_options *options, struct fcopy_error *error)
 {
 	const struct place *p = &file_of(e)->place;
+	bool positional = S_ISREG(p->st.st_mode) || S_ISBLK(p->st.st_mode);
+	/* --verify reads it later: refuse before the first byte a file that may not be read. */
+	int access = options->verify && positional ? O_RDWR : O_WRONLY;
 	/* O_EXCL on a block device: not while it is mounted or otherwise in use (open(2)). */
-	int flags = O_WRONLY | O_NOCTTY | O_CLOEXEC | (S_ISBLK(p->st.st_mode) ? O_EXCL : 0);
+	int flags = access | O_NOCTTY | O_CLOEXEC | (S_ISBLK(p->st.st_mode) ? O_EXCL : 0);
 	e->fd = p->target >= 0 ? open(io_proc_path(p->target).text, flags)
 			       : openat(p->dir, p->name, flags | O_NOFOLLOW);
 	if (e->fd < 0 && errno == EBUSY)
@@ -85,9 +91,9 @@ int in_place_open(struct endpoint *e, const struct endpoint *src, struct fcopy_e
 	if (e->fd < 0)
 		return error_proc(error, "open", e->path, errno);
 	e->ops = &in_place_ops;
-	int r = in_place_check(e, src, error);
+	int r = in_place_check(e, src, options->count, error);
 	if (r < 0)
 		in_place_abort(e);
-	e->positional = S_ISREG(e->st.st_mode) || S_ISBLK(e->st.st_mode);
+	e->positional = positional;
 	return r;
 }

@@ -116,6 +116,21 @@ like_source() {
 	cmp a d/b
 }
 
+@test "--verify --inplace of a file that may be written but not read: refused before the first byte" {
+	random a 100000
+	echo old >b
+	chmod 222 b
+	is_root && chown 65534 b
+	as_nobody 1 --inplace --verify a b
+	says "fcopy: b: open: Permission denied"
+	chmod 600 b
+	holds old b
+	chmod 222 b
+	as_nobody 0 --inplace a b
+	chmod 600 b
+	cmp a b
+}
+
 @test "--verify without O_DIRECT: the pages are dropped, and a warning says so" {
 	need_strace
 	random a 100000

@@ -52,6 +52,11 @@ teardown() {
 	expect 1 a "$loop"
 	[ -n "$stderr" ]
 	cmp -n 4194304 /dev/zero "$loop"
+	expect 1 --count=4194305 a "$loop"
+	mentions "the device is smaller than the source"
+	cmp -n 4194304 /dev/zero "$loop"
+	expect 0 --count=4194304 a "$loop"
+	cmp -n 4194304 a "$loop"
 }
 
 @test "a device that does not report its size: an error before the first byte" {
