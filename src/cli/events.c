@@ -114,9 +114,16 @@ static void print_resume(const struct fcopy_event *event)
 	message_print(r->dst);
 	if (r->resumed > 0) {
 		struct text t = {0};
-		text_share_words(&t, r->resumed, r->expected);
-		fprintf(stderr, ": resuming at %s (%d %%)\n", t.at,
-			(int)((double)r->resumed * 100 / (double)r->expected));
+		/* The size of a file of /proc is unknown. */
+		if (r->expected >= r->resumed) {
+			text_share_words(&t, r->resumed, r->expected);
+			text_add(&t, " (");
+			text_number(&t, (uint64_t)((double)r->resumed * 100 / (double)r->expected));
+			text_add(&t, " %)");
+		} else {
+			text_size_brief(&t, r->resumed);
+		}
+		fprintf(stderr, ": resuming at %s\n", t.at);
 	} else {
 		fprintf(stderr, ": starting over: %s\n", event->text);
 	}

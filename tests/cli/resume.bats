@@ -274,3 +274,13 @@ larger_than() { [ "$(stat -c %s "$2" 2>/dev/null || echo 0)" -gt "$1" ]; }
 	cmp a b
 	[ "$(stat -c %u:%g b)" = 65534:65533 ]
 }
+
+@test "--resume of a source without a known size: the message has no share of it" {
+	local source=/proc/kallsyms
+	[ "$(head -c 98304 $source | wc -c)" = 98304 ] || skip "no $source here"
+	head -c 98304 $source >b.fcopy-part
+	chmod 600 b.fcopy-part
+	expect 0 --resume $source b
+	says "fcopy: b: resuming at 96 KiB"
+	cmp $source b
+}
