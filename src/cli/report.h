@@ -45,7 +45,8 @@ void tree_add_failures(struct json *);
 void event_add_warnings(struct json *, const struct cli *);
 
 /* json_file.c: opens FILE of --json=FILE, and refuses any file that is an argument of the command
- * line, or that a descriptor among them refers to. Returns EXIT_DONE, or another exit status after a message. */
+ * line, or that a descriptor among them refers to. Returns EXIT_DONE, or another exit status after
+ * a message. */
 int json_file_open(const struct cli *, int argc, char **argv);
 /* Where the next object goes; NULL after a message: FILE or standard
  * output became dst, or FILE cannot be truncated. */
