@@ -65,6 +65,8 @@ void place_close(struct place *);
  * call in *call; temporary_name also returns ENDPOINT_KEPT. */
 int temporary_create(struct endpoint *e, mode_t mode, const char **call);
 int temporary_name(struct endpoint *e, bool no_clobber, const char **call);
+/* The mode that the kernel gives a file that is created in `dir` with `mode`. */
+mode_t temporary_mode(int dir, mode_t mode);
 void temporary_drop(struct endpoint *e);
 /* After a failure: truncates the part to its first `size` bytes, and gives it the mode 0600 by
  * which a resumed copy recognises it. Returns whether abort will keep it: not if another user owns
@@ -95,5 +97,8 @@ int metadata_keep_owner(int fd, const struct place *, const char *path, bool for
 			struct fcopy_error *);
 int metadata_keep_acl(int fd, const struct place *, const char *path, bool force,
 		      struct fcopy_error *);
+/* The permissions that the default ACL of a directory allows a new file at most. Returns false if
+ * the directory has none: then the umask applies. */
+bool metadata_default_mode(int dir, mode_t *mode);
 
 #endif

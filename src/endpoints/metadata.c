@@ -5,8 +5,12 @@
 #define _GNU_SOURCE
 #include "error.h"
 #include "file.h"
+#include "io/io.h"
 
+#include <endian.h>
 #include <fcntl.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/xattr.h>
@@ -63,6 +67,42 @@ static int keep_attribute(int fd, const char *path, const char *name)
 	if (n >= 0)
 		return fsetxattr(fd, name, value, (size_t)n, 0) < 0 ? -errno : 0;
 	return is_absent(errno) ? remove_attribute(fd, name) : -errno;
+}
+
+/* The permissions of a default ACL, as posix_acl_create_masq() in fs/posix_acl.c combines them with
+ * the mode of a new file: the mask, if there is one, limits the group bits. */
+static mode_t mode_of_acl(const struct posix_acl_xattr_entry *entry, size_t count)
+{
+	mode_t user = 0, group = 0, other = 0;
+	bool masked = false;
+	for (size_t i = 0; i < count; i++) {
+		mode_t bits = le16toh(entry[i].e_perm) & 07;
+		switch (le16toh(entry[i].e_tag)) {
+		case ACL_USER_OBJ: user = bits; break;
+		case ACL_GROUP_OBJ: group = masked ? group : bits; break;
+		case ACL_MASK:
+			group = bits;
+			masked = true;
+			break;
+		case ACL_OTHER: other = bits; break;
+		default: break; /* a named user or group */
+		}
+	}
+	return user << 6 | group << 3 | other;
+}
+
+bool metadata_default_mode(int dir, mode_t *mode)
+{
+	_Alignas(8) char value[VALUE_MAX];
+	const struct posix_acl_xattr_header *acl = (const void *)value;
+	const size_t head = sizeof(*acl);
+	ssize_t n = getxattr(dir == AT_FDCWD ? "." : io_proc_path(dir).text,
+			     "system.posix_acl_default", value, sizeof(value));
+	if (n < (ssize_t)head || le32toh(acl->a_version) != POSIX_ACL_XATTR_VERSION)
+		return false;
+	*mode = mode_of_acl((const void *)(value + head),
+			    ((size_t)n - head) / sizeof(struct posix_acl_xattr_entry));
+	return true;
 }
 
 int metadata_keep_owner(int fd, const struct place *old, const char *path, bool force,

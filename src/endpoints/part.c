@@ -188,7 +188,7 @@ bool part_set_name(struct endpoint *e)
 int part_open(struct endpoint *e, mode_t mode, const volatile int *cancel,
 	      struct fcopy_error *error)
 {
-	file_of(e)->mode = mode & ~temporary_umask();
+	file_of(e)->mode = temporary_mode(file_of(e)->place.dir, mode);
 	int r = part_set_name(e) ? -ENOENT
 				 : error_operation(error, "open of its .fcopy-part", "openat",
 						   e->path, ENAMETOOLONG);

@@ -232,7 +232,7 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 	if (r < 0)
 		return error_operation(error, "open its directory", "open", e->path, -r);
 	if (options->shard.count > 0) {
-		file_of(e)->mode = mode & ~temporary_umask();
+		file_of(e)->mode = temporary_mode(file_of(e)->place.dir, mode);
 		e->st.st_mode = S_IFREG;
 		return 0;
 	}

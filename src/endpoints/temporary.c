@@ -109,7 +109,7 @@ static bool read_umask(unsigned *mask)
 }
 
 /* The kernel applies umask and default ACL to an unnamed file, which is created with its final
- * mode. A named file is created with 0600 and needs the umask later. A shortage may pass: try
+ * mode. A named file is created with 0600 and gets that mode later. A shortage may pass: try
  * again. Without /proc assume the strictest. */
 mode_t temporary_umask(void)
 {
@@ -117,6 +117,12 @@ mode_t temporary_umask(void)
 	for (int tries = 0; tries < 3 && !read_umask(&mask); tries++)
 		;
 	return mask;
+}
+
+mode_t temporary_mode(int dir, mode_t mode)
+{
+	mode_t most;
+	return mode & (metadata_default_mode(dir, &most) ? most : ~temporary_umask());
 }
 
 static int create_unnamed(struct endpoint *e, mode_t mode)
@@ -151,7 +157,7 @@ int temporary_create(struct endpoint *e, mode_t mode, const char **call)
 	*call = "open";
 	if (!lacks_unnamed(r))
 		return r;
-	file_of(e)->mode = mode & ~temporary_umask();
+	file_of(e)->mode = temporary_mode(file_of(e)->place.dir, mode);
 	return create_named(e, call);
 }
 
