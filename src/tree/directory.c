@@ -4,16 +4,13 @@
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
+#include "permissions.h"
 #include "resume.h"
 
 #include <dirent.h>
-#include <endian.h>
 #include <fcntl.h>
-#include <linux/posix_acl.h>
-#include <linux/posix_acl_xattr.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 struct directory *directory_new(struct directory *parent, const char *name, int src, int dst,
@@ -87,37 +84,6 @@ int directory_preserve(struct worker *w, const struct entry *e, int src, int dst
 	return lost;
 }
 
-bool directory_is_hidden(const struct tree *t)
-{
-	const unsigned last = FCOPY_ATTR_OWNERSHIP | FCOPY_ATTR_MODE;
-	return t->atomic && !t->resume && !t->shard && t->options->copy.preserve & last;
-}
-
-/* The permissions that mkdir(2) leaves: a default ACL replaces the umask (acl(5)). A directory
- * inherits the one that it was created under. */
-static mode_t directory_permissions(const struct tree *t, int fd)
-{
-	struct {
-		struct posix_acl_xattr_header header;
-		struct posix_acl_xattr_entry entries[65536 / sizeof(struct posix_acl_xattr_entry)];
-	} acl;
-	mode_t owner = 0, group = 0, other = 0;
-	ssize_t n = fgetxattr(fd, "system.posix_acl_default", &acl, sizeof(acl));
-	if (n <= (ssize_t)sizeof(acl.header))
-		return 0777 & ~t->umask;
-	size_t count = ((size_t)n - sizeof(acl.header)) / sizeof(*acl.entries);
-	for (size_t i = 0; i < count; i++) {
-		mode_t allowed = le16toh(acl.entries[i].e_perm) & 7;
-		switch (le16toh(acl.entries[i].e_tag)) {
-		case ACL_USER_OBJ: owner = allowed; break;
-		case ACL_GROUP_OBJ:
-		case ACL_MASK: group = allowed; break; /* the mask comes later */
-		case ACL_OTHER: other = allowed; break;
-		}
-	}
-	return owner << 6 | group << 3 | other;
-}
-
 /* Attributes come last: files below would change the times, and a mode may forbid to create them.
  */
 void directory_set_attributes(struct worker *w, struct directory *d)
@@ -125,14 +91,17 @@ void directory_set_attributes(struct worker *w, struct directory *d)
 	const struct fcopy_options *o = &w->tree->options->copy;
 	const struct entry e = {.dir = d, .name = "", .as = ""};
 	int lost = directory_preserve(w, &e, d->src, d->dst, &d->st);
-	/* It was created with all of S_IRWXU, so that entries could be created in it. */
-	mode_t extra = 0700 & ~d->st.st_mode, lacks = 0;
+	const struct tree *t = w->tree;
 	struct stat now;
 	if (!d->fresh || o->preserve & FCOPY_ATTR_MODE)
 		return;
-	if (directory_is_hidden(w->tree) && lost == 0)
-		lacks = d->st.st_mode & (01000 | directory_permissions(w->tree, d->dst));
-	if (!extra && !(lacks & ~0700u))
+	bool hidden = permissions_are_hidden(t) && lost == 0;
+	mode_t mode = d->st.st_mode & 01777;
+	if (hidden || t->withheld)
+		mode &= 01000 | permissions_left(t, d->dst);
+	/* It was created with all of S_IRWXU, so that entries could be created in it. */
+	mode_t extra = 0700 & ~mode, lacks = hidden ? mode & 01077 : 0;
+	if (!extra && !lacks)
 		return;
 	if (fstat(d->dst, &now) < 0)
 		report_call(w, &e, "fstat", entry_dst, errno);

@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
+#include "permissions.h"
 #include "resume.h"
 
 #include <dirent.h>
@@ -91,13 +92,15 @@ static int entry_make_directory(struct worker *w, const struct entry *e, const s
 {
 	const struct tree *t = w->tree;
 	int dir = e->dir->dst;
-	mode_t mode = directory_is_hidden(t) ? 0700 : (st->st_mode & 01777) | 0700;
+	mode_t mode = permissions_are_hidden(t) ? 0700 : (st->st_mode & 01777) | 0700;
 	*fresh = mkdirat(dir, e->as, mode) == 0;
 	int r = *fresh ? 0 : -errno;
 	if (r == -EEXIST && t->resume)
 		r = resume_make_directory(dir, e->as, mode, fresh);
 	if (r < 0 && !(r == -EEXIST && t->atomic))
 		return report_call(w, e, "mkdir", entry_dst, -r);
+	if (*fresh && t->withheld && (r = permissions_admit_owner(dir, e->as)) < 0)
+		return report_call(w, e, "chmod", entry_dst, -r);
 	int fd = openat(dir, e->as, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 && !*fresh && (errno == ENOTDIR || errno == ELOOP))
 		return report_refusal(w, e, entry_dst, ENOTDIR,

@@ -12,6 +12,7 @@
 #define _GNU_SOURCE
 #include "resume.h"
 #include "endpoints/error.h"
+#include "permissions.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -118,7 +119,10 @@ int resume_open(const struct operand *o, const char *part, mode_t mode, bool fol
 	bool created = mkdirat(parent, part, mode & 0755) == 0;
 	if (!created && errno != EEXIST)
 		return error_call(error, "mkdir", dst, errno);
-	int fd = openat(parent, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	int fd = openat(parent, part, flags);
+	if (fd < 0 && errno == EACCES && created && permissions_admit_owner(parent, part) > 0)
+		fd = openat(parent, part, flags);
 	int r = fd >= 0 ? part_lock(fd, o, part, follow, error)
 		: errno == ENOTDIR || errno == ELOOP
 		    ? part_refuse(dst, errno, "its .fcopy-part is not a directory", error)

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "root.h"
 #include "endpoints/error.h"
+#include "permissions.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -64,6 +65,7 @@ int root_check_inside(const struct root *r, int dir)
 static int root_create(struct root *r)
 {
 	struct stat st;
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 	int parent = r->operand->parent, result = -EEXIST;
 	for (int tries = 0; result == -EEXIST && tries < 8; tries++) {
 		result = temporary_draw(r->temporary);
@@ -73,7 +75,10 @@ static int root_create(struct root *r)
 	}
 	if (result < 0)
 		return root_fail(r, "mkdir", -result);
-	r->dst = openat(parent, r->temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	r->dst = openat(parent, r->temporary, flags);
+	if (r->dst < 0 && errno == EACCES &&
+	    (result = permissions_admit_owner(parent, r->temporary)) > 0)
+		r->dst = openat(parent, r->temporary, flags);
 	const char *call = r->dst < 0                                        ? "open"
 			   : fstat(r->dst, &st) < 0                          ? "fstat"
 			   : fchmod(r->dst, (st.st_mode & 07000) | 0700) < 0 ? "fchmod"
@@ -81,7 +86,7 @@ static int root_create(struct root *r)
 	if (!call) {
 		/* Best effort: by this lock another copy sees that the tree is in use. */
 		(void)!flock(r->dst, LOCK_EX | LOCK_NB);
-		r->mode = st.st_mode & 07777 & ~(0700 & ~r->operand->st.st_mode);
+		r->mode = st.st_mode & 07777 & ~(mode_t)result & ~(0700 & ~r->operand->st.st_mode);
 		return 0;
 	}
 	result = root_fail(r, call, errno);
@@ -176,6 +181,7 @@ int root_copy(struct tree *t, const struct operand *o)
 	t->failures = 0;
 	t->src_dev = o->st.st_dev;
 	t->umask = temporary_umask();
+	t->withheld = 0700 & (t->umask | ~permissions_left(t, r.dst));
 	struct directory *d = directory_new(NULL, "", o->src, r.dst, &o->st);
 	if (!d || fstat(r.dst, &st) < 0) {
 		result = d ? root_fail(&r, "fstat", errno) : root_fail(&r, "malloc", ENOMEM);

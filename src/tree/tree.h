@@ -133,9 +133,9 @@ struct tree {
 	uint64_t sum;  /* of what a shard sees of the source; atomic */
 	dev_t dst_dev; /* the directory that is created or merged into */
 	ino_t dst_ino;
-	dev_t src_dev; /* of the operand */
-	mode_t umask;
-	bool probed, searched; /* for O_TMPFILE, and for what killed copies left */
+	dev_t src_dev;          /* of the operand */
+	mode_t umask, withheld; /* withheld: of S_IRWXU, from new directories */
+	bool probed, searched;  /* for O_TMPFILE, and for what killed copies left */
 	struct links *links;
 	struct record *record; /* NULL: times say which files are complete, or nothing is kept */
 	struct pool pool;
@@ -164,9 +164,6 @@ void walk_entry(struct tree *, const struct entry *);
 /* directory.c */
 struct directory *directory_new(struct directory *parent, const char *name, int src, int dst,
 				const struct stat *);
-/* Do new directories have mode 0700 until their owner and ACL are set? In an existing tree other
- * users could open them. */
-bool directory_is_hidden(const struct tree *);
 /* Sets the attributes of a complete directory. */
 void directory_set_attributes(struct worker *, struct directory *);
 /* Gives dst, a file or directory, the attributes of src that are to be preserved. Returns 0, or

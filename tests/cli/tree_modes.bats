@@ -57,3 +57,78 @@ modes_of() {
 	diff <(cd plain && getfacl -R .) <(cd owned && getfacl -R .)
 	in_trace 'mkdirat.*"[de]", 0700' 2
 }
+
+# by_user COMMAND…: by a user without rights over other users' files.
+by_user() {
+	# shellcheck disable=SC2086
+	if is_root; then $NOBODY "$@"; else "$@"; fi
+}
+
+# make_source: a tree in ./s, in a directory where an ordinary user may create others.
+make_source() {
+	mkdir -p s/d/e s/closed
+	echo a >s/d/e/a
+	echo b >s/closed/b
+	ln s/closed/b s/d/b
+	chmod 750 s/d
+	chmod 755 s/closed
+	! is_root || chown -R 65534:65534 s
+	chmod 777 .
+	umask 022
+	install -m 755 "$FCOPY" fcopy
+}
+
+@test "a umask that takes rights from the owner: an ordinary user's tree is complete, as with cp" {
+	local mask how
+	make_source
+	for mask in 0222 0300 0400 0777; do
+		rm -rf cp new cp_into into
+		by_user mkdir cp_into into
+		for how in "cp -r s cp" "./fcopy -r s new" "cp -r s/. cp_into" "./fcopy -r s/. into" \
+			"cp -r --preserve=ownership s/d cp_into/x" "./fcopy -r --preserve=ownership s/d into/x"; do
+			# shellcheck disable=SC2016
+			by_user bash -c "umask $mask; exec $how" || { echo "umask $mask: $how"; return 1; }
+		done
+		diff <(modes_of cp) <(modes_of new)
+		diff <(modes_of cp_into) <(modes_of into)
+		chmod -R u+rwx cp new cp_into into
+		diff -r s new
+	done
+}
+
+@test "a umask that takes rights from the owner: --resume completes an ordinary user's tree" {
+	local mask
+	make_source
+	chmod 000 s/d/e/a
+	for mask in 0222 0400 0777; do
+		rm -rf new new.fcopy-part
+		run by_user bash -c "umask $mask; exec ./fcopy --resume -r s new"
+		[ "$status" = 1 ]
+		[ -d new.fcopy-part/d ]
+		chmod 644 s/d/e/a
+		by_user bash -c "umask $mask; exec ./fcopy --resume -r s new"
+		(umask $mask; cp -r s cp)
+		diff <(modes_of cp | cut -d' ' -f1-3) <(modes_of new | cut -d' ' -f1-3)
+		chmod -R u+rwx cp new
+		diff -r s new
+		chmod 000 s/d/e/a
+		rm -rf cp
+	done
+}
+
+@test "a default ACL that takes rights from the owner: an ordinary user's tree is complete, as with cp" {
+	local owner
+	make_source
+	for owner in r-x --- -wx; do
+		rm -rf cp by_fcopy
+		by_user mkdir cp by_fcopy
+		setfacl -d -m u::$owner,g::r-x,o::--- cp by_fcopy 2>/dev/null ||
+			skip "no ACL on this file system"
+		by_user cp -r s cp/new
+		by_user cp -r s/. cp
+		by_user ./fcopy -r s by_fcopy/new
+		by_user ./fcopy -r s/. by_fcopy
+		diff <(modes_of cp) <(modes_of by_fcopy)
+		diff <(cd cp && getfacl -R .) <(cd by_fcopy && getfacl -R .)
+	done
+}
