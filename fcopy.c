@@ -9,8 +9,8 @@
  *                     progress, speed, ending, stats, json, benchmark
  *   src/tree/         several sources and trees: operands, tree, root (new or merged), commit,
  *                     shard, walk (reads directories), pool, entry, shard_entry, links, hard_link,
- *                     special, directory, record, resume and unmarked (an unfinished tree), flush,
- *                     remove, inside (DST below SRC), report
+ *                     special, directory, permissions (of new directories), record, resume and
+ *                     unmarked (an unfinished tree), flush, remove, inside (DST below SRC), report
  *   src/copy/         policy: rules (what options demand), copy (opens), run (up to the commit),
  *                     settle (before the commit), notify, plan (auto), cached and measure (splice
  *                     or threads), cpus, ask, modes, step, extents, allocate, space, stale, ranges

@@ -175,6 +175,9 @@ bool temporary_is_drawn(const char *name); /* could temporary_draw have made it?
 /* Do new files in this directory need a temporary name, because O_TMPFILE is unsupported? */
 bool temporary_is_named(int dir);
 mode_t temporary_umask(void); /* of this process; 077 if it is unknown */
+/* The permissions that the default ACL of a directory allows a new file at most. Returns false if
+ * the directory has none: then the umask applies. */
+bool metadata_default_mode(int dir, mode_t *mode);
 
 /* part.c: takes the lock LOCK_SH or LOCK_EX; waits up to a second. Returns 0 or -errno. */
 int part_take_lock(int fd, int lock, const volatile int *cancel);

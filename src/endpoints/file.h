@@ -97,8 +97,5 @@ int metadata_keep_owner(int fd, const struct place *, const char *path, bool for
 			struct fcopy_error *);
 int metadata_keep_acl(int fd, const struct place *, const char *path, bool force,
 		      struct fcopy_error *);
-/* The permissions that the default ACL of a directory allows a new file at most. Returns false if
- * the directory has none: then the umask applies. */
-bool metadata_default_mode(int dir, mode_t *mode);
 
 #endif
