@@ -51,6 +51,8 @@ void commit_keep(const struct root *r)
 	/* It may have its final owner and mode already: --resume requires its own. */
 	(void)!fchown(r->dst, geteuid(), (gid_t)-1);
 	fchmod(r->dst, 0700);
+	if (r->record)
+		record_keep(r->record);
 	if (r->part[0])
 		resume_mark(r->dst); /* a failure shows when it is resumed */
 	bool named = r->resumes || (r->part[0] && commit_rename(r, r->part) == 0);

@@ -122,7 +122,7 @@ void pool_leave(struct worker *w)
 	pthread_mutex_lock(&w->tree->lock);
 	report_add(w->tree->report, &w->sum);
 	pthread_mutex_unlock(&w->tree->lock);
-	record_leave(w, tree_is_kept(w->tree));
+	record_leave(w);
 	w->copy.buffer = w->buffer;
 	w->copy.buffer_size = w->buffer_size;
 	cached_free(&w->copy);

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,11 +48,25 @@ static const char *record_path(const struct entry *e, char path[PATH_MAX])
 	}
 }
 
-/* The directories above are our own: mode 0700, or below one of that mode. */
+/* Component by component: if the commit failed late, the tree was already open to other users, and
+ * one of them could have put a symlink there. Without its time --resume copies the file again. */
 static void record_apply_one(int dst, const struct head *head, const char *path)
 {
 	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, head->mtime};
-	(void)!utimensat(dst, path, times, AT_SYMLINK_NOFOLLOW); /* --resume copies it again */
+	int dir = dst;
+	for (const char *slash; dir >= 0 && (slash = strchr(path, '/')); path = slash + 1) {
+		char name[NAME_MAX + 1];
+		snprintf(name, sizeof(name), "%.*s", (int)(slash - path), path);
+		int below = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (dir != dst)
+			close(dir);
+		dir = below;
+	}
+	if (dir < 0)
+		return;
+	(void)!utimensat(dir, path, times, AT_SYMLINK_NOFOLLOW);
+	if (dir != dst)
+		close(dir);
 }
 
 /* Returns how many bytes of whole records there were. */
@@ -116,19 +131,22 @@ void record_add(struct worker *w, const struct entry *e, const struct stat *st)
 	w->recorded += sizeof(head) + head.size;
 }
 
-void record_leave(struct worker *w, bool kept)
+void record_leave(struct worker *w)
 {
-	if (kept && w->tree->record)
-		record_apply(w->tree->record->dst, w->record, w->recorded);
-	free(w->record);
-	w->record = NULL;
-	w->recorded = 0;
+	struct record *r = w->tree->record;
+	if (!w->record)
+		return;
+	pthread_mutex_lock(&w->tree->lock);
+	r->buffer[r->buffers++] = (struct record_buffer){w->record, w->recorded};
+	pthread_mutex_unlock(&w->tree->lock);
 }
 
-void record_end(struct record *r, bool kept)
+void record_keep(const struct record *r)
 {
-	char *data = kept && r->fd >= 0 ? malloc(BUFFER_SIZE) : NULL;
+	char *data = r->fd >= 0 ? malloc(BUFFER_SIZE) : NULL;
 	off_t at = 0;
+	for (unsigned i = 0; i < r->buffers; i++)
+		record_apply(r->dst, r->buffer[i].data, r->buffer[i].size);
 	while (data && at < r->size) {
 		ssize_t n = pread(r->fd, data, BUFFER_SIZE, at);
 		size_t whole = n > 0 ? record_apply(r->dst, data, (size_t)n) : 0;
@@ -137,7 +155,12 @@ void record_end(struct record *r, bool kept)
 		at += (off_t)whole;
 	}
 	free(data);
+}
+
+void record_end(struct record *r)
+{
+	for (unsigned i = 0; i < r->buffers; i++)
+		free(r->buffer[i].data);
 	if (r->fd >= 0)
 		close(r->fd);
-	r->fd = -1;
 }

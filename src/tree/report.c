@@ -48,12 +48,6 @@ bool tree_stopped(const struct tree *t)
 	return __atomic_load_n(&t->stop, __ATOMIC_RELAXED) < 0 || io_cancelled(&t->io);
 }
 
-bool tree_is_kept(const struct tree *t)
-{
-	return __atomic_load_n(&t->failures, __ATOMIC_RELAXED) > 0 && !t->options->keep_going &&
-	       !tree_stopped(t);
-}
-
 static void tree_notify(const struct tree *t, const struct fcopy_event *event)
 {
 	const struct fcopy_options *o = &t->options->copy;

@@ -41,13 +41,20 @@ struct record {
 	int fd;          /* of the file; -1: none */
 	off_t size;
 	bool failed; /* no more is added; atomic */
+	unsigned buffers;
+	struct record_buffer {
+		char *data;
+		size_t size;
+	} buffer[FCOPY_THREADS_MAX]; /* the last ones of threads that have ended */
 };
 
 /* record.c: notes that an entry's copy is complete; st: the source when it was opened. */
 void record_add(struct worker *, const struct entry *, const struct stat *);
-/* The worker, and then the tree, has ended. If the tree is kept, its files get the times of their
- * sources. */
-void record_leave(struct worker *, bool kept);
-void record_end(struct record *, bool kept);
+/* The worker has ended. */
+void record_leave(struct worker *);
+/* The tree is kept: its files get the times of their sources. */
+void record_keep(const struct record *);
+/* The tree has ended. */
+void record_end(struct record *);
 
 #endif

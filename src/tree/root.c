@@ -202,13 +202,14 @@ int root_copy(struct tree *t, const struct operand *o)
 	t->report->directories++;
 	double start = io_now();
 	struct record record = {.parent = o->parent, .dst = r.dst, .fd = -1};
-	bool timed = t->options->copy.preserve & FCOPY_ATTR_TIMESTAMPS || t->options->keep_going;
+	bool timed = t->options->copy.preserve & FCOPY_ATTR_TIMESTAMPS;
 	t->record = t->atomic || timed ? NULL : &record;
 	walk_tree(t, d);
-	record_end(&record, tree_is_kept(t));
 	t->record = NULL;
+	r.record = &record;
 	t->report->seconds[FCOPY_PHASE_COPY] += io_now() - start;
 	result = commit_end(&r, d);
+	record_end(&record);
 	directory_unref(d);
 	return result;
 }

@@ -16,6 +16,7 @@ struct root {
 	bool resumes;                 /* temporary is the part */
 	bool unsound;                 /* a flush failed: which files lost data is unknown */
 	int dst;
+	const struct record *record; /* NULL: none yet */
 };
 
 /* Report a failure of this operand, and return -err. */

@@ -231,8 +231,6 @@ void report_operand(struct tree *, const struct fcopy_error *);
 /* Ends the copy early: err is ECANCELED, ENOSPC … */
 void tree_stop(struct tree *, int err);
 bool tree_stopped(const struct tree *);
-/* Entries of a new tree failed: will it be kept as DST.fcopy-part? */
-bool tree_is_kept(const struct tree *);
 /* For copy.notify of each file, with the worker as user. */
 void report_event(void *worker, const struct fcopy_event *);
 /* Announces a large file that takes long; NULL: it is done. */

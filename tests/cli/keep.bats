@@ -3,6 +3,7 @@
 # -n, -T and --resume: an existing file is left as it is, a directory is none, a planted file no trap.
 
 load helper
+load tree
 
 @test "-n: an existing file is left, exit 0; a missing one is made" {
 	echo new >a
@@ -148,4 +149,40 @@ load helper
 		absent b
 		rm -f b.fcopy-part
 	done
+}
+
+@test "-r: a tree that only failed to get its name or mode is kept with the times that --resume needs" {
+	need_strace
+	local call option
+	make_small s
+	for call in renameat2:error=EIO:when=1 fchmod:error=EIO:when=2; do
+		for option in -j1 -j4 --keep-going; do
+			[ "$call $option" != "fchmod:error=EIO:when=2 --keep-going" ] || continue # commits
+			rm -rf d
+			traced 1 inject=$call -r $option s d
+			injected
+			kept d.fcopy-part
+			expect 0 -r --resume --stats s d
+			[[ $stderr =~ resumed\ +20[^0-9] ]] || { echo "$stderr"; return 1; }
+			diff -r s d
+		done
+	done
+}
+
+@test "a symlink in place of a directory of the kept tree: the time of what it leads to stays" {
+	need_strace
+	make_small s
+	mkdir canary
+	touch -d 2001-02-03 canary/5
+	strace -f -qq -o trace -e trace=renameat2 \
+		-e inject=renameat2:error=EIO:delay_enter=2000000:when=1 "$FCOPY" -r s d 2>err 3>&- &
+	pid=$!
+	await said renameat2 trace
+	mv .fcopy-*/d1 moved
+	ln -s "$T/canary" "$(echo .fcopy-*)/d1"
+	never wait $pid
+	[ -L d.fcopy-part/d1 ]
+	[ s/d2/6 -nt canary/5 ]
+	[ "$(stat -c %Y canary/5)" = "$(date -d 2001-02-03 +%s)" ]
+	[ "$(stat -c %y d.fcopy-part/d2/6)" = "$(stat -c %y s/d2/6)" ]
 }
