@@ -101,7 +101,7 @@ static int entry_make_directory(struct worker *w, const struct entry *e, const s
 		return report_call(w, e, "mkdir", entry_dst, -r);
 	if (*fresh && t->withheld && (r = permissions_admit_owner(dir, e->as)) < 0)
 		return report_call(w, e, "chmod", entry_dst, -r);
-	int fd = openat(dir, e->as, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int fd = directory_open(t, dir, e->as);
 	if (fd < 0 && !*fresh && (errno == ENOTDIR || errno == ELOOP))
 		return report_refusal(w, e, entry_dst, ENOTDIR,
 				      "is not a directory and is not replaced by one");

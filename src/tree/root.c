@@ -159,7 +159,7 @@ static int root_open(struct root *r)
 				   FCOPY_ADVICE_NONE);
 	if (st.st_dev == r->operand->st.st_dev && st.st_ino == r->operand->st.st_ino)
 		return root_refuse(r, EINVAL, "is the source directory", FCOPY_ADVICE_USAGE);
-	r->dst = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	r->dst = directory_open(r->tree, parent, name);
 	if (r->dst < 0)
 		return root_fail(r, "open", errno);
 	result = root_check_inside(r, r->dst); /* the directory itself may be a bind mount */

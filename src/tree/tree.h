@@ -164,6 +164,9 @@ void walk_entry(struct tree *, const struct entry *);
 /* directory.c */
 struct directory *directory_new(struct directory *parent, const char *name, int src, int dst,
 				const struct stat *);
+/* Opens a directory of the destination; as O_PATH if it cannot be read but searched, and is neither
+ * flushed nor given attributes. Returns a descriptor, or -1 with errno. */
+int directory_open(const struct tree *, int parent, const char *name);
 /* Sets the attributes of a complete directory. */
 void directory_set_attributes(struct worker *, struct directory *);
 /* Gives dst, a file or directory, the attributes of src that are to be preserved. Returns 0, or

@@ -130,5 +130,49 @@ make_source() {
 		by_user ./fcopy -r s/. by_fcopy
 		diff <(modes_of cp) <(modes_of by_fcopy)
 		diff <(cd cp && getfacl -R .) <(cd by_fcopy && getfacl -R .)
+		chmod -R u+rwx cp by_fcopy
 	done
+}
+
+# make_box: ./box, where the user may create files but not list them; ./box/d too.
+make_box() {
+	by_user mkdir box box/d
+	by_user chmod 333 box/d box
+	is_root || return 0
+	chown -R 0:0 box
+	chmod -R 1733 box
+}
+
+@test "merge: into directories that a user may write and search but not read, as cp -r" {
+	local option
+	make_source
+	make_box
+	by_user ./fcopy -r s/. box
+	by_user ./fcopy -r s box
+	for option in -f -n; do
+		by_user ./fcopy -r $option s/. box
+	done
+	by_user ./fcopy -r s/d box/s/closed
+	chmod -R u+r box
+	diff -r s/d box/d
+	diff -r s/closed box/closed
+	[ -z "$(find box -name '.fcopy*')" ]
+	diff -r s/d box/s/closed/d
+}
+
+@test "merge: an unreadable directory is refused at once if it must be flushed or gets attributes" {
+	local option
+	make_source
+	make_box
+	for option in -a --fsync --preserve=timestamps; do
+		as_nobody 1 -r $option s/. box
+		says "fcopy: box: open: Permission denied"
+	done
+	chmod 000 box
+	as_nobody 1 -r s/. box
+	[[ $stderr == "fcopy: box: "*": Permission denied" ]] || { echo "$stderr"; return 1; }
+	as_nobody 1 -rT s box
+	[[ $stderr == "fcopy: box: "*": Permission denied" ]] || { echo "$stderr"; return 1; }
+	chmod 755 box
+	[ "$(ls box)" = d ]
 }
