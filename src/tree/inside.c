@@ -5,7 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "io/libc.h"
-#include "tree.h"
+#include "root.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * levels above free some space.
  */
 #define _GNU_SOURCE
-#include "tree.h"
+#include "resume.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -57,4 +57,9 @@ void record_keep(const struct record *);
 /* The tree has ended. */
 void record_end(struct record *);
 
+/* remove.c: removes everything below `root`, an open directory that only this process writes to,
+ * and then its name in `dir`. Adds the number of removed entries to *count, unless count is NULL.
+ * Returns 0, or -errno with the rest left there. */
+int remove_tree(int root, int dir, const char *name, uint64_t *count);
+
 #endif

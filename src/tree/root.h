@@ -34,6 +34,10 @@ static inline int root_refuse(const struct root *r, int err, const char *reason,
 /* root.c: is the directory inside the source? Then refuses the operand. */
 int root_check_inside(const struct root *, int dir);
 
+/* inside.c: Is dst inside src, or in a file system mounted below it? Finds what bind mounts hide;
+ * false if that is unknown. Both are descriptors of directories. */
+bool inside_by_mount(int src, int dst, bool one_file_system);
+
 /* commit.c: sets the attributes of the complete directory, flushes and renames it. Returns 0 or
  * -errno, reported. */
 int commit_root(struct root *, struct directory *);

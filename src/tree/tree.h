@@ -296,13 +296,4 @@ int shard_claim(struct worker *, const struct entry *, uint64_t *sum);
 bool shard_is_large(const struct worker *, const struct stat *);
 int shard_copy_range(struct worker *, const struct entry *, int fd, const struct stat *);
 
-/* inside.c: Is dst inside src, or in a file system mounted below it? Finds what bind mounts hide;
- * false if that is unknown. Both are descriptors of directories. */
-bool inside_by_mount(int src, int dst, bool one_file_system);
-
-/* remove.c: removes everything below `root`, an open directory that only this process writes to,
- * and then its name in `dir`. Adds the number of removed entries to *count, unless count is NULL.
- * Returns 0, or -errno with the rest left there. */
-int remove_tree(int root, int dir, const char *name, uint64_t *count);
-
 #endif
