@@ -233,6 +233,9 @@ to_the_deaf() {
 		listened(run, -signal.SIGKILL)
 		reset(c)
 
+		set_linger(server, 1, 0)
+		assert start(server, "-n", "FD", "old").wait(20) == 0 and linger(server) == (1, 0)
+		set_linger(server, 0, 0)
 		for before in (0, 0), (1, 5), (1, 0):
 		    c = peer()
 		    ours, _ = server.accept()
