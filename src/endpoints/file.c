@@ -163,20 +163,21 @@ static int open_place(struct endpoint *e, const struct endpoint *src,
 {
 	bool exists = file_of(e)->place.exists;
 	bool in_place = exists && (!S_ISREG(file_of(e)->place.st.st_mode) || options->in_place);
-	if (exists && same_file(&src->st, &file_of(e)->place.st) && !options->scratch)
-		return refuse_same(src, e->path, error);
 	if (exists && options->no_clobber)
 		return ENDPOINT_KEPT;
+	if (exists && same_file(&src->st, &file_of(e)->place.st) && !options->scratch)
+		return refuse_same(src, e->path, error);
 	if (!in_place || options->scratch)
 		return replace_open(e, src, options, error);
 	int r = in_place_open(e, src, options, error);
 	return r == 0 ? check_alias(e, src, error) : r;
 }
 
-/* place_find failed. As with cp -n, a symlink that leads nowhere exists, too. */
-static int keep_dangling(int r, const struct fcopy_options *options, struct fcopy_error *error)
+/* place_find failed. As with cp -n, a directory is kept, and so is a symlink that leads nowhere. */
+static int keep_unusable(int r, const struct fcopy_options *options, struct fcopy_error *error)
 {
-	if (!options->no_clobber || error->advice != FCOPY_ADVICE_REMOVE_LINK)
+	bool directory = r == -EISDIR && error->advice == FCOPY_ADVICE_NONE;
+	if (!options->no_clobber || (!directory && error->advice != FCOPY_ADVICE_REMOVE_LINK))
 		return r;
 	*error = (struct fcopy_error){0};
 	return ENDPOINT_KEPT;
@@ -191,7 +192,7 @@ static int open_named(struct endpoint *e, const char *path, const struct endpoin
 	*file_of(e) = file_state();
 	int r = place_find(&file_of(e)->place, path, name, !options->no_directory, resolved, error);
 	if (r < 0)
-		return keep_dangling(r, options, error);
+		return keep_unusable(r, options, error);
 	r = open_place(e, src, options, error);
 	if (r != 0)
 		place_close(&file_of(e)->place);
@@ -207,7 +208,7 @@ int destination_open_in(struct endpoint *e, int dir, const char *name, const cha
 	file_of(e)->replace_links = replace_links;
 	int r = place_find_in(&file_of(e)->place, dir, name, path, error);
 	if (r < 0)
-		return keep_dangling(r, options, error);
+		return keep_unusable(r, options, error);
 	/* Opening a FIFO could block, and writing would overwrite a device. */
 	if (file_of(e)->place.exists && !S_ISREG(file_of(e)->place.st.st_mode) &&
 	    !options->no_clobber)

@@ -106,7 +106,9 @@ static int check_existing(const struct endpoint *e, bool force, struct fcopy_err
 	r = check_directory_allows_rename(e, error);
 	if (r < 0 || force)
 		return r;
-	if (file_of(e)->place.st.st_nlink > 1 && !file_of(e)->replace_links)
+	/* A symlink that was followed may lead out of the tree. */
+	bool replaces_links = file_of(e)->replace_links && file_of(e)->place.target < 0;
+	if (file_of(e)->place.st.st_nlink > 1 && !replaces_links)
 		return error_refuse(error, e->path, EMLINK,
 				    "has other hard links, which would keep the old content",
 				    err ? FCOPY_ADVICE_FORCE : FCOPY_ADVICE_IN_PLACE_OR_FORCE);

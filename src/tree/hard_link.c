@@ -17,7 +17,7 @@ static bool hard_link_is_symlink(int dir, const char *name)
 }
 
 /* May the link replace what has this name in an existing tree? A file only where a copy might:
- * every check of destination_open_in applies. A copy follows a symlink, a link would replace it. */
+ * every check of destination_open_in applies. */
 static bool hard_link_may_replace(const struct worker *w, const struct entry *e,
 				  const struct stat *st)
 {
@@ -27,8 +27,7 @@ static bool hard_link_may_replace(const struct worker *w, const struct entry *e,
 		return false;
 	if (!S_ISREG(st->st_mode)) /* as special_copy, which replaces all but directories */
 		return true;
-	if (hard_link_is_symlink(e->dir->dst, e->as) ||
-	    destination_open_in(&dst, e->dir->dst, e->as, entry_dst, &src, &w->options, true,
+	if (destination_open_in(&dst, e->dir->dst, e->as, entry_dst, &src, &w->options, true,
 				&error))
 		return false;
 	dst.ops->abort(&dst);
@@ -57,7 +56,9 @@ int hard_link_make(const struct worker *w, const struct entry *e, const struct s
 	int from = dir == e->dir ? e->dir->dst : directory_reopen(dir), to = e->dir->dst;
 	if (from < 0)
 		return from;
-	bool followed = w->tree->atomic && S_ISREG(st->st_mode) && hard_link_is_symlink(from, name);
+	bool followed = w->tree->atomic && S_ISREG(st->st_mode) &&
+			(hard_link_is_symlink(from, name) ||
+			 (!w->options.no_clobber && hard_link_is_symlink(to, e->as)));
 	int r = followed ? -ELOOP : hard_link_create(from, name, to, e->as);
 	if (r == -EEXIST && w->tree->resume && resume_remove(to, e->as) == 0)
 		r = hard_link_create(from, name, to, e->as);

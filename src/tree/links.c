@@ -173,7 +173,7 @@ static enum link_state links_use(struct worker *w, const struct entry *e, const 
 	struct fcopy_error error;
 	if (r == -ELOOP)
 		error_refuse(&error, entry_dst, ELOOP,
-			     "copied and not linked: its other name in "
+			     "copied and not linked: one of its names in "
 			     "DST is a symlink",
 			     FCOPY_ADVICE_NONE);
 	else

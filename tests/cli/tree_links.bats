@@ -136,3 +136,45 @@ load tree
 	holds old d/b
 	holds new d/0
 }
+
+@test "-a: a symlink in DST leads to a file with other names: refused, and both keep the old content" {
+	mkdir s d
+	echo new >s/a
+	echo old >outside
+	ln outside other
+	ln -s ../outside d/a
+	expect 1 -a s/. d
+	mentions 'd/a: has other hard links'
+	holds old outside
+	[ outside -ef other ]
+}
+
+@test "-a: a later name of a file is a symlink in DST: followed, with a warning" {
+	mkdir s d
+	echo new >s/a
+	ln s/a s/b
+	echo old >outside
+	ln -s ../outside d/a
+	expect 0 -a -j1 s/. d
+	mentions 'warning: ' 'copied and not linked'
+	holds new d/b
+	holds new outside
+	rm -r d
+	mkdir d
+	ln -s ../outside d/b
+	expect 0 -a -j1 s/. d
+	mentions 'warning: ' 'copied and not linked'
+}
+
+@test "-n: a directory, and another name of the source, are kept, as with cp -n" {
+	mkdir -p s d/a
+	echo new >s/a
+	expect 0 -rn s/. d
+	expect 0 -n -T s/a d/a
+	[ -d d/a ]
+	rmdir d/a
+	ln s/a d/a
+	expect 0 -an s/. d
+	expect 0 -n s/a d/a
+	[ s/a -ef d/a ]
+}
