@@ -148,6 +148,17 @@ struct blame {
 	bool src;
 };
 
+/* An attribute user.* needs write permission, which a read-only file denies to its owner, too:
+ * gives it for a moment. */
+static int set_on_read_only(int fd, const char *name, const char *value, size_t size)
+{
+	struct stat st;
+	if (fstat(fd, &st) < 0 || st.st_mode & 0200 || fchmod(fd, (st.st_mode & 07777) | 0200) < 0)
+		return -EACCES;
+	int r = fsetxattr(fd, name, value, size, 0) < 0 ? -errno : 0;
+	return fchmod(fd, st.st_mode & 07777) < 0 && r == 0 ? -errno : r;
+}
+
 /* Returns 0; -ENODATA if the source has no such attribute; or -errno. */
 static int copy_attribute(int src, int dst, const char *name, struct blame *blame)
 {
@@ -157,7 +168,9 @@ static int copy_attribute(int src, int dst, const char *name, struct blame *blam
 	if (n < 0)
 		return is_absent(errno) ? -ENODATA : -errno;
 	*blame = (struct blame){"fsetxattr", false};
-	return fsetxattr(dst, name, value, (size_t)n, 0) < 0 ? -errno : 0;
+	if (fsetxattr(dst, name, value, (size_t)n, 0) == 0)
+		return 0;
+	return errno == EACCES ? set_on_read_only(dst, name, value, (size_t)n) : -errno;
 }
 
 /* ACLs belong to the mode, and the directory determines the security label. */

@@ -109,3 +109,18 @@ no_entry() {
 	[ "$(stat -c %u:%g:%a d d/f | xargs)" = "1000:1000:6775 1000:1000:644" ]
 	absent d.fcopy-part
 }
+
+@test "an attribute user.* of a read-only file, as an ordinary user: as cp does" {
+	local options
+	echo x >a
+	setfattr -n user.fcopy -v 1 a || skip "no user attributes"
+	chmod 444 a
+	! is_root || chown 65534 a .
+	for options in -a --preserve=xattr '-r --preserve=xattr'; do
+		# shellcheck disable=SC2086
+		as_nobody 0 $options a copy
+		[ "$(getfattr --only-values -n user.fcopy copy)" = 1 ]
+		[ "$(stat -c %a copy)" = 444 ]
+		rm -f copy
+	done
+}
