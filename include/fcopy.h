@@ -382,8 +382,8 @@ struct fcopy_tree_report {
 	struct fcopy_step step[FCOPY_STEPS_MAX]; /* sums over all files and threads */
 	double seconds[FCOPY_PHASES];            /* wall-clock time; verify counts as copy */
 	bool committed; /* every SRC has its final name, perhaps without the entries that failed */
-	char dst[PATH_MAX];                   /* destination of the last SRC */
-	char part[PATH_MAX];                  /* the unfinished tree that was kept; empty: none */
+	char dst[PATH_MAX];  /* destination of the last SRC */
+	char part[PATH_MAX]; /* unfinished and kept: the tree, or the first file; empty: none */
 	char path[PATH_MAX], path2[PATH_MAX]; /* what error.path and error.path2 point to */
 	char detail[FCOPY_DETAIL_MAX];        /* what error.reason points to, if it has numbers */
 };

@@ -45,6 +45,12 @@ static void raise_descriptor_limit(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+static bool is_directory(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 /* A kept part can be resumed. A temporary name is a tree that could not be removed. */
 static bool keeps_part(const struct fcopy_tree_report *r)
 {
@@ -55,11 +61,11 @@ static bool keeps_part(const struct fcopy_tree_report *r)
 
 static void print_part(const struct fcopy_tree_report *r)
 {
-	bool part = keeps_part(r);
+	bool part = keeps_part(r), tree = is_directory(r->part);
 	fputs("fcopy: ", stderr);
 	message_print(r->part);
 	fputs(part ? ": kept, unfinished\n" : ": not removed, incomplete\n", stderr);
-	if (part && r->failed == 0)
+	if (part && (r->failed == 0 || !tree))
 		fputs("fcopy: hint: run the command again with --resume\n", stderr);
 	else if (part)
 		fputs("fcopy: hint: fix the cause and run the command again with --resume; or "
@@ -67,10 +73,24 @@ static void print_part(const struct fcopy_tree_report *r)
 		      stderr);
 }
 
-static void print_stopped(const struct fcopy_tree_report *r)
+/* What has become of the last DST. If there are several, it can be complete or not begun. */
+static void print_destination(const struct cli *cli, const struct fcopy_tree_report *r)
+{
+	struct stat st;
+	const char *state = is_directory(r->dst)      ? " is incomplete"
+			    : cli->source_count > 1   ? NULL
+			    : lstat(r->dst, &st) == 0 ? " unchanged"
+						      : " not created";
+	if (!state)
+		return;
+	fputs("; ", stderr);
+	message_print(r->dst);
+	fputs(state, stderr);
+}
+
+static void print_stopped(const struct cli *cli, const struct fcopy_tree_report *r)
 {
 	struct text size = {0};
-	struct stat st;
 	text_size_brief(&size, r->bytes);
 	fprintf(stderr, "fcopy: stopped after %" PRIu64 " entries, %s", tree_entries(r), size.at);
 	if (keeps_part(r)) {
@@ -78,9 +98,7 @@ static void print_stopped(const struct fcopy_tree_report *r)
 		message_print(r->part);
 		fputs("; run the same command to resume", stderr);
 	} else if (r->dst[0]) {
-		fputs("; ", stderr);
-		message_print(r->dst);
-		fputs(lstat(r->dst, &st) == 0 ? " is incomplete" : " not created", stderr);
+		print_destination(cli, r);
 	}
 	fputc('\n', stderr);
 }
@@ -94,7 +112,7 @@ void tree_print_end(const struct cli *cli, const struct fcopy_tree_report *repor
 		fprintf(stderr, "fcopy: %" PRIu64 " entries failed\n", report->failed);
 	bool stopped = interrupted || (disk_full && !report->committed);
 	if (stopped && !cli->quiet)
-		print_stopped(report);
+		print_stopped(cli, report);
 	if (report->part[0] && !(stopped && keeps_part(report)))
 		print_part(report);
 	if (report->error.err != 0)

@@ -29,6 +29,18 @@ static int entry_open_destination(struct worker *w, const struct entry *e, const
 				   w->tree->options->hard_links, error);
 }
 
+/* The unfinished copy of the file was kept: the report names the first one. */
+static void entry_note_part(const struct worker *w, const struct entry *e)
+{
+	char *part = w->tree->report->part;
+	pthread_mutex_lock(&w->tree->lock);
+	if (part[0] == '\0') {
+		entry_path(e, false, part, PATH_MAX - (sizeof(PART_SUFFIX) - 1));
+		strcat(part, PART_SUFFIX);
+	}
+	pthread_mutex_unlock(&w->tree->lock);
+}
+
 /* A regular file that is open, and its fstat; closes fd. Returns 0 or -errno, reported. */
 static int entry_copy_file(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
@@ -65,6 +77,8 @@ static int entry_copy_file(struct worker *w, const struct entry *e, int fd, cons
 	w->buffer = c->buffer;
 	w->buffer_size = c->buffer_size;
 	report_file(w, st);
+	if (w->file.part_kept)
+		entry_note_part(w, e);
 	if (r == ENDPOINT_KEPT) {
 		w->sum.kept++;
 		return -EEXIST;

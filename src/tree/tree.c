@@ -82,6 +82,11 @@ static uint64_t count_unflushed(const struct fcopy_tree_report *r)
 	return r->symlinks + r->specials + r->hard_links;
 }
 
+static uint64_t count_finished(const struct fcopy_tree_report *r)
+{
+	return r->files + r->kept + count_unflushed(r);
+}
+
 /* A file, symlink or special file, by way of a directory that holds only this one. */
 static int copy_single(struct tree *t, const char *src, const struct target *target, bool follow)
 {
@@ -91,7 +96,7 @@ static int copy_single(struct tree *t, const char *src, const struct target *tar
 	size_t length;
 	const char *last = place_last_component(src, &length);
 	uint64_t failed = report->failed, vanished = report->vanished;
-	uint64_t unflushed = count_unflushed(report);
+	uint64_t unflushed = count_unflushed(report), finished = count_finished(report);
 	if (length > NAME_MAX)
 		return tree_fail(t, "open", src, ENAMETOOLONG);
 	memcpy(name, last, length);
@@ -99,12 +104,14 @@ static int copy_single(struct tree *t, const char *src, const struct target *tar
 	int fd = open_parent(src, path), dst = fcntl(target->parent, F_DUPFD_CLOEXEC, 0);
 	struct directory *d = fd < 0 || dst < 0 ? NULL : directory_new(NULL, "", fd, dst, &none);
 	if (!d) {
-		int err = fd < 0 ? -fd : dst < 0 ? EMFILE : ENOMEM;
+		int err = errno;
 		if (fd >= 0)
 			close(fd);
 		if (dst >= 0)
 			close(dst);
-		return tree_fail(t, "open", src, err);
+		return fd < 0    ? tree_fail(t, "open", src, -fd)
+		       : dst < 0 ? tree_fail(t, "fcntl(F_DUPFD)", target->path, err)
+				 : tree_fail(t, "malloc", src, ENOMEM);
 	}
 	d->src_path = path;
 	d->dst_path = target->directory;
@@ -116,7 +123,8 @@ static int copy_single(struct tree *t, const char *src, const struct target *tar
 	if (report->vanished > vanished)
 		tree_fail(t, "open", src, ENOENT);
 	t->unflushed |= count_unflushed(report) > unflushed;
-	t->committed = report->failed == failed && !tree_stopped(t);
+	/* A signal that came after the commit has nothing left to stop. */
+	t->committed = report->failed == failed && count_finished(report) > finished;
 	close(fd);
 	d->src = -1;
 	directory_unref(d);
@@ -251,7 +259,8 @@ static void copy_operands(struct tree *t, const char *const *src, size_t n, cons
 	}
 	report->committed &= done == n;
 	const char *call;
-	int r = t->unflushed && !tree_stopped(t) ? flush_singles(t, target.directory, &call) : 0;
+	bool flushes = t->unflushed && (report->committed || !tree_stopped(t));
+	int r = flushes ? flush_singles(t, target.directory, &call) : 0;
 	if (r < 0)
 		tree_fail(t, call, dst, -r);
 	if (t->stop && report->error.err == 0)

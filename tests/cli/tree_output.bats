@@ -127,3 +127,52 @@ jsonschema.validate(json.load(open("out.json")), json.load(open(sys.argv[1])))' 
 	[ -n "$(find .fcopy-* -type f)" ]
 	rm -rf .fcopy-*
 }
+
+# stopped NAME ARG…: SIGTERM ends fcopy when NAME exists.
+stopped() {
+	"$FCOPY" --limit-rate=500K "${@:2}" 2>err &
+	pid=$!
+	await has_bytes "$1"
+	kill -TERM $pid
+	status=0
+	wait $pid || status=$?
+	[ $status = 143 ] || { cat err; return 1; }
+	stderr=$(<err)
+}
+
+has_bytes() {
+	[ -s "$1" ]
+}
+
+@test "a signal during one file: DST is unchanged, or a part is kept and named" {
+	mkdir s d
+	random s/file 3000000
+	echo old >d/file
+	"$FCOPY" -a --limit-rate=500K s/file d/file 2>err &
+	pid=$!
+	sleep 0.5
+	kill -TERM $pid
+	status=0
+	wait $pid || status=$?
+	[ $status = 143 ]
+	grep '; d/file unchanged$' err
+	holds old d/file
+	stopped d/file.fcopy-part -a --resume s/file d/file
+	mentions '; kept as d/file.fcopy-part; run the same command to resume'
+	expect 0 -a --resume s/file d/file
+	cmp s/file d/file
+	rm d/file
+	stopped d/file.fcopy-part -rT --resume s d
+	mentions '; kept as d/file.fcopy-part; run the same command to resume'
+	expect 0 -rT --resume s d
+	cmp s/file d/file
+}
+
+@test "a signal at the commit of the only file: it is complete, and that is the result" {
+	mkdir s
+	random s/file 100000
+	echo old >file
+	need_strace
+	traced 0 inject=renameat,renameat2:signal=INT -a s/file file
+	cmp s/file file
+}
