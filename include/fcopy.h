@@ -174,7 +174,7 @@ struct fcopy_report {
 	uint64_t space_needed, space_free;
 	bool existed;        /* the destination was there before */
 	bool atomic;         /* the destination is a file that appears whole or not at all */
-	bool in_place;       /* a file written in place: after a failure it is incomplete */
+	bool in_place;       /* a file is being written in place: a failure leaves it incomplete */
 	bool part_kept;      /* after a failure: DST.fcopy-part contains what was copied */
 	bool source_changed; /* size, mtime or inode differed before and after */
 	bool kept;           /* no_clobber: the destination existed and was left as it was */

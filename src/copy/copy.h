@@ -51,6 +51,8 @@ int copy_options(struct fcopy_options *own, const struct fcopy_options *passed, 
 /* settle.c: the checks and changes between the last byte and the commit. Returns 0, or -errno with
  * the failure recorded. */
 int copy_settle(struct copy *);
+/* Fails with EINTR if the copy is cancelled. */
+int copy_check_cancelled(struct copy *);
 /* Flushes the data; with metadata, or options.preserve, also owner, mode and attributes. */
 int copy_flush(struct copy *, bool metadata);
 

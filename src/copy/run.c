@@ -34,6 +34,18 @@ static bool has_peer(mode_t type)
 	return S_ISSOCK(type) || S_ISFIFO(type);
 }
 
+/* Checks the cancel flag for the last time before the destination changes. */
+static int begin_writing(struct copy *c)
+{
+	int r = copy_check_cancelled(c);
+	if (r < 0 || c->share)
+		return r;
+	c->report->in_place = S_ISREG(c->dst.st.st_mode) &&
+			      endpoint_old(&c->dst) == OLD_OVERWRITTEN;
+	c->report->atomic &= !c->report->in_place;
+	return 0;
+}
+
 /* Copies the data and records the time. */
 int copy_run_phase(struct copy *c)
 {
@@ -64,6 +76,8 @@ int copy_run_phase(struct copy *c)
 	if (c->options->progress)
 		__atomic_store_n(&c->options->progress->bytes, (uint64_t)(c->all.offset - c->first),
 				 __ATOMIC_RELAXED);
+	if (r == 0)
+		r = begin_writing(c);
 	if (r == 0)
 		r = plan_run(c);
 	c->report->preallocated = c->allocated > 0;
@@ -116,9 +130,8 @@ static double thread_seconds(void)
 static int run_open_copy(struct copy *c)
 {
 	c->report->existed = endpoint_old_stat(&c->dst);
-	bool file = S_ISREG(c->dst.st.st_mode), over = endpoint_old(&c->dst) == OLD_OVERWRITTEN;
-	c->report->in_place = file && over;
-	c->report->atomic = file && !over && c->dst.positional;
+	/* Also in place the old file is whole until begin_writing. */
+	c->report->atomic = S_ISREG(c->dst.st.st_mode) && c->dst.positional;
 	int r = start_endpoint(c, &c->src, c->report->src_peer);
 	if (r == 0)
 		r = start_endpoint(c, &c->dst, c->report->dst_peer);

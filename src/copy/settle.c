@@ -115,7 +115,7 @@ static int preserve_attributes(struct copy *c)
 	return 0;
 }
 
-static int check_cancelled(struct copy *c)
+int copy_check_cancelled(struct copy *c)
 {
 	if (!io_cancelled(&c->all.io))
 		return 0;
@@ -158,5 +158,5 @@ int copy_settle(struct copy *c)
 		r = copy_flush(c, metadata);
 	if (r == 0 && o->verify && !c->share) /* each share was verified */
 		r = verify_copy(c);
-	return r < 0 ? r : check_cancelled(c);
+	return r < 0 ? r : copy_check_cancelled(c);
 }

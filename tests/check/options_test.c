@@ -74,8 +74,31 @@ START_TEST(cancelled_at_once)
 	check(fcopy_copy("src", "dst", &o, &report) == -1, "went on");
 	check(report.error.err == EINTR, "%d", report.error.err);
 	check(exists("dst") == (kind > 0), "dst");
-	check(kind != 1 || same_bytes("old", "dst"), "the old file is gone");
+	check(kind == 0 || same_bytes("old", "dst"), "the old file is gone");
+	check(report.bytes == 0 && !report.in_place, "%ju bytes, in place: %d",
+	      (uintmax_t)report.bytes, report.in_place);
 	check(names_in(".") == 2 + (kind > 0), "%d names", names_in("."));
+	leave();
+}
+END_TEST
+
+/* The reader of a FIFO gets no byte. */
+START_TEST(cancelled_before_a_fifo)
+{
+	const struct fcopy_mode *m = &fcopy_modes()[_i];
+	static const volatile int cancel = 1;
+	char got;
+	if (!(m->takes & FCOPY_TAKES_STREAM_DST))
+		skip_test("%s does not write to streams", m->name);
+	begin();
+	set_label("mode %s", m->name);
+	need(mkfifo("fifo", 0600) == 0);
+	int fd = open("fifo", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	struct fcopy_options o = {.api = FCOPY_API, .mode = m, .cancel = &cancel};
+	check(fcopy_copy("src", "fifo", &o, &report) == -1, "went on");
+	check(report.error.err == EINTR, "%d", report.error.err);
+	check(read(fd, &got, 1) == 0, "a byte was written");
+	close(fd);
 	leave();
 }
 END_TEST
@@ -276,6 +299,7 @@ int main(void)
 	tcase_add_test(c, modes_table);
 	tcase_add_test(c, no_options);
 	tcase_add_loop_test(c, cancelled_at_once, 0, mode_count * 3);
+	tcase_add_loop_test(c, cancelled_before_a_fifo, 0, mode_count);
 	tcase_add_loop_test(c, cancelled_in_the_middle, 0, moving_count);
 	tcase_add_loop_test(c, keeps_the_rate, 0, moving_count);
 	tcase_add_loop_test(c, reports, 0, moving_count);

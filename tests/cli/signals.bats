@@ -70,6 +70,17 @@ nothing_changed() {
 	done
 }
 
+@test "--inplace: a signal before the first byte leaves DST unchanged, and the message says so" {
+	echo old >b
+	env --default-signal=INT "$FCOPY" --inplace tcp-listen:0 b 2>err &
+	pid=$!
+	await said listening err
+	kill -INT $pid
+	ends 130
+	holds old b
+	[ "$(tail -n 1 err)" = 'fcopy: stopped before the first byte; b unchanged' ] || { cat err; return 1; }
+}
+
 @test "a SIGHUP or SIGINT that was ignored at the start stays ignored" {
 	local name
 	for name in HUP INT; do
