@@ -32,7 +32,7 @@ const char *ending_state(const struct cli *cli, const struct fcopy_report *r)
 		 o->verify ? ", verified" : "", o->fsync || o->verify || shard ? ", on disk" : "",
 		 !shard         ? ""
 		 : r->committed ? ", committed"
-				: ", not committed: other shards are missing");
+				: ", not committed: other shards have not finished");
 	return text;
 }
 

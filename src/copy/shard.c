@@ -149,10 +149,24 @@ static int commit_locked(struct share *s)
 	return 0;
 }
 
+/* A late duplicate of a complete share has the lock. It sees all markers at its end, and commits.
+ */
+static int leave_commit(struct copy *c)
+{
+	c->report->error = (struct fcopy_error){0};
+	copy_warn(c, c->dst.path, EBUSY,
+		  "not committed yet: another process still copies a share, and commits at its "
+		  "end; if it fails, run this command again",
+		  FCOPY_ADVICE_NONE);
+	return 0;
+}
+
 static int commit_shares(struct share *s)
 {
 	struct copy *c = s->copy;
 	int r = open_part(s, true);
+	if (r == -EWOULDBLOCK && c->report->error.err == EBUSY && !s->job.shard.finish)
+		return leave_commit(c);
 	if (r != 0)
 		return r;
 	r = commit_locked(s);

@@ -47,7 +47,8 @@
  * No step truncates, punches or replaces what another shard may have written; a part that a shard
  * does not find again is refused, and not created a second time, because markers would then vouch
  * for bytes that are gone. The exclusive lock keeps the commit apart from writers: the committer
- * waits up to a second for them, and as long as needed for another committer.
+ * waits up to a second for them, and as long as needed for another committer. A writer of a file
+ * that runs longer is a late duplicate of a complete share. It commits at its end; "finish" fails.
  *
  * Two processes that see all markers: one gets the lock first and renames. The other finds the part
  * gone, looks again and accepts the receipt. Without locks the second rename fails with ENOENT.

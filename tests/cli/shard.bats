@@ -125,7 +125,7 @@ markers() {
 @test "-v says whether the shard has committed" {
 	random src 3000000
 	expect 0 -v --shard=0/2 src dst
-	mentions 'on disk, not committed: other shards are missing'
+	mentions 'on disk, not committed: other shards have not finished'
 	expect 0 -v --shard=1/2 src dst
 	mentions 'on disk, committed'
 }
@@ -247,11 +247,51 @@ markers() {
 	expect 0 --shard=0/2 src dst
 	flock -x dst.fcopy-part "$FCOPY" --shard=1/2 src dst 2>err && false
 	grep -q 'another copy writes its .fcopy-part' err
-	flock -s dst.fcopy-part "$FCOPY" --shard=1/2 src dst 2>err && false
+	flock -s dst.fcopy-part "$FCOPY" --shard=1/2 src dst 2>err
+	grep -q 'not committed yet' err
+	flock -s dst.fcopy-part "$FCOPY" --shard=finish/2 src dst 2>err && false
+	grep -q 'another copy writes its .fcopy-part' err
 	absent dst
 	[ "$(markers)" = 2 ]
 	expect 0 --shard=1/2 src dst
 	committed
+}
+
+part_has() { [ "$(stat -c %s dst.fcopy-part)" = "$1" ]; }
+
+# duplicate STATUS: share 0 is copied twice; then share 1 ends while the first copy of share 0 runs.
+duplicate() {
+	rm -rf dst dst.*
+	"$FCOPY" --limit-rate=600K --shard=0/2 src dst &
+	late=$!
+	await part_has 4000000
+	expect 0 --shard=0/2 src dst
+	expect 0 -v --json --shard=1/2 src dst
+	kill -0 $late
+	[ "$(jq .committed <<<"$output")" = false ]
+	mentions 'warning: dst: not committed yet: another process still copies a share, and commits' \
+		'not committed: other shards have not finished'
+	absent dst
+}
+
+@test "a late duplicate of a complete share does not fail the last shard, and commits" {
+	random src 4000000
+	duplicate
+	wait $late
+	committed
+}
+
+@test "a late duplicate that is killed leaves the commit to a retry or to finish" {
+	random src 4000000
+	local share
+	for share in 0 finish; do
+		duplicate
+		kill -KILL $late
+		wait $late || true
+		absent dst
+		expect 0 --shard=$share/2 src dst
+		committed
+	done
 }
 
 @test "DST gets the mode of the source, or keeps the one that it had" {
