@@ -38,7 +38,8 @@ int shared_lock_commit(int fd, const volatile int *cancel)
 	do
 		r = part_take_lock(fd, LOCK_EX, cancel);
 	while (r == -EWOULDBLOCK && shared_is_committed(fd));
-	return r;
+	/* The other process may have released it since the last try. */
+	return r == -EWOULDBLOCK && flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : r;
 }
 
 /* Opens the part, and creates it if its inode is still unknown. A complete part may have got the

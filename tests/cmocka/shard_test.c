@@ -10,9 +10,11 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -218,10 +220,46 @@ static void sweep(void **state)
 	}
 }
 
+static int held;
+
+static void release_lock(void)
+{
+	close(held);
+}
+
+/* Opens the part, and locks it as another process would. */
+static void hold_lock(int lock)
+{
+	held = open("dst.fcopy-part", O_RDONLY | O_CLOEXEC);
+	need(held >= 0 && flock(held, lock | LOCK_NB) == 0);
+}
+
+/* Another process had the exclusive lock at all 126 tries. It releases the lock just before this
+ * one looks whether it still has it. */
+static void lock_is_released_after_last_try(void **state)
+{
+	bool committed;
+	(void)state;
+	prepare(LAST);
+	hold_lock(LOCK_SH);
+	must_copy(false, 1);
+	release_lock();
+	hold_lock(LOCK_EX);
+	fault_meanwhile(release_lock);
+	fault_set("flock", 127, 0);
+	fault_on();
+	int r = copy_share(false, 0, &committed);
+	fault_off();
+	assert_true(fault_seen());
+	assert_int_equal(r, 0);
+	assert_true(committed && is_whole(false));
+}
+
 int main(void)
 {
 	cases_enter("ext4");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
 		case_add_errnos(sweep, &rows[i], rows[i].errs, "shards", rows[i].call);
+	case_add(lock_is_released_after_last_try, NULL, "shards: the lock is free after all tries");
 	return cases_run("shards");
 }
