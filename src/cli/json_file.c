@@ -87,7 +87,7 @@ static FILE *lose_object(const struct fcopy_error *e)
 
 FILE *json_file_stream(const char *dst)
 {
-	struct stat st;
+	struct stat st = {0};
 	FILE *f = out.stream ? out.stream : stdout;
 	bool regular = fstat(fileno(f), &st) == 0 && S_ISREG(st.st_mode);
 	bool replaced = st.st_nlink == 0 && (out.stream || out.linked);
