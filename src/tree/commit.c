@@ -51,10 +51,13 @@ void commit_keep(const struct root *r)
 	/* It may have its final owner and mode already: --resume requires its own. */
 	(void)!fchown(r->dst, geteuid(), (gid_t)-1);
 	fchmod(r->dst, 0700);
+	/* Before the times: they say that a file is complete. */
+	bool proven = r->tree->proven && flush_all(r->tree, r->dst);
 	if (r->record)
 		record_keep(r->record);
-	if (r->part[0])
-		resume_mark(r->dst); /* a failure shows when it is resumed */
+	/* A failure shows when it is resumed. */
+	if (r->part[0] && resume_mark(r->dst) == 0 && proven)
+		(void)!resume_prove(r->dst, true);
 	bool named = r->resumes || (r->part[0] && commit_rename(r, r->part) == 0);
 	commit_path(r, named ? r->part : r->temporary, r->tree->report->part);
 }

@@ -4,7 +4,7 @@
  * fsync(2).
  */
 #define _GNU_SOURCE
-#include "tree.h"
+#include "root.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,18 +14,29 @@
 
 /* None of them has a sync_fs operation that reaches its server: FUSE_SYNCFS is sent to virtiofs and
  * to block devices only (fs/fuse/inode.c), SMB2_FLUSH and 9P's Tfsync by fsync(2) only. */
-bool flush_needs_each(const struct tree *t, int dst)
+static bool flush_is_remote(const struct statfs *fs)
 {
-	struct statfs fs;
-	if ((!t->options->copy.fsync && !t->shard) || fstatfs(dst, &fs) < 0)
-		return false;
-	switch ((unsigned)fs.f_type) {
+	switch ((unsigned)fs->f_type) {
 	case FUSE_SUPER_MAGIC:
 	case CIFS_SUPER_MAGIC:
 	case SMB2_SUPER_MAGIC:
 	case V9FS_MAGIC: return true;
 	default: return false;
 	}
+}
+
+bool flush_needs_each(const struct tree *t, int dst)
+{
+	struct statfs fs;
+	return (t->options->copy.fsync || t->shard) && fstatfs(dst, &fs) == 0 &&
+	       flush_is_remote(&fs);
+}
+
+bool flush_all(const struct tree *t, int dst)
+{
+	struct statfs fs;
+	return t->flush_each ||
+	       (fstatfs(dst, &fs) == 0 && !flush_is_remote(&fs) && syncfs(dst) == 0);
 }
 
 /* In a merge another file system can be mounted below the operand's directory. Flushes it if this

@@ -2,7 +2,8 @@
  * DST.fcopy-part, the tree that an earlier copy did not complete. A file in it that has the size
  * and the modification time of its source is complete, and everything else is copied again: while a
  * part is resumed, a file gets its name only when it is complete and has that time, and record.c
- * sets the times of a tree that is kept.
+ * sets the times of a tree that is kept. After a power cut this proves nothing unless all was
+ * flushed, which the mark notes; without that note the bytes are compared, too.
  *
  * A file in the part, its mark, says that fcopy left this directory: --resume removes what the
  * source does not have, which must not happen to a directory of the user's. The commit removes the
@@ -39,6 +40,31 @@ int resume_mark(int part)
 	(void)!write(fd, mark_text, sizeof(mark_text) - 1); /* an empty file is a mark, too */
 	close(fd);
 	return 0;
+}
+
+static const char proof[] = "Its complete files were on the disk when fcopy ended.\n";
+
+int resume_prove(int part, bool proven)
+{
+	const off_t at = sizeof(mark_text) - 1;
+	int fd = openat(part, RESUME_MARK, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	int r = ftruncate(fd, at) < 0 ? -errno : 0;
+	if (r == 0 && (proven ? pwrite(fd, proof, sizeof(proof) - 1, at) : fsync(fd)) < 0)
+		r = -errno;
+	close(fd);
+	return r;
+}
+
+bool resume_is_proven(int part)
+{
+	char text[sizeof(proof)];
+	int fd = openat(part, RESUME_MARK, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : pread(fd, text, sizeof(text), sizeof(mark_text) - 1);
+	if (fd >= 0)
+		close(fd);
+	return n == sizeof(proof) - 1 && memcmp(text, proof, sizeof(proof) - 1) == 0;
 }
 
 int resume_unmark(int part)
@@ -78,7 +104,7 @@ static int part_check_mark(int fd, const struct operand *o, bool follow, struct 
 }
 
 /* Between open and lock, another copy may have committed the part. */
-static int part_lock(int fd, const struct operand *o, const char *part, bool follow,
+static int part_lock(int fd, const struct operand *o, const char *part, bool follow, bool *proven,
 		     struct fcopy_error *error)
 {
 	const char *dst = o->dst;
@@ -103,15 +129,19 @@ static int part_lock(int fd, const struct operand *o, const char *part, bool fol
 		return part_refuse(dst, EPERM, "its .fcopy-part belongs to another user", error);
 	if (st.st_mode & 022)
 		return part_refuse(dst, EPERM, "its .fcopy-part is writable by others", error);
+	*proven = resume_is_proven(fd);
 	r = part_check_mark(fd, o, follow, error);
 	if (r >= 0 && fchmod(fd, (st.st_mode & 07000) | 0700) < 0)
 		return error_call(error, "fchmod", dst, errno);
-	if (r > 0 && (r = resume_mark(fd)) < 0) /* last: an unmarked directory can be removed */
-		return error_call(error, "open in its .fcopy-part", dst, -r);
-	return r;
+	if (r <= 0)
+		return r;
+	*proven = resume_is_empty(fd) == 1;
+	/* Last: an unmarked directory can be removed. */
+	return (r = resume_mark(fd)) < 0 ? error_call(error, "open in its .fcopy-part", dst, -r)
+					 : 0;
 }
 
-int resume_open(const struct operand *o, const char *part, mode_t mode, bool follow,
+int resume_open(const struct operand *o, const char *part, mode_t mode, bool follow, bool *proven,
 		struct fcopy_error *error)
 {
 	const char *dst = o->dst;
@@ -123,7 +153,7 @@ int resume_open(const struct operand *o, const char *part, mode_t mode, bool fol
 	int fd = openat(parent, part, flags);
 	if (fd < 0 && errno == EACCES && created && permissions_admit_owner(parent, part) > 0)
 		fd = openat(parent, part, flags);
-	int r = fd >= 0 ? part_lock(fd, o, part, follow, error)
+	int r = fd >= 0 ? part_lock(fd, o, part, follow, proven, error)
 		: errno == ENOTDIR || errno == ELOOP
 		    ? part_refuse(dst, errno, "its .fcopy-part is not a directory", error)
 		    : error_call(error, "open of its .fcopy-part", dst, errno);
@@ -204,6 +234,24 @@ static bool resume_flush(const struct worker *w, const struct entry *e)
 	return flushed;
 }
 
+/* After kill -9, nobody can know whether what has the right size and time is also on the disk:
+ * after a power cut it can be zeros, because a file system writes both before the data. */
+static bool resume_has_same_bytes(struct worker *w, const struct entry *e, int fd,
+				  const struct stat *st)
+{
+	int dst = openat(e->dir->dst, e->as, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct copy c = {.options = &w->options,
+			 .report = &w->file,
+			 .src = {.fd = fd, .path = entry_src},
+			 .dst = {.fd = dst, .path = entry_dst}};
+	bool cached,
+	    same = dst >= 0 && compare_files(&c, 0, st->st_size, false, &cached) == st->st_size;
+	if (dst >= 0)
+		close(dst);
+	w->file.error = (struct fcopy_error){0};
+	return same;
+}
+
 bool resume_is_complete(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	struct stat old;
@@ -214,8 +262,9 @@ bool resume_is_complete(struct worker *w, const struct entry *e, int fd, const s
 	bool linked = old.st_nlink > 1 && (st->st_nlink == 1 || !w->tree->options->hard_links);
 	if (S_ISREG(old.st_mode) && !w->options.verify && !linked && old.st_size == st->st_size &&
 	    old.st_mtim.tv_sec == st->st_mtim.tv_sec &&
-	    old.st_mtim.tv_nsec == st->st_mtim.tv_nsec && resume_set_attributes(w, e, fd, st) &&
-	    resume_flush(w, e))
+	    old.st_mtim.tv_nsec == st->st_mtim.tv_nsec &&
+	    (w->tree->proven || resume_has_same_bytes(w, e, fd, st)) &&
+	    resume_set_attributes(w, e, fd, st) && resume_flush(w, e))
 		return true;
 	resume_remove(e->dir->dst, e->as); /* if this fails, the creation of the copy reports it */
 	return false;

@@ -12,6 +12,10 @@
 /* Creates and removes it. Both return 0 or -errno. */
 int resume_mark(int part);
 int resume_unmark(int part);
+/* Notes in the mark that each file with the time of its source is on the disk, or removes this
+ * note, durably. Returns 0 or -errno. */
+int resume_prove(int part, bool proven);
+bool resume_is_proven(int part); /* has it this note? */
 /* 1: the directory has no entries; 0; -errno. */
 int resume_is_empty(int fd);
 /* Removes an entry of a part, whatever it is. Returns 0 or -errno. */
@@ -25,9 +29,9 @@ bool resume_is_complete(struct worker *, const struct entry *, int fd, const str
 /* Removes from a destination directory what the source does not have. */
 void resume_prune(struct worker *, const struct directory *);
 /* Opens, or creates with this mode, and locks the directory `part` beside the operand's
- * destination; follow: symlinks below the source are followed. Returns a descriptor, or -errno with
- * the failure in *error. */
-int resume_open(const struct operand *, const char *part, mode_t mode, bool follow,
+ * destination; follow: symlinks below the source are followed. *proven: are the files that look
+ * complete on the disk? Returns a descriptor, or -errno with the failure in *error. */
+int resume_open(const struct operand *, const char *part, mode_t mode, bool follow, bool *proven,
 		struct fcopy_error *);
 
 /* unmarked.c: Does the source have every entry of the part, and is each file complete as far as

@@ -96,6 +96,22 @@ static int root_create(struct root *r)
 	return result;
 }
 
+/* With --fsync each file is flushed before it gets its name. Otherwise the files of this run are
+ * not on the disk before its end. */
+static int root_prove(const struct root *r)
+{
+	const struct tree *t = r->tree;
+	if (t->proven && t->options->copy.fsync)
+		(void)!resume_prove(r->dst, true);
+	int result = 0;
+	if (!t->options->copy.fsync && resume_is_proven(r->dst))
+		result = resume_prove(r->dst, false);
+	if (result == 0)
+		return 0;
+	close(r->dst);
+	return root_fail(r, "fsync in its .fcopy-part", -result);
+}
+
 /* The default ACL that mkdir(2) may have used is lost with the mode. */
 static int root_resume(struct root *r)
 {
@@ -108,15 +124,15 @@ static int root_resume(struct root *r)
 				   ", a name that --resume needs: rename or remove it",
 				   FCOPY_ADVICE_NONE);
 	bool follow = r->tree->options->follow == FCOPY_FOLLOW_ALWAYS;
-	r->dst = resume_open(r->operand, r->part, mode | 0700, follow, &error);
+	r->dst = resume_open(r->operand, r->part, mode | 0700, follow, &r->tree->proven, &error);
 	if (r->dst < 0) {
 		report_operand(r->tree, &error);
 		return r->dst;
 	}
-	r->mode = mode & 01777 & ~temporary_umask();
+	r->mode = temporary_mode(r->operand->parent, mode & 01777);
 	r->resumes = true;
 	strcpy(r->temporary, r->part);
-	return 0;
+	return root_prove(r);
 }
 
 /* Refuses a DST.fcopy-part of an earlier copy, unless it is to be resumed. */
@@ -172,6 +188,7 @@ int root_copy(struct tree *t, const struct operand *o)
 {
 	struct root r = {.tree = t, .operand = o};
 	struct stat st;
+	t->proven = true; /* a new tree */
 	int result = root_open(&r);
 	if (result < 0)
 		return result;

@@ -38,6 +38,9 @@ int root_check_inside(const struct root *, int dir);
  * false if that is unknown. Both are descriptors of directories. */
 bool inside_by_mount(int src, int dst, bool one_file_system);
 
+/* flush.c: Is all that was copied below this directory on the disk now? Flushes it if need be. */
+bool flush_all(const struct tree *, int dst);
+
 /* commit.c: sets the attributes of the complete directory, flushes and renames it. Returns 0 or
  * -errno, reported. */
 int commit_root(struct root *, struct directory *);

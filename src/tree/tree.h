@@ -128,6 +128,7 @@ struct tree {
 	bool flush_each;      /* durable, but syncfs(2) does not suffice: flush every entry */
 	bool committed;       /* this operand */
 	bool unflushed;       /* a single operand made a link or a special file */
+	bool proven;          /* the files of earlier runs that look complete are on the disk */
 	const struct fcopy_shard *shard; /* NULL: one process makes the copy */
 	enum walk walk;
 	uint64_t sum;  /* of what a shard sees of the source; atomic */

@@ -186,3 +186,61 @@ load tree
 	[ "$(stat -c %Y canary/5)" = "$(date -d 2001-02-03 +%s)" ]
 	[ "$(stat -c %y d.fcopy-part/d2/6)" = "$(stat -c %y s/d2/6)" ]
 }
+
+PROOF='complete files were on the disk'
+
+@test "--resume after kill -9: size and time prove nothing, the bytes are compared" {
+	make_small s
+	"$FCOPY" -r --resume --limit-rate=200K s d &
+	pid=$!
+	await has_files 3
+	kill -KILL $pid
+	wait $pid || true
+	never grep -q "$PROOF" "d.fcopy-part/$MARK"
+	# What a power cut leaves: the size and the time, and zeros.
+	file=$(cd d.fcopy-part && find . -name '[0-9]*' | head -n 1)
+	dd if=/dev/zero of="d.fcopy-part/$file" bs=1 count=100 conv=notrunc status=none
+	touch -r "s/$file" "d.fcopy-part/$file"
+	expect 0 -r --resume --json s d
+	diff -r s d
+	[ "$(jq .tree.skipped <<<"$output")" -ge 1 ] || { echo "$output"; return 1; }
+}
+
+has_files() {
+	[ "$(find d.fcopy-part -name '[0-9]*' 2>/dev/null | wc -l)" -ge "$1" ]
+}
+
+@test "a tree that is kept is flushed first, and its mark says so until files are added" {
+	need_strace
+	make_small s
+	traced 1 inject=renameat2:error=EIO:when=1 -r s d
+	grep -q "$PROOF" "d.fcopy-part/$MARK"
+	in_order() { awk -v a="$1" -v b="$2" '$0 ~ a && !first { first = NR } $0 ~ b && !second { second = NR }
+		END { exit !(first && second && first < second) }' trace; }
+	in_order 'syncfs' "openat.*$MARK"
+	# The next run makes files that are not on the disk yet.
+	rm d.fcopy-part/d1/1
+	"$FCOPY" -r --resume --limit-rate=2K s d &
+	pid=$!
+	await withdrawn
+	kill -KILL $pid
+	wait $pid || true
+	# With --fsync each file is on the disk before it has its name.
+	"$FCOPY" -r --resume --fsync --limit-rate=100K s f &
+	pid=$!
+	await proven f
+	kill -KILL $pid
+	wait $pid || true
+	expect 0 -r --resume s d
+	expect 0 -r --resume s f
+	diff -r s d
+	diff -r s f
+}
+
+withdrawn() {
+	! grep -q "$PROOF" "d.fcopy-part/$MARK"
+}
+
+proven() {
+	grep -qs "$PROOF" "$1.fcopy-part/$MARK"
+}
