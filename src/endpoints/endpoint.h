@@ -175,6 +175,8 @@ bool temporary_is_drawn(const char *name); /* could temporary_draw have made it?
 /* Do new files in this directory need a temporary name, because O_TMPFILE is unsupported? */
 bool temporary_is_named(int dir);
 mode_t temporary_umask(void); /* of this process; 077 if it is unknown */
+/* The mode that the kernel gives a file that is created in `dir` with `mode`. */
+mode_t temporary_mode(int dir, mode_t mode);
 /* The permissions that the default ACL of a directory allows a new file at most. Returns false if
  * the directory has none: then the umask applies. */
 bool metadata_default_mode(int dir, mode_t *mode);

@@ -65,8 +65,6 @@ void place_close(struct place *);
  * call in *call; temporary_name also returns ENDPOINT_KEPT. */
 int temporary_create(struct endpoint *e, mode_t mode, const char **call);
 int temporary_name(struct endpoint *e, bool no_clobber, const char **call);
-/* The mode that the kernel gives a file that is created in `dir` with `mode`. */
-mode_t temporary_mode(int dir, mode_t mode);
 void temporary_drop(struct endpoint *e);
 /* After a failure: truncates the part to its first `size` bytes, and gives it the mode 0600 by
  * which a resumed copy recognises it. Returns whether abort will keep it: not if another user owns

@@ -61,17 +61,15 @@ int directory_open(const struct tree *t, int parent, const char *name)
 
 int directory_reopen(const struct directory *d)
 {
-	if (!d->parent)
-		return fcntl(d->dst, F_DUPFD_CLOEXEC, 0);
-	int parent = directory_reopen(d->parent);
-	if (parent < 0)
+	int parent = d->parent ? directory_reopen(d->parent) : -1;
+	if (d->parent && parent < 0)
 		return parent;
-	int fd = openat(parent, d->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = d->parent ? openat(parent, d->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+			   : fcntl(d->dst, F_DUPFD_CLOEXEC, 0);
 	int err = errno;
-	close(parent);
-	if (fd < 0)
-		return -err;
-	return fd;
+	if (d->parent)
+		close(parent);
+	return fd < 0 ? -err : fd;
 }
 
 int directory_preserve(struct worker *w, const struct entry *e, int src, int dst,

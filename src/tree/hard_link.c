@@ -56,7 +56,8 @@ int hard_link_make(const struct worker *w, const struct entry *e, const struct s
 	int from = dir == e->dir ? e->dir->dst : directory_reopen(dir), to = e->dir->dst;
 	if (from < 0)
 		return from;
-	bool followed = w->tree->atomic && S_ISREG(st->st_mode) &&
+	bool merges = w->tree->atomic && !w->tree->resume;
+	bool followed = merges && S_ISREG(st->st_mode) &&
 			(hard_link_is_symlink(from, name) ||
 			 (!w->options.no_clobber && hard_link_is_symlink(to, e->as)));
 	int r = followed ? -ELOOP : hard_link_create(from, name, to, e->as);
@@ -71,5 +72,6 @@ int hard_link_make(const struct worker *w, const struct entry *e, const struct s
 
 bool hard_link_is_failure(int err)
 {
-	return err == EIO || err == ENOSPC || err == EDQUOT || err == ENOMEM || err == EROFS;
+	return err == EIO || err == ENOSPC || err == EDQUOT || err == ENOMEM || err == EROFS ||
+	       err == EMFILE || err == ENFILE;
 }

@@ -215,7 +215,7 @@ static int shard_commit(struct shard_root *s, bool *reported)
 		r = SHARD_AGAIN;
 	if (r == 0) {
 		strcpy(s->root.temporary, j->part_name);
-		s->root.mode = s->root.operand->st.st_mode & 01777 & ~temporary_umask();
+		s->root.mode = temporary_mode(j->parent, s->root.operand->st.st_mode & 01777);
 		r = shard_walk(s, WALK_FINISHES);
 		if (r == -ENOENT) /* from the rename; all other failures are reported */
 			r = SHARD_AGAIN;

@@ -178,3 +178,19 @@ load tree
 	expect 0 -n s/a d/a
 	[ s/a -ef d/a ]
 }
+
+@test "-a --resume: symlinks of the part that the source has made hard links since" {
+	need_strace
+	mkdir -p s/x
+	echo 1 >s/a
+	ln -s a s/b
+	ln -s a s/c
+	traced 1 inject=mkdirat:error=EIO:when=2 -a -j1 s d
+	[ -L d.fcopy-part/b ]
+	ln -f s/a s/b
+	ln -f s/a s/c
+	expect 0 -a --resume s d
+	[ -z "$stderr" ] || { echo "$stderr"; return 1; }
+	[ "$(stat -c %h d/a)" = 3 ]
+	[ d/a -ef d/c ]
+}

@@ -180,3 +180,17 @@ make_box() {
 	chmod 755 box
 	[ "$(ls box)" = d ]
 }
+
+@test "a default ACL of the parent: the tree's root gets the mode that cp -r gives, in each way" {
+	need setfacl
+	local options
+	mkdir -p s/e p
+	setfacl -d -m u::rwx,g::r-x,o::--- p 2>/dev/null || skip "no ACLs on this file system"
+	cp -r s p/cp
+	for options in -r '-r --resume' '-r --shard=0/1'; do
+		# shellcheck disable=SC2086
+		expect 0 $options s p/new
+		[ "$(stat -c %a p/new p/new/e)" = "$(stat -c %a p/cp p/cp/e)" ] || { stat -c '%a %n' p/*; return 1; }
+		rm -r p/new*
+	done
+}
