@@ -44,7 +44,7 @@ check: tests ## the tests; as root on ext4, XFS, btrfs and tmpfs
 check-long: tests ## kills, faults, full disks, power cuts, fuzzing, and a table: an hour and a half
 	@$(HERE) tests/long.sh
 
-check-packages: ## the source archive and the packages of HEAD (all, or PARTS='deb rpm'): 25 minutes
+check-packages: ## the source archive and the packages of HEAD (all, or PARTS='deb rpm'): 6 minutes
 	@tests/packages.sh $(PARTS)
 
 check-build: ## other compilers, flags and targets (all, or BUILDS='musl m32'): minutes
