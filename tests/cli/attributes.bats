@@ -183,7 +183,7 @@ trusted() {
 	getfattr -d -m trusted "$1" | grep '='
 }
 
-@test "-aL, -aH: a special file behind a symlink keeps its ACL and attributes, as with cp" {
+@test "-aL, -aH: a special file that a symlink leads to keeps its ACL and attributes, as with cp" {
 	local by
 	mkdir target s cp fcopy
 	mkfifo target/p target/other
