@@ -8,6 +8,7 @@
 #define MIB              ((off_t)1 << 20)
 #define TRIAL_MIN        (32 * MIB) /* a shorter range is not worth a trial */
 #define PIECE_MIN        (4 * MIB)  /* below, the start of the threads shows */
+#define SPLICE_MIN       (2 * MIB)  /* which splice copies in a trial, at least */
 #define PIECE_MAX        (16 * MIB)
 #define THREADS_START    (4 * MIB)   /* which they copy before all of them are at work */
 #define BUSY_SEGMENT     (32 * MIB)  /* by splice if no CPU was idle */
@@ -38,9 +39,9 @@ bool measure_asks(const struct measure *m, off_t left)
 /* In a large file both ways have two turns, because other tasks may delay one piece. */
 static void start_trial(struct measure *m, off_t left)
 {
-	off_t piece = left / 16 / MIB * MIB;
-	m->piece = piece < PIECE_MIN ? PIECE_MIN : MIN(piece, PIECE_MAX);
-	m->pieces = piece > PIECE_MIN ? 4 : 2;
+	off_t piece = left / 32 / MIB * MIB;
+	m->piece = piece < SPLICE_MIN ? SPLICE_MIN : MIN(piece, PIECE_MAX);
+	m->pieces = piece > SPLICE_MIN ? 4 : 2;
 	m->cost[WAY_SPLICE] = m->cost[WAY_THREADS] = 0;
 }
 
@@ -64,9 +65,9 @@ struct choice measure_choose(struct measure *m, off_t left, unsigned idle)
 	if (m->pieces == 0)
 		return (struct choice){.way = m->way, .size = MIN(left, SEGMENT)};
 	bool threads = threads_are_next(m, left);
-	return (struct choice){.way = threads ? WAY_THREADS : WAY_SPLICE,
-			       .size = MIN(left, m->piece + (threads ? THREADS_START : 0)),
-			       .trial = true};
+	off_t size = threads ? MAX(m->piece, PIECE_MIN) + THREADS_START : m->piece;
+	return (struct choice){
+	    .way = threads ? WAY_THREADS : WAY_SPLICE, .size = MIN(left, size), .trial = true};
 }
 
 static void settle(struct measure *m, enum way way)
