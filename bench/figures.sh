@@ -18,7 +18,6 @@ case ${1-} in
 	new=$(mktemp -d "$here/results.XXXXXX")
 	cp -r "$1" "$new/first"
 	[ $# -lt 2 ] || cp -r "$2" "$new/second"
-	[ ! -d "$here/results/threads" ] || cp -r "$here/results/threads" "$new/"
 	rm -rf "$here/results"
 	mv "$new" "$here/results"
 	chmod -R u=rwX,go=rX "$here/results"

@@ -18,7 +18,7 @@ case("rivals", "other tools that copy files", "cp fcopy uutils xcp fcp cpz rcp r
 case("replace", "onto an existing file", "cp fcopy uutils 2:sendfile 3:splice 7:parallel", dest="old", rounds=10,
      bars="fcopy wall 1.00 cp; fcopy wall 1.2 best")
 
-for text, rounds in ("1", 20), ("4K", 20), ("64K", 20), ("1M", 20), ("4M", 20), ("16M", 20), ("64M", 20), ("256M", 20), \
+for text, rounds in ("1", 20), ("4K", 20), ("64K", 20), ("1M", 20), ("16M", 20), ("64M", 20), ("256M", 20), \
         ("1G", 8), ("4G", 10), ("8G", 5):
     case(f"size-{text}", "by size", "cp fcopy 3:splice 7:parallel" + ("" if text in ("4G", "8G") else " 1:readwrite 2:sendfile"), group="sizes",
          rounds=rounds, size=size(text), sets="" if text == "8G" else "readme", bars="fcopy wall 1.03 cp; fcopy wall 1.2 best")
@@ -33,7 +33,7 @@ case("durable", "cold cache, on the disk at the end", "cp-sync fsync fsync-direc
      bars="fsync wall 1.05 cp-sync; fsync-direct cpu 0.15 cp-sync")
 case("price", "fcopy with less and with more safety", "inplace fcopy fsync verify cp", rounds=8, sets="readme",
      bars="fcopy wall 1.05 inplace")
-case("price-4K", "the same for a small file", "inplace fcopy fsync verify cp", size=4096, sets="readme",
+case("price-4K", "the same for a small file", "inplace fcopy fsync verify cp", size=4096, rounds=8, sets="readme",
      bars="fcopy wall 1.15 inplace")
 
 # A busy machine.
@@ -44,5 +44,5 @@ for loops in 1, 2:
 case("four", "four copies at once", "cp fcopy", group="load", size=SIZE // 4, copies=4, sets="readme",
      bars="fcopy wall 0.9 cp")
 
-case("threads", "mode 7 by number of threads", "threads-1 threads-2 threads-4 threads-8")
+case("threads", "mode 7 by number of threads", "threads-1 threads-2 threads-4 threads-8", rounds=10, sets="readme")
 case("revisions", "this revision against another one (OTHER=PROGRAM)", "other fcopy", bars="fcopy wall 1.02 other")

@@ -4,7 +4,7 @@
 discard = {"*": "{python} {bench}/lib/peer.py {port}"}
 
 for text in "7M", "21M", "63M", "98M", "200M", "350M", "700M", "1G":
-    case(f"socket-{text}", "read + send against sendfile", "read-send-4K read-send-8K sendfile splice", group="sockets",
+    case(f"socket-{text}", "read + send against sendfile", "read-send-4K sendfile splice" + (" read-send-8K" if text == "1G" else ""), group="sockets",
          size=size(text), dest="none", serve=discard, rounds=10, sets="quick readme" if text == "1G" else "readme",
          bars="sendfile wall 0.38 read-send-4K; sendfile cpu 0.30 read-send-4K" if text == "1G" else "")
 

@@ -25,7 +25,6 @@ class Figures:
     def __init__(self, results):
         self.run = Run(results / "first")
         self.second = Run(results / "second") if (results / "second").exists() else None
-        self.threads = Run(results / "threads") if (results / "threads").exists() else None
 
     def ratio(self, name, who, base, metric="wall"):
         """As text: with its interval; a range if the two runs differ."""
@@ -49,15 +48,6 @@ class Figures:
                 for who in sorted(run.measured(name), key=lambda who: run.value(name, who))]
         setting = about["setting"].replace("here,", run.facts["file system"].split()[0] + ",")
         return report.table((setting, "time", "CPU time", f"time / {label(base)} [95 %]"), rows)
-
-    def locks(self):
-        """By number of threads: time, CPU time, ratio, and the share of the CPU time that the inode lock takes."""
-        run, case = self.threads, "threads"
-        if not run:
-            return self.missing(case)
-        shares = run.facts["CPU time in the inode lock"].split("; ")
-        return report.table(("threads", "time", "CPU time", "time / 1 thread [95 %]", "CPU time in the inode lock"),
-                            [(row[0].split("-")[1], *row[1:], share) for row, share in zip(run.rows(case), shares)])
 
     def missing(self, name):
         why = [gone["why"] for gone in self.run.left_out if gone["case"] == name]
@@ -114,7 +104,7 @@ class Figures:
         """What stands between the markers of <!-- figure:METHOD ARGUMENT… -->; tables get lines of their own."""
         method, *rest = words.split()
         text = getattr(self, method)(*rest)
-        return f"\n{text}\n" if method in ("table", "lines", "bars", "machine", "ibm", "locks") else text
+        return f"\n{text}\n" if method in ("table", "lines", "bars", "machine", "ibm") else text
 
     def pictures(self):
         """{picture: (script, variables, data)} of what the run has."""

@@ -76,6 +76,8 @@ class Bench:
         except Skip as why:
             return self.leave_out(each, "*", str(why))
         able = [who for who in each.contenders if self.sample(each, who, 0)]
+        if each.base not in able:
+            return self.leave_out(each, "*", f"{each.base} is missing")
         self.lab.load(each.load)
         try:
             for turn in range(1, each.rounds + 1):
@@ -107,6 +109,7 @@ class Bench:
             target = self.place / f"copy-{turn}-{each.contenders.index(who):02}"
             if each.dest == "old":
                 self.command(each, "cp_-r" if each.tree else "cp", target)
+                os.sync()
             if turn and not each.tree and each.dest != "none" and each.size >= REHEARSED and each.cache == "warm":
                 self.command(each, who, target)
                 laboratory.remove(target) if each.dest == "new" else self.command(each, "cp", target)
