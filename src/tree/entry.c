@@ -107,6 +107,10 @@ static int entry_make_directory(struct worker *w, const struct entry *e, const s
 	const struct tree *t = w->tree;
 	int dir = e->dir->dst;
 	mode_t mode = permissions_are_hidden(t) ? 0700 : (st->st_mode & 01777) | 0700;
+	/* mkdir of an existing name waits for the lock of the directory, which other shards hold. */
+	int found = t->atomic && !e->dir->fresh ? directory_open(t, dir, e->as) : -1;
+	if (found >= 0)
+		return found;
 	*fresh = mkdirat(dir, e->as, mode) == 0;
 	int r = *fresh ? 0 : -errno;
 	if (r == -EEXIST && t->resume)
