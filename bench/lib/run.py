@@ -19,7 +19,6 @@ import tools
 from tools import Skip
 
 SETS = {"quick": 10, "readme": 20, "all": 20}  # rounds at most
-REHEARSED = 16 << 20                            # bytes from which a copy is rehearsed
 COLUMNS = ("case", "contender", "round", "wall_s", "user_s", "sys_s", "disturbed")
 
 def say(text):
@@ -110,7 +109,7 @@ class Bench:
             if each.dest == "old":
                 self.command(each, "cp_-r" if each.tree else "cp", target)
                 os.sync()
-            if turn and not each.tree and each.dest != "none" and each.size >= REHEARSED and each.cache == "warm":
+            if turn and not each.tree and each.dest != "none" and each.cache == "warm":
                 self.command(each, who, target)
                 laboratory.remove(target) if each.dest == "new" else self.command(each, "cp", target)
             elif turn:
