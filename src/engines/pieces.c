@@ -91,6 +91,18 @@ static void after_failure(struct pieces *d, struct piece *p, int err)
 		submit_piece(d, p);
 }
 
+/* Several pieces end inside a block if the source is truncated or extended during the copy. The
+ * buffer is not used again: no piece starts. */
+static void keep_tail(struct pieces *d, const struct piece *p, size_t whole)
+{
+	off_t at = p->at + (off_t)whole;
+	if (d->tail_size > 0 && d->tail_at < at)
+		return;
+	d->tail = p->buffer + whole;
+	d->tail_at = at;
+	d->tail_size = p->have - whole;
+}
+
 /* n more bytes were read. A read that ended inside a block is the last of the file, or a short
  * read: then read that block again, because direct I/O cannot continue inside it. */
 static void after_read(struct pieces *d, struct piece *p, size_t n)
@@ -112,9 +124,8 @@ static void after_read(struct pieces *d, struct piece *p, size_t n)
 		return;
 	}
 	d->ended |= last;
-	if (ragged && !d->pads) { /* the buffer is not used again: no piece starts */
-		d->tail = p->buffer + whole;
-		d->tail_size = p->have - whole;
+	if (ragged && !d->pads) {
+		keep_tail(d, p, whole);
 		p->have = whole;
 	}
 	if (p->have == 0) {
@@ -170,6 +181,8 @@ int pieces_run(struct pieces *d)
 		else
 			after_read(d, p, (size_t)n);
 	}
+	if (d->tail_at != d->next) /* a piece before it ended earlier */
+		d->tail_size = 0;
 	d->t->offset = d->next;
 	return d->result;
 }

@@ -40,6 +40,7 @@ static struct {
 	int open_err;           /* ring_open fails */
 	int operations, waits, open, drained;
 	bool seen;
+	void (*before_read)(off_t at); /* happens before a read at that offset; or NULL */
 } fake;
 
 struct ring *__wrap_ring_open(unsigned depth, void *memory, size_t size);
@@ -94,6 +95,8 @@ static int perform(const struct operation *o)
 		fake.seen = true;
 		return fake.zero ? 0 : -fake.err;
 	}
+	if (!o->writes && fake.before_read)
+		fake.before_read(o->at);
 	ssize_t got = o->writes ? pwrite(o->fd, o->buf, n, o->at) : pread(o->fd, o->buf, n, o->at);
 	if (got > 0 && fake.most && (size_t)got > fake.most)
 		return (int)fake.most;

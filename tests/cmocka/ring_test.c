@@ -7,6 +7,7 @@
 #include "fake_ring.h"
 
 #include "engines/engine.h"
+#include "engines/pieces.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -201,6 +202,50 @@ static void ragged_reads(void **state)
 	done(&t);
 }
 
+static off_t shrunk; /* the size of the source while its middle is read */
+
+static void change_source(off_t at)
+{
+	if (at == 0)
+		need(truncate("src", shrunk) == 0);
+	else if (at == 5 << 20)
+		write_at("src", shrunk, (size_t)(SIZE - shrunk), 1);
+}
+
+/* A device is not padded. The source is truncated, and extended before its last piece is read: the
+ * tail is that of the first piece that ended early, or there is none. */
+static void tail_belongs_to_the_prefix(void **state)
+{
+	char *memory = io_alloc(PIECES_DEPTH * PIECE_SIZE), bytes[512];
+	shrunk = *(const off_t *)*state;
+	make_file("whole", SIZE, DENSE, 1);
+	int whole = open("whole", O_RDONLY | O_CLOEXEC);
+	for (int backwards = 0; backwards < 2; backwards++) {
+		reset();
+		fake.backwards = backwards;
+		fake.before_read = change_source;
+		make_file("src", SIZE, DENSE, 1);
+		struct transfer t = {.src = open("src", O_RDONLY | O_CLOEXEC),
+				     .dst = open("dst", O_RDWR | O_CREAT | O_CLOEXEC, 0600),
+				     .end = TRANSFER_TO_EOF};
+		struct pieces d = {.t = &t, .align = 512, .size = SIZE};
+		for (unsigned i = 0; i < PIECES_DEPTH; i++)
+			d.piece[i].buffer = memory + i * PIECE_SIZE;
+		d.ring = ring_open(PIECES_DEPTH, memory, PIECES_DEPTH * PIECE_SIZE);
+		assert_int_equal(pieces_run(&d), 0);
+		ring_close(d.ring);
+		off_t end = backwards ? SIZE : shrunk; /* backwards all is read before the change */
+		assert_int_equal(t.offset, end / 512 * 512);
+		assert_int_equal(d.tail_size, end % 512);
+		need(pread(whole, bytes, d.tail_size, t.offset) == (ssize_t)d.tail_size);
+		assert_memory_equal(d.tail, bytes, d.tail_size);
+		assert_true(same_range("whole", "dst", 0, t.offset));
+		done(&t);
+	}
+	close(whole);
+	io_free(memory, PIECES_DEPTH * PIECE_SIZE);
+}
+
 static void add(void (*test)(void **), const void *state, const char *name, int err)
 {
 	case_add(test, state, "%s%s%s", name, err < 0 ? "" : ": ", err < 0 ? "" : errno_name(err));
@@ -240,5 +285,10 @@ int main(void)
 		case_add(call_fails, &calls[i], "%s fails, time %d", calls[i].name, calls[i].nth);
 	add(has_no_memory, NULL, "no memory", -1);
 	add(ragged_reads, NULL, "reads of less than a block", -1);
+	static const off_t sizes[] = {(2 << 20) + 700, (2 << 20) + 4096, 2 << 20};
+	for (int i = 0; i < 3; i++)
+		case_add(tail_belongs_to_the_prefix, &sizes[i],
+			 "a device gets no bytes of another offset: source truncated to %jd",
+			 (intmax_t)sizes[i]);
 	return cases_run("ring");
 }
