@@ -118,7 +118,7 @@ void directory_set_attributes(struct worker *w, struct directory *d)
 		report_call(w, &e, "fchmod", entry_dst, errno);
 }
 
-/* Does the destination have only names that the last walk of shards found in the source? */
+/* Does the destination have as many names as the source has copies in it? */
 static bool directory_is_exact(const struct directory *d)
 {
 	_Alignas(8) char names[8192];
@@ -145,9 +145,11 @@ static void directory_flush(struct worker *w, struct directory *d)
 
 static void directory_finish(struct worker *w, struct directory *d)
 {
-	if (d->resumed && !tree_stopped(w->tree) &&
-	    !(w->tree->walk == WALK_FINISHES && directory_is_exact(d)))
-		resume_prune(w, d);
+	bool old = d->resumed &&
+		   w->tree->walk == WALK_COPIES; /* other names may make up the number */
+	if ((d->resumed || w->tree->resume) && !tree_stopped(w->tree) &&
+	    (old || !directory_is_exact(d)))
+		remove_stale(w, d);
 	if (!d->parent) /* root.c still needs it */
 		return;
 	if (!tree_stopped(w->tree) && (!w->tree->shard || w->tree->walk == WALK_FINISHES))

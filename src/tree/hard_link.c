@@ -25,8 +25,8 @@ static bool hard_link_may_replace(const struct worker *w, const struct entry *e,
 	struct fcopy_error error;
 	if (w->options.no_clobber || !w->tree->atomic)
 		return false;
-	if (!S_ISREG(st->st_mode)) /* as special_copy, which replaces all but directories */
-		return true;
+	if (!S_ISREG(st->st_mode)) /* as special_copy */
+		return !special_is_source(e, st);
 	if (destination_open_in(&dst, e->dir->dst, e->as, entry_dst, &src, &w->options, true,
 				&error))
 		return false;
@@ -61,7 +61,7 @@ int hard_link_make(const struct worker *w, const struct entry *e, const struct s
 			(hard_link_is_symlink(from, name) ||
 			 (!w->options.no_clobber && hard_link_is_symlink(to, e->as)));
 	int r = followed ? -ELOOP : hard_link_create(from, name, to, e->as);
-	if (r == -EEXIST && w->tree->resume && resume_remove(to, e->as) == 0)
+	if (r == -EEXIST && w->tree->resume && remove_entry(to, e->as) == 0)
 		r = hard_link_create(from, name, to, e->as);
 	if (r == -EEXIST && hard_link_may_replace(w, e, st))
 		r = hard_link_replace(from, name, to, e->as);

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define ROWS_START   64            /* a power of two */
-#define UNKNOWN_LEFT ((nlink_t)-1) /* symlinks to the file are names, too */
+#define UNKNOWN_LEFT ((nlink_t)-1) /* a name may be found again, or a symlink to the file */
 
 struct link {
 	struct link *next;
@@ -205,10 +205,8 @@ enum link_state links_claim(struct worker *w, const struct entry *e, const struc
 	if (*at && (*at)->complete)
 		return links_use(w, e, st, at);
 	if (!*at) {
-		memory = links_add(l, e, st,
-				   w->tree->options->follow == FCOPY_FOLLOW_ALWAYS
-				       ? UNKNOWN_LEFT
-				       : st->st_nlink - 1);
+		bool known = w->tree->options->follow != FCOPY_FOLLOW_ALWAYS && !w->tree->several;
+		memory = links_add(l, e, st, known ? st->st_nlink - 1 : UNKNOWN_LEFT);
 	} else if ((*at)->dir != e->dir || strcmp((*at)->name, e->as) != 0) {
 		memory = links_wait(*at, e);
 		state = memory ? LINK_WAITS : LINK_COPY;

@@ -93,3 +93,52 @@ int remove_tree(int root, int dir, const char *name, uint64_t *count)
 	} while (result < 0 && r.progress);
 	return result < 0 && r.failure ? -r.failure : result;
 }
+
+int remove_entry(int dir, const char *name)
+{
+	if (unlinkat(dir, name, 0) == 0)
+		return 0;
+	if (errno != EISDIR && errno != EPERM)
+		return -errno;
+	(void)!fchmodat(dir, name, 0700, 0); /* a finished copy of a read-only directory */
+	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int r = fd < 0 ? -errno : remove_tree(fd, dir, name, NULL);
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+/* Returns whether the name remains. Nothing below a mount point is copied with one_file_system. */
+static bool prune_one(struct worker *w, struct directory *d, const char *name)
+{
+	struct stat st;
+	bool mounted = w->tree->options->one_file_system && d->st.st_dev != w->tree->src_dev;
+	if (!mounted && (fstatat(d->src, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT))
+		return true;
+	int r = remove_entry(d->dst, name);
+	if (r < 0)
+		report_call(w, &(struct entry){.dir = d, .name = name, .as = name}, "remove",
+			    entry_dst, -r);
+	return r < 0;
+}
+
+void remove_stale(struct worker *w, struct directory *d)
+{
+	_Alignas(8) char names[8192];
+	unsigned count = 0;
+	ssize_t n = -1;
+	const char *mark = w->tree->resume && !d->parent ? RESUME_MARK : ".";
+	if (lseek(d->dst, 0, SEEK_SET) == 0)
+		while ((n = getdents64(d->dst, names, sizeof(names))) > 0)
+			for (ssize_t at = 0; at < n;) {
+				const struct dirent64 *entry = (const void *)(names + at);
+				const char *name = entry->d_name;
+				if (!name_is_dot(name) && strcmp(name, mark) != 0)
+					count += prune_one(w, d, name);
+				at += entry->d_reclen;
+			}
+	if (n == 0 && count < d->present)
+		report_refusal(w, &(struct entry){.dir = d, .name = "", .as = ""}, entry_dst,
+			       EEXIST,
+			       "has fewer names than its source: some may differ only in case");
+}

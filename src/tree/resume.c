@@ -176,7 +176,7 @@ int resume_make_directory(int dir, const char *name, mode_t mode, bool *fresh)
 		mode_t mode_open = (st.st_mode & 07777) | 0700;
 		return open || fchmodat(dir, name, mode_open, 0) == 0 ? 0 : -errno;
 	}
-	int r = resume_remove(dir, name);
+	int r = remove_entry(dir, name);
 	if (r == 0)
 		r = mkdirat(dir, name, mode) < 0 ? -errno : 0;
 	*fresh = r == 0;
@@ -205,20 +205,6 @@ static bool resume_set_attributes(const struct worker *w, const struct entry *e,
 				    &error) == 0;
 	close(dst);
 	return same;
-}
-
-int resume_remove(int dir, const char *name)
-{
-	if (unlinkat(dir, name, 0) == 0)
-		return 0;
-	if (errno != EISDIR && errno != EPERM)
-		return -errno;
-	(void)!fchmodat(dir, name, 0700, 0); /* a finished copy of a read-only directory */
-	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	int r = fd < 0 ? -errno : remove_tree(fd, dir, name, NULL);
-	if (fd >= 0)
-		close(fd);
-	return r;
 }
 
 /* The earlier run may not have flushed the file, and no syncfs(2) follows. Opened for writing: SMB
@@ -257,44 +243,14 @@ bool resume_is_complete(struct worker *w, const struct entry *e, int fd, const s
 	struct stat old;
 	if (fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
-	/* --verify promises that every file of the copy was read back. Names that are not hard
-	 * links any more need a file each. */
-	bool linked = old.st_nlink > 1 && (st->st_nlink == 1 || !w->tree->options->hard_links);
-	if (S_ISREG(old.st_mode) && !w->options.verify && !linked && old.st_size == st->st_size &&
-	    old.st_mtim.tv_sec == st->st_mtim.tv_sec &&
+	/* --verify promises that every file of the copy was read back. The names of a file with
+	 * hard links need not be those that it has in the source now. */
+	if (S_ISREG(old.st_mode) && !w->options.verify && old.st_nlink == 1 &&
+	    old.st_size == st->st_size && old.st_mtim.tv_sec == st->st_mtim.tv_sec &&
 	    old.st_mtim.tv_nsec == st->st_mtim.tv_nsec &&
 	    (w->tree->proven || resume_has_same_bytes(w, e, fd, st)) &&
 	    resume_set_attributes(w, e, fd, st) && resume_flush(w, e))
 		return true;
-	resume_remove(e->dir->dst, e->as); /* if this fails, the creation of the copy reports it */
+	remove_entry(e->dir->dst, e->as); /* if this fails, the creation of the copy reports it */
 	return false;
-}
-
-static void prune_one(struct worker *w, const struct directory *d, const char *name)
-{
-	struct stat st;
-	if (!d->parent && strcmp(name, RESUME_MARK) == 0)
-		return;
-	if (fstatat(d->src, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
-		return;
-	int r = resume_remove(d->dst, name);
-	if (r < 0)
-		report_call(w,
-			    &(struct entry){.dir = (struct directory *)d, .name = name, .as = name},
-			    "remove", entry_dst, -r);
-}
-
-void resume_prune(struct worker *w, const struct directory *d)
-{
-	_Alignas(8) char names[8192];
-	ssize_t n;
-	if (lseek(d->dst, 0, SEEK_SET) < 0)
-		return;
-	while ((n = getdents64(d->dst, names, sizeof(names))) > 0)
-		for (ssize_t at = 0; at < n;) {
-			const struct dirent64 *entry = (const void *)(names + at);
-			if (!name_is_dot(entry->d_name))
-				prune_one(w, d, entry->d_name);
-			at += entry->d_reclen;
-		}
 }

@@ -18,16 +18,12 @@ int resume_prove(int part, bool proven);
 bool resume_is_proven(int part); /* has it this note? */
 /* 1: the directory has no entries; 0; -errno. */
 int resume_is_empty(int fd);
-/* Removes an entry of a part, whatever it is. Returns 0 or -errno. */
-int resume_remove(int dir, const char *name);
 /* Makes the entry `name` of a part a directory. An existing directory gets S_IRWXU, because the
  * earlier copy may have given it the mode of its source. Anything else is replaced by a new
  * directory with `mode`, and *fresh is set. Returns 0 or -errno. */
 int resume_make_directory(int dir, const char *name, mode_t mode, bool *fresh);
 /* Is the entry's copy in the part complete? Otherwise an old one is removed. */
 bool resume_is_complete(struct worker *, const struct entry *, int fd, const struct stat *);
-/* Removes from a destination directory what the source does not have. */
-void resume_prune(struct worker *, const struct directory *);
 /* Opens, or creates with this mode, and locks the directory `part` beside the operand's
  * destination; follow: symlinks below the source are followed. *proven: are the files that look
  * complete on the disk? Returns a descriptor, or -errno with the failure in *error. */
@@ -65,5 +61,10 @@ void record_end(struct record *);
  * and then its name in `dir`. Adds the number of removed entries to *count, unless count is NULL.
  * Returns 0, or -errno with the rest left there. */
 int remove_tree(int root, int dir, const char *name, uint64_t *count);
+/* Removes an entry of a part, whatever it is. Returns 0 or -errno. */
+int remove_entry(int dir, const char *name);
+/* Removes from a destination directory what the source does not have. Reports a failure if two
+ * copies have one name there, as on a file system that ignores case. */
+void remove_stale(struct worker *, struct directory *);
 
 #endif

@@ -50,4 +50,11 @@ int commit_end(struct root *, struct directory *);
 /* Keeps what was copied. */
 void commit_keep(const struct root *);
 
+/* shard.c: the same if several processes copy the operand. Returns 0 also if this process's share
+ * is complete and others are not. */
+int shard_root_copy(struct tree *, const struct operand *);
+/* Do records say that shards copy, or have copied, this source to this name? 1, 0, or -errno,
+ * reported. */
+int shard_names_copy(struct tree *, const struct operand *);
+
 #endif

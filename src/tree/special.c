@@ -188,9 +188,7 @@ static int special_set_attributes(struct worker *w, const struct entry *e, const
 	return failure;
 }
 
-/* Is the existing destination the source, or what the source leads to? A symlink that replaced it
- * would lead to itself, and its data would be lost. */
-static bool special_is_source(const struct entry *e, const struct stat *st)
+bool special_is_source(const struct entry *e, const struct stat *st)
 {
 	struct stat dst, target;
 	if (fstatat(e->dir->dst, e->as, &dst, AT_SYMLINK_NOFOLLOW) < 0)
@@ -212,7 +210,7 @@ int special_copy(struct worker *w, const struct entry *e, const struct stat *st)
 		report_failure(w, e, &error);
 		return r;
 	}
-	if (r == -EEXIST && w->tree->resume && resume_remove(e->dir->dst, e->as) == 0)
+	if (r == -EEXIST && w->tree->resume && remove_entry(e->dir->dst, e->as) == 0)
 		r = special_create(e, e->as, st, &call);
 	if (r == -EEXIST && w->tree->atomic)
 		r = special_replace(w, e, st, &call);

@@ -2,8 +2,8 @@
  * The operands: what each SRC is, and which name its copy gets.
  */
 #define _GNU_SOURCE
-#include "tree.h"
 #include "endpoints/error.h"
+#include "root.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -252,6 +252,7 @@ static void copy_operands(struct tree *t, const char *const *src, size_t n, cons
 		return;
 	size_t done = 0;
 	report->committed = true;
+	t->several = n > 1;
 	for (; done < n && !tree_stopped(t); done++) {
 		t->committed = false;
 		copy_operand(t, src[done], dst, &target);

@@ -35,7 +35,8 @@ struct directory {
 	struct stat st;           /* of the source */
 	bool fresh;               /* created by this copy, or by the one that it resumes */
 	bool resumed;             /* it may hold what the source does not have any more */
-	unsigned present;         /* entries that the last walk of shards found in dst; atomic */
+	unsigned present;    /* entries whose copies are in dst, of --resume and the last walk of
+				shards; atomic */
 	uint64_t hash;       /* of its path below the operand, with a final slash; for shards */
 	unsigned pending;    /* items and subdirectories that are not finished; atomic */
 	unsigned references; /* children and hard links that need the names below; atomic */
@@ -125,6 +126,7 @@ struct tree {
 	bool atomic;          /* files are replaced: DST existed */
 	bool resume;          /* ... and complete ones are skipped: DST.fcopy-part existed */
 	bool single;          /* one file is an operand: it may have threads, and be resumed */
+	bool several;         /* operands: an entry may be found more than once */
 	bool flush_each;      /* durable, but syncfs(2) does not suffice: flush every entry */
 	bool committed;       /* this operand */
 	bool unflushed;       /* a single operand made a link or a special file */
@@ -188,6 +190,9 @@ void entry_copy(struct worker *, const struct entry *);
 
 /* special.c: a symlink, FIFO, socket or device. Returns 0 or -errno, reported. */
 int special_copy(struct worker *, const struct entry *, const struct stat *);
+/* Is the existing destination the source, or what the source leads to? A symlink that replaced it
+ * would lead to itself, and its data would be lost. */
+bool special_is_source(const struct entry *, const struct stat *);
 
 /* links.c: hard links. */
 struct links *links_new(void);
@@ -282,13 +287,6 @@ struct operand {
 	const char *dst; /* the destination's path, for messages */
 };
 int root_copy(struct tree *, const struct operand *);
-
-/* shard.c: the same if several processes copy the operand. Returns 0 also if this process's share
- * is complete and others are not. */
-int shard_root_copy(struct tree *, const struct operand *);
-/* Do records say that shards copy, or have copied, this source to this name? 1, 0, or -errno,
- * reported. */
-int shard_names_copy(struct tree *, const struct operand *);
 
 /* shard_entry.c: does this shard copy the entry, or its range of it? Returns 0: yes; -EALREADY: no,
  * the last walk also checks its copy; or -errno, reported. Adds *sum to tree->sum. */

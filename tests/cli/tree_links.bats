@@ -194,3 +194,25 @@ load tree
 	[ "$(stat -c %h d/a)" = 3 ]
 	[ d/a -ef d/c ]
 }
+
+@test "-a: no hard link of a symlink replaces the file that it leads to" {
+	local try
+	for try in 1 2 3 4 5 6 7 8; do # the order of the names differs
+		mkdir -p $try/src $try/dst
+		ln -s "$PWD/$try/dst/l$try" $try/src/k$try
+		ln $try/src/k$try $try/src/l$try
+		echo data >$try/dst/l$try
+		expect 1 -a $try/src/. $try/dst
+		mentions "$try/src/./l$try and $try/dst/l$try: are the same file"
+		[ "$(cat $try/dst/l$try)" = data ]
+	done
+}
+
+@test "-a: a file that two operands have is one file in DIR, with all its names" {
+	mkdir -p src d
+	echo 1 >src/a
+	ln src/a src/b
+	expect 0 -a src/a src d
+	[ d/a -ef d/src/a ]
+	[ d/a -ef d/src/b ]
+}

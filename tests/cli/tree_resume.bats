@@ -185,6 +185,76 @@ part_of() {
 	never test d/a -ef d/b
 }
 
+@test "--resume -a: two files of the source share an inode in the part: each gets its own attributes" {
+	mkdir s
+	echo same >s/a
+	touch -d 2020-01-01 s/a
+	for name in b c d; do ln s/a s/$name; done
+	part_of s -a
+	rm s/c s/d
+	cp -p s/a s/c
+	chmod 600 s/c
+	ln s/c s/d
+	expect 0 -a --resume s d
+	[ d/a -ef d/b ]
+	[ d/c -ef d/d ]
+	never test d/a -ef d/c
+	[ "$(stat -c %a d/a d/c)" = $'644\n600' ]
+}
+
+@test "--resume -x: nothing remains of what the source has on another file system" {
+	mkdir -p s/mount
+	ln -s nowhere s/dangling
+	export FCOPY
+	# shellcheck disable=SC2016
+	private_mounts 'mount -t tmpfs none s/mount && touch s/mount/file
+		s=0
+		"$FCOPY" -rL s d || s=$?
+		[ $s = 1 ] && [ -f d.fcopy-part/mount/file ]
+		rm s/dangling
+		"$FCOPY" -rLx --resume s d'
+	demand 0
+	[ -d d/mount ]
+	[ -z "$(ls d/mount)" ]
+}
+
+@test "--resume --keep-going: an entry that fails leaves no older copy of it" {
+	mkdir s
+	echo old >s/a
+	echo c >s/c
+	touch s/secret
+	chmod 0 s/secret
+	chmod 777 .
+	as_nobody 1 -a s d
+	kept d.fcopy-part
+	echo newer >s/a
+	chmod 0 s/a
+	rm s/c
+	mkdir -m 0 s/c
+	as_nobody 1 -a --resume --keep-going s d
+	mentions "s/a: open: Permission denied"
+	[ -d d ]
+	[ -z "$(ls d)" ]
+}
+
+@test "--resume: two names that differ only in case are no complete copy where they are one file" {
+	mkdir backing s s/sub
+	echo one >s/readme
+	echo longer >s/README
+	cp -p s/readme s/sub/x
+	cp -p s/readme s/sub/X
+	# shellcheck disable=SC2016
+	by_fuse 'caseless,entry_timeout=0,attr_timeout=0' 's=0
+		"$FCOPY" -r --resume s m/d 2>err || s=$?
+		cat err
+		[ $s = 1 ] && [ ! -e m/d ]
+		grep -q "d: has fewer names than its source" err
+		grep -q "d/sub: has fewer names than its source" err
+		rm s/README s/sub/X
+		"$FCOPY" -r --resume s m/d
+		diff -r s m/d'
+}
+
 @test "--resume refuses a directory that fcopy did not leave, and does not change it" {
 	make_small s
 	mkdir -p d.fcopy-part/mine

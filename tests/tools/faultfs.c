@@ -4,7 +4,7 @@
  * it also works beneath a loop device.
  *
  *     faultfs DIR MOUNTPOINT [-o fault=RULE]... [-o rate=BYTES] [-o direct_io] [-o writeback]
- *             [-o sizeless] [-o stream] [-o modeless]
+ *             [-o sizeless] [-o stream] [-o modeless] [-o caseless]
  *
  * While it is mounted, `setfattr -n user.fault -v RULE MOUNTPOINT` adds a rule, and
  * `getfattr --only-values -n user.faults MOUNTPOINT` prints how many operations rules have changed.
@@ -27,6 +27,7 @@
  */
 #define FUSE_USE_VERSION 31
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -47,6 +48,7 @@ static struct {
 	int stream;         /* files have no offsets */
 	int sizeless;       /* stat reports 0 bytes, like a file whose length is unknown */
 	int modeless;       /* each file has mode 0777, and chmod fails with EPERM */
+	int caseless;       /* upper and lower case name the same file; use -o entry_timeout=0, too */
 } config;
 
 static int backing; /* the working directory, once the daemon has left ours */
@@ -59,6 +61,8 @@ static void throttle(size_t size)
 
 static const char *rel(const char *path)
 {
+	for (char *c = (char *)path; config.caseless && *c; c++)
+		*c = (char)tolower(*c);
 	return path[1] ? path + 1 : ".";
 }
 
@@ -338,6 +342,7 @@ static const struct fuse_opt options[] = {
     {"stream", offsetof(typeof(config), stream), 1},
     FUSE_OPT_KEY("fault=%s", KEY_FAULT),
     {"modeless", offsetof(typeof(config), modeless), 1},
+    {"caseless", offsetof(typeof(config), caseless), 1},
     FUSE_OPT_END,
 };
 
