@@ -150,6 +150,17 @@ static int finish_connect(int fd, const struct fcopy_options *options)
 	return err > 0 ? -err : err;
 }
 
+/* Nobody listens, and the kernel has chosen the destination's port for the source: then the socket
+ * is connected to itself, and every byte would be "received". */
+static bool connected_to_itself(int fd)
+{
+	struct sockaddr_storage own = {.ss_family = AF_UNSPEC}, peer = {.ss_family = AF_UNSPEC};
+	socklen_t size = sizeof(own), peer_size = sizeof(peer);
+	return getsockname(fd, (struct sockaddr *)&own, &size) == 0 &&
+	       getpeername(fd, (struct sockaddr *)&peer, &peer_size) == 0 && size == peer_size &&
+	       memcmp(&own, &peer, size) == 0;
+}
+
 static int try_connect(const struct addrinfo *a, const struct fcopy_options *options,
 		       const char **call)
 {
@@ -160,6 +171,8 @@ static int try_connect(const struct addrinfo *a, const struct fcopy_options *opt
 	int r = connect(fd, a->ai_addr, a->ai_addrlen) < 0 ? -errno : 0;
 	if (r == -EINPROGRESS || r == -EINTR)
 		r = finish_connect(fd, options);
+	if (r == 0 && connected_to_itself(fd))
+		r = -ECONNREFUSED;
 	if (r == 0)
 		return fd;
 	close(fd);

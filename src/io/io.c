@@ -203,7 +203,13 @@ int io_wait_again(struct io *io, int fd, short events)
 		io->idle_since = io_now();
 	if (++io->waits > WAITS_MAX)
 		nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
-	return wait_since(io, fd, events, &io->idle_since);
+	if (S_ISSOCK(st.st_mode))
+		return wait_since(io, fd, events, &io->idle_since);
+	/* The timeout is of connections: a wait for a blocking pipe, in the kernel, has none. */
+	const struct io patient = {.cancel = io->cancel};
+	int r = io_wait(&patient, fd, events);
+	io->idle_since = io_now();
+	return r;
 }
 
 static size_t whole_pages(size_t n)

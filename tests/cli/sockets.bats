@@ -377,3 +377,50 @@ s.sendfile(open(\"a\", \"rb\")); s.shutdown(1); s.recv(1)"'; do
 	expect 2 --timeout 1000001 a tcp:127.0.0.1:1
 	mentions "invalid number of seconds '1000001' (0 to 1000000"
 }
+
+@test "a sender whose own port is the destination's has no peer: refused, and nothing is confirmed" {
+	is_root || skip "a network namespace of our own needs root"
+	need unshare ip
+	echo hello >a
+	export FCOPY
+	# With two ports to choose from, the kernel chooses the destination's port at once, or soon.
+	# shellcheck disable=SC2016
+	run --separate-stderr unshare --net bash -euc 'ip link set lo up
+		echo "40000 40001" >/proc/sys/net/ipv4/ip_local_port_range
+		for try in $(seq 20); do
+			s=0
+			"$FCOPY" -v a tcp:127.0.0.1:40000 || s=$?
+			[ $s = 1 ]
+		done'
+	demand 0
+	mentions "fcopy: tcp:127.0.0.1:40000: connect: Connection refused"
+	never mentions confirmed
+}
+
+@test "--timeout does not apply to a pipe, whether it blocks or not" {
+	need python3
+	echo x >a
+	# shellcheck disable=SC2016
+	for blocking in True False; do
+		run --separate-stderr python3 -c '
+import os, socket, subprocess, sys, time
+with socket.create_server(("127.0.0.1", 0)) as server:
+    source, sink = os.pipe()
+    os.set_blocking(source, sys.argv[2] == "True")
+    copy = subprocess.Popen([sys.argv[1], "--timeout=1", "-", f"tcp:127.0.0.1:{server.getsockname()[1]}"], stdin=source)
+    peer, _ = server.accept()
+    os.close(source)
+    os.write(sink, b"abc")
+    time.sleep(1.5)
+    os.write(sink, b"def")
+    os.close(sink)
+    got = b""
+    while data := peer.recv(100):
+        got += data
+    peer.close()
+    print(got.decode())
+    sys.exit(copy.wait())' "$FCOPY" $blocking
+		demand 0
+		[ "$output" = abcdef ]
+	done
+}

@@ -11,6 +11,8 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define SIZE 1000
@@ -128,69 +130,88 @@ static void cancels(void **state)
 static void waits(void **state)
 {
 	(void)state;
-	int pipe[2];
+	int end[2];
 	const volatile int cancel = 0;
 	struct io io = {.timeout_ms = 20, .cancel = &cancel};
-	need(pipe2(pipe, O_CLOEXEC | O_NONBLOCK) == 0);
+	need(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, end) == 0);
 	double start = io_now();
-	assert_errno(io_wait(&io, pipe[0], POLLIN), -ETIMEDOUT);
+	assert_errno(io_wait(&io, end[0], POLLIN), -ETIMEDOUT);
 	assert_true(io_now() - start >= 0.019);
-	assert_errno(io_read(&io, pipe[0], back, 1, IO_AT_POSITION), -ETIMEDOUT);
+	assert_errno(io_read(&io, end[0], back, 1, IO_AT_POSITION), -ETIMEDOUT);
 	fault_set("poll", 1, ENOMEM);
 	fault_on();
-	assert_errno(io_wait(&io, pipe[0], POLLIN), -ENOMEM);
+	assert_errno(io_wait(&io, end[0], POLLIN), -ENOMEM);
 	fault_off();
-	need(write(pipe[1], "x", 1) == 1);
+	need(write(end[1], "x", 1) == 1);
 	fault_set("poll", 1, EINTR);
 	fault_on();
-	assert_int_equal(io_wait(&io, pipe[0], POLLIN), 0);
+	assert_int_equal(io_wait(&io, end[0], POLLIN), 0);
 	fault_off();
 	assert_int_equal(fault_calls(), 2);
-	close(pipe[0]);
-	close(pipe[1]);
+	close(end[0]);
+	close(end[1]);
 }
 
-/* A pipe that poll(2) reports ready and that still returns EAGAIN: the timeout and the cancel flag
- * end the wait, and the processor rests. */
+/* A socket that poll(2) reports ready and that still returns EAGAIN: the timeout and the cancel
+ * flag end the wait, and the processor rests. */
 static void ready_but_not_readable(void **state)
 {
 	(void)state;
-	int pipe[2];
+	int end[2];
 	volatile int cancel = 0;
 	struct io io = {.timeout_ms = 200, .cancel = &cancel};
-	need(pipe2(pipe, O_CLOEXEC | O_NONBLOCK) == 0);
-	need(write(pipe[1], "x", 1) == 1);
+	need(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, end) == 0);
+	need(write(end[1], "x", 1) == 1);
 	fault_set("read", 1 + FAULT_EVERY, EAGAIN);
 	fault_on();
 	double start = io_now();
-	assert_errno(io_read(&io, pipe[0], back, 1, IO_AT_POSITION), -ETIMEDOUT);
+	assert_errno(io_read(&io, end[0], back, 1, IO_AT_POSITION), -ETIMEDOUT);
 	assert_true(io_now() - start >= 0.19);
 	assert_in_range(io.calls, 2, 250);
 	cancel = 1;
-	assert_errno(io_read(&io, pipe[0], back, 1, IO_AT_POSITION), -EINTR);
+	assert_errno(io_read(&io, end[0], back, 1, IO_AT_POSITION), -EINTR);
 	fault_off();
 	cancel = 0;
-	assert_int_equal(io_read(&io, pipe[0], back, 1, IO_AT_POSITION), 1);
+	assert_int_equal(io_read(&io, end[0], back, 1, IO_AT_POSITION), 1);
 	assert_int_equal(io.waits, 0);
-	close(pipe[0]);
-	close(pipe[1]);
+	close(end[0]);
+	close(end[1]);
 }
 
 /* The timeout starts over when bytes have moved. */
 static void timeout_is_from_the_last_byte(void **state)
 {
 	(void)state;
-	int pipe[2];
+	int end[2];
 	struct io io = {.timeout_ms = 300};
-	need(pipe2(pipe, O_CLOEXEC | O_NONBLOCK) == 0);
-	need(write(pipe[1], "xx", 2) == 2);
+	need(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, end) == 0);
+	need(write(end[1], "xx", 2) == 2);
 	for (int i = 0; i < 2; i++) {
 		fault_set("read", 1, EAGAIN);
 		fault_on();
-		assert_int_equal(io_read(&io, pipe[0], back, 1, IO_AT_POSITION), 1);
+		assert_int_equal(io_read(&io, end[0], back, 1, IO_AT_POSITION), 1);
 		fault_off();
 		usleep(200000);
 	}
+	close(end[0]);
+	close(end[1]);
+}
+
+/* Like one that blocks: the timeout is of connections. */
+static void pipe_has_no_timeout(void **state)
+{
+	(void)state;
+	int pipe[2];
+	struct io io = {.timeout_ms = 20};
+	need(pipe2(pipe, O_CLOEXEC | O_NONBLOCK) == 0);
+	pid_t child = fork();
+	need(child >= 0);
+	if (child == 0) {
+		usleep(200000);
+		_exit(write(pipe[1], "x", 1) != 1);
+	}
+	assert_int_equal(io_read(&io, pipe[0], back, 1, IO_AT_POSITION), 1);
+	need(waitpid(child, NULL, 0) == child);
 	close(pipe[0]);
 	close(pipe[1]);
 }
@@ -255,6 +276,7 @@ int main(void)
 	case_add(waits, NULL, "wait");
 	case_add(ready_but_not_readable, NULL, "wait: ready, but EAGAIN");
 	case_add(timeout_is_from_the_last_byte, NULL, "wait: the timeout starts over");
+	case_add(pipe_has_no_timeout, NULL, "wait: a pipe has no timeout");
 	case_add(has_aligned_memory, NULL, "memory");
 	case_add(has_huge_memory, NULL, "memory in huge pages");
 	return cases_run("io");
