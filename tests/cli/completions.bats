@@ -47,6 +47,20 @@ in_bash() {
 	[ "$(in_bash fcopy --sparse = auto alpha beta 4)" = 4 ]
 }
 
+@test "bash: the third operand is a mode or a file, with -t, -r, -a or -m a file" {
+	local options
+	touch real
+	mkdir readers
+	[ "$(in_bash fcopy a b rea)" = "readers readwrite real" ]
+	[ "$(in_bash fcopy -f a b rea)" = "readers readwrite real" ]
+	[ "$(in_bash fcopy --strict --no-cache -- a b rea)" = "readers readwrite real" ]
+	for options in "-t d" "-r" "-fa" "-m rw" "-mrw" "--target-directory = d" "--archive" "--rec" "--mode = rw"; do
+		# shellcheck disable=SC2086
+		[ "$(in_bash fcopy $options a b rea)" = "readers real" ] || { echo "$options"; return 1; }
+	done
+	[ "$(in_bash fcopy a b c rea)" = "readers real" ]
+}
+
 @test "bash: where the value may be left out, the next word is a file and no value" {
 	local option
 	touch alpha beta
@@ -106,6 +120,27 @@ in_bash() {
 	never grep -E 'xattr|-pmode' <(screen)
 }
 
+@test "zsh: the third operand is a mode or a file, with -t, -r, -a or -m a file, and so is the fourth" {
+	local typed
+	need zsh
+	touch alpha beta
+	mkdir readers
+	terminal 100
+	type_in "exec zsh -f" Enter
+	type_in "PATH=\"$(dirname "$FCOPY")\":\$PATH PS1='\$ '; fpath=(\"$COMPLETIONS\" \$fpath)" Enter
+	type_in "autoload -Uz compinit; compinit -u -d \"$T/dump\"; clear; echo ready" Enter
+	until_shown '^ready'
+	type_in "fcopy alpha beta read" Tab
+	until_shown '^\$ fcopy alpha beta read$'
+	until_shown '^readers/'
+	until_shown '^readwrite'
+	for typed in "-r alpha beta" "-t alpha beta alpha" "-fa alpha beta" "-m rw alpha beta" "--mode=rw alpha beta" \
+		"--recursive alpha beta" "alpha beta alpha"; do
+		type_in C-u "clear" Enter "fcopy $typed rea" Tab
+		until_shown "^\\$ fcopy $typed readers/" 5
+	done
+}
+
 # in_fish LINE: what fish offers.
 in_fish() {
 	HOME=$T PATH=$(dirname "$FCOPY"):$PATH fish --no-config -c \
@@ -123,6 +158,19 @@ in_fish() {
 	[ "$(in_fish 'fcopy al')" = alpha ]
 	[ "$(in_fish 'fcopy alpha be')" = beta ]
 	[ "$(in_fish 'fcopy -v alpha beta re')" = "readwrite reflink" ]
+}
+
+@test "fish: the third operand is a mode or a file, with -t, -r, -a or -m a file" {
+	local options
+	need fish
+	touch real
+	mkdir readers
+	[ "$(in_fish 'fcopy a b rea')" = "readers/ readwrite real" ]
+	[ "$(in_fish 'fcopy --strict a b rea')" = "readers/ readwrite real" ]
+	for options in "-t d" -r -fa "-m rw" -mrw --target-directory=d --archive --mode=rw; do
+		[ "$(in_fish "fcopy $options a b rea")" = "readers/ real" ] || { echo "$options"; return 1; }
+	done
+	[ "$(in_fish 'fcopy a b c rea')" = "readers/ real" ]
 }
 
 @test "fish: the word after an option that needs a value is no operand" {

@@ -44,8 +44,23 @@ _fcopy_operands() {
 	echo $n
 }
 
+# The third operand may be a mode, unless -r, -a, -t or -m is given.
+_fcopy_mode_operand() {
+	local word
+	[ "$(_fcopy_operands "$1")" = 2 ] || return
+	for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+		case $word in
+		--) break ;;
+		--rec* | --a* | --ta* | --mo*) return 1 ;;
+		--*) ;;
+		-*[ratm]*) return 1 ;;
+		esac
+	done
+}
+
 _fcopy() {
-	local program=$1 cur=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]} value=
+	local program=$1 cur=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]}
+	local value='' modes=''
 	if [ "$cur" = = ]; then
 		cur=
 		value=$(_fcopy_value_of "$option" "$program")
@@ -54,7 +69,7 @@ _fcopy() {
 	elif [[ $option == -?* ]]; then
 		value=$(_fcopy_next_of "$option" "$program")
 	fi
-	[ -n "$value" ] || [ "$(_fcopy_operands "$program")" != 2 ] || value=MODE
+	[ -n "$value" ] || ! _fcopy_mode_operand "$program" || modes=$(_fcopy_values MODE "$program")
 	case $value in FILE | DIR) value= ;; esac # a path, as SRC and DST are
 	if [[ $cur == -?* || ($cur == - && -z $value) ]]; then
 		value=$(_fcopy_options "$program" | awk '{ print $1 }')
@@ -62,7 +77,7 @@ _fcopy() {
 		value=$(_fcopy_values "$value" "$program")
 	else
 		compopt -o filenames
-		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "$modes" -- "$cur"; compgen -f -- "$cur")
 		return
 	fi
 	mapfile -t COMPREPLY < <(compgen -W "$value" -- "$cur")

@@ -9,11 +9,12 @@ function __fcopy_modes
     end
 end
 
-# True if SRC and DST stand before the cursor.
-function __fcopy_has_operands
+# True if SRC and DST stand before the cursor, and no option that excludes a MODE: -r, -a, -t or -m.
+function __fcopy_takes_mode
     set -l n 0
     set -l before
     for word in (commandline -opc)[2..]
+        string match -qr -- '^-([^-]*[ratm]|-(rec|a|ta|mo))' $word; and return 1
         string match -qr -- '^-.' $word; or contains -- "$before" $__fcopy_takers; or set n (math $n + 1)
         set before $word
     end
@@ -54,4 +55,4 @@ fcopy --help | while read -l line
     end
     complete $options
 end
-complete -c fcopy -n __fcopy_has_operands -f -a '(__fcopy_modes)'
+complete -c fcopy -n __fcopy_takes_mode -a '(__fcopy_modes)'
