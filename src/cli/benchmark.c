@@ -37,7 +37,8 @@ static struct fcopy_options options_for(const struct cli *cli, const struct fcop
 static void show_run(const struct cli *cli, int round, const struct fcopy_mode *mode)
 {
 	struct text t = {0};
-	if (cli->quiet || !isatty(STDERR_FILENO) || !terminal_foreground(STDERR_FILENO))
+	if (cli->quiet || !isatty(STDERR_FILENO) || !terminal_moves_cursor() ||
+	    !terminal_foreground(STDERR_FILENO))
 		return;
 	text_add(&t, "\r\033[J");
 	if (mode) {

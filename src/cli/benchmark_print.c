@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WIDE 72 /* columns, for the names of the modes and a bar */
+#define WIDE 80 /* columns: a wide row has 79, and the last column stays empty */
 #define BAR  12
 
 static bool is_wide(void)

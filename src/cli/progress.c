@@ -84,7 +84,7 @@ static struct line read_counters(void)
 static void draw(struct line *l, bool last)
 {
 	struct text t = {0};
-	if (p.terminal && !terminal_foreground(STDERR_FILENO))
+	if (!terminal_foreground(STDERR_FILENO))
 		return; /* a background job is quiet, and `stty tostop` would stop it */
 	l->blocks = terminal_utf8();
 	if (p.terminal) {

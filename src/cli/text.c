@@ -154,14 +154,16 @@ struct glyph {
 
 static struct glyph glyph_at(const char *s, bool utf8)
 {
-	/* East Asian wide characters, and combining marks, which take no column. */
+	/* East Asian wide characters, symbols that may be as wide, and combining marks, which take
+	 * no column. */
 	static const struct {
 		uint32_t first, last;
 		size_t columns;
-	} ranges[] = {{0x300, 0x36f, 0},    {0x1100, 0x115f, 2}, {0x2e80, 0xa4cf, 2},
-		      {0xac00, 0xd7a3, 2},  {0xf900, 0xfaff, 2}, {0xfe00, 0xfe0f, 0},
-		      {0xfe30, 0xfe6f, 2},  {0xff00, 0xff60, 2}, {0x1f300, 0x1faff, 2},
-		      {0x20000, 0x3fffd, 2}};
+	} ranges[] = {{0x300, 0x36f, 0},     {0x1100, 0x115f, 2}, {0x2300, 0x27bf, 2},
+		      {0x2b00, 0x2bff, 2},   {0x2e80, 0xa4cf, 2}, {0xa960, 0xa97c, 2},
+		      {0xac00, 0xd7a3, 2},   {0xf900, 0xfaff, 2}, {0xfe00, 0xfe0f, 0},
+		      {0xfe10, 0xfe6f, 2},   {0xff00, 0xff60, 2}, {0xffe0, 0xffe6, 2},
+		      {0x16fe0, 0x10ffff, 2}};
 	const unsigned char *c = (const unsigned char *)s;
 	size_t n = utf8_length(c);
 	if (n == 0 || utf8_is_control(c, n) || (n > 1 && !utf8))

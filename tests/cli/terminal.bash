@@ -36,6 +36,12 @@ until_shown() {
 	done
 }
 
+# recorded ARG…: what fcopy sends to a terminal, byte by byte, in ./record.
+recorded() {
+	need script
+	script -qec "\"\$FCOPY\" $*" record </dev/null >/dev/null
+}
+
 eval "clean_up() $(declare -f teardown | tail -n +2)"
 teardown() {
 	tmux_ kill-server 2>/dev/null || true

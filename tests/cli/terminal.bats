@@ -219,12 +219,6 @@ tidy() {
 	ended
 }
 
-# recorded ARG…: what fcopy sends to a terminal, byte by byte, in ./record.
-recorded() {
-	need script
-	script -qec "\"\$FCOPY\" $*" record </dev/null >/dev/null
-}
-
 @test "--verify is named, and a warning does not break the line" {
 	need_strace
 	random a 3M

@@ -1,0 +1,59 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# What fits a terminal: names of wide characters, the table of --benchmark, and a terminal that moves no cursor.
+
+load helper
+load terminal
+
+export TERM=xterm
+export LC_ALL=C.UTF-8
+
+@test "names of characters that take two columns: no line is wider than the terminal" {
+	local character
+	need python3
+	random a 200K
+	for character in $'\u2b50' $'\u2705' $'\U1f197' $'\ua960' $'\U17000' $'\U1b001' $'\uffe5' $'\ufe10'; do
+		cp a "name"
+		mv name "$(printf "$character%.0s" {1..20})"
+		recorded --progress --limit-rate=400K "$character*" b rw
+		rm "$character"*
+		python3 - <<-'END'
+			import re, sys, unicodedata
+			drawn = open("record", encoding="utf-8").read()
+			lines = [re.sub(r"\x1b\[[0-9]*[mJ]", "", x) for x in re.split("[\r\n]", drawn) if "left" in x]
+			width = lambda x: sum(1 + (unicodedata.east_asian_width(c) in "WF") for c in x)
+			if not lines or max(map(width, lines)) > 79:
+			    sys.exit(f"{len(lines)} lines: {lines[:1]}")
+		END
+	done
+}
+
+@test "--benchmark on terminals of 72 to 80 columns: no row wraps" {
+	local columns
+	need script
+	random a 100K
+	export FCOPY
+	for columns in 72 78 79 80; do
+		script -qec "stty cols $columns; \"\$FCOPY\" --benchmark --runs=1 a b" record </dev/null >/dev/null
+		tr '\r' '\n' <record | sed 's/\x1b\[J//g' | grep -E '^[0-9]+ |^mode' >table
+		[ "$(wc -L <table)" -lt "$columns" ] || { echo "$columns:"; cat table; return 1; }
+	done
+	grep -q 'readwrite .*  ████████████$' table
+}
+
+@test "--benchmark with TERM=dumb: no escapes" {
+	random a 100K
+	TERM=dumb recorded --benchmark --runs=1 a b
+	grep -qa '^1 readwrite' record
+	never grep -qa $'\e' record
+	never grep -qa 'warming up' record
+}
+
+@test "TERM=dumb: a background job prints nothing at the prompt" {
+	random a 5M
+	ENVIRONMENT=TERM=dumb terminal 80
+	type_in "\"\$FCOPY\" --limit-rate=2M a b rw & wait; echo \"\$?\" end" Enter
+	until_shown '^0 end'
+	never grep % <(screen)
+	cmp a b
+}
