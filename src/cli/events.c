@@ -70,7 +70,10 @@ static void print_server(const struct cli *cli, const char *address)
 	fputs("fcopy: receive it with: fcopy tcp:", stderr);
 	print_reachable(address);
 	fputc(' ', stderr);
-	message_print(text_file_name(cli->src));
+	const char *name = text_file_name(cli->src);
+	if (name[0] == '-' || fcopy_operand_kind(name, STDOUT_FILENO, NULL) != FCOPY_KIND_PATH)
+		fputs("./", stderr);
+	message_quoted(name);
 	fputc('\n', stderr);
 }
 

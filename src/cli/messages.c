@@ -76,8 +76,7 @@ void message_shards(const char *purpose, const char *dst)
 	fputs(" while no shard runs\n", stderr);
 }
 
-/* Prints an absolute path as one word of the shell. */
-static void print_quoted(const char *path)
+void message_quoted(const char *path)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				    "0123456789/._-+,:=@%";
@@ -114,7 +113,7 @@ static void print_hint(const struct fcopy_error *e)
 	} else if (e->advice == FCOPY_ADVICE_REMOVE_FILE || e->advice == FCOPY_ADVICE_REMOVE_TREE) {
 		fprintf(stderr, "fcopy: hint: unless another machine is writing it: rm %s",
 			e->advice == FCOPY_ADVICE_REMOVE_TREE ? "-r " : "");
-		print_quoted(e->path);
+		message_quoted(e->path);
 		fputc('\n', stderr);
 	} else if (e->advice == FCOPY_ADVICE_SHARDS) {
 		message_shards("to start over", e->path);

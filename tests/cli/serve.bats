@@ -156,3 +156,18 @@ catches() {
 	ended 0
 	[ "$(grep -c '"dst_peer": "127.0.0.1:[0-9]*"' server.out)" = 5 ]
 }
+
+@test "-k: the hint is a command that receives the file under its name" {
+	local name hint
+	for name in plain 'two words' "it's" $'line\nfeed' '$(touch no)' -dash fd:3 tcp:x; do
+		random "./$name" 1000
+		serve -k "./$name" tcp-listen:0
+		hint=$(sed -n 's/^fcopy: receive it with: fcopy //p' server.log)
+		mkdir -p got
+		(cd got && eval "\"\$FCOPY\" $hint") || { echo "hint: $hint"; return 1; }
+		cmp "./$name" "got/$name"
+		stop TERM
+		ended 0
+	done
+	[[ $hint == *" ./tcp:x" ]]
+}
