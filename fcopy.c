@@ -5,8 +5,8 @@
  * This file shows the whole program: options -> copy -> report -> exit status. The map:
  *
  *   include/fcopy.h   libfcopy's public face
- *   src/cli/          everything that is printed: options, mode, help, messages, events, errors,
- *                     progress, speed, ending, stats, json, benchmark
+ *   src/cli/          everything that is printed: options, operands, mode, help, messages, events,
+ *                     errors, progress, speed, ending, stats, json, benchmark
  *   src/tree/         several sources and trees: operands, tree, root (new or merged), commit,
  *                     shard, walk (reads directories), pool, entry, shard_entry, links, hard_link,
  *                     special, directory, permissions (of new directories), record, resume and
@@ -54,16 +54,22 @@ static bool was_usage(const struct fcopy_report *report)
 	return report->error.advice == FCOPY_ADVICE_USAGE;
 }
 
-static void print_report(const struct outcome *o)
+/* written: the copy, which must not get the object; NULL: there is none. */
+static void print_object(const struct outcome *o, const char *written)
 {
-	FILE *f = o->cli->json ? json_file_stream(o->report->dst) : NULL;
-	if (o->cli->stats && !was_usage(o->report))
-		stats_print(o, stderr);
+	FILE *f = o->cli->json ? json_file_stream(written) : NULL;
 	if (f)
 		report_json(o, f);
 	flush_output();
 	if (o->signal)
 		json_file_close(); /* the signal ends the process soon */
+}
+
+static void print_report(const struct outcome *o)
+{
+	if (o->cli->stats && !was_usage(o->report))
+		stats_print(o, stderr);
+	print_object(o, o->report->dst);
 }
 
 /* Runs in the client's own thread. */
@@ -91,6 +97,8 @@ static int serve(struct cli *cli, const volatile int *stop, struct fcopy_report 
 {
 	const struct usage start = usage_now();
 	signal(SIGUSR1, SIG_IGN); /* a server has no single status line */
+	if (cli->json)
+		json_file_stream(NULL); /* no object of an earlier run remains */
 	int r = fcopy_serve(cli->src, cli->dst, &cli->copy, cli->max_clients, stop, report);
 	const struct usage used = usage_since(&start);
 	if (cli->stats && !was_usage(report))
@@ -151,8 +159,10 @@ static int copy(struct cli *cli, const struct usage *start)
 	bool unread = false; /* DST is a pipe, and its reader has ended */
 	if (cli->keep_listening) {
 		r = serve(cli, &stop, &report);
-		if (r < 0 && cli->json && was_usage(&report))
-			print_report(&(struct outcome){cli, &report, usage_since(start), 0, NULL});
+		if (r < 0)
+			print_object(&(struct outcome){cli, &report, usage_since(start),
+						       signals_caught(), NULL},
+				     NULL);
 	} else {
 		if (!cli_sends(cli))
 			signals_note_pipe();
@@ -178,6 +188,19 @@ static int copy(struct cli *cli, const struct usage *start)
 	return was_usage(&report) ? EXIT_USAGE : EXIT_FAILED;
 }
 
+static int benchmark(struct cli *cli, const struct usage *start)
+{
+	static struct fcopy_report report;
+	if (benchmark_run(cli, &report) == 0)
+		return EXIT_DONE;
+	if (!signals_caught())
+		benchmark_print_failure(&report);
+	print_object(&(struct outcome){cli, &report, usage_since(start), signals_caught(), NULL},
+		     NULL);
+	signals_reraise();
+	return was_usage(&report) ? EXIT_USAGE : EXIT_FAILED;
+}
+
 static int run_action(struct cli *cli, const struct usage *start)
 {
 	FILE *f;
@@ -190,7 +213,7 @@ static int run_action(struct cli *cli, const struct usage *start)
 		return EXIT_DONE;
 	case ACTION_HELP: help_print(); return EXIT_DONE;
 	case ACTION_VERSION: puts("fcopy " FCOPY_VERSION); return EXIT_DONE;
-	case ACTION_BENCHMARK: return benchmark_run(cli);
+	case ACTION_BENCHMARK: return benchmark(cli, start);
 	default: return copy(cli, start);
 	}
 }

@@ -15,11 +15,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The user's options that this mode supports. */
-static struct fcopy_options options_for(const struct cli *cli, const struct fcopy_mode *mode)
+/* The user's options that the mode supports. */
+static struct fcopy_options usable_options(const struct cli *cli)
 {
 	struct fcopy_options o = cli->copy;
-	o.mode = mode;
+	const struct fcopy_mode *mode = o.mode;
 	o.scratch = true;
 	if (!(mode->takes & FCOPY_TAKES_BUFFER_SIZE))
 		o.buffer_size = 0;
@@ -66,32 +66,33 @@ static void begin_table(struct benchmark *all)
 	all->begun = true;
 }
 
-static struct fcopy_report report; /* of the last copy */
-
-/* Returns 0, or -1 with report.error set: not a refusal, which only ends this contender's runs. */
-static int run_once(struct benchmark *all, struct contender *c, int round)
+/* Fills in the report of one copy. Returns 0, or -1 after an error that is not a refusal: a refusal
+ * only ends this contender's runs. */
+static int run_once(struct benchmark *all, struct contender *c, int round,
+		    struct fcopy_report *report)
 {
-	struct fcopy_options o = options_for(all->cli, c->mode);
+	all->cli->copy.mode = c->mode;
+	struct fcopy_options o = usable_options(all->cli);
 	o.progress = progress_answer(all->cli);
 	show_run(all->cli, round, c->mode);
 	struct usage start = usage_now();
-	int r = fcopy_copy(all->cli->src, all->cli->dst, &o, &report);
+	int r = fcopy_copy(all->cli->src, all->cli->dst, &o, report);
 	struct usage u = usage_since(&start);
 	/* Exclude the removal of the scratch file: a real copy keeps its pages. */
-	u.real -= report.seconds[FCOPY_PHASE_REMOVE];
-	u.sys = u.sys > report.removal_cpu ? u.sys - report.removal_cpu : 0;
-	memcpy(c->steps, report.step, sizeof(c->steps));
-	c->step_count = report.steps;
-	c->preallocated = report.preallocated;
+	u.real -= report->seconds[FCOPY_PHASE_REMOVE];
+	u.sys = u.sys > report->removal_cpu ? u.sys - report->removal_cpu : 0;
+	memcpy(c->steps, report->step, sizeof(c->steps));
+	c->step_count = report->steps;
+	c->preallocated = report->preallocated;
 	if (r == 0 && round >= 0)
 		c->run[round] = (struct seconds){u.real, u.user, u.sys};
 	if (r == 0) {
 		begin_table(all);
-		all->bytes = report.bytes;
+		all->bytes = report->bytes;
 		return 0;
 	}
-	c->refused = report.error.advice == FCOPY_ADVICE_AUTO;
-	c->error = report.error;
+	c->refused = report->error.advice == FCOPY_ADVICE_AUTO;
+	c->error = report->error;
 	/* The next copy overwrites the report and the name in it. */
 	c->error.path = all->cli->src;
 	c->error.path2 = all->cli->dst;
@@ -149,7 +150,7 @@ static size_t stride(size_t n, unsigned round)
 }
 
 /* The last round goes through the modes in order, from mode 1 to auto: a row is complete then. */
-static int run_rounds(struct benchmark *all)
+static int run_rounds(struct benchmark *all, struct fcopy_report *report)
 {
 	const size_t n = all->contenders;
 	for (int round = -1; round < (int)all->runs; round++)
@@ -157,7 +158,7 @@ static int run_rounds(struct benchmark *all)
 			bool last = round == (int)all->runs - 1;
 			size_t width = stride(n, (all->runs - 1 - (unsigned)round) % n);
 			struct contender *c = &all->contender[(i * width + last) % n];
-			if (contender_ran(c) && run_once(all, c, round) < 0)
+			if (contender_ran(c) && run_once(all, c, round, report) < 0)
 				return -1;
 			if (!last)
 				continue;
@@ -171,34 +172,23 @@ static int run_rounds(struct benchmark *all)
 	return 0;
 }
 
-/* A stream would be empty after the first copy. */
-static bool is_stream(const char *path)
-{
-	struct stat st;
-	if (fcopy_operand_kind(path, STDIN_FILENO, NULL) != FCOPY_KIND_PATH)
-		return true;
-	return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode);
-}
-
-/* DST itself is never written: if the disk is full, name the scratch file. */
-static void print_failure(void)
+void benchmark_print_failure(struct fcopy_report *report)
 {
 	static char path[PATH_MAX + 32];
-	struct fcopy_error *e = &report.error;
-	const char **last = e->path2 ? &e->path2 : &e->path;
-	if ((e->err == ENOSPC || e->err == EDQUOT) && *last && strcmp(*last, report.dst) == 0) {
-		snprintf(path, sizeof(path), "scratch file beside %s", report.dst);
+	struct fcopy_error *e = &report->error;
+	const char **last = e->path2 ? &e->path2 : &e->path, *dst = *last;
+	if ((e->err == ENOSPC || e->err == EDQUOT) && dst && strcmp(dst, report->dst) == 0) {
+		snprintf(path, sizeof(path), "scratch file beside %s", report->dst);
 		*last = path;
 	}
-	message_failure(&report);
+	message_failure(report);
+	*last = dst;
 }
 
-int benchmark_run(struct cli *cli)
+int benchmark_run(struct cli *cli, struct fcopy_report *report)
 {
 	static volatile int cancel;
 	static struct benchmark all;
-	if (is_stream(cli->src))
-		return message_usage(cli->src, "--benchmark needs a file that it can read again");
 	all.cli = cli;
 	cli->copy.cancel = &cancel;
 	for (const struct fcopy_mode *m = fcopy_modes();
@@ -209,13 +199,10 @@ int benchmark_run(struct cli *cli)
 	if (getloadavg(&all.load, 1) != 1)
 		all.load = 0;
 	signals_catch(&cancel, NULL);
-	int r = run_rounds(&all);
+	int r = run_rounds(&all, report);
 	show_run(cli, 0, NULL);
-	signals_reraise();
-	if (r < 0) {
-		print_failure();
-		return report.error.advice == FCOPY_ADVICE_USAGE ? EXIT_USAGE : EXIT_FAILED;
-	}
+	if (r < 0)
+		return r;
 	if (prints_table(cli))
 		benchmark_verdict(&all);
 	if (cli->csv)
@@ -223,5 +210,5 @@ int benchmark_run(struct cli *cli)
 	FILE *f = cli->json ? json_file_stream(NULL) : NULL;
 	if (f)
 		benchmark_json(&all, f);
-	return EXIT_DONE;
+	return 0;
 }

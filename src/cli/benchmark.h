@@ -29,7 +29,7 @@ struct contender {
 };
 
 struct benchmark {
-	const struct cli *cli;
+	struct cli *cli;
 	unsigned runs;
 	uint64_t bytes;
 	double load; /* of the last minute, when the benchmark began */
@@ -49,8 +49,11 @@ static inline bool contender_overlaps(const struct contender *c, const struct co
 	return contender_ran(c) && c->fastest <= best->slowest;
 }
 
-/* Runs all modes to unnamed files beside DST and prints their times. Returns an exit status. */
-int benchmark_run(struct cli *);
+/* Runs all modes to unnamed files beside DST and prints their times. Returns 0, or -1 after a copy
+ * that failed: then the report is of that copy, and cli->copy.mode its mode. */
+int benchmark_run(struct cli *, struct fcopy_report *);
+/* DST itself is never written: if the disk is full, the message names the scratch file. */
+void benchmark_print_failure(struct fcopy_report *);
 
 /* benchmark_result.c: the mode with the lowest median. */
 const struct contender *benchmark_fastest(const struct benchmark *);

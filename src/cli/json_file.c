@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * --json=FILE. FILE must not be SRC or DST: it is truncated only after that has been checked.
  */
+#include "option.h"
 #include "report.h"
 
 #include <errno.h>
@@ -39,12 +40,50 @@ static bool is_argument(const struct cli *cli, const struct stat *st, int argc, 
 	if (!S_ISREG(st->st_mode) && !S_ISFIFO(st->st_mode))
 		return false;
 	for (int i = 1; i < argc; i++) {
-		bool is_dst = cli->dst ? argv[i] == cli->dst : i == argc - 1;
+		bool is_dst = argv[i] == cli->dst, may_be_dst = is_dst || !cli->dst;
 		if (is_same_file(argv[i], st) ||
-		    is_same_descriptor(argv[i], is_dst ? STDOUT_FILENO : STDIN_FILENO, st))
+		    (!is_dst && is_same_descriptor(argv[i], STDIN_FILENO, st)) ||
+		    (may_be_dst && is_same_descriptor(argv[i], STDOUT_FILENO, st)))
 			return true;
 	}
 	return false;
+}
+
+bool json_file_mixes(const char *dst)
+{
+	struct stat st;
+	int fd;
+	enum fcopy_kind kind = fcopy_operand_kind(dst, STDOUT_FILENO, &fd);
+	if (fd == STDOUT_FILENO)
+		return true;
+	if (fstat(STDOUT_FILENO, &st) < 0)
+		return false;
+	if (kind == FCOPY_KIND_PATH) /* a regular file is replaced, not written */
+		return S_ISFIFO(st.st_mode) && is_same_file(dst, &st);
+	return (S_ISREG(st.st_mode) || S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)) &&
+	       is_same_descriptor(dst, STDOUT_FILENO, &st);
+}
+
+static bool any_mixes(const struct cli *cli, int argc, char **argv)
+{
+	bool mixes = cli->dst && json_file_mixes(cli->dst);
+	for (int i = 1; i < argc && !cli->dst && !mixes; i++)
+		mixes = json_file_mixes(argv[i]);
+	return mixes;
+}
+
+void json_file_find(struct cli *cli, int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		size_t length = strcspn(argv[i], "=");
+		if (length < strlen("--j") || strncmp(argv[i], "--json", length) != 0 ||
+		    strcmp(argv[i] + length, "=") == 0)
+			continue;
+		cli->json = true;
+		cli->json_file = option_json_file(argv[i][length] ? argv[i] + length + 1 : NULL);
+	}
+	if (!cli->json_file && any_mixes(cli, argc, argv))
+		cli->json = false;
 }
 
 static int fail_to_open(const char *path, int err)
@@ -92,7 +131,8 @@ FILE *json_file_stream(const char *dst)
 	bool regular = fstat(fileno(f), &st) == 0 && S_ISREG(st.st_mode);
 	bool replaced = st.st_nlink == 0 && (out.stream || out.linked);
 	/* DST may be a directory that the file is in. */
-	if (regular && (replaced || (dst && is_same_file(dst, &st))))
+	bool copy = (regular || S_ISFIFO(st.st_mode)) && dst && is_same_file(dst, &st);
+	if ((regular && replaced) || copy)
 		return lose_object(
 		    &(struct fcopy_error){.err = EEXIST,
 					  .path = out.stream ? out.path : "standard output",

@@ -2,6 +2,7 @@
  * The command line, read by the table of options.
  */
 #include "option.h"
+#include "report.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -114,19 +115,12 @@ static int refuse_option(int option, char **argv)
 	if (option == '?' && optopt == 0)
 		return refuse_long(argv[optind - 1]);
 	if (optopt == '=')
-		return message_usage(letter,
-				     "no such option; -p takes no list, --preserve=LIST does");
+		return message_usage(
+		    letter, "no such option; only long options take =VALUE: --preserve=LIST");
 	return message_usage(letter, "%s",
 			     option == '?'      ? "no such option"
 			     : letter[1] == 'R' ? "use -r to copy directories"
 						: only_in_cp);
-}
-
-static bool is_standard_output(const char *dst)
-{
-	int fd;
-	fcopy_operand_kind(dst, STDOUT_FILENO, &fd);
-	return fd == STDOUT_FILENO;
 }
 
 /* What only the program knows; src/copy/rules.c has the rules of copying. */
@@ -141,13 +135,15 @@ static int check_program(const struct cli *cli)
 	    {cli->quiet && cli->progress, "progress", "cannot be combined with --quiet"},
 	    {cli->keep_listening && cli->progress, "progress",
 	     "cannot be combined with --keep-listening"},
+	    {cli->copy.no_directory && (cli->target || cli->source_count > 1),
+	     "no-target-directory", "cannot be combined with -t or several SRC"},
 	    {cli->keep_listening && cli->sources, "keep-listening",
 	     "cannot be combined with -r, -a, -t or several SRC"},
 	    {!cli->tree.recursive && cli->tree.keep_going, "keep-going", "requires -r or -a"},
 	    {!cli->tree.recursive && cli->tree.one_file_system, "one-file-system",
 	     "requires -r or -a"},
 	    {cli->max_clients && !cli->keep_listening, "max-clients", "requires --keep-listening"},
-	    {json_out && is_standard_output(cli->dst), "json",
+	    {json_out && json_file_mixes(cli->dst), "json",
 	     "standard output receives the copy: use --json=FILE"},
 	    {cli->csv && !benchmark, "csv", "requires --benchmark"},
 	    {cli->csv && json_out, "csv",
@@ -158,106 +154,6 @@ static int check_program(const struct cli *cli)
 		if (rules[i].refused)
 			return message_option(rules[i].option, "%s", rules[i].reason);
 	return EXIT_DONE;
-}
-
-/* cp would copy both files into a directory of that name; here the second file would be lost. */
-static int set_mode_operand(struct cli *cli, const char *text)
-{
-	struct stat st;
-	if (fcopy_mode_find(text) && stat(text, &st) == 0 && S_ISDIR(st.st_mode))
-		return message_usage(text, "is also a directory: use -m %s or ./%s", text, text);
-	return mode_set(cli, text);
-}
-
-/* What the last of several operands was probably meant as, if no file has that name: a mode. */
-static int refuse_missing_directory(const struct cli *cli, int n, const char *text)
-{
-	struct stat st;
-	if (cli->target || n < 3 || stat(text, &st) == 0 || errno != ENOENT)
-		return EXIT_DONE;
-	if (fcopy_mode_find(text)) /* with -r, or after more than two operands */
-		return message_usage(text, "no such directory; use -m %s to choose a mode", text);
-	const char *near = n > 3 || cli->tree.recursive ? NULL : suggest_mode(text);
-	if (near)
-		return message_usage(text, "neither a mode nor a directory; did you mean %s?",
-				     near);
-	if (n == 3 && text[0] && text[strspn(text, "0123456789")] == '\0')
-		return message_usage(text,
-				     "neither a mode nor a directory; --list prints the modes");
-	return EXIT_DONE;
-}
-
-/* Is it more than one file to DST? The third of three operands may be a mode. */
-static bool is_tree(const struct cli *cli, int n, char **operand)
-{
-	if (cli->action != ACTION_COPY)
-		return false;
-	if (cli->tree.recursive || cli->target || n > 3)
-		return true;
-	return n == 3 && !fcopy_mode_find(operand[2]);
-}
-
-static int refuse_operands(int n, char **operand)
-{
-	if (n == 1)
-		return message_usage(NULL, "missing DST: use fcopy %s DST", operand[0]);
-	return message_usage(NULL, "missing SRC and DST: use fcopy SRC DST, or fcopy -h for help");
-}
-
-static int take_sources(struct cli *cli, int n, char **operand)
-{
-	if (n < (cli->target ? 1 : 2))
-		return refuse_operands(n, operand);
-	int status = refuse_missing_directory(cli, n, operand[n - 1]);
-	if (status != EXIT_DONE)
-		return status;
-	cli->sources = operand;
-	cli->source_count = (size_t)n - !cli->target;
-	cli->src = operand[0];
-	cli->dst = cli->target ? cli->target : operand[n - 1];
-	return EXIT_DONE;
-}
-
-static int take_operands(struct cli *cli, int n, char **operand)
-{
-	struct stat st;
-	if (is_tree(cli, n, operand))
-		return take_sources(cli, n, operand);
-	if (n < 2)
-		return refuse_operands(n, operand);
-	if (n > 3)
-		return message_usage(operand[3], "one operand too many: use fcopy SRC DST [MODE]");
-	cli->src = operand[0];
-	cli->dst = operand[1];
-	if (cli->tree.follow == FCOPY_FOLLOW_NEVER && lstat(cli->src, &st) == 0 &&
-	    S_ISLNK(st.st_mode)) { /* a symlink has no bytes to copy */
-		cli->sources = operand;
-		cli->source_count = 1;
-	}
-	if (n == 2)
-		return EXIT_DONE;
-	if (cli->copy.mode)
-		return message_usage(operand[2],
-				     "the mode is given twice: leave out -m or this operand (use "
-				     "./%s for a directory)",
-				     operand[2]);
-	if (cli->action == ACTION_BENCHMARK)
-		return message_usage(operand[2],
-				     "--benchmark runs every mode: leave out this operand");
-	return set_mode_operand(cli, operand[2]);
-}
-
-/* After a usage error: --json may follow the invalid argument. */
-static void find_json(struct cli *cli, int argc, char **argv)
-{
-	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-		size_t length = strcspn(argv[i], "=");
-		if (length < strlen("--js") || strncmp(argv[i], "--json", length) != 0 ||
-		    strcmp(argv[i] + length, "=") == 0)
-			continue;
-		cli->json = true;
-		cli->json_file = option_json_file(argv[i][length] ? argv[i] + length + 1 : NULL);
-	}
 }
 
 static int parse_arguments(struct cli *cli, int argc, char **argv)
@@ -276,7 +172,7 @@ static int parse_arguments(struct cli *cli, int argc, char **argv)
 	}
 	if (cli->action != ACTION_COPY && cli->action != ACTION_BENCHMARK)
 		return EXIT_DONE;
-	status = take_operands(cli, argc - optind, argv + optind);
+	status = operands_take(cli, argc - optind, argv + optind);
 	for (size_t i = 0; i < OPTIONS_MAX && status == EXIT_DONE; i++)
 		if (given[i] && cli->action == ACTION_BENCHMARK && option_table[i].not_benchmarked)
 			status = message_option(option_table[i].name,
@@ -289,8 +185,6 @@ int options_parse(struct cli *cli, int argc, char **argv)
 	*cli = (struct cli){.copy.api = FCOPY_API};
 	int status = parse_arguments(cli, argc, argv);
 	if (status != EXIT_DONE)
-		find_json(cli, argc, argv);
-	if (status != EXIT_DONE && !cli->json_file && is_standard_output(argv[argc - 1]))
-		cli->json = false; /* an object there would be taken for the copy */
+		json_file_find(cli, argc, argv);
 	return status;
 }

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT
+ * SRC, DST and MODE, in the order in which the command line has them.
+ */
+#include "option.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* cp would copy both files into a directory of that name; here the second file would be lost. */
+static int set_mode_operand(struct cli *cli, const char *text)
+{
+	struct stat st;
+	if (fcopy_mode_find(text) && stat(text, &st) == 0 && S_ISDIR(st.st_mode))
+		return message_usage(text, "is also a directory: use -m %s or ./%s", text, text);
+	return mode_set(cli, text);
+}
+
+/* What the last of several operands was probably meant as, if no file has that name: a mode. */
+static int refuse_missing_directory(const struct cli *cli, int n, const char *text)
+{
+	struct stat st;
+	if (cli->target || n < 3 || stat(text, &st) == 0 || errno != ENOENT)
+		return EXIT_DONE;
+	if (fcopy_mode_find(text)) /* with -r, or after more than two operands */
+		return message_usage(text, "no such directory; use -m %s to choose a mode", text);
+	const char *near = n > 3 || cli->tree.recursive ? NULL : suggest_mode(text);
+	if (near)
+		return message_usage(text, "neither a mode nor a directory; did you mean %s?",
+				     near);
+	if (n == 3 && text[0] && text[strspn(text, "0123456789")] == '\0')
+		return message_usage(text,
+				     "neither a mode nor a directory; --list prints the modes");
+	return EXIT_DONE;
+}
+
+/* Is it more than one file to DST? The third of three operands may be a mode. */
+static bool is_tree(const struct cli *cli, int n, char **operand)
+{
+	if (cli->action != ACTION_COPY)
+		return false;
+	if (cli->tree.recursive || cli->target || n > 3)
+		return true;
+	return n == 3 && !fcopy_mode_find(operand[2]);
+}
+
+static int refuse_operands(const struct cli *cli, int n, char **operand)
+{
+	if (cli->target)
+		return message_usage(NULL, "missing SRC: use fcopy -t DIR SRC...");
+	if (n == 1)
+		return message_usage(NULL, "missing DST: use fcopy %s DST", operand[0]);
+	return message_usage(NULL, "missing SRC and DST: use fcopy SRC DST, or fcopy -h for help");
+}
+
+static int take_sources(struct cli *cli, int n, char **operand)
+{
+	if (n < (cli->target ? 1 : 2))
+		return refuse_operands(cli, n, operand);
+	int status = refuse_missing_directory(cli, n, operand[n - 1]);
+	if (status != EXIT_DONE)
+		return status;
+	cli->sources = operand;
+	cli->source_count = (size_t)n - !cli->target;
+	cli->src = operand[0];
+	cli->dst = cli->target ? cli->target : operand[n - 1];
+	return EXIT_DONE;
+}
+
+/* A stream would be empty after the first copy. */
+static bool is_stream(const char *path)
+{
+	struct stat st;
+	if (fcopy_operand_kind(path, STDIN_FILENO, NULL) != FCOPY_KIND_PATH)
+		return true;
+	return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode);
+}
+
+int operands_take(struct cli *cli, int n, char **operand)
+{
+	struct stat st;
+	if (is_tree(cli, n, operand))
+		return take_sources(cli, n, operand);
+	if (n < 2)
+		return refuse_operands(cli, n, operand);
+	if (n > 3)
+		return message_usage(operand[3], "one operand too many: use fcopy SRC DST [MODE]");
+	cli->src = operand[0];
+	cli->dst = operand[1];
+	if (cli->action == ACTION_BENCHMARK && is_stream(cli->src))
+		return message_usage(cli->src, "--benchmark needs a file that it can read again");
+	if (cli->tree.follow == FCOPY_FOLLOW_NEVER && lstat(cli->src, &st) == 0 &&
+	    S_ISLNK(st.st_mode)) { /* a symlink has no bytes to copy */
+		cli->sources = operand;
+		cli->source_count = 1;
+	}
+	if (n == 2)
+		return EXIT_DONE;
+	if (cli->copy.mode)
+		return message_usage(operand[2],
+				     "the mode is given twice: leave out -m or this operand (use "
+				     "./%s for a directory)",
+				     operand[2]);
+	if (cli->action == ACTION_BENCHMARK)
+		return message_usage(operand[2],
+				     "--benchmark runs every mode: leave out this operand");
+	return set_mode_operand(cli, operand[2]);
+}
