@@ -18,6 +18,8 @@ int mode_set(struct cli *cli, const char *text)
 		snprintf(names + used, sizeof(names) - used, "%s%d %s", used ? ", " : "", m->number,
 			 m->name);
 	}
+	if (text[0] == '\0')
+		text = "''";
 	if (near)
 		return message_usage(text, "no such mode; did you mean %s? (%s)", near, names);
 	return message_usage(text, "no such mode (%s)", names);

@@ -127,7 +127,8 @@ static int set_archive(struct cli *cli, const struct option_row *row, const char
 
 static int set_target(struct cli *cli, const struct option_row *row, const char *value)
 {
-	(void)row;
+	if (cli->target)
+		return message_option(row->name, "is given twice");
 	cli->target = value;
 	cli->tree.into_directory = true;
 	return EXIT_DONE;

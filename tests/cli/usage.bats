@@ -27,7 +27,7 @@ setup_sources() {
 		mentions "$mode: no such mode" "($MODE_LIST)"
 	done
 	expect 2 -m "" a b
-	mentions "no such mode" "($MODE_LIST)"
+	mentions "fcopy: '': no such mode" "($MODE_LIST)"
 	usage_error "readwrit: no such mode; did you mean readwrite? ($MODE_LIST)" -m readwrit a b
 	holds old b
 }
@@ -105,7 +105,9 @@ setup_sources() {
 		expect 2 a b "--$option"
 		mentions "--$option" "value"
 	done
-	usage_error "-=: no such option; -p takes no list, --preserve=LIST does" -p=all a b
+	for option in -p=all -f=x; do
+		usage_error "-=: no such option; only long options take =VALUE: --preserve=LIST" $option a b
+	done
 	for option in fsync inplace strict no-cache force verbose quiet list help version; do
 		expect 2 a b "--$option=1"
 		mentions "--$option" "value"

@@ -1,0 +1,37 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The operands, -t and -T: what is missing, given twice, or would be ignored.
+
+load helper
+
+@test "-T with several SRC or with -t: refused, as cp refuses it" {
+	local args
+	echo new >a
+	echo new >b
+	mkdir d e
+	for args in "-T a b d" "-T -t d a" "-Tr a b d" "-T a b d e" "-aTt d a"; do
+		# shellcheck disable=SC2086
+		usage_error "--no-target-directory: cannot be combined with -t or several SRC" $args
+		# shellcheck disable=SC2086
+		never cp $args 2>/dev/null
+	done
+	[ -z "$(find d e -type f)" ]
+	expect 0 -T a c 1 # the third operand is a mode
+	cmp a c
+	expect 0 -rT d c2
+}
+
+@test "-t given twice: refused, as cp refuses it" {
+	echo new >a
+	mkdir d e
+	usage_error "--target-directory: is given twice" -t d -t e a
+	usage_error "--target-directory: is given twice" --target-directory=d a -td
+	never cp -t d -t e a 2>/dev/null
+	[ -z "$(find d e -type f)" ]
+}
+
+@test "-t without SRC: only SRC is missing" {
+	mkdir d
+	usage_error "missing SRC: use fcopy -t DIR SRC..." -t d
+	usage_error "missing SRC: use fcopy -t DIR SRC..." -rt d
+}
