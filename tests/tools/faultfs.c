@@ -48,7 +48,7 @@ static struct {
 	int stream;         /* files have no offsets */
 	int sizeless;       /* stat reports 0 bytes, like a file whose length is unknown */
 	int modeless;       /* each file has mode 0777, and chmod fails with EPERM */
-	int caseless;       /* upper and lower case name the same file; use -o entry_timeout=0, too */
+	int caseless; /* upper and lower case name the same file; use -o entry_timeout=0, too */
 } config;
 
 static int backing; /* the working directory, once the daemon has left ours */
