@@ -40,9 +40,10 @@ static bool is_argument(const struct cli *cli, const struct stat *st, int argc, 
 	if (!S_ISREG(st->st_mode) && !S_ISFIFO(st->st_mode))
 		return false;
 	for (int i = 1; i < argc; i++) {
-		bool is_dst = argv[i] == cli->dst, may_be_dst = is_dst || !cli->dst;
+		bool may_be_src = !cli->dst || argv[i] != cli->dst;
+		bool may_be_dst = !cli->dst || argv[i] == cli->dst;
 		if (is_same_file(argv[i], st) ||
-		    (!is_dst && is_same_descriptor(argv[i], STDIN_FILENO, st)) ||
+		    (may_be_src && is_same_descriptor(argv[i], STDIN_FILENO, st)) ||
 		    (may_be_dst && is_same_descriptor(argv[i], STDOUT_FILENO, st)))
 			return true;
 	}
