@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * SIGINT, SIGTERM and SIGHUP: the first one asks the copy to stop and clean up, the second one
- * kills.
+ * SIGINT, SIGTERM and SIGHUP: the first one asks the copy to stop and clean up, a later one kills.
+ * timeout(1) sends its signal twice at once, to the process and to its group: that counts as one.
  */
 #include "cli.h"
 
 #include <signal.h>
 #include <stddef.h>
+#include <sys/time.h>
 #include <unistd.h>
+
+#define ONE_SIGNAL_US 200000 /* whatever follows the first signal sooner belongs to it */
 
 static volatile int *cancel_flag, *stop_flag;
 static volatile sig_atomic_t caught, pipe_broke;
@@ -16,24 +19,31 @@ static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
 
 static bool taken[ENDING]; /* false for a signal that was ignored at the start, as by nohup(1) */
 
+static void handle_next(void (*handler)(int))
+{
+	for (size_t i = 0; i < ENDING; i++)
+		if (taken[i])
+			signal(ending[i], handler);
+}
+
 static void on_signal(int number)
 {
+	const struct itimerval soon = {.it_value.tv_usec = ONE_SIGNAL_US};
 	if (number == SIGTERM && stop_flag) {
 		__atomic_store_n(stop_flag, 1, __ATOMIC_RELAXED); /* other threads read it */
 	} else {
 		caught = number;
 		__atomic_store_n(cancel_flag, 1, __ATOMIC_RELAXED);
 	}
-	for (size_t i = 0; i < ENDING; i++)
-		if (taken[i])
-			signal(ending[i], SIG_DFL);
-	alarm(1);
+	handle_next(SIG_IGN);
+	setitimer(ITIMER_REAL, &soon, NULL);
 }
 
 /* The signal may have come just before a call that blocks: SIGALRM then interrupts that call. */
 static void on_alarm(int number)
 {
 	(void)number;
+	handle_next(SIG_DFL);
 	alarm(1);
 }
 

@@ -304,9 +304,10 @@ has_written() {
 
 # SIGTERM would kill it at once: it has no handler for it, or no longer.
 unguarded() {
-	local caught
-	caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$pid/status")
-	[ $((0x$caught >> 14 & 1)) = 0 ]
+	local mask
+	for mask in $(sed -n 's/^Sig\(Cgt\|Ign\):[[:space:]]*//p' "/proc/$pid/status"); do
+		[ $((0x$mask >> 14 & 1)) = 0 ] || return 1
+	done
 }
 
 # For connections: somebody at the other end.

@@ -117,6 +117,24 @@ nothing_changed() {
 	nothing_changed
 }
 
+@test "a signal that comes twice at once, as timeout sends it, is one: the tree is removed" {
+	need_strace
+	mkdir s
+	seq 50 | sed 's,^,s/,' | xargs touch
+	random s/large 2000000
+	strace -D -f -qq -o /dev/null -e trace=unlinkat -e inject=unlinkat:delay_enter=10000 \
+		"$FCOPY" -r -j1 --limit-rate=200K s d &
+	pid=$!
+	await is_fcopy
+	await eval '[ -n "$(find .fcopy-* -name large)" ]'
+	kill -TERM $pid
+	sleep 0.05
+	kill -TERM $pid
+	ends 143
+	absent d
+	[ -z "$(find . -maxdepth 1 -name ".fcopy-*")" ]
+}
+
 @test "/dev/zero until interrupted: to a file, to /dev/null" {
 	local dst
 	for dst in b /dev/null; do

@@ -121,6 +121,7 @@ jsonschema.validate(json.load(open("out.json")), json.load(open(sys.argv[1])))' 
 	await said 'entries' err
 	kill -TERM $pid
 	await said 'removing the copy  [1-9][0-9]* entr' err
+	await unguarded
 	kill -TERM $pid
 	wait $pid || status=$?
 	[ $status = 143 ]
