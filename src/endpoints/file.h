@@ -47,6 +47,12 @@ int in_place_open(struct endpoint *e, const struct endpoint *src, const struct f
 		  struct fcopy_error *);
 extern const struct endpoint_ops in_place_ops; /* both only close */
 
+/* same.c: the same inode, or two device nodes of one disk. */
+bool same_file(const struct stat *, const struct stat *);
+/* The same, but also finds the source under another inode number. fd is open, and *st its fstat.
+ * Returns 1, 0, or -errno. */
+int same_is_source(const struct endpoint *src, int fd, const struct stat *st);
+
 /* in_place.c: the size of a block device, which stat does not report. Returns 0 or -errno. */
 int device_size(int fd, off_t *size);
 
@@ -80,12 +86,19 @@ bool temporary_stores_modes(const struct endpoint *e); /* false: it gave another
  * lock. An earlier run may have left the part; the descriptor is read-only if that part is. The
  * caller compares its bytes with the source and then calls part_claim, which makes the part
  * writable (see claim_partial). Both return 0, or -errno with the failure recorded. */
-int part_open(struct endpoint *e, mode_t mode, const volatile int *cancel, struct fcopy_error *);
+int part_open(struct endpoint *e, const struct endpoint *src, mode_t mode,
+	      const volatile int *cancel, struct fcopy_error *);
 int part_claim(struct endpoint *e, const struct stat *part, bool matches, struct fcopy_error *);
 /* Sets e's temporary name to DST.fcopy-part. Returns false if that is too long. */
 bool part_set_name(struct endpoint *e);
 /* Returns 0, or -ENOENT if the open part has lost its name since. */
 int part_is_named(const struct endpoint *e);
+/* Refuses to copy the part to itself. fd is open for the part. */
+int part_refuse_source(const struct endpoint *e, int fd, const struct endpoint *src,
+		       struct fcopy_error *);
+/* shared.c: the same before shards record anything. */
+int shared_refuse_source(const struct endpoint *e, const struct endpoint *src,
+			 struct fcopy_error *);
 /* Refuses a part that another user could write to. */
 int part_check(const struct endpoint *e, struct fcopy_error *);
 

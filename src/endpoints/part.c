@@ -134,6 +134,18 @@ static const char *part_unsafe_reason(const struct endpoint *e, const struct sta
 	return NULL;
 }
 
+int part_refuse_source(const struct endpoint *e, int fd, const struct endpoint *src,
+		       struct fcopy_error *error)
+{
+	struct stat st;
+	int r = fstat(fd, &st) < 0 ? -errno : same_is_source(src, fd, &st);
+	if (r < 0)
+		return error_call(error, "fstat", e->path, -r);
+	return r > 0 ? error_refuse(error, e->path, EBUSY, "its .fcopy-part is the source",
+				    FCOPY_ADVICE_NONE)
+		     : 0;
+}
+
 int part_check(const struct endpoint *e, struct fcopy_error *error)
 {
 	struct stat st;
@@ -147,7 +159,8 @@ int part_check(const struct endpoint *e, struct fcopy_error *error)
 	return reason ? refuse_part(e, EPERM, reason, error) : 0;
 }
 
-static int open_and_check(struct endpoint *e, const volatile int *cancel, struct fcopy_error *error)
+static int open_and_check(struct endpoint *e, const struct endpoint *src,
+			  const volatile int *cancel, struct fcopy_error *error)
 {
 	struct stat st;
 	bool created;
@@ -167,6 +180,8 @@ static int open_and_check(struct endpoint *e, const volatile int *cancel, struct
 		r = part_refuse_shared(file_of(e)->place.dir, file_of(e)->place.name, e->path,
 				       error);
 	if (r == 0 && !created)
+		r = part_refuse_source(e, e->fd, src, error);
+	if (r == 0 && !created)
 		r = part_check(e, error);
 	file_of(e)->keep_part = !created; /* until part_claim accepts it */
 	if (r == 0)
@@ -185,8 +200,8 @@ bool part_set_name(struct endpoint *e)
 	return n < (int)sizeof(f->temporary);
 }
 
-int part_open(struct endpoint *e, mode_t mode, const volatile int *cancel,
-	      struct fcopy_error *error)
+int part_open(struct endpoint *e, const struct endpoint *src, mode_t mode,
+	      const volatile int *cancel, struct fcopy_error *error)
 {
 	file_of(e)->mode = temporary_mode(file_of(e)->place.dir, mode);
 	int r = part_set_name(e) ? -ENOENT
@@ -194,7 +209,7 @@ int part_open(struct endpoint *e, mode_t mode, const volatile int *cancel,
 						   e->path, ENAMETOOLONG);
 	for (int tries = 0; r == -ENOENT && tries < TRIES; tries++) {
 		*error = (struct fcopy_error){0};
-		r = open_and_check(e, cancel, error);
+		r = open_and_check(e, src, cancel, error);
 	}
 	if (r < 0)
 		file_of(e)->temporary[0] = '\0';

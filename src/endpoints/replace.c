@@ -236,10 +236,10 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 	if (options->shard.count > 0) {
 		file_of(e)->mode = temporary_mode(file_of(e)->place.dir, mode);
 		e->st.st_mode = S_IFREG;
-		return 0;
+		return shared_refuse_source(e, src, error);
 	}
 	if (options->resume && !options->scratch) {
-		if ((r = part_open(e, mode, options->cancel, error)) < 0)
+		if ((r = part_open(e, src, mode, options->cancel, error)) < 0)
 			return r;
 	} else if ((r = temporary_create(e, !file_of(e)->place.exists ? mode : 0600, &call)) < 0) {
 		return replace_fail(e, call, r, error);

@@ -89,6 +89,20 @@ int shared_open(struct endpoint *e, bool commit, uint64_t inode, const volatile 
 	return r;
 }
 
+int shared_refuse_source(const struct endpoint *e, const struct endpoint *src,
+			 struct fcopy_error *error)
+{
+	struct endpoint copy = *e, *part = &copy;
+	if (!part_set_name(part))
+		return 0; /* shared_open reports it */
+	int fd = openat(file_of(part)->place.dir, file_of(part)->temporary,
+			O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int r = fd < 0 ? 0 : part_refuse_source(e, fd, src, error);
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
 int shared_close(struct endpoint *e, struct fcopy_error *error)
 {
 	int r = endpoint_close(e);

@@ -14,9 +14,9 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-/* Is this directory, or one above it, the source? Goes up to the root, and closes fd. 1: it is; 0;
+/* Is this directory, or one above it, `top`? Goes up to the root, and closes fd. 1: it is; 0;
  * -errno with the call. */
-static int root_is_below(int fd, const struct stat *src, const char **call)
+static int root_is_below(int fd, const struct stat *top, const char **call)
 {
 	struct stat st, below = {0};
 	int result = -1;
@@ -26,7 +26,7 @@ static int root_is_below(int fd, const struct stat *src, const char **call)
 			result = -errno;
 			break;
 		}
-		if (st.st_dev == src->st_dev && st.st_ino == src->st_ino)
+		if (st.st_dev == top->st_dev && st.st_ino == top->st_ino)
 			result = 1;
 		else if (st.st_dev == below.st_dev && st.st_ino == below.st_ino)
 			result = 0; /* the parent of / is / */
@@ -58,6 +58,29 @@ int root_check_inside(const struct root *r, int dir)
 		return root_refuse(r, EINVAL, "is inside the source tree", FCOPY_ADVICE_USAGE);
 	/* A process that may not search there cannot have opened SRC there either. */
 	return result == -EACCES || result == 0 ? 0 : root_fail(r, call, -result);
+}
+
+int root_check_part_source(const struct root *r)
+{
+	const int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+	char name[NAME_MAX + sizeof(PART_SUFFIX)];
+	struct stat st;
+	const char *call = "fstat";
+	snprintf(name, sizeof(name), "%s" PART_SUFFIX, r->operand->name);
+	int part = openat(r->operand->parent, name, flags | O_NOFOLLOW), src = r->operand->src;
+	if (part < 0) /* the caller creates or refuses it */
+		return 0;
+	int result = fstat(part, &st) < 0 ? -errno
+					  : root_is_below(openat(src, ".", flags), &st, &call);
+	if (result == 1 || inside_by_mount(part, src, false))
+		result = root_refuse(r, EBUSY, "its .fcopy-part contains the source",
+				     FCOPY_ADVICE_NONE);
+	else if (result == 0 || result == -EACCES) /* as in root_check_inside */
+		result = root_check_inside(r, part);
+	else
+		result = root_fail(r, call, -result);
+	close(part);
+	return result;
 }
 
 /* Creates it with the mode that the umask and default ACLs leave, for the commit to restore, and
@@ -118,6 +141,9 @@ static int root_resume(struct root *r)
 	struct stat st;
 	struct fcopy_error error;
 	mode_t mode = r->operand->st.st_mode;
+	int result = root_check_part_source(r);
+	if (result < 0)
+		return result;
 	if (fstatat(r->operand->src, RESUME_MARK, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return root_refuse(r, EEXIST,
 				   "the source has an entry " RESUME_MARK

@@ -284,7 +284,7 @@ int shard_root_copy(struct tree *t, const struct operand *o)
 	t->failures = 0;
 	t->src_dev = o->st.st_dev;
 	int r = root_check_inside(&s.root, o->parent);
-	if (r < 0)
+	if (r < 0 || (r = root_check_part_source(&s.root)) < 0)
 		return r;
 	r = shard_job_open(&s, t, o);
 	if (r == 0)

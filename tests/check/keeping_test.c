@@ -127,6 +127,22 @@ START_TEST(refuses_a_planted_part)
 }
 END_TEST
 
+/* The part is the source: truncating or renaming it would destroy the only copy. */
+START_TEST(refuses_a_source_that_is_the_part)
+{
+	begin(_i);
+	need(rename("src", "dst.fcopy-part") == 0 && chmod("dst.fcopy-part", 0600) == 0);
+	const struct fcopy_options options = {.api = FCOPY_API, .resume = true};
+	check(fcopy_copy("dst.fcopy-part", "dst", &options, &report) == -1, "copied");
+	check(report.error.err == EBUSY, "%d", report.error.err);
+	check(!exists("dst") && size_of("dst.fcopy-part") == SIZE, "touched");
+	need(link("dst.fcopy-part", "src") == 0);
+	check(fcopy_copy("src", "dst", &options, &report) == -1, "copied");
+	check(!exists("dst") && size_of("src") == SIZE, "touched");
+	leave();
+}
+END_TEST
+
 /* sparse=always: blocks of zeros become holes, in a new file and in place. */
 START_TEST(zeros_become_holes)
 {
@@ -178,6 +194,7 @@ int main(void)
 	tcase_add_loop_test(c, compares, 0, n * mode_count);
 	tcase_add_loop_test(c, resumes, 0, n * 10);
 	tcase_add_loop_test(c, refuses_a_planted_part, 0, n);
+	tcase_add_loop_test(c, refuses_a_source_that_is_the_part, 0, n);
 	tcase_add_loop_test(c, zeros_become_holes, 0, n * 2);
 	tcase_add_loop_test(c, past_the_cache, 0, n);
 	return run_suite(s);

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ * Is the file that a copy writes to the file that it reads?
+ */
+#define _GNU_SOURCE
+#include "file.h"
+#include "io/libc.h"
+
+#include <fcntl.h>
+#include <time.h>
+
+/* The same inode, or two device nodes of one disk. */
+bool same_file(const struct stat *a, const struct stat *b)
+{
+	if (S_ISBLK(a->st_mode) && S_ISBLK(b->st_mode))
+		return a->st_rdev == b->st_rdev;
+	return S_ISREG(a->st_mode) && a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+#define CLOCK_TRIES 50 /* of a millisecond: longer than the tick of a file's timestamps */
+
+/* fstat without the attributes that FUSE and NFS clients cache; a seccomp filter may deny statx. */
+static int stat_now(int fd, struct stat *st)
+{
+	struct statx sx;
+	int r = fstat(fd, st);
+	if (r == 0 && statx(fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_SIZE | STATX_CTIME,
+			    &sx) == 0) {
+		st->st_size = (off_t)sx.stx_size;
+		st->st_ctim = (struct timespec){sx.stx_ctime.tv_sec, sx.stx_ctime.tv_nsec};
+	}
+	return r;
+}
+
+static bool same_ctime(const struct stat *a, const struct stat *b)
+{
+	return a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+/* Does a write to dst change what src reads, although their inode numbers differ? It does if one is
+ * a file of an overlay mount and the other its lower or upper file, or if one is a FUSE mirror.
+ * Inode numbers do not help: overlayfs has its own st_dev, and st_ino of a copied-up file is that
+ * of the lower file. But both always show the same ctime and size.
+ *
+ * Equal ctimes alone prove nothing: a snapshot has them too. So change the ctime of dst, by an
+ * fchown(2) to -1, which changes nothing else that a write would not change. The ctime of src
+ * follows only if the two are one inode. If the ctime of dst does not change, assume that dst is
+ * src.
+ *
+ * This check misses a metacopy file of overlayfs: it has its own ctime and the data of the lower
+ * file.
+ *
+ * Returns 1, 0, or -errno. */
+static int aliases(const struct endpoint *src, int dst, const struct stat *st)
+{
+	const struct timespec tick = {.tv_nsec = 1000000};
+	struct stat a, b, now;
+	if (!S_ISREG(src->st.st_mode) || !S_ISREG(st->st_mode))
+		return 0;
+	if (stat_now(src->fd, &a) < 0 || stat_now(dst, &b) < 0)
+		return -errno;
+	if (a.st_size != b.st_size || !same_ctime(&a, &b))
+		return 0;
+	for (int i = 0; i < CLOCK_TRIES; i++) {
+		if (fchown(dst, (uid_t)-1, (gid_t)-1) < 0)
+			return 1;
+		if (stat_now(dst, &now) < 0 || stat_now(src->fd, &a) < 0)
+			return -errno;
+		if (!same_ctime(&b, &now))
+			return same_ctime(&a, &now);
+		nanosleep(&tick, NULL);
+	}
+	return 1;
+}
+
+int same_is_source(const struct endpoint *src, int fd, const struct stat *st)
+{
+	return same_file(&src->st, st) ? 1 : aliases(src, fd, st);
+}

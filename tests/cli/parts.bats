@@ -1,0 +1,121 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# DST.fcopy-part is also a source, or the copy of another source: nothing is lost.
+
+load helper
+load tree
+
+# is_source ARG…: fcopy ARG… refuses a source that is the part of d/x, and touches nothing.
+is_source() {
+	expect 1 "$@"
+	says "fcopy: d/x: its .fcopy-part is the source"
+	holds data d/x.fcopy-part
+	[ "$(ls d)" = x.fcopy-part ]
+}
+
+@test "--resume: the part is the source, by every alias" {
+	local option
+	mkdir d
+	echo data >d/x.fcopy-part
+	chmod 600 d/x.fcopy-part
+	for option in --resume -a -p -r --verify --strict --fsync -f; do
+		is_source --resume $option d/x.fcopy-part d/x
+	done
+	ln -s d/x.fcopy-part soft
+	ln -s d/x.fcopy-part x
+	is_source --resume soft d/x
+	is_source --resume x d/
+	ln d/x.fcopy-part hard
+	is_source --resume hard d/x
+	[ "$(stat -c %a hard)" = 600 ]
+}
+
+@test "--resume: the part is the source, and DST exists" {
+	echo data >x.fcopy-part
+	chmod 600 x.fcopy-part
+	echo old >x
+	expect 1 --resume x.fcopy-part x
+	says "fcopy: x: its .fcopy-part is the source"
+	holds data x.fcopy-part
+	holds old x
+}
+
+@test "--resume: the part is the source, through an overlay" {
+	need_root "to mount an overlay"
+	export FCOPY
+	# shellcheck disable=SC2016
+	private_mounts 'mount -t tmpfs tmpfs "$PWD"; cd "$PWD"; mkdir lower upper work m
+		mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work overlay m || exit 9
+		head -c 10001 /dev/urandom >m/x.fcopy-part; cp m/x.fcopy-part saved
+		chmod 600 m/x.fcopy-part
+		"$FCOPY" --resume upper/x.fcopy-part m/x && exit 8
+		"$FCOPY" --shard=0/1 upper/x.fcopy-part m/x && exit 7
+		cmp saved upper/x.fcopy-part'
+	[ "$status" != 9 ] || skip "no overlay here"
+	demand 0
+	[ "$(grep -c 'x: its .fcopy-part is the source' <<<"$stderr")" = 2 ]
+}
+
+@test "shards: the part is the source" {
+	local shard
+	mkdir d
+	for shard in 0/1 1/2 finish/1; do
+		echo data >d/x.fcopy-part
+		is_source --shard=$shard d/x.fcopy-part d/x
+		: >d/x.fcopy-part
+		expect 1 --shard=$shard d/x.fcopy-part d/x
+		[ "$(ls d)" = x.fcopy-part ]
+	done
+	rm d/x.fcopy-part
+	mkdir d/x.fcopy-part
+	expect 1 -r --shard=0/1 d/x.fcopy-part d/x
+	says "fcopy: d/x: its .fcopy-part contains the source"
+	[ "$(ls d)" = x.fcopy-part ]
+}
+
+# contains ARG…: fcopy ARG… refuses a source in the part of x, and touches nothing.
+contains() {
+	expect 1 "$@"
+	says "fcopy: x: its .fcopy-part contains the source"
+	[ "$(names_of x.fcopy-part)" = "$before" ]
+	absent x x.fcopy-shards
+}
+
+@test "--resume: the part is the source directory, or contains it" {
+	local before mark option
+	mkdir -p x.fcopy-part/sub/d
+	echo data >x.fcopy-part/sub/d/f
+	echo other >x.fcopy-part/other
+	ln -s x.fcopy-part/sub link
+	for mark in "" "$MARK"; do
+		[ -z "$mark" ] || touch "x.fcopy-part/$mark"
+		before=$(names_of x.fcopy-part)
+		for option in -r -a -rx -rL; do
+			contains $option --resume x.fcopy-part x
+			contains $option --resume x.fcopy-part/sub x
+			contains $option --resume x.fcopy-part/sub/d x
+			contains $option --resume link/ x
+		done
+		contains -r --shard=0/1 x.fcopy-part/sub x
+	done
+}
+
+@test "--resume: the part contains the source, or is inside it, by a bind mount" {
+	need_root "to mount"
+	mkdir -p x.fcopy-part/sub m s/sub {y,z}.fcopy-part
+	touch {x.fcopy-part,s,s/sub}/"$MARK" x.fcopy-part/sub/f
+	export FCOPY
+	# shellcheck disable=SC2016
+	private_mounts 'mount --bind x.fcopy-part/sub m; mount --bind s y.fcopy-part
+		"$FCOPY" -r --resume m x && exit 8
+		"$FCOPY" -rx --resume m x && exit 7
+		"$FCOPY" -r --resume s/sub y && exit 6
+		mount --bind s/sub z.fcopy-part
+		"$FCOPY" -r --resume s z && exit 5
+		exit 0'
+	demand 0
+	mentions "x: its .fcopy-part contains the source" "y: its .fcopy-part contains the source" \
+		"z: is inside the source tree"
+	[ -e x.fcopy-part/sub/f ]
+	[ -e "s/$MARK" ]
+}
