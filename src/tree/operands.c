@@ -25,21 +25,37 @@ static int compare_names(const void *a, const void *b)
 	return r ? r : (na > nb) - (na < nb);
 }
 
-static int refuse_same_name(struct tree *t, const char *a, const char *b)
+#define SAME_NAME "have the same name: one would replace the other"
+#define PART_NAME                                                                                  \
+	"cannot be copied together: an unfinished copy of the first has the name of the second"
+
+static int refuse_names(struct tree *t, const char *a, const char *b, const char *reason)
 {
 	struct fcopy_error error;
-	int r = error_refuse(&error, a, EEXIST, "have the same name: one would replace the other",
-			     FCOPY_ADVICE_USAGE);
+	int r = error_refuse(&error, a, EEXIST, reason, FCOPY_ADVICE_USAGE);
 	error.path2 = b;
 	report_operand(t, &error);
 	return r;
+}
+
+/* The name that an unfinished copy of src gets, if it can get one: without --resume, only a
+ * directory that fails is kept. */
+static bool make_part_name(const struct tree *t, const char *src, char part[NAME_MAX + 1])
+{
+	struct stat st;
+	size_t length;
+	const char *name = place_last_component(src, &length);
+	if (operand_is_unnamed(name, length) || length + sizeof(PART_SUFFIX) > NAME_MAX + 1)
+		return false;
+	sprintf(part, "%.*s" PART_SUFFIX, (int)length, name);
+	return t->options->copy.resume || (stat(src, &st) == 0 && S_ISDIR(st.st_mode));
 }
 
 /* A source that is merged into DST itself must not have an entry with the name of another one. */
 static int check_merged(struct tree *t, const char *merged, const char *const *src, size_t n)
 {
 	struct stat st;
-	char path[PATH_MAX];
+	char path[PATH_MAX], part[NAME_MAX + 1];
 	for (size_t i = 0; i < n; i++) {
 		size_t length;
 		const char *name = place_last_component(src[i], &length);
@@ -49,12 +65,32 @@ static int check_merged(struct tree *t, const char *merged, const char *const *s
 		if (size >= (int)sizeof(path))
 			return tree_fail(t, "stat", merged, ENAMETOOLONG);
 		if (lstat(path, &st) == 0)
-			return refuse_same_name(t, path, src[i]);
+			return refuse_names(t, path, src[i], SAME_NAME);
+		if (make_part_name(t, src[i], part) &&
+		    snprintf(path, sizeof(path), "%s/%s", merged, part) < (int)sizeof(path) &&
+		    lstat(path, &st) == 0)
+			return refuse_names(t, src[i], path, PART_NAME);
 	}
 	return 0;
 }
 
-/* The second of two sources with the same name would replace the first. */
+/* The sources are sorted. */
+static int check_part_names(struct tree *t, const char *const *src, size_t n)
+{
+	char part[NAME_MAX + 1];
+	const char *key = part;
+	for (size_t i = 0; i < n; i++) {
+		const char *const *other = make_part_name(t, src[i], part)
+					       ? bsearch(&key, src, n, sizeof(*src), compare_names)
+					       : NULL;
+		if (other)
+			return refuse_names(t, src[i], *other, PART_NAME);
+	}
+	return 0;
+}
+
+/* The second of two sources with the same name would replace the first. So would the copy of one,
+ * if an unfinished copy of the other has its name. */
 static int check_names(struct tree *t, const char *const *src, size_t n)
 {
 	size_t length;
@@ -82,8 +118,10 @@ static int check_names(struct tree *t, const char *const *src, size_t n)
 	int r = 0;
 	for (size_t i = 1; i < n && r == 0; i++) {
 		if (compare_names(&sorted[i - 1], &sorted[i]) == 0)
-			r = refuse_same_name(t, sorted[i - 1], sorted[i]);
+			r = refuse_names(t, sorted[i - 1], sorted[i], SAME_NAME);
 	}
+	if (r == 0)
+		r = check_part_names(t, sorted, n);
 	free(sorted);
 	return r;
 }

@@ -119,3 +119,33 @@ contains() {
 	[ -e x.fcopy-part/sub/f ]
 	[ -e "s/$MARK" ]
 }
+
+# collides FIRST SECOND ARG…: fcopy ARG… refuses, because the part of FIRST has the name of SECOND.
+collides() {
+	local first=$1 second=$2
+	shift 2
+	expect 2 "$@"
+	mentions "$first and $second: cannot be copied together: an unfinished copy of the first"
+	[ -z "$(ls -A into)" ]
+}
+
+@test "a source whose unfinished copy has the name of another source is refused" {
+	mkdir into d d/dir dir.fcopy-part m
+	random a 100000
+	head -c 50000 a >a.fcopy-part
+	chmod 600 a.fcopy-part
+	touch d/dir/1 dir.fcopy-part/2 a-b
+	collides a a.fcopy-part --resume a a.fcopy-part into
+	collides a a.fcopy-part --resume a.fcopy-part a-b ./a into
+	collides a a.fcopy-part -a --resume -t into a.fcopy-part a
+	collides d/dir/ dir.fcopy-part/ -r --resume dir.fcopy-part/ d/dir/ into
+	# A tree with failed entries is kept without --resume, too.
+	collides d/dir dir.fcopy-part -r dir.fcopy-part d/dir into
+	collides d/dir dir.fcopy-part -a d/dir dir.fcopy-part into
+	cp a.fcopy-part m
+	collides a m/./a.fcopy-part -r --resume m/. a into
+	expect 0 -r m/. a into
+	expect 0 a a.fcopy-part into
+	cmp a into/a
+	cmp a.fcopy-part into/a.fcopy-part
+}
