@@ -177,7 +177,7 @@ fails() {
 	ln -s nowhere s/sub/1/3/l
 	# shellcheck disable=SC2016
 	by_fuse rw 'mount --bind m d/sub
-		strace -f -y -qq -o trace -e trace=fsync,syncfs "$FCOPY" -r --fsync s/. d
+		strace -f -y -qq -o trace -e trace=fsync,syncfs "$FCOPY" -r -j1 --fsync s/. d
 		sed "s/.* \([a-z]*\)([0-9]*<\(.*\)>).*/\1 \2/; s|$PWD/||" trace | sort >flushed
 		umount d/sub'
 	holds "$(printf "fsync d%s\n" "" /sub /sub/1 /sub/1/3 /sub/2 /sub/2/3; echo syncfs d)" flushed
