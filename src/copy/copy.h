@@ -141,7 +141,7 @@ off_t compare_files(struct copy *, off_t start, off_t end, bool past_cache, bool
 /* verify.c: each returns 0, or -errno with the failure recorded. */
 int verify_copy(struct copy *); /* the whole copy, or its share, before the commit */
 /* DST.fcopy-part: sets c->all.offset to the end of the prefix that equals the source, rounded down
- * to a multiple of 4 KiB, and truncates the part to it. */
+ * to a multiple of 4 KiB, or to 0 if only a clone is allowed, and truncates the part to it. */
 int verify_prefix(struct copy *);
 
 /* space.c: compares the space that the copy needs with what is free, and warns. */

@@ -6,6 +6,7 @@
 #include "endpoints/error.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,6 +38,13 @@ int verify_copy(struct copy *c)
 	return 0;
 }
 
+/* A clone is one call for the whole file. */
+static bool clones_only(const struct copy *c)
+{
+	return c->options->reflink == FCOPY_WHEN_ALWAYS ||
+	       (c->mode->engine && strcmp(c->mode->engine, engine_reflink.name) == 0);
+}
+
 int verify_prefix(struct copy *c)
 {
 	bool cached;
@@ -63,7 +71,7 @@ int verify_prefix(struct copy *c)
 		return r;
 	const char *restart = same < part.st_size ? "its .fcopy-part differs from the source"
 						  : NULL;
-	same -= same % RESUME_ALIGN;
+	same = clones_only(c) ? 0 : same - same % RESUME_ALIGN;
 	c->resumes = true;
 	c->all.offset = same;
 	c->report->resumed = (uint64_t)same;

@@ -112,6 +112,26 @@ START_TEST(resumes)
 }
 END_TEST
 
+/* A clone has no prefix to continue after: it starts over, also from a part that is right. */
+START_TEST(clones_over_a_part)
+{
+	const struct fcopy_mode *m = fcopy_mode_find("reflink");
+	struct fcopy_options o = {.resume = true, .mode = _i % 2 ? m : NULL};
+	if (!mode_runs(m, &dirs[_i / 4]))
+		skip_test("no %s on %s", m->name, dirs[_i / 4].name);
+	begin(_i / 4);
+	if (!o.mode)
+		o.reflink = FCOPY_WHEN_ALWAYS;
+	make_file("dst.fcopy-part", _i / 2 % 2 ? SIZE : 1 << 20, DENSE, 1);
+	need(chmod("dst.fcopy-part", 0600) == 0);
+	check(copy_to("dst", o) == 0, "%s: %d", report.error.call, report.error.err);
+	check(report.cloned && report.resumed == 0, "%llu", (unsigned long long)report.resumed);
+	check(same_bytes("src", "dst"), "bytes differ");
+	check(names_in(".") == 3, "%d names", names_in("."));
+	leave();
+}
+END_TEST
+
 /* What others may write is no part of ours. */
 START_TEST(refuses_a_planted_part)
 {
@@ -193,6 +213,7 @@ int main(void)
 	tcase_add_loop_test(c, attributes, 0, n);
 	tcase_add_loop_test(c, compares, 0, n * mode_count);
 	tcase_add_loop_test(c, resumes, 0, n * 10);
+	tcase_add_loop_test(c, clones_over_a_part, 0, n * 4);
 	tcase_add_loop_test(c, refuses_a_planted_part, 0, n);
 	tcase_add_loop_test(c, refuses_a_source_that_is_the_part, 0, n);
 	tcase_add_loop_test(c, zeros_become_holes, 0, n * 2);
