@@ -78,26 +78,11 @@ static int copy_by_readwrite(struct copy *c, struct transfer *part)
 	return copy_through_buffer(c, part, large ? cached_threads(c) : 0);
 }
 
-/* A pipe holds pages of the source. If the source shrinks before they are written, the kernel
- * writes zeros for the truncated bytes: leave these zeros out of the finished prefix. */
-static int leave_out_zeros(struct copy *c, struct transfer *part, off_t from)
-{
-	struct stat now;
-	if (fstat(c->src.fd, &now) < 0)
-		return error_call(&c->report->error, "fstat", c->src.path, errno);
-	if (S_ISREG(now.st_mode) && now.st_size < part->offset) {
-		part->offset = now.st_size > from ? now.st_size : from;
-		c->needs_truncate = true;
-	}
-	return 0;
-}
-
 static int copy_by_splice(struct copy *c, struct transfer *part)
 {
-	off_t from = part->offset;
-	int r = step_run(c, &engine_splice, part), lost = leave_out_zeros(c, part, from);
+	int r = step_run(c, &engine_splice, part);
 	c->measure.refused = r == ENGINE_NEXT;
-	return r < 0 || lost == 0 ? r : lost;
+	return r;
 }
 
 /* Starts writeback of what is complete while the rest is copied. This call leaves an error to

@@ -49,7 +49,9 @@ static void describe_error(const struct copy *c, const struct engine *engine,
 	if (!t->call && err == ESPIPE)
 		e->reason = "a stream has no offsets, which this mode needs";
 	if (!t->call && err == ENOSYS)
-		e->reason = engine->probe();  /* no call was made: this build lacks the engine */
+		e->reason = engine->probe(); /* no call was made: this build lacks the engine */
+	if (!t->call && err == EBUSY)
+		e->reason = "was truncated while it was copied";
 	if (err == EOPNOTSUPP && t->io.flags) /* only uncached I/O sets any */
 		e->advice = FCOPY_ADVICE_CACHE;
 	if (!e->path) {
@@ -87,6 +89,24 @@ bool step_flushes(const struct copy *c)
 	return c->options->fsync || c->options->no_cache || endpoint_old(&c->dst) == OLD_REPLACED;
 }
 
+/* Leaves zeros that a truncated source may have caused out of the finished prefix. A stream cannot
+ * take them back: then the copy fails. r is what the engine returned. Only a size that is lower
+ * than before proves anything, because files of procfs have more bytes than st_size. */
+static int leave_out_zeros(struct copy *c, struct transfer *t, off_t from, int r)
+{
+	struct stat now = c->src.st;
+	if (S_ISREG(now.st_mode) && fstat(t->src, &now) < 0)
+		return r < 0 ? r : transfer_fail(t, "fstat", SIDE_SRC, -errno);
+	off_t end = t->src_positional ? t->offset : lseek(t->src, 0, SEEK_CUR);
+	if (!S_ISREG(now.st_mode) || now.st_size >= c->src.st.st_size || end <= now.st_size)
+		return r;
+	t->offset -= end - now.st_size;
+	if (t->offset < from)
+		t->offset = from;
+	c->needs_truncate = c->report->source_changed = true;
+	return r < 0 || t->dst_positional ? r : transfer_fail(t, NULL, SIDE_SRC, -EBUSY);
+}
+
 /* threads: 0 runs the engine without ranges_run. 1 uses ranges_run, which also starts writeback. */
 static int run_step(struct copy *c, const struct engine *engine, struct transfer *t,
 		    unsigned threads)
@@ -102,6 +122,8 @@ static int run_step(struct copy *c, const struct engine *engine, struct transfer
 	if (c->report->steps > engines)
 		copy_notify(c, FCOPY_EVENT_STEP, NULL, engine->name);
 	int r = threads > 0 ? ranges_run(engine, t, threads, step_flushes(c)) : engine->copy(t);
+	if (engine->leaves_zeros)
+		r = leave_out_zeros(c, t, from, r);
 	const unsigned ran = threads > 0 ? t->threads : 1;
 	step->seconds += io_now() - start;
 	if (step->threads < ran)

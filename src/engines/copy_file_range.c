@@ -35,5 +35,7 @@ static int copy_file_range_copy(struct transfer *t)
 	return 0;
 }
 
-const struct engine engine_copy_file_range = {
-    .name = "copy_file_range", .positional = true, .copy = copy_file_range_copy};
+const struct engine engine_copy_file_range = {.name = "copy_file_range",
+					      .positional = true,
+					      .leaves_zeros = true,
+					      .copy = copy_file_range_copy};

@@ -15,6 +15,9 @@ struct engine {
 	/* Several threads may copy ranges of one file: the engine uses explicit offsets on both
 	 * sides and changes nothing else of the descriptors. */
 	bool positional;
+	/* The engine writes from the source's pages. If the source is truncated during the copy,
+	 * the kernel may write zeros for the bytes that are gone. */
+	bool leaves_zeros;
 	/* Copies [offset, end) of the transfer, whose offset is the end of the finished prefix
 	 * afterwards, whatever is returned, and nothing is in flight any more:
 	 *   0            the range is done, or the source ended

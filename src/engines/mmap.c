@@ -104,4 +104,5 @@ static int mmap_copy(struct transfer *t)
 	return 0;
 }
 
-const struct engine engine_mmap = {.name = "mmap", .positional = true, .copy = mmap_copy};
+const struct engine engine_mmap = {
+    .name = "mmap", .positional = true, .leaves_zeros = true, .copy = mmap_copy};

@@ -64,4 +64,5 @@ static int sendfile_copy(struct transfer *t)
 	return 0;
 }
 
-const struct engine engine_sendfile = {.name = "sendfile", .copy = sendfile_copy};
+const struct engine engine_sendfile = {
+    .name = "sendfile", .leaves_zeros = true, .copy = sendfile_copy};

@@ -185,4 +185,5 @@ static int splice_copy(struct transfer *t)
 	return r;
 }
 
-const struct engine engine_splice = {.name = "splice", .positional = true, .copy = splice_copy};
+const struct engine engine_splice = {
+    .name = "splice", .positional = true, .leaves_zeros = true, .copy = splice_copy};
