@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/param.h>
 #include <unistd.h>
 
 /* The engine's step in the report: one for all its runs. */
@@ -89,9 +90,10 @@ bool step_flushes(const struct copy *c)
 	return c->options->fsync || c->options->no_cache || endpoint_old(&c->dst) == OLD_REPLACED;
 }
 
-/* Leaves zeros that a truncated source may have caused out of the finished prefix. A stream cannot
- * take them back: then the copy fails. r is what the engine returned. Only a size that is lower
- * than before proves anything, because files of procfs have more bytes than st_size. */
+/* Leaves zeros that a truncated source may have caused out of the finished prefix. Only the last
+ * call of the engine can have written any: the next one would have reported the end. A stream
+ * cannot take them back: then the copy fails. r is what the engine returned. Only a size that is
+ * lower than before proves anything, because files of procfs have more bytes than st_size. */
 static int leave_out_zeros(struct copy *c, struct transfer *t, off_t from, int r)
 {
 	struct stat now = c->src.st;
@@ -100,9 +102,8 @@ static int leave_out_zeros(struct copy *c, struct transfer *t, off_t from, int r
 	off_t end = t->src_positional ? t->offset : lseek(t->src, 0, SEEK_CUR);
 	if (!S_ISREG(now.st_mode) || now.st_size >= c->src.st.st_size || end <= now.st_size)
 		return r;
-	t->offset -= end - now.st_size;
-	if (t->offset < from)
-		t->offset = from;
+	off_t most = (off_t)MAX(ENGINE_CHUNK, t->buffer_size);
+	t->offset = MAX(from, t->offset - MIN(most, end - now.st_size));
 	c->needs_truncate = c->report->source_changed = true;
 	return r < 0 || t->dst_positional ? r : transfer_fail(t, NULL, SIDE_SRC, -EBUSY);
 }

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/param.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -71,15 +72,15 @@ static int mmap_window(struct transfer *t, size_t n, bool populate)
 }
 
 /* Returns how many bytes the source has after t->offset, or -errno. */
-static off_t source_left(struct transfer *t)
+static off_t source_left(struct transfer *t, size_t window)
 {
 	struct stat st;
 	if (fstat(t->src, &st) < 0)
 		return transfer_fail(t, "fstat", SIDE_SRC, -errno);
-	/* The source shrank: the zeros after its new end in the last page were written, too. They
-	 * do not belong to the finished prefix, and the commit truncates them. */
+	/* The source shrank: the last window may have had zeros after its new end. They do not
+	 * belong to the finished prefix, and the commit truncates them. */
 	if (t->offset > st.st_size && t->dst_positional)
-		t->offset = st.st_size;
+		t->offset = MAX(st.st_size, t->offset - (off_t)window);
 	return st.st_size > t->offset ? st.st_size - t->offset : 0;
 }
 
@@ -90,10 +91,10 @@ static int mmap_copy(struct transfer *t)
 	if (!t->src_positional)
 		return transfer_refuse(t, NULL, SIDE_SRC, ESPIPE);
 	while ((want = transfer_chunk(t, size)) > 0) {
-		off_t n = source_left(t);
+		off_t n = source_left(t, size);
 		if (n == 0) {
 			int r = transfer_end(t, "mmap");
-			if (r != ENGINE_NEXT || (n = source_left(t)) == 0)
+			if (r != ENGINE_NEXT || (n = source_left(t, size)) == 0)
 				return r; /* the end; a failure; or still no bytes: refused */
 		}
 		int r = n < 0 ? (int)n

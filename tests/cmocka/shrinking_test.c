@@ -136,6 +136,32 @@ static void stream_with_zeros_is_a_failure(void **state)
 	assert_true(failures > 0);
 }
 
+#define LARGE ((off_t)20 << 20)
+
+static void empty_source(void)
+{
+	need(truncate("src", 0) == 0);
+}
+
+/* A log file that is rotated: what was copied before the last call has no zeros, and stays. */
+static void keeps_what_is_gone(void **state)
+{
+	const struct row *row = *state;
+	const struct fcopy_options options = {.api = FCOPY_API, .mode = fcopy_mode_find(row->mode)};
+	make_file("src", LARGE, DENSE, 1);
+	make_file("whole", LARGE, DENSE, 1);
+	fault_set(row->call, 1, 0);
+	fault_meanwhile(empty_source);
+	fault_on();
+	int r = fcopy_copy("src", "dst", &options, &report);
+	fault_off();
+	assert_true(fault_seen());
+	assert_int_equal(r, 0);
+	assert_true(report.source_changed);
+	assert_int_equal(size_of("dst"), LARGE - (16 << 20));
+	assert_true(same_range("whole", "dst", 0, size_of("dst")));
+}
+
 int main(void)
 {
 	cases_enter("ext4");
@@ -143,6 +169,9 @@ int main(void)
 		const char *mode = rows[i].mode, *count = rows[i].count ? ", --count" : "";
 		case_add(file_has_no_zeros, &rows[i], "%s%s: a file, before %s", mode, count,
 			 rows[i].call);
+		if (strcmp(rows[i].call, "pread64") == 0)
+			case_add(keeps_what_is_gone, &rows[i], "%s: the source is emptied at last",
+				 mode);
 		if (rows[i].stream_call)
 			case_add(stream_with_zeros_is_a_failure, &rows[i],
 				 "%s%s: a stream, before %s", mode, count, rows[i].stream_call);
