@@ -43,11 +43,12 @@ static int check_size(struct copy *c)
 {
 	struct fcopy_report *r = c->report;
 	const struct fcopy_options *o = c->options;
-	bool is_short = o->strict && r->bytes < o->count;
+	bool too_long = o->strict && o->expected_size > 0 && r->bytes > o->expected_size;
+	bool is_short = !too_long && o->strict && r->bytes < o->count;
 	uint64_t wanted = is_short ? o->count : o->expected_size;
 	if (!is_short && (o->expected_size == 0 || o->expected_size == r->bytes))
 		return 0;
-	if (o->strict && r->bytes > wanted) /* the copy stopped there */
+	if (too_long) /* the copy stopped there */
 		snprintf(r->detail, sizeof(r->detail), "has more than %ju bytes",
 			 (uintmax_t)wanted);
 	else

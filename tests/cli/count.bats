@@ -108,6 +108,9 @@ is_head() {
 	run --separate-stderr bash -c 'yes | head -c 64M | "$0" --strict --size=1M - b' "$FCOPY"
 	demand 1
 	absent b
+	run --separate-stderr bash -c 'yes | head -c 64M | "$0" --strict --size=1M --count=2M - b' "$FCOPY"
+	demand 1
+	says "fcopy: -: has more than 1048576 bytes"
 	run --separate-stderr bash -c 'yes | head -c 64M | "$0" --strict --size=1M --count=1M - b' "$FCOPY"
 	demand 0
 	[ "$(stat -c %s b)" = 1048576 ]
