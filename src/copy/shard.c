@@ -181,13 +181,16 @@ static int run_share(struct share *s)
 	struct shard_job *j = &s->job;
 	struct copy *c = s->copy;
 	bool finish = j->shard.finish;
-	int r = shard_join(j, !finish);
+	int r = shard_find(j);
 	if (r == SHARD_COMMITTED) {
 		c->report->committed = true;
 		return 0;
 	}
+	/* A refused command leaves the records as they are. */
 	if (r == 0)
 		r = replace_check(&c->dst, c->options, &c->report->error);
+	if (r == 0)
+		r = finish ? shard_join_finish(j) : shard_join(j);
 	if (r == 0 && !finish && !j->marked[j->shard.index])
 		r = copy_share(s);
 	if (r == 0 && j->complete < j->shard.count)

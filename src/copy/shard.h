@@ -53,6 +53,9 @@
  * Two processes that see all markers: one gets the lock first and renames. The other finds the part
  * gone, looks again and accepts the receipt. Without locks the second rename fails with ENOENT.
  *
+ * The next job removes what an ended one has left: its receipt last, and with the receipt locked,
+ * because a second process that did the same would remove what the first one has made since.
+ *
  * Two jobs on one DST: each creates its job record first and looks afterwards, so at least one of
  * the two sees the other's record. A process that sees one does not write, unless its own job has a
  * part record: then the other job cannot have begun to write.
@@ -93,18 +96,18 @@ struct shard_job {
 	char commit[NAME_MAX + 1];  /* the receipt or commit record that fits DST; empty: none */
 	bool receipt;               /* ... it is a receipt */
 	bool leftover;              /* this job has records other than receipts */
-	bool stale;                 /* this job has a receipt that does not fit DST */
-	bool joined;                /* shard_join returned 0: such a receipt is of this commit */
+	char stale[NAME_MAX + 1];   /* a receipt of this job that does not fit DST; empty: none */
+	bool joined;                /* it has joined the job: such a receipt is of this commit */
 	char other[NAME_MAX + 1];   /* a record of another job; empty: none */
 	bool other_writes;          /* ... which may have written into the part */
-	char settled[NAME_MAX + 1]; /* IDENTITY of another job that has a receipt */
+	char settled[NAME_MAX + 1]; /* the receipt of another job, or its commit record if it fits */
 	unsigned char *marked;      /* by index: its share is complete */
 	unsigned complete;          /* how many are */
 	char what[SHARD_DETAIL];    /* of a tree: WHAT of the markers */
 	bool differ;                /* ... which is not the same in all of them */
 };
 
-/* shard_job.c: the records. Functions that return int return 0, or -errno with the failure
+/* shard_join.c, shard_job.c: the records. Functions that return int return 0, or -errno with the failure
  * recorded in *job->error.
  *
  * Fills in *job, whose first members the caller has set. source: its stat; of a tree `options` has
@@ -115,9 +118,13 @@ void shard_job_free(struct shard_job *job);
 /* Lists the records with a new descriptor. */
 int shard_look(struct shard_job *job);
 
-/* Joins the job that is there; `begin`: or begins it. Returns SHARD_COMMITTED if DST is complete,
- * and refuses if another job uses the part. */
-int shard_join(struct shard_job *job, bool begin);
+/* Looks, and returns SHARD_COMMITTED if DST is complete, otherwise 0. */
+int shard_find(struct shard_job *job);
+/* After that: joins the job that is there, or removes what ended jobs have left and begins it.
+ * Returns SHARD_AGAIN if DST may be complete by now. Refuses if another job uses the part. */
+int shard_join(struct shard_job *job);
+/* The same for "finish": never begins the job, and changes no record. */
+int shard_join_finish(struct shard_job *job);
 
 /* Before another look at the records, from the second one on: waits for what others do. */
 void shard_pause(int tries);
@@ -138,6 +145,9 @@ int shard_mark(struct shard_job *job, const char *what);
 int shard_write_commit(struct shard_job *job, const struct stat *part);
 /* DST fits that record. Creates the receipt and removes the other records. */
 int shard_write_receipt(struct shard_job *job);
+/* Locks the record that proves that a job has ended: only one process removes the job's records.
+ * Returns SHARD_AGAIN if another one does so, or has done so. *fd is to be closed after success. */
+int shard_lock_proof(const struct shard_job *job, const char *name, int *fd);
 /* Of a directory: replaces the mtime by the time of creation, or by 0 if there is none. `name` in
  * the directory `dir`; empty: itself. */
 void shard_birth(int dir, const char *name, struct stat *st);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * How a shard joins a job, and which records it creates: see shard.h.
+ * Which records a shard creates, and when: see shard.h.
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
@@ -11,10 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <time.h>
 #include <unistd.h>
-
-#define CONFLICT_MS 40 /* between two looks, while two jobs begin at the same time */
 
 int shard_job_init(struct shard_job *j, const struct stat *st, unsigned options)
 {
@@ -54,14 +51,36 @@ int shard_write_commit(struct shard_job *j, const struct stat *part)
 	return r < 0 || j->synced ? r : records_flush(j);
 }
 
+int shard_lock_proof(const struct shard_job *j, const char *name, int *fd)
+{
+	struct stat st;
+	*fd = openat(j->records, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (*fd < 0 && errno != ENOENT)
+		return records_fail(j, "open of a record", "openat", errno);
+	int r = *fd < 0 ? -EWOULDBLOCK : part_take_lock(*fd, LOCK_EX, NULL);
+	bool there = fstatat(j->records, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	if (there && (r == 0 || shared_lacks_locks(-r)))
+		return 0;
+	if (*fd >= 0)
+		close(*fd);
+	return there && r != -EWOULDBLOCK ? records_fail(j, "lock of a record", "flock", -r)
+					  : SHARD_AGAIN;
+}
+
 int shard_write_receipt(struct shard_job *j)
 {
 	char name[NAME_MAX + 1];
 	snprintf(name, sizeof(name), "receipt.%s", records_after(j->commit, 1));
-	int r = records_create(j, name);
+	int lock, r = records_create(j, name);
 	if (r == 0)
 		r = records_flush(j);
-	return r < 0 ? r : records_remove(j, j->identity, name);
+	if (r == 0)
+		r = shard_lock_proof(j, name, &lock);
+	if (r != 0)
+		return r < 0 ? r : 0; /* another process removes the records */
+	r = records_remove(j, j->identity, name);
+	close(lock);
+	return r;
 }
 
 int shard_refuse_part(const struct shard_job *j, const char *reason)
@@ -73,112 +92,6 @@ int shard_refuse_source(const struct shard_job *j)
 {
 	return error_refuse(j->error, j->path, EBUSY, "its source changed between the shards",
 			    FCOPY_ADVICE_SHARDS);
-}
-
-/* Names what differs, as far as the record of the other job shows it. */
-static int refuse_other(const struct shard_job *j)
-{
-	int fields = records_start(j->other, "commit.")  ? 5
-		     : records_start(j->other, "share.") ? 4
-		     : records_start(j->other, "part.")  ? 2
-		     : records_start(j->other, "lock.")  ? 2
-							 : 1;
-	const char *identity = records_after(j->other, fields);
-	const char *count = identity ? records_after(identity, 1) : NULL;
-	unsigned long n = count ? strtoul(count, NULL, 10) : 0;
-	if (n > 0 && n != j->shard.count)
-		snprintf(j->reason, 128, "its shards were begun with N = %lu, not %u", n,
-			 j->shard.count);
-	else
-		snprintf(j->reason, 128,
-			 "its shards were begun with another source or options, "
-			 "or the source has changed");
-	return error_refuse(j->error, j->path, EBUSY, j->reason, FCOPY_ADVICE_SHARDS);
-}
-
-/* Removes records that say nothing any more. Returns SHARD_AGAIN if there were any. */
-static int drop_settled(struct shard_job *j)
-{
-	char identity[NAME_MAX + 1];
-	const char *which = j->stale ? j->identity : j->settled[0] ? j->settled : NULL;
-	if (!which)
-		return 0;
-	strcpy(identity, which);
-	int r = records_remove(j, identity, NULL);
-	return r < 0 ? r : SHARD_AGAIN;
-}
-
-static int begin_job(struct shard_job *j)
-{
-	char name[NAME_MAX + 1];
-	if (mkdirat(j->parent, j->directory, 0700) < 0 && errno != EEXIST)
-		return records_fail(j, "mkdir of its .fcopy-shards", "mkdirat", errno);
-	int r = j->records < 0 ? shard_look(j) : 0;
-	if (r < 0 || j->records < 0)
-		return r < 0 ? r : SHARD_AGAIN;
-	snprintf(name, sizeof(name), "job.%s", j->identity);
-	r = records_create(j, name);
-	return r < 0 ? r : SHARD_AGAIN;
-}
-
-/* Two jobs have begun at the same time: see shard.h. */
-static int judge_conflict(struct shard_job *j, int tries)
-{
-	const struct timespec pause = {.tv_nsec = CONFLICT_MS * 1000000L};
-	char name[NAME_MAX + 1];
-	if (j->part)
-		return 0;
-	if (j->other_writes) {
-		snprintf(name, sizeof(name), "job.%s", j->identity);
-		unlinkat(j->records, name, 0);
-		return refuse_other(j);
-	}
-	if (tries + 1 == SHARD_TRIES)
-		return refuse_other(j);
-	nanosleep(&pause, NULL);
-	return SHARD_AGAIN;
-}
-
-void shard_pause(int tries)
-{
-	const long ms = tries > 1 ? CONFLICT_MS << (tries - 2) : 0;
-	const struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
-	if (ms > 0)
-		nanosleep(&pause, NULL);
-}
-
-int shard_join(struct shard_job *j, bool begin)
-{
-	int r = SHARD_AGAIN;
-	for (int tries = 0; r == SHARD_AGAIN && tries < SHARD_TRIES; tries++) {
-		if ((r = shard_look(j)) < 0)
-			return r;
-		if (j->commit[0]) {
-			/* The process that renamed may have died before it flushed. */
-			if (!j->receipt && (r = records_flush_parent(j)) < 0)
-				return r;
-			if (!j->receipt || j->leftover)
-				shard_write_receipt(j); /* best effort: DST is complete */
-			*j->error = (struct fcopy_error){0};
-			return SHARD_COMMITTED;
-		}
-		/* Older receipts were removed when it joined. An NFS client may not see DST yet. */
-		if (j->stale && j->joined)
-			return SHARD_COMMITTED;
-		if ((r = drop_settled(j)) != 0)
-			continue;
-		if (j->begun)
-			r = j->other[0] ? judge_conflict(j, tries) : 0;
-		else if (j->other[0])
-			r = refuse_other(j);
-		else if (begin)
-			r = begin_job(j);
-	}
-	j->joined |= r == 0;
-	return r == SHARD_AGAIN
-		   ? error_refuse(j->error, j->path, EBUSY, "other shards change its .fcopy-shards",
-				  FCOPY_ADVICE_SHARDS)
-		   : r;
 }
 
 int shard_record_part(struct shard_job *j, const struct stat *part, bool empty)

@@ -51,6 +51,7 @@ const char *records_after(const char *name, int n)
 
 struct removal {
 	const char *identity, *keep;
+	uint64_t inode; /* only records of this one; 0: all */
 	bool receipts;
 };
 
@@ -122,12 +123,13 @@ static void read_record(struct shard_job *j, const char *name, const struct remo
 	bool fits = (receipt || records_start(name, "commit.")) && fits_destination(j, name);
 	const char *identity = receipt || fits ? records_after(name, 5) : NULL;
 	if (!ours && identity)
-		strcpy(j->settled, identity);
+		strcpy(j->settled, name);
 	if (ours && fits && !j->receipt)
 		strcpy(j->commit, name);
 	if (receipt) {
 		j->receipt |= ours && fits;
-		j->stale |= ours && !fits;
+		if (ours && !fits)
+			strcpy(j->stale, name);
 	} else if (!ours) {
 		bool writes = !records_start(name, "job.");
 		if (!j->other[0] || writes)
@@ -210,8 +212,8 @@ int shard_look(struct shard_job *j)
 {
 	if (j->records >= 0)
 		close(j->records);
-	j->begun = j->receipt = j->stale = j->leftover = j->other_writes = j->differ = false;
-	j->commit[0] = j->other[0] = j->settled[0] = j->what[0] = '\0';
+	j->begun = j->receipt = j->leftover = j->other_writes = j->differ = false;
+	j->commit[0] = j->stale[0] = j->other[0] = j->settled[0] = j->what[0] = '\0';
 	j->part = 0;
 	j->parts = j->complete = 0;
 	memset(j->marked, 0, j->shard.count);
@@ -259,20 +261,39 @@ int records_create(const struct shard_job *j, const char *name)
 	return close(fd) < 0 ? records_fail(j, "create of a record", "close", errno) : 0;
 }
 
+/* The inode of the part that it belongs to, or 0. */
+static uint64_t record_inode(const char *name)
+{
+	if (records_start(name, "job.") || records_start(name, "lock."))
+		return 0;
+	const char *inode = records_after(name, records_start(name, "share.") ? 3 : 1);
+	return inode ? strtoull(inode, NULL, 10) : 0;
+}
+
 static void remove_record(struct shard_job *j, const char *name, const struct removal *which)
 {
 	if (belongs_to(name, which->identity) &&
 	    records_start(name, "receipt.") == which->receipts &&
-	    (!which->keep || strcmp(name, which->keep) != 0))
+	    (!which->keep || strcmp(name, which->keep) != 0) &&
+	    (!which->inode || record_inode(name) == which->inode))
 		unlinkat(j->records, name, 0);
 }
 
 int records_remove(struct shard_job *j, const char *identity, const char *keep)
 {
-	struct removal which = {identity, keep, false};
+	struct removal which = {.identity = identity, .keep = keep};
 	int r = for_each_record(j, remove_record, &which);
 	which.receipts = true;
 	if (r == 0)
 		r = for_each_record(j, remove_record, &which);
+	return r < 0 ? records_fail(j, "list of its .fcopy-shards", "getdents64", -r) : 0;
+}
+
+int records_remove_stale(struct shard_job *j, const char *receipt)
+{
+	struct removal which = {.identity = j->identity, .inode = record_inode(receipt)};
+	int r = for_each_record(j, remove_record, &which);
+	if (r == 0)
+		unlinkat(j->records, receipt, 0);
 	return r < 0 ? records_fail(j, "list of its .fcopy-shards", "getdents64", -r) : 0;
 }

@@ -15,6 +15,8 @@ int records_create(const struct shard_job *, const char *name);
 /* Removes the records of one job but `keep` (NULL: all). A receipt goes last: until then it says
  * that the others mean nothing. */
 int records_remove(struct shard_job *, const char *identity, const char *keep);
+/* Of this job: removes the records of the part that this stale receipt names, and the receipt. */
+int records_remove_stale(struct shard_job *, const char *receipt);
 /* Flushes the directory of records, and the one of DST. */
 int records_flush(const struct shard_job *);
 int records_flush_parent(const struct shard_job *);

@@ -30,7 +30,6 @@ struct shard_root {
 	struct fcopy_error error;
 	char reason[128];
 	bool warned;
-	bool joined; /* in this run, before the commit */
 };
 
 /* Options that the copies of all shards must have in common. */
@@ -253,21 +252,22 @@ static int shard_compare(struct shard_root *s, bool *reported)
 static int shard_run(struct shard_root *s, bool *reported)
 {
 	struct shard_job *j = &s->job;
-	struct stat st;
 	const bool finish = j->shard.finish;
-	int r = shard_join(j, !finish);
+	int r = shard_find(j);
 	if (r == SHARD_COMMITTED) {
-		r = finish || s->joined ? 0 : shard_compare(s, reported);
+		r = finish || j->joined ? 0 : shard_compare(s, reported);
 		s->root.tree->committed = r == 0;
 		return r;
 	}
-	s->joined = true;
-	if (r == 0 && fstatat(j->parent, j->name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-		if (st.st_ino == j->part && j->complete == j->shard.count)
+	/* A refused command leaves the records as they are. */
+	if (r == 0 && j->exists) {
+		if (j->dst.st_ino == j->part && j->complete == j->shard.count)
 			return SHARD_AGAIN; /* renamed since */
 		r = error_refuse(&s->error, j->path, EEXIST, "exists: shards only make a new tree",
 				 FCOPY_ADVICE_NONE);
 	}
+	if (r == 0)
+		r = finish ? shard_join_finish(j) : shard_join(j);
 	if (r == 0 && !finish && !j->marked[j->shard.index])
 		r = shard_copy_share(s, reported);
 	if (r == 0 && j->complete < j->shard.count)
