@@ -8,14 +8,15 @@
  *   src/cli/          everything that is printed: options, operands, mode, help, messages, events,
  *                     errors, progress, speed, ending, stats, json, benchmark
  *   src/tree/         several sources and trees: operands, tree, root (new or merged), commit,
- *                     shard, walk (reads directories), pool, entry, shard_entry, links, hard_link,
- *                     special, directory, permissions (of new directories), record, resume and
- *                     unmarked (an unfinished tree), flush, remove, inside (DST below SRC), report
+ *                     shard, shard_part, walk (reads directories), pool, entry, shard_entry, links,
+ *                     hard_link, special, directory, permissions (of new directories), record,
+ *                     resume and unmarked (an unfinished tree), flush, remove, inside (DST below
+ *                     SRC), report
  *   src/copy/         policy: rules (what options demand), copy (opens), run (up to the commit),
  *                     settle (before the commit), notify, plan (auto), cached and measure (splice
  *                     or threads), cpus, ask, modes, step, extents, allocate, space, stale, ranges
- *                     (threads), verify and compare, serve (many clients), shard, shard_job and
- *                     shard_records (a copy by several processes)
+ *                     (threads), verify and compare, serve (many clients), shard, shard_join,
+ *                     shard_job and shard_records (a copy by several processes)
  *   src/endpoints/    where bytes come from and go: place (names), replace and temporary (an atomic
  *                     file), created (a file of a new tree), part (--resume), shared (the part
  *                     of shards), in_place, metadata; stream is the table of operands that

@@ -50,6 +50,11 @@ static int open_part(struct share *s, bool commit)
 		shard_warn_unlocked(c, c->dst.path);
 		s->warned = true;
 	}
+	if (r == -ELOOP || r == -EISDIR)
+		return s->job.part ? shard_refuse_part(&s->job, SHARD_OTHER_PART)
+				   : error_refuse(&c->report->error, c->dst.path, EPERM,
+						  "its .fcopy-part is not a regular file",
+						  FCOPY_ADVICE_REMOVE_PART);
 	return r == -ENOENT ? SHARD_AGAIN : r;
 }
 

@@ -71,6 +71,9 @@
 #define SHARD_COMMITTED 1 /* DST is complete, by this process or by another one */
 #define SHARD_AGAIN     2 /* another process has changed the records: look again */
 
+/* A reason to refuse the part. */
+#define SHARD_OTHER_PART "its .fcopy-part is not the one that its shards began"
+
 #define SHARD_DETAIL 48 /* size of WHAT */
 
 struct shard_job {
@@ -93,22 +96,23 @@ struct shard_job {
 	bool begun;  /* job record */
 	uint64_t part;
 	unsigned parts;
-	char commit[NAME_MAX + 1];  /* the receipt or commit record that fits DST; empty: none */
-	bool receipt;               /* ... it is a receipt */
-	bool leftover;              /* this job has records other than receipts */
-	char stale[NAME_MAX + 1];   /* a receipt of this job that does not fit DST; empty: none */
-	bool joined;                /* it has joined the job: such a receipt is of this commit */
-	char other[NAME_MAX + 1];   /* a record of another job; empty: none */
-	bool other_writes;          /* ... which may have written into the part */
-	char settled[NAME_MAX + 1]; /* the receipt of another job, or its commit record if it fits */
-	unsigned char *marked;      /* by index: its share is complete */
-	unsigned complete;          /* how many are */
-	char what[SHARD_DETAIL];    /* of a tree: WHAT of the markers */
-	bool differ;                /* ... which is not the same in all of them */
+	char commit[NAME_MAX + 1]; /* the receipt or commit record that fits DST; empty: none */
+	bool receipt;              /* ... it is a receipt */
+	bool leftover;             /* this job has records other than receipts */
+	char stale[NAME_MAX + 1];  /* a receipt of this job that does not fit DST; empty: none */
+	bool joined;               /* it has joined the job: such a receipt is of this commit */
+	char other[NAME_MAX + 1];  /* a record of another job; empty: none */
+	bool other_writes;         /* ... which may have written into the part */
+	char
+	    settled[NAME_MAX + 1]; /* the receipt of another job, or its commit record if it fits */
+	unsigned char *marked;     /* by index: its share is complete */
+	unsigned complete;         /* how many are */
+	char what[SHARD_DETAIL];   /* of a tree: WHAT of the markers */
+	bool differ;               /* ... which is not the same in all of them */
 };
 
-/* shard_join.c, shard_job.c: the records. Functions that return int return 0, or -errno with the failure
- * recorded in *job->error.
+/* shard_join.c, shard_job.c: the records. Functions that return int return 0, or -errno with the
+ * failure recorded in *job->error.
  *
  * Fills in *job, whose first members the caller has set. source: its stat; of a tree `options` has
  * every option that the copies of all shards must agree on. shard_job_free releases it. */

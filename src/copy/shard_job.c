@@ -115,7 +115,7 @@ int shard_record_part(struct shard_job *j, const struct stat *part, bool empty)
 	}
 	/* Another job cannot have got this far, unless somebody removed records. */
 	if (r == 0 && (!j->begun || j->other_writes || j->parts != 1 || j->part != part->st_ino))
-		r = shard_refuse_part(j, "its .fcopy-part is not the one that its shards began");
+		r = shard_refuse_part(j, SHARD_OTHER_PART);
 	return r;
 }
 

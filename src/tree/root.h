@@ -7,6 +7,8 @@
 
 #include "resume.h"
 
+struct shard_job;
+
 struct root {
 	struct tree *tree;
 	const struct operand *operand;
@@ -43,6 +45,10 @@ bool inside_by_mount(int src, int dst, bool one_file_system);
 
 /* flush.c: Is all that was copied below this directory on the disk now? Flushes it if need be. */
 bool flush_all(const struct tree *, int dst);
+
+/* shard_part.c: opens DST.fcopy-part/ and locks it; creates it only if no shard has recorded it.
+ * Returns 0, SHARD_AGAIN if it is gone, or -errno, recorded. */
+int shard_open_part(struct root *, struct shard_job *, int lock);
 
 /* commit.c: sets the attributes of the complete directory, flushes and renames it. Returns 0 or
  * -errno, reported. */

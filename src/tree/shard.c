@@ -74,53 +74,13 @@ int shard_names_copy(struct tree *t, const struct operand *o)
 	return r < 0 ? shard_report(&s, r) : ours;
 }
 
-/* Locks the open part: without locks of directories, as on NFS, those of the shares must do.
- * Returns SHARD_AGAIN if it has lost its name since. */
-static int shard_lock(struct shard_root *s, int lock)
-{
-	struct stat st, named;
-	const struct fcopy_options *o = &s->root.tree->options->copy;
-	int r = lock == LOCK_EX ? shared_lock_commit(s->root.dst, o->cancel)
-				: part_take_lock(s->root.dst, lock, o->cancel);
-	if (r < 0 && !shared_lacks_locks(-r))
-		return part_fail_lock(&(struct endpoint){.path = s->job.path}, r, &s->error);
-	if (fstat(s->root.dst, &st) < 0)
-		return shard_call(s, "fstat");
-	if (fstatat(s->job.parent, s->job.part_name, &named, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    named.st_ino != st.st_ino || named.st_dev != st.st_dev)
-		return SHARD_AGAIN;
-	return 0;
-}
-
-/* Opens DST.fcopy-part/, and creates it only if no shard has recorded it. */
-static int shard_open_part(struct shard_root *s, int lock)
-{
-	struct stat st;
-	struct shard_job *j = &s->job;
-	if (!j->part && mkdirat(j->parent, j->part_name, 0700) < 0 && errno != EEXIST)
-		return shard_call(s, "mkdir");
-	s->root.dst = openat(j->parent, j->part_name,
-			     O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (s->root.dst < 0)
-		return errno == ENOENT ? SHARD_AGAIN : shard_call(s, "open of its .fcopy-part");
-	int r = shard_lock(s, lock);
-	if (r == 0 && fstat(s->root.dst, &st) < 0)
-		r = shard_call(s, "fstat");
-	/* Once it is recorded, it may have its final owner and mode: the commit was interrupted. */
-	if (r == 0 && !j->part && (st.st_uid != geteuid() || st.st_mode & 022))
-		r = error_refuse(&s->error, j->path, EPERM,
-				 "its .fcopy-part belongs to another user, or others may write to "
-				 "it",
-				 FCOPY_ADVICE_REMOVE_PART);
-	return r == 0 ? shard_record_part(j, &st, resume_is_empty(s->root.dst) == 1) : r;
-}
-
 static void shard_sum_text(const struct tree *t, char what[SHARD_DETAIL])
 {
 	snprintf(what, SHARD_DETAIL, "%016" PRIx64, t->sum);
 }
 
-/* After the last walk: did all shards see the same source as it did? Reports a failure. */
+/* After the last walk: did all shards see the same source as it did, and are all copies there?
+ * Reports a failure. */
 static int shard_end(struct shard_root *s, struct directory *d)
 {
 	char what[SHARD_DETAIL];
@@ -128,6 +88,9 @@ static int shard_end(struct shard_root *s, struct directory *d)
 	shard_sum_text(s->root.tree, what);
 	if (s->job.differ || strcmp(what, s->job.what) != 0)
 		return shard_report(s, shard_refuse_source(&s->job));
+	if (s->root.tree->differs)
+		return shard_report(s, shard_refuse_part(&s->job, "its .fcopy-part was changed by "
+								  "something else"));
 	if (fstat(s->root.dst, &part) < 0)
 		return shard_report(s, shard_call(s, "fstat"));
 	shard_birth(s->root.dst, "", &part);
@@ -170,7 +133,8 @@ static int shard_walk(struct shard_root *s, enum walk walk)
 	double start = io_now();
 	walk_tree(t, d);
 	t->report->seconds[FCOPY_PHASE_COPY] += io_now() - start;
-	int r = finishing && t->failures == 0 && !tree_stopped(t) ? shard_end(s, d) : 0;
+	bool walked = t->failures == 0 || t->differs;
+	int r = finishing && walked && !tree_stopped(t) ? shard_end(s, d) : 0;
 	close(d->src);
 	directory_unref(d);
 	if (tree_stopped(t))
@@ -185,7 +149,7 @@ static int shard_copy_share(struct shard_root *s, bool *reported)
 	int lock = -1;
 	int r = shard_lock_share(&s->job, &s->root.tree->options->copy, &s->warned, &lock);
 	if (r == 0)
-		r = shard_open_part(s, LOCK_SH);
+		r = shard_open_part(&s->root, &s->job, LOCK_SH);
 	if (r == 0) {
 		r = shard_walk(s, WALK_COPIES);
 		*reported = r < 0;
@@ -207,7 +171,7 @@ static int shard_copy_share(struct shard_root *s, bool *reported)
 static int shard_commit(struct shard_root *s, bool *reported)
 {
 	struct shard_job *j = &s->job;
-	int r = shard_open_part(s, LOCK_EX);
+	int r = shard_open_part(&s->root, j, LOCK_EX);
 	if (r == 0)
 		r = shard_look(j);
 	if (r == 0 && j->complete < j->shard.count)

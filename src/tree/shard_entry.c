@@ -170,13 +170,14 @@ static int shard_set_attributes(struct worker *w, const struct entry *e, const s
 /* The last walk: the copies that the markers promise are there. */
 static int shard_check(struct worker *w, const struct entry *e, const struct stat *st)
 {
-	struct stat dst;
-	if (fstatat(e->dir->dst, e->as, &dst, AT_SYMLINK_NOFOLLOW) < 0)
+	struct stat dst = {0};
+	if (fstatat(e->dir->dst, e->as, &dst, AT_SYMLINK_NOFOLLOW) < 0 && errno != ENOENT)
 		return report_call(w, e, "stat", entry_dst, errno);
 	if ((dst.st_mode & S_IFMT) != (st->st_mode & S_IFMT) ||
-	    (S_ISREG(st->st_mode) && dst.st_size != st->st_size))
-		return report_refusal(w, e, entry_dst, EIO,
-				      "differs from its source, which has changed");
+	    (S_ISREG(st->st_mode) && dst.st_size != st->st_size)) {
+		__atomic_store_n(&w->tree->differs, true, __ATOMIC_RELAXED);
+		return report_refusal(w, e, entry_dst, EBUSY, "does not match its source any more");
+	}
 	__atomic_add_fetch(&e->dir->present, 1, __ATOMIC_RELAXED);
 	return shard_is_large(w, st) ? shard_set_attributes(w, e, st) : 0;
 }

@@ -133,10 +133,10 @@ struct tree {
 	bool proven;          /* the files of earlier runs that look complete are on the disk */
 	const struct fcopy_shard *shard; /* NULL: one process makes the copy */
 	enum walk walk;
-	uint64_t sum;  /* of what a shard sees of the source; atomic */
-	dev_t dst_dev; /* the directory that is created or merged into */
-	ino_t dst_ino;
-	dev_t src_dev;          /* of the operand */
+	uint64_t sum;           /* of what a shard sees of the source; atomic */
+	bool differs;           /* from what the markers of shards promise; atomic */
+	ino_t dst_ino;          /* the directory that is created or merged into */
+	dev_t dst_dev, src_dev; /* src_dev: of the operand */
 	mode_t umask, withheld; /* withheld: of S_IRWXU, from new directories */
 	bool probed, searched;  /* for O_TMPFILE, and for what killed copies left */
 	struct links *links;

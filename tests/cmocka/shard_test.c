@@ -27,14 +27,16 @@ enum scene {
 	REPLACE, /* the same where DST exists */
 	RETRY,   /* after the commit */
 	NEXT,    /* another source begins after a commit */
+	STALE,   /* the same source, after DST was removed */
 	TREE_FIRST,
 	TREE_LAST,
 	TREE_RETRY,
 	SCENES
 };
 
-static const char *const scene_names[SCENES] = {
-    "first", "last", "replacing", "retry", "next job", "tree first", "tree last", "tree retry"};
+static const char *const scene_names[SCENES] = {"first",      "last",      "replacing",
+						"retry",      "next job",  "stale receipt",
+						"tree first", "tree last", "tree retry"};
 
 static const int storage[] = {EIO, ENOSPC, -1};
 static const int denied[] = {EACCES, EIO, EMFILE, -1};
@@ -44,7 +46,7 @@ static const int no_flush[] = {EINVAL, EIO, -1};
 static const int no_memory[] = {ENOMEM, -1};
 
 #define ANY     ((1 << SCENES) - 1)
-#define COPIES  (1 << FIRST | 1 << LAST | 1 << REPLACE | 1 << NEXT)
+#define COPIES  (1 << FIRST | 1 << LAST | 1 << REPLACE | 1 << NEXT | 1 << STALE)
 #define COMMITS (1 << LAST | 1 << REPLACE)
 #define TREES   (1 << TREE_FIRST | 1 << TREE_LAST)
 
@@ -59,7 +61,7 @@ static const struct row {
     {"fstatat64", input_output, ANY},
     {"getdents64", input_output, ANY},
     {"mkdirat", storage, 1 << FIRST | TREES},
-    {"ftruncate64", storage, 1 << FIRST | 1 << NEXT},
+    {"ftruncate64", storage, 1 << FIRST | 1 << NEXT | 1 << STALE},
     {"pwrite64", storage, TREES},
     {"close", storage, COPIES | TREES},
     {"flock", no_locks, COPIES | TREES},
@@ -68,7 +70,7 @@ static const struct row {
     {"renameat", storage, COMMITS},
     {"renameat2", storage, 1 << TREE_LAST},
     {"fchmod", input_output, COMMITS},
-    {"unlinkat", input_output, COMMITS | 1 << NEXT | 1 << TREE_LAST},
+    {"unlinkat", input_output, COMMITS | 1 << NEXT | 1 << STALE | 1 << TREE_LAST},
     {"calloc", no_memory, ANY},
 };
 
@@ -147,8 +149,10 @@ static void prepare(enum scene scene)
 		make_file("dst", 100, DENSE, 9);
 	if (scene != FIRST && scene != TREE_FIRST)
 		must_copy(tree, 0);
-	if (scene == RETRY || scene == NEXT || scene == TREE_RETRY)
+	if (scene == RETRY || scene == NEXT || scene == STALE || scene == TREE_RETRY)
 		must_copy(tree, 1);
+	if (scene == STALE)
+		remove_all("dst");
 	if (scene == NEXT)
 		make_file("src", SIZE, DENSE, 2);
 }

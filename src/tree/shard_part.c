@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ * The directory DST.fcopy-part/ while shards copy a tree into it.
+ */
+#define _GNU_SOURCE
+#include "copy/shard.h"
+#include "endpoints/error.h"
+#include "root.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+/* Locks the open part: without locks of directories, as on NFS, those of the shares must do.
+ * Returns SHARD_AGAIN if it has lost its name since. */
+static int shard_lock_part(const struct root *root, const struct shard_job *j, int lock)
+{
+	struct stat st, named;
+	const struct fcopy_options *o = &root->tree->options->copy;
+	int r = lock == LOCK_EX ? shared_lock_commit(root->dst, o->cancel)
+				: part_take_lock(root->dst, lock, o->cancel);
+	if (r < 0 && !shared_lacks_locks(-r))
+		return part_fail_lock(&(struct endpoint){.path = j->path}, r, j->error);
+	if (fstat(root->dst, &st) < 0)
+		return error_call(j->error, "fstat", j->path, errno);
+	if (fstatat(j->parent, j->part_name, &named, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    named.st_ino != st.st_ino || named.st_dev != st.st_dev)
+		return SHARD_AGAIN;
+	return 0;
+}
+
+int shard_open_part(struct root *root, struct shard_job *j, int lock)
+{
+	struct stat st;
+	if (!j->part && mkdirat(j->parent, j->part_name, 0700) < 0 && errno != EEXIST)
+		return error_call(j->error, "mkdir", j->path, errno);
+	root->dst = openat(j->parent, j->part_name,
+			   O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (root->dst < 0 && errno == ENOTDIR && j->part)
+		return shard_refuse_part(j, SHARD_OTHER_PART);
+	if (root->dst < 0 && errno == ENOTDIR)
+		return error_refuse(j->error, j->path, ENOTDIR,
+				    "its .fcopy-part is not a directory", FCOPY_ADVICE_REMOVE_PART);
+	if (root->dst < 0 && errno == ENOENT)
+		return SHARD_AGAIN;
+	if (root->dst < 0)
+		return error_call(j->error, "open of its .fcopy-part", j->path, errno);
+	int r = shard_lock_part(root, j, lock);
+	if (r == 0 && fstat(root->dst, &st) < 0)
+		r = error_call(j->error, "fstat", j->path, errno);
+	/* Once it is recorded, it may have its final owner and mode: the commit was interrupted. */
+	if (r == 0 && !j->part && (st.st_uid != geteuid() || st.st_mode & 022))
+		r = error_refuse(j->error, j->path, EPERM,
+				 "its .fcopy-part belongs to another user, or others may write to "
+				 "it",
+				 FCOPY_ADVICE_REMOVE_PART);
+	return r == 0 ? shard_record_part(j, &st, resume_is_empty(root->dst) == 1) : r;
+}
