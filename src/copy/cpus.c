@@ -72,10 +72,9 @@ unsigned cpus_allowed(void)
 unsigned cpus_idle(void)
 {
 	char text[128];
-	double load[3];
 	long online = sysconf(_SC_NPROCESSORS_ONLN), running;
 	if (!read_text("/proc/loadavg", text, sizeof(text)) ||
-	    sscanf(text, "%lf %lf %lf %ld/", &load[0], &load[1], &load[2], &running) != 4)
+	    sscanf(text, "%*s %*s %*s %ld/", &running) != 1)
 		return UINT_MAX;
 	long idle = online - (running - 1); /* one of the runnable tasks is the caller */
 	return idle > 0 ? (unsigned)idle : 0;

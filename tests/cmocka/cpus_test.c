@@ -9,8 +9,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <locale.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -215,6 +217,20 @@ static void missing_thread_leaves_no_time(void **state)
 	assert_int_equal(t.steady_bytes, 0);
 }
 
+/* /proc/loadavg has points in its numbers, whatever the locale of the program is. */
+static void idle_is_known_with_decimal_commas(void **state)
+{
+	(void)state;
+	if (system("localedef -i de_DE -f UTF-8 ./comma 2>localedef.log") != 0 ||
+	    setenv("LOCPATH", ".", 1) != 0 || !setlocale(LC_NUMERIC, "comma"))
+		skip();
+	assert_string_equal(localeconv()->decimal_point, ",");
+	unsigned idle = cpus_idle();
+	setlocale(LC_NUMERIC, "C");
+	unsetenv("LOCPATH");
+	assert_in_range(idle, 0, sysconf(_SC_NPROCESSORS_ONLN));
+}
+
 int main(void)
 {
 	cases_enter("ext4");
@@ -226,5 +242,6 @@ int main(void)
 	case_add(small_stack_is_enlarged, NULL, "a small default stack is enlarged");
 	case_add(slow_start_is_left_out, NULL, "steady time: without the start of the threads");
 	case_add(missing_thread_leaves_no_time, NULL, "steady time: none if a thread is missing");
+	case_add(idle_is_known_with_decimal_commas, NULL, "a decimal comma: the load is known");
 	return cases_run("cpus");
 }
