@@ -25,6 +25,9 @@ extern "C" {
  * structs have. */
 #define FCOPY_API 1
 
+/* At least PATH_MAX, which <limits.h> defines only for POSIX programs. */
+#define FCOPY_PATH_MAX 4096
+
 /* Values of options.sparse, options.reflink and options.preallocate. */
 enum fcopy_when {
 	FCOPY_WHEN_DEFAULT, /* the same as AUTO, and allowed with every mode */
@@ -108,8 +111,8 @@ struct fcopy_error {
  * CALL is the operation if there is one, and each part that is unknown is left out. If there is no
  * path, an option takes its place: "--OPTION: REASON". Control
  * characters of a path are copied as they are. Returns the length of the whole text, as snprintf(3)
- * does; FCOPY_ERROR_TEXT_MAX bytes are enough unless an operand is longer than PATH_MAX. */
-#define FCOPY_ERROR_TEXT_MAX (2 * PATH_MAX + 512)
+ * does; FCOPY_ERROR_TEXT_MAX bytes are enough unless an operand is longer than FCOPY_PATH_MAX. */
+#define FCOPY_ERROR_TEXT_MAX (2 * FCOPY_PATH_MAX + 512)
 int fcopy_error_text(const struct fcopy_error *error, char *text, size_t size);
 
 /* What one engine did in a copy. */
@@ -187,7 +190,7 @@ struct fcopy_report {
 	double seconds[FCOPY_PHASES];     /* wall-clock time of each phase */
 	double removal_cpu;               /* CPU time that discarding the scratch file took */
 	char detail[FCOPY_DETAIL_MAX];    /* storage for error.reason if that has numbers */
-	char dst[PATH_MAX];               /* the destination's name: DST, or DST/basename(SRC) */
+	char dst[FCOPY_PATH_MAX];         /* the destination's name: DST, or DST/basename(SRC) */
 	char src_peer[FCOPY_ADDRESS_MAX]; /* the sender, numeric HOST:PORT; empty: not TCP */
 	char dst_peer[FCOPY_ADDRESS_MAX]; /* the receiver */
 };
@@ -382,10 +385,11 @@ struct fcopy_tree_report {
 	struct fcopy_step step[FCOPY_STEPS_MAX]; /* sums over all files and threads */
 	double seconds[FCOPY_PHASES];            /* wall-clock time; verify counts as copy */
 	bool committed; /* every SRC has its final name, perhaps without the entries that failed */
-	char dst[PATH_MAX];  /* destination of the last SRC */
-	char part[PATH_MAX]; /* unfinished and kept: the tree, or the first file; empty: none */
-	char path[PATH_MAX], path2[PATH_MAX]; /* what error.path and error.path2 point to */
-	char detail[FCOPY_DETAIL_MAX];        /* what error.reason points to, if it has numbers */
+	char dst[FCOPY_PATH_MAX];  /* destination of the last SRC */
+	char part[FCOPY_PATH_MAX]; /* unfinished and kept: the tree, or the first file; or empty */
+	char path[FCOPY_PATH_MAX]; /* what error.path points to, and error.path2 */
+	char path2[FCOPY_PATH_MAX];
+	char detail[FCOPY_DETAIL_MAX]; /* what error.reason points to, if it has numbers */
 };
 
 /*

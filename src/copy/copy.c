@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
+_Static_assert(FCOPY_PATH_MAX >= PATH_MAX, "a path may not fit into the report");
+
 /* A file system that has O_TMPFILE is not searched: a killed copy leaves no name there, except in
  * the instant between linkat and rename. */
 static void warn_about_stale_files(const struct copy *c)

@@ -118,7 +118,7 @@ options() {
 	sed -n '/^\.Bd -literal/,/^\.Ed/{/^\./d;s/\\e/\\/g;p}' usr/share/man/man3/libfcopy.3 >example.c
 	flags=$(with_library pkg-config --cflags --libs fcopy)
 	# shellcheck disable=SC2086
-	cc -Wall -Wextra -Werror -o shared example.c $flags
+	cc -std=c11 -pedantic -Wall -Wextra -Werror -o shared example.c $flags
 	random a 3000000
 	with_library ./shared a b >out
 	cmp a b
