@@ -152,7 +152,7 @@ struct fcopy_progress {
 	uint64_t since_ms;      /* when the phase began, in milliseconds of CLOCK_MONOTONIC */
 	int phase;              /* enum fcopy_phase */
 	uint64_t entries;       /* fcopy_tree: entries that were copied, were skipped or failed */
-	uint64_t total_entries; /* entries expected; 0: unknown */
+	uint64_t total_entries; /* entries expected: only the program sets it; 0: unknown */
 	/* fcopy_tree: `file` is the destination of the large file that was started last and is
 	 * still being copied, or empty. To read it, load file_version, copy file, and load
 	 * file_version again. The copy is valid if both versions are equal and even. */

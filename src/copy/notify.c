@@ -20,14 +20,37 @@ void copy_warn(const struct copy *c, const char *path, int err, const char *reas
 	copy_notify(c, FCOPY_EVENT_WARNING, &e, NULL);
 }
 
+static void start_phase(struct fcopy_progress *p, enum fcopy_phase phase)
+{
+	__atomic_store_n(&p->moved, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->phase, phase, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->since_ms, (uint64_t)(io_now() * 1e3), __ATOMIC_RELEASE);
+}
+
 void copy_phase(const struct copy *c, enum fcopy_phase phase, uint64_t total)
 {
 	struct fcopy_progress *p = c->options->progress;
 	if (!p)
 		return;
 	__atomic_store_n(&p->bytes, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&p->moved, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->total, total, __ATOMIC_RELAXED);
-	__atomic_store_n(&p->phase, phase, __ATOMIC_RELAXED);
-	__atomic_store_n(&p->since_ms, (uint64_t)(io_now() * 1e3), __ATOMIC_RELEASE);
+	start_phase(p, phase);
+}
+
+void copy_tree_begin(struct fcopy_progress *p)
+{
+	if (!p)
+		return;
+	__atomic_store_n(&p->bytes, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->entries, 0, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&p->file_version, 1, __ATOMIC_ACQ_REL);
+	__atomic_store_n(&p->file[0], '\0', __ATOMIC_RELAXED);
+	__atomic_add_fetch(&p->file_version, 1, __ATOMIC_RELEASE);
+	start_phase(p, FCOPY_PHASE_COPY);
+}
+
+void copy_tree_phase(struct fcopy_progress *p, enum fcopy_phase phase)
+{
+	if (p && __atomic_load_n(&p->phase, __ATOMIC_RELAXED) != (int)phase)
+		start_phase(p, phase);
 }

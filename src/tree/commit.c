@@ -105,10 +105,8 @@ static int commit_fail_flush(struct root *r, const char *call, int err)
 
 static int commit_flush(struct root *r)
 {
-	struct fcopy_progress *progress = r->tree->options->copy.progress;
 	double start = io_now();
-	if (progress)
-		__atomic_store_n(&progress->phase, FCOPY_PHASE_FSYNC, __ATOMIC_RELAXED);
+	copy_tree_phase(r->tree->options->copy.progress, FCOPY_PHASE_FSYNC);
 	const char *call;
 	int result = flush_tree(r->tree, r->dst, &call);
 	if (result < 0)

@@ -152,6 +152,7 @@ static int copy_directory(struct tree *t, const char *src, const struct target *
 static int copy_stream(struct tree *t, const char *src, const char *dst)
 {
 	struct fcopy_report one;
+	copy_tree_phase(t->options->copy.progress, FCOPY_PHASE_WAIT);
 	int r = fcopy_copy(src, dst, &t->options->copy, &one);
 	t->report->bytes += one.bytes;
 	t->report->data += one.data;
@@ -255,6 +256,7 @@ static void copy_operands(struct tree *t, const char *const *src, size_t n, cons
 	t->several = n > 1;
 	for (; done < n && !tree_stopped(t); done++) {
 		t->committed = false;
+		copy_tree_phase(t->options->copy.progress, FCOPY_PHASE_COPY);
 		copy_operand(t, src[done], dst, &target);
 		report->committed &= t->committed;
 	}
@@ -287,6 +289,7 @@ int fcopy_tree(const char *const *src, size_t n, const char *dst,
 	t.threads = o->threads < FCOPY_THREADS_MAX ? o->threads : FCOPY_THREADS_MAX;
 	t.monitor = (struct monitor){
 	    .progress = o->progress, .limit_rate = o->limit_rate, .start = io_now()};
+	copy_tree_begin(o->progress);
 	t.links = t.options->hard_links ? links_new() : NULL;
 	if (t.options->hard_links && !t.links)
 		tree_fail(&t, "malloc", dst, ENOMEM);

@@ -91,6 +91,19 @@ jsonschema.validate(json.load(open("out.json")), json.load(open(sys.argv[1])))' 
 	says ""
 }
 
+@test "the progress line says waiting only while a FIFO has no writer" {
+	mkdir s d
+	random s/a 2500000
+	expect 0 -r --progress --limit-rate=1M s t
+	[[ $stderr == "s  1.0 MiB  "* ]] || { echo "$stderr"; return 1; }
+	[[ $stderr != *waiting* ]]
+	mkfifo f
+	{ sleep 2.5; cat s/a >f; } &
+	expect 0 -L --progress f s/a d
+	mentions 'waiting for a peer'
+	cmp s/a d/f
+}
+
 @test "the progress line: entries, bytes and speed, and the name of a large file, at every width" {
 	local columns
 	need tmux
