@@ -20,8 +20,9 @@ shards() {
 committed() {
 	diff -r src dst
 	absent dst.fcopy-part
-	[[ $(ls dst.fcopy-shards) == receipt.* ]] || { ls dst.fcopy-shards; return 1; }
-	[ "$(ls dst.fcopy-shards | wc -l)" = 1 ]
+	local -a left=(dst.fcopy-shards/*)
+	[ ${#left[@]} = 1 ] || { echo "left: ${left[*]}"; return 1; }
+	[[ ${left[0]} == dst.fcopy-shards/receipt.* ]]
 }
 
 # stale [left]: shards have committed dst, and it was removed; left: the process that committed was
@@ -57,6 +58,16 @@ delayed() {
 			committed
 		done
 	done
+}
+
+@test "a retry that looked for DST just before the commit, and for records after it, is a late one" {
+	need_strace
+	random src 4000000
+	expect 0 --shard=0/2 src dst
+	delayed 2 1 src
+	expect 0 --shard=1/2 src dst
+	wait $late || { cat err; return 1; }
+	committed
 }
 
 @test "without locks a late look at an old receipt spares the records of another part" {
@@ -107,10 +118,10 @@ delayed() {
 	expect 0 --shard=1/2 src dst
 	committed
 	stale left
-	ls dst.fcopy-shards >before
+	find dst.fcopy-shards | sort >before
 	expect 1 --shard=finish/2 src dst
 	mentions 'dst: missing shares 0-1 of 2'
-	ls dst.fcopy-shards | diff before -
+	find dst.fcopy-shards | sort | diff before -
 	shards 2
 	committed
 }
@@ -170,7 +181,7 @@ delayed() {
 @test "a part that something changed: the hint is to start over" {
 	local name change
 	mkdir src
-	for name in {1..20}; do echo "$name" >src/$name; done
+	for name in {1..20}; do echo "$name" >"src/$name"; done
 	for change in 'rm' 'truncate -s 9'; do
 		rm -rf dst dst.*
 		expect 0 -a --shard=0/2 src dst
