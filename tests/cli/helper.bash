@@ -305,9 +305,9 @@ has_written() {
 # SIGTERM would kill it at once: it has no handler for it, or no longer.
 unguarded() {
 	local mask
-	for mask in $(sed -n 's/^Sig\(Cgt\|Ign\):[[:space:]]*//p' "/proc/$pid/status"); do
+	while read -r mask; do
 		[ $((0x$mask >> 14 & 1)) = 0 ] || return 1
-	done
+	done < <(sed -n 's/^Sig\(Cgt\|Ign\):[[:space:]]*//p' "/proc/$pid/status")
 }
 
 # For connections: somebody at the other end.
