@@ -60,6 +60,7 @@ static int entry_copy_file(struct worker *w, const struct entry *e, int fd, cons
 			   .buffer_size = w->buffer_size};
 	c->no_clone = w->options.reflink <= FCOPY_WHEN_AUTO && w->refuses_clones &&
 		      w->no_clone == st->st_dev;
+	w->options.resume = resume_keeps_part(w, e);
 	source_adopt(&c->src, fd, entry_src, st);
 	int r = entry_open_destination(w, e, st);
 	if (r != 0) {

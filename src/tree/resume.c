@@ -254,3 +254,15 @@ bool resume_is_complete(struct worker *w, const struct entry *e, int fd, const s
 	remove_entry(e->dir->dst, e->as); /* if this fails, the creation of the copy reports it */
 	return false;
 }
+
+bool resume_keeps_part(const struct worker *w, const struct entry *e)
+{
+	struct stat st;
+	char part[NAME_MAX + 1];
+	const struct tree *t = w->tree;
+	if (!t->options->copy.resume || !t->atomic || t->resume)
+		return false;
+	int n = snprintf(part, sizeof(part), "%s" PART_SUFFIX, e->as);
+	return t->single || n >= (int)sizeof(part) ||
+	       fstatat(e->dir->src, part, &st, AT_SYMLINK_NOFOLLOW) < 0;
+}

@@ -68,8 +68,14 @@ int root_check_part_source(const struct root *r)
 	const char *call = "fstat";
 	snprintf(name, sizeof(name), "%s" PART_SUFFIX, r->operand->name);
 	int part = openat(r->operand->parent, name, flags | O_NOFOLLOW), src = r->operand->src;
-	if (part < 0) /* the caller creates or refuses it */
-		return 0;
+	if (part < 0)
+		switch (errno) {
+		case ENOENT:
+		case ENOTDIR:
+		case ELOOP: /* the caller creates or refuses it */
+		case ENAMETOOLONG: return 0;
+		default: return root_fail(r, "open of its .fcopy-part", errno);
+		}
 	int result = fstat(part, &st) < 0 ? -errno
 					  : root_is_below(openat(src, ".", flags), &st, &call);
 	if (result == 1 || inside_by_mount(part, src, false))
@@ -141,9 +147,6 @@ static int root_resume(struct root *r)
 	struct stat st;
 	struct fcopy_error error;
 	mode_t mode = r->operand->st.st_mode;
-	int result = root_check_part_source(r);
-	if (result < 0)
-		return result;
 	if (fstatat(r->operand->src, RESUME_MARK, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return root_refuse(r, EEXIST,
 				   "the source has an entry " RESUME_MARK
@@ -171,10 +174,12 @@ static int root_check_part(struct root *r)
 		r->part[0] = '\0';
 		return resume ? root_fail(r, "open of its .fcopy-part", ENAMETOOLONG) : 0;
 	}
-	if (!resume && fstatat(r->operand->parent, r->part, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		return root_refuse(r, EEXIST, "an earlier copy left its .fcopy-part",
-				   FCOPY_ADVICE_RESUME);
-	return 0;
+	int result = root_check_part_source(r);
+	if (result == 0 && !resume &&
+	    fstatat(r->operand->parent, r->part, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		result = root_refuse(r, EEXIST, "an earlier copy left its .fcopy-part",
+				     FCOPY_ADVICE_RESUME);
+	return result;
 }
 
 static int root_open(struct root *r)

@@ -82,15 +82,16 @@ contains() {
 }
 
 @test "--resume: the part is the source directory, or contains it" {
-	local before mark option
+	local before marker option
 	mkdir -p x.fcopy-part/sub/d
 	echo data >x.fcopy-part/sub/d/f
 	echo other >x.fcopy-part/other
 	ln -s x.fcopy-part/sub link
-	for mark in "" "$MARK"; do
-		[ -z "$mark" ] || touch "x.fcopy-part/$mark"
+	for marker in "" "$MARK"; do
+		[ -z "$marker" ] || touch "x.fcopy-part/$marker"
 		before=$(names_of x.fcopy-part)
 		for option in -r -a -rx -rL; do
+			contains $option x.fcopy-part x
 			contains $option --resume x.fcopy-part x
 			contains $option --resume x.fcopy-part/sub x
 			contains $option --resume x.fcopy-part/sub/d x
@@ -148,4 +149,29 @@ collides() {
 	expect 0 a a.fcopy-part into
 	cmp a into/a
 	cmp a.fcopy-part into/a.fcopy-part
+}
+
+@test "--resume: in an existing tree, an entry has the name of the unfinished copy of another" {
+	local j
+	mkdir -p s/sub
+	random s/a 100000
+	head -c 50000 s/a >s/a.fcopy-part
+	chmod 600 s/a.fcopy-part
+	cp -p s/a* s/sub
+	for j in 1 4; do
+		rm -rf d
+		mkdir -p d/sub
+		expect 0 -rT -j$j --resume s d
+		diff -r s d
+		expect 0 -rT -j$j --resume s d
+		diff -r s d
+	done
+	# A file without such an entry has a part, and an operand has one whatever is beside it.
+	rm s/a.fcopy-part d/a
+	expect 0 -rT --resume s d
+	diff -r s d
+	rm d/sub/a
+	expect 0 -r --resume s/sub/a d/sub
+	cmp s/sub/a d/sub/a
+	absent d/sub/a.fcopy-part
 }
