@@ -91,9 +91,10 @@ bool step_flushes(const struct copy *c)
 }
 
 /* Leaves zeros that a truncated source may have caused out of the finished prefix. Only the last
- * call of the engine can have written any: the next one would have reported the end. A stream
- * cannot take them back: then the copy fails. r is what the engine returned. Only a size that is
- * lower than before proves anything, because files of procfs have more bytes than st_size. */
+ * call, or the last one of each thread, can have written any: the next one would have reported the
+ * end. A stream cannot take them back: then the copy fails. r is what the engine returned. Only a
+ * size that is lower than before proves anything, because files of procfs have more bytes than
+ * st_size. */
 static int leave_out_zeros(struct copy *c, struct transfer *t, off_t from, int r)
 {
 	struct stat now = c->src.st;
@@ -102,7 +103,7 @@ static int leave_out_zeros(struct copy *c, struct transfer *t, off_t from, int r
 	off_t end = t->src_positional ? t->offset : lseek(t->src, 0, SEEK_CUR);
 	if (!S_ISREG(now.st_mode) || now.st_size >= c->src.st.st_size || end <= now.st_size)
 		return r;
-	off_t most = (off_t)MAX(ENGINE_CHUNK, t->buffer_size);
+	off_t most = (off_t)MAX(ENGINE_CHUNK, t->buffer_size * MAX(t->threads, 1));
 	t->offset = MAX(from, t->offset - MIN(most, end - now.st_size));
 	c->needs_truncate = c->report->source_changed = true;
 	return r < 0 || t->dst_positional ? r : transfer_fail(t, NULL, SIDE_SRC, -EBUSY);
@@ -123,7 +124,7 @@ static int run_step(struct copy *c, const struct engine *engine, struct transfer
 	if (c->report->steps > engines)
 		copy_notify(c, FCOPY_EVENT_STEP, NULL, engine->name);
 	int r = threads > 0 ? ranges_run(engine, t, threads, step_flushes(c)) : engine->copy(t);
-	if (engine->leaves_zeros)
+	if (engine->leaves_zeros || threads > 0) /* pages are truncated while threads read them */
 		r = leave_out_zeros(c, t, from, r);
 	const unsigned ran = threads > 0 ? t->threads : 1;
 	step->seconds += io_now() - start;

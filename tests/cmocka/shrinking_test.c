@@ -30,7 +30,8 @@ static const struct row {
     {"sendfile", "pread64", "pread64", 0, false},   {"splice", "splice", "splice", 0, true},
     {"splice", "splice", "splice", COUNT, false},   {"splice", "pread64", "pread64", 0, true},
     {"copy_file_range", "pread64", NULL, 0, false}, {"mmap", "pwrite64", "write", 0, false},
-    {"mmap", "pwrite64", "write", COUNT, false},    {"auto", "splice", "splice", 0, true},
+    {"mmap", "pwrite64", "write", COUNT, false},    {"parallel", "pwrite64", NULL, 0, false},
+    {"auto", "splice", "splice", 0, true},
 };
 
 static void shrink(void)
