@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Removes the tree of a copy that failed, with few open directories whatever its depth: what is
  * deeper than DEPTH levels is moved up to the first. A full disk may refuse that (btrfs), but the
- * levels above free some space.
+ * levels above free some space. Also removes from a part what its source does not have.
  */
 #define _GNU_SOURCE
 #include "resume.h"
@@ -108,37 +108,72 @@ int remove_entry(int dir, const char *name)
 	return r;
 }
 
-/* Returns whether the name remains. Nothing below a mount point is copied with one_file_system. */
-static bool prune_one(struct worker *w, struct directory *d, const char *name)
+struct stale {
+	struct worker *w;
+	struct directory *d;
+	int src;               /* -1: as if it were empty */
+	unsigned listed, kept; /* names in dst; those that the source has, too */
+	unsigned found;        /* names of the source that dst has, however it lists them */
+};
+
+static bool has_name(int dir, const char *name)
 {
 	struct stat st;
-	bool mounted = w->tree->options->one_file_system && d->st.st_dev != w->tree->src_dev;
-	if (!mounted && (fstatat(d->src, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT))
-		return true;
-	int r = remove_entry(d->dst, name);
+	return dir >= 0 && (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT);
+}
+
+static void count_listed(struct stale *s, const char *name)
+{
+	s->listed++;
+	s->kept += has_name(s->src, name);
+}
+
+static void count_found(struct stale *s, const char *name)
+{
+	s->found += has_name(s->d->dst, name);
+}
+
+static void remove_listed(struct stale *s, const char *name)
+{
+	int r = has_name(s->src, name) ? 0 : remove_entry(s->d->dst, name);
 	if (r < 0)
-		report_call(w, &(struct entry){.dir = d, .name = name, .as = name}, "remove",
+		report_call(s->w, &(struct entry){.dir = s->d, .name = name, .as = name}, "remove",
 			    entry_dst, -r);
-	return r < 0;
+}
+
+/* Calls `take` for each name in an open directory but the mark. Returns 0 or -errno. */
+static int take_names(struct stale *s, int dir, void (*take)(struct stale *, const char *name))
+{
+	_Alignas(8) char names[8192];
+	const char *mark = s->w->tree->resume && !s->d->parent ? RESUME_MARK : ".";
+	ssize_t n = -1;
+	if (lseek(dir, 0, SEEK_SET) == 0)
+		while ((n = getdents64(dir, names, sizeof(names))) > 0)
+			for (ssize_t at = 0; at < n;) {
+				const struct dirent64 *entry = (const void *)(names + at);
+				if (!name_is_dot(entry->d_name) && strcmp(entry->d_name, mark) != 0)
+					take(s, entry->d_name);
+				at += entry->d_reclen;
+			}
+	return n < 0 ? -errno : 0;
 }
 
 void remove_stale(struct worker *w, struct directory *d)
 {
-	_Alignas(8) char names[8192];
-	unsigned count = 0;
-	ssize_t n = -1;
-	const char *mark = w->tree->resume && !d->parent ? RESUME_MARK : ".";
-	if (lseek(d->dst, 0, SEEK_SET) == 0)
-		while ((n = getdents64(d->dst, names, sizeof(names))) > 0)
-			for (ssize_t at = 0; at < n;) {
-				const struct dirent64 *entry = (const void *)(names + at);
-				const char *name = entry->d_name;
-				if (!name_is_dot(name) && strcmp(name, mark) != 0)
-					count += prune_one(w, d, name);
-				at += entry->d_reclen;
-			}
-	if (n == 0 && count < d->present)
-		report_refusal(w, &(struct entry){.dir = d, .name = "", .as = ""}, entry_dst,
-			       EEXIST,
-			       "has fewer names than its source: some may differ only in case");
+	/* With one_file_system, nothing below a mount point is copied. */
+	bool mounted = w->tree->options->one_file_system && d->st.st_dev != w->tree->src_dev;
+	struct stale s = {.w = w, .d = d, .src = mounted ? -1 : d->src};
+	const struct entry e = {.dir = d, .name = "", .as = ""};
+	int r = take_names(&s, d->dst, count_listed);
+	if (r == 0 && s.kept == s.listed && s.listed >= d->present)
+		return;
+	if (r == 0 && !mounted)
+		r = take_names(&s, d->src, count_found);
+	if (r == 0 && s.found > s.kept)
+		report_refusal(w, &e, entry_dst, EEXIST,
+			       "has other names than its source: they may differ in case");
+	else if (r == 0)
+		r = take_names(&s, d->dst, remove_listed);
+	if (r < 0)
+		report_call(w, &e, "getdents64", entry_dst, -r);
 }
