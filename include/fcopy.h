@@ -152,7 +152,7 @@ struct fcopy_progress {
 	uint64_t since_ms;      /* when the phase began, in milliseconds of CLOCK_MONOTONIC */
 	int phase;              /* enum fcopy_phase */
 	uint64_t entries;       /* fcopy_tree: entries that were copied, were skipped or failed */
-	uint64_t total_entries; /* entries expected: only the program sets it; 0: unknown */
+	uint64_t total_entries; /* entries expected, set by the caller; 0: unknown */
 	/* fcopy_tree: `file` is the destination of the large file that was started last and is
 	 * still being copied, or empty. To read it, load file_version, copy file, and load
 	 * file_version again. The copy is valid if both versions are equal and even. */
@@ -385,10 +385,10 @@ struct fcopy_tree_report {
 	struct fcopy_step step[FCOPY_STEPS_MAX]; /* sums over all files and threads */
 	double seconds[FCOPY_PHASES];            /* wall-clock time; verify counts as copy */
 	bool committed; /* every SRC has its final name, perhaps without the entries that failed */
-	char dst[FCOPY_PATH_MAX];  /* destination of the last SRC */
-	char part[FCOPY_PATH_MAX]; /* unfinished and kept: the tree, or the first file; or empty */
-	char path[FCOPY_PATH_MAX]; /* what error.path points to, and error.path2 */
-	char path2[FCOPY_PATH_MAX];
+	char dst[FCOPY_PATH_MAX];   /* destination of the last SRC */
+	char part[FCOPY_PATH_MAX];  /* unfinished and kept: the tree, or the first file; or empty */
+	char path[FCOPY_PATH_MAX];  /* what error.path points to */
+	char path2[FCOPY_PATH_MAX]; /* what error.path2 points to */
 	char detail[FCOPY_DETAIL_MAX]; /* what error.reason points to, if it has numbers */
 };
 

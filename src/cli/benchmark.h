@@ -50,7 +50,7 @@ static inline bool contender_overlaps(const struct contender *c, const struct co
 }
 
 /* Runs all modes to unnamed files beside DST and prints their times. Returns 0, or -1 after a copy
- * that failed: then the report is of that copy, and cli->copy.mode its mode. */
+ * failed: the report then describes that copy, and cli->copy.mode is its mode. */
 int benchmark_run(struct cli *, struct fcopy_report *);
 /* DST itself is never written: if the disk is full, the message names the scratch file. */
 void benchmark_print_failure(struct fcopy_report *);

@@ -74,7 +74,7 @@ const char *message_last_usage(void); /* the text of the last usage error */
 void message_print(const char *text);
 void message_reason(const struct fcopy_error *);
 void message_part(const char *dst);
-void message_quoted(const char *path); /* as one word of the shell */
+void message_quoted(const char *path); /* as one shell word */
 /* A hint: PURPOSE, remove DST.fcopy-part and DST.fcopy-shards. */
 void message_shards(const char *purpose, const char *dst);
 

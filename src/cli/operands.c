@@ -17,7 +17,7 @@ static int set_mode_operand(struct cli *cli, const char *text)
 	return mode_set(cli, text);
 }
 
-/* What the last of several operands was probably meant as, if no file has that name: a mode. */
+/* Refuses a last operand that does not exist and was probably meant as a mode. */
 static int refuse_missing_directory(const struct cli *cli, int n, const char *text)
 {
 	struct stat st;
@@ -35,7 +35,7 @@ static int refuse_missing_directory(const struct cli *cli, int n, const char *te
 	return EXIT_DONE;
 }
 
-/* Is it more than one file to DST? The third of three operands may be a mode. */
+/* Does the command copy a tree or several sources? The third of three operands may be a mode. */
 static bool is_tree(const struct cli *cli, int n, char **operand)
 {
 	if (cli->action != ACTION_COPY)

@@ -44,15 +44,15 @@ void tree_add_failures(struct json *);
  * them. */
 void event_add_warnings(struct json *, const struct cli *);
 
-/* json_file.c: would the bytes of DST and an object on standard output get into the same open file,
- * pipe or socket? */
+/* json_file.c: would an object on standard output go to the same open file, pipe or socket as
+ * the bytes of DST? */
 bool json_file_mixes(const char *dst);
 /* After a usage error: finds --json, which may follow the invalid argument. Clears cli->json if an
  * object on standard output would be taken for the copy. */
 void json_file_find(struct cli *, int argc, char **argv);
-/* Opens FILE of --json=FILE, and refuses any file that is an argument of the command
- * line, or that a descriptor among them refers to. Returns EXIT_DONE, or another exit status after
- * a message. */
+/* Opens FILE of --json=FILE, and refuses any file that is an argument of the command line, or that
+ * a descriptor among the arguments refers to. Returns EXIT_DONE, or another exit status after a
+ * message. */
 int json_file_open(const struct cli *, int argc, char **argv);
 /* Where the next object goes; NULL after a message: FILE or standard
  * output became dst, or FILE cannot be truncated. */

@@ -9,7 +9,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#define ONE_SIGNAL_US 200000 /* whatever follows the first signal sooner belongs to it */
+#define ONE_SIGNAL_US 200000 /* signals within this time after the first one are ignored */
 
 static volatile int *cancel_flag, *stop_flag;
 static volatile sig_atomic_t caught, pipe_broke;

@@ -154,8 +154,8 @@ struct glyph {
 
 static struct glyph glyph_at(const char *s, bool utf8)
 {
-	/* East Asian wide characters, symbols that may be as wide, and combining marks, which take
-	 * no column. */
+	/* East Asian wide characters and symbols that may be as wide take two columns, combining
+	 * marks none. */
 	static const struct {
 		uint32_t first, last;
 		size_t columns;

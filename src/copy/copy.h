@@ -165,8 +165,9 @@ void copy_warn(const struct copy *, const char *path, int err, const char *reaso
 	       enum fcopy_advice);
 /* Starts a phase of options.progress; total: the bytes that it will handle, 0: unknown. */
 void copy_phase(const struct copy *, enum fcopy_phase, uint64_t total);
-/* The same for a tree, whose bytes and entries add up over all sources: zeroes them, and starts
- * COPY. Then: starts a phase, unless it is the current one. The pointer may be NULL. */
+/* The same for a tree, whose bytes and entries are counted over all sources. copy_tree_begin sets
+ * these counters to 0 and starts COPY; copy_tree_phase starts a phase unless it is the current one.
+ * The pointer may be NULL. */
 void copy_tree_begin(struct fcopy_progress *);
 void copy_tree_phase(struct fcopy_progress *, enum fcopy_phase);
 

@@ -53,8 +53,9 @@
  * Two processes that see all markers: one gets the lock first and renames. The other finds the part
  * gone, looks again and accepts the receipt. Without locks the second rename fails with ENOENT.
  *
- * The next job removes what an ended one has left: its receipt last, and with the receipt locked,
- * because a second process that did the same would remove what the first one has made since.
+ * The next job removes the records that an ended job has left, the receipt last. It locks the
+ * receipt first: otherwise a second process that does the same could remove records that the first
+ * one has created since.
  *
  * Two jobs on one DST: each creates its job record first and looks afterwards, so at least one of
  * the two sees the other's record. A process that sees one does not write, unless its own job has a
@@ -96,19 +97,18 @@ struct shard_job {
 	bool begun;  /* job record */
 	uint64_t part;
 	unsigned parts;
-	char commit[NAME_MAX + 1]; /* the receipt or commit record that fits DST; empty: none */
-	bool receipt;              /* ... it is a receipt */
-	bool leftover;             /* this job has records other than receipts */
-	char stale[NAME_MAX + 1];  /* a receipt of this job that does not fit DST; empty: none */
-	bool joined;               /* it has joined the job: such a receipt is of this commit */
-	char other[NAME_MAX + 1];  /* a record of another job; empty: none */
-	bool other_writes;         /* ... which may have written into the part */
-	char
-	    settled[NAME_MAX + 1]; /* the receipt of another job, or its commit record if it fits */
-	unsigned char *marked;     /* by index: its share is complete */
-	unsigned complete;         /* how many are */
-	char what[SHARD_DETAIL];   /* of a tree: WHAT of the markers */
-	bool differ;               /* ... which is not the same in all of them */
+	char commit[NAME_MAX + 1];  /* the receipt or commit record that fits DST; empty: none */
+	bool receipt;               /* ... it is a receipt */
+	bool leftover;              /* this job has records other than receipts */
+	char stale[NAME_MAX + 1];   /* a receipt of this job that does not fit DST; empty: none */
+	bool joined;                /* this process has joined: `stale` is of this commit */
+	char other[NAME_MAX + 1];   /* a record of another job; empty: none */
+	bool other_writes;          /* ... which may have written into the part */
+	char settled[NAME_MAX + 1]; /* another job's receipt, or its commit record if it fits */
+	unsigned char *marked;      /* by index: its share is complete */
+	unsigned complete;          /* how many are */
+	char what[SHARD_DETAIL];    /* of a tree: WHAT of the markers */
+	bool differ;                /* ... which is not the same in all of them */
 };
 
 /* shard_join.c, shard_job.c: the records. Functions that return int return 0, or -errno with the
@@ -122,10 +122,10 @@ void shard_job_free(struct shard_job *job);
 /* Lists the records with a new descriptor. */
 int shard_look(struct shard_job *job);
 
-/* Looks, and returns SHARD_COMMITTED if DST is complete, otherwise 0. */
+/* Looks at the records. Returns SHARD_COMMITTED if DST is complete, otherwise 0. */
 int shard_find(struct shard_job *job);
-/* After that: joins the job that is there, or removes what ended jobs have left and begins it.
- * Returns SHARD_AGAIN if DST may be complete by now. Refuses if another job uses the part. */
+/* After shard_find: removes what ended jobs have left, and joins the job or begins it. Returns
+ * SHARD_AGAIN if DST may be complete by now. Refuses if another job uses the part. */
 int shard_join(struct shard_job *job);
 /* The same for "finish": never begins the job, and changes no record. */
 int shard_join_finish(struct shard_job *job);
@@ -149,8 +149,9 @@ int shard_mark(struct shard_job *job, const char *what);
 int shard_write_commit(struct shard_job *job, const struct stat *part);
 /* DST fits that record. Creates the receipt and removes the other records. */
 int shard_write_receipt(struct shard_job *job);
-/* Locks the record that proves that a job has ended: only one process removes the job's records.
- * Returns SHARD_AGAIN if another one does so, or has done so. *fd is to be closed after success. */
+/* Locks the record that proves that a job has ended, so that only one process removes the job's
+ * records. Returns SHARD_AGAIN if another process has locked or removed that record. After success
+ * the caller closes *fd. */
 int shard_lock_proof(const struct shard_job *job, const char *name, int *fd);
 /* Of a directory: replaces the mtime by the time of creation, or by 0 if there is none. `name` in
  * the directory `dir`; empty: itself. */

@@ -34,9 +34,9 @@ static int refuse_other(const struct shard_job *j)
 	return error_refuse(j->error, j->path, EBUSY, j->reason, FCOPY_ADVICE_SHARDS);
 }
 
-/* Removes the records of a job that has ended: `proof` is its receipt, or a commit record that fits
- * DST, and locked. Without the lock and the look under it, this process could remove what others
- * have made since. */
+/* Removes the records of a job that has ended. `proof`, which is locked, is its receipt or a commit
+ * record that fits DST. Without the lock, and a new look at the records after it was taken, this
+ * process could remove records that others have created since. */
 static int drop_locked(struct shard_job *j, const char *proof)
 {
 	int r = shard_look(j);
@@ -47,7 +47,7 @@ static int drop_locked(struct shard_job *j, const char *proof)
 	return r < 0 ? r : SHARD_AGAIN;
 }
 
-/* Removes records that say nothing any more. Returns SHARD_AGAIN if there were any. */
+/* Removes the records of jobs that have ended. Returns SHARD_AGAIN if there were any. */
 static int drop_settled(struct shard_job *j)
 {
 	char proof[NAME_MAX + 1];
@@ -116,7 +116,7 @@ int shard_find(struct shard_job *j)
 		*j->error = (struct fcopy_error){0};
 		return SHARD_COMMITTED;
 	}
-	/* Older receipts were removed when it joined. An NFS client may not see DST yet. */
+	/* Joining removed older receipts. An NFS client may not see DST yet. */
 	return j->stale[0] && j->joined ? SHARD_COMMITTED : 0;
 }
 
@@ -149,7 +149,7 @@ int shard_join(struct shard_job *j)
 
 int shard_join_finish(struct shard_job *j)
 {
-	/* What a stale receipt's job has left says nothing about this one. */
+	/* Markers that the job of a stale receipt has left prove nothing about this job. */
 	if (j->stale[0]) {
 		memset(j->marked, 0, j->shard.count);
 		j->complete = 0;

@@ -51,7 +51,7 @@ const char *records_after(const char *name, int n)
 
 struct removal {
 	const char *identity, *keep;
-	uint64_t inode; /* only records of this one; 0: all */
+	uint64_t inode; /* only records of the part with this inode; 0: all */
 	bool receipts;
 };
 
@@ -261,7 +261,7 @@ int records_create(const struct shard_job *j, const char *name)
 	return close(fd) < 0 ? records_fail(j, "create of a record", "close", errno) : 0;
 }
 
-/* The inode of the part that it belongs to, or 0. */
+/* The inode of the part that the record belongs to, or 0. */
 static uint64_t record_inode(const char *name)
 {
 	if (records_start(name, "job.") || records_start(name, "lock."))

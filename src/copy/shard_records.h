@@ -15,7 +15,7 @@ int records_create(const struct shard_job *, const char *name);
 /* Removes the records of one job but `keep` (NULL: all). A receipt goes last: until then it says
  * that the others mean nothing. */
 int records_remove(struct shard_job *, const char *identity, const char *keep);
-/* Of this job: removes the records of the part that this stale receipt names, and the receipt. */
+/* Removes this job's records of the part that the stale receipt names, and then the receipt. */
 int records_remove_stale(struct shard_job *, const char *receipt);
 /* Flushes the directory of records, and the one of DST. */
 int records_flush(const struct shard_job *);

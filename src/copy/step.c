@@ -90,11 +90,11 @@ bool step_flushes(const struct copy *c)
 	return c->options->fsync || c->options->no_cache || endpoint_old(&c->dst) == OLD_REPLACED;
 }
 
-/* Leaves zeros that a truncated source may have caused out of the finished prefix. Only the last
- * call, or the last one of each thread, can have written any: the next one would have reported the
- * end. A stream cannot take them back: then the copy fails. r is what the engine returned. Only a
- * size that is lower than before proves anything, because files of procfs have more bytes than
- * st_size. */
+/* If the source was truncated during the copy, the engine may have written zeros for lost bytes.
+ * Removes them from the finished prefix. Only the last call, or the last call of each thread, can
+ * have written any: a further call would have reported the end. The copy fails if dst is a stream,
+ * because sent bytes cannot be taken back. r is what the engine returned. Only a size that is lower
+ * than before proves a truncation: files of procfs have more bytes than st_size. */
 static int leave_out_zeros(struct copy *c, struct transfer *t, off_t from, int r)
 {
 	struct stat now = c->src.st;

@@ -49,8 +49,8 @@ extern const struct endpoint_ops in_place_ops; /* both only close */
 
 /* same.c: the same inode, or two device nodes of one disk. */
 bool same_file(const struct stat *, const struct stat *);
-/* The same, but also finds the source under another inode number. fd is open, and *st its fstat.
- * Returns 1, 0, or -errno. */
+/* Is the open file fd, whose fstat is *st, the source? Also recognises the source under another
+ * inode number. Returns 1, 0, or -errno. */
 int same_is_source(const struct endpoint *src, int fd, const struct stat *st);
 
 /* in_place.c: the size of a block device, which stat does not report. Returns 0 or -errno. */
@@ -93,10 +93,10 @@ int part_claim(struct endpoint *e, const struct stat *part, bool matches, struct
 bool part_set_name(struct endpoint *e);
 /* Returns 0, or -ENOENT if the open part has lost its name since. */
 int part_is_named(const struct endpoint *e);
-/* Refuses to copy the part to itself. fd is open for the part. */
+/* Refuses to copy the part to itself. fd is the open part. */
 int part_refuse_source(const struct endpoint *e, int fd, const struct endpoint *src,
 		       struct fcopy_error *);
-/* shared.c: the same before shards record anything. */
+/* shared.c: the same for shards, before they create any record. */
 int shared_refuse_source(const struct endpoint *e, const struct endpoint *src,
 			 struct fcopy_error *);
 /* Refuses a part that another user could write to. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Is the file that a copy writes to the file that it reads?
+ * Are the source and the destination of a copy the same file?
  */
 #define _GNU_SOURCE
 #include "file.h"

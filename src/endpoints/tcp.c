@@ -150,8 +150,8 @@ static int finish_connect(int fd, const struct fcopy_options *options)
 	return err > 0 ? -err : err;
 }
 
-/* Nobody listens, and the kernel has chosen the destination's port for the source: then the socket
- * is connected to itself, and every byte would be "received". */
+/* If no process listens and the kernel chooses the destination's port as the local port, the socket
+ * is connected to itself. The copy would then seem to be received. */
 static bool connected_to_itself(int fd)
 {
 	struct sockaddr_storage own = {.ss_family = AF_UNSPEC}, peer = {.ss_family = AF_UNSPEC};

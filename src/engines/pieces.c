@@ -91,8 +91,8 @@ static void after_failure(struct pieces *d, struct piece *p, int err)
 		submit_piece(d, p);
 }
 
-/* Several pieces end inside a block if the source is truncated or extended during the copy. The
- * buffer is not used again: no piece starts. */
+/* Keeps the tail with the lowest offset: if the source is truncated or extended during the copy,
+ * several pieces may end inside a block. The buffer is not used again, because no piece starts. */
 static void keep_tail(struct pieces *d, const struct piece *p, size_t whole)
 {
 	off_t at = p->at + (off_t)whole;
@@ -181,7 +181,7 @@ int pieces_run(struct pieces *d)
 		else
 			after_read(d, p, (size_t)n);
 	}
-	if (d->tail_at != d->next) /* a piece before it ended earlier */
+	if (d->tail_at != d->next) /* it does not continue the finished prefix */
 		d->tail_size = 0;
 	d->t->offset = d->next;
 	return d->result;

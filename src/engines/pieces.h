@@ -40,7 +40,7 @@ struct pieces {
 	off_t size;   /* of the source at the start; only one piece at a time reads past it */
 	bool ended;   /* the source ended: start no more pieces */
 	bool pads;    /* the last block is written whole; otherwise its bytes are left in tail */
-	char *tail;   /* bytes of a partial last block; afterwards those at t->offset, if any */
+	char *tail;   /* bytes of a partial last block; after pieces_run those at t->offset */
 	off_t tail_at;
 	size_t tail_size;
 	int result;    /* of the first failure; not 0: start no more pieces */

@@ -205,7 +205,7 @@ int io_wait_again(struct io *io, int fd, short events)
 		nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
 	if (S_ISSOCK(st.st_mode))
 		return wait_since(io, fd, events, &io->idle_since);
-	/* The timeout is of connections: a wait for a blocking pipe, in the kernel, has none. */
+	/* The timeout applies to connections: the kernel waits for a blocking pipe without one. */
 	const struct io patient = {.cancel = io->cancel};
 	int r = io_wait(&patient, fd, events);
 	io->idle_since = io_now();

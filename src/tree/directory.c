@@ -118,7 +118,7 @@ void directory_set_attributes(struct worker *w, struct directory *d)
 		report_call(w, &e, "fchmod", entry_dst, errno);
 }
 
-/* Does the destination have as many names as the source has copies in it? */
+/* Does the destination have exactly as many names as entries that were copied into it? */
 static bool directory_is_exact(const struct directory *d)
 {
 	_Alignas(8) char names[8192];
@@ -146,7 +146,7 @@ static void directory_flush(struct worker *w, struct directory *d)
 static void directory_finish(struct worker *w, struct directory *d)
 {
 	bool old = d->resumed &&
-		   w->tree->walk == WALK_COPIES; /* other names may make up the number */
+		   w->tree->walk == WALK_COPIES; /* stale names may make the number equal */
 	if ((d->resumed || w->tree->resume) && !tree_stopped(w->tree) &&
 	    (old || !directory_is_exact(d)))
 		remove_stale(w, d);

@@ -108,8 +108,7 @@ static int entry_make_directory(struct worker *w, const struct entry *e, const s
 	const struct tree *t = w->tree;
 	int dir = e->dir->dst;
 	mode_t mode = permissions_are_hidden(t) ? 0700 : (st->st_mode & 01777) | 0700;
-	/* mkdir of an existing name waits for the lock of the directory, which other shards hold.
-	 */
+	/* mkdir of an existing name waits for the directory's lock, which other shards hold. */
 	int found = t->atomic && !e->dir->fresh ? directory_open(t, dir, e->as) : -1;
 	if (found >= 0)
 		return found;
@@ -288,7 +287,7 @@ void entry_copy(struct worker *w, const struct entry *e)
 	if (r == 0 && w->tree->resume)
 		__atomic_add_fetch(&e->dir->present, 1, __ATOMIC_RELAXED);
 	else if (r != -EINPROGRESS && w->tree->resume && w->tree->options->keep_going)
-		remove_entry(e->dir->dst, e->as); /* a gap must not hold an older copy */
+		remove_entry(e->dir->dst, e->as); /* no older copy may remain in its place */
 	if (r == 0)
 		report_entry(w, e);
 	if (r != -EINPROGRESS && progress)

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define ROWS_START   64            /* a power of two */
-#define UNKNOWN_LEFT ((nlink_t)-1) /* a name may be found again, or a symlink to the file */
+#define UNKNOWN_LEFT ((nlink_t)-1) /* a name may be found twice, or by a symlink */
 
 struct link {
 	struct link *next;

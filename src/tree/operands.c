@@ -38,8 +38,8 @@ static int refuse_names(struct tree *t, const char *a, const char *b, const char
 	return r;
 }
 
-/* The name that an unfinished copy of src gets, if it can get one: without --resume, only a
- * directory that fails is kept. */
+/* Sets part to the name under which an unfinished copy of src is kept. Returns false if none is
+ * kept: without --resume only that of a directory is. */
 static bool make_part_name(const struct tree *t, const char *src, char part[NAME_MAX + 1])
 {
 	struct stat st;
@@ -89,8 +89,8 @@ static int check_part_names(struct tree *t, const char *const *src, size_t n)
 	return 0;
 }
 
-/* The second of two sources with the same name would replace the first. So would the copy of one,
- * if an unfinished copy of the other has its name. */
+/* The second of two sources with the same name would replace the first. The copy of a source would
+ * also replace an unfinished copy of another one that has its name. */
 static int check_names(struct tree *t, const char *const *src, size_t n)
 {
 	size_t length;

@@ -97,7 +97,7 @@ static void pool_set_options(struct worker *w)
 		o->force = o->strict = true; /* an existing file is of an earlier attempt */
 	if (!t->single)
 		o->threads = 1; /* the pool's threads copy several files at once instead */
-	if (t->resume)          /* the time says that a file is complete */
+	if (t->resume)          /* an equal mtime marks a complete file */
 		o->preserve |= FCOPY_ATTR_TIMESTAMPS;
 	/* A new tree is flushed as a whole, but only what is on the disk can be read back. */
 	o->fsync = o->verify || t->flush_each || (o->fsync && t->atomic && !t->shard);

@@ -112,8 +112,8 @@ struct stale {
 	struct worker *w;
 	struct directory *d;
 	int src;               /* -1: as if it were empty */
-	unsigned listed, kept; /* names in dst; those that the source has, too */
-	unsigned found;        /* names of the source that dst has, however it lists them */
+	unsigned listed, kept; /* names in dst; how many the source has, too */
+	unsigned found; /* names of the source that exist in dst, perhaps listed in another case */
 };
 
 static bool has_name(int dir, const char *name)
@@ -141,7 +141,7 @@ static void remove_listed(struct stale *s, const char *name)
 			    entry_dst, -r);
 }
 
-/* Calls `take` for each name in an open directory but the mark. Returns 0 or -errno. */
+/* Calls `take` for each name in an open directory except the mark. Returns 0 or -errno. */
 static int take_names(struct stale *s, int dir, void (*take)(struct stale *, const char *name))
 {
 	_Alignas(8) char names[8192];

@@ -243,8 +243,8 @@ bool resume_is_complete(struct worker *w, const struct entry *e, int fd, const s
 	struct stat old;
 	if (fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
-	/* --verify promises that every file of the copy was read back. The names of a file with
-	 * hard links need not be those that it has in the source now. */
+	/* --verify promises that every file of the copy was read back. A file with hard links may
+	 * have other names in the source now. */
 	if (S_ISREG(old.st_mode) && !w->options.verify && old.st_nlink == 1 &&
 	    old.st_size == st->st_size && old.st_mtim.tv_sec == st->st_mtim.tv_sec &&
 	    old.st_mtim.tv_nsec == st->st_mtim.tv_nsec &&

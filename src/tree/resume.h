@@ -64,7 +64,7 @@ void record_end(struct record *);
  * and then its name in `dir`. Adds the number of removed entries to *count, unless count is NULL.
  * Returns 0, or -errno with the rest left there. */
 int remove_tree(int root, int dir, const char *name, uint64_t *count);
-/* Removes an entry of a part, whatever it is. Returns 0 or -errno. */
+/* Removes an entry of a part, of any type. Returns 0 or -errno. */
 int remove_entry(int dir, const char *name);
 /* Removes from a destination directory what the source does not have. Reports a failure if two
  * copies have one name there, as on a file system that ignores case. */

@@ -35,8 +35,8 @@ static inline int root_refuse(const struct root *r, int err, const char *reason,
 
 /* root.c: is the directory inside the source? Then refuses the operand. */
 int root_check_inside(const struct root *, int dir);
-/* Is the source the operand's DST.fcopy-part, or inside it, or the part inside the source? Then
- * refuses the operand: the part is pruned and renamed. */
+/* Refuses the operand if its DST.fcopy-part is the source, contains the source or is inside it: the
+ * part is pruned and renamed. */
 int root_check_part_source(const struct root *);
 
 /* inside.c: Is dst inside src, or in a file system mounted below it? Finds what bind mounts hide;

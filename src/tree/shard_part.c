@@ -10,8 +10,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-/* Locks the open part: without locks of directories, as on NFS, those of the shares must do.
- * Returns SHARD_AGAIN if it has lost its name since. */
+/* Locks the open part. If directories cannot be locked, as on NFS, the locks of the shares must
+ * suffice. Returns SHARD_AGAIN if the part has lost its name since. */
 static int shard_lock_part(const struct root *root, const struct shard_job *j, int lock)
 {
 	struct stat st, named;

@@ -35,8 +35,8 @@ struct directory {
 	struct stat st;           /* of the source */
 	bool fresh;               /* created by this copy, or by the one that it resumes */
 	bool resumed;             /* it may hold what the source does not have any more */
-	unsigned present;    /* entries whose copies are in dst, of --resume and the last walk of
-				shards; atomic */
+	unsigned present;         /* entries that have a copy in dst; for --resume and the last
+				     walk of shards; atomic */
 	uint64_t hash;       /* of its path below the operand, with a final slash; for shards */
 	unsigned pending;    /* items and subdirectories that are not finished; atomic */
 	unsigned references; /* children and hard links that need the names below; atomic */
@@ -126,7 +126,7 @@ struct tree {
 	bool atomic;          /* files are replaced: DST existed */
 	bool resume;          /* ... and complete ones are skipped: DST.fcopy-part existed */
 	bool single;          /* one file is an operand: it may have threads, and be resumed */
-	bool several;         /* operands: an entry may be found more than once */
+	bool several;         /* several operands: an entry may be found twice */
 	bool flush_each;      /* durable, but syncfs(2) does not suffice: flush every entry */
 	bool committed;       /* this operand */
 	bool unflushed;       /* a single operand made a link or a special file */
@@ -134,7 +134,7 @@ struct tree {
 	const struct fcopy_shard *shard; /* NULL: one process makes the copy */
 	enum walk walk;
 	uint64_t sum;           /* of what a shard sees of the source; atomic */
-	bool differs;           /* from what the markers of shards promise; atomic */
+	bool differs;           /* a copy differs from what markers promise; atomic */
 	ino_t dst_ino;          /* the directory that is created or merged into */
 	dev_t dst_dev, src_dev; /* src_dev: of the operand */
 	mode_t umask, withheld; /* withheld: of S_IRWXU, from new directories */

@@ -112,7 +112,7 @@ START_TEST(resumes)
 }
 END_TEST
 
-/* A clone has no prefix to continue after: it starts over, also from a part that is right. */
+/* A clone cannot continue after a prefix: it starts over, even if the part is correct. */
 START_TEST(clones_over_a_part)
 {
 	const struct fcopy_mode *m = fcopy_mode_find("reflink");

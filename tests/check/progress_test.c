@@ -20,7 +20,7 @@ static uint64_t now_ms(void)
 	return (uint64_t)(io_now() * 1e3);
 }
 
-/* Each entry is reported while it is copied, and takes a while. */
+/* Runs for each entry during the copy, and takes some time. */
 static void check_phase(void *user, const struct fcopy_event *event)
 {
 	const uint64_t *start = user;
@@ -36,7 +36,7 @@ static void check_phase(void *user, const struct fcopy_event *event)
 	entries_seen++;
 }
 
-/* Two directories into a third one, which is new: the second call gets what the first one left. */
+/* Copies two directories into a new one, twice: the second call gets the counters of the first. */
 START_TEST(tree_counts_from_zero)
 {
 	const char *const src[] = {"a", "b"};

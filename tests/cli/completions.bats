@@ -47,7 +47,7 @@ in_bash() {
 	[ "$(in_bash fcopy --sparse = auto alpha beta 4)" = 4 ]
 }
 
-@test "bash: the third operand is a mode or a file, with -t, -r, -a or -m a file" {
+@test "bash: the third operand is a mode or a file; with -t, -r, -a or -m only a file" {
 	local options
 	touch real
 	mkdir readers
@@ -120,7 +120,7 @@ in_bash() {
 	never grep -E 'xattr|-pmode' <(screen)
 }
 
-@test "zsh: the third operand is a mode or a file, with -t, -r, -a or -m a file, and so is the fourth" {
+@test "zsh: the third operand is a mode or a file; with -t, -r, -a or -m, or if it is the fourth, only a file" {
 	local typed
 	need zsh
 	touch alpha beta
@@ -160,7 +160,7 @@ in_fish() {
 	[ "$(in_fish 'fcopy -v alpha beta re')" = "readwrite reflink" ]
 }
 
-@test "fish: the third operand is a mode or a file, with -t, -r, -a or -m a file" {
+@test "fish: the third operand is a mode or a file; with -t, -r, -a or -m only a file" {
 	local options
 	need fish
 	touch real

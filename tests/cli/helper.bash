@@ -292,7 +292,7 @@ is_fcopy() {
 	grep -qx fcopy "/proc/$pid/comm"
 }
 
-# has_written [BYTES]: into its nameless file.
+# has_written [BYTES]: into its unnamed file.
 has_written() {
 	local fd
 	for fd in "/proc/$pid/fd/"*; do
@@ -302,7 +302,7 @@ has_written() {
 	return 1
 }
 
-# SIGTERM would kill it at once: it has no handler for it, or no longer.
+# SIGTERM would kill the process at once: it neither handles nor ignores that signal, or no longer.
 unguarded() {
 	local mask
 	while read -r mask; do

@@ -4,7 +4,7 @@
 
 SCHEMA=$BATS_TEST_DIRNAME/../../src/dist/fcopy.schema.json
 
-# valid TEXT: one line, one object, as the schema has it.
+# valid TEXT: one line with one object that fits the schema.
 valid() {
 	need jq python3
 	python3 -c 'import jsonschema' 2>/dev/null || skip "no python3-jsonschema"

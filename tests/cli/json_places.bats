@@ -58,7 +58,7 @@ load json
 	said '^fcopy: standard output: is the copy: no JSON was written$' err
 }
 
-@test "a usage error writes no object where an argument may be standard output as DST" {
+@test "a usage error writes no object to standard output if DST may be standard output" {
 	local line
 	echo data >a
 	while read -r line; do
@@ -80,7 +80,7 @@ load json
 	valid "$output"
 }
 
-@test "a usage error: --json=FILE is not what an argument may have as standard output" {
+@test "a usage error: --json=/dev/stdout is refused if an operand may be standard output" {
 	echo data >a
 	run bash -c '"$0" --json=/dev/stdout a - --nope >out 2>err' "$FCOPY"
 	[ "$status" = 2 ]
@@ -94,7 +94,7 @@ load json
 	is '.usage == "--nope: no such option"'
 }
 
-@test "--benchmark that is refused or fails: an object, and none of an earlier run" {
+@test "--benchmark that is refused or fails writes an object, and none of an earlier run remains" {
 	local json=--json
 	random a 10000
 	expect 2 --benchmark --json - b
@@ -117,7 +117,7 @@ load json
 	valid "$(cat b)"
 }
 
-@test "--benchmark: the object names the mode that failed, and the path as it is" {
+@test "--benchmark: the object names the mode that failed, and DST by its path" {
 	need_strace
 	random a 1M
 	traced 1 inject=sendfile:error=ENOSPC --benchmark --json a b
@@ -142,7 +142,7 @@ load json
 	is '.done == false' '.interrupted == "SIGINT"' '.error.errno == "EINTR"'
 }
 
-@test "-k that fails to start, or is interrupted: an object, and none of an earlier run" {
+@test "-k that fails to start or is interrupted writes an object, and none of an earlier run remains" {
 	echo data >a
 	echo old >report
 	expect 1 --json=report -k nope tcp-listen:0

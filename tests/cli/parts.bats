@@ -166,7 +166,7 @@ collides() {
 		expect 0 -rT -j$j --resume s d
 		diff -r s d
 	done
-	# A file without such an entry has a part, and an operand has one whatever is beside it.
+	# A file gets a part if there is no such entry. A file that is an operand always gets one.
 	rm s/a.fcopy-part d/a
 	expect 0 -rT --resume s d
 	diff -r s d

@@ -16,7 +16,7 @@ shards() {
 	done
 }
 
-# dst is whole, and of the job only the receipt is left.
+# dst is whole, and only the receipt of the job is left.
 committed() {
 	diff -r src dst
 	absent dst.fcopy-part
@@ -25,8 +25,8 @@ committed() {
 	[[ ${left[0]} == dst.fcopy-shards/receipt.* ]]
 }
 
-# stale [left]: shards have committed dst, and it was removed; left: the process that committed was
-# killed before it removed the other records.
+# stale [left]: shards have committed dst, and then dst was removed. left: the process that committed
+# was killed before it removed the other records.
 stale() {
 	rm -rf dst dst.*
 	expect 0 --shard=0/2 src dst
@@ -37,7 +37,7 @@ stale() {
 	rm -r dst before
 }
 
-# delayed SECONDS N SRC [OPTION…]: shard 1, which waits before its Nth call to list records.
+# delayed SECONDS N SRC [OPTION…]: starts shard 1, which waits before its Nth call to list records.
 delayed() {
 	strace -qq -o trace -e inject=getdents64:delay_enter=$(($1 * 1000000)):when="$2" "${@:4}" \
 		"$FCOPY" --shard=1/2 "$3" dst 2>err &
@@ -45,7 +45,7 @@ delayed() {
 	sleep 0.7
 }
 
-@test "two shards that begin over one old receipt: neither removes what the other has made" {
+@test "two shards that start over from one old receipt: neither removes records of the other" {
 	need_strace
 	random src 4000000
 	local left n
@@ -60,7 +60,7 @@ delayed() {
 	done
 }
 
-@test "a retry that looked for DST just before the commit, and for records after it, is a late one" {
+@test "a retry that looks for DST just before the commit, and for records after it, finds the copy complete" {
 	need_strace
 	random src 4000000
 	expect 0 --shard=0/2 src dst
@@ -70,7 +70,7 @@ delayed() {
 	committed
 }
 
-@test "without locks a late look at an old receipt spares the records of another part" {
+@test "without locks a shard that removes an old receipt late keeps the records of another part" {
 	need_strace
 	random src 4000000
 	local n
@@ -85,7 +85,7 @@ delayed() {
 	done
 }
 
-@test "a shard that wants to replace another job's receipt spares the job that begins again" {
+@test "a shard that removes another job's receipt keeps the records of that job if it starts over" {
 	need_strace
 	random src 4000000
 	random other 4000000
@@ -126,7 +126,7 @@ delayed() {
 	committed
 }
 
-@test "a tree that is refused because it exists leaves the receipt" {
+@test "a tree that is refused because DST exists: the receipt stays" {
 	mkdir src other
 	echo one >src/file
 	echo two >other/file
@@ -193,7 +193,7 @@ delayed() {
 	done
 }
 
-@test "a .fcopy-part that is no regular file is refused, and the hint names it" {
+@test "a .fcopy-part that is not a regular file is refused, and the hint names it" {
 	random src 3000000
 	local make
 	for make in 'ln -s src' 'mkdir' 'mkfifo'; do

@@ -117,7 +117,7 @@ nothing_changed() {
 	nothing_changed
 }
 
-@test "a signal that comes twice at once, as timeout sends it, is one: the tree is removed" {
+@test "two signals at once, as timeout sends them, count as one: the tree is removed" {
 	need_strace
 	mkdir s
 	seq 50 | sed 's,^,s/,' | xargs touch

@@ -378,7 +378,7 @@ s.sendfile(open(\"a\", \"rb\")); s.shutdown(1); s.recv(1)"'; do
 	mentions "invalid number of seconds '1000001' (0 to 1000000"
 }
 
-@test "a sender whose own port is the destination's has no peer: refused, and nothing is confirmed" {
+@test "a sender whose socket connects to itself is refused, and nothing is confirmed" {
 	is_root || skip "a network namespace of our own needs root"
 	need unshare ip
 	echo hello >a

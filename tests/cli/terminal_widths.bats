@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# What fits a terminal: names of wide characters, the table of --benchmark, and a terminal that moves no cursor.
+# What fits a terminal: names of wide characters, the table of --benchmark; and terminals that cannot move the cursor.
 
 load helper
 load terminal

@@ -195,7 +195,7 @@ load tree
 	[ d/a -ef d/c ]
 }
 
-@test "-a: no hard link of a symlink replaces the file that it leads to" {
+@test "-a: no hard link of a symlink replaces the file that the symlink leads to" {
 	local try
 	for try in 1 2 3 4 5 6 7 8; do # the order of the names differs
 		mkdir -p $try/src $try/dst
@@ -208,7 +208,7 @@ load tree
 	done
 }
 
-@test "-a: a file that two operands have is one file in DIR, with all its names" {
+@test "-a: a file that is found through two operands is one file in DIR, with all its names" {
 	mkdir -p src d
 	echo 1 >src/a
 	ln src/a src/b

@@ -237,7 +237,7 @@ part_of() {
 	[ -z "$(ls d)" ]
 }
 
-@test "--resume: two names that differ only in case are no complete copy where they are one file" {
+@test "--resume: a copy is incomplete if two names that differ only in case are one file there" {
 	mkdir backing s s/sub
 	echo one >s/readme
 	echo longer >s/README

@@ -217,7 +217,7 @@ static void missing_thread_leaves_no_time(void **state)
 	assert_int_equal(t.steady_bytes, 0);
 }
 
-/* /proc/loadavg has points in its numbers, whatever the locale of the program is. */
+/* /proc/loadavg has decimal points in every locale. */
 static void idle_is_known_with_decimal_commas(void **state)
 {
 	(void)state;

@@ -40,7 +40,7 @@ static struct {
 	int open_err;           /* ring_open fails */
 	int operations, waits, open, drained;
 	bool seen;
-	void (*before_read)(off_t at); /* happens before a read at that offset; or NULL */
+	void (*before_read)(off_t at); /* called before a read at that offset; or NULL */
 } fake;
 
 struct ring *__wrap_ring_open(unsigned depth, void *memory, size_t size);

@@ -198,7 +198,7 @@ static void timeout_is_from_the_last_byte(void **state)
 	close(end[1]);
 }
 
-/* Like one that blocks: the timeout is of connections. */
+/* The timeout applies to connections: a nonblocking pipe has none either. */
 static void pipe_has_no_timeout(void **state)
 {
 	(void)state;

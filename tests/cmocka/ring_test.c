@@ -212,8 +212,8 @@ static void change_source(off_t at)
 		write_at("src", shrunk, (size_t)(SIZE - shrunk), 1);
 }
 
-/* A device is not padded. The source is truncated, and extended before its last piece is read: the
- * tail is that of the first piece that ended early, or there is none. */
+/* The last block is not padded on a device. The source is truncated, and then extended before its
+ * last piece is read: the tail is that of the first piece that ended early, or there is none. */
 static void tail_belongs_to_the_prefix(void **state)
 {
 	char *memory = io_alloc(PIECES_DEPTH * PIECE_SIZE), bytes[512];
@@ -234,7 +234,7 @@ static void tail_belongs_to_the_prefix(void **state)
 		d.ring = ring_open(PIECES_DEPTH, memory, PIECES_DEPTH * PIECE_SIZE);
 		assert_int_equal(pieces_run(&d), 0);
 		ring_close(d.ring);
-		off_t end = backwards ? SIZE : shrunk; /* backwards all is read before the change */
+		off_t end = backwards ? SIZE : shrunk; /* backwards, the change comes last */
 		assert_int_equal(t.offset, end / 512 * 512);
 		assert_int_equal(d.tail_size, end % 512);
 		need(pread(whole, bytes, d.tail_size, t.offset) == (ssize_t)d.tail_size);

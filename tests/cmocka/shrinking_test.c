@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The source is truncated just before a system call of a copy, at each call that is made. The
- * kernel then writes zeros for bytes that the engine had in a pipe or in a mapping: none of them
- * stay in a file, and a stream that may have some is a failure.
+ * The source is truncated just before one system call of a copy, for each call in turn. The kernel
+ * then writes zeros for bytes that the engine had in a pipe or in a mapping. No such zeros stay in
+ * a file. A copy to a stream that may have received some fails.
  */
 #define _GNU_SOURCE
 #include "cases.h"
@@ -39,7 +39,7 @@ static void shrink(void)
 	need(truncate("src", SHRUNK) == 0);
 }
 
-/* From an open descriptor at START, or a file; the same for DST, which is then at 0. */
+/* Copies from a file, or an open descriptor at START, to a file, or an open descriptor at 0. */
 static int copy_with(const struct row *row, bool src_open, bool dst_open)
 {
 	const struct fcopy_options options = {
@@ -107,7 +107,7 @@ static void copy_of_descriptor_has_no_zeros(void **state)
 
 static int failures;
 
-/* Before bytes past the new end were read, the source is only shorter. */
+/* The copy succeeds if no bytes past the new end were read yet: the source is only shorter. */
 static void stream_once(void *arg)
 {
 	const struct row *row = arg;
@@ -144,7 +144,7 @@ static void empty_source(void)
 	need(truncate("src", 0) == 0);
 }
 
-/* A log file that is rotated: what was copied before the last call has no zeros, and stays. */
+/* A log file is rotated: the bytes copied before the last call contain no zeros, and stay. */
 static void keeps_what_is_gone(void **state)
 {
 	const struct row *row = *state;
