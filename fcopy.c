@@ -55,7 +55,7 @@ static bool was_usage(const struct fcopy_report *report)
 	return report->error.advice == FCOPY_ADVICE_USAGE;
 }
 
-/* written: the copy, which must not get the object; NULL: there is none. */
+/* written: the copy, into which no object may be written; NULL: none. */
 static void print_object(const struct outcome *o, const char *written)
 {
 	FILE *f = o->cli->json ? json_file_stream(written) : NULL;

@@ -124,7 +124,7 @@ static int run_step(struct copy *c, const struct engine *engine, struct transfer
 	if (c->report->steps > engines)
 		copy_notify(c, FCOPY_EVENT_STEP, NULL, engine->name);
 	int r = threads > 0 ? ranges_run(engine, t, threads, step_flushes(c)) : engine->copy(t);
-	if (engine->leaves_zeros || threads > 0) /* pages are truncated while threads read them */
+	if (engine->leaves_zeros || threads > 0) /* the source may be truncated under its readers */
 		r = leave_out_zeros(c, t, from, r);
 	const unsigned ran = threads > 0 ? t->threads : 1;
 	step->seconds += io_now() - start;
