@@ -341,9 +341,9 @@ client() {
 	await said connected client.out
 }
 
-# clients N: $server serves so many or more, a thread each.
+# clients N: $server serves so many or more: a socket each, and the one that listens.
 clients() {
-	[ "$(find /proc/"$server"/task -mindepth 1 -maxdepth 1 | wc -l)" -gt "$1" ]
+	[ "$(find /proc/"$server"/fd -lname 'socket:*' 2>/dev/null | wc -l)" -gt "$1" ]
 }
 
 gone() { ! kill -0 "$server" 2>/dev/null; }

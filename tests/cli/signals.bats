@@ -203,7 +203,7 @@ at_random() {
 	strace -D -f -qq -o trace -e inject=pwrite64:delay_enter=300000 \
 		env --default-signal=INT "$FCOPY" -j4 a b parallel &
 	pid=$!
-	server=$pid await clients 3 # a thread each, and the first
+	await eval '[ "$(find /proc/$pid/task -mindepth 1 -maxdepth 1 | wc -l)" -gt 3 ]'
 	kill -INT $pid
 	ends 130
 	holds old b
