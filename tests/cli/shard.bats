@@ -3,26 +3,12 @@
 # --shard of one file: several processes make one copy, and DST is whole or absent.
 
 load helper
-
-setup_file() {
-	unset "${!SLURM_@}" "${!OMPI_@}" "${!PMI_@}" "${!PMIX_@}" PARALLEL_SEQ JOB_COMPLETION_INDEX
-}
-
-# shards N [OPTION…]: all shards of src to dst, one after the other.
-shards() {
-	local share
-	for ((share = 0; share < $1; share++)); do
-		expect 0 --shard=$share/"$1" "${@:2}" src dst
-	done
-}
+load shard
 
 # DST is whole, and of the job only the receipt is left.
 committed() {
 	cmp src dst
-	absent dst.fcopy-part
-	local -a left=(dst.fcopy-shards/*)
-	[ ${#left[@]} = 1 ] || { echo "left: ${left[*]}"; return 1; }
-	[[ ${left[0]} == dst.fcopy-shards/receipt.* ]]
+	left_only_receipt dst
 }
 
 markers() {

@@ -3,10 +3,7 @@
 # --shard under launchers: GNU parallel itself, and the environment of an indexed Kubernetes Job.
 
 load helper
-
-setup_file() {
-	unset "${!SLURM_@}" "${!OMPI_@}" "${!PMI_@}" "${!PMIX_@}" PARALLEL_SEQ JOB_COMPLETION_INDEX
-}
+load shard
 
 @test "parallel --retries: each first try fails, and the copy is whole" {
 	need parallel

@@ -4,10 +4,7 @@
 # numbers are used again.
 
 load helper
-
-setup_file() {
-	unset "${!SLURM_@}" "${!OMPI_@}" "${!PMI_@}" "${!PMIX_@}" PARALLEL_SEQ JOB_COMPLETION_INDEX
-}
+load shard
 
 # on_image FS COMMAND: runs COMMAND in bash below a new file system, m, with the bind mounts c0 and c1
 # of it.

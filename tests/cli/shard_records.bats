@@ -3,26 +3,12 @@
 # --shard: no process removes records that are still needed, and a refused command changes none.
 
 load helper
-
-setup_file() {
-	unset "${!SLURM_@}" "${!OMPI_@}" "${!PMI_@}" "${!PMIX_@}" PARALLEL_SEQ JOB_COMPLETION_INDEX
-}
-
-# shards N [OPTION…]: all shards of src to dst, one after the other.
-shards() {
-	local share
-	for ((share = 0; share < $1; share++)); do
-		expect 0 "${@:2}" --shard=$share/"$1" src dst
-	done
-}
+load shard
 
 # dst is whole, and only the receipt of the job is left.
 committed() {
 	diff -r src dst
-	absent dst.fcopy-part
-	local -a left=(dst.fcopy-shards/*)
-	[ ${#left[@]} = 1 ] || { echo "left: ${left[*]}"; return 1; }
-	[[ ${left[0]} == dst.fcopy-shards/receipt.* ]]
+	left_only_receipt dst
 }
 
 # stale [left]: shards have committed dst, and then dst was removed. left: the process that committed

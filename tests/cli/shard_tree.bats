@@ -3,10 +3,7 @@
 # --shard of a tree: several processes make one new tree, which is whole or absent.
 
 load helper
-
-setup_file() {
-	unset "${!SLURM_@}" "${!OMPI_@}" "${!PMI_@}" "${!PMIX_@}" PARALLEL_SEQ JOB_COMPLETION_INDEX
-}
+load shard
 
 make_source() {
 	local n
@@ -44,10 +41,7 @@ describe() {
 # t is whole, and of the job only the receipt is left.
 committed() {
 	diff <(describe s) <(describe t)
-	absent t.fcopy-part
-	local -a left=(t.fcopy-shards/*)
-	[ ${#left[@]} = 1 ] || { echo "left: ${left[*]}"; return 1; }
-	[[ ${left[0]} == t.fcopy-shards/receipt.* ]]
+	left_only_receipt t
 }
 
 # share_of PATH N: its FNV-1a hash, mixed, mod N. Bash has no unsigned numbers.

@@ -248,7 +248,7 @@ static void has_huge_memory(void **state)
 {
 	static const size_t sizes[] = {(size_t)2 << 20, 5000001};
 	(void)state;
-	if (getenv("UNDER")) /* valgrind maps memory of its own at any time */
+	if (getenv("UNDER")) /* valgrind may map memory at any time */
 		skip();
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		uint64_t before = mapped();
