@@ -31,7 +31,7 @@ proofs=(
 	"shard-kill|copies by shards of which one was killed|200"
 	"launchers|copies by launchers|"
 	"fuzz|inputs tried|600" # seconds
-	"benchmark|modes measured|256M|alone" # --benchmark against bench/
+	"benchmark|modes measured|512M|alone" # --benchmark against bench/
 )
 
 usage() {
