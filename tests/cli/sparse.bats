@@ -257,3 +257,22 @@ make_sparse() {
 	done
 	[ "$tried" ] || skip "neither can be made and mounted here"
 }
+
+@test "on tmpfs and btrfs auto does not try threads: they save too little" {
+	need_root "to mount"
+	need mkfs.btrfs
+	truncate -s 300M btrfs.img
+	mkfs.btrfs -q btrfs.img
+	mkdir -p m
+	local mount
+	export FCOPY
+	for mount in "-t tmpfs tmpfs" "-o loop btrfs.img"; do
+		private_mounts "mount $mount m || exit 77
+			cd m && head -c 40000000 /dev/urandom >a
+			\"\$FCOPY\" -vv --reflink=never a b && cmp a b"
+		[ "$status" != 77 ] || skip "no $mount here"
+		demand 0
+		grep -qx 'fcopy: plan: splice' <<<"$stderr"
+		never grep -q 'threads' <<<"$stderr"
+	done
+}
