@@ -8,16 +8,16 @@
 # failure. Exits 1 if anything failed. UNDER is put before each program (a debugger); FCOPY names the program for bats.
 set -u
 
-passed=0 failed=0 skipped=0
-log=$(mktemp) || exit 1
-trap 'rm -f "$log"' EXIT
-trap 'exit 130' INT
+passed=0 failed=0 skipped=0 running=()
+logs=$(mktemp -d) || exit 1
+trap 'rm -rf "$logs"' EXIT
+trap 'kill -- "${running[@]/#/-}" 2>/dev/null; exit 130' INT
 
 run_suite() {
 	local jobs=()
 	if [[ -d $1 || $1 == *.bats ]]; then
 		# Most of them wait for something.
-		type parallel >/dev/null 2>&1 && jobs=(--jobs $((2 * $(nproc))))
+		type parallel >/dev/null 2>&1 && jobs=(--jobs $((3 * $(nproc))))
 		timeout --foreground -k 9 1800 bats --formatter tap "${jobs[@]}" "$1"
 	else
 		# shellcheck disable=SC2086 # a command and its arguments
@@ -45,10 +45,10 @@ count() {
 		}'
 }
 
-for suite; do
-	name=${suite#*tests/}
-	start=$SECONDS
-	run_suite "$suite" </dev/null >"$log" 2>&1
+# run_and_report SUITE: prints what count() found, and last "PASSED FAILED SKIPPED".
+run_and_report() {
+	local name=${1#*tests/} start=$SECONDS log=$logs/$BASHPID status result p f s
+	run_suite "$1" </dev/null >"$log" 2>&1
 	status=$?
 	result=$(count "$name" <"$log")
 	read -r p f s <<<"${result##*$'\n'}"
@@ -64,7 +64,47 @@ for suite; do
 		tail -n 60 "$log"
 	fi
 	echo "$name: $p passed, $f failed, $s skipped ($((SECONDS - start)) s)"
+	echo "$p $f $s"
+}
+
+# add_up: one report on standard input; prints all of it but the last line.
+add_up() {
+	local report p f s
+	report=$(cat)
+	echo "${report%$'\n'*}"
+	read -r p f s <<<"${report##*$'\n'}"
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+}
+
+# start SUITE: in a process group of its own, because a background process without one ignores ^C.
+start() {
+	set -m
+	{ run_and_report "$1" >"$logs/report.$BASHPID"; } &
+	set +m
+	running[$!]=$!
+}
+
+# finish FEWER: waits until fewer suites are running.
+finish() {
+	local ended
+	while [ ${#running[@]} -ge "$1" ]; do
+		wait -n -p ended "${running[@]}"
+		unset "running[$ended]"
+		add_up <"$logs/report.$ended"
+	done
+}
+
+# As many programs at once as there are CPUs. bats starts several tests at once itself.
+for suite; do
+	if [[ -d $suite || $suite == *.bats ]]; then
+		finish 1
+		run_and_report "$suite" >"$logs/report"
+		add_up <"$logs/report"
+	else
+		finish "$(nproc)"
+		start "$suite"
+	fi
 done
+finish 1
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ] && [ $passed != 0 ]
