@@ -11,7 +11,12 @@ set -u
 passed=0 failed=0 skipped=0 running=()
 logs=$(mktemp -d) || exit 1
 trap 'rm -rf "$logs"' EXIT
-trap 'kill -- "${running[@]/#/-}" 2>/dev/null; exit 130' INT
+stop() {
+	kill -- "${running[@]/#/-}" 2>/dev/null
+	exit "$1"
+}
+trap 'stop 130' INT
+trap 'stop 143' TERM HUP
 
 run_suite() {
 	local jobs=()
@@ -73,10 +78,14 @@ add_up() {
 	report=$(cat)
 	echo "${report%$'\n'*}"
 	read -r p f s <<<"${report##*$'\n'}"
+	if [ -z "$s" ]; then # killed before its end
+		echo "not ok: no report"
+		p=0 f=1 s=0
+	fi
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 }
 
-# start SUITE: in a process group of its own, because a background process without one ignores ^C.
+# start SUITE: in a separate process group, because bash makes other background processes ignore ^C.
 start() {
 	set -m
 	{ run_and_report "$1" >"$logs/report.$BASHPID"; } &
