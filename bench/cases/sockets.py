@@ -5,7 +5,7 @@ discard = {"*": "{python} {bench}/lib/peer.py {port}"}
 
 for text in "7M", "21M", "63M", "98M", "200M", "350M", "700M", "1G":
     case(f"socket-{text}", "read + send against sendfile", "read-send-4K sendfile splice" + (" read-send-8K" if text == "1G" else ""), group="sockets",
-         size=size(text), dest="none", serve=discard, rounds=10, sets="quick readme" if text == "1G" else "readme",
+         size=size(text), dest="none", serve=discard, rounds=20 if text == "1G" else 10, sets="quick readme" if text == "1G" else "readme",
          bars="sendfile wall 0.38 read-send-4K; sendfile cpu 0.30 read-send-4K" if text == "1G" else "")
 
 case("java", "the article's programs, Java at both ends", "java-read-send java-transferTo", group="sockets", dest="none",
@@ -14,7 +14,7 @@ case("java", "the article's programs, Java at both ends", "java-read-send java-t
 
 case("course", "a file server with two ways, one client; CPU time of the server",
      "python-read-send python-sendfile-server fcopy-read-send fcopy-sendfile", group="sockets", dest="none", served=True,
-     rounds=10, sets="readme", serve={
+     sets="readme", serve={
          "python-read-send": "{python} {bench}/rivals/server.py {src} {port} read-send",
          "python-sendfile-server": "{python} {bench}/rivals/server.py {src} {port} sendfile",
          "fcopy-read-send": "{fcopy} -k {src} tcp-listen:{port} 1",

@@ -51,6 +51,11 @@ class Case:
         return self.source in ("many", "flat", "large")
 
     @property
+    def small(self):
+        """A tree of small files: each round gets a new file system."""
+        return self.source in ("many", "flat")
+
+    @property
     def footprint(self):
         """Bytes of memory that one command takes, at most."""
         kinds = {"many": FILES * 24576, "flat": FILES * 50000, "large": 5 * SIZE}

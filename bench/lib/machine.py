@@ -9,9 +9,9 @@ import time
 from datetime import datetime, timezone
 from pathlib import Path
 
+import stats
 import tools
 from case import FCOPY, ROOT
-from stats import q25
 
 GIB, MIB = 1 << 30, 1 << 20
 HOT = 256 << 10
@@ -53,7 +53,7 @@ def memcpy(count=GIB, times=7):
         begun = time.perf_counter()
         ctypes.memmove(at[1], at[0], count)
         taken.append(time.perf_counter() - begun)
-    return q25(taken)
+    return stats.percentile(taken)
 
 def floor(path, count):
     """Writes one hot buffer of 256 KiB into a preallocated file; returns (wall-clock, CPU) seconds."""
@@ -107,10 +107,11 @@ def circumstances(lab, command, used):
         "kernel": f"{platform.system()} {platform.release()}",
         "file system": output("findmnt", "-no", "FSTYPE,OPTIONS", "--target", lab.place("here")),
         "memcpy of 1 GiB": f"{copy:.3f} s ({'fast' if copy <= FAST else 'slow'} memory)",
-        "floor, 1 GiB": f"{q25(floors):.3f} s",
-        "empty process": f"{q25(empty) * 1000:.2f} ms",
+        "floor, 1 GiB": f"{stats.percentile(floors):.3f} s",
+        "empty process": f"{stats.percentile(empty) * 1000:.2f} ms",
         "device": device(probe),
         "load at the start": " ".join(Path("/proc/loadavg").read_text().split()[:3]),
     }
+    facts["percentile"] = str(stats.PERCENT)
     facts["versions"] = "; ".join(f"{name}: {tools.version(name)}" for name in sorted(used))
     return facts, copy <= FAST

@@ -80,7 +80,7 @@ class Bench:
         self.lab.load(each.load)
         try:
             for turn in range(1, each.rounds + 1):
-                if each.tree:
+                if each.small:
                     self.prepare(each)
                 elif each.cache == "warm":
                     self.lab.cache(each, self.source)
@@ -94,7 +94,7 @@ class Bench:
                 self.lab.unmount(self.fs)
 
     def prepare(self, each):
-        """The source. A tree gets a new file system: on ext4, removing a tree makes the next creations slow."""
+        """The source. A tree has a file system of its own; see README.md for the reason."""
         self.fs = self.lab.here if each.fs == "here" else each.fs
         if each.tree and self.fs in self.lab.mounts:
             self.lab.unmount(self.fs)
@@ -109,7 +109,7 @@ class Bench:
             if each.dest == "old":
                 self.command(each, "cp_-r" if each.tree else "cp", target)
                 os.sync()
-            if turn and not each.tree and each.dest != "none" and each.cache == "warm":
+            if turn and not each.small and each.dest != "none" and each.cache == "warm":
                 self.command(each, who, target)
                 laboratory.remove(target) if each.dest == "new" else self.command(each, "cp", target)
             elif turn:
@@ -120,7 +120,7 @@ class Bench:
             wall, user, system = self.command(each, who, target)
             disturbed = machine.flags(before, machine.counters(), wall, user + system)
             self.prove(each, who, target, deeply=turn == 0)
-            if not each.tree:
+            if not each.small:
                 laboratory.remove(target)
         except Skip as why:
             laboratory.remove(target)

@@ -3,19 +3,20 @@
 valid bootstrap."""
 import random
 
+PERCENT = 10  # fixed before a run, which records it
 RESAMPLES = 1000
 FEWEST = 5  # rounds; fewer give no interval
 
-def q25(values):
-    """The 25th percentile, interpolated."""
+def percentile(values, percent=PERCENT):
+    """Interpolated."""
     ordered = sorted(values)
-    at = (len(ordered) - 1) / 4
+    at = (len(ordered) - 1) * percent / 100
     low = int(at)
     high = min(low + 1, len(ordered) - 1)
     return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
 
-def ratio(ours, rivals):
-    """Ratio of the 25th percentiles with its 95 % bootstrap interval: (ratio, low, high).
+def ratio(ours, rivals, percent=PERCENT):
+    """Ratio of two percentiles with its 95 % bootstrap interval: (ratio, low, high).
 
     Takes {round: seconds} and a list of them; of several rivals the fastest counts. Rounds are drawn as a
     whole, because what disturbs a round disturbs all its contenders. The generator has a fixed seed, so
@@ -25,8 +26,8 @@ def ratio(ours, rivals):
         return None
 
     def estimate(drawn):
-        below = min(q25([rival[r] for r in drawn]) for rival in rivals)
-        return q25([ours[r] for r in drawn]) / below if below else float("inf")
+        below = min(percentile([rival[r] for r in drawn], percent) for rival in rivals)
+        return percentile([ours[r] for r in drawn], percent) / below if below else float("inf")
 
     point = estimate(rounds)
     if len(rounds) < FEWEST:
