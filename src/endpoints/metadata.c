@@ -30,8 +30,8 @@ static bool is_absent(int err)
 	return err == ENODATA || err == EOPNOTSUPP;
 }
 
-/* Asks first, because fremovexattr(2) of an ACL that is not there starts a transaction of the journal
- * on ext4 (ext4_set_acl() in fs/ext4/acl.c). */
+/* Asks first, because fremovexattr(2) of an ACL that is not there starts a transaction of the
+ * journal on ext4 (ext4_set_acl() in fs/ext4/acl.c). */
 static int remove_attribute(int fd, const char *name)
 {
 	if (fgetxattr(fd, name, NULL, 0) < 0 && is_absent(errno))
