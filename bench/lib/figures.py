@@ -93,7 +93,7 @@ class Figures:
 
     def ibm(self):
         rows = []
-        for mib in (7, 63, 350, 1024):
+        for mib in (7, 350, 1024):
             name = "socket-1G" if mib == 1024 else f"socket-{mib}M"
             if self.run.measured(name):
                 rows.append((str(mib), f"{IBM[mib][1] / IBM[mib][0]:.2f}", duration(self.run.value(name, "read-send-4K")),
