@@ -73,7 +73,7 @@ static const struct row {
     {"lgetxattr", bad_attribute, FAILS, OVER, false},
     {"lgetxattr", no_attribute, GOES_ON, OVER, false},
     {"fsetxattr", bad_attribute, FAILS, OVER, false},
-    {"fgetxattr", bad_attribute, GOES_ON, OVER, false},
+    {"fgetxattr to ask", bad_attribute, GOES_ON, OVER, false},
     {"fremovexattr", bad_attribute, FAILS, OVER, false},
     {"ftruncate64", storage, FAILS, 1 << IN_PLACE, false},
     {"ftruncate64", interrupted, GOES_ON, 1 << IN_PLACE, false},
@@ -173,7 +173,7 @@ static void once(void *arg)
 	if (1u << run->scene & NAMED)
 		fault_also("openat64 of O_TMPFILE", EOPNOTSUPP);
 	if (strcmp(run->row->call, "fremovexattr") == 0)
-		fault_also("fgetxattr", EIO); /* an attribute may be there */
+		fault_also("fgetxattr to ask", EIO); /* an attribute may be there */
 	fault_on();
 	int r = fcopy_copy("src", "d/dst", &options, &report);
 	fault_off();

@@ -87,6 +87,7 @@ static const struct row {
     {PRESERVED, GOES_ON, "flistxattr", no_attribute, NULL},
     {PRESERVED, WARNS, "fgetxattr", input_output, NULL},
     {PRESERVED, GOES_ON, "fgetxattr", no_value, NULL},
+    {PRESERVED, GOES_ON, "fgetxattr to ask", input_output, NULL},
     {PRESERVED, WARNS, "fsetxattr", storage, NULL},
     {INSISTED, FAILS, "futimens", denied, "futimens"},
     {INSISTED, FAILS, "fchown", denied, "fchown"},

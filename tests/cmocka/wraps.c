@@ -94,7 +94,6 @@ WRAP(ssize_t, lgetxattr, (const char *path, const char *name, void *value, size_
 WRAP(int, fsetxattr, (int fd, const char *name, const void *value, size_t n, int flags),
      (fd, name, value, n, flags))
 WRAP(int, fremovexattr, (int fd, const char *name), (fd, name))
-WRAP(ssize_t, fgetxattr, (int fd, const char *name, void *value, size_t n), (fd, name, value, n))
 WRAP(ssize_t, flistxattr, (int fd, char *list, size_t n), (fd, list, n))
 WRAP(int, futimens, (int fd, const struct timespec times[2]), (fd, times))
 WRAP(ssize_t, getrandom, (void *buf, size_t n, unsigned flags), (buf, n, flags))
@@ -214,6 +213,16 @@ int __wrap_fallocate64(int fd, int mode, off_t at, off_t n)
 	if (fault_strikes(punch ? "fallocate64 to punch" : "fallocate64"))
 		return -1;
 	return __real_fallocate64(fd, mode, at, n);
+}
+
+/* Without a value, it only asks whether there is one. */
+ssize_t __real_fgetxattr(int fd, const char *name, void *value, size_t n);
+ssize_t __wrap_fgetxattr(int fd, const char *name, void *value, size_t n);
+ssize_t __wrap_fgetxattr(int fd, const char *name, void *value, size_t n)
+{
+	if (fault_strikes(value ? "fgetxattr" : "fgetxattr to ask"))
+		return -1;
+	return __real_fgetxattr(fd, name, value, n);
 }
 
 int __real_ioctl(int fd, unsigned long op, ...);
