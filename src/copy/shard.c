@@ -203,6 +203,20 @@ static int run_share(struct share *s)
 	return r == 0 ? commit_shares(s) : r;
 }
 
+/* A share is a range of st_size, which the files of procfs do not have. */
+static int refuse_unsized(const struct copy *c)
+{
+	char byte;
+	struct fcopy_error *e = &c->report->error;
+	ssize_t n = c->src.st.st_size == 0 ? pread(c->src.fd, &byte, 1, 0) : 0;
+	if (n < 0)
+		return error_call(e, "pread", c->src.path, errno);
+	return n > 0 ? error_refuse(e, c->src.path, EINVAL,
+				    "has content, but reports no size: shards cannot divide it",
+				    FCOPY_ADVICE_NONE)
+		     : 0;
+}
+
 int shard_copy_file(struct copy *c)
 {
 	struct fcopy_report *report = c->report;
@@ -216,6 +230,8 @@ int shard_copy_file(struct copy *c)
 	report->atomic = true;
 	c->no_clone = true; /* FICLONE is of the whole file */
 	int r = shard_job_init(&s.job, &c->src.st, c->options->preserve);
+	if (r == 0)
+		r = refuse_unsized(c);
 	if (r == 0)
 		r = SHARD_AGAIN;
 	for (int tries = 0; r == SHARD_AGAIN && tries < SHARD_TRIES; tries++) {

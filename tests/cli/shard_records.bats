@@ -150,6 +150,19 @@ delayed() {
 	committed
 }
 
+@test "a file that has content but no size is refused, begins no job and keeps DST" {
+	echo old >dst
+	[ ! -s /proc/cpuinfo ] || skip "/proc/cpuinfo has a size"
+	local share
+	for share in 0/1 0/2 1/2 finish/1; do
+		expect 1 --shard=$share /proc/cpuinfo dst
+		says "fcopy: /proc/cpuinfo: has content, but reports no size: shards cannot divide it"
+	done
+	absent dst.fcopy-shards
+	absent dst.fcopy-part
+	holds old dst
+}
+
 @test "an entry that has changed in size: the hint is to start over" {
 	mkdir -p src/d
 	echo x >src/d/2
