@@ -4,9 +4,10 @@
  */
 #include "copy.h"
 
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/param.h>
-#include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 /* Bytes. A smaller copy ends before a user could react to a warning. */
@@ -37,10 +38,14 @@ static bool may_clone(const struct copy *c)
 /* The bytes that the caller may still allocate on the file system of fd; false: unknown. */
 static bool free_bytes(int fd, uint64_t *bytes)
 {
-	struct statvfs fs;
-	if (fstatvfs(fd, &fs) < 0 || fs.f_blocks == 0)
+	struct statfs fs;
+	if (fstatfs(fd, &fs) < 0 || fs.f_blocks == 0)
 		return false;
-	*bytes = (uint64_t)(geteuid() == 0 ? fs.f_bfree : fs.f_bavail) * fs.f_frsize;
+	/* On btrfs f_bfree contains space that no file can get (btrfs_statfs() in
+	 * fs/btrfs/super.c).
+	 */
+	bool reserved = geteuid() == 0 && (unsigned)fs.f_type != BTRFS_SUPER_MAGIC;
+	*bytes = (uint64_t)(reserved ? fs.f_bfree : fs.f_bavail) * (uint64_t)fs.f_frsize;
 	return true;
 }
 

@@ -139,6 +139,26 @@ on_small() {
 	mentions "fcopy: warning: small/a needs 8.0 MiB, 3.0 MiB free"
 }
 
+@test "too little space on btrfs, as root: the warning, although f_bfree is larger" {
+	need_root "to mount"
+	PATH=$PATH:/usr/sbin:/sbin need mkfs.btrfs
+	truncate -s 300M image
+	PATH=$PATH:/usr/sbin:/sbin mkfs.btrfs -q image
+	mkdir m
+	export FCOPY
+	# shellcheck disable=SC2016
+	private_mounts 'mount -o loop image m || exit 77
+		head -c 180M /dev/urandom >m/fill
+		sync m/fill
+		head -c 70M /dev/urandom >big
+		[ "$(stat -f -c "%f * %S / 1048576" m | xargs expr)" -gt 70 ] || exit 78
+		"$FCOPY" big m/o'
+	[ "$status" != 77 ] || skip "no btrfs here"
+	[ "$status" != 78 ] || skip "f_bfree is not larger"
+	demand 1
+	[[ ${stderr_lines[0]} =~ ^fcopy:\ warning:\ m/o\ needs\ 70\ MiB,\ [0-9]+\ MiB\ free$ ]] || { echo "$stderr"; return 1; }
+}
+
 @test "too little space on a small ext4: the warning, and a sparse source needs less" {
 	need_root "to mount"
 	need mkfs.ext4
