@@ -62,8 +62,9 @@ static void print_object(const struct outcome *o, const char *written)
 	if (f)
 		report_json(o, f);
 	flush_output();
+	const char *call;
 	if (o->signal)
-		json_file_close(); /* the signal ends the process soon */
+		json_file_close(&call); /* the signal ends the process soon */
 }
 
 static void print_report(const struct outcome *o)
@@ -76,7 +77,8 @@ static void print_report(const struct outcome *o)
 /* Runs in the client's own thread. */
 static void print_client_report(const struct cli *cli, const struct fcopy_report *report)
 {
-	const struct outcome o = {cli, report, usage_of_thread(ending_seconds(report)), 0, NULL};
+	const struct outcome o = {cli, report, usage_of_thread(ending_seconds(report)),
+				  report->error.err == EINTR ? signals_caught() : 0, NULL};
 	flockfile(stdout);
 	FILE *f = cli->json ? json_file_stream(NULL) : NULL;
 	if (cli->stats)
@@ -222,11 +224,12 @@ static int run_action(struct cli *cli, const struct usage *start)
 /* If the user asked for output, failing to write it is a failure. */
 static int check_output(const struct cli *cli, int status)
 {
-	int lost = flush_output(), lost_json = json_file_close();
+	const char *call;
+	int lost = flush_output(), lost_json = json_file_close(&call);
 	const char *path = lost ? "standard output" : cli->json_file;
 	if (lost != 0 || lost_json != 0) {
 		message_error(&(struct fcopy_error){
-		    .err = lost ? lost : lost_json, .call = "write", .path = path});
+		    .err = lost ? lost : lost_json, .call = lost ? "write" : call, .path = path});
 		return EXIT_FAILED;
 	}
 	bool failed = (cli->stats && ferror(stderr)) || json_file_is_lost();

@@ -152,12 +152,13 @@ bool json_file_is_lost(void)
 	return out.lost;
 }
 
-int json_file_close(void)
+int json_file_close(const char **call)
 {
 	FILE *f = out.stream;
 	if (!f)
 		return 0;
 	out.stream = NULL;
-	int lost = ferror(f) ? EIO : 0;
-	return fclose(f) != 0 ? errno : lost;
+	int lost = ferror(f) ? EIO : fflush(f) != 0 ? errno : 0;
+	*call = lost ? "write" : "close";
+	return fclose(f) != 0 && lost == 0 ? errno : lost;
 }

@@ -59,6 +59,6 @@ int json_file_open(const struct cli *, int argc, char **argv);
 FILE *json_file_stream(const char *dst);
 bool json_file_is_lost(void); /* json_file_stream() returned NULL */
 /* Writes everything out. Returns 0 or an errno. */
-int json_file_close(void);
+int json_file_close(const char **call);
 
 #endif

@@ -256,6 +256,17 @@ load json
 	cmp a b
 }
 
+@test "--json=FILE that cannot be closed: the message names close" {
+	need strace
+	echo data >a
+	# shellcheck disable=SC2016
+	run --separate-stderr strace -qq -f -P "$PWD/report" -e trace=close -e inject=close:error=EIO -o trace \
+		"$FCOPY" --json=report a b
+	demand 1
+	injected
+	says "fcopy: report: close: Input/output error"
+}
+
 @test "--fsync, --verify and a clone in the object" {
 	random a 100000
 	expect 0 --json --verify a c

@@ -142,6 +142,25 @@ load json
 	is '.done == false' '.interrupted == "SIGINT"' '.error.errno == "EINTR"'
 }
 
+@test "-k that is interrupted: the object of a client names the signal, too" {
+	random a 3000000
+	: >report
+	env --default-signal=INT "$FCOPY" -k --json=report --limit-rate=500K a tcp-listen:0 2>server.log 3>&- &
+	# shellcheck disable=SC2034 # for stop and ended
+	server=$!
+	await said '^fcopy: serving a ' server.log
+	port=$(grep -o ' on 127.0.0.1:[0-9]*' server.log | grep -o '[0-9]*$')
+	timeout 20 "$FCOPY" tcp:127.0.0.1:"$port" - >received 2>/dev/null 3>&- &
+	local client=$!
+	await test -s received
+	stop INT
+	ended 130
+	never wait $client
+	output=$(head -n 1 report)
+	valid "$output"
+	is '.done == false' '.interrupted == "SIGINT"' '.error.errno == "EINTR"' '.dst_peer != null'
+}
+
 @test "-k that fails to start or is interrupted writes an object, and none of an earlier run remains" {
 	echo data >a
 	echo old >report
