@@ -146,10 +146,11 @@ int metadata_keep_acl(int fd, const struct place *old, const char *path, bool fo
 	return 0;
 }
 
-/* The call that failed, and whether it was on the source. */
+/* The call that failed, and whether it was on the source; or why fcopy refused. */
 struct blame {
 	const char *call;
 	bool src;
+	const char *reason;
 };
 
 /* An attribute user.* needs write permission, which a read-only file denies to its owner, too:
@@ -167,11 +168,11 @@ static int set_on_read_only(int fd, const char *name, const char *value, size_t 
 static int copy_attribute(int src, int dst, const char *name, struct blame *blame)
 {
 	char value[VALUE_MAX];
-	*blame = (struct blame){"fgetxattr", true};
+	*blame = (struct blame){.call = "fgetxattr", .src = true};
 	ssize_t n = fgetxattr(src, name, value, sizeof(value));
 	if (n < 0)
 		return is_absent(errno) ? -ENODATA : -errno;
-	*blame = (struct blame){"fsetxattr", false};
+	*blame = (struct blame){.call = "fsetxattr"};
 	if (fsetxattr(dst, name, value, (size_t)n, 0) == 0)
 		return 0;
 	return errno == EACCES ? set_on_read_only(dst, name, value, (size_t)n) : -errno;
@@ -188,7 +189,7 @@ static int copy_attributes(int src, int dst, struct blame *first)
 {
 	char list[LIST_MAX];
 	int failure = 0;
-	*first = (struct blame){"flistxattr", true};
+	*first = (struct blame){.call = "flistxattr", .src = true};
 	ssize_t n = flistxattr(src, list, sizeof(list));
 	if (n < 0)
 		return errno == EOPNOTSUPP ? 0 : -errno;
@@ -210,14 +211,14 @@ static int copy_acl(int src, int dst, const char *name, struct blame *blame)
 	int r = copy_attribute(src, dst, name, blame);
 	if (r != -ENODATA)
 		return r;
-	*blame = (struct blame){"fremovexattr", false};
+	*blame = (struct blame){.call = "fremovexattr"};
 	return remove_attribute(dst, name);
 }
 
 static int copy_mode(int src, int dst, const struct stat *st, struct blame *blame)
 {
 	struct stat now;
-	*blame = (struct blame){"fstat", false};
+	*blame = (struct blame){.call = "fstat"};
 	if (fstat(dst, &now) < 0)
 		return -errno;
 	bool owned = now.st_uid == st->st_uid && now.st_gid == st->st_gid;
@@ -225,12 +226,16 @@ static int copy_mode(int src, int dst, const struct stat *st, struct blame *blam
 	if (r == 0 && S_ISDIR(st->st_mode))
 		r = copy_acl(src, dst, "system.posix_acl_default", blame);
 	if (r == 0)
-		*blame = (struct blame){"fchmod", false};
+		*blame = (struct blame){.call = "fchmod"};
 	if (fchmod(dst, st->st_mode & (owned ? 07777 : 01777)) < 0) {
-		*blame = (struct blame){"fchmod", false};
+		*blame = (struct blame){.call = "fchmod"};
 		return -errno;
 	}
-	return r == 0 && !owned && st->st_mode & 06000 ? -EPERM : r;
+	if (r < 0 || owned || !(st->st_mode & 06000))
+		return r;
+	blame->reason = "its setuid and setgid bits are not copied, because its owner or group "
+			"differs";
+	return -EPERM;
 }
 
 static int copy_attribute_of(enum fcopy_attribute which, int src, int dst, const struct stat *st,
@@ -239,10 +244,10 @@ static int copy_attribute_of(enum fcopy_attribute which, int src, int dst, const
 	const struct timespec times[2] = {st->st_atim, st->st_mtim};
 	switch (which) {
 	case FCOPY_ATTR_TIMESTAMPS:
-		*blame = (struct blame){"futimens", false};
+		*blame = (struct blame){.call = "futimens"};
 		return futimens(dst, times) < 0 ? -errno : 0;
 	case FCOPY_ATTR_OWNERSHIP:
-		*blame = (struct blame){"fchown", false};
+		*blame = (struct blame){.call = "fchown"};
 		return set_owner(dst, st->st_uid, st->st_gid);
 	case FCOPY_ATTR_XATTR: return copy_attributes(src, dst, blame);
 	case FCOPY_ATTR_MODE: return copy_mode(src, dst, st, blame);
@@ -253,10 +258,12 @@ static int copy_attribute_of(enum fcopy_attribute which, int src, int dst, const
 int metadata_copy_attribute(enum fcopy_attribute which, const struct metadata_pair *pair,
 			    struct fcopy_error *e)
 {
-	struct blame blame;
+	struct blame blame = {.call = NULL};
 	int r = copy_attribute_of(which, pair->src, pair->dst, pair->st, &blame);
 	if (r == 0)
 		return 0;
+	if (blame.reason)
+		return error_refuse(e, pair->dst_path, -r, blame.reason, FCOPY_ADVICE_NONE);
 	return error_call(e, blame.call, blame.src ? pair->src_path : pair->dst_path, -r);
 }
 

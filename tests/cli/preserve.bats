@@ -47,6 +47,23 @@ no_entry() {
 	[ "$(grep -c 'fremovexattr(.*posix_acl_access") = 0' trace)" = 2 ] || { cat trace; return 1; }
 }
 
+@test "setuid and setgid bits are not given to another owner, and the message says so" {
+	need_root "to change the owner"
+	local reason="its setuid and setgid bits are not copied, because its owner or group differs"
+	echo data >a
+	chown 1234 a
+	chmod 4755 a
+	expect 1 --preserve=mode a b
+	says "fcopy: b: $reason"
+	absent b
+	mkdir -p s/g
+	chgrp 1234 s/g
+	chmod 2775 s/g
+	expect 0 -a --no-preserve=ownership s d
+	says "fcopy: warning: d/g: $reason"
+	[ "$(stat -c %a d/g)" = 775 ]
+}
+
 @test "-p --verify: reading back leaves the time of access" {
 	echo data >a
 	touch -d 2001-02-03 a
