@@ -181,7 +181,10 @@ mode_t temporary_mode(int dir, mode_t mode);
  * the directory has none: then the umask applies. */
 bool metadata_default_mode(int dir, mode_t *mode);
 
-/* part.c: takes the lock LOCK_SH or LOCK_EX; waits up to a second. Returns 0 or -errno. */
+/* part.c: removes name.fcopy-part in this directory, if --resume would continue it whatever it
+ * holds. */
+void part_remove(int dir, const char *name);
+/* Takes the lock LOCK_SH or LOCK_EX; waits up to a second. Returns 0 or -errno. */
 int part_take_lock(int fd, int lock, const volatile int *cancel);
 /* Records what part_take_lock returned. */
 int part_fail_lock(const struct endpoint *e, int r, struct fcopy_error *);

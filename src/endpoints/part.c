@@ -216,6 +216,25 @@ int part_open(struct endpoint *e, const struct endpoint *src, mode_t mode,
 	return r;
 }
 
+void part_remove(int dir, const char *name)
+{
+	struct stat st;
+	struct fcopy_error ignored;
+	struct endpoint part = {.fd = -1, .path = name}, *e = &part;
+	struct place *place = &file_of(e)->place;
+	place->dir = dir;
+	snprintf(place->name, sizeof(place->name), "%s", name);
+	if (!part_set_name(e))
+		return;
+	e->fd = openat(dir, file_of(e)->temporary, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (e->fd < 0)
+		return;
+	if (lock_part(e, NULL) == 0 && part_refuse_shared(dir, name, name, &ignored) == 0 &&
+	    part_check(e, &ignored) == 0 && fstat(e->fd, &st) == 0 && (st.st_mode & 07777) == 0600)
+		unlinkat(dir, file_of(e)->temporary, 0);
+	endpoint_close(e);
+}
+
 /* The lock belongs to the open file description: the new one needs its own, and another copy may
  * have been faster, and have changed what was compared. */
 static int reopen_for_writing(struct endpoint *e, struct fcopy_error *error)

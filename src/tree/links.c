@@ -166,6 +166,9 @@ static enum link_state links_use(struct worker *w, const struct entry *e, const 
 	directory_unref(dir);
 	if (r == 0) {
 		w->sum.hard_links++;
+		/* An earlier run may have begun with this name of the inode. */
+		if (resume_keeps_part(w, e))
+			part_remove(e->dir->dst, e->as);
 		return LINK_MADE;
 	}
 	if (r == -EEXIST) /* the copy keeps that file, follows that symlink, or reports a refusal */

@@ -179,6 +179,22 @@ load tree
 	[ s/a -ef d/a ]
 }
 
+@test "-a --resume into a directory: a name that becomes a link leaves no unfinished copy" {
+	mkdir s d
+	random s/a 3000000
+	ln s/a s/b
+	run timeout -s KILL 1 "$FCOPY" --limit-rate=1M -a --resume s/a s/b d
+	[ "$(ls d)" = a.fcopy-part ]
+	expect 0 -a --resume s/b s/a d
+	[ "$(ls d | xargs)" = "a b" ] || { ls -la d; return 1; }
+	[ d/a -ef d/b ]
+	cmp s/a d/a
+	rm d/*
+	echo mine >d/b.fcopy-part # not one that fcopy left: others may read it
+	expect 0 -a --resume s/a s/b d
+	holds mine d/b.fcopy-part
+}
+
 @test "-a --resume: symlinks of the part that the source has made hard links since" {
 	need_strace
 	mkdir -p s/x
