@@ -45,23 +45,6 @@ static void commit_path(const struct root *r, const char *name, char path[PATH_M
 	snprintf(path, PATH_MAX, "%.*s%s", (int)end, dst, name);
 }
 
-/* Keeps what was copied although entries failed. */
-void commit_keep(const struct root *r)
-{
-	/* It may have its final owner and mode already: --resume requires its own. */
-	(void)!fchown(r->dst, geteuid(), (gid_t)-1);
-	fchmod(r->dst, 0700);
-	/* Before the times: they say that a file is complete. */
-	bool proven = r->tree->proven && flush_all(r->tree, r->dst);
-	if (r->record)
-		record_keep(r->record);
-	/* A failure shows when it is resumed. */
-	if (r->part[0] && resume_mark(r->dst) == 0 && proven)
-		(void)!resume_prove(r->dst, true);
-	bool named = r->resumes || (r->part[0] && commit_rename(r, r->part) == 0);
-	commit_path(r, named ? r->part : r->temporary, r->tree->report->part);
-}
-
 static void commit_remove(const struct root *r)
 {
 	struct fcopy_progress *p = r->tree->options->copy.progress;
@@ -75,6 +58,27 @@ static void commit_remove(const struct root *r)
 		return;
 	commit_path(r, r->temporary, r->tree->report->part);
 	root_fail(r, "remove", -result);
+}
+
+/* Keeps what was copied although entries failed. What cannot be called DST.fcopy-part could not be
+ * resumed, and is removed. */
+void commit_keep(const struct root *r)
+{
+	/* It may have its final owner and mode already: --resume requires its own. */
+	(void)!fchown(r->dst, geteuid(), (gid_t)-1);
+	fchmod(r->dst, 0700);
+	/* Before the times: they say that a file is complete. */
+	bool proven = r->tree->proven && flush_all(r->tree, r->dst);
+	if (r->record)
+		record_keep(r->record);
+	/* A failure shows when it is resumed. */
+	int marked = r->part[0] ? resume_mark(r->dst) : -ENAMETOOLONG;
+	if (proven && (marked == 0 || (marked == -EEXIST && r->resumes)))
+		(void)!resume_prove(r->dst, true);
+	if (r->resumes || (r->part[0] && commit_rename(r, r->part) == 0))
+		commit_path(r, r->part, r->tree->report->part);
+	else
+		commit_remove(r);
 }
 
 /* With --keep-going a failure is one of an entry: it is reported and does not prevent the commit.

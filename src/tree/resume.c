@@ -36,7 +36,7 @@ int resume_mark(int part)
 {
 	int fd = openat(part, RESUME_MARK, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return errno == EEXIST ? 0 : -errno;
+		return -errno;
 	(void)!write(fd, mark_text, sizeof(mark_text) - 1); /* an empty file is a mark, too */
 	close(fd);
 	return 0;

@@ -9,7 +9,8 @@
 
 /* resume.c: a file that marks a directory as an unfinished copy by fcopy. */
 #define RESUME_MARK "fcopy-unfinished.txt"
-/* Creates and removes it. Both return 0 or -errno. */
+/* Creates and removes it. Both return 0 or -errno; -EEXIST: the directory has an entry of that
+ * name. In a new tree this is the copy of an entry of the source, not a mark. */
 int resume_mark(int part);
 int resume_unmark(int part);
 /* Notes in the mark that each file with the time of its source is on the disk, or removes this

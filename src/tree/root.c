@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "root.h"
 #include "endpoints/error.h"
+#include "io/libc.h"
 #include "permissions.h"
 
 #include <fcntl.h>
@@ -87,6 +88,17 @@ int root_check_part_source(const struct root *r)
 		result = root_fail(r, call, -result);
 	close(part);
 	return result;
+}
+
+/* In an append-only directory a temporary name could be neither renamed nor removed. */
+static int root_check_parent(const struct root *r)
+{
+	struct statx sx;
+	if (statx(r->operand->parent, "", AT_EMPTY_PATH, STATX_MODE, &sx) < 0 ||
+	    !(sx.stx_attributes & STATX_ATTR_APPEND))
+		return 0; /* a failure shows when it is renamed */
+	return root_refuse(r, EPERM, "cannot be renamed: its directory is append-only",
+			   FCOPY_ADVICE_NONE);
 }
 
 /* Creates it with the mode that the umask and default ACLs leave, for the commit to restore, and
@@ -197,6 +209,8 @@ static int root_open(struct root *r)
 		if (err != ENOENT)
 			return root_fail(r, "stat", err);
 		result = root_check_part(r);
+		if (result == 0)
+			result = root_check_parent(r);
 		if (result < 0)
 			return result;
 		return r->tree->options->copy.resume ? root_resume(r) : root_create(r);

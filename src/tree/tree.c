@@ -44,11 +44,29 @@ static int fail_parent(struct tree *t, const char *dst, int err)
 	return -err;
 }
 
+/* Is it LINK/, with a symlink to a directory? With its slash it is that directory
+ * (path_resolution(7)).
+ */
+static bool is_followed_link(const char *dst)
+{
+	struct stat st;
+	char link[PATH_MAX];
+	size_t n = strlen(dst);
+	if (n < 2 || n > sizeof(link) || dst[n - 1] != '/')
+		return false;
+	while (n > 1 && dst[n - 1] == '/')
+		n--;
+	memcpy(link, dst, n);
+	link[n] = '\0';
+	return lstat(link, &st) == 0 && S_ISLNK(st.st_mode) && stat(dst, &st) == 0 &&
+	       S_ISDIR(st.st_mode);
+}
+
 static int target_find(struct tree *t, struct target *target, const char *src, const char *dst)
 {
 	size_t length;
 	const char *name = place_last_component(target->into ? src : dst, &length);
-	bool unnamed = operand_is_unnamed(name, length);
+	bool unnamed = operand_is_unnamed(name, length) || (!target->into && is_followed_link(dst));
 	if (unnamed || target->into) {
 		int n = snprintf(target->directory, PATH_MAX, "%s", dst);
 		target->parent = n < PATH_MAX ? open(dst, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;

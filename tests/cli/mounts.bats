@@ -185,6 +185,24 @@ protected_symlinks() {
 
 IN_PLACE_HINT="fcopy: hint: use --inplace to overwrite it"
 
+@test "a new tree in an append-only directory: refused before anything is created" {
+	need_root "to set the attribute"
+	need chattr
+	mkdir -p s/below d/old
+	echo new >s/below/a
+	chattr +a d 2>/dev/null || skip "no such attribute on this file system"
+	local option
+	for option in -r -a --resume\ -r; do
+		# shellcheck disable=SC2086
+		expect 1 $option s d
+		says "fcopy: d/s: cannot be renamed: its directory is append-only"
+		[ "$(ls -A d)" = old ]
+	done
+	expect 0 -rT s d/old
+	holds new d/old/below/a
+	chattr -a d
+}
+
 @test "an append-only directory: refused before the first byte, and --inplace works" {
 	need_root "to set the attribute"
 	need chattr

@@ -5,6 +5,19 @@
 load helper
 load tree
 
+@test "an unfinished tree that cannot be called NAME.fcopy-part is removed" {
+	mkdir s into
+	echo x >s/f
+	ln -s nowhere s/broken
+	local long
+	long=$(printf 'n%.0s' {1..250})
+	expect 1 -rL s "into/$long"
+	mentions "s/broken: is a dangling symlink"
+	[ -z "$(ls -A into)" ] || { ls -lA into; return 1; }
+	expect 1 -rL --keep-going s "into/$long"
+	holds x "into/$long/f"
+}
+
 @test "an unreadable file and an unreadable directory: the rest is kept, with two ways forward" {
 	make_small s
 	touch s/secret

@@ -446,6 +446,21 @@ prepare() {
 	holds x ./-g
 }
 
+@test "-T with a symlink to a directory: with its slash it is the directory, as with cp" {
+	mkdir s cp by_fcopy
+	echo x >s/f
+	ln -s cp to_cp
+	ln -s by_fcopy to_fcopy
+	cp -rT s to_cp/
+	expect 0 -rT s to_fcopy/
+	diff -r cp by_fcopy
+	[ -L to_fcopy ]
+	expect 1 -rT s to_fcopy
+	says "fcopy: to_fcopy: is not a directory and is not replaced by one"
+	ln -s nowhere dangling
+	expect 1 -rT s dangling/
+}
+
 @test "-P copies a symlink as a symlink also without -r; -L and -H follow it, as cp does" {
 	local option
 	for option in -P -L -H; do

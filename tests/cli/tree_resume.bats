@@ -306,6 +306,17 @@ part_of() {
 	holds mine "d/$MARK"
 }
 
+@test "an entry that has the name of the mark, in a tree that is kept, is not written to" {
+	make_small s
+	echo mine >s/other
+	ln s/other "s/$MARK"
+	ln -s nowhere s/broken
+	expect 1 -aL s d
+	mentions "d.fcopy-part: kept, unfinished"
+	holds mine "d.fcopy-part/$MARK"
+	holds mine d.fcopy-part/other
+}
+
 @test "a part loses its mark before it gets its name; the times of the tree are right nevertheless" {
 	need_strace
 	make_small s
