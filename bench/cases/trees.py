@@ -19,7 +19,7 @@ tree("large", "large files", "fcopy_each fcopy_-r cp_-r", source="large", fs="ex
      bars="fcopy_-r wall 1.0 fcopy_each; fcopy_-r wall 1.0 cp_-r")
 tree("cold", "many small files, cold cache", "cp_-r fcopy_-r fcp cpz", source="many", fs="ext4", cache="cold", rounds=6,
      sets="readme", bars="fcopy_-r wall 0.8 cp_-r")
-tree("merge", "many small files onto the same tree", "cp_-r fcopy_-r", source="many", fs="ext4", dest="old", rounds=10,
-     bars="fcopy_-r wall 0.9 cp_-r")
+for suffix, fs in ("", "ext4"), ("-here", "here"):
+    tree("merge" + suffix, "many small files onto a copy", "cp_-r fcopy_-r", source="many", fs=fs, dest="old", rounds=10, bars="fcopy_-r wall 0.9 cp_-r")
 tree("busy", "many small files, a busy machine", "cp_-r fcopy_-r", source="many", fs="ext4", load=1, rounds=10,
      bars="fcopy_-r wall 1.0 cp_-r")

@@ -90,7 +90,7 @@ class Bench:
                         able.remove(who)
         finally:
             self.lab.unload()
-            if each.tree:
+            if each.tree and self.fs in self.lab.mounts:
                 self.lab.unmount(self.fs)
 
     def prepare(self, each):
