@@ -119,18 +119,24 @@ static int copy_single(struct tree *t, const char *src, const struct target *tar
 		return tree_fail(t, "open", src, ENAMETOOLONG);
 	memcpy(name, last, length);
 	name[length] = '\0';
-	int fd = open_parent(src, path), dst = fcntl(target->parent, F_DUPFD_CLOEXEC, 0);
-	struct directory *d = fd < 0 || dst < 0 ? NULL : directory_new(NULL, "", fd, dst, &none);
-	if (!d) {
+	struct directory *d = target->into ? t->into : NULL;
+	int fd = open_parent(src, path);
+	int dst = d ? d->dst : fcntl(target->parent, F_DUPFD_CLOEXEC, 0);
+	if (fd >= 0 && dst >= 0 && !d)
+		d = directory_new(NULL, "", fd, dst, &none);
+	if (fd < 0 || !d) {
 		int err = errno;
 		if (fd >= 0)
 			close(fd);
-		if (dst >= 0)
+		if (!d && dst >= 0)
 			close(dst);
 		return fd < 0    ? tree_fail(t, "open", src, -fd)
 		       : dst < 0 ? tree_fail(t, "fcntl(F_DUPFD)", target->path, err)
 				 : tree_fail(t, "malloc", src, ENOMEM);
 	}
+	if (target->into)
+		t->into = d;
+	d->src = fd;
 	d->src_path = path;
 	d->dst_path = target->directory;
 	t->atomic = t->single = true;
@@ -145,7 +151,8 @@ static int copy_single(struct tree *t, const char *src, const struct target *tar
 	t->committed = report->failed == failed && count_finished(report) > finished;
 	close(fd);
 	d->src = -1;
-	directory_unref(d);
+	if (!target->into)
+		directory_unref(d);
 	return t->committed ? 0 : -EIO;
 }
 
@@ -314,5 +321,6 @@ int fcopy_tree(const char *const *src, size_t n, const char *dst,
 	else
 		copy_operands(&t, src, n, dst);
 	links_free(t.links);
+	directory_unref(t.into);
 	return report->error.err ? -1 : 0;
 }

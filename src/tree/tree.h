@@ -140,7 +140,8 @@ struct tree {
 	mode_t umask, withheld; /* withheld: of S_IRWXU, from new directories */
 	bool probed, searched;  /* for O_TMPFILE, and for what killed copies left */
 	struct links *links;
-	struct record *record; /* NULL: times say which files are complete, or nothing is kept */
+	struct directory *into; /* where files of several operands go: hard links keep it open */
+	struct record *record;  /* NULL: times say which files are complete, or nothing is kept */
 	struct pool pool;
 };
 

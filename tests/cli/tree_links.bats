@@ -179,6 +179,20 @@ load tree
 	[ s/a -ef d/a ]
 }
 
+@test "-a: many operands that have hard links need few descriptors" {
+	mkdir s d
+	local i
+	for ((i = 0; i < 60; i++)); do
+		echo $i >s/a$i
+		ln s/a$i s/b$i
+	done
+	# shellcheck disable=SC2016
+	run --separate-stderr bash -c 'ulimit -n 40; "$0" -a s/a* s/b* d' "$FCOPY"
+	demand 0
+	diff -r s d
+	[ d/a0 -ef d/b0 ] && [ d/a59 -ef d/b59 ]
+}
+
 @test "-a --resume into a directory: a name that becomes a link leaves no unfinished copy" {
 	mkdir s d
 	random s/a 3000000
