@@ -197,10 +197,13 @@ load tree
 	mkdir s d
 	random s/a 3000000
 	ln s/a s/b
-	run timeout -s KILL 1 "$FCOPY" --limit-rate=1M -a --resume s/a s/b d
+	timeout 60 "$FCOPY" --limit-rate=1M -a --resume s/a s/b d 3>&- &
+	await test -s d/a.fcopy-part
+	pkill -KILL -P $!
+	never wait $!
 	[ "$(ls d)" = a.fcopy-part ]
 	expect 0 -a --resume s/b s/a d
-	[ "$(ls d | xargs)" = "a b" ] || { ls -la d; return 1; }
+	[ "$(ls d)" = $'a\nb' ] || { ls -la d; return 1; }
 	[ d/a -ef d/b ]
 	cmp s/a d/a
 	rm d/*
