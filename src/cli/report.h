@@ -58,7 +58,7 @@ int json_file_open(const struct cli *, int argc, char **argv);
  * output became dst, or FILE cannot be truncated. */
 FILE *json_file_stream(const char *dst);
 bool json_file_is_lost(void); /* json_file_stream() returned NULL */
-/* Writes everything out. Returns 0 or an errno. */
+/* Writes everything out. Returns 0, or an errno with the call that failed. */
 int json_file_close(const char **call);
 
 #endif

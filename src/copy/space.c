@@ -41,9 +41,8 @@ static bool free_bytes(int fd, uint64_t *bytes)
 	struct statfs fs;
 	if (fstatfs(fd, &fs) < 0 || fs.f_blocks == 0)
 		return false;
-	/* On btrfs f_bfree contains space that no file can get (btrfs_statfs() in
-	 * fs/btrfs/super.c).
-	 */
+	/* On btrfs f_bfree contains space that no file can get: see btrfs_statfs() in
+	 * fs/btrfs/super.c. */
 	bool reserved = geteuid() == 0 && (unsigned)fs.f_type != BTRFS_SUPER_MAGIC;
 	*bytes = (uint64_t)(reserved ? fs.f_bfree : fs.f_bavail) * (uint64_t)fs.f_frsize;
 	return true;

@@ -44,9 +44,8 @@ static int fail_parent(struct tree *t, const char *dst, int err)
 	return -err;
 }
 
-/* Is it LINK/, with a symlink to a directory? With its slash it is that directory
- * (path_resolution(7)).
- */
+/* Is it LINK/, with a symlink to a directory? With its slash it is that directory: see
+ * path_resolution(7). */
 static bool is_followed_link(const char *dst)
 {
 	struct stat st;
