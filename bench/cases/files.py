@@ -15,16 +15,16 @@ case("allocated", "the file of the works behind this project: made by fallocate,
 case("rivals", "other tools that copy files", "cp fcopy uutils xcp fcp cpz rcp rsync", sets="quick readme", bars="""
     fcopy wall 0.55 cp fast; fcopy wall 0.65 uutils fast; fcopy wall 0.55 xcp fast; fcopy wall 1.00 cp""")
 
-case("replace", "onto an existing file", "cp fcopy uutils 2:sendfile 3:splice 7:parallel", dest="old", rounds=13,
+case("replace", "onto an existing file", "cp fcopy uutils 2:sendfile 3:splice 7:parallel", dest="old", rounds=8,
      bars="fcopy wall 1.00 cp; fcopy wall 1.2 best")
 
 for text, rounds in ("1", 20), ("64K", 20), ("1M", 20), ("16M", 20), ("64M", 20), ("256M", 20), \
-        ("1G", 12), ("4G", 10), ("8G", 5):
+        ("1G", 12), ("4G", 7), ("8G", 4):
     case(f"size-{text}", "by size", "cp fcopy 3:splice 7:parallel" + ("" if text in ("4G", "8G") else " 1:readwrite 2:sendfile"), group="sizes",
          rounds=rounds, size=size(text), sets="" if text == "8G" else "readme", bars="fcopy wall 1.03 cp; fcopy wall 1.2 best")
 
 for fs in "xfs", "btrfs", "tmpfs":
-    case(f"fs-{fs}", "a clone where the file system has them", "cp fcopy", fs=fs, bars="fcopy wall 1.03 cp")
+    case(f"fs-{fs}", "a clone where the file system has them", "cp fcopy", fs=fs, rounds=12, bars="fcopy wall 1.03 cp")
 for fs in "xfs", "btrfs":
     case(f"fs-{fs}-physical", "a physical copy where a clone is possible", "cp-physical fcopy-physical", fs=fs,
          bars="fcopy-physical wall 1.03 cp-physical; fcopy-physical cpu 1.03 cp-physical")

@@ -10,12 +10,12 @@ tree("ext4", "many small files", "cp_-r fcopy_-r fcp cpz rcp xcp_-r uutils_-r", 
      bars="fcopy_-r wall 0.80 fcp; fcopy_-r wall 0.90 cpz; fcopy_-r wall 0.60 cp_-r; fcopy_-r cpu 1.1 cp_-r")
 tree("ext4-a", "the same with all metadata", "cp_-a fcopy_-a rsync_-a", source="many", fs="ext4", sets="readme", rounds=8,
      bars="fcopy_-a wall 0.75 cp_-a")
-tree("xfs", "the same on XFS", "cp_-r fcopy_-r fcp cpz", source="many", fs="xfs", bars=fast)
-tree("btrfs", "the same on btrfs", "cp_-r fcopy_-r fcp cpz rcp", source="many", fs="btrfs",
+tree("xfs", "the same on XFS", "cp_-r fcopy_-r fcp cpz", source="many", fs="xfs", rounds=14, bars=fast)
+tree("btrfs", "the same on btrfs", "cp_-r fcopy_-r fcp cpz rcp", source="many", fs="btrfs", rounds=12,
      bars="fcopy_-r wall 1.03 cp_-r; fcopy_-r wall 1.03 fcp; fcopy_-r wall 1.03 cpz; fcopy_-r wall 1.03 rcp")
 tree("tmpfs", "the same in memory", "cp_-r fcopy_-r fcp cpz", source="many", fs="tmpfs", bars=fast)
-tree("flat", "one directory", "cp_-r fcopy_-r fcp cpz", source="flat", fs="ext4", rounds=8, bars="fcopy_-r wall 0.85 cp_-r")
-tree("large", "large files", "fcopy_each fcopy_-r cp_-r", source="large", fs="ext4", rounds=8, base="cp_-r",
+tree("flat", "one directory", "cp_-r fcopy_-r fcp cpz", source="flat", fs="ext4", rounds=5, bars="fcopy_-r wall 0.85 cp_-r")
+tree("large", "large files", "fcopy_each fcopy_-r cp_-r", source="large", fs="ext4", rounds=6, base="cp_-r",
      bars="fcopy_-r wall 1.0 fcopy_each; fcopy_-r wall 1.0 cp_-r")
 tree("cold", "many small files, cold cache", "cp_-r fcopy_-r fcp cpz", source="many", fs="ext4", cache="cold", rounds=6,
      sets="readme", bars="fcopy_-r wall 0.8 cp_-r")
