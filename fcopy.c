@@ -7,11 +7,11 @@
  *   include/fcopy.h   libfcopy's public face
  *   src/cli/          everything that is printed: options, operands, mode, help, messages, events,
  *                     errors, progress, speed, ending, stats, json, benchmark
- *   src/tree/         several sources and trees: operands, tree, root (new or merged), commit,
- *                     shard, shard_part, walk (reads directories), pool, entry, shard_entry, links,
- *                     hard_link, special, directory, permissions (of new directories), record,
- *                     resume and unmarked (an unfinished tree), flush, remove, inside (DST below
- *                     SRC), report
+ *   src/tree/         several sources and trees: operands, tree, target (a copy's name), root (new
+ *                     or merged), commit, shard, shard_part, walk (reads directories), pool, entry,
+ *                     shard_entry, links, hard_link, special, directory, permissions (of new
+ *                     directories), record, resume and unmarked (an unfinished tree), flush,
+ *                     remove, inside (DST below SRC), report
  *   src/copy/         policy: rules (what options demand), copy (opens), run (up to the commit),
  *                     settle (before the commit), notify, plan (auto), cached and measure (splice
  *                     or threads), cpus, ask, modes, step, extents, allocate, space, stale, ranges
