@@ -106,6 +106,17 @@ static bool is_on_fuse(int fd)
 	return fstatfs(fd, &fs) == 0 && fs.f_type == FUSE_SUPER_MAGIC;
 }
 
+/* Returns 0, ENGINE_NEXT or -errno. */
+static int direct_set(struct transfer *t, int fd, int flags, enum side side)
+{
+	while (fcntl(fd, F_SETFL, flags) < 0) {
+		int r = transfer_judge(t, "fcntl(O_DIRECT)", side);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
 static int direct_copy(struct transfer *t)
 {
 	if (!t->src_positional || !t->dst_positional)
@@ -120,11 +131,12 @@ static int direct_copy(struct transfer *t)
 	int src = fcntl(t->src, F_GETFL), dst = fcntl(t->dst, F_GETFL);
 	if (src < 0 || dst < 0)
 		return transfer_fail(t, "fcntl(F_GETFL)", src < 0 ? SIDE_SRC : SIDE_DST, -errno);
-	if (fcntl(t->src, F_SETFL, src | O_DIRECT) < 0)
-		return transfer_judge(t, "fcntl(O_DIRECT)", SIDE_SRC);
-	int r = fcntl(t->dst, F_SETFL, dst | O_DIRECT) < 0
-		    ? transfer_judge(t, "fcntl(O_DIRECT)", SIDE_DST)
-		    : direct_with_flags(t);
+	int r = direct_set(t, t->src, src | O_DIRECT, SIDE_SRC);
+	if (r)
+		return r;
+	r = direct_set(t, t->dst, dst | O_DIRECT, SIDE_DST);
+	if (r == 0)
+		r = direct_with_flags(t);
 	fcntl(t->src, F_SETFL, src);
 	fcntl(t->dst, F_SETFL, dst);
 	return r;

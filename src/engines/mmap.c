@@ -77,6 +77,8 @@ static off_t source_left(struct transfer *t, size_t window)
 	struct stat st;
 	if (fstat(t->src, &st) < 0)
 		return transfer_fail(t, "fstat", SIDE_SRC, -errno);
+	if (S_ISBLK(st.st_mode) && (st.st_size = lseek(t->src, 0, SEEK_END)) < 0)
+		return transfer_fail(t, "lseek", SIDE_SRC, -errno);
 	/* The source was truncated: the last window may have had zeros past the source's new end.
 	 * They do not belong to the finished prefix, and the commit truncates them. */
 	if (t->offset > st.st_size && t->dst_positional)

@@ -27,12 +27,14 @@ static int clone_file(struct transfer *t)
 static int reflink_copy(struct transfer *t)
 {
 	struct stat src, dst;
-	if (t->offset != 0 || !t->src_positional || !t->dst_positional)
-		return transfer_refuse(t, "ioctl(FICLONE)", SIDE_BOTH, EINVAL);
+	if (!t->src_positional || !t->dst_positional)
+		return transfer_refuse(t, NULL, SIDE_BOTH, ESPIPE);
+	if (t->offset != 0)
+		return transfer_refuse(t, NULL, SIDE_BOTH, EINVAL);
 	if (fstat(t->src, &src) < 0)
 		return transfer_fail(t, "fstat", SIDE_SRC, -errno);
 	if (t->end < src.st_size) /* FICLONE clones whole files only */
-		return transfer_refuse(t, "ioctl(FICLONE)", SIDE_BOTH, EINVAL);
+		return transfer_refuse(t, NULL, SIDE_BOTH, EINVAL);
 	t->io.calls++;
 	int r = clone_file(t);
 	if (r)

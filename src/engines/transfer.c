@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define CREDIT 0.1 /* seconds of delay that a limited rate may make up for */
+#define SLEEP  0.1 /* seconds, at most, until a thread looks whether it is cancelled */
 
 size_t transfer_chunk(const struct transfer *t, size_t most)
 {
@@ -39,7 +40,7 @@ static void pace_keep(const struct transfer *t, uint64_t moved)
 {
 	double wait = pace_wait(t->monitor, moved);
 	while (wait > 0 && !io_cancelled(&t->io)) {
-		struct timespec pause = {(time_t)wait, (long)((wait - (double)(time_t)wait) * 1e9)};
+		struct timespec pause = {.tv_nsec = (long)((wait < SLEEP ? wait : SLEEP) * 1e9)};
 		nanosleep(&pause, NULL);
 		wait = pace_wait(t->monitor, moved);
 	}

@@ -150,3 +150,15 @@ make_cold() {
 	expect 0 a "$loop" --no-cache
 	dd if="$loop" iflag=direct bs=4096 count=3 status=none | cmp -n 10001 - a
 }
+
+@test "every mode that can reads a device to its end" {
+	local mode
+	setup_device
+	random a 4194304
+	expect 0 a "$loop"
+	for mode in readwrite sendfile splice mmap direct parallel; do
+		has_mode $mode || continue
+		expect 0 -f "$loop" b $mode
+		cmp a b
+	done
+}

@@ -141,6 +141,18 @@ fails_in() {
 	cmp a c
 }
 
+@test "EINTR of the calls that switch to direct I/O: nothing is taken for a whole copy" {
+	local n
+	need_mode direct
+	prepare
+	for n in 1 2; do
+		traced 0 trace=fcntl -f a c direct
+		traced 0 "inject=fcntl:error=EINTR:when=$(($(nth fcntl F_SETFL.*O_DIRECT) + n - 1))" -f a c direct
+		grep -q 'F_SETFL.*O_DIRECT.*INJECTED' trace
+		cmp a c
+	done
+}
+
 @test "EAGAIN: waits for a pipe, fails at once for a regular file" {
 	prepare
 	echo text >c

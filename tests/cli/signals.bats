@@ -285,3 +285,17 @@ unread() {
 		said 'Broken pipe' err
 	done
 }
+
+@test "a limited rate does not delay the end: a thread never sleeps for long" {
+	local start
+	head -c 40M /dev/zero >a
+	"$FCOPY" -q -j64 --limit-rate=1M a b &
+	pid=$!
+	await has_written
+	sleep 1
+	start=${EPOCHREALTIME//./}
+	kill -TERM $pid
+	ends 143
+	[ $((${EPOCHREALTIME//./} - start)) -lt 1500000 ]
+	absent b
+}
