@@ -276,9 +276,6 @@ int socket_adopt(struct endpoint *e, bool source, struct fcopy_error *error)
 	bool listening = socket_get_option(e->fd, SO_ACCEPTCONN) > 0;
 	struct linger linger = {0};
 	socklen_t size = sizeof(linger);
-	if (socket_get_option(e->fd, SO_TYPE) != SOCK_STREAM)
-		return error_refuse(error, e->path, ESOCKTNOSUPPORT, "is not a stream socket",
-				    FCOPY_ADVICE_NONE);
 	if (getsockopt(e->fd, SOL_SOCKET, SO_LINGER, &linger, &size) < 0)
 		return error_call(error, "getsockopt", e->path, errno);
 	/* Not a listener: later programs may accept on it, and their connections would inherit it.

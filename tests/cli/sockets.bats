@@ -424,3 +424,20 @@ with socket.create_server(("127.0.0.1", 0)) as server:
 		[ "$output" = abcdef ]
 	done
 }
+
+@test "sockets of records are no streams: refused, with every name, and nothing is copied" {
+	cat >records.py <<-'END'
+		import os, socket, subprocess, sys
+		for kind in socket.SOCK_SEQPACKET, socket.SOCK_DGRAM:
+		    for name in "-", "fd:0":
+		        a, b = socket.socketpair(socket.AF_UNIX, kind)
+		        b.send(os.urandom(90000))
+		        if kind == socket.SOCK_SEQPACKET:
+		            b.close()
+		        run = subprocess.run([sys.argv[1], name, "out"], stdin=a, capture_output=True, text=True, timeout=20)
+		        assert run.returncode == 1, (kind, name, run)
+		        assert "is not a stream socket" in run.stderr, run
+		        assert not os.path.exists("out")
+	END
+	timeout 100 python3 records.py "$FCOPY"
+}
