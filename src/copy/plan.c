@@ -246,7 +246,7 @@ static int copy_file(struct copy *c)
 	if (c->size <= SMALL_SIZE && (dense || o->sparse > FCOPY_WHEN_AUTO) && !o->no_cache &&
 	    o->preallocate != FCOPY_WHEN_ALWAYS)
 		return 0; /* read_on_small copies the whole file */
-	if (o->sparse != FCOPY_WHEN_NEVER)
+	if (o->sparse != FCOPY_WHEN_NEVER && o->preallocate != FCOPY_WHEN_ALWAYS)
 		return copy_extents(c, c->size);
 	int r = allocate_blocks(c, c->all.offset, c->size);
 	return r < 0 ? r : copy_data(c, c->size);

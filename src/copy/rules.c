@@ -230,6 +230,8 @@ static int rules_check_ends(const struct request *x, const struct fcopy_mode *mo
 	    {allocates, "preallocate", ANY, END_FILE, "has no blocks to allocate", usage},
 	    {allocates, "preallocate", END_DISK | END_FILE, ANY, "has no known size to allocate",
 	     usage},
+	    {o->sparse == FCOPY_WHEN_ALWAYS, "sparse", ANY, END_DISK | END_FILE,
+	     "cannot get holes: it is a stream", usage},
 	    {o->fsync, "fsync", ANY, END_DISK | REGULAR, "is not on a disk: it cannot be flushed",
 	     usage},
 	};

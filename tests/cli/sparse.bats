@@ -276,3 +276,23 @@ make_sparse() {
 		never grep -q 'threads' <<<"$stderr"
 	done
 }
+
+@test "--sparse=always to what cannot have holes: refused" {
+	echo data >a
+	run --separate-stderr bash -c '"$0" --sparse=always a - >b' "$FCOPY"
+	demand 2
+	says "fcopy: -: cannot get holes: it is a stream"
+	expect 2 --sparse=always a tcp:127.0.0.1:1
+	says "fcopy: --sparse: cannot be used if DST is a socket"
+}
+
+@test "--preallocate=always gives every block of a file with holes" {
+	truncate -s 8M a
+	for at in 1 5; do
+		head -c 1M /dev/urandom | dd of=a bs=1M seek=$at conv=notrunc status=none
+	done
+	[ "$(stat -c %b a)" -lt 16384 ] || skip "no holes here"
+	expect 0 --preallocate=always a b
+	cmp a b
+	[ "$(stat -c %b b)" -ge 16384 ]
+}
