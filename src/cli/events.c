@@ -29,12 +29,12 @@ static bool has_any_port(const char *operand)
 /* Prints the address; in place of the wildcard address, a host name that a client can use. */
 static void print_reachable(const char *address)
 {
-	char host[256] = "";
+	char host[256] = "", operand[256 + 64];
 	bool any = strncmp(address, "0.0.0.0:", 8) == 0 || strncmp(address, "[::]:", 5) == 0;
-	if (any && gethostname(host, sizeof(host) - 1) == 0)
-		fprintf(stderr, "%s%s", host, strrchr(address, ':'));
-	else
-		fputs(address, stderr);
+	bool named = any && gethostname(host, sizeof(host) - 1) == 0;
+	snprintf(operand, sizeof(operand), "tcp:%s%s", named ? host : address,
+		 named ? strrchr(address, ':') : "");
+	message_quoted(operand); /* zsh would expand the brackets of an IPv6 address */
 }
 
 static bool is_loopback(const char *address)
@@ -67,7 +67,7 @@ static void print_server(const struct cli *cli, const char *address)
 	print_where(cli->dst, address);
 	if (address[0] == '\0')
 		return;
-	fputs("fcopy: receive it with: fcopy tcp:", stderr);
+	fputs("fcopy: receive it with: fcopy ", stderr);
 	print_reachable(address);
 	fputc(' ', stderr);
 	const char *name = text_file_name(cli->src);

@@ -83,7 +83,7 @@ void message_quoted(const char *path)
 	bool escapes = false;
 	for (const unsigned char *c = (const unsigned char *)path; *c && !escapes;) {
 		size_t length = utf8_length(c);
-		escapes = utf8_is_control(c, length);
+		escapes = length == 0 || utf8_is_control(c, length);
 		c += length ? length : 1;
 	}
 	if (path[strspn(path, plain)] == '\0') {

@@ -92,7 +92,9 @@ static void print_stopped(const struct cli *cli, const struct fcopy_tree_report 
 {
 	struct text size = {0};
 	text_size_brief(&size, r->bytes);
-	fprintf(stderr, "fcopy: stopped after %" PRIu64 " entries, %s", tree_entries(r), size.at);
+	const uint64_t n = tree_entries(r);
+	fprintf(stderr, "fcopy: stopped after %" PRIu64 " %s, %s", n, n == 1 ? "entry" : "entries",
+		size.at);
 	if (keeps_part(r)) {
 		fputs("; kept as ", stderr);
 		message_print(r->part);

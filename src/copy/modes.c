@@ -40,7 +40,9 @@ const struct fcopy_mode *fcopy_mode_find(const char *text)
 {
 	char *end;
 	long number = strtol(text, &end, 10);
-	bool numeric = text[0] >= '0' && text[0] <= '9' && *end == '\0';
+	/* 04 may be the directory of a month. */
+	bool numeric = text[0] >= '0' && text[0] <= '9' && *end == '\0' &&
+		       (text[0] != '0' || text[1] == '\0');
 	for (const struct fcopy_mode *m = modes; m->name; m++)
 		if (numeric
 			? m->number == number

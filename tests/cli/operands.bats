@@ -35,3 +35,16 @@ load helper
 	usage_error "missing SRC: use fcopy -t DIR SRC..." -t d
 	usage_error "missing SRC: use fcopy -t DIR SRC..." -rt d
 }
+
+@test "a month is a directory: 04 is no mode" {
+	echo 1 >a
+	echo 2 >b
+	mkdir 04
+	expect 0 a b 04
+	holds 2 04/b
+	holds 2 b
+	rm -r 04
+	expect 2 a b 04
+	holds 2 b
+	expect 2 -m 04 a b
+}

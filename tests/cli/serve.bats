@@ -171,3 +171,11 @@ catches() {
 	done
 	[[ $hint == *" ./tcp:x" ]]
 }
+
+@test "-k on an IPv6 address: the hint is quoted, because zsh would expand the brackets" {
+	random a 1000
+	serve -k a 'tcp-listen:[::1]:0'
+	grep -qF "fcopy: receive it with: fcopy 'tcp:[::1]:$port' a" server.log
+	stop TERM
+	ended 0
+}

@@ -12,7 +12,7 @@ setup_sources() {
 @test "operands: none, one, four" {
 	setup_sources
 	usage_error "missing SRC and DST: use fcopy SRC DST, or fcopy -h for help"
-	usage_error "missing DST: use fcopy a DST" a
+	usage_error "a: missing DST: use fcopy SRC DST" a
 	expect 1 a b 1 extra
 	says "fcopy: extra: no such directory"
 	holds old b
