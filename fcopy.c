@@ -112,14 +112,17 @@ static int serve(struct cli *cli, const volatile int *stop, struct fcopy_report 
 /* What the sums of a tree and the report of one file have in common. */
 static void flatten(const struct fcopy_tree_report *tree, struct fcopy_report *r)
 {
+	uint64_t cloned = 0;
+	for (size_t i = 0; i < tree->steps; i++)
+		if (strcmp(tree->step[i].engine, "reflink") == 0)
+			cloned += tree->step[i].bytes;
 	r->error = tree->error;
 	r->committed = tree->committed;
 	r->bytes = tree->bytes;
-	r->data = r->moved = tree->data;
+	r->data = tree->data;
 	r->holes = tree->holes;
-	r->cloned = tree->files > 0 && tree->cloned == tree->files;
-	if (r->cloned)
-		r->moved = 0;
+	r->moved = cloned < tree->data ? tree->data - cloned : 0;
+	r->cloned = tree->cloned > 0 && r->moved == 0;
 	r->source_changed = tree->changed > 0;
 	r->steps = tree->steps;
 	memcpy(r->step, tree->step, sizeof(r->step));

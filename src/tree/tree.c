@@ -99,6 +99,8 @@ static int copy_stream(struct tree *t, const char *src, const char *dst)
 	t->report->data += one.data;
 	t->report->holes += one.holes;
 	t->report->kept += one.kept;
+	for (int i = 0; i < FCOPY_PHASES; i++)
+		t->report->seconds[i] += one.seconds[i];
 	t->report->files += r == 0 && !one.kept;
 	t->committed = r == 0 && (!t->shard || one.committed);
 	report_add_steps(t->report, one.step, one.steps);
@@ -185,6 +187,24 @@ static int copy_operand(struct tree *t, const char *src, const char *dst, struct
 	return r;
 }
 
+static double sum_seconds(const struct fcopy_tree_report *r)
+{
+	double sum = 0;
+	for (int i = 0; i < FCOPY_PHASES; i++)
+		sum += r->seconds[i];
+	return sum;
+}
+
+/* What took no other phase was the copy. */
+static void copy_operand_timed(struct tree *t, const char *src, const char *dst,
+			       struct target *target)
+{
+	double start = io_now(), before = sum_seconds(t->report);
+	copy_operand(t, src, dst, target);
+	double rest = io_now() - start - (sum_seconds(t->report) - before);
+	t->report->seconds[FCOPY_PHASE_COPY] += rest > 0 ? rest : 0;
+}
+
 static void copy_operands(struct tree *t, const char *const *src, size_t n, const char *dst)
 {
 	struct fcopy_tree_report *report = t->report;
@@ -198,7 +218,7 @@ static void copy_operands(struct tree *t, const char *const *src, size_t n, cons
 	for (; done < n && !tree_stopped(t); done++) {
 		t->committed = false;
 		copy_tree_phase(t->options->copy.progress, FCOPY_PHASE_COPY);
-		copy_operand(t, src[done], dst, &target);
+		copy_operand_timed(t, src[done], dst, &target);
 		report->committed &= t->committed;
 	}
 	report->committed &= done == n;

@@ -3,6 +3,7 @@
 # What is printed about a tree: failures, statistics, JSON, the progress line and the last line.
 
 load helper
+load json
 load terminal
 
 make_small() {
@@ -189,4 +190,37 @@ has_bytes() {
 	need_strace
 	traced 0 inject=renameat,renameat2:signal=INT -a s/file file
 	cmp s/file file
+}
+
+@test "several files: the phases of the object add up to its time" {
+	random a 100000
+	cp a b
+	mkdir d
+	expect 0 --json --limit-rate=100K a b d
+	is '.phases.copy > 0.5' '([.phases[]] | add) <= .real + 0.001'
+	mkfifo p
+	(sleep 0.5 && echo late >p) &
+	expect 0 --json p a d
+	is '([.phases[]] | add) as $sum | $sum > 0.8 * .real and $sum <= .real + 0.001'
+	wait $!
+}
+
+@test "on XFS: a tree of clones, one file of which moved bytes, is not reported as cloned" {
+	need_root "to mount an image"
+	need mkfs.xfs
+	truncate -s 400M image
+	mkfs.xfs -q image
+	mkdir m
+	export FCOPY
+	# shellcheck disable=SC2016
+	private_mounts 'mount -o loop image m || exit 99
+		mkdir -p m/t m/d
+		head -c 3000000 /dev/urandom >m/t/a
+		: >m/t/empty
+		"$FCOPY" -r --json m/t m/t2
+		head -c 100000 /dev/urandom >b
+		"$FCOPY" --json m/t/a b m/d'
+	[ "$status" != 99 ] || skip "XFS cannot be mounted here"
+	demand 0
+	[ "$(jq -c '[.moved, .cloned]' <<<"$output" | paste -sd' ')" = '[0,true] [100000,false]' ]
 }
