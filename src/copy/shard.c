@@ -72,6 +72,25 @@ static int set_size(const struct share *s)
 	return 0;
 }
 
+static enum endpoint_old share_old(const struct endpoint *e, const struct stat **st)
+{
+	(void)e;
+	*st = NULL;
+	return OLD_OVERWRITTEN;
+}
+
+/* An interrupted attempt may have copied other bytes, where the source has a hole now. */
+static int run_phase(struct copy *c, bool again)
+{
+	static const struct endpoint_ops overwrites = {.old = share_old};
+	const struct endpoint_ops *ops = c->dst.ops;
+	if (again)
+		c->dst.ops = &overwrites;
+	int r = copy_run_phase(c);
+	c->dst.ops = ops;
+	return r;
+}
+
 /* Copies this process's range into the open part, which is locked. */
 static int copy_range(struct share *s)
 {
@@ -84,11 +103,12 @@ static int copy_range(struct share *s)
 	 */
 	if (s->job.complete > 0 && st.st_size < s->job.size)
 		return shard_refuse_part(&s->job, "its .fcopy-part was truncated");
-	int r = shard_record_part(&s->job, &st, st.st_size == 0);
+	const bool again = st.st_size > 0;
+	int r = shard_record_part(&s->job, &st, !again);
 	if (r == 0)
 		r = set_size(s);
 	if (r == 0 && c->first < c->last)
-		r = copy_run_phase(c);
+		r = run_phase(c, again);
 	else
 		c->all.offset = c->last;
 	if (r == 0 && c->all.offset < c->last) {
@@ -112,10 +132,19 @@ static int copy_share(struct share *s)
 	if (r != 0)
 		return r;
 	r = copy_range(s);
+	/* It holds the lock and the inode until the marker exists: by then another job could have a
+	 * part with the same inode. */
+	int held = r == 0 ? fcntl(c->dst.fd, F_DUPFD_CLOEXEC, 0) : -1;
+	if (r == 0 && held < 0)
+		r = error_call(&c->report->error, "fcntl(F_DUPFD)", c->dst.path, errno);
 	int closed = shared_close(&c->dst, r == 0 ? &c->report->error : &ignored);
 	if (r == 0)
 		r = closed;
-	return r == 0 ? shard_mark(&s->job, NULL) : r;
+	if (r == 0)
+		r = shard_mark(&s->job, NULL);
+	if (held >= 0)
+		close(held);
+	return r;
 }
 
 /* All markers were there before the lock was taken. */
