@@ -268,10 +268,17 @@ static bool replace_leaves_name(const struct endpoint *e, int *dir)
 int replace_check(struct endpoint *e, const struct fcopy_options *options,
 		  struct fcopy_error *error)
 {
-	if (file_of(e)->place.exists)
-		return check_existing(e, options->force, error);
+	const bool shard = options->shard.count > 0;
+	if (file_of(e)->place.exists) {
+		int r = check_existing(e, options->force, error);
+		if (r < 0 && shard && error->advice == FCOPY_ADVICE_IN_PLACE_OR_FORCE)
+			error->advice = FCOPY_ADVICE_FORCE;
+		else if (r < 0 && shard && error->advice == FCOPY_ADVICE_IN_PLACE)
+			error->advice = FCOPY_ADVICE_NONE;
+		return r;
+	}
 	/* A part has a name, which must be renamed. */
-	bool named = options->resume || options->shard.count > 0;
+	bool named = options->resume || shard;
 	return named ? check_directory_allows_rename(e, error) : 0;
 }
 

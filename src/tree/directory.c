@@ -110,11 +110,17 @@ void directory_set_attributes(struct worker *w, struct directory *d)
 		mode &= 01000 | permissions_left(t, d->dst);
 	/* It was created with all of S_IRWXU, so that entries could be created in it. */
 	mode_t extra = 0700 & ~mode, lacks = hidden ? mode & 01077 : 0;
-	if (!extra && !lacks)
+	if (!extra && !lacks && !d->resumed)
 		return;
-	if (fstat(d->dst, &now) < 0)
+	if (fstat(d->dst, &now) < 0) {
 		report_call(w, &e, "fstat", entry_dst, errno);
-	else if (fchmod(d->dst, (now.st_mode & 07777 & ~extra) | lacks) < 0)
+		return;
+	}
+	mode_t is = now.st_mode & 07777, open = (is & ~extra) | lacks;
+	/* The source may have become private since an earlier run or attempt created the copy. A
+	 * file system without modes returns EPERM. */
+	mode = d->resumed ? open & ~(0077 & ~mode) : open;
+	if (mode != is && fchmod(d->dst, mode) < 0 && (open != is || errno != EPERM))
 		report_call(w, &e, "fchmod", entry_dst, errno);
 }
 
@@ -145,14 +151,18 @@ static void directory_flush(struct worker *w, struct directory *d)
 
 static void directory_finish(struct worker *w, struct directory *d)
 {
-	bool old = d->resumed &&
-		   w->tree->walk == WALK_COPIES; /* stale names may make the number equal */
-	if ((d->resumed || w->tree->resume) && !tree_stopped(w->tree) &&
-	    (old || !directory_is_exact(d)))
+	bool finishes = w->tree->walk == WALK_FINISHES;
+	bool old = d->resumed && !finishes; /* stale names may make the number equal */
+	bool stale = (d->resumed || w->tree->resume) && !tree_stopped(w->tree) &&
+		     (old || !directory_is_exact(d));
+	bool waits = stale && finishes && !w->tree->prunes;
+	if (waits)
+		__atomic_store_n(&w->tree->stale, true, __ATOMIC_RELAXED);
+	else if (stale)
 		remove_stale(w, d);
 	if (!d->parent) /* root.c still needs it */
 		return;
-	if (!tree_stopped(w->tree) && (!w->tree->shard || w->tree->walk == WALK_FINISHES))
+	if (!tree_stopped(w->tree) && (finishes ? !waits : !w->tree->shard))
 		directory_set_attributes(w, d);
 	if (!tree_stopped(w->tree) && d->dst >= 0)
 		directory_flush(w, d);

@@ -14,6 +14,17 @@
 
 #define LARGE_SIZE ((off_t)16 << 20) /* such a file is shown as progress */
 
+/* What an interrupted attempt of a share left is replaced if it can be. Otherwise it is removed:
+ * another type of file, above all a symlink, which must not be followed; and a file with another
+ * mode, which a replacement would keep. */
+static bool entry_removes_old(const struct entry *e, const struct stat *st)
+{
+	struct stat old;
+	return fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       (!S_ISREG(old.st_mode) || (old.st_mode ^ st->st_mode) & 0777) &&
+	       remove_entry(e->dir->dst, e->as) == 0;
+}
+
 static int entry_open_destination(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	struct copy *c = &w->copy;
@@ -24,6 +35,9 @@ static int entry_open_destination(struct worker *w, const struct entry *e, const
 		if (r != -EEXIST || !w->tree->atomic)
 			return r;
 		*error = (struct fcopy_error){0};
+		if (entry_removes_old(e, st))
+			return created_open(&c->dst, e->dir->dst, e->as, st->st_mode & 0777,
+					    entry_dst, error);
 	}
 	return destination_open_in(&c->dst, e->dir->dst, e->as, entry_dst, &c->src, &w->options,
 				   w->tree->options->hard_links, error);
@@ -101,6 +115,20 @@ static bool is_cycle(const struct directory *d, const struct stat *st)
 	return false;
 }
 
+/* In a merge, a directory of the source can be the copy of one above it, by a bind mount or a
+ * symlink that is followed. Returns 1 then; 0; or -errno. */
+static int is_copy_above(const struct tree *t, const struct directory *d, const struct stat *st)
+{
+	struct stat dst;
+	for (; d && t->atomic && !t->shard; d = d->parent) {
+		if (fstat(d->dst, &dst) < 0)
+			return -errno;
+		if (dst.st_dev == st->st_dev && dst.st_ino == st->st_ino)
+			return 1;
+	}
+	return 0;
+}
+
 /* Opens the destination's directory, which is created unless it exists. */
 static int entry_make_directory(struct worker *w, const struct entry *e, const struct stat *st,
 				bool *fresh)
@@ -121,6 +149,10 @@ static int entry_make_directory(struct worker *w, const struct entry *e, const s
 	if (*fresh && t->withheld && (r = permissions_admit_owner(dir, e->as)) < 0)
 		return report_call(w, e, "chmod", entry_dst, -r);
 	int fd = directory_open(t, dir, e->as);
+	/* Of an interrupted attempt; never a directory that another shard has made since. */
+	if (fd < 0 && t->shard && (errno == ENOTDIR || errno == ELOOP) &&
+	    unlinkat(dir, e->as, 0) == 0 && mkdirat(dir, e->as, mode) == 0)
+		fd = directory_open(t, dir, e->as);
 	if (fd < 0 && !*fresh && (errno == ENOTDIR || errno == ELOOP))
 		return report_refusal(w, e, entry_dst, ENOTDIR,
 				      "is not a directory and is not replaced by one");
@@ -135,7 +167,12 @@ static int entry_enter(struct worker *w, const struct entry *e, int fd, const st
 	struct tree *t = w->tree;
 	bool fresh = false;
 	const bool mounted = t->options->one_file_system && st->st_dev != t->src_dev;
-	if (!mounted && st->st_dev == t->dst_dev && st->st_ino == t->dst_ino) {
+	int above = mounted ? 0 : is_copy_above(t, e->dir, st);
+	if (above < 0) {
+		close(fd);
+		return report_call(w, e, "fstat", entry_dst, -above);
+	}
+	if (above || (!mounted && st->st_dev == t->dst_dev && st->st_ino == t->dst_ino)) {
 		close(fd);
 		tree_stop(t, EINVAL);
 		return report_refusal(w, e, entry_src, EINVAL,
@@ -243,6 +280,22 @@ static int entry_copy_open(struct worker *w, const struct entry *e, int fd)
 	return entry_copy_inode(w, e, fd, &st);
 }
 
+/* Another process has a lease on the file, as Samba and NFS servers have. The kernel tells it to
+ * end the lease; opened without O_NONBLOCK, the file waits for that: fcntl(2). */
+static int entry_open_leased(const struct entry *e, int flags)
+{
+	struct stat st;
+	int path = openat(e->dir->src, e->name, O_PATH | O_CLOEXEC | (flags & O_NOFOLLOW));
+	if (path < 0)
+		return -1;
+	int fd = -1;
+	if (fstat(path, &st) == 0 && S_ISREG(st.st_mode))
+		fd = open(io_proc_path(path).text, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+	close(path);
+	errno = EAGAIN; /* what the first call reported */
+	return fd;
+}
+
 /* Returns 0, -errno, or -EINPROGRESS if another thread will copy it later. */
 static int entry_copy_any(struct worker *w, const struct entry *e)
 {
@@ -262,6 +315,8 @@ static int entry_copy_any(struct worker *w, const struct entry *e)
 				return entry_copy_inode(w, e, -1, &st);
 		}
 		int fd = openat(e->dir->src, e->name, flags);
+		if (fd < 0 && errno == EAGAIN)
+			fd = entry_open_leased(e, flags);
 		if (fd >= 0)
 			return entry_copy_open(w, e, fd);
 		if (errno == ENOENT)

@@ -23,12 +23,13 @@ static bool hard_link_may_replace(const struct worker *w, const struct entry *e,
 {
 	struct endpoint src = {.fd = -1, .path = entry_src, .st = *st}, dst;
 	struct fcopy_error error;
+	struct fcopy_options options = w->options;
+	options.resume = false; /* only a check: no part is opened */
 	if (w->options.no_clobber || !w->tree->atomic)
 		return false;
 	if (!S_ISREG(st->st_mode)) /* as special_copy */
 		return !special_is_source(e, st);
-	if (destination_open_in(&dst, e->dir->dst, e->as, entry_dst, &src, &w->options, true,
-				&error))
+	if (destination_open_in(&dst, e->dir->dst, e->as, entry_dst, &src, &options, true, &error))
 		return false;
 	dst.ops->abort(&dst);
 	return true;
@@ -56,15 +57,18 @@ int hard_link_make(const struct worker *w, const struct entry *e, const struct s
 	int from = dir == e->dir ? e->dir->dst : directory_reopen(dir), to = e->dir->dst;
 	if (from < 0)
 		return from;
-	bool merges = w->tree->atomic && !w->tree->resume;
+	bool merges = w->tree->atomic && !w->tree->resume && !w->tree->shard;
 	bool followed = merges && S_ISREG(st->st_mode) &&
 			(hard_link_is_symlink(from, name) ||
 			 (!w->options.no_clobber && hard_link_is_symlink(to, e->as)));
 	int r = followed ? -ELOOP : hard_link_create(from, name, to, e->as);
 	if (r == -EEXIST && w->tree->resume && remove_entry(to, e->as) == 0)
 		r = hard_link_create(from, name, to, e->as);
-	if (r == -EEXIST && hard_link_may_replace(w, e, st))
+	if (r == -EEXIST && (w->tree->shard || hard_link_may_replace(w, e, st)))
 		r = hard_link_replace(from, name, to, e->as);
+	/* A directory of an interrupted attempt. */
+	if (r == -EISDIR && w->tree->shard && remove_entry(to, e->as) == 0)
+		r = hard_link_create(from, name, to, e->as);
 	if (dir != e->dir)
 		close(from);
 	return r;

@@ -3,13 +3,18 @@
  *
  * The first name is copied. Names that are found while that copy is still running wait in its row;
  * links_done() returns them. A row is freed when all names of its inode have been found.
+ *
+ * A file that is deleted during the copy can leave its inode number to a new one: the time of birth
+ * tells the two apart, or their size and mtime where the file system has no such time.
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
 #include "resume.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define ROWS_START   64            /* a power of two */
@@ -19,6 +24,9 @@ struct link {
 	struct link *next;
 	dev_t dev;
 	ino_t ino;
+	struct statx_timestamp birth; /* zeros: unknown */
+	off_t size;
+	struct timespec mtime;
 	nlink_t left; /* names that were not found yet */
 	bool complete;
 	struct directory *dir; /* held; where the copy is */
@@ -108,7 +116,26 @@ static struct link *links_remove(struct links *l, struct link **k)
 	return found;
 }
 
-static bool links_add(struct links *l, const struct entry *e, const struct stat *st, nlink_t left)
+static struct statx_timestamp link_birth(const struct entry *e)
+{
+	struct statx sx;
+	const int flags = e->follow ? 0 : AT_SYMLINK_NOFOLLOW;
+	if (statx(e->dir->src, e->name, flags, STATX_BTIME, &sx) < 0 ||
+	    !(sx.stx_mask & STATX_BTIME))
+		return (struct statx_timestamp){0};
+	return sx.stx_btime;
+}
+
+static bool link_is_same(const struct link *k, const struct stat *st, struct statx_timestamp birth)
+{
+	if (birth.tv_sec || birth.tv_nsec)
+		return k->birth.tv_sec == birth.tv_sec && k->birth.tv_nsec == birth.tv_nsec;
+	return k->size == st->st_size && k->mtime.tv_sec == st->st_mtim.tv_sec &&
+	       k->mtime.tv_nsec == st->st_mtim.tv_nsec;
+}
+
+static bool links_add(struct links *l, const struct entry *e, const struct stat *st,
+		      struct statx_timestamp birth, nlink_t left)
 {
 	size_t length = strlen(e->as);
 	struct link *k = malloc(sizeof(*k) + length + 1);
@@ -117,8 +144,14 @@ static bool links_add(struct links *l, const struct entry *e, const struct stat 
 	if (l->count >= l->size)
 		links_grow(l);
 	size_t at = links_hash(l, st->st_dev, st->st_ino);
-	*k = (struct link){
-	    .next = l->row[at], .dev = st->st_dev, .ino = st->st_ino, .left = left, .dir = e->dir};
+	*k = (struct link){.next = l->row[at],
+			   .dev = st->st_dev,
+			   .ino = st->st_ino,
+			   .birth = birth,
+			   .size = st->st_size,
+			   .mtime = st->st_mtim,
+			   .left = left,
+			   .dir = e->dir};
 	memcpy(k->name, e->as, length + 1);
 	directory_ref(e->dir);
 	l->row[at] = k;
@@ -191,8 +224,9 @@ static enum link_state links_use(struct worker *w, const struct entry *e, const 
 	/* The old copy can have no more names: this one is the first of those that follow. */
 	if (r == -EMLINK && *at && (*at)->complete) {
 		nlink_t left = (*at)->left;
+		struct statx_timestamp birth = (*at)->birth;
 		link_free(links_remove(l, at));
-		links_add(l, e, st, left);
+		links_add(l, e, st, birth, left);
 	}
 	pthread_mutex_unlock(&l->lock);
 	return LINK_COPY;
@@ -203,14 +237,20 @@ enum link_state links_claim(struct worker *w, const struct entry *e, const struc
 	struct links *l = w->tree->links;
 	enum link_state state = LINK_COPY;
 	bool memory = true;
+	struct statx_timestamp birth = link_birth(e);
 	pthread_mutex_lock(&l->lock);
 	struct link **at = links_find(l, st);
-	if (*at && (*at)->complete)
+	bool same = *at && link_is_same(*at, st, birth);
+	if (same && (*at)->complete)
 		return links_use(w, e, st, at);
+	if (*at && !same && (*at)->complete) {
+		link_free(links_remove(l, at));
+		at = links_find(l, st);
+	}
 	if (!*at) {
 		bool known = w->tree->options->follow != FCOPY_FOLLOW_ALWAYS && !w->tree->several;
-		memory = links_add(l, e, st, known ? st->st_nlink - 1 : UNKNOWN_LEFT);
-	} else if ((*at)->dir != e->dir || strcmp((*at)->name, e->as) != 0) {
+		memory = links_add(l, e, st, birth, known ? st->st_nlink - 1 : UNKNOWN_LEFT);
+	} else if (same && ((*at)->dir != e->dir || strcmp((*at)->name, e->as) != 0)) {
 		memory = links_wait(*at, e);
 		state = memory ? LINK_WAITS : LINK_COPY;
 	}

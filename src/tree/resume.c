@@ -207,6 +207,16 @@ static bool resume_set_attributes(const struct worker *w, const struct entry *e,
 	return same;
 }
 
+/* The source may have become private since. A file system without modes returns EPERM. */
+static bool resume_close_mode(const struct worker *w, const struct entry *e, const struct stat *old,
+			      const struct stat *st)
+{
+	mode_t mode = old->st_mode & 07777 & ~(0777 & ~st->st_mode);
+	return w->tree->options->copy.preserve & FCOPY_ATTR_MODE ||
+	       mode == (old->st_mode & 07777) || fchmodat(e->dir->dst, e->as, mode, 0) == 0 ||
+	       errno == EPERM;
+}
+
 /* The earlier run may not have flushed the file, and no syncfs(2) follows. Opened for writing: SMB
  * ignores fsync(2) otherwise (cifs_strict_fsync in fs/smb/client/file.c). */
 static bool resume_flush(const struct worker *w, const struct entry *e)
@@ -238,18 +248,27 @@ static bool resume_has_same_bytes(struct worker *w, const struct entry *e, int f
 	return same;
 }
 
+/* The destination may store times with less precision: 1 s, or 2 s on FAT. */
+static bool resume_time_is_near(const struct stat *old, const struct stat *st)
+{
+	time_t later = st->st_mtim.tv_sec - old->st_mtim.tv_sec;
+	return later >= 0 && later < 2 && old->st_mtim.tv_nsec % 100 == 0;
+}
+
 bool resume_is_complete(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	struct stat old;
 	if (fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
+	bool same_time = old.st_mtim.tv_sec == st->st_mtim.tv_sec &&
+			 old.st_mtim.tv_nsec == st->st_mtim.tv_nsec;
 	/* --verify promises that every file of the copy was read back. A file with hard links may
 	 * have other names in the source now. */
 	if (S_ISREG(old.st_mode) && !w->options.verify && old.st_nlink == 1 &&
-	    old.st_size == st->st_size && old.st_mtim.tv_sec == st->st_mtim.tv_sec &&
-	    old.st_mtim.tv_nsec == st->st_mtim.tv_nsec &&
-	    (w->tree->proven || resume_has_same_bytes(w, e, fd, st)) &&
-	    resume_set_attributes(w, e, fd, st) && resume_flush(w, e))
+	    old.st_size == st->st_size && (same_time || resume_time_is_near(&old, st)) &&
+	    ((same_time && w->tree->proven) || resume_has_same_bytes(w, e, fd, st)) &&
+	    resume_close_mode(w, e, &old, st) && resume_set_attributes(w, e, fd, st) &&
+	    resume_flush(w, e))
 		return true;
 	remove_entry(e->dir->dst, e->as); /* if this fails, the creation of the copy reports it */
 	return false;
@@ -263,6 +282,10 @@ bool resume_keeps_part(const struct worker *w, const struct entry *e)
 	if (!t->options->copy.resume || !t->atomic || t->resume)
 		return false;
 	int n = snprintf(part, sizeof(part), "%s" PART_SUFFIX, e->as);
-	return t->single || n >= (int)sizeof(part) ||
-	       fstatat(e->dir->src, part, &st, AT_SYMLINK_NOFOLLOW) < 0;
+	if (t->single || n >= (int)sizeof(part))
+		return true;
+	/* The part of what a symlink leads to can be the copy of another entry. */
+	if (fstatat(e->dir->dst, e->as, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
+		return false;
+	return fstatat(e->dir->src, part, &st, AT_SYMLINK_NOFOLLOW) < 0;
 }

@@ -171,6 +171,8 @@ static int root_resume(struct root *r)
 		return r->dst;
 	}
 	r->mode = temporary_mode(r->operand->parent, mode & 01777);
+	if (fstat(r->dst, &st) == 0)
+		r->mode |= st.st_mode & S_ISGID;
 	r->resumes = true;
 	strcpy(r->temporary, r->part);
 	return root_prove(r);
@@ -186,9 +188,14 @@ static int root_check_part(struct root *r)
 		r->part[0] = '\0';
 		return resume ? root_fail(r, "open of its .fcopy-part", ENAMETOOLONG) : 0;
 	}
-	int result = root_check_part_source(r);
-	if (result == 0 && !resume &&
-	    fstatat(r->operand->parent, r->part, &st, AT_SYMLINK_NOFOLLOW) == 0)
+	int result = root_check_part_source(r), parent = r->operand->parent;
+	if (result < 0 || resume || fstatat(parent, r->part, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return result;
+	struct fcopy_error error;
+	result = part_refuse_shared(parent, r->operand->name, r->operand->dst, &error);
+	if (result < 0)
+		report_operand(r->tree, &error);
+	else
 		result = root_refuse(r, EEXIST, "an earlier copy left its .fcopy-part",
 				     FCOPY_ADVICE_RESUME);
 	return result;

@@ -5,12 +5,12 @@
  * share: entries whose relative path hashes to I modulo N, all names of a hard-linked inode whose
  * number hashes to I, and one range of each large file. All shards add up what they see of the
  * source; the markers hold that sum. The process that sees all markers walks once more: it checks
- * the sum and that every copy is there, removes what the source does not have, sets attributes of
- * directories and large files, flushes and renames. A late retry only compares the sum with the
- * receipt's.
+ * the sum and that every copy is there, gives large files their names, sets attributes of
+ * directories and large files, flushes and renames. If the copy has what the source lacks, it walks
+ * a second time to remove that. A late retry only compares the sum with the receipt's.
  *
- * A share that was interrupted is copied again from its start: a file that exists is replaced by a
- * complete one.
+ * A share that was interrupted is copied again from its start: what exists is replaced by a
+ * complete copy. The source may have changed since that attempt.
  */
 #define _GNU_SOURCE
 #include "copy/shard.h"
@@ -91,8 +91,14 @@ static int shard_end(struct shard_root *s, struct directory *d)
 	if (s->root.tree->differs)
 		return shard_report(s, shard_refuse_part(&s->job, "its .fcopy-part was changed by "
 								  "something else"));
+	/* Only now is it certain that the source lacks what the copy has: walk again. */
+	if (s->root.tree->stale && !s->root.tree->prunes) {
+		s->root.tree->prunes = true;
+		return SHARD_AGAIN;
+	}
 	if (fstat(s->root.dst, &part) < 0)
 		return shard_report(s, shard_call(s, "fstat"));
+	s->root.mode |= part.st_mode & S_ISGID;
 	shard_birth(s->root.dst, "", &part);
 	int r = shard_write_commit(&s->job, &part);
 	return r < 0 ? shard_report(s, r) : commit_root(&s->root, d);
@@ -158,11 +164,12 @@ static int shard_copy_share(struct shard_root *s, bool *reported)
 	const char *call;
 	if (r == 0 && flush_tree(s->root.tree, s->root.dst, &call) < 0)
 		r = shard_call(s, call);
+	/* While the part is open, no other directory can have its inode. */
+	if (r == 0)
+		r = shard_mark(&s->job, what);
 	if (s->root.dst >= 0)
 		close(s->root.dst);
 	s->root.dst = -1;
-	if (r == 0)
-		r = shard_mark(&s->job, what);
 	if (lock >= 0)
 		close(lock);
 	return r;
@@ -246,6 +253,7 @@ int shard_root_copy(struct tree *t, const struct operand *o)
 	t->atomic = true; /* what an interrupted attempt left is replaced */
 	t->resume = false;
 	t->failures = 0;
+	t->stale = t->prunes = false;
 	t->src_dev = o->st.st_dev;
 	int r = root_check_inside(&s.root, o->parent);
 	if (r < 0 || (r = root_check_part_source(&s.root)) < 0)

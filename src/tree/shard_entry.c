@@ -4,9 +4,10 @@
 #define _GNU_SOURCE
 #include "copy/shard.h"
 #include "endpoints/error.h"
-#include "tree.h"
+#include "resume.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,6 +39,20 @@ static uint64_t shard_entry_sum(const struct worker *w, uint64_t path, const str
 	for (size_t i = 0; i < sizeof(seen) / sizeof(*seen); i++)
 		path = shard_mix(path ^ seen[i]);
 	return path;
+}
+
+static uint64_t shard_path_hash(const struct entry *e)
+{
+	return hash_add(e->dir->hash, e->name, strlen(e->name));
+}
+
+/* Until the last walk, a large file has a name that belongs to this version of its source: an
+ * attempt that saw another version, and may still run, writes to another file. */
+static void shard_version_name(const struct worker *w, const struct entry *e, const struct stat *st,
+			       char name[TEMPORARY_SIZE])
+{
+	snprintf(name, TEMPORARY_SIZE, ".fcopy-%016" PRIx64,
+		 shard_entry_sum(w, shard_path_hash(e), st));
 }
 
 static uint64_t shard_inode_hash(const struct stat *st)
@@ -107,7 +122,9 @@ int shard_copy_range(struct worker *w, const struct entry *e, int fd, const stru
 {
 	struct copy *c = &w->copy;
 	struct stat dst;
+	char name[TEMPORARY_SIZE];
 	const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	shard_version_name(w, e, st, name);
 	memset(&w->file, 0, offsetof(struct fcopy_report, dst));
 	*c = (struct copy){.options = &w->options,
 			   .report = &w->file,
@@ -120,7 +137,7 @@ int shard_copy_range(struct worker *w, const struct entry *e, int fd, const stru
 			   .share = true,
 			   .no_clone = true};
 	/* Every shard must be able to write to it; the last walk sets the mode. */
-	int to = openat(e->dir->dst, e->as, flags, (st->st_mode & 0777) | 0600);
+	int to = openat(e->dir->dst, name, flags, (st->st_mode & 0777) | 0600);
 	if (to < 0 || fstat(to, &dst) < 0) {
 		int r = report_call(w, e, to < 0 ? "open" : "fstat", entry_dst, errno);
 		close(fd);
@@ -167,19 +184,36 @@ static int shard_set_attributes(struct worker *w, const struct entry *e, const s
 	return r;
 }
 
+/* A large file gets its own name, unless a last walk that was interrupted has given it already. */
+static int shard_name_large(struct worker *w, const struct entry *e, const struct stat *st)
+{
+	char name[TEMPORARY_SIZE];
+	int dir = e->dir->dst;
+	shard_version_name(w, e, st, name);
+	int r = renameat(dir, name, dir, e->as) < 0 ? -errno : 0;
+	/* What an attempt made that saw another version of the source. */
+	if (r == -EISDIR && remove_entry(dir, e->as) == 0)
+		r = renameat(dir, name, dir, e->as) < 0 ? -errno : 0;
+	return r == 0 || r == -ENOENT ? 0 : report_call(w, e, "rename", entry_dst, -r);
+}
+
 /* The last walk: the copies that the markers promise are there. */
 static int shard_check(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	struct stat dst = {0};
+	bool large = shard_is_large(w, st);
+	int r = large ? shard_name_large(w, e, st) : 0;
+	if (r < 0)
+		return r;
 	if (fstatat(e->dir->dst, e->as, &dst, AT_SYMLINK_NOFOLLOW) < 0 && errno != ENOENT)
 		return report_call(w, e, "stat", entry_dst, errno);
 	if ((dst.st_mode & S_IFMT) != (st->st_mode & S_IFMT) ||
-	    (S_ISREG(st->st_mode) && dst.st_size != st->st_size)) {
+	    (S_ISREG(st->st_mode) && dst.st_size != st->st_size) || (large && dst.st_nlink != 1)) {
 		__atomic_store_n(&w->tree->differs, true, __ATOMIC_RELAXED);
 		return report_refusal(w, e, entry_dst, EBUSY, "does not match its source any more");
 	}
 	__atomic_add_fetch(&e->dir->present, 1, __ATOMIC_RELAXED);
-	return shard_is_large(w, st) ? shard_set_attributes(w, e, st) : 0;
+	return large ? shard_set_attributes(w, e, st) : 0;
 }
 
 int shard_claim(struct worker *w, const struct entry *e, uint64_t *sum)
@@ -192,7 +226,7 @@ int shard_claim(struct worker *w, const struct entry *e, uint64_t *sum)
 		return 0; /* entry_copy_any() reports it */
 	if (fstatat(e->dir->src, e->name, &st, e->follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : report_call(w, e, "stat", entry_src, errno);
-	uint64_t path = hash_add(e->dir->hash, e->name, strlen(e->name));
+	uint64_t path = shard_path_hash(e);
 	*sum = shard_entry_sum(w, path, &st);
 	__atomic_add_fetch(&t->sum, *sum, __ATOMIC_RELAXED);
 	if (S_ISDIR(st.st_mode)) {

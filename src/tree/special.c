@@ -34,12 +34,9 @@ static int special_create(const struct entry *e, const char *name, const struct 
 }
 
 /* A file is replaced, a directory is not: rename(2) refuses it with EISDIR. */
-static int special_replace(struct worker *w, const struct entry *e, const struct stat *st,
-			   const char **call)
+static int special_replace(const struct entry *e, const struct stat *st, const char **call)
 {
 	char name[TEMPORARY_SIZE];
-	if (w->options.no_clobber)
-		return -EEXIST;
 	*call = "getrandom";
 	int r = temporary_draw(name);
 	if (r == 0)
@@ -203,6 +200,10 @@ int special_copy(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	const char *call;
 	int r = special_create(e, e->as, st, &call);
+	if (r == -EEXIST && w->options.no_clobber && !w->tree->resume) {
+		w->sum.kept++;
+		return r;
+	}
 	if (r == -EEXIST && special_is_source(e, st)) {
 		struct fcopy_error error;
 		r = error_refuse(&error, entry_src, EINVAL, "are the same file", FCOPY_ADVICE_NONE);
@@ -213,11 +214,10 @@ int special_copy(struct worker *w, const struct entry *e, const struct stat *st)
 	if (r == -EEXIST && w->tree->resume && remove_entry(e->dir->dst, e->as) == 0)
 		r = special_create(e, e->as, st, &call);
 	if (r == -EEXIST && w->tree->atomic)
-		r = special_replace(w, e, st, &call);
-	if (r == -EEXIST && w->options.no_clobber) {
-		w->sum.kept++;
-		return r;
-	}
+		r = special_replace(e, st, &call);
+	/* A directory of an interrupted attempt. */
+	if (r == -EISDIR && w->tree->shard && remove_entry(e->dir->dst, e->as) == 0)
+		r = special_create(e, e->as, st, &call);
 	if (r < 0) {
 		bool src = strcmp(call, "readlink") == 0;
 		return report_call(w, e, call, src ? entry_src : entry_dst, -r);

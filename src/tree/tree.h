@@ -135,6 +135,8 @@ struct tree {
 	enum walk walk;
 	uint64_t sum;           /* of what a shard sees of the source; atomic */
 	bool differs;           /* a copy differs from what markers promise; atomic */
+	bool stale;             /* the last walk found names that the source lacks; atomic */
+	bool prunes;            /* ... and may remove them: all shards saw this source */
 	ino_t dst_ino;          /* the directory that is created or merged into */
 	dev_t dst_dev, src_dev; /* src_dev: of the operand */
 	mode_t umask, withheld; /* withheld: of S_IRWXU, from new directories */

@@ -262,3 +262,34 @@ has_started() {
 	[ "$(find d | wc -l)" = 1002 ]
 	find s d -depth -delete
 }
+
+@test "a file under a lease is waited for, as with cp" {
+	local pid
+	need python3
+	cat >lease.py <<-'END'
+		import fcntl, os, signal, sys, time
+		fd = os.open(sys.argv[1], os.O_RDWR)
+		def end(*signal_and_frame):
+		    time.sleep(0.2)
+		    fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+		    sys.exit("the lease was asked for")
+		signal.signal(signal.SIGIO, end)
+		fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+		print("leased", flush=True)
+		time.sleep(20)
+	END
+	mkdir -p s/d dir
+	echo hi >s/d/f
+	for args in "-r s t" "s/d/f other dir"; do
+		echo other >other
+		python3 lease.py s/d/f >out 2>err 3>&- &
+		pid=$!
+		await said leased out || skip "no leases here"
+		# shellcheck disable=SC2086
+		expect 0 $args
+		wait $pid || true
+		grep -q 'asked for' err
+	done
+	holds hi t/d/f
+	holds hi dir/f
+}

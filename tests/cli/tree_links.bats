@@ -177,6 +177,11 @@ load tree
 	expect 0 -an s/. d
 	expect 0 -n s/a d/a
 	[ s/a -ef d/a ]
+	rm s/a d/a
+	mkfifo s/a
+	ln s/a d/a
+	expect 0 -an s/. d
+	[ s/a -ef d/a ]
 }
 
 @test "-a: many operands that have hard links need few descriptors" {
@@ -248,4 +253,28 @@ load tree
 	expect 0 -a src/a src d
 	[ d/a -ef d/src/a ]
 	[ d/a -ef d/src/b ]
+}
+
+@test "-a: a file that gets the inode number of a removed one is no hard link of it" {
+	local pid ino i
+	mkdir s s2 d
+	echo first >s/x
+	ln s/x other
+	ino=$(stat -c %i s/x)
+	random slow 3000000
+	"$FCOPY" -a --limit-rate=1M s slow s2 d &
+	pid=$!
+	await test -e d/s/x
+	rm s/x other
+	for i in {1..300}; do
+		echo "another file" >s2/y$i
+		[ "$(stat -c %i s2/y$i)" != "$ino" ] || break
+	done
+	[ "$(stat -c %i s2/y$i)" = "$ino" ] || skip "inode numbers are not used again here"
+	ln s2/y$i s2/z
+	wait $pid
+	diff -r s2 d/s2
+	[ s2/z -ef s2/y$i ]
+	[ d/s2/z -ef d/s2/y$i ]
+	holds first d/s/x
 }

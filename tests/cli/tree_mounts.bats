@@ -65,3 +65,17 @@ setup_system() {
 	demand 0
 	[ "$(find root | wc -l)" = 5 ]
 }
+
+@test "merge: a directory of DST that is mounted in the source would be copied into itself: refused" {
+	mkdir -p s/x/m d/x
+	echo 1 >s/x/f
+	export FCOPY
+	# shellcheck disable=SC2016
+	private_mounts 'mount --bind d/x s/x/m
+		timeout 20 "$FCOPY" -aT s d 2>err && exit 3
+		[ $? = 1 ] || exit 4
+		grep "cannot be copied into itself" err
+		umount s/x/m'
+	demand 0
+	absent d/x/m/m
+}

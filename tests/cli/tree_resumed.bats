@@ -1,0 +1,104 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# --resume of trees: a source that has become private since, a file system with coarse times, and
+# merges into a directory where files have parts.
+
+load helper
+
+@test "--resume: what has become private since the first run is private in the copy" {
+	local option
+	need_strace
+	for option in -r -a; do
+		rm -rf s t t.*
+		mkdir -p s/d/private
+		echo secret >s/d/f
+		chmod 644 s/d/f
+		chmod 755 s/d/private
+		run strace -f -qq -o /dev/null -e trace=unlinkat -e inject=unlinkat:signal=KILL:when=1 \
+			"$FCOPY" $option --resume s t
+		[ -f t.fcopy-part/d/f ]
+		chmod 600 s/d/f
+		chmod 700 s/d/private
+		expect 0 $option --resume s t
+		[ "$(stat -c %a t/d/f t/d/private | paste -sd' ')" = '600 700' ]
+	done
+}
+
+@test "--resume where times have 1 s: files are compared by their bytes, not copied again" {
+	need_root "to mount an image"
+	need mkfs.ext4 jq strace
+	truncate -s 64M image
+	mkfs.ext4 -q -I 128 image 2>/dev/null
+	mkdir m
+	mkdir -p s/d
+	for i in {1..20}; do echo "$i" >s/d/$i; done
+	mkfifo s/d/fifo
+	export FCOPY T
+	# shellcheck disable=SC2016
+	private_mounts 'mount -o loop image m || exit 99
+		strace -f -qq -o /dev/null -e trace=mknodat -e inject=mknodat:error=EIO "$FCOPY" -r s m/t && exit 3
+		[ -d m/t.fcopy-part ]
+		echo 7x >s/d/7
+		echo eight >s/d/8
+		"$FCOPY" -r --resume --json s m/t >report
+		diff -r s m/t 2>&1 | grep -v "is a fifo" && exit 4 || true'
+	[ "$status" != 99 ] || skip "ext4 cannot be mounted here"
+	demand 0
+	[ "$(jq .tree.skipped report)" = 18 ]
+}
+
+# part FILE…: each has the unfinished copy of an earlier run.
+part() {
+	local file
+	for file; do
+		: >"$file.fcopy-part"
+		chmod 600 "$file.fcopy-part"
+	done
+}
+
+@test "-a --resume merged over names that are hard links in the source: they are one file then" {
+	mkdir s d
+	echo hello >s/a
+	ln s/a s/b
+	echo old >d/a
+	echo old >d/b
+	part d/a d/b
+	expect 0 -aT --resume s d
+	[ "$(stat -c %h d/a d/b | paste -sd' ')" = '2 2' ]
+	holds hello d/a
+}
+
+@test "-a --resume merged: entries that have the names of parts are neither lost nor linked wrongly" {
+	local i n
+	mkdir s
+	echo hello >s/a
+	for i in {1..24}; do
+		ln s/a s/b$i
+		echo real >s/b$i.fcopy-part
+		echo x >s/b$i.fcopy-part.fcopy-part
+	done
+	for ((n = 0; n < 20; n++)); do
+		rm -rf d
+		mkdir d
+		for i in {1..24}; do echo old >d/b$i; done
+		expect 0 -aT --resume s d
+		diff -r s d
+		[ "$(stat -c %h d/a)" = 25 ]
+	done
+}
+
+@test "-a --resume merged: a symlink in DST leads to a file whose part is an entry of the source" {
+	local name
+	for name in a b c d e f; do # directories are read in an order of their own
+		rm -rf s d
+		mkdir -p s/sub s/$name d/sub d/$name
+		echo linked >s/$name/l
+		echo precious >s/sub/x.fcopy-part
+		chmod 600 s/sub/x.fcopy-part
+		echo old >d/sub/x
+		ln -s ../sub/x d/$name/l
+		expect 0 -aT --resume -j1 s d
+		holds precious d/sub/x.fcopy-part
+		holds linked d/sub/x
+	done
+}
