@@ -280,7 +280,7 @@ static int entry_copy_open(struct worker *w, const struct entry *e, int fd)
 	return entry_copy_inode(w, e, fd, &st);
 }
 
-/* Another process has a lease on the file, as Samba and NFS servers have. The kernel tells it to
+/* Another process has a lease on the file, as Samba and NFS servers have. The kernel asks it to
  * end the lease; opened without O_NONBLOCK, the file waits for that: fcntl(2). */
 static int entry_open_leased(const struct entry *e, int flags)
 {

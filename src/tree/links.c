@@ -5,7 +5,7 @@
  * links_done() returns them. A row is freed when all names of its inode have been found.
  *
  * A file that is deleted during the copy can leave its inode number to a new one: the time of birth
- * tells the two apart, or their size and mtime where the file system has no such time.
+ * distinguishes the two, or their size and mtime where the file system has no such time.
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
