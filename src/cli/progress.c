@@ -24,6 +24,8 @@
 #define PATIENCE_MS 1000 /* a shorter copy shows nothing, unless --progress was given */
 #define PLAIN_MS    1000 /* between two lines where there is no terminal */
 #define ERASE       "\r\033[J"
+#define NO_WRAP     "\033[?7l" /* DECAWM: the terminal can become narrower just before the write */
+#define WRAP        "\033[?7h"
 
 static struct {
 	const struct cli *cli;
@@ -89,10 +91,12 @@ static void draw(struct line *l, bool last)
 	l->blocks = terminal_utf8();
 	if (p.terminal) {
 		l->colour = terminal_colour(STDERR_FILENO);
-		text_add(&t, ERASE);
+		text_add(&t, ERASE NO_WRAP);
 	}
 	/* The last column stays empty: some terminals go to the next line when it is filled. */
 	line_lay_out(l, p.terminal ? terminal_width(STDERR_FILENO) - 1 : LINE_PLAIN, &t);
+	if (p.terminal)
+		text_add(&t, WRAP);
 	text_add(&t, p.terminal && !last ? "\r" : "\n");
 	text_write(&t, STDERR_FILENO);
 	p.shown = p.terminal && !last;

@@ -20,7 +20,7 @@ export LC_ALL=C.UTF-8
 		python3 - <<-'END'
 			import re, sys, unicodedata
 			drawn = open("record", encoding="utf-8").read()
-			lines = [re.sub(r"\x1b\[[0-9]*[mJ]", "", x) for x in re.split("[\r\n]", drawn) if "left" in x]
+			lines = [re.sub(r"\x1b\[[0-9?]*[mJlh]", "", x) for x in re.split("[\r\n]", drawn) if "left" in x]
 			width = lambda x: sum(1 + (unicodedata.east_asian_width(c) in "WF") for c in x)
 			if not lines or max(map(width, lines)) > 79:
 			    sys.exit(f"{len(lines)} lines: {lines[:1]}")
