@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static char usage_text[1024]; /* of the last usage error, for --json */
+static char usage_text[FCOPY_ERROR_TEXT_MAX]; /* of the last usage error, for --json */
 
 void message_print(const char *text)
 {
