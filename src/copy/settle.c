@@ -87,7 +87,7 @@ int copy_flush(struct copy *c, bool metadata)
 	/* fdatasync need not flush owner, mode and attributes (fsync(2)). */
 	bool all = c->options->preserve != 0 || metadata;
 	int r = (all ? fsync(c->dst.fd) : fdatasync(c->dst.fd)) < 0 ? -errno : 0;
-	c->report->seconds[FCOPY_PHASE_FSYNC] = io_now() - start;
+	c->report->seconds[FCOPY_PHASE_FSYNC] += io_now() - start;
 	if (r < 0)
 		return error_call(&c->report->error, all ? "fsync" : "fdatasync", c->dst.path, -r);
 	if (c->options->no_cache && c->dst.positional)
@@ -152,12 +152,19 @@ int copy_settle(struct copy *c)
 		r = truncate_copy(c);
 	if (r == 0 && c->dst.ops->finish)
 		r = c->dst.ops->finish(&c->dst, o, &c->report->error);
-	bool metadata = r > 0;
+	const bool metadata = r > 0, flushes = o->fsync || o->no_cache;
+	/* A part that is killed with the owner of its source could not be resumed: that owner could
+	 * write to it. So what takes long comes first. */
+	const bool late = o->resume && o->preserve;
 	if (r >= 0)
-		r = preserve_attributes(c);
-	if (r == 0 && (o->fsync || o->no_cache))
+		r = late ? 0 : preserve_attributes(c);
+	if (r == 0 && flushes)
 		r = copy_flush(c, metadata);
 	if (r == 0 && o->verify && !c->share) /* each share was verified */
 		r = verify_copy(c);
+	if (r == 0 && late)
+		r = preserve_attributes(c);
+	if (r == 0 && late && flushes)
+		r = copy_flush(c, metadata);
 	return r < 0 ? r : copy_check_cancelled(c);
 }

@@ -215,6 +215,7 @@ struct metadata_pair {
 	int src, dst;
 	const struct stat *st; /* of the source */
 	const char *src_path, *dst_path;
+	bool reused; /* dst is of an earlier attempt: it may have attributes that src has not */
 };
 /* Gives pair->dst one attribute of pair->src. */
 int metadata_copy_attribute(enum fcopy_attribute, const struct metadata_pair *,

@@ -184,6 +184,25 @@ static bool is_copied_alone(const char *name)
 	return strncmp(name, "system.", 7) != 0 && strcmp(name, "security.selinux") != 0;
 }
 
+/* Removes what an earlier attempt gave to the copy, and the source has lost since. Others, as
+ * security.evm, the kernel gives to the copy itself. */
+static int remove_attributes(int src, int dst, struct blame *blame)
+{
+	char list[LIST_MAX];
+	*blame = (struct blame){.call = "flistxattr"};
+	ssize_t n = flistxattr(dst, list, sizeof(list));
+	int r = n < 0 && errno != EOPNOTSUPP ? -errno : 0;
+	for (char *name = list; r == 0 && name < list + n; name += strlen(name) + 1) {
+		bool copied = strncmp(name, "user.", 5) == 0 || strncmp(name, "trusted.", 8) == 0 ||
+			      strcmp(name, "security.capability") == 0;
+		if (!copied || fgetxattr(src, name, NULL, 0) >= 0 || !is_absent(errno))
+			continue;
+		*blame = (struct blame){.call = "fremovexattr"};
+		r = remove_attribute(dst, name);
+	}
+	return r;
+}
+
 /* The first failure does not end the loop. */
 static int copy_attributes(int src, int dst, struct blame *first)
 {
@@ -238,19 +257,23 @@ static int copy_mode(int src, int dst, const struct stat *st, struct blame *blam
 	return -EPERM;
 }
 
-static int copy_attribute_of(enum fcopy_attribute which, int src, int dst, const struct stat *st,
+static int copy_attribute_of(enum fcopy_attribute which, const struct metadata_pair *pair,
 			     struct blame *blame)
 {
+	const struct stat *st = pair->st;
 	const struct timespec times[2] = {st->st_atim, st->st_mtim};
 	switch (which) {
 	case FCOPY_ATTR_TIMESTAMPS:
 		*blame = (struct blame){.call = "futimens"};
-		return futimens(dst, times) < 0 ? -errno : 0;
+		return futimens(pair->dst, times) < 0 ? -errno : 0;
 	case FCOPY_ATTR_OWNERSHIP:
 		*blame = (struct blame){.call = "fchown"};
-		return set_owner(dst, st->st_uid, st->st_gid);
-	case FCOPY_ATTR_XATTR: return copy_attributes(src, dst, blame);
-	case FCOPY_ATTR_MODE: return copy_mode(src, dst, st, blame);
+		return set_owner(pair->dst, st->st_uid, st->st_gid);
+	case FCOPY_ATTR_XATTR: {
+		int r = pair->reused ? remove_attributes(pair->src, pair->dst, blame) : 0;
+		return r < 0 ? r : copy_attributes(pair->src, pair->dst, blame);
+	}
+	case FCOPY_ATTR_MODE: return copy_mode(pair->src, pair->dst, st, blame);
 	}
 	return 0;
 }
@@ -259,7 +282,7 @@ int metadata_copy_attribute(enum fcopy_attribute which, const struct metadata_pa
 			    struct fcopy_error *e)
 {
 	struct blame blame = {.call = NULL};
-	int r = copy_attribute_of(which, pair->src, pair->dst, pair->st, &blame);
+	int r = copy_attribute_of(which, pair, &blame);
 	if (r == 0)
 		return 0;
 	if (blame.reason)
@@ -270,7 +293,8 @@ int metadata_copy_attribute(enum fcopy_attribute which, const struct metadata_pa
 int metadata_preserve(const struct endpoint *src, const struct endpoint *dst,
 		      enum fcopy_attribute which, struct fcopy_error *e)
 {
-	const struct metadata_pair pair = {src->fd, dst->fd, &src->st, src->path, dst->path};
+	const struct metadata_pair pair = {src->fd,   dst->fd,   &src->st,
+					   src->path, dst->path, file_of(dst)->keep_part};
 	if (!S_ISREG(dst->st.st_mode) || !S_ISREG(src->st.st_mode))
 		return error_refuse(e, dst->path, EOPNOTSUPP, PRESERVE_IMPOSSIBLE,
 				    FCOPY_ADVICE_NONE);

@@ -76,7 +76,8 @@ int directory_preserve(struct worker *w, const struct entry *e, int src, int dst
 		       const struct stat *st)
 {
 	const struct fcopy_options *o = &w->tree->options->copy;
-	const struct metadata_pair pair = {src, dst, st, entry_src, entry_dst};
+	const bool reused = w->tree->resume || w->tree->shard;
+	const struct metadata_pair pair = {src, dst, st, entry_src, entry_dst, reused};
 	int lost = 0;
 	for (size_t i = 0; i < METADATA_ATTRIBUTES; i++) {
 		struct fcopy_error error;
@@ -106,7 +107,7 @@ void directory_set_attributes(struct worker *w, struct directory *d)
 		return;
 	bool hidden = permissions_are_hidden(t) && lost == 0;
 	mode_t mode = d->st.st_mode & 01777;
-	if (hidden || t->withheld)
+	if (hidden || t->withheld || d->resumed)
 		mode &= 01000 | permissions_left(t, d->dst);
 	/* It was created with all of S_IRWXU, so that entries could be created in it. */
 	mode_t extra = 0700 & ~mode, lacks = hidden ? mode & 01077 : 0;
@@ -117,9 +118,9 @@ void directory_set_attributes(struct worker *w, struct directory *d)
 		return;
 	}
 	mode_t is = now.st_mode & 07777, open = (is & ~extra) | lacks;
-	/* The source may have become private since an earlier run or attempt created the copy. A
+	/* The source's mode may be another one than when an earlier attempt created the copy. A
 	 * file system without modes returns EPERM. */
-	mode = d->resumed ? open & ~(0077 & ~mode) : open;
+	mode = d->resumed ? (is & 06000) | mode : open;
 	if (mode != is && fchmod(d->dst, mode) < 0 && (open != is || errno != EPERM))
 		report_call(w, &e, "fchmod", entry_dst, errno);
 }

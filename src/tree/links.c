@@ -128,7 +128,7 @@ static struct statx_timestamp link_birth(const struct entry *e)
 
 static bool link_is_same(const struct link *k, const struct stat *st, struct statx_timestamp birth)
 {
-	if (birth.tv_sec || birth.tv_nsec)
+	if ((birth.tv_sec || birth.tv_nsec) && (k->birth.tv_sec || k->birth.tv_nsec))
 		return k->birth.tv_sec == birth.tv_sec && k->birth.tv_nsec == birth.tv_nsec;
 	return k->size == st->st_size && k->mtime.tv_sec == st->st_mtim.tv_sec &&
 	       k->mtime.tv_nsec == st->st_mtim.tv_nsec;

@@ -37,7 +37,7 @@ static bool remove_move_up(struct removal *r, int dir, const char *name)
 /* Directories of the source may have been read-only. Only this process uses the tree. */
 static int remove_open(int dir, const char *name)
 {
-	(void)!fchmodat(dir, name, 0700, 0);
+	(void)!fchmodat(dir, name, 0700, AT_SYMLINK_NOFOLLOW);
 	return openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
@@ -55,7 +55,8 @@ static void remove_one(struct removal *r, int dir, const char *name, int depth)
 				close(fd);
 				gone = unlinkat(dir, name, AT_REMOVEDIR) == 0;
 			} else if (depth > 0) {
-				(void)!fchmodat(dir, name, 0700, 0); /* its .. changes */
+				/* its .. changes */
+				(void)!fchmodat(dir, name, 0700, AT_SYMLINK_NOFOLLOW);
 				gone = remove_move_up(r, dir, name);
 			}
 		}
@@ -100,7 +101,8 @@ int remove_entry(int dir, const char *name)
 		return 0;
 	if (errno != EISDIR && errno != EPERM)
 		return -errno;
-	(void)!fchmodat(dir, name, 0700, 0); /* a finished copy of a read-only directory */
+	/* A finished copy of a read-only directory. */
+	(void)!fchmodat(dir, name, 0700, AT_SYMLINK_NOFOLLOW);
 	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	int r = fd < 0 ? -errno : remove_tree(fd, dir, name, NULL);
 	if (fd >= 0)
@@ -162,12 +164,15 @@ void remove_stale(struct worker *w, struct directory *d)
 {
 	/* With one_file_system, nothing below a mount point is copied. */
 	bool mounted = w->tree->options->one_file_system && d->st.st_dev != w->tree->src_dev;
-	struct stale s = {.w = w, .d = d, .src = mounted ? -1 : d->src};
+	/* The tree is committed in spite of a failure, and nothing old may be in it. */
+	bool unknown = d->unread && d->resumed && w->tree->options->keep_going;
+	bool all = mounted || unknown;
+	struct stale s = {.w = w, .d = d, .src = all ? -1 : d->src};
 	const struct entry e = {.dir = d, .name = "", .as = ""};
 	int r = take_names(&s, d->dst, count_listed);
 	if (r == 0 && s.kept == s.listed && s.listed >= d->present)
 		return;
-	if (r == 0 && !mounted)
+	if (r == 0 && !all)
 		r = take_names(&s, d->src, count_found);
 	if (r == 0 && s.found > s.kept)
 		report_refusal(w, &e, entry_dst, EEXIST,

@@ -174,7 +174,8 @@ int resume_make_directory(int dir, const char *name, mode_t mode, bool *fresh)
 	if (S_ISDIR(st.st_mode)) {
 		bool open = (st.st_mode & 0700) == 0700;
 		mode_t mode_open = (st.st_mode & 07777) | 0700;
-		return open || fchmodat(dir, name, mode_open, 0) == 0 ? 0 : -errno;
+		return open || fchmodat(dir, name, mode_open, AT_SYMLINK_NOFOLLOW) == 0 ? 0
+											: -errno;
 	}
 	int r = remove_entry(dir, name);
 	if (r == 0)
@@ -197,24 +198,29 @@ static bool resume_set_attributes(const struct worker *w, const struct entry *e,
 	int dst = openat(e->dir->dst, e->as, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (dst < 0)
 		return false;
+	const struct metadata_pair pair = {fd, dst, st, entry_src, entry_dst, true};
 	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++)
 		if (preserve & order[i])
-			same &= metadata_copy_attribute(
-				    order[i],
-				    &(struct metadata_pair){fd, dst, st, entry_src, entry_dst},
-				    &error) == 0;
+			same &= metadata_copy_attribute(order[i], &pair, &error) == 0;
 	close(dst);
 	return same;
 }
 
-/* The source may have become private since. A file system without modes returns EPERM. */
-static bool resume_close_mode(const struct worker *w, const struct entry *e, const struct stat *old,
-			      const struct stat *st)
+/* The source's mode and time may be others than in the earlier run. A file system without modes
+ * returns EPERM. */
+static bool resume_set_mode(const struct worker *w, const struct entry *e, const struct stat *old,
+			    const struct stat *st)
 {
-	mode_t mode = old->st_mode & 07777 & ~(0777 & ~st->st_mode);
-	return w->tree->options->copy.preserve & FCOPY_ATTR_MODE ||
-	       mode == (old->st_mode & 07777) || fchmodat(e->dir->dst, e->as, mode, 0) == 0 ||
-	       errno == EPERM;
+	const bool preserved = w->tree->options->copy.preserve & FCOPY_ATTR_MODE;
+	mode_t mode = st->st_mode & 0777 & (preserved ? 0 : permissions_left(w->tree, e->dir->dst));
+	return preserved || mode == (old->st_mode & 07777) ||
+	       fchmodat(e->dir->dst, e->as, mode, AT_SYMLINK_NOFOLLOW) == 0 || errno == EPERM;
+}
+
+static bool resume_set_time(const struct entry *e, const struct stat *st)
+{
+	const struct timespec times[2] = {st->st_atim, st->st_mtim};
+	return utimensat(e->dir->dst, e->as, times, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 /* The earlier run may not have flushed the file, and no syncfs(2) follows. Opened for writing: SMB
@@ -232,8 +238,7 @@ static bool resume_flush(const struct worker *w, const struct entry *e)
 
 /* After kill -9, nobody can know whether what has the right size and time is also on the disk:
  * after a power cut it can be zeros, because a file system writes both before the data. */
-static bool resume_has_same_bytes(struct worker *w, const struct entry *e, int fd,
-				  const struct stat *st)
+bool resume_has_same_bytes(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	int dst = openat(e->dir->dst, e->as, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct copy c = {.options = &w->options,
@@ -267,8 +272,8 @@ bool resume_is_complete(struct worker *w, const struct entry *e, int fd, const s
 	if (S_ISREG(old.st_mode) && !w->options.verify && old.st_nlink == 1 &&
 	    old.st_size == st->st_size && (same_time || resume_time_is_near(&old, st)) &&
 	    ((same_time && w->tree->proven) || resume_has_same_bytes(w, e, fd, st)) &&
-	    resume_close_mode(w, e, &old, st) && resume_set_attributes(w, e, fd, st) &&
-	    resume_flush(w, e))
+	    (same_time || resume_set_time(e, st)) && resume_set_mode(w, e, &old, st) &&
+	    resume_set_attributes(w, e, fd, st) && resume_flush(w, e))
 		return true;
 	remove_entry(e->dir->dst, e->as); /* if this fails, the creation of the copy reports it */
 	return false;

@@ -25,6 +25,8 @@ int resume_is_empty(int fd);
 int resume_make_directory(int dir, const char *name, mode_t mode, bool *fresh);
 /* Is the entry's copy in the part complete? Otherwise an old one is removed. */
 bool resume_is_complete(struct worker *, const struct entry *, int fd, const struct stat *);
+/* Has the copy of this entry the bytes of the open file? */
+bool resume_has_same_bytes(struct worker *, const struct entry *, int fd, const struct stat *);
 /* Is an unfinished copy of this file kept as DST.fcopy-part? Not in a new tree, which is resumed as
  * a whole, and not if another entry of the source has that name. */
 bool resume_keeps_part(const struct worker *, const struct entry *);

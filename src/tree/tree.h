@@ -35,6 +35,7 @@ struct directory {
 	struct stat st;           /* of the source */
 	bool fresh;               /* created by this copy, or by the one that it resumes */
 	bool resumed;             /* it may hold what the source does not have any more */
+	bool unread;              /* its source could not be read to the end */
 	unsigned present;         /* entries that have a copy in dst; for --resume and the last
 				     walk of shards; atomic */
 	uint64_t hash;       /* of its path below the operand, with a final slash; for shards */

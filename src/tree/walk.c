@@ -64,6 +64,7 @@ static void walk_read(struct worker *w, struct directory *d)
 		if (got < 0 && errno != ENOENT) {
 			error_call(&error, n ? "getdents64" : "malloc", entry_src, errno);
 			report_failure(w, &(struct entry){.dir = d, .name = "", .as = ""}, &error);
+			d->unread = true;
 		}
 		free(n);
 		return;

@@ -102,3 +102,78 @@ part() {
 		holds linked d/sub/x
 	done
 }
+
+# unfinished OPTION…: a first run of s to t, whose FIFO cannot be made.
+unfinished() {
+	need_strace
+	mkfifo s/p
+	run strace -f -qq -o /dev/null -e inject=mknodat:error=EIO "$FCOPY" "$@" s t
+	[ -d t.fcopy-part ]
+	absent t
+}
+
+@test "--resume: what has become public since the first run is public in the copy" {
+	mkdir -p s/d
+	echo 1 >s/f
+	chmod 600 s/f
+	chmod 700 s/d
+	unfinished -r --resume
+	chmod 755 s/f s/d
+	expect 0 -r --resume s t
+	[ "$(stat -c %a t/f t/d | paste -sd' ')" = '755 755' ]
+}
+
+@test "-a --resume: attributes that the source has lost, and a time that is a second later" {
+	mkdir -p s/d
+	echo 1 >s/f
+	need setfattr
+	setfattr -n user.k -v 1 s/f s/d 2>/dev/null || skip "no extended attributes here"
+	touch -d '2020-01-01 00:00:00' s/f
+	unfinished -a --resume
+	setfattr -x user.k s/f
+	setfattr -x user.k s/d
+	touch -d '2020-01-01 00:00:01.7' s/f
+	expect 0 -a --resume s t
+	never getfattr -n user.k t/f
+	never getfattr -n user.k t/d
+	[ "$(stat -c %y t/f)" = "$(stat -c %y s/f)" ]
+}
+
+@test "--resume: a symlink of the part that cannot be removed is not followed to change a mode" {
+	echo v >victim
+	chmod 644 victim
+	mkdir -p s/d
+	ln -s "$T/victim" s/d/l
+	unfinished -a --resume
+	traced 1 inject=unlinkat:error=EPERM -a --resume s t
+	injected
+	[ "$(stat -c %a victim)" = 644 ]
+}
+
+@test "--resume --keep-going: nothing old remains of a directory that cannot be read" {
+	mkdir -p s/d
+	echo old >s/d/f
+	unfinished -a --resume
+	echo newer >s/d/f
+	run strace -f -qq -o /dev/null -P "$T/s/d" -e inject=getdents64:error=EIO \
+		"$FCOPY" -a --resume --keep-going s t
+	[ "$status" = 1 ]
+	[ -d t/d ]
+	absent t/d/f
+}
+
+@test "--resume of a file of another owner, as root: killed at its fsync, it is continued" {
+	need_root "to change the owner"
+	need_strace
+	random s 3000000
+	chown 33:33 s
+	for signal in TERM KILL; do
+		rm -f t t.*
+		run strace -f -qq -o /dev/null -e inject=fsync,fdatasync:signal=$signal:when=1 \
+			"$FCOPY" -p --resume --fsync s t
+		[ -f t.fcopy-part ]
+		expect 0 -p --resume --fsync -v s t
+		cmp s t
+		[ "$(stat -c %u t)" = 33 ]
+	done
+}
