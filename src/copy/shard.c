@@ -72,18 +72,18 @@ static int set_size(const struct share *s)
 	return 0;
 }
 
-static enum endpoint_old share_old(const struct endpoint *e, const struct stat **st)
+static enum endpoint_old shard_old(const struct endpoint *e, const struct stat **st)
 {
 	(void)e;
 	*st = NULL;
 	return OLD_OVERWRITTEN;
 }
 
-/* An interrupted attempt may have copied other bytes, where the source has a hole now. */
-static int run_phase(struct copy *c, bool again)
+int shard_run_phase(struct copy *c, off_t size, bool again)
 {
-	static const struct endpoint_ops overwrites = {.old = share_old};
+	static const struct endpoint_ops overwrites = {.old = shard_old};
 	const struct endpoint_ops *ops = c->dst.ops;
+	c->dst.st.st_size = size; /* otherwise a hole would set another one */
 	if (again)
 		c->dst.ops = &overwrites;
 	int r = copy_run_phase(c);
@@ -108,7 +108,7 @@ static int copy_range(struct share *s)
 	if (r == 0)
 		r = set_size(s);
 	if (r == 0 && c->first < c->last)
-		r = run_phase(c, again);
+		r = shard_run_phase(c, s->job.size, again);
 	else
 		c->all.offset = c->last;
 	if (r == 0 && c->all.offset < c->last) {

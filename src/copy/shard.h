@@ -105,10 +105,11 @@ struct shard_job {
 	char other[NAME_MAX + 1];   /* a record of another job; empty: none */
 	bool other_writes;          /* ... which may have written into the part */
 	char settled[NAME_MAX + 1]; /* another job's receipt, or its commit record if it fits */
-	unsigned char *marked;      /* by index: its share is complete */
-	unsigned complete;          /* how many are */
-	char what[SHARD_DETAIL];    /* of a tree: WHAT of the markers */
-	bool differ;                /* ... which is not the same in all of them */
+	bool changed; /* ... which fits: DST is the copy of this source before it changed */
+	unsigned char *marked;   /* by index: its share is complete */
+	unsigned complete;       /* how many are */
+	char what[SHARD_DETAIL]; /* of a tree: WHAT of the markers */
+	bool differ;             /* ... which is not the same in all of them */
 };
 
 /* shard_join.c, shard_job.c: the records. Functions that return int return 0, or -errno with the
@@ -168,6 +169,10 @@ int shard_refuse_part(const struct shard_job *job, const char *reason);
 
 /* The range of share i: bytes [*start, *end). */
 void shard_range(const struct fcopy_shard *, unsigned i, off_t size, off_t *start, off_t *end);
+
+/* Copies the range of *c into a part that has its full size already. again: an interrupted attempt
+ * may have copied other bytes, where the source has a hole now. */
+int shard_run_phase(struct copy *c, off_t size, bool again);
 
 /* Warns that the file system has no locks. */
 void shard_warn_unlocked(const struct copy *, const char *path);

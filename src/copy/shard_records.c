@@ -114,6 +114,15 @@ bool shard_same_sum(const struct shard_job *j, const char *what)
 	return sum && strncmp(sum, what, strlen(what)) == 0 && sum[strlen(what)] == '.';
 }
 
+/* Have the two names the same field number i? Fields end with a period. */
+static bool same_field(const char *a, const char *b, int i)
+{
+	a = records_after(a, i);
+	b = records_after(b, i);
+	size_t n = a ? strcspn(a, ".") : 0;
+	return a && b && n == strcspn(b, ".") && strncmp(a, b, n) == 0;
+}
+
 /* Everything but markers. */
 static void read_record(struct shard_job *j, const char *name, const struct removal *none)
 {
@@ -124,6 +133,9 @@ static void read_record(struct shard_job *j, const char *name, const struct remo
 	const char *identity = receipt || fits ? records_after(name, 5) : NULL;
 	if (!ours && identity)
 		strcpy(j->settled, name);
+	/* The source and N are the same: it is its size or mtime that differs. */
+	j->changed |= !ours && fits && same_field(identity, j->identity, 0) &&
+		      same_field(identity, j->identity, 1) && same_field(identity, j->identity, 5);
 	if (ours && fits && !j->receipt)
 		strcpy(j->commit, name);
 	if (receipt) {

@@ -69,7 +69,7 @@ int shard_names_copy(struct tree *t, const struct operand *o)
 	int r = shard_job_open(&s, t, o);
 	if (r == 0)
 		r = shard_look(&s.job);
-	bool ours = s.job.begun || s.job.receipt || s.job.part;
+	bool ours = s.job.begun || s.job.receipt || s.job.part || s.job.changed;
 	shard_job_free(&s.job);
 	return r < 0 ? shard_report(&s, r) : ours;
 }
@@ -199,6 +199,14 @@ static int shard_commit(struct shard_root *s, bool *reported)
 	return r;
 }
 
+static int shard_refuse_change(struct shard_root *s)
+{
+	return error_refuse(&s->error, s->job.path, EEXIST,
+			    "its source has changed since these shards committed it: move it away "
+			    "to copy again",
+			    FCOPY_ADVICE_NONE);
+}
+
 /* A late retry: a job is known by its root's mtime and inode, and entries below may have changed
  * since the commit. */
 static int shard_compare(struct shard_root *s, bool *reported)
@@ -212,12 +220,7 @@ static int shard_compare(struct shard_root *s, bool *reported)
 	close(s->root.dst);
 	s->root.dst = -1;
 	shard_sum_text(s->root.tree, what);
-	if (r < 0 || shard_same_sum(&s->job, what))
-		return r;
-	return error_refuse(&s->error, s->job.path, EEXIST,
-			    "its source has changed since these shards committed it: move it away "
-			    "to copy again",
-			    FCOPY_ADVICE_NONE);
+	return r < 0 || shard_same_sum(&s->job, what) ? r : shard_refuse_change(s);
 }
 
 static int shard_run(struct shard_root *s, bool *reported)
@@ -231,6 +234,10 @@ static int shard_run(struct shard_root *s, bool *reported)
 		return r;
 	}
 	/* A refused command leaves the records as they are. */
+	if (r == 0 && j->exists && j->changed) {
+		s->root.tree->committed = finish;
+		return finish ? 0 : shard_refuse_change(s);
+	}
 	if (r == 0 && j->exists) {
 		if (j->dst.st_ino == j->part && j->complete == j->shard.count)
 			return SHARD_AGAIN; /* renamed since */
@@ -255,6 +262,7 @@ int shard_root_copy(struct tree *t, const struct operand *o)
 	t->failures = 0;
 	t->stale = t->prunes = false;
 	t->src_dev = o->st.st_dev;
+	t->umask = temporary_umask();
 	int r = root_check_inside(&s.root, o->parent);
 	if (r < 0 || (r = root_check_part_source(&s.root)) < 0)
 		return r;

@@ -80,14 +80,7 @@ static int shard_set_size(struct worker *w, const struct entry *e, int fd, off_t
 	return 0;
 }
 
-static enum endpoint_old shard_old(const struct endpoint *e, const struct stat **st)
-{
-	(void)e;
-	*st = NULL;
-	return OLD_OVERWRITTEN;
-}
-
-static int shard_run_range(struct worker *w, const struct entry *e)
+static int shard_run_range(struct worker *w, const struct entry *e, bool again)
 {
 	struct copy *c = &w->copy;
 	struct stat now;
@@ -95,8 +88,7 @@ static int shard_run_range(struct worker *w, const struct entry *e)
 	const struct fcopy_shard *shard = w->tree->shard;
 	shard_range(shard, shard->index, size, &c->first, &c->last);
 	int r = shard_set_size(w, e, c->dst.fd, size);
-	c->dst.st.st_size = size;
-	if (r == 0 && c->first < c->last && (r = copy_run_phase(c)) < 0)
+	if (r == 0 && c->first < c->last && (r = shard_run_phase(c, size, again)) < 0)
 		report_failure(w, e, &w->file.error);
 	if (r < 0)
 		return r;
@@ -147,11 +139,7 @@ int shard_copy_range(struct worker *w, const struct entry *e, int fd, const stru
 	}
 	source_adopt(&c->src, fd, entry_src, st);
 	source_adopt(&c->dst, to, entry_dst, &dst);
-	/* An interrupted attempt may have copied other bytes, where the source has a hole now. */
-	static const struct endpoint_ops again = {.old = shard_old};
-	if (dst.st_size > 0 || w->options.sparse == FCOPY_WHEN_ALWAYS)
-		c->dst.ops = &again;
-	int r = shard_run_range(w, e);
+	int r = shard_run_range(w, e, dst.st_size > 0 || w->options.sparse == FCOPY_WHEN_ALWAYS);
 	w->buffer = c->buffer;
 	w->buffer_size = c->buffer_size;
 	report_file(w, st);
@@ -197,6 +185,22 @@ static int shard_name_large(struct worker *w, const struct entry *e, const struc
 	return r == 0 || r == -ENOENT ? 0 : report_call(w, e, "rename", entry_dst, -r);
 }
 
+/* A file that was copied with its time has another one now: an attempt that saw another version of
+ * the source, when the file belonged to another share, has replaced it. */
+static bool shard_is_old(struct worker *w, const struct entry *e, const struct stat *st,
+			 const struct stat *dst)
+{
+	if (!S_ISREG(st->st_mode) || !(w->tree->options->copy.preserve & FCOPY_ATTR_TIMESTAMPS) ||
+	    (dst->st_mtim.tv_sec == st->st_mtim.tv_sec &&
+	     dst->st_mtim.tv_nsec == st->st_mtim.tv_nsec))
+		return false;
+	int fd = openat(e->dir->src, e->name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	bool old = fd < 0 || !resume_has_same_bytes(w, e, fd, st);
+	if (fd >= 0)
+		close(fd);
+	return old;
+}
+
 /* The last walk: the copies that the markers promise are there. */
 static int shard_check(struct worker *w, const struct entry *e, const struct stat *st)
 {
@@ -208,7 +212,8 @@ static int shard_check(struct worker *w, const struct entry *e, const struct sta
 	if (fstatat(e->dir->dst, e->as, &dst, AT_SYMLINK_NOFOLLOW) < 0 && errno != ENOENT)
 		return report_call(w, e, "stat", entry_dst, errno);
 	if ((dst.st_mode & S_IFMT) != (st->st_mode & S_IFMT) ||
-	    (S_ISREG(st->st_mode) && dst.st_size != st->st_size) || (large && dst.st_nlink != 1)) {
+	    (S_ISREG(st->st_mode) && dst.st_size != st->st_size) ||
+	    (large ? dst.st_nlink != 1 : shard_is_old(w, e, st, &dst))) {
 		__atomic_store_n(&w->tree->differs, true, __ATOMIC_RELAXED);
 		return report_refusal(w, e, entry_dst, EBUSY, "does not match its source any more");
 	}

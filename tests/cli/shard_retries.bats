@@ -196,3 +196,122 @@ make_entry() {
 		/F_DUPFD_CLOEXEC/ { dup = 1 } $0 ~ "^close\\(" held "\\)" && dup && !marked { early = 1 }
 		END { exit !found || early }' trace
 }
+
+@test "files with holes or unwritten extents: shards in any order, and all at once" {
+	local file i round
+	truncate -s 8M holes
+	head -c 2M /dev/urandom | dd of=holes bs=1M seek=2 conv=notrunc status=none
+	head -c 1M /dev/urandom | dd of=holes bs=1M seek=6 conv=notrunc status=none
+	fallocate -l 8M unwritten || cp holes unwritten
+	head -c 2M /dev/urandom | dd of=unwritten bs=1M seek=5 conv=notrunc status=none
+	for file in holes unwritten; do
+		for i in 3 2 1 0; do
+			expect 0 --shard=$i/4 $file t
+		done
+		cmp $file t
+		rm -r t t.*
+		for round in 1 2 3 4 5; do
+			for i in 0 1 2 3; do
+				"$FCOPY" --shard=$i/4 $file t &
+			done
+			wait
+			cmp $file t
+			rm -r t t.*
+		done
+	done
+}
+
+differs() { ! cmp -s "$1" "$2"; }
+
+# share_of TEXT: of two, as fcopy takes it from a path or an inode number.
+share_of() {
+	python3 -c 'import sys
+most, h = 2**64 - 1, 0xcbf29ce484222325
+for c in sys.argv[1].encode():
+    h = (h ^ c) * 0x100000001b3 & most
+h ^= h >> 33
+h = h * 0xff51afd7ed558ccd & most
+print((h ^ h >> 33) % 2)' "$1"
+}
+
+@test "a file that is no hard link any more and belongs to another share: an old attempt does not win" {
+	local n i pid
+	need python3
+	mkdir -p s/d pad
+	for n in {a..z}; do [ "$(share_of d/$n)" = 0 ] || break; done
+	for i in {1..40}; do
+		head -c 4M /dev/zero >s/d/$n
+		[ "$(share_of "$(stat -c %i s/d/$n)")" = 1 ] || break
+		mv s/d/$n pad/$i
+	done
+	[ "$(share_of "$(stat -c %i s/d/$n)")" = 0 ] || skip "no such inode number"
+	ln s/d/$n s/d/link
+	head -c 9M /dev/zero >s/d/link2 # it keeps the old attempt busy
+	ln s/d/link2 s/d/link3
+	need_strace
+	run strace -f -qq -o /dev/null -e trace=syncfs -e inject=syncfs:signal=KILL "$FCOPY" -a --shard=0/2 s t
+	"$FCOPY" -a --limit-rate=1M --shard=0/2 s t &
+	pid=$!
+	sleep 1
+	head -c 4M /dev/zero | tr '\0' N >new
+	mv new s/d/$n
+	expect 0 -a --shard=1/2 s t
+	cmp s/d/$n t.fcopy-part/d/$n
+	await differs s/d/$n t.fcopy-part/d/$n
+	kill -KILL $pid
+	wait $pid || true
+	expect 1 -a --shard=0/2 s t
+	mentions "t/d/$n: does not match its source any more"
+	absent t
+}
+
+@test "what an attempt preserved, and the source has lost since, is not in the copy" {
+	need setfattr
+	need_strace
+	mkdir -p s/d
+	setfattr -n user.k -v 1 s 2>/dev/null || skip "no extended attributes here"
+	run strace -f -qq -o /dev/null -e trace=renameat2 -e inject=renameat2:signal=KILL "$FCOPY" -a --shard=0/1 s t
+	setfattr -x user.k s
+	expect 0 -a --shard=0/1 s t
+	never getfattr -n user.k t
+	for option in --shard=0/1 --resume; do
+		rm -rf s t t.*
+		echo 1 >s
+		setfattr -n user.k -v 1 s
+		run strace -f -qq -o /dev/null -e trace=renameat,renameat2 \
+			-e inject=renameat,renameat2:signal=KILL "$FCOPY" --preserve=all $option s t
+		setfattr -x user.k s
+		expect 0 --preserve=all $option s t
+		never getfattr -n user.k t
+	done
+}
+
+@test "what has become public since is public in the copy" {
+	mkdir -p s/d
+	echo 1 >s/d/f
+	chmod 700 s/d
+	chmod 600 s/d/f
+	killed -r
+	chmod 755 s/d/f s/d
+	retried -r
+	[ "$(stat -c %a t/d t/d/f | paste -sd' ')" = '755 755' ]
+}
+
+@test "a late retry after the source's first directory has changed: refused, and DST is unchanged" {
+	local i
+	mkdir s
+	echo 1 >s/f
+	for i in 0 1; do expect 0 -a --shard=$i/2 s t; done
+	sleep 0.01
+	echo 2 >s/g
+	for i in 0 1; do
+		expect 1 -a --shard=$i/2 s t
+		says 'fcopy: t: its source has changed since these shards committed it: move it away to copy again'
+	done
+	expect 0 -a --shard=finish/2 s t
+	[ "$(ls -A t)" = f ]
+	mkdir other
+	echo 3 >other/h
+	for i in 0 1; do expect 0 -a --shard=$i/2 other t; done
+	diff -r other t/other
+}
