@@ -191,3 +191,21 @@ void shard_warn_unlocked(const struct copy *c, const char *path)
 		  "the file system has no locks: never run the same share twice at once",
 		  FCOPY_ADVICE_NONE);
 }
+
+void shard_range(const struct fcopy_shard *s, unsigned i, off_t size, off_t *start, off_t *end)
+{
+	off_t units = size / SHARD_UNIT + (size % SHARD_UNIT != 0);
+	*start = units * i / s->count * SHARD_UNIT;
+	*end = units * (i + 1) / s->count * SHARD_UNIT;
+	*start = *start < size ? *start : size;
+	*end = *end < size ? *end : size;
+}
+
+void shard_birth(int dir, const char *name, struct stat *st)
+{
+	struct statx sx;
+	const int flags = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH;
+	st->st_mtim = (struct timespec){0};
+	if (statx(dir, name, flags, STATX_BTIME, &sx) == 0 && sx.stx_mask & STATX_BTIME)
+		st->st_mtim = (struct timespec){sx.stx_btime.tv_sec, sx.stx_btime.tv_nsec};
+}

@@ -20,15 +20,6 @@ int records_fail(const struct shard_job *j, const char *operation, const char *c
 	return error_operation(j->error, operation, call, j->path, err);
 }
 
-void shard_range(const struct fcopy_shard *s, unsigned i, off_t size, off_t *start, off_t *end)
-{
-	off_t units = size / SHARD_UNIT + (size % SHARD_UNIT != 0);
-	*start = units * i / s->count * SHARD_UNIT;
-	*end = units * (i + 1) / s->count * SHARD_UNIT;
-	*start = *start < size ? *start : size;
-	*end = *end < size ? *end : size;
-}
-
 bool records_start(const char *name, const char *prefix)
 {
 	return strncmp(name, prefix, strlen(prefix)) == 0;
@@ -72,15 +63,6 @@ static int for_each_record(struct shard_job *j, record_function *each, const str
 			at += entry->d_reclen;
 		}
 	return n < 0 ? -errno : 0;
-}
-
-void shard_birth(int dir, const char *name, struct stat *st)
-{
-	struct statx sx;
-	const int flags = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH;
-	st->st_mtim = (struct timespec){0};
-	if (statx(dir, name, flags, STATX_BTIME, &sx) == 0 && sx.stx_mask & STATX_BTIME)
-		st->st_mtim = (struct timespec){sx.stx_btime.tv_sec, sx.stx_btime.tv_nsec};
 }
 
 void records_commit_name(const struct shard_job *j, const struct stat *part,

@@ -184,8 +184,7 @@ static bool is_copied_alone(const char *name)
 	return strncmp(name, "system.", 7) != 0 && strcmp(name, "security.selinux") != 0;
 }
 
-/* Removes what an earlier attempt gave to the copy, and the source has lost since. Others, as
- * security.evm, the kernel gives to the copy itself. */
+/* Removes what an earlier attempt copied and the source has lost since. */
 static int remove_attributes(int src, int dst, struct blame *blame)
 {
 	char list[LIST_MAX];
@@ -204,17 +203,17 @@ static int remove_attributes(int src, int dst, struct blame *blame)
 }
 
 /* The first failure does not end the loop. */
-static int copy_attributes(int src, int dst, struct blame *first)
+static int copy_attributes(const struct metadata_pair *p, struct blame *first)
 {
 	char list[LIST_MAX];
-	int failure = 0;
 	*first = (struct blame){.call = "flistxattr", .src = true};
-	ssize_t n = flistxattr(src, list, sizeof(list));
+	ssize_t n = flistxattr(p->src, list, sizeof(list));
 	if (n < 0)
 		return errno == EOPNOTSUPP ? 0 : -errno;
+	int failure = p->reused ? remove_attributes(p->src, p->dst, first) : 0;
 	for (char *name = list; name < list + n; name += strlen(name) + 1) {
 		struct blame blame;
-		int r = is_copied_alone(name) ? copy_attribute(src, dst, name, &blame) : 0;
+		int r = is_copied_alone(name) ? copy_attribute(p->src, p->dst, name, &blame) : 0;
 		if (r == 0 || r == -ENODATA || failure < 0)
 			continue;
 		failure = r;
@@ -269,10 +268,7 @@ static int copy_attribute_of(enum fcopy_attribute which, const struct metadata_p
 	case FCOPY_ATTR_OWNERSHIP:
 		*blame = (struct blame){.call = "fchown"};
 		return set_owner(pair->dst, st->st_uid, st->st_gid);
-	case FCOPY_ATTR_XATTR: {
-		int r = pair->reused ? remove_attributes(pair->src, pair->dst, blame) : 0;
-		return r < 0 ? r : copy_attributes(pair->src, pair->dst, blame);
-	}
+	case FCOPY_ATTR_XATTR: return copy_attributes(pair, blame);
 	case FCOPY_ATTR_MODE: return copy_mode(pair->src, pair->dst, st, blame);
 	}
 	return 0;

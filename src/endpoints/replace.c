@@ -51,11 +51,11 @@ static bool is_privileged(void)
 static int stat_attributes(const struct endpoint *e, const char *name, struct statx *sx)
 {
 	struct stat st;
-	if (statx(file_of(e)->place.dir, name, AT_SYMLINK_NOFOLLOW, STATX_MODE | STATX_UID, sx) ==
-	    0)
+	int dir = file_of(e)->place.dir;
+	if (statx(dir, name, AT_SYMLINK_NOFOLLOW, STATX_MODE | STATX_UID, sx) == 0)
 		return 0;
 	if ((errno != EPERM && errno != EACCES && errno != ENOSYS) ||
-	    fstatat(file_of(e)->place.dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	    fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	*sx = (struct statx){.stx_mode = (__u16)st.st_mode, .stx_uid = st.st_uid};
 	return 0;
@@ -269,17 +269,14 @@ int replace_check(struct endpoint *e, const struct fcopy_options *options,
 		  struct fcopy_error *error)
 {
 	const bool shard = options->shard.count > 0;
-	if (file_of(e)->place.exists) {
-		int r = check_existing(e, options->force, error);
-		if (r < 0 && shard && error->advice == FCOPY_ADVICE_IN_PLACE_OR_FORCE)
-			error->advice = FCOPY_ADVICE_FORCE;
-		else if (r < 0 && shard && error->advice == FCOPY_ADVICE_IN_PLACE)
-			error->advice = FCOPY_ADVICE_NONE;
-		return r;
-	}
 	/* A part has a name, which must be renamed. */
-	bool named = options->resume || shard;
-	return named ? check_directory_allows_rename(e, error) : 0;
+	if (!file_of(e)->place.exists)
+		return options->resume || shard ? check_directory_allows_rename(e, error) : 0;
+	int r = check_existing(e, options->force, error);
+	enum fcopy_advice *a = &error->advice;
+	if (r < 0 && shard && (*a == FCOPY_ADVICE_IN_PLACE || *a == FCOPY_ADVICE_IN_PLACE_OR_FORCE))
+		*a = *a == FCOPY_ADVICE_IN_PLACE ? FCOPY_ADVICE_NONE : FCOPY_ADVICE_FORCE;
+	return r;
 }
 
 int replace_open(struct endpoint *e, const struct endpoint *src,
@@ -296,9 +293,7 @@ int replace_open(struct endpoint *e, const struct endpoint *src,
 	e->positional = true;
 	file_of(e)->place.exists &= !options->scratch; /* a scratch file replaces nothing */
 	int r = options->shard.count > 0 ? 0 : replace_check(e, options, error);
-	if (r == 0)
-		r = open_temporary(e, src, options, error);
-	if (r < 0)
+	if (r < 0 || (r = open_temporary(e, src, options, error)) < 0)
 		replace_abort(e);
 	return r;
 }

@@ -3,7 +3,6 @@
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
-#include "permissions.h"
 #include "resume.h"
 
 #include <dirent.h>
@@ -106,107 +105,6 @@ static int entry_copy_file(struct worker *w, const struct entry *e, int fd, cons
 	return r;
 }
 
-/* With symlinks followed, a directory can contain itself. */
-static bool is_cycle(const struct directory *d, const struct stat *st)
-{
-	for (; d; d = d->parent)
-		if (d->st.st_dev == st->st_dev && d->st.st_ino == st->st_ino)
-			return true;
-	return false;
-}
-
-/* In a merge, a directory of the source can be the copy of one above it, by a bind mount or a
- * symlink that is followed. Returns 1 then; 0; or -errno. */
-static int is_copy_above(const struct tree *t, const struct directory *d, const struct stat *st)
-{
-	struct stat dst;
-	for (; d && t->atomic && !t->shard; d = d->parent) {
-		if (fstat(d->dst, &dst) < 0)
-			return -errno;
-		if (dst.st_dev == st->st_dev && dst.st_ino == st->st_ino)
-			return 1;
-	}
-	return 0;
-}
-
-/* Opens the destination's directory, which is created unless it exists. */
-static int entry_make_directory(struct worker *w, const struct entry *e, const struct stat *st,
-				bool *fresh)
-{
-	const struct tree *t = w->tree;
-	int dir = e->dir->dst;
-	mode_t mode = permissions_are_hidden(t) ? 0700 : (st->st_mode & 01777) | 0700;
-	/* mkdir of an existing name waits for the directory's lock, which other shards hold. */
-	int found = t->atomic && !e->dir->fresh ? directory_open(t, dir, e->as) : -1;
-	if (found >= 0)
-		return found;
-	*fresh = mkdirat(dir, e->as, mode) == 0;
-	int r = *fresh ? 0 : -errno;
-	if (r == -EEXIST && t->resume)
-		r = resume_make_directory(dir, e->as, mode, fresh);
-	if (r < 0 && !(r == -EEXIST && t->atomic))
-		return report_call(w, e, "mkdir", entry_dst, -r);
-	if (*fresh && t->withheld && (r = permissions_admit_owner(dir, e->as)) < 0)
-		return report_call(w, e, "chmod", entry_dst, -r);
-	int fd = directory_open(t, dir, e->as);
-	/* Of an interrupted attempt; never a directory that another shard has made since. */
-	if (fd < 0 && t->shard && (errno == ENOTDIR || errno == ELOOP) &&
-	    unlinkat(dir, e->as, 0) == 0 && mkdirat(dir, e->as, mode) == 0)
-		fd = directory_open(t, dir, e->as);
-	if (fd < 0 && !*fresh && (errno == ENOTDIR || errno == ELOOP))
-		return report_refusal(w, e, entry_dst, ENOTDIR,
-				      "is not a directory and is not replaced by one");
-	if (fd < 0)
-		return report_call(w, e, "open", entry_dst, errno);
-	return fd;
-}
-
-/* Takes fd. What is in the directory is copied by the items that this pushes. */
-static int entry_enter(struct worker *w, const struct entry *e, int fd, const struct stat *st)
-{
-	struct tree *t = w->tree;
-	bool fresh = false;
-	const bool mounted = t->options->one_file_system && st->st_dev != t->src_dev;
-	int above = mounted ? 0 : is_copy_above(t, e->dir, st);
-	if (above < 0) {
-		close(fd);
-		return report_call(w, e, "fstat", entry_dst, -above);
-	}
-	if (above || (!mounted && st->st_dev == t->dst_dev && st->st_ino == t->dst_ino)) {
-		close(fd);
-		tree_stop(t, EINVAL);
-		return report_refusal(w, e, entry_src, EINVAL,
-				      "is the copy itself: a tree cannot be copied into itself");
-	}
-	if (t->options->follow == FCOPY_FOLLOW_ALWAYS && is_cycle(e->dir, st)) {
-		close(fd);
-		return report_refusal(w, e, entry_src, ELOOP, "contains itself through a symlink");
-	}
-	const bool compares = t->walk == WALK_COMPARES, finishes = t->walk == WALK_FINISHES;
-	int dst = compares ? -1 : entry_make_directory(w, e, st, &fresh);
-	if (dst < 0 && !compares) {
-		close(fd);
-		return dst;
-	}
-	struct directory *d = directory_new(e->dir, e->name, fd, dst, st);
-	if (!d) {
-		close(fd);
-		if (dst >= 0)
-			close(dst);
-		tree_stop(t, ENOMEM);
-		return report_call(w, e, "malloc", entry_src, ENOMEM);
-	}
-	d->fresh = fresh || t->resume || finishes;
-	d->resumed = (!fresh && t->resume) || finishes;
-	w->sum.directories += t->walk == WALK_COPIES;
-	struct item item = {.dir = d};
-	if (mounted)
-		directory_release(w, d); /* only the mount point itself */
-	else
-		pool_push(w, item);
-	return 0;
-}
-
 static int entry_vanished(struct worker *w, const struct entry *e, const char *call)
 {
 	struct fcopy_error error;
@@ -270,7 +168,7 @@ static int entry_copy_open(struct worker *w, const struct entry *e, int fd)
 				      "was replaced by a directory during the copy");
 	}
 	if (S_ISDIR(st.st_mode))
-		return entry_enter(w, e, fd, &st);
+		return directory_enter(w, e, fd, &st);
 	if (!S_ISREG(st.st_mode)) {
 		close(fd);
 		return entry_copy_inode(w, e, -1, &st);

@@ -35,9 +35,8 @@ struct directory {
 	struct stat st;           /* of the source */
 	bool fresh;               /* created by this copy, or by the one that it resumes */
 	bool resumed;             /* it may hold what the source does not have any more */
-	bool unread;              /* its source could not be read to the end */
-	unsigned present;         /* entries that have a copy in dst; for --resume and the last
-				     walk of shards; atomic */
+	bool unread;              /* its source was not read to the end */
+	unsigned present;         /* entries with a copy in dst (--resume, last walk); atomic */
 	uint64_t hash;       /* of its path below the operand, with a final slash; for shards */
 	unsigned pending;    /* items and subdirectories that are not finished; atomic */
 	unsigned references; /* children and hard links that need the names below; atomic */
@@ -89,10 +88,9 @@ struct worker {
 	struct fcopy_tree_report sum; /* counts and steps only */
 	struct fcopy_options options; /* of each file */
 	void *buffer;                 /* of cached.c, from file to file */
-	size_t buffer_size;
-	char *record;    /* of record.c */
-	size_t recorded; /* bytes in it */
-	dev_t no_clone;  /* FICLONE was refused for files of this file system */
+	char *record;                 /* of record.c */
+	size_t buffer_size, recorded; /* bytes in it */
+	dev_t no_clone;               /* FICLONE was refused for files of this file system */
 	bool refuses_clones;
 	struct copy copy;
 	struct fcopy_report file;
@@ -136,8 +134,7 @@ struct tree {
 	enum walk walk;
 	uint64_t sum;           /* of what a shard sees of the source; atomic */
 	bool differs;           /* a copy differs from what markers promise; atomic */
-	bool stale;             /* the last walk found names that the source lacks; atomic */
-	bool prunes;            /* ... and may remove them: all shards saw this source */
+	bool stale, prunes;     /* names that the source lacks: found (atomic); may be removed */
 	ino_t dst_ino;          /* the directory that is created or merged into */
 	dev_t dst_dev, src_dev; /* src_dev: of the operand */
 	mode_t umask, withheld; /* withheld: of S_IRWXU, from new directories */
@@ -165,8 +162,7 @@ void pool_leave(struct worker *);
 
 /* walk.c: copies everything below root, whose `pending` is 1, in tree->threads threads. */
 void walk_tree(struct tree *, struct directory *root);
-/* Copies one entry, in this thread. */
-void walk_entry(struct tree *, const struct entry *);
+void walk_entry(struct tree *, const struct entry *); /* copies one entry in this thread */
 
 /* directory.c */
 struct directory *directory_new(struct directory *parent, const char *name, int src, int dst,
@@ -188,6 +184,8 @@ void directory_unref(struct directory *);
 /* Opens the destination directory again, component by component from the operand's. Returns a
  * descriptor or -errno. */
 int directory_reopen(const struct directory *);
+/* Creates a subdirectory; pushes what is in it. Takes fd. Returns 0 or -errno, reported. */
+int directory_enter(struct worker *, const struct entry *, int fd, const struct stat *);
 
 /* entry.c: copies one name, whatever it is, and reports it. */
 void entry_copy(struct worker *, const struct entry *);
@@ -292,8 +290,8 @@ struct operand {
 };
 int root_copy(struct tree *, const struct operand *);
 
-/* shard_entry.c: does this shard copy the entry, or its range of it? Returns 0: yes; -EALREADY: no,
- * the last walk also checks its copy; or -errno, reported. Adds *sum to tree->sum. */
+/* shard_entry.c: does this shard copy it, or its range? Returns 0: yes; -EALREADY: no, the last
+ * walk also checks its copy; or -errno, reported. Adds *sum to tree->sum. */
 int shard_claim(struct worker *, const struct entry *, uint64_t *sum);
 /* Is the file shared by ranges? Copies this shard's range; takes fd. Returns 0 or -errno. */
 bool shard_is_large(const struct worker *, const struct stat *);
