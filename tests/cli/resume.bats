@@ -151,9 +151,10 @@ killed_at() {
 	chown 65534:65534 a
 	traced 1 inject=fsync,fdatasync:error=EIO:when=1 --resume -p --fsync a b
 	injected
-	absent b.fcopy-part
+	[ "$(stat -c '%u %a' b.fcopy-part)" = "0 600" ]
 	expect 0 --resume -p --fsync a b
 	cmp a b
+	[ "$(stat -c %u b)" = 65534 ]
 }
 
 @test "--resume: with -n and a file that appears during the copy no part is left" {

@@ -246,20 +246,20 @@ print((h ^ h >> 33) % 2)' "$1"
 	done
 	[ "$(share_of "$(stat -c %i s/d/$n)")" = 0 ] || skip "no such inode number"
 	ln s/d/$n s/d/link
-	head -c 9M /dev/zero >s/d/link2 # it keeps the old attempt busy
+	head -c 16M /dev/zero >s/d/link2 # it keeps the old attempt busy
 	ln s/d/link2 s/d/link3
 	need_strace
 	run strace -f -qq -o /dev/null -e trace=syncfs -e inject=syncfs:signal=KILL "$FCOPY" -a --shard=0/2 s t
-	"$FCOPY" -a --limit-rate=1M --shard=0/2 s t &
+	strace -f -qq -o /dev/null -e trace=syncfs -e inject=syncfs:signal=KILL \
+		"$FCOPY" -a --limit-rate=1M --shard=0/2 s t &
 	pid=$!
 	sleep 1
 	head -c 4M /dev/zero | tr '\0' N >new
 	mv new s/d/$n
 	expect 0 -a --shard=1/2 s t
 	cmp s/d/$n t.fcopy-part/d/$n
-	await differs s/d/$n t.fcopy-part/d/$n
-	kill -KILL $pid
 	wait $pid || true
+	differs s/d/$n t.fcopy-part/d/$n
 	expect 1 -a --shard=0/2 s t
 	mentions "t/d/$n: does not match its source any more"
 	absent t
