@@ -80,6 +80,11 @@ static int rules_refuse(struct fcopy_error *error, const char *path, const char 
 	return r;
 }
 
+static bool mode_runs(const struct fcopy_mode *mode, const char *engine)
+{
+	return mode->engine && strcmp(mode->engine, engine) == 0;
+}
+
 #define NOT_OF_MODE NULL
 #define OF_TREE     "cannot be combined with -r, -a, -t or several SRC"
 #define OF_SERVER   "cannot be combined with --keep-listening"
@@ -113,8 +118,10 @@ static int rules_check_options(const struct request *x, const struct fcopy_mode 
 	     "cannot be combined with --no-cache: a clone moves no bytes"},
 	    {allocates && o->sparse == FCOPY_WHEN_ALWAYS, "preallocate",
 	     "cannot be combined with --sparse=always: holes have no blocks"},
-	    {allocates && clones, "preallocate",
-	     "cannot be combined with --reflink=always: a clone has the blocks of SRC"},
+	    {allocates && (clones || mode_runs(mode, "reflink")), "preallocate",
+	     "cannot be combined with a clone, which has the blocks of SRC"},
+	    {allocates && mode_runs(mode, "copy_file_range"), "preallocate",
+	     "cannot be combined with copy_file_range: it may share the blocks of SRC"},
 	    {o->in_place && o->resume, "inplace", "cannot be combined with --resume"},
 	    {o->in_place && o->no_clobber, "inplace", "cannot be combined with --no-clobber"},
 
@@ -156,8 +163,7 @@ static int rules_check_shard(const struct request *x, const struct fcopy_mode *m
 {
 	const struct fcopy_options *o = x->options;
 	const struct fcopy_tree_options *t = x->tree;
-	const bool clones = o->reflink == FCOPY_WHEN_ALWAYS ||
-			    (mode->engine && strcmp(mode->engine, "reflink") == 0);
+	const bool clones = o->reflink == FCOPY_WHEN_ALWAYS || mode_runs(mode, "reflink");
 	const struct {
 		bool applies;
 		const char *reason;
@@ -196,7 +202,7 @@ static int rules_check_ends(const struct request *x, const struct fcopy_mode *mo
 	const unsigned lacks = ~mode->takes;
 	const bool clones = o->reflink == FCOPY_WHEN_ALWAYS;
 	const bool allocates = o->preallocate == FCOPY_WHEN_ALWAYS;
-	const bool clone_mode = mode->engine && strcmp(mode->engine, "reflink") == 0;
+	const bool clone_mode = mode_runs(mode, "reflink");
 	const enum fcopy_advice usage = FCOPY_ADVICE_USAGE, use_auto = FCOPY_ADVICE_AUTO;
 	/* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): in the order of a sentence */
 	const struct {

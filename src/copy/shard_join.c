@@ -5,9 +5,11 @@
 #include "endpoints/error.h"
 #include "shard_records.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -66,8 +68,12 @@ static int drop_settled(struct shard_job *j)
 static int begin_job(struct shard_job *j)
 {
 	char name[NAME_MAX + 1];
-	if (mkdirat(j->parent, j->directory, 0700) < 0 && errno != EEXIST)
+	const bool created = mkdirat(j->parent, j->directory, 0700) == 0;
+	if (!created && errno != EEXIST)
 		return records_fail(j, "mkdir of its .fcopy-shards", "mkdirat", errno);
+	/* The umask or a default ACL may lack a right of the owner. */
+	if (created)
+		(void)!fchmodat(j->parent, j->directory, 0700, AT_SYMLINK_NOFOLLOW);
 	int r = j->records < 0 ? shard_look(j) : 0;
 	if (r < 0 || j->records < 0)
 		return r < 0 ? r : SHARD_AGAIN;

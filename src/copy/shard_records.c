@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define CREATE_FLAGS (O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC)
@@ -252,6 +253,8 @@ int records_create(const struct shard_job *j, const char *name)
 	int fd = openat(j->records, name, CREATE_FLAGS, 0600);
 	if (fd < 0)
 		return errno == EEXIST ? 0 : records_fail(j, "create of a record", "openat", errno);
+	/* The umask or a default ACL may lack a right of the owner, who locks some records. */
+	(void)!fchmod(fd, 0600);
 	return close(fd) < 0 ? records_fail(j, "create of a record", "close", errno) : 0;
 }
 

@@ -122,7 +122,7 @@ mode_t temporary_umask(void)
 mode_t temporary_mode(int dir, mode_t mode)
 {
 	mode_t most;
-	return mode & (metadata_default_mode(dir, &most) ? most : ~temporary_umask());
+	return mode & (metadata_default_mode(dir, &most) ? most | 07000 : ~temporary_umask());
 }
 
 static int create_unnamed(struct endpoint *e, mode_t mode)

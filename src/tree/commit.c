@@ -65,8 +65,11 @@ static void commit_remove(const struct root *r)
 void commit_keep(const struct root *r)
 {
 	/* It may have its final owner and mode already: --resume requires its own. */
+	struct stat parent = {0};
 	(void)!fchown(r->dst, geteuid(), (gid_t)-1);
-	fchmod(r->dst, 0700);
+	(void)!fstat(r->operand->parent, &parent);
+	/* What later runs create there inherits its setgid bit. */
+	fchmod(r->dst, 0700 | (parent.st_mode & S_ISGID));
 	/* Before the times: they say that a file is complete. */
 	bool proven = r->tree->proven && flush_all(r->tree, r->dst);
 	if (r->record)

@@ -63,13 +63,25 @@ static int shard_call(struct shard_root *s, const char *call)
 	return error_call(&s->error, call, s->job.path, errno);
 }
 
+/* Roots have the same inode number on many file systems, as do subvolumes of btrfs: the inode does
+ * not show that it is the same source. */
+static bool shard_is_root(const struct operand *o)
+{
+	struct stat up;
+	char path[PATH_MAX];
+	int n = snprintf(path, sizeof(path), "%s/..", o->path);
+	return n >= (int)sizeof(path) || stat(path, &up) < 0 || up.st_dev != o->st.st_dev ||
+	       up.st_ino == o->st.st_ino;
+}
+
 int shard_names_copy(struct tree *t, const struct operand *o)
 {
 	struct shard_root s = {.root.tree = t};
 	int r = shard_job_open(&s, t, o);
 	if (r == 0)
 		r = shard_look(&s.job);
-	bool ours = s.job.begun || s.job.receipt || s.job.part || s.job.changed;
+	bool ours = s.job.begun || s.job.receipt || s.job.part ||
+		    (s.job.changed && !shard_is_root(o));
 	shard_job_free(&s.job);
 	return r < 0 ? shard_report(&s, r) : ours;
 }
@@ -234,10 +246,8 @@ static int shard_run(struct shard_root *s, bool *reported)
 		return r;
 	}
 	/* A refused command leaves the records as they are. */
-	if (r == 0 && j->exists && j->changed) {
-		s->root.tree->committed = finish;
-		return finish ? 0 : shard_refuse_change(s);
-	}
+	if (r == 0 && j->exists && j->changed)
+		return shard_refuse_change(s);
 	if (r == 0 && j->exists) {
 		if (j->dst.st_ino == j->part && j->complete == j->shard.count)
 			return SHARD_AGAIN; /* renamed since */

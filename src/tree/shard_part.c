@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "copy/shard.h"
 #include "endpoints/error.h"
+#include "permissions.h"
 #include "root.h"
 
 #include <fcntl.h>
@@ -31,8 +32,11 @@ static int shard_lock_part(const struct root *root, const struct shard_job *j, i
 int shard_open_part(struct root *root, struct shard_job *j, int lock)
 {
 	struct stat st;
-	if (!j->part && mkdirat(j->parent, j->part_name, 0700) < 0 && errno != EEXIST)
+	bool created = !j->part && mkdirat(j->parent, j->part_name, 0700) == 0;
+	if (!j->part && !created && errno != EEXIST)
 		return error_call(j->error, "mkdir", j->path, errno);
+	if (created)
+		permissions_admit_owner(j->parent, j->part_name);
 	root->dst = openat(j->parent, j->part_name,
 			   O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (root->dst < 0 && errno == ENOTDIR && j->part)

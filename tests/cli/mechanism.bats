@@ -241,6 +241,7 @@ has_size() { [ "$(stat -c %s "$1")" = "$2" ]; }
 	for mode in 1 2 3 4; do
 		traced 0 trace=fallocate --fsync a new.$mode $mode
 		[ "$(calls fallocate)" = 0 ]
+		[ $mode != 4 ] || continue # it takes no --preallocate=always
 		traced 0 trace=fallocate --preallocate=always a new.$mode $mode
 		[ "$(calls fallocate)" -ge 1 ]
 	done

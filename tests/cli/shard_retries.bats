@@ -304,14 +304,49 @@ print((h ^ h >> 33) % 2)' "$1"
 	for i in 0 1; do expect 0 -a --shard=$i/2 s t; done
 	sleep 0.01
 	echo 2 >s/g
-	for i in 0 1; do
+	for i in 0 1 finish; do
 		expect 1 -a --shard=$i/2 s t
 		says 'fcopy: t: its source has changed since these shards committed it: move it away to copy again'
 	done
-	expect 0 -a --shard=finish/2 s t
 	[ "$(ls -A t)" = f ]
 	mkdir other
 	echo 3 >other/h
 	for i in 0 1; do expect 0 -a --shard=$i/2 other t; done
 	diff -r other t/other
+}
+
+@test "the roots of two file systems, which have one inode number: shards copy both" {
+	private_mounts 'mkdir -p m n; set -e
+		for i in m n; do mount -t tmpfs none $i; echo $i >$i/f; done
+		[ "$(stat -c %i m)" = "$(stat -c %i n)" ]
+		for i in 0 1; do "$FCOPY" -a --shard=$i/2 m t; done
+		diff -r m t
+		for i in 0 1; do "$FCOPY" -a --shard=$i/2 n t; done
+		diff -r n t/n
+		! "$FCOPY" -aT --shard=finish/2 n t || exit 9'
+	demand 0
+}
+
+@test "shards and --resume: new directories lack rights of their owner; the sticky bit stays" {
+	local by option
+	need setfacl
+	mkdir s p
+	echo 1 >s/f
+	chmod 1755 s
+	chmod 777 .
+	for by in umask acl; do
+		rm -rf p
+		mkdir p
+		chmod 777 p
+		[ $by = umask ] || setfacl -d -m u::rx,g::rx,o::- p 2>/dev/null || skip "no ACLs here"
+		for option in --shard=0/1 --resume; do
+			(
+				umask $([ $by = umask ] && echo 0277 || echo 022)
+				as_nobody 0 -r $option s p/t
+			)
+			cmp s/f p/t/f
+			[ "$(stat -c %a p/t)" = $([ $by = umask ] && echo 1500 || echo 1550) ]
+			rm -rf p/t
+		done
+	done
 }

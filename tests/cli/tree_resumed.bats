@@ -151,15 +151,50 @@ unfinished() {
 }
 
 @test "--resume --keep-going: nothing old remains of a directory that cannot be read" {
-	mkdir -p s/d
-	echo old >s/d/f
-	unfinished -a --resume
-	echo newer >s/d/f
-	run strace -f -qq -o /dev/null -P "$T/s/d" -e inject=getdents64:error=EIO \
-		"$FCOPY" -a --resume --keep-going s t
-	[ "$status" = 1 ]
-	[ -d t/d ]
-	absent t/d/f
+	local i line when
+	mkdir -p s/d/below/below
+	echo old | tee s/d/f s/d/gone s/d/below/below/f >/dev/null
+	for i in {1..3000}; do echo $i >s/d/$i; done
+	ln s/d/1 s/d/hard
+	ln -s old s/d/symlink
+	ln -s same s/d/same
+	mkfifo s/d/fifo
+	echo same | tee s/d/below/f s/d/below/below/g >/dev/null
+	need_strace
+	run strace -f -qq -o /dev/null -e trace=unlinkat -e inject=unlinkat:signal=KILL:when=1 \
+		"$FCOPY" -a --resume s t
+	[ -d t.fcopy-part ]
+	echo newer | tee s/d/f s/d/below/below/f >/dev/null
+	ln -sf newer s/d/symlink
+	rm s/d/gone
+	mv s/d/9 s/d/file && mkdir s/d/9
+	for when in 1 2; do
+		rm -rf t part
+		cp -a t.fcopy-part part
+		run --separate-stderr strace -f -qq -o /dev/null -P "$T/s/d" \
+			-e inject=getdents64:error=EIO:when=$when "$FCOPY" -a --resume --keep-going s t
+		[ "$status" = 1 ]
+		absent t/d/gone t/d/file
+		cmp s/d/below/below/g t/d/below/below/g
+		[ "$(readlink t/d/same)" = same ]
+		[ -p t/d/fifo ]
+		cmp t/d/1 t/d/hard
+		for i in {1..8} {10..3000}; do
+			read -r line <t/d/$i
+			[ "$line" = $i ]
+		done
+		# What could be read is new, and the rest is not there.
+		for i in f symlink below/below/f 9; do
+			if [ -e t/d/$i ] || [ -L t/d/$i ]; then
+				diff -r --no-dereference s/d/$i t/d/$i
+			else
+				mentions "t/d/$i: was copied from another version of its source"
+			fi
+		done
+		[ $when = 2 ] || absent t/d/f t/d/symlink t/d/below/below/f t/d/9
+		rm -rf t.fcopy-part
+		mv part t.fcopy-part
+	done
 }
 
 @test "--resume of a file of another owner, as root: killed at its fsync, it is continued" {
@@ -176,4 +211,17 @@ unfinished() {
 		cmp s t
 		[ "$(stat -c %u t)" = 33 ]
 	done
+}
+
+@test "--resume in a setgid directory: the copy has the bit, however often it is resumed" {
+	mkdir -p s/d p
+	chmod 2755 p
+	echo 1 >s/d/f
+	mkfifo s/p
+	for _ in 1 2; do
+		run strace -f -qq -o /dev/null -e inject=mknodat:error=EIO "$FCOPY" -r --resume s p/t
+		[ -d p/t.fcopy-part ]
+	done
+	expect 0 -r --resume s p/t
+	[ "$(stat -c %a p/t p/t/d | paste -sd' ')" = '2755 2755' ]
 }
