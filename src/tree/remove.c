@@ -220,6 +220,9 @@ static bool is_current(const struct stale *s, const char *name)
 	    fstatat(s->d->dst, name, &dst, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    (src.st_mode & S_IFMT) != (dst.st_mode & S_IFMT))
 		return false;
+	/* The source has become private since. */
+	if (!S_ISLNK(src.st_mode) && dst.st_mode & ~src.st_mode & 077)
+		return false;
 	switch (src.st_mode & S_IFMT) {
 	case S_IFREG: return is_same_file(s, &e, &src, &dst);
 	case S_IFDIR: return is_pruned_directory(s, name, &src);
