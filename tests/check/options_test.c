@@ -283,7 +283,15 @@ START_TEST(preallocates)
 	struct fcopy_options o = {.api = FCOPY_API,
 				  .mode = m,
 				  .preallocate = _i % 2 ? FCOPY_WHEN_ALWAYS : FCOPY_WHEN_NEVER};
-	check(fcopy_copy("src", "dst", &o, &report) == 0, "%s", report.error.call);
+	int r = fcopy_copy("src", "dst", &o, &report);
+	if (_i % 2 && strcmp(m->name, "copy_file_range") == 0) {
+		check(r < 0 && report.error.err == EINVAL &&
+			  strcmp(report.error.option, "preallocate") == 0,
+		      "%d", r);
+		leave();
+		return;
+	}
+	check(r == 0, "%s", report.error.call);
 	check(same_bytes("src", "dst"), "bytes differ");
 	map_of("dst"); /* waits until the blocks are there */
 	check(blocks_of("dst") <= blocks_of("src") + 16, "%lld", (long long)blocks_of("dst"));

@@ -65,21 +65,21 @@ part_of() {
 }
 
 @test "after a first run without --resume, the second one copies only what is not complete" {
-	local option
+	local option hour=0
 	need_strace
 	make_small s
 	for option in -r -rp -a; do
 		rm -rf d
 		part_of s $option
 		echo changed >s/d1/5
-		touch s/d2/2 # same size and content
+		touch -d "2001-01-01 $((++hour)):00" s/d2/2 # same size and content
 		touch -r s/d3/3 stamp
 		printf x | dd of=s/d3/3 conv=notrunc status=none # same size
 		rm s/d0/4
 		traced 0 trace=openat $option -L --resume s d
 		diff -r s d
 		absent d.fcopy-part
-		[ "$(grep -cE '".*", O_.*(O_CREAT|O_TMPFILE)' trace)" = 3 ] || { grep O_CREAT trace; return 1; }
+		[ "$(grep -cE '".*", O_.*(O_CREAT|O_TMPFILE)' trace)" = 3 ] || { grep O_ trace; return 1; }
 		random s/d0/4 28000
 	done
 }
