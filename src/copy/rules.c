@@ -85,6 +85,12 @@ static bool mode_runs(const struct fcopy_mode *mode, const char *engine)
 	return mode->engine && strcmp(mode->engine, engine) == 0;
 }
 
+/* May the destination get extents of the source? */
+static bool mode_shares(const struct fcopy_mode *mode)
+{
+	return mode_runs(mode, "reflink") || mode_runs(mode, "copy_file_range");
+}
+
 #define NOT_OF_MODE NULL
 #define OF_TREE     "cannot be combined with -r, -a, -t or several SRC"
 #define OF_SERVER   "cannot be combined with --keep-listening"
@@ -118,10 +124,8 @@ static int rules_check_options(const struct request *x, const struct fcopy_mode 
 	     "cannot be combined with --no-cache: a clone moves no bytes"},
 	    {allocates && o->sparse == FCOPY_WHEN_ALWAYS, "preallocate",
 	     "cannot be combined with --sparse=always: holes have no blocks"},
-	    {allocates && (clones || mode_runs(mode, "reflink")), "preallocate",
-	     "cannot be combined with a clone, which has the blocks of SRC"},
-	    {allocates && mode_runs(mode, "copy_file_range"), "preallocate",
-	     "cannot be combined with copy_file_range: it may share the blocks of SRC"},
+	    {allocates && (clones || mode_shares(mode)), "preallocate",
+	     "cannot be combined with a clone or copy_file_range: DST may share blocks of SRC"},
 	    {o->in_place && o->resume, "inplace", "cannot be combined with --resume"},
 	    {o->in_place && o->no_clobber, "inplace", "cannot be combined with --no-clobber"},
 

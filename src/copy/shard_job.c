@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int shard_job_init(struct shard_job *j, const struct stat *st, unsigned options)
@@ -42,6 +43,32 @@ void shard_job_free(struct shard_job *j)
 	free(j->marked);
 	j->records = j->parent = -1;
 	j->marked = NULL;
+}
+
+int records_flush_parent(const struct shard_job *j)
+{
+	int parent = openat(j->parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = parent < 0 ? -errno : io_flush_directory(parent);
+	if (parent >= 0)
+		close(parent);
+	return r < 0 ? records_fail(j, "fsync of the directory", "fsync", -r) : 0;
+}
+
+int records_flush(const struct shard_job *j)
+{
+	int r = io_flush_directory(j->records);
+	return r < 0 ? records_fail(j, "fsync of the directory", "fsync", -r) : 0;
+}
+
+int records_create(const struct shard_job *j, const char *name)
+{
+	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+	int fd = openat(j->records, name, flags, 0600);
+	if (fd < 0)
+		return errno == EEXIST ? 0 : records_fail(j, "create of a record", "openat", errno);
+	/* The umask or a default ACL may lack a right of the owner, who locks some records. */
+	(void)!fchmod(fd, 0600);
+	return close(fd) < 0 ? records_fail(j, "create of a record", "close", errno) : 0;
 }
 
 int shard_write_commit(struct shard_job *j, const struct stat *part)
@@ -190,22 +217,4 @@ void shard_warn_unlocked(const struct copy *c, const char *path)
 	copy_warn(c, path, ENOLCK,
 		  "the file system has no locks: never run the same share twice at once",
 		  FCOPY_ADVICE_NONE);
-}
-
-void shard_range(const struct fcopy_shard *s, unsigned i, off_t size, off_t *start, off_t *end)
-{
-	off_t units = size / SHARD_UNIT + (size % SHARD_UNIT != 0);
-	*start = units * i / s->count * SHARD_UNIT;
-	*end = units * (i + 1) / s->count * SHARD_UNIT;
-	*start = *start < size ? *start : size;
-	*end = *end < size ? *end : size;
-}
-
-void shard_birth(int dir, const char *name, struct stat *st)
-{
-	struct statx sx;
-	const int flags = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH;
-	st->st_mtim = (struct timespec){0};
-	if (statx(dir, name, flags, STATX_BTIME, &sx) == 0 && sx.stx_mask & STATX_BTIME)
-		st->st_mtim = (struct timespec){sx.stx_btime.tv_sec, sx.stx_btime.tv_nsec};
 }

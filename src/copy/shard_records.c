@@ -11,10 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-#define CREATE_FLAGS (O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC)
 
 int records_fail(const struct shard_job *j, const char *operation, const char *call, int err)
 {
@@ -141,6 +138,15 @@ static void read_record(struct shard_job *j, const char *name, const struct remo
 	}
 }
 
+void shard_range(const struct fcopy_shard *s, unsigned i, off_t size, off_t *start, off_t *end)
+{
+	off_t units = size / SHARD_UNIT + (size % SHARD_UNIT != 0);
+	*start = units * i / s->count * SHARD_UNIT;
+	*end = units * (i + 1) / s->count * SHARD_UNIT;
+	*start = *start < size ? *start : size;
+	*end = *end < size ? *end : size;
+}
+
 void records_range(const struct shard_job *j, unsigned i, char what[SHARD_DETAIL])
 {
 	off_t start, end;
@@ -203,6 +209,15 @@ static void refresh_parent(const struct shard_job *j)
 		close(fd);
 }
 
+void shard_birth(int dir, const char *name, struct stat *st)
+{
+	struct statx sx;
+	const int flags = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH;
+	st->st_mtim = (struct timespec){0};
+	if (statx(dir, name, flags, STATX_BTIME, &sx) == 0 && sx.stx_mask & STATX_BTIME)
+		st->st_mtim = (struct timespec){sx.stx_btime.tv_sec, sx.stx_btime.tv_nsec};
+}
+
 int shard_look(struct shard_job *j)
 {
 	if (j->records >= 0)
@@ -231,31 +246,6 @@ int shard_look(struct shard_job *j)
 	if (r == 0 && j->part)
 		r = for_each_record(j, read_marker, NULL);
 	return r < 0 ? records_fail(j, "list of its .fcopy-shards", "getdents64", -r) : 0;
-}
-
-int records_flush_parent(const struct shard_job *j)
-{
-	int parent = openat(j->parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int r = parent < 0 ? -errno : io_flush_directory(parent);
-	if (parent >= 0)
-		close(parent);
-	return r < 0 ? records_fail(j, "fsync of the directory", "fsync", -r) : 0;
-}
-
-int records_flush(const struct shard_job *j)
-{
-	int r = io_flush_directory(j->records);
-	return r < 0 ? records_fail(j, "fsync of the directory", "fsync", -r) : 0;
-}
-
-int records_create(const struct shard_job *j, const char *name)
-{
-	int fd = openat(j->records, name, CREATE_FLAGS, 0600);
-	if (fd < 0)
-		return errno == EEXIST ? 0 : records_fail(j, "create of a record", "openat", errno);
-	/* The umask or a default ACL may lack a right of the owner, who locks some records. */
-	(void)!fchmod(fd, 0600);
-	return close(fd) < 0 ? records_fail(j, "create of a record", "close", errno) : 0;
 }
 
 /* The inode of the part that the record belongs to, or 0. */

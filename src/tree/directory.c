@@ -160,7 +160,7 @@ static void directory_finish(struct worker *w, struct directory *d)
 	if (waits)
 		__atomic_store_n(&w->tree->stale, true, __ATOMIC_RELAXED);
 	else if (stale)
-		remove_stale(w, d);
+		prune_directory(w, d);
 	if (!d->parent) /* root.c still needs it */
 		return;
 	if (!tree_stopped(w->tree) && (finishes ? !waits : !w->tree->shard))

@@ -69,8 +69,9 @@ void record_end(struct record *);
 int remove_tree(int root, int dir, const char *name, uint64_t *count);
 /* Removes an entry of a part, of any type. Returns 0 or -errno. */
 int remove_entry(int dir, const char *name);
-/* Removes from a destination directory what the source does not have. Reports a failure if two
- * copies have one name there, as on a file system that ignores case. */
-void remove_stale(struct worker *, struct directory *);
+
+/* prune.c: removes from a destination directory what the source does not have. Reports a failure if
+ * two copies have one name there, as on a file system that ignores case. */
+void prune_directory(struct worker *, struct directory *);
 
 #endif

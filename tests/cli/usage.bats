@@ -227,12 +227,10 @@ supports() {
 	usage_error "--inplace: cannot be combined with --resume" --inplace --resume a b
 	usage_error "--preallocate: cannot be combined with --sparse=always: holes have no blocks" \
 		--preallocate=always --sparse=always a b
-	for option in --reflink=always reflink; do
-		usage_error "--preallocate: cannot be combined with a clone, which has the blocks of SRC" \
+	for option in --reflink=always reflink copy_file_range; do
+		usage_error "--preallocate: cannot be combined with a clone or copy_file_range: DST may share blocks of SRC" \
 			--preallocate=always a b $option
 	done
-	usage_error "--preallocate: cannot be combined with copy_file_range: it may share the blocks of SRC" \
-		--preallocate=always a b 4
 	usage_error "--inplace: cannot be combined with --no-clobber" --inplace -n a b
 	usage_error "--progress: cannot be combined with --quiet" --progress -q a b
 	usage_error "--progress: cannot be combined with --keep-listening" -k --progress a tcp-listen:0
