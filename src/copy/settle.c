@@ -139,9 +139,20 @@ static int check_empty(struct copy *c)
 			    FCOPY_ADVICE_FORCE);
 }
 
+/* Gives the copy its owner, mode and attributes. *metadata: fdatasync(2) would not flush them. */
+static int finish_copy(struct copy *c, bool *metadata)
+{
+	int r = 0;
+	if (c->dst.ops->finish)
+		r = c->dst.ops->finish(&c->dst, c->options, &c->report->error);
+	*metadata = r > 0;
+	return r < 0 ? r : preserve_attributes(c);
+}
+
 int copy_settle(struct copy *c)
 {
 	const struct fcopy_options *o = c->options;
+	const bool flushes = o->fsync || o->no_cache;
 	int r = check_source(c);
 	if (r == 0)
 		r = check_empty(c);
@@ -150,21 +161,18 @@ int copy_settle(struct copy *c)
 	if (r == 0 && S_ISREG(c->dst.st.st_mode) && c->dst.positional &&
 	    (c->needs_truncate || endpoint_old(&c->dst) == OLD_OVERWRITTEN))
 		r = truncate_copy(c);
-	if (r == 0 && c->dst.ops->finish)
-		r = c->dst.ops->finish(&c->dst, o, &c->report->error);
-	const bool metadata = r > 0, flushes = o->fsync || o->no_cache;
-	/* A part that is killed with the owner of its source could not be resumed: that owner could
-	 * write to it. So what takes long comes first. */
-	const bool late = o->resume && o->preserve;
-	if (r >= 0)
-		r = late ? 0 : preserve_attributes(c);
+	/* A part that is killed with its final owner or mode could not be resumed if others could
+	 * write to it by then. So what takes long comes first. */
+	bool metadata = false;
+	if (r == 0 && !o->resume)
+		r = finish_copy(c, &metadata);
 	if (r == 0 && flushes)
 		r = copy_flush(c, metadata);
 	if (r == 0 && o->verify && !c->share) /* each share was verified */
 		r = verify_copy(c);
-	if (r == 0 && late)
-		r = preserve_attributes(c);
-	if (r == 0 && late && flushes)
+	if (r == 0 && o->resume)
+		r = finish_copy(c, &metadata);
+	if (r == 0 && o->resume && flushes)
 		r = copy_flush(c, metadata);
 	return r < 0 ? r : copy_check_cancelled(c);
 }

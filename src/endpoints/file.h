@@ -80,6 +80,9 @@ bool part_keep(struct endpoint *e, off_t size);
 /* Creates a probe file with mode 0600 in DST's directory, stats it and removes it. The stat shows
  * which owner and mode the file system gives to a new file. Returns 0 or -errno. */
 int temporary_probe(const struct endpoint *e, struct stat *);
+/* The same: its `place` has name and stat, and temporary_drop removes it, also after a failure,
+ * which *call names. */
+int temporary_open_probe(const struct endpoint *e, struct endpoint *probe, const char **call);
 bool temporary_stores_modes(const struct endpoint *e); /* false: it gave another mode than 0600 */
 
 /* part.c: part_open opens or creates DST.fcopy-part and locks it; it waits up to a second for the
@@ -89,6 +92,9 @@ bool temporary_stores_modes(const struct endpoint *e); /* false: it gave another
 int part_open(struct endpoint *e, const struct endpoint *src, mode_t mode,
 	      const volatile int *cancel, struct fcopy_error *);
 int part_claim(struct endpoint *e, const struct stat *part, bool matches, struct fcopy_error *);
+/* renew.c: gives a part that an earlier attempt left the owner, group, ACL and security label of a
+ * new file. Returns 0, or -errno with the failure recorded. */
+int part_renew(const struct endpoint *e, struct fcopy_error *);
 /* Sets e's temporary name to DST.fcopy-part. Returns false if that is too long. */
 bool part_set_name(struct endpoint *e);
 /* Returns 0, or -ENOENT if the open part has lost its name since. */

@@ -258,6 +258,7 @@ static int reopen_for_writing(struct endpoint *e, struct fcopy_error *error)
 
 int part_claim(struct endpoint *e, const struct stat *part, bool matches, struct fcopy_error *error)
 {
+	const bool reused = file_of(e)->keep_part;
 	bool writable = (fcntl(e->fd, F_GETFL) & O_ACCMODE) == O_RDWR;
 	bool ours = writable && (part->st_mode & 07777) == 0600;
 	if (!ours && !matches)
@@ -268,6 +269,8 @@ int part_claim(struct endpoint *e, const struct stat *part, bool matches, struct
 			return error_call(error, "fchmod", e->path, err);
 	}
 	int r = writable ? 0 : reopen_for_writing(e, error);
+	if (r == 0 && reused && !file_of(e)->place.exists)
+		r = part_renew(e, error);
 	file_of(e)->keep_part |= r == 0;
 	return r;
 }

@@ -159,11 +159,12 @@ static bool owner_waits(const struct endpoint *e)
 static int replace_finish(struct endpoint *e, const struct fcopy_options *options,
 			  struct fcopy_error *error)
 {
-	int r = 0;
+	const bool shard = options->shard.count > 0; /* its owner waits for the commit, too */
 	if (file_of(e)->link)
 		return 0;
-	bool waits = owner_waits(e) || options->shard.count > 0; /* shards: until the commit */
-	if (file_of(e)->place.exists && waits && !(options->preserve & FCOPY_ATTR_OWNERSHIP))
+	int r = shard && !file_of(e)->place.exists ? part_renew(e, error) : 0;
+	if (file_of(e)->place.exists && (owner_waits(e) || shard) &&
+	    !(options->preserve & FCOPY_ATTR_OWNERSHIP))
 		r = metadata_keep_owner(e->fd, &file_of(e)->place, e->path, options->force, error);
 	if (r == 0)
 		r = set_final_mode(e, options, error);

@@ -161,14 +161,25 @@ int temporary_create(struct endpoint *e, mode_t mode, const char **call)
 	return create_named(e, call);
 }
 
+int temporary_open_probe(const struct endpoint *e, struct endpoint *probe, const char **call)
+{
+	*probe = (struct endpoint){.fd = -1};
+	struct place *place = &file_of(probe)->place;
+	place->dir = file_of(e)->place.dir;
+	int r = create_named(probe, call);
+	strcpy(place->name, file_of(probe)->temporary);
+	if (r < 0 || fstat(probe->fd, &place->st) == 0)
+		return r;
+	*call = "fstat";
+	return -errno;
+}
+
 int temporary_probe(const struct endpoint *e, struct stat *st)
 {
-	struct endpoint probe = {.fd = -1};
 	const char *call;
-	file_of(&probe)->place.dir = file_of(e)->place.dir;
-	int r = create_named(&probe, &call);
-	if (r == 0 && fstat(probe.fd, st) < 0)
-		r = -errno;
+	struct endpoint probe;
+	int r = temporary_open_probe(e, &probe, &call);
+	*st = file_of(&probe)->place.st;
 	temporary_drop(&probe);
 	return r;
 }

@@ -71,70 +71,52 @@ static int take_names(struct stale *s, int dir, void (*take)(struct stale *, con
 	return n < 0 ? -errno : 0;
 }
 
-static bool is_same_file(const struct stale *s, const struct entry *e, const struct stat *src,
-			 const struct stat *dst)
-{
-	const time_t later = src->st_mtim.tv_sec - dst->st_mtim.tv_sec; /* FAT stores 2 s */
-	int fd = src->st_size == dst->st_size && later >= 0 && later <= 2
-		     ? openat(s->d->src, e->name, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
-		     : -1;
-	bool same = fd >= 0 && resume_has_same_bytes(s->w, e, fd, src);
-	if (fd >= 0)
-		close(fd);
-	return same;
-}
-
-static bool is_same_symlink(const struct stale *s, const char *name)
-{
-	char src[PATH_MAX], dst[PATH_MAX];
-	ssize_t n = readlinkat(s->d->src, name, src, sizeof(src));
-	return n >= 0 && n == readlinkat(s->d->dst, name, dst, sizeof(dst)) &&
-	       memcmp(src, dst, (size_t)n) == 0;
-}
-
 static void remove_doubtful(struct stale *s, const char *name);
 
-static bool is_same_directory(const struct stale *s, const char *name)
+/* src is the open directory of the source. */
+static bool is_same_directory(const struct stale *s, const char *name, int src)
 {
-	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 	const size_t size = strlen(name) + 1;
 	struct directory *d = s->depth < DEPTH ? malloc(sizeof(*d) + size) : NULL;
 	if (!d)
 		return false;
-	*d = (struct directory){.parent = s->d,
-				.src = openat(s->d->src, name, flags),
-				.dst = openat(s->d->dst, name, flags | O_NOFOLLOW)};
+	*d = (struct directory){.parent = s->d, .src = src, .dst = openat(s->d->dst, name, flags)};
 	memcpy(d->name, name, size);
 	struct stale below = {.w = s->w, .d = d, .depth = s->depth + 1};
-	bool pruned = d->src >= 0 && d->dst >= 0 &&
-		      take_names(&below, d->dst, remove_doubtful) == 0;
-	if (d->src >= 0)
-		close(d->src);
+	bool pruned = d->dst >= 0 && take_names(&below, d->dst, remove_doubtful) == 0;
 	if (d->dst >= 0)
 		close(d->dst);
 	free(d);
 	return pruned;
 }
 
-/* Is the copy what the source is now? */
+/* Is the copy what a new one would be now? */
 static bool is_current(const struct stale *s, const char *name)
 {
 	const bool follow = s->w->tree->options->follow == FCOPY_FOLLOW_ALWAYS;
 	const struct entry e = {.dir = s->d, .name = name, .as = name};
+	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 	struct stat src, dst;
 	if (fstatat(s->d->src, name, &src, follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0 ||
 	    fstatat(s->d->dst, name, &dst, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    (src.st_mode & S_IFMT) != (dst.st_mode & S_IFMT))
 		return false;
-	/* The source has become private since. */
-	if (!S_ISLNK(src.st_mode) && dst.st_mode & ~src.st_mode & 077)
-		return false;
-	switch (src.st_mode & S_IFMT) {
-	case S_IFREG: return is_same_file(s, &e, &src, &dst);
-	case S_IFDIR: return is_same_directory(s, name);
-	case S_IFLNK: return is_same_symlink(s, name);
-	default: return src.st_rdev == dst.st_rdev;
-	}
+	if (S_ISLNK(src.st_mode))
+		return unmarked_same_link(s->d->dst, s->d->src, name);
+	const bool owned = s->w->tree->options->copy.preserve & FCOPY_ATTR_OWNERSHIP;
+	if (!S_ISREG(src.st_mode) && !S_ISDIR(src.st_mode))
+		return src.st_rdev == dst.st_rdev && !(dst.st_mode & ~src.st_mode & 07777) &&
+		       (!owned || (src.st_uid == dst.st_uid && src.st_gid == dst.st_gid));
+	int fd = openat(s->d->src, name, flags | (follow ? 0 : O_NOFOLLOW));
+	bool current = fd >= 0 && fstat(fd, &src) == 0 &&
+		       (S_ISREG(dst.st_mode)
+			    ? resume_is_current(s->w, &e, fd, &dst, &src)
+			    : S_ISDIR(src.st_mode) && is_same_directory(s, name, fd) &&
+				  resume_update(s->w, &e, fd, &dst, &src));
+	if (fd >= 0)
+		close(fd);
+	return current;
 }
 
 /* The source's directory could not be read to its end: this copy may be of an earlier run, or of

@@ -15,7 +15,6 @@
 #include "endpoints/error.h"
 #include "permissions.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -72,22 +71,6 @@ int resume_unmark(int part)
 	return unlinkat(part, RESUME_MARK, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-int resume_is_empty(int fd)
-{
-	_Alignas(8) char names[2048]; /* more than one name of any length */
-	ssize_t n = 0;
-	if (lseek(fd, 0, SEEK_SET) < 0)
-		return -errno;
-	while ((n = getdents64(fd, names, sizeof(names))) > 0)
-		for (ssize_t at = 0; at < n;) {
-			const struct dirent64 *entry = (const void *)(names + at);
-			if (!name_is_dot(entry->d_name))
-				return 0;
-			at += entry->d_reclen;
-		}
-	return n < 0 ? -errno : 1;
-}
-
 /* An empty directory has nothing to lose: a process that was killed may not have marked it yet.
  * Returns 1 if it has no mark but may get one. */
 static int part_check_mark(int fd, const struct operand *o, bool follow, struct fcopy_error *error)
@@ -95,7 +78,7 @@ static int part_check_mark(int fd, const struct operand *o, bool follow, struct 
 	struct stat st;
 	if (fstatat(fd, RESUME_MARK, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
 		return 0;
-	int r = resume_is_empty(fd);
+	int r = unmarked_is_empty(fd);
 	if (r == 0 && !unmarked_is_copy(fd, o->src, follow))
 		return part_refuse(o->dst, EPERM,
 				   "its .fcopy-part was not left by fcopy: it has no " RESUME_MARK,
@@ -135,7 +118,7 @@ static int part_lock(int fd, const struct operand *o, const char *part, bool fol
 		return error_call(error, "fchmod", dst, errno);
 	if (r <= 0)
 		return r;
-	*proven = resume_is_empty(fd) == 1;
+	*proven = unmarked_is_empty(fd) == 1;
 	/* Last: an unmarked directory can be removed. */
 	return (r = resume_mark(fd)) < 0 ? error_call(error, "open in its .fcopy-part", dst, -r)
 					 : 0;
@@ -213,6 +196,7 @@ static bool resume_set_mode(const struct worker *w, const struct entry *e, const
 {
 	const bool preserved = w->tree->options->copy.preserve & FCOPY_ATTR_MODE;
 	mode_t mode = st->st_mode & 0777 & (preserved ? 0 : permissions_left(w->tree, e->dir->dst));
+	mode |= S_ISDIR(old->st_mode) ? old->st_mode & S_ISGID : 0; /* inherited */
 	return preserved || mode == (old->st_mode & 07777) ||
 	       fchmodat(e->dir->dst, e->as, mode, AT_SYMLINK_NOFOLLOW) == 0 || errno == EPERM;
 }
@@ -253,11 +237,22 @@ bool resume_has_same_bytes(struct worker *w, const struct entry *e, int fd, cons
 	return same;
 }
 
-/* The destination may store times with less precision: 1 s, or 2 s on FAT. */
-static bool resume_time_is_near(const struct stat *old, const struct stat *st)
+bool resume_update(const struct worker *w, const struct entry *e, int fd, const struct stat *old,
+		   const struct stat *st)
 {
-	time_t later = st->st_mtim.tv_sec - old->st_mtim.tv_sec;
-	return later >= 0 && later < 2 && old->st_mtim.tv_nsec % 100 == 0;
+	return resume_set_mode(w, e, old, st) && resume_set_attributes(w, e, fd, st);
+}
+
+bool resume_is_current(struct worker *w, const struct entry *e, int fd, const struct stat *old,
+		       const struct stat *st)
+{
+	bool same_time = old->st_mtim.tv_sec == st->st_mtim.tv_sec &&
+			 old->st_mtim.tv_nsec == st->st_mtim.tv_nsec;
+	return S_ISREG(old->st_mode) && old->st_size == st->st_size &&
+	       (same_time || unmarked_near_time(old, st)) &&
+	       ((same_time && w->tree->proven) || resume_has_same_bytes(w, e, fd, st)) &&
+	       (same_time || resume_set_time(e, st)) && resume_update(w, e, fd, old, st) &&
+	       resume_flush(w, e);
 }
 
 bool resume_is_complete(struct worker *w, const struct entry *e, int fd, const struct stat *st)
@@ -265,15 +260,9 @@ bool resume_is_complete(struct worker *w, const struct entry *e, int fd, const s
 	struct stat old;
 	if (fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
-	bool same_time = old.st_mtim.tv_sec == st->st_mtim.tv_sec &&
-			 old.st_mtim.tv_nsec == st->st_mtim.tv_nsec;
 	/* --verify promises that every file of the copy was read back. A file with hard links may
 	 * have other names in the source now. */
-	if (S_ISREG(old.st_mode) && !w->options.verify && old.st_nlink == 1 &&
-	    old.st_size == st->st_size && (same_time || resume_time_is_near(&old, st)) &&
-	    ((same_time && w->tree->proven) || resume_has_same_bytes(w, e, fd, st)) &&
-	    (same_time || resume_set_time(e, st)) && resume_set_mode(w, e, &old, st) &&
-	    resume_set_attributes(w, e, fd, st) && resume_flush(w, e))
+	if (!w->options.verify && old.st_nlink == 1 && resume_is_current(w, e, fd, &old, st))
 		return true;
 	remove_entry(e->dir->dst, e->as); /* if this fails, the creation of the copy reports it */
 	return false;
@@ -288,7 +277,7 @@ bool resume_keeps_part(const struct worker *w, const struct entry *e)
 		return false;
 	int n = snprintf(part, sizeof(part), "%s" PART_SUFFIX, e->as);
 	if (t->single || n >= (int)sizeof(part))
-		return true;
+		return t->single;
 	/* The part of what a symlink leads to can be the copy of another entry. */
 	if (fstatat(e->dir->dst, e->as, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
 		return false;

@@ -17,14 +17,19 @@ int resume_unmark(int part);
  * note, durably. Returns 0 or -errno. */
 int resume_prove(int part, bool proven);
 bool resume_is_proven(int part); /* has it this note? */
-/* 1: the directory has no entries; 0; -errno. */
-int resume_is_empty(int fd);
 /* Makes the entry `name` of a part a directory. An existing directory gets S_IRWXU, because the
  * earlier copy may have given it the mode of its source. Anything else is replaced by a new
  * directory with `mode`, and *fresh is set. Returns 0 or -errno. */
 int resume_make_directory(int dir, const char *name, mode_t mode, bool *fresh);
 /* Is the entry's copy in the part complete? Otherwise an old one is removed. */
 bool resume_is_complete(struct worker *, const struct entry *, int fd, const struct stat *);
+/* The same for a file with this stat that may have other names, without a removal. Both, and
+ * resume_update for any entry that is not a symlink, give the copy the mode and attributes that a
+ * new one would have now. */
+bool resume_is_current(struct worker *, const struct entry *, int fd, const struct stat *old,
+		       const struct stat *);
+bool resume_update(const struct worker *, const struct entry *, int fd, const struct stat *old,
+		   const struct stat *);
 /* Has the copy of this entry the bytes of the open file? */
 bool resume_has_same_bytes(struct worker *, const struct entry *, int fd, const struct stat *);
 /* Is an unfinished copy of this file kept as DST.fcopy-part? Not in a new tree, which is resumed as
@@ -40,6 +45,12 @@ int resume_open(const struct operand *, const char *part, mode_t mode, bool foll
  * size and modification time show? Then --resume removes nothing that is not a copy. Both are
  * descriptors of directories. */
 bool unmarked_is_copy(int part, int src, bool follow);
+/* 1: the directory has no entries; 0; -errno. */
+int unmarked_is_empty(int fd);
+/* Has the symlink of this name the same text in both directories? */
+bool unmarked_same_link(int part, int src, const char *name);
+/* May the part's file have its source's modification time, as its file system stores it? */
+bool unmarked_near_time(const struct stat *part, const struct stat *src);
 
 /* What record.c knows of a new tree. */
 struct record {

@@ -15,6 +15,7 @@
 #define _GNU_SOURCE
 #include "copy/shard.h"
 #include "endpoints/error.h"
+#include "permissions.h"
 #include "root.h"
 
 #include <fcntl.h>
@@ -273,6 +274,7 @@ int shard_root_copy(struct tree *t, const struct operand *o)
 	t->stale = t->prunes = false;
 	t->src_dev = o->st.st_dev;
 	t->umask = temporary_umask();
+	t->withheld = 0700 & (t->umask | ~permissions_left(t, o->parent));
 	int r = root_check_inside(&s.root, o->parent);
 	if (r < 0 || (r = root_check_part_source(&s.root)) < 0)
 		return r;

@@ -185,11 +185,17 @@ static int shard_name_large(struct worker *w, const struct entry *e, const struc
 	return r == 0 || r == -ENOENT ? 0 : report_call(w, e, "rename", entry_dst, -r);
 }
 
-/* A file that was copied with its time has another one now: an attempt that saw another version of
- * the source, when the file belonged to another share, has replaced it. */
+/* Has an attempt that saw another version of the source, when the entry belonged to another share,
+ * replaced its copy? Then a file that was copied with its time has another one now. */
 static bool shard_is_old(struct worker *w, const struct entry *e, const struct stat *st,
 			 const struct stat *dst)
 {
+	if (dst->st_nlink > 1 && !links_may_exist(w, st))
+		return true;
+	if (S_ISLNK(st->st_mode))
+		return !unmarked_same_link(e->dir->dst, e->dir->src, e->name);
+	if (S_ISCHR(st->st_mode) || S_ISBLK(st->st_mode))
+		return dst->st_rdev != st->st_rdev;
 	if (!S_ISREG(st->st_mode) || !(w->tree->options->copy.preserve & FCOPY_ATTR_TIMESTAMPS) ||
 	    (dst->st_mtim.tv_sec == st->st_mtim.tv_sec &&
 	     dst->st_mtim.tv_nsec == st->st_mtim.tv_nsec))

@@ -57,5 +57,5 @@ int shard_open_part(struct root *root, struct shard_job *j, int lock)
 				 "its .fcopy-part belongs to another user, or others may write to "
 				 "it",
 				 FCOPY_ADVICE_REMOVE_PART);
-	return r == 0 ? shard_record_part(j, &st, resume_is_empty(root->dst) == 1) : r;
+	return r == 0 ? shard_record_part(j, &st, unmarked_is_empty(root->dst) == 1) : r;
 }

@@ -19,12 +19,18 @@ struct pair {
 	unsigned levels; /* above these two */
 };
 
-static bool unmarked_same_link(const struct pair *p, const char *name)
+bool unmarked_same_link(int part, int src, const char *name)
 {
 	char a[PATH_MAX], b[PATH_MAX];
-	ssize_t n = readlinkat(p->part, name, a, sizeof(a));
-	return n >= 0 && readlinkat(p->src, name, b, sizeof(b)) == n &&
-	       memcmp(a, b, (size_t)n) == 0;
+	ssize_t n = readlinkat(part, name, a, sizeof(a));
+	return n >= 0 && readlinkat(src, name, b, sizeof(b)) == n && memcmp(a, b, (size_t)n) == 0;
+}
+
+/* The destination may store times with less precision: 1 s, or 2 s on FAT. */
+bool unmarked_near_time(const struct stat *part, const struct stat *src)
+{
+	time_t later = src->st_mtim.tv_sec - part->st_mtim.tv_sec;
+	return later >= 0 && later < 2 && part->st_mtim.tv_nsec % 100 == 0;
 }
 
 static bool unmarked_directory(const struct pair *);
@@ -53,10 +59,11 @@ static bool unmarked_entry(const struct pair *p, const char *name)
 		return false;
 	switch (a.st_mode & S_IFMT) {
 	case S_IFREG:
-		return a.st_size == b.st_size && a.st_mtim.tv_sec == b.st_mtim.tv_sec &&
-		       a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
+		return a.st_size == b.st_size && ((a.st_mtim.tv_sec == b.st_mtim.tv_sec &&
+						   a.st_mtim.tv_nsec == b.st_mtim.tv_nsec) ||
+						  unmarked_near_time(&a, &b));
 	case S_IFDIR: return unmarked_subdirectory(p, name);
-	case S_IFLNK: return unmarked_same_link(p, name);
+	case S_IFLNK: return unmarked_same_link(p->part, p->src, name);
 	default: return a.st_rdev == b.st_rdev;
 	}
 }
@@ -73,6 +80,22 @@ static bool unmarked_directory(const struct pair *p)
 			at += d->d_reclen;
 		}
 	return n == 0;
+}
+
+int unmarked_is_empty(int fd)
+{
+	_Alignas(8) char names[2048]; /* more than one name of any length */
+	ssize_t n = 0;
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return -errno;
+	while ((n = getdents64(fd, names, sizeof(names))) > 0)
+		for (ssize_t at = 0; at < n;) {
+			const struct dirent64 *entry = (const void *)(names + at);
+			if (!name_is_dot(entry->d_name))
+				return 0;
+			at += entry->d_reclen;
+		}
+	return n < 0 ? -errno : 1;
 }
 
 bool unmarked_is_copy(int part, int src, bool follow)

@@ -265,6 +265,42 @@ print((h ^ h >> 33) % 2)' "$1"
 	absent t
 }
 
+@test "hard links that became files or symlinks of another share: a late link or rename does not win" {
+	local kind i n names=() delayed
+	need python3
+	need_strace
+	for n in {a..z}; do [ "$(share_of d/$n)" = 0 ] || names+=("$n"); done
+	for kind in file symlink; do
+		rm -rf s t t.* pad
+		mkdir -p s/d pad
+		for i in {1..40}; do
+			[ $kind = file ] && echo old >s/d/${names[0]} || ln -s old s/d/${names[0]}
+			[ "$(share_of "$(stat -c %i s/d/${names[0]})")" = 1 ] || break
+			mv s/d/${names[0]} pad/$i
+		done
+		[ $i != 40 ] || skip "no such inode number"
+		ln -P s/d/${names[0]} s/d/${names[1]}
+		delayed=linkat
+		if [ $kind = symlink ]; then # a rename replaces what another attempt left
+			delayed=renameat
+			run strace -f -qq -o /dev/null -e trace=syncfs -e inject=syncfs:signal=KILL "$FCOPY" -a --shard=0/2 s t
+		fi
+		strace -f -qq -o trace -e trace=linkat,renameat,syncfs -e inject=$delayed:delay_enter=3000000:when=1 \
+			-e inject=syncfs:signal=KILL "$FCOPY" -a --shard=0/2 s t &
+		sleep 1
+		for n in "${names[@]:0:2}"; do
+			[ $kind = file ] && echo new >new || ln -s "new$n" new
+			mv new s/d/$n
+		done
+		expect 0 -a --shard=1/2 s t
+		wait $! || true
+		grep -q $delayed trace
+		expect 1 -a --shard=0/2 s t
+		mentions "does not match its source any more"
+		absent t
+	done
+}
+
 @test "what an attempt preserved, and the source has lost since, is not in the copy" {
 	need setfattr
 	need_strace
@@ -330,8 +366,8 @@ print((h ^ h >> 33) % 2)' "$1"
 @test "shards and --resume: new directories lack rights of their owner; the sticky bit stays" {
 	local by option
 	need setfacl
-	mkdir s p
-	echo 1 >s/f
+	mkdir -p s/d p
+	echo 1 | tee s/f s/d/f >/dev/null
 	chmod 1755 s
 	chmod 777 .
 	for by in umask acl; do
@@ -344,7 +380,7 @@ print((h ^ h >> 33) % 2)' "$1"
 				umask $([ $by = umask ] && echo 0277 || echo 022)
 				as_nobody 0 -r $option s p/t
 			)
-			cmp s/f p/t/f
+			diff -r s p/t
 			[ "$(stat -c %a p/t)" = $([ $by = umask ] && echo 1500 || echo 1550) ]
 			rm -rf p/t
 		done

@@ -156,6 +156,8 @@ unfinished() {
 	mkdir -p s/d/below/below
 	echo old | tee s/d/f s/d/gone s/d/below/below/f >/dev/null
 	for i in {1..3000}; do echo $i >s/d/$i; done
+	! is_root || chown 1000 s/d/7 s/d/below
+	chmod 4755 s/d/7
 	ln s/d/1 s/d/hard
 	ln -s old s/d/symlink
 	ln -s same s/d/same
@@ -166,7 +168,9 @@ unfinished() {
 		"$FCOPY" -a --resume s t
 	[ -d t.fcopy-part ]
 	echo newer | tee s/d/f s/d/below/below/f >/dev/null
+	! is_root || chown 1001 s/d/7 s/d/below
 	chmod 600 s/d/7
+	chmod 700 s/d/below
 	ln -sf newer s/d/symlink
 	rm s/d/gone
 	mv s/d/9 s/d/file && mkdir s/d/9
@@ -181,13 +185,15 @@ unfinished() {
 		[ "$(readlink t/d/same)" = same ]
 		[ -p t/d/fifo ]
 		cmp t/d/1 t/d/hard
-		never [ "$(stat -c %a t/d/7)" = 644 ]
-		for i in {1..6} 8 {10..3000}; do
+		for i in 7 below; do
+			[ "$(stat -c '%u %a' t/d/$i)" = "$(stat -c '%u %a' s/d/$i)" ]
+		done
+		for i in {1..8} {10..3000}; do
 			read -r line <t/d/$i
 			[ "$line" = $i ]
 		done
 		# What could be read is new, and the rest is not there.
-		for i in f symlink below/below/f 9 7; do
+		for i in f symlink below/below/f 9; do
 			if [ -e t/d/$i ] || [ -L t/d/$i ]; then
 				diff -r --no-dereference s/d/$i t/d/$i
 			else
@@ -227,4 +233,93 @@ unfinished() {
 	done
 	expect 0 -r --resume s p/t
 	[ "$(stat -c %a p/t p/t/d | paste -sd' ')" = '2755 2755' ]
+}
+
+@test "--resume of a file: what an earlier run gave to the part admits nobody to the copy" {
+	local by
+	need_root "to give a file to a group"
+	need setfacl getfacl strace
+	umask 022
+	for by in replaced preserved; do
+		rm -f s t t.*
+		echo public >s
+		if [ $by = replaced ]; then
+			echo old >t
+			setfacl -m u:1000:r t 2>/dev/null || skip "no ACLs on this file system"
+			chgrp 1001 t
+			traced 1 inject=renameat:error=EIO:when=1 --resume s t
+			rm t
+		else
+			setfacl -m u:1000:r s
+			chgrp 1001 s
+			traced 1 inject=renameat:error=EIO:when=1 -p --resume s t
+		fi
+		injected
+		[ -f t.fcopy-part ]
+		rm s
+		echo secret >s
+		chmod 640 s
+		expect 0 --resume s t
+		cmp s t
+		[ "$(stat -c '%u:%g %a' t)" = "0:0 640" ]
+		never grep 1000 <<<"$(getfacl -cpn t)"
+	done
+}
+
+@test "one shard of a file: what a killed commit gave to the part admits nobody to the copy" {
+	need_root "to give a file away"
+	need setfacl getfacl strace
+	echo new >s
+	echo old >t
+	chown 1000:1000 t
+	setfacl -m u:1000:rw t 2>/dev/null || skip "no ACLs on this file system"
+	run strace -f -qq -o /dev/null -e trace=renameat -e inject=renameat:signal=KILL:when=1 "$FCOPY" --shard=0/1 s t
+	rm t
+	expect 0 --shard=0/1 s t
+	cmp s t
+	[ "$(stat -c '%u:%g' t)" = 0:0 ]
+	never grep 1000 <<<"$(getfacl -cpn t)"
+}
+
+@test "--resume of a file that others may write to: killed at its fsync, it is continued" {
+	need_strace
+	umask 002
+	random s 3000000
+	chmod 664 s
+	run strace -f -qq -o /dev/null -e trace=fsync,fdatasync -e inject=fsync,fdatasync:signal=KILL:when=1 \
+		"$FCOPY" --resume --fsync --verify s t
+	[ -f t.fcopy-part ]
+	expect 0 --resume --fsync --verify -v s t
+	mentions "resumed"
+	cmp s t
+	[ "$(stat -c %a t)" = 664 ]
+}
+
+@test "--resume where times have 1 s: a tree that was killed at its rename is continued" {
+	need_root "to mount an image"
+	need mkfs.ext4 strace
+	truncate -s 64M image
+	mkfs.ext4 -q -I 128 image 2>/dev/null
+	mkdir m s
+	echo 1 >s/f
+	touch -d '2024-01-01 00:00:00.123456789' s/f
+	export FCOPY
+	# shellcheck disable=SC2016
+	private_mounts 'mount -o loop image m || exit 99
+		strace -f -qq -o /dev/null -e trace=renameat2 -e inject=renameat2:signal=KILL:when=1 \
+			"$FCOPY" -r --resume s m/t || true
+		[ -f m/t.fcopy-part/f ]
+		"$FCOPY" -r --resume s m/t
+		diff -r s m/t'
+	[ "$status" != 99 ] || skip "ext4 cannot be mounted here"
+	demand 0
+}
+
+@test "--resume of a merge: a name without room for .fcopy-part is copied" {
+	local name
+	name=$(printf 'n%.0s' {1..250})
+	mkdir s d
+	echo 1 >s/$name
+	expect 0 -rT --resume s d
+	cmp s/$name d/$name
 }

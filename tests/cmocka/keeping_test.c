@@ -68,7 +68,7 @@ static const struct row {
     {VERIFIED, GOES_ON, "pread64", soft, NULL},
     {VERIFIED, FAILS, "mmap64 of memory", no_memory, "mmap"},
     {VERIFIED, FAILS, "fdatasync", storage, "fdatasync"},
-    {RESUMED, FAILS, "openat64", denied, "open of its .fcopy-"}, /* -part or -shards */
+    {RESUMED, FAILS, "openat64", denied, "open"}, /* -part, -shards or a probe */
     {RESUMED, FAILS, "flock", no_lock, "lock of its .fcopy-part"},
     {RESUMED, GOES_ON, "flock", locked, NULL}, /* the first time */
     {RESUMED, FAILS, "fchmod", denied, NULL},
