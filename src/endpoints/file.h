@@ -80,8 +80,8 @@ bool part_keep(struct endpoint *e, off_t size);
 /* Creates a probe file with mode 0600 in DST's directory, stats it and removes it. The stat shows
  * which owner and mode the file system gives to a new file. Returns 0 or -errno. */
 int temporary_probe(const struct endpoint *e, struct stat *);
-/* The same: its `place` has name and stat, and temporary_drop removes it, also after a failure,
- * which *call names. */
+/* The same into *probe, whose fd is -1: its `place` has name and stat, and temporary_drop removes
+ * it, also after a failure, which *call names. */
 int temporary_open_probe(const struct endpoint *e, struct endpoint *probe, const char **call);
 bool temporary_stores_modes(const struct endpoint *e); /* false: it gave another mode than 0600 */
 

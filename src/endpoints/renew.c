@@ -9,9 +9,9 @@
 int part_renew(const struct endpoint *e, struct fcopy_error *error)
 {
 	const char *call;
-	struct endpoint probe;
-	const struct place *new = &file_of(&probe)->place;
-	int r = temporary_open_probe(e, &probe, &call);
+	struct endpoint file = {.fd = -1}, *probe = &file;
+	const struct place *new = &file_of(probe)->place;
+	int r = temporary_open_probe(e, probe, &call);
 	if (r < 0) {
 		error_call(error, call, e->path, -r);
 	} else if ((r = metadata_keep_owner(e->fd, new, e->path, false, error)) < 0 ||
@@ -20,6 +20,6 @@ int part_renew(const struct endpoint *e, struct fcopy_error *error)
 			     "its .fcopy-part cannot get the owner and ACL of a new file",
 			     FCOPY_ADVICE_REMOVE_PART);
 	}
-	temporary_drop(&probe);
+	temporary_drop(probe);
 	return r;
 }

@@ -163,7 +163,6 @@ int temporary_create(struct endpoint *e, mode_t mode, const char **call)
 
 int temporary_open_probe(const struct endpoint *e, struct endpoint *probe, const char **call)
 {
-	*probe = (struct endpoint){.fd = -1};
 	struct place *place = &file_of(probe)->place;
 	place->dir = file_of(e)->place.dir;
 	int r = create_named(probe, call);
@@ -177,10 +176,10 @@ int temporary_open_probe(const struct endpoint *e, struct endpoint *probe, const
 int temporary_probe(const struct endpoint *e, struct stat *st)
 {
 	const char *call;
-	struct endpoint probe;
-	int r = temporary_open_probe(e, &probe, &call);
-	*st = file_of(&probe)->place.st;
-	temporary_drop(&probe);
+	struct endpoint file = {.fd = -1}, *probe = &file;
+	int r = temporary_open_probe(e, probe, &call);
+	*st = file_of(probe)->place.st;
+	temporary_drop(probe);
 	return r;
 }
 

@@ -352,6 +352,7 @@ print((h ^ h >> 33) % 2)' "$1"
 }
 
 @test "the roots of two file systems, which have one inode number: shards copy both" {
+	export FCOPY
 	private_mounts 'mkdir -p m n; set -e
 		for i in m n; do mount -t tmpfs none $i; echo $i >$i/f; done
 		[ "$(stat -c %i m)" = "$(stat -c %i n)" ]
