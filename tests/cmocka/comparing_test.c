@@ -49,7 +49,7 @@ static void sees_a_difference(void **state)
 	need(mkdir("d", 0755) == 0);
 	make_file("src", SIZE, DENSE, 1);
 	fault_meanwhile(damage);
-	fault_set("fsync", 1, 0);
+	fault_set("fdatasync", 1, 0);
 	fault_on();
 	int r = fcopy_copy("src", DST, &o, &report);
 	fault_off();
