@@ -196,7 +196,8 @@ static bool resume_set_mode(const struct worker *w, const struct entry *e, const
 {
 	const bool preserved = w->tree->options->copy.preserve & FCOPY_ATTR_MODE;
 	mode_t mode = st->st_mode & 0777 & (preserved ? 0 : permissions_left(w->tree, e->dir->dst));
-	mode |= S_ISDIR(old->st_mode) ? old->st_mode & S_ISGID : 0; /* inherited */
+	if (S_ISDIR(old->st_mode)) /* setgid is inherited */
+		mode |= (old->st_mode & S_ISGID) | (st->st_mode & S_ISVTX);
 	return preserved || mode == (old->st_mode & 07777) ||
 	       fchmodat(e->dir->dst, e->as, mode, AT_SYMLINK_NOFOLLOW) == 0 || errno == EPERM;
 }

@@ -323,3 +323,19 @@ unfinished() {
 	expect 0 -rT --resume s d
 	cmp s/$name d/$name
 }
+
+@test "--resume --keep-going: a directory below one that cannot be read keeps its sticky bit" {
+	need_strace
+	umask 022
+	mkdir -p s/d/below
+	echo 1 >s/d/below/f
+	chmod 1777 s/d/below
+	run strace -f -qq -o /dev/null -e trace=unlinkat -e inject=unlinkat:signal=KILL:when=1 \
+		"$FCOPY" -r --resume s t
+	[ -d t.fcopy-part ]
+	run strace -f -qq -o /dev/null -P "$T/s/d" -e inject=getdents64:error=EIO:when=1 \
+		"$FCOPY" -r --resume --keep-going s t
+	[ "$status" = 1 ]
+	cmp s/d/below/f t/d/below/f
+	[ "$(stat -c %a t/d/below)" = 1755 ]
+}
