@@ -282,8 +282,8 @@ bool part_keep(struct endpoint *e, off_t size)
 		return false;
 	/* Best effort: the next copy compares every byte. */
 	(void)!ftruncate(e->fd, size);
-	(void)!fchown(e->fd, geteuid(),
-		      (gid_t)-1); /* it may have the owner of the source already */
+	/* It may have the owner of the source already. */
+	(void)!fchown(e->fd, geteuid(), (gid_t)-1);
 	(void)!fchmod(e->fd, 0600);
 	if (fstat(e->fd, &st) < 0 || part_unsafe_reason(e, &st))
 		file_of(e)->keep_part = false;
