@@ -19,7 +19,7 @@ case("replace", "onto an existing file", "cp fcopy uutils 2:sendfile 3:splice 7:
      bars="fcopy wall 1.00 cp; fcopy wall 1.2 best")
 
 for text, rounds in ("1", 20), ("64K", 20), ("1M", 20), ("16M", 20), ("64M", 20), ("256M", 20), \
-        ("1G", 12), ("4G", 7), ("8G", 4):
+        ("1G", 12), ("4G", 7), ("8G", 5):
     case(f"size-{text}", "by size", "cp fcopy 3:splice 7:parallel" + ("" if text in ("4G", "8G") else " 1:readwrite 2:sendfile"), group="sizes",
          rounds=rounds, size=size(text), sets="" if text == "8G" else "readme", bars="fcopy wall 1.03 cp; fcopy wall 1.2 best")
 
