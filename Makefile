@@ -106,7 +106,7 @@ include tests/tests.mk
 bench: all ## the main benchmarks, in five minutes
 	bench/bench.sh quick
 DEMO_SIZE ?= 1G
-demo: all ## time each mode on a file of DEMO_SIZE (1G), in a minute
+demo: all ## time modes 0 to 4 on a file of DEMO_SIZE (1G), in a minute
 	bench/demo.sh $(DEMO_SIZE)
 
 # What is installed: mode, file, destination; or the word link, its target, its name. Uninstall goes through the same list.

@@ -20,9 +20,9 @@ extern "C" {
 
 #define FCOPY_VERSION "1.0.0"
 
-/* The version of the structs in this header. A caller stores it in options.api. It increases when a
- * struct gets a new member, always at its end. So a later library knows which members the caller's
- * structs have. */
+/* The version of the structs in this header. A caller stores it in options.api, so that a later
+ * library knows which members the caller's structs have. It increases when a struct gets a new
+ * member. New members are added at the end of a struct. */
 #define FCOPY_API 1
 
 /* At least PATH_MAX, which <limits.h> defines only for POSIX programs. */
@@ -54,7 +54,7 @@ struct fcopy_mode {
 	const char *alias;   /* a short second name, or NULL */
 	const char *engine;  /* the one engine that it uses, or NULL: auto chooses */
 	const char *summary; /* what it does, for people; one line */
-	size_t buffer_size;  /* bytes a call; 0: the engine decides */
+	size_t buffer_size;  /* bytes per call; 0: the engine decides */
 	bool threads;        /* several threads share the file */
 	bool preallocates;   /* allocates the destination's blocks before the first byte */
 	unsigned takes;      /* enum fcopy_takes */
@@ -70,7 +70,7 @@ const struct fcopy_mode *fcopy_mode_find(const char *text);
  * available. A file system may still refuse a mode that is available. */
 const char *fcopy_mode_missing(const struct fcopy_mode *mode);
 
-/* What the caller can do about a failure. A user interface names its own options for it. */
+/* What the caller can do about a failure. A user interface translates it into its own options. */
 enum fcopy_advice {
 	FCOPY_ADVICE_NONE,
 	FCOPY_ADVICE_AUTO,              /* let auto choose the engine */
@@ -80,26 +80,26 @@ enum fcopy_advice {
 	FCOPY_ADVICE_REMOVE_LINK,       /* the destination is a dangling symlink */
 	FCOPY_ADVICE_REMOVE_PART,       /* remove or rename DST.fcopy-part */
 	FCOPY_ADVICE_SHARDS,            /* remove DST.fcopy-part and DST.fcopy-shards */
-	/* remove the file, or the tree, error.path, unless another machine is still writing it */
+	/* remove error.path, a file or a tree, unless another machine is still writing it */
 	FCOPY_ADVICE_REMOVE_FILE,
 	FCOPY_ADVICE_REMOVE_TREE,
 	FCOPY_ADVICE_FLUSH,       /* DST is complete, but may not be on the disk */
 	FCOPY_ADVICE_CACHE,       /* leave out options.no_cache */
 	FCOPY_ADVICE_RECURSIVE,   /* tree_options.recursive */
-	FCOPY_ADVICE_DESCRIPTORS, /* raise RLIMIT_NOFILE: two for each level of directories */
+	FCOPY_ADVICE_DESCRIPTORS, /* raise RLIMIT_NOFILE: a directory level needs two */
 	FCOPY_ADVICE_USAGE,       /* the operands and options cannot be combined */
 	FCOPY_ADVICE_REFLINK,     /* options.reflink FCOPY_WHEN_AUTO */
 	FCOPY_ADVICE_FLAGS,       /* remove the inode flags of the destination: chattr(1) */
 	FCOPY_ADVICE_RESUME,      /* options.resume, or remove or rename DST.fcopy-part */
 };
 
-/* A failure, or a warning. The strings are static or belong to the caller's operands and to the
- * report that holds this struct, and live as long as those. */
+/* A failure, or a warning. The strings are static or belong to the caller's operands or to the
+ * report that holds this struct, and are valid as long as those are. */
 struct fcopy_error {
 	int err;               /* errno; 0 in a report without failure */
 	const char *call;      /* the system call that failed; NULL: fcopy itself refused */
 	const char *operation; /* what the call was part of, such as "read back", or NULL */
-	const char *path;      /* the file it failed on */
+	const char *path;      /* the file on which the call failed */
 	const char *path2;     /* the second file, if the call had two and either may have failed */
 	const char *engine;    /* the engine at work, or NULL */
 	const char *reason;    /* says more than strerror(err), or NULL */
@@ -107,11 +107,11 @@ struct fcopy_error {
 	enum fcopy_advice advice;
 };
 
-/* Writes the error as "PATH: CALL: REASON" into text, at most size bytes with the final null byte:
- * CALL is the operation if there is one, and each part that is unknown is left out. If there is no
- * path, an option takes its place: "--OPTION: REASON". Control
- * characters of a path are copied as they are. Returns the length of the whole text, as snprintf(3)
- * does; FCOPY_ERROR_TEXT_MAX bytes are enough unless an operand is longer than FCOPY_PATH_MAX. */
+/* Writes the error as "PATH: CALL: REASON" into text, at most size bytes including the null byte.
+ * CALL is the operation if there is one. Unknown parts are left out. Without a path, but with an
+ * option, the text is "--OPTION: REASON". Control characters of a path are not escaped. Returns the
+ * length of the whole text, as snprintf(3) does; FCOPY_ERROR_TEXT_MAX bytes are enough unless an
+ * operand is longer than FCOPY_PATH_MAX. */
 #define FCOPY_ERROR_TEXT_MAX (2 * FCOPY_PATH_MAX + 512)
 int fcopy_error_text(const struct fcopy_error *error, char *text, size_t size);
 
@@ -123,7 +123,7 @@ struct fcopy_step {
 	double seconds;   /* wall-clock time spent in it */
 	unsigned threads; /* most threads that ran it at once, including the caller's */
 	size_t piece;     /* bytes that a thread takes at a time; 0: the engine decides */
-	int refusal; /* errno with which it refused, so that the next engine continued; 0: none */
+	int refusal;      /* errno of a refusal, after which the next engine continued; 0: none */
 	const char *refusal_call; /* the call that was refused */
 };
 
@@ -135,10 +135,10 @@ enum fcopy_phase {
 	FCOPY_PHASE_WAIT,    /* for the peer of a socket, or the other side of a FIFO */
 	FCOPY_PHASE_COPY,    /* data is copied */
 	FCOPY_PHASE_FSYNC,   /* the file is flushed */
-	FCOPY_PHASE_VERIFY,  /* both files are compared; before COPY: DST.fcopy-part and SRC */
+	FCOPY_PHASE_VERIFY,  /* copy and SRC are compared; before COPY: DST.fcopy-part and SRC */
 	FCOPY_PHASE_REPLACE, /* the file gets its name; for a socket: wait for the receipt */
-	/* An unfinished tree is removed; progress.entries restarts at 0. In a report also: the
-	 * scratch file is discarded. */
+	/* An unfinished tree is removed; progress.entries restarts at 0. In a report also the time
+	 * to discard the scratch file. */
 	FCOPY_PHASE_REMOVE,
 	FCOPY_PHASES /* the number of phases */
 };
@@ -151,7 +151,7 @@ struct fcopy_progress {
 	uint64_t total;         /* bytes expected; 0: unknown */
 	uint64_t since_ms;      /* when the phase began, in milliseconds of CLOCK_MONOTONIC */
 	int phase;              /* enum fcopy_phase */
-	uint64_t entries;       /* fcopy_tree: entries that were copied, were skipped or failed */
+	uint64_t entries;       /* fcopy_tree: entries that were copied or skipped, or failed */
 	uint64_t total_entries; /* entries expected, set by the caller; 0: unknown */
 	/* fcopy_tree: `file` is the destination of the large file that was started last and is
 	 * still being copied, or empty. To read it, load file_version, copy file, and load
@@ -163,7 +163,7 @@ struct fcopy_progress {
 #define FCOPY_ADDRESS_MAX 80 /* [IPv6%scope]:port */
 #define FCOPY_DETAIL_MAX  128
 
-/* What happened; filled in on success and on failure alike. */
+/* What happened; filled in on success and on failure. */
 struct fcopy_report {
 	struct fcopy_error error;
 	uint64_t bytes;    /* length of the copy that was made: data and holes */
@@ -175,34 +175,34 @@ struct fcopy_report {
 	/* Disk space in bytes, before the first byte was copied: needed by the copy, and free.
 	 * Both are 0 if they are unknown or if the copy needs no space. */
 	uint64_t space_needed, space_free;
-	bool existed;        /* the destination was there before */
+	bool existed;        /* the destination existed before the copy */
 	bool atomic;         /* the destination is a file that appears whole or not at all */
 	bool in_place;       /* a file is being written in place: a failure leaves it incomplete */
 	bool part_kept;      /* after a failure: DST.fcopy-part contains what was copied */
-	bool source_changed; /* size, mtime or inode differed before and after */
+	bool source_changed; /* its size or mtime changed, or it was removed or replaced */
 	bool kept;           /* no_clobber: the destination existed and was left as it was */
 	bool cloned;         /* the copy shares its extents with the source */
-	bool preallocated;   /* blocks of the destination were allocated ahead */
+	bool preallocated;   /* blocks of the destination were allocated before the first byte */
 	bool committed;      /* options.shard: DST is complete, by this process or by another */
 	bool confirmed;      /* the receiving peer closed after the last byte: it has all data */
 	size_t steps;
 	struct fcopy_step step[FCOPY_STEPS_MAX];
 	double seconds[FCOPY_PHASES];     /* wall-clock time of each phase */
 	double removal_cpu;               /* CPU time that discarding the scratch file took */
-	char detail[FCOPY_DETAIL_MAX];    /* storage for error.reason if that has numbers */
+	char detail[FCOPY_DETAIL_MAX];    /* storage for error.reason if it has numbers */
 	char dst[FCOPY_PATH_MAX];         /* the destination's name: DST, or DST/basename(SRC) */
 	char src_peer[FCOPY_ADDRESS_MAX]; /* the sender, numeric HOST:PORT; empty: not TCP */
 	char dst_peer[FCOPY_ADDRESS_MAX]; /* the receiver */
 };
 
 enum fcopy_event_kind {
-	/* The copy continues; error says what is wrong. ENOSPC without a call: the report's
-	 * space_needed is more than its space_free. EEXIST without a call: a killed copy left
+	/* The copy continues; error says what is wrong. If error.call is NULL, ENOSPC means that
+	 * the report's space_needed is more than its space_free, and EEXIST that a killed copy left
 	 * error.path, a temporary file or an unfinished tree in the directory of DST. */
 	FCOPY_EVENT_WARNING,
 	FCOPY_EVENT_PLAN,      /* auto has chosen; text is its plan */
 	FCOPY_EVENT_STEP,      /* an engine starts for the first time; text is its name */
-	FCOPY_EVENT_REFUSAL,   /* an engine refused, the next one continues; error is the reason */
+	FCOPY_EVENT_REFUSAL,   /* an engine refused; the next one continues; error says why */
 	FCOPY_EVENT_RESUME,    /* resuming; if no bytes were reused, text says why, or is NULL */
 	FCOPY_EVENT_LISTENING, /* peers can connect; text is the address, numeric HOST:PORT */
 	FCOPY_EVENT_CLIENT,    /* fcopy_serve: a client's copy has ended; report describes it */
@@ -227,11 +227,12 @@ enum fcopy_attribute {
 };
 
 /* N processes, perhaps on N machines, make one copy of a file, or a new tree, on a file system that
- * they share; all zero: no shards. Each copies its share into DST.fcopy-part and then creates a
- * marker in DST.fcopy-shards/; the one that sees all markers commits. If a process returned -1 or
- * was killed, run it again with the same index and count. A process returns 0 when its share is
- * complete; report.committed says whether DST is. Both operands are files or directories; in_place,
- * resume, count, expected_size, no_clobber, scratch and clones are refused. */
+ * they share. All members 0: no shards. Each process copies its share into DST.fcopy-part and then
+ * creates a marker in DST.fcopy-shards/. The process that sees all markers commits. If a process
+ * returned -1 or was killed, run it again with the same index and count. A process returns 0 when
+ * its share is complete; report.committed says whether DST is complete. Both operands must be files
+ * or directories. in_place, resume, count, expected_size, no_clobber, scratch and clones are
+ * refused. */
 struct fcopy_shard {
 	unsigned index; /* this process copies share `index`, from 0 */
 	unsigned count; /* N, at most FCOPY_SHARDS_MAX; 0: no shards */
@@ -243,29 +244,29 @@ struct fcopy_shard {
 /* {.api = FCOPY_API} is the default: auto, atomic, nothing flushed. An option that would have no
  * effect is refused: the copy fails, and error.option names it. */
 struct fcopy_options {
-	int api; /* must be FCOPY_API: the copy fails with EINVAL for a value that is unknown */
+	int api; /* must be FCOPY_API; the copy fails with EINVAL for an unknown value */
 	const struct fcopy_mode *mode; /* NULL: auto */
 	size_t buffer_size;            /* bytes, 1 … FCOPY_BUFFER_MAX; 0: the mode's own */
 	unsigned threads; /* copying threads; 0: automatic, at most 4; 1: only the caller's */
 	enum fcopy_when preallocate, sparse, reflink;
-	bool in_place;     /* write into the existing inode; a failure leaves it incomplete */
+	bool in_place;     /* write into the existing file; a failure leaves it incomplete */
 	bool force;        /* replace DST despite hard links, ownership, mode or empty input */
 	bool fsync;        /* when fcopy_copy returns 0, the copy is on the disk */
-	bool strict;       /* fail if the source changes during the copy */
+	bool strict;       /* fail if the source changes, or its length is not as expected */
 	bool no_cache;     /* bypass the page cache, except for cached pages of the source */
 	bool no_clobber;   /* leave an existing destination unchanged, and succeed */
 	bool no_directory; /* fail if DST is a directory; false: copy into it */
 	bool resume;       /* keep an interrupted copy as DST.fcopy-part, and continue it */
 	bool verify;       /* read both files back from the storage and compare; implies fsync */
 	unsigned preserve; /* set of enum fcopy_attribute: what the copy gets from the source */
-	unsigned preserve_required; /* fail if one of these is lost; for others only warn */
+	unsigned preserve_required; /* fail if one of these is lost; if another is lost, warn */
 	bool scratch;               /* write an unnamed temporary file beside DST and discard it */
 	uint64_t limit_rate;        /* bytes per second; 0: no limit */
 	/* The expected length in bytes; 0: any. The library warns about a copy of another length.
-	 * With strict such a copy fails; it stops one byte after the expected length, so that a
-	 * source without end fails, too. */
+	 * With strict such a copy fails. It copies at most one byte more than expected, so that an
+	 * endless source fails, too. */
 	uint64_t expected_size;
-	uint64_t count; /* copy at most this many bytes; 0: all. With strict, less is a failure. */
+	uint64_t count; /* copy at most this many bytes; 0: all. With strict, a short SRC fails. */
 	struct fcopy_shard shard; /* this process copies a share; implies fsync and strict */
 	int timeout_ms; /* longest time without progress on a connection; 0: 60 s, < 0: no limit */
 	const volatile int *cancel; /* set to non-zero to stop the copy: it fails with EINTR */
@@ -297,14 +298,15 @@ struct fcopy_options {
  * incomplete.
  *
  * If a TCP peer receives the copy, it sees the end of the stream only after the last byte, and a
- * reset after a failure. If a TCP peer sends the source, its connection is closed only after DST
- * was committed: this is its receipt. After a failure it is reset.
+ * reset after a failure. If a TCP peer sends the source, the library closes the connection only
+ * after DST was committed; this close is the receipt of the peer. After a failure the library
+ * resets the connection.
  *
  * With options NULL, all options have their defaults, and the report has the members of API 1.
  *
  * Returns 0, or -1 with the failure in report->error. report->step is filled in either way. A
- * failed call removes only what it created, with one exception: it also removes a DST.fcopy-part of
- * an earlier call if another user has become its owner or may write to it by then.
+ * failed call removes only what it created, with one exception: it does not keep the DST.fcopy-part
+ * that it was resuming if another user now owns that file or can write to it.
  */
 int fcopy_copy(const char *src, const char *dst, const struct fcopy_options *options,
 	       struct fcopy_report *report);
@@ -313,8 +315,8 @@ int fcopy_copy(const char *src, const char *dst, const struct fcopy_options *opt
 enum fcopy_kind {
 	FCOPY_KIND_PATH,       /* a name in the file system */
 	FCOPY_KIND_DESCRIPTOR, /* an open descriptor: -, fd:N, /dev/stdin, /dev/fd/N */
-	/* An open descriptor that is a socket. Under another name than fd:N only a TCP socket is a
-	 * connection, because later programs may write to other sockets. */
+	/* An open descriptor that is a TCP socket, or any socket named fd:N. Other sockets, such as
+	 * a Unix socket named -, are FCOPY_KIND_DESCRIPTOR: later programs may still use them. */
 	FCOPY_KIND_SOCKET,
 	FCOPY_KIND_CONNECT,    /* an address to connect to: tcp:HOST:PORT */
 	FCOPY_KIND_LISTEN,     /* an address to listen at: tcp-listen:[HOST:]PORT */
@@ -324,25 +326,25 @@ enum fcopy_kind {
 /* Returns what the operand names. dash: the descriptor that - stands for, 0 for SRC and 1 for DST.
  * descriptor: NULL, or receives the operand's descriptor, or -1 if it names none.
  *
- * A write to a socket whose peer has gone raises SIGPIPE, which the library leaves alone: a caller
- * whose DST is a socket should ignore that signal; the copy then fails with EPIPE. */
+ * A write to a socket whose peer is gone raises SIGPIPE. The library does not ignore it:
+ * a caller whose DST is a socket must do so; the copy then fails with EPIPE. */
 enum fcopy_kind fcopy_operand_kind(const char *operand, int dash, int *descriptor);
 
 #define FCOPY_CLIENTS_MAX     10000
-#define FCOPY_CLIENTS_DEFAULT 256 /* usually a process may have 1024 descriptors */
+#define FCOPY_CLIENTS_DEFAULT 256 /* RLIMIT_NOFILE is usually 1024 */
 
 /*
  * Serves SRC to many clients. Each client has its own thread, which runs an ordinary copy. SRC is a
- * regular file, which is opened once. DST listens: tcp-listen:..., or fd:N of a listening socket.
- * At most max_clients are served at once (0: FCOPY_CLIENTS_DEFAULT). Others wait in the kernel's
+ * regular file and is opened once. DST is tcp-listen:..., or fd:N of a listening socket. At most
+ * max_clients are served at once (0: FCOPY_CLIENTS_DEFAULT). More clients wait in the kernel's
  * queue.
  *
  * FCOPY_EVENT_CLIENT reports the result of each copy. options->notify is called concurrently, in
  * the clients' threads. options->progress is not used.
  *
  * Returns 0 after *stop became non-zero and the running copies have ended. Returns -1 with
- * report->error if nothing can be served, or with EINTR after *options->cancel became non-zero,
- * which also ends the running copies.
+ * report->error if nothing can be served. A non-zero *options->cancel also ends the running copies:
+ * the call then returns -1 with EINTR.
  */
 int fcopy_serve(const char *src, const char *dst, const struct fcopy_options *options,
 		unsigned max_clients, const volatile int *stop, struct fcopy_report *report);
@@ -358,23 +360,23 @@ enum fcopy_follow {
 /* All zero: one SRC, not a directory, to DST. */
 struct fcopy_tree_options {
 	struct fcopy_options copy; /* how each regular file is copied; see fcopy_tree() */
-	bool recursive;            /* copy directories; otherwise a SRC that is one fails */
+	bool recursive;            /* copy directories; false: a SRC that is a directory fails */
 	enum fcopy_follow follow;
-	bool hard_links;      /* names of one source file become names of one copy */
+	bool hard_links;      /* hard links to one source file become hard links to one copy */
 	bool one_file_system; /* copy a mount point below SRC as an empty directory */
 	bool keep_going;      /* commit a new tree even if entries fail */
 	bool into_directory;  /* DST must be a directory: each copy is DST/basename(SRC) */
 	bool report_entries;  /* send FCOPY_EVENT_ENTRY for each entry */
 };
 
-/* What happened; filled in after success and after a failure. Counts are of entries. */
+/* What happened; filled in on success and on failure. Counts are numbers of entries. */
 struct fcopy_tree_report {
 	struct fcopy_error error; /* the first failure; err is 0 if every SRC was copied */
 	uint64_t files, directories, symlinks;
 	uint64_t specials;   /* FIFOs, sockets and devices */
 	uint64_t hard_links; /* names that became a hard link to an earlier copy */
-	uint64_t kept;       /* no_clobber: existed and were left unchanged */
-	uint64_t skipped;    /* resume: were complete in DST.fcopy-part */
+	uint64_t kept;       /* no_clobber: existed, and were left unchanged */
+	uint64_t skipped;    /* resume: were already complete in DST.fcopy-part */
 	uint64_t vanished;   /* removed from the source before they could be opened */
 	uint64_t failed;
 	uint64_t changed; /* files whose source changed during the copy */
@@ -394,33 +396,33 @@ struct fcopy_tree_report {
 
 /*
  * Copies n sources to DST, as cp(1) does: directories with everything below them, symlinks, FIFOs,
- * sockets, devices and regular files. If DST is a directory (and not copy.no_directory), if n > 1,
- * or with into_directory, the copy of SRC is DST/basename(SRC), otherwise DST. A SRC that ends in
- * /. is copied into DST itself.
+ * sockets, devices and regular files. The copy of SRC is DST/basename(SRC) if DST is a directory
+ * and copy.no_directory is false, if n > 1, or if into_directory is set; otherwise it is DST. A SRC
+ * that ends in /. is copied into DST itself. Each SRC is committed separately.
  *
  * A new directory is whole or absent: it is built under a temporary name, .fcopy- and 16 random
  * characters, with mode 0700, and renamed when it is complete. If an entry failed and keep_going is
  * false, the unfinished tree is kept as DST.fcopy-part instead. If the disk is full, the cancel
- * flag is set or another process creates DST first, the tree is removed, or kept with copy.resume,
- * which continues a part that an earlier call left. If the flush of the whole tree fails, it is
- * removed also with copy.resume: which files lost data is unknown. In an existing directory each
- * file is replaced atomically, but the tree as a whole is not. Each SRC is committed by itself.
+ * flag is set or another process creates DST first, the tree is removed. With copy.resume it is
+ * kept in these cases, too, and a later call continues it. If the flush of the whole tree fails,
+ * the tree is always removed: which files lost data is unknown. In an existing directory each file
+ * is replaced atomically, but not the tree as a whole.
  *
  * A failed entry is reported by FCOPY_EVENT_FAILED, and the copy continues. The entry's name in DST
  * is then absent or unchanged. An entry that vanishes from the source before it is opened is
- * reported as a warning and is not a failure. Every component is opened relative to its open
+ * reported as a warning and is not a failure. Every component is opened relative to its parent
  * directory without following symlinks: if a directory is replaced by a symlink during the copy,
  * neither reads nor writes are redirected.
  *
- * copy.threads is the size of the pool (0: one more than the CPUs that the affinity mask and the
- * cgroup's cpu.max allow, on btrfs as many as these CPUs, 4 at most); copy.limit_rate holds for the
- * whole tree; copy.fsync flushes a new tree by one syncfs(2) before the rename, or each file and
- * directory where syncfs(2) does not reach the server (FUSE, SMB, 9P). copy.in_place, copy.scratch
- * and copy.expected_size are refused. copy.notify is called by several threads, but never by two at
- * a time.
+ * copy.threads is the size of the thread pool. 0 means one more than the CPUs that the affinity
+ * mask and the cgroup's cpu.max allow, on btrfs as many as these CPUs, and at most 4.
+ * copy.limit_rate applies to the whole tree. copy.fsync flushes a new tree by one syncfs(2) before
+ * the rename, or each file and directory if syncfs(2) does not reach the server (FUSE, SMB, 9P).
+ * copy.in_place, copy.scratch, copy.count and copy.expected_size are refused. copy.notify is called
+ * in several threads, but never in two at once.
  *
- * Returns 0, or -1 with report->error being the first failure. Only what this call created, or an
- * earlier one that it continues, is removed.
+ * Returns 0, or -1 with the first failure in report->error. The call removes only what it created,
+ * or what an earlier call created and it continues.
  */
 int fcopy_tree(const char *const *src, size_t n, const char *dst,
 	       const struct fcopy_tree_options *options, struct fcopy_tree_report *report);

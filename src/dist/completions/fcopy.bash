@@ -18,12 +18,12 @@ _fcopy_options() {
 	"$1" --help | sed -nE 's/^  (-.|  )[, ] (--[a-z-]+)(\[?)=?([A-Z]*)\]? .*/\2 \3=\4 \1/p'
 }
 
-# What --help calls the value that option $1 of program $2 takes behind a =.
+# What --help calls the value that option $1 of program $2 takes after a =.
 _fcopy_value_of() {
 	_fcopy_options "$2" | awk -v option="$1" '$1 == option { sub(/^.*=/, "", $2); print $2 }'
 }
 
-# The same as the next word: there is none if the value may be left out.
+# The same for the next word: it is no value if the value may be left out.
 _fcopy_next_of() {
 	_fcopy_options "$2" | awk -v option="$1" '
 		($1 == option || $3 == option) && $2 ~ /^=./ { print substr($2, 2) }'
