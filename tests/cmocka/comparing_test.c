@@ -48,7 +48,7 @@ static void sees_a_difference(void **state)
 	(void)state;
 	need(mkdir("d", 0755) == 0);
 	make_file("src", SIZE, DENSE, 1);
-	fault_meanwhile(damage);
+	fault_before(damage);
 	fault_set("fdatasync", 1, 0);
 	fault_on();
 	int r = fcopy_copy("src", DST, &o, &report);
@@ -105,7 +105,7 @@ static void part_changes_without_lock(void **state)
 	if (root)
 		need(chown("d", NOBODY, NOBODY) == 0 && chown(REST, NOBODY, NOBODY) == 0 &&
 		     seteuid(NOBODY) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0);
-	fault_meanwhile(change_part);
+	fault_before(change_part);
 	fault_set("flock", 2, 0);
 	fault_on();
 	int r = fcopy_copy("src", DST, &options, &report);

@@ -34,7 +34,7 @@ void fault_also(const char *call, int err)
 	fault.also = call;
 }
 
-void fault_meanwhile(void (*happens)(void))
+void fault_before(void (*happens)(void))
 {
 	fault.before_call = happens;
 }

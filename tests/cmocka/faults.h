@@ -31,7 +31,7 @@ void fault_also(const char *call, int err);
 
 /* In place of the fault: this happens just before the call that would fail, which then succeeds or
  * not as the kernel has it. A race, always lost. */
-void fault_meanwhile(void (*happens)(void));
+void fault_before(void (*happens)(void));
 
 /* Reads, writes and their kin move at most n bytes a call; 0: any number. */
 void fault_short(size_t n);

@@ -275,7 +275,7 @@ static volatile int cancel;
 static void set_cancel(void)
 {
 	cancel = 1;
-	fault_meanwhile(NULL);
+	fault_before(NULL);
 	fault_set("flock", FAULT_EVERY + 1, EWOULDBLOCK);
 	fault_on();
 }
@@ -286,7 +286,7 @@ static void cancelled_while_locked(void **state)
 	struct fcopy_report report;
 	(void)state;
 	cancel = 0;
-	fault_meanwhile(set_cancel);
+	fault_before(set_cancel);
 	fault_set("fstat64", 1, 0);
 	assert_int_equal(resume_new(&options, &report), -1);
 	assert_int_equal(report.error.err, EINTR);

@@ -169,7 +169,7 @@ static void slow_way_is_left(void **state)
 	cpus = idle = 2;
 	clock_ns = 1000000000;
 	fault_set(slow, FAULT_EVERY + 1, 0);
-	fault_meanwhile(pass_time);
+	fault_before(pass_time);
 	int r = copy_file_with(&options);
 	clock_ns = 0;
 	assert_int_equal(r, 0);
@@ -254,7 +254,7 @@ static void idle_threads_help(void **state)
 	source_adopt(&c.src, fd, "src", &st);
 	need(created_open(&c.dst, AT_FDCWD, "dst", 0600, "dst", &report.error) == 0);
 	fault_set(change->call, 1, 0);
-	fault_meanwhile(change->happen);
+	fault_before(change->happen);
 	fault_on();
 	int r = copy_run(&c);
 	fault_off();
@@ -313,7 +313,7 @@ static void shrink_once(void *arg)
 	make_file("whole", 40 * MIB + 5, DENSE, 1);
 	unlink("dst");
 	cpus = idle = 2;
-	fault_meanwhile(shrink);
+	fault_before(shrink);
 	int r = copy_file_with(&options);
 	assert_int_equal(r, 0);
 	assert_int_equal(report.bytes, size_of("dst"));

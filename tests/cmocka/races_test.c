@@ -155,7 +155,7 @@ static void sweep(void **state)
 	need(mkdir("d", 0755) == 0);
 	make_file("old", OLD_SIZE, DENSE, 2);
 	make_file("new", OTHER_SIZE, DENSE, 3);
-	fault_meanwhile(row->happens);
+	fault_before(row->happens);
 	fault_sweep(row->call, 0, once, (void *)row);
 }
 
@@ -174,7 +174,7 @@ static void source_changes(void **state)
 	    .api = FCOPY_API, .notify = count_warnings, .user = &warnings};
 	(void)state;
 	make_source();
-	fault_meanwhile(change_source);
+	fault_before(change_source);
 	fault_set("pread64", 1, 0);
 	fault_on();
 	int r = fcopy_copy("src", "dst", &options, &report);
@@ -225,7 +225,7 @@ static void source_becomes_directory(void **state)
 	need(mkdir("d", 0755) == 0);
 	make_file("old", SIZE, DENSE, 1);
 	make_file("new", OTHER_SIZE, DENSE, 3);
-	fault_meanwhile(make_directory);
+	fault_before(make_directory);
 	fault_sweep(*state, 0, becomes_directory, &both[0]);
 	fault_sweep(*state, 0, becomes_directory, &both[1]);
 }
@@ -250,7 +250,7 @@ static void tree_is_cancelled(void **state)
 {
 	need(mkdir("d", 0755) == 0 && mkdir("src", 0755) == 0);
 	make_file("src/f", SIZE, DENSE, 1);
-	fault_meanwhile(cancel_it);
+	fault_before(cancel_it);
 	fault_sweep(*state, 0, cancelled, &both[0]);
 	fault_sweep(*state, 0, cancelled, &both[1]);
 }
@@ -281,7 +281,7 @@ static void last_share(void *arg)
 static void source_of_shards_is_removed(void **state)
 {
 	need(mkdir("d", 0755) == 0);
-	fault_meanwhile(remove_source);
+	fault_before(remove_source);
 	fault_sweep(*state, 0, last_share, NULL);
 }
 

@@ -249,7 +249,7 @@ static void lock_is_released_after_last_try(void **state)
 	must_copy(false, 1);
 	release_lock();
 	hold_lock(LOCK_EX);
-	fault_meanwhile(release_lock);
+	fault_before(release_lock);
 	fault_set("flock", 127, 0);
 	fault_on();
 	int r = copy_share(false, 0, &committed);

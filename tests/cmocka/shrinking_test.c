@@ -59,7 +59,7 @@ static int copy_with(const struct row *row, bool src_open, bool dst_open)
 		snprintf(src, sizeof(src), "/dev/fd/%d", in);
 	if (dst_open)
 		snprintf(dst, sizeof(dst), "/dev/fd/%d", out);
-	fault_meanwhile(shrink);
+	fault_before(shrink);
 	fault_on();
 	int r = fcopy_copy(src, dst, &options, &report);
 	fault_off();
@@ -152,7 +152,7 @@ static void keeps_what_is_gone(void **state)
 	make_file("src", LARGE, DENSE, 1);
 	make_file("whole", LARGE, DENSE, 1);
 	fault_set(row->call, 1, 0);
-	fault_meanwhile(empty_source);
+	fault_before(empty_source);
 	fault_on();
 	int r = fcopy_copy("src", "dst", &options, &report);
 	fault_off();

@@ -243,7 +243,7 @@ static void cancelled_before_the_receipt(void **state)
 	struct fcopy_report report;
 	(void)state;
 	cancel = 0;
-	fault_meanwhile(set_cancel);
+	fault_before(set_cancel);
 	fault_set("recv", 1, 0);
 	assert_int_equal(copy_to_pair(SOCK_STREAM, &options, &report), -1);
 	assert_int_equal(report.error.err, EINTR);
