@@ -39,12 +39,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Returns the errno of the first failed flush of stdout; errno is unreliable afterwards. */
 static int flush_output(void)
 {
 	static int failure;
+	json_file_flush();
 	if (fflush(stdout) != 0 && failure == 0)
 		failure = errno;
 	return failure ? failure : ferror(stdout) ? EIO : 0;
@@ -62,9 +62,6 @@ static void print_object(const struct outcome *o, const char *written)
 	if (f)
 		report_json(o, f);
 	flush_output();
-	const char *call;
-	if (o->signal)
-		json_file_close(&call); /* the signal ends the process soon */
 }
 
 static void print_report(const struct outcome *o)
@@ -138,7 +135,7 @@ static int copy_tree(struct cli *cli, const struct usage *start)
 	cli->copy.progress = progress_start(cli);
 	int r = tree_copy(cli, &tree);
 	flatten(&tree, &report);
-	cli->copy.progress->entries = tree_entries(&tree);
+	__atomic_store_n(&cli->copy.progress->entries, tree_entries(&tree), __ATOMIC_RELAXED);
 	progress_stop(&report);
 	tree_print_end(cli, &tree, r < 0 && signals_caught() != 0);
 	print_report(&(struct outcome){cli, &report, usage_since(start),
@@ -248,11 +245,10 @@ int main(int argc, char **argv)
 	setvbuf(stderr, line, _IOLBF, sizeof(line)); /* whole lines, also if others write there */
 	int status = options_parse(&cli, argc, argv);
 	int opened = json_file_open(&cli, argc, argv);
-	FILE *f = status != EXIT_DONE && opened == EXIT_DONE && cli.json ? json_file_stream(NULL)
-									 : NULL;
+	FILE *f;
 	if (status == EXIT_DONE)
 		status = opened == EXIT_DONE ? run_action(&cli, &start) : opened;
-	if (f)
+	else if (opened == EXIT_DONE && cli.json && (f = json_file_stream(NULL)))
 		report_json_usage(message_last_usage(), f);
 	return check_output(&cli, status);
 }

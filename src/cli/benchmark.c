@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* The user's options that the mode supports. */
@@ -29,6 +28,10 @@ static struct fcopy_options usable_options(const struct cli *cli)
 		o.sparse = FCOPY_WHEN_DEFAULT;
 	if (!(mode->takes & FCOPY_TAKES_REFLINK))
 		o.reflink = FCOPY_WHEN_DEFAULT;
+	/* The copy may share blocks of SRC. */
+	if (mode->engine &&
+	    (strcmp(mode->engine, "reflink") == 0 || strcmp(mode->engine, "copy_file_range") == 0))
+		o.preallocate = FCOPY_WHEN_DEFAULT;
 	o.no_cache &= (mode->takes & FCOPY_TAKES_NO_CACHE) != 0;
 	return o;
 }
@@ -42,11 +45,14 @@ static void show_run(const struct cli *cli, int round, const struct fcopy_mode *
 		return;
 	text_add(&t, "\r\033[J");
 	if (mode) {
-		text_add(&t, round < 0 ? "warming up" : "run ");
+		struct text run = {0};
+		text_add(&run, round < 0 ? "warming up" : "run ");
 		if (round >= 0)
-			text_number(&t, (uint64_t)round + 1);
-		text_add(&t, ": ");
-		text_add(&t, mode->name);
+			text_number(&run, (uint64_t)round + 1);
+		text_add(&run, ": ");
+		text_add(&run, mode->name);
+		/* Of a line that wraps, only the last row would be erased. */
+		text_fit(&t, run.at, terminal_width(STDERR_FILENO) - 1, terminal_utf8());
 	}
 	text_write(&t, STDERR_FILENO);
 }
@@ -105,28 +111,22 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The field at this offset in struct seconds, of all runs, in ascending order. */
-static void sort_times(const struct contender *c, unsigned runs, size_t field, double *value)
+/* The median of the field at this offset in struct seconds. Leaves all of them in value, in
+ * ascending order. */
+static double median_time(const struct contender *c, unsigned runs, size_t field, double *value)
 {
 	for (unsigned i = 0; i < runs; i++)
 		value[i] = *(const double *)((const char *)&c->run[i] + field);
 	qsort(value, runs, sizeof(*value), by_value);
-}
-
-static double middle(const double *value, unsigned n)
-{
-	return n % 2 ? value[n / 2] : (value[n / 2 - 1] + value[n / 2]) / 2;
+	return runs % 2 ? value[runs / 2] : (value[runs / 2 - 1] + value[runs / 2]) / 2;
 }
 
 static void summarize(struct contender *c, unsigned runs)
 {
 	double value[BENCHMARK_RUNS_MAX] = {0};
-	sort_times(c, runs, offsetof(struct seconds, user), value);
-	c->median.user = middle(value, runs);
-	sort_times(c, runs, offsetof(struct seconds, sys), value);
-	c->median.sys = middle(value, runs);
-	sort_times(c, runs, offsetof(struct seconds, real), value);
-	c->median.real = middle(value, runs);
+	c->median.user = median_time(c, runs, offsetof(struct seconds, user), value);
+	c->median.sys = median_time(c, runs, offsetof(struct seconds, sys), value);
+	c->median.real = median_time(c, runs, offsetof(struct seconds, real), value);
 	c->fastest = value[0];
 	c->slowest = value[runs - 1];
 }

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The result of --benchmark for programs: JSON and CSV.
  */
-#define _GNU_SOURCE
 #include "benchmark.h"
 #include "json.h"
-
-#include <string.h>
 
 static void add_seconds(struct json *j, const struct seconds *s)
 {
@@ -51,8 +48,6 @@ void benchmark_json(const struct benchmark *all, FILE *f)
 	struct json j = {.f = f};
 	const struct contender *best = benchmark_fastest(all);
 	const struct fcopy_mode *same = benchmark_auto_is(all);
-	if (!f)
-		return;
 	json_open(&j, NULL, '{');
 	json_string(&j, "fcopy", FCOPY_VERSION);
 	json_path(&j, "src", all->cli->src);

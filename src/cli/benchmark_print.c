@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The table of --benchmark, for a terminal of 40 columns or more.
  */
-#define _GNU_SOURCE
 #include "benchmark.h"
 #include "ending.h"
 #include "text.h"

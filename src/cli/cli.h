@@ -46,8 +46,6 @@ static inline bool cli_receives(const struct cli *cli)
 /* options.c: fills *cli from the command line. Returns EXIT_DONE, or EXIT_USAGE after a message;
  * cli->json and cli->json_file are set in either case. */
 int options_parse(struct cli *, int argc, char **argv);
-/* mode.c: the same for one mode's number or name. */
-int mode_set(struct cli *, const char *text);
 
 /* size.c: a SIZE as in coreutils: 8192, 64K and 64KiB (1024), 64kB (1000), up to E. */
 bool size_parse(const char *text, uint64_t *size);
@@ -74,6 +72,7 @@ const char *message_last_usage(void); /* the text of the last usage error */
 void message_print(const char *text);
 void message_reason(const struct fcopy_error *);
 void message_part(const char *dst);
+bool message_part_exists(const char *dst);
 void message_quoted(const char *path); /* as one shell word */
 /* A hint: PURPOSE, remove DST.fcopy-part and DST.fcopy-shards. */
 void message_shards(const char *purpose, const char *dst);

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 double ending_seconds(const struct fcopy_report *r)
@@ -127,8 +126,6 @@ void ending_stopped(const struct cli *cli, const struct fcopy_report *r, bool in
 void ending_shard(const struct cli *cli, const struct fcopy_error *e, const char *dst)
 {
 	const struct fcopy_shard *s = &cli->copy.shard;
-	char part[PATH_MAX];
-	struct stat st;
 	/* EBUSY: another process copies this share, or the source has changed. */
 	if (s->count == 0 || e->advice != FCOPY_ADVICE_NONE || e->err == EBUSY || dst[0] == '\0' ||
 	    (cli->quiet && e->err == EINTR))
@@ -136,7 +133,6 @@ void ending_shard(const struct cli *cli, const struct fcopy_error *e, const char
 	if (s->finish && e->err == ENODATA)
 		fprintf(stderr, "fcopy: hint: run each missing share with --shard=I/%u\n",
 			s->count);
-	else if (snprintf(part, sizeof(part), "%s.fcopy-part", dst) < (int)sizeof(part) &&
-		 lstat(part, &st) == 0)
+	else if (message_part_exists(dst))
 		message_shards("run the same command again; to give up", dst);
 }

@@ -17,7 +17,7 @@ void errors_add(struct errors *list, const struct fcopy_error *e)
 		size_t size = list->size ? 2 * list->size : 64;
 		struct fcopy_error *more = realloc(list->error, size * sizeof(*more));
 		if (!more)
-			return; /* the rest is missing in the object */
+			return; /* best effort: the object lacks this error */
 		list->error = more;
 		list->size = size;
 	}

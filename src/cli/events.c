@@ -26,7 +26,7 @@ static bool has_any_port(const char *operand)
 	return fcopy_operand_kind(operand, STDIN_FILENO, NULL) == FCOPY_KIND_LISTEN_ANY;
 }
 
-/* Prints the address; in place of the wildcard address, a host name that a client can use. */
+/* Prints the address that a client can use: for a wildcard address the name of this host. */
 static void print_reachable(const char *address)
 {
 	char host[256] = "", operand[256 + 64];
@@ -77,37 +77,44 @@ static void print_server(const struct cli *cli, const char *address)
 	fputc('\n', stderr);
 }
 
-/* With port 0, always print the port: the kernel chose it. */
-static void print_listening(const struct cli *cli, const char *address)
+/* With port 0, print the port even with --quiet: the kernel chose it. */
+static void print_listening(const struct cli *cli, const struct fcopy_event *event)
 {
-	progress_wait_for(cli_receives(cli) ? "a sender" : "a receiver", address);
+	/* DST waits only after SRC is connected. */
+	bool receives = cli_receives(cli) && event->report->src_peer[0] == '\0';
+	/* A Unix socket has no address: print the operand. */
+	const char *operand = receives ? cli->src : cli->dst;
+	const char *address = event->text[0] ? event->text : operand;
+	progress_wait_for(receives ? "a sender" : "a receiver", address);
 	if (cli->keep_listening) {
 		if (!cli->quiet || has_any_port(cli->src) || has_any_port(cli->dst))
-			print_server(cli, address);
+			print_server(cli, event->text);
 	} else if (has_any_port(cli->src) || has_any_port(cli->dst) || cli->verbose) {
 		fprintf(stderr, "fcopy: listening on %s\n", address);
 	}
 }
 
-/* Reports one client of a server. Its copy may fail without an effect on the others. */
+/* Reports the copy to one client of a server. Its failure does not affect other clients. */
 static void print_client(const struct cli *cli, const struct fcopy_report *r)
 {
 	struct text t = {0};
 	bool wanted = cli->verbose || (isatty(STDERR_FILENO) && !cli->quiet);
+	/* The peer of a Unix socket has no HOST:PORT. */
+	const char *peer = r->dst_peer[0] ? r->dst_peer : cli->dst;
 	if (r->error.err != 0) {
-		fprintf(stderr, "fcopy: client %s: ", r->dst_peer);
+		fprintf(stderr, "fcopy: client %s: ", peer);
 		message_reason(&r->error);
 		fputc('\n', stderr);
 	} else if (wanted) {
 		text_size_brief(&t, r->bytes);
 		text_add(&t, " in ");
 		text_duration(&t, (uint64_t)(ending_seconds(r) * 1e6));
-		fprintf(stderr, "fcopy: client %s: %s%s\n", r->dst_peer, t.at,
+		fprintf(stderr, "fcopy: client %s: %s%s\n", peer, t.at,
 			r->confirmed ? "" : ", not confirmed");
 	}
 }
 
-/* The first run has nothing to resume: print nothing. */
+/* Prints nothing in the first run, which has nothing to resume. */
 static void print_resume(const struct fcopy_event *event)
 {
 	const struct fcopy_report *r = event->report;
@@ -132,7 +139,7 @@ static void print_resume(const struct fcopy_event *event)
 	}
 }
 
-/* Each client of a server has its own list; the threads of a tree share one. */
+/* Each client of a server has its own list of warnings; the threads of a tree share one list. */
 static struct errors *event_warnings(const struct cli *cli)
 {
 	static struct errors of_copy;
@@ -159,7 +166,7 @@ static void print_event(const struct cli *cli, const struct fcopy_event *event)
 	case FCOPY_EVENT_RESUME: print_resume(event); break;
 	case FCOPY_EVENT_PLAN: fprintf(stderr, "fcopy: plan: %s\n", event->text); break;
 	case FCOPY_EVENT_STEP: print_engine(event->text); break;
-	case FCOPY_EVENT_LISTENING: print_listening(cli, event->text); break;
+	case FCOPY_EVENT_LISTENING: print_listening(cli, event); break;
 	case FCOPY_EVENT_CLIENT: print_client(cli, event->report); break;
 	case FCOPY_EVENT_FAILED: tree_failed(cli, event->error); break;
 	case FCOPY_EVENT_ENTRY:

@@ -5,7 +5,6 @@
 #include "option.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define COLUMN 29 /* where the help of an option starts */
 
@@ -23,7 +22,7 @@ static const char head[] =
 
 static const char foot[] = "\n"
 			   "SIZE is a number of bytes, such as 8192, 64K or 1M (powers of 1024), "
-			   "or 64kB or 1MB (of 1000).\n"
+			   "64kB or 1MB (powers of 1000).\n"
 			   "Exit status: 0 done, 1 failed, 2 invalid usage. After SIGINT, SIGTERM "
 			   "or SIGHUP fcopy cleans up\n"
 			   "and ends by that signal.\n";

@@ -34,9 +34,8 @@ static const char *strerrorname_np(int err)
 	    NAME(EREMOTEIO),    NAME(EDQUOT),       NAME(EMEDIUMTYPE),     NAME(ECANCELED),
 	    NAME(ENOKEY),       NAME(EKEYEXPIRED),  NAME(EKEYREVOKED),     NAME(EKEYREJECTED),
 	    NAME(E2BIG),        NAME(ENOEXEC),      NAME(ECHILD),          NAME(ENOTBLK),
-	    NAME(EDOM)};
-	bool known = err > 0 && (size_t)err < sizeof(names) / sizeof(*names) && names[err];
-	return known ? names[err] : "unknown";
+	    NAME(EDOM),         NAME(ESRCH),        NAME(ESOCKTNOSUPPORT)};
+	return err > 0 && (size_t)err < sizeof(names) / sizeof(*names) ? names[err] : NULL;
 }
 #undef NAME
 #endif

@@ -19,7 +19,7 @@ void json_open(struct json *, const char *key, char bracket);
 void json_close(struct json *, char bracket);
 /* NULL becomes null; bytes that are not UTF-8 become U+FFFD. */
 void json_string(struct json *, const char *key, const char *value);
-void json_errno(struct json *, const char *key, int err); /* its name; null for 0 */
+void json_errno(struct json *, const char *key, int err); /* its name; null: 0 or unknown */
 void json_integer(struct json *, const char *key, uint64_t value);
 void json_seconds(struct json *, const char *key, double value);
 void json_bool(struct json *, const char *key, bool value);

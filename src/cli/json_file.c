@@ -16,6 +16,7 @@ static struct {
 	bool written; /* an object is in it */
 	bool lost;    /* an object could not be written */
 	bool linked;  /* standard output had a name at the start */
+	int err;      /* errno of the first failed flush of the stream, or 0 */
 } out;
 
 static bool is_same_file(const char *path, const struct stat *st)
@@ -152,13 +153,20 @@ bool json_file_is_lost(void)
 	return out.lost;
 }
 
+void json_file_flush(void)
+{
+	if (out.stream && fflush(out.stream) != 0 && out.err == 0)
+		out.err = errno;
+}
+
 int json_file_close(const char **call)
 {
 	FILE *f = out.stream;
 	if (!f)
 		return 0;
+	json_file_flush();
 	out.stream = NULL;
-	int lost = ferror(f) ? EIO : fflush(f) != 0 ? errno : 0;
+	int lost = out.err ? out.err : ferror(f) ? EIO : 0;
 	*call = lost ? "write" : "close";
 	return fclose(f) != 0 && lost == 0 ? errno : lost;
 }

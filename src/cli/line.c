@@ -100,11 +100,10 @@ static size_t first_word(struct layout *o)
 /* A wide terminal shows the whole name, a narrow one its two ends. */
 static void place_name(struct layout *o)
 {
-	const char *name = o->line->name;
-	size_t whole = text_columns(name, o->line->blocks);
-	size_t most = whole < NAME_MAX_ ? whole : NAME_MAX_;
-	if (takes_place(o, most < NAME_MIN ? most : NAME_MIN))
-		o->columns[NAME] = most < NAME_MIN ? most : NAME_MIN;
+	size_t whole = text_columns(o->line->name, o->line->blocks);
+	size_t least = whole < NAME_MIN ? whole : NAME_MIN;
+	if (takes_place(o, least))
+		o->columns[NAME] = least;
 }
 
 /* The remaining columns go to the rest of the name first, then to the bar. */
@@ -148,7 +147,6 @@ void line_lay_out(const struct line *l, size_t width, struct text *t)
 	struct layout o = {.line = l, .width = width, .gap = width < NARROW ? 1 : 2};
 	const size_t start = t->length;
 	write_fields(&o);
-	o.columns[NAME] = 0;
 	for (size_t i = 0; i < sizeof(by_importance) / sizeof(*by_importance); i++) {
 		enum field f = by_importance[i];
 		if (f == NAME)

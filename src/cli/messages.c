@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char usage_text[FCOPY_ERROR_TEXT_MAX]; /* of the last usage error, for --json */
@@ -41,7 +42,7 @@ static const char *hint_for(enum fcopy_advice advice)
 	case FCOPY_ADVICE_RECURSIVE: return "use -r to copy directories";
 	case FCOPY_ADVICE_DESCRIPTORS:
 		return "raise the hard limit of open files (ulimit -Hn): each level of "
-		       "directories takes two";
+		       "directories needs two descriptors";
 	case FCOPY_ADVICE_FORCE: return "use -f to replace it anyway";
 	case FCOPY_ADVICE_FLUSH:
 		return "check the disk: the copy is in place, but a power cut may undo it";
@@ -54,12 +55,26 @@ static const char *hint_for(enum fcopy_advice advice)
 	}
 }
 
+/* The file itself, if dst is a symlink: a part is next to it. */
+static const char *follow_symlink(const char *dst, char real[PATH_MAX])
+{
+	char link[2];
+	return readlink(dst, link, sizeof(link)) > 0 && realpath(dst, real) ? real : dst;
+}
+
 static void print_beside(const char *dst, const char *suffix)
 {
-	char link[2], real[PATH_MAX];
-	bool is_link = readlink(dst, link, sizeof(link)) > 0 && realpath(dst, real);
-	message_print(is_link ? real : dst);
+	char real[PATH_MAX];
+	message_print(follow_symlink(dst, real));
 	fputs(suffix, stderr);
+}
+
+bool message_part_exists(const char *dst)
+{
+	char real[PATH_MAX], part[PATH_MAX];
+	struct stat st;
+	int n = snprintf(part, sizeof(part), "%s.fcopy-part", follow_symlink(dst, real));
+	return n < (int)sizeof(part) && lstat(part, &st) == 0;
 }
 
 void message_part(const char *dst)
@@ -122,7 +137,8 @@ static void print_hint(const struct fcopy_error *e)
 	}
 }
 
-/* If the disk is full: the space that the copy needed, and that was free, before its first byte. */
+/* If the disk is full, prints the space that the copy needed and the space that was free before its
+ * first byte. */
 static void print_space(const struct fcopy_report *r)
 {
 	struct text needed = {0}, spare = {0};

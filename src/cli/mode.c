@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-int mode_set(struct cli *cli, const char *text)
+int mode_set(struct cli *cli, const struct option_row *row, const char *text)
 {
+	(void)row;
 	cli->copy.mode = fcopy_mode_find(text);
 	if (cli->copy.mode)
 		return EXIT_DONE;

@@ -8,15 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* cp would copy both files into a directory of that name; here the second file would be lost. */
-static int set_mode_operand(struct cli *cli, const char *text)
-{
-	struct stat st;
-	if (fcopy_mode_find(text) && stat(text, &st) == 0 && S_ISDIR(st.st_mode))
-		return message_usage(text, "is also a directory: use -m %s or ./%s", text, text);
-	return mode_set(cli, text);
-}
-
 /* Refuses a last operand that does not exist and was probably meant as a mode. */
 static int refuse_missing_directory(const struct cli *cli, int n, const char *text)
 {
@@ -105,5 +96,9 @@ int operands_take(struct cli *cli, int n, char **operand)
 	if (cli->action == ACTION_BENCHMARK)
 		return message_usage(operand[2],
 				     "--benchmark runs every mode: leave out this operand");
-	return set_mode_operand(cli, operand[2]);
+	/* cp would copy both files into a directory of that name; here the second would be lost. */
+	if (stat(operand[2], &st) == 0 && S_ISDIR(st.st_mode))
+		return message_usage(operand[2], "is also a directory: use -m %s or ./%s",
+				     operand[2], operand[2]);
+	return mode_set(cli, NULL, operand[2]);
 }

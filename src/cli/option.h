@@ -42,6 +42,9 @@ static inline const char *option_json_file(const char *value)
 /* operands.c: takes SRC, DST and MODE. Returns EXIT_DONE, or EXIT_USAGE after a message. */
 int operands_take(struct cli *, int n, char **operand);
 
+/* mode.c: --mode, and the operand MODE. */
+int mode_set(struct cli *, const struct option_row *, const char *text);
+
 /* attributes.c: --preserve and --no-preserve. */
 int attributes_preserve(struct cli *, const struct option_row *, const char *list);
 int attributes_drop(struct cli *, const struct option_row *, const char *list);

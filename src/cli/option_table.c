@@ -101,12 +101,6 @@ static int set_timeout(struct cli *cli, const struct option_row *row, const char
 	return EXIT_DONE;
 }
 
-static int set_mode(struct cli *cli, const struct option_row *row, const char *value)
-{
-	(void)row;
-	return mode_set(cli, value);
-}
-
 static int set_follow(struct cli *cli, const struct option_row *row, const char *value)
 {
 	(void)value;
@@ -117,12 +111,10 @@ static int set_follow(struct cli *cli, const struct option_row *row, const char 
 /* As cp -a: -r -P --preserve=all, and hard links. */
 static int set_archive(struct cli *cli, const struct option_row *row, const char *value)
 {
-	(void)row, (void)value;
+	(void)value;
 	cli->tree.recursive = cli->tree.hard_links = true;
 	cli->tree.follow = FCOPY_FOLLOW_NEVER;
-	cli->copy.preserve |= FCOPY_ATTR_MODE | FCOPY_ATTR_OWNERSHIP | FCOPY_ATTR_TIMESTAMPS |
-			      FCOPY_ATTR_XATTR;
-	return EXIT_DONE;
+	return attributes_preserve(cli, row, "all");
 }
 
 static int set_target(struct cli *cli, const struct option_row *row, const char *value)
@@ -146,7 +138,7 @@ const struct option_row option_table[] = {
 	{"no-target-directory", 'T', NULL, "treat DST as the name of the copy, never as a directory to copy into",
 	 set_flag, FIELD(copy.no_directory)},
 	{"mode", 'm', "MODE", "the same as operand MODE: a number, name or alias (see --list)",
-	 set_mode, .not_benchmarked = true},
+	 mode_set, .not_benchmarked = true},
 	{"preserve", 'p', "[LIST]", "preserve mode,ownership,timestamps (default), xattr, all; -p: no LIST",
 	 attributes_preserve, .not_benchmarked = true},
 	{"no-preserve", 0, "LIST", "do not preserve these attributes",
@@ -218,7 +210,7 @@ const struct option_row option_table[] = {
 	 set_when, FIELD(copy.preallocate)},
 	{"no-cache", 0, NULL, "bypass the page cache",
 	 set_flag, FIELD(copy.no_cache), .takes = FCOPY_TAKES_NO_CACHE},
-	{"threads", 'j', "N", "copy with N threads",
+	{"threads", 'j', "N", "use N threads for a tree, or for one file",
 	 set_number, FIELD(copy.threads), .min = 1, .max = FCOPY_THREADS_MAX, .takes = FCOPY_TAKES_THREADS},
 	{"buffer-size", 0, "SIZE", "bytes per call",
 	 set_buffer_size, .takes = FCOPY_TAKES_BUFFER_SIZE},

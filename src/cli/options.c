@@ -4,12 +4,8 @@
 #include "option.h"
 #include "report.h"
 
-#include <errno.h>
 #include <getopt.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* A letter of cp(1) means the same here, or is refused. */
 #define CP_LETTERS "abdfHilLnpPrRsStTuxZ"
@@ -172,11 +168,11 @@ static int parse_arguments(struct cli *cli, int argc, char **argv)
 	}
 	if (cli->action != ACTION_COPY && cli->action != ACTION_BENCHMARK)
 		return EXIT_DONE;
-	status = operands_take(cli, argc - optind, argv + optind);
-	for (size_t i = 0; i < OPTIONS_MAX && status == EXIT_DONE; i++)
+	for (size_t i = 0; i < OPTIONS_MAX; i++)
 		if (given[i] && cli->action == ACTION_BENCHMARK && option_table[i].not_benchmarked)
-			status = message_option(option_table[i].name,
-						"cannot be combined with --benchmark");
+			return message_option(option_table[i].name,
+					      "cannot be combined with --benchmark");
+	status = operands_take(cli, argc - optind, argv + optind);
 	return status == EXIT_DONE ? check_program(cli) : status;
 }
 
@@ -186,5 +182,7 @@ int options_parse(struct cli *cli, int argc, char **argv)
 	int status = parse_arguments(cli, argc, argv);
 	if (status != EXIT_DONE)
 		json_file_find(cli, argc, argv);
+	else if (cli->action == ACTION_HELP || cli->action == ACTION_VERSION)
+		cli->json = false; /* they have no object */
 	return status;
 }

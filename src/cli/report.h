@@ -58,6 +58,9 @@ int json_file_open(const struct cli *, int argc, char **argv);
  * output became dst, or FILE cannot be truncated. */
 FILE *json_file_stream(const char *dst);
 bool json_file_is_lost(void); /* json_file_stream() returned NULL */
+/* Writes the objects so far to FILE: it may be read while a server runs, and a signal may end the
+ * process. json_file_close() returns a failure. */
+void json_file_flush(void);
 /* Writes everything out. Returns 0, or an errno with the call that failed. */
 int json_file_close(const char **call);
 

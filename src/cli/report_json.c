@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * --json: the outcome of one copy as an object. No key is ever left out.
  */
-#define _GNU_SOURCE
 #include "errors.h"
 #include "report.h"
 
 #include <signal.h>
-#include <string.h>
-#include <unistd.h>
 
 /* The operand decides: the peer of a Unix socket has no HOST:PORT, and may confirm the copy. */
 static void add_peers(struct json *j, const struct outcome *o)

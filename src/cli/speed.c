@@ -36,7 +36,9 @@ static const struct sample *sample_before(uint64_t ms)
 
 static void take_sample(uint64_t since_ms, struct sample now)
 {
-	if (s.samples == 0 || s.since_ms != since_ms) {
+	/* Just before it stores when the next phase began, the library clears `moved`. */
+	if (s.samples == 0 || s.since_ms != since_ms ||
+	    now.moved < s.sample[(s.samples - 1) % SAMPLES].moved) {
 		s.since_ms = s.moved_ms = since_ms;
 		s.sample[0] = (struct sample){.ms = since_ms};
 		s.samples = 1;

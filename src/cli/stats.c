@@ -217,7 +217,7 @@ void stats_print_client(const struct outcome *o, FILE *f)
 	struct text t = {0};
 	const struct fcopy_report *r = o->report;
 	text_add(&t, "fcopy: client ");
-	text_add(&t, r->dst_peer);
+	text_add(&t, r->dst_peer[0] ? r->dst_peer : o->cli->dst); /* as in print_peer */
 	text_add(&t, ":");
 	add_size(&t, r->bytes);
 	text_add(&t, "  real");

@@ -61,11 +61,12 @@ static void add_three(struct text *t, uint64_t whole, uint64_t hundredths)
 	add_number(t, whole < 10 ? hundredths : hundredths / 10, whole < 10 ? 2 : 1);
 }
 
-/* The unit in which the size has at most three digits, as a power of 1024. */
+/* The unit in which the size has at most three digits, also if it is rounded up, as a power of
+ * 1024. */
 static unsigned size_unit(uint64_t bytes)
 {
 	unsigned unit = 0;
-	while (bytes >> (10 * unit) >= 1000)
+	while (unit == 0 ? bytes >= 1000 : bytes >> (10 * unit - 1) >= 1999) /* 999.5 */
 		unit++;
 	return unit;
 }
@@ -230,10 +231,16 @@ void text_duration(struct text *t, uint64_t us)
 	}
 }
 
+/* The unit in which the rounded duration has at most three digits, in microseconds. */
+static uint64_t duration_unit(uint64_t us)
+{
+	return us < 1000 ? 1 : us < 999500 ? 1000 : 1000000;
+}
+
 void text_duration_in_unit(struct text *t, uint64_t us, uint64_t scale)
 {
-	uint64_t unit = scale < 1000 ? 1 : scale < 1000000 ? 1000 : 1000000;
-	bool decimal = unit > 1 && scale < 10 * unit;
+	uint64_t unit = duration_unit(scale);
+	bool decimal = unit > 1 && scale < 10 * unit - unit / 20; /* 9.95 */
 	uint64_t tenths = (us * 10 + unit / 2) / unit;
 	text_number(t, decimal ? tenths / 10 : (us + unit / 2) / unit);
 	if (decimal) {
@@ -244,8 +251,9 @@ void text_duration_in_unit(struct text *t, uint64_t us, uint64_t scale)
 
 void text_duration_brief(struct text *t, uint64_t us)
 {
+	uint64_t unit = duration_unit(us);
 	text_duration_in_unit(t, us, us);
-	text_add(t, us < 1000 ? " us" : us < 1000000 ? " ms" : " s");
+	text_add(t, unit == 1 ? " us" : unit == 1000 ? " ms" : " s");
 }
 
 void text_clock(struct text *t, uint64_t seconds)

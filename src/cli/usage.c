@@ -13,7 +13,7 @@ static double timeval_seconds(const struct timeval *t)
 	return (double)t->tv_sec + (double)t->tv_usec / 1e6;
 }
 
-/* ru_maxrss survives execve(2): it may be that of the shell that started fcopy. VmHWM is reset. */
+/* execve(2) resets VmHWM, but not ru_maxrss, which may be that of the shell that started fcopy. */
 static uint64_t peak_memory(uint64_t otherwise)
 {
 	char line[256];

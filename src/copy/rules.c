@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * What may be combined: each option with the mode, with the other options, with SRC and with DST.
- * The tables are evaluated twice: before anything is opened, and once both ends are open, because
- * only then is it known which file a DST that is a directory leads to.
+ * Which options may be combined with the mode, with other options, with SRC and with DST.
+ * The tables are evaluated twice: before anything is opened, and after both operands are open. If
+ * DST is a directory, only the open file shows what DST/basename(SRC) is.
  *
- * A new rule is one row. What only the program knows, such as --quiet with --progress, is checked
+ * A new rule is one row. Rules about options of the program, such as --quiet with --progress, are
  * in src/cli/options.c.
  */
 #include "copy.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What SRC or DST is; a set of these is what a rule allows. */
+/* What SRC or DST is. A rule allows a set of these. */
 enum end {
 	END_PIPE = 1 << 0,     /* also a socket that is not a connection */
 	END_SOCKET = 1 << 1,   /* connected, or will connect */
@@ -39,7 +39,7 @@ static unsigned end_of_type(mode_t type, bool named)
 	return named ? END_FILE : END_OPEN;
 }
 
-/* What the operand may be. A directory counts as a file: what is in it is known once it is open. */
+/* What the operand may be. A directory counts as a file, until DST/basename(SRC) is open. */
 static unsigned end_of_operand(const char *operand, int dash)
 {
 	switch (fcopy_operand_kind(operand, dash, NULL)) {
@@ -96,7 +96,7 @@ static bool mode_shares(const struct fcopy_mode *mode)
 #define OF_SERVER   "cannot be combined with --keep-listening"
 #define TO_SOCKET   "cannot be used if DST is a socket"
 
-/* The option of the first row that applies is refused, whatever SRC and DST are. */
+/* Refuses the option of the first row that applies, for any SRC and DST. */
 static int rules_check_options(const struct request *x, const struct fcopy_mode *mode,
 			       struct fcopy_error *error, char detail[FCOPY_DETAIL_MAX])
 {
@@ -111,13 +111,13 @@ static int rules_check_options(const struct request *x, const struct fcopy_mode 
 		const char *option, *reason;
 	} rules[] = {
 	    {o->buffer_size && lacks & FCOPY_TAKES_BUFFER_SIZE, "buffer-size", NOT_OF_MODE},
-	    {o->threads && lacks & FCOPY_TAKES_THREADS, "threads", NOT_OF_MODE},
+	    {o->threads && !x->tree && lacks & FCOPY_TAKES_THREADS, "threads", NOT_OF_MODE},
 	    {o->sparse && lacks & FCOPY_TAKES_SPARSE, "sparse", NOT_OF_MODE},
 	    {o->reflink && lacks & FCOPY_TAKES_REFLINK, "reflink", NOT_OF_MODE},
 	    {o->no_cache && lacks & FCOPY_TAKES_NO_CACHE, "no-cache", NOT_OF_MODE},
 
-	    {o->buffer_size > FCOPY_BUFFER_MAX, "buffer-size", "more than FCOPY_BUFFER_MAX"},
-	    {o->threads > FCOPY_THREADS_MAX, "threads", "more than FCOPY_THREADS_MAX"},
+	    {o->buffer_size > FCOPY_BUFFER_MAX, "buffer-size", "must be at most FCOPY_BUFFER_MAX"},
+	    {o->threads > FCOPY_THREADS_MAX, "threads", "must be at most FCOPY_THREADS_MAX"},
 	    {clones && o->sparse, "reflink",
 	     "cannot be combined with --sparse: a clone keeps the holes of SRC"},
 	    {clones && o->no_cache, "reflink",
@@ -148,7 +148,7 @@ static int rules_check_options(const struct request *x, const struct fcopy_mode 
 	    {sends && o->shard.count, "shard", TO_SOCKET},
 	    {receives && o->shard.count, "shard", "cannot be used if SRC is a socket"},
 	    {receives && o->threads, "threads", "cannot be used if SRC is a socket"},
-	    {o->timeout_ms && !sends && !receives, "timeout", "neither SRC nor DST is a socket"},
+	    {o->timeout_ms && !sends && !receives, "timeout", "requires a socket as SRC or DST"},
 	};
 	size_t i = 0;
 	while (i < sizeof(rules) / sizeof(*rules) && !rules[i].applies)
@@ -161,7 +161,7 @@ static int rules_check_options(const struct request *x, const struct fcopy_mode 
 			    rules[i].reason ? rules[i].reason : detail, FCOPY_ADVICE_USAGE);
 }
 
-/* What the other shards would have to agree on at every moment, or cannot do together. */
+/* Refuses options that independent processes cannot support together. */
 static int rules_check_shard(const struct request *x, const struct fcopy_mode *mode,
 			     struct fcopy_error *error)
 {
@@ -172,18 +172,20 @@ static int rules_check_shard(const struct request *x, const struct fcopy_mode *m
 		bool applies;
 		const char *reason;
 	} rules[] = {
-	    {o->shard.count == 0, "there are no shards to finish"},
-	    {o->shard.count > FCOPY_SHARDS_MAX, "more shards than FCOPY_SHARDS_MAX"},
+	    {o->shard.count == 0, "finish requires the number of shards"},
+	    {o->shard.count > FCOPY_SHARDS_MAX,
+	     "the number of shards must be at most FCOPY_SHARDS_MAX"},
 	    {!o->shard.finish && o->shard.index >= o->shard.count,
 	     "the index of a shard must be less than the number of shards"},
 	    {t && (x->sources > 1 || t->into_directory || t->keep_going),
-	     "shards copy one SRC to one DST, and without failed entries"},
-	    {o->in_place, "shards cannot write in place: DST must be whole or absent"},
-	    {o->resume, "shards cannot be resumed: run the same shard again"},
+	     "cannot be combined with several SRC, -t or --keep-going"},
+	    {o->in_place, "cannot be combined with --inplace: DST must be whole or absent"},
+	    {o->resume, "cannot be combined with --resume: run the same shard again"},
 	    {o->count > 0 || o->expected_size > 0, "cannot be combined with --size or --count"},
-	    {o->no_clobber, "shards cannot keep an existing file: another shard may have made it"},
-	    {o->scratch, "a benchmark has no shards"},
-	    {clones, "cannot be combined with a clone: only a whole file can be cloned"},
+	    {o->no_clobber, "cannot be combined with --no-clobber: another shard may create DST"},
+	    {o->scratch, "cannot be combined with --benchmark"},
+	    {clones,
+	     "cannot be combined with --reflink=always or mode 8: a share is not a whole file"},
 	};
 	if (o->shard.count == 0 && !o->shard.finish)
 		return 0;
@@ -198,7 +200,7 @@ static int rules_check_shard(const struct request *x, const struct fcopy_mode *m
 #define NO_LIMIT   "only the whole file can be cloned, not its first bytes"
 #define NO_FILES   "only a copy from a file to a file can be verified or resumed"
 
-/* Each row that is asked demands what SRC and DST are. */
+/* A row applies if its option was given. It lists what SRC and DST may be. */
 static int rules_check_ends(const struct request *x, const struct fcopy_mode *mode,
 			    struct fcopy_error *error)
 {
@@ -218,7 +220,9 @@ static int rules_check_ends(const struct request *x, const struct fcopy_mode *mo
 	} rules[] = {
 	    {o->scratch, "benchmark", ANY, END_FILE, "has no directory for a scratch file", usage},
 	    {x->tree && x->tree->recursive, "recursive", END_FILE, END_FILE,
-	     "is a stream, not a name in a tree", usage},
+	     "is a stream: -r and -a copy only paths", usage},
+	    {x->tree && x->tree->follow == FCOPY_FOLLOW_NEVER, "no-dereference", ANY, END_FILE,
+	     "is a stream: a symlink can be copied to a path only", usage},
 	    {x->serves, "keep-listening", END_FILE, ANY,
 	     "is not a regular file: it cannot be sent to every client", usage},
 	    {x->serves, "keep-listening", ANY, END_LISTENER, "does not listen: use tcp-listen:PORT",

@@ -125,6 +125,13 @@ jsonschema.validate(json.load(sys.stdin), json.load(open(sys.argv[1])))' "$SCHEM
 	never grep -qE "pread64.*$T/a>.*, 8192, " trace
 }
 
+@test "--benchmark --preallocate=always: for the modes that may share blocks, too" {
+	random a 100000
+	expect 0 --benchmark --runs=1 --preallocate=always a b
+	grep -qE '^4 copy_file_range +[0-9]' <<<"$output"
+	untouched a
+}
+
 @test "--benchmark --fsync: the scratch files are flushed" {
 	need_strace
 	random a 100000
@@ -139,6 +146,7 @@ jsonschema.validate(json.load(sys.stdin), json.load(open(sys.argv[1])))' "$SCHEM
 	for option in inplace force strict no-clobber resume verify stats size=1 verbose progress keep-listening; do
 		usage_error "--${option%=*}: cannot be combined with --benchmark" --benchmark "--$option" a b
 	done
+	usage_error "--target-directory: cannot be combined with --benchmark" --benchmark -t . a
 	usage_error "2: --benchmark runs every mode: leave out this operand" --benchmark a b 2
 	local src dst
 	for src in - fd:0 fd:7 tcp-listen:0 tcp:127.0.0.1:1; do

@@ -184,6 +184,20 @@ load json
 	END
 }
 
+@test "--json=FILE of a server has the object of a client as soon as the client is served" {
+	need python3
+	random a 1000
+	serve --json=report -k a tcp-listen:0
+	expect 0 tcp:127.0.0.1:"$port" b
+	await test -s report
+	output=$(cat report)
+	valid "$output"
+	is '.done == true' '.bytes == 1000'
+	stop KILL
+	ended 137
+	[ "$(cat report)" = "$output" ]
+}
+
 @test "an interrupted copy: the object, then death by the signal" {
 	local pid status=0
 	"$FCOPY" --json --limit-rate=1M /dev/zero b >out &

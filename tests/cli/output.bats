@@ -71,6 +71,14 @@ load helper
 	done
 }
 
+@test "--help and --version with --json=FILE: no FILE, because they have no object" {
+	expect 0 --help --json=report
+	[[ $output == *--json* ]]
+	absent report
+	expect 0 --json=missing/report --version
+	[[ $output == "fcopy "* ]]
+}
+
 @test "--list into a closed stdout: exit 1" {
 	run --separate-stderr bash -c '"$0" --list >&-' "$FCOPY"
 	demand 1

@@ -322,6 +322,9 @@ prepare() {
 		[ "$(calls 'clone3?')" = $((n - 1)) ]
 		diff -r s d$n
 	done
+	traced 0 trace=clone,clone3 -r -j 3 -m sendfile s d # a mode that copies one file in one thread
+	[ "$(calls 'clone3?')" = 2 ]
+	diff -r s d
 }
 
 @test "-m MODE: each file is copied by this engine alone, in every mode" {
@@ -476,6 +479,39 @@ prepare() {
 	mkdir elsewhere
 	expect 0 -P to_s elsewhere
 	[ "$(readlink elsewhere/to_s)" = s ]
+}
+
+@test "-P of a symlink to a stream is refused: only a path can become a symlink" {
+	local dst
+	echo a >a
+	ln -s a l
+	for dst in - fd:1 tcp:127.0.0.1:9; do
+		expect 2 -P l $dst
+		mentions "fcopy: $dst: is a stream: a symlink can be copied to a path only"
+		[ -z "$output" ]
+		absent "$dst"
+	done
+	expect 0 -P l ./-
+	[ "$(readlink ./-)" = a ]
+}
+
+@test "sources whose names differ only in case, where DST ignores case: the second is refused" {
+	mkdir backing
+	echo one >a
+	echo two >A
+	by_fuse 'caseless,entry_timeout=0,attr_timeout=0' 's=0
+		mkdir m/d
+		"$FCOPY" a A m/d 2>err || s=$?
+		[ $s = 1 ]
+		[ "$(cat m/d/a)" = one ]
+		grep -q "is the copy of another source: their names may differ in case" err'
+}
+
+@test "DST/ that cannot be examined: the message has the reason" {
+	echo x >f
+	ln -s loop loop
+	expect 1 -r f loop/
+	says "fcopy: loop/: open: Too many levels of symbolic links"
 }
 
 @test "-x and --keep-going need -r or -a" {
