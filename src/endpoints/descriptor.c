@@ -16,11 +16,6 @@
 
 #define DESCRIPTOR "fd:"
 
-static bool has_prefix(const char *path)
-{
-	return strncmp(path, DESCRIPTOR, strlen(DESCRIPTOR)) == 0;
-}
-
 /* A descriptor's number in decimal digits without leading zeros; -1: it is none. */
 static int descriptor_parse(const char *digits)
 {
@@ -40,11 +35,9 @@ static int descriptor_number(const char *path, int dash)
 	for (int i = 0; i < 3; i++)
 		if (strcmp(path, names[i]) == 0)
 			return i;
-	for (int i = 0; i < 3; i++) {
-		size_t n = strlen(prefixes[i]);
-		if (strncmp(path, prefixes[i], n) == 0)
-			return descriptor_parse(path + n);
-	}
+	for (int i = 0; i < 3; i++)
+		if (starts_with(path, prefixes[i]))
+			return descriptor_parse(path + strlen(prefixes[i]));
 	return -1;
 }
 
@@ -55,12 +48,12 @@ static bool is_connection(const char *path, int fd, mode_t type)
 {
 	if (!S_ISSOCK(type))
 		return false;
-	return has_prefix(path) || socket_get_option(fd, SO_PROTOCOL) == IPPROTO_TCP;
+	return starts_with(path, DESCRIPTOR) || socket_get_option(fd, SO_PROTOCOL) == IPPROTO_TCP;
 }
 
 static bool descriptor_names(const char *path)
 {
-	return has_prefix(path) || descriptor_number(path, STDIN_FILENO) >= 0;
+	return starts_with(path, DESCRIPTOR) || descriptor_number(path, STDIN_FILENO) >= 0;
 }
 
 static enum fcopy_kind descriptor_kind(const char *path, int dash, int *fd)

@@ -16,7 +16,8 @@
 struct endpoint;
 struct io;
 
-#define PART_SUFFIX    ".fcopy-part"   /* after the name of DST: the unfinished copy */
+#define PART_SUFFIX    ".fcopy-part" /* after the name of DST: the unfinished copy */
+#define PART_REPLACED  "its .fcopy-part was moved or replaced during the copy"
 #define RECORDS_SUFFIX ".fcopy-shards" /* ... and the records of shards */
 
 #define ENDPOINT_STATE 720 /* bytes: of struct file, or of struct connection */
@@ -119,8 +120,18 @@ static inline const char *endpoint_listens(const struct endpoint *e)
 	return e->ops->listens ? e->ops->listens(e) : NULL;
 }
 
+static inline bool same_mtime(const struct stat *a, const struct stat *b)
+{
+	return a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
 /* The functions below that open an endpoint fill *e and return 0, or record the failure and return
  * -errno; then nothing is open. */
+
+/* Refuses one FIFO as both SRC and DST before SRC is opened: that would wait for a writer for ever.
+ * Also returns ENDPOINT_KEPT. */
+int source_refuse_fifo(const char *src, const char *dst, const struct fcopy_options *,
+		       char resolved[PATH_MAX], struct fcopy_error *);
 
 /* Opens SRC for reading. */
 int source_open(struct endpoint *e, const char *path, struct fcopy_error *);

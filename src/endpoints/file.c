@@ -76,11 +76,30 @@ int source_open(struct endpoint *e, const char *path, struct fcopy_error *error)
 	return -error->err;
 }
 
-static int refuse_same(const struct endpoint *src, const char *path, struct fcopy_error *error)
+static int refuse_same(const char *src, const char *path, struct fcopy_error *error)
 {
-	error_refuse(error, src->path, EINVAL, "are the same file", FCOPY_ADVICE_NONE);
+	error_refuse(error, src, EINVAL, "are the same file", FCOPY_ADVICE_NONE);
 	error->path2 = path;
 	return -EINVAL;
+}
+
+int source_refuse_fifo(const char *src, const char *dst, const struct fcopy_options *options,
+		       char resolved[PATH_MAX], struct fcopy_error *error)
+{
+	struct stat st;
+	struct place p;
+	char found[PATH_MAX];
+	struct fcopy_error later; /* destination_open reports it */
+	if (stream_names(src) || stream_names(dst) || options->scratch || stat(src, &st) < 0 ||
+	    !S_ISFIFO(st.st_mode) ||
+	    place_find(&p, dst, src, !options->no_directory, found, &later) < 0)
+		return 0;
+	bool same = p.exists && same_file(&st, &p.st);
+	place_close(&p);
+	if (!same)
+		return 0;
+	strcpy(resolved, found);
+	return options->no_clobber ? ENDPOINT_KEPT : refuse_same(src, resolved, error);
 }
 
 /* The destination is open: closes it again if it may be the source. */
@@ -90,7 +109,8 @@ static int check_alias(struct endpoint *e, const struct endpoint *src, struct fc
 	if (r == 0)
 		return 0;
 	e->ops->abort(e);
-	return r < 0 ? error_call(error, "fstat", e->path, -r) : refuse_same(src, e->path, error);
+	return r < 0 ? error_call(error, "fstat", e->path, -r)
+		     : refuse_same(src->path, e->path, error);
 }
 
 static int open_place(struct endpoint *e, const struct endpoint *src,
@@ -101,7 +121,7 @@ static int open_place(struct endpoint *e, const struct endpoint *src,
 	if (exists && options->no_clobber)
 		return ENDPOINT_KEPT;
 	if (exists && same_file(&src->st, &file_of(e)->place.st) && !options->scratch)
-		return refuse_same(src, e->path, error);
+		return refuse_same(src->path, e->path, error);
 	if (!in_place || options->scratch)
 		return replace_open(e, src, options, error);
 	int r = in_place_open(e, src, options, error);
@@ -118,6 +138,16 @@ static int keep_unusable(int r, const struct fcopy_options *options, struct fcop
 	return ENDPOINT_KEPT;
 }
 
+/* Opens the place unless it was not found: r < 0. */
+static int open_found(struct endpoint *e, int r, const struct endpoint *src,
+		      const struct fcopy_options *options, struct fcopy_error *error)
+{
+	r = r < 0 ? keep_unusable(r, options, error) : open_place(e, src, options, error);
+	if (r != 0)
+		place_close(&file_of(e)->place);
+	return r;
+}
+
 static int open_named(struct endpoint *e, const char *path, const struct endpoint *src,
 		      const struct fcopy_options *options, char resolved[PATH_MAX],
 		      struct fcopy_error *error)
@@ -126,12 +156,7 @@ static int open_named(struct endpoint *e, const char *path, const struct endpoin
 	*e = (struct endpoint){.fd = -1, .path = resolved};
 	*file_of(e) = file_state();
 	int r = place_find(&file_of(e)->place, path, name, !options->no_directory, resolved, error);
-	if (r < 0)
-		return keep_unusable(r, options, error);
-	r = open_place(e, src, options, error);
-	if (r != 0)
-		place_close(&file_of(e)->place);
-	return r;
+	return open_found(e, r, src, options, error);
 }
 
 int destination_open_in(struct endpoint *e, int dir, const char *name, const char *path,
@@ -142,19 +167,13 @@ int destination_open_in(struct endpoint *e, int dir, const char *name, const cha
 	*file_of(e) = file_state();
 	file_of(e)->replace_links = replace_links;
 	int r = place_find_in(&file_of(e)->place, dir, name, path, error);
-	if (r < 0)
-		return keep_unusable(r, options, error);
 	/* Opening a FIFO could block, and writing would overwrite a device. */
-	if (file_of(e)->place.exists && !S_ISREG(file_of(e)->place.st.st_mode) &&
+	if (r == 0 && file_of(e)->place.exists && !S_ISREG(file_of(e)->place.st.st_mode) &&
 	    !options->no_clobber)
 		r = error_refuse(error, path, EEXIST,
 				 "is not a regular file and is not replaced by one",
 				 FCOPY_ADVICE_NONE);
-	else
-		r = open_place(e, src, options, error);
-	if (r != 0)
-		place_close(&file_of(e)->place);
-	return r;
+	return open_found(e, r, src, options, error);
 }
 
 int destination_open(struct endpoint *e, const char *path, const struct endpoint *src,

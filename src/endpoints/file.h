@@ -12,7 +12,8 @@
 struct place {
 	int dir;                 /* AT_FDCWD, or a descriptor that place_close closes */
 	int target;              /* O_PATH descriptor of what a symlink named, or -1 */
-	char name[NAME_MAX + 1]; /* the last component: no slash, and no symlink at that time */
+	char name[NAME_MAX + 1]; /* the last component: no slash, and no symlink at that time;
+				  * empty: target is an unnamed file, or the place is / */
 	bool exists;
 	struct stat st; /* if it exists */
 };
@@ -77,11 +78,12 @@ void temporary_drop(struct endpoint *e);
  * it or may write to it, because that user may have it open for writing. */
 bool part_keep(struct endpoint *e, off_t size);
 
-/* Creates a probe file with mode 0600 in DST's directory, stats it and removes it. The stat shows
- * which owner and mode the file system gives to a new file. Returns 0 or -errno. */
+/* Creates a probe file with mode 0600 in DST's directory, without a name if possible, stats it and
+ * removes it. The stat shows which owner and mode the file system gives to a new file. Returns 0 or
+ * -errno. */
 int temporary_probe(const struct endpoint *e, struct stat *);
-/* The same into *probe, whose fd is -1: its `place` has name and stat, and temporary_drop removes
- * it, also after a failure, which *call names. */
+/* The same into *probe, whose fd is -1: its `place` has the name, or the descriptor as `target`,
+ * and the stat. temporary_drop removes it, also after a failure, which *call names. */
 int temporary_open_probe(const struct endpoint *e, struct endpoint *probe, const char **call);
 bool temporary_stores_modes(const struct endpoint *e); /* false: it gave another mode than 0600 */
 
@@ -108,11 +110,10 @@ int shared_refuse_source(const struct endpoint *e, const struct endpoint *src,
 /* Refuses a part that another user could write to. */
 int part_check(const struct endpoint *e, struct fcopy_error *);
 
-/* Give the file fd the owner and group, or the ACL and security label, of the old file at `place`.
- */
-int metadata_keep_owner(int fd, const struct place *, const char *path, bool force,
+/* Give the open copy the owner and group, or the ACL and security label, of the old file. */
+int metadata_keep_owner(const struct endpoint *e, const struct place *, bool force,
 			struct fcopy_error *);
-int metadata_keep_acl(int fd, const struct place *, const char *path, bool force,
+int metadata_keep_acl(const struct endpoint *e, const struct place *, bool force,
 		      struct fcopy_error *);
 
 #endif

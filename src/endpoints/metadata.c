@@ -51,10 +51,18 @@ static int set_owner(int fd, uid_t uid, gid_t gid)
 	return -err;
 }
 
-/* On a FUSE file system the name can be missing for an instant while another copy renames a file
- * over it: rename(2) is not atomic for a concurrent lookup there. */
-static ssize_t get_named_attribute(const char *path, const char *name, char value[VALUE_MAX])
+/* A file without a name is asked by its descriptor. On a FUSE file system the name can be missing
+ * for an instant while another copy renames a file over it: rename(2) is not atomic for a
+ * concurrent lookup there. */
+static ssize_t get_place_attribute(const struct place *p, const char *name, char value[VALUE_MAX])
 {
+	char path[sizeof("/proc/self/fd/") + 12 + NAME_MAX];
+	if (p->name[0] == '\0')
+		return fgetxattr(p->target, name, value, VALUE_MAX);
+	if (p->dir == AT_FDCWD)
+		snprintf(path, sizeof(path), "%s", p->name);
+	else
+		snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", p->dir, p->name);
 	ssize_t n = -1;
 	errno = ENOENT;
 	for (int tries = 0; n < 0 && errno == ENOENT && tries < LOOKUP_TRIES; tries++)
@@ -62,12 +70,12 @@ static ssize_t get_named_attribute(const char *path, const char *name, char valu
 	return n;
 }
 
-/* Gives fd the attribute that the file at path has. If that has none, removes what a default ACL or
- * the security module gave to fd. */
-static int keep_attribute(int fd, const char *path, const char *name)
+/* Gives fd the attribute that the file at the place has. If that has none, removes what a default
+ * ACL or the security module gave to fd. */
+static int keep_attribute(int fd, const struct place *old, const char *name)
 {
 	char value[VALUE_MAX];
-	ssize_t n = get_named_attribute(path, name, value);
+	ssize_t n = get_place_attribute(old, name, value);
 	if (n >= 0)
 		return fsetxattr(fd, name, value, (size_t)n, 0) < 0 ? -errno : 0;
 	return is_absent(errno) ? remove_attribute(fd, name) : -errno;
@@ -109,41 +117,36 @@ bool metadata_default_mode(int dir, mode_t *mode)
 	return true;
 }
 
-int metadata_keep_owner(int fd, const struct place *old, const char *path, bool force,
-			struct fcopy_error *e)
+int metadata_keep_owner(const struct endpoint *e, const struct place *old, bool force,
+			struct fcopy_error *error)
 {
 	struct stat st;
-	if (fstat(fd, &st) < 0)
-		return error_call(e, "fstat", path, errno);
+	if (fstat(e->fd, &st) < 0)
+		return error_call(error, "fstat", e->path, errno);
 	if (st.st_uid == old->st.st_uid && st.st_gid == old->st.st_gid)
 		return 0;
-	int r = set_owner(fd, old->st.st_uid, old->st.st_gid);
+	int r = set_owner(e->fd, old->st.st_uid, old->st.st_gid);
 	if (r == 0 || force)
 		return 0;
-	return error_refuse(e, path, -r, "its owner or group cannot be kept",
+	return error_refuse(error, e->path, -r, "its owner or group cannot be kept",
 			    FCOPY_ADVICE_IN_PLACE_OR_FORCE);
 }
 
-int metadata_keep_acl(int fd, const struct place *old, const char *path, bool force,
-		      struct fcopy_error *e)
+int metadata_keep_acl(const struct endpoint *e, const struct place *old, bool force,
+		      struct fcopy_error *error)
 {
-	char name[sizeof("/proc/self/fd/") + 12 + NAME_MAX];
-	if (old->dir == AT_FDCWD)
-		snprintf(name, sizeof(name), "%s", old->name);
-	else
-		snprintf(name, sizeof(name), "/proc/self/fd/%d/%s", old->dir, old->name);
-	int r = keep_attribute(fd, name, "system.posix_acl_access");
+	int r = keep_attribute(e->fd, old, "system.posix_acl_access");
 	if (r == 0)
-		r = keep_attribute(fd, name, "security.selinux");
-	if (r == -ENOENT && !force && access("/proc/self/fd", F_OK) == 0)
-		return error_refuse(e, path, ENOENT, "was removed during the copy",
+		r = keep_attribute(e->fd, old, "security.selinux");
+	if (r == 0 || force)
+		return 0;
+	if (r == -ENOENT && access("/proc/self/fd", F_OK) == 0)
+		return error_refuse(error, e->path, ENOENT, "was removed during the copy",
 				    FCOPY_ADVICE_NONE);
-	if (r == -ENOENT && !force)
-		return error_proc(e, "lgetxattr", path, -r);
-	if (r < 0 && !force)
-		return error_refuse(e, path, -r, "its ACL or security label cannot be kept",
-				    FCOPY_ADVICE_IN_PLACE_OR_FORCE);
-	return 0;
+	if (r == -ENOENT)
+		return error_proc(error, "lgetxattr", e->path, -r);
+	return error_refuse(error, e->path, -r, "its ACL or security label cannot be kept",
+			    FCOPY_ADVICE_IN_PLACE_OR_FORCE);
 }
 
 /* The call that failed, and whether it was on the source; or why fcopy refused. */
@@ -243,8 +246,6 @@ static int copy_mode(int src, int dst, const struct stat *st, struct blame *blam
 	int r = copy_acl(src, dst, "system.posix_acl_access", blame);
 	if (r == 0 && S_ISDIR(st->st_mode))
 		r = copy_acl(src, dst, "system.posix_acl_default", blame);
-	if (r == 0)
-		*blame = (struct blame){.call = "fchmod"};
 	if (fchmod(dst, st->st_mode & (owned ? 07777 : 01777)) < 0) {
 		*blame = (struct blame){.call = "fchmod"};
 		return -errno;

@@ -91,14 +91,6 @@ int part_take_lock(int fd, int lock, const volatile int *cancel)
 	return 0;
 }
 
-/* Two resumed copies at once would write into the same part: the lock prevents that. Returns
- * -ENOENT if another copy renamed this file to DST before this one had the lock. */
-static int lock_part(const struct endpoint *e, const volatile int *cancel)
-{
-	int r = part_take_lock(e->fd, LOCK_EX, cancel);
-	return r < 0 ? r : part_is_named(e);
-}
-
 int part_is_named(const struct endpoint *e)
 {
 	struct stat st, named;
@@ -116,6 +108,18 @@ int part_fail_lock(const struct endpoint *e, int r, struct fcopy_error *error)
 	if (r == -EINTR)
 		return error_refuse(error, e->path, EINTR, "interrupted", FCOPY_ADVICE_NONE);
 	return error_operation(error, "lock of its .fcopy-part", "flock", e->path, -r);
+}
+
+/* Two resumed copies at once would write into the same part: the lock prevents that. Returns
+ * -ENOENT if another copy renamed this file to DST before this one had the lock. */
+static int lock_part(const struct endpoint *e, const volatile int *cancel,
+		     struct fcopy_error *error)
+{
+	int r = part_take_lock(e->fd, LOCK_EX, cancel);
+	if (r < 0)
+		return part_fail_lock(e, r, error);
+	r = part_is_named(e);
+	return r < 0 ? error_operation(error, "stat of its .fcopy-part", "fstat", e->path, -r) : 0;
 }
 
 /* Another user who owns the file may have it open for writing, and could still write to it when it
@@ -173,10 +177,8 @@ static int open_and_check(struct endpoint *e, const struct endpoint *src,
 			error->advice = FCOPY_ADVICE_REMOVE_PART;
 		return r;
 	}
-	r = lock_part(e, cancel);
-	if (r < 0)
-		part_fail_lock(e, r, error);
-	else /* no shard has the lock now */
+	r = lock_part(e, cancel, error);
+	if (r == 0) /* no shard has the lock now */
 		r = part_refuse_shared(file_of(e)->place.dir, file_of(e)->place.name, e->path,
 				       error);
 	if (r == 0 && !created)
@@ -187,7 +189,7 @@ static int open_and_check(struct endpoint *e, const struct endpoint *src,
 	if (r == 0)
 		return 0;
 	/* Keep the file if another copy may have its lock by now, or if shards will use it. */
-	if (created && r != -EBUSY && r != -EWOULDBLOCK && r != -EINTR && r != -ENOENT)
+	if (created && r != -EBUSY && r != -EINTR && r != -ENOENT)
 		unlinkat(file_of(e)->place.dir, file_of(e)->temporary, 0);
 	endpoint_close(e);
 	return r;
@@ -229,8 +231,9 @@ void part_remove(int dir, const char *name)
 	e->fd = openat(dir, file_of(e)->temporary, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (e->fd < 0)
 		return;
-	if (lock_part(e, NULL) == 0 && part_refuse_shared(dir, name, name, &ignored) == 0 &&
-	    part_check(e, &ignored) == 0 && fstat(e->fd, &st) == 0 && (st.st_mode & 07777) == 0600)
+	if (lock_part(e, NULL, &ignored) == 0 &&
+	    part_refuse_shared(dir, name, name, &ignored) == 0 && part_check(e, &ignored) == 0 &&
+	    fstat(e->fd, &st) == 0 && (st.st_mode & 07777) == 0600)
 		unlinkat(dir, file_of(e)->temporary, 0);
 	endpoint_close(e);
 }
@@ -243,17 +246,21 @@ static int reopen_for_writing(struct endpoint *e, struct fcopy_error *error)
 	int fd = open(io_proc_path(e->fd).text, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return error_proc(error, "open", e->path, errno);
-	int r = fstat(fd, &before) < 0 || dup3(fd, e->fd, O_CLOEXEC) < 0 ? -errno : 0;
+	int r = 0;
+	if (fstat(fd, &before) < 0)
+		r = error_call(error, "fstat", e->path, errno);
+	else if (dup3(fd, e->fd, O_CLOEXEC) < 0)
+		r = error_call(error, "dup3", e->path, errno);
 	close(fd);
 	if (r == 0)
-		r = lock_part(e, NULL);
+		r = lock_part(e, NULL, error);
 	if (r == 0 && fstat(e->fd, &now) < 0)
-		r = -errno;
+		r = error_call(error, "fstat", e->path, errno);
 	if (r == 0 &&
 	    (now.st_size != before.st_size || now.st_mtim.tv_sec != before.st_mtim.tv_sec ||
 	     now.st_mtim.tv_nsec != before.st_mtim.tv_nsec))
-		r = -EWOULDBLOCK;
-	return r < 0 ? part_fail_lock(e, r, error) : 0;
+		r = part_fail_lock(e, -EWOULDBLOCK, error);
+	return r;
 }
 
 int part_claim(struct endpoint *e, const struct stat *part, bool matches, struct fcopy_error *error)

@@ -42,34 +42,30 @@ static int set_name(struct place *p, const char *name, size_t length)
 	return 0;
 }
 
-/* Opens the directory part of a path, and notes its last component. After a failure *operation says
- * more than the call, or is NULL. */
-static int place_split_path(struct place *p, const char *path, const char **operation)
+/* Opens the directory part of a path, and notes its last component. shown: the path for messages.
+ */
+static int place_split_path(struct place *p, const char *path, const char *shown,
+			    struct fcopy_error *e)
 {
 	char dir[PATH_MAX];
 	size_t length;
 	const char *name = place_last_component(path, &length);
 	size_t start = (size_t)(name - path);
-	*operation = NULL;
-	if (start >= sizeof(dir))
-		return -ENAMETOOLONG;
-	int r = set_name(p, name, length);
-	if (r < 0)
-		return r;
+	if (start >= sizeof(dir) || set_name(p, name, length) < 0)
+		return error_call(e, "open", shown, ENAMETOOLONG);
 	p->dir = AT_FDCWD;
 	if (start == 0)
 		return 0;
 	memcpy(dir, path, start);
 	dir[start] = '\0';
-	*operation = "open of its directory";
 	p->dir = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return p->dir < 0 ? -errno : 0;
+	return p->dir < 0 ? error_operation(e, "open of its directory", "open", shown, errno) : 0;
 }
 
-static int place_stat(struct place *p)
+static int place_stat(struct place *p, const char *path, struct fcopy_error *e)
 {
 	p->exists = fstatat(p->dir, p->name, &p->st, AT_SYMLINK_NOFOLLOW) == 0;
-	return p->exists || errno == ENOENT ? 0 : -errno;
+	return p->exists || errno == ENOENT ? 0 : error_call(e, "stat", path, errno);
 }
 
 /* The place is a directory: it becomes DST/basename(src_path). */
@@ -91,8 +87,7 @@ static int place_enter_directory(struct place *p, const char *src_path, char res
 			 resolved[used - 1] == '/' ? "" : "/", (int)length, name);
 	if (set_name(p, name, length) < 0 || used + (size_t)n >= PATH_MAX)
 		return error_call(e, "open", resolved, ENAMETOOLONG);
-	int r = place_stat(p);
-	return r < 0 ? error_call(e, "stat", resolved, -r) : 0;
+	return place_stat(p, resolved, e);
 }
 
 /* Replaces a symlink by the place of its target: the kernel follows it once, under its own rules
@@ -100,7 +95,6 @@ static int place_enter_directory(struct place *p, const char *src_path, char res
 static int place_follow_symlink(struct place *p, const char *path, struct fcopy_error *e)
 {
 	char real[PATH_MAX];
-	const char *operation;
 	struct place found = {.dir = -1, .target = -1};
 	/* An unlinked file, reached through /proc/PID/fd/N, can only be written in place. */
 	if (p->st.st_nlink == 0)
@@ -109,13 +103,13 @@ static int place_follow_symlink(struct place *p, const char *path, struct fcopy_
 	if (n < 0)
 		return error_proc(e, "readlink", path, errno);
 	real[n] = '\0';
-	int r = place_split_path(&found, real, &operation);
+	int r = place_split_path(&found, real, path, e);
 	if (r < 0)
-		return error_operation(e, operation, "open", path, -r);
-	r = place_stat(&found);
+		return r;
+	r = place_stat(&found, path, e);
 	if (r < 0) {
 		place_close(&found);
-		return error_call(e, "stat", path, -r);
+		return r;
 	}
 	if (!found.exists || found.st.st_dev != p->st.st_dev || found.st.st_ino != p->st.st_ino) {
 		place_close(&found);
@@ -144,13 +138,12 @@ static int open_target(struct place *p, const char *path, struct fcopy_error *e)
 static int place_resolve(struct place *p, const char *src_path, bool into, char resolved[PATH_MAX],
 			 struct fcopy_error *e)
 {
-	const char *operation;
 	bool slash = resolved[strlen(resolved) - 1] == '/', entered = false;
-	int r = place_split_path(p, resolved, &operation);
+	int r = place_split_path(p, resolved, resolved, e);
+	if (r == 0 && p->name[0])
+		r = place_stat(p, resolved, e);
 	if (r < 0)
-		return error_operation(e, operation, "open", resolved, -r);
-	if (p->name[0] && (r = place_stat(p)) < 0)
-		return error_call(e, "stat", resolved, -r);
+		return r;
 	while (!p->name[0] || p->exists) {
 		if (p->name[0] && S_ISLNK(p->st.st_mode) && (r = open_target(p, resolved, e)) < 0)
 			return r;
@@ -192,10 +185,8 @@ int place_find_in(struct place *p, int dir, const char *name, const char *path,
 	if (p->dir < 0)
 		return error_call(e, "fcntl(F_DUPFD)", path, errno);
 	strcpy(p->name, name); /* a name that the kernel returned: NAME_MAX at most */
-	int r = place_stat(p);
-	if (r < 0)
-		error_call(e, "stat", path, -r);
-	else if (p->exists && S_ISLNK(p->st.st_mode))
+	int r = place_stat(p, path, e);
+	if (r == 0 && p->exists && S_ISLNK(p->st.st_mode))
 		r = open_target(p, path, e);
 	if (r == 0 && p->exists && S_ISDIR(p->st.st_mode))
 		r = error_refuse(e, path, EISDIR, "is a directory", FCOPY_ADVICE_NONE);

@@ -14,8 +14,8 @@ int part_renew(const struct endpoint *e, struct fcopy_error *error)
 	int r = temporary_open_probe(e, probe, &call);
 	if (r < 0) {
 		error_call(error, call, e->path, -r);
-	} else if ((r = metadata_keep_owner(e->fd, new, e->path, false, error)) < 0 ||
-		   (r = metadata_keep_acl(e->fd, new, e->path, false, error)) < 0) {
+	} else if ((r = metadata_keep_owner(e, new, false, error)) < 0 ||
+		   (r = metadata_keep_acl(e, new, false, error)) < 0) {
 		error_refuse(error, e->path, -r,
 			     "its .fcopy-part cannot get the owner and ACL of a new file",
 			     FCOPY_ADVICE_REMOVE_PART);

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "error.h"
 #include "file.h"
+#include "io/io.h"
 #include "io/libc.h"
 
 #include <fcntl.h>
@@ -139,7 +140,7 @@ static int set_final_mode(struct endpoint *e, const struct fcopy_options *option
 	mode_t mode = old->exists ? old->st.st_mode & 01777 : file_of(e)->mode;
 	int r = 0;
 	if (old->exists)
-		r = metadata_keep_acl(e->fd, old, e->path, options->force, error);
+		r = metadata_keep_acl(e, old, options->force, error);
 	if (r < 0 || fchmod(e->fd, mode) == 0)
 		return r;
 	int err = errno;
@@ -165,7 +166,7 @@ static int replace_finish(struct endpoint *e, const struct fcopy_options *option
 	int r = shard && !file_of(e)->place.exists ? part_renew(e, error) : 0;
 	if (file_of(e)->place.exists && (owner_waits(e) || shard) &&
 	    !(options->preserve & FCOPY_ATTR_OWNERSHIP))
-		r = metadata_keep_owner(e->fd, &file_of(e)->place, e->path, options->force, error);
+		r = metadata_keep_owner(e, &file_of(e)->place, options->force, error);
 	if (r == 0)
 		r = set_final_mode(e, options, error);
 	return r < 0 ? r : 1;
@@ -199,6 +200,18 @@ static int replace_commit(struct endpoint *e, const struct fcopy_options *option
 	if (file_of(e)->place.exists && !options->fsync)
 		sync_file_range(e->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 	int r = close_duplicate(e->fd, &call);
+	/* If somebody has removed the part, its name may be that of another copy's part. */
+	const char *name = file_of(e)->temporary;
+	if (r == 0 && name[0] && !temporary_is_drawn(name)) {
+		call = "stat";
+		r = part_is_named(e);
+		if (r == -ENOENT) {
+			file_of(e)->temporary[0] = '\0'; /* the name of another file */
+			file_of(e)->keep_part = false;
+			return error_refuse(error, e->path, ENOENT, PART_REPLACED,
+					    FCOPY_ADVICE_NONE);
+		}
+	}
 	if (r == 0)
 		r = temporary_name(e, options->no_clobber, &call);
 	if (r == ENDPOINT_KEPT) {
@@ -207,8 +220,8 @@ static int replace_commit(struct endpoint *e, const struct fcopy_options *option
 	}
 	if (r < 0)
 		return replace_fail(e, call, r, error);
-	if (file_of(e)->directory >= 0 && fsync(file_of(e)->directory) < 0) {
-		r = error_operation(error, "fsync of the directory", "fsync", e->path, errno);
+	if (file_of(e)->directory >= 0 && (r = io_flush_directory(file_of(e)->directory)) < 0) {
+		error_operation(error, "fsync of the directory", "fsync", e->path, -r);
 		error->advice = FCOPY_ADVICE_FLUSH;
 		return r;
 	}
@@ -230,7 +243,9 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 			  const struct fcopy_options *options, struct fcopy_error *error)
 {
 	const char *call;
-	mode_t mode = S_ISREG(src->st.st_mode) ? src->st.st_mode & 0777 : 0666;
+	/* Those of a disk protect its content; those of a stream do not. */
+	bool stored = S_ISREG(src->st.st_mode) || S_ISBLK(src->st.st_mode);
+	mode_t mode = stored ? src->st.st_mode & 0777 : 0666;
 	int r = open_directory(e, options);
 	if (r < 0)
 		return error_operation(error, "open its directory", "open", e->path, -r);
@@ -248,7 +263,7 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 	e->st.st_mode = S_IFREG;
 	if (!file_of(e)->place.exists || owner_waits(e))
 		return 0;
-	r = metadata_keep_owner(e->fd, &file_of(e)->place, e->path, options->force, error);
+	r = metadata_keep_owner(e, &file_of(e)->place, options->force, error);
 	if (r == 0 && file_of(e)->link) /* an unnamed file is invisible: set its mode early */
 		r = set_final_mode(e, options, error);
 	return r;

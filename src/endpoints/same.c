@@ -8,12 +8,14 @@
 #include <fcntl.h>
 #include <time.h>
 
-/* The same inode, or two device nodes of one disk. */
+/* The same inode, or two device nodes of one disk. Not a socket, which may be both ends: a server
+ * that echoes. */
 bool same_file(const struct stat *a, const struct stat *b)
 {
 	if (S_ISBLK(a->st_mode) && S_ISBLK(b->st_mode))
 		return a->st_rdev == b->st_rdev;
-	return S_ISREG(a->st_mode) && a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+	return (S_ISREG(a->st_mode) || S_ISFIFO(a->st_mode)) && a->st_dev == b->st_dev &&
+	       a->st_ino == b->st_ino;
 }
 
 #define CLOCK_TRIES 50 /* of a millisecond: longer than the tick of a file's timestamps */

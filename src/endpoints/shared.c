@@ -63,13 +63,11 @@ int shared_open(struct endpoint *e, bool commit, uint64_t inode, const volatile 
 	file_of(e)->keep_part = true;
 	if (!part_set_name(e))
 		return error_call(error, "openat", e->path, ENAMETOOLONG);
-	e->fd = shared_open_file(e, commit, inode == 0);
-	if (e->fd < 0) {
-		int r = e->fd;
-		e->fd = -1;
+	int r = shared_open_file(e, commit, inode == 0);
+	if (r < 0)
 		return error_operation(error, "open of its .fcopy-part", "openat", e->path, -r);
-	}
-	int r = commit ? shared_lock_commit(e->fd, cancel) : part_take_lock(e->fd, LOCK_SH, cancel);
+	e->fd = r;
+	r = commit ? shared_lock_commit(e->fd, cancel) : part_take_lock(e->fd, LOCK_SH, cancel);
 	*locked = r == 0;
 	if (r < 0 && !shared_lacks_locks(-r)) {
 		part_fail_lock(e, r, error);
@@ -85,7 +83,7 @@ int shared_open(struct endpoint *e, bool commit, uint64_t inode, const volatile 
 				 FCOPY_ADVICE_SHARDS);
 	}
 	if (r < 0)
-		shared_close(e, &(struct fcopy_error){0});
+		endpoint_close(e);
 	return r;
 }
 

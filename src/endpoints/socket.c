@@ -132,8 +132,7 @@ static bool next_may_come(int err)
 	case ENONET:
 	case EHOSTUNREACH:
 	case EOPNOTSUPP:
-	case ENETUNREACH:
-	case EPERM: return true;
+	case ENETUNREACH: return true;
 	default: return false;
 	}
 }

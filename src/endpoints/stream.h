@@ -8,6 +8,13 @@
 
 #include "endpoint.h"
 
+#include <string.h>
+
+static inline bool starts_with(const char *text, const char *prefix)
+{
+	return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
 struct stream {
 	bool (*names)(const char *operand); /* is the operand of this kind? */
 	/* See fcopy_operand_kind(); *fd is -1, or receives the descriptor that the operand names.

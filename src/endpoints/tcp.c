@@ -23,11 +23,6 @@ struct address {
 	char port[NI_MAXSERV];
 };
 
-static bool starts_with(const char *text, const char *prefix)
-{
-	return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
 static bool tcp_names(const char *path)
 {
 	return starts_with(path, CONNECT) || starts_with(path, LISTEN);

@@ -78,7 +78,9 @@ bool temporary_is_drawn(const char *name)
 	       strspn(name + prefix, letters) == length - prefix;
 }
 
-static int create_named(struct endpoint *e, const char **call)
+/* Calls `make` with drawn names until one is free. Returns what it returned last. */
+static int make_drawn(struct endpoint *e, int (*make)(const struct endpoint *, const char *name),
+		      const char *made, const char **call)
 {
 	int r = -EEXIST;
 	for (int tries = 0; r == -EEXIST && tries < 8; tries++) {
@@ -86,14 +88,28 @@ static int create_named(struct endpoint *e, const char **call)
 		r = temporary_draw(file_of(e)->temporary);
 		if (r < 0)
 			break;
-		*call = "open";
-		e->fd = openat(file_of(e)->place.dir, file_of(e)->temporary,
-			       O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-		r = e->fd < 0 ? -errno : 0;
+		*call = made;
+		r = make(e, file_of(e)->temporary);
 	}
 	if (r < 0)
 		file_of(e)->temporary[0] = '\0';
 	return r;
+}
+
+static int open_new(const struct endpoint *e, const char *name)
+{
+	const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
+	int fd = openat(file_of(e)->place.dir, name, flags, 0600);
+	if (fd < 0)
+		return -errno;
+	return fd;
+}
+
+static int create_named(struct endpoint *e, const char **call)
+{
+	int r = make_drawn(e, open_new, "open", call);
+	e->fd = r < 0 ? -1 : r;
+	return r < 0 ? r : 0;
 }
 
 static bool read_umask(unsigned *mask)
@@ -165,8 +181,12 @@ int temporary_open_probe(const struct endpoint *e, struct endpoint *probe, const
 {
 	struct place *place = &file_of(probe)->place;
 	place->dir = file_of(e)->place.dir;
-	int r = create_named(probe, call);
+	*call = "open";
+	int r = create_unnamed(probe, 0600);
+	if (lacks_unnamed(r))
+		r = create_named(probe, call);
 	strcpy(place->name, file_of(probe)->temporary);
+	place->target = probe->fd;
 	if (r < 0 || fstat(probe->fd, &place->st) == 0)
 		return r;
 	*call = "fstat";
@@ -189,24 +209,8 @@ bool temporary_stores_modes(const struct endpoint *e)
 	return temporary_probe(e, &st) < 0 || (st.st_mode & 07777) == 0600;
 }
 
-static int link_under_drawn_name(struct endpoint *e, const char **call)
-{
-	int r = -EEXIST;
-	for (int tries = 0; r == -EEXIST && tries < 8; tries++) {
-		*call = "getrandom";
-		r = temporary_draw(file_of(e)->temporary);
-		if (r < 0)
-			break;
-		*call = "linkat";
-		r = file_of(e)->link(e, file_of(e)->temporary);
-	}
-	if (r < 0)
-		file_of(e)->temporary[0] = '\0';
-	return r;
-}
-
 /* Names the temporary file without replacing any file. Returns -EEXIST if the name is taken. */
-static int rename_to_new(struct endpoint *e)
+static int rename_to_new(struct endpoint *e, const char **call)
 {
 	int dir = file_of(e)->place.dir;
 	if (renameat2(dir, file_of(e)->temporary, dir, file_of(e)->place.name, RENAME_NOREPLACE) ==
@@ -214,8 +218,10 @@ static int rename_to_new(struct endpoint *e)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS) /* the file system lacks the flag, or the kernel */
 		return -errno;
+	*call = "linkat";
 	if (linkat(dir, file_of(e)->temporary, dir, file_of(e)->place.name, 0) < 0)
 		return -errno;
+	*call = "unlinkat";
 	return unlinkat(dir, file_of(e)->temporary, 0) < 0 ? -errno : 0;
 }
 
@@ -261,7 +267,7 @@ int temporary_name(struct endpoint *e, bool no_clobber, const char **call)
 		if (fdatasync(e->fd) < 0)
 			return -errno;
 	}
-	if (file_of(e)->link && (r = link_under_drawn_name(e, call)) < 0)
+	if (file_of(e)->link && (r = make_drawn(e, file_of(e)->link, "linkat", call)) < 0)
 		return r;
 	if (flush) {
 		*call = "fsync";
@@ -269,7 +275,7 @@ int temporary_name(struct endpoint *e, bool no_clobber, const char **call)
 			return -errno;
 	}
 	*call = "renameat";
-	if (no_clobber && (r = rename_to_new(e)) == -EEXIST)
+	if (no_clobber && (r = rename_to_new(e, call)) == -EEXIST)
 		return ENDPOINT_KEPT;
 	if (!no_clobber)
 		r = renameat(file_of(e)->place.dir, file_of(e)->temporary, file_of(e)->place.dir,

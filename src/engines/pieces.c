@@ -110,10 +110,14 @@ static void after_read(struct pieces *d, struct piece *p, size_t n)
 	p->have += n;
 	if (p->at + (off_t)p->have > d->t->end) /* the last block was read whole */
 		p->have = (size_t)(d->t->end - p->at);
-	off_t at = p->at + (off_t)p->have;
+	off_t at = p->at + (off_t)p->have, end = d->t->end;
 	size_t whole = p->have / d->align * d->align;
 	bool ragged = whole < p->have;
-	bool last = n == 0 || (ragged && (at == d->t->end || at >= lseek(d->t->src, 0, SEEK_END)));
+	if (ragged && at < end && (end = lseek(d->t->src, 0, SEEK_END)) < 0) {
+		end_piece(d, p, transfer_fail(d->t, "lseek", SIDE_SRC, -errno));
+		return;
+	}
+	bool last = n == 0 || (ragged && at >= end);
 	if (ragged && !last && whole <= p->have - n) {
 		end_failed(d, p, transfer_refuse(d->t, "io_uring_enter", SIDE_SRC, EINVAL));
 		return;

@@ -49,12 +49,15 @@ static int has_socket_input(int fd, bool *input)
 	return n >= 0 || errno == EAGAIN || errno == ENOTSOCK ? 0 : -errno;
 }
 
-/* Splices at most n bytes once. Returns 0 with their number in *moved (0 at the end), ENGINE_NEXT
- * or -errno. */
-static int splice_once(struct transfer *t, int in, off_t *in_at, int out, off_t *out_at, size_t n,
-		       enum side side, size_t *moved)
+/* Splices at most n bytes once, from the source or to the destination, or both. Returns 0 with
+ * their number in *moved (0 at the end), ENGINE_NEXT or -errno. */
+static int splice_once(struct transfer *t, int in, int out, size_t n, size_t *moved)
 {
-	bool had_input = false;
+	bool had_input = false, reads = in == t->src, writes = out == t->dst;
+	off_t from = t->offset, to = t->offset;
+	off_t *in_at = reads && t->src_positional ? &from : NULL;
+	off_t *out_at = writes && t->dst_positional ? &to : NULL;
+	enum side side = !reads ? SIDE_DST : writes ? SIDE_BOTH : SIDE_SRC;
 	*moved = 0;
 	for (;;) {
 		ssize_t got = splice(in, in_at, out, out_at, n, 0);
@@ -70,25 +73,22 @@ static int splice_once(struct transfer *t, int in, off_t *in_at, int out, off_t 
 		int r = transfer_judge(t, "splice", side);
 		if (r)
 			return r;
-		if (in == t->src && (r = has_socket_input(in, &had_input)) < 0)
+		if (reads && (r = has_socket_input(in, &had_input)) < 0)
 			return transfer_fail(t, "recv", SIDE_SRC, r);
 	}
 }
 
 /* Splices the next bytes of the source. If splice reports the end, a read checks that there are no
  * more bytes. If the source grew between the two calls, splice is called again. */
-static int splice_source(struct transfer *t, int out, off_t *out_at, size_t n, enum side side,
-			 size_t *moved)
+static int splice_source(struct transfer *t, int out, size_t n, size_t *moved)
 {
-	off_t from = t->offset;
-	off_t *at = t->src_positional ? &from : NULL;
-	int r = splice_once(t, t->src, at, out, out_at, n, side, moved);
+	int r = splice_once(t, t->src, out, n, moved);
 	if (r || *moved > 0)
 		return r;
 	r = transfer_end(t, "splice");
 	if (r != ENGINE_NEXT)
 		return r;
-	r = splice_once(t, t->src, at, out, out_at, n, side, moved);
+	r = splice_once(t, t->src, out, n, moved);
 	return r || *moved > 0 ? r : transfer_refuse(t, "splice", SIDE_SRC, EOPNOTSUPP);
 }
 
@@ -97,9 +97,7 @@ static int splice_directly(struct transfer *t)
 {
 	size_t want, moved;
 	while ((want = transfer_chunk(t, ENGINE_CHUNK)) > 0) {
-		off_t to = t->offset;
-		int r = splice_source(t, t->dst, t->dst_positional ? &to : NULL, want, SIDE_BOTH,
-				      &moved);
+		int r = splice_source(t, t->dst, want, &moved);
 		if (r || moved == 0)
 			return r;
 		if ((r = transfer_advance(t, moved)))
@@ -134,10 +132,8 @@ static int rescue_pipe(struct transfer *t, int pipe, size_t n)
 static int drain_pipe(struct transfer *t, int pipe, size_t n)
 {
 	while (n > 0) {
-		off_t to = t->offset;
 		size_t moved;
-		int r = splice_once(t, pipe, NULL, t->dst, t->dst_positional ? &to : NULL, n,
-				    SIDE_DST, &moved);
+		int r = splice_once(t, pipe, t->dst, n, &moved);
 		if (r == ENGINE_NEXT)
 			return rescue_pipe(t, pipe, n);
 		if (r < 0)
@@ -155,7 +151,7 @@ static int splice_through_pipe(struct transfer *t, const int pipe[2], size_t siz
 {
 	size_t want, moved;
 	while ((want = transfer_chunk(t, size)) > 0) {
-		int r = splice_source(t, pipe[1], NULL, want, SIDE_SRC, &moved);
+		int r = splice_source(t, pipe[1], want, &moved);
 		if (r || moved == 0)
 			return r;
 		if ((r = drain_pipe(t, pipe[0], moved)))

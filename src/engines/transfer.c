@@ -138,10 +138,8 @@ int transfer_fail(struct transfer *t, const char *call, enum side side, int r)
 
 int transfer_refuse(struct transfer *t, const char *call, enum side side, int err)
 {
-	t->call = call;
-	t->side = side;
 	t->refusal = err;
-	return ENGINE_NEXT;
+	return transfer_fail(t, call, side, ENGINE_NEXT);
 }
 
 int transfer_end(struct transfer *t, const char *call)

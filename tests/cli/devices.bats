@@ -36,6 +36,14 @@ teardown() {
 	done
 }
 
+@test "the copy of a device is as private as the device" {
+	setup_device
+	chmod 640 "$loop"
+	expect 0 "$loop" b
+	[ "$(stat -c %a b)" = 640 ]
+	chmod 660 "$loop"
+}
+
 @test "a smaller file onto a device: only its bytes are written" {
 	setup_device
 	random a 4194304

@@ -57,6 +57,31 @@ refuses_same() {
 	holds data a
 }
 
+@test "a FIFO and itself: refused, not hung, also while another process has it open" {
+	mkfifo p
+	ln p hard
+	ln -s p soft
+	local alias option
+	for alias in p ./p hard soft; do
+		expect 1 p "$alias"
+		says "fcopy: p and $alias: are the same file"
+	done
+	expect 1 p .
+	mentions "p and ./p: are the same file"
+	expect 1 -t . p
+	expect 0 -n p p
+	for option in -m1 --inplace; do
+		run --separate-stderr bash -c 'exec 3<>p; echo data >&3; "$0" "$1" p p' "$FCOPY" $option
+		demand 1
+		says "fcopy: p and p: are the same file"
+	done
+	run --separate-stderr bash -c '"$0" - p <>p' "$FCOPY"
+	demand 1
+	says "fcopy: - and p: are the same file"
+	run --separate-stderr bash -c 'exec <>p; "$0" - - >&0' "$FCOPY"
+	demand 1
+}
+
 @test "a bind mount of the source is the same file" {
 	echo data >a
 	touch b
