@@ -66,8 +66,7 @@ unsigned cached_threads(const struct copy *c)
 		return idle < FCOPY_THREADS_MAX ? 1 + idle : FCOPY_THREADS_MAX;
 	}
 	if (c->options->threads)
-		return c->options->threads < FCOPY_THREADS_MAX ? c->options->threads
-							       : FCOPY_THREADS_MAX;
+		return c->options->threads;
 	unsigned n = cpus_allowed();
 	return n < THREADS_MAX ? n : THREADS_MAX;
 }

@@ -26,8 +26,10 @@ static int open_and_run(struct copy *c, const char *src, const char *dst)
 	struct request request = {.src = src, .dst = dst, .options = c->options};
 	int r = rules_check(&request, e, c->report->detail);
 	if (r == 0)
+		r = source_refuse_fifo(src, dst, c->options, c->report->dst, e);
+	if (r == 0)
 		r = source_open(&c->src, src, e);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	r = destination_open(&c->dst, dst, &c->src, c->options, c->report->dst, e);
 	if (r == 0) {

@@ -29,8 +29,7 @@ static int check_source(struct copy *c)
 	if (fstat(c->src.fd, &now) < 0)
 		return error_call(&c->report->error, "fstat", c->src.path, errno);
 	bool gone = now.st_nlink == 0 && then->st_nlink > 0;
-	if (!gone && now.st_size == then->st_size && now.st_mtim.tv_sec == then->st_mtim.tv_sec &&
-	    now.st_mtim.tv_nsec == then->st_mtim.tv_nsec)
+	if (!gone && now.st_size == then->st_size && same_mtime(&now, then))
 		return 0;
 	c->report->source_changed = true;
 	if (gone)
@@ -118,7 +117,9 @@ static int preserve_attributes(struct copy *c)
 
 int copy_check_cancelled(struct copy *c)
 {
-	if (!io_cancelled(&c->all.io))
+	/* Not c->all.io: a process that only commits for other shards has no transfer. */
+	const struct io io = {.cancel = c->options->cancel};
+	if (!io_cancelled(&io))
 		return 0;
 	return error_refuse(&c->report->error, c->dst.path, EINTR, "interrupted",
 			    FCOPY_ADVICE_NONE);

@@ -18,8 +18,7 @@ static bool same_source(const struct copy *c, const struct stat *now)
 {
 	const struct stat *then = &c->src.st;
 	return now->st_size == then->st_size && now->st_ino == then->st_ino &&
-	       now->st_mtim.tv_sec == then->st_mtim.tv_sec &&
-	       now->st_mtim.tv_nsec == then->st_mtim.tv_nsec;
+	       same_mtime(now, then);
 }
 
 /* Opens the source's name again: another file may have it by now, and NFS clients compare their
@@ -60,13 +59,12 @@ static int open_part(struct share *s, bool commit)
 
 /* Sets the size that the whole file has. All shards set the same one, so that none truncates what
  * another has written. Direct I/O may have written a padded block past it. */
-static int set_size(const struct share *s)
+static int set_size(struct copy *c, off_t size)
 {
-	struct copy *c = s->copy;
 	struct stat st;
 	if (fstat(c->dst.fd, &st) < 0)
 		return error_call(&c->report->error, "fstat", c->dst.path, errno);
-	while (st.st_size != s->job.size && ftruncate(c->dst.fd, s->job.size) < 0)
+	while (st.st_size != size && ftruncate(c->dst.fd, size) < 0)
 		if (errno != EINTR || io_cancelled(&c->all.io))
 			return error_call(&c->report->error, "ftruncate", c->dst.path, errno);
 	return 0;
@@ -79,16 +77,19 @@ static enum endpoint_old shard_old(const struct endpoint *e, const struct stat *
 	return OLD_OVERWRITTEN;
 }
 
-int shard_run_phase(struct copy *c, off_t size, bool again)
+int shard_fill_range(struct copy *c, off_t size, bool again)
 {
 	static const struct endpoint_ops overwrites = {.old = shard_old};
 	const struct endpoint_ops *ops = c->dst.ops;
+	int r = set_size(c, size);
 	c->dst.st.st_size = size; /* otherwise a hole would set another one */
+	c->all.offset = c->last;
 	if (again)
 		c->dst.ops = &overwrites;
-	int r = copy_run_phase(c);
+	if (r == 0 && c->first < c->last)
+		r = copy_run_phase(c);
 	c->dst.ops = ops;
-	return r;
+	return r == 0 ? set_size(c, size) : r;
 }
 
 /* Copies this process's range into the open part, which is locked. */
@@ -106,17 +107,11 @@ static int copy_range(struct share *s)
 	const bool again = st.st_size > 0;
 	int r = shard_record_part(&s->job, &st, !again);
 	if (r == 0)
-		r = set_size(s);
-	if (r == 0 && c->first < c->last)
-		r = shard_run_phase(c, s->job.size, again);
-	else
-		c->all.offset = c->last;
+		r = shard_fill_range(c, s->job.size, again);
 	if (r == 0 && c->all.offset < c->last) {
 		c->report->source_changed = true;
 		r = shard_refuse_source(&s->job);
 	}
-	if (r == 0)
-		r = set_size(s);
 	if (r == 0)
 		r = copy_flush(c, true);
 	if (r == 0 && c->options->verify && c->first < c->last)
@@ -205,7 +200,7 @@ static int commit_shares(struct share *s)
 		return r;
 	r = commit_locked(s);
 	if (!c->report->committed)
-		shared_close(&c->dst, &(struct fcopy_error){0});
+		endpoint_close(&c->dst);
 	return r;
 }
 

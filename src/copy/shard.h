@@ -170,9 +170,11 @@ int shard_refuse_part(const struct shard_job *job, const char *reason);
 /* The range of share i: bytes [*start, *end). */
 void shard_range(const struct fcopy_shard *, unsigned i, off_t size, off_t *start, off_t *end);
 
-/* Copies the range of *c into a part that has its full size already. again: an interrupted attempt
- * may have copied other bytes, where the source has a hole now. */
-int shard_run_phase(struct copy *c, off_t size, bool again);
+/* Copies the range [first, last) of *c, which may be empty, into a part that has `size` bytes
+ * before and afterwards. again: an interrupted attempt may have copied other bytes, where the
+ * source has a hole now. Returns 0, also if the source ended early: then c->all.offset < c->last;
+ * or -errno with the failure recorded. */
+int shard_fill_range(struct copy *c, off_t size, bool again);
 
 /* Warns that the file system has no locks. */
 void shard_warn_unlocked(const struct copy *, const char *path);

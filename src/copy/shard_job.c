@@ -98,7 +98,8 @@ int shard_write_receipt(struct shard_job *j)
 {
 	char name[NAME_MAX + 1];
 	snprintf(name, sizeof(name), "receipt.%s", records_after(j->commit, 1));
-	int lock, r = records_create(j, name);
+	/* Not again: if it is gone by now, DST was removed and the shards have begun again. */
+	int lock, r = j->receipt ? 0 : records_create(j, name);
 	if (r == 0)
 		r = records_flush(j);
 	if (r == 0)

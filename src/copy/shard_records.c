@@ -46,21 +46,19 @@ struct removal {
 
 typedef void record_function(struct shard_job *, const char *name, const struct removal *);
 
-/* Calls `each` for every name. Returns 0 or -errno. */
+/* Calls `each` for every name. */
 static int for_each_record(struct shard_job *j, record_function *each, const struct removal *arg)
 {
 	_Alignas(8) char names[32768];
-	ssize_t n;
-	if (lseek(j->records, 0, SEEK_SET) < 0)
-		return -errno;
-	while ((n = getdents64(j->records, names, sizeof(names))) > 0)
+	ssize_t n = lseek(j->records, 0, SEEK_SET) < 0 ? -1 : 0;
+	while (n >= 0 && (n = getdents64(j->records, names, sizeof(names))) > 0)
 		for (ssize_t at = 0; at < n;) {
 			const struct dirent64 *entry = (const void *)(names + at);
 			if (entry->d_name[0] != '.')
 				each(j, entry->d_name, arg);
 			at += entry->d_reclen;
 		}
-	return n < 0 ? -errno : 0;
+	return n < 0 ? records_fail(j, "list of its .fcopy-shards", "getdents64", errno) : 0;
 }
 
 void records_commit_name(const struct shard_job *j, const struct stat *part,
@@ -243,9 +241,7 @@ int shard_look(struct shard_job *j)
 	if (r < 0)
 		return r;
 	r = for_each_record(j, read_record, NULL);
-	if (r == 0 && j->part)
-		r = for_each_record(j, read_marker, NULL);
-	return r < 0 ? records_fail(j, "list of its .fcopy-shards", "getdents64", -r) : 0;
+	return r == 0 && j->part ? for_each_record(j, read_marker, NULL) : r;
 }
 
 /* The inode of the part that the record belongs to, or 0. */
@@ -271,9 +267,7 @@ int records_remove(struct shard_job *j, const char *identity, const char *keep)
 	struct removal which = {.identity = identity, .keep = keep};
 	int r = for_each_record(j, remove_record, &which);
 	which.receipts = true;
-	if (r == 0)
-		r = for_each_record(j, remove_record, &which);
-	return r < 0 ? records_fail(j, "list of its .fcopy-shards", "getdents64", -r) : 0;
+	return r == 0 ? for_each_record(j, remove_record, &which) : r;
 }
 
 int records_remove_stale(struct shard_job *j, const char *receipt)
@@ -282,5 +276,5 @@ int records_remove_stale(struct shard_job *j, const char *receipt)
 	int r = for_each_record(j, remove_record, &which);
 	if (r == 0)
 		unlinkat(j->records, receipt, 0);
-	return r < 0 ? records_fail(j, "list of its .fcopy-shards", "getdents64", -r) : 0;
+	return r;
 }

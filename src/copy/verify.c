@@ -17,9 +17,8 @@ int verify_copy(struct copy *c)
 	bool cached;
 	struct fcopy_report *report = c->report;
 	double start = io_now();
-	off_t start_at = c->share ? c->first : 0;
-	copy_phase(c, FCOPY_PHASE_VERIFY, (uint64_t)(c->all.offset - start_at));
-	off_t same = compare_files(c, start_at, c->all.offset, true, &cached);
+	copy_phase(c, FCOPY_PHASE_VERIFY, (uint64_t)(c->all.offset - c->first));
+	off_t same = compare_files(c, c->first, c->all.offset, true, &cached);
 	report->seconds[FCOPY_PHASE_VERIFY] += io_now() - start;
 	if (same < 0)
 		return (int)same;

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 /* A separate descriptor: the operand's may be O_PATH. */
@@ -36,13 +35,9 @@ static int commit_rename(const struct root *r, const char *to)
 /* The path of a name beside the destination. */
 static void commit_path(const struct root *r, const char *name, char path[PATH_MAX])
 {
-	const char *dst = r->operand->dst;
-	size_t end = strlen(dst);
-	while (end > 1 && dst[end - 1] == '/')
-		end--;
-	while (end > 0 && dst[end - 1] != '/')
-		end--;
-	snprintf(path, PATH_MAX, "%.*s%s", (int)end, dst, name);
+	size_t length;
+	const char *dst = r->operand->dst, *last = place_last_component(dst, &length);
+	snprintf(path, PATH_MAX, "%.*s%s", (int)(last - dst), dst, name);
 }
 
 static void commit_remove(const struct root *r)
@@ -146,6 +141,22 @@ static int commit_fail_rename(const struct root *r, int err)
 	return -EEXIST;
 }
 
+/* If somebody has moved the part away, its name may be that of another copy's part. */
+static int commit_check_part(const struct root *r)
+{
+	struct stat st, named;
+	if (fstat(r->dst, &st) < 0)
+		return root_fail(r, "fstat", errno);
+	bool there = fstatat(r->operand->parent, r->temporary, &named, AT_SYMLINK_NOFOLLOW) == 0;
+	if (!there && errno != ENOENT)
+		return root_fail(r, "stat", errno);
+	if (there && st.st_dev == named.st_dev && st.st_ino == named.st_ino)
+		return 0;
+	if (!r->tree->shard)
+		root_refuse(r, ENOENT, PART_REPLACED, FCOPY_ADVICE_NONE);
+	return -ENOENT;
+}
+
 int commit_root(struct root *r, struct directory *d)
 {
 	struct tree *t = r->tree;
@@ -160,6 +171,8 @@ int commit_root(struct root *r, struct directory *d)
 	if (result < 0)
 		return result;
 	double start = io_now();
+	if ((r->resumes || t->shard) && (result = commit_check_part(r)) < 0)
+		return result;
 	if (r->temporary[0] && (result = commit_rename(r, r->operand->name)) < 0)
 		return commit_fail_rename(r, -result);
 	if (durable && (result = commit_flush_parent(r)) < 0)

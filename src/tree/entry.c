@@ -42,13 +42,18 @@ static int entry_open_destination(struct worker *w, const struct entry *e, const
 				   w->tree->options->hard_links, error);
 }
 
-/* The unfinished copy of the file was kept: the report names the first one. */
+/* The unfinished copy of the file was kept: the report names the first one. It is next to what a
+ * symlink leads to. */
 static void entry_note_part(const struct worker *w, const struct entry *e)
 {
-	char *part = w->tree->report->part;
+	const size_t size = PATH_MAX - (sizeof(PART_SUFFIX) - 1);
+	char *part = w->tree->report->part, link[2], real[PATH_MAX];
 	pthread_mutex_lock(&w->tree->lock);
 	if (part[0] == '\0') {
-		entry_path(e, false, part, PATH_MAX - (sizeof(PART_SUFFIX) - 1));
+		entry_path(e, false, part, size);
+		if (readlink(part, link, sizeof(link)) > 0 && realpath(part, real) &&
+		    strlen(real) < size)
+			strcpy(part, real);
 		strcat(part, PART_SUFFIX);
 	}
 	pthread_mutex_unlock(&w->tree->lock);
@@ -57,20 +62,16 @@ static void entry_note_part(const struct worker *w, const struct entry *e)
 /* A regular file that is open, and its fstat; closes fd. Returns 0 or -errno, reported. */
 static int entry_copy_file(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
-	struct copy *c = &w->copy;
-	memset(&w->file, 0, offsetof(struct fcopy_report, dst));
 	if (w->tree->resume && resume_is_complete(w, e, fd, st)) {
 		close(fd);
 		w->sum.skipped++;
 		return 0;
 	}
-	*c = (struct copy){.options = &w->options,
-			   .report = &w->file,
-			   .mode = w->options.mode ? w->options.mode : fcopy_modes(),
-			   .shared = &w->tree->monitor,
-			   .keeps_buffer = true,
-			   .buffer = w->buffer,
-			   .buffer_size = w->buffer_size};
+	if (w->tree->resume && tree_stopped(w->tree)) {
+		close(fd);
+		return -EINTR;
+	}
+	struct copy *c = pool_start_copy(w);
 	c->no_clone = w->options.reflink <= FCOPY_WHEN_AUTO && w->refuses_clones &&
 		      w->no_clone == st->st_dev;
 	w->options.resume = resume_keeps_part(w, e);
@@ -88,8 +89,6 @@ static int entry_copy_file(struct worker *w, const struct entry *e, int fd, cons
 		if (large)
 			report_large(w, NULL);
 	}
-	w->buffer = c->buffer;
-	w->buffer_size = c->buffer_size;
 	report_file(w, st);
 	if (w->file.part_kept)
 		entry_note_part(w, e);
@@ -140,6 +139,12 @@ static void entry_copy_waiting(struct worker *w, const struct entry *first, stru
  * never opened: opening it could block, or have an effect on a device. */
 static int entry_copy_inode(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
+	/* shard_claim() found a directory, or nothing, under this name. */
+	if (w->tree->walk != WALK_COPIES) {
+		if (fd >= 0)
+			close(fd);
+		return report_refusal(w, e, entry_src, EBUSY, "changed while it was examined");
+	}
 	bool linked = links_may_exist(w, st);
 	enum link_state state = linked ? links_claim(w, e, st) : LINK_COPY;
 	if (state != LINK_COPY) {
@@ -173,7 +178,7 @@ static int entry_copy_open(struct worker *w, const struct entry *e, int fd)
 		close(fd);
 		return entry_copy_inode(w, e, -1, &st);
 	}
-	if (w->tree->shard && shard_is_large(w, &st))
+	if (w->tree->shard && w->tree->walk == WALK_COPIES && shard_is_large(w, &st))
 		return shard_copy_range(w, e, fd, &st);
 	return entry_copy_inode(w, e, fd, &st);
 }
@@ -202,7 +207,7 @@ static int entry_copy_any(struct worker *w, const struct entry *e)
 	int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (e->follow ? 0 : O_NOFOLLOW);
 	if (strlen(e->name) > NAME_MAX) /* FUSE knows longer ones */
 		return report_call(w, e, "open", entry_src, ENAMETOOLONG);
-	for (int tries = 0; tries < 2; tries++, opened = false) {
+	for (int tries = 0;; tries++, opened = false) {
 		if (!opened) {
 			if (fstatat(e->dir->src, e->name, &st,
 				    e->follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
@@ -223,7 +228,6 @@ static int entry_copy_any(struct worker *w, const struct entry *e)
 		if (tries > 0 || !opened || (errno != ELOOP && errno != ENXIO))
 			return report_call(w, e, "open", entry_src, errno);
 	}
-	return 0;
 }
 
 void entry_copy(struct worker *w, const struct entry *e)
@@ -239,7 +243,8 @@ void entry_copy(struct worker *w, const struct entry *e)
 	w->entry = NULL;
 	if (r == 0 && w->tree->resume)
 		__atomic_add_fetch(&e->dir->present, 1, __ATOMIC_RELAXED);
-	else if (r != -EINPROGRESS && w->tree->resume && w->tree->options->keep_going)
+	else if (r != -EINPROGRESS && w->tree->resume && w->tree->options->keep_going &&
+		 !tree_stopped(w->tree))
 		remove_entry(e->dir->dst, e->as); /* no older copy may remain in its place */
 	if (r == 0)
 		report_entry(w, e);

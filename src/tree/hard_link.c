@@ -35,40 +35,44 @@ static bool hard_link_may_replace(const struct worker *w, const struct entry *e,
 	return true;
 }
 
-static int hard_link_create(int from, const char *name, int to, const char *as)
+static int hard_link_create(int from, const char *name, int to, const char *as, const char **call)
 {
+	*call = "linkat";
 	return linkat(from, name, to, as, 0) < 0 ? -errno : 0;
 }
 
-static int hard_link_replace(int from, const char *name, int to, const char *as)
+static int hard_link_replace(int from, const char *name, int to, const char *as, const char **call)
 {
 	char drawn[TEMPORARY_SIZE];
+	*call = "getrandom";
 	int r = temporary_draw(drawn);
-	if (r < 0 || (r = hard_link_create(from, name, to, drawn)) < 0)
+	if (r < 0 || (r = hard_link_create(from, name, to, drawn, call)) < 0)
 		return r;
+	*call = "rename";
 	r = renameat(to, drawn, to, as) < 0 ? -errno : 0;
 	unlinkat(to, drawn, 0); /* rename(2) of two names of one file does nothing */
 	return r;
 }
 
 int hard_link_make(const struct worker *w, const struct entry *e, const struct stat *st,
-		   const struct directory *dir, const char *name)
+		   const struct directory *dir, const char *name, const char **call)
 {
 	int from = dir == e->dir ? e->dir->dst : directory_reopen(dir), to = e->dir->dst;
+	*call = "open";
 	if (from < 0)
 		return from;
 	bool merges = w->tree->atomic && !w->tree->resume && !w->tree->shard;
 	bool followed = merges && S_ISREG(st->st_mode) &&
 			(hard_link_is_symlink(from, name) ||
 			 (!w->options.no_clobber && hard_link_is_symlink(to, e->as)));
-	int r = followed ? -ELOOP : hard_link_create(from, name, to, e->as);
+	int r = followed ? -ELOOP : hard_link_create(from, name, to, e->as, call);
 	if (r == -EEXIST && w->tree->resume && remove_entry(to, e->as) == 0)
-		r = hard_link_create(from, name, to, e->as);
+		r = hard_link_create(from, name, to, e->as, call);
 	if (r == -EEXIST && (w->tree->shard || hard_link_may_replace(w, e, st)))
-		r = hard_link_replace(from, name, to, e->as);
+		r = hard_link_replace(from, name, to, e->as, call);
 	/* A directory of an interrupted attempt. */
 	if (r == -EISDIR && w->tree->shard && remove_entry(to, e->as) == 0)
-		r = hard_link_create(from, name, to, e->as);
+		r = hard_link_create(from, name, to, e->as, call);
 	if (dir != e->dir)
 		close(from);
 	return r;

@@ -195,7 +195,8 @@ static enum link_state links_use(struct worker *w, const struct entry *e, const 
 	if (k->left == 0)
 		link_free(links_remove(l, at));
 	pthread_mutex_unlock(&l->lock);
-	int r = hard_link_make(w, e, st, dir, name);
+	const char *call;
+	int r = hard_link_make(w, e, st, dir, name, &call);
 	directory_unref(dir);
 	if (r == 0) {
 		w->sum.hard_links++;
@@ -213,7 +214,7 @@ static enum link_state links_use(struct worker *w, const struct entry *e, const 
 			     "DST is a symlink",
 			     FCOPY_ADVICE_NONE);
 	else
-		error_call(&error, "linkat", entry_dst, -r);
+		error_call(&error, call, entry_dst, -r);
 	if (hard_link_is_failure(-r)) {
 		report_failure(w, e, &error);
 		return LINK_FAILED;

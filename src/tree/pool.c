@@ -97,8 +97,10 @@ static void pool_set_options(struct worker *w)
 		o->force = o->strict = true; /* an existing file is of an earlier attempt */
 	if (!t->single)
 		o->threads = 1; /* the pool's threads copy several files at once instead */
-	if (t->resume)          /* an equal mtime marks a complete file */
+	if (t->resume) {        /* an equal mtime marks a complete file */
 		o->preserve |= FCOPY_ATTR_TIMESTAMPS;
+		o->no_clobber = false; /* DST is new: what is in the part is of an earlier run */
+	}
 	/* A new tree is flushed as a whole, but only what is on the disk can be read back. */
 	o->fsync = o->verify || t->flush_each || (o->fsync && t->atomic && !t->shard);
 	o->notify = report_event;
@@ -121,10 +123,22 @@ void pool_leave(struct worker *w)
 	report_add(w->tree->report, &w->sum);
 	pthread_mutex_unlock(&w->tree->lock);
 	record_leave(w);
-	w->copy.buffer = w->buffer;
-	w->copy.buffer_size = w->buffer_size;
 	cached_free(&w->copy);
 	free(w);
+}
+
+struct copy *pool_start_copy(struct worker *w)
+{
+	struct copy *c = &w->copy;
+	memset(&w->file, 0, offsetof(struct fcopy_report, dst));
+	*c = (struct copy){.options = &w->options,
+			   .report = &w->file,
+			   .mode = w->options.mode ? w->options.mode : fcopy_modes(),
+			   .shared = &w->tree->monitor,
+			   .keeps_buffer = true,
+			   .buffer = c->buffer,
+			   .buffer_size = c->buffer_size};
+	return c;
 }
 
 static void pool_work(struct worker *w)

@@ -54,7 +54,8 @@ static void remove_listed(struct stale *s, const char *name)
 		remove_reported(s, name);
 }
 
-/* Calls `take` for each name in an open directory except the mark. Returns 0 or -errno. */
+/* Calls `take` for each name in an open directory except the mark. Returns 0 or -errno. A directory
+ * that was removed since has no names: getdents64(2) returns ENOENT then. */
 static int take_names(struct stale *s, int dir, void (*take)(struct stale *, const char *name))
 {
 	_Alignas(8) char names[8192];
@@ -68,7 +69,7 @@ static int take_names(struct stale *s, int dir, void (*take)(struct stale *, con
 					take(s, entry->d_name);
 				at += entry->d_reclen;
 			}
-	return n < 0 ? -errno : 0;
+	return n < 0 && errno != ENOENT ? -errno : 0;
 }
 
 static void remove_doubtful(struct stale *s, const char *name);
@@ -123,7 +124,7 @@ static bool is_current(const struct stale *s, const char *name)
  * this one. */
 static void remove_doubtful(struct stale *s, const char *name)
 {
-	if (is_current(s, name))
+	if (is_current(s, name) || tree_stopped(s->w->tree)) /* or it was not compared */
 		return;
 	if (has_name(s->d->src, name))
 		report_refusal(s->w, &(struct entry){.dir = s->d, .name = name, .as = name},
@@ -141,15 +142,24 @@ void prune_directory(struct worker *w, struct directory *d)
 	struct stale s = {.w = w, .d = d, .src = mounted ? -1 : d->src};
 	const struct entry e = {.dir = d, .name = "", .as = ""};
 	int r = take_names(&s, d->dst, unknown ? remove_doubtful : count_listed);
+	/* No entry failed, so the source has got a name since it was read: that copy is old. */
+	bool newer = r == 0 && w->tree->resume && s.kept > d->present &&
+		     __atomic_load_n(&w->tree->failures, __ATOMIC_RELAXED) == 0;
+	if (newer)
+		report_refusal(w, &e, entry_src, EBUSY,
+			       "got an entry during the copy of which the part has an old copy");
+	if (newer && w->tree->options->keep_going)
+		r = take_names(&s, d->dst, remove_doubtful);
 	if (r == 0 && (unknown || (s.kept == s.listed && s.listed >= d->present)))
 		return;
-	if (r == 0 && !mounted)
-		r = take_names(&s, d->src, count_found);
+	const char *path = entry_dst;
+	if (r == 0 && !mounted && (r = take_names(&s, d->src, count_found)) < 0)
+		path = entry_src;
 	if (r == 0 && s.found > s.kept)
 		report_refusal(w, &e, entry_dst, EEXIST,
 			       "has other names than its source: they may differ in case");
 	else if (r == 0)
 		r = take_names(&s, d->dst, remove_listed);
 	if (r < 0)
-		report_call(w, &e, "getdents64", entry_dst, -r);
+		report_call(w, &e, "getdents64", path, -r);
 }

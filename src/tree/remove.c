@@ -46,9 +46,12 @@ static void remove_entries(struct removal *r, int dir, int depth);
 static void remove_one(struct removal *r, int dir, const char *name, int depth)
 {
 	bool gone = unlinkat(dir, name, 0) == 0;
-	if (!gone && (errno == EISDIR || errno == EPERM)) {
+	int err = errno;
+	if (!gone && (err == EISDIR || err == EPERM)) {
 		gone = unlinkat(dir, name, AT_REMOVEDIR) == 0;
-		if (!gone && (errno == ENOTEMPTY || errno == EEXIST || errno == EACCES)) {
+		if (!gone && errno != ENOTDIR) /* EPERM of an immutable file */
+			err = errno;
+		if (!gone && (err == ENOTEMPTY || err == EEXIST || err == EACCES)) {
 			int fd = depth < DEPTH ? remove_open(dir, name) : -1;
 			if (fd >= 0) {
 				remove_entries(r, fd, depth + 1);
@@ -59,13 +62,14 @@ static void remove_one(struct removal *r, int dir, const char *name, int depth)
 				(void)!fchmodat(dir, name, 0700, AT_SYMLINK_NOFOLLOW);
 				gone = remove_move_up(r, dir, name);
 			}
+			err = errno;
 		}
 	}
 	r->progress |= gone;
 	if (gone && r->count)
 		__atomic_add_fetch(r->count, 1, __ATOMIC_RELAXED);
-	if (!gone)
-		r->failure = errno;
+	if (!gone && (err != ENOTEMPTY || !r->failure)) /* what is in it has failed */
+		r->failure = err;
 }
 
 static void remove_entries(struct removal *r, int dir, int depth)
@@ -99,13 +103,13 @@ int remove_entry(int dir, const char *name)
 {
 	if (unlinkat(dir, name, 0) == 0)
 		return 0;
-	if (errno != EISDIR && errno != EPERM)
-		return -errno;
-	/* A finished copy of a read-only directory. */
-	(void)!fchmodat(dir, name, 0700, AT_SYMLINK_NOFOLLOW);
-	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	int r = fd < 0 ? -errno : remove_tree(fd, dir, name, NULL);
-	if (fd >= 0)
-		close(fd);
+	int err = errno;
+	if (err != EISDIR && err != EPERM)
+		return -err;
+	int fd = remove_open(dir, name);
+	if (fd < 0)
+		return errno == ENOTDIR ? -err : -errno; /* EPERM of an immutable file */
+	int r = remove_tree(fd, dir, name, NULL);
+	close(fd);
 	return r;
 }

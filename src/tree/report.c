@@ -11,7 +11,7 @@
 
 const char entry_src[] = "SRC", entry_dst[] = "DST";
 
-/* Puts `part` before what is in the buffer from *at on. Truncates a long path at its start. */
+/* Prepends `part` to the path that begins at *at. Truncates a long path at its start. */
 static void path_prepend(char *path, size_t *at, const char *part)
 {
 	size_t length = strlen(part);
@@ -77,8 +77,8 @@ static struct fcopy_error report_paths(const struct entry *e, const struct fcopy
 	return whole;
 }
 
-/* Keeps the first failure; the strings of others live only as long as their event. The lock is
- * held. */
+/* Copies the first failure and its strings, which are valid only during the event. The caller holds
+ * the lock. */
 static void report_first(struct fcopy_tree_report *r, const struct fcopy_error *error)
 {
 	if (r->error.err != 0)
@@ -124,8 +124,8 @@ int tree_refuse(struct tree *t, const char *path, int err, const char *reason,
 	return -err;
 }
 
-/* A full disk fails every file that follows. An attribute may not fit although there is room for
- * files (ext4: one block). */
+/* On a full disk all later files would fail, too. An attribute may not fit although there is room
+ * for files (ext4: one block). */
 static bool ends_everything(const struct fcopy_error *e)
 {
 	bool full = e->err == ENOSPC || e->err == EDQUOT;
@@ -137,7 +137,7 @@ void report_failure(struct worker *w, const struct entry *e, const struct fcopy_
 	struct tree *t = w->tree;
 	char path[2][PATH_MAX];
 	if (error->err == EINTR && io_cancelled(&t->io))
-		return; /* the unfinished entry of each thread; the operand reports the cancel */
+		return; /* each thread's unfinished entry: the operand reports the cancellation */
 	struct fcopy_error whole = report_paths(e, error, path);
 	w->sum.failed++;
 	__atomic_add_fetch(&t->failures, 1, __ATOMIC_RELAXED);
@@ -262,7 +262,7 @@ void report_add(struct fcopy_tree_report *to, const struct fcopy_tree_report *fr
 	report_add_steps(to, from->step, from->steps);
 }
 
-/* FICLONE was refused by the file system, and not because of this file. */
+/* Did the file system refuse FICLONE for all files, not only for this one? */
 static bool refuses_clones(const struct fcopy_report *r)
 {
 	for (size_t i = 0; i < r->steps; i++)

@@ -102,9 +102,7 @@ static int part_lock(int fd, const struct operand *o, const char *part, bool fol
 	if (st.st_dev != named.st_dev || st.st_ino != named.st_ino)
 		return error_refuse(error, dst, EBUSY, "another copy has just used its .fcopy-part",
 				    FCOPY_ADVICE_NONE);
-	char name[NAME_MAX + 1];
-	snprintf(name, sizeof(name), "%.*s", (int)(strlen(part) - strlen(PART_SUFFIX)), part);
-	int r = part_refuse_shared(o->parent, name, dst, error);
+	int r = part_refuse_shared(o->parent, o->name, dst, error);
 	if (r < 0)
 		return r;
 	/* Another user could write into the part during this copy. */
@@ -171,8 +169,6 @@ int resume_make_directory(int dir, const char *name, mode_t mode, bool *fresh)
 static bool resume_set_attributes(const struct worker *w, const struct entry *e, int fd,
 				  const struct stat *st)
 {
-	static const enum fcopy_attribute order[] = {FCOPY_ATTR_OWNERSHIP, FCOPY_ATTR_XATTR,
-						     FCOPY_ATTR_MODE};
 	struct fcopy_error error;
 	bool same = true;
 	unsigned preserve = w->tree->options->copy.preserve;
@@ -182,9 +178,10 @@ static bool resume_set_attributes(const struct worker *w, const struct entry *e,
 	if (dst < 0)
 		return false;
 	const struct metadata_pair pair = {fd, dst, st, entry_src, entry_dst, true};
-	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++)
-		if (preserve & order[i])
-			same &= metadata_copy_attribute(order[i], &pair, &error) == 0;
+	preserve &= ~FCOPY_ATTR_TIMESTAMPS; /* resume_set_time */
+	for (size_t i = 0; i < METADATA_ATTRIBUTES; i++)
+		if (preserve & metadata_order[i])
+			same &= metadata_copy_attribute(metadata_order[i], &pair, &error) == 0;
 	close(dst);
 	return same;
 }
@@ -247,10 +244,9 @@ bool resume_update(const struct worker *w, const struct entry *e, int fd, const 
 bool resume_is_current(struct worker *w, const struct entry *e, int fd, const struct stat *old,
 		       const struct stat *st)
 {
-	bool same_time = old->st_mtim.tv_sec == st->st_mtim.tv_sec &&
-			 old->st_mtim.tv_nsec == st->st_mtim.tv_nsec;
+	bool same_time = same_mtime(old, st);
 	return S_ISREG(old->st_mode) && old->st_size == st->st_size &&
-	       (same_time || unmarked_near_time(old, st)) &&
+	       unmarked_near_time(old, st) &&
 	       ((same_time && w->tree->proven) || resume_has_same_bytes(w, e, fd, st)) &&
 	       (same_time || resume_set_time(e, st)) && resume_update(w, e, fd, old, st) &&
 	       resume_flush(w, e);
@@ -265,7 +261,9 @@ bool resume_is_complete(struct worker *w, const struct entry *e, int fd, const s
 	 * have other names in the source now. */
 	if (!w->options.verify && old.st_nlink == 1 && resume_is_current(w, e, fd, &old, st))
 		return true;
-	remove_entry(e->dir->dst, e->as); /* if this fails, the creation of the copy reports it */
+	/* A comparison that was interrupted does not show that the copy differs. */
+	if (!tree_stopped(w->tree))
+		remove_entry(e->dir->dst, e->as); /* if this fails, its creation reports it */
 	return false;
 }
 

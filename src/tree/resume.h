@@ -21,7 +21,8 @@ bool resume_is_proven(int part); /* has it this note? */
  * earlier copy may have given it the mode of its source. Anything else is replaced by a new
  * directory with `mode`, and *fresh is set. Returns 0 or -errno. */
 int resume_make_directory(int dir, const char *name, mode_t mode, bool *fresh);
-/* Is the entry's copy in the part complete? Otherwise an old one is removed. */
+/* Is the entry's copy in the part complete? Otherwise an old one is removed, unless the tree has
+ * stopped: then it is unknown. */
 bool resume_is_complete(struct worker *, const struct entry *, int fd, const struct stat *);
 /* The same for a file with this stat that may have other names, without a removal. Both, and
  * resume_update for any entry that is not a symlink, give the copy the mode and attributes that a

@@ -240,7 +240,8 @@ int root_copy(struct tree *t, const struct operand *o)
 {
 	struct root r = {.tree = t, .operand = o};
 	struct stat st;
-	t->proven = true; /* a new tree */
+	t->proven = true;  /* a new tree */
+	t->resume = false; /* an earlier operand may have set it, and directory_open() reads it */
 	int result = root_open(&r);
 	if (result < 0)
 		return result;

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "copy/shard.h"
 #include "endpoints/error.h"
+#include "permissions.h"
 #include "resume.h"
 
 #include <fcntl.h>
@@ -68,39 +69,21 @@ bool shard_is_large(const struct worker *w, const struct stat *st)
 	return S_ISREG(st->st_mode) && st->st_size >= LARGE_SHARED && !links_may_exist(w, st);
 }
 
-/* The file may exist: another shard created it, or an attempt of this one. Nothing is truncated
- * but what direct I/O pads. */
-static int shard_set_size(struct worker *w, const struct entry *e, int fd, off_t size)
-{
-	struct stat st;
-	if (fstat(fd, &st) < 0)
-		return report_call(w, e, "fstat", entry_dst, errno);
-	if (st.st_size != size && ftruncate(fd, size) < 0)
-		return report_call(w, e, "ftruncate", entry_dst, errno);
-	return 0;
-}
-
-static int shard_run_range(struct worker *w, const struct entry *e, bool again)
+static int shard_run_range(struct worker *w, const struct entry *e)
 {
 	struct copy *c = &w->copy;
 	struct stat now;
 	off_t size = c->src.st.st_size;
 	const struct fcopy_shard *shard = w->tree->shard;
 	shard_range(shard, shard->index, size, &c->first, &c->last);
-	int r = shard_set_size(w, e, c->dst.fd, size);
-	if (r == 0 && c->first < c->last && (r = shard_run_phase(c, size, again)) < 0)
-		report_failure(w, e, &w->file.error);
-	if (r < 0)
-		return r;
-	bool whole = c->first >= c->last || c->all.offset == c->last;
-	if (fstat(c->src.fd, &now) < 0)
+	/* The file may exist: another shard created it, or an attempt of this one. */
+	int r = shard_fill_range(c, size, c->dst.st.st_size > 0);
+	if (r == 0 && fstat(c->src.fd, &now) < 0)
 		return report_call(w, e, "fstat", entry_src, errno);
-	if (!whole || now.st_size != size || now.st_mtim.tv_sec != c->src.st.st_mtim.tv_sec ||
-	    now.st_mtim.tv_nsec != c->src.st.st_mtim.tv_nsec)
+	if (r == 0 &&
+	    (c->all.offset < c->last || now.st_size != size || !same_mtime(&now, &c->src.st)))
 		return report_refusal(w, e, entry_src, EBUSY, "changed while it was copied");
-	if ((r = shard_set_size(w, e, c->dst.fd, size)) < 0)
-		return r;
-	if (w->options.fsync)
+	if (r == 0 && w->options.fsync)
 		r = copy_flush(c, false);
 	if (r == 0 && w->options.verify && c->first < c->last)
 		r = verify_copy(c);
@@ -112,22 +95,13 @@ static int shard_run_range(struct worker *w, const struct entry *e, bool again)
 /* Copies this shard's range of a large file; takes fd. */
 int shard_copy_range(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
-	struct copy *c = &w->copy;
+	struct copy *c = pool_start_copy(w);
 	struct stat dst;
 	char name[TEMPORARY_SIZE];
 	const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 	shard_version_name(w, e, st, name);
-	memset(&w->file, 0, offsetof(struct fcopy_report, dst));
-	*c = (struct copy){.options = &w->options,
-			   .report = &w->file,
-			   .mode = w->options.mode ? w->options.mode : fcopy_modes(),
-			   .shared = &w->tree->monitor,
-			   .keeps_buffer = true,
-			   .buffer = w->buffer,
-			   .buffer_size = w->buffer_size,
-			   .idle = &w->tree->pool.idle,
-			   .share = true,
-			   .no_clone = true};
+	c->idle = &w->tree->pool.idle;
+	c->share = c->no_clone = true;
 	/* Every shard must be able to write to it; the last walk sets the mode. */
 	int to = openat(e->dir->dst, name, flags, (st->st_mode & 0777) | 0600);
 	if (to < 0 || fstat(to, &dst) < 0) {
@@ -137,11 +111,12 @@ int shard_copy_range(struct worker *w, const struct entry *e, int fd, const stru
 			close(to);
 		return r;
 	}
+	/* The umask or a default ACL may lack a right of the owner. */
+	if (0600 & ~dst.st_mode)
+		(void)!fchmod(to, (dst.st_mode & 07777) | 0600);
 	source_adopt(&c->src, fd, entry_src, st);
 	source_adopt(&c->dst, to, entry_dst, &dst);
-	int r = shard_run_range(w, e, dst.st_size > 0 || w->options.sparse == FCOPY_WHEN_ALWAYS);
-	w->buffer = c->buffer;
-	w->buffer_size = c->buffer_size;
+	int r = shard_run_range(w, e);
 	report_file(w, st);
 	c->src.ops->abort(&c->src);
 	if (close(to) < 0 && r == 0)
@@ -149,16 +124,26 @@ int shard_copy_range(struct worker *w, const struct entry *e, int fd, const stru
 	return r;
 }
 
+/* The entry was a regular file when its stat was taken. It may be a symlink by now. */
+static int shard_open_source(const struct entry *e)
+{
+	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	return openat(e->dir->src, e->name, flags | (e->follow ? 0 : O_NOFOLLOW));
+}
+
 /* A large file gets its attributes when all ranges are complete. */
 static int shard_set_attributes(struct worker *w, const struct entry *e, const struct stat *st)
 {
-	int src = openat(e->dir->src, e->name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	int dst = openat(e->dir->dst, e->as, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	int src = shard_open_source(e);
+	int dst = src < 0 ? -1 : openat(e->dir->dst, e->as, flags);
 	struct stat now;
 	int r = 0;
-	mode_t extra = 0600 & ~st->st_mode;
-	if (src < 0 || dst < 0 || fstat(dst, &now) < 0)
+	mode_t extra = 0600 & ~(st->st_mode & permissions_left(w->tree, e->dir->dst));
+	if (dst < 0)
 		r = report_call(w, e, "open", src < 0 ? entry_src : entry_dst, errno);
+	else if (fstat(dst, &now) < 0)
+		r = report_call(w, e, "fstat", entry_dst, errno);
 	else if (extra && fchmod(dst, now.st_mode & 07777 & ~extra) < 0)
 		r = report_call(w, e, "fchmod", entry_dst, errno);
 	if (r == 0)
@@ -197,10 +182,9 @@ static bool shard_is_old(struct worker *w, const struct entry *e, const struct s
 	if (S_ISCHR(st->st_mode) || S_ISBLK(st->st_mode))
 		return dst->st_rdev != st->st_rdev;
 	if (!S_ISREG(st->st_mode) || !(w->tree->options->copy.preserve & FCOPY_ATTR_TIMESTAMPS) ||
-	    (dst->st_mtim.tv_sec == st->st_mtim.tv_sec &&
-	     dst->st_mtim.tv_nsec == st->st_mtim.tv_nsec))
+	    same_mtime(dst, st))
 		return false;
-	int fd = openat(e->dir->src, e->name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	int fd = shard_open_source(e);
 	bool old = fd < 0 || !resume_has_same_bytes(w, e, fd, st);
 	if (fd >= 0)
 		close(fd);

@@ -12,26 +12,27 @@
 #include <unistd.h>
 
 /* Locks the open part. If directories cannot be locked, as on NFS, the locks of the shares must
- * suffice. Returns SHARD_AGAIN if the part has lost its name since. */
-static int shard_lock_part(const struct root *root, const struct shard_job *j, int lock)
+ * suffice. Returns SHARD_AGAIN if the part has lost its name since. *st: its fstat. */
+static int shard_lock_part(const struct root *root, const struct shard_job *j, int lock,
+			   struct stat *st)
 {
-	struct stat st, named;
+	struct stat named;
 	const struct fcopy_options *o = &root->tree->options->copy;
 	int r = lock == LOCK_EX ? shared_lock_commit(root->dst, o->cancel)
 				: part_take_lock(root->dst, lock, o->cancel);
 	if (r < 0 && !shared_lacks_locks(-r))
 		return part_fail_lock(&(struct endpoint){.path = j->path}, r, j->error);
-	if (fstat(root->dst, &st) < 0)
+	if (fstat(root->dst, st) < 0)
 		return error_call(j->error, "fstat", j->path, errno);
 	if (fstatat(j->parent, j->part_name, &named, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    named.st_ino != st.st_ino || named.st_dev != st.st_dev)
+	    named.st_ino != st->st_ino || named.st_dev != st->st_dev)
 		return SHARD_AGAIN;
 	return 0;
 }
 
 int shard_open_part(struct root *root, struct shard_job *j, int lock)
 {
-	struct stat st;
+	struct stat st = {0};
 	bool created = !j->part && mkdirat(j->parent, j->part_name, 0700) == 0;
 	if (!j->part && !created && errno != EEXIST)
 		return error_call(j->error, "mkdir", j->path, errno);
@@ -47,10 +48,9 @@ int shard_open_part(struct root *root, struct shard_job *j, int lock)
 	if (root->dst < 0 && errno == ENOENT)
 		return SHARD_AGAIN;
 	if (root->dst < 0)
-		return error_call(j->error, "open of its .fcopy-part", j->path, errno);
-	int r = shard_lock_part(root, j, lock);
-	if (r == 0 && fstat(root->dst, &st) < 0)
-		r = error_call(j->error, "fstat", j->path, errno);
+		return error_operation(j->error, "open of its .fcopy-part", "openat", j->path,
+				       errno);
+	int r = shard_lock_part(root, j, lock, &st);
 	/* Once it is recorded, it may have its final owner and mode: the commit was interrupted. */
 	if (r == 0 && !j->part && (st.st_uid != geteuid() || st.st_mode & 022))
 		r = error_refuse(j->error, j->path, EPERM,

@@ -7,6 +7,7 @@
 #include "target.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -35,7 +36,7 @@ static int copy_single(struct tree *t, const char *src, const struct target *tar
 		return tree_fail(t, "open", src, ENAMETOOLONG);
 	memcpy(name, last, length);
 	name[length] = '\0';
-	struct directory *d = target->into ? t->into : NULL;
+	struct directory *d = t->into;
 	int fd = target_open_parent(src, path);
 	int dst = d ? d->dst : fcntl(target->parent, F_DUPFD_CLOEXEC, 0);
 	if (fd >= 0 && dst >= 0 && !d)
@@ -50,8 +51,7 @@ static int copy_single(struct tree *t, const char *src, const struct target *tar
 		       : dst < 0 ? tree_fail(t, "fcntl(F_DUPFD)", target->path, err)
 				 : tree_fail(t, "malloc", src, ENOMEM);
 	}
-	if (target->into)
-		t->into = d;
+	t->into = d;
 	d->src = fd;
 	d->src_path = path;
 	d->dst_path = target->directory;
@@ -67,8 +67,6 @@ static int copy_single(struct tree *t, const char *src, const struct target *tar
 	t->committed = report->failed == failed && count_finished(report) > finished;
 	close(fd);
 	d->src = -1;
-	if (!target->into)
-		directory_unref(d);
 	return t->committed ? 0 : -EIO;
 }
 
@@ -102,6 +100,7 @@ static int copy_stream(struct tree *t, const char *src, const char *dst)
 	for (int i = 0; i < FCOPY_PHASES; i++)
 		t->report->seconds[i] += one.seconds[i];
 	t->report->files += r == 0 && !one.kept;
+	strcpy(t->report->dst, one.dst);
 	t->committed = r == 0 && (!t->shard || one.committed);
 	report_add_steps(t->report, one.step, one.steps);
 	if (r < 0)
@@ -147,6 +146,29 @@ static int find_shared_copy(struct tree *t, struct target *target, const char *s
 	return r;
 }
 
+/* Has an earlier operand made what this one would replace? Their names differ: the file system
+ * ignores case. */
+static bool was_made(const struct tree *t, const struct target *target)
+{
+	struct stat st;
+	size_t i = 0;
+	if (t->made_count == 0 || t->options->copy.no_clobber ||
+	    fstatat(target->parent, target->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	while (i < t->made_count &&
+	       (t->made[i].st_dev != st.st_dev || t->made[i].st_ino != st.st_ino))
+		i++;
+	return i < t->made_count;
+}
+
+static void note_made(struct tree *t, const struct target *target)
+{
+	struct stat *st = t->made ? &t->made[t->made_count] : NULL;
+	if (st && t->committed &&
+	    fstatat(target->parent, target->name, st, AT_SYMLINK_NOFOLLOW) == 0)
+		t->made_count++;
+}
+
 static int copy_operand(struct tree *t, const char *src, const char *dst, struct target *target)
 {
 	const struct fcopy_tree_options *o = t->options;
@@ -170,10 +192,13 @@ static int copy_operand(struct tree *t, const char *src, const char *dst, struct
 					 "is neither a file nor a directory: it cannot be "
 					 "copied in shards",
 					 FCOPY_ADVICE_USAGE);
-	if (!S_ISDIR(st.st_mode) && !target->into && dst[strlen(dst) - 1] == '/')
-		return stat(dst, &st) < 0 && errno == ENOENT
+	if (!S_ISDIR(st.st_mode) && !target->into && dst[strlen(dst) - 1] == '/') {
+		if (stat(dst, &st) == 0)
+			return tree_fail(t, "open", dst, S_ISDIR(st.st_mode) ? EISDIR : ENOTDIR);
+		return errno == ENOENT
 			   ? tree_refuse(t, dst, ENOENT, "no such directory", FCOPY_ADVICE_NONE)
-			   : tree_fail(t, "open", dst, S_ISDIR(st.st_mode) ? EISDIR : ENOTDIR);
+			   : tree_fail(t, "open", dst, errno);
+	}
 	int r = target_find(t, target, src, dst);
 	if (r == 0 && t->shard && target->into)
 		r = find_shared_copy(t, target, src, dst, &st);
@@ -181,8 +206,14 @@ static int copy_operand(struct tree *t, const char *src, const char *dst, struct
 		return r;
 	strcpy(t->report->dst, target->path);
 	warn_about_stale(t, target->parent, st.st_mode);
-	r = S_ISDIR(st.st_mode) ? copy_directory(t, src, target, follow)
-				: copy_single(t, src, target, follow);
+	if (was_made(t, target))
+		r = tree_refuse(t, target->path, EEXIST,
+				"is the copy of another source: their names may differ in case",
+				FCOPY_ADVICE_NONE);
+	else
+		r = S_ISDIR(st.st_mode) ? copy_directory(t, src, target, follow)
+					: copy_single(t, src, target, follow);
+	note_made(t, target);
 	close(target->parent);
 	return r;
 }
@@ -213,6 +244,10 @@ static void copy_operands(struct tree *t, const char *const *src, size_t n, cons
 	    operands_find_directory(t, n, dst, &target.into) < 0)
 		return;
 	size_t done = 0;
+	if (n > 1 && !(t->made = calloc(n, sizeof(*t->made)))) {
+		tree_fail(t, "calloc", dst, ENOMEM);
+		return;
+	}
 	report->committed = true;
 	t->several = n > 1;
 	for (; done < n && !tree_stopped(t); done++) {
@@ -247,7 +282,7 @@ int fcopy_tree(const char *const *src, size_t n, const char *dst,
 	o->fsync |= o->verify;
 	t.io.cancel = o->cancel;
 	t.shard = o->shard.count > 0 || o->shard.finish ? &o->shard : NULL;
-	t.threads = o->threads < FCOPY_THREADS_MAX ? o->threads : FCOPY_THREADS_MAX;
+	t.threads = o->threads;
 	t.monitor = (struct monitor){
 	    .progress = o->progress, .limit_rate = o->limit_rate, .start = io_now()};
 	copy_tree_begin(o->progress);
@@ -258,5 +293,6 @@ int fcopy_tree(const char *const *src, size_t n, const char *dst,
 		copy_operands(&t, src, n, dst);
 	links_free(t.links);
 	directory_unref(t.into);
+	free(t.made);
 	return report->error.err ? -1 : 0;
 }

@@ -87,12 +87,11 @@ struct worker {
 	const struct entry *entry;    /* the one at work; for messages */
 	struct fcopy_tree_report sum; /* counts and steps only */
 	struct fcopy_options options; /* of each file */
-	void *buffer;                 /* of cached.c, from file to file */
 	char *record;                 /* of record.c */
-	size_t buffer_size, recorded; /* bytes in it */
+	size_t recorded;              /* bytes in it */
 	dev_t no_clone;               /* FICLONE was refused for files of this file system */
 	bool refuses_clones;
-	struct copy copy;
+	struct copy copy; /* its buffer stays from file to file */
 	struct fcopy_report file;
 };
 
@@ -140,8 +139,10 @@ struct tree {
 	mode_t umask, withheld; /* withheld: of S_IRWXU, from new directories */
 	bool probed, searched;  /* for O_TMPFILE, and for what killed copies left */
 	struct links *links;
-	struct directory *into; /* where files of several operands go: hard links keep it open */
+	struct directory *into; /* where operands that are files go: hard links keep it open */
 	struct record *record;  /* NULL: times say which files are complete, or nothing is kept */
+	struct stat *made;      /* the copies of several operands */
+	size_t made_count;
 	struct pool pool;
 };
 
@@ -159,6 +160,8 @@ void pool_wake(struct tree *);
 /* A worker for this thread, or NULL; and its end, which adds up what it did. */
 struct worker *pool_join(struct tree *);
 void pool_leave(struct worker *);
+/* Prepares worker->copy and worker->file for the next file. Returns the copy. */
+struct copy *pool_start_copy(struct worker *);
 
 /* walk.c: copies everything below root, whose `pending` is 1, in tree->threads threads. */
 void walk_tree(struct tree *, struct directory *root);
@@ -218,11 +221,11 @@ struct waiter {
 };
 struct waiter *links_done(struct worker *, const struct entry *, const struct stat *, int result);
 
-/* hard_link.c: gives the copy `name` in dir the entry's name, too. Returns 0, or -errno: then the
- * entry has to be copied. -EEXIST: the link may not replace what is there. -ELOOP: one of the
- * two names is a symlink of an existing tree, which a copy follows. */
+/* hard_link.c: gives the copy `name` in dir the entry's name, too. Returns 0, or -errno with the
+ * call: then the entry has to be copied. -EEXIST: the link may not replace what is there. -ELOOP:
+ * one of the two names is a symlink of an existing tree, which a copy follows. */
 int hard_link_make(const struct worker *, const struct entry *, const struct stat *,
-		   const struct directory *dir, const char *name);
+		   const struct directory *dir, const char *name, const char **call);
 /* A copy would fail as well, or hide the failure. Any other errno means that this file or file
  * system cannot have the link: EMLINK, EPERM (vfat), EXDEV (a mount point in DST). */
 bool hard_link_is_failure(int err);

@@ -30,7 +30,8 @@ bool unmarked_same_link(int part, int src, const char *name)
 bool unmarked_near_time(const struct stat *part, const struct stat *src)
 {
 	time_t later = src->st_mtim.tv_sec - part->st_mtim.tv_sec;
-	return later >= 0 && later < 2 && part->st_mtim.tv_nsec % 100 == 0;
+	return same_mtime(part, src) ||
+	       (later >= 0 && later < 2 && part->st_mtim.tv_nsec % 100 == 0);
 }
 
 static bool unmarked_directory(const struct pair *);
@@ -58,10 +59,7 @@ static bool unmarked_entry(const struct pair *p, const char *name)
 	    (a.st_mode & S_IFMT) != (b.st_mode & S_IFMT))
 		return false;
 	switch (a.st_mode & S_IFMT) {
-	case S_IFREG:
-		return a.st_size == b.st_size && ((a.st_mtim.tv_sec == b.st_mtim.tv_sec &&
-						   a.st_mtim.tv_nsec == b.st_mtim.tv_nsec) ||
-						  unmarked_near_time(&a, &b));
+	case S_IFREG: return a.st_size == b.st_size && unmarked_near_time(&a, &b);
 	case S_IFDIR: return unmarked_subdirectory(p, name);
 	case S_IFLNK: return unmarked_same_link(p->part, p->src, name);
 	default: return a.st_rdev == b.st_rdev;

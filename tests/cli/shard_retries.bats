@@ -364,6 +364,25 @@ print((h ^ h >> 33) % 2)' "$1"
 	demand 0
 }
 
+@test "shards of a large file under a umask without write permission, as an ordinary user" {
+	chmod 777 .
+	mkdir s
+	truncate -s 256M s/big
+	umask 0222
+	as_nobody 0 -r --shard=0/2 s t
+	as_nobody 0 -r --shard=1/2 s t
+	umask 022
+	[ "$(stat -c '%s %a' t/big)" = '268435456 444' ]
+	chmod 755 t
+}
+
+@test "one file with -r: --shard=finish names what is missing" {
+	random big 4000000
+	expect 0 -r --shard=0/2 big d
+	expect 1 -r --shard=finish/2 big d
+	mentions "hint: run each missing share with --shard=I/2"
+}
+
 @test "shards and --resume: new directories lack rights of their owner; the sticky bit stays" {
 	local by option
 	need setfacl

@@ -1,0 +1,104 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# --resume of trees: copies that an earlier run completed, and a source that changes meanwhile.
+
+load helper
+load tree
+
+# killed_at CALL ARG…: fcopy is killed at its first CALL.
+killed_at() {
+	run strace -f -qq -o /dev/null -e trace="$1" -e inject="$1":signal=KILL:when=1 "$FCOPY" "${@:2}"
+}
+
+@test "--resume interrupted while it compares: the complete copy stays in the part" {
+	need_strace
+	mkdir s
+	random s/big 20000000
+	killed_at unlinkat -r --resume s d
+	cmp s/big d.fcopy-part/big
+	run strace -f -qq -o /dev/null -e trace=pread64 -e inject=pread64:delay_enter=200000 \
+		timeout -s INT 2 "$FCOPY" -r --resume s d
+	absent d
+	cmp s/big d.fcopy-part/big
+	expect 0 -r --resume s d
+	cmp s/big d/big
+}
+
+@test "-n --resume: a copy of an earlier run that cannot be removed is replaced, not kept" {
+	need_strace
+	mkdir s
+	echo one >s/a
+	ln -s nowhere s/x
+	expect 1 -rL s d
+	rm s/x
+	echo longer >s/a
+	traced 0 inject=unlinkat:error=EIO:when=1 -rn -j1 --resume s d
+	injected
+	holds longer d/a
+}
+
+@test "--resume: an entry that the source gets again during the copy is not committed as it was before" {
+	mkdir s
+	echo old >s/x
+	random s/big 6000000
+	ln -s nowhere s/y
+	expect 1 -rL s d
+	[ -f d.fcopy-part/x ]
+	rm s/x s/y
+	random s/big 6000001
+	"$FCOPY" -r --resume --limit-rate=3M s d 2>err 3>&- &
+	pid=$!
+	copying() { [ "$(stat -c %s d.fcopy-part/big 2>/dev/null || echo 0)" -gt 0 ] && ! cmp -s -n 100 d.fcopy-part/big /dev/null; }
+	sleep 0.7 # the directory was read
+	echo newer >s/x
+	local status=0
+	wait $pid || status=$?
+	[ $status = 1 ] || { cat err; ls -l d d.fcopy-part; return 1; }
+	absent d
+	grep -q "s: got an entry during the copy of which the part has an old copy" err || { cat err; return 1; }
+	expect 0 -r --resume s d
+	diff -r s d
+}
+
+@test "--resume: a directory of the source that is removed during the copy is a warning" {
+	mkdir -p s/sub
+	echo 1 >s/sub/a
+	random s/sub/big 6000000
+	ln -s nowhere s/y
+	expect 1 -rL s d
+	rm s/y
+	random s/sub/big 6000001
+	"$FCOPY" -r --resume --limit-rate=3M s d 2>err 3>&- &
+	pid=$!
+	sleep 0.7
+	rm -r s/sub
+	local status=0
+	wait $pid || status=$?
+	never grep -q getdents64 err
+	[ $status = 0 ] || { cat err; return 1; }
+}
+
+@test "--resume of a file through a symlink: the message names the part that exists" {
+	mkdir into e
+	echo old >e/x
+	ln -s ../e/x into/a
+	random a 5000000
+	run --separate-stderr timeout -s INT 1 "$FCOPY" --resume --limit-rate=1M -t into a
+	mentions "$T/e/x.fcopy-part"
+	[ -f e/x.fcopy-part ]
+}
+
+@test "--resume of several trees: the second is treated as if it were alone" {
+	mkdir -p s1 s2 d/s2
+	chmod 777 .
+	echo 1 >s1/f
+	echo 2 >s2/g
+	ln -s nowhere s1/x
+	! is_root || chown -R 65534:65534 s1 s2 d
+	as_nobody 1 -rL s1 d
+	rm s1/x
+	chmod 333 d/s2
+	as_nobody 0 -r --resume s1 s2 d
+	holds 2 d/s2/g
+	holds 1 d/s1/f
+}
