@@ -202,7 +202,10 @@ int commit_end(struct root *r, struct directory *d)
 	/* A part beside a DST that exists could not be resumed. An unsound one must not be. */
 	if (r->temporary[0] && (r->unsound || (result == -EEXIST && !r->resumes)))
 		commit_remove(r);
-	else if (r->temporary[0])
+	else if (r->temporary[0]) {
 		commit_keep(r);
+		if (result == -ENOENT) /* moved: the name is not that of this part */
+			t->report->part[0] = '\0';
+	}
 	return result < 0 ? result : -EIO;
 }

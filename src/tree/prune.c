@@ -54,7 +54,7 @@ static void remove_listed(struct stale *s, const char *name)
 		remove_reported(s, name);
 }
 
-/* Calls `take` for each name in an open directory except the mark. Returns 0 or -errno. A directory
+/* Calls `take` for each name in an open directory except the mark. Returns 0 or -errno. A source
  * that was removed since has no names: getdents64(2) returns ENOENT then. */
 static int take_names(struct stale *s, int dir, void (*take)(struct stale *, const char *name))
 {
@@ -69,7 +69,7 @@ static int take_names(struct stale *s, int dir, void (*take)(struct stale *, con
 					take(s, entry->d_name);
 				at += entry->d_reclen;
 			}
-	return n < 0 && errno != ENOENT ? -errno : 0;
+	return n < 0 && (errno != ENOENT || dir != s->d->src) ? -errno : 0;
 }
 
 static void remove_doubtful(struct stale *s, const char *name);

@@ -135,11 +135,12 @@ static int shard_open_source(const struct entry *e)
 static int shard_set_attributes(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	/* First: it changes errno. */
+	mode_t extra = 0600 & ~(st->st_mode & permissions_left(w->tree, e->dir->dst));
 	int src = shard_open_source(e);
 	int dst = src < 0 ? -1 : openat(e->dir->dst, e->as, flags);
 	struct stat now;
 	int r = 0;
-	mode_t extra = 0600 & ~(st->st_mode & permissions_left(w->tree, e->dir->dst));
 	if (dst < 0)
 		r = report_call(w, e, "open", src < 0 ? entry_src : entry_dst, errno);
 	else if (fstat(dst, &now) < 0)

@@ -91,8 +91,11 @@ static int copy_directory(struct tree *t, const char *src, const struct target *
 static int copy_stream(struct tree *t, const char *src, const char *dst)
 {
 	struct fcopy_report one;
-	copy_tree_phase(t->options->copy.progress, FCOPY_PHASE_WAIT);
-	int r = fcopy_copy(src, dst, &t->options->copy, &one);
+	struct fcopy_options o = t->options->copy;
+	if (o.mode && !(o.mode->takes & FCOPY_TAKES_THREADS))
+		o.threads = 0; /* of the tree */
+	copy_tree_phase(o.progress, FCOPY_PHASE_WAIT);
+	int r = fcopy_copy(src, dst, &o, &one);
 	t->report->bytes += one.bytes;
 	t->report->data += one.data;
 	t->report->holes += one.holes;
@@ -100,7 +103,8 @@ static int copy_stream(struct tree *t, const char *src, const char *dst)
 	for (int i = 0; i < FCOPY_PHASES; i++)
 		t->report->seconds[i] += one.seconds[i];
 	t->report->files += r == 0 && !one.kept;
-	strcpy(t->report->dst, one.dst);
+	if (one.atomic) /* only such a DST is unchanged after a failure */
+		strcpy(t->report->dst, one.dst);
 	t->committed = r == 0 && (!t->shard || one.committed);
 	report_add_steps(t->report, one.step, one.steps);
 	if (r < 0)

@@ -42,6 +42,7 @@ has_bytes() {
 	wait $first || status=$?
 	[ $status = 1 ]
 	absent d
+	never grep 'kept' err
 	kill -TERM $second
 	wait $second || true
 	[ -f d.fcopy-part/fcopy-unfinished.txt ]
@@ -109,6 +110,7 @@ has_bytes() {
 	ln -s ../other s/big
 	wait $pid || status=$?
 	[ $status = 1 ] || { cat err; return 1; }
+	grep -q '^fcopy: s/big: open: Too many levels of symbolic links$' err || { cat err; return 1; }
 	absent d
 }
 

@@ -322,6 +322,12 @@ prepare() {
 		[ "$(calls 'clone3?')" = $((n - 1)) ]
 		diff -r s d$n
 	done
+	mkfifo p
+	mkdir into
+	echo data >p &
+	expect 0 -j 3 -m 1 -t into s/a p # a stream among the sources
+	holds data into/p
+	rm -r into
 	traced 0 trace=clone,clone3 -r -j 3 -m sendfile s d # a mode that copies one file in one thread
 	[ "$(calls 'clone3?')" = 2 ]
 	diff -r s d
