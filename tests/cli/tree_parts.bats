@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# --resume of trees: copies that an earlier run completed, and a source that changes meanwhile.
+# --resume of trees: copies that an earlier run completed, and a source that changes during the copy.
 
 load helper
 load tree
