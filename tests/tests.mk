@@ -41,7 +41,7 @@ tests: $(PROGRAM) $(SHARED) $(CHECK_BIN) $(CMOCKA_BIN)
 # Started first, so that no CPU is idle at the end.
 LONGEST := $(addprefix $(BUILD)/tests/,cmocka/shard_test check/changing_test check/matrix_test)
 check: tests ## the tests; as root on ext4, XFS, btrfs and tmpfs
-	@$(RUN) $(LONGEST) $(filter-out $(LONGEST),$(CHECK_BIN) $(CMOCKA_BIN)) $(BATS)
+	@$(RUN) $(filter $(CHECK_BIN) $(CMOCKA_BIN),$(LONGEST)) $(filter-out $(LONGEST),$(CHECK_BIN) $(CMOCKA_BIN)) $(BATS)
 
 check-long: tests ## kills, faults, full disks, power cuts, fuzzing, and a table: an hour and a half
 	@$(HERE) tests/long.sh
