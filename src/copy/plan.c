@@ -167,7 +167,7 @@ static int copy_extents(struct copy *c, off_t size)
 static int try_clone(struct copy *c)
 {
 	int r = step_run(c, &engine_reflink, &c->all);
-	c->needs_truncate |= r == 0; /* the source may have grown: the clone is longer */
+	c->needs_truncate |= r == 0 && !c->all.ended; /* the clone may be longer */
 	if (r == ENGINE_NEXT && c->options->reflink == FCOPY_WHEN_ALWAYS)
 		return step_refused(c, &engine_reflink, &c->all);
 	return r;
@@ -264,7 +264,7 @@ static int run_auto(struct copy *c)
 		space_check(c);
 	if (r == 0 && files)
 		r = copy_file(c);
-	if (r < 0)
+	if (r < 0 || c->all.ended)
 		return r;
 	bool little = c->size <= SMALL_SIZE || (c->all.offset >= c->size && !c->options->no_cache);
 	return files && little ? read_on_small(c) : read_on(c);

@@ -46,6 +46,12 @@ static int begin_writing(struct copy *c)
 	return 0;
 }
 
+/* A mode that the user selected reads until read(2) returns 0, as its loop is taught. */
+static off_t known_size(const struct copy *c)
+{
+	return !c->mode->engine && S_ISREG(c->src.st.st_mode) ? c->src.st.st_size : 0;
+}
+
 /* Copies the data and records the time. */
 int copy_run_phase(struct copy *c)
 {
@@ -60,6 +66,8 @@ int copy_run_phase(struct copy *c)
 				   .dst_positional = c->dst.positional,
 				   .offset = c->first,
 				   .end = c->limit,
+				   .fresh = endpoint_old(&c->dst) != OLD_OVERWRITTEN,
+				   .size = known_size(c),
 				   .buffer_size = c->options->buffer_size ? c->options->buffer_size
 									  : c->mode->buffer_size,
 				   .monitor = c->shared ? c->shared : &c->monitor,

@@ -121,6 +121,7 @@ static int run_step(struct copy *c, const struct engine *engine, struct transfer
 	t->call = t->operation = NULL; /* a previous engine may have set them */
 	t->side = SIDE_NONE;
 	t->refusal = 0;
+	t->ended = false;
 	if (c->report->steps > engines)
 		copy_notify(c, FCOPY_EVENT_STEP, NULL, engine->name);
 	int r = threads > 0 ? ranges_run(engine, t, threads, step_flushes(c)) : engine->copy(t);

@@ -45,6 +45,8 @@ static int write_sparsely(struct transfer *t, const char *p, size_t n, size_t *p
 	return r;
 }
 
+/* The end of the source is a read of no bytes, or a short one that ends at its size: either alone
+ * can be wrong, since st_size of procfs is 0, and that of sysfs 4096. */
 static int readwrite_through(struct transfer *t, void *buffer, size_t size)
 {
 	size_t want;
@@ -53,6 +55,7 @@ static int readwrite_through(struct transfer *t, void *buffer, size_t size)
 		if (got < 0)
 			return transfer_fail(t, t->src_positional ? "pread" : "read", SIDE_SRC,
 					     (int)got);
+		t->ended = got == 0 || ((size_t)got < want && t->offset + got == t->size);
 		if (got == 0)
 			return 0;
 		size_t put;
@@ -64,7 +67,7 @@ static int readwrite_through(struct transfer *t, void *buffer, size_t size)
 		if (r < 0)
 			return transfer_fail(t, t->dst_positional ? "pwrite" : "write", SIDE_DST,
 					     r);
-		if (stop)
+		if (stop || t->ended)
 			return stop;
 	}
 	return 0;

@@ -31,7 +31,8 @@ static int reflink_copy(struct transfer *t)
 		return transfer_refuse(t, NULL, SIDE_BOTH, ESPIPE);
 	if (t->offset != 0)
 		return transfer_refuse(t, NULL, SIDE_BOTH, EINVAL);
-	if (fstat(t->src, &src) < 0)
+	src.st_size = t->size;
+	if (t->size == 0 && fstat(t->src, &src) < 0)
 		return transfer_fail(t, "fstat", SIDE_SRC, -errno);
 	if (t->end < src.st_size) /* FICLONE clones whole files only */
 		return transfer_refuse(t, NULL, SIDE_BOTH, EINVAL);
@@ -42,11 +43,13 @@ static int reflink_copy(struct transfer *t)
 	if (fstat(t->dst, &dst) < 0)
 		return transfer_fail(t, "fstat", SIDE_DST, -errno);
 	off_t before = src.st_size;
-	if (fstat(t->src, &src) < 0)
+	src.st_size = dst.st_size; /* what was cloned, if dst was empty */
+	if (!t->fresh && fstat(t->src, &src) < 0)
 		return transfer_fail(t, "fstat", SIDE_SRC, -errno);
 	/* The source may grow or shrink during the clone, and a destination that existed may be
 	 * longer: only the smallest of the three sizes is certainly cloned. */
 	transfer_skip(t, MIN(before, MIN(src.st_size, dst.st_size)));
+	t->ended = before == src.st_size && before == dst.st_size;
 	return 0;
 }
 

@@ -38,6 +38,9 @@ struct transfer {
 	bool dst_positional;
 	off_t offset;       /* end of the finished prefix, whatever an engine returned */
 	off_t end;          /* stop here, or earlier if the source ends */
+	off_t size;         /* st_size of a regular source when it was opened; 0: unknown */
+	bool fresh;         /* dst is a file that was empty before the copy */
+	bool ended;         /* the engine knows that the source ends at offset */
 	size_t buffer_size; /* bytes per call (splice: the pipe's size); 0: the engine's default */
 	enum zeros zeros;   /* for readwrite */
 	void *buffer;       /* buffer_size bytes; NULL: the engine allocates its own */

@@ -143,6 +143,48 @@ START_TEST(sees_the_end)
 }
 END_TEST
 
+/* A size that was right, or that is too small or too large by now: no engine takes it for the end,
+ * and readwrite needs no second read if it is right. A clone of a source that has grown counts up
+ * to the size, in a file that was longer, too. */
+START_TEST(trusts_no_size_alone)
+{
+	static const off_t wrong[] = {0, 8192, -4096};
+	const struct cell *c = &cells[_i];
+	const bool clones = c->engine == &engine_reflink;
+	enter(c->dir);
+	make_file("src", 16384, DENSE, 1);
+	for (int i = 0; i < 3; i++) {
+		bool old = clones && i == 0;
+		set_label("%s on %s, size wrong by %lld", c->engine->name, c->dir->name,
+			  (long long)wrong[i]);
+		make_file("dst", old ? 20000 : 0, DENSE, 2);
+		struct transfer t = transfer_of("src", "dst");
+		t.size = 16384 - wrong[i];
+		t.fresh = !old;
+		int r = c->engine->copy(&t);
+		bool part = clones && wrong[i] > 0;
+		check(r == 0, "%d, %s", r, t.call);
+		check(t.offset == (part ? t.size : 16384), "%lld", (long long)t.offset);
+		check(same_range("src", "dst", 0, t.offset), "bytes differ");
+		check(!t.ended || t.offset == 16384, "a wrong end");
+		if (clones)
+			check(t.ended == (wrong[i] == 0 && !old), "ended %d", t.ended);
+		if (c->engine == &engine_readwrite)
+			check(t.ended && t.io.calls == (wrong[i] == 0 ? 2 : 3), "%d calls",
+			      (int)t.io.calls);
+		transfer_done(&t);
+		need(unlink("dst") == 0);
+	}
+	make_file("dst", 0, DENSE, 2);
+	struct transfer t = transfer_of("src", "dst");
+	t.size = 16384;
+	t.fresh = true;
+	check(c->engine->copy(&t) == 0 && (t.ended || !clones), "a clone of all");
+	transfer_done(&t);
+	leave();
+}
+END_TEST
+
 /* A buffer size of the caller's, odd and small, and a buffer of the caller's. */
 START_TEST(takes_any_buffer_size)
 {
@@ -218,6 +260,7 @@ int main(void)
 	tcase_add_loop_test(c, copies_a_range, 0, cell_count);
 	tcase_add_loop_test(c, stops_at_the_end, 0, cell_count);
 	tcase_add_loop_test(c, sees_the_end, 0, cell_count);
+	tcase_add_loop_test(c, trusts_no_size_alone, 0, cell_count);
 	tcase_add_loop_test(c, takes_any_buffer_size, 0, cell_count);
 	tcase_add_loop_test(c, fails_on_a_closed_side, 0, cell_count * 2);
 	tcase_add_test(c, is_found_by_name);
