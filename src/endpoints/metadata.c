@@ -54,11 +54,12 @@ static int set_owner(int fd, uid_t uid, gid_t gid)
 /* A file without a name is asked by its descriptor. On a FUSE file system the name can be missing
  * for an instant while another copy renames a file over it: rename(2) is not atomic for a
  * concurrent lookup there. */
-static ssize_t get_place_attribute(const struct place *p, const char *name, char value[VALUE_MAX])
+static ssize_t get_place_attribute(const struct place *p, const char *name, char *value,
+				   size_t size)
 {
 	char path[sizeof("/proc/self/fd/") + 12 + NAME_MAX];
 	if (p->name[0] == '\0')
-		return fgetxattr(p->target, name, value, VALUE_MAX);
+		return fgetxattr(p->target, name, value, size);
 	if (p->dir == AT_FDCWD)
 		snprintf(path, sizeof(path), "%s", p->name);
 	else
@@ -66,16 +67,19 @@ static ssize_t get_place_attribute(const struct place *p, const char *name, char
 	ssize_t n = -1;
 	errno = ENOENT;
 	for (int tries = 0; n < 0 && errno == ENOENT && tries < LOOKUP_TRIES; tries++)
-		n = lgetxattr(path, name, value, VALUE_MAX);
+		n = lgetxattr(path, name, value, size);
 	return n;
 }
 
 /* Gives fd the attribute that the file at the place has. If that has none, removes what a default
- * ACL or the security module gave to fd. */
+ * ACL or the security module gave to fd. Asks for the size first: most files have none, and for a
+ * value the kernel allocates and clears as many bytes as it is asked for. */
 static int keep_attribute(int fd, const struct place *old, const char *name)
 {
 	char value[VALUE_MAX];
-	ssize_t n = get_place_attribute(old, name, value);
+	ssize_t n = get_place_attribute(old, name, NULL, 0);
+	if (n > 0)
+		n = get_place_attribute(old, name, value, sizeof(value));
 	if (n >= 0)
 		return fsetxattr(fd, name, value, (size_t)n, 0) < 0 ? -errno : 0;
 	return is_absent(errno) ? remove_attribute(fd, name) : -errno;
