@@ -12,6 +12,11 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+/* The flush at the end of a tree of 190 MB waited 225 ms for a disk that had nothing to do while
+ * the files were copied (210 ms). With a flush for each 16 to 48 MiB, one thread waits while the
+ * others copy: 0.81 to 0.84 of the time. With 4 MiB: 0.90. */
+#define AHEAD_SIZE ((uint64_t)32 << 20)
+
 /* None of them has a sync_fs operation that reaches its server: FUSE_SYNCFS is sent to virtiofs and
  * to block devices only (fs/fuse/inode.c), SMB2_FLUSH and 9P's Tfsync by fsync(2) only. */
 static bool flush_is_remote(const struct statfs *fs)
@@ -63,6 +68,32 @@ int flush_directory(const struct tree *t, const struct directory *d, const char 
 		return io_flush_directory(d->dst);
 	bool merges = t->atomic && !t->resume && !t->shard;
 	return t->options->copy.fsync && merges ? flush_mount(t, d, call) : 0;
+}
+
+void flush_plan(struct tree *t)
+{
+	const struct fcopy_options *o = &t->options->copy;
+	bool at_end = t->shard ? t->walk == WALK_COPIES : o->fsync && !t->atomic;
+	uint64_t moved = __atomic_load_n(&t->monitor.moved, __ATOMIC_RELAXED);
+	t->flush_at = at_end && !t->flush_each && !o->verify ? moved + AHEAD_SIZE : UINT64_MAX;
+}
+
+/* A failure is left to the flush at the end: each open file description reports it once
+ * (Documentation/core-api/errseq.rst), so that of the root must not be used here. */
+void flush_ahead(struct tree *t, int dir)
+{
+	uint64_t at = __atomic_load_n(&t->flush_at, __ATOMIC_RELAXED);
+	if (t->threads < 2 || __atomic_load_n(&t->monitor.moved, __ATOMIC_RELAXED) < at ||
+	    !__atomic_compare_exchange_n(&t->flush_at, &at, UINT64_MAX, false, __ATOMIC_ACQUIRE,
+					 __ATOMIC_RELAXED))
+		return;
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0) {
+		(void)!syncfs(fd);
+		close(fd);
+	}
+	at = __atomic_load_n(&t->monitor.moved, __ATOMIC_RELAXED) + AHEAD_SIZE;
+	__atomic_store_n(&t->flush_at, at, __ATOMIC_RELEASE);
 }
 
 /* Where each entry was flushed there is no syncfs(2), either: with FUSE it fails with ESTALE for

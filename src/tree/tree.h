@@ -125,6 +125,7 @@ struct tree {
 	bool resume;          /* ... and complete ones are skipped: DST.fcopy-part existed */
 	bool single;          /* one file is an operand: it may have threads, and be resumed */
 	bool several;         /* several operands: an entry may be found twice */
+	uint64_t flush_at;    /* flush_ahead waits for so many bytes in monitor.moved; atomic */
 	bool flush_each;      /* durable, but syncfs(2) does not suffice: flush every entry */
 	bool committed;       /* this operand */
 	bool unflushed;       /* a single operand made a link or a special file */
@@ -274,6 +275,12 @@ bool flush_needs_each(const struct tree *, int dst);
 /* Flushes a complete directory below the operand's if so, and a file system that is mounted there.
  * Returns 0 or -errno with the call. */
 int flush_directory(const struct tree *, const struct directory *, const char **call);
+/* Before a walk whose copies are flushed at its end: decides whether flush_ahead flushes earlier.
+ */
+void flush_plan(struct tree *);
+/* After each entry below dir: flushes what is complete if that is enough by now, and no other
+ * thread does. */
+void flush_ahead(struct tree *, int dir);
 /* Flushes the rest when everything below the operand's directory is complete. Returns 0 or -errno
  * with the call. */
 int flush_tree(const struct tree *, int fd, const char **call);

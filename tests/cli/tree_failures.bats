@@ -156,6 +156,35 @@ load tree
 		umount disk'
 }
 
+@test "--fsync: a write error that a flush during the copy meets is a failure, even if the disk recovers" {
+	need_root "to mount an image"
+	need_strace
+	need mkfs.ext4
+	local n
+	mkdir s backing disk
+	for n in {1..8}; do
+		random "s/$n" 12M
+	done
+	truncate -s 200M backing/image
+	mkfs.ext4 -q -F -O ^has_journal backing/image
+	export -f await said
+	# shellcheck disable=SC2016
+	by_fuse rw 'mount -o loop m/image disk || exit 9
+		setfattr -n user.fault -v write:EIO m
+		strace -f -qq -o trace -e trace=syncfs,renameat2 "$FCOPY" -r --fsync --limit-rate=50M s disk/d 2>err &
+		await said "syncfs(.* EIO" trace
+		setfattr -n user.fault -v write:0 m
+		s=0
+		wait $! || s=$?
+		cat err trace
+		[ $s = 1 ] || { echo "status $s"; exit 1; }
+		grep -q "disk/d: syncfs: Input/output error" err
+		[ "$(grep -c "syncfs(" trace)" -ge 2 ]
+		grep -q renameat2 trace && exit 1
+		[ "$(ls disk | grep -v lost+found)" = "" ] || { ls disk; exit 1; }
+		umount disk'
+}
+
 @test "an entry that vanishes after it was listed: a warning, and the tree is committed" {
 	need_strace
 	make_small s
