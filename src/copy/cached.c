@@ -16,10 +16,10 @@
 #define PARALLEL_SIZE ((off_t)16 << 20)   /* from here on threads gain more than they cost */
 #define BUFFER_SIZE   ((size_t)256 << 10) /* of one thread alone */
 
-/* Of each of several threads. Large, because a thread waits for the inode lock before each write.
- * Half of the second-level cache of most servers, so that the write reads from it what the read has
- * stored. */
-#define THREAD_BUFFER_SIZE ((size_t)512 << 10)
+/* Of each of several threads. Large, because a thread waits for the inode lock before each write:
+ * with 512 KiB, a copy of 64 MiB to 1 GiB takes 3 to 5 % longer (2 CPUs with 1 MiB of second-level
+ * cache each). */
+#define THREAD_BUFFER_SIZE ((size_t)1 << 20)
 
 void cached_free(struct copy *c)
 {

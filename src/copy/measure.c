@@ -5,14 +5,16 @@
 
 #include <sys/param.h>
 
-#define MIB              ((off_t)1 << 20)
-#define TRIAL_MIN        (32 * MIB) /* a shorter range is not worth a trial */
-#define PIECE_MIN        (4 * MIB)  /* below, the start of the threads shows */
-#define SPLICE_MIN       (2 * MIB)  /* which splice copies in a trial, at least */
-#define PIECE_MAX        (16 * MIB)
-#define THREADS_START    (4 * MIB)   /* which they copy before all of them are at work */
-#define BUSY_SEGMENT     (32 * MIB)  /* by splice if no CPU was idle */
-#define SEGMENT          (64 * MIB)  /* without a trial; other tasks may need the CPUs after that */
+#define MIB            ((off_t)1 << 20)
+#define TRIAL_MIN      (32 * MIB) /* a shorter range is not worth a trial */
+#define PIECE_MIN      (4 * MIB)  /* below, the start of the threads shows */
+#define SPLICE_MIN     (2 * MIB)  /* which splice copies in a trial, at least */
+#define PIECE_MAX      (16 * MIB)
+#define THREADS_START  (4 * MIB)  /* which they copy before all of them are at work */
+#define BUSY_SEGMENT   (32 * MIB) /* by splice if no CPU was idle */
+#define SEGMENT_SPLICE (64 * MIB) /* without a trial: idle threads of a tree may join after that   \
+				   */
+#define SEGMENT_THREADS  (128 * MIB) /* ... and other tasks may need the CPUs after that */
 #define INTERVAL         (256 * MIB) /* after a trial that splice won, and longer while they agree */
 #define INTERVAL_MAX     (512 * MIB)
 #define INTERVAL_THREADS (1024 * MIB) /* after one that threads won: SLOWER notices a change */
@@ -60,10 +62,11 @@ struct choice measure_choose(struct measure *m, off_t left, unsigned idle)
 	if (measure_asks(m, left) && idle < 2)
 		return choose_when_busy(m, left);
 	m->busy = false;
+	const off_t segment = m->way == WAY_THREADS ? SEGMENT_THREADS : SEGMENT_SPLICE;
 	if (m->pieces == 0 && may_try(m, left))
 		start_trial(m, left);
 	if (m->pieces == 0)
-		return (struct choice){.way = m->way, .size = MIN(left, SEGMENT)};
+		return (struct choice){.way = m->way, .size = MIN(left, segment)};
 	bool threads = threads_are_next(m, left);
 	off_t size = threads ? MAX(m->piece, PIECE_MIN) + THREADS_START : m->piece;
 	return (struct choice){

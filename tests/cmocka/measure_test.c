@@ -68,9 +68,9 @@ static const struct course courses[] = {
     {"threads save 10 %", 1, 0.90, 0.90, 2, 2, 32, 160},
     {"threads lose", 1, 1.50, 1.50, 2, 2, 32, 160},
     {"no CPU is idle", 1, 0.50, 0.50, 1, 1, 0, 0},
-    {"threads become slow", 1, 0.50, 2.00, 4, 4, 1000, 1400},
+    {"threads become slow", 1, 0.50, 2.00, 4, 4, 1000, 1576},
     {"threads become fast", 1, 2.00, 0.50, 4, 4, 450, 1100},
-    {"the CPUs become busy", 1, 0.50, 0.50, 2, 0, 1200, 1340},
+    {"the CPUs become busy", 1, 0.50, 0.50, 2, 0, 1200, 1404},
     {"the CPUs become idle", 1, 0.50, 0.50, 0, 2, 600, 748},
 };
 
