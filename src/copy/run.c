@@ -49,7 +49,8 @@ static int begin_writing(struct copy *c)
 /* A mode that the user selected reads until read(2) returns 0, as its loop is taught. */
 static off_t known_size(const struct copy *c)
 {
-	return !c->mode->engine && S_ISREG(c->src.st.st_mode) ? c->src.st.st_size : 0;
+	bool is_file = S_ISREG(c->src.st.st_mode) && c->src.positional;
+	return is_file && !c->mode->engine ? c->src.st.st_size : 0;
 }
 
 /* Copies the data and records the time. */

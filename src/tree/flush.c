@@ -37,11 +37,21 @@ bool flush_needs_each(const struct tree *t, int dst)
 	       flush_is_remote(&fs);
 }
 
+/* The kernel may report a failure once: the flush at the end would succeed. Returns 0 or -errno. */
+static int flush_file_system(const struct tree *t, int dir)
+{
+	int failure = __atomic_load_n(&t->flush_failure, __ATOMIC_RELAXED);
+	if (syncfs(dir) < 0)
+		return -errno;
+	errno = failure;
+	return -failure;
+}
+
 bool flush_all(const struct tree *t, int dst)
 {
 	struct statfs fs;
 	return t->flush_each ||
-	       (fstatfs(dst, &fs) == 0 && !flush_is_remote(&fs) && syncfs(dst) == 0);
+	       (fstatfs(dst, &fs) == 0 && !flush_is_remote(&fs) && flush_file_system(t, dst) == 0);
 }
 
 /* In a merge another file system can be mounted below the operand's directory. Flushes it if this
@@ -75,23 +85,20 @@ void flush_plan(struct tree *t)
 	const struct fcopy_options *o = &t->options->copy;
 	bool at_end = t->shard ? t->walk == WALK_COPIES : o->fsync && !t->atomic;
 	uint64_t moved = __atomic_load_n(&t->monitor.moved, __ATOMIC_RELAXED);
+	t->flush_failure = 0;
 	t->flush_at = at_end && !t->flush_each && !o->verify ? moved + AHEAD_SIZE : UINT64_MAX;
 }
 
-/* A failure is left to the flush at the end: each open file description reports it once
- * (Documentation/core-api/errseq.rst), so that of the root must not be used here. */
 void flush_ahead(struct tree *t, int dir)
 {
 	uint64_t at = __atomic_load_n(&t->flush_at, __ATOMIC_RELAXED);
-	if (t->threads < 2 || __atomic_load_n(&t->monitor.moved, __ATOMIC_RELAXED) < at ||
+	if (t->threads < 2 || tree_stopped(t) ||
+	    __atomic_load_n(&t->monitor.moved, __ATOMIC_RELAXED) < at ||
 	    !__atomic_compare_exchange_n(&t->flush_at, &at, UINT64_MAX, false, __ATOMIC_ACQUIRE,
 					 __ATOMIC_RELAXED))
 		return;
-	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd >= 0) {
-		(void)!syncfs(fd);
-		close(fd);
-	}
+	if (syncfs(dir) < 0)
+		__atomic_store_n(&t->flush_failure, errno, __ATOMIC_RELAXED);
 	at = __atomic_load_n(&t->monitor.moved, __ATOMIC_RELAXED) + AHEAD_SIZE;
 	__atomic_store_n(&t->flush_at, at, __ATOMIC_RELEASE);
 }
@@ -103,7 +110,7 @@ int flush_tree(const struct tree *t, int fd, const char **call)
 	*call = t->flush_each ? "fsync" : "syncfs";
 	if (t->flush_each)
 		return io_flush_directory(fd);
-	return syncfs(fd) < 0 ? -errno : 0;
+	return flush_file_system(t, fd);
 }
 
 int flush_singles(struct tree *t, const char *directory, const char **call)

@@ -126,6 +126,7 @@ struct tree {
 	bool single;          /* one file is an operand: it may have threads, and be resumed */
 	bool several;         /* several operands: an entry may be found twice */
 	uint64_t flush_at;    /* flush_ahead waits for so many bytes in monitor.moved; atomic */
+	int flush_failure;    /* errno of flush_ahead, or 0; atomic */
 	bool flush_each;      /* durable, but syncfs(2) does not suffice: flush every entry */
 	bool committed;       /* this operand */
 	bool unflushed;       /* a single operand made a link or a special file */
