@@ -71,7 +71,7 @@ part_of() {
 	for option in -r -rp -a; do
 		rm -rf d
 		part_of s $option
-		echo changed >s/d1/5
+		echo "changed $hour" >s/d1/5
 		touch -d "2001-01-01 $((++hour)):00" s/d2/2 # same size and content
 		touch -r s/d3/3 stamp
 		printf x | dd of=s/d3/3 conv=notrunc status=none # same size
