@@ -29,11 +29,11 @@ for fs in "xfs", "btrfs":
     case(f"fs-{fs}-physical", "a physical copy where a clone is possible", "cp-physical fcopy-physical", fs=fs,
          bars="fcopy-physical wall 1.03 cp-physical; fcopy-physical cpu 1.03 cp-physical")
 
-# All of these wait for the device, whose speed changes: a ratio of two of them repeats best.
+# All of these wait for the device, whose speed varies: compare them only with each other.
 case("durable", "cold cache, on the disk at the end", "cp-sync fsync verify fsync-direct", cache="cold", rounds=12, sets="readme",
      bars="fsync wall 1.05 cp-sync; fsync-direct cpu 0.15 cp-sync")
 case("price", "fcopy with less safety", "inplace fcopy cp", sets="readme", bars="fcopy wall 1.05 inplace")
-case("price-4K", "the same for a small file", "inplace fcopy fsync verify cp", size=4096, sets="readme",
+case("price-4K", "a small file, with less and with more safety", "inplace fcopy fsync verify cp", size=4096, sets="readme",
      bars="fcopy wall 1.15 inplace; fcopy wall 1.03 cp")
 
 # A busy machine.

@@ -12,8 +12,8 @@
 #define PIECE_MAX        (16 * MIB)
 #define THREADS_START    (4 * MIB)   /* which they copy before all of them are at work */
 #define BUSY_SEGMENT     (32 * MIB)  /* by splice if no CPU was idle */
-#define SEGMENT_SPLICE   (64 * MIB)  /* without a trial; then idle threads of a tree may join */
-#define SEGMENT_THREADS  (128 * MIB) /* the same; then other tasks may need the CPUs */
+#define SEGMENT_SPLICE   (64 * MIB)  /* without a trial; idle threads of a tree may join after it */
+#define SEGMENT_THREADS  (128 * MIB) /* the same; other tasks may need the CPUs after it */
 #define INTERVAL         (256 * MIB) /* after a trial that splice won, and longer while they agree */
 #define INTERVAL_MAX     (512 * MIB)
 #define INTERVAL_THREADS (1024 * MIB) /* after one that threads won: SLOWER notices a change */

@@ -167,7 +167,7 @@ static int copy_extents(struct copy *c, off_t size)
 static int try_clone(struct copy *c)
 {
 	int r = step_run(c, &engine_reflink, &c->all);
-	c->needs_truncate |= r == 0 && !c->all.ended; /* the clone may be longer */
+	c->needs_truncate |= r == 0 && !c->all.ended; /* DST may extend past offset */
 	if (r == ENGINE_NEXT && c->options->reflink == FCOPY_WHEN_ALWAYS)
 		return step_refused(c, &engine_reflink, &c->all);
 	return r;

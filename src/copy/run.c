@@ -46,7 +46,13 @@ static int begin_writing(struct copy *c)
 	return 0;
 }
 
-/* A mode that the user selected reads until read(2) returns 0, as its loop is taught. */
+/* For the time of a phase, which the report of a tree does not have for each of its files. */
+static double phase_clock(const struct copy *c)
+{
+	return c->shared ? 0 : io_now();
+}
+
+/* Of a regular file. 0: unknown, or a mode was selected, which reads until read(2) returns 0. */
 static off_t known_size(const struct copy *c)
 {
 	bool is_file = S_ISREG(c->src.st.st_mode) && c->src.positional;
@@ -56,7 +62,7 @@ static off_t known_size(const struct copy *c)
 /* Copies the data and records the time. */
 int copy_run_phase(struct copy *c)
 {
-	double start = io_now();
+	double start = phase_clock(c);
 	c->limit = c->share ? c->last : find_limit(c->options);
 	c->size = c->src.st.st_size < c->limit ? c->src.st.st_size : c->limit;
 	c->monitor = (struct monitor){
@@ -80,7 +86,7 @@ int copy_run_phase(struct copy *c)
 	if (c->began > 0 && (has_peer(c->src.st.st_mode) || has_peer(c->dst.st.st_mode)))
 		c->report->seconds[FCOPY_PHASE_WAIT] = start - c->began;
 	int r = c->options->resume && !c->options->scratch ? verify_prefix(c) : 0;
-	start = io_now();
+	start = phase_clock(c);
 	copy_phase(c, FCOPY_PHASE_COPY, c->report->expected);
 	if (c->options->progress)
 		__atomic_store_n(&c->options->progress->bytes, (uint64_t)(c->all.offset - c->first),
@@ -95,13 +101,13 @@ int copy_run_phase(struct copy *c)
 		c->report->data += c->report->step[i].bytes;
 	c->report->moved = c->shared ? c->report->data
 				     : __atomic_load_n(&c->monitor.moved, __ATOMIC_RELAXED);
-	c->report->seconds[FCOPY_PHASE_COPY] = io_now() - start;
+	c->report->seconds[FCOPY_PHASE_COPY] = phase_clock(c) - start;
 	return r;
 }
 
 int copy_commit(struct copy *c)
 {
-	double start = io_now();
+	double start = phase_clock(c);
 	copy_phase(c, FCOPY_PHASE_REPLACE, 0);
 	int r = c->dst.ops->commit(&c->dst, c->options, &c->report->error);
 	enum endpoint_receipt receipt = c->dst.ops->receipt ? c->dst.ops->receipt(&c->dst)
@@ -111,7 +117,7 @@ int copy_commit(struct copy *c)
 		copy_warn(c, c->dst.path, ENODATA,
 			  "not confirmed: the peer has every byte, but may not have stored it",
 			  FCOPY_ADVICE_NONE);
-	c->report->seconds[FCOPY_PHASE_REPLACE] = io_now() - start;
+	c->report->seconds[FCOPY_PHASE_REPLACE] = phase_clock(c) - start;
 	return r;
 }
 
@@ -157,11 +163,11 @@ static int run_open_copy(struct copy *c)
 		c->report->part_kept = c->dst.ops->keep_partial(&c->dst, c->all.offset);
 	if (r < 0 && c->dst.ops->release_blocks)
 		c->dst.ops->release_blocks(&c->dst, c->allocated);
-	double start = io_now(), cpu = c->options->scratch ? thread_seconds() : 0;
+	double start = phase_clock(c), cpu = c->options->scratch ? thread_seconds() : 0;
 	if (r != 0 || c->options->scratch)
 		c->dst.ops->abort(&c->dst);
 	if (c->options->scratch) {
-		c->report->seconds[FCOPY_PHASE_REMOVE] = io_now() - start;
+		c->report->seconds[FCOPY_PHASE_REMOVE] = phase_clock(c) - start;
 		c->report->removal_cpu = thread_seconds() - cpu;
 	}
 	return r;

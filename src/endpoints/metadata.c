@@ -72,8 +72,8 @@ static ssize_t get_place_attribute(const struct place *p, const char *name, char
 }
 
 /* Gives fd the attribute that the file at the place has. If that has none, removes what a default
- * ACL or the security module gave to fd. Asks for the size first: most files have none, and for a
- * value the kernel allocates and clears as many bytes as it is asked for. */
+ * ACL or the security module gave to fd. Asks for the size first: most files lack the
+ * attribute, and the kernel allocates and clears a buffer of the requested size. */
 static int keep_attribute(int fd, const struct place *old, const char *name)
 {
 	char value[VALUE_MAX];

@@ -45,8 +45,8 @@ static int write_sparsely(struct transfer *t, const char *p, size_t n, size_t *p
 	return r;
 }
 
-/* The end of the source is a read of no bytes, or a short one that ends at its size: either alone
- * can be wrong, since st_size of procfs is 0, and that of sysfs 4096. */
+/* The source ends if a read returns 0 bytes, or if a short read stops exactly at st_size. A short
+ * read or st_size alone proves nothing: st_size is 0 in procfs, and 4096 in sysfs. */
 static int readwrite_through(struct transfer *t, void *buffer, size_t size)
 {
 	size_t want;

@@ -143,9 +143,8 @@ START_TEST(sees_the_end)
 }
 END_TEST
 
-/* A size that was right, or that is too small or too large by now: no engine takes it for the end,
- * and readwrite needs no second read if it is right. A clone of a source that has grown counts up
- * to the size, in a file that was longer, too. */
+/* No engine takes t.size alone for the end. If t.size is right, readwrite needs no second read. A
+ * clone reports at most t.size bytes, even if the source has grown or dst was longer. */
 START_TEST(trusts_no_size_alone)
 {
 	static const off_t wrong[] = {0, 8192, -4096};

@@ -156,7 +156,7 @@ load tree
 		umount disk'
 }
 
-@test "--fsync: a write error that a flush during the copy meets is a failure, even if the disk recovers" {
+@test "--fsync: a write error during an early flush fails the copy, even if the disk recovers" {
 	need_root "to mount an image"
 	need_strace
 	need mkfs.ext4

@@ -247,7 +247,7 @@ static void sweep(void **state)
 		make_file(name, (off_t)20 << 20, DENSE, 1);
 	}
 	int flushes = fault_sweep(run->row->call, run->err, once, run);
-	if (run->scene == FLUSHED_AHEAD) /* the first ones do not end the copy */
+	if (run->scene == FLUSHED_AHEAD) /* an early failure does not stop the copy */
 		assert_in_range(flushes, 2, 3);
 }
 

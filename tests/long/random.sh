@@ -56,7 +56,7 @@ draw_options() {
 		fi
 	done
 	# Refused together.
-	if [[ ${options[*]} == *--sparse=always*--preallocate=always* ]]; then
+	if [[ ${options[*]} == *--sparse=always*--preallocate=always* || $1 == [48] ]]; then
 		options=("${options[@]/%--preallocate=always/--preallocate=never}")
 	fi
 	if [[ "${options[*]} " == *"size=1 "* ]]; then

@@ -66,7 +66,12 @@ inject() {
 	tried=$((tried + 1))
 	case $status:${2%% *} in
 	0:*)
-		[ "${2%% *}" = new ] || rm "$1/d/dst/other"
+		if [ "${2%% *}" = old ]; then
+			check_old "$1" "$what"
+			rm "$1/d/dst/other"
+			# What has vanished from the source stays as it was.
+			grep -q 'warning: .*vanished' "$work/err" && return
+		fi
 		is_whole "$1" || fail wrong "$what: $(head -n 2 "$work/err")"
 		;;
 	1:new)
