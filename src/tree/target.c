@@ -80,3 +80,24 @@ int target_find(struct tree *t, struct target *target, const char *src, const ch
 	close(target->parent);
 	return tree_fail(t, "open", dst, ENAMETOOLONG);
 }
+
+bool target_was_made(const struct tree *t, const struct target *target)
+{
+	struct stat st;
+	size_t i = 0;
+	if (t->made_count == 0 || t->options->copy.no_clobber ||
+	    fstatat(target->parent, target->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	while (i < t->made_count &&
+	       (t->made[i].st_dev != st.st_dev || t->made[i].st_ino != st.st_ino))
+		i++;
+	return i < t->made_count;
+}
+
+void target_note_made(struct tree *t, const struct target *target)
+{
+	struct stat *st = t->made ? &t->made[t->made_count] : NULL;
+	if (st && t->committed &&
+	    fstatat(target->parent, target->name, st, AT_SYMLINK_NOFOLLOW) == 0)
+		t->made_count++;
+}

@@ -150,29 +150,6 @@ static int find_shared_copy(struct tree *t, struct target *target, const char *s
 	return r;
 }
 
-/* Has an earlier operand made what this one would replace? Their names differ: the file system
- * ignores case. */
-static bool was_made(const struct tree *t, const struct target *target)
-{
-	struct stat st;
-	size_t i = 0;
-	if (t->made_count == 0 || t->options->copy.no_clobber ||
-	    fstatat(target->parent, target->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return false;
-	while (i < t->made_count &&
-	       (t->made[i].st_dev != st.st_dev || t->made[i].st_ino != st.st_ino))
-		i++;
-	return i < t->made_count;
-}
-
-static void note_made(struct tree *t, const struct target *target)
-{
-	struct stat *st = t->made ? &t->made[t->made_count] : NULL;
-	if (st && t->committed &&
-	    fstatat(target->parent, target->name, st, AT_SYMLINK_NOFOLLOW) == 0)
-		t->made_count++;
-}
-
 static int copy_operand(struct tree *t, const char *src, const char *dst, struct target *target)
 {
 	const struct fcopy_tree_options *o = t->options;
@@ -210,14 +187,14 @@ static int copy_operand(struct tree *t, const char *src, const char *dst, struct
 		return r;
 	strcpy(t->report->dst, target->path);
 	warn_about_stale(t, target->parent, st.st_mode);
-	if (was_made(t, target))
+	if (target_was_made(t, target))
 		r = tree_refuse(t, target->path, EEXIST,
 				"is the copy of another source: their names may differ in case",
 				FCOPY_ADVICE_NONE);
 	else
 		r = S_ISDIR(st.st_mode) ? copy_directory(t, src, target, follow)
 					: copy_single(t, src, target, follow);
-	note_made(t, target);
+	target_note_made(t, target);
 	close(target->parent);
 	return r;
 }
