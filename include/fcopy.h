@@ -416,11 +416,11 @@ struct fcopy_tree_report {
  *
  * copy.threads is the size of the thread pool. 0 means one more than the CPUs that the affinity
  * mask and the cgroup's cpu.max allow, on btrfs as many as these CPUs, and at most 4.
- * copy.limit_rate applies to the whole tree. copy.fsync flushes a new tree by syncfs(2) before the
- * rename, and may also flush during the copy. If syncfs(2) does not reach the server (FUSE, SMB,
- * 9P), it flushes each file and directory. copy.in_place, copy.scratch, copy.count and
- * copy.expected_size are refused. copy.notify is called in several threads, but never in two at
- * once.
+ * copy.limit_rate applies to the whole tree. copy.fsync flushes a new tree by one syncfs(2) before
+ * the rename, or each file and directory if syncfs(2) does not reach the storage or does not report
+ * its errors (FUSE, SMB, 9P, overlayfs, eCryptfs).
+ * copy.in_place, copy.scratch, copy.count and copy.expected_size are refused. copy.notify is called
+ * in several threads, but never in two at once.
  *
  * Returns 0, or -1 with the first failure in report->error. The call removes only what it created,
  * or what an earlier call created and it continues.

@@ -52,13 +52,6 @@ static double phase_clock(const struct copy *c)
 	return c->shared ? 0 : io_now();
 }
 
-/* Of a regular file. 0: unknown, or a mode was selected, which reads until read(2) returns 0. */
-static off_t known_size(const struct copy *c)
-{
-	bool is_file = S_ISREG(c->src.st.st_mode) && c->src.positional;
-	return is_file && !c->mode->engine ? c->src.st.st_size : 0;
-}
-
 /* Copies the data and records the time. */
 int copy_run_phase(struct copy *c)
 {
@@ -74,7 +67,7 @@ int copy_run_phase(struct copy *c)
 				   .offset = c->first,
 				   .end = c->limit,
 				   .fresh = endpoint_old(&c->dst) != OLD_OVERWRITTEN,
-				   .size = known_size(c),
+				   .size = S_ISREG(c->src.st.st_mode) ? c->src.st.st_size : 0,
 				   .buffer_size = c->options->buffer_size ? c->options->buffer_size
 									  : c->mode->buffer_size,
 				   .monitor = c->shared ? c->shared : &c->monitor,

@@ -45,8 +45,6 @@ static int write_sparsely(struct transfer *t, const char *p, size_t n, size_t *p
 	return r;
 }
 
-/* The source ends if a read returns 0 bytes, or if a short read stops exactly at st_size. A short
- * read or st_size alone proves nothing: st_size is 0 in procfs, and 4096 in sysfs. */
 static int readwrite_through(struct transfer *t, void *buffer, size_t size)
 {
 	size_t want;
@@ -55,7 +53,6 @@ static int readwrite_through(struct transfer *t, void *buffer, size_t size)
 		if (got < 0)
 			return transfer_fail(t, t->src_positional ? "pread" : "read", SIDE_SRC,
 					     (int)got);
-		t->ended = got == 0 || ((size_t)got < want && t->offset + got == t->size);
 		if (got == 0)
 			return 0;
 		size_t put;
@@ -67,7 +64,7 @@ static int readwrite_through(struct transfer *t, void *buffer, size_t size)
 		if (r < 0)
 			return transfer_fail(t, t->dst_positional ? "pwrite" : "write", SIDE_DST,
 					     r);
-		if (stop || t->ended)
+		if (stop)
 			return stop;
 	}
 	return 0;

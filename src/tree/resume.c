@@ -219,7 +219,9 @@ static bool resume_flush(const struct worker *w, const struct entry *e)
 }
 
 /* After kill -9, nobody can know whether what has the right size and time is also on the disk:
- * after a power cut it can be zeros, because a file system writes both before the data. */
+ * after a power cut it can be zeros, because a file system writes both before the data. With
+ * --fsync, read from the storage: after a failed writeback the page cache may contain data that the
+ * disk does not, and the flush at the end would succeed. */
 bool resume_has_same_bytes(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	int dst = openat(e->dir->dst, e->as, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -227,10 +229,12 @@ bool resume_has_same_bytes(struct worker *w, const struct entry *e, int fd, cons
 			 .report = &w->file,
 			 .src = {.fd = fd, .path = entry_src},
 			 .dst = {.fd = dst, .path = entry_dst}};
-	bool cached,
-	    same = dst >= 0 && compare_files(&c, 0, st->st_size, false, &cached) == st->st_size;
-	if (dst >= 0)
+	bool cached, same = false;
+	if (dst >= 0) {
+		off_t equal = compare_files(&c, 0, st->st_size, w->options.fsync, &cached);
+		same = equal == st->st_size;
 		close(dst);
+	}
 	w->file.error = (struct fcopy_error){0};
 	return same;
 }

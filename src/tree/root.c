@@ -248,7 +248,6 @@ int root_copy(struct tree *t, const struct operand *o)
 	t->atomic = !r.temporary[0] || r.resumes;
 	t->flush_each = flush_needs_each(t, r.dst);
 	t->resume = r.resumes;
-	flush_plan(t);
 	t->failures = 0;
 	t->src_dev = o->st.st_dev;
 	t->umask = temporary_umask();

@@ -141,7 +141,6 @@ static int shard_walk(struct shard_root *s, enum walk walk)
 	}
 	t->walk = walk;
 	t->flush_each = flush_needs_each(t, dst);
-	flush_plan(t);
 	s->job.synced = !t->flush_each;
 	t->sum = 0;
 	t->dst_dev = st.st_dev;

@@ -263,7 +263,6 @@ int fcopy_tree(const char *const *src, size_t n, const char *dst,
 	o->fsync |= o->verify;
 	t.io.cancel = o->cancel;
 	t.shard = o->shard.count > 0 || o->shard.finish ? &o->shard : NULL;
-	t.flush_at = UINT64_MAX;
 	t.threads = o->threads;
 	t.monitor = (struct monitor){
 	    .progress = o->progress, .limit_rate = o->limit_rate, .start = io_now()};

@@ -125,8 +125,6 @@ struct tree {
 	bool resume;          /* ... and complete ones are skipped: DST.fcopy-part existed */
 	bool single;          /* one file is an operand: it may have threads, and be resumed */
 	bool several;         /* several operands: an entry may be found twice */
-	uint64_t flush_at;    /* monitor.moved that starts flush_ahead; UINT64_MAX: none; atomic */
-	int flush_failure;    /* errno of flush_ahead, or 0; atomic */
 	bool flush_each;      /* durable, but syncfs(2) does not suffice: flush every entry */
 	bool committed;       /* this operand */
 	bool unflushed;       /* a single operand made a link or a special file */
@@ -276,11 +274,6 @@ bool flush_needs_each(const struct tree *, int dst);
 /* Flushes a complete directory below the operand's if so, and a file system that is mounted there.
  * Returns 0 or -errno with the call. */
 int flush_directory(const struct tree *, const struct directory *, const char **call);
-/* Call before each walk: clears flush_failure, and decides whether flush_ahead may flush. */
-void flush_plan(struct tree *);
-/* Call after each entry of dir: calls syncfs(2) if AHEAD_SIZE bytes were copied since the last one
- * and no other thread is flushing. */
-void flush_ahead(struct tree *, int dir);
 /* Flushes the rest when everything below the operand's directory is complete. Returns 0 or -errno
  * with the call. */
 int flush_tree(const struct tree *, int fd, const char **call);

@@ -108,9 +108,7 @@ static void walk_copy_names(struct worker *w, const struct item *item)
 					      .as = d->d_name,
 					      .type = d->d_type,
 					      .follow = follow});
-		bool shared = walk_share(w, item, at, left);
-		flush_ahead(w->tree, item->dir->dst);
-		if (shared)
+		if (walk_share(w, item, at, left))
 			break;
 	}
 }

@@ -401,20 +401,6 @@ prepare() {
 	[ "$(calls 'syncfs|fsync|fdatasync')" = 0 ]
 }
 
-@test "--fsync: what is complete is flushed while other files are copied" {
-	need_strace
-	local n
-	mkdir s
-	for n in {1..6}; do
-		random "s/$n" 12M
-	done
-	traced 0 trace=pwrite64,splice,syncfs,renameat2 -r --fsync --limit-rate=200M s d
-	diff -r s d
-	order 'syncfs\(.*\.fcopy-' '(pwrite64|splice)\(' 'syncfs\(.*\.fcopy-' 'renameat2\(.*"d", RENAME_NOREPLACE'
-	traced 0 trace=syncfs -r --limit-rate=200M s e
-	[ "$(calls syncfs)" = 0 ]
-}
-
 @test "--verify: every file is read back before the commit" {
 	need_strace
 	mkdir -p s/d
@@ -426,7 +412,7 @@ prepare() {
 	order '(read|pread64)\(.*\.fcopy-[^/]*/d/b>' "renameat2\(.*\"d\", RENAME_NOREPLACE"
 }
 
-@test "8 system calls for a small file of a new tree, whatever the number of threads" {
+@test "9 system calls for a small file of a new tree, whatever the number of threads" {
 	need_strace
 	local n threads
 	mkdir s
@@ -439,7 +425,7 @@ prepare() {
 		n=$(awk '$NF ~ /^(openat|fstat|newfstatat|statx|read|write|pread64|pwrite64|copy_file_range|sendfile|splice|ioctl|fallocate|ftruncate|fadvise64|lseek|close|futex)$/ && $NF != "futex" { n += $4 } END { print n }' sum)
 		echo "$threads threads: $n calls for 200 files"
 		[ "$n" -ge 1400 ]
-		[ "$n" -le 1700 ]
+		[ "$n" -le 1900 ]
 	done
 }
 
