@@ -46,7 +46,7 @@ static int begin_writing(struct copy *c)
 	return 0;
 }
 
-/* For the time of a phase, which the report of a tree does not have for each of its files. */
+/* Returns 0 in a tree, whose report has no times of each file. */
 static double phase_clock(const struct copy *c)
 {
 	return c->shared ? 0 : io_now();

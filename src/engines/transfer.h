@@ -39,7 +39,7 @@ struct transfer {
 	off_t offset;       /* end of the finished prefix, whatever an engine returned */
 	off_t end;          /* stop here, or earlier if the source ends */
 	off_t size;         /* st_size of a regular source when it was opened; 0: unknown */
-	bool fresh;         /* dst is a file that was empty before the copy */
+	bool fresh;         /* dst was empty before the copy; for reflink only */
 	bool ended;         /* the engine knows that the source ends at offset */
 	size_t buffer_size; /* bytes per call (splice: the pipe's size); 0: the engine's default */
 	enum zeros zeros;   /* for readwrite */

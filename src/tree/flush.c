@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * syncfs(2) writes the page cache of every file system back. Those on top of a user-space process,
  * a protocol or another file system may then hold the data in a cache of their own, or not report
- * its loss: the kernel flushes that cache, and reports that, only at fsync(2).
+ * lost data: only fsync(2) flushes that cache and reports the loss.
  */
 #define _GNU_SOURCE
 #include "root.h"
@@ -12,10 +12,10 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* None of these has a sync_fs operation that reaches its server: FUSE_SYNCFS is sent to virtiofs
- * and to block devices only (fs/fuse/inode.c), SMB2_FLUSH and 9P's Tfsync by fsync(2) only.
- * eCryptfs has none at all. That of overlayfs flushes the file system of the upper directory, but
- * returns no write error of it (ovl_sync_fs() in fs/overlayfs/super.c). */
+/* syncfs(2) does not suffice on these: FUSE_SYNCFS is sent to virtiofs and to block devices only
+ * (fs/fuse/inode.c), SMB2_FLUSH and 9P's Tfsync by fsync(2) only. eCryptfs has no sync_fs
+ * operation. That of overlayfs flushes the file system of the upper directory, but returns no write
+ * error of it (ovl_sync_fs() in fs/overlayfs/super.c). */
 static bool flush_is_blind(const struct statfs *fs)
 {
 	switch ((unsigned)fs->f_type) {
@@ -69,13 +69,22 @@ int flush_directory(const struct tree *t, const struct directory *d, const char 
 	return t->options->copy.fsync && merges ? flush_mount(t, d, call) : 0;
 }
 
-/* Where each entry was flushed there is no syncfs(2), either: with FUSE it fails with ESTALE for
- * files that were removed since they were written (Linux 6.18, writeback_cache). */
+/* There nothing else flushes symlinks and special files. */
+static bool flush_is_overlay(int fd)
+{
+	struct statfs fs;
+	return fstatfs(fd, &fs) == 0 && (unsigned)fs.f_type == OVERLAYFS_SUPER_MAGIC;
+}
+
+/* Where each entry was flushed there is no syncfs(2), either, but for overlayfs: with FUSE it fails
+ * with ESTALE for files that were removed since they were written (Linux 6.18, writeback_cache). */
 int flush_tree(const struct tree *t, int fd, const char **call)
 {
 	*call = t->flush_each ? "fsync" : "syncfs";
-	if (t->flush_each)
-		return io_flush_directory(fd);
+	int r = t->flush_each ? io_flush_directory(fd) : 0;
+	if (r < 0 || (t->flush_each && !flush_is_overlay(fd)))
+		return r;
+	*call = "syncfs";
 	return syncfs(fd) < 0 ? -errno : 0;
 }
 

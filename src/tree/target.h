@@ -25,7 +25,7 @@ int target_find(struct tree *, struct target *, const char *src, const char *dst
 /* Has an earlier operand made what this one would replace? Then their names differ: the file system
  * ignores case. */
 bool target_was_made(const struct tree *, const struct target *);
-/* Remembers the copy of an operand for that. */
+/* Records an operand's copy for target_was_made. */
 void target_note_made(struct tree *, const struct target *);
 
 #endif

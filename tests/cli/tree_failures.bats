@@ -172,7 +172,7 @@ make_losing_disk() {
 	export LOSES_DATA
 }
 
-@test "--fsync on overlayfs: a write error of the disk below is a failure, also of shards" {
+@test "--fsync on overlayfs: a write error of the disk below fails the copy, also with --shard" {
 	make_losing_disk
 	# shellcheck disable=SC2016
 	by_fuse rw 'mount -o loop m/image disk || exit 9
