@@ -46,16 +46,10 @@ static int begin_writing(struct copy *c)
 	return 0;
 }
 
-/* Returns 0 in a tree, whose report has no times of each file. */
-static double phase_clock(const struct copy *c)
-{
-	return c->shared ? 0 : io_now();
-}
-
 /* Copies the data and records the time. */
 int copy_run_phase(struct copy *c)
 {
-	double start = phase_clock(c);
+	double start = io_now();
 	c->limit = c->share ? c->last : find_limit(c->options);
 	c->size = c->src.st.st_size < c->limit ? c->src.st.st_size : c->limit;
 	c->monitor = (struct monitor){
@@ -79,7 +73,7 @@ int copy_run_phase(struct copy *c)
 	if (c->began > 0 && (has_peer(c->src.st.st_mode) || has_peer(c->dst.st.st_mode)))
 		c->report->seconds[FCOPY_PHASE_WAIT] = start - c->began;
 	int r = c->options->resume && !c->options->scratch ? verify_prefix(c) : 0;
-	start = phase_clock(c);
+	start = io_now();
 	copy_phase(c, FCOPY_PHASE_COPY, c->report->expected);
 	if (c->options->progress)
 		__atomic_store_n(&c->options->progress->bytes, (uint64_t)(c->all.offset - c->first),
@@ -94,13 +88,13 @@ int copy_run_phase(struct copy *c)
 		c->report->data += c->report->step[i].bytes;
 	c->report->moved = c->shared ? c->report->data
 				     : __atomic_load_n(&c->monitor.moved, __ATOMIC_RELAXED);
-	c->report->seconds[FCOPY_PHASE_COPY] = phase_clock(c) - start;
+	c->report->seconds[FCOPY_PHASE_COPY] = io_now() - start;
 	return r;
 }
 
 int copy_commit(struct copy *c)
 {
-	double start = phase_clock(c);
+	double start = io_now();
 	copy_phase(c, FCOPY_PHASE_REPLACE, 0);
 	int r = c->dst.ops->commit(&c->dst, c->options, &c->report->error);
 	enum endpoint_receipt receipt = c->dst.ops->receipt ? c->dst.ops->receipt(&c->dst)
@@ -110,7 +104,7 @@ int copy_commit(struct copy *c)
 		copy_warn(c, c->dst.path, ENODATA,
 			  "not confirmed: the peer has every byte, but may not have stored it",
 			  FCOPY_ADVICE_NONE);
-	c->report->seconds[FCOPY_PHASE_REPLACE] = phase_clock(c) - start;
+	c->report->seconds[FCOPY_PHASE_REPLACE] = io_now() - start;
 	return r;
 }
 
@@ -156,11 +150,11 @@ static int run_open_copy(struct copy *c)
 		c->report->part_kept = c->dst.ops->keep_partial(&c->dst, c->all.offset);
 	if (r < 0 && c->dst.ops->release_blocks)
 		c->dst.ops->release_blocks(&c->dst, c->allocated);
-	double start = phase_clock(c), cpu = c->options->scratch ? thread_seconds() : 0;
+	double start = io_now(), cpu = c->options->scratch ? thread_seconds() : 0;
 	if (r != 0 || c->options->scratch)
 		c->dst.ops->abort(&c->dst);
 	if (c->options->scratch) {
-		c->report->seconds[FCOPY_PHASE_REMOVE] = phase_clock(c) - start;
+		c->report->seconds[FCOPY_PHASE_REMOVE] = io_now() - start;
 		c->report->removal_cpu = thread_seconds() - cpu;
 	}
 	return r;

@@ -130,16 +130,14 @@ void pool_leave(struct worker *w)
 struct copy *pool_start_copy(struct worker *w)
 {
 	struct copy *c = &w->copy;
-	void *buffer = c->buffer;
-	size_t buffer_size = c->buffer_size;
 	memset(&w->file, 0, offsetof(struct fcopy_report, dst));
 	*c = (struct copy){.options = &w->options,
 			   .report = &w->file,
 			   .mode = w->options.mode ? w->options.mode : fcopy_modes(),
 			   .shared = &w->tree->monitor,
 			   .keeps_buffer = true,
-			   .buffer = buffer,
-			   .buffer_size = buffer_size};
+			   .buffer = c->buffer,
+			   .buffer_size = c->buffer_size};
 	return c;
 }
 
