@@ -112,11 +112,8 @@ bool metadata_default_mode(int dir, mode_t *mode)
 	_Alignas(8) char value[VALUE_MAX];
 	const struct posix_acl_xattr_header *acl = (const void *)value;
 	const size_t head = sizeof(*acl);
-	const struct io_path path = io_proc_path(dir);
-	const char *at = dir == AT_FDCWD ? "." : path.text, *name = "system.posix_acl_default";
-	ssize_t n = getxattr(at, name, NULL, 0);
-	if (n > 0)
-		n = getxattr(at, name, value, sizeof(value));
+	ssize_t n = getxattr(dir == AT_FDCWD ? "." : io_proc_path(dir).text,
+			     "system.posix_acl_default", value, sizeof(value));
 	if (n < (ssize_t)head || le32toh(acl->a_version) != POSIX_ACL_XATTR_VERSION)
 		return false;
 	*mode = mode_of_acl((const void *)(value + head),
