@@ -22,8 +22,8 @@ int target_open_parent(const char *path, char directory[PATH_MAX]);
 /* Finds the name for the copy of src and opens its directory, which the caller closes. Reads
  * target->into. Returns 0 or -errno, reported. */
 int target_find(struct tree *, struct target *, const char *src, const char *dst);
-/* Has an earlier operand made what this one would replace? Then their names differ: the file system
- * ignores case. */
+/* Did an earlier operand create what this one would replace? Then their names differ only in case.
+ */
 bool target_was_made(const struct tree *, const struct target *);
 /* Records an operand's copy for target_was_made. */
 void target_note_made(struct tree *, const struct target *);
