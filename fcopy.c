@@ -4,14 +4,17 @@
  *
  * This file shows the whole program: options -> copy -> report -> exit status. The map:
  *
- *   include/fcopy.h   libfcopy's public face
- *   src/cli/          everything that is printed: options, operands, mode, help, messages, events,
- *                     errors, progress, speed, ending, stats, json, benchmark
+ *   include/fcopy.h   the public header of libfcopy
+ *   src/cli/          the command line: options and option_table, operands, mode, attributes, size,
+ *                     shard, suggest, signals, standard (0 to 2 are open); and everything that is
+ *                     printed: help, messages, errors, events, progress, speed, line, terminal,
+ *                     text, utf8, ending, usage, stats, tree_print, json, json_file, report_json,
+ *                     benchmark and its parts
  *   src/tree/         several sources and trees: operands, tree, target (a copy's name), root (new
  *                     or merged), commit, shard, shard_part, walk (reads directories), pool, entry,
  *                     shard_entry, links, hard_link, special, directory, permissions (of new
  *                     directories), record, resume and unmarked (an unfinished tree), flush,
- *                     remove, inside (DST below SRC), report
+ *                     prune (outdated entries), remove, inside (DST below SRC), report
  *   src/copy/         policy: rules (what options demand), copy (opens), run (up to the commit),
  *                     settle (before the commit), notify, plan (auto), cached and measure (splice
  *                     or threads), cpus, ask, modes, step, extents, allocate, space, stale, ranges
@@ -20,13 +23,15 @@
  *   src/endpoints/    where bytes come from and go: place (names), replace and temporary (an atomic
  *                     file), created (a file of a new tree), part (--resume), shared (the part
  *                     of shards), in_place, metadata; stream is the table of operands that
- *                     are not paths: descriptor, tcp; socket and receipt (the peer's close)
+ *                     are not paths: descriptor, tcp; socket and receipt (the peer's close);
+ *                     file, error, same (is SRC also DST?), renew (a resumed part's mode)
  *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the
  *                     engines share; one engine per file (pieces belongs to direct)
  *   src/io/           the read and write loops, memory, io_uring
  *   src/man, dist/    the manual pages; completions, pkg-config, JSON schema, packages
- *   tests/            check (real kernel), cmocka (faults), cli (the program), fuzz, long (proofs)
- *   bench/            what it costs, against whom, and the committed results
+ *   tests/            check (real kernel), cmocka (faults), cli (the program), fuzz, long (proofs),
+ *                     kernels (other kernels), tools
+ *   bench/            benchmarks against other copiers, and their results
  *
  * Calls go one way: cli -> tree -> copy -> endpoints, engines -> io.
  */

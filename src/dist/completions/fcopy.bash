@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
-# bash: options, their values and the modes come from the program itself, so they are always right.
+# bash: options and modes come from the program itself, so they are always right.
 
 # The words that the value called $1 may be; the program is $2.
 _fcopy_values() {

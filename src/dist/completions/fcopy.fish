@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# fish: options, their values and the modes come from the program itself, so they are always right.
+# fish: options and modes come from the program itself, so they are always right.
 
 function __fcopy_modes
     fcopy --list | while read -l number name alias summary
