@@ -11,7 +11,6 @@
 struct share {
 	struct copy *copy;
 	struct shard_job job;
-	bool warned; /* that there are no locks */
 };
 
 static bool same_source(const struct copy *c, const struct stat *now)
@@ -42,13 +41,10 @@ static int check_source_again(const struct share *s)
 static int open_part(struct share *s, bool commit)
 {
 	struct copy *c = s->copy;
-	bool locked = true;
-	int r = shared_open(&c->dst, commit, s->job.part, c->options->cancel, &locked,
-			    &c->report->error);
-	if (r == 0 && !locked && !s->warned) {
-		shard_warn_unlocked(c, c->dst.path);
-		s->warned = true;
-	}
+	int r = shard_lock(&s->job, commit, c->options);
+	if (r == 0)
+		r = shared_open(&c->dst, commit, s->job.part, c->options->cancel,
+				&c->report->error);
 	if (r == -ELOOP || r == -EISDIR)
 		return s->job.part ? shard_refuse_part(&s->job, SHARD_OTHER_PART)
 				   : error_refuse(&c->report->error, c->dst.path, EPERM,
@@ -92,7 +88,7 @@ int shard_fill_range(struct copy *c, off_t size, bool again)
 	return r == 0 ? set_size(c, size) : r;
 }
 
-/* Copies this process's range into the open part, which is locked. */
+/* Copies this process's range into the open part. */
 static int copy_range(struct share *s)
 {
 	struct copy *c = s->copy;
@@ -127,8 +123,8 @@ static int copy_share(struct share *s)
 	if (r != 0)
 		return r;
 	r = copy_range(s);
-	/* It holds the lock and the inode until the marker exists: by then another job could have a
-	 * part with the same inode. */
+	/* Keep the inode in use until the marker exists: otherwise the part of another job could
+	 * get the same inode number. */
 	int held = r == 0 ? fcntl(c->dst.fd, F_DUPFD_CLOEXEC, 0) : -1;
 	if (r == 0 && held < 0)
 		r = error_call(&c->report->error, "fcntl(F_DUPFD)", c->dst.path, errno);
@@ -178,26 +174,12 @@ static int commit_locked(struct share *s)
 	return 0;
 }
 
-/* A late duplicate of a complete share has the lock. It sees all markers at its end, and commits.
- */
-static int leave_commit(struct copy *c)
-{
-	c->report->error = (struct fcopy_error){0};
-	copy_warn(c, c->dst.path, EBUSY,
-		  "not committed yet: another process still copies a share, and commits at its "
-		  "end; if it fails, run this command again",
-		  FCOPY_ADVICE_NONE);
-	return 0;
-}
-
 static int commit_shares(struct share *s)
 {
 	struct copy *c = s->copy;
 	int r = open_part(s, true);
-	if (r == -EWOULDBLOCK && c->report->error.err == EBUSY && !s->job.shard.finish)
-		return leave_commit(c);
 	if (r != 0)
-		return r;
+		return r == SHARD_LEFT ? 0 : r;
 	r = commit_locked(s);
 	if (!c->report->committed)
 		endpoint_close(&c->dst);
@@ -262,6 +244,7 @@ int shard_copy_file(struct copy *c)
 		shard_pause(tries);
 		report->error = (struct fcopy_error){0};
 		r = run_share(&s);
+		shard_unlock(&s.job);
 	}
 	if (r == SHARD_AGAIN)
 		r = shard_refuse_part(&s.job, "its .fcopy-part is gone");

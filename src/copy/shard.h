@@ -5,7 +5,7 @@
  * records. A record is an empty file whose name says everything. So it is created with O_EXCL in
  * one step, and it is never half written:
  *
- *     job.IDENTITY                   this job has begun
+ *     job.IDENTITY                   this job has begun; the lock of its shards and its commit
  *     part.INODE.IDENTITY            the inode of its DST.fcopy-part
  *     lock.I.IDENTITY                of a tree: the process that copies share I has it locked
  *     share.I.WHAT.INODE.IDENTITY    the marker: share I is complete in that part, and on the disk
@@ -23,7 +23,7 @@
  *          v
  *     job record, look again
  *          v
- *     open the part, shared lock, part record --- its marker exists --\
+ *     shared lock, open the part, part record --- its marker exists --\
  *          v                                                           |
  *     set the full size; copy its own range; fsync                     |
  *          v                                                           |
@@ -32,7 +32,7 @@
  *     marker; look again <---------------------------------------------/
  *          | all N markers         \--- some are missing ----------> done: others will commit
  *          v
- *     open the part, exclusive lock, look again; source unchanged?
+ *     exclusive lock, open the part, look again; source unchanged?
  *          v
  *     owner, mode, attributes; fsync; commit record; rename to DST; fsync; receipt; remove the
  *     other records
@@ -49,6 +49,9 @@
  * for bytes that are gone. The exclusive lock keeps the commit apart from writers: the committer
  * waits up to a second for them, and as long as needed for another committer. A writer of a file
  * that runs longer is a late duplicate of a complete share. It commits at its end; "finish" fails.
+ * The lock is on the job record. NFS and SMB lock directories on one machine only, and SMB
+ * refuses writes to a file whose lock is shared. The part is locked only to see whether a process
+ * with --resume uses it: a process that starts later finds the records.
  *
  * Two processes that see all markers: one gets the lock first and renames. The other finds the part
  * gone, looks again and accepts the receipt. Without locks the second rename fails with ENOENT.
@@ -71,6 +74,7 @@
 
 #define SHARD_COMMITTED 1 /* DST is complete, by this process or by another one */
 #define SHARD_AGAIN     2 /* another process has changed the records: look again */
+#define SHARD_LEFT      3 /* another process will commit */
 
 /* A reason to refuse the part. */
 #define SHARD_OTHER_PART "its .fcopy-part is not the one that its shards began"
@@ -81,6 +85,8 @@ struct shard_job {
 	struct fcopy_shard shard;
 	bool tree;
 	bool synced;      /* syncfs(2) flushes a tree, and with it the records */
+	bool warned;      /* that the file system has no locks */
+	int lock;         /* the open job record, or -1 */
 	int parent;       /* the directory of DST: the caller's, after init the job's own */
 	const char *name; /* of DST there */
 	const char *path; /* DST, for messages */
@@ -134,14 +140,21 @@ int shard_join_finish(struct shard_job *job);
 /* Before another look at the records, from the second one on: waits for what others do. */
 void shard_pause(int tries);
 
+/* Locks the job: shared to copy a share, exclusive to commit; waits while another process commits.
+ * Returns SHARD_AGAIN if the job has ended by now. If a process that copies has the lock, a commit
+ * that is not "finish" warns and returns SHARD_LEFT. If the file system has no locks, warns once
+ * and returns 0. */
+int shard_lock(struct shard_job *job, bool commit, const struct fcopy_options *);
+void shard_unlock(struct shard_job *job);
+
 /* The open part has this inode. Records it if no process has, and if it was `empty` before the
  * call; refuses any other part. */
 int shard_record_part(struct shard_job *job, const struct stat *part, bool empty);
 
 /* Locks the share, so that no two processes copy it at once: two could break hard links that each
- * has made. *fd, or -1, is to be closed. Returns SHARD_AGAIN if the share is complete by now. Warns
- * once, if the file system has no locks. */
-int shard_lock_share(struct shard_job *job, const struct fcopy_options *, bool *warned, int *fd);
+ * has made. *fd, or -1, is to be closed. Returns SHARD_AGAIN if the share is complete by now. Also
+ * returns 0 if the file system has no locks; it warns once. */
+int shard_lock_share(struct shard_job *job, const struct fcopy_options *, int *fd);
 
 /* The share is complete and flushed: creates its marker, and looks again. */
 int shard_mark(struct shard_job *job, const char *what);
@@ -175,9 +188,6 @@ void shard_range(const struct fcopy_shard *, unsigned i, off_t size, off_t *star
  * source has a hole now. Returns 0, also if the source ended early: then c->all.offset < c->last;
  * or -errno with the failure recorded. */
 int shard_fill_range(struct copy *c, off_t size, bool again);
-
-/* Warns that the file system has no locks. */
-void shard_warn_unlocked(const struct copy *, const char *path);
 
 /* shard.c: copies the share of one file. The ends are open. Returns 0 or -errno, recorded. */
 int shard_copy_file(struct copy *);

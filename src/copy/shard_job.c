@@ -16,7 +16,7 @@
 
 int shard_job_init(struct shard_job *j, const struct stat *st, unsigned options)
 {
-	j->records = -1;
+	j->records = j->lock = -1;
 	/* The commit closes the caller's descriptor. */
 	j->parent = openat(j->parent, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (j->parent < 0)
@@ -36,6 +36,7 @@ int shard_job_init(struct shard_job *j, const struct stat *st, unsigned options)
 
 void shard_job_free(struct shard_job *j)
 {
+	shard_unlock(j);
 	if (j->records >= 0)
 		close(j->records);
 	if (j->parent >= 0)
@@ -106,6 +107,7 @@ int shard_write_receipt(struct shard_job *j)
 		r = shard_lock_proof(j, name, &lock);
 	if (r != 0)
 		return r < 0 ? r : 0; /* another process removes the records */
+	shard_unlock(j);              /* NFS and SMB rename an open file instead of removing it */
 	r = records_remove(j, j->identity, name);
 	close(lock);
 	return r;
@@ -147,7 +149,68 @@ int shard_record_part(struct shard_job *j, const struct stat *part, bool empty)
 	return r;
 }
 
-int shard_lock_share(struct shard_job *j, const struct fcopy_options *o, bool *warned, int *fd)
+void shard_unlock(struct shard_job *j)
+{
+	if (j->lock >= 0)
+		close(j->lock);
+	j->lock = -1;
+}
+
+static void warn_unlocked(struct shard_job *j, const struct fcopy_options *o)
+{
+	if (!j->warned)
+		copy_warn(&(struct copy){.options = o}, j->path, ENOLCK,
+			  "the file system has no locks: never run the same share twice at once",
+			  FCOPY_ADVICE_NONE);
+	j->warned = true;
+}
+
+/* The process that has the lock copies a complete share again, or flushes its marker: at its end it
+ * commits. */
+static int leave_commit(const struct shard_job *j, const struct fcopy_options *o)
+{
+	copy_warn(&(struct copy){.options = o}, j->path, EBUSY,
+		  "not committed yet: another process is still copying a share and will "
+		  "commit; if it fails, run this command again",
+		  FCOPY_ADVICE_NONE);
+	return SHARD_LEFT;
+}
+
+/* Does this name still refer to the open record? */
+static bool is_record(const struct shard_job *j, int fd, const char *name)
+{
+	struct stat st, named;
+	return fstat(fd, &st) == 0 && fstatat(j->records, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       named.st_ino == st.st_ino && named.st_dev == st.st_dev;
+}
+
+int shard_lock(struct shard_job *j, bool commit, const struct fcopy_options *o)
+{
+	char name[NAME_MAX + 1];
+	shard_unlock(j);
+	snprintf(name, sizeof(name), "job.%s", j->identity);
+	j->lock = openat(j->records, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (j->lock < 0)
+		return errno == ENOENT ? SHARD_AGAIN
+				       : records_fail(j, "open of a record", "openat", errno);
+	int r = commit ? shared_lock_commit(j->lock, o->cancel)
+		       : part_take_lock(j->lock, LOCK_SH, o->cancel);
+	if (r == -EWOULDBLOCK && commit && !j->shard.finish)
+		return leave_commit(j, o);
+	if (r < 0 && !shared_lacks_locks(-r))
+		return part_fail_lock(&(struct endpoint){.path = j->path}, r, j->error);
+	if (r < 0)
+		warn_unlocked(j, o);
+	if (!is_record(j, j->lock, name))
+		return SHARD_AGAIN;
+	if (commit) /* the caller looks */
+		return 0;
+	/* Others may have completed everything since the last look. */
+	r = shard_look(j);
+	return r == 0 && (!j->begun || j->commit[0] || j->marked[j->shard.index]) ? SHARD_AGAIN : r;
+}
+
+int shard_lock_share(struct shard_job *j, const struct fcopy_options *o, int *fd)
 {
 	char name[NAME_MAX + 1];
 	snprintf(name, sizeof(name), "lock.%u.%s", j->shard.index, j->identity);
@@ -164,9 +227,8 @@ int shard_lock_share(struct shard_job *j, const struct fcopy_options *o, bool *w
 				    FCOPY_ADVICE_NONE);
 	if (r < 0 && !shared_lacks_locks(-r))
 		return part_fail_lock(&(struct endpoint){.path = j->path}, r, j->error);
-	if (r < 0 && !*warned)
-		shard_warn_unlocked(&(struct copy){.options = o}, j->path);
-	*warned |= r < 0;
+	if (r < 0)
+		warn_unlocked(j, o);
 	r = shard_look(j);
 	return r == 0 && (!j->begun || j->marked[j->shard.index]) ? SHARD_AGAIN : r;
 }
@@ -185,6 +247,8 @@ int shard_mark(struct shard_job *j, const char *what)
 		r = records_create(j, name);
 	if (r == 0)
 		r = records_flush(j);
+	/* Before the look: a process that finds the lock leaves the commit to this one. */
+	shard_unlock(j);
 	return r < 0 ? r : shard_look(j);
 }
 
@@ -211,11 +275,4 @@ int shard_refuse_missing(const struct shard_job *j)
 	}
 	snprintf(j->reason + used, 128 - used, one ? "/%u" : " of %u", j->shard.count);
 	return error_refuse(j->error, j->path, ENODATA, j->reason, FCOPY_ADVICE_NONE);
-}
-
-void shard_warn_unlocked(const struct copy *c, const char *path)
-{
-	copy_warn(c, path, ENOLCK,
-		  "the file system has no locks: never run the same share twice at once",
-		  FCOPY_ADVICE_NONE);
 }

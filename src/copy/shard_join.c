@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -82,20 +83,34 @@ static int begin_job(struct shard_job *j)
 	return r < 0 ? r : SHARD_AGAIN;
 }
 
+/* The record of a job that gives up must not keep the other one from starting. Another shard of
+ * this job may go on: it locks the record before it creates the part. */
+static void withdraw_job(struct shard_job *j)
+{
+	char name[NAME_MAX + 1];
+	struct fcopy_error refusal = *j->error;
+	snprintf(name, sizeof(name), "job.%s", j->identity);
+	int fd = openat(j->records, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	if ((flock(fd, LOCK_EX | LOCK_NB) == 0 || shared_lacks_locks(errno)) &&
+	    shard_look(j) == 0 && !j->part)
+		unlinkat(j->records, name, 0);
+	close(fd);
+	*j->error = refusal;
+}
+
 /* Two jobs have begun at the same time: see shard.h. */
 static int judge_conflict(struct shard_job *j, int tries)
 {
 	const struct timespec pause = {.tv_nsec = CONFLICT_MS * 1000000L};
-	char name[NAME_MAX + 1];
 	if (j->part)
 		return 0;
-	if (j->other_writes) {
-		snprintf(name, sizeof(name), "job.%s", j->identity);
-		unlinkat(j->records, name, 0);
-		return refuse_other(j);
+	if (j->other_writes || tries + 1 == SHARD_TRIES) {
+		int r = refuse_other(j);
+		withdraw_job(j);
+		return r;
 	}
-	if (tries + 1 == SHARD_TRIES)
-		return refuse_other(j);
 	nanosleep(&pause, NULL);
 	return SHARD_AGAIN;
 }

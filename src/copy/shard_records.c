@@ -190,7 +190,7 @@ static int check_records(const struct shard_job *j)
 	struct stat st;
 	if (fstat(j->records, &st) < 0)
 		return records_fail(j, NULL, "fstat", errno);
-	if (st.st_uid != geteuid() || st.st_mode & 022)
+	if (part_unsafe_reason(j->parent, &st))
 		return error_refuse(j->error, j->path, EPERM,
 				    "its .fcopy-shards belongs to another user, or others may "
 				    "write to it",

@@ -188,6 +188,8 @@ bool temporary_is_named(int dir);
 mode_t temporary_umask(void); /* of this process; 077 if it is unknown */
 /* The mode that the kernel gives a file that is created in `dir` with `mode`. */
 mode_t temporary_mode(int dir, mode_t mode);
+/* Does the file system of this directory store modes? */
+bool temporary_stores_modes(int dir);
 /* The permissions that the default ACL of a directory allows a new file at most. Returns false if
  * the directory has none: then the umask applies. */
 bool metadata_default_mode(int dir, mode_t *mode);
@@ -197,19 +199,25 @@ bool metadata_default_mode(int dir, mode_t *mode);
 void part_remove(int dir, const char *name);
 /* Takes the lock LOCK_SH or LOCK_EX; waits up to a second. Returns 0 or -errno. */
 int part_take_lock(int fd, int lock, const volatile int *cancel);
+/* Why another user could write to the part, a file or directory in `dir` with this stat; or NULL. A
+ * file system that stores no owners and modes reports the same ones for every new file. */
+const char *part_unsafe_reason(int dir, const struct stat *);
 /* Records what part_take_lock returned. */
 int part_fail_lock(const struct endpoint *e, int r, struct fcopy_error *);
 
 /* Refuses if shards copy to the part of `name`, or if that cannot be found out. */
 int part_refuse_shared(int dir, const char *name, const char *path, struct fcopy_error *);
 
-/* shared.c: opens the part of shards with its lock, shared, or exclusive for the commit; *locked:
- * whether the file system has locks. inode: what the part must be; 0 creates it if it is absent.
- * Also returns -ENOENT, recorded, if it has no name any more. shared_close releases the lock. */
+/* shared.c: opens the part of shards. commit: it may be read-only. inode: the one that the part
+ * must have; 0: create the part if it is absent. Records and returns -ENOENT if the part has lost
+ * its name. */
 int shared_open(struct endpoint *e, bool commit, uint64_t inode, const volatile int *cancel,
-		bool *locked, struct fcopy_error *);
+		struct fcopy_error *);
 int shared_close(struct endpoint *e, struct fcopy_error *);
 bool shared_lacks_locks(int err); /* of a lock that failed */
+/* Returns 0 if the lock of the part is free or unsupported, and -EWOULDBLOCK if a process with
+ * --resume still has it after a second. */
+int shared_check_lock(int fd, const volatile int *cancel);
 /* Takes the exclusive lock. As long as another process holds it, that process commits, which can
  * take long: waits. Otherwise as part_take_lock. */
 int shared_lock_commit(int fd, const volatile int *cancel);

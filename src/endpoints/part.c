@@ -123,14 +123,13 @@ static int lock_part(const struct endpoint *e, const volatile int *cancel,
 }
 
 /* Another user who owns the file may have it open for writing, and could still write to it when it
- * has become the copy. A file system that stores no owners and modes reports the same ones for
- * every new file. */
-static const char *part_unsafe_reason(const struct endpoint *e, const struct stat *st)
+ * has become the copy. */
+const char *part_unsafe_reason(int dir, const struct stat *st)
 {
 	struct stat new;
 	if (st->st_uid == geteuid() && !(st->st_mode & 022))
 		return NULL;
-	bool probed = temporary_probe(e, &new) == 0;
+	bool probed = temporary_probe(dir, &new) == 0;
 	if (st->st_uid != (probed ? new.st_uid : geteuid()))
 		return "its .fcopy-part belongs to another user";
 	if (st->st_mode & 022 & (probed ? ~new.st_mode : 022))
@@ -159,7 +158,7 @@ int part_check(const struct endpoint *e, struct fcopy_error *error)
 		return refuse_part(e, EPERM, "its .fcopy-part is not a regular file", error);
 	if (st.st_nlink != 1)
 		return refuse_part(e, EPERM, "its .fcopy-part has other hard links", error);
-	const char *reason = part_unsafe_reason(e, &st);
+	const char *reason = part_unsafe_reason(file_of(e)->place.dir, &st);
 	return reason ? refuse_part(e, EPERM, reason, error) : 0;
 }
 
@@ -181,6 +180,8 @@ static int open_and_check(struct endpoint *e, const struct endpoint *src,
 	if (r == 0) /* no shard has the lock now */
 		r = part_refuse_shared(file_of(e)->place.dir, file_of(e)->place.name, e->path,
 				       error);
+	if (r == 0 && (r = part_is_named(e)) < 0) /* shards could commit it until now */
+		error_operation(error, "stat of its .fcopy-part", "fstat", e->path, -r);
 	if (r == 0 && !created)
 		r = part_refuse_source(e, e->fd, src, error);
 	if (r == 0 && !created)
@@ -232,8 +233,8 @@ void part_remove(int dir, const char *name)
 	if (e->fd < 0)
 		return;
 	if (lock_part(e, NULL, &ignored) == 0 &&
-	    part_refuse_shared(dir, name, name, &ignored) == 0 && part_check(e, &ignored) == 0 &&
-	    fstat(e->fd, &st) == 0 && (st.st_mode & 07777) == 0600)
+	    part_refuse_shared(dir, name, name, &ignored) == 0 && part_is_named(e) == 0 &&
+	    part_check(e, &ignored) == 0 && fstat(e->fd, &st) == 0 && (st.st_mode & 07777) == 0600)
 		unlinkat(dir, file_of(e)->temporary, 0);
 	endpoint_close(e);
 }
@@ -272,7 +273,7 @@ int part_claim(struct endpoint *e, const struct stat *part, bool matches, struct
 		return refuse_part(e, EPERM, "its .fcopy-part is not a part of this copy", error);
 	if (!ours && fchmod(e->fd, 0600) < 0) {
 		int err = errno;
-		if (temporary_stores_modes(e))
+		if (temporary_stores_modes(file_of(e)->place.dir))
 			return error_call(error, "fchmod", e->path, err);
 	}
 	int r = writable ? 0 : reopen_for_writing(e, error);
@@ -292,7 +293,7 @@ bool part_keep(struct endpoint *e, off_t size)
 	/* It may have the owner of the source already. */
 	(void)!fchown(e->fd, geteuid(), (gid_t)-1);
 	(void)!fchmod(e->fd, 0600);
-	if (fstat(e->fd, &st) < 0 || part_unsafe_reason(e, &st))
+	if (fstat(e->fd, &st) < 0 || part_unsafe_reason(file_of(e)->place.dir, &st))
 		file_of(e)->keep_part = false;
 	return file_of(e)->keep_part;
 }

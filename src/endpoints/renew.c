@@ -11,7 +11,7 @@ int part_renew(const struct endpoint *e, struct fcopy_error *error)
 	const char *call;
 	struct endpoint file = {.fd = -1}, *probe = &file;
 	const struct place *new = &file_of(probe)->place;
-	int r = temporary_open_probe(e, probe, &call);
+	int r = temporary_open_probe(file_of(e)->place.dir, probe, &call);
 	if (r < 0) {
 		error_call(error, call, e->path, -r);
 	} else if ((r = metadata_keep_owner(e, new, false, error)) < 0 ||

@@ -144,7 +144,7 @@ static int set_final_mode(struct endpoint *e, const struct fcopy_options *option
 	if (r < 0 || fchmod(e->fd, mode) == 0)
 		return r;
 	int err = errno;
-	return temporary_stores_modes(e) ? error_call(error, "fchmod", e->path, err) : 0;
+	return temporary_stores_modes(old->dir) ? error_call(error, "fchmod", e->path, err) : 0;
 }
 
 /* As root, change the owner of a named temporary last. The future owner could open it early, even
@@ -153,6 +153,18 @@ static int set_final_mode(struct endpoint *e, const struct fcopy_options *option
 static bool owner_waits(const struct endpoint *e)
 {
 	return !file_of(e)->link && geteuid() == 0;
+}
+
+/* Shards cannot write in place: removes that advice. */
+static int replace_advise(const struct fcopy_options *options, int r, struct fcopy_error *error)
+{
+	enum fcopy_advice *a = &error->advice;
+	if (r < 0 && options->shard.count > 0) {
+		*a = *a == FCOPY_ADVICE_IN_PLACE            ? FCOPY_ADVICE_NONE
+		     : *a == FCOPY_ADVICE_IN_PLACE_OR_FORCE ? FCOPY_ADVICE_FORCE
+							    : *a;
+	}
+	return r;
 }
 
 /* Gives a named temporary file owner and mode, now that it is complete. Earlier, other users could
@@ -169,7 +181,7 @@ static int replace_finish(struct endpoint *e, const struct fcopy_options *option
 		r = metadata_keep_owner(e, &file_of(e)->place, options->force, error);
 	if (r == 0)
 		r = set_final_mode(e, options, error);
-	return r < 0 ? r : 1;
+	return r < 0 ? replace_advise(options, r, error) : 1;
 }
 
 static void replace_abort(struct endpoint *e)
@@ -219,7 +231,7 @@ static int replace_commit(struct endpoint *e, const struct fcopy_options *option
 		return r;
 	}
 	if (r < 0)
-		return replace_fail(e, call, r, error);
+		return replace_advise(options, replace_fail(e, call, r, error), error);
 	if (file_of(e)->directory >= 0 && (r = io_flush_directory(file_of(e)->directory)) < 0) {
 		error_operation(error, "fsync of the directory", "fsync", e->path, -r);
 		error->advice = FCOPY_ADVICE_FLUSH;
@@ -237,6 +249,26 @@ static int open_directory(struct endpoint *e, const struct fcopy_options *option
 	file_of(e)->directory = openat(file_of(e)->place.dir, ".",
 				       O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return file_of(e)->directory < 0 ? -errno : 0;
+}
+
+/* A named temporary file gets its owner last. Checks now, with a probe, that this will work. */
+static int check_owner(const struct endpoint *e, const struct fcopy_options *options,
+		       struct fcopy_error *error)
+{
+	const char *call;
+	struct endpoint file = {.fd = -1, .path = e->path}, *probe = &file;
+	const struct stat *old = &file_of(e)->place.st;
+	struct stat st;
+	if (options->force || options->preserve & FCOPY_ATTR_OWNERSHIP)
+		return 0;
+	if (e->fd >= 0 && fstat(e->fd, &st) == 0 && st.st_uid == old->st_uid &&
+	    st.st_gid == old->st_gid)
+		return 0;
+	int r = temporary_open_probe(file_of(e)->place.dir, probe, &call);
+	r = r < 0 ? error_call(error, call, e->path, -r)
+		  : metadata_keep_owner(probe, &file_of(e)->place, false, error);
+	temporary_drop(probe);
+	return r;
 }
 
 static int open_temporary(struct endpoint *e, const struct endpoint *src,
@@ -262,7 +294,7 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 	}
 	e->st.st_mode = S_IFREG;
 	if (!file_of(e)->place.exists || owner_waits(e))
-		return 0;
+		return file_of(e)->place.exists ? check_owner(e, options, error) : 0;
 	r = metadata_keep_owner(e, &file_of(e)->place, options->force, error);
 	if (r == 0 && file_of(e)->link) /* an unnamed file is invisible: set its mode early */
 		r = set_final_mode(e, options, error);
@@ -289,10 +321,9 @@ int replace_check(struct endpoint *e, const struct fcopy_options *options,
 	if (!file_of(e)->place.exists)
 		return options->resume || shard ? check_directory_allows_rename(e, error) : 0;
 	int r = check_existing(e, options->force, error);
-	enum fcopy_advice *a = &error->advice;
-	if (r < 0 && shard && (*a == FCOPY_ADVICE_IN_PLACE || *a == FCOPY_ADVICE_IN_PLACE_OR_FORCE))
-		*a = *a == FCOPY_ADVICE_IN_PLACE ? FCOPY_ADVICE_NONE : FCOPY_ADVICE_FORCE;
-	return r;
+	if (r == 0 && shard)
+		r = check_owner(e, options, error);
+	return replace_advise(options, r, error);
 }
 
 int replace_open(struct endpoint *e, const struct endpoint *src,

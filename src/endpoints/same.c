@@ -63,7 +63,7 @@ static int aliases(const struct endpoint *src, int dst, const struct stat *st)
 	if (a.st_size != b.st_size || !same_ctime(&a, &b))
 		return 0;
 	for (int i = 0; i < CLOCK_TRIES; i++) {
-		if (fchown(dst, (uid_t)-1, (gid_t)-1) < 0)
+		if (fchmod(dst, b.st_mode & 07777) < 0 && fchown(dst, (uid_t)-1, (gid_t)-1) < 0)
 			return 1;
 		if (stat_now(dst, &now) < 0 || stat_now(src->fd, &a) < 0)
 			return -errno;

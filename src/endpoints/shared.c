@@ -17,7 +17,7 @@ bool shared_lacks_locks(int err)
 	case ENOLCK:     /* NFS without a lock server */
 	case ENOSYS:     /* Lustre, mounted without flock */
 	case EOPNOTSUPP: /* other network file systems */
-	case EBADF:      /* NFS: a directory is never open for writing (flock(2)) */
+	case EBADF:      /* NFS: not open for writing (flock(2)) */
 	case EINVAL: return true;
 	default: return false;
 	}
@@ -42,6 +42,14 @@ int shared_lock_commit(int fd, const volatile int *cancel)
 	return r == -EWOULDBLOCK && flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : r;
 }
 
+int shared_check_lock(int fd, const volatile int *cancel)
+{
+	int r = part_take_lock(fd, LOCK_SH, cancel);
+	if (r == 0)
+		flock(fd, LOCK_UN);
+	return shared_lacks_locks(-r) ? 0 : r;
+}
+
 /* Opens the part, and creates it if its inode is still unknown. A complete part may have got the
  * mode of a read-only file: the commit only needs to read it. */
 static int shared_open_file(const struct endpoint *e, bool commit, bool create)
@@ -57,7 +65,7 @@ static int shared_open_file(const struct endpoint *e, bool commit, bool create)
 }
 
 int shared_open(struct endpoint *e, bool commit, uint64_t inode, const volatile int *cancel,
-		bool *locked, struct fcopy_error *error)
+		struct fcopy_error *error)
 {
 	struct stat st;
 	file_of(e)->keep_part = true;
@@ -67,9 +75,8 @@ int shared_open(struct endpoint *e, bool commit, uint64_t inode, const volatile 
 	if (r < 0)
 		return error_operation(error, "open of its .fcopy-part", "openat", e->path, -r);
 	e->fd = r;
-	r = commit ? shared_lock_commit(e->fd, cancel) : part_take_lock(e->fd, LOCK_SH, cancel);
-	*locked = r == 0;
-	if (r < 0 && !shared_lacks_locks(-r)) {
+	r = shared_check_lock(e->fd, cancel);
+	if (r < 0) {
 		part_fail_lock(e, r, error);
 	} else if ((r = part_is_named(e)) < 0) {
 		error_operation(error, "stat of its .fcopy-part", "fstat", e->path, -r);

@@ -177,10 +177,10 @@ int temporary_create(struct endpoint *e, mode_t mode, const char **call)
 	return create_named(e, call);
 }
 
-int temporary_open_probe(const struct endpoint *e, struct endpoint *probe, const char **call)
+int temporary_open_probe(int dir, struct endpoint *probe, const char **call)
 {
 	struct place *place = &file_of(probe)->place;
-	place->dir = file_of(e)->place.dir;
+	place->dir = dir;
 	*call = "open";
 	int r = create_unnamed(probe, 0600);
 	if (lacks_unnamed(r))
@@ -193,20 +193,20 @@ int temporary_open_probe(const struct endpoint *e, struct endpoint *probe, const
 	return -errno;
 }
 
-int temporary_probe(const struct endpoint *e, struct stat *st)
+int temporary_probe(int dir, struct stat *st)
 {
 	const char *call;
 	struct endpoint file = {.fd = -1}, *probe = &file;
-	int r = temporary_open_probe(e, probe, &call);
+	int r = temporary_open_probe(dir, probe, &call);
 	*st = file_of(probe)->place.st;
 	temporary_drop(probe);
 	return r;
 }
 
-bool temporary_stores_modes(const struct endpoint *e)
+bool temporary_stores_modes(int dir)
 {
 	struct stat st = {.st_mode = 0};
-	return temporary_probe(e, &st) < 0 || (st.st_mode & 07777) == 0600;
+	return temporary_probe(dir, &st) < 0 || (st.st_mode & 07777) == 0600;
 }
 
 /* Names the temporary file without replacing any file. Returns -EEXIST if the name is taken. */

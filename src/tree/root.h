@@ -46,9 +46,9 @@ bool inside_by_mount(int src, int dst, bool one_file_system);
 /* flush.c: Is all that was copied below this directory on the disk now? Flushes it if need be. */
 bool flush_all(const struct tree *, int dst);
 
-/* shard_part.c: opens DST.fcopy-part/ and locks it; creates it only if no shard has recorded it.
- * Returns 0, SHARD_AGAIN if it is gone, or -errno, recorded. */
-int shard_open_part(struct root *, struct shard_job *, int lock);
+/* shard_part.c: opens DST.fcopy-part/; creates it only if no shard has recorded it. Returns 0,
+ * SHARD_AGAIN if it is gone, or -errno, recorded. */
+int shard_open_part(struct root *, struct shard_job *);
 
 /* commit.c: sets the attributes of the complete directory, flushes and renames it. Returns 0 or
  * -errno, reported. */

@@ -22,7 +22,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 struct shard_root {
@@ -30,7 +29,6 @@ struct shard_root {
 	struct shard_job job;
 	struct fcopy_error error;
 	char reason[128];
-	bool warned;
 };
 
 /* Options that the copies of all shards must have in common. */
@@ -81,7 +79,7 @@ int shard_names_copy(struct tree *t, const struct operand *o)
 	int r = shard_job_open(&s, t, o);
 	if (r == 0)
 		r = shard_look(&s.job);
-	bool ours = s.job.begun || s.job.receipt || s.job.part ||
+	bool ours = s.job.begun || s.job.receipt || s.job.stale[0] || s.job.part ||
 		    (s.job.changed && !shard_is_root(o));
 	shard_job_free(&s.job);
 	return r < 0 ? shard_report(&s, r) : ours;
@@ -126,7 +124,6 @@ static int shard_walk(struct shard_root *s, enum walk walk)
 	const struct operand *o = s->root.operand;
 	struct stat st;
 	int src = openat(o->src, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	/* A duplicate would hold the lock as long as hard links refer to the directory. */
 	int dst = openat(s->root.dst, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct directory *d = src < 0 || dst < 0 || fstat(dst, &st) < 0
 				  ? NULL
@@ -166,9 +163,11 @@ static int shard_copy_share(struct shard_root *s, bool *reported)
 {
 	char what[SHARD_DETAIL];
 	int lock = -1;
-	int r = shard_lock_share(&s->job, &s->root.tree->options->copy, &s->warned, &lock);
+	int r = shard_lock_share(&s->job, &s->root.tree->options->copy, &lock);
 	if (r == 0)
-		r = shard_open_part(&s->root, &s->job, LOCK_SH);
+		r = shard_lock(&s->job, false, &s->root.tree->options->copy);
+	if (r == 0)
+		r = shard_open_part(&s->root, &s->job);
 	if (r == 0) {
 		r = shard_walk(s, WALK_COPIES);
 		*reported = r < 0;
@@ -191,7 +190,11 @@ static int shard_copy_share(struct shard_root *s, bool *reported)
 static int shard_commit(struct shard_root *s, bool *reported)
 {
 	struct shard_job *j = &s->job;
-	int r = shard_open_part(&s->root, j, LOCK_EX);
+	int r = shard_lock(j, true, &s->root.tree->options->copy);
+	if (r == SHARD_LEFT)
+		return 0;
+	if (r == 0)
+		r = shard_open_part(&s->root, j);
 	if (r == 0)
 		r = shard_look(j);
 	if (r == 0 && j->complete < j->shard.count)
@@ -284,6 +287,7 @@ int shard_root_copy(struct tree *t, const struct operand *o)
 	for (int tries = 0; r == SHARD_AGAIN && tries < SHARD_TRIES; tries++) {
 		shard_pause(tries);
 		r = shard_run(&s, &reported);
+		shard_unlock(&s.job);
 	}
 	if (r == SHARD_AGAIN)
 		r = shard_refuse_part(&s.job, "its .fcopy-part is gone");

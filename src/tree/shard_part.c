@@ -8,19 +8,15 @@
 #include "root.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
-/* Locks the open part. If directories cannot be locked, as on NFS, the locks of the shares must
- * suffice. Returns SHARD_AGAIN if the part has lost its name since. *st: its fstat. */
-static int shard_lock_part(const struct root *root, const struct shard_job *j, int lock,
-			   struct stat *st)
+/* Checks that no other copy uses the open part; sets *st. Returns SHARD_AGAIN if the part has lost
+ * its name. */
+static int shard_check_part(const struct root *root, const struct shard_job *j, struct stat *st)
 {
 	struct stat named;
-	const struct fcopy_options *o = &root->tree->options->copy;
-	int r = lock == LOCK_EX ? shared_lock_commit(root->dst, o->cancel)
-				: part_take_lock(root->dst, lock, o->cancel);
-	if (r < 0 && !shared_lacks_locks(-r))
+	int r = shared_check_lock(root->dst, root->tree->options->copy.cancel);
+	if (r < 0)
 		return part_fail_lock(&(struct endpoint){.path = j->path}, r, j->error);
 	if (fstat(root->dst, st) < 0)
 		return error_call(j->error, "fstat", j->path, errno);
@@ -30,7 +26,7 @@ static int shard_lock_part(const struct root *root, const struct shard_job *j, i
 	return 0;
 }
 
-int shard_open_part(struct root *root, struct shard_job *j, int lock)
+int shard_open_part(struct root *root, struct shard_job *j)
 {
 	struct stat st = {0};
 	bool created = !j->part && mkdirat(j->parent, j->part_name, 0700) == 0;
@@ -50,12 +46,10 @@ int shard_open_part(struct root *root, struct shard_job *j, int lock)
 	if (root->dst < 0)
 		return error_operation(j->error, "open of its .fcopy-part", "openat", j->path,
 				       errno);
-	int r = shard_lock_part(root, j, lock, &st);
+	int r = shard_check_part(root, j, &st);
 	/* Once it is recorded, it may have its final owner and mode: the commit was interrupted. */
-	if (r == 0 && !j->part && (st.st_uid != geteuid() || st.st_mode & 022))
-		r = error_refuse(j->error, j->path, EPERM,
-				 "its .fcopy-part belongs to another user, or others may write to "
-				 "it",
-				 FCOPY_ADVICE_REMOVE_PART);
+	const char *unsafe = r == 0 && !j->part ? part_unsafe_reason(j->parent, &st) : NULL;
+	if (unsafe)
+		r = error_refuse(j->error, j->path, EPERM, unsafe, FCOPY_ADVICE_REMOVE_PART);
 	return r == 0 ? shard_record_part(j, &st, unmarked_is_empty(root->dst) == 1) : r;
 }

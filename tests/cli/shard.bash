@@ -14,6 +14,9 @@ shards() {
 	done
 }
 
+# listed N: what strace writes to ./trace has begun its Nth call to list records.
+listed() { [ "$(grep -c 'getdents64(' trace)" -ge "$1" ]; }
+
 # left_only_receipt NAME: of the job, only the receipt is left.
 left_only_receipt() {
 	absent "$1".fcopy-part

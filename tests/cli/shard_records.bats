@@ -25,10 +25,11 @@ stale() {
 
 # delayed SECONDS N SRC [OPTION…]: starts shard 1, which waits before its Nth call to list records.
 delayed() {
+	: >trace
 	strace -qq -o trace -e inject=getdents64:delay_enter=$(($1 * 1000000)):when="$2" "${@:4}" \
 		"$FCOPY" --shard=1/2 "$3" dst 2>err &
 	late=$!
-	sleep 0.7
+	await listed "$2"
 }
 
 @test "two shards that start over from one old receipt: neither removes records of the other" {
@@ -41,6 +42,7 @@ delayed() {
 			delayed 2 $n src
 			expect 0 --shard=0/2 src dst
 			wait $late || { cat err; return 1; }
+			grep -q DELAYED trace
 			committed
 		done
 	done
@@ -53,6 +55,7 @@ delayed() {
 	delayed 2 1 src
 	expect 0 --shard=1/2 src dst
 	wait $late || { cat err; return 1; }
+	grep -q DELAYED trace
 	committed
 }
 
@@ -66,6 +69,7 @@ delayed() {
 		delayed 2 $n src -e inject=flock:error=ENOLCK
 		expect 0 --shard=0/2 src dst
 		wait $late || { cat err; return 1; }
+		grep -q DELAYED trace
 		committed
 		rm filler
 	done
@@ -91,6 +95,7 @@ delayed() {
 			expect 0 --shard=1/2 src dst
 			cmp src dst
 		fi
+		grep -q DELAYED trace
 	done
 }
 

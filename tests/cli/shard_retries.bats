@@ -31,6 +31,12 @@ big() {
 	done
 }
 
+# has_blocks PATTERN: a file of that name.
+has_blocks() {
+	# shellcheck disable=SC2086
+	[ "$(stat -c %b $1 2>/dev/null || echo 0)" -gt 0 ]
+}
+
 @test "a symlink that has become a file since is not followed" {
 	for option in -r -a; do
 		rm -rf s t t.* victim
@@ -92,7 +98,7 @@ make_entry() {
 	mkdir -p s/sub # sub/big1 is of share 1
 	big s/sub/big1 250M O 0
 	"$FCOPY" -r --limit-rate=8M --shard=1/2 s t 2>err &
-	sleep 1
+	await test -s t.fcopy-part/sub/big1
 	head -c 20M /dev/zero | tr '\0' N >>s/sub/big1
 	expect 0 -r --shard=0/2 s t
 	never wait $!
@@ -106,7 +112,7 @@ make_entry() {
 	mkdir -p s/sub
 	big s/sub/big 300M O 140 160
 	"$FCOPY" -r --limit-rate=3M --shard=1/2 s t 2>err &
-	sleep 1
+	await has_blocks 't.fcopy-part/sub/.fcopy-*'
 	big new 400M N 140 160
 	mv new s/sub/big
 	expect 0 -r --shard=0/2 s t
@@ -176,8 +182,8 @@ make_entry() {
 	truncate -s 20M s
 	cp -p --sparse=always s good
 	local -a without=(strace -f -qq -o /dev/null -e trace=fallocate -e inject=fallocate:error=EOPNOTSUPP)
-	"${without[@]}" "$FCOPY" --limit-rate=2M --shard=0/2 s t 2>/dev/null &
-	sleep 0.4
+	"${without[@]}" "$FCOPY" --limit-rate=1M --shard=0/2 s t 2>/dev/null &
+	await has_blocks t.fcopy-part
 	head -c 4M /dev/urandom | dd of=s bs=1M seek=5 conv=notrunc status=none
 	wait $! || true
 	cp -p --sparse=always good s
@@ -250,10 +256,10 @@ print((h ^ h >> 33) % 2)' "$1"
 	ln s/d/link2 s/d/link3
 	need_strace
 	run strace -f -qq -o /dev/null -e trace=syncfs -e inject=syncfs:signal=KILL "$FCOPY" -a --shard=0/2 s t
-	strace -f -qq -o /dev/null -e trace=syncfs -e inject=syncfs:signal=KILL \
+	strace -D -f -qq -o /dev/null -e trace=syncfs -e inject=syncfs:signal=KILL \
 		"$FCOPY" -a --limit-rate=1M --shard=0/2 s t &
 	pid=$!
-	sleep 1
+	await has_written 300000
 	head -c 4M /dev/zero | tr '\0' N >new
 	mv new s/d/$n
 	expect 0 -a --shard=1/2 s t
@@ -285,9 +291,10 @@ print((h ^ h >> 33) % 2)' "$1"
 			delayed=renameat
 			run strace -f -qq -o /dev/null -e trace=syncfs -e inject=syncfs:signal=KILL "$FCOPY" -a --shard=0/2 s t
 		fi
+		rm -f trace
 		strace -f -qq -o trace -e trace=linkat,renameat,syncfs -e inject=$delayed:delay_enter=3000000:when=1 \
 			-e inject=syncfs:signal=KILL "$FCOPY" -a --shard=0/2 s t &
-		sleep 1
+		await said $delayed trace
 		for n in "${names[@]:0:2}"; do
 			[ $kind = file ] && echo new >new || ln -s "new$n" new
 			mv new s/d/$n

@@ -281,8 +281,8 @@ share_of() {
 	chown 65534:65534 s
 	expect 0 -a --shard=0/2 s t
 	# The lock keeps the last shard from committing.
-	flock -s t.fcopy-part "$FCOPY" -a --shard=1/2 s t 2>err && false
-	grep -q 'another copy writes its .fcopy-part' err
+	flock -s t.fcopy-shards/job.* "$FCOPY" -a --shard=1/2 s t 2>err
+	grep -q 'not committed yet' err
 	absent t
 	chown 65534:65534 t.fcopy-part
 	chmod 777 t.fcopy-part
@@ -326,9 +326,9 @@ share_of() {
 	mkdir s
 	for name in {1..20}; do echo "$name" >s/$name; done
 	expect 0 -r --shard=0/2 s t
-	flock -s t.fcopy-part "$FCOPY" -r --shard=1/2 s t 2>err && false # all markers are there
-	grep -q 'another copy writes its .fcopy-part' err
-	flock -x t.fcopy-part sleep 3 &
+	flock -s t.fcopy-shards/job.* "$FCOPY" -r --shard=1/2 s t 2>err # all markers are there
+	grep -q 'not committed yet' err
+	flock -x t.fcopy-shards/job.* sleep 3 &
 	sleep 0.3
 	local start=$SECONDS
 	expect 0 -r --json --shard=0/2 s t
@@ -429,8 +429,8 @@ share_of() {
 
 @test "a shard that is killed at any moment and retried: absent or whole, and only the receipt left" {
 	make_source
-	local end=$((SECONDS + 5)) runs=0
-	while [ $SECONDS -lt $end ]; do
+	local end=$((SECONDS + 5)) runs
+	for ((runs = 0; runs < 4 || SECONDS < end; runs++)); do
 		chmod -R u+rwx t t.* 2>/dev/null || true
 		rm -rf t t.*
 		"$FCOPY" -a --shard=0/3 s t &
@@ -443,7 +443,43 @@ share_of() {
 		done
 		wait $other
 		committed
-		runs=$((runs + 1))
 	done
-	[ $runs -gt 3 ]
+}
+
+@test "the last share succeeds while another process flushes its marker, and that process commits" {
+	need_strace
+	mkdir s
+	for name in {1..20}; do echo "$name" >s/$name; done
+	strace -f -qq -o trace -e trace=fsync -e inject=fsync:delay_enter=3000000 \
+		"$FCOPY" -r --shard=0/2 s t 2>err0 3>&- &
+	pid=$!
+	marked() { ls t.fcopy-shards/share.0.* >/dev/null 2>&1; }
+	await marked
+	expect 0 -r --shard=1/2 s t
+	mentions "not committed yet"
+	wait $pid || { cat err0; return 1; }
+	diff -r s t
+	absent t.fcopy-part
+}
+
+@test "the receipt of a tree that was moved away: a retry is refused, and nothing is copied into a new DST" {
+	mkdir s
+	echo x >s/f
+	expect 0 -r --shard=0/1 s t
+	mv t elsewhere
+	mkdir t
+	expect 1 -r --shard=0/1 s t
+	mentions "t: exists"
+	[ -z "$(ls t)" ]
+}
+
+@test "two jobs that begin at once: one of them can go on" {
+	need_strace
+	random src 100000
+	for n in 2 3; do
+		strace -qq -o trace$n -e trace=mkdirat -e inject=mkdirat:delay_exit=500000 \
+			"$FCOPY" --shard=0/$n src dst 2>err$n 3>&- &
+	done
+	wait
+	"$FCOPY" --shard=0/2 src dst 2>err || "$FCOPY" --shard=0/3 src dst 2>>err || { cat err; return 1; }
 }

@@ -15,10 +15,12 @@ has_bytes() {
 	"$FCOPY" --resume --limit-rate=2M a b 2>err 3>&- &
 	first=$!
 	await has_bytes b.fcopy-part
+	kill -STOP $first
 	rm b.fcopy-part
 	"$FCOPY" --resume --limit-rate=100K a b 2>/dev/null 3>&- &
 	second=$!
 	await has_bytes b.fcopy-part
+	kill -CONT $first
 	wait $first || status=$?
 	[ $status = 1 ]
 	[ "$(cat err)" = "fcopy: b: its .fcopy-part was moved or replaced during the copy" ] || { cat err; return 1; }
@@ -35,10 +37,12 @@ has_bytes() {
 	"$FCOPY" -r --resume --limit-rate=2M s d 2>err 3>&- &
 	first=$!
 	await test -f d.fcopy-part/fcopy-unfinished.txt
+	kill -STOP $first
 	mv d.fcopy-part away
 	"$FCOPY" -r --resume --limit-rate=100K s d 2>/dev/null 3>&- &
 	second=$!
 	await test -f d.fcopy-part/fcopy-unfinished.txt
+	kill -CONT $first
 	wait $first || status=$?
 	[ $status = 1 ]
 	absent d
@@ -54,7 +58,7 @@ has_bytes() {
 	local tracer status=0
 	random src 3000000
 	expect 0 --shard=0/2 src dst
-	run --separate-stderr flock -s dst.fcopy-part "$FCOPY" --shard=1/2 src dst # marker, no commit
+	run --separate-stderr flock -s dst.fcopy-shards/job.* "$FCOPY" --shard=1/2 src dst # marker, no commit
 	absent dst
 	strace -qq -o /dev/null -e trace=fsync -e inject=fsync:delay_enter=2000000:when=1 \
 		"$FCOPY" --shard=finish/2 src dst 2>/dev/null 3>&- &
@@ -80,10 +84,11 @@ has_bytes() {
 	cp -r dst.fcopy-shards before
 	expect 0 --shard=1/2 src dst
 	cp -n before/* dst.fcopy-shards/ # as if the committer was killed before it cleaned up
+	: >trace
 	strace -qq -o trace -e trace=getdents64 -e inject=getdents64:delay_enter=3000000:when=2 \
 		"$FCOPY" --shard=1/2 src dst 2>/dev/null 3>&- &
 	late=$!
-	await test -s trace
+	await listed 2
 	rm dst
 	expect 0 --shard=0/2 src dst
 	wait $late || status=$?
@@ -100,12 +105,12 @@ has_bytes() {
 	truncate -s 256M s/big
 	echo x >other
 	setfattr -n user.foreign -v 1 other 2>/dev/null || skip "no extended attributes here"
-	strace -f -qq -o /dev/null -e trace=renameat -e inject=renameat:delay_enter=3000000:when=1 \
+	strace -f -qq -o trace -e trace=renameat -e inject=renameat:delay_enter=3000000:when=1 \
 		"$FCOPY" -a -j 1 --shard=0/1 s d 2>err 3>&- &
 	pid=$!
 	marked() { [ -n "$(find d.fcopy-shards -name 'share.0.*' 2>/dev/null)" ]; }
 	await marked
-	sleep 1 # the last walk is in renameat now, which takes 3 s
+	await said 'renameat(' trace # the last walk is there now, for 3 s
 	mv s/big big.old
 	ln -s ../other s/big
 	wait $pid || status=$?

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <glob.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -231,10 +232,13 @@ static void release_lock(void)
 	close(held);
 }
 
-/* Opens the part, and locks it as another process would. */
+/* Opens the record of the job, and locks it as another process would. */
 static void hold_lock(int lock)
 {
-	held = open("dst.fcopy-part", O_RDONLY | O_CLOEXEC);
+	glob_t found;
+	need(glob("dst.fcopy-shards/job.*", 0, NULL, &found) == 0);
+	held = open(found.gl_pathv[0], O_RDONLY | O_CLOEXEC);
+	globfree(&found);
 	need(held >= 0 && flock(held, lock | LOCK_NB) == 0);
 }
 
