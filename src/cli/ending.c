@@ -95,7 +95,7 @@ static void print_destination(const struct fcopy_report *r)
 	} else if (r->in_place) {
 		fputs("; ", stderr);
 		message_print(dst);
-		fputs(" is incomplete", stderr);
+		fputs(r->bytes > 0 ? " is incomplete" : " may be incomplete", stderr);
 	} else if (r->atomic) {
 		fputs("; ", stderr);
 		message_print(dst);

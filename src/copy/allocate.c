@@ -7,8 +7,11 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sys/param.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+#define ZEROS ((off_t)64 << 10) /* bytes of zeros between two checks of the rate */
 
 /* Below, the call costs what it saves. */
 #define WORTH_SIZE         ((off_t)64 << 10)
@@ -79,6 +82,22 @@ int allocate_unwritten(struct copy *c, off_t start, off_t end)
 	return c->options->preallocate == FCOPY_WHEN_NEVER ? 0 : allocate(c, start, end, false);
 }
 
+/* For a device, or an old file in which the hole cannot be punched. */
+static int write_zeros(struct copy *c, off_t start, off_t end)
+{
+	struct transfer *t = &c->all;
+	int r = 0;
+	for (off_t n; r == 0 && start < end; start += n) {
+		n = MIN(end - start, ZEROS);
+		if (t->monitor && t->monitor->limit_rate > 0)
+			n = MIN(n, (off_t)MAX(t->monitor->limit_rate / 10, 1));
+		r = io_zero(&t->io, c->dst.fd, start, start + n);
+		if (r == 0)
+			r = transfer_pace(t, (size_t)n);
+	}
+	return r;
+}
+
 int allocate_hole(struct copy *c, off_t start, off_t end)
 {
 	c->needs_truncate = true;
@@ -90,6 +109,6 @@ int allocate_hole(struct copy *c, off_t start, off_t end)
 	/* btrfs keeps the block of the old end when the hole goes beyond it. */
 	if (S_ISREG(c->dst.st.st_mode) && end > c->dst.st.st_size && ftruncate(c->dst.fd, end) < 0)
 		return error_call(&c->report->error, "ftruncate", c->dst.path, errno);
-	int r = io_zero(&c->all.io, c->dst.fd, start, end);
+	int r = io_punch(c->dst.fd, start, end) ? 0 : write_zeros(c, start, end);
 	return r < 0 ? error_call(&c->report->error, "pwrite", c->dst.path, -r) : 0;
 }

@@ -41,7 +41,8 @@ static bool enlarge_buffer(struct copy *c, size_t size)
 
 int cached_readwrite(struct copy *c, struct transfer *t, size_t buffer_size, unsigned threads)
 {
-	if (threads > 1 && !enlarge_buffer(c, threads * buffer_size))
+	if (threads > SIZE_MAX / buffer_size ||
+	    (threads > 1 && !enlarge_buffer(c, threads * buffer_size)))
 		threads = 1; /* no memory for all of them */
 	if (!enlarge_buffer(c, buffer_size))
 		return error_call(&c->report->error, "mmap", c->dst.path, errno);

@@ -236,7 +236,8 @@ static int copy_file(struct copy *c)
 	bool dense = st->st_blocks * 512 >= st->st_size;
 	bool clones = o->reflink == FCOPY_WHEN_ALWAYS ||
 		      (o->reflink <= FCOPY_WHEN_AUTO && o->preallocate != FCOPY_WHEN_ALWAYS);
-	if (c->size > 0 && clones && !c->no_clone && o->sparse <= FCOPY_WHEN_AUTO && !o->no_cache) {
+	if ((c->size > 0 || o->reflink == FCOPY_WHEN_ALWAYS) && clones && !c->no_clone &&
+	    o->sparse <= FCOPY_WHEN_AUTO && !o->no_cache) {
 		int r = try_clone(c);
 		if (r != ENGINE_NEXT)
 			return r;

@@ -149,6 +149,8 @@ int ranges_run(const struct engine *engine, struct transfer *t, unsigned threads
 	t->steady_bytes = 0;
 	if (!engine->positional)
 		return transfer_refuse(t, NULL, SIDE_BOTH, ESPIPE);
+	if (threads > SIZE_MAX / r.buffer_size)
+		threads = 1;
 	r.buffers = t->buffer ? t->buffer : io_alloc(threads * r.buffer_size);
 	if (!r.buffers) {
 		threads = 1;

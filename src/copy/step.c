@@ -75,6 +75,8 @@ int step_refused(struct copy *c, const struct engine *engine, const struct trans
 		c->report->error.advice = FCOPY_ADVICE_AUTO;
 	if (!c->mode->engine && engine == &engine_reflink)
 		c->report->error.advice = FCOPY_ADVICE_REFLINK;
+	if (c->mode->engine && !t->call)
+		c->report->error.option = "mode";
 	return t->refusal > 0 ? -t->refusal : -EOPNOTSUPP; /* 0 would commit an incomplete copy */
 }
 
@@ -103,7 +105,7 @@ static int leave_out_zeros(struct copy *c, struct transfer *t, off_t from, int r
 	off_t end = t->src_positional ? t->offset : lseek(t->src, 0, SEEK_CUR);
 	if (!S_ISREG(now.st_mode) || now.st_size >= c->src.st.st_size || end <= now.st_size)
 		return r;
-	off_t most = (off_t)MAX(ENGINE_CHUNK, t->buffer_size * MAX(t->threads, 1));
+	off_t most = (off_t)MAX(ENGINE_CHUNK, (uint64_t)t->buffer_size * MAX(t->threads, 1));
 	t->offset = MAX(from, t->offset - MIN(most, end - now.st_size));
 	c->needs_truncate = c->report->source_changed = true;
 	return r < 0 || t->dst_positional ? r : transfer_fail(t, NULL, SIDE_SRC, -EBUSY);

@@ -25,6 +25,13 @@ static void submit_piece(struct pieces *d, struct piece *p)
 			  round_up(p->want - p->have, d->align), p->at + (off_t)p->have, id);
 }
 
+/* Under a rate limit only a tenth of a second's bytes, or one piece, are in flight. */
+static bool exceeds_rate(const struct pieces *d, size_t want)
+{
+	uint64_t rate = d->t->monitor ? d->t->monitor->limit_rate : 0;
+	return rate > 0 && d->busy > 0 && (d->busy + 1) * (uint64_t)want > rate / 10;
+}
+
 /* Starts a piece in each free buffer. */
 static void start_pieces(struct pieces *d)
 {
@@ -37,6 +44,8 @@ static void start_pieces(struct pieces *d)
 		if (p->busy)
 			continue;
 		want = round_up((off_t)want < left ? want : (size_t)left, d->align);
+		if (exceeds_rate(d, want))
+			return;
 		*p = (struct piece){.busy = true, .at = d->next, .want = want, .buffer = p->buffer};
 		d->next += (off_t)want;
 		d->busy++;
@@ -103,8 +112,9 @@ static void keep_tail(struct pieces *d, const struct piece *p, size_t whole)
 	d->tail_size = p->have - whole;
 }
 
-/* n more bytes were read. A read that ended inside a block is the last of the file, or a short
- * read: then read that block again, because direct I/O cannot continue inside it. */
+/* n more bytes were read. A read that ended inside a block was the last of the file, or it was
+ * short, or the file has grown since. In the last two cases, read that block again: direct I/O
+ * cannot continue inside it. */
 static void after_read(struct pieces *d, struct piece *p, size_t n)
 {
 	p->have += n;
@@ -118,7 +128,9 @@ static void after_read(struct pieces *d, struct piece *p, size_t n)
 		return;
 	}
 	bool last = n == 0 || (ragged && at >= end);
-	if (ragged && !last && whole <= p->have - n) {
+	bool grows = end != d->grown;
+	d->grown = ragged ? end : d->grown;
+	if (ragged && !last && whole <= p->have - n && !grows) {
 		end_failed(d, p, transfer_refuse(d->t, "io_uring_enter", SIDE_SRC, EINVAL));
 		return;
 	}

@@ -38,6 +38,7 @@ struct pieces {
 	size_t align; /* of every offset, length and address, in bytes */
 	off_t next;   /* where the next piece starts, or where the prefix ends if that is before */
 	off_t size;   /* of the source at the start; only one piece at a time reads past it */
+	off_t grown;  /* its size after the last read that ended inside a block */
 	bool ended;   /* the source ended: start no more pieces */
 	bool pads;    /* the last block is written whole; otherwise its bytes are left in tail */
 	char *tail;   /* bytes of a partial last block; after pieces_run those at t->offset */

@@ -32,11 +32,12 @@ static bool is_pipe(int fd)
  * more than that into an empty pipe may block for ever. */
 static size_t enlarge_pipe(int pipe, size_t size)
 {
-	for (; size > (size_t)sysconf(_SC_PAGESIZE); size /= 2)
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	for (size = size < page ? page : size; size >= page; size /= 2)
 		if (fcntl(pipe, F_SETPIPE_SZ, (int)size) >= 0)
 			break;
 	int got = fcntl(pipe, F_GETPIPE_SZ);
-	return got > 0 ? (size_t)got : (size_t)sysconf(_SC_PAGESIZE);
+	return got > 0 ? (size_t)got : page;
 }
 
 /* Stores whether fd is a socket with input that a read would return. Returns 0, or -errno: recv
@@ -175,7 +176,8 @@ static int splice_copy(struct transfer *t)
 		return transfer_refuse(t, "pipe2", SIDE_NONE, errno);
 	if (!t->buffer_size && !t->src_positional)
 		size = from_pipe ? PIPE_CHUNK : SOCKET_CHUNK;
-	int r = splice_through_pipe(t, pipe, enlarge_pipe(pipe[1], size));
+	size_t capacity = enlarge_pipe(pipe[1], size);
+	int r = splice_through_pipe(t, pipe, capacity < size ? capacity : size);
 	close(pipe[0]);
 	close(pipe[1]);
 	return r;

@@ -46,13 +46,14 @@ static void pace_keep(const struct transfer *t, uint64_t moved)
 	}
 }
 
-static void add_progress(struct fcopy_progress *p, size_t n)
+int transfer_account(struct transfer *t, size_t n)
 {
-	__atomic_fetch_add(&p->bytes, n, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&p->moved, n, __ATOMIC_RELAXED);
+	if (t->monitor && t->monitor->progress)
+		__atomic_fetch_add(&t->monitor->progress->bytes, n, __ATOMIC_RELAXED);
+	return transfer_pace(t, n);
 }
 
-int transfer_account(struct transfer *t, size_t n)
+int transfer_pace(struct transfer *t, size_t n)
 {
 	struct monitor *m = t->monitor;
 	if (n > 0)
@@ -60,7 +61,7 @@ int transfer_account(struct transfer *t, size_t n)
 	if (m) {
 		uint64_t moved = __atomic_add_fetch(&m->moved, n, __ATOMIC_RELAXED);
 		if (m->progress)
-			add_progress(m->progress, n);
+			__atomic_fetch_add(&m->progress->moved, n, __ATOMIC_RELAXED);
 		if (m->limit_rate)
 			pace_keep(t, moved);
 	}

@@ -70,6 +70,8 @@ size_t transfer_chunk(const struct transfer *t, size_t most);
  * transfer_account. */
 int transfer_account(struct transfer *t, size_t n);
 int transfer_advance(struct transfer *t, size_t n);
+/* The same for n zeros written in place of a hole; transfer_skip accounts for the hole itself. */
+int transfer_pace(struct transfer *t, size_t n);
 
 /* Sets t->offset to `offset` without moved bytes, after a hole or a clone: no rate limit applies.
  */

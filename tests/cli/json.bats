@@ -295,3 +295,9 @@ load json
 	traced 0 inject=fsync,fdatasync:delay_enter=10000 --json --fsync a b
 	is '.phases.fsync >= 0.01' '.phases.replace > 0'
 }
+
+@test "a mode that cannot copy from this SRC: error.option is the mode" {
+	random a 1000
+	expect 1 --json=report a - 4
+	[ "$(jq -r .error.option report)" = mode ]
+}

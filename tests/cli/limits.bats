@@ -174,3 +174,14 @@ limited() {
 	diff -r tree copy
 	absent copy.fcopy-part
 }
+
+@test "--limit-rate holds for zeros that are written in place of a hole, too" {
+	need_strace
+	truncate -s 4M hole
+	head -c 4M /dev/urandom >b
+	local start=${EPOCHREALTIME/./}
+	traced 0 inject=fallocate:error=EOPNOTSUPP --limit-rate=2M --inplace hole b
+	injected
+	[ $((${EPOCHREALTIME/./} - start)) -ge 1500000 ]
+	cmp hole b
+}

@@ -68,6 +68,11 @@ moves() {
 	grep -q 'F_SETPIPE_SZ, 131072' trace
 	traced 0 trace=fcntl a b splice
 	grep -q 'F_SETPIPE_SZ, 1048576' trace
+	for size in 4096 1000; do
+		traced 0 trace=splice --buffer-size=$size a b splice
+		never grep -E "splice\\(.*, $((size + 1))[0-9]*, " trace
+		[ "$(calls splice)" -ge $((2 * 1000000 / size)) ]
+	done
 }
 
 @test "splice: where the kernel refuses a larger pipe, the small one does" {

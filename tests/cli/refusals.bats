@@ -364,3 +364,8 @@ refuses_same() {
 	says "fcopy: b: getrandom: Function not implemented"
 	holds old b
 }
+
+@test "--reflink=always fails if the source has no size, and copies nothing" {
+	expect 1 --reflink=always /proc/cpuinfo copy
+	absent copy
+}
