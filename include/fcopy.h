@@ -130,7 +130,7 @@ struct fcopy_step {
 #define FCOPY_STEPS_MAX 12 /* more than there are engines */
 
 /* What a copy is doing. Phases come in this order, except that a resumed copy is in VERIFY before
- * COPY. A phase may be skipped. */
+ * COPY, and a tree is in COPY again for each SRC. A phase may be skipped. */
 enum fcopy_phase {
 	FCOPY_PHASE_WAIT,    /* for the peer of a socket, or the other side of a FIFO */
 	FCOPY_PHASE_COPY,    /* data is copied */
@@ -241,8 +241,8 @@ struct fcopy_shard {
 
 #define FCOPY_SHARDS_MAX 100000
 
-/* {.api = FCOPY_API} is the default: auto, atomic, nothing flushed. An option that would have no
- * effect is refused: the copy fails, and error.option names it. */
+/* {.api = FCOPY_API} is the default: auto, atomic, nothing flushed. An option that
+ * cannot apply, except force, is refused: the copy fails, and error.option names it. */
 struct fcopy_options {
 	int api; /* must be FCOPY_API; the copy fails with EINVAL for an unknown value */
 	const struct fcopy_mode *mode; /* NULL: auto */
@@ -388,7 +388,7 @@ struct fcopy_tree_report {
 	double seconds[FCOPY_PHASES];            /* wall-clock time; verify counts as copy */
 	bool committed; /* every SRC has its final name, perhaps without the entries that failed */
 	char dst[FCOPY_PATH_MAX];   /* destination of the last SRC */
-	char part[FCOPY_PATH_MAX];  /* unfinished and kept: the tree, or the first file; or empty */
+	char part[FCOPY_PATH_MAX];  /* unfinished and left: the tree, or the first file; or empty */
 	char path[FCOPY_PATH_MAX];  /* what error.path points to */
 	char path2[FCOPY_PATH_MAX]; /* what error.path2 points to */
 	char detail[FCOPY_DETAIL_MAX]; /* what error.reason points to, if it has numbers */
@@ -410,15 +410,15 @@ struct fcopy_tree_report {
  *
  * A failed entry is reported by FCOPY_EVENT_FAILED, and the copy continues. The entry's name in DST
  * is then absent or unchanged. An entry that vanishes from the source before it is opened is
- * reported as a warning and is not a failure. Every component is opened relative to its parent
- * directory without following symlinks: if a directory is replaced by a symlink during the copy,
- * neither reads nor writes are redirected.
+ * reported as a warning; with copy.strict it is a failure. Every component is opened relative to
+ * its parent directory without following symlinks: if a directory is replaced by a symlink during
+ * the copy, neither reads nor writes are redirected.
  *
  * copy.threads is the size of the thread pool. 0 means one more than the CPUs that the affinity
  * mask and the cgroup's cpu.max allow, on btrfs as many as these CPUs, and at most 4.
  * copy.limit_rate applies to the whole tree. copy.fsync flushes a new tree by one syncfs(2) before
- * the rename, or each file and directory if syncfs(2) does not reach the storage or does not report
- * its errors (FUSE, SMB, 9P, overlayfs, eCryptfs).
+ * the rename. If syncfs(2) does not reach the storage or does not report its errors (FUSE, SMB, 9P,
+ * overlayfs, eCryptfs), it flushes each file and directory.
  * copy.in_place, copy.scratch, copy.count and copy.expected_size are refused. copy.notify is called
  * in several threads, but never in two at once.
  *

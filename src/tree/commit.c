@@ -4,11 +4,13 @@
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
+#include "permissions.h"
 #include "root.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 /* A separate descriptor: the operand's may be O_PATH. */
@@ -73,10 +75,16 @@ void commit_keep(const struct root *r)
 	int marked = r->part[0] ? resume_mark(r->dst) : -ENAMETOOLONG;
 	if (proven && (marked == 0 || (marked == -EEXIST && r->resumes)))
 		(void)!resume_prove(r->dst, true);
+	char *part = r->tree->report->part, earlier[PATH_MAX];
+	strcpy(earlier, part);
 	if (r->resumes || (r->part[0] && commit_rename(r, r->part) == 0))
-		commit_path(r, r->part, r->tree->report->part);
+		commit_path(r, r->part, part);
 	else
 		commit_remove(r);
+	/* The report has one part. */
+	if (earlier[0] && strncmp(earlier, part, strlen(part)) != 0)
+		copy_warn(&(struct copy){.options = &r->tree->options->copy}, earlier, EEXIST,
+			  "was kept, unfinished", FCOPY_ADVICE_NONE);
 }
 
 /* With --keep-going a failure is one of an entry: it is reported and does not prevent the commit.
@@ -92,8 +100,10 @@ static int commit_set_attributes(struct root *r, struct directory *d)
 	report_add(t->report, &w.sum);
 	int result = t->failures > failures ? -EIO : 0;
 	if ((result == 0 || keep_going) && r->temporary[0] &&
-	    !(t->options->copy.preserve & FCOPY_ATTR_MODE) && fchmod(r->dst, r->mode) < 0)
-		result = root_fail(r, "fchmod", errno);
+	    !(t->options->copy.preserve & FCOPY_ATTR_MODE)) {
+		int set = permissions_set(r->dst, r->operand->parent, r->mode);
+		result = set < 0 ? root_fail(r, "fchmod", -set) : result;
+	}
 	return keep_going ? 0 : result;
 }
 

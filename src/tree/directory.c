@@ -43,6 +43,7 @@ void directory_unref(struct directory *d)
 		struct directory *parent = d->parent;
 		if (d->dst >= 0)
 			close(d->dst);
+		twins_free(d->twins);
 		free(d);
 		d = parent;
 	}

@@ -9,6 +9,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define LARGE_SIZE ((off_t)16 << 20) /* such a file is shown as progress */
@@ -104,6 +106,25 @@ static int entry_copy_file(struct worker *w, const struct entry *e, int fd, cons
 	return r;
 }
 
+#define GRACE 2 /* seconds: the coarsest clock of a file system */
+
+/* A removal or a rename changes the directory's times. If they are unchanged, the file system lists
+ * a name that it cannot open. Network file systems cache the times. */
+static bool entry_was_removed(const struct entry *e)
+{
+	struct statx now;
+	const struct stat *then = &e->dir->st;
+	if (time(NULL) - then->st_mtim.tv_sec <= GRACE)
+		return true;
+	if (statx(e->dir->src, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_MTIME | STATX_CTIME,
+		  &now) < 0)
+		return true;
+	return now.stx_mtime.tv_sec != then->st_mtim.tv_sec ||
+	       (long)now.stx_mtime.tv_nsec != then->st_mtim.tv_nsec ||
+	       now.stx_ctime.tv_sec != then->st_ctim.tv_sec ||
+	       (long)now.stx_ctime.tv_nsec != then->st_ctim.tv_nsec;
+}
+
 static int entry_vanished(struct worker *w, const struct entry *e, const char *call)
 {
 	struct fcopy_error error;
@@ -111,8 +132,14 @@ static int entry_vanished(struct worker *w, const struct entry *e, const char *c
 	if (e->follow && fstatat(e->dir->src, e->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    S_ISLNK(st.st_mode))
 		return report_refusal(w, e, entry_src, ENOENT, "is a dangling symlink");
+	if (e->dir->src >= 0 && !entry_was_removed(e))
+		return report_call(w, e, call, entry_src, ENOENT);
 	error_call(&error, call, entry_src, ENOENT);
 	error.reason = "vanished before it could be copied";
+	if (w->options.strict) {
+		report_failure(w, e, &error);
+		return -ENOENT;
+	}
 	w->sum.vanished++;
 	report_warning(w, e, &error);
 	return -ENOENT;
@@ -236,6 +263,12 @@ void entry_copy(struct worker *w, const struct entry *e)
 	w->entry = e;
 	uint64_t sum = 0;
 	int r = w->tree->shard ? shard_claim(w, e, &sum) : 0;
+	const bool mark = resume_is_mark(w->tree, e);
+	if (mark)
+		r = report_refusal(w, e, entry_src, EEXIST,
+				   "has a name that --resume needs: rename or remove it");
+	if (r == 0 && e->dir->twins)
+		r = twins_refuse(w, e);
 	if (r == 0)
 		r = entry_copy_any(w, e);
 	if (r == -EINPROGRESS) /* it waits for another name of its inode, and comes again */
@@ -243,7 +276,7 @@ void entry_copy(struct worker *w, const struct entry *e)
 	w->entry = NULL;
 	if (r == 0 && w->tree->resume)
 		__atomic_add_fetch(&e->dir->present, 1, __ATOMIC_RELAXED);
-	else if (r != -EINPROGRESS && w->tree->resume && w->tree->options->keep_going &&
+	else if (r != -EINPROGRESS && !mark && w->tree->resume && w->tree->options->keep_going &&
 		 !tree_stopped(w->tree))
 		remove_entry(e->dir->dst, e->as); /* no older copy may remain in its place */
 	if (r == 0)

@@ -62,9 +62,10 @@ int hard_link_make(const struct worker *w, const struct entry *e, const struct s
 	if (from < 0)
 		return from;
 	bool merges = w->tree->atomic && !w->tree->resume && !w->tree->shard;
-	bool followed = merges && S_ISREG(st->st_mode) &&
+	/* The copy may be of an earlier operand, which was merged. */
+	bool followed = S_ISREG(st->st_mode) &&
 			(hard_link_is_symlink(from, name) ||
-			 (!w->options.no_clobber && hard_link_is_symlink(to, e->as)));
+			 (merges && !w->options.no_clobber && hard_link_is_symlink(to, e->as)));
 	int r = followed ? -ELOOP : hard_link_create(from, name, to, e->as, call);
 	if (r == -EEXIST && w->tree->resume && remove_entry(to, e->as) == 0)
 		r = hard_link_create(from, name, to, e->as, call);

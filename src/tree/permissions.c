@@ -34,3 +34,11 @@ mode_t permissions_left(const struct tree *t, int fd)
 	mode_t mode;
 	return metadata_default_mode(fd, &mode) ? mode : 0777 & ~t->umask;
 }
+
+int permissions_set(int fd, int parent, mode_t mode)
+{
+	if (fchmod(fd, mode) == 0)
+		return 0;
+	int err = errno;
+	return err == EPERM && !temporary_stores_modes(parent) ? 0 : -err;
+}

@@ -86,34 +86,42 @@ static int part_check_mark(int fd, const struct operand *o, bool follow, struct 
 	return r < 0 ? error_call(error, "getdents64 of its .fcopy-part", o->dst, -r) : 1;
 }
 
-/* Between open and lock, another copy may have committed the part. */
+static bool part_has_name(int fd, const struct operand *o, const char *part)
+{
+	struct stat st, named;
+	return fstat(fd, &st) == 0 && fstatat(o->parent, part, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       st.st_dev == named.st_dev && st.st_ino == named.st_ino;
+}
+
+/* Before the lock was taken, another copy may have committed the part. */
 static int part_lock(int fd, const struct operand *o, const char *part, bool follow, bool *proven,
 		     struct fcopy_error *error)
 {
 	const char *dst = o->dst;
-	struct stat st, named;
+	struct stat st;
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return errno == EWOULDBLOCK
 			   ? error_refuse(error, dst, EBUSY, "another copy writes its .fcopy-part",
 					  FCOPY_ADVICE_NONE)
 			   : error_call(error, "lock of its .fcopy-part", dst, errno);
-	if (fstat(fd, &st) < 0 || fstatat(o->parent, part, &named, AT_SYMLINK_NOFOLLOW) < 0)
-		return error_call(error, "stat of its .fcopy-part", dst, errno);
-	if (st.st_dev != named.st_dev || st.st_ino != named.st_ino)
-		return error_refuse(error, dst, EBUSY, "another copy has just used its .fcopy-part",
-				    FCOPY_ADVICE_NONE);
+	if (fstat(fd, &st) < 0)
+		return error_call(error, "fstat of its .fcopy-part", dst, errno);
 	int r = part_refuse_shared(o->parent, o->name, dst, error);
 	if (r < 0)
 		return r;
+	/* Shards could commit it until now: they do not hold its lock. */
+	if (!part_has_name(fd, o, part))
+		return error_refuse(error, dst, EBUSY, "another copy has just used its .fcopy-part",
+				    FCOPY_ADVICE_NONE);
 	/* Another user could write into the part during this copy. */
-	if (st.st_uid != geteuid())
-		return part_refuse(dst, EPERM, "its .fcopy-part belongs to another user", error);
-	if (st.st_mode & 022)
-		return part_refuse(dst, EPERM, "its .fcopy-part is writable by others", error);
+	const char *unsafe = part_unsafe_reason(o->parent, &st);
+	if (unsafe)
+		return part_refuse(dst, EPERM, unsafe, error);
 	*proven = resume_is_proven(fd);
 	r = part_check_mark(fd, o, follow, error);
-	if (r >= 0 && fchmod(fd, (st.st_mode & 07000) | 0700) < 0)
-		return error_call(error, "fchmod", dst, errno);
+	int set = r < 0 ? 0 : permissions_set(fd, o->parent, (st.st_mode & 07000) | 0700);
+	if (set < 0)
+		return error_call(error, "fchmod", dst, -set);
 	if (r <= 0)
 		return r;
 	*proven = unmarked_is_empty(fd) == 1;

@@ -42,7 +42,9 @@ bool resume_keeps_part(const struct worker *, const struct entry *);
 int resume_open(const struct operand *, const char *part, mode_t mode, bool follow, bool *proven,
 		struct fcopy_error *);
 
-/* unmarked.c: Does the source have every entry of the part, and is each file complete as far as
+/* unmarked.c: would the copy of this entry replace the mark, or delete it at the end? */
+bool resume_is_mark(const struct tree *, const struct entry *);
+/* Does the source have every entry of the part, and is each file complete as far as
  * size and modification time show? Then --resume removes nothing that is not a copy. Both are
  * descriptors of directories. */
 bool unmarked_is_copy(int part, int src, bool follow);

@@ -120,17 +120,17 @@ static int root_create(struct root *r)
 	if (r->dst < 0 && errno == EACCES &&
 	    (result = permissions_admit_owner(parent, r->temporary)) > 0)
 		r->dst = openat(parent, r->temporary, flags);
-	const char *call = r->dst < 0                                        ? "open"
-			   : fstat(r->dst, &st) < 0                          ? "fstat"
-			   : fchmod(r->dst, (st.st_mode & 07000) | 0700) < 0 ? "fchmod"
-									     : NULL;
+	const char *call = r->dst < 0 ? "open" : fstat(r->dst, &st) < 0 ? "fstat" : NULL;
+	int err = errno;
+	if (!call && (err = -permissions_set(r->dst, parent, (st.st_mode & 07000) | 0700)) > 0)
+		call = "fchmod";
 	if (!call) {
 		/* Best effort: by this lock another copy sees that the tree is in use. */
 		(void)!flock(r->dst, LOCK_EX | LOCK_NB);
 		r->mode = st.st_mode & 07777 & ~(mode_t)result & ~(0700 & ~r->operand->st.st_mode);
 		return 0;
 	}
-	result = root_fail(r, call, errno);
+	result = root_fail(r, call, err);
 	if (r->dst >= 0)
 		close(r->dst);
 	unlinkat(parent, r->temporary, AT_REMOVEDIR);

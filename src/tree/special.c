@@ -200,7 +200,7 @@ int special_copy(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	const char *call;
 	int r = special_create(e, e->as, st, &call);
-	if (r == -EEXIST && w->options.no_clobber) {
+	if (r == -EEXIST && w->options.no_clobber && w->tree->atomic) {
 		w->sum.kept++;
 		return r;
 	}

@@ -35,7 +35,9 @@ struct directory {
 	struct stat st;           /* of the source */
 	bool fresh;               /* created by this copy, or by the one that it resumes */
 	bool resumed;             /* it may hold what the source does not have any more */
+	bool begun;               /* its first names were read */
 	bool unread;              /* its source was not read to the end */
+	struct twins *twins;      /* NULL: none, or not in a merge */
 	unsigned present;         /* entries with a copy in dst (--resume, last walk); atomic */
 	uint64_t hash;       /* of its path below the operand, with a final slash; for shards */
 	unsigned pending;    /* items and subdirectories that are not finished; atomic */
@@ -189,6 +191,14 @@ void directory_unref(struct directory *);
 int directory_reopen(const struct directory *);
 /* Creates a subdirectory; pushes what is in it. Takes fd. Returns 0 or -errno, reported. */
 int directory_enter(struct worker *, const struct entry *, int fd, const struct stat *);
+
+/* twins.c: names of a source directory that differ only in the case of ASCII letters, so that the
+ * destination of a merge could treat them as one. twins_find collects them before the first entry
+ * of the directory is copied. Returns 0 or -errno. */
+int twins_find(struct directory *, const char **call);
+void twins_free(struct twins *);
+/* Returns 0, or refuses an entry that is one of them; reported. */
+int twins_refuse(struct worker *, const struct entry *);
 
 /* entry.c: copies one name, whatever it is, and reports it. */
 void entry_copy(struct worker *, const struct entry *);

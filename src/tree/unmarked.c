@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A DST.fcopy-part without a mark: a process was killed after it had removed the mark, and before
- * it gave the complete tree its name. Such a part holds nothing that the source does not have.
+ * it gave the complete tree its name. Such a part holds nothing that the source does not have. And
+ * entries of the source that would take the place of the mark.
  */
 #define _GNU_SOURCE
 #include "resume.h"
@@ -100,4 +101,16 @@ bool unmarked_is_copy(int part, int src, bool follow)
 {
 	return lseek(part, 0, SEEK_SET) == 0 &&
 	       unmarked_directory(&(struct pair){.part = part, .src = src, .follow = follow});
+}
+
+bool resume_is_mark(const struct tree *t, const struct entry *e)
+{
+	struct stat mark, named;
+	int dir = e->dir->dst;
+	if (!t->resume || t->single || e->dir->parent || strcasecmp(e->as, RESUME_MARK) != 0)
+		return false;
+	return strcmp(e->as, RESUME_MARK) == 0 ||
+	       (fstatat(dir, RESUME_MARK, &mark, AT_SYMLINK_NOFOLLOW) == 0 &&
+		fstatat(dir, e->as, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+		named.st_dev == mark.st_dev && named.st_ino == mark.st_ino);
 }

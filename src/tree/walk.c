@@ -53,19 +53,27 @@ static void walk_push_names(struct worker *w, struct directory *d, struct names 
 	pool_wake(w->tree);
 }
 
+static void walk_fail(struct worker *w, struct directory *d, const char *call, int err)
+{
+	struct fcopy_error error;
+	error_call(&error, call, entry_src, err);
+	report_failure(w, &(struct entry){.dir = d, .name = "", .as = ""}, &error);
+	d->unread = true;
+}
+
 /* Reads the next names; pushes the rest of the directory, then the names on top of it. */
 static void walk_read(struct worker *w, struct directory *d)
 {
-	struct names *n = malloc(sizeof(*n) + NAMES_SIZE);
+	const char *call = "malloc";
+	const bool merges = w->tree->atomic && !w->tree->resume && !w->tree->shard;
+	int r = merges && !d->begun ? twins_find(d, &call) : 0;
+	struct names *n = r < 0 ? NULL : malloc(sizeof(*n) + NAMES_SIZE);
 	ssize_t got = n ? getdents64(d->src, n->data, NAMES_SIZE) : -1;
+	d->begun = true;
 	if (got <= 0) {
-		struct fcopy_error error;
 		/* ENOENT: removed since it was opened (getdents(2)) */
-		if (got < 0 && errno != ENOENT) {
-			error_call(&error, n ? "getdents64" : "malloc", entry_src, errno);
-			report_failure(w, &(struct entry){.dir = d, .name = "", .as = ""}, &error);
-			d->unread = true;
-		}
+		if (got < 0 && (r < 0 ? r != -ENOENT : errno != ENOENT))
+			walk_fail(w, d, n ? "getdents64" : call, r < 0 ? -r : errno);
 		free(n);
 		return;
 	}

@@ -207,7 +207,7 @@ tree_of() {
 		rm -rf s d trace
 		mkdir s
 		printf '%s' first >s/f
-		strace -f -qq -o trace -e trace=pwrite64 -e inject=pwrite64:delay_exit=700000:when=1 \
+		strace -f -qq -o trace -e trace=pwrite64 -e inject=pwrite64:delay_exit=2500000:when=1 \
 			timeout -s KILL "$HANG" "$FCOPY" -r -j1 $strict s d 2>err &
 		pid=$!
 		await said pwrite64 trace
@@ -276,12 +276,13 @@ has_started() {
 		signal.signal(signal.SIGIO, end)
 		fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
 		print("leased", flush=True)
-		time.sleep(20)
+		time.sleep(120)
 	END
 	mkdir -p s/d dir
 	echo hi >s/d/f
 	for args in "-r s t" "s/d/f other dir"; do
 		echo other >other
+		rm -f out err
 		python3 lease.py s/d/f >out 2>err 3>&- &
 		pid=$!
 		await said leased out || skip "no leases here"

@@ -278,3 +278,15 @@ load tree
 	[ d/s2/z -ef d/s2/y$i ]
 	holds first d/s/x
 }
+
+@test "a file that a merge wrote through a symlink is copied for a later operand, not linked" {
+	mkdir -p s/B d
+	echo new >s/f
+	ln s/f s/B/g
+	echo old >real
+	ln -s ../real d/f
+	expect 0 -a s/f s/B d
+	holds new real
+	[ -f d/B/g ] && [ ! -L d/B/g ] || { ls -l d/B; return 1; }
+	holds new d/B/g
+}

@@ -513,6 +513,48 @@ prepare() {
 		grep -q "is the copy of another source: their names may differ in case" err'
 }
 
+@test "a merge: names that differ only in case fail where DST ignores case, and nothing is lost" {
+	mkdir -p backing s/Dir s/dir old
+	echo 1 >s/a
+	echo 2 >s/A
+	echo 3 >s/b
+	echo 4 >s/Dir/x
+	echo 5 >s/dir/x
+	by_fuse 'caseless,entry_timeout=0,attr_timeout=0' 's=0
+		mkdir m/d
+		echo old >m/d/A
+		for option in "" -n; do
+			s=0
+			"$FCOPY" -rT $option s m/d 2>err || s=$?
+			[ $s = 1 ]
+			[ "$(grep -c "differs only in case" err)" = 4 ]
+			[ "$(cat m/d/a)" = old ]
+			[ "$(cat m/d/b)" = 3 ]
+			[ ! -e m/d/dir ]
+			rm m/d/b
+		done
+		ln -s 1 s/l
+		ln -s 2 s/L
+		rm -r s/a s/A s/dir
+		s=0
+		"$FCOPY" -rnT s m/new 2>err || s=$?
+		[ $s = 1 ]'
+	mkdir e
+	rm s/l s/L
+	echo 2 >s/A
+	echo 1 >s/a
+	expect 0 -rT s e
+	diff -r s e
+}
+
+@test "a tree where chmod fails because modes are not stored" {
+	mkdir -p backing s/sub
+	echo x >s/sub/f
+	by_fuse modeless '"$FCOPY" -r s m/d; diff -r s m/d
+		"$FCOPY" -r --resume s m/e; diff -r s m/e
+		for share in 0 1; do "$FCOPY" -r --shard=$share/2 s m/g; done; diff -r s m/g'
+}
+
 @test "DST/ that cannot be examined: the message has the reason" {
 	echo x >f
 	ln -s loop loop

@@ -16,8 +16,13 @@ killed_at() {
 	random s/big 20000000
 	killed_at unlinkat -r --resume s d
 	cmp s/big d.fcopy-part/big
-	run strace -f -qq -o /dev/null -e trace=pread64 -e inject=pread64:delay_enter=200000 \
-		timeout -s INT 2 "$FCOPY" -r --resume s d
+	strace -D -f -qq -o trace -e trace=pread64 -e inject=pread64:delay_enter=200000 \
+		env --default-signal=INT "$FCOPY" -r --resume s d 2>/dev/null 3>&- &
+	local pid=$! status=0
+	await said 'pread64(.*, 1048576,' trace
+	kill -INT $pid
+	wait $pid || status=$?
+	[ $status = 130 ]
 	absent d
 	cmp s/big d.fcopy-part/big
 	expect 0 -r --resume s d
@@ -38,6 +43,7 @@ killed_at() {
 }
 
 @test "--resume: an entry that the source gets again during the copy is not committed as it was before" {
+	need_strace
 	mkdir s
 	echo old >s/x
 	random s/big 6000000
@@ -46,10 +52,10 @@ killed_at() {
 	[ -f d.fcopy-part/x ]
 	rm s/x s/y
 	random s/big 6000001
-	"$FCOPY" -r --resume --limit-rate=3M s d 2>err 3>&- &
+	# While one thread copies, the other one reads the directory to its end.
+	strace -D -f -qq -o trace -P s -e trace=getdents64 "$FCOPY" -r -j2 --resume --limit-rate=1M s d 2>err 3>&- &
 	pid=$!
-	copying() { [ "$(stat -c %s d.fcopy-part/big 2>/dev/null || echo 0)" -gt 0 ] && ! cmp -s -n 100 d.fcopy-part/big /dev/null; }
-	sleep 0.7 # the directory was read
+	await said 'getdents64.*= 0$' trace
 	echo newer >s/x
 	local status=0
 	wait $pid || status=$?
@@ -68,14 +74,15 @@ killed_at() {
 	expect 1 -rL s d
 	rm s/y
 	random s/sub/big 6000001
-	"$FCOPY" -r --resume --limit-rate=3M s d 2>err 3>&- &
+	"$FCOPY" -r -j1 --resume --limit-rate=3M s d 2>err 3>&- &
 	pid=$!
-	sleep 0.7
+	await has_written 500000
 	rm -r s/sub
 	local status=0
 	wait $pid || status=$?
 	never grep -q getdents64 err
 	[ $status = 0 ] || { cat err; return 1; }
+	grep -q 'warning: s/sub/big: was replaced or removed' err || { cat err; return 1; }
 }
 
 @test "--resume of a file through a symlink: the message names the part that exists" {
@@ -83,8 +90,11 @@ killed_at() {
 	echo old >e/x
 	ln -s ../e/x into/a
 	random a 5000000
-	run --separate-stderr timeout -s INT 1 "$FCOPY" --resume --limit-rate=1M -t into a
-	mentions "$T/e/x.fcopy-part"
+	"$FCOPY" --resume --limit-rate=1M -t into a 2>err 3>&- &
+	await test -s e/x.fcopy-part
+	kill -TERM $!
+	wait $! || [ $? = 143 ]
+	grep -qF "$T/e/x.fcopy-part" err || { cat err; return 1; }
 	[ -f e/x.fcopy-part ]
 }
 

@@ -210,7 +210,8 @@ part_of() {
 	private_mounts 'mount -t tmpfs none s/mount && touch s/mount/file
 		s=0
 		"$FCOPY" -rL s d || s=$?
-		[ $s = 1 ] && [ -f d.fcopy-part/mount/file ]
+		[ $s = 1 ]
+		[ -f d.fcopy-part/mount/file ]
 		rm s/dangling
 		"$FCOPY" -rLx --resume s d'
 	demand 0
@@ -247,7 +248,8 @@ part_of() {
 	by_fuse 'caseless,entry_timeout=0,attr_timeout=0' 's=0
 		"$FCOPY" -r --resume s m/d 2>err || s=$?
 		cat err
-		[ $s = 1 ] && [ ! -e m/d ]
+		[ $s = 1 ]
+		[ ! -e m/d ]
 		grep -q "d: has other names than its source" err
 		grep -q "d/sub: has other names than its source" err
 		rm s/README s/sub/X
@@ -401,10 +403,22 @@ killed_at() {
 	by_fuse direct_io 'ln -s nowhere s/dangling
 		s=0
 		"$FCOPY" -rL s m/d 2>err || s=$?
-		[ $s = 1 ] && [ -f backing/d.fcopy-part/fcopy-unfinished.txt ]
+		[ $s = 1 ]
+		[ -f backing/d.fcopy-part/fcopy-unfinished.txt ]
 		rm s/dangling
 		"$FCOPY" -rL --resume --stats s m/d 2>err
 		grep -q "resumed  *20" err || { cat err; exit 1; }
 		diff -r s backing/d
 		[ "$(ls backing)" = d ]'
+}
+
+@test "--resume: an entry that has the name of its own file by another case fails" {
+	mkdir s backing
+	echo x >s/FCOPY-unfinished.TXT
+	expect 0 -r --resume s d
+	diff -r s d
+	by_fuse 'caseless,entry_timeout=0,attr_timeout=0' 's=0
+		"$FCOPY" -r --resume --keep-going s m/d 2>err || s=$?
+		[ $s = 1 ]
+		grep -q "s/FCOPY-unfinished.TXT: has a name that --resume needs" err'
 }
