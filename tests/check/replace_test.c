@@ -222,13 +222,15 @@ START_TEST(onto_a_bind_mount)
 	begin(_i);
 	make_file("dst", 20000, DENSE, 2);
 	make_file("below", 1, DENSE, 2);
-	if (mount("dst", "below", "none", MS_BIND, NULL) == 0) {
-		refused(copy_to("below", (struct fcopy_options){0}), EBUSY, FCOPY_ADVICE_IN_PLACE);
-		check(copy_to("below", (struct fcopy_options){.in_place = true}) == 0, "%s",
-		      report.error.call);
-		check(same_bytes("src", "dst"), "bytes differ");
-		need(umount("below") == 0);
+	if (mount("dst", "below", "none", MS_BIND, NULL) < 0) {
+		leave();
+		skip_test("no bind mounts");
 	}
+	refused(copy_to("below", (struct fcopy_options){0}), EBUSY, FCOPY_ADVICE_IN_PLACE);
+	check(copy_to("below", (struct fcopy_options){.in_place = true}) == 0, "%s",
+	      report.error.call);
+	check(same_bytes("src", "dst"), "bytes differ");
+	need(umount("below") == 0);
 	leave();
 }
 END_TEST

@@ -265,17 +265,16 @@ END_TEST
 
 START_TEST(full_disk)
 {
-	const struct dir *d = &dirs[_i];
-	if (strcmp(d->name, "tmpfs") != 0)
-		return;
-	begin(_i);
+	begin(0);
 	make_directory("small", 0755);
-	if (mount("tmpfs", "small", "tmpfs", 0, "size=1M") == 0) {
-		check(copy_tree("src", "small/dst", plain) == -1, "completed");
-		check(tree.error.err == ENOSPC && !tree.committed, "%d", tree.error.err);
-		check(names_in("small") == 0, "%d names", names_in("small"));
-		need(umount("small") == 0);
+	if (mount("tmpfs", "small", "tmpfs", 0, "size=1M") < 0) {
+		leave();
+		skip_test("tmpfs cannot be mounted");
 	}
+	check(copy_tree("src", "small/dst", plain) == -1, "completed");
+	check(tree.error.err == ENOSPC && !tree.committed, "%d", tree.error.err);
+	check(names_in("small") == 0, "%d names", names_in("small"));
+	need(umount("small") == 0);
 	leave();
 }
 END_TEST
@@ -325,14 +324,16 @@ START_TEST(one_file_system)
 	struct fcopy_tree_options o = plain;
 	o.one_file_system = true;
 	make_directory("src/other", 0755);
-	if (geteuid() == 0 && mount("tmpfs", "src/other", "tmpfs", 0, NULL) == 0) {
-		make_file("src/other/file", 10, DENSE, 1);
-		check(copy_tree("src", "dst", o) == 0, "%s", tree.error.call);
-		check(exists("dst/other") && names_in("dst/other") == 0, "entered");
-		check(copy_tree("src", "all", plain) == 0, "%s", tree.error.call);
-		check(same_bytes("src/other/file", "all/other/file"), "not entered");
-		need(umount("src/other") == 0);
+	if (mount("tmpfs", "src/other", "tmpfs", 0, NULL) < 0) {
+		leave();
+		skip_test("tmpfs cannot be mounted");
 	}
+	make_file("src/other/file", 10, DENSE, 1);
+	check(copy_tree("src", "dst", o) == 0, "%s", tree.error.call);
+	check(exists("dst/other") && names_in("dst/other") == 0, "entered");
+	check(copy_tree("src", "all", plain) == 0, "%s", tree.error.call);
+	check(same_bytes("src/other/file", "all/other/file"), "not entered");
+	need(umount("src/other") == 0);
 	leave();
 }
 END_TEST
@@ -397,7 +398,7 @@ int main(void)
 	tcase_add_loop_test(c, merged_tree, 0, n);
 	tcase_add_loop_test(c, merge_conflicts, 0, n);
 	tcase_add_loop_test(c, cancelled_tree, 0, n);
-	tcase_add_loop_test(c, full_disk, 0, n);
+	tcase_add_test(c, full_disk);
 	tcase_add_loop_test(c, refusals, 0, n);
 	tcase_add_loop_test(c, one_file_system, 0, n);
 	tcase_add_loop_test(c, several_sources, 0, n);

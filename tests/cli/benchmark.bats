@@ -185,8 +185,7 @@ jsonschema.validate(json.load(sys.stdin), json.load(open(sys.argv[1])))' "$SCHEM
 	truncate -s 100M a
 	env --default-signal=INT "$FCOPY" --benchmark --sparse=never a b >out &
 	pid=$!
-	await is_fcopy
-	sleep 0.2
+	await has_written
 	kill -INT $pid
 	wait $pid || status=$?
 	[ $status = 130 ]

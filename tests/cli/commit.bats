@@ -262,6 +262,25 @@ flushed_after() {
 	order symlinkat "syncfs\(.*/d>"
 }
 
+@test "--verify of a tree finds a difference, and the tree gets no name" {
+	need_strace
+	mkdir s
+	random s/f 1000
+	traced 1 inject=pwrite64:retval=1000:when=1 -r -j1 --reflink=never --verify s d
+	injected
+	mentions "f: differs from the source at byte "
+	absent d
+}
+
+@test "--fsync of a merge: a file is on the disk before it replaces an old one" {
+	need_strace
+	mkdir s d
+	random s/a 5000
+	echo old >d/a
+	traced 0 trace=fdatasync,fsync,renameat,renameat2 -rT -j1 --fsync s d
+	order 'f(data)?sync\([0-9]+<[^>]*/d/.* = 0' 'renameat2?\(.*"a"'
+}
+
 @test "--fsync of a merge: a file system that is mounted below DST is flushed, too, and fails if that fails" {
 	need_strace
 	mkdir -p s/sub/{1,2}/3 d/sub

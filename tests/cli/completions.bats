@@ -92,8 +92,8 @@ in_bash() {
 	terminal 100
 	type_in "exec zsh -f" Enter
 	type_in "PATH=\"$(dirname "$FCOPY")\":\$PATH PS1='\$ '; fpath=(\"$COMPLETIONS\" \$fpath)" Enter
-	type_in "autoload -Uz compinit; compinit -u -d \"$T/dump\"; clear" Enter
-	sleep 1
+	type_in "autoload -Uz compinit; compinit -u -d \"$T/dump\"; clear; echo ready" Enter
+	until_shown '^ready'
 	type_in "fcopy alp" Tab "be" Tab "copy_" Tab "--lim" Tab
 	until_shown '^\$ fcopy alpha beta copy_file_range --limit-rate='
 	type_in C-u "fcopy --sparse=n" Tab "-m spl" Tab
@@ -137,7 +137,7 @@ in_bash() {
 	for typed in "-r alpha beta" "-t alpha beta alpha" "-fa alpha beta" "-m rw alpha beta" "--mode=rw alpha beta" \
 		"--recursive alpha beta" "alpha beta alpha"; do
 		type_in C-u "clear" Enter "fcopy $typed rea" Tab
-		until_shown "^\\$ fcopy $typed readers/" 5
+		until_shown "^\\$ fcopy $typed readers/"
 	done
 }
 

@@ -173,7 +173,8 @@ mode_of() {
 		ln -sf e/target link
 		ln -sf ../link d/chain
 		expect 0 a $dst
-		[ -L link ] && [ -L d/chain ]
+		[ -L link ]
+		[ -L d/chain ]
 		holds new e/target
 		[ ! -L e/target ]
 	done
@@ -273,4 +274,17 @@ mode_of() {
 	rm b
 	wait $pid
 	cmp a b
+}
+
+@test "a component of the path that is replaced during the copy has no effect" {
+	mkdir d other
+	random a 300000
+	"$FCOPY" --limit-rate=100K a d/b &
+	pid=$!
+	await has_written
+	mv d moved
+	ln -s other d
+	wait $pid
+	cmp a moved/b
+	[ -z "$(ls -A other)" ]
 }

@@ -15,9 +15,10 @@ release() {
 	[ -z "${loop-}" ] || losetup --detach "$loop"
 }
 
+eval "clean_up() $(declare -f teardown | tail -n +2)"
 teardown() {
 	release
-	cd / && rm -rf "$T"
+	clean_up
 }
 
 @test "a file onto a block device, and back; the device stays one" {

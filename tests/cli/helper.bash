@@ -310,6 +310,18 @@ unguarded() {
 	done < <(sed -n 's/^Sig\(Cgt\|Ign\):[[:space:]]*//p' "/proc/$pid/status")
 }
 
+# unread ARG…: fcopy ARG… with SIGPIPE's default action; nobody reads its standard error.
+unread() {
+	python3 - "$FCOPY" "$@" <<-'END'
+		import os, subprocess, sys
+		r, w = os.pipe()
+		os.close(r)
+		run = subprocess.Popen(sys.argv[1:], stderr=w, stdout=subprocess.PIPE, restore_signals=True)
+		sys.stdout.write(run.communicate()[0].decode())
+		sys.exit(128 - run.returncode if run.returncode < 0 else run.returncode)
+	END
+}
+
 # For connections: somebody at the other end.
 
 PEER=$BATS_TEST_DIRNAME/../tools/peer.py

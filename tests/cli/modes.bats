@@ -57,7 +57,8 @@ load helper
 	for mode in auto readwrite; do
 		echo old >b
 		expect 0 /dev/null b "$mode"
-		[ -f b ] && [ ! -s b ]
+		[ -f b ]
+		[ ! -s b ]
 	done
 	for mode in copy_file_range mmap direct parallel reflink; do
 		expect 1 /dev/null c "$mode"

@@ -27,6 +27,15 @@ refused() {
 	absent b.fcopy-part
 }
 
+@test "without --resume a part is neither used nor removed" {
+	random a 100000
+	head -c 50000 a >b.fcopy-part
+	cp b.fcopy-part saved
+	expect 0 a b
+	cmp a b
+	cmp saved b.fcopy-part
+}
+
 @test "--resume: two at once: the second fails, the first continues" {
 	random a 500000
 	"$FCOPY" --resume --limit-rate=50K a b &

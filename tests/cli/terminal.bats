@@ -25,6 +25,13 @@ tidy() {
 	[ "$(grep -cvE '^(\$|end|$)' <<<"$shown")" = "$1" ] || { echo "not $1 lines: $shown"; return 1; }
 }
 
+# fits WIDTH [LEAST]: one line is shown, of at most WIDTH columns and at least LEAST.
+fits() {
+	local n
+	n=$(screen | grep % | wc -m)
+	tidy 1 >/dev/null && [ "$n" -le "$1" ] && [ "$n" -ge "${2-1}" ]
+}
+
 @test "a short copy draws nothing" {
 	random a 1000000
 	terminal 80
@@ -73,10 +80,8 @@ tidy() {
 	for width in 20 23 26 31 39 40 47 58 66 79 100 133 200; do
 		tmux_ resize-window -t t -x $width
 		sleep 0.35
-		tidy 1
+		await fits $width $((width - 10)) || { screen; return 1; }
 		screen | grep -qE '[0-9]+%.* [0-9]:[0-9]{2} left$' || { echo "$width:"; screen; return 1; }
-		[ "$(screen | grep % | wc -m)" -le $width ]
-		[ "$(screen | grep % | wc -m)" -ge $((width - 10)) ] || { echo "$width:"; screen; return 1; }
 	done
 	type_in C-c
 }
@@ -147,9 +152,7 @@ tidy() {
 	for width in 70 15 120; do
 		tmux_ resize-window -t t -x $width
 		sleep 0.5
-		screen
-		tidy 1
-		[ "$(screen | grep % | wc -m)" -le $width ]
+		await fits $width || { screen; return 1; }
 	done
 	ended
 	tidy 1

@@ -163,7 +163,8 @@ static void small_stack_is_enlarged(void **state)
 	assert_true(ran);
 }
 
-/* An engine whose first pieces wait for each other, so that both threads are at work. */
+/* An engine whose first two pieces wait for each other, and the third one for the fourth, so that
+ * both threads are at work. */
 static unsigned calls;
 
 static int copy_slow_start(struct transfer *t)
@@ -174,6 +175,8 @@ static int copy_slow_start(struct transfer *t)
 			sched_yield();
 		usleep(20000);
 	}
+	while (n == 3 && __atomic_load_n(&calls, __ATOMIC_SEQ_CST) < 4)
+		sched_yield();
 	usleep(2000);
 	t->offset = t->end;
 	return 0;
@@ -206,7 +209,7 @@ static void missing_thread_leaves_no_time(void **state)
 	static const struct engine engine = {
 	    .name = "slow", .positional = true, .copy = copy_slow_start};
 	struct transfer t = {.end = 8 * MIB, .buffer_size = 512 << 10};
-	calls = 2;
+	calls = 4;
 	fault_set("pthread_create", 1, EAGAIN);
 	fault_on();
 	int r = ranges_run(&engine, &t, 2, false);
