@@ -261,8 +261,9 @@ static int check_owner(const struct endpoint *e, const struct fcopy_options *opt
 	struct stat st;
 	if (options->force || options->preserve & FCOPY_ATTR_OWNERSHIP)
 		return 0;
-	if (e->fd >= 0 && fstat(e->fd, &st) == 0 && st.st_uid == old->st_uid &&
-	    st.st_gid == old->st_gid)
+	if (e->fd >= 0 && fstat(e->fd, &st) < 0)
+		return error_call(error, "fstat", e->path, errno);
+	if (e->fd >= 0 && st.st_uid == old->st_uid && st.st_gid == old->st_gid)
 		return 0;
 	int r = temporary_open_probe(file_of(e)->place.dir, probe, &call);
 	r = r < 0 ? error_call(error, call, e->path, -r)

@@ -86,11 +86,16 @@ static int part_check_mark(int fd, const struct operand *o, bool follow, struct 
 	return r < 0 ? error_call(error, "getdents64 of its .fcopy-part", o->dst, -r) : 1;
 }
 
-static bool part_has_name(int fd, const struct operand *o, const char *part)
+static int part_check_name(int fd, const struct operand *o, const char *part,
+			   struct fcopy_error *error)
 {
 	struct stat st, named;
-	return fstat(fd, &st) == 0 && fstatat(o->parent, part, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       st.st_dev == named.st_dev && st.st_ino == named.st_ino;
+	if (fstat(fd, &st) < 0 || fstatat(o->parent, part, &named, AT_SYMLINK_NOFOLLOW) < 0)
+		return error_call(error, "stat of its .fcopy-part", o->dst, errno);
+	return st.st_dev == named.st_dev && st.st_ino == named.st_ino
+		   ? 0
+		   : error_refuse(error, o->dst, EBUSY,
+				  "another copy has just used its .fcopy-part", FCOPY_ADVICE_NONE);
 }
 
 /* Before the lock was taken, another copy may have committed the part. */
@@ -110,9 +115,8 @@ static int part_lock(int fd, const struct operand *o, const char *part, bool fol
 	if (r < 0)
 		return r;
 	/* Shards could commit it until now: they do not hold its lock. */
-	if (!part_has_name(fd, o, part))
-		return error_refuse(error, dst, EBUSY, "another copy has just used its .fcopy-part",
-				    FCOPY_ADVICE_NONE);
+	if ((r = part_check_name(fd, o, part, error)) < 0)
+		return r;
 	/* Another user could write into the part during this copy. */
 	const char *unsafe = part_unsafe_reason(o->parent, &st);
 	if (unsafe)
