@@ -14,17 +14,18 @@
  *                     or merged), commit, shard, shard_part, walk (reads directories), pool, entry,
  *                     shard_entry, links, hard_link, special, directory, permissions (of new
  *                     directories), record, resume and unmarked (an unfinished tree), flush,
- *                     prune (outdated entries), remove, inside (DST below SRC), report
+ *                     prune (outdated entries), remove, inside (DST below SRC), twins (names that
+ *                     differ only in case), report
  *   src/copy/         policy: rules (what options demand), copy (opens), run (up to the commit),
  *                     settle (before the commit), notify, plan (auto), cached and measure (splice
  *                     or threads), cpus, ask, modes, step, extents, allocate, space, stale, ranges
  *                     (threads), verify and compare, serve (many clients), shard, shard_join,
  *                     shard_job and shard_records (a copy by several processes)
- *   src/endpoints/    where bytes come from and go: place (names), replace and temporary (an atomic
- *                     file), created (a file of a new tree), part (--resume), shared (the part
- *                     of shards), in_place, metadata; stream is the table of operands that
- *                     are not paths: descriptor, tcp; socket and receipt (the peer's close);
- *                     file, error, same (is SRC also DST?), renew (a resumed part's mode)
+ *   src/endpoints/    where bytes come from and go: place (names), replace, replaceable and
+ *                     temporary (an atomic file), created (a file of a new tree), part (--resume),
+ *                     shared (the part of shards), in_place, metadata; stream is the table of
+ *                     operands that are not paths: descriptor, tcp; socket and receipt (the peer's
+ *                     close); file, error, same (is SRC also DST?), renew (a resumed part's mode)
  *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the
  *                     engines share; one engine per file (pieces belongs to direct)
  *   src/io/           the read and write loops, memory, io_uring

@@ -107,7 +107,8 @@ int shard_write_receipt(struct shard_job *j)
 		r = shard_lock_proof(j, name, &lock);
 	if (r != 0)
 		return r < 0 ? r : 0; /* another process removes the records */
-	shard_unlock(j);              /* NFS and SMB rename an open file instead of removing it */
+	/* NFS and SMB rename an open file instead of removing it. */
+	shard_unlock(j);
 	r = records_remove(j, j->identity, name);
 	close(lock);
 	return r;

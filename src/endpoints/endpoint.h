@@ -161,7 +161,7 @@ int destination_open_in(struct endpoint *e, int dir, const char *name, const cha
  * *e. */
 const char *destination_name(const struct endpoint *e, int *dir);
 
-/* replace.c: refuses an existing file that cannot be replaced. replace_open calls it, unless
+/* replaceable.c: refuses an existing file that cannot be replaced. replace_open calls it, unless
  * options.shard is set: then the caller opens the part, too. */
 int replace_check(struct endpoint *e, const struct fcopy_options *, struct fcopy_error *);
 

@@ -109,6 +109,15 @@ int shared_refuse_source(const struct endpoint *e, const struct endpoint *src,
 /* Refuses a part that another user could write to. */
 int part_check(const struct endpoint *e, struct fcopy_error *);
 
+/* replaceable.c: FCOPY_ADVICE_IN_PLACE if that could succeed. */
+enum fcopy_advice replace_in_place_advice(const struct endpoint *e);
+/* Shards cannot write in place: removes that advice. Returns r. */
+int replace_advise(const struct fcopy_options *, int r, struct fcopy_error *);
+/* A named temporary file gets its owner last. Checks now, with a probe, that this will work. e->fd
+ * is open or -1. Returns 0, or -errno with the failure recorded. */
+int replace_check_owner(const struct endpoint *e, const struct fcopy_options *,
+			struct fcopy_error *);
+
 /* Give the open copy the owner and group, or the ACL and security label, of the old file. */
 int metadata_keep_owner(const struct endpoint *e, const struct place *, bool force,
 			struct fcopy_error *);

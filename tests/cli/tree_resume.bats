@@ -412,7 +412,7 @@ killed_at() {
 		[ "$(ls backing)" = d ]'
 }
 
-@test "--resume: an entry that has the name of its own file by another case fails" {
+@test "--resume: an entry whose name differs only in case from fcopy-unfinished.txt fails if DST ignores case" {
 	mkdir s backing
 	echo x >s/FCOPY-unfinished.TXT
 	expect 0 -r --resume s d

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT
+ * Checks before the first byte for everything that would make the commit of an atomic file fail:
+ * what forbids the rename, or a new owner.
+ */
+#define _GNU_SOURCE
+#include "error.h"
+#include "file.h"
+#include "io/libc.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/magic.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+/* May this user write into the existing file? Returns 0 or errno. Old container runtimes answer
+ * faccessat2(2), which glibc calls, with EPERM and not with ENOSYS: then faccessat(2) decides, for
+ * the real user. */
+static int existing_access(const struct endpoint *e)
+{
+	const struct place *p = &file_of(e)->place;
+	if (faccessat(p->dir, p->name, W_OK, AT_EACCESS) == 0 ||
+	    (errno == EPERM && syscall(SYS_faccessat, p->dir, p->name, W_OK) == 0))
+		return 0;
+	return errno;
+}
+
+/* Files of hugetlbfs have no write(2). */
+enum fcopy_advice replace_in_place_advice(const struct endpoint *e)
+{
+	struct statfs fs;
+	int dir = file_of(e)->place.dir, r = dir == AT_FDCWD ? statfs(".", &fs) : fstatfs(dir, &fs);
+	bool writes = r < 0 || (unsigned)fs.f_type != HUGETLBFS_MAGIC;
+	return file_of(e)->place.exists && writes && existing_access(e) == 0 ? FCOPY_ADVICE_IN_PLACE
+									     : FCOPY_ADVICE_NONE;
+}
+
+/* Whether this thread may act as the owner of a file that is not its own. */
+static bool is_privileged(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+	return syscall(SYS_capget, &head, data) == 0 &&
+	       data[CAP_TO_INDEX(CAP_FOWNER)].effective & CAP_TO_MASK(CAP_FOWNER);
+}
+
+/* statx(2) also reports attributes that forbid a rename. Container filters deny the call with
+ * EPERM; without it assume none of them: the rename then reports the failure. */
+static int stat_attributes(const struct endpoint *e, const char *name, struct statx *sx)
+{
+	struct stat st;
+	int dir = file_of(e)->place.dir;
+	if (statx(dir, name, AT_SYMLINK_NOFOLLOW, STATX_MODE | STATX_UID, sx) == 0)
+		return 0;
+	if ((errno != EPERM && errno != EACCES && errno != ENOSYS) ||
+	    fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	*sx = (struct statx){.stx_mode = (__u16)st.st_mode, .stx_uid = st.st_uid};
+	return 0;
+}
+
+/* Refuses a directory that forbids the rename. */
+static int check_directory_allows_rename(const struct endpoint *e, struct fcopy_error *error)
+{
+	struct statx sx;
+	int r = stat_attributes(e, ".", &sx);
+	if (r < 0)
+		return error_operation(error, "statx of its directory", "statx", e->path, -r);
+	if (sx.stx_attributes & STATX_ATTR_APPEND)
+		return error_refuse(error, e->path, EPERM,
+				    "cannot be replaced: its directory is append-only",
+				    replace_in_place_advice(e));
+	if (file_of(e)->place.exists && sx.stx_mode & S_ISVTX && sx.stx_uid != geteuid() &&
+	    file_of(e)->place.st.st_uid != geteuid() && !is_privileged())
+		return error_refuse(
+		    error, e->path, EPERM,
+		    "cannot be replaced: its directory is sticky, and you own neither",
+		    replace_in_place_advice(e));
+	return 0;
+}
+
+/* Refuses an existing file that no rename can replace. Without force, also refuses one that has
+ * other hard links or that the user may not write to. */
+static int check_existing(const struct endpoint *e, bool force, struct fcopy_error *error)
+{
+	struct statx sx;
+	if (file_of(e)->place.st.st_nlink == 0) /* by /proc/PID/fd/N */
+		return error_refuse(error, e->path, ENOENT,
+				    "has no name to replace: it is a deleted file or a memfd",
+				    replace_in_place_advice(e));
+	int r = stat_attributes(e, file_of(e)->place.name, &sx);
+	if (r < 0)
+		return error_call(error, "statx", e->path, -r);
+	if (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT)
+		return error_refuse(error, e->path, EBUSY,
+				    "is a mount point and cannot be replaced",
+				    replace_in_place_advice(e));
+	int err = existing_access(e);
+	if (err == EROFS)
+		return error_call(error, "open", e->path, EROFS);
+	/* erofs reports STATX_ATTR_IMMUTABLE for each of its files. */
+	if (sx.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND))
+		return error_refuse(error, e->path, EPERM, "is immutable or append-only",
+				    FCOPY_ADVICE_FLAGS);
+	r = check_directory_allows_rename(e, error);
+	if (r < 0 || force)
+		return r;
+	/* A symlink that was followed may lead out of the tree. */
+	bool replaces_links = file_of(e)->replace_links && file_of(e)->place.target < 0;
+	if (file_of(e)->place.st.st_nlink > 1 && !replaces_links)
+		return error_refuse(error, e->path, EMLINK,
+				    "has other hard links, which would keep the old content",
+				    err ? FCOPY_ADVICE_FORCE : FCOPY_ADVICE_IN_PLACE_OR_FORCE);
+	if (err)
+		return error_refuse(error, e->path, err, "is not writable by you",
+				    FCOPY_ADVICE_FORCE);
+	return 0;
+}
+
+int replace_advise(const struct fcopy_options *options, int r, struct fcopy_error *error)
+{
+	enum fcopy_advice *a = &error->advice;
+	if (r < 0 && options->shard.count > 0) {
+		*a = *a == FCOPY_ADVICE_IN_PLACE            ? FCOPY_ADVICE_NONE
+		     : *a == FCOPY_ADVICE_IN_PLACE_OR_FORCE ? FCOPY_ADVICE_FORCE
+							    : *a;
+	}
+	return r;
+}
+
+int replace_check_owner(const struct endpoint *e, const struct fcopy_options *options,
+			struct fcopy_error *error)
+{
+	const char *call;
+	struct endpoint file = {.fd = -1, .path = e->path}, *probe = &file;
+	const struct stat *old = &file_of(e)->place.st;
+	struct stat st;
+	if (options->force || options->preserve & FCOPY_ATTR_OWNERSHIP)
+		return 0;
+	if (e->fd >= 0 && fstat(e->fd, &st) < 0)
+		return error_call(error, "fstat", e->path, errno);
+	if (e->fd >= 0 && st.st_uid == old->st_uid && st.st_gid == old->st_gid)
+		return 0;
+	int r = temporary_open_probe(file_of(e)->place.dir, probe, &call);
+	r = r < 0 ? error_call(error, call, e->path, -r)
+		  : metadata_keep_owner(probe, &file_of(e)->place, false, error);
+	temporary_drop(probe);
+	return r;
+}
+
+int replace_check(struct endpoint *e, const struct fcopy_options *options,
+		  struct fcopy_error *error)
+{
+	const bool shard = options->shard.count > 0;
+	/* A part has a name, which must be renamed. */
+	if (!file_of(e)->place.exists)
+		return options->resume || shard ? check_directory_allows_rename(e, error) : 0;
+	int r = check_existing(e, options->force, error);
+	if (r == 0 && shard)
+		r = replace_check_owner(e, options, error);
+	return replace_advise(options, r, error);
+}
