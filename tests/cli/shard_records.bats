@@ -20,7 +20,17 @@ stale() {
 	cp dst.fcopy-shards/* before
 	expect 0 --shard=1/2 src dst
 	[ "${1-}" != left ] || cp -n before/* dst.fcopy-shards/
+	inode=$(stat -c %i dst)
 	rm -r dst before
+}
+
+# take_inode: a file takes the inode of the old dst, so that the part gets another one.
+take_inode() {
+	local n
+	for n in {1..300}; do
+		: >"filler$n"
+		[ "$(stat -c %i "filler$n")" != "$inode" ] || return 0
+	done # a file of another process has it
 }
 
 # delayed SECONDS N SRC [OPTION…]: starts shard 1, which waits before its Nth call to list records.
@@ -65,13 +75,13 @@ delayed() {
 	local n
 	for n in 3 5; do
 		stale
-		: >filler # it has the inode of the old dst, so that the part gets another one
+		take_inode
 		delayed 2 $n src -e inject=flock:error=ENOLCK
 		expect 0 --shard=0/2 src dst
 		wait $late || { cat err; return 1; }
 		grep -q DELAYED trace
 		committed
-		rm filler
+		rm filler*
 	done
 }
 
