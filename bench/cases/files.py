@@ -19,12 +19,12 @@ case("replace", "onto an existing file", "cp fcopy uutils 3:splice", dest="old",
      bars="fcopy wall 1.00 cp; fcopy wall 1.2 best")
 
 for text, rounds in ("1", 20), ("64K", 20), ("1M", 20), ("16M", 20), ("64M", 20), ("256M", 20), \
-        ("1G", 12), ("4G", 7), ("8G", 5):
+        ("1G", 12), ("4G", 7), ("8G", 9):
     case(f"size-{text}", "by size", "cp fcopy 3:splice 7:parallel" + ("" if text in ("4G", "8G") else " 1:readwrite 2:sendfile"), group="sizes",
          rounds=rounds, size=size(text), sets="" if text == "8G" else "readme", bars="fcopy wall 1.03 cp; fcopy wall 1.2 best")
 
 for fs in "xfs", "btrfs", "tmpfs":
-    case(f"fs-{fs}", "a clone where the file system has them", "cp fcopy", fs=fs, rounds=12, bars="fcopy wall 1.03 cp")
+    case(f"fs-{fs}", "a clone where the file system has them", "cp fcopy", fs=fs, rounds=16, bars="fcopy wall 1.03 cp")
 for fs in "xfs", "btrfs":
     case(f"fs-{fs}-physical", "a physical copy where a clone is possible", "cp-physical fcopy-physical", fs=fs,
          bars="fcopy-physical wall 1.03 cp-physical; fcopy-physical cpu 1.03 cp-physical")
@@ -44,5 +44,5 @@ for loops in 1, 2:
 case("four", "four copies at once", "cp fcopy", group="load", size=SIZE // 4, copies=4, sets="readme",
      bars="fcopy wall 0.9 cp")
 
-case("threads", "mode 7 by number of threads", "threads-1 threads-2 threads-4 threads-8", rounds=10, sets="readme")
+case("threads", "mode 7 by number of threads", "threads-1 threads-2 threads-4 threads-8", rounds=16, sets="readme")
 case("revisions", "this revision against another one (OTHER=PROGRAM)", "other fcopy", bars="fcopy wall 1.02 other")
