@@ -143,7 +143,7 @@ const struct option_row option_table[] = {
 	 attributes_preserve, .not_benchmarked = true},
 	{"no-preserve", 0, "LIST", "do not preserve these attributes",
 	 attributes_drop, .not_benchmarked = true},
-	{"force", 'f', NULL, "replace DST despite hard links, ownership, mode or empty input",
+	{"force", 'f', NULL, "replace DST despite hard links, ownership, mode or an empty stream",
 	 set_flag, FIELD(copy.force), .not_benchmarked = true},
 	{"no-clobber", 'n', NULL, "keep an existing DST unchanged",
 	 set_flag, FIELD(copy.no_clobber), .not_benchmarked = true},

@@ -88,6 +88,17 @@ static void print_destination(const struct cli *cli, const struct fcopy_tree_rep
 	fputs(state, stderr);
 }
 
+/* The failures alone do not tell whether there is a copy. */
+static void print_kept_going(const struct cli *cli, const struct fcopy_tree_report *r)
+{
+	fputs("fcopy: ", stderr);
+	if (cli->source_count == 1) {
+		message_print(r->dst);
+		fputs(": ", stderr);
+	}
+	fputs("committed without the failed entries\n", stderr);
+}
+
 static void print_stopped(const struct cli *cli, const struct fcopy_tree_report *r)
 {
 	struct text size = {0};
@@ -117,6 +128,8 @@ void tree_print_end(const struct cli *cli, const struct fcopy_tree_report *repor
 		print_stopped(cli, report);
 	if (report->part[0] && !(stopped && keeps_part(report)))
 		print_part(report);
+	if (cli->tree.keep_going && report->committed && report->failed > 0 && !cli->quiet)
+		print_kept_going(cli, report);
 	if (report->error.err != 0)
 		ending_shard(cli, &report->error, report->dst);
 }

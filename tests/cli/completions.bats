@@ -81,7 +81,9 @@ in_bash() {
 @test "bash: at the prompt of an interactive shell" {
 	touch alpha beta
 	terminal 100
-	type_in "PATH=\"$(dirname "$FCOPY")\":\$PATH; . \"$COMPLETIONS/fcopy.bash\"; clear" Enter
+	type_in "PATH=\"$(dirname "$FCOPY")\":\$PATH; . \"$COMPLETIONS/fcopy.bash\"; clear; echo ready" Enter
+	until_shown '^ready'
+	until_shown '^\$$'
 	type_in "fcopy alp" Tab "be" Tab "copy_" Tab "--lim" Tab
 	until_shown '^\$ fcopy alpha beta copy_file_range --limit-rate'
 }
@@ -94,6 +96,7 @@ in_bash() {
 	type_in "PATH=\"$(dirname "$FCOPY")\":\$PATH PS1='\$ '; fpath=(\"$COMPLETIONS\" \$fpath)" Enter
 	type_in "autoload -Uz compinit; compinit -u -d \"$T/dump\"; clear; echo ready" Enter
 	until_shown '^ready'
+	until_shown '^\$$'
 	type_in "fcopy alp" Tab "be" Tab "copy_" Tab "--lim" Tab
 	until_shown '^\$ fcopy alpha beta copy_file_range --limit-rate='
 	type_in C-u "fcopy --sparse=n" Tab "-m spl" Tab

@@ -47,6 +47,7 @@ load tree
 	diff <(cd s && find . ! -name secret | sort) <(cd f && find . | sort)
 	absent f.fcopy-part
 	as_nobody 1 -r --keep-going s e
+	says "fcopy: s/secret: open: Permission denied" "fcopy: e: committed without the failed entries"
 	diff <(cd s && find . ! -name secret | sort) <(cd e && find . | sort)
 	absent e.fcopy-part
 }
@@ -480,6 +481,13 @@ has_started() {
 	rm -r d.fcopy-part
 	expect 1 -rL --keep-going s d
 	holds x d/f
+	expect 1 -rL --keep-going -q s e
+	holds x e/f
+	[[ $stderr != *committed* ]] || { echo "$stderr"; return 1; }
+	mkdir t into
+	expect 1 -rL --keep-going -t into s t
+	mentions "fcopy: committed without the failed entries"
+	holds x into/s/f
 }
 
 @test "1,000 levels and paths beyond PATH_MAX: copied, merged, resumed, and removed after a failure" {
