@@ -30,7 +30,7 @@ def screen(command, until=None):
             text += os.read(terminal, 65536).decode(errors="replace")
         except OSError:  # EIO: the command ended
             break
-        lines = [re.sub(r"\x1b\[\d*[JK]", "", re.split(r"\r", line.rstrip("\r"))[-1]) for line in text.split("\n")]
+        lines = [re.sub(r"\x1b\[(?:\?7[lh]|\d*[JK])", "", re.split(r"\r", line.rstrip("\r"))[-1]) for line in text.split("\n")]
         if until and re.search(until, lines[-1]):
             until, found = None, lines[-1:]
     os.waitpid(pid, 0)
