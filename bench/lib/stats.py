@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The estimator. Noise only adds time, so a low quantile repeats better than a median; a minimum has no
-valid bootstrap."""
+"""The estimator. Noise only adds time, so a low quantile repeats better than a median; a minimum has no valid bootstrap."""
 import random
 
 PERCENT = 10  # fixed before a run, which records it

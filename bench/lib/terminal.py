@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""terminal.py [SIZE]: draws bench/terminal.svg, the README's picture, from what the program shows on a terminal of 80
-columns: the progress of a copy, its statistics, and --benchmark. SIZE of the file is 512M."""
+"""terminal.py [SIZE]: draws bench/terminal.svg: what a terminal shows of a file of SIZE (512M): progress, statistics, --benchmark."""
 import os
 import pty
 import re
@@ -47,7 +46,7 @@ def shapes(line, y):
             continue
         column += len(piece)
         if piece[0] in BLOCKS:
-            yield f'<rect x="{x:.1f}" y="{y - SIZE + 2:.1f}" width="{width:.1f}" height="{SIZE}"{style} opacity="{BLOCKS[piece[0]]}"/>'
+            yield f'<rect x="{x:.1f}" y="{y - SIZE + 2:.1f}" width="{width:.1f}" height="{SIZE}"{style} fill-opacity="{BLOCKS[piece[0]]}"/>'
         elif not piece.isspace():
             yield f'<text x="{x:.1f}" y="{y}" textLength="{width:.1f}"{style}>{escape(piece)}</text>'
 

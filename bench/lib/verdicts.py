@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Checks the verdicts and the estimator on known values, and the verdicts of the committed run."""
+"""Checks the verdicts and the estimator on known values, the verdicts of the committed run, and that the pictures are XML."""
+from xml.dom.minidom import parse
 from case import BENCH
 from report import Run
 from stats import percentile, ratio, verdict
@@ -11,5 +12,6 @@ ours = {turn: 1 + turn % 7 / 10 for turn in range(20)}
 assert percentile([4, 1, 3, 2, 5]) == 1.4 and percentile([1, 2, 3, 4], 25) == 1.75
 assert ratio({turn: 2 * value for turn, value in ours.items()}, [ours]) == (2, 2, 2)
 assert ratio(ours, [ours, {turn: value / 2 for turn, value in ours.items()}])[0] == 2  # the fastest rival counts
+assert all(parse(str(picture)) for picture in BENCH.glob("*.svg"))
 for *bar, found in Run(BENCH / "results/first").bars():
     assert found in ("met", "missed", "inconclusive") or found.startswith("not "), (bar, found)
