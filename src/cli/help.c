@@ -23,9 +23,9 @@ static const char head[] =
 static const char foot[] = "\n"
 			   "SIZE is a number of bytes, such as 8192, 64K or 1M (powers of 1024), "
 			   "64kB or 1MB (powers of 1000).\n"
-			   "Exit status: 0 done, 1 failed, 2 invalid usage. SIGINT, SIGTERM "
-			   "and SIGHUP make a copy\n"
-			   "clean up and end by that signal.\n";
+			   "Exit status: 0 done, 1 failed, 2 invalid usage.\n"
+			   "A copy that SIGINT, SIGTERM or SIGHUP stops cleans up and ends by that "
+			   "signal.\n";
 
 /* " (modes 1, 3, 5, 7)" */
 static void print_modes_with(unsigned takes)

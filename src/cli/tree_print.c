@@ -88,7 +88,7 @@ static void print_destination(const struct cli *cli, const struct fcopy_tree_rep
 	fputs(state, stderr);
 }
 
-/* The failures alone do not tell whether there is a copy. */
+/* A failure can leave an entry without a copy, or only without an attribute or a flush. */
 static void print_kept_going(const struct cli *cli, const struct fcopy_tree_report *r)
 {
 	fputs("fcopy: ", stderr);
@@ -96,7 +96,8 @@ static void print_kept_going(const struct cli *cli, const struct fcopy_tree_repo
 		message_print(r->dst);
 		fputs(": ", stderr);
 	}
-	fputs("committed without the failed entries\n", stderr);
+	fprintf(stderr, "committed despite %" PRIu64 " failure%s\n", r->failed,
+		r->failed == 1 ? "" : "s");
 }
 
 static void print_stopped(const struct cli *cli, const struct fcopy_tree_report *r)
