@@ -247,7 +247,9 @@ struct fcopy_options {
 	int api; /* must be FCOPY_API; the copy fails with EINVAL for an unknown value */
 	const struct fcopy_mode *mode; /* NULL: auto */
 	size_t buffer_size;            /* bytes, 1 … FCOPY_BUFFER_MAX; 0: the mode's own */
-	unsigned threads; /* copying threads; 0: automatic, at most 4; 1: only the caller's */
+	/* Copying threads; 0: automatic, at most 4, and 1 if DST is on FUSE or a network file
+	 * system; 1: only the caller's. */
+	unsigned threads;
 	enum fcopy_when preallocate, sparse, reflink;
 	bool in_place;     /* write into the existing file; a failure leaves it incomplete */
 	bool force;        /* replace DST despite hard links, ownership, mode or empty input */

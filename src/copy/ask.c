@@ -43,13 +43,16 @@ bool ask_is_uncached(int fd)
 	return !no;
 }
 
-/* On network file systems the server may copy by itself. */
-bool ask_is_remote(int fd)
+long ask_type(int fd)
 {
 	struct statfs fs;
-	if (fstatfs(fd, &fs) < 0)
-		return false;
-	switch ((unsigned)fs.f_type) {
+	return fstatfs(fd, &fs) < 0 ? 0 : (long)(unsigned)fs.f_type;
+}
+
+/* On network file systems the server may copy by itself. */
+bool ask_is_remote(long type)
+{
+	switch (type) {
 	case NFS_SUPER_MAGIC:
 	case SMB_SUPER_MAGIC:
 	case SMB2_SUPER_MAGIC:
@@ -58,6 +61,11 @@ bool ask_is_remote(int fd)
 	case FUSE_SUPER_MAGIC: return true;
 	default: return false;
 	}
+}
+
+bool ask_needs_order(long type)
+{
+	return ask_is_remote(type) || type == V9FS_MAGIC || type == AFS_FS_MAGIC;
 }
 
 /* Is so little of the source in the page cache that the device must be read anyway? */

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <sys/vfs.h>
 
 #define THREADS_MAX   4                   /* more only wait for the inode lock of the destination */
 #define SPLICE_SIZE   ((off_t)2 << 20)    /* below, making the pipe costs more than it saves */
@@ -62,6 +61,8 @@ static int copy_through_buffer(struct copy *c, struct transfer *part, unsigned t
 
 unsigned cached_threads(const struct copy *c)
 {
+	if (c->one_writer)
+		return 1;
 	if (c->idle) {
 		unsigned idle = __atomic_load_n(c->idle, __ATOMIC_RELAXED);
 		return idle < FCOPY_THREADS_MAX ? 1 + idle : FCOPY_THREADS_MAX;
@@ -126,25 +127,33 @@ static int copy_in_pieces(struct copy *c, struct transfer *part)
 /* Under a rate limit a trial would measure the limit. On tmpfs, whose writer has to allocate and
  * clear pages, and on btrfs, whose writer has to reserve space, threads save less than 15 %
  * (measured on 6.18): a trial would only cost CPU time. */
-static bool makes_trials(const struct copy *c)
+static bool gains_from_trials(const struct copy *c, long type)
 {
-	struct statfs fs;
-	return c->options->limit_rate == 0 && c->options->threads == 0 &&
-	       (fstatfs(c->dst.fd, &fs) < 0 ||
-		(fs.f_type != TMPFS_MAGIC && fs.f_type != BTRFS_SUPER_MAGIC));
+	return c->options->limit_rate == 0 && c->options->threads == 0 && !c->one_writer &&
+	       type != TMPFS_MAGIC && type != BTRFS_SUPER_MAGIC;
+}
+
+void cached_decide(struct copy *c)
+{
+	if (c->size < PARALLEL_SIZE)
+		return;
+	const long type = ask_type(c->dst.fd);
+	c->one_writer = (c->idle || c->options->threads == 0) && ask_needs_order(type);
+	if (c->size >= CHOICE_SIZE)
+		c->measure.threads = gains_from_trials(c, type) ? cached_threads(c) : 1;
 }
 
 const char *cached_plan(const struct copy *c)
 {
 	off_t size = c->size;
 	bool only_readwrite = c->all.zeros || c->all.io.flags;
-	if (size >= PARALLEL_SIZE && (only_readwrite || c->options->threads > 1))
+	if (size >= PARALLEL_SIZE && !c->one_writer && (only_readwrite || c->options->threads > 1))
 		return "read and write in threads";
 	if (only_readwrite || size < SPLICE_SIZE)
 		return "read and write through one buffer";
-	if (c->idle)
+	if (c->idle && !c->one_writer)
 		return "splice, or read and write in the threads that are idle";
-	if (size < CHOICE_SIZE || !makes_trials(c))
+	if (size < CHOICE_SIZE || c->measure.threads <= 1)
 		return "splice";
 	return "splice, or read and write in threads where that proves faster";
 }
@@ -152,8 +161,6 @@ const char *cached_plan(const struct copy *c)
 int cached_copy(struct copy *c, struct transfer *part)
 {
 	off_t left = part->end - part->offset;
-	if (!c->measure.threads && left >= CHOICE_SIZE)
-		c->measure.threads = makes_trials(c) ? cached_threads(c) : 1;
 	bool only_readwrite = part->zeros || part->io.flags || c->measure.refused;
 	bool asked = c->options->threads > 1 && left >= PARALLEL_SIZE;
 	if (only_readwrite || asked || left < SPLICE_SIZE)

@@ -22,6 +22,7 @@ struct copy {
 	bool remote;         /* source on a network file system */
 	bool served;         /* run by fcopy_serve(), which reports its completion */
 	bool direct;         /* bulk data bypasses the page cache */
+	bool one_writer;     /* one thread writes in order, unless options.threads asks for more */
 	void *buffer;        /* of cached.c, for many pieces, extents or files */
 	size_t buffer_size;
 	bool keeps_buffer;      /* the buffer outlives the copy: the caller calls cached_free */
@@ -88,6 +89,8 @@ int step_refused(struct copy *, const struct engine *, const struct transfer *t)
  * returns ENGINE_NEXT. options.threads: 1 starts no thread, more are used without a choice. Returns
  * 0 or -errno with the failure recorded. */
 int cached_copy(struct copy *, struct transfer *t);
+/* Decides, before the first byte, how many threads cached_copy may use. */
+void cached_decide(struct copy *);
 const char *cached_plan(const struct copy *); /* what cached_copy intends, as text */
 void cached_free(struct copy *);              /* frees the buffer */
 /* Runs readwrite in a buffer of this size that stays for the next call: to map and touch a buffer
@@ -151,9 +154,14 @@ void space_check(struct copy *);
  * ago. Reads a limited number of names. report: for the events, or NULL. */
 void stale_warn(int dir, const struct fcopy_options *, const struct fcopy_report *);
 
-/* ask.c: is the file on a network file system; is little of it in the page cache; does its file
- * system do uncached I/O? */
-bool ask_is_remote(int fd);
+/* ask.c: the type of the file system of an open file, f_type in statfs(2); 0 if it is unknown. */
+long ask_type(int fd);
+/* Is this a network file system? May be FUSE, which does not report what it stores on. */
+bool ask_is_remote(long type);
+/* Must a file of this file system be written in order by one thread? Object stores that are mounted
+ * by FUSE refuse any other write; on network file systems several writers wait for each other. */
+bool ask_needs_order(long type);
+/* Is little of the file in the page cache; does its file system do uncached I/O? */
 bool ask_is_cold(int fd, off_t size);
 bool ask_is_uncached(int fd);
 

@@ -222,7 +222,8 @@ static void decide(struct copy *c)
 	if (o->no_cache && !c->direct)
 		c->all.io.flags = IO_UNCACHED;
 	c->remote = bulk && !o->no_cache && !c->all.zeros && o->reflink != FCOPY_WHEN_NEVER &&
-		    ask_is_remote(c->src.fd);
+		    ask_is_remote(ask_type(c->src.fd));
+	cached_decide(c);
 	copy_notify(c, FCOPY_EVENT_PLAN, NULL,
 		    c->direct   ? "direct I/O"
 		    : c->remote ? "copy_file_range, so that the server can copy"

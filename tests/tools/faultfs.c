@@ -4,13 +4,16 @@
  * it also works beneath a loop device.
  *
  *     faultfs DIR MOUNTPOINT [-o fault=RULE]... [-o rate=BYTES] [-o direct_io] [-o writeback]
- *             [-o sizeless] [-o stream] [-o modeless] [-o caseless]
+ *             [-o sizeless] [-o stream] [-o modeless] [-o caseless] [-o sequential] [-o xattrs]
  *
  * While it is mounted, `setfattr -n user.fault -v RULE MOUNTPOINT` adds a rule, and
  * `getfattr --only-values -n user.faults MOUNTPOINT` prints how many operations rules have changed.
  *
  *     RULE:   OP:ACTION[:OFFSET[:TIMES]], or OP:0, which removes the rules of OP
- *     OP:     read, write, flush, fsync, release, create, fallocate, truncate, link, rename, unlink
+ *     OP:     read, write, flush, fsync, release, create, fallocate, truncate, link, rename,
+ * unlink, chmod, chown, utimens, symlink, mknod, mkdir, statfs, lseek, setxattr, getxattr,
+ *             listxattr; of rename, only that of a directory (renamedir), onto a name that exists
+ *             (renameover), or of a file while any file is open for writing (renameopen)
  *     ACTION: ERRNO        fail with this error, such as EPERM
  *             short=BYTES  read or write at most that many bytes (1 or more)
  *             delay=MS     sleep for milliseconds first
@@ -22,8 +25,10 @@
  * read:EAGAIN:4096:3 fails three reads, later ones succeed.
  *
  * direct_io opens files without the page cache. So does a rule read:short, for files opened from
- * then on: the page cache would take a short read for the end of the file. O_TMPFILE is
- * unsupported.
+ * then on: the page cache would take a short read for the end of the file. With sequential, as in
+ * object stores, a write must start where the file ends. With xattrs the files have the extended
+ * attributes of DIR. O_TMPFILE is unsupported. An operation that always fails with ENOSYS is one
+ * that the file system lacks: the kernel does not ask again for some of them.
  */
 #define FUSE_USE_VERSION 31
 #define _GNU_SOURCE
@@ -32,11 +37,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fuse.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "faults.h"
@@ -48,10 +56,13 @@ static struct {
 	int stream;         /* files have no offsets */
 	int sizeless;       /* stat reports 0 bytes, like a file whose length is unknown */
 	int modeless;       /* each file has mode 0777, and chmod fails with EPERM */
+	int sequential;     /* a write elsewhere than at the end of the file fails with EINVAL */
+	int xattrs;         /* pass extended attributes through */
 	int caseless; /* upper and lower case name the same file; use -o entry_timeout=0, too */
 } config;
 
-static int backing; /* the working directory, once the daemon has left ours */
+static atomic_int writers; /* files that are open for writing */
+static int backing;        /* the working directory, once the daemon has left ours */
 
 static void throttle(size_t size)
 {
@@ -106,6 +117,7 @@ static int open_backing(const char *path, int flags, mode_t mode, struct fuse_fi
 	if (fd < 0)
 		return -errno;
 	fi->fh = fd;
+	writers += (fi->flags & O_ACCMODE) != O_RDONLY;
 	fi->nonseekable = config.stream;
 	fi->direct_io = config.direct_io || config.sizeless || faults_shorten(FAULT_READ);
 	return 0;
@@ -142,6 +154,8 @@ static int fs_write(const char *path, const char *buf, size_t size, off_t offset
 	(void)path;
 	if (err)
 		return err;
+	if (config.sequential && lseek(fi->fh, 0, SEEK_END) != offset)
+		return -EINVAL;
 	throttle(size);
 	return result(pwrite(fi->fh, buf, size, offset));
 }
@@ -162,6 +176,7 @@ static int fs_release(const char *path, struct fuse_file_info *fi)
 {
 	(void)path;
 	close(fi->fh);
+	writers -= (fi->flags & O_ACCMODE) != O_RDONLY;
 	return faults_at(FAULT_RELEASE, NULL, 0);
 }
 
@@ -176,7 +191,7 @@ static int fs_fallocate(const char *path, int mode, off_t offset, off_t length,
 static off_t fs_lseek(const char *path, off_t offset, int whence, struct fuse_file_info *fi)
 {
 	(void)path;
-	return result(lseek(fi->fh, offset, whence));
+	return faults_at(FAULT_LSEEK, NULL, 0) ?: result(lseek(fi->fh, offset, whence));
 }
 
 static int fs_truncate(const char *path, off_t size, struct fuse_file_info *fi)
@@ -192,8 +207,17 @@ static int fs_link(const char *from, const char *to)
 
 static int fs_rename(const char *from, const char *to, unsigned flags)
 {
-	return faults_at(FAULT_RENAME, NULL, 0)
-		   ?: result(renameat2(AT_FDCWD, rel(from), AT_FDCWD, rel(to), flags));
+	struct stat st;
+	bool directory = lstat(rel(from), &st) == 0 && S_ISDIR(st.st_mode);
+	int err = faults_at(FAULT_RENAME, NULL, 0);
+
+	if (!err && directory)
+		err = faults_at(FAULT_RENAMEDIR, NULL, 0);
+	if (!err && !directory && writers > 0)
+		err = faults_at(FAULT_RENAMEOPEN, NULL, 0);
+	if (!err && lstat(rel(to), &st) == 0)
+		err = faults_at(FAULT_RENAMEOVER, NULL, 0);
+	return err ?: result(renameat2(AT_FDCWD, rel(from), AT_FDCWD, rel(to), flags));
 }
 
 static int fs_unlink(const char *path)
@@ -203,7 +227,7 @@ static int fs_unlink(const char *path)
 
 static int fs_mkdir(const char *path, mode_t mode)
 {
-	return result(mkdir(rel(path), mode));
+	return faults_at(FAULT_MKDIR, NULL, 0) ?: result(mkdir(rel(path), mode));
 }
 
 static int fs_rmdir(const char *path)
@@ -213,12 +237,12 @@ static int fs_rmdir(const char *path)
 
 static int fs_mknod(const char *path, mode_t mode, dev_t device)
 {
-	return result(mknod(rel(path), mode, device));
+	return faults_at(FAULT_MKNOD, NULL, 0) ?: result(mknod(rel(path), mode, device));
 }
 
 static int fs_symlink(const char *target, const char *path)
 {
-	return result(symlink(target, rel(path)));
+	return faults_at(FAULT_SYMLINK, NULL, 0) ?: result(symlink(target, rel(path)));
 }
 
 static int fs_readlink(const char *path, char *target, size_t size)
@@ -251,16 +275,22 @@ static int fs_chmod(const char *path, mode_t mode, struct fuse_file_info *fi)
 {
 	if (config.modeless)
 		return -EPERM;
-	return result(fi ? fchmod(fi->fh, mode) : chmod(rel(path), mode));
+	return faults_at(FAULT_CHMOD, NULL, 0)
+		   ?: result(fi ? fchmod(fi->fh, mode) : chmod(rel(path), mode));
 }
 
 static int fs_chown(const char *path, uid_t uid, gid_t gid, struct fuse_file_info *fi)
 {
-	return result(fi ? fchown(fi->fh, uid, gid) : lchown(rel(path), uid, gid));
+	return faults_at(FAULT_CHOWN, NULL, 0)
+		   ?: result(fi ? fchown(fi->fh, uid, gid) : lchown(rel(path), uid, gid));
 }
 
 static int fs_utimens(const char *path, const struct timespec times[2], struct fuse_file_info *fi)
 {
+	int err = faults_at(FAULT_UTIMENS, NULL, 0);
+
+	if (err)
+		return err;
 	if (fi)
 		return result(futimens(fi->fh, times));
 	return result(utimensat(AT_FDCWD, rel(path), times, AT_SYMLINK_NOFOLLOW));
@@ -269,7 +299,7 @@ static int fs_utimens(const char *path, const struct timespec times[2], struct f
 static int fs_statfs(const char *path, struct statvfs *st)
 {
 	(void)path;
-	return result(fstatvfs(backing, st));
+	return faults_at(FAULT_STATFS, NULL, 0) ?: result(fstatvfs(backing, st));
 }
 
 static int fs_setxattr(const char *path, const char *name, const char *value, size_t size,
@@ -277,9 +307,11 @@ static int fs_setxattr(const char *path, const char *name, const char *value, si
 {
 	char text[64];
 
-	(void)flags;
 	if (strcmp(path, "/") != 0 || strcmp(name, "user.fault") != 0 || size >= sizeof(text))
-		return -EOPNOTSUPP;
+		return faults_at(FAULT_SETXATTR, NULL, 0)
+			   ?: !config.xattrs
+			      ? -EOPNOTSUPP
+			      : (int)result(lsetxattr(rel(path), name, value, size, flags));
 	memcpy(text, value, size);
 	text[size] = '\0';
 	return faults_set(text);
@@ -291,13 +323,22 @@ static int fs_getxattr(const char *path, const char *name, char *value, size_t s
 	int length;
 
 	if (strcmp(path, "/") != 0 || strcmp(name, "user.faults") != 0)
-		return -EOPNOTSUPP;
+		return faults_at(FAULT_GETXATTR, NULL, 0)
+			   ?: !config.xattrs ? -EOPNOTSUPP
+					     : (int)result(lgetxattr(rel(path), name, value, size));
 	length = snprintf(text, sizeof(text), "%llu", faults_applied());
 	if (size > 0 && size < (size_t)length)
 		return -ERANGE;
 	if (size > 0)
 		memcpy(value, text, (size_t)length);
 	return length;
+}
+
+static int fs_listxattr(const char *path, char *list, size_t size)
+{
+	return faults_at(FAULT_LISTXATTR, NULL, 0)
+		   ?: !config.xattrs ? -EOPNOTSUPP
+				     : (int)result(llistxattr(rel(path), list, size));
 }
 
 static const struct fuse_operations operations = {
@@ -330,6 +371,7 @@ static const struct fuse_operations operations = {
     .statfs = fs_statfs,
     .setxattr = fs_setxattr,
     .getxattr = fs_getxattr,
+    .listxattr = fs_listxattr,
 };
 
 #define KEY_FAULT 1
@@ -343,6 +385,8 @@ static const struct fuse_opt options[] = {
     FUSE_OPT_KEY("fault=%s", KEY_FAULT),
     {"modeless", offsetof(typeof(config), modeless), 1},
     {"caseless", offsetof(typeof(config), caseless), 1},
+    {"sequential", offsetof(typeof(config), sequential), 1},
+    {"xattrs", offsetof(typeof(config), xattrs), 1},
     FUSE_OPT_END,
 };
 

@@ -13,10 +13,31 @@
 #include <time.h>
 
 static const char *const names[FAULTS] = {
-    [FAULT_READ] = "read",           [FAULT_WRITE] = "write",       [FAULT_FLUSH] = "flush",
-    [FAULT_FSYNC] = "fsync",         [FAULT_RELEASE] = "release",   [FAULT_CREATE] = "create",
-    [FAULT_FALLOCATE] = "fallocate", [FAULT_TRUNCATE] = "truncate", [FAULT_LINK] = "link",
-    [FAULT_RENAME] = "rename",       [FAULT_UNLINK] = "unlink",
+    [FAULT_READ] = "read",
+    [FAULT_WRITE] = "write",
+    [FAULT_FLUSH] = "flush",
+    [FAULT_FSYNC] = "fsync",
+    [FAULT_RELEASE] = "release",
+    [FAULT_CREATE] = "create",
+    [FAULT_FALLOCATE] = "fallocate",
+    [FAULT_TRUNCATE] = "truncate",
+    [FAULT_LINK] = "link",
+    [FAULT_RENAME] = "rename",
+    [FAULT_UNLINK] = "unlink",
+    [FAULT_CHMOD] = "chmod",
+    [FAULT_CHOWN] = "chown",
+    [FAULT_UTIMENS] = "utimens",
+    [FAULT_SYMLINK] = "symlink",
+    [FAULT_MKNOD] = "mknod",
+    [FAULT_MKDIR] = "mkdir",
+    [FAULT_STATFS] = "statfs",
+    [FAULT_LSEEK] = "lseek",
+    [FAULT_SETXATTR] = "setxattr",
+    [FAULT_GETXATTR] = "getxattr",
+    [FAULT_LISTXATTR] = "listxattr",
+    [FAULT_RENAMEDIR] = "renamedir",
+    [FAULT_RENAMEOVER] = "renameover",
+    [FAULT_RENAMEOPEN] = "renameopen",
 };
 
 enum action { FAIL, SHORTEN, DELAY, ACTIONS };
