@@ -10,7 +10,16 @@ set -u
 
 passed=0 failed=0 skipped=0 running=()
 logs=$(mktemp -d) || exit 1
-trap 'rm -rf "$logs"' EXIT
+# Everything temporary is below one directory, so that a failed or killed run leaves nothing. User nobody must reach it.
+chmod 755 "$logs"
+mkdir -m 1777 "$logs/tmp"
+export TMPDIR=$logs/tmp TMUX_TMPDIR=$logs/tmp
+clean_up() {
+	rm -rf --one-file-system "$logs" 2>/dev/null && return
+	chmod -R u+rwx "$logs" 2>/dev/null
+	rm -rf --one-file-system "$logs"
+}
+trap clean_up EXIT
 stop() {
 	kill -- "${running[@]/#/-}" 2>/dev/null
 	exit "$1"

@@ -145,6 +145,7 @@ s.sendfile(open(\"a\", \"rb\")); s.shutdown(1); s.recv(1)"'; do
 }
 
 @test "all addresses of a name are tried; the listener is on loopback only" {
+	getent ahosts localhost >/dev/null || skip "this system has no address for localhost"
 	random a 1000
 	serve tcp-listen:0 b
 	said 'listening on 127.0.0.1:' server.log

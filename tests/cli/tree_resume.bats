@@ -363,6 +363,7 @@ killed_at() {
 		[[ $stderr =~ resumed\ +(19|21)[^0-9] ]] || { echo "$stderr"; return 1; }
 		diff -r s/d1 d/d1
 		absent d.fcopy-part
+		chmod -R u+w d
 		rm -r d
 	done
 	# The tree is marked again before anything is removed or replaced.
