@@ -183,20 +183,18 @@ trusted() {
 	getfattr -d -m trusted "$1" | grep '='
 }
 
-@test "-aL, -aH: a special file that a symlink leads to keeps its ACL and attributes, as with cp" {
+@test "-aL, -aH: a special file that a symlink leads to keeps its ACL and attributes" {
 	local by
-	mkdir target s cp fcopy
+	mkdir target s fcopy
 	mkfifo target/p target/other
 	setfacl -m u:1000:rw,g::r target/p 2>/dev/null || skip "no ACL on this file system"
 	setfattr -n trusted.name -v value target/p 2>/dev/null || true # root may
 	ln -s ../target/p s/p
-	cp -aL s cp/tree
-	cp -aH s/p cp/one
 	expect 0 -aL s fcopy/tree
 	expect 0 -aH s/p fcopy/one
 	for by in tree/p one; do
 		[ -p fcopy/$by ]
-		diff <(cd cp && getfacl $by) <(cd fcopy && getfacl $by)
+		diff <(acl target/p) <(acl fcopy/$by) # cp 9.7 loses it
 		diff <(trusted target/p) <(trusted fcopy/$by)
 	done
 }

@@ -99,6 +99,11 @@ usage_error() {
 	says "fcopy: $1"
 }
 
+# acl FILE: its owner, group, mode and ACL.
+acl() {
+	getfacl "$1" | grep -v '^# file:'
+}
+
 # random FILE BYTES
 random() {
 	head -c "$2" /dev/urandom >"$1"

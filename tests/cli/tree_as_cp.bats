@@ -272,13 +272,14 @@ differences() {
 
 @test "-a: special files get no ACL of the directory; one of their own is copied" {
 	local by
-	mkdir s cp fcopy
+	mkdir s fcopy
 	mkfifo s/fifo s/other
 	setfacl -m u:1234:rw s/other 2>/dev/null || skip "no ACL on this file system"
-	setfacl -d -m u:4321:rwx cp fcopy
-	cp -a s/fifo s/other cp
+	setfacl -d -m u:4321:rwx fcopy
 	expect 0 -a s/fifo s/other fcopy
-	diff <(cd cp && getfacl fifo other) <(cd fcopy && getfacl fifo other)
+	for by in fifo other; do # cp 9.7 gives fifo the ACL of the directory
+		diff <(acl s/$by) <(acl fcopy/$by)
+	done
 	never grep 4321 <(getfacl fcopy/fifo)
 }
 
