@@ -22,10 +22,11 @@
  *                     (threads), verify and compare, serve (many clients), shard, shard_join,
  *                     shard_job and shard_records (a copy by several processes)
  *   src/endpoints/    where bytes come from and go: place (names), replace, replaceable and
- *                     temporary (an atomic file), created (a file of a new tree), part (--resume),
- *                     shared (the part of shards), in_place, metadata; stream is the table of
- *                     operands that are not paths: descriptor, tcp; socket and receipt (the peer's
- *                     close); file, error, same (is SRC also DST?), renew (a resumed part's mode)
+ *                     temporary (an atomic file), storage (what can be renamed), created (a file
+ *                     under its final name), part (--resume), shared (the part of shards),
+ *                     in_place, metadata; stream is the table of operands that are not paths:
+ *                     descriptor, tcp; socket and receipt (the peer's close); file, error, same
+ *                     (is SRC also DST?), renew (a resumed part's mode)
  *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the
  *                     engines share; one engine per file (pieces belongs to direct)
  *   src/io/           the read and write loops, memory, io_uring
@@ -127,6 +128,7 @@ static void flatten(const struct fcopy_tree_report *tree, struct fcopy_report *r
 	r->moved = cloned < tree->data ? tree->data - cloned : 0;
 	r->cloned = tree->cloned > 0 && r->moved == 0;
 	r->source_changed = tree->changed > 0;
+	r->not_atomic = tree->not_atomic;
 	r->steps = tree->steps;
 	memcpy(r->step, tree->step, sizeof(r->step));
 	memcpy(r->seconds, tree->seconds, sizeof(r->seconds));

@@ -193,6 +193,9 @@ struct fcopy_report {
 	char dst[FCOPY_PATH_MAX];         /* the destination's name: DST, or DST/basename(SRC) */
 	char src_peer[FCOPY_ADDRESS_MAX]; /* the sender, numeric HOST:PORT; empty: not TCP */
 	char dst_peer[FCOPY_ADDRESS_MAX]; /* the receiver */
+	/* Why a file is written under its final name, as a static string; NULL: it is not, or DST
+	 * is no file. After a failure a new file is removed. */
+	const char *not_atomic;
 };
 
 enum fcopy_event_kind {
@@ -208,6 +211,9 @@ enum fcopy_event_kind {
 	FCOPY_EVENT_CLIENT,    /* fcopy_serve: a client's copy has ended; report describes it */
 	FCOPY_EVENT_FAILED,    /* fcopy_tree: one entry failed; error says why */
 	FCOPY_EVENT_ENTRY,     /* fcopy_tree: one entry is complete; text is its destination */
+	/* The copy is written under its final name: a reader can see it incomplete. error.path is
+	 * the destination, error.reason says why. fcopy_tree: once for the whole call. */
+	FCOPY_EVENT_NOT_ATOMIC,
 };
 
 /* Its strings are valid until notify returns. */
@@ -394,6 +400,9 @@ struct fcopy_tree_report {
 	char path[FCOPY_PATH_MAX];  /* what error.path points to */
 	char path2[FCOPY_PATH_MAX]; /* what error.path2 points to */
 	char detail[FCOPY_DETAIL_MAX]; /* what error.reason points to, if it has numbers */
+	/* Why the first such file or tree was written under its final name, as a static string;
+	 * NULL: none was. */
+	const char *not_atomic;
 };
 
 /*
@@ -407,8 +416,9 @@ struct fcopy_tree_report {
  * false, the unfinished tree is kept as DST.fcopy-part instead. If the disk is full, the cancel
  * flag is set or another process creates DST first, the tree is removed. With copy.resume it is
  * kept in these cases, too, and a later call continues it. If the flush of the whole tree fails,
- * the tree is always removed: which files lost data is unknown. In an existing directory each file
- * is replaced atomically, but not the tree as a whole.
+ * the tree is always removed: which files lost data is unknown. Where directories cannot be renamed,
+ * the tree is built under its final name and removed after a failure; FCOPY_EVENT_NOT_ATOMIC reports
+ * that. In an existing directory each file is replaced atomically, but not the tree as a whole.
  *
  * A failed entry is reported by FCOPY_EVENT_FAILED, and the copy continues. The entry's name in DST
  * is then absent or unchanged. An entry that vanishes from the source before it is opened is

@@ -134,6 +134,7 @@ void report_json(const struct outcome *o, FILE *f)
 	json_bool(&j, "kept", r->kept);
 	add_signal(&j, o->signal);
 	json_bool(&j, "source_changed", r->source_changed);
+	json_string(&j, "not_atomic", r->not_atomic);
 	add_peers(&j, o);
 	add_usage(&j, &o->usage);
 	add_phases(&j, r);

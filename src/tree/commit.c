@@ -183,7 +183,7 @@ int commit_root(struct root *r, struct directory *d)
 	double start = io_now();
 	if ((r->resumes || t->shard) && (result = commit_check_part(r)) < 0)
 		return result;
-	if (r->temporary[0] && (result = commit_rename(r, r->operand->name)) < 0)
+	if (r->temporary[0] && !r->named && (result = commit_rename(r, r->operand->name)) < 0)
 		return commit_fail_rename(r, -result);
 	if (durable && (result = commit_flush_parent(r)) < 0)
 		r->temporary[0] = '\0'; /* it has its name */
@@ -209,8 +209,9 @@ int commit_end(struct root *r, struct directory *d)
 			commit_remove(r);
 		return t->stop ? t->stop : -EINTR;
 	}
-	/* A part beside a DST that exists could not be resumed. An unsound one must not be. */
-	if (r->temporary[0] && (r->unsound || (result == -EEXIST && !r->resumes)))
+	/* A part beside a DST that exists could not be resumed. An unsound one must not be. What
+	 * cannot be renamed cannot become a part. */
+	if (r->temporary[0] && (r->unsound || r->named || (result == -EEXIST && !r->resumes)))
 		commit_remove(r);
 	else if (r->temporary[0]) {
 		commit_keep(r);

@@ -13,7 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define DEPTH 16 /* 8 KiB of stack each */
+#define DEPTH     16 /* 8 KiB of stack each */
+#define DEPTH_MAX 64 /* where directories cannot be renamed */
 
 struct removal {
 	int root;
@@ -27,6 +28,7 @@ static bool remove_move_up(struct removal *r, int dir, const char *name)
 {
 	char up[32];
 	int result;
+	(void)!fchmodat(dir, name, 0700, AT_SYMLINK_NOFOLLOW); /* its .. changes */
 	do {
 		snprintf(up, sizeof(up), ".%lu", ++r->moved);
 		result = renameat(dir, name, r->root, up);
@@ -52,14 +54,13 @@ static void remove_one(struct removal *r, int dir, const char *name, int depth)
 		if (!gone && errno != ENOTDIR) /* EPERM of an immutable file */
 			err = errno;
 		if (!gone && (err == ENOTEMPTY || err == EEXIST || err == EACCES)) {
-			int fd = depth < DEPTH ? remove_open(dir, name) : -1;
+			gone = depth >= DEPTH && remove_move_up(r, dir, name);
+			int fd = !gone && depth < DEPTH_MAX ? remove_open(dir, name) : -1;
 			if (fd >= 0) {
 				remove_entries(r, fd, depth + 1);
 				close(fd);
 				gone = unlinkat(dir, name, AT_REMOVEDIR) == 0;
-			} else if (depth > 0) {
-				/* its .. changes */
-				(void)!fchmodat(dir, name, 0700, AT_SYMLINK_NOFOLLOW);
+			} else if (!gone && depth > 0) {
 				gone = remove_move_up(r, dir, name);
 			}
 			err = errno;

@@ -124,6 +124,19 @@ int tree_refuse(struct tree *t, const char *path, int err, const char *reason,
 	return -err;
 }
 
+void report_not_atomic(struct tree *t, const char *path, const char *reason)
+{
+	struct fcopy_error error;
+	error_refuse(&error, path, EOPNOTSUPP, reason, FCOPY_ADVICE_NONE);
+	pthread_mutex_lock(&t->lock);
+	if (!t->report->not_atomic) {
+		t->report->not_atomic = reason;
+		tree_notify(t,
+			    &(struct fcopy_event){.kind = FCOPY_EVENT_NOT_ATOMIC, .error = &error});
+	}
+	pthread_mutex_unlock(&t->lock);
+}
+
 /* On a full disk all later files would fail, too. An attribute may not fit although there is room
  * for files (ext4: one block). */
 static bool ends_everything(const struct fcopy_error *e)

@@ -101,6 +101,15 @@ static int root_check_parent(const struct root *r)
 			   FCOPY_ADVICE_NONE);
 }
 
+/* Its name until the commit: the final one if directories cannot be renamed here. */
+static int root_draw(struct root *r)
+{
+	if (!r->named)
+		return temporary_draw(r->temporary);
+	strcpy(r->temporary, r->operand->name);
+	return 0;
+}
+
 /* Creates it with the mode that the umask and default ACLs leave, for the commit to restore, and
  * closes it to others at once. setgid stays: new files get the directory's group from it. */
 static int root_create(struct root *r)
@@ -108,12 +117,14 @@ static int root_create(struct root *r)
 	struct stat st;
 	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 	int parent = r->operand->parent, result = -EEXIST;
-	for (int tries = 0; result == -EEXIST && tries < 8; tries++) {
-		result = temporary_draw(r->temporary);
+	for (int tries = 0; result == -EEXIST && tries < (r->named ? 1 : 8); tries++) {
+		result = root_draw(r);
 		if (result == 0 &&
 		    mkdirat(parent, r->temporary, (r->operand->st.st_mode & 01777) | 0700) < 0)
 			result = -errno;
 	}
+	if (result == -EEXIST && r->named)
+		return root_refuse(r, EEXIST, "was created by another process", FCOPY_ADVICE_NONE);
 	if (result < 0)
 		return root_fail(r, "mkdir", -result);
 	r->dst = openat(parent, r->temporary, flags);
@@ -201,6 +212,22 @@ static int root_check_part(struct root *r)
 	return result;
 }
 
+/* Where directories cannot be renamed, the tree is built under its final name. What is left of an
+ * unfinished one could not be resumed. */
+static int root_check_storage(struct root *r)
+{
+	struct tree *t = r->tree;
+	if (storage_can(&t->storage, r->operand->parent, STORAGE_RENAMES_DIRECTORIES))
+		return 0;
+	if (t->options->copy.resume)
+		return root_refuse(r, EOPNOTSUPP,
+				   "cannot be resumed: directories cannot be renamed here",
+				   FCOPY_ADVICE_NONE);
+	r->named = true;
+	report_not_atomic(t, r->operand->dst, STORAGE_NO_RENAME);
+	return 0;
+}
+
 static int root_open(struct root *r)
 {
 	struct stat st;
@@ -218,6 +245,8 @@ static int root_open(struct root *r)
 		result = root_check_part(r);
 		if (result == 0)
 			result = root_check_parent(r);
+		if (result == 0)
+			result = root_check_storage(r);
 		if (result < 0)
 			return result;
 		return r->tree->options->copy.resume ? root_resume(r) : root_create(r);

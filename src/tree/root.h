@@ -16,6 +16,7 @@ struct root {
 	char part[NAME_MAX + 1];      /* where an unfinished tree is kept; empty: no such name */
 	mode_t mode;                  /* that the temporary directory gets last */
 	bool resumes;                 /* temporary is the part */
+	bool named;                   /* temporary is the final name: it need not be renamed */
 	bool unsound;                 /* a flush failed: which files lost data is unknown */
 	int dst;
 	const struct record *record; /* NULL: none yet */

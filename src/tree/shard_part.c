@@ -29,6 +29,11 @@ static int shard_check_part(const struct root *root, const struct shard_job *j, 
 int shard_open_part(struct root *root, struct shard_job *j)
 {
 	struct stat st = {0};
+	if (!j->part && !storage_can(&root->tree->storage, j->parent, STORAGE_RENAMES_DIRECTORIES))
+		return error_refuse(
+		    j->error, j->path, EOPNOTSUPP,
+		    "cannot be copied in shards: directories cannot be renamed here",
+		    FCOPY_ADVICE_NONE);
 	bool created = !j->part && mkdirat(j->parent, j->part_name, 0700) == 0;
 	if (!j->part && !created && errno != EEXIST)
 		return error_call(j->error, "mkdir", j->path, errno);

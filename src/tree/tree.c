@@ -253,7 +253,10 @@ int fcopy_tree(const char *const *src, size_t n, const char *dst,
 	       const struct fcopy_tree_options *options, struct fcopy_tree_report *report)
 {
 	struct fcopy_tree_options own = {.copy.api = FCOPY_API};
-	struct tree t = {.options = &own, .report = report, .lock = PTHREAD_MUTEX_INITIALIZER};
+	struct tree t = {.options = &own,
+			 .report = report,
+			 .lock = PTHREAD_MUTEX_INITIALIZER,
+			 .storage = STORAGE_INITIALIZER};
 	struct fcopy_options *o = &own.copy;
 	memset(report, 0, sizeof(*report));
 	if (copy_options(o, options ? &options->copy : NULL, dst, &report->error) < 0)

@@ -20,6 +20,7 @@
 #define TREE_TREE_H
 
 #include "copy/copy.h"
+#include "endpoints/storage.h"
 
 #include <pthread.h>
 
@@ -140,6 +141,7 @@ struct tree {
 	dev_t dst_dev, src_dev; /* src_dev: of the operand */
 	mode_t umask, withheld; /* withheld: of S_IRWXU, from new directories */
 	bool probed, searched;  /* for O_TMPFILE, and for what killed copies left */
+	struct storage storage; /* what the file systems of DST can rename */
 	struct links *links;
 	struct directory *into; /* where operands that are files go: hard links keep it open */
 	struct record *record;  /* NULL: times say which files are complete, or nothing is kept */
@@ -250,6 +252,8 @@ int report_refusal(struct worker *, const struct entry *, const char *path, int 
 		   const char *reason);
 void report_warning(struct worker *, const struct entry *, const struct fcopy_error *);
 void report_entry(struct worker *, const struct entry *);
+/* The destination is written under its final name: reports the first one and the static reason. */
+void report_not_atomic(struct tree *, const char *path, const char *reason);
 /* Reports the failure of an operand, whose path is in the error. */
 void report_operand(struct tree *, const struct fcopy_error *);
 /* Ends the copy early: err is ECANCELED, ENOSPC … */

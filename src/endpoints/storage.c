@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT
+ * Asks a file system, before the first byte is copied, what it can rename: afterwards a copy that
+ * cannot get its name would be lost.
+ */
+#define _GNU_SOURCE
+#include "storage.h"
+#include "endpoint.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <sys/vfs.h>
+
+#define EXFAT_MAGIC    0x2011bab0 /* not in linux/magic.h before 5.7 */
+#define NTFS3_MAGIC    0x7366746e
+#define ZFS_MAGIC      0x2fc12fc1
+#define BCACHEFS_MAGIC 0xca451a4e
+
+/* These rename files and directories, and replace files. */
+static bool storage_is_known(long type)
+{
+	switch ((unsigned)type) {
+	case EXT4_SUPER_MAGIC:
+	case XFS_SUPER_MAGIC:
+	case BTRFS_SUPER_MAGIC:
+	case TMPFS_MAGIC:
+	case RAMFS_MAGIC:
+	case HUGETLBFS_MAGIC:
+	case F2FS_SUPER_MAGIC:
+	case OVERLAYFS_SUPER_MAGIC:
+	case ECRYPTFS_SUPER_MAGIC:
+	case NFS_SUPER_MAGIC:
+	case SMB_SUPER_MAGIC:
+	case CIFS_SUPER_MAGIC:
+	case SMB2_SUPER_MAGIC:
+	case CEPH_SUPER_MAGIC:
+	case MSDOS_SUPER_MAGIC:
+	case EXFAT_MAGIC:
+	case NTFS3_MAGIC:
+	case ZFS_MAGIC:
+	case BCACHEFS_MAGIC: return true;
+	default: return false;
+	}
+}
+
+/* The failure is that of the directory or of the disk, and not of a missing operation. */
+static bool is_of_directory(int err)
+{
+	return err == EROFS || err == ENOSPC || err == EDQUOT || err == ENOENT || err == EINTR;
+}
+
+static bool rename_hidden(int dir, const char *from, const char *to, bool *able)
+{
+	*able = renameat(dir, from, dir, to) == 0;
+	return *able || !is_of_directory(errno);
+}
+
+/* Each probe returns false if nothing was learned. */
+static bool probe_directory(int dir, const char *a, const char *b, bool *able)
+{
+	if (mkdirat(dir, a, 0700) < 0)
+		return false;
+	bool learned = rename_hidden(dir, a, b, able);
+	unlinkat(dir, *able ? b : a, AT_REMOVEDIR);
+	return learned;
+}
+
+static bool create_hidden(int dir, const char *name)
+{
+	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	return fd >= 0 && close(fd) == 0;
+}
+
+static bool probe_files(int dir, const char *a, const char *b, bool *renames, bool *replaces)
+{
+	if (!create_hidden(dir, a))
+		return false;
+	bool learned = rename_hidden(dir, a, b, renames);
+	if (!*renames) {
+		unlinkat(dir, a, 0);
+		return learned;
+	}
+	bool both = create_hidden(dir, a);
+	learned = both && rename_hidden(dir, a, b, replaces);
+	if (both && !*replaces)
+		unlinkat(dir, a, 0);
+	unlinkat(dir, b, 0);
+	return learned;
+}
+
+/* A file system that renames directories renames files, too. Returns what was learned. */
+static unsigned storage_probe(int dir, enum storage_ability wanted, unsigned *able)
+{
+	char a[TEMPORARY_SIZE], b[TEMPORARY_SIZE];
+	bool renames = false, replaces = false, directories = false;
+	unsigned asked = 0;
+	if (temporary_draw(a) < 0 || temporary_draw(b) < 0)
+		return 0;
+	if (wanted != STORAGE_REPLACES_FILES && probe_directory(dir, a, b, &directories))
+		asked = directories ? STORAGE_RENAMES_DIRECTORIES | STORAGE_RENAMES_FILES
+				    : STORAGE_RENAMES_DIRECTORIES;
+	*able = directories ? asked : 0;
+	if (asked & wanted || wanted == STORAGE_RENAMES_DIRECTORIES ||
+	    !probe_files(dir, a, b, &renames, &replaces))
+		return asked;
+	*able |= (renames ? STORAGE_RENAMES_FILES : 0) | (replaces ? STORAGE_REPLACES_FILES : 0);
+	return asked | STORAGE_RENAMES_FILES | STORAGE_REPLACES_FILES;
+}
+
+bool storage_can(struct storage *s, int dir, enum storage_ability wanted)
+{
+	struct storage once = STORAGE_INITIALIZER;
+	struct statfs fs;
+	struct stat st;
+	unsigned i = 0, able = 0;
+	if ((dir == AT_FDCWD ? statfs(".", &fs) : fstatfs(dir, &fs)) == 0 &&
+	    storage_is_known((long)fs.f_type))
+		return true;
+	if (fstatat(dir, "", &st, AT_EMPTY_PATH) < 0)
+		return true;
+	s = s ? s : &once;
+	pthread_mutex_lock(&s->lock);
+	while (i < s->count && s->system[i].dev != st.st_dev)
+		i++;
+	if (i == STORAGE_SYSTEMS)
+		i = STORAGE_SYSTEMS - 1;
+	if (i == s->count || s->system[i].dev != st.st_dev)
+		s->system[i].asked = s->system[i].able = 0;
+	s->system[i].dev = st.st_dev;
+	s->count = i < s->count ? s->count : i + 1;
+	if (!(s->system[i].asked & wanted)) {
+		s->system[i].asked |= storage_probe(dir, wanted, &able);
+		s->system[i].able |= able;
+	}
+	bool can = !(s->system[i].asked & wanted) || s->system[i].able & wanted;
+	pthread_mutex_unlock(&s->lock);
+	return can;
+}

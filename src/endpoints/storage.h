@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the file system of a directory can rename. Object stores and small FUSE file systems lack
+ * some of it, with whatever errno. Each file system is asked once and remembered.
+ */
+#ifndef ENDPOINTS_STORAGE_H
+#define ENDPOINTS_STORAGE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+enum storage_ability {
+	STORAGE_RENAMES_FILES = 1 << 0,
+	STORAGE_REPLACES_FILES = 1 << 1, /* renames a file onto another one */
+	STORAGE_RENAMES_DIRECTORIES = 1 << 2,
+};
+
+#define STORAGE_NO_RENAME "rename is unsupported here"
+
+#define STORAGE_SYSTEMS 8 /* that are remembered; more are asked again */
+
+/* Of one call of the library. All threads of a tree share it. */
+struct storage {
+	pthread_mutex_t lock;
+	unsigned count;
+	struct {
+		dev_t dev;
+		unsigned asked, able; /* sets of enum storage_ability */
+	} system[STORAGE_SYSTEMS];
+};
+
+#define STORAGE_INITIALIZER                                                                        \
+	{                                                                                          \
+		.lock = PTHREAD_MUTEX_INITIALIZER                                                  \
+	}
+
+/* Can the file system of this open directory, or AT_FDCWD, do that? Local file systems and those of
+ * network protocols that have rename are known by their type. Others are asked with hidden names,
+ * which are removed. Returns true if the directory allows no new name: then the failure of the copy
+ * itself says why. storage NULL: remember nothing. */
+bool storage_can(struct storage *, int dir, enum storage_ability);
+
+#endif
