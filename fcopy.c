@@ -21,6 +21,8 @@
  *                     or threads), cpus, ask, modes, step, extents, allocate, space, stale, ranges
  *                     (threads), verify and compare, serve (many clients), shard, shard_join,
  *                     shard_job and shard_records (a copy by several processes)
+ *   src/part/         what a copy is built in until its commit: private (a directory that only this
+ *                     user can enter)
  *   src/endpoints/    where bytes come from and go: place (names), replace, replaceable and
  *                     temporary (an atomic file), storage (what can be renamed), created (a file
  *                     under its final name), part (--resume), shared (the part of shards),
@@ -35,7 +37,7 @@
  *                     kernels (other kernels), tools
  *   bench/            benchmarks against other copiers, and their results
  *
- * Calls go one way: cli -> tree -> copy -> endpoints, engines -> io.
+ * Calls go one way: cli -> tree -> copy -> endpoints, engines -> part -> io.
  */
 #include "cli/benchmark.h"
 #include "cli/cli.h"

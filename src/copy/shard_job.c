@@ -85,9 +85,9 @@ int shard_lock_proof(const struct shard_job *j, const char *name, int *fd)
 	*fd = openat(j->records, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (*fd < 0 && errno != ENOENT)
 		return records_fail(j, "open of a record", "openat", errno);
-	int r = *fd < 0 ? -EWOULDBLOCK : part_take_lock(*fd, LOCK_EX, NULL);
+	int r = *fd < 0 ? -EWOULDBLOCK : private_take_lock(*fd, LOCK_EX, NULL);
 	bool there = fstatat(j->records, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
-	if (there && (r == 0 || shared_lacks_locks(-r)))
+	if (there && (r == 0 || private_lacks_locks(-r)))
 		return 0;
 	if (*fd >= 0)
 		close(*fd);
@@ -195,10 +195,10 @@ int shard_lock(struct shard_job *j, bool commit, const struct fcopy_options *o)
 		return errno == ENOENT ? SHARD_AGAIN
 				       : records_fail(j, "open of a record", "openat", errno);
 	int r = commit ? shared_lock_commit(j->lock, o->cancel)
-		       : part_take_lock(j->lock, LOCK_SH, o->cancel);
+		       : private_take_lock(j->lock, LOCK_SH, o->cancel);
 	if (r == -EWOULDBLOCK && commit && !j->shard.finish)
 		return leave_commit(j, o);
-	if (r < 0 && !shared_lacks_locks(-r))
+	if (r < 0 && !private_lacks_locks(-r))
 		return part_fail_lock(&(struct endpoint){.path = j->path}, r, j->error);
 	if (r < 0)
 		warn_unlocked(j, o);
@@ -222,11 +222,11 @@ int shard_lock_share(struct shard_job *j, const struct fcopy_options *o, int *fd
 	if (*fd < 0)
 		return errno == ENOENT ? SHARD_AGAIN
 				       : records_fail(j, "open of a record", "openat", errno);
-	r = part_take_lock(*fd, LOCK_EX, o->cancel);
+	r = private_take_lock(*fd, LOCK_EX, o->cancel);
 	if (r == -EWOULDBLOCK)
 		return error_refuse(j->error, j->path, EBUSY, "another process copies this share",
 				    FCOPY_ADVICE_NONE);
-	if (r < 0 && !shared_lacks_locks(-r))
+	if (r < 0 && !private_lacks_locks(-r))
 		return part_fail_lock(&(struct endpoint){.path = j->path}, r, j->error);
 	if (r < 0)
 		warn_unlocked(j, o);

@@ -93,7 +93,7 @@ static void withdraw_job(struct shard_job *j)
 	int fd = openat(j->records, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return;
-	if ((flock(fd, LOCK_EX | LOCK_NB) == 0 || shared_lacks_locks(errno)) &&
+	if ((flock(fd, LOCK_EX | LOCK_NB) == 0 || private_lacks_locks(errno)) &&
 	    shard_look(j) == 0 && !j->part)
 		unlinkat(j->records, name, 0);
 	close(fd);

@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -80,7 +79,7 @@ static bool measure(int dir, const char *name, const struct stat *st, struct sta
 		return true;
 	}
 	DIR *d = open_directory_at(dir, name);
-	if (d && flock(dirfd(d), LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
+	if (d && private_is_live(dirfd(d))) {
 		closedir(d);
 		return false;
 	}

@@ -8,6 +8,7 @@
 #define ENDPOINTS_ENDPOINT_H
 
 #include "fcopy.h"
+#include "part/private.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -179,10 +180,6 @@ bool stream_names(const char *path);
  * descriptor that - stands for. */
 mode_t stream_type(const char *path, int dash);
 
-/* Makes a random name that other users cannot guess. Returns 0 or -errno. */
-#define TEMPORARY_SIZE sizeof(".fcopy-0123456789abcdef")
-int temporary_draw(char name[TEMPORARY_SIZE]);
-bool temporary_is_drawn(const char *name); /* could temporary_draw have made it? */
 /* Do new files in this directory need a temporary name, because O_TMPFILE is unsupported? */
 bool temporary_is_named(int dir);
 mode_t temporary_umask(void); /* of this process; 077 if it is unknown */
@@ -197,12 +194,10 @@ bool metadata_default_mode(int dir, mode_t *mode);
 /* part.c: removes name.fcopy-part in this directory, if --resume would continue it whatever it
  * holds. */
 void part_remove(int dir, const char *name);
-/* Takes the lock LOCK_SH or LOCK_EX; waits up to a second. Returns 0 or -errno. */
-int part_take_lock(int fd, int lock, const volatile int *cancel);
 /* Why another user could write to the part, a file or directory in `dir` with this stat; or NULL. A
  * file system that stores no owners and modes reports the same ones for every new file. */
 const char *part_unsafe_reason(int dir, const struct stat *);
-/* Records what part_take_lock returned. */
+/* Records what private_take_lock returned. */
 int part_fail_lock(const struct endpoint *e, int r, struct fcopy_error *);
 
 /* Refuses if shards copy to the part of `name`, or if that cannot be found out. */
@@ -214,12 +209,11 @@ int part_refuse_shared(int dir, const char *name, const char *path, struct fcopy
 int shared_open(struct endpoint *e, bool commit, uint64_t inode, const volatile int *cancel,
 		struct fcopy_error *);
 int shared_close(struct endpoint *e, struct fcopy_error *);
-bool shared_lacks_locks(int err); /* of a lock that failed */
 /* Returns 0 if the lock of the part is free or unsupported, and -EWOULDBLOCK if a process with
  * --resume still has it after a second. */
 int shared_check_lock(int fd, const volatile int *cancel);
 /* Takes the exclusive lock. As long as another process holds it, that process commits, which can
- * take long: waits. Otherwise as part_take_lock. */
+ * take long: waits. Otherwise as private_take_lock. */
 int shared_lock_commit(int fd, const volatile int *cancel);
 
 /* All attributes, in the order in which a copy must get them. */

@@ -78,12 +78,8 @@ void temporary_drop(struct endpoint *e);
  * it or may write to it, because that user may have it open for writing. */
 bool part_keep(struct endpoint *e, off_t size);
 
-/* Creates a probe file with mode 0600 in a directory, without a name if possible, stats it and
- * removes it. The stat shows which owner and mode the file system gives to a new file. Returns 0 or
- * -errno. */
-int temporary_probe(int dir, struct stat *);
-/* The same into *probe, whose fd is -1: its `place` has the name, or the descriptor as `target`,
- * and the stat. temporary_drop removes it, also after a failure, which *call names. */
+/* Creates a probe file with mode 0600 in *probe, whose fd is -1: its `place` has the name, or the
+ * descriptor as `target`, and the stat, which shows the owner and mode of a new file. temporary_drop removes it, also after a failure, which *call names. */
 int temporary_open_probe(int dir, struct endpoint *probe, const char **call);
 
 /* part.c: part_open opens or creates DST.fcopy-part and locks it; it waits up to a second for the

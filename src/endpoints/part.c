@@ -16,9 +16,6 @@
 #include <unistd.h>
 
 #define TRIES        8   /* each fails if another copy commits the part first */
-#define LOCK_TRIES   125 /* a second in all */
-#define LOCK_WAIT_MS 10
-#define LOCK_QUICK   30 /* tries, a millisecond each: most holders are about to end */
 
 /* Thread-safe, because the stream is read in one thread (readdir(3)). */
 static const struct dirent *next_record(DIR *records)
@@ -76,21 +73,6 @@ static int open_or_create(struct endpoint *e, bool *created)
 	return e->fd < 0 ? -errno : 0;
 }
 
-/* After a SIGKILL the kernel holds the lock until it has torn down the dead process's io_uring:
- * 60 to 260 ms on Linux 6.18. */
-int part_take_lock(int fd, int lock, const volatile int *cancel)
-{
-	for (int tries = 0; flock(fd, lock | LOCK_NB) < 0; tries++) {
-		if (errno != EWOULDBLOCK || tries == LOCK_TRIES)
-			return -errno;
-		if (cancel && __atomic_load_n(cancel, __ATOMIC_RELAXED))
-			return -EINTR;
-		long ms = tries < LOCK_QUICK ? 1 : LOCK_WAIT_MS;
-		nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
-	}
-	return 0;
-}
-
 int part_is_named(const struct endpoint *e)
 {
 	struct stat st, named;
@@ -115,7 +97,7 @@ int part_fail_lock(const struct endpoint *e, int r, struct fcopy_error *error)
 static int lock_part(const struct endpoint *e, const volatile int *cancel,
 		     struct fcopy_error *error)
 {
-	int r = part_take_lock(e->fd, LOCK_EX, cancel);
+	int r = private_take_lock(e->fd, LOCK_EX, cancel);
 	if (r < 0)
 		return part_fail_lock(e, r, error);
 	r = part_is_named(e);
@@ -129,7 +111,7 @@ const char *part_unsafe_reason(int dir, const struct stat *st)
 	struct stat new;
 	if (st->st_uid == geteuid() && !(st->st_mode & 022))
 		return NULL;
-	bool probed = temporary_probe(dir, &new) == 0;
+	bool probed = private_probe(dir, 0600, &new) == 0;
 	if (st->st_uid != (probed ? new.st_uid : geteuid()))
 		return "its .fcopy-part belongs to another user";
 	if (st->st_mode & 022 & (probed ? ~new.st_mode : 022))

@@ -11,18 +11,6 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-bool shared_lacks_locks(int err)
-{
-	switch (err) {
-	case ENOLCK:     /* NFS without a lock server */
-	case ENOSYS:     /* Lustre, mounted without flock */
-	case EOPNOTSUPP: /* other network file systems */
-	case EBADF:      /* NFS: not open for writing (flock(2)) */
-	case EINVAL: return true;
-	default: return false;
-	}
-}
-
 /* Does another process hold the exclusive lock? */
 static bool shared_is_committed(int fd)
 {
@@ -36,7 +24,7 @@ int shared_lock_commit(int fd, const volatile int *cancel)
 {
 	int r;
 	do
-		r = part_take_lock(fd, LOCK_EX, cancel);
+		r = private_take_lock(fd, LOCK_EX, cancel);
 	while (r == -EWOULDBLOCK && shared_is_committed(fd));
 	/* The other process may have released it since the last try. */
 	return r == -EWOULDBLOCK && flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : r;
@@ -44,10 +32,10 @@ int shared_lock_commit(int fd, const volatile int *cancel)
 
 int shared_check_lock(int fd, const volatile int *cancel)
 {
-	int r = part_take_lock(fd, LOCK_SH, cancel);
+	int r = private_take_lock(fd, LOCK_SH, cancel);
 	if (r == 0)
 		flock(fd, LOCK_UN);
-	return shared_lacks_locks(-r) ? 0 : r;
+	return private_lacks_locks(-r) ? 0 : r;
 }
 
 /* Opens the part, and creates it if its inode is still unknown. A complete part may have got the

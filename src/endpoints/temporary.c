@@ -56,28 +56,6 @@ static bool find_link_call(struct endpoint *e)
 	return false;
 }
 
-#define PREFIX ".fcopy-"
-static const char letters[] = "0123456789abcdefghijklmnopqrstuv";
-
-int temporary_draw(char name[TEMPORARY_SIZE])
-{
-	unsigned char random[16];
-	if (getrandom(random, sizeof(random), 0) != sizeof(random))
-		return -errno;
-	char *end = stpcpy(name, PREFIX);
-	for (size_t i = 0; i < sizeof(random); i++)
-		*end++ = letters[random[i] % 32];
-	*end = '\0';
-	return 0;
-}
-
-bool temporary_is_drawn(const char *name)
-{
-	size_t prefix = sizeof(PREFIX) - 1, length = strlen(name);
-	return length == TEMPORARY_SIZE - 1 && strncmp(name, PREFIX, prefix) == 0 &&
-	       strspn(name + prefix, letters) == length - prefix;
-}
-
 /* Calls `make` with drawn names until one is free. Returns what it returned last. */
 static int make_drawn(struct endpoint *e, int (*make)(const struct endpoint *, const char *name),
 		      const char *made, const char **call)
@@ -193,20 +171,10 @@ int temporary_open_probe(int dir, struct endpoint *probe, const char **call)
 	return -errno;
 }
 
-int temporary_probe(int dir, struct stat *st)
-{
-	const char *call;
-	struct endpoint file = {.fd = -1}, *probe = &file;
-	int r = temporary_open_probe(dir, probe, &call);
-	*st = file_of(probe)->place.st;
-	temporary_drop(probe);
-	return r;
-}
-
 bool temporary_stores_modes(int dir)
 {
 	struct stat st = {.st_mode = 0};
-	return temporary_probe(dir, &st) < 0 || (st.st_mode & 07777) == 0600;
+	return private_probe(dir, 0600, &st) < 0 || (st.st_mode & 07777) == 0600;
 }
 
 /* Names the temporary file without replacing any file. Returns -EEXIST if the name is taken. */

@@ -23,15 +23,23 @@ static int commit_flush_parent(const struct root *r)
 	return result < 0 ? root_fail(r, "fsync of the directory", -result) : 0;
 }
 
-/* NFS and others lack the flag. rename(2) refuses to replace a directory that has entries. */
 static int commit_rename(const struct root *r, const char *to)
 {
-	int dir = r->operand->parent;
-	if (renameat2(dir, r->temporary, dir, to, RENAME_NOREPLACE) == 0)
-		return 0;
-	if (errno != EINVAL && errno != ENOSYS)
-		return -errno;
-	return renameat(dir, r->temporary, dir, to) < 0 ? -errno : 0;
+	return private_rename(r->home, r->temporary, r->operand->parent, to);
+}
+
+/* A directory that changes its parent needs w for its owner, because its ".." changes: it gets a
+ * mode without w afterwards. */
+static int commit_move(const struct root *r)
+{
+	struct stat st;
+	int result = commit_rename(r, r->operand->name);
+	if (result != -EACCES || r->hidden.fd < 0 || fstat(r->dst, &st) < 0 ||
+	    st.st_mode & S_IWUSR || fchmod(r->dst, (st.st_mode & 07777) | S_IWUSR) < 0)
+		return result;
+	result = commit_rename(r, r->operand->name);
+	return fchmod(r->dst, st.st_mode & 07777) < 0 && result == 0 ? root_fail(r, "fchmod", errno)
+								     : result;
 }
 
 /* The path of a name beside the destination. */
@@ -49,11 +57,11 @@ static void commit_remove(const struct root *r)
 	copy_phase(&(struct copy){.options = &r->tree->options->copy}, FCOPY_PHASE_REMOVE, 0);
 	if (p)
 		__atomic_store_n(&p->entries, 0, __ATOMIC_RELAXED);
-	int result = remove_tree(r->dst, r->operand->parent, r->temporary, p ? &p->entries : NULL);
+	int result = remove_tree(r->dst, r->home, r->temporary, p ? &p->entries : NULL);
 	r->tree->report->seconds[FCOPY_PHASE_REMOVE] += io_now() - start;
 	if (result == 0)
 		return;
-	commit_path(r, r->temporary, r->tree->report->part);
+	commit_path(r, r->hidden.fd >= 0 ? r->hidden.name : r->temporary, r->tree->report->part);
 	root_fail(r, "remove", -result);
 }
 
@@ -157,7 +165,7 @@ static int commit_check_part(const struct root *r)
 	struct stat st, named;
 	if (fstat(r->dst, &st) < 0)
 		return root_fail(r, "fstat", errno);
-	bool there = fstatat(r->operand->parent, r->temporary, &named, AT_SYMLINK_NOFOLLOW) == 0;
+	bool there = fstatat(r->home, r->temporary, &named, AT_SYMLINK_NOFOLLOW) == 0;
 	if (!there && errno != ENOENT)
 		return root_fail(r, "stat", errno);
 	if (there && st.st_dev == named.st_dev && st.st_ino == named.st_ino)
@@ -183,7 +191,7 @@ int commit_root(struct root *r, struct directory *d)
 	double start = io_now();
 	if ((r->resumes || t->shard) && (result = commit_check_part(r)) < 0)
 		return result;
-	if (r->temporary[0] && !r->named && (result = commit_rename(r, r->operand->name)) < 0)
+	if (r->temporary[0] && !r->named && (result = commit_move(r)) < 0)
 		return commit_fail_rename(r, -result);
 	if (durable && (result = commit_flush_parent(r)) < 0)
 		r->temporary[0] = '\0'; /* it has its name */

@@ -37,7 +37,8 @@ mode_t permissions_left(const struct tree *t, int fd)
 
 int permissions_set(int fd, int parent, mode_t mode)
 {
-	if (fchmod(fd, mode) == 0)
+	struct stat st;
+	if ((fstat(fd, &st) == 0 && (st.st_mode & 07777) == mode) || fchmod(fd, mode) == 0)
 		return 0;
 	int err = errno;
 	return err == EPERM && !temporary_stores_modes(parent) ? 0 : -err;

@@ -11,7 +11,8 @@
 mode_t permissions_left(const struct tree *, int fd);
 /* Gives the owner all of S_IRWXU of a new directory. Returns the bits that it lacked, or -errno. */
 int permissions_admit_owner(int parent, const char *name);
-/* Sets the mode of an open directory in `parent`. A file system that stores no modes returns EPERM:
+/* Sets the mode of an open directory in `parent`, unless it has it: fchmod(2) clears setgid for a
+ * user outside the group. A file system that stores no modes returns EPERM:
  * this is no failure. Returns 0 or -errno. */
 int permissions_set(int fd, int parent, mode_t mode);
 /* Do new directories have mode 0700 until their owner and ACL are set? In an existing tree other

@@ -78,7 +78,7 @@ static int part_check_mark(int fd, const struct operand *o, bool follow, struct 
 	struct stat st;
 	if (fstatat(fd, RESUME_MARK, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
 		return 0;
-	int r = unmarked_is_empty(fd);
+	int r = private_is_empty(fd);
 	if (r == 0 && !unmarked_is_copy(fd, o->src, follow))
 		return part_refuse(o->dst, EPERM,
 				   "its .fcopy-part was not left by fcopy: it has no " RESUME_MARK,
@@ -128,7 +128,7 @@ static int part_lock(int fd, const struct operand *o, const char *part, bool fol
 		return error_call(error, "fchmod", dst, -set);
 	if (r <= 0)
 		return r;
-	*proven = unmarked_is_empty(fd) == 1;
+	*proven = private_is_empty(fd) == 1;
 	/* Last: an unmarked directory can be removed. */
 	return (r = resume_mark(fd)) < 0 ? error_call(error, "open in its .fcopy-part", dst, -r)
 					 : 0;

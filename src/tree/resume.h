@@ -48,8 +48,6 @@ bool resume_is_mark(const struct tree *, const struct entry *);
  * size and modification time show? Then --resume removes nothing that is not a copy. Both are
  * descriptors of directories. */
 bool unmarked_is_copy(int part, int src, bool follow);
-/* 1: the directory has no entries; 0; -errno. */
-int unmarked_is_empty(int fd);
 /* Has the symlink of this name the same text in both directories? */
 bool unmarked_same_link(int part, int src, const char *name);
 /* May the part's file have its source's modification time, as its file system stores it? */

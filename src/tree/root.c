@@ -101,50 +101,93 @@ static int root_check_parent(const struct root *r)
 			   FCOPY_ADVICE_NONE);
 }
 
-/* Its name until the commit: the final one if directories cannot be renamed here. */
-static int root_draw(struct root *r)
+/* Landlock, project quotas and some FUSE file systems refuse to move a directory to another one.
+ * Then the tree is built beside its final name. */
+static bool root_can_move(const struct root *r)
 {
-	if (!r->named)
-		return temporary_draw(r->temporary);
-	strcpy(r->temporary, r->operand->name);
-	return 0;
+	char name[TEMPORARY_SIZE];
+	const int parent = r->operand->parent;
+	if (temporary_draw(name) < 0 || mkdirat(r->home, ROOT_DATA, 0700) < 0)
+		return false;
+	if (private_rename(r->home, ROOT_DATA, parent, name) == 0) {
+		unlinkat(parent, name, AT_REMOVEDIR);
+		return true;
+	}
+	unlinkat(r->home, ROOT_DATA, AT_REMOVEDIR);
+	return false;
 }
 
-/* Creates it with the mode that the umask and default ACLs leave, for the commit to restore, and
- * closes it to others at once. setgid stays: new files get the directory's group from it. */
+/* Chooses where the tree is built: as `data` in a private directory, or beside its final name. */
+static int root_find_home(struct root *r)
+{
+	const char *call;
+	r->home = r->operand->parent;
+	if (r->named) {
+		strcpy(r->temporary, r->operand->name);
+		return 0;
+	}
+	int result = private_make(&r->hidden, r->operand->parent, &call);
+	if (result == -ESTALE)
+		return root_refuse(r, ESTALE, "another process replaces its temporary directory",
+				   FCOPY_ADVICE_NONE);
+	if (result < 0)
+		return root_fail(r, call, -result);
+	r->home = r->hidden.fd;
+	if (root_can_move(r)) {
+		strcpy(r->temporary, ROOT_DATA);
+		return 0;
+	}
+	private_end(&r->hidden);
+	r->home = r->operand->parent;
+	result = temporary_draw(r->temporary);
+	return result < 0 ? root_fail(r, "getrandom", -result) : 0;
+}
+
+/* Beside its final name the directory is closed to others at once; the commit restores the mode
+ * that the umask and default ACLs left. setgid stays: new files get the directory's group from it.
+ */
+static int root_close_to_others(const struct root *r, mode_t mode)
+{
+	return r->hidden.fd >= 0 ? 0 : permissions_set(r->dst, r->home, (mode & 07000) | 0700);
+}
+
 static int root_create(struct root *r)
 {
 	struct stat st;
+	const mode_t mode = r->operand->st.st_mode;
 	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-	int parent = r->operand->parent, result = -EEXIST;
-	for (int tries = 0; result == -EEXIST && tries < (r->named ? 1 : 8); tries++) {
-		result = root_draw(r);
-		if (result == 0 &&
-		    mkdirat(parent, r->temporary, (r->operand->st.st_mode & 01777) | 0700) < 0)
-			result = -errno;
-	}
-	if (result == -EEXIST && r->named)
-		return root_refuse(r, EEXIST, "was created by another process", FCOPY_ADVICE_NONE);
+	int admitted = 0, result = root_find_home(r);
 	if (result < 0)
-		return root_fail(r, "mkdir", -result);
-	r->dst = openat(parent, r->temporary, flags);
+		return result;
+	const char *call = "mkdir";
+	if (mkdirat(r->home, r->temporary, (mode & 01777) | 0700) < 0) {
+		if (errno == EEXIST && r->named)
+			return root_refuse(r, EEXIST, "was created by another process",
+					   FCOPY_ADVICE_NONE);
+		result = root_fail(r, call, errno);
+		private_end(&r->hidden);
+		return result;
+	}
+	r->dst = openat(r->home, r->temporary, flags);
 	if (r->dst < 0 && errno == EACCES &&
-	    (result = permissions_admit_owner(parent, r->temporary)) > 0)
-		r->dst = openat(parent, r->temporary, flags);
-	const char *call = r->dst < 0 ? "open" : fstat(r->dst, &st) < 0 ? "fstat" : NULL;
+	    (admitted = permissions_admit_owner(r->home, r->temporary)) > 0)
+		r->dst = openat(r->home, r->temporary, flags);
+	call = r->dst < 0 ? "open" : fstat(r->dst, &st) < 0 ? "fstat" : NULL;
 	int err = errno;
-	if (!call && (err = -permissions_set(r->dst, parent, (st.st_mode & 07000) | 0700)) > 0)
+	if (!call && (err = -root_close_to_others(r, st.st_mode)) > 0)
 		call = "fchmod";
 	if (!call) {
 		/* Best effort: by this lock another copy sees that the tree is in use. */
-		(void)!flock(r->dst, LOCK_EX | LOCK_NB);
-		r->mode = st.st_mode & 07777 & ~(mode_t)result & ~(0700 & ~r->operand->st.st_mode);
+		if (r->hidden.fd < 0)
+			(void)!flock(r->dst, LOCK_EX | LOCK_NB);
+		r->mode = st.st_mode & 07777 & ~(mode_t)admitted & ~(0700 & ~mode);
 		return 0;
 	}
 	result = root_fail(r, call, err);
 	if (r->dst >= 0)
 		close(r->dst);
-	unlinkat(parent, r->temporary, AT_REMOVEDIR);
+	unlinkat(r->home, r->temporary, AT_REMOVEDIR);
+	private_end(&r->hidden);
 	return result;
 }
 
@@ -267,7 +310,8 @@ static int root_open(struct root *r)
 
 int root_copy(struct tree *t, const struct operand *o)
 {
-	struct root r = {.tree = t, .operand = o};
+	struct root r = {
+	    .tree = t, .operand = o, .home = o->parent, .hidden.fd = -1, .hidden.lock = -1};
 	struct stat st;
 	t->proven = true;  /* a new tree */
 	t->resume = false; /* an earlier operand may have set it, and directory_open() reads it */
@@ -287,7 +331,8 @@ int root_copy(struct tree *t, const struct operand *o)
 		if (r.resumes)
 			commit_keep(&r);
 		else if (r.temporary[0])
-			unlinkat(o->parent, r.temporary, AT_REMOVEDIR);
+			unlinkat(r.home, r.temporary, AT_REMOVEDIR);
+		private_end(&r.hidden);
 		close(r.dst);
 		free(d);
 		return result;
@@ -308,6 +353,7 @@ int root_copy(struct tree *t, const struct operand *o)
 	r.record = &record;
 	t->report->seconds[FCOPY_PHASE_COPY] += io_now() - start;
 	result = commit_end(&r, d);
+	private_end(&r.hidden);
 	record_end(&record);
 	directory_unref(d);
 	return result;

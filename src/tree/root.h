@@ -9,12 +9,16 @@
 
 struct shard_job;
 
+#define ROOT_DATA "data" /* the tree in its private directory */
+
 struct root {
 	struct tree *tree;
 	const struct operand *operand;
-	char temporary[NAME_MAX + 1]; /* empty: the destination existed */
+	struct private_directory hidden; /* in which a new tree is built; fd -1: none */
+	int home;                        /* the directory that holds the unfinished tree */
+	char temporary[NAME_MAX + 1]; /* ... and its name there; empty: the destination existed */
 	char part[NAME_MAX + 1];      /* where an unfinished tree is kept; empty: no such name */
-	mode_t mode;                  /* that the temporary directory gets last */
+	mode_t mode;                  /* that the unfinished directory gets last */
 	bool resumes;                 /* temporary is the part */
 	bool named;                   /* temporary is the final name: it need not be renamed */
 	bool unsound;                 /* a flush failed: which files lost data is unknown */

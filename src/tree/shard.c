@@ -269,7 +269,8 @@ static int shard_run(struct shard_root *s, bool *reported)
 
 int shard_root_copy(struct tree *t, const struct operand *o)
 {
-	struct shard_root s = {.root = {.tree = t, .operand = o, .dst = -1}};
+	struct shard_root s = {
+	    .root = {.tree = t, .operand = o, .home = o->parent, .hidden.fd = -1, .dst = -1}};
 	bool reported = false;
 	t->atomic = true; /* what an interrupted attempt left is replaced */
 	t->resume = false;

@@ -56,5 +56,5 @@ int shard_open_part(struct root *root, struct shard_job *j)
 	const char *unsafe = r == 0 && !j->part ? part_unsafe_reason(j->parent, &st) : NULL;
 	if (unsafe)
 		r = error_refuse(j->error, j->path, EPERM, unsafe, FCOPY_ADVICE_REMOVE_PART);
-	return r == 0 ? shard_record_part(j, &st, unmarked_is_empty(root->dst) == 1) : r;
+	return r == 0 ? shard_record_part(j, &st, private_is_empty(root->dst) == 1) : r;
 }

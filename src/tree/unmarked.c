@@ -81,22 +81,6 @@ static bool unmarked_directory(const struct pair *p)
 	return n == 0;
 }
 
-int unmarked_is_empty(int fd)
-{
-	_Alignas(8) char names[2048]; /* more than one name of any length */
-	ssize_t n = 0;
-	if (lseek(fd, 0, SEEK_SET) < 0)
-		return -errno;
-	while ((n = getdents64(fd, names, sizeof(names))) > 0)
-		for (ssize_t at = 0; at < n;) {
-			const struct dirent64 *entry = (const void *)(names + at);
-			if (!name_is_dot(entry->d_name))
-				return 0;
-			at += entry->d_reclen;
-		}
-	return n < 0 ? -errno : 1;
-}
-
 bool unmarked_is_copy(int part, int src, bool follow)
 {
 	return lseek(part, 0, SEEK_SET) == 0 &&

@@ -136,21 +136,22 @@ jsonschema.validate(json.loads(sys.argv[2]), json.load(open(sys.argv[1])))' "$SC
 @test "a tree that a copy on this machine is writing is not named" {
 	mkdir src dst
 	tree dst/$NAME
-	exec 7<dst/$NAME
+	exec 7>dst/$NAME/lock
 	flock -x 7
+	touch -d '2 days ago' dst/$NAME
 	expect 0 -r src dst/new
 	says ""
-	exec 7<&-
+	exec 7>&-
 	expect 0 -r src dst/another
 	mentions "$LEFT"
 	rm -r dst/$NAME
 }
 
-@test "a copy of a tree locks its temporary directory" {
+@test "a copy of a tree locks a file in its temporary directory" {
 	need_strace
 	mkdir src
 	traced 0 trace=flock,renameat2 -r src dst
-	order 'flock\([0-9]+<.*/\.fcopy-[0-9a-v]{16}>, LOCK_EX' renameat2
+	order 'flock\([0-9]+<.*/\.fcopy-[0-9a-v]{16}/lock>, LOCK_EX' 'renameat2.*"dst"'
 }
 
 @test "the command works whatever the directory's name contains" {

@@ -194,7 +194,7 @@ tree_of() {
 	done
 	strace -f -o trace "$FCOPY" -r -j1 s d
 	diff -r s d
-	n=$(sed -n '/renameat2/q; /mkdirat/,$p' trace | sed -n '/getdents64/,$p' | grep -vc 'getdents64\|brk\|mmap\|munmap')
+	n=$(sed -n '/"data", O_RDONLY/,$p' trace | sed '/renameat2/,$d' | sed -n '/getdents64/,$p' | grep -vc 'getdents64\|brk\|mmap\|munmap')
 	echo "$n calls for 100 files"
 	[ "$n" -le 910 ]
 	[ "$n" -ge 700 ]

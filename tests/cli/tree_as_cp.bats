@@ -112,6 +112,16 @@ differences() {
 	teardown_tree
 }
 
+@test "a user outside the group of a setgid directory: a new tree keeps group and bit, as with cp" {
+	is_root || skip "another user needs root"
+	mkdir -p s/d p
+	echo x >s/d/f
+	chgrp 100 p
+	chmod 2777 p
+	as_nobody 0 -r s p/by_fcopy
+	[ "$(stat -c '%a %g' p/by_fcopy p/by_fcopy/d p/by_fcopy/d/f)" = $'2755 100\n2755 100\n644 100' ]
+}
+
 @test "any umask, setgid and default ACL of the parent: the modes that cp -r gives" {
 	setup_tree
 	local mask

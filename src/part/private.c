@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT
+ * A private directory: mkdir(2) returns no descriptor, so the owner of the directory above can
+ * replace what it made before it is opened. Accept only an empty directory of this user with mode
+ * 0700: also if it is not the new one, nobody else can put anything into it.
+ *
+ * The mode is never changed: fchmod(2) would clear the setgid bit for a user outside the group, and
+ * the copy in the directory inherits it.
+ */
+#define _GNU_SOURCE
+#include "private.h"
+#include "io/io.h"
+#include "io/libc.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TRIES        8   /* each fails if another process replaces or removes the directory */
+#define LOCK_TRIES   125 /* a second in all */
+#define LOCK_WAIT_MS 10
+#define LOCK_QUICK   30 /* tries, a millisecond each: most holders are about to end */
+#define PREFIX       ".fcopy-"
+
+static const char letters[] = "0123456789abcdefghijklmnopqrstuv";
+
+int temporary_draw(char name[TEMPORARY_SIZE])
+{
+	unsigned char random[16];
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return -errno;
+	char *end = stpcpy(name, PREFIX);
+	for (size_t i = 0; i < sizeof(random); i++)
+		*end++ = letters[random[i] % 32];
+	*end = '\0';
+	return 0;
+}
+
+bool temporary_is_drawn(const char *name)
+{
+	size_t prefix = sizeof(PREFIX) - 1, length = strlen(name);
+	return length == TEMPORARY_SIZE - 1 && strncmp(name, PREFIX, prefix) == 0 &&
+	       strspn(name + prefix, letters) == length - prefix;
+}
+
+int private_probe(int dir, mode_t mode, struct stat *st)
+{
+	char name[TEMPORARY_SIZE] = "";
+	int fd = openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+	if (fd < 0) {
+		int r = temporary_draw(name);
+		if (r < 0)
+			return r;
+		fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+	}
+	if (fd < 0)
+		return -errno;
+	int r = fstat(fd, st) < 0 ? -errno : 0;
+	close(fd);
+	if (name[0])
+		unlinkat(dir, name, 0);
+	return r;
+}
+
+bool private_is_ours(int parent, const struct stat *st, bool *exposed)
+{
+	struct stat probe;
+	const bool closed = (st->st_mode & 07777 & ~(mode_t)S_ISGID) == 0700;
+	*exposed = false;
+	if (!S_ISDIR(st->st_mode))
+		return false;
+	if (st->st_uid == geteuid() && closed)
+		return true;
+	/* Does the storage give other owners or modes than were asked for? */
+	if (private_probe(parent, 0600, &probe) < 0 || probe.st_uid != st->st_uid)
+		return false;
+	*exposed = !closed || probe.st_uid != geteuid();
+	return closed || (probe.st_mode & 077);
+}
+
+int private_is_empty(int fd)
+{
+	_Alignas(8) char names[2048]; /* more than one name of any length */
+	ssize_t n = 0;
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return -errno;
+	while ((n = getdents64(fd, names, sizeof(names))) > 0)
+		for (ssize_t at = 0; at < n;) {
+			const struct dirent64 *d = (const void *)(names + at);
+			if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
+				return 0;
+			at += d->d_reclen;
+		}
+	return n < 0 ? -errno : 1;
+}
+
+bool private_has_name(int fd, int parent, const char *name)
+{
+	struct stat st, named;
+	return fstat(fd, &st) == 0 && fstatat(parent, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       named.st_dev == st.st_dev && named.st_ino == st.st_ino;
+}
+
+bool private_lacks_locks(int err)
+{
+	switch (err) {
+	case ENOLCK:     /* NFS without a lock server */
+	case ENOSYS:     /* Lustre, mounted without flock */
+	case EOPNOTSUPP: /* other network file systems */
+	case EBADF:      /* NFS: not open for writing (flock(2)) */
+	case EINVAL: return true;
+	default: return false;
+	}
+}
+
+/* After a SIGKILL the kernel holds the lock until it has torn down the dead process's io_uring:
+ * 60 to 260 ms on Linux 6.18. */
+int private_take_lock(int fd, int lock, const volatile int *cancel)
+{
+	for (int tries = 0; flock(fd, lock | LOCK_NB) < 0; tries++) {
+		if (errno != EWOULDBLOCK || tries == LOCK_TRIES)
+			return -errno;
+		if (cancel && __atomic_load_n(cancel, __ATOMIC_RELAXED))
+			return -EINTR;
+		long ms = tries < LOCK_QUICK ? 1 : LOCK_WAIT_MS;
+		nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
+	}
+	return 0;
+}
+
+/* NFS and others lack the flag. rename(2) refuses to replace a directory that has entries. */
+int private_rename(int from, const char *name, int to, const char *as)
+{
+	if (renameat2(from, name, to, as, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	return renameat(from, name, to, as) < 0 ? -errno : 0;
+}
+
+bool private_is_live(int fd)
+{
+	if (flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+		return true; /* a tree that is built beside its final name */
+	flock(fd, LOCK_UN);
+	int lock = openat(fd, PRIVATE_LOCK, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	bool live = lock >= 0 && flock(lock, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+	if (lock >= 0)
+		close(lock);
+	return live;
+}
+
+/* A umask or a default ACL can withhold rights of the owner: then every new directory lacks them.
+ * With O_PATH the rights do not matter. Takes the descriptor in *fd, or -1, and replaces it. */
+static int private_admit_owner(int parent, const char *name, int *fd)
+{
+	struct stat st, probe;
+	int path = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (path < 0)
+		return -errno;
+	int r = fstat(path, &st) < 0 ? -errno : private_probe(parent, 0700, &probe);
+	const mode_t mode = st.st_mode & 07777 & ~(mode_t)S_ISGID;
+	if (r == 0 && (st.st_uid != geteuid() || mode != (probe.st_mode & 0700)))
+		r = -ESTALE;
+	else if (r == 0 && chmod(io_proc_path(path).text, 0700 | (st.st_mode & S_ISGID)) < 0)
+		r = -errno;
+	if (r == 0) {
+		if (*fd >= 0)
+			close(*fd);
+		*fd = openat(path, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		r = *fd < 0 ? -errno : 0;
+	}
+	close(path);
+	return r;
+}
+
+static bool private_lacks_rights(const struct stat *st)
+{
+	return st->st_uid == geteuid() && !(st->st_mode & 077) && (st->st_mode & 0700) != 0700;
+}
+
+static int private_open_new(struct private_directory *p, const char **call)
+{
+	struct stat st = {0};
+	*call = "open";
+	p->fd = openat(p->parent, p->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int r = p->fd < 0 ? -errno : fstat(p->fd, &st) < 0 ? -errno : 0;
+	if (r == -EACCES || (r == 0 && private_lacks_rights(&st))) {
+		r = private_admit_owner(p->parent, p->name, &p->fd);
+		if (r == 0 && fstat(p->fd, &st) < 0)
+			r = -errno;
+	}
+	if (r == -ENOTDIR || r == -ELOOP ||
+	    (r == 0 && !private_is_ours(p->parent, &st, &p->exposed)))
+		return -ESTALE;
+	if (r == 0 && (r = private_is_empty(p->fd)) >= 0)
+		r = r == 1 ? 0 : -ESTALE;
+	return r;
+}
+
+/* Apart from everything else in the directory: SMB hides a locked file from readers. Open for
+ * writing: NFS needs that. A process that cleans up may have removed the empty directory. */
+static int private_create_lock(struct private_directory *p, const char **call)
+{
+	*call = "open";
+	p->lock = openat(p->fd, PRIVATE_LOCK, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (p->lock < 0)
+		return -errno;
+	struct stat st;
+	if (fstat(p->lock, &st) == 0 && (st.st_mode & 0600) != 0600)
+		(void)!fchmod(p->lock, 0600);
+	*call = "flock";
+	int r = private_take_lock(p->lock, LOCK_EX, NULL);
+	if (r < 0 && !private_lacks_locks(-r))
+		return r == -EWOULDBLOCK ? -ENOENT : r;
+	return private_has_name(p->lock, p->fd, PRIVATE_LOCK) ? 0 : -ENOENT;
+}
+
+int private_make(struct private_directory *p, int parent, const char **call)
+{
+	int r = -EEXIST;
+	for (int tries = 0; tries < TRIES && (r == -EEXIST || r == -ESTALE || r == -ENOENT);
+	     tries++) {
+		*p = (struct private_directory){.parent = parent, .fd = -1, .lock = -1};
+		*call = "getrandom";
+		if ((r = temporary_draw(p->name)) < 0)
+			break;
+		*call = "mkdir";
+		if (mkdirat(parent, p->name, 0700) < 0) {
+			r = -errno;
+			if (r == -ENOENT) /* the directory above is gone */
+				break;
+			continue;
+		}
+		r = private_open_new(p, call);
+		if (r == 0)
+			r = private_create_lock(p, call);
+		if (r < 0) {
+			int failure = r;
+			if (r == -ESTALE) { /* not ours: leave it alone */
+				if (p->fd >= 0)
+					close(p->fd);
+			} else if (p->fd >= 0) {
+				private_end(p);
+			} else {
+				unlinkat(parent, p->name, AT_REMOVEDIR);
+			}
+			r = failure;
+		}
+	}
+	if (r < 0)
+		*p = (struct private_directory){.parent = parent, .fd = -1, .lock = -1};
+	return r;
+}
+
+/* Closes the lock first: NFS renames an open file that is removed, and the directory is not empty
+ * then. */
+void private_end(struct private_directory *p)
+{
+	if (p->lock >= 0)
+		close(p->lock);
+	if (p->fd >= 0) {
+		bool named = private_has_name(p->fd, p->parent, p->name);
+		unlinkat(p->fd, PRIVATE_LOCK, 0);
+		close(p->fd);
+		if (named)
+			unlinkat(p->parent, p->name, AT_REMOVEDIR);
+	}
+	p->lock = p->fd = -1;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Names that other users cannot guess, and directories that other users cannot enter.
+ */
+#ifndef PART_PRIVATE_H
+#define PART_PRIVATE_H
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+/* Makes a random name that other users cannot guess. Returns 0 or -errno. */
+#define TEMPORARY_SIZE sizeof(".fcopy-0123456789abcdef")
+int temporary_draw(char name[TEMPORARY_SIZE]);
+bool temporary_is_drawn(const char *name); /* could temporary_draw have made it? */
+
+/* A directory with a drawn name. Whoever owns the directory above can rename it and exchange its
+ * name, but cannot reach what is in it: use it by its descriptor. The file `lock` in it is locked
+ * as long as its process lives. */
+#define PRIVATE_LOCK "lock"
+struct private_directory {
+	int parent; /* the caller's; must outlive it */
+	int fd, lock;
+	char name[TEMPORARY_SIZE];
+	bool exposed; /* the storage has no owners or modes: other users may enter it */
+};
+
+/* Makes one in the open directory `parent`. Returns 0, or -errno with the failed call; -ESTALE:
+ * another process has replaced the directory by its own, each time. Then *p holds nothing. */
+int private_make(struct private_directory *p, int parent, const char **call);
+/* Closes it, and removes it if it holds nothing but its lock. */
+void private_end(struct private_directory *p);
+
+/* Renames a directory without replacing anything that has entries. Returns 0 or -errno. */
+int private_rename(int from, const char *name, int to, const char *as);
+/* Has a living process locked it, as far as this machine can know? fd: the open directory. */
+bool private_is_live(int fd);
+
+/* Is this directory, with this stat, one that private_make could have made in `parent`? */
+bool private_is_ours(int parent, const struct stat *, bool *exposed);
+/* 1: the directory has no entries; 0; -errno. */
+int private_is_empty(int fd);
+/* Has the open directory or file this name in `parent`? */
+bool private_has_name(int fd, int parent, const char *name);
+/* Locks it; waits up to a second. lock: LOCK_SH or LOCK_EX. Returns 0 or -errno. */
+int private_take_lock(int fd, int lock, const volatile int *cancel);
+bool private_lacks_locks(int err); /* of a lock that failed: are locks unsupported? */
+
+/* The owner and mode that a new file gets in this directory if it is created with `mode`. It is
+ * known by its descriptor from the start, and removed. Returns 0 or -errno. */
+int private_probe(int dir, mode_t mode, struct stat *);
+
+#endif
