@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: MIT
  * SIGINT, SIGTERM and SIGHUP: the first one asks the copy to stop and clean up, a later one kills.
  * timeout(1) sends its signal twice at once, to the process and to its group: that counts as one.
+ * SIGALRM is of an alarm(2) that was set before execve(2), and ends the copy like SIGTERM: so the
+ * timer of this file has another signal.
  */
 #include "cli.h"
 
 #include <signal.h>
 #include <stddef.h>
-#include <sys/time.h>
-#include <unistd.h>
+#include <time.h>
 
-#define ONE_SIGNAL_US 200000 /* signals within this time after the first one are ignored */
+#define ONE_SIGNAL_NS 200000000 /* signals within this time after the first one are ignored */
+#define TIMER_SIGNAL  SIGRTMIN
 
 static volatile int *cancel_flag, *stop_flag;
 static volatile sig_atomic_t caught, pipe_broke;
-static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
+static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM};
 
 #define ENDING (sizeof(ending) / sizeof(*ending))
 
 static bool taken[ENDING]; /* false for a signal that was ignored at the start, as by nohup(1) */
+static timer_t timer;
+static bool has_timer; /* false: the kernel refused it, and the second signal kills at once */
 
 static void handle_next(void (*handler)(int))
 {
@@ -28,23 +32,22 @@ static void handle_next(void (*handler)(int))
 
 static void on_signal(int number)
 {
-	const struct itimerval soon = {.it_value.tv_usec = ONE_SIGNAL_US};
+	const struct itimerspec soon = {.it_value.tv_nsec = ONE_SIGNAL_NS, .it_interval.tv_sec = 1};
 	if (number == SIGTERM && stop_flag) {
 		__atomic_store_n(stop_flag, 1, __ATOMIC_RELAXED); /* other threads read it */
 	} else {
 		caught = number;
 		__atomic_store_n(cancel_flag, 1, __ATOMIC_RELAXED);
 	}
-	handle_next(SIG_IGN);
-	setitimer(ITIMER_REAL, &soon, NULL);
+	bool armed = has_timer && timer_settime(timer, 0, &soon, NULL) == 0;
+	handle_next(armed ? SIG_IGN : SIG_DFL);
 }
 
-/* The signal may have come just before a call that blocks: SIGALRM then interrupts that call. */
-static void on_alarm(int number)
+/* The signal may have come just before a call that blocks: the timer then interrupts that call. */
+static void on_timer(int number)
 {
 	(void)number;
 	handle_next(SIG_DFL);
-	alarm(1);
 }
 
 void signals_ignore_pipe(void)
@@ -54,16 +57,18 @@ void signals_ignore_pipe(void)
 
 void signals_catch(volatile int *cancel, volatile int *stop)
 {
-	struct sigaction act = {.sa_handler = on_signal}, old;
+	struct sigaction act = {.sa_handler = on_timer}, old;
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = TIMER_SIGNAL};
 	cancel_flag = cancel;
 	stop_flag = stop;
+	sigaction(TIMER_SIGNAL, &act, NULL);
+	has_timer = timer_create(CLOCK_MONOTONIC, &event, &timer) == 0;
+	act.sa_handler = on_signal;
 	for (size_t i = 0; i < ENDING; i++)
 		taken[i] = sigaction(ending[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN;
 	for (size_t i = 0; i < ENDING; i++)
 		if (taken[i])
 			sigaction(ending[i], &act, NULL);
-	act.sa_handler = on_alarm;
-	sigaction(SIGALRM, &act, NULL);
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error to report: EFBIG */
 }
 

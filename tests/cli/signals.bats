@@ -54,6 +54,14 @@ nothing_changed() {
 	done
 }
 
+@test "an alarm that was set before fcopy started ends it, and nothing is left" {
+	stall python3 -c 'import os, signal, sys
+signal.alarm(1)
+os.execv(sys.argv[1], sys.argv[1:])' "$FCOPY" pipe b 2>/dev/null
+	ends 142
+	nothing_changed
+}
+
 @test "a signal while a FIFO has no other side" {
 	mkfifo pipe
 	echo data >a
