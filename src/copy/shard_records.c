@@ -136,13 +136,17 @@ static void read_record(struct shard_job *j, const char *name, const struct remo
 	}
 }
 
+/* The last unit may be partial: near 2^63 its end would overflow. */
+static off_t range_bound(const struct fcopy_shard *s, unsigned i, off_t size)
+{
+	off_t whole = size / SHARD_UNIT, at = (whole + (size % SHARD_UNIT != 0)) * i / s->count;
+	return at > whole ? size : at * SHARD_UNIT;
+}
+
 void shard_range(const struct fcopy_shard *s, unsigned i, off_t size, off_t *start, off_t *end)
 {
-	off_t units = size / SHARD_UNIT + (size % SHARD_UNIT != 0);
-	*start = units * i / s->count * SHARD_UNIT;
-	*end = units * (i + 1) / s->count * SHARD_UNIT;
-	*start = *start < size ? *start : size;
-	*end = *end < size ? *end : size;
+	*start = range_bound(s, i, size);
+	*end = range_bound(s, i + 1, size);
 }
 
 void records_range(const struct shard_job *j, unsigned i, char what[SHARD_DETAIL])

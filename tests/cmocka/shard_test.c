@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "cases.h"
+#include "copy/shard.h"
 
 #include "fcopy.h"
 
@@ -263,9 +264,27 @@ static void lock_is_released_after_last_try(void **state)
 	assert_true(committed && is_whole(false));
 }
 
+static void ranges_cover_the_largest_files(void **state)
+{
+	(void)state;
+	for (off_t size = INT64_MAX - ((off_t)2 << 20); size > 0 && size < INT64_MAX - 400000;
+	     size += 400000)
+		for (unsigned n = 1; n <= FCOPY_SHARDS_MAX; n = 2 * n + 1) {
+			const struct fcopy_shard shard = {.count = n};
+			off_t at = 0, start, end;
+			for (unsigned i = 0; i < n; i++, at = end) {
+				shard_range(&shard, i, size, &start, &end);
+				assert_int_equal(start, at);
+				assert_true(end > start);
+			}
+			assert_int_equal(at, size);
+		}
+}
+
 int main(void)
 {
 	cases_enter("ext4");
+	case_add(ranges_cover_the_largest_files, NULL, "shards: ranges near 2^63 bytes");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
 		case_add_errnos(sweep, &rows[i], rows[i].errs, "shards", rows[i].call);
 	case_add(lock_is_released_after_last_try, NULL, "shards: the lock is free after all tries");
