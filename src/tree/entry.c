@@ -108,21 +108,40 @@ static int entry_copy_file(struct worker *w, const struct entry *e, int fd, cons
 
 #define GRACE 2 /* seconds: the coarsest clock of a file system */
 
+/* Does the directory list the name still? */
+static bool entry_is_listed(const struct entry *e)
+{
+	_Alignas(8) char names[8192];
+	int dir = openat(e->dir->src, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool listed = false;
+	ssize_t n;
+	while (dir >= 0 && !listed && (n = getdents64(dir, names, sizeof(names))) > 0)
+		for (ssize_t at = 0; at < n && !listed;) {
+			const struct dirent64 *d = (const void *)(names + at);
+			listed = strcmp(d->d_name, e->name) == 0;
+			at += d->d_reclen;
+		}
+	if (dir >= 0)
+		close(dir);
+	return listed;
+}
+
 /* A removal or a rename changes the directory's times. If they are unchanged, the file system lists
- * a name that it cannot open. Network file systems cache the times. */
+ * a name that it cannot open. Network file systems cache the times. A removal within the same tick
+ * of the clock as an earlier change does not change them: then the list shows it. */
 static bool entry_was_removed(const struct entry *e)
 {
 	struct statx now;
 	const struct stat *then = &e->dir->st;
-	if (time(NULL) - then->st_mtim.tv_sec <= GRACE)
-		return true;
 	if (statx(e->dir->src, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_MTIME | STATX_CTIME,
 		  &now) < 0)
 		return true;
-	return now.stx_mtime.tv_sec != then->st_mtim.tv_sec ||
-	       (long)now.stx_mtime.tv_nsec != then->st_mtim.tv_nsec ||
-	       now.stx_ctime.tv_sec != then->st_ctim.tv_sec ||
-	       (long)now.stx_ctime.tv_nsec != then->st_ctim.tv_nsec;
+	bool same = now.stx_mtime.tv_sec == then->st_mtim.tv_sec &&
+		    (long)now.stx_mtime.tv_nsec == then->st_mtim.tv_nsec &&
+		    now.stx_ctime.tv_sec == then->st_ctim.tv_sec &&
+		    (long)now.stx_ctime.tv_nsec == then->st_ctim.tv_nsec;
+	bool recent = labs(time(NULL) - then->st_mtim.tv_sec) <= GRACE;
+	return !same || (recent && !entry_is_listed(e));
 }
 
 static int entry_vanished(struct worker *w, const struct entry *e, const char *call)

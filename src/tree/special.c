@@ -196,6 +196,19 @@ bool special_is_source(const struct entry *e, const struct stat *st)
 	       dst.st_dev == target.st_dev && dst.st_ino == target.st_ino;
 }
 
+/* Are source and destination two names of one symlink? Then nothing is left to do, as with
+ * cp -d. */
+static bool special_is_linked(const struct entry *e, const struct stat *st)
+{
+	struct stat dst, from, to;
+	if (!S_ISLNK(st->st_mode) || st->st_nlink < 2 ||
+	    fstatat(e->dir->dst, e->as, &dst, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    dst.st_dev != st->st_dev || dst.st_ino != st->st_ino || fstat(e->dir->src, &from) < 0 ||
+	    fstat(e->dir->dst, &to) < 0)
+		return false;
+	return strcmp(e->name, e->as) != 0 || from.st_dev != to.st_dev || from.st_ino != to.st_ino;
+}
+
 int special_copy(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	const char *call;
@@ -203,6 +216,10 @@ int special_copy(struct worker *w, const struct entry *e, const struct stat *st)
 	if (r == -EEXIST && w->options.no_clobber && w->tree->atomic) {
 		w->sum.kept++;
 		return r;
+	}
+	if (r == -EEXIST && special_is_linked(e, st)) {
+		w->sum.symlinks++;
+		return 0;
 	}
 	if (r == -EEXIST && special_is_source(e, st)) {
 		struct fcopy_error error;

@@ -112,6 +112,21 @@ load tree
 	[ -L d/a ] && [ -L d/b ]
 }
 
+@test "two names of one symlink: nothing is left to do, as with cp -d; one name is refused" {
+	mkdir s d
+	ln -s nowhere s/a
+	ln s/a b
+	ln s/a d/a
+	local id
+	id=$(stat -c %i b)
+	expect 0 -P s/a b
+	expect 0 -a s/. d
+	[ "$(stat -c %i b s/a d/a)" = "$id"$'\n'"$id"$'\n'"$id" ]
+	expect 1 -P b ./b
+	mentions "are the same file"
+	[ -L b ]
+}
+
 @test "hard links: no name replaces a FIFO, or a file that the user may not write" {
 	local name
 	for name in a b; do
