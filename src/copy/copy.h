@@ -34,6 +34,7 @@ struct copy {
 	bool resumes;        /* DST.fcopy-part belongs to this copy: it may be truncated and kept */
 	bool share;          /* options.shard: all of DST.fcopy-part, or only [first, last) of it */
 	off_t first, last;   /* ... of a share */
+	bool outgrown;       /* the source grew faster than it was copied: its end is not copied */
 	bool needs_truncate; /* the destination may not end at the prefix: truncate or extend it */
 };
 

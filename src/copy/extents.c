@@ -11,10 +11,7 @@
 #include <sys/param.h>
 #include <unistd.h>
 
-void extents_start(struct extents *x, int fd, off_t start, off_t end)
-{
-	*x = (struct extents){.fd = fd, .at = start, .end = end, .hole_end = start};
-}
+#define BLOCK ((off_t)512) /* of st_blocks */
 
 static off_t map_end(const struct fiemap_extent *m)
 {
@@ -44,6 +41,30 @@ static const struct fiemap_extent *mapped_after(struct extents *x, off_t at)
 	return NULL;
 }
 
+/* Are all blocks of the range mapped and written? */
+static bool is_written(struct extents *x)
+{
+	off_t at = x->at;
+	while (at < x->end) {
+		const struct fiemap_extent *m = mapped_after(x, at);
+		if (!m || (off_t)m->fe_logical > at || m->fe_flags & FIEMAP_EXTENT_UNWRITTEN)
+			return x->no_map;
+		at = map_end(m);
+	}
+	return true;
+}
+
+void extents_start(struct extents *x, int fd, off_t start, off_t end, const struct stat *st)
+{
+	*x = (struct extents){.fd = fd,
+			      .at = start,
+			      .end = end,
+			      .hole_end = start,
+			      .dense = st->st_blocks * BLOCK >= st->st_size};
+	x->whole = x->dense && is_written(x);
+	x->map.head.fm_mapped_extents = 0;
+}
+
 /* Splits the current hole into holes and unwritten extents, by FIEMAP. */
 static void next_in_hole(struct extents *x, struct extent *out)
 {
@@ -53,8 +74,7 @@ static void next_in_hole(struct extents *x, struct extent *out)
 		out->end = MIN((off_t)m->fe_logical, x->hole_end);
 	else if (m) {
 		out->end = MIN(map_end(m), x->hole_end);
-		if (m->fe_flags & FIEMAP_EXTENT_UNWRITTEN)
-			out->kind = EXTENT_UNWRITTEN;
+		out->kind = m->fe_flags & FIEMAP_EXTENT_UNWRITTEN ? EXTENT_UNWRITTEN : EXTENT_DATA;
 	}
 }
 
@@ -72,6 +92,11 @@ bool extents_next(struct extents *x, struct extent *out)
 {
 	if (x->at >= x->end)
 		return false;
+	if (x->whole) {
+		*out = (struct extent){EXTENT_DATA, x->at, x->end};
+		x->at = x->end;
+		return true;
+	}
 	if (x->at >= x->hole_end) {
 		off_t data = lseek(x->fd, x->at, SEEK_DATA);
 		/* ENXIO is the only errno that means "no more data". */
@@ -90,4 +115,29 @@ bool extents_next(struct extents *x, struct extent *out)
 	}
 	x->at = out->end;
 	return true;
+}
+
+static bool has_map(int fd)
+{
+	struct fiemap first = {.fm_length = 1};
+	return ioctl(fd, FS_IOC_FIEMAP, &first) == 0;
+}
+
+bool extents_miss_data(int fd, const struct stat *st)
+{
+	const off_t blocks = st->st_blocks * BLOCK;
+	/* Besides the data, st_blocks counts the file's metadata: less than 1 %, and a few blocks.
+	 */
+	off_t explained = (off_t)16 << 10;
+	if (blocks <= explained || has_map(fd))
+		return false;
+	for (off_t at = 0; at < st->st_size && explained < blocks;) {
+		off_t data = lseek(fd, at, SEEK_DATA);
+		if (data < 0)
+			return errno == ENXIO;
+		off_t hole = lseek(fd, data, SEEK_HOLE);
+		at = hole > data ? hole : st->st_size;
+		explained += at - data + (at - data) / 64;
+	}
+	return explained < blocks;
 }

@@ -8,10 +8,50 @@
 #include "extents.h"
 
 #include <fcntl.h>
+#include <sys/param.h>
+#include <unistd.h>
 
 #define SMALL_SIZE  ((off_t)64 << 10) /* up to this size, one buffer without a query is fastest */
 #define DIRECT_SIZE ((off_t)16 << 20) /* below, setting up io_uring costs too much */
 #define AHEAD_SIZE  ((off_t)16 << 20) /* allocated at a time for a stream */
+#define GROWTH_STEP ((off_t)1 << 20)  /* a multiple of what direct I/O aligns to */
+
+/* Where the size of a regular source is looked up again, unless the source ends before. */
+static off_t look_again_at(const struct copy *c)
+{
+	const off_t size = c->src.st.st_size;
+	if (!S_ISREG(c->src.st.st_mode) || size == 0 || size > c->limit - 2 * GROWTH_STEP)
+		return c->limit;
+	return (size + 2 * GROWTH_STEP - 1) / GROWTH_STEP * GROWTH_STEP;
+}
+
+/* Runs `run` up to the end of the source. A source that grows faster than it is copied would have
+ * none: it ends at the size that it has when `run` is past the size that it had. A file of procfs
+ * or FUSE may have more bytes than any size that it reports, and is read to its end. */
+static int run_to_end(struct copy *c, int (*run)(struct copy *))
+{
+	struct stat now;
+	c->all.end = look_again_at(c);
+	int r = run(c);
+	if (r || c->all.offset < c->all.end || c->all.end == c->limit)
+		return r;
+	off_t at = c->src.positional ? c->all.offset : lseek(c->src.fd, 0, SEEK_CUR);
+	bool known = at >= 0 && fstat(c->src.fd, &now) == 0 && now.st_size >= at &&
+		     now.st_size > c->src.st.st_size;
+	off_t grown = known ? c->all.offset + (now.st_size - at) : c->limit;
+	c->outgrown = grown < c->limit;
+	c->all.end = MIN(grown, c->limit);
+	return c->all.offset < c->all.end ? run(c) : 0;
+}
+
+static int run_engine(struct copy *c)
+{
+	const struct engine *engine = engine_find(c->mode->engine);
+	struct transfer *t = &c->all;
+	return engine == &engine_readwrite && t->buffer_size > 0
+		   ? cached_readwrite(c, t, t->buffer_size, 0)
+		   : step_run(c, engine, t);
+}
 
 /* A mode that the user selected: its one engine copies every byte, or the copy fails. */
 static int run_mode(struct copy *c, const struct engine *engine)
@@ -23,12 +63,9 @@ static int run_mode(struct copy *c, const struct engine *engine)
 	if (r == 0 && c->mode->threads) {
 		t->end = c->size;
 		r = step_run_threads(c, engine, t, cached_threads(c));
-		t->end = c->limit;
 	}
 	if (r == 0)
-		r = engine == &engine_readwrite && t->buffer_size > 0
-			? cached_readwrite(c, t, t->buffer_size, 0)
-			: step_run(c, engine, t);
+		r = run_to_end(c, run_engine);
 	c->needs_truncate = true;
 	return r == ENGINE_NEXT ? step_refused(c, engine, t) : r;
 }
@@ -50,12 +87,12 @@ static int run_stream(struct copy *c, const struct engine *const *engines)
 	int r = 0;
 	for (off_t size = SMALL_SIZE; r == 0; size = AHEAD_SIZE) {
 		struct transfer part = c->all;
-		part.end = c->limit - part.offset < size ? c->limit : part.offset + size;
+		part.end = MIN(c->all.end - part.offset, size) + part.offset;
 		if (size == AHEAD_SIZE)
 			allocate_ahead(c, part.offset, part.end);
 		r = run_chain(c, &part, &engines);
 		c->all.offset = part.offset;
-		if (part.offset < part.end || part.offset >= c->limit)
+		if (part.offset < part.end || part.offset >= c->all.end)
 			break;
 	}
 	return r;
@@ -105,7 +142,7 @@ static int copy_direct(struct copy *c, struct transfer *part)
 	off_t end = part->end;
 	/* Only the end of the file may be unaligned; read until the end of file to find it. */
 	if (end == c->size)
-		part->end = c->limit;
+		part->end = look_again_at(c);
 	int r = step_run(c, &engine_direct, part);
 	part->end = end;
 	c->needs_truncate = true;
@@ -143,14 +180,23 @@ static int skip_hole(struct copy *c, const struct extent *x)
 	return 0;
 }
 
+/* st_size may be larger than what read(2) returns: then no zeros may take the place of the rest. */
+static bool ends_before(struct copy *c, off_t end)
+{
+	char byte;
+	return io_read(&c->all.io, c->src.fd, &byte, 1, end - 1) <= 0;
+}
+
 /* Copies data, keeps holes, and allocates unwritten extents. */
 static int copy_extents(struct copy *c, off_t size)
 {
 	struct extents x;
 	struct extent e;
 	int r = 0;
-	extents_start(&x, c->src.fd, c->all.offset, size);
+	extents_start(&x, c->src.fd, c->all.offset, size, &c->src.st);
 	while (r == 0 && extents_next(&x, &e)) {
+		if (e.kind != EXTENT_DATA && e.end == size && ends_before(c, size))
+			e.kind = EXTENT_DATA;
 		if (e.kind != EXTENT_DATA) {
 			r = skip_hole(c, &e);
 			continue;
@@ -174,11 +220,22 @@ static int try_clone(struct copy *c)
 }
 
 /* With --sparse=always, blocks of zeros become holes, also if the source is a pipe. */
-static enum zeros choose_zeros(const struct copy *c)
+static enum zeros choose_zeros(const struct copy *c, bool skips)
 {
-	if (c->options->sparse != FCOPY_WHEN_ALWAYS || !c->dst.positional)
+	if (!skips || !c->dst.positional)
 		return ZEROS_WRITE;
 	return endpoint_old(&c->dst) == OLD_OVERWRITTEN ? ZEROS_PUNCH : ZEROS_SKIP;
+}
+
+/* The holes that the source reports are not believed: reads them, and skips the zeros. */
+static bool reads_holes(struct copy *c, bool dense)
+{
+	if (dense || c->options->sparse == FCOPY_WHEN_NEVER ||
+	    !extents_miss_data(c->src.fd, &c->src.st))
+		return false;
+	c->all.zeros = choose_zeros(c, true);
+	c->needs_truncate = true;
+	return true;
 }
 
 /* Direct I/O needs extents that start and end at a multiple of its alignment; only the end of the
@@ -190,7 +247,7 @@ static bool is_data_aligned(const struct copy *c)
 	struct extent e;
 	if (c->options->sparse == FCOPY_WHEN_NEVER)
 		return true;
-	extents_start(&x, c->src.fd, c->all.offset, size);
+	extents_start(&x, c->src.fd, c->all.offset, size, &c->src.st);
 	while (extents_next(&x, &e))
 		if (e.kind == EXTENT_DATA &&
 		    (e.start % align != 0 || (e.end % align != 0 && e.end < size)))
@@ -244,11 +301,12 @@ static int copy_file(struct copy *c)
 			return r;
 	}
 	space_check(c);
+	bool doubtful = reads_holes(c, dense);
 	decide(c);
 	if (c->size <= SMALL_SIZE && (dense || o->sparse > FCOPY_WHEN_AUTO) && !o->no_cache &&
 	    o->preallocate != FCOPY_WHEN_ALWAYS)
 		return 0; /* read_on_small copies the whole file */
-	if (o->sparse != FCOPY_WHEN_NEVER && o->preallocate != FCOPY_WHEN_ALWAYS)
+	if (o->sparse != FCOPY_WHEN_NEVER && o->preallocate != FCOPY_WHEN_ALWAYS && !doubtful)
 		return copy_extents(c, c->size);
 	int r = allocate_blocks(c, c->all.offset, c->size);
 	return r < 0 ? r : copy_data(c, c->size);
@@ -257,7 +315,7 @@ static int copy_file(struct copy *c)
 static int run_auto(struct copy *c)
 {
 	bool files = c->src.positional && c->dst.positional;
-	c->all.zeros = choose_zeros(c);
+	c->all.zeros = choose_zeros(c, c->options->sparse == FCOPY_WHEN_ALWAYS);
 	c->needs_truncate |= c->all.zeros != ZEROS_WRITE;
 	if (!files && c->options->no_cache)
 		c->all.io.flags = IO_UNCACHED;
@@ -269,7 +327,7 @@ static int run_auto(struct copy *c)
 	if (r < 0 || c->all.ended)
 		return r;
 	bool little = c->size <= SMALL_SIZE || (c->all.offset >= c->size && !c->options->no_cache);
-	return files && little ? read_on_small(c) : read_on(c);
+	return run_to_end(c, files && little ? read_on_small : read_on);
 }
 
 int plan_run(struct copy *c)

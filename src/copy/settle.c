@@ -34,7 +34,12 @@ static int check_source(struct copy *c)
 	c->report->source_changed = true;
 	if (gone)
 		return warn_or_fail(c, EBUSY, "was replaced or removed while it was copied");
-	return warn_or_fail(c, EBUSY, "changed while it was copied");
+	if (!c->outgrown)
+		return warn_or_fail(c, EBUSY, "changed while it was copied");
+	snprintf(c->report->detail, sizeof(c->report->detail),
+		 "grew while it was copied: the copy ends after %jd bytes",
+		 (intmax_t)c->all.offset);
+	return warn_or_fail(c, EBUSY, c->report->detail);
 }
 
 /* A truncated stream looks complete; only its expected size shows that it is not. */

@@ -72,6 +72,12 @@ static bool runs_on(const struct layout *l, const struct dir *d)
 	return d->holes && (d->fallocate || !strchr(l->parts, 'u'));
 }
 
+/* tmpfs has no FIEMAP: where each block is allocated, nothing confirms that some are unwritten. */
+static bool knows_unwritten(const struct layout *l, const struct dir *d)
+{
+	return strcmp(d->name, "tmpfs") != 0 || strchr(l->parts, 'h');
+}
+
 /* dirty: the source's pages are not written yet, so that FIEMAP does not know of them. */
 static void equal_maps(const struct dir *d, const struct layout *l, bool dirty, int kind)
 {
@@ -87,7 +93,8 @@ static void equal_maps(const struct dir *d, const struct layout *l, bool dirty, 
 	      report.error.call);
 	check(same_bytes("src", "dst"), "bytes differ");
 	const char *src = map_of("src"), *dst = map_of("dst");
-	check(strcmp(src, dst) == 0, "\nsource      %s\ndestination %s", src, dst);
+	check(strcmp(src, dst) == 0 || !knows_unwritten(l, d), "\nsource      %s\ndestination %s",
+	      src, dst);
 	/* xfs may keep what it allocated ahead for the writer, until it is closed */
 	check(blocks_of("dst") <= blocks_of("src") + 16, "%lld blocks, not %lld",
 	      (long long)blocks_of("dst"), (long long)blocks_of("src"));
@@ -185,11 +192,12 @@ START_TEST(iterates)
 	enter(d);
 	set_label("on %s", d->name);
 	make_layout("src", &layouts[3]);
+	struct stat st;
 	int fd = open("src", O_RDONLY | O_CLOEXEC);
-	need(fd >= 0);
+	need(fd >= 0 && fstat(fd, &st) == 0);
 	for (off_t start = 0; start < 2 * MiB; start += 100000) {
 		off_t at = start, end = start + 700001 < 2 * MiB ? start + 700001 : 2 * MiB;
-		extents_start(&x, fd, start, end);
+		extents_start(&x, fd, start, end, &st);
 		while (extents_next(&x, &e)) {
 			bool data = e.start / (MiB / 4) % 2 == 0;
 			check(e.start == at && e.end > at && e.end <= end, "gap");
@@ -199,7 +207,7 @@ START_TEST(iterates)
 		}
 		check(at == end, "%lld", (long long)at);
 	}
-	extents_start(&x, fd, 10, 10);
+	extents_start(&x, fd, 10, 10, &st);
 	check(!extents_next(&x, &e), "nothing is something");
 	close(fd);
 	leave();

@@ -58,7 +58,12 @@ static struct {
 	int modeless;       /* each file has mode 0777, and chmod fails with EPERM */
 	int sequential;     /* a write elsewhere than at the end of the file fails with EINVAL */
 	int xattrs;         /* pass extended attributes through */
-	int caseless; /* upper and lower case name the same file; use -o entry_timeout=0, too */
+	int caseless; /* upper and lower case name the same file, also of Latin letters in UTF-8;
+		       * use -o entry_timeout=0, too */
+	int oversize; /* stat reports 100 bytes more than reads return */
+	int blind;    /* SEEK_DATA finds no data */
+	int phantom;  /* each directory lists a name that does not exist */
+	int twice;    /* each directory lists each name twice */
 } config;
 
 static atomic_int writers; /* files that are open for writing */
@@ -72,8 +77,11 @@ static void throttle(size_t size)
 
 static const char *rel(const char *path)
 {
-	for (char *c = (char *)path; config.caseless && *c; c++)
-		*c = (char)tolower(*c);
+	for (unsigned char *c = (unsigned char *)path; config.caseless && *c; c++)
+		if (c[0] == 0xc3 && c[1] >= 0x80 && c[1] <= 0x9e)
+			*++c += 0x20;
+		else
+			*c = (unsigned char)tolower(*c);
 	return path[1] ? path + 1 : ".";
 }
 
@@ -101,6 +109,8 @@ static int fs_getattr(const char *path, struct stat *st, struct fuse_file_info *
 
 	if (r == 0 && config.sizeless && S_ISREG(st->st_mode))
 		st->st_size = 0;
+	if (r == 0 && config.oversize && S_ISREG(st->st_mode))
+		st->st_size += 100;
 	if (r == 0 && config.modeless)
 		st->st_mode |= 0777;
 	return r;
@@ -119,7 +129,8 @@ static int open_backing(const char *path, int flags, mode_t mode, struct fuse_fi
 	fi->fh = fd;
 	writers += (fi->flags & O_ACCMODE) != O_RDONLY;
 	fi->nonseekable = config.stream;
-	fi->direct_io = config.direct_io || config.sizeless || faults_shorten(FAULT_READ);
+	fi->direct_io = config.direct_io || config.sizeless || config.oversize ||
+			faults_shorten(FAULT_READ);
 	return 0;
 }
 
@@ -266,7 +277,10 @@ static int fs_readdir(const char *path, void *buf, fuse_fill_dir_t fill, off_t o
 		return -errno;
 	rewinddir(dir);
 	for (struct dirent *entry; (entry = readdir(dir));)
-		fill(buf, entry->d_name, NULL, 0, 0);
+		for (int i = 0; i <= config.twice; i++)
+			fill(buf, entry->d_name, NULL, 0, 0);
+	if (config.phantom)
+		fill(buf, "phantom", NULL, 0, 0);
 	closedir(dir);
 	return 0;
 }
@@ -385,6 +399,10 @@ static const struct fuse_opt options[] = {
     FUSE_OPT_KEY("fault=%s", KEY_FAULT),
     {"modeless", offsetof(typeof(config), modeless), 1},
     {"caseless", offsetof(typeof(config), caseless), 1},
+    {"oversize", offsetof(typeof(config), oversize), 1},
+    {"blind", offsetof(typeof(config), blind), 1},
+    {"phantom", offsetof(typeof(config), phantom), 1},
+    {"twice", offsetof(typeof(config), twice), 1},
     {"sequential", offsetof(typeof(config), sequential), 1},
     {"xattrs", offsetof(typeof(config), xattrs), 1},
     FUSE_OPT_END,
