@@ -27,6 +27,7 @@ proofs=(
 	"tree-fulldisk|disk sizes tried with trees|"
 	"tree-inject|faults injected into trees|5000"
 	"tree-race|trees copied while directories are exchanged|500"
+	"exchange|exchanges of a name between two system calls|"
 	"tree-random|random trees|500"
 	"shard-kill|copies by shards of which one was killed|200"
 	"launchers|copies by launchers|"
