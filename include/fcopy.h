@@ -365,6 +365,23 @@ enum fcopy_follow {
 	FCOPY_FOLLOW_ALWAYS,   /* -L */
 };
 
+/* Which existing entries of DST that are not directories are replaced. */
+enum fcopy_update {
+	FCOPY_UPDATE_ALL,
+	FCOPY_UPDATE_NONE,      /* none: they are skipped */
+	FCOPY_UPDATE_NONE_FAIL, /* none: they fail */
+	FCOPY_UPDATE_OLDER,     /* those whose modification time is older than that of SRC */
+	/* Those whose type, size or modification time differs. The others are unchanged; of them
+	 * only attributes that are to be preserved and differ are set. */
+	FCOPY_UPDATE_CHANGED,
+};
+
+/* A pattern as of rsync(1): src/source/filter.h describes the wildcards. */
+struct fcopy_pattern {
+	const char *text;
+	bool include; /* an entry that matches is copied; false: it is excluded */
+};
+
 /* All zero: one SRC, not a directory, to DST. */
 struct fcopy_tree_options {
 	struct fcopy_options copy; /* how each regular file is copied; see fcopy_tree() */
@@ -375,7 +392,30 @@ struct fcopy_tree_options {
 	bool keep_going;      /* commit a new tree even if entries fail */
 	bool into_directory;  /* DST must be a directory: each copy is DST/basename(SRC) */
 	bool report_entries;  /* send FCOPY_EVENT_ENTRY for each entry */
+	enum fcopy_update update;
+	bool checksum; /* with CHANGED: bytes decide, not times */
+	/* Modification times that differ by at most this are equal. 0: the step of times of DST's
+	 * file system; negative: they must be equal. */
+	int64_t modify_window_ns;
+	/* Entries below SRC: the first pattern that matches decides; without a match, the entry is
+	 * copied. An excluded entry of DST is not removed. SRC itself is never excluded. */
+	const struct fcopy_pattern *patterns;
+	size_t pattern_count;
+	/* If files is not NULL, only these entries are copied, with the directories above them. The
+	 * paths are relative to SRC. files_recursive: a directory stands for everything below it.
+	 */
+	const char *const *files;
+	size_t file_count;
+	bool files_recursive;
+	/* Remove from a directory of DST what the same directory of SRC does not have. Nothing is
+	 * removed if any entry failed, or if more than max_delete entries would be. If SRC is
+	 * empty, max_delete must be set. FCOPY_DELETE_ANY: no limit. */
+	bool delete_extra;
+	uint64_t max_delete;
+	bool dry_run; /* change nothing; report what would be done */
 };
+
+#define FCOPY_DELETE_ANY UINT64_MAX
 
 /* What happened; filled in on success and on failure. Counts are numbers of entries. */
 struct fcopy_tree_report {
@@ -385,7 +425,12 @@ struct fcopy_tree_report {
 	uint64_t hard_links; /* names that became a hard link to an earlier copy */
 	uint64_t kept;       /* no_clobber: existed, and were left unchanged */
 	uint64_t skipped;    /* resume: were already complete in DST.fcopy-part */
-	uint64_t vanished;   /* removed from the source before they could be opened */
+	uint64_t unchanged;  /* update: equal, and left alone, or given attributes that differed */
+	uint64_t repaired;   /* of these: given attributes */
+	uint64_t
+	    excluded; /* by patterns or files; what is below an excluded directory is not counted */
+	uint64_t deleted;  /* delete_extra: removed from DST */
+	uint64_t vanished; /* removed from the source before they could be opened */
 	uint64_t failed;
 	uint64_t changed; /* files whose source changed during the copy */
 	uint64_t cloned;  /* files that share their extents with the source */
@@ -416,9 +461,10 @@ struct fcopy_tree_report {
  * false, the unfinished tree is kept as DST.fcopy-part instead. If the disk is full, the cancel
  * flag is set or another process creates DST first, the tree is removed. With copy.resume it is
  * kept in these cases, too, and a later call continues it. If the flush of the whole tree fails,
- * the tree is always removed: which files lost data is unknown. Where directories cannot be renamed,
- * the tree is built under its final name and removed after a failure; FCOPY_EVENT_NOT_ATOMIC reports
- * that. In an existing directory each file is replaced atomically, but not the tree as a whole.
+ * the tree is always removed: which files lost data is unknown. Where directories cannot be
+ * renamed, the tree is built under its final name and removed after a failure;
+ * FCOPY_EVENT_NOT_ATOMIC reports that. In an existing directory each file is replaced atomically,
+ * but not the tree as a whole.
  *
  * A failed entry is reported by FCOPY_EVENT_FAILED, and the copy continues. The entry's name in DST
  * is then absent or unchanged. An entry that vanishes from the source before it is opened is

@@ -15,6 +15,21 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 enum action { ACTION_COPY, ACTION_BENCHMARK, ACTION_LIST, ACTION_HELP, ACTION_VERSION };
 
+/* Options that say which entries of a tree are copied. */
+enum filter_kind { FILTER_EXCLUDE, FILTER_INCLUDE, FILTER_EXCLUDE_FROM, FILTER_FILES };
+
+struct filter_argument {
+	enum filter_kind kind;
+	const char *value;
+};
+
+struct filter_arguments {
+	struct filter_argument *argument; /* in the order of the command line */
+	size_t count, size;
+	struct fcopy_pattern *pattern; /* what they and their files say */
+	const char *files;             /* --files-from */
+};
+
 /* What the command line asks for. */
 struct cli {
 	enum action action;
@@ -30,6 +45,10 @@ struct cli {
 	unsigned runs;         /* of --benchmark; 0: its own number */
 	bool keep_listening;
 	unsigned max_clients; /* 0: the library's own */
+	struct filter_arguments filters;
+	bool null;            /* names in files end with a null byte */
+	bool recursive_given; /* -r, not only -a: as with rsync, a listed directory stands for what
+				 is in it */
 };
 
 /* Is DST, or SRC, a socket? */

@@ -108,6 +108,14 @@ static int set_follow(struct cli *cli, const struct option_row *row, const char 
 	return EXIT_DONE;
 }
 
+static int set_recursive(struct cli *cli, const struct option_row *row, const char *value)
+{
+	(void)row;
+	(void)value;
+	cli->tree.recursive = cli->recursive_given = true;
+	return EXIT_DONE;
+}
+
 /* As cp -a: -r -P --preserve=all, and hard links. */
 static int set_archive(struct cli *cli, const struct option_row *row, const char *value)
 {
@@ -130,7 +138,7 @@ static int set_target(struct cli *cli, const struct option_row *row, const char 
 /* The most used first, as in OPTIONS of src/man/fcopy.1; --help and --version end the list. */
 const struct option_row option_table[] = {
 	{"recursive", 'r', NULL, "copy directories and everything below them",
-	 set_flag, FIELD(tree.recursive), .not_benchmarked = true},
+	 set_recursive, .not_benchmarked = true},
 	{"archive", 'a', NULL, "the same as -r -P --preserve=all, and keep hard links",
 	 set_archive, .not_benchmarked = true},
 	{"target-directory", 't', "DIR", "copy every SRC into DIR",
@@ -168,6 +176,16 @@ const struct option_row option_table[] = {
 	{0},
 	{"one-file-system", 'x', NULL, "with -r, copy mount points below SRC as empty directories",
 	 set_flag, FIELD(tree.one_file_system), .not_benchmarked = true},
+	{"exclude", 0, "PATTERN", "with -r, do not copy entries that match, as rsync",
+	 filters_set, .min = FILTER_EXCLUDE, .not_benchmarked = true},
+	{"include", 0, "PATTERN", "copy entries that match; the first matching pattern decides",
+	 filters_set, .min = FILTER_INCLUDE, .not_benchmarked = true},
+	{"exclude-from", 0, "FILE", "read exclude patterns from FILE, one in each line",
+	 filters_set, .min = FILTER_EXCLUDE_FROM, .not_benchmarked = true},
+	{"files-from", 0, "FILE", "with -r, copy only the entries of SRC that FILE lists",
+	 filters_set, .min = FILTER_FILES, .not_benchmarked = true},
+	{"null", '0', NULL, "names in these files end with a null byte",
+	 set_flag, FIELD(null), .not_benchmarked = true},
 	{"no-dereference", 'P', NULL, "copy symlinks as symlinks (default with -r)",
 	 set_follow, .min = FCOPY_FOLLOW_NEVER, .not_benchmarked = true},
 	{"dereference", 'L', NULL, "follow all symlinks (default without -r)",

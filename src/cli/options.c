@@ -28,7 +28,7 @@ static const char *const cp_names[] = {"attributes-only",
 
 static const char only_in_cp[] = "cp has this option, fcopy does not";
 
-#define OPTIONS_MAX 64
+#define OPTIONS_MAX 128
 #define LONG_ONLY   256 /* getopt's value of a row without letter: LONG_ONLY + its index */
 
 /* The table in getopt's terms. */
@@ -138,6 +138,12 @@ static int check_program(const struct cli *cli)
 	    {!cli->tree.recursive && cli->tree.keep_going, "keep-going", "requires -r or -a"},
 	    {!cli->tree.recursive && cli->tree.one_file_system, "one-file-system",
 	     "requires -r or -a"},
+	    {!cli->tree.recursive && cli->filters.count > 0, "exclude", "requires -r or -a"},
+	    {!cli->tree.recursive && cli->filters.files, "files-from", "requires -r or -a"},
+	    {cli->filters.files && cli->source_count > 1, "files-from",
+	     "cannot be combined with several SRC"},
+	    {cli->null && !cli->filters.files && cli->filters.count == 0, "null",
+	     "requires --files-from or --exclude-from"},
 	    {cli->max_clients && !cli->keep_listening, "max-clients", "requires --keep-listening"},
 	    {json_out && json_file_mixes(cli->dst), "json",
 	     "standard output receives the copy: use --json=FILE"},
@@ -173,7 +179,9 @@ static int parse_arguments(struct cli *cli, int argc, char **argv)
 			return message_option(option_table[i].name,
 					      "cannot be combined with --benchmark");
 	status = operands_take(cli, argc - optind, argv + optind);
-	return status == EXIT_DONE ? check_program(cli) : status;
+	if (status == EXIT_DONE)
+		status = check_program(cli);
+	return status == EXIT_DONE ? filters_read(cli) : status;
 }
 
 int options_parse(struct cli *cli, int argc, char **argv)

@@ -20,20 +20,41 @@ static void path_prepend(char *path, size_t *at, const char *part)
 	memcpy(path + *at, part + length - n, n);
 }
 
-void entry_path(const struct entry *e, bool src, char *path, size_t size)
+/* top: the path of the operand; NULL: the path starts below it. */
+static void path_make(const struct entry *e, const char *name, const char *top, char *path,
+		      size_t size)
 {
 	size_t at = size - 1;
-	const char *name = src ? e->name : e->as;
 	path[at] = '\0';
 	path_prepend(path, &at, name);
-	for (const struct directory *d = e->dir; d; d = d->parent) {
-		const char *part = d->parent ? d->name : src ? d->src_path : d->dst_path;
+	for (const struct directory *d = e->dir; d && (d->parent || top); d = d->parent) {
+		const char *part = d->parent ? d->name : top;
 		size_t length = strlen(part);
 		if (path[at] && length > 0 && part[length - 1] != '/')
 			path_prepend(path, &at, "/");
 		path_prepend(path, &at, part);
 	}
 	memmove(path, path + at, size - at);
+}
+
+static const struct directory *entry_top(const struct entry *e)
+{
+	const struct directory *d = e->dir;
+	while (d->parent)
+		d = d->parent;
+	return d;
+}
+
+void entry_path(const struct entry *e, bool src, char *path, size_t size)
+{
+	const struct directory *top = entry_top(e);
+	path_make(e, src ? e->name : e->as, src ? top->src_path : top->dst_path, path, size);
+}
+
+bool entry_path_below(const struct entry *e, char *path, size_t size)
+{
+	path_make(e, e->name, NULL, path, size);
+	return strlen(path) < size - 1;
 }
 
 void tree_stop(struct tree *t, int err)
@@ -265,6 +286,10 @@ void report_add(struct fcopy_tree_report *to, const struct fcopy_tree_report *fr
 	to->hard_links += from->hard_links;
 	to->kept += from->kept;
 	to->skipped += from->skipped;
+	to->unchanged += from->unchanged;
+	to->repaired += from->repaired;
+	to->excluded += from->excluded;
+	to->deleted += from->deleted;
 	to->vanished += from->vanished;
 	to->failed += from->failed;
 	to->changed += from->changed;

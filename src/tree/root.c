@@ -349,6 +349,7 @@ int root_copy(struct tree *t, const struct operand *o)
 	bool timed = t->options->copy.preserve & FCOPY_ATTR_TIMESTAMPS;
 	t->record = t->atomic || timed ? NULL : &record;
 	walk_tree(t, d);
+	walk_report_missing(t, d);
 	t->record = NULL;
 	r.record = &record;
 	t->report->seconds[FCOPY_PHASE_COPY] += io_now() - start;

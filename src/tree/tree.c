@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "endpoints/error.h"
 #include "root.h"
+#include "source/filter.h"
 #include "target.h"
 
 #include <fcntl.h>
@@ -249,6 +250,20 @@ static void copy_operands(struct tree *t, const char *const *src, size_t n, cons
 		error_refuse(&report->error, dst, EINTR, "interrupted", FCOPY_ADVICE_NONE);
 }
 
+static int tree_make_filter(struct tree *t)
+{
+	const struct fcopy_tree_options *o = t->options;
+	size_t bad;
+	int r = filter_new(&t->filter, o, &bad);
+	if (r == -EINVAL)
+		tree_refuse(t,
+			    o->files && bad < o->file_count ? o->files[bad] : o->patterns[bad].text,
+			    EINVAL, "names nothing below SRC", FCOPY_ADVICE_USAGE);
+	else if (r < 0)
+		tree_fail(t, "malloc", NULL, -r);
+	return r;
+}
+
 int fcopy_tree(const char *const *src, size_t n, const char *dst,
 	       const struct fcopy_tree_options *options, struct fcopy_tree_report *report)
 {
@@ -270,12 +285,15 @@ int fcopy_tree(const char *const *src, size_t n, const char *dst,
 	t.monitor = (struct monitor){
 	    .progress = o->progress, .limit_rate = o->limit_rate, .start = io_now()};
 	copy_tree_begin(o->progress);
+	if (tree_make_filter(&t) < 0)
+		return -1;
 	t.links = t.options->hard_links ? links_new() : NULL;
 	if (t.options->hard_links && !t.links)
 		tree_fail(&t, "malloc", dst, ENOMEM);
 	else
 		copy_operands(&t, src, n, dst);
 	links_free(t.links);
+	filter_free(t.filter);
 	directory_unref(t.into);
 	free(t.made);
 	return report->error.err ? -1 : 0;

@@ -117,6 +117,7 @@ enum walk {
 
 struct tree {
 	const struct fcopy_tree_options *options;
+	struct filter *filter; /* NULL: every entry is copied */
 	struct fcopy_tree_report *report;
 	struct io io; /* the cancel flag */
 	struct monitor monitor;
@@ -170,6 +171,8 @@ struct copy *pool_start_copy(struct worker *);
 /* walk.c: copies everything below root, whose `pending` is 1, in tree->threads threads. */
 void walk_tree(struct tree *, struct directory *root);
 void walk_entry(struct tree *, const struct entry *); /* copies one entry in this thread */
+/* Reports each name of options.files that root does not have. */
+void walk_report_missing(struct tree *, struct directory *root);
 
 /* directory.c */
 struct directory *directory_new(struct directory *parent, const char *name, int src, int dst,
@@ -270,6 +273,8 @@ void report_add(struct fcopy_tree_report *, const struct fcopy_tree_report *);
 void report_add_steps(struct fcopy_tree_report *, const struct fcopy_step *, size_t n);
 /* Writes the entry's path of the source, or of the destination; only the end of a long one. */
 void entry_path(const struct entry *, bool src, char *path, size_t size);
+/* The same below the operand, as filters know it. Returns false if its start was cut off. */
+bool entry_path_below(const struct entry *, char *path, size_t size);
 
 /* Report a failure of an operand, and return -err. */
 int tree_fail(struct tree *, const char *call, const char *path, int err);

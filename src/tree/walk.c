@@ -3,9 +3,11 @@
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
+#include "source/filter.h"
 #include "tree.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdlib.h>
 
 #define NAMES_SIZE ((size_t)32 << 10) /* bytes of one getdents64(2) */
@@ -98,6 +100,26 @@ static bool walk_share(struct worker *w, const struct item *item, unsigned at, u
 	return true;
 }
 
+/* The type of the name is looked up only if a pattern depends on it, and getdents64(2) or a symlink
+ * that is followed leaves it open. */
+static bool walk_excludes(struct worker *w, const struct entry *e)
+{
+	struct filter *f = w->tree->filter;
+	struct stat st;
+	char path[PATH_MAX];
+	if (!f)
+		return false;
+	bool is_directory = e->type == DT_DIR;
+	if (filter_needs_types(f) && (e->type == DT_UNKNOWN || (e->type == DT_LNK && e->follow)) &&
+	    fstatat(e->dir->src, e->name, &st, e->follow ? 0 : AT_SYMLINK_NOFOLLOW) == 0)
+		is_directory = S_ISDIR(st.st_mode);
+	entry_path_below(e, path, sizeof(path));
+	if (!filter_excludes(f, path, is_directory))
+		return false;
+	w->sum.excluded++;
+	return true;
+}
+
 static void walk_copy_names(struct worker *w, const struct item *item)
 {
 	const struct names *n = item->names;
@@ -111,11 +133,13 @@ static void walk_copy_names(struct worker *w, const struct item *item)
 		left--;
 		if (name_is_dot(d->d_name) || tree_stopped(w->tree))
 			continue;
-		entry_copy(w, &(struct entry){.dir = item->dir,
-					      .name = d->d_name,
-					      .as = d->d_name,
-					      .type = d->d_type,
-					      .follow = follow});
+		const struct entry e = {.dir = item->dir,
+					.name = d->d_name,
+					.as = d->d_name,
+					.type = d->d_type,
+					.follow = follow};
+		if (!walk_excludes(w, &e))
+			entry_copy(w, &e);
 		if (walk_share(w, item, at, left))
 			break;
 	}
@@ -146,4 +170,15 @@ void walk_entry(struct tree *t, const struct entry *e)
 	}
 	entry_copy(w, e);
 	pool_leave(w);
+}
+
+void walk_report_missing(struct tree *t, struct directory *root)
+{
+	struct worker *w = t->filter ? pool_join(t) : NULL;
+	size_t at = 0;
+	for (const char *name; w && (name = filter_missing(t->filter, &at));)
+		report_call(w, &(struct entry){.dir = root, .name = name, .as = name}, "stat",
+			    entry_src, ENOENT);
+	if (w)
+		pool_leave(w);
 }

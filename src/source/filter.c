@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT
+ * Patterns and lists of names that decide which entries are copied.
+ */
+#define _GNU_SOURCE
+#include "filter.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct rule {
+	char *text; /* without the leading and trailing slash that the members below stand for */
+	bool include, directory, anchored;
+	bool wild;        /* has a wildcard; otherwise it is compared as it is */
+	bool spans;       /* has **, which matches slashes */
+	bool below;       /* ends in ***: a directory is matched as if its path ended in a slash */
+	unsigned slashes; /* in text */
+};
+
+struct filter {
+	struct rule *rule;
+	size_t rules;
+	char **name; /* sorted */
+	bool *found;
+	size_t names;
+	bool lists, recursive, needs_types;
+};
+
+/* The first ** of a pattern that is neither quoted nor in brackets, or NULL. */
+static const char *filter_find_span(const char *p)
+{
+	for (; *p; p++) {
+		if (*p == '\\' && p[1]) {
+			p++;
+		} else if (*p == '[') {
+			const char *end = strchr(
+			    p[1] == ']' || p[1] == '!' || p[1] == '^' ? p + 2 : p + 1, ']');
+			p = end ? end : p;
+		} else if (p[0] == '*' && p[1] == '*') {
+			return p;
+		}
+	}
+	return NULL;
+}
+
+/* Does the part of a pattern match these bytes? Both may be longer than their lengths. */
+static bool filter_match_part(const char *pattern, size_t pattern_length, const char *text,
+			      size_t length)
+{
+	char p[FCOPY_PATH_MAX], t[FCOPY_PATH_MAX];
+	if (pattern_length >= sizeof(p) || length >= sizeof(t))
+		return false;
+	memcpy(p, pattern, pattern_length);
+	p[pattern_length] = '\0';
+	memcpy(t, text, length);
+	t[length] = '\0';
+	return fnmatch(p, t, FNM_PATHNAME) == 0;
+}
+
+/* Each ** matches as little as possible: that is enough, because what follows it may start at any
+ * later byte. */
+static bool filter_match_wild(const char *pattern, const char *text)
+{
+	const size_t size = strlen(text);
+	const char *span = filter_find_span(pattern);
+	size_t at = 0;
+	bool first = true;
+	for (; span; span = filter_find_span(pattern), first = false) {
+		const size_t length = (size_t)(span - pattern);
+		bool matched = false;
+		for (size_t end = at; end <= size && !matched; end++)
+			for (size_t start = at; start <= (first ? at : end) && !matched; start++)
+				if ((matched = filter_match_part(pattern, length, text + start,
+								 end - start)))
+					at = end;
+		if (!matched)
+			return false;
+		pattern = span + strspn(span, "*");
+	}
+	for (size_t start = at; start <= (first ? 0 : size); start++)
+		if (fnmatch(pattern, text + start, FNM_PATHNAME) == 0)
+			return true;
+	return !first && *pattern == '\0';
+}
+
+static bool filter_match_text(const struct rule *r, const char *text)
+{
+	return r->wild ? filter_match_wild(r->text, text) : strcmp(r->text, text) == 0;
+}
+
+/* path starts with a slash, which only patterns that start with ** can match. */
+static bool filter_match_path(const struct rule *r, const char *path)
+{
+	if (r->anchored)
+		return filter_match_text(r, path + 1);
+	if (r->spans) { /* from any component on */
+		if (r->text[0] == '*' && filter_match_text(r, path))
+			return true;
+		for (const char *from = path; from; from = strchr(from + 1, '/'))
+			if (filter_match_text(r, from + 1))
+				return true;
+		return false;
+	}
+	const char *from = path + strlen(path);
+	for (unsigned slashes = 0; from > path && slashes <= r->slashes;)
+		slashes += *--from == '/';
+	return filter_match_text(r, from + 1);
+}
+
+static bool filter_match(const struct rule *r, const char *path, bool is_directory)
+{
+	char text[FCOPY_PATH_MAX + 2] = "/";
+	size_t length = strlen(path);
+	if (length >= FCOPY_PATH_MAX || (r->directory && !is_directory))
+		return false;
+	memcpy(text + 1, path, length + 1);
+	if (r->below && is_directory && filter_match_path(r, strcat(text, "/")))
+		return true;
+	text[1 + length] = '\0';
+	return filter_match_path(r, text);
+}
+
+static bool filter_rules_exclude(const struct filter *f, const char *path, bool is_directory)
+{
+	for (size_t i = 0; i < f->rules; i++)
+		if (filter_match(&f->rule[i], path, is_directory))
+			return !f->rule[i].include;
+	return false;
+}
+
+/* Orders a directory directly before what is below it. */
+static int filter_compare(const char *a, const char *b)
+{
+	for (; *a && *a == *b; a++, b++)
+		;
+	const int x = *a == '/' ? 1 : (unsigned char)*a + (*a ? 1 : 0);
+	const int y = *b == '/' ? 1 : (unsigned char)*b + (*b ? 1 : 0);
+	return x - y;
+}
+
+static int filter_compare_names(const void *a, const void *b)
+{
+	return filter_compare(*(char *const *)a, *(char *const *)b);
+}
+
+static bool filter_is_below(const char *path, const char *top)
+{
+	size_t length = strlen(top);
+	return strncmp(path, top, length) == 0 && (path[length] == '/' || path[length] == '\0');
+}
+
+/* Index of the first name that does not come before the path. */
+static size_t filter_search(const struct filter *f, const char *path)
+{
+	size_t low = 0, high = f->names;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (filter_compare(f->name[middle], path) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Is the path in the list, above an entry of the list or, if recursive, below one? */
+static bool filter_is_listed(struct filter *f, const char *path)
+{
+	const size_t at = filter_search(f, path);
+	if (at < f->names && strcmp(f->name[at], path) == 0) {
+		__atomic_store_n(&f->found[at], true, __ATOMIC_RELAXED);
+		return true;
+	}
+	if (at < f->names && filter_is_below(f->name[at], path))
+		return true;
+	if (!f->recursive)
+		return false;
+	char top[FCOPY_PATH_MAX];
+	for (size_t n = strlen(path); n > 0 && n < sizeof(top); n--) {
+		if (path[n] != '/')
+			continue;
+		memcpy(top, path, n);
+		top[n] = '\0';
+		const size_t i = filter_search(f, top);
+		if (i < f->names && strcmp(f->name[i], top) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool filter_excludes(struct filter *f, const char *path, bool is_directory)
+{
+	return (f->lists && !filter_is_listed(f, path)) ||
+	       filter_rules_exclude(f, path, is_directory);
+}
+
+bool filter_protects(const struct filter *f, const char *path, bool is_directory)
+{
+	return f && filter_rules_exclude(f, path, is_directory);
+}
+
+bool filter_needs_types(const struct filter *f)
+{
+	return f->needs_types;
+}
+
+const char *filter_missing(const struct filter *f, size_t *at)
+{
+	for (; f && *at < f->names; ++*at)
+		if (!__atomic_load_n(&f->found[*at], __ATOMIC_RELAXED))
+			return f->name[(*at)++];
+	return NULL;
+}
+
+/* Returns 0, -EINVAL or -ENOMEM. */
+static int filter_add_rule(struct filter *f, const struct fcopy_pattern *p)
+{
+	const char *text = p->text;
+	struct rule *r = &f->rule[f->rules];
+	*r = (struct rule){.include = p->include, .anchored = text[0] == '/'};
+	text += r->anchored;
+	size_t length = strlen(text);
+	r->directory = length > 0 && text[length - 1] == '/';
+	length -= r->directory;
+	if (length == 0 || length >= FCOPY_PATH_MAX)
+		return -EINVAL;
+	r->text = strndup(text, length);
+	if (!r->text)
+		return -ENOMEM;
+	f->rules++;
+	r->wild = strpbrk(r->text, "*?[") != NULL;
+	r->spans = r->wild && filter_find_span(r->text);
+	r->below = r->spans && length >= 4 && strcmp(r->text + length - 4, "/***") == 0;
+	for (const char *slash = strchr(r->text, '/'); slash; slash = strchr(slash + 1, '/'))
+		r->slashes++;
+	f->needs_types |= r->directory || r->below;
+	return 0;
+}
+
+/* Removes leading ./ and repeated and trailing slashes. The name may not leave SRC. */
+static int filter_add_name(struct filter *f, const char *text)
+{
+	char *name = malloc(strlen(text) + 1), *to = name;
+	if (!name)
+		return -ENOMEM;
+	for (const char *part = text; *part;) {
+		const size_t length = strcspn(part, "/");
+		if (length == 2 && strncmp(part, "..", 2) == 0) {
+			free(name);
+			return -EINVAL;
+		}
+		if (length > 0 && !(length == 1 && *part == '.')) {
+			if (to != name)
+				*to++ = '/';
+			memcpy(to, part, length);
+			to += length;
+		}
+		part += length;
+		part += *part == '/';
+	}
+	*to = '\0';
+	if (to == name) { /* SRC itself */
+		free(name);
+		return 0;
+	}
+	f->name[f->names++] = name;
+	return 0;
+}
+
+static void filter_sort_names(struct filter *f)
+{
+	size_t used = 0;
+	qsort(f->name, f->names, sizeof(*f->name), filter_compare_names);
+	for (size_t i = 0; i < f->names; i++)
+		if (used > 0 && strcmp(f->name[used - 1], f->name[i]) == 0)
+			free(f->name[i]);
+		else
+			f->name[used++] = f->name[i];
+	f->names = used;
+}
+
+int filter_new(struct filter **filter, const struct fcopy_tree_options *o, size_t *bad)
+{
+	int r = 0;
+	*filter = NULL;
+	if (o->pattern_count == 0 && !o->files)
+		return 0;
+	struct filter *f = calloc(1, sizeof(*f));
+	if (!f)
+		return -ENOMEM;
+	*f = (struct filter){.lists = o->files, .recursive = o->files_recursive};
+	f->rule = calloc(o->pattern_count + 1, sizeof(*f->rule));
+	f->name = calloc(o->file_count + 1, sizeof(*f->name));
+	f->found = calloc(o->file_count + 1, sizeof(*f->found));
+	if (!f->rule || !f->name || !f->found)
+		r = -ENOMEM;
+	for (*bad = 0; r == 0 && *bad < o->pattern_count; *bad += r == 0)
+		r = filter_add_rule(f, &o->patterns[*bad]);
+	if (r == 0)
+		for (*bad = 0; r == 0 && *bad < o->file_count; *bad += r == 0)
+			r = filter_add_name(f, o->files[*bad]);
+	if (r < 0) {
+		filter_free(f);
+		return r;
+	}
+	filter_sort_names(f);
+	*filter = f;
+	return 0;
+}
+
+void filter_free(struct filter *f)
+{
+	if (!f)
+		return;
+	for (size_t i = 0; i < f->rules; i++)
+		free(f->rule[i].text);
+	for (size_t i = 0; i < f->names; i++)
+		free(f->name[i]);
+	free(f->rule);
+	free(f->name);
+	free(f->found);
+	free(f);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which entries below a SRC are copied: patterns (--exclude, --include) and lists of names
+ * (--files-from). A filter does not change after filter_new(), except for what filter_missing()
+ * reports; any number of threads may use it.
+ *
+ * A pattern means what it means to rsync(1). The wildcards ?, [...] and one star match within one
+ * component of a path; two stars also match slashes. With a slash at its start, a pattern matches
+ * only at the top of SRC; with one at its end, only directories. A pattern with another slash or
+ * with two stars is matched against the end of the path below SRC, any other one against the last
+ * component. Three stars after a last slash match the directory itself, too, and everything below
+ * it.
+ *
+ * A backslash quotes the next character if the pattern has a wildcard. The first pattern that
+ * matches decides; an entry that no pattern matches is copied. Nothing below an excluded directory
+ * is looked at.
+ */
+#ifndef SOURCE_FILTER_H
+#define SOURCE_FILTER_H
+
+#include "fcopy.h"
+
+struct filter;
+
+/* Returns 0 and the filter in *filter, or NULL there if nothing is filtered; or -EINVAL with the
+ * index of the unusable pattern or name in *bad, or -ENOMEM. The strings are copied. `recursive`:
+ * a directory in the list stands for everything below it. */
+int filter_new(struct filter **filter, const struct fcopy_tree_options *, size_t *bad);
+void filter_free(struct filter *);
+
+/* Is the entry with this path below SRC excluded? `path` has no leading or trailing slash; in the
+ * source, a path in the list counts as found. */
+bool filter_excludes(struct filter *, const char *path, bool is_directory);
+/* The same for an entry of the destination: is it protected from deletion? */
+bool filter_protects(const struct filter *, const char *path, bool is_directory);
+/* Do the answers depend on whether the entry is a directory? */
+bool filter_needs_types(const struct filter *);
+
+/* The next name of the list that no entry had, or NULL. *at is 0 before the first call. */
+const char *filter_missing(const struct filter *, size_t *at);
+
+#endif

@@ -1,0 +1,84 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# --exclude, --include, --exclude-from and --files-from: the same entries as with rsync.
+
+load helper
+
+make_source() {
+	mkdir -p s/a/b/c s/foo/bar/foo s/x/foo.d s/.git/objects 's/sp ace/[q]' s/empty
+	touch s/a/1.o s/a/b/2.o s/a/b/c/3.c s/foo/bar/foo/f s/foo/f s/x/foo s/x/foo.d/o s/.git/HEAD s/.git/objects/x \
+		's/sp ace/[q]/*' s/top.o s/'back\slash' s/a/b/foo s/bar
+	ln -s a s/link
+}
+
+# same OPTION…: rsync and fcopy copy the same names.
+same() {
+	rm -rf r f
+	rsync -a "$@" s/ r/ || return
+	expect 0 -aT "$@" s f
+	diff <(cd r && find . | sort) <(cd f && find . | sort) || { echo "options: $*"; return 1; }
+}
+
+@test "patterns exclude the same entries as with rsync" {
+	local pattern
+	need rsync
+	make_source
+	for pattern in '*.o' foo foo/ /foo '/foo/' bar '/bar' 'foo/bar' 'bar/foo' '/bar/foo' 'a/*' '/a/*' 'a/**' 'a/***' '/a/***' \
+		'**/foo' '**foo' '**/foo/**' 'foo/**/f' '/**/c' '*' '/*' '*/' '?ar' '[a-x]' '[!a]' '.*' '.git' '.git/' '.git/***' 'x/foo*' \
+		'sp ace' 'sp\ ace' '\[q\]' '[[]q]' 'back\slash' 'back\\slash' 'link' 'link/' 'link/*' 'a/b/c/3.c' 'b/c' 'b/*/3*' 'a**c' \
+		'/a**3.c' 'nothing' '*/*/*' '**' '***' 'foo.d' 'foo?d' '*.[oc]' 'a/./b' '//foo'; do
+		same --exclude="$pattern"
+	done
+}
+
+@test "the first pattern that matches decides, and nothing below an excluded directory is copied" {
+	need rsync
+	make_source
+	same --include='*.o' --exclude='*'
+	same --include='*/' --include='*.o' --exclude='*'
+	same --include='/a/' --include='/a/b/***' --exclude='*'
+	same --exclude='/a/b' --include='3.c'
+	same --exclude='- *.o' --exclude='+ foo' --exclude='foo*'
+	printf '%s\n' '# comment' '; another' '' '+ /a/***' '- *' >list
+	same --exclude-from=list
+	printf '/a/\0*.o' >list
+	same -0 --exclude-from=list
+	expect 0 -rT --exclude-from=- s stdin < <(printf '/a/\n*.o\n')
+	diff <(cd f && find . | sort) <(cd stdin && find . | sort)
+}
+
+@test "--files-from copies the listed entries and the directories above them; a missing one is a failure" {
+	need rsync
+	make_source
+	printf '%s\n' a/b/2.o ./x//foo.d foo link 'sp ace/[q]/*' >list
+	same --files-from=list
+	same -r --files-from=list
+	printf 'a/b\0top.o\0' >list
+	same -r --files-from=list -0
+	expect 0 -r --files-from=list -0 --exclude='*.o' s excluded
+	[ "$(cd excluded && find . -type f | sort | xargs)" = './a/b/c/3.c ./a/b/foo' ]
+	printf 'nowhere/x\ntop.o\n' >list
+	expect 1 -a --files-from=list s missing
+	mentions "s/nowhere/x: stat: No such file or directory"
+	absent missing
+}
+
+@test "unusable patterns and lists are refused before anything is created" {
+	mkdir s
+	expect 2 -r --exclude=/ s d
+	mentions "/: names nothing below SRC"
+	expect 2 -r --exclude= s d
+	echo ../x >list
+	expect 2 -r --files-from=list s d
+	mentions "../x: names nothing below SRC"
+	expect 2 -r --files-from=list --files-from=list s d
+	expect 2 -r --files-from=nowhere s d
+	mentions "nowhere: No such file or directory"
+	expect 2 --exclude=x list d
+	says "fcopy: --exclude: requires -r or -a"
+	expect 2 -r -0 s d
+	printf 'a\0b' >list
+	expect 2 -r --exclude-from=list s d
+	mentions "list: contains a null byte: use --null"
+	absent d
+}
