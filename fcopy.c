@@ -23,7 +23,8 @@
  *                     (threads), verify and compare, serve (many clients), shard, shard_join,
  *                     shard_job and shard_records (a copy by several processes)
  *   src/part/         what a copy is built in until its commit: private (a directory that only this
- *                     user can enter)
+ *                     user can enter), part and part_open (DST.fcopy-part),
+ *                     journal and journal_read
  *   src/endpoints/    where bytes come from and go: place (names), replace, replaceable and
  *                     temporary (an atomic file), storage (what can be renamed), created (a file
  *                     under its final name), part (--resume), shared (the part of shards),

@@ -8,7 +8,7 @@
 #define ENDPOINTS_ENDPOINT_H
 
 #include "fcopy.h"
-#include "part/private.h"
+#include "part/part.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -17,8 +17,6 @@
 struct endpoint;
 struct io;
 
-#define PART_SUFFIX    ".fcopy-part" /* after the name of DST: the unfinished copy */
-#define PART_REPLACED  "its .fcopy-part was moved or replaced during the copy"
 #define RECORDS_SUFFIX ".fcopy-shards" /* ... and the records of shards */
 
 #define ENDPOINT_STATE 720 /* bytes: of struct file, or of struct connection */

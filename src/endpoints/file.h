@@ -79,15 +79,16 @@ void temporary_drop(struct endpoint *e);
 bool part_keep(struct endpoint *e, off_t size);
 
 /* Creates a probe file with mode 0600 in *probe, whose fd is -1: its `place` has the name, or the
- * descriptor as `target`, and the stat, which shows the owner and mode of a new file. temporary_drop removes it, also after a failure, which *call names. */
+ * descriptor as `target`, and the stat, which shows the owner and mode of a new file.
+ * temporary_drop removes it, also after a failure, which *call names. */
 int temporary_open_probe(int dir, struct endpoint *probe, const char **call);
 
-/* part.c: part_open opens or creates DST.fcopy-part and locks it; it waits up to a second for the
- * lock. An earlier run may have left the part; the descriptor is read-only if that part is. The
+/* part.c: part_open_file opens or creates DST.fcopy-part and locks it; it waits up to a second for
+ * the lock. An earlier run may have left the part; the descriptor is read-only if that part is. The
  * caller compares its bytes with the source and then calls part_claim, which makes the part
  * writable (see claim_partial). Both return 0, or -errno with the failure recorded. */
-int part_open(struct endpoint *e, const struct endpoint *src, mode_t mode,
-	      const volatile int *cancel, struct fcopy_error *);
+int part_open_file(struct endpoint *e, const struct endpoint *src, mode_t mode,
+		   const volatile int *cancel, struct fcopy_error *);
 int part_claim(struct endpoint *e, const struct stat *part, bool matches, struct fcopy_error *);
 /* renew.c: gives a part that an earlier attempt left the owner, group, ACL and security label of a
  * new file. Returns 0, or -errno with the failure recorded. */
@@ -95,7 +96,7 @@ int part_renew(const struct endpoint *e, struct fcopy_error *);
 /* Sets e's temporary name to DST.fcopy-part. Returns false if that is too long. */
 bool part_set_name(struct endpoint *e);
 /* Returns 0, or -ENOENT if the open part has lost its name since. */
-int part_is_named(const struct endpoint *e);
+int part_file_is_named(const struct endpoint *e);
 /* Refuses to copy the part to itself. fd is the open part. */
 int part_refuse_source(const struct endpoint *e, int fd, const struct endpoint *src,
 		       struct fcopy_error *);

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TRIES        8   /* each fails if another copy commits the part first */
+#define TRIES 8 /* each fails if another copy commits the part first */
 
 /* Thread-safe, because the stream is read in one thread (readdir(3)). */
 static const struct dirent *next_record(DIR *records)
@@ -73,7 +73,7 @@ static int open_or_create(struct endpoint *e, bool *created)
 	return e->fd < 0 ? -errno : 0;
 }
 
-int part_is_named(const struct endpoint *e)
+int part_file_is_named(const struct endpoint *e)
 {
 	struct stat st, named;
 	if (fstat(e->fd, &st) < 0 ||
@@ -100,7 +100,7 @@ static int lock_part(const struct endpoint *e, const volatile int *cancel,
 	int r = private_take_lock(e->fd, LOCK_EX, cancel);
 	if (r < 0)
 		return part_fail_lock(e, r, error);
-	r = part_is_named(e);
+	r = part_file_is_named(e);
 	return r < 0 ? error_operation(error, "stat of its .fcopy-part", "fstat", e->path, -r) : 0;
 }
 
@@ -162,7 +162,7 @@ static int open_and_check(struct endpoint *e, const struct endpoint *src,
 	if (r == 0) /* no shard has the lock now */
 		r = part_refuse_shared(file_of(e)->place.dir, file_of(e)->place.name, e->path,
 				       error);
-	if (r == 0 && (r = part_is_named(e)) < 0) /* shards could commit it until now */
+	if (r == 0 && (r = part_file_is_named(e)) < 0) /* shards could commit it until now */
 		error_operation(error, "stat of its .fcopy-part", "fstat", e->path, -r);
 	if (r == 0 && !created)
 		r = part_refuse_source(e, e->fd, src, error);
@@ -185,8 +185,8 @@ bool part_set_name(struct endpoint *e)
 	return n < (int)sizeof(f->temporary);
 }
 
-int part_open(struct endpoint *e, const struct endpoint *src, mode_t mode,
-	      const volatile int *cancel, struct fcopy_error *error)
+int part_open_file(struct endpoint *e, const struct endpoint *src, mode_t mode,
+		   const volatile int *cancel, struct fcopy_error *error)
 {
 	file_of(e)->mode = temporary_mode(file_of(e)->place.dir, mode);
 	int r = part_set_name(e) ? -ENOENT
@@ -215,7 +215,7 @@ void part_remove(int dir, const char *name)
 	if (e->fd < 0)
 		return;
 	if (lock_part(e, NULL, &ignored) == 0 &&
-	    part_refuse_shared(dir, name, name, &ignored) == 0 && part_is_named(e) == 0 &&
+	    part_refuse_shared(dir, name, name, &ignored) == 0 && part_file_is_named(e) == 0 &&
 	    part_check(e, &ignored) == 0 && fstat(e->fd, &st) == 0 && (st.st_mode & 07777) == 0600)
 		unlinkat(dir, file_of(e)->temporary, 0);
 	endpoint_close(e);

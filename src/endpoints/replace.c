@@ -97,7 +97,7 @@ static int replace_commit(struct endpoint *e, const struct fcopy_options *option
 	const char *name = file_of(e)->temporary;
 	if (r == 0 && name[0] && !temporary_is_drawn(name)) {
 		call = "stat";
-		r = part_is_named(e);
+		r = part_file_is_named(e);
 		if (r == -ENOENT) {
 			file_of(e)->temporary[0] = '\0'; /* the name of another file */
 			file_of(e)->keep_part = false;
@@ -148,7 +148,7 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 		return shared_refuse_source(e, src, error);
 	}
 	if (options->resume && !options->scratch) {
-		if ((r = part_open(e, src, mode, options->cancel, error)) < 0)
+		if ((r = part_open_file(e, src, mode, options->cancel, error)) < 0)
 			return r;
 	} else if ((r = temporary_create(e, !file_of(e)->place.exists ? mode : 0600, &call)) < 0) {
 		return replace_fail(e, call, r, error);

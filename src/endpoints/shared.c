@@ -66,7 +66,7 @@ int shared_open(struct endpoint *e, bool commit, uint64_t inode, const volatile 
 	r = shared_check_lock(e->fd, cancel);
 	if (r < 0) {
 		part_fail_lock(e, r, error);
-	} else if ((r = part_is_named(e)) < 0) {
+	} else if ((r = part_file_is_named(e)) < 0) {
 		error_operation(error, "stat of its .fcopy-part", "fstat", e->path, -r);
 	} else if (inode == 0) {
 		r = part_check(e, error);

@@ -21,7 +21,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-static int part_refuse(const char *dst, int err, const char *reason, struct fcopy_error *error)
+static int resume_refuse(const char *dst, int err, const char *reason, struct fcopy_error *error)
 {
 	return error_refuse(error, dst, err, reason, FCOPY_ADVICE_REMOVE_PART);
 }
@@ -80,9 +80,9 @@ static int part_check_mark(int fd, const struct operand *o, bool follow, struct 
 		return 0;
 	int r = private_is_empty(fd);
 	if (r == 0 && !unmarked_is_copy(fd, o->src, follow))
-		return part_refuse(o->dst, EPERM,
-				   "its .fcopy-part was not left by fcopy: it has no " RESUME_MARK,
-				   error);
+		return resume_refuse(
+		    o->dst, EPERM, "its .fcopy-part was not left by fcopy: it has no " RESUME_MARK,
+		    error);
 	return r < 0 ? error_call(error, "getdents64 of its .fcopy-part", o->dst, -r) : 1;
 }
 
@@ -99,8 +99,8 @@ static int part_check_name(int fd, const struct operand *o, const char *part,
 }
 
 /* Before the lock was taken, another copy may have committed the part. */
-static int part_lock(int fd, const struct operand *o, const char *part, bool follow, bool *proven,
-		     struct fcopy_error *error)
+static int resume_lock(int fd, const struct operand *o, const char *part, bool follow, bool *proven,
+		       struct fcopy_error *error)
 {
 	const char *dst = o->dst;
 	struct stat st;
@@ -120,7 +120,7 @@ static int part_lock(int fd, const struct operand *o, const char *part, bool fol
 	/* Another user could write into the part during this copy. */
 	const char *unsafe = part_unsafe_reason(o->parent, &st);
 	if (unsafe)
-		return part_refuse(dst, EPERM, unsafe, error);
+		return resume_refuse(dst, EPERM, unsafe, error);
 	*proven = resume_is_proven(fd);
 	r = part_check_mark(fd, o, follow, error);
 	int set = r < 0 ? 0 : permissions_set(fd, o->parent, (st.st_mode & 07000) | 0700);
@@ -146,9 +146,9 @@ int resume_open(const struct operand *o, const char *part, mode_t mode, bool fol
 	int fd = openat(parent, part, flags);
 	if (fd < 0 && errno == EACCES && created && permissions_admit_owner(parent, part) > 0)
 		fd = openat(parent, part, flags);
-	int r = fd >= 0 ? part_lock(fd, o, part, follow, proven, error)
+	int r = fd >= 0 ? resume_lock(fd, o, part, follow, proven, error)
 		: errno == ENOTDIR || errno == ELOOP
-		    ? part_refuse(dst, errno, "its .fcopy-part is not a directory", error)
+		    ? resume_refuse(dst, errno, "its .fcopy-part is not a directory", error)
 		    : error_call(error, "open of its .fcopy-part", dst, errno);
 	if (r == 0)
 		return fd;

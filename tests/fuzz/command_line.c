@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * libFuzzer's way in: each line of the input is an argument. The arguments together are a command
- * line, and each alone is a value of every kind.
+ * line, and each alone is a value of every kind. The whole input is also the journal of a part.
  */
 #include "fuzz.h"
 
@@ -104,6 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		endpoints_check(argv[i]);
 	}
 	check_line(argc, argv);
+	journal_check(data, size);
 	for (int i = 0; i < argc; i++)
 		free(argv[i]);
 	free(argv);

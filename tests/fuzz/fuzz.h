@@ -7,6 +7,8 @@
 
 #include "cli/option.h"
 
+#include <stdint.h>
+
 /* Ends the run if it is not so: the fuzzer then keeps the input. */
 #define MUST(so) ((so) ? (void)0 : fuzz_broken(#so, __FILE__, __LINE__))
 _Noreturn void fuzz_broken(const char *what, const char *file, int line);
@@ -21,5 +23,7 @@ bool said_anything(void);
 void values_check(const char *text);
 /* endpoints.c: the same as SRC and DST. */
 void endpoints_check(const char *text);
+/* journal.c: the input as the lines of a journal. */
+void journal_check(const uint8_t *data, size_t size);
 
 #endif

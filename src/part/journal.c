@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT
+ * The lines of a journal: formatting and parsing.
+ */
+#include "journal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECKSUM 8 /* hexadecimal digits, and a space after them */
+#define RECENT   2 /* seconds: the coarsest clock of a file system */
+
+/* FNV-1a of 64 bits, folded to 32: it finds torn lines, not forged ones. */
+static uint32_t journal_checksum(const char *text, size_t size)
+{
+	uint64_t hash = 0xcbf29ce484222325u;
+	for (size_t i = 0; i < size; i++)
+		hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3u;
+	return (uint32_t)(hash ^ hash >> 32);
+}
+
+void journal_seal(char *line, size_t size)
+{
+	char digits[CHECKSUM + 1];
+	snprintf(digits, sizeof(digits), "%08" PRIx32, journal_checksum(line + JOURNAL_SEAL, size));
+	memcpy(line, digits, CHECKSUM);
+	line[CHECKSUM] = ' ';
+}
+
+size_t journal_escape(const char *name, size_t size, char to[JOURNAL_PATH])
+{
+	char *at = to;
+	for (size_t i = 0; i < size && at - to + 5 < (ptrdiff_t)JOURNAL_PATH; i++) {
+		unsigned char c = (unsigned char)name[i];
+		if (c > ' ' && c != '\\' && c != 0x7f)
+			*at++ = (char)c;
+		else
+			at += sprintf(at, "\\%03o", c);
+	}
+	*at = '\0';
+	return (size_t)(at - to);
+}
+
+struct journal_source journal_source_of(const struct stat *st)
+{
+	return (struct journal_source){.inode = st->st_ino,
+				       .device = st->st_dev,
+				       .size = st->st_size,
+				       .mtime = st->st_mtim,
+				       .ctime = st->st_ctim};
+}
+
+static bool journal_same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+bool journal_same_source(const struct journal_source *a, const struct journal_source *b)
+{
+	return a->size == b->size && journal_same_time(&a->mtime, &b->mtime) &&
+	       journal_same_time(&a->ctime, &b->ctime);
+}
+
+bool journal_is_recent(const struct journal_source *s, const struct timespec *when)
+{
+	return s->mtime.tv_sec + RECENT >= when->tv_sec || s->ctime.tv_sec + RECENT >= when->tv_sec;
+}
+
+static size_t journal_text(const struct journal_fact *f, char *text, size_t room)
+{
+	const struct journal_source *s = &f->source;
+	char path[JOURNAL_PATH];
+	int n = 0;
+	switch (f->kind) {
+	case JOURNAL_VERSION_IS: n = snprintf(text, room, "fcopy-part %lu", f->number); break;
+	case JOURNAL_NAME:
+	case JOURNAL_AGAIN:
+		journal_escape(f->text, f->size, path);
+		n = snprintf(text, room, "%s %s", f->kind == JOURNAL_NAME ? "name" : "again", path);
+		break;
+	case JOURNAL_SOURCE:
+		n = snprintf(text, room, "source %s %ju %ju %jd %jd.%09ld %jd.%09ld",
+			     f->tree ? "tree" : "file", (uintmax_t)s->inode, (uintmax_t)s->device,
+			     (intmax_t)s->size, (intmax_t)s->mtime.tv_sec, s->mtime.tv_nsec,
+			     (intmax_t)s->ctime.tv_sec, s->ctime.tv_nsec);
+		break;
+	case JOURNAL_OPTIONS: n = snprintf(text, room, "options %lu", f->number); break;
+	case JOURNAL_DATA:
+		n = snprintf(text, room, "data %ju %ju %ju %o", (uintmax_t)f->part,
+			     (uintmax_t)f->inode, (uintmax_t)f->device, (unsigned)f->mode);
+		break;
+	case JOURNAL_RUN:
+		n = snprintf(text, room, "run %s %ju %jd.%09ld", f->boot, (uintmax_t)f->mount,
+			     (intmax_t)f->when.tv_sec, f->when.tv_nsec);
+		break;
+	case JOURNAL_RANGE:
+		n = snprintf(text, room, "done %jd %jd", (intmax_t)f->offset, (intmax_t)f->length);
+		break;
+	case JOURNAL_ENTRY:
+		journal_escape(f->text, f->size, path);
+		n = snprintf(text, room, "done %jd %jd.%09ld %jd.%09ld %jd.%09ld %s",
+			     (intmax_t)s->size, (intmax_t)s->mtime.tv_sec, s->mtime.tv_nsec,
+			     (intmax_t)s->ctime.tv_sec, s->ctime.tv_nsec, (intmax_t)f->when.tv_sec,
+			     f->when.tv_nsec, path);
+		break;
+	case JOURNAL_FLUSHED: n = snprintf(text, room, "flushed"); break;
+	case JOURNAL_FINISH: n = snprintf(text, room, "finish"); break;
+	case JOURNAL_NOTHING: break;
+	}
+	return (size_t)n;
+}
+
+size_t journal_format(const struct journal_fact *f, char line[JOURNAL_LINE])
+{
+	size_t n = journal_text(f, line + JOURNAL_SEAL, JOURNAL_LINE - JOURNAL_SEAL - 1);
+	journal_seal(line, n);
+	line[JOURNAL_SEAL + n] = '\n';
+	return JOURNAL_SEAL + n + 1;
+}
+
+/* What is left of a line. */
+struct journal_words {
+	const char *at, *end;
+	bool wrong;
+};
+
+static const char *journal_word(struct journal_words *w, size_t *length)
+{
+	const char *word = w->at;
+	const char *space = w->at < w->end ? memchr(w->at, ' ', (size_t)(w->end - w->at)) : NULL;
+	*length = (size_t)((space ? space : w->end) - word);
+	w->at = space ? space + 1 : w->end;
+	w->wrong |= *length == 0;
+	return word;
+}
+
+/* base 8 or 10. Refuses what journal_format does not write: signs other than one -, spaces. */
+static intmax_t journal_number(struct journal_words *w, char stop, int base)
+{
+	intmax_t value = 0;
+	bool negative = w->at < w->end && *w->at == '-';
+	const char *start = w->at += negative;
+	for (; w->at < w->end && *w->at >= '0' && *w->at < '0' + base; w->at++)
+		w->wrong |= __builtin_mul_overflow(value, base, &value) ||
+			    __builtin_add_overflow(value, *w->at - '0', &value);
+	w->wrong |= w->at == start || (w->at < w->end && *w->at != stop);
+	w->at += w->at < w->end;
+	return negative ? -value : value;
+}
+
+static uint64_t journal_unsigned(struct journal_words *w)
+{
+	uint64_t value = 0;
+	const char *start = w->at;
+	for (; w->at < w->end && *w->at >= '0' && *w->at <= '9'; w->at++)
+		w->wrong |= __builtin_mul_overflow(value, (uint64_t)10, &value) ||
+			    __builtin_add_overflow(value, (uint64_t)(*w->at - '0'), &value);
+	w->wrong |= w->at == start || (w->at < w->end && *w->at != ' ');
+	w->at += w->at < w->end;
+	return value;
+}
+
+static struct timespec journal_time(struct journal_words *w)
+{
+	struct timespec t;
+	t.tv_sec = (time_t)journal_number(w, '.', 10);
+	t.tv_nsec = (long)journal_number(w, ' ', 10);
+	w->wrong |= t.tv_nsec < 0 || t.tv_nsec > 999999999;
+	return t;
+}
+
+static void journal_parse_done(struct journal_words *w, struct journal_fact *f)
+{
+	f->source.size = (off_t)journal_number(w, ' ', 10);
+	w->wrong |= f->source.size < 0;
+	const char *dot = w->at < w->end ? memchr(w->at, '.', (size_t)(w->end - w->at)) : NULL;
+	if (!dot) {
+		f->kind = JOURNAL_RANGE;
+		f->offset = f->source.size;
+		f->length = (off_t)journal_number(w, ' ', 10);
+		off_t end;
+		w->wrong |= f->length < 0 || __builtin_add_overflow(f->offset, f->length, &end);
+		return;
+	}
+	f->kind = JOURNAL_ENTRY;
+	f->source.mtime = journal_time(w);
+	f->source.ctime = journal_time(w);
+	f->when = journal_time(w);
+	f->text = journal_word(w, &f->size);
+}
+
+static void journal_parse_source(struct journal_words *w, struct journal_fact *f)
+{
+	size_t n;
+	const char *type = journal_word(w, &n);
+	f->kind = JOURNAL_SOURCE;
+	f->tree = n == 4 && memcmp(type, "tree", 4) == 0;
+	w->wrong |= !f->tree && (n != 4 || memcmp(type, "file", 4) != 0);
+	f->source.inode = journal_unsigned(w);
+	f->source.device = journal_unsigned(w);
+	f->source.size = (off_t)journal_number(w, ' ', 10);
+	f->source.mtime = journal_time(w);
+	f->source.ctime = journal_time(w);
+}
+
+static void journal_parse_data(struct journal_words *w, struct journal_fact *f)
+{
+	f->kind = JOURNAL_DATA;
+	f->part = journal_unsigned(w);
+	f->inode = journal_unsigned(w);
+	f->device = journal_unsigned(w);
+	intmax_t mode = journal_number(w, ' ', 8);
+	w->wrong |= mode < 0 || mode > 07777;
+	f->mode = (mode_t)mode;
+}
+
+static void journal_parse_run(struct journal_words *w, struct journal_fact *f)
+{
+	size_t n;
+	const char *boot = journal_word(w, &n);
+	f->kind = JOURNAL_RUN;
+	w->wrong |= n >= sizeof(f->boot);
+	snprintf(f->boot, sizeof(f->boot), "%.*s", (int)(w->wrong ? 0 : n), boot);
+	f->mount = journal_unsigned(w);
+	f->when = journal_time(w);
+}
+
+static void journal_parse_number(struct journal_words *w, struct journal_fact *f,
+				 enum journal_kind kind)
+{
+	f->kind = kind;
+	f->number = (unsigned long)journal_unsigned(w);
+}
+
+static void journal_parse_text(struct journal_words *w, struct journal_fact *f,
+			       enum journal_kind kind)
+{
+	f->kind = kind;
+	f->text = journal_word(w, &f->size);
+}
+
+static bool journal_is(const char *word, size_t length, const char *expected)
+{
+	return length == strlen(expected) && memcmp(word, expected, length) == 0;
+}
+
+static bool journal_checks(const char *line, size_t length)
+{
+	char digits[CHECKSUM + 1];
+	if (length <= JOURNAL_SEAL || length >= JOURNAL_LINE || line[CHECKSUM] != ' ')
+		return false;
+	snprintf(digits, sizeof(digits), "%08" PRIx32,
+		 journal_checksum(line + JOURNAL_SEAL, length - JOURNAL_SEAL));
+	return memcmp(line, digits, CHECKSUM) == 0;
+}
+
+void journal_parse(const char *line, size_t length, struct journal_fact *f)
+{
+	size_t n;
+	*f = (struct journal_fact){.kind = JOURNAL_NOTHING};
+	if (!journal_checks(line, length))
+		return;
+	struct journal_words w = {.at = line + JOURNAL_SEAL, .end = line + length};
+	const char *word = journal_word(&w, &n);
+	if (journal_is(word, n, "done"))
+		journal_parse_done(&w, f);
+	else if (journal_is(word, n, "fcopy-part"))
+		journal_parse_number(&w, f, JOURNAL_VERSION_IS);
+	else if (journal_is(word, n, "options"))
+		journal_parse_number(&w, f, JOURNAL_OPTIONS);
+	else if (journal_is(word, n, "name"))
+		journal_parse_text(&w, f, JOURNAL_NAME);
+	else if (journal_is(word, n, "again"))
+		journal_parse_text(&w, f, JOURNAL_AGAIN);
+	else if (journal_is(word, n, "source"))
+		journal_parse_source(&w, f);
+	else if (journal_is(word, n, "data"))
+		journal_parse_data(&w, f);
+	else if (journal_is(word, n, "run"))
+		journal_parse_run(&w, f);
+	else if (journal_is(word, n, "flushed"))
+		f->kind = JOURNAL_FLUSHED;
+	else if (journal_is(word, n, "finish"))
+		f->kind = JOURNAL_FINISH;
+	if (w.wrong || w.at != w.end)
+		*f = (struct journal_fact){.kind = JOURNAL_NOTHING};
+}

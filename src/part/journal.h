@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The journal of a part says what `data` is a copy of, and how much of it is complete. It is text:
+ * one fact per line, which starts with a checksum of the rest. A line whose checksum is wrong is
+ * ignored: each line only adds to what is known, and the last one may be torn. fcopy(1), FILES,
+ * lists the facts.
+ */
+#ifndef PART_JOURNAL_H
+#define PART_JOURNAL_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define JOURNAL_VERSION 1
+#define JOURNAL_PATH    ((size_t)4 * PATH_MAX) /* an escaped path, with its 0 */
+#define JOURNAL_LINE                                                                               \
+	(JOURNAL_PATH + (size_t)4 * NAME_MAX) /* the longest line, with its newline                \
+					       */
+
+enum journal_kind {
+	JOURNAL_NOTHING, /* a torn or unknown line */
+	JOURNAL_VERSION_IS,
+	JOURNAL_NAME,
+	JOURNAL_SOURCE,
+	JOURNAL_OPTIONS,
+	JOURNAL_DATA,
+	JOURNAL_RUN,
+	JOURNAL_RANGE,
+	JOURNAL_ENTRY,
+	JOURNAL_AGAIN,
+	JOURNAL_FLUSHED,
+	JOURNAL_FINISH,
+};
+
+/* What identifies a source: an edit changes one of these. */
+struct journal_source {
+	uint64_t inode, device;
+	off_t size;
+	struct timespec mtime, ctime;
+};
+
+struct journal_fact {
+	enum journal_kind kind;
+	unsigned long number;         /* version; options */
+	bool tree;                    /* of source */
+	struct journal_source source; /* of source; of an entry only size and times */
+	struct timespec when; /* an entry: when its source was opened; a run: when it started */
+	uint64_t inode, device, part; /* of data, and the inode of the part */
+	mode_t mode;                  /* that data gets last */
+	char boot[40];
+	uint64_t mount;
+	off_t offset, length;
+	const char *text; /* a name or path, still escaped, inside the line; not terminated */
+	size_t size;
+};
+
+/* Formats one fact as a line with its newline. Returns its length. A path is given unescaped as
+ * fact->text with fact->size bytes. */
+size_t journal_format(const struct journal_fact *, char line[JOURNAL_LINE]);
+/* Writes the checksum of the `size` bytes that follow line[JOURNAL_SEAL] in front of them. */
+#define JOURNAL_SEAL ((size_t)9)
+void journal_seal(char *line, size_t size);
+/* Reads one line, without its newline. */
+void journal_parse(const char *line, size_t length, struct journal_fact *);
+
+/* Escapes white space, control characters and backslashes as \ooo. Returns the length. */
+size_t journal_escape(const char *name, size_t size, char to[JOURNAL_PATH]);
+
+struct journal_source journal_source_of(const struct stat *);
+bool journal_same_source(const struct journal_source *, const struct journal_source *);
+/* Could the source have been edited after this time without a change of its times, because its file
+ * system counts in steps of up to two seconds? */
+bool journal_is_recent(const struct journal_source *, const struct timespec *when);
+
+/* What a whole journal says. */
+struct journal {
+	struct journal_fact version, name, source, options, data, run;
+	bool finishing; /* data may have its final owner and attributes */
+	/* Of a file: so many bytes are complete as far as the last run knows, and on the disk. */
+	off_t prefix, flushed_prefix;
+	bool current; /* the writes of the last run are in the page cache */
+	/* Of a tree: the complete entries. */
+	char *text;
+	size_t size, flushed; /* facts before this offset are on the disk */
+	struct journal_slot *slot;
+	size_t slots, entries;
+};
+
+/* Reads an open journal. current: are the facts of this run known to be in the page cache? Returns
+ * 0 or -errno; journal_free releases it. A journal without a header is not an error. */
+int journal_read(int fd, struct journal *,
+		 bool (*current)(const struct journal_fact *run, const void *arg), const void *arg);
+void journal_free(struct journal *);
+/* What the journal says about this path: false: nothing. *sure: it is certain that the entry's
+ * bytes are in `data`. */
+bool journal_find(const struct journal *, const char *path, struct journal_fact *, bool *sure);
+
+#endif

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT
+ * Implements part.h: how a part comes into being, what it notes, and how it goes.
+ */
+#define _GNU_SOURCE
+#include "part.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef STATX_MNT_ID
+#define STATX_MNT_ID 0x1000 /* Linux 5.8 */
+#endif
+#define MOUNT_ID_UNIQUE 0x4000 /* STATX_MNT_ID_UNIQUE, Linux 6.8: never used again */
+
+void part_init(struct part *p, int parent, const char *dst)
+{
+	*p = (struct part){.parent = parent, .fd = -1, .lock = -1, .log = -1};
+	int n = snprintf(p->public, sizeof(p->public), "%s" PART_SUFFIX, dst);
+	if (n < (int)sizeof(p->public))
+		return;
+	uint64_t hash = 0xcbf29ce484222325u;
+	for (; *dst; dst++)
+		hash = (hash ^ (unsigned char)*dst) * 0x100000001b3u;
+	snprintf(p->public, sizeof(p->public), "%016" PRIx64 PART_SUFFIX, hash);
+}
+
+int part_make(struct part *p)
+{
+	struct private_directory d;
+	const char *call;
+	int r = private_make(&d, p->parent, &call);
+	if (r == -ESTALE)
+		return part_refuse(p, ESTALE, "another process replaces its temporary directory",
+				   FCOPY_ADVICE_NONE);
+	if (r < 0)
+		return part_fail(p, call, -r);
+	p->fd = d.fd;
+	p->lock = d.lock;
+	p->exposed = d.exposed;
+	strcpy(p->name, d.name);
+	return 0;
+}
+
+void part_here(int fd, struct journal_fact *run)
+{
+	struct statx sx;
+	char boot[40] = "";
+	*run = (struct journal_fact){.kind = JOURNAL_RUN};
+	int f = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = f < 0 ? -1 : read(f, boot, sizeof(boot) - 1);
+	if (f >= 0)
+		close(f);
+	boot[n > 0 ? strcspn(boot, "\n") : 0] = '\0';
+	snprintf(run->boot, sizeof(run->boot), "%s", boot[0] ? boot : "-");
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID | MOUNT_ID_UNIQUE, &sx) == 0 &&
+	    sx.stx_mask & (STATX_MNT_ID | MOUNT_ID_UNIQUE))
+		run->mount = sx.stx_mnt_id;
+	clock_gettime(CLOCK_REALTIME, &run->when);
+}
+
+static size_t part_format(char *text, size_t at, const struct journal_fact *f)
+{
+	char line[JOURNAL_LINE];
+	size_t n = journal_format(f, line);
+	memcpy(text + at, line, n);
+	return at + n;
+}
+
+int part_describe(struct part *p, const char *dst, const struct stat *src, unsigned options,
+		  int data, mode_t mode)
+{
+	struct stat st, own;
+	struct journal_fact run;
+	char text[2 * JOURNAL_LINE];
+	p->log = openat(p->fd, PART_JOURNAL, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC,
+			0600);
+	if (p->log < 0)
+		return part_fail(p, "open", errno);
+	if (fstat(data, &st) < 0 || fstat(p->fd, &own) < 0 || fchmod(p->log, 0600) < 0)
+		return part_fail(p, "fstat", errno);
+	part_here(p->fd, &run);
+	const struct journal_fact facts[] = {
+	    {.kind = JOURNAL_VERSION_IS, .number = JOURNAL_VERSION},
+	    {.kind = JOURNAL_NAME, .text = dst, .size = strlen(dst)},
+	    {.kind = JOURNAL_SOURCE,
+	     .tree = S_ISDIR(src->st_mode),
+	     .source = journal_source_of(src)},
+	    {.kind = JOURNAL_OPTIONS, .number = options},
+	    {.kind = JOURNAL_DATA,
+	     .part = own.st_ino,
+	     .inode = st.st_ino,
+	     .device = st.st_dev,
+	     .mode = mode & 07777},
+	    run,
+	};
+	size_t size = 0;
+	for (size_t i = 0; i < sizeof(facts) / sizeof(*facts); i++)
+		size = part_format(text, size, &facts[i]);
+	part_append(p, text, size);
+	return p->lost ? part_fail(p, "write", errno) : 0;
+}
+
+int part_publish(struct part *p)
+{
+	int r = private_rename(p->fd < 0 ? -1 : p->parent, p->name, p->parent, p->public);
+	if (r < 0)
+		return part_fail(p, "rename", -r);
+	strcpy(p->name, p->public);
+	p->published = true;
+	return 0;
+}
+
+bool part_exists(const struct part *p)
+{
+	struct stat st;
+	return fstatat(p->parent, p->public, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+bool part_is_named(const struct part *p)
+{
+	return private_has_name(p->fd, p->parent, p->name);
+}
+
+void part_append(struct part *p, const char *lines, size_t size)
+{
+	if (p->log < 0 || __atomic_load_n(&p->lost, __ATOMIC_RELAXED))
+		return;
+	ssize_t n;
+	do
+		n = write(p->log, lines, size);
+	while (n < 0 && errno == EINTR);
+	if (n != (ssize_t)size) {
+		if (n >= 0)
+			errno = ENOSPC;
+		__atomic_store_n(&p->lost, true, __ATOMIC_RELAXED);
+	}
+}
+
+void part_note(struct part *p, const struct journal_fact *f)
+{
+	char line[JOURNAL_LINE];
+	part_append(p, line, journal_format(f, line));
+}
+
+/* The first newline ends a line that was torn. */
+void part_note_run(struct part *p, off_t prefix)
+{
+	char text[1 + 2 * JOURNAL_LINE];
+	struct journal_fact run;
+	text[0] = '\n';
+	part_here(p->fd, &run);
+	size_t size = part_format(text, 1, &run);
+	if (prefix > 0)
+		size = part_format(text, size,
+				   &(struct journal_fact){.kind = JOURNAL_RANGE, .length = prefix});
+	part_append(p, text, size);
+}
+
+void part_note_flushed(struct part *p)
+{
+	part_note(p, &(struct journal_fact){.kind = JOURNAL_FLUSHED});
+	if (p->log >= 0)
+		(void)!fdatasync(p->log);
+}
+
+int part_note_again(struct part *p, const char *path)
+{
+	part_note(
+	    p, &(struct journal_fact){.kind = JOURNAL_AGAIN, .text = path, .size = strlen(path)});
+	if (p->lost)
+		return -EIO;
+	return fdatasync(p->log) < 0 ? -errno : 0;
+}
+
+int part_hide(struct part *p)
+{
+	char name[TEMPORARY_SIZE];
+	int r = temporary_draw(name);
+	if (r == 0)
+		r = private_rename(p->parent, p->name, p->parent, name);
+	if (r == 0) {
+		strcpy(p->name, name);
+		p->published = false;
+	}
+	return r;
+}
+
+/* NFS renames an open file that is removed: close each one first. */
+void part_close(struct part *p, bool remove)
+{
+	bool named = remove && p->fd >= 0 && part_is_named(p);
+	if (p->log >= 0)
+		close(p->log);
+	if (remove && p->fd >= 0)
+		unlinkat(p->fd, PART_JOURNAL, 0);
+	if (p->lock >= 0)
+		close(p->lock);
+	if (remove && p->fd >= 0)
+		unlinkat(p->fd, PRIVATE_LOCK, 0);
+	if (p->fd >= 0)
+		close(p->fd);
+	if (named)
+		unlinkat(p->parent, p->name, AT_REMOVEDIR);
+	journal_free(&p->journal);
+	p->fd = p->lock = p->log = -1;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A part: the private directory in which a copy is built until its commit, if it is to be continued
+ * after a failure.
+ *
+ *     NAME.fcopy-part/     a hash in place of NAME if that is too long
+ *         data             the file or tree, under construction
+ *         journal          what data is a copy of, and what of it is complete: journal.h
+ *         lock             locked by the process that uses the part
+ *
+ * Publish: the directory is made under a hidden name, and gets its own name when its journal has a
+ * header: a visible part is always complete. Retire: it is renamed to a hidden name first, and then
+ * removed. A kill between these steps leaves a hidden directory that private_sweep() recognises.
+ *
+ * Trust: a part is opened only if no other user can have written to it: it is a directory of this
+ * user with mode 0700, and its journal, with one link and mode 0600, names the part's own inode.
+ * Uid and mode alone are too weak: the owner of the directory above can give the name of the part
+ * to any directory of this user that he can move.
+ */
+#ifndef PART_PART_H
+#define PART_PART_H
+
+#include "fcopy.h"
+#include "journal.h"
+#include "private.h"
+
+#define PART_SUFFIX   ".fcopy-part"
+#define PART_DATA     "data"
+#define PART_JOURNAL  "journal"
+#define PART_REPLACED "its .fcopy-part was moved or replaced during the copy"
+
+struct part {
+	int parent;                /* the caller's; must outlive it */
+	int fd, lock, log;         /* the directory, its lock and its journal; -1: none */
+	char name[NAME_MAX + 1];   /* of the directory, now */
+	char public[NAME_MAX + 1]; /* NAME.fcopy-part */
+	bool published;
+	bool exposed;           /* the storage has no owners or modes: other users may enter it */
+	bool lost;              /* an append failed: nothing more is noted; atomic */
+	struct journal journal; /* of an earlier run */
+	/* Why the last call failed: a reason and an advice, or a system call. */
+	const char *reason, *call;
+	enum fcopy_advice advice;
+};
+
+/* Sets the names; opens nothing. dst: the name of the copy in the open directory `parent`. */
+void part_init(struct part *, int parent, const char *dst);
+
+/* Makes a new one under a hidden name. Returns 0 or -errno. */
+int part_make(struct part *);
+/* Writes the first lines of the journal; data: the open copy in the part; mode: what it gets last.
+ * Returns 0 or -errno. */
+int part_describe(struct part *, const char *dst, const struct stat *src, unsigned options,
+		  int data, mode_t mode);
+/* Gives it its name. Returns 0; -EEXIST: something has it already; or -errno. */
+int part_publish(struct part *);
+
+/* Opens and locks what an earlier run left, and reads its journal. Returns 0; -ENOENT if there is
+ * nothing; -EBUSY if another process uses it; or -errno. A part that is not `dst`'s, or that is not
+ * safe, is refused. */
+int part_open(struct part *, const char *dst, const volatile int *cancel);
+/* Is there something with the name of the part? */
+bool part_exists(const struct part *);
+/* Opens `data`; flags as for openat(2). Returns a descriptor or -errno. */
+int part_open_data(const struct part *, int flags);
+/* Has data, or any other file, the inode that the journal names? */
+bool part_is_data(const struct part *, const struct stat *);
+/* Is the source with this stat the one that the journal names? */
+bool part_same_source(const struct part *, const struct stat *, unsigned options);
+
+/* Adds lines to the journal. A failure never fails the copy: it only ends the journal. */
+void part_append(struct part *, const char *lines, size_t size);
+void part_note(struct part *, const struct journal_fact *);
+/* Starts a run that continues `data`, of which so many bytes are known to be complete. */
+void part_note_run(struct part *, off_t prefix);
+/* Everything that was noted is on the disk now, because the caller has flushed data. */
+void part_note_flushed(struct part *);
+/* Notes it durably: the entry is copied again, whatever was noted before. Returns 0 or -errno. */
+int part_note_again(struct part *, const char *path);
+
+/* Record why a call failed, and return -err. */
+static inline int part_fail(struct part *p, const char *call, int err)
+{
+	p->call = call;
+	p->reason = NULL;
+	return -err;
+}
+
+static inline int part_refuse(struct part *p, int err, const char *reason, enum fcopy_advice advice)
+{
+	p->reason = reason;
+	p->advice = advice;
+	return -err;
+}
+
+/* This boot and the mount of fd, as the journal notes them. A mount ID that is used again after
+ * umount(2) is of a file system that was flushed. */
+void part_here(int fd, struct journal_fact *run);
+
+/* Has the part still its name? */
+bool part_is_named(const struct part *);
+/* Takes its public name away, so that nobody continues it. Returns 0 or -errno. */
+int part_hide(struct part *);
+/* Closes the part. It stays, unless `remove`: then the journal and the lock are removed, and the
+ * directory, if nothing else is in it. */
+void part_close(struct part *, bool remove);
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT
+ * Opens a part that an earlier run left: whose it is, whether another process uses it, and what its
+ * journal says.
+ */
+#define _GNU_SOURCE
+#include "part.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define TRIES 8 /* each fails if another copy commits the part first */
+
+/* Only here the page cache is where a killed process left its writes: servers of others die. */
+static bool part_is_local(int fd)
+{
+	struct statfs fs;
+	if (fstatfs(fd, &fs) < 0)
+		return false;
+	switch ((unsigned)fs.f_type) {
+	case EXT4_SUPER_MAGIC:
+	case XFS_SUPER_MAGIC:
+	case BTRFS_SUPER_MAGIC:
+	case F2FS_SUPER_MAGIC:
+	case TMPFS_MAGIC: return true;
+	default: return false;
+	}
+}
+
+static bool part_same_run(const struct journal_fact *run, const void *here_)
+{
+	const struct journal_fact *here = here_;
+	return here->mount != 0 && here->boot[0] != '-' && run->mount == here->mount &&
+	       strcmp(run->boot, here->boot) == 0;
+}
+
+static int part_refuse_old(struct part *p, int err)
+{
+	return part_refuse(
+	    p, err,
+	    "its .fcopy-part has no journal: an earlier version of fcopy, or another "
+	    "program, made it",
+	    FCOPY_ADVICE_REMOVE_PART);
+}
+
+static int part_open_directory(struct part *p)
+{
+	struct stat st;
+	p->fd = openat(p->parent, p->public, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (p->fd < 0 && (errno == ENOTDIR || errno == ELOOP))
+		return part_refuse_old(p, ENOTDIR);
+	if (p->fd < 0 && errno == EACCES)
+		return part_refuse(p, EACCES, "its .fcopy-part belongs to another user",
+				   FCOPY_ADVICE_REMOVE_PART);
+	if (p->fd < 0)
+		return part_fail(p, "open of its .fcopy-part", errno);
+	if (fstat(p->fd, &st) < 0)
+		return part_fail(p, "fstat", errno);
+	if (private_is_ours(p->parent, &st, &p->exposed))
+		return 0;
+	return part_refuse(p, EPERM,
+			   st.st_uid == geteuid() ? "its .fcopy-part is open to other users"
+						  : "its .fcopy-part belongs to another user",
+			   FCOPY_ADVICE_REMOVE_PART);
+}
+
+static int part_lock(struct part *p, const volatile int *cancel)
+{
+	p->lock = openat(p->fd, PRIVATE_LOCK, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (p->lock < 0 && errno == ENOENT)
+		return part_is_named(p) ? part_refuse_old(p, EPERM) : -EAGAIN;
+	if (p->lock < 0)
+		return part_fail(p, "open of its .fcopy-part", errno);
+	int r = private_take_lock(p->lock, LOCK_EX, cancel);
+	if (r == -EWOULDBLOCK)
+		return part_refuse(p, EBUSY, "another copy writes its .fcopy-part",
+				   FCOPY_ADVICE_NONE);
+	if (r == -EINTR)
+		return part_refuse(p, EINTR, "interrupted", FCOPY_ADVICE_NONE);
+	if (r < 0 && !private_lacks_locks(-r))
+		return part_fail(p, "lock of its .fcopy-part", -r);
+	return part_is_named(p) ? 0 : -EAGAIN; /* another copy has just committed it */
+}
+
+/* Flushes data before its journal is believed: a writeback that has failed since is reported now.
+ */
+static bool part_flush_data(const struct part *p)
+{
+	struct stat st;
+	int fd = part_open_data(p, O_RDONLY | O_NONBLOCK);
+	if (fd < 0)
+		return fd == -ENOENT; /* the commit was killed: nothing is continued */
+	bool clean = fstat(fd, &st) == 0 && (S_ISDIR(st.st_mode) ? syncfs(fd) : fsync(fd)) == 0;
+	close(fd);
+	return clean;
+}
+
+static bool part_unknown_run(const struct journal_fact *run, const void *none)
+{
+	(void)run, (void)none;
+	return false;
+}
+
+static int part_read(struct part *p)
+{
+	struct stat st, own;
+	struct journal_fact here;
+	p->log = openat(p->fd, PART_JOURNAL,
+			O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (p->log < 0 && errno == ENOENT)
+		return part_refuse_old(p, EPERM);
+	if (p->log < 0)
+		return part_fail(p, "open of its journal", errno);
+	if (fstat(p->log, &st) < 0 || fstat(p->fd, &own) < 0)
+		return part_fail(p, "fstat", errno);
+	if (!S_ISREG(st.st_mode) || st.st_nlink != 1 || st.st_uid != own.st_uid ||
+	    (!p->exposed && (st.st_mode & 07777) != 0600))
+		return part_refuse(p, EPERM, "its .fcopy-part has a journal that is not its own",
+				   FCOPY_ADVICE_REMOVE_PART);
+	part_here(p->fd, &here);
+	bool clean = part_is_local(p->fd) && part_flush_data(p);
+	int r = journal_read(p->log, &p->journal, clean ? part_same_run : part_unknown_run, &here);
+	return r < 0 ? part_fail(p, "read of its journal", -r) : 0;
+}
+
+/* Inode numbers count within one boot. */
+static bool part_same_boot(const struct part *p)
+{
+	struct journal_fact here;
+	part_here(p->fd, &here);
+	return strcmp(here.boot, p->journal.run.boot) == 0;
+}
+
+static int part_check_header(struct part *p, const char *dst)
+{
+	const struct journal *j = &p->journal;
+	char name[JOURNAL_PATH];
+	struct stat own;
+	if (j->version.kind && j->version.number != JOURNAL_VERSION)
+		return part_refuse(p, EPERM, "another version of fcopy made its .fcopy-part",
+				   FCOPY_ADVICE_REMOVE_PART);
+	size_t n = journal_escape(dst, strlen(dst), name);
+	if (!j->version.kind || !j->name.kind || !j->source.kind || !j->options.kind ||
+	    !j->data.kind || !j->run.kind || fstat(p->fd, &own) < 0 || j->name.size != n ||
+	    memcmp(j->name.text, name, n) != 0 || (part_same_boot(p) && j->data.part != own.st_ino))
+		return part_refuse(p, EPERM, "its .fcopy-part has a journal that is not its own",
+				   FCOPY_ADVICE_REMOVE_PART);
+	return 0;
+}
+
+int part_open(struct part *p, const char *dst, const volatile int *cancel)
+{
+	int r = -EAGAIN;
+	for (int tries = 0; tries < TRIES && r == -EAGAIN; tries++) {
+		r = part_open_directory(p);
+		if (r == 0)
+			strcpy(p->name, p->public);
+		if (r == 0)
+			r = part_lock(p, cancel);
+		if (r == 0)
+			r = part_read(p);
+		if (r == 0)
+			r = part_check_header(p, dst);
+		p->published = r == 0;
+		if (r < 0)
+			part_close(p, false);
+	}
+	if (r == -EAGAIN)
+		r = part_refuse(p, EBUSY, "another copy has just used its .fcopy-part",
+				FCOPY_ADVICE_NONE);
+	return r;
+}
+
+int part_open_data(const struct part *p, int flags)
+{
+	int fd = openat(p->fd, PART_DATA, flags | O_NOFOLLOW | O_CLOEXEC);
+	/* A commit that was interrupted may have set the mode. The part is closed to others. */
+	if (fd < 0 && errno == EACCES &&
+	    fchmodat(p->fd, PART_DATA, flags & O_DIRECTORY ? 0700 : 0600, 0) == 0)
+		fd = openat(p->fd, PART_DATA, flags | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+bool part_is_data(const struct part *p, const struct stat *st)
+{
+	const struct journal_fact *data = &p->journal.data;
+	return data->inode == st->st_ino && (data->device == st->st_dev || !part_same_boot(p));
+}
+
+bool part_same_source(const struct part *p, const struct stat *st, unsigned options)
+{
+	const struct journal_fact *s = &p->journal.source;
+	const bool tree = S_ISDIR(st->st_mode);
+	const struct journal_source now = journal_source_of(st);
+	if (s->tree != tree || p->journal.options.number != options ||
+	    s->source.inode != st->st_ino)
+		return false;
+	return tree || journal_same_source(&s->source, &now);
+}
