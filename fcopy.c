@@ -25,8 +25,8 @@
  *   src/part/         what a copy is built in until its commit: private (a directory that only this
  *                     user can enter), part and part_open (DST.fcopy-part),
  *                     journal and journal_read
- *   src/endpoints/    where bytes come from and go: place (names), replace, replaceable and
- *                     temporary (an atomic file), storage (what can be renamed), created (a file
+ *   src/endpoints/    where bytes come from and go: place (names), replace, replaceable, temporary
+ *                     and naming (an atomic file), storage (what can be renamed), created (a file
  *                     under its final name), part (--resume), shared (the part of shards),
  *                     in_place, metadata; stream is the table of operands that are not paths:
  *                     descriptor, tcp; socket and receipt (the peer's close); file, error, same

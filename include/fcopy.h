@@ -28,7 +28,7 @@ extern "C" {
 /* At least PATH_MAX, which <limits.h> defines only for POSIX programs. */
 #define FCOPY_PATH_MAX 4096
 
-/* Values of options.sparse, options.reflink and options.preallocate. */
+/* Values of options.sparse, options.reflink, options.preallocate and options.in_place. */
 enum fcopy_when {
 	FCOPY_WHEN_DEFAULT, /* the same as AUTO, and allowed with every mode */
 	FCOPY_WHEN_AUTO,
@@ -83,14 +83,15 @@ enum fcopy_advice {
 	/* remove error.path, a file or a tree, unless another machine is still writing it */
 	FCOPY_ADVICE_REMOVE_FILE,
 	FCOPY_ADVICE_REMOVE_TREE,
-	FCOPY_ADVICE_FLUSH,       /* DST is complete, but may not be on the disk */
-	FCOPY_ADVICE_CACHE,       /* leave out options.no_cache */
-	FCOPY_ADVICE_RECURSIVE,   /* tree_options.recursive */
-	FCOPY_ADVICE_DESCRIPTORS, /* raise RLIMIT_NOFILE: a directory level needs two */
-	FCOPY_ADVICE_USAGE,       /* the operands and options cannot be combined */
-	FCOPY_ADVICE_REFLINK,     /* options.reflink FCOPY_WHEN_AUTO */
-	FCOPY_ADVICE_FLAGS,       /* remove the inode flags of the destination: chattr(1) */
-	FCOPY_ADVICE_RESUME,      /* options.resume, or remove or rename DST.fcopy-part */
+	FCOPY_ADVICE_FLUSH,         /* DST is complete, but may not be on the disk */
+	FCOPY_ADVICE_CACHE,         /* leave out options.no_cache */
+	FCOPY_ADVICE_RECURSIVE,     /* tree_options.recursive */
+	FCOPY_ADVICE_DESCRIPTORS,   /* raise RLIMIT_NOFILE: a directory level needs two */
+	FCOPY_ADVICE_USAGE,         /* the operands and options cannot be combined */
+	FCOPY_ADVICE_REFLINK,       /* options.reflink FCOPY_WHEN_AUTO */
+	FCOPY_ADVICE_FLAGS,         /* remove the inode flags of the destination: chattr(1) */
+	FCOPY_ADVICE_RESUME,        /* options.resume, or remove or rename DST.fcopy-part */
+	FCOPY_ADVICE_IN_PLACE_AUTO, /* options.in_place FCOPY_WHEN_AUTO: no rename can replace it */
 };
 
 /* A failure, or a warning. The strings are static or belong to the caller's operands or to the
@@ -257,7 +258,10 @@ struct fcopy_options {
 	 * system; 1: only the caller's. */
 	unsigned threads;
 	enum fcopy_when preallocate, sparse, reflink;
-	bool in_place;     /* write into the existing file; a failure leaves it incomplete */
+	/* ALWAYS: write into the existing file, and create a new one under its final name. A
+	 * failure leaves the existing file incomplete, and removes the new one. AUTO: only where
+	 * the file cannot be replaced by a rename. DEFAULT is NEVER. */
+	enum fcopy_when in_place;
 	bool force;        /* replace DST despite hard links, ownership, mode or empty input */
 	bool fsync;        /* when fcopy_copy returns 0, the copy is on the disk */
 	bool strict;       /* fail if the source changes, or its length is not as expected */
@@ -477,7 +481,9 @@ struct fcopy_tree_report {
  * copy.limit_rate applies to the whole tree. copy.fsync flushes a new tree by one syncfs(2) before
  * the rename. If syncfs(2) does not reach the storage or does not report its errors (FUSE, SMB, 9P,
  * overlayfs, eCryptfs), it flushes each file and directory.
- * copy.in_place, copy.scratch, copy.count and copy.expected_size are refused. copy.notify is called
+ * With copy.in_place ALWAYS, a new tree is built under its final name. A file in DST that has other
+ * hard links is never overwritten: it is replaced, or the entry fails.
+ * copy.scratch, copy.count and copy.expected_size are refused. copy.notify is called
  * in several threads, but never in two at once.
  *
  * Returns 0, or -1 with the first failure in report->error. The call removes only what it created,

@@ -91,6 +91,11 @@ static bool mode_shares(const struct fcopy_mode *mode)
 	return mode_runs(mode, "reflink") || mode_runs(mode, "copy_file_range");
 }
 
+static bool may_overwrite(const struct fcopy_options *o)
+{
+	return o->in_place == FCOPY_WHEN_ALWAYS || o->in_place == FCOPY_WHEN_AUTO;
+}
+
 #define NOT_OF_MODE NULL
 #define OF_TREE     "cannot be combined with -r, -a, -t or several SRC"
 #define OF_SERVER   "cannot be combined with --keep-listening"
@@ -126,10 +131,9 @@ static int rules_check_options(const struct request *x, const struct fcopy_mode 
 	     "cannot be combined with --sparse=always: holes have no blocks"},
 	    {allocates && (clones || mode_shares(mode)), "preallocate",
 	     "cannot be combined with a clone or copy_file_range: DST may share blocks of SRC"},
-	    {o->in_place && o->resume, "inplace", "cannot be combined with --resume"},
-	    {o->in_place && o->no_clobber, "inplace", "cannot be combined with --no-clobber"},
+	    {may_overwrite(o) && o->resume, "inplace", "cannot be combined with --resume"},
+	    {may_overwrite(o) && o->no_clobber, "inplace", "cannot be combined with --no-clobber"},
 
-	    {x->tree && o->in_place, "inplace", OF_TREE},
 	    {x->tree && o->expected_size, "size", OF_TREE},
 	    {x->tree && o->count, "count", OF_TREE},
 	    {x->tree && o->scratch, "benchmark", OF_TREE},
@@ -137,7 +141,7 @@ static int rules_check_options(const struct request *x, const struct fcopy_mode 
 	    {x->serves && o->expected_size, "size", OF_SERVER},
 	    {x->serves && o->preserve, "preserve", OF_SERVER},
 
-	    {sends && o->in_place, "inplace", TO_SOCKET},
+	    {sends && may_overwrite(o), "inplace", TO_SOCKET},
 	    {sends && o->force, "force", TO_SOCKET},
 	    {sends && o->no_clobber, "no-clobber", TO_SOCKET},
 	    {sends && o->no_directory, "no-target-directory", TO_SOCKET},
@@ -179,7 +183,7 @@ static int rules_check_shard(const struct request *x, const struct fcopy_mode *m
 	     "the index of a shard must be less than the number of shards"},
 	    {t && (x->sources > 1 || t->into_directory || t->keep_going),
 	     "cannot be combined with several SRC, -t or --keep-going"},
-	    {o->in_place, "cannot be combined with --inplace: DST must be whole or absent"},
+	    {may_overwrite(o), "cannot be combined with --inplace: DST must be whole or absent"},
 	    {o->resume, "cannot be combined with --resume: run the same shard again"},
 	    {o->count > 0 || o->expected_size > 0, "cannot be combined with --size or --count"},
 	    {o->no_clobber, "cannot be combined with --no-clobber: another shard may create DST"},

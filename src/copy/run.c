@@ -3,6 +3,7 @@
  * created.
  */
 #include "copy.h"
+#include "endpoints/error.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -129,11 +130,22 @@ static double thread_seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+static void notify_not_atomic(const struct copy *c)
+{
+	struct fcopy_error e;
+	if (!c->dst.not_atomic)
+		return;
+	error_refuse(&e, c->dst.path, EOPNOTSUPP, c->dst.not_atomic, FCOPY_ADVICE_NONE);
+	copy_notify(c, FCOPY_EVENT_NOT_ATOMIC, &e, NULL);
+}
+
 static int run_open_copy(struct copy *c)
 {
 	c->report->existed = endpoint_old_stat(&c->dst);
 	/* Also in place the old file is whole until begin_writing. */
+	c->report->not_atomic = c->dst.not_atomic;
 	c->report->atomic = S_ISREG(c->dst.st.st_mode) && c->dst.positional;
+	notify_not_atomic(c);
 	int r = start_endpoint(c, &c->src, c->report->src_peer);
 	if (r == 0)
 		r = start_endpoint(c, &c->dst, c->report->dst_peer);

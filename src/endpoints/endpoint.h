@@ -86,6 +86,9 @@ struct endpoint {
 	int fd;           /* -1: closed */
 	bool positional;  /* use explicit offsets; false: use the current file offset */
 	struct stat st;   /* when it was opened; of a new file only the type */
+	/* Why a reader can see the copy incomplete under its final name, as a static string; NULL:
+	 * none can, or it is no file. */
+	const char *not_atomic;
 
 	/* What file.h or socket.h keeps here. */
 	_Alignas(8) unsigned char state[ENDPOINT_STATE];
@@ -151,10 +154,12 @@ int destination_open(struct endpoint *e, const char *path, const struct endpoint
 
 /* The same for `name` in the open directory `dir`, for a source that is a regular file. A symlink
  * of that name is followed, a directory is refused. replace_links: a file with more hard links is
- * replaced, too, as with options.force. path is for messages and must outlive *e. */
+ * replaced, too, as with options.force; it is never overwritten, because a tree may copy another of
+ * its names. path is for messages and must outlive *e. */
+struct storage;
 int destination_open_in(struct endpoint *e, int dir, const char *name, const char *path,
 			const struct endpoint *src, const struct fcopy_options *,
-			bool replace_links, struct fcopy_error *);
+			bool replace_links, struct storage *, struct fcopy_error *);
 
 /* The open directory and the name in it that a file as DST has, or will have; both live as long as
  * *e. */
@@ -166,6 +171,14 @@ int replace_check(struct endpoint *e, const struct fcopy_options *, struct fcopy
 
 /* place.c: the last component of a path: its start, and its length without trailing slashes. */
 const char *place_last_component(const char *path, size_t *length);
+
+#define IN_PLACE_REASON "it is written in place" /* a value of not_atomic */
+
+/* Is the file overwritten where it could be replaced, too? */
+static inline bool in_place_always(const struct fcopy_options *o)
+{
+	return o->in_place == FCOPY_WHEN_ALWAYS;
+}
 
 /* created.c: creates the regular file `name` in the open directory `dir` under its final name;
  * EEXIST if it exists. Commit closes it, abort removes it. dir and path must outlive *e. */

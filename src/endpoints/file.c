@@ -113,19 +113,59 @@ static int check_alias(struct endpoint *e, const struct endpoint *src, struct fc
 		     : refuse_same(src->path, e->path, error);
 }
 
+/* The file of a tree has other names, and each may be the copy of another file: replaces it,
+ * although not atomically. */
+static int replace_link(struct endpoint *e, const struct fcopy_options *options,
+			struct fcopy_error *error)
+{
+	const struct place *p = &file_of(e)->place;
+	bool replaces = options->force || (file_of(e)->replace_links && p->target < 0);
+	if (!replaces)
+		return error_refuse(error, e->path, EMLINK,
+				    "has other hard links, which would be overwritten, too",
+				    FCOPY_ADVICE_FORCE);
+	if (unlinkat(p->dir, p->name, 0) < 0)
+		return error_call(error, "unlink", e->path, errno);
+	return created_open_final(e, p->st.st_mode & 01777, IN_PLACE_REASON, error);
+}
+
+/* Writes into the file, which is created if it is absent. */
+static int open_final(struct endpoint *e, const struct endpoint *src,
+		      const struct fcopy_options *options, struct fcopy_error *error)
+{
+	const struct place *p = &file_of(e)->place;
+	if (!p->exists)
+		return created_open_final(e, replace_new_mode(src), IN_PLACE_REASON, error);
+	if (file_of(e)->in_tree && S_ISREG(p->st.st_mode) && p->st.st_nlink > 1)
+		return replace_link(e, options, error);
+	int r = in_place_open(e, src, options, error);
+	return r == 0 ? check_alias(e, src, error) : r;
+}
+
+/* The old file can be overwritten, but no new one can have its name, or its owner. Other hard links
+ * would keep the old content; that does not prevent a replacement. */
+static bool is_only_replaced(const struct fcopy_error *error)
+{
+	return error->err != EMLINK && (error->advice == FCOPY_ADVICE_IN_PLACE_AUTO ||
+					error->advice == FCOPY_ADVICE_IN_PLACE_OR_FORCE);
+}
+
 static int open_place(struct endpoint *e, const struct endpoint *src,
 		      const struct fcopy_options *options, struct fcopy_error *error)
 {
-	bool exists = file_of(e)->place.exists;
-	bool in_place = exists && (!S_ISREG(file_of(e)->place.st.st_mode) || options->in_place);
+	bool exists = file_of(e)->place.exists, always = in_place_always(options);
+	bool in_place = always || (exists && !S_ISREG(file_of(e)->place.st.st_mode));
 	if (exists && options->no_clobber)
 		return ENDPOINT_KEPT;
 	if (exists && same_file(&src->st, &file_of(e)->place.st) && !options->scratch)
 		return refuse_same(src->path, e->path, error);
-	if (!in_place || options->scratch)
-		return replace_open(e, src, options, error);
-	int r = in_place_open(e, src, options, error);
-	return r == 0 ? check_alias(e, src, error) : r;
+	if (in_place && !options->scratch)
+		return open_final(e, src, options, error);
+	int r = replace_open(e, src, options, error);
+	if (r == 0 || options->in_place != FCOPY_WHEN_AUTO || !is_only_replaced(error))
+		return r;
+	*error = (struct fcopy_error){0};
+	return open_final(e, src, options, error);
 }
 
 /* place_find failed. As with cp -n, a directory is kept, and so is a symlink that leads nowhere. */
@@ -161,11 +201,13 @@ static int open_named(struct endpoint *e, const char *path, const struct endpoin
 
 int destination_open_in(struct endpoint *e, int dir, const char *name, const char *path,
 			const struct endpoint *src, const struct fcopy_options *options,
-			bool replace_links, struct fcopy_error *error)
+			bool replace_links, struct storage *storage, struct fcopy_error *error)
 {
 	*e = (struct endpoint){.fd = -1, .path = path};
 	*file_of(e) = file_state();
+	file_of(e)->in_tree = true;
 	file_of(e)->replace_links = replace_links;
+	file_of(e)->storage = storage;
 	int r = place_find_in(&file_of(e)->place, dir, name, path, error);
 	/* Opening a FIFO could block, and writing would overwrite a device. */
 	if (r == 0 && file_of(e)->place.exists && !S_ISREG(file_of(e)->place.st.st_mode) &&

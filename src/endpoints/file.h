@@ -25,7 +25,10 @@ struct file {
 	int (*link)(const struct endpoint *, const char *name); /* NULL: temporary has a name */
 	char temporary[NAME_MAX + 1]; /* its name in place.dir; empty: none */
 	bool keep_part;               /* abort keeps it, to be resumed */
+	bool unfinished;              /* created under its final name: abort removes it */
+	bool in_tree;                 /* opened by destination_open_in */
 	bool replace_links;           /* also a file whose other names keep the old content */
+	struct storage *storage;      /* what is known about file systems; NULL: nothing */
 	mode_t mode;                  /* a named temporary is 0600 until the commit */
 	int directory;                /* to be flushed at the commit, or -1 */
 } __attribute__((may_alias));
@@ -41,12 +44,17 @@ static inline struct file file_state(void)
 	return (struct file){.place = {.dir = -1, .target = -1}, .directory = -1};
 }
 
-/* The parts of destination_open. */
+/* The parts of destination_open. replace_open leaves e's place open after a failure. */
 int replace_open(struct endpoint *e, const struct endpoint *src, const struct fcopy_options *,
 		 struct fcopy_error *);
 int in_place_open(struct endpoint *e, const struct endpoint *src, const struct fcopy_options *,
 		  struct fcopy_error *);
 extern const struct endpoint_ops in_place_ops; /* both only close */
+/* created.c: creates the file of e's place under its final name. Commit closes it and flushes the
+ * directory, if that is open; abort removes it. reason: e->not_atomic. */
+int created_open_final(struct endpoint *e, mode_t mode, const char *reason, struct fcopy_error *);
+/* replace.c: the permissions that a new copy of this source gets, before the umask. */
+mode_t replace_new_mode(const struct endpoint *src);
 
 /* same.c: the same inode, or two device nodes of one disk. */
 bool same_file(const struct stat *, const struct stat *);
@@ -66,11 +74,17 @@ int place_find_in(struct place *, int dir, const char *name, const char *path,
 		  struct fcopy_error *);
 void place_close(struct place *);
 
-/* temporary_create creates an unnamed temporary file with `mode`. If the file system does not
- * support O_TMPFILE, it creates a file with a temporary name and mode 0600, which gets e->mode
- * later. temporary_name gives the file its final name. Both return 0, or -errno with the failed
- * call in *call; temporary_name also returns ENDPOINT_KEPT. */
+/* temporary_create creates an unnamed temporary file with `mode`. Returns 1 if the file system does
+ * not support O_TMPFILE. Then temporary_create_named creates a file with a temporary name and mode
+ * 0600, which gets e->mode later. temporary_name gives the file its final name. All return 0, or
+ * -errno with the failed call in *call; temporary_name also returns ENDPOINT_KEPT. */
 int temporary_create(struct endpoint *e, mode_t mode, const char **call);
+int temporary_create_named(struct endpoint *e, mode_t mode, const char **call);
+/* Calls `make` with drawn names until one is free, which e's temporary name becomes. Returns what
+ * it returned last; *call: `made`, or what failed before. */
+int temporary_make_drawn(struct endpoint *e, int (*make)(const struct endpoint *, const char *name),
+			 const char *made, const char **call);
+/* naming.c */
 int temporary_name(struct endpoint *e, bool no_clobber, const char **call);
 void temporary_drop(struct endpoint *e);
 /* After a failure: truncates the part to its first `size` bytes, and gives it the mode 0600 by
@@ -106,7 +120,7 @@ int shared_refuse_source(const struct endpoint *e, const struct endpoint *src,
 /* Refuses a part that another user could write to. */
 int part_check(const struct endpoint *e, struct fcopy_error *);
 
-/* replaceable.c: FCOPY_ADVICE_IN_PLACE if that could succeed. */
+/* replaceable.c: FCOPY_ADVICE_IN_PLACE_AUTO if that could succeed. */
 enum fcopy_advice replace_in_place_advice(const struct endpoint *e);
 /* Shards cannot write in place: removes that advice. Returns r. */
 int replace_advise(const struct fcopy_options *, int r, struct fcopy_error *);

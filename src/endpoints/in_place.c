@@ -91,6 +91,7 @@ int in_place_open(struct endpoint *e, const struct endpoint *src,
 	if (e->fd < 0)
 		return error_proc(error, "open", e->path, errno);
 	e->ops = &in_place_ops;
+	e->not_atomic = S_ISREG(p->st.st_mode) ? IN_PLACE_REASON : NULL;
 	int r = in_place_check(e, src, options->count, error);
 	if (r < 0)
 		in_place_abort(e);

@@ -8,8 +8,10 @@
 #include "file.h"
 #include "io/io.h"
 #include "io/libc.h"
+#include "storage.h"
 
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 /* close(2) reports failed writes on NFS and FUSE, but linkat needs the open descriptor: close a
@@ -65,12 +67,18 @@ static int replace_finish(struct endpoint *e, const struct fcopy_options *option
 	return r < 0 ? replace_advise(options, r, error) : 1;
 }
 
-static void replace_abort(struct endpoint *e)
+/* Leaves the place open. */
+static void replace_drop(struct endpoint *e)
 {
 	temporary_drop(e);
 	if (file_of(e)->directory >= 0)
 		close(file_of(e)->directory);
 	file_of(e)->directory = -1;
+}
+
+static void replace_abort(struct endpoint *e)
+{
+	replace_drop(e);
 	place_close(&file_of(e)->place);
 }
 
@@ -79,7 +87,7 @@ static int replace_fail(const struct endpoint *e, const char *call, int r,
 			struct fcopy_error *error)
 {
 	error_call(error, call, e->path, -r);
-	if (r == -EACCES || r == -EPERM || r == -EBUSY)
+	if (r == -EACCES || r == -EPERM || r == -EBUSY || strcmp(call, "renameat") == 0)
 		error->advice = replace_in_place_advice(e);
 	return r;
 }
@@ -132,16 +140,51 @@ static int open_directory(struct endpoint *e, const struct fcopy_options *option
 	return file_of(e)->directory < 0 ? -errno : 0;
 }
 
+mode_t replace_new_mode(const struct endpoint *src)
+{
+	/* Those of a disk protect its content; those of a stream do not. */
+	bool stored = S_ISREG(src->st.st_mode) || S_ISBLK(src->st.st_mode);
+	return stored ? src->st.st_mode & 0777 : 0666;
+}
+
+/* Can a file with a temporary name get its final name here? */
+static bool can_be_named(const struct endpoint *e)
+{
+	const struct place *p = &file_of(e)->place;
+	return storage_can(file_of(e)->storage, p->dir,
+			   p->exists ? STORAGE_REPLACES_FILES : STORAGE_RENAMES_FILES);
+}
+
+/* Creates the file with a temporary name; or, if that could not be changed, a new file under its
+ * final name. An old file is kept until the commit, so it cannot be replaced then. */
+static int create_named(struct endpoint *e, mode_t mode, const struct fcopy_options *options,
+			struct fcopy_error *error)
+{
+	const char *call;
+	bool exists = file_of(e)->place.exists;
+	if (options->scratch || can_be_named(e)) {
+		int r = temporary_create_named(e, exists ? 0600 : mode, &call);
+		return r < 0 ? replace_fail(e, call, r, error) : 0;
+	}
+	if (!exists)
+		return created_open_final(e, mode, STORAGE_NO_RENAME, error);
+	return error_refuse(error, e->path, EOPNOTSUPP, "cannot be replaced: " STORAGE_NO_RENAME,
+			    replace_in_place_advice(e));
+}
+
 static int open_temporary(struct endpoint *e, const struct endpoint *src,
 			  const struct fcopy_options *options, struct fcopy_error *error)
 {
 	const char *call;
-	/* Those of a disk protect its content; those of a stream do not. */
-	bool stored = S_ISREG(src->st.st_mode) || S_ISBLK(src->st.st_mode);
-	mode_t mode = stored ? src->st.st_mode & 0777 : 0666;
+	const mode_t mode = replace_new_mode(src);
 	int r = open_directory(e, options);
 	if (r < 0)
 		return error_operation(error, "open its directory", "open", e->path, -r);
+	const bool parts = options->resume || options->shard.count > 0;
+	if (parts && !options->scratch && !can_be_named(e))
+		return error_refuse(error, e->path, EOPNOTSUPP,
+				    "cannot have a .fcopy-part: " STORAGE_NO_RENAME,
+				    FCOPY_ADVICE_NONE);
 	if (options->shard.count > 0) {
 		file_of(e)->mode = temporary_mode(file_of(e)->place.dir, mode);
 		e->st.st_mode = S_IFREG;
@@ -152,6 +195,8 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 			return r;
 	} else if ((r = temporary_create(e, !file_of(e)->place.exists ? mode : 0600, &call)) < 0) {
 		return replace_fail(e, call, r, error);
+	} else if (r > 0 && (r = create_named(e, mode, options, error)) < 0) {
+		return r;
 	}
 	e->st.st_mode = S_IFREG;
 	if (!file_of(e)->place.exists || owner_waits(e))
@@ -189,6 +234,6 @@ int replace_open(struct endpoint *e, const struct endpoint *src,
 	file_of(e)->place.exists &= !options->scratch; /* a scratch file replaces nothing */
 	int r = options->shard.count > 0 ? 0 : replace_check(e, options, error);
 	if (r < 0 || (r = open_temporary(e, src, options, error)) < 0)
-		replace_abort(e);
+		replace_drop(e);
 	return r;
 }

@@ -32,8 +32,9 @@ enum fcopy_advice replace_in_place_advice(const struct endpoint *e)
 	struct statfs fs;
 	int dir = file_of(e)->place.dir, r = dir == AT_FDCWD ? statfs(".", &fs) : fstatfs(dir, &fs);
 	bool writes = r < 0 || (unsigned)fs.f_type != HUGETLBFS_MAGIC;
-	return file_of(e)->place.exists && writes && existing_access(e) == 0 ? FCOPY_ADVICE_IN_PLACE
-									     : FCOPY_ADVICE_NONE;
+	return file_of(e)->place.exists && writes && existing_access(e) == 0
+		   ? FCOPY_ADVICE_IN_PLACE_AUTO
+		   : FCOPY_ADVICE_NONE;
 }
 
 /* Whether this thread may act as the owner of a file that is not its own. */
@@ -122,7 +123,7 @@ int replace_advise(const struct fcopy_options *options, int r, struct fcopy_erro
 {
 	enum fcopy_advice *a = &error->advice;
 	if (r < 0 && options->shard.count > 0) {
-		*a = *a == FCOPY_ADVICE_IN_PLACE            ? FCOPY_ADVICE_NONE
+		*a = *a == FCOPY_ADVICE_IN_PLACE_AUTO       ? FCOPY_ADVICE_NONE
 		     : *a == FCOPY_ADVICE_IN_PLACE_OR_FORCE ? FCOPY_ADVICE_FORCE
 							    : *a;
 	}

@@ -17,9 +17,12 @@
 #define BCACHEFS_MAGIC 0xca451a4e
 
 /* These rename files and directories, and replace files. */
-static bool storage_is_known(long type)
+bool storage_is_known(int dir)
 {
-	switch ((unsigned)type) {
+	struct statfs fs;
+	if ((dir == AT_FDCWD ? statfs(".", &fs) : fstatfs(dir, &fs)) < 0)
+		return false;
+	switch ((unsigned)fs.f_type) {
 	case EXT4_SUPER_MAGIC:
 	case XFS_SUPER_MAGIC:
 	case BTRFS_SUPER_MAGIC:
@@ -68,7 +71,11 @@ static bool probe_directory(int dir, const char *a, const char *b, bool *able)
 static bool create_hidden(int dir, const char *name)
 {
 	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	return fd >= 0 && close(fd) == 0;
+	if (fd >= 0 && close(fd) == 0)
+		return true;
+	if (fd >= 0)
+		unlinkat(dir, name, 0);
+	return false;
 }
 
 static bool probe_files(int dir, const char *a, const char *b, bool *renames, bool *replaces)
@@ -110,13 +117,9 @@ static unsigned storage_probe(int dir, enum storage_ability wanted, unsigned *ab
 bool storage_can(struct storage *s, int dir, enum storage_ability wanted)
 {
 	struct storage once = STORAGE_INITIALIZER;
-	struct statfs fs;
 	struct stat st;
 	unsigned i = 0, able = 0;
-	if ((dir == AT_FDCWD ? statfs(".", &fs) : fstatfs(dir, &fs)) == 0 &&
-	    storage_is_known((long)fs.f_type))
-		return true;
-	if (fstatat(dir, "", &st, AT_EMPTY_PATH) < 0)
+	if (storage_is_known(dir) || fstatat(dir, "", &st, AT_EMPTY_PATH) < 0)
 		return true;
 	s = s ? s : &once;
 	pthread_mutex_lock(&s->lock);

@@ -40,5 +40,6 @@ struct storage {
  * which are removed. Returns true if the directory allows no new name: then the failure of the copy
  * itself says why. storage NULL: remember nothing. */
 bool storage_can(struct storage *, int dir, enum storage_ability);
+bool storage_is_known(int dir); /* by its type: it can do all that */
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The temporary file, from its creation to its final name:
+ * The temporary file, from its creation to its final name, which it gets in naming.c:
  *
  *     open(O_TMPFILE) ---- unsupported ----> openat(O_EXCL, .fcopy-RANDOM, 0600)
  *          | unnamed                               | named
@@ -9,6 +9,8 @@
  *     DST exists:   linkat(.fcopy-RANDOM),         renameat(DST)
  *                   renameat(DST)
  *     no_clobber:   linkat(DST)                    renameat2(DST, RENAME_NOREPLACE)
+ *
+ * Where a file cannot be renamed, created.c writes it under its final name.
  *
  * A process that is killed leaves nothing of an unnamed file. linkat(2) does not replace a file, so
  * an existing DST takes two calls. With --resume the named file is DST.fcopy-part (part.c).
@@ -20,11 +22,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 /* linkat(AT_EMPTY_PATH) needs no /proc, but CAP_DAC_READ_SEARCH before Linux 6.10. */
@@ -56,9 +56,8 @@ static bool find_link_call(struct endpoint *e)
 	return false;
 }
 
-/* Calls `make` with drawn names until one is free. Returns what it returned last. */
-static int make_drawn(struct endpoint *e, int (*make)(const struct endpoint *, const char *name),
-		      const char *made, const char **call)
+int temporary_make_drawn(struct endpoint *e, int (*make)(const struct endpoint *, const char *name),
+			 const char *made, const char **call)
 {
 	int r = -EEXIST;
 	for (int tries = 0; r == -EEXIST && tries < 8; tries++) {
@@ -85,7 +84,7 @@ static int open_new(const struct endpoint *e, const char *name)
 
 static int create_named(struct endpoint *e, const char **call)
 {
-	int r = make_drawn(e, open_new, "open", call);
+	int r = temporary_make_drawn(e, open_new, "open", call);
 	e->fd = r < 0 ? -1 : r;
 	return r < 0 ? r : 0;
 }
@@ -149,8 +148,11 @@ int temporary_create(struct endpoint *e, mode_t mode, const char **call)
 {
 	int r = create_unnamed(e, mode);
 	*call = "open";
-	if (!lacks_unnamed(r))
-		return r;
+	return lacks_unnamed(r) ? 1 : r;
+}
+
+int temporary_create_named(struct endpoint *e, mode_t mode, const char **call)
+{
 	file_of(e)->mode = temporary_mode(file_of(e)->place.dir, mode);
 	return create_named(e, call);
 }
@@ -177,88 +179,15 @@ bool temporary_stores_modes(int dir)
 	return private_probe(dir, 0600, &st) < 0 || (st.st_mode & 07777) == 0600;
 }
 
-/* Names the temporary file without replacing any file. Returns -EEXIST if the name is taken. */
-static int rename_to_new(struct endpoint *e, const char **call)
-{
-	int dir = file_of(e)->place.dir;
-	if (renameat2(dir, file_of(e)->temporary, dir, file_of(e)->place.name, RENAME_NOREPLACE) ==
-	    0)
-		return 0;
-	if (errno != EINVAL && errno != ENOSYS) /* the file system lacks the flag, or the kernel */
-		return -errno;
-	*call = "linkat";
-	if (linkat(dir, file_of(e)->temporary, dir, file_of(e)->place.name, 0) < 0)
-		return -errno;
-	*call = "unlinkat";
-	return unlinkat(dir, file_of(e)->temporary, 0) < 0 ? -errno : 0;
-}
-
-/* On any other error, assume that the name exists. */
-static bool name_exists(const struct endpoint *e)
-{
-	struct stat st;
-	return fstatat(file_of(e)->place.dir, file_of(e)->place.name, &st, AT_SYMLINK_NOFOLLOW) ==
-		   0 ||
-	       errno != ENOENT;
-}
-
-/* btrfs before Linux 6.15 does not log a file whose link count is 0 (btrfs_log_inode_parent() in
- * fs/btrfs/tree-log.c): its fsync(2) returns without a write. The fsync of the directory then logs
- * the name without the data, and a power cut leaves DST torn.
- */
-static bool must_flush_named(const struct endpoint *e)
-{
-	struct statfs fs;
-	return file_of(e)->link && file_of(e)->directory >= 0 && fstatfs(e->fd, &fs) == 0 &&
-	       fs.f_type == BTRFS_SUPER_MAGIC;
-}
-
-int temporary_name(struct endpoint *e, bool no_clobber, const char **call)
-{
-	int r;
-	bool fresh = !file_of(e)->place.exists, flush = must_flush_named(e),
-	     met = fresh && !file_of(e)->link && !no_clobber && name_exists(e);
-	*call = "linkat";
-	if (file_of(e)->link && fresh && !flush) {
-		r = file_of(e)->link(e, file_of(e)->place.name);
-		if (r != -EEXIST)
-			return r;
-		if (no_clobber)
-			return ENDPOINT_KEPT;
-		met = true;
-	}
-	/* Another process created DST during the copy: the later copy wins, as with two cp(1).
-	 * Flush first: a preallocated file must not replace another before it is on the disk. With
-	 * a named temporary file, DST can still appear between the check and the rename. */
-	if (met) {
-		*call = "fdatasync";
-		if (fdatasync(e->fd) < 0)
-			return -errno;
-	}
-	if (file_of(e)->link && (r = make_drawn(e, file_of(e)->link, "linkat", call)) < 0)
-		return r;
-	if (flush) {
-		*call = "fsync";
-		if (fsync(e->fd) < 0)
-			return -errno;
-	}
-	*call = "renameat";
-	if (no_clobber && (r = rename_to_new(e, call)) == -EEXIST)
-		return ENDPOINT_KEPT;
-	if (!no_clobber)
-		r = renameat(file_of(e)->place.dir, file_of(e)->temporary, file_of(e)->place.dir,
-			     file_of(e)->place.name) < 0
-			? -errno
-			: 0;
-	if (r == 0)
-		file_of(e)->temporary[0] = '\0';
-	return r;
-}
-
+/* Some storage removes no file that is open, or writes one back when it is closed: look again. A
+ * part that was removed is not looked for: its name may be that of another copy's part. */
 void temporary_drop(struct endpoint *e)
 {
-	if (file_of(e)->temporary[0] && !file_of(e)->keep_part)
-		unlinkat(file_of(e)->place.dir, file_of(e)->temporary, 0);
-	file_of(e)->temporary[0] = '\0';
+	const struct file *f = file_of(e);
+	bool removes = f->temporary[0] && !f->keep_part;
+	bool removed = removes && unlinkat(f->place.dir, f->temporary, 0) == 0;
 	endpoint_close(e);
+	if (removes && (!removed || temporary_is_drawn(f->temporary)))
+		unlinkat(f->place.dir, f->temporary, 0);
+	file_of(e)->temporary[0] = '\0';
 }

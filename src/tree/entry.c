@@ -41,7 +41,7 @@ static int entry_open_destination(struct worker *w, const struct entry *e, const
 					    entry_dst, error);
 	}
 	return destination_open_in(&c->dst, e->dir->dst, e->as, entry_dst, &c->src, &w->options,
-				   w->tree->options->hard_links, error);
+				   w->tree->options->hard_links, &w->tree->storage, error);
 }
 
 /* The unfinished copy of the file was kept: the report names the first one. It is next to what a

@@ -18,18 +18,19 @@ static bool hard_link_is_symlink(int dir, const char *name)
 
 /* May the link replace what has this name in an existing tree? A file only where a copy might:
  * every check of destination_open_in applies. */
-static bool hard_link_may_replace(const struct worker *w, const struct entry *e,
-				  const struct stat *st)
+static bool hard_link_may_replace(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	struct endpoint src = {.fd = -1, .path = entry_src, .st = *st}, dst;
 	struct fcopy_error error;
 	struct fcopy_options options = w->options;
-	options.resume = false; /* only a check: no part is opened */
+	options.resume = false; /* only a check: no part is opened, and no file overwritten */
+	options.in_place = FCOPY_WHEN_NEVER;
 	if (w->options.no_clobber || !w->tree->atomic)
 		return false;
 	if (!S_ISREG(st->st_mode)) /* as special_copy */
 		return !special_is_source(e, st);
-	if (destination_open_in(&dst, e->dir->dst, e->as, entry_dst, &src, &options, true, &error))
+	if (destination_open_in(&dst, e->dir->dst, e->as, entry_dst, &src, &options, true,
+				&w->tree->storage, &error))
 		return false;
 	dst.ops->abort(&dst);
 	return true;
@@ -54,7 +55,7 @@ static int hard_link_replace(int from, const char *name, int to, const char *as,
 	return r;
 }
 
-int hard_link_make(const struct worker *w, const struct entry *e, const struct stat *st,
+int hard_link_make(struct worker *w, const struct entry *e, const struct stat *st,
 		   const struct directory *dir, const char *name, const char **call)
 {
 	int from = dir == e->dir ? e->dir->dst : directory_reopen(dir), to = e->dir->dst;

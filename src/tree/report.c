@@ -88,12 +88,10 @@ static struct fcopy_error report_paths(const struct entry *e, const struct fcopy
 		entry_path(e, *member[i] == entry_src, path[i], PATH_MAX);
 		*member[i] = path[i];
 	}
-	/* A tree is not copied in place. */
-	if (whole.advice == FCOPY_ADVICE_IN_PLACE_OR_FORCE)
+	/* A tree never overwrites a file that has other hard links. */
+	if (whole.advice == FCOPY_ADVICE_IN_PLACE_OR_FORCE && whole.err == EMLINK)
 		whole.advice = FCOPY_ADVICE_FORCE;
-	else if (whole.advice == FCOPY_ADVICE_IN_PLACE)
-		whole.advice = FCOPY_ADVICE_NONE;
-	else if (whole.err == EMFILE)
+	else if (whole.err == EMFILE && whole.advice == FCOPY_ADVICE_NONE)
 		whole.advice = FCOPY_ADVICE_DESCRIPTORS;
 	return whole;
 }
@@ -237,8 +235,13 @@ void report_entry(struct worker *w, const struct entry *e)
 void report_event(void *worker, const struct fcopy_event *event)
 {
 	struct worker *w = worker;
+	char path[PATH_MAX];
 	if (event->kind == FCOPY_EVENT_WARNING && w->entry)
 		report_warning(w, w->entry, event->error);
+	if (event->kind == FCOPY_EVENT_NOT_ATOMIC && w->entry) {
+		entry_path(w->entry, false, path, sizeof(path));
+		report_not_atomic(w->tree, path, event->error->reason);
+	}
 }
 
 void report_large(struct worker *w, const struct entry *e)

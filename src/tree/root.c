@@ -255,19 +255,20 @@ static int root_check_part(struct root *r)
 	return result;
 }
 
-/* Where directories cannot be renamed, the tree is built under its final name. What is left of an
- * unfinished one could not be resumed. */
+/* With --inplace, or where directories cannot be renamed, the tree is built under its final name.
+ * What is left of an unfinished one could not be resumed. */
 static int root_check_storage(struct root *r)
 {
 	struct tree *t = r->tree;
-	if (storage_can(&t->storage, r->operand->parent, STORAGE_RENAMES_DIRECTORIES))
+	const bool always = in_place_always(&t->options->copy);
+	if (!always && storage_can(&t->storage, r->operand->parent, STORAGE_RENAMES_DIRECTORIES))
 		return 0;
 	if (t->options->copy.resume)
 		return root_refuse(r, EOPNOTSUPP,
 				   "cannot be resumed: directories cannot be renamed here",
 				   FCOPY_ADVICE_NONE);
 	r->named = true;
-	report_not_atomic(t, r->operand->dst, STORAGE_NO_RENAME);
+	report_not_atomic(t, r->operand->dst, always ? IN_PLACE_REASON : STORAGE_NO_RENAME);
 	return 0;
 }
 

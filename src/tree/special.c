@@ -34,7 +34,8 @@ static int special_create(const struct entry *e, const char *name, const struct 
 }
 
 /* A file is replaced, a directory is not: rename(2) refuses it with EISDIR. */
-static int special_replace(const struct entry *e, const struct stat *st, const char **call)
+static int special_replace(const struct entry *e, const struct stat *st, bool in_place,
+			   const char **call)
 {
 	char name[TEMPORARY_SIZE];
 	*call = "getrandom";
@@ -48,7 +49,10 @@ static int special_replace(const struct entry *e, const struct stat *st, const c
 		return 0;
 	r = -errno;
 	unlinkat(e->dir->dst, name, 0);
-	return r;
+	/* It could be created: what it replaces is removed first. */
+	if (!in_place || r == -EISDIR || unlinkat(e->dir->dst, e->as, 0) < 0)
+		return r;
+	return special_create(e, e->as, st, call);
 }
 
 /* Returns 0; -ENODATA if the source has no such attribute; or -errno with the call. */
@@ -212,6 +216,8 @@ static bool special_is_linked(const struct entry *e, const struct stat *st)
 int special_copy(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	const char *call;
+	const bool in_place = w->options.in_place == FCOPY_WHEN_ALWAYS ||
+			      w->options.in_place == FCOPY_WHEN_AUTO;
 	int r = special_create(e, e->as, st, &call);
 	if (r == -EEXIST && w->options.no_clobber && w->tree->atomic) {
 		w->sum.kept++;
@@ -231,13 +237,18 @@ int special_copy(struct worker *w, const struct entry *e, const struct stat *st)
 	if (r == -EEXIST && w->tree->resume && remove_entry(e->dir->dst, e->as) == 0)
 		r = special_create(e, e->as, st, &call);
 	if (r == -EEXIST && w->tree->atomic)
-		r = special_replace(e, st, &call);
+		r = special_replace(e, st, in_place, &call);
 	/* A directory of an interrupted attempt. */
 	if (r == -EISDIR && w->tree->shard && remove_entry(e->dir->dst, e->as) == 0)
 		r = special_create(e, e->as, st, &call);
 	if (r < 0) {
 		bool src = strcmp(call, "readlink") == 0;
-		return report_call(w, e, call, src ? entry_src : entry_dst, -r);
+		struct fcopy_error error;
+		error_call(&error, call, src ? entry_src : entry_dst, -r);
+		if (strcmp(call, "rename") == 0 && r != -EISDIR && !in_place)
+			error.advice = FCOPY_ADVICE_IN_PLACE_AUTO;
+		report_failure(w, e, &error);
+		return r;
 	}
 	if (w->options.preserve && (r = special_set_attributes(w, e, st)) < 0)
 		return r;

@@ -239,7 +239,7 @@ struct waiter *links_done(struct worker *, const struct entry *, const struct st
 /* hard_link.c: gives the copy `name` in dir the entry's name, too. Returns 0, or -errno with the
  * call: then the entry has to be copied. -EEXIST: the link may not replace what is there. -ELOOP:
  * one of the two names is a symlink of an existing tree, which a copy follows. */
-int hard_link_make(const struct worker *, const struct entry *, const struct stat *,
+int hard_link_make(struct worker *, const struct entry *, const struct stat *,
 		   const struct directory *dir, const char *name, const char **call);
 /* A copy would fail as well, or hide the failure. Any other errno means that this file or file
  * system cannot have the link: EMLINK, EPERM (vfat), EXDEV (a mount point in DST). */

@@ -89,8 +89,9 @@ static void equal_maps(const struct dir *d, const struct layout *l, bool dirty, 
 		map_of("src");
 	if (kind > 0) /* old bytes everywhere, and longer */
 		make_file("dst", size_of("src") + 50000, DENSE, 2);
-	check(copy_with((struct fcopy_options){.in_place = kind == 2}) == 0, "%s",
-	      report.error.call);
+	check(copy_with((struct fcopy_options){.in_place = kind == 2 ? FCOPY_WHEN_ALWAYS
+								     : FCOPY_WHEN_NEVER}) == 0,
+	      "%s", report.error.call);
 	check(same_bytes("src", "dst"), "bytes differ");
 	const char *src = map_of("src"), *dst = map_of("dst");
 	check(strcmp(src, dst) == 0 || !knows_unwritten(l, d), "\nsource      %s\ndestination %s",
@@ -145,7 +146,9 @@ START_TEST(clones)
 	need(shared_bytes("src") == 0);
 	if (in_place)
 		make_file("dst", 2 * MiB, DENSE, 2);
-	int r = copy_by(mode, "src", "dst", (struct fcopy_options){.in_place = in_place});
+	int r = copy_by(
+	    mode, "src", "dst",
+	    (struct fcopy_options){.in_place = in_place ? FCOPY_WHEN_ALWAYS : FCOPY_WHEN_NEVER});
 	check(r == 0, "%s: %d", report.error.call, report.error.err);
 	check(report.cloned, "not cloned");
 	check(same_bytes("src", "dst"), "bytes differ");

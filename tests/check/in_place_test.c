@@ -33,7 +33,7 @@ START_TEST(over_any_old_file)
 		make_file("dst", old_sizes[kind], shape, 2);
 		need(chmod("dst", 0604) == 0 && stat("dst", &before) == 0);
 		struct fcopy_options o = {
-		    .api = FCOPY_API, .mode = m, .in_place = true, .fsync = kind == 0};
+		    .api = FCOPY_API, .mode = m, .in_place = FCOPY_WHEN_ALWAYS, .fsync = kind == 0};
 		check(fcopy_copy("src", "dst", &o, &report) == 0, "%s", report.error.call);
 		need(stat("dst", &after) == 0);
 		check(same_bytes("src", "dst"), "old bytes show through");
@@ -53,7 +53,8 @@ START_TEST(punches_holes)
 	set_label("on %s", d->name);
 	make_file("src", 3 << 20, SPARSE, 1);
 	make_file("dst", 4 << 20, DENSE, 2);
-	struct fcopy_options o = {.api = FCOPY_API, .in_place = true, .reflink = FCOPY_WHEN_NEVER};
+	struct fcopy_options o = {
+	    .api = FCOPY_API, .in_place = FCOPY_WHEN_ALWAYS, .reflink = FCOPY_WHEN_NEVER};
 	check(fcopy_copy("src", "dst", &o, &report) == 0, "%s", report.error.call);
 	check(same_bytes("src", "dst"), "bytes differ");
 	check(strcmp(map_of("src"), map_of("dst")) == 0, "maps differ");
@@ -132,8 +133,9 @@ START_TEST(without_an_old_file)
 {
 	enter(&dirs[0]);
 	make_file("src", SIZE, DENSE, 1);
-	check(copy_by("auto", "src", "dst", (struct fcopy_options){.in_place = true}) == 0, "%s",
-	      report.error.call);
+	check(copy_by("auto", "src", "dst",
+		      (struct fcopy_options){.in_place = FCOPY_WHEN_ALWAYS}) == 0,
+	      "%s", report.error.call);
 	check(same_bytes("src", "dst"), "bytes differ");
 	need(mkfifo("fifo", 0600) == 0);
 	int fd = open("fifo", O_RDONLY | O_NONBLOCK | O_CLOEXEC);

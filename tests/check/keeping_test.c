@@ -171,8 +171,9 @@ START_TEST(zeros_become_holes)
 	if (!d->holes || !d->fallocate)
 		skip_test("%s cannot punch or find holes", d->name);
 	begin(_i / 2);
-	struct fcopy_options o = {
-	    .api = FCOPY_API, .sparse = FCOPY_WHEN_ALWAYS, .in_place = in_place};
+	struct fcopy_options o = {.api = FCOPY_API,
+				  .sparse = FCOPY_WHEN_ALWAYS,
+				  .in_place = in_place ? FCOPY_WHEN_ALWAYS : FCOPY_WHEN_NEVER};
 	make_file("holes", SIZE, SPARSE, 1);
 	need(fcopy_copy("holes", "src",
 			&(struct fcopy_options){.api = FCOPY_API, .sparse = FCOPY_WHEN_NEVER},

@@ -45,8 +45,10 @@ static bool refuses_longer(const struct fcopy_mode *m, off_t size)
 /* Old bytes are longer than the new ones by an odd number, and nowhere the same. */
 static void copy_one(const struct cell *c, const char *src, enum destination kind, off_t size)
 {
-	struct fcopy_options options = {
-	    .api = FCOPY_API, .in_place = kind == IN_PLACE, .mode = c->mode};
+	struct fcopy_options options = {.api = FCOPY_API,
+					.in_place = kind == IN_PLACE ? FCOPY_WHEN_ALWAYS
+								     : FCOPY_WHEN_NEVER,
+					.mode = c->mode};
 	if (c->mode->engine && c->mode->threads)
 		options.threads = 2; /* auto decides by itself */
 	struct stat before, after;

@@ -69,8 +69,10 @@ START_TEST(cancelled_at_once)
 	set_label("mode %s, destination %d", m->name, kind);
 	if (kind > 0)
 		make_file("dst", 20000, DENSE, 2);
-	struct fcopy_options o = {
-	    .api = FCOPY_API, .mode = m, .cancel = &cancel, .in_place = kind == 2};
+	struct fcopy_options o = {.api = FCOPY_API,
+				  .mode = m,
+				  .cancel = &cancel,
+				  .in_place = kind == 2 ? FCOPY_WHEN_ALWAYS : FCOPY_WHEN_NEVER};
 	check(fcopy_copy("src", "dst", &o, &report) == -1, "went on");
 	check(report.error.err == EINTR, "%d", report.error.err);
 	check(exists("dst") == (kind > 0), "dst");
@@ -248,8 +250,10 @@ START_TEST(scratch_leaves_nothing)
 {
 	begin();
 	make_file("dst", 20000, DENSE, 2);
-	struct fcopy_options o = {
-	    .api = FCOPY_API, .scratch = true, .in_place = _i % 2, .fsync = _i / 2};
+	struct fcopy_options o = {.api = FCOPY_API,
+				  .scratch = true,
+				  .in_place = _i % 2 ? FCOPY_WHEN_ALWAYS : FCOPY_WHEN_NEVER,
+				  .fsync = _i / 2};
 	check(fcopy_copy("src", "dst", &o, &report) == 0, "%s", report.error.call);
 	check(same_bytes("old", "dst"), "touched");
 	check(fcopy_copy("src", "new", &o, &report) == 0, "%s", report.error.call);

@@ -126,7 +126,9 @@ END_TEST
 START_TEST(the_same_file)
 {
 	begin(_i);
-	struct fcopy_options o = {.api = FCOPY_API, .in_place = _i % 2, .force = true};
+	struct fcopy_options o = {.api = FCOPY_API,
+				  .in_place = _i % 2 ? FCOPY_WHEN_ALWAYS : FCOPY_WHEN_NEVER,
+				  .force = true};
 	char fd_name[32];
 	make_file("copy", SIZE, DENSE, 1);
 	need(link("src", "hard") == 0 && symlink("src", "soft") == 0);
@@ -150,7 +152,8 @@ START_TEST(hard_links)
 	need(link("dst", "other") == 0);
 	refused(copy_to("dst", (struct fcopy_options){0}), EMLINK, FCOPY_ADVICE_IN_PLACE_OR_FORCE);
 	check(same_bytes("old", "dst"), "touched");
-	check(copy_to("dst", (struct fcopy_options){.in_place = true}) == 0, "in place");
+	check(copy_to("dst", (struct fcopy_options){.in_place = FCOPY_WHEN_ALWAYS}) == 0,
+	      "in place");
 	check(same_bytes("src", "dst") && same_bytes("src", "other"), "bytes differ");
 	make_file("old", 20000, DENSE, 3);
 	make_file("other", 20000, DENSE, 3);
@@ -207,7 +210,7 @@ START_TEST(without_permission)
 	need(seteuid(0) == 0 && chmod(".", 0755) == 0 && seteuid(1234) == 0);
 	check(copy_to("new", o) == -1 && report.error.err == EACCES, "%d, not %d", report.error.err,
 	      EACCES);
-	o.in_place = true;
+	o.in_place = FCOPY_WHEN_ALWAYS;
 	check(copy_to("mine", o) == 0, "%s", report.error.call);
 	check(same_bytes("src", "mine"), "bytes differ");
 	need(seteuid(0) == 0);
@@ -226,8 +229,8 @@ START_TEST(onto_a_bind_mount)
 		leave();
 		skip_test("no bind mounts");
 	}
-	refused(copy_to("below", (struct fcopy_options){0}), EBUSY, FCOPY_ADVICE_IN_PLACE);
-	check(copy_to("below", (struct fcopy_options){.in_place = true}) == 0, "%s",
+	refused(copy_to("below", (struct fcopy_options){0}), EBUSY, FCOPY_ADVICE_IN_PLACE_AUTO);
+	check(copy_to("below", (struct fcopy_options){.in_place = FCOPY_WHEN_ALWAYS}) == 0, "%s",
 	      report.error.call);
 	check(same_bytes("src", "dst"), "bytes differ");
 	need(umount("below") == 0);

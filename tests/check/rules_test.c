@@ -27,8 +27,8 @@ static const struct refused {
 	const char *dst, *mode, *option;
 	struct fcopy_options options;
 } refused[] = {
-    {COPY, "dst", "auto", "inplace", {.in_place = true, .resume = true}},
-    {COPY, "dst", "auto", "inplace", {.in_place = true, .no_clobber = true}},
+    {COPY, "dst", "auto", "inplace", {.in_place = FCOPY_WHEN_ALWAYS, .resume = true}},
+    {COPY, "dst", "auto", "inplace", {.in_place = FCOPY_WHEN_ALWAYS, .no_clobber = true}},
     {COPY, "dst", "auto", "reflink", {.reflink = FCOPY_WHEN_ALWAYS, .sparse = FCOPY_WHEN_AUTO}},
     {COPY, "dst", "auto", "reflink", {.reflink = FCOPY_WHEN_ALWAYS, .no_cache = true}},
     {COPY,
@@ -48,8 +48,8 @@ static const struct refused {
     {COPY, "tcp:127.0.0.1:1", "auto", "force", {.force = true}},
     {COPY, "tcp:127.0.0.1:1", "auto", "verify", {.verify = true}},
     {COPY, "tcp:127.0.0.1:1", "auto", "fsync", {.fsync = true}},
-    {TREE, "new", "auto", "inplace", {.in_place = true}},
-    {TREE, "new", "auto", "inplace", {.in_place = true, .resume = true}},
+    {TREE, "new", "auto", "inplace", {.in_place = FCOPY_WHEN_AUTO, .no_clobber = true}},
+    {TREE, "new", "auto", "inplace", {.in_place = FCOPY_WHEN_ALWAYS, .resume = true}},
     {TREE, "new", "auto", "count", {.count = 1}},
     {TREE, "new", "auto", "size", {.expected_size = 1}},
     {TREE, "new", "auto", "benchmark", {.scratch = true}},

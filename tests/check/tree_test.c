@@ -302,8 +302,8 @@ START_TEST(refusals)
 	check(copy_tree("src", "new", o) == -1 && tree.error.advice == FCOPY_ADVICE_RECURSIVE, "%d",
 	      tree.error.advice);
 	o = plain;
-	o.copy.in_place = true;
-	check(copy_tree("src", "new", o) == -1 && tree.error.err == EINVAL, "in place");
+	o.copy.scratch = true;
+	check(copy_tree("src", "new", o) == -1 && tree.error.err == EINVAL, "scratch");
 	check(!exists("new") && names_in("src/1") == 10, "created");
 	if (geteuid() == 0) {
 		make_directory("bound", 0755);

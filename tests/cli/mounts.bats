@@ -12,7 +12,7 @@ load helper
 	private_mounts 'mount --bind image b; "$FCOPY" a b'
 	demand 1
 	says "fcopy: b: is a mount point and cannot be replaced" \
-		"fcopy: hint: use --inplace to overwrite it"
+		"fcopy: hint: use --inplace=auto to overwrite it"
 	holds image image
 	private_mounts 'mount --bind image b; "$FCOPY" -f a b'
 	demand 1
@@ -184,7 +184,7 @@ protected_symlinks() {
 	[ "${output#-}" -lt 100 ] || { echo "blocks lost: $output"; return 1; }
 }
 
-IN_PLACE_HINT="fcopy: hint: use --inplace to overwrite it"
+IN_PLACE_HINT="fcopy: hint: use --inplace=auto to overwrite it"
 
 @test "a new tree in an append-only directory: refused before anything is created" {
 	need_root "to set the attribute"

@@ -258,7 +258,7 @@ refuses_same() {
 	chmod 555 d
 	as_nobody 1 a d/b
 	says "fcopy: d/b: open: Permission denied" \
-		"fcopy: hint: use --inplace to overwrite it"
+		"fcopy: hint: use --inplace=auto to overwrite it"
 	holds old d/b
 	as_nobody 0 --inplace a d/b
 	holds new d/b
@@ -295,7 +295,7 @@ refuses_same() {
 	for option in -T -f --fsync --resume; do
 		expect 1 $option a "$dst"
 		says "fcopy: $dst: has no name to replace: it is a deleted file or a memfd" \
-			"fcopy: hint: use --inplace to overwrite it"
+			"fcopy: hint: use --inplace=auto to overwrite it"
 	done
 	[ "$(cat <&"$fd")" = gone ]
 	expect 0 --inplace a "$dst"
@@ -342,7 +342,7 @@ refuses_same() {
 	chmod 666 d/b
 	as_nobody 1 -f a d/b
 	says "fcopy: d/b: open: Permission denied" \
-		"fcopy: hint: use --inplace to overwrite it"
+		"fcopy: hint: use --inplace=auto to overwrite it"
 	holds old d/b
 }
 

@@ -72,3 +72,190 @@ no_probe_left() {
 		done'
 	no_probe_left
 }
+
+ERRNOS="ENOSYS EOPNOTSUPP EPERM EACCES EINVAL EIO EMFILE EXDEV"
+
+@test "storage without rename: a new file is written under its name, and removed after a failure" {
+	mkdir backing
+	random a 300000
+	chmod 640 a
+	# shellcheck disable=SC2016
+	ERRNOS=$ERRNOS by_fuse rw 'for errno in $ERRNOS; do
+			setfattr -n user.fault -v rename:$errno m
+			for how in "" --fsync --verify -n --inplace --inplace=auto --preserve=timestamps -t; do
+				rm -f m/*
+				if [ "$how" = -t ]; then set -- -v -t m a; else set -- -v $how --json=out a m/a; fi
+				"$FCOPY" "$@" 2>err
+				cmp a backing/a
+				[ "$(stat -c %a backing/a)" = 640 ]
+				grep -q "fcopy: m/a: not atomic: " err
+				[ "$how" = -t ] || grep -q "\"not_atomic\": \"" out
+			done
+		done
+		rm -f m/*
+		setfattr -n user.fault -v write:EIO:200000 m
+		for how in "" --inplace -t; do
+			s=0
+			if [ "$how" = -t ]; then set -- -t m a; else set -- $how a m/a; fi
+			"$FCOPY" "$@" 2>err || s=$?
+			[ $s = 1 ]
+			grep -q "Input/output error" err
+			[ -z "$(ls -A backing)" ]
+		done
+		setfattr -n user.fault -v write:0 m
+		setfattr -n user.fault -v flush:EIO m
+		! "$FCOPY" a m/a
+		[ -z "$(ls -A backing)" ]
+		setfattr -n user.fault -v flush:0 m
+		for option in --resume --shard=0/2; do
+			s=0
+			"$FCOPY" $option a m/a 2>err || s=$?
+			[ $s = 1 ]
+			grep -q "cannot have a .fcopy-part: rename is unsupported here" err
+		done'
+}
+
+# refuses_and_overwrites RULE: an old file is kept or overwritten, in a copy and in a merge.
+refuses_and_overwrites() {
+	# shellcheck disable=SC2016
+	by_fuse "fault=$1" 'fails() {
+			local s=0
+			"$FCOPY" "$@" 2>err || s=$?
+			[ $s = 1 ] || exit 8
+			grep -q "cannot be replaced: rename is unsupported here" err
+			grep -q "hint: use --inplace=auto to overwrite" err
+			[ "$(cat backing/d/a backing/d/n/b)" = "$(printf "old\nold")" ]
+			[ -z "$(find backing -name ".fcopy-*")" ]
+		}
+		for how in --inplace --inplace=auto; do
+			rm -rf m/*
+			mkdir -p m/d/n
+			echo old >m/d/a
+			echo old >m/d/n/b
+			chmod 604 m/d/a
+			fails s/a m/d/a
+			fails s/a s/c m/d
+			fails -rT s m/d
+			[ "$(cat m/d/c)" = c ]
+			"$FCOPY" $how s/a m/d/a
+			cmp s/a backing/d/a
+			[ "$(stat -c %a backing/d/a)" = 604 ]
+			echo old >m/d/a
+			"$FCOPY" -v $how -rT s m/d 2>err
+			diff -r s backing/d
+			grep -q "not atomic: it is written in place" err
+		done'
+}
+
+@test "storage that cannot replace a file: refused before the first byte; --inplace overwrites it" {
+	mkdir -p backing s/n
+	random s/a 100000
+	echo b >s/n/b
+	echo c >s/c
+	refuses_and_overwrites rename:ENOSYS
+	refuses_and_overwrites renameover:EPERM
+}
+
+@test "storage that cannot rename an open file: every copy is complete" {
+	mkdir -p backing s/n
+	random s/a 100000
+	random s/n/b 4096
+	# shellcheck disable=SC2016
+	by_fuse fault=renameopen:EOPNOTSUPP 'for how in "" --fsync --verify --resume -n; do
+			"$FCOPY" $how s/a m/a
+			cmp s/a backing/a
+			[ "$how" = -n ] || "$FCOPY" $how s/n/b m/a
+			rm -f m/a
+		done
+		mkdir -p m/d/n
+		echo old >m/d/a
+		"$FCOPY" -aT s m/d
+		diff -r s backing/d
+		[ -z "$(find backing -name ".fcopy-*")" ]'
+}
+
+@test "--inplace=auto replaces what it can, and overwrites a file that is mounted" {
+	need_root "for a bind mount"
+	mkdir -p s d
+	random s/a 100000
+	random s/b 5000
+	echo old >image
+	echo old >d/a
+	echo old >d/b
+	ln d/b inode
+	export FCOPY
+	# shellcheck disable=SC2016
+	private_mounts 'mount --bind image d/a
+		! "$FCOPY" -rT s d 2>err
+		grep -q "d/a: is a mount point and cannot be replaced" err
+		grep -q "hint: use --inplace=auto to overwrite it" err
+		rm inode
+		ln -f d/b inode
+		"$FCOPY" -v -aT --inplace=auto s d 2>err
+		diff -r s d
+		grep -q "d/a: not atomic: it is written in place" err'
+	demand 0
+	cmp s/a image
+	holds old inode
+}
+
+@test "--inplace=auto overwrites another's file in a sticky directory, and in one that is not writable" {
+	need_root "to own files of two users"
+	random a 100000
+	mkdir -p sticky closed s
+	cp a s/b
+	for dir in sticky closed; do
+		echo old >$dir/b
+		chmod 666 $dir/b
+	done
+	chmod 1777 sticky
+	chmod 755 closed s
+	chmod 644 a s/b
+	for dir in sticky closed; do
+		as_nobody 1 a $dir/b
+		mentions "hint: use --inplace=auto to overwrite it"
+		as_nobody 0 --inplace=auto a $dir/b
+		cmp a $dir/b
+		echo old >$dir/b
+		as_nobody 0 -rT --inplace=auto s $dir
+		cmp a $dir/b
+	done
+}
+
+@test "--inplace in a tree: a file with other hard links is refused, or replaced with -a" {
+	mkdir s d
+	random s/a 5000
+	random s/b 6000
+	for how in --inplace --inplace=auto; do
+		rm -rf d
+		mkdir d
+		echo old >d/a
+		ln d/a d/b
+		ln -f d/a outside
+		expect 1 -rT $how s d
+		mentions "has other hard links" "use -f to replace it anyway"
+		holds old outside
+		holds old d/a
+		expect 0 -aT $how s d
+		diff -r s d
+		holds old outside
+	done
+	rm -rf d
+	expect 0 -r -v --inplace s d
+	mentions "d: not atomic: it is written in place"
+	diff -r s d
+}
+
+@test "storage without rename: a symlink that is in the way is replaced with --inplace only" {
+	mkdir -p backing s
+	ln -s new s/link
+	# shellcheck disable=SC2016
+	by_fuse fault=rename:ENOSYS 'mkdir m/d
+		ln -s old m/d/link
+		! "$FCOPY" -rT s m/d 2>err
+		grep -q "hint: use --inplace=auto" err
+		[ "$(readlink m/d/link)" = old ]
+		"$FCOPY" -rT --inplace=auto s m/d
+		[ "$(readlink m/d/link)" = new ]
+		[ "$(ls -A m/d)" = link ]'
+}

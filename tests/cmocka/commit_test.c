@@ -162,8 +162,11 @@ static void check_destination(const struct run *run, int r)
 static void once(void *arg)
 {
 	struct run *run = arg;
-	struct fcopy_options options = {
-	    .api = FCOPY_API, .fsync = true, .threads = 2, .in_place = run->scene == IN_PLACE};
+	struct fcopy_options options = {.api = FCOPY_API,
+					.fsync = true,
+					.threads = 2,
+					.in_place = run->scene == IN_PLACE ? FCOPY_WHEN_ALWAYS
+									   : FCOPY_WHEN_NEVER};
 	struct fcopy_report report;
 	if (strcmp(run->row->call, "pthread_create") == 0)
 		options.mode = fcopy_mode_find(

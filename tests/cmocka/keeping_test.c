@@ -38,7 +38,7 @@ static struct fcopy_options options_of(enum scene scene)
 	    .fsync = scene == INSISTED,
 	    .no_cache = scene == UNCACHED,
 	    .no_clobber = scene == NOT_OVER,
-	    .in_place = scene == HOLES,
+	    .in_place = scene == HOLES ? FCOPY_WHEN_ALWAYS : FCOPY_WHEN_NEVER,
 	};
 }
 

@@ -276,7 +276,7 @@ struct failure {
 static void fail_once(void *arg)
 {
 	const struct failure *f = arg;
-	const struct fcopy_options options = {.api = FCOPY_API, .in_place = true};
+	const struct fcopy_options options = {.api = FCOPY_API, .in_place = FCOPY_WHEN_ALWAYS};
 	make_file("dst", 100, DENSE, 2);
 	cpus = idle = 2;
 	fault_short(512 << 10);

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT
+ * Gives a temporary file its final name, by linkat(2) or by a rename.
+ */
+#define _GNU_SOURCE
+#include "file.h"
+#include "io/libc.h"
+#include "storage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+/* On any other error, assume that the name exists. */
+static bool name_exists(const struct endpoint *e)
+{
+	struct stat st;
+	return fstatat(file_of(e)->place.dir, file_of(e)->place.name, &st, AT_SYMLINK_NOFOLLOW) ==
+		   0 ||
+	       errno != ENOENT;
+}
+
+static int rename_over(const struct endpoint *e, const char **call)
+{
+	int dir = file_of(e)->place.dir;
+	*call = "renameat";
+	return renameat(dir, file_of(e)->temporary, dir, file_of(e)->place.name) < 0 ? -errno : 0;
+}
+
+/* Names the temporary file without replacing any file. Returns -EEXIST if the name is taken. Where
+ * the file system has neither the flag nor hard links, another process can create the file between
+ * the check and the rename. */
+static int rename_to_new(const struct endpoint *e, const char **call)
+{
+	int dir = file_of(e)->place.dir;
+	*call = "renameat";
+	if (renameat2(dir, file_of(e)->temporary, dir, file_of(e)->place.name, RENAME_NOREPLACE) ==
+	    0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS) /* the file system lacks the flag, or the kernel */
+		return -errno;
+	*call = "linkat";
+	if (linkat(dir, file_of(e)->temporary, dir, file_of(e)->place.name, 0) < 0) {
+		if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS && errno != EMLINK)
+			return -errno;
+		return name_exists(e) ? -EEXIST : rename_over(e, call);
+	}
+	*call = "unlinkat";
+	return unlinkat(dir, file_of(e)->temporary, 0) < 0 ? -errno : 0;
+}
+
+#define RELEASE_MS 1000 /* to wait for storage that releases a closed file later */
+
+/* Some storage renames no file that is open: closes it and tries again. close(2) does not wait for
+ * the release of a FUSE file. */
+static int rename_named(struct endpoint *e, bool no_clobber, const char **call)
+{
+	int (*const name)(const struct endpoint *, const char **) = no_clobber ? rename_to_new
+									       : rename_over;
+	int r = name(e, call);
+	if (r == 0 || r == -EEXIST || file_of(e)->link || storage_is_known(file_of(e)->place.dir))
+		return r;
+	*call = "close";
+	int closed = endpoint_close(e);
+	if (closed < 0)
+		return closed;
+	for (int ms = 1; (r = name(e, call)) < 0 && r != -EEXIST && ms < RELEASE_MS; ms *= 2)
+		nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
+	return r;
+}
+
+/* btrfs before Linux 6.15 does not log a file whose link count is 0 (btrfs_log_inode_parent() in
+ * fs/btrfs/tree-log.c): its fsync(2) returns without a write. The fsync of the directory then logs
+ * the name without the data, and a power cut leaves DST torn.
+ */
+static bool must_flush_named(const struct endpoint *e)
+{
+	struct statfs fs;
+	return file_of(e)->link && file_of(e)->directory >= 0 && fstatfs(e->fd, &fs) == 0 &&
+	       fs.f_type == BTRFS_SUPER_MAGIC;
+}
+
+int temporary_name(struct endpoint *e, bool no_clobber, const char **call)
+{
+	int r;
+	bool fresh = !file_of(e)->place.exists, flush = must_flush_named(e),
+	     met = fresh && !file_of(e)->link && !no_clobber && name_exists(e);
+	*call = "linkat";
+	if (file_of(e)->link && fresh && !flush) {
+		r = file_of(e)->link(e, file_of(e)->place.name);
+		if (r != -EEXIST)
+			return r;
+		if (no_clobber)
+			return ENDPOINT_KEPT;
+		met = true;
+	}
+	/* Another process created DST during the copy: the later copy wins, as with two cp(1).
+	 * Flush first: a preallocated file must not replace another before it is on the disk. With
+	 * a named temporary file, DST can still appear between the check and the rename. */
+	if (met) {
+		*call = "fdatasync";
+		if (fdatasync(e->fd) < 0)
+			return -errno;
+	}
+	if (file_of(e)->link && (r = temporary_make_drawn(e, file_of(e)->link, "linkat", call)) < 0)
+		return r;
+	if (flush) {
+		*call = "fsync";
+		if (fsync(e->fd) < 0)
+			return -errno;
+	}
+	r = rename_named(e, no_clobber, call);
+	if (r == 0)
+		file_of(e)->temporary[0] = '\0';
+	return r == -EEXIST && no_clobber ? ENDPOINT_KEPT : r;
+}
