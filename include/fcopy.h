@@ -91,6 +91,7 @@ enum fcopy_advice {
 	FCOPY_ADVICE_REFLINK,       /* options.reflink FCOPY_WHEN_AUTO */
 	FCOPY_ADVICE_FLAGS,         /* remove the inode flags of the destination: chattr(1) */
 	FCOPY_ADVICE_RESUME,        /* options.resume, or remove or rename DST.fcopy-part */
+	FCOPY_ADVICE_NO_FSYNC,      /* leave out options.fsync and options.verify */
 	FCOPY_ADVICE_IN_PLACE_AUTO, /* options.in_place FCOPY_WHEN_AUTO: no rename can replace it */
 };
 

@@ -20,6 +20,7 @@ proofs=(
 	"kill|copies interrupted|2000"
 	"fulldisk|disk sizes tried|"
 	"storage|storage errors|"
+	"minimal|copies to storage that lacks operations|"
 	"random|randomised copies|5000"
 	"sockets|streams broken|500"
 	"whole|files of 5 GiB|"

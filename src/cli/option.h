@@ -53,7 +53,8 @@ int attributes_drop(struct cli *, const struct option_row *, const char *list);
 int shard_parse(struct cli *, const struct option_row *, const char *value);
 
 /* filters.c: --exclude, --include, --exclude-from, --files-from; row->min is the enum filter_kind.
- * filters_read fills in cli->tree. Return EXIT_DONE, or EXIT_USAGE or EXIT_FAILED after a message. */
+ * filters_read fills in cli->tree. Return EXIT_DONE, or EXIT_USAGE or EXIT_FAILED after a message.
+ */
 int filters_set(struct cli *, const struct option_row *, const char *value);
 int filters_read(struct cli *);
 

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -139,6 +140,22 @@ static void notify_not_atomic(const struct copy *c)
 	copy_notify(c, FCOPY_EVENT_NOT_ATOMIC, &e, NULL);
 }
 
+/* The first write or the truncation failed, and the source can be read again. */
+static bool starts_over(struct copy *c)
+{
+	const struct fcopy_error *e = &c->report->error;
+	bool writes = c->report->in_place && e->path == c->dst.path && e->call;
+	bool first = c->all.offset == 0 || (e->call && strcmp(e->call, "ftruncate") == 0);
+	return writes && first && S_ISREG(c->src.st.st_mode) && c->src.positional &&
+	       c->dst.ops->start_over && c->dst.ops->start_over(&c->dst, e);
+}
+
+static int copy_and_settle(struct copy *c)
+{
+	int r = copy_run_phase(c);
+	return r < 0 ? r : copy_settle(c);
+}
+
 static int run_open_copy(struct copy *c)
 {
 	c->report->existed = endpoint_old_stat(&c->dst);
@@ -153,9 +170,11 @@ static int run_open_copy(struct copy *c)
 	if (r == 0 && c->src.ops->gather && c->dst.positional)
 		c->src.ops->gather(&c->src);
 	if (r == 0)
-		r = copy_run_phase(c);
-	if (r == 0)
-		r = copy_settle(c);
+		r = copy_and_settle(c);
+	if (r < 0 && starts_over(c)) {
+		c->report->error = (struct fcopy_error){0};
+		r = copy_and_settle(c);
+	}
 	if (r == 0 && !c->options->scratch)
 		r = copy_commit(c);
 	if (r < 0 && c->resumes)

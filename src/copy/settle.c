@@ -5,6 +5,7 @@
 #include "copy.h"
 #include "endpoints/error.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -83,6 +84,12 @@ static int truncate_copy(struct copy *c)
 	return 0;
 }
 
+static bool is_unsupported(int err)
+{
+	return err == ENOSYS || err == EOPNOTSUPP || err == EINVAL || err == EPERM ||
+	       err == EACCES || err == EMFILE;
+}
+
 /* Do not retry fsync: the kernel reports a failed writeback once, and the next call succeeds. */
 int copy_flush(struct copy *c, bool metadata)
 {
@@ -92,8 +99,12 @@ int copy_flush(struct copy *c, bool metadata)
 	bool all = c->options->preserve != 0 || metadata;
 	int r = (all ? fsync(c->dst.fd) : fdatasync(c->dst.fd)) < 0 ? -errno : 0;
 	c->report->seconds[FCOPY_PHASE_FSYNC] += io_now() - start;
-	if (r < 0)
-		return error_call(&c->report->error, all ? "fsync" : "fdatasync", c->dst.path, -r);
+	if (r < 0) {
+		error_call(&c->report->error, all ? "fsync" : "fdatasync", c->dst.path, -r);
+		if (is_unsupported(-r))
+			c->report->error.advice = FCOPY_ADVICE_NO_FSYNC;
+		return r;
+	}
 	if (c->options->no_cache && c->dst.positional)
 		posix_fadvise(c->dst.fd, 0, 0, POSIX_FADV_DONTNEED);
 	return 0;

@@ -74,8 +74,11 @@ int verify_prefix(struct copy *c)
 	c->resumes = true;
 	c->all.offset = same;
 	c->report->resumed = (uint64_t)same;
-	if (ftruncate(c->dst.fd, same) < 0)
-		return error_call(&c->report->error, "ftruncate", c->dst.path, errno);
+	if (same < part.st_size && ftruncate(c->dst.fd, same) < 0) {
+		error_call(&c->report->error, "ftruncate", c->dst.path, errno);
+		c->report->error.advice = FCOPY_ADVICE_REMOVE_PART;
+		return -c->report->error.err;
+	}
 	copy_notify(c, FCOPY_EVENT_RESUME, NULL, same == 0 ? restart : NULL);
 	return 0;
 }

@@ -61,6 +61,11 @@ struct endpoint_ops {
 	/* After a failure: frees blocks up to `allocated` that are past the end of the file. */
 	void (*release_blocks)(const struct endpoint *, off_t allocated);
 
+	/* After a failed write or ftruncate(2) of a file that is overwritten: does its file system
+	 * perhaps accept only files that are truncated when they are opened? Then opens it so, and
+	 * returns true: the copy starts over. */
+	bool (*start_over)(struct endpoint *, const struct fcopy_error *);
+
 	/* Does a file have a temporary name, which a SIGKILL would leave? *dir: the directory. */
 	bool (*leaves_name)(const struct endpoint *, int *dir);
 

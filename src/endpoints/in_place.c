@@ -5,6 +5,7 @@
 #include "error.h"
 #include "file.h"
 #include "io/io.h"
+#include "storage.h"
 
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -48,8 +49,25 @@ static void in_place_release_blocks(const struct endpoint *e, off_t allocated)
 		(void)!ftruncate(e->fd, st.st_size);
 }
 
+/* Object stores accept only whole files that are written in order; some small file systems have no
+ * ftruncate(2). open(2) with O_TRUNC works there: cp(1) uses it. A full disk is another failure. */
+static bool in_place_start_over(struct endpoint *e, const struct fcopy_error *error)
+{
+	bool full = error->err == ENOSPC || error->err == EDQUOT || error->err == EFBIG;
+	if (full || error->err == EINTR || !S_ISREG(e->st.st_mode) || storage_is_known(e->fd))
+		return false;
+	int access = fcntl(e->fd, F_GETFL) & O_ACCMODE;
+	int fd = open(io_proc_path(e->fd).text, access | O_TRUNC | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	close(e->fd);
+	e->fd = fd;
+	return true;
+}
+
 const struct endpoint_ops in_place_ops = {.commit = in_place_commit,
 					  .abort = in_place_abort,
+					  .start_over = in_place_start_over,
 					  .old = in_place_old,
 					  .release_blocks = in_place_release_blocks};
 
@@ -74,6 +92,12 @@ static int in_place_check(struct endpoint *e, const struct endpoint *src, uint64
 	return 0;
 }
 
+static int open_existing(const struct place *p, int flags)
+{
+	return p->target >= 0 ? open(io_proc_path(p->target).text, flags)
+			      : openat(p->dir, p->name, flags | O_NOFOLLOW);
+}
+
 int in_place_open(struct endpoint *e, const struct endpoint *src,
 		  const struct fcopy_options *options, struct fcopy_error *error)
 {
@@ -83,8 +107,11 @@ int in_place_open(struct endpoint *e, const struct endpoint *src,
 	int access = options->verify && positional ? O_RDWR : O_WRONLY;
 	/* O_EXCL on a block device: not while it is mounted or otherwise in use (open(2)). */
 	int flags = access | O_NOCTTY | O_CLOEXEC | (S_ISBLK(p->st.st_mode) ? O_EXCL : 0);
-	e->fd = p->target >= 0 ? open(io_proc_path(p->target).text, flags)
-			       : openat(p->dir, p->name, flags | O_NOFOLLOW);
+	e->fd = open_existing(p, flags);
+	/* Some object stores open an existing file for writing only if it is truncated. */
+	if (e->fd < 0 && (errno == EPERM || errno == EINVAL || errno == EOPNOTSUPP) &&
+	    S_ISREG(p->st.st_mode) && !storage_is_known(p->dir))
+		e->fd = open_existing(p, flags | O_TRUNC);
 	if (e->fd < 0 && errno == EBUSY)
 		return error_refuse(error, e->path, EBUSY, "the device is mounted or in use",
 				    FCOPY_ADVICE_NONE);

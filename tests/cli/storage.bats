@@ -259,3 +259,26 @@ refuses_and_overwrites() {
 		[ "$(readlink m/d/link)" = new ]
 		[ "$(ls -A m/d)" = link ]'
 }
+
+@test "--inplace where a file is truncated only when it is opened, or written in order only" {
+	mkdir backing
+	random a 100000
+	random old 200000
+	local options
+	for options in sequential fault=truncate:ENOSYS; do
+		# shellcheck disable=SC2016
+		by_fuse $options 'for how in --inplace "--inplace --verify"; do
+				cp old backing/b
+				"$FCOPY" $how a m/b
+				cmp a backing/b
+				rm m/b
+			done
+			"$FCOPY" --resume a m/c
+			cmp a backing/c'
+	done
+	by_fuse fault=fsync:EPERM 's=0
+		"$FCOPY" --fsync a m/b 2>err || s=$?
+		[ $s = 1 ]
+		grep -q "hint: leave out --fsync" err
+		[ "$(ls backing)" = c ]'
+}
