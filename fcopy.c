@@ -15,8 +15,8 @@
  *                     or merged), commit, shard, shard_part, walk (reads directories), pool, entry,
  *                     shard_entry, links, hard_link, special, directory, permissions (of new
  *                     directories), record, resume and unmarked (an unfinished tree), flush,
- *                     prune (outdated entries), remove, inside (DST below SRC), twins (names that
- *                     differ only in case), report
+ *                     prune (outdated entries), remove, inside (DST below SRC), rivals and inodes
+ *                     (names that lead to one file in DST), report
  *   src/copy/         policy: rules (what options demand), copy (opens), run (up to the commit),
  *                     settle (before the commit), notify, plan (auto), cached and measure (splice
  *                     or threads), cpus, ask, modes, step, extents, allocate, space, stale, ranges

@@ -11,6 +11,7 @@
 #include "part/part.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -85,6 +86,14 @@ struct endpoint_ops {
 	enum endpoint_receipt (*receipt)(const struct endpoint *); /* after the commit */
 };
 
+/* Entries of a tree whose names may lead to one file: the copy of one must not replace the copy of
+ * another one. */
+struct rivals {
+	bool (*is_made)(void *arg, const struct stat *); /* did one of them make this file? */
+	void *arg;
+	pthread_mutex_t *lock; /* held while a name is looked up and replaced */
+};
+
 struct endpoint {
 	const struct endpoint_ops *ops;
 	const char *path; /* for messages */
@@ -94,6 +103,8 @@ struct endpoint {
 	/* Why a reader can see the copy incomplete under its final name, as a static string; NULL:
 	 * none can, or it is no file. */
 	const char *not_atomic;
+	const struct rivals
+	    *rivals; /* the commit fails with ENOTUNIQ if one has the name; or NULL */
 
 	/* What file.h or socket.h keeps here. */
 	_Alignas(8) unsigned char state[ENDPOINT_STATE];
@@ -169,6 +180,8 @@ int destination_open_in(struct endpoint *e, int dir, const char *name, const cha
 /* The open directory and the name in it that a file as DST has, or will have; both live as long as
  * *e. */
 const char *destination_name(const struct endpoint *e, int *dir);
+/* Is it the file that a symlink of the given name led to? */
+bool destination_is_target(const struct endpoint *e);
 
 /* replaceable.c: refuses an existing file that cannot be replaced. replace_open calls it, unless
  * options.shard is set: then the caller opens the part, too. */

@@ -234,3 +234,8 @@ const char *destination_name(const struct endpoint *e, int *dir)
 	*dir = file_of(e)->place.dir;
 	return file_of(e)->place.name;
 }
+
+bool destination_is_target(const struct endpoint *e)
+{
+	return file_of(e)->place.target >= 0;
+}

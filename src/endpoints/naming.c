@@ -72,6 +72,37 @@ static int rename_named(struct endpoint *e, bool no_clobber, const char **call)
 	return r;
 }
 
+/* Has another entry of the tree made what has the name now? */
+static bool is_rival(const struct endpoint *e)
+{
+	struct stat st;
+	return fstatat(file_of(e)->place.dir, file_of(e)->place.name, &st, AT_SYMLINK_NOFOLLOW) ==
+		   0 &&
+	       e->rivals->is_made(e->rivals->arg, &st);
+}
+
+static bool meets_rival(const struct endpoint *e)
+{
+	if (!e->rivals)
+		return false;
+	pthread_mutex_lock(e->rivals->lock);
+	bool rival = is_rival(e);
+	pthread_mutex_unlock(e->rivals->lock);
+	return rival;
+}
+
+/* A file that had one name when it was opened is claimed: no rival replaces it. */
+static int rename_without_rival(struct endpoint *e, bool no_clobber, const char **call)
+{
+	const struct place *p = &file_of(e)->place;
+	if (!e->rivals || (p->exists && p->st.st_nlink == 1))
+		return rename_named(e, no_clobber, call);
+	pthread_mutex_lock(e->rivals->lock);
+	int r = is_rival(e) ? -ENOTUNIQ : rename_named(e, no_clobber, call);
+	pthread_mutex_unlock(e->rivals->lock);
+	return r;
+}
+
 /* btrfs before Linux 6.15 does not log a file whose link count is 0 (btrfs_log_inode_parent() in
  * fs/btrfs/tree-log.c): its fsync(2) returns without a write. The fsync of the directory then logs
  * the name without the data, and a power cut leaves DST torn.
@@ -94,7 +125,7 @@ int temporary_name(struct endpoint *e, bool no_clobber, const char **call)
 		if (r != -EEXIST)
 			return r;
 		if (no_clobber)
-			return ENDPOINT_KEPT;
+			return meets_rival(e) ? -ENOTUNIQ : ENDPOINT_KEPT;
 		met = true;
 	}
 	/* Another process created DST during the copy: the later copy wins, as with two cp(1).
@@ -112,7 +143,7 @@ int temporary_name(struct endpoint *e, bool no_clobber, const char **call)
 		if (fsync(e->fd) < 0)
 			return -errno;
 	}
-	r = rename_named(e, no_clobber, call);
+	r = rename_without_rival(e, no_clobber, call);
 	if (r == 0)
 		file_of(e)->temporary[0] = '\0';
 	return r == -EEXIST && no_clobber ? ENDPOINT_KEPT : r;

@@ -6,6 +6,7 @@
 #include "endpoints/error.h"
 #include "permissions.h"
 #include "resume.h"
+#include "rivals.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -43,7 +44,6 @@ void directory_unref(struct directory *d)
 		struct directory *parent = d->parent;
 		if (d->dst >= 0)
 			close(d->dst);
-		twins_free(d->twins);
 		free(d);
 		d = parent;
 	}
@@ -208,6 +208,16 @@ static int is_copy_above(const struct tree *t, const struct directory *d, const 
 	return 0;
 }
 
+/* No other directory of a merge may have been copied into it. Returns fd, or closes it. */
+static int directory_claim(struct worker *w, const struct entry *e, int fd)
+{
+	int r = rivals_possible(w->tree) ? rivals_claim_open(w->tree, fd) : 0;
+	if (r == 0)
+		return fd;
+	close(fd);
+	return r == -ENOTUNIQ ? rivals_report(w, e) : report_call(w, e, "fstat", entry_dst, -r);
+}
+
 /* Opens the destination's directory, which is created unless it exists. */
 static int directory_make(struct worker *w, const struct entry *e, const struct stat *st,
 			  bool *fresh)
@@ -218,12 +228,14 @@ static int directory_make(struct worker *w, const struct entry *e, const struct 
 	/* mkdir of an existing name waits for the directory's lock, which other shards hold. */
 	int found = t->atomic && !e->dir->fresh ? directory_open(t, dir, e->as) : -1;
 	if (found >= 0)
-		return found;
+		return directory_claim(w, e, found);
 	*fresh = mkdirat(dir, e->as, mode) == 0;
 	int r = *fresh ? 0 : -errno;
 	if (r == -EEXIST && t->resume)
 		r = resume_make_directory(dir, e->as, mode, fresh);
-	if (r < 0 && !(r == -EEXIST && t->atomic))
+	if (r == -EEXIST && !t->atomic)
+		return rivals_report(w, e);
+	if (r < 0 && r != -EEXIST)
 		return report_call(w, e, "mkdir", entry_dst, -r);
 	if (*fresh && t->withheld && (r = permissions_admit_owner(dir, e->as)) < 0)
 		return report_call(w, e, "chmod", entry_dst, -r);
@@ -237,7 +249,7 @@ static int directory_make(struct worker *w, const struct entry *e, const struct 
 				      "is not a directory and is not replaced by one");
 	if (fd < 0)
 		return report_call(w, e, "open", entry_dst, errno);
-	return fd;
+	return directory_claim(w, e, fd);
 }
 
 int directory_enter(struct worker *w, const struct entry *e, int fd, const struct stat *st)

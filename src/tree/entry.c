@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "endpoints/error.h"
 #include "resume.h"
+#include "rivals.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -40,8 +41,9 @@ static int entry_open_destination(struct worker *w, const struct entry *e, const
 			return created_open(&c->dst, e->dir->dst, e->as, st->st_mode & 0777,
 					    entry_dst, error);
 	}
-	return destination_open_in(&c->dst, e->dir->dst, e->as, entry_dst, &c->src, &w->options,
-				   w->tree->options->hard_links, &w->tree->storage, error);
+	int r = destination_open_in(&c->dst, e->dir->dst, e->as, entry_dst, &c->src, &w->options,
+				    w->tree->options->hard_links, &w->tree->storage, error);
+	return rivals_possible(w->tree) ? rivals_claim_file(w, e, r) : r;
 }
 
 /* The unfinished copy of the file was kept: the report names the first one. It is next to what a
@@ -59,6 +61,15 @@ static void entry_note_part(const struct worker *w, const struct entry *e)
 		strcat(part, PART_SUFFIX);
 	}
 	pthread_mutex_unlock(&w->tree->lock);
+}
+
+/* O_EXCL or the commit met the copy of another entry. */
+static bool entry_met_rival(struct worker *w, const struct entry *e)
+{
+	const struct fcopy_error *error = &w->file.error;
+	bool exists = error->err == EEXIST && error->call && strcmp(error->call, "open") == 0;
+	return error->err == ENOTUNIQ ||
+	       (exists && (!w->tree->atomic || rivals_have(w->tree, e->dir->dst, e->as)));
 }
 
 /* A regular file that is open, and its fstat; closes fd. Returns 0 or -errno, reported. */
@@ -101,30 +112,14 @@ static int entry_copy_file(struct worker *w, const struct entry *e, int fd, cons
 	w->sum.files += r == 0;
 	if (r == 0 && w->tree->record)
 		record_add(w, e, st);
+	if (r < 0 && entry_met_rival(w, e))
+		return rivals_report(w, e);
 	if (r < 0)
 		report_failure(w, e, &w->file.error);
 	return r;
 }
 
 #define GRACE 2 /* seconds: the coarsest clock of a file system */
-
-/* Does the directory list the name still? */
-static bool entry_is_listed(const struct entry *e)
-{
-	_Alignas(8) char names[8192];
-	int dir = openat(e->dir->src, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	bool listed = false;
-	ssize_t n;
-	while (dir >= 0 && !listed && (n = getdents64(dir, names, sizeof(names))) > 0)
-		for (ssize_t at = 0; at < n && !listed;) {
-			const struct dirent64 *d = (const void *)(names + at);
-			listed = strcmp(d->d_name, e->name) == 0;
-			at += d->d_reclen;
-		}
-	if (dir >= 0)
-		close(dir);
-	return listed;
-}
 
 /* A removal or a rename changes the directory's times. If they are unchanged, the file system lists
  * a name that it cannot open. Network file systems cache the times. A removal within the same tick
@@ -141,7 +136,7 @@ static bool entry_was_removed(const struct entry *e)
 		    now.stx_ctime.tv_sec == then->st_ctim.tv_sec &&
 		    (long)now.stx_ctime.tv_nsec == then->st_ctim.tv_nsec;
 	bool recent = labs(time(NULL) - then->st_mtim.tv_sec) <= GRACE;
-	return !same || (recent && !entry_is_listed(e));
+	return !same || (recent && !rivals_is_listed(e->dir->src, e->name));
 }
 
 static int entry_vanished(struct worker *w, const struct entry *e, const char *call)
@@ -196,7 +191,10 @@ static int entry_copy_inode(struct worker *w, const struct entry *e, int fd, con
 	if (state != LINK_COPY) {
 		if (fd >= 0)
 			close(fd);
-		return state == LINK_WAITS ? -EINPROGRESS : state == LINK_FAILED ? -EIO : 0;
+		return state == LINK_WAITS    ? -EINPROGRESS
+		       : state == LINK_FAILED ? -EIO
+		       : state == LINK_TWICE  ? -EALREADY
+					      : 0;
 	}
 	int r = fd < 0 ? special_copy(w, e, st) : entry_copy_file(w, e, fd, st);
 	if (linked)
@@ -286,8 +284,6 @@ void entry_copy(struct worker *w, const struct entry *e)
 	if (mark)
 		r = report_refusal(w, e, entry_src, EEXIST,
 				   "has a name that --resume needs: rename or remove it");
-	if (r == 0 && e->dir->twins)
-		r = twins_refuse(w, e);
 	if (r == 0)
 		r = entry_copy_any(w, e);
 	if (r == -EINPROGRESS) /* it waits for another name of its inode, and comes again */

@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "resume.h"
+#include "rivals.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -62,7 +63,7 @@ int hard_link_make(struct worker *w, const struct entry *e, const struct stat *s
 	*call = "open";
 	if (from < 0)
 		return from;
-	bool merges = w->tree->atomic && !w->tree->resume && !w->tree->shard;
+	bool merges = rivals_possible(w->tree);
 	/* The copy may be of an earlier operand, which was merged. */
 	bool followed = S_ISREG(st->st_mode) &&
 			(hard_link_is_symlink(from, name) ||
@@ -70,8 +71,14 @@ int hard_link_make(struct worker *w, const struct entry *e, const struct stat *s
 	int r = followed ? -ELOOP : hard_link_create(from, name, to, e->as, call);
 	if (r == -EEXIST && w->tree->resume && remove_entry(to, e->as) == 0)
 		r = hard_link_create(from, name, to, e->as, call);
+	rivals_lock(w->tree);
+	if (r == -EEXIST && rivals_have(w->tree, to, e->as))
+		r = -ENOTUNIQ;
 	if (r == -EEXIST && (w->tree->shard || hard_link_may_replace(w, e, st)))
-		r = hard_link_replace(from, name, to, e->as, call);
+		r = rivals_claim(w->tree, to, e->as) < 0
+			? -ENOTUNIQ
+			: hard_link_replace(from, name, to, e->as, call);
+	rivals_unlock(w->tree);
 	/* A directory of an interrupted attempt. */
 	if (r == -EISDIR && w->tree->shard && remove_entry(to, e->as) == 0)
 		r = hard_link_create(from, name, to, e->as, call);

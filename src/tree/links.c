@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include "endpoints/error.h"
 #include "resume.h"
+#include "rivals.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -205,6 +206,8 @@ static enum link_state links_use(struct worker *w, const struct entry *e, const 
 			part_remove(e->dir->dst, e->as);
 		return LINK_MADE;
 	}
+	if (r == -ENOTUNIQ)
+		return rivals_report(w, e) == -EALREADY ? LINK_TWICE : LINK_FAILED;
 	if (r == -EEXIST) /* the copy keeps that file, follows that symlink, or reports a refusal */
 		return LINK_COPY;
 	struct fcopy_error error;
@@ -242,6 +245,11 @@ enum link_state links_claim(struct worker *w, const struct entry *e, const struc
 	pthread_mutex_lock(&l->lock);
 	struct link **at = links_find(l, st);
 	bool same = *at && link_is_same(*at, st, birth);
+	bool twice = same && (*at)->dir == e->dir && strcmp((*at)->name, e->as) == 0;
+	if (twice) {
+		pthread_mutex_unlock(&l->lock);
+		return LINK_TWICE;
+	}
 	if (same && (*at)->complete)
 		return links_use(w, e, st, at);
 	if (*at && !same && (*at)->complete) {
@@ -251,7 +259,7 @@ enum link_state links_claim(struct worker *w, const struct entry *e, const struc
 	if (!*at) {
 		bool known = w->tree->options->follow != FCOPY_FOLLOW_ALWAYS && !w->tree->several;
 		memory = links_add(l, e, st, birth, known ? st->st_nlink - 1 : UNKNOWN_LEFT);
-	} else if (same && ((*at)->dir != e->dir || strcmp((*at)->name, e->as) != 0)) {
+	} else if (same) {
 		memory = links_wait(*at, e);
 		state = memory ? LINK_WAITS : LINK_COPY;
 	}

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "endpoints/error.h"
 #include "resume.h"
+#include "rivals.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -213,34 +214,60 @@ static bool special_is_linked(const struct entry *e, const struct stat *st)
 	return strcmp(e->name, e->as) != 0 || from.st_dev != to.st_dev || from.st_ino != to.st_ino;
 }
 
+static bool special_in_place(const struct worker *w)
+{
+	return w->options.in_place == FCOPY_WHEN_ALWAYS || w->options.in_place == FCOPY_WHEN_AUTO;
+}
+
+/* Creates the name, or replaces what has it. Returns 0; -EEXIST if that is kept or may not be
+ * replaced; -ENOTUNIQ if another entry of the source has it; or -errno with the call. */
+static int special_place(struct worker *w, const struct entry *e, const struct stat *st,
+			 const char **call)
+{
+	struct tree *t = w->tree;
+	int r = special_create(e, e->as, st, call);
+	if (r == -EEXIST && !t->atomic)
+		return -ENOTUNIQ;
+	if (r == -EEXIST && w->options.no_clobber)
+		return rivals_have(t, e->dir->dst, e->as) ? -ENOTUNIQ : r;
+	if (r == -EEXIST && special_is_linked(e, st))
+		return 0;
+	if (r == -EEXIST && special_is_source(e, st))
+		return r;
+	if (r == -EEXIST && t->resume && remove_entry(e->dir->dst, e->as) == 0)
+		r = special_create(e, e->as, st, call);
+	if (r == -EEXIST && rivals_claim(t, e->dir->dst, e->as) < 0)
+		return -ENOTUNIQ;
+	if (r == -EEXIST)
+		r = special_replace(e, st, special_in_place(w), call);
+	/* A directory of an interrupted attempt. */
+	if (r == -EISDIR && t->shard && remove_entry(e->dir->dst, e->as) == 0)
+		r = special_create(e, e->as, st, call);
+	if (r == 0)
+		(void)rivals_claim(t, e->dir->dst, e->as); /* it is new */
+	return r;
+}
+
 int special_copy(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	const char *call;
-	const bool in_place = w->options.in_place == FCOPY_WHEN_ALWAYS ||
-			      w->options.in_place == FCOPY_WHEN_AUTO;
-	int r = special_create(e, e->as, st, &call);
-	if (r == -EEXIST && w->options.no_clobber && w->tree->atomic) {
+	const bool in_place = special_in_place(w);
+	rivals_lock(w->tree);
+	int r = special_place(w, e, st, &call);
+	rivals_unlock(w->tree);
+	if (r == -ENOTUNIQ)
+		return rivals_report(w, e);
+	if (r == -EEXIST && w->options.no_clobber) {
 		w->sum.kept++;
 		return r;
 	}
-	if (r == -EEXIST && special_is_linked(e, st)) {
-		w->sum.symlinks++;
-		return 0;
-	}
-	if (r == -EEXIST && special_is_source(e, st)) {
+	if (r == -EEXIST) {
 		struct fcopy_error error;
 		r = error_refuse(&error, entry_src, EINVAL, "are the same file", FCOPY_ADVICE_NONE);
 		error.path2 = entry_dst;
 		report_failure(w, e, &error);
 		return r;
 	}
-	if (r == -EEXIST && w->tree->resume && remove_entry(e->dir->dst, e->as) == 0)
-		r = special_create(e, e->as, st, &call);
-	if (r == -EEXIST && w->tree->atomic)
-		r = special_replace(e, st, in_place, &call);
-	/* A directory of an interrupted attempt. */
-	if (r == -EISDIR && w->tree->shard && remove_entry(e->dir->dst, e->as) == 0)
-		r = special_create(e, e->as, st, &call);
 	if (r < 0) {
 		bool src = strcmp(call, "readlink") == 0;
 		struct fcopy_error error;

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "target.h"
 #include "endpoints/error.h"
+#include "rivals.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -84,20 +85,16 @@ int target_find(struct tree *t, struct target *target, const char *src, const ch
 bool target_was_made(const struct tree *t, const struct target *target)
 {
 	struct stat st;
-	size_t i = 0;
-	if (t->made_count == 0 || t->options->copy.no_clobber ||
-	    fstatat(target->parent, target->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return false;
-	while (i < t->made_count &&
-	       (t->made[i].st_dev != st.st_dev || t->made[i].st_ino != st.st_ino))
-		i++;
-	return i < t->made_count;
+	return t->several && !t->options->copy.no_clobber &&
+	       fstatat(target->parent, target->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       inodes_has(t->made, &st);
 }
 
 void target_note_made(struct tree *t, const struct target *target)
 {
-	struct stat *st = t->made ? &t->made[t->made_count] : NULL;
-	if (st && t->committed &&
-	    fstatat(target->parent, target->name, st, AT_SYMLINK_NOFOLLOW) == 0)
-		t->made_count++;
+	struct stat st;
+	if (t->several && t->committed &&
+	    fstatat(target->parent, target->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    inodes_add(t->made, &st) < 0)
+		tree_stop(t, ENOMEM);
 }

@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
+#include "rivals.h"
 #include "root.h"
 #include "source/filter.h"
 #include "target.h"
@@ -226,12 +227,10 @@ static void copy_operands(struct tree *t, const char *const *src, size_t n, cons
 	    operands_find_directory(t, n, dst, &target.into) < 0)
 		return;
 	size_t done = 0;
-	if (n > 1 && !(t->made = calloc(n, sizeof(*t->made)))) {
-		tree_fail(t, "calloc", dst, ENOMEM);
-		return;
-	}
 	report->committed = true;
 	t->several = n > 1;
+	t->operand = src;
+	t->operands = n;
 	for (; done < n && !tree_stopped(t); done++) {
 		t->committed = false;
 		copy_tree_phase(t->options->copy.progress, FCOPY_PHASE_COPY);
@@ -271,6 +270,7 @@ int fcopy_tree(const char *const *src, size_t n, const char *dst,
 	struct tree t = {.options = &own,
 			 .report = report,
 			 .lock = PTHREAD_MUTEX_INITIALIZER,
+			 .replacing = PTHREAD_MUTEX_INITIALIZER,
 			 .storage = STORAGE_INITIALIZER};
 	struct fcopy_options *o = &own.copy;
 	memset(report, 0, sizeof(*report));
@@ -288,13 +288,15 @@ int fcopy_tree(const char *const *src, size_t n, const char *dst,
 	if (tree_make_filter(&t) < 0)
 		return -1;
 	t.links = t.options->hard_links ? links_new() : NULL;
-	if (t.options->hard_links && !t.links)
+	t.made = inodes_new();
+	if (!t.made || (t.options->hard_links && !t.links))
 		tree_fail(&t, "malloc", dst, ENOMEM);
 	else
 		copy_operands(&t, src, n, dst);
 	links_free(t.links);
 	filter_free(t.filter);
 	directory_unref(t.into);
-	free(t.made);
+	inodes_free(t.made);
+	inodes_free(t.sources);
 	return report->error.err ? -1 : 0;
 }

@@ -36,9 +36,7 @@ struct directory {
 	struct stat st;           /* of the source */
 	bool fresh;               /* created by this copy, or by the one that it resumes */
 	bool resumed;             /* it may hold what the source does not have any more */
-	bool begun;               /* its first names were read */
 	bool unread;              /* its source was not read to the end */
-	struct twins *twins;      /* NULL: none, or not in a merge */
 	unsigned present;         /* entries with a copy in dst (--resume, last walk); atomic */
 	uint64_t hash;       /* of its path below the operand, with a final slash; for shards */
 	unsigned pending;    /* items and subdirectories that are not finished; atomic */
@@ -94,7 +92,8 @@ struct worker {
 	size_t recorded;              /* bytes in it */
 	dev_t no_clone;               /* FICLONE was refused for files of this file system */
 	bool refuses_clones;
-	struct copy copy; /* its buffer stays from file to file */
+	struct copy copy;     /* its buffer stays from file to file */
+	struct rivals rivals; /* of the copy, in a merge */
 	struct fcopy_report file;
 };
 
@@ -146,8 +145,11 @@ struct tree {
 	struct links *links;
 	struct directory *into; /* where operands that are files go: hard links keep it open */
 	struct record *record;  /* NULL: times say which files are complete, or nothing is kept */
-	struct stat *made;      /* the copies of several operands */
-	size_t made_count;
+	struct inodes *made;    /* of a merge: inodes of DST that this run makes or replaces */
+	struct inodes *sources; /* the operands; NULL: not needed yet */
+	const char *const *operand;
+	size_t operands;
+	pthread_mutex_t replacing; /* rivals_lock() */
 	struct pool pool;
 };
 
@@ -197,14 +199,6 @@ int directory_reopen(const struct directory *);
 /* Creates a subdirectory; pushes what is in it. Takes fd. Returns 0 or -errno, reported. */
 int directory_enter(struct worker *, const struct entry *, int fd, const struct stat *);
 
-/* twins.c: names of a source directory that differ only in the case of ASCII letters, so that the
- * destination of a merge could treat them as one. twins_find collects them before the first entry
- * of the directory is copied. Returns 0 or -errno. */
-int twins_find(struct directory *, const char **call);
-void twins_free(struct twins *);
-/* Returns 0, or refuses an entry that is one of them; reported. */
-int twins_refuse(struct worker *, const struct entry *);
-
 /* entry.c: copies one name, whatever it is, and reports it. */
 void entry_copy(struct worker *, const struct entry *);
 
@@ -222,6 +216,7 @@ enum link_state {
 	LINK_COPY,   /* copy it, then call links_done */
 	LINK_MADE,   /* it is a link now */
 	LINK_FAILED, /* it could not be linked; reported */
+	LINK_TWICE,  /* its directory lists it twice */
 	LINK_WAITS,  /* the thread that is copying the first name will copy this entry later */
 };
 /* May another name of this inode be in the tree? */
@@ -237,8 +232,9 @@ struct waiter {
 struct waiter *links_done(struct worker *, const struct entry *, const struct stat *, int result);
 
 /* hard_link.c: gives the copy `name` in dir the entry's name, too. Returns 0, or -errno with the
- * call: then the entry has to be copied. -EEXIST: the link may not replace what is there. -ELOOP:
- * one of the two names is a symlink of an existing tree, which a copy follows. */
+ * call: then the entry has to be copied. -EEXIST: the link may not replace what is there.
+ * -ENOTUNIQ: that is the copy of another entry. -ELOOP: one of the two names is a symlink of an
+ * existing tree, which a copy follows. */
 int hard_link_make(struct worker *, const struct entry *, const struct stat *,
 		   const struct directory *dir, const char *name, const char **call);
 /* A copy would fail as well, or hide the failure. Any other errno means that this file or file

@@ -66,16 +66,12 @@ static void walk_fail(struct worker *w, struct directory *d, const char *call, i
 /* Reads the next names; pushes the rest of the directory, then the names on top of it. */
 static void walk_read(struct worker *w, struct directory *d)
 {
-	const char *call = "malloc";
-	const bool merges = w->tree->atomic && !w->tree->resume && !w->tree->shard;
-	int r = merges && !d->begun ? twins_find(d, &call) : 0;
-	struct names *n = r < 0 ? NULL : malloc(sizeof(*n) + NAMES_SIZE);
+	struct names *n = malloc(sizeof(*n) + NAMES_SIZE);
 	ssize_t got = n ? getdents64(d->src, n->data, NAMES_SIZE) : -1;
-	d->begun = true;
 	if (got <= 0) {
 		/* ENOENT: removed since it was opened (getdents(2)) */
-		if (got < 0 && (r < 0 ? r != -ENOENT : errno != ENOENT))
-			walk_fail(w, d, n ? "getdents64" : call, r < 0 ? -r : errno);
+		if (got < 0 && errno != ENOENT)
+			walk_fail(w, d, n ? "getdents64" : "malloc", errno);
 		free(n);
 		return;
 	}

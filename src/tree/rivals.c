@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT
+ * Implements rivals.h.
+ */
+#define _GNU_SOURCE
+#include "rivals.h"
+#include "endpoints/error.h"
+#include "root.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+void rivals_lock(struct tree *t)
+{
+	if (rivals_possible(t))
+		pthread_mutex_lock(&t->replacing);
+}
+
+void rivals_unlock(struct tree *t)
+{
+	if (rivals_possible(t))
+		pthread_mutex_unlock(&t->replacing);
+}
+
+/* A file with several names may be replaced under each of them. Whether this run has made it is
+ * then looked up again just before the rename. */
+static int claim(struct tree *t, const struct stat *st)
+{
+	if (st->st_nlink > 1 && !S_ISDIR(st->st_mode))
+		return inodes_has(t->made, st) ? -ENOTUNIQ : 0;
+	int r = inodes_add(t->made, st);
+	if (r < 0)
+		tree_stop(t, -r);
+	return r == 0 ? -ENOTUNIQ : 0;
+}
+
+int rivals_claim(struct tree *t, int dir, const char *name)
+{
+	struct stat st;
+	return !rivals_possible(t) || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0
+		   ? 0
+		   : claim(t, &st);
+}
+
+bool rivals_have(struct tree *t, int dir, const char *name)
+{
+	struct stat st;
+	return rivals_possible(t) && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       inodes_has(t->made, &st);
+}
+
+int rivals_claim_open(struct tree *t, int fd)
+{
+	struct stat st;
+	return fstat(fd, &st) < 0 ? -errno : claim(t, &st);
+}
+
+static bool is_made(void *tree, const struct stat *st)
+{
+	const struct tree *t = tree;
+	return inodes_has(t->made, st);
+}
+
+/* Adds the operands: the files, and the directories above other files. */
+static int find_sources(struct tree *t)
+{
+	struct stat st;
+	int r = 0;
+	pthread_mutex_lock(&t->lock);
+	struct inodes *sources = t->sources ? NULL : inodes_new();
+	for (size_t i = 0; sources && r >= 0 && i < t->operands; i++)
+		if (stat(t->operand[i], &st) == 0)
+			r = inodes_add(sources, &st);
+	if (r < 0) {
+		inodes_free(sources);
+		sources = NULL;
+	}
+	t->sources = t->sources ? t->sources : sources;
+	pthread_mutex_unlock(&t->lock);
+	return t->sources ? 0 : -ENOMEM;
+}
+
+/* Is the directory, or one above it, an operand? Returns 1, 0, or -errno. */
+static int is_below_source(struct tree *t, int dir)
+{
+	struct stat st, below = {0};
+	int r = -1, fd = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	while (r < 0) {
+		if (fd < 0 || fstat(fd, &st) < 0) {
+			r = -errno;
+			break;
+		}
+		if (inodes_has(t->sources, &st))
+			r = 1;
+		else if (st.st_dev == below.st_dev && st.st_ino == below.st_ino)
+			r = 0; /* the parent of / is / */
+		if (r >= 0)
+			break;
+		below = st;
+		int up = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		close(fd);
+		fd = up;
+	}
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+/* A symlink in DST was followed to the file that *old is of. Returns 0 or -errno, recorded. */
+static int check_target(struct worker *w, const struct entry *e, const struct stat *old)
+{
+	struct tree *t = w->tree;
+	struct fcopy_error *error = &w->file.error;
+	const struct directory *root = e->dir;
+	int dir, r = find_sources(t);
+	destination_name(&w->copy.dst, &dir);
+	if (r == 0)
+		r = inodes_has(t->sources, old) ? 1 : is_below_source(t, dir);
+	while (root->parent)
+		root = root->parent;
+	if (r == 0 && !t->single && root->src >= 0)
+		r = inside_by_mount(root->src, dir, t->options->one_file_system);
+	if (r < 0 && r != -EACCES) /* a process that may not search there cannot have read it */
+		return error_call(error, "open", entry_dst, -r);
+	return r > 0 ? error_refuse(error, entry_dst, EINVAL, "leads to a file of the source",
+				    FCOPY_ADVICE_NONE)
+		     : 0;
+}
+
+static int claim_open_file(struct worker *w, const struct entry *e)
+{
+	struct tree *t = w->tree;
+	struct endpoint *dst = &w->copy.dst;
+	const struct stat *old = endpoint_old_stat(dst);
+	struct stat new;
+	int r = 0;
+	if (old && S_ISREG(old->st_mode) && destination_is_target(dst))
+		r = check_target(w, e, old);
+	if (r == 0 && old && S_ISREG(old->st_mode))
+		r = claim(t, old);
+	if (r == 0 && fstat(dst->fd, &new) == 0 && S_ISREG(new.st_mode))
+		r = inodes_add(t->made, &new);
+	if (r == -ENOMEM)
+		tree_stop(t, ENOMEM);
+	return r < 0 ? r : 0;
+}
+
+int rivals_claim_file(struct worker *w, const struct entry *e, int r)
+{
+	struct stat kept;
+	struct tree *t = w->tree;
+	if (r == ENDPOINT_KEPT && fstatat(e->dir->dst, e->as, &kept, 0) == 0 &&
+	    inodes_has(t->made, &kept))
+		return error_call(&w->file.error, "open", entry_dst, ENOTUNIQ);
+	if (r != 0)
+		return r;
+	w->rivals = (struct rivals){is_made, t, &t->replacing};
+	w->copy.dst.rivals = &w->rivals;
+	r = claim_open_file(w, e);
+	if (r == 0)
+		return 0;
+	if (w->file.error.err == 0)
+		error_call(&w->file.error, "open", entry_dst, -r);
+	w->copy.dst.ops->abort(&w->copy.dst);
+	return r;
+}
+
+/* Counts a name in a directory, and looks for another one that leads to the same file in DST. */
+struct search {
+	const struct entry *e;
+	struct stat src, dst; /* of the entry; dst.st_nlink 0: not looked for */
+	unsigned count;
+	char rival[NAME_MAX + 1]; /* empty: none */
+};
+
+/* Stats the source, and what its copy was written to: as in destination_open_in, that of a file
+ * follows a symlink. */
+static bool stat_both(const struct entry *e, const char *name, struct stat *src, struct stat *dst)
+{
+	if (fstatat(e->dir->src, name, src, e->follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
+		src->st_mode = src->st_nlink = 0;
+	const int flags = S_ISREG(src->st_mode) ? 0 : AT_SYMLINK_NOFOLLOW;
+	return fstatat(e->dir->dst, name, dst, flags) == 0;
+}
+
+static void search_name(struct search *s, const char *name)
+{
+	struct stat src, dst;
+	if (strcmp(name, s->e->name) == 0)
+		s->count++;
+	else if (s->dst.st_nlink > 0 && !s->rival[0] && strlen(name) <= NAME_MAX &&
+		 stat_both(s->e, name, &src, &dst) && dst.st_dev == s->dst.st_dev &&
+		 dst.st_ino == s->dst.st_ino)
+		strcpy(s->rival, name);
+}
+
+static bool is_symlink(int dir, const char *name)
+{
+	struct stat st;
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+}
+
+static void search_directory(struct search *s, int dir)
+{
+	_Alignas(8) char names[8192];
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ssize_t n;
+	while (fd >= 0 && (n = getdents64(fd, names, sizeof(names))) > 0)
+		for (ssize_t at = 0; at < n;) {
+			const struct dirent64 *d = (const void *)(names + at);
+			if (!name_is_dot(d->d_name))
+				search_name(s, d->d_name);
+			at += d->d_reclen;
+		}
+	if (fd >= 0)
+		close(fd);
+}
+
+bool rivals_is_listed(int dir, const char *name)
+{
+	const struct entry e = {.name = name};
+	struct search s = {.e = &e};
+	search_directory(&s, dir);
+	return s.count > 0;
+}
+
+/* The name of a symlink in DST is no evidence: its target may be the copy of another entry. A name
+ * that was replaced while the source was read may have been listed twice, too. */
+static bool is_listed_twice(const struct search *s)
+{
+	const struct entry *e = s->e;
+	if (s->rival[0] || s->count > 1)
+		return !s->rival[0];
+	bool link = S_ISREG(s->src.st_mode) && is_symlink(e->dir->dst, e->as);
+	return !link && rivals_is_listed(e->dir->dst, e->as);
+}
+
+/* Two names of one source, of which one leads to the other in DST: both have its bytes. */
+static bool is_same_source(const struct search *s)
+{
+	struct stat src, dst;
+	const struct entry *e = s->e;
+	return s->rival[0] && stat_both(e, s->rival, &src, &dst) && src.st_nlink > 0 &&
+	       src.st_dev == s->src.st_dev && src.st_ino == s->src.st_ino &&
+	       (is_symlink(e->dir->dst, e->as) || is_symlink(e->dir->dst, s->rival));
+}
+
+int rivals_report(struct worker *w, const struct entry *e)
+{
+	struct search s = {.e = e};
+	struct fcopy_error error;
+	char path[PATH_MAX];
+	if (!w->tree->single) {
+		if (!stat_both(e, e->name, &s.src, &s.dst))
+			s.dst.st_nlink = 0;
+		search_directory(&s, e->dir->src);
+		if (is_listed_twice(&s) || is_same_source(&s))
+			return -EALREADY;
+	}
+	error_refuse(&error, s.rival[0] ? entry_src : entry_dst, EEXIST,
+		     s.rival[0] ? "are one file in the destination: the second is not copied"
+				: "is the copy of another entry, which is not replaced",
+		     FCOPY_ADVICE_NONE);
+	if (s.rival[0]) {
+		const struct entry rival = {.dir = e->dir, .name = s.rival, .as = s.rival};
+		entry_path(&rival, true, path, sizeof(path));
+		error.path2 = path;
+	}
+	report_failure(w, e, &error);
+	return -EEXIST;
+}

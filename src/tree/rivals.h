@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Rivals: two names that lead to one file in DST. The file system may ignore case or normalise
+ * Unicode, two symlinks may have one target, and a symlink may lead to a file of the source. The
+ * copy of one entry must not replace the copy of another one, or a source.
+ *
+ * In a merge, the inode that a copy replaces is compared with the inodes that this run made or
+ * replaces. A new tree needs no such comparison: each of its names is created with O_EXCL.
+ */
+#ifndef TREE_RIVALS_H
+#define TREE_RIVALS_H
+
+#include "tree.h"
+
+/* inodes.c: a set of inodes. Takes 16 bytes for each 64 inodes whose numbers are close together, as
+ * those of new files on a local disk are. All functions are thread-safe. */
+struct inodes;
+struct inodes *inodes_new(void); /* NULL: no memory */
+void inodes_free(struct inodes *);
+/* Returns 1 if the inode was not in the set, 0 if it was, or -ENOMEM. */
+int inodes_add(struct inodes *, const struct stat *);
+bool inodes_has(struct inodes *, const struct stat *);
+
+/* Does this run replace files of an existing tree? */
+static inline bool rivals_possible(const struct tree *t)
+{
+	return t->atomic && !t->resume && !t->shard;
+}
+
+/* Only where rivals are possible: held while a name is looked up and then replaced, where one call
+ * cannot do both. */
+void rivals_lock(struct tree *);
+void rivals_unlock(struct tree *);
+
+/* Is what `name` in dir leads to made by this run? A symlink is not followed. */
+bool rivals_have(struct tree *, int dir, const char *name);
+/* Claims it, so that no other entry may replace it. Returns 0, also if there is no such name or if
+ * rivals are impossible; or -ENOTUNIQ if another entry has it. */
+int rivals_claim(struct tree *, int dir, const char *name);
+/* The same for an open directory or special file. */
+int rivals_claim_open(struct tree *, int fd);
+/* Of the worker's copy, after destination_open_in() returned r: claims the file that it replaces
+ * and the new one. Returns r; or -ENOTUNIQ, or -errno with the failure in w->file.error; then the
+ * destination is closed. */
+int rivals_claim_file(struct worker *, const struct entry *, int r);
+
+/* The entry's name leads to what another entry has made. Returns -EALREADY if it is this entry,
+ * which its directory lists twice, or -EEXIST, reported. */
+int rivals_report(struct worker *, const struct entry *);
+/* Does the directory list this name? */
+bool rivals_is_listed(int dir, const char *name);
+
+#endif
