@@ -287,6 +287,9 @@ struct fcopy_options {
 	void (*notify)(void *user,
 		       const struct fcopy_event *event); /* called in the copying thread */
 	void *user;
+	/* Unless preserve contains FCOPY_ATTR_MODE, new files get mode 0666, and new directories
+	 * and sockets 0777, less the umask; false: the mode of the source less the umask. */
+	bool default_mode;
 };
 
 #define FCOPY_BUFFER_MAX  ((size_t)1 << 30)

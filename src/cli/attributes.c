@@ -54,6 +54,8 @@ int attributes_preserve(struct cli *cli, const struct option_row *row, const cha
 	if (!parse_list(list ? list : "mode,ownership,timestamps", &all, &named))
 		return refuse_list(row, list);
 	cli->copy.preserve |= all;
+	if (list && all & FCOPY_ATTR_MODE)
+		cli->copy.default_mode = false;
 	cli->copy.preserve_required |= list ? named : 0;
 	return EXIT_DONE;
 }
@@ -64,6 +66,8 @@ int attributes_drop(struct cli *cli, const struct option_row *row, const char *l
 	if (!parse_list(list, &all, &named))
 		return refuse_list(row, list);
 	cli->copy.preserve &= ~all;
+	if (all & FCOPY_ATTR_MODE)
+		cli->copy.default_mode = true;
 	cli->copy.preserve_required &= ~all;
 	return EXIT_DONE;
 }

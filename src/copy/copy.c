@@ -31,6 +31,7 @@ static int open_and_run(struct copy *c, const char *src, const char *dst)
 		r = source_open(&c->src, src, e);
 	if (r != 0)
 		return r;
+	source_hide_mode(&c->src.st, c->options);
 	r = destination_open(&c->dst, dst, &c->src, c->options, c->report->dst, e);
 	if (r == 0) {
 		request.dst = c->dst.path;

@@ -151,6 +151,14 @@ static inline bool same_mtime(const struct stat *a, const struct stat *b)
 int source_refuse_fifo(const char *src, const char *dst, const struct fcopy_options *,
 		       char resolved[PATH_MAX], struct fcopy_error *);
 
+/* With options.default_mode, the copy has nothing of the source's mode: replaces it in *st. */
+static inline void source_hide_mode(struct stat *st, const struct fcopy_options *o)
+{
+	const mode_t type = st->st_mode & S_IFMT;
+	if (o->default_mode && !(o->preserve & FCOPY_ATTR_MODE) && type != S_IFLNK)
+		st->st_mode = type | (type == S_IFDIR || type == S_IFSOCK ? 0777 : 0666);
+}
+
 /* Opens SRC for reading. */
 int source_open(struct endpoint *e, const char *path, struct fcopy_error *);
 /* The same for a regular file that is already open as `open`, which stays open after the commit or

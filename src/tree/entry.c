@@ -211,6 +211,7 @@ static int entry_copy_open(struct worker *w, const struct entry *e, int fd)
 		close(fd);
 		return report_call(w, e, "fstat", entry_src, err);
 	}
+	source_hide_mode(&st, &w->options);
 	if (S_ISDIR(st.st_mode) && w->tree->single) {
 		close(fd);
 		return report_refusal(w, e, entry_src, EISDIR,
@@ -258,6 +259,7 @@ static int entry_copy_any(struct worker *w, const struct entry *e)
 				return errno == ENOENT
 					   ? entry_vanished(w, e, "stat")
 					   : report_call(w, e, "stat", entry_src, errno);
+			source_hide_mode(&st, &w->options);
 			if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
 				return entry_copy_inode(w, e, -1, &st);
 		}

@@ -222,6 +222,7 @@ int shard_claim(struct worker *w, const struct entry *e, uint64_t *sum)
 		return 0; /* entry_copy_any() reports it */
 	if (fstatat(e->dir->src, e->name, &st, e->follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : report_call(w, e, "stat", entry_src, errno);
+	source_hide_mode(&st, &w->options);
 	uint64_t path = shard_path_hash(e);
 	*sum = shard_entry_sum(w, path, &st);
 	__atomic_add_fetch(&t->sum, *sum, __ATOMIC_RELAXED);

@@ -84,6 +84,7 @@ static int copy_directory(struct tree *t, const char *src, const struct target *
 		close(o.src);
 		return tree_fail(t, "fstat", src, errno);
 	}
+	source_hide_mode(&o.st, &t->options->copy);
 	int r = t->shard ? shard_root_copy(t, &o) : root_copy(t, &o);
 	close(o.src);
 	return r;

@@ -194,3 +194,39 @@ make_box() {
 		rm -r p/new*
 	done
 }
+
+@test "--no-preserve=mode: 0666 for files and 0777 for directories, less the umask or as the default ACL says" {
+	mkdir -p s/d deny
+	echo a >s/d/f
+	mkfifo s/p
+	chmod 444 s/d/f
+	chmod 400 s/p
+	chmod 555 s/d s
+	local how mask
+	for mask in 022 077; do
+		for how in -r -a "-r --preserve=mode" "-r --inplace"; do
+			rm -rf cp new merged
+			mkdir -p merged/s/d
+			chmod 700 merged/s/d
+			umask $mask
+			# shellcheck disable=SC2086
+			cp ${how%--inplace} --no-preserve=mode s cp
+			# shellcheck disable=SC2086
+			expect 0 $how --no-preserve=mode s new
+			same_modes cp new || { echo "umask $mask, $how"; return 1; }
+			# shellcheck disable=SC2086
+			expect 0 $how --no-preserve=mode s merged
+			umask 022
+			[ "$(stat -c %a merged/s/d)" = 700 ]
+			[ "$(stat -c %a merged/s/d/f)" = "$(stat -c %a cp/d/f)" ]
+		done
+	done
+	expect 0 --no-preserve=mode s/d/f f
+	expect 0 --no-preserve=mode --resume s/d/f resumed
+	expect 0 --resume -r --no-preserve=mode s tree
+	expect 0 --no-preserve=mode --preserve=all s/d/f all
+	[ "$(stat -c %a f resumed tree tree/d tree/d/f all | tr '\n' ' ')" = "644 644 755 755 644 444 " ]
+	setfacl -d -m u::rwx,g::rwx,o::--- deny 2>/dev/null || skip "no ACL on this file system"
+	expect 0 -r --no-preserve=mode s deny
+	[ "$(stat -c %a deny/s/d deny/s/d/f | tr '\n' ' ')" = "770 660 " ]
+}
