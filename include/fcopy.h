@@ -270,7 +270,9 @@ struct fcopy_options {
 	bool no_clobber;   /* leave an existing destination unchanged, and succeed */
 	bool no_directory; /* fail if DST is a directory; false: copy into it */
 	bool resume;       /* keep an interrupted copy as DST.fcopy-part, and continue it */
-	bool verify;       /* read both files back from the storage and compare; implies fsync */
+	/* Read source and copy back from the storage and compare; of a source that can be read only
+	 * once, compare the checksum. Implies fsync. */
+	bool verify;
 	unsigned preserve; /* set of enum fcopy_attribute: what the copy gets from the source */
 	unsigned preserve_required; /* fail if one of these is lost; if another is lost, warn */
 	bool scratch;               /* write an unnamed temporary file beside DST and discard it */

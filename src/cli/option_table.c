@@ -161,7 +161,7 @@ const struct option_row option_table[] = {
 	{0},
 	{"fsync", 0, NULL, "succeed only when the copy is on the disk",
 	 set_flag, FIELD(copy.fsync)},
-	{"verify", 0, NULL, "read both files back from the disk and compare; implies --fsync",
+	{"verify", 0, NULL, "read the copy back from the disk and compare; implies --fsync",
 	 set_flag, FIELD(copy.verify), .not_benchmarked = true},
 	{"strict", 0, NULL, "fail if SRC changes, or if its length is not that of --size or --count",
 	 set_flag, FIELD(copy.strict), .not_benchmarked = true},

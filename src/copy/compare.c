@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Compares two files, read from the storage if possible: for --verify and --resume.
+ * Compares two files, read from the storage if possible: for --verify and --resume. Compares the
+ * copy of a stream with the checksum of what was written.
  */
 #define _GNU_SOURCE
 #include "copy.h"
 #include "endpoints/error.h"
+#include "io/sum.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -102,12 +104,24 @@ static ssize_t read_copy(struct comparison *m, char *block, off_t at)
 	return read_block(&m->io, m->dst, block, at);
 }
 
+/* Returns 0, or -errno, recorded: the copy is cancelled. */
+static int note_compared(const struct comparison *m, off_t bytes)
+{
+	struct fcopy_progress *progress = m->copy->options->progress;
+	if (progress) {
+		__atomic_store_n(&progress->bytes, (uint64_t)bytes, __ATOMIC_RELAXED);
+		__atomic_store_n(&progress->moved, (uint64_t)bytes, __ATOMIC_RELAXED);
+	}
+	return io_cancelled(&m->io) ? error_refuse(&m->copy->report->error, m->copy->dst.path,
+						   EINTR, "interrupted", FCOPY_ADVICE_NONE)
+				    : 0;
+}
+
 /* Returns the offset of the first difference, or `end`, or -errno. */
 static off_t count_equal(struct comparison *m, off_t start, off_t end)
 {
 	char *a = m->memory, *b = m->memory + BLOCK_SIZE;
 	struct fcopy_error *e = &m->copy->report->error;
-	struct fcopy_progress *progress = m->copy->options->progress;
 	for (off_t at = start; at < end;) {
 		ssize_t na = read_block(&m->io, m->src, a, at), nb = read_copy(m, b, at);
 		if (na < 0)
@@ -120,16 +134,39 @@ static off_t count_equal(struct comparison *m, off_t start, off_t end)
 		if (same < BLOCK_SIZE)
 			return at + (off_t)same < end ? at + (off_t)same : end;
 		at += (off_t)n;
-		if (progress) {
-			uint64_t done = (uint64_t)(at - start);
-			__atomic_store_n(&progress->bytes, done, __ATOMIC_RELAXED);
-			__atomic_store_n(&progress->moved, done, __ATOMIC_RELAXED);
-		}
-		if (io_cancelled(&m->io))
-			return error_refuse(e, m->copy->dst.path, EINTR, "interrupted",
-					    FCOPY_ADVICE_NONE);
+		int r = note_compared(m, at - start);
+		if (r < 0)
+			return r;
 	}
 	return end;
+}
+
+int compare_sum(struct copy *c, off_t end, bool *cached)
+{
+	struct comparison m = {.copy = c, .src = -1, .io.cancel = c->options->cancel};
+	uint64_t sum = 0;
+	off_t at = 0;
+	m.memory = io_alloc(BLOCK_SIZE);
+	if (!m.memory)
+		return error_call(&c->report->error, "mmap", c->dst.path, errno);
+	int r = m.dst = open_again(&m, c->dst.fd, c->dst.path, true);
+	while (r >= 0 && at < end) {
+		ssize_t n = read_copy(&m, m.memory, at);
+		if (n < 0)
+			r = error_operation(&c->report->error, "read back", "pread", c->dst.path,
+					    (int)-n);
+		if (n <= 0)
+			break;
+		n = n < end - at ? n : end - at;
+		sum = sum_add(sum, m.memory, (size_t)n);
+		at += n;
+		r = note_compared(&m, at);
+	}
+	if (m.dst >= 0)
+		close(m.dst);
+	*cached = m.cached;
+	io_free(m.memory, BLOCK_SIZE);
+	return r < 0 ? r : at == end && sum == c->sum;
 }
 
 off_t compare_files(struct copy *c, off_t start, off_t end, bool past_cache, bool *cached)

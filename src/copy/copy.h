@@ -30,6 +30,7 @@ struct copy {
 	struct monitor *shared; /* counts and limits several copies together, or NULL */
 	const unsigned *idle;   /* threads that may help with a large file now; atomic; or NULL */
 	struct measure measure;
+	uint64_t sum;        /* --verify of a source that is read only once: of its bytes */
 	off_t allocated;     /* end of the blocks that were allocated ahead */
 	bool resumes;        /* DST.fcopy-part belongs to this copy: it may be truncated and kept */
 	bool share;          /* options.shard: all of DST.fcopy-part, or only [first, last) of it */
@@ -141,6 +142,10 @@ int allocate_unwritten(struct copy *, off_t start, off_t end);
  * storage, with O_DIRECT; *cached is set if a file does not support that and was read through the
  * page cache. */
 off_t compare_files(struct copy *, off_t start, off_t end, bool past_cache, bool *cached);
+
+/* Reads the destination's first `end` bytes from the storage. Returns 1 if c->sum is their sum, 0
+ * if it is not, or -errno with the failure recorded. *cached as above. */
+int compare_sum(struct copy *c, off_t end, bool *cached);
 
 /* verify.c: each returns 0, or -errno with the failure recorded. */
 int verify_copy(struct copy *); /* the whole copy, or its share, before the commit */

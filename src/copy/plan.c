@@ -107,7 +107,7 @@ static int read_on(struct copy *c)
 						       &engine_readwrite, NULL};
 	static const struct engine *const to_socket[] = {&engine_sendfile, &engine_readwrite, NULL};
 	bool positional = c->src.positional && c->dst.positional;
-	bool plain = positional || c->options->no_cache || c->all.zeros;
+	bool plain = positional || c->options->no_cache || c->all.zeros || c->all.sum;
 	bool from_file = c->dst.ops->receipt && c->src.positional;
 	const struct engine *const *chain = plain ? files : from_file ? to_socket : streams;
 	return c->dst.positional && !plain ? run_stream(c, chain) : run_chain(c, &c->all, &chain);

@@ -202,7 +202,7 @@ static int rules_check_shard(const struct request *x, const struct fcopy_mode *m
 
 #define NO_OFFSETS "a stream has no offsets, which this mode needs"
 #define NO_LIMIT   "only the whole file can be cloned, not its first bytes"
-#define NO_FILES   "only a copy from a file to a file can be verified or resumed"
+#define NO_FILES   "only a copy from a file to a file can be resumed"
 
 /* A row applies if its option was given. It lists what SRC and DST may be. */
 static int rules_check_ends(const struct request *x, const struct fcopy_mode *mode,
@@ -238,7 +238,11 @@ static int rules_check_ends(const struct request *x, const struct fcopy_mode *mo
 	     NO_OFFSETS, use_auto},
 	    {o->count && clone_mode, "count", 0, ANY, NO_LIMIT, use_auto},
 	    {o->count && clones, "count", 0, ANY, NO_LIMIT, usage},
-	    {o->verify, "verify", END_FILE, END_FILE, NO_FILES, usage},
+	    {o->verify, "verify", ANY, END_DISK | END_FILE,
+	     "cannot be verified: only a file or a block device can be read back", usage},
+	    {o->verify && mode->engine && !mode_runs(mode, engine_readwrite.name), "verify",
+	     END_DISK | END_FILE, ANY,
+	     "can be read only once, and this mode does not see its bytes to sum them", use_auto},
 	    {o->resume, "resume", END_FILE, END_FILE, NO_FILES, usage},
 	    {o->shard.count > 0, "shard", END_FILE, END_FILE, "only a file can be copied in shards",
 	     usage},

@@ -18,15 +18,21 @@ int verify_copy(struct copy *c)
 	struct fcopy_report *report = c->report;
 	double start = io_now();
 	copy_phase(c, FCOPY_PHASE_VERIFY, (uint64_t)(c->all.offset - c->first));
-	off_t same = compare_files(c, c->first, c->all.offset, true, &cached);
+	const char *in_place = endpoint_old(&c->dst) == OLD_OVERWRITTEN
+				   ? ", and was written in place"
+				   : "";
+	off_t same = c->src.positional ? compare_files(c, c->first, c->all.offset, true, &cached)
+				       : compare_sum(c, c->all.offset, &cached);
 	report->seconds[FCOPY_PHASE_VERIFY] += io_now() - start;
 	if (same < 0)
 		return (int)same;
-	if (same < c->all.offset) {
-		snprintf(report->detail, sizeof(report->detail),
-			 "differs from the source at byte %jd%s", (intmax_t)same,
-			 endpoint_old(&c->dst) == OLD_OVERWRITTEN ? ", and was written in place"
-								  : "");
+	if (c->src.positional ? same < c->all.offset : same == 0) {
+		if (c->src.positional)
+			snprintf(report->detail, sizeof(report->detail),
+				 "differs from the source at byte %jd%s", (intmax_t)same, in_place);
+		else
+			snprintf(report->detail, sizeof(report->detail),
+				 "differs from what the source sent%s", in_place);
 		return error_refuse(&report->error, c->dst.path, EIO, report->detail,
 				    FCOPY_ADVICE_NONE);
 	}

@@ -3,6 +3,7 @@
  * ENGINE_NEXT. The CPU copies each byte twice.
  */
 #include "engine.h"
+#include "io/sum.h"
 
 #include <errno.h>
 #include <string.h>
@@ -60,6 +61,8 @@ static int readwrite_through(struct transfer *t, void *buffer, size_t size)
 			    ? write_sparsely(t, buffer, (size_t)got, &put)
 			    : io_write_all(&t->io, t->dst, buffer, (size_t)got, transfer_dst_at(t),
 					   &put);
+		if (t->sum)
+			*t->sum = sum_add(*t->sum, buffer, put);
 		int stop = transfer_advance(t, put);
 		if (r < 0)
 			return transfer_fail(t, t->dst_positional ? "pwrite" : "write", SIDE_DST,

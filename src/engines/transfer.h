@@ -44,6 +44,7 @@ struct transfer {
 	size_t buffer_size; /* bytes per call (splice: the pipe's size); 0: the engine's default */
 	enum zeros zeros;   /* for readwrite */
 	void *buffer;       /* buffer_size bytes; NULL: the engine allocates its own */
+	uint64_t *sum;      /* for readwrite: sum_add() of the written bytes; NULL: not needed */
 	struct monitor *monitor; /* may be NULL */
 	struct io io;
 	/* Set by ranges_run, unused by engines: the number of threads, the bytes that a thread

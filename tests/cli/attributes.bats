@@ -168,15 +168,40 @@ like_source() {
 	says "fcopy: warning: journalled/b: verified through the page cache: O_DIRECT is unsupported here"
 }
 
-@test "--verify and --resume of what cannot be read twice: exit 2" {
+@test "--verify of a DST that cannot be read back, and --resume of what cannot be read twice: exit 2" {
 	random a 1000
-	local option
-	for option in --verify --resume; do
-		expect 2 $option a /dev/null
-		mentions "/dev/null: only a copy from a file to a file can be verified or resumed"
-		expect 2 $option - b <a
-		absent b
+	expect 2 --verify a /dev/null
+	mentions "/dev/null: cannot be verified"
+	expect 2 --resume a /dev/null
+	mentions "/dev/null: only a copy from a file to a file can be resumed"
+	expect 2 --resume - b <a
+	absent b
+}
+
+# A disk that loses what it was sent: the read back returns other bytes than were written.
+@test "--verify of a stream: the copy is read back, and a difference fails the copy" {
+	need_strace
+	random a 3000001
+	local from
+	for from in "- b" "- b readwrite" "fd:0 b" "--sparse=always - b" "--count=2000000 - b"; do
+		# shellcheck disable=SC2086
+		traced 0 trace=read,pread64,preadv2,openat --verify $from <a
+		in_trace 'openat\(.*/proc/self/fd/.*O_DIRECT|openat\(.*/proc/self/fd/'
+		cmp -n "$(stat -c %s b)" a b
+		rm b
 	done
+	cat a | "$FCOPY" --verify - b
+	cmp a b
+	serve --verify tcp-listen:0 c
+	expect 0 a "tcp:127.0.0.1:$port"
+	ended 0
+	cmp a c
+	traced 0 trace=pread64 --verify - c <a
+	echo old >b
+	traced 1 "inject=pread64:retval=1048576:when=$(nth pread64 '1048576, 0\) = 1048576')" --verify - b <a
+	injected
+	mentions "b: differs from what the source sent"
+	holds old b
 }
 
 trusted() {

@@ -78,7 +78,7 @@ COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftr
 	demand 2
 	says "fcopy: -: $reason"
 	expect 2 --verify a tcp-listen:0
-	says "fcopy: tcp-listen:0: only a copy from a file to a file can be verified or resumed"
+	says "fcopy: tcp-listen:0: cannot be verified: only a file or a block device can be read back"
 	exec 7<>d/a # what a directory has under that name is found out later
 	expect 2 --fsync a d
 	exec 7>&-

@@ -37,6 +37,26 @@ teardown() {
 	done
 }
 
+@test "--verify: a block device is read back over the length that was written, not from its cache" {
+	setup_device
+	need_strace
+	random a 1000003
+	random b 4194304
+	expect 0 b "$loop"
+	traced 0 trace=openat,pread64,fadvise64 --verify a "$loop"
+	in_trace "fadvise64\(.*$loop>?.*DONTNEED"
+	in_trace 'openat\(.*/proc/self/fd/[0-9]+", O_RDONLY\|.*O_DIRECT'
+	cmp -n 1000003 a "$loop"
+	cmp -i 1000003 b "$loop"
+	expect 0 --verify - "$loop" <a
+	expect 0 --verify "$loop" c
+	cmp c "$loop"
+	# The device returns other bytes than were written.
+	traced 1 "inject=pread64:retval=1000003:when=$(calls pread64)" --verify a "$loop"
+	injected
+	mentions "$loop: differs from the source at byte" ", and was written in place"
+}
+
 @test "the copy of a device is as private as the device" {
 	setup_device
 	chmod 640 "$loop"

@@ -5,6 +5,7 @@
 #include "cases.h"
 
 #include "io/io.h"
+#include "io/sum.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -263,6 +264,21 @@ static void has_huge_memory(void **state)
 	}
 }
 
+/* The check value of CRC-64/XZ, and the same from any pieces. */
+static void sums_as_published(void **state)
+{
+	char bytes[300];
+	(void)state;
+	assert_true(sum_add(0, "123456789", 9) == 0x995dc9bbdf1939fau);
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (char)(i * 37);
+	const uint64_t whole = sum_add(0, bytes, sizeof(bytes));
+	for (size_t n = 0; n <= sizeof(bytes); n++)
+		assert_true(sum_add(sum_add(0, bytes, n), bytes + n, sizeof(bytes) - n) == whole);
+	bytes[200] ^= 1;
+	assert_true(sum_add(0, bytes, sizeof(bytes)) != whole);
+}
+
 int main(void)
 {
 	static const int errs[] = {EIO, ENOSPC, EINTR, EAGAIN, EPIPE, FAULT_ZERO};
@@ -281,6 +297,7 @@ int main(void)
 	case_add(timeout_is_from_the_last_byte, NULL, "wait: the timeout starts over");
 	case_add(pipe_has_no_timeout, NULL, "wait: a pipe has no timeout");
 	case_add(has_aligned_memory, NULL, "memory");
+	case_add(sums_as_published, NULL, "checksum");
 	case_add(has_huge_memory, NULL, "memory in huge pages");
 	return cases_run("io");
 }
