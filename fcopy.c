@@ -5,16 +5,17 @@
  * This file shows the whole program: options -> copy -> report -> exit status. The map:
  *
  *   include/fcopy.h   the public header of libfcopy
- *   src/cli/          the command line: options and option_table, operands, filters, mode, attributes,
- *                     size, shard, suggest, signals, standard (0 to 2 are open); and everything that is
+ *   src/cli/          the command line: options and option_table, operands, filters, mode,
+ * attributes, size, shard, suggest, signals, standard (0 to 2 are open); and everything that is
  *                     printed: help, messages, errors, events, progress, speed, line, terminal,
  *                     text, utf8, ending, usage, stats, tree_print, json, json_file, report_json,
  *                     benchmark and its parts
- *   src/source/       which entries are copied: filter (patterns and lists)
+ *   src/source/       which entries are copied: filter (patterns and lists), names
  *   src/tree/         several sources and trees: operands, tree, target (a copy's name), root (new
  *                     or merged), commit, shard, shard_part, walk (reads directories), pool, entry,
  *                     shard_entry, links, hard_link, special, directory, permissions (of new
  *                     directories), record, resume and unmarked (an unfinished tree), flush,
+ *                     update (what a merge leaves alone), mirror (what it removes),
  *                     prune (outdated entries), remove, inside (DST below SRC), rivals and inodes
  *                     (names that lead to one file in DST), report
  *   src/copy/         policy: rules (what options demand), copy (opens), run (up to the commit),

@@ -213,6 +213,7 @@ enum fcopy_event_kind {
 	FCOPY_EVENT_CLIENT,    /* fcopy_serve: a client's copy has ended; report describes it */
 	FCOPY_EVENT_FAILED,    /* fcopy_tree: one entry failed; error says why */
 	FCOPY_EVENT_ENTRY,     /* fcopy_tree: one entry is complete; text is its destination */
+	FCOPY_EVENT_DELETED,   /* fcopy_tree: an entry of DST was removed; text is its path */
 	/* The copy is written under its final name: a reader can see it incomplete. error.path is
 	 * the destination, error.reason says why. fcopy_tree: once for the whole call. */
 	FCOPY_EVENT_NOT_ATOMIC,
@@ -418,14 +419,12 @@ struct fcopy_tree_options {
 	size_t file_count;
 	bool files_recursive;
 	/* Remove from a directory of DST what the same directory of SRC does not have. Nothing is
-	 * removed if any entry failed, or if more than max_delete entries would be. If SRC is
-	 * empty, max_delete must be set. FCOPY_DELETE_ANY: no limit. */
+	 * removed if any entry failed, or if more than *max_delete entries would be. NULL: no
+	 * limit, but nothing is removed if SRC is empty. */
 	bool delete_extra;
-	uint64_t max_delete;
+	const uint64_t *max_delete;
 	bool dry_run; /* change nothing; report what would be done */
 };
-
-#define FCOPY_DELETE_ANY UINT64_MAX
 
 /* What happened; filled in on success and on failure. Counts are numbers of entries. */
 struct fcopy_tree_report {
@@ -437,10 +436,9 @@ struct fcopy_tree_report {
 	uint64_t skipped;    /* resume: were already complete in DST.fcopy-part */
 	uint64_t unchanged;  /* update: equal, and left alone, or given attributes that differed */
 	uint64_t repaired;   /* of these: given attributes */
-	uint64_t
-	    excluded; /* by patterns or files; what is below an excluded directory is not counted */
-	uint64_t deleted;  /* delete_extra: removed from DST */
-	uint64_t vanished; /* removed from the source before they could be opened */
+	uint64_t excluded;   /* by patterns or files, without what is below these entries */
+	uint64_t deleted;    /* delete_extra: removed from DST */
+	uint64_t vanished;   /* removed from the source before they could be opened */
 	uint64_t failed;
 	uint64_t changed; /* files whose source changed during the copy */
 	uint64_t cloned;  /* files that share their extents with the source */

@@ -46,6 +46,8 @@ struct cli {
 	bool keep_listening;
 	unsigned max_clients; /* 0: the library's own */
 	struct filter_arguments filters;
+	uint64_t max_delete; /* if tree.max_delete is set */
+	bool update_given;
 	bool null;            /* names in files end with a null byte */
 	bool recursive_given; /* -r, not only -a: as with rsync, a listed directory stands for what
 				 is in it */

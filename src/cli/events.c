@@ -173,6 +173,11 @@ static void print_event(const struct cli *cli, const struct fcopy_event *event)
 		message_print(event->text);
 		fputc('\n', stderr);
 		break;
+	case FCOPY_EVENT_DELETED:
+		fputs("removed ", stderr);
+		message_print(event->text);
+		fputc('\n', stderr);
+		break;
 	case FCOPY_EVENT_NOT_ATOMIC:
 		fputs("fcopy: ", stderr);
 		message_print(event->error->path);
@@ -190,6 +195,7 @@ static bool is_wanted(const struct cli *cli, enum fcopy_event_kind kind)
 	case FCOPY_EVENT_FAILED:
 	case FCOPY_EVENT_CLIENT: return true;
 	case FCOPY_EVENT_NOT_ATOMIC:
+	case FCOPY_EVENT_DELETED:
 	case FCOPY_EVENT_ENTRY: return cli->verbose > 0;
 	default: return cli->verbose >= 2;
 	}

@@ -3,6 +3,7 @@
  */
 #include "option.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,6 +102,46 @@ static int set_timeout(struct cli *cli, const struct option_row *row, const char
 	return EXIT_DONE;
 }
 
+static int set_update(struct cli *cli, const struct option_row *row, const char *value)
+{
+	static const char *const names[] = {[FCOPY_UPDATE_ALL] = "all",
+					    [FCOPY_UPDATE_NONE] = "none",
+					    [FCOPY_UPDATE_NONE_FAIL] = "none-fail",
+					    [FCOPY_UPDATE_OLDER] = "older",
+					    [FCOPY_UPDATE_CHANGED] = "changed"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (strcmp(value ? value : "older", names[i]) == 0) {
+			cli->tree.update = (enum fcopy_update)i;
+			cli->update_given = true;
+			return EXIT_DONE;
+		}
+	return message_option(row->name,
+			      "invalid value '%s' (older, all, none, none-fail, changed)", value);
+}
+
+static int set_window(struct cli *cli, const struct option_row *row, const char *value)
+{
+	char *end;
+	double seconds = strtod(value, &end);
+	if (*end || end == value || value[strspn(value, "0123456789.")] ||
+	    !(seconds >= 0 && seconds <= row->max))
+		return message_option(row->name, "invalid number of seconds '%s' (0 to %d)", value,
+				      (int)row->max);
+	cli->tree.modify_window_ns = seconds > 0 ? (int64_t)(seconds * 1e9) : -1;
+	return EXIT_DONE;
+}
+
+static int set_max_delete(struct cli *cli, const struct option_row *row, const char *value)
+{
+	char *end;
+	errno = 0;
+	cli->max_delete = strtoull(value, &end, 10);
+	if (*end || end == value || value[strspn(value, "0123456789")] || errno)
+		return message_option(row->name, "invalid number '%s' (minimum 0)", value);
+	cli->tree.max_delete = &cli->max_delete;
+	return EXIT_DONE;
+}
+
 static int set_follow(struct cli *cli, const struct option_row *row, const char *value)
 {
 	(void)value;
@@ -123,6 +164,14 @@ static int set_archive(struct cli *cli, const struct option_row *row, const char
 	cli->tree.recursive = cli->tree.hard_links = true;
 	cli->tree.follow = FCOPY_FOLLOW_NEVER;
 	return attributes_preserve(cli, row, "all");
+}
+
+/* As -a --update=changed --delete -T. */
+static int set_mirror(struct cli *cli, const struct option_row *row, const char *value)
+{
+	cli->tree.update = FCOPY_UPDATE_CHANGED;
+	cli->update_given = cli->tree.delete_extra = cli->copy.no_directory = true;
+	return set_archive(cli, row, value);
 }
 
 static int set_target(struct cli *cli, const struct option_row *row, const char *value)
@@ -155,6 +204,8 @@ const struct option_row option_table[] = {
 	 set_flag, FIELD(copy.force), .not_benchmarked = true},
 	{"no-clobber", 'n', NULL, "keep an existing DST unchanged",
 	 set_flag, FIELD(copy.no_clobber), .not_benchmarked = true},
+	{"update", 'u', "[WHICH]", "replace only files that are: older (-u), changed, none, all",
+	 set_update, .not_benchmarked = true},
 	{"verbose", 'v', NULL, "print what was done; given twice, also each decision and engine", set_count,
 	 FIELD(verbose), .not_benchmarked = true},
 	{"quiet", 'q', NULL, "print no progress and no warnings", set_flag, FIELD(quiet)},
@@ -176,6 +227,16 @@ const struct option_row option_table[] = {
 	{0},
 	{"one-file-system", 'x', NULL, "with -r, copy mount points below SRC as empty directories",
 	 set_flag, FIELD(tree.one_file_system), .not_benchmarked = true},
+	{"mirror", 0, NULL, "the same as -a --update=changed --delete -T",
+	 set_mirror, .not_benchmarked = true},
+	{"delete", 0, NULL, "with -r, remove from DST what SRC does not have",
+	 set_flag, FIELD(tree.delete_extra), .not_benchmarked = true},
+	{"max-delete", 0, "N", "remove nothing if it would be more than N entries",
+	 set_max_delete, .not_benchmarked = true},
+	{"checksum", 0, NULL, "with --update=changed, compare bytes instead of times",
+	 set_flag, FIELD(tree.checksum), .not_benchmarked = true},
+	{"modify-window", 0, "SECONDS", "times that differ by at most SECONDS are equal",
+	 set_window, .max = 1000000, .not_benchmarked = true},
 	{"exclude", 0, "PATTERN", "with -r, do not copy entries that match, as rsync",
 	 filters_set, .min = FILTER_EXCLUDE, .not_benchmarked = true},
 	{"include", 0, "PATTERN", "copy entries that match; the first matching pattern decides",

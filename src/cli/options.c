@@ -23,8 +23,7 @@ static const char *const cp_names[] = {"attributes-only",
 				       "remove-destination",
 				       "strip-trailing-slashes",
 				       "suffix",
-				       "symbolic-link",
-				       "update"};
+				       "symbolic-link"};
 
 static const char only_in_cp[] = "cp has this option, fcopy does not";
 
@@ -138,6 +137,21 @@ static int check_program(const struct cli *cli)
 	    {!cli->tree.recursive && cli->tree.keep_going, "keep-going", "requires -r or -a"},
 	    {!cli->tree.recursive && cli->tree.one_file_system, "one-file-system",
 	     "requires -r or -a"},
+	    {!cli->tree.recursive && cli->tree.delete_extra, "delete", "requires -r or -a"},
+	    {cli->tree.delete_extra && cli->copy.no_clobber, "no-clobber",
+	     "means --no-clobber here, and cannot be combined with --delete: use --dry-run to see "
+	     "what would happen"},
+	    {cli->tree.delete_extra && cli->source_count > 1, "delete",
+	     "cannot be combined with several SRC"},
+	    {cli->tree.delete_extra && cli->filters.files, "files-from",
+	     "cannot be combined with --delete"},
+	    {cli->tree.max_delete && !cli->tree.delete_extra, "max-delete", "requires --delete"},
+	    {cli->tree.checksum && cli->tree.update != FCOPY_UPDATE_CHANGED, "checksum",
+	     "requires --update=changed or --mirror"},
+	    {cli->tree.modify_window_ns && cli->tree.update < FCOPY_UPDATE_OLDER, "modify-window",
+	     "requires --update=changed, --update=older or --mirror"},
+	    {cli->update_given && cli->copy.no_clobber, "update",
+	     "cannot be combined with --no-clobber"},
 	    {!cli->tree.recursive && cli->filters.count > 0, "exclude", "requires -r or -a"},
 	    {!cli->tree.recursive && cli->filters.files, "files-from", "requires -r or -a"},
 	    {cli->filters.files && cli->source_count > 1, "files-from",

@@ -78,6 +78,9 @@ static void add_tree(struct json *j, const struct outcome *o)
 	json_integer(j, "hard_links", r->hard_links);
 	json_integer(j, "kept", r->kept);
 	json_integer(j, "skipped", r->skipped);
+	json_integer(j, "unchanged", r->unchanged);
+	json_integer(j, "repaired", r->repaired);
+	json_integer(j, "deleted", r->deleted);
 	json_integer(j, "excluded", r->excluded);
 	json_integer(j, "vanished", r->vanished);
 	json_integer(j, "changed", r->changed);

@@ -193,6 +193,9 @@ static void print_tree(const struct fcopy_tree_report *r, double seconds, FILE *
 	print_entries("  hard links", r->hard_links, f);
 	print_entries("  kept", r->kept, f);
 	print_entries("  resumed", r->skipped, f);
+	print_entries("unchanged", r->unchanged, f);
+	print_entries("repaired", r->repaired, f);
+	print_entries("deleted", r->deleted, f);
 	print_entries("excluded", r->excluded, f);
 	print_entries("vanished", r->vanished, f);
 	print_entries("changed", r->changed, f);

@@ -271,4 +271,12 @@ struct metadata_pair {
 int metadata_copy_attribute(enum fcopy_attribute, const struct metadata_pair *,
 			    struct fcopy_error *);
 
+/* equal.c: has dst the attributes of `preserve` that a copy of src would get? Both are descriptors,
+ * perhaps O_PATH, with their stats. Access times are not compared. Extended attributes of symlinks
+ * are not either. Modification times that differ by at most window_ns are equal. */
+bool metadata_is_equal(int src, const struct stat *, int dst, const struct stat *,
+		       unsigned preserve, int64_t window_ns);
+/* The distance of two times in ns, at most INT64_MAX. */
+int64_t metadata_time_difference(const struct timespec *, const struct timespec *);
+
 #endif

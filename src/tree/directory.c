@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
+#include "mirror.h"
 #include "permissions.h"
 #include "resume.h"
 #include "rivals.h"
@@ -77,7 +78,7 @@ int directory_preserve(struct worker *w, const struct entry *e, int src, int dst
 		       const struct stat *st)
 {
 	const struct fcopy_options *o = &w->tree->options->copy;
-	const bool reused = w->tree->resume || w->tree->shard;
+	const bool reused = w->tree->resume || w->tree->shard || w->tree->options->update;
 	const struct metadata_pair pair = {src, dst, st, entry_src, entry_dst, reused};
 	int lost = 0;
 	for (size_t i = 0; i < METADATA_ATTRIBUTES; i++) {
@@ -162,6 +163,9 @@ static void directory_finish(struct worker *w, struct directory *d)
 		__atomic_store_n(&w->tree->stale, true, __ATOMIC_RELAXED);
 	else if (stale)
 		prune_directory(w, d);
+	if (w->tree->options->delete_extra && !d->fresh && !d->unread && !d->mounted &&
+	    !tree_stopped(w->tree) && !directory_is_exact(d))
+		mirror_collect(w, d);
 	if (!d->parent) /* root.c still needs it */
 		return;
 	if (!tree_stopped(w->tree) && (finishes ? !waits : !w->tree->shard))
@@ -218,10 +222,12 @@ static int directory_claim(struct worker *w, const struct entry *e, int fd)
 	return r == -ENOTUNIQ ? rivals_report(w, e) : report_call(w, e, "fstat", entry_dst, -r);
 }
 
-/* Opens the destination's directory, which is created unless it exists. */
+/* Opens the destination's directory, which is created unless it exists. replaced: what a mirror
+ * found in its place has been removed. */
 static int directory_make(struct worker *w, const struct entry *e, const struct stat *st,
-			  bool *fresh)
+			  bool *fresh, bool replaced)
 {
+	struct stat old;
 	const struct tree *t = w->tree;
 	int dir = e->dir->dst;
 	mode_t mode = permissions_are_hidden(t) ? 0700 : (st->st_mode & 01777) | 0700;
@@ -244,6 +250,13 @@ static int directory_make(struct worker *w, const struct entry *e, const struct 
 	if (fd < 0 && t->shard && (errno == ENOTDIR || errno == ELOOP) &&
 	    unlinkat(dir, e->as, 0) == 0 && mkdirat(dir, e->as, mode) == 0)
 		fd = directory_open(t, dir, e->as);
+	if (fd < 0 && !*fresh && (errno == ENOTDIR || errno == ELOOP) && t->options->delete_extra &&
+	    !replaced) {
+		if (fstatat(dir, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0)
+			return report_call(w, e, "stat", entry_dst, errno);
+		r = mirror_remove_conflict(w, e, &old);
+		return r < 0 ? r : directory_make(w, e, st, fresh, true);
+	}
 	if (fd < 0 && !*fresh && (errno == ENOTDIR || errno == ELOOP))
 		return report_refusal(w, e, entry_dst, ENOTDIR,
 				      "is not a directory and is not replaced by one");
@@ -273,7 +286,7 @@ int directory_enter(struct worker *w, const struct entry *e, int fd, const struc
 		return report_refusal(w, e, entry_src, ELOOP, "contains itself through a symlink");
 	}
 	const bool compares = t->walk == WALK_COMPARES, finishes = t->walk == WALK_FINISHES;
-	int dst = compares ? -1 : directory_make(w, e, st, &fresh);
+	int dst = compares ? -1 : directory_make(w, e, st, &fresh, false);
 	if (dst < 0 && !compares) {
 		close(fd);
 		return dst;
@@ -288,6 +301,7 @@ int directory_enter(struct worker *w, const struct entry *e, int fd, const struc
 	}
 	d->fresh = fresh || t->resume || finishes;
 	d->resumed = (!fresh && t->resume) || finishes;
+	d->mounted = mounted;
 	w->sum.directories += t->walk == WALK_COPIES;
 	struct item item = {.dir = d};
 	if (mounted)

@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
+#include "mirror.h"
 #include "resume.h"
 #include "rivals.h"
 
@@ -186,14 +187,21 @@ static int entry_copy_inode(struct worker *w, const struct entry *e, int fd, con
 			close(fd);
 		return report_refusal(w, e, entry_src, EBUSY, "changed while it was examined");
 	}
-	bool linked = links_may_exist(w, st);
+	const int left = update_leave(w, e, fd, st);
+	/* An unchanged name may have to become a link to another one. */
+	bool linked = left >= 0 && links_may_exist(w, st) &&
+		      (left == 0 || w->tree->options->update == FCOPY_UPDATE_CHANGED);
 	enum link_state state = linked ? links_claim(w, e, st) : LINK_COPY;
-	if (state != LINK_COPY) {
+	if (state != LINK_COPY || left != 0) {
 		if (fd >= 0)
 			close(fd);
+		if (state == LINK_COPY && linked)
+			entry_copy_waiting(w, e, links_done(w, e, st, 0));
 		return state == LINK_WAITS    ? -EINPROGRESS
 		       : state == LINK_FAILED ? -EIO
 		       : state == LINK_TWICE  ? -EALREADY
+		       : state == LINK_SAME   ? 1
+		       : state == LINK_COPY   ? left
 					      : 0;
 	}
 	int r = fd < 0 ? special_copy(w, e, st) : entry_copy_file(w, e, fd, st);
@@ -291,10 +299,10 @@ void entry_copy(struct worker *w, const struct entry *e)
 	if (r == -EINPROGRESS) /* it waits for another name of its inode, and comes again */
 		__atomic_sub_fetch(&w->tree->sum, sum, __ATOMIC_RELAXED);
 	w->entry = NULL;
-	if (r == 0 && w->tree->resume)
+	if (r >= 0 && (w->tree->resume || w->tree->options->delete_extra))
 		__atomic_add_fetch(&e->dir->present, 1, __ATOMIC_RELAXED);
-	else if (r != -EINPROGRESS && !mark && w->tree->resume && w->tree->options->keep_going &&
-		 !tree_stopped(w->tree))
+	else if (r < 0 && r != -EINPROGRESS && !mark && w->tree->resume &&
+		 w->tree->options->keep_going && !tree_stopped(w->tree))
 		remove_entry(e->dir->dst, e->as); /* no older copy may remain in its place */
 	if (r == 0)
 		report_entry(w, e);

@@ -56,6 +56,14 @@ static int hard_link_replace(int from, const char *name, int to, const char *as,
 	return r;
 }
 
+static bool hard_link_is_made(int from, const char *name, int to, const char *as)
+{
+	struct stat a, b;
+	return fstatat(from, name, &a, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       fstatat(to, as, &b, AT_SYMLINK_NOFOLLOW) == 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
 int hard_link_make(struct worker *w, const struct entry *e, const struct stat *st,
 		   const struct directory *dir, const char *name, const char **call)
 {
@@ -63,6 +71,11 @@ int hard_link_make(struct worker *w, const struct entry *e, const struct stat *s
 	*call = "open";
 	if (from < 0)
 		return from;
+	if (w->tree->options->update && hard_link_is_made(from, name, to, e->as)) {
+		if (dir != e->dir)
+			close(from);
+		return HARD_LINK_SAME;
+	}
 	bool merges = rivals_possible(w->tree);
 	/* The copy may be of an earlier operand, which was merged. */
 	bool followed = S_ISREG(st->st_mode) &&

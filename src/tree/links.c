@@ -199,6 +199,10 @@ static enum link_state links_use(struct worker *w, const struct entry *e, const 
 	const char *call;
 	int r = hard_link_make(w, e, st, dir, name, &call);
 	directory_unref(dir);
+	if (r == HARD_LINK_SAME) {
+		w->sum.unchanged++;
+		return LINK_SAME;
+	}
 	if (r == 0) {
 		w->sum.hard_links++;
 		/* An earlier run may have begun with this name of the inode. */

@@ -126,6 +126,13 @@ void report_operand(struct tree *t, const struct fcopy_error *error)
 	pthread_mutex_unlock(&t->lock);
 }
 
+void report_operand_warning(struct tree *t, const struct fcopy_error *error)
+{
+	pthread_mutex_lock(&t->lock);
+	tree_notify(t, &(struct fcopy_event){.kind = FCOPY_EVENT_WARNING, .error = error});
+	pthread_mutex_unlock(&t->lock);
+}
+
 int tree_fail(struct tree *t, const char *call, const char *path, int err)
 {
 	struct fcopy_error error;
@@ -220,16 +227,25 @@ void report_warning(struct worker *w, const struct entry *e, const struct fcopy_
 	pthread_mutex_unlock(&t->lock);
 }
 
-void report_entry(struct worker *w, const struct entry *e)
+static void report_path(struct tree *t, const struct entry *e, enum fcopy_event_kind kind)
 {
-	struct tree *t = w->tree;
 	char path[PATH_MAX];
 	if (!t->options->report_entries || !t->options->copy.notify)
 		return;
 	entry_path(e, false, path, sizeof(path));
 	pthread_mutex_lock(&t->lock);
-	tree_notify(t, &(struct fcopy_event){.kind = FCOPY_EVENT_ENTRY, .text = path});
+	tree_notify(t, &(struct fcopy_event){.kind = kind, .text = path});
 	pthread_mutex_unlock(&t->lock);
+}
+
+void report_entry(struct worker *w, const struct entry *e)
+{
+	report_path(w->tree, e, FCOPY_EVENT_ENTRY);
+}
+
+void report_deleted(struct worker *w, const struct entry *e)
+{
+	report_path(w->tree, e, FCOPY_EVENT_DELETED);
 }
 
 void report_event(void *worker, const struct fcopy_event *event)

@@ -6,6 +6,7 @@
 #include "root.h"
 #include "endpoints/error.h"
 #include "io/libc.h"
+#include "mirror.h"
 #include "permissions.h"
 
 #include <fcntl.h>
@@ -349,8 +350,12 @@ int root_copy(struct tree *t, const struct operand *o)
 	struct record record = {.parent = o->parent, .dst = r.dst, .fd = -1};
 	bool timed = t->options->copy.preserve & FCOPY_ATTR_TIMESTAMPS;
 	t->record = t->atomic || timed ? NULL : &record;
+	if (!r.temporary[0])
+		mirror_begin(t, o, r.dst);
 	walk_tree(t, d);
 	walk_report_missing(t, d);
+	if (!r.temporary[0])
+		mirror_end(t, d);
 	t->record = NULL;
 	r.record = &record;
 	t->report->seconds[FCOPY_PHASE_COPY] += io_now() - start;

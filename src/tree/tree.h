@@ -37,6 +37,7 @@ struct directory {
 	bool fresh;               /* created by this copy, or by the one that it resumes */
 	bool resumed;             /* it may hold what the source does not have any more */
 	bool unread;              /* its source was not read to the end */
+	bool mounted;             /* a mount point that is not entered */
 	unsigned present;         /* entries with a copy in dst (--resume, last walk); atomic */
 	uint64_t hash;       /* of its path below the operand, with a final slash; for shards */
 	unsigned pending;    /* items and subdirectories that are not finished; atomic */
@@ -114,6 +115,16 @@ enum walk {
 	WALK_COMPARES, /* a late retry of a shard: looks at the source alone */
 };
 
+/* A merge that leaves equal entries alone, and perhaps removes others. */
+struct mirror {
+	int64_t window_ns; /* modification times that differ by this much are equal */
+	bool marked;       /* DST has the marker */
+	bool doubted;      /* what was written since then may be lost: compare bytes */
+	time_t doubted_since;
+	struct extra *extras; /* to be removed */
+	uint64_t removed;     /* because their types differ, if there is a limit; atomic */
+};
+
 struct tree {
 	const struct fcopy_tree_options *options;
 	struct filter *filter; /* NULL: every entry is copied */
@@ -150,6 +161,7 @@ struct tree {
 	const char *const *operand;
 	size_t operands;
 	pthread_mutex_t replacing; /* rivals_lock() */
+	struct mirror mirror;
 	struct pool pool;
 };
 
@@ -215,6 +227,7 @@ void links_free(struct links *);
 enum link_state {
 	LINK_COPY,   /* copy it, then call links_done */
 	LINK_MADE,   /* it is a link now */
+	LINK_SAME,   /* it was one already */
 	LINK_FAILED, /* it could not be linked; reported */
 	LINK_TWICE,  /* its directory lists it twice */
 	LINK_WAITS,  /* the thread that is copying the first name will copy this entry later */
@@ -231,6 +244,7 @@ struct waiter {
 };
 struct waiter *links_done(struct worker *, const struct entry *, const struct stat *, int result);
 
+#define HARD_LINK_SAME 1 /* with options.update: it is that link already */
 /* hard_link.c: gives the copy `name` in dir the entry's name, too. Returns 0, or -errno with the
  * call: then the entry has to be copied. -EEXIST: the link may not replace what is there.
  * -ENOTUNIQ: that is the copy of another entry. -ELOOP: one of the two names is a symlink of an
@@ -251,10 +265,12 @@ int report_refusal(struct worker *, const struct entry *, const char *path, int 
 		   const char *reason);
 void report_warning(struct worker *, const struct entry *, const struct fcopy_error *);
 void report_entry(struct worker *, const struct entry *);
+void report_deleted(struct worker *, const struct entry *);
 /* The destination is written under its final name: reports the first one and the static reason. */
 void report_not_atomic(struct tree *, const char *path, const char *reason);
 /* Reports the failure of an operand, whose path is in the error. */
 void report_operand(struct tree *, const struct fcopy_error *);
+void report_operand_warning(struct tree *, const struct fcopy_error *);
 /* Ends the copy early: err is ECANCELED, ENOSPC … */
 void tree_stop(struct tree *, int err);
 bool tree_stopped(const struct tree *);

@@ -3,8 +3,8 @@
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
+#include "mirror.h"
 #include "source/filter.h"
-#include "tree.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -103,6 +103,8 @@ static bool walk_excludes(struct worker *w, const struct entry *e)
 	struct filter *f = w->tree->filter;
 	struct stat st;
 	char path[PATH_MAX];
+	if (mirror_is_marker(e))
+		return true;
 	if (!f)
 		return false;
 	bool is_directory = e->type == DT_DIR;

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT
+ * The names in a directory, all at once.
+ */
+#define _GNU_SOURCE
+#include "names.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BUFFER_SIZE ((size_t)32 << 10) /* bytes of one getdents64(2) */
+
+struct bytes {
+	char *data;
+	size_t used, size, count;
+};
+
+static bool names_add(struct bytes *b, const char *name)
+{
+	const size_t length = strlen(name) + 1;
+	if (b->size - b->used < length) {
+		const size_t size = 2 * (b->size + length);
+		char *data = realloc(b->data, size);
+		if (!data)
+			return false;
+		b->data = data;
+		b->size = size;
+	}
+	memcpy(b->data + b->used, name, length);
+	b->used += length;
+	b->count++;
+	return true;
+}
+
+static bool is_dot(const char *name)
+{
+	return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
+}
+
+static int names_collect(int fd, struct bytes *b, char *buffer, const char **call)
+{
+	ssize_t n;
+	*call = "lseek";
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return -errno;
+	*call = "getdents64";
+	while ((n = getdents64(fd, buffer, BUFFER_SIZE)) > 0)
+		for (ssize_t at = 0; at < n;) {
+			const struct dirent64 *d = (const void *)(buffer + at);
+			if (!is_dot(d->d_name) && !names_add(b, d->d_name)) {
+				*call = "malloc";
+				return -ENOMEM;
+			}
+			at += d->d_reclen;
+		}
+	return n < 0 ? -errno : 0;
+}
+
+static int names_compare(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+int names_read(int fd, struct name_list *list, const char **call)
+{
+	struct bytes b = {0};
+	char *buffer = malloc(BUFFER_SIZE);
+	*call = "malloc";
+	*list = (struct name_list){0};
+	int r = buffer ? names_collect(fd, &b, buffer, call) : -ENOMEM;
+	free(buffer);
+	if (r == 0 && !(list->name = malloc((b.count + 1) * sizeof(*list->name)))) {
+		*call = "malloc";
+		r = -ENOMEM;
+	}
+	if (r < 0) {
+		free(b.data);
+		return r;
+	}
+	const char *name = b.data;
+	for (size_t i = 0; i < b.count; i++, name += strlen(name) + 1)
+		list->name[i] = name;
+	list->bytes = b.data;
+	list->count = b.count;
+	qsort(list->name, list->count, sizeof(*list->name), names_compare);
+	return 0;
+}
+
+void names_free(struct name_list *list)
+{
+	free(list->name);
+	free(list->bytes);
+	*list = (struct name_list){0};
+}
+
+bool names_have(const struct name_list *list, const char *name)
+{
+	return list->count > 0 &&
+	       bsearch(&name, list->name, list->count, sizeof(*list->name), names_compare);
+}

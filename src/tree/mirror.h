@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Merges that leave entries alone (update.c), and that remove what SRC lacks (mirror.c).
+ */
+#ifndef TREE_MIRROR_H
+#define TREE_MIRROR_H
+
+#include "tree.h"
+
+/* update.c: is the existing entry of DST left alone? fd is the open source, or -1 for a symlink or
+ * a special file. Returns 1: yes, and it was counted; 0: it is absent or has to be copied; or
+ * -errno, reported. */
+int update_leave(struct worker *, const struct entry *, int fd, const struct stat *);
+/* How much modification times may differ, in ns. */
+int64_t update_window(const struct fcopy_tree_options *, int dst);
+
+/* mirror.c: before the first entry of the operand that is merged into the open directory dst. */
+void mirror_begin(struct tree *, const struct operand *, int dst);
+/* Notes what a directory of DST has and its source lacks, when all of its entries are copied. */
+void mirror_collect(struct worker *, struct directory *);
+/* Removes an entry of DST that has another type than its source. Returns 0 or -errno, reported. */
+int mirror_remove_conflict(struct worker *, const struct entry *, const struct stat *old);
+/* After the last entry: removes what was noted, and flushes DST. */
+void mirror_end(struct tree *, struct directory *root);
+/* Is it the marker of a mirror, which is never copied? */
+bool mirror_is_marker(const struct entry *);
+
+#endif

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT
+ * --update: is an entry that exists in DST left alone, or given the attributes that differ?
+ */
+#define _GNU_SOURCE
+#include "mirror.h"
+#include "rivals.h"
+
+#include "endpoints/error.h"
+#include "io/io.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define EXFAT_MAGIC   0x2011bab0 /* not in linux/magic.h before 5.7 */
+#define NTFS3_MAGIC   0x7366746e
+#define NTFS_MAGIC    0x5346544e
+#define HFS_MAGIC     0x4244
+#define HFSPLUS_MAGIC 0x482b
+#define BLOCK         ((size_t)256 << 10)
+
+int64_t update_window(const struct fcopy_tree_options *o, int dst)
+{
+	struct statfs fs;
+	if (o->modify_window_ns != 0)
+		return o->modify_window_ns < 0 ? 0 : o->modify_window_ns;
+	if (fstatfs(dst, &fs) < 0)
+		return 0;
+	switch ((unsigned)fs.f_type) { /* s_time_gran of each, in fs/ of the kernel */
+	case MSDOS_SUPER_MAGIC: return 2000000000;
+	case HFS_MAGIC:
+	case HFSPLUS_MAGIC:
+	case MINIX_SUPER_MAGIC:
+	case MINIX2_SUPER_MAGIC:
+	case MINIX3_SUPER_MAGIC:
+	case JFFS2_SUPER_MAGIC:
+	case REISERFS_SUPER_MAGIC: return 1000000000;
+	case EXFAT_MAGIC: return 10000000;
+	case SMB_SUPER_MAGIC:
+	case CIFS_SUPER_MAGIC:
+	case SMB2_SUPER_MAGIC:
+	case NTFS_MAGIC:
+	case NTFS3_MAGIC: return 100;
+	default: return 0;
+	}
+}
+
+static bool update_same_target(const struct entry *e)
+{
+	char src[PATH_MAX], dst[PATH_MAX];
+	ssize_t n = readlinkat(e->dir->src, e->name, src, sizeof(src));
+	return n >= 0 && n == readlinkat(e->dir->dst, e->as, dst, sizeof(dst)) &&
+	       memcmp(src, dst, (size_t)n) == 0;
+}
+
+/* Reads both files from their start to their end. -errno: neither is known to be equal. */
+static int update_compare(const struct worker *w, int a, int b)
+{
+	struct io io = {.cancel = w->tree->io.cancel};
+	char *memory = malloc(2 * BLOCK);
+	ssize_t n = memory ? 1 : -ENOMEM, m = 0;
+	bool equal = memory;
+	for (off_t at = 0; equal && n > 0; at += n) {
+		n = io_read(&io, a, memory, BLOCK, at);
+		for (m = 0; n > 0 && m < n;) {
+			ssize_t got = io_read(&io, b, memory + BLOCK + m, (size_t)(n - m), at + m);
+			if (got <= 0)
+				break;
+			m += got;
+		}
+		if (n == 0)
+			m = io_read(&io, b, memory + BLOCK, 1, at);
+		equal = n >= 0 && m == n && memcmp(memory, memory + BLOCK, (size_t)n) == 0 &&
+			!tree_stopped(w->tree);
+	}
+	free(memory);
+	return n < 0 ? (int)n : equal;
+}
+
+/* May an ordinary user give a file to this group? */
+static bool update_is_member(gid_t gid)
+{
+	gid_t group[NGROUPS_MAX];
+	int n = getgroups(NGROUPS_MAX, group);
+	if (gid == getegid())
+		return true;
+	while (n > 0 && group[n - 1] != gid)
+		n--;
+	return n > 0;
+}
+
+/* What can be preserved: a user cannot give files to other users, and need not try each time. */
+static unsigned update_preserves(const struct worker *w, const struct stat *src, struct stat *dst)
+{
+	const unsigned preserve = w->tree->options->copy.preserve;
+	if (!(preserve & FCOPY_ATTR_OWNERSHIP) || geteuid() == 0)
+		return preserve;
+	if (src->st_gid != dst->st_gid && update_is_member(src->st_gid))
+		return preserve;
+	return preserve & ~(unsigned)FCOPY_ATTR_OWNERSHIP;
+}
+
+/* Opens the entry again to read it and to set its attributes; it is the file that `path` holds. */
+static int update_reopen(int path)
+{
+	return open(io_proc_path(path).text, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+/* A regular file of equal size: are the bytes equal? Times prove it, unless they were set shortly
+ * before a power cut, or --checksum asks for more. */
+static bool update_has_bytes(const struct worker *w, int fd, const struct stat *st, int dst,
+			     const struct stat *old)
+{
+	const struct mirror *m = &w->tree->mirror;
+	const bool timed = metadata_time_difference(&st->st_mtim, &old->st_mtim) <= m->window_ns;
+	const bool doubtful = m->doubted && old->st_ctim.tv_sec >= m->doubted_since;
+	if (!w->tree->options->checksum && !doubtful)
+		return timed;
+	if (!w->tree->options->checksum && !timed)
+		return false;
+	int again = st->st_size > 0 ? update_reopen(dst) : -1;
+	bool equal = st->st_size == 0 || (again >= 0 && update_compare(w, fd, again) == 1);
+	if (again >= 0)
+		close(again);
+	return equal;
+}
+
+/* fd is the open source, or -1 if it is a symlink or a special file; dst is O_PATH. */
+static bool update_is_unchanged(const struct worker *w, const struct entry *e, int fd,
+				const struct stat *st, int dst, const struct stat *old)
+{
+	if ((st->st_mode ^ old->st_mode) & S_IFMT)
+		return false;
+	if (S_ISLNK(st->st_mode))
+		return update_same_target(e);
+	if (!S_ISREG(st->st_mode))
+		return st->st_rdev == old->st_rdev;
+	return st->st_size == old->st_size && update_has_bytes(w, fd, st, dst, old);
+}
+
+/* Sets the attributes that differ. Returns 1; 0 if the entry must be replaced instead: other names
+ * of its inode may belong to snapshots, and attributes of symlinks and special files are set when
+ * they are made; or -errno, reported. */
+static int update_repair(struct worker *w, const struct entry *e, int fd, const struct stat *st,
+			 int dst, struct stat *old)
+{
+	const unsigned preserve = update_preserves(w, st, old);
+	int src = fd >= 0 ? fd
+			  : openat(e->dir->src, e->name,
+				   O_PATH | O_CLOEXEC | (e->follow ? 0 : O_NOFOLLOW));
+	if (src < 0)
+		return 0;
+	bool equal = metadata_is_equal(src, st, dst, old, preserve, w->tree->mirror.window_ns);
+	if (src != fd)
+		close(src);
+	if (equal)
+		return 1;
+	if (!S_ISREG(st->st_mode) || old->st_nlink > 1)
+		return 0;
+	if (w->tree->options->dry_run) {
+		w->sum.repaired++;
+		return 1;
+	}
+	int again = update_reopen(dst);
+	if (again < 0)
+		return 0;
+	int lost = directory_preserve(w, e, fd, again, st);
+	close(again);
+	if (lost < 0)
+		return lost;
+	w->sum.repaired++;
+	return 1;
+}
+
+/* Returns as update_leave. */
+static int update_changed(struct worker *w, const struct entry *e, int fd, const struct stat *st,
+			  int dst, struct stat *old)
+{
+	if (!update_is_unchanged(w, e, fd, st, dst, old))
+		return tree_stopped(w->tree) ? -EINTR : 0;
+	int r = update_repair(w, e, fd, st, dst, old);
+	/* No other entry may replace it, where DST takes two names for one. */
+	if (r > 0 && old->st_nlink == 1 && rivals_possible(w->tree) &&
+	    rivals_claim_open(w->tree, dst) == -ENOTUNIQ)
+		return rivals_report(w, e);
+	if (r > 0)
+		w->sum.unchanged++;
+	return r;
+}
+
+static int update_skip(struct worker *w, const struct entry *e)
+{
+	if (w->tree->options->update == FCOPY_UPDATE_NONE_FAIL)
+		return report_refusal(w, e, entry_dst, EEXIST, "exists, and is not replaced");
+	w->sum.kept++;
+	return 1;
+}
+
+int update_leave(struct worker *w, const struct entry *e, int fd, const struct stat *st)
+{
+	const struct fcopy_tree_options *o = w->tree->options;
+	const struct mirror *m = &w->tree->mirror;
+	/* A copy of a file follows a symlink in DST, unless a mirror replaces that. */
+	const bool follow = S_ISREG(st->st_mode) && !o->delete_extra;
+	struct stat old;
+	if (e->dir->fresh || (!o->update && !o->delete_extra))
+		return 0;
+	int dst = openat(e->dir->dst, e->as, O_PATH | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
+	if (dst < 0)
+		return 0; /* absent, or the copy reports why it cannot be replaced */
+	int r = 0;
+	if (fstat(dst, &old) < 0)
+		r = report_call(w, e, "fstat", entry_dst, errno);
+	else if (S_ISDIR(old.st_mode) && !o->delete_extra)
+		r = 0; /* the copy refuses it */
+	else if (o->delete_extra && (st->st_mode ^ old.st_mode) & S_IFMT)
+		r = mirror_remove_conflict(w, e, &old);
+	else if (o->update == FCOPY_UPDATE_CHANGED)
+		r = update_changed(w, e, fd, st, dst, &old);
+	else if (o->update == FCOPY_UPDATE_NONE || o->update == FCOPY_UPDATE_NONE_FAIL)
+		r = update_skip(w, e);
+	else if (o->update == FCOPY_UPDATE_OLDER &&
+		 (st->st_mtim.tv_sec < old.st_mtim.tv_sec ||
+		  (st->st_mtim.tv_sec == old.st_mtim.tv_sec &&
+		   st->st_mtim.tv_nsec <= old.st_mtim.tv_nsec) ||
+		  metadata_time_difference(&st->st_mtim, &old.st_mtim) <= m->window_ns))
+		r = update_skip(w, e);
+	close(dst);
+	return r;
+}

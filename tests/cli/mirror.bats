@@ -1,0 +1,243 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# --update, --delete and --mirror: what is left alone, repaired, replaced and removed.
+
+load helper
+
+make_source() {
+	mkdir -p s/a/b s/c s/empty
+	echo 1 >s/a/x
+	echo 2 >s/a/b/y
+	echo 3 >s/top
+	ln -s x s/a/link
+	mkfifo s/c/fifo
+	ln s/a/x s/c/hard
+	chmod 640 s/a/b/y
+	touch -d '2020-01-01 00:00:00.123456789' s/a/x s/c
+}
+
+count() {
+	jq -r ".tree.$1" <<<"$output"
+}
+
+# mirrored: rsync sees no difference, and a second run changes nothing.
+mirrored() {
+	local before after
+	need rsync
+	[ -z "$(rsync -aHAXnc --delete --itemize-changes s/ d/)" ] || { rsync -aHAXnc --delete -i s/ d/; return 1; }
+	before=$(find d ! -type d -printf '%P %i %T@ %C@\n' | sort)
+	expect 0 --mirror --json s d
+	after=$(find d ! -type d -printf '%P %i %T@ %C@\n' | sort)
+	[ "$before" = "$after" ]
+	[ "$(count 'files + .tree.symlinks + .tree.specials + .tree.hard_links + .tree.deleted + .tree.repaired')" = 0 ]
+}
+
+@test "--mirror copies what is new or changed, repairs attributes, removes the rest" {
+	local inode
+	make_source
+	expect 0 --mirror s d
+	mirrored
+	inode=$(stat -c %i d/a/b/y)
+	echo extra >d/extra
+	mkdir -p d/ex/tra
+	echo z >d/ex/tra/z
+	ln -s nowhere d/c/ln
+	chmod 600 s/a/b/y
+	echo 33 >s/top
+	ln -sf b s/a/link
+	expect 0 --mirror --json s d
+	[ "$(count deleted)/$(count repaired)/$(count files)/$(count symlinks)" = 5/1/1/1 ]
+	[ "$(stat -c '%i %a' d/a/b/y)" = "$inode 600" ]
+	mirrored
+}
+
+@test "--mirror: where the types differ, the old entry is removed first, also a symlink to a directory" {
+	make_source
+	expect 0 --mirror s d
+	rm -r s/a/b s/a/link
+	echo now a file >s/a/b
+	mkdir s/a/link
+	echo in >s/a/link/in
+	rm s/c/fifo
+	ln -s ../a s/c/fifo
+	mkdir outside
+	rm -r d/empty
+	ln -s ../outside d/empty
+	echo new >s/empty/new
+	expect 0 --mirror s d
+	[ -z "$(ls outside)" ]
+	mirrored
+}
+
+@test "an unchanged file of equal size and time is found by --checksum, or after a power cut" {
+	make_source
+	expect 0 --mirror s d
+	for how in checksum marker; do
+		printf 'X\n' >d/top
+		touch -r s/top d/top
+		expect 0 --mirror s d
+		holds X d/top
+		if [ $how = checksum ]; then
+			expect 0 --mirror --checksum s d
+		else
+			# A mirror of another boot was not finished.
+			echo 00000000-0000-0000-0000-000000000000 >d/.fcopy-mirror
+			touch -d '1 minute ago' d/.fcopy-mirror
+			expect 0 --mirror s d
+			absent d/.fcopy-mirror
+		fi
+		holds 3 d/top
+	done
+	# What was written before that mirror began had been flushed.
+	printf 'X\n' >d/top
+	touch -r s/top d/top
+	echo >d/.fcopy-mirror
+	touch -d '1 minute' d/.fcopy-mirror
+	expect 0 --mirror s d
+	holds X d/top
+}
+
+@test "--modify-window: times that differ by less are equal" {
+	make_source
+	expect 0 --mirror s d
+	printf 'X\n' >d/top
+	touch -d "$(stat -c %y s/top) + 1 second" d/top
+	expect 0 -rT --update=changed --modify-window=1.5 s d
+	holds X d/top
+	expect 0 -rT --update=changed --modify-window=0 s d
+	holds 3 d/top
+}
+
+@test "attributes of a file with another name in DST are not changed in place: it is replaced" {
+	make_source
+	expect 0 --mirror s d
+	ln d/top snapshot
+	chmod 600 s/top
+	expect 0 --mirror --json s d
+	[ "$(count repaired)/$(count files)" = 0/1 ]
+	[ "$(stat -c %a snapshot)" = 644 ]
+	[ "$(stat -c %a d/top)" = 600 ]
+}
+
+@test "nothing is removed if an entry failed, if SRC is empty, or above --max-delete" {
+	make_source
+	expect 0 --mirror s d
+	echo extra >d/extra
+	mkdir d/dir
+	echo >d/dir/f
+	expect 1 --mirror --max-delete=2 s d
+	mentions "d: nothing is removed: 3 entries are more than --max-delete=2"
+	[ -f d/extra ] && [ -f d/dir/f ]
+	mkdir none
+	expect 1 --mirror none d
+	mentions "d: nothing is removed, because SRC is empty: use --max-delete if that is right"
+	[ -f d/extra ] && [ -f d/top ]
+	printf 'top\n' >s/locked
+	if is_root; then
+		chattr +i d/top 2>/dev/null || skip "no immutable files here"
+		echo 4444 >s/top
+	else
+		chmod 000 s/locked
+	fi
+	expect 1 --mirror s d
+	mentions "nothing is removed, because entries failed"
+	[ -f d/extra ]
+	! is_root || chattr -i d/top
+	chmod 644 s/locked
+	expect 0 --mirror --max-delete=3 s d
+	mirrored
+	expect 0 --mirror --max-delete=100 none d
+	[ -z "$(ls -A d)" ]
+}
+
+@test "above --max-delete an entry of another type is not removed either" {
+	make_source
+	expect 0 --mirror s d
+	rm -r s/a
+	echo a file >s/a
+	expect 1 --mirror --max-delete=3 s d
+	mentions "d/a: has another type than its source: its removal would exceed --max-delete"
+	[ "$(cat d/a/b/y)" = 2 ]
+	expect 0 --mirror --max-delete=5 s d
+	mirrored
+}
+
+@test "excluded entries and copies at work are not removed; a directory that keeps some stays" {
+	make_source
+	expect 0 --mirror s d
+	mkdir -p d/gone/deep d/x.fcopy-part d/.fcopy-0123456789abcdef
+	touch d/gone/deep/keep.me d/gone/deep/f d/keep.me s/keep.me.not
+	expect 0 --mirror --exclude=keep.me s d
+	[ "$(find d/gone | sort | xargs)" = 'd/gone d/gone/deep d/gone/deep/keep.me' ]
+	[ -f d/keep.me ] && [ -d d/x.fcopy-part ] && [ -d d/.fcopy-0123456789abcdef ]
+	rm -r d/x.fcopy-part d/.fcopy-0123456789abcdef
+	expect 0 --mirror s d
+	mirrored
+}
+
+@test "SRC inside DST is never removed, nor is what contains it" {
+	mkdir -p d/data/s d/other
+	echo 1 >d/data/s/f
+	echo 2 >d/other/g
+	expect 1 --mirror --max-delete=100 d/data/s d
+	mentions "d/data: contains SRC: not removed"
+	holds 1 d/data/s/f
+	absent d/other
+	holds 1 d/f
+}
+
+@test "what is mounted in DST is neither entered nor removed" {
+	export FCOPY
+	private_mounts 'mkdir -p s d/m d/sub; echo 1 >s/f; mount -t tmpfs none d/m; echo 2 >d/m/g; echo 3 >t; mkdir t.d; echo 4 >t.d/h
+		mount --bind t.d d/sub
+		"$FCOPY" --mirror s d && exit 8
+		[ -f d/m/g ] && [ -f d/sub/h ] && [ -f d/f ]'
+	demand 0
+}
+
+@test "-u replaces older files only, as cp does; none, none-fail and all say what they do" {
+	local how n
+	mkdir s old
+	for n in older same newer absent; do
+		echo new >s/$n
+		touch -d '2020-01-02' s/$n
+	done
+	for n in older same newer; do echo old >old/$n; done
+	touch -d '2020-01-01' old/older
+	touch -d '2020-01-02' old/same
+	touch -d '2020-01-03' old/newer
+	cp -a old c
+	cp -a old f
+	cp -ru s/. c
+	expect 0 -ru s/. f
+	diff -r c f
+	[ "$(cat f/older f/same f/newer | xargs)" = 'new old old' ]
+	expect 0 -u s/older f/newer
+	holds old f/newer
+	for how in none:'old old old' all:'new new new' none-fail:'old old old'; do
+		rm -rf f
+		cp -a old f
+		expect $([ ${how%:*} = none-fail ] && echo 1 || echo 0) -r --update=${how%:*} s/. f
+		[ "$(cat f/older f/same f/newer | xargs)" = "${how#*:}" ]
+		[ -f f/absent ]
+	done
+	mentions "f/older: exists, and is not replaced"
+}
+
+@test "combinations that would lose data or do nothing are refused" {
+	mkdir s d
+	expect 2 -an --delete s d
+	mentions "--no-clobber: means --no-clobber here, and cannot be combined with --delete: use --dry-run"
+	expect 2 --delete s d
+	says "fcopy: --delete: requires -r or -a"
+	expect 2 -a --delete s s d
+	expect 2 -a --max-delete=1 s d
+	says "fcopy: --max-delete: requires --delete"
+	expect 2 -a --checksum s d
+	expect 2 --mirror --max-delete=-1 s d
+	expect 2 -a --update=newer s d
+	mentions "--update: invalid value 'newer' (older, all, none, none-fail, changed)"
+	expect 2 --mirror --resume s d
+	expect 2 --mirror --shard=0/2 s d
+	[ -z "$(ls d)" ]
+}
