@@ -48,14 +48,14 @@ setup_sources() {
 @test "all letters of cp that fcopy lacks: exit 2, and it says so" {
 	setup_sources
 	local letter
-	for letter in b d i l s u Z; do
+	for letter in b d i l s Z; do
 		usage_error "-$letter: cp has this option, fcopy does not" -$letter a b
 	done
 	usage_error "-R: use -r to copy directories" -R a b
 	# With and without the value that cp wants.
 	usage_error "-S: cp has this option, fcopy does not" -S a b
 	usage_error "-S: cp has this option, fcopy does not" -S
-	usage_error "-u: cp has this option, fcopy does not" -fu a b
+	usage_error "-l: cp has this option, fcopy does not" -fl a b
 	holds old b
 }
 
@@ -68,7 +68,7 @@ setup_sources() {
 		usage_error "--$name: cp has this option, fcopy does not" --$name a b
 		usage_error "--$name=x: cp has this option, fcopy does not" a b --$name=x
 	done
-	usage_error "--updat: cp has this option, fcopy does not" --updat a b
+	usage_error "--paren: cp has this option, fcopy does not" --paren a b
 	holds old b
 }
 
@@ -120,7 +120,7 @@ setup_sources() {
 	usage_error "--re: ambiguous: --recursive, --resume, --reflink" --re a b
 	usage_error "--s=1: ambiguous: --strict, --shard, --stats, --size, --sparse" --s=1 a b
 	holds old b
-	expect 0 --mod=1 a c
+	expect 0 --mode=1 --buf=64K a c
 	cmp a c
 }
 
