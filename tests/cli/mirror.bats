@@ -119,6 +119,25 @@ mirrored() {
 	[ "$(stat -c %a d/top)" = 600 ]
 }
 
+@test "hard links: attributes that differ, links that are missing, links that SRC does not have" {
+	make_source
+	expect 0 --mirror s d
+	chmod 600 s/a/x
+	expect 0 --mirror -j1 s d
+	mirrored
+	rm d/c/hard
+	cp -a d/a/x d/c/hard
+	expect 0 --mirror s d
+	[ "$(stat -c %i d/a/x)" = "$(stat -c %i d/c/hard)" ]
+	ln s/top s/c/top
+	echo 333 >s/top
+	expect 0 --mirror s d
+	mirrored
+	rm s/c/hard
+	expect 0 --mirror s d
+	mirrored
+}
+
 @test "nothing is removed if an entry failed, if SRC is empty, or above --max-delete" {
 	make_source
 	expect 0 --mirror s d
