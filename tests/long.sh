@@ -30,6 +30,7 @@ proofs=(
 	"tree-race|trees copied while directories are exchanged|500"
 	"exchange|exchanges of a name between two system calls|"
 	"tree-random|random trees|500"
+	"mirror|random trees mirrored|300"
 	"shard-kill|copies by shards of which one was killed|200"
 	"launchers|copies by launchers|"
 	"fuzz|inputs tried|600" # seconds
