@@ -170,11 +170,12 @@ static void print_event(const struct cli *cli, const struct fcopy_event *event)
 	case FCOPY_EVENT_CLIENT: print_client(cli, event->report); break;
 	case FCOPY_EVENT_FAILED: tree_failed(cli, event->error); break;
 	case FCOPY_EVENT_ENTRY:
+		fputs(cli->tree.dry_run ? "would copy to " : "", stderr);
 		message_print(event->text);
 		fputc('\n', stderr);
 		break;
 	case FCOPY_EVENT_DELETED:
-		fputs("removed ", stderr);
+		fputs(cli->tree.dry_run ? "would remove " : "removed ", stderr);
 		message_print(event->text);
 		fputc('\n', stderr);
 		break;
@@ -196,7 +197,7 @@ static bool is_wanted(const struct cli *cli, enum fcopy_event_kind kind)
 	case FCOPY_EVENT_CLIENT: return true;
 	case FCOPY_EVENT_NOT_ATOMIC:
 	case FCOPY_EVENT_DELETED:
-	case FCOPY_EVENT_ENTRY: return cli->verbose > 0;
+	case FCOPY_EVENT_ENTRY: return cli->verbose > 0 || cli->tree.dry_run;
 	default: return cli->verbose >= 2;
 	}
 }

@@ -31,7 +31,7 @@ static bool is_tree(const struct cli *cli, int n, char **operand)
 {
 	if (cli->action != ACTION_COPY)
 		return false;
-	if (cli->tree.recursive || cli->target || cli->tree.update || n > 3)
+	if (cli->tree.recursive || cli->target || cli->tree.update || cli->tree.dry_run || n > 3)
 		return true;
 	return n == 3 && !fcopy_mode_find(operand[2]);
 }

@@ -227,6 +227,8 @@ const struct option_row option_table[] = {
 	{0},
 	{"one-file-system", 'x', NULL, "with -r, copy mount points below SRC as empty directories",
 	 set_flag, FIELD(tree.one_file_system), .not_benchmarked = true},
+	{"dry-run", 0, NULL, "change nothing; print what would be copied and removed",
+	 set_flag, FIELD(tree.dry_run), .not_benchmarked = true},
 	{"mirror", 0, NULL, "the same as -a --update=changed --delete -T",
 	 set_mirror, .not_benchmarked = true},
 	{"delete", 0, NULL, "with -r, remove from DST what SRC does not have",

@@ -117,6 +117,15 @@ static void print_stopped(const struct cli *cli, const struct fcopy_tree_report 
 	fputc('\n', stderr);
 }
 
+/* Of a merge that leaves entries alone, or of a dry run. */
+static void print_counts(const struct cli *cli, const struct fcopy_tree_report *r)
+{
+	const uint64_t copied = r->files + r->symlinks + r->specials + r->hard_links;
+	const char *dry = cli->tree.dry_run ? "dry run: " : "";
+	fprintf(stderr, "fcopy: %s%" PRIu64 " unchanged, %" PRIu64 " copied, %" PRIu64 " deleted\n",
+		dry, r->unchanged + r->kept, copied, r->deleted);
+}
+
 void tree_print_end(const struct cli *cli, const struct fcopy_tree_report *report, bool interrupted)
 {
 	if (report->failed > SHOWN)
@@ -131,6 +140,8 @@ void tree_print_end(const struct cli *cli, const struct fcopy_tree_report *repor
 		print_part(report);
 	if (cli->tree.keep_going && report->committed && report->failed > 0 && !cli->quiet)
 		print_kept_going(cli, report);
+	if (cli->tree.dry_run || (cli->tree.update && (cli->verbose > 0 || cli->progress)))
+		print_counts(cli, report);
 	if (report->error.err != 0)
 		ending_shard(cli, &report->error, report->dst);
 }
@@ -139,7 +150,7 @@ int tree_copy(struct cli *cli, struct fcopy_tree_report *report)
 {
 	raise_descriptor_limit();
 	cli->tree.copy = cli->copy;
-	cli->tree.report_entries = cli->verbose > 0;
+	cli->tree.report_entries = cli->verbose > 0 || cli->tree.dry_run;
 	return fcopy_tree((const char *const *)cli->sources, cli->source_count, cli->dst,
 			  &cli->tree, report);
 }

@@ -168,9 +168,10 @@ static void directory_finish(struct worker *w, struct directory *d)
 		mirror_collect(w, d);
 	if (!d->parent) /* root.c still needs it */
 		return;
-	if (!tree_stopped(w->tree) && (finishes ? !waits : !w->tree->shard))
+	const bool dry = w->tree->options->dry_run;
+	if (!tree_stopped(w->tree) && !dry && (finishes ? !waits : !w->tree->shard))
 		directory_set_attributes(w, d);
-	if (!tree_stopped(w->tree) && d->dst >= 0)
+	if (!tree_stopped(w->tree) && !dry && d->dst >= 0)
 		directory_flush(w, d);
 	close(d->src);
 	if (d->dst >= 0)
@@ -204,6 +205,8 @@ static int is_copy_above(const struct tree *t, const struct directory *d, const 
 {
 	struct stat dst;
 	for (; d && t->atomic && !t->shard; d = d->parent) {
+		if (d->dst < 0) /* of a dry run */
+			continue;
 		if (fstat(d->dst, &dst) < 0)
 			return -errno;
 		if (dst.st_dev == st->st_dev && dst.st_ino == st->st_ino)
@@ -265,6 +268,24 @@ static int directory_make(struct worker *w, const struct entry *e, const struct 
 	return directory_claim(w, e, fd);
 }
 
+/* Of a dry run: *dst is the destination's directory, or -1 if it would be created. */
+static int directory_rehearse(struct worker *w, const struct entry *e, int *dst, bool *fresh)
+{
+	struct stat old;
+	*dst = e->dir->dst < 0 ? -1 : directory_open(w->tree, e->dir->dst, e->as);
+	*fresh = *dst < 0;
+	if (!*fresh || e->dir->dst < 0 || errno == ENOENT)
+		return 0;
+	if (errno != ENOTDIR && errno != ELOOP)
+		return report_call(w, e, "open", entry_dst, errno);
+	if (!w->tree->options->delete_extra)
+		return report_refusal(w, e, entry_dst, ENOTDIR,
+				      "is not a directory and is not replaced by one");
+	return fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0
+		   ? mirror_remove_conflict(w, e, &old)
+		   : 0;
+}
+
 int directory_enter(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	struct tree *t = w->tree;
@@ -286,10 +307,14 @@ int directory_enter(struct worker *w, const struct entry *e, int fd, const struc
 		return report_refusal(w, e, entry_src, ELOOP, "contains itself through a symlink");
 	}
 	const bool compares = t->walk == WALK_COMPARES, finishes = t->walk == WALK_FINISHES;
-	int dst = compares ? -1 : directory_make(w, e, st, &fresh, false);
-	if (dst < 0 && !compares) {
+	int dst = -1, r = 0;
+	if (t->options->dry_run)
+		r = directory_rehearse(w, e, &dst, &fresh);
+	else if (!compares)
+		r = dst = directory_make(w, e, st, &fresh, false);
+	if (r < 0) {
 		close(fd);
-		return dst;
+		return r;
 	}
 	struct directory *d = directory_new(e->dir, e->name, fd, dst, st);
 	if (!d) {
@@ -302,11 +327,11 @@ int directory_enter(struct worker *w, const struct entry *e, int fd, const struc
 	d->fresh = fresh || t->resume || finishes;
 	d->resumed = (!fresh && t->resume) || finishes;
 	d->mounted = mounted;
-	w->sum.directories += t->walk == WALK_COPIES;
+	w->sum.directories += t->walk == WALK_COPIES && (fresh || !t->options->dry_run);
 	struct item item = {.dir = d};
 	if (mounted)
 		directory_release(w, d); /* only the mount point itself */
 	else
 		pool_push(w, item);
-	return 0;
+	return t->options->dry_run && !fresh; /* nothing would be created */
 }

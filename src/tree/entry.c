@@ -177,6 +177,25 @@ static void entry_copy_waiting(struct worker *w, const struct entry *first, stru
 	}
 }
 
+/* Of a dry run: counts what would be copied. */
+static int entry_rehearse(struct worker *w, const struct entry *e, const struct stat *st)
+{
+	struct stat old;
+	const bool exists = e->dir->dst >= 0 &&
+			    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0;
+	if (exists && w->options.no_clobber) {
+		w->sum.kept++;
+		return -EEXIST;
+	}
+	if (exists && S_ISDIR(old.st_mode) && !w->tree->options->delete_extra)
+		return report_call(w, e, "open", entry_dst, EISDIR);
+	w->sum.files += S_ISREG(st->st_mode);
+	w->sum.symlinks += S_ISLNK(st->st_mode);
+	w->sum.specials += !S_ISREG(st->st_mode) && !S_ISLNK(st->st_mode);
+	w->sum.bytes += S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
+	return 0;
+}
+
 /* Links or copies a regular file that is open as fd, and closes fd. fd -1: a special file, which is
  * never opened: opening it could block, or have an effect on a device. */
 static int entry_copy_inode(struct worker *w, const struct entry *e, int fd, const struct stat *st)
@@ -189,7 +208,7 @@ static int entry_copy_inode(struct worker *w, const struct entry *e, int fd, con
 	}
 	const int left = update_leave(w, e, fd, st);
 	/* An unchanged name may have to become a link to another one. */
-	bool linked = left >= 0 && links_may_exist(w, st) &&
+	bool linked = left >= 0 && !w->tree->options->dry_run && links_may_exist(w, st) &&
 		      (left == 0 || w->tree->options->update == FCOPY_UPDATE_CHANGED);
 	enum link_state state = linked ? links_claim(w, e, st) : LINK_COPY;
 	if (state != LINK_COPY || left != 0) {
@@ -203,6 +222,11 @@ static int entry_copy_inode(struct worker *w, const struct entry *e, int fd, con
 		       : state == LINK_SAME   ? 1
 		       : state == LINK_COPY   ? left
 					      : 0;
+	}
+	if (w->tree->options->dry_run) {
+		if (fd >= 0)
+			close(fd);
+		return entry_rehearse(w, e, st);
 	}
 	int r = fd < 0 ? special_copy(w, e, st) : entry_copy_file(w, e, fd, st);
 	if (linked)

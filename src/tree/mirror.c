@@ -37,6 +37,7 @@ struct extra {
 struct mirror_run {
 	struct worker *w;
 	struct directory *root;
+	bool reports;     /* each removal */
 	bool counts;      /* only */
 	uint64_t entries; /* removed or counted */
 	dev_t dev;        /* of DST */
@@ -341,14 +342,15 @@ static int mirror_remove(struct mirror_run *x, int parent, const char *name, cha
 	    errno != ENOENT)
 		return mirror_refuse(x, path, errno, NULL);
 	x->entries++;
-	if (!x->counts || x->w->tree->options->dry_run)
+	if (x->reports)
 		report_deleted(x->w, &(struct entry){.dir = x->root, .name = path, .as = path});
 	return 0;
 }
 
-static struct mirror_run mirror_run_of(struct worker *w, struct directory *root, bool counts)
+static struct mirror_run mirror_run_of(struct worker *w, struct directory *root, bool counts,
+				       bool reports)
 {
-	struct mirror_run x = {.w = w, .root = root, .counts = counts};
+	struct mirror_run x = {.w = w, .root = root, .counts = counts, .reports = reports};
 	struct stat st;
 	if (fstat(root->dst, &st) == 0)
 		x.dev = st.st_dev;
@@ -366,7 +368,7 @@ int mirror_remove_conflict(struct worker *w, const struct entry *e, const struct
 		root = root->parent;
 	if (!entry_path_below(e, path, sizeof(path)))
 		return report_call(w, e, "remove", entry_dst, ENAMETOOLONG);
-	struct mirror_run x = mirror_run_of(w, root, true);
+	struct mirror_run x = mirror_run_of(w, root, true, t->options->dry_run);
 	int r = max || t->options->dry_run ? mirror_remove(&x, e->dir->dst, e->as, path) : 0;
 	/* With a limit, nothing is removed unless all of it may be. */
 	if (max && __atomic_add_fetch(&t->mirror.removed, x.entries, __ATOMIC_RELAXED) > *max)
@@ -378,6 +380,7 @@ int mirror_remove_conflict(struct worker *w, const struct entry *e, const struct
 		return r < 0 ? r : 0;
 	}
 	x.counts = false;
+	x.reports = true;
 	x.entries = 0;
 	r = mirror_remove(&x, e->dir->dst, e->as, path);
 	w->sum.deleted += x.entries;
@@ -431,9 +434,10 @@ static void mirror_remove_extra(struct mirror_run *x, const struct extra *extra)
 	close(dst);
 }
 
-static uint64_t mirror_remove_all(struct worker *w, struct directory *root, bool counts)
+static uint64_t mirror_remove_all(struct worker *w, struct directory *root, bool counts,
+				  bool reports)
 {
-	struct mirror_run x = mirror_run_of(w, root, counts);
+	struct mirror_run x = mirror_run_of(w, root, counts, reports);
 	for (const struct extra *e = w->tree->mirror.extras; e && !tree_stopped(w->tree);
 	     e = e->next)
 		mirror_remove_extra(&x, e);
@@ -456,7 +460,7 @@ static const char *mirror_check(struct worker *w, struct directory *root, char *
 			       "is right"
 			     : NULL;
 	}
-	const uint64_t n = mirror_remove_all(w, root, true) + t->mirror.removed;
+	const uint64_t n = mirror_remove_all(w, root, true, false) + t->mirror.removed;
 	if (n <= *max)
 		return NULL;
 	snprintf(text, size, "nothing is removed: %llu entries are more than --max-delete=%llu",
@@ -477,7 +481,7 @@ static void mirror_remove_extras(struct tree *t, struct directory *root)
 		report_refusal(w, &(struct entry){.dir = root, .name = "", .as = ""}, entry_dst,
 			       ENOTEMPTY, reason);
 	else
-		w->sum.deleted += mirror_remove_all(w, root, t->options->dry_run);
+		w->sum.deleted += mirror_remove_all(w, root, t->options->dry_run, true);
 	pool_leave(w);
 }
 

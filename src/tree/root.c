@@ -287,6 +287,9 @@ static int root_open(struct root *r)
 	if (err) {
 		if (err != ENOENT)
 			return root_fail(r, "stat", err);
+		r->dst = -1;
+		if (r->tree->options->dry_run)
+			return 0;
 		result = root_check_part(r);
 		if (result == 0)
 			result = root_check_parent(r);
@@ -310,6 +313,38 @@ static int root_open(struct root *r)
 	return result;
 }
 
+/* Walks as a copy does, and changes nothing. A directory that DST lacks has the descriptor -1. */
+static int root_rehearse(struct root *r)
+{
+	struct tree *t = r->tree;
+	const struct operand *o = r->operand;
+	struct stat st = {0};
+	struct directory *d = directory_new(NULL, "", o->src, r->dst, &o->st);
+	if (!d) {
+		if (r->dst >= 0)
+			close(r->dst);
+		return root_fail(r, "malloc", ENOMEM);
+	}
+	t->atomic = r->dst >= 0;
+	t->failures = 0;
+	t->src_dev = o->st.st_dev;
+	if (r->dst >= 0 && fstat(r->dst, &st) == 0)
+		mirror_begin(t, o, r->dst);
+	t->dst_dev = st.st_dev;
+	t->dst_ino = st.st_ino;
+	d->src_path = o->path;
+	d->dst_path = o->dst;
+	d->fresh = r->dst < 0;
+	t->report->directories += d->fresh;
+	walk_tree(t, d);
+	walk_report_missing(t, d);
+	if (r->dst >= 0)
+		mirror_end(t, d);
+	directory_unref(d);
+	t->committed = t->failures == 0 && !tree_stopped(t);
+	return t->committed ? 0 : -EIO;
+}
+
 int root_copy(struct tree *t, const struct operand *o)
 {
 	struct root r = {
@@ -320,6 +355,8 @@ int root_copy(struct tree *t, const struct operand *o)
 	int result = root_open(&r);
 	if (result < 0)
 		return result;
+	if (t->options->dry_run)
+		return root_rehearse(&r);
 	t->atomic = !r.temporary[0] || r.resumes;
 	t->flush_each = flush_needs_each(t, r.dst);
 	t->resume = r.resumes;

@@ -97,6 +97,9 @@ static int copy_stream(struct tree *t, const char *src, const char *dst)
 	struct fcopy_options o = t->options->copy;
 	if (o.mode && !(o.mode->takes & FCOPY_TAKES_THREADS))
 		o.threads = 0; /* of the tree */
+	if (t->options->dry_run)
+		return tree_refuse(t, src, EINVAL, "--dry-run knows only files and directories",
+				   FCOPY_ADVICE_USAGE);
 	copy_tree_phase(o.progress, FCOPY_PHASE_WAIT);
 	int r = fcopy_copy(src, dst, &o, &one);
 	t->report->bytes += one.bytes;
@@ -240,7 +243,8 @@ static void copy_operands(struct tree *t, const char *const *src, size_t n, cons
 	}
 	report->committed &= done == n;
 	const char *call;
-	bool flushes = t->unflushed && (report->committed || !tree_stopped(t));
+	bool flushes = t->unflushed && !t->options->dry_run &&
+		       (report->committed || !tree_stopped(t));
 	int r = flushes ? flush_singles(t, target.directory, &call) : 0;
 	if (r < 0)
 		tree_fail(t, call, dst, -r);

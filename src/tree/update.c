@@ -183,8 +183,8 @@ static int update_changed(struct worker *w, const struct entry *e, int fd, const
 	if (!update_is_unchanged(w, e, fd, st, dst, old))
 		return tree_stopped(w->tree) ? -EINTR : 0;
 	int r = update_repair(w, e, fd, st, dst, old);
-	/* Where DST takes two names for one, no other entry may replace it. A name that becomes a link
-	 * to another one is replaced. */
+	/* Where DST takes two names for one, no other entry may replace it. A name that becomes a
+	 * link to another one is replaced. */
 	if (r > 0 && old->st_nlink == 1 && rivals_possible(w->tree) && !links_may_exist(w, st) &&
 	    rivals_claim_open(w->tree, dst) == -ENOTUNIQ)
 		return rivals_report(w, e);

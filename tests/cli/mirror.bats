@@ -260,3 +260,43 @@ mirrored() {
 	expect 2 --mirror --shard=0/2 s d
 	[ -z "$(ls d)" ]
 }
+
+# everything: each name, inode, mode, owner, time and content of a tree, and none of its access times.
+everything() {
+	find "$1" -printf '%P %i %m %U %G %n %T@ %C@ %s %l\n' | sort
+	find "$1" -type f | sort | xargs -r -d '\n' sha256sum
+}
+
+@test "--dry-run says what would happen, and changes nothing" {
+	local before options
+	make_source
+	expect 0 --dry-run -a s d
+	absent d
+	mentions 'would copy to d/a/b/y' 'would copy to d/empty' 'fcopy: dry run: 0 unchanged, 6 copied, 0 deleted'
+	expect 0 --mirror s d
+	echo extra >d/extra
+	mkdir -p d/ex/tra
+	rm -r s/c
+	echo file >s/c
+	echo 33 >s/top
+	chmod 600 s/a/b/y
+	mkdir s/new
+	echo n >s/new/n
+	before=$(everything d)
+	for options in --mirror '--mirror --max-delete=100' -aT -rTu '-aT --update=none' '--mirror --checksum -j1' -aTL '-aT --resume'; do
+		# shellcheck disable=SC2086
+		run --separate-stderr "$FCOPY" --dry-run $options s d
+		[ "$(everything d)" = "$before" ] || { echo "$options changed something"; return 1; }
+	done
+	expect 0 --dry-run --mirror s d
+	mentions 'would copy to d/c' 'would copy to d/new/n' 'would copy to d/new' 'would copy to d/top' 'would remove d/extra' \
+		'would remove d/ex/tra' 'would remove d/c/fifo' 'fcopy: dry run: 3 unchanged, 3 copied, 6 deleted'
+	[[ $stderr != *d/a/x* ]]
+	expect 0 --dry-run s/top d/top
+	says 'would copy to d/top' 'fcopy: dry run: 0 unchanged, 1 copied, 0 deleted'
+	expect 2 --dry-run - d/top <s/top
+	expect 1 --dry-run --mirror --max-delete=4 s d
+	[ "$(everything d)" = "$before" ]
+	expect 0 --mirror s d
+	mirrored
+}
