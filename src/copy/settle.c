@@ -163,6 +163,11 @@ static int finish_copy(struct copy *c, bool *metadata)
 	if (c->dst.ops->finish)
 		r = c->dst.ops->finish(&c->dst, c->options, &c->report->error);
 	*metadata = r > 0;
+	if (r >= 0 && c->dst.mode_lost && !(c->options->preserve & FCOPY_ATTR_MODE)) {
+		struct fcopy_error e;
+		error_call(&e, "fchmod", c->dst.path, c->dst.mode_lost);
+		copy_notify(c, FCOPY_EVENT_WARNING, &e, NULL);
+	}
 	return r < 0 ? r : preserve_attributes(c);
 }
 

@@ -106,6 +106,8 @@ struct endpoint {
 	const struct rivals
 	    *rivals; /* the commit fails with ENOTUNIQ if one has the name; or NULL */
 
+	int mode_lost; /* errno with which the final mode was refused, which no option asked for */
+
 	/* What file.h or socket.h keeps here. */
 	_Alignas(8) unsigned char state[ENDPOINT_STATE];
 };

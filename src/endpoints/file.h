@@ -30,6 +30,7 @@ struct file {
 	bool replace_links;           /* also a file whose other names keep the old content */
 	struct storage *storage;      /* what is known about file systems; NULL: nothing */
 	mode_t mode;                  /* a named temporary is 0600 until the commit */
+	mode_t created_mode;          /* ... or whatever chmod cannot change later */
 	int directory;                /* to be flushed at the commit, or -1 */
 } __attribute__((may_alias));
 _Static_assert(sizeof(struct file) <= ENDPOINT_STATE, "increase ENDPOINT_STATE");
@@ -76,8 +77,9 @@ void place_close(struct place *);
 
 /* temporary_create creates an unnamed temporary file with `mode`. Returns 1 if the file system does
  * not support O_TMPFILE. Then temporary_create_named creates a file with a temporary name and mode
- * 0600, which gets e->mode later. temporary_name gives the file its final name. All return 0, or
- * -errno with the failed call in *call; temporary_name also returns ENDPOINT_KEPT. */
+ * 0600, which gets file_of(e)->mode later; or, where chmod has no effect, with `mode`.
+ * temporary_name gives the file its final name. All return 0, or -errno with the failed call in
+ * *call; temporary_name also returns ENDPOINT_KEPT. */
 int temporary_create(struct endpoint *e, mode_t mode, const char **call);
 int temporary_create_named(struct endpoint *e, mode_t mode, const char **call);
 /* Calls `make` with drawn names until one is free, which e's temporary name becomes. Returns what

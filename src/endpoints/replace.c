@@ -26,20 +26,40 @@ static int close_duplicate(int fd, const char **call)
 	return close(copy) < 0 ? -errno : 0;
 }
 
-/* Removes the setuid and setgid bits of an old file: the new content must not run with its owner's
- * rights. */
+/* The mode that the old file has. Without its setuid and setgid bits: the new content must not run
+ * with its owner's rights. */
+static mode_t old_mode(const struct endpoint *e)
+{
+	return file_of(e)->place.st.st_mode & 01777;
+}
+
+/* Where chmod(2) is refused with err, a new file may lack its mode: no option asked for it. An old
+ * file that others may read, or may not, must stay so. */
+static int accept_mode(struct endpoint *e, mode_t mode, const struct fcopy_options *options,
+		       int err, struct fcopy_error *error)
+{
+	const bool exists = file_of(e)->place.exists;
+	struct stat now;
+	if (fstat(e->fd, &now) < 0)
+		return error_call(error, "fstat", e->path, errno);
+	if (exists && !options->force && (now.st_mode ^ mode) & 0777)
+		return error_refuse(error, e->path, err, "its mode cannot be kept",
+				    FCOPY_ADVICE_IN_PLACE_OR_FORCE);
+	e->mode_lost = mode & ~now.st_mode & 0777 ? err : 0;
+	return 0;
+}
+
 static int set_final_mode(struct endpoint *e, const struct fcopy_options *options,
 			  struct fcopy_error *error)
 {
 	const struct place *old = &file_of(e)->place;
-	mode_t mode = old->exists ? old->st.st_mode & 01777 : file_of(e)->mode;
+	mode_t mode = old->exists ? old_mode(e) : file_of(e)->mode;
 	int r = 0;
 	if (old->exists)
 		r = metadata_keep_acl(e, old, options->force, error);
 	if (r < 0 || fchmod(e->fd, mode) == 0)
 		return r;
-	int err = errno;
-	return temporary_stores_modes(old->dir) ? error_call(error, "fchmod", e->path, err) : 0;
+	return accept_mode(e, mode, options, errno, error);
 }
 
 /* As root, change the owner of a named temporary last. The future owner could open it early, even
@@ -163,8 +183,12 @@ static int create_named(struct endpoint *e, mode_t mode, const struct fcopy_opti
 	const char *call;
 	bool exists = file_of(e)->place.exists;
 	if (options->scratch || can_be_named(e)) {
-		int r = temporary_create_named(e, exists ? 0600 : mode, &call);
-		return r < 0 ? replace_fail(e, call, r, error) : 0;
+		int r = temporary_create_named(e, exists ? old_mode(e) : mode, &call);
+		if (r < 0)
+			return replace_fail(e, call, r, error);
+		return exists && file_of(e)->created_mode != 0600
+			   ? accept_mode(e, old_mode(e), options, EOPNOTSUPP, error)
+			   : 0;
 	}
 	if (!exists)
 		return created_open_final(e, mode, STORAGE_NO_RENAME, error);
@@ -177,6 +201,7 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 {
 	const char *call;
 	const mode_t mode = replace_new_mode(src);
+	const bool exists = file_of(e)->place.exists;
 	int r = open_directory(e, options);
 	if (r < 0)
 		return error_operation(error, "open its directory", "open", e->path, -r);
@@ -193,14 +218,14 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 	if (options->resume && !options->scratch) {
 		if ((r = part_open_file(e, src, mode, options->cancel, error)) < 0)
 			return r;
-	} else if ((r = temporary_create(e, !file_of(e)->place.exists ? mode : 0600, &call)) < 0) {
+	} else if ((r = temporary_create(e, exists ? old_mode(e) : mode, &call)) < 0) {
 		return replace_fail(e, call, r, error);
 	} else if (r > 0 && (r = create_named(e, mode, options, error)) < 0) {
 		return r;
 	}
 	e->st.st_mode = S_IFREG;
-	if (!file_of(e)->place.exists || owner_waits(e))
-		return file_of(e)->place.exists ? replace_check_owner(e, options, error) : 0;
+	if (!exists || owner_waits(e))
+		return exists ? replace_check_owner(e, options, error) : 0;
 	r = metadata_keep_owner(e, &file_of(e)->place, options->force, error);
 	if (r == 0 && file_of(e)->link) /* an unnamed file is invisible: set its mode early */
 		r = set_final_mode(e, options, error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Asks a file system, before the first byte is copied, what it can rename: afterwards a copy that
- * cannot get its name would be lost.
+ * Asks a file system, before the first byte is copied, what it can rename, and whether a
+ * mode can be set later: afterwards a copy that cannot get its name would be lost.
  */
 #define _GNU_SOURCE
 #include "storage.h"
@@ -95,14 +95,35 @@ static bool probe_files(int dir, const char *a, const char *b, bool *renames, bo
 	return learned;
 }
 
+/* Fixed modes may be equal to those that are asked for: only a change proves that modes are stored.
+ */
+static bool probe_modes(int dir, const char *name, bool *able)
+{
+	struct stat first, second;
+	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return false;
+	*able = fchmod(fd, 0640) == 0 && fstat(fd, &first) == 0 && fchmod(fd, 0600) == 0 &&
+		fstat(fd, &second) == 0 && (first.st_mode & 07777) == 0640 &&
+		(second.st_mode & 07777) == 0600;
+	close(fd);
+	unlinkat(dir, name, 0);
+	return true;
+}
+
 /* A file system that renames directories renames files, too. Returns what was learned. */
 static unsigned storage_probe(int dir, enum storage_ability wanted, unsigned *able)
 {
 	char a[TEMPORARY_SIZE], b[TEMPORARY_SIZE];
-	bool renames = false, replaces = false, directories = false;
+	bool renames = false, replaces = false, directories = false, modes = false;
 	unsigned asked = 0;
 	if (temporary_draw(a) < 0 || temporary_draw(b) < 0)
 		return 0;
+	if (wanted == STORAGE_CHANGES_MODES) {
+		asked = probe_modes(dir, a, &modes) ? STORAGE_CHANGES_MODES : 0;
+		*able = modes ? asked : 0;
+		return asked;
+	}
 	if (wanted != STORAGE_REPLACES_FILES && probe_directory(dir, a, b, &directories))
 		asked = directories ? STORAGE_RENAMES_DIRECTORIES | STORAGE_RENAMES_FILES
 				    : STORAGE_RENAMES_DIRECTORIES;

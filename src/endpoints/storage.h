@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the file system of a directory can rename. Object stores and small FUSE file systems lack
- * some of it, with whatever errno. Each file system is asked once and remembered.
+ * What the file system of a directory can rename, and whether chmod changes modes. Object stores
+ * and small FUSE file systems lack some of it, with whatever errno. Each file system is asked once
+ * and remembered.
  */
 #ifndef ENDPOINTS_STORAGE_H
 #define ENDPOINTS_STORAGE_H
@@ -14,6 +15,7 @@ enum storage_ability {
 	STORAGE_RENAMES_FILES = 1 << 0,
 	STORAGE_REPLACES_FILES = 1 << 1, /* renames a file onto another one */
 	STORAGE_RENAMES_DIRECTORIES = 1 << 2,
+	STORAGE_CHANGES_MODES = 1 << 3, /* chmod has an effect */
 };
 
 #define STORAGE_NO_RENAME "rename is unsupported here"
@@ -36,9 +38,9 @@ struct storage {
 	}
 
 /* Can the file system of this open directory, or AT_FDCWD, do that? Local file systems and those of
- * network protocols that have rename are known by their type. Others are asked with hidden names,
- * which are removed. Returns true if the directory allows no new name: then the failure of the copy
- * itself says why. storage NULL: remember nothing. */
+ * network protocols that have rename are known by their type, and assumed to change modes. Others
+ * are asked with hidden names, which are removed. Returns true if the directory allows no new name:
+ * then the failure of the copy itself says why. storage NULL: remember nothing. */
 bool storage_can(struct storage *, int dir, enum storage_ability);
 bool storage_is_known(int dir); /* by its type: it can do all that */
 

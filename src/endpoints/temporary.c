@@ -10,7 +10,8 @@
  *                   renameat(DST)
  *     no_clobber:   linkat(DST)                    renameat2(DST, RENAME_NOREPLACE)
  *
- * Where a file cannot be renamed, created.c writes it under its final name.
+ * Where chmod has no effect, the named file has its final mode from the start. Where a file cannot
+ * be renamed, created.c writes it under its final name.
  *
  * A process that is killed leaves nothing of an unnamed file. linkat(2) does not replace a file, so
  * an existing DST takes two calls. With --resume the named file is DST.fcopy-part (part.c).
@@ -19,6 +20,7 @@
 #include "file.h"
 #include "io/io.h"
 #include "io/libc.h"
+#include "storage.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -76,14 +78,15 @@ int temporary_make_drawn(struct endpoint *e, int (*make)(const struct endpoint *
 static int open_new(const struct endpoint *e, const char *name)
 {
 	const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
-	int fd = openat(file_of(e)->place.dir, name, flags, 0600);
+	int fd = openat(file_of(e)->place.dir, name, flags, file_of(e)->created_mode);
 	if (fd < 0)
 		return -errno;
 	return fd;
 }
 
-static int create_named(struct endpoint *e, const char **call)
+static int create_named(struct endpoint *e, mode_t mode, const char **call)
 {
+	file_of(e)->created_mode = mode;
 	int r = temporary_make_drawn(e, open_new, "open", call);
 	e->fd = r < 0 ? -1 : r;
 	return r < 0 ? r : 0;
@@ -153,8 +156,10 @@ int temporary_create(struct endpoint *e, mode_t mode, const char **call)
 
 int temporary_create_named(struct endpoint *e, mode_t mode, const char **call)
 {
-	file_of(e)->mode = temporary_mode(file_of(e)->place.dir, mode);
-	return create_named(e, call);
+	const int dir = file_of(e)->place.dir;
+	const bool later = storage_can(file_of(e)->storage, dir, STORAGE_CHANGES_MODES);
+	file_of(e)->mode = temporary_mode(dir, mode);
+	return create_named(e, later ? 0600 : mode, call);
 }
 
 int temporary_open_probe(int dir, struct endpoint *probe, const char **call)
@@ -164,7 +169,7 @@ int temporary_open_probe(int dir, struct endpoint *probe, const char **call)
 	*call = "open";
 	int r = create_unnamed(probe, 0600);
 	if (lacks_unnamed(r))
-		r = create_named(probe, call);
+		r = create_named(probe, 0600, call);
 	strcpy(place->name, file_of(probe)->temporary);
 	place->target = probe->fd;
 	if (r < 0 || fstat(probe->fd, &place->st) == 0)
@@ -176,7 +181,7 @@ int temporary_open_probe(int dir, struct endpoint *probe, const char **call)
 bool temporary_stores_modes(int dir)
 {
 	struct stat st = {.st_mode = 0};
-	return private_probe(dir, 0600, &st) < 0 || (st.st_mode & 07777) == 0600;
+	return private_probe(dir, 0400, &st) < 0 || !(st.st_mode & 0377); /* not a fixed 0600 */
 }
 
 /* Some storage removes no file that is open, or writes one back when it is closed: look again. A

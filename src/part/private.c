@@ -76,11 +76,12 @@ bool private_is_ours(int parent, const struct stat *st, bool *exposed)
 		return false;
 	if (st->st_uid == geteuid() && closed)
 		return true;
-	/* Does the storage give other owners or modes than were asked for? */
-	if (private_probe(parent, 0600, &probe) < 0 || probe.st_uid != st->st_uid)
+	/* Does the storage give other owners, or more rights, than were asked for? Its fixed mode
+	 * may be 0600. */
+	if (private_probe(parent, 0400, &probe) < 0 || probe.st_uid != st->st_uid)
 		return false;
 	*exposed = !closed || probe.st_uid != geteuid();
-	return closed || (probe.st_mode & 077);
+	return closed || (probe.st_mode & 0377);
 }
 
 int private_is_empty(int fd)

@@ -109,8 +109,9 @@ static int commit_set_attributes(struct root *r, struct directory *d)
 	int result = t->failures > failures ? -EIO : 0;
 	if ((result == 0 || keep_going) && r->temporary[0] &&
 	    !(t->options->copy.preserve & FCOPY_ATTR_MODE)) {
-		int set = permissions_set(r->dst, r->operand->parent, r->mode);
-		result = set < 0 ? root_fail(r, "fchmod", -set) : result;
+		int set = permissions_set(r->dst, r->mode);
+		if (set < 0 && !permissions_are_fixed(-set))
+			directory_warn_mode(&w, d, -set);
 	}
 	return keep_going ? 0 : result;
 }

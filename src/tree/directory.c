@@ -96,6 +96,13 @@ int directory_preserve(struct worker *w, const struct entry *e, int src, int dst
 	return lost;
 }
 
+void directory_warn_mode(struct worker *w, struct directory *d, int err)
+{
+	struct fcopy_error error;
+	error_call(&error, "fchmod", entry_dst, err);
+	report_warning(w, &(struct entry){.dir = d, .name = "", .as = ""}, &error);
+}
+
 /* Attributes come last: files below would change the times, and a mode may forbid to create them.
  */
 void directory_set_attributes(struct worker *w, struct directory *d)
@@ -120,11 +127,10 @@ void directory_set_attributes(struct worker *w, struct directory *d)
 		return;
 	}
 	mode_t is = now.st_mode & 07777, open = (is & ~extra) | lacks;
-	/* The source's mode may be another one than when an earlier attempt created the copy. A
-	 * file system without modes returns EPERM. */
+	/* The source's mode may be another one than when an earlier attempt created the copy. */
 	mode = d->resumed ? (is & 06000) | mode : open;
-	if (mode != is && fchmod(d->dst, mode) < 0 && (open != is || errno != EPERM))
-		report_call(w, &e, "fchmod", entry_dst, errno);
+	if (mode != is && fchmod(d->dst, mode) < 0 && (lacks || !permissions_are_fixed(errno)))
+		directory_warn_mode(w, d, errno);
 }
 
 /* Does the destination have exactly as many names as entries that were copied into it? */

@@ -35,11 +35,15 @@ mode_t permissions_left(const struct tree *t, int fd)
 	return metadata_default_mode(fd, &mode) ? mode : 0777 & ~t->umask;
 }
 
-int permissions_set(int fd, int parent, mode_t mode)
+int permissions_set(int fd, mode_t mode)
 {
 	struct stat st;
 	if ((fstat(fd, &st) == 0 && (st.st_mode & 07777) == mode) || fchmod(fd, mode) == 0)
 		return 0;
-	int err = errno;
-	return err == EPERM && !temporary_stores_modes(parent) ? 0 : -err;
+	return -errno;
+}
+
+bool permissions_are_fixed(int err)
+{
+	return err == EPERM || err == ENOSYS || err == EOPNOTSUPP;
 }

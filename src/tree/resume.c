@@ -123,8 +123,8 @@ static int resume_lock(int fd, const struct operand *o, const char *part, bool f
 		return resume_refuse(dst, EPERM, unsafe, error);
 	*proven = resume_is_proven(fd);
 	r = part_check_mark(fd, o, follow, error);
-	int set = r < 0 ? 0 : permissions_set(fd, o->parent, (st.st_mode & 07000) | 0700);
-	if (set < 0)
+	int set = r < 0 ? 0 : permissions_set(fd, (st.st_mode & 07000) | 0700);
+	if (set < 0 && !permissions_are_fixed(-set))
 		return error_call(error, "fchmod", dst, -set);
 	if (r <= 0)
 		return r;

@@ -144,12 +144,13 @@ static int root_find_home(struct root *r)
 	return result < 0 ? root_fail(r, "getrandom", -result) : 0;
 }
 
-/* Beside its final name the directory is closed to others at once; the commit restores the mode
- * that the umask and default ACLs left. setgid stays: new files get the directory's group from it.
- */
-static int root_close_to_others(const struct root *r, mode_t mode)
+/* Best effort: beside its final name the directory is closed to others at once; the commit restores
+ * the mode that the umask and default ACLs left. setgid stays: new files get the directory's group
+ * from it. */
+static void root_close_to_others(const struct root *r, mode_t mode)
 {
-	return r->hidden.fd >= 0 ? 0 : permissions_set(r->dst, r->home, (mode & 07000) | 0700);
+	if (r->hidden.fd < 0)
+		(void)!permissions_set(r->dst, (mode & 07000) | 0700);
 }
 
 static int root_create(struct root *r)
@@ -175,9 +176,8 @@ static int root_create(struct root *r)
 		r->dst = openat(r->home, r->temporary, flags);
 	call = r->dst < 0 ? "open" : fstat(r->dst, &st) < 0 ? "fstat" : NULL;
 	int err = errno;
-	if (!call && (err = -root_close_to_others(r, st.st_mode)) > 0)
-		call = "fchmod";
 	if (!call) {
+		root_close_to_others(r, st.st_mode);
 		/* Best effort: by this lock another copy sees that the tree is in use. */
 		if (r->hidden.fd < 0)
 			(void)!flock(r->dst, LOCK_EX | LOCK_NB);

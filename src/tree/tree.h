@@ -196,6 +196,8 @@ struct directory *directory_new(struct directory *parent, const char *name, int 
 int directory_open(const struct tree *, int parent, const char *name);
 /* Sets the attributes of a complete directory. */
 void directory_set_attributes(struct worker *, struct directory *);
+/* Warns that a directory could not get its mode, which no option asked for. */
+void directory_warn_mode(struct worker *, struct directory *, int err);
 /* Gives dst, a file or directory, the attributes of src that are to be preserved. Returns 0, or
  * -errno if one is lost that is required; reported. */
 int directory_preserve(struct worker *, const struct entry *, int src, int dst,

@@ -233,7 +233,7 @@ trusted() {
 	ln -s ../target/p s/p
 	strace -f -qq -o trace -e trace=mknodat -e inject=mknodat:delay_exit=2000000 \
 		"$FCOPY" -aL s d 2>err 3>&- &
-	await compgen -G '.fcopy-*/p'
+	await compgen -G '.fcopy-*/data/p'
 	ln -sfn ../target/f s/p
 	wait $!
 	never grep '^user:1000:' <(getfacl -n d/p)

@@ -5,6 +5,7 @@
  *
  *     faultfs DIR MOUNTPOINT [-o fault=RULE]... [-o rate=BYTES] [-o direct_io] [-o writeback]
  *             [-o sizeless] [-o stream] [-o modeless] [-o caseless] [-o sequential] [-o xattrs]
+ *             [-o fmode=OCTAL] [-o dmode=OCTAL] [-o steps=SECONDS] [-o touch]
  *
  * While it is mounted, `setfattr -n user.fault -v RULE MOUNTPOINT` adds a rule, and
  * `getfattr --only-values -n user.faults MOUNTPOINT` prints how many operations rules have changed.
@@ -50,14 +51,17 @@
 #include "faults.h"
 
 static struct {
-	unsigned long rate; /* bytes a second; 0: unlimited */
-	int direct_io;      /* no page cache */
-	int writeback;      /* the kernel collects writes: errors show at flush or fsync */
-	int stream;         /* files have no offsets */
-	int sizeless;       /* stat reports 0 bytes, like a file whose length is unknown */
-	int modeless;       /* each file has mode 0777, and chmod fails with EPERM */
-	int sequential;     /* a write elsewhere than at the end of the file fails with EINVAL */
-	int xattrs;         /* pass extended attributes through */
+	unsigned long rate;    /* bytes a second; 0: unlimited */
+	int direct_io;         /* no page cache */
+	int writeback;         /* the kernel collects writes: errors show at flush or fsync */
+	int stream;            /* files have no offsets */
+	int sizeless;          /* stat reports 0 bytes, like a file whose length is unknown */
+	int modeless;          /* each file has mode 0777, and chmod fails with EPERM */
+	int sequential;        /* a write elsewhere than at the end of the file fails with EINVAL */
+	int xattrs;            /* pass extended attributes through */
+	unsigned fmode, dmode; /* each file or directory has this mode, and chmod has no effect */
+	unsigned steps;        /* seconds: stat reports a modification time that is a multiple */
+	int touch;             /* a file that is open for writing gets the current time at close */
 	int caseless; /* upper and lower case name the same file, also of Latin letters in UTF-8;
 		       * use -o entry_timeout=0, too */
 	int oversize; /* stat reports 100 bytes more than reads return */
@@ -113,6 +117,13 @@ static int fs_getattr(const char *path, struct stat *st, struct fuse_file_info *
 		st->st_size += 100;
 	if (r == 0 && config.modeless)
 		st->st_mode |= 0777;
+	if (r == 0 && config.fmode && S_ISREG(st->st_mode))
+		st->st_mode = S_IFREG | config.fmode;
+	if (r == 0 && config.dmode && S_ISDIR(st->st_mode))
+		st->st_mode = S_IFDIR | config.dmode;
+	if (r == 0 && config.steps)
+		st->st_mtim = (struct timespec){
+		    st->st_mtim.tv_sec - st->st_mtim.tv_sec % config.steps, 0};
 	return r;
 }
 
@@ -186,6 +197,8 @@ static int fs_fsync(const char *path, int datasync, struct fuse_file_info *fi)
 static int fs_release(const char *path, struct fuse_file_info *fi)
 {
 	(void)path;
+	if (config.touch && (fi->flags & O_ACCMODE) != O_RDONLY)
+		futimens(fi->fh, NULL);
 	close(fi->fh);
 	writers -= (fi->flags & O_ACCMODE) != O_RDONLY;
 	return faults_at(FAULT_RELEASE, NULL, 0);
@@ -290,7 +303,9 @@ static int fs_chmod(const char *path, mode_t mode, struct fuse_file_info *fi)
 	if (config.modeless)
 		return -EPERM;
 	return faults_at(FAULT_CHMOD, NULL, 0)
-		   ?: result(fi ? fchmod(fi->fh, mode) : chmod(rel(path), mode));
+		   ?: config.fmode || config.dmode
+		      ? 0
+		      : (int)result(fi ? fchmod(fi->fh, mode) : chmod(rel(path), mode));
 }
 
 static int fs_chown(const char *path, uid_t uid, gid_t gid, struct fuse_file_info *fi)
@@ -405,6 +420,10 @@ static const struct fuse_opt options[] = {
     {"twice", offsetof(typeof(config), twice), 1},
     {"sequential", offsetof(typeof(config), sequential), 1},
     {"xattrs", offsetof(typeof(config), xattrs), 1},
+    {"fmode=%o", offsetof(typeof(config), fmode), 0},
+    {"dmode=%o", offsetof(typeof(config), dmode), 0},
+    {"steps=%u", offsetof(typeof(config), steps), 0},
+    {"touch", offsetof(typeof(config), touch), 1},
     FUSE_OPT_END,
 };
 
