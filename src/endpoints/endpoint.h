@@ -230,6 +230,11 @@ bool temporary_stores_modes(int dir);
  * the directory has none: then the umask applies. */
 bool metadata_default_mode(int dir, mode_t *mode);
 
+/* With an access ACL the group bits of a mode are the ACL's mask. Returns the mode of a copy
+ * without the ACL, in which the group has no more than the entry group:: allows. value: the
+ * attribute. */
+mode_t metadata_group_mode(const void *value, size_t size, mode_t mode);
+
 /* part.c: removes name.fcopy-part in this directory, if --resume would continue it whatever it
  * holds. */
 void part_remove(int dir, const char *name);

@@ -72,8 +72,9 @@ static ssize_t get_place_attribute(const struct place *p, const char *name, char
 }
 
 /* Gives fd the attribute that the file at the place has. If that has none, removes what a default
- * ACL or the security module gave to fd. Asks for the size first: most files lack the
- * attribute, and the kernel allocates and clears a buffer of the requested size. */
+ * ACL or the security module gave to fd. Some storage answers with EIO or another errno where it
+ * has no attributes: one that cannot be read counts as none. Asks for the size first: most files
+ * lack the attribute, and the kernel allocates and clears a buffer of the requested size. */
 static int keep_attribute(int fd, const struct place *old, const char *name)
 {
 	char value[VALUE_MAX];
@@ -82,7 +83,11 @@ static int keep_attribute(int fd, const struct place *old, const char *name)
 		n = get_place_attribute(old, name, value, sizeof(value));
 	if (n >= 0)
 		return fsetxattr(fd, name, value, (size_t)n, 0) < 0 ? -errno : 0;
-	return is_absent(errno) ? remove_attribute(fd, name) : -errno;
+	if (errno == ENOENT || errno == ENOMEM)
+		return -errno;
+	const bool absent = is_absent(errno);
+	int r = remove_attribute(fd, name);
+	return absent ? r : 0;
 }
 
 /* The permissions of a default ACL, as posix_acl_create_masq() in fs/posix_acl.c combines them with
@@ -119,6 +124,18 @@ bool metadata_default_mode(int dir, mode_t *mode)
 	*mode = mode_of_acl((const void *)(value + head),
 			    ((size_t)n - head) / sizeof(struct posix_acl_xattr_entry));
 	return true;
+}
+
+mode_t metadata_group_mode(const void *value, size_t size, mode_t mode)
+{
+	const struct posix_acl_xattr_header *acl = value;
+	const struct posix_acl_xattr_entry *entry = (const void *)(acl + 1);
+	if (size < sizeof(*acl) || le32toh(acl->a_version) != POSIX_ACL_XATTR_VERSION)
+		return mode;
+	for (size_t n = (size - sizeof(*acl)) / sizeof(*entry); n > 0; n--, entry++)
+		if (le16toh(entry->e_tag) == ACL_GROUP_OBJ)
+			mode &= ~(mode_t)070 | (le16toh(entry->e_perm) & 07) << 3;
+	return mode;
 }
 
 int metadata_keep_owner(const struct endpoint *e, const struct place *old, bool force,
@@ -240,6 +257,14 @@ static int copy_acl(int src, int dst, const char *name, struct blame *blame)
 	return remove_attribute(dst, name);
 }
 
+/* The copy has no ACL. Its group must not get what the mask allows others. */
+static mode_t mode_without_acl(int src, mode_t mode)
+{
+	_Alignas(8) char value[VALUE_MAX];
+	ssize_t n = fgetxattr(src, "system.posix_acl_access", value, sizeof(value));
+	return n > 0 ? metadata_group_mode(value, (size_t)n, mode) : mode;
+}
+
 static int copy_mode(int src, int dst, const struct stat *st, struct blame *blame)
 {
 	struct stat now;
@@ -248,9 +273,10 @@ static int copy_mode(int src, int dst, const struct stat *st, struct blame *blam
 		return -errno;
 	bool owned = now.st_uid == st->st_uid && now.st_gid == st->st_gid;
 	int r = copy_acl(src, dst, "system.posix_acl_access", blame);
+	const mode_t mode = r < 0 && !blame->src ? mode_without_acl(src, st->st_mode) : st->st_mode;
 	if (r == 0 && S_ISDIR(st->st_mode))
 		r = copy_acl(src, dst, "system.posix_acl_default", blame);
-	if (fchmod(dst, st->st_mode & (owned ? 07777 : 01777)) < 0) {
+	if (fchmod(dst, mode & (owned ? 07777 : 01777)) < 0) {
 		*blame = (struct blame){.call = "fchmod"};
 		return -errno;
 	}

@@ -341,3 +341,18 @@ int directory_enter(struct worker *w, const struct entry *e, int fd, const struc
 		pool_push(w, item);
 	return t->options->dry_run && !fresh; /* nothing would be created */
 }
+
+int directory_make_mount_point(struct worker *w, const struct entry *e)
+{
+	const struct stat st = {.st_mode = S_IFDIR | 0700};
+	bool fresh = false;
+	int fd = -1, r = 0;
+	if (w->tree->options->dry_run)
+		r = directory_rehearse(w, e, &fd, &fresh);
+	else if (w->tree->walk != WALK_COMPARES)
+		r = fd = directory_make(w, e, &st, &fresh, false);
+	if (fd >= 0)
+		close(fd);
+	w->sum.directories += r >= 0 && w->tree->walk == WALK_COPIES;
+	return r < 0 ? r : 0;
+}

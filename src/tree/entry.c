@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -276,6 +277,27 @@ static int entry_open_leased(const struct entry *e, int flags)
 	return fd;
 }
 
+/* Another user's FUSE mount without allow_other denies everything to this user; statx(2) without a
+ * mask still reports where it is. With -x, is this such a mount point? */
+static bool entry_is_private_mount(const struct worker *w, const struct entry *e, int err)
+{
+	struct statx sx;
+	const int flags = AT_NO_AUTOMOUNT | (e->follow ? 0 : AT_SYMLINK_NOFOLLOW);
+	return err == EACCES && w->tree->options->one_file_system &&
+	       statx(e->dir->src, e->name, flags, 0, &sx) == 0 &&
+	       makedev(sx.stx_dev_major, sx.stx_dev_minor) != w->tree->src_dev &&
+	       sx.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+}
+
+/* A call on the source failed. Returns 0 or -errno, reported. */
+static int entry_fail(struct worker *w, const struct entry *e, const char *call, int err)
+{
+	if (err == ENOENT)
+		return entry_vanished(w, e, call);
+	return entry_is_private_mount(w, e, err) ? directory_make_mount_point(w, e)
+						 : report_call(w, e, call, entry_src, err);
+}
+
 /* Returns 0, -errno, or -EINPROGRESS if another thread will copy it later. */
 static int entry_copy_any(struct worker *w, const struct entry *e)
 {
@@ -288,9 +310,7 @@ static int entry_copy_any(struct worker *w, const struct entry *e)
 		if (!opened) {
 			if (fstatat(e->dir->src, e->name, &st,
 				    e->follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
-				return errno == ENOENT
-					   ? entry_vanished(w, e, "stat")
-					   : report_call(w, e, "stat", entry_src, errno);
+				return entry_fail(w, e, "stat", errno);
 			source_hide_mode(&st, &w->options);
 			if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
 				return entry_copy_inode(w, e, -1, &st);
@@ -300,11 +320,9 @@ static int entry_copy_any(struct worker *w, const struct entry *e)
 			fd = entry_open_leased(e, flags);
 		if (fd >= 0)
 			return entry_copy_open(w, e, fd);
-		if (errno == ENOENT)
-			return entry_vanished(w, e, "open");
 		/* ELOOP, ENXIO: it has become a symlink or a socket since it was listed. */
 		if (tries > 0 || !opened || (errno != ELOOP && errno != ENXIO))
-			return report_call(w, e, "open", entry_src, errno);
+			return entry_fail(w, e, "open", errno);
 	}
 }
 

@@ -101,6 +101,10 @@ static int special_copy_mode(const char *from, const char *to, mode_t mode, cons
 		bool none = removexattr(to, acl) == 0 || errno == ENODATA || errno == EOPNOTSUPP;
 		r = none ? 0 : -errno;
 	}
+	_Alignas(8) char value[65536]; /* XATTR_SIZE_MAX */
+	ssize_t n = r < 0 ? getxattr(from, acl, value, sizeof(value)) : 0;
+	if (n > 0) /* the copy has no ACL */
+		mode = metadata_group_mode(value, (size_t)n, mode);
 	if (chmod(to, mode & 07777) == 0)
 		return r;
 	*call = "chmod";

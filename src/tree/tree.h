@@ -212,6 +212,9 @@ void directory_unref(struct directory *);
 int directory_reopen(const struct directory *);
 /* Creates a subdirectory; pushes what is in it. Takes fd. Returns 0 or -errno, reported. */
 int directory_enter(struct worker *, const struct entry *, int fd, const struct stat *);
+/* Creates an empty directory with mode 0700, for a mount point that cannot be read. Returns 0 or
+ * -errno, reported. */
+int directory_make_mount_point(struct worker *, const struct entry *);
 
 /* entry.c: copies one name, whatever it is, and reports it. */
 void entry_copy(struct worker *, const struct entry *);

@@ -72,3 +72,78 @@ load helper
 		done
 	done
 }
+
+@test "-a where ACLs cannot be stored: the group gets what its entry says, not the mask, and a warning" {
+	need_strace
+	need setfacl
+	mkdir -p s/d
+	echo secret >s/f
+	mkfifo s/p
+	chmod 600 s/f s/p
+	chmod 700 s/d
+	setfacl -m u:65534:rwx s/f s/p s/d 2>/dev/null || skip "no ACL on this file system"
+	setfacl -m g::rx s/d
+	traced 0 inject=fsetxattr,setxattr:error=EOPNOTSUPP -a s a
+	injected
+	mentions "warning: "
+	[ "$(stat -c %a a/f a/p a/d | tr '\n' ' ')" = "600 600 750 " ]
+	traced 0 inject=fsetxattr:error=EOPNOTSUPP -p s/f f
+	injected
+	[ "$(stat -c %a f)" = 600 ]
+	traced 1 inject=fsetxattr:error=EOPNOTSUPP --preserve=mode s/f g
+	absent g
+}
+
+@test "the attributes of the old file cannot be read: they count as none, whatever the errno" {
+	mkdir -p backing s
+	random a 5000
+	cp a s/f
+	# shellcheck disable=SC2016
+	by_fuse rw 'for errno in EIO EPERM EACCES EINVAL ENOSYS; do
+			setfattr -n user.fault -v getxattr:$errno m
+			setfattr -n user.fault -v listxattr:$errno m
+			rm -rf m/*
+			mkdir -p m/d
+			echo old | tee m/d/f >m/f
+			"$FCOPY" a m/f
+			cmp a m/f
+			"$FCOPY" -rT s m/d
+			cmp a m/d/f
+			"$FCOPY" m/f b # as the source
+			cmp a b
+			rm b
+		done'
+}
+
+@test "-x: the FUSE mount of another user is a mount point, although it denies everything" {
+	need_root "to mount as another user"
+	need cc pkg-config fusermount3
+	mkdir -p s/mount s/d backing
+	echo d >s/d/f
+	echo hidden >backing/hidden
+	chown -R 65534:65534 s backing
+	mknod device c 10 229
+	chmod 666 device
+	chmod 711 .
+	pkg-config --exists fuse3 || skip "no libfuse3"
+	# shellcheck disable=SC2046
+	cc -o faultfs "$BATS_TEST_DIRNAME"/../tools/faultfs.c "$BATS_TEST_DIRNAME"/../tools/faults.c \
+		$(pkg-config --cflags --libs fuse3)
+	export FCOPY
+	# shellcheck disable=SC2016
+	private_mounts 'mount --bind device /dev/fuse
+		setpriv --reuid=65534 --regid=65534 --clear-groups ./faultfs backing s/mount || exit 9
+		! stat s/mount 2>/dev/null || exit 9
+		"$FCOPY" -ax s x
+		s=0
+		"$FCOPY" -a s a 2>err || s=$?
+		umount -l s/mount
+		[ $s = 1 ]
+		grep -q "s/mount: .*: Permission denied" err'
+	[ "$status" != 9 ] || skip "FUSE does not mount"
+	demand 0
+	holds d x/d/f
+	[ -d x/mount ]
+	[ -z "$(ls -A x/mount)" ]
+	[ "$(stat -c %a x/mount)" = 700 ]
+}
