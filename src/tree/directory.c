@@ -221,11 +221,12 @@ static int is_copy_above(const struct tree *t, const struct directory *d, const 
 	return 0;
 }
 
-/* No other directory of a merge may have been copied into it. Returns fd, or closes it. */
-static int directory_claim(struct worker *w, const struct entry *e, int fd)
+/* No other directory of a merge may have been copied into it. Returns fd, or closes it. A fresh one
+ * may have the inode number of a file that this run has replaced. */
+static int directory_claim(struct worker *w, const struct entry *e, int fd, bool fresh)
 {
 	int r = rivals_possible(w->tree) ? rivals_claim_open(w->tree, fd) : 0;
-	if (r == 0)
+	if (r == 0 || (fresh && r == -ENOTUNIQ))
 		return fd;
 	close(fd);
 	return r == -ENOTUNIQ ? rivals_report(w, e) : report_call(w, e, "fstat", entry_dst, -r);
@@ -243,7 +244,7 @@ static int directory_make(struct worker *w, const struct entry *e, const struct 
 	/* mkdir of an existing name waits for the directory's lock, which other shards hold. */
 	int found = t->atomic && !e->dir->fresh ? directory_open(t, dir, e->as) : -1;
 	if (found >= 0)
-		return directory_claim(w, e, found);
+		return directory_claim(w, e, found, false);
 	*fresh = mkdirat(dir, e->as, mode) == 0;
 	int r = *fresh ? 0 : -errno;
 	if (r == -EEXIST && t->resume)
@@ -271,7 +272,7 @@ static int directory_make(struct worker *w, const struct entry *e, const struct 
 				      "is not a directory and is not replaced by one");
 	if (fd < 0)
 		return report_call(w, e, "open", entry_dst, errno);
-	return directory_claim(w, e, fd);
+	return directory_claim(w, e, fd, *fresh);
 }
 
 /* Of a dry run: *dst is the destination's directory, or -1 if it would be created. */
