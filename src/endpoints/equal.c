@@ -6,9 +6,12 @@
 #include "io/io.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 #define LIST_MAX  65536 /* XATTR_LIST_MAX */
 #define VALUE_MAX 65536 /* XATTR_SIZE_MAX */
@@ -35,6 +38,23 @@ static bool equal_attribute(const char *a, const char *b, const char *name)
 	return equal;
 }
 
+#ifndef SYS_listxattrat /* Linux 6.13; the headers may be older */
+#define SYS_listxattrat 465
+#endif
+
+bool metadata_lacks_attributes(int dir, const char *name, bool follow)
+{
+	char list[1024];
+	const int flags = follow ? 0 : AT_SYMLINK_NOFOLLOW;
+	long n = syscall(SYS_listxattrat, dir, name, flags, list, sizeof(list));
+	if (n < 0)
+		return errno == EOPNOTSUPP;
+	for (const char *at = list; at < list + n; at += strlen(at) + 1)
+		if (equal_compares(at) || strncmp(at, "system.posix_acl_", 17) == 0)
+			return false;
+	return true;
+}
+
 /* The names that one of the files has. */
 static bool equal_listed(const char *listed, const char *a, const char *b)
 {
@@ -55,12 +75,10 @@ int64_t metadata_time_difference(const struct timespec *a, const struct timespec
 	return ns < 0 ? -ns : ns;
 }
 
-bool metadata_is_equal(int src, const struct stat *s, int dst, const struct stat *d,
-		       unsigned preserve, int64_t window_ns)
+bool metadata_stat_is_equal(const struct stat *s, const struct stat *d, unsigned preserve,
+			    int64_t window_ns)
 {
-	const struct io_path a = io_proc_path(src), b = io_proc_path(dst);
 	const bool owned = s->st_uid == d->st_uid && s->st_gid == d->st_gid;
-	const bool link = S_ISLNK(s->st_mode);
 	/* Without the owner, setuid and setgid are not copied. */
 	const mode_t bits = owned ? 07777 : 01777;
 	if (preserve & FCOPY_ATTR_OWNERSHIP && !owned)
@@ -68,9 +86,19 @@ bool metadata_is_equal(int src, const struct stat *s, int dst, const struct stat
 	if (preserve & FCOPY_ATTR_TIMESTAMPS &&
 	    metadata_time_difference(&s->st_mtim, &d->st_mtim) > window_ns)
 		return false;
+	return !(preserve & FCOPY_ATTR_MODE) || S_ISLNK(s->st_mode) ||
+	       !((s->st_mode ^ d->st_mode) & bits);
+}
+
+bool metadata_is_equal(int src, const struct stat *s, int dst, const struct stat *d,
+		       unsigned preserve, int64_t window_ns)
+{
+	const struct io_path a = io_proc_path(src), b = io_proc_path(dst);
+	const bool link = S_ISLNK(s->st_mode);
+	if (!metadata_stat_is_equal(s, d, preserve, window_ns))
+		return false;
 	if (preserve & FCOPY_ATTR_MODE && !link &&
-	    ((s->st_mode ^ d->st_mode) & bits ||
-	     !equal_attribute(a.text, b.text, "system.posix_acl_access")))
+	    !equal_attribute(a.text, b.text, "system.posix_acl_access"))
 		return false;
 	return !(preserve & FCOPY_ATTR_XATTR) || link ||
 	       (equal_listed(a.text, a.text, b.text) && equal_listed(b.text, a.text, b.text));

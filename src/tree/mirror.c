@@ -93,7 +93,7 @@ void mirror_begin(struct tree *t, const struct operand *o, int dst)
 {
 	char boot[40];
 	struct mirror *m = &t->mirror;
-	*m = (struct mirror){.window_ns = update_window(t->options, dst)};
+	*m = (struct mirror){.window_ns = update_window(t->options, dst), .root = geteuid() == 0};
 	if (t->options->update != FCOPY_UPDATE_CHANGED)
 		return;
 	mirror_boot(boot);

@@ -7,9 +7,12 @@
 
 #include "tree.h"
 
-/* update.c: is the existing entry of DST left alone? fd is the open source, or -1 for a symlink or
- * a special file. Returns 1: yes, and it was counted; 0: it is absent or has to be copied; or
- * -errno, reported. */
+/* update.c: is it certain, before the source is opened, that the entry is an unchanged file? Counts
+ * it. */
+bool update_is_untouched(struct worker *, const struct entry *);
+/* Is the existing entry of DST left alone? fd is the open source, or -1 for a symlink or a special
+ * file. Returns 1: yes, and it was counted; 0: it is absent or has to be copied; or -errno,
+ * reported. */
 int update_leave(struct worker *, const struct entry *, int fd, const struct stat *);
 /* How much modification times may differ, in ns. */
 int64_t update_window(const struct fcopy_tree_options *, int dst);

@@ -44,6 +44,11 @@ int rivals_claim(struct tree *t, int dir, const char *name)
 		   : claim(t, &st);
 }
 
+bool rivals_claim_new(struct tree *t, const struct stat *st)
+{
+	return claim(t, st) == 0;
+}
+
 bool rivals_have(struct tree *t, int dir, const char *name)
 {
 	struct stat st;

@@ -37,6 +37,8 @@ bool rivals_have(struct tree *, int dir, const char *name);
 /* Claims it, so that no other entry may replace it. Returns 0, also if there is no such name or if
  * rivals are impossible; or -ENOTUNIQ if another entry has it. */
 int rivals_claim(struct tree *, int dir, const char *name);
+/* Claims an inode of DST whose stat is known. Returns whether no other entry has it. */
+bool rivals_claim_new(struct tree *, const struct stat *);
 /* The same for an open directory or special file. */
 int rivals_claim_open(struct tree *, int fd);
 /* Of the worker's copy, after destination_open_in() returned r: claims the file that it replaces

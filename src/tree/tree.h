@@ -118,6 +118,7 @@ enum walk {
 /* A merge that leaves equal entries alone, and perhaps removes others. */
 struct mirror {
 	int64_t window_ns; /* modification times that differ by this much are equal */
+	bool root;         /* this process may set any owner */
 	bool marked;       /* DST has the marker */
 	bool doubted;      /* what was written since then may be lost: compare bytes */
 	time_t doubted_since;
