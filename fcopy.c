@@ -11,7 +11,7 @@
  *                     text, utf8, ending, usage, stats, tree_print, json, json_file, report_json,
  *                     benchmark and its parts
  *   src/source/       which entries are copied: filter (patterns and lists), names
- *   src/tree/         several sources and trees: operands, tree, target (a copy's name), root (new
+ *   src/tree/         several sources and trees: operands, tree, root (new
  *                     or merged), commit, shard, shard_part, walk (reads directories), pool, entry,
  *                     shard_entry, links, hard_link, special, directory, permissions (of new
  *                     directories), record, resume and unmarked (an unfinished tree), flush,
@@ -26,7 +26,7 @@
  *   src/part/         what a copy is built in until its commit: private (a directory that only this
  *                     user can enter), part and part_open (DST.fcopy-part),
  *                     journal and journal_read
- *   src/endpoints/    where bytes come from and go: place (names), replace, replaceable, temporary
+ *   src/endpoints/    where bytes come from and go: operand (names), replace, replaceable, temporary
  *                     and naming (an atomic file), storage (what can be renamed), created (a file
  *                     under its final name), part (--resume), shared (the part of shards),
  *                     in_place, metadata; stream is the table of operands that are not paths:

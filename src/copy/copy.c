@@ -20,21 +20,22 @@ static void warn_about_stale_files(const struct copy *c)
 		stale_warn(dir, c->options, c->report);
 }
 
-static int open_and_run(struct copy *c, const char *src, const char *dst)
+static int open_and_run(struct copy *c, const struct operand *src, struct operand *dst)
 {
 	struct fcopy_error *e = &c->report->error;
 	struct request request = {.src = src, .dst = dst, .options = c->options};
 	int r = rules_check(&request, e, c->report->detail);
-	if (r == 0)
-		r = source_refuse_fifo(src, dst, c->options, c->report->dst, e);
-	if (r == 0)
-		r = source_open(&c->src, src, e);
+	if (r < 0)
+		return r;
+	operand_find_file(dst, src, c->report->dst);
+	r = source_refuse_fifo(src, dst, c->options, e);
+	if (r == 0 && (r = source_open(&c->src, src, e)) < 0)
+		c->report->dst[0] = '\0';
 	if (r != 0)
 		return r;
 	source_hide_mode(&c->src.st, c->options);
-	r = destination_open(&c->dst, dst, &c->src, c->options, c->report->dst, e);
+	r = destination_open(&c->dst, dst, &c->src, c->options, e);
 	if (r == 0) {
-		request.dst = c->dst.path;
 		request.from = &c->src;
 		request.to = &c->dst;
 		r = rules_check(&request, e, c->report->detail);
@@ -66,14 +67,12 @@ int copy_options(struct fcopy_options *own, const struct fcopy_options *passed, 
 	return 0;
 }
 
-int fcopy_copy(const char *src, const char *dst, const struct fcopy_options *options,
-	       struct fcopy_report *report)
+int copy_operands(const struct operand *src, struct operand *dst,
+		  const struct fcopy_options *options, struct fcopy_report *report)
 {
-	struct fcopy_options own;
+	struct fcopy_options own = *options;
 	struct copy c = {.options = &own, .report = report, .began = io_now()};
 	memset(report, 0, sizeof(*report));
-	if (copy_options(&own, options, dst, &report->error) < 0)
-		return -1;
 	c.share = own.shard.count > 0;
 	own.fsync |= own.verify || c.share;
 	own.strict |= c.share; /* a source that changes must not be mixed */
@@ -81,4 +80,19 @@ int fcopy_copy(const char *src, const char *dst, const struct fcopy_options *opt
 	int r = open_and_run(&c, src, dst);
 	report->kept = r == ENDPOINT_KEPT;
 	return r < 0 ? -1 : 0;
+}
+
+int fcopy_copy(const char *src, const char *dst, const struct fcopy_options *options,
+	       struct fcopy_report *report)
+{
+	struct fcopy_options own;
+	struct operand from, to;
+	memset(report, 0, sizeof(*report));
+	if (copy_options(&own, options, dst, &report->error) < 0)
+		return -1;
+	operand_find_source(&from, src, true);
+	operand_find_destination(&to, dst, !own.no_directory);
+	int r = copy_operands(&from, &to, &own, report);
+	operand_close(&to);
+	return r;
 }

@@ -51,6 +51,10 @@ int copy_commit(struct copy *);
 int copy_options(struct fcopy_options *own, const struct fcopy_options *passed, const char *dst,
 		 struct fcopy_error *);
 
+/* fcopy_copy() of operands that were found. Changes *dst, which the caller closes. */
+int copy_operands(const struct operand *src, struct operand *dst, const struct fcopy_options *,
+		  struct fcopy_report *);
+
 /* settle.c: the checks and changes between the last byte and the commit. Returns 0, or -errno with
  * the failure recorded. */
 int copy_settle(struct copy *);
@@ -61,7 +65,7 @@ int copy_flush(struct copy *, bool metadata);
 
 /* What is to be copied, and how. */
 struct request {
-	const char *src, *dst;
+	const struct operand *src, *dst;
 	const struct fcopy_options *options;
 	const struct fcopy_tree_options *tree; /* fcopy_tree; NULL: one file */
 	size_t sources;                        /* ... and how many it copies, one by one */

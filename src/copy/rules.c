@@ -40,14 +40,14 @@ static unsigned end_of_type(mode_t type, bool named)
 }
 
 /* What the operand may be. A directory counts as a file, until DST/basename(SRC) is open. */
-static unsigned end_of_operand(const char *operand, int dash)
+static unsigned end_of_operand(const struct operand *o)
 {
-	switch (fcopy_operand_kind(operand, dash, NULL)) {
+	switch (o->stream) {
 	case FCOPY_KIND_CONNECT: return END_SOCKET;
 	case FCOPY_KIND_LISTEN:
 	case FCOPY_KIND_LISTEN_ANY: return END_LISTENER;
 	case FCOPY_KIND_SOCKET: return END_SOCKET | END_LISTENER;
-	default: return end_of_type(stream_type(operand, dash), !stream_names(operand));
+	default: return end_of_type(o->place.st.st_mode, o->stream == FCOPY_KIND_PATH);
 	}
 }
 
@@ -60,16 +60,16 @@ static unsigned end_of_endpoint(const struct endpoint *e)
 
 static unsigned request_src(const struct request *x)
 {
-	if (x->tree && !stream_names(x->src)) /* its entries may be of any type */
+	if (x->tree && x->src->kind != OPERAND_STREAM) /* its entries may be of any type */
 		return END_FILE;
-	return x->from ? end_of_endpoint(x->from) : end_of_operand(x->src, STDIN_FILENO);
+	return x->from ? end_of_endpoint(x->from) : end_of_operand(x->src);
 }
 
 static unsigned request_dst(const struct request *x)
 {
-	if ((x->tree || x->options->scratch) && !stream_names(x->dst))
+	if ((x->tree || x->options->scratch) && x->dst->kind != OPERAND_STREAM)
 		return END_FILE;
-	return x->to ? end_of_endpoint(x->to) : end_of_operand(x->dst, STDOUT_FILENO);
+	return x->to ? end_of_endpoint(x->to) : end_of_operand(x->dst);
 }
 
 static int rules_refuse(struct fcopy_error *error, const char *path, const char *option,
@@ -109,8 +109,8 @@ static int rules_check_options(const struct request *x, const struct fcopy_mode 
 	const unsigned lacks = ~mode->takes;
 	const bool clones = o->reflink == FCOPY_WHEN_ALWAYS;
 	const bool allocates = o->preallocate == FCOPY_WHEN_ALWAYS;
-	const bool sends = fcopy_operand_kind(x->dst, STDOUT_FILENO, NULL) >= FCOPY_KIND_SOCKET;
-	const bool receives = fcopy_operand_kind(x->src, STDIN_FILENO, NULL) >= FCOPY_KIND_SOCKET;
+	const bool sends = x->dst->stream >= FCOPY_KIND_SOCKET;
+	const bool receives = x->src->stream >= FCOPY_KIND_SOCKET;
 	const struct {
 		bool applies;
 		const char *option, *reason;
@@ -237,7 +237,7 @@ static int rules_check_ends(const struct request *x, const struct fcopy_mode *mo
 	    {o->scratch, "benchmark", ANY, END_FILE, "has no directory for a scratch file", usage},
 	    {x->tree && x->tree->recursive, "recursive", END_FILE, END_FILE,
 	     "is a stream: -r and -a copy only paths", usage},
-	    {x->tree && x->tree->follow == FCOPY_FOLLOW_NEVER && !stream_names(x->src),
+	    {x->tree && x->tree->follow == FCOPY_FOLLOW_NEVER && x->src->kind != OPERAND_STREAM,
 	     "no-dereference", ANY, END_FILE, "is a stream: a symlink can be copied to a path only",
 	     usage},
 	    {x->serves, "keep-listening", END_FILE, ANY,
@@ -276,8 +276,8 @@ static int rules_check_ends(const struct request *x, const struct fcopy_mode *mo
 		bool fits = rules[i].src == ANY || rules[i].src & request_src(x);
 		if (fits && (rules[i].dst == ANY || rules[i].dst & request_dst(x)))
 			continue;
-		return rules_refuse(error, fits ? x->dst : x->src, rules[i].option, rules[i].reason,
-				    rules[i].advice);
+		return rules_refuse(error, fits ? x->dst->path : x->src->path, rules[i].option,
+				    rules[i].reason, rules[i].advice);
 	}
 	return 0;
 }

@@ -163,7 +163,7 @@ static int serve_clients(struct service *s, struct fcopy_error *error)
 	return r;
 }
 
-static int open_service(struct service *s, const char *src, const char *dst,
+static int open_service(struct service *s, const struct operand *src, struct operand *dst,
 			struct fcopy_report *report)
 {
 	struct fcopy_error *error = &report->error;
@@ -179,7 +179,8 @@ static int open_service(struct service *s, const char *src, const char *dst,
 			error->advice = FCOPY_ADVICE_NONE;
 		return r;
 	}
-	r = destination_open(&s->listener, dst, &s->file, s->options, report->dst, error);
+	operand_find_file(dst, src, report->dst);
+	r = destination_open(&s->listener, dst, &s->file, s->options, error);
 	request.from = &s->file;
 	request.to = &s->listener;
 	if (r == 0 && (r = rules_check(&request, error, report->detail)) < 0)
@@ -201,7 +202,11 @@ int fcopy_serve(const char *src, const char *dst, const struct fcopy_options *op
 	memset(report, 0, sizeof(*report));
 	if (copy_options(&own, options, dst, &report->error) < 0)
 		return -1;
-	int r = open_service(&s, src, dst, report);
+	struct operand from, to;
+	operand_find_source(&from, src, true);
+	operand_find_destination(&to, dst, !own.no_directory);
+	int r = open_service(&s, &from, &to, report);
+	operand_close(&to);
 	if (r < 0)
 		return -1;
 	copy_notify(&reported, FCOPY_EVENT_LISTENING, NULL, endpoint_listens(&s.listener));

@@ -8,6 +8,7 @@
 #define ENDPOINTS_ENDPOINT_H
 
 #include "fcopy.h"
+#include "operand.h"
 #include "part/part.h"
 
 #include <errno.h>
@@ -150,8 +151,8 @@ static inline bool same_mtime(const struct stat *a, const struct stat *b)
 
 /* Refuses one FIFO as both SRC and DST before SRC is opened: that would wait for a writer for ever.
  * Also returns ENDPOINT_KEPT. */
-int source_refuse_fifo(const char *src, const char *dst, const struct fcopy_options *,
-		       char resolved[PATH_MAX], struct fcopy_error *);
+int source_refuse_fifo(const struct operand *src, const struct operand *dst,
+		       const struct fcopy_options *, struct fcopy_error *);
 
 /* With options.default_mode, the copy has nothing of the source's mode: replaces it in *st. */
 static inline void source_hide_mode(struct stat *st, const struct fcopy_options *o)
@@ -162,7 +163,7 @@ static inline void source_hide_mode(struct stat *st, const struct fcopy_options 
 }
 
 /* Opens SRC for reading. */
-int source_open(struct endpoint *e, const char *path, struct fcopy_error *);
+int source_open(struct endpoint *e, const struct operand *, struct fcopy_error *);
 /* The same for a regular file that is already open as `open`, which stays open after the commit or
  * abort of *e. */
 int source_share(struct endpoint *e, const struct endpoint *open, struct fcopy_error *);
@@ -171,12 +172,12 @@ int source_share(struct endpoint *e, const struct endpoint *open, struct fcopy_e
  * fd. */
 void source_adopt(struct endpoint *e, int fd, const char *path, const struct stat *st);
 
-/* Opens DST according to its type: a file to replace, an existing inode to write into, a device or
- * a stream. resolved receives its name: DST or DST/basename(SRC). Before it changes anything, it
- * refuses SRC itself as DST, and everything that is certain to fail. Also returns ENDPOINT_KEPT;
- * then nothing is open. */
-int destination_open(struct endpoint *e, const char *path, const struct endpoint *src,
-		     const struct fcopy_options *, char resolved[PATH_MAX], struct fcopy_error *);
+/* Opens what operand_find_file found, according to its type: a file to replace, an existing inode
+ * to write into, a device or a stream. Before it changes anything, it refuses SRC itself as DST,
+ * and everything that is certain to fail. Takes dst->place. Also returns ENDPOINT_KEPT; then
+ * nothing is open. */
+int destination_open(struct endpoint *e, struct operand *dst, const struct endpoint *src,
+		     const struct fcopy_options *, struct fcopy_error *);
 
 /* The same for `name` in the open directory `dir`, for a source that is a regular file. A symlink
  * of that name is followed, a directory is refused. replace_links: a file with more hard links is
@@ -197,9 +198,6 @@ bool destination_is_target(const struct endpoint *e);
  * options.shard is set: then the caller opens the part, too. */
 int replace_check(struct endpoint *e, const struct fcopy_options *, struct fcopy_error *);
 
-/* place.c: the last component of a path: its start, and its length without trailing slashes. */
-const char *place_last_component(const char *path, size_t *length);
-
 #define IN_PLACE_REASON "it is written in place" /* a value of not_atomic */
 
 /* Is the file overwritten where it could be replaced, too? */
@@ -212,12 +210,6 @@ static inline bool in_place_always(const struct fcopy_options *o)
  * EEXIST if it exists. Commit closes it, abort removes it. dir and path must outlive *e. */
 int created_open(struct endpoint *e, int dir, const char *name, mode_t mode, const char *path,
 		 struct fcopy_error *);
-
-/* stream.c: is this no path, but a descriptor or an address? */
-bool stream_names(const char *path);
-/* The type of the file that the operand names; S_IFREG if it does not exist yet. dash: the
- * descriptor that - stands for. */
-mode_t stream_type(const char *path, int dash);
 
 /* Do new files in this directory need a temporary name, because O_TMPFILE is unsupported? */
 bool temporary_is_named(int dir);

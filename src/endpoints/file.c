@@ -54,9 +54,10 @@ static int fail_open(const char *path, int err, struct fcopy_error *error)
 	return error_call(error, "open", path, err);
 }
 
-int source_open(struct endpoint *e, const char *path, struct fcopy_error *error)
+int source_open(struct endpoint *e, const struct operand *src, struct fcopy_error *error)
 {
-	if (stream_names(path))
+	const char *path = src->path;
+	if (src->kind == OPERAND_STREAM)
 		return stream_open(e, path, STDIN_FILENO, error);
 	*e = (struct endpoint){.ops = &source_ops, .path = path};
 	e->fd = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
@@ -83,23 +84,13 @@ static int refuse_same(const char *src, const char *path, struct fcopy_error *er
 	return -EINVAL;
 }
 
-int source_refuse_fifo(const char *src, const char *dst, const struct fcopy_options *options,
-		       char resolved[PATH_MAX], struct fcopy_error *error)
+int source_refuse_fifo(const struct operand *src, const struct operand *dst,
+		       const struct fcopy_options *options, struct fcopy_error *error)
 {
-	struct stat st;
-	struct place p;
-	char found[PATH_MAX];
-	struct fcopy_error later; /* destination_open reports it */
-	if (stream_names(src) || stream_names(dst) || options->scratch || stat(src, &st) < 0 ||
-	    !S_ISFIFO(st.st_mode) ||
-	    place_find(&p, dst, src, !options->no_directory, found, &later) < 0)
+	if (src->kind != OPERAND_DEVICE || dst->kind != OPERAND_DEVICE || options->scratch ||
+	    !S_ISFIFO(src->place.st.st_mode) || !same_file(&src->place.st, &dst->place.st))
 		return 0;
-	bool same = p.exists && same_file(&st, &p.st);
-	place_close(&p);
-	if (!same)
-		return 0;
-	strcpy(resolved, found);
-	return options->no_clobber ? ENDPOINT_KEPT : refuse_same(src, resolved, error);
+	return options->no_clobber ? ENDPOINT_KEPT : refuse_same(src->path, dst->path, error);
 }
 
 /* The destination is open: closes it again if it may be the source. */
@@ -168,7 +159,8 @@ static int open_place(struct endpoint *e, const struct endpoint *src,
 	return open_final(e, src, options, error);
 }
 
-/* place_find failed. As with cp -n, a directory is kept, and so is a symlink that leads nowhere. */
+/* The place was not found. As with cp -n, a directory is kept, and so is a symlink that leads
+ * nowhere. */
 static int keep_unusable(int r, const struct fcopy_options *options, struct fcopy_error *error)
 {
 	bool directory = r == -EISDIR && error->advice == FCOPY_ADVICE_NONE;
@@ -186,17 +178,6 @@ static int open_found(struct endpoint *e, int r, const struct endpoint *src,
 	if (r != 0)
 		place_close(&file_of(e)->place);
 	return r;
-}
-
-static int open_named(struct endpoint *e, const char *path, const struct endpoint *src,
-		      const struct fcopy_options *options, char resolved[PATH_MAX],
-		      struct fcopy_error *error)
-{
-	const char *name = stream_names(src->path) ? NULL : src->path;
-	*e = (struct endpoint){.fd = -1, .path = resolved};
-	*file_of(e) = file_state();
-	int r = place_find(&file_of(e)->place, path, name, !options->no_directory, resolved, error);
-	return open_found(e, r, src, options, error);
 }
 
 int destination_open_in(struct endpoint *e, int dir, const char *name, const char *path,
@@ -218,15 +199,20 @@ int destination_open_in(struct endpoint *e, int dir, const char *name, const cha
 	return open_found(e, r, src, options, error);
 }
 
-int destination_open(struct endpoint *e, const char *path, const struct endpoint *src,
-		     const struct fcopy_options *options, char resolved[PATH_MAX],
-		     struct fcopy_error *error)
+int destination_open(struct endpoint *e, struct operand *dst, const struct endpoint *src,
+		     const struct fcopy_options *options, struct fcopy_error *error)
 {
-	if (!stream_names(path))
-		return open_named(e, path, src, options, resolved, error);
-	strncpy(resolved, path, PATH_MAX - 1);
-	int r = stream_open(e, resolved, STDOUT_FILENO, error);
-	return r == 0 ? check_alias(e, src, error) : r;
+	if (dst->kind == OPERAND_STREAM) {
+		int r = stream_open(e, dst->path, STDOUT_FILENO, error);
+		return r == 0 ? check_alias(e, src, error) : r;
+	}
+	*e = (struct endpoint){.fd = -1, .path = dst->path};
+	*file_of(e) = file_state();
+	file_of(e)->place = dst->place;
+	dst->place.dir = dst->place.target = -1;
+	if (dst->kind == OPERAND_FAILED)
+		*error = dst->error;
+	return open_found(e, -error->err, src, options, error);
 }
 
 const char *destination_name(const struct endpoint *e, int *dir)

@@ -8,16 +8,6 @@
 
 #include "endpoint.h"
 
-/* A name in a directory that is held open: later renames of its parents change nothing. */
-struct place {
-	int dir;                 /* AT_FDCWD, or a descriptor that place_close closes */
-	int target;              /* O_PATH descriptor of what a symlink named, or -1 */
-	char name[NAME_MAX + 1]; /* the last component: no slash, and no symlink at that time;
-				  * empty: target is an unnamed file, or the place is / */
-	bool exists;
-	struct stat st; /* if it exists */
-};
-
 /* What a file adds to its endpoint; file_state() is its initial value. It is stored in
  * endpoint.state. */
 struct file {
@@ -65,15 +55,6 @@ int same_is_source(const struct endpoint *src, int fd, const struct stat *st);
 
 /* in_place.c: the size of a block device, which stat does not report. Returns 0 or -errno. */
 int device_size(int fd, off_t *size);
-
-/* Finds the place that DST names: follows a symlink, and enters a directory if `into`. The name
- * inside a directory is the last component of src_path; NULL: SRC has no name. */
-int place_find(struct place *, const char *path, const char *src_path, bool into,
-	       char resolved[PATH_MAX], struct fcopy_error *);
-/* The same for `name` in the open directory `dir`. */
-int place_find_in(struct place *, int dir, const char *name, const char *path,
-		  struct fcopy_error *);
-void place_close(struct place *);
 
 /* temporary_create creates an unnamed temporary file with `mode`. Returns 1 if the file system does
  * not support O_TMPFILE. Then temporary_create_named creates a file with a temporary name and mode

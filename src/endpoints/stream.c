@@ -3,8 +3,6 @@
  */
 #include "stream.h"
 
-#include <unistd.h>
-
 static const struct stream *const streams[] = {&tcp_stream, &descriptor_stream};
 
 /* The row that the operand belongs to; NULL: it is a path. */
@@ -16,11 +14,6 @@ static const struct stream *stream_find(const char *operand)
 	return NULL;
 }
 
-bool stream_names(const char *operand)
-{
-	return stream_find(operand) != NULL;
-}
-
 enum fcopy_kind fcopy_operand_kind(const char *operand, int dash, int *descriptor)
 {
 	int fd = -1;
@@ -29,15 +22,6 @@ enum fcopy_kind fcopy_operand_kind(const char *operand, int dash, int *descripto
 	if (descriptor)
 		*descriptor = fd;
 	return kind;
-}
-
-mode_t stream_type(const char *operand, int dash)
-{
-	struct stat st;
-	int fd;
-	if (fcopy_operand_kind(operand, dash, &fd) >= FCOPY_KIND_SOCKET)
-		return S_IFSOCK;
-	return (fd >= 0 ? fstat(fd, &st) : stat(operand, &st)) == 0 ? st.st_mode & S_IFMT : S_IFREG;
 }
 
 int stream_open(struct endpoint *e, const char *operand, int dash, struct fcopy_error *error)

@@ -16,7 +16,7 @@
 /* A separate descriptor: the operand's may be O_PATH. */
 static int commit_flush_parent(const struct root *r)
 {
-	int fd = openat(r->operand->parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = openat(r->to->place.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int result = fd < 0 ? -errno : io_flush_directory(fd);
 	if (fd >= 0)
 		close(fd);
@@ -25,7 +25,7 @@ static int commit_flush_parent(const struct root *r)
 
 static int commit_rename(const struct root *r, const char *to)
 {
-	return private_rename(r->home, r->temporary, r->operand->parent, to);
+	return private_rename(r->home, r->temporary, r->to->place.dir, to);
 }
 
 /* A directory that changes its parent needs w for its owner, because its ".." changes: it gets a
@@ -33,11 +33,11 @@ static int commit_rename(const struct root *r, const char *to)
 static int commit_move(const struct root *r)
 {
 	struct stat st;
-	int result = commit_rename(r, r->operand->name);
+	int result = commit_rename(r, r->to->place.name);
 	if (result != -EACCES || r->hidden.fd < 0 || fstat(r->dst, &st) < 0 ||
 	    st.st_mode & S_IWUSR || fchmod(r->dst, (st.st_mode & 07777) | S_IWUSR) < 0)
 		return result;
-	result = commit_rename(r, r->operand->name);
+	result = commit_rename(r, r->to->place.name);
 	return fchmod(r->dst, st.st_mode & 07777) < 0 && result == 0 ? root_fail(r, "fchmod", errno)
 								     : result;
 }
@@ -45,9 +45,7 @@ static int commit_move(const struct root *r)
 /* The path of a name beside the destination. */
 static void commit_path(const struct root *r, const char *name, char path[PATH_MAX])
 {
-	size_t length;
-	const char *dst = r->operand->dst, *last = place_last_component(dst, &length);
-	snprintf(path, PATH_MAX, "%.*s%s", (int)(last - dst), dst, name);
+	snprintf(path + operand_directory(r->to, path), PATH_MAX - r->to->start, "%s", name);
 }
 
 static void commit_remove(const struct root *r)
@@ -72,7 +70,7 @@ void commit_keep(const struct root *r)
 	/* It may have its final owner and mode already: --resume requires its own. */
 	struct stat parent = {0};
 	(void)!fchown(r->dst, geteuid(), (gid_t)-1);
-	(void)!fstat(r->operand->parent, &parent);
+	(void)!fstat(r->to->place.dir, &parent);
 	/* What later runs create there inherits its setgid bit. */
 	fchmod(r->dst, 0700 | (parent.st_mode & S_ISGID));
 	/* Before the times: they say that a file is complete. */

@@ -88,13 +88,13 @@ int flush_tree(const struct tree *t, int fd, const char **call)
 	return syncfs(fd) < 0 ? -errno : 0;
 }
 
-int flush_singles(struct tree *t, const char *directory, const char **call)
+int flush_singles(struct tree *t, int directory, const char **call)
 {
 	if (!t->options->copy.fsync)
 		return 0;
 	double start = io_now();
 	*call = "open";
-	int fd = open(directory[0] ? directory : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	t->flush_each = flush_needs_each(t, fd);

@@ -102,12 +102,12 @@ void mirror_begin(struct tree *t, const struct operand *o, int dst)
 		return;
 	int fd = openat(dst, MARKER, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0) {
-		mirror_warn(t, "open of " MARKER, o->dst, errno);
+		mirror_warn(t, "open of " MARKER, o->path, errno);
 		return;
 	}
 	m->marked = true;
 	if (write(fd, boot, strlen(boot)) < 0) /* an empty marker is one of another boot */
-		mirror_warn(t, "write of " MARKER, o->dst, errno);
+		mirror_warn(t, "write of " MARKER, o->path, errno);
 	close(fd);
 }
 

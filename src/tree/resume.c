@@ -73,36 +73,37 @@ int resume_unmark(int part)
 
 /* An empty directory has nothing to lose: a process that was killed may not have marked it yet.
  * Returns 1 if it has no mark but may get one. */
-static int part_check_mark(int fd, const struct operand *o, bool follow, struct fcopy_error *error)
+static int part_check_mark(int fd, const struct operand *from, const struct operand *to,
+			   bool follow, struct fcopy_error *error)
 {
 	struct stat st;
 	if (fstatat(fd, RESUME_MARK, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
 		return 0;
 	int r = private_is_empty(fd);
-	if (r == 0 && !unmarked_is_copy(fd, o->src, follow))
+	if (r == 0 && !unmarked_is_copy(fd, from->fd, follow))
 		return resume_refuse(
-		    o->dst, EPERM, "its .fcopy-part was not left by fcopy: it has no " RESUME_MARK,
-		    error);
-	return r < 0 ? error_call(error, "getdents64 of its .fcopy-part", o->dst, -r) : 1;
+		    to->path, EPERM,
+		    "its .fcopy-part was not left by fcopy: it has no " RESUME_MARK, error);
+	return r < 0 ? error_call(error, "getdents64 of its .fcopy-part", to->path, -r) : 1;
 }
 
-static int part_check_name(int fd, const struct operand *o, const char *part,
+static int part_check_name(int fd, const struct operand *to, const char *part,
 			   struct fcopy_error *error)
 {
 	struct stat st, named;
-	if (fstat(fd, &st) < 0 || fstatat(o->parent, part, &named, AT_SYMLINK_NOFOLLOW) < 0)
-		return error_call(error, "stat of its .fcopy-part", o->dst, errno);
+	if (fstat(fd, &st) < 0 || fstatat(to->place.dir, part, &named, AT_SYMLINK_NOFOLLOW) < 0)
+		return error_call(error, "stat of its .fcopy-part", to->path, errno);
 	return st.st_dev == named.st_dev && st.st_ino == named.st_ino
 		   ? 0
-		   : error_refuse(error, o->dst, EBUSY,
+		   : error_refuse(error, to->path, EBUSY,
 				  "another copy has just used its .fcopy-part", FCOPY_ADVICE_NONE);
 }
 
 /* Before the lock was taken, another copy may have committed the part. */
-static int resume_lock(int fd, const struct operand *o, const char *part, bool follow, bool *proven,
-		       struct fcopy_error *error)
+static int resume_lock(int fd, const struct operand *from, const struct operand *to,
+		       const char *part, bool follow, bool *proven, struct fcopy_error *error)
 {
-	const char *dst = o->dst;
+	const char *dst = to->path;
 	struct stat st;
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return errno == EWOULDBLOCK
@@ -111,18 +112,18 @@ static int resume_lock(int fd, const struct operand *o, const char *part, bool f
 			   : error_call(error, "lock of its .fcopy-part", dst, errno);
 	if (fstat(fd, &st) < 0)
 		return error_call(error, "fstat of its .fcopy-part", dst, errno);
-	int r = part_refuse_shared(o->parent, o->name, dst, error);
+	int r = part_refuse_shared(to->place.dir, to->place.name, dst, error);
 	if (r < 0)
 		return r;
 	/* Shards could commit it until now: they do not hold its lock. */
-	if ((r = part_check_name(fd, o, part, error)) < 0)
+	if ((r = part_check_name(fd, to, part, error)) < 0)
 		return r;
 	/* Another user could write into the part during this copy. */
-	const char *unsafe = part_unsafe_reason(o->parent, &st);
+	const char *unsafe = part_unsafe_reason(to->place.dir, &st);
 	if (unsafe)
 		return resume_refuse(dst, EPERM, unsafe, error);
 	*proven = resume_is_proven(fd);
-	r = part_check_mark(fd, o, follow, error);
+	r = part_check_mark(fd, from, to, follow, error);
 	int set = r < 0 ? 0 : permissions_set(fd, (st.st_mode & 07000) | 0700);
 	if (set < 0 && !permissions_are_fixed(-set))
 		return error_call(error, "fchmod", dst, -set);
@@ -134,11 +135,11 @@ static int resume_lock(int fd, const struct operand *o, const char *part, bool f
 					 : 0;
 }
 
-int resume_open(const struct operand *o, const char *part, mode_t mode, bool follow, bool *proven,
-		struct fcopy_error *error)
+int resume_open(const struct operand *from, const struct operand *to, const char *part, mode_t mode,
+		bool follow, bool *proven, struct fcopy_error *error)
 {
-	const char *dst = o->dst;
-	int parent = o->parent;
+	const char *dst = to->path;
+	int parent = to->place.dir;
 	bool created = mkdirat(parent, part, mode & 0755) == 0;
 	if (!created && errno != EEXIST)
 		return error_call(error, "mkdir", dst, errno);
@@ -146,7 +147,7 @@ int resume_open(const struct operand *o, const char *part, mode_t mode, bool fol
 	int fd = openat(parent, part, flags);
 	if (fd < 0 && errno == EACCES && created && permissions_admit_owner(parent, part) > 0)
 		fd = openat(parent, part, flags);
-	int r = fd >= 0 ? resume_lock(fd, o, part, follow, proven, error)
+	int r = fd >= 0 ? resume_lock(fd, from, to, part, follow, proven, error)
 		: errno == ENOTDIR || errno == ELOOP
 		    ? resume_refuse(dst, errno, "its .fcopy-part is not a directory", error)
 		    : error_call(error, "open of its .fcopy-part", dst, errno);

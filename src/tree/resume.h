@@ -39,8 +39,8 @@ bool resume_keeps_part(const struct worker *, const struct entry *);
 /* Opens, or creates with this mode, and locks the directory `part` beside the operand's
  * destination; follow: symlinks below the source are followed. *proven: are the files that look
  * complete on the disk? Returns a descriptor, or -errno with the failure in *error. */
-int resume_open(const struct operand *, const char *part, mode_t mode, bool follow, bool *proven,
-		struct fcopy_error *);
+int resume_open(const struct operand *from, const struct operand *to, const char *part, mode_t mode,
+		bool follow, bool *proven, struct fcopy_error *);
 
 /* unmarked.c: would the copy of this entry replace the mark, or delete it at the end? */
 bool resume_is_mark(const struct tree *, const struct entry *);

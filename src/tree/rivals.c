@@ -71,13 +71,12 @@ static bool is_made(void *tree, const struct stat *st)
 /* Adds the operands: the files, and the directories above other files. */
 static int find_sources(struct tree *t)
 {
-	struct stat st;
 	int r = 0;
 	pthread_mutex_lock(&t->lock);
 	struct inodes *sources = t->sources ? NULL : inodes_new();
 	for (size_t i = 0; sources && r >= 0 && i < t->operands; i++)
-		if (stat(t->operand[i], &st) == 0)
-			r = inodes_add(sources, &st);
+		if (t->operand[i].place.exists)
+			r = inodes_add(sources, &t->operand[i].place.st);
 	if (r < 0) {
 		inodes_free(sources);
 		sources = NULL;

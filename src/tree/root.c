@@ -51,11 +51,11 @@ int root_check_inside(const struct root *r, int dir)
 	const bool one = r->tree->options->one_file_system;
 	struct stat st;
 	const char *call;
-	if (one && fstat(dir, &st) == 0 && st.st_dev != r->operand->st.st_dev)
+	if (one && fstat(dir, &st) == 0 && st.st_dev != r->from->place.st.st_dev)
 		return 0; /* of what is mounted there, the copy has only the mount point */
 	int fd = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	bool bound = fd >= 0 && inside_by_mount(r->operand->src, fd, one);
-	int result = root_is_below(fd, &r->operand->st, &call);
+	bool bound = fd >= 0 && inside_by_mount(r->from->fd, fd, one);
+	int result = root_is_below(fd, &r->from->place.st, &call);
 	if (result == 1 || bound)
 		return root_refuse(r, EINVAL, "is inside the source tree", FCOPY_ADVICE_USAGE);
 	/* A process that may not search there cannot have opened SRC there either. */
@@ -68,8 +68,8 @@ int root_check_part_source(const struct root *r)
 	char name[NAME_MAX + sizeof(PART_SUFFIX)];
 	struct stat st;
 	const char *call = "fstat";
-	snprintf(name, sizeof(name), "%s" PART_SUFFIX, r->operand->name);
-	int part = openat(r->operand->parent, name, flags | O_NOFOLLOW), src = r->operand->src;
+	snprintf(name, sizeof(name), "%s" PART_SUFFIX, r->to->place.name);
+	int part = openat(r->to->place.dir, name, flags | O_NOFOLLOW), src = r->from->fd;
 	if (part < 0)
 		switch (errno) {
 		case ENOENT:
@@ -95,7 +95,7 @@ int root_check_part_source(const struct root *r)
 static int root_check_parent(const struct root *r)
 {
 	struct statx sx;
-	if (statx(r->operand->parent, "", AT_EMPTY_PATH, STATX_MODE, &sx) < 0 ||
+	if (statx(r->to->place.dir, "", AT_EMPTY_PATH, STATX_MODE, &sx) < 0 ||
 	    !(sx.stx_attributes & STATX_ATTR_APPEND))
 		return 0; /* a failure shows when it is renamed */
 	return root_refuse(r, EPERM, "cannot be renamed: its directory is append-only",
@@ -107,7 +107,7 @@ static int root_check_parent(const struct root *r)
 static bool root_can_move(const struct root *r)
 {
 	char name[TEMPORARY_SIZE];
-	const int parent = r->operand->parent;
+	const int parent = r->to->place.dir;
 	if (temporary_draw(name) < 0 || mkdirat(r->home, ROOT_DATA, 0700) < 0)
 		return false;
 	if (private_rename(r->home, ROOT_DATA, parent, name) == 0) {
@@ -122,12 +122,12 @@ static bool root_can_move(const struct root *r)
 static int root_find_home(struct root *r)
 {
 	const char *call;
-	r->home = r->operand->parent;
+	r->home = r->to->place.dir;
 	if (r->named) {
-		strcpy(r->temporary, r->operand->name);
+		strcpy(r->temporary, r->to->place.name);
 		return 0;
 	}
-	int result = private_make(&r->hidden, r->operand->parent, &call);
+	int result = private_make(&r->hidden, r->to->place.dir, &call);
 	if (result == -ESTALE)
 		return root_refuse(r, ESTALE, "another process replaces its temporary directory",
 				   FCOPY_ADVICE_NONE);
@@ -139,7 +139,7 @@ static int root_find_home(struct root *r)
 		return 0;
 	}
 	private_end(&r->hidden);
-	r->home = r->operand->parent;
+	r->home = r->to->place.dir;
 	result = temporary_draw(r->temporary);
 	return result < 0 ? root_fail(r, "getrandom", -result) : 0;
 }
@@ -156,7 +156,7 @@ static void root_close_to_others(const struct root *r, mode_t mode)
 static int root_create(struct root *r)
 {
 	struct stat st;
-	const mode_t mode = r->operand->st.st_mode;
+	const mode_t mode = r->from->place.st.st_mode;
 	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 	int admitted = 0, result = root_find_home(r);
 	if (result < 0)
@@ -213,19 +213,20 @@ static int root_resume(struct root *r)
 {
 	struct stat st;
 	struct fcopy_error error;
-	mode_t mode = r->operand->st.st_mode;
-	if (fstatat(r->operand->src, RESUME_MARK, &st, AT_SYMLINK_NOFOLLOW) == 0)
+	mode_t mode = r->from->place.st.st_mode;
+	if (fstatat(r->from->fd, RESUME_MARK, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return root_refuse(r, EEXIST,
 				   "the source has an entry " RESUME_MARK
 				   ", a name that --resume needs: rename or remove it",
 				   FCOPY_ADVICE_NONE);
 	bool follow = r->tree->options->follow == FCOPY_FOLLOW_ALWAYS;
-	r->dst = resume_open(r->operand, r->part, mode | 0700, follow, &r->tree->proven, &error);
+	r->dst = resume_open(r->from, r->to, r->part, mode | 0700, follow, &r->tree->proven,
+			     &error);
 	if (r->dst < 0) {
 		report_operand(r->tree, &error);
 		return r->dst;
 	}
-	r->mode = temporary_mode(r->operand->parent, mode & 01777);
+	r->mode = temporary_mode(r->to->place.dir, mode & 01777);
 	if (fstat(r->dst, &st) == 0)
 		r->mode |= st.st_mode & S_ISGID;
 	r->resumes = true;
@@ -238,16 +239,16 @@ static int root_check_part(struct root *r)
 {
 	struct stat st;
 	bool resume = r->tree->options->copy.resume;
-	int n = snprintf(r->part, sizeof(r->part), "%s" PART_SUFFIX, r->operand->name);
+	int n = snprintf(r->part, sizeof(r->part), "%s" PART_SUFFIX, r->to->place.name);
 	if (n >= (int)sizeof(r->part)) {
 		r->part[0] = '\0';
 		return resume ? root_fail(r, "open of its .fcopy-part", ENAMETOOLONG) : 0;
 	}
-	int result = root_check_part_source(r), parent = r->operand->parent;
+	int result = root_check_part_source(r), parent = r->to->place.dir;
 	if (result < 0 || resume || fstatat(parent, r->part, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return result;
 	struct fcopy_error error;
-	result = part_refuse_shared(parent, r->operand->name, r->operand->dst, &error);
+	result = part_refuse_shared(parent, r->to->place.name, r->to->path, &error);
 	if (result < 0)
 		report_operand(r->tree, &error);
 	else
@@ -262,31 +263,28 @@ static int root_check_storage(struct root *r)
 {
 	struct tree *t = r->tree;
 	const bool always = in_place_always(&t->options->copy);
-	if (!always && storage_can(&t->storage, r->operand->parent, STORAGE_RENAMES_DIRECTORIES))
+	if (!always && storage_can(&t->storage, r->to->place.dir, STORAGE_RENAMES_DIRECTORIES))
 		return 0;
 	if (t->options->copy.resume)
 		return root_refuse(r, EOPNOTSUPP,
 				   "cannot be resumed: directories cannot be renamed here",
 				   FCOPY_ADVICE_NONE);
 	r->named = true;
-	report_not_atomic(t, r->operand->dst, always ? IN_PLACE_REASON : STORAGE_NO_RENAME);
+	report_not_atomic(t, r->to->path, always ? IN_PLACE_REASON : STORAGE_NO_RENAME);
 	return 0;
 }
 
 static int root_open(struct root *r)
 {
-	struct stat st;
-	int parent = r->operand->parent;
-	const char *name = r->operand->name;
-	const int err = fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? errno : 0;
+	const struct place *place = &r->to->place;
+	const struct stat *st = &place->st;
 	/* With -x an existing directory counts, not its parent: it may be a mount point. */
-	int result = err == 0 && r->tree->options->one_file_system ? 0
-								   : root_check_inside(r, parent);
+	int result = place->exists && r->tree->options->one_file_system
+			 ? 0
+			 : root_check_inside(r, place->dir);
 	if (result < 0)
 		return result;
-	if (err) {
-		if (err != ENOENT)
-			return root_fail(r, "stat", err);
+	if (!place->exists) {
 		r->dst = -1;
 		if (r->tree->options->dry_run)
 			return 0;
@@ -299,12 +297,12 @@ static int root_open(struct root *r)
 			return result;
 		return r->tree->options->copy.resume ? root_resume(r) : root_create(r);
 	}
-	if (!S_ISDIR(st.st_mode))
+	if (place->symlink || !S_ISDIR(st->st_mode))
 		return root_refuse(r, ENOTDIR, "is not a directory and is not replaced by one",
 				   FCOPY_ADVICE_NONE);
-	if (st.st_dev == r->operand->st.st_dev && st.st_ino == r->operand->st.st_ino)
+	if (st->st_dev == r->from->place.st.st_dev && st->st_ino == r->from->place.st.st_ino)
 		return root_refuse(r, EINVAL, "is the source directory", FCOPY_ADVICE_USAGE);
-	r->dst = directory_open(r->tree, parent, name);
+	r->dst = directory_open(r->tree, place->dir, place->name);
 	if (r->dst < 0)
 		return root_fail(r, "open", errno);
 	result = root_check_inside(r, r->dst); /* the directory itself may be a bind mount */
@@ -317,9 +315,9 @@ static int root_open(struct root *r)
 static int root_rehearse(struct root *r)
 {
 	struct tree *t = r->tree;
-	const struct operand *o = r->operand;
+	const struct operand *from = r->from, *to = r->to;
 	struct stat st = {0};
-	struct directory *d = directory_new(NULL, "", o->src, r->dst, &o->st);
+	struct directory *d = directory_new(NULL, "", from->fd, r->dst, &from->place.st);
 	if (!d) {
 		if (r->dst >= 0)
 			close(r->dst);
@@ -327,13 +325,13 @@ static int root_rehearse(struct root *r)
 	}
 	t->atomic = r->dst >= 0;
 	t->failures = 0;
-	t->src_dev = o->st.st_dev;
+	t->src_dev = from->place.st.st_dev;
 	if (r->dst >= 0 && fstat(r->dst, &st) == 0)
-		mirror_begin(t, o, r->dst);
+		mirror_begin(t, r->to, r->dst);
 	t->dst_dev = st.st_dev;
 	t->dst_ino = st.st_ino;
-	d->src_path = o->path;
-	d->dst_path = o->dst;
+	d->src_path = from->path;
+	d->dst_path = to->path;
 	d->fresh = r->dst < 0;
 	t->report->directories += d->fresh;
 	walk_tree(t, d);
@@ -345,10 +343,14 @@ static int root_rehearse(struct root *r)
 	return t->committed ? 0 : -EIO;
 }
 
-int root_copy(struct tree *t, const struct operand *o)
+int root_copy(struct tree *t, const struct operand *from, const struct operand *to)
 {
-	struct root r = {
-	    .tree = t, .operand = o, .home = o->parent, .hidden.fd = -1, .hidden.lock = -1};
+	struct root r = {.tree = t,
+			 .from = from,
+			 .to = to,
+			 .home = to->place.dir,
+			 .hidden.fd = -1,
+			 .hidden.lock = -1};
 	struct stat st;
 	t->proven = true;  /* a new tree */
 	t->resume = false; /* an earlier operand may have set it, and directory_open() reads it */
@@ -361,10 +363,10 @@ int root_copy(struct tree *t, const struct operand *o)
 	t->flush_each = flush_needs_each(t, r.dst);
 	t->resume = r.resumes;
 	t->failures = 0;
-	t->src_dev = o->st.st_dev;
+	t->src_dev = from->place.st.st_dev;
 	t->umask = temporary_umask();
 	t->withheld = 0700 & (t->umask | ~permissions_left(t, r.dst));
-	struct directory *d = directory_new(NULL, "", o->src, r.dst, &o->st);
+	struct directory *d = directory_new(NULL, "", from->fd, r.dst, &from->place.st);
 	if (!d || fstat(r.dst, &st) < 0) {
 		result = d ? root_fail(&r, "fstat", errno) : root_fail(&r, "malloc", ENOMEM);
 		if (r.resumes)
@@ -378,17 +380,17 @@ int root_copy(struct tree *t, const struct operand *o)
 	}
 	t->dst_dev = st.st_dev;
 	t->dst_ino = st.st_ino;
-	d->src_path = o->path;
-	d->dst_path = o->dst;
+	d->src_path = from->path;
+	d->dst_path = to->path;
 	d->fresh = r.temporary[0];
 	d->resumed = r.resumes;
 	t->report->directories++;
 	double start = io_now();
-	struct record record = {.parent = o->parent, .dst = r.dst, .fd = -1};
+	struct record record = {.parent = to->place.dir, .dst = r.dst, .fd = -1};
 	bool timed = t->options->copy.preserve & FCOPY_ATTR_TIMESTAMPS;
 	t->record = t->atomic || timed ? NULL : &record;
 	if (!r.temporary[0])
-		mirror_begin(t, o, r.dst);
+		mirror_begin(t, to, r.dst);
 	walk_tree(t, d);
 	walk_report_missing(t, d);
 	if (!r.temporary[0])

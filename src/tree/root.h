@@ -13,7 +13,7 @@ struct shard_job;
 
 struct root {
 	struct tree *tree;
-	const struct operand *operand;
+	const struct operand *from, *to; /* from->fd: the open source */
 	struct private_directory hidden; /* in which a new tree is built; fd -1: none */
 	int home;                        /* the directory that holds the unfinished tree */
 	char temporary[NAME_MAX + 1]; /* ... and its name there; empty: the destination existed */
@@ -29,13 +29,13 @@ struct root {
 /* Report a failure of this operand, and return -err. */
 static inline int root_fail(const struct root *r, const char *call, int err)
 {
-	return tree_fail(r->tree, call, r->operand->dst, err);
+	return tree_fail(r->tree, call, r->to->path, err);
 }
 
 static inline int root_refuse(const struct root *r, int err, const char *reason,
 			      enum fcopy_advice advice)
 {
-	return tree_refuse(r->tree, r->operand->dst, err, reason, advice);
+	return tree_refuse(r->tree, r->to->path, err, reason, advice);
 }
 
 /* root.c: is the directory inside the source? Then refuses the operand. */
@@ -66,9 +66,9 @@ void commit_keep(const struct root *);
 
 /* shard.c: the same if several processes copy the operand. Returns 0 also if this process's share
  * is complete and others are not. */
-int shard_root_copy(struct tree *, const struct operand *);
+int shard_root_copy(struct tree *, const struct operand *from, const struct operand *to);
 /* Do records say that shards copy, or have copied, this source to this name? 1, 0, or -errno,
  * reported. */
-int shard_names_copy(struct tree *, const struct operand *);
+int shard_names_copy(struct tree *, const struct operand *from, const struct operand *to);
 
 #endif

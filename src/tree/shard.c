@@ -38,16 +38,17 @@ static unsigned shard_options(const struct fcopy_tree_options *o)
 	       (unsigned)o->one_file_system << 11;
 }
 
-static int shard_job_open(struct shard_root *s, struct tree *t, const struct operand *o)
+static int shard_job_open(struct shard_root *s, struct tree *t, const struct operand *from,
+			  const struct operand *to)
 {
 	s->job = (struct shard_job){.shard = *t->shard,
 				    .tree = true,
-				    .parent = o->parent,
-				    .name = o->name,
-				    .path = o->dst,
+				    .parent = to->place.dir,
+				    .name = to->place.name,
+				    .path = to->path,
 				    .error = &s->error,
 				    .reason = s->reason};
-	return shard_job_init(&s->job, &o->st, shard_options(t->options));
+	return shard_job_init(&s->job, &from->place.st, shard_options(t->options));
 }
 
 static int shard_report(struct shard_root *s, int r)
@@ -64,23 +65,23 @@ static int shard_call(struct shard_root *s, const char *call)
 
 /* Roots have the same inode number on many file systems, as do subvolumes of btrfs: the inode does
  * not show that it is the same source. */
-static bool shard_is_root(const struct operand *o)
+static bool shard_is_root(const struct operand *from)
 {
 	struct stat up;
 	char path[PATH_MAX];
-	int n = snprintf(path, sizeof(path), "%s/..", o->path);
-	return n >= (int)sizeof(path) || stat(path, &up) < 0 || up.st_dev != o->st.st_dev ||
-	       up.st_ino == o->st.st_ino;
+	int n = snprintf(path, sizeof(path), "%s/..", from->path);
+	return n >= (int)sizeof(path) || stat(path, &up) < 0 ||
+	       up.st_dev != from->place.st.st_dev || up.st_ino == from->place.st.st_ino;
 }
 
-int shard_names_copy(struct tree *t, const struct operand *o)
+int shard_names_copy(struct tree *t, const struct operand *from, const struct operand *to)
 {
 	struct shard_root s = {.root.tree = t};
-	int r = shard_job_open(&s, t, o);
+	int r = shard_job_open(&s, t, from, to);
 	if (r == 0)
 		r = shard_look(&s.job);
 	bool ours = s.job.begun || s.job.receipt || s.job.stale[0] || s.job.part ||
-		    (s.job.changed && !shard_is_root(o));
+		    (s.job.changed && !shard_is_root(from));
 	shard_job_free(&s.job);
 	return r < 0 ? shard_report(&s, r) : ours;
 }
@@ -121,13 +122,13 @@ static int shard_walk(struct shard_root *s, enum walk walk)
 {
 	const bool finishing = walk == WALK_FINISHES;
 	struct tree *t = s->root.tree;
-	const struct operand *o = s->root.operand;
+	const struct operand *from = s->root.from, *to = s->root.to;
 	struct stat st;
-	int src = openat(o->src, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int src = openat(from->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int dst = openat(s->root.dst, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct directory *d = src < 0 || dst < 0 || fstat(dst, &st) < 0
 				  ? NULL
-				  : directory_new(NULL, "", src, dst, &o->st);
+				  : directory_new(NULL, "", src, dst, &from->place.st);
 	if (!d) {
 		int r = shard_report(s, shard_call(s, "open"));
 		if (src >= 0)
@@ -142,8 +143,8 @@ static int shard_walk(struct shard_root *s, enum walk walk)
 	t->sum = 0;
 	t->dst_dev = st.st_dev;
 	t->dst_ino = st.st_ino;
-	d->src_path = o->path;
-	d->dst_path = o->dst;
+	d->src_path = from->path;
+	d->dst_path = to->path;
 	d->hash = HASH_START;
 	d->fresh = d->resumed = finishing;
 	double start = io_now();
@@ -201,7 +202,7 @@ static int shard_commit(struct shard_root *s, bool *reported)
 		r = SHARD_AGAIN;
 	if (r == 0) {
 		strcpy(s->root.temporary, j->part_name);
-		s->root.mode = temporary_mode(j->parent, s->root.operand->st.st_mode & 01777);
+		s->root.mode = temporary_mode(j->parent, s->root.from->place.st.st_mode & 01777);
 		r = shard_walk(s, WALK_FINISHES);
 		if (r == -ENOENT) /* from the rename; all other failures are reported */
 			r = SHARD_AGAIN;
@@ -267,22 +268,26 @@ static int shard_run(struct shard_root *s, bool *reported)
 	return r == 0 ? shard_commit(s, reported) : r;
 }
 
-int shard_root_copy(struct tree *t, const struct operand *o)
+int shard_root_copy(struct tree *t, const struct operand *from, const struct operand *to)
 {
-	struct shard_root s = {
-	    .root = {.tree = t, .operand = o, .home = o->parent, .hidden.fd = -1, .dst = -1}};
+	struct shard_root s = {.root = {.tree = t,
+					.from = from,
+					.to = to,
+					.home = to->place.dir,
+					.hidden.fd = -1,
+					.dst = -1}};
 	bool reported = false;
 	t->atomic = true; /* what an interrupted attempt left is replaced */
 	t->resume = false;
 	t->failures = 0;
 	t->stale = t->prunes = false;
-	t->src_dev = o->st.st_dev;
+	t->src_dev = from->place.st.st_dev;
 	t->umask = temporary_umask();
-	t->withheld = 0700 & (t->umask | ~permissions_left(t, o->parent));
-	int r = root_check_inside(&s.root, o->parent);
+	t->withheld = 0700 & (t->umask | ~permissions_left(t, to->place.dir));
+	int r = root_check_inside(&s.root, to->place.dir);
 	if (r < 0 || (r = root_check_part_source(&s.root)) < 0)
 		return r;
-	r = shard_job_open(&s, t, o);
+	r = shard_job_open(&s, t, from, to);
 	if (r == 0)
 		r = SHARD_AGAIN;
 	for (int tries = 0; r == SHARD_AGAIN && tries < SHARD_TRIES; tries++) {

@@ -6,7 +6,6 @@
 #include "rivals.h"
 #include "root.h"
 #include "source/filter.h"
-#include "target.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -24,84 +23,95 @@ static uint64_t count_finished(const struct fcopy_tree_report *r)
 	return r->files + r->kept + count_unflushed(r);
 }
 
-/* A file, symlink or special file, by way of a directory that holds only this one. */
-static int copy_single(struct tree *t, const char *src, const struct target *target, bool follow)
+/* The directory that holds only the operands that are files. Its descriptor src is of the next
+ * operand's directory. */
+static int open_singles(struct tree *t, const struct operand *src, const struct operand *to)
 {
 	struct stat none = {0};
+	struct directory *d = t->singles;
+	int fd = operand_open_directory(src);
+	if (fd < 0)
+		return tree_fail(t, "open", src->path, -fd);
+	if (!d) {
+		int dst = fcntl(to->place.dir, F_DUPFD_CLOEXEC, 0), err = errno;
+		d = dst >= 0 ? directory_new(NULL, "", fd, dst, &none) : NULL;
+		if (!d) {
+			close(fd);
+			if (dst >= 0)
+				close(dst);
+			return dst < 0 ? tree_fail(t, "fcntl(F_DUPFD)", to->path, err)
+				       : tree_fail(t, "malloc", src->path, ENOMEM);
+		}
+	}
+	operand_directory(src, t->singles_src);
+	operand_directory(to, t->singles_dst);
+	d->src_path = t->singles_src;
+	d->dst_path = t->singles_dst;
+	d->src = fd;
+	t->singles = d;
+	return 0;
+}
+
+/* A file, symlink or special file. */
+static int copy_single(struct tree *t, const struct operand *src, const struct operand *to)
+{
 	struct fcopy_tree_report *report = t->report;
-	char path[PATH_MAX], name[NAME_MAX + 1];
-	size_t length;
-	const char *last = place_last_component(src, &length);
 	uint64_t failed = report->failed, vanished = report->vanished;
 	uint64_t unflushed = count_unflushed(report), finished = count_finished(report);
-	if (length > NAME_MAX)
-		return tree_fail(t, "open", src, ENAMETOOLONG);
-	memcpy(name, last, length);
-	name[length] = '\0';
-	struct directory *d = t->into;
-	int fd = target_open_parent(src, path);
-	int dst = d ? d->dst : fcntl(target->parent, F_DUPFD_CLOEXEC, 0);
-	if (fd >= 0 && dst >= 0 && !d)
-		d = directory_new(NULL, "", fd, dst, &none);
-	if (fd < 0 || !d) {
-		int err = errno;
-		if (fd >= 0)
-			close(fd);
-		if (!d && dst >= 0)
-			close(dst);
-		return fd < 0    ? tree_fail(t, "open", src, -fd)
-		       : dst < 0 ? tree_fail(t, "fcntl(F_DUPFD)", target->path, err)
-				 : tree_fail(t, "malloc", src, ENOMEM);
-	}
-	t->into = d;
-	d->src = fd;
-	d->src_path = path;
-	d->dst_path = target->directory;
+	int r = open_singles(t, src, to);
+	if (r < 0)
+		return r;
 	t->atomic = t->single = true;
 	t->resume = false;
-	walk_entry(t,
-		   &(struct entry){.dir = d, .name = name, .as = target->name, .follow = follow});
+	walk_entry(t, &(struct entry){.dir = t->singles,
+				      .name = src->place.name,
+				      .as = to->place.name,
+				      .follow = src->follow});
 	t->single = false;
 	if (report->vanished > vanished)
-		tree_fail(t, "open", src, ENOENT);
+		tree_fail(t, "open", src->path, ENOENT);
 	t->unflushed |= count_unflushed(report) > unflushed;
 	/* A signal that came after the commit has nothing left to stop. */
 	t->committed = report->failed == failed && count_finished(report) > finished;
-	close(fd);
-	d->src = -1;
+	close(t->singles->src);
+	t->singles->src = -1;
 	return t->committed ? 0 : -EIO;
 }
 
-static int copy_directory(struct tree *t, const char *src, const struct target *target, bool follow)
+static int copy_directory(struct tree *t, struct operand *src, const struct operand *to)
 {
-	struct operand o = {
-	    .path = src, .parent = target->parent, .name = target->name, .dst = target->path};
-	bool slash = src[strlen(src) - 1] == '/';
-	o.src = open(src, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (follow || slash ? 0 : O_NOFOLLOW));
-	if (o.src < 0)
-		return tree_fail(t, "open", src, errno);
-	if (fstat(o.src, &o.st) < 0) {
-		close(o.src);
-		return tree_fail(t, "fstat", src, errno);
-	}
-	source_hide_mode(&o.st, &t->options->copy);
-	int r = t->shard ? shard_root_copy(t, &o) : root_copy(t, &o);
-	close(o.src);
+	src->fd = open(src->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC |
+				      (src->follow || src->slash ? 0 : O_NOFOLLOW));
+	if (src->fd < 0)
+		return tree_fail(t, "open", src->path, errno);
+	int err = fstat(src->fd, &src->place.st) < 0 ? errno : 0;
+	source_hide_mode(&src->place.st, &t->options->copy);
+	int r = err        ? tree_fail(t, "fstat", src->path, err)
+		: t->shard ? shard_root_copy(t, src, to)
+			   : root_copy(t, src, to);
+	close(src->fd);
+	src->fd = -1;
 	return r;
 }
 
-/* A stream, or a device whose bytes are wanted. */
-static int copy_stream(struct tree *t, const char *src, const char *dst)
+/* A stream, or a device whose bytes are wanted. Only one SRC, or DST, can be one. */
+static int copy_stream(struct tree *t, const struct operand *src)
 {
 	struct fcopy_report one;
 	struct fcopy_options o = t->options->copy;
+	struct operand dst;
 	if (o.mode && !(o.mode->takes & FCOPY_TAKES_THREADS))
 		o.threads = 0; /* of the tree */
 	if (t->options->dry_run)
-		return tree_refuse(t, src, EINVAL, "--dry-run knows only files and directories",
+		return tree_refuse(t, src->path, EINVAL,
+				   "--dry-run knows only files and directories",
 				   FCOPY_ADVICE_USAGE);
 	copy_tree_phase(o.progress, FCOPY_PHASE_WAIT);
-	int r = fcopy_copy(src, dst, &o, &one);
+	int r = operand_share(&dst, &t->destination);
+	if (r < 0)
+		return tree_fail(t, "fcntl(F_DUPFD)", dst.path, -r);
+	r = copy_operands(src, &dst, &o, &one);
+	operand_close(&dst);
 	t->report->bytes += one.bytes;
 	t->report->data += one.data;
 	t->report->holes += one.holes;
@@ -118,6 +128,26 @@ static int copy_stream(struct tree *t, const char *src, const char *dst)
 	return r;
 }
 
+/* Did an earlier operand create what this one would replace? Then their names differ only in case.
+ */
+static bool was_made(const struct tree *t, const struct operand *to)
+{
+	struct stat st;
+	return t->several && !t->options->copy.no_clobber &&
+	       fstatat(to->place.dir, to->place.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       inodes_has(t->made, &st);
+}
+
+/* Records an operand's copy for was_made(). */
+static void note_made(struct tree *t, const struct operand *to)
+{
+	struct stat st;
+	if (t->several && t->committed &&
+	    fstatat(to->place.dir, to->place.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    inodes_add(t->made, &st) < 0)
+		tree_stop(t, ENOMEM);
+}
+
 /* A new tree is built under a temporary name on every file system. All operands have the same
  * parent, which is searched once; the directories below it are not. */
 static void warn_about_stale(struct tree *t, int parent, mode_t mode)
@@ -132,76 +162,91 @@ static void warn_about_stale(struct tree *t, int parent, mode_t mode)
 
 /* DST may be the copy itself, which shards have committed since: then a retry of one of them must
  * not make DST/basename(SRC). */
-static int find_shared_copy(struct tree *t, struct target *target, const char *src, const char *dst,
-			    const struct stat *st)
+static int find_shared_copy(struct tree *t, struct operand *to, const struct operand *src,
+			    char path[PATH_MAX])
 {
-	struct target itself = {.parent = -1};
-	size_t length;
-	const char *last = place_last_component(dst, &length);
-	if (operand_is_unnamed(last, length))
+	struct operand dst = t->destination, itself;
+	struct fcopy_error error;
+	if (dst.kind != OPERAND_INTO || operand_is_unnamed(&dst))
 		return 0;
-	int r = target_find(t, &itself, src, dst);
-	if (r < 0) {
-		close(target->parent);
-		return r;
+	dst.kind = OPERAND_DIRECTORY;
+	int r = operand_find_copy(&itself, &dst, src, path, &error);
+	if (r < 0)
+		report_operand(t, &error);
+	else
+		r = shard_names_copy(t, src, &itself);
+	if (r > 0) {
+		operand_close(to);
+		*to = itself;
+	} else {
+		operand_close(&itself);
 	}
-	const struct operand o = {
-	    .path = src, .st = *st, .parent = itself.parent, .name = itself.name, .dst = dst};
-	r = shard_names_copy(t, &o);
-	close(r > 0 ? target->parent : itself.parent);
-	if (r > 0)
-		*target = itself;
-	else if (r < 0)
-		close(target->parent);
-	return r;
+	return r < 0 ? r : 0;
 }
 
-static int copy_operand(struct tree *t, const char *src, const char *dst, struct target *target)
+/* DST ends in a slash, but SRC is not a directory. */
+static int refuse_slash(struct tree *t)
 {
-	const struct fcopy_tree_options *o = t->options;
-	bool follow = o->follow == FCOPY_FOLLOW_DEFAULT ? !o->recursive
-							: o->follow != FCOPY_FOLLOW_NEVER;
-	struct stat st;
-	if (stream_names(src))
-		return copy_stream(t, src, dst);
-	if (fstatat(AT_FDCWD, src, &st, follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT && lstat(src, &st) == 0
-			   ? tree_refuse(t, src, ENOENT, "is a dangling symlink", FCOPY_ADVICE_NONE)
-			   : tree_fail(t, "stat", src, errno);
-	if (S_ISDIR(st.st_mode) && !o->recursive)
-		return tree_refuse(t, src, EISDIR, "is a directory", FCOPY_ADVICE_RECURSIVE);
-	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode) && !o->recursive)
-		return copy_stream(t, src, dst);
-	if (t->shard && !S_ISDIR(st.st_mode))
-		return S_ISREG(st.st_mode)
-			   ? copy_stream(t, src, dst)
-			   : tree_refuse(t, src, EINVAL,
-					 "is neither a file nor a directory: it cannot be "
-					 "copied in shards",
-					 FCOPY_ADVICE_USAGE);
-	if (!S_ISDIR(st.st_mode) && !target->into && dst[strlen(dst) - 1] == '/') {
-		if (stat(dst, &st) == 0)
-			return tree_fail(t, "open", dst, S_ISDIR(st.st_mode) ? EISDIR : ENOTDIR);
-		return errno == ENOENT
-			   ? tree_refuse(t, dst, ENOENT, "no such directory", FCOPY_ADVICE_NONE)
-			   : tree_fail(t, "open", dst, errno);
+	const struct operand *dst = &t->destination;
+	if (dst->kind == OPERAND_NEW || dst->kind == OPERAND_SYMLINK)
+		return tree_refuse(t, dst->path, ENOENT, "no such directory", FCOPY_ADVICE_NONE);
+	return tree_fail(t, "open", dst->path, dst->kind == OPERAND_DIRECTORY ? EISDIR : ENOTDIR);
+}
+
+/* Returns 0, or -errno if the operand, which is no stream, cannot be copied; reported. */
+static int check_operand(struct tree *t, const struct operand *src)
+{
+	const struct operand *dst = &t->destination;
+	const bool directory = src->kind == OPERAND_DIRECTORY;
+	const struct operand *failed = src->kind == OPERAND_FAILED   ? src
+				       : dst->kind == OPERAND_FAILED ? dst
+								     : NULL;
+	if (failed) {
+		report_operand(t, &failed->error);
+		return -failed->error.err;
 	}
-	int r = target_find(t, target, src, dst);
-	if (r == 0 && t->shard && target->into)
-		r = find_shared_copy(t, target, src, dst, &st);
+	if (directory && !t->options->recursive)
+		return tree_refuse(t, src->path, EISDIR, "is a directory", FCOPY_ADVICE_RECURSIVE);
+	if (t->shard && !directory && src->kind != OPERAND_FILE)
+		return tree_refuse(
+		    t, src->path, EINVAL,
+		    "is neither a file nor a directory: it cannot be copied in shards",
+		    FCOPY_ADVICE_USAGE);
+	return !directory && dst->kind != OPERAND_INTO && dst->slash ? refuse_slash(t) : 0;
+}
+
+static int copy_operand(struct tree *t, struct operand *src)
+{
+	struct operand to;
+	struct fcopy_error error;
+	char path[PATH_MAX], itself[PATH_MAX];
+	if (src->kind == OPERAND_STREAM ||
+	    (src->kind == OPERAND_DEVICE && !t->options->recursive) ||
+	    (src->kind == OPERAND_FILE && t->shard))
+		return copy_stream(t, src);
+	int r = check_operand(t, src);
 	if (r < 0)
 		return r;
-	strcpy(t->report->dst, target->path);
-	warn_about_stale(t, target->parent, st.st_mode);
-	if (target_was_made(t, target))
-		r = tree_refuse(t, target->path, EEXIST,
+	r = operand_find_copy(&to, &t->destination, src, path, &error);
+	if (r < 0)
+		report_operand(t, &error);
+	else if (t->shard)
+		r = find_shared_copy(t, &to, src, itself);
+	if (r < 0) {
+		operand_close(&to);
+		return r;
+	}
+	strcpy(t->report->dst, to.path);
+	warn_about_stale(t, to.place.dir, src->place.st.st_mode);
+	if (was_made(t, &to))
+		r = tree_refuse(t, to.path, EEXIST,
 				"is the copy of another source: their names may differ in case",
 				FCOPY_ADVICE_NONE);
 	else
-		r = S_ISDIR(st.st_mode) ? copy_directory(t, src, target, follow)
-					: copy_single(t, src, target, follow);
-	target_note_made(t, target);
-	close(target->parent);
+		r = src->kind == OPERAND_DIRECTORY ? copy_directory(t, src, &to)
+						   : copy_single(t, src, &to);
+	note_made(t, &to);
+	operand_close(&to);
 	return r;
 }
 
@@ -214,38 +259,32 @@ static double sum_seconds(const struct fcopy_tree_report *r)
 }
 
 /* What took no other phase was the copy. */
-static void copy_operand_timed(struct tree *t, const char *src, const char *dst,
-			       struct target *target)
+static void copy_operand_timed(struct tree *t, struct operand *src)
 {
 	double start = io_now(), before = sum_seconds(t->report);
-	copy_operand(t, src, dst, target);
+	copy_operand(t, src);
 	double rest = io_now() - start - (sum_seconds(t->report) - before);
 	t->report->seconds[FCOPY_PHASE_COPY] += rest > 0 ? rest : 0;
 }
 
-static void copy_operands(struct tree *t, const char *const *src, size_t n, const char *dst)
+static void copy_sources(struct tree *t, const char *dst)
 {
 	struct fcopy_tree_report *report = t->report;
-	struct target target = {.parent = -1};
-	if (operands_check(t, src, n, dst) < 0 ||
-	    operands_find_directory(t, n, dst, &target.into) < 0)
-		return;
+	const size_t n = t->operands;
 	size_t done = 0;
 	report->committed = true;
 	t->several = n > 1;
-	t->operand = src;
-	t->operands = n;
 	for (; done < n && !tree_stopped(t); done++) {
 		t->committed = false;
 		copy_tree_phase(t->options->copy.progress, FCOPY_PHASE_COPY);
-		copy_operand_timed(t, src[done], dst, &target);
+		copy_operand_timed(t, &t->operand[done]);
 		report->committed &= t->committed;
 	}
 	report->committed &= done == n;
 	const char *call;
 	bool flushes = t->unflushed && !t->options->dry_run &&
 		       (report->committed || !tree_stopped(t));
-	int r = flushes ? flush_singles(t, target.directory, &call) : 0;
+	int r = flushes ? flush_singles(t, t->singles->dst, &call) : 0;
 	if (r < 0)
 		tree_fail(t, call, dst, -r);
 	if (t->stop && report->error.err == 0)
@@ -276,7 +315,8 @@ int fcopy_tree(const char *const *src, size_t n, const char *dst,
 			 .report = report,
 			 .lock = PTHREAD_MUTEX_INITIALIZER,
 			 .replacing = PTHREAD_MUTEX_INITIALIZER,
-			 .storage = STORAGE_INITIALIZER};
+			 .storage = STORAGE_INITIALIZER,
+			 .destination.place = {.dir = -1, .target = -1}};
 	struct fcopy_options *o = &own.copy;
 	memset(report, 0, sizeof(*report));
 	if (copy_options(o, options ? &options->copy : NULL, dst, &report->error) < 0)
@@ -296,12 +336,14 @@ int fcopy_tree(const char *const *src, size_t n, const char *dst,
 	t.made = inodes_new();
 	if (!t.made || (t.options->hard_links && !t.links))
 		tree_fail(&t, "malloc", dst, ENOMEM);
-	else
-		copy_operands(&t, src, n, dst);
+	else if (operands_find(&t, src, n, dst) == 0 && operands_check(&t) == 0)
+		copy_sources(&t, dst);
 	links_free(t.links);
 	filter_free(t.filter);
-	directory_unref(t.into);
 	inodes_free(t.made);
 	inodes_free(t.sources);
+	directory_unref(t.singles);
+	operand_close(&t.destination);
+	free(t.operand);
 	return report->error.err ? -1 : 0;
 }

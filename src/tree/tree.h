@@ -155,12 +155,13 @@ struct tree {
 	bool probed, searched;  /* for O_TMPFILE, and for what killed copies left */
 	struct storage storage; /* what the file systems of DST can rename */
 	struct links *links;
-	struct directory *into; /* where operands that are files go: hard links keep it open */
+	struct operand *operand, destination;
+	size_t operands;           /* of SRC */
+	struct directory *singles; /* where operands that are files go: hard links keep it open */
+	char singles_src[PATH_MAX], singles_dst[PATH_MAX]; /* its paths */
 	struct record *record;  /* NULL: times say which files are complete, or nothing is kept */
 	struct inodes *made;    /* of a merge: inodes of DST that this run makes or replaces */
 	struct inodes *sources; /* the operands; NULL: not needed yet */
-	const char *const *operand;
-	size_t operands;
 	pthread_mutex_t replacing; /* rivals_lock() */
 	struct mirror mirror;
 	struct pool pool;
@@ -298,13 +299,11 @@ bool entry_path_below(const struct entry *, char *path, size_t size);
 int tree_fail(struct tree *, const char *call, const char *path, int err);
 int tree_refuse(struct tree *, const char *path, int err, const char *reason, enum fcopy_advice);
 
-/* operands.c: the path is the root, or ends in . or ..: that directory has no name to be copied
- * under. */
-bool operand_is_unnamed(const char *name, size_t length);
+/* operands.c: looks all operands up: t->operand, t->operands and t->destination. Returns 0, or
+ * -errno, reported. */
+int operands_find(struct tree *, const char *const *src, size_t n, const char *dst);
 /* Checks operands and options before anything is created. Returns 0, or -errno, reported. */
-int operands_check(struct tree *, const char *const *src, size_t n, const char *dst);
-/* Is each copy DST/basename(SRC)? Returns 0, or -errno, reported: DST must be a directory then. */
-int operands_find_directory(struct tree *, size_t n, const char *dst, bool *into);
+int operands_check(struct tree *);
 
 /* flush.c: must the copy below this directory be flushed entry by entry to be durable? */
 bool flush_needs_each(const struct tree *, int dst);
@@ -314,21 +313,13 @@ int flush_directory(const struct tree *, const struct directory *, const char **
 /* Flushes the rest when everything below the operand's directory is complete. Returns 0 or -errno
  * with the call. */
 int flush_tree(const struct tree *, int fd, const char **call);
-/* Flushes the links and special files that single operands made in this directory; empty: the
- * working directory. Returns 0 or -errno with the call. */
-int flush_singles(struct tree *, const char *directory, const char **call);
+/* Flushes the links and special files that single operands made in this directory, a descriptor.
+ * Returns 0 or -errno with the call. */
+int flush_singles(struct tree *, int directory, const char **call);
 
-/* root.c: one operand that is a directory, open as src, to `name` in the open directory `parent`.
- * Returns 0, or -errno with the failure reported. */
-struct operand {
-	const char *path; /* SRC */
-	int src;
-	struct stat st;
-	int parent; /* of the destination */
-	const char *name;
-	const char *dst; /* the destination's path, for messages */
-};
-int root_copy(struct tree *, const struct operand *);
+/* root.c: copies the directory that is open as from->fd, with its stat, to `to`. Returns 0, or
+ * -errno with the failure reported. */
+int root_copy(struct tree *, const struct operand *from, const struct operand *to);
 
 /* shard_entry.c: does this shard copy it, or its range? Returns 0: yes; -EALREADY: no, the last
  * walk also checks its copy; or -errno, reported. Adds *sum to tree->sum. */

@@ -56,9 +56,8 @@ void endpoints_check(const char *text)
 	struct fcopy_error error = {0};
 	bool tcp = tcp_stream.names(text);
 	enum fcopy_kind kind = fcopy_operand_kind(text, 0, NULL);
-	MUST(!tcp || (kind >= FCOPY_KIND_CONNECT && stream_names(text)));
-	MUST(kind < FCOPY_KIND_SOCKET || stream_names(text));
-	if (!stream_names(text))
+	MUST(!tcp || kind >= FCOPY_KIND_CONNECT);
+	if (kind == FCOPY_KIND_PATH)
 		return;
 	operand = text;
 	int r = stream_open(&e, text, 0, &error);

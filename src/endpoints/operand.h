@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What SRC or DST names. Each operand is looked up once, before the first check, and handed down:
+ * no other file splits a path, and no other file looks DST up before the copy.
+ */
+#ifndef ENDPOINTS_OPERAND_H
+#define ENDPOINTS_OPERAND_H
+
+#include "fcopy.h"
+
+#include <sys/stat.h>
+
+/* A name in a directory that is held open: later renames of its parents change nothing. */
+struct place {
+	int dir;    /* a descriptor that place_close closes, or -1 */
+	int target; /* O_PATH descriptor of a directory, or of what a symlink named, or -1 */
+	char name[NAME_MAX + 1]; /* the last component: no slash; empty: target is an unnamed file,
+				  * or the place is / */
+	bool exists;
+	bool symlink;   /* the name is one: st and target are of what it leads to */
+	struct stat st; /* if it exists; of a dangling symlink its own */
+};
+
+void place_close(struct place *);
+
+enum operand_kind {
+	OPERAND_FAILED,    /* could not be looked up: see error */
+	OPERAND_STREAM,    /* no path, but a descriptor or an address: see stream and fd */
+	OPERAND_NEW,       /* no file has the name */
+	OPERAND_FILE,      /* a regular file */
+	OPERAND_DIRECTORY, /* as DST: the copy itself (-T), or SRC has no name to use in it */
+	OPERAND_INTO,      /* only DST: a directory that the copies go into */
+	OPERAND_SYMLINK,   /* a SRC that is not followed, or a DST that leads nowhere */
+	OPERAND_DEVICE,    /* a device, FIFO or socket */
+};
+
+struct operand {
+	enum operand_kind kind;
+	const char *path; /* for messages */
+	size_t start;     /* of the last component in path */
+	bool slash;       /* path ends in a slash: it names a directory */
+	enum fcopy_kind stream;
+	int fd;      /* that a stream names; or a directory as SRC that the caller opened; or -1 */
+	bool follow; /* SRC: a symlink is what it leads to */
+	struct place place;
+	struct fcopy_error error; /* kind OPERAND_FAILED; the caller reports it when it is due */
+};
+
+/* Looks SRC up; its place.dir stays -1. follow: a symlink is what it leads to. The path must
+ * outlive the operand, which need not be closed. */
+void operand_find_source(struct operand *, const char *path, bool follow);
+/* Looks DST up. into: a directory is one that the copies go into. operand_close closes it. */
+void operand_find_destination(struct operand *, const char *path, bool into);
+void operand_close(struct operand *);
+/* A copy of DST with descriptors of its own, to be closed. Returns 0 or -errno. */
+int operand_share(struct operand *, const struct operand *);
+
+/* Is SRC the root, or does it end in . or ..? Such a directory has no name to be copied under. */
+bool operand_is_unnamed(const struct operand *);
+/* The directory part of the path, with its slash, to a buffer of PATH_MAX bytes; its length. */
+size_t operand_directory(const struct operand *, char directory[]);
+/* Opens the directory of SRC. Returns a descriptor, or -errno. */
+int operand_open_directory(const struct operand *);
+
+/* Sets *copy to the name that the copy of src gets: dst itself, or the name of src in it if dst is
+ * OPERAND_INTO. Its path is written to `path`, PATH_MAX bytes that must outlive it. Nothing is
+ * followed. Returns 0, or -errno with the failure recorded; operand_close(copy) is needed in either
+ * case. */
+int operand_find_copy(struct operand *copy, const struct operand *dst, const struct operand *src,
+		      char path[], struct fcopy_error *);
+
+/* DST becomes the file that the copy of src replaces or creates: the name of src in the directory
+ * if it is OPERAND_INTO, and the target of a symlink. Its path is copied to `path`, PATH_MAX bytes
+ * that must outlive it. It is OPERAND_FAILED if that is impossible. */
+void operand_find_file(struct operand *dst, const struct operand *src, char path[]);
+/* Opens the place of `name`, a regular file or none, in the open directory `dir`, and follows a
+ * symlink. Returns 0, or -errno with the failure recorded; then nothing is open. */
+int place_find_in(struct place *, int dir, const char *name, const char *path,
+		  struct fcopy_error *);
+
+#endif
