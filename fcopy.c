@@ -12,9 +12,9 @@
  *                     benchmark and its parts
  *   src/source/       which entries are copied: filter (patterns and lists), names
  *   src/tree/         several sources and trees: operands, tree, root (new
- *                     or merged), commit, shard, shard_part, walk (reads directories), pool, entry,
- *                     shard_entry, links, hard_link, special, directory, permissions (of new
- *                     directories), record, resume and unmarked (an unfinished tree), flush,
+ *                     or merged), home (where a new tree is built), commit, shard, shard_part,
+ *                     walk (reads directories), pool, entry, shard_entry, links, hard_link, special, directory, permissions (of new
+ *                     directories), record and resume (an unfinished tree), flush,
  *                     update (what a merge leaves alone), mirror (what it removes),
  *                     prune (outdated entries), remove, inside (DST below SRC), rivals and inodes
  *                     (names that lead to one file in DST), report
@@ -24,8 +24,8 @@
  *                     (threads), verify and compare, serve (many clients), shard, shard_join,
  *                     shard_job and shard_records (a copy by several processes)
  *   src/part/         what a copy is built in until its commit: private (a directory that only this
- *                     user can enter), part and part_open (DST.fcopy-part),
- *                     journal and journal_read
+ *                     user can enter), part and part_open (DST.fcopy-part), journal,
+ *                     journal_read
  *   src/endpoints/    where bytes come from and go: operand (names), replace, replaceable, temporary
  *                     and naming (an atomic file), storage (what can be renamed), created (a file
  *                     under its final name), part (--resume), shared (the part of shards),

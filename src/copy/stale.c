@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Temporary files and unfinished trees that a killed copy left. A copy that writes under such a
- * name itself warns about those of the same user that are older than a day. It removes none:
- * another machine may be writing one.
+ * name itself warns about those of the same user that are older than a day. It removes only what
+ * has no bytes of a copy: another machine may be writing the rest.
  */
 #define _GNU_SOURCE
 #include "copy.h"
@@ -101,8 +101,9 @@ static bool warn_about(int dir, const char *directory, const char *name,
 	time_t age = time(NULL) - st.st_mtime;
 	int n = snprintf(path, sizeof(path), "%s/%s", directory, name);
 	/* The user may remove what the path leads to: it must be this file. */
-	if (age < DAY || n >= PATH_MAX || lstat(path, &named) < 0 || named.st_dev != st.st_dev ||
-	    named.st_ino != st.st_ino || !measure(dir, name, &st, &size))
+	if (!o->notify || age < DAY || n >= PATH_MAX || lstat(path, &named) < 0 ||
+	    named.st_dev != st.st_dev || named.st_ino != st.st_ino ||
+	    !measure(dir, name, &st, &size))
 		return false;
 	snprintf(reason, sizeof(reason),
 		 "was left by a killed copy: %s%ju bytes, last modified %ju day%s ago",
@@ -118,14 +119,14 @@ void stale_warn(int dir, const struct fcopy_options *o, const struct fcopy_repor
 {
 	char directory[PATH_MAX];
 	unsigned names = 0, warnings = 0;
-	DIR *d = o->notify ? open_directory_at(dir, ".") : NULL;
+	DIR *d = open_directory_at(dir, ".");
 	if (!d)
 		return;
 	ssize_t n = readlink(io_proc_path(dirfd(d)).text, directory, sizeof(directory) - 1);
 	directory[n > 0 ? n : 0] = '\0'; /* without /proc nothing is found there */
 	for (struct dirent *entry;
 	     names < NAMES_MAX && warnings < WARNINGS_MAX && (entry = next_entry(d)); names++)
-		if (temporary_is_drawn(entry->d_name))
+		if (temporary_is_drawn(entry->d_name) && !part_sweep(dirfd(d), entry->d_name))
 			warnings += warn_about(dirfd(d), directory, entry->d_name, o, report);
 	closedir(d);
 }

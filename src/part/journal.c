@@ -73,7 +73,9 @@ static size_t journal_text(const struct journal_fact *f, char *text, size_t room
 	char path[JOURNAL_PATH];
 	int n = 0;
 	switch (f->kind) {
-	case JOURNAL_VERSION_IS: n = snprintf(text, room, "fcopy-part %lu", f->number); break;
+	case JOURNAL_VERSION_IS:
+		n = snprintf(text, room, "fcopy-part %ju", (uintmax_t)f->number);
+		break;
 	case JOURNAL_NAME:
 	case JOURNAL_AGAIN:
 		journal_escape(f->text, f->size, path);
@@ -85,7 +87,7 @@ static size_t journal_text(const struct journal_fact *f, char *text, size_t room
 			     (intmax_t)s->size, (intmax_t)s->mtime.tv_sec, s->mtime.tv_nsec,
 			     (intmax_t)s->ctime.tv_sec, s->ctime.tv_nsec);
 		break;
-	case JOURNAL_OPTIONS: n = snprintf(text, room, "options %lu", f->number); break;
+	case JOURNAL_OPTIONS: n = snprintf(text, room, "options %ju", (uintmax_t)f->number); break;
 	case JOURNAL_DATA:
 		n = snprintf(text, room, "data %ju %ju %ju %o", (uintmax_t)f->part,
 			     (uintmax_t)f->inode, (uintmax_t)f->device, (unsigned)f->mode);
@@ -105,6 +107,7 @@ static size_t journal_text(const struct journal_fact *f, char *text, size_t room
 			     f->when.tv_nsec, path);
 		break;
 	case JOURNAL_FLUSHED: n = snprintf(text, room, "flushed"); break;
+	case JOURNAL_LOST: n = snprintf(text, room, "lost"); break;
 	case JOURNAL_FINISH: n = snprintf(text, room, "finish"); break;
 	case JOURNAL_NOTHING: break;
 	}
@@ -230,7 +233,7 @@ static void journal_parse_number(struct journal_words *w, struct journal_fact *f
 				 enum journal_kind kind)
 {
 	f->kind = kind;
-	f->number = (unsigned long)journal_unsigned(w);
+	f->number = journal_unsigned(w);
 }
 
 static void journal_parse_text(struct journal_words *w, struct journal_fact *f,
@@ -281,6 +284,8 @@ void journal_parse(const char *line, size_t length, struct journal_fact *f)
 		journal_parse_run(&w, f);
 	else if (journal_is(word, n, "flushed"))
 		f->kind = JOURNAL_FLUSHED;
+	else if (journal_is(word, n, "lost"))
+		f->kind = JOURNAL_LOST;
 	else if (journal_is(word, n, "finish"))
 		f->kind = JOURNAL_FINISH;
 	if (w.wrong || w.at != w.end)

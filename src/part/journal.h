@@ -33,6 +33,7 @@ enum journal_kind {
 	JOURNAL_ENTRY,
 	JOURNAL_AGAIN,
 	JOURNAL_FLUSHED,
+	JOURNAL_LOST,
 	JOURNAL_FINISH,
 };
 
@@ -45,7 +46,7 @@ struct journal_source {
 
 struct journal_fact {
 	enum journal_kind kind;
-	unsigned long number;         /* version; options */
+	uint64_t number;              /* version; options */
 	bool tree;                    /* of source */
 	struct journal_source source; /* of source; of an entry only size and times */
 	struct timespec when; /* an entry: when its source was opened; a run: when it started */
@@ -85,7 +86,9 @@ struct journal {
 	bool current; /* the writes of the last run are in the page cache */
 	/* Of a tree: the complete entries. */
 	char *text;
-	size_t size, flushed; /* facts before this offset are on the disk */
+	size_t size;
+	size_t flushed; /* facts before this offset are on the disk */
+	size_t lost;    /* others before this one may have been lost when they were written back */
 	struct journal_slot *slot;
 	size_t slots, entries;
 };
@@ -96,7 +99,8 @@ int journal_read(int fd, struct journal *,
 		 bool (*current)(const struct journal_fact *run, const void *arg), const void *arg);
 void journal_free(struct journal *);
 /* What the journal says about this path: false: nothing. *sure: it is certain that the entry's
- * bytes are in `data`. */
-bool journal_find(const struct journal *, const char *path, struct journal_fact *, bool *sure);
+ * bytes are in `data`; durable: that they are on the disk. */
+bool journal_find(const struct journal *, const char *path, bool durable, struct journal_fact *,
+		  bool *sure);
 
 #endif

@@ -130,6 +130,10 @@ static int journal_take(struct journal *j, const struct journal_fact *f, size_t 
 		j->flushed = at;
 		j->flushed_prefix = j->prefix;
 		break;
+	case JOURNAL_LOST:
+		j->lost = at;
+		j->prefix = j->flushed_prefix;
+		break;
 	case JOURNAL_ENTRY:
 	case JOURNAL_AGAIN: return journal_add(j, f, at, length, current);
 	case JOURNAL_NOTHING: break;
@@ -168,7 +172,8 @@ void journal_free(struct journal *j)
 	j->slots = j->entries = 0;
 }
 
-bool journal_find(const struct journal *j, const char *path, struct journal_fact *f, bool *sure)
+bool journal_find(const struct journal *j, const char *path, bool durable, struct journal_fact *f,
+		  bool *sure)
 {
 	char escaped[JOURNAL_PATH];
 	if (j->entries == 0)
@@ -178,6 +183,6 @@ bool journal_find(const struct journal *j, const char *path, struct journal_fact
 	if (s->line == 0)
 		return false;
 	journal_parse(j->text + s->line - 1, s->length, f);
-	*sure = s->current || s->line - 1 < j->flushed;
+	*sure = s->line - 1 < j->flushed || (!durable && s->current && s->line - 1 >= j->lost);
 	return f->kind == JOURNAL_ENTRY;
 }

@@ -70,18 +70,21 @@ static size_t part_format(char *text, size_t at, const struct journal_fact *f)
 	return at + n;
 }
 
-int part_describe(struct part *p, const char *dst, const struct stat *src, unsigned options,
+int part_describe(struct part *p, const char *dst, const struct stat *src, uint64_t options,
 		  int data, mode_t mode)
 {
-	struct stat st, own;
+	struct stat st, own, log;
 	struct journal_fact run;
 	char text[2 * JOURNAL_LINE];
 	p->log = openat(p->fd, PART_JOURNAL, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC,
 			0600);
 	if (p->log < 0)
 		return part_fail(p, "open", errno);
-	if (fstat(data, &st) < 0 || fstat(p->fd, &own) < 0 || fchmod(p->log, 0600) < 0)
+	if (fstat(data, &st) < 0 || fstat(p->fd, &own) < 0 || fstat(p->log, &log) < 0)
 		return part_fail(p, "fstat", errno);
+	/* A umask may have withheld rights; storage may lack the call. */
+	if ((log.st_mode & 07777) != 0600)
+		(void)!fchmod(p->log, 0600);
 	part_here(p->fd, &run);
 	const struct journal_fact facts[] = {
 	    {.kind = JOURNAL_VERSION_IS, .number = JOURNAL_VERSION},
@@ -101,7 +104,13 @@ int part_describe(struct part *p, const char *dst, const struct stat *src, unsig
 	for (size_t i = 0; i < sizeof(facts) / sizeof(*facts); i++)
 		size = part_format(text, size, &facts[i]);
 	part_append(p, text, size);
-	return p->lost ? part_fail(p, "write", errno) : 0;
+	if (!p->lost)
+		return 0;
+	int err = errno;
+	close(p->log);
+	p->log = -1;
+	unlinkat(p->fd, PART_JOURNAL, 0); /* it has no header */
+	return part_fail(p, "write", err);
 }
 
 int part_publish(struct part *p)
@@ -167,13 +176,17 @@ void part_note_flushed(struct part *p)
 		(void)!fdatasync(p->log);
 }
 
-int part_note_again(struct part *p, const char *path)
+void part_note_lost(struct part *p)
+{
+	part_note(p, &(struct journal_fact){.kind = JOURNAL_LOST});
+}
+
+void part_note_again(struct part *p, const char *path)
 {
 	part_note(
 	    p, &(struct journal_fact){.kind = JOURNAL_AGAIN, .text = path, .size = strlen(path)});
-	if (p->lost)
-		return -EIO;
-	return fdatasync(p->log) < 0 ? -errno : 0;
+	if (__atomic_load_n(&p->lost, __ATOMIC_RELAXED) || fdatasync(p->log) < 0)
+		unlinkat(p->fd, PART_JOURNAL, 0);
 }
 
 int part_hide(struct part *p)

@@ -50,7 +50,7 @@ void part_init(struct part *, int parent, const char *dst);
 int part_make(struct part *);
 /* Writes the first lines of the journal; data: the open copy in the part; mode: what it gets last.
  * Returns 0 or -errno. */
-int part_describe(struct part *, const char *dst, const struct stat *src, unsigned options,
+int part_describe(struct part *, const char *dst, const struct stat *src, uint64_t options,
 		  int data, mode_t mode);
 /* Gives it its name. Returns 0; -EEXIST: something has it already; or -errno. */
 int part_publish(struct part *);
@@ -66,7 +66,7 @@ int part_open_data(const struct part *, int flags);
 /* Has data, or any other file, the inode that the journal names? */
 bool part_is_data(const struct part *, const struct stat *);
 /* Is the source with this stat the one that the journal names? */
-bool part_same_source(const struct part *, const struct stat *, unsigned options);
+bool part_same_source(const struct part *, const struct stat *, uint64_t options);
 
 /* Adds lines to the journal. A failure never fails the copy: it only ends the journal. */
 void part_append(struct part *, const char *lines, size_t size);
@@ -75,8 +75,11 @@ void part_note(struct part *, const struct journal_fact *);
 void part_note_run(struct part *, off_t prefix);
 /* Everything that was noted is on the disk now, because the caller has flushed data. */
 void part_note_flushed(struct part *);
-/* Notes it durably: the entry is copied again, whatever was noted before. Returns 0 or -errno. */
-int part_note_again(struct part *, const char *path);
+/* The opposite: the flush has failed, so that nobody knows what is in data. */
+void part_note_lost(struct part *);
+/* Notes durably that the entry is copied again, whatever was noted before. If that fails, removes
+ * the journal: nothing else may vouch for a copy that is not complete. */
+void part_note_again(struct part *, const char *path);
 
 /* Record why a call failed, and return -err. */
 static inline int part_fail(struct part *p, const char *call, int err)
@@ -96,6 +99,11 @@ static inline int part_refuse(struct part *p, int err, const char *reason, enum 
 /* This boot and the mount of fd, as the journal notes them. A mount ID that is used again after
  * umount(2) is of a file system that was flushed. */
 void part_here(int fd, struct journal_fact *run);
+
+/* A process that was killed between two steps of publishing or retiring a part leaves a hidden
+ * directory without bytes of a copy. Removes it, if `name` in `parent` is one of this user and no
+ * process has it. Returns whether it is gone. */
+bool part_sweep(int parent, const char *name);
 
 /* Has the part still its name? */
 bool part_is_named(const struct part *);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/vfs.h>
@@ -191,7 +192,7 @@ bool part_is_data(const struct part *p, const struct stat *st)
 	return data->inode == st->st_ino && (data->device == st->st_dev || !part_same_boot(p));
 }
 
-bool part_same_source(const struct part *p, const struct stat *st, unsigned options)
+bool part_same_source(const struct part *p, const struct stat *st, uint64_t options)
 {
 	const struct journal_fact *s = &p->journal.source;
 	const bool tree = S_ISDIR(st->st_mode);
@@ -200,4 +201,36 @@ bool part_same_source(const struct part *p, const struct stat *st, unsigned opti
 	    s->source.inode != st->st_ino)
 		return false;
 	return tree || journal_same_source(&s->source, &now);
+}
+
+/* Removes `data` if it is empty. */
+static bool part_sweep_data(int fd)
+{
+	struct stat st;
+	if (fstatat(fd, PART_DATA, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT;
+	if (S_ISDIR(st.st_mode))
+		return unlinkat(fd, PART_DATA, AT_REMOVEDIR) == 0;
+	return S_ISREG(st.st_mode) && st.st_size == 0 && unlinkat(fd, PART_DATA, 0) == 0;
+}
+
+/* Its maker has not locked it yet if it is empty, and makes another one if this one is gone. */
+bool part_sweep(int parent, const char *name)
+{
+	struct part p = {.parent = parent, .lock = -1, .log = -1};
+	struct stat st;
+	p.fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (p.fd < 0)
+		return false;
+	snprintf(p.name, sizeof(p.name), "%s", name);
+	bool ours = fstat(p.fd, &st) == 0 && private_is_ours(parent, &st, &p.exposed);
+	if (ours && private_is_empty(p.fd) == 1) {
+		close(p.fd);
+		return unlinkat(parent, name, AT_REMOVEDIR) == 0;
+	}
+	p.lock = ours ? openat(p.fd, PRIVATE_LOCK, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+		      : -1;
+	bool dead = p.lock >= 0 && flock(p.lock, LOCK_EX | LOCK_NB) == 0 && part_sweep_data(p.fd);
+	part_close(&p, dead);
+	return dead && fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0;
 }

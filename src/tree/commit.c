@@ -34,12 +34,13 @@ static int commit_move(const struct root *r)
 {
 	struct stat st;
 	int result = commit_rename(r, r->to->place.name);
-	if (result != -EACCES || r->hidden.fd < 0 || fstat(r->dst, &st) < 0 ||
-	    st.st_mode & S_IWUSR || fchmod(r->dst, (st.st_mode & 07777) | S_IWUSR) < 0)
+	if (result != -EACCES || r->part.fd < 0 || fstat(r->dst, &st) < 0 || st.st_mode & S_IWUSR ||
+	    fchmod(r->dst, (st.st_mode & 07777) | S_IWUSR) < 0)
 		return result;
 	result = commit_rename(r, r->to->place.name);
-	return fchmod(r->dst, st.st_mode & 07777) < 0 && result == 0 ? root_fail(r, "fchmod", errno)
-								     : result;
+	if (fchmod(r->dst, st.st_mode & 07777) < 0 && result == 0)
+		root_fail(r, "fchmod", errno);
+	return result;
 }
 
 /* The path of a name beside the destination. */
@@ -48,45 +49,75 @@ static void commit_path(const struct root *r, const char *name, char path[PATH_M
 	snprintf(path + operand_directory(r->to, path), PATH_MAX - r->to->start, "%s", name);
 }
 
-static void commit_remove(const struct root *r)
+/* Closes the part, if there is one; `keep`: it stays, to be resumed. Nobody may continue a part
+ * that is being removed. */
+static void commit_close_part(struct root *r, bool keep)
+{
+	if (r->part.fd < 0)
+		return;
+	if (!keep && r->part.published)
+		part_hide(&r->part);
+	part_close(&r->part, !keep);
+}
+
+void commit_abort(struct root *r)
+{
+	if (r->dst >= 0)
+		close(r->dst);
+	if (r->temporary[0] && !r->resumes && !r->committed)
+		unlinkat(r->home, r->temporary, AT_REMOVEDIR);
+	commit_close_part(r, r->resumes || r->committed);
+}
+
+static void commit_remove(struct root *r)
 {
 	struct fcopy_progress *p = r->tree->options->copy.progress;
 	double start = io_now();
 	copy_phase(&(struct copy){.options = &r->tree->options->copy}, FCOPY_PHASE_REMOVE, 0);
 	if (p)
 		__atomic_store_n(&p->entries, 0, __ATOMIC_RELAXED);
+	if (r->part.published)
+		part_hide(&r->part);
 	int result = remove_tree(r->dst, r->home, r->temporary, p ? &p->entries : NULL);
+	if (result < 0)
+		commit_path(r, r->part.fd >= 0 ? r->part.name : r->temporary,
+			    r->tree->report->part);
+	commit_close_part(r, false);
 	r->tree->report->seconds[FCOPY_PHASE_REMOVE] += io_now() - start;
-	if (result == 0)
-		return;
-	commit_path(r, r->hidden.fd >= 0 ? r->hidden.name : r->temporary, r->tree->report->part);
-	root_fail(r, "remove", -result);
+	if (result < 0)
+		root_fail(r, "remove", -result);
 }
 
-/* Keeps what was copied although entries failed. What cannot be called DST.fcopy-part could not be
- * resumed, and is removed. */
-void commit_keep(const struct root *r)
+/* Makes the part continuable: by its journal, its name, and what is on the disk. */
+static bool commit_keep_part(struct root *r)
 {
-	/* It may have its final owner and mode already: --resume requires its own. */
+	/* It may have its final owner and mode already. */
 	struct stat parent = {0};
 	(void)!fchown(r->dst, geteuid(), (gid_t)-1);
 	(void)!fstat(r->to->place.dir, &parent);
 	/* What later runs create there inherits its setgid bit. */
 	fchmod(r->dst, 0700 | (parent.st_mode & S_ISGID));
-	/* Before the times: they say that a file is complete. */
-	bool proven = r->tree->proven && flush_all(r->tree, r->dst);
-	if (r->record)
-		record_keep(r->record);
-	/* A failure shows when it is resumed. */
-	int marked = r->part[0] ? resume_mark(r->dst) : -ENAMETOOLONG;
-	if (proven && (marked == 0 || (marked == -EEXIST && r->resumes)))
-		(void)!resume_prove(r->dst, true);
+	record_keep(&r->record);
+	if (r->part.log < 0 || (!r->part.published && fdatasync(r->part.log) < 0))
+		return false; /* without its journal it could not be resumed */
+	if (flush_all(r->tree, r->dst))
+		part_note_flushed(&r->part);
+	else
+		part_note_lost(&r->part);
+	return r->part.published || part_publish(&r->part) == 0;
+}
+
+/* Keeps what was copied although entries failed. What cannot be resumed is removed. */
+static void commit_keep(struct root *r)
+{
 	char *part = r->tree->report->part, earlier[PATH_MAX];
 	strcpy(earlier, part);
-	if (r->resumes || (r->part[0] && commit_rename(r, r->part) == 0))
-		commit_path(r, r->part, part);
-	else
+	if (r->part.fd >= 0 && commit_keep_part(r)) {
+		commit_path(r, r->part.public, part);
+		commit_close_part(r, true);
+	} else {
 		commit_remove(r);
+	}
 	/* The report has one part. */
 	if (earlier[0] && strncmp(earlier, part, strlen(part)) != 0)
 		copy_warn(&(struct copy){.options = &r->tree->options->copy}, earlier, EEXIST,
@@ -134,18 +165,6 @@ static int commit_flush(struct root *r)
 	return 0;
 }
 
-/* A part keeps its mark as long as possible: without it, it could not be resumed. */
-static int commit_part(struct root *r, struct directory *d)
-{
-	int result = resume_unmark(r->dst);
-	if (result < 0)
-		return root_fail(r, "unlink of " RESUME_MARK, -result);
-	result = commit_set_attributes(r, d);
-	if (result == 0 && r->tree->options->copy.fsync && fsync(r->dst) < 0)
-		result = commit_fail_flush(r, "fsync", errno);
-	return result;
-}
-
 /* Another process was faster. If it was a shard, the caller looks at the records again: a client of
  * NFS can have the name cached that another client has just renamed. */
 static int commit_fail_rename(const struct root *r, int err)
@@ -162,38 +181,39 @@ static int commit_fail_rename(const struct root *r, int err)
 static int commit_check_part(const struct root *r)
 {
 	struct stat st, named;
+	if (r->part.published) {
+		if (part_is_named(&r->part))
+			return 0;
+		root_refuse(r, ENOENT, PART_REPLACED, FCOPY_ADVICE_NONE);
+		return -ENOENT;
+	}
 	if (fstat(r->dst, &st) < 0)
 		return root_fail(r, "fstat", errno);
 	bool there = fstatat(r->home, r->temporary, &named, AT_SYMLINK_NOFOLLOW) == 0;
 	if (!there && errno != ENOENT)
 		return root_fail(r, "stat", errno);
-	if (there && st.st_dev == named.st_dev && st.st_ino == named.st_ino)
-		return 0;
-	if (!r->tree->shard)
-		root_refuse(r, ENOENT, PART_REPLACED, FCOPY_ADVICE_NONE);
-	return -ENOENT;
+	return there && st.st_dev == named.st_dev && st.st_ino == named.st_ino ? 0 : -ENOENT;
 }
 
 int commit_root(struct root *r, struct directory *d)
 {
 	struct tree *t = r->tree;
 	const bool durable = t->options->copy.fsync || t->shard;
-	int result = r->resumes ? 0 : commit_set_attributes(r, d);
+	int result = commit_set_attributes(r, d);
 	if (result == 0 && durable)
 		result = commit_flush(r);
-	if (result == 0 && r->temporary[0] && tree_stopped(t)) /* the flush can take long */
-		result = -EINTR;
-	if (result == 0 && r->resumes)
-		result = commit_part(r, d);
+	if (result == 0 && r->temporary[0] && !r->committed && tree_stopped(t))
+		result = -EINTR; /* the flush can take long */
 	if (result < 0)
 		return result;
 	double start = io_now();
-	if ((r->resumes || t->shard) && (result = commit_check_part(r)) < 0)
+	if ((r->part.published || t->shard) && (result = commit_check_part(r)) < 0)
 		return result;
 	if (r->temporary[0] && !r->named && (result = commit_move(r)) < 0)
 		return commit_fail_rename(r, -result);
 	if (durable && (result = commit_flush_parent(r)) < 0)
 		r->temporary[0] = '\0'; /* it has its name */
+	commit_close_part(r, false);
 	t->report->seconds[FCOPY_PHASE_REPLACE] += io_now() - start;
 	t->committed = true;
 	return result;
@@ -203,22 +223,27 @@ int commit_end(struct root *r, struct directory *d)
 {
 	struct tree *t = r->tree;
 	int result = 0;
-	bool complete = t->failures == 0;
-	if (!tree_stopped(t) && (complete || t->options->keep_going || !r->temporary[0])) {
+	bool complete = t->failures == 0, goes_on = t->options->keep_going && !t->doubtful;
+	if ((!tree_stopped(t) && (complete || goes_on || !r->temporary[0])) || r->committed) {
 		result = commit_root(r, d);
 		if (result == 0)
 			return t->failures == 0 ? 0 : -EIO;
 	}
+	if (r->committed) {
+		commit_close_part(r, true);
+		return result;
+	}
 	if (tree_stopped(t) && !t->committed) {
-		if (r->resumes && !r->unsound)
+		if (r->part.published && !r->unsound)
 			commit_keep(r);
 		else if (r->temporary[0])
 			commit_remove(r);
 		return t->stop ? t->stop : -EINTR;
 	}
 	/* A part beside a DST that exists could not be resumed. An unsound one must not be. What
-	 * cannot be renamed cannot become a part. */
-	if (r->temporary[0] && (r->unsound || r->named || (result == -EEXIST && !r->resumes)))
+	 * was not built in a part cannot become one. */
+	if (r->temporary[0] &&
+	    (r->unsound || r->part.fd < 0 || (result == -EEXIST && !r->part.published)))
 		commit_remove(r);
 	else if (r->temporary[0]) {
 		commit_keep(r);

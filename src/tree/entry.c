@@ -77,6 +77,7 @@ static bool entry_met_rival(struct worker *w, const struct entry *e)
 /* A regular file that is open, and its fstat; closes fd. Returns 0 or -errno, reported. */
 static int entry_copy_file(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
+	clock_gettime(CLOCK_REALTIME, &w->opened);
 	if (w->tree->resume && resume_is_complete(w, e, fd, st)) {
 		close(fd);
 		w->sum.skipped++;
@@ -89,7 +90,7 @@ static int entry_copy_file(struct worker *w, const struct entry *e, int fd, cons
 	struct copy *c = pool_start_copy(w);
 	c->no_clone = w->options.reflink <= FCOPY_WHEN_AUTO && w->refuses_clones &&
 		      w->no_clone == st->st_dev;
-	w->options.resume = resume_keeps_part(w, e);
+	w->options.resume = w->tree->single && w->tree->options->copy.resume;
 	source_adopt(&c->src, fd, entry_src, st);
 	int r = entry_open_destination(w, e, st);
 	if (r != 0) {
@@ -334,10 +335,6 @@ void entry_copy(struct worker *w, const struct entry *e)
 	w->entry = e;
 	uint64_t sum = 0;
 	int r = w->tree->shard ? shard_claim(w, e, &sum) : 0;
-	const bool mark = resume_is_mark(w->tree, e);
-	if (mark)
-		r = report_refusal(w, e, entry_src, EEXIST,
-				   "has a name that --resume needs: rename or remove it");
 	if (r == 0)
 		r = entry_copy_any(w, e);
 	if (r == -EINPROGRESS) /* it waits for another name of its inode, and comes again */
@@ -345,8 +342,8 @@ void entry_copy(struct worker *w, const struct entry *e)
 	w->entry = NULL;
 	if (r >= 0 && (w->tree->resume || w->tree->options->delete_extra))
 		__atomic_add_fetch(&e->dir->present, 1, __ATOMIC_RELAXED);
-	else if (r < 0 && r != -EINPROGRESS && !mark && w->tree->resume &&
-		 w->tree->options->keep_going && !tree_stopped(w->tree))
+	else if (r < 0 && r != -EINPROGRESS && w->tree->resume && w->tree->options->keep_going &&
+		 !tree_stopped(w->tree))
 		remove_entry(e->dir->dst, e->as); /* no older copy may remain in its place */
 	if (r == 0)
 		report_entry(w, e);

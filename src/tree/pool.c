@@ -97,10 +97,6 @@ static void pool_set_options(struct worker *w)
 		o->force = o->strict = true; /* an existing file is of an earlier attempt */
 	if (!t->single)
 		o->threads = 1; /* the pool's threads copy several files at once instead */
-	if (t->resume) {        /* an equal mtime marks a complete file */
-		o->preserve |= FCOPY_ATTR_TIMESTAMPS;
-		o->no_clobber = false; /* DST is new: what is in the part is of an earlier run */
-	}
 	/* A new tree is flushed as a whole, but only what is on the disk can be read back. */
 	o->fsync = o->verify || t->flush_each || (o->fsync && t->atomic && !t->shard);
 	o->notify = report_event;

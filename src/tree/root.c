@@ -10,10 +10,8 @@
 #include "permissions.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 /* Is this directory, or one above it, `top`? Goes up to the root, and closes fd. 1: it is; 0;
@@ -65,17 +63,16 @@ int root_check_inside(const struct root *r, int dir)
 int root_check_part_source(const struct root *r)
 {
 	const int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
-	char name[NAME_MAX + sizeof(PART_SUFFIX)];
+	struct part p;
 	struct stat st;
 	const char *call = "fstat";
-	snprintf(name, sizeof(name), "%s" PART_SUFFIX, r->to->place.name);
-	int part = openat(r->to->place.dir, name, flags | O_NOFOLLOW), src = r->from->fd;
+	part_init(&p, r->to->place.dir, r->to->place.name);
+	int part = openat(p.parent, p.public, flags | O_NOFOLLOW), src = r->from->fd;
 	if (part < 0)
 		switch (errno) {
 		case ENOENT:
 		case ENOTDIR:
-		case ELOOP: /* the caller creates or refuses it */
-		case ENAMETOOLONG: return 0;
+		case ELOOP: return 0; /* the caller creates or refuses it */
 		default: return root_fail(r, "open of its .fcopy-part", errno);
 		}
 	int result = fstat(part, &st) < 0 ? -errno
@@ -102,156 +99,17 @@ static int root_check_parent(const struct root *r)
 			   FCOPY_ADVICE_NONE);
 }
 
-/* Landlock, project quotas and some FUSE file systems refuse to move a directory to another one.
- * Then the tree is built beside its final name. */
-static bool root_can_move(const struct root *r)
-{
-	char name[TEMPORARY_SIZE];
-	const int parent = r->to->place.dir;
-	if (temporary_draw(name) < 0 || mkdirat(r->home, ROOT_DATA, 0700) < 0)
-		return false;
-	if (private_rename(r->home, ROOT_DATA, parent, name) == 0) {
-		unlinkat(parent, name, AT_REMOVEDIR);
-		return true;
-	}
-	unlinkat(r->home, ROOT_DATA, AT_REMOVEDIR);
-	return false;
-}
-
-/* Chooses where the tree is built: as `data` in a private directory, or beside its final name. */
-static int root_find_home(struct root *r)
-{
-	const char *call;
-	r->home = r->to->place.dir;
-	if (r->named) {
-		strcpy(r->temporary, r->to->place.name);
-		return 0;
-	}
-	int result = private_make(&r->hidden, r->to->place.dir, &call);
-	if (result == -ESTALE)
-		return root_refuse(r, ESTALE, "another process replaces its temporary directory",
-				   FCOPY_ADVICE_NONE);
-	if (result < 0)
-		return root_fail(r, call, -result);
-	r->home = r->hidden.fd;
-	if (root_can_move(r)) {
-		strcpy(r->temporary, ROOT_DATA);
-		return 0;
-	}
-	private_end(&r->hidden);
-	r->home = r->to->place.dir;
-	result = temporary_draw(r->temporary);
-	return result < 0 ? root_fail(r, "getrandom", -result) : 0;
-}
-
-/* Best effort: beside its final name the directory is closed to others at once; the commit restores
- * the mode that the umask and default ACLs left. setgid stays: new files get the directory's group
- * from it. */
-static void root_close_to_others(const struct root *r, mode_t mode)
-{
-	if (r->hidden.fd < 0)
-		(void)!permissions_set(r->dst, (mode & 07000) | 0700);
-}
-
-static int root_create(struct root *r)
-{
-	struct stat st;
-	const mode_t mode = r->from->place.st.st_mode;
-	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-	int admitted = 0, result = root_find_home(r);
-	if (result < 0)
-		return result;
-	const char *call = "mkdir";
-	if (mkdirat(r->home, r->temporary, (mode & 01777) | 0700) < 0) {
-		if (errno == EEXIST && r->named)
-			return root_refuse(r, EEXIST, "was created by another process",
-					   FCOPY_ADVICE_NONE);
-		result = root_fail(r, call, errno);
-		private_end(&r->hidden);
-		return result;
-	}
-	r->dst = openat(r->home, r->temporary, flags);
-	if (r->dst < 0 && errno == EACCES &&
-	    (admitted = permissions_admit_owner(r->home, r->temporary)) > 0)
-		r->dst = openat(r->home, r->temporary, flags);
-	call = r->dst < 0 ? "open" : fstat(r->dst, &st) < 0 ? "fstat" : NULL;
-	int err = errno;
-	if (!call) {
-		root_close_to_others(r, st.st_mode);
-		/* Best effort: by this lock another copy sees that the tree is in use. */
-		if (r->hidden.fd < 0)
-			(void)!flock(r->dst, LOCK_EX | LOCK_NB);
-		r->mode = st.st_mode & 07777 & ~(mode_t)admitted & ~(0700 & ~mode);
-		return 0;
-	}
-	result = root_fail(r, call, err);
-	if (r->dst >= 0)
-		close(r->dst);
-	unlinkat(r->home, r->temporary, AT_REMOVEDIR);
-	private_end(&r->hidden);
-	return result;
-}
-
-/* With --fsync each file is flushed before it gets its name. Otherwise the files of this run are
- * not on the disk before its end. */
-static int root_prove(const struct root *r)
-{
-	const struct tree *t = r->tree;
-	if (t->proven && t->options->copy.fsync)
-		(void)!resume_prove(r->dst, true);
-	int result = 0;
-	if (!t->options->copy.fsync && resume_is_proven(r->dst))
-		result = resume_prove(r->dst, false);
-	if (result == 0)
-		return 0;
-	close(r->dst);
-	return root_fail(r, "fsync in its .fcopy-part", -result);
-}
-
-/* The default ACL that mkdir(2) may have used is lost with the mode. */
-static int root_resume(struct root *r)
-{
-	struct stat st;
-	struct fcopy_error error;
-	mode_t mode = r->from->place.st.st_mode;
-	if (fstatat(r->from->fd, RESUME_MARK, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		return root_refuse(r, EEXIST,
-				   "the source has an entry " RESUME_MARK
-				   ", a name that --resume needs: rename or remove it",
-				   FCOPY_ADVICE_NONE);
-	bool follow = r->tree->options->follow == FCOPY_FOLLOW_ALWAYS;
-	r->dst = resume_open(r->from, r->to, r->part, mode | 0700, follow, &r->tree->proven,
-			     &error);
-	if (r->dst < 0) {
-		report_operand(r->tree, &error);
-		return r->dst;
-	}
-	r->mode = temporary_mode(r->to->place.dir, mode & 01777);
-	if (fstat(r->dst, &st) == 0)
-		r->mode |= st.st_mode & S_ISGID;
-	r->resumes = true;
-	strcpy(r->temporary, r->part);
-	return root_prove(r);
-}
-
 /* Refuses a DST.fcopy-part of an earlier copy, unless it is to be resumed. */
 static int root_check_part(struct root *r)
 {
-	struct stat st;
-	bool resume = r->tree->options->copy.resume;
-	int n = snprintf(r->part, sizeof(r->part), "%s" PART_SUFFIX, r->to->place.name);
-	if (n >= (int)sizeof(r->part)) {
-		r->part[0] = '\0';
-		return resume ? root_fail(r, "open of its .fcopy-part", ENAMETOOLONG) : 0;
-	}
-	int result = root_check_part_source(r), parent = r->to->place.dir;
-	if (result < 0 || resume || fstatat(parent, r->part, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return result;
 	struct fcopy_error error;
-	result = part_refuse_shared(parent, r->to->place.name, r->to->path, &error);
+	int result = root_check_part_source(r);
+	if (result < 0 || !part_exists(&r->part))
+		return result;
+	result = part_refuse_shared(r->to->place.dir, r->to->place.name, r->to->path, &error);
 	if (result < 0)
 		report_operand(r->tree, &error);
-	else
+	else if (!r->tree->options->copy.resume)
 		result = root_refuse(r, EEXIST, "an earlier copy left its .fcopy-part",
 				     FCOPY_ADVICE_RESUME);
 	return result;
@@ -295,13 +153,15 @@ static int root_open(struct root *r)
 			result = root_check_storage(r);
 		if (result < 0)
 			return result;
-		return r->tree->options->copy.resume ? root_resume(r) : root_create(r);
+		return home_open(r);
 	}
 	if (place->symlink || !S_ISDIR(st->st_mode))
 		return root_refuse(r, ENOTDIR, "is not a directory and is not replaced by one",
 				   FCOPY_ADVICE_NONE);
 	if (st->st_dev == r->from->place.st.st_dev && st->st_ino == r->from->place.st.st_ino)
 		return root_refuse(r, EINVAL, "is the source directory", FCOPY_ADVICE_USAGE);
+	if (r->tree->options->copy.resume && !r->tree->options->dry_run)
+		return home_open_committed(r, st);
 	r->dst = directory_open(r->tree, place->dir, place->name);
 	if (r->dst < 0)
 		return root_fail(r, "open", errno);
@@ -343,64 +203,89 @@ static int root_rehearse(struct root *r)
 	return t->committed ? 0 : -EIO;
 }
 
+/* The options that the copy in a part depends on. */
+static uint64_t root_options(const struct tree *t)
+{
+	const struct fcopy_tree_options *o = t->options;
+	uint64_t hash = HASH_START;
+	for (size_t i = 0; i < o->pattern_count; i++) {
+		hash = hash_add(hash, o->patterns[i].include ? "+" : "-", 1);
+		hash = hash_add(hash, o->patterns[i].text, strlen(o->patterns[i].text) + 1);
+	}
+	for (size_t i = 0; i < o->file_count; i++)
+		hash = hash_add(hash, o->files[i], strlen(o->files[i]) + 1);
+	hash = o->pattern_count || o->files ? hash ^ o->files_recursive : 0;
+	return (hash & ~(uint64_t)0x1ffffff) | (uint64_t)t->umask << 16 |
+	       (uint64_t)o->one_file_system << 11 | (uint64_t)o->follow << 9 |
+	       (uint64_t)o->hard_links << 8 | (uint64_t)o->copy.default_mode << 7 |
+	       o->copy.preserve;
+}
+
+/* What is copied below the open directory. Takes it: *d holds it. */
+static int root_begin(struct root *r, struct directory **d)
+{
+	struct tree *t = r->tree;
+	struct stat st;
+	t->atomic = !r->temporary[0] || r->resumes;
+	t->resume = r->resumes;
+	t->doubtful = false;
+	t->flush_each = flush_needs_each(t, r->dst);
+	t->failures = 0;
+	t->src_dev = r->from->place.st.st_dev;
+	t->withheld = 0700 & (t->umask | ~permissions_left(t, r->dst));
+	*d = directory_new(NULL, "", r->from->fd, r->dst, &r->from->place.st);
+	if (!*d || fstat(r->dst, &st) < 0) {
+		int result = *d ? root_fail(r, "fstat", errno) : root_fail(r, "malloc", ENOMEM);
+		free(*d);
+		return result;
+	}
+	t->dst_dev = st.st_dev;
+	t->dst_ino = st.st_ino;
+	(*d)->src_path = r->from->path;
+	(*d)->dst_path = r->to->path;
+	(*d)->fresh = r->temporary[0];
+	(*d)->resumed = r->resumes;
+	t->report->directories++;
+	return 0;
+}
+
 int root_copy(struct tree *t, const struct operand *from, const struct operand *to)
 {
-	struct root r = {.tree = t,
-			 .from = from,
-			 .to = to,
-			 .home = to->place.dir,
-			 .hidden.fd = -1,
-			 .hidden.lock = -1};
-	struct stat st;
-	t->proven = true;  /* a new tree */
+	struct root r = {.tree = t, .from = from, .to = to, .home = to->place.dir};
+	struct directory *d = NULL;
+	part_init(&r.part, to->place.dir, to->place.name);
 	t->resume = false; /* an earlier operand may have set it, and directory_open() reads it */
+	t->umask = temporary_umask();
+	r.record = (struct record){.part = &r.part,
+				   .name = to->place.name,
+				   .src = &from->place.st,
+				   .options = root_options(t)};
 	int result = root_open(&r);
 	if (result < 0)
 		return result;
 	if (t->options->dry_run)
 		return root_rehearse(&r);
-	t->atomic = !r.temporary[0] || r.resumes;
-	t->flush_each = flush_needs_each(t, r.dst);
-	t->resume = r.resumes;
-	t->failures = 0;
-	t->src_dev = from->place.st.st_dev;
-	t->umask = temporary_umask();
-	t->withheld = 0700 & (t->umask | ~permissions_left(t, r.dst));
-	struct directory *d = directory_new(NULL, "", from->fd, r.dst, &from->place.st);
-	if (!d || fstat(r.dst, &st) < 0) {
-		result = d ? root_fail(&r, "fstat", errno) : root_fail(&r, "malloc", ENOMEM);
-		if (r.resumes)
-			commit_keep(&r);
-		else if (r.temporary[0])
-			unlinkat(r.home, r.temporary, AT_REMOVEDIR);
-		private_end(&r.hidden);
-		close(r.dst);
-		free(d);
+	r.record.data = r.dst;
+	r.record.mode = r.mode;
+	result = root_begin(&r, &d);
+	if (result < 0) {
+		commit_abort(&r);
 		return result;
 	}
-	t->dst_dev = st.st_dev;
-	t->dst_ino = st.st_ino;
-	d->src_path = from->path;
-	d->dst_path = to->path;
-	d->fresh = r.temporary[0];
-	d->resumed = r.resumes;
-	t->report->directories++;
 	double start = io_now();
-	struct record record = {.parent = to->place.dir, .dst = r.dst, .fd = -1};
-	bool timed = t->options->copy.preserve & FCOPY_ATTR_TIMESTAMPS;
-	t->record = t->atomic || timed ? NULL : &record;
+	t->record = r.part.fd >= 0 && !r.committed ? &r.record : NULL;
 	if (!r.temporary[0])
 		mirror_begin(t, to, r.dst);
-	walk_tree(t, d);
-	walk_report_missing(t, d);
+	if (!r.committed) {
+		walk_tree(t, d);
+		walk_report_missing(t, d);
+	}
 	if (!r.temporary[0])
 		mirror_end(t, d);
 	t->record = NULL;
-	r.record = &record;
 	t->report->seconds[FCOPY_PHASE_COPY] += io_now() - start;
 	result = commit_end(&r, d);
-	private_end(&r.hidden);
-	record_end(&record);
+	record_end(&r.record);
 	directory_unref(d);
 	return result;
 }

@@ -9,21 +9,19 @@
 
 struct shard_job;
 
-#define ROOT_DATA "data" /* the tree in its private directory */
-
 struct root {
 	struct tree *tree;
 	const struct operand *from, *to; /* from->fd: the open source */
-	struct private_directory hidden; /* in which a new tree is built; fd -1: none */
+	struct part part;                /* in which a new tree is built; fd -1: none */
 	int home;                        /* the directory that holds the unfinished tree */
 	char temporary[NAME_MAX + 1]; /* ... and its name there; empty: the destination existed */
-	char part[NAME_MAX + 1];      /* where an unfinished tree is kept; empty: no such name */
 	mode_t mode;                  /* that the unfinished directory gets last */
-	bool resumes;                 /* temporary is the part */
+	bool resumes;                 /* an earlier run began the tree */
 	bool named;                   /* temporary is the final name: it need not be renamed */
+	bool committed;               /* ... an earlier run renamed it, and was killed then */
 	bool unsound;                 /* a flush failed: which files lost data is unknown */
 	int dst;
-	const struct record *record; /* NULL: none yet */
+	struct record record;
 };
 
 /* Report a failure of this operand, and return -err. */
@@ -55,14 +53,20 @@ bool flush_all(const struct tree *, int dst);
  * SHARD_AGAIN if it is gone, or -errno, recorded. */
 int shard_open_part(struct root *, struct shard_job *);
 
+/* home.c: creates the new tree, or opens the one that an earlier run began. */
+int home_open(struct root *);
+/* The same with --resume for a destination that exists, with this stat: it must be the tree of an
+ * earlier run that was killed after it renamed the tree. */
+int home_open_committed(struct root *, const struct stat *);
+
 /* commit.c: sets the attributes of the complete directory, flushes and renames it. Returns 0 or
  * -errno, reported. */
 int commit_root(struct root *, struct directory *);
 /* Commits, keeps or removes the directory, after the pool has ended. Returns 0 or -errno,
  * reported. */
 int commit_end(struct root *, struct directory *);
-/* Keeps what was copied. */
-void commit_keep(const struct root *);
+/* Nothing was copied: closes the open directory, and removes it if it is empty. */
+void commit_abort(struct root *);
 
 /* shard.c: the same if several processes copy the operand. Returns 0 also if this process's share
  * is complete and others are not. */

@@ -274,7 +274,7 @@ int shard_root_copy(struct tree *t, const struct operand *from, const struct ope
 					.from = from,
 					.to = to,
 					.home = to->place.dir,
-					.hidden.fd = -1,
+					.part.fd = -1,
 					.dst = -1}};
 	bool reported = false;
 	t->atomic = true; /* what an interrupted attempt left is replaced */

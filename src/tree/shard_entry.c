@@ -171,6 +171,14 @@ static int shard_name_large(struct worker *w, const struct entry *e, const struc
 	return r == 0 || r == -ENOENT ? 0 : report_call(w, e, "rename", entry_dst, -r);
 }
 
+static bool shard_same_link(const struct entry *e)
+{
+	char a[PATH_MAX], b[PATH_MAX];
+	ssize_t n = readlinkat(e->dir->dst, e->as, a, sizeof(a));
+	return n >= 0 && readlinkat(e->dir->src, e->name, b, sizeof(b)) == n &&
+	       memcmp(a, b, (size_t)n) == 0;
+}
+
 /* Has an attempt that saw another version of the source, when the entry belonged to another share,
  * replaced its copy? Then a file that was copied with its time has another one now. */
 static bool shard_is_old(struct worker *w, const struct entry *e, const struct stat *st,
@@ -179,7 +187,7 @@ static bool shard_is_old(struct worker *w, const struct entry *e, const struct s
 	if (dst->st_nlink > 1 && !links_may_exist(w, st))
 		return true;
 	if (S_ISLNK(st->st_mode))
-		return !unmarked_same_link(e->dir->dst, e->dir->src, e->name);
+		return !shard_same_link(e);
 	if (S_ISCHR(st->st_mode) || S_ISBLK(st->st_mode))
 		return dst->st_rdev != st->st_rdev;
 	if (!S_ISREG(st->st_mode) || !(w->tree->options->copy.preserve & FCOPY_ATTR_TIMESTAMPS) ||

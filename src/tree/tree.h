@@ -89,6 +89,7 @@ struct worker {
 	const struct entry *entry;    /* the one at work; for messages */
 	struct fcopy_tree_report sum; /* counts and steps only */
 	struct fcopy_options options; /* of each file */
+	struct timespec opened;       /* when the source of the file was */
 	char *record;                 /* of record.c */
 	size_t recorded;              /* bytes in it */
 	dev_t no_clone;               /* FICLONE was refused for files of this file system */
@@ -137,13 +138,13 @@ struct tree {
 	int stop;             /* -errno: no entry is started any more; atomic */
 	uint64_t failures;    /* of this operand; atomic */
 	bool atomic;          /* files are replaced: DST existed */
-	bool resume;          /* ... and complete ones are skipped: DST.fcopy-part existed */
-	bool single;          /* one file is an operand: it may have threads, and be resumed */
-	bool several;         /* several operands: an entry may be found twice */
-	bool flush_each;      /* durable, but syncfs(2) does not suffice: flush every entry */
-	bool committed;       /* this operand */
-	bool unflushed;       /* a single operand made a link or a special file */
-	bool proven;          /* the files of earlier runs that look complete are on the disk */
+	bool resume;          /* ... complete ones are skipped: DST.fcopy-part existed */
+	bool doubtful; /* ... copies of an earlier run may be in it that the source lacks; atomic */
+	bool single;   /* one file is an operand: it may have threads, and be resumed */
+	bool several;  /* several operands: an entry may be found twice */
+	bool flush_each; /* durable, but syncfs(2) does not suffice: flush every entry */
+	bool committed;  /* this operand */
+	bool unflushed;  /* a single operand made a link or a special file */
 	const struct fcopy_shard *shard; /* NULL: one process makes the copy */
 	enum walk walk;
 	uint64_t sum;           /* of what a shard sees of the source; atomic */
@@ -159,9 +160,9 @@ struct tree {
 	size_t operands;           /* of SRC */
 	struct directory *singles; /* where operands that are files go: hard links keep it open */
 	char singles_src[PATH_MAX], singles_dst[PATH_MAX]; /* its paths */
-	struct record *record;  /* NULL: times say which files are complete, or nothing is kept */
-	struct inodes *made;    /* of a merge: inodes of DST that this run makes or replaces */
-	struct inodes *sources; /* the operands; NULL: not needed yet */
+	struct record *record;                             /* NULL: nothing is kept to be resumed */
+	struct inodes *made;       /* of a merge: inodes of DST that this run makes or replaces */
+	struct inodes *sources;    /* the operands; NULL: not needed yet */
 	pthread_mutex_t replacing; /* rivals_lock() */
 	struct mirror mirror;
 	struct pool pool;

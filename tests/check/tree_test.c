@@ -251,8 +251,8 @@ START_TEST(cancelled_tree)
 	check(fcopy_tree(&src, 1, "dst", &o, &tree) == -1, "completed");
 	check(!exists("dst") && strcmp(tree.part, "dst.fcopy-part") == 0, "part %s", tree.part);
 	need(unlink("src/1/d1/4") == 0);
-	make_directory("dst.fcopy-part/stale", 0755);
-	make_file("dst.fcopy-part/stale/file", 10, DENSE, 7);
+	make_directory("dst.fcopy-part/data/stale", 0755);
+	make_file("dst.fcopy-part/data/stale/file", 10, DENSE, 7);
 	o.copy.cancel = NULL;
 	check(fcopy_tree(&src, 1, "dst", &o, &tree) == 0, "%s: %s", tree.error.path,
 	      tree.error.call);

@@ -303,7 +303,7 @@ is_fcopy() {
 has_written() {
 	local fd
 	for fd in "/proc/$pid/fd/"*; do
-		[[ $(readlink "$fd") != *'(deleted)' ]] ||
+		[[ $(readlink "$fd") != *'(deleted)' && $(readlink "$fd") != *.fcopy-*/data* ]] ||
 			[ "$(stat -Lc %s "$fd" 2>/dev/null || echo 0)" -lt "${1-1}" ] || return 0
 	done
 	return 1

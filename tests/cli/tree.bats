@@ -88,7 +88,7 @@ tree_of() {
 	ln -s . s/loop
 	expect 1 -rL s d
 	mentions "s/loop: contains itself through a symlink" "d.fcopy-part: kept, unfinished"
-	holds x d.fcopy-part/f
+	holds x d.fcopy-part/data/f
 	[ ! -e d ]
 }
 
@@ -148,7 +148,7 @@ tree_of() {
 	as_nobody 1 -r s d
 	mentions "s/secret: open: Permission denied" "kept, unfinished"
 	[ ! -e d ]
-	cmp s/d/a d.fcopy-part/d/a
+	cmp s/d/a d.fcopy-part/data/d/a
 	as_nobody 1 -r s d
 	mentions "an earlier copy left its .fcopy-part"
 	as_nobody 1 -r --resume s d

@@ -5,7 +5,7 @@
 load helper
 load tree
 
-@test "an unfinished tree that cannot be called NAME.fcopy-part is removed" {
+@test "an unfinished tree with a long name is kept under a hash of it, and resumed" {
 	mkdir s into
 	echo x >s/f
 	ln -s nowhere s/broken
@@ -13,8 +13,10 @@ load tree
 	long=$(printf 'n%.0s' {1..250})
 	expect 1 -rL s "into/$long"
 	mentions "s/broken: is a dangling symlink"
-	[ -z "$(ls -A into)" ] || { ls -lA into; return 1; }
-	expect 1 -rL --keep-going s "into/$long"
+	[[ $(ls -A into) =~ ^[0-9a-f]{16}.fcopy-part$ ]]
+	mentions "into/$(ls -A into): kept, unfinished"
+	expect 1 -rL --resume --keep-going s "into/$long"
+	[ "$(ls -A into)" = "$long" ]
 	holds x "into/$long/f"
 }
 
@@ -27,7 +29,7 @@ load tree
 	as_nobody 1 -r s d
 	mentions "s/secret: open: Permission denied" "s/closed: open: Permission denied" "2 entries failed"
 	kept d.fcopy-part
-	diff -r s/d1 d.fcopy-part/d1
+	diff -r s/d1 d.fcopy-part/data/d1
 	# It is neither overwritten nor resumed without being asked.
 	as_nobody 1 -r s d
 	mentions d.fcopy-part resume remove
@@ -78,9 +80,9 @@ load tree
 		grep -q "m/b: .*Input/output error" err
 		grep -q "d.fcopy-part" err
 		[ ! -e d ]
-		cmp a d.fcopy-part/a
-		cmp c d.fcopy-part/c
-		[ ! -e d.fcopy-part/b ]
+		cmp a d.fcopy-part/data/a
+		cmp c d.fcopy-part/data/c
+		[ ! -e d.fcopy-part/data/b ]
 		setfattr -n user.fault -v read:0 m
 		"$FCOPY" -r --resume m d
 		diff -r backing d
@@ -212,7 +214,7 @@ make_losing_disk() {
 		setfattr -n user.fault -v "$LOSES_DATA" m
 		s=0
 		"$FCOPY" -aL --fsync s disk/d || s=$?
-		[ $s = 1 ] && [ -e disk/d.fcopy-part/8 ] || { echo "status $s"; exit 1; }
+		[ $s = 1 ] && [ -e disk/d.fcopy-part/data/8 ] || { echo "status $s"; exit 1; }
 		sync -f disk || true
 		setfattr -n user.fault -v write:0 m
 		ln -sf 8 s/bad
@@ -324,7 +326,7 @@ slow() {
 }
 
 has_started() {
-	[ -n "$(find . -path '*.fcopy-*' -type f ! -name "$MARK" -size +0)" ]
+	[ -n "$(find . -path '*.fcopy-*' -type f ! -name journal -size +0)" ]
 }
 
 @test "SIGINT, SIGTERM and SIGHUP remove the new tree, and end the program" {
@@ -367,6 +369,7 @@ has_started() {
 	local status=0
 	make_small s
 	slow --resume s d
+	await eval '[ "$(find d.fcopy-part/data -type f -size +0 | wc -l)" -ge 6 ]'
 	kill -TERM $pid
 	wait $pid || status=$?
 	[ $status = 143 ]
@@ -374,7 +377,7 @@ has_started() {
 	grep -qxE 'fcopy: stopped after [0-9]+ entries, [0-9.]+ (KiB|B); kept as d.fcopy-part; run the same command to resume' err
 	[ "$(wc -l <err)" = 1 ]
 	[ -d d.fcopy-part ]
-	[ -n "$(find d.fcopy-part -type f ! -name "$MARK")" ]
+	[ -n "$(find d.fcopy-part/data -type f)" ]
 	need_strace
 	traced 0 trace=openat -r --resume s d
 	diff -r s d
@@ -432,7 +435,7 @@ has_started() {
 	status=0
 	wait $pid || status=$?
 	[ $status = 1 ]
-	[ -f d.fcopy-part/"$MARK" ]
+	[ -f d.fcopy-part/journal ]
 	rmdir d
 	expect 0 -r --resume s d
 	diff -r s d

@@ -238,8 +238,8 @@ load tree
 	echo 1 >s/a
 	ln -s a s/b
 	ln -s a s/c
-	traced 1 inject=mkdirat:error=EIO:when=2 -a -j1 s d
-	[ -L d.fcopy-part/b ]
+	traced 1 inject=mkdirat:error=EIO:when=4 -a -j1 s d
+	[ -L d.fcopy-part/data/b ]
 	ln -f s/a s/b
 	ln -f s/a s/c
 	expect 0 -a --resume s d

@@ -108,7 +108,7 @@ make_source() {
 		rm -rf new new.fcopy-part
 		run by_user bash -c "umask $mask; exec ./fcopy --resume -r s new"
 		[ "$status" = 1 ]
-		[ -d new.fcopy-part/d ]
+		[ -d new.fcopy-part/data/d ]
 		chmod 644 s/d/e/a
 		by_user bash -c "umask $mask; exec ./fcopy --resume -r s new"
 		(umask $mask; cp -r s cp)

@@ -11,7 +11,7 @@ part_of() {
 	expect 1 "${@:2}" -L "$1" d
 	mentions "$1/dangling: is a dangling symlink" "d.fcopy-part: kept, unfinished"
 	rm "$1/dangling"
-	[ -f d.fcopy-part/"$MARK" ]
+	[ -f d.fcopy-part/journal ]
 	absent d
 }
 
@@ -27,13 +27,13 @@ part_of() {
 	touch -r s/d1/9 s/d1/1
 	printf x | dd of=s/d1/1 conv=notrunc status=none
 	rm s/d2/2
-	truncate -s 10 d.fcopy-part/d1/13
-	touch d.fcopy-part/stale
+	truncate -s 10 d.fcopy-part/data/d1/13
+	touch d.fcopy-part/data/stale
 	as_nobody 0 -r --resume s d
 	diff -r s d
 }
 
-@test "--resume --verify copies again whatever is in the part" {
+@test "--resume --verify reads all files of the part back" {
 	make_small s
 	touch s/secret
 	chmod 0 s/secret
@@ -41,27 +41,10 @@ part_of() {
 	as_nobody 1 -r s d
 	chmod 644 s/secret
 	# Wrong content, with the size and the time of the source.
-	random d.fcopy-part/d1/5 35000
-	touch -r s/d1/5 d.fcopy-part/d1/5
+	random d.fcopy-part/data/d1/5 35000
+	touch -r s/d1/5 d.fcopy-part/data/d1/5
 	as_nobody 0 -r --resume --verify s d
 	diff -r s d
-}
-
-@test "a part that others may write to, or that is no directory, is refused" {
-	make_small s
-	mkdir -m 777 d.fcopy-part
-	expect 1 -r --resume s d
-	mentions "is writable by others"
-	rmdir d.fcopy-part
-	touch d.fcopy-part
-	expect 1 -r --resume s d
-	mentions "is not a directory"
-	rm d.fcopy-part
-	mkdir elsewhere
-	ln -s elsewhere d.fcopy-part
-	expect 1 -r --resume s d
-	[ -z "$(ls elsewhere)" ]
-	absent d
 }
 
 @test "after a first run without --resume, the second one copies only what is not complete" {
@@ -81,26 +64,6 @@ part_of() {
 		absent d.fcopy-part
 		[ "$(grep -cE '".*", O_.*(O_CREAT|O_TMPFILE)' trace)" = 3 ] || { grep O_ trace; return 1; }
 		random s/d0/4 28000
-	done
-}
-
-@test "the times of the first run are those of the sources when they were opened, in every thread" {
-	local i
-	mkdir -p s/many "s/$(printf 'deep%.0s' {1..50})/below"
-	for i in {1..3000}; do
-		echo "$i" >s/many/a-name-that-is-long-enough-to-fill-more-than-one-buffer-"$i"
-	done
-	cp -r s/many/*1 s/deep*/below
-	for i in 1 4; do
-		rm -rf d
-		part_of s -r -j $i
-		diff <(cd s && find . -type f -printf '%p %T@\n' | sort) \
-			<(cd d.fcopy-part && find . -type f ! -name "$MARK" -printf '%p %T@\n' | sort)
-		expect 0 -r --resume --stats s d
-		[[ $stderr =~ resumed\ +$(find s -type f | wc -l)[^0-9] ]] || { echo "$stderr"; return 1; }
-		diff -r s d
-		# Without -p, a copy that succeeds has the present time.
-		[ -z "$(find s -newer d)" ]
 	done
 }
 
@@ -177,10 +140,10 @@ part_of() {
 	echo same >s/a
 	ln s/a s/b
 	part_of s -a
-	[ d.fcopy-part/a -ef d.fcopy-part/b ]
+	[ d.fcopy-part/data/a -ef d.fcopy-part/data/b ]
 	cp -p s/a s/copy
 	mv s/copy s/b
-	expect 0 -a --resume s d
+	expect 0 -aL --resume s d
 	diff -r s d
 	never test d/a -ef d/b
 }
@@ -195,28 +158,11 @@ part_of() {
 	cp -p s/a s/c
 	chmod 600 s/c
 	ln s/c s/d
-	expect 0 -a --resume s d
+	expect 0 -aL --resume s d
 	[ d/a -ef d/b ]
 	[ d/c -ef d/d ]
 	never test d/a -ef d/c
 	[ "$(stat -c %a d/a d/c)" = $'644\n600' ]
-}
-
-@test "--resume -x: nothing remains of what the source has on another file system" {
-	mkdir -p s/mount
-	ln -s nowhere s/dangling
-	export FCOPY
-	# shellcheck disable=SC2016
-	private_mounts 'mount -t tmpfs none s/mount && touch s/mount/file
-		s=0
-		"$FCOPY" -rL s d || s=$?
-		[ $s = 1 ]
-		[ -f d.fcopy-part/mount/file ]
-		rm s/dangling
-		"$FCOPY" -rLx --resume s d'
-	demand 0
-	[ -d d/mount ]
-	[ -z "$(ls d/mount)" ]
 }
 
 @test "--resume --keep-going: an entry that fails leaves no older copy of it" {
@@ -238,7 +184,7 @@ part_of() {
 	[ -z "$(ls d)" ]
 }
 
-@test "--resume: a copy is incomplete if two names that differ only in case are one file there" {
+@test "--resume: two names that differ only in case are one file there: the second one fails" {
 	mkdir backing s s/sub
 	echo one >s/readme
 	echo longer >s/README
@@ -250,154 +196,13 @@ part_of() {
 		cat err
 		[ $s = 1 ]
 		[ ! -e m/d ]
-		grep -q "d: has other names than its source" err
-		grep -q "d/sub: has other names than its source" err
+		[ "$(grep -c "are one file in the destination: the second is not copied" err)" = 2 ]
 		rm s/README s/sub/X
 		"$FCOPY" -r --resume s m/d
 		diff -r s m/d'
 }
 
-@test "--resume: an entry that vanishes after it was copied is no failure, and is removed" {
-	mkdir -p s/sub
-	local name
-	for name in 1 2 3 sub/4; do echo $name >s/$name; done
-	random s/large 6000000
-	"$FCOPY" -r --resume --limit-rate=3M s d &
-	local copy=$!
-	await eval 'cmp -s s/sub/4 d.fcopy-part/sub/4 && [ "$(ls d.fcopy-part | grep -c "^[123]$")" -ge 2 ]'
-	rm -r s/sub
-	for name in 1 2 3; do
-		[ ! -s d.fcopy-part/$name ] || rm s/$name
-	done
-	wait "$copy"
-	diff -r s d
-}
-
-@test "--resume refuses a directory that fcopy did not leave, and does not change it" {
-	make_small s
-	mkdir -p d.fcopy-part/mine
-	echo precious >d.fcopy-part/mine/f
-	chmod 750 d.fcopy-part
-	local option
-	for option in -r -a; do
-		expect 1 $option --resume s d
-		mentions "d: its .fcopy-part was not left by fcopy" "hint: remove or rename d.fcopy-part"
-		expect 1 $option s d
-		says "fcopy: d: an earlier copy left its .fcopy-part" \
-			"fcopy: hint: use --resume to continue that copy, or remove or rename d.fcopy-part"
-	done
-	holds precious d.fcopy-part/mine/f
-	[ "$(stat -c %a d.fcopy-part)" = 750 ]
-	[ "$(find d.fcopy-part | wc -l)" = 3 ]
-	absent d
-	# An empty one could be that of a process that was killed.
-	rm -r d.fcopy-part/mine
-	expect 0 -r --resume s d
-	diff -r s d
-	absent d.fcopy-part
-}
-
-@test "--resume refuses a source that has the name of the mark" {
-	make_small s
-	echo mine >"s/$MARK"
-	expect 1 -r --resume s d
-	mentions "the source has an entry $MARK"
-	absent d
-	absent d.fcopy-part
-	expect 0 -r s d
-	holds mine "d/$MARK"
-}
-
-@test "an entry that has the name of the mark, in a tree that is kept, is not written to" {
-	make_small s
-	echo mine >s/other
-	ln s/other "s/$MARK"
-	ln -s nowhere s/broken
-	expect 1 -aL s d
-	mentions "d.fcopy-part: kept, unfinished"
-	holds mine "d.fcopy-part/$MARK"
-	holds mine d.fcopy-part/other
-}
-
-@test "a part loses its mark before it gets its name; the times of the tree are right nevertheless" {
-	need_strace
-	make_small s
-	touch -d 2001-02-03 s
-	part_of s -a
-	traced 0 trace=unlinkat,renameat2,syncfs,fsync,utimensat -a --resume --fsync s d
-	diff -r s d
-	[ "$(stat -c %Y d)" = "$(stat -c %Y s)" ]
-	order syncfs "unlinkat\(.*$MARK" "fsync\(.*d.fcopy-part" 'renameat2\(.*"d", RENAME_NOREPLACE'
-	# If the rename fails, it can still be resumed.
-	rm -rf d
-	part_of s -r
-	traced 1 'inject=renameat2:error=EIO' -r --resume s d
-	injected
-	mentions "d: rename: Input/output error" "d.fcopy-part: kept"
-	[ -f d.fcopy-part/"$MARK" ]
-	expect 0 -r --resume s d
-	diff -r s d
-}
-
-# killed_at CALL OPTION…: resumes the part, and is killed by SIGKILL when it makes the call.
-killed_at() {
-	run strace -f -qq -o trace -e inject="$1":signal=KILL "$FCOPY" "${@:2}" --resume s d
-	[ "$status" = 137 ]
-	absent d
-	[ -d d.fcopy-part ]
-}
-
-@test "--resume: killed between the removal of the mark and the rename, then committed" {
-	local option
-	need_strace
-	make_small s
-	ln -s d1/1 s/link
-	mkfifo s/fifo
-	chmod 555 s/d2
-	for option in -r -a; do
-		part_of s $option
-		killed_at renameat2 $option -L
-		absent d.fcopy-part/"$MARK"
-		diff -r s/d1 d.fcopy-part/d1
-		expect 0 $option -L --resume --stats s d
-		[[ $stderr =~ resumed\ +(19|21)[^0-9] ]] || { echo "$stderr"; return 1; }
-		diff -r s/d1 d/d1
-		absent d.fcopy-part
-		chmod -R u+w d
-		rm -r d
-	done
-	# The tree is marked again before anything is removed or replaced.
-	part_of s -a
-	killed_at renameat2 -a -P
-	killed_at unlinkat -a -P
-	[ -f d.fcopy-part/"$MARK" ]
-	expect 0 -a --resume s d
-	[ "$(readlink d/link)" = d1/1 ]
-	chmod -R u+w s d
-}
-
-@test "--resume refuses a part without a mark that differs from the source in any way" {
-	local change
-	need_strace
-	make_small s
-	ln -s d1/1 s/link
-	part_of s -a
-	killed_at renameat2 -a -P
-	cp -a d.fcopy-part kept
-	for change in 'echo more >>$p/d1/5' 'touch $p/d2/2' 'touch $p/mine' 'mkdir $p/d3/mine' \
-		'rm $p/d0/4; mkdir $p/d0/4' 'ln -sfn elsewhere $p/link' 'rm s/d3/7' 'rm -r s/d3' 'echo new >s/d3'; do
-		p=d.fcopy-part
-		eval "$change"
-		cp -a $p before
-		expect 1 -a --resume s d
-		mentions "d: its .fcopy-part was not left by fcopy" "hint: remove or rename d.fcopy-part"
-		diff -r --no-dereference before $p
-		[[ $change == *s/d3* ]] || { rm -r $p && cp -a kept $p; }
-		rm -r before
-	done
-}
-
-@test "a file system without extended attributes and O_TMPFILE: a part is marked and resumed" {
+@test "a file system without extended attributes and O_TMPFILE: a part is kept and resumed" {
 	mkdir backing
 	make_small s
 	# shellcheck disable=SC2016
@@ -405,7 +210,7 @@ killed_at() {
 		s=0
 		"$FCOPY" -rL s m/d 2>err || s=$?
 		[ $s = 1 ]
-		[ -f backing/d.fcopy-part/fcopy-unfinished.txt ]
+		[ -f backing/d.fcopy-part/journal ]
 		rm s/dangling
 		"$FCOPY" -rL --resume --stats s m/d 2>err
 		grep -q "resumed  *20" err || { cat err; exit 1; }
@@ -413,13 +218,101 @@ killed_at() {
 		[ "$(ls backing)" = d ]'
 }
 
-@test "--resume: an entry whose name differs only in case from fcopy-unfinished.txt fails if DST ignores case" {
-	mkdir s backing
-	echo x >s/FCOPY-unfinished.TXT
-	expect 0 -r --resume s d
+
+@test "--resume: every thread notes what is complete: the next run copies nothing again" {
+	local i
+	mkdir -p s/many "s/$(printf 'deep%.0s' {1..50})/below"
+	for i in {1..3000}; do
+		echo "$i" >s/many/a-name-that-is-long-enough-to-fill-more-than-one-buffer-"$i"
+	done
+	cp -r s/many/*1 s/deep*/below
+	for i in 1 4; do
+		rm -rf d
+		part_of s -r -j $i
+		expect 0 -rL --resume --stats s d
+		[[ $stderr =~ resumed\ +$(find s -type f | wc -l)[^0-9] ]] || { echo "$stderr"; return 1; }
+		diff -r s d
+	done
+}
+
+@test "--resume: a finished file that was edited since is copied again, also with the same size and time" {
+	mkdir s
+	echo first >s/a
+	echo same >s/b
+	touch -d 2020-01-01 s/a s/b
+	part_of s -r
+	echo other >s/a
+	touch -d 2020-01-01 s/a
+	expect 0 -rL --resume --stats s d
 	diff -r s d
-	by_fuse 'caseless,entry_timeout=0,attr_timeout=0' 's=0
-		"$FCOPY" -r --resume --keep-going s m/d 2>err || s=$?
-		[ $s = 1 ]
-		grep -q "s/FCOPY-unfinished.TXT: has a name that --resume needs" err'
+	[[ $stderr =~ resumed\ +1[^0-9] ]] || { echo "$stderr"; return 1; }
+}
+
+@test "--resume: other options than those of the first run are refused" {
+	make_small s
+	part_of s -r
+	local option
+	for option in -rLp -rP -rLx '-rL --exclude=1'; do
+		expect 1 $option --resume s d
+		mentions "d: its .fcopy-part was begun with other options" "remove or rename d.fcopy-part"
+	done
+	umask 077
+	expect 1 -rL --resume s d
+	umask 022
+	expect 0 -rL --resume s d
+	diff -r s d
+}
+
+@test "--resume refuses what it did not leave as a part, and does not change it" {
+	make_small s
+	mkdir -p d.fcopy-part/data
+	echo precious >d.fcopy-part/data/f
+	chmod 755 d.fcopy-part
+	local reason
+	for reason in "is open to other users" "has no journal" "has a journal that is not its own"; do
+		expect 1 -r --resume s d
+		mentions "d: its .fcopy-part $reason" "hint: remove or rename d.fcopy-part"
+		expect 1 -r s d
+		says "fcopy: d: an earlier copy left its .fcopy-part" \
+			"fcopy: hint: use --resume to continue that copy, or remove or rename d.fcopy-part"
+		if [ "$(stat -c %a d.fcopy-part)" = 755 ]; then
+			chmod 700 d.fcopy-part
+		else
+			echo '00000000 fcopy-part 1' >d.fcopy-part/journal
+			touch d.fcopy-part/lock
+			chmod 600 d.fcopy-part/journal d.fcopy-part/lock
+		fi
+	done
+	holds precious d.fcopy-part/data/f
+	absent d
+	rm -r d.fcopy-part
+	touch d.fcopy-part
+	expect 1 -r --resume s d
+	mentions "d: its .fcopy-part has no journal"
+	rm d.fcopy-part
+	mkdir -m 700 elsewhere
+	ln -s elsewhere d.fcopy-part
+	expect 1 -r --resume s d
+	[ -z "$(ls elsewhere)" ]
+	absent d
+}
+
+@test "the commit of a part: flush, rename, then the part goes; a failed rename keeps it" {
+	need_strace
+	make_small s
+	touch -d 2001-02-03 s
+	part_of s -a
+	touch -d 2001-02-03 s
+	traced 0 trace=unlinkat,renameat2,syncfs,utimensat -aL --resume --fsync s d
+	diff -r s d
+	[ "$(stat -c %Y d)" = "$(stat -c %Y s)" ]
+	order syncfs 'renameat2\(.*"data", .*"d", RENAME_NOREPLACE' 'renameat2\(.*"d.fcopy-part", .*"\.fcopy-' 'unlinkat\(.*"journal"'
+	rm -rf d
+	part_of s -r
+	traced 1 'inject=renameat2:error=EIO' -rL --resume s d
+	injected
+	mentions "d: rename: Input/output error" "d.fcopy-part: kept"
+	expect 0 -rL --resume s d
+	diff -r s d
+	never grep fcopy- <<<"$(ls -A)"
 }

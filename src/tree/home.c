@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT
+ * Where a new tree is built until its commit: as `data` in a private directory, which --resume
+ * publishes as DST.fcopy-part; or, where directories cannot be moved to another one, beside its
+ * final name; or under it.
+ */
+#define _GNU_SOURCE
+#include "endpoints/error.h"
+#include "permissions.h"
+#include "root.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+static int home_fail_part(const struct root *r, int result)
+{
+	const struct part *p = &r->part;
+	return p->reason ? root_refuse(r, -result, p->reason, p->advice)
+			 : root_fail(r, p->call, -result);
+}
+
+/* Landlock, project quotas and some FUSE file systems refuse to move a directory to another one. */
+static bool home_can_move(const struct root *r)
+{
+	char name[TEMPORARY_SIZE];
+	const int parent = r->to->place.dir;
+	if (temporary_draw(name) < 0 || mkdirat(r->part.fd, PART_DATA, 0700) < 0)
+		return false;
+	int result = private_rename(r->part.fd, PART_DATA, parent, name);
+	if (result == -EACCES &&
+	    permissions_admit_owner(r->part.fd, PART_DATA) > 0) /* by the umask */
+		result = private_rename(r->part.fd, PART_DATA, parent, name);
+	if (result == 0) {
+		unlinkat(parent, name, AT_REMOVEDIR);
+		return true;
+	}
+	unlinkat(r->part.fd, PART_DATA, AT_REMOVEDIR);
+	return false;
+}
+
+static int home_find(struct root *r)
+{
+	int result;
+	r->home = r->to->place.dir;
+	if (r->named) {
+		strcpy(r->temporary, r->to->place.name);
+		return 0;
+	}
+	if ((result = part_make(&r->part)) < 0)
+		return home_fail_part(r, result);
+	if (home_can_move(r)) {
+		r->home = r->part.fd;
+		strcpy(r->temporary, PART_DATA);
+		return 0;
+	}
+	part_close(&r->part, true);
+	if (r->tree->options->copy.resume)
+		return root_refuse(r, EXDEV,
+				   "cannot be resumed: a directory cannot be moved to another one "
+				   "here",
+				   FCOPY_ADVICE_NONE);
+	result = temporary_draw(r->temporary);
+	return result < 0 ? root_fail(r, "getrandom", -result) : 0;
+}
+
+/* Best effort. A umask may have withheld rights of the owner. Outside a private directory it is
+ * closed to others at once; the commit restores the mode that the umask and default ACLs left.
+ * setgid stays: new files get the directory's group from it. By its lock another copy sees that the
+ * tree is in use. */
+static void home_close_to_others(const struct root *r, mode_t mode)
+{
+	const mode_t closed = r->part.fd >= 0 ? mode & 07777 : mode & 07000;
+	if (r->part.fd < 0)
+		(void)!flock(r->dst, LOCK_EX | LOCK_NB);
+	(void)!permissions_set(r->dst, closed | 0700);
+}
+
+/* With --resume the part is visible from the start, so that the next run finds it after a kill. */
+static int home_publish(struct root *r)
+{
+	int result = part_describe(&r->part, r->to->place.name, &r->from->place.st,
+				   r->record.options, r->dst, r->mode);
+	if (result == 0)
+		result = part_publish(&r->part);
+	if (result == -EEXIST || result == -ENOTEMPTY || result == -ENOTDIR)
+		return root_refuse(r, EBUSY, "another copy has just made its .fcopy-part",
+				   FCOPY_ADVICE_NONE);
+	return result < 0 ? home_fail_part(r, result) : 0;
+}
+
+static int home_create(struct root *r)
+{
+	struct stat st;
+	const mode_t mode = r->from->place.st.st_mode;
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	int admitted = 0, result = home_find(r);
+	if (result < 0)
+		return result;
+	if (mkdirat(r->home, r->temporary, (mode & 01777) | 0700) < 0) {
+		result = errno == EEXIST && r->named
+			     ? root_refuse(r, EEXIST, "was created by another process",
+					   FCOPY_ADVICE_NONE)
+			     : root_fail(r, "mkdir", errno);
+		part_close(&r->part, true);
+		return result;
+	}
+	r->dst = openat(r->home, r->temporary, flags);
+	if (r->dst < 0 && errno == EACCES &&
+	    (admitted = permissions_admit_owner(r->home, r->temporary)) > 0)
+		r->dst = openat(r->home, r->temporary, flags);
+	const char *call = r->dst < 0 ? "open" : fstat(r->dst, &st) < 0 ? "fstat" : NULL;
+	int err = errno;
+	if (!call)
+		home_close_to_others(r, st.st_mode);
+	if (!call)
+		r->mode = st.st_mode & 07777 & ~(mode_t)admitted & ~(0700 & ~mode);
+	result = call ? root_fail(r, call, err) : 0;
+	if (result == 0 && r->tree->options->copy.resume)
+		result = home_publish(r);
+	if (result < 0)
+		commit_abort(r);
+	return result;
+}
+
+/* The journal counts for this source only. An inode number is no proof in another boot, or on FUSE:
+ * then every file is copied again. */
+static void home_check_source(struct root *r)
+{
+	const struct journal_fact *source = &r->part.journal.source;
+	if (source->source.inode != r->from->place.st.st_ino)
+		journal_free(&r->part.journal);
+}
+
+/* Continues the open part. Its directory may have its final owner and mode already. */
+static int home_continue(struct root *r)
+{
+	struct part *p = &r->part;
+	struct stat st;
+	const mode_t mode = r->from->place.st.st_mode;
+	int result = 0;
+	if (!p->journal.source.tree)
+		result = root_refuse(r, EPERM, "its .fcopy-part is the copy of a file",
+				     FCOPY_ADVICE_REMOVE_PART);
+	else if (p->journal.options.number != r->record.options)
+		result = root_refuse(r, EINVAL,
+				     "its .fcopy-part was begun with other options, or another "
+				     "umask: use the same ones",
+				     FCOPY_ADVICE_REMOVE_PART);
+	else if (fstat(r->dst, &st) < 0)
+		result = root_fail(r, "fstat", errno);
+	else
+		(void)!permissions_set(r->dst,
+				       (st.st_mode & 07000) | 0700); /* storage may lack it */
+	if (result < 0) {
+		close(r->dst);
+		part_close(p, false);
+		return result;
+	}
+	home_check_source(r);
+	part_note_run(p, 0);
+	r->home = p->fd;
+	strcpy(r->temporary, PART_DATA);
+	r->mode = temporary_mode(r->to->place.dir, mode & 01777) | (st.st_mode & S_ISGID);
+	r->resumes = true;
+	return 0;
+}
+
+int home_open(struct root *r)
+{
+	const struct fcopy_options *options = &r->tree->options->copy;
+	int result = options->resume ? part_open(&r->part, r->to->place.name, options->cancel)
+				     : -ENOENT;
+	if (result == -ENOENT)
+		return home_create(r);
+	if (result < 0)
+		return home_fail_part(r, result);
+	r->dst = part_open_data(&r->part, O_RDONLY | O_DIRECTORY);
+	if (r->dst >= 0)
+		return home_continue(r);
+	if (r->dst != -ENOENT) {
+		part_close(&r->part, false);
+		return root_fail(r, "open in its .fcopy-part", -r->dst);
+	}
+	/* It was committed and moved away since; the process was killed before it removed the part.
+	 */
+	part_hide(&r->part);
+	part_close(&r->part, true);
+	part_init(&r->part, r->to->place.dir, r->to->place.name);
+	return home_create(r);
+}
+
+int home_open_committed(struct root *r, const struct stat *dst)
+{
+	struct stat st;
+	int result = part_open(&r->part, r->to->place.name, r->tree->options->copy.cancel);
+	if (result < 0 && result != -ENOENT)
+		return home_fail_part(r, result);
+	bool ours = result == 0 && part_is_data(&r->part, dst) &&
+		    fstatat(r->part.fd, PART_DATA, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
+	r->dst = ours ? openat(r->to->place.dir, r->to->place.name,
+			       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+		      : -1;
+	if (r->dst >= 0 && fstat(r->dst, &st) == 0 && st.st_ino == dst->st_ino &&
+	    st.st_dev == dst->st_dev) {
+		r->committed = r->named = true;
+		r->mode = r->part.journal.data.mode;
+		strcpy(r->temporary, r->to->place.name);
+		return 0;
+	}
+	if (r->dst >= 0)
+		close(r->dst);
+	part_close(&r->part, false);
+	return root_refuse(r, EEXIST,
+			   "exists: --resume completes only new trees; leave it out to copy into "
+			   "this one",
+			   FCOPY_ADVICE_USAGE);
+}
