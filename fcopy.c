@@ -13,9 +13,10 @@
  *   src/source/       which entries are copied: filter (patterns and lists), names
  *   src/tree/         several sources and trees: operands, tree, root (new
  *                     or merged), home (where a new tree is built), commit, shard, shard_part,
- *                     walk (reads directories), pool, entry, shard_entry, links, hard_link, special, directory, permissions (of new
+ *                     walk (reads directories), pool, entry, shard_entry, links,
+ *                     hard_link, special, directory, permissions (of new
  *                     directories), record and resume (an unfinished tree), flush,
- *                     update (what a merge leaves alone), mirror (what it removes),
+ *                     update (what a merge leaves alone), mirror (what it removes), link_dest,
  *                     prune (outdated entries), remove, inside (DST below SRC), rivals and inodes
  *                     (names that lead to one file in DST), report
  *   src/copy/         policy: rules (what options demand), copy (opens), run (up to the commit),

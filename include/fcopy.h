@@ -424,6 +424,9 @@ struct fcopy_tree_options {
 	bool delete_extra;
 	const uint64_t *max_delete;
 	bool dry_run; /* change nothing; report what would be done */
+	/* A directory with an earlier copy: a file that is unchanged there, with the same
+	 * attributes, becomes a hard link to it; with copy.reflink, its clone. NULL: none. */
+	const char *link_dest;
 };
 
 /* What happened; filled in on success and on failure. Counts are numbers of entries. */

@@ -28,6 +28,14 @@ static int set_count(struct cli *cli, const struct option_row *row, const char *
 	return EXIT_DONE;
 }
 
+static int set_string(struct cli *cli, const struct option_row *row, const char *value)
+{
+	if (!value[0])
+		return message_option(row->name, "invalid value '' (empty)");
+	*(const char **)field(cli, row) = value;
+	return EXIT_DONE;
+}
+
 static int set_json(struct cli *cli, const struct option_row *row, const char *value)
 {
 	if (value && !value[0])
@@ -233,6 +241,8 @@ const struct option_row option_table[] = {
 	 set_mirror, .not_benchmarked = true},
 	{"delete", 0, NULL, "with -r, remove from DST what SRC does not have",
 	 set_flag, FIELD(tree.delete_extra), .not_benchmarked = true},
+	{"link-dest", 0, "DIR", "make files that are unchanged in DIR hard links to them",
+	 set_string, FIELD(tree.link_dest), .not_benchmarked = true},
 	{"max-delete", 0, "N", "remove nothing if it would be more than N entries",
 	 set_max_delete, .not_benchmarked = true},
 	{"checksum", 0, NULL, "with --update=changed, compare bytes instead of times",

@@ -145,6 +145,7 @@ static int check_program(const struct cli *cli)
 	     "cannot be combined with several SRC"},
 	    {cli->tree.delete_extra && cli->filters.files, "files-from",
 	     "cannot be combined with --delete"},
+	    {!cli->tree.recursive && cli->tree.link_dest, "link-dest", "requires -r or -a"},
 	    {cli->tree.dry_run && cli->keep_listening, "dry-run",
 	     "cannot be combined with --keep-listening"},
 	    {cli->tree.max_delete && !cli->tree.delete_extra, "max-delete", "requires --delete"},

@@ -143,6 +143,8 @@ static int rules_check_options(const struct request *x, const struct fcopy_mode 
 	     "cannot be combined with --resume: run the same command again"},
 	    {x->tree && x->tree->dry_run && o->shard.count, "dry-run",
 	     "cannot be combined with --shard"},
+	    {x->tree && x->tree->link_dest && (o->shard.count || o->resume), "link-dest",
+	     "cannot be combined with --shard or --resume"},
 	    {x->tree && x->tree->update && o->shard.count, "update",
 	     "cannot be combined with --shard"},
 	    {x->tree && x->tree->delete_extra && o->shard.count, "delete",

@@ -22,8 +22,13 @@ struct directory *directory_new(struct directory *parent, const char *name, int 
 	struct directory *d = calloc(1, sizeof(*d) + length + 1);
 	if (!d)
 		return NULL;
-	*d = (struct directory){
-	    .parent = parent, .src = src, .dst = dst, .st = *st, .pending = 1, .references = 1};
+	*d = (struct directory){.parent = parent,
+				.src = src,
+				.dst = dst,
+				.link = -1,
+				.st = *st,
+				.pending = 1,
+				.references = 1};
 	memcpy(d->name, name, length + 1);
 	if (parent) {
 		d->hash = hash_add(hash_add(parent->hash, name, length), "/", 1);
@@ -182,7 +187,9 @@ static void directory_finish(struct worker *w, struct directory *d)
 	close(d->src);
 	if (d->dst >= 0)
 		close(d->dst);
-	d->src = d->dst = -1;
+	if (d->link >= 0)
+		close(d->link);
+	d->src = d->dst = d->link = -1;
 }
 
 void directory_release(struct worker *w, struct directory *d)
@@ -334,6 +341,7 @@ int directory_enter(struct worker *w, const struct entry *e, int fd, const struc
 	d->fresh = fresh || t->resume || finishes;
 	d->resumed = (!fresh && t->resume) || finishes;
 	d->mounted = mounted;
+	d->link = link_dest_enter(e->dir, e->name);
 	w->sum.directories += t->walk == WALK_COPIES && (fresh || !t->options->dry_run);
 	struct item item = {.dir = d};
 	if (mounted)

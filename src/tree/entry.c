@@ -230,7 +230,11 @@ static int entry_copy_inode(struct worker *w, const struct entry *e, int fd, con
 			close(fd);
 		return entry_rehearse(w, e, st);
 	}
-	int r = fd < 0 ? special_copy(w, e, st) : entry_copy_file(w, e, fd, st);
+	struct stat from = *st;
+	int r = w->tree->options->link_dest ? link_dest_make(w, e, &fd, &from) : 0;
+	if (r > 0)
+		close(fd);
+	r = r > 0 ? 0 : fd < 0 ? special_copy(w, e, st) : entry_copy_file(w, e, fd, &from);
 	if (linked)
 		entry_copy_waiting(w, e, links_done(w, e, st, r));
 	return r;

@@ -17,6 +17,15 @@ int update_leave(struct worker *, const struct entry *, int fd, const struct sta
 /* How much modification times may differ, in ns. */
 int64_t update_window(const struct fcopy_tree_options *, int dst);
 
+/* link_dest.c: opens options.link_dest for an operand whose destination is the open directory dst.
+ * *fd is -1 without the option. Returns 0 or -errno, reported. */
+int link_dest_open(struct tree *, int dst, int *fd);
+/* The directory `name` below it, or -1. */
+int link_dest_enter(const struct directory *parent, const char *name);
+/* Links the entry to its unchanged earlier copy. Returns 1 if it did, otherwise 0: with
+ * options.reflink, *fd and *st are those of the earlier copy then, which is cloned. */
+int link_dest_make(struct worker *, const struct entry *, int *fd, struct stat *st);
+
 /* mirror.c: before the first entry of the operand that is merged into the open directory dst. */
 void mirror_begin(struct tree *, const struct operand *, int dst);
 /* Notes what a directory of DST has and its source lacks, when all of its entries are copied. */

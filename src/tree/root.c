@@ -171,6 +171,24 @@ static int root_open(struct root *r)
 	return result;
 }
 
+/* Copies what is in the directory. */
+static void root_walk(struct root *r, struct directory *d)
+{
+	struct tree *t = r->tree;
+	const bool merges = r->dst >= 0 && !r->temporary[0];
+	if (merges)
+		mirror_begin(t, r->to, r->dst);
+	if (link_dest_open(t, r->dst >= 0 ? r->dst : r->to->place.dir, &d->link) == 0)
+		walk_tree(t, d);
+	else
+		t->failures++;
+	if (d->link >= 0)
+		close(d->link);
+	walk_report_missing(t, d);
+	if (merges)
+		mirror_end(t, d);
+}
+
 /* Walks as a copy does, and changes nothing. A directory that DST lacks has the descriptor -1. */
 static int root_rehearse(struct root *r)
 {
@@ -186,18 +204,15 @@ static int root_rehearse(struct root *r)
 	t->atomic = r->dst >= 0;
 	t->failures = 0;
 	t->src_dev = from->place.st.st_dev;
-	if (r->dst >= 0 && fstat(r->dst, &st) == 0)
-		mirror_begin(t, r->to, r->dst);
+	if (r->dst >= 0)
+		(void)!fstat(r->dst, &st);
 	t->dst_dev = st.st_dev;
 	t->dst_ino = st.st_ino;
 	d->src_path = from->path;
 	d->dst_path = to->path;
 	d->fresh = r->dst < 0;
 	t->report->directories += d->fresh;
-	walk_tree(t, d);
-	walk_report_missing(t, d);
-	if (r->dst >= 0)
-		mirror_end(t, d);
+	root_walk(r, d);
 	directory_unref(d);
 	t->committed = t->failures == 0 && !tree_stopped(t);
 	return t->committed ? 0 : -EIO;
@@ -274,14 +289,8 @@ int root_copy(struct tree *t, const struct operand *from, const struct operand *
 	}
 	double start = io_now();
 	t->record = r.part.fd >= 0 && !r.committed ? &r.record : NULL;
-	if (!r.temporary[0])
-		mirror_begin(t, to, r.dst);
-	if (!r.committed) {
-		walk_tree(t, d);
-		walk_report_missing(t, d);
-	}
-	if (!r.temporary[0])
-		mirror_end(t, d);
+	if (!r.committed)
+		root_walk(&r, d);
 	t->record = NULL;
 	t->report->seconds[FCOPY_PHASE_COPY] += io_now() - start;
 	result = commit_end(&r, d);

@@ -33,6 +33,7 @@ struct worker;
 struct directory {
 	struct directory *parent; /* NULL: the operand itself */
 	int src, dst;             /* descriptors */
+	int link;                 /* of options.link_dest, or -1 */
 	struct stat st;           /* of the source */
 	bool fresh;               /* created by this copy, or by the one that it resumes */
 	bool resumed;             /* it may hold what the source does not have any more */

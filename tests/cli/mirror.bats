@@ -300,3 +300,28 @@ everything() {
 	expect 0 --mirror s d
 	mirrored
 }
+
+@test "--link-dest: unchanged files become hard links to the earlier copy, changed ones do not" {
+	make_source
+	expect 0 -a s day1
+	echo 33 >s/top
+	chmod 600 s/a/b/y
+	setfacl -m u:1234:r s/a/x 2>/dev/null || true
+	expect 0 -a --link-dest=day1 s day2
+	[ -z "$(rsync -aHAXnc --delete -i s/ day2/)" ]
+	[ "$(stat -c %i day1/top day1/a/b/y day2/top day2/a/b/y | sort -u | wc -l)" = 4 ]
+	expect 0 -a --json --link-dest=day2 s day3
+	[ "$(jq '.tree.files' <<<"$output")" = 0 ]
+	[ "$(cd day2 && find . -type f -printf '%p %i\n' | sort)" = "$(cd day3 && find . -type f -printf '%p %i\n' | sort)" ]
+	[ "$(stat -c %i day3/a/x)" = "$(stat -c %i day3/c/hard)" ]
+	# A mirror of a snapshot does not change the other ones.
+	chmod 400 s/top
+	expect 0 --mirror s day3
+	[ "$(stat -c %a day2/top)" = 644 ]
+	expect 0 --mirror --link-dest=day1 s day4
+	[ -z "$(rsync -aHAXnc --delete -i s/ day4/)" ]
+	expect 1 -a --link-dest=nowhere s day5
+	mentions "nowhere: open: No such file or directory"
+	expect 2 --link-dest=day1 s/top day5
+	expect 2 -a --resume --link-dest=day1 s day5
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT
+ * --link-dest: a file that is unchanged in an earlier copy becomes a hard link to that copy's file.
+ */
+#define _GNU_SOURCE
+#include "mirror.h"
+
+#include "endpoints/error.h"
+#include "io/io.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+int link_dest_open(struct tree *t, int dst, int *fd)
+{
+	const char *path = t->options->link_dest;
+	struct stat st, other;
+	*fd = -1;
+	if (!path)
+		return 0;
+	*fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (*fd < 0)
+		return tree_fail(t, "open", path, errno);
+	if (fstat(*fd, &st) < 0 || fstat(dst, &other) < 0)
+		return tree_fail(t, "fstat", path, errno);
+	if (st.st_dev == other.st_dev)
+		return 0;
+	return tree_refuse(t, path, EXDEV,
+			   "is on another file system than DST: no file can be linked",
+			   FCOPY_ADVICE_USAGE);
+}
+
+int link_dest_enter(const struct directory *parent, const char *name)
+{
+	const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	return parent->link < 0 ? -1 : openat(parent->link, name, flags);
+}
+
+/* Opens the earlier copy, if it is unchanged and has the attributes that a copy would get. */
+static int link_dest_find(const struct worker *w, const struct entry *e, int fd,
+			  const struct stat *st)
+{
+	struct stat old;
+	const int64_t window = w->tree->mirror.window_ns;
+	int found = openat(e->dir->link, e->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (found < 0)
+		return -1;
+	if (fstat(found, &old) == 0 && S_ISREG(old.st_mode) && old.st_size == st->st_size &&
+	    metadata_time_difference(&old.st_mtim, &st->st_mtim) <= window &&
+	    metadata_is_equal(fd, st, found, &old, w->tree->options->copy.preserve, window))
+		return found;
+	close(found);
+	return -1;
+}
+
+/* The clone has attributes of its own, so that a later change does not change the earlier copy. */
+static int link_dest_replace_source(int found, int *fd, struct stat *st)
+{
+	struct stat copy;
+	int source = open(io_proc_path(found).text, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (source >= 0 && fstat(source, &copy) == 0) {
+		close(*fd);
+		*fd = source;
+		*st = copy;
+	} else if (source >= 0) {
+		close(source);
+	}
+	return 0;
+}
+
+int link_dest_make(struct worker *w, const struct entry *e, int *fd, struct stat *st)
+{
+	const enum fcopy_when reflink = w->tree->options->copy.reflink;
+	struct fcopy_error error;
+	int found = e->dir->link < 0 || *fd < 0 ? -1 : link_dest_find(w, e, *fd, st);
+	if (found < 0)
+		return 0;
+	if (reflink == FCOPY_WHEN_AUTO || reflink == FCOPY_WHEN_ALWAYS) {
+		int r = link_dest_replace_source(found, fd, st);
+		close(found);
+		return r;
+	}
+	int r = linkat(AT_FDCWD, io_proc_path(found).text, e->dir->dst, e->as, AT_SYMLINK_FOLLOW);
+	const int err = errno;
+	close(found);
+	if (r == 0) {
+		w->sum.hard_links++;
+		return 1;
+	}
+	if (err != EEXIST && err != EMLINK) { /* then it is copied */
+		error_call(&error, "linkat", entry_dst, err);
+		report_warning(w, e, &error);
+	}
+	return 0;
+}
