@@ -20,10 +20,10 @@
  *                     prune (outdated entries), remove, inside (DST below SRC), rivals and inodes
  *                     (names that lead to one file in DST), report
  *   src/copy/         policy: rules (what options demand), copy (opens), run (up to the commit),
- *                     settle (before the commit), notify, plan (auto), cached and measure (splice
- *                     or threads), cpus, ask, modes, step, extents, allocate, space, stale, ranges
- *                     (threads), verify and compare, serve (many clients), shard, shard_join,
- *                     shard_job and shard_records (a copy by several processes)
+ *                     settle (before the commit), closed (after it), notify, plan (auto), cached
+ *                     and measure (splice or threads), cpus, ask, modes, step, extents, allocate,
+ *                     space, stale, ranges (threads), verify and compare, serve (many clients),
+ *                     shard, shard_join, shard_job and shard_records (a copy by several processes)
  *   src/part/         what a copy is built in until its commit: private (a directory that only this
  *                     user can enter), part and part_open (DST.fcopy-part), journal,
  *                     journal_read

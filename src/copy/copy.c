@@ -3,6 +3,7 @@
  */
 #include "copy.h"
 #include "endpoints/error.h"
+#include "endpoints/storage.h"
 #include "shard.h"
 
 #include <errno.h>
@@ -71,7 +72,8 @@ int copy_operands(const struct operand *src, struct operand *dst,
 		  const struct fcopy_options *options, struct fcopy_report *report)
 {
 	struct fcopy_options own = *options;
-	struct copy c = {.options = &own, .report = report, .began = io_now()};
+	struct storage storage = STORAGE_INITIALIZER;
+	struct copy c = {.options = &own, .report = report, .began = io_now(), .storage = &storage};
 	memset(report, 0, sizeof(*report));
 	c.share = own.shard.count > 0;
 	own.fsync |= own.verify || c.share;

@@ -30,12 +30,14 @@ struct copy {
 	struct monitor *shared; /* counts and limits several copies together, or NULL */
 	const unsigned *idle;   /* threads that may help with a large file now; atomic; or NULL */
 	struct measure measure;
-	uint64_t sum;        /* --verify of a source that is read only once: of its bytes */
-	off_t allocated;     /* end of the blocks that were allocated ahead */
-	bool resumes;        /* DST.fcopy-part belongs to this copy: it may be truncated and kept */
-	bool share;          /* options.shard: all of DST.fcopy-part, or only [first, last) of it */
-	off_t first, last;   /* ... of a share */
-	bool outgrown;       /* the source grew faster than it was copied: its end is not copied */
+	uint64_t sum;      /* --verify of a source that is read only once: of its bytes */
+	off_t allocated;   /* end of the blocks that were allocated ahead */
+	bool resumes;      /* DST.fcopy-part belongs to this copy: it may be truncated and kept */
+	bool share;        /* options.shard: all of DST.fcopy-part, or only [first, last) of it */
+	off_t first, last; /* ... of a share */
+	bool outgrown;     /* the source grew faster than it was copied: its end is not copied */
+	struct storage *storage; /* what is known about file systems; NULL: nothing */
+	struct stat stored;      /* st_nlink above 0: closing DST may change the time that it has */
 	bool needs_truncate; /* the destination may not end at the prefix: truncate or extend it */
 };
 
@@ -60,8 +62,18 @@ int copy_operands(const struct operand *src, struct operand *dst, const struct f
 int copy_settle(struct copy *);
 /* Fails with EINTR if the copy is cancelled. */
 int copy_check_cancelled(struct copy *);
+/* The copy lacks attributes that are to be preserved: fails if one of them is required, otherwise
+ * warns. */
+int copy_lose_attribute(struct copy *, unsigned attributes, const struct fcopy_error *);
 /* Flushes the data; with metadata, or options.preserve, also owner, mode and attributes. */
 int copy_flush(struct copy *, bool metadata);
+
+/* closed.c: some storage sets the modification time when a file is closed. copy_hold returns an
+ * O_PATH descriptor of DST before the commit, or -1 if that is not to be expected. After the commit
+ * copy_look_again takes it, and the result of the commit; if that is 0, it sets the time again if
+ * it has changed. Returns the result, or -errno with the failure recorded. */
+int copy_hold(const struct copy *);
+int copy_look_again(struct copy *, int held, int committed);
 
 /* What is to be copied, and how. */
 struct request {

@@ -99,7 +99,10 @@ int copy_commit(struct copy *c)
 {
 	double start = io_now();
 	copy_phase(c, FCOPY_PHASE_REPLACE, 0);
+	const int held = copy_hold(c);
 	int r = c->dst.ops->commit(&c->dst, c->options, &c->report->error);
+	if (held >= 0)
+		r = copy_look_again(c, held, r);
 	enum endpoint_receipt receipt = c->dst.ops->receipt ? c->dst.ops->receipt(&c->dst)
 							    : RECEIPT_NEVER;
 	c->report->confirmed = receipt == RECEIPT_CONFIRMED;

@@ -110,25 +110,53 @@ int copy_flush(struct copy *c, bool metadata)
 	return 0;
 }
 
-/* The loss of an attribute is a failure if options.preserve_required contains it, otherwise a
- * warning. */
+int copy_lose_attribute(struct copy *c, unsigned attribute, const struct fcopy_error *e)
+{
+	if (c->options->preserve_required & attribute) {
+		c->report->error = *e;
+		return -e->err;
+	}
+	copy_notify(c, FCOPY_EVENT_WARNING, e, NULL);
+	return 0;
+}
+
 static int preserve_attributes(struct copy *c)
 {
-	bool warned = false;
-	for (size_t i = 0; i < METADATA_ATTRIBUTES; i++) {
-		struct fcopy_error e;
-		if (!(c->options->preserve & metadata_order[i]) ||
-		    metadata_preserve(&c->src, &c->dst, metadata_order[i], &e) == 0)
-			continue;
-		if (c->options->preserve_required & metadata_order[i]) {
-			c->report->error = e;
-			return -e.err;
-		}
-		if (e.call || !warned) /* a refusal by type holds for all attributes */
-			copy_notify(c, FCOPY_EVENT_WARNING, &e, NULL);
-		warned |= !e.call;
+	struct fcopy_error e;
+	const unsigned preserve = c->options->preserve;
+	unsigned set = 0, lost;
+	int r = 0;
+	if (!preserve)
+		return 0;
+	if (!S_ISREG(c->dst.st.st_mode) || !S_ISREG(c->src.st.st_mode)) {
+		error_refuse(&e, c->dst.path, EOPNOTSUPP, PRESERVE_IMPOSSIBLE, FCOPY_ADVICE_NONE);
+		return copy_lose_attribute(c, preserve, &e);
 	}
-	return 0;
+	struct metadata_pair pair = {.src = c->src.fd,
+				     .dst = c->dst.fd,
+				     .st = &c->src.st,
+				     .src_path = c->src.path,
+				     .dst_path = c->dst.path,
+				     .reused = metadata_is_reused(&c->dst)};
+	for (size_t i = 0; r == 0 && i < METADATA_ATTRIBUTES; i++) {
+		if (!(preserve & metadata_order[i]))
+			continue;
+		if (metadata_copy_attribute(metadata_order[i], &pair, &e) == 0)
+			set |= metadata_order[i];
+		else
+			r = copy_lose_attribute(c, metadata_order[i], &e);
+	}
+	if (r < 0)
+		return r;
+	bool known = metadata_read_back(set, &pair, c->storage, &lost);
+	for (size_t i = 0; r == 0 && i < METADATA_ATTRIBUTES; i++)
+		if (lost & metadata_order[i]) {
+			metadata_fail_stored(metadata_order[i], c->dst.path, &e);
+			r = copy_lose_attribute(c, metadata_order[i], &e);
+		}
+	if (!known && set & ~lost & FCOPY_ATTR_TIMESTAMPS)
+		c->stored = pair.now;
+	return r;
 }
 
 int copy_check_cancelled(struct copy *c)

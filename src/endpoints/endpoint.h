@@ -255,20 +255,25 @@ int shared_lock_commit(int fd, const volatile int *cancel);
 /* All attributes, in the order in which a copy must get them. */
 #define METADATA_ATTRIBUTES 4
 extern const enum fcopy_attribute metadata_order[METADATA_ATTRIBUTES];
-/* Gives the copy one attribute that the source has. */
 #define PRESERVE_IMPOSSIBLE "attributes are preserved between files only"
-int metadata_preserve(const struct endpoint *src, const struct endpoint *dst, enum fcopy_attribute,
-		      struct fcopy_error *);
+/* The copy has another descriptor than when an earlier attempt began: metadata_pair.reused. */
+bool metadata_is_reused(const struct endpoint *dst);
 /* Two open files, or two open directories. */
 struct metadata_pair {
 	int src, dst;
 	const struct stat *st; /* of the source */
 	const char *src_path, *dst_path;
-	bool reused; /* dst is of an earlier attempt: it may have attributes that src has not */
+	bool reused;     /* dst is of an earlier attempt: it may have attributes that src has not */
+	struct stat now; /* of dst after its times were set; st_nlink 0: not asked yet */
 };
 /* Gives pair->dst one attribute of pair->src. */
-int metadata_copy_attribute(enum fcopy_attribute, const struct metadata_pair *,
-			    struct fcopy_error *);
+int metadata_copy_attribute(enum fcopy_attribute, struct metadata_pair *, struct fcopy_error *);
+/* Reads back what of the attributes in `set` could be set without an error, and is not what was
+ * set: the modification time, to the second; and, unless the file system is known to keep modes,
+ * the mode. The result is in *lost. Returns whether that file system is known. */
+bool metadata_read_back(unsigned set, struct metadata_pair *, struct storage *, unsigned *lost);
+/* The error for an attribute that was read back as another one. Returns -errno. */
+int metadata_fail_stored(enum fcopy_attribute, const char *path, struct fcopy_error *);
 
 /* equal.c: has dst the attributes of `preserve` that a copy of src would get? Both are descriptors,
  * perhaps O_PATH, with their stats. Access times are not compared. Extended attributes of symlinks

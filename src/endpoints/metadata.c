@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Owner, group, mode, times, ACLs and extended attributes of a file: those of the file that DST
- * replaces (metadata_keep_*), and those of SRC (metadata_preserve).
+ * replaces (metadata_keep_*), and those of SRC (metadata_copy_attribute).
  */
 #define _GNU_SOURCE
 #include "error.h"
 #include "file.h"
 #include "io/io.h"
+#include "storage.h"
 
 #include <endian.h>
 #include <fcntl.h>
@@ -265,12 +266,15 @@ static mode_t mode_without_acl(int src, mode_t mode)
 	return n > 0 ? metadata_group_mode(value, (size_t)n, mode) : mode;
 }
 
-static int copy_mode(int src, int dst, const struct stat *st, struct blame *blame)
+static int copy_mode(struct metadata_pair *pair, struct blame *blame)
 {
+	const int src = pair->src, dst = pair->dst;
+	const struct stat *st = pair->st;
 	struct stat now;
 	*blame = (struct blame){.call = "fstat"};
 	if (fstat(dst, &now) < 0)
 		return -errno;
+	pair->now = now;
 	bool owned = now.st_uid == st->st_uid && now.st_gid == st->st_gid;
 	int r = copy_acl(src, dst, "system.posix_acl_access", blame);
 	const mode_t mode = r < 0 && !blame->src ? mode_without_acl(src, st->st_mode) : st->st_mode;
@@ -287,7 +291,7 @@ static int copy_mode(int src, int dst, const struct stat *st, struct blame *blam
 	return -EPERM;
 }
 
-static int copy_attribute_of(enum fcopy_attribute which, const struct metadata_pair *pair,
+static int copy_attribute_of(enum fcopy_attribute which, struct metadata_pair *pair,
 			     struct blame *blame)
 {
 	const struct stat *st = pair->st;
@@ -300,12 +304,12 @@ static int copy_attribute_of(enum fcopy_attribute which, const struct metadata_p
 		*blame = (struct blame){.call = "fchown"};
 		return set_owner(pair->dst, st->st_uid, st->st_gid);
 	case FCOPY_ATTR_XATTR: return copy_attributes(pair, blame);
-	case FCOPY_ATTR_MODE: return copy_mode(pair->src, pair->dst, st, blame);
+	case FCOPY_ATTR_MODE: return copy_mode(pair, blame);
 	}
 	return 0;
 }
 
-int metadata_copy_attribute(enum fcopy_attribute which, const struct metadata_pair *pair,
+int metadata_copy_attribute(enum fcopy_attribute which, struct metadata_pair *pair,
 			    struct fcopy_error *e)
 {
 	struct blame blame = {.call = NULL};
@@ -317,13 +321,34 @@ int metadata_copy_attribute(enum fcopy_attribute which, const struct metadata_pa
 	return error_call(e, blame.call, blame.src ? pair->src_path : pair->dst_path, -r);
 }
 
-int metadata_preserve(const struct endpoint *src, const struct endpoint *dst,
-		      enum fcopy_attribute which, struct fcopy_error *e)
+bool metadata_is_reused(const struct endpoint *dst)
 {
-	const struct metadata_pair pair = {src->fd,   dst->fd,   &src->st,
-					   src->path, dst->path, file_of(dst)->keep_part};
-	if (!S_ISREG(dst->st.st_mode) || !S_ISREG(src->st.st_mode))
-		return error_refuse(e, dst->path, EOPNOTSUPP, PRESERVE_IMPOSSIBLE,
-				    FCOPY_ADVICE_NONE);
-	return metadata_copy_attribute(which, &pair, e);
+	return file_of(dst)->keep_part;
+}
+
+bool metadata_read_back(unsigned set, struct metadata_pair *pair, struct storage *storage,
+			unsigned *lost)
+{
+	struct stat now;
+	*lost = 0;
+	if (!(set & (FCOPY_ATTR_TIMESTAMPS | FCOPY_ATTR_MODE)) ||
+	    (pair->now.st_nlink == 0 && fstat(pair->dst, &pair->now) < 0))
+		return true;
+	/* Many file systems store no fractions of seconds, or round them. */
+	if (set & FCOPY_ATTR_TIMESTAMPS && pair->now.st_mtim.tv_sec != pair->st->st_mtim.tv_sec)
+		*lost |= FCOPY_ATTR_TIMESTAMPS;
+	if (storage_keeps_attributes(storage, pair->dst, &pair->now))
+		return true;
+	if (set & FCOPY_ATTR_MODE && fstat(pair->dst, &now) == 0 &&
+	    (now.st_mode ^ pair->st->st_mode) & 0777)
+		*lost |= FCOPY_ATTR_MODE;
+	return false;
+}
+
+int metadata_fail_stored(enum fcopy_attribute which, const char *path, struct fcopy_error *e)
+{
+	const bool time = which == FCOPY_ATTR_TIMESTAMPS;
+	error_call(e, time ? "futimens" : "fchmod", path, EOPNOTSUPP);
+	e->reason = time ? "another modification time was stored" : "another mode was stored";
+	return -EOPNOTSUPP;
 }

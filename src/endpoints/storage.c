@@ -135,23 +135,32 @@ static unsigned storage_probe(int dir, enum storage_ability wanted, unsigned *ab
 	return asked | STORAGE_RENAMES_FILES | STORAGE_REPLACES_FILES;
 }
 
+/* The entry of this file system; the caller holds the lock. More than STORAGE_SYSTEMS share the
+ * last one. */
+static unsigned storage_find(struct storage *s, dev_t dev)
+{
+	unsigned i = 0;
+	while (i < s->count && s->system[i].dev != dev)
+		i++;
+	if (i == STORAGE_SYSTEMS)
+		i = STORAGE_SYSTEMS - 1;
+	if (i == s->count || s->system[i].dev != dev)
+		s->system[i].asked = s->system[i].able = 0;
+	s->system[i].dev = dev;
+	s->count = i < s->count ? s->count : i + 1;
+	return i;
+}
+
 bool storage_can(struct storage *s, int dir, enum storage_ability wanted)
 {
 	struct storage once = STORAGE_INITIALIZER;
 	struct stat st;
-	unsigned i = 0, able = 0;
+	unsigned able = 0;
 	if (storage_is_known(dir) || fstatat(dir, "", &st, AT_EMPTY_PATH) < 0)
 		return true;
 	s = s ? s : &once;
 	pthread_mutex_lock(&s->lock);
-	while (i < s->count && s->system[i].dev != st.st_dev)
-		i++;
-	if (i == STORAGE_SYSTEMS)
-		i = STORAGE_SYSTEMS - 1;
-	if (i == s->count || s->system[i].dev != st.st_dev)
-		s->system[i].asked = s->system[i].able = 0;
-	s->system[i].dev = st.st_dev;
-	s->count = i < s->count ? s->count : i + 1;
+	const unsigned i = storage_find(s, st.st_dev);
 	if (!(s->system[i].asked & wanted)) {
 		s->system[i].asked |= storage_probe(dir, wanted, &able);
 		s->system[i].able |= able;
@@ -159,4 +168,68 @@ bool storage_can(struct storage *s, int dir, enum storage_ability wanted)
 	bool can = !(s->system[i].asked & wanted) || s->system[i].able & wanted;
 	pthread_mutex_unlock(&s->lock);
 	return can;
+}
+
+/* FAT, NFS, SMB and FUSE store what they can of the attributes, and report no error. */
+static bool is_faithful(int fd)
+{
+	struct statfs fs;
+	if (fstatfs(fd, &fs) < 0)
+		return false;
+	switch ((unsigned)fs.f_type) {
+	case EXT4_SUPER_MAGIC:
+	case XFS_SUPER_MAGIC:
+	case BTRFS_SUPER_MAGIC:
+	case TMPFS_MAGIC:
+	case RAMFS_MAGIC:
+	case HUGETLBFS_MAGIC:
+	case F2FS_SUPER_MAGIC:
+	case OVERLAYFS_SUPER_MAGIC:
+	case ZFS_MAGIC:
+	case BCACHEFS_MAGIC: return true;
+	default: return false;
+	}
+}
+
+bool storage_keeps_attributes(struct storage *s, int fd, const struct stat *st)
+{
+	if (!s)
+		return is_faithful(fd);
+	pthread_mutex_lock(&s->lock);
+	const unsigned i = storage_find(s, st->st_dev);
+	if (!(s->system[i].asked & STORAGE_KEEPS_ATTRIBUTES)) {
+		s->system[i].asked |= STORAGE_KEEPS_ATTRIBUTES;
+		s->system[i].able |= is_faithful(fd) ? STORAGE_KEEPS_ATTRIBUTES : 0;
+	}
+	bool keeps = s->system[i].able & STORAGE_KEEPS_ATTRIBUTES;
+	pthread_mutex_unlock(&s->lock);
+	return keeps;
+}
+
+enum storage_close storage_at_close(struct storage *s, dev_t dev)
+{
+	if (!s)
+		return CLOSE_UNKNOWN;
+	pthread_mutex_lock(&s->lock);
+	const unsigned i = storage_find(s, dev);
+	enum storage_close known = !(s->system[i].asked & STORAGE_KEEPS_TIMES) ? CLOSE_UNKNOWN
+				   : s->system[i].able & STORAGE_KEEPS_TIMES   ? CLOSE_KEEPS_TIMES
+									     : CLOSE_CHANGES_TIMES;
+	pthread_mutex_unlock(&s->lock);
+	return known;
+}
+
+void storage_note_close(struct storage *s, dev_t dev, bool keeps_times)
+{
+	if (!s)
+		return;
+	pthread_mutex_lock(&s->lock);
+	const unsigned i = storage_find(s, dev);
+	/* A file that was not written may keep its time where others do not. */
+	if (!keeps_times)
+		s->system[i].able &= ~(unsigned)STORAGE_KEEPS_TIMES;
+	else if (!(s->system[i].asked & STORAGE_KEEPS_TIMES))
+		s->system[i].able |= STORAGE_KEEPS_TIMES;
+	s->system[i].asked |= STORAGE_KEEPS_TIMES;
+	pthread_mutex_unlock(&s->lock);
 }

@@ -79,25 +79,47 @@ int directory_reopen(const struct directory *d)
 	return fd < 0 ? -err : fd;
 }
 
+/* Returns 0 after a warning, or -errno if the attribute is required; reported. */
+static int directory_lose(struct worker *w, const struct entry *e, enum fcopy_attribute which,
+			  const struct fcopy_error *error)
+{
+	if (!(w->tree->options->copy.preserve_required & which)) {
+		report_warning(w, e, error);
+		return 0;
+	}
+	report_failure(w, e, error);
+	return -error->err;
+}
+
 int directory_preserve(struct worker *w, const struct entry *e, int src, int dst,
 		       const struct stat *st)
 {
 	const struct fcopy_options *o = &w->tree->options->copy;
 	const bool reused = w->tree->resume || w->tree->shard || w->tree->options->update;
-	const struct metadata_pair pair = {src, dst, st, entry_src, entry_dst, reused};
+	struct metadata_pair pair = {.src = src,
+				     .dst = dst,
+				     .st = st,
+				     .src_path = entry_src,
+				     .dst_path = entry_dst,
+				     .reused = reused};
+	struct fcopy_error error;
+	unsigned set = 0, other;
 	int lost = 0;
 	for (size_t i = 0; i < METADATA_ATTRIBUTES; i++) {
-		struct fcopy_error error;
-		if (!(o->preserve & metadata_order[i]) ||
-		    metadata_copy_attribute(metadata_order[i], &pair, &error) == 0)
+		if (!(o->preserve & metadata_order[i]))
 			continue;
-		if (!(o->preserve_required & metadata_order[i])) {
-			report_warning(w, e, &error);
-			continue;
-		}
-		report_failure(w, e, &error);
-		lost = -error.err;
+		int r = metadata_copy_attribute(metadata_order[i], &pair, &error);
+		if (r == 0)
+			set |= metadata_order[i];
+		else
+			lost = directory_lose(w, e, metadata_order[i], &error) ?: lost;
 	}
+	(void)metadata_read_back(set, &pair, &w->tree->storage, &other);
+	for (size_t i = 0; i < METADATA_ATTRIBUTES; i++)
+		if (other & metadata_order[i]) {
+			metadata_fail_stored(metadata_order[i], entry_dst, &error);
+			lost = directory_lose(w, e, metadata_order[i], &error) ?: lost;
+		}
 	return lost;
 }
 

@@ -131,6 +131,7 @@ struct copy *pool_start_copy(struct worker *w)
 			   .report = &w->file,
 			   .mode = w->options.mode ? w->options.mode : fcopy_modes(),
 			   .shared = &w->tree->monitor,
+			   .storage = &w->tree->storage,
 			   .keeps_buffer = true,
 			   .buffer = c->buffer,
 			   .buffer_size = c->buffer_size};

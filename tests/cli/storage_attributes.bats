@@ -147,3 +147,73 @@ load helper
 	[ -z "$(ls -A x/mount)" ]
 	[ "$(stat -c %a x/mount)" = 700 ]
 }
+
+# time_of FILE…: their modification times, in seconds.
+time_of() {
+	stat -c %Y "$@" | tr '\n' ' '
+}
+
+@test "storage that sets the time at close: files and trees keep the source's time" {
+	mkdir -p backing s/d
+	random s/a 100000
+	echo b >s/d/b
+	: >s/empty
+	touch -d @981158400 s/a s/d/b s/empty
+	export -f time_of
+	# shellcheck disable=SC2016
+	by_fuse touch 'for how in -p --preserve=timestamps "-p --inplace" "-p --resume" "-p --fsync"; do
+			rm -f m/f
+			"$FCOPY" $how s/a m/f 2>err
+			"$FCOPY" $how s/d/b m/f 2>>err
+			[ ! -s err ]
+			sleep 0.05
+			[ "$(time_of backing/f)" = "981158400 " ]
+		done
+		for how in "" -j1 --resume; do
+			rm -rf m/t
+			"$FCOPY" -a $how s m/t 2>err
+			"$FCOPY" -aT s m/t 2>>err
+			[ ! -s err ]
+			sleep 0.05
+			[ "$(time_of backing/t/a backing/t/d/b backing/t/empty)" = "981158400 981158400 981158400 " ]
+		done
+		setfattr -n user.fault -v utimens:EPERM m
+		"$FCOPY" -a s m/u 2>err
+		grep -q "warning: .*futimens: Operation not permitted" err
+		s=0
+		"$FCOPY" --preserve=timestamps s/a m/v 2>err || s=$?
+		[ $s = 1 ] && [ ! -e m/v ]'
+}
+
+@test "times and modes that were set without an error, but stored as others: found, warned about or failed" {
+	mkdir -p backing s/d
+	echo a >s/a
+	echo b >s/d/b
+	chmod 640 s/a
+	touch -d @981158401 s/a s/d/b s/d
+	touch -d @981158400.5 s
+	# shellcheck disable=SC2016
+	by_fuse steps=2 '"$FCOPY" -a s m/t 2>err
+		grep -q "warning: .*futimens: another modification time was stored" err
+		diff -r s m/t
+		s=0
+		"$FCOPY" --preserve=timestamps s/a m/f 2>err || s=$?
+		[ $s = 1 ] && [ ! -e m/f ]
+		grep -q "m/f: futimens: another modification time was stored" err
+		"$FCOPY" -r s m/r 2>err
+		touch -d @981158400.5 s/a
+		"$FCOPY" --preserve=timestamps s/a m/f 2>>err
+		[ ! -s err ]'
+	# shellcheck disable=SC2016
+	by_fuse fmode=644,dmode=755 'rm -rf m/*
+		"$FCOPY" -a s m/t 2>err
+		grep -q "warning: .*fchmod: another mode was stored" err
+		diff -r s m/t
+		s=0
+		"$FCOPY" --preserve=mode s/a m/f 2>err || s=$?
+		[ $s = 1 ] && [ ! -e m/f ]
+		grep -q "m/f: fchmod: another mode was stored" err
+		"$FCOPY" -r s m/r 2>err
+		"$FCOPY" --preserve=mode s/d/b m/b 2>>err
+		[ ! -s err ]'
+}
