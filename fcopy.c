@@ -6,10 +6,11 @@
  *
  *   include/fcopy.h   the public header of libfcopy
  *   src/cli/          the command line: options and option_table, operands, filters, mode,
- * attributes, size, shard, suggest, signals, standard (0 to 2 are open); and everything that is
- *                     printed: help, messages, errors, events, progress, speed, line, terminal,
- *                     text, utf8, ending, usage, stats, tree_print, json, json_file, report_json,
- *                     benchmark and its parts
+ *                     attributes, size, shard, suggest, signals, standard (0 to 2 are open); and
+ *                     everything that is printed: help, messages, errors, events, progress,
+ *                     speed, line, terminal, text, utf8, ending, usage, stats, tree_print,
+ *                     operands_ended, flood (of warnings), json, json_file, report_json, benchmark
+ *                     and its parts
  *   src/source/       which entries are copied: filter (patterns and lists), names
  *   src/tree/         several sources and trees: operands, tree, root (new
  *                     or merged), home (where a new tree is built), commit, shard, shard_part,
@@ -18,7 +19,7 @@
  *                     directories), record and resume (an unfinished tree), flush,
  *                     update (what a merge leaves alone), mirror (what it removes), link_dest,
  *                     prune (outdated entries), remove, inside (DST below SRC), rivals and inodes
- *                     (names that lead to one file in DST), report
+ *                     (names that lead to one file in DST), report, report_entry
  *   src/copy/         policy: rules (what options demand), copy (opens), run (up to the commit),
  *                     settle (before the commit), closed (after it), notify, plan (auto), cached
  *                     and measure (splice or threads), cpus, ask, modes, step, extents, allocate,
@@ -132,6 +133,7 @@ static void flatten(const struct fcopy_tree_report *tree, struct fcopy_report *r
 	r->data = tree->data;
 	r->holes = tree->holes;
 	r->moved = cloned < tree->data ? tree->data - cloned : 0;
+	r->resumed = tree->resumed;
 	r->cloned = tree->cloned > 0 && r->moved == 0;
 	r->source_changed = tree->changed > 0;
 	r->not_atomic = tree->not_atomic;

@@ -212,19 +212,71 @@ enum fcopy_event_kind {
 	FCOPY_EVENT_LISTENING, /* peers can connect; text is the address, numeric HOST:PORT */
 	FCOPY_EVENT_CLIENT,    /* fcopy_serve: a client's copy has ended; report describes it */
 	FCOPY_EVENT_FAILED,    /* fcopy_tree: one entry failed; error says why */
-	FCOPY_EVENT_ENTRY,     /* fcopy_tree: one entry is complete; text is its destination */
-	FCOPY_EVENT_DELETED,   /* fcopy_tree: an entry of DST was removed; text is its path */
 	/* The copy is written under its final name: a reader can see it incomplete. error.path is
 	 * the destination, error.reason says why. fcopy_tree: once for the whole call. */
 	FCOPY_EVENT_NOT_ATOMIC,
+	FCOPY_EVENT_ENTRY,   /* fcopy_tree, with report_entries: entry says what was done */
+	FCOPY_EVENT_OPERAND, /* fcopy_tree: a SRC has ended; operand says where its copy is */
 };
 
-/* Its strings are valid until notify returns. */
+/* What was done with one entry of a tree. A later version may add values at the end. */
+enum fcopy_action {
+	FCOPY_ACTION_COPIED,    /* a file, directory, symlink or special file was made */
+	FCOPY_ACTION_UNCHANGED, /* counted as kept, skipped or unchanged */
+	FCOPY_ACTION_LINKED,    /* it became a hard link to an earlier copy */
+	FCOPY_ACTION_EXCLUDED,  /* the caller's patterns exclude it */
+	FCOPY_ACTION_DELETED,   /* DST had it, SRC did not: it was removed from DST */
+	FCOPY_ACTION_VANISHED,  /* removed from SRC before it could be opened */
+	FCOPY_ACTION_FAILED,    /* error says why */
+};
+
+/* One entry. In a new tree it is complete, but visible only after its SRC: FCOPY_EVENT_OPERAND. A
+ * directory comes after everything below it; the one that SRC names comes last, when it is in
+ * place. The numbers of entries with each action equal the counts of the report. */
+struct fcopy_entry {
+	enum fcopy_action action;
+	const char *operand; /* SRC as the caller wrote it; NULL: the failure is of no SRC */
+	const char *path;    /* below SRC; NULL: SRC itself */
+	const char *dst;     /* the whole path of the copy; NULL: unknown */
+	unsigned type;       /* S_IFMT bits of st_mode, or 0: unknown */
+	uint64_t bytes;      /* length of a regular file that was copied or linked, otherwise 0 */
+	const char *engine;  /* that moved most of the bytes, or NULL: none did */
+	const struct fcopy_error *error; /* FCOPY_ACTION_FAILED, otherwise NULL */
+};
+
+/* Where the copy of a SRC is. */
+enum fcopy_state {
+	FCOPY_STATE_COMPLETE,   /* DST is the whole copy */
+	FCOPY_STATE_INCOMPLETE, /* DST lacks entries, or is a device that was written in part */
+	FCOPY_STATE_PART,       /* DST is unchanged; the unfinished copy is DST.fcopy-part */
+	FCOPY_STATE_UNCHANGED,  /* DST is as before, perhaps absent */
+};
+
+/* One SRC of fcopy_tree. The counts are as in struct fcopy_tree_report. */
+struct fcopy_operand {
+	size_t index; /* which SRC, from 0 */
+	const char *src;
+	const char *dst;  /* DST or DST/basename(SRC); NULL: unknown */
+	const char *part; /* unfinished and left; NULL: nothing is */
+	enum fcopy_state state;
+	bool committed; /* has its final name, perhaps without entries that failed; for a merge
+			   or with shards: complete */
+	bool merged;    /* DST was a directory */
+	uint64_t files, directories, symlinks, specials, hard_links;
+	uint64_t kept, skipped, unchanged, deleted, excluded, vanished, failed;
+	uint64_t bytes, resumed;
+};
+
+/* Its strings and structs are valid until notify returns. A later version of the library may add
+ * members at the end of these structs, and kinds of events; options.api says which of them the
+ * caller knows. */
 struct fcopy_event {
 	enum fcopy_event_kind kind;
 	const struct fcopy_report *report; /* of this copy so far, or NULL */
 	const struct fcopy_error *error;
 	const char *text;
+	const struct fcopy_entry *entry;
+	const struct fcopy_operand *operand;
 };
 
 /* Attributes that a copy can get from its source. */
@@ -400,9 +452,9 @@ struct fcopy_tree_options {
 	enum fcopy_follow follow;
 	bool hard_links;      /* hard links to one source file become hard links to one copy */
 	bool one_file_system; /* copy a mount point below SRC as an empty directory */
-	bool keep_going;      /* commit a new tree even if entries fail */
+	bool keep_going;      /* commit a new tree without failed entries, but not on a full disk */
 	bool into_directory;  /* DST must be a directory: each copy is DST/basename(SRC) */
-	bool report_entries;  /* send FCOPY_EVENT_ENTRY for each entry */
+	bool report_entries;  /* send FCOPY_EVENT_ENTRY for each entry, also for failed ones */
 	enum fcopy_update update;
 	bool checksum; /* with CHANGED: bytes decide, not times */
 	/* Modification times that differ by at most this are equal. 0: the step of times of DST's
@@ -445,20 +497,23 @@ struct fcopy_tree_report {
 	uint64_t failed;
 	uint64_t changed; /* files whose source changed during the copy */
 	uint64_t cloned;  /* files that share their extents with the source */
-	uint64_t bytes;   /* length of all files: data and holes */
+	uint64_t bytes;   /* length of the files that were copied whole: data and holes */
 	uint64_t data, holes;
 	size_t steps;
-	struct fcopy_step step[FCOPY_STEPS_MAX]; /* sums over all files and threads */
+	struct fcopy_step step[FCOPY_STEPS_MAX]; /* sums over all files, also failed ones */
 	double seconds[FCOPY_PHASES];            /* wall-clock time; verify counts as copy */
-	bool committed; /* every SRC has its final name, perhaps without the entries that failed */
-	char dst[FCOPY_PATH_MAX];   /* destination of the last SRC */
-	char part[FCOPY_PATH_MAX];  /* unfinished and left: the tree, or the first file; or empty */
-	char path[FCOPY_PATH_MAX];  /* what error.path points to */
-	char path2[FCOPY_PATH_MAX]; /* what error.path2 points to */
+	/* Every SRC has its final name, perhaps without entries that failed. A merge in which an
+	 * entry failed is not committed. */
+	bool committed;
+	char dst[FCOPY_PATH_MAX];      /* destination of the last SRC */
+	char part[FCOPY_PATH_MAX];     /* of the last SRC that left one, unfinished; or empty */
+	char path[FCOPY_PATH_MAX];     /* what error.path points to */
+	char path2[FCOPY_PATH_MAX];    /* what error.path2 points to */
 	char detail[FCOPY_DETAIL_MAX]; /* what error.reason points to, if it has numbers */
 	/* Why the first such file or tree was written under its final name, as a static string;
 	 * NULL: none was. */
 	const char *not_atomic;
+	uint64_t resumed; /* bytes that an earlier run had copied */
 };
 
 /*

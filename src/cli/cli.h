@@ -78,6 +78,12 @@ void list_json(FILE *);
 
 /* messages.c: on stderr, `fcopy: PATH: CALL: REASON`, and a line with a hint if there is one. */
 void message_error(const struct fcopy_error *);
+/* Its two parts: the line without a hint; and a hint that names the error's path, if there is one.
+ */
+void message_text(const struct fcopy_error *);
+void message_hint_path(const struct fcopy_error *);
+/* A hint that needs no path, or NULL. */
+const char *message_hint(enum fcopy_advice);
 /* The report's error; of a full disk also how much space was needed and free. */
 void message_failure(const struct fcopy_report *);
 /* `fcopy: warning: PATH: CALL: REASON`. */
@@ -101,13 +107,17 @@ void message_shards(const char *purpose, const char *dst);
 /* events.c: for options.notify, with the struct cli as user. */
 void event_print(void *user, const struct fcopy_event *);
 
+/* flood.c: counts a warning. Returns whether it is one of the first five of its call and errno;
+ * with -v and for a server always true. */
+bool flood_passes(const struct cli *, const struct fcopy_error *);
+void flood_print(void); /* how many there were of each */
+
 /* tree_print.c: copies cli->sources, with cli->copy complete. Returns fcopy_tree()'s result; the
  * failures are printed. */
 int tree_copy(struct cli *, struct fcopy_tree_report *);
 /* Prints a failed entry, and keeps it for --json. */
 void tree_failed(const struct cli *, const struct fcopy_error *);
-/* After the progress line is gone: how many failed, how far an interrupted copy got, and what was
- * kept. */
+/* After the progress line is gone: how many failed, and which SRC is in place, or kept. */
 void tree_print_end(const struct cli *, const struct fcopy_tree_report *, bool interrupted);
 
 /* standard.c: gives a closed descriptor 0, 1 or 2 a placeholder. Without it SRC or DST would get

@@ -28,7 +28,7 @@ const char *ending_state(const struct cli *cli, const struct fcopy_report *r)
 	/* The copy succeeded, so --fsync and --verify did what they promise. */
 	bool shard = o->shard.count > 0;
 	snprintf(text, sizeof(text), "%s%s%s%s", r->cloned ? "cloned" : "copied",
-		 o->verify ? ", verified" : "", o->fsync || o->verify || shard ? ", on disk" : "",
+		 o->verify ? ", verified" : "", o->fsync || o->verify || shard ? ", flushed" : "",
 		 !shard         ? ""
 		 : r->committed ? ", committed"
 				: ", not committed: other shards have not finished");
@@ -69,6 +69,11 @@ void ending_summary(const struct cli *cli, const struct fcopy_report *r)
 		fprintf(stderr, ": %s\n", state);
 		return;
 	}
+	if (cli->copy.shard.count > 0 && r->committed && r->steps == 0) {
+		message_print(r->dst); /* another process did the work, perhaps earlier */
+		fputs(": committed\n", stderr);
+		return;
+	}
 	message_print(cli->src);
 	fputs(" -> ", stderr);
 	message_print(r->dst);
@@ -91,7 +96,6 @@ static void print_destination(const struct fcopy_report *r)
 	if (r->part_kept) {
 		fputs("; kept as ", stderr);
 		message_part(dst);
-		fputs("; run the same command to resume", stderr);
 	} else if (r->in_place) {
 		fputs("; ", stderr);
 		message_print(dst);
@@ -100,6 +104,19 @@ static void print_destination(const struct fcopy_report *r)
 		fputs("; ", stderr);
 		message_print(dst);
 		fputs(r->existed ? " unchanged" : " not created", stderr);
+	}
+}
+
+/* On a full disk, the same command would fail again. */
+static void print_continue(const struct fcopy_report *r, bool full)
+{
+	if (!full) {
+		fputs("fcopy: hint: run the same command again to resume\n", stderr);
+	} else if (r->expected > r->bytes) {
+		print_size("fcopy: hint: free ", r->expected - r->bytes,
+			   ", then run the same command again\n");
+	} else {
+		fputs("fcopy: hint: free space, then run the same command again\n", stderr);
 	}
 }
 
@@ -121,6 +138,8 @@ void ending_stopped(const struct cli *cli, const struct fcopy_report *r, bool in
 	fprintf(stderr, "fcopy: stopped %s", t.at);
 	print_destination(r);
 	fputc('\n', stderr);
+	if (r->part_kept)
+		print_continue(r, full);
 }
 
 void ending_shard(const struct cli *cli, const struct fcopy_error *e, const char *dst)

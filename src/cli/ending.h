@@ -9,7 +9,7 @@
 
 struct text;
 
-/* What is true of a copy that succeeded: "copied, verified, on disk". Static. */
+/* What is true of a copy that succeeded: "copied, verified, flushed". Static. */
 const char *ending_state(const struct cli *, const struct fcopy_report *);
 
 /* Seconds that the copy took, without the wait for a peer. */

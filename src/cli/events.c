@@ -154,6 +154,19 @@ void event_add_warnings(struct json *j, const struct cli *cli)
 	errors_clear(warnings);
 }
 
+static void print_entry(const struct cli *cli, const struct fcopy_entry *e)
+{
+	const bool dry = cli->tree.dry_run;
+	switch (e->action) {
+	case FCOPY_ACTION_COPIED:
+	case FCOPY_ACTION_LINKED: fputs(dry ? "would copy to " : "", stderr); break;
+	case FCOPY_ACTION_DELETED: fputs(dry ? "would remove " : "removed ", stderr); break;
+	default: return;
+	}
+	message_print(e->dst);
+	fputc('\n', stderr);
+}
+
 static void print_event(const struct cli *cli, const struct fcopy_event *event)
 {
 	switch (event->kind) {
@@ -169,21 +182,13 @@ static void print_event(const struct cli *cli, const struct fcopy_event *event)
 	case FCOPY_EVENT_LISTENING: print_listening(cli, event); break;
 	case FCOPY_EVENT_CLIENT: print_client(cli, event->report); break;
 	case FCOPY_EVENT_FAILED: tree_failed(cli, event->error); break;
-	case FCOPY_EVENT_ENTRY:
-		fputs(cli->tree.dry_run ? "would copy to " : "", stderr);
-		message_print(event->text);
-		fputc('\n', stderr);
-		break;
-	case FCOPY_EVENT_DELETED:
-		fputs(cli->tree.dry_run ? "would remove " : "removed ", stderr);
-		message_print(event->text);
-		fputc('\n', stderr);
-		break;
+	case FCOPY_EVENT_ENTRY: print_entry(cli, event->entry); break;
 	case FCOPY_EVENT_NOT_ATOMIC:
 		fputs("fcopy: ", stderr);
 		message_print(event->error->path);
 		fprintf(stderr, ": not atomic: %s\n", event->error->reason);
 		break;
+	case FCOPY_EVENT_OPERAND: break;
 	}
 }
 
@@ -196,8 +201,8 @@ static bool is_wanted(const struct cli *cli, enum fcopy_event_kind kind)
 	case FCOPY_EVENT_FAILED:
 	case FCOPY_EVENT_CLIENT: return true;
 	case FCOPY_EVENT_NOT_ATOMIC:
-	case FCOPY_EVENT_DELETED:
 	case FCOPY_EVENT_ENTRY: return cli->verbose > 0 || cli->tree.dry_run;
+	case FCOPY_EVENT_OPERAND: return false;
 	default: return cli->verbose >= 2;
 	}
 }
@@ -207,7 +212,10 @@ void event_print(void *user, const struct fcopy_event *event)
 	const struct cli *cli = user;
 	if (event->kind == FCOPY_EVENT_WARNING && cli->json)
 		errors_add(event_warnings(cli), event->error);
-	if (!is_wanted(cli, event->kind))
+	if (event->kind == FCOPY_EVENT_OPERAND)
+		operands_note(event->operand);
+	if (!is_wanted(cli, event->kind) ||
+	    (event->kind == FCOPY_EVENT_WARNING && !flood_passes(cli, event->error)))
 		return;
 	progress_lock();
 	flockfile(stderr); /* the clients of a server run in several threads */

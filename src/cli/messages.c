@@ -32,7 +32,7 @@ void message_reason(const struct fcopy_error *e)
 	message_print(text);
 }
 
-static const char *hint_for(enum fcopy_advice advice)
+const char *message_hint(enum fcopy_advice advice)
 {
 	switch (advice) {
 	case FCOPY_ADVICE_AUTO: return "use auto, or no MODE, to let fcopy choose";
@@ -48,7 +48,8 @@ static const char *hint_for(enum fcopy_advice advice)
 		       "directories needs two descriptors";
 	case FCOPY_ADVICE_FORCE: return "use -f to replace it anyway";
 	case FCOPY_ADVICE_FLUSH:
-		return "check the disk: the copy is in place, but a power cut may undo it";
+		return "DST is complete, but may not survive a power cut: check the storage, then "
+		       "run sync";
 	case FCOPY_ADVICE_CACHE: return "leave out --no-cache";
 	case FCOPY_ADVICE_REFLINK:
 		return "use --reflink=auto to copy the bytes where a clone is impossible";
@@ -119,25 +120,37 @@ void message_quoted(const char *path)
 	fputc('\'', stderr);
 }
 
-static void print_hint(const struct fcopy_error *e)
+void message_hint_path(const struct fcopy_error *e)
 {
-	const char *text = hint_for(e->advice);
-	if (e->advice == FCOPY_ADVICE_REMOVE_PART || e->advice == FCOPY_ADVICE_RESUME) {
-		bool resume = e->advice == FCOPY_ADVICE_RESUME;
+	bool resume = e->advice == FCOPY_ADVICE_RESUME;
+	switch (e->advice) {
+	case FCOPY_ADVICE_REMOVE_PART:
+	case FCOPY_ADVICE_RESUME:
 		fprintf(stderr, "fcopy: hint: %sremove or rename ",
 			resume ? "use --resume to continue that copy, or " : "");
 		message_part(e->path);
 		fputc('\n', stderr);
-	} else if (e->advice == FCOPY_ADVICE_REMOVE_FILE || e->advice == FCOPY_ADVICE_REMOVE_TREE) {
-		fprintf(stderr, "fcopy: hint: unless another machine is writing it: rm %s",
+		break;
+	case FCOPY_ADVICE_REMOVE_FILE:
+	case FCOPY_ADVICE_REMOVE_TREE:
+		fprintf(stderr,
+			"fcopy: hint: if no other machine is writing to it, remove it: rm %s",
 			e->advice == FCOPY_ADVICE_REMOVE_TREE ? "-r " : "");
 		message_quoted(e->path);
 		fputc('\n', stderr);
-	} else if (e->advice == FCOPY_ADVICE_SHARDS) {
-		message_shards("to start over", e->path);
-	} else if (text) {
-		fprintf(stderr, "fcopy: hint: %s\n", text);
+		break;
+	case FCOPY_ADVICE_SHARDS: message_shards("to start over", e->path); break;
+	default: break;
 	}
+}
+
+static void print_hint(const struct fcopy_error *e)
+{
+	const char *text = message_hint(e->advice);
+	if (text)
+		fprintf(stderr, "fcopy: hint: %s\n", text);
+	else
+		message_hint_path(e);
 }
 
 /* If the disk is full, prints the space that the copy needed and the space that was free before its
@@ -152,11 +165,16 @@ static void print_space(const struct fcopy_report *r)
 	fprintf(stderr, " (the copy needs %s, %s was free)", needed.at, spare.at);
 }
 
-void message_error(const struct fcopy_error *e)
+void message_text(const struct fcopy_error *e)
 {
 	fputs("fcopy: ", stderr);
 	message_reason(e);
 	fputc('\n', stderr);
+}
+
+void message_error(const struct fcopy_error *e)
+{
+	message_text(e);
 	print_hint(e);
 }
 
@@ -177,7 +195,7 @@ void message_warning(const struct fcopy_report *r, const struct fcopy_error *e)
 		text_size_brief(&needed, r->space_needed);
 		text_size_brief(&spare, r->space_free);
 		message_print(e->path);
-		fprintf(stderr, " needs %s, %s free%s", needed.at, spare.at,
+		fprintf(stderr, " needs %s, but only %s are free%s", needed.at, spare.at,
 			r->existed && r->atomic
 			    ? " (the old file is kept until the copy is complete)"
 			    : "");

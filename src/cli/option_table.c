@@ -230,7 +230,7 @@ const struct option_row option_table[] = {
 	 shard_parse, .not_benchmarked = true},
 	{"inplace", 0, "[WHEN]", "overwrite DST: always (the bare option), auto: only if no rename can",
 	 set_when, FIELD(copy.in_place), .not_benchmarked = true},
-	{"keep-going", 0, NULL, "with -r, commit a new tree even if entries fail",
+	{"keep-going", 0, NULL, "with -r, commit a new tree without its failed entries",
 	 set_flag, FIELD(tree.keep_going), .not_benchmarked = true},
 	{0},
 	{"one-file-system", 'x', NULL, "with -r, copy mount points below SRC as empty directories",

@@ -55,7 +55,7 @@ static const char *phase_state(int phase)
 	case FCOPY_PHASE_WAIT: return p.waiting.at;
 	case FCOPY_PHASE_FSYNC: return "fsync";
 	case FCOPY_PHASE_VERIFY: return "verify";
-	case FCOPY_PHASE_REPLACE: return p.sending ? "waiting for the receipt" : "replace";
+	case FCOPY_PHASE_REPLACE: return p.sending ? "waiting for the receiver" : "replace";
 	case FCOPY_PHASE_REMOVE: return "removing the copy";
 	default: return NULL;
 	}

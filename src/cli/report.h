@@ -34,10 +34,15 @@ void report_json_usage(const char *text, FILE *);
 static inline uint64_t tree_entries(const struct fcopy_tree_report *r)
 {
 	return r->files + r->directories + r->symlinks + r->specials + r->hard_links + r->kept +
-	       r->skipped;
+	       r->skipped + r->unchanged;
 }
 
 struct json;
+/* operands_ended.c: keeps what FCOPY_EVENT_OPERAND says; and all of it so far, in order. */
+void operands_note(const struct fcopy_operand *);
+const struct fcopy_operand *operands_ended(size_t *count);
+/* One object for each SRC, also for those that were not begun, as an array. */
+void operands_add(struct json *, const struct cli *);
 /* tree_print.c: the failed entries of a tree, as an array. */
 void tree_add_failures(struct json *);
 /* events.c: the warnings of the copy, or of a client's copy in its thread, as an array; forgets

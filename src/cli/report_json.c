@@ -69,6 +69,7 @@ static void add_tree(struct json *j, const struct outcome *o)
 	}
 	json_open(j, "tree", '{');
 	json_integer(j, "sources", o->cli->source_count);
+	operands_add(j, o->cli);
 	json_bool(j, "committed", r->committed);
 	json_path(j, "part", r->part[0] ? r->part : NULL);
 	json_integer(j, "files", r->files);
@@ -126,7 +127,7 @@ void report_json(const struct outcome *o, FILE *f)
 	json_open(&j, NULL, '{');
 	json_string(&j, "fcopy", FCOPY_VERSION);
 	json_path(&j, "src", o->cli->src);
-	json_path(&j, "dst", r->dst[0] ? r->dst : o->cli->dst);
+	json_path(&j, "dst", r->dst[0] && o->cli->source_count < 2 ? r->dst : o->cli->dst);
 	json_string(&j, "mode", mode ? mode->name : fcopy_modes()->name);
 	json_bool(&j, "done", r->error.err == 0);
 	json_integer(&j, "bytes", r->bytes);

@@ -10,20 +10,29 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#define SHOWN 20 /* failures that are printed */
+#define SHOWN 20 /* failures, and operands, that are printed without -v */
 
-static uint64_t failures_printed;
+#define ADVICE(advice) ((uint64_t)1 << (advice))
+
+static uint64_t failures_seen;
 static struct errors failures; /* with --json: all of them */
+static uint64_t advices;       /* hints of the failures, which are printed once */
 static bool disk_full;         /* for files, which ends the copy; not only for attributes */
 
 void tree_failed(const struct cli *cli, const struct fcopy_error *e)
 {
-	if (failures_printed++ < SHOWN)
-		message_error(e);
+	if (failures_seen++ < SHOWN || cli->verbose > 0) {
+		message_text(e);
+		if (message_hint(e->advice))
+			advices |= ADVICE(e->advice);
+		else
+			message_hint_path(e);
+	}
 	if ((e->err == ENOSPC || e->err == EDQUOT) && !(e->call && strstr(e->call, "xattr")))
 		disk_full = true;
 	if (cli->json)
@@ -45,74 +54,149 @@ static void raise_descriptor_limit(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+static void print_count(uint64_t n, uint64_t bytes)
+{
+	struct text size = {0};
+	text_size_brief(&size, bytes);
+	fprintf(stderr, "%" PRIu64 " %s (%s)", n, n == 1 ? "entry" : "entries", size.at);
+}
+
 static bool is_directory(const char *path)
 {
 	struct stat st;
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* A kept part can be resumed. A temporary name is a tree that could not be removed. */
-static bool keeps_part(const struct fcopy_tree_report *r)
+/* A part can be resumed. Another name is that of a tree that could not be removed. */
+static bool leaves_part(const struct fcopy_operand *o)
 {
 	static const char suffix[] = ".fcopy-part";
-	size_t length = strlen(r->part), n = sizeof(suffix) - 1;
-	return length > n && strcmp(r->part + length - n, suffix) == 0;
+	size_t length = o->part ? strlen(o->part) : 0, n = sizeof(suffix) - 1;
+	return length > n && strcmp(o->part + length - n, suffix) == 0;
 }
 
-static void print_part(const struct fcopy_tree_report *r)
+/* What is in a part, or in a directory that was merged into. */
+static void print_entries(const struct fcopy_operand *o)
 {
-	bool part = keeps_part(r), tree = is_directory(r->part);
-	fputs("fcopy: ", stderr);
-	message_print(r->part);
-	fputs(part ? ": kept, unfinished\n" : ": not removed, incomplete\n", stderr);
-	if (part && (r->failed == 0 || !tree))
-		fputs("fcopy: hint: run the command again with --resume\n", stderr);
-	else if (part)
+	print_count(o->files + o->directories + o->symlinks + o->specials + o->hard_links +
+			o->skipped,
+		    o->bytes + o->resumed);
+}
+
+static void print_name(const char *before, const char *name, const char *after)
+{
+	fputs(before, stderr);
+	message_print(name);
+	fputs(after, stderr);
+}
+
+/* Where an operand is that may be incomplete. between: after its name. */
+static void print_state(const struct fcopy_operand *o, const char *between)
+{
+	struct stat st;
+	const char *dst = o->dst ? o->dst : o->src;
+	switch (o->state) {
+	case FCOPY_STATE_COMPLETE:
+		print_name("", dst, between);
+		fputs("is complete", stderr);
+		break;
+	case FCOPY_STATE_PART:
+		if (!is_directory(o->part)) {
+			print_name("kept as ", o->part, "");
+			break;
+		}
+		print_name("", o->part, between);
+		fputs("has ", stderr);
+		print_entries(o);
+		break;
+	case FCOPY_STATE_INCOMPLETE:
+		print_name("", dst, between);
+		fputs("is incomplete", stderr);
+		if (o->merged) {
+			fputs(": ", stderr);
+			print_entries(o);
+			fputs(" copied", stderr);
+		}
+		break;
+	case FCOPY_STATE_UNCHANGED:
+		print_name("", dst, between);
+		fputs(!o->dst                   ? "not copied"
+		      : lstat(o->dst, &st) == 0 ? "unchanged"
+						: "not created",
+		      stderr);
+	}
+}
+
+/* A tree that could not be removed. */
+static void print_left(const struct fcopy_operand *o)
+{
+	print_name("fcopy: ", o->part, ": could not be removed\n");
+	fprintf(stderr, "fcopy: hint: remove it: rm %s", is_directory(o->part) ? "-r " : "");
+	message_quoted(o->part);
+	fputc('\n', stderr);
+}
+
+/* One hint for all parts: how to complete them. */
+static void print_hint(const struct cli *cli, bool failed)
+{
+	const struct fcopy_mode *mode = cli->copy.mode;
+	if (disk_full)
+		fputs("fcopy: hint: free space, then run the command again with --resume\n",
+		      stderr);
+	else if (advices & ADVICE(FCOPY_ADVICE_AUTO) && mode)
+		fprintf(stderr,
+			"fcopy: hint: run the command again with --resume, and without mode %d "
+			"(%s)\n",
+			mode->number, mode->name);
+	else if (!failed)
+		fprintf(stderr, "fcopy: hint: run the %s\n",
+			cli->copy.resume ? "same command again to resume"
+					 : "command again with --resume");
+	else
 		fputs("fcopy: hint: fix the cause and run the command again with --resume; or "
 		      "commit without the failed entries: --resume --keep-going\n",
 		      stderr);
 }
 
-/* What has become of the last DST. If there are several, it can be complete or not begun. */
-static void print_destination(const struct cli *cli, const struct fcopy_tree_report *r)
+/* Each operand that is not in place; those that are not begun come last. */
+static void print_operands(const struct cli *cli, size_t complete)
 {
-	struct stat st;
-	const char *state = is_directory(r->dst)      ? " is incomplete"
-			    : cli->source_count > 1   ? NULL
-			    : lstat(r->dst, &st) == 0 ? " unchanged"
-						      : " not created";
-	if (!state)
-		return;
-	fputs("; ", stderr);
-	message_print(r->dst);
-	fputs(state, stderr);
-}
-
-/* A failure can leave an entry without a copy, or only without an attribute or a flush. */
-static void print_kept_going(const struct cli *cli, const struct fcopy_tree_report *r)
-{
-	fputs("fcopy: ", stderr);
-	if (cli->source_count == 1) {
-		message_print(r->dst);
-		fputs(": ", stderr);
+	size_t begun, printed = 0;
+	const struct fcopy_operand *list = operands_ended(&begun);
+	fprintf(stderr, "; copied %zu of %zu SRC to ", complete, cli->source_count);
+	message_print(cli->dst);
+	fputc('\n', stderr);
+	for (size_t i = 0; i < begun; i++) {
+		if (list[i].state == FCOPY_STATE_COMPLETE ||
+		    (printed++ >= SHOWN && cli->verbose == 0))
+			continue;
+		fputs("fcopy: ", stderr);
+		print_state(&list[i], ": ");
+		fputc('\n', stderr);
 	}
-	fprintf(stderr, "committed despite %" PRIu64 " failure%s\n", r->failed,
-		r->failed == 1 ? "" : "s");
+	if (begun >= cli->source_count)
+		return;
+	fputs("fcopy: not begun: ", stderr);
+	message_print(cli->sources[begun]);
+	if (cli->source_count - begun > 1)
+		fprintf(stderr, " and %zu more", cli->source_count - begun - 1);
+	fputc('\n', stderr);
 }
 
-static void print_stopped(const struct cli *cli, const struct fcopy_tree_report *r)
+static void print_stopped(const struct cli *cli)
 {
-	struct text size = {0};
-	text_size_brief(&size, r->bytes);
-	const uint64_t n = tree_entries(r);
-	fprintf(stderr, "fcopy: stopped after %" PRIu64 " %s, %s", n, n == 1 ? "entry" : "entries",
-		size.at);
-	if (keeps_part(r)) {
-		fputs("; kept as ", stderr);
-		message_print(r->part);
-		fputs("; run the same command to resume", stderr);
-	} else if (r->dst[0]) {
-		print_destination(cli, r);
+	size_t begun, complete = 0;
+	const struct fcopy_operand *list = operands_ended(&begun);
+	for (size_t i = 0; i < begun; i++)
+		complete += list[i].state == FCOPY_STATE_COMPLETE;
+	fputs("fcopy: stopped", stderr);
+	if (cli->source_count > 1) {
+		print_operands(cli, complete);
+		return;
+	}
+	if (begun > 0) {
+		fputs("; ", stderr);
+		print_state(list, " ");
 	}
 	fputc('\n', stderr);
 }
@@ -126,20 +210,52 @@ static void print_counts(const struct cli *cli, const struct fcopy_tree_report *
 		dry, r->unchanged + r->kept, copied, r->deleted);
 }
 
+/* What is left of each operand, and what --keep-going committed. */
+static void print_parts(const struct cli *cli, bool stopped)
+{
+	size_t n;
+	bool parts = false, failed = false;
+	const struct fcopy_operand *list = operands_ended(&n);
+	for (const struct fcopy_operand *o = list; o < list + n; o++) {
+		if (leaves_part(o)) {
+			parts = true;
+			failed |= o->failed > 0 && is_directory(o->part);
+			if (!stopped || o->state != FCOPY_STATE_PART)
+				print_name("fcopy: ", o->part, ": kept, unfinished\n");
+		} else if (o->part) {
+			print_left(o);
+		} else if (o->state == FCOPY_STATE_INCOMPLETE && o->committed) {
+			print_name("fcopy: ", o->dst, ": committed despite ");
+			fprintf(stderr, "%" PRIu64 " failure%s\n", o->failed,
+				o->failed == 1 ? "" : "s");
+		}
+	}
+	for (int i = 0; i < 64; i++)
+		if (advices & ADVICE(i) && !(parts && i == FCOPY_ADVICE_AUTO))
+			fprintf(stderr, "fcopy: hint: %s\n", message_hint((enum fcopy_advice)i));
+	if (parts)
+		print_hint(cli, failed);
+}
+
+static void print_failures(const struct cli *cli, uint64_t failed)
+{
+	if (failed > SHOWN && failures_seen > SHOWN && cli->verbose == 0)
+		fprintf(stderr,
+			"fcopy: %" PRIu64
+			" entries failed; the first %d are listed above, all %s\n",
+			failed, SHOWN, cli->json ? "in the JSON object" : "with -v or --json");
+	else if (failed > 1)
+		fprintf(stderr, "fcopy: %" PRIu64 " entries failed\n", failed);
+}
+
 void tree_print_end(const struct cli *cli, const struct fcopy_tree_report *report, bool interrupted)
 {
-	if (report->failed > SHOWN)
-		fprintf(stderr, "fcopy: %" PRIu64 " entries failed; these are the first %d\n",
-			report->failed, SHOWN);
-	else if (report->failed > 1)
-		fprintf(stderr, "fcopy: %" PRIu64 " entries failed\n", report->failed);
 	bool stopped = interrupted || (disk_full && !report->committed);
+	flood_print();
+	print_failures(cli, report->failed);
 	if (stopped && !cli->quiet)
-		print_stopped(cli, report);
-	if (report->part[0] && !(stopped && keeps_part(report)))
-		print_part(report);
-	if (cli->tree.keep_going && report->committed && report->failed > 0 && !cli->quiet)
-		print_kept_going(cli, report);
+		print_stopped(cli);
+	print_parts(cli, stopped && !cli->quiet);
 	if (cli->tree.dry_run || (cli->tree.update && (cli->verbose > 0 || cli->progress)))
 		print_counts(cli, report);
 	if (report->error.err != 0)

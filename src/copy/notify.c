@@ -7,7 +7,8 @@
 void copy_notify(const struct copy *c, enum fcopy_event_kind kind, const struct fcopy_error *error,
 		 const char *text)
 {
-	const struct fcopy_event event = {kind, c->report, error, text};
+	const struct fcopy_event event = {
+	    .kind = kind, .report = c->report, .error = error, .text = text};
 	if (c->options->notify)
 		c->options->notify(c->options->user, &event);
 }

@@ -87,11 +87,26 @@ static bool measure(int dir, const char *name, const struct stat *st, struct sta
 	return true;
 }
 
+/* As in all messages: at most three digits, and the unit. */
+static void format_size(uint64_t bytes, char text[32])
+{
+	static const char units[] = "KMGTPE";
+	double size = (double)bytes / 1024;
+	const char *unit = units;
+	if (bytes < 1024) {
+		snprintf(text, 32, "%u B", (unsigned)bytes);
+		return;
+	}
+	for (; size >= 1023.5; unit++)
+		size /= 1024;
+	snprintf(text, 32, size < 9.95 ? "%.1f %ciB" : "%.0f %ciB", size, *unit);
+}
+
 /* Returns false if there is nothing to warn about. directory: the path of dir. */
 static bool warn_about(int dir, const char *directory, const char *name,
 		       const struct fcopy_options *o, const struct fcopy_report *report)
 {
-	char path[PATH_MAX], reason[128];
+	char path[PATH_MAX], reason[128], bytes[32];
 	struct stat st, named;
 	struct stale_size size = {.left = ENTRIES_MAX};
 	struct fcopy_error e;
@@ -105,13 +120,14 @@ static bool warn_about(int dir, const char *directory, const char *name,
 	    named.st_dev != st.st_dev || named.st_ino != st.st_ino ||
 	    !measure(dir, name, &st, &size))
 		return false;
-	snprintf(reason, sizeof(reason),
-		 "was left by a killed copy: %s%ju bytes, last modified %ju day%s ago",
-		 size.partial ? "more than " : "", (uintmax_t)size.bytes, (uintmax_t)(age / DAY),
+	format_size(size.bytes, bytes);
+	snprintf(reason, sizeof(reason), "left by an interrupted copy (%s%s, %ju day%s old)",
+		 size.partial ? "more than " : "", bytes, (uintmax_t)(age / DAY),
 		 age < 2 * DAY ? "" : "s");
 	error_refuse(&e, path, EEXIST, reason,
 		     S_ISDIR(st.st_mode) ? FCOPY_ADVICE_REMOVE_TREE : FCOPY_ADVICE_REMOVE_FILE);
-	o->notify(o->user, &(struct fcopy_event){FCOPY_EVENT_WARNING, report, &e, NULL});
+	o->notify(o->user, &(struct fcopy_event){
+			       .kind = FCOPY_EVENT_WARNING, .report = report, .error = &e});
 	return true;
 }
 

@@ -20,7 +20,13 @@ static int commit_flush_parent(const struct root *r)
 	int result = fd < 0 ? -errno : io_flush_directory(fd);
 	if (fd >= 0)
 		close(fd);
-	return result < 0 ? root_fail(r, "fsync of the directory", -result) : 0;
+	if (result == 0)
+		return 0;
+	struct fcopy_error error;
+	error_call(&error, "fsync of the directory", r->to->path, -result);
+	error.advice = FCOPY_ADVICE_FLUSH;
+	report_operand(r->tree, &error);
+	return result;
 }
 
 static int commit_rename(const struct root *r, const char *to)
@@ -110,18 +116,12 @@ static bool commit_keep_part(struct root *r)
 /* Keeps what was copied although entries failed. What cannot be resumed is removed. */
 static void commit_keep(struct root *r)
 {
-	char *part = r->tree->report->part, earlier[PATH_MAX];
-	strcpy(earlier, part);
 	if (r->part.fd >= 0 && commit_keep_part(r)) {
-		commit_path(r, r->part.public, part);
+		commit_path(r, r->part.public, r->tree->report->part);
 		commit_close_part(r, true);
 	} else {
 		commit_remove(r);
 	}
-	/* The report has one part. */
-	if (earlier[0] && strncmp(earlier, part, strlen(part)) != 0)
-		copy_warn(&(struct copy){.options = &r->tree->options->copy}, earlier, EEXIST,
-			  "was kept, unfinished", FCOPY_ADVICE_NONE);
 }
 
 /* With --keep-going a failure is one of an entry: it is reported and does not prevent the commit.
@@ -219,6 +219,19 @@ int commit_root(struct root *r, struct directory *d)
 	return result;
 }
 
+/* The operand's own directory is finished. A merge has no commit: with a failure, it is incomplete.
+ */
+static void commit_report(const struct root *r, const struct directory *d)
+{
+	struct tree *t = r->tree;
+	if (!r->temporary[0] && t->failures > 0)
+		t->committed = false;
+	if (d->failed)
+		return;
+	t->report->directories++;
+	report_operand_entry(t, &(struct done){.type = S_IFDIR}, r->to->path, NULL);
+}
+
 int commit_end(struct root *r, struct directory *d)
 {
 	struct tree *t = r->tree;
@@ -226,8 +239,10 @@ int commit_end(struct root *r, struct directory *d)
 	bool complete = t->failures == 0, goes_on = t->options->keep_going && !t->doubtful;
 	if ((!tree_stopped(t) && (complete || goes_on || !r->temporary[0])) || r->committed) {
 		result = commit_root(r, d);
-		if (result == 0)
+		if (result == 0) {
+			commit_report(r, d);
 			return t->failures == 0 ? 0 : -EIO;
+		}
 	}
 	if (r->committed) {
 		commit_close_part(r, true);

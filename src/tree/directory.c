@@ -206,6 +206,8 @@ static void directory_finish(struct worker *w, struct directory *d)
 		directory_set_attributes(w, d);
 	if (!tree_stopped(w->tree) && !dry && d->dst >= 0)
 		directory_flush(w, d);
+	if (!tree_stopped(w->tree) && w->tree->walk == WALK_COPIES && (d->fresh || !dry))
+		report_directory(w, d);
 	close(d->src);
 	if (d->dst >= 0)
 		close(d->dst);
@@ -298,7 +300,7 @@ static int directory_make(struct worker *w, const struct entry *e, const struct 
 	}
 	if (fd < 0 && !*fresh && (errno == ENOTDIR || errno == ELOOP))
 		return report_refusal(w, e, entry_dst, ENOTDIR,
-				      "is not a directory and is not replaced by one");
+				      "is not a directory: a directory cannot replace it");
 	if (fd < 0)
 		return report_call(w, e, "open", entry_dst, errno);
 	return directory_claim(w, e, fd, *fresh);
@@ -316,7 +318,7 @@ static int directory_rehearse(struct worker *w, const struct entry *e, int *dst,
 		return report_call(w, e, "open", entry_dst, errno);
 	if (!w->tree->options->delete_extra)
 		return report_refusal(w, e, entry_dst, ENOTDIR,
-				      "is not a directory and is not replaced by one");
+				      "is not a directory: a directory cannot replace it");
 	return fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0
 		   ? mirror_remove_conflict(w, e, &old)
 		   : 0;
@@ -364,7 +366,6 @@ int directory_enter(struct worker *w, const struct entry *e, int fd, const struc
 	d->resumed = (!fresh && t->resume) || finishes;
 	d->mounted = mounted;
 	d->link = link_dest_enter(e->dir, e->name);
-	w->sum.directories += t->walk == WALK_COPIES && (fresh || !t->options->dry_run);
 	struct item item = {.dir = d};
 	if (mounted)
 		directory_release(w, d); /* only the mount point itself */

@@ -81,6 +81,8 @@ static int entry_copy_file(struct worker *w, const struct entry *e, int fd, cons
 	if (w->tree->resume && resume_is_complete(w, e, fd, st)) {
 		close(fd);
 		w->sum.skipped++;
+		w->sum.resumed += (uint64_t)st->st_size;
+		w->done.action = FCOPY_ACTION_UNCHANGED;
 		return 0;
 	}
 	if (w->tree->resume && tree_stopped(w->tree)) {
@@ -105,14 +107,14 @@ static int entry_copy_file(struct worker *w, const struct entry *e, int fd, cons
 		if (large)
 			report_large(w, NULL);
 	}
-	report_file(w, st);
+	report_file(w, st, r == 0);
 	if (w->file.part_kept)
 		entry_note_part(w, e);
 	if (r == ENDPOINT_KEPT) {
 		w->sum.kept++;
+		w->done.action = FCOPY_ACTION_UNCHANGED;
 		return -EEXIST;
 	}
-	w->sum.files += r == 0;
 	if (r == 0 && w->tree->record)
 		record_add(w, e, st);
 	if (r < 0 && entry_met_rival(w, e))
@@ -158,6 +160,7 @@ static int entry_vanished(struct worker *w, const struct entry *e, const char *c
 		return -ENOENT;
 	}
 	w->sum.vanished++;
+	w->done.action = FCOPY_ACTION_VANISHED;
 	report_warning(w, e, &error);
 	return -ENOENT;
 }
@@ -187,6 +190,7 @@ static int entry_rehearse(struct worker *w, const struct entry *e, const struct 
 			    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0;
 	if (exists && w->options.no_clobber) {
 		w->sum.kept++;
+		w->done.action = FCOPY_ACTION_UNCHANGED;
 		return -EEXIST;
 	}
 	if (exists && S_ISDIR(old.st_mode) && !w->tree->options->delete_extra)
@@ -194,8 +198,29 @@ static int entry_rehearse(struct worker *w, const struct entry *e, const struct 
 	w->sum.files += S_ISREG(st->st_mode);
 	w->sum.symlinks += S_ISLNK(st->st_mode);
 	w->sum.specials += !S_ISREG(st->st_mode) && !S_ISLNK(st->st_mode);
-	w->sum.bytes += S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
+	w->done.bytes = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
+	w->sum.bytes += w->done.bytes;
 	return 0;
+}
+
+/* The entry is not copied, or not now: a link was made, or its copy is left alone. */
+static int entry_settle(struct worker *w, const struct stat *st, enum link_state state, int left)
+{
+	w->done = (struct done){.type = st->st_mode & S_IFMT};
+	switch (state) {
+	case LINK_WAITS: return -EINPROGRESS;
+	case LINK_FAILED: return -EIO;
+	case LINK_TWICE: return -EALREADY;
+	case LINK_MADE:
+		w->done.action = FCOPY_ACTION_LINKED;
+		w->done.bytes = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
+		return 0;
+	case LINK_SAME: w->done.action = FCOPY_ACTION_UNCHANGED; return 1;
+	case LINK_COPY: break;
+	}
+	if (left > 0)
+		w->done.action = FCOPY_ACTION_UNCHANGED;
+	return left;
 }
 
 /* Links or copies a regular file that is open as fd, and closes fd. fd -1: a special file, which is
@@ -208,6 +233,7 @@ static int entry_copy_inode(struct worker *w, const struct entry *e, int fd, con
 			close(fd);
 		return report_refusal(w, e, entry_src, EBUSY, "changed while it was examined");
 	}
+	w->done.type = st->st_mode & S_IFMT;
 	const int left = update_leave(w, e, fd, st);
 	/* An unchanged name may have to become a link to another one. */
 	bool linked = left >= 0 && !w->tree->options->dry_run && links_may_exist(w, st) &&
@@ -218,12 +244,7 @@ static int entry_copy_inode(struct worker *w, const struct entry *e, int fd, con
 			close(fd);
 		if (state == LINK_COPY && linked)
 			entry_copy_waiting(w, e, links_done(w, e, st, 0));
-		return state == LINK_WAITS    ? -EINPROGRESS
-		       : state == LINK_FAILED ? -EIO
-		       : state == LINK_TWICE  ? -EALREADY
-		       : state == LINK_SAME   ? 1
-		       : state == LINK_COPY   ? left
-					      : 0;
+		return entry_settle(w, st, state, left);
 	}
 	if (w->tree->options->dry_run) {
 		if (fd >= 0)
@@ -232,11 +253,17 @@ static int entry_copy_inode(struct worker *w, const struct entry *e, int fd, con
 	}
 	struct stat from = *st;
 	int r = w->tree->options->link_dest ? link_dest_make(w, e, &fd, &from) : 0;
-	if (r > 0)
+	if (r > 0) {
 		close(fd);
+		w->done.action = FCOPY_ACTION_LINKED;
+		w->done.bytes = (uint64_t)st->st_size;
+	}
 	r = r > 0 ? 0 : fd < 0 ? special_copy(w, e, st) : entry_copy_file(w, e, fd, &from);
-	if (linked)
+	if (linked) {
+		const struct done done = w->done;
 		entry_copy_waiting(w, e, links_done(w, e, st, r));
+		w->done = done;
+	}
 	return r;
 }
 
@@ -255,6 +282,7 @@ static int entry_copy_open(struct worker *w, const struct entry *e, int fd)
 		return report_refusal(w, e, entry_src, EISDIR,
 				      "was replaced by a directory during the copy");
 	}
+	w->done.type = st.st_mode & S_IFMT;
 	if (S_ISDIR(st.st_mode))
 		return directory_enter(w, e, fd, &st);
 	if (!S_ISREG(st.st_mode)) {
@@ -337,6 +365,7 @@ void entry_copy(struct worker *w, const struct entry *e)
 {
 	struct fcopy_progress *progress = w->tree->options->copy.progress;
 	w->entry = e;
+	w->done = (struct done){.action = FCOPY_ACTION_COPIED};
 	uint64_t sum = 0;
 	int r = w->tree->shard ? shard_claim(w, e, &sum) : 0;
 	if (r == 0)
@@ -349,7 +378,11 @@ void entry_copy(struct worker *w, const struct entry *e)
 	else if (r < 0 && r != -EINPROGRESS && w->tree->resume && w->tree->options->keep_going &&
 		 !tree_stopped(w->tree))
 		remove_entry(e->dir->dst, e->as); /* no older copy may remain in its place */
-	if (r == 0)
+	const enum fcopy_action action = w->done.action;
+	bool finished = r == 0
+			    ? w->done.type != S_IFDIR
+			    : action == FCOPY_ACTION_UNCHANGED || action == FCOPY_ACTION_VANISHED;
+	if (finished)
 		report_entry(w, e);
 	if (r != -EINPROGRESS && progress)
 		__atomic_add_fetch(&progress->entries, 1, __ATOMIC_RELAXED);

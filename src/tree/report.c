@@ -69,7 +69,7 @@ bool tree_stopped(const struct tree *t)
 	return __atomic_load_n(&t->stop, __ATOMIC_RELAXED) < 0 || io_cancelled(&t->io);
 }
 
-static void tree_notify(const struct tree *t, const struct fcopy_event *event)
+void report_notify(const struct tree *t, const struct fcopy_event *event)
 {
 	const struct fcopy_options *o = &t->options->copy;
 	if (o->notify)
@@ -77,8 +77,8 @@ static void tree_notify(const struct tree *t, const struct fcopy_event *event)
 }
 
 /* Replaces entry_src and entry_dst by the paths. */
-static struct fcopy_error report_paths(const struct entry *e, const struct fcopy_error *error,
-				       char path[2][PATH_MAX])
+static struct fcopy_error report_paths(const struct tree *t, const struct entry *e,
+				       const struct fcopy_error *error, char path[2][PATH_MAX])
 {
 	struct fcopy_error whole = *error;
 	const char **member[] = {&whole.path, &whole.path2};
@@ -91,6 +91,8 @@ static struct fcopy_error report_paths(const struct entry *e, const struct fcopy
 	/* A tree never overwrites a file that has other hard links. */
 	if (whole.advice == FCOPY_ADVICE_IN_PLACE_OR_FORCE && whole.err == EMLINK)
 		whole.advice = FCOPY_ADVICE_FORCE;
+	else if (whole.advice == FCOPY_ADVICE_FLUSH && t->resume) /* it is in the part */
+		whole.advice = FCOPY_ADVICE_NONE;
 	else if (whole.err == EMFILE && whole.advice == FCOPY_ADVICE_NONE)
 		whole.advice = FCOPY_ADVICE_DESCRIPTORS;
 	return whole;
@@ -122,14 +124,16 @@ void report_operand(struct tree *t, const struct fcopy_error *error)
 	pthread_mutex_lock(&t->lock);
 	report_first(t->report, error);
 	t->report->failed++;
-	tree_notify(t, &(struct fcopy_event){.kind = FCOPY_EVENT_FAILED, .error = error});
+	report_notify(t, &(struct fcopy_event){.kind = FCOPY_EVENT_FAILED, .error = error});
+	report_operand_entry(t, NULL, t->report->dst[0] ? t->report->dst : NULL, error);
+	t->landed |= error->advice == FCOPY_ADVICE_FLUSH;
 	pthread_mutex_unlock(&t->lock);
 }
 
 void report_operand_warning(struct tree *t, const struct fcopy_error *error)
 {
 	pthread_mutex_lock(&t->lock);
-	tree_notify(t, &(struct fcopy_event){.kind = FCOPY_EVENT_WARNING, .error = error});
+	report_notify(t, &(struct fcopy_event){.kind = FCOPY_EVENT_WARNING, .error = error});
 	pthread_mutex_unlock(&t->lock);
 }
 
@@ -157,8 +161,8 @@ void report_not_atomic(struct tree *t, const char *path, const char *reason)
 	pthread_mutex_lock(&t->lock);
 	if (!t->report->not_atomic) {
 		t->report->not_atomic = reason;
-		tree_notify(t,
-			    &(struct fcopy_event){.kind = FCOPY_EVENT_NOT_ATOMIC, .error = &error});
+		report_notify(
+		    t, &(struct fcopy_event){.kind = FCOPY_EVENT_NOT_ATOMIC, .error = &error});
 	}
 	pthread_mutex_unlock(&t->lock);
 }
@@ -171,19 +175,33 @@ static bool ends_everything(const struct fcopy_error *e)
 	return full && !(e->call && strstr(e->call, "xattr"));
 }
 
+/* Did this entry fail before? Several of its attributes can be lost. */
+static bool is_counted(struct worker *w, const struct entry *e)
+{
+	if (!e->name[0])
+		return __atomic_exchange_n(&e->dir->failed, true, __ATOMIC_RELAXED);
+	bool counted = w->entry == e && w->done.action == FCOPY_ACTION_FAILED;
+	if (w->entry == e)
+		w->done.action = FCOPY_ACTION_FAILED;
+	return counted;
+}
+
 void report_failure(struct worker *w, const struct entry *e, const struct fcopy_error *error)
 {
 	struct tree *t = w->tree;
 	char path[2][PATH_MAX];
 	if (error->err == EINTR && io_cancelled(&t->io))
 		return; /* each thread's unfinished entry: the operand reports the cancellation */
-	struct fcopy_error whole = report_paths(e, error, path);
-	w->sum.failed++;
+	struct fcopy_error whole = report_paths(t, e, error, path);
+	bool counted = is_counted(w, e);
+	w->sum.failed += !counted;
 	__atomic_add_fetch(&t->failures, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&t->lock);
 	report_first(t->report, &whole);
-	if (!io_cancelled(&t->io))
-		tree_notify(t, &(struct fcopy_event){.kind = FCOPY_EVENT_FAILED, .error = &whole});
+	t->landed |= t->single && error->advice == FCOPY_ADVICE_FLUSH;
+	report_notify(t, &(struct fcopy_event){.kind = FCOPY_EVENT_FAILED, .error = &whole});
+	if (!counted)
+		report_failed_entry(w, e, &whole);
 	pthread_mutex_unlock(&t->lock);
 	if (ends_everything(error))
 		tree_stop(t, error->err);
@@ -219,33 +237,12 @@ void report_warning(struct worker *w, const struct entry *e, const struct fcopy_
 	char path[2][PATH_MAX];
 	if (is_usual(error) || !t->options->copy.notify)
 		return;
-	struct fcopy_error whole = report_paths(e, error, path);
+	struct fcopy_error whole = report_paths(t, e, error, path);
 	pthread_mutex_lock(&t->lock);
 	/* A warning about space has its numbers in the report of the file. */
-	tree_notify(t, &(struct fcopy_event){
-			   .kind = FCOPY_EVENT_WARNING, .error = &whole, .report = &w->file});
+	report_notify(t, &(struct fcopy_event){
+			     .kind = FCOPY_EVENT_WARNING, .error = &whole, .report = &w->file});
 	pthread_mutex_unlock(&t->lock);
-}
-
-static void report_path(struct tree *t, const struct entry *e, enum fcopy_event_kind kind)
-{
-	char path[PATH_MAX];
-	if (!t->options->report_entries || !t->options->copy.notify)
-		return;
-	entry_path(e, false, path, sizeof(path));
-	pthread_mutex_lock(&t->lock);
-	tree_notify(t, &(struct fcopy_event){.kind = kind, .text = path});
-	pthread_mutex_unlock(&t->lock);
-}
-
-void report_entry(struct worker *w, const struct entry *e)
-{
-	report_path(w->tree, e, FCOPY_EVENT_ENTRY);
-}
-
-void report_deleted(struct worker *w, const struct entry *e)
-{
-	report_path(w->tree, e, FCOPY_EVENT_DELETED);
 }
 
 void report_event(void *worker, const struct fcopy_event *event)
@@ -316,6 +313,7 @@ void report_add(struct fcopy_tree_report *to, const struct fcopy_tree_report *fr
 	to->bytes += from->bytes;
 	to->data += from->data;
 	to->holes += from->holes;
+	to->resumed += from->resumed;
 	report_add_steps(to, from->step, from->steps);
 }
 
@@ -334,15 +332,21 @@ static bool refuses_clones(const struct fcopy_report *r)
 	return false;
 }
 
-void report_file(struct worker *w, const struct stat *st)
+void report_file(struct worker *w, const struct stat *st, bool complete)
 {
 	const struct fcopy_report *r = &w->file;
 	struct fcopy_tree_report *sum = &w->sum;
-	sum->bytes += r->bytes;
-	sum->data += r->data;
-	sum->holes += r->holes;
 	sum->changed += r->source_changed;
-	sum->cloned += r->cloned;
+	if (complete) {
+		sum->files++;
+		sum->bytes += r->bytes;
+		sum->data += r->data;
+		sum->holes += r->holes;
+		sum->cloned += r->cloned;
+		sum->resumed += r->resumed;
+		w->done.bytes = r->bytes;
+		w->done.engine = report_engine(r->step, r->steps);
+	}
 	report_add_steps(sum, r->step, r->steps);
 	if (!w->refuses_clones && refuses_clones(r)) {
 		w->refuses_clones = true;

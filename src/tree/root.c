@@ -156,7 +156,7 @@ static int root_open(struct root *r)
 		return home_open(r);
 	}
 	if (place->symlink || !S_ISDIR(st->st_mode))
-		return root_refuse(r, ENOTDIR, "is not a directory and is not replaced by one",
+		return root_refuse(r, ENOTDIR, "is not a directory: a directory cannot replace it",
 				   FCOPY_ADVICE_NONE);
 	if (st->st_dev == r->from->place.st.st_dev && st->st_ino == r->from->place.st.st_ino)
 		return root_refuse(r, EINVAL, "is the source directory", FCOPY_ADVICE_USAGE);
@@ -260,7 +260,6 @@ static int root_begin(struct root *r, struct directory **d)
 	(*d)->dst_path = r->to->path;
 	(*d)->fresh = r->temporary[0];
 	(*d)->resumed = r->resumes;
-	t->report->directories++;
 	return 0;
 }
 
@@ -287,6 +286,7 @@ int root_copy(struct tree *t, const struct operand *from, const struct operand *
 		commit_abort(&r);
 		return result;
 	}
+	t->merges = !r.temporary[0];
 	double start = io_now();
 	t->record = r.part.fd >= 0 && !r.committed ? &r.record : NULL;
 	if (!r.committed)

@@ -117,7 +117,7 @@ int shard_copy_range(struct worker *w, const struct entry *e, int fd, const stru
 	source_adopt(&c->src, fd, entry_src, st);
 	source_adopt(&c->dst, to, entry_dst, &dst);
 	int r = shard_run_range(w, e);
-	report_file(w, st);
+	report_file(w, st, r == 0);
 	c->src.ops->abort(&c->src);
 	if (close(to) < 0 && r == 0)
 		r = report_call(w, e, "close", entry_dst, errno);

@@ -263,6 +263,7 @@ int special_copy(struct worker *w, const struct entry *e, const struct stat *st)
 		return rivals_report(w, e);
 	if (r == -EEXIST && w->options.no_clobber) {
 		w->sum.kept++;
+		w->done.action = FCOPY_ACTION_UNCHANGED;
 		return r;
 	}
 	if (r == -EEXIST) {

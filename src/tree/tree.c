@@ -112,19 +112,32 @@ static int copy_stream(struct tree *t, const struct operand *src)
 		return tree_fail(t, "fcntl(F_DUPFD)", dst.path, -r);
 	r = copy_operands(src, &dst, &o, &one);
 	operand_close(&dst);
-	t->report->bytes += one.bytes;
-	t->report->data += one.data;
-	t->report->holes += one.holes;
-	t->report->kept += one.kept;
+	if (r == 0) {
+		t->report->bytes += one.bytes;
+		t->report->data += one.data;
+		t->report->holes += one.holes;
+		t->report->kept += one.kept;
+		t->report->resumed += one.resumed;
+	}
 	for (int i = 0; i < FCOPY_PHASES; i++)
 		t->report->seconds[i] += one.seconds[i];
 	t->report->files += r == 0 && !one.kept;
 	if (one.atomic) /* only such a DST is unchanged after a failure */
 		strcpy(t->report->dst, one.dst);
+	if (one.part_kept && strlen(one.dst) + sizeof(PART_SUFFIX) <= PATH_MAX)
+		strcat(strcpy(t->report->part, one.dst), PART_SUFFIX);
 	t->committed = r == 0 && (!t->shard || one.committed);
+	t->in_place = r < 0 && (one.in_place || (!one.atomic && one.bytes > 0));
 	report_add_steps(t->report, one.step, one.steps);
 	if (r < 0)
 		report_operand(t, &one.error);
+	else
+		report_operand_entry(t,
+				     &(struct done){.action = one.kept ? FCOPY_ACTION_UNCHANGED
+								       : FCOPY_ACTION_COPIED,
+						    .bytes = one.bytes,
+						    .engine = report_engine(one.step, one.steps)},
+				     one.dst[0] ? one.dst : t->destination.path, NULL);
 	return r;
 }
 
@@ -271,14 +284,16 @@ static void copy_sources(struct tree *t, const char *dst)
 {
 	struct fcopy_tree_report *report = t->report;
 	const size_t n = t->operands;
+	struct fcopy_tree_report before;
 	size_t done = 0;
 	report->committed = true;
 	t->several = n > 1;
 	for (; done < n && !tree_stopped(t); done++) {
-		t->committed = false;
+		report_operand_begin(t, t->operand[done].path, &before);
 		copy_tree_phase(t->options->copy.progress, FCOPY_PHASE_COPY);
 		copy_operand_timed(t, &t->operand[done]);
 		report->committed &= t->committed;
+		report_operand_end(t, done, &before);
 	}
 	report->committed &= done == n;
 	const char *call;

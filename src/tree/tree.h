@@ -39,6 +39,7 @@ struct directory {
 	bool resumed;             /* it may hold what the source does not have any more */
 	bool unread;              /* its source was not read to the end */
 	bool mounted;             /* a mount point that is not entered */
+	bool failed;              /* a failure of the directory itself was reported; atomic */
 	unsigned present;         /* entries with a copy in dst (--resume, last walk); atomic */
 	uint64_t hash;       /* of its path below the operand, with a final slash; for shards */
 	unsigned pending;    /* items and subdirectories that are not finished; atomic */
@@ -85,9 +86,18 @@ struct entry {
 	bool follow;        /* a symlink is copied as what it leads to */
 };
 
+/* What was done with the entry at work. */
+struct done {
+	enum fcopy_action action;
+	mode_t type; /* S_IFMT bits, or 0: unknown */
+	uint64_t bytes;
+	const char *engine;
+};
+
 struct worker {
 	struct tree *tree;
 	const struct entry *entry;    /* the one at work; for messages */
+	struct done done;             /* ... and what was done with it */
 	struct fcopy_tree_report sum; /* counts and steps only */
 	struct fcopy_options options; /* of each file */
 	struct timespec opened;       /* when the source of the file was */
@@ -143,9 +153,13 @@ struct tree {
 	bool doubtful; /* ... copies of an earlier run may be in it that the source lacks; atomic */
 	bool single;   /* one file is an operand: it may have threads, and be resumed */
 	bool several;  /* several operands: an entry may be found twice */
-	bool flush_each; /* durable, but syncfs(2) does not suffice: flush every entry */
-	bool committed;  /* this operand */
-	bool unflushed;  /* a single operand made a link or a special file */
+	bool flush_each;    /* durable, but syncfs(2) does not suffice: flush every entry */
+	bool committed;     /* this operand */
+	bool merges;        /* this operand: DST was a directory */
+	bool in_place;      /* this operand: DST was written in place, and may be incomplete */
+	bool landed;        /* this operand: DST is complete, but a flush after that failed */
+	const char *source; /* this SRC, or NULL */
+	bool unflushed;     /* a single operand made a link or a special file */
 	const struct fcopy_shard *shard; /* NULL: one process makes the copy */
 	enum walk walk;
 	uint64_t sum;           /* of what a shard sees of the source; atomic */
@@ -273,8 +287,6 @@ int report_call(struct worker *, const struct entry *, const char *call, const c
 int report_refusal(struct worker *, const struct entry *, const char *path, int err,
 		   const char *reason);
 void report_warning(struct worker *, const struct entry *, const struct fcopy_error *);
-void report_entry(struct worker *, const struct entry *);
-void report_deleted(struct worker *, const struct entry *);
 /* The destination is written under its final name: reports the first one and the static reason. */
 void report_not_atomic(struct tree *, const char *path, const char *reason);
 /* Reports the failure of an operand, whose path is in the error. */
@@ -287,8 +299,8 @@ bool tree_stopped(const struct tree *);
 void report_event(void *worker, const struct fcopy_event *);
 /* Announces a large file that takes long; NULL: it is done. */
 void report_large(struct worker *, const struct entry *);
-/* Adds what the report of a file that was copied says. */
-void report_file(struct worker *, const struct stat *);
+/* Adds what the report of a file says; its bytes only if the copy is complete. */
+void report_file(struct worker *, const struct stat *, bool complete);
 /* Adds a worker's counts and steps to the report. */
 void report_add(struct fcopy_tree_report *, const struct fcopy_tree_report *);
 void report_add_steps(struct fcopy_tree_report *, const struct fcopy_step *, size_t n);
@@ -296,6 +308,29 @@ void report_add_steps(struct fcopy_tree_report *, const struct fcopy_step *, siz
 void entry_path(const struct entry *, bool src, char *path, size_t size);
 /* The same below the operand, as filters know it. Returns false if its start was cut off. */
 bool entry_path_below(const struct entry *, char *path, size_t size);
+
+/* Calls the caller's notify; the lock is held, or no other thread runs. */
+void report_notify(const struct tree *, const struct fcopy_event *);
+
+/* report_entry.c: for callers that want each entry, and for each SRC. */
+/* Sends what w->done says of the entry, which was counted. */
+void report_entry(struct worker *, const struct entry *);
+/* An entry of DST was removed, or would be; counted. */
+void report_deleted(struct worker *, const struct entry *);
+/* A directory is finished: counts and sends it, unless its own failure was reported. */
+void report_directory(struct worker *, struct directory *);
+/* Sends an entry that failed, or the directory itself if the name is empty; the lock is held. */
+void report_failed_entry(struct worker *, const struct entry *, const struct fcopy_error *);
+/* Sends the SRC itself: a stream, the directory that is in place now, or a failure. done NULL only
+ * with an error. The lock is held, or no other thread runs. */
+void report_operand_entry(struct tree *, const struct done *, const char *dst,
+			  const struct fcopy_error *);
+/* The engine that moved most of the bytes, or NULL. */
+const char *report_engine(const struct fcopy_step *, size_t n);
+/* Before and after the copy of one SRC: keeps the counts of the SRCs before it, and sends
+ * FCOPY_EVENT_OPERAND. */
+void report_operand_begin(struct tree *, const char *src, struct fcopy_tree_report *before);
+void report_operand_end(struct tree *, size_t index, const struct fcopy_tree_report *before);
 
 /* Report a failure of an operand, and return -err. */
 int tree_fail(struct tree *, const char *call, const char *path, int err);

@@ -115,6 +115,9 @@ static bool walk_excludes(struct worker *w, const struct entry *e)
 	if (!filter_excludes(f, path, is_directory))
 		return false;
 	w->sum.excluded++;
+	w->done = (struct done){.action = FCOPY_ACTION_EXCLUDED,
+				.type = e->type == DT_UNKNOWN ? 0 : DTTOIF(e->type)};
+	report_entry(w, e);
 	return true;
 }
 

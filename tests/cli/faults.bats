@@ -222,7 +222,7 @@ fails_in() {
 	traced 1 inject=fsync:error=EIO --fsync a b
 	injected
 	mentions "fsync of the directory: Input/output error"
-	mentions "hint: check the disk: the copy is in place"
+	mentions "hint: DST is complete, but may not survive a power cut"
 	# The name is there, whole; whether a power cut lets it be is not known.
 	cmp a b
 	# Some network file systems cannot flush a directory: their server does it at once.

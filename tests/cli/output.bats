@@ -96,7 +96,7 @@ load helper
 	[ -z "$output" ]
 	says "a -> b: 2.9 MiB, readwrite"
 	expect 0 -v -j 2 --fsync a y par
-	says "a -> y: 2.9 MiB, readwrite in 2 threads, on disk"
+	says "a -> y: 2.9 MiB, readwrite in 2 threads, flushed"
 	expect 0 -v -n a b
 	says "b: exists, kept"
 	truncate -s 8M h
@@ -118,7 +118,7 @@ on_small() {
 @test "too little space: a warning before the first byte, and ENOSPC repeats the numbers" {
 	on_small 'head -c 6M /dev/zero >small/old; "$FCOPY" --preallocate=never a small/old'
 	demand 1
-	[[ ${stderr_lines[0]} =~ ^fcopy:\ warning:\ small/old\ needs\ 8\.0\ MiB,\ 4\.0\ MiB\ free\ \(the\ old\ file\ is\ kept\ until\ the\ copy\ is\ complete\)$ ]] ||
+	[[ ${stderr_lines[0]} =~ ^fcopy:\ warning:\ small/old\ needs\ 8\.0\ MiB,\ but\ only\ 4\.0\ MiB\ are\ free\ \(the\ old\ file\ is\ kept\ until\ the\ copy\ is\ complete\)$ ]] ||
 		{ echo "$stderr"; return 1; }
 	[ "${stderr_lines[1]}" = "fcopy: hint: use --inplace to overwrite it" ]
 	[[ ${stderr_lines[2]} =~ ^fcopy:\ small/old:\ [a-z_0-9]+:\ No\ space\ left\ on\ device\ \(the\ copy\ needs\ 8\.0\ MiB,\ 4\.0\ MiB\ was\ free\)$ ]] ||
@@ -128,7 +128,7 @@ on_small() {
 	says ""
 	on_small 'head -c 7M /dev/zero >small/other; "$FCOPY" a small/new'
 	demand 1
-	[[ ${stderr_lines[0]} =~ ^fcopy:\ warning:\ small/new\ needs\ 8\.0\ MiB,\ 3\.0\ MiB\ free$ ]] || { echo "$stderr"; return 1; }
+	[[ ${stderr_lines[0]} =~ ^fcopy:\ warning:\ small/new\ needs\ 8\.0\ MiB,\ but\ only\ 3\.0\ MiB\ are\ free$ ]] || { echo "$stderr"; return 1; }
 	never grep -q hint <<<"$stderr"
 }
 
@@ -144,7 +144,7 @@ on_small() {
 	[[ $stderr == "fcopy: small/a: "* ]]
 	on_small 'head -c 7M /dev/zero >small/other; cat a | "$FCOPY" --size=8M - small/a'
 	demand 1
-	mentions "fcopy: warning: small/a needs 8.0 MiB, 3.0 MiB free"
+	mentions "fcopy: warning: small/a needs 8.0 MiB, but only 3.0 MiB are free"
 }
 
 @test "too little space on btrfs, as root: the warning, although f_bfree is larger" {
@@ -164,7 +164,7 @@ on_small() {
 	[ "$status" != 77 ] || skip "no btrfs here"
 	[ "$status" != 78 ] || skip "f_bfree is not larger"
 	demand 1
-	[[ ${stderr_lines[0]} =~ ^fcopy:\ warning:\ m/o\ needs\ 70\ MiB,\ [0-9]+\ MiB\ free$ ]] || { echo "$stderr"; return 1; }
+	[[ ${stderr_lines[0]} =~ ^fcopy:\ warning:\ m/o\ needs\ 70\ MiB,\ but\ only\ [0-9]+\ MiB\ are\ free$ ]] || { echo "$stderr"; return 1; }
 }
 
 @test "too little space on a small ext4: the warning, and a sparse source needs less" {
@@ -178,7 +178,7 @@ on_small() {
 	export FCOPY
 	private_mounts 'mount -o loop image m; "$FCOPY" sparse m/s || exit; "$FCOPY" a m/a'
 	demand 1
-	[[ ${stderr_lines[0]} =~ ^fcopy:\ warning:\ m/a\ needs\ 30\ MiB,\ [0-9]+\ MiB\ free$ ]] || { echo "$stderr"; return 1; }
+	[[ ${stderr_lines[0]} =~ ^fcopy:\ warning:\ m/a\ needs\ 30\ MiB,\ but\ only\ [0-9]+\ MiB\ are\ free$ ]] || { echo "$stderr"; return 1; }
 	mentions "No space left on device (the copy needs 30 MiB, "
 }
 

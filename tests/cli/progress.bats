@@ -268,9 +268,9 @@ speed_of() {
 	expect 0 --progress a b
 	[[ $stderr == 'a  copied  '* ]]
 	expect 0 --progress --fsync a b
-	[[ $stderr == 'a  copied, on disk  '* ]]
+	[[ $stderr == 'a  copied, flushed  '* ]]
 	expect 0 --progress --verify a b
-	[[ $stderr == 'a  copied, verified, on disk  '* ]]
+	[[ $stderr == 'a  copied, verified, flushed  '* ]]
 	expect 0 --progress -n a b
 	[[ $stderr == 'a  exists, kept  '* ]]
 }

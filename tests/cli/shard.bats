@@ -110,9 +110,9 @@ markers() {
 @test "-v says whether the shard has committed" {
 	random src 3000000
 	expect 0 -v --shard=0/2 src dst
-	mentions 'on disk, not committed: other shards have not finished'
+	mentions 'flushed, not committed: other shards have not finished'
 	expect 0 -v --shard=1/2 src dst
-	mentions 'on disk, committed'
+	mentions 'flushed, committed'
 }
 
 @test "a late retry accepts the receipt, and does not copy again" {

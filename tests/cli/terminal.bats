@@ -230,7 +230,7 @@ fits() {
 	until_shown '^a  verify  '
 	ended
 	screen | grep -qx 'fcopy: warning: b: futimens: Operation not permitted'
-	screen | grep -q '^a  copied, verified, on disk  3.0 MiB'
+	screen | grep -q '^a  copied, verified, flushed  3.0 MiB'
 	tidy 2
 }
 

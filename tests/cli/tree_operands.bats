@@ -465,7 +465,7 @@ prepare() {
 	diff -r cp by_fcopy
 	[ -L to_fcopy ]
 	expect 1 -rT s to_fcopy
-	says "fcopy: to_fcopy: is not a directory and is not replaced by one"
+	says "fcopy: to_fcopy: is not a directory: a directory cannot replace it"
 	ln -s nowhere dangling
 	expect 1 -rT s dangling/
 }

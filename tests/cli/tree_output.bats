@@ -38,7 +38,7 @@ jsonschema.validate(json.load(open("out.json")), json.load(open(sys.argv[1])))' 
 	done
 	expect 1 -rL --json=out.json s d
 	[ "$(grep -c 'is a dangling symlink' <<<"$stderr")" = 20 ]
-	mentions "33 entries failed; these are the first 20" "d.fcopy-part: kept" --resume --keep-going
+	mentions "33 entries failed; the first 20 are listed above, all in the JSON object" "d.fcopy-part: kept" --resume --keep-going
 	[ "$(value 'len(t["failures"]), t["failed"], t["part"], t["committed"], o["done"]')" = \
 		"(33, 33, 'd.fcopy-part', False, False)" ]
 	[ "$(value 'len({f["path"] for f in t["failures"]})')" = 33 ]
@@ -85,7 +85,7 @@ jsonschema.validate(json.load(open("out.json")), json.load(open(sys.argv[1])))' 
 	expect 0 -r --progress s d
 	[[ $stderr == "s  copied  7 entries  293 KiB  "* ]] || { echo "$stderr"; return 1; }
 	expect 0 -r --progress --verify s e
-	[[ $stderr == "s  copied, verified, on disk  7 entries  293 KiB  "* ]] || { echo "$stderr"; return 1; }
+	[[ $stderr == "s  copied, verified, flushed  7 entries  293 KiB  "* ]] || { echo "$stderr"; return 1; }
 	expect 0 -r s f
 	says ""
 }
@@ -171,7 +171,7 @@ has_bytes() {
 	grep '; d/file unchanged$' err
 	holds old d/file
 	stopped d/file.fcopy-part -a --resume s/file d/file
-	mentions '; kept as d/file.fcopy-part; run the same command to resume'
+	says 'fcopy: stopped; kept as d/file.fcopy-part' 'fcopy: hint: run the same command again to resume'
 	expect 0 -a --resume s/file d/file
 	cmp s/file d/file
 	expect 2 -rT --resume s d
@@ -218,4 +218,104 @@ has_bytes() {
 	[ "$status" != 99 ] || skip "XFS cannot be mounted here"
 	demand 0
 	[ "$(jq -c '[.moved, .cloned]' <<<"$output" | paste -sd' ')" = '[0,true] [100000,false]' ]
+}
+
+@test "a merge in which an entry fails is incomplete: neither a message nor --json says committed" {
+	local option
+	mkdir -p s/x d
+	echo a >s/a
+	echo f >d/x
+	for option in "" --keep-going; do
+		rm -f d/a
+		# shellcheck disable=SC2086
+		expect 1 -rT $option --json=out.json s d
+		holds a d/a
+		[[ $stderr != *ommitted* ]] || { echo "$stderr"; return 1; }
+		[ "$(value 't["committed"], t["failed"], t["operands"][0]["state"], t["operands"][0]["committed"]')" = \
+			"(False, 1, 'incomplete', False)" ]
+	done
+	rm -r d
+	expect 1 -rLT --keep-going --json=out.json s d || true
+	ln -s nowhere s/bad
+	rm -rf d
+	expect 1 -rLT -q --keep-going --json=out.json s d
+	[ "$(value 't["committed"], t["operands"][0]["state"], t["operands"][0]["failed"]')" = "(True, 'incomplete', 1)" ]
+	says "fcopy: s/bad: is a dangling symlink" "fcopy: d: committed despite 1 failure"
+}
+
+@test "--json with several SRC: DST is the directory, and each SRC is described" {
+	mkdir s d
+	echo 1 >s/1
+	random one 3000
+	echo 2 >two
+	expect 1 -r --json=out.json s one missing two d
+	valid
+	[ "$(value 'o["src"], o["dst"], o["done"], t["sources"], t["committed"]')" = "('s', 'd', False, 4, False)" ]
+	[ "$(value '[(p["src"], p["dst"], p["state"]) for p in t["operands"]]')" = \
+		"[('s', 'd/s', 'complete'), ('one', 'd/one', 'complete'), ('missing', None, 'unchanged'), ('two', 'd/two', 'complete')]" ]
+	[ "$(value '[(p["files"], p["directories"], p["failed"], p["bytes"]) for p in t["operands"]]')" = \
+		"[(1, 1, 0, 2), (1, 0, 0, 3000), (0, 0, 1, 0), (1, 0, 0, 2)]" ]
+	[ "$(value 'all(t[k] == sum(p[k] for p in t["operands"]) for k in ("files", "directories", "failed"))')" = True ]
+	expect 0 -n --json=out.json one two d
+	[ "$(value '[(p["state"], p["kept"], p["files"]) for p in t["operands"]]')" = "[('complete', 1, 0), ('complete', 1, 0)]" ]
+	expect 0 --json=out.json one d/1
+	[ "$(value 'o["dst"], t')" = "('d/1', None)" ] || [ "$(value 'o["dst"]')" = d/1 ]
+}
+
+is_writing() {
+	[ -n "$(find "$1" -path '*.fcopy-*' -type f -size +0)" ]
+}
+
+@test "a signal with several SRC: the last lines say which is in place" {
+	mkdir a b d
+	random a/x 1000
+	random b/x 3000000
+	"$FCOPY" -a --json=out.json --limit-rate=500K a b c e d 2>err &
+	pid=$!
+	await is_writing d
+	kill -TERM $pid
+	status=0
+	wait $pid || status=$?
+	[ $status = 143 ]
+	cmp a/x d/a/x
+	absent d/b
+	diff - err <<-'END'
+		fcopy: stopped; copied 1 of 4 SRC to d
+		fcopy: d/b: not created
+		fcopy: not begun: c and 1 more
+	END
+	valid
+	[ "$(value '[p["state"] for p in t["operands"]]')" = "['complete', 'unchanged', 'not begun', 'not begun']" ]
+	[ "$(value 'o["bytes"], t["files"]')" = "(1000, 1)" ]
+}
+
+@test "warnings by the hundred: five of a kind and their number; --json has all" {
+	local i
+	need_root "to give files away"
+	need_strace
+	mkdir s
+	for i in {1..60}; do
+		echo $i >s/$i
+	done
+	chown 1234 s/*
+	traced 0 inject=fchown:error=EPERM -a --json=out.json s d
+	mentions "fcopy: warning: fchown: Operation not permitted: 60 times, of which the first 5 are listed"
+	[ "$(wc -l <<<"$stderr")" = 6 ] || { echo "$stderr"; return 1; }
+	[ "$(value 'len(o["warnings"])')" = 60 ]
+	rm -r d
+	traced 0 inject=fchown:error=EPERM -av s d
+	[ "$(grep -c 'warning: .*fchown' <<<"$stderr")" = 60 ]
+}
+
+@test "failures by the dozen: -v prints all of them" {
+	local i
+	mkdir s
+	for i in {1..33}; do
+		ln -s nowhere "s/link$i"
+	done
+	expect 1 -rLv s d
+	[ "$(grep -c 'is a dangling symlink' <<<"$stderr")" = 33 ]
+	mentions "fcopy: 33 entries failed"
+	expect 1 -rL s e
+	mentions "fcopy: 33 entries failed; the first 20 are listed above, all with -v or --json"
 }

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT
+ * What a caller gets for each entry (report_entries), and for each SRC.
+ */
+#define _GNU_SOURCE
+#include "endpoints/endpoint.h"
+#include "tree.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool entries_are_wanted(const struct tree *t)
+{
+	return t->options->report_entries && t->options->copy.notify;
+}
+
+static void prepend(char *path, size_t *at, const char *name)
+{
+	size_t length = strlen(name);
+	if (path[*at] && length > 0)
+		path[--*at] = '/';
+	*at -= length;
+	memcpy(path + *at, name, length);
+}
+
+/* The names below the operand's directory that lead to the entry, which is called `name`; of any
+ * length. The caller frees it. NULL: no memory. */
+static char *path_below(const struct entry *e, const char *name)
+{
+	size_t size = strlen(name) + 1;
+	for (const struct directory *d = e->dir; d->parent; d = d->parent)
+		size += strlen(d->name) + 1;
+	char *path = malloc(size);
+	size_t at = size - 1;
+	if (!path)
+		return NULL;
+	path[at] = '\0';
+	prepend(path, &at, name);
+	for (const struct directory *d = e->dir; d->parent; d = d->parent)
+		prepend(path, &at, d->name);
+	memmove(path, path + at, size - at);
+	return path;
+}
+
+static char *path_of_copy(const struct entry *e)
+{
+	const struct directory *top = e->dir;
+	char *below = path_below(e, e->as), *path = NULL;
+	while (top->parent)
+		top = top->parent;
+	size_t n = strlen(top->dst_path);
+	bool slash = below && below[0] && n > 0 && top->dst_path[n - 1] != '/';
+	if (below && asprintf(&path, "%s%s%s", top->dst_path, slash ? "/" : "", below) < 0)
+		path = NULL;
+	free(below);
+	return path;
+}
+
+/* The lock is held. */
+static void send_entry(struct tree *t, const struct entry *e, const struct done *done,
+		       const struct fcopy_error *error)
+{
+	char *path = t->single ? NULL : path_below(e, e->name), *dst = path_of_copy(e);
+	const struct fcopy_entry entry = {.action = error ? FCOPY_ACTION_FAILED : done->action,
+					  .operand = t->source,
+					  .path = path && path[0] ? path : NULL,
+					  .dst = dst,
+					  .type = done->type,
+					  .bytes = error ? 0 : done->bytes,
+					  .engine = error ? NULL : done->engine,
+					  .error = error};
+	report_notify(
+	    t, &(struct fcopy_event){.kind = FCOPY_EVENT_ENTRY, .text = dst, .entry = &entry});
+	free(path);
+	free(dst);
+}
+
+void report_entry(struct worker *w, const struct entry *e)
+{
+	struct tree *t = w->tree;
+	if (!entries_are_wanted(t))
+		return;
+	pthread_mutex_lock(&t->lock);
+	send_entry(t, e, &w->done, NULL);
+	pthread_mutex_unlock(&t->lock);
+}
+
+void report_deleted(struct worker *w, const struct entry *e)
+{
+	const struct done done = w->done;
+	w->done = (struct done){.action = FCOPY_ACTION_DELETED};
+	report_entry(w, e);
+	w->done = done;
+}
+
+void report_directory(struct worker *w, struct directory *d)
+{
+	struct tree *t = w->tree;
+	const struct done done = {.type = S_IFDIR};
+	if (__atomic_load_n(&d->failed, __ATOMIC_RELAXED))
+		return;
+	w->sum.directories++;
+	if (!entries_are_wanted(t))
+		return;
+	pthread_mutex_lock(&t->lock);
+	send_entry(t, &(struct entry){.dir = d, .name = "", .as = ""}, &done, NULL);
+	pthread_mutex_unlock(&t->lock);
+}
+
+void report_failed_entry(struct worker *w, const struct entry *e, const struct fcopy_error *error)
+{
+	struct done done = {.type = e->name[0] ? w->done.type : S_IFDIR};
+	if (entries_are_wanted(w->tree))
+		send_entry(w->tree, e, &done, error);
+}
+
+void report_operand_entry(struct tree *t, const struct done *done, const char *dst,
+			  const struct fcopy_error *error)
+{
+	const struct fcopy_entry entry = {.action = error ? FCOPY_ACTION_FAILED : done->action,
+					  .operand = t->source,
+					  .dst = dst,
+					  .type = done ? done->type : 0,
+					  .bytes = done ? done->bytes : 0,
+					  .engine = done ? done->engine : NULL,
+					  .error = error};
+	if (entries_are_wanted(t))
+		report_notify(t, &(struct fcopy_event){
+				     .kind = FCOPY_EVENT_ENTRY, .text = dst, .entry = &entry});
+}
+
+const char *report_engine(const struct fcopy_step *step, size_t n)
+{
+	const struct fcopy_step *most = NULL;
+	for (; n > 0; n--, step++)
+		if (step->bytes > 0 && (!most || step->bytes > most->bytes))
+			most = step;
+	return most ? most->engine : NULL;
+}
+
+static enum fcopy_state operand_state(const struct tree *t, const char *part)
+{
+	size_t n = strlen(part), suffix = sizeof(PART_SUFFIX) - 1;
+	if (t->options->dry_run)
+		return FCOPY_STATE_UNCHANGED;
+	if (t->committed || t->landed)
+		return t->failures > 0 && !t->landed ? FCOPY_STATE_INCOMPLETE
+						     : FCOPY_STATE_COMPLETE;
+	if (t->merges || t->in_place)
+		return FCOPY_STATE_INCOMPLETE;
+	return n > suffix && strcmp(part + n - suffix, PART_SUFFIX) == 0 ? FCOPY_STATE_PART
+									 : FCOPY_STATE_UNCHANGED;
+}
+
+void report_operand_begin(struct tree *t, const char *src, struct fcopy_tree_report *before)
+{
+	struct fcopy_tree_report *r = t->report;
+	*before = *r;
+	r->dst[0] = r->part[0] = '\0';
+	t->source = src;
+	t->failures = 0;
+	t->committed = t->merges = t->in_place = t->landed = false;
+}
+
+void report_operand_end(struct tree *t, size_t index, const struct fcopy_tree_report *before)
+{
+	struct fcopy_tree_report *r = t->report;
+	const struct fcopy_operand o = {.index = index,
+					.src = t->source,
+					.dst = r->dst[0] ? r->dst : NULL,
+					.part = r->part[0] ? r->part : NULL,
+					.state = operand_state(t, r->part),
+					.committed = t->committed,
+					.merged = t->merges,
+					.files = r->files - before->files,
+					.directories = r->directories - before->directories,
+					.symlinks = r->symlinks - before->symlinks,
+					.specials = r->specials - before->specials,
+					.hard_links = r->hard_links - before->hard_links,
+					.kept = r->kept - before->kept,
+					.skipped = r->skipped - before->skipped,
+					.unchanged = r->unchanged - before->unchanged,
+					.deleted = r->deleted - before->deleted,
+					.excluded = r->excluded - before->excluded,
+					.vanished = r->vanished - before->vanished,
+					.failed = r->failed - before->failed,
+					.bytes = r->bytes - before->bytes,
+					.resumed = r->resumed - before->resumed};
+	if (t->options->copy.notify)
+		report_notify(t, &(struct fcopy_event){.kind = FCOPY_EVENT_OPERAND, .operand = &o});
+	if (!r->part[0])
+		strcpy(r->part, before->part);
+	t->source = NULL;
+}
