@@ -50,15 +50,21 @@ typedef void record_function(struct shard_job *, const char *name, const struct 
 static int for_each_record(struct shard_job *j, record_function *each, const struct removal *arg)
 {
 	_Alignas(8) char names[32768];
-	ssize_t n = lseek(j->records, 0, SEEK_SET) < 0 ? -1 : 0;
-	while (n >= 0 && (n = getdents64(j->records, names, sizeof(names))) > 0)
+	int dir = io_reopen_directory(j->records);
+	ssize_t n = dir;
+	if (dir < 0)
+		errno = -dir;
+	while (n >= 0 && (n = getdents64(dir, names, sizeof(names))) > 0)
 		for (ssize_t at = 0; at < n;) {
 			const struct dirent64 *entry = (const void *)(names + at);
 			if (entry->d_name[0] != '.')
 				each(j, entry->d_name, arg);
 			at += entry->d_reclen;
 		}
-	return n < 0 ? records_fail(j, "list of its .fcopy-shards", "getdents64", errno) : 0;
+	int err = errno;
+	if (dir >= 0)
+		close(dir);
+	return n < 0 ? records_fail(j, "list of its .fcopy-shards", "getdents64", err) : 0;
 }
 
 void records_commit_name(const struct shard_job *j, const struct stat *part,

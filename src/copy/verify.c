@@ -24,8 +24,12 @@ int verify_copy(struct copy *c)
 	off_t same = c->src.positional ? compare_files(c, c->first, c->all.offset, true, &cached)
 				       : compare_sum(c, c->all.offset, &cached);
 	report->seconds[FCOPY_PHASE_VERIFY] += io_now() - start;
-	if (same < 0)
+	if (same < 0) {
+		/* Some object stores open no file that is being written. */
+		if (report->error.call && strcmp(report->error.call, "open") == 0)
+			report->error.advice = FCOPY_ADVICE_NO_FSYNC;
 		return (int)same;
+	}
 	if (c->src.positional ? same < c->all.offset : same == 0) {
 		if (c->src.positional)
 			snprintf(report->detail, sizeof(report->detail),
@@ -64,7 +68,9 @@ int verify_prefix(struct copy *c)
 	off_t end = part.st_size < c->limit ? part.st_size : c->limit;
 	double start = io_now();
 	copy_phase(c, FCOPY_PHASE_VERIFY, (uint64_t)end);
-	off_t same = compare_files(c, 0, end, c->options->fsync, &cached);
+	/* A new part has nothing to compare. Some object stores open no file that is being written.
+	 */
+	off_t same = end > 0 ? compare_files(c, 0, end, c->options->fsync, &cached) : 0;
 	c->report->seconds[FCOPY_PHASE_VERIFY] = io_now() - start;
 	if (same < 0)
 		return (int)same;

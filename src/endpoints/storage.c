@@ -10,6 +10,8 @@
 #include <linux/magic.h>
 #include <stdio.h>
 #include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
 
 #define EXFAT_MAGIC    0x2011bab0 /* not in linux/magic.h before 5.7 */
 #define NTFS3_MAGIC    0x7366746e
@@ -58,6 +60,20 @@ static bool rename_hidden(int dir, const char *from, const char *to, bool *able)
 	return *able || !is_of_directory(errno);
 }
 
+#define RELEASE_MS 8 /* the longest of the waits, each twice as long as the one before */
+
+/* Some storage renames no file that is open, and close(2) does not wait for the release of a FUSE
+ * file. */
+static bool rename_closed(int dir, const char *from, const char *to, bool *able)
+{
+	bool learned = rename_hidden(dir, from, to, able);
+	for (int ms = 1; !*able && ms <= RELEASE_MS; ms *= 2) {
+		nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
+		learned = rename_hidden(dir, from, to, able);
+	}
+	return learned;
+}
+
 /* Each probe returns false if nothing was learned. */
 static bool probe_directory(int dir, const char *a, const char *b, bool *able)
 {
@@ -71,6 +87,9 @@ static bool probe_directory(int dir, const char *a, const char *b, bool *able)
 static bool create_hidden(int dir, const char *name)
 {
 	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	/* rclone creates an empty file after close(2), perhaps after its removal. */
+	if (fd >= 0)
+		(void)!write(fd, "\n", 1);
 	if (fd >= 0 && close(fd) == 0)
 		return true;
 	if (fd >= 0)
@@ -82,13 +101,13 @@ static bool probe_files(int dir, const char *a, const char *b, bool *renames, bo
 {
 	if (!create_hidden(dir, a))
 		return false;
-	bool learned = rename_hidden(dir, a, b, renames);
+	bool learned = rename_closed(dir, a, b, renames);
 	if (!*renames) {
 		unlinkat(dir, a, 0);
 		return learned;
 	}
 	bool both = create_hidden(dir, a);
-	learned = both && rename_hidden(dir, a, b, replaces);
+	learned = both && rename_closed(dir, a, b, replaces);
 	if (both && !*replaces)
 		unlinkat(dir, a, 0);
 	unlinkat(dir, b, 0);

@@ -117,6 +117,22 @@ int io_zero(struct io *io, int fd, off_t start, off_t end)
 	return 0;
 }
 
+int io_reopen_directory(int fd)
+{
+	int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (again >= 0 || errno != EACCES)
+		return again < 0 ? -errno : again;
+	/* Its mode has changed since. */
+	again = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (again < 0)
+		return -errno;
+	if (lseek(again, 0, SEEK_SET) == 0)
+		return again;
+	int err = errno;
+	close(again);
+	return -err;
+}
+
 int io_flush_directory(int fd)
 {
 	return fsync(fd) < 0 && errno != EINVAL && errno != EOPNOTSUPP ? -errno : 0;

@@ -43,6 +43,10 @@ bool io_punch(int fd, off_t start, off_t end);
  * -errno. */
 int io_zero(struct io *io, int fd, off_t start, off_t end);
 
+/* Opens a directory again, to read its names from the start: after a seek to the start, some FUSE
+ * file systems (sshfs) return none. Returns a descriptor or -errno. */
+int io_reopen_directory(int fd);
+
 /* Flushes an open directory. Returns 0 or -errno. Some network file systems cannot: their server
  * does it at once, which counts as 0. */
 int io_flush_directory(int fd);

@@ -61,6 +61,8 @@ int private_probe(int dir, mode_t mode, struct stat *st)
 	if (fd < 0)
 		return -errno;
 	int r = fstat(fd, st) < 0 ? -errno : 0;
+	if (name[0]) /* rclone creates an empty file after close(2), perhaps after its removal */
+		(void)!write(fd, "\n", 1);
 	close(fd);
 	if (name[0])
 		unlinkat(dir, name, 0);
@@ -88,16 +90,19 @@ int private_is_empty(int fd)
 {
 	_Alignas(8) char names[2048]; /* more than one name of any length */
 	ssize_t n = 0;
-	if (lseek(fd, 0, SEEK_SET) < 0)
-		return -errno;
-	while ((n = getdents64(fd, names, sizeof(names))) > 0)
+	int r = 1, dir = io_reopen_directory(fd);
+	if (dir < 0)
+		return dir;
+	while (r == 1 && (n = getdents64(dir, names, sizeof(names))) > 0)
 		for (ssize_t at = 0; at < n;) {
 			const struct dirent64 *d = (const void *)(names + at);
 			if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
-				return 0;
+				r = 0;
 			at += d->d_reclen;
 		}
-	return n < 0 ? -errno : 1;
+	r = n < 0 ? -errno : r;
+	close(dir);
+	return r;
 }
 
 bool private_has_name(int fd, int parent, const char *name)
@@ -215,6 +220,8 @@ static int private_create_lock(struct private_directory *p, const char **call)
 	struct stat st;
 	if (fstat(p->lock, &st) == 0 && (st.st_mode & 0600) != 0600)
 		(void)!fchmod(p->lock, 0600);
+	if (p->exposed) /* as in private_probe */
+		(void)!write(p->lock, "\n", 1);
 	*call = "flock";
 	int r = private_take_lock(p->lock, LOCK_EX, NULL);
 	if (r < 0 && !private_lacks_locks(-r))

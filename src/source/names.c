@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "names.h"
+#include "io/io.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -42,9 +43,6 @@ static bool is_dot(const char *name)
 static int names_collect(int fd, struct bytes *b, char *buffer, const char **call)
 {
 	ssize_t n;
-	*call = "lseek";
-	if (lseek(fd, 0, SEEK_SET) < 0)
-		return -errno;
 	*call = "getdents64";
 	while ((n = getdents64(fd, buffer, BUFFER_SIZE)) > 0)
 		for (ssize_t at = 0; at < n;) {
@@ -69,7 +67,14 @@ int names_read(int fd, struct name_list *list, const char **call)
 	char *buffer = malloc(BUFFER_SIZE);
 	*call = "malloc";
 	*list = (struct name_list){0};
-	int r = buffer ? names_collect(fd, &b, buffer, call) : -ENOMEM;
+	int r = -ENOMEM;
+	if (buffer) {
+		*call = "open";
+		int dir = io_reopen_directory(fd);
+		r = dir < 0 ? dir : names_collect(dir, &b, buffer, call);
+		if (dir >= 0)
+			close(dir);
+	}
 	free(buffer);
 	if (r == 0 && !(list->name = malloc((b.count + 1) * sizeof(*list->name)))) {
 		*call = "malloc";

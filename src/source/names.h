@@ -14,7 +14,7 @@ struct name_list {
 	size_t count;
 };
 
-/* Reads the directory that is open as fd, from its start; moves its file offset. Returns 0 and the
+/* Reads the directory that is open as fd, from its start. Returns 0 and the
  * names, which names_free() frees; or -errno with the call. */
 int names_read(int fd, struct name_list *list, const char **call);
 void names_free(struct name_list *list);

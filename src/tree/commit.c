@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A separate descriptor: the operand's may be O_PATH. */
@@ -29,9 +30,25 @@ static int commit_flush_parent(const struct root *r)
 	return result;
 }
 
+#define WRITEBACK_MS 4096 /* the longest of the waits, each twice as long as the one before */
+
+static bool commit_waits(const struct root *r, int result)
+{
+	return result < 0 && result != -EEXIST && result != -ENOTEMPTY && result != -ENOENT &&
+	       result != -EACCES && result != -EXDEV && !tree_stopped(r->tree) &&
+	       !storage_is_known(r->to->place.dir);
+}
+
+/* Some storage renames no directory whose files it still writes back: waits for that. */
 static int commit_rename(const struct root *r, const char *to)
 {
-	return private_rename(r->home, r->temporary, r->to->place.dir, to);
+	const int parent = r->to->place.dir;
+	int result = private_rename(r->home, r->temporary, parent, to);
+	for (long ms = 1; ms <= WRITEBACK_MS && commit_waits(r, result); ms *= 2) {
+		nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+		result = private_rename(r->home, r->temporary, parent, to);
+	}
+	return result;
 }
 
 /* A directory that changes its parent needs w for its owner, because its ".." changes: it gets a

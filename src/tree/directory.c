@@ -165,12 +165,14 @@ static bool directory_is_exact(const struct directory *d)
 {
 	_Alignas(8) char names[8192];
 	unsigned count = 0;
-	ssize_t n = -1;
-	if (lseek(d->dst, 0, SEEK_SET) == 0)
-		while ((n = getdents64(d->dst, names, sizeof(names))) > 0)
-			for (ssize_t at = 0; at < n; count++)
-				at +=
-				    ((const struct dirent64 *)(const void *)(names + at))->d_reclen;
+	int dir = io_reopen_directory(d->dst);
+	if (dir < 0)
+		return false;
+	ssize_t n;
+	while ((n = getdents64(dir, names, sizeof(names))) > 0)
+		for (ssize_t at = 0; at < n; count++)
+			at += ((const struct dirent64 *)(const void *)(names + at))->d_reclen;
+	close(dir);
 	return n == 0 && count == d->present + 2; /* . and .. */
 }
 

@@ -53,11 +53,12 @@ static void remove_listed(struct stale *s, const char *name)
 
 /* Calls `take` for each name in an open directory. Returns 0 or -errno. A source
  * that was removed since has no names: getdents64(2) returns ENOENT then. */
-static int take_names(struct stale *s, int dir, void (*take)(struct stale *, const char *name))
+static int take_names(struct stale *s, int open, void (*take)(struct stale *, const char *name))
 {
 	_Alignas(8) char names[8192];
-	ssize_t n = -1;
-	if (lseek(dir, 0, SEEK_SET) == 0)
+	int dir = io_reopen_directory(open);
+	ssize_t n = dir;
+	if (dir >= 0)
 		while ((n = getdents64(dir, names, sizeof(names))) > 0)
 			for (ssize_t at = 0; at < n;) {
 				const struct dirent64 *entry = (const void *)(names + at);
@@ -65,7 +66,10 @@ static int take_names(struct stale *s, int dir, void (*take)(struct stale *, con
 					take(s, entry->d_name);
 				at += entry->d_reclen;
 			}
-	return n < 0 && (errno != ENOENT || dir != s->d->src) ? -errno : 0;
+	int err = dir < 0 ? -dir : errno;
+	if (dir >= 0)
+		close(dir);
+	return n < 0 && (err != ENOENT || open != s->d->src) ? -err : 0;
 }
 
 void prune_directory(struct worker *w, struct directory *d)

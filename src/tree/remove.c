@@ -93,8 +93,10 @@ int remove_tree(int root, int dir, const char *name, uint64_t *count)
 	fchmod(root, 0700);
 	do {
 		r.progress = false;
-		lseek(root, 0, SEEK_SET);
-		remove_entries(&r, root, 0);
+		int again = io_reopen_directory(root);
+		remove_entries(&r, again < 0 ? root : again, 0);
+		if (again >= 0)
+			close(again);
 		result = unlinkat(dir, name, AT_REMOVEDIR) < 0 ? -errno : 0;
 	} while (result < 0 && r.progress);
 	return result < 0 && r.failure ? -r.failure : result;

@@ -282,3 +282,35 @@ refuses_and_overwrites() {
 		grep -q "hint: leave out --fsync" err
 		[ "$(ls backing)" = c ]'
 }
+
+@test "storage whose open directories can be read once: a tree is resumed, mirrored and removed" {
+	mkdir -p backing s/d
+	random s/a 1000
+	random s/d/b 1000
+	# shellcheck disable=SC2016
+	by_fuse norewind '"$FCOPY" -r --resume s m/t
+		diff -r s backing/t
+		"$FCOPY" -a s m/u
+		"$FCOPY" -aT s m/u
+		diff -r s backing/u
+		setfattr -n user.fault -v write:EIO:0:1 m
+		! "$FCOPY" -r s m/v
+		"$FCOPY" -r --resume s m/v
+		diff -r s backing/v
+		setfattr -n user.fault -v write:ENOSPC m
+		! "$FCOPY" -r s m/w
+		[ "$(ls -A backing)" = "$(printf "t\nu\nv")" ]'
+}
+
+@test "storage that is busy with a directory: its rename is waited for" {
+	mkdir -p backing s
+	random s/a 1000
+	# shellcheck disable=SC2016
+	by_fuse fault=write:delay=400 '"$FCOPY" -r s m/t &
+		until [ "$(find backing -name a)" ]; do sleep 0.01; done
+		setfattr -n user.fault -v renamedir:EBUSY:0:5 m
+		wait $!
+		diff -r s backing/t
+		[ "$(getfattr --only-values -n user.faults m)" -ge 6 ]
+		[ "$(ls -A backing)" = t ]'
+}

@@ -5,7 +5,7 @@
  *
  *     faultfs DIR MOUNTPOINT [-o fault=RULE]... [-o rate=BYTES] [-o direct_io] [-o writeback]
  *             [-o sizeless] [-o stream] [-o modeless] [-o caseless] [-o sequential] [-o xattrs]
- *             [-o fmode=OCTAL] [-o dmode=OCTAL] [-o steps=SECONDS] [-o touch]
+ *             [-o fmode=OCTAL] [-o dmode=OCTAL] [-o steps=SECONDS] [-o touch] [-o norewind]
  *
  * While it is mounted, `setfattr -n user.fault -v RULE MOUNTPOINT` adds a rule, and
  * `getfattr --only-values -n user.faults MOUNTPOINT` prints how many operations rules have changed.
@@ -14,7 +14,7 @@
  *     OP:     read, write, flush, fsync, release, create, fallocate, truncate, link, rename,
  * unlink, chmod, chown, utimens, symlink, mknod, mkdir, statfs, lseek, setxattr, getxattr,
  *             listxattr; of rename, only that of a directory (renamedir), onto a name that exists
- *             (renameover), or of a file while any file is open for writing (renameopen)
+ *             (renameover), or of a file that is open for writing (renameopen)
  *     ACTION: ERRNO        fail with this error, such as EPERM
  *             short=BYTES  read or write at most that many bytes (1 or more)
  *             delay=MS     sleep for milliseconds first
@@ -27,7 +27,8 @@
  *
  * direct_io opens files without the page cache. So does a rule read:short, for files opened from
  * then on: the page cache would take a short read for the end of the file. With sequential, as in
- * object stores, a write must start where the file ends. With xattrs the files have the extended
+ * object stores, a write must start where the file ends. With norewind a second read of an open
+ * directory finds no names. With xattrs the files have the extended
  * attributes of DIR. O_TMPFILE is unsupported. An operation that always fails with ENOSYS is one
  * that the file system lacks: the kernel does not ask again for some of them.
  */
@@ -58,6 +59,7 @@ static struct {
 	int sizeless;          /* stat reports 0 bytes, like a file whose length is unknown */
 	int modeless;          /* each file has mode 0777, and chmod fails with EPERM */
 	int sequential;        /* a write elsewhere than at the end of the file fails with EINVAL */
+	int norewind;          /* an open directory can be read once, as with sshfs */
 	int xattrs;            /* pass extended attributes through */
 	unsigned fmode, dmode; /* each file or directory has this mode, and chmod has no effect */
 	unsigned steps;        /* seconds: stat reports a modification time that is a multiple */
@@ -70,8 +72,35 @@ static struct {
 	int twice;    /* each directory lists each name twice */
 } config;
 
-static atomic_int writers; /* files that are open for writing */
-static int backing;        /* the working directory, once the daemon has left ours */
+#define WRITERS_MAX 256
+static atomic_ulong writers[WRITERS_MAX]; /* inodes that are open for writing; 0: no entry */
+
+/* Replaces one entry by another. */
+static void exchange_writer(unsigned long from, unsigned long to)
+{
+	for (int i = 0; i < WRITERS_MAX; i++) {
+		unsigned long expected = from;
+		if (atomic_compare_exchange_strong(&writers[i], &expected, to))
+			return;
+	}
+}
+
+static void note_writer(const struct fuse_file_info *fi, bool opened)
+{
+	struct stat st;
+	if ((fi->flags & O_ACCMODE) != O_RDONLY && fstat(fi->fh, &st) == 0)
+		exchange_writer(opened ? 0 : st.st_ino, opened ? st.st_ino : 0);
+}
+
+static bool is_written(ino_t inode)
+{
+	int i = 0;
+	while (i < WRITERS_MAX && writers[i] != inode)
+		i++;
+	return i < WRITERS_MAX;
+}
+
+static int backing; /* the working directory, once the daemon has left ours */
 
 static void throttle(size_t size)
 {
@@ -138,7 +167,7 @@ static int open_backing(const char *path, int flags, mode_t mode, struct fuse_fi
 	if (fd < 0)
 		return -errno;
 	fi->fh = fd;
-	writers += (fi->flags & O_ACCMODE) != O_RDONLY;
+	note_writer(fi, true);
 	fi->nonseekable = config.stream;
 	fi->direct_io = config.direct_io || config.sizeless || config.oversize ||
 			faults_shorten(FAULT_READ);
@@ -199,8 +228,8 @@ static int fs_release(const char *path, struct fuse_file_info *fi)
 	(void)path;
 	if (config.touch && (fi->flags & O_ACCMODE) != O_RDONLY)
 		futimens(fi->fh, NULL);
+	note_writer(fi, false);
 	close(fi->fh);
-	writers -= (fi->flags & O_ACCMODE) != O_RDONLY;
 	return faults_at(FAULT_RELEASE, NULL, 0);
 }
 
@@ -237,7 +266,7 @@ static int fs_rename(const char *from, const char *to, unsigned flags)
 
 	if (!err && directory)
 		err = faults_at(FAULT_RENAMEDIR, NULL, 0);
-	if (!err && !directory && writers > 0)
+	if (!err && !directory && is_written(st.st_ino))
 		err = faults_at(FAULT_RENAMEOPEN, NULL, 0);
 	if (!err && lstat(rel(to), &st) == 0)
 		err = faults_at(FAULT_RENAMEOVER, NULL, 0);
@@ -288,7 +317,8 @@ static int fs_readdir(const char *path, void *buf, fuse_fill_dir_t fill, off_t o
 	(void)path, (void)offset, (void)flags;
 	if (!dir)
 		return -errno;
-	rewinddir(dir);
+	if (!config.norewind)
+		rewinddir(dir);
 	for (struct dirent *entry; (entry = readdir(dir));)
 		for (int i = 0; i <= config.twice; i++)
 			fill(buf, entry->d_name, NULL, 0, 0);
@@ -419,6 +449,7 @@ static const struct fuse_opt options[] = {
     {"phantom", offsetof(typeof(config), phantom), 1},
     {"twice", offsetof(typeof(config), twice), 1},
     {"sequential", offsetof(typeof(config), sequential), 1},
+    {"norewind", offsetof(typeof(config), norewind), 1},
     {"xattrs", offsetof(typeof(config), xattrs), 1},
     {"fmode=%o", offsetof(typeof(config), fmode), 0},
     {"dmode=%o", offsetof(typeof(config), dmode), 0},
