@@ -80,17 +80,16 @@ ERRNOS="ENOSYS EOPNOTSUPP EPERM EACCES EINVAL EIO EMFILE EXDEV"
 	random a 300000
 	chmod 640 a
 	# shellcheck disable=SC2016
-	ERRNOS=$ERRNOS by_fuse rw 'for errno in $ERRNOS; do
-			setfattr -n user.fault -v rename:$errno m
-			for how in "" --fsync --verify -n --inplace --inplace=auto --preserve=timestamps -t; do
-				rm -f m/*
-				if [ "$how" = -t ]; then set -- -v -t m a; else set -- -v $how --json=out a m/a; fi
-				"$FCOPY" "$@" 2>err
-				cmp a backing/a
-				[ "$(stat -c %a backing/a)" = 640 ]
-				grep -q "fcopy: m/a: not atomic: " err
-				[ "$how" = -t ] || grep -q "\"not_atomic\": \"" out
-			done
+	ERRNOS=$ERRNOS by_fuse rw 'for how in "" --fsync --verify -n --inplace --inplace=auto --preserve=timestamps -t; do
+			setfattr -n user.fault -v rename:${ERRNOS%% *} m
+			ERRNOS=${ERRNOS#* }
+			rm -f m/*
+			if [ "$how" = -t ]; then set -- -v -t m a; else set -- -v $how --json=out a m/a; fi
+			"$FCOPY" "$@" 2>err
+			cmp a backing/a
+			[ "$(stat -c %a backing/a)" = 640 ]
+			grep -q "fcopy: m/a: not atomic: " err
+			[ "$how" = -t ] || grep -q "\"not_atomic\": \"" out
 		done
 		rm -f m/*
 		setfattr -n user.fault -v write:EIO:200000 m
