@@ -187,6 +187,20 @@ static void directory_flush(struct worker *w, struct directory *d)
 	report_failure(w, &(struct entry){.dir = d, .name = "", .as = ""}, &error);
 }
 
+/* A rename onto an existing file changes the times of its directory, where cp(1), which overwrites
+ * the file, does not. If nothing else was done to its names, restores the time. */
+static void directory_restore_time(const struct tree *t, const struct directory *d)
+{
+	const struct fcopy_tree_options *o = t->options;
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, d->was.st_mtim};
+	struct stat now;
+	if (d->was.st_nlink > 0 && !d->fresh && !o->dry_run && !o->delete_extra &&
+	    !(o->copy.preserve & FCOPY_ATTR_TIMESTAMPS) &&
+	    !__atomic_load_n(&d->grown, __ATOMIC_RELAXED) && fstat(d->dst, &now) == 0 &&
+	    !same_mtime(&now, &d->was))
+		(void)!futimens(d->dst, times); /* best effort: only the owner may */
+}
+
 static void directory_finish(struct worker *w, struct directory *d)
 {
 	bool finishes = w->tree->walk == WALK_FINISHES;
@@ -201,6 +215,7 @@ static void directory_finish(struct worker *w, struct directory *d)
 	if (w->tree->options->delete_extra && !d->fresh && !d->unread && !d->mounted &&
 	    !tree_stopped(w->tree) && !directory_is_exact(d))
 		mirror_collect(w, d);
+	directory_restore_time(w->tree, d);
 	if (!d->parent) /* root.c still needs it */
 		return;
 	const bool dry = w->tree->options->dry_run;
@@ -365,6 +380,9 @@ int directory_enter(struct worker *w, const struct entry *e, int fd, const struc
 		return report_call(w, e, "malloc", entry_src, ENOMEM);
 	}
 	d->fresh = fresh || t->resume || finishes;
+	if (!d->fresh && dst >= 0)
+		(void)!fstat(dst, &d->was);
+	w->replaced = !fresh;
 	d->resumed = (!fresh && t->resume) || finishes;
 	d->mounted = mounted;
 	d->link = link_dest_enter(e->dir, e->name);

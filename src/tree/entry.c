@@ -115,6 +115,7 @@ static int entry_copy_file(struct worker *w, const struct entry *e, int fd, cons
 		w->done.action = FCOPY_ACTION_UNCHANGED;
 		return -EEXIST;
 	}
+	w->replaced = r == 0 && w->file.existed;
 	if (r == 0 && w->tree->record)
 		record_add(w, e, st);
 	if (r < 0 && entry_met_rival(w, e))
@@ -373,6 +374,9 @@ void entry_copy(struct worker *w, const struct entry *e)
 	if (r == -EINPROGRESS) /* it waits for another name of its inode, and comes again */
 		__atomic_sub_fetch(&w->tree->sum, sum, __ATOMIC_RELAXED);
 	w->entry = NULL;
+	if (!(r == 0 && w->replaced))
+		__atomic_store_n(&e->dir->grown, true, __ATOMIC_RELAXED);
+	w->replaced = false; /* also for an entry that other names waited for */
 	if (r >= 0 && (w->tree->resume || w->tree->options->delete_extra))
 		__atomic_add_fetch(&e->dir->present, 1, __ATOMIC_RELAXED);
 	else if (r < 0 && r != -EINPROGRESS && w->tree->resume && w->tree->options->keep_going &&

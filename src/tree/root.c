@@ -259,6 +259,7 @@ static int root_begin(struct root *r, struct directory **d)
 	(*d)->src_path = r->from->path;
 	(*d)->dst_path = r->to->path;
 	(*d)->fresh = r->temporary[0];
+	(*d)->was = st;
 	(*d)->resumed = r->resumes;
 	return 0;
 }

@@ -40,6 +40,8 @@ struct directory {
 	bool unread;              /* its source was not read to the end */
 	bool mounted;             /* a mount point that is not entered */
 	bool failed;              /* a failure of the directory itself was reported; atomic */
+	struct stat was;          /* of dst, if it existed; st_nlink 0: it did not */
+	bool grown;               /* more was done to its names than files replaced; atomic */
 	unsigned present;         /* entries with a copy in dst (--resume, last walk); atomic */
 	uint64_t hash;       /* of its path below the operand, with a final slash; for shards */
 	unsigned pending;    /* items and subdirectories that are not finished; atomic */
@@ -96,6 +98,7 @@ struct done {
 
 struct worker {
 	struct tree *tree;
+	bool replaced;                /* the entry was there: its directory has no new name */
 	const struct entry *entry;    /* the one at work; for messages */
 	struct done done;             /* ... and what was done with it */
 	struct fcopy_tree_report sum; /* counts and steps only */

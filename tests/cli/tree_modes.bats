@@ -230,3 +230,26 @@ make_box() {
 	expect 0 -r --no-preserve=mode s deny
 	[ "$(stat -c %a deny/s/d deny/s/d/f | tr '\n' ' ')" = "770 660 " ]
 }
+
+@test "merge with -r: directories that only had files replaced keep time and mode, as with cp" {
+	mkdir -p s/d/e s/new cp/s/d/e
+	echo a | tee s/a s/d/b >s/d/e/c
+	echo old | tee cp/s/a cp/s/d/b >cp/s/d/e/c
+	chmod 700 cp/s/d
+	chmod 1777 cp/s/d/e
+	touch -d @981158400 cp/s/d/e cp/s/d cp/s
+	cp -a cp fcopy
+	echo f >s/d/e/f
+	cp -r s cp
+	expect 0 -r s fcopy
+	diff -r s fcopy/s
+	[ "$(stat -c '%Y %a' fcopy/s/d)" = "981158400 700" ]
+	[ "$(stat -c %Y cp/s/d)" = 981158400 ]
+	for d in s s/d/e; do # has a new name
+		[ "$(stat -c %Y fcopy/$d)" != 981158400 ]
+		[ "$(stat -c %a fcopy/$d)" = "$(stat -c %a cp/$d)" ]
+	done
+	touch -d @981158400 fcopy/s
+	expect 0 -rT s fcopy/s
+	[ "$(stat -c %Y fcopy/s)" = 981158400 ]
+}
