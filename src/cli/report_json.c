@@ -87,6 +87,9 @@ static void add_tree(struct json *j, const struct outcome *o)
 	json_integer(j, "changed", r->changed);
 	json_integer(j, "cloned", r->cloned);
 	json_integer(j, "failed", r->failed);
+	json_integer(j, "threads_most", r->threads_most);
+	json_seconds(j, "threads_average", r->threads_average);
+	json_string(j, "threads_reason", r->threads_reason);
 	tree_add_failures(j);
 	json_close(j, '}');
 }

@@ -175,6 +175,19 @@ static void print_entries(const char *label, uint64_t n, FILE *f)
 	end_line(&t, f);
 }
 
+/* A single file, and a tree of one, have no pool of threads. */
+static void print_threads(const struct fcopy_tree_report *r, FILE *f)
+{
+	struct text t = {0};
+	if (r->threads_most == 0)
+		return;
+	add_label(&t, "threads");
+	add_count(&t, r->threads_most);
+	end_line(&t, f);
+	fprintf(f, "%-*s%*.1f%s%s\n", LABEL, "  on average", VALUE, r->threads_average,
+		r->threads_reason ? "  " : "", r->threads_reason ? r->threads_reason : "");
+}
+
 /* What a tree consists of, and how fast it was copied. */
 static void print_tree(const struct fcopy_tree_report *r, double seconds, FILE *f)
 {
@@ -200,6 +213,7 @@ static void print_tree(const struct fcopy_tree_report *r, double seconds, FILE *
 	print_entries("vanished", r->vanished, f);
 	print_entries("changed", r->changed, f);
 	print_entries("failed", r->failed, f);
+	print_threads(r, f);
 }
 
 void stats_print(const struct outcome *o, FILE *f)

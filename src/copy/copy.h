@@ -131,6 +131,11 @@ int cpus_start_thread(pthread_t *, void *(*run)(void *), void *arg);
  * without a limit. cgroup: a file like /proc/self/cgroup; root: where cgroup version 2 is mounted.
  */
 unsigned cpus_quota(const char *cgroup, const char *root);
+/* The same for memory.max, in bytes; UINT64_MAX without a limit. */
+uint64_t cpus_memory(const char *cgroup, const char *root);
+/* The files that this process passes to them. */
+#define CPUS_CGROUP      "/proc/self/cgroup"
+#define CPUS_CGROUP_ROOT "/sys/fs/cgroup"
 
 /* ranges.c: hands pieces of t to `threads` threads, each running the engine, which has to be
  * positional. The caller's thread is one of them. t->buffer has room for t->buffer_size bytes of

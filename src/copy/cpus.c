@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * How many CPUs this process may use, how many have nothing to do, and threads on different CPUs.
+ * How many CPUs and how much memory this process may use, how many CPUs have nothing to do, and
+ * threads on different CPUs.
  */
 #define _GNU_SOURCE
 #include "copy.h"
@@ -38,10 +39,27 @@ static unsigned parse_quota(const char *text)
 	return quota < period ? 1 : (unsigned)(quota / period);
 }
 
-unsigned cpus_quota(const char *cgroup, const char *root)
+/* One memory.max in bytes, or "max". */
+static uint64_t parse_memory(const char *text)
+{
+	char *end;
+	unsigned long long bytes = strtoull(text, &end, 10);
+	return end == text ? UINT64_MAX : bytes;
+}
+
+static uint64_t parse_cpus(const char *text)
+{
+	unsigned n = parse_quota(text);
+	return n == UINT_MAX ? UINT64_MAX : n;
+}
+
+/* The lowest value of the file from the process's group up to the root: each one limits all below
+ * it. UINT64_MAX: there is no limit. */
+static uint64_t least_limit(const char *cgroup, const char *root, const char *file,
+			    uint64_t (*parse)(const char *text))
 {
 	char text[PATH_MAX], path[2 * PATH_MAX], limit[64];
-	unsigned least = UINT_MAX;
+	uint64_t least = UINT64_MAX;
 	if (!read_text(cgroup, text, sizeof(text)))
 		return least;
 	char *group = strncmp(text, "0::/", 4) == 0 ? text : strstr(text, "\n0::/");
@@ -49,15 +67,25 @@ unsigned cpus_quota(const char *cgroup, const char *root)
 		return least;
 	group = strchr(group, '/');
 	group[strcspn(group, "\n")] = '\0';
-	/* From the process's group up to the root: each one limits all below it. */
 	for (char *slash = group + strlen(group); slash; slash = strrchr(group, '/')) {
 		*slash = '\0';
-		snprintf(path, sizeof(path), "%s%s/cpu.max", root, group);
-		unsigned n = read_text(path, limit, sizeof(limit)) ? parse_quota(limit) : UINT_MAX;
+		snprintf(path, sizeof(path), "%s%s/%s", root, group, file);
+		uint64_t n = read_text(path, limit, sizeof(limit)) ? parse(limit) : UINT64_MAX;
 		if (n < least)
 			least = n;
 	}
 	return least;
+}
+
+unsigned cpus_quota(const char *cgroup, const char *root)
+{
+	uint64_t least = least_limit(cgroup, root, "cpu.max", parse_cpus);
+	return least < UINT_MAX ? (unsigned)least : UINT_MAX;
+}
+
+uint64_t cpus_memory(const char *cgroup, const char *root)
+{
+	return least_limit(cgroup, root, "memory.max", parse_memory);
 }
 
 unsigned cpus_allowed(void)
@@ -65,7 +93,7 @@ unsigned cpus_allowed(void)
 	cpu_set_t set;
 	/* More than 1024 CPUs do not fit into the set: EINVAL. */
 	unsigned n = sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
-	unsigned quota = n > 1 ? cpus_quota("/proc/self/cgroup", "/sys/fs/cgroup") : n;
+	unsigned quota = n > 1 ? cpus_quota(CPUS_CGROUP, CPUS_CGROUP_ROOT) : n;
 	return n < quota ? n : quota;
 }
 

@@ -5,24 +5,34 @@
 #include "resume.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/vfs.h>
 
-#define STACK_START 256 /* items */
+#define STACK_START   256                 /* items */
+#define THREAD_MEMORY ((size_t)512 << 10) /* its buffer, its stack and its worker */
 
-/* One more than there are CPUs: creating a file waits for its directory's lock while another thread
- * holds it (12,000 files, 2 CPUs, minima: ext4 0.33 s instead of 0.45, tmpfs 0.116 instead of
- * 0.125). Not on btrfs, where threads wait for the locks of its trees: 0.52 s instead of 0.45.
- */
-static unsigned pool_default_threads(int dst)
+/* The threads to start with: one more than there are CPUs, because creating a file waits for its
+ * directory's lock while another thread holds it (12,000 files, 2 CPUs, minima: ext4 0.33 s instead
+ * of 0.45, tmpfs 0.116 instead of 0.125). Not on btrfs, where threads wait for the locks of its
+ * trees: 0.52 s instead of 0.45. */
+static unsigned pool_start_threads(int dst)
 {
 	struct statfs fs;
 	unsigned n = cpus_allowed();
-	if (fstatfs(dst, &fs) == 0 && fs.f_type == BTRFS_SUPER_MAGIC)
-		return n < TREE_THREADS_MAX ? n : TREE_THREADS_MAX;
-	return n < TREE_THREADS_MAX ? n + 1 : TREE_THREADS_MAX;
+	if (fstatfs(dst, &fs) < 0 || fs.f_type != BTRFS_SUPER_MAGIC)
+		n++;
+	return n < FCOPY_THREADS_MAX ? n : FCOPY_THREADS_MAX;
+}
+
+/* As many as fit into a quarter of the cgroup's memory. */
+static unsigned pool_most_threads(void)
+{
+	uint64_t n = cpus_memory(CPUS_CGROUP, CPUS_CGROUP_ROOT) / 4 / THREAD_MEMORY;
+	return n < FCOPY_THREADS_MAX ? (unsigned)n : FCOPY_THREADS_MAX;
 }
 
 static bool pool_grow(struct pool *p)
@@ -64,18 +74,44 @@ void pool_wake(struct tree *t)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* Takes the item on top; waits while others may push more. False: everything is done. */
-static bool pool_pop(struct pool *p, struct item *item)
+void pool_wake_one(struct tree *t)
 {
+	struct pool *p = &t->pool;
+	pthread_mutex_lock(&p->lock);
+	if (p->idle > 0)
+		pthread_cond_signal(&p->wake);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* Waits for work, or until this thread may copy. The caller holds the lock. */
+static void pool_sleep(struct worker *w)
+{
+	struct pool *p = &w->tree->pool;
+	if (w->number < p->active) {
+		pthread_cond_wait(&p->wake, &p->lock);
+		return;
+	}
+	__atomic_sub_fetch(&p->idle, 1, __ATOMIC_RELAXED);
+	p->asleep++;
+	pthread_cond_wait(&p->needed, &p->lock);
+	p->asleep--;
+	__atomic_add_fetch(&p->idle, 1, __ATOMIC_RELAXED);
+}
+
+/* Takes the item on top; waits while others may push more. False: everything is done. */
+static bool pool_pop(struct worker *w, struct item *item)
+{
+	struct pool *p = &w->tree->pool;
 	pthread_mutex_lock(&p->lock);
 	__atomic_add_fetch(&p->idle, 1, __ATOMIC_RELAXED);
-	while (p->used == 0 && !p->done) {
-		if (p->idle == p->workers) {
+	while (!p->done && (p->used == 0 || w->number >= p->active)) {
+		if (p->used == 0 && p->idle + p->asleep == p->workers) {
 			p->done = true;
 			pthread_cond_broadcast(&p->wake);
+			pthread_cond_broadcast(&p->needed);
 			break;
 		}
-		pthread_cond_wait(&p->wake, &p->lock);
+		pool_sleep(w);
 	}
 	__atomic_sub_fetch(&p->idle, 1, __ATOMIC_RELAXED);
 	bool more = p->used > 0;
@@ -142,7 +178,7 @@ static void pool_work(struct worker *w)
 {
 	struct pool *p = &w->tree->pool;
 	struct item item;
-	while (pool_pop(p, &item))
+	while (pool_pop(w, &item))
 		p->run(w, &item);
 	pool_leave(w);
 }
@@ -150,56 +186,114 @@ static void pool_work(struct worker *w)
 static void *pool_thread(void *arg)
 {
 	struct tree *t = arg;
+	struct pool *p = &t->pool;
 	struct worker *w = pool_join(t);
+	pthread_mutex_lock(&p->lock);
 	if (w) {
-		pool_work(w);
-		return NULL;
+		w->number = ++p->joined;
+	} else { /* without memory this thread does not take part */
+		p->workers--;
+		pthread_cond_broadcast(&p->wake);
 	}
-	/* Without memory this thread does not take part. */
-	pthread_mutex_lock(&t->pool.lock);
-	t->pool.workers--;
-	pthread_cond_broadcast(&t->pool.wake);
-	pthread_mutex_unlock(&t->pool.lock);
+	pthread_mutex_unlock(&p->lock);
+	if (w)
+		pool_work(w);
 	return NULL;
 }
 
-/* The caller is one of the threads. If a thread cannot start, fewer threads do the same work. */
-static void pool_start(struct tree *t, struct worker *w)
+/* Starts the threads that are missing. If one cannot start, fewer threads do the same work. The
+ * caller holds the lock. */
+static void pool_start_missing(struct tree *t)
 {
-	pthread_t thread[FCOPY_THREADS_MAX];
 	struct pool *p = &t->pool;
-	unsigned started = 0;
-	p->workers = 1;
-	while (started + 1 < t->threads) {
-		pthread_mutex_lock(&p->lock);
-		p->workers++;
-		pthread_mutex_unlock(&p->lock);
-		if (cpus_start_thread(&thread[started], pool_thread, t) != 0) {
-			pthread_mutex_lock(&p->lock);
-			p->workers--;
-			pthread_mutex_unlock(&p->lock);
+	while (p->started + 1 < p->active) {
+		if (cpus_start_thread(&p->thread[p->started], pool_thread, t) != 0) {
+			p->active = p->started + 1;
+			tuner_lower_limit(&p->tuner, p->active);
 			break;
 		}
-		started++;
+		p->started++;
+		p->workers++;
 	}
-	pool_work(w);
-	while (started > 0)
-		pthread_join(thread[--started], NULL);
+	if (t->report->threads_most < p->active)
+		t->report->threads_most = p->active;
 }
 
+/* Adds up the time with this number of threads. */
+static void pool_count_time(struct tree *t)
+{
+	struct pool *p = &t->pool;
+	double now = io_now();
+	t->pool_seconds += now - p->since;
+	t->thread_seconds += (now - p->since) * p->active;
+	p->since = now;
+}
+
+void pool_report(struct worker *w, const struct tuner_report *report, int fd)
+{
+	struct pool *p = &w->tree->pool;
+	pthread_mutex_lock(&p->lock);
+	/* Each thread may open several directories. */
+	bool more = p->used > 0 && fd < p->descriptors / 4;
+	if (tuner_note(&p->tuner, report, more)) {
+		pool_count_time(w->tree);
+		p->active = p->tuner.threads;
+		pool_start_missing(w->tree);
+		__atomic_add_fetch(&p->change, 1, __ATOMIC_RELAXED);
+		pthread_cond_broadcast(&p->wake);
+		pthread_cond_broadcast(&p->needed);
+	}
+	pthread_mutex_unlock(&p->lock);
+}
+
+static void pool_prepare(struct tree *t, const struct directory *root)
+{
+	struct pool *p = &t->pool;
+	struct rlimit files;
+	*p = (struct pool){.lock = PTHREAD_MUTEX_INITIALIZER,
+			   .wake = PTHREAD_COND_INITIALIZER,
+			   .needed = PTHREAD_COND_INITIALIZER,
+			   .workers = 1,
+			   .change = 1,
+			   .tunes = t->threads == 0,
+			   .since = io_now()};
+	p->active = p->tunes ? pool_start_threads(root->dst) : t->threads;
+	tuner_start(&p->tuner, p->active, p->tunes ? pool_most_threads() : 0);
+	bool known = getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < INT_MAX;
+	p->descriptors = known ? (int)files.rlim_cur : INT_MAX;
+}
+
+static void pool_end(struct tree *t)
+{
+	struct pool *p = &t->pool;
+	static const char *const reasons[] = {[TUNER_CPUS] = "the CPUs are the limit",
+					      [TUNER_WAITING] = "more threads wait at once",
+					      [TUNER_NO_GAIN] = "more threads were not faster",
+					      [TUNER_LIMIT] = "the limit of threads was reached"};
+	pool_count_time(t);
+	free(p->stack);
+	t->report->threads_average = t->thread_seconds / t->pool_seconds;
+	t->report->threads_reason = p->tunes ? reasons[p->tuner.reason] : NULL;
+}
+
+/* The caller is one of the threads. */
 void pool_run(struct tree *t, struct directory *root,
 	      void (*run)(struct worker *, const struct item *))
 {
+	struct pool *p = &t->pool;
 	struct worker *w = pool_join(t);
 	if (!w) {
 		tree_stop(t, ENOMEM);
 		return;
 	}
-	if (t->threads == 0)
-		t->threads = pool_default_threads(root->dst);
-	t->pool = (struct pool){
-	    .lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER, .run = run};
+	pool_prepare(t, root);
+	p->run = run;
 	pool_push(w, (struct item){.dir = root});
-	pool_start(t, w);
-	free(t->pool.stack);
+	pthread_mutex_lock(&p->lock);
+	pool_start_missing(t);
+	pthread_mutex_unlock(&p->lock);
+	pool_work(w);
+	while (p->started > 0)
+		pthread_join(p->thread[--p->started], NULL);
+	pool_end(t);
 }

@@ -21,10 +21,9 @@
 
 #include "copy/copy.h"
 #include "endpoints/storage.h"
+#include "tuner.h"
 
 #include <pthread.h>
-
-#define TREE_THREADS_MAX 4 /* unless copy.threads asks for more */
 
 struct tree;
 struct worker;
@@ -111,6 +110,15 @@ struct worker {
 	struct copy copy;     /* its buffer stays from file to file */
 	struct rivals rivals; /* of the copy, in a merge */
 	struct fcopy_report file;
+	unsigned number;                 /* 0: the thread that called pool_run */
+	struct worker_time {             /* of tuning.c */
+		unsigned change;         /* pool.change since when it counts */
+		struct tuner_report sum; /* since the last report */
+		double began;            /* io_now() when the present entry began */
+		uint64_t bytes;          /* sum.bytes then */
+		double reported;         /* io_now() at the last report */
+		double cpu, runnable; /* the thread's seconds on a CPU and in its run queue then */
+	} time;
 };
 
 struct pool {
@@ -118,9 +126,21 @@ struct pool {
 	pthread_cond_t wake;
 	struct item *stack;
 	size_t used, size;
-	unsigned idle; /* changed under the lock, read without it */
-	unsigned workers;
-	bool done; /* nothing is left and nobody works */
+	pthread_cond_t needed; /* there is work for more threads */
+	unsigned idle;         /* threads that may copy, but have nothing to do; changed under the
+				* lock, read without it */
+	unsigned asleep;       /* threads that may not copy now */
+	unsigned active;       /* threads that may: those whose number is lower */
+	unsigned workers;      /* all threads */
+	unsigned joined;       /* threads that have a number */
+	unsigned started;      /* threads in thread[] */
+	bool done;             /* nothing is left and nobody works */
+	bool tunes;            /* active follows the tuner */
+	unsigned change;       /* how often active has changed; atomic */
+	int descriptors;       /* RLIMIT_NOFILE */
+	double since;          /* io_now() at the last change */
+	struct tuner tuner;
+	pthread_t thread[FCOPY_THREADS_MAX];
 	void (*run)(struct worker *, const struct item *);
 };
 
@@ -184,6 +204,7 @@ struct tree {
 	pthread_mutex_t replacing; /* rivals_lock() */
 	struct mirror mirror;
 	struct pool pool;
+	double pool_seconds, thread_seconds; /* in pool_run; the same times the active threads */
 };
 
 /* pool.c: runs `run` for an item of root, whose `pending` is 1, and for each item that it pushes,
@@ -195,13 +216,22 @@ void pool_run(struct tree *, struct directory *root,
 void pool_push(struct worker *, struct item);
 /* How many threads have nothing to do. */
 unsigned pool_idle(const struct tree *);
-/* Wakes idle threads after a series of pushes. */
+/* Wakes idle threads after a series of pushes; one thread after one push. */
 void pool_wake(struct tree *);
+void pool_wake_one(struct tree *);
 /* A worker for this thread, or NULL; and its end, which adds up what it did. */
 struct worker *pool_join(struct tree *);
 void pool_leave(struct worker *);
+/* Passes to the tuner what this thread has done; may wake, start or stop threads. fd: a descriptor
+ * that was opened lately, which shows how many are open. */
+void pool_report(struct worker *, const struct tuner_report *, int fd);
 /* Prepares worker->copy and worker->file for the next file. Returns the copy. */
 struct copy *pool_start_copy(struct worker *);
+
+/* tuning.c: called before and after each entry; measures the work and the waiting of this thread.
+ */
+void tuning_begin_entry(struct worker *);
+void tuning_end_entry(struct worker *, int fd); /* fd: as in pool_report */
 
 /* walk.c: copies everything below root, whose `pending` is 1, in tree->threads threads. */
 void walk_tree(struct tree *, struct directory *root);

@@ -84,16 +84,20 @@ static void walk_read(struct worker *w, struct directory *d)
 	names_unref(n);
 }
 
-/* Another thread is idle: it gets the rest of a batch. `at` is the offset of the next name. */
-static bool walk_share(struct worker *w, const struct item *item, unsigned at, unsigned left)
+/* If another thread is idle, it gets the second half of the names that are left from `at` on. This
+ * is done before an entry is copied: on slow storage the idle thread would wait that long. Returns
+ * how many are left to this thread. */
+static unsigned walk_share(struct worker *w, const struct item *item, unsigned at, unsigned left)
 {
-	if (left == 0 || pool_idle(w->tree) == 0)
-		return false;
-	while (names_at(item->names, at)->d_type == DT_DIR)
-		at += names_at(item->names, at)->d_reclen;
-	walk_push(w, &(struct item){item->dir, item->names, at, left});
-	pool_wake(w->tree);
-	return true;
+	if (left < 2 || pool_idle(w->tree) == 0)
+		return left;
+	const unsigned own = left - left / 2;
+	for (unsigned n = 0;; at += names_at(item->names, at)->d_reclen)
+		if (names_at(item->names, at)->d_type != DT_DIR && n++ == own)
+			break;
+	walk_push(w, &(struct item){item->dir, item->names, at, left - own});
+	pool_wake_one(w->tree);
+	return own;
 }
 
 /* The type of the name is looked up only if a pattern depends on it, and getdents64(2) or a symlink
@@ -127,6 +131,7 @@ static void walk_copy_names(struct worker *w, const struct item *item)
 	bool follow = w->tree->options->follow == FCOPY_FOLLOW_ALWAYS;
 	unsigned at = item->first;
 	for (unsigned left = item->count; left > 0;) {
+		left = walk_share(w, item, at, left);
 		const struct dirent64 *d = names_at(n, at);
 		at += d->d_reclen;
 		if (d->d_type == DT_DIR && item->count > 1)
@@ -139,10 +144,11 @@ static void walk_copy_names(struct worker *w, const struct item *item)
 					.as = d->d_name,
 					.type = d->d_type,
 					.follow = follow};
-		if (!walk_excludes(w, &e))
-			entry_copy(w, &e);
-		if (walk_share(w, item, at, left))
-			break;
+		if (walk_excludes(w, &e))
+			continue;
+		tuning_begin_entry(w);
+		entry_copy(w, &e);
+		tuning_end_entry(w, item->dir->src);
 	}
 }
 

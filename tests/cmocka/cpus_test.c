@@ -59,6 +59,19 @@ static void quota_is_read(void **state)
 	assert_int_equal(cpus_quota("missing", "root"), UINT_MAX);
 }
 
+static void memory_limit_is_read(void **state)
+{
+	(void)state;
+	need(mkdir("root", 0700) == 0 && mkdir("root/a", 0700) == 0);
+	make_text("cgroup", "0::/a\n");
+	make_text("root/a/memory.max", "max\n");
+	assert_true(cpus_memory("cgroup", "root") == UINT64_MAX);
+	make_text("root/memory.max", "134217728\n");
+	assert_int_equal(cpus_memory("cgroup", "root"), 134217728);
+	make_text("root/a/memory.max", "67108864\n");
+	assert_int_equal(cpus_memory("cgroup", "root"), 67108864);
+}
+
 static cpu_set_t masks[2]; /* of the calls of pthread_setaffinity_np */
 static int set;
 
@@ -239,6 +252,7 @@ int main(void)
 	cases_enter("ext4");
 	for (size_t i = 0; i < sizeof(quotas) / sizeof(*quotas); i++)
 		case_add(quota_is_read, &quotas[i], "cpu.max: row %zu", i + 1);
+	case_add(memory_limit_is_read, NULL, "memory.max of the groups is read");
 	case_add(new_thread_gets_another_cpu, NULL, "a new thread gets another CPU");
 	case_add(only_cpu_is_shared, NULL, "one CPU: threads share it");
 	case_add(no_thread_no_affinity, NULL, "pthread_create fails: no affinity is set");

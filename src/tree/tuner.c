@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT
+ * Implements tuner.h.
+ */
+#include "tuner.h"
+
+#define MOSTLY     0.5  /* of the time of the threads: they wait */
+#define LITTLE     0.25 /* ... they do not */
+#define GAIN       0.5  /* of the step, which more threads have to reach */
+#define KEEPS      0.95 /* of the speed, which fewer threads may not fall below */
+#define FEW        4    /* fewer are not tried */
+#define PAUSE      8    /* looks, after the first trial that failed */
+#define PAUSE_MOST 256
+
+void tuner_start(struct tuner *t, unsigned threads, unsigned limit)
+{
+	*t = (struct tuner){.threads = threads,
+			    .start = threads,
+			    .limit = limit > threads ? limit : threads,
+			    .pause = PAUSE,
+			    .reason = TUNER_CPUS};
+}
+
+/* Sets the number of threads. before: the number to return to if it fails; 0: it is no trial. */
+static bool tuner_set(struct tuner *t, unsigned threads, unsigned before)
+{
+	t->before = before;
+	t->threads = threads;
+	return true;
+}
+
+/* Has the trial reached what it had to? */
+static bool tuner_succeeded(const struct tuner *t, double rate)
+{
+	if (t->threads < t->before)
+		return rate >= t->rate * KEEPS;
+	return rate >= t->rate * (1 + GAIN * (t->threads - t->before) / t->before);
+}
+
+static void tuner_wait(struct tuner *t)
+{
+	t->paused = t->pause;
+	t->pause = t->pause < PAUSE_MOST ? 2 * t->pause : PAUSE_MOST;
+}
+
+/* After more threads have failed, fewer ones are tried, unless a trial has shown that they are
+ * slower. */
+static bool tuner_try_fewer(struct tuner *t)
+{
+	const unsigned half = t->threads / 2;
+	if (half < FEW || t->threads <= t->proven)
+		return false;
+	return tuner_set(t, half, t->threads);
+}
+
+/* The trial has failed. */
+static bool tuner_return(struct tuner *t)
+{
+	const bool more = t->threads > t->before;
+	tuner_set(t, t->before, 0);
+	tuner_wait(t);
+	if (more) {
+		t->reason = TUNER_NO_GAIN;
+		tuner_try_fewer(t);
+	} else {
+		t->proven = t->threads;
+	}
+	return true;
+}
+
+/* The threads wait, and no trial has just failed. */
+static bool tuner_try(struct tuner *t, bool queued)
+{
+	if (t->paused > 0)
+		return false;
+	if (t->threads >= t->limit) {
+		t->reason = t->limit > t->start ? TUNER_LIMIT : t->reason;
+		if (t->threads <= t->proven || !tuner_try_fewer(t))
+			return false;
+		return true;
+	}
+	const unsigned twice = 2 * t->threads < t->limit ? 2 * t->threads : t->limit;
+	return queued && tuner_set(t, twice, t->threads);
+}
+
+static bool tuner_look(struct tuner *t, double rate, double waits, bool queued)
+{
+	t->paused -= t->paused > 0;
+	if (t->before > 0) {
+		if (!tuner_succeeded(t, rate))
+			return tuner_return(t);
+		const bool more = t->threads > t->before;
+		t->before = 0;
+		t->rate = rate;
+		if (!more && tuner_try_fewer(t))
+			return true;
+		if (more) {
+			t->proven = t->threads;
+			t->pause = PAUSE;
+			t->reason = TUNER_WAITING;
+		}
+	}
+	t->rate = rate;
+	if (waits >= MOSTLY)
+		return tuner_try(t, queued);
+	if (waits >= LITTLE || t->threads == t->start)
+		return false;
+	t->reason = TUNER_CPUS;
+	t->proven = 0;
+	if (t->threads < t->start)
+		return tuner_set(t, t->start, 0);
+	return tuner_set(t, t->threads / 2 > t->start ? t->threads / 2 : t->start, 0);
+}
+
+bool tuner_note(struct tuner *t, const struct tuner_report *r, bool queued)
+{
+	t->sum.work += r->work;
+	t->sum.busy += r->busy;
+	t->sum.waited += r->waited;
+	if (++t->reports < t->threads * (t->doubtful ? 2 : 1) || t->sum.busy <= 0)
+		return false;
+	const double rate = t->threads * t->sum.work / t->sum.busy;
+	const double waits = t->sum.waited / t->sum.busy;
+	t->doubtful = !t->doubtful && t->before > 0 && !tuner_succeeded(t, rate);
+	if (t->doubtful)
+		return false;
+	t->sum = (struct tuner_report){0};
+	t->reports = 0;
+	return tuner_look(t, rate, waits, queued);
+}
+
+void tuner_lower_limit(struct tuner *t, unsigned threads)
+{
+	t->limit = threads;
+	t->threads = threads;
+	t->before = 0;
+	t->start = t->start < threads ? t->start : threads;
+	t->reason = TUNER_LIMIT;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT
+ * Measures what each thread of a tree does, for the tuner.
+ */
+#define _GNU_SOURCE
+#include "tree.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define INTERVAL  0.005 /* seconds between two reports of a thread, at least */
+#define WORK_SIZE 65536 /* bytes that count as much as an entry */
+
+static double thread_seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* The seconds that this thread was ready to run, but had no CPU: the second number of schedstat,
+ * in nanoseconds (Linux 2.6.12, CONFIG_SCHED_INFO). Negative: unknown. */
+static double runnable_seconds(void)
+{
+	char text[96];
+	int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (n <= 0)
+		return -1;
+	text[n] = '\0';
+	char *second;
+	strtoull(text, &second, 10);
+	return (double)strtoull(second, NULL, 10) / 1e9;
+}
+
+/* The pool has another number of threads now: its entries take another time each. */
+static void restart(struct worker_time *m, unsigned change)
+{
+	m->change = change;
+	m->sum = (struct tuner_report){0};
+	m->reported = io_now();
+	m->cpu = thread_seconds();
+	m->runnable = runnable_seconds();
+}
+
+void tuning_begin_entry(struct worker *w)
+{
+	struct worker_time *m = &w->time;
+	const struct pool *p = &w->tree->pool;
+	if (!p->tunes)
+		return;
+	unsigned change = __atomic_load_n(&p->change, __ATOMIC_RELAXED);
+	if (m->change != change)
+		restart(m, change);
+	m->began = io_now();
+	m->bytes = w->sum.bytes;
+}
+
+void tuning_end_entry(struct worker *w, int fd)
+{
+	struct worker_time *m = &w->time;
+	const struct pool *p = &w->tree->pool;
+	if (!p->tunes || __atomic_load_n(&p->change, __ATOMIC_RELAXED) != m->change)
+		return;
+	double now = io_now();
+	m->sum.work += 1 + (double)(w->sum.bytes - m->bytes) / WORK_SIZE;
+	m->sum.busy += now - m->began;
+	if (now - m->reported < INTERVAL)
+		return;
+	double cpu = thread_seconds(), runnable = runnable_seconds();
+	double waited = m->sum.busy - (cpu - m->cpu) - (runnable - m->runnable);
+	/* Where the time in the run queue is unknown, a busy host would look like slow storage. */
+	m->sum.waited = waited > 0 && runnable >= 0 && m->runnable >= 0 ? waited : 0;
+	pool_report(w, &m->sum, fd);
+	m->sum = (struct tuner_report){0};
+	m->reported = now;
+	m->cpu = cpu;
+	m->runnable = runnable;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT
+ * How many threads the tuner chooses for machines and storage that are modelled here, and how soon.
+ */
+#define _GNU_SOURCE
+#include "cases.h"
+
+#include "tree/tuner.h"
+
+#include <stdio.h>
+#include <sys/param.h>
+
+#define INTERVAL 0.005 /* seconds between two reports of a thread, at least */
+#define MS       1e-3
+
+/* What an entry costs, in seconds. */
+struct world {
+	const char *name;
+	unsigned cpus, busy;  /* busy: of the CPUs, by other processes all the time */
+	double cpu;           /* on a CPU */
+	double latency;       /* until the storage answers, for any number of threads */
+	double disk;          /* of a disk that works on one entry at a time */
+	double lock;          /* with the lock of one directory */
+	unsigned least, most; /* threads that it has to choose, at the end */
+	double soon; /* seconds until then; and only trials may leave the range after that */
+};
+
+static const struct world worlds[] = {
+    {"warm disk, 2 CPUs", 2, 0, .05 * MS, 0, 0, 0, 3, 3, 0},
+    {"warm disk, 4 CPUs", 4, 0, .05 * MS, 0, 0, 0, 5, 5, 0},
+    {"warm disk, 16 CPUs", 16, 0, .05 * MS, 0, 0, 0, 17, 17, 0},
+    {"warm disk, 64 CPUs", 64, 0, .05 * MS, 0, 0, 0, 64, 64, 0},
+    {"0.2 ms a call, 2 CPUs", 2, 0, .05 * MS, 1.6 * MS, 0, 0, 24, 64, .1},
+    {"2 ms a call, 2 CPUs", 2, 0, .05 * MS, 16 * MS, 0, 0, 64, 64, .2},
+    {"2 ms a call, 16 CPUs", 16, 0, .05 * MS, 16 * MS, 0, 0, 64, 64, .2},
+    {"2 ms a call, 64 CPUs", 64, 0, .05 * MS, 16 * MS, 0, 0, 64, 64, .1},
+    {"20 ms a call, 2 CPUs", 2, 0, .05 * MS, 160 * MS, 0, 0, 64, 64, 1},
+    {"20 ms a call, 4 CPUs", 4, 0, .05 * MS, 160 * MS, 0, 0, 64, 64, 1},
+    {"slow disk, 2 CPUs", 2, 0, .05 * MS, 0, 5 * MS, 0, 3, 6, .1},
+    {"slow disk, 16 CPUs", 16, 0, .05 * MS, 0, 5 * MS, 0, 4, 17, 1},
+    {"lock of one directory, 2 CPUs", 2, 0, .02 * MS, 0, 0, .03 * MS, 3, 3, .1},
+    {"lock of one directory, 16 CPUs", 16, 0, .02 * MS, 0, 0, .03 * MS, 4, 8, .2},
+    {"lock of one directory, 64 CPUs", 64, 0, .02 * MS, 0, 0, .03 * MS, 4, 8, .2},
+    {"busy host, 2 CPUs", 2, 2, .05 * MS, 0, 0, 0, 3, 3, 0},
+    {"busy host, 16 CPUs", 16, 16, .05 * MS, .02 * MS, 0, 0, 17, 17, 0},
+    {"busy host with 2 ms a call, 2 CPUs", 2, 2, .05 * MS, 16 * MS, 0, 0, 64, 64, .3},
+};
+
+/* Seconds that an entry takes with n threads, and of them those without CPU and run queue. */
+static double entry_seconds(const struct world *w, unsigned n, double *waited)
+{
+	/* The scheduler divides the CPUs fairly between the threads and the other processes. */
+	const double share = MIN(1, (double)w->cpus / (n + w->busy));
+	const double cpu = w->cpu / share, alone = cpu + w->latency + w->disk + w->lock;
+	const double rate = MIN(
+	    n / alone, MIN(w->disk > 0 ? 1 / w->disk : 1e9, w->lock > 0 ? 1 / w->lock : 1e9));
+	/* Threads that wait for something else leave the CPUs to the others. */
+	const double used = MIN(rate, w->cpus / w->cpu * (w->busy ? n / (double)(n + w->busy) : 1));
+	const double whole = n / used;
+	*waited = MAX(0, whole - MAX(cpu, whole - w->latency - w->disk - w->lock) * (used < rate) -
+			     cpu * (used >= rate));
+	if (w->lock > 0) /* its holder is on a CPU */
+		*waited = MAX(0, *waited - w->lock);
+	return whole;
+}
+
+static unsigned noise; /* the same in each run */
+
+/* Between 0.9 and 1.1. */
+static double noisy(void)
+{
+	noise = noise * 1103515245 + 12345;
+	return 0.9 + 0.2 * ((noise >> 16) & 1023) / 1023;
+}
+
+static void settles(void **state)
+{
+	const struct world *w = *state;
+	struct tuner t;
+	double now = 0, outside = 0, end = MAX(4, 10 * w->soon);
+	noise = 1;
+	tuner_start(&t, MIN(w->cpus + 1, 64), 64);
+	while (now < end) {
+		double waited, seconds = entry_seconds(w, t.threads, &waited);
+		double step = MAX(seconds, INTERVAL);
+		const unsigned n = t.threads;
+		bool changed = false;
+		for (unsigned i = 0; i < n && !changed; i++) {
+			const double factor = noisy(), entries = step / seconds;
+			changed = tuner_note(&t,
+					     &(struct tuner_report){entries,
+								    entries * seconds * factor,
+								    entries * waited * factor},
+					     true);
+		}
+		now += step;
+		if (now > w->soon && (n < w->least || n > w->most))
+			outside += step;
+	}
+	if (outside > 0.1 * end || (outside > 0 && w->soon == 0))
+		fail_msg("%s: %.3f of %.3f s with other than %u to %u threads (at the end %u)",
+			 w->name, outside, end, w->least, w->most, t.threads);
+	unsigned last = t.before ? t.before : t.threads;
+	assert_in_range(last, w->least, w->most);
+}
+
+/* Storage that becomes fast leaves the work to few threads again; slow storage gets them back. */
+static void change_is_followed(void **state)
+{
+	struct world w = {"", 2, 0, .05 * MS, 16 * MS, 0, 0, 0, 0, 0};
+	struct tuner t;
+	(void)state;
+	tuner_start(&t, 3, 64);
+	for (int phase = 0; phase < 3; phase++) {
+		w.latency = phase == 1 ? 0 : 16 * MS;
+		for (unsigned i = 0; i < 64 * 12; i++) {
+			double waited, seconds = entry_seconds(&w, t.threads, &waited);
+			double entries = MAX(1, INTERVAL / seconds);
+			tuner_note(
+			    &t,
+			    &(struct tuner_report){entries, entries * seconds, entries * waited},
+			    true);
+		}
+		assert_int_equal(t.threads, phase == 1 ? 3 : 64);
+		assert_int_equal(t.reason, phase == 1 ? TUNER_CPUS : TUNER_LIMIT);
+	}
+}
+
+static const struct tuner_report slow = {1, 1, 1};
+
+static void no_queue_no_threads(void **state)
+{
+	struct tuner t;
+	(void)state;
+	tuner_start(&t, 3, 64);
+	for (int i = 0; i < 100; i++)
+		assert_false(tuner_note(&t, &slow, false));
+	assert_int_equal(t.threads, 3);
+}
+
+static void limit_is_kept(void **state)
+{
+	struct tuner t;
+	(void)state;
+	tuner_start(&t, 3, 10);
+	for (int i = 0; i < 1000; i++) {
+		tuner_note(&t, &slow, true);
+		assert_in_range(t.threads, 3, 10);
+	}
+	assert_int_equal(t.threads, 10);
+	assert_int_equal(t.reason, TUNER_LIMIT);
+	tuner_start(&t, 3, 64);
+	while (!tuner_note(&t, &slow, true))
+		;
+	assert_int_equal(t.threads, 6);
+	tuner_lower_limit(&t, 4); /* the others could not start */
+	for (int i = 0; i < 1000; i++) {
+		tuner_note(&t, &slow, true);
+		assert_in_range(t.threads, 2, 4);
+	}
+}
+
+int main(void)
+{
+	cases_enter("ext4");
+	for (size_t i = 0; i < sizeof(worlds) / sizeof(*worlds); i++)
+		case_add(settles, &worlds[i], "%s", worlds[i].name);
+	case_add(change_is_followed, NULL, "storage becomes fast, and slow again");
+	case_add(no_queue_no_threads, NULL, "without work in the queue, no thread is added");
+	case_add(limit_is_kept, NULL, "the limit is kept");
+	return cases_run("tuner");
+}
