@@ -7,6 +7,7 @@ _fcopy_values() {
 	case $1 in
 	WHEN) echo auto always never ;;
 	MODE) "$2" --list | awk 'NR > 1 { print $1, $2; if ($3 != "-") print $3 }' ;;
+	WHICH) echo older changed none none-fail all ;;
 	SIZE) echo 64K 1M 16M 128M 1G ;;
 	SHARE) echo auto ;;
 	LIST) echo mode ownership timestamps xattr all ;;

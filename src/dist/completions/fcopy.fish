@@ -27,6 +27,8 @@ function __fcopy_values
             printf '%s\n' auto always never
         case MODE
             __fcopy_modes
+        case WHICH
+            printf '%s\n' older changed none none-fail all
         case SHARE
             echo auto
         case LIST
