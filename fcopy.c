@@ -14,7 +14,8 @@
  *   src/source/       which entries are copied: filter (patterns and lists), names
  *   src/tree/         several sources and trees: operands, tree, root (new
  *                     or merged), home (where a new tree is built), commit, shard, shard_part,
- *                     walk (reads directories), pool, tuner and tuning (how many threads), entry,
+ *                     walk (reads directories), pool, tuner and tuning (how many threads),
+ *                     opened (directories), entry,
  *                     shard_entry, links, hard_link, special, directory, permissions (of new
  *                     directories), record and resume (an unfinished tree), flush,
  *                     update (what a merge leaves alone), mirror (what it removes), link_dest,

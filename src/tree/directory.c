@@ -201,7 +201,18 @@ static void directory_restore_time(const struct tree *t, const struct directory 
 		(void)!futimens(d->dst, times); /* best effort: only the owner may */
 }
 
-static void directory_finish(struct worker *w, struct directory *d)
+void directory_report_lost(struct worker *w, struct directory *d, int err)
+{
+	struct fcopy_error error;
+	error_call(&error, "open", entry_src, err);
+	if (err == ESTALE)
+		error.reason = "was moved or replaced during the copy, or its copy was";
+	report_failure(w, &(struct entry){.dir = d, .name = "", .as = ""}, &error);
+	d->unread = true;
+}
+
+/* The directory is open. */
+static void directory_complete(struct worker *w, struct directory *d)
 {
 	bool finishes = w->tree->walk == WALK_FINISHES;
 	bool old = d->resumed && !finishes; /* stale names may make the number equal */
@@ -225,12 +236,17 @@ static void directory_finish(struct worker *w, struct directory *d)
 		directory_flush(w, d);
 	if (!tree_stopped(w->tree) && w->tree->walk == WALK_COPIES && (d->fresh || !dry))
 		report_directory(w, d);
-	close(d->src);
-	if (d->dst >= 0)
-		close(d->dst);
-	if (d->link >= 0)
-		close(d->link);
-	d->src = d->dst = d->link = -1;
+}
+
+static void directory_finish(struct worker *w, struct directory *d)
+{
+	int r = opened_use(w->tree, d);
+	if (r == 0)
+		directory_complete(w, d);
+	else
+		directory_report_lost(w, d, -r);
+	if (d->parent)
+		opened_end(w->tree, d);
 }
 
 void directory_release(struct worker *w, struct directory *d)
@@ -255,15 +271,15 @@ static bool is_cycle(const struct directory *d, const struct stat *st)
 
 /* In a merge, a directory of the source can be the copy of one above it, by a bind mount or a
  * symlink that is followed. Returns 1 then; 0; or -errno. */
-static int is_copy_above(const struct tree *t, const struct directory *d, const struct stat *st)
+static int is_copy_above(struct tree *t, struct directory *d, const struct stat *st)
 {
-	struct stat dst;
+	dev_t dev;
+	ino_t ino;
 	for (; d && t->atomic && !t->shard; d = d->parent) {
-		if (d->dst < 0) /* of a dry run */
-			continue;
-		if (fstat(d->dst, &dst) < 0)
+		bool known = opened_identity(t, d, &dev, &ino);
+		if (!known && !t->options->dry_run) /* it has no directories in DST */
 			return -errno;
-		if (dst.st_dev == st->st_dev && dst.st_ino == st->st_ino)
+		if (known && dev == st->st_dev && ino == st->st_ino)
 			return 1;
 	}
 	return 0;
@@ -386,6 +402,7 @@ int directory_enter(struct worker *w, const struct entry *e, int fd, const struc
 	d->resumed = (!fresh && t->resume) || finishes;
 	d->mounted = mounted;
 	d->link = link_dest_enter(e->dir, e->name);
+	opened_add(t, d);
 	struct item item = {.dir = d};
 	if (mounted)
 		directory_release(w, d); /* only the mount point itself */

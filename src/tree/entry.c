@@ -172,11 +172,16 @@ static void entry_copy_waiting(struct worker *w, const struct entry *first, stru
 	for (struct waiter *next; waits; waits = next) {
 		struct directory *dir = waits->dir;
 		next = waits->next;
-		if (!tree_stopped(w->tree))
+		int r = opened_use(w->tree, dir);
+		if (r < 0)
+			directory_report_lost(w, dir, -r);
+		else if (!tree_stopped(w->tree))
 			entry_copy(w, &(struct entry){.dir = dir,
 						      .name = waits->name,
 						      .as = waits->name,
 						      .follow = first->follow});
+		if (r == 0)
+			opened_unuse(w->tree, dir);
 		free(waits);
 		directory_release(w, dir);
 		directory_unref(dir);

@@ -45,11 +45,13 @@ bool flush_all(const struct tree *t, int dst)
 
 /* In a merge another file system can be mounted below the operand's directory. Flushes it if this
  * directory is the uppermost one on it: the syncfs(2) at the end does not reach it. */
-static int flush_mount(const struct tree *t, const struct directory *d, const char **call)
+static int flush_mount(struct tree *t, struct directory *d, const char **call)
 {
-	struct stat st, above;
+	struct stat st;
+	dev_t above;
+	ino_t ino;
 	*call = "fstat";
-	if (fstat(d->dst, &st) < 0 || fstat(d->parent->dst, &above) < 0)
+	if (fstat(d->dst, &st) < 0 || !opened_identity(t, d->parent, &above, &ino))
 		return -errno;
 	if (st.st_dev == t->dst_dev)
 		return 0;
@@ -57,10 +59,10 @@ static int flush_mount(const struct tree *t, const struct directory *d, const ch
 	if (flush_needs_each(t, d->dst))
 		return io_flush_directory(d->dst);
 	*call = "syncfs";
-	return st.st_dev != above.st_dev && syncfs(d->dst) < 0 ? -errno : 0;
+	return st.st_dev != above && syncfs(d->dst) < 0 ? -errno : 0;
 }
 
-int flush_directory(const struct tree *t, const struct directory *d, const char **call)
+int flush_directory(struct tree *t, struct directory *d, const char **call)
 {
 	*call = "fsync";
 	if (t->flush_each)

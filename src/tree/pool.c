@@ -28,7 +28,7 @@ static unsigned pool_start_threads(int dst)
 	return n < FCOPY_THREADS_MAX ? n : FCOPY_THREADS_MAX;
 }
 
-/* As many as fit into a quarter of the cgroup's memory. */
+/* As many as fit into a quarter of the cgroup's memory. opened.c limits them, too. */
 static unsigned pool_most_threads(void)
 {
 	uint64_t n = cpus_memory(CPUS_CGROUP, CPUS_CGROUP_ROOT) / 4 / THREAD_MEMORY;
@@ -258,7 +258,11 @@ static void pool_prepare(struct tree *t, const struct directory *root)
 			   .tunes = t->threads == 0,
 			   .since = io_now()};
 	p->active = p->tunes ? pool_start_threads(root->dst) : t->threads;
-	tuner_start(&p->tuner, p->active, p->tunes ? pool_most_threads() : 0);
+	if (p->active > t->opened.threads)
+		p->active = t->opened.threads;
+	unsigned most = pool_most_threads();
+	most = most < t->opened.threads ? most : t->opened.threads;
+	tuner_start(&p->tuner, p->active, p->tunes ? most : 0);
 	bool known = getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < INT_MAX;
 	p->descriptors = known ? (int)files.rlim_cur : INT_MAX;
 }

@@ -330,6 +330,7 @@ int fcopy_tree(const char *const *src, size_t n, const char *dst,
 			 .report = report,
 			 .lock = PTHREAD_MUTEX_INITIALIZER,
 			 .replacing = PTHREAD_MUTEX_INITIALIZER,
+			 .opened.lock = PTHREAD_MUTEX_INITIALIZER,
 			 .storage = STORAGE_INITIALIZER,
 			 .destination.place = {.dir = -1, .target = -1}};
 	struct fcopy_options *o = &own.copy;

@@ -31,7 +31,7 @@ struct worker;
 /* A directory that is being copied. */
 struct directory {
 	struct directory *parent; /* NULL: the operand itself */
-	int src, dst;             /* descriptors */
+	int src, dst;             /* descriptors; open between opened_use() and opened_unuse() */
 	int link;                 /* of options.link_dest, or -1 */
 	struct stat st;           /* of the source */
 	bool fresh;               /* created by this copy, or by the one that it resumes */
@@ -41,7 +41,16 @@ struct directory {
 	bool failed;              /* a failure of the directory itself was reported; atomic */
 	struct stat was;          /* of dst, if it existed; st_nlink 0: it did not */
 	bool grown;               /* more was done to its names than files replaced; atomic */
-	unsigned present;         /* entries with a copy in dst (--resume, last walk); atomic */
+	/* Of opened.c, whose lock protects them: */
+	struct directory *before, *after; /* in the list of open directories that nobody uses */
+	bool listed;                      /* ... it is in this list */
+	bool has_dst;                     /* if it is closed: dst was open */
+	bool known;                       /* dst_dev and dst_ino are the copy's */
+	bool complete;                    /* all names were read */
+	unsigned users;
+	dev_t dst_dev;
+	ino_t dst_ino;
+	unsigned present;    /* entries with a copy in dst (--resume, last walk); atomic */
 	uint64_t hash;       /* of its path below the operand, with a final slash; for shards */
 	unsigned pending;    /* items and subdirectories that are not finished; atomic */
 	unsigned references; /* children and hard links that need the names below; atomic */
@@ -144,6 +153,15 @@ struct pool {
 	void (*run)(struct worker *, const struct item *);
 };
 
+/* Of opened.c. */
+struct opened {
+	pthread_mutex_t lock;
+	struct directory *first, *last; /* open directories that nobody uses, as they were used */
+	unsigned long count;            /* of open ones below the operand's */
+	unsigned long descriptors;      /* that were left when the operand was opened */
+	unsigned threads;               /* how many have enough of them */
+};
+
 enum walk {
 	WALK_COPIES,
 	WALK_FINISHES, /* the last walk of shards: checks the copies, and sets attributes */
@@ -205,6 +223,7 @@ struct tree {
 	struct mirror mirror;
 	struct pool pool;
 	double pool_seconds, thread_seconds; /* in pool_run; the same times the active threads */
+	struct opened opened;
 };
 
 /* pool.c: runs `run` for an item of root, whose `pending` is 1, and for each item that it pushes,
@@ -253,6 +272,8 @@ void directory_warn_mode(struct worker *, struct directory *, int err);
  * -errno if one is lost that is required; reported. */
 int directory_preserve(struct worker *, const struct entry *, int src, int dst,
 		       const struct stat *);
+/* Reports that opened_use failed. */
+void directory_report_lost(struct worker *, struct directory *, int err);
 /* One item or subdirectory less: the last one sets the directory's attributes and closes it. */
 void directory_release(struct worker *, struct directory *);
 /* The memory, which outlives the descriptors. */
@@ -266,6 +287,21 @@ int directory_enter(struct worker *, const struct entry *, int fd, const struct 
 /* Creates an empty directory with mode 0700, for a mount point that cannot be read. Returns 0 or
  * -errno, reported. */
 int directory_make_mount_point(struct worker *, const struct entry *);
+
+/* opened.c: for one walk below the operand's directory, which stays open. */
+void opened_start(struct tree *, const struct directory *root);
+/* A subdirectory was opened; until opened_use it may be closed again. */
+void opened_add(struct tree *, struct directory *);
+/* Opens it again if need be, and keeps it open until opened_unuse. Returns 0, -ESTALE if its name
+ * is of another directory now, or -errno. */
+int opened_use(struct tree *, struct directory *);
+void opened_unuse(struct tree *, struct directory *);
+/* Closes a subdirectory that is in use, for ever. */
+void opened_end(struct tree *, struct directory *);
+/* Should directories be read to their end, so that they can be closed? */
+bool opened_are_many(struct tree *);
+/* Which inode the directory in the destination is. Returns false if that is unknown. */
+bool opened_identity(struct tree *, struct directory *, dev_t *, ino_t *);
 
 /* entry.c: copies one name, whatever it is, and reports it. */
 void entry_copy(struct worker *, const struct entry *);
@@ -379,7 +415,7 @@ int operands_check(struct tree *);
 bool flush_needs_each(const struct tree *, int dst);
 /* Flushes a complete directory below the operand's if so, and a file system that is mounted there.
  * Returns 0 or -errno with the call. */
-int flush_directory(const struct tree *, const struct directory *, const char **call);
+int flush_directory(struct tree *, struct directory *, const char **call);
 /* Flushes the rest when everything below the operand's directory is complete. Returns 0 or -errno
  * with the call. */
 int flush_tree(const struct tree *, int fd, const char **call);

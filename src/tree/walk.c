@@ -63,8 +63,8 @@ static void walk_fail(struct worker *w, struct directory *d, const char *call, i
 	d->unread = true;
 }
 
-/* Reads the next names; pushes the rest of the directory, then the names on top of it. */
-static void walk_read(struct worker *w, struct directory *d)
+/* Returns NULL at the end, or after a failure. */
+static struct names *walk_read_names(struct worker *w, struct directory *d)
 {
 	struct names *n = malloc(sizeof(*n) + NAMES_SIZE);
 	ssize_t got = n ? getdents64(d->src, n->data, NAMES_SIZE) : -1;
@@ -73,15 +73,31 @@ static void walk_read(struct worker *w, struct directory *d)
 		if (got < 0 && errno != ENOENT)
 			walk_fail(w, d, n ? "getdents64" : "malloc", errno);
 		free(n);
-		return;
+		return NULL;
 	}
 	struct names *fit = realloc(n, sizeof(*n) + (size_t)got);
 	n = fit ? fit : n;
 	n->references = 1;
 	n->size = (unsigned)got;
-	walk_push(w, &(struct item){.dir = d});
-	walk_push_names(w, d, n);
-	names_unref(n);
+	return n;
+}
+
+/* Reads the next names; pushes the rest of the directory, then the names on top of it. If there was
+ * room for more names, there is probably no rest: then its end is read at once. */
+static void walk_read(struct worker *w, struct directory *d)
+{
+	struct names *n;
+	while (!tree_stopped(w->tree) && (n = walk_read_names(w, d))) {
+		bool rest = n->size + sizeof(struct dirent64) > NAMES_SIZE &&
+			    !opened_are_many(w->tree);
+		if (rest)
+			walk_push(w, &(struct item){.dir = d});
+		walk_push_names(w, d, n);
+		names_unref(n);
+		if (rest)
+			return;
+	}
+	d->complete = true;
 }
 
 /* If another thread is idle, it gets the second half of the names that are left from `at` on. This
@@ -154,17 +170,23 @@ static void walk_copy_names(struct worker *w, const struct item *item)
 
 static void walk_run(struct worker *w, const struct item *item)
 {
-	if (!item->names && !tree_stopped(w->tree))
-		walk_read(w, item->dir);
-	if (item->names) {
+	int r = opened_use(w->tree, item->dir);
+	if (r < 0)
+		directory_report_lost(w, item->dir, -r);
+	else if (item->names)
 		walk_copy_names(w, item);
+	else
+		walk_read(w, item->dir);
+	if (item->names)
 		names_unref(item->names);
-	}
+	if (r == 0)
+		opened_unuse(w->tree, item->dir);
 	directory_release(w, item->dir);
 }
 
 void walk_tree(struct tree *t, struct directory *root)
 {
+	opened_start(t, root);
 	pool_run(t, root, walk_run);
 }
 

@@ -156,7 +156,8 @@ limited() {
 	cmp a b
 }
 
-@test "too few descriptors for a deep tree: exit 1, why, and what fits is kept" {
+@test "no descriptor for an entry: exit 1, why, and what was copied is kept" {
+	need_strace
 	local dir=tree level
 	for level in {1..40}; do
 		dir+=/$level
@@ -164,7 +165,13 @@ limited() {
 	mkdir -p "$dir"
 	echo deep > "$dir/file"
 	run --separate-stderr bash -c 'ulimit -n 20; exec timeout 30 "$0" -r tree copy' "$FCOPY"
-	demand 1
+	demand 0
+	diff -r tree copy
+	rm -r copy
+	traced 0 trace=openat -r -j1 tree copy
+	rm -r copy
+	traced 1 "inject=openat:error=EMFILE:when=$(nth openat '"file"')" -r -j1 tree copy
+	injected
 	mentions "Too many open files"
 	[ -d copy.fcopy-part ]
 	absent copy
@@ -184,4 +191,30 @@ limited() {
 	injected
 	[ $((${EPOCHREALTIME/./} - start)) -ge 1500000 ]
 	cmp hole b
+}
+
+@test "a tree of 120 levels with 64 descriptors: new, merged, and with symlinks followed" {
+	local at=s i options
+	for ((i = 0; i < 120; i++)); do
+		at=$at/d
+	done
+	mkdir -p "$at"
+	at=s
+	for ((i = 0; i < 120; i++)); do
+		at=$at/d
+		mkdir "$at/e"
+		echo $i >"$at/f"
+		: >"$at/e/x"
+	done
+	ln s/d/f "$at/link"
+	chmod 500 s/d/d/d
+	for options in "-r -j1" -a "-rL -j4"; do
+		# shellcheck disable=SC2016
+		run --separate-stderr timeout -s KILL $HANG bash -c 'ulimit -n 64; "$0" "$@"' "$FCOPY" $options -T s d
+		demand 0
+		diff -r s d
+		[ "$(stat -c %a d/d/d/d)" = 500 ]
+		case $options in *j1) ;; *) chmod 700 d/d/d/d && rm -r d ;; esac
+	done
+	chmod 700 s/d/d/d
 }

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT
+ * Which directories of a tree are open. Each has two descriptors until everything below it is
+ * finished, so a deep tree would need two for each level. If they run short, directories that no
+ * thread uses are closed, the one that was used least recently first; a thread that needs one opens
+ * it again. A name can have been exchanged since: what it names now must be the same inode.
+ */
+#define _GNU_SOURCE
+#include "endpoints/error.h"
+#include "tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define OF_THREAD                                                                                  \
+	16        /* descriptors that a thread may need for one entry, and to open a directory     \
+		   */
+#define OF_TREE 8 /* ... and the tree, after its directory was opened */
+
+static unsigned long descriptors_left(const struct directory *root)
+{
+	struct rlimit limit;
+	int last = root->src > root->dst ? root->src : root->dst;
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > INT_MAX)
+		return INT_MAX;
+	/* The kernel returns the lowest free descriptor. */
+	return limit.rlim_cur > (rlim_t)last + OF_TREE ? limit.rlim_cur - (rlim_t)last - OF_TREE
+						       : 0;
+}
+
+void opened_start(struct tree *t, const struct directory *root)
+{
+	t->opened = (struct opened){.lock = PTHREAD_MUTEX_INITIALIZER,
+				    .descriptors = descriptors_left(root)};
+	unsigned most = (unsigned)(t->opened.descriptors / OF_THREAD);
+	t->opened.threads = most > 1 ? most : 1;
+}
+
+/* How many directories may be open. A thread needs the one that it reads, and the one that it
+ * enters. */
+static unsigned long most_directories(const struct tree *t)
+{
+	const unsigned long threads = __atomic_load_n(&t->pool.workers, __ATOMIC_RELAXED);
+	const unsigned long used = threads * OF_THREAD;
+	const unsigned long left = t->opened.descriptors > used ? t->opened.descriptors - used : 0;
+	return left / 2 > 2 * threads ? left / 2 : 2 * threads;
+}
+
+static void list_remove(struct opened *o, struct directory *d)
+{
+	if (!d->listed)
+		return;
+	*(d->before ? &d->before->after : &o->first) = d->after;
+	*(d->after ? &d->after->before : &o->last) = d->before;
+	d->listed = false;
+}
+
+static void list_append(struct opened *o, struct directory *d)
+{
+	d->before = o->last;
+	d->after = NULL;
+	*(o->last ? &o->last->after : &o->first) = d;
+	o->last = d;
+	d->listed = true;
+}
+
+/* Notes which inode the copy is. */
+static bool note_identity(struct directory *d)
+{
+	struct stat st;
+	if (d->known || d->dst < 0)
+		return true;
+	if (fstat(d->dst, &st) < 0)
+		return false;
+	d->dst_dev = st.st_dev;
+	d->dst_ino = st.st_ino;
+	return d->known = true;
+}
+
+static void close_both(struct tree *t, struct directory *d)
+{
+	close(d->src);
+	if (d->dst >= 0)
+		close(d->dst);
+	d->has_dst = d->dst >= 0;
+	d->src = d->dst = -1;
+	t->opened.count--;
+}
+
+/* The rest of a directory's names can be read from this descriptor only. */
+static void close_unused(struct tree *t)
+{
+	const unsigned long most = most_directories(t);
+	struct directory *d = t->opened.first;
+	while (d && t->opened.count > most) {
+		struct directory *next = d->after;
+		if (d->complete && d->link < 0 && note_identity(d)) {
+			list_remove(&t->opened, d);
+			close_both(t, d);
+		}
+		d = next;
+	}
+}
+
+bool opened_are_many(struct tree *t)
+{
+	pthread_mutex_lock(&t->opened.lock);
+	bool many = 2 * t->opened.count >= most_directories(t);
+	pthread_mutex_unlock(&t->opened.lock);
+	return many;
+}
+
+void opened_add(struct tree *t, struct directory *d)
+{
+	pthread_mutex_lock(&t->opened.lock);
+	t->opened.count++;
+	list_append(&t->opened, d);
+	close_unused(t);
+	pthread_mutex_unlock(&t->opened.lock);
+}
+
+/* Opens a name that should be the source (from_src) or the copy of d. Returns a descriptor or
+ * -errno. */
+static int open_checked(const struct tree *t, const struct directory *d, bool from_src, int at,
+			const char *name, bool passes)
+{
+	const bool follow = from_src && t->options->follow == FCOPY_FOLLOW_ALWAYS;
+	const int flags = O_DIRECTORY | O_CLOEXEC | O_NONBLOCK | (follow ? 0 : O_NOFOLLOW);
+	const dev_t dev = from_src ? d->st.st_dev : d->dst_dev;
+	const ino_t ino = from_src ? d->st.st_ino : d->dst_ino;
+	struct stat st;
+	int fd = passes     ? openat(at, name, flags | O_PATH)
+		 : from_src ? openat(at, name, flags | O_RDONLY | O_NOCTTY)
+			    : directory_open(t, at, name);
+	if (fd < 0)
+		return -errno;
+	int r = fstat(fd, &st) < 0 ? -errno : st.st_dev == dev && st.st_ino == ino ? fd : -ESTALE;
+	if (r < 0)
+		close(fd);
+	return r;
+}
+
+/* From the nearest directory above that is open. */
+static int open_by_names(const struct tree *t, const struct directory *d, bool from_src)
+{
+	size_t steps = 0;
+	const struct directory *top = d;
+	for (; top->src < 0; top = top->parent)
+		steps++;
+	int fd = from_src ? top->src : top->dst;
+	for (size_t left = steps; left > 0; left--) {
+		const struct directory *below = d;
+		for (size_t i = 1; i < left; i++)
+			below = below->parent;
+		int next = open_checked(t, below, from_src, fd, below->name, left > 1);
+		if (left < steps)
+			close(fd);
+		if (next < 0)
+			return next;
+		fd = next;
+	}
+	return fd;
+}
+
+/* ".." of a directory below, which is faster, leads to the same inode unless one was moved. */
+static int open_again(const struct tree *t, const struct directory *d, bool from_src,
+		      const struct directory *below)
+{
+	int at = !below ? -1 : from_src ? below->src : below->dst;
+	int fd = at >= 0 ? open_checked(t, d, from_src, at, "..", false) : -1;
+	return fd >= 0 ? fd : open_by_names(t, d, from_src);
+}
+
+/* The lock is held. */
+static int open_both(struct tree *t, struct directory *d, const struct directory *below)
+{
+	int src = open_again(t, d, true, below);
+	if (src < 0)
+		return src;
+	int dst = d->has_dst ? open_again(t, d, false, below) : -1;
+	if (d->has_dst && dst < 0) {
+		close(src);
+		return dst;
+	}
+	d->src = src;
+	d->dst = dst;
+	t->opened.count++;
+	return 0;
+}
+
+int opened_use(struct tree *t, struct directory *d)
+{
+	int r = 0;
+	pthread_mutex_lock(&t->opened.lock);
+	if (d->parent && d->src < 0)
+		r = open_both(t, d, NULL);
+	if (r == 0) {
+		d->users++;
+		list_remove(&t->opened, d);
+		close_unused(t);
+	}
+	pthread_mutex_unlock(&t->opened.lock);
+	return r;
+}
+
+void opened_unuse(struct tree *t, struct directory *d)
+{
+	pthread_mutex_lock(&t->opened.lock);
+	if (--d->users == 0 && d->parent && d->src >= 0)
+		list_append(&t->opened, d);
+	pthread_mutex_unlock(&t->opened.lock);
+}
+
+void opened_end(struct tree *t, struct directory *d)
+{
+	struct directory *parent = d->parent;
+	pthread_mutex_lock(&t->opened.lock);
+	/* It is probably next, and by ".." of d it takes one call, whatever the depth. */
+	if (parent->parent && parent->src < 0 && d->src >= 0 && open_both(t, parent, d) == 0)
+		list_append(&t->opened, parent);
+	list_remove(&t->opened, d);
+	if (d->src >= 0)
+		close_both(t, d);
+	if (d->link >= 0)
+		close(d->link);
+	d->link = -1;
+	pthread_mutex_unlock(&t->opened.lock);
+}
+
+bool opened_identity(struct tree *t, struct directory *d, dev_t *dev, ino_t *ino)
+{
+	pthread_mutex_lock(&t->opened.lock);
+	bool known = note_identity(d) && d->known;
+	*dev = d->dst_dev;
+	*ino = d->dst_ino;
+	pthread_mutex_unlock(&t->opened.lock);
+	return known;
+}
