@@ -16,7 +16,8 @@
  *                     or merged), home (where a new tree is built), commit, shard, shard_part,
  *                     walk (reads directories), pool, tuner and tuning (how many threads),
  *                     opened (directories), entry,
- *                     shard_entry, links, hard_link, special, directory, permissions (of new
+ *                     shard_entry, links, hard_link, special, enter (subdirectories), directory,
+ *                     aside (where others can exchange names), permissions (of new
  *                     directories), record and resume (an unfinished tree), flush,
  *                     update (what a merge leaves alone), mirror (what it removes), link_dest,
  *                     prune (outdated entries), remove, inside (DST below SRC), rivals and inodes

@@ -180,13 +180,15 @@ int destination_open(struct endpoint *e, struct operand *dst, const struct endpo
 		     const struct fcopy_options *, struct fcopy_error *);
 
 /* The same for `name` in the open directory `dir`, for a source that is a regular file. A symlink
- * of that name is followed, a directory is refused. replace_links: a file with more hard links is
- * replaced, too, as with options.force; it is never overwritten, because a tree may copy another of
- * its names. path is for messages and must outlive *e. */
+ * of that name is followed, a directory is refused. path is for messages and must outlive *e. */
+#define DESTINATION_REPLACES_LINKS                                                                 \
+	1 /* also a file with more hard links, as with options.force; it is never overwritten,     \
+	   * because a tree may copy another of its names */
+#define DESTINATION_IS_PRIVATE 2 /* no other user can exchange the names in dir */
 struct storage;
 int destination_open_in(struct endpoint *e, int dir, const char *name, const char *path,
-			const struct endpoint *src, const struct fcopy_options *,
-			bool replace_links, struct storage *, struct fcopy_error *);
+			const struct endpoint *src, const struct fcopy_options *, unsigned flags,
+			struct storage *, struct fcopy_error *);
 
 /* The open directory and the name in it that a file as DST has, or will have; both live as long as
  * *e. */

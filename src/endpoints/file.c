@@ -182,14 +182,16 @@ static int open_found(struct endpoint *e, int r, const struct endpoint *src,
 
 int destination_open_in(struct endpoint *e, int dir, const char *name, const char *path,
 			const struct endpoint *src, const struct fcopy_options *options,
-			bool replace_links, struct storage *storage, struct fcopy_error *error)
+			unsigned flags, struct storage *storage, struct fcopy_error *error)
 {
 	*e = (struct endpoint){.fd = -1, .path = path};
 	*file_of(e) = file_state();
 	file_of(e)->in_tree = true;
-	file_of(e)->replace_links = replace_links;
+	file_of(e)->replace_links = flags & DESTINATION_REPLACES_LINKS;
 	file_of(e)->storage = storage;
 	int r = place_find_in(&file_of(e)->place, dir, name, path, error);
+	/* What a symlink led to is in another directory. */
+	file_of(e)->private = flags & DESTINATION_IS_PRIVATE && file_of(e)->place.target < 0;
 	/* Opening a FIFO could block, and writing would overwrite a device. */
 	if (r == 0 && file_of(e)->place.exists && !S_ISREG(file_of(e)->place.st.st_mode) &&
 	    !options->no_clobber)

@@ -92,10 +92,34 @@ static int in_place_check(struct endpoint *e, const struct endpoint *src, uint64
 	return 0;
 }
 
+/* A FIFO that was put in place of a file would wait for a reader: open a file with O_NONBLOCK. Only
+ * one with a lease returns EAGAIN then (fcntl(2)). */
 static int open_existing(const struct place *p, int flags)
 {
-	return p->target >= 0 ? open(io_proc_path(p->target).text, flags)
-			      : openat(p->dir, p->name, flags | O_NOFOLLOW);
+	int quick = S_ISREG(p->st.st_mode) ? O_NONBLOCK : 0, fd;
+	do {
+		fd = p->target >= 0 ? open(io_proc_path(p->target).text, flags | quick)
+				    : openat(p->dir, p->name, flags | quick | O_NOFOLLOW);
+	} while (fd < 0 && errno == EAGAIN && quick && !(quick = 0));
+	return fd;
+}
+
+/* Truncates it: only if it still is the file that place_find saw. */
+static int open_truncated(const struct place *p, int flags)
+{
+	struct stat st;
+	int path = p->target >= 0 ? fcntl(p->target, F_DUPFD_CLOEXEC, 0)
+				  : openat(p->dir, p->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (path < 0)
+		return -1;
+	int fd = -1, err = ESTALE;
+	if (fstat(path, &st) == 0 && st.st_dev == p->st.st_dev && st.st_ino == p->st.st_ino) {
+		fd = open(io_proc_path(path).text, flags | O_TRUNC);
+		err = errno;
+	}
+	close(path);
+	errno = err;
+	return fd;
 }
 
 int in_place_open(struct endpoint *e, const struct endpoint *src,
@@ -111,7 +135,7 @@ int in_place_open(struct endpoint *e, const struct endpoint *src,
 	/* Some object stores open an existing file for writing only if it is truncated. */
 	if (e->fd < 0 && (errno == EPERM || errno == EINVAL || errno == EOPNOTSUPP) &&
 	    S_ISREG(p->st.st_mode) && !storage_is_known(p->dir))
-		e->fd = open_existing(p, flags | O_TRUNC);
+		e->fd = open_truncated(p, flags);
 	if (e->fd < 0 && errno == EBUSY)
 		return error_refuse(error, e->path, EBUSY, "the device is mounted or in use",
 				    FCOPY_ADVICE_NONE);

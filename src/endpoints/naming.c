@@ -114,6 +114,23 @@ static bool must_flush_named(const struct endpoint *e)
 	       fs.f_type == BTRFS_SUPER_MAGIC;
 }
 
+/* A user who can rename files in the directory may have exchanged the temporary name just before
+ * rename(2). Without a link our file was at DST: a later copy has replaced it. On FUSE and SMB an
+ * inode number may change. */
+static int check_renamed(const struct endpoint *e)
+{
+	struct stat st;
+	struct statfs fs;
+	if (file_of(e)->private ||
+	    private_has_name(e->fd, file_of(e)->place.dir, file_of(e)->place.name))
+		return 0;
+	if (fstat(e->fd, &st) < 0 || st.st_nlink == 0 || fstatfs(e->fd, &fs) < 0 ||
+	    fs.f_type == FUSE_SUPER_MAGIC || (unsigned)fs.f_type == SMB2_SUPER_MAGIC ||
+	    (unsigned)fs.f_type == CIFS_SUPER_MAGIC)
+		return 0;
+	return -ESTALE;
+}
+
 int temporary_name(struct endpoint *e, bool no_clobber, const char **call)
 {
 	int r;
@@ -144,7 +161,9 @@ int temporary_name(struct endpoint *e, bool no_clobber, const char **call)
 			return -errno;
 	}
 	r = rename_without_rival(e, no_clobber, call);
-	if (r == 0)
-		file_of(e)->temporary[0] = '\0';
-	return r == -EEXIST && no_clobber ? ENDPOINT_KEPT : r;
+	if (r < 0)
+		return r == -EEXIST && no_clobber ? ENDPOINT_KEPT : r;
+	file_of(e)->temporary[0] = '\0';
+	*call = NULL;
+	return check_renamed(e);
 }

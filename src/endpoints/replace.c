@@ -139,6 +139,10 @@ static int replace_commit(struct endpoint *e, const struct fcopy_options *option
 		file_of(e)->keep_part = false;
 		return r;
 	}
+	if (r < 0 && !call)
+		return error_refuse(error, e->path, -r,
+				    "another process exchanged its temporary file",
+				    FCOPY_ADVICE_NONE);
 	if (r < 0)
 		return replace_advise(options, replace_fail(e, call, r, error), error);
 	if (file_of(e)->directory >= 0 && (r = io_flush_directory(file_of(e)->directory)) < 0) {
@@ -232,6 +236,18 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 	return r;
 }
 
+/* Must the commit check that nobody has exchanged the temporary name? */
+static int note_sharing(struct endpoint *e, struct fcopy_error *error)
+{
+	struct stat st;
+	if (file_of(e)->private || (file_of(e)->link && !file_of(e)->place.exists))
+		return 0;
+	if (fstatat(file_of(e)->place.dir, ".", &st, 0) < 0)
+		return error_operation(error, "stat of its directory", "stat", e->path, errno);
+	file_of(e)->private = !private_is_shared(&st);
+	return 0;
+}
+
 static enum endpoint_old replace_old(const struct endpoint *e, const struct stat **st)
 {
 	*st = file_of(e)->place.exists ? &file_of(e)->place.st : NULL;
@@ -258,7 +274,8 @@ int replace_open(struct endpoint *e, const struct endpoint *src,
 	e->positional = true;
 	file_of(e)->place.exists &= !options->scratch; /* a scratch file replaces nothing */
 	int r = options->shard.count > 0 ? 0 : replace_check(e, options, error);
-	if (r < 0 || (r = open_temporary(e, src, options, error)) < 0)
+	if (r < 0 || (r = open_temporary(e, src, options, error)) < 0 ||
+	    (r = note_sharing(e, error)) < 0)
 		replace_drop(e);
 	return r;
 }

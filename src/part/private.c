@@ -69,6 +69,12 @@ int private_probe(int dir, mode_t mode, struct stat *st)
 	return r;
 }
 
+/* A group with write permission shows in the mode, also if an ACL gives it. */
+bool private_is_shared(const struct stat *dir)
+{
+	return (dir->st_uid != geteuid() && dir->st_uid != 0) || (dir->st_mode & 022);
+}
+
 bool private_is_ours(int parent, const struct stat *st, bool *exposed)
 {
 	struct stat probe;

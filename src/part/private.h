@@ -35,6 +35,8 @@ int private_rename(int from, const char *name, int to, const char *as);
 /* Has a living process locked it, as far as this machine can know? fd: the open directory. */
 bool private_is_live(int fd);
 
+/* Can a user other than root and this one rename what is in a directory with this stat? */
+bool private_is_shared(const struct stat *dir);
 /* Is this directory, with this stat, one that private_make could have made in `parent`? */
 bool private_is_ours(int parent, const struct stat *, bool *exposed);
 /* 1: the directory has no entries; 0; -errno. */

@@ -3,11 +3,11 @@
  * it is finished.
  */
 #define _GNU_SOURCE
+#include "aside.h"
 #include "endpoints/error.h"
 #include "mirror.h"
 #include "permissions.h"
 #include "resume.h"
-#include "rivals.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -260,168 +260,10 @@ void directory_release(struct worker *w, struct directory *d)
 	}
 }
 
-/* With symlinks followed, a directory can contain itself. */
-static bool is_cycle(const struct directory *d, const struct stat *st)
+void directory_note_inode(struct directory *d, const struct stat *dst)
 {
-	for (; d; d = d->parent)
-		if (d->st.st_dev == st->st_dev && d->st.st_ino == st->st_ino)
-			return true;
-	return false;
-}
-
-/* In a merge, a directory of the source can be the copy of one above it, by a bind mount or a
- * symlink that is followed. Returns 1 then; 0; or -errno. */
-static int is_copy_above(struct tree *t, struct directory *d, const struct stat *st)
-{
-	dev_t dev;
-	ino_t ino;
-	for (; d && t->atomic && !t->shard; d = d->parent) {
-		bool known = opened_identity(t, d, &dev, &ino);
-		if (!known && !t->options->dry_run) /* it has no directories in DST */
-			return -errno;
-		if (known && dev == st->st_dev && ino == st->st_ino)
-			return 1;
-	}
-	return 0;
-}
-
-/* No other directory of a merge may have been copied into it. Returns fd, or closes it. A fresh one
- * may have the inode number of a file that this run has replaced. */
-static int directory_claim(struct worker *w, const struct entry *e, int fd, bool fresh)
-{
-	int r = rivals_possible(w->tree) ? rivals_claim_open(w->tree, fd) : 0;
-	if (r == 0 || (fresh && r == -ENOTUNIQ))
-		return fd;
-	close(fd);
-	return r == -ENOTUNIQ ? rivals_report(w, e) : report_call(w, e, "fstat", entry_dst, -r);
-}
-
-/* Opens the destination's directory, which is created unless it exists. replaced: what a mirror
- * found in its place has been removed. */
-static int directory_make(struct worker *w, const struct entry *e, const struct stat *st,
-			  bool *fresh, bool replaced)
-{
-	struct stat old;
-	const struct tree *t = w->tree;
-	int dir = e->dir->dst;
-	mode_t mode = permissions_are_hidden(t) ? 0700 : (st->st_mode & 01777) | 0700;
-	/* mkdir of an existing name waits for the directory's lock, which other shards hold. */
-	int found = t->atomic && !e->dir->fresh ? directory_open(t, dir, e->as) : -1;
-	if (found >= 0)
-		return directory_claim(w, e, found, false);
-	*fresh = mkdirat(dir, e->as, mode) == 0;
-	int r = *fresh ? 0 : -errno;
-	if (r == -EEXIST && t->resume)
-		r = resume_make_directory(dir, e->as, mode, fresh);
-	if (r == -EEXIST && !t->atomic)
-		return rivals_report(w, e);
-	if (r < 0 && r != -EEXIST)
-		return report_call(w, e, "mkdir", entry_dst, -r);
-	if (*fresh && t->withheld && (r = permissions_admit_owner(dir, e->as)) < 0)
-		return report_call(w, e, "chmod", entry_dst, -r);
-	int fd = directory_open(t, dir, e->as);
-	/* Of an interrupted attempt; never a directory that another shard has made since. */
-	if (fd < 0 && t->shard && (errno == ENOTDIR || errno == ELOOP) &&
-	    unlinkat(dir, e->as, 0) == 0 && mkdirat(dir, e->as, mode) == 0)
-		fd = directory_open(t, dir, e->as);
-	if (fd < 0 && !*fresh && (errno == ENOTDIR || errno == ELOOP) && t->options->delete_extra &&
-	    !replaced) {
-		if (fstatat(dir, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0)
-			return report_call(w, e, "stat", entry_dst, errno);
-		r = mirror_remove_conflict(w, e, &old);
-		return r < 0 ? r : directory_make(w, e, st, fresh, true);
-	}
-	if (fd < 0 && !*fresh && (errno == ENOTDIR || errno == ELOOP))
-		return report_refusal(w, e, entry_dst, ENOTDIR,
-				      "is not a directory: a directory cannot replace it");
-	if (fd < 0)
-		return report_call(w, e, "open", entry_dst, errno);
-	return directory_claim(w, e, fd, *fresh);
-}
-
-/* Of a dry run: *dst is the destination's directory, or -1 if it would be created. */
-static int directory_rehearse(struct worker *w, const struct entry *e, int *dst, bool *fresh)
-{
-	struct stat old;
-	*dst = e->dir->dst < 0 ? -1 : directory_open(w->tree, e->dir->dst, e->as);
-	*fresh = *dst < 0;
-	if (!*fresh || e->dir->dst < 0 || errno == ENOENT)
-		return 0;
-	if (errno != ENOTDIR && errno != ELOOP)
-		return report_call(w, e, "open", entry_dst, errno);
-	if (!w->tree->options->delete_extra)
-		return report_refusal(w, e, entry_dst, ENOTDIR,
-				      "is not a directory: a directory cannot replace it");
-	return fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0
-		   ? mirror_remove_conflict(w, e, &old)
-		   : 0;
-}
-
-int directory_enter(struct worker *w, const struct entry *e, int fd, const struct stat *st)
-{
-	struct tree *t = w->tree;
-	bool fresh = false;
-	const bool mounted = t->options->one_file_system && st->st_dev != t->src_dev;
-	int above = mounted ? 0 : is_copy_above(t, e->dir, st);
-	if (above < 0) {
-		close(fd);
-		return report_call(w, e, "fstat", entry_dst, -above);
-	}
-	if (above || (!mounted && st->st_dev == t->dst_dev && st->st_ino == t->dst_ino)) {
-		close(fd);
-		tree_stop(t, EINVAL);
-		return report_refusal(w, e, entry_src, EINVAL,
-				      "is the copy itself: a tree cannot be copied into itself");
-	}
-	if (t->options->follow == FCOPY_FOLLOW_ALWAYS && is_cycle(e->dir, st)) {
-		close(fd);
-		return report_refusal(w, e, entry_src, ELOOP, "contains itself through a symlink");
-	}
-	const bool compares = t->walk == WALK_COMPARES, finishes = t->walk == WALK_FINISHES;
-	int dst = -1, r = 0;
-	if (t->options->dry_run)
-		r = directory_rehearse(w, e, &dst, &fresh);
-	else if (!compares)
-		r = dst = directory_make(w, e, st, &fresh, false);
-	if (r < 0) {
-		close(fd);
-		return r;
-	}
-	struct directory *d = directory_new(e->dir, e->name, fd, dst, st);
-	if (!d) {
-		close(fd);
-		if (dst >= 0)
-			close(dst);
-		tree_stop(t, ENOMEM);
-		return report_call(w, e, "malloc", entry_src, ENOMEM);
-	}
-	d->fresh = fresh || t->resume || finishes;
-	if (!d->fresh && dst >= 0)
-		(void)!fstat(dst, &d->was);
-	w->replaced = !fresh;
-	d->resumed = (!fresh && t->resume) || finishes;
-	d->mounted = mounted;
-	d->link = link_dest_enter(e->dir, e->name);
-	opened_add(t, d);
-	struct item item = {.dir = d};
-	if (mounted)
-		directory_release(w, d); /* only the mount point itself */
-	else
-		pool_push(w, item);
-	return t->options->dry_run && !fresh; /* nothing would be created */
-}
-
-int directory_make_mount_point(struct worker *w, const struct entry *e)
-{
-	const struct stat st = {.st_mode = S_IFDIR | 0700};
-	bool fresh = false;
-	int fd = -1, r = 0;
-	if (w->tree->options->dry_run)
-		r = directory_rehearse(w, e, &fd, &fresh);
-	else if (w->tree->walk != WALK_COMPARES)
-		r = fd = directory_make(w, e, &st, &fresh, false);
-	if (fd >= 0)
-		close(fd);
-	w->sum.directories += r >= 0 && w->tree->walk == WALK_COPIES;
-	return r < 0 ? r : 0;
+	d->dst_dev = dst->st_dev;
+	d->dst_ino = dst->st_ino;
+	d->known = true;
+	d->sharing = private_is_shared(dst) ? SHARING_LIKELY : SHARING_NONE;
 }

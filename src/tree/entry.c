@@ -2,6 +2,7 @@
  * Copies one name: opens it without following a symlink, and copies what the open descriptor is.
  */
 #define _GNU_SOURCE
+#include "aside.h"
 #include "endpoints/error.h"
 #include "mirror.h"
 #include "resume.h"
@@ -43,8 +44,10 @@ static int entry_open_destination(struct worker *w, const struct entry *e, const
 			return created_open(&c->dst, e->dir->dst, e->as, st->st_mode & 0777,
 					    entry_dst, error);
 	}
+	const unsigned flags = (w->tree->options->hard_links ? DESTINATION_REPLACES_LINKS : 0) |
+			       (aside_is_needed(w->tree, e->dir) ? 0 : DESTINATION_IS_PRIVATE);
 	int r = destination_open_in(&c->dst, e->dir->dst, e->as, entry_dst, &c->src, &w->options,
-				    w->tree->options->hard_links, &w->tree->storage, error);
+				    flags, &w->tree->storage, error);
 	return rivals_possible(w->tree) ? rivals_claim_file(w, e, r) : r;
 }
 
@@ -99,6 +102,8 @@ static int entry_copy_file(struct worker *w, const struct entry *e, int fd, cons
 		c->src.ops->abort(&c->src);
 	} else {
 		bool large = st->st_size >= LARGE_SIZE;
+		if (w->tracks)
+			w->made = identity_of(c->dst.fd);
 		if (large && !w->tree->single)
 			c->idle = &w->tree->pool.idle;
 		if (large)
@@ -180,6 +185,7 @@ static void entry_copy_waiting(struct worker *w, const struct entry *first, stru
 						      .name = waits->name,
 						      .as = waits->name,
 						      .follow = first->follow});
+		aside_end(w);
 		if (r == 0)
 			opened_unuse(w->tree, dir);
 		free(waits);
@@ -244,6 +250,8 @@ static int entry_copy_inode(struct worker *w, const struct entry *e, int fd, con
 	/* An unchanged name may have to become a link to another one. */
 	bool linked = left >= 0 && !w->tree->options->dry_run && links_may_exist(w, st) &&
 		      (left == 0 || w->tree->options->update == FCOPY_UPDATE_CHANGED);
+	w->tracks = linked && left == 0 && aside_may_move(w->tree, e->dir);
+	w->made = (struct identity){.known = false};
 	enum link_state state = linked ? links_claim(w, e, st) : LINK_COPY;
 	if (state != LINK_COPY || left != 0) {
 		if (fd >= 0)

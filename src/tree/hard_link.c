@@ -2,6 +2,8 @@
  * One more name for a file that was copied.
  */
 #define _GNU_SOURCE
+#include "aside.h"
+#include "io/io.h"
 #include "resume.h"
 #include "rivals.h"
 
@@ -30,73 +32,122 @@ static bool hard_link_may_replace(struct worker *w, const struct entry *e, const
 		return false;
 	if (!S_ISREG(st->st_mode)) /* as special_copy */
 		return !special_is_source(e, st);
-	if (destination_open_in(&dst, e->dir->dst, e->as, entry_dst, &src, &options, true,
-				&w->tree->storage, &error))
+	if (destination_open_in(&dst, e->dir->dst, e->as, entry_dst, &src, &options,
+				DESTINATION_REPLACES_LINKS, &w->tree->storage, &error))
 		return false;
 	dst.ops->abort(&dst);
 	return true;
 }
 
-static int hard_link_create(int from, const char *name, int to, const char *as, const char **call)
+/* The copy: by its name, or by a descriptor if another user may exchange the name. */
+struct origin {
+	int dir;
+	const char *name;
+	int fd; /* -1: none */
+};
+
+/* linkat(AT_EMPTY_PATH) needs no /proc, but CAP_DAC_READ_SEARCH before Linux 6.10. */
+static int hard_link_create(const struct origin *o, int to, const char *as, const char **call)
 {
 	*call = "linkat";
-	return linkat(from, name, to, as, 0) < 0 ? -errno : 0;
+	if (o->fd < 0)
+		return linkat(o->dir, o->name, to, as, 0) < 0 ? -errno : 0;
+	if (linkat(o->fd, "", to, as, AT_EMPTY_PATH) == 0)
+		return 0;
+	if (errno != ENOENT && errno != EPERM && errno != EINVAL)
+		return -errno;
+	const struct io_path path = io_proc_path(o->fd);
+	return linkat(AT_FDCWD, path.text, to, as, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
 }
 
-static int hard_link_replace(int from, const char *name, int to, const char *as, const char **call)
+/* Under a drawn name, or aside, which is then renamed. */
+static int hard_link_replace(struct worker *w, const struct entry *e, const struct origin *o,
+			     const char **call)
 {
 	char drawn[TEMPORARY_SIZE];
-	*call = "getrandom";
-	int r = temporary_draw(drawn);
-	if (r < 0 || (r = hard_link_create(from, name, to, drawn, call)) < 0)
+	struct making m;
+	int r = aside_begin(w, e, &m, call);
+	if (r == 0 && !m.aside) {
+		m = (struct making){.dir = e->dir->dst, .name = drawn, .aside = true};
+		*call = "getrandom";
+		r = temporary_draw(drawn);
+	}
+	if (r < 0 || (r = hard_link_create(o, m.dir, m.name, call)) < 0)
 		return r;
-	*call = "rename";
-	r = renameat(to, drawn, to, as) < 0 ? -errno : 0;
-	unlinkat(to, drawn, 0); /* rename(2) of two names of one file does nothing */
-	return r;
+	r = aside_finish(&m, e, true, call);
+	if (r < 0)
+		aside_abort(&m);
+	return aside_is_refused(&m, e, r) ? hard_link_replace(w, e, o, call) : r;
 }
 
-static bool hard_link_is_made(int from, const char *name, int to, const char *as)
+/* Opens the copy, which must be what was made, if it may have been exchanged. */
+static int hard_link_open(struct worker *w, const struct entry *e, const struct copied *c,
+			  struct origin *o, const char **call)
+{
+	*o = (struct origin){.fd = -1, .name = c->name};
+	*call = "open";
+	o->dir = c->dir == e->dir ? e->dir->dst : directory_reopen(c->dir);
+	if (o->dir < 0)
+		return o->dir;
+	if (!aside_may_move(w->tree, c->dir))
+		return 0;
+	o->fd = openat(o->dir, o->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (o->fd < 0)
+		return errno == ENOENT ? -ESTALE : -errno;
+	return 0;
+}
+
+/* -ELOOP: one of the names is a symlink, which a copy follows. The copy may be of an earlier
+ * operand, which was merged. */
+static int hard_link_check(const struct worker *w, const struct entry *e, const struct stat *st,
+			   const struct copied *c, const struct origin *o)
+{
+	if (S_ISREG(st->st_mode) && (hard_link_is_symlink(o->dir, c->name) ||
+				     (rivals_possible(w->tree) && !w->options.no_clobber &&
+				      hard_link_is_symlink(e->dir->dst, e->as))))
+		return -ELOOP;
+	if (o->fd < 0)
+		return 0;
+	const struct identity now = identity_of(o->fd);
+	return identity_is_same(&now, &c->made) ? 0 : -ESTALE;
+}
+
+static bool hard_link_is_made(const struct origin *o, int to, const char *as)
 {
 	struct stat a, b;
-	return fstatat(from, name, &a, AT_SYMLINK_NOFOLLOW) == 0 &&
+	return fstatat(o->dir, o->name, &a, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       fstatat(to, as, &b, AT_SYMLINK_NOFOLLOW) == 0 && a.st_dev == b.st_dev &&
 	       a.st_ino == b.st_ino;
 }
 
 int hard_link_make(struct worker *w, const struct entry *e, const struct stat *st,
-		   const struct directory *dir, const char *name, const char **call)
+		   const struct copied *c, const char **call)
 {
-	int from = dir == e->dir ? e->dir->dst : directory_reopen(dir), to = e->dir->dst;
-	*call = "open";
-	if (from < 0)
-		return from;
-	if (w->tree->options->update && hard_link_is_made(from, name, to, e->as)) {
-		if (dir != e->dir)
-			close(from);
-		return HARD_LINK_SAME;
-	}
-	bool merges = rivals_possible(w->tree);
-	/* The copy may be of an earlier operand, which was merged. */
-	bool followed = S_ISREG(st->st_mode) &&
-			(hard_link_is_symlink(from, name) ||
-			 (merges && !w->options.no_clobber && hard_link_is_symlink(to, e->as)));
-	int r = followed ? -ELOOP : hard_link_create(from, name, to, e->as, call);
+	const int to = e->dir->dst;
+	struct origin o;
+	int r = hard_link_open(w, e, c, &o, call);
+	if (r == 0 && w->tree->options->update && hard_link_is_made(&o, to, e->as))
+		r = HARD_LINK_SAME;
+	if (r == 0)
+		r = hard_link_check(w, e, st, c, &o);
+	if (r == 0)
+		r = hard_link_create(&o, to, e->as, call);
 	if (r == -EEXIST && w->tree->resume && remove_entry(to, e->as) == 0)
-		r = hard_link_create(from, name, to, e->as, call);
+		r = hard_link_create(&o, to, e->as, call);
 	rivals_lock(w->tree);
 	if (r == -EEXIST && rivals_have(w->tree, to, e->as))
 		r = -ENOTUNIQ;
 	if (r == -EEXIST && (w->tree->shard || hard_link_may_replace(w, e, st)))
-		r = rivals_claim(w->tree, to, e->as) < 0
-			? -ENOTUNIQ
-			: hard_link_replace(from, name, to, e->as, call);
+		r = rivals_claim(w->tree, to, e->as) < 0 ? -ENOTUNIQ
+							 : hard_link_replace(w, e, &o, call);
 	rivals_unlock(w->tree);
 	/* A directory of an interrupted attempt. */
 	if (r == -EISDIR && w->tree->shard && remove_entry(to, e->as) == 0)
-		r = hard_link_create(from, name, to, e->as, call);
-	if (dir != e->dir)
-		close(from);
+		r = hard_link_create(&o, to, e->as, call);
+	if (o.fd >= 0)
+		close(o.fd);
+	if (c->dir != e->dir && o.dir >= 0)
+		close(o.dir);
 	return r;
 }
 

@@ -31,6 +31,7 @@ struct link {
 	nlink_t left; /* names that were not found yet */
 	bool complete;
 	struct directory *dir; /* held; where the copy is */
+	struct identity made;  /* of the copy, if aside_may_move(dir) */
 	struct waiter *waiters;
 	char name[];
 };
@@ -188,17 +189,17 @@ static enum link_state links_use(struct worker *w, const struct entry *e, const 
 	struct links *l = w->tree->links;
 	struct link *k = *at;
 	char name[NAME_MAX + 1];
-	struct directory *dir = k->dir;
+	const struct copied copied = {.dir = k->dir, .name = name, .made = k->made};
 	strcpy(name, k->name);
-	directory_ref(dir);
+	directory_ref(copied.dir);
 	if (k->left > 0 && k->left != UNKNOWN_LEFT)
 		k->left--;
 	if (k->left == 0)
 		link_free(links_remove(l, at));
 	pthread_mutex_unlock(&l->lock);
 	const char *call;
-	int r = hard_link_make(w, e, st, dir, name, &call);
-	directory_unref(dir);
+	int r = hard_link_make(w, e, st, &copied, &call);
+	directory_unref(copied.dir);
 	if (r == HARD_LINK_SAME) {
 		w->sum.unchanged++;
 		return LINK_SAME;
@@ -219,6 +220,10 @@ static enum link_state links_use(struct worker *w, const struct entry *e, const 
 		error_refuse(&error, entry_dst, ELOOP,
 			     "copied and not linked: one of its names in "
 			     "DST is a symlink",
+			     FCOPY_ADVICE_NONE);
+	else if (r == -ESTALE)
+		error_refuse(&error, entry_dst, ESTALE,
+			     "copied and not linked: another user may have replaced its other name",
 			     FCOPY_ADVICE_NONE);
 	else
 		error_call(&error, call, entry_dst, -r);
@@ -286,6 +291,7 @@ struct waiter *links_done(struct worker *w, const struct entry *e, const struct 
 		waits = (*at)->waiters;
 		(*at)->waiters = NULL;
 		(*at)->complete = true;
+		(*at)->made = w->made;
 		if (result < 0 || (*at)->left == 0)
 			link_free(links_remove(l, at));
 	}

@@ -98,6 +98,9 @@ static void close_unused(struct tree *t)
 	while (d && t->opened.count > most) {
 		struct directory *next = d->after;
 		if (d->complete && d->link < 0 && note_identity(d)) {
+			/* Another user can give its inode number to a directory of his. */
+			if (d->dst >= 0 && t->atomic && !t->resume && !t->shard)
+				d->id = identity_of(d->dst);
 			list_remove(&t->opened, d);
 			close_both(t, d);
 		}
@@ -138,6 +141,10 @@ static int open_checked(const struct tree *t, const struct directory *d, bool fr
 	if (fd < 0)
 		return -errno;
 	int r = fstat(fd, &st) < 0 ? -errno : st.st_dev == dev && st.st_ino == ino ? fd : -ESTALE;
+	if (r >= 0 && !from_src && d->id.known) {
+		const struct identity now = identity_of(fd);
+		r = identity_is_same(&now, &d->id) ? r : -ESTALE;
+	}
 	if (r < 0)
 		close(fd);
 	return r;

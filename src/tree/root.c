@@ -256,6 +256,7 @@ static int root_begin(struct root *r, struct directory **d)
 	}
 	t->dst_dev = st.st_dev;
 	t->dst_ino = st.st_ino;
+	directory_note_inode(*d, &st);
 	(*d)->src_path = r->from->path;
 	(*d)->dst_path = r->to->path;
 	(*d)->fresh = r->temporary[0];

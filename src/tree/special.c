@@ -2,6 +2,7 @@
  * Symlinks, FIFOs, sockets and devices: created like the source's, never opened.
  */
 #define _GNU_SOURCE
+#include "aside.h"
 #include "endpoints/error.h"
 #include "resume.h"
 #include "rivals.h"
@@ -13,12 +14,12 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-static int special_create(const struct entry *e, const char *name, const struct stat *st,
+static int special_create(const struct entry *e, const struct making *m, const struct stat *st,
 			  const char **call)
 {
 	if (!S_ISLNK(st->st_mode)) {
 		*call = "mknod";
-		return mknodat(e->dir->dst, name, st->st_mode & (S_IFMT | 07777), st->st_rdev) < 0
+		return mknodat(m->dir, m->name, st->st_mode & (S_IFMT | 07777), st->st_rdev) < 0
 			   ? -errno
 			   : 0;
 	}
@@ -31,29 +32,7 @@ static int special_create(const struct entry *e, const char *name, const struct 
 		return -ENAMETOOLONG;
 	target[n] = '\0';
 	*call = "symlink";
-	return symlinkat(target, e->dir->dst, name) < 0 ? -errno : 0;
-}
-
-/* A file is replaced, a directory is not: rename(2) refuses it with EISDIR. */
-static int special_replace(const struct entry *e, const struct stat *st, bool in_place,
-			   const char **call)
-{
-	char name[TEMPORARY_SIZE];
-	*call = "getrandom";
-	int r = temporary_draw(name);
-	if (r == 0)
-		r = special_create(e, name, st, call);
-	if (r < 0)
-		return r;
-	*call = "rename";
-	if (renameat(e->dir->dst, name, e->dir->dst, e->as) == 0)
-		return 0;
-	r = -errno;
-	unlinkat(e->dir->dst, name, 0);
-	/* It could be created: what it replaces is removed first. */
-	if (!in_place || r == -EISDIR || unlinkat(e->dir->dst, e->as, 0) < 0)
-		return r;
-	return special_create(e, e->as, st, call);
+	return symlinkat(target, m->dir, m->name) < 0 ? -errno : 0;
 }
 
 /* Returns 0; -ENODATA if the source has no such attribute; or -errno with the call. */
@@ -123,7 +102,7 @@ static int special_set_owner(int dst, const struct stat *st, const char **call)
 	return -err;
 }
 
-static int special_set_attribute(enum fcopy_attribute which, const struct entry *e, int src,
+static int special_set_attribute(enum fcopy_attribute which, const struct making *m, int src,
 				 int dst, const struct stat *st, const char **call)
 {
 	const struct timespec times[2] = {st->st_atim, st->st_mtim};
@@ -133,7 +112,7 @@ static int special_set_attribute(enum fcopy_attribute which, const struct entry 
 	switch (which) {
 	case FCOPY_ATTR_TIMESTAMPS:
 		*call = "utimensat";
-		return utimensat(e->dir->dst, e->as, times, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+		return utimensat(m->dir, m->name, times, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 	case FCOPY_ATTR_OWNERSHIP: return special_set_owner(dst, st, call);
 	case FCOPY_ATTR_XATTR: return special_copy_xattrs(from.text, to.text, call);
 	case FCOPY_ATTR_MODE:
@@ -158,21 +137,22 @@ static int special_open_source(const struct entry *e, const struct stat *st)
 	return r;
 }
 
-/* Returns 0, or -errno if an attribute was lost that is required. */
-static int special_set_attributes(struct worker *w, const struct entry *e, const struct stat *st)
+/* Returns 0, or -errno if an attribute was lost that is required; reported. */
+static int special_set_attributes(struct worker *w, const struct entry *e, const struct making *m,
+				  const struct stat *st)
 {
 	const struct fcopy_options *o = &w->options;
 	struct fcopy_error error;
 	int failure = 0;
 	int src = special_open_source(e, st);
-	int dst = src < 0 ? -1 : openat(e->dir->dst, e->as, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	int dst = src < 0 ? -1 : openat(m->dir, m->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	const int unopened = src < 0 ? src : dst < 0 ? -errno : 0;
 	for (size_t i = 0; i < METADATA_ATTRIBUTES && failure == 0; i++) {
 		const char *call = "open";
 		if (!(o->preserve & metadata_order[i]))
 			continue;
 		int r = unopened ? unopened
-				 : special_set_attribute(metadata_order[i], e, src, dst, st, &call);
+				 : special_set_attribute(metadata_order[i], m, src, dst, st, &call);
 		if (r == 0)
 			continue;
 		bool reads = src < 0 || strcmp(call, "getxattr") == 0 ||
@@ -218,18 +198,67 @@ static bool special_is_linked(const struct entry *e, const struct stat *st)
 	return strcmp(e->name, e->as) != 0 || from.st_dev != to.st_dev || from.st_ino != to.st_ino;
 }
 
+static bool special_exists(const struct entry *e)
+{
+	struct stat st;
+	return fstatat(e->dir->dst, e->as, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Returns 0, or -errno with the failed call; NULL: reported. */
+static int special_make(struct worker *w, const struct entry *e, const struct making *m,
+			const struct stat *st, bool replace, const char **call)
+{
+	if (m->aside && !replace && special_exists(e))
+		return -EEXIST;
+	int r = special_create(e, m, st, call);
+	if (r < 0)
+		return r;
+	if (w->tracks) {
+		int fd = openat(m->dir, m->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		w->made = identity_of(fd); /* of -1: unknown */
+		if (fd >= 0)
+			close(fd);
+	}
+	if (w->options.preserve && (r = special_set_attributes(w, e, m, st)) < 0)
+		*call = NULL;
+	else
+		r = aside_finish(m, e, replace, call);
+	if (r < 0)
+		aside_abort(m);
+	return r;
+}
+
+/* A file is replaced, a directory is not: rename(2) refuses it with EISDIR. */
+static int special_replace(struct worker *w, const struct entry *e, const struct making *m,
+			   const struct stat *st, bool in_place, const char **call)
+{
+	char name[TEMPORARY_SIZE];
+	const struct making drawn = {.dir = m->dir, .name = name, .aside = true};
+	*call = "getrandom";
+	int r = m->aside ? 0 : temporary_draw(name);
+	if (r == 0)
+		r = special_make(w, e, m->aside ? m : &drawn, st, true, call);
+	if (r == 0 || !*call || strcmp(*call, "rename") != 0)
+		return r;
+	/* It could be created: what it replaces is removed first. */
+	if (!in_place || r == -EISDIR || unlinkat(e->dir->dst, e->as, 0) < 0)
+		return r;
+	return special_make(w, e, m, st, false, call);
+}
+
 static bool special_in_place(const struct worker *w)
 {
 	return w->options.in_place == FCOPY_WHEN_ALWAYS || w->options.in_place == FCOPY_WHEN_AUTO;
 }
 
 /* Creates the name, or replaces what has it. Returns 0; -EEXIST if that is kept or may not be
- * replaced; -ENOTUNIQ if another entry of the source has it; or -errno with the call. */
-static int special_place(struct worker *w, const struct entry *e, const struct stat *st,
-			 const char **call)
+ * replaced; -ENOTUNIQ if another entry of the source has it; or -errno with the call; NULL:
+ * reported. */
+static int special_place(struct worker *w, const struct entry *e, const struct making *m,
+			 const struct stat *st, const char **call)
 {
 	struct tree *t = w->tree;
-	int r = special_create(e, e->as, st, call);
+	int r = special_make(w, e, m, st, false, call);
 	if (r == -EEXIST && !t->atomic)
 		return -ENOTUNIQ;
 	if (r == -EEXIST && w->options.no_clobber)
@@ -239,14 +268,14 @@ static int special_place(struct worker *w, const struct entry *e, const struct s
 	if (r == -EEXIST && special_is_source(e, st))
 		return r;
 	if (r == -EEXIST && t->resume && remove_entry(e->dir->dst, e->as) == 0)
-		r = special_create(e, e->as, st, call);
+		r = special_make(w, e, m, st, false, call);
 	if (r == -EEXIST && rivals_claim(t, e->dir->dst, e->as) < 0)
 		return -ENOTUNIQ;
 	if (r == -EEXIST)
-		r = special_replace(e, st, special_in_place(w), call);
+		r = special_replace(w, e, m, st, special_in_place(w), call);
 	/* A directory of an interrupted attempt. */
 	if (r == -EISDIR && t->shard && remove_entry(e->dir->dst, e->as) == 0)
-		r = special_create(e, e->as, st, call);
+		r = special_make(w, e, m, st, false, call);
 	if (r == 0)
 		(void)rivals_claim(t, e->dir->dst, e->as); /* it is new */
 	return r;
@@ -255,10 +284,14 @@ static int special_place(struct worker *w, const struct entry *e, const struct s
 int special_copy(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	const char *call;
-	const bool in_place = special_in_place(w);
+	struct making m;
+	int r = aside_begin(w, e, &m, &call);
 	rivals_lock(w->tree);
-	int r = special_place(w, e, st, &call);
+	if (r == 0)
+		r = special_place(w, e, &m, st, &call);
 	rivals_unlock(w->tree);
+	if (aside_is_refused(&m, e, r))
+		return special_copy(w, e, st);
 	if (r == -ENOTUNIQ)
 		return rivals_report(w, e);
 	if (r == -EEXIST && w->options.no_clobber) {
@@ -273,16 +306,15 @@ int special_copy(struct worker *w, const struct entry *e, const struct stat *st)
 		report_failure(w, e, &error);
 		return r;
 	}
-	if (r < 0) {
+	if (r < 0 && call) {
 		bool src = strcmp(call, "readlink") == 0;
 		struct fcopy_error error;
 		error_call(&error, call, src ? entry_src : entry_dst, -r);
-		if (strcmp(call, "rename") == 0 && r != -EISDIR && !in_place)
+		if (strcmp(call, "rename") == 0 && r != -EISDIR && !special_in_place(w))
 			error.advice = FCOPY_ADVICE_IN_PLACE_AUTO;
 		report_failure(w, e, &error);
-		return r;
 	}
-	if (w->options.preserve && (r = special_set_attributes(w, e, st)) < 0)
+	if (r < 0)
 		return r;
 	w->sum.symlinks += S_ISLNK(st->st_mode);
 	w->sum.specials += !S_ISLNK(st->st_mode);

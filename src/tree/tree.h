@@ -20,13 +20,18 @@
 #define TREE_TREE_H
 
 #include "copy/copy.h"
+#include "endpoints/identity.h"
 #include "endpoints/storage.h"
+#include "part/private.h"
 #include "tuner.h"
 
 #include <pthread.h>
 
 struct tree;
 struct worker;
+
+/* Can another user rename what is in a directory? See aside.c. LIKELY: if storage can rename. */
+enum sharing { SHARING_UNKNOWN, SHARING_NONE, SHARING_LIKELY, SHARING_OTHERS };
 
 /* A directory that is being copied. */
 struct directory {
@@ -50,10 +55,12 @@ struct directory {
 	unsigned users;
 	dev_t dst_dev;
 	ino_t dst_ino;
-	unsigned present;    /* entries with a copy in dst (--resume, last walk); atomic */
-	uint64_t hash;       /* of its path below the operand, with a final slash; for shards */
-	unsigned pending;    /* items and subdirectories that are not finished; atomic */
-	unsigned references; /* children and hard links that need the names below; atomic */
+	struct identity id;   /* of dst, when it is closed in a merge */
+	enum sharing sharing; /* of dst */
+	unsigned present;     /* entries with a copy in dst (--resume, last walk); atomic */
+	uint64_t hash;        /* of its path below the operand, with a final slash; for shards */
+	unsigned pending;     /* items and subdirectories that are not finished; atomic */
+	unsigned references;  /* children and hard links that need the names below; atomic */
 	const char *src_path, *dst_path; /* of an operand: for messages */
 	char name[];                     /* of a subdirectory: in its parent */
 };
@@ -114,7 +121,11 @@ struct worker {
 	struct timespec opened;       /* when the source of the file was */
 	char *record;                 /* of record.c */
 	size_t recorded;              /* bytes in it */
-	dev_t no_clone;               /* FICLONE was refused for files of this file system */
+	bool tracks; /* note the identity of the copy: another user may exchange it before a link */
+	struct identity made;             /* ... here */
+	struct private_directory aside;   /* of aside.c */
+	const struct directory *aside_of; /* where it is; NULL: there is none */
+	dev_t no_clone;                   /* FICLONE was refused for files of this file system */
 	bool refuses_clones;
 	struct copy copy;     /* its buffer stays from file to file */
 	struct rivals rivals; /* of the copy, in a merge */
@@ -261,6 +272,8 @@ void walk_report_missing(struct tree *, struct directory *root);
 /* directory.c */
 struct directory *directory_new(struct directory *parent, const char *name, int src, int dst,
 				const struct stat *);
+/* Notes the fstat of a merge's destination: which inode it is, and who can rename what is in it. */
+void directory_note_inode(struct directory *, const struct stat *dst);
 /* Opens a directory of the destination; as O_PATH if it cannot be read but searched, and is neither
  * flushed nor given attributes. Returns a descriptor, or -1 with errno. */
 int directory_open(const struct tree *, int parent, const char *name);
@@ -282,7 +295,8 @@ void directory_unref(struct directory *);
 /* Opens the destination directory again, component by component from the operand's. Returns a
  * descriptor or -errno. */
 int directory_reopen(const struct directory *);
-/* Creates a subdirectory; pushes what is in it. Takes fd. Returns 0 or -errno, reported. */
+/* enter.c: opens or creates a subdirectory; pushes what is in it. Takes fd. Returns 0 or -errno,
+ * reported. */
 int directory_enter(struct worker *, const struct entry *, int fd, const struct stat *);
 /* Creates an empty directory with mode 0700, for a mount point that cannot be read. Returns 0 or
  * -errno, reported. */
@@ -337,12 +351,17 @@ struct waiter {
 struct waiter *links_done(struct worker *, const struct entry *, const struct stat *, int result);
 
 #define HARD_LINK_SAME 1 /* with options.update: it is that link already */
-/* hard_link.c: gives the copy `name` in dir the entry's name, too. Returns 0, or -errno with the
- * call: then the entry has to be copied. -EEXIST: the link may not replace what is there.
- * -ENOTUNIQ: that is the copy of another entry. -ELOOP: one of the two names is a symlink of an
- * existing tree, which a copy follows. */
+/* hard_link.c: gives a copy the entry's name, too. Returns 0, or -errno with the call: then the
+ * entry has to be copied. -EEXIST: the link may not replace what is there. -ENOTUNIQ: that is the
+ * copy of another entry. -ELOOP: one of the two names is a symlink of an existing tree, which a
+ * copy follows. -ESTALE: another user may have given the copy's name to another inode. */
+struct copied {
+	struct directory *dir;
+	const char *name;
+	struct identity made;
+};
 int hard_link_make(struct worker *, const struct entry *, const struct stat *,
-		   const struct directory *dir, const char *name, const char **call);
+		   const struct copied *, const char **call);
 /* A copy would fail as well, or hide the failure. Any other errno means that this file or file
  * system cannot have the link: EMLINK, EPERM (vfat), EXDEV (a mount point in DST). */
 bool hard_link_is_failure(int err);

@@ -2,6 +2,7 @@
  * Reads directories piece by piece, and copies the names in them.
  */
 #define _GNU_SOURCE
+#include "aside.h"
 #include "endpoints/error.h"
 #include "mirror.h"
 #include "source/filter.h"
@@ -179,6 +180,7 @@ static void walk_run(struct worker *w, const struct item *item)
 		walk_read(w, item->dir);
 	if (item->names)
 		names_unref(item->names);
+	aside_end(w);
 	if (r == 0)
 		opened_unuse(w->tree, item->dir);
 	directory_release(w, item->dir);
@@ -198,6 +200,7 @@ void walk_entry(struct tree *t, const struct entry *e)
 		return;
 	}
 	entry_copy(w, e);
+	aside_end(w);
 	pool_leave(w);
 }
 

@@ -21,8 +21,8 @@ exchanges() {
 @test "a merge changes, links and exposes no inode that another user puts in place of a new one" {
 	exchanges "merge mknodat exit * 1 file" "merge mknodat exit * 1 root-file" \
 		"merge symlinkat exit * 1 root-file" "merge symlinkat exit * 1 root-dir" \
-		"merge mkdirat exit dst/sub/new 1 root-dir" "merge mkdirat exit dst/sub/new 1 dir" \
-		"merge linkat enter dst/[az]/[fk] 2 root-file" "merge linkat exit dst/[az]/[fk] 1 symlink-file"
+		"merge mkdirat exit dst/sub/* 1 root-dir" "merge renameat2 exit dst/sub/new 1 root-dir" \
+		"merge openat enter dst/[az]/[fk] 1 root-file" "merge linkat exit dst/[az]/[fk] 1 symlink-file"
 }
 
 @test "a new tree is not built in a directory that another user puts in its place" {

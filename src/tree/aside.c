@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ * Where another user can exchange the names in a directory, mkdir(2), mknod(2) and symlink(2) are
+ * unsafe: they return no descriptor, and the name that they made may lead to another inode when it
+ * is opened. There an entry is made in a private directory, which nobody else can enter, and
+ * renamed when its owner and mode are set.
+ *
+ * Each thread has one private directory at a time. It lasts until the thread has finished its item
+ * of the pool, so that the names of one item share it.
+ */
+#define _GNU_SOURCE
+#include "aside.h"
+#include "io/libc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ASIDE_NAME "entry"
+
+/* Where directories cannot be renamed, nothing can be made aside. */
+bool aside_is_needed(struct tree *t, struct directory *d)
+{
+	struct stat st;
+	if (!t->atomic || t->resume || t->shard) /* everything is below a private directory */
+		return false;
+	if (d->sharing == SHARING_UNKNOWN)
+		d->sharing = fstat(d->dst, &st) < 0 || private_is_shared(&st) ? SHARING_LIKELY
+									      : SHARING_NONE;
+	if (d->sharing == SHARING_LIKELY)
+		d->sharing = storage_can(&t->storage, d->dst, STORAGE_RENAMES_DIRECTORIES)
+				 ? SHARING_OTHERS
+				 : SHARING_NONE;
+	return d->sharing == SHARING_OTHERS;
+}
+
+bool aside_may_move(struct tree *t, struct directory *d)
+{
+	if (!t->atomic || t->resume || t->shard)
+		return false;
+	/* When it is complete, a directory gets the owner and mode of its source. */
+	if (d->parent &&
+	    (d->st.st_mode & 022 || ((t->options->copy.preserve & FCOPY_ATTR_OWNERSHIP) &&
+				     d->st.st_uid != 0 && d->st.st_uid != geteuid())))
+		return true;
+	for (; d; d = d->parent)
+		if (aside_is_needed(t, d))
+			return true;
+	return false;
+}
+
+int aside_begin(struct worker *w, const struct entry *e, struct making *m, const char **call)
+{
+	*m = (struct making){.dir = e->dir->dst, .name = e->as};
+	if (!aside_is_needed(w->tree, e->dir))
+		return 0;
+	if (w->aside_of != e->dir) {
+		aside_end(w);
+		int r = private_make(&w->aside, e->dir->dst, call);
+		if (r < 0)
+			return r;
+		w->aside_of = e->dir;
+	}
+	*m = (struct making){.dir = w->aside.fd, .name = ASIDE_NAME, .aside = true};
+	return 0;
+}
+
+/* NFS and others lack RENAME_NOREPLACE. rename(2) would replace a file then, and of directories
+ * only an empty one. */
+static int aside_rename_new(const struct making *m, const struct entry *e, const char **call)
+{
+	struct stat st;
+	*call = "rename";
+	if (renameat2(m->dir, m->name, e->dir->dst, e->as, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	if (fstatat(m->dir, m->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (S_ISDIR(st.st_mode)) {
+		if (renameat(m->dir, m->name, e->dir->dst, e->as) == 0)
+			return 0;
+		return errno == ENOTEMPTY || errno == ENOTDIR ? -EEXIST : -errno;
+	}
+	*call = "linkat";
+	if (linkat(m->dir, m->name, e->dir->dst, e->as, 0) < 0)
+		return -errno;
+	unlinkat(m->dir, m->name, 0);
+	return 0;
+}
+
+int aside_finish(const struct making *m, const struct entry *e, bool replace, const char **call)
+{
+	if (!m->aside)
+		return 0;
+	if (!replace)
+		return aside_rename_new(m, e, call);
+	*call = "rename";
+	int r = renameat(m->dir, m->name, e->dir->dst, e->as) < 0 ? -errno : 0;
+	/* rename(2) of two names of one file does nothing. */
+	if (r == 0)
+		unlinkat(m->dir, m->name, 0);
+	return r;
+}
+
+void aside_abort(const struct making *m)
+{
+	if (m->aside && unlinkat(m->dir, m->name, 0) < 0 && errno == EISDIR)
+		unlinkat(m->dir, m->name, AT_REMOVEDIR);
+}
+
+bool aside_is_refused(const struct making *m, const struct entry *e, int r)
+{
+	if (!m->aside || r != -EXDEV || geteuid() == 0)
+		return false;
+	aside_abort(m);
+	e->dir->sharing = SHARING_NONE;
+	return true;
+}
+
+void aside_end(struct worker *w)
+{
+	if (!w->aside_of)
+		return;
+	private_end(&w->aside);
+	w->aside_of = NULL;
+}
