@@ -95,13 +95,13 @@ one() {
 copies() {
 	local file
 	one "new 4097" s/f4097 -- s/f4097
+	one "tree all" -a s -- -a s
+	one "merge" -rT s -- -rT s
+	[ ! "$few" ] || return 0
 	one "replace" s/f4097 -- s/f4097
 	one "replace in place" s/f4097 -- --inplace s/f4097
 	one "replace in place=auto" s/f4097 -- --inplace=auto s/f4097
-	one "tree all" -a s -- -a s
-	one "merge" -rT s -- -rT s
 	one "merge in place=auto" -rT s -- -rT --inplace=auto s
-	[ ! "$few" ] || return 0
 	for file in f0 f1 f4095 hole d/large; do
 		one "new $file" "s/$file" -- "s/$file"
 	done
