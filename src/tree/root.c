@@ -289,6 +289,8 @@ int root_copy(struct tree *t, const struct operand *from, const struct operand *
 		return result;
 	}
 	t->merges = !r.temporary[0];
+	t->fixed_modes = t->merges && t->options->copy.preserve &&
+			 !storage_can(&t->storage, r.dst, STORAGE_CHANGES_MODES);
 	double start = io_now();
 	t->record = r.part.fd >= 0 && !r.committed ? &r.record : NULL;
 	if (!r.committed)
