@@ -20,11 +20,9 @@
 #define ASIDE_NAME "entry"
 
 /* Where directories cannot be renamed, nothing can be made aside. */
-bool aside_is_needed(struct tree *t, struct directory *d)
+static bool aside_is_shared(struct tree *t, struct directory *d)
 {
 	struct stat st;
-	if (!t->atomic || t->resume || t->shard) /* everything is below a private directory */
-		return false;
 	if (d->sharing == SHARING_UNKNOWN)
 		d->sharing = fstat(d->dst, &st) < 0 || private_is_shared(&st) ? SHARING_LIKELY
 									      : SHARING_NONE;
@@ -35,17 +33,30 @@ bool aside_is_needed(struct tree *t, struct directory *d)
 	return d->sharing == SHARING_OTHERS;
 }
 
+/* Everything else is below a private directory. */
+static bool aside_is_merge(const struct tree *t)
+{
+	return t->atomic && !t->resume && !t->shard;
+}
+
+bool aside_is_needed(struct tree *t, struct directory *d)
+{
+	return aside_is_merge(t) && aside_is_shared(t, d);
+}
+
 bool aside_may_move(struct tree *t, struct directory *d)
 {
-	if (!t->atomic || t->resume || t->shard)
+	const struct stat *st = &d->st;
+	/* The new tree of an earlier operand is no longer private. */
+	if (!aside_is_merge(t) && !t->several)
 		return false;
 	/* When it is complete, a directory gets the owner and mode of its source. */
 	if (d->parent &&
-	    (d->st.st_mode & 022 || ((t->options->copy.preserve & FCOPY_ATTR_OWNERSHIP) &&
-				     d->st.st_uid != 0 && d->st.st_uid != geteuid())))
+	    (st->st_mode & 022 || ((t->options->copy.preserve & FCOPY_ATTR_OWNERSHIP) &&
+				   st->st_uid != 0 && st->st_uid != geteuid())))
 		return true;
 	for (; d; d = d->parent)
-		if (aside_is_needed(t, d))
+		if (aside_is_shared(t, d))
 			return true;
 	return false;
 }

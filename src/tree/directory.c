@@ -26,6 +26,7 @@ struct directory *directory_new(struct directory *parent, const char *name, int 
 				.src = src,
 				.dst = dst,
 				.link = -1,
+				.sharing = parent ? SHARING_NONE : SHARING_UNKNOWN,
 				.st = *st,
 				.pending = 1,
 				.references = 1};

@@ -240,7 +240,7 @@ static uint64_t root_options(const struct tree *t)
 static int root_begin(struct root *r, struct directory **d)
 {
 	struct tree *t = r->tree;
-	struct stat st;
+	struct stat st, parent;
 	t->atomic = !r->temporary[0] || r->resumes;
 	t->resume = r->resumes;
 	t->doubtful = false;
@@ -257,6 +257,10 @@ static int root_begin(struct root *r, struct directory **d)
 	t->dst_dev = st.st_dev;
 	t->dst_ino = st.st_ino;
 	directory_note_inode(*d, &st);
+	if (!t->atomic && t->several) /* a later operand may link to what is in it */
+		(*d)->sharing = fstat(r->to->place.dir, &parent) < 0 || private_is_shared(&parent)
+				    ? SHARING_LIKELY
+				    : SHARING_NONE;
 	(*d)->src_path = r->from->path;
 	(*d)->dst_path = r->to->path;
 	(*d)->fresh = r->temporary[0];
