@@ -37,7 +37,8 @@
  *                     descriptor, tcp; socket and receipt (the peer's close); file, error, same
  *                     (is SRC also DST?), renew (a resumed part's mode)
  *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the
- *                     engines share; one engine per file (pieces belongs to direct)
+ *                     engines share; one engine per file (pieces belongs to direct);
+ *                     ahead (reads ahead of a reader that waits)
  *   src/io/           the read and write loops, memory, io_uring, checksum
  *   src/man, dist/    the manual pages; completions, pkg-config, JSON schema, packages
  *   tests/            check (real kernel), cmocka (faults), cli (the program), fuzz, long (proofs),

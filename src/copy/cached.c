@@ -8,8 +8,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sys/param.h>
 
 #define THREADS_MAX   4                   /* more only wait for the inode lock of the destination */
+#define READERS       4                   /* tried first if the reader waits */
+#define READERS_MAX   8                   /* ... and then, and the most in a tree */
 #define SPLICE_SIZE   ((off_t)2 << 20)    /* below, making the pipe costs more than it saves */
 #define CHOICE_SIZE   ((off_t)32 << 20)   /* below, only one thread is considered */
 #define PARALLEL_SIZE ((off_t)16 << 20)   /* from here on threads gain more than they cost */
@@ -65,7 +68,7 @@ unsigned cached_threads(const struct copy *c)
 		return 1;
 	if (c->idle) {
 		unsigned idle = __atomic_load_n(c->idle, __ATOMIC_RELAXED);
-		return idle < FCOPY_THREADS_MAX ? 1 + idle : FCOPY_THREADS_MAX;
+		return idle < READERS_MAX ? 1 + idle : READERS_MAX;
 	}
 	if (c->options->threads)
 		return c->options->threads;
@@ -94,6 +97,22 @@ static void start_writeback(const struct copy *c, off_t from, off_t to)
 		sync_file_range(c->dst.fd, from, to - from, SYNC_FILE_RANGE_WRITE);
 }
 
+/* The reader waits for its storage: more requests at once may be faster, whatever the CPUs do. */
+static void note_waiting(struct copy *c)
+{
+	struct measure *m = &c->measure;
+	if (m->waits || c->ahead.window == 0 || c->one_writer || c->idle ||
+	    c->options->threads > 0 || c->options->limit_rate > 0)
+		return;
+	uint64_t memory = cpus_memory(CPUS_CGROUP, CPUS_CGROUP_ROOT) / 4 / THREAD_BUFFER_SIZE;
+	m->most = memory < READERS_MAX ? (unsigned)memory : READERS_MAX;
+	if (m->most < READERS)
+		return;
+	m->waits = true;
+	m->threads = READERS;
+	m->settled = 0;
+}
+
 /* Copies the range in pieces, each in the way that was fastest up to then. */
 static int copy_in_pieces(struct copy *c, struct transfer *part)
 {
@@ -107,6 +126,9 @@ static int copy_in_pieces(struct copy *c, struct transfer *part)
 		/* More or fewer of the tree's threads are idle than during the last segment. */
 		if (c->idle && choice.size >= PARALLEL_SIZE && (threads = cached_threads(c)) > 1)
 			choice.way = WAY_THREADS;
+		/* Does the reader wait? If so, other ways are tried soon. */
+		if (from == c->first && c->ahead.most > 0 && c->options->threads == 0)
+			choice.size = MIN(choice.size, SPLICE_SIZE);
 		part->end = from + choice.size;
 		double start = io_now();
 		r = choice.way == WAY_THREADS ? copy_through_buffer(c, part, threads)
@@ -116,6 +138,7 @@ static int copy_in_pieces(struct copy *c, struct transfer *part)
 		if (choice.way == WAY_THREADS && part->steady_bytes > 0)
 			cost = part->steady_seconds / (double)part->steady_bytes;
 		measure_note(&c->measure, &choice, bytes, cost);
+		note_waiting(c);
 		start_writeback(c, from, part->offset);
 		if (part->offset < part->end)
 			break; /* the source ended, or the engine did not finish */

@@ -30,6 +30,8 @@ struct copy {
 	struct monitor *shared; /* counts and limits several copies together, or NULL */
 	const unsigned *idle;   /* threads that may help with a large file now; atomic; or NULL */
 	struct measure measure;
+	off_t read_ahead; /* bytes that may be read ahead; 0: ask cpus_read_ahead */
+	struct ahead ahead;
 	uint64_t sum;      /* --verify of a source that is read only once: of its bytes */
 	off_t allocated;   /* end of the blocks that were allocated ahead */
 	bool resumes;      /* DST.fcopy-part belongs to this copy: it may be truncated and kept */
@@ -133,6 +135,8 @@ int cpus_start_thread(pthread_t *, void *(*run)(void *), void *arg);
 unsigned cpus_quota(const char *cgroup, const char *root);
 /* The same for memory.max, in bytes; UINT64_MAX without a limit. */
 uint64_t cpus_memory(const char *cgroup, const char *root);
+/* Bytes that each of several copies at once may read ahead: all of it has to fit into memory. */
+off_t cpus_read_ahead(unsigned copies);
 /* The files that this process passes to them. */
 #define CPUS_CGROUP      "/proc/self/cgroup"
 #define CPUS_CGROUP_ROOT "/sys/fs/cgroup"

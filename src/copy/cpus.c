@@ -14,7 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STACK_MIN ((size_t)1 << 20) /* musl has 128 KiB; two attributes take as much */
+#define READ_AHEAD ((uint64_t)16 << 20)
+#define STACK_MIN  ((size_t)1 << 20) /* musl has 128 KiB; two attributes take as much */
 
 /* Reads a small file of procfs or cgroupfs as a string. False: it could not be read. */
 static bool read_text(const char *path, char *text, size_t size)
@@ -86,6 +87,12 @@ unsigned cpus_quota(const char *cgroup, const char *root)
 uint64_t cpus_memory(const char *cgroup, const char *root)
 {
 	return least_limit(cgroup, root, "memory.max", parse_memory);
+}
+
+off_t cpus_read_ahead(unsigned copies)
+{
+	uint64_t memory = cpus_memory(CPUS_CGROUP, CPUS_CGROUP_ROOT) / 8;
+	return (off_t)(memory < READ_AHEAD ? memory : READ_AHEAD) / copies;
 }
 
 unsigned cpus_allowed(void)

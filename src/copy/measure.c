@@ -7,6 +7,7 @@
 
 #define MIB              ((off_t)1 << 20)
 #define TRIAL_MIN        (32 * MIB) /* a shorter range is not worth a trial */
+#define WAITS_MIN        (8 * MIB)  /* the same if the reader waits */
 #define PIECE_MIN        (4 * MIB)  /* below, the start of the threads shows */
 #define SPLICE_MIN       (2 * MIB)  /* which splice copies in a trial, at least */
 #define PIECE_MAX        (16 * MIB)
@@ -14,6 +15,7 @@
 #define BUSY_SEGMENT     (32 * MIB)  /* by splice if no CPU was idle */
 #define SEGMENT_SPLICE   (64 * MIB)  /* without a trial; idle threads of a tree may join after it */
 #define SEGMENT_THREADS  (128 * MIB) /* the same; other tasks may need the CPUs after it */
+#define SEGMENT_DOUBLED  (16 * MIB)  /* after which the larger number of threads is judged */
 #define INTERVAL         (256 * MIB) /* after a trial that splice won, and longer while they agree */
 #define INTERVAL_MAX     (512 * MIB)
 #define INTERVAL_THREADS (1024 * MIB) /* after one that threads won: SLOWER notices a change */
@@ -22,7 +24,7 @@
 
 static bool may_try(const struct measure *m, off_t left)
 {
-	return m->threads > 1 && m->settled <= 0 && left >= TRIAL_MIN;
+	return m->threads > 1 && m->settled <= 0 && left >= (m->waits ? WAITS_MIN : TRIAL_MIN);
 }
 
 /* Is it the turn of the threads? Splice has the first turn: by its end, the tasks that the start of
@@ -34,7 +36,7 @@ static bool threads_are_next(const struct measure *m, off_t left)
 
 bool measure_asks(const struct measure *m, off_t left)
 {
-	return threads_are_next(m, left) && left >= PIECE_MIN;
+	return !m->waits && threads_are_next(m, left) && left >= PIECE_MIN;
 }
 
 /* In a large file both ways have two turns, because other tasks may delay one piece. */
@@ -61,7 +63,9 @@ struct choice measure_choose(struct measure *m, off_t left, unsigned idle)
 	if (measure_asks(m, left) && idle < 2)
 		return choose_when_busy(m, left);
 	m->busy = false;
-	const off_t segment = m->way == WAY_THREADS ? SEGMENT_THREADS : SEGMENT_SPLICE;
+	const off_t segment = m->doubled              ? SEGMENT_DOUBLED
+			      : m->way == WAY_THREADS ? SEGMENT_THREADS
+						      : SEGMENT_SPLICE;
 	if (m->pieces == 0 && may_try(m, left))
 		start_trial(m, left);
 	if (m->pieces == 0)
@@ -72,6 +76,14 @@ struct choice measure_choose(struct measure *m, off_t left, unsigned idle)
 	    .way = threads ? WAY_THREADS : WAY_SPLICE, .size = MIN(left, size), .trial = true};
 }
 
+/* A reader that waits may need more threads than there are CPUs. */
+static void try_double(struct measure *m)
+{
+	m->doubled = m->waits && m->threads * 2 <= m->most;
+	if (m->doubled)
+		m->threads *= 2;
+}
+
 static void settle(struct measure *m, enum way way)
 {
 	bool same = m->interval > 0 && m->way == way;
@@ -79,6 +91,21 @@ static void settle(struct measure *m, enum way way)
 	m->settled = m->interval;
 	m->way = way;
 	m->pieces = 0;
+	m->doubled = false;
+	if (way == WAY_THREADS)
+		try_double(m);
+}
+
+/* Twice as many threads have copied a segment. */
+static void judge_double(struct measure *m, double cost)
+{
+	m->doubled = false;
+	if (cost > m->cost[WAY_THREADS] * THREADS_GAIN) {
+		m->threads /= 2;
+		return;
+	}
+	m->cost[WAY_THREADS] = cost;
+	try_double(m);
 }
 
 static void note_trial(struct measure *m, enum way way, double cost)
@@ -100,7 +127,9 @@ void measure_note(struct measure *m, const struct choice *choice, off_t bytes, d
 	if (bytes <= 0)
 		return;
 	m->settled -= bytes;
-	if (choice->trial)
+	if (m->doubled && choice->way == WAY_THREADS)
+		judge_double(m, cost);
+	else if (choice->trial)
 		note_trial(m, choice->way, cost);
 	else if (choice->way == WAY_THREADS && cost > m->cost[WAY_THREADS] * SLOWER)
 		m->settled = 0;

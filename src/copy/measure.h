@@ -17,7 +17,10 @@ enum way { WAY_SPLICE, WAY_THREADS, WAYS };
 struct measure {
 	enum way way;      /* the one to continue with, if enough CPUs are idle */
 	unsigned threads;  /* for WAY_THREADS; 0: not asked yet */
+	unsigned most;     /* threads that may be tried */
 	bool refused;      /* splice returned ENGINE_NEXT: readwrite moves the rest */
+	bool waits;        /* the reader waits for the storage: idle CPUs do not matter */
+	bool doubled;      /* twice as many threads are tried as those that won */
 	bool busy;         /* the last count found no idle CPU */
 	unsigned pieces;   /* left in this trial; the ways take turns */
 	off_t piece;       /* bytes of each of them */

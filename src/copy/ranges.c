@@ -97,6 +97,7 @@ static void *copy_pieces(void *arg)
 	struct transfer piece = *r->whole;
 	unsigned number = __atomic_fetch_add(&r->started, 1, __ATOMIC_RELAXED);
 	piece.io.calls = 0;
+	piece.ahead = NULL; /* several threads read at once instead */
 	piece.buffer = r->buffers + number * r->buffer_size;
 	piece.buffer_size = r->buffer_size;
 	for (int taken = 0; take_piece(r, &piece, taken == 1); taken++) {

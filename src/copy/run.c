@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 /* Where the copy ends, even if the source is longer: after `count` bytes; or, if a copy of another
  * size than expected will fail, one byte after that size. */
@@ -48,6 +47,19 @@ static int begin_writing(struct copy *c)
 	return 0;
 }
 
+#define AHEAD_SIZE ((off_t)2 << 20) /* of a file that may be read ahead, at least */
+
+/* Reads ahead if auto reads a file through the page cache. */
+static void prepare_ahead(struct copy *c)
+{
+	if (c->mode->engine || c->options->no_cache || !c->src.positional ||
+	    !S_ISREG(c->src.st.st_mode) || c->size < AHEAD_SIZE)
+		return;
+	c->ahead = (struct ahead){.most = c->read_ahead ? c->read_ahead : cpus_read_ahead(1)};
+	c->all.ahead = &c->ahead;
+	ahead_start(&c->ahead);
+}
+
 /* Copies the data and records the time. */
 int copy_run_phase(struct copy *c)
 {
@@ -83,6 +95,7 @@ int copy_run_phase(struct copy *c)
 				 __ATOMIC_RELAXED);
 	if (r == 0)
 		r = begin_writing(c);
+	prepare_ahead(c);
 	if (r == 0)
 		r = plan_run(c);
 	c->report->preallocated = c->allocated > 0;
@@ -126,13 +139,6 @@ static int start_endpoint(struct copy *c, struct endpoint *e, char peer[FCOPY_AD
 	if (!endpoint_listens(e))
 		snprintf(peer, FCOPY_ADDRESS_MAX, "%s", e->ops->peer(e));
 	return r;
-}
-
-static double thread_seconds(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 static void notify_not_atomic(const struct copy *c)
@@ -185,12 +191,12 @@ static int run_open_copy(struct copy *c)
 		c->report->part_kept = c->dst.ops->keep_partial(&c->dst, c->all.offset);
 	if (r < 0 && c->dst.ops->release_blocks)
 		c->dst.ops->release_blocks(&c->dst, c->allocated);
-	double start = io_now(), cpu = c->options->scratch ? thread_seconds() : 0;
+	double start = io_now(), cpu = c->options->scratch ? io_thread_seconds() : 0;
 	if (r != 0 || c->options->scratch)
 		c->dst.ops->abort(&c->dst);
 	if (c->options->scratch) {
 		c->report->seconds[FCOPY_PHASE_REMOVE] = io_now() - start;
-		c->report->removal_cpu = thread_seconds() - cpu;
+		c->report->removal_cpu = io_thread_seconds() - cpu;
 	}
 	return r;
 }

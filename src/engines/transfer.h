@@ -6,6 +6,7 @@
 #ifndef ENGINES_TRANSFER_H
 #define ENGINES_TRANSFER_H
 
+#include "ahead.h"
 #include "fcopy.h"
 #include "io/io.h"
 
@@ -36,15 +37,16 @@ struct transfer {
 	int src, dst;
 	bool src_positional; /* use explicit offsets; otherwise the descriptor's file offset */
 	bool dst_positional;
-	off_t offset;       /* end of the finished prefix, whatever an engine returned */
-	off_t end;          /* stop here, or earlier if the source ends */
-	off_t size;         /* st_size of a regular source when it was opened; 0: unknown */
-	bool fresh;         /* dst was empty before the copy; for reflink only */
-	bool ended;         /* the engine knows that the source ends at offset */
-	size_t buffer_size; /* bytes per call (splice: the pipe's size); 0: the engine's default */
-	enum zeros zeros;   /* for readwrite */
-	void *buffer;       /* buffer_size bytes; NULL: the engine allocates its own */
-	uint64_t *sum;      /* for readwrite: sum_add() of the written bytes; NULL: not needed */
+	off_t offset;        /* end of the finished prefix, whatever an engine returned */
+	off_t end;           /* stop here, or earlier if the source ends */
+	off_t size;          /* st_size of a regular source when it was opened; 0: unknown */
+	bool fresh;          /* dst was empty before the copy; for reflink only */
+	bool ended;          /* the engine knows that the source ends at offset */
+	size_t buffer_size;  /* bytes per call (splice: the pipe's size); 0: the engine's default */
+	enum zeros zeros;    /* for readwrite */
+	struct ahead *ahead; /* of a regular source; NULL: rely on the kernel's readahead */
+	void *buffer;        /* buffer_size bytes; NULL: the engine allocates its own */
+	uint64_t *sum;       /* for readwrite: sum_add() of the written bytes; NULL: not needed */
 	struct monitor *monitor; /* may be NULL */
 	struct io io;
 	/* Set by ranges_run, unused by engines: the number of threads, the bytes that a thread

@@ -80,5 +80,7 @@ struct io_path io_proc_path(int fd);
 
 /* Returns CLOCK_MONOTONIC in seconds. */
 double io_now(void);
+/* Seconds that this thread has been on a CPU. */
+double io_thread_seconds(void);
 
 #endif

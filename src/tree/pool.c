@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/vfs.h>
 
+#define READERS       8                   /* of large files at once, in most trees */
 #define STACK_START   256                 /* items */
 #define THREAD_MEMORY ((size_t)512 << 10) /* its buffer, its stack and its worker */
 
@@ -168,6 +169,7 @@ struct copy *pool_start_copy(struct worker *w)
 			   .mode = w->options.mode ? w->options.mode : fcopy_modes(),
 			   .shared = &w->tree->monitor,
 			   .storage = &w->tree->storage,
+			   .read_ahead = w->tree->pool.read_ahead,
 			   .keeps_buffer = true,
 			   .buffer = c->buffer,
 			   .buffer_size = c->buffer_size};
@@ -256,6 +258,7 @@ static void pool_prepare(struct tree *t, const struct directory *root)
 			   .workers = 1,
 			   .change = 1,
 			   .tunes = t->threads == 0,
+			   .read_ahead = cpus_read_ahead(READERS),
 			   .since = io_now()};
 	p->active = p->tunes ? pool_start_threads(root->dst) : t->threads;
 	if (p->active > t->opened.threads)

@@ -158,6 +158,7 @@ struct pool {
 	bool tunes;            /* active follows the tuner */
 	unsigned change;       /* how often active has changed; atomic */
 	int descriptors;       /* RLIMIT_NOFILE */
+	off_t read_ahead;      /* of each copy */
 	double since;          /* io_now() at the last change */
 	struct tuner tuner;
 	pthread_t thread[FCOPY_THREADS_MAX];

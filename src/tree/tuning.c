@@ -6,18 +6,10 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #define INTERVAL  0.005 /* seconds between two reports of a thread, at least */
 #define WORK_SIZE 65536 /* bytes that count as much as an entry */
-
-static double thread_seconds(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 /* The seconds that this thread was ready to run, but had no CPU: the second number of schedstat,
  * in nanoseconds (Linux 2.6.12, CONFIG_SCHED_INFO). Negative: unknown. */
@@ -43,7 +35,7 @@ static void restart(struct worker_time *m, unsigned change)
 	m->change = change;
 	m->sum = (struct tuner_report){0};
 	m->reported = io_now();
-	m->cpu = thread_seconds();
+	m->cpu = io_thread_seconds();
 	m->runnable = runnable_seconds();
 }
 
@@ -71,7 +63,7 @@ void tuning_end_entry(struct worker *w, int fd)
 	m->sum.busy += now - m->began;
 	if (now - m->reported < INTERVAL)
 		return;
-	double cpu = thread_seconds(), runnable = runnable_seconds();
+	double cpu = io_thread_seconds(), runnable = runnable_seconds();
 	double waited = m->sum.busy - (cpu - m->cpu) - (runnable - m->runnable);
 	/* Where the time in the run queue is unknown, a busy host would look like slow storage. */
 	m->sum.waited = waited > 0 && runnable >= 0 && m->runnable >= 0 ? waited : 0;

@@ -94,6 +94,39 @@ static void measurement_decides(void **state)
 	assert_in_range(moved[WAY_THREADS] / MIB, course->least, course->most);
 }
 
+/* A reader that waits for its storage: seconds per MiB with 4 and with 8 threads. */
+struct waiting {
+	const char *name;
+	double four, eight;
+	unsigned threads; /* that copy the rest; 1: splice */
+};
+
+static const struct waiting waitings[] = {
+    {"the reader waits: 8 threads are faster than 4", 0.30, 0.16, 8},
+    {"the reader waits: 8 threads are no faster than 4", 0.30, 0.29, 4},
+    {"the reader waits: threads gain nothing", 1.00, 1.00, 1},
+};
+
+static void waiting_reader_gets_threads(void **state)
+{
+	const struct waiting *w = *state;
+	struct measure m = {.threads = 4, .most = 8, .waits = true};
+	off_t size = 256 * MIB, last = 0;
+	unsigned threads = 0;
+	for (off_t at = 0; at < size; at += last) {
+		struct choice choice = measure_choose(&m, size - at, 0); /* no CPU is idle */
+		threads = choice.way == WAY_THREADS ? m.threads : 1;
+		measure_note(&m, &choice, choice.size,
+			     threads == 1   ? 1.0
+			     : threads == 4 ? w->four
+					    : w->eight);
+		last = choice.size;
+		if (at >= 64 * MIB)
+			assert_int_equal(threads, w->threads);
+	}
+	assert_int_equal(threads, w->threads);
+}
+
 /* Extents: each is a separate range, and only the first ones pay for the trial. */
 static void extents_share_a_trial(void **state)
 {
@@ -343,6 +376,8 @@ int main(void)
 	cases_enter("ext4");
 	for (size_t i = 0; i < sizeof(courses) / sizeof(*courses); i++)
 		case_add(measurement_decides, &courses[i], "%s", courses[i].name);
+	for (size_t i = 0; i < sizeof(waitings) / sizeof(*waitings); i++)
+		case_add(waiting_reader_gets_threads, &waitings[i], "%s", waitings[i].name);
 	case_add(extents_share_a_trial, NULL, "extents share one trial");
 	case_add(a_moment_decides_nothing, NULL, "one busy instant decides nothing");
 	for (size_t i = 0; i < 2; i++) {

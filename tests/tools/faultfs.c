@@ -3,7 +3,8 @@
  * faultfs: a FUSE pass-through of one directory that fails, shortens and delays operations by rule;
  * it also works beneath a loop device.
  *
- *     faultfs DIR MOUNTPOINT [-o fault=RULE]... [-o rate=BYTES] [-o direct_io] [-o writeback]
+ *     faultfs DIR MOUNTPOINT [-o fault=RULE]... [-o rate=BYTES] [-o latency=US] [-o direct_io] [-o
+ * writeback]
  *             [-o sizeless] [-o stream] [-o modeless] [-o caseless] [-o sequential] [-o xattrs]
  *             [-o fmode=OCTAL] [-o dmode=OCTAL] [-o steps=SECONDS] [-o touch] [-o norewind]
  *
@@ -24,6 +25,9 @@
  * An operation has one rule for each kind of action: read:delay=20, read:short=5000 and
  * read:EIO:1048576 apply together, and a read that is shortened to end before OFFSET succeeds.
  * read:EAGAIN:4096:3 fails three reads, later ones succeed.
+ *
+ * With latency, lookups, opens, reads, writes, flushes, new directories and new times take that
+ * many microseconds longer; many requests wait at once with -o max_threads=64 or more.
  *
  * direct_io opens files without the page cache. So does a rule read:short, for files opened from
  * then on: the page cache would take a short read for the end of the file. With sequential, as in
@@ -53,6 +57,7 @@
 
 static struct {
 	unsigned long rate;    /* bytes a second; 0: unlimited */
+	unsigned latency;      /* microseconds until a request is answered, as on a network */
 	int direct_io;         /* no page cache */
 	int writeback;         /* the kernel collects writes: errors show at flush or fsync */
 	int stream;            /* files have no offsets */
@@ -118,6 +123,12 @@ static const char *rel(const char *path)
 	return path[1] ? path + 1 : ".";
 }
 
+static void wait_latency(void)
+{
+	if (config.latency)
+		usleep(config.latency);
+}
+
 static off_t result(off_t ret)
 {
 	return ret < 0 ? -errno : ret;
@@ -138,6 +149,7 @@ static void *fs_init(struct fuse_conn_info *conn, struct fuse_config *cfg)
 
 static int fs_getattr(const char *path, struct stat *st, struct fuse_file_info *fi)
 {
+	wait_latency();
 	int r = result(fi ? fstat(fi->fh, st) : lstat(rel(path), st));
 
 	if (r == 0 && config.sizeless && S_ISREG(st->st_mode))
@@ -160,6 +172,7 @@ static int open_backing(const char *path, int flags, mode_t mode, struct fuse_fi
 {
 	int fd;
 
+	wait_latency();
 	/* To fill its cache the kernel reads what was opened for writing only. */
 	if (config.writeback && (flags & O_ACCMODE) == O_WRONLY)
 		flags = (flags & ~O_ACCMODE) | O_RDWR;
@@ -193,6 +206,7 @@ static int fs_read(const char *path, char *buf, size_t size, off_t offset,
 	(void)path;
 	if (err)
 		return err;
+	wait_latency();
 	throttle(size);
 	return result(pread(fi->fh, buf, size, offset));
 }
@@ -207,6 +221,7 @@ static int fs_write(const char *path, const char *buf, size_t size, off_t offset
 		return err;
 	if (config.sequential && lseek(fi->fh, 0, SEEK_END) != offset)
 		return -EINVAL;
+	wait_latency();
 	throttle(size);
 	return result(pwrite(fi->fh, buf, size, offset));
 }
@@ -220,6 +235,7 @@ static int fs_flush(const char *path, struct fuse_file_info *fi)
 static int fs_fsync(const char *path, int datasync, struct fuse_file_info *fi)
 {
 	(void)path, (void)datasync;
+	wait_latency();
 	return faults_at(FAULT_FSYNC, NULL, 0) ?: result(fsync(fi->fh));
 }
 
@@ -280,6 +296,7 @@ static int fs_unlink(const char *path)
 
 static int fs_mkdir(const char *path, mode_t mode)
 {
+	wait_latency();
 	return faults_at(FAULT_MKDIR, NULL, 0) ?: result(mkdir(rel(path), mode));
 }
 
@@ -346,6 +363,7 @@ static int fs_chown(const char *path, uid_t uid, gid_t gid, struct fuse_file_inf
 
 static int fs_utimens(const char *path, const struct timespec times[2], struct fuse_file_info *fi)
 {
+	wait_latency();
 	int err = faults_at(FAULT_UTIMENS, NULL, 0);
 
 	if (err)
@@ -437,6 +455,7 @@ static const struct fuse_operations operations = {
 
 static const struct fuse_opt options[] = {
     {"rate=%lu", offsetof(typeof(config), rate), 0},
+    {"latency=%u", offsetof(typeof(config), latency), 0},
     {"direct_io", offsetof(typeof(config), direct_io), 1},
     {"writeback", offsetof(typeof(config), writeback), 1},
     {"sizeless", offsetof(typeof(config), sizeless), 1},

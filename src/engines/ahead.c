@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ * Implements ahead.h.
+ */
+#define _GNU_SOURCE
+#include "ahead.h"
+
+#include "io/io.h"
+
+#include <fcntl.h>
+#include <sys/param.h>
+#include <sys/resource.h>
+
+#define INTERVAL 0.002              /* seconds between two looks, at least */
+#define MOSTLY   0.5                /* of the time: the reader waits */
+#define FIRST    ((off_t)1 << 20)   /* bytes of the first window */
+#define STEP     ((off_t)128 << 10) /* the kernel reads no more for one call (6.18: ra_pages) */
+
+/* The voluntary context switches: a thread that is ready to run on a busy host makes none. */
+static long count_switches(void)
+{
+	struct rusage u;
+	return getrusage(RUSAGE_THREAD, &u) == 0 ? u.ru_nvcsw : 0;
+}
+
+void ahead_start(struct ahead *a)
+{
+	if (a->most == 0)
+		return;
+	a->wall = io_now();
+	a->cpu = io_thread_seconds();
+	a->switches = count_switches();
+}
+
+/* Has the reader waited most of the time since the last look? */
+static bool ahead_waited(const struct ahead *a, double now)
+{
+	double waited = now - a->wall - (io_thread_seconds() - a->cpu);
+	return waited > MOSTLY * (now - a->wall) && count_switches() > a->switches;
+}
+
+void ahead_look(struct ahead *a, int fd, off_t at, off_t end)
+{
+	if (a->most == 0)
+		return;
+	double now = io_now();
+	if (now - a->wall >= INTERVAL) {
+		if (ahead_waited(a, now)) {
+			a->window = MIN(a->window > 0 ? 2 * a->window : FIRST, a->most);
+			a->done = at; /* FUSE ignores what it is asked for above some requests */
+		}
+		ahead_start(a);
+	}
+	if (a->window == 0)
+		return;
+	const off_t until = MIN(end, at + a->window);
+	for (a->done = MAX(a->done, at); a->done < until; a->done += STEP)
+		if (posix_fadvise(fd, a->done, MIN(STEP, until - a->done), POSIX_FADV_WILLNEED) !=
+		    0)
+			a->most = a->window = 0; /* it cannot */
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Reads ahead of a sequential reader that waits for its storage. The kernel's own readahead is one
+ * request of 128 KiB at a time on FUSE, and little more on many disks. Where the data is cached, or
+ * the storage is as fast as the CPU, nothing is done.
+ */
+#ifndef ENGINES_AHEAD_H
+#define ENGINES_AHEAD_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct ahead {
+	off_t most;    /* bytes in the page cache that are not copied yet, at most; 0: do nothing */
+	off_t window;  /* the same now: it doubles while the reader waits; 0: it did not wait */
+	off_t done;    /* up to here the kernel was asked to read */
+	double wall;   /* io_now() at the last look; 0: there was none */
+	double cpu;    /* seconds of this thread on a CPU until then */
+	long switches; /* how often it had waited until then */
+};
+
+/* The reader begins, or continues after a pause that must not count. */
+void ahead_start(struct ahead *);
+
+/* The reader has copied up to `at`, and will read up to `end`. Asks the kernel to read what follows
+ * if the reader has waited most of the time since the last look. Changes nothing else. */
+void ahead_look(struct ahead *, int fd, off_t at, off_t end);
+
+#endif
