@@ -32,8 +32,8 @@
  *                     journal_read
  *   src/endpoints/    where bytes come from and go: operand (names), replace, replaceable, temporary
  *                     and naming (an atomic file), storage (what can be renamed), created (a file
- *                     under its final name), part (--resume), shared (the part of shards),
- *                     in_place, metadata; stream is the table of operands that are not paths:
+ *                     under its final name), partial (--resume), part and shared (the part
+ *                     of shards), in_place, metadata; stream is the table of operands that are not paths:
  *                     descriptor, tcp; socket and receipt (the peer's close); file, error, same
  *                     (is SRC also DST?), renew (a resumed part's mode)
  *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the

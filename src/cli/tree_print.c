@@ -67,6 +67,14 @@ static bool is_directory(const char *path)
 	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* Of two kinds of parts: a file or a tree is their `data`. */
+static bool is_tree(const char *part)
+{
+	char data[FCOPY_PATH_MAX + sizeof("/data")];
+	snprintf(data, sizeof(data), "%s/data", part);
+	return is_directory(data);
+}
+
 /* A part can be resumed. Another name is that of a tree that could not be removed. */
 static bool leaves_part(const struct fcopy_operand *o)
 {
@@ -101,7 +109,7 @@ static void print_state(const struct fcopy_operand *o, const char *between)
 		fputs("is complete", stderr);
 		break;
 	case FCOPY_STATE_PART:
-		if (!is_directory(o->part)) {
+		if (!is_tree(o->part)) {
 			print_name("kept as ", o->part, "");
 			break;
 		}
@@ -219,7 +227,7 @@ static void print_parts(const struct cli *cli, bool stopped)
 	for (const struct fcopy_operand *o = list; o < list + n; o++) {
 		if (leaves_part(o)) {
 			parts = true;
-			failed |= o->failed > 0 && is_directory(o->part);
+			failed |= o->failed > 0 && is_tree(o->part);
 			if (!stopped || o->state != FCOPY_STATE_PART)
 				print_name("fcopy: ", o->part, ": kept, unfinished\n");
 		} else if (o->part) {

@@ -112,6 +112,31 @@ static int leave_out_zeros(struct copy *c, struct transfer *t, off_t from, int r
 }
 
 /* threads: 0 runs the engine without ranges_run. 1 uses ranges_run, which also starts writeback. */
+/* Runs the engine in slices, and notes each complete one in the journal of DST.fcopy-part: a kill
+ * costs one slice. A clone is one call. */
+#define SLICE ((off_t)64 << 20)
+static int run_noted(struct copy *c, const struct engine *engine, struct transfer *t,
+		     unsigned threads)
+{
+	const off_t end = t->end;
+	int r = 0;
+	bool slices = c->resumes && engine != &engine_reflink;
+	do {
+		const off_t from = t->offset;
+		if (slices && end - from > SLICE)
+			t->end = from - from % SLICE + SLICE;
+		r = threads > 0 ? ranges_run(engine, t, threads, step_flushes(c)) : engine->copy(t);
+		if (c->resumes && r == 0)
+			c->dst.ops->note_partial(&c->dst, from, t->offset);
+		if (t->offset < t->end)
+			break;
+		if (slices)
+			t->end = end;
+	} while (slices && r == 0 && t->offset < end && !t->ended);
+	t->end = end;
+	return r;
+}
+
 static int run_step(struct copy *c, const struct engine *engine, struct transfer *t,
 		    unsigned threads)
 {
@@ -126,7 +151,7 @@ static int run_step(struct copy *c, const struct engine *engine, struct transfer
 	t->ended = false;
 	if (c->report->steps > engines)
 		copy_notify(c, FCOPY_EVENT_STEP, NULL, engine->name);
-	int r = threads > 0 ? ranges_run(engine, t, threads, step_flushes(c)) : engine->copy(t);
+	int r = run_noted(c, engine, t, threads);
 	if (engine->leaves_zeros || threads > 0) /* the source may be truncated under its readers */
 		r = leave_out_zeros(c, t, from, r);
 	const unsigned ran = threads > 0 ? t->threads : 1;

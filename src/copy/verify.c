@@ -58,7 +58,7 @@ int verify_prefix(struct copy *c)
 {
 	bool cached;
 	struct stat part;
-	if (!c->dst.ops->claim_partial)
+	if (!c->dst.ops->begin_partial)
 		return error_refuse(&c->report->error, c->dst.path, EINVAL,
 				    "has no .fcopy-part that could be resumed", FCOPY_ADVICE_USAGE);
 	if (fstat(c->dst.fd, &part) < 0)
@@ -66,26 +66,24 @@ int verify_prefix(struct copy *c)
 	/* With --fsync, read from the storage: after a failed writeback the page cache may contain
 	 * data that the disk does not, and the next fsync would succeed. */
 	off_t end = part.st_size < c->limit ? part.st_size : c->limit;
+	off_t known = c->dst.ops->begin_partial(&c->dst, -1);
 	double start = io_now();
-	copy_phase(c, FCOPY_PHASE_VERIFY, (uint64_t)end);
+	known = known < end ? known : end;
+	copy_phase(c, FCOPY_PHASE_VERIFY, (uint64_t)(end - known));
 	/* A new part has nothing to compare. Some object stores open no file that is being written.
 	 */
-	off_t same = end > 0 ? compare_files(c, 0, end, c->options->fsync, &cached) : 0;
+	off_t same = end > known ? compare_files(c, known, end, c->options->fsync, &cached) : known;
 	c->report->seconds[FCOPY_PHASE_VERIFY] = io_now() - start;
 	if (same < 0)
 		return (int)same;
-	/* Under this name only fcopy creates files of mode 0600, so their data may be discarded. A
-	 * file of another mode belongs to the user, or is a copy that was interrupted after it got
-	 * its final mode. Such a copy has only bytes of the source. */
-	int r = c->dst.ops->claim_partial(&c->dst, &part, same == part.st_size, &c->report->error);
-	if (r < 0)
-		return r;
 	const char *restart = same < part.st_size ? "its .fcopy-part differs from the source"
 						  : NULL;
 	same = clones_only(c) ? 0 : same - same % RESUME_ALIGN;
 	c->resumes = true;
 	c->all.offset = same;
 	c->report->resumed = (uint64_t)same;
+	/* First: the journal must not promise bytes that are truncated. */
+	c->dst.ops->begin_partial(&c->dst, same);
 	if (same < part.st_size && ftruncate(c->dst.fd, same) < 0) {
 		error_call(&c->report->error, "ftruncate", c->dst.path, errno);
 		c->report->error.advice = FCOPY_ADVICE_REMOVE_PART;

@@ -21,7 +21,7 @@ struct io;
 
 #define RECORDS_SUFFIX ".fcopy-shards" /* ... and the records of shards */
 
-#define ENDPOINT_STATE 720 /* bytes: of struct file, or of struct connection */
+#define ENDPOINT_STATE 728 /* bytes: of struct file, or of struct connection */
 #define ENDPOINT_KEPT  1   /* no_clobber: DST exists and stays as it is; not a failure */
 
 /* What a destination had before the copy. */
@@ -36,7 +36,7 @@ enum endpoint_receipt { RECEIPT_NEVER /* not a connection */, RECEIPT_MISSING, R
 /* The operations that src/copy calls. Besides them it uses the members of struct endpoint up to
  * `st`.
  *
- * start, finish, commit, claim_partial and accept return 0 on success, or -errno with the failure
+ * start, finish, commit and accept return 0 on success, or -errno with the failure
  * recorded; the caller then calls abort. finish and commit also return the values named below.
  *
  * An operation may be NULL: the endpoint has nothing to do. A NULL listens, old, receipt or
@@ -52,13 +52,13 @@ struct endpoint_ops {
 
 	/* What DST had; *st: the stat of the file that existed, or NULL. */
 	enum endpoint_old (*old)(const struct endpoint *, const struct stat **st);
-	/* After DST.fcopy-part was compared with the source: makes it writable. part: its fstat;
-	 * matches: the source starts with all of its bytes. Refuses a part that neither matches
-	 * nor has the mode that fcopy gives to a part. */
-	int (*claim_partial)(struct endpoint *, const struct stat *part, bool matches,
-			     struct fcopy_error *);
+	/* Of DST.fcopy-part. size -1: returns how many bytes are known to equal the source's. Any
+	 * other size: so many bytes were found to be equal, and the copy continues after them. */
+	off_t (*begin_partial)(struct endpoint *, off_t size);
+	/* The bytes [from, to) are complete. */
+	void (*note_partial)(struct endpoint *, off_t from, off_t to);
 	/* After a failure: truncates DST.fcopy-part to its first `size` bytes and makes abort keep
-	 * it. Returns false if that is unsafe; abort then removes the part. */
+	 * it. Returns false if that is impossible; abort then removes the part. */
 	bool (*keep_partial)(struct endpoint *, off_t size);
 	/* After a failure: frees blocks up to `allocated` that are past the end of the file. */
 	void (*release_blocks)(const struct endpoint *, off_t allocated);
@@ -68,7 +68,8 @@ struct endpoint_ops {
 	 * returns true: the copy starts over. */
 	bool (*start_over)(struct endpoint *, const struct fcopy_error *);
 
-	/* Does a file have a temporary name, which a SIGKILL would leave? *dir: the directory. */
+	/* Does a file have a temporary name or a part, which a SIGKILL would leave? *dir: the
+	 * directory. */
 	bool (*leaves_name)(const struct endpoint *, int *dir);
 
 	/* HOST:PORT where peers can connect; NULL: it does not listen, or no longer. */
@@ -229,8 +230,7 @@ bool metadata_default_mode(int dir, mode_t *mode);
  * attribute. */
 mode_t metadata_group_mode(const void *value, size_t size, mode_t mode);
 
-/* part.c: removes name.fcopy-part in this directory, if --resume would continue it whatever it
- * holds. */
+/* partial.c: removes name.fcopy-part in this directory, if it is the unfinished copy of a file. */
 void part_remove(int dir, const char *name);
 /* Why another user could write to the part, a file or directory in `dir` with this stat; or NULL. A
  * file system that stores no owners and modes reports the same ones for every new file. */

@@ -14,6 +14,7 @@ struct file {
 	struct place place;
 	int (*link)(const struct endpoint *, const char *name); /* NULL: temporary has a name */
 	char temporary[NAME_MAX + 1]; /* its name in place.dir; empty: none */
+	struct partial *partial;      /* --resume: temporary is in this part; NULL: in place.dir */
 	bool keep_part;               /* abort keeps it, to be resumed */
 	bool unfinished;              /* created under its final name: abort removes it */
 	bool in_tree;                 /* opened by destination_open_in */
@@ -72,23 +73,26 @@ int temporary_make_drawn(struct endpoint *e, int (*make)(const struct endpoint *
 /* naming.c */
 int temporary_name(struct endpoint *e, bool no_clobber, const char **call);
 void temporary_drop(struct endpoint *e);
-/* After a failure: truncates the part to its first `size` bytes, and gives it the mode 0600 by
- * which a resumed copy recognises it. Returns whether abort will keep it: not if another user owns
- * it or may write to it, because that user may have it open for writing. */
-bool part_keep(struct endpoint *e, off_t size);
-
 /* Creates a probe file with mode 0600 in *probe, whose fd is -1: its `place` has the name, or the
  * descriptor as `target`, and the stat, which shows the owner and mode of a new file.
  * temporary_drop removes it, also after a failure, which *call names. */
 int temporary_open_probe(int dir, struct endpoint *probe, const char **call);
 
-/* part.c: part_open_file opens or creates DST.fcopy-part and locks it; it waits up to a second for
- * the lock. An earlier run may have left the part; the descriptor is read-only if that part is. The
- * caller compares its bytes with the source and then calls part_claim, which makes the part
- * writable (see claim_partial). Both return 0, or -errno with the failure recorded. */
-int part_open_file(struct endpoint *e, const struct endpoint *src, mode_t mode,
-		   const volatile int *cancel, struct fcopy_error *);
-int part_claim(struct endpoint *e, const struct stat *part, bool matches, struct fcopy_error *);
+/* partial.c: opens or creates DST.fcopy-part/, and the file in it; it waits up to a second for the
+ * lock. Returns 0, or -errno with the failure recorded. */
+int partial_open(struct endpoint *e, const struct endpoint *src, mode_t mode,
+		 const struct fcopy_options *, struct fcopy_error *);
+/* The directory of e's temporary name. */
+int partial_home(const struct endpoint *e);
+/* The operations of struct endpoint_ops. */
+off_t partial_begin(struct endpoint *e, off_t size);
+void partial_note(struct endpoint *e, off_t from, off_t to);
+bool partial_keep(struct endpoint *e, off_t size);
+bool partial_is_named(const struct endpoint *e);
+/* Closes the file and the part, which stays if file_of(e)->keep_part and it has not been committed.
+ */
+void partial_drop(struct endpoint *e);
+/* part.c, of shards. */
 /* renew.c: gives a part that an earlier attempt left the owner, group, ACL and security label of a
  * new file. Returns 0, or -errno with the failure recorded. */
 int part_renew(const struct endpoint *e, struct fcopy_error *);

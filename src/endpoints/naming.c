@@ -27,7 +27,9 @@ static int rename_over(const struct endpoint *e, const char **call)
 {
 	int dir = file_of(e)->place.dir;
 	*call = "renameat";
-	return renameat(dir, file_of(e)->temporary, dir, file_of(e)->place.name) < 0 ? -errno : 0;
+	return renameat(partial_home(e), file_of(e)->temporary, dir, file_of(e)->place.name) < 0
+		   ? -errno
+		   : 0;
 }
 
 /* Names the temporary file without replacing any file. Returns -EEXIST if the name is taken. Where
@@ -35,21 +37,21 @@ static int rename_over(const struct endpoint *e, const char **call)
  * the check and the rename. */
 static int rename_to_new(const struct endpoint *e, const char **call)
 {
-	int dir = file_of(e)->place.dir;
+	int dir = file_of(e)->place.dir, home = partial_home(e);
 	*call = "renameat";
-	if (renameat2(dir, file_of(e)->temporary, dir, file_of(e)->place.name, RENAME_NOREPLACE) ==
+	if (renameat2(home, file_of(e)->temporary, dir, file_of(e)->place.name, RENAME_NOREPLACE) ==
 	    0)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS) /* the file system lacks the flag, or the kernel */
 		return -errno;
 	*call = "linkat";
-	if (linkat(dir, file_of(e)->temporary, dir, file_of(e)->place.name, 0) < 0) {
+	if (linkat(home, file_of(e)->temporary, dir, file_of(e)->place.name, 0) < 0) {
 		if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS && errno != EMLINK)
 			return -errno;
 		return name_exists(e) ? -EEXIST : rename_over(e, call);
 	}
 	*call = "unlinkat";
-	return unlinkat(dir, file_of(e)->temporary, 0) < 0 ? -errno : 0;
+	return unlinkat(home, file_of(e)->temporary, 0) < 0 ? -errno : 0;
 }
 
 #define RELEASE_MS 1000 /* to wait for storage that releases a closed file later */

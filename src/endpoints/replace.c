@@ -121,9 +121,15 @@ static int replace_commit(struct endpoint *e, const struct fcopy_options *option
 	if (file_of(e)->place.exists && !options->fsync)
 		sync_file_range(e->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 	int r = close_duplicate(e->fd, &call);
-	/* If somebody has removed the part, its name may be that of another copy's part. */
+	/* If somebody has moved the part, its name may be that of another copy's part. */
+	errno = 0;
+	if (r == 0 && file_of(e)->partial && !partial_is_named(e))
+		return errno && errno != ENOENT
+			   ? error_call(error, "fstat", e->path, errno)
+			   : error_refuse(error, e->path, ENOENT, PART_REPLACED, FCOPY_ADVICE_NONE);
+	/* The same for shards, whose part is the file. */
 	const char *name = file_of(e)->temporary;
-	if (r == 0 && name[0] && !temporary_is_drawn(name)) {
+	if (r == 0 && !file_of(e)->partial && name[0] && !temporary_is_drawn(name)) {
 		call = "stat";
 		r = part_file_is_named(e);
 		if (r == -ENOENT) {
@@ -220,7 +226,7 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 		return shared_refuse_source(e, src, error);
 	}
 	if (options->resume && !options->scratch) {
-		if ((r = part_open_file(e, src, mode, options->cancel, error)) < 0)
+		if ((r = partial_open(e, src, mode, options, error)) < 0)
 			return r;
 	} else if ((r = temporary_create(e, exists ? old_mode(e) : mode, &call)) < 0) {
 		return replace_fail(e, call, r, error);
@@ -257,7 +263,7 @@ static enum endpoint_old replace_old(const struct endpoint *e, const struct stat
 static bool replace_leaves_name(const struct endpoint *e, int *dir)
 {
 	*dir = file_of(e)->place.dir;
-	return temporary_is_drawn(file_of(e)->temporary); /* not DST.fcopy-part */
+	return file_of(e)->partial || temporary_is_drawn(file_of(e)->temporary);
 }
 
 int replace_open(struct endpoint *e, const struct endpoint *src,
@@ -267,10 +273,16 @@ int replace_open(struct endpoint *e, const struct endpoint *src,
 						.commit = replace_commit,
 						.abort = replace_abort,
 						.old = replace_old,
-						.leaves_name = replace_leaves_name,
-						.claim_partial = part_claim,
-						.keep_partial = part_keep};
-	e->ops = &ops;
+						.leaves_name = replace_leaves_name};
+	static const struct endpoint_ops resumes = {.finish = replace_finish,
+						    .commit = replace_commit,
+						    .abort = replace_abort,
+						    .old = replace_old,
+						    .leaves_name = replace_leaves_name,
+						    .begin_partial = partial_begin,
+						    .note_partial = partial_note,
+						    .keep_partial = partial_keep};
+	e->ops = options->resume && !options->scratch ? &resumes : &ops;
 	e->positional = true;
 	file_of(e)->place.exists &= !options->scratch; /* a scratch file replaces nothing */
 	int r = options->shard.count > 0 ? 0 : replace_check(e, options, error);

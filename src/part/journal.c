@@ -62,9 +62,15 @@ bool journal_same_source(const struct journal_source *a, const struct journal_so
 	       journal_same_time(&a->ctime, &b->ctime);
 }
 
+static bool journal_is_after(const struct timespec *t, const struct timespec *when)
+{
+	time_t later = when->tv_sec - t->tv_sec;
+	return later < RECENT || (later == RECENT && when->tv_nsec <= t->tv_nsec);
+}
+
 bool journal_is_recent(const struct journal_source *s, const struct timespec *when)
 {
-	return s->mtime.tv_sec + RECENT >= when->tv_sec || s->ctime.tv_sec + RECENT >= when->tv_sec;
+	return journal_is_after(&s->mtime, when) || journal_is_after(&s->ctime, when);
 }
 
 static size_t journal_text(const struct journal_fact *f, char *text, size_t room)
@@ -108,7 +114,6 @@ static size_t journal_text(const struct journal_fact *f, char *text, size_t room
 		break;
 	case JOURNAL_FLUSHED: n = snprintf(text, room, "flushed"); break;
 	case JOURNAL_LOST: n = snprintf(text, room, "lost"); break;
-	case JOURNAL_FINISH: n = snprintf(text, room, "finish"); break;
 	case JOURNAL_NOTHING: break;
 	}
 	return (size_t)n;
@@ -286,8 +291,6 @@ void journal_parse(const char *line, size_t length, struct journal_fact *f)
 		f->kind = JOURNAL_FLUSHED;
 	else if (journal_is(word, n, "lost"))
 		f->kind = JOURNAL_LOST;
-	else if (journal_is(word, n, "finish"))
-		f->kind = JOURNAL_FINISH;
 	if (w.wrong || w.at != w.end)
 		*f = (struct journal_fact){.kind = JOURNAL_NOTHING};
 }

@@ -34,7 +34,6 @@ enum journal_kind {
 	JOURNAL_AGAIN,
 	JOURNAL_FLUSHED,
 	JOURNAL_LOST,
-	JOURNAL_FINISH,
 };
 
 /* What identifies a source: an edit changes one of these. */
@@ -80,7 +79,6 @@ bool journal_is_recent(const struct journal_source *, const struct timespec *whe
 /* What a whole journal says. */
 struct journal {
 	struct journal_fact version, name, source, options, data, run;
-	bool finishing; /* data may have its final owner and attributes */
 	/* Of a file: so many bytes are complete as far as the last run knows, and on the disk. */
 	off_t prefix, flushed_prefix;
 	bool current; /* the writes of the last run are in the page cache */

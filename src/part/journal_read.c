@@ -125,7 +125,6 @@ static int journal_take(struct journal *j, const struct journal_fact *f, size_t 
 		j->current = current;
 		break;
 	case JOURNAL_RANGE: journal_note_range(j, f); break;
-	case JOURNAL_FINISH: j->finishing = true; break;
 	case JOURNAL_FLUSHED:
 		j->flushed = at;
 		j->flushed_prefix = j->prefix;

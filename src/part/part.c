@@ -62,6 +62,22 @@ void part_here(int fd, struct journal_fact *run)
 	clock_gettime(CLOCK_REALTIME, &run->when);
 }
 
+/* Moving changes the directory's "..", which needs its w: a umask may have withheld that. */
+bool part_can_move(const struct part *p)
+{
+	char name[TEMPORARY_SIZE];
+	if (temporary_draw(name) < 0 || mkdirat(p->fd, PART_DATA, 0700) < 0)
+		return false;
+	int r = private_rename(p->fd, PART_DATA, p->parent, name);
+	if (r == -EACCES && fchmodat(p->fd, PART_DATA, 0700, 0) == 0)
+		r = private_rename(p->fd, PART_DATA, p->parent, name);
+	if (r < 0)
+		unlinkat(p->fd, PART_DATA, AT_REMOVEDIR);
+	else
+		unlinkat(p->parent, name, AT_REMOVEDIR);
+	return r == 0;
+}
+
 static size_t part_format(char *text, size_t at, const struct journal_fact *f)
 {
 	char line[JOURNAL_LINE];

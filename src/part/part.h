@@ -48,6 +48,9 @@ void part_init(struct part *, int parent, const char *dst);
 
 /* Makes a new one under a hidden name. Returns 0 or -errno. */
 int part_make(struct part *);
+/* Can a directory be moved from it to the directory above? Landlock, project quotas and some FUSE
+ * file systems refuse that. */
+bool part_can_move(const struct part *);
 /* Writes the first lines of the journal; data: the open copy in the part; mode: what it gets last.
  * Returns 0 or -errno. */
 int part_describe(struct part *, const char *dst, const struct stat *src, uint64_t options,
@@ -96,6 +99,8 @@ static inline int part_refuse(struct part *p, int err, const char *reason, enum 
 	return -err;
 }
 
+/* Is it a local file system, whose page cache has what was written also if the disk refuses it? */
+bool part_is_local(int fd);
 /* This boot and the mount of fd, as the journal notes them. A mount ID that is used again after
  * umount(2) is of a file system that was flushed. */
 void part_here(int fd, struct journal_fact *run);

@@ -17,7 +17,7 @@
 #define TRIES 8 /* each fails if another copy commits the part first */
 
 /* Only here the page cache is where a killed process left its writes: servers of others die. */
-static bool part_is_local(int fd)
+bool part_is_local(int fd)
 {
 	struct statfs fs;
 	if (fstatfs(fd, &fs) < 0)
@@ -84,7 +84,11 @@ static int part_lock(struct part *p, const volatile int *cancel)
 		return part_refuse(p, EINTR, "interrupted", FCOPY_ADVICE_NONE);
 	if (r < 0 && !private_lacks_locks(-r))
 		return part_fail(p, "lock of its .fcopy-part", -r);
-	return part_is_named(p) ? 0 : -EAGAIN; /* another copy has just committed it */
+	errno = 0;
+	if (part_is_named(p))
+		return 0;
+	return errno && errno != ENOENT ? part_fail(p, "fstat", errno)
+					: -EAGAIN; /* another copy has just committed it */
 }
 
 /* Flushes data before its journal is believed: a writeback that has failed since is reported now.

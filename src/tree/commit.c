@@ -121,7 +121,8 @@ static bool commit_keep_part(struct root *r)
 	/* What later runs create there inherits its setgid bit. */
 	fchmod(r->dst, 0700 | (parent.st_mode & S_ISGID));
 	record_keep(&r->record);
-	if (r->part.log < 0 || (!r->part.published && fdatasync(r->part.log) < 0))
+	if (r->part.log < 0 ||
+	    (!r->part.published && fdatasync(r->part.log) < 0 && !part_is_local(r->part.fd)))
 		return false; /* without its journal it could not be resumed */
 	if (flush_all(r->tree, r->dst))
 		part_note_flushed(&r->part);

@@ -20,25 +20,6 @@ static int home_fail_part(const struct root *r, int result)
 			 : root_fail(r, p->call, -result);
 }
 
-/* Landlock, project quotas and some FUSE file systems refuse to move a directory to another one. */
-static bool home_can_move(const struct root *r)
-{
-	char name[TEMPORARY_SIZE];
-	const int parent = r->to->place.dir;
-	if (temporary_draw(name) < 0 || mkdirat(r->part.fd, PART_DATA, 0700) < 0)
-		return false;
-	int result = private_rename(r->part.fd, PART_DATA, parent, name);
-	if (result == -EACCES &&
-	    permissions_admit_owner(r->part.fd, PART_DATA) > 0) /* by the umask */
-		result = private_rename(r->part.fd, PART_DATA, parent, name);
-	if (result == 0) {
-		unlinkat(parent, name, AT_REMOVEDIR);
-		return true;
-	}
-	unlinkat(r->part.fd, PART_DATA, AT_REMOVEDIR);
-	return false;
-}
-
 static int home_find(struct root *r)
 {
 	int result;
@@ -49,7 +30,7 @@ static int home_find(struct root *r)
 	}
 	if ((result = part_make(&r->part)) < 0)
 		return home_fail_part(r, result);
-	if (home_can_move(r)) {
+	if (part_can_move(&r->part)) {
 		r->home = r->part.fd;
 		strcpy(r->temporary, PART_DATA);
 		return 0;
@@ -139,10 +120,7 @@ static int home_continue(struct root *r)
 	struct stat st;
 	const mode_t mode = r->from->place.st.st_mode;
 	int result = 0;
-	if (!p->journal.source.tree)
-		result = root_refuse(r, EPERM, "its .fcopy-part is the copy of a file",
-				     FCOPY_ADVICE_REMOVE_PART);
-	else if (p->journal.options.number != r->record.options)
+	if (p->journal.options.number != r->record.options)
 		result = root_refuse(r, EINVAL,
 				     "its .fcopy-part was begun with other options, or another "
 				     "umask: use the same ones",
@@ -175,6 +153,11 @@ int home_open(struct root *r)
 		return home_create(r);
 	if (result < 0)
 		return home_fail_part(r, result);
+	if (!r->part.journal.source.tree) {
+		part_close(&r->part, false);
+		return root_refuse(r, EPERM, "its .fcopy-part is the copy of a file",
+				   FCOPY_ADVICE_REMOVE_PART);
+	}
 	r->dst = part_open_data(&r->part, O_RDONLY | O_DIRECTORY);
 	if (r->dst >= 0)
 		return home_continue(r);

@@ -165,7 +165,8 @@ static void note_made(struct tree *t, const struct operand *to)
  * parent, which is searched once; the directories below it are not. */
 static void warn_about_stale(struct tree *t, int parent, mode_t mode)
 {
-	bool named = S_ISDIR(mode) || (!t->probed && temporary_is_named(parent));
+	bool named = S_ISDIR(mode) || t->options->copy.resume ||
+		     (!t->probed && temporary_is_named(parent));
 	t->probed = true;
 	if (!named || t->searched)
 		return;

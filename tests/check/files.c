@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "files.h"
+#include "part/part.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -293,4 +294,24 @@ off_t shared_bytes(const char *name)
 	each_extent(fd, add_shared, &sum);
 	close(fd);
 	return sum;
+}
+
+void make_part(const char *dir, const char *name, const char *src, off_t size, unsigned seed)
+{
+	struct part p;
+	struct stat st;
+	char path[PATH_MAX];
+	int parent = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	need(parent >= 0 && stat(src, &st) == 0);
+	part_init(&p, parent, name);
+	need(part_make(&p) == 0);
+	snprintf(path, sizeof(path), "%s/%s/" PART_DATA, dir, p.name);
+	make_file(path, size, DENSE, seed);
+	need(chmod(path, 0600) == 0);
+	int data = open(path, O_RDWR | O_CLOEXEC);
+	need(data >= 0 && part_describe(&p, name, &st, 0, data, 0644) == 0);
+	close(data);
+	need(part_publish(&p) == 0);
+	part_close(&p, false);
+	close(parent);
 }

@@ -54,4 +54,8 @@ const char *map_of(const char *name);
 /* Bytes in extents that the file shares with another. */
 off_t shared_bytes(const char *name);
 
+/* Makes the unfinished copy of `src` to `name` in `dir`: its data has `size` bytes as make_file
+ * makes them, and its journal notes none of them. */
+void make_part(const char *dir, const char *name, const char *src, off_t size, unsigned seed);
+
 #endif

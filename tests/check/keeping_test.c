@@ -96,10 +96,9 @@ START_TEST(resumes)
 	off_t part = parts[_i % 5];
 	bool damaged = _i / 5 % 2;
 	set_label("part of %lld%s", (long long)part, damaged ? ", damaged" : "");
-	make_file("dst.fcopy-part", part, DENSE, 1);
+	make_part(".", "dst", "src", part, 1);
 	if (damaged && part > 0)
-		write_at("dst.fcopy-part", part / 2, 1, 2);
-	need(chmod("dst.fcopy-part", 0600) == 0);
+		write_at("dst.fcopy-part/data", part / 2, 1, 2);
 	check(copy_to("dst", (struct fcopy_options){.resume = true}) == 0, "%s: %d",
 	      report.error.call, report.error.err);
 	check(same_bytes("src", "dst"), "bytes differ");
@@ -122,8 +121,7 @@ START_TEST(clones_over_a_part)
 	begin(_i / 4);
 	if (!o.mode)
 		o.reflink = FCOPY_WHEN_ALWAYS;
-	make_file("dst.fcopy-part", _i / 2 % 2 ? SIZE : 1 << 20, DENSE, 1);
-	need(chmod("dst.fcopy-part", 0600) == 0);
+	make_part(".", "dst", "src", _i / 2 % 2 ? SIZE : 1 << 20, 1);
 	check(copy_to("dst", o) == 0, "%s: %d", report.error.call, report.error.err);
 	check(report.cloned && report.resumed == 0, "%llu", (unsigned long long)report.resumed);
 	check(same_bytes("src", "dst"), "bytes differ");

@@ -172,7 +172,7 @@ static const char *why(const struct part *p)
 }
 
 /* A new part with `data`, a file of three bytes. */
-static void make_part(struct part *p, int here, struct stat *src)
+static void begin_part(struct part *p, int here, struct stat *src)
 {
 	make_file("src", 3, DENSE, 1);
 	need(stat("src", src) == 0);
@@ -197,7 +197,7 @@ START_TEST(part_is_published_continued_and_retired)
 	struct part p, second;
 	struct stat src, st;
 	int here = open_here();
-	make_part(&p, here, &src);
+	begin_part(&p, here, &src);
 	check(names_in(".") == 2 && lstat("dst.fcopy-part", &st) == 0, "not published");
 	check((st.st_mode & 0777) == 0700, "%o", st.st_mode);
 	int r = reopen(&second, here);
@@ -280,7 +280,7 @@ START_TEST(part_that_others_could_have_made_is_refused)
 	struct stat src;
 	int here = open_here();
 	set_label("spoil %d on %s", _i % SPOILS, dirs[_i / SPOILS].name);
-	make_part(&p, here, &src);
+	begin_part(&p, here, &src);
 	part_close(&p, false);
 	check(reopen(&p, here) == 0, "%s", why(&p));
 	part_close(&p, false);
@@ -302,7 +302,7 @@ START_TEST(journal_of_a_tree_finds_the_last_line_of_a_path)
 	char path[32];
 	bool sure;
 	int here = open_here();
-	make_part(&p, here, &src);
+	begin_part(&p, here, &src);
 	for (int i = 0; i < 3000; i++) {
 		snprintf(path, sizeof(path), "d%d/f %d", i % 7, i);
 		f = entry_fact(path);

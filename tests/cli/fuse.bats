@@ -155,7 +155,7 @@ fails() {
 		part
 		strace -f -y -qq -o trace -e trace=fsync,fdatasync "$FCOPY" -rL --resume --fsync --stats s m/d 2>err
 		for f in 1 d/2 d/3; do
-			grep -qE "sync\(.*/m/d.fcopy-part/$f>" trace || { echo "$f is not flushed"; cat trace; exit 1; }
+			grep -qE "sync\(.*/m/d.fcopy-part/data/$f>" trace || { echo "$f is not flushed"; cat trace; exit 1; }
 		done
 		grep -q "resumed  *[23]" err || { cat err; exit 1; }
 		diff -r s backing/d

@@ -378,3 +378,9 @@ ended() {
 stop() {
 	kill "-$1" "$server"
 }
+
+# begin_part SRC DST KIB ARG…: a copy that fails after KIB, and leaves DST.fcopy-part.
+begin_part() {
+	(ulimit -f "$3" && exec "$FCOPY" --resume "${@:4}" "$1" "$2" 2>/dev/null) || true
+	[ "$(stat -c %s "$2.fcopy-part/data")" = $(($3 * 1024)) ]
+}

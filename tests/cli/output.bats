@@ -208,12 +208,12 @@ on_small() {
 @test "control characters of a DST that is gone on with are not sent to the terminal" {
 	local name=$'b\n\e[31m'
 	random a 100000
-	head -c 8192 a >"$name.fcopy-part"
-	chmod 600 "$name.fcopy-part"
+	begin_part a "$name" 8
 	expect 0 --resume a "$name"
 	says 'fcopy: b\012\033[31m: resuming at 8 of 98 KiB (8 %)'
-	random "$name.fcopy-part" 8192
-	chmod 600 "$name.fcopy-part"
+	rm "$name"
+	begin_part a "$name" 8
+	random a 100000
 	expect 0 --resume a "$name"
 	says 'fcopy: b\012\033[31m: starting over: its .fcopy-part differs from the source'
 }

@@ -131,7 +131,7 @@ no_entry() {
 	echo 1 >s/f
 	chown -R 1000:1000 s
 	chmod 6775 s
-	traced 1 inject=renameat2:error=EIO:when=1 -a s d
+	traced 1 inject=renameat2:error=EIO:when=2 -a s d
 	injected
 	[ "$(stat -c %u:%a d.fcopy-part)" = 0:700 ]
 	traced 1 inject=renameat2:error=EIO:when=1 -a --resume s d

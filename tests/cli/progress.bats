@@ -231,8 +231,7 @@ speed_of() {
 
 @test "speeds count bytes moved: neither resumed bytes nor holes nor a clone" {
 	random a 9000000
-	head -c 8000000 a >b.fcopy-part
-	chmod 600 b.fcopy-part
+	begin_part a b 7812
 	expect 0 --resume --stats --progress --limit-rate=1M a b
 	local real last
 	real=$(grep '^real' <<<"$stderr")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# --resume: what is called DST.fcopy-part is gone on with only if it is ours, and nothing is lost.
+# --resume of a file: what of DST.fcopy-part/ is used again, and what is refused.
 
 load helper
 
@@ -14,9 +14,10 @@ refused() {
 	need_strace
 	random a 300000
 	random c 200000
+	begin_part c b 64
 	strace -f -qq -o trace -e trace=flock -e inject=flock:delay_enter=3000000:when=1 \
 		"$FCOPY" --resume --limit-rate=200K c b &
-	await test -e b.fcopy-part
+	await said flock trace
 	expect 0 --resume a b
 	exec 5<b
 	wait $!
@@ -39,137 +40,17 @@ refused() {
 @test "--resume: two at once: the second fails, the first continues" {
 	random a 500000
 	"$FCOPY" --resume --limit-rate=50K a b &
-	await test -s b.fcopy-part
+	await test -s b.fcopy-part/data
 	expect 1 --resume a b
 	says "fcopy: b: another copy writes its .fcopy-part"
 	wait $!
 	cmp a b
 }
 
-@test "--resume: a part of another user is not adopted, not even if DST is his" {
-	need_root "to have another user's file"
-	random a 100000
-	echo old >b
-	echo planted >b.fcopy-part
-	chmod 600 b.fcopy-part
-	chown 65534:65534 b b.fcopy-part
-	refused "belongs to another user"
-	expect 1 --resume -p a b
-	holds old b
-	holds planted b.fcopy-part
-}
-
-@test "--resume: a part that others may write, or that has two names" {
-	random a 100000
-	cp a b.fcopy-part
-	chmod 620 b.fcopy-part
-	refused "is writable by others"
-	chmod 600 b.fcopy-part
-	ln b.fcopy-part other
-	refused "has other hard links"
-	cmp a other
-	rm b.fcopy-part
-	mkfifo -m 600 b.fcopy-part
-	refused "is not a regular file"
-}
-
-@test "--resume: the user's own file of that name is kept" {
-	random a 100000
-	echo precious >b.fcopy-part
-	refused "is not a part of this copy"
-	holds precious b.fcopy-part
-	cat a - <<<more >b.fcopy-part
-	refused "is not a part of this copy"
-	[ "$(stat -c %s b.fcopy-part)" = 100005 ]
-	absent b
-	ln -s t b
-	echo old >t
-	mv b.fcopy-part t.fcopy-part
-	expect 1 --resume a b
-	mentions "hint: remove or rename $PWD/t.fcopy-part"
-}
-
-@test "--resume: a part of mode 0600 that differs is started over, with a message" {
-	random a 100000
-	echo other >b.fcopy-part
-	chmod 600 b.fcopy-part
-	expect 0 --resume a b
-	says "fcopy: b: starting over: its .fcopy-part differs from the source"
-	cmp a b
-	[ "$(stat -c %a b)" = 644 ]
-}
-
-# killed_at CALL ARG…: at the last step.
-killed_at() {
-	local call=$1
-	shift
-	run strace -f -qq -o trace -e inject="$call":signal=KILL "$FCOPY" --resume "$@"
-	[ "$status" = 137 ]
-	[ -e b.fcopy-part ]
-}
-
-@test "--resume: killed between the mode and the name, then gone on with" {
-	need_strace
-	random a 100000
-	chmod 640 a
-	killed_at renameat a b
-	[ "$(stat -c %a b.fcopy-part)" = 640 ]
-	expect 0 --resume a b
-	says "fcopy: b: resuming at 96 of 98 KiB (98 %)"
-	cmp a b
-	[ "$(stat -c %a b)" = 640 ]
-	echo old >b
-	chmod 444 a b
-	killed_at renameat -f a b
-	expect 0 --resume -f a b
-	cmp a b
-	[ "$(stat -c %a b)" = 444 ]
-}
-
-@test "--resume: failed after the mode was set, then gone on with" {
-	need_strace
-	random a 100000
-	chmod 664 a
-	umask 002
-	traced 1 inject=fsync,fdatasync:error=EIO:when=1 --resume --fsync a b
-	injected
-	[ "$(stat -c %a b.fcopy-part)" = 600 ]
-	expect 0 --resume --fsync a b
-	says "fcopy: b: resuming at 96 of 98 KiB (98 %)"
-	[ "$(stat -c %a b)" = 664 ]
-	cmp a b
-}
-
-@test "--resume: failed at the name, then gone on with" {
-	need_strace
-	random a 100000
-	chmod 664 a
-	umask 002
-	traced 1 inject=renameat:error=EDQUOT --resume a b
-	injected
-	[ "$(stat -c %a b.fcopy-part)" = 600 ]
-	expect 0 --resume a b
-	says "fcopy: b: resuming at 96 of 98 KiB (98 %)"
-	cmp a b
-}
-
-@test "--resume: what another user owns already is not left to him" {
-	need_root "to give a file away"
-	need_strace
-	random a 100000
-	chown 65534:65534 a
-	traced 1 inject=fsync,fdatasync:error=EIO:when=1 --resume -p --fsync a b
-	injected
-	[ "$(stat -c '%u %a' b.fcopy-part)" = "0 600" ]
-	expect 0 --resume -p --fsync a b
-	cmp a b
-	[ "$(stat -c %u b)" = 65534 ]
-}
-
 @test "--resume: with -n and a file that appears during the copy no part is left" {
 	random a 300000
 	"$FCOPY" --resume -n --limit-rate=100K a b &
-	await test -s b.fcopy-part
+	await test -s b.fcopy-part/data
 	echo theirs >b
 	wait $!
 	holds theirs b
@@ -180,91 +61,11 @@ killed_at() {
 	need_strace
 	random a 300000
 	strace -f -qq -o trace -e trace=fdatasync,renameat "$FCOPY" --resume --limit-rate=100K a b &
-	await test -s b.fcopy-part
+	await test -s b.fcopy-part/data
 	echo theirs >b
 	wait $!
 	cmp a b
 	order 'fdatasync\(.* = 0' renameat
-}
-
-@test "--resume: with -n a file of that name is no reason for success" {
-	random a 1000
-	echo precious >b.fcopy-part
-	expect 1 --resume -n a b
-	absent b
-}
-
-@test "--resume: a read-only part of this copy is continued without root" {
-	local mode
-	mkdir -m 777 d
-	random a 100000
-	for mode in 444 400 555; do
-		rm -f d/b
-		head -c 65536 a >d/b.fcopy-part
-		chmod $mode d/b.fcopy-part
-		! is_root || chown 65534:65534 d/b.fcopy-part
-		as_nobody 0 --resume a d/b
-		says "fcopy: d/b: resuming at 64 of 98 KiB (65 %)"
-		cmp a d/b
-		[ "$(stat -c %a d/b)" = 644 ]
-		absent d/b.fcopy-part
-	done
-}
-
-@test "--resume: a read-only part of another copy keeps its bytes and its mode" {
-	local mode
-	mkdir -m 777 d
-	random a 100000
-	for mode in 444 400; do
-		echo precious >d/b.fcopy-part
-		chmod $mode d/b.fcopy-part
-		! is_root || chown 65534:65534 d/b.fcopy-part
-		as_nobody 1 --resume a d/b
-		says "fcopy: d/b: its .fcopy-part is not a part of this copy" \
-			"fcopy: hint: remove or rename d/b.fcopy-part"
-		holds precious d/b.fcopy-part
-		[ "$(stat -c %a d/b.fcopy-part)" = $mode ]
-		absent d/b
-		rm -f d/b.fcopy-part
-	done
-}
-
-@test "--resume: waits for a lock that a dying process still holds, and no longer than a second" {
-	need flock
-	random a 300000
-	head -c 65536 a >b.fcopy-part
-	chmod 600 b.fcopy-part
-	flock b.fcopy-part sleep 0.4 &
-	await never flock -n b.fcopy-part true
-	expect 0 --resume a b
-	says "fcopy: b: resuming at 64 of 293 KiB (21 %)"
-	cmp a b
-	wait
-	mv b b.fcopy-part
-	chmod 600 b.fcopy-part
-	flock b.fcopy-part sleep 60 &
-	await never flock -n b.fcopy-part true
-	local start=$EPOCHREALTIME
-	expect 1 --resume a b
-	says "fcopy: b: another copy writes its .fcopy-part"
-	[ $(((${EPOCHREALTIME/./} - ${start/./}) / 100000)) -ge 10 ]
-}
-
-@test "--resume: a part that its owner may not read is named with the advice" {
-	mkdir -m 777 d
-	random a 1000
-	cp a d/b.fcopy-part
-	chmod 000 d/b.fcopy-part
-	is_root && chown 65534:65534 d/b.fcopy-part
-	as_nobody 1 --resume a d/b
-	says "fcopy: d/b: open of its .fcopy-part: Permission denied" \
-		"fcopy: hint: remove or rename d/b.fcopy-part"
-	rm -f d/b.fcopy-part
-	chmod 755 d
-	is_root || chmod 555 d
-	as_nobody 1 --resume a d/b
-	says "fcopy: d/b: open of its .fcopy-part: Permission denied"
-	chmod 755 d
 }
 
 larger_than() { [ "$(stat -c %s "$2" 2>/dev/null || echo 0)" -gt "$1" ]; }
@@ -275,7 +76,7 @@ larger_than() { [ "$(stat -c %s "$2" 2>/dev/null || echo 0)" -gt "$1" ]; }
 	echo old >b
 	chown 65534:65533 b
 	"$FCOPY" --resume --limit-rate=200K a b &
-	await larger_than 65536 b.fcopy-part
+	await larger_than 65536 b.fcopy-part/data
 	kill -KILL $!
 	wait $! || true
 	[ "$(stat -c %u b.fcopy-part)" = 0 ]
@@ -285,11 +86,182 @@ larger_than() { [ "$(stat -c %s "$2" 2>/dev/null || echo 0)" -gt "$1" ]; }
 	[ "$(stat -c %u:%g b)" = 65534:65533 ]
 }
 
+@test "--resume refuses what it did not leave as a part, and does not change it" {
+	random a 100000
+	echo precious >b.fcopy-part
+	refused "has no journal: an earlier version of fcopy, or another program, made it"
+	holds precious b.fcopy-part
+	rm b.fcopy-part
+	mkdir b.fcopy-part
+	chmod 750 b.fcopy-part
+	refused "is open to other users"
+	chmod 700 b.fcopy-part
+	refused "has no journal: an earlier version of fcopy, or another program, made it"
+	rmdir b.fcopy-part
+	begin_part a b 64
+	cp -p b.fcopy-part/journal journal
+	chmod 620 b.fcopy-part/journal
+	refused "has a journal that is not its own"
+	chmod 600 b.fcopy-part/journal
+	ln b.fcopy-part/journal other
+	refused "has a journal that is not its own"
+	rm other
+	mv b.fcopy-part c.fcopy-part # the journal names b
+	expect 1 --resume a c
+	mentions "c: its .fcopy-part has a journal that is not its own"
+	mv c.fcopy-part b.fcopy-part
+	echo old >t
+	ln -s t b
+	mkdir t.fcopy-part
+	expect 1 --resume a b
+	mentions "hint: remove or rename $PWD/t.fcopy-part"
+	rm -r b t t.fcopy-part
+	if is_root; then
+		chown 65534:65534 b.fcopy-part
+		refused "belongs to another user"
+		chown 0:0 b.fcopy-part
+	fi
+	expect 0 --resume a b
+	says "fcopy: b: resuming at 64 of 98 KiB (65 %)"
+	cmp a b
+	absent b.fcopy-part
+}
+
+@test "--resume of a tree and of a file: the part of the other kind is refused" {
+	random a 100000
+	mkdir s
+	touch s/f
+	ln -s nowhere s/broken
+	begin_part a b 64
+	expect 1 -r --resume s b
+	mentions "b: its .fcopy-part is the copy of a file"
+	rm -r b.fcopy-part
+	expect 1 -rL s b
+	expect 1 --resume a b
+	mentions "b: its .fcopy-part is the copy of a directory"
+}
+
+@test "--resume: a source that was edited since, also with the same size and time, is noticed" {
+	random a 3000000
+	touch -d 2020-01-01 a
+	begin_part a b 2048
+	printf edited | dd of=a bs=1 seek=5000 conv=notrunc status=none
+	touch -d 2020-01-01 a
+	expect 0 --resume a b
+	says "fcopy: b: resuming at 0.0 of 2.9 MiB (0 %)"
+	cmp a b
+	rm b
+	begin_part a b 2048
+	random a 3000000
+	expect 0 --resume a b
+	says "fcopy: b: starting over: its .fcopy-part differs from the source"
+	cmp a b
+}
+
+@test "--resume: what the journal notes is not read again, the rest is compared" {
+	need_strace
+	random a 200M
+	touch -d 2020-01-01 a
+	sleep 2.1 # a change just before the copy could be repeated without a change of the times
+	strace -f -qq -o /dev/null -e trace=write -e inject=write:signal=KILL:when=4 \
+		"$FCOPY" --resume a b 2 || true
+	[[ $(tail -n 1 b.fcopy-part/journal) == *" done 0 67108864" ]]
+	traced 0 trace=pread64 --resume --stats a b 2
+	cmp a b
+	[[ $stderr =~ resuming\ at\ (64|1[0-9][0-9])\ of\ 200\ MiB ]] || { echo "$stderr"; return 1; }
+	if [[ $(findmnt -no FSTYPE -T .) =~ ^(ext4|xfs|btrfs|tmpfs)$ ]]; then
+		never grep -E 'pread64\(.*, (0|1048576|66060288)\) = 1048576' trace
+	fi
+}
+
+@test "--resume: other attributes than the first run would have given start over" {
+	random a 100000
+	begin_part a b 64
+	expect 0 --resume -p a b
+	says ""
+	cmp a b
+	[ "$(stat -c %Y a)" = "$(stat -c %Y b)" ]
+}
+
+# killed_at CALL:N ARG…: at the last step.
+killed_at() {
+	run strace -f -qq -o trace -e trace="${1%:*}" -e inject="${1%:*}":signal=KILL:when="${1#*:}" "$FCOPY" --resume "${@:2}"
+	[ "$status" = 137 ]
+	[ -f b.fcopy-part/data ]
+}
+
+@test "--resume: killed, or failed, before the rename: completed with the right mode" {
+	need_strace
+	local call
+	random a 100000
+	chmod 640 a
+	killed_at renameat:1 a b
+	expect 0 --resume a b
+	says "fcopy: b: resuming at 96 of 98 KiB (98 %)"
+	cmp a b
+	[ "$(stat -c %a b)" = 640 ]
+	echo old >b
+	chmod 444 a b
+	killed_at renameat:1 -f a b
+	expect 0 --resume -f a b
+	cmp a b
+	[ "$(stat -c %a b)" = 444 ]
+	chmod 664 a
+	umask 002
+	for call in renameat:error=EDQUOT fsync,fdatasync:error=EIO:when=1; do
+		rm -f b
+		traced 1 inject=$call --resume --fsync a b
+		injected
+		expect 0 --resume --fsync a b
+		mentions "b: resuming at 96 of 98 KiB (98 %)"
+		[ "$(stat -c %a b)" = 664 ]
+		cmp a b
+	done
+	absent b.fcopy-part
+}
+
+@test "--resume: a kill at each call of publish and commit, then the same command" {
+	need_strace
+	local call n killed=0
+	random a 300000
+	for call in mkdirat openat flock write renameat2 unlinkat renameat; do
+		for ((n = 1; n < 30; n++)); do
+			rm -rf b b.fcopy-part .fcopy-*
+			run strace -f -qq -o trace -e trace=$call -e inject=$call:signal=KILL:when=$n "$FCOPY" --resume a b
+			[ "$status" = 137 ] || break
+			killed=$((killed + 1))
+			expect 0 --resume a b
+			cmp a b
+			[ "$(ls -A)" = $'a\nb\ntrace' ] || { echo "$call $n"; ls -A; return 1; }
+		done
+	done
+	[ $killed -ge 20 ]
+}
+
+@test "--resume: waits for a lock that a dying process still holds, and no longer than a second" {
+	need flock
+	random a 300000
+	begin_part a b 64
+	flock b.fcopy-part/lock sleep 0.4 &
+	await never flock -n b.fcopy-part/lock true
+	expect 0 --resume a b
+	says "fcopy: b: resuming at 64 of 293 KiB (21 %)"
+	cmp a b
+	wait
+	rm b
+	begin_part a b 64
+	flock b.fcopy-part/lock sleep 60 &
+	await never flock -n b.fcopy-part/lock true
+	local start=$EPOCHREALTIME
+	expect 1 --resume a b
+	says "fcopy: b: another copy writes its .fcopy-part"
+	[ $(((${EPOCHREALTIME/./} - ${start/./}) / 100000)) -ge 10 ]
+}
+
 @test "--resume of a source without a known size: the message has no share of it" {
 	local source=/proc/kallsyms
 	[ "$(head -c 98304 $source | wc -c)" = 98304 ] || skip "no $source here"
-	head -c 98304 $source >b.fcopy-part
-	chmod 600 b.fcopy-part
+	begin_part $source b 96
 	expect 0 --resume $source b
 	says "fcopy: b: resuming at 96 KiB"
 	cmp $source b

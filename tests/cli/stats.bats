@@ -29,8 +29,7 @@ value() {
 
 @test "--stats: without --verify, a resumed copy was compared and not verified" {
 	random a 3000000
-	head -c 1000000 a >b.fcopy-part
-	chmod 600 b.fcopy-part
+	begin_part a b 976
 	expect 0 --stats --resume a b
 	[[ $(value resumed) == "976 KiB"* ]] || { echo "$stderr"; return 1; }
 	[[ $(value compare) =~ ^[0-9.]+\ (us|ms|s)$ ]]
@@ -90,8 +89,7 @@ value() {
 
 @test "--stats: what was there of an earlier try, and to whom it was sent" {
 	random a 3000000
-	head -c 1048576 a >b.fcopy-part
-	chmod 600 b.fcopy-part
+	begin_part a b 1024
 	expect 0 --stats --resume a b
 	[ "$(value resumed)" = "1.00 MiB  1048576 bytes" ]
 	mentions "fcopy: b: resuming at 1.0 of 2.9 MiB (34 %)"

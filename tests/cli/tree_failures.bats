@@ -676,13 +676,3 @@ has_started() {
 	mentions "d/A.fcopy-part: kept, unfinished" "d/B.fcopy-part: kept, unfinished"
 	[ -d d/A.fcopy-part ]
 }
-
-@test "chmod of the new tree is refused: the message has the reason, and modes that are stored are not given up" {
-	need_strace
-	make_small s
-	chmod 555 s # mkdir(2) gives the copy w for its owner
-	traced 1 inject=fchmod:error=EPERM:when=1 -r s d
-	injected
-	mentions "d: fchmod: Operation not permitted"
-	absent d
-}

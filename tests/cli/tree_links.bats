@@ -218,7 +218,7 @@ load tree
 	random s/a 3000000
 	ln s/a s/b
 	timeout 60 "$FCOPY" --limit-rate=1M -a --resume s/a s/b d 3>&- &
-	await test -s d/a.fcopy-part
+	await test -s d/a.fcopy-part/data
 	pkill -KILL -P $!
 	never wait $!
 	[ "$(ls d)" = a.fcopy-part ]

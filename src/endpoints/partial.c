@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT
+ * --resume of a file: it is `data` in DST.fcopy-part/, whose journal says how many of its bytes are
+ * complete.
+ */
+#define _GNU_SOURCE
+#include "error.h"
+#include "file.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TRIES 8 /* each fails if another copy makes or commits the part first */
+
+struct partial {
+	struct part part;
+	off_t known; /* bytes that need no comparison */
+};
+
+static int partial_fail(const struct endpoint *e, const struct part *p, int r,
+			struct fcopy_error *error)
+{
+	if (p->reason)
+		return error_refuse(error, e->path, -r, p->reason, p->advice);
+	error_call(error, p->call, e->path, -r);
+	if (r == -EACCES || r == -EPERM)
+		error->advice = replace_in_place_advice(e);
+	return r;
+}
+
+/* The attributes that data gets at the end depend on these. */
+static uint64_t partial_options(const struct endpoint *e, const struct fcopy_options *o)
+{
+	return o->preserve | (uint64_t)o->default_mode << 7 |
+	       (uint64_t)file_of(e)->place.exists << 8;
+}
+
+/* Is the source `data` of this part, or is the part in its way? */
+static int partial_refuse_source(const struct endpoint *e, const struct part *p,
+				 const struct endpoint *src, struct fcopy_error *error)
+{
+	char data[NAME_MAX + sizeof("/" PART_DATA)];
+	const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	int r = 0;
+	snprintf(data, sizeof(data), "%s/" PART_DATA, p->public);
+	for (int i = 0; i < 2 && r == 0; i++) {
+		int fd = openat(p->parent, i ? data : p->public, flags);
+		if (fd >= 0) {
+			r = part_refuse_source(e, fd, src, error);
+			close(fd);
+		}
+	}
+	return r;
+}
+
+/* How many bytes are in data for sure: see part.h. A source that changed just before it was read
+ * may have been changed again since, without a change of its times. */
+static off_t partial_known(const struct part *p, const struct endpoint *src,
+			   const struct fcopy_options *o, uint64_t options)
+{
+	const struct journal *j = &p->journal;
+	if (!part_same_source(p, &src->st, options) ||
+	    journal_is_recent(&j->source.source, &j->run.when))
+		return 0;
+	return j->current && !o->fsync ? j->prefix : j->flushed_prefix;
+}
+
+/* What has other attributes than a new copy would have is not continued: they could admit users to
+ * it. */
+static int partial_start_over(struct endpoint *e, struct part *p, struct fcopy_error *error)
+{
+	const char *call = "unlinkat";
+	int r = part_hide(p);
+	if (r == 0)
+		r = unlinkat(p->fd, PART_DATA, 0) < 0 && errno != ENOENT ? -errno : 0;
+	part_close(p, r == 0);
+	if (r < 0)
+		return error_operation(error, "remove of its .fcopy-part", call, e->path, -r);
+	return -EAGAIN;
+}
+
+/* Continues the open part. Returns -EAGAIN if there is none now. */
+static int partial_continue(struct endpoint *e, struct partial *f, const struct endpoint *src,
+			    const struct fcopy_options *o, struct fcopy_error *error)
+{
+	struct part *p = &f->part;
+	struct stat st;
+	const uint64_t options = partial_options(e, o);
+	if (p->journal.source.tree) {
+		part_close(p, false);
+		return error_refuse(error, e->path, EISDIR,
+				    "its .fcopy-part is the copy of a directory",
+				    FCOPY_ADVICE_REMOVE_PART);
+	}
+	/* Without data, a process was killed just after it had committed the file. */
+	e->fd = p->journal.options.number == options ? part_open_data(p, O_RDWR | O_NONBLOCK)
+						     : -ENOENT;
+	if (e->fd == -ENOENT)
+		return partial_start_over(e, p, error);
+	int r = e->fd < 0                                 ? e->fd
+		: fstat(e->fd, &st) < 0                   ? -errno
+		: S_ISREG(st.st_mode) && st.st_nlink == 1 ? 0
+							  : -EPERM;
+	if (r < 0) {
+		endpoint_close(e);
+		part_close(p, false);
+		return error_operation(error, "open in its .fcopy-part", "openat", e->path, -r);
+	}
+	f->known = partial_known(p, src, o, options);
+	if (f->known > st.st_size)
+		f->known = st.st_size;
+	file_of(e)->keep_part = true;
+	return 0;
+}
+
+static int partial_create(struct endpoint *e, struct partial *f, const struct endpoint *src,
+			  const struct fcopy_options *o, struct fcopy_error *error)
+{
+	struct part *p = &f->part;
+	int r = part_make(p);
+	if (r < 0)
+		return partial_fail(e, p, r, error);
+	if (!part_can_move(p)) {
+		part_close(p, true);
+		return error_refuse(error, e->path, EXDEV,
+				    "cannot be resumed: nothing can be moved to another directory "
+				    "here",
+				    FCOPY_ADVICE_NONE);
+	}
+	e->fd = openat(p->fd, PART_DATA, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (e->fd < 0)
+		r = part_fail(p, "open", errno);
+	if (r == 0)
+		r = part_describe(p, file_of(e)->place.name, &src->st, partial_options(e, o), e->fd,
+				  file_of(e)->mode);
+	if (r == 0)
+		r = part_publish(p);
+	if (r == 0)
+		return 0;
+	endpoint_close(e);
+	unlinkat(p->fd, PART_DATA, 0);
+	bool again = r == -EEXIST || r == -ENOTEMPTY; /* another copy was faster */
+	if (!again)
+		partial_fail(e, p, r, error);
+	part_close(p, true);
+	return again ? -EAGAIN : r;
+}
+
+int partial_open(struct endpoint *e, const struct endpoint *src, mode_t mode,
+		 const struct fcopy_options *o, struct fcopy_error *error)
+{
+	struct file *file = file_of(e);
+	struct partial *f = calloc(1, sizeof(*f));
+	if (!f)
+		return error_call(error, "malloc", e->path, ENOMEM);
+	file->mode = temporary_mode(file->place.dir, mode);
+	int r = -EAGAIN;
+	for (int tries = 0; tries < TRIES && r == -EAGAIN; tries++) {
+		part_init(&f->part, file->place.dir, file->place.name);
+		r = part_exists(&f->part)
+			? part_refuse_shared(file->place.dir, file->place.name, e->path, error)
+			: 0;
+		if (r == 0)
+			r = partial_refuse_source(e, &f->part, src, error);
+		if (r < 0)
+			break;
+		r = part_open(&f->part, file->place.name, o->cancel);
+		if (r == 0)
+			r = partial_continue(e, f, src, o, error);
+		else if (r == -ENOENT)
+			r = partial_create(e, f, src, o, error);
+		else
+			partial_fail(e, &f->part, r, error);
+	}
+	if (r == -EAGAIN)
+		r = error_refuse(error, e->path, EBUSY,
+				 "another copy has just used its .fcopy-part", FCOPY_ADVICE_NONE);
+	if (r < 0) {
+		free(f);
+		return r;
+	}
+	file->partial = f;
+	strcpy(file->temporary, PART_DATA);
+	return 0;
+}
+
+int partial_home(const struct endpoint *e)
+{
+	const struct file *f = file_of(e);
+	return f->partial ? f->partial->part.fd : f->place.dir;
+}
+
+off_t partial_begin(struct endpoint *e, off_t size)
+{
+	struct partial *f = file_of(e)->partial;
+	if (size < 0)
+		return f->known;
+	part_note_run(&f->part, size);
+	return size;
+}
+
+void partial_note(struct endpoint *e, off_t from, off_t to)
+{
+	if (to > from)
+		part_note(&file_of(e)->partial->part, &(struct journal_fact){.kind = JOURNAL_RANGE,
+									     .offset = from,
+									     .length = to - from});
+}
+
+bool partial_keep(struct endpoint *e, off_t size)
+{
+	struct file *f = file_of(e);
+	if (!f->temporary[0] || !f->partial)
+		return false;
+	(void)!ftruncate(e->fd, size); /* best effort: what follows is compared */
+	f->keep_part = part_is_named(&f->partial->part);
+	return f->keep_part;
+}
+
+bool partial_is_named(const struct endpoint *e)
+{
+	return part_is_named(&file_of(e)->partial->part);
+}
+
+/* Closes data before it is removed: NFS renames a file that is open. */
+void partial_drop(struct endpoint *e)
+{
+	struct file *f = file_of(e);
+	struct part *p = &f->partial->part;
+	const bool moved = !part_is_named(p); /* by somebody else: its name is another one's */
+	const bool removes = !f->keep_part || !f->temporary[0];
+	endpoint_close(e);
+	if (removes && !moved)
+		part_hide(p);
+	if (removes && f->temporary[0])
+		unlinkat(p->fd, PART_DATA, 0);
+	part_close(p, removes && !moved);
+	free(f->partial);
+	f->partial = NULL;
+	f->temporary[0] = '\0';
+}
+
+void part_remove(int dir, const char *name)
+{
+	struct part p;
+	struct fcopy_error ignored;
+	part_init(&p, dir, name);
+	if (part_refuse_shared(dir, name, name, &ignored) < 0 || part_open(&p, name, NULL) < 0)
+		return;
+	if (p.journal.source.tree) {
+		part_close(&p, false);
+		return;
+	}
+	part_hide(&p);
+	unlinkat(p.fd, PART_DATA, 0);
+	part_close(&p, true);
+}
