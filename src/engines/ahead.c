@@ -8,34 +8,36 @@
 
 #include <fcntl.h>
 #include <sys/param.h>
-#include <sys/resource.h>
 
 #define INTERVAL 0.002              /* seconds between two looks, at least */
 #define MOSTLY   0.5                /* of the time: the reader waits */
 #define FIRST    ((off_t)1 << 20)   /* bytes of the first window */
 #define STEP     ((off_t)128 << 10) /* the kernel reads no more for one call (6.18: ra_pages) */
 
-/* The voluntary context switches: a thread that is ready to run on a busy host makes none. */
-static long count_switches(void)
+/* runnable: io_runnable_seconds(), which costs three system calls, or negative. */
+static void ahead_restart(struct ahead *a, double runnable)
 {
-	struct rusage u;
-	return getrusage(RUSAGE_THREAD, &u) == 0 ? u.ru_nvcsw : 0;
+	a->wall = io_now();
+	a->cpu = io_thread_seconds();
+	a->runnable = runnable;
 }
 
 void ahead_start(struct ahead *a)
 {
-	if (a->most == 0)
-		return;
-	a->wall = io_now();
-	a->cpu = io_thread_seconds();
-	a->switches = count_switches();
+	if (a->most > 0)
+		ahead_restart(a, -1);
 }
 
-/* Has the reader waited most of the time since the last look? */
-static bool ahead_waited(const struct ahead *a, double now)
+/* Has the reader waited most of the time since the last look? On a busy host it may only have had
+ * no CPU: then a second look decides. Restarts the measurement. */
+static bool ahead_waited(struct ahead *a, double now)
 {
+	const double least = MOSTLY * (now - a->wall), before = a->runnable;
 	double waited = now - a->wall - (io_thread_seconds() - a->cpu);
-	return waited > MOSTLY * (now - a->wall) && count_switches() > a->switches;
+	double runnable = waited > least ? io_runnable_seconds() : -1;
+	bool known = runnable >= 0 && before >= 0;
+	ahead_restart(a, runnable);
+	return known && waited - (runnable - before) > least;
 }
 
 void ahead_look(struct ahead *a, int fd, off_t at, off_t end)
@@ -48,7 +50,6 @@ void ahead_look(struct ahead *a, int fd, off_t at, off_t end)
 			a->window = MIN(a->window > 0 ? 2 * a->window : FIRST, a->most);
 			a->done = at; /* FUSE ignores what it is asked for above some requests */
 		}
-		ahead_start(a);
 	}
 	if (a->window == 0)
 		return;

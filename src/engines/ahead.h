@@ -11,12 +11,12 @@
 #include <sys/types.h>
 
 struct ahead {
-	off_t most;    /* bytes in the page cache that are not copied yet, at most; 0: do nothing */
-	off_t window;  /* the same now: it doubles while the reader waits; 0: it did not wait */
-	off_t done;    /* up to here the kernel was asked to read */
-	double wall;   /* io_now() at the last look; 0: there was none */
-	double cpu;    /* seconds of this thread on a CPU until then */
-	long switches; /* how often it had waited until then */
+	off_t most;   /* bytes in the page cache that are not copied yet, at most; 0: do nothing */
+	off_t window; /* the same now: it doubles while the reader waits; 0: it did not wait */
+	off_t done;   /* up to here the kernel was asked to read */
+	double wall;  /* io_now() at the last look; 0: there was none */
+	double cpu;   /* seconds of this thread on a CPU until then */
+	double runnable; /* ... and in the run queue; negative: not asked */
 };
 
 /* The reader begins, or continues after a pause that must not count. */

@@ -82,5 +82,8 @@ struct io_path io_proc_path(int fd);
 double io_now(void);
 /* Seconds that this thread has been on a CPU. */
 double io_thread_seconds(void);
+/* Seconds that this thread was ready to run, but had no CPU: the second number of schedstat, in
+ * nanoseconds (Linux 2.6.12, CONFIG_SCHED_INFO). Negative: unknown. */
+double io_runnable_seconds(void);
 
 #endif

@@ -4,30 +4,8 @@
 #define _GNU_SOURCE
 #include "tree.h"
 
-#include <fcntl.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 #define INTERVAL  0.005 /* seconds between two reports of a thread, at least */
 #define WORK_SIZE 65536 /* bytes that count as much as an entry */
-
-/* The seconds that this thread was ready to run, but had no CPU: the second number of schedstat,
- * in nanoseconds (Linux 2.6.12, CONFIG_SCHED_INFO). Negative: unknown. */
-static double runnable_seconds(void)
-{
-	char text[96];
-	int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	ssize_t n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (n <= 0)
-		return -1;
-	text[n] = '\0';
-	char *second;
-	strtoull(text, &second, 10);
-	return (double)strtoull(second, NULL, 10) / 1e9;
-}
 
 /* The pool has another number of threads now: its entries take another time each. */
 static void restart(struct worker_time *m, unsigned change)
@@ -36,7 +14,7 @@ static void restart(struct worker_time *m, unsigned change)
 	m->sum = (struct tuner_report){0};
 	m->reported = io_now();
 	m->cpu = io_thread_seconds();
-	m->runnable = runnable_seconds();
+	m->runnable = io_runnable_seconds();
 }
 
 void tuning_begin_entry(struct worker *w)
@@ -63,7 +41,7 @@ void tuning_end_entry(struct worker *w, int fd)
 	m->sum.busy += now - m->began;
 	if (now - m->reported < INTERVAL)
 		return;
-	double cpu = io_thread_seconds(), runnable = runnable_seconds();
+	double cpu = io_thread_seconds(), runnable = io_runnable_seconds();
 	double waited = m->sum.busy - (cpu - m->cpu) - (runnable - m->runnable);
 	/* Where the time in the run queue is unknown, a busy host would look like slow storage. */
 	m->sum.waited = waited > 0 && runnable >= 0 && m->runnable >= 0 ? waited : 0;
