@@ -78,12 +78,7 @@ void list_json(FILE *);
 
 /* messages.c: on stderr, `fcopy: PATH: CALL: REASON`, and a line with a hint if there is one. */
 void message_error(const struct fcopy_error *);
-/* Its two parts: the line without a hint; and a hint that names the error's path, if there is one.
- */
-void message_text(const struct fcopy_error *);
-void message_hint_path(const struct fcopy_error *);
-/* A hint that needs no path, or NULL. */
-const char *message_hint(enum fcopy_advice);
+void message_text(const struct fcopy_error *); /* without the hint */
 /* The report's error; of a full disk also how much space was needed and free. */
 void message_failure(const struct fcopy_report *);
 /* `fcopy: warning: PATH: CALL: REASON`. */
@@ -97,12 +92,12 @@ const char *message_last_usage(void); /* the text of the last usage error */
  * second line or reverse the text; PATH: CALL: REASON; the name of DST.fcopy-part, which is next to
  * the file itself if dst is a symlink. */
 void message_print(const char *text);
+void message_print_on(FILE *, const char *text);
 void message_reason(const struct fcopy_error *);
 void message_part(const char *dst);
+void message_beside(const char *dst, const char *suffix); /* the same with another suffix */
 bool message_part_exists(const char *dst);
 void message_quoted(const char *path); /* as one shell word */
-/* A hint: PURPOSE, remove DST.fcopy-part and DST.fcopy-shards. */
-void message_shards(const char *purpose, const char *dst);
 
 /* events.c: for options.notify, with the struct cli as user. */
 void event_print(void *user, const struct fcopy_event *);

@@ -2,6 +2,8 @@
  * Describes the outcome of a copy in words.
  */
 #include "ending.h"
+#include "hint.h"
+#include "report.h"
 #include "text.h"
 
 #include <errno.h>
@@ -35,13 +37,6 @@ const char *ending_state(const struct cli *cli, const struct fcopy_report *r)
 	return text;
 }
 
-static void print_size(const char *before, uint64_t bytes, const char *after)
-{
-	struct text t = {0};
-	text_size_brief(&t, bytes);
-	fprintf(stderr, "%s%s%s", before, t.at, after);
-}
-
 void ending_engines(const struct fcopy_report *r, struct text *t)
 {
 	const char *between = "";
@@ -60,34 +55,48 @@ void ending_engines(const struct fcopy_report *r, struct text *t)
 	}
 }
 
+FILE *ending_list(const struct cli *cli)
+{
+	static int mixes = -1;
+	if (mixes < 0)
+		mixes = (cli->json && !cli->json_file) || json_file_mixes(cli->dst);
+	return mixes ? stderr : stdout;
+}
+
 void ending_summary(const struct cli *cli, const struct fcopy_report *r)
 {
-	struct text engines = {0};
+	struct text t = {0};
+	FILE *f = ending_list(cli);
 	const char *state = ending_state(cli, r), *more = strchr(state, ',');
-	if (r->kept) {
-		message_print(r->dst);
-		fprintf(stderr, ": %s\n", state);
+	bool shard = cli->copy.shard.count > 0 && r->committed && r->steps == 0;
+	if (r->kept || shard) { /* another process did the work of the shard, perhaps earlier */
+		message_print_on(f, r->dst);
+		fprintf(f, ": %s\n", r->kept ? state : "committed");
 		return;
 	}
-	if (cli->copy.shard.count > 0 && r->committed && r->steps == 0) {
-		message_print(r->dst); /* another process did the work, perhaps earlier */
-		fputs(": committed\n", stderr);
-		return;
-	}
-	message_print(cli->src);
-	fputs(" -> ", stderr);
-	message_print(r->dst);
-	print_size(": ", r->bytes, "");
-	ending_engines(r, &engines);
+	message_print_on(f, cli->src);
+	fputs(" -> ", f);
+	message_print_on(f, r->dst);
+	text_add(&t, ": ");
+	text_size_brief(&t, r->bytes);
+	text_add(&t, ", ");
 	if (r->cloned)
-		fputs(", cloned", stderr);
-	else if (engines.length > 0)
-		fprintf(stderr, ", %s", engines.at);
-	if (r->holes > 0)
-		print_size(", ", r->holes, " of holes");
-	if (r->resumed > 0)
-		print_size(", ", r->resumed, " resumed");
-	fprintf(stderr, "%s\n", more ? more : "");
+		text_add(&t, "cloned");
+	else
+		ending_engines(r, &t);
+	if (t.at[t.length - 2] == ',') /* no engine ran */
+		t.at[t.length -= 2] = '\0';
+	if (r->holes > 0) {
+		text_add(&t, ", ");
+		text_size_brief(&t, r->holes);
+		text_add(&t, " of holes");
+	}
+	if (r->resumed > 0) {
+		text_add(&t, ", ");
+		text_size_brief(&t, r->resumed);
+		text_add(&t, " resumed");
+	}
+	fprintf(f, "%s%s\n", t.at, more ? more : "");
 }
 
 static void print_destination(const struct fcopy_report *r)
@@ -110,14 +119,14 @@ static void print_destination(const struct fcopy_report *r)
 /* On a full disk, the same command would fail again. */
 static void print_continue(const struct fcopy_report *r, bool full)
 {
-	if (!full) {
-		fputs("fcopy: hint: run the same command again to resume\n", stderr);
-	} else if (r->expected > r->bytes) {
-		print_size("fcopy: hint: free ", r->expected - r->bytes,
-			   ", then run the same command again\n");
-	} else {
-		fputs("fcopy: hint: free space, then run the same command again\n", stderr);
-	}
+	struct text left = {0};
+	if (r->expected > r->bytes)
+		text_size_brief(&left, r->expected - r->bytes);
+	if (!full)
+		hint_printf("run the same command again to resume");
+	else
+		hint_printf("free %s, then run the same command again",
+			    left.length > 0 ? left.at : "space");
 }
 
 void ending_stopped(const struct cli *cli, const struct fcopy_report *r, bool interrupted)
@@ -150,8 +159,7 @@ void ending_shard(const struct cli *cli, const struct fcopy_error *e, const char
 	    (cli->quiet && e->err == EINTR))
 		return;
 	if (s->finish && e->err == ENODATA)
-		fprintf(stderr, "fcopy: hint: run each missing share with --shard=I/%u\n",
-			s->count);
+		hint_printf("run each missing share with --shard=I/%u", s->count);
 	else if (message_part_exists(dst))
-		message_shards("run the same command again; to give up", dst);
+		hint_shards("run the same command again; to give up", dst);
 }

@@ -18,6 +18,9 @@ double ending_seconds(const struct fcopy_report *);
 /* Adds the engines that moved bytes: "direct and readwrite in 2 threads". */
 void ending_engines(const struct fcopy_report *, struct text *);
 
+/* Where -v lists what was copied: standard output, unless that receives the copy or the JSON. */
+FILE *ending_list(const struct cli *);
+
 /* -v: one line about a copy that succeeded. */
 void ending_summary(const struct cli *, const struct fcopy_report *);
 

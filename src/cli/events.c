@@ -154,17 +154,35 @@ void event_add_warnings(struct json *j, const struct cli *cli)
 	errors_clear(warnings);
 }
 
+/* `SRC -> DST`, as for one file; or what else was done with the entry. */
 static void print_entry(const struct cli *cli, const struct fcopy_entry *e)
 {
 	const bool dry = cli->tree.dry_run;
+	FILE *f = ending_list(cli);
+	const char *state = "";
 	switch (e->action) {
 	case FCOPY_ACTION_COPIED:
-	case FCOPY_ACTION_LINKED: fputs(dry ? "would copy to " : "", stderr); break;
-	case FCOPY_ACTION_DELETED: fputs(dry ? "would remove " : "removed ", stderr); break;
+	case FCOPY_ACTION_LINKED:
+		fputs(dry ? "would copy " : "", f);
+		message_print_on(f, e->operand);
+		if (e->path) {
+			fputs(e->operand[strlen(e->operand) - 1] == '/' ? "" : "/", f);
+			message_print_on(f, e->path);
+		}
+		fputs(" -> ", f);
+		break;
+	case FCOPY_ACTION_DELETED: fputs(dry ? "would remove " : "removed ", f); break;
+	case FCOPY_ACTION_UNCHANGED:
+		if (cli->tree.update == FCOPY_UPDATE_CHANGED && cli->verbose < 2)
+			return; /* nearly all entries of a mirror */
+		state = cli->copy.resume                           ? ": complete, kept"
+			: cli->tree.update == FCOPY_UPDATE_CHANGED ? ": unchanged"
+								   : ": exists, kept";
+		break;
 	default: return;
 	}
-	message_print(e->dst);
-	fputc('\n', stderr);
+	message_print_on(f, e->dst ? e->dst : "");
+	fprintf(f, "%s\n", state);
 }
 
 static void print_event(const struct cli *cli, const struct fcopy_event *event)

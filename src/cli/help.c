@@ -3,6 +3,7 @@
  */
 #include "json.h"
 #include "option.h"
+#include "text.h"
 
 #include <stdio.h>
 
@@ -13,39 +14,42 @@ static const char head[] =
     "  or:  fcopy [OPTION]... SRC... DIR\n"
     "  or:  fcopy [OPTION]... -t DIR SRC...\n"
     "  or:  fcopy [OPTION]... -r|-a SRC DST\n"
-    "Copy SRC to DST with the kernel mechanism MODE, by default with the fastest safe one.\n"
+    "Copy SRC to DST with the kernel mechanism MODE, by default with a fast and safe\n"
+    "one that fcopy chooses.\n"
     "DST is replaced only when the copy is complete: a copy is whole or absent.\n"
-    "SRC or DST may be a stream: - (standard input or output), fd:N (an open descriptor),\n"
-    "tcp:HOST:PORT (connect), tcp-listen:[HOST:]PORT (listen; without HOST on loopback only).\n"
+    "SRC or DST may be a stream: - (standard input or output), fd:N (an open\n"
+    "descriptor), tcp:HOST:PORT (connect), tcp-listen:[HOST:]PORT (listen; without\n"
+    "HOST on loopback only).\n"
     "\n"
     "MODE is one of";
 
-static const char foot[] = "\n"
-			   "SIZE is a number of bytes, such as 8192, 64K or 1M (powers of 1024), "
-			   "64kB or 1MB (powers of 1000).\n"
-			   "Exit status: 0 done, 1 failed, 2 invalid usage.\n"
-			   "A copy that SIGINT, SIGTERM or SIGHUP stops cleans up and ends by that "
-			   "signal.\n";
+static const char foot[] =
+    "\n"
+    "SIZE is a number of bytes, such as 8192, 64K or 1M (powers of\n"
+    "1024), 64kB or 1MB (powers of 1000).\n"
+    "Exit status: 0 done, 1 failed, 2 invalid usage.\n"
+    "After SIGINT, SIGTERM or SIGHUP fcopy cleans up and terminates by that\n"
+    "signal.\n";
 
 /* " (modes 1, 3, 5, 7)" */
-static void print_modes_with(unsigned takes)
+static void add_modes_with(unsigned takes, struct text *t)
 {
 	unsigned count = 0, printed = 0;
 	for (const struct fcopy_mode *m = fcopy_modes(); m->name; m++)
 		count += (m->takes & takes) != 0;
-	for (const struct fcopy_mode *m = fcopy_modes(); m->name; m++)
-		if (m->takes & takes)
-			printf("%s%d",
-			       printed++ > 0 ? ", "
-			       : count == 1  ? " (mode "
-					     : " (modes ",
-			       m->number);
-	fputs(printed > 0 ? ")" : "", stdout);
+	for (const struct fcopy_mode *m = fcopy_modes(); m->name; m++) {
+		if (!(m->takes & takes))
+			continue;
+		text_add(t, printed++ > 0 ? ", " : count == 1 ? " (mode " : " (modes ");
+		text_number(t, (uint64_t)m->number);
+	}
+	text_add(t, printed > 0 ? ")" : "");
 }
 
 static void print_row(const struct option_row *row)
 {
 	char left[COLUMN];
+	struct text help = {0};
 	const char *value = row->value ? row->value : "";
 	bool optional = value[0] == '[';
 	if (!row->name) {
@@ -58,8 +62,10 @@ static void print_row(const struct option_row *row)
 		 : row->value ? "="
 			      : "",
 		 value + optional);
-	printf("%-*s%s", COLUMN, left, row->help);
-	print_modes_with(row->takes);
+	printf("%-*s", COLUMN, left);
+	text_add(&help, row->help);
+	add_modes_with(row->takes, &help);
+	text_wrap(stdout, help.at, COLUMN, ' ');
 	putchar('\n');
 }
 

@@ -2,6 +2,7 @@
  * Failures, warnings and usage errors in words.
  */
 #include "cli.h"
+#include "hint.h"
 #include "text.h"
 #include "utf8.h"
 
@@ -15,14 +16,24 @@
 
 static char usage_text[FCOPY_ERROR_TEXT_MAX]; /* of the last usage error, for --json */
 
-void message_print(const char *text)
+void message_print_on(FILE *f, const char *text)
 {
 	for (const unsigned char *c = (const unsigned char *)text; *c;) {
 		size_t length = utf8_length(c), n = length ? length : 1;
 		bool escape = utf8_is_control(c, length);
+		if (*c == ' ') { /* never the end of a line: a hint may be copied */
+			fputc(f == stderr || f == stdout ? ' ' : HINT_SPACE, f);
+			c++;
+			continue;
+		}
 		for (; n > 0; n--)
-			fprintf(stderr, escape ? "\\%03o" : "%c", *c++);
+			fprintf(f, escape ? "\\%03o" : "%c", *c++);
 	}
+}
+
+void message_print(const char *text)
+{
+	message_print_on(hint_stream(), text);
 }
 
 void message_reason(const struct fcopy_error *e)
@@ -32,33 +43,6 @@ void message_reason(const struct fcopy_error *e)
 	message_print(text);
 }
 
-const char *message_hint(enum fcopy_advice advice)
-{
-	switch (advice) {
-	case FCOPY_ADVICE_AUTO: return "use auto, or no MODE, to let fcopy choose";
-	case FCOPY_ADVICE_IN_PLACE: return "use --inplace to overwrite it";
-	case FCOPY_ADVICE_NO_FSYNC:
-		return "leave out --fsync and --verify, which this storage does not support";
-	case FCOPY_ADVICE_IN_PLACE_AUTO: return "use --inplace=auto to overwrite it";
-	case FCOPY_ADVICE_IN_PLACE_OR_FORCE:
-		return "use --inplace to overwrite it, or -f to replace it anyway";
-	case FCOPY_ADVICE_RECURSIVE: return "use -r to copy directories";
-	case FCOPY_ADVICE_DESCRIPTORS:
-		return "raise the hard limit of open files (ulimit -Hn): each level of "
-		       "directories needs two descriptors";
-	case FCOPY_ADVICE_FORCE: return "use -f to replace it anyway";
-	case FCOPY_ADVICE_FLUSH:
-		return "DST is complete, but may not survive a power cut: check the storage, then "
-		       "run sync";
-	case FCOPY_ADVICE_CACHE: return "leave out --no-cache";
-	case FCOPY_ADVICE_REFLINK:
-		return "use --reflink=auto to copy the bytes where a clone is impossible";
-	case FCOPY_ADVICE_FLAGS: return "remove the flag with chattr -i or chattr -a";
-	case FCOPY_ADVICE_REMOVE_LINK: return "remove the symlink, or create its target";
-	default: return NULL;
-	}
-}
-
 /* The file itself, if dst is a symlink: a part is next to it. */
 static const char *follow_symlink(const char *dst, char real[PATH_MAX])
 {
@@ -66,11 +50,11 @@ static const char *follow_symlink(const char *dst, char real[PATH_MAX])
 	return readlink(dst, link, sizeof(link)) > 0 && realpath(dst, real) ? real : dst;
 }
 
-static void print_beside(const char *dst, const char *suffix)
+void message_beside(const char *dst, const char *suffix)
 {
 	char real[PATH_MAX];
 	message_print(follow_symlink(dst, real));
-	fputs(suffix, stderr);
+	fputs(suffix, hint_stream());
 }
 
 bool message_part_exists(const char *dst)
@@ -83,22 +67,14 @@ bool message_part_exists(const char *dst)
 
 void message_part(const char *dst)
 {
-	print_beside(dst, ".fcopy-part");
-}
-
-void message_shards(const char *purpose, const char *dst)
-{
-	fprintf(stderr, "fcopy: hint: %s, remove ", purpose);
-	message_part(dst);
-	fputs(" and ", stderr);
-	print_beside(dst, ".fcopy-shards");
-	fputs(" while no shard runs\n", stderr);
+	message_beside(dst, ".fcopy-part");
 }
 
 void message_quoted(const char *path)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				    "0123456789/._-+,:=@%";
+	FILE *f = hint_stream();
 	bool escapes = false;
 	for (const unsigned char *c = (const unsigned char *)path; *c && !escapes;) {
 		size_t length = utf8_length(c);
@@ -106,51 +82,20 @@ void message_quoted(const char *path)
 		c += length ? length : 1;
 	}
 	if (path[strspn(path, plain)] == '\0') {
-		fputs(path, stderr);
+		fputs(path, f);
 		return;
 	}
-	fputs(escapes ? "$'" : "'", stderr);
+	fputs(escapes ? "$'" : "'", f);
 	for (const char *c = path; *c; c++) {
 		unsigned char byte = (unsigned char)*c;
 		if (escapes && (byte < ' ' || byte > '~' || byte == '\'' || byte == '\\'))
-			fprintf(stderr, "\\%03o", byte);
+			fprintf(f, "\\%03o", byte);
+		else if (byte == '\'')
+			fputs("'\\''", f);
 		else
-			fputs(byte == '\'' ? "'\\''" : (char[]){*c, '\0'}, stderr);
+			fputc(byte == ' ' && f != stderr ? HINT_SPACE : byte, f);
 	}
-	fputc('\'', stderr);
-}
-
-void message_hint_path(const struct fcopy_error *e)
-{
-	bool resume = e->advice == FCOPY_ADVICE_RESUME;
-	switch (e->advice) {
-	case FCOPY_ADVICE_REMOVE_PART:
-	case FCOPY_ADVICE_RESUME:
-		fprintf(stderr, "fcopy: hint: %sremove or rename ",
-			resume ? "use --resume to continue that copy, or " : "");
-		message_part(e->path);
-		fputc('\n', stderr);
-		break;
-	case FCOPY_ADVICE_REMOVE_FILE:
-	case FCOPY_ADVICE_REMOVE_TREE:
-		fprintf(stderr,
-			"fcopy: hint: if no other machine is writing to it, remove it: rm %s",
-			e->advice == FCOPY_ADVICE_REMOVE_TREE ? "-r " : "");
-		message_quoted(e->path);
-		fputc('\n', stderr);
-		break;
-	case FCOPY_ADVICE_SHARDS: message_shards("to start over", e->path); break;
-	default: break;
-	}
-}
-
-static void print_hint(const struct fcopy_error *e)
-{
-	const char *text = message_hint(e->advice);
-	if (text)
-		fprintf(stderr, "fcopy: hint: %s\n", text);
-	else
-		message_hint_path(e);
+	fputc('\'', f);
 }
 
 /* If the disk is full, prints the space that the copy needed and the space that was free before its
@@ -175,7 +120,7 @@ void message_text(const struct fcopy_error *e)
 void message_error(const struct fcopy_error *e)
 {
 	message_text(e);
-	print_hint(e);
+	hint_print(e);
 }
 
 void message_failure(const struct fcopy_report *r)
@@ -184,7 +129,7 @@ void message_failure(const struct fcopy_report *r)
 	message_reason(&r->error);
 	print_space(r);
 	fputc('\n', stderr);
-	print_hint(&r->error);
+	hint_print(&r->error);
 }
 
 void message_warning(const struct fcopy_report *r, const struct fcopy_error *e)
@@ -203,7 +148,7 @@ void message_warning(const struct fcopy_report *r, const struct fcopy_error *e)
 		message_reason(e);
 	}
 	fputc('\n', stderr);
-	print_hint(e);
+	hint_print(e);
 }
 
 const char *message_last_usage(void)

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 struct text {
 	size_t length;
@@ -47,6 +48,11 @@ const char *text_file_name(const char *path);
 size_t text_columns(const char *name, bool utf8);
 /* Adds the name, shortened in the middle if it takes more than `columns`. */
 void text_fit(struct text *, const char *name, size_t columns, bool utf8);
+
+/* Prints words, which end with a space, in lines of at most 79 columns. The first line is already
+ * `indent` columns long, and the others begin with as many spaces. A byte `glue` is printed as a
+ * space, but does not end a word. Changes the words. */
+void text_wrap(FILE *, char *words, size_t indent, char glue);
 
 /* Writes the text to fd. A failure is ignored: it could not be reported anywhere. */
 void text_write(const struct text *, int fd);

@@ -4,6 +4,7 @@
 #include "cli.h"
 #include "ending.h"
 #include "errors.h"
+#include "hint.h"
 #include "report.h"
 #include "text.h"
 
@@ -28,10 +29,10 @@ void tree_failed(const struct cli *cli, const struct fcopy_error *e)
 {
 	if (failures_seen++ < SHOWN || cli->verbose > 0) {
 		message_text(e);
-		if (message_hint(e->advice))
+		if (hint_text(e->advice))
 			advices |= ADVICE(e->advice);
 		else
-			message_hint_path(e);
+			hint_print_path(e);
 	}
 	if ((e->err == ENOSPC || e->err == EDQUOT) && !(e->call && strstr(e->call, "xattr")))
 		disk_full = true;
@@ -139,9 +140,9 @@ static void print_state(const struct fcopy_operand *o, const char *between)
 static void print_left(const struct fcopy_operand *o)
 {
 	print_name("fcopy: ", o->part, ": could not be removed\n");
-	fprintf(stderr, "fcopy: hint: remove it: rm %s", is_directory(o->part) ? "-r " : "");
+	fprintf(hint_begin(), "remove it: rm%c%s", HINT_SPACE, is_directory(o->part) ? "-r\1" : "");
 	message_quoted(o->part);
-	fputc('\n', stderr);
+	hint_end();
 }
 
 /* One hint for all parts: how to complete them. */
@@ -149,21 +150,16 @@ static void print_hint(const struct cli *cli, bool failed)
 {
 	const struct fcopy_mode *mode = cli->copy.mode;
 	if (disk_full)
-		fputs("fcopy: hint: free space, then run the command again with --resume\n",
-		      stderr);
+		hint_printf("free space, then run the command again with --resume");
 	else if (advices & ADVICE(FCOPY_ADVICE_AUTO) && mode)
-		fprintf(stderr,
-			"fcopy: hint: run the command again with --resume, and without mode %d "
-			"(%s)\n",
-			mode->number, mode->name);
+		hint_printf("run the command again with --resume, and without mode %d (%s)",
+			    mode->number, mode->name);
 	else if (!failed)
-		fprintf(stderr, "fcopy: hint: run the %s\n",
-			cli->copy.resume ? "same command again to resume"
-					 : "command again with --resume");
+		hint_printf("run the %s", cli->copy.resume ? "same command again to resume"
+							   : "command again with --resume");
 	else
-		fputs("fcopy: hint: fix the cause and run the command again with --resume; or "
-		      "commit without the failed entries: --resume --keep-going\n",
-		      stderr);
+		hint_printf("fix the cause and run the command again with --resume; or commit "
+			    "without the failed entries: --resume --keep-going");
 }
 
 /* Each operand that is not in place; those that are not begun come last. */
@@ -240,7 +236,7 @@ static void print_parts(const struct cli *cli, bool stopped)
 	}
 	for (int i = 0; i < 64; i++)
 		if (advices & ADVICE(i) && !(parts && i == FCOPY_ADVICE_AUTO))
-			fprintf(stderr, "fcopy: hint: %s\n", message_hint((enum fcopy_advice)i));
+			hint_printf("%s", hint_text((enum fcopy_advice)i));
 	if (parts)
 		print_hint(cli, failed);
 }

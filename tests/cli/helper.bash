@@ -77,21 +77,36 @@ demand() {
 	return 1
 }
 
+# unwrapped: stderr, with each hint in one line.
+unwrapped() {
+	printf '%s' "${stderr//$'\n             '/ }"
+}
+
 # says LINE…: these lines and no others went to stderr.
 says() {
 	local want
 	want=$(printf '%s\n' "$@")
-	[ "$stderr" = "$want" ] && return
+	[ "$(unwrapped)" = "$want" ] && return
 	printf 'stderr was:\n%s\nand not:\n%s\n' "$stderr" "$want"
 	return 1
 }
 
 # mentions TEXT…: each of these is somewhere on stderr.
 mentions() {
-	local text
+	local text shown
+	shown=$(unwrapped)
 	for text; do
-		[[ $stderr == *"$text"* ]] || { echo "no '$text' in: $stderr"; return 1; }
+		[[ $shown == *"$text"* ]] || { echo "no '$text' in: $stderr"; return 1; }
 	done
+}
+
+# lists LINE…: these lines and no others went to stdout.
+lists() {
+	local want
+	want=$(printf '%s\n' "$@")
+	[ "$output" = "$want" ] && return
+	printf 'stdout was:\n%s\nand not:\n%s\n' "$output" "$want"
+	return 1
 }
 
 usage_error() {
@@ -317,14 +332,16 @@ unguarded() {
 	done < <(sed -n 's/^Sig\(Cgt\|Ign\):[[:space:]]*//p' "/proc/$pid/status")
 }
 
-# unread ARG…: fcopy ARG… with SIGPIPE's default action; nobody reads its standard error.
+# unread ARG…: fcopy ARG… with SIGPIPE's default action; nobody reads its standard error, nor its
+# standard output if UNREAD=both.
 unread() {
 	python3 - "$FCOPY" "$@" <<-'END'
 		import os, subprocess, sys
 		r, w = os.pipe()
 		os.close(r)
-		run = subprocess.Popen(sys.argv[1:], stderr=w, stdout=subprocess.PIPE, restore_signals=True)
-		sys.stdout.write(run.communicate()[0].decode())
+		run = subprocess.Popen(sys.argv[1:], stderr=w, restore_signals=True,
+			stdout=w if os.environ.get("UNREAD") == "both" else subprocess.PIPE)
+		sys.stdout.write((run.communicate()[0] or b"").decode())
 		sys.exit(128 - run.returncode if run.returncode < 0 else run.returncode)
 	END
 }

@@ -90,20 +90,30 @@ load helper
 	[ -z "$output$stderr" ]
 }
 
-@test "-v: one line that says what was done, on stderr; nothing on stdout" {
+@test "-v: one line that says what was done, on stdout as with cp, unless that is the copy or the JSON" {
 	random a 3000000
 	expect 0 -v a b rw
-	[ -z "$output" ]
-	says "a -> b: 2.9 MiB, readwrite"
+	says ""
+	lists "a -> b: 2.9 MiB, readwrite"
 	expect 0 -v -j 2 --fsync a y par
-	says "a -> y: 2.9 MiB, readwrite in 2 threads, flushed"
+	lists "a -> y: 2.9 MiB, readwrite in 2 threads, flushed"
 	expect 0 -v -n a b
-	says "b: exists, kept"
+	lists "b: exists, kept"
 	truncate -s 8M h
 	expect 0 -v --reflink=never h i
-	[ "$(stat -c %b h)" -gt 0 ] || says "h -> i: 8.0 MiB, 8.0 MiB of holes"
+	[ "$(stat -c %b h)" -gt 0 ] || lists "h -> i: 8.0 MiB, 8.0 MiB of holes"
 	expect 0 -vv a c rw
-	mentions "fcopy: engine: readwrite" "a -> c: 2.9 MiB, readwrite"
+	mentions "fcopy: engine: readwrite"
+	lists "a -> c: 2.9 MiB, readwrite"
+	"$FCOPY" -v a - rw >d 2>err
+	cmp a d
+	grep -qx "a -> -: 2.9 MiB, readwrite" err
+	expect 0 -v --json a e rw
+	[ "${#lines[@]}" = 1 ] && [[ $output == '{"fcopy": '* ]]
+	says "a -> e: 2.9 MiB, readwrite"
+	mkdir t
+	expect 0 -v --json=out a b t
+	lists "a -> t/a" "b -> t/b"
 }
 
 # The space that a copy needs, on a tmpfs of 10 MiB.

@@ -110,9 +110,11 @@ markers() {
 @test "-v says whether the shard has committed" {
 	random src 3000000
 	expect 0 -v --shard=0/2 src dst
-	mentions 'flushed, not committed: other shards have not finished'
+	[[ $output == *'flushed, not committed: other shards have not finished' ]]
 	expect 0 -v --shard=1/2 src dst
-	mentions 'flushed, committed'
+	[[ $output == *'flushed, committed' ]]
+	expect 0 -v --shard=1/2 src dst
+	lists 'dst: committed'
 }
 
 @test "a late retry accepts the receipt, and does not copy again" {

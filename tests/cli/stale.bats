@@ -25,7 +25,7 @@ tree() {
 
 # hint: the command that the warning names.
 hint() {
-	sed -n 's/^fcopy: hint: if no other machine is writing to it, remove it: //p' <<<"$stderr"
+	sed -n 's/^fcopy: hint: if no other machine is writing to it, remove it: //p' <<<"$(unwrapped)"
 }
 
 @test "without O_TMPFILE: a copy warns about an old temporary file, and its command removes just that" {
@@ -162,7 +162,7 @@ jsonschema.validate(json.loads(sys.argv[2]), json.load(open(sys.argv[1])))' "$SC
 		old "$name/$NAME"
 		expect 0 -r src "$name/new"
 		mentions "$LEFT"
-		[ "$(wc -l <<<"$stderr")" = 2 ]
+		[ "$(unwrapped | wc -l)" = 1 ] # and an end without a newline
 		never grep -q $'\x1b' <<<"$stderr"
 		eval "$(hint)"
 		[ "$(ls -A "$name")" = new ]

@@ -377,7 +377,10 @@ has_started() {
 	wait $pid || status=$?
 	[ $status = 143 ]
 	absent d
-	grep -qxE "fcopy: stopped; d.fcopy-part has $(find d.fcopy-part -type f ! -name "$MARK" | wc -l) entr(y|ies) \([0-9.]+ (KiB|B)\)" err
+	grep -qxE "fcopy: stopped; d.fcopy-part has [0-9]+ entr(y|ies) \([0-9.]+ (KiB|B)\)" err
+	n=$(cd d.fcopy-part/data && find . -type f -exec cmp -s {} ../../s/{} \; -print | wc -l)
+	said=$(sed -n 's/.* has \([0-9]*\) entr.*/\1/p' err)
+	[ "$said" -ge "$n" ] && [ "$said" -le $((n + $(find d.fcopy-part/data -type d | wc -l))) ] || { cat err; return 1; }
 	grep -qx 'fcopy: hint: run the same command again to resume' err
 	[ "$(wc -l <err)" = 2 ]
 	[ -d d.fcopy-part ]
@@ -594,7 +597,7 @@ has_started() {
 	need python3
 	mkdir s
 	seq 3000 | sed 's,^,s/,' | xargs touch
-	run -141 unread -rv s d
+	UNREAD=both run -141 unread -rv s d
 	absent d
 	[ -z "$(find . -maxdepth 1 -name '.fcopy-*')" ]
 }

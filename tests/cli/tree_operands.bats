@@ -353,8 +353,20 @@ prepare() {
 	ln -s a s/link
 	mkfifo s/fifo
 	expect 0 -rv s d
-	mentions "d/a" "d/d/b" 'd/d/new\012line' "d/link" "d/fifo"
-	[ "$(grep -c '^d/' <<<"$stderr")" = "$(find s -mindepth 1 -printf x | wc -c)" ]
+	says ""
+	diff <(sort <<<"$output") - <<-'END'
+		s -> d
+		s/a -> d/a
+		s/d -> d/d
+		s/d/b -> d/d/b
+		s/d/new\012line -> d/d/new\012line
+		s/fifo -> d/fifo
+		s/link -> d/link
+	END
+	rm d/a
+	expect 0 -rvTn s d
+	grep -qx 's/a -> d/a' <<<"$output"
+	[ "$(grep -c ': exists, kept$' <<<"$output")" = 4 ] || { echo "$output"; return 1; }
 }
 
 @test "-n: what exists is left as it is, and the rest is copied, as cp -n" {

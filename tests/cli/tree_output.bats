@@ -263,7 +263,7 @@ has_bytes() {
 }
 
 is_writing() {
-	[ -n "$(find "$1" -path '*.fcopy-*' -type f -size +0)" ]
+	[ -n "$(find "$1" -path '*.fcopy-*' -type f -size +100k)" ]
 }
 
 @test "a signal with several SRC: the last lines say which is in place" {
