@@ -58,7 +58,7 @@ const char *hint_text(enum fcopy_advice advice)
 	case FCOPY_ADVICE_AUTO: return "use auto, or no MODE, to let fcopy choose";
 	case FCOPY_ADVICE_IN_PLACE: return "use --inplace to overwrite it";
 	case FCOPY_ADVICE_NO_FSYNC:
-		return "leave out --fsync and --verify, which this storage does not support";
+		return "leave out --fsync and --verify: this storage cannot flush a file";
 	case FCOPY_ADVICE_IN_PLACE_AUTO: return "use --inplace=auto to overwrite it";
 	case FCOPY_ADVICE_IN_PLACE_OR_FORCE:
 		return "use --inplace to overwrite it, or -f to replace it anyway";

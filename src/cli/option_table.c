@@ -214,7 +214,7 @@ const struct option_row option_table[] = {
 	 set_flag, FIELD(copy.no_clobber), .not_benchmarked = true},
 	{"update", 'u', "[WHICH]", "replace only files that are: older (-u), changed, none, all",
 	 set_update, .not_benchmarked = true},
-	{"verbose", 'v', NULL, "print what was done; given twice, also each decision and engine", set_count,
+	{"verbose", 'v', NULL, "print each copied file; -vv: also why each mechanism was chosen", set_count,
 	 FIELD(verbose), .not_benchmarked = true},
 	{"quiet", 'q', NULL, "print no progress and no warnings", set_flag, FIELD(quiet)},
 	{0},
