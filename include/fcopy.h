@@ -91,6 +91,7 @@ enum fcopy_advice {
 	FCOPY_ADVICE_REFLINK,       /* options.reflink FCOPY_WHEN_AUTO */
 	FCOPY_ADVICE_FLAGS,         /* remove the inode flags of the destination: chattr(1) */
 	FCOPY_ADVICE_RESUME,        /* options.resume, or remove or rename DST.fcopy-part */
+	FCOPY_ADVICE_NO_PART,       /* leave out options.resume and options.shard */
 	FCOPY_ADVICE_NO_FSYNC,      /* leave out options.fsync and options.verify */
 	FCOPY_ADVICE_IN_PLACE_AUTO, /* options.in_place FCOPY_WHEN_AUTO: no rename can replace it */
 };
@@ -513,7 +514,7 @@ struct fcopy_tree_report {
 	/* Why the first such file or tree was written under its final name, as a static string;
 	 * NULL: none was. */
 	const char *not_atomic;
-	uint64_t resumed; /* bytes that an earlier run had copied */
+	uint64_t resumed;           /* bytes that an earlier run had copied */
 	unsigned threads_most;      /* threads that copied entries, at most ... */
 	double threads_average;     /* ... and on average over the time */
 	const char *threads_reason; /* why so many, as a static string; NULL: copy.threads */

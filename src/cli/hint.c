@@ -57,6 +57,7 @@ const char *hint_text(enum fcopy_advice advice)
 	switch (advice) {
 	case FCOPY_ADVICE_AUTO: return "use auto, or no MODE, to let fcopy choose";
 	case FCOPY_ADVICE_IN_PLACE: return "use --inplace to overwrite it";
+	case FCOPY_ADVICE_NO_PART: return "leave out --resume and --shard";
 	case FCOPY_ADVICE_NO_FSYNC:
 		return "leave out --fsync and --verify: this storage cannot flush a file";
 	case FCOPY_ADVICE_IN_PLACE_AUTO: return "use --inplace=auto to overwrite it";

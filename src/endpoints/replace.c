@@ -219,7 +219,7 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 	if (parts && !options->scratch && !can_be_named(e))
 		return error_refuse(error, e->path, EOPNOTSUPP,
 				    "cannot have a .fcopy-part: " STORAGE_NO_RENAME,
-				    FCOPY_ADVICE_NONE);
+				    FCOPY_ADVICE_NO_PART);
 	if (options->shard.count > 0) {
 		file_of(e)->mode = temporary_mode(file_of(e)->place.dir, mode);
 		e->st.st_mode = S_IFREG;

@@ -74,16 +74,6 @@ static bool rename_closed(int dir, const char *from, const char *to, bool *able)
 	return learned;
 }
 
-/* Each probe returns false if nothing was learned. */
-static bool probe_directory(int dir, const char *a, const char *b, bool *able)
-{
-	if (mkdirat(dir, a, 0700) < 0)
-		return false;
-	bool learned = rename_hidden(dir, a, b, able);
-	unlinkat(dir, *able ? b : a, AT_REMOVEDIR);
-	return learned;
-}
-
 static bool create_hidden(int dir, const char *name)
 {
 	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -95,6 +85,54 @@ static bool create_hidden(int dir, const char *name)
 	if (fd >= 0)
 		unlinkat(dir, name, 0);
 	return false;
+}
+
+static bool is_readable(int dir, const char *name)
+{
+	char byte;
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	bool readable = fd >= 0 && read(fd, &byte, 1) == 1;
+	if (fd >= 0)
+		close(fd);
+	return readable;
+}
+
+/* gcsfuse can be set up to rename only empty directories, and with its write cache rclone returns
+ * EIO for the files of a renamed directory until it has uploaded them. */
+static bool renames_full_directory(int dir, const char *from, const char *to)
+{
+	char before[2 * TEMPORARY_SIZE], after[2 * TEMPORARY_SIZE];
+	bool able;
+	snprintf(before, sizeof(before), "%s/f", from);
+	snprintf(after, sizeof(after), "%s/f", to);
+	if (!create_hidden(dir, before))
+		return true; /* the copy will fail, too */
+	rename_hidden(dir, from, to, &able);
+	bool readable = able && is_readable(dir, after);
+	/* Only under its first name does rclone forget the upload of the file. */
+	if (able && !readable)
+		able = renameat(dir, to, dir, from) < 0;
+	unlinkat(dir, able ? after : before, 0);
+	unlinkat(dir, able ? to : from, AT_REMOVEDIR);
+	return readable;
+}
+
+/* Each probe returns false if nothing was learned. full: also a directory that is not empty. */
+static bool probe_directory(int dir, const char *a, const char *b, bool full, bool *able,
+			    bool *same)
+{
+	struct stat before, after;
+	if (mkdirat(dir, a, 0700) < 0)
+		return false;
+	bool known = full && fstatat(dir, a, &before, AT_SYMLINK_NOFOLLOW) == 0;
+	bool learned = rename_hidden(dir, a, b, able);
+	*same = *able && known && fstatat(dir, b, &after, AT_SYMLINK_NOFOLLOW) == 0 &&
+		before.st_ino == after.st_ino;
+	if (*able && full)
+		*able = renames_full_directory(dir, b, a);
+	unlinkat(dir, a, AT_REMOVEDIR);
+	unlinkat(dir, b, AT_REMOVEDIR);
+	return learned;
 }
 
 static bool probe_files(int dir, const char *a, const char *b, bool *renames, bool *replaces)
@@ -122,6 +160,7 @@ static bool probe_modes(int dir, const char *name, bool *able)
 	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return false;
+	(void)!write(fd, "\n", 1); /* as in create_hidden */
 	*able = fchmod(fd, 0640) == 0 && fstat(fd, &first) == 0 && fchmod(fd, 0600) == 0 &&
 		fstat(fd, &second) == 0 && (first.st_mode & 07777) == 0640 &&
 		(second.st_mode & 07777) == 0600;
@@ -134,7 +173,7 @@ static bool probe_modes(int dir, const char *name, bool *able)
 static unsigned storage_probe(int dir, enum storage_ability wanted, unsigned *able)
 {
 	char a[TEMPORARY_SIZE], b[TEMPORARY_SIZE];
-	bool renames = false, replaces = false, directories = false, modes = false;
+	bool renames = false, replaces = false, directories = false, modes = false, same = false;
 	unsigned asked = 0;
 	if (temporary_draw(a) < 0 || temporary_draw(b) < 0)
 		return 0;
@@ -143,12 +182,13 @@ static unsigned storage_probe(int dir, enum storage_ability wanted, unsigned *ab
 		*able = modes ? asked : 0;
 		return asked;
 	}
-	if (wanted != STORAGE_REPLACES_FILES && probe_directory(dir, a, b, &directories))
-		asked = directories ? STORAGE_RENAMES_DIRECTORIES | STORAGE_RENAMES_FILES
-				    : STORAGE_RENAMES_DIRECTORIES;
-	*able = directories ? asked : 0;
-	if (asked & wanted || wanted == STORAGE_RENAMES_DIRECTORIES ||
-	    !probe_files(dir, a, b, &renames, &replaces))
+	const unsigned of_full = STORAGE_RENAMES_DIRECTORIES | STORAGE_KEEPS_INODES;
+	const bool full = wanted & of_full;
+	if (wanted != STORAGE_REPLACES_FILES &&
+	    probe_directory(dir, a, b, full, &directories, &same))
+		asked = (full ? of_full : 0) | (directories ? STORAGE_RENAMES_FILES : 0);
+	*able = directories ? asked & ~(same ? 0 : STORAGE_KEEPS_INODES) : 0;
+	if (asked & wanted || full || !probe_files(dir, a, b, &renames, &replaces))
 		return asked;
 	*able |= (renames ? STORAGE_RENAMES_FILES : 0) | (replaces ? STORAGE_REPLACES_FILES : 0);
 	return asked | STORAGE_RENAMES_FILES | STORAGE_REPLACES_FILES;

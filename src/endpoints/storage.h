@@ -18,6 +18,7 @@ enum storage_ability {
 	STORAGE_CHANGES_MODES = 1 << 3, /* chmod has an effect */
 	STORAGE_KEEPS_ATTRIBUTES = 1 << 4,
 	STORAGE_KEEPS_TIMES = 1 << 5,
+	STORAGE_KEEPS_INODES = 1 << 6, /* a directory that is renamed has the same inode number */
 };
 
 /* Does it change the modification time of a file when that is closed? */

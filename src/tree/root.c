@@ -121,12 +121,19 @@ static int root_check_storage(struct root *r)
 {
 	struct tree *t = r->tree;
 	const bool always = in_place_always(&t->options->copy);
-	if (!always && storage_can(&t->storage, r->to->place.dir, STORAGE_RENAMES_DIRECTORIES))
-		return 0;
+	const int dir = r->to->place.dir;
+	if (!always && storage_can(&t->storage, dir, STORAGE_RENAMES_DIRECTORIES)) {
+		if (!t->options->copy.resume || storage_can(&t->storage, dir, STORAGE_KEEPS_INODES))
+			return 0;
+		return root_refuse(r, EOPNOTSUPP,
+				   "cannot be resumed: a renamed directory gets another inode "
+				   "number here",
+				   FCOPY_ADVICE_NO_PART);
+	}
 	if (t->options->copy.resume)
 		return root_refuse(r, EOPNOTSUPP,
 				   "cannot be resumed: directories cannot be renamed here",
-				   FCOPY_ADVICE_NONE);
+				   FCOPY_ADVICE_NO_PART);
 	r->named = true;
 	report_not_atomic(t, r->to->path, always ? IN_PLACE_REASON : STORAGE_NO_RENAME);
 	return 0;

@@ -33,7 +33,7 @@ int shard_open_part(struct root *root, struct shard_job *j)
 		return error_refuse(
 		    j->error, j->path, EOPNOTSUPP,
 		    "cannot be copied in shards: directories cannot be renamed here",
-		    FCOPY_ADVICE_NONE);
+		    FCOPY_ADVICE_NO_PART);
 	bool created = !j->part && mkdirat(j->parent, j->part_name, 0700) == 0;
 	if (!j->part && !created && errno != EEXIST)
 		return error_call(j->error, "mkdir", j->path, errno);

@@ -31,6 +31,11 @@ no_probe_left() {
 	ln -s a s/link
 	# shellcheck disable=SC2016
 	by_fuse rw 'for errno in ENOSYS EMFILE EOPNOTSUPP EPERM EACCES EINVAL EIO EXDEV; do
+			setfattr -n user.fault -v renamedir:0 m
+			setfattr -n user.fault -v renamefull:$errno m
+			rm -rf m/*
+			"$FCOPY" -r s m/t
+			diff -r --no-dereference s backing/t
 			setfattr -n user.fault -v renamedir:$errno m
 			rm -rf m/*
 			"$FCOPY" -r -v --json=out s m/t 2>err
@@ -292,7 +297,7 @@ refuses_and_overwrites() {
 		"$FCOPY" -a s m/u
 		"$FCOPY" -aT s m/u
 		diff -r s backing/u
-		setfattr -n user.fault -v write:EIO:0:1 m
+		setfattr -n user.fault -v write:EIO:500:1 m
 		! "$FCOPY" -r s m/v
 		"$FCOPY" -r --resume s m/v
 		diff -r s backing/v

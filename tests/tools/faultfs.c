@@ -14,13 +14,12 @@
  *     RULE:   OP:ACTION[:OFFSET[:TIMES]], or OP:0, which removes the rules of OP
  *     OP:     read, write, flush, fsync, release, create, fallocate, truncate, link, rename,
  * unlink, chmod, chown, utimens, symlink, mknod, mkdir, statfs, lseek, setxattr, getxattr,
- *             listxattr; of rename, only that of a directory (renamedir), onto a name that exists
- *             (renameover), or of a file that is open for writing (renameopen)
- *     ACTION: ERRNO        fail with this error, such as EPERM
- *             short=BYTES  read or write at most that many bytes (1 or more)
- *             delay=MS     sleep for milliseconds first
- *     OFFSET: a read or write is affected if it has bytes at or past OFFSET (0)
- *     TIMES:  how many operations are affected; without it, all
+ *             listxattr; of rename, only that of a directory (renamedir), of one that has entries
+ * (renamefull), onto a name that exists (renameover), or of a file that is open for writing
+ * (renameopen) ACTION: ERRNO        fail with this error, such as EPERM short=BYTES  read or write
+ * at most that many bytes (1 or more) delay=MS     sleep for milliseconds first OFFSET: a read or
+ * write is affected if it has bytes at or past OFFSET (0) TIMES:  how many operations are affected;
+ * without it, all
  *
  * An operation has one rule for each kind of action: read:delay=20, read:short=5000 and
  * read:EIO:1048576 apply together, and a read that is shortened to end before OFFSET succeeds.
@@ -274,6 +273,18 @@ static int fs_link(const char *from, const char *to)
 	return faults_at(FAULT_LINK, NULL, 0) ?: result(link(rel(from), rel(to)));
 }
 
+static bool is_full(const char *directory)
+{
+	DIR *dir = opendir(directory);
+	int entries = 0;
+
+	while (dir && readdir(dir))
+		entries++;
+	if (dir)
+		closedir(dir);
+	return entries > 2; /* . and .. */
+}
+
 static int fs_rename(const char *from, const char *to, unsigned flags)
 {
 	struct stat st;
@@ -282,6 +293,8 @@ static int fs_rename(const char *from, const char *to, unsigned flags)
 
 	if (!err && directory)
 		err = faults_at(FAULT_RENAMEDIR, NULL, 0);
+	if (!err && directory && is_full(rel(from)))
+		err = faults_at(FAULT_RENAMEFULL, NULL, 0);
 	if (!err && !directory && is_written(st.st_ino))
 		err = faults_at(FAULT_RENAMEOPEN, NULL, 0);
 	if (!err && lstat(rel(to), &st) == 0)

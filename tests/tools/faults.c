@@ -38,6 +38,7 @@ static const char *const names[FAULTS] = {
     [FAULT_RENAMEDIR] = "renamedir",
     [FAULT_RENAMEOVER] = "renameover",
     [FAULT_RENAMEOPEN] = "renameopen",
+    [FAULT_RENAMEFULL] = "renamefull",
 };
 
 enum action { FAIL, SHORTEN, DELAY, ACTIONS };
