@@ -22,8 +22,8 @@
  *                     update (what a merge leaves alone), mirror (what it removes), link_dest,
  *                     prune (outdated entries), remove, inside (DST below SRC), rivals and inodes
  *                     (names that lead to one file in DST), report, report_entry
- *   src/copy/         policy: rules (what options demand), copy (opens), run (up to the commit),
- *                     settle (before the commit), closed (after it), notify, plan (auto), cached
+ *   src/copy/         policy: rules (what options demand), copy (opens), complete (--resume), run (up to
+ *                     the commit), settle (before the commit), closed (after it), notify, plan (auto), cached
  *                     and measure (splice or threads), cpus, ask, modes, step, extents, allocate,
  *                     space, stale, ranges (threads), verify and compare, serve (many clients),
  *                     shard, shard_join, shard_job and shard_records (a copy by several processes)

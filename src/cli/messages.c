@@ -3,6 +3,7 @@
  */
 #include "cli.h"
 #include "hint.h"
+#include "part/name.h"
 #include "text.h"
 #include "utf8.h"
 
@@ -61,13 +62,14 @@ bool message_part_exists(const char *dst)
 {
 	char real[PATH_MAX], part[PATH_MAX];
 	struct stat st;
-	int n = snprintf(part, sizeof(part), "%s.fcopy-part", follow_symlink(dst, real));
-	return n < (int)sizeof(part) && lstat(part, &st) == 0;
+	return part_make_path(part, follow_symlink(dst, real)) && lstat(part, &st) == 0;
 }
 
 void message_part(const char *dst)
 {
-	message_beside(dst, ".fcopy-part");
+	char real[PATH_MAX], part[PATH_MAX];
+	part_make_path(part, follow_symlink(dst, real));
+	message_print(part);
 }
 
 void message_quoted(const char *path)

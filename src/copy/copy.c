@@ -35,6 +35,11 @@ static int open_and_run(struct copy *c, const struct operand *src, struct operan
 	if (r != 0)
 		return r;
 	source_hide_mode(&c->src.st, c->options);
+	r = copy_complete(c, dst);
+	if (r != 0) {
+		c->src.ops->abort(&c->src);
+		return r < 0 ? r : 0;
+	}
 	r = destination_open(&c->dst, dst, &c->src, c->options, e);
 	if (r == 0) {
 		request.from = &c->src;

@@ -162,6 +162,10 @@ int allocate_hole(struct copy *, off_t start, off_t end);
 /* Allocates [start, end) without writing, as in the source. */
 int allocate_unwritten(struct copy *, off_t start, off_t end);
 
+/* complete.c: has DST all bytes of the open SRC already, so that a copy with options.resume only has
+ * to set attributes? Returns 1, 0, or -errno with the failure recorded. */
+int copy_complete(struct copy *, const struct operand *dst);
+
 /* compare.c: compares [start, end) of source and destination. Returns the offset of the first
  * difference, or `end`, or -errno with the failure recorded. past_cache: read both from the
  * storage, with O_DIRECT; *cached is set if a file does not support that and was read through the

@@ -96,8 +96,8 @@ void partial_drop(struct endpoint *e);
 /* renew.c: gives a part that an earlier attempt left the owner, group, ACL and security label of a
  * new file. Returns 0, or -errno with the failure recorded. */
 int part_renew(const struct endpoint *e, struct fcopy_error *);
-/* Sets e's temporary name to DST.fcopy-part. Returns false if that is too long. */
-bool part_set_name(struct endpoint *e);
+/* Sets e's temporary name to that of its part. */
+void part_set_name(struct endpoint *e);
 /* Returns 0, or -ENOENT if the open part has lost its name since. */
 int part_file_is_named(const struct endpoint *e);
 /* Refuses to copy the part to itself. fd is the open part. */

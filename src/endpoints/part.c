@@ -111,9 +111,7 @@ int part_check(const struct endpoint *e, struct fcopy_error *error)
 	return reason ? refuse_part(e, EPERM, reason, error) : 0;
 }
 
-bool part_set_name(struct endpoint *e)
+void part_set_name(struct endpoint *e)
 {
-	struct file *f = file_of(e);
-	int n = snprintf(f->temporary, sizeof(f->temporary), "%s" PART_SUFFIX, f->place.name);
-	return n < (int)sizeof(f->temporary);
+	part_make_name(file_of(e)->temporary, file_of(e)->place.name);
 }

@@ -57,8 +57,7 @@ int shared_open(struct endpoint *e, bool commit, uint64_t inode, const volatile 
 {
 	struct stat st;
 	file_of(e)->keep_part = true;
-	if (!part_set_name(e))
-		return error_call(error, "openat", e->path, ENAMETOOLONG);
+	part_set_name(e);
 	int r = shared_open_file(e, commit, inode == 0);
 	if (r < 0)
 		return error_operation(error, "open of its .fcopy-part", "openat", e->path, -r);
@@ -86,8 +85,7 @@ int shared_refuse_source(const struct endpoint *e, const struct endpoint *src,
 			 struct fcopy_error *error)
 {
 	struct endpoint copy = *e, *part = &copy;
-	if (!part_set_name(part))
-		return 0; /* shared_open reports it */
+	part_set_name(part);
 	int fd = openat(file_of(part)->place.dir, file_of(part)->temporary,
 			O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	int r = fd < 0 ? 0 : part_refuse_source(e, fd, src, error);

@@ -19,13 +19,7 @@
 void part_init(struct part *p, int parent, const char *dst)
 {
 	*p = (struct part){.parent = parent, .fd = -1, .lock = -1, .log = -1};
-	int n = snprintf(p->public, sizeof(p->public), "%s" PART_SUFFIX, dst);
-	if (n < (int)sizeof(p->public))
-		return;
-	uint64_t hash = 0xcbf29ce484222325u;
-	for (; *dst; dst++)
-		hash = (hash ^ (unsigned char)*dst) * 0x100000001b3u;
-	snprintf(p->public, sizeof(p->public), "%016" PRIx64 PART_SUFFIX, hash);
+	part_make_name(p->public, dst);
 }
 
 int part_make(struct part *p)

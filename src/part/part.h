@@ -22,9 +22,9 @@
 
 #include "fcopy.h"
 #include "journal.h"
+#include "name.h"
 #include "private.h"
 
-#define PART_SUFFIX   ".fcopy-part"
 #define PART_DATA     "data"
 #define PART_JOURNAL  "journal"
 #define PART_REPLACED "its .fcopy-part was moved or replaced during the copy"

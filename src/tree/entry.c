@@ -55,15 +55,13 @@ static int entry_open_destination(struct worker *w, const struct entry *e, const
  * symlink leads to. */
 static void entry_note_part(const struct worker *w, const struct entry *e)
 {
-	const size_t size = PATH_MAX - (sizeof(PART_SUFFIX) - 1);
-	char *part = w->tree->report->part, link[2], real[PATH_MAX];
+	char *part = w->tree->report->part, link[2], path[PATH_MAX], real[PATH_MAX];
 	pthread_mutex_lock(&w->tree->lock);
 	if (part[0] == '\0') {
-		entry_path(e, false, part, size);
-		if (readlink(part, link, sizeof(link)) > 0 && realpath(part, real) &&
-		    strlen(real) < size)
-			strcpy(part, real);
-		strcat(part, PART_SUFFIX);
+		entry_path(e, false, path, sizeof(path));
+		bool follow = readlink(path, link, sizeof(link)) > 0 && realpath(path, real);
+		if (!part_make_path(part, follow ? real : path))
+			part[0] = '\0';
 	}
 	pthread_mutex_unlock(&w->tree->lock);
 }

@@ -94,7 +94,7 @@ void mirror_begin(struct tree *t, const struct operand *o, int dst)
 	char boot[40];
 	struct mirror *m = &t->mirror;
 	*m = (struct mirror){.window_ns = update_window(t->options, dst), .root = geteuid() == 0};
-	if (t->options->update != FCOPY_UPDATE_CHANGED)
+	if (t->options->update != FCOPY_UPDATE_CHANGED || t->options->copy.resume)
 		return;
 	mirror_boot(boot);
 	m->marked = mirror_read_marker(m, dst, boot);

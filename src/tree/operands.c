@@ -33,10 +33,9 @@ static int refuse_names(struct tree *t, const char *a, const char *b, const char
  * kept: without --resume only that of a directory is. */
 static bool make_part_name(const struct tree *t, const struct operand *src, char part[NAME_MAX + 1])
 {
-	const char *name = src->place.name;
-	if (operand_is_unnamed(src) || strlen(name) + sizeof(PART_SUFFIX) > NAME_MAX + 1)
+	if (operand_is_unnamed(src))
 		return false;
-	sprintf(part, "%s" PART_SUFFIX, name);
+	part_make_name(part, src->place.name);
 	return t->options->copy.resume || src->kind == OPERAND_DIRECTORY;
 }
 
@@ -150,8 +149,10 @@ int operands_find(struct tree *t, const char *const *src, size_t n, const char *
 	t->operands = n;
 	for (size_t i = 0; i < n; i++)
 		operand_find_source(&t->operand[i], src[i], follow);
-	operand_find_destination(&t->destination, dst,
-				 n > 1 || o->into_directory || !o->copy.no_directory);
+	/* The next run of a command with --resume finds the copy as DST. */
+	const bool itself = o->copy.no_directory ||
+			    (o->copy.resume && t->operand[0].kind == OPERAND_DIRECTORY);
+	operand_find_destination(&t->destination, dst, n > 1 || o->into_directory || !itself);
 	return 0;
 }
 

@@ -167,8 +167,9 @@ static int root_open(struct root *r)
 				   FCOPY_ADVICE_NONE);
 	if (st->st_dev == r->from->place.st.st_dev && st->st_ino == r->from->place.st.st_ino)
 		return root_refuse(r, EINVAL, "is the source directory", FCOPY_ADVICE_USAGE);
-	if (r->tree->options->copy.resume && !r->tree->options->dry_run)
-		return home_open_committed(r, st);
+	if (r->tree->options->copy.resume && !r->tree->options->dry_run &&
+	    (result = home_open_committed(r, st)) != HOME_EXISTS)
+		return result;
 	r->dst = directory_open(r->tree, place->dir, place->name);
 	if (r->dst < 0)
 		return root_fail(r, "open", errno);

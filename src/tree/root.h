@@ -56,7 +56,9 @@ int shard_open_part(struct root *, struct shard_job *);
 /* home.c: creates the new tree, or opens the one that an earlier run began. */
 int home_open(struct root *);
 /* The same with --resume for a destination that exists, with this stat: it must be the tree of an
- * earlier run that was killed after it renamed the tree. */
+ * earlier run that was killed after it renamed the tree. Returns HOME_EXISTS if it is not, but may
+ * be a complete copy of one of several operands. */
+#define HOME_EXISTS 1
 int home_open_committed(struct root *, const struct stat *);
 
 /* commit.c: sets the attributes of the complete directory, flushes and renames it. Returns 0 or

@@ -124,8 +124,8 @@ static int copy_stream(struct tree *t, const struct operand *src)
 	t->report->files += r == 0 && !one.kept;
 	if (one.atomic) /* only such a DST is unchanged after a failure */
 		strcpy(t->report->dst, one.dst);
-	if (one.part_kept && strlen(one.dst) + sizeof(PART_SUFFIX) <= PATH_MAX)
-		strcat(strcpy(t->report->part, one.dst), PART_SUFFIX);
+	if (one.part_kept && !part_make_path(t->report->part, one.dst))
+		t->report->part[0] = '\0';
 	t->committed = r == 0 && (!t->shard || one.committed);
 	t->in_place = r < 0 && (one.in_place || (!one.atomic && one.bytes > 0));
 	report_add_steps(t->report, one.step, one.steps);
@@ -323,6 +323,15 @@ static int tree_make_filter(struct tree *t)
 	return r;
 }
 
+/* What an earlier run of the command has completed has the same bytes. */
+static void skip_complete(struct fcopy_tree_options *o)
+{
+	if (!o->copy.resume)
+		return;
+	o->update = FCOPY_UPDATE_CHANGED;
+	o->checksum = true;
+}
+
 int fcopy_tree(const char *const *src, size_t n, const char *dst,
 	       const struct fcopy_tree_options *options, struct fcopy_tree_report *report)
 {
@@ -353,8 +362,10 @@ int fcopy_tree(const char *const *src, size_t n, const char *dst,
 	t.made = inodes_new();
 	if (!t.made || (t.options->hard_links && !t.links))
 		tree_fail(&t, "malloc", dst, ENOMEM);
-	else if (operands_find(&t, src, n, dst) == 0 && operands_check(&t) == 0)
+	else if (operands_find(&t, src, n, dst) == 0 && operands_check(&t) == 0) {
+		skip_complete(&own);
 		copy_sources(&t, dst);
+	}
 	links_free(t.links);
 	filter_free(t.filter);
 	inodes_free(t.made);

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT
+ * --resume, where an earlier run of the command has completed the copy: nothing is written.
+ */
+#define _GNU_SOURCE
+#include "copy.h"
+#include "endpoints/error.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Opens DST if it is another file of the size of SRC, without other names. Returns a descriptor or
+ * -1. */
+static int complete_open(const struct copy *c, const struct operand *dst, struct stat *st)
+{
+	const struct fcopy_options *o = c->options;
+	if (!o->resume || o->scratch || o->no_clobber || o->count > 0 || c->share ||
+	    dst->kind != OPERAND_FILE || !S_ISREG(c->src.st.st_mode) || !c->src.positional ||
+	    dst->place.st.st_size != c->src.st.st_size)
+		return -1;
+	int fd = openat(dst->place.dir, dst->place.name,
+			O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return -1; /* the copy itself reports what is wrong */
+	if (fstat(fd, st) == 0 && st->st_ino == dst->place.st.st_ino &&
+	    st->st_dev == dst->place.st.st_dev && st->st_size == c->src.st.st_size &&
+	    st->st_nlink == 1 && (st->st_ino != c->src.st.st_ino || st->st_dev != c->src.st.st_dev))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* Options of this run may ask for attributes that the earlier one did not set. */
+static int complete_attributes(struct copy *c)
+{
+	struct metadata_pair pair = {.src = c->src.fd,
+				     .dst = c->dst.fd,
+				     .st = &c->src.st,
+				     .src_path = c->src.path,
+				     .dst_path = c->dst.path,
+				     .reused = true};
+	struct fcopy_error e;
+	int r = 0;
+	for (size_t i = 0; i < METADATA_ATTRIBUTES && r == 0; i++)
+		if (c->options->preserve & metadata_order[i] &&
+		    metadata_copy_attribute(metadata_order[i], &pair, &e) < 0)
+			r = copy_lose_attribute(c, metadata_order[i], &e);
+	return r;
+}
+
+int copy_complete(struct copy *c, const struct operand *dst)
+{
+	struct fcopy_report *report = c->report;
+	const off_t size = c->src.st.st_size;
+	struct stat st;
+	bool cached;
+	int fd = complete_open(c, dst, &st);
+	if (fd < 0)
+		return 0;
+	source_adopt(&c->dst, fd, dst->path, &st);
+	double start = io_now();
+	copy_phase(c, FCOPY_PHASE_VERIFY, (uint64_t)size);
+	off_t same = size > 0 ? compare_files(c, 0, size, c->options->fsync, &cached) : 0;
+	report->seconds[FCOPY_PHASE_VERIFY] = io_now() - start;
+	int r = same < 0 ? (int)same : same == size;
+	if (r > 0) {
+		int lost = complete_attributes(c);
+		if (lost == 0 && c->options->fsync)
+			lost = copy_flush(c, true);
+		r = lost < 0 ? lost : r;
+	}
+	c->dst.ops->abort(&c->dst);
+	/* Only a cancellation ends the copy: what cannot be read is replaced. */
+	if (same < 0 && same != -EINTR) {
+		report->error = (struct fcopy_error){0};
+		return 0;
+	}
+	if (r <= 0)
+		return r;
+	report->bytes = report->resumed = report->expected = (uint64_t)size;
+	report->existed = report->atomic = true;
+	copy_notify(c, FCOPY_EVENT_RESUME, NULL, NULL);
+	return 1;
+}

@@ -1,0 +1,93 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The same command with --resume after an earlier run has completed some of its copies, or all.
+
+load helper
+
+# moved: bytes that the last command with --json moved.
+moved() {
+	sed -n 's/.*"moved": \([0-9]*\).*/\1/p' <<<"$output" | head -n 1
+}
+
+@test "--resume: a complete file is not written again, and gets the attributes that are asked for" {
+	random a 300000
+	touch -d 2001-02-03 a
+	expect 0 --resume a b
+	inode=$(stat -c %i b)
+	expect 0 --resume --json a b
+	[ "$(moved)" = 0 ]
+	expect 0 -p --resume --fsync a b
+	[ "$(stat -c %i b)" = "$inode" ]
+	[ "$(stat -c %Y b)" = "$(stat -c %Y a)" ]
+	cmp a b
+}
+
+@test "--resume: a file of the same size with other bytes, or with other names, is replaced" {
+	random a 300000
+	random b 300000
+	ln b other
+	cp b old
+	expect 1 --resume a b
+	mentions "other hard links"
+	rm other
+	expect 0 --resume a b
+	cmp a b
+	expect 0 -f --resume a b
+	ln b other
+	expect 1 -p --resume a b
+	mentions "other hard links"
+}
+
+@test "--resume: several SRC: complete files and trees are not copied again" {
+	mkdir -p t/d o
+	random f1 200000
+	random t/d/x 100000
+	random f2 150000
+	expect 0 -a --resume f1 t o
+	random t/d/new 7000
+	chmod 750 t/d
+	expect 0 -a --resume --json f1 t f2 o
+	[ "$(moved)" = 157000 ]
+	cmp f1 o/f1
+	cmp f2 o/f2
+	diff -r t o/t
+	[ "$(stat -c %a o/t/d)" = 750 ]
+	expect 0 -a --resume --json -t o f1 t f2
+	[ "$(moved)" = 0 ]
+	[ "$(ls o)" = $'f1\nf2\nt' ]
+}
+
+@test "-a --resume SRC DST: the same command again does not make DST/SRC" {
+	mkdir -p s/sub
+	random s/sub/a 10000
+	expect 0 -a --resume s d
+	expect 2 -a --resume s d
+	mentions "d: exists: " "use -t" "leave out --resume"
+	diff -r s d
+	expect 0 -a --resume -t d s
+	diff -r s d/s
+}
+
+@test "--resume: names of up to 255 bytes, for a file and for a tree" {
+	local n name
+	need_strace
+	random s 200000
+	mkdir t
+	random t/a 1000
+	for n in 243 244 255; do
+		name=$(printf "%0${n}d" 7)
+		traced 1 inject=pwrite64,write,copy_file_range:error=EIO --resume s "$name" 1
+		injected
+		expect 0 --resume s "$name"
+		cmp s "$name"
+		rm "$name"
+		ln -s nowhere t/b
+		expect 1 -rL --resume t "$name"
+		rm t/b
+		expect 0 -rL --resume t "$name"
+		diff -r t "$name"
+		rm -r "$name"
+	done
+	rm -f trace
+	[ "$(ls)" = $'s\nt' ]
+}
