@@ -37,6 +37,7 @@ SCENARIOS = {
     "new": ("new", [TREE]),
     "merge": ("merge", ["-a -j1 -T {s}/tree {t}/dst"]),
     "merge-named": ("merge", ["-a -j1 -T {s}/tree {t}/dst"]),  # without O_TMPFILE
+    "mirror": ("mirror", ["-q --mirror --exclude=.x-* -j1 {s}/tree {t}/dst"]),
     "resume-new": ("new", ["--resume " + TREE]),
     "resume": ("part", ["--resume " + TREE]),
     "shard-tree": ("new", ["--shard=0/2 " + TREE, "--shard=1/2 " + TREE]),
@@ -131,15 +132,18 @@ class World:
         self.top = tempfile.mkdtemp(prefix="exchange.", dir=os.environ.get("FCOPY_EXCHANGE_DIR"))
         os.chmod(self.top, 0o755)
         self.src, self.home = self.top + "/src", self.top + "/home"
-        self.dst = self.top + "/dst" if self.setup == "merge" else self.home + "/dst"
+        merges = self.setup in ("merge", "mirror")
+        self.dst = self.top + "/dst" if merges else self.home + "/dst"
         self.output = self.top + "/output"
         os.mkdir(self.top + "/outside", 0o700)
         write(self.top + "/outside/secret", SECRET, 0o600)
         make_source(self.src)
         os.mkdir(self.home, 0o755)
         own(self.top, "home")
-        if self.setup == "merge":
+        if merges:
             make_merged(self.dst)
+        if self.setup == "mirror":
+            self._mirror()
         elif self.setup == "old":
             write(self.home + "/f", b"OLD", 0o600)
         elif self.setup == "part":
@@ -150,6 +154,17 @@ class World:
         for fd, *_ in self.before.values():
             os.close(fd)
         shutil.rmtree(self.top)
+
+    def _mirror(self):
+        """Unchanged entries, some with other attributes, and more entries than the source has."""
+        self._run(self.commands[0], lambda call, moment: None)
+        sub = self.dst + "/sub"
+        os.chmod(sub + "/n", 0o640)
+        os.chmod(sub + "/p", 0o600)
+        os.rename(sub + "/c", sub + "/x")
+        os.makedirs(sub + "/new/xd/y")
+        write(sub + "/new/xd/y/z", b"HIS", 0o644)
+        own(sub, "x", "new/xd", "new/xd/y", "new/xd/y/z")
 
     def _leave_part(self):
         created = []
@@ -272,6 +287,8 @@ class World:
                     path.startswith(self.dst + "/")
                 if copied and os.path.basename(path) != PROP and PROP + "/" not in path:
                     state.pop("entries", None)
+                    if self.setup == "mirror":  # corrects the attributes of its copies
+                        state.pop("mode")
                 if self.scenario == "file-inplace" and path == self.home + "/f":
                     state.pop("content", None)
                 self.before[st.st_dev, st.st_ino] = (fd, path, state, links)
