@@ -343,13 +343,59 @@ void operand_find_file(struct operand *dst, const struct operand *src, char path
 		dst->kind = dst->place.exists ? kind_of_type(dst->place.st.st_mode) : OPERAND_NEW;
 }
 
+/* In a tree, a symlink of another user could lead to any file that he cannot write. It is followed
+ * only to a file of his in a directory of his. */
+static int place_check_link(const struct place *p, const struct stat *link, const char *path,
+			    struct fcopy_error *e)
+{
+	struct stat dir;
+	if (link->st_uid == 0 || link->st_uid == geteuid())
+		return 0;
+	if (S_ISREG(p->st.st_mode) && p->st.st_uid == link->st_uid && fstat(p->dir, &dir) == 0 &&
+	    dir.st_uid == link->st_uid)
+		return 0;
+	return error_refuse(
+	    e, path, EPERM,
+	    "is a symlink of another user, and does not lead to a file of that user",
+	    FCOPY_ADVICE_NONE);
+}
+
+/* Opens what the symlink leads to, and notes the stat of the very symlink that was followed: its
+ * owner can exchange the name. */
+static int place_open_link(struct place *p, struct stat *link, const char *path,
+			   struct fcopy_error *e)
+{
+	char text[PATH_MAX];
+	int fd = openat(p->dir, p->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	ssize_t n = fd < 0 || fstat(fd, link) < 0 ? -1 : readlinkat(fd, "", text, sizeof(text) - 1);
+	int r = n < 0 ? error_call(e, "readlink", path, errno) : 0;
+	if (fd >= 0)
+		close(fd);
+	if (r < 0)
+		return r;
+	text[n] = '\0';
+	p->target = openat(p->dir, text, O_PLACE);
+	if (p->target < 0 && errno == ENOENT)
+		return error_refuse(e, path, ENOENT, "is a dangling symlink",
+				    FCOPY_ADVICE_REMOVE_LINK);
+	if (p->target < 0)
+		return error_call(e, "open", path, errno);
+	return fstat(p->target, &p->st) < 0 ? error_call(e, "fstat", path, errno) : 0;
+}
+
 int place_find_in(struct place *p, int dir, const char *name, const char *path,
 		  struct fcopy_error *e)
 {
+	struct stat link;
 	/* a name that the kernel returned: NAME_MAX at most */
 	int r = place_enter(p, dir, name, path, e);
+	const bool followed = r == 0 && p->symlink;
+	if (followed)
+		r = place_open_link(p, &link, path, e);
 	if (r == 0)
 		r = place_follow(p, path, e);
+	if (r == 0 && followed)
+		r = place_check_link(p, &link, path, e);
 	if (r < 0)
 		place_close(p);
 	return r;

@@ -38,3 +38,53 @@ exchanges() {
 		"file-resume rename* enter home/*fcopy-* 1 file" \
 		"shard-file openat enter home/f.fcopy-* * root-file"
 }
+
+@test "a merge follows a symlink of another user only to a file of his in a directory of his" {
+	need_root "to own files as another user"
+	mkdir -p src/d dst/d outside
+	echo new | tee src/d/out src/d/own src/d/root >/dev/null
+	echo old | tee outside/out outside/root dst/d/file >/dev/null
+	ln -s ../../outside/out dst/d/out
+	ln -s ../../outside/root dst/d/root
+	ln -s file dst/d/own
+	chown -h 65534 dst/d dst/d/out dst/d/own dst/d/file
+	expect 1 -r -T src dst
+	mentions "dst/d/out: is a symlink of another user, and does not lead to a file of that user"
+	holds old outside/out
+	holds new outside/root
+	holds new dst/d/file
+}
+
+@test "a merge into a directory that others can write to leaves no private directory in it" {
+	local i
+	mkdir -p src/d/new/deep dst/d
+	echo x >src/d/a
+	ln src/d/a src/d/b
+	ln src/d/a src/d/new/c
+	echo y >src/d/new/deep/f
+	for i in {1..40}; do ln -s "$i" src/d/l$i; done
+	mkfifo src/d/p
+	chmod 777 dst/d
+	echo old >dst/d/b
+	ln -s old dst/d/l1
+	expect 0 -a -T src dst
+	says
+	diff <(cd src && find . -printf '%p %y %m %l %n\n' | sort) \
+		<(cd dst && find . -printf '%p %y %m %l %n\n' | sort)
+	[ dst/d/a -ef dst/d/new/c ]
+	[ dst/d/a -ef dst/d/b ]
+}
+
+@test "a merge into a directory of this user alone makes nothing in a private directory" {
+	need_strace
+	mkdir -p src/d dst/d
+	ln -s x src/d/l
+	mkdir src/d/new
+	echo x >src/d/f
+	echo old >dst/d/f
+	traced 0 trace=mkdir,mkdirat,mknodat,symlinkat,statx,name_to_handle_at -a -j1 -T src dst
+	in_trace 'mkdirat\(.*"new"' 1
+	in_trace 'mkdir(at)?\(' 1
+	in_trace 'symlinkat\(.*"l"' 1
+	in_trace 'name_to_handle_at' 0
+}
