@@ -127,7 +127,7 @@ static int partial_create(struct endpoint *e, struct partial *f, const struct en
 		return error_refuse(error, e->path, EXDEV,
 				    "cannot be resumed: nothing can be moved to another directory "
 				    "here",
-				    FCOPY_ADVICE_NONE);
+				    FCOPY_ADVICE_NO_PART);
 	}
 	e->fd = openat(p->fd, PART_DATA, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (e->fd < 0)

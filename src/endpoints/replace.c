@@ -185,6 +185,22 @@ static bool can_be_named(const struct endpoint *e)
 			   p->exists ? STORAGE_REPLACES_FILES : STORAGE_RENAMES_FILES);
 }
 
+/* Why DST cannot have a part here, or NULL. That of --resume is a directory, which is renamed and
+ * recognised by its inode number. */
+static const char *part_lacks(const struct endpoint *e, const struct fcopy_options *options)
+{
+	struct storage once = STORAGE_INITIALIZER, *s = file_of(e)->storage;
+	const int dir = file_of(e)->place.dir;
+	if ((options->resume || options->shard.count > 0) && !can_be_named(e))
+		return "cannot have a .fcopy-part: " STORAGE_NO_RENAME;
+	s = s ? s : &once;
+	if (options->resume && !storage_can(s, dir, STORAGE_RENAMES_DIRECTORIES))
+		return "cannot be resumed: directories cannot be renamed here";
+	if (options->resume && !storage_can(s, dir, STORAGE_KEEPS_INODES))
+		return "cannot be resumed: a renamed directory gets another inode number here";
+	return NULL;
+}
+
 /* Creates the file with a temporary name; or, if that could not be changed, a new file under its
  * final name. An old file is kept until the commit, so it cannot be replaced then. */
 static int create_named(struct endpoint *e, mode_t mode, const struct fcopy_options *options,
@@ -215,11 +231,9 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 	int r = open_directory(e, options);
 	if (r < 0)
 		return error_operation(error, "open its directory", "open", e->path, -r);
-	const bool parts = options->resume || options->shard.count > 0;
-	if (parts && !options->scratch && !can_be_named(e))
-		return error_refuse(error, e->path, EOPNOTSUPP,
-				    "cannot have a .fcopy-part: " STORAGE_NO_RENAME,
-				    FCOPY_ADVICE_NO_PART);
+	const char *lacks = options->scratch ? NULL : part_lacks(e, options);
+	if (lacks)
+		return error_refuse(error, e->path, EOPNOTSUPP, lacks, FCOPY_ADVICE_NO_PART);
 	if (options->shard.count > 0) {
 		file_of(e)->mode = temporary_mode(file_of(e)->place.dir, mode);
 		e->st.st_mode = S_IFREG;
