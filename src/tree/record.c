@@ -2,7 +2,7 @@
  * Notes in the journal of a part which files of a tree are complete, and what their sources were.
  *
  * Each worker collects lines in a buffer. With --resume the part has its journal from the start,
- * and a buffer is appended as soon as it has a few dozen lines: they are what a kill costs.
+ * and a buffer is appended as soon as it has a few lines: they are what a kill costs.
  * Otherwise a full buffer creates the journal, and only a tree that is kept needs the rest: a small
  * tree costs no system call.
  */
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define BUFFER_SIZE ((size_t)64 << 10)
-#define EAGER_SIZE  ((size_t)4 << 10)
+#define EAGER_SIZE  ((size_t)512) /* of each thread, of which a slow file system gets 64 */
 
 /* The first line creates the journal. A failure never fails the copy. */
 static void record_append(struct record *r, const char *lines, size_t size)

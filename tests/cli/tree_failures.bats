@@ -602,25 +602,6 @@ has_started() {
 	[ -z "$(find . -maxdepth 1 -name '.fcopy-*')" ]
 }
 
-@test "more levels than the hard limit of open files allows: a hint, and the rest is kept" {
-	mkdir s
-	(cd s && for _ in {1..300}; do mkdir d && cd -P d || exit; done && echo x >leaf)
-	run --separate-stderr bash -c 'ulimit -n 256; "$1" -r s d' - "$FCOPY"
-	demand 1
-	mentions "Too many open files" "hint: raise the hard limit of open files (ulimit -Hn)" \
-		"d.fcopy-part: kept"
-	[ "$(grep -c 'Too many open files' <<<"$stderr")" = 1 ]
-	expect 0 -r --resume s d
-	diff -r s d
-	# 1,000 levels are well within the limit that most systems set.
-	rm -r s d
-	mkdir s
-	(cd s && for _ in {1..1000}; do mkdir d && cd -P d || exit; done && echo x >leaf)
-	bash -c 'ulimit -Hn 4096; ulimit -Sn 1024; exec "$1" -a s d' - "$FCOPY"
-	[ "$(find d | wc -l)" = 1002 ]
-	find s d -depth -delete
-}
-
 @test "a source that is replaced by a rename, or removed, while it is copied: a warning" {
 	local victim
 	mkdir s
