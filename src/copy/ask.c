@@ -77,3 +77,15 @@ bool ask_is_cold(int fd, off_t size)
 		return false;
 	return cache.nr_cache < (uint64_t)size / (uint64_t)sysconf(_SC_PAGESIZE) / 4;
 }
+
+bool ask_is_exact(long type)
+{
+	switch (type) {
+	case EXT4_SUPER_MAGIC:
+	case XFS_SUPER_MAGIC:
+	case BTRFS_SUPER_MAGIC:
+	case TMPFS_MAGIC:
+	case F2FS_SUPER_MAGIC: return true;
+	default: return false; /* FUSE with direct_io, procfs: st_size need not be the end */
+	}
+}

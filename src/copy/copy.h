@@ -19,6 +19,7 @@ struct copy {
 	off_t limit;         /* copy no byte at or after this; TRANSFER_TO_EOF: no limit */
 	off_t size;          /* expected of a source with offsets: its size, or the limit */
 	double began;        /* io_now() before anything was opened; 0: opened elsewhere */
+	bool local;          /* source on a local file system, whose st_size is where reads end */
 	bool remote;         /* source on a network file system */
 	bool served;         /* run by fcopy_serve(), which reports its completion */
 	bool direct;         /* bulk data bypasses the page cache */
@@ -193,6 +194,8 @@ void stale_warn(int dir, const struct fcopy_options *, const struct fcopy_report
 long ask_type(int fd);
 /* Is this a network file system? May be FUSE, which does not report what it stores on. */
 bool ask_is_remote(long type);
+/* Is st_size of a regular file always the end that read(2) finds? Only where that is known. */
+bool ask_is_exact(long type);
 /* Must a file of this file system be written in order by one thread? Object stores that are mounted
  * by FUSE refuse any other write; on network file systems several writers wait for each other. */
 bool ask_needs_order(long type);

@@ -113,11 +113,12 @@ static int read_on(struct copy *c)
 	return c->dst.positional && !plain ? run_stream(c, chain) : run_chain(c, &c->all, &chain);
 }
 
-/* The same with one buffer on the stack: a small file takes only a read, a write and a read; a
- * larger one, after the planned bytes, takes only the last read. */
+/* The same with one buffer on the stack: a small file takes only a read, a write, and a second read
+ * unless its st_size is reliable; a larger one, after the planned bytes, takes only the last read.
+ * The buffer has room for more than a small file. */
 static int read_on_small(struct copy *c)
 {
-	char buffer[SMALL_SIZE];
+	char buffer[SMALL_SIZE + 4096];
 	c->all.buffer = buffer;
 	c->all.buffer_size = sizeof(buffer);
 	int r = step_run(c, &engine_readwrite, &c->all);

@@ -75,6 +75,7 @@ int copy_run_phase(struct copy *c)
 				   .offset = c->first,
 				   .end = c->limit,
 				   .fresh = endpoint_old(&c->dst) != OLD_OVERWRITTEN,
+				   .exact = c->local && c->src.positional,
 				   .size = S_ISREG(c->src.st.st_mode) ? c->src.st.st_size : 0,
 				   .buffer_size = c->options->buffer_size ? c->options->buffer_size
 									  : c->mode->buffer_size,

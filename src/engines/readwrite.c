@@ -69,6 +69,9 @@ static int readwrite_through(struct transfer *t, void *buffer, size_t size)
 					     r);
 		if (stop)
 			return stop;
+		t->ended = t->exact && (size_t)got < want && t->offset == t->size;
+		if (t->ended)
+			return 0;
 	}
 	return 0;
 }

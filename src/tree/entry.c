@@ -66,6 +66,17 @@ static void entry_note_part(const struct worker *w, const struct entry *e)
 	pthread_mutex_unlock(&w->tree->lock);
 }
 
+/* Asks once for each file system. */
+static bool entry_is_exact(struct worker *w, int fd, const struct stat *st)
+{
+	if (!w->is_asked || w->asked_exact != st->st_dev) {
+		w->is_asked = true;
+		w->asked_exact = st->st_dev;
+		w->is_exact = ask_is_exact(ask_type(fd));
+	}
+	return w->is_exact;
+}
+
 /* O_EXCL or the commit met the copy of another entry. */
 static bool entry_met_rival(struct worker *w, const struct entry *e)
 {
@@ -94,6 +105,7 @@ static int entry_copy_file(struct worker *w, const struct entry *e, int fd, cons
 	c->no_clone = w->options.reflink <= FCOPY_WHEN_AUTO && w->refuses_clones &&
 		      w->no_clone == st->st_dev;
 	w->options.resume = w->tree->single && w->tree->options->copy.resume;
+	c->local = entry_is_exact(w, fd, st);
 	source_adopt(&c->src, fd, entry_src, st);
 	int r = entry_open_destination(w, e, st);
 	if (r != 0) {

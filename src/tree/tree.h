@@ -127,8 +127,10 @@ struct worker {
 	const struct directory *aside_of; /* where it is; NULL: there is none */
 	dev_t no_clone;                   /* FICLONE was refused for files of this file system */
 	bool refuses_clones;
-	struct copy copy;     /* its buffer stays from file to file */
-	struct rivals rivals; /* of the copy, in a merge */
+	dev_t asked_exact;       /* ask_is_exact() was asked for files of this file system ... */
+	bool is_asked, is_exact; /* ... and its answer */
+	struct copy copy;        /* its buffer stays from file to file */
+	struct rivals rivals;    /* of the copy, in a merge */
 	struct fcopy_report file;
 	unsigned number;                 /* 0: the thread that called pool_run */
 	struct worker_time {             /* of tuning.c */

@@ -9,7 +9,7 @@ DATA=$DATA,vmsplice,copy_file_range,mmap,ioctl,io_uring_enter,fallocate
 
 # The calls that moved data of this test's files: a read that found the end moved none.
 data_calls() {
-	grep -E "<$T/|^[0-9]+ +io_uring_enter\(" trace | grep -Ev 'p?read(64)?\(.* = 0$' | sed -E 's/^[0-9]+ +([a-z0-9_]+)\(.*/\1/' |
+	grep -E "<$T/|^[0-9]+ +io_uring_enter\(" trace | grep -Ev 'p?read(64)?\(.* = 0$|FS_IOC_FIEMAP' | sed -E 's/^[0-9]+ +([a-z0-9_]+)\(.*/\1/' |
 		sort -u | paste -sd' '
 }
 
