@@ -62,7 +62,7 @@ exchanges() {
 	ln src/d/a src/d/b
 	ln src/d/a src/d/new/c
 	echo y >src/d/new/deep/f
-	for i in {1..40}; do ln -s "$i" src/d/l$i; done
+	for i in {1..40}; do ln -s "$i" "src/d/l$i"; done
 	mkfifo src/d/p
 	chmod 777 dst/d
 	echo old >dst/d/b
