@@ -22,28 +22,25 @@
  *                     update (what a merge leaves alone), mirror (what it removes), link_dest,
  *                     prune (outdated entries), remove, inside (DST below SRC), rivals and inodes
  *                     (names that lead to one file in DST), report, report_entry
- *   src/copy/         policy: rules (what options demand), copy (opens), complete (--resume), run (up to
- *                     the commit), settle (before the commit), closed (after it), notify, plan (auto), cached
+ *   src/copy/         policy: rules (what options demand), copy (opens), complete (--resume), run
+ * (up to the commit), settle (before the commit), closed (after it), notify, plan (auto), cached
  *                     and measure (splice or threads), cpus, ask, modes, step, extents, allocate,
  *                     space, stale, ranges (threads), verify and compare, serve (many clients),
  *                     shard, shard_join, shard_job and shard_records (a copy by several processes)
  *   src/part/         what a copy is built in until its commit: private (a directory that only this
  *                     user can enter), part and part_open (DST.fcopy-part), journal,
  *                     journal_read
- *   src/endpoints/    where bytes come from and go: operand (names), replace, replaceable, temporary
- *                     and naming (an atomic file), storage (what can be renamed), created (a file
- *                     under its final name), partial (--resume), part and shared (the part
- *                     of shards), in_place, metadata; stream is the table of operands that are not paths:
- *                     descriptor, tcp; socket and receipt (the peer's close); file, error, same
- *                     (is SRC also DST?), renew (a resumed part's mode)
- *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the
- *                     engines share; one engine per file (pieces belongs to direct);
- *                     ahead (reads ahead of a reader that waits)
- *   src/io/           the read and write loops, memory, io_uring, checksum
- *   src/man, dist/    the manual pages; completions, pkg-config, JSON schema, packages
- *   tests/            check (real kernel), cmocka (faults), cli (the program), fuzz, long (proofs),
- *                     kernels (other kernels), tools
- *   bench/            benchmarks against other copiers, and their results
+ *   src/endpoints/    where bytes come from and go: operand (names), replace, replaceable,
+ * temporary and naming (an atomic file), storage (what can be renamed), created (a file under its
+ * final name), partial (--resume), part and shared (the part of shards), in_place, metadata; stream
+ * is the table of operands that are not paths: descriptor, tcp; socket and receipt (the peer's
+ * close); file, error, same (is SRC also DST?), renew (a resumed part's mode) src/engines/
+ * mechanism: engine.h is the contract, engine.c the table, transfer what the engines share; one
+ * engine per file (pieces belongs to direct); ahead (reads ahead of a reader that waits) src/io/
+ * the read and write loops, memory, io_uring, checksum src/man, dist/    the manual pages;
+ * completions, pkg-config, JSON schema, packages tests/            check (real kernel), cmocka
+ * (faults), cli (the program), fuzz, long (proofs), kernels (other kernels), tools bench/
+ * benchmarks against other copiers, and their results
  *
  * Calls go one way: cli -> tree -> copy -> endpoints, engines -> part -> io.
  */
@@ -269,5 +266,6 @@ int main(int argc, char **argv)
 		status = opened == EXIT_DONE ? run_action(&cli, &start) : opened;
 	else if (opened == EXIT_DONE && cli.json && (f = json_file_stream(NULL)))
 		report_json_usage(message_last_usage(), f);
-	return check_output(&cli, status);
+	status = check_output(&cli, status);
+	return cli.as_cp && status == EXIT_USAGE ? EXIT_FAILED : status;
 }

@@ -12,7 +12,7 @@
 static int refuse_missing_directory(const struct cli *cli, int n, const char *text)
 {
 	struct stat st;
-	if (cli->target || n < 3 || stat(text, &st) == 0 || errno != ENOENT)
+	if (cli->target || cli->as_cp || n < 3 || stat(text, &st) == 0 || errno != ENOENT)
 		return EXIT_DONE;
 	if (fcopy_mode_find(text)) /* with -r, or after more than two operands */
 		return message_usage(text, "no such directory; use -m %s to choose a mode", text);
@@ -26,6 +26,13 @@ static int refuse_missing_directory(const struct cli *cli, int n, const char *te
 	return EXIT_DONE;
 }
 
+/* As an operand a mode has its number or full name: `fcopy n1 n2 par` is meant for a directory. */
+static bool names_mode(const char *text)
+{
+	const struct fcopy_mode *m = fcopy_mode_find(text);
+	return m && (!m->alias || strcmp(text, m->alias) != 0);
+}
+
 /* Does the command copy a tree or several sources? The third of three operands may be a mode. */
 static bool is_tree(const struct cli *cli, int n, char **operand)
 {
@@ -33,7 +40,7 @@ static bool is_tree(const struct cli *cli, int n, char **operand)
 		return false;
 	if (cli->tree.recursive || cli->target || cli->tree.update || cli->tree.dry_run || n > 3)
 		return true;
-	return n == 3 && !fcopy_mode_find(operand[2]);
+	return n == 3 && (cli->as_cp || !names_mode(operand[2]));
 }
 
 static int refuse_operands(const struct cli *cli, int n, char **operand)

@@ -194,7 +194,7 @@ static int set_target(struct cli *cli, const struct option_row *row, const char 
 /* clang-format off */
 /* The most used first, as in OPTIONS of src/man/fcopy.1; --help and --version end the list. */
 const struct option_row option_table[] = {
-	{"recursive", 'r', NULL, "copy directories and everything below them",
+	{"recursive", 'r', NULL, "copy directories and everything below them (also -R)",
 	 set_recursive, .not_benchmarked = true},
 	{"archive", 'a', NULL, "the same as -r -P --preserve=all, and keep hard links",
 	 set_archive, .not_benchmarked = true},
@@ -259,7 +259,7 @@ const struct option_row option_table[] = {
 	 filters_set, .min = FILTER_FILES, .not_benchmarked = true},
 	{"null", '0', NULL, "names in these files end with a null byte",
 	 set_flag, FIELD(null), .not_benchmarked = true},
-	{"no-dereference", 'P', NULL, "copy symlinks as symlinks (default with -r)",
+	{"no-dereference", 'P', NULL, "copy symlinks as symlinks (default with -r); -d: and keep hard links",
 	 set_follow, .min = FCOPY_FOLLOW_NEVER, .not_benchmarked = true},
 	{"dereference", 'L', NULL, "follow all symlinks (default without -r)",
 	 set_follow, .min = FCOPY_FOLLOW_ALWAYS, .not_benchmarked = true},

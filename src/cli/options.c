@@ -10,6 +10,39 @@
 /* A letter of cp(1) means the same here, or is refused. */
 #define CP_LETTERS "abdfHilLnpPrRsStTuxZ"
 
+/* Options of rsync(1) and what fcopy calls them. */
+static const struct {
+	const char *name, *ours;
+} other_names[] = {{"append", "--resume"},
+		   {"archive-hard-links", "-a"},
+		   {"bwlimit", "--limit-rate"},
+		   {"dirs", "-r"},
+		   {"existing", "--update=older"},
+		   {"hard-links", "-a or -d"},
+		   {"ignore-existing", "-n"},
+		   {"links", "-P"},
+		   {"copy-links", "-L"},
+		   {"perms", "--preserve=mode"},
+		   {"times", "--preserve=timestamps"},
+		   {"owner", "--preserve=ownership"},
+		   {"group", "--preserve=ownership"},
+		   {"acls", "--preserve=mode"},
+		   {"xattrs", "--preserve=xattr"},
+		   {"partial", "--resume"},
+		   {"partial-dir", "--resume"},
+		   {"info", "-v or --progress"},
+		   {"human-readable", "--stats"},
+		   {"whole-file", "no option: fcopy always copies whole files"},
+		   {"compress", "no option: fcopy does not compress"},
+		   {"rsh", "tcp:HOST:PORT as DST"},
+		   {"delete-before", "--delete"},
+		   {"delete-during", "--delete"},
+		   {"delete-after", "--delete"},
+		   {"delete-excluded", "--delete"},
+		   {"ignore-times", "--checksum or no --update"},
+		   {"size-only", "--update=changed"},
+		   {"inplace-partial", "--inplace"}};
+
 /* Long options of cp(1) of coreutils 9 that fcopy does not have. */
 static const char *const cp_names[] = {"attributes-only",
 				       "backup",
@@ -90,6 +123,12 @@ static int refuse_long(const char *argument)
 		return message_usage(argument, "ambiguous: %s", names);
 	if (is_cp_name(argument + 2))
 		return message_usage(argument, "%s", only_in_cp);
+	size_t length = strcspn(argument + 2, "=");
+	for (size_t i = 0; i < sizeof(other_names) / sizeof(*other_names); i++)
+		if (strlen(other_names[i].name) == length &&
+		    strncmp(other_names[i].name, argument + 2, length) == 0)
+			return message_usage(argument, "an option of rsync; use %s",
+					     other_names[i].ours);
 	const char *near = suggest_option(option_table, argument + 2);
 	if (near)
 		return message_usage(argument, "no such option; did you mean --%s?", near);
@@ -112,10 +151,7 @@ static int refuse_option(int option, char **argv)
 	if (optopt == '=')
 		return message_usage(
 		    letter, "no such option; only long options take =VALUE: --preserve=LIST");
-	return message_usage(letter, "%s",
-			     option == '?'      ? "no such option"
-			     : letter[1] == 'R' ? "use -r to copy directories"
-						: only_in_cp);
+	return message_usage(letter, "%s", option == '?' ? "no such option" : only_in_cp);
 }
 
 /* What only the program knows; src/copy/rules.c has the rules of copying. */
@@ -183,7 +219,11 @@ static int parse_arguments(struct cli *cli, int argc, char **argv)
 	build_grammar(&g);
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, g.shorts, g.longs, NULL)) != -1) {
-		const struct option_row *row = find_row(option);
+		if (option == 'd') /* as cp: -P and --preserve=links */
+			cli->tree.hard_links = true;
+		const struct option_row *row = find_row(option == 'R'   ? 'r'
+							: option == 'd' ? 'P'
+									: option);
 		status = row ? row->set(cli, row, optarg) : refuse_option(option, argv);
 		if (status != EXIT_DONE)
 			return status;
@@ -195,15 +235,26 @@ static int parse_arguments(struct cli *cli, int argc, char **argv)
 		if (given[i] && cli->action == ACTION_BENCHMARK && option_table[i].not_benchmarked)
 			return message_option(option_table[i].name,
 					      "cannot be combined with --benchmark");
+	/* As cp, write into what cannot be replaced. */
+	if (cli->as_cp && !cli->copy.in_place && !cli->copy.resume && !cli->copy.no_clobber &&
+	    cli->copy.shard.count == 0)
+		cli->copy.in_place = FCOPY_WHEN_AUTO;
 	status = operands_take(cli, argc - optind, argv + optind);
 	if (status == EXIT_DONE)
 		status = check_program(cli);
 	return status == EXIT_DONE ? filters_read(cli) : status;
 }
 
+/* A link to the program with the name cp answers like cp. */
+static bool is_named_cp(const char *program)
+{
+	const size_t n = program ? strlen(program) : 0;
+	return n >= 2 && strcmp(program + n - 2, "cp") == 0 && (n == 2 || program[n - 3] == '/');
+}
+
 int options_parse(struct cli *cli, int argc, char **argv)
 {
-	*cli = (struct cli){.copy.api = FCOPY_API};
+	*cli = (struct cli){.copy.api = FCOPY_API, .as_cp = is_named_cp(argv[0])};
 	int status = parse_arguments(cli, argc, argv);
 	if (status != EXIT_DONE)
 		json_file_find(cli, argc, argv);

@@ -9,7 +9,7 @@ COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftr
 @test "a new file: data, close of a duplicate, then the name by link" {
 	need_strace
 	random a 5000
-	traced 0 trace=$COMMIT a b rw
+	traced 0 trace=$COMMIT a b readwrite
 	order O_TMPFILE 'pwrite64' 'F_DUPFD_CLOEXEC' 'close\(' 'linkat\(.*"b"' exit_group
 	[ "$(calls 'renameat2?')" = 0 ]
 	[ "$(calls 'fdatasync|fsync')" = 0 ]
@@ -19,7 +19,7 @@ COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftr
 	need_strace
 	random a 5000
 	echo old >b
-	traced 0 trace=$COMMIT a b rw
+	traced 0 trace=$COMMIT a b readwrite
 	order O_TMPFILE pwrite64 F_DUPFD_CLOEXEC 'close\(' 'linkat\(.*"\.fcopy-[0-9a-z]{16}"' \
 		'renameat2?\(.*"\.fcopy-.*"b"' exit_group
 }
@@ -92,7 +92,7 @@ COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftr
 	need_strace
 	random a 100000
 	random b 300000
-	traced 0 trace=openat,ftruncate,pwrite64 --inplace a b rw
+	traced 0 trace=openat,ftruncate,pwrite64 --inplace a b readwrite
 	never grep -q 'O_TRUNC' trace
 	order pwrite64 'ftruncate\(.*, 100000\)'
 	sed '1,/ftruncate/d' trace >after
@@ -109,11 +109,11 @@ COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftr
 	n=$(nth openat O_TMPFILE)
 	traced 0 "inject=openat:error=EOPNOTSUPP:when=$n" -v a b
 	strace -f -y -qq -o trace -e "trace=$COMMIT,fchmod" -e "inject=openat:error=EISDIR:when=$n" \
-		"$FCOPY" a c rw
+		"$FCOPY" a c readwrite
 	grep -Eq 'openat.*"\.fcopy-[0-9a-v]{16}", O_RDWR\|O_CREAT\|O_EXCL.*, 0600' trace
 	order pwrite64 'fchmod\(.*, 0644\)' F_DUPFD 'close\(' 'renameat2?\(.*"\.fcopy-.*"c"'
 	name=$(grep -o '\.fcopy-[0-9a-v]*' trace | head -1)
-	strace -f -qq -o trace -e "inject=openat:error=EISDIR:when=$n" "$FCOPY" a c rw
+	strace -f -qq -o trace -e "inject=openat:error=EISDIR:when=$n" "$FCOPY" a c readwrite
 	never grep -qF "$name" trace
 	cmp a c
 }
@@ -121,15 +121,15 @@ COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftr
 @test "which way to name it works is found out before the first byte" {
 	need_strace
 	random a 5000
-	traced 0 trace=linkat,pwrite64 a b rw
+	traced 0 trace=linkat,pwrite64 a b readwrite
 	order 'linkat\(.*"\.".*EEXIST' pwrite64 'linkat\(.*"b"'
 	# No capability for AT_EMPTY_PATH, as on older kernels: by /proc.
-	traced 0 inject=linkat:error=ENOENT:when=1 a c rw
+	traced 0 inject=linkat:error=ENOENT:when=1 a c readwrite
 	order 'INJECTED' 'linkat\(.*/proc/self/fd/.*"\.".*EEXIST' 'linkat\(.*/proc/self/fd/.*"c"'
 	cmp a c
 	# Neither way: a named temporary.
 	strace -f -qq -o trace -e trace=openat,linkat,pwrite64,renameat \
-		-e inject=linkat:error=ENOENT:when=1..2 "$FCOPY" a d rw
+		-e inject=linkat:error=ENOENT:when=1..2 "$FCOPY" a d readwrite
 	order 'INJECTED' 'INJECTED' 'O_CREAT\|O_EXCL' pwrite64 renameat
 	cmp a d
 }

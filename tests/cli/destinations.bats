@@ -246,7 +246,7 @@ mode_of() {
 		rm -f c
 		"$FCOPY" a c & "$FCOPY" b c & wait
 		cmp -s a c || cmp b c
-		"$FCOPY" a c rw & "$FCOPY" b c & wait
+		"$FCOPY" a c readwrite & "$FCOPY" b c & wait
 		cmp -s a c || cmp b c
 	done
 }

@@ -235,13 +235,13 @@ fails_in() {
 	truncate -s 4000000 b # longer, so that it has to be cut
 	local call n
 	for call in pwrite64 ftruncate fdatasync; do
-		traced 1 inject=$call:error=EIO:when=1 --inplace --fsync a b rw
+		traced 1 inject=$call:error=EIO:when=1 --inplace --fsync a b readwrite
 		injected
 		mentions "Input/output error"
 	done
-	traced 0 trace=close --inplace a b rw
+	traced 0 trace=close --inplace a b readwrite
 	n=$(grep -E '^[0-9]+ +close\(' trace | grep -n "<$T/b>" | tail -n 1 | cut -d: -f1)
-	traced 1 "inject=close:error=EIO:when=$n" --inplace a b rw
+	traced 1 "inject=close:error=EIO:when=$n" --inplace a b readwrite
 	injected
 	mentions "b: close: Input/output error"
 	[ "$(ls -A)" = $'a\nb\ntrace' ]

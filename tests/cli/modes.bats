@@ -38,11 +38,22 @@ load helper
 	[ "$(stat -c %i dst)" = "$inode" ]
 }
 
-@test "numbers, names and aliases are the same modes" {
+@test "an alias is no MODE operand: a third operand of that name is a directory" {
+	echo a >n1
+	echo b >n2
+	expect 2 n1 n2 par
+	says "fcopy: par: no such directory; use -m par to choose a mode"
+	holds b n2
+	mkdir par
+	expect 0 n1 n2 par
+	[ "$(ls par)" = $'n1\nn2' ]
+}
+
+@test "numbers, names and aliases with -m are the same modes" {
 	need_strace
 	random a 100
 	local mode
-	for mode in 2 sendfile sf; do
+	for mode in 2 sendfile; do
 		traced 0 trace=/sendfile a b "$mode"
 		[ "$(calls "sendfile(64)?")" -gt 0 ]
 	done

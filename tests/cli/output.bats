@@ -35,7 +35,7 @@ load helper
 		n=$((n + 1))
 		for name in "$number" "$name" "$alias"; do
 			[ "$name" != - ] || continue
-			run --separate-stderr "$FCOPY" a b "$name"
+			run --separate-stderr "$FCOPY" -m "$name" a b
 			[ "$status" != 2 ] || { echo "$name: $stderr"; return 1; }
 		done
 	done < <("$FCOPY" --list | tail -n +2)
@@ -92,23 +92,23 @@ load helper
 
 @test "-v: one line that says what was done, on stdout as with cp, unless that is the copy or the JSON" {
 	random a 3000000
-	expect 0 -v a b rw
+	expect 0 -v a b readwrite
 	says ""
 	lists "a -> b: 2.9 MiB, readwrite"
-	expect 0 -v -j 2 --fsync a y par
+	expect 0 -v -j 2 --fsync a y parallel
 	lists "a -> y: 2.9 MiB, readwrite in 2 threads, flushed"
 	expect 0 -v -n a b
 	lists "b: exists, kept"
 	truncate -s 8M h
 	expect 0 -v --reflink=never h i
 	[ "$(stat -c %b h)" -gt 0 ] || lists "h -> i: 8.0 MiB, 8.0 MiB of holes"
-	expect 0 -vv a c rw
+	expect 0 -vv a c readwrite
 	mentions "fcopy: engine: readwrite"
 	lists "a -> c: 2.9 MiB, readwrite"
-	"$FCOPY" -v a - rw >d 2>err
+	"$FCOPY" -v a - readwrite >d 2>err
 	cmp a d
 	grep -qx "a -> -: 2.9 MiB, readwrite" err
-	expect 0 -v --json a e rw
+	expect 0 -v --json a e readwrite
 	[ "${#lines[@]}" = 1 ] && [[ $output == '{"fcopy": '* ]]
 	says "a -> e: 2.9 MiB, readwrite"
 	mkdir t

@@ -8,7 +8,7 @@ LINE='^a  (fsync  |replace  )?([0-9]+%  +[0-9.]+/[0-9.]+ [KMG]?i?B|[0-9.]+ [KMG]
 
 @test "no terminal, no --progress: not a byte, however long it takes" {
 	random a 3M
-	expect 0 --limit-rate=2M a b rw
+	expect 0 --limit-rate=2M a b readwrite
 	[ -z "$output$stderr" ]
 	cmp a b
 }
@@ -17,7 +17,7 @@ LINE='^a  (fsync  |replace  )?([0-9]+%  +[0-9.]+/[0-9.]+ [KMG]?i?B|[0-9.]+ [KMG]
 	local line
 	random a 5M
 	SECONDS=0
-	expect 0 --progress --limit-rate=2M a b rw
+	expect 0 --progress --limit-rate=2M a b readwrite
 	cmp a b
 	[ -z "$output" ]
 	[[ $stderr != *$'\r'* && $stderr != *$'\e'* ]]
@@ -145,9 +145,9 @@ signalled() {
 	local calls
 	need_strace
 	random a 3M
-	traced 0 trace=read,write,pread64,pwrite64,copy_file_range --limit-rate=2M a b rw
+	traced 0 trace=read,write,pread64,pwrite64,copy_file_range --limit-rate=2M a b readwrite
 	calls=$(grep -c "$T/" trace)
-	traced 0 trace=read,write,pread64,pwrite64,copy_file_range --progress --limit-rate=2M a b rw
+	traced 0 trace=read,write,pread64,pwrite64,copy_file_range --progress --limit-rate=2M a b readwrite
 	[ "$(grep -c "$T/" trace)" = "$calls" ]
 	[ -n "$stderr" ]
 }

@@ -146,7 +146,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "$FCOPY" pipe b 2>/dev/null
 @test "/dev/zero until interrupted: to a file, to /dev/null" {
 	local dst
 	for dst in b /dev/null; do
-		(ulimit -f 4000000 && exec env --default-signal=INT "$FCOPY" /dev/zero $dst rw) &
+		(ulimit -f 4000000 && exec env --default-signal=INT "$FCOPY" /dev/zero $dst readwrite) &
 		pid=$!
 		await is_fcopy
 		if [ $dst = b ]; then
@@ -240,7 +240,7 @@ at_random() {
 	mkfifo pipe
 	exec 6<>pipe
 	printf 'half:' >&6
-	env --default-signal=INT "$FCOPY" --inplace pipe a rw 6>&- 2>/dev/null &
+	env --default-signal=INT "$FCOPY" --inplace pipe a readwrite 6>&- 2>/dev/null &
 	pid=$!
 	await grep -q '^half:' a
 	kill -INT $pid

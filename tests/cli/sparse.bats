@@ -195,13 +195,13 @@ make_sparse() {
 @test "--preallocate=always where it cannot be: exit 1, and why" {
 	need_strace
 	random a 3000000
-	traced 1 inject=fallocate:error=EOPNOTSUPP --preallocate=always a b rw
+	traced 1 inject=fallocate:error=EOPNOTSUPP --preallocate=always a b readwrite
 	mentions "fallocate: " "ot supported" # musl words it differently
 	absent b
-	traced 0 inject=fallocate:error=EOPNOTSUPP a c par
+	traced 0 inject=fallocate:error=EOPNOTSUPP a c parallel
 	cmp a c
 	rm c
-	traced 1 inject=fallocate:error=ENOSPC a c par
+	traced 1 inject=fallocate:error=ENOSPC a c parallel
 	mentions "fallocate: No space left on device"
 	absent c
 }
@@ -243,7 +243,7 @@ make_sparse() {
 			"$FCOPY" a auto
 			strace -f -y -qq -o trace -e trace=pwrite64,write,copy_file_range "$FCOPY" a eight 8
 			if grep -qv "\.gcda" trace; then exit 9; fi; "$FCOPY" --reflink a always
-			"$FCOPY" --reflink=never a never; "$FCOPY" a rw rw; sync .
+			"$FCOPY" --reflink=never a never; "$FCOPY" a rw readwrite; sync .
 			for f in auto eight always never rw; do
 				cmp a $f; filefrag -v $f | grep -q shared && echo $f shared || echo $f own
 			done'

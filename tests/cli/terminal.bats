@@ -90,7 +90,7 @@ fits() {
 	local name=$'\u4f60\u597d\u4f60\u597d\u4f60\u597d\u4f60\u597d\e[31m\xff.img'
 	random "$name" 12M
 	terminal 60
-	type_in "clear; \"\$FCOPY\" --limit-rate=3M *.img b rw; echo end" Enter
+	type_in "clear; \"\$FCOPY\" --limit-rate=3M *.img b readwrite; echo end" Enter
 	until_shown '%.*left$'
 	screen | grep -E $'^\u4f60.*img  [ 0-9]+%'
 	ended
@@ -199,7 +199,7 @@ fits() {
 @test "SIGUSR1 does not break the line" {
 	random a 12M
 	terminal 80
-	type_in "clear; \"\$FCOPY\" --limit-rate=3M a b rw & pid=\$!; (sleep 1.5; kill -USR1 \$pid) & fg %1; echo end" Enter
+	type_in "clear; \"\$FCOPY\" --limit-rate=3M a b readwrite & pid=\$!; (sleep 1.5; kill -USR1 \$pid) & fg %1; echo end" Enter
 	ended
 	screen | grep -E '^fcopy: a  [0-9]+%  .* left$'
 	screen | grep '^a  copied'
@@ -208,7 +208,7 @@ fits() {
 @test "-q: nothing, however long it takes" {
 	random a 5M
 	terminal 80
-	type_in "clear; \"\$FCOPY\" -q --limit-rate=3M a b rw; echo end" Enter
+	type_in "clear; \"\$FCOPY\" -q --limit-rate=3M a b readwrite; echo end" Enter
 	ended
 	tidy 0
 }

@@ -52,7 +52,7 @@ export LC_ALL=C.UTF-8
 @test "TERM=dumb: a background job prints nothing at the prompt" {
 	random a 5M
 	ENVIRONMENT=TERM=dumb terminal 80
-	type_in "\"\$FCOPY\" --limit-rate=2M a b rw & wait; echo \"\$?\" end" Enter
+	type_in "\"\$FCOPY\" --limit-rate=2M a b readwrite & wait; echo \"\$?\" end" Enter
 	until_shown '^0 end'
 	never grep % <(screen)
 	cmp a b

@@ -7,6 +7,7 @@ _fcopy_values() {
 	case $1 in
 	WHEN) echo auto always never ;;
 	MODE) "$2" --list | awk 'NR > 1 { print $1, $2; if ($3 != "-") print $3 }' ;;
+	OPERAND) "$2" --list | awk 'NR > 1 { print $1, $2 }' ;; # without the aliases
 	WHICH) echo older changed none none-fail all ;;
 	SIZE) echo 64K 1M 16M 128M 1G ;;
 	SHARE) echo auto ;;
@@ -54,7 +55,7 @@ _fcopy_mode_operand() {
 		--) break ;;
 		--rec* | --a* | --ta* | --mo*) return 1 ;;
 		--*) ;;
-		-*[ratm]*) return 1 ;;
+		-*[rRatm]*) return 1 ;;
 		esac
 	done
 }
@@ -70,7 +71,7 @@ _fcopy() {
 	elif [[ $option == -?* ]]; then
 		value=$(_fcopy_next_of "$option" "$program")
 	fi
-	[ -n "$value" ] || ! _fcopy_mode_operand "$program" || modes=$(_fcopy_values MODE "$program")
+	[ -n "$value" ] || ! _fcopy_mode_operand "$program" || modes=$(_fcopy_values OPERAND "$program")
 	case $value in FILE | DIR) value= ;; esac # a path, as SRC and DST are
 	if [[ $cur == -?* || ($cur == - && -z $value) ]]; then
 		value=$(_fcopy_options "$program" | awk '{ print $1 }')

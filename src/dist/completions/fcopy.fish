@@ -5,7 +5,8 @@ function __fcopy_modes
     fcopy --list | while read -l number name alias summary
         test "$number" = MODE; and continue
         printf '%s\t%s\n' $name $summary $number $name
-        test "$alias" = -; or printf '%s\t%s\n' $alias $name
+        # As an operand a mode has no alias.
+        test "$alias" = - -o "$argv[1]" = operand; or printf '%s\t%s\n' $alias $name
     end
 end
 
@@ -14,7 +15,7 @@ function __fcopy_takes_mode
     set -l n 0
     set -l before
     for word in (commandline -opc)[2..]
-        string match -qr -- '^-([^-]*[ratm]|-(rec|a|ta|mo))' $word; and return 1
+        string match -qr -- '^-([^-]*[rRatm]|-(rec|a|ta|mo))' $word; and return 1
         string match -qr -- '^-.' $word; or contains -- "$before" $__fcopy_takers; or set n (math $n + 1)
         set before $word
     end
@@ -57,4 +58,4 @@ fcopy --help | while read -l line
     end
     complete $options
 end
-complete -c fcopy -n __fcopy_takes_mode -a '(__fcopy_modes)'
+complete -c fcopy -n __fcopy_takes_mode -a '(__fcopy_modes operand)'
