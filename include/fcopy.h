@@ -149,18 +149,24 @@ enum fcopy_phase {
 /* A view into a running copy. The library stores each field with __atomic_store_n or
  * __atomic_fetch_add; another thread or a signal handler reads it with __atomic_load_n. */
 struct fcopy_progress {
-	uint64_t bytes;         /* progress of this phase: data and holes */
-	uint64_t moved;         /* data of this phase without holes and clones: for a speed */
-	uint64_t total;         /* bytes expected; 0: unknown */
-	uint64_t since_ms;      /* when the phase began, in milliseconds of CLOCK_MONOTONIC */
-	int phase;              /* enum fcopy_phase */
-	uint64_t entries;       /* fcopy_tree: entries that were copied or skipped, or failed */
-	uint64_t total_entries; /* entries expected, set by the caller; 0: unknown */
+	uint64_t bytes;    /* progress of this phase: data and holes */
+	uint64_t moved;    /* data of this phase without holes and clones: for a speed */
+	uint64_t total;    /* bytes expected; 0: unknown */
+	uint64_t since_ms; /* when the phase began, in milliseconds of CLOCK_MONOTONIC */
+	int phase;         /* enum fcopy_phase */
+	uint64_t entries;  /* fcopy_tree: entries that were copied or skipped, or failed */
+	uint64_t
+	    total_entries; /* entries expected, set by the caller, or see wants_total; 0: unknown */
 	/* fcopy_tree: `file` is the destination of the large file that was started last and is
 	 * still being copied, or empty. To read it, load file_version, copy file, and load
 	 * file_version again. The copy is valid if both versions are equal and even. */
 	unsigned file_version;
 	char file[128]; /* only the end of a long path */
+	/* fcopy_tree: if the caller sets wants_total before the call, a thread counts the source,
+	 * unless patterns or followed symlinks make that uncertain. Until total_is_final is 1,
+	 * total and total_entries are what was found so far. */
+	int wants_total;
+	int total_is_final;
 };
 
 #define FCOPY_ADDRESS_MAX 80 /* [IPv6%scope]:port */

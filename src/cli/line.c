@@ -28,8 +28,16 @@ struct layout {
 	size_t used, width, gap;
 };
 
+static bool line_has_total(const struct line *l)
+{
+	return !l->ended && (l->total > 0 || (l->total_entries > 0 && !l->at_least));
+}
+
+/* Of the bytes; if their total is unknown, of the entries. */
 static uint64_t line_percent(const struct line *l)
 {
+	if (l->total == 0)
+		return l->entries < l->total_entries ? l->entries * 100 / l->total_entries : 100;
 	if (l->bytes >= l->total)
 		return 100;
 	return l->total > UINT64_MAX / 100 ? l->bytes / (l->total / 100)
@@ -55,14 +63,24 @@ static void write_fields(struct layout *o)
 	struct text *f = o->field;
 	if (l->state)
 		text_add(&f[STATE], l->state);
-	if (l->total > 0 && !l->ended) {
+	if (line_has_total(l)) {
 		text_number(&f[PERCENT], line_percent(l));
 		text_add(&f[PERCENT], "%");
 		text_align(&f[PERCENT], 0, o->width == LINE_PLAIN ? 0 : 3);
 	}
 	if (l->entries > 0) {
+		const bool total = l->total_entries > l->entries && !l->ended;
 		text_number(&f[ENTRIES], l->entries);
-		text_add(&f[ENTRIES], l->entries == 1 ? " entry" : " entries");
+		if (total) {
+			text_add(&f[ENTRIES], l->at_least ? " of at least " : " of ");
+			text_number(&f[ENTRIES], l->total_entries);
+		}
+		text_add(&f[ENTRIES], !total && l->entries == 1 ? " entry" : " entries");
+		if (l->entry_speed > 0) {
+			text_add(&f[ENTRIES], ", ");
+			text_number(&f[ENTRIES], l->entry_speed);
+			text_add(&f[ENTRIES], "/s");
+		}
 	}
 	if (l->total > 0 && !l->ended)
 		text_share(&f[BYTES], l->bytes, l->total);
@@ -113,7 +131,7 @@ static void share_the_rest(struct layout *o)
 	size_t whole = text_columns(l->name, l->blocks);
 	size_t most = o->width == LINE_PLAIN || whole < NAME_MAX_ ? whole : NAME_MAX_;
 	size_t spare = o->width > o->used ? o->width - o->used : 0;
-	bool bar = l->total > 0 && !l->ended && o->width != LINE_PLAIN;
+	bool bar = line_has_total(l) && o->width != LINE_PLAIN;
 	if (o->columns[NAME] > 0) {
 		size_t more = most - o->columns[NAME];
 		/* At most half of it, so that a bar is left. */

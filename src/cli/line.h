@@ -13,16 +13,19 @@
 #define LINE_PLAIN SIZE_MAX /* a width: every field, without a bar */
 
 struct line {
-	const char *name;      /* of the file; it is shortened in the middle if need be */
-	const char *state;     /* of a phase other than copying, or of the end; NULL: none */
-	uint64_t bytes, total; /* the position, and where it will end; total 0: unknown */
-	uint64_t speed;        /* bytes a second; 0: unknown */
-	uint64_t left;         /* seconds; LINE_UNKNOWN: unknown */
-	uint64_t stalled;      /* seconds without a byte; 0: bytes are moving */
-	uint64_t elapsed;      /* seconds since the phase began */
-	uint64_t entries;      /* of a tree that are finished; 0: not shown */
-	bool ended;            /* the last line: no percentage; speed is the average */
-	bool colour, blocks;   /* the terminal shows colours, and UTF-8 */
+	const char *name;       /* of the file; it is shortened in the middle if need be */
+	const char *state;      /* of a phase other than copying, or of the end; NULL: none */
+	uint64_t bytes, total;  /* the position, and where it will end; total 0: unknown */
+	uint64_t speed;         /* bytes a second; 0: unknown */
+	uint64_t left;          /* seconds; LINE_UNKNOWN: unknown */
+	uint64_t stalled;       /* seconds without a byte; 0: bytes are moving */
+	uint64_t elapsed;       /* seconds since the phase began */
+	uint64_t entries;       /* of a tree that are finished; 0: not shown */
+	uint64_t total_entries; /* of a tree; 0: unknown */
+	uint64_t entry_speed;   /* entries a second; 0: not shown */
+	bool at_least;          /* total_entries may grow: no percentage of it */
+	bool ended;             /* the last line: no percentage; speed is the average */
+	bool colour, blocks;    /* the terminal shows colours, and UTF-8 */
 };
 
 #define LINE_UNKNOWN UINT64_MAX

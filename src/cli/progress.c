@@ -19,9 +19,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TICK_MS     100  /* ten updates a second at most */
-#define PATIENCE_MS 1000 /* a shorter copy shows nothing, unless --progress was given */
-#define PLAIN_MS    1000 /* between two lines where there is no terminal */
+#define TICK_MS     100   /* ten updates a second at most */
+#define PATIENCE_MS 1000  /* a shorter copy shows nothing, unless --progress was given */
+#define PLAIN_MS    1000  /* between two lines where there is no terminal */
+#define SMALL       65536 /* bytes of an entry: below, entries a second say more */
 #define ERASE       "\r\033[J"
 #define NO_WRAP     "\033[?7l" /* DECAWM: the terminal can become narrower just before the write */
 #define WRAP        "\033[?7h"
@@ -77,6 +78,11 @@ static struct line read_counters(void)
 			 .left = LINE_UNKNOWN,
 			 .elapsed = ms / 1000,
 			 .entries = __atomic_load_n(&p.counters.entries, __ATOMIC_RELAXED)};
+	l.total_entries = __atomic_load_n(&p.counters.total_entries, __ATOMIC_RELAXED);
+	l.at_least = l.total_entries > 0 &&
+		     !__atomic_load_n(&p.counters.total_is_final, __ATOMIC_ACQUIRE);
+	if (l.entries > 0 && phase == FCOPY_PHASE_COPY && l.bytes / l.entries < SMALL)
+		l.entry_speed = speed_rate(l.entries, ms);
 	if (l.speed > 0 && l.total > l.bytes)
 		l.left = (l.total - l.bytes + l.speed - 1) / l.speed;
 	return l;
@@ -137,6 +143,8 @@ static void use_speed(struct line *l)
 	uint64_t since = __atomic_load_n(&p.counters.since_ms, __ATOMIC_ACQUIRE);
 	uint64_t moved = __atomic_load_n(&p.counters.moved, __ATOMIC_RELAXED);
 	speed_measure(l, since, now_ms(), moved);
+	if (l->total == 0 && !l->at_least && l->entries > 0 && l->total_entries > l->entries)
+		l->left = (l->total_entries - l->entries) * (now_ms() - since) / l->entries / 1000;
 }
 
 static void *watch_progress(void *unused)
@@ -211,6 +219,7 @@ struct fcopy_progress *progress_start(const struct cli *cli)
 	bool tty = isatty(STDERR_FILENO);
 	progress_answer(cli);
 	p.terminal = !cli->quiet && tty && terminal_moves_cursor();
+	p.counters.wants_total = (tty && !cli->quiet) || cli->progress;
 	p.running = ((tty && !cli->quiet) || cli->progress) && start_watcher();
 	return &p.counters;
 }

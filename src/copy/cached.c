@@ -14,6 +14,7 @@
 #define READERS       4                   /* tried first if the reader waits */
 #define READERS_MAX   8                   /* ... and then, and the most in a tree */
 #define SPLICE_SIZE   ((off_t)2 << 20)    /* below, making the pipe costs more than it saves */
+#define FLUSHED_SIZE  ((off_t)16 << 20)   /* with fsync: writeback of so much starts at a time */
 #define CHOICE_SIZE   ((off_t)32 << 20)   /* below, only one thread is considered */
 #define PARALLEL_SIZE ((off_t)16 << 20)   /* from here on threads gain more than they cost */
 #define BUFFER_SIZE   ((size_t)256 << 10) /* of one thread alone */
@@ -129,6 +130,9 @@ static int copy_in_pieces(struct copy *c, struct transfer *part)
 		/* Does the reader wait? If so, other ways are tried soon. */
 		if (from == c->first && c->ahead.most > 0 && c->options->threads == 0)
 			choice.size = MIN(choice.size, SPLICE_SIZE);
+		/* The progress has to follow the device: start writeback often. */
+		if (c->options->fsync && c->options->progress && !choice.trial)
+			choice.size = MIN(choice.size, FLUSHED_SIZE);
 		part->end = from + choice.size;
 		double start = io_now();
 		r = choice.way == WAY_THREADS ? copy_through_buffer(c, part, threads)

@@ -38,12 +38,23 @@ void copy_phase(const struct copy *c, enum fcopy_phase phase, uint64_t total)
 	start_phase(p, phase);
 }
 
+/* Without wants_total, they are the caller's. */
+static void clear_totals(struct fcopy_progress *p)
+{
+	if (!p->wants_total)
+		return;
+	__atomic_store_n(&p->total, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->total_entries, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->total_is_final, 0, __ATOMIC_RELAXED);
+}
+
 void copy_tree_begin(struct fcopy_progress *p)
 {
 	if (!p)
 		return;
 	__atomic_store_n(&p->bytes, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->entries, 0, __ATOMIC_RELAXED);
+	clear_totals(p);
 	__atomic_add_fetch(&p->file_version, 1, __ATOMIC_ACQ_REL);
 	__atomic_store_n(&p->file[0], '\0', __ATOMIC_RELAXED);
 	__atomic_add_fetch(&p->file_version, 1, __ATOMIC_RELEASE);
@@ -52,6 +63,8 @@ void copy_tree_begin(struct fcopy_progress *p)
 
 void copy_tree_phase(struct fcopy_progress *p, enum fcopy_phase phase)
 {
-	if (p && __atomic_load_n(&p->phase, __ATOMIC_RELAXED) != (int)phase)
-		start_phase(p, phase);
+	if (!p || __atomic_load_n(&p->phase, __ATOMIC_RELAXED) == (int)phase)
+		return;
+	clear_totals(p);
+	start_phase(p, phase);
 }

@@ -299,8 +299,10 @@ void pool_run(struct tree *t, struct directory *root,
 	pthread_mutex_lock(&p->lock);
 	pool_start_missing(t);
 	pthread_mutex_unlock(&p->lock);
+	struct census *census = census_start(t, root);
 	pool_work(w);
 	while (p->started > 0)
 		pthread_join(p->thread[--p->started], NULL);
+	census_stop(census);
 	pool_end(t);
 }

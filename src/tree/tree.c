@@ -292,6 +292,7 @@ static void copy_sources(struct tree *t, const char *dst)
 	for (; done < n && !tree_stopped(t); done++) {
 		report_operand_begin(t, t->operand[done].path, &before);
 		copy_tree_phase(t->options->copy.progress, FCOPY_PHASE_COPY);
+		t->last = done + 1 == n;
 		copy_operand_timed(t, &t->operand[done]);
 		report->committed &= t->committed;
 		report_operand_end(t, done, &before);

@@ -207,6 +207,7 @@ struct tree {
 	bool resume;          /* ... complete ones are skipped: DST.fcopy-part existed */
 	bool doubtful; /* ... copies of an earlier run may be in it that the source lacks; atomic */
 	bool single;   /* one file is an operand: it may have threads, and be resumed */
+	bool last;     /* the last operand */
 	bool several;  /* several operands: an entry may be found twice */
 	bool flush_each;    /* durable, but syncfs(2) does not suffice: flush every entry */
 	bool committed;     /* this operand */
@@ -261,6 +262,12 @@ void pool_leave(struct worker *);
 void pool_report(struct worker *, const struct tuner_report *, int fd);
 /* Prepares worker->copy and worker->file for the next file. Returns the copy. */
 struct copy *pool_start_copy(struct worker *);
+
+/* census.c: starts to count the entries and bytes of a tree for options.progress, if the caller
+ * wants that; stops it. NULL: nothing is counted. */
+struct census;
+struct census *census_start(const struct tree *, const struct directory *root);
+void census_stop(struct census *);
 
 /* tuning.c: called before and after each entry; measures the work and the waiting of this thread.
  */

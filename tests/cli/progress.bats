@@ -273,3 +273,17 @@ speed_of() {
 	expect 0 --progress -n a b
 	[[ $stderr == 'a  exists, kept  '* ]]
 }
+
+@test "a tree: the number of entries, the bytes, a percentage and the time left" {
+	mkdir -p tree/sub
+	random tree/a 3M
+	random tree/sub/b 3M
+	ln tree/a tree/sub/same
+	expect 0 -a --progress --limit-rate=2M tree copy
+	diff -r tree copy
+	# The two links count once.
+	grep -Eq '^[^ ]+  [0-9]+%  [0-9] of 4 entries  [0-9. ]+/6\.0 MiB  .*/s  0:0[0-9] left$' <<<"$stderr" ||
+		{ echo "$stderr"; return 1; }
+	expect 0 -r --progress --limit-rate=2M --exclude=same tree other
+	never grep -q ' of ' <<<"$stderr"
+}
