@@ -20,8 +20,9 @@
  *                     aside (where others can exchange names), permissions (of new
  *                     directories), record and resume (an unfinished tree), flush,
  *                     update (what a merge leaves alone), mirror (what it removes), link_dest,
- *                     prune (outdated entries), census (for progress), remove, inside (DST below SRC), rivals and inodes
- *                     (names that lead to one file in DST), report, report_entry
+ *                     prune (outdated entries), census (for progress), remove, inside (DST below
+ *                     SRC), rivals and inodes (names that lead to one file in DST), report,
+ *                     report_entry
  *   src/copy/         policy: rules (what options demand), copy (opens), complete (--resume), run
  * (up to the commit), settle (before the commit), closed (after it), notify, plan (auto), cached
  *                     and measure (splice or threads), cpus, ask, modes, step, extents, allocate,

@@ -219,8 +219,6 @@ bool temporary_is_named(int dir);
 mode_t temporary_umask(void); /* of this process; 077 if it is unknown */
 /* The mode that the kernel gives a file that is created in `dir` with `mode`. */
 mode_t temporary_mode(int dir, mode_t mode);
-/* Does the file system of this directory store modes? */
-bool temporary_stores_modes(int dir);
 /* The permissions that the default ACL of a directory allows a new file at most. Returns false if
  * the directory has none: then the umask applies. */
 bool metadata_default_mode(int dir, mode_t *mode);

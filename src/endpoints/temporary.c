@@ -178,12 +178,6 @@ int temporary_open_probe(int dir, struct endpoint *probe, const char **call)
 	return -errno;
 }
 
-bool temporary_stores_modes(int dir)
-{
-	struct stat st = {.st_mode = 0};
-	return private_probe(dir, 0400, &st) < 0 || !(st.st_mode & 0377); /* not a fixed 0600 */
-}
-
 /* Some storage removes no file that is open, or writes one back when it is closed: look again. A
  * part that was removed is not looked for: its name may be that of another copy's part. */
 void temporary_drop(struct endpoint *e)

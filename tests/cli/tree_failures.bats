@@ -298,7 +298,7 @@ make_losing_disk() {
 		[ $s = 1 ]
 		[ ! -e disk/d ]
 		[ -d disk/d.fcopy-part ]
-		n=$(find disk/d.fcopy-part -type f ! -name fcopy-unfinished.txt | wc -l)
+		n=$(find disk/d.fcopy-part/data -type f | wc -l)
 		grep -qE "^fcopy: stopped; disk/d.fcopy-part has [0-9]+ entries \([0-9.]+ [KMi]*B\)$" err
 		[ "$(sed -n "s/.*has \([0-9]*\) entr.*/\1/p" err)" -ge "$n" ]
 		grep -qx "fcopy: hint: free space, then run the command again with --resume" err
