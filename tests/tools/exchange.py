@@ -21,6 +21,7 @@ import re
 import signal
 import sys
 
+sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import stops
 import worlds

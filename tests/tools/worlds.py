@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The scenarios of exchange.py: what root copies and where to, what the user exchanges, and what
-must hold afterwards."""
-import hashlib
+"""The scenarios of exchange.py: what root copies and where to, and what the user exchanges."""
 import os
 import platform
 import shutil
@@ -10,9 +8,8 @@ import stat
 import tempfile
 
 import stops
+from judge import AWAY, PROP, SECRET, SOURCE, USER, Judge, as_user, write
 
-USER = 65534
-SECRET, SOURCE = b"SECRET", b"SOURCE"  # of root's files; of what is copied
 TRIES = 30  # seconds that no copy takes
 
 # KIND -> what makes the thing beside the name, as its owner.
@@ -28,7 +25,6 @@ KINDS = {
     "root-fifo": lambda at: os.mkfifo(at, 0o600),
     "nothing": lambda at: None,
 }
-PROP, AWAY = ".x-prop", ".x-away"
 
 # SCENARIO -> (the function that makes SRC and DST, the commands). {s} is SRC, {h} the user's
 # directory.
@@ -55,34 +51,11 @@ def is_possible(scenario):
     return not scenario.endswith("-named") or platform.machine() == "x86_64"
 
 
-def write(path, data, mode):
-    with open(path, "wb") as f:
-        f.write(data)
-    os.chmod(path, mode)
-
-
 def outside_of(at):
     """Root's private directory, beside the user's: see World."""
     while not os.path.isdir(os.path.join(at, "outside")):
         at = os.path.dirname(at)
     return os.path.join(at, "outside")
-
-
-def as_user(function):
-    """Runs it in a process of the user. Returns its exit status: 0 if nothing was raised."""
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            os.setgroups([])
-            os.setresgid(USER, USER, USER)
-            os.setresuid(USER, USER, USER)
-            status = function() or 0
-        except OSError:
-            pass
-        finally:
-            os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def own(path, *names):
@@ -119,7 +92,7 @@ def make_merged(top):
     own(top, "a", "z", "sub", "sub/old", "sub/lo")
 
 
-class World:
+class World(Judge):
     """A directory: src is root's, home and what is in dst the user's, outside is private to root."""
 
     def __init__(self, fcopy, scenario):
@@ -249,130 +222,3 @@ class World:
         with open(self.output, "rb") as f:
             lines = f.read().decode(errors="replace").replace(self.top + "/", "").splitlines()
         return " (%s)" % lines[0] if lines else ""
-
-    def _state(self, fd):
-        """Everything of an inode that fcopy could change."""
-        at = "/proc/self/fd/%d" % fd
-        st = os.fstat(fd)
-        state = {"owner": (st.st_uid, st.st_gid), "mode": oct(st.st_mode)}
-        try:
-            state["attributes"] = {n: os.getxattr(at, n) for n in os.listxattr(at)}
-        except OSError:
-            pass
-        if stat.S_ISREG(st.st_mode):
-            with open(at, "rb") as f:
-                state["content"] = hashlib.sha1(f.read()).hexdigest()
-        elif stat.S_ISDIR(st.st_mode):
-            state["entries"] = sorted(os.listdir(at + "/"))
-        return state, st.st_nlink
-
-    def note(self):
-        """Remembers, and holds open, each inode that exists before the copy."""
-        part = self.dst + ".fcopy-part"  # fcopy made it
-        for at, directories, files in os.walk(self.top):
-            if at == part or at.startswith((part + "/", self.top + "/output")):
-                continue
-            for name in [""] + directories + files:
-                path = os.path.join(at, name) if name else at
-                if path == self.output or path.startswith(part):
-                    continue
-                fd = os.open(path, os.O_PATH | os.O_NOFOLLOW)
-                state, links = self._state(fd)
-                st = os.fstat(fd)
-                if (st.st_dev, st.st_ino) in self.before:
-                    os.close(fd)
-                    continue
-                # The copy and the exchange change what is in these, and --inplace writes a file.
-                copied = at == self.top or path == self.home or path == self.dst or \
-                    path.startswith(self.dst + "/")
-                if copied and os.path.basename(path) != PROP and PROP + "/" not in path:
-                    state.pop("entries", None)
-                    if self.setup == "mirror":  # corrects the attributes of its copies
-                        state.pop("mode")
-                if self.scenario == "file-inplace" and path == self.home + "/f":
-                    state.pop("content", None)
-                self.before[st.st_dev, st.st_ino] = (fd, path, state, links)
-
-    def faults(self, status):
-        """What must not have happened; empty if all is well."""
-        found = []
-        if status not in (0, 1):
-            found.append("exit status %d" % status)
-        for fd, path, state, links in self.before.values():
-            now, now_links = self._state(fd)
-            name = os.path.relpath(path, self.top)
-            for what, value in state.items():
-                if now.get(what) != value:
-                    found.append("%s of %s changed to %s" % (what, name, now.get(what)))
-            if now_links > links and "entries" not in now:
-                found.append("%s got another link" % name)
-        found += self._readable()
-        if status == 0:
-            found += self._differences()
-        return found
-
-    def _readable(self):
-        """What the user can read and should not."""
-        log = self.top + "/readable"
-
-        def look():
-            with open(log, "w", encoding="utf-8") as out:
-                for at, _, files in os.walk(self.top):
-                    for name in files:
-                        path = os.path.join(at, name)
-                        try:
-                            if not stat.S_ISREG(os.lstat(path).st_mode):
-                                continue
-                            with open(path, "rb") as f:
-                                data = f.read(64)
-                        except OSError:
-                            continue
-                        if SECRET in data or SOURCE in data:
-                            out.write("the user can read %s\n" % os.path.relpath(path, self.top))
-
-        write(log, b"", 0o600)
-        os.chown(log, USER, USER)
-        if as_user(look) != 0:
-            raise RuntimeError("the user cannot look")
-        with open(log, encoding="utf-8") as f:
-            return f.read().splitlines()
-
-    def _differences(self):
-        if self.scenario.startswith(("file", "shard-file")):
-            pairs = [("file", self.home + "/f")]
-        elif self.scenario == "singles":
-            pairs = [("tree/sub/p", self.home + "/p"), ("tree/sub/l", self.home + "/l"),
-                     ("tree/a/f", self.home + "/f"), ("tree/z/k", self.home + "/k")]
-        else:
-            pairs = [("tree", self.dst)]
-        return ["exit 0, but %s" % d for src, dst in pairs
-                for d in self._compare(os.path.join(self.src, src), dst)]
-
-    def _compare(self, src, dst):
-        """The differences. What the user has exchanged after it was complete is no difference."""
-        found = self._compare_one(src, dst)
-        if found and dst == self.victim_path and self.victim_old:
-            found = self._compare_one(src, self.victim_old)
-        return found
-
-    def _compare_one(self, src, dst):
-        name = os.path.relpath(dst, self.top)
-        try:
-            a, b = os.lstat(src), os.lstat(dst)
-        except FileNotFoundError:
-            return ["%s is missing" % name]
-        if (a.st_mode, a.st_uid, a.st_gid, a.st_rdev) != (b.st_mode, b.st_uid, b.st_gid, b.st_rdev):
-            return ["%s has other attributes" % name]
-        # An exchange can leave two copies where the source has two names.
-        if not self.victim_path and self.scenario != "singles" and a.st_nlink != b.st_nlink and \
-                not stat.S_ISDIR(a.st_mode):
-            return ["%s has other links" % name]
-        if stat.S_ISLNK(a.st_mode) and os.readlink(src) != os.readlink(dst):
-            return ["%s has another target" % name]
-        if stat.S_ISREG(a.st_mode):
-            with open(src, "rb") as f, open(dst, "rb") as g:
-                return [] if f.read() == g.read() else ["%s has other bytes" % name]
-        if not stat.S_ISDIR(a.st_mode):
-            return []
-        return [d for entry in sorted(os.listdir(src))
-                for d in self._compare(os.path.join(src, entry), os.path.join(dst, entry))]
