@@ -93,7 +93,11 @@ void mirror_begin(struct tree *t, const struct operand *o, int dst)
 {
 	char boot[40];
 	struct mirror *m = &t->mirror;
-	*m = (struct mirror){.window_ns = update_window(t->options, dst), .root = geteuid() == 0};
+	const int64_t window = t->options->modify_window_ns;
+	*m = (struct mirror){.window_ns = window < 0   ? 0
+					  : window > 0 ? window
+						       : metadata_time_step(dst),
+			     .root = geteuid() == 0};
 	if (t->options->update != FCOPY_UPDATE_CHANGED || t->options->copy.resume)
 		return;
 	mirror_boot(boot);

@@ -14,8 +14,6 @@ bool update_is_untouched(struct worker *, const struct entry *);
  * file. Returns 1: yes, and it was counted; 0: it is absent or has to be copied; or -errno,
  * reported. */
 int update_leave(struct worker *, const struct entry *, int fd, const struct stat *);
-/* How much modification times may differ, in ns. */
-int64_t update_window(const struct fcopy_tree_options *, int dst);
 
 /* link_dest.c: opens options.link_dest for an operand whose destination is the open directory dst.
  * *fd is -1 without the option. Returns 0 or -errno, reported. */

@@ -10,44 +10,11 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
-#define EXFAT_MAGIC   0x2011bab0 /* not in linux/magic.h before 5.7 */
-#define NTFS3_MAGIC   0x7366746e
-#define NTFS_MAGIC    0x5346544e
-#define HFS_MAGIC     0x4244
-#define HFSPLUS_MAGIC 0x482b
-#define BLOCK         ((size_t)256 << 10)
-
-int64_t update_window(const struct fcopy_tree_options *o, int dst)
-{
-	struct statfs fs;
-	if (o->modify_window_ns != 0)
-		return o->modify_window_ns < 0 ? 0 : o->modify_window_ns;
-	if (fstatfs(dst, &fs) < 0)
-		return 0;
-	switch ((unsigned)fs.f_type) { /* s_time_gran of each, in fs/ of the kernel */
-	case MSDOS_SUPER_MAGIC: return 2000000000;
-	case HFS_MAGIC:
-	case HFSPLUS_MAGIC:
-	case MINIX_SUPER_MAGIC:
-	case MINIX2_SUPER_MAGIC:
-	case MINIX3_SUPER_MAGIC:
-	case JFFS2_SUPER_MAGIC:
-	case REISERFS_SUPER_MAGIC: return 1000000000;
-	case EXFAT_MAGIC: return 10000000;
-	case SMB_SUPER_MAGIC:
-	case CIFS_SUPER_MAGIC:
-	case SMB2_SUPER_MAGIC:
-	case NTFS_MAGIC:
-	case NTFS3_MAGIC: return 100;
-	default: return 0;
-	}
-}
+#define BLOCK ((size_t)256 << 10)
 
 static bool update_same_target(const struct entry *e)
 {
