@@ -36,10 +36,11 @@ class Case:
     sets: str = ""         # "quick", "readme"; the set `all` has every case
     size: int = SIZE
     rounds: int = 20       # fixed beforehand; fewer for very long cases
-    source: str = "random"  # random, allocated (by fallocate); or a tree: many, flat, large
+    source: str = "random"  # random, allocated (by fallocate); or a tree: many, flat, late, large
     dest: str = "new"      # new, old (an existing file or tree), none (a socket)
     fs: str = "here"       # here (DIR, or FS), ext4, xfs, btrfs, tmpfs
     cache: str = "warm"    # warm, cold
+    latency: int = 0       # microseconds that the storage of the source takes for each request
     load: int = 0          # busy loops per CPU during the case
     copies: int = 1        # files made by one command
     needs: str = ""        # a word that `fcopy --help` must contain
@@ -48,17 +49,17 @@ class Case:
 
     @property
     def tree(self):
-        return self.source in ("many", "flat", "large")
+        return self.source in ("many", "flat", "late", "large")
 
     @property
     def small(self):
         """A tree of small files: each round gets a new file system."""
-        return self.source in ("many", "flat")
+        return self.source in ("many", "flat", "late")
 
     @property
     def footprint(self):
         """Bytes of memory that one command takes, at most."""
-        kinds = {"many": FILES * 24576, "flat": FILES * 50000, "large": 5 * SIZE}
+        kinds = {"many": FILES * 24576, "flat": FILES * 50000, "late": FILES * 4096, "large": 5 * SIZE}
         return (8 << 20) + kinds.get(self.source, self.size * self.copies)
 
     @property
@@ -67,7 +68,7 @@ class Case:
         what = f"{self.source} tree" if self.tree else f"{self.source}, {human(self.size)}"
         words = {"new": "to a new name", "old": "onto an existing one", "none": "to a socket on loopback"}
         load = f", {self.load} busy loop(s) per CPU" if self.load else ""
-        return f"{self.fs}, {what}, {self.cache}, {words[self.dest]}{load}, {self.rounds} rounds"
+        return f"{self.fs}, {what}, {self.cache}, {f'{self.latency / 1000:g} ms a request, ' if self.latency else ''}{words[self.dest]}{load}, {self.rounds} rounds"
 
 def human(count):
     for unit in ("B", "KiB", "MiB", "GiB"):

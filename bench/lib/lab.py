@@ -37,12 +37,12 @@ def write_tree(top, kind):
         for i in range(20):
             write_random(top / f"file-{i}", SIZE // 4)
         return
-    count, each = (FILES, 20) if kind == "many" else (FILES * 25 // 3, FILES * 25 // 3)
+    count, each = (FILES, 20) if kind == "many" else (FILES // 6, 20) if kind == "late" else (FILES * 25 // 3, FILES * 25 // 3)
     for i in range(count):
         if i % each == 0:
             directory = top / f"dir-{i // each}"
             directory.mkdir()
-        length = min(int(lot.expovariate(1 / 15833)), MIB) if kind == "many" else 1024
+        length = 1024 if kind == "flat" else min(int(lot.expovariate(1 / 15833)), MIB)
         at = lot.randrange(MIB)
         (directory / f"file-{i}").write_bytes(block[at:at + length])
 
@@ -61,16 +61,19 @@ class Lab:
         self.here = fs       # the file system that "here" means; "here": the directory's own
         self.mounts = {}     # file system: (mount point, loop device)
         self.made = None     # the source that exists
+        self.slowed = None   # the mount point of slow()
         self.loops = []
 
     def close(self):
         self.unload()
+        self.fast()
         for fs in list(self.mounts):
             self.unmount(fs)
         shutil.rmtree(self.top, ignore_errors=True)
 
     def place(self, fs):
         """A directory on this file system; mounts it if needed."""
+        self.fast()
         fs = self.here if fs == "here" else fs
         if fs == "here":
             return self.top
@@ -99,6 +102,7 @@ class Lab:
         self.mounts[fs] = at, device
 
     def unmount(self, fs):
+        self.fast()
         at, device = self.mounts.pop(fs)
         if self.made and at in self.made.parents:
             self.made = None
@@ -132,6 +136,25 @@ class Lab:
         os.sync()
         self.made = path
         return path
+
+    def slow(self, source, latency):
+        """The source, on storage that takes this many microseconds for each request."""
+        at, tools_dir = self.top / "slow", ROOT / "tests/tools"
+        self.fast()
+        at.mkdir(exist_ok=True)
+        if not shutil.which("pkg-config"):
+            raise Skip("pkg-config is missing")
+        flags = run("pkg-config", "--cflags", "--libs", "fuse3").split()
+        run("cc", "-O2", "-o", self.top / "faultfs", tools_dir / "faultfs.c", tools_dir / "faults.c", *flags)
+        run(self.top / "faultfs", source.parent, at, "-o", f"latency={latency}", "-o", "max_threads=100")
+        self.slowed = at
+        return at / source.name
+
+    def fast(self):
+        """Ends what slow() began."""
+        if self.slowed:
+            run("umount" if os.geteuid() == 0 else "fusermount3", *([] if os.geteuid() == 0 else ["-u"]), self.slowed)
+        self.slowed = None
 
     def cache(self, case, source):
         """Warm: the source is read. Cold: everything is dropped."""

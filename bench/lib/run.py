@@ -100,6 +100,8 @@ class Bench:
             self.lab.unmount(self.fs)
         self.place = self.lab.place(each.fs)
         self.source = self.lab.source(each, self.place)
+        if each.latency:
+            self.source = self.lab.slow(self.source, each.latency)
         self.lab.cache(each, self.source)
 
     def sample(self, each, who, turn):
