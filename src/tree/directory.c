@@ -215,6 +215,9 @@ void directory_report_lost(struct worker *w, struct directory *d, int err)
 /* The directory is open. */
 static void directory_complete(struct worker *w, struct directory *d)
 {
+	const bool dry = w->tree->options->dry_run;
+	/* What was there before is no news of a mirror. */
+	const bool listed = d->fresh || !(dry || w->tree->options->update);
 	bool finishes = w->tree->walk == WALK_FINISHES;
 	bool old = d->resumed && !finishes; /* stale names may make the number equal */
 	bool stale = (d->resumed || w->tree->resume) && !tree_stopped(w->tree) &&
@@ -225,17 +228,16 @@ static void directory_complete(struct worker *w, struct directory *d)
 	else if (stale)
 		prune_directory(w, d);
 	if (w->tree->options->delete_extra && !d->fresh && !d->unread && !d->mounted &&
-	    !tree_stopped(w->tree) && !directory_is_exact(d))
+	    !tree_stopped(w->tree) && (dry || !directory_is_exact(d)))
 		mirror_collect(w, d);
 	directory_restore_time(w->tree, d);
 	if (!d->parent) /* root.c still needs it */
 		return;
-	const bool dry = w->tree->options->dry_run;
 	if (!tree_stopped(w->tree) && !dry && (finishes ? !waits : !w->tree->shard))
 		directory_set_attributes(w, d);
 	if (!tree_stopped(w->tree) && !dry && d->dst >= 0)
 		directory_flush(w, d);
-	if (!tree_stopped(w->tree) && w->tree->walk == WALK_COPIES && (d->fresh || !dry))
+	if (!tree_stopped(w->tree) && w->tree->walk == WALK_COPIES && listed)
 		report_directory(w, d);
 }
 
