@@ -9,7 +9,7 @@
  *                     attributes, size, shard, suggest, signals, standard (0 to 2 are open); and
  *                     everything that is printed: help, messages, errors, events, progress,
  *                     speed, line, terminal, text, utf8, ending, usage, stats, tree_print,
- *                     operands_ended, flood (of warnings), hint, wrap, json, json_file,
+ *                     operands_ended, flood (of warnings), hint, wrap, log, json, lines, json_file,
  *                     report_json, benchmark and its parts
  *   src/source/       which entries are copied: filter (patterns and lists), names
  *   src/tree/         several sources and trees: operands, tree, root (new
@@ -48,6 +48,8 @@
 #include "cli/benchmark.h"
 #include "cli/cli.h"
 #include "cli/ending.h"
+#include "cli/lines.h"
+#include "cli/log.h"
 #include "cli/report.h"
 
 #include <errno.h>
@@ -155,6 +157,9 @@ static int copy_tree(struct cli *cli, const struct usage *start)
 	__atomic_store_n(&cli->copy.progress->entries, tree_entries(&tree), __ATOMIC_RELAXED);
 	progress_stop(&report);
 	tree_print_end(cli, &tree, r < 0 && signals_caught() != 0);
+	log_end(cli, &report, &tree);
+	if (cli->json_lines)
+		lines_end();
 	print_report(&(struct outcome){cli, &report, usage_since(start),
 				       r < 0 ? signals_caught() : 0, &tree});
 	if (r == 0)
@@ -171,6 +176,8 @@ static int copy(struct cli *cli, const struct usage *start)
 	cli->copy.notify = on_event;
 	cli->copy.user = cli;
 	signals_catch(&cancel, cli->keep_listening ? &stop : NULL);
+	if (cli->json_lines)
+		lines_start();
 	if (cli_sends(cli))
 		signals_ignore_pipe();
 	if (cli->source_count > 0)
@@ -190,6 +197,11 @@ static int copy(struct cli *cli, const struct usage *start)
 		r = fcopy_copy(cli->src, cli->dst, &cli->copy, &report);
 		unread = r < 0 && report.error.err == EPIPE && signals_take_pipe();
 		progress_stop(&report);
+		log_end(cli, &report, NULL);
+		if (cli->json_lines) {
+			lines_file(cli, &report);
+			lines_end();
+		}
 		if (cli->stats || cli->json)
 			print_report(&(struct outcome){cli, &report, usage_since(start),
 						       r < 0 ? signals_caught() : 0, NULL});
@@ -241,12 +253,19 @@ static int run_action(struct cli *cli, const struct usage *start)
 /* If the user asked for output, failing to write it is a failure. */
 static int check_output(const struct cli *cli, int status)
 {
-	const char *call;
-	int lost = flush_output(), lost_json = json_file_close(&call);
-	const char *path = lost ? "standard output" : cli->json_file;
-	if (lost != 0 || lost_json != 0) {
-		message_error(&(struct fcopy_error){
-		    .err = lost ? lost : lost_json, .call = lost ? "write" : call, .path = path});
+	const char *call = "write", *path = "standard output";
+	int lost = lines_lost() ? lines_lost() : flush_output();
+	const char *json_call, *log_call, *log_path;
+	int lost_json = json_file_close(&json_call), lost_log = log_close(&log_call, &log_path);
+	if (lost == 0 && (lost = lost_json) != 0) {
+		call = json_call;
+		path = cli->json_file;
+	} else if (lost == 0 && (lost = lost_log) != 0) {
+		call = log_call;
+		path = log_path;
+	}
+	if (lost != 0) {
+		message_error(&(struct fcopy_error){.err = lost, .call = call, .path = path});
 		return EXIT_FAILED;
 	}
 	bool failed = (cli->stats && ferror(stderr)) || json_file_is_lost();
@@ -262,6 +281,8 @@ int main(int argc, char **argv)
 	setvbuf(stderr, line, _IOLBF, sizeof(line)); /* whole lines, also if others write there */
 	int status = options_parse(&cli, argc, argv);
 	int opened = json_file_open(&cli, argc, argv);
+	if (opened == EXIT_DONE && status == EXIT_DONE && cli.action == ACTION_COPY)
+		opened = log_open(&cli, argc, argv);
 	FILE *f;
 	if (status == EXIT_DONE)
 		status = opened == EXIT_DONE ? run_action(&cli, &start) : opened;

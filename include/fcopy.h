@@ -462,6 +462,7 @@ struct fcopy_tree_options {
 	bool keep_going;      /* commit a new tree without failed entries, but not on a full disk */
 	bool into_directory;  /* DST must be a directory: each copy is DST/basename(SRC) */
 	bool report_entries;  /* send FCOPY_EVENT_ENTRY for each entry, also for failed ones */
+	bool report_at_once;  /* FCOPY_EVENT_ENTRY may come in several threads at once: faster */
 	enum fcopy_update update;
 	bool checksum; /* with CHANGED: bytes decide, not times */
 	/* Modification times that differ by at most this are equal. 0: the step of times of DST's

@@ -42,6 +42,8 @@ struct cli {
 	unsigned verbose;               /* how often -v was given */
 	bool quiet, progress, stats, json, csv;
 	const char *json_file; /* NULL: standard output */
+	bool json_lines;       /* an object for each entry, too */
+	const char *log_file;  /* NULL: none */
 	unsigned runs;         /* of --benchmark; 0: its own number */
 	bool keep_listening;
 	unsigned max_clients; /* 0: the library's own */
@@ -103,6 +105,10 @@ void message_quoted(const char *path); /* as one shell word */
 /* events.c: for options.notify, with the struct cli as user. */
 void event_print(void *user, const struct fcopy_event *);
 
+/* Does -v list this entry? Writes its line without the end: `SRC -> DST`, or what else was done. */
+bool entry_is_listed(const struct cli *, const struct fcopy_entry *);
+void entry_list(const struct cli *, const struct fcopy_entry *, FILE *);
+
 /* flood.c: counts a warning. Returns whether it is one of the first five of its call and errno;
  * with -v and for a server always true. */
 bool flood_passes(const struct cli *, const struct fcopy_error *);
@@ -150,6 +156,9 @@ void signals_ignore_pipe(void);
 void signals_note_pipe(void);
 /* The copy failed with EPIPE: was it by SIGPIPE? If so, signals_caught returns that signal. */
 bool signals_take_pipe(void);
+/* Sets *cancel without a signal: nobody reads the report any more. */
+void signals_cancel(void);
+const char *signals_name(int number); /* without SIG */
 /* The signal that set *cancel, or that signals_take_pipe took; 0: none. */
 int signals_caught(void);
 /* Ends the process by that signal, if there was one. */

@@ -63,15 +63,14 @@ FILE *ending_list(const struct cli *cli)
 	return mixes ? stderr : stdout;
 }
 
-void ending_summary(const struct cli *cli, const struct fcopy_report *r)
+void ending_list_summary(const struct cli *cli, const struct fcopy_report *r, FILE *f)
 {
 	struct text t = {0};
-	FILE *f = ending_list(cli);
 	const char *state = ending_state(cli, r), *more = strchr(state, ',');
 	bool shard = cli->copy.shard.count > 0 && r->committed && r->steps == 0;
 	if (r->kept || shard) { /* another process did the work of the shard, perhaps earlier */
 		message_print_on(f, r->dst);
-		fprintf(f, ": %s\n", r->kept ? state : "committed");
+		fprintf(f, ": %s", r->kept ? state : "committed");
 		return;
 	}
 	message_print_on(f, cli->src);
@@ -96,7 +95,14 @@ void ending_summary(const struct cli *cli, const struct fcopy_report *r)
 		text_size_brief(&t, r->resumed);
 		text_add(&t, " resumed");
 	}
-	fprintf(f, "%s%s\n", t.at, more ? more : "");
+	fprintf(f, "%s%s", t.at, more ? more : "");
+}
+
+void ending_summary(const struct cli *cli, const struct fcopy_report *r)
+{
+	FILE *f = ending_list(cli);
+	ending_list_summary(cli, r, f);
+	fputc('\n', f);
 }
 
 static void print_destination(const struct fcopy_report *r)

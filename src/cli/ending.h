@@ -21,7 +21,8 @@ void ending_engines(const struct fcopy_report *, struct text *);
 /* Where -v lists what was copied: standard output, unless that receives the copy or the JSON. */
 FILE *ending_list(const struct cli *);
 
-/* -v: one line about a copy that succeeded. */
+/* -v: one line about a copy that succeeded. The first without the end of the line. */
+void ending_list_summary(const struct cli *, const struct fcopy_report *, FILE *);
 void ending_summary(const struct cli *, const struct fcopy_report *);
 
 /* How far a failed copy got, and what became of DST; for an interrupted copy, a part that was kept,

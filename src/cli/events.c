@@ -4,6 +4,8 @@
 #include "cli.h"
 #include "ending.h"
 #include "errors.h"
+#include "lines.h"
+#include "log.h"
 #include "report.h"
 #include "text.h"
 
@@ -154,35 +156,40 @@ void event_add_warnings(struct json *j, const struct cli *cli)
 	errors_clear(warnings);
 }
 
-/* `SRC -> DST`, as for one file; or what else was done with the entry. */
-static void print_entry(const struct cli *cli, const struct fcopy_entry *e)
+bool entry_is_listed(const struct cli *cli, const struct fcopy_entry *e)
 {
-	const bool dry = cli->tree.dry_run;
-	FILE *f = ending_list(cli);
-	const char *state = "";
 	switch (e->action) {
 	case FCOPY_ACTION_COPIED:
 	case FCOPY_ACTION_LINKED:
-		fputs(dry ? "would copy " : "", f);
+	case FCOPY_ACTION_DELETED: return true;
+	case FCOPY_ACTION_UNCHANGED: /* nearly all entries of a mirror */
+		return cli->tree.update != FCOPY_UPDATE_CHANGED || cli->verbose > 1;
+	default: return false;
+	}
+}
+
+void entry_list(const struct cli *cli, const struct fcopy_entry *e, FILE *f)
+{
+	const bool dry = cli->tree.dry_run, removed = e->action == FCOPY_ACTION_DELETED;
+	const bool kept = e->action == FCOPY_ACTION_UNCHANGED;
+	if (dry && !kept)
+		fputs(removed ? "would remove " : "would copy ", f);
+	else if (removed)
+		fputs("removed ", f);
+	if (!removed && !kept) {
 		message_print_on(f, e->operand);
 		if (e->path) {
 			fputs(e->operand[strlen(e->operand) - 1] == '/' ? "" : "/", f);
 			message_print_on(f, e->path);
 		}
 		fputs(" -> ", f);
-		break;
-	case FCOPY_ACTION_DELETED: fputs(dry ? "would remove " : "removed ", f); break;
-	case FCOPY_ACTION_UNCHANGED:
-		if (cli->tree.update == FCOPY_UPDATE_CHANGED && cli->verbose < 2)
-			return; /* nearly all entries of a mirror */
-		state = cli->copy.resume                           ? ": complete, kept"
-			: cli->tree.update == FCOPY_UPDATE_CHANGED ? ": unchanged"
-								   : ": exists, kept";
-		break;
-	default: return;
 	}
 	message_print_on(f, e->dst ? e->dst : "");
-	fprintf(f, "%s\n", state);
+	if (kept)
+		fputs(cli->copy.resume                           ? ": complete, kept"
+		      : cli->tree.update == FCOPY_UPDATE_CHANGED ? ": unchanged"
+								 : ": exists, kept",
+		      f);
 }
 
 static void print_event(const struct cli *cli, const struct fcopy_event *event)
@@ -200,7 +207,12 @@ static void print_event(const struct cli *cli, const struct fcopy_event *event)
 	case FCOPY_EVENT_LISTENING: print_listening(cli, event); break;
 	case FCOPY_EVENT_CLIENT: print_client(cli, event->report); break;
 	case FCOPY_EVENT_FAILED: tree_failed(cli, event->error); break;
-	case FCOPY_EVENT_ENTRY: print_entry(cli, event->entry); break;
+	case FCOPY_EVENT_ENTRY:
+		if (entry_is_listed(cli, event->entry)) {
+			entry_list(cli, event->entry, ending_list(cli));
+			fputc('\n', ending_list(cli));
+		}
+		break;
 	case FCOPY_EVENT_NOT_ATOMIC:
 		fputs("fcopy: ", stderr);
 		message_print(event->error->path);
@@ -230,8 +242,15 @@ void event_print(void *user, const struct fcopy_event *event)
 	const struct cli *cli = user;
 	if (event->kind == FCOPY_EVENT_WARNING && cli->json)
 		errors_add(event_warnings(cli), event->error);
+	if (event->kind == FCOPY_EVENT_WARNING || event->kind == FCOPY_EVENT_FAILED)
+		log_error(event->kind == FCOPY_EVENT_FAILED ? "failed: " : "warning: ",
+			  event->error);
 	if (event->kind == FCOPY_EVENT_OPERAND)
 		operands_note(event->operand);
+	if (event->kind == FCOPY_EVENT_ENTRY && cli->json_lines)
+		lines_entry(event->entry);
+	if (event->kind == FCOPY_EVENT_ENTRY)
+		log_entry(cli, event->entry);
 	if (!is_wanted(cli, event->kind) ||
 	    (event->kind == FCOPY_EVENT_WARNING && !flood_passes(cli, event->error)))
 		return;

@@ -62,6 +62,12 @@ static bool put_string(FILE *f, const char *text)
 	bool valid = true;
 	fputc('"', f);
 	while (*s) {
+		const unsigned char *plain = s; /* most paths are nothing else */
+		while (*s >= ' ' && *s < 0x7f && *s != '"' && *s != '\\')
+			s++;
+		fwrite(plain, 1, (size_t)(s - plain), f);
+		if (!*s)
+			break;
 		size_t n = utf8_length(s);
 		put_character(f, s, n);
 		valid &= n > 0;
@@ -76,8 +82,12 @@ static void put_key(struct json *j, const char *key, const char *suffix)
 	if (j->comma)
 		fputs(", ", j->f);
 	j->comma = true;
-	if (key)
-		fprintf(j->f, "\"%s%s\": ", key, suffix);
+	if (!key)
+		return;
+	fputc('"', j->f);
+	fputs(key, j->f);
+	fputs(suffix, j->f);
+	fputs("\": ", j->f);
 }
 
 static void put_base64(FILE *f, const char *text)
@@ -126,8 +136,13 @@ void json_errno(struct json *j, const char *key, int err)
 
 void json_integer(struct json *j, const char *key, uint64_t value)
 {
+	char digits[24], *first = digits + sizeof(digits) - 1;
 	put_key(j, key, "");
-	fprintf(j->f, "%llu", (unsigned long long)value);
+	*first = '\0';
+	do
+		*--first = (char)('0' + value % 10);
+	while ((value /= 10) > 0);
+	fputs(first, j->f);
 }
 
 void json_seconds(struct json *j, const char *key, double value)

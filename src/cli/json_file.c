@@ -36,7 +36,7 @@ static bool is_same_descriptor(const char *operand, int dash, const struct stat 
 }
 
 /* Any argument may be SRC or DST, also if the command line is invalid. */
-static bool is_argument(const struct cli *cli, const struct stat *st, int argc, char **argv)
+bool json_file_is_operand(const struct cli *cli, const struct stat *st, int argc, char **argv)
 {
 	if (!S_ISREG(st->st_mode) && !S_ISFIFO(st->st_mode))
 		return false;
@@ -82,6 +82,7 @@ void json_file_find(struct cli *cli, int argc, char **argv)
 		    strcmp(argv[i] + length, "=") == 0)
 			continue;
 		cli->json = true;
+		cli->json_lines = option_json_lines(argv[i][length] ? argv[i] + length + 1 : NULL);
 		cli->json_file = option_json_file(argv[i][length] ? argv[i] + length + 1 : NULL);
 	}
 	if (!cli->json_file && any_mixes(cli, argc, argv))
@@ -108,7 +109,7 @@ int json_file_open(const struct cli *cli, int argc, char **argv)
 		fd = open(path, flags, 0666);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return fail_to_open(path, errno);
-	if (is_argument(cli, &st, argc, argv)) {
+	if (json_file_is_operand(cli, &st, argc, argv)) {
 		if (created)
 			unlink(path);
 		close(fd);

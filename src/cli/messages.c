@@ -23,7 +23,7 @@ void message_print_on(FILE *f, const char *text)
 		size_t length = utf8_length(c), n = length ? length : 1;
 		bool escape = utf8_is_control(c, length);
 		if (*c == ' ') { /* never the end of a line: a hint may be copied */
-			fputc(f == stderr || f == stdout ? ' ' : HINT_SPACE, f);
+			fputc(f == hint_stream() && f != stderr ? HINT_SPACE : ' ', f);
 			c++;
 			continue;
 		}

@@ -33,10 +33,16 @@ static inline bool option_table_ends(const struct option_row *row)
 	return !row->name && row->letter;
 }
 
+/* Does --json ask for lines? A file of that name is ./lines. */
+static inline bool option_json_lines(const char *value)
+{
+	return value && strcmp(value, "lines") == 0;
+}
+
 /* The value of --json as a file; NULL: standard output, which - names, too. */
 static inline const char *option_json_file(const char *value)
 {
-	return value && strcmp(value, "-") == 0 ? NULL : value;
+	return value && (strcmp(value, "-") == 0 || option_json_lines(value)) ? NULL : value;
 }
 
 /* operands.c: takes SRC, DST and MODE. Returns EXIT_DONE, or EXIT_USAGE after a message. */

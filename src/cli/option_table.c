@@ -41,7 +41,16 @@ static int set_json(struct cli *cli, const struct option_row *row, const char *v
 	if (value && !value[0])
 		return message_option(row->name, "invalid file name '' (empty)");
 	cli->json = true;
+	cli->json_lines = option_json_lines(value);
 	cli->json_file = option_json_file(value);
+	return EXIT_DONE;
+}
+
+static int set_text(struct cli *cli, const struct option_row *row, const char *value)
+{
+	if (!value[0])
+		return message_option(row->name, "invalid file name '' (empty)");
+	*(const char **)field(cli, row) = value;
 	return EXIT_DONE;
 }
 
@@ -270,8 +279,10 @@ const struct option_row option_table[] = {
 	 set_flag, FIELD(progress), .not_benchmarked = true},
 	{"stats", 0, NULL, "print times, bytes, engines, refusals and memory on stderr afterwards",
 	 set_flag, FIELD(stats), .not_benchmarked = true},
-	{"json", 0, "[FILE]", "print the report as one JSON object, on stdout or in FILE",
+	{"json", 0, "[FILE]", "print the report as one JSON object, on stdout or in FILE; lines: on stdout, with an object for each entry before it",
 	 set_json, .field = 0},
+	{"log-file", 0, "FILE", "append what -v prints, with times, to FILE",
+	 set_text, FIELD(log_file), .not_benchmarked = true},
 	{"benchmark", 0, NULL, "time every mode on SRC; write unnamed files beside DST, never DST",
 	 set_action, .min = ACTION_BENCHMARK},
 	{"runs", 0, "N", "runs of each mode with --benchmark (default 5)",

@@ -101,6 +101,20 @@ bool signals_take_pipe(void)
 	return pipe_broke != 0;
 }
 
+void signals_cancel(void)
+{
+	__atomic_store_n(cancel_flag, 1, __ATOMIC_RELAXED);
+}
+
+const char *signals_name(int number)
+{
+	return number == SIGINT    ? "INT"
+	       : number == SIGTERM ? "TERM"
+	       : number == SIGHUP  ? "HUP"
+	       : number == SIGALRM ? "ALRM"
+				   : "PIPE";
+}
+
 int signals_caught(void)
 {
 	return caught;

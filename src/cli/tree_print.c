@@ -270,7 +270,9 @@ int tree_copy(struct cli *cli, struct fcopy_tree_report *report)
 {
 	raise_descriptor_limit();
 	cli->tree.copy = cli->copy;
-	cli->tree.report_entries = cli->verbose > 0 || cli->tree.dry_run;
+	cli->tree.report_entries = cli->verbose > 0 || cli->json_lines || cli->log_file ||
+				   cli->tree.dry_run;
+	cli->tree.report_at_once = true; /* what prints has locks */
 	return fcopy_tree((const char *const *)cli->sources, cli->source_count, cli->dst,
 			  &cli->tree, report);
 }

@@ -363,8 +363,10 @@ static int entry_copy_any(struct worker *w, const struct entry *e)
 	int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (e->follow ? 0 : O_NOFOLLOW);
 	if (strlen(e->name) > NAME_MAX) /* FUSE knows longer ones */
 		return report_call(w, e, "open", entry_src, ENAMETOOLONG);
-	if (e->type == DT_REG && w->tree->options->update && update_is_untouched(w, e))
+	if (e->type == DT_REG && w->tree->options->update && update_is_untouched(w, e)) {
+		w->done = (struct done){.action = FCOPY_ACTION_UNCHANGED, .type = S_IFREG};
 		return 1;
+	}
 	for (int tries = 0;; tries++, opened = false) {
 		if (!opened) {
 			if (fstatat(e->dir->src, e->name, &st,

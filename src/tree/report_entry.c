@@ -57,33 +57,49 @@ static char *path_of_copy(const struct entry *e)
 	return path;
 }
 
-/* The lock is held. */
-static void send_entry(struct tree *t, const struct entry *e, const struct done *done,
+/* The paths of an entry, made before the lock is taken. */
+struct entry_paths {
+	char *path, *dst;
+};
+
+static struct entry_paths make_paths(const struct tree *t, const struct entry *e)
+{
+	return (struct entry_paths){t->single ? NULL : path_below(e, e->name), path_of_copy(e)};
+}
+
+/* The lock is held, unless the caller does not need it. Frees the paths. */
+static void send_entry(struct tree *t, struct entry_paths p, const struct done *done,
 		       const struct fcopy_error *error)
 {
-	char *path = t->single ? NULL : path_below(e, e->name), *dst = path_of_copy(e);
 	const struct fcopy_entry entry = {.action = error ? FCOPY_ACTION_FAILED : done->action,
 					  .operand = t->source,
-					  .path = path && path[0] ? path : NULL,
-					  .dst = dst,
+					  .path = p.path && p.path[0] ? p.path : NULL,
+					  .dst = p.dst,
 					  .type = done->type,
 					  .bytes = error ? 0 : done->bytes,
 					  .engine = error ? NULL : done->engine,
 					  .error = error};
 	report_notify(
-	    t, &(struct fcopy_event){.kind = FCOPY_EVENT_ENTRY, .text = dst, .entry = &entry});
-	free(path);
-	free(dst);
+	    t, &(struct fcopy_event){.kind = FCOPY_EVENT_ENTRY, .text = p.dst, .entry = &entry});
+	free(p.path);
+	free(p.dst);
+}
+
+static void lock_and_send(struct tree *t, const struct entry *e, const struct done *done)
+{
+	if (!entries_are_wanted(t))
+		return;
+	struct entry_paths p = make_paths(t, e);
+	if (!t->options->report_at_once)
+		pthread_mutex_lock(&t->lock);
+	send_entry(t, p, done, NULL);
+	if (!t->options->report_at_once)
+		pthread_mutex_unlock(&t->lock);
 }
 
 void report_entry(struct worker *w, const struct entry *e)
 {
-	struct tree *t = w->tree;
-	if (!entries_are_wanted(t))
-		return;
-	pthread_mutex_lock(&t->lock);
-	send_entry(t, e, &w->done, NULL);
-	pthread_mutex_unlock(&t->lock);
+	lock_and_send(w->tree, e, &w->done);
 }
 
 void report_deleted(struct worker *w, const struct entry *e)
@@ -96,23 +112,18 @@ void report_deleted(struct worker *w, const struct entry *e)
 
 void report_directory(struct worker *w, struct directory *d)
 {
-	struct tree *t = w->tree;
-	const struct done done = {.type = S_IFDIR};
 	if (__atomic_load_n(&d->failed, __ATOMIC_RELAXED))
 		return;
 	w->sum.directories++;
-	if (!entries_are_wanted(t))
-		return;
-	pthread_mutex_lock(&t->lock);
-	send_entry(t, &(struct entry){.dir = d, .name = "", .as = ""}, &done, NULL);
-	pthread_mutex_unlock(&t->lock);
+	lock_and_send(w->tree, &(struct entry){.dir = d, .name = "", .as = ""},
+		      &(struct done){.type = S_IFDIR});
 }
 
 void report_failed_entry(struct worker *w, const struct entry *e, const struct fcopy_error *error)
 {
 	struct done done = {.type = e->name[0] ? w->done.type : S_IFDIR};
 	if (entries_are_wanted(w->tree))
-		send_entry(w->tree, e, &done, error);
+		send_entry(w->tree, make_paths(w->tree, e), &done, error);
 }
 
 void report_operand_entry(struct tree *t, const struct done *done, const char *dst,

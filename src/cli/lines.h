@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * --json=lines: one object for each entry, written while the copy runs; the summary comes last.
+ */
+#ifndef CLI_LINES_H
+#define CLI_LINES_H
+
+#include "cli.h"
+
+/* Lines are written in whole, within a second. lines_end() writes the rest. */
+void lines_start(void);
+void lines_end(void);
+
+/* Adds the line of an entry. If nobody reads standard output any more, cancels the copy. */
+void lines_entry(const struct fcopy_entry *);
+/* The line of a copy of one file that has ended. */
+void lines_file(const struct cli *, const struct fcopy_report *);
+
+int lines_lost(void); /* errno of a failed write, or 0 */
+
+#endif

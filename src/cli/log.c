@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT
+ * --log-file=FILE: what -v prints, with times, appended.
+ */
+#include "log.h"
+#include "ending.h"
+#include "hint.h"
+#include "text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct {
+	FILE *f;
+	const char *path;
+	time_t flushed;
+	int lost; /* errno of a failed write */
+	pthread_mutex_t lock;
+} out = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Local time, with the difference to UTC: RFC 3339. */
+static void begin_line(void)
+{
+	struct tm tm;
+	char text[40];
+	time_t now = time(NULL);
+	pthread_mutex_lock(&out.lock);
+	localtime_r(&now, &tm);
+	size_t n = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S%z", &tm);
+	fwrite(text, 1, n, out.f);
+	fputc(' ', out.f);
+}
+
+/* Lines reach the file within a second if others follow. */
+static void end_line(bool last)
+{
+	time_t now = time(NULL);
+	fputc('\n', out.f);
+	if ((last || now != out.flushed) && fflush(out.f) != 0 && out.lost == 0)
+		out.lost = errno;
+	out.flushed = now;
+	pthread_mutex_unlock(&out.lock);
+}
+
+int log_open(const struct cli *cli, int argc, char **argv)
+{
+	struct stat st;
+	const char *path = cli->log_file;
+	if (!path)
+		return EXIT_DONE;
+	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_CLOEXEC, 0666);
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		message_error(&(struct fcopy_error){.err = errno, .call = "open", .path = path});
+		return EXIT_FAILED;
+	}
+	if (json_file_is_operand(cli, &st, argc, argv)) {
+		close(fd);
+		return message_option("log-file", "%s is an operand, too: name another file", path);
+	}
+	out.f = fdopen(fd, "a");
+	out.path = path;
+	if (!out.f)
+		return EXIT_FAILED;
+	begin_line();
+	fputs("start:", out.f);
+	for (int i = 0; i < argc; i++) {
+		fputc(' ', out.f);
+		message_print_on(out.f, argv[i]);
+	}
+	end_line(true);
+	return EXIT_DONE;
+}
+
+void log_entry(const struct cli *cli, const struct fcopy_entry *e)
+{
+	if (!out.f || !entry_is_listed(cli, e))
+		return;
+	begin_line();
+	entry_list(cli, e, out.f);
+	end_line(false);
+}
+
+void log_error(const char *what, const struct fcopy_error *e)
+{
+	char text[FCOPY_ERROR_TEXT_MAX];
+	if (!out.f)
+		return;
+	fcopy_error_text(e, text, sizeof(text));
+	begin_line();
+	fputs(what, out.f);
+	message_print_on(out.f, text);
+	end_line(false);
+}
+
+static void log_file_summary(const struct cli *cli, const struct fcopy_report *r)
+{
+	if (r->error.err != 0) {
+		log_error("failed: ", &r->error);
+		return;
+	}
+	begin_line();
+	ending_list_summary(cli, r, out.f);
+	end_line(false);
+}
+
+void log_end(const struct cli *cli, const struct fcopy_report *r,
+	     const struct fcopy_tree_report *tree)
+{
+	struct text size = {0};
+	if (!out.f)
+		return;
+	if (!tree)
+		log_file_summary(cli, r);
+	begin_line();
+	fputs("end: ", out.f);
+	if (signals_caught())
+		fprintf(out.f, "stopped by SIG%s", signals_name(signals_caught()));
+	else
+		fputs(r->error.err ? "failed" : "done", out.f);
+	text_size_brief(&size, r->bytes);
+	if (tree)
+		fprintf(out.f, ", %" PRIu64 " entries, %" PRIu64 " failed", tree_entries(tree),
+			tree->failed);
+	fprintf(out.f, ", %s", size.at);
+	end_line(true);
+}
+
+int log_close(const char **call, const char **path)
+{
+	if (!out.f)
+		return 0;
+	int lost = out.lost ? out.lost : ferror(out.f) ? EIO : 0;
+	*path = out.path;
+	*call = lost ? "write" : "close";
+	if (fclose(out.f) != 0 && lost == 0)
+		lost = errno;
+	out.f = NULL;
+	return lost;
+}

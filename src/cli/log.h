@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * --log-file. Without that option, all of these do nothing.
+ */
+#ifndef CLI_LOG_H
+#define CLI_LOG_H
+
+#include "report.h"
+
+/* Opens the file before anything is copied, and refuses an operand. Returns an exit status. */
+int log_open(const struct cli *, int argc, char **argv);
+/* An entry that -v lists; a warning or failure, with `what` before it; the end of the copy. */
+void log_entry(const struct cli *, const struct fcopy_entry *);
+void log_error(const char *what, const struct fcopy_error *);
+void log_end(const struct cli *, const struct fcopy_report *, const struct fcopy_tree_report *);
+/* Returns the errno of a failed write, with its call, or 0. */
+int log_close(const char **call, const char **path);
+
+#endif

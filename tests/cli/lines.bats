@@ -1,0 +1,149 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# --json=lines and --log-file: one line for each entry.
+
+load helper
+load json
+load terminal
+
+
+# make_many: 3,001 entries.
+make_many() {
+	python3 - <<-'END'
+		import os
+		for d in range(20):
+		    os.makedirs(f"s/{d}")
+		    for i in range(149):
+		        open(f"s/{d}/{i}", "w").write("x" * (i % 7))
+	END
+}
+
+# check: each line of the file is an object of the schema; the counts equal those of the last line.
+check() {
+	python3 - "$1" "$BATS_TEST_DIRNAME/../../src/dist/fcopy.schema.json" <<-'END'
+		import collections, json, sys
+		lines = [json.loads(l) for l in open(sys.argv[1])]
+		schema = json.load(open(sys.argv[2]))
+		entries, last = lines[:-1], lines[-1]
+		try:
+		    import jsonschema
+		    for o in entries[:50] + [e for e in entries if e["error"]] + [last]:
+		        jsonschema.validate(o, schema)
+		except ImportError:
+		    print("# left out: the schema: no jsonschema")
+		assert all(e["entry"] == 1 for e in entries)
+		n, t = collections.Counter(e["action"] for e in entries), last["tree"]
+		want = {"copied": t["files"] + t["directories"] + t["symlinks"] + t["specials"],
+		        "linked": t["hard_links"], "unchanged": t["kept"] + t["skipped"] + t["unchanged"],
+		        "excluded": t["excluded"], "deleted": t["deleted"], "vanished": t["vanished"],
+		        "failed": t["failed"]}
+		assert {a: n[a] for a in want} == want, (dict(n), want)
+		copied = sum(e["bytes"] for e in entries if e["action"] == "copied")
+		assert copied == last["bytes"], (copied, last["bytes"])
+	END
+}
+
+@test "--json=lines: one object for each entry, and their numbers equal the summary" {
+	mkdir -p s/d
+	random s/d/file 300000
+	echo a >s/a
+	ln s/a s/hard
+	ln -s a s/link
+	mkfifo s/fifo
+	printf x >$'s/\377'
+	expect 0 -a --exclude=d/ --json=lines s d
+	printf '%s\n' "$output" >out
+	check out
+	[ "$(jq -r 'select(.path == null and .action == "copied").dst' out)" = d ]
+	[ "$(jq -r 'select(.action == "excluded").path' out)" = d ]
+	[ "$(jq -r 'select(.path_b64).path_b64' out | base64 -d)" = $'\377' ]
+	[ "$(jq -r 'select(.action == "linked").type' out)" = file ]
+	# A merge with failures, and what exists; several SRC; a file.
+	ln -s nowhere s/bad
+	echo new >s/d/new
+	cp s/a other
+	expect 1 -rLn --json=lines s/. other missing d
+	printf '%s\n' "$output" >out
+	check out
+	[ "$(jq -c 'select(.path == "bad") | [.operand, .action, .error.errno]' out)" = '["s/.","failed","ENOENT"]' ]
+	[ "$(jq -c 'select(.operand == "missing") | [.path, .action]' out)" = '[null,"failed"]' ]
+	[ "$(jq -c 'select(.path == "d/file") | [.action, .bytes, .type]' out)" = '["copied",300000,"file"]' ]
+	expect 0 --json=lines s/d/file single
+	[ "$(jq -sc '[.[0].action, .[0].bytes, .[0].dst, .[1].done]' <<<"$output")" = '["copied",300000,"single",true]' ]
+	expect 1 --json=lines missing single
+	[ "$(jq -sc '[.[0].action, .[0].error.call, .[1].done]' <<<"$output")" = '["failed","open",false]' ]
+}
+
+@test "--json=lines: a mirror reports what it leaves alone and what it removes" {
+	mkdir -p s/d t/old/x
+	echo a >s/a
+	echo b >s/d/b
+	expect 0 --mirror --max-delete=9 --json=lines s t
+	printf '%s\n' "$output" >out
+	check out
+	[ "$(jq -r 'select(.action == "deleted").dst' out | sort | tr '\n' ' ')" = "t/old t/old/x " ]
+	expect 0 --mirror --json=lines s t
+	printf '%s\n' "$output" >out
+	check out
+	[ "$(jq -r 'select(.action == "unchanged").path' out | sort | tr '\n' ' ')" = "a d/b " ]
+}
+
+@test "--json=lines, killed: every line but the last parses, and lines come within a second" {
+	make_many
+	"$FCOPY" -r --limit-rate=5K --json=lines s d >out &
+	pid=$!
+	await test -s out
+	kill -KILL $pid
+	wait $pid || [ $? = 137 ]
+	head -n -1 out | python3 -c 'import json, sys
+for line in sys.stdin: json.loads(line)'
+	rm -rf .fcopy-*
+}
+
+@test "--json=lines: a slow reader loses nothing; one that goes away ends the copy" {
+	make_many
+	"$FCOPY" -r --json=lines s d | python3 -c 'import sys, time
+time.sleep(0.5)
+for n, line in enumerate(sys.stdin):
+    if n % 100 == 0: time.sleep(0.01)
+    sys.stdout.write(line)' >out
+	check out
+	[ "$(wc -l <out)" = 3002 ]
+	run -141 bash -c 'set -o pipefail; "$FCOPY" -r --limit-rate=50K --json=lines s e | head -n 1 >one'
+	[ "$(wc -l <one)" = 1 ]
+	absent e
+	[ -z "$(find . -maxdepth 1 -name '.fcopy-*')" ]
+	# The same where SIGPIPE is ignored.
+	python3 - "$FCOPY" <<-'END'
+		import os, signal, subprocess, sys
+		signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+		r, w = os.pipe()
+		os.close(r)
+		run = subprocess.run([sys.argv[1], "-r", "--json=lines", "--limit-rate=50K", "s", "e"], stdout=w,
+		                     stderr=subprocess.PIPE, restore_signals=False)
+		assert run.returncode == 1 and b"Broken pipe" in run.stderr, run
+	END
+	absent e
+}
+
+@test "--log-file: what -v lists, with times, is appended; it is opened first, and is no operand" {
+	mkdir s
+	echo a >s/a
+	ln -s nowhere s/bad
+	expect 0 -a --log-file=log s d
+	says ""
+	[ -z "$output" ]
+	expect 1 -rL --keep-going --log-file=log s e
+	time='[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}[+-][0-9]{4}'
+	[ "$(grep -vcE "^$time " log)" = 0 ] || { cat log; return 1; }
+	[ "$(grep -cE " start: .*fcopy " log)" = 2 ]
+	grep -qE "^$time s/a -> d/a$" log
+	grep -qE "^$time failed: s/bad: is a dangling symlink$" log
+	[ "$(tail -n 1 log | sed 's/^[^ ]* //')" = "end: failed, 2 entries, 1 failed, 2 B" ]
+	expect 1 -r --log-file=missing/log s f
+	absent f
+	expect 2 --log-file=s/a s/a g
+	holds a s/a
+	expect 0 --log-file=log s/a g
+	tail -n 2 log | grep -qE "^$time s/a -> g: 2 B"
+}
