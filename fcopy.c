@@ -16,7 +16,7 @@
  *                     or merged), home (where a new tree is built), commit, shard, shard_part,
  *                     walk (reads directories), pool, tuner and tuning (how many threads),
  *                     opened (directories), entry,
- *                     shard_entry, links, hard_link, special, enter (subdirectories), directory,
+ *                     shard_entry, links, hard_link, displace (backups), parents, special, enter (subdirectories), directory,
  *                     aside (where others can exchange names), permissions (of new
  *                     directories), record and resume (an unfinished tree), flush,
  *                     update (what a merge leaves alone), mirror (what it removes), link_dest,
@@ -163,7 +163,7 @@ static int copy_tree(struct cli *cli, const struct usage *start)
 	print_report(&(struct outcome){cli, &report, usage_since(start),
 				       r < 0 ? signals_caught() : 0, &tree});
 	if (r == 0)
-		return EXIT_DONE;
+		return cli->declined ? EXIT_FAILED : EXIT_DONE; /* as cp */
 	signals_reraise();
 	return was_usage(&report) ? EXIT_USAGE : EXIT_FAILED;
 }

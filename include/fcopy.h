@@ -452,6 +452,14 @@ struct fcopy_pattern {
 	bool include; /* an entry that matches is copied; false: it is excluded */
 };
 
+/* The name of a backup, as in cp(1). */
+enum fcopy_backup {
+	FCOPY_BACKUP_NONE,
+	FCOPY_BACKUP_SIMPLE,   /* DST~ */
+	FCOPY_BACKUP_NUMBERED, /* DST.~1~, DST.~2~, … */
+	FCOPY_BACKUP_EXISTING, /* numbered if there are numbered ones, otherwise simple */
+};
+
 /* All zero: one SRC, not a directory, to DST. */
 struct fcopy_tree_options {
 	struct fcopy_options copy; /* how each regular file is copied; see fcopy_tree() */
@@ -487,6 +495,18 @@ struct fcopy_tree_options {
 	/* A directory with an earlier copy: a file that is unchanged there, with the same
 	 * attributes, becomes a hard link to it; with copy.reflink, its clone. NULL: none. */
 	const char *link_dest;
+	bool link; /* make hard links to the files of SRC instead of copies */
+	/* An entry of DST that is not a directory is replaced by a new one, which gets nothing of
+	 * it; a symlink is not followed. The options of cp(1) below imply it. */
+	bool remove_destination;
+	/* It keeps its data under another name, and its own name until it is replaced. */
+	enum fcopy_backup backup;
+	const char *backup_suffix; /* of a simple backup; NULL: ~ */
+	/* Called before an entry is replaced; false: it is kept. user is copy.user. NULL: none.
+	 * Calls do not overlap. */
+	bool (*confirm)(void *user, const char *dst);
+	/* The copy of a/b/SRC is DST/a/b/SRC: missing directories are made like those of SRC. */
+	bool parents;
 };
 
 /* What happened; filled in on success and on failure. Counts are numbers of entries. */

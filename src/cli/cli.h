@@ -50,6 +50,8 @@ struct cli {
 	struct filter_arguments filters;
 	uint64_t max_delete; /* if tree.max_delete is set */
 	bool update_given;
+	bool interactive; /* -i */
+	bool declined;    /* ... and a file was kept */
 	bool as_cp; /* called by the name cp: there is no operand MODE, and usage errors are failures */
 	bool null;            /* names in files end with a null byte */
 	bool recursive_given; /* -r, not only -a: as with rsync, a listed directory stands for what

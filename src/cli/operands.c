@@ -38,7 +38,9 @@ static bool is_tree(const struct cli *cli, int n, char **operand)
 {
 	if (cli->action != ACTION_COPY)
 		return false;
-	if (cli->tree.recursive || cli->target || cli->tree.update || cli->tree.dry_run || n > 3)
+	if (cli->tree.recursive || cli->target || cli->tree.update || cli->tree.dry_run ||
+	    cli->tree.backup || cli->tree.remove_destination || cli->tree.link ||
+	    cli->tree.parents || cli->interactive || n > 3)
 		return true;
 	return n == 3 && (cli->as_cp || !names_mode(operand[2]));
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define FIELD(name) .field = offsetof(struct cli, name)
 
@@ -200,6 +201,47 @@ static int set_target(struct cli *cli, const struct option_row *row, const char 
 	return EXIT_DONE;
 }
 
+static int set_backup(struct cli *cli, const struct option_row *row, const char *value)
+{
+	static const struct {
+		const char *name;
+		enum fcopy_backup backup;
+	} names[] = {{"none", FCOPY_BACKUP_NONE},         {"off", FCOPY_BACKUP_NONE},
+		     {"numbered", FCOPY_BACKUP_NUMBERED}, {"t", FCOPY_BACKUP_NUMBERED},
+		     {"existing", FCOPY_BACKUP_EXISTING}, {"nil", FCOPY_BACKUP_EXISTING},
+		     {"simple", FCOPY_BACKUP_SIMPLE},     {"never", FCOPY_BACKUP_SIMPLE}};
+	const char *given = value ? value : getenv("VERSION_CONTROL");
+	if (!given || !given[0])
+		given = "existing";
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (strcmp(given, names[i].name) == 0) {
+			cli->tree.backup = names[i].backup;
+			return EXIT_DONE;
+		}
+	return message_option(row->name,
+			      "invalid value '%s' (none, numbered, existing, simple, or off, t, "
+			      "nil, never)",
+			      given);
+}
+
+static int set_suffix(struct cli *cli, const struct option_row *row, const char *value)
+{
+	if (!value[0] || strchr(value, '/'))
+		return message_option(row->name, "invalid suffix '%s' (empty, or with a /)", value);
+	cli->tree.backup_suffix = value;
+	return cli->tree.backup ? EXIT_DONE : set_backup(cli, row, NULL);
+}
+
+/* A file system without SELinux has no context to set. */
+static int set_context(struct cli *cli, const struct option_row *row, const char *value)
+{
+	(void)cli;
+	(void)value;
+	if (access("/sys/fs/selinux/enforce", F_OK) == 0)
+		return message_option(row->name, "fcopy cannot set a security context: use cp");
+	return EXIT_DONE;
+}
+
 /* clang-format off */
 /* The most used first, as in OPTIONS of src/man/fcopy.1; --help and --version end the list. */
 const struct option_row option_table[] = {
@@ -223,6 +265,20 @@ const struct option_row option_table[] = {
 	 set_flag, FIELD(copy.no_clobber), .not_benchmarked = true},
 	{"update", 'u', "[WHICH]", "replace only files that are: older (-u), changed, none, all",
 	 set_update, .not_benchmarked = true},
+	{"interactive", 'i', NULL, "ask before DST is replaced",
+	 set_flag, FIELD(interactive), .not_benchmarked = true},
+	{"backup", 'b', "[CONTROL]", "keep the old DST as DST~, or as CONTROL says: numbered, simple …",
+	 set_backup, .not_benchmarked = true},
+	{"suffix", 'S', "SUFFIX", "with -b, use SUFFIX instead of ~",
+	 set_suffix, .not_benchmarked = true},
+	{"remove-destination", 0, NULL, "replace DST by a new file, whatever it is but a directory",
+	 set_flag, FIELD(tree.remove_destination), .not_benchmarked = true},
+	{"link", 'l', NULL, "make hard links instead of copies",
+	 set_flag, FIELD(tree.link), .not_benchmarked = true},
+	{"parents", 0, NULL, "copy a/b/SRC as DST/a/b/SRC",
+	 set_flag, FIELD(tree.parents), .not_benchmarked = true},
+	{"context", 'Z', "[CTX]", "ignored without SELinux, refused with it",
+	 set_context, .not_benchmarked = true},
 	{"verbose", 'v', NULL, "print each copied file; -vv: also why each mechanism was chosen", set_count,
 	 FIELD(verbose), .not_benchmarked = true},
 	{"quiet", 'q', NULL, "print no progress and no warnings", set_flag, FIELD(quiet)},

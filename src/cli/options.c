@@ -44,19 +44,9 @@ static const struct {
 		   {"inplace-partial", "--inplace"}};
 
 /* Long options of cp(1) of coreutils 9 that fcopy does not have. */
-static const char *const cp_names[] = {"attributes-only",
-				       "backup",
-				       "context",
-				       "copy-contents",
-				       "debug",
-				       "interactive",
-				       "keep-directory-symlink",
-				       "link",
-				       "parents",
-				       "remove-destination",
-				       "strip-trailing-slashes",
-				       "suffix",
-				       "symbolic-link"};
+static const char *const cp_names[] = {
+    "attributes-only",        "copy-contents",          "debug",
+    "keep-directory-symlink", "strip-trailing-slashes", "symbolic-link"};
 
 static const char only_in_cp[] = "cp has this option, fcopy does not";
 

@@ -186,6 +186,9 @@ int destination_open(struct endpoint *e, struct operand *dst, const struct endpo
 	1 /* also a file with more hard links, as with options.force; it is never overwritten,     \
 	   * because a tree may copy another of its names */
 #define DESTINATION_IS_PRIVATE 2 /* no other user can exchange the names in dir */
+#define DESTINATION_REPLACES_ALL                                                                   \
+	4 /* the copy becomes a new file: an old one, a symlink or a special file gives it nothing \
+	   */
 struct storage;
 int destination_open_in(struct endpoint *e, int dir, const char *name, const char *path,
 			const struct endpoint *src, const struct fcopy_options *, unsigned flags,

@@ -189,7 +189,14 @@ int destination_open_in(struct endpoint *e, int dir, const char *name, const cha
 	file_of(e)->in_tree = true;
 	file_of(e)->replace_links = flags & DESTINATION_REPLACES_LINKS;
 	file_of(e)->storage = storage;
-	int r = place_find_in(&file_of(e)->place, dir, name, path, error);
+	struct stat old = {0};
+	int r = flags & DESTINATION_REPLACES_ALL
+		    ? place_find_new(&file_of(e)->place, dir, name, path, &old, error)
+		    : place_find_in(&file_of(e)->place, dir, name, path, error);
+	if (r == 0 && old.st_ino && same_file(&src->st, &old)) {
+		place_close(&file_of(e)->place);
+		return refuse_same(src->path, path, error);
+	}
 	/* What a symlink led to is in another directory. */
 	file_of(e)->private = flags & DESTINATION_IS_PRIVATE && file_of(e)->place.target < 0;
 	/* Opening a FIFO could block, and writing would overwrite a device. */

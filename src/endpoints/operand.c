@@ -258,6 +258,19 @@ int operand_find_copy(struct operand *copy, const struct operand *dst, const str
 	return r;
 }
 
+int operand_move(struct operand *copy, int dir, const char *path, struct fcopy_error *e)
+{
+	char name[NAME_MAX + 1];
+	strcpy(name, copy->place.name);
+	copy->path = path;
+	copy->start = strlen(path) - strlen(name);
+	int r = place_enter(&copy->place, dir, name, path, e);
+	copy->kind = r < 0                ? OPERAND_FAILED
+		     : copy->place.exists ? kind_of_type(copy->place.st.st_mode)
+					  : OPERAND_NEW;
+	return r;
+}
+
 /* Replaces a symlink by the place of its target: the kernel follows it once, under its own rules
  * for sticky directories, and the path that it found must lead to the same inode again. */
 static int place_follow_symlink(struct place *p, const char *path, struct fcopy_error *e)
@@ -381,6 +394,19 @@ static int place_open_link(struct place *p, struct stat *link, const char *path,
 	if (p->target < 0)
 		return error_call(e, "open", path, errno);
 	return fstat(p->target, &p->st) < 0 ? error_call(e, "fstat", path, errno) : 0;
+}
+
+int place_find_new(struct place *p, int dir, const char *name, const char *path, struct stat *old,
+		   struct fcopy_error *e)
+{
+	int r = place_enter(p, dir, name, path, e);
+	*old = p->exists ? p->st : (struct stat){0};
+	if (r == 0 && place_is_directory(p))
+		r = error_refuse(e, path, EISDIR, "is a directory", FCOPY_ADVICE_NONE);
+	if (r < 0)
+		place_close(p);
+	p->exists = p->symlink = false;
+	return r;
 }
 
 int place_find_in(struct place *p, int dir, const char *name, const char *path,

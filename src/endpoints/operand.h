@@ -69,6 +69,10 @@ int operand_open_directory(const struct operand *);
 int operand_find_copy(struct operand *copy, const struct operand *dst, const struct operand *src,
 		      char path[], struct fcopy_error *);
 
+/* The copy is to be in the open directory `dir` instead, which stays open; path is its new path.
+ * Returns 0, or -errno with the failure recorded. */
+int operand_move(struct operand *copy, int dir, const char *path, struct fcopy_error *);
+
 /* DST becomes the file that the copy of src replaces or creates: the name of src in the directory
  * if it is OPERAND_INTO, and the target of a symlink. Its path is copied to `path`, PATH_MAX bytes
  * that must outlive it. It is OPERAND_FAILED if that is impossible. */
@@ -77,5 +81,9 @@ void operand_find_file(struct operand *dst, const struct operand *src, char path
  * symlink. Returns 0, or -errno with the failure recorded; then nothing is open. */
 int place_find_in(struct place *, int dir, const char *name, const char *path,
 		  struct fcopy_error *);
+/* The same for a name that is to become a new file, whatever it is now but a directory: *old is the
+ * stat of what has it, or zeros. */
+int place_find_new(struct place *, int dir, const char *name, const char *path, struct stat *old,
+		   struct fcopy_error *);
 
 #endif

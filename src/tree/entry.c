@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "aside.h"
+#include "displace.h"
 #include "endpoints/error.h"
 #include "mirror.h"
 #include "resume.h"
@@ -45,6 +46,7 @@ static int entry_open_destination(struct worker *w, const struct entry *e, const
 					    entry_dst, error);
 	}
 	const unsigned flags = (w->tree->options->hard_links ? DESTINATION_REPLACES_LINKS : 0) |
+			       (displace_replaces(w->tree) ? DESTINATION_REPLACES_ALL : 0) |
 			       (aside_is_needed(w->tree, e->dir) ? 0 : DESTINATION_IS_PRIVATE);
 	int r = destination_open_in(&c->dst, e->dir->dst, e->as, entry_dst, &c->src, &w->options,
 				    flags, &w->tree->storage, error);
@@ -257,6 +259,20 @@ static int entry_copy_inode(struct worker *w, const struct entry *e, int fd, con
 	}
 	w->done.type = st->st_mode & S_IFMT;
 	const int left = update_leave(w, e, fd, st);
+	struct displaced displaced;
+	const int kept = left == 0 ? displace_begin(w, e, &displaced) : 0;
+	if (kept != 0) {
+		if (fd >= 0)
+			close(fd);
+		return kept < 0 ? kept : -EEXIST;
+	}
+	if (left == 0 && w->tree->options->link && !w->tree->options->dry_run) {
+		const int made = hard_link_source(w, e, fd, st);
+		displace_end(e, &displaced, made);
+		if (fd >= 0)
+			close(fd);
+		return made;
+	}
 	/* An unchanged name may have to become a link to another one. */
 	bool linked = left >= 0 && !w->tree->options->dry_run && links_may_exist(w, st) &&
 		      (left == 0 || w->tree->options->update == FCOPY_UPDATE_CHANGED);
@@ -268,7 +284,10 @@ static int entry_copy_inode(struct worker *w, const struct entry *e, int fd, con
 			close(fd);
 		if (state == LINK_COPY && linked)
 			entry_copy_waiting(w, e, links_done(w, e, st, 0));
-		return entry_settle(w, st, state, left);
+		const int settled = entry_settle(w, st, state, left);
+		if (left == 0)
+			displace_end(e, &displaced, settled);
+		return settled;
 	}
 	if (w->tree->options->dry_run) {
 		if (fd >= 0)
@@ -283,6 +302,7 @@ static int entry_copy_inode(struct worker *w, const struct entry *e, int fd, con
 		w->done.bytes = (uint64_t)st->st_size;
 	}
 	r = r > 0 ? 0 : fd < 0 ? special_copy(w, e, st) : entry_copy_file(w, e, fd, &from);
+	displace_end(e, &displaced, r);
 	if (linked) {
 		const struct done done = w->done;
 		entry_copy_waiting(w, e, links_done(w, e, st, r));

@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "aside.h"
+#include "displace.h"
 #include "io/io.h"
 #include "resume.h"
 #include "rivals.h"
@@ -33,7 +34,9 @@ static bool hard_link_may_replace(struct worker *w, const struct entry *e, const
 	if (!S_ISREG(st->st_mode)) /* as special_copy */
 		return !special_is_source(e, st);
 	if (destination_open_in(&dst, e->dir->dst, e->as, entry_dst, &src, &options,
-				DESTINATION_REPLACES_LINKS, &w->tree->storage, &error))
+				DESTINATION_REPLACES_LINKS |
+				    (displace_replaces(w->tree) ? DESTINATION_REPLACES_ALL : 0),
+				&w->tree->storage, &error))
 		return false;
 	dst.ops->abort(&dst);
 	return true;
@@ -149,6 +152,42 @@ int hard_link_make(struct worker *w, const struct entry *e, const struct stat *s
 	if (c->dir != e->dir && o.dir >= 0)
 		close(o.dir);
 	return r;
+}
+
+/* Whatever has the name may be replaced. */
+static bool hard_link_is_forced(const struct worker *w)
+{
+	return !w->options.no_clobber && (w->options.force || displace_replaces(w->tree));
+}
+
+int hard_link_source(struct worker *w, const struct entry *e, int fd, const struct stat *st)
+{
+	const char *call;
+	struct origin o = {.dir = e->dir->src, .name = e->name, .fd = fd};
+	if (fd < 0)
+		o.fd = openat(o.dir, o.name, O_PATH | O_CLOEXEC | (e->follow ? 0 : O_NOFOLLOW));
+	if (o.fd < 0)
+		return report_call(w, e, "open", entry_src, errno);
+	int r = hard_link_create(&o, e->dir->dst, e->as, &call);
+	struct stat old;
+	bool made = r == -EEXIST && fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    old.st_dev == st->st_dev && old.st_ino == st->st_ino;
+	if (r == -EEXIST && !made && hard_link_is_forced(w))
+		r = hard_link_replace(w, e, &o, &call);
+	if (fd < 0)
+		close(o.fd);
+	if (r == -EEXIST && (made || w->options.no_clobber)) {
+		w->done.action = FCOPY_ACTION_UNCHANGED;
+		w->sum.kept += !made;
+		w->sum.unchanged += made;
+		return made ? 1 : r;
+	}
+	if (r < 0)
+		return report_call(w, e, call, entry_dst, -r);
+	w->sum.hard_links++;
+	w->done.action = FCOPY_ACTION_LINKED;
+	w->done.bytes = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
+	return 0;
 }
 
 bool hard_link_is_failure(int err)

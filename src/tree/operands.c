@@ -83,7 +83,7 @@ static int check_names(struct tree *t)
 {
 	const size_t n = t->operands;
 	const struct operand *unnamed = NULL;
-	if (n < 2)
+	if (n < 2 || t->options->parents) /* then the paths differ */
 		return 0;
 	for (size_t i = 0; i < n; i++) {
 		if (!operand_is_unnamed(&t->operand[i]))
@@ -160,7 +160,8 @@ int operands_find(struct tree *t, const char *const *src, size_t n, const char *
 static int check_directory(struct tree *t)
 {
 	const struct operand *dst = &t->destination;
-	if ((t->operands == 1 && !t->options->into_directory) || dst->kind == OPERAND_INTO)
+	if (dst->kind == OPERAND_INTO ||
+	    (t->operands == 1 && !t->options->into_directory && !t->options->parents))
 		return 0;
 	if (dst->kind == OPERAND_NEW || dst->error.err == ENOENT)
 		return tree_refuse(t, dst->path, ENOENT, "no such directory", FCOPY_ADVICE_NONE);

@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
+#include "parents.h"
 #include "rivals.h"
 #include "root.h"
 #include "source/filter.h"
@@ -32,6 +33,10 @@ static int open_singles(struct tree *t, const struct operand *src, const struct 
 	int fd = operand_open_directory(src);
 	if (fd < 0)
 		return tree_fail(t, "open", src->path, -fd);
+	if (d && t->options->parents) { /* it is of another directory */
+		directory_unref(d);
+		t->singles = d = NULL;
+	}
 	if (!d) {
 		int dst = fcntl(to->place.dir, F_DUPFD_CLOEXEC, 0), err = errno;
 		d = dst >= 0 ? directory_new(NULL, "", fd, dst, &none) : NULL;
@@ -102,6 +107,10 @@ static int copy_stream(struct tree *t, const struct operand *src)
 	struct operand dst;
 	if (o.mode && !(o.mode->takes & FCOPY_TAKES_THREADS))
 		o.threads = 0; /* of the tree */
+	if (t->options->link || t->options->backup || t->options->confirm || t->options->parents)
+		return tree_refuse(t, src->path, EINVAL,
+				   "is a stream or a device: -b, -i, -l and --parents need a file",
+				   FCOPY_ADVICE_USAGE);
 	if (t->options->dry_run)
 		return tree_refuse(t, src->path, EINVAL,
 				   "--dry-run knows only files and directories",
@@ -233,6 +242,7 @@ static int copy_operand(struct tree *t, struct operand *src)
 {
 	struct operand to;
 	struct fcopy_error error;
+	struct parents parents = {.count = 0};
 	char path[PATH_MAX], itself[PATH_MAX];
 	if (src->kind == OPERAND_STREAM ||
 	    (src->kind == OPERAND_DEVICE && !t->options->recursive) ||
@@ -246,7 +256,10 @@ static int copy_operand(struct tree *t, struct operand *src)
 		report_operand(t, &error);
 	else if (t->shard)
 		r = find_shared_copy(t, &to, src, itself);
+	else if (t->options->parents)
+		r = parents_make(t, src, &to, itself, &parents);
 	if (r < 0) {
+		parents_end(t, &to, &parents);
 		operand_close(&to);
 		return r;
 	}
@@ -260,6 +273,7 @@ static int copy_operand(struct tree *t, struct operand *src)
 		r = src->kind == OPERAND_DIRECTORY ? copy_directory(t, src, &to)
 						   : copy_single(t, src, &to);
 	note_made(t, &to);
+	parents_end(t, &to, &parents);
 	operand_close(&to);
 	return r;
 }

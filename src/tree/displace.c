@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT
+ * Implements displace.h.
+ */
+#define _GNU_SOURCE
+#include "displace.h"
+#include "endpoints/error.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Thread-safe, because the stream is read in one thread (readdir(3)). */
+static const struct dirent *displace_next(DIR *d)
+{
+	/* cppcheck-suppress readdirCalled */
+	return readdir(d);
+}
+
+/* The highest N of all NAME.~N~ in the directory; 0: none; or -errno. */
+static long displace_highest(int dir, const char *name)
+{
+	const size_t length = strlen(name);
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d) {
+		int err = errno;
+		if (fd >= 0)
+			close(fd);
+		return -err;
+	}
+	long highest = 0;
+	const struct dirent *entry;
+	while ((entry = displace_next(d))) {
+		char *end;
+		const char *digits = entry->d_name + length + 2;
+		if (strncmp(entry->d_name, name, length) != 0 ||
+		    strncmp(entry->d_name + length, ".~", 2) != 0 || *digits < '1' || *digits > '9')
+			continue;
+		long n = strtol(digits, &end, 10);
+		if (strcmp(end, "~") == 0 && n > highest && n < 1000000000)
+			highest = n;
+	}
+	closedir(d);
+	return highest;
+}
+
+/* Returns 0 or -errno with the call. */
+static int displace_name(const struct tree *t, const struct entry *e, char name[NAME_MAX + 1],
+			 const char **call)
+{
+	const char *suffix = t->options->backup_suffix ? t->options->backup_suffix : "~";
+	long n = 0;
+	*call = "open of its directory";
+	if (t->options->backup != FCOPY_BACKUP_SIMPLE)
+		n = displace_highest(e->dir->dst, e->as);
+	if (n < 0)
+		return (int)n;
+	*call = "backup";
+	bool numbered = t->options->backup == FCOPY_BACKUP_NUMBERED || n > 0;
+	int length = numbered ? snprintf(name, NAME_MAX + 1, "%s.~%ld~", e->as, n + 1)
+			      : snprintf(name, NAME_MAX + 1, "%s%s", e->as, suffix);
+	return length > NAME_MAX ? -ENAMETOOLONG : 0;
+}
+
+/* Is the backup the source? It would be lost. */
+static bool displace_is_source(const struct entry *e, const char *name)
+{
+	struct stat src, old;
+	return fstatat(e->dir->src, e->name, &src, e->follow ? 0 : AT_SYMLINK_NOFOLLOW) == 0 &&
+	       fstatat(e->dir->dst, name, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       src.st_dev == old.st_dev && src.st_ino == old.st_ino;
+}
+
+/* By a link, so that the entry keeps its own name until the copy replaces it; where links are
+ * impossible, by a rename. An older simple backup is replaced. */
+static int displace_back_up(const struct worker *w, const struct entry *e, struct displaced *d,
+			    const char **call)
+{
+	char drawn[TEMPORARY_SIZE];
+	const int dir = e->dir->dst;
+	int r = displace_name(w->tree, e, d->name, call);
+	if (r < 0)
+		return r;
+	if (displace_is_source(e, d->name)) {
+		*call = NULL;
+		return -EEXIST;
+	}
+	*call = "linkat";
+	if (linkat(dir, e->as, dir, d->name, 0) == 0) {
+		d->linked = true;
+		return 0;
+	}
+	if (errno == EEXIST && temporary_draw(drawn) == 0 &&
+	    linkat(dir, e->as, dir, drawn, 0) == 0) {
+		*call = "renameat";
+		if (renameat(dir, drawn, dir, d->name) == 0) {
+			unlinkat(dir, drawn,
+				 0); /* if both were links of one file, it is still there */
+			d->linked = true;
+			return 0;
+		}
+		r = -errno;
+		unlinkat(dir, drawn, 0);
+		return r;
+	}
+	*call = "renameat";
+	if (renameat(dir, e->as, dir, d->name) < 0)
+		return -errno;
+	d->moved = true;
+	return 0;
+}
+
+static int displace_refuse(struct worker *w, const struct entry *e, const char *call, int r)
+{
+	if (call)
+		return report_call(w, e, call, entry_dst, -r);
+	return report_refusal(w, e, entry_dst, -r, "has a backup that is the source");
+}
+
+/* Would the entry replace itself? The copy reports that. */
+static bool displace_is_same(const struct entry *e, const struct stat *old)
+{
+	struct stat src;
+	return fstatat(e->dir->src, e->name, &src, e->follow ? 0 : AT_SYMLINK_NOFOLLOW) == 0 &&
+	       src.st_dev == old->st_dev && src.st_ino == old->st_ino;
+}
+
+int displace_begin(struct worker *w, const struct entry *e, struct displaced *d)
+{
+	const struct fcopy_tree_options *o = w->tree->options;
+	struct stat old;
+	const char *call;
+	char path[PATH_MAX];
+	*d = (struct displaced){.linked = false};
+	if ((!o->confirm && !o->backup) || e->dir->fresh || w->options.no_clobber ||
+	    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0 || S_ISDIR(old.st_mode) ||
+	    displace_is_same(e, &old))
+		return 0;
+	entry_path(e, false, path, sizeof(path));
+	if (o->confirm) {
+		pthread_mutex_lock(&w->tree->lock);
+		bool yes = o->confirm(w->tree->options->copy.user, path);
+		pthread_mutex_unlock(&w->tree->lock);
+		if (!yes) {
+			w->sum.kept++;
+			w->done.action = FCOPY_ACTION_UNCHANGED;
+			return 1;
+		}
+	}
+	int r = o->backup ? displace_back_up(w, e, d, &call) : 0;
+	return r < 0 ? displace_refuse(w, e, call, r) : 0;
+}
+
+void displace_end(const struct entry *e, const struct displaced *d, int result)
+{
+	if (result >= 0)
+		return;
+	if (d->moved)
+		(void)!renameat2(e->dir->dst, d->name, e->dir->dst, e->as, RENAME_NOREPLACE);
+	else if (d->linked)
+		unlinkat(e->dir->dst, d->name, 0);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What becomes of an entry of DST that a copy replaces, as the options of cp(1) say:
+ * options.confirm is asked, options.backup gives it another name, options.remove_destination
+ * replaces it whatever it is.
+ */
+#ifndef TREE_DISPLACE_H
+#define TREE_DISPLACE_H
+
+#include "tree.h"
+
+/* The other name that an entry of DST got. */
+struct displaced {
+	bool linked, moved; /* it has both names; it has only the other one */
+	char name[NAME_MAX + 1];
+};
+
+/* Do the options replace an entry by a new one, whatever it is? */
+static inline bool displace_replaces(const struct tree *t)
+{
+	return t->options->remove_destination || t->options->backup;
+}
+
+/* Before the entry is copied. Returns 0; 1 if the entry of DST is kept; or -errno, reported. */
+int displace_begin(struct worker *, const struct entry *, struct displaced *);
+/* The copy has ended: after a failure the entry has its old name only. */
+void displace_end(const struct entry *, const struct displaced *, int result);
+
+#endif

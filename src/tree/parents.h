@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * options.parents: the copy of a/b/SRC is DST/a/b/SRC.
+ */
+#ifndef TREE_PARENTS_H
+#define TREE_PARENTS_H
+
+#include "tree.h"
+
+struct parents {
+	size_t count;
+	struct parent {
+		int src, dst; /* descriptors */
+	} * made;             /* the directories that were made, from the outermost on */
+};
+
+/* Makes the directories above src in `to`, which names src in DST, and moves `to` below them; path
+ * has PATH_MAX bytes for its path. Returns 0, or -errno, reported; parents_end() in either case. */
+int parents_make(struct tree *, const struct operand *src, struct operand *to, char path[],
+		 struct parents *);
+/* Gives the directories the attributes that are preserved. */
+void parents_end(struct tree *, const struct operand *to, struct parents *);
+
+#endif
