@@ -123,6 +123,7 @@ INSTALLED = \
 	644 src/man/libfcopy.3 $(call quoted,$(MANDIR)/man3/libfcopy.3) \
 	644 src/dist/fcopy.schema.json $(call quoted,$(DATADIR)/fcopy/fcopy.schema.json) \
 	644 src/dist/examples/job.yaml $(call quoted,$(DATADIR)/fcopy/examples/job.yaml) \
+	644 src/dist/examples/table.c $(call quoted,$(DATADIR)/fcopy/examples/table.c) \
 	644 src/dist/completions/fcopy.bash $(call quoted,$(BASHDIR)/fcopy) \
 	644 src/dist/completions/_fcopy $(call quoted,$(ZSHDIR)/_fcopy) \
 	644 src/dist/completions/fcopy.fish $(call quoted,$(FISHDIR)/fcopy.fish)

@@ -69,7 +69,7 @@ check-asan: ## the tests with AddressSanitizer and UBSan
 		BATS='$(ASAN_BATS)' check
 
 # The program's tests that start threads, except those that limit memory: TSan needs more.
-TSAN_BATS = $(patsubst %,tests/cli/%.bats,serve tree tree_resume)
+TSAN_BATS = $(patsubst %,tests/cli/%.bats,serve tree tree_resume lines)
 
 check-tsan: ## what has threads, with ThreadSanitizer
 	TSAN_OPTIONS=halt_on_error=1 \

@@ -201,6 +201,73 @@ START_TEST(merged_tree)
 }
 END_TEST
 
+static uint64_t by_action[FCOPY_ACTION_FAILED + 1], entry_bytes;
+static unsigned operands;
+static enum fcopy_state last_state;
+static _Atomic unsigned running;
+static bool met, at_once;
+
+static void note_entry(void *user, const struct fcopy_event *event)
+{
+	(void)user;
+	if (event->kind == FCOPY_EVENT_OPERAND) {
+		operands++;
+		last_state = event->operand->state;
+	}
+	if (event->kind != FCOPY_EVENT_ENTRY)
+		return;
+	met |= ++running > 1;
+	const struct fcopy_entry *e = event->entry;
+	__atomic_add_fetch(&by_action[e->action], 1, __ATOMIC_RELAXED);
+	if (e->action == FCOPY_ACTION_COPIED)
+		__atomic_add_fetch(&entry_bytes, e->bytes, __ATOMIC_RELAXED);
+	check(e->operand && strcmp(e->operand, "src") == 0 && e->dst, "%s", e->dst);
+	check((e->action == FCOPY_ACTION_FAILED) == (e->error != NULL), "%d", e->action);
+	running--;
+}
+
+/* Each entry is reported once, whatever the number of threads; the numbers are those of the report.
+ */
+START_TEST(reported_entries)
+{
+	begin(_i / 2);
+	at_once = _i % 2;
+	struct fcopy_tree_options o = archive();
+	o.report_entries = true;
+	o.report_at_once = at_once;
+	o.copy.threads = 64;
+	o.copy.notify = note_entry;
+	const char *src = "src";
+	memset(by_action, 0, sizeof(by_action));
+	operands = 0;
+	entry_bytes = 0;
+	met = false;
+	check(fcopy_tree(&src, 1, "dst", &o, &tree) == 0, "%s", tree.error.path);
+	check(at_once || !met, "in two threads at once");
+	check(by_action[FCOPY_ACTION_COPIED] ==
+		  tree.files + tree.directories + tree.symlinks + tree.specials,
+	      "%ju copied", (uintmax_t)by_action[FCOPY_ACTION_COPIED]);
+	check(by_action[FCOPY_ACTION_LINKED] == tree.hard_links && tree.hard_links == 2,
+	      "%ju linked", (uintmax_t)tree.hard_links);
+	check(entry_bytes == tree.bytes, "%ju bytes", (uintmax_t)entry_bytes);
+	check(operands == 1 && last_state == FCOPY_STATE_COMPLETE, "state %d", last_state);
+	/* A merge with a failure. */
+	o.copy.no_clobber = true;
+	o.copy.no_directory = true;
+	o.hard_links = false;
+	need(unlink("dst/symlink") == 0 && unlink("dst/fifo") == 0 && mkdir("dst/fifo", 0755) == 0);
+	need(symlink("a", "src/new") == 0);
+	memset(by_action, 0, sizeof(by_action));
+	fcopy_tree(&src, 1, "dst", &o, &tree);
+	check(by_action[FCOPY_ACTION_UNCHANGED] == tree.kept + tree.unchanged, "unchanged");
+	check(by_action[FCOPY_ACTION_FAILED] == tree.failed, "%ju failed", (uintmax_t)tree.failed);
+	check(by_action[FCOPY_ACTION_COPIED] ==
+		  tree.files + tree.directories + tree.symlinks + tree.specials,
+	      "%ju copied", (uintmax_t)by_action[FCOPY_ACTION_COPIED]);
+	leave();
+}
+END_TEST
+
 /* A directory where a file is needed, and the reverse, fail for that entry alone. */
 START_TEST(merge_conflicts)
 {
@@ -396,6 +463,7 @@ int main(void)
 	tcase_add_loop_test(c, archived_tree, 0, n);
 	tcase_add_loop_test(c, many_hard_links, 0, n);
 	tcase_add_loop_test(c, merged_tree, 0, n);
+	tcase_add_loop_test(c, reported_entries, 0, 2 * n);
 	tcase_add_loop_test(c, merge_conflicts, 0, n);
 	tcase_add_loop_test(c, cancelled_tree, 0, n);
 	tcase_add_test(c, full_disk);

@@ -54,6 +54,7 @@ options() {
 		/usr/lib/pkgconfig/fcopy.pc
 		/usr/share/bash-completion/completions/fcopy
 		/usr/share/fcopy/examples/job.yaml
+		/usr/share/fcopy/examples/table.c
 		/usr/share/fcopy/fcopy.schema.json
 		/usr/share/fish/vendor_completions.d/fcopy.fish
 		/usr/share/man/man1/fcopy.1
@@ -135,6 +136,25 @@ options() {
 	[ "$status" = 1 ]
 	[ "$output" = "nope: open: No such file or directory" ]
 	[ "$(with_library pkg-config --modversion fcopy)" = "$("$FCOPY" --version | cut -d' ' -f2)" ]
+}
+
+@test "the example that prints a table of the entries builds with the installed library" {
+	need cc pkg-config
+	in_tree install PREFIX="$T/usr"
+	# shellcheck disable=SC2046
+	cc -std=gnu11 -pedantic -Wall -Wextra -Werror -o table usr/share/fcopy/examples/table.c \
+		$(with_library pkg-config --cflags --libs fcopy)
+	mkdir s
+	random s/file 3000
+	mkfifo s/fifo
+	ln -s x s/link
+	with_library ./table s d >out
+	[ "$(tail -n 1 out)" = "4 entries, 3000 bytes, 0 failed" ] || { cat out; return 1; }
+	grep -qE '^copied +3000  [a-z_]+ +file$' out
+	mkdir e e/link
+	run with_library ./table s/. e
+	[ "$status" = 1 ]
+	grep -qE '^failed +0  - +link: e/link: ' <<<"$output"
 }
 
 @test "libfcopy.a exports fcopy_* alone, and links with a program that uses its inner names" {
