@@ -212,18 +212,19 @@ int part_hide(struct part *p)
 	return r;
 }
 
-/* NFS renames an open file that is removed: close each one first. */
+/* NFS renames an open file that is removed: close each one first. The journal goes last: after a
+ * kill it tells the next run that the copy was committed. */
 void part_close(struct part *p, bool remove)
 {
 	bool named = remove && p->fd >= 0 && part_is_named(p);
 	if (p->log >= 0)
 		close(p->log);
-	if (remove && p->fd >= 0)
-		unlinkat(p->fd, PART_JOURNAL, 0);
 	if (p->lock >= 0)
 		close(p->lock);
-	if (remove && p->fd >= 0)
+	if (remove && p->fd >= 0) {
 		unlinkat(p->fd, PRIVATE_LOCK, 0);
+		unlinkat(p->fd, PART_JOURNAL, 0);
+	}
 	if (p->fd >= 0)
 		close(p->fd);
 	if (named)

@@ -62,6 +62,10 @@ int part_publish(struct part *);
  * nothing; -EBUSY if another process uses it; or -errno. A part that is not `dst`'s, or that is not
  * safe, is refused. */
 int part_open(struct part *, const char *dst, const volatile int *cancel);
+/* Opens a part that a killed run of the same copy had begun to retire: it has a hidden name, no
+ * data, and a journal that names `dst` and the inode of `committed`. Returns 0, or -ENOENT. */
+int part_open_retired(struct part *, const char *dst, const struct stat *committed,
+		      const volatile int *cancel);
 /* Is there something with the name of the part? */
 bool part_exists(const struct part *);
 /* Opens `data`; flags as for openat(2). Returns a descriptor or -errno. */

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "part.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -14,7 +15,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define TRIES 8 /* each fails if another copy commits the part first */
+#define TRIES     8    /* each fails if another copy commits the part first */
+#define NAMES_MAX 4096 /* are read: a directory may be huge, and its server far away */
 
 /* Only here the page cache is where a killed process left its writes: servers of others die. */
 bool part_is_local(int fd)
@@ -180,6 +182,43 @@ int part_open(struct part *p, const char *dst, const volatile int *cancel)
 	return r;
 }
 
+/* The lock is removed before the journal. */
+static bool part_is_retired(struct part *p, const char *name, const char *dst,
+			    const struct stat *committed, const volatile int *cancel)
+{
+	struct stat st;
+	strcpy(p->name, name);
+	p->fd = openat(p->parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (p->fd < 0 || fstat(p->fd, &st) < 0 || !private_is_ours(p->parent, &st, &p->exposed) ||
+	    fstatat(p->fd, PART_DATA, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT ||
+	    part_read(p) < 0 || part_check_header(p, dst) < 0 || !part_is_data(p, committed))
+		return false;
+	bool locked = fstatat(p->fd, PRIVATE_LOCK, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	return !locked || part_lock(p, cancel) == 0;
+}
+
+int part_open_retired(struct part *p, const char *dst, const struct stat *committed,
+		      const volatile int *cancel)
+{
+	bool found = false;
+	int fd = openat(p->parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d && fd >= 0)
+		close(fd);
+	struct dirent *e;
+	/* cppcheck-suppress readdirCalled */
+	for (int names = 0; !found && names < NAMES_MAX && d && (e = readdir(d)); names++) {
+		if (!temporary_is_drawn(e->d_name))
+			continue;
+		found = part_is_retired(p, e->d_name, dst, committed, cancel);
+		if (!found)
+			part_close(p, false);
+	}
+	if (d)
+		closedir(d);
+	return found ? 0 : -ENOENT;
+}
+
 int part_open_data(const struct part *p, int flags)
 {
 	int fd = openat(p->fd, PART_DATA, flags | O_NOFOLLOW | O_CLOEXEC);
@@ -234,7 +273,11 @@ bool part_sweep(int parent, const char *name)
 	}
 	p.lock = ours ? openat(p.fd, PRIVATE_LOCK, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
 		      : -1;
-	bool dead = p.lock >= 0 && flock(p.lock, LOCK_EX | LOCK_NB) == 0 && part_sweep_data(p.fd);
+	/* Without its lock, it was being retired. */
+	bool retired = ours && p.lock < 0 && errno == ENOENT &&
+		       fstatat(p.fd, PART_JOURNAL, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	bool dead = (retired || (p.lock >= 0 && flock(p.lock, LOCK_EX | LOCK_NB) == 0)) &&
+		    part_sweep_data(p.fd);
 	part_close(&p, dead);
 	return dead && fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0;
 }

@@ -176,9 +176,12 @@ int home_open(struct root *r)
 int home_open_committed(struct root *r, const struct stat *dst)
 {
 	struct stat st;
-	int result = part_open(&r->part, r->to->place.name, r->tree->options->copy.cancel);
+	const volatile int *cancel = r->tree->options->copy.cancel;
+	int result = part_open(&r->part, r->to->place.name, cancel);
 	if (result < 0 && result != -ENOENT)
 		return home_fail_part(r, result);
+	if (result == -ENOENT)
+		result = part_open_retired(&r->part, r->to->place.name, dst, cancel);
 	bool ours = result == 0 && part_is_data(&r->part, dst) &&
 		    fstatat(r->part.fd, PART_DATA, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
 	r->dst = ours ? openat(r->to->place.dir, r->to->place.name,

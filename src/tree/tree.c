@@ -264,7 +264,9 @@ static int copy_operand(struct tree *t, struct operand *src)
 		return r;
 	}
 	strcpy(t->report->dst, to.path);
-	warn_about_stale(t, to.place.dir, src->place.st.st_mode);
+	const mode_t mode = src->place.st.st_mode;
+	if (!t->options->copy.resume)
+		warn_about_stale(t, to.place.dir, mode);
 	if (was_made(t, &to))
 		r = tree_refuse(t, to.path, EEXIST,
 				"is the copy of another source: their names may differ in case",
@@ -272,6 +274,8 @@ static int copy_operand(struct tree *t, struct operand *src)
 	else
 		r = src->kind == OPERAND_DIRECTORY ? copy_directory(t, src, &to)
 						   : copy_single(t, src, &to);
+	if (t->options->copy.resume) /* the copy continues what was left of it */
+		warn_about_stale(t, to.place.dir, mode);
 	note_made(t, &to);
 	parents_end(t, &to, &parents);
 	operand_close(&to);

@@ -166,3 +166,39 @@ unfinished() {
 	expect 0 -r --resume --keep-going s t
 	diff -r s t
 }
+
+@test "-a --resume killed at each call of commit and retire: the same command reports the copy as done" {
+	local call n left want
+	need_strace
+	mkdir -p s/d
+	echo data >s/d/f
+	for call in renameat2 unlinkat; do
+		for n in 1 2 3 4; do
+			rm -rf d
+			run strace -f -qq -o /dev/null -e trace=$call -e inject=$call:signal=KILL:when=$n \
+				"$FCOPY" -a --resume s d
+			[ -n "$(find . -name '*.fcopy-part' -o -name '.fcopy-*')" ]
+			left=$(find . -name journal)
+			want=0
+			# Nothing tells an empty directory from one that was never used.
+			[ ! -e d ] || [ "$left" ] || want=2
+			[ "$call $n" != "unlinkat 3" ] || [ "$left" ] # it goes last
+			expect $want -a --resume s d
+			diff -r s d
+			[ "$(ls -A)" = $'d\ns' ] || { echo "$call $n: $(ls -A)"; return 1; }
+		done
+	done
+}
+
+@test "--resume into a directory that exists takes no hidden directory for that of its own copy" {
+	need_strace
+	mkdir s
+	echo data >s/f
+	run strace -f -qq -o /dev/null -e trace=unlinkat -e inject=unlinkat:signal=KILL:when=2 "$FCOPY" -a --resume s d
+	[ "$(find . -name journal | wc -l)" = 1 ]
+	mv d e
+	expect 2 -a --resume s e # another name
+	mkdir d
+	expect 2 -a --resume s d # another inode
+	[ -z "$(ls d)" ]
+}
