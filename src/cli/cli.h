@@ -52,8 +52,9 @@ struct cli {
 	bool update_given;
 	bool interactive; /* -i */
 	bool declined;    /* ... and a file was kept */
-	bool as_cp; /* called by the name cp: there is no operand MODE, and usage errors are failures */
-	bool null;            /* names in files end with a null byte */
+	bool as_cp;       /* called by the name cp: there is no operand MODE, and usage errors are
+			     failures */
+	bool null;        /* names in files end with a null byte */
 	bool recursive_given; /* -r, not only -a: as with rsync, a listed directory stands for what
 				 is in it */
 };
@@ -83,7 +84,8 @@ void list_json(FILE *);
 
 /* messages.c: on stderr, `fcopy: PATH: CALL: REASON`, and a line with a hint if there is one. */
 void message_error(const struct fcopy_error *);
-void message_text(const struct fcopy_error *); /* without the hint */
+void message_text(const struct fcopy_error *);   /* without the hint */
+void message_reason(const struct fcopy_error *); /* PATH: CALL: REASON, without a newline */
 /* The report's error; of a full disk also how much space was needed and free. */
 void message_failure(const struct fcopy_report *);
 /* `fcopy: warning: PATH: CALL: REASON`. */
@@ -93,12 +95,11 @@ int message_usage(const char *what, const char *reason, ...) __attribute__((form
 /* The same about --name. */
 int message_option(const char *name, const char *reason, ...) __attribute__((format(printf, 2, 3)));
 const char *message_last_usage(void); /* the text of the last usage error */
-/* Parts of a message: text with its control characters escaped, which could move the cursor, fake a
- * second line or reverse the text; PATH: CALL: REASON; the name of DST.fcopy-part, which is next to
- * the file itself if dst is a symlink. */
+/* hint.c: parts of a message, and of a hint: text with its control characters escaped, which could
+ * move the cursor, fake a second line or reverse the text; the name of DST.fcopy-part, which is
+ * next to the file itself if dst is a symlink. */
 void message_print(const char *text);
 void message_print_on(FILE *, const char *text);
-void message_reason(const struct fcopy_error *);
 void message_part(const char *dst);
 void message_beside(const char *dst, const char *suffix); /* the same with another suffix */
 bool message_part_exists(const char *dst);

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * What the user can do about a failure or a warning.
+ * Where text for the user goes, stderr or a hint that has begun; and the names and words in it.
  */
 #define _GNU_SOURCE
 #include "hint.h"
 #include "cli.h"
+#include "part/name.h"
 #include "text.h"
+#include "utf8.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static _Thread_local struct {
 	FILE *f; /* NULL: none has begun */
@@ -52,76 +57,78 @@ void hint_printf(const char *format, ...)
 	hint_end();
 }
 
-const char *hint_text(enum fcopy_advice advice)
+void message_print_on(FILE *f, const char *text)
 {
-	switch (advice) {
-	case FCOPY_ADVICE_AUTO: return "use auto, or no MODE, to let fcopy choose";
-	case FCOPY_ADVICE_IN_PLACE: return "use --inplace to overwrite it";
-	case FCOPY_ADVICE_NO_PART: return "leave out --resume and --shard";
-	case FCOPY_ADVICE_NO_FSYNC:
-		return "leave out --fsync and --verify: this storage cannot flush a file";
-	case FCOPY_ADVICE_IN_PLACE_AUTO: return "use --inplace=auto to overwrite it";
-	case FCOPY_ADVICE_IN_PLACE_OR_FORCE:
-		return "use --inplace to overwrite it, or -f to replace it anyway";
-	case FCOPY_ADVICE_RECURSIVE: return "use -r to copy directories";
-	case FCOPY_ADVICE_DESCRIPTORS:
-		return "raise the hard limit of open files (ulimit -Hn): each level of "
-		       "directories needs two descriptors";
-	case FCOPY_ADVICE_FORCE: return "use -f to replace it anyway";
-	case FCOPY_ADVICE_FLUSH:
-		return "DST is complete, but may not survive a power cut: check the storage, then "
-		       "run sync";
-	case FCOPY_ADVICE_CACHE: return "leave out --no-cache";
-	case FCOPY_ADVICE_REFLINK:
-		return "use --reflink=auto to copy the bytes where a clone is impossible";
-	case FCOPY_ADVICE_FLAGS: return "remove the flag with chattr -i or chattr -a";
-	case FCOPY_ADVICE_REMOVE_LINK: return "remove the symlink, or create its target";
-	default: return NULL;
+	for (const unsigned char *c = (const unsigned char *)text; *c;) {
+		size_t length = utf8_length(c), n = length ? length : 1;
+		bool escape = utf8_is_control(c, length);
+		if (*c == ' ') { /* never the end of a line: a hint may be copied */
+			fputc(f == hint_stream() && f != stderr ? HINT_SPACE : ' ', f);
+			c++;
+			continue;
+		}
+		for (; n > 0; n--)
+			fprintf(f, escape ? "\\%03o" : "%c", *c++);
 	}
 }
 
-void hint_shards(const char *purpose, const char *dst)
+void message_print(const char *text)
 {
-	FILE *f = hint_begin();
-	fprintf(f, "%s, remove ", purpose);
-	message_part(dst);
-	fputs(" and ", f);
-	message_beside(dst, ".fcopy-shards");
-	fputs(" while no shard runs", f);
-	hint_end();
+	message_print_on(hint_stream(), text);
 }
 
-void hint_print_path(const struct fcopy_error *e)
+/* The file itself, if dst is a symlink: a part is next to it. */
+static const char *follow_symlink(const char *dst, char real[PATH_MAX])
 {
-	FILE *f;
-	switch (e->advice) {
-	case FCOPY_ADVICE_REMOVE_PART:
-	case FCOPY_ADVICE_RESUME:
-		f = hint_begin();
-		if (e->advice == FCOPY_ADVICE_RESUME)
-			fputs("use --resume to continue that copy, or ", f);
-		fputs("remove or rename ", f);
-		message_part(e->path);
-		hint_end();
-		break;
-	case FCOPY_ADVICE_REMOVE_FILE:
-	case FCOPY_ADVICE_REMOVE_TREE:
-		f = hint_begin();
-		fprintf(f, "if no other machine is writing to it, remove it: rm%c%s", HINT_SPACE,
-			e->advice == FCOPY_ADVICE_REMOVE_TREE ? "-r\1" : "");
-		message_quoted(e->path);
-		hint_end();
-		break;
-	case FCOPY_ADVICE_SHARDS: hint_shards("to start over", e->path); break;
-	default: break;
+	char link[2];
+	return readlink(dst, link, sizeof(link)) > 0 && realpath(dst, real) ? real : dst;
+}
+
+void message_beside(const char *dst, const char *suffix)
+{
+	char real[PATH_MAX];
+	message_print(follow_symlink(dst, real));
+	fputs(suffix, hint_stream());
+}
+
+bool message_part_exists(const char *dst)
+{
+	char real[PATH_MAX], part[PATH_MAX];
+	struct stat st;
+	return part_make_path(part, follow_symlink(dst, real)) && lstat(part, &st) == 0;
+}
+
+void message_part(const char *dst)
+{
+	char real[PATH_MAX], part[PATH_MAX];
+	part_make_path(part, follow_symlink(dst, real));
+	message_print(part);
+}
+
+void message_quoted(const char *path)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789/._-+,:=@%";
+	FILE *f = hint_stream();
+	bool escapes = false;
+	for (const unsigned char *c = (const unsigned char *)path; *c && !escapes;) {
+		size_t length = utf8_length(c);
+		escapes = length == 0 || utf8_is_control(c, length);
+		c += length ? length : 1;
 	}
-}
-
-void hint_print(const struct fcopy_error *e)
-{
-	const char *text = hint_text(e->advice);
-	if (text)
-		hint_printf("%s", text);
-	else
-		hint_print_path(e);
+	if (path[strspn(path, plain)] == '\0') {
+		fputs(path, f);
+		return;
+	}
+	fputs(escapes ? "$'" : "'", f);
+	for (const char *c = path; *c; c++) {
+		unsigned char byte = (unsigned char)*c;
+		if (escapes && (byte < ' ' || byte > '~' || byte == '\'' || byte == '\\'))
+			fprintf(f, "\\%03o", byte);
+		else if (byte == '\'')
+			fputs("'\\''", f);
+		else
+			fputc(byte == ' ' && f != stderr ? HINT_SPACE : byte, f);
+	}
+	fputc('\'', f);
 }

@@ -12,21 +12,22 @@
 
 #define HINT_SPACE '\1' /* in the text of a hint: a space at which the line is not broken */
 
-/* What the user can do about an error, if there is anything. */
-void hint_print(const struct fcopy_error *);
-/* A hint that needs no path, or NULL; and the other part: a hint that names the error's path. */
-const char *hint_text(enum fcopy_advice);
-void hint_print_path(const struct fcopy_error *);
-/* Any other one, as printf(3). */
-void hint_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* PURPOSE, remove DST.fcopy-part and DST.fcopy-shards. */
-void hint_shards(const char *purpose, const char *dst);
-
 /* Between the two, what is written to the stream, and by message_print() and its like, is one hint.
  */
 FILE *hint_begin(void);
 void hint_end(void);
 /* Where message_print() and its like write: stderr, or the hint that has begun. */
 FILE *hint_stream(void);
+
+/* A whole hint, as printf(3). */
+void hint_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* advice.c: what the user can do about an error, if there is anything. */
+void hint_print(const struct fcopy_error *);
+/* A hint that needs no path, or NULL; and the other part: a hint that names the error's path. */
+const char *hint_text(enum fcopy_advice);
+void hint_print_path(const struct fcopy_error *);
+/* PURPOSE, remove DST.fcopy-part and DST.fcopy-shards. */
+void hint_shards(const char *purpose, const char *dst);
 
 #endif

@@ -3,101 +3,21 @@
  */
 #include "cli.h"
 #include "hint.h"
-#include "part/name.h"
 #include "text.h"
-#include "utf8.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static char usage_text[FCOPY_ERROR_TEXT_MAX]; /* of the last usage error, for --json */
-
-void message_print_on(FILE *f, const char *text)
-{
-	for (const unsigned char *c = (const unsigned char *)text; *c;) {
-		size_t length = utf8_length(c), n = length ? length : 1;
-		bool escape = utf8_is_control(c, length);
-		if (*c == ' ') { /* never the end of a line: a hint may be copied */
-			fputc(f == hint_stream() && f != stderr ? HINT_SPACE : ' ', f);
-			c++;
-			continue;
-		}
-		for (; n > 0; n--)
-			fprintf(f, escape ? "\\%03o" : "%c", *c++);
-	}
-}
-
-void message_print(const char *text)
-{
-	message_print_on(hint_stream(), text);
-}
 
 void message_reason(const struct fcopy_error *e)
 {
 	char text[FCOPY_ERROR_TEXT_MAX];
 	fcopy_error_text(e, text, sizeof(text));
 	message_print(text);
-}
-
-/* The file itself, if dst is a symlink: a part is next to it. */
-static const char *follow_symlink(const char *dst, char real[PATH_MAX])
-{
-	char link[2];
-	return readlink(dst, link, sizeof(link)) > 0 && realpath(dst, real) ? real : dst;
-}
-
-void message_beside(const char *dst, const char *suffix)
-{
-	char real[PATH_MAX];
-	message_print(follow_symlink(dst, real));
-	fputs(suffix, hint_stream());
-}
-
-bool message_part_exists(const char *dst)
-{
-	char real[PATH_MAX], part[PATH_MAX];
-	struct stat st;
-	return part_make_path(part, follow_symlink(dst, real)) && lstat(part, &st) == 0;
-}
-
-void message_part(const char *dst)
-{
-	char real[PATH_MAX], part[PATH_MAX];
-	part_make_path(part, follow_symlink(dst, real));
-	message_print(part);
-}
-
-void message_quoted(const char *path)
-{
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789/._-+,:=@%";
-	FILE *f = hint_stream();
-	bool escapes = false;
-	for (const unsigned char *c = (const unsigned char *)path; *c && !escapes;) {
-		size_t length = utf8_length(c);
-		escapes = length == 0 || utf8_is_control(c, length);
-		c += length ? length : 1;
-	}
-	if (path[strspn(path, plain)] == '\0') {
-		fputs(path, f);
-		return;
-	}
-	fputs(escapes ? "$'" : "'", f);
-	for (const char *c = path; *c; c++) {
-		unsigned char byte = (unsigned char)*c;
-		if (escapes && (byte < ' ' || byte > '~' || byte == '\'' || byte == '\\'))
-			fprintf(f, "\\%03o", byte);
-		else if (byte == '\'')
-			fputs("'\\''", f);
-		else
-			fputc(byte == ' ' && f != stderr ? HINT_SPACE : byte, f);
-	}
-	fputc('\'', f);
 }
 
 /* If the disk is full, prints the space that the copy needed and the space that was free before its

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ * The hints about errors: what the user can do about a failure or a warning.
+ */
+#include "cli.h"
+#include "hint.h"
+
+const char *hint_text(enum fcopy_advice advice)
+{
+	switch (advice) {
+	case FCOPY_ADVICE_AUTO: return "use auto, or no MODE, to let fcopy choose";
+	case FCOPY_ADVICE_IN_PLACE: return "use --inplace to overwrite it";
+	case FCOPY_ADVICE_NO_PART: return "leave out --resume and --shard";
+	case FCOPY_ADVICE_NO_FSYNC:
+		return "leave out --fsync and --verify: this storage cannot flush a file";
+	case FCOPY_ADVICE_IN_PLACE_AUTO: return "use --inplace=auto to overwrite it";
+	case FCOPY_ADVICE_IN_PLACE_OR_FORCE:
+		return "use --inplace to overwrite it, or -f to replace it anyway";
+	case FCOPY_ADVICE_RECURSIVE: return "use -r to copy directories";
+	case FCOPY_ADVICE_DESCRIPTORS:
+		return "raise the hard limit of open files (ulimit -Hn): each level of "
+		       "directories needs two descriptors";
+	case FCOPY_ADVICE_FORCE: return "use -f to replace it anyway";
+	case FCOPY_ADVICE_FLUSH:
+		return "DST is complete, but may not survive a power cut: check the storage, then "
+		       "run sync";
+	case FCOPY_ADVICE_CACHE: return "leave out --no-cache";
+	case FCOPY_ADVICE_REFLINK:
+		return "use --reflink=auto to copy the bytes where a clone is impossible";
+	case FCOPY_ADVICE_FLAGS: return "remove the flag with chattr -i or chattr -a";
+	case FCOPY_ADVICE_REMOVE_LINK: return "remove the symlink, or create its target";
+	default: return NULL;
+	}
+}
+
+void hint_shards(const char *purpose, const char *dst)
+{
+	FILE *f = hint_begin();
+	fprintf(f, "%s, remove ", purpose);
+	message_part(dst);
+	fputs(" and ", f);
+	message_beside(dst, ".fcopy-shards");
+	fputs(" while no shard runs", f);
+	hint_end();
+}
+
+void hint_print_path(const struct fcopy_error *e)
+{
+	FILE *f;
+	switch (e->advice) {
+	case FCOPY_ADVICE_REMOVE_PART:
+	case FCOPY_ADVICE_RESUME:
+		f = hint_begin();
+		if (e->advice == FCOPY_ADVICE_RESUME)
+			fputs("use --resume to continue that copy, or ", f);
+		fputs("remove or rename ", f);
+		message_part(e->path);
+		hint_end();
+		break;
+	case FCOPY_ADVICE_REMOVE_FILE:
+	case FCOPY_ADVICE_REMOVE_TREE:
+		f = hint_begin();
+		fprintf(f, "if no other machine is writing to it, remove it: rm%c%s", HINT_SPACE,
+			e->advice == FCOPY_ADVICE_REMOVE_TREE ? "-r\1" : "");
+		message_quoted(e->path);
+		hint_end();
+		break;
+	case FCOPY_ADVICE_SHARDS: hint_shards("to start over", e->path); break;
+	default: break;
+	}
+}
+
+void hint_print(const struct fcopy_error *e)
+{
+	const char *text = hint_text(e->advice);
+	if (text)
+		hint_printf("%s", text);
+	else
+		hint_print_path(e);
+}
