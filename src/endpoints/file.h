@@ -72,6 +72,8 @@ int temporary_make_drawn(struct endpoint *e, int (*make)(const struct endpoint *
 			 const char *made, const char **call);
 /* naming.c */
 int temporary_name(struct endpoint *e, bool no_clobber, const char **call);
+/* Closes the file, and removes it if it has a temporary name, unless file_of(e)->keep_part. A
+ * partial file has partial_drop. */
 void temporary_drop(struct endpoint *e);
 /* Creates a probe file with mode 0600 in *probe, whose fd is -1: its `place` has the name, or the
  * descriptor as `target`, and the stat, which shows the owner and mode of a new file.

@@ -6,22 +6,7 @@
 #ifndef ENDPOINTS_OPERAND_H
 #define ENDPOINTS_OPERAND_H
 
-#include "fcopy.h"
-
-#include <sys/stat.h>
-
-/* A name in a directory that is held open: later renames of its parents change nothing. */
-struct place {
-	int dir;    /* a descriptor that place_close closes, or -1 */
-	int target; /* O_PATH descriptor of a directory, or of what a symlink named, or -1 */
-	char name[NAME_MAX + 1]; /* the last component: no slash; empty: target is an unnamed file,
-				  * or the place is / */
-	bool exists;
-	bool symlink;   /* the name is one: st and target are of what it leads to */
-	struct stat st; /* if it exists; of a dangling symlink its own */
-};
-
-void place_close(struct place *);
+#include "place.h"
 
 enum operand_kind {
 	OPERAND_FAILED,    /* could not be looked up: see error */

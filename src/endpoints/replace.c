@@ -90,7 +90,10 @@ static int replace_finish(struct endpoint *e, const struct fcopy_options *option
 /* Leaves the place open. */
 static void replace_drop(struct endpoint *e)
 {
-	temporary_drop(e);
+	if (file_of(e)->partial)
+		partial_drop(e);
+	else
+		temporary_drop(e);
 	if (file_of(e)->directory >= 0)
 		close(file_of(e)->directory);
 	file_of(e)->directory = -1;

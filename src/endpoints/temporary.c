@@ -183,10 +183,6 @@ int temporary_open_probe(int dir, struct endpoint *probe, const char **call)
 void temporary_drop(struct endpoint *e)
 {
 	const struct file *f = file_of(e);
-	if (f->partial) {
-		partial_drop(e);
-		return;
-	}
 	bool removes = f->temporary[0] && !f->keep_part;
 	bool removed = removes && unlinkat(f->place.dir, f->temporary, 0) == 0;
 	endpoint_close(e);
