@@ -125,6 +125,17 @@ void opened_add(struct tree *t, struct directory *d)
 	pthread_mutex_unlock(&t->opened.lock);
 }
 
+int directory_open(const struct tree *t, int parent, const char *name)
+{
+	const struct fcopy_options *o = &t->options->copy;
+	const int flags = O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	int fd = openat(parent, name, O_RDONLY | flags);
+	if (fd >= 0 || errno != EACCES || o->preserve || o->fsync || t->resume || t->shard)
+		return fd;
+	return faccessat(parent, name, X_OK, AT_EACCESS) < 0 ? -1
+							     : openat(parent, name, O_PATH | flags);
+}
+
 /* Opens a name that should be the source (from_src) or the copy of d. Returns a descriptor or
  * -errno. */
 static int open_checked(const struct tree *t, const struct directory *d, bool from_src, int at,

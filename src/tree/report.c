@@ -69,13 +69,6 @@ bool tree_stopped(const struct tree *t)
 	return __atomic_load_n(&t->stop, __ATOMIC_RELAXED) < 0 || io_cancelled(&t->io);
 }
 
-void report_notify(const struct tree *t, const struct fcopy_event *event)
-{
-	const struct fcopy_options *o = &t->options->copy;
-	if (o->notify)
-		o->notify(o->user, event);
-}
-
 /* Replaces entry_src and entry_dst by the paths. */
 static struct fcopy_error report_paths(const struct tree *t, const struct entry *e,
 				       const struct fcopy_error *error, char path[2][PATH_MAX])

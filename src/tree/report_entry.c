@@ -10,6 +10,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+void report_notify(const struct tree *t, const struct fcopy_event *event)
+{
+	const struct fcopy_options *o = &t->options->copy;
+	if (o->notify)
+		o->notify(o->user, event);
+}
+
 static bool entries_are_wanted(const struct tree *t)
 {
 	return t->options->report_entries && t->options->copy.notify;

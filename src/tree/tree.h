@@ -285,9 +285,6 @@ struct directory *directory_new(struct directory *parent, const char *name, int 
 				const struct stat *);
 /* Notes the fstat of a merge's destination: which inode it is, and who can rename what is in it. */
 void directory_note_inode(struct directory *, const struct stat *dst);
-/* Opens a directory of the destination; as O_PATH if it cannot be read but searched, and is neither
- * flushed nor given attributes. Returns a descriptor, or -1 with errno. */
-int directory_open(const struct tree *, int parent, const char *name);
 /* Sets the attributes of a complete directory. */
 void directory_set_attributes(struct worker *, struct directory *);
 /* Warns that a directory could not get its mode, which no option asked for. */
@@ -313,7 +310,10 @@ int directory_enter(struct worker *, const struct entry *, int fd, const struct 
  * -errno, reported. */
 int directory_make_mount_point(struct worker *, const struct entry *);
 
-/* opened.c: for one walk below the operand's directory, which stays open. */
+/* opened.c: opens a directory of the destination; as O_PATH if it cannot be read but searched, and
+ * is neither flushed nor given attributes. Returns a descriptor, or -1 with errno. */
+int directory_open(const struct tree *, int parent, const char *name);
+/* For one walk below the operand's directory, which stays open. */
 void opened_start(struct tree *, const struct directory *root);
 /* A subdirectory was opened; until opened_use it may be closed again. */
 void opened_add(struct tree *, struct directory *);
@@ -411,10 +411,9 @@ void entry_path(const struct entry *, bool src, char *path, size_t size);
 /* The same below the operand, as filters know it. Returns false if its start was cut off. */
 bool entry_path_below(const struct entry *, char *path, size_t size);
 
+/* report_entry.c: for callers that want each entry, and for each SRC. */
 /* Calls the caller's notify; the lock is held, or no other thread runs. */
 void report_notify(const struct tree *, const struct fcopy_event *);
-
-/* report_entry.c: for callers that want each entry, and for each SRC. */
 /* Sends what w->done says of the entry, which was counted. */
 void report_entry(struct worker *, const struct entry *);
 /* An entry of DST was removed, or would be; counted. */
