@@ -9,39 +9,43 @@
  *                     attributes, size, shard, suggest, signals, standard (0 to 2 are open); and
  *                     everything that is printed: help, messages, errors, events, progress,
  *                     speed, line, terminal, text, utf8, ending, usage, stats, tree_print,
- *                     operands_ended, flood (of warnings), hint, wrap, log, json, lines, json_file,
- *                     report_json, benchmark and its parts
+ *                     operands_ended, flood (of warnings), hint, advice, wrap, entry_line, log,
+ *                     json, lines, json_file, report_json, benchmark and its parts
  *   src/source/       which entries are copied: filter (patterns and lists), names
- *   src/tree/         several sources and trees: operands, tree, root (new
- *                     or merged), home (where a new tree is built), commit, shard, shard_part,
- *                     walk (reads directories), pool, tuner and tuning (how many threads),
- *                     opened (directories), entry,
- *                     shard_entry, links, hard_link, displace (backups), parents, special, enter (subdirectories), directory,
- *                     aside (where others can exchange names), permissions (of new
- *                     directories), record and resume (an unfinished tree), flush,
- *                     update (what a merge leaves alone), mirror (what it removes), link_dest,
- *                     prune (outdated entries), census (for progress), remove, inside (DST below
- *                     SRC), rivals and inodes (names that lead to one file in DST), report,
- *                     report_entry
+ *   src/tree/         several sources and trees: operands, tree, root (new or merged), home
+ *                     (where a new tree is built), commit, shard, shard_part, walk (reads
+ *                     directories), pool, tuner and tuning (how many threads), opened
+ *                     (directories), entry, shard_entry, links, hard_link, displace (backups),
+ *                     parents, special, enter (subdirectories), directory, aside (where others
+ *                     can exchange names), permissions (of new directories), record and resume
+ *                     (an unfinished tree), flush, update (what a merge leaves alone), mirror
+ *                     (what it removes), link_dest, prune (outdated entries), census (for
+ *                     progress), remove, inside (DST below SRC), rivals and inodes (names that
+ *                     lead to one file in DST), report, report_entry
  *   src/copy/         policy: rules (what options demand), copy (opens), complete (--resume), run
- * (up to the commit), settle (before the commit), closed (after it), notify, plan (auto), cached
- *                     and measure (splice or threads), cpus, ask, modes, step, extents, allocate,
- *                     space, stale, ranges (threads), verify and compare, serve (many clients),
- *                     shard, shard_join, shard_job and shard_records (a copy by several processes)
- *   src/part/         what a copy is built in until its commit: private (a directory that only this
- *                     user can enter), part and part_open (DST.fcopy-part), journal,
+ *                     (up to the commit), settle (before the commit), closed (after it), notify,
+ *                     plan (auto), cached and measure (splice or threads), cpus, ask, modes,
+ *                     step, extents, allocate, space, stale, ranges (threads), verify and
+ *                     compare, serve (many clients), shard, shard_join, shard_job and
+ *                     shard_records (a copy by several processes)
+ *   src/part/         what a copy is built in until its commit: private (a directory that only
+ *                     this user can enter), part and part_open (DST.fcopy-part), journal,
  *                     journal_read
- *   src/endpoints/    where bytes come from and go: operand (names), replace, replaceable,
- * temporary and naming (an atomic file), storage (what can be renamed), created (a file under its
- * final name), partial (--resume), part and shared (the part of shards), in_place, metadata; stream
- * is the table of operands that are not paths: descriptor, tcp; socket and receipt (the peer's
- * close); file, error, same (is SRC also DST?), renew (a resumed part's mode) src/engines/
- * mechanism: engine.h is the contract, engine.c the table, transfer what the engines share; one
- * engine per file (pieces belongs to direct); ahead (reads ahead of a reader that waits) src/io/
- * the read and write loops, memory, io_uring, checksum src/man, dist/    the manual pages;
- * completions, pkg-config, JSON schema, packages tests/            check (real kernel), cmocka
- * (faults), cli (the program), fuzz, long (proofs), kernels (other kernels), tools bench/
- * benchmarks against other copiers, and their results
+ *   src/endpoints/    where bytes come from and go: operand and place (names), replace,
+ *                     replaceable, temporary and naming (an atomic file), storage (what can be
+ *                     renamed), created (a file under its final name), partial (--resume), part
+ *                     and shared (the part of shards), in_place, metadata, equal; stream is the
+ *                     table of operands that are not paths: descriptor, tcp; socket and receipt
+ *                     (the peer's close); file, error, same (is SRC also DST?), identity, renew
+ *                     (a resumed part's mode)
+ *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the
+ *                     engines share; one engine per file (pieces belongs to direct); ahead (reads
+ *                     ahead of a reader that waits)
+ *   src/io/           the read and write loops, memory, io_uring, checksum
+ *   src/man, dist/    the manual pages; completions, pkg-config, JSON schema, packages
+ *   tests/            check (real kernel), cmocka (faults), cli (the program), fuzz, long
+ *                     (proofs), kernels (other kernels), tools
+ *   bench/            benchmarks against other copiers, and their results
  *
  * Calls go one way: cli -> tree -> copy -> endpoints, engines -> part -> io.
  */

@@ -108,7 +108,8 @@ void message_quoted(const char *path); /* as one shell word */
 /* events.c: for options.notify, with the struct cli as user. */
 void event_print(void *user, const struct fcopy_event *);
 
-/* Does -v list this entry? Writes its line without the end: `SRC -> DST`, or what else was done. */
+/* entry_line.c: does -v list this entry? Writes its line without the end: `SRC -> DST`, or what
+ * else was done. */
 bool entry_is_listed(const struct cli *, const struct fcopy_entry *);
 void entry_list(const struct cli *, const struct fcopy_entry *, FILE *);
 

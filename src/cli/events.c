@@ -156,42 +156,6 @@ void event_add_warnings(struct json *j, const struct cli *cli)
 	errors_clear(warnings);
 }
 
-bool entry_is_listed(const struct cli *cli, const struct fcopy_entry *e)
-{
-	switch (e->action) {
-	case FCOPY_ACTION_COPIED:
-	case FCOPY_ACTION_LINKED:
-	case FCOPY_ACTION_DELETED: return true;
-	case FCOPY_ACTION_UNCHANGED: /* nearly all entries of a mirror */
-		return cli->tree.update != FCOPY_UPDATE_CHANGED || cli->verbose > 1;
-	default: return false;
-	}
-}
-
-void entry_list(const struct cli *cli, const struct fcopy_entry *e, FILE *f)
-{
-	const bool dry = cli->tree.dry_run, removed = e->action == FCOPY_ACTION_DELETED;
-	const bool kept = e->action == FCOPY_ACTION_UNCHANGED;
-	if (dry && !kept)
-		fputs(removed ? "would remove " : "would copy ", f);
-	else if (removed)
-		fputs("removed ", f);
-	if (!removed && !kept) {
-		message_print_on(f, e->operand);
-		if (e->path) {
-			fputs(e->operand[strlen(e->operand) - 1] == '/' ? "" : "/", f);
-			message_print_on(f, e->path);
-		}
-		fputs(" -> ", f);
-	}
-	message_print_on(f, e->dst ? e->dst : "");
-	if (kept)
-		fputs(cli->copy.resume                           ? ": complete, kept"
-		      : cli->tree.update == FCOPY_UPDATE_CHANGED ? ": unchanged"
-								 : ": exists, kept",
-		      f);
-}
-
 static void print_event(const struct cli *cli, const struct fcopy_event *event)
 {
 	switch (event->kind) {
