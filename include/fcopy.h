@@ -224,6 +224,9 @@ enum fcopy_event_kind {
 	FCOPY_EVENT_NOT_ATOMIC,
 	FCOPY_EVENT_ENTRY,   /* fcopy_tree, with report_entries: entry says what was done */
 	FCOPY_EVENT_OPERAND, /* fcopy_tree: a SRC has ended; operand says where its copy is */
+	/* Other users may enter the directory in which the copy is built: the storage has no owners
+	 * or modes. error.path is the destination, error.reason says this. */
+	FCOPY_EVENT_NOT_PRIVATE,
 };
 
 /* What was done with one entry of a tree. A later version may add values at the end. */

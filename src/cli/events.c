@@ -182,6 +182,11 @@ static void print_event(const struct cli *cli, const struct fcopy_event *event)
 		message_print(event->error->path);
 		fprintf(stderr, ": not atomic: %s\n", event->error->reason);
 		break;
+	case FCOPY_EVENT_NOT_PRIVATE:
+		fputs("fcopy: ", stderr);
+		message_print(event->error->path);
+		fprintf(stderr, ": not private: %s\n", event->error->reason);
+		break;
 	case FCOPY_EVENT_OPERAND: break;
 	}
 }
@@ -195,6 +200,7 @@ static bool is_wanted(const struct cli *cli, enum fcopy_event_kind kind)
 	case FCOPY_EVENT_FAILED:
 	case FCOPY_EVENT_CLIENT: return true;
 	case FCOPY_EVENT_NOT_ATOMIC:
+	case FCOPY_EVENT_NOT_PRIVATE:
 	case FCOPY_EVENT_ENTRY: return cli->verbose > 0 || cli->tree.dry_run;
 	case FCOPY_EVENT_OPERAND: return false;
 	default: return cli->verbose >= 2;

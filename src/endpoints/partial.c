@@ -115,6 +115,16 @@ static int partial_continue(struct endpoint *e, struct partial *f, const struct 
 	return 0;
 }
 
+static void partial_report_exposed(const struct endpoint *e, const struct part *p,
+				   const struct fcopy_options *o)
+{
+	struct fcopy_error error;
+	if (!p->exposed || !o->notify)
+		return;
+	error_refuse(&error, e->path, EPERM, PART_EXPOSED, FCOPY_ADVICE_NONE);
+	o->notify(o->user, &(struct fcopy_event){.kind = FCOPY_EVENT_NOT_PRIVATE, .error = &error});
+}
+
 static int partial_create(struct endpoint *e, struct partial *f, const struct endpoint *src,
 			  const struct fcopy_options *o, struct fcopy_error *error)
 {
@@ -137,8 +147,10 @@ static int partial_create(struct endpoint *e, struct partial *f, const struct en
 				  file_of(e)->mode);
 	if (r == 0)
 		r = part_publish(p);
-	if (r == 0)
+	if (r == 0) {
+		partial_report_exposed(e, p, o);
 		return 0;
+	}
 	endpoint_close(e);
 	unlinkat(p->fd, PART_DATA, 0);
 	bool again = r == -EEXIST || r == -ENOTEMPTY; /* another copy was faster */

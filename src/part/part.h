@@ -25,8 +25,11 @@
 #include "name.h"
 #include "private.h"
 
-#define PART_DATA     "data"
-#define PART_JOURNAL  "journal"
+#define PART_DATA    "data"
+#define PART_JOURNAL "journal"
+#define PART_EXPOSED                                                                               \
+	"other users may reach the unfinished copy: the storage shows another owner or mode than " \
+	"a new directory should have"
 #define PART_REPLACED "its .fcopy-part was moved or replaced during the copy"
 
 struct part {

@@ -73,6 +73,21 @@ load helper
 	done
 }
 
+@test "-v says that an unfinished copy is not private where every directory has a fixed mode" {
+	mkdir -p backing s
+	echo data >s/a
+	# shellcheck disable=SC2016
+	by_fuse fmode=644,dmode=755 'for options in "-rv s m/t" "-v --resume s/a m/r"; do
+			"$FCOPY" $options >out 2>err || exit 8
+			[ "$(grep -c "^fcopy: ${options##* }: not private: other users may reach" err)" = 1 ] || { cat err; exit 7; }
+		done
+		"$FCOPY" -r s m/silent 2>err || exit 6
+		[ ! -s err ] || exit 5'
+	# shellcheck disable=SC2016
+	by_fuse fmode=600,dmode=700 '"$FCOPY" -rv --resume s m/private 2>err || exit 8
+		! grep "not private" err || exit 7'
+}
+
 @test "-a where ACLs cannot be stored: the group gets what its entry says, not the mask, and a warning" {
 	need_strace
 	need setfacl

@@ -68,7 +68,7 @@ unfinished() {
 		rm -f t t.*
 		run strace -f -qq -o /dev/null -e inject=fsync,fdatasync:signal=$signal:when=1 \
 			"$FCOPY" -p --resume --fsync s t
-		[ -f t.fcopy-part ]
+		[ -f t.fcopy-part/data ]
 		expect 0 -p --resume --fsync -v s t
 		cmp s t
 		[ "$(stat -c %u t)" = 33 ]
@@ -108,7 +108,7 @@ unfinished() {
 			traced 1 inject=renameat:error=EIO:when=1 -p --resume s t
 		fi
 		injected
-		[ -f t.fcopy-part ]
+		[ -f t.fcopy-part/data ]
 		rm s
 		echo secret >s
 		chmod 640 s
@@ -141,7 +141,7 @@ unfinished() {
 	chmod 664 s
 	run strace -f -qq -o /dev/null -e trace=fsync,fdatasync -e inject=fsync,fdatasync:signal=KILL:when=1 \
 		"$FCOPY" --resume --fsync --verify s t
-	[ -f t.fcopy-part ]
+	[ -f t.fcopy-part/data ]
 	expect 0 --resume --fsync --verify -v s t
 	[[ $output == *resumed* ]]
 	cmp s t
