@@ -9,8 +9,8 @@
  *                     attributes, size, shard, suggest, signals, standard (0 to 2 are open); and
  *                     everything that is printed: help, messages, errors, events, progress,
  *                     speed, line, terminal, text, utf8, ending, usage, stats, tree_print,
- *                     operands_ended, flood (of warnings), hint, advice, wrap, entry_line, log,
- *                     json, lines, json_file, report_json, benchmark and its parts
+ *                     operands_ended, flood (of warnings), hint, hint_cause, advice, wrap,
+ *                     entry_line, log, json, lines, json_file, report_json, benchmark and its parts
  *   src/source/       which entries are copied: filter (patterns and lists), names
  *   src/tree/         several sources and trees: operands, tree, root (new or merged), home
  *                     (where a new tree is built), commit, shard, shard_part, walk (reads

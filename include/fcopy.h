@@ -94,6 +94,7 @@ enum fcopy_advice {
 	FCOPY_ADVICE_NO_PART,       /* leave out options.resume and options.shard */
 	FCOPY_ADVICE_NO_FSYNC,      /* leave out options.fsync and options.verify */
 	FCOPY_ADVICE_IN_PLACE_AUTO, /* options.in_place FCOPY_WHEN_AUTO: no rename can replace it */
+	FCOPY_ADVICE_DEVICE,        /* the device is not there; options.force creates a file */
 };
 
 /* A failure, or a warning. The strings are static or belong to the caller's operands or to the

@@ -27,6 +27,7 @@ const char *hint_text(enum fcopy_advice advice)
 	case FCOPY_ADVICE_REFLINK:
 		return "use --reflink=auto to copy the bytes where a clone is impossible";
 	case FCOPY_ADVICE_FLAGS: return "remove the flag with chattr -i or chattr -a";
+	case FCOPY_ADVICE_DEVICE: return "attach the device; or use -f to create a regular file";
 	case FCOPY_ADVICE_REMOVE_LINK: return "remove the symlink, or create its target";
 	default: return NULL;
 	}
@@ -72,6 +73,8 @@ void hint_print_path(const struct fcopy_error *e)
 void hint_print(const struct fcopy_error *e)
 {
 	const char *text = hint_text(e->advice);
+	if (e->advice == FCOPY_ADVICE_NONE && hint_cause(e))
+		return;
 	if (text)
 		hint_printf("%s", text);
 	else

@@ -26,6 +26,8 @@ void hint_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void hint_print(const struct fcopy_error *);
 /* A hint that needs no path, or NULL; and the other part: a hint that names the error's path. */
 const char *hint_text(enum fcopy_advice);
+/* hint_cause.c: one that follows from the errno alone. Returns whether it is such an error. */
+bool hint_cause(const struct fcopy_error *);
 void hint_print_path(const struct fcopy_error *);
 /* PURPOSE, remove DST.fcopy-part and DST.fcopy-shards. */
 void hint_shards(const char *purpose, const char *dst);

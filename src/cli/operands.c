@@ -77,9 +77,27 @@ static bool is_stream(const char *path)
 	return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode);
 }
 
+/* scp and rsync take USER@HOST:PATH, and others URLs. A file of such a name may exist. */
+static int refuse_remote(char *const *operand, int n)
+{
+	struct stat st;
+	for (int i = 0; i < n; i++) {
+		const char *at = strchr(operand[i], '@'), *colon = strchr(operand[i], ':');
+		bool host = at && colon > at && at > operand[i] &&
+			    !memchr(operand[i], '/', (size_t)(colon - operand[i]));
+		if ((host || strstr(operand[i], "://")) && lstat(operand[i], &st) < 0)
+			return message_usage(operand[i],
+					     "fcopy copies local files, and tcp:HOST:PORT; for a "
+					     "file of this name, write a directory in front of it");
+	}
+	return EXIT_DONE;
+}
+
 int operands_take(struct cli *cli, int n, char **operand)
 {
 	struct stat st;
+	if (refuse_remote(operand, n) != EXIT_DONE)
+		return EXIT_USAGE;
 	if (is_tree(cli, n, operand))
 		return take_sources(cli, n, operand);
 	if (n < 2)

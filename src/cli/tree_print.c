@@ -29,8 +29,11 @@ void tree_failed(const struct cli *cli, const struct fcopy_error *e)
 {
 	if (failures_seen++ < SHOWN || cli->verbose > 0) {
 		message_text(e);
+		static bool caused;
 		if (hint_text(e->advice))
 			advices |= ADVICE(e->advice);
+		else if (e->advice == FCOPY_ADVICE_NONE)
+			caused = caused || hint_cause(e);
 		else
 			hint_print_path(e);
 	}

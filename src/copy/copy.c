@@ -29,7 +29,9 @@ static int open_and_run(struct copy *c, const struct operand *src, struct operan
 	if (r < 0)
 		return r;
 	operand_find_file(dst, src, c->report->dst);
-	r = source_refuse_fifo(src, dst, c->options, e);
+	r = c->options->force || c->options->scratch ? 0 : operand_check_device(dst, e);
+	if (r == 0)
+		r = source_refuse_fifo(src, dst, c->options, e);
 	if (r == 0 && (r = source_open(&c->src, src, e)) < 0)
 		c->report->dst[0] = '\0';
 	if (r != 0)

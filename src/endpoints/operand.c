@@ -215,6 +215,23 @@ int operand_move(struct operand *copy, int dir, const char *path, struct fcopy_e
 	return r;
 }
 
+/* A file system that is mounted below /dev, such as /dev/shm, is for files. */
+int operand_check_device(const struct operand *dst, struct fcopy_error *e)
+{
+	struct stat dev, shm, root, dir;
+	if (dst->kind != OPERAND_NEW || stat("/dev", &dev) < 0 || stat("/", &root) < 0 ||
+	    fstat(dst->place.dir, &dir) < 0 || dir.st_dev != dev.st_dev)
+		return 0;
+	bool itself = dir.st_ino == dev.st_ino, mounted = dev.st_dev != root.st_dev;
+	bool shared = stat("/dev/shm", &shm) == 0 && shm.st_dev == dir.st_dev &&
+		      shm.st_ino == dir.st_ino;
+	if (shared || (!itself && !mounted))
+		return 0;
+	return error_refuse(e, dst->path, ENODEV,
+			    "no such device: the copy would be a regular file in /dev",
+			    FCOPY_ADVICE_DEVICE);
+}
+
 /* Replaces a symlink by the place of its target: the kernel follows it once, under its own rules
  * for sticky directories, and the path that it found must lead to the same inode again. */
 static int place_follow_symlink(struct place *p, const char *path, struct fcopy_error *e)

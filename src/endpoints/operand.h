@@ -40,6 +40,10 @@ void operand_close(struct operand *);
 /* A copy of DST with descriptors of its own, to be closed. Returns 0 or -errno. */
 int operand_share(struct operand *, const struct operand *);
 
+/* Would the copy be a regular file in /dev, because a device is not there? Refuses it. Returns 0, or
+ * -errno with the failure recorded. */
+int operand_check_device(const struct operand *dst, struct fcopy_error *);
+
 /* Is SRC the root, or does it end in . or ..? Such a directory has no name to be copied under. */
 bool operand_is_unnamed(const struct operand *);
 /* The directory part of the path, with its slash, to a buffer of PATH_MAX bytes; its length. */

@@ -80,6 +80,14 @@ static int check_directory_allows_rename(const struct endpoint *e, struct fcopy_
 	return 0;
 }
 
+/* With force the file is replaced by a rename, which needs the directory. */
+static bool force_helps(const struct endpoint *e)
+{
+	const int dir = file_of(e)->place.dir;
+	return faccessat(dir, ".", W_OK | X_OK, AT_EACCESS) == 0 ||
+	       (errno == EPERM && syscall(SYS_faccessat, dir, ".", W_OK | X_OK) == 0);
+}
+
 /* Refuses an existing file that no rename can replace. Without force, also refuses one that has
  * other hard links or that the user may not write to. */
 static int check_existing(const struct endpoint *e, bool force, struct fcopy_error *error)
@@ -108,14 +116,22 @@ static int check_existing(const struct endpoint *e, bool force, struct fcopy_err
 		return r;
 	/* A symlink that was followed may lead out of the tree. */
 	bool replaces_links = file_of(e)->replace_links && file_of(e)->place.target < 0;
-	if (file_of(e)->place.st.st_nlink > 1 && !replaces_links)
+	const bool links = file_of(e)->place.st.st_nlink > 1 && !replaces_links;
+	if (!links && !err)
+		return 0;
+	const bool helps = force_helps(e);
+	if (links)
 		return error_refuse(error, e->path, EMLINK,
 				    "has other hard links, which would keep the old content",
-				    err ? FCOPY_ADVICE_FORCE : FCOPY_ADVICE_IN_PLACE_OR_FORCE);
-	if (err)
-		return error_refuse(error, e->path, err, "is not writable by you",
-				    FCOPY_ADVICE_FORCE);
-	return 0;
+				    err && helps ? FCOPY_ADVICE_FORCE
+				    : err        ? FCOPY_ADVICE_NONE
+				    : helps      ? FCOPY_ADVICE_IN_PLACE_OR_FORCE
+						 : FCOPY_ADVICE_IN_PLACE);
+	return helps
+		   ? error_refuse(error, e->path, err, "is not writable by you", FCOPY_ADVICE_FORCE)
+		   : error_refuse(error, e->path, err,
+				  "is not writable by you, and neither is its directory",
+				  FCOPY_ADVICE_NONE);
 }
 
 int replace_advise(const struct fcopy_options *options, int r, struct fcopy_error *error)

@@ -252,6 +252,8 @@ static int copy_operand(struct tree *t, struct operand *src)
 	if (r < 0)
 		return r;
 	r = operand_find_copy(&to, &t->destination, src, path, &error);
+	if (r == 0 && src->kind != OPERAND_DIRECTORY && !t->options->copy.force)
+		r = operand_check_device(&to, &error);
 	if (r < 0)
 		report_operand(t, &error);
 	else if (t->shard)

@@ -135,10 +135,10 @@ refuses_same() {
 	local option
 	for option in -f -r; do # a file, and a tree of one file
 		expect 1 $option a newdir/
-		says "fcopy: newdir/: no such directory"
+		says "fcopy: newdir/: no such directory" "fcopy: hint: newdir does not exist; create it: mkdir -p newdir/"
 		absent newdir
 		expect 1 $option a nodir/b
-		says "fcopy: nodir/b: open of its directory: No such file or directory"
+		says "fcopy: nodir/b: open of its directory: No such file or directory" "fcopy: hint: nodir does not exist; create it: mkdir -p nodir"
 		expect 1 $option a a/b
 		says "fcopy: a/b: open of its directory: Not a directory"
 	done

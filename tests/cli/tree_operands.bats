@@ -89,7 +89,7 @@ prepare() {
 	echo b >b
 	for last in c dir/; do
 		expect 1 a b $last
-		says "fcopy: $last: no such directory"
+		mentions "fcopy: $last: no such directory"
 		absent $last
 	done
 	for last in 9 99; do
@@ -140,7 +140,7 @@ prepare() {
 	expect 0 -r --target-directory=4 s
 	[ -d 4/s/d ]
 	expect 1 -t none a
-	says "fcopy: none: no such directory"
+	mentions "fcopy: none: no such directory"
 	expect 1 -t a b
 	says "fcopy: a: Not a directory"
 	expect 2 -t 4

@@ -14,7 +14,7 @@ setup_sources() {
 	usage_error "missing SRC and DST: use fcopy SRC DST, or fcopy -h for help"
 	usage_error "a: missing DST: use fcopy SRC DST" a
 	expect 1 a b 1 extra
-	says "fcopy: extra: no such directory"
+	mentions "fcopy: extra: no such directory"
 	holds old b
 	absent extra
 }
@@ -114,7 +114,7 @@ setup_sources() {
 @test "an option that is ambiguous when shortened" {
 	setup_sources
 	usage_error "--re: ambiguous: --recursive, --remove-destination, --resume, --reflink" --re a b
-	usage_error "--s=1: ambiguous: --strict, --shard, --stats, --size, --sparse" --s=1 a b
+	usage_error "--s=1: ambiguous: --suffix, --strict, --shard, --stats, --size, --sparse" --s=1 a b
 	holds old b
 	expect 0 --mode=1 --buf=64K a c
 	cmp a c
@@ -263,7 +263,7 @@ supports() {
 	expect 1 a b c
 	says "fcopy: c: Not a directory"
 	expect 1 a b d
-	says "fcopy: d: no such directory"
+	says "fcopy: d: no such directory" "fcopy: hint: d does not exist; create it: mkdir -p d"
 	holds old b
 }
 

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ * Hints that follow from the errno of a failure: which directory is missing, and of what a full
+ * file system has run out.
+ */
+#include "cli.h"
+#include "hint.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+/* Copies the directory part of a path; "." if there is none. */
+static void directory_of(const char *path, char directory[PATH_MAX])
+{
+	const char *slash = strrchr(path, '/');
+	int n = slash ? (int)(slash - path) + (slash == path) : 1;
+	snprintf(directory, PATH_MAX, "%.*s", n, slash ? path : ".");
+}
+
+/* Names the first directory of the path that does not exist. */
+static void hint_missing(const char *directory)
+{
+	struct stat st;
+	char first[PATH_MAX];
+	for (const char *end = directory; *end;) {
+		end += strspn(end, "/");
+		end += strcspn(end, "/");
+		snprintf(first, sizeof(first), "%.*s", (int)(end - directory), directory);
+		if (lstat(first, &st) == 0)
+			continue;
+		FILE *f = hint_begin();
+		message_quoted(first);
+		fprintf(f, " does not exist; create it: mkdir%c-p%c", HINT_SPACE, HINT_SPACE);
+		message_quoted(directory);
+		hint_end();
+		return;
+	}
+}
+
+#define PLENTY ((unsigned long long)64 << 20) /* bytes: more than one file or directory needs */
+
+static void hint_full(const char *path)
+{
+	struct statvfs fs;
+	char directory[PATH_MAX];
+	directory_of(path, directory);
+	if (statvfs(path, &fs) < 0 && statvfs(directory, &fs) < 0)
+		return;
+	if (fs.f_files > 0 && fs.f_favail == 0)
+		hint_printf("no inodes are left, although there may be space: see "
+			    "df%c-i; remove files, or create a file system with more inodes",
+			    HINT_SPACE);
+	else if ((unsigned long long)fs.f_bavail * fs.f_frsize > PLENTY)
+		hint_printf(
+		    "the file system has space and inodes: a directory may have reached its "
+		    "largest size, or a project its quota");
+}
+
+bool hint_cause(const struct fcopy_error *e)
+{
+	char directory[PATH_MAX];
+	if (!e->path || strlen(e->path) >= PATH_MAX)
+		return false;
+	if (e->err == ENOENT && e->operation &&
+	    strcmp(e->operation, "open of its directory") == 0) {
+		directory_of(e->path, directory);
+		hint_missing(directory);
+	} else if (e->err == ENOENT && e->reason && strcmp(e->reason, "no such directory") == 0) {
+		hint_missing(e->path);
+	} else if (e->err == ENOSPC && e->call) {
+		hint_full(e->path);
+	} else if (e->err == EDQUOT) {
+		hint_printf("your quota of blocks or inodes is used up: see quota%c-s", HINT_SPACE);
+	} else {
+		return false;
+	}
+	return true;
+}

@@ -1,0 +1,79 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Reasons and hints for what people meet: a missing directory or device, another host, a full disk.
+
+load helper
+
+@test "a missing directory is named, with the command that creates it" {
+	echo a >a
+	mkdir usr
+	expect 1 a usr/local/bin/
+	mentions "hint: usr/local does not exist; create it: mkdir -p usr/local/bin"
+	expect 1 a usr/local/f
+	mentions "hint: usr/local does not exist; create it: mkdir -p usr/local"
+	expect 1 a usr/x/
+	says "fcopy: usr/x/: no such directory" "fcopy: hint: usr/x does not exist; create it: mkdir -p usr/x/"
+	expect 1 -r a usr a/b/c
+	mentions "a/b/c"
+	[ -z "$(ls usr)" ]
+}
+
+@test "another host or a URL is refused, unless a file has that name" {
+	echo a >a
+	local dst
+	for dst in user@host:/x user@host:x https://example.org/x; do
+		expect 2 a "$dst"
+		says "fcopy: $dst: fcopy copies local files, and tcp:HOST:PORT; for a file of this name, write a directory in front of it"
+		expect 2 -r "$dst" b
+	done
+	expect 0 a ./user@host:x
+	expect 0 user@host:x b
+	holds a b
+	[ "$(ls)" = $'a\nb\nuser@host:x' ]
+}
+
+@test "a device that is not there: no regular file is created in /dev without -f" {
+	need_root "to write to /dev"
+	[ ! -e /dev/fcopy-absent ] || skip "/dev/fcopy-absent exists"
+	echo a >a
+	local option
+	for option in -v -a "--remove-destination"; do
+		expect 1 $option a /dev/fcopy-absent
+		mentions "no such device" "use -f"
+		absent /dev/fcopy-absent
+	done
+	mkdir d
+	mv a d/fcopy-absent
+	expect 1 d/fcopy-absent /dev
+	absent /dev/fcopy-absent
+	expect 0 -f d/fcopy-absent /dev
+	rm /dev/fcopy-absent
+}
+
+@test "a file that is not writable, in a directory that is not: no hint at -f" {
+	mkdir d
+	echo old >d/f
+	echo new >a
+	chmod 444 d/f
+	chmod 555 d
+	as_nobody 1 a d/f
+	says "fcopy: d/f: is not writable by you, and neither is its directory"
+	chmod 755 d
+	holds old d/f
+}
+
+@test "a full file system: the message says whether inodes are what is missing" {
+	need_root "for a tmpfs of its own"
+	mkdir m
+	random a 5000
+	private_mounts 'mount -t tmpfs -o nr_inodes=20,size=1M none m
+		(cd m && i=0 && while : >$i; do i=$((i + 1)); done 2>/dev/null) || true
+		"$FCOPY" a m/new 2>err && exit 9 || echo "$?"
+		rm m/1 m/2
+		"$FCOPY" a m/new && cmp a m/new
+		umount m'
+	demand 0
+	[ "${lines[0]}" = 1 ]
+	grep -q "No space left on device" err
+	grep -q "hint: no inodes are left" err
+}
