@@ -25,7 +25,8 @@ static struct kind *find_kind(const struct fcopy_error *e)
 	snprintf(call, sizeof(call), "%s", e->call ? e->call : e->reason ? e->reason : "");
 	if (!e->call && strstr(call, " (")) /* numbers of this case follow */
 		*strstr(call, " (") = '\0';
-	while (k < kinds + KINDS && k->count > 0 && (k->err != e->err || strcmp(k->call, call)))
+	while (k < kinds + KINDS && k->count > 0 &&
+	       (k->err != e->err || strcmp(k->call, call) != 0))
 		k++;
 	if (k == kinds + KINDS)
 		return NULL;

@@ -102,7 +102,7 @@ static bool reserve(size_t n)
 	return true;
 }
 
-/* Writes what has been added; meanwhile, other threads add to an empty buffer. The lock is held,
+/* Writes what has been added, while other threads add to an empty buffer. The lock is held,
  * and released in between. What a signal has left over comes first next time. */
 static void write_lines(bool last)
 {

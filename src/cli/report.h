@@ -53,7 +53,7 @@ void event_add_warnings(struct json *, const struct cli *);
 /* json_file.c: would an object on standard output go to the same open file, pipe or socket as
  * the bytes of DST? */
 bool json_file_mixes(const char *dst);
-/* Is this file an argument of the command line, or behind a descriptor among the arguments? */
+/* Is this file an argument of the command line, or does a descriptor among them name it? */
 bool json_file_is_operand(const struct cli *, const struct stat *, int argc, char **argv);
 /* After a usage error: finds --json, which may follow the invalid argument. Clears cli->json if an
  * object on standard output would be taken for the copy. */

@@ -163,8 +163,8 @@ int allocate_hole(struct copy *, off_t start, off_t end);
 /* Allocates [start, end) without writing, as in the source. */
 int allocate_unwritten(struct copy *, off_t start, off_t end);
 
-/* complete.c: has DST all bytes of the open SRC already, so that a copy with options.resume only has
- * to set attributes? Returns 1, 0, or -errno with the failure recorded. */
+/* complete.c: has DST all bytes of the open SRC already, so that a copy with options.resume only
+ * has to set attributes? Returns 1, 0, or -errno with the failure recorded. */
 int copy_complete(struct copy *, const struct operand *dst);
 
 /* compare.c: compares [start, end) of source and destination. Returns the offset of the first

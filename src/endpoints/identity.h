@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 struct identity {
-	bool known; /* false: the file system tells too little, or statx(2) failed */
+	bool known; /* false: the file system reports too little, or statx(2) failed */
 	uint32_t dev_major, dev_minor;
 	uint64_t ino, handle; /* handle: a hash of the file handle; 0: none */
 	int64_t birth_seconds;

@@ -37,7 +37,7 @@ void operand_find_source(struct operand *, const char *path, bool follow);
 /* Looks DST up. into: a directory is one that the copies go into. operand_close closes it. */
 void operand_find_destination(struct operand *, const char *path, bool into);
 void operand_close(struct operand *);
-/* A copy of DST with descriptors of its own, to be closed. Returns 0 or -errno. */
+/* A copy of DST with duplicates of its descriptors, to be closed. Returns 0 or -errno. */
 int operand_share(struct operand *, const struct operand *);
 
 /* Would the copy be a regular file in /dev, because a device is not there? Refuses it. Returns 0, or

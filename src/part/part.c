@@ -212,8 +212,8 @@ int part_hide(struct part *p)
 	return r;
 }
 
-/* NFS renames an open file that is removed: close each one first. The journal goes last: after a
- * kill it tells the next run that the copy was committed. */
+/* NFS renames an open file that is removed: close each one first. The journal goes last: from
+ * it, the next run after a kill learns that the copy was committed. */
 void part_close(struct part *p, bool remove)
 {
 	bool named = remove && p->fd >= 0 && part_is_named(p);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Counts what a tree will copy, for the progress line: a thread of its own reads the directories of
+ * Counts what a tree will copy, for the progress line: a separate thread reads the directories of
  * the source, which is much faster than to copy them. Then it looks up the size of each file. Only
  * if the caller wants it, and if the copy takes long.
  */

@@ -53,7 +53,7 @@ static int link_dest_find(const struct worker *w, const struct entry *e, int fd,
 	return -1;
 }
 
-/* The clone has attributes of its own, so that a later change does not change the earlier copy. */
+/* The clone has separate attributes, so that a later change does not change the earlier copy. */
 static int link_dest_replace_source(int found, int *fd, struct stat *st)
 {
 	struct stat copy;
