@@ -205,7 +205,8 @@ static uint64_t by_action[FCOPY_ACTION_FAILED + 1], entry_bytes;
 static unsigned operands;
 static enum fcopy_state last_state;
 static _Atomic unsigned running;
-static bool met, at_once;
+static _Atomic bool met;
+static bool at_once;
 
 static void note_entry(void *user, const struct fcopy_event *event)
 {
@@ -216,7 +217,8 @@ static void note_entry(void *user, const struct fcopy_event *event)
 	}
 	if (event->kind != FCOPY_EVENT_ENTRY)
 		return;
-	met |= ++running > 1;
+	if (++running > 1)
+		met = true;
 	const struct fcopy_entry *e = event->entry;
 	__atomic_add_fetch(&by_action[e->action], 1, __ATOMIC_RELAXED);
 	if (e->action == FCOPY_ACTION_COPIED)
