@@ -163,7 +163,8 @@ static void check_modes(const char *text)
 	size_t length;
 	bool whole;
 	uint64_t n = digits(text, &length, &whole);
-	bool numeric = length > 0 && text[length] == '\0';
+	/* 04 may be the directory of a month. */
+	bool numeric = length > 0 && text[length] == '\0' && (text[0] != '0' || length == 1);
 	for (const struct fcopy_mode *m = fcopy_modes(); m->name; m++)
 		if (numeric ? whole && n == (uint64_t)m->number
 			    : strcmp(text, m->name) == 0 || (m->alias && !strcmp(text, m->alias)))
