@@ -116,6 +116,7 @@ static int update_repair(struct worker *w, const struct entry *e, int fd, const 
 			 int dst, struct stat *old)
 {
 	const unsigned preserve = update_preserves(w, st, old);
+	struct stat named;
 	int src = fd >= 0 ? fd
 			  : openat(e->dir->src, e->name,
 				   O_PATH | O_CLOEXEC | (e->follow ? 0 : O_NOFOLLOW));
@@ -126,7 +127,11 @@ static int update_repair(struct worker *w, const struct entry *e, int fd, const 
 		close(src);
 	if (equal)
 		return 1;
-	if (!S_ISREG(st->st_mode) || old->st_nlink > 1)
+	/* Of what a symlink in DST leads to, no attribute is set: the copy decides whether to
+	 * follow it. */
+	if (!S_ISREG(st->st_mode) || old->st_nlink > 1 ||
+	    fstatat(e->dir->dst, e->as, &named, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    named.st_dev != old->st_dev || named.st_ino != old->st_ino)
 		return 0;
 	if (w->tree->options->dry_run) {
 		w->sum.repaired++;
