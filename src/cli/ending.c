@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 double ending_seconds(const struct fcopy_report *r)
@@ -135,6 +136,14 @@ static void print_continue(const struct fcopy_report *r, bool full)
 			    left.length > 0 ? left.at : "space");
 }
 
+/* It was removed. A stream cannot be read again. */
+static bool could_resume(const struct cli *cli, const struct fcopy_report *r)
+{
+	struct stat st;
+	return r->atomic && !r->part_kept && r->bytes > 0 && !cli->copy.resume &&
+	       cli->copy.shard.count == 0 && stat(cli->src, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 void ending_stopped(const struct cli *cli, const struct fcopy_report *r, bool interrupted)
 {
 	struct text t = {0};
@@ -155,6 +164,8 @@ void ending_stopped(const struct cli *cli, const struct fcopy_report *r, bool in
 	fputc('\n', stderr);
 	if (r->part_kept)
 		print_continue(r, full);
+	else if (could_resume(cli, r))
+		hint_printf(HINT_WOULD_KEEP);
 }
 
 void ending_shard(const struct cli *cli, const struct fcopy_error *e, const char *dst)

@@ -190,6 +190,22 @@ static void print_operands(const struct cli *cli, size_t complete)
 	fputc('\n', stderr);
 }
 
+/* A copy that was stopped and removed. */
+static void print_would_keep(const struct cli *cli, const struct fcopy_tree_report *r)
+{
+	struct stat st;
+	size_t n;
+	const struct fcopy_operand *list = operands_ended(&n);
+	if (cli->copy.resume || cli->copy.shard.count > 0 || r->not_atomic)
+		return;
+	for (const struct fcopy_operand *o = list; o < list + n; o++)
+		if (o->state == FCOPY_STATE_UNCHANGED && !o->part && o->dst &&
+		    lstat(o->dst, &st) < 0) {
+			hint_printf(HINT_WOULD_KEEP);
+			return;
+		}
+}
+
 static void print_stopped(const struct cli *cli)
 {
 	size_t begun, complete = 0;
@@ -263,6 +279,8 @@ void tree_print_end(const struct cli *cli, const struct fcopy_tree_report *repor
 	if (stopped && !cli->quiet)
 		print_stopped(cli);
 	print_parts(cli, stopped && !cli->quiet);
+	if (stopped && !cli->quiet)
+		print_would_keep(cli, report);
 	if (cli->tree.dry_run || (cli->tree.update && (cli->verbose > 0 || cli->progress)))
 		print_counts(cli, report);
 	if (report->error.err != 0)

@@ -176,14 +176,15 @@ fits() {
 	cmp a b
 }
 
-@test "^C: one line says how far it got and what became of DST" {
+@test "^C: says how far it got, what became of DST, and that --resume would have kept it" {
 	random a 12M
 	terminal 80
 	start --limit-rate=3M a b rw
 	type_in C-c
 	until_shown '^(\^C)?fcopy: stopped at [0-9]+ of 12 MiB; b not created$'
+	until_shown '^fcopy: hint: --resume would have kept what was copied$'
 	until_shown '^\$'
-	tidy 1
+	tidy 2
 	absent b
 }
 

@@ -290,6 +290,7 @@ make_losing_disk() {
 			[ $s = 1 ] || { echo "status $s"; exit 1; }
 			grep -q "No space left" err
 			grep -qx "fcopy: stopped; disk/d not created" err
+			[ "$(tail -n 1 err)" = "fcopy: hint: --resume would have kept what was copied" ]
 			[ "$(ls -A disk | tr "\n" " ")" = "mine other " ] || { ls -A disk; exit 1; }
 		done
 		# The part is kept if it may be resumed.
@@ -343,8 +344,7 @@ has_started() {
 		[ $status = $((128 + $(kill -l $signal))) ]
 		absent d
 		[ "$(ls -A)" = $'err\ns' ] || { ls -A; return 1; }
-		grep -qx 'fcopy: stopped; d not created' err
-		[ "$(wc -l <err)" = 1 ]
+		[ "$(cat err)" = $'fcopy: stopped; d not created\nfcopy: hint: --resume would have kept what was copied' ]
 	done
 }
 
