@@ -43,7 +43,7 @@ fits() {
 @test "80 columns: name, percentage, bar, bytes and total, speed, time left" {
 	random a 12M
 	terminal 80
-	start --limit-rate=3M a b rw
+	start --limit-rate=3M -m rw a b
 	screen | grep -E '^a  [0-9]+% █+░+  [ 0-9.]+/12 MiB  [ 0-9.]+ MiB/s  0:0[0-9] left$'
 	[ "$(screen | grep left | wc -m)" = 80 ] # with the newline
 	ended
@@ -55,7 +55,7 @@ fits() {
 @test "20 columns: percentage, bar and time" {
 	random a 12M
 	terminal 20
-	start --limit-rate=3M a b rw
+	start --limit-rate=3M -m rw a b
 	screen | grep -E '^a +[0-9]+% [█░]{3} 0:0[0-9] left$'
 	ended
 	tidy 1
@@ -76,7 +76,7 @@ fits() {
 	local width
 	random a 60M
 	terminal 200
-	start --limit-rate=3M a b rw
+	start --limit-rate=3M -m rw a b
 	for width in 20 23 26 31 39 40 47 58 66 79 100 133 200; do
 		tmux_ resize-window -t t -x $width
 		sleep 0.35
@@ -129,7 +129,7 @@ fits() {
 @test "200 columns: one line, that wide" {
 	random a 12M
 	terminal 200
-	start --limit-rate=3M a b rw
+	start --limit-rate=3M -m rw a b
 	[ "$(screen | grep left | wc -m)" -ge 195 ]
 	ended
 	tidy 1
@@ -138,7 +138,7 @@ fits() {
 @test "500 columns: a bar of 250, and all that follows it" {
 	random a 6M
 	terminal 500
-	start --limit-rate=3M a b rw
+	start --limit-rate=3M -m rw a b
 	screen | grep -E '^a  [0-9]+% [█░]{250}  [ 0-9.]+/6.0 MiB  [ 0-9.]+ MiB/s  0:0[0-9] left$'
 	ended
 	tidy 1
@@ -148,7 +148,7 @@ fits() {
 	local width
 	random a 24M
 	terminal 200
-	start --limit-rate=3M a b rw
+	start --limit-rate=3M -m rw a b
 	for width in 70 15 120; do
 		tmux_ resize-window -t t -x $width
 		sleep 0.5
@@ -179,7 +179,7 @@ fits() {
 @test "^C: says how far it got, what became of DST, and that --resume would have kept it" {
 	random a 12M
 	terminal 80
-	start --limit-rate=3M a b rw
+	start --limit-rate=3M -m rw a b
 	type_in C-c
 	until_shown '^(\^C)?fcopy: stopped at [0-9]+ of 12 MiB; b not created$'
 	until_shown '^fcopy: hint: --resume would have kept what was copied$'
