@@ -72,7 +72,9 @@ int operand_open_directory(const struct operand *o)
 		return -ENAMETOOLONG;
 	size_t n = operand_directory(o, directory);
 	int fd = open(n ? directory : ".", O_PLACE | O_DIRECTORY);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	return fd;
 }
 
 static enum operand_kind kind_of_type(mode_t mode)

@@ -121,8 +121,10 @@ int io_zero(struct io *io, int fd, off_t start, off_t end)
 int io_reopen_directory(int fd)
 {
 	int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (again >= 0 || errno != EACCES)
-		return again < 0 ? -errno : again;
+	if (again >= 0)
+		return again;
+	if (errno != EACCES)
+		return -errno;
 	/* Its mode has changed since. */
 	again = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (again < 0)

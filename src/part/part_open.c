@@ -226,7 +226,9 @@ int part_open_data(const struct part *p, int flags)
 	if (fd < 0 && errno == EACCES &&
 	    fchmodat(p->fd, PART_DATA, flags & O_DIRECTORY ? 0700 : 0600, 0) == 0)
 		fd = openat(p->fd, PART_DATA, flags | O_NOFOLLOW | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	return fd;
 }
 
 bool part_is_data(const struct part *p, const struct stat *st)
@@ -260,11 +262,11 @@ static bool part_sweep_data(int fd)
 /* Its maker has not locked it yet if it is empty, and makes another one if this one is gone. */
 bool part_sweep(int parent, const char *name)
 {
-	struct part p = {.parent = parent, .lock = -1, .log = -1};
 	struct stat st;
-	p.fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (p.fd < 0)
+	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
 		return false;
+	struct part p = {.parent = parent, .fd = fd, .lock = -1, .log = -1};
 	snprintf(p.name, sizeof(p.name), "%s", name);
 	bool ours = fstat(p.fd, &st) == 0 && private_is_ours(parent, &st, &p.exposed);
 	if (ours && private_is_empty(p.fd) == 1) {

@@ -101,14 +101,16 @@ int directory_preserve(struct worker *w, const struct entry *e, int src, int dst
 		int r = metadata_copy_attribute(metadata_order[i], &pair, &error);
 		if (r == 0)
 			set |= metadata_order[i];
-		else
-			lost = directory_lose(w, e, metadata_order[i], &error) ?: lost;
+		else if ((r = directory_lose(w, e, metadata_order[i], &error)) < 0)
+			lost = r;
 	}
 	(void)metadata_read_back(set, &pair, &w->tree->storage, &other);
 	for (size_t i = 0; i < METADATA_ATTRIBUTES; i++)
 		if (other & metadata_order[i]) {
 			metadata_fail_stored(metadata_order[i], entry_dst, &error);
-			lost = directory_lose(w, e, metadata_order[i], &error) ?: lost;
+			int r = directory_lose(w, e, metadata_order[i], &error);
+			if (r < 0)
+				lost = r;
 		}
 	return lost;
 }

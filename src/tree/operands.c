@@ -64,7 +64,7 @@ static int check_merged(struct tree *t, const struct operand *merged)
 /* The sources are sorted. */
 static int check_part_names(struct tree *t, const struct operand **sorted)
 {
-	struct operand part;
+	struct operand part = {.path = NULL};
 	const struct operand *key = &part;
 	for (size_t i = 0; i < t->operands; i++) {
 		const struct operand **other = make_part_name(t, sorted[i], part.place.name)

@@ -34,7 +34,8 @@ static int parents_step(struct parents *p, const char *name, struct parent *at, 
 	}
 	if (made && r == 0) {
 		struct parent *more = realloc(p->made, (p->count + 1) * sizeof(*more));
-		p->made = more ? more : p->made;
+		if (more)
+			p->made = more;
 		int a = openat(src, ".", DIRECTORY), b = fcntl(dst, F_DUPFD_CLOEXEC, 0);
 		if (more && a >= 0 && b >= 0) {
 			p->made[p->count++] = (struct parent){a, b};

@@ -77,7 +77,8 @@ static struct names *walk_read_names(struct worker *w, struct directory *d)
 		return NULL;
 	}
 	struct names *fit = realloc(n, sizeof(*n) + (size_t)got);
-	n = fit ? fit : n;
+	if (fit)
+		n = fit;
 	n->references = 1;
 	n->size = (unsigned)got;
 	return n;
