@@ -48,7 +48,7 @@ setup_file() {
 	local option
 	echo x >a
 	mkfifo p
-	for option in --resume --verify --preserve=mode --no-cache --reflink=always; do
+	for option in --resume --preserve=mode --no-cache --reflink=always; do
 		expect 2 $option tcp-listen:0 b
 		never said listening <(echo "$stderr")
 		expect 2 $option a tcp:127.0.0.1:1
@@ -56,6 +56,12 @@ setup_file() {
 		expect 2 $option p b
 		expect 2 $option a p
 	done
+	# What is sent cannot be read back; what is received can.
+	expect 2 --verify a tcp:127.0.0.1:1
+	never mentions refused
+	expect 2 --verify a p
+	expect 1 --verify tcp-listen:0 b splice
+	never said listening <(echo "$stderr")
 	echo part >b.fcopy-part
 	chmod 640 b.fcopy-part
 	run bash -c "echo x | '$FCOPY' --resume - b"

@@ -185,11 +185,10 @@ prepare() {
 	done
 }
 
-@test "--inplace, --size and --count are refused with -r and -a" {
+@test "--size and --count are refused with -r and -a" {
 	local option
 	mkdir s
 	for option in -r -a; do
-		usage_refusal "--inplace: cannot be combined with -r, -a, -t or several SRC" $option --inplace s new
 		usage_refusal "--count: cannot be combined with -r, -a, -t or several SRC" $option --count=1 s new
 		usage_refusal "--size: cannot be combined with -r, -a, -t or several SRC" $option --size=4 s new
 	done
@@ -420,8 +419,8 @@ prepare() {
 	random s/d/b 1000
 	traced 0 trace=openat,renameat2,read,pread64,fadvise64 -r -j1 --verify s d
 	diff -r s d
-	order '(read|pread64)\(.*\.fcopy-[^/]*/a>' "renameat2\(.*\"d\", RENAME_NOREPLACE"
-	order '(read|pread64)\(.*\.fcopy-[^/]*/d/b>' "renameat2\(.*\"d\", RENAME_NOREPLACE"
+	order '(read|pread64)\(.*\.fcopy-[^/]*/data/a>' "renameat2\(.*\"d\", RENAME_NOREPLACE"
+	order '(read|pread64)\(.*\.fcopy-[^/]*/data/d/b>' "renameat2\(.*\"d\", RENAME_NOREPLACE"
 }
 
 @test "9 system calls for a small file of a new tree, whatever the number of threads" {
