@@ -47,6 +47,19 @@
  *                     (proofs), kernels (other kernels), tools
  *   bench/            benchmarks against other copiers, and their results
  *
+ * From argv to the first copy:
+ *   1. main() calls options_parse(): getopt_long() by option_table fills struct cli.
+ *   2. operands_take() divides the operands into SRC, DST and MODE; it decides whether a tree or
+ *      one file is copied. json_file_open() opens --json=FILE, which is neither SRC nor DST.
+ *   3. copy() calls fcopy_copy(), or copy_tree() calls fcopy_tree().
+ *   4. operand_find_source() and operand_find_destination() make one struct operand for each SRC
+ *      and for DST: no function below splits a path, or looks DST up before the copy.
+ *   5. rules_check() refuses options that these operands exclude.
+ *   6. One file: operand_find_file() enters a directory and follows a symlink; source_open() and
+ *      destination_open() open both ends, and rules_check() sees what they are; copy_run().
+ *   7. A tree, for each SRC: operand_find_copy() names the copy; root_copy() for a directory,
+ *      otherwise copy_single(), which copies it as the one entry of a directory by entry_copy().
+ *
  * Calls go one way: cli -> tree -> copy -> endpoints, engines -> part -> io.
  */
 #include "cli/benchmark.h"

@@ -5,6 +5,9 @@
 
 #include <string.h>
 
+#define LINKS (1u << 31) /* no attribute of one file: hard links stay hard links */
+
+/* A name may be shortened: no two begin with the same letter. */
 static unsigned attribute_bits(const char *name, size_t length)
 {
 	static const struct {
@@ -14,10 +17,11 @@ static unsigned attribute_bits(const char *name, size_t length)
 		     {"ownership", FCOPY_ATTR_OWNERSHIP},
 		     {"timestamps", FCOPY_ATTR_TIMESTAMPS},
 		     {"xattr", FCOPY_ATTR_XATTR},
+		     {"links", LINKS},
 		     {"all", FCOPY_ATTR_MODE | FCOPY_ATTR_OWNERSHIP | FCOPY_ATTR_TIMESTAMPS |
 				 FCOPY_ATTR_XATTR}};
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (strlen(names[i].name) == length && strncmp(names[i].name, name, length) == 0)
+		if (length > 0 && strncmp(names[i].name, name, length) == 0)
 			return names[i].bits;
 	return 0;
 }
@@ -44,7 +48,7 @@ static bool parse_list(const char *list, unsigned *all, unsigned *named)
 static int refuse_list(const struct option_row *row, const char *list)
 {
 	return message_option(row->name,
-			      "invalid list '%s' (mode, ownership, timestamps, xattr, all)", list);
+			      "invalid list '%s' (mode, ownership, timestamps, links, xattr, all)", list);
 }
 
 /* An attribute that the list names is required. With -p or `all`, its loss is only a warning. */
@@ -53,6 +57,10 @@ int attributes_preserve(struct cli *cli, const struct option_row *row, const cha
 	unsigned all, named;
 	if (!parse_list(list ? list : "mode,ownership,timestamps", &all, &named))
 		return refuse_list(row, list);
+	if (all & LINKS)
+		cli->tree.hard_links = true;
+	all &= ~LINKS;
+	named &= ~LINKS;
 	cli->copy.preserve |= all;
 	if (list && all & FCOPY_ATTR_MODE)
 		cli->copy.default_mode = false;
@@ -65,6 +73,9 @@ int attributes_drop(struct cli *cli, const struct option_row *row, const char *l
 	unsigned all, named;
 	if (!parse_list(list, &all, &named))
 		return refuse_list(row, list);
+	if (all & LINKS)
+		cli->tree.hard_links = false;
+	all &= ~LINKS;
 	cli->copy.preserve &= ~all;
 	if (all & FCOPY_ATTR_MODE)
 		cli->copy.default_mode = true;

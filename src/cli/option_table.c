@@ -255,7 +255,7 @@ const struct option_row option_table[] = {
 	 set_flag, FIELD(copy.no_directory)},
 	{"mode", 'm', "MODE", "the same as operand MODE: a number, name or alias (see --list)",
 	 mode_set, .not_benchmarked = true},
-	{"preserve", 'p', "[LIST]", "preserve mode,ownership,timestamps (default), xattr, all; -p: no LIST",
+	{"preserve", 'p', "[LIST]", "preserve mode,ownership,timestamps (default), links, xattr, all",
 	 attributes_preserve, .not_benchmarked = true},
 	{"no-preserve", 0, "LIST", "do not preserve these attributes",
 	 attributes_drop, .not_benchmarked = true},

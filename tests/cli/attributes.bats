@@ -50,10 +50,10 @@ like_source() {
 @test "lists that are none" {
 	echo new >a
 	local list
-	for list in "" nope mode, ,mode mode,nope modes mod ownership:mode; do
-		usage_error "--preserve: invalid list '$list' (mode, ownership, timestamps, xattr, all)" \
+	for list in "" nope mode, ,mode mode,nope modes moda ownership:mode; do
+		usage_error "--preserve: invalid list '$list' (mode, ownership, timestamps, links, xattr, all)" \
 			--preserve="$list" a b
-		usage_error "--no-preserve: invalid list '$list' (mode, ownership, timestamps, xattr, all)" \
+		usage_error "--no-preserve: invalid list '$list' (mode, ownership, timestamps, links, xattr, all)" \
 			--no-preserve="$list" a b
 	done
 	absent b

@@ -18,6 +18,18 @@ load helper
 	[ "$(readlink e/link)" = a ]
 }
 
+@test "--preserve: links, and names that are shortened" {
+	mkdir s
+	echo data >s/a
+	chmod 751 s/a
+	touch -d 2001-02-03 s/a
+	ln s/a s/b
+	expect 0 -r --preserve=l,t s d
+	[ "$(stat -c '%h %Y' d/a)" = "2 $(stat -c %Y s/a)" ]
+	expect 0 -a --no-preserve=links s e
+	[ "$(stat -c %h e/a)" = 1 ]
+}
+
 @test "called cp: no MODE, usage errors are failures, and unwritable directories are no obstacle" {
 	mkdir bin d
 	ln -s "$FCOPY" bin/cp

@@ -11,7 +11,7 @@ _fcopy_values() {
 	WHICH) echo older changed none none-fail all ;;
 	SIZE) echo 64K 1M 16M 128M 1G ;;
 	SHARE) echo auto ;;
-	LIST) echo mode ownership timestamps xattr all ;;
+	LIST) echo mode ownership timestamps links xattr all ;;
 	esac
 }
 

@@ -33,7 +33,7 @@ function __fcopy_values
         case SHARE
             echo auto
         case LIST
-            printf '%s\n' mode ownership timestamps xattr all
+            printf '%s\n' mode ownership timestamps links xattr all
         case SIZE
             printf '%s\n' 64K 1M 16M 128M 1G
     end
