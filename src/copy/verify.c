@@ -26,7 +26,8 @@ int verify_copy(struct copy *c)
 	report->seconds[FCOPY_PHASE_VERIFY] += io_now() - start;
 	if (same < 0) {
 		/* Some object stores open no file that is being written. */
-		if (report->error.call && strcmp(report->error.call, "open") == 0)
+		const struct fcopy_error *e = &report->error;
+		if (e->call && strcmp(e->call, "open") == 0 && e->path == c->dst.path && !e->reason)
 			report->error.advice = FCOPY_ADVICE_NO_FSYNC;
 		return (int)same;
 	}

@@ -13,7 +13,7 @@
 #define ENTRIES 4      /* below both sources */
 
 static struct fcopy_progress progress;
-static uint64_t copied_since, last_entry, entries_seen;
+static uint64_t copied_since, last_entry, entries_seen, operands_seen;
 
 static uint64_t now_ms(void)
 {
@@ -26,6 +26,11 @@ static void check_phase(void *user, const struct fcopy_event *event)
 	const uint64_t *start = user;
 	if (event->kind != FCOPY_EVENT_ENTRY)
 		return;
+	if (!event->entry->path) { /* the operand's own directory, after the commit */
+		check(progress.phase == FCOPY_PHASE_FSYNC, "phase %d", progress.phase);
+		operands_seen++;
+		return;
+	}
 	copied_since = __atomic_load_n(&progress.since_ms, __ATOMIC_ACQUIRE);
 	check(progress.phase == FCOPY_PHASE_COPY, "phase %d", progress.phase);
 	check(copied_since >= *start, "phase since %ju, not %ju", (uintmax_t)copied_since,
@@ -66,10 +71,11 @@ START_TEST(tree_counts_from_zero)
 	for (int call = 0; call < 2; call++) {
 		const char *dst = call == 0 ? "first" : "second";
 		need(mkdir(dst, 0755) == 0);
-		entries_seen = 0;
+		entries_seen = operands_seen = 0;
 		start = now_ms();
 		check(fcopy_tree(src, 2, dst, &o, &tree) == 0, "%s", tree.error.call);
 		check(entries_seen == ENTRIES, "%ju entries", (uintmax_t)entries_seen);
+		check(operands_seen == 2, "%ju operands", (uintmax_t)operands_seen);
 		check(progress.entries == entries_seen, "%ju counted", (uintmax_t)progress.entries);
 		check(progress.bytes == BYTES, "%ju bytes", (uintmax_t)progress.bytes);
 		check(progress.file[0] == '\0' && progress.file_version % 2 == 0, "file %s",

@@ -192,10 +192,10 @@ IN_PLACE_HINT="fcopy: hint: use --inplace=auto to overwrite it"
 	mkdir -p s/below d/old
 	echo new >s/below/a
 	chattr +a d 2>/dev/null || skip "no such attribute on this file system"
-	local option
-	for option in -r -a --resume\ -r; do
+	local arguments
+	for arguments in "-r s d" "-a s d" "--resume -r -t d s"; do
 		# shellcheck disable=SC2086
-		expect 1 $option s d
+		expect 1 $arguments
 		says "fcopy: d/s: cannot be renamed: its directory is append-only"
 		[ "$(ls -A d)" = old ]
 	done
