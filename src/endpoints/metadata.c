@@ -56,6 +56,28 @@ static int set_owner(int fd, uid_t uid, gid_t gid)
 	return -err;
 }
 
+/* Without /proc only an open file can be asked, which needs the permission to read it. Returns
+ * ENOENT if the name is not that of the regular file that was found. */
+static ssize_t get_opened_attribute(const struct place *p, const char *name, char *value,
+				    size_t size)
+{
+	struct stat st;
+	ssize_t n = -1;
+	int err = ENOENT;
+	int fd = openat(p->dir, p->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0) {
+		errno = ENOENT;
+		return -1;
+	}
+	if (fstat(fd, &st) == 0 && st.st_dev == p->st.st_dev && st.st_ino == p->st.st_ino) {
+		n = fgetxattr(fd, name, value, size);
+		err = errno;
+	}
+	close(fd);
+	errno = err;
+	return n;
+}
+
 /* A file without a name is asked by its descriptor. On a FUSE file system the name can be missing
  * for an instant while another copy renames a file over it: rename(2) is not atomic for a
  * concurrent lookup there. */
@@ -73,6 +95,8 @@ static ssize_t get_place_attribute(const struct place *p, const char *name, char
 	errno = ENOENT;
 	for (int tries = 0; n < 0 && errno == ENOENT && tries < LOOKUP_TRIES; tries++)
 		n = lgetxattr(path, name, value, size);
+	if (n < 0 && errno == ENOENT && S_ISREG(p->st.st_mode) && access("/proc/self/fd", F_OK) < 0)
+		return get_opened_attribute(p, name, value, size);
 	return n;
 }
 

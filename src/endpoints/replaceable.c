@@ -61,12 +61,14 @@ static int stat_attributes(const struct endpoint *e, const char *name, struct st
 }
 
 /* Refuses a directory that forbids the rename. */
-static int check_directory_allows_rename(const struct endpoint *e, struct fcopy_error *error)
+static int check_directory_allows_rename(struct endpoint *e, struct fcopy_error *error)
 {
 	struct statx sx;
 	int r = stat_attributes(e, ".", &sx);
 	if (r < 0)
 		return error_operation(error, "statx of its directory", "statx", e->path, -r);
+	file_of(e)->private |= !private_is_shared(
+	    &(struct stat){.st_mode = sx.stx_mode, .st_uid = sx.stx_uid});
 	if (sx.stx_attributes & STATX_ATTR_APPEND)
 		return error_refuse(error, e->path, EPERM,
 				    "cannot be replaced: its directory is append-only",
@@ -90,7 +92,7 @@ static bool force_helps(const struct endpoint *e)
 
 /* Refuses an existing file that no rename can replace. Without force, also refuses one that has
  * other hard links or that the user may not write to. */
-static int check_existing(const struct endpoint *e, bool force, struct fcopy_error *error)
+static int check_existing(struct endpoint *e, bool force, struct fcopy_error *error)
 {
 	struct statx sx;
 	if (file_of(e)->place.st.st_nlink == 0) /* by /proc/PID/fd/N */

@@ -149,7 +149,7 @@ COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftr
 	traced 0 $calls --sparse=never --reflink=never a new
 	never grep sync_file_range trace
 	traced 0 $calls --sparse=never --reflink=never --fsync -j 1 a flushed
-	order "$write" 'sync_file_range\(.*, 0, 67108864, SYNC_FILE_RANGE_WRITE' "$write" fdatasync
+	order "$write" 'sync_file_range\(.*, 0, 16777216, SYNC_FILE_RANGE_WRITE' "$write" fdatasync
 	echo old >b
 	traced 0 $calls --sparse=never --reflink=never -j 1 a b
 	order "$write" 'sync_file_range\(.*, 0, 67108864, SYNC_FILE_RANGE_WRITE' "$write" \

@@ -252,18 +252,17 @@ IN_PLACE_HINT="fcopy: hint: use --inplace=auto to overwrite it"
 	as_nobody 0 a sticky/b
 }
 
-@test "without /proc: what cannot be done names it, and -f replaces anyway" {
+@test "without /proc: what cannot be done names it, and a file in another directory is replaced" {
 	need_root "to hide /proc"
 	echo new >a
 	mkdir d
 	echo old >d/b
 	ln -s d/b link
 	export FCOPY
-	private_mounts 'umount -l /proc; "$FCOPY" a d/b || "$FCOPY" a link || "$FCOPY" --inplace a link ||
-		"$FCOPY" --verify a c || cat d/b; "$FCOPY" -f a d/b'
+	private_mounts 'umount -l /proc; "$FCOPY" a link || "$FCOPY" --inplace a link ||
+		"$FCOPY" --verify a c || cat d/b; "$FCOPY" a d/b'
 	demand 0
-	says "fcopy: d/b: lgetxattr: needs /proc, which is not mounted" \
-		"fcopy: link: readlink: needs /proc, which is not mounted" \
+	says "fcopy: link: readlink: needs /proc, which is not mounted" \
 		"fcopy: link: readlink: needs /proc, which is not mounted" \
 		"fcopy: a: open: needs /proc, which is not mounted"
 	[ "$output" = old ]
