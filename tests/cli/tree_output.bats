@@ -94,7 +94,7 @@ jsonschema.validate(json.load(open("out.json")), json.load(open(sys.argv[1])))' 
 	mkdir s d
 	random s/a 2500000
 	expect 0 -r --progress --limit-rate=1M s t
-	[[ $stderr =~ ^"s  "[0-9.]+" MiB  "[0-9.]+" MiB/s  " ]] || { echo "$stderr"; return 1; }
+	[[ $stderr =~ ^"s  "[0-9]+"%  "[0-9.]+/2.4" MiB  "[0-9.]+" "[KM]"iB/s  " ]] || { echo "$stderr"; return 1; }
 	[[ $stderr != *waiting* ]]
 	mkfifo f
 	{ sleep 2.5; cat s/a >f; } &
@@ -112,8 +112,8 @@ jsonschema.validate(json.load(open("out.json")), json.load(open(sys.argv[1])))' 
 	for columns in 40 80 200; do
 		terminal $columns
 		type_in "\"$FCOPY\" -r --progress --limit-rate=8M s d$columns" Enter
-		until_shown '[0-9]+ entr(y|ies) .*MiB'
-		[ $columns = 40 ] || until_shown 'large.img .*entr(y|ies) +[0-9.]+ MiB +[0-9.]+ MiB/s'
+		until_shown '[0-9]+% .*[0-9]+ of [34] entries'
+		[ $columns = 40 ] || until_shown 'large.img +[0-9]+% .* of [34] entries +[0-9.]+/41 MiB +[0-9.]+ MiB/s'
 		until_shown 'copied +4 entries'
 		tmux_ kill-server
 	done
@@ -132,7 +132,7 @@ jsonschema.validate(json.load(open("out.json")), json.load(open(sys.argv[1])))' 
 	await is_fcopy
 	await said 'entries' err
 	kill -TERM $pid
-	await said 'removing the copy  [1-9][0-9]* entr' err
+	await said 'removing the copy  [0-9]+%  [1-9][0-9]* of 1001 entries' err
 	await unguarded
 	kill -TERM $pid
 	wait $pid || status=$?
@@ -175,7 +175,7 @@ has_bytes() {
 	expect 0 -a --resume s/file d/file
 	cmp s/file d/file
 	expect 2 -rT --resume s d
-	mentions "d: exists: --resume completes only new trees; leave it out to copy into this one"
+	mentions "d: exists: either this copy is complete, or use -t" "or leave out --resume to merge"
 }
 
 @test "a signal at the commit of the only file: it is complete, and that is the result" {
