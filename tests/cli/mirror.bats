@@ -341,3 +341,18 @@ lists() {
 	expect 2 --link-dest=day1 s/top day5
 	expect 2 -a --resume --link-dest=day1 s day5
 }
+
+# That file system makes all letters small.
+@test "a destination that ignores case keeps the copy that it lists in another case" {
+	mkdir -p s backing
+	echo 1 >s/Name
+	echo 2 >s/Other
+	by_fuse 'caseless,entry_timeout=0,attr_timeout=0' '
+		"$FCOPY" --mirror s m/d
+		[ "$(ls backing/d | xargs)" = "name other" ]
+		rm s/Other
+		"$FCOPY" --mirror --json s m/d >json
+		[ "$(ls backing/d | xargs)" = name ]
+		[ "$(jq -c "[.tree.unchanged, .tree.deleted]" json)" = "[1,1]" ]'
+	holds 1 backing/d/name
+}
