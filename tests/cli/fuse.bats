@@ -136,7 +136,8 @@ fails() {
 	by_fuse fault=unlink:delay=1000 '"$FCOPY" --benchmark --runs=1 --json m/a m/b 2>err >own.json || { cat err; exit 1; }
 		getfattr --only-values -n user.faults m >faults'
 	[ "$(cat faults)" -ge "$MODE_COUNT" ] || { echo "$(cat faults) removals were delayed"; return 1; }
-	jq -e '[.modes[].runs[].real | select(. >= 0.9)] == []' own.json || { cat own.json; return 1; }
+	# A copy itself removes one file: that which finds out whether modes are stored here.
+	jq -e '[.modes[].runs[].real | select(. >= 1.9)] == []' own.json || { cat own.json; return 1; }
 }
 
 @test "--resume --fsync of a tree: files of the first run are flushed, or copied again if that fails" {
