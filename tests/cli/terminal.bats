@@ -64,7 +64,7 @@ fits() {
 @test "40 columns: the name too, and no line is wider" {
 	random disk-image-of-a-server.img 12M
 	terminal 40
-	start --limit-rate=3M disk-image-of-a-server.img b rw
+	start --limit-rate=3M disk-image-of-a-server.img b -m rw
 	screen | grep -E '^disk[^ ]*…[^ ]*img +[0-9]+%.* 0:0[0-9] left$'
 	[ "$(screen | grep left | wc -m)" -le 40 ]
 	ended
@@ -99,7 +99,7 @@ fits() {
 
 @test "TERM=dumb: plain lines, without --progress too, and no escapes" {
 	random a 9M
-	TERM=dumb recorded --limit-rate=3M a b rw
+	TERM=dumb recorded --limit-rate=3M a b -m rw
 	tr -d '\r' <record | grep -qaE '^a  [0-9]+%  [0-9.]+/9.0 MiB  .* left$'
 	never grep -qa $'\e' record
 	tr -d '\r' <record | grep -qa '^a  copied  9.0 MiB'
@@ -162,7 +162,7 @@ fits() {
 @test "stopped, in the background, and in the foreground again" {
 	random a 12M
 	terminal 80
-	start --limit-rate=2M a b rw
+	start --limit-rate=2M a b -m rw
 	type_in C-z
 	until_shown Stopped
 	type_in "clear; bg" Enter
@@ -258,7 +258,7 @@ fits() {
 	local start took n
 	random a 6M
 	start=$(date +%s%N)
-	recorded --progress --limit-rate=3M a b rw
+	recorded --progress --limit-rate=3M a b -m rw
 	took=$((($(date +%s%N) - start) / 100000000)) # tenths of a second: a stall makes it longer
 	n=$(grep -oa $'\r\e\[J' record | wc -l)
 	[ "$n" -ge 10 ] && [ "$n" -le $((took + 4)) ] || { echo "$n updates in $took/10 s"; return 1; }
@@ -267,17 +267,17 @@ fits() {
 @test "colours on a terminal, but not with NO_COLOR or a dumb terminal" {
 	random a 500K
 	unset NO_COLOR
-	TERM=xterm recorded --progress --limit-rate=1M a b rw
+	TERM=xterm recorded --progress --limit-rate=1M a b -m rw
 	grep -qa $'\e\[32m' record
-	NO_COLOR=1 TERM=xterm recorded --progress --limit-rate=1M a b rw
+	NO_COLOR=1 TERM=xterm recorded --progress --limit-rate=1M a b -m rw
 	never grep -qa $'\e\[[0-9]*m' record
-	TERM=dumb recorded --progress --limit-rate=1M a b rw
+	TERM=dumb recorded --progress --limit-rate=1M a b -m rw
 	never grep -qa $'\e\[[0-9]*m' record
 }
 
 @test "a locale without UTF-8 gets a bar of ASCII" {
 	random a 500K
-	LC_ALL=C recorded --progress --limit-rate=1M a b rw
+	LC_ALL=C recorded --progress --limit-rate=1M a b -m rw
 	grep -qa '####' record
 	LC_ALL=C never grep -qaP '[\x80-\xff]' record
 }

@@ -15,7 +15,7 @@ export LC_ALL=C.UTF-8
 	for character in $'\u2b50' $'\u2705' $'\U1f197' $'\ua960' $'\U17000' $'\U1b001' $'\uffe5' $'\ufe10'; do
 		cp a "name"
 		mv name "$(printf "$character%.0s" {1..20})"
-		recorded --progress --limit-rate=400K "$character*" b rw
+		recorded --progress --limit-rate=400K "$character*" b -m rw
 		rm "$character"*
 		python3 - <<-'END'
 			import re, sys, unicodedata

@@ -82,7 +82,7 @@ killed_at_commit() {
 	kill -TERM $!
 	wait $! || [ $? = 143 ]
 	grep -qF "$T/e/x.fcopy-part" err || { cat err; return 1; }
-	[ -f e/x.fcopy-part ]
+	[ -f e/x.fcopy-part/data ]
 }
 
 @test "--resume of several trees: the second is treated as if it were alone" {
