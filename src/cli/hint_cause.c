@@ -42,8 +42,11 @@ static void hint_missing(const char *directory)
 
 static void hint_full(const char *path)
 {
+	struct stat st;
 	struct statvfs fs;
 	char directory[PATH_MAX];
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return; /* a device: not the file system of its name is full */
 	directory_of(path, directory);
 	if (statvfs(path, &fs) < 0 && statvfs(directory, &fs) < 0)
 		return;
