@@ -132,12 +132,9 @@ static int partial_create(struct endpoint *e, struct partial *f, const struct en
 	int r = part_make(p);
 	if (r < 0)
 		return partial_fail(e, p, r, error);
-	if (!part_can_move(p)) {
+	if ((r = part_can_move(p)) < 0) {
 		part_close(p, true);
-		return error_refuse(error, e->path, EXDEV,
-				    "cannot be resumed: nothing can be moved to another directory "
-				    "here",
-				    FCOPY_ADVICE_NO_PART);
+		return partial_fail(e, p, r, error);
 	}
 	e->fd = openat(p->fd, PART_DATA, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (e->fd < 0)

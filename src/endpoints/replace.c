@@ -125,7 +125,6 @@ static int replace_commit(struct endpoint *e, const struct fcopy_options *option
 		sync_file_range(e->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 	int r = close_duplicate(e->fd, &call);
 	/* If somebody has moved the part, its name may be that of another copy's part. */
-	errno = 0;
 	if (r == 0 && file_of(e)->partial && !partial_is_named(e))
 		return errno && errno != ENOENT
 			   ? error_call(error, "fstat", e->path, errno)

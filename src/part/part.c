@@ -57,19 +57,25 @@ void part_here(int fd, struct journal_fact *run)
 }
 
 /* Moving changes the directory's "..", which needs its w: a umask may have withheld that. */
-bool part_can_move(const struct part *p)
+int part_can_move(struct part *p)
 {
 	char name[TEMPORARY_SIZE];
-	if (temporary_draw(name) < 0 || mkdirat(p->fd, PART_DATA, 0700) < 0)
-		return false;
-	int r = private_rename(p->fd, PART_DATA, p->parent, name);
+	int r = temporary_draw(name);
+	if (r < 0)
+		return part_fail(p, "getrandom", -r);
+	if (mkdirat(p->fd, PART_DATA, 0700) < 0)
+		return part_fail(p, "mkdir", errno);
+	r = private_rename(p->fd, PART_DATA, p->parent, name);
 	if (r == -EACCES && fchmodat(p->fd, PART_DATA, 0700, 0) == 0)
 		r = private_rename(p->fd, PART_DATA, p->parent, name);
-	if (r < 0)
-		unlinkat(p->fd, PART_DATA, AT_REMOVEDIR);
-	else
+	if (r == 0) {
 		unlinkat(p->parent, name, AT_REMOVEDIR);
-	return r == 0;
+		return 0;
+	}
+	unlinkat(p->fd, PART_DATA, AT_REMOVEDIR);
+	return part_refuse(p, -r,
+			   "cannot be resumed: nothing can be moved to another directory here",
+			   FCOPY_ADVICE_NO_PART);
 }
 
 static size_t part_format(char *text, size_t at, const struct journal_fact *f)
@@ -216,7 +222,7 @@ int part_hide(struct part *p)
  * it, the next run after a kill learns that the copy was committed. */
 void part_close(struct part *p, bool remove)
 {
-	bool named = remove && p->fd >= 0 && part_is_named(p);
+	bool named = remove && p->fd >= 0 && private_may_have_name(p->fd, p->parent, p->name);
 	if (p->log >= 0)
 		close(p->log);
 	if (p->lock >= 0)

@@ -52,8 +52,8 @@ void part_init(struct part *, int parent, const char *dst);
 /* Makes a new one under a hidden name. Returns 0 or -errno. */
 int part_make(struct part *);
 /* Can a directory be moved from it to the directory above? Landlock, project quotas and some FUSE
- * file systems refuse that. */
-bool part_can_move(const struct part *);
+ * file systems refuse that. Returns 0 or -errno. */
+int part_can_move(struct part *);
 /* Writes the first lines of the journal; data: the open copy in the part; mode: what it gets last.
  * Returns 0 or -errno. */
 int part_describe(struct part *, const char *dst, const struct stat *src, uint64_t options,

@@ -86,7 +86,6 @@ static int part_lock(struct part *p, const volatile int *cancel)
 		return part_refuse(p, EINTR, "interrupted", FCOPY_ADVICE_NONE);
 	if (r < 0 && !private_lacks_locks(-r))
 		return part_fail(p, "lock of its .fcopy-part", -r);
-	errno = 0;
 	if (part_is_named(p))
 		return 0;
 	return errno && errno != ENOENT ? part_fail(p, "fstat", errno)

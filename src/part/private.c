@@ -114,8 +114,14 @@ int private_is_empty(int fd)
 bool private_has_name(int fd, int parent, const char *name)
 {
 	struct stat st, named;
+	errno = 0;
 	return fstat(fd, &st) == 0 && fstatat(parent, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       named.st_dev == st.st_dev && named.st_ino == st.st_ino;
+}
+
+bool private_may_have_name(int fd, int parent, const char *name)
+{
+	return private_has_name(fd, parent, name) || (errno != 0 && errno != ENOENT);
 }
 
 bool private_lacks_locks(int err)
@@ -201,7 +207,11 @@ static int private_open_new(struct private_directory *p, const char **call)
 	struct stat st = {0};
 	*call = "open";
 	p->fd = openat(p->parent, p->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	int r = p->fd < 0 ? -errno : fstat(p->fd, &st) < 0 ? -errno : 0;
+	int r = p->fd < 0 ? -errno : 0;
+	if (r == 0 && fstat(p->fd, &st) < 0) {
+		*call = "fstat";
+		return -errno;
+	}
 	if (r == -EACCES || (r == 0 && private_lacks_rights(&st))) {
 		r = private_admit_owner(p->parent, p->name, &p->fd);
 		if (r == 0 && fstat(p->fd, &st) < 0)
@@ -279,7 +289,7 @@ void private_end(struct private_directory *p)
 	if (p->lock >= 0)
 		close(p->lock);
 	if (p->fd >= 0) {
-		bool named = private_has_name(p->fd, p->parent, p->name);
+		bool named = private_may_have_name(p->fd, p->parent, p->name);
 		unlinkat(p->fd, PRIVATE_LOCK, 0);
 		close(p->fd);
 		if (named)

@@ -41,8 +41,11 @@ bool private_is_shared(const struct stat *dir);
 bool private_is_ours(int parent, const struct stat *, bool *exposed);
 /* 1: the directory has no entries; 0; -errno. */
 int private_is_empty(int fd);
-/* Has the open directory or file this name in `parent`? */
+/* Has the open directory or file this name in `parent`? If not, errno is 0, or why that is unknown.
+ */
 bool private_has_name(int fd, int parent, const char *name);
+/* The same, or it is unknown: rmdir(2) of that name removes an empty directory at most. */
+bool private_may_have_name(int fd, int parent, const char *name);
 /* Locks it; waits up to a second. lock: LOCK_SH or LOCK_EX. Returns 0 or -errno. */
 int private_take_lock(int fd, int lock, const volatile int *cancel);
 bool private_lacks_locks(int err); /* of a lock that failed: are locks unsupported? */

@@ -202,6 +202,8 @@ static int commit_check_part(const struct root *r)
 	if (r->part.published) {
 		if (part_is_named(&r->part))
 			return 0;
+		if (errno && errno != ENOENT)
+			return root_fail(r, "stat", errno);
 		root_refuse(r, ENOENT, PART_REPLACED, FCOPY_ADVICE_NONE);
 		return -ENOENT;
 	}

@@ -40,7 +40,7 @@ static int home_find(struct root *r)
 	}
 	if ((result = part_make(&r->part)) < 0)
 		return home_fail_part(r, result);
-	if (part_can_move(&r->part)) {
+	if ((result = part_can_move(&r->part)) == 0) {
 		home_report_exposed(r);
 		r->home = r->part.fd;
 		strcpy(r->temporary, PART_DATA);
@@ -48,10 +48,7 @@ static int home_find(struct root *r)
 	}
 	part_close(&r->part, true);
 	if (r->tree->options->copy.resume)
-		return root_refuse(r, EXDEV,
-				   "cannot be resumed: a directory cannot be moved to another one "
-				   "here",
-				   FCOPY_ADVICE_NONE);
+		return home_fail_part(r, result);
 	result = temporary_draw(r->temporary);
 	return result < 0 ? root_fail(r, "getrandom", -result) : 0;
 }

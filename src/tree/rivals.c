@@ -144,7 +144,9 @@ static int claim_open_file(struct worker *w, const struct entry *e)
 		r = check_target(w, e, old);
 	if (r == 0 && old && S_ISREG(old->st_mode))
 		r = claim(t, old);
-	if (r == 0 && fstat(dst->fd, &new) == 0 && S_ISREG(new.st_mode))
+	if (r == 0 && fstat(dst->fd, &new) < 0)
+		r = error_call(&w->file.error, "fstat", entry_dst, errno);
+	if (r == 0 && S_ISREG(new.st_mode))
 		r = inodes_add(t->made, &new);
 	if (r == -ENOMEM)
 		tree_stop(t, ENOMEM);
