@@ -96,30 +96,41 @@ static bool may_overwrite(const struct fcopy_options *o)
 	return o->in_place == FCOPY_WHEN_ALWAYS || o->in_place == FCOPY_WHEN_AUTO;
 }
 
-#define NOT_OF_MODE NULL
-#define OF_TREE     "cannot be combined with -r, -a, -t or several SRC"
-#define OF_SERVER   "cannot be combined with --keep-listening"
-#define TO_SOCKET   "cannot be used if DST is a socket"
+#define OF_TREE   "cannot be combined with -r, -a, -t or several SRC"
+#define OF_SERVER "cannot be combined with --keep-listening"
+#define TO_SOCKET "cannot be used if DST is a socket"
 
-/* Refuses the option of the first row that applies, for any SRC and DST. */
-static int rules_check_options(const struct request *x, const struct fcopy_mode *mode,
-			       struct fcopy_error *error, char detail[FCOPY_DETAIL_MAX])
+struct option_rule {
+	bool applies;
+	const char *option, *reason;
+};
+
+/* Refuses the option of the first row that applies. */
+static int rules_refuse_first(const struct option_rule *rule, size_t n, struct fcopy_error *error)
+{
+	for (; n > 0; n--, rule++)
+		if (rule->applies)
+			return rules_refuse(error, NULL, rule->option, rule->reason,
+					    FCOPY_ADVICE_USAGE);
+	return 0;
+}
+
+#define REFUSE_FIRST(rules, error)                                                                 \
+	rules_refuse_first(rules, sizeof(rules) / sizeof(*(rules)), error)
+
+static int rules_check_mode(const struct request *x, const struct fcopy_mode *mode,
+			    struct fcopy_error *error, char detail[FCOPY_DETAIL_MAX])
 {
 	const struct fcopy_options *o = x->options;
 	const unsigned lacks = ~mode->takes;
 	const bool clones = o->reflink == FCOPY_WHEN_ALWAYS;
 	const bool allocates = o->preallocate == FCOPY_WHEN_ALWAYS;
-	const bool sends = x->dst->stream >= FCOPY_KIND_SOCKET;
-	const bool receives = x->src->stream >= FCOPY_KIND_SOCKET;
-	const struct {
-		bool applies;
-		const char *option, *reason;
-	} rules[] = {
-	    {o->buffer_size && lacks & FCOPY_TAKES_BUFFER_SIZE, "buffer-size", NOT_OF_MODE},
-	    {o->threads && !x->tree && lacks & FCOPY_TAKES_THREADS, "threads", NOT_OF_MODE},
-	    {o->sparse && lacks & FCOPY_TAKES_SPARSE, "sparse", NOT_OF_MODE},
-	    {o->reflink && lacks & FCOPY_TAKES_REFLINK, "reflink", NOT_OF_MODE},
-	    {o->no_cache && lacks & FCOPY_TAKES_NO_CACHE, "no-cache", NOT_OF_MODE},
+	const struct option_rule rules[] = {
+	    {o->buffer_size && lacks & FCOPY_TAKES_BUFFER_SIZE, "buffer-size", detail},
+	    {o->threads && !x->tree && lacks & FCOPY_TAKES_THREADS, "threads", detail},
+	    {o->sparse && lacks & FCOPY_TAKES_SPARSE, "sparse", detail},
+	    {o->reflink && lacks & FCOPY_TAKES_REFLINK, "reflink", detail},
+	    {o->no_cache && lacks & FCOPY_TAKES_NO_CACHE, "no-cache", detail},
 
 	    {o->buffer_size > FCOPY_BUFFER_MAX, "buffer-size", "must be at most FCOPY_BUFFER_MAX"},
 	    {o->threads > FCOPY_THREADS_MAX, "threads", "must be at most FCOPY_THREADS_MAX"},
@@ -133,38 +144,55 @@ static int rules_check_options(const struct request *x, const struct fcopy_mode 
 	     "cannot be combined with a clone or copy_file_range: DST may share blocks of SRC"},
 	    {may_overwrite(o) && o->resume, "inplace", "cannot be combined with --resume"},
 	    {may_overwrite(o) && o->no_clobber, "inplace", "cannot be combined with --no-clobber"},
+	};
+	int r = REFUSE_FIRST(rules, error);
+	if (r < 0)
+		snprintf(detail, FCOPY_DETAIL_MAX, "is not supported by mode %d %s", mode->number,
+			 mode->name);
+	return r;
+}
 
-	    {x->tree && o->expected_size, "size", OF_TREE},
-	    {x->tree && o->count, "count", OF_TREE},
-	    {x->tree && o->scratch, "benchmark", OF_TREE},
-	    {x->tree && x->tree->update && o->resume, "update",
+static int rules_check_tree(const struct request *x, struct fcopy_error *error)
+{
+	const struct fcopy_options *o = x->options;
+	const struct fcopy_tree_options *t = x->tree;
+	if (!t)
+		return 0;
+	const struct option_rule rules[] = {
+	    {o->expected_size, "size", OF_TREE},
+	    {o->count, "count", OF_TREE},
+	    {o->scratch, "benchmark", OF_TREE},
+	    {t->update && o->resume, "update",
 	     "cannot be combined with --resume: run the same command again"},
-	    {x->tree && x->tree->delete_extra && o->resume, "delete",
+	    {t->delete_extra && o->resume, "delete",
 	     "cannot be combined with --resume: run the same command again"},
-	    {x->tree && x->tree->dry_run && o->shard.count, "dry-run",
-	     "cannot be combined with --shard"},
-	    {x->tree && x->tree->link_dest && (o->shard.count || o->resume), "link-dest",
+	    {t->dry_run && o->shard.count, "dry-run", "cannot be combined with --shard"},
+	    {t->link_dest && (o->shard.count || o->resume), "link-dest",
 	     "cannot be combined with --shard or --resume"},
-	    {x->tree && x->tree->link && (o->shard.count || o->resume || x->tree->link_dest),
-	     "link", "cannot be combined with --shard, --resume or --link-dest"},
-	    {x->tree && x->tree->parents && (o->shard.count || o->resume), "parents",
+	    {t->link && (o->shard.count || o->resume || t->link_dest), "link",
+	     "cannot be combined with --shard, --resume or --link-dest"},
+	    {t->parents && (o->shard.count || o->resume), "parents",
 	     "cannot be combined with --shard or --resume"},
-	    {x->tree && x->tree->backup && (o->shard.count || o->resume || in_place_always(o)),
-	     "backup", "cannot be combined with --shard, --resume or --inplace"},
-	    {x->tree && x->tree->remove_destination &&
-		 (o->shard.count || o->resume || in_place_always(o)),
+	    {t->backup && (o->shard.count || o->resume || in_place_always(o)), "backup",
+	     "cannot be combined with --shard, --resume or --inplace"},
+	    {t->remove_destination && (o->shard.count || o->resume || in_place_always(o)),
 	     "remove-destination", "cannot be combined with --shard, --resume or --inplace"},
-	    {x->tree && x->tree->backup && o->no_clobber, "backup",
-	     "cannot be combined with --no-clobber"},
-	    {x->tree && x->tree->backup && x->tree->delete_extra, "backup",
-	     "cannot be combined with --delete"},
-	    {x->tree && x->tree->update && o->shard.count, "update",
+	    {t->backup && o->no_clobber, "backup", "cannot be combined with --no-clobber"},
+	    {t->backup && t->delete_extra, "backup", "cannot be combined with --delete"},
+	    {t->update && o->shard.count, "update", "cannot be combined with --shard"},
+	    {t->delete_extra && o->shard.count, "delete", "cannot be combined with --shard"},
+	    {(t->pattern_count || t->files) && o->shard.count, "exclude",
 	     "cannot be combined with --shard"},
-	    {x->tree && x->tree->delete_extra && o->shard.count, "delete",
-	     "cannot be combined with --shard"},
-	    {x->tree && (x->tree->pattern_count || x->tree->files) && o->shard.count, "exclude",
-	     "cannot be combined with --shard"},
+	};
+	return REFUSE_FIRST(rules, error);
+}
 
+static int rules_check_sockets(const struct request *x, struct fcopy_error *error)
+{
+	const struct fcopy_options *o = x->options;
+	const bool sends = x->dst->stream >= FCOPY_KIND_SOCKET;
+	const bool receives = x->src->stream >= FCOPY_KIND_SOCKET;
+	const struct option_rule rules[] = {
 	    {x->serves && o->expected_size, "size", OF_SERVER},
 	    {x->serves && o->preserve, "preserve", OF_SERVER},
 
@@ -181,15 +209,17 @@ static int rules_check_options(const struct request *x, const struct fcopy_mode 
 	    {receives && o->threads, "threads", "cannot be used if SRC is a socket"},
 	    {o->timeout_ms && !sends && !receives, "timeout", "requires a socket as SRC or DST"},
 	};
-	size_t i = 0;
-	while (i < sizeof(rules) / sizeof(*rules) && !rules[i].applies)
-		i++;
-	if (i == sizeof(rules) / sizeof(*rules))
-		return 0;
-	snprintf(detail, FCOPY_DETAIL_MAX, "is not supported by mode %d %s", mode->number,
-		 mode->name);
-	return rules_refuse(error, NULL, rules[i].option,
-			    rules[i].reason ? rules[i].reason : detail, FCOPY_ADVICE_USAGE);
+	return REFUSE_FIRST(rules, error);
+}
+
+/* The options, for any SRC and DST. */
+static int rules_check_options(const struct request *x, const struct fcopy_mode *mode,
+			       struct fcopy_error *error, char detail[FCOPY_DETAIL_MAX])
+{
+	int r = rules_check_mode(x, mode, error, detail);
+	if (r == 0)
+		r = rules_check_tree(x, error);
+	return r < 0 ? r : rules_check_sockets(x, error);
 }
 
 /* Refuses options that independent processes cannot support together. */
@@ -239,7 +269,6 @@ static int rules_check_ends(const struct request *x, const struct fcopy_mode *mo
 	const unsigned lacks = ~mode->takes;
 	const bool clones = o->reflink == FCOPY_WHEN_ALWAYS;
 	const bool allocates = o->preallocate == FCOPY_WHEN_ALWAYS;
-	const bool clone_mode = mode_runs(mode, "reflink");
 	const enum fcopy_advice usage = FCOPY_ADVICE_USAGE, use_auto = FCOPY_ADVICE_AUTO;
 	/* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): in the order of a sentence */
 	const struct {
@@ -263,7 +292,7 @@ static int rules_check_ends(const struct request *x, const struct fcopy_mode *mo
 	    {lacks & FCOPY_TAKES_STREAM_DST, "mode", ANY, ~STREAM, NO_OFFSETS, use_auto},
 	    {mode->engine && mode->threads, "mode", END_DISK | END_FILE, END_DISK | END_FILE,
 	     NO_OFFSETS, use_auto},
-	    {o->count && clone_mode, "count", 0, ANY, NO_LIMIT, use_auto},
+	    {o->count && mode_runs(mode, "reflink"), "count", 0, ANY, NO_LIMIT, use_auto},
 	    {o->count && clones, "count", 0, ANY, NO_LIMIT, usage},
 	    {o->verify, "verify", ANY, END_DISK | END_FILE,
 	     "cannot be verified: only a file or a block device can be read back", usage},

@@ -40,8 +40,8 @@ void operand_close(struct operand *);
 /* A copy of DST with duplicates of its descriptors, to be closed. Returns 0 or -errno. */
 int operand_share(struct operand *, const struct operand *);
 
-/* Would the copy be a regular file in /dev, because a device is not there? Refuses it. Returns 0, or
- * -errno with the failure recorded. */
+/* Would the copy be a regular file in /dev, because a device is not there? Refuses it. Returns 0,
+ * or -errno with the failure recorded. */
 int operand_check_device(const struct operand *dst, struct fcopy_error *);
 
 /* Is SRC the root, or does it end in . or ..? Such a directory has no name to be copied under. */
