@@ -38,7 +38,8 @@ static int parents_step(struct parents *p, const char *name, struct parent *at, 
 			p->made = more;
 		int a = openat(src, ".", DIRECTORY), b = fcntl(dst, F_DUPFD_CLOEXEC, 0);
 		if (more && a >= 0 && b >= 0) {
-			p->made[p->count++] = (struct parent){a, b};
+			more[p->count].src = a;
+			more[p->count++].dst = b;
 		} else {
 			*call = "open";
 			r = more ? -errno : -ENOMEM;
@@ -50,7 +51,8 @@ static int parents_step(struct parents *p, const char *name, struct parent *at, 
 	}
 	close(at->src);
 	close(at->dst);
-	*at = (struct parent){src, dst};
+	at->src = src;
+	at->dst = dst;
 	return r;
 }
 
