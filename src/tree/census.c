@@ -67,7 +67,8 @@ static void census_add(struct census *c, int dir, const struct dirent64 *d, unsi
 			return;
 	if (c->sizes && S_ISREG(st.st_mode))
 		/* Of hard links only one is copied: together they count once. */
-		c->bytes += (uint64_t)st.st_size / (o->hard_links ? st.st_nlink : 1);
+		c->bytes += (uint64_t)st.st_size /
+			    (o->hard_links && st.st_nlink > 1 ? st.st_nlink : 1);
 	if (!S_ISDIR(st.st_mode) || (o->one_file_system && st.st_dev != c->dev))
 		return;
 	int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
