@@ -283,6 +283,7 @@ is_writing() {
 		fcopy: stopped; copied 1 of 4 SRC to d
 		fcopy: d/b: not created
 		fcopy: not begun: c and 1 more
+		fcopy: hint: --resume would have kept what was copied
 	END
 	valid
 	[ "$(value '[p["state"] for p in t["operands"]]')" = "['complete', 'unchanged', 'not begun', 'not begun']" ]
