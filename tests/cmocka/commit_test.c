@@ -96,11 +96,12 @@ static const struct row {
     {"lseek64", input_output, GOES_ON, ALL, false},
     {"lseek64", not_there, GOES_ON, ALL, false},
     {"fstatfs64", input_output, GOES_ON, 1 << NEW, false},
-    {"fstat64", input_output, FAILS, ALL, false},
+    {"fstat64", input_output, FAILS, ALL & ~FRESH, false},
+    {"fstat64", input_output, EITHER, FRESH, false}, /* the first one asks whether DST is in /dev */
     {"fstatat64", denied, FAILS, ALL & ~NAMED, false},
     {"fstatat64", denied, FAILS_FIRST, 1 << REPLACED_NAMED, false},
     {"fstatat64", denied, EITHER, 1 << NEW_NAMED, false}, /* the last one only asks who came */
-    {"statx", input_output, FAILS, OVER, false},
+    {"statx", input_output, GOES_ON, OVER, false},        /* fstatat does without the inode flags */
     {"faccessat", denied, FAILS, OVER, false},
     {"readlink", denied, FAILS, 1 << SYMLINK, false},
     {"getrandom", no_random, FAILS, OVER | 1 << NEW_NAMED, false},

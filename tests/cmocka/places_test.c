@@ -25,6 +25,8 @@ static const struct row {
 
 #define ROWS (sizeof(rows) / sizeof(*rows))
 
+static unsigned failures; /* of one sweep */
+
 static void once(void *arg)
 {
 	const struct row *row = arg;
@@ -35,6 +37,12 @@ static void once(void *arg)
 	int r = fcopy_copy("src", row->dst, NULL, &report);
 	fault_off();
 	assert_int_equal(open_descriptors(), before);
+	failures += r < 0;
+	/* The first one asks whether DST is in /dev, and may fail. */
+	if (strcmp(row->call, "fstat64") == 0 && fault_seen() && r == 0) {
+		assert_true(same_bytes("src", "d/src"));
+		return;
+	}
 	assert_int_equal(r, fault_seen() ? -1 : 0);
 	assert_int_equal(report.error.err, fault_seen() ? row->err : 0);
 	assert_int_equal(names_in("d"), !fault_seen());
@@ -54,7 +62,9 @@ static void sweep(void **state)
 {
 	const struct row *row = *state;
 	make_places();
+	failures = 0;
 	fault_sweep(row->call, row->err, once, (void *)row);
+	assert_true(failures > 0);
 }
 
 /* DST fits, DST/basename(SRC) does not; and one component alone that does not. */
