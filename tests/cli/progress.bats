@@ -85,7 +85,7 @@ signalled() {
 
 @test "SIGUSR1: one status line each, and the copy goes on" {
 	random a 6M
-	signalled USR1 --limit-rate=1500K a b rw
+	signalled USR1 --limit-rate=1500K -m rw a b
 	cmp a b
 	[ "$(wc -l <err)" = 1 ]
 	grep -qE '^fcopy: a  [0-9]+%  .* left$' err
