@@ -58,12 +58,11 @@ static int directory_create(struct worker *w, const struct entry *e, mode_t mode
 	return aside_is_refused(&m, e, r) ? directory_create(w, e, mode, call) : r;
 }
 
-/* No other directory of a merge may have been copied into it. Returns fd, or closes it. A fresh one
- * may have the inode number of a file that this run has replaced. */
-static int directory_claim(struct worker *w, const struct entry *e, int fd, bool fresh)
+/* No other directory of a merge may have been copied into it. Returns fd, or closes it. */
+static int directory_claim(struct worker *w, const struct entry *e, int fd)
 {
 	int r = rivals_possible(w->tree) ? rivals_claim_open(w->tree, fd) : 0;
-	if (r == 0 || (fresh && r == -ENOTUNIQ))
+	if (r == 0)
 		return fd;
 	close(fd);
 	return r == -ENOTUNIQ ? rivals_report(w, e) : report_call(w, e, "fstat", entry_dst, -r);
@@ -82,11 +81,11 @@ static int directory_make(struct worker *w, const struct entry *e, const struct 
 	/* mkdir of an existing name waits for the directory's lock, which other shards hold. */
 	int fd = t->atomic && !e->dir->fresh ? directory_open(t, dir, e->as) : -1;
 	if (fd >= 0)
-		return directory_claim(w, e, fd, false);
+		return directory_claim(w, e, fd);
 	int r = directory_create(w, e, mode, &call);
 	*fresh = r >= 0;
 	if (r >= 0)
-		return directory_claim(w, e, r, true);
+		return directory_claim(w, e, r);
 	if (r == -EEXIST && t->resume)
 		r = resume_make_directory(dir, e->as, mode, fresh);
 	if (r == -EEXIST && !t->atomic)
@@ -112,7 +111,7 @@ static int directory_make(struct worker *w, const struct entry *e, const struct 
 				      "is not a directory: a directory cannot replace it");
 	if (fd < 0)
 		return report_call(w, e, "open", entry_dst, errno);
-	return directory_claim(w, e, fd, *fresh);
+	return directory_claim(w, e, fd);
 }
 
 /* Of a dry run: *dst is the destination's directory, or -1 if it would be created. */

@@ -24,13 +24,20 @@ void rivals_unlock(struct tree *t)
 		pthread_mutex_unlock(&t->replacing);
 }
 
+/* Directories have a set of their own. The inode number of a file that was replaced can come back
+ * as that of a new directory; this run removes no directory that it has claimed. */
+static struct inodes *set_of(const struct tree *t, const struct stat *st)
+{
+	return S_ISDIR(st->st_mode) ? t->entered : t->made;
+}
+
 /* A file with several names may be replaced under each of them. Whether this run has made it is
  * then looked up again just before the rename. */
 static int claim(struct tree *t, const struct stat *st)
 {
 	if (st->st_nlink > 1 && !S_ISDIR(st->st_mode))
 		return inodes_has(t->made, st) ? -ENOTUNIQ : 0;
-	int r = inodes_add(t->made, st);
+	int r = inodes_add(set_of(t, st), st);
 	if (r < 0)
 		tree_stop(t, -r);
 	return r == 0 ? -ENOTUNIQ : 0;
@@ -53,7 +60,7 @@ bool rivals_have(struct tree *t, int dir, const char *name)
 {
 	struct stat st;
 	return rivals_possible(t) && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       inodes_has(t->made, &st);
+	       inodes_has(set_of(t, &st), &st);
 }
 
 int rivals_claim_open(struct tree *t, int fd)
@@ -65,7 +72,7 @@ int rivals_claim_open(struct tree *t, int fd)
 static bool is_made(void *tree, const struct stat *st)
 {
 	const struct tree *t = tree;
-	return inodes_has(t->made, st);
+	return inodes_has(set_of(t, st), st);
 }
 
 /* Adds the operands: the files, and the directories above other files. */

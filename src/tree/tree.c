@@ -381,7 +381,8 @@ int fcopy_tree(const char *const *src, size_t n, const char *dst,
 		return -1;
 	t.links = t.options->hard_links ? links_new() : NULL;
 	t.made = inodes_new();
-	if (!t.made || (t.options->hard_links && !t.links))
+	t.entered = inodes_new();
+	if (!t.made || !t.entered || (t.options->hard_links && !t.links))
 		tree_fail(&t, "malloc", dst, ENOMEM);
 	else if (operands_find(&t, src, n, dst) == 0 && operands_check(&t) == 0) {
 		skip_complete(&own);
@@ -390,6 +391,7 @@ int fcopy_tree(const char *const *src, size_t n, const char *dst,
 	links_free(t.links);
 	filter_free(t.filter);
 	inodes_free(t.made);
+	inodes_free(t.entered);
 	inodes_free(t.sources);
 	directory_unref(t.singles);
 	operand_close(&t.destination);

@@ -234,6 +234,7 @@ struct tree {
 	char singles_src[PATH_MAX], singles_dst[PATH_MAX]; /* its paths */
 	struct record *record;                             /* NULL: nothing is kept to be resumed */
 	struct inodes *made;       /* of a merge: inodes of DST that this run makes or replaces */
+	struct inodes *entered;    /* the same for directories */
 	struct inodes *sources;    /* the operands; NULL: not needed yet */
 	pthread_mutex_t replacing; /* rivals_lock() */
 	struct mirror mirror;
