@@ -47,8 +47,8 @@ static bool parse_list(const char *list, unsigned *all, unsigned *named)
 
 static int refuse_list(const struct option_row *row, const char *list)
 {
-	return message_option(row->name,
-			      "invalid list '%s' (mode, ownership, timestamps, links, xattr, all)", list);
+	return message_option(
+	    row->name, "invalid list '%s' (mode, ownership, timestamps, links, xattr, all)", list);
 }
 
 /* An attribute that the list names is required. With -p or `all`, its loss is only a warning. */

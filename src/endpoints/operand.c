@@ -375,7 +375,7 @@ int place_find_new(struct place *p, int dir, const char *name, const char *path,
 int place_find_in(struct place *p, int dir, const char *name, const char *path,
 		  struct fcopy_error *e)
 {
-	struct stat link;
+	struct stat link = {0};
 	/* a name that the kernel returned: NAME_MAX at most */
 	int r = place_enter(p, dir, name, path, e);
 	const bool followed = r == 0 && p->symlink;

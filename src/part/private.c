@@ -77,7 +77,7 @@ bool private_is_shared(const struct stat *dir)
 
 bool private_is_ours(int parent, const struct stat *st, bool *exposed)
 {
-	struct stat probe;
+	struct stat probe = {0};
 	const bool closed = (st->st_mode & 07777 & ~(mode_t)S_ISGID) == 0700;
 	*exposed = false;
 	if (!S_ISDIR(st->st_mode))
@@ -177,7 +177,7 @@ bool private_is_live(int fd)
  * With O_PATH the rights do not matter. Takes the descriptor in *fd, or -1, and replaces it. */
 static int private_admit_owner(int parent, const char *name, int *fd)
 {
-	struct stat st, probe;
+	struct stat st = {0}, probe = {0};
 	int path = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (path < 0)
 		return -errno;

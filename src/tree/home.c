@@ -125,7 +125,7 @@ static void home_check_source(struct root *r)
 static int home_continue(struct root *r)
 {
 	struct part *p = &r->part;
-	struct stat st;
+	struct stat st = {0};
 	const mode_t mode = r->from->place.st.st_mode;
 	int result = 0;
 	if (p->journal.options.number != r->record.options)

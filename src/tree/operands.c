@@ -99,7 +99,7 @@ static int check_names(struct tree *t)
 		return merged;
 	const struct operand **sorted = malloc(n * sizeof(*sorted));
 	if (!sorted)
-		return tree_fail(t, "malloc", t->operand[0].path, ENOMEM);
+		return tree_fail(t, "malloc", NULL, ENOMEM);
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = &t->operand[i];
 	qsort(sorted, n, sizeof(*sorted), compare_names);

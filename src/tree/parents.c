@@ -16,7 +16,7 @@
 /* Makes one directory in *dst like the one in *src, and goes into both. Takes both descriptors. */
 static int parents_step(struct parents *p, const char *name, struct parent *at, const char **call)
 {
-	struct stat st;
+	struct stat st = {0};
 	*call = "open";
 	int src = openat(at->src, name, O_PATH | O_DIRECTORY | O_CLOEXEC), dst = -1;
 	int r = src < 0 || fstat(src, &st) < 0 ? -errno : 0;

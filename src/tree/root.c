@@ -260,6 +260,7 @@ static int root_begin(struct root *r, struct directory **d)
 	if (!*d || fstat(r->dst, &st) < 0) {
 		int result = *d ? root_fail(r, "fstat", errno) : root_fail(r, "malloc", ENOMEM);
 		free(*d);
+		*d = NULL;
 		return result;
 	}
 	t->dst_dev = st.st_dev;
@@ -296,7 +297,7 @@ int root_copy(struct tree *t, const struct operand *from, const struct operand *
 	r.record.data = r.dst;
 	r.record.mode = r.mode;
 	result = root_begin(&r, &d);
-	if (result < 0) {
+	if (result < 0 || !d) {
 		commit_abort(&r);
 		return result;
 	}

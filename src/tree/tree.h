@@ -193,6 +193,7 @@ struct mirror {
 	uint64_t removed;     /* because their types differ, if there is a limit; atomic */
 };
 
+/* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the members are grouped by subject */
 struct tree {
 	const struct fcopy_tree_options *options;
 	struct filter *filter; /* NULL: every entry is copied */

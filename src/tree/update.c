@@ -202,10 +202,22 @@ static int update_skip(struct worker *w, const struct entry *e)
 	return 1;
 }
 
+/* By --update=none, none-fail or older. */
+static bool update_is_skipped(const struct worker *w, const struct stat *st, const struct stat *old)
+{
+	const enum fcopy_update update = w->tree->options->update;
+	if (update == FCOPY_UPDATE_NONE || update == FCOPY_UPDATE_NONE_FAIL)
+		return true;
+	return update == FCOPY_UPDATE_OLDER &&
+	       (st->st_mtim.tv_sec < old->st_mtim.tv_sec ||
+		(st->st_mtim.tv_sec == old->st_mtim.tv_sec &&
+		 st->st_mtim.tv_nsec <= old->st_mtim.tv_nsec) ||
+		metadata_time_difference(&st->st_mtim, &old->st_mtim) <= w->tree->mirror.window_ns);
+}
+
 int update_leave(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
-	const struct mirror *m = &w->tree->mirror;
 	/* A copy of a file follows a symlink in DST, unless a mirror replaces that. */
 	const bool follow = S_ISREG(st->st_mode) && !o->delete_extra;
 	struct stat old;
@@ -217,19 +229,14 @@ int update_leave(struct worker *w, const struct entry *e, int fd, const struct s
 	int r = 0;
 	if (fstat(dst, &old) < 0)
 		r = report_call(w, e, "fstat", entry_dst, errno);
-	else if (S_ISDIR(old.st_mode) && !o->delete_extra)
-		r = 0; /* the copy refuses it */
-	else if (o->delete_extra && (st->st_mode ^ old.st_mode) & S_IFMT)
+	else if (S_ISDIR(old.st_mode) && !o->delete_extra) {
+		close(dst);
+		return 0; /* the copy refuses it */
+	} else if (o->delete_extra && (st->st_mode ^ old.st_mode) & S_IFMT)
 		r = mirror_remove_conflict(w, e, &old);
 	else if (o->update == FCOPY_UPDATE_CHANGED)
 		r = update_changed(w, e, fd, st, dst, &old);
-	else if (o->update == FCOPY_UPDATE_NONE || o->update == FCOPY_UPDATE_NONE_FAIL)
-		r = update_skip(w, e);
-	else if (o->update == FCOPY_UPDATE_OLDER &&
-		 (st->st_mtim.tv_sec < old.st_mtim.tv_sec ||
-		  (st->st_mtim.tv_sec == old.st_mtim.tv_sec &&
-		   st->st_mtim.tv_nsec <= old.st_mtim.tv_nsec) ||
-		  metadata_time_difference(&st->st_mtim, &old.st_mtim) <= m->window_ns))
+	else if (update_is_skipped(w, st, &old))
 		r = update_skip(w, e);
 	close(dst);
 	return r;
