@@ -75,7 +75,14 @@ static void file_once(void *arg)
 {
 	const struct row *row = arg;
 	assert_int_equal(copy_with(row, false, false), 0);
-	assert_int_equal(size_of("dst"), fault_seen() ? SHRUNK : row->count ? row->count : SIZE);
+	/* auto copies in several steps: the bytes of a step that ended before the truncation stay.
+	 */
+	if (fault_seen() && strcmp(row->mode, "auto") == 0)
+		assert_in_range(size_of("dst"), SHRUNK, SIZE);
+	else
+		assert_int_equal(size_of("dst"), fault_seen() ? SHRUNK
+						 : row->count ? row->count
+							      : SIZE);
 	assert_int_equal(report.bytes, size_of("dst"));
 	assert_int_equal(report.data, size_of("dst"));
 	assert_int_equal(report.source_changed, fault_seen());
