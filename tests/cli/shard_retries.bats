@@ -102,7 +102,7 @@ make_entry() {
 	head -c 20M /dev/zero | tr '\0' N >>s/sub/big1
 	expect 0 -r --shard=0/2 s t
 	never wait $!
-	grep -q 'changed while it was copied' err
+	grep -q 'grew while it was copied' err
 	expect 0 -r --shard=1/2 s t
 	cmp s/sub/big1 t/sub/big1
 	left_only_receipt t
