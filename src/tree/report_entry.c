@@ -28,7 +28,7 @@ static void prepend(char *path, size_t *at, const char *name)
 	if (path[*at] && length > 0)
 		path[--*at] = '/';
 	*at -= length;
-	/* NOLINTNEXTLINE(bugprone-not-null-terminated-result): what follows ends with a null byte */
+	/* NOLINTNEXTLINE(bugprone-not-null-terminated-result): the null byte is at its end */
 	memcpy(path + *at, name, length);
 }
 
