@@ -196,7 +196,8 @@ limited() {
 }
 
 @test "a tree of 120 levels with 64 descriptors: new, merged, and with symlinks followed" {
-	local at=s i options
+	local at=s i options mode=755
+	! is_root || mode=500 # nobody else may merge into such a directory
 	for ((i = 0; i < 120; i++)); do
 		at=$at/d
 	done
@@ -209,13 +210,13 @@ limited() {
 		: >"$at/e/x"
 	done
 	ln s/d/f "$at/link"
-	chmod 500 s/d/d/d
+	chmod $mode s/d/d/d
 	for options in "-r -j1" -a "-rL -j4"; do
 		# shellcheck disable=SC2016
 		run --separate-stderr timeout -s KILL $HANG bash -c 'ulimit -n 64; "$0" "$@"' "$FCOPY" $options -T s d
 		demand 0
 		diff -r s d
-		[ "$(stat -c %a d/d/d/d)" = 500 ]
+		[ "$(stat -c %a d/d/d/d)" = $mode ]
 		case $options in *j1) ;; *) chmod 700 d/d/d/d && rm -r d ;; esac
 	done
 	chmod 700 s/d/d/d
