@@ -173,7 +173,9 @@ static void check_rest(void)
 
 static void check_answer(struct run *run, int r, const struct fcopy_report *report)
 {
-	enum want want = fault_seen() ? run->row->want : GOES_ON;
+	/* The copy of a file of this user has the right owner already. */
+	const bool owned = geteuid() != 0 && strcmp(run->row->call, "fchown") == 0;
+	enum want want = fault_seen() && !owned ? run->row->want : GOES_ON;
 	if (want != EITHER)
 		assert_int_equal(r, want == FAILS ? -1 : 0);
 	assert_int_equal(run->warnings, want == WARNS);
