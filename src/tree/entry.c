@@ -258,6 +258,7 @@ static int entry_copy_inode(struct worker *w, const struct entry *e, int fd, con
 		return report_refusal(w, e, entry_src, EBUSY, "changed while it was examined");
 	}
 	w->done.type = st->st_mode & S_IFMT;
+	w->made = (struct identity){.known = false}; /* update_leave may set it */
 	const int left = update_leave(w, e, fd, st);
 	struct displaced displaced;
 	const int kept = left == 0 ? displace_begin(w, e, &displaced) : 0;
@@ -277,7 +278,6 @@ static int entry_copy_inode(struct worker *w, const struct entry *e, int fd, con
 	bool linked = left >= 0 && !w->tree->options->dry_run && links_may_exist(w, st) &&
 		      (left == 0 || w->tree->options->update == FCOPY_UPDATE_CHANGED);
 	w->tracks = linked && left == 0 && aside_may_move(w->tree, e->dir);
-	w->made = (struct identity){.known = false};
 	enum link_state state = linked ? links_claim(w, e, st) : LINK_COPY;
 	if (state != LINK_COPY || left != 0) {
 		if (fd >= 0)

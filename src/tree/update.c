@@ -160,6 +160,8 @@ static int update_changed(struct worker *w, const struct entry *e, int fd, const
 	if (r > 0 && old->st_nlink == 1 && rivals_possible(w->tree) && !links_may_exist(w, st) &&
 	    rivals_claim_open(w->tree, dst) == -ENOTUNIQ)
 		return rivals_report(w, e);
+	if (r > 0 && links_may_exist(w, st)) /* another name may become a link to it */
+		w->made = identity_of(dst);
 	if (r > 0)
 		w->sum.unchanged++;
 	return r;
