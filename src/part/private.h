@@ -13,7 +13,7 @@
 int temporary_draw(char name[TEMPORARY_SIZE]);
 bool temporary_is_drawn(const char *name); /* could temporary_draw have made it? */
 
-/* A directory with a drawn name. Whoever owns the directory above can rename it and exchange its
+/* A directory with a drawn name. The owner of the directory above can rename it and exchange its
  * name, but cannot reach what is in it: use it by its descriptor. The file `lock` in it is locked
  * as long as its process lives. */
 #define PRIVATE_LOCK "lock"

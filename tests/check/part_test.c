@@ -40,7 +40,7 @@ START_TEST(private_directory_is_closed_and_locked)
 	check(private_has_name(p.fd, here, p.name), "no name");
 	check(private_is_live(p.fd), "not locked");
 	private_end(&p);
-	check(names_in(".") == 0, "left behind");
+	check(names_in(".") == 0, "a name remains");
 	close(here);
 	leave();
 }
@@ -60,7 +60,7 @@ START_TEST(umask_that_withholds_rights_of_the_owner)
 	need(fstat(p.fd, &st) == 0);
 	check((st.st_mode & 0777) == 0700, "%o", st.st_mode);
 	private_end(&p);
-	check(names_in(".") == 0, "left behind");
+	check(names_in(".") == 0, "a name remains");
 	close(here);
 	leave();
 }
@@ -222,7 +222,7 @@ START_TEST(part_is_published_continued_and_retired)
 	check(part_hide(&p) == 0 && !part_exists(&p), "still visible");
 	need(unlinkat(p.fd, PART_DATA, 0) == 0);
 	part_close(&p, true);
-	check(names_in(".") == 1, "left behind");
+	check(names_in(".") == 1, "a name remains");
 	close(here);
 	leave();
 }

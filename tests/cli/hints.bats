@@ -63,7 +63,7 @@ load helper
 }
 
 @test "a full file system: the message says whether inodes are what is missing" {
-	need_root "for a tmpfs of its own"
+	need_root "to mount a tmpfs"
 	mkdir m
 	random a 5000
 	private_mounts 'mount -t tmpfs -o nr_inodes=20,size=1M none m

@@ -180,7 +180,7 @@ unfinished() {
 			[ -n "$(find . -name '*.fcopy-part' -o -name '.fcopy-*')" ]
 			left=$(find . -name journal)
 			want=0
-			# Nothing tells an empty directory from one that was never used.
+			# An empty directory looks like one that was never used.
 			[ ! -e d ] || [ "$left" ] || want=2
 			[ "$call $n" != "unlinkat 3" ] || [ "$left" ] # it goes last
 			expect $want -a --resume s d
@@ -190,7 +190,7 @@ unfinished() {
 	done
 }
 
-@test "--resume into a directory that exists takes no hidden directory for that of its own copy" {
+@test "--resume into a directory that exists takes the hidden directory of another copy for no part of this one" {
 	need_strace
 	mkdir s
 	echo data >s/f
