@@ -51,7 +51,7 @@ FLAGS  = -std=gnu11 $(WARN) -Iinclude -Isrc -D_FILE_OFFSET_BITS=64 $(DEFINES) $(
 LIBS   = $(LIBURING) -pthread
 
 LIB_SRC := $(wildcard src/source/*.c src/io/*.c src/engines/*.c src/part/*.c src/endpoints/*.c src/copy/*.c src/tree/*.c)
-CLI_SRC := fcopy.c $(wildcard src/cli/*.c)
+CLI_SRC := fcopy.c $(wildcard src/cli/*.c src/show/*.c)
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o)
 CLI_OBJ := $(CLI_SRC:%.c=$(BUILD)/%.o)
 LIB     := $(BUILD)/libfcopy.a

@@ -5,12 +5,14 @@
  * This file shows the whole program: options -> copy -> report -> exit status. The map:
  *
  *   include/fcopy.h   the public header of libfcopy
- *   src/cli/          the command line: options and option_table, operands, filters, mode,
- *                     attributes, size, shard, suggest, signals, standard (0 to 2 are open); and
- *                     everything that is printed: help, messages, errors, events, progress,
- *                     speed, line, terminal, text, utf8, ending, usage, stats, tree_print,
- *                     operands_ended, flood (of warnings), hint, hint_cause, advice, wrap,
- *                     entry_line, log, json, lines, json_file, report_json, benchmark and its parts
+ *   src/cli/          what is typed: options and option_table, operands, filters, mode, attributes,
+ *                     size, shard, suggest, help, standard (0 to 2 are open), and benchmark, which
+ *                     runs all modes
+ *   src/show/         what is printed: messages, errors, events, progress, speed, line, terminal,
+ *                     text, utf8, ending, usage, stats, tree_print, operands_ended, flood (of
+ *                     warnings), hint, hint_cause, advice, wrap, entry_line, log, json, lines,
+ *                     json_file, report_json, the tables of a benchmark, signals (a copy ends by
+ *                     the first, the program by the second)
  *   src/source/       which entries are copied: filter (patterns and lists), names
  *   src/tree/         several sources and trees: operands, tree, root (new or merged), home
  *                     (where a new tree is built), commit, shard, shard_part, walk (reads
@@ -60,14 +62,14 @@
  *   7. A tree, for each SRC: operand_find_copy() names the copy; root_copy() for a directory,
  *      otherwise copy_single(), which copies it as the one entry of a directory by entry_copy().
  *
- * Calls go one way: cli -> tree -> copy -> endpoints, engines -> part -> io.
+ * Calls go one way: cli -> show -> tree -> copy -> endpoints, engines -> part -> io.
  */
-#include "cli/benchmark.h"
 #include "cli/cli.h"
-#include "cli/ending.h"
-#include "cli/lines.h"
-#include "cli/log.h"
-#include "cli/report.h"
+#include "show/benchmark.h"
+#include "show/ending.h"
+#include "show/lines.h"
+#include "show/log.h"
+#include "show/report.h"
 
 #include <errno.h>
 #include <signal.h>

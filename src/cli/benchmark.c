@@ -3,10 +3,10 @@
  * machine slows all of them alike.
  */
 #define _GNU_SOURCE
-#include "benchmark.h"
-#include "report.h"
-#include "text.h"
-#include "usage.h"
+#include "show/benchmark.h"
+#include "show/report.h"
+#include "show/text.h"
+#include "show/usage.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The command-line program: the only code that prints.
+ * What the command line asks for, and the functions of the program, the only code that prints.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * --help and --list.
  */
-#include "json.h"
 #include "option.h"
-#include "text.h"
+#include "show/json.h"
+#include "show/text.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
  * The command line, read by the table of options.
  */
 #include "option.h"
-#include "report.h"
+#include "show/report.h"
 
 #include <getopt.h>
 #include <string.h>

@@ -2,10 +2,10 @@
  *
  * --benchmark: every mode on the user's own file and disk.
  */
-#ifndef CLI_BENCHMARK_H
-#define CLI_BENCHMARK_H
+#ifndef SHOW_BENCHMARK_H
+#define SHOW_BENCHMARK_H
 
-#include "cli.h"
+#include "cli/cli.h"
 
 #define BENCHMARK_RUNS  5  /* counted; one more before them warms up */
 #define BENCHMARK_MODES 16 /* more than there are */

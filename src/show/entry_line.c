@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The line about an entry of a tree, for -v and for --log-file.
  */
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
  *
  * UTF-8, and the characters that control a terminal.
  */
-#ifndef CLI_UTF8_H
-#define CLI_UTF8_H
+#ifndef SHOW_UTF8_H
+#define SHOW_UTF8_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,7 +7,7 @@
  * end of the screen" clears them.
  */
 #define _GNU_SOURCE
-#include "cli.h"
+#include "cli/cli.h"
 #include "ending.h"
 #include "line.h"
 #include "speed.h"

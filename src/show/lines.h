@@ -2,10 +2,10 @@
  *
  * --json=lines: one object for each entry, written while the copy runs; the summary comes last.
  */
-#ifndef CLI_LINES_H
-#define CLI_LINES_H
+#ifndef SHOW_LINES_H
+#define SHOW_LINES_H
 
-#include "cli.h"
+#include "cli/cli.h"
 
 /* Lines are written in whole, within a second. lines_end() writes the rest. */
 void lines_start(void);

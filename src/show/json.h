@@ -3,8 +3,8 @@
  * Writes JSON (RFC 8259) with commas and escapes. The caller must close each bracket that it
  * opened. `key` is NULL for an element of an array.
  */
-#ifndef CLI_JSON_H
-#define CLI_JSON_H
+#ifndef SHOW_JSON_H
+#define SHOW_JSON_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  *
  * Resource usage of the process: what time(1) prints, and peak memory.
  */
-#ifndef CLI_USAGE_H
-#define CLI_USAGE_H
+#ifndef SHOW_USAGE_H
+#define SHOW_USAGE_H
 
 #include <stdint.h>
 

@@ -3,8 +3,8 @@
  * Hints: lines on stderr that say what the user can do. They are broken between words, and never
  * inside a path or a command.
  */
-#ifndef CLI_HINT_H
-#define CLI_HINT_H
+#ifndef SHOW_HINT_H
+#define SHOW_HINT_H
 
 #include "fcopy.h"
 

@@ -2,10 +2,10 @@
  *
  * How a copy ended, in words.
  */
-#ifndef CLI_ENDING_H
-#define CLI_ENDING_H
+#ifndef SHOW_ENDING_H
+#define SHOW_ENDING_H
 
-#include "cli.h"
+#include "cli/cli.h"
 
 struct text;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * --json=FILE. FILE must not be SRC or DST: it is truncated only after that has been checked.
  */
-#include "option.h"
+#include "cli/option.h"
 #include "report.h"
 
 #include <errno.h>

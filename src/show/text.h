@@ -3,8 +3,8 @@
  * Builds a line of text without stdio and malloc, so that a signal handler may use it. What does
  * not fit is left out.
  */
-#ifndef CLI_TEXT_H
-#define CLI_TEXT_H
+#ifndef SHOW_TEXT_H
+#define SHOW_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

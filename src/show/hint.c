@@ -3,7 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "hint.h"
-#include "cli.h"
+#include "cli/cli.h"
 #include "part/name.h"
 #include "text.h"
 #include "utf8.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Messages about trees and several sources.
  */
-#include "cli.h"
+#include "cli/cli.h"
 #include "ending.h"
 #include "errors.h"
 #include "hint.h"

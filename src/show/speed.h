@@ -2,8 +2,8 @@
  *
  * The current speed of a copy and the time left, from samples of its counters.
  */
-#ifndef CLI_SPEED_H
-#define CLI_SPEED_H
+#ifndef SHOW_SPEED_H
+#define SHOW_SPEED_H
 
 #include "line.h"
 

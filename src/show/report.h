@@ -2,10 +2,10 @@
  *
  * The report of a finished copy: for people (--stats) and for programs (--json).
  */
-#ifndef CLI_REPORT_H
-#define CLI_REPORT_H
+#ifndef SHOW_REPORT_H
+#define SHOW_REPORT_H
 
-#include "cli.h"
+#include "cli/cli.h"
 #include "usage.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * Warnings that come by the hundred: of each call and errno the first five are printed, then their
  * number.
  */
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
  *
  * --log-file. Without that option, all of these do nothing.
  */
-#ifndef CLI_LOG_H
-#define CLI_LOG_H
+#ifndef SHOW_LOG_H
+#define SHOW_LOG_H
 
 #include "report.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What is printed while a copy or a server runs.
  */
-#include "cli.h"
+#include "cli/cli.h"
 #include "ending.h"
 #include "errors.h"
 #include "lines.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Failures, warnings and usage errors in words.
  */
-#include "cli.h"
+#include "cli/cli.h"
 #include "hint.h"
 #include "text.h"
 

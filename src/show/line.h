@@ -3,8 +3,8 @@
  * The progress line and the last line of a copy, laid out for a width. Everything here may run in a
  * signal handler: it uses neither stdio nor locks nor memory from malloc.
  */
-#ifndef CLI_LINE_H
-#define CLI_LINE_H
+#ifndef SHOW_LINE_H
+#define SHOW_LINE_H
 
 #include "text.h"
 

@@ -2,8 +2,8 @@
  *
  * A list of failures or warnings, which owns its strings.
  */
-#ifndef CLI_ERRORS_H
-#define CLI_ERRORS_H
+#ifndef SHOW_ERRORS_H
+#define SHOW_ERRORS_H
 
 #include "json.h"
 
