@@ -6,8 +6,8 @@
  *
  *   include/fcopy.h   the public header of libfcopy
  *   src/cli/          what is typed: options and option_table, operands, filters, mode, attributes,
- *                     size, shard, suggest, help, standard (0 to 2 are open), and benchmark, which
- *                     runs all modes
+ *                     size, shard, suggest, help, standard (0 to 2 are open); start (of a tree)
+ *                     and benchmark, which runs all modes
  *   src/show/         what is printed: messages, errors, events, progress, speed, line, terminal,
  *                     text, utf8, ending, usage, stats, tree_print, operands_ended, flood (of
  *                     warnings), hint, hint_cause, advice, wrap, entry_line, log, json, lines,
@@ -67,9 +67,12 @@
 #include "cli/cli.h"
 #include "show/benchmark.h"
 #include "show/ending.h"
+#include "show/json_file.h"
 #include "show/lines.h"
 #include "show/log.h"
 #include "show/report.h"
+#include "show/show.h"
+#include "show/signals.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -2,6 +2,7 @@
  * The lists of --preserve and --no-preserve, as in cp.
  */
 #include "option.h"
+#include "show/show.h"
 
 #include <string.h>
 

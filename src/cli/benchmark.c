@@ -4,7 +4,11 @@
  */
 #define _GNU_SOURCE
 #include "show/benchmark.h"
+#include "show/json_file.h"
 #include "show/report.h"
+#include "show/show.h"
+#include "show/signals.h"
+#include "show/terminal.h"
 #include "show/text.h"
 #include "show/usage.h"
 

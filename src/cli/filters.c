@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "option.h"
+#include "show/show.h"
 
 #include <errno.h>
 #include <stdlib.h>

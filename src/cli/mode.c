@@ -2,6 +2,7 @@
  * The mode: operand MODE, or --mode.
  */
 #include "option.h"
+#include "show/show.h"
 
 #include <stdio.h>
 #include <string.h>

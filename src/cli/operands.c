@@ -2,6 +2,7 @@
  * SRC, DST and MODE, in the order in which the command line has them.
  */
 #include "option.h"
+#include "show/show.h"
 
 #include <errno.h>
 #include <string.h>

@@ -45,6 +45,9 @@ static inline const char *option_json_file(const char *value)
 	return value && (strcmp(value, "-") == 0 || option_json_lines(value)) ? NULL : value;
 }
 
+/* size.c: a SIZE as in coreutils: 8192, 64K and 64KiB (1024), 64kB (1000), up to E. */
+bool size_parse(const char *text, uint64_t *size);
+
 /* operands.c: takes SRC, DST and MODE. Returns EXIT_DONE, or EXIT_USAGE after a message. */
 int operands_take(struct cli *, int n, char **operand);
 

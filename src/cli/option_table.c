@@ -2,6 +2,7 @@
  * The table of options: each row has the name, value, effect and help of one option.
  */
 #include "option.h"
+#include "show/show.h"
 
 #include <errno.h>
 #include <stdlib.h>

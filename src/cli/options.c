@@ -2,7 +2,9 @@
  * The command line, read by the table of options.
  */
 #include "option.h"
+#include "show/json_file.h"
 #include "show/report.h"
+#include "show/show.h"
 
 #include <getopt.h>
 #include <string.h>

@@ -2,6 +2,7 @@
  * --shard: which share this process copies, from the option or from the launcher's environment.
  */
 #include "option.h"
+#include "show/show.h"
 
 #include <stdio.h>
 #include <stdlib.h>

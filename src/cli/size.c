@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Sizes as people write them.
  */
-#include "cli.h"
+#include "option.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The hints about errors: what the user can do about a failure or a warning.
  */
-#include "cli/cli.h"
 #include "hint.h"
 
 const char *hint_text(enum fcopy_advice advice)

@@ -3,6 +3,7 @@
  */
 #include "benchmark.h"
 #include "ending.h"
+#include "terminal.h"
 #include "text.h"
 
 #include <string.h>

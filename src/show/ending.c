@@ -3,6 +3,7 @@
  */
 #include "ending.h"
 #include "hint.h"
+#include "json_file.h"
 #include "report.h"
 #include "text.h"
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * The line about an entry of a tree, for -v and for --log-file.
  */
+#include "entry_line.h"
 #include "cli/cli.h"
+#include "hint.h"
 
 #include <string.h>
 

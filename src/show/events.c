@@ -3,10 +3,14 @@
  */
 #include "cli/cli.h"
 #include "ending.h"
+#include "entry_line.h"
 #include "errors.h"
+#include "flood.h"
+#include "hint.h"
 #include "lines.h"
 #include "log.h"
 #include "report.h"
+#include "show.h"
 #include "text.h"
 
 #include <stdio.h>

@@ -2,7 +2,9 @@
  * Warnings that come by the hundred: of each call and errno the first five are printed, then their
  * number.
  */
+#include "flood.h"
 #include "cli/cli.h"
+#include "hint.h"
 
 #include <inttypes.h>
 #include <stdio.h>

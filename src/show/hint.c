@@ -3,7 +3,6 @@
  */
 #define _GNU_SOURCE
 #include "hint.h"
-#include "cli/cli.h"
 #include "part/name.h"
 #include "text.h"
 #include "utf8.h"

@@ -23,6 +23,16 @@ FILE *hint_stream(void);
 /* A whole hint, as printf(3). */
 void hint_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Parts of a message, and of a hint: text with its control characters escaped, which could
+ * move the cursor, fake a second line or reverse the text; the name of DST.fcopy-part, which is
+ * next to the file itself if dst is a symlink. */
+void message_print(const char *text);
+void message_print_on(FILE *, const char *text);
+void message_part(const char *dst);
+void message_beside(const char *dst, const char *suffix); /* the same with another suffix */
+bool message_part_exists(const char *dst);
+void message_quoted(const char *path); /* as one shell word */
+
 /* advice.c: what the user can do about an error, if there is anything. */
 void hint_print(const struct fcopy_error *);
 /* A hint that needs no path, or NULL; and the other part: a hint that names the error's path. */

@@ -2,7 +2,6 @@
  * Hints that follow from the errno of a failure: which directory is missing, and of what a full
  * file system has run out.
  */
-#include "cli/cli.h"
 #include "hint.h"
 
 #include <errno.h>

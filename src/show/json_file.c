@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * --json=FILE. FILE must not be SRC or DST: it is truncated only after that has been checked.
  */
+#include "json_file.h"
 #include "cli/option.h"
 #include "report.h"
+#include "show.h"
 
 #include <errno.h>
 #include <fcntl.h>

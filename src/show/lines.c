@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "lines.h"
 #include "errors.h"
+#include "signals.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -3,7 +3,12 @@
  */
 #include "log.h"
 #include "ending.h"
+#include "entry_line.h"
 #include "hint.h"
+#include "json_file.h"
+#include "report.h"
+#include "show.h"
+#include "signals.h"
 #include "text.h"
 
 #include <errno.h>

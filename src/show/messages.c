@@ -3,6 +3,7 @@
  */
 #include "cli/cli.h"
 #include "hint.h"
+#include "show.h"
 #include "text.h"
 
 #include <errno.h>

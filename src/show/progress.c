@@ -10,7 +10,9 @@
 #include "cli/cli.h"
 #include "ending.h"
 #include "line.h"
+#include "show.h"
 #include "speed.h"
+#include "terminal.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -9,7 +9,6 @@
 #include "usage.h"
 
 #include <stdio.h>
-#include <sys/stat.h>
 
 /* Everything known of one copy. */
 struct outcome {
@@ -49,27 +48,5 @@ void tree_add_failures(struct json *);
 /* events.c: the warnings of the copy, or of a client's copy in its thread, as an array; forgets
  * them. */
 void event_add_warnings(struct json *, const struct cli *);
-
-/* json_file.c: would an object on standard output go to the same open file, pipe or socket as
- * the bytes of DST? */
-bool json_file_mixes(const char *dst);
-/* Is this file an argument of the command line, or does a descriptor among them name it? */
-bool json_file_is_operand(const struct cli *, const struct stat *, int argc, char **argv);
-/* After a usage error: finds --json, which may follow the invalid argument. Clears cli->json if an
- * object on standard output would be taken for the copy. */
-void json_file_find(struct cli *, int argc, char **argv);
-/* Opens FILE of --json=FILE, and refuses any file that is an argument of the command line, or that
- * a descriptor among the arguments refers to. Returns EXIT_DONE, or another exit status after a
- * message. */
-int json_file_open(const struct cli *, int argc, char **argv);
-/* Where the next object goes; NULL after a message: FILE or standard
- * output became dst, or FILE cannot be truncated. */
-FILE *json_file_stream(const char *dst);
-bool json_file_is_lost(void); /* json_file_stream() returned NULL */
-/* Writes the objects so far to FILE: it may be read while a server runs, and a signal may end the
- * process. json_file_close() returns a failure. */
-void json_file_flush(void);
-/* Writes everything out. Returns 0, or an errno with the call that failed. */
-int json_file_close(const char **call);
 
 #endif

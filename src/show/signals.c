@@ -4,7 +4,7 @@
  * SIGALRM is of an alarm(2) that was set before execve(2), and ends the copy like SIGTERM: so the
  * timer of this file has another signal.
  */
-#include "cli/cli.h"
+#include "signals.h"
 
 #include <signal.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
  * What a terminal can show.
  */
 #define _GNU_SOURCE
-#include "cli/cli.h"
+#include "terminal.h"
 
 #include <stdlib.h>
 #include <string.h>

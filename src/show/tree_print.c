@@ -4,16 +4,16 @@
 #include "cli/cli.h"
 #include "ending.h"
 #include "errors.h"
+#include "flood.h"
 #include "hint.h"
 #include "report.h"
+#include "show.h"
 #include "text.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #define SHOWN 20 /* failures, and operands, that are printed without -v */
@@ -46,16 +46,6 @@ void tree_failed(const struct cli *cli, const struct fcopy_error *e)
 void tree_add_failures(struct json *j)
 {
 	errors_write(&failures, j, "failures");
-}
-
-/* Every open directory takes two descriptors; most systems set the soft limit to 1024. */
-static void raise_descriptor_limit(void)
-{
-	struct rlimit limit;
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 static void print_count(uint64_t n, uint64_t bytes)
@@ -285,38 +275,4 @@ void tree_print_end(const struct cli *cli, const struct fcopy_tree_report *repor
 		print_counts(cli, report);
 	if (report->error.err != 0)
 		ending_shard(cli, &report->error, report->dst);
-}
-
-/* -i: the answer is a line of standard input that starts with y, as with cp. */
-static bool confirm_replacement(void *user, const char *dst)
-{
-	struct cli *cli = user;
-	char line[256] = "";
-	progress_lock();
-	fputs("fcopy: overwrite '", stderr);
-	message_print(dst);
-	fputs("'? ", stderr);
-	fflush(stderr);
-	bool yes = fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
-	while (!strchr(line, '\n') && fgets(line, sizeof(line), stdin))
-		;
-	progress_unlock();
-	cli->declined |= !yes;
-	return yes;
-}
-
-int tree_copy(struct cli *cli, struct fcopy_tree_report *report)
-{
-	const char *suffix;
-	raise_descriptor_limit();
-	cli->tree.copy = cli->copy;
-	cli->tree.confirm = cli->interactive ? confirm_replacement : NULL;
-	if (!cli->tree.backup_suffix && (suffix = getenv("SIMPLE_BACKUP_SUFFIX")) && suffix[0] &&
-	    !strchr(suffix, '/'))
-		cli->tree.backup_suffix = suffix;
-	cli->tree.report_entries = cli->verbose > 0 || cli->json_lines || cli->log_file ||
-				   cli->tree.dry_run;
-	cli->tree.report_at_once = true; /* what prints has locks */
-	return fcopy_tree((const char *const *)cli->sources, cli->source_count, cli->dst,
-			  &cli->tree, report);
 }

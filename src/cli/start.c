@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ * Starts the copy of a tree or of several sources.
+ */
+#include "show/hint.h"
+#include "show/show.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+/* Every open directory takes two descriptors; most systems set the soft limit to 1024. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* -i: the answer is a line of standard input that starts with y, as with cp. */
+static bool confirm_replacement(void *user, const char *dst)
+{
+	struct cli *cli = user;
+	char line[256] = "";
+	progress_lock();
+	fputs("fcopy: overwrite '", stderr);
+	message_print(dst);
+	fputs("'? ", stderr);
+	fflush(stderr);
+	bool yes = fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
+	while (!strchr(line, '\n') && fgets(line, sizeof(line), stdin))
+		;
+	progress_unlock();
+	cli->declined |= !yes;
+	return yes;
+}
+
+int tree_copy(struct cli *cli, struct fcopy_tree_report *report)
+{
+	const char *suffix;
+	raise_descriptor_limit();
+	cli->tree.copy = cli->copy;
+	cli->tree.confirm = cli->interactive ? confirm_replacement : NULL;
+	if (!cli->tree.backup_suffix && (suffix = getenv("SIMPLE_BACKUP_SUFFIX")) && suffix[0] &&
+	    !strchr(suffix, '/'))
+		cli->tree.backup_suffix = suffix;
+	cli->tree.report_entries = cli->verbose > 0 || cli->json_lines || cli->log_file ||
+				   cli->tree.dry_run;
+	cli->tree.report_at_once = true; /* what prints has locks */
+	return fcopy_tree((const char *const *)cli->sources, cli->source_count, cli->dst,
+			  &cli->tree, report);
+}
