@@ -62,7 +62,8 @@
  *   7. A tree, for each SRC: operand_find_copy() names the copy; root_copy() for a directory,
  *      otherwise copy_single(), which copies it as the one entry of a directory by entry_copy().
  *
- * Calls go one way: cli -> show -> tree -> copy -> endpoints, engines -> part -> io.
+ * Calls go one way, and inside a room no file calls one that calls it (tests/rooms.sh):
+ *   cli -> show -> shard -> tree -> copy -> {endpoints, engines} -> part -> source -> io
  */
 #include "cli/cli.h"
 #include "show/benchmark.h"

@@ -144,13 +144,8 @@ CPPCHECK_SUPPRESS = --suppress=duplicateAssignExpression --suppress=memleak:src/
 	--suppress=leakReturnValNotUsed:src/cli/standard.c --suppress=invalidPointerCast:src/cli/benchmark.c \
 	--suppress=nullPointer:src/endpoints/socket.c
 
-# A line for each object and each other one that it calls; tsort(1) reports a loop.
-CALLS = $(NM) -A $(LIB_OBJ) $(CLI_OBJ) | awk '{ sub(/:.*/, "", $$1) } $$(NF - 1) == "U" { uses[$$1 " " $$NF] } \
-	$$(NF - 1) ~ /^[A-TV-Z]$$/ { defines[$$NF] = $$1 } \
-	END { for (u in uses) { split(u, at, " "); to = defines[at[2]]; if (to && to != at[1]) print at[1], to } }'
-
 lint: $(LIB_OBJ) $(CLI_OBJ) ## clang-format, clang-tidy, cppcheck, shellcheck, mandoc; gcc and clang with -Werror
-	@echo 'no file calls, directly or not, one that calls it'; $(CALLS) | tsort >$(BUILD)/calls.txt && test -s $(BUILD)/calls.txt
+	NM=$(NM) tests/rooms.sh $(LIB_OBJ) $(CLI_OBJ)
 	@! grep -nE '^#include "(endpoints/)?(file|socket|stream)\.h"' fcopy.c $(filter-out src/endpoints/%,$(wildcard src/*/*.[ch]))
 	clang-format --dry-run -Werror $(SOURCES) $(HEADERS)
 	@for c in $(LINTED); do \
