@@ -92,7 +92,7 @@ static int flush_output(void)
 
 static bool was_usage(const struct fcopy_report *report)
 {
-	return report->error.advice == FCOPY_ADVICE_USAGE;
+	return report->error.unsuitable;
 }
 
 /* written: the copy, into which no object may be written; NULL: none. */
@@ -154,6 +154,7 @@ static void flatten(const struct fcopy_tree_report *tree, struct fcopy_report *r
 		if (strcmp(tree->step[i].engine, "reflink") == 0)
 			cloned += tree->step[i].bytes;
 	r->error = tree->error;
+	r->error.unsuitable &= tree_entries(tree) == 0; /* some operands were copied */
 	r->committed = tree->committed;
 	r->bytes = tree->bytes;
 	r->data = tree->data;

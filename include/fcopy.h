@@ -109,6 +109,9 @@ struct fcopy_error {
 	const char *reason;    /* says more than strerror(err), or NULL */
 	const char *option;    /* the long option of fcopy(1) that fcopy refused, or NULL */
 	enum fcopy_advice advice;
+	/* Nothing was copied: the options, or what SRC and DST are, exclude this copy. The exit
+	 * status of fcopy(1) is 2 then, otherwise 1. */
+	bool unsuitable;
 };
 
 /* Writes the error as "PATH: CALL: REASON" into text, at most size bytes including the null byte.

@@ -77,6 +77,7 @@ static int rules_refuse(struct fcopy_error *error, const char *path, const char 
 {
 	int r = error_refuse(error, path, path ? ESPIPE : EINVAL, reason, advice);
 	error->option = option;
+	error_unsuitable(error);
 	return r;
 }
 

@@ -30,8 +30,18 @@ int error_proc(struct fcopy_error *e, const char *call, const char *path, int er
 int error_refuse(struct fcopy_error *e, const char *path, int err, const char *reason,
 		 enum fcopy_advice advice)
 {
-	*e = (struct fcopy_error){.err = err, .path = path, .reason = reason, .advice = advice};
+	*e = (struct fcopy_error){.err = err,
+				  .path = path,
+				  .reason = reason,
+				  .advice = advice,
+				  .unsuitable = advice == FCOPY_ADVICE_USAGE};
 	return -err;
+}
+
+int error_unsuitable(struct fcopy_error *e)
+{
+	e->unsuitable = true;
+	return -e->err;
 }
 
 int fcopy_error_text(const struct fcopy_error *e, char *text, size_t size)

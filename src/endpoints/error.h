@@ -24,4 +24,7 @@ int error_proc(struct fcopy_error *, const char *call, const char *path, int err
 int error_refuse(struct fcopy_error *, const char *path, int err, const char *reason,
 		 enum fcopy_advice);
 
+/* The recorded failure follows from what the operands are. */
+int error_unsuitable(struct fcopy_error *);
+
 #endif

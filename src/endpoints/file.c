@@ -65,9 +65,10 @@ int source_open(struct endpoint *e, const struct operand *src, struct fcopy_erro
 		return fail_open(path, errno, error);
 	if (fstat(e->fd, &e->st) < 0)
 		error_call(error, "fstat", path, errno);
-	else if (S_ISDIR(e->st.st_mode))
+	else if (S_ISDIR(e->st.st_mode)) {
 		error_refuse(error, path, EISDIR, "is a directory", FCOPY_ADVICE_RECURSIVE);
-	else if (S_ISBLK(e->st.st_mode) && device_size(e->fd, &e->st.st_size) < 0)
+		error_unsuitable(error);
+	} else if (S_ISBLK(e->st.st_mode) && device_size(e->fd, &e->st.st_size) < 0)
 		error_call(error, "ioctl(BLKGETSIZE64)", path, errno);
 	else {
 		e->positional = S_ISREG(e->st.st_mode) || S_ISBLK(e->st.st_mode);

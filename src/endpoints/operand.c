@@ -229,9 +229,10 @@ int operand_check_device(const struct operand *dst, struct fcopy_error *e)
 		      shm.st_ino == dir.st_ino;
 	if (shared || (!itself && !mounted))
 		return 0;
-	return error_refuse(e, dst->path, ENODEV,
-			    "no such device: the copy would be a regular file in /dev",
-			    FCOPY_ADVICE_DEVICE);
+	error_refuse(e, dst->path, ENODEV,
+		     "no such device: the copy would be a regular file in /dev",
+		     FCOPY_ADVICE_DEVICE);
+	return error_unsuitable(e);
 }
 
 /* Replaces a symlink by the place of its target: the kernel follows it once, under its own rules
@@ -311,8 +312,11 @@ void operand_find_file(struct operand *dst, const struct operand *src, char path
 	else if (kind != OPERAND_STREAM && kind != OPERAND_DIRECTORY && dst->slash)
 		r = error_call(e, "open", path, ENOTDIR);
 	dst->path = path;
+	const bool unsuitable = (r < 0 && kind != OPERAND_INTO) || kind == OPERAND_DIRECTORY;
 	if (r == 0 && e->err == 0 && kind != OPERAND_STREAM)
 		r = place_follow(&dst->place, path, e);
+	if (unsuitable)
+		error_unsuitable(e);
 	if (r < 0 || e->err)
 		dst->kind = OPERAND_FAILED;
 	else if (kind != OPERAND_STREAM)

@@ -164,9 +164,9 @@ static int check_directory(struct tree *t)
 	    (t->operands == 1 && !t->options->into_directory && !t->options->parents))
 		return 0;
 	if (dst->kind == OPERAND_NEW || dst->error.err == ENOENT)
-		return tree_refuse(t, dst->path, ENOENT, "no such directory", FCOPY_ADVICE_NONE);
+		return tree_unsuitable(t, NO_DIRECTORY(dst->path));
 	if (dst->kind != OPERAND_FAILED)
-		return tree_fail(t, NULL, dst->path, ENOTDIR);
+		return tree_unsuitable(t, (struct fcopy_error){.err = ENOTDIR, .path = dst->path});
 	report_operand(t, &dst->error);
 	return -dst->error.err;
 }

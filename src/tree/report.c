@@ -147,6 +147,13 @@ int tree_refuse(struct tree *t, const char *path, int err, const char *reason,
 	return -err;
 }
 
+int tree_unsuitable(struct tree *t, struct fcopy_error error)
+{
+	error.unsuitable = true;
+	report_operand(t, &error);
+	return -error.err;
+}
+
 void report_not_atomic(struct tree *t, const char *path, const char *reason)
 {
 	struct fcopy_error error;

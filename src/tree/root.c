@@ -163,8 +163,11 @@ static int root_open(struct root *r)
 		return home_open(r);
 	}
 	if (place->symlink || !S_ISDIR(st->st_mode))
-		return root_refuse(r, ENOTDIR, "is not a directory: a directory cannot replace it",
-				   FCOPY_ADVICE_NONE);
+		return tree_unsuitable(
+		    r->tree, (struct fcopy_error){
+				 .err = ENOTDIR,
+				 .path = r->to->path,
+				 .reason = "is not a directory: a directory cannot replace it"});
 	if (st->st_dev == r->from->place.st.st_dev && st->st_ino == r->from->place.st.st_ino)
 		return root_refuse(r, EINVAL, "is the source directory", FCOPY_ADVICE_USAGE);
 	if (r->tree->options->copy.resume && !r->tree->options->dry_run &&

@@ -212,8 +212,10 @@ static int refuse_slash(struct tree *t)
 {
 	const struct operand *dst = &t->destination;
 	if (dst->kind == OPERAND_NEW || dst->kind == OPERAND_SYMLINK)
-		return tree_refuse(t, dst->path, ENOENT, "no such directory", FCOPY_ADVICE_NONE);
-	return tree_fail(t, "open", dst->path, dst->kind == OPERAND_DIRECTORY ? EISDIR : ENOTDIR);
+		return tree_unsuitable(t, NO_DIRECTORY(dst->path));
+	const int err = dst->kind == OPERAND_DIRECTORY ? EISDIR : ENOTDIR;
+	return tree_unsuitable(t,
+			       (struct fcopy_error){.err = err, .call = "open", .path = dst->path});
 }
 
 /* Returns 0, or -errno if the operand, which is no stream, cannot be copied; reported. */
@@ -229,7 +231,10 @@ static int check_operand(struct tree *t, const struct operand *src)
 		return -failed->error.err;
 	}
 	if (directory && !t->options->recursive)
-		return tree_refuse(t, src->path, EISDIR, "is a directory", FCOPY_ADVICE_RECURSIVE);
+		return tree_unsuitable(t, (struct fcopy_error){.err = EISDIR,
+							       .path = src->path,
+							       .reason = "is a directory",
+							       .advice = FCOPY_ADVICE_RECURSIVE});
 	if (t->shard && !directory && src->kind != OPERAND_FILE)
 		return tree_refuse(
 		    t, src->path, EINVAL,

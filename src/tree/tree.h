@@ -435,9 +435,14 @@ const char *report_engine(const struct fcopy_step *, size_t n);
 void report_operand_begin(struct tree *, const char *src, struct fcopy_tree_report *before);
 void report_operand_end(struct tree *, size_t index, const struct fcopy_tree_report *before);
 
+#define NO_DIRECTORY(path_of_dst)                                                                  \
+	((struct fcopy_error){.err = ENOENT, .path = (path_of_dst), .reason = "no such directory"})
+
 /* Report a failure of an operand, and return -err. */
 int tree_fail(struct tree *, const char *call, const char *path, int err);
 int tree_refuse(struct tree *, const char *path, int err, const char *reason, enum fcopy_advice);
+/* The same for one that follows from what SRC and DST are. */
+int tree_unsuitable(struct tree *, struct fcopy_error);
 
 /* operands.c: looks all operands up: t->operand, t->operands and t->destination. Returns 0, or
  * -errno, reported. */

@@ -83,6 +83,7 @@ START_TEST(refuses)
 	check(r == -1, "accepted: %d, not -1", r);
 	check(e->option && strcmp(e->option, x->option) == 0, "option %s, not %s (%s: %s: %s)",
 	      e->option, x->option, e->path, e->call, e->reason ? e->reason : strerror(e->err));
+	check(e->unsuitable, "%s is no reason to refuse these operands", e->option);
 	check(e->advice == FCOPY_ADVICE_USAGE, "advice %d, not %d", e->advice, FCOPY_ADVICE_USAGE);
 	check(!e->call, "%s was called, not nothing", e->call);
 	check(same_bytes("dst", "old"), "dst was changed");

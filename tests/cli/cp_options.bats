@@ -208,7 +208,7 @@ load helper
 	mkdir g
 	expect 0 --parents s/t/f g
 	[ "$(stat -c %a g/s/t)" = 555 ]
-	expect 1 --parents s/t/f new
+	expect 2 --parents s/t/f new
 	cd s
 	expect 2 --parents ../s/t/f ../d
 	mentions "leaves its directory"

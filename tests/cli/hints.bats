@@ -11,7 +11,7 @@ load helper
 	mentions "hint: usr/local does not exist; create it: mkdir -p usr/local/bin"
 	expect 1 a usr/local/f
 	mentions "hint: usr/local does not exist; create it: mkdir -p usr/local"
-	expect 1 a usr/x/
+	expect 2 a usr/x/
 	says "fcopy: usr/x/: no such directory" "fcopy: hint: usr/x does not exist; create it: mkdir -p usr/x/"
 	expect 1 -r a usr a/b/c
 	mentions "a/b/c"
@@ -38,13 +38,13 @@ load helper
 	echo a >a
 	local option
 	for option in -v -a "--remove-destination"; do
-		expect 1 $option a /dev/fcopy-absent
+		expect 2 $option a /dev/fcopy-absent
 		mentions "no such device" "use -f"
 		absent /dev/fcopy-absent
 	done
 	mkdir d
 	mv a d/fcopy-absent
-	expect 1 d/fcopy-absent /dev
+	expect 2 d/fcopy-absent /dev
 	absent /dev/fcopy-absent
 	expect 0 -f d/fcopy-absent /dev
 	rm /dev/fcopy-absent

@@ -298,6 +298,6 @@ load json
 
 @test "a mode that cannot copy from this SRC: error.option is the mode" {
 	random a 1000
-	expect 1 --json=report a - 4
+	expect 2 --json=report a - 4
 	[ "$(jq -r .error.option report)" = mode ]
 }

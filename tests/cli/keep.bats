@@ -41,7 +41,7 @@ load tree
 @test "-T: a directory is refused, not entered" {
 	echo data >a
 	mkdir d
-	expect 1 -T a d
+	expect 2 -T a d
 	says "fcopy: d: is a directory"
 	[ -z "$(ls d)" ]
 	expect 0 -T a b
@@ -109,7 +109,7 @@ load tree
 	says "fcopy: -: $reason"
 	expect 2 --verify a pipe
 	says "fcopy: pipe: cannot be verified: only a file or a block device can be read back"
-	expect 1 --verify - b splice <a
+	expect 2 --verify - b splice <a
 	mentions "fcopy: -: can be read only once, and this mode does not see its bytes to sum them"
 	[ "$(ls)" = $'a\npipe' ]
 }

@@ -71,8 +71,13 @@ load helper
 		[ -f b ]
 		[ ! -s b ]
 	done
-	for mode in copy_file_range mmap direct parallel reflink; do
+	for mode in copy_file_range mmap direct reflink; do
 		expect 1 /dev/null c "$mode"
+		mentions "/dev/null" "auto"
+		absent c
+	done
+	for mode in parallel; do # a device has no offsets: known before it is opened
+		expect 2 /dev/null c "$mode"
 		mentions "/dev/null" "auto"
 		absent c
 	done
@@ -87,17 +92,19 @@ load helper
 	[ -c /dev/null ]
 }
 
-@test "/dev/full with every mode: exit 1, and no mode takes another's way" {
+@test "/dev/full with every mode: an error, and no mode takes another's way" {
 	random a 100000
 	local mode
 	for mode in auto readwrite mmap; do
 		expect 1 a /dev/full "$mode"
 		says "fcopy: /dev/full: write: No space left on device"
 	done
-	for mode in sendfile splice copy_file_range direct parallel reflink; do
+	for mode in sendfile splice copy_file_range direct reflink; do
 		expect 1 a /dev/full "$mode"
 		mentions "/dev/full" "use auto, or no MODE, to let fcopy choose"
 	done
+	expect 2 a /dev/full parallel
+	mentions "/dev/full" "use auto, or no MODE, to let fcopy choose"
 }
 
 @test "/dev/full as source: zeros without end, until the file size limit" {
@@ -177,9 +184,9 @@ load helper
 	mkfifo pipe
 	local mode
 	for mode in copy_file_range direct parallel reflink; do
-		expect 1 a pipe "$mode" # nobody reads it, and nobody has to
+		expect 2 a pipe "$mode" # nobody reads it, and nobody has to
 		mentions "auto"
-		expect 1 pipe b "$mode"
+		expect 2 pipe b "$mode"
 		mentions "auto"
 		absent b
 	done

@@ -204,7 +204,7 @@ on_small() {
 	local name=$'no\nsuch\e[31m\t\x7f'
 	expect 1 "$name" b
 	says 'fcopy: no\012such\033[31m\011\177: open: No such file or directory'
-	expect 1 a b "$name"
+	expect 2 a b "$name"
 	[[ $stderr != *$'\e'* ]]
 	echo data >a
 	expect 2 -j "$name" a b

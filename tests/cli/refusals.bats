@@ -96,11 +96,11 @@ refuses_same() {
 	mkdir d
 	local src
 	for src in d d/ . .. /; do
-		expect 1 "$src" b
+		expect 2 "$src" b
 		says "fcopy: $src: is a directory" "fcopy: hint: use -r to copy directories"
 	done
 	absent b
-	expect 1 d d
+	expect 2 d d
 	mentions "is a directory"
 }
 
@@ -134,7 +134,7 @@ refuses_same() {
 	echo data >a
 	local option
 	for option in -f -r; do # a file, and a tree of one file
-		expect 1 $option a newdir/
+		expect 2 $option a newdir/
 		says "fcopy: newdir/: no such directory" "fcopy: hint: newdir does not exist; create it: mkdir -p newdir/"
 		absent newdir
 		expect 1 $option a nodir/b
@@ -143,7 +143,7 @@ refuses_same() {
 		says "fcopy: a/b: open of its directory: Not a directory"
 	done
 	echo old >b
-	expect 1 a b/
+	expect 2 a b/
 	says "fcopy: b/: open: Not a directory"
 	holds old b
 	expect 1 a ""

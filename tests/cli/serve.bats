@@ -70,7 +70,7 @@ catches() {
 	expect 2 -k a b
 	says "fcopy: b: does not listen: use tcp-listen:PORT"
 	mkdir d
-	expect 1 -k d tcp-listen:0
+	expect 2 -k d tcp-listen:0
 	says "fcopy: d: is a directory"
 	expect 1 -k nope tcp-listen:0
 	says "fcopy: nope: open: No such file or directory"

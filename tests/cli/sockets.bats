@@ -32,13 +32,13 @@ setup_file() {
 	random a 100000
 	local mode
 	for mode in copy_file_range direct parallel reflink; do
-		expect 1 a tcp:127.0.0.1:1 $mode
+		expect 2 a tcp:127.0.0.1:1 $mode
 		mentions 'a stream has no offsets' 'hint: use auto'
-		expect 1 a tcp-listen:0 $mode
+		expect 2 a tcp-listen:0 $mode
 		mentions 'a stream has no offsets' 'hint: use auto'
 	done
 	for mode in sendfile mmap copy_file_range direct parallel reflink; do
-		expect 1 tcp-listen:0 b $mode
+		expect 2 tcp-listen:0 b $mode
 		mentions 'a stream has no offsets' 'hint: use auto'
 		absent b
 	done
@@ -60,7 +60,7 @@ setup_file() {
 	expect 2 --verify a tcp:127.0.0.1:1
 	never mentions refused
 	expect 2 --verify a p
-	expect 1 --verify tcp-listen:0 b splice
+	expect 2 --verify tcp-listen:0 b splice
 	never said listening <(echo "$stderr")
 	echo part >b.fcopy-part
 	chmod 640 b.fcopy-part

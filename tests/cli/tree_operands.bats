@@ -88,7 +88,7 @@ prepare() {
 	echo a >a
 	echo b >b
 	for last in c dir/; do
-		expect 1 a b $last
+		expect 2 a b $last
 		mentions "fcopy: $last: no such directory"
 		absent $last
 	done
@@ -99,7 +99,7 @@ prepare() {
 	usage_error "splcie: neither a mode nor a directory; did you mean splice?" a b splcie
 	absent splcie
 	touch file
-	expect 1 a b file
+	expect 2 a b file
 	says "fcopy: file: Not a directory"
 	mkdir dir
 	expect 0 a b dir
@@ -139,9 +139,9 @@ prepare() {
 	holds 2 4/b
 	expect 0 -r --target-directory=4 s
 	[ -d 4/s/d ]
-	expect 1 -t none a
+	expect 2 -t none a
 	mentions "fcopy: none: no such directory"
-	expect 1 -t a b
+	expect 2 -t a b
 	says "fcopy: a: Not a directory"
 	expect 2 -t 4
 	absent none
@@ -151,10 +151,10 @@ prepare() {
 @test "a directory without -r is refused with advice, and other sources are copied" {
 	mkdir dir into
 	echo a >a
-	expect 1 dir new
+	expect 2 dir new
 	mentions "dir: is a directory" "hint: use -r to copy directories"
 	absent new
-	expect 1 a dir into
+	expect 1 a dir into # a was copied
 	mentions "dir: is a directory" "hint: use -r to copy directories"
 	holds a into/a
 	absent into/dir
@@ -475,10 +475,10 @@ prepare() {
 	expect 0 -rT s to_fcopy/
 	diff -r cp by_fcopy
 	[ -L to_fcopy ]
-	expect 1 -rT s to_fcopy
+	expect 2 -rT s to_fcopy
 	says "fcopy: to_fcopy: is not a directory: a directory cannot replace it"
 	ln -s nowhere dangling
-	expect 1 -rT s dangling/
+	expect 2 -rT s dangling/
 }
 
 @test "-P copies a symlink as a symlink also without -r; -L and -H follow it, as cp does" {

@@ -13,7 +13,7 @@ setup_sources() {
 	setup_sources
 	usage_error "missing SRC and DST: use fcopy SRC DST, or fcopy -h for help"
 	usage_error "a: missing DST: use fcopy SRC DST" a
-	expect 1 a b 1 extra
+	expect 2 a b 1 extra
 	mentions "fcopy: extra: no such directory"
 	holds old b
 	absent extra
@@ -245,7 +245,7 @@ supports() {
 	cmp ./-a ./-m
 	expect 0 -m 1 -- -a -d
 	cmp ./-a ./-d
-	expect 1 -- -a -b -m
+	expect 2 -- -a -b -m
 	mentions "-m: Not a directory"
 }
 
@@ -260,9 +260,9 @@ supports() {
 @test "three files: the third is no directory, and nothing is copied" {
 	setup_sources
 	touch c
-	expect 1 a b c
+	expect 2 a b c
 	says "fcopy: c: Not a directory"
-	expect 1 a b d
+	expect 2 a b d
 	says "fcopy: d: no such directory" "fcopy: hint: d does not exist; create it: mkdir -p d"
 	holds old b
 }
