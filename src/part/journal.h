@@ -2,7 +2,7 @@
  *
  * The journal of a part says what `data` is a copy of, and how much of it is complete. It is text:
  * one fact per line, which starts with a checksum of the rest. A line whose checksum is wrong is
- * ignored: each line only adds to what is known, and the last one may be torn. fcopy(1), FILES,
+ * ignored: each line only adds to what is known, and the last one may be torn. fcopy-part(5)
  * lists the facts.
  */
 #ifndef PART_JOURNAL_H
