@@ -51,18 +51,35 @@ static int commit_rename(const struct root *r, const char *to)
 	return result;
 }
 
+/* F2FS changes the modification time of a directory whose ".." changes. before: its time was that
+ * of SRC, unless it could not be set. */
+static void commit_restore_time(const struct root *r, const struct stat *before)
+{
+	struct stat st;
+	if (before->st_mtim.tv_sec != r->from->place.st.st_mtim.tv_sec || fstat(r->dst, &st) < 0 ||
+	    st.st_mtim.tv_sec == before->st_mtim.tv_sec)
+		return;
+	if (futimens(r->dst, (struct timespec[2]){before->st_atim, before->st_mtim}) < 0)
+		root_fail(r, "utimensat", errno);
+	else if (r->tree->options->copy.fsync && fsync(r->dst) < 0)
+		root_fail(r, "fsync", errno);
+}
+
 /* A directory that changes its parent needs w for its owner, because its ".." changes: it gets a
  * mode without w afterwards. */
 static int commit_move(const struct root *r)
 {
 	struct stat st;
+	const bool moves = r->part.fd >= 0 && fstat(r->dst, &st) == 0;
 	int result = commit_rename(r, r->to->place.name);
-	if (result != -EACCES || r->part.fd < 0 || fstat(r->dst, &st) < 0 || st.st_mode & S_IWUSR ||
-	    fchmod(r->dst, (st.st_mode & 07777) | S_IWUSR) < 0)
-		return result;
-	result = commit_rename(r, r->to->place.name);
-	if (fchmod(r->dst, st.st_mode & 07777) < 0 && result == 0)
-		root_fail(r, "fchmod", errno);
+	if (result == -EACCES && moves && !(st.st_mode & S_IWUSR) &&
+	    fchmod(r->dst, (st.st_mode & 07777) | S_IWUSR) == 0) {
+		result = commit_rename(r, r->to->place.name);
+		if (fchmod(r->dst, st.st_mode & 07777) < 0 && result == 0)
+			root_fail(r, "fchmod", errno);
+	}
+	if (result == 0 && moves && r->tree->options->copy.preserve & FCOPY_ATTR_TIMESTAMPS)
+		commit_restore_time(r, &st);
 	return result;
 }
 

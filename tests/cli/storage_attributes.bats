@@ -168,12 +168,12 @@ time_of() {
 	stat -c %Y "$@" | tr '\n' ' '
 }
 
-@test "storage that sets the time at close: files and trees keep the source's time" {
+@test "storage that sets times at close and at rename: files and trees keep the source's time" {
 	mkdir -p backing s/d
 	random s/a 100000
 	echo b >s/d/b
 	: >s/empty
-	touch -d @981158400 s/a s/d/b s/empty
+	touch -d @981158400 s/a s/d/b s/empty s/d s
 	export -f time_of
 	# shellcheck disable=SC2016
 	by_fuse touch 'for how in -p --preserve=timestamps "-p --inplace" "-p --resume" "-p --fsync"; do
@@ -190,8 +190,10 @@ time_of() {
 			"$FCOPY" -aT s m/t 2>>err
 			[ ! -s err ]
 			sleep 0.05
-			[ "$(time_of backing/t/a backing/t/d/b backing/t/empty)" = "981158400 981158400 981158400 " ]
+			[ "$(time_of backing/t/a backing/t/d/b backing/t/empty backing/t)" = "981158400 981158400 981158400 981158400 " ]
 		done
+		"$FCOPY" -a --fsync s m/w
+		[ "$(time_of backing/w backing/w/d)" = "981158400 981158400 " ]
 		setfattr -n user.fault -v utimens:EPERM m
 		"$FCOPY" -a s m/u 2>err
 		grep -q "warning: .*futimens: Operation not permitted" err

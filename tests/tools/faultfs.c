@@ -67,7 +67,8 @@ static struct {
 	int xattrs;            /* pass extended attributes through */
 	unsigned fmode, dmode; /* each file or directory has this mode, and chmod has no effect */
 	unsigned steps;        /* seconds: stat reports a modification time that is a multiple */
-	int touch;             /* a file that is open for writing gets the current time at close */
+	int touch; /* a written file gets the current time at close, a directory when it is renamed
+		    */
 	int caseless; /* upper and lower case name the same file, also of Latin letters in UTF-8;
 		       * use -o entry_timeout=0, too */
 	int oversize; /* stat reports 100 bytes more than reads return */
@@ -299,7 +300,10 @@ static int fs_rename(const char *from, const char *to, unsigned flags)
 		err = faults_at(FAULT_RENAMEOPEN, NULL, 0);
 	if (!err && lstat(rel(to), &st) == 0)
 		err = faults_at(FAULT_RENAMEOVER, NULL, 0);
-	return err ?: result(renameat2(AT_FDCWD, rel(from), AT_FDCWD, rel(to), flags));
+	err = err ?: result(renameat2(AT_FDCWD, rel(from), AT_FDCWD, rel(to), flags));
+	if (!err && directory && config.touch)
+		utimensat(AT_FDCWD, rel(to), NULL, 0);
+	return err;
 }
 
 static int fs_unlink(const char *path)
