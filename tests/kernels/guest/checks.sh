@@ -105,7 +105,7 @@ wait_for_bytes() {
 check_resume() {
 	cp "$data/large" from
 	/check/bin/fcopy --reflink=never --resume --limit-rate=1M from to &
-	wait_for_bytes to.fcopy-part
+	wait_for_bytes to.fcopy-part/data
 	kill -9 $!
 	wait $! || true
 	[ ! -e to ]
@@ -171,7 +171,7 @@ check_5gib() {
 	done
 	if ! reports_holes from; then
 		f --shard=63/64 from to
-		cmp --bytes=81M --ignore-initial=5040M from to.fcopy-part
+		cmp --bytes=81M --ignore-initial=5040M from to.fcopy-part/data
 		echo "the last 80 MiB"
 		return
 	fi
