@@ -35,11 +35,12 @@ struct cli {
 	enum action action;
 	const char *src, *dst;
 	struct fcopy_options copy;
-	struct fcopy_tree_options tree; /* all but its .copy, which is the one above */
-	char **sources;                 /* of a tree */
-	size_t source_count;            /* 0: one file, src to dst */
-	const char *target;             /* -t */
-	unsigned verbose;               /* how often -v was given */
+	struct fcopy_tree_options tree;  /* all but its .copy, which is the one above */
+	char **sources;                  /* of a tree */
+	size_t source_count;             /* 0: one file, src to dst */
+	const char *target;              /* -t */
+	const char *no_directory_reason; /* what is said if DST is missing; NULL: the usual */
+	unsigned verbose;                /* how often -v was given */
 	bool quiet, progress, stats, json, csv;
 	const char *json_file; /* NULL: standard output */
 	bool json_lines;       /* an object for each entry, too */

@@ -4,27 +4,29 @@
 #include "option.h"
 #include "show/show.h"
 
-#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-/* Refuses a last operand that does not exist and was probably meant as a mode. */
-static int refuse_missing_directory(const struct cli *cli, int n, const char *text)
+/* The last of several operands may be meant as a mode: what is said if there is no such directory.
+ */
+static void note_mistaken_mode(struct cli *cli, int n, const char *text)
 {
-	struct stat st;
-	if (cli->target || cli->as_cp || n < 3 || stat(text, &st) == 0 || errno != ENOENT)
-		return EXIT_DONE;
-	if (fcopy_mode_find(text)) /* with -r, or after more than two operands */
-		return message_usage(text, "no such directory; use -m %s to choose a mode", text);
+	static char reason[256];
+	if (cli->target || cli->as_cp || n < 3)
+		return;
 	const char *near = n > 3 || cli->tree.recursive ? NULL : suggest_mode(text);
-	if (near)
-		return message_usage(text, "neither a mode nor a directory; did you mean %s?",
-				     near);
-	if (n == 3 && text[0] && text[strspn(text, "0123456789")] == '\0')
-		return message_usage(text,
-				     "neither a mode nor a directory; --list prints the modes");
-	return EXIT_DONE;
+	if (fcopy_mode_find(text)) /* with -r, or after more than two operands */
+		snprintf(reason, sizeof(reason), "no such directory; use -m %s to choose a mode",
+			 text);
+	else if (near)
+		snprintf(reason, sizeof(reason), "neither a mode nor a directory; did you mean %s?",
+			 near);
+	else if (n == 3 && text[0] && text[strspn(text, "0123456789")] == '\0')
+		snprintf(reason, sizeof(reason),
+			 "neither a mode nor a directory; --list prints the modes");
+	if (reason[0])
+		cli->no_directory_reason = reason;
 }
 
 /* As an operand a mode has its number or full name: `fcopy n1 n2 par` is meant for a directory. */
@@ -59,9 +61,7 @@ static int take_sources(struct cli *cli, int n, char **operand)
 {
 	if (n < (cli->target ? 1 : 2))
 		return refuse_operands(cli, n, operand);
-	int status = refuse_missing_directory(cli, n, operand[n - 1]);
-	if (status != EXIT_DONE)
-		return status;
+	note_mistaken_mode(cli, n, operand[n - 1]);
 	cli->sources = operand;
 	cli->source_count = (size_t)n - !cli->target;
 	cli->src = operand[0];
@@ -69,36 +69,9 @@ static int take_sources(struct cli *cli, int n, char **operand)
 	return EXIT_DONE;
 }
 
-/* A stream would be empty after the first copy. */
-static bool is_stream(const char *path)
-{
-	struct stat st;
-	if (fcopy_operand_kind(path, STDIN_FILENO, NULL) != FCOPY_KIND_PATH)
-		return true;
-	return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode);
-}
-
-/* scp and rsync take USER@HOST:PATH, and others URLs. A file of such a name may exist. */
-static int refuse_remote(char *const *operand, int n)
-{
-	struct stat st;
-	for (int i = 0; i < n; i++) {
-		const char *at = strchr(operand[i], '@'), *colon = strchr(operand[i], ':');
-		bool host = at && colon > at && at > operand[i] &&
-			    !memchr(operand[i], '/', (size_t)(colon - operand[i]));
-		if ((host || strstr(operand[i], "://")) && lstat(operand[i], &st) < 0)
-			return message_usage(operand[i],
-					     "fcopy copies local files, and tcp:HOST:PORT; for a "
-					     "file of this name, write a directory in front of it");
-	}
-	return EXIT_DONE;
-}
-
 int operands_take(struct cli *cli, int n, char **operand)
 {
 	struct stat st;
-	if (refuse_remote(operand, n) != EXIT_DONE)
-		return EXIT_USAGE;
 	if (is_tree(cli, n, operand))
 		return take_sources(cli, n, operand);
 	if (n < 2)
@@ -107,11 +80,8 @@ int operands_take(struct cli *cli, int n, char **operand)
 		return message_usage(operand[3], "one operand too many: use fcopy SRC DST [MODE]");
 	cli->src = operand[0];
 	cli->dst = operand[1];
-	if (cli->action == ACTION_BENCHMARK && is_stream(cli->src))
-		return message_usage(cli->src, "--benchmark needs a file that it can read again");
-	if (cli->tree.follow == FCOPY_FOLLOW_NEVER && lstat(cli->src, &st) == 0 &&
-	    S_ISLNK(st.st_mode)) { /* a symlink has no bytes to copy */
-		cli->sources = operand;
+	if (cli->tree.follow == FCOPY_FOLLOW_NEVER && cli->action == ACTION_COPY) {
+		cli->sources = operand; /* a symlink has no bytes to copy */
 		cli->source_count = 1;
 	}
 	if (n == 2)

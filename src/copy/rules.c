@@ -72,6 +72,27 @@ static unsigned request_dst(const struct request *x)
 	return x->to ? end_of_endpoint(x->to) : end_of_operand(x->dst);
 }
 
+/* scp(1) and rsync(1) take USER@HOST:PATH, and others URLs. A file of such a name may exist. */
+static bool operand_is_remote(const struct operand *o)
+{
+	const char *at = strchr(o->path, '@'), *colon = strchr(o->path, ':');
+	bool host = at && colon > at && at > o->path &&
+		    !memchr(o->path, '/', (size_t)(colon - o->path));
+	return o->kind != OPERAND_STREAM && !o->place.exists && (host || strstr(o->path, "://"));
+}
+
+static int rules_check_remote(const struct request *x, struct fcopy_error *error)
+{
+	const struct operand *o = operand_is_remote(x->src)   ? x->src
+				  : operand_is_remote(x->dst) ? x->dst
+							      : NULL;
+	return o ? error_refuse(error, o->path, EINVAL,
+				"fcopy copies local files, and tcp:HOST:PORT; for a file of this "
+				"name, write a directory in front of it",
+				FCOPY_ADVICE_USAGE)
+		 : 0;
+}
+
 static int rules_refuse(struct fcopy_error *error, const char *path, const char *option,
 			const char *reason, enum fcopy_advice advice)
 {
@@ -260,6 +281,7 @@ static int rules_check_shard(const struct request *x, const struct fcopy_mode *m
 
 #define NO_OFFSETS "a stream has no offsets, which this mode needs"
 #define NO_LIMIT   "only the whole file can be cloned, not its first bytes"
+#define READ_AGAIN "--benchmark needs a file that it can read again"
 #define NO_FILES   "only a copy from a file to a file can be resumed"
 
 /* A row applies if its option was given. It lists what SRC and DST may be. */
@@ -279,12 +301,14 @@ static int rules_check_ends(const struct request *x, const struct fcopy_mode *mo
 		const char *reason;
 		enum fcopy_advice advice;
 	} rules[] = {
+	    {o->scratch, "benchmark", END_DISK | END_FILE, ANY, READ_AGAIN, usage},
+	    {o->scratch && x->src->kind == OPERAND_DIRECTORY, "benchmark", 0, ANY, READ_AGAIN,
+	     usage},
 	    {o->scratch, "benchmark", ANY, END_FILE, "has no directory for a scratch file", usage},
 	    {x->tree && x->tree->recursive, "recursive", END_FILE, END_FILE,
 	     "is a stream: -r and -a copy only paths", usage},
-	    {x->tree && x->tree->follow == FCOPY_FOLLOW_NEVER && x->src->kind != OPERAND_STREAM,
-	     "no-dereference", ANY, END_FILE, "is a stream: a symlink can be copied to a path only",
-	     usage},
+	    {x->tree && x->src->kind == OPERAND_SYMLINK, "no-dereference", ANY, END_FILE,
+	     "is a stream: a symlink can be copied to a path only", usage},
 	    {x->serves, "keep-listening", END_FILE, ANY,
 	     "is not a regular file: it cannot be sent to every client", usage},
 	    {x->serves, "keep-listening", ANY, END_LISTENER, "does not listen: use tcp-listen:PORT",
@@ -330,7 +354,9 @@ static int rules_check_ends(const struct request *x, const struct fcopy_mode *mo
 int rules_check(const struct request *x, struct fcopy_error *error, char detail[FCOPY_DETAIL_MAX])
 {
 	const struct fcopy_mode *mode = x->options->mode ? x->options->mode : fcopy_modes();
-	int r = rules_check_options(x, mode, error, detail);
+	int r = rules_check_remote(x, error);
+	if (r == 0)
+		r = rules_check_options(x, mode, error, detail);
 	if (r == 0)
 		r = rules_check_shard(x, mode, error);
 	return r < 0 ? r : rules_check_ends(x, mode, error);

@@ -27,7 +27,11 @@ static bool disk_full;         /* for files, which ends the copy; not only for a
 
 void tree_failed(const struct cli *cli, const struct fcopy_error *e)
 {
-	if (failures_seen++ < SHOWN || cli->verbose > 0) {
+	if (cli->no_directory_reason && e->unsuitable && e->err == ENOENT) {
+		struct fcopy_error said = *e;
+		said.reason = cli->no_directory_reason;
+		message_text(&said);
+	} else if (failures_seen++ < SHOWN || cli->verbose > 0) {
 		message_text(e);
 		static bool caused;
 		if (hint_text(e->advice))

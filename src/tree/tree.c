@@ -243,15 +243,25 @@ static int check_operand(struct tree *t, const struct operand *src)
 	return !directory && dst->kind != OPERAND_INTO && dst->slash ? refuse_slash(t) : 0;
 }
 
+/* Is it copied as fcopy_copy() does? A file with -P, too, if DST is no file: it is written there.
+ */
+static bool is_copied_alone(const struct tree *t, const struct operand *src)
+{
+	const struct fcopy_tree_options *o = t->options;
+	const enum operand_kind dst = t->destination.kind;
+	const bool written = dst == OPERAND_STREAM ||
+			     (dst == OPERAND_DEVICE && o->follow == FCOPY_FOLLOW_NEVER);
+	return src->kind == OPERAND_STREAM || (src->kind == OPERAND_DEVICE && !o->recursive) ||
+	       (src->kind == OPERAND_FILE && (t->shard || (written && !o->recursive)));
+}
+
 static int copy_operand(struct tree *t, struct operand *src)
 {
 	struct operand to;
 	struct fcopy_error error;
 	struct parents parents = {.count = 0};
 	char path[PATH_MAX], itself[PATH_MAX];
-	if (src->kind == OPERAND_STREAM ||
-	    (src->kind == OPERAND_DEVICE && !t->options->recursive) ||
-	    (src->kind == OPERAND_FILE && t->shard))
+	if (is_copied_alone(t, src))
 		return copy_stream(t, src);
 	int r = check_operand(t, src);
 	if (r < 0)

@@ -223,3 +223,20 @@ load helper
 	expect 0 --context=x a b
 	holds a b
 }
+
+@test "-P with a file: it is written to a stream or device, as without -P" {
+	echo data >a
+	ln -s a l
+	mkfifo f
+	expect 0 -P a -
+	[ "$output" = data ]
+	expect 0 -P a /dev/null
+	timeout "$HANG" cat f >out 3>&- &
+	expect 0 -P a f
+	wait $!
+	holds data out
+	expect 2 -P l -
+	mentions "a symlink can be copied to a path only"
+	expect 0 -P l m
+	[ -L m ]
+}

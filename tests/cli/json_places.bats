@@ -70,7 +70,6 @@ load json
 		--json a - --nope
 		--json --nope a - 2
 		--json --nope a /dev/stdout 2
-		a - 99 --json
 		a - --json --runs=1
 	END
 	run bash -c '"$0" --json --nope a fd:3 2 2>err 3>&1 | cat >out' "$FCOPY"
@@ -99,7 +98,7 @@ load json
 	random a 10000
 	expect 2 --benchmark --json - b
 	valid "$output"
-	is '.done == false' '.usage == "-: --benchmark needs a file that it can read again"'
+	is '.done == false' '.error.option == "benchmark"' '.error.path == "-"'
 	for json in --json --json=report; do
 		echo old >report
 		expect 1 --benchmark $json nope b
