@@ -6,8 +6,8 @@
  *
  *   include/fcopy.h   the public header of libfcopy
  *   src/cli/          what is typed: options and option_table, operands, filters, mode, attributes,
- *                     size, shard, suggest, help, standard (0 to 2 are open); start (of a tree)
- *                     and benchmark, which runs all modes
+ *                     size, shard, suggest, help, standard (0 to 2 are open); start (of a tree),
+ *                     benchmark, which runs all modes, and clean
  *   src/show/         what is printed: messages, errors, events, progress, speed, line, terminal,
  *                     text, utf8, ending, usage, stats, tree_print, operands_ended, flood (of
  *                     warnings), hint, hint_cause, advice, wrap, entry_line, log, json, lines,
@@ -22,17 +22,17 @@
  *                     can exchange names), permissions (of new directories), record and resume
  *                     (an unfinished tree), flush, update (what a merge leaves alone), mirror
  *                     (what it removes), link_dest, prune (outdated entries), census (for
- *                     progress), remove, inside (DST below SRC), rivals and inodes (names that
+ *                     progress), inside (DST below SRC), rivals and inodes (names that
  *                     lead to one file in DST), report, report_entry
  *   src/copy/         policy: rules (what options demand), copy (opens), complete (--resume), run
  *                     (up to the commit), settle (before the commit), closed (after it), notify,
  *                     plan (auto), cached and measure (splice or threads), cpus, ask, modes,
- *                     step, extents, allocate, space, stale, ranges (threads), verify and
+ *                     step, extents, allocate, space, stale, clean, ranges (threads), verify and
  *                     compare, serve (many clients), shard, shard_join, shard_job and
  *                     shard_records (a copy by several processes)
  *   src/part/         what a copy is built in until its commit: private (a directory that only
  *                     this user can enter), part and part_open (DST.fcopy-part), journal,
- *                     journal_read
+ *                     journal_read, left (by killed copies), remove
  *   src/endpoints/    where bytes come from and go: operand and place (names), replace,
  *                     replaceable, temporary and naming (an atomic file), storage (what can be
  *                     renamed), created (a file under its final name), partial (--resume), part
@@ -270,6 +270,7 @@ static int run_action(struct cli *cli, const struct usage *start)
 	case ACTION_HELP: help_print(); return EXIT_DONE;
 	case ACTION_VERSION: puts("fcopy " FCOPY_VERSION); return EXIT_DONE;
 	case ACTION_BENCHMARK: return benchmark(cli, start);
+	case ACTION_CLEAN: return clean_run(cli);
 	default: return copy(cli, start);
 	}
 }

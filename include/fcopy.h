@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * libfcopy copies a file (fcopy_copy), copies several files and directory trees (fcopy_tree), and
- * serves a file to many clients (fcopy_serve). It uses the kernel mechanism that the caller names,
+ * libfcopy copies a file (fcopy_copy), copies several files and directory trees (fcopy_tree),
+ * serves a file to many clients (fcopy_serve), and removes what killed copies left (fcopy_clean).
+ * It uses the kernel mechanism that the caller names,
  * or the fastest safe one. A copy is whole or absent. The library prints nothing, never exits,
  * holds no global state, and changes no signal disposition, umask or working directory. Several
  * threads may copy at the same time.
@@ -593,6 +594,50 @@ struct fcopy_tree_report {
  */
 int fcopy_tree(const char *const *src, size_t n, const char *dst,
 	       const struct fcopy_tree_options *options, struct fcopy_tree_report *report);
+
+/* What an interrupted copy left in a directory. */
+enum fcopy_left_kind {
+	FCOPY_LEFT_FILE,      /* a temporary file */
+	FCOPY_LEFT_DIRECTORY, /* a temporary directory, in which a tree or a special file was made
+			       */
+	FCOPY_LEFT_PART,      /* DST.fcopy-part, which options.resume would continue */
+};
+
+enum fcopy_left_state {
+	FCOPY_LEFT_DEAD,    /* this user's, and no process uses it: it may be removed */
+	FCOPY_LEFT_LIVE,    /* a running copy uses it */
+	FCOPY_LEFT_UNKNOWN, /* whose it is, or whether it is used, is unknown; reason says why */
+	FCOPY_LEFT_REMOVED, /* it was removed */
+	FCOPY_LEFT_FAILED,  /* its removal has failed: error says why */
+};
+
+struct fcopy_left {
+	const char *path;
+	enum fcopy_left_kind kind;
+	enum fcopy_left_state state;
+	const char *reason;       /* of UNKNOWN: a static string; otherwise NULL */
+	uint64_t bytes;           /* of the files in it */
+	bool more;                /* not all files could be measured */
+	int64_t age;              /* seconds since it was last changed */
+	struct fcopy_error error; /* of FAILED */
+};
+
+/* {.api = FCOPY_API} removes nothing. */
+struct fcopy_clean_options {
+	int api; /* must be FCOPY_API */
+	/* Returns whether to remove this one, whose state is DEAD; NULL: nothing is removed. */
+	bool (*remove)(void *user, const struct fcopy_left *);
+	/* Called once for each, when its removal, if there was one, has ended; may be NULL. */
+	void (*notify)(void *user, const struct fcopy_left *);
+	void *user;
+	const volatile int *cancel; /* as in fcopy_options */
+};
+
+/* Finds what killed copies left in a directory, but not in directories below it, and removes what
+ * the caller chooses of it. Another process cannot use what is being removed. Returns 0, or -1 with
+ * the first failure in *error. */
+int fcopy_clean(const char *dir, const struct fcopy_clean_options *options,
+		struct fcopy_error *error);
 
 #ifdef __cplusplus
 }

@@ -13,7 +13,7 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 #define BENCHMARK_RUNS_MAX 1000
 
-enum action { ACTION_COPY, ACTION_BENCHMARK, ACTION_LIST, ACTION_HELP, ACTION_VERSION };
+enum action { ACTION_COPY, ACTION_BENCHMARK, ACTION_CLEAN, ACTION_LIST, ACTION_HELP, ACTION_VERSION };
 
 /* Options that say which entries of a tree are copied. */
 enum filter_kind { FILTER_EXCLUDE, FILTER_INCLUDE, FILTER_EXCLUDE_FROM, FILTER_FILES };
@@ -34,6 +34,7 @@ struct filter_arguments {
 struct cli {
 	enum action action;
 	const char *src, *dst;
+	const char *clean; /* the directory of --clean */
 	struct fcopy_options copy;
 	struct fcopy_tree_options tree;  /* all but its .copy, which is the one above */
 	char **sources;                  /* of a tree */
@@ -83,6 +84,9 @@ void list_json(FILE *);
 /* start.c: copies cli->sources, with cli->copy complete. Returns fcopy_tree()'s result; the
  * failures are printed. */
 int tree_copy(struct cli *, struct fcopy_tree_report *);
+
+/* clean.c: --clean. Returns an exit status. */
+int clean_run(const struct cli *);
 
 /* standard.c: gives a closed descriptor 0, 1 or 2 a placeholder. Without it SRC or DST would get
  * that number, and a message on stderr would be written into the copy. */

@@ -63,6 +63,12 @@ static int set_action(struct cli *cli, const struct option_row *row, const char 
 	return EXIT_DONE;
 }
 
+static int set_clean(struct cli *cli, const struct option_row *row, const char *value)
+{
+	cli->action = ACTION_CLEAN;
+	return set_string(cli, row, value);
+}
+
 static int set_when(struct cli *cli, const struct option_row *row, const char *value)
 {
 	static const char *const names[] = {[FCOPY_WHEN_AUTO] = "auto",
@@ -261,7 +267,7 @@ const struct option_row option_table[] = {
 	{"no-preserve", 0, "LIST", "do not preserve these attributes",
 	 attributes_drop, .not_benchmarked = true},
 	{"force", 'f', NULL, "replace DST despite hard links, ownership, mode or an empty stream",
-	 set_flag, FIELD(copy.force), .not_benchmarked = true},
+	 set_flag, FIELD(copy.force), .not_benchmarked = true, .with_clean = true},
 	{"no-clobber", 'n', NULL, "keep an existing DST unchanged",
 	 set_flag, FIELD(copy.no_clobber), .not_benchmarked = true},
 	{"update", 'u', "[WHICH]", "replace only files that are: older (-u), changed, none, all",
@@ -282,7 +288,8 @@ const struct option_row option_table[] = {
 	 set_context, .not_benchmarked = true},
 	{"verbose", 'v', NULL, "print each copied file; -vv: also why each mechanism was chosen", set_count,
 	 FIELD(verbose), .not_benchmarked = true},
-	{"quiet", 'q', NULL, "print no progress and no warnings", set_flag, FIELD(quiet)},
+	{"quiet", 'q', NULL, "print no progress and no warnings", set_flag, FIELD(quiet),
+	 .with_clean = true},
 	{0},
 	{"fsync", 0, NULL, "succeed only when the copy is on the disk",
 	 set_flag, FIELD(copy.fsync)},
@@ -292,6 +299,8 @@ const struct option_row option_table[] = {
 	 set_flag, FIELD(copy.strict), .not_benchmarked = true},
 	{"resume", 0, NULL, "keep an interrupted copy as DST.fcopy-part, and continue it",
 	 set_flag, FIELD(copy.resume), .not_benchmarked = true},
+	{"clean", 0, "DIR", "list what killed copies left in DIR; remove it after a yes, or with -f",
+	 set_clean, FIELD(clean), .not_benchmarked = true, .with_clean = true},
 	{"shard", 0, "SHARE", "I/N: copy share I of N; auto: from the launcher; finish/N: only commit",
 	 shard_parse, .not_benchmarked = true},
 	{"inplace", 0, "[WHEN]", "overwrite DST: always (the bare option), auto: only if no rename can",
@@ -337,7 +346,7 @@ const struct option_row option_table[] = {
 	{"stats", 0, NULL, "print times, bytes, engines, refusals and memory on stderr afterwards",
 	 set_flag, FIELD(stats), .not_benchmarked = true},
 	{"json", 0, "[FILE]", "print the report as one JSON object, on stdout or in FILE; lines: on stdout, with an object for each entry before it",
-	 set_json, .field = 0},
+	 set_json, .field = 0, .with_clean = true},
 	{"log-file", 0, "FILE", "append what -v prints, with times, to FILE",
 	 set_text, FIELD(log_file), .not_benchmarked = true},
 	{"benchmark", 0, NULL, "time every mode on SRC; write unnamed files beside DST, never DST",

@@ -207,6 +207,18 @@ static int check_program(const struct cli *cli)
 	return EXIT_DONE;
 }
 
+static int check_clean(const struct cli *cli, const bool *given, int n, char **operand)
+{
+	for (size_t i = 0; i < OPTIONS_MAX; i++)
+		if (given[i] && !option_table[i].with_clean)
+			return message_option(option_table[i].name,
+					      "cannot be combined with --clean");
+	if (cli->json_lines)
+		return message_option("json", "lines cannot be combined with --clean");
+	return n > 0 ? message_usage(operand[0], "--clean takes one directory and no operand")
+		     : EXIT_DONE;
+}
+
 static int parse_arguments(struct cli *cli, int argc, char **argv)
 {
 	struct grammar g;
@@ -225,6 +237,8 @@ static int parse_arguments(struct cli *cli, int argc, char **argv)
 			return status;
 		given[row - option_table] = true;
 	}
+	if (cli->action == ACTION_CLEAN)
+		return check_clean(cli, given, argc - optind, argv + optind);
 	if (cli->action != ACTION_COPY && cli->action != ACTION_BENCHMARK)
 		return EXIT_DONE;
 	for (size_t i = 0; i < OPTIONS_MAX; i++)

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "copy.h"
 #include "endpoints/error.h"
+#include "part/left.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -17,14 +18,7 @@
 #define DAY          86400L
 #define NAMES_MAX    4096  /* are read: a directory may be huge, and its server far away */
 #define ENTRIES_MAX  10000 /* of one unfinished tree are measured */
-#define DEPTH_MAX    32    /* each level needs a descriptor */
 #define WARNINGS_MAX 8
-
-struct stale_size {
-	uint64_t bytes;
-	unsigned left; /* entries that may still be measured */
-	bool partial;  /* there are more bytes */
-};
 
 static DIR *open_directory_at(int dir, const char *name)
 {
@@ -42,49 +36,24 @@ static struct dirent *next_entry(DIR *d)
 	return readdir(d);
 }
 
-/* Adds the sizes of the files in d, and below it in the same file system; closes d. */
-static void measure_tree(DIR *d, dev_t device, unsigned depth, struct stale_size *size)
-{
-	struct stat st;
-	if (!d || depth == DEPTH_MAX) {
-		size->partial = true;
-		if (d)
-			closedir(d);
-		return;
-	}
-	for (struct dirent *entry; (entry = next_entry(d));) {
-		if (size->left == 0) {
-			size->partial = true;
-			break;
-		}
-		size->left--;
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-		    fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			continue;
-		if (S_ISREG(st.st_mode))
-			size->bytes += (uint64_t)st.st_size;
-		else if (S_ISDIR(st.st_mode) && st.st_dev == device)
-			measure_tree(open_directory_at(dirfd(d), entry->d_name), device, depth + 1,
-				     size);
-	}
-	closedir(d);
-}
-
 /* Measures a file or an unfinished tree. Returns false if a running copy on this machine has locked
  * the tree: the mtime of a directory does not change when files below it are written. */
-static bool measure(int dir, const char *name, const struct stat *st, struct stale_size *size)
+static bool measure(int dir, const char *name, const struct stat *st, struct left_size *size)
 {
 	if (S_ISREG(st->st_mode)) {
 		size->bytes = (uint64_t)st->st_size;
 		return true;
 	}
-	DIR *d = open_directory_at(dir, name);
-	if (d && private_is_live(dirfd(d))) {
-		closedir(d);
-		return false;
+	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0) {
+		size->partial = true;
+		return true;
 	}
-	measure_tree(d, st->st_dev, 0, size);
-	return true;
+	bool live = private_is_live(fd);
+	if (!live)
+		left_measure(fd, size);
+	close(fd);
+	return !live;
 }
 
 /* As in all messages: at most three digits, and the unit. */
@@ -108,7 +77,7 @@ static bool warn_about(int dir, const char *directory, const char *name,
 {
 	char path[PATH_MAX], reason[128], bytes[32];
 	struct stat st, named;
-	struct stale_size size = {.left = ENTRIES_MAX};
+	struct left_size size = {.entries = ENTRIES_MAX};
 	struct fcopy_error e;
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_uid != geteuid() ||
 	    (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))

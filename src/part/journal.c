@@ -42,6 +42,22 @@ size_t journal_escape(const char *name, size_t size, char to[JOURNAL_PATH])
 	return (size_t)(at - to);
 }
 
+size_t journal_unescape(const char *text, size_t size, char to[JOURNAL_PATH])
+{
+	size_t n = 0;
+	for (size_t i = 0; i < size && n + 1 < JOURNAL_PATH; n++) {
+		if (text[i] == '\\' && size - i >= 4) {
+			to[n] = (char)((text[i + 1] - '0') << 6 | (text[i + 2] - '0') << 3 |
+				       (text[i + 3] - '0'));
+			i += 4;
+		} else {
+			to[n] = text[i++];
+		}
+	}
+	to[n] = '\0';
+	return n;
+}
+
 struct journal_source journal_source_of(const struct stat *st)
 {
 	return (struct journal_source){.inode = st->st_ino,
@@ -114,6 +130,7 @@ static size_t journal_text(const struct journal_fact *f, char *text, size_t room
 		break;
 	case JOURNAL_FLUSHED: n = snprintf(text, room, "flushed"); break;
 	case JOURNAL_LOST: n = snprintf(text, room, "lost"); break;
+	case JOURNAL_PRIVATE: n = snprintf(text, room, "private %ju", (uintmax_t)f->number); break;
 	case JOURNAL_NOTHING: break;
 	}
 	return (size_t)n;
@@ -277,6 +294,8 @@ void journal_parse(const char *line, size_t length, struct journal_fact *f)
 		journal_parse_number(&w, f, JOURNAL_VERSION_IS);
 	else if (journal_is(word, n, "options"))
 		journal_parse_number(&w, f, JOURNAL_OPTIONS);
+	else if (journal_is(word, n, "private"))
+		journal_parse_number(&w, f, JOURNAL_PRIVATE);
 	else if (journal_is(word, n, "name"))
 		journal_parse_text(&w, f, JOURNAL_NAME);
 	else if (journal_is(word, n, "again"))

@@ -34,6 +34,7 @@ enum journal_kind {
 	JOURNAL_AGAIN,
 	JOURNAL_FLUSHED,
 	JOURNAL_LOST,
+	JOURNAL_PRIVATE, /* in a lock: private.h */
 };
 
 /* What identifies a source: an edit changes one of these. */
@@ -46,7 +47,7 @@ struct journal_source {
 /* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): in the order of a line */
 struct journal_fact {
 	enum journal_kind kind;
-	uint64_t number;              /* version; options */
+	uint64_t number;              /* version; options; private: an inode */
 	bool tree;                    /* of source */
 	struct journal_source source; /* of source; of an entry only size and times */
 	struct timespec when; /* an entry: when its source was opened; a run: when it started */
@@ -70,6 +71,8 @@ void journal_parse(const char *line, size_t length, struct journal_fact *);
 
 /* Escapes white space, control characters and backslashes as \ooo. Returns the length. */
 size_t journal_escape(const char *name, size_t size, char to[JOURNAL_PATH]);
+/* The opposite, with a null byte at the end. */
+size_t journal_unescape(const char *text, size_t size, char to[JOURNAL_PATH]);
 
 struct journal_source journal_source_of(const struct stat *);
 bool journal_same_source(const struct journal_source *, const struct journal_source *);
@@ -79,7 +82,7 @@ bool journal_is_recent(const struct journal_source *, const struct timespec *whe
 
 /* What a whole journal says. */
 struct journal {
-	struct journal_fact version, name, source, options, data, run;
+	struct journal_fact version, name, source, options, data, run, private;
 	/* Of a file: so many bytes are complete as far as the last run knows, and on the disk. */
 	off_t prefix, flushed_prefix;
 	bool current; /* the writes of the last run are in the page cache */
@@ -92,8 +95,9 @@ struct journal {
 	size_t slots, entries;
 };
 
-/* Reads an open journal. current: are the facts of this run known to be in the page cache? Returns
- * 0 or -errno; journal_free releases it. A journal without a header is not an error. */
+/* Reads an open journal. current: are the facts of this run known to be in the page cache? NULL: of
+ * none. Returns 0 or -errno; journal_free releases it. A journal without a header is not an error.
+ */
 int journal_read(int fd, struct journal *,
 		 bool (*current)(const struct journal_fact *run, const void *arg), const void *arg);
 void journal_free(struct journal *);

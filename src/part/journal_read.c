@@ -119,6 +119,7 @@ static int journal_take(struct journal *j, const struct journal_fact *f, size_t 
 	case JOURNAL_SOURCE: j->source = *f; break;
 	case JOURNAL_OPTIONS: j->options = *f; break;
 	case JOURNAL_DATA: j->data = *f; break;
+	case JOURNAL_PRIVATE: j->private = *f; break;
 	case JOURNAL_RUN:
 		j->run = *f;
 		j->prefix = j->flushed_prefix = 0;
@@ -154,7 +155,7 @@ int journal_read(int fd, struct journal *j,
 		length = (size_t)(end - (j->text + at));
 		journal_parse(j->text + at, length, &f);
 		if (f.kind == JOURNAL_RUN)
-			counts = current(&f, arg);
+			counts = current && current(&f, arg);
 		r = journal_take(j, &f, at, length, counts);
 	}
 	if (r < 0)

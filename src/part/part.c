@@ -11,11 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#ifndef STATX_MNT_ID
-#define STATX_MNT_ID 0x1000 /* Linux 5.8 */
-#endif
-#define MOUNT_ID_UNIQUE 0x4000 /* STATX_MNT_ID_UNIQUE, Linux 6.8: never used again */
-
 void part_init(struct part *p, int parent, const char *dst)
 {
 	*p = (struct part){.parent = parent, .fd = -1, .lock = -1, .log = -1};
@@ -37,23 +32,6 @@ int part_make(struct part *p)
 	p->exposed = d.exposed;
 	strcpy(p->name, d.name);
 	return 0;
-}
-
-void part_here(int fd, struct journal_fact *run)
-{
-	struct statx sx;
-	char boot[40] = "";
-	*run = (struct journal_fact){.kind = JOURNAL_RUN};
-	int f = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t n = f < 0 ? -1 : read(f, boot, sizeof(boot) - 1);
-	if (f >= 0)
-		close(f);
-	boot[n > 0 ? strcspn(boot, "\n") : 0] = '\0';
-	snprintf(run->boot, sizeof(run->boot), "%s", boot[0] ? boot : "-");
-	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID | MOUNT_ID_UNIQUE, &sx) == 0 &&
-	    sx.stx_mask & (STATX_MNT_ID | MOUNT_ID_UNIQUE))
-		run->mount = sx.stx_mnt_id;
-	clock_gettime(CLOCK_REALTIME, &run->when);
 }
 
 /* Moving changes the directory's "..", which needs its w: a umask may have withheld that. */
@@ -101,7 +79,7 @@ int part_describe(struct part *p, const char *dst, const struct stat *src, uint6
 	/* A umask may have withheld rights; storage may lack the call. */
 	if ((log.st_mode & 07777) != 0600)
 		(void)!fchmod(p->log, 0600);
-	part_here(p->fd, &run);
+	private_here(p->fd, &run);
 	const struct journal_fact facts[] = {
 	    {.kind = JOURNAL_VERSION_IS, .number = JOURNAL_VERSION},
 	    {.kind = JOURNAL_NAME, .text = dst, .size = strlen(dst)},
@@ -177,7 +155,7 @@ void part_note_run(struct part *p, off_t prefix)
 	char text[1 + 2 * JOURNAL_LINE];
 	struct journal_fact run;
 	text[0] = '\n';
-	part_here(p->fd, &run);
+	private_here(p->fd, &run);
 	size_t size = part_format(text, 1, &run);
 	if (prefix > 0)
 		size = part_format(text, size,

@@ -108,10 +108,6 @@ static inline int part_refuse(struct part *p, int err, const char *reason, enum 
 
 /* Is it a local file system, whose page cache has what was written also if the disk refuses it? */
 bool part_is_local(int fd);
-/* This boot and the mount of fd, as the journal notes them. A mount ID that is used again after
- * umount(2) is of a file system that was flushed. */
-void part_here(int fd, struct journal_fact *run);
-
 /* A process that was killed between two steps of publishing or retiring a part leaves a hidden
  * directory without bytes of a copy. Removes it, if `name` in `parent` is one of this user and no
  * process has it. Returns whether it is gone. */

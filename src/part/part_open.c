@@ -105,12 +105,6 @@ static bool part_flush_data(const struct part *p)
 	return clean;
 }
 
-static bool part_unknown_run(const struct journal_fact *run, const void *none)
-{
-	(void)run, (void)none;
-	return false;
-}
-
 static int part_read(struct part *p)
 {
 	struct stat st, own;
@@ -127,9 +121,9 @@ static int part_read(struct part *p)
 	    (!p->exposed && (st.st_mode & 07777) != 0600))
 		return part_refuse(p, EPERM, "its .fcopy-part has a journal that is not its own",
 				   FCOPY_ADVICE_REMOVE_PART);
-	part_here(p->fd, &here);
+	private_here(p->fd, &here);
 	bool clean = part_is_local(p->fd) && part_flush_data(p);
-	int r = journal_read(p->log, &p->journal, clean ? part_same_run : part_unknown_run, &here);
+	int r = journal_read(p->log, &p->journal, clean ? part_same_run : NULL, &here);
 	return r < 0 ? part_fail(p, "read of its journal", -r) : 0;
 }
 
@@ -137,7 +131,7 @@ static int part_read(struct part *p)
 static bool part_same_boot(const struct part *p)
 {
 	struct journal_fact here;
-	part_here(p->fd, &here);
+	private_here(p->fd, &here);
 	return strcmp(here.boot, p->journal.run.boot) == 0;
 }
 

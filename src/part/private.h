@@ -5,6 +5,8 @@
 #ifndef PART_PRIVATE_H
 #define PART_PRIVATE_H
 
+#include "journal.h"
+
 #include <stdbool.h>
 #include <sys/stat.h>
 
@@ -49,6 +51,10 @@ bool private_may_have_name(int fd, int parent, const char *name);
 /* Locks it; waits up to a second. lock: LOCK_SH or LOCK_EX. Returns 0 or -errno. */
 int private_take_lock(int fd, int lock, const volatile int *cancel);
 bool private_lacks_locks(int err); /* of a lock that failed: are locks unsupported? */
+
+/* This boot and the mount of fd, as the journal notes them. A mount ID that is used again after
+ * umount(2) is of a file system that was flushed. */
+void private_here(int fd, struct journal_fact *run);
 
 /* The owner and mode that a new file gets in this directory if it is created with `mode`. It is
  * known by its descriptor from the start, and removed. Returns 0 or -errno. */

@@ -35,11 +35,6 @@ static bool names_add(struct bytes *b, const char *name)
 	return true;
 }
 
-static bool is_dot(const char *name)
-{
-	return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
-}
-
 static int names_collect(int fd, struct bytes *b, char *buffer, const char **call)
 {
 	ssize_t n;
@@ -47,7 +42,7 @@ static int names_collect(int fd, struct bytes *b, char *buffer, const char **cal
 	while ((n = getdents64(fd, buffer, BUFFER_SIZE)) > 0)
 		for (ssize_t at = 0; at < n;) {
 			const struct dirent64 *d = (const void *)(buffer + at);
-			if (!is_dot(d->d_name) && !names_add(b, d->d_name)) {
+			if (!name_is_dot(d->d_name) && !names_add(b, d->d_name)) {
 				*call = "malloc";
 				return -ENOMEM;
 			}

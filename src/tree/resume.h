@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * An unfinished tree: what its journal notes, and how --resume continues it. And the removal of
- * entries and trees that this program made.
+ * An unfinished tree: what its journal notes, and how --resume continues it.
  */
 #ifndef TREE_RESUME_H
 #define TREE_RESUME_H
 
+#include "part/remove.h"
 #include "tree.h"
 
 /* resume.c: makes the entry `name` of an unfinished tree a directory. An existing directory gets
@@ -43,13 +43,6 @@ void record_leave(struct worker *);
 void record_keep(struct record *);
 /* The tree has ended. */
 void record_end(struct record *);
-
-/* remove.c: removes everything below `root`, an open directory that only this process writes to,
- * and then its name in `dir`. Adds the number of removed entries to *count, unless count is NULL.
- * Returns 0, or -errno with the rest left there. */
-int remove_tree(int root, int dir, const char *name, uint64_t *count);
-/* Removes an entry of a part, of any type. Returns 0 or -errno. */
-int remove_entry(int dir, const char *name);
 
 /* prune.c: removes from a destination directory what the source does not have. Reports a failure if
  * two copies have one name there, as on a file system that ignores case. */

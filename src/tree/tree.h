@@ -23,6 +23,7 @@
 #include "endpoints/identity.h"
 #include "endpoints/storage.h"
 #include "part/private.h"
+#include "source/names.h"
 #include "tuner.h"
 
 #include <pthread.h>
@@ -64,12 +65,6 @@ struct directory {
 	const char *src_path, *dst_path; /* of an operand: for messages */
 	char name[];                     /* of a subdirectory: in its parent */
 };
-
-/* Is it . or .., which every directory has? */
-static inline bool name_is_dot(const char *name)
-{
-	return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
-}
 
 /* FNV-1a of 64 bits, so that every build of fcopy shares a tree alike. */
 #define HASH_START 0xcbf29ce484222325u

@@ -4,13 +4,16 @@
  * levels above free some space.
  */
 #define _GNU_SOURCE
-#include "resume.h"
+#include "remove.h"
+#include "io/io.h"
+#include "io/libc.h"
+#include "source/names.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define DEPTH     16 /* 8 KiB of stack each */

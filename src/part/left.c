@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT
+ * Implements left.h. Only what three questions answer is removed:
+ *
+ *   whose?   trust as in part.h. The owner of the directory above can give a name that looks like
+ *            ours to any directory of this user: its lock or its journal must name its own inode,
+ *            and it may contain nothing but what a copy makes.
+ *   used?    the lock. On local storage it is also the lock of clients that a file server on this
+ *            machine has.
+ *   where?   Elsewhere another machine may hold a lock that this one cannot see, unless the copy
+ *            was made in this boot of this machine.
+ *
+ * A temporary file has no lock: one more call for each file would slow down the only storage that
+ * has such files, which is mostly remote, and locks prove nothing there.
+ */
+#define _GNU_SOURCE
+#include "left.h"
+#include "io/io.h"
+#include "remove.h"
+#include "source/names.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#define DEPTH_MAX  32      /* each level needs a descriptor */
+#define PART_ENTRY "entry" /* a special file in the making: src/tree/aside.c */
+
+/* What a directory contains. */
+enum {
+	LEFT_LOCK = 1,
+	LEFT_JOURNAL = 2,
+	LEFT_DATA = 4,
+	LEFT_ENTRY = 8,
+	LEFT_SHARE = 16,
+	LEFT_OTHER = 32
+};
+
+static bool left_unknown(struct left *l, const char *reason)
+{
+	l->state = FCOPY_LEFT_UNKNOWN;
+	l->reason = reason;
+	return false;
+}
+
+static int left_contents(int fd)
+{
+	struct name_list list;
+	const char *call;
+	int dir = io_reopen_directory(fd), has = 0;
+	int r = dir < 0 ? dir : names_read(dir, &list, &call);
+	if (dir >= 0)
+		close(dir);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < list.count; i++)
+		has |= strcmp(list.name[i], PRIVATE_LOCK) == 0   ? LEFT_LOCK
+		       : strcmp(list.name[i], PART_JOURNAL) == 0 ? LEFT_JOURNAL
+		       : strcmp(list.name[i], PART_DATA) == 0    ? LEFT_DATA
+		       : strcmp(list.name[i], PART_ENTRY) == 0   ? LEFT_ENTRY
+		       : strncmp(list.name[i], "share.", 6) == 0 ? LEFT_SHARE
+								 : LEFT_OTHER;
+	names_free(&list);
+	return has;
+}
+
+/* Opens a file in it that only this user can have written. Returns a descriptor or -errno. */
+static int left_open(const struct left *l, const char *name, int flags)
+{
+	struct stat st;
+	int fd = openat(l->part.fd, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
+	    st.st_uid == l->st.st_uid && (l->part.exposed || (st.st_mode & 07777) == 0600))
+		return fd;
+	close(fd);
+	return -EPERM;
+}
+
+static bool left_is_local(const struct left *l)
+{
+	return part_is_local(l->part.fd) || major(l->st.st_dev) != 0;
+}
+
+/* flock(2) of a client of NFS or SMB is a POSIX lock of the server. */
+static int left_take_lock(const struct left *l, int fd)
+{
+	struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	int r = private_take_lock(fd, LOCK_EX, NULL);
+	if (r == 0 && left_is_local(l) && fcntl(fd, F_OFD_SETLK, &all) < 0)
+		r = errno == EACCES || errno == EAGAIN ? -EWOULDBLOCK : -errno;
+	return r;
+}
+
+/* Reads what the lock and the journal say; missing files say nothing. */
+static int left_read(struct left *l, struct journal *lock)
+{
+	int r = 0, log = left_open(l, PART_JOURNAL, O_RDONLY);
+	*lock = (struct journal){.text = NULL};
+	if (log >= 0) {
+		struct stat st;
+		r = journal_read(log, &l->part.journal, NULL, NULL);
+		if (fstat(log, &st) == 0 && st.st_mtime > l->changed)
+			l->changed = st.st_mtime;
+		close(log);
+	} else if (log != -ENOENT) {
+		r = log;
+	}
+	if (r == 0 && l->part.lock >= 0)
+		r = journal_read(l->part.lock, lock, NULL, NULL);
+	return r;
+}
+
+static bool left_has_header(const struct left *l)
+{
+	const struct journal *j = &l->part.journal;
+	return j->version.kind && j->version.number == JOURNAL_VERSION && j->name.kind &&
+	       j->data.kind && j->run.kind && j->data.part == l->st.st_ino;
+}
+
+/* Does the journal say that it has this name? */
+static bool left_has_name(const struct left *l, const char *name)
+{
+	const struct journal_fact *f = &l->part.journal.name;
+	char dst[JOURNAL_PATH], part[NAME_MAX + 1];
+	return journal_unescape(f->text, f->size, dst) <= NAME_MAX &&
+	       (part_make_name(part, dst), strcmp(part, name) == 0);
+}
+
+/* Was it made by this program, and, as far as that is known, on this machine? */
+static bool left_is_proved(struct left *l, const struct journal *lock, const char *name)
+{
+	struct journal_fact here;
+	const bool header = left_has_header(l);
+	const struct journal_fact *run = header ? &l->part.journal.run : &lock->run;
+	if (l->kind == FCOPY_LEFT_PART && (!header || !left_has_name(l, name)))
+		return left_unknown(l, "its journal is not its own");
+	if (!header && (!lock->private.kind || lock->private.number != l->st.st_ino))
+		return left_unknown(l, "nothing in it shows that fcopy made it here");
+	private_here(l->part.fd, &here);
+	if (left_is_local(l) || (here.boot[0] != '-' && strcmp(run->boot, here.boot) == 0))
+		return true;
+	return left_unknown(l, "another machine may be using it");
+}
+
+/* Does it hold no bytes of a copy? */
+static bool left_is_bare(const struct left *l, int has)
+{
+	struct stat st;
+	if (!(has & (LEFT_DATA | LEFT_ENTRY)))
+		return true;
+	if (has & LEFT_ENTRY || fstatat(l->part.fd, PART_DATA, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	return S_ISREG(st.st_mode) && st.st_size == 0;
+}
+
+static bool left_examine_content(struct left *l, const char *name)
+{
+	struct journal lock = {.text = NULL};
+	struct part *p = &l->part;
+	const bool hidden = l->kind == FCOPY_LEFT_DIRECTORY;
+	int has = left_contents(p->fd);
+	if (has < 0)
+		return left_unknown(l, "it cannot be read");
+	if (has & LEFT_SHARE)
+		return left_unknown(l, "it belongs to a copy in shards");
+	if (has & LEFT_OTHER)
+		return left_unknown(l, "it contains what fcopy did not make");
+	if (has & LEFT_LOCK) {
+		p->lock = left_open(l, PRIVATE_LOCK, O_RDWR);
+		int r = p->lock < 0 ? p->lock : left_take_lock(l, p->lock);
+		if (r == -EWOULDBLOCK)
+			l->state = FCOPY_LEFT_LIVE;
+		if (r < 0)
+			return r != -EWOULDBLOCK && left_unknown(l, "it cannot be locked");
+	} else if (!hidden || has & (LEFT_DATA | LEFT_ENTRY)) {
+		return left_unknown(l, "it has no lock");
+	}
+	/* The maker of an empty directory has not locked it yet, and makes another one. */
+	if (hidden && left_is_bare(l, has))
+		return true;
+	int r = left_read(l, &lock);
+	bool proved = r == 0 && left_is_proved(l, &lock, name);
+	journal_free(&lock);
+	return r < 0 ? left_unknown(l, "its journal cannot be read") : proved;
+}
+
+static void left_examine(struct left *l, int parent, const char *name)
+{
+	struct part *p = &l->part;
+	l->state = FCOPY_LEFT_UNKNOWN;
+	if (!S_ISDIR(l->st.st_mode)) {
+		l->reason = l->kind == FCOPY_LEFT_PART
+				? "an earlier version of fcopy, or another program, made it"
+			    : l->st.st_uid != geteuid()
+				? "it belongs to another user"
+				: "a temporary file has no lock: a copy may still be writing it";
+		return;
+	}
+	p->parent = parent;
+	p->fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (p->fd < 0 || fstat(p->fd, &l->st) < 0) {
+		l->reason = errno == EACCES ? "it belongs to another user" : "it cannot be opened";
+		return;
+	}
+	if (!private_is_ours(parent, &l->st, &p->exposed)) {
+		l->reason = l->st.st_uid != geteuid() ? "it belongs to another user"
+						      : "it is open to other users";
+		return;
+	}
+	snprintf(p->name, sizeof(p->name), "%s", name);
+	p->published = l->kind == FCOPY_LEFT_PART;
+	if (left_examine_content(l, name))
+		l->state = FCOPY_LEFT_DEAD;
+}
+
+static bool left_is_part(const char *name)
+{
+	const size_t length = strlen(name), suffix = sizeof(PART_SUFFIX) - 1;
+	return length > suffix && strcmp(name + length - suffix, PART_SUFFIX) == 0;
+}
+
+bool left_find(struct left *l, int parent, const char *name)
+{
+	const bool drawn = temporary_is_drawn(name);
+	*l = (struct left){.part = {.fd = -1, .lock = -1, .log = -1}};
+	if ((!drawn && !left_is_part(name)) ||
+	    fstatat(parent, name, &l->st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    (!S_ISREG(l->st.st_mode) && !S_ISDIR(l->st.st_mode)))
+		return false;
+	l->kind = !drawn                   ? FCOPY_LEFT_PART
+		  : S_ISDIR(l->st.st_mode) ? FCOPY_LEFT_DIRECTORY
+					   : FCOPY_LEFT_FILE;
+	l->changed = l->st.st_mtime;
+	left_examine(l, parent, name);
+	return true;
+}
+
+static bool left_is_mounted(int dir, int fd)
+{
+	struct journal_fact above, below;
+	private_here(dir, &above);
+	private_here(fd, &below);
+	return above.mount != below.mount;
+}
+
+static int left_remove_data(const struct part *p)
+{
+	int r, fd = part_open_data(p, O_RDONLY | O_DIRECTORY);
+	if (fd == -ENOENT)
+		return 0;
+	if (fd < 0)
+		return unlinkat(p->fd, PART_DATA, 0) < 0 ? -errno : 0;
+	r = left_is_mounted(p->fd, fd) ? -EBUSY : remove_tree(fd, p->fd, PART_DATA, NULL);
+	close(fd);
+	return r;
+}
+
+/* As a copy retires its part: nobody continues it under a hidden name, and a removal that is
+ * interrupted can be continued, because the lock and the journal go last. */
+int left_remove(struct left *l)
+{
+	struct part *p = &l->part;
+	int r = part_is_named(p) ? 0 : errno ? -errno : -ESTALE;
+	if (r == 0 && p->published)
+		r = part_hide(p);
+	if (r == 0)
+		r = left_remove_data(p);
+	if (r == 0 && (r = remove_entry(p->fd, PART_ENTRY)) == -ENOENT)
+		r = 0;
+	if (r < 0)
+		return r;
+	part_close(p, true);
+	struct stat st;
+	return fstatat(p->parent, p->name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT
+		   ? 0
+		   : -ENOTEMPTY;
+}
+
+void left_close(struct left *l)
+{
+	part_close(&l->part, false);
+}
+
+static void left_measure_below(int fd, dev_t device, unsigned depth, struct left_size *size);
+
+static void left_measure_entry(int fd, const char *name, dev_t device, unsigned depth,
+			       struct left_size *size)
+{
+	struct stat st;
+	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return;
+	if (S_ISREG(st.st_mode))
+		size->bytes += (uint64_t)st.st_size;
+	if (!S_ISDIR(st.st_mode) || st.st_dev != device)
+		return;
+	int below = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	size->partial |= below < 0;
+	if (below >= 0)
+		left_measure_below(below, device, depth + 1, size);
+}
+
+/* Closes fd. */
+static void left_measure_below(int fd, dev_t device, unsigned depth, struct left_size *size)
+{
+	DIR *d = depth < DEPTH_MAX ? fdopendir(fd) : NULL;
+	if (!d) {
+		size->partial = true;
+		close(fd);
+		return;
+	}
+	/* cppcheck-suppress readdirCalled */
+	for (const struct dirent *e; (e = readdir(d));) {
+		if (size->entries == 0 ||
+		    (size->cancel && __atomic_load_n(size->cancel, __ATOMIC_RELAXED))) {
+			size->partial = true;
+			break;
+		}
+		size->entries--;
+		if (!name_is_dot(e->d_name))
+			left_measure_entry(fd, e->d_name, device, depth, size);
+	}
+	closedir(d);
+}
+
+void left_measure(int fd, struct left_size *size)
+{
+	struct stat st;
+	int dir = io_reopen_directory(fd);
+	if (dir >= 0 && fstat(dir, &st) == 0) {
+		left_measure_below(dir, st.st_dev, 0, size);
+		return;
+	}
+	size->partial = true;
+	if (dir >= 0)
+		close(dir);
+}

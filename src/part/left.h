@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What killed copies left in a directory: which of it is this user's and dead, and its removal.
+ */
+#ifndef PART_LEFT_H
+#define PART_LEFT_H
+
+#include "part.h"
+
+#include <time.h>
+
+struct left {
+	enum fcopy_left_kind kind;
+	enum fcopy_left_state state;
+	const char *reason; /* of UNKNOWN: static */
+	struct stat st;
+	time_t changed;   /* when it was last changed, as far as its directory and journal show */
+	struct part part; /* of DEAD: open and locked */
+};
+
+/* Could a copy have left an entry of this name? If so, opens it, and finds out whose it is and
+ * whether it is used. left_close() closes it. */
+bool left_find(struct left *, int parent, const char *name);
+/* Removes what is DEAD. Returns 0, or -errno with the rest left there. */
+int left_remove(struct left *);
+void left_close(struct left *);
+
+/* Adds up the sizes of files. */
+struct left_size {
+	uint64_t bytes;
+	unsigned entries; /* that may still be measured */
+	bool partial;     /* there are more bytes */
+	const volatile int *cancel;
+};
+/* The files in an open directory, and below it in the same file system. */
+void left_measure(int fd, struct left_size *);
+
+#endif

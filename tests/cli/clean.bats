@@ -1,0 +1,222 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# --clean: what killed copies left is listed, and removed only if it is certainly fcopy's own and not in use.
+
+load helper
+
+setup() {
+	T=$(mktemp -d "${TMPDIR:-/tmp}/fcopy-cli.XXXXXX")
+	chmod 755 "$T"
+	cd "$T" || return
+	umask 022
+	mkdir -p src/sub d
+	head -c 3000 /dev/zero >src/a
+	ln -s a src/sub/link
+	mkdir -m 555 src/closed
+}
+
+# killed CALL N ARG…: fcopy ARG… is killed at its Nth CALL, in whatever thread.
+killed() {
+	local call=$1 n=$2
+	shift 2
+	run timeout -s KILL "$HANG" strace -f -qq -o trace -e trace="$call" \
+		-e inject="$call:signal=KILL:when=$n" "$FCOPY" -j1 "$@"
+	[ "$status" = 137 ]
+}
+
+# left: the names in d.
+left() {
+	ls -A d
+}
+
+@test "a killed new tree, and parts of a tree and of a file, are listed, and removed with -f" {
+	local hidden
+	need_strace
+	killed renameat2 2 -r src d/new
+	hidden=$(left)
+	[[ $hidden == .fcopy-* ]]
+	killed fchmod 1 -r --resume src "d/a tree"
+	killed renameat 1 --resume src/a d/file
+	expect 0 --clean d </dev/null
+	[ "$stderr" = "" ]
+	grep -qx "d/$hidden: temporary directory, [0-9.]* KiB, [0-9]* [a-z]* old: not in use, can be removed" <<<"$output"
+	grep -qx "d/file.fcopy-part: unfinished copy, .*: not in use, can be removed" <<<"$output"
+	grep -qx "d/a tree.fcopy-part: unfinished copy, .*: not in use, can be removed" <<<"$output"
+	[ "$(wc -l <<<"$output")" = 3 ]
+	[ "$(left | wc -l)" = 3 ]
+	expect 0 --clean d -f
+	[ "$(grep -c ': removed$' <<<"$output")" = 3 ]
+	[ "$(left)" = "" ]
+	expect 0 --clean d
+	lists "d: killed copies left nothing here"
+}
+
+@test "a part that a running copy uses is left alone, and its removal while it is used cannot begin" {
+	need_strace
+	killed fchmod 1 -r --resume src d/new
+	exec 7>>d/new.fcopy-part/lock
+	flock -s 7
+	expect 0 --clean d -f
+	[[ $output == "d/new.fcopy-part: unfinished copy, "*": in use" ]]
+	[ -e d/new.fcopy-part/data/a ]
+	exec 7>&-
+	expect 0 -r --resume src d/new
+	diff -r --no-dereference src d/new
+	rm -r d/new
+}
+
+@test "names that were exchanged, and what fcopy did not make, are left alone" {
+	need_strace
+	killed fchmod 1 -r --resume src d/new
+	mv d/new.fcopy-part d/other.fcopy-part # the name of another copy's part
+	expect 0 --clean d -f
+	[[ $output == *": left alone: its journal is not its own" ]]
+	mv d/other.fcopy-part d/new.fcopy-part
+	mkdir -m 700 d/copied && cp -a d/new.fcopy-part/. d/copied # with another inode
+	rm -r d/new.fcopy-part
+	mv d/copied d/new.fcopy-part
+	expect 0 --clean d -f
+	[[ $output == *": left alone: its journal is not its own" ]]
+	mv d/new.fcopy-part d/.fcopy-0123456789abcdef
+	expect 0 --clean d -f
+	[[ $output == *": left alone: nothing in it shows that fcopy made it here" ]]
+	touch d/.fcopy-0123456789abcdef/mine
+	expect 0 --clean d -f
+	[[ $output == *": left alone: it contains what fcopy did not make" ]]
+	rm d/.fcopy-0123456789abcdef/lock d/.fcopy-0123456789abcdef/mine
+	expect 0 --clean d -f
+	[[ $output == *": left alone: it has no lock" ]]
+	[ -e d/.fcopy-0123456789abcdef/data/a ]
+	chmod 755 d/.fcopy-0123456789abcdef
+	expect 0 --clean d -f
+	[[ $output == *": left alone: it is open to other users" ]]
+	[ -e d/.fcopy-0123456789abcdef/data/a ]
+	rm -rf d/.fcopy-*
+	ln -s "$T/src" d/.fcopy-0123456789abcdef
+	mkfifo d/b.fcopy-part
+	echo precious >d/.fcopy-fedcba9876543210
+	echo old >d/c.fcopy-part
+	expect 0 --clean d -f
+	grep -q "^d/.fcopy-fedcba9876543210: temporary file, 9 B, .*: left alone: a temporary file has no lock" <<<"$output"
+	grep -q "^d/c.fcopy-part: .*: left alone: an earlier version of fcopy, or another program, made it" <<<"$output"
+	[ "$(wc -l <<<"$output")" = 2 ]
+	[ "$(left | wc -l)" = 4 ]
+	rm d/.fcopy-*
+}
+
+@test "what belongs to another user is left alone" {
+	need_root "another user's part"
+	need_strace
+	killed fchmod 1 -r --resume src d/new
+	chown -R 65534 d/new.fcopy-part
+	expect 0 --clean d -f
+	[[ $output == *": left alone: it belongs to another user" ]]
+	[ -e d/new.fcopy-part/data/a ]
+	chmod 777 d
+	chown 0 d/new.fcopy-part
+	as_nobody 0 --clean d -f
+	[[ $output == *": left alone: it belongs to another user" ]]
+}
+
+@test "killed while it removes, --clean continues" {
+	need_strace
+	killed fchmod 1 -r --resume src d/new
+	run timeout -s KILL "$HANG" strace -f -qq -o trace -e trace=unlinkat \
+		-e inject=unlinkat:signal=KILL:when=2 "$FCOPY" --clean d -f
+	[ "$status" = 137 ]
+	[[ $(left) == .fcopy-* ]]
+	expect 0 --clean d -f
+	[[ $output == *": removed" ]]
+	[ "$(left)" = "" ]
+}
+
+@test "a removal that fails is reported, and the exit status is 1" {
+	need_strace
+	killed fchmod 1 -r --resume src d/new
+	run --separate-stderr strace -f -qq -o trace -e trace=unlinkat \
+		-e inject=unlinkat:error=EIO "$FCOPY" --clean d -f
+	demand 1
+	mentions "d/new.fcopy-part: remove: Input/output error"
+	[[ $output == *": cannot be removed" ]]
+	rm -rf d/.fcopy-*
+	expect 1 --clean nowhere
+	says "fcopy: nowhere: open: No such file or directory"
+}
+
+@test "on a terminal, each is removed after a yes" {
+	need python3
+	need_strace
+	killed fchmod 1 -r --resume src d/one
+	killed fchmod 1 -r --resume src d/two
+	run python3 -c 'import os, pty, sys
+answers = [b"n\n", b"yes\n"]
+def read(fd):
+    text = os.read(fd, 1024)
+    if text.rstrip().endswith(b")?"):
+        os.write(fd, answers.pop(0))
+    return text
+sys.exit(os.waitstatus_to_exitcode(pty.spawn([os.environ["FCOPY"], "--clean", "d"], read)))'
+	demand 0
+	[[ $output == *"remove 'd/one.fcopy-part' (unfinished copy, "* ]]
+	[ "$(left)" = one.fcopy-part ]
+	expect 0 --clean d -f
+}
+
+@test "--json lists the same; the object matches the schema" {
+	need jq python3
+	need_strace
+	killed fchmod 1 -r --resume src d/new
+	touch d/.fcopy-0123456789abcdef
+	expect 0 --clean d --json
+	jq -e '.clean == "d" and .done and .error == null and (.left | length == 2)' <<<"$output"
+	jq -e '.left[0] | .kind == "file" and .state == "unknown" and .bytes == 0 and .reason != null' <<<"$output"
+	jq -e '.left[1] | .kind == "part" and .state == "dead" and .bytes > 3000 and .age < 3600' <<<"$output"
+	if python3 -c 'import jsonschema' 2>/dev/null; then
+		python3 -c 'import json, sys, jsonschema
+jsonschema.validate(json.loads(sys.argv[2]), json.load(open(sys.argv[1])))' \
+			"$BATS_TEST_DIRNAME/../../src/dist/fcopy.schema.json" "$output"
+	else
+		reports "no python3-jsonschema"
+	fi
+	expect 0 --clean d -f -q
+	lists ""
+	[ "$(left)" = .fcopy-0123456789abcdef ]
+	rm d/.fcopy-*
+}
+
+@test "--clean takes one directory; options of copies are refused" {
+	usage_error "src: --clean takes one directory and no operand" --clean d src
+	usage_error "--recursive: cannot be combined with --clean" -r --clean d
+	usage_error "--json: lines cannot be combined with --clean" --json=lines --clean d
+	usage_error "--clean: needs a value" --clean
+	usage_error "--clean: invalid value '' (empty)" --clean=
+}
+
+@test "on storage of other machines, only what was made since this machine was started is removed" {
+	need_strace
+	need python3
+	mkdir backing
+	by_fuse rw 'strace -f -qq -o trace -e trace=fchmod -e inject=fchmod:signal=KILL:when=1 "$FCOPY" -j1 -r --resume src m/new || true'
+	[ -d backing/new.fcopy-part ]
+	cp backing/new.fcopy-part/journal journal
+	python3 - journal backing/new.fcopy-part/journal <<-'END'
+		import sys
+		def sealed(line):
+		    hash = 0xcbf29ce484222325
+		    for byte in line:
+		        hash = (hash ^ byte) * 0x100000001b3 % 2**64
+		    return b'%08x ' % (hash >> 32 ^ hash % 2**32) + line
+		lines = [line[9:].split(b' ') for line in open(sys.argv[1], 'rb').read().splitlines()]
+		for line in lines:
+		    if line[0] == b'run':
+		        line[1] = b'another-boot'
+		open(sys.argv[2], 'wb').write(b''.join(sealed(b' '.join(line)) + b'\n' for line in lines))
+	END
+	by_fuse rw '"$FCOPY" --clean m -f'
+	[[ $output == *": left alone: another machine may be using it" ]]
+	[ -e backing/new.fcopy-part/data ]
+	cat journal >backing/new.fcopy-part/journal
+	by_fuse rw '"$FCOPY" --clean m -f'
+	[[ $output == *": removed" ]]
+	[ "$(ls -A backing)" = "" ]
+}
