@@ -79,13 +79,19 @@ static bool entry_is_exact(struct worker *w, int fd, const struct stat *st)
 	return w->is_exact;
 }
 
-/* O_EXCL or the commit met the copy of another entry. */
+/* O_EXCL, the commit or the type of what is there met the copy of another entry, which may be
+ * special_place's and not yet claimed. */
 static bool entry_met_rival(struct worker *w, const struct entry *e)
 {
 	const struct fcopy_error *error = &w->file.error;
-	bool exists = error->err == EEXIST && error->call && strcmp(error->call, "open") == 0;
-	return error->err == ENOTUNIQ ||
-	       (exists && (!w->tree->atomic || rivals_have(w->tree, e->dir->dst, e->as)));
+	if (error->err != EEXIST)
+		return error->err == ENOTUNIQ;
+	if (!w->tree->atomic)
+		return error->call && strcmp(error->call, "open") == 0;
+	rivals_lock(w->tree);
+	bool have = rivals_have(w->tree, e->dir->dst, e->as);
+	rivals_unlock(w->tree);
+	return have;
 }
 
 /* A regular file that is open, and its fstat; closes fd. Returns 0 or -errno, reported. */

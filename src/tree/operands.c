@@ -175,6 +175,6 @@ int operands_check(struct tree *t)
 {
 	int r = check_rules(t);
 	if (r == 0)
-		r = check_names(t);
-	return r < 0 ? r : check_directory(t);
+		r = check_directory(t);
+	return r < 0 ? r : check_names(t);
 }

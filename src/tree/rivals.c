@@ -266,9 +266,11 @@ int rivals_report(struct worker *w, const struct entry *e)
 	struct fcopy_error error;
 	char path[PATH_MAX];
 	if (!w->tree->single) {
+		rivals_lock(w->tree); /* no name gets another inode meanwhile */
 		if (!stat_both(e, e->name, &s.src, &s.dst))
 			s.dst.st_nlink = 0;
 		search_directory(&s, e->dir->src);
+		rivals_unlock(w->tree);
 		if (is_listed_twice(&s) || is_same_source(&s))
 			return -EALREADY;
 	}
