@@ -2,10 +2,9 @@
  *
  * libfcopy copies a file (fcopy_copy), copies several files and directory trees (fcopy_tree),
  * serves a file to many clients (fcopy_serve), and removes what killed copies left (fcopy_clean).
- * It uses the kernel mechanism that the caller names,
- * or the fastest safe one. A copy is whole or absent. The library prints nothing, never exits,
- * holds no global state, and changes no signal disposition, umask or working directory. Several
- * threads may copy at the same time.
+ * It uses the kernel mechanism that the caller names, or a fast and safe one. A copy is whole or
+ * absent. The library prints nothing, never exits, holds no global state, and changes no signal
+ * disposition, umask or working directory. Several threads may copy at the same time.
  */
 #ifndef FCOPY_H
 #define FCOPY_H

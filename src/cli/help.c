@@ -13,10 +13,10 @@ static const char head[] =
     "Usage: fcopy [OPTION]... SRC DST [MODE]\n"
     "  or:  fcopy [OPTION]... SRC... DIR\n"
     "  or:  fcopy [OPTION]... -t DIR SRC...\n"
-    "  or:  fcopy [OPTION]... -r|-a SRC DST\n"
     "Copy SRC to DST with the kernel mechanism MODE, by default with a fast and safe\n"
     "one that fcopy chooses.\n"
-    "DST is replaced only when the copy is complete: a copy is whole or absent.\n"
+    "A copy is whole or absent: DST is replaced only when the copy is complete.\n"
+    "If DST is a directory, the copy goes into it.\n"
     "SRC or DST may be a stream: - (standard input or output), fd:N (an open\n"
     "descriptor), tcp:HOST:PORT (connect), tcp-listen:[HOST:]PORT (listen; without\n"
     "HOST on loopback only).\n"
@@ -25,11 +25,9 @@ static const char head[] =
 
 static const char foot[] =
     "\n"
-    "SIZE is a number of bytes, such as 8192, 64K or 1M (powers of\n"
-    "1024), 64kB or 1MB (powers of 1000).\n"
+    "SIZE is in bytes: 8192, 64K or 1M (powers of 1024), 64kB or 1MB (of 1000).\n"
     "Exit status: 0 done, 1 failed, 2 invalid usage.\n"
-    "After SIGINT, SIGTERM or SIGHUP fcopy cleans up and terminates by that\n"
-    "signal.\n";
+    "After SIGINT, SIGTERM or SIGHUP fcopy cleans up and terminates by that signal.\n";
 
 /* " (modes 1, 3, 5, 7)" */
 static void add_modes_with(unsigned takes, struct text *t)

@@ -141,8 +141,8 @@ static int refuse_option(int option, char **argv)
 	if (option == '?' && optopt == 0)
 		return refuse_long(argv[optind - 1]);
 	if (optopt == '=')
-		return message_usage(
-		    letter, "no such option; only long options take =VALUE: --preserve=LIST");
+		return message_usage(argv[optind],
+				     "only long options take =VALUE, as --preserve=LIST");
 	return message_usage(letter, "%s", option == '?' ? "no such option" : only_in_cp);
 }
 

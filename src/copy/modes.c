@@ -12,7 +12,8 @@
 	 TAKES_STREAMS)
 
 static const struct fcopy_mode modes[] = {
-    {0, "auto", NULL, NULL, "the fastest safe way for these two files", 0, true, true, AUTO_TAKES},
+    {0, "auto", NULL, NULL, "a fast and safe mechanism that fcopy chooses", 0, true, true,
+     AUTO_TAKES},
     {1, "readwrite", "rw", "readwrite", "read and write through a buffer of 8 KiB", 8192, false,
      false, FCOPY_TAKES_BUFFER_SIZE | TAKES_STREAMS},
     {2, "sendfile", "sf", "sendfile", "sendfile: from the page cache, inside the kernel", 0, false,
@@ -21,7 +22,7 @@ static const struct fcopy_mode modes[] = {
      FCOPY_TAKES_BUFFER_SIZE | TAKES_STREAMS},
     {4, "copy_file_range", "cfr", "copy_file_range",
      "copy_file_range: file to file, inside the kernel", 0, false, false, 0},
-    {5, "mmap", "mm", "mmap", "map windows of the source and write out of them", 0, false, false,
+    {5, "mmap", "mm", "mmap", "mmap the source in windows and write them", 0, false, false,
      FCOPY_TAKES_BUFFER_SIZE | FCOPY_TAKES_STREAM_DST},
     {6, "direct", "dio", "direct", "O_DIRECT by io_uring; preallocates a new file", 0, false, true,
      0},

@@ -279,14 +279,13 @@ static int rules_check_shard(const struct request *x, const struct fcopy_mode *m
 	return 0;
 }
 
-#define NO_OFFSETS "a stream has no offsets, which this mode needs"
 #define NO_LIMIT   "only the whole file can be cloned, not its first bytes"
 #define READ_AGAIN "--benchmark needs a file that it can read again"
-#define NO_FILES   "only a copy from a file to a file can be resumed"
+#define NO_FILES   "cannot be resumed: SRC and DST must be paths of files"
 
 /* A row applies if its option was given. It lists what SRC and DST may be. */
 static int rules_check_ends(const struct request *x, const struct fcopy_mode *mode,
-			    struct fcopy_error *error)
+			    struct fcopy_error *error, char detail[FCOPY_DETAIL_MAX])
 {
 	const struct fcopy_options *o = x->options;
 	const unsigned lacks = ~mode->takes;
@@ -313,10 +312,10 @@ static int rules_check_ends(const struct request *x, const struct fcopy_mode *mo
 	     "is not a regular file: it cannot be sent to every client", usage},
 	    {x->serves, "keep-listening", ANY, END_LISTENER, "does not listen: use tcp-listen:PORT",
 	     usage},
-	    {lacks & FCOPY_TAKES_STREAM_SRC, "mode", ~STREAM, ANY, NO_OFFSETS, use_auto},
-	    {lacks & FCOPY_TAKES_STREAM_DST, "mode", ANY, ~STREAM, NO_OFFSETS, use_auto},
+	    {lacks & FCOPY_TAKES_STREAM_SRC, "mode", ~STREAM, ANY, detail, use_auto},
+	    {lacks & FCOPY_TAKES_STREAM_DST, "mode", ANY, ~STREAM, detail, use_auto},
 	    {mode->engine && mode->threads, "mode", END_DISK | END_FILE, END_DISK | END_FILE,
-	     NO_OFFSETS, use_auto},
+	     detail, use_auto},
 	    {o->count && mode_runs(mode, "reflink"), "count", 0, ANY, NO_LIMIT, use_auto},
 	    {o->count && clones, "count", 0, ANY, NO_LIMIT, usage},
 	    {o->verify, "verify", ANY, END_DISK | END_FILE,
@@ -359,5 +358,9 @@ int rules_check(const struct request *x, struct fcopy_error *error, char detail[
 		r = rules_check_options(x, mode, error, detail);
 	if (r == 0)
 		r = rules_check_shard(x, mode, error);
-	return r < 0 ? r : rules_check_ends(x, mode, error);
+	if (r < 0)
+		return r;
+	snprintf(detail, FCOPY_DETAIL_MAX, "a stream has no offsets, which mode %d %s needs",
+		 mode->number, mode->name);
+	return rules_check_ends(x, mode, error, detail);
 }

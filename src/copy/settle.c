@@ -190,8 +190,7 @@ static int check_empty(struct copy *c)
 	if (c->all.offset > 0 || !loses || c->options->force)
 		return 0;
 	return error_refuse(&c->report->error, c->dst.path, ENODATA,
-			    "is kept: the stream that would replace it is empty",
-			    FCOPY_ADVICE_FORCE);
+			    "is not replaced: the input is empty", FCOPY_ADVICE_FORCE);
 }
 
 /* Gives the copy its owner, mode and attributes. *metadata: fdatasync(2) would not flush them. */

@@ -204,7 +204,7 @@ int destination_open_in(struct endpoint *e, int dir, const char *name, const cha
 	if (r == 0 && file_of(e)->place.exists && !S_ISREG(file_of(e)->place.st.st_mode) &&
 	    !options->no_clobber)
 		r = error_refuse(error, path, EEXIST,
-				 "is not a regular file and is not replaced by one",
+				 "is not a regular file: a file cannot replace it",
 				 FCOPY_ADVICE_NONE);
 	return open_found(e, r, src, options, error);
 }

@@ -37,7 +37,8 @@ static void hint_missing(const char *directory)
 	}
 }
 
-#define PLENTY ((unsigned long long)64 << 20) /* bytes: more than one file or directory needs */
+#define NO_DIRECTORY "no such directory"
+#define PLENTY       ((unsigned long long)64 << 20) /* bytes: more than one file or directory needs */
 
 static void hint_full(const char *path)
 {
@@ -68,7 +69,8 @@ bool hint_cause(const struct fcopy_error *e)
 	    strcmp(e->operation, "open of its directory") == 0) {
 		directory_of(e->path, directory);
 		hint_missing(directory);
-	} else if (e->err == ENOENT && e->reason && strcmp(e->reason, "no such directory") == 0) {
+	} else if (e->err == ENOENT && e->reason &&
+		   strncmp(e->reason, NO_DIRECTORY, strlen(NO_DIRECTORY)) == 0) {
 		hint_missing(e->path);
 	} else if (e->err == ENOSPC && e->call) {
 		hint_full(e->path);

@@ -163,8 +163,12 @@ static int check_directory(struct tree *t)
 	if (dst->kind == OPERAND_INTO ||
 	    (t->operands == 1 && !t->options->into_directory && !t->options->parents))
 		return 0;
-	if (dst->kind == OPERAND_NEW || dst->error.err == ENOENT)
-		return tree_unsuitable(t, NO_DIRECTORY(dst->path));
+	if (dst->kind == OPERAND_NEW || dst->error.err == ENOENT) {
+		struct fcopy_error error = NO_DIRECTORY(dst->path);
+		if (t->operands > 1 && !t->options->into_directory)
+			error.reason = "no such directory: several SRC need one";
+		return tree_unsuitable(t, error);
+	}
 	if (dst->kind != OPERAND_FAILED)
 		return tree_unsuitable(t, (struct fcopy_error){.err = ENOTDIR, .path = dst->path});
 	report_operand(t, &dst->error);

@@ -173,7 +173,7 @@ like_source() {
 	expect 2 --verify a /dev/null
 	mentions "/dev/null: cannot be verified"
 	expect 2 --resume a /dev/null
-	mentions "/dev/null: only a copy from a file to a file can be resumed"
+	mentions "/dev/null: cannot be resumed: SRC and DST must be paths of files"
 	expect 2 --resume - b <a
 	absent b
 }

@@ -100,7 +100,7 @@ load tree
 @test "--resume and --verify of what is no file: the culprit is named, and nothing is made" {
 	echo data >a
 	mkfifo pipe
-	local reason="only a copy from a file to a file can be resumed"
+	local reason="cannot be resumed: SRC and DST must be paths of files"
 	expect 2 --resume /dev/null b
 	says "fcopy: /dev/null: $reason"
 	expect 2 --resume a pipe

@@ -102,7 +102,7 @@ setup_sources() {
 		mentions "--$option" "value"
 	done
 	for option in -p=all -f=x; do
-		usage_error "-=: no such option; only long options take =VALUE: --preserve=LIST" $option a b
+		usage_error "$option: only long options take =VALUE, as --preserve=LIST" $option a b
 	done
 	for option in fsync inplace strict no-cache force verbose quiet list help version; do
 		expect 2 a b "--$option=1"
@@ -263,7 +263,7 @@ supports() {
 	expect 2 a b c
 	says "fcopy: c: Not a directory"
 	expect 2 a b d
-	says "fcopy: d: no such directory" "fcopy: hint: d does not exist; create it: mkdir -p d"
+	says "fcopy: d: no such directory: several SRC need one" "fcopy: hint: d does not exist; create it: mkdir -p d"
 	holds old b
 }
 
