@@ -26,7 +26,7 @@ const char *ending_state(const struct cli *cli, const struct fcopy_report *r)
 	static char text[80];
 	const struct fcopy_options *o = &cli->copy;
 	if (r->kept)
-		return "exists, kept";
+		return "exists, skipped";
 	if (cli_sends(cli))
 		return r->confirmed ? "sent, confirmed" : "sent, not confirmed";
 	/* The copy succeeded, so --fsync and --verify did what they promise. */

@@ -37,8 +37,8 @@ void entry_list(const struct cli *cli, const struct fcopy_entry *e, FILE *f)
 	}
 	message_print_on(f, e->dst ? e->dst : "");
 	if (kept)
-		fputs(cli->copy.resume                           ? ": complete, kept"
+		fputs(cli->copy.resume                           ? ": complete, unchanged"
 		      : cli->tree.update == FCOPY_UPDATE_CHANGED ? ": unchanged"
-								 : ": exists, kept",
+								 : ": exists, skipped",
 		      f);
 }

@@ -98,7 +98,7 @@ load helper
 	expect 0 -v -j 2 --fsync a y parallel
 	lists "a -> y: 2.9 MiB, readwrite in 2 threads, flushed"
 	expect 0 -v -n a b
-	lists "b: exists, kept"
+	lists "b: exists, skipped"
 	truncate -s 8M h
 	expect 0 -v --reflink=never h i
 	[ "$(stat -c %b h)" -gt 0 ] || lists "h -> i: 8.0 MiB, 8.0 MiB of holes"

@@ -271,7 +271,7 @@ speed_of() {
 	expect 0 --progress --verify a b
 	[[ $stderr == 'a  copied, verified, flushed  '* ]]
 	expect 0 --progress -n a b
-	[[ $stderr == 'a  exists, kept  '* ]]
+	[[ $stderr == 'a  exists, skipped  '* ]]
 }
 
 @test "a tree: the number of entries, the bytes, a percentage and the time left" {

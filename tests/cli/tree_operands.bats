@@ -125,7 +125,7 @@ prepare() {
 	holds x 4/f
 	rmdir 4 2>/dev/null || rm -r 4
 	usage_error "4: no such directory; use -m 4 to choose a mode" -r x y 4
-	usage_error "sendfile: no such directory; use -m sendfile to choose a mode" x/f y/f x/f sendfile
+	usage_error "sendfile: no such directory; use -m sendfile to choose a mode" x/f y x/none sendfile
 	absent 4
 	absent sendfile
 }
@@ -365,7 +365,7 @@ prepare() {
 	rm d/a
 	expect 0 -rvTn s d
 	grep -qx 's/a -> d/a' <<<"$output"
-	[ "$(grep -c ': exists, kept$' <<<"$output")" = 4 ] || { echo "$output"; return 1; }
+	[ "$(grep -c ': exists, skipped$' <<<"$output")" = 4 ] || { echo "$output"; return 1; }
 }
 
 @test "-n: what exists is left as it is, and the rest is copied, as cp -n" {
