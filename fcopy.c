@@ -51,12 +51,12 @@
  *
  * From argv to the first copy:
  *   1. main() calls options_parse(): getopt_long() by option_table fills struct cli.
- *   2. operands_take() divides the operands into SRC, DST and MODE; it decides whether a tree or
- *      one file is copied. json_file_open() opens --json=FILE, which is neither SRC nor DST.
+ *   2. operands_take() divides the operands by their text into SRC, DST and MODE: a tree, or one
+ *      file? json_file_open() and log_open() list what they open in options.outputs.
  *   3. copy() calls fcopy_copy(), or copy_tree() calls fcopy_tree().
  *   4. operand_find_source() and operand_find_destination() make one struct operand for each SRC
  *      and for DST: no function below splits a path, or looks DST up before the copy.
- *   5. rules_check() refuses options that these operands exclude.
+ *   5. rules_check() refuses options that these operands exclude, and an output that is SRC or DST.
  *   6. One file: operand_find_file() enters a directory and follows a symlink; source_open() and
  *      destination_open() open both ends, and rules_check() sees what they are; copy_run().
  *   7. A tree, for each SRC: operand_find_copy() names the copy; root_copy() for a directory,
@@ -98,6 +98,9 @@ static bool was_usage(const struct fcopy_report *report)
 /* written: the copy, into which no object may be written; NULL: none. */
 static void print_object(const struct outcome *o, const char *written)
 {
+	const char *option = o->report->error.option;
+	if (option && strcmp(option, "json") == 0)
+		json_file_abandon();
 	FILE *f = o->cli->json ? json_file_stream(written) : NULL;
 	if (f)
 		report_json(o, f);
@@ -128,7 +131,10 @@ static void print_client_report(const struct cli *cli, const struct fcopy_report
 
 static void on_event(void *user, const struct fcopy_event *event)
 {
+	const struct cli *cli = user;
 	event_print(user, event);
+	if (event->kind == FCOPY_EVENT_LISTENING && cli->keep_listening && cli->json)
+		json_file_stream(NULL); /* no object of an earlier run remains */
 	if (event->kind == FCOPY_EVENT_CLIENT)
 		print_client_report(user, event->report);
 }
@@ -137,8 +143,6 @@ static int serve(struct cli *cli, const volatile int *stop, struct fcopy_report 
 {
 	const struct usage start = usage_now();
 	signal(SIGUSR1, SIG_IGN); /* a server has no single status line */
-	if (cli->json)
-		json_file_stream(NULL); /* no object of an earlier run remains */
 	int r = fcopy_serve(cli->src, cli->dst, &cli->copy, cli->max_clients, stop, report);
 	const struct usage used = usage_since(&start);
 	if (cli->stats && !was_usage(report))
@@ -305,7 +309,7 @@ int main(int argc, char **argv)
 	standard_reserve();
 	setvbuf(stderr, line, _IOLBF, sizeof(line)); /* whole lines, also if others write there */
 	int status = options_parse(&cli, argc, argv);
-	int opened = json_file_open(&cli, argc, argv);
+	int opened = json_file_open(&cli, status != EXIT_DONE);
 	if (opened == EXIT_DONE && status == EXIT_DONE && cli.action == ACTION_COPY)
 		opened = log_open(&cli, argc, argv);
 	FILE *f;

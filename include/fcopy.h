@@ -273,9 +273,11 @@ struct fcopy_operand {
 	const char *dst;  /* DST or DST/basename(SRC); NULL: unknown */
 	const char *part; /* unfinished and left; NULL: nothing is */
 	enum fcopy_state state;
-	bool committed; /* has its final name, perhaps without entries that failed; for a merge
-			   or with shards: complete */
-	bool merged;    /* DST was a directory */
+	bool committed;    /* has its final name, perhaps without entries that failed; for a merge
+			      or with shards: complete */
+	bool merged;       /* DST was a directory */
+	bool existed;      /* DST was there before, whatever it was */
+	bool part_is_tree; /* not the copy of one file */
 	uint64_t files, directories, symlinks, specials, hard_links;
 	uint64_t kept, skipped, unchanged, deleted, excluded, vanished, failed;
 	uint64_t bytes, resumed;
@@ -315,6 +317,14 @@ struct fcopy_shard {
 };
 
 #define FCOPY_SHARDS_MAX 100000
+
+/* A file that the caller writes while the library copies, such as a log: the copy is refused if DST
+ * is this file. `option` and `reason` become those of the error. */
+struct fcopy_output {
+	int fd;
+	bool not_source; /* also refuse it as SRC */
+	const char *option, *reason;
+};
 
 /* {.api = FCOPY_API} is the default: auto, atomic, nothing flushed. An option that
  * cannot apply, except force, is refused: the copy fails, and error.option names it. */
@@ -359,6 +369,8 @@ struct fcopy_options {
 	/* Unless preserve contains FCOPY_ATTR_MODE, new files get mode 0666, and new directories
 	 * and sockets 0777, less the umask; false: the mode of the source less the umask. */
 	bool default_mode;
+	const struct fcopy_output *outputs; /* output_count files, which stay open */
+	size_t output_count;
 };
 
 #define FCOPY_BUFFER_MAX  ((size_t)1 << 30)

@@ -43,9 +43,12 @@ struct cli {
 	const char *src, *dst;
 	const char *clean; /* the directory of --clean */
 	struct fcopy_options copy;
-	struct fcopy_tree_options tree;  /* all but its .copy, which is the one above */
-	char **sources;                  /* of a tree */
-	size_t source_count;             /* 0: one file, src to dst */
+	struct fcopy_output output[2];  /* of copy: for --json and --log-file */
+	struct fcopy_tree_options tree; /* all but its .copy, which is the one above */
+	char **sources;                 /* of a tree */
+	size_t source_count;            /* 0: one file, src to dst */
+	char **operand;                 /* all of them, after a usage error */
+	size_t operands;
 	const char *target;              /* -t */
 	const char *no_directory_reason; /* what is said if DST is missing; NULL: the usual */
 	unsigned verbose;                /* how often -v was given */
@@ -67,6 +70,13 @@ struct cli {
 	bool recursive_given; /* -r, not only -a: as with rsync, a listed directory stands for what
 				 is in it */
 };
+
+/* DST, and SRC if not_source, must not be this file, which stays open. */
+static inline void cli_add_output(struct cli *cli, struct fcopy_output output)
+{
+	cli->copy.outputs = cli->output;
+	cli->output[cli->copy.output_count++] = output;
+}
 
 /* Is DST, or SRC, a socket? */
 static inline bool cli_sends(const struct cli *cli)

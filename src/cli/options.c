@@ -2,7 +2,6 @@
  * The command line, read by the table of options.
  */
 #include "option.h"
-#include "show/json_file.h"
 #include "show/report.h"
 #include "show/show.h"
 
@@ -190,8 +189,6 @@ static int check_program(const struct cli *cli)
 	    {cli->null && !cli->filters.files && cli->filters.count == 0, "null",
 	     "requires --files-from or --exclude-from"},
 	    {cli->max_clients && !cli->keep_listening, "max-clients", "requires --keep-listening"},
-	    {json_out && json_file_mixes(cli->dst), "json",
-	     "standard output receives the copy: use --json=FILE"},
 	    {cli->json_lines && (benchmark || cli->keep_listening), "json",
 	     "lines cannot be combined with --benchmark or --keep-listening"},
 	    {cli->log_file && cli->keep_listening, "log-file",
@@ -219,14 +216,28 @@ static int check_clean(const struct cli *cli, const bool *given, int n, char **o
 		     : EXIT_DONE;
 }
 
-static int parse_arguments(struct cli *cli, int argc, char **argv)
+/* Reads the rest of an invalid command line: --json may follow, and where the operands are. */
+static void parse_rest(struct cli *cli, const struct grammar *g, int argc, char **argv)
 {
-	struct grammar g;
+	int option;
+	while ((option = getopt_long(argc, argv, g->shorts, g->longs, NULL)) != -1) {
+		const struct option_row *row = find_row(option);
+		if (!row || strcmp(row->name, "json") != 0 || (optarg && !optarg[0]))
+			continue;
+		cli->json = true;
+		cli->json_lines = option_json_lines(optarg);
+		cli->json_file = option_json_file(optarg);
+	}
+	cli->operand = argv + optind;
+	cli->operands = (size_t)(argc - optind);
+}
+
+static int parse_arguments(struct cli *cli, const struct grammar *g, int argc, char **argv)
+{
 	bool given[OPTIONS_MAX] = {false}; /* by row; an option may be repeated */
 	int option, status = EXIT_DONE;
-	build_grammar(&g);
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, g.shorts, g.longs, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, g->shorts, g->longs, NULL)) != -1) {
 		if (option == 'd') /* as cp: -P and --preserve=links */
 			cli->tree.hard_links = true;
 		const struct option_row *row = find_row(option == 'R'   ? 'r'
@@ -265,9 +276,11 @@ static bool is_named_cp(const char *program)
 int options_parse(struct cli *cli, int argc, char **argv)
 {
 	*cli = (struct cli){.copy.api = FCOPY_API, .as_cp = is_named_cp(argv[0])};
-	int status = parse_arguments(cli, argc, argv);
+	struct grammar g;
+	build_grammar(&g);
+	int status = parse_arguments(cli, &g, argc, argv);
 	if (status != EXIT_DONE)
-		json_file_find(cli, argc, argv);
+		parse_rest(cli, &g, argc, argv);
 	else if (cli->action == ACTION_HELP || cli->action == ACTION_VERSION)
 		cli->json = false; /* they have no object */
 	return status;

@@ -93,6 +93,31 @@ static int rules_check_remote(const struct request *x, struct fcopy_error *error
 		 : 0;
 }
 
+static bool operand_is_file(const struct operand *o, const struct stat *st)
+{
+	const bool known = o->place.exists || o->stream != FCOPY_KIND_PATH;
+	return known && o->place.st.st_dev == st->st_dev && o->place.st.st_ino == st->st_ino;
+}
+
+/* What the caller writes must not get into SRC or DST. */
+static int rules_check_outputs(const struct request *x, struct fcopy_error *error)
+{
+	const struct fcopy_output *o = x->options->outputs;
+	struct stat st;
+	for (size_t n = x->options->output_count; n > 0; n--, o++) {
+		if (fstat(o->fd, &st) < 0 ||
+		    !(S_ISREG(st.st_mode) || S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)))
+			continue;
+		if (operand_is_file(x->dst, &st) ||
+		    (o->not_source && operand_is_file(x->src, &st))) {
+			error_refuse(error, NULL, EINVAL, o->reason, FCOPY_ADVICE_USAGE);
+			error->option = o->option;
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
 static int rules_refuse(struct fcopy_error *error, const char *path, const char *option,
 			const char *reason, enum fcopy_advice advice)
 {
@@ -354,6 +379,8 @@ int rules_check(const struct request *x, struct fcopy_error *error, char detail[
 {
 	const struct fcopy_mode *mode = x->options->mode ? x->options->mode : fcopy_modes();
 	int r = rules_check_remote(x, error);
+	if (r == 0 && !x->to)
+		r = rules_check_outputs(x, error);
 	if (r == 0)
 		r = rules_check_options(x, mode, error, detail);
 	if (r == 0)

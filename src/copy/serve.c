@@ -209,6 +209,7 @@ int fcopy_serve(const char *src, const char *dst, const struct fcopy_options *op
 	operand_close(&to);
 	if (r < 0)
 		return -1;
+	report->expected = S_ISREG(s.file.st.st_mode) ? (uint64_t)s.file.st.st_size : 0;
 	copy_notify(&reported, FCOPY_EVENT_LISTENING, NULL, endpoint_listens(&s.listener));
 	r = serve_clients(&s, &report->error);
 	s.file.ops->abort(&s.file);

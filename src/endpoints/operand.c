@@ -93,10 +93,8 @@ static bool operand_start(struct operand *o, const char *path, int dash)
 	if (o->stream == FCOPY_KIND_PATH)
 		return false;
 	o->kind = OPERAND_STREAM;
-	if (o->stream >= FCOPY_KIND_SOCKET)
-		o->place.st.st_mode = S_IFSOCK;
-	else if (o->fd < 0 || fstat(o->fd, &o->place.st) < 0)
-		o->place.st.st_mode = S_IFREG;
+	if (o->fd < 0 || fstat(o->fd, &o->place.st) < 0)
+		o->place.st.st_mode = o->stream >= FCOPY_KIND_SOCKET ? S_IFSOCK : S_IFREG;
 	return true;
 }
 

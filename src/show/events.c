@@ -15,7 +15,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* An engine may run once per extent: print its name once. */
@@ -59,14 +58,13 @@ static void print_where(const char *operand, const char *address)
 }
 
 /* Prints what the server serves and where, and the command for a client. */
-static void print_server(const struct cli *cli, const char *address)
+static void print_server(const struct cli *cli, uint64_t bytes, const char *address)
 {
-	struct stat st;
+	const uint64_t count = cli->copy.count;
 	struct text size = {0};
 	fputs("fcopy: serving ", stderr);
 	message_print(cli->src);
-	if (stat(cli->src, &st) == 0 && S_ISREG(st.st_mode)) {
-		uint64_t bytes = (uint64_t)st.st_size, count = cli->copy.count;
+	if (bytes > 0) {
 		text_size_brief(&size, count > 0 && count < bytes ? count : bytes);
 		fprintf(stderr, " (%s)", size.at);
 	}
@@ -94,7 +92,7 @@ static void print_listening(const struct cli *cli, const struct fcopy_event *eve
 	progress_wait_for(receives ? "a sender" : "a receiver", address);
 	if (cli->keep_listening) {
 		if (!cli->quiet || has_any_port(cli->src) || has_any_port(cli->dst))
-			print_server(cli, event->text);
+			print_server(cli, event->report->expected, event->text);
 	} else if (has_any_port(cli->src) || has_any_port(cli->dst) || cli->verbose) {
 		fprintf(stderr, "fcopy: listening on %s\n", address);
 	}

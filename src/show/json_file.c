@@ -2,13 +2,11 @@
  * --json=FILE. FILE must not be SRC or DST: it is truncated only after that has been checked.
  */
 #include "json_file.h"
-#include "cli/option.h"
 #include "report.h"
 #include "show.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +15,8 @@ static struct {
 	FILE *stream; /* NULL: standard output */
 	bool written; /* an object is in it */
 	bool lost;    /* an object could not be written */
+	bool created; /* the file was not there */
+	bool refused; /* it is SRC or DST: nothing is written */
 	bool linked;  /* standard output had a name at the start */
 	int err;      /* errno of the first failed flush of the stream, or 0 */
 } out;
@@ -37,17 +37,20 @@ static bool is_same_descriptor(const char *operand, int dash, const struct stat 
 	       other.st_ino == st->st_ino;
 }
 
-/* Any argument may be SRC or DST, also if the command line is invalid. */
-bool json_file_is_operand(const struct cli *cli, const struct stat *st, int argc, char **argv)
+/* After a usage error no copy begins, and the library checks nothing: may this file be DST, or SRC?
+ * Which operand is which is unknown, unless cli->dst is set. */
+static bool is_operand(const struct cli *cli, const struct stat *st, bool or_source)
 {
-	if (!S_ISREG(st->st_mode) && !S_ISFIFO(st->st_mode))
+	if (!S_ISREG(st->st_mode) && !S_ISFIFO(st->st_mode) && !S_ISSOCK(st->st_mode))
 		return false;
-	for (int i = 1; i < argc; i++) {
-		bool may_be_src = !cli->dst || argv[i] != cli->dst;
-		bool may_be_dst = !cli->dst || argv[i] == cli->dst;
-		if (is_same_file(argv[i], st) ||
-		    (may_be_src && is_same_descriptor(argv[i], STDIN_FILENO, st)) ||
-		    (may_be_dst && is_same_descriptor(argv[i], STDOUT_FILENO, st)))
+	for (size_t i = 0; i < cli->operands; i++) {
+		const char *operand = cli->operand[i];
+		bool may_be_dst = !cli->dst || operand == cli->dst;
+		if (!may_be_dst && !or_source)
+			continue;
+		if (is_same_file(operand, st) ||
+		    (may_be_dst && is_same_descriptor(operand, STDOUT_FILENO, st)) ||
+		    (or_source && is_same_descriptor(operand, STDIN_FILENO, st)))
 			return true;
 	}
 	return false;
@@ -68,58 +71,63 @@ bool json_file_mixes(const char *dst)
 	       is_same_descriptor(dst, STDOUT_FILENO, &st);
 }
 
-static bool any_mixes(const struct cli *cli, int argc, char **argv)
-{
-	bool mixes = cli->dst && json_file_mixes(cli->dst);
-	for (int i = 1; i < argc && !cli->dst && !mixes; i++)
-		mixes = json_file_mixes(argv[i]);
-	return mixes;
-}
-
-void json_file_find(struct cli *cli, int argc, char **argv)
-{
-	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-		size_t length = strcspn(argv[i], "=");
-		if (length < strlen("--j") || strncmp(argv[i], "--json", length) != 0 ||
-		    strcmp(argv[i] + length, "=") == 0)
-			continue;
-		cli->json = true;
-		cli->json_lines = option_json_lines(argv[i][length] ? argv[i] + length + 1 : NULL);
-		cli->json_file = option_json_file(argv[i][length] ? argv[i] + length + 1 : NULL);
-	}
-	if (!cli->json_file && any_mixes(cli, argc, argv))
-		cli->json = false;
-}
-
 static int fail_to_open(const char *path, int err)
 {
 	message_error(&(struct fcopy_error){.err = err, .call = "open", .path = path});
 	return EXIT_FAILED;
 }
 
-int json_file_open(const struct cli *cli, int argc, char **argv)
+/* The object goes to standard output. */
+static void share_output(struct cli *cli, bool usage_error, const struct stat *st)
 {
+	if (usage_error)
+		cli->json &= !is_operand(cli, st, false);
+	else if (cli->action == ACTION_COPY)
+		cli_add_output(
+		    cli, (struct fcopy_output){.fd = STDOUT_FILENO,
+					       .option = "json",
+					       .reason = "standard output receives the copy: use "
+							 "--json=FILE"});
+}
+
+int json_file_open(struct cli *cli, bool usage_error)
+{
+	static char reason[FCOPY_PATH_MAX + 64];
 	struct stat st = {0};
 	const char *path = cli->json_file;
 	const int flags = O_WRONLY | O_CREAT | O_NOCTTY | O_CLOEXEC;
 	out.linked = fstat(STDOUT_FILENO, &st) == 0 && st.st_nlink > 0;
+	if (cli->json && !path)
+		share_output(cli, usage_error, &st);
 	if (!cli->json || !path)
 		return EXIT_DONE;
 	int fd = open(path, flags | O_EXCL, 0666);
-	bool created = fd >= 0;
+	out.created = fd >= 0;
 	if (fd < 0 && errno == EEXIST)
 		fd = open(path, flags, 0666);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return fail_to_open(path, errno);
-	if (json_file_is_operand(cli, &st, argc, argv)) {
-		if (created)
-			unlink(path);
-		close(fd);
-		return message_option("json", "%s is an operand, too: name another file", path);
-	}
 	out.path = path;
-	out.stream = fdopen(fd, "w");
-	return out.stream ? EXIT_DONE : fail_to_open(path, errno);
+	out.stream = fd < 0 || fstat(fd, &st) < 0 ? NULL : fdopen(fd, "w");
+	if (!out.stream)
+		return fail_to_open(path, errno);
+	snprintf(reason, sizeof(reason), "%s is an operand, too: name another file", path);
+	if (usage_error && is_operand(cli, &st, true)) {
+		json_file_abandon();
+		return message_option("json", "%s", reason);
+	}
+	cli_add_output(cli, (struct fcopy_output){
+				.fd = fd, .not_source = true, .option = "json", .reason = reason});
+	return EXIT_DONE;
+}
+
+void json_file_abandon(void)
+{
+	out.refused = true;
+	if (!out.stream)
+		return;
+	if (out.created)
+		unlink(out.path);
+	fclose(out.stream);
+	out.stream = NULL;
 }
 
 static FILE *lose_object(const struct fcopy_error *e)
@@ -133,6 +141,8 @@ FILE *json_file_stream(const char *dst)
 {
 	struct stat st = {0};
 	FILE *f = out.stream ? out.stream : stdout;
+	if (out.refused)
+		return NULL;
 	bool regular = fstat(fileno(f), &st) == 0 && S_ISREG(st.st_mode);
 	bool replaced = st.st_nlink == 0 && (out.stream || out.linked);
 	/* DST may be a directory that the file is in. */

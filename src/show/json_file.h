@@ -12,17 +12,14 @@
 /* Would an object on standard output go to the same open file, pipe or socket as
  * the bytes of DST? */
 bool json_file_mixes(const char *dst);
-/* Is this file an argument of the command line, or does a descriptor among them name it? */
-bool json_file_is_operand(const struct cli *, const struct stat *, int argc, char **argv);
-/* After a usage error: finds --json, which may follow the invalid argument. Clears cli->json if an
- * object on standard output would be taken for the copy. */
-void json_file_find(struct cli *, int argc, char **argv);
-/* Opens FILE of --json=FILE, and refuses any file that is an argument of the command line, or that
- * a descriptor among the arguments refers to. Returns EXIT_DONE, or another exit status after a
- * message. */
-int json_file_open(const struct cli *, int argc, char **argv);
-/* Where the next object goes; NULL after a message: FILE or standard
- * output became dst, or FILE cannot be truncated. */
+/* Opens FILE of --json=FILE; the library will refuse it, or standard output, as an operand. After a
+ * usage error, refuses every operand itself; and clears cli->json if an object on standard output
+ * might be taken for the copy. Returns EXIT_DONE, or another exit status after a message. */
+int json_file_open(struct cli *, bool usage_error);
+/* It is an operand: no object is written, and a FILE that was created is removed. */
+void json_file_abandon(void);
+/* Where the next object goes; NULL after json_file_abandon(), or after a message: FILE or
+ * standard output became dst, or FILE cannot be truncated. */
 FILE *json_file_stream(const char *dst);
 bool json_file_is_lost(void); /* json_file_stream() returned NULL */
 /* Writes the objects so far to FILE: it may be read while a server runs, and a signal may end the

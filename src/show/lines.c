@@ -247,6 +247,8 @@ static const char *type_name(unsigned mode)
 
 void lines_entry(const struct fcopy_entry *e)
 {
+	if (e->error && e->error->option && strcmp(e->error->option, "json") == 0)
+		return; /* standard output receives the copy */
 	struct json j = {.f = begin_line()};
 	if (!j.f) {
 		lose_lines();

@@ -5,7 +5,6 @@
 #include "ending.h"
 #include "entry_line.h"
 #include "hint.h"
-#include "json_file.h"
 #include "report.h"
 #include "show.h"
 #include "signals.h"
@@ -16,29 +15,45 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 static struct {
 	FILE *f;
 	const char *path;
-	time_t flushed;
+	int argc; /* 0: the first line is written */
+	char **argv;
+	time_t start, flushed;
 	int lost; /* errno of a failed write */
 	pthread_mutex_t lock;
 } out = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Local time, with the difference to UTC: RFC 3339. */
-static void begin_line(void)
+static void write_time(time_t at)
 {
 	struct tm tm;
 	char text[40];
-	time_t now = time(NULL);
-	pthread_mutex_lock(&out.lock);
-	localtime_r(&now, &tm);
+	localtime_r(&at, &tm);
 	size_t n = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S%z", &tm);
 	fwrite(text, 1, n, out.f);
 	fputc(' ', out.f);
+}
+
+/* The first line comes only when the library has not refused the file as an operand. */
+static void begin_line(void)
+{
+	pthread_mutex_lock(&out.lock);
+	if (out.argc > 0) {
+		write_time(out.start);
+		fputs("start:", out.f);
+		for (int i = 0; i < out.argc; i++) {
+			fputc(' ', out.f);
+			message_print_on(out.f, out.argv[i]);
+		}
+		fputc('\n', out.f);
+		out.argc = 0;
+	}
+	write_time(time(NULL));
 }
 
 /* Lines reach the file within a second if others follow. */
@@ -52,33 +67,36 @@ static void end_line(bool last)
 	pthread_mutex_unlock(&out.lock);
 }
 
-int log_open(const struct cli *cli, int argc, char **argv)
+int log_open(struct cli *cli, int argc, char **argv)
 {
-	struct stat st;
+	static char reason[FCOPY_PATH_MAX + 64];
 	const char *path = cli->log_file;
 	if (!path)
 		return EXIT_DONE;
 	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_CLOEXEC, 0666);
-	if (fd < 0 || fstat(fd, &st) < 0) {
+	out.f = fd < 0 ? NULL : fdopen(fd, "a");
+	if (!out.f) {
 		message_error(&(struct fcopy_error){.err = errno, .call = "open", .path = path});
 		return EXIT_FAILED;
 	}
-	if (json_file_is_operand(cli, &st, argc, argv)) {
-		close(fd);
-		return message_option("log-file", "%s is an operand, too: name another file", path);
-	}
-	out.f = fdopen(fd, "a");
 	out.path = path;
-	if (!out.f)
-		return EXIT_FAILED;
-	begin_line();
-	fputs("start:", out.f);
-	for (int i = 0; i < argc; i++) {
-		fputc(' ', out.f);
-		message_print_on(out.f, argv[i]);
-	}
-	end_line(true);
+	out.argc = argc;
+	out.argv = argv;
+	out.start = time(NULL);
+	snprintf(reason, sizeof(reason), "%s is an operand, too: name another file", path);
+	cli_add_output(cli,
+		       (struct fcopy_output){
+			   .fd = fd, .not_source = true, .option = "log-file", .reason = reason});
 	return EXIT_DONE;
+}
+
+/* The file is an operand: nothing is written to it. */
+static void log_check(const struct fcopy_error *e)
+{
+	if (out.f && e->option && strcmp(e->option, "log-file") == 0) {
+		fclose(out.f);
+		out.f = NULL;
+	}
 }
 
 void log_entry(const struct cli *cli, const struct fcopy_entry *e)
@@ -93,6 +111,7 @@ void log_entry(const struct cli *cli, const struct fcopy_entry *e)
 void log_error(const char *what, const struct fcopy_error *e)
 {
 	char text[FCOPY_ERROR_TEXT_MAX];
+	log_check(e);
 	if (!out.f)
 		return;
 	fcopy_error_text(e, text, sizeof(text));
@@ -117,6 +136,7 @@ void log_end(const struct cli *cli, const struct fcopy_report *r,
 	     const struct fcopy_tree_report *tree)
 {
 	struct text size = {0};
+	log_check(&r->error);
 	if (!out.f)
 		return;
 	if (!tree)

@@ -7,8 +7,9 @@
 
 #include "report.h"
 
-/* Opens the file before anything is copied, and refuses an operand. Returns an exit status. */
-int log_open(const struct cli *, int argc, char **argv);
+/* Opens the file before anything is copied; the library will refuse it as an operand. Returns an
+ * exit status. */
+int log_open(struct cli *, int argc, char **argv);
 /* An entry that -v lists; a warning or failure, with `what` before it; the end of the copy. */
 void log_entry(const struct cli *, const struct fcopy_entry *);
 void log_error(const char *what, const struct fcopy_error *);

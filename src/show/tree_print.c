@@ -14,7 +14,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define SHOWN 20 /* failures, and operands, that are printed without -v */
 
@@ -59,20 +58,6 @@ static void print_count(uint64_t n, uint64_t bytes)
 	fprintf(stderr, "%" PRIu64 " %s (%s)", n, n == 1 ? "entry" : "entries", size.at);
 }
 
-static bool is_directory(const char *path)
-{
-	struct stat st;
-	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-/* Of two kinds of parts: a file or a tree is their `data`. */
-static bool is_tree(const char *part)
-{
-	char data[FCOPY_PATH_MAX + sizeof("/data")];
-	snprintf(data, sizeof(data), "%s/data", part);
-	return is_directory(data);
-}
-
 /* A part can be resumed. Another name is that of a tree that could not be removed. */
 static bool leaves_part(const struct fcopy_operand *o)
 {
@@ -99,7 +84,6 @@ static void print_name(const char *before, const char *name, const char *after)
 /* Where an operand is that may be incomplete. between: after its name. */
 static void print_state(const struct fcopy_operand *o, const char *between)
 {
-	struct stat st;
 	const char *dst = o->dst ? o->dst : o->src;
 	switch (o->state) {
 	case FCOPY_STATE_COMPLETE:
@@ -107,7 +91,7 @@ static void print_state(const struct fcopy_operand *o, const char *between)
 		fputs("is complete", stderr);
 		break;
 	case FCOPY_STATE_PART:
-		if (!is_tree(o->part)) {
+		if (!o->part_is_tree) {
 			print_name("kept as ", o->part, "");
 			break;
 		}
@@ -126,10 +110,7 @@ static void print_state(const struct fcopy_operand *o, const char *between)
 		break;
 	case FCOPY_STATE_UNCHANGED:
 		print_name("", dst, between);
-		fputs(!o->dst                   ? "not copied"
-		      : lstat(o->dst, &st) == 0 ? "unchanged"
-						: "not created",
-		      stderr);
+		fputs(!o->dst ? "not copied" : o->existed ? "unchanged" : "not created", stderr);
 	}
 }
 
@@ -137,7 +118,7 @@ static void print_state(const struct fcopy_operand *o, const char *between)
 static void print_left(const struct fcopy_operand *o)
 {
 	print_name("fcopy: ", o->part, ": could not be removed\n");
-	fprintf(hint_begin(), "remove it: rm%c%s", HINT_SPACE, is_directory(o->part) ? "-r\1" : "");
+	fprintf(hint_begin(), "remove it: rm%c-r%c", HINT_SPACE, HINT_SPACE);
 	message_quoted(o->part);
 	hint_end();
 }
@@ -187,14 +168,12 @@ static void print_operands(const struct cli *cli, size_t complete)
 /* A copy that was stopped and removed. */
 static void print_would_keep(const struct cli *cli, const struct fcopy_tree_report *r)
 {
-	struct stat st;
 	size_t n;
 	const struct fcopy_operand *list = operands_ended(&n);
 	if (cli->copy.resume || cli->copy.shard.count > 0 || r->not_atomic)
 		return;
 	for (const struct fcopy_operand *o = list; o < list + n; o++)
-		if (o->state == FCOPY_STATE_UNCHANGED && !o->part && o->dst &&
-		    lstat(o->dst, &st) < 0) {
+		if (o->state == FCOPY_STATE_UNCHANGED && !o->part && o->dst && !o->existed) {
 			hint_printf(HINT_WOULD_KEEP);
 			return;
 		}
@@ -236,7 +215,7 @@ static void print_parts(const struct cli *cli, bool stopped)
 	for (const struct fcopy_operand *o = list; o < list + n; o++) {
 		if (leaves_part(o)) {
 			parts = true;
-			failed |= o->failed > 0 && is_tree(o->part);
+			failed |= o->failed > 0 && o->part_is_tree;
 			if (!stopped || o->state != FCOPY_STATE_PART)
 				print_name("fcopy: ", o->part, ": kept, unfinished\n");
 		} else if (o->part) {

@@ -179,7 +179,7 @@ void report_operand_begin(struct tree *t, const char *src, struct fcopy_tree_rep
 	r->dst[0] = r->part[0] = '\0';
 	t->source = src;
 	t->failures = 0;
-	t->committed = t->merges = t->in_place = t->landed = false;
+	t->committed = t->merges = t->in_place = t->landed = t->existed = false;
 }
 
 void report_operand_end(struct tree *t, size_t index, const struct fcopy_tree_report *before)
@@ -192,6 +192,8 @@ void report_operand_end(struct tree *t, size_t index, const struct fcopy_tree_re
 					.state = operand_state(t, r->part),
 					.committed = t->committed,
 					.merged = t->merges,
+					.existed = t->existed,
+					.part_is_tree = t->operand[index].kind == OPERAND_DIRECTORY,
 					.files = r->files - before->files,
 					.directories = r->directories - before->directories,
 					.symlinks = r->symlinks - before->symlinks,

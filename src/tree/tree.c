@@ -131,6 +131,7 @@ static int copy_stream(struct tree *t, const struct operand *src)
 	for (int i = 0; i < FCOPY_PHASES; i++)
 		t->report->seconds[i] += one.seconds[i];
 	t->report->files += r == 0 && !one.kept;
+	t->existed = one.existed;
 	if (one.atomic) /* only such a DST is unchanged after a failure */
 		strcpy(t->report->dst, one.dst);
 	if (one.part_kept && !part_make_path(t->report->part, one.dst))
@@ -281,6 +282,7 @@ static int copy_operand(struct tree *t, struct operand *src)
 		return r;
 	}
 	strcpy(t->report->dst, to.path);
+	t->existed = to.place.exists;
 	const mode_t mode = src->place.st.st_mode;
 	if (!t->options->copy.resume)
 		warn_about_stale(t, to.place.dir, mode);

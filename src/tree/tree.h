@@ -207,6 +207,7 @@ struct tree {
 	bool several;  /* several operands: an entry may be found twice */
 	bool flush_each;    /* durable, but syncfs(2) does not suffice: flush every entry */
 	bool committed;     /* this operand */
+	bool existed;       /* this operand: DST was there */
 	bool merges;        /* this operand: DST was a directory */
 	bool in_place;      /* this operand: DST was written in place, and may be incomplete */
 	bool landed;        /* this operand: DST is complete, but a flush after that failed */
