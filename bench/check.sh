@@ -32,13 +32,13 @@ for run in results/*; do
 	[ "$found" = 'circumstances.json samples.csv' ] || fail "$run holds more or less than circumstances.json and samples.csv: $found"
 done
 
-python3 -B lib/figures.py check results README.md ../README.md || status=1
+python3 -B lib/figures.py check results README.md METHOD.md ../README.md || status=1
 
 # A verdict is one of three words, and an interval that exceeds the target is never "met".
 python3 -B lib/verdicts.py || status=1
 
 # Outside of the generated figures no README states a time.
-for page in README.md ../README.md; do
+for page in README.md METHOD.md ../README.md; do
 	stray=$(perl -0pe 's/<!-- figure:.*?<!-- end -->//gs' "$page" | grep -nE '[0-9]\.[0-9]+ (s|ms|GiB\/s)\b|\[[0-9.]+, [0-9.]+\]' | grep -v '≤') ||
 		continue
 	fail "$page: a figure that comes from no run: $stray"
