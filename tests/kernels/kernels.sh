@@ -6,7 +6,7 @@
 # Prints "kernel fs check ok|FAIL|skip reason" for each check, then tables, how long each kernel took and
 # "N passed, N failed, N skipped". Results, tables, logs, downloads and images are kept in build/kernels.
 # The tables hold the last result of each check since build/kernels was made; --record puts them into
-# tests/README.md.
+# tests/kernels/RESULTS.md.
 #
 #   WANTED='ext4 nfs'  checks only these groups; guest/init.sh lists them
 #   CHECKS='auto tree-r'  runs only these checks, which are rows of the tables
@@ -136,7 +136,7 @@ each() {
 
 # put_into_readme: the tables, between their markers.
 put_into_readme() {
-	local readme=$root/tests/README.md
+	local readme=$here/RESULTS.md
 	awk -v table="$work/table.md" '
 		/^<!-- \/kernels -->$/ { inside = 0 }
 		!inside

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# Makes the tables of tests/README.md from the lines "KERNEL FS CHECK ok|FAIL|skip REASON". Of several
+# Makes the tables of tests/kernels/RESULTS.md from the lines "KERNEL FS CHECK ok|FAIL|skip REASON". Of several
 # lines for one check the last one counts.
 
 # add(LIST, ITEM): appends the item to the array unless it is there.
