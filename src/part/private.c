@@ -265,7 +265,7 @@ static void private_sign(const struct private_directory *p)
 		memcpy(text + size, line, n);
 		size += n;
 	}
-	(void)!pwrite(p->lock, text, size, 0);
+	(void)!write(p->lock, text, size);
 }
 
 /* Apart from everything else in the directory: SMB hides a locked file from readers. Open for

@@ -163,7 +163,7 @@ larger_than() { [ "$(stat -c %s "$2" 2>/dev/null || echo 0)" -gt "$1" ]; }
 	random a 200M
 	touch -d 2020-01-01 a
 	sleep 2.1 # a change just before the copy could be repeated without a change of the times
-	strace -f -qq -o /dev/null -e trace=write -e inject=write:signal=KILL:when=4 \
+	strace -f -qq -o /dev/null -e trace=write -e inject=write:signal=KILL:when=5 \
 		"$FCOPY" --resume a b 2 || true
 	[[ $(tail -n 1 b.fcopy-part/journal) == *" done 0 67108864" ]]
 	traced 0 trace=pread64 --resume --stats a b 2
