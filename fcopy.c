@@ -17,7 +17,8 @@
  *   src/tree/         several sources and trees: operands, tree, root (new or merged), home
  *                     (where a new tree is built), commit, shard, shard_part, walk (reads
  *                     directories), pool, tuner and tuning (how many threads), opened
- *                     (directories), entry, shard_entry, links, hard_link, displace (backups),
+ *                     (directories), entry, shard_entry, links, hard_link, symbolic_link,
+ *                     attributes_only, displace (backups),
  *                     parents, special, enter (subdirectories), directory, aside (where others
  *                     can exchange names), permissions (of new directories), record and resume
  *                     (an unfinished tree), flush, update (what a merge leaves alone), mirror

@@ -526,6 +526,13 @@ struct fcopy_tree_options {
 	bool (*confirm)(void *user, const char *dst);
 	/* The copy of a/b/SRC is DST/a/b/SRC: missing directories are made like those of SRC. */
 	bool parents;
+	/* Make symlinks to the files of SRC instead of copies. SRC must be absolute, unless the
+	 * symlink is made in the current directory. An entry of DST is replaced only with force,
+	 * backup or remove_destination. */
+	bool symbolic_link;
+	/* Copy no bytes of regular files: a file of DST keeps its own, or is made empty, and gets
+	 * the attributes that copy.preserve names. */
+	bool attributes_only;
 };
 
 /* What happened; filled in on success and on failure. Counts are numbers of entries. */

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-#define LINKS (1u << 31) /* no attribute of one file: hard links stay hard links */
+#define LINKS   (1u << 31) /* no attribute of one file: hard links stay hard links */
+#define CONTEXT (1u << 30) /* of SELinux: never preserved */
 
 /* A name may be shortened: no two begin with the same letter. */
 static unsigned attribute_bits(const char *name, size_t length)
@@ -19,8 +20,9 @@ static unsigned attribute_bits(const char *name, size_t length)
 		     {"timestamps", FCOPY_ATTR_TIMESTAMPS},
 		     {"xattr", FCOPY_ATTR_XATTR},
 		     {"links", LINKS},
+		     {"context", CONTEXT},
 		     {"all", FCOPY_ATTR_MODE | FCOPY_ATTR_OWNERSHIP | FCOPY_ATTR_TIMESTAMPS |
-				 FCOPY_ATTR_XATTR}};
+				 FCOPY_ATTR_XATTR | LINKS}};
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (length > 0 && strncmp(names[i].name, name, length) == 0)
 			return names[i].bits;
@@ -58,6 +60,8 @@ int attributes_preserve(struct cli *cli, const struct option_row *row, const cha
 	unsigned all, named;
 	if (!parse_list(list ? list : "mode,ownership,timestamps", &all, &named))
 		return refuse_list(row, list);
+	if (all & CONTEXT)
+		return message_option(row->name, "fcopy cannot set a security context: use cp");
 	if (all & LINKS)
 		cli->tree.hard_links = true;
 	all &= ~LINKS;
@@ -76,7 +80,7 @@ int attributes_drop(struct cli *cli, const struct option_row *row, const char *l
 		return refuse_list(row, list);
 	if (all & LINKS)
 		cli->tree.hard_links = false;
-	all &= ~LINKS;
+	all &= ~(LINKS | CONTEXT);
 	cli->copy.preserve &= ~all;
 	if (all & FCOPY_ATTR_MODE)
 		cli->copy.default_mode = true;

@@ -66,7 +66,9 @@ struct cli {
 	bool declined;    /* ... and a file was kept */
 	bool as_cp;       /* called by the name cp: there is no operand MODE, and usage errors are
 			     failures */
-	bool null;        /* names in files end with a null byte */
+	bool strip_slashes;
+	bool copy_contents;
+	bool null;            /* names in files end with a null byte */
 	bool recursive_given; /* -r, not only -a: as with rsync, a listed directory stands for what
 				 is in it */
 };

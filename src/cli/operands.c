@@ -43,7 +43,8 @@ static bool is_tree(const struct cli *cli, int n, char **operand)
 		return false;
 	if (cli->tree.recursive || cli->target || cli->tree.update || cli->tree.dry_run ||
 	    cli->tree.backup || cli->tree.remove_destination || cli->tree.link ||
-	    cli->tree.parents || cli->interactive || n > 3)
+	    cli->tree.symbolic_link || cli->tree.attributes_only || cli->tree.parents ||
+	    cli->interactive || n > 3)
 		return true;
 	return n == 3 && (cli->as_cp || !names_mode(operand[2]));
 }
@@ -69,9 +70,19 @@ static int take_sources(struct cli *cli, int n, char **operand)
 	return EXIT_DONE;
 }
 
+/* The last slash of / stays. */
+static void strip_slashes(char **operand, int n)
+{
+	for (int i = 0; i < n; i++)
+		for (size_t l = strlen(operand[i]); l > 1 && operand[i][l - 1] == '/'; l--)
+			operand[i][l - 1] = '\0';
+}
+
 int operands_take(struct cli *cli, int n, char **operand)
 {
 	struct stat st;
+	if (cli->strip_slashes)
+		strip_slashes(operand, cli->target ? n : n - 1);
 	if (is_tree(cli, n, operand))
 		return take_sources(cli, n, operand);
 	if (n < 2)

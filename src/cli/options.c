@@ -44,10 +44,37 @@ static const struct {
 		   {"size-only", "--update=changed"},
 		   {"inplace-partial", "--inplace"}};
 
-/* Long options of cp(1) of coreutils 9 that fcopy does not have. */
-static const char *const cp_names[] = {
-    "attributes-only",        "copy-contents",          "debug",
-    "keep-directory-symlink", "strip-trailing-slashes", "symbolic-link"};
+/* The long options of cp(1) of coreutils 9. */
+static const char *const cp_names[] = {"archive",
+				       "attributes-only",
+				       "backup",
+				       "context",
+				       "copy-contents",
+				       "debug",
+				       "dereference",
+				       "force",
+				       "help",
+				       "interactive",
+				       "link",
+				       "keep-directory-symlink",
+				       "no-clobber",
+				       "no-dereference",
+				       "no-preserve",
+				       "no-target-directory",
+				       "one-file-system",
+				       "parents",
+				       "preserve",
+				       "recursive",
+				       "reflink",
+				       "remove-destination",
+				       "sparse",
+				       "strip-trailing-slashes",
+				       "suffix",
+				       "symbolic-link",
+				       "target-directory",
+				       "update",
+				       "verbose",
+				       "version"};
 
 static const char only_in_cp[] = "cp has this option, fcopy does not";
 
@@ -97,14 +124,42 @@ static const struct option_row *find_row(int option)
 	return NULL;
 }
 
-/* Is this a long option of cp, or an abbreviation of one? */
-static bool is_cp_name(const char *name)
+/* The only long option of cp that begins so, or NULL. */
+static const char *find_cp_name(const char *text)
 {
-	size_t length = strcspn(name, "=");
-	for (size_t i = 0; i < sizeof(cp_names) / sizeof(*cp_names); i++)
-		if (length >= 3 && strncmp(cp_names[i], name, length) == 0)
-			return true;
-	return false;
+	const size_t length = strcspn(text, "=");
+	const char *found = NULL;
+	for (size_t i = 0; i < sizeof(cp_names) / sizeof(*cp_names); i++) {
+		if (strncmp(cp_names[i], text, length) != 0)
+			continue;
+		if (strlen(cp_names[i]) == length)
+			return cp_names[i];
+		if (found)
+			return NULL;
+		found = cp_names[i];
+	}
+	return found;
+}
+
+/* An abbreviation that several options of fcopy share, but only one of cp: the row of that option;
+ * its value is in optarg. NULL: none. */
+static const struct option_row *find_cp_row(int argc, char **argv)
+{
+	const char *text = argv[optind - 1] + 2;
+	const char *name = strncmp(argv[optind - 1], "--", 2) == 0 ? find_cp_name(text) : NULL;
+	const struct option_row *row = option_table;
+	if (!name)
+		return NULL;
+	while (!option_table_ends(row) && (!row->name || strcmp(row->name, name) != 0))
+		row++;
+	if (option_table_ends(row))
+		return NULL;
+	optarg = strchr(text, '=');
+	if (optarg)
+		optarg++;
+	else if (has_argument(row) == required_argument && optind < argc)
+		optarg = argv[optind++];
+	return (optarg ? no_argument : required_argument) == has_argument(row) ? NULL : row;
 }
 
 static int refuse_long(const char *argument)
@@ -112,7 +167,10 @@ static int refuse_long(const char *argument)
 	char names[256];
 	if (suggest_completions(option_table, argument + 2, names, sizeof(names)) > 1)
 		return message_usage(argument, "ambiguous: %s", names);
-	if (is_cp_name(argument + 2))
+	const char *name = find_cp_name(argument + 2);
+	if (name && strcmp(name, "debug") == 0)
+		return message_usage(argument, "an option of cp; use -vv");
+	if (name)
 		return message_usage(argument, "%s", only_in_cp);
 	size_t length = strcspn(argument + 2, "=");
 	for (size_t i = 0; i < sizeof(other_names) / sizeof(*other_names); i++)
@@ -173,6 +231,8 @@ static int check_program(const struct cli *cli)
 	    {cli->tree.delete_extra && cli->filters.files, "files-from",
 	     "cannot be combined with --delete"},
 	    {!cli->tree.recursive && cli->tree.link_dest, "link-dest", "requires -r or -a"},
+	    {cli->copy_contents && cli->tree.recursive, "copy-contents",
+	     "cannot be combined with -r or -a: special files of a tree are not read"},
 	    {cli->tree.dry_run && cli->keep_listening, "dry-run",
 	     "cannot be combined with --keep-listening"},
 	    {cli->tree.max_delete && !cli->tree.delete_extra, "max-delete", "requires --delete"},
@@ -243,6 +303,8 @@ static int parse_arguments(struct cli *cli, const struct grammar *g, int argc, c
 		const struct option_row *row = find_row(option == 'R'   ? 'r'
 							: option == 'd' ? 'P'
 									: option);
+		if (option == '?' && optopt == 0 && cli->as_cp)
+			row = find_cp_row(argc, argv);
 		status = row ? row->set(cli, row, optarg) : refuse_option(option, argv);
 		if (status != EXIT_DONE)
 			return status;
@@ -256,6 +318,10 @@ static int parse_arguments(struct cli *cli, const struct grammar *g, int argc, c
 		if (given[i] && cli->action == ACTION_BENCHMARK && option_table[i].not_benchmarked)
 			return message_option(option_table[i].name,
 					      "cannot be combined with --benchmark");
+	/* As cp: a symlink has a hard link to what it leads to. */
+	if (cli->tree.link && cli->tree.follow == FCOPY_FOLLOW_DEFAULT)
+		cli->tree.follow = FCOPY_FOLLOW_ALWAYS;
+	cli->tree.keep_going |= cli->as_cp && cli->tree.recursive;
 	/* As cp, write into what cannot be replaced. */
 	if (cli->as_cp && !cli->copy.in_place && !cli->copy.resume && !cli->copy.no_clobber &&
 	    cli->copy.shard.count == 0)

@@ -254,7 +254,8 @@ void tree_print_end(const struct cli *cli, const struct fcopy_tree_report *repor
 	print_parts(cli, stopped && !cli->quiet);
 	if (stopped && !cli->quiet)
 		print_would_keep(cli, report);
-	if (cli->tree.dry_run || (cli->tree.update && (cli->verbose > 0 || cli->progress)))
+	const bool counts = cli->tree.update && (cli->verbose > 0 || cli->progress) && !cli->as_cp;
+	if (cli->tree.dry_run || counts)
 		print_counts(cli, report);
 	if (report->error.err != 0)
 		ending_shard(cli, &report->error, report->dst);

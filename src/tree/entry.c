@@ -253,6 +253,28 @@ static int entry_settle(struct worker *w, const struct stat *st, enum link_state
 	return left;
 }
 
+/* Makes what the options ask for: a symlink, only the attributes, a link to an earlier copy, or a
+ * copy. Closes fd. */
+static int entry_make(struct worker *w, const struct entry *e, int fd, const struct stat *st)
+{
+	const struct fcopy_tree_options *o = w->tree->options;
+	struct stat from = *st;
+	if (o->symbolic_link || (o->attributes_only && fd >= 0)) {
+		int r = o->symbolic_link ? symbolic_link_make(w, e, st)
+					 : attributes_only(w, e, fd, st);
+		if (fd >= 0)
+			close(fd);
+		return r;
+	}
+	if (o->link_dest && link_dest_make(w, e, &fd, &from) > 0) {
+		close(fd);
+		w->done.action = FCOPY_ACTION_LINKED;
+		w->done.bytes = (uint64_t)st->st_size;
+		return 0;
+	}
+	return fd < 0 ? special_copy(w, e, st) : entry_copy_file(w, e, fd, &from);
+}
+
 /* Links or copies a regular file that is open as fd, and closes fd. fd -1: a special file, which is
  * never opened: opening it could block, or have an effect on a device. */
 static int entry_copy_inode(struct worker *w, const struct entry *e, int fd, const struct stat *st)
@@ -300,14 +322,7 @@ static int entry_copy_inode(struct worker *w, const struct entry *e, int fd, con
 			close(fd);
 		return entry_rehearse(w, e, st);
 	}
-	struct stat from = *st;
-	int r = w->tree->options->link_dest ? link_dest_make(w, e, &fd, &from) : 0;
-	if (r > 0) {
-		close(fd);
-		w->done.action = FCOPY_ACTION_LINKED;
-		w->done.bytes = (uint64_t)st->st_size;
-	}
-	r = r > 0 ? 0 : fd < 0 ? special_copy(w, e, st) : entry_copy_file(w, e, fd, &from);
+	int r = entry_make(w, e, fd, st);
 	displace_end(e, &displaced, r);
 	if (linked) {
 		const struct done done = w->done;
@@ -385,7 +400,10 @@ static int entry_fail(struct worker *w, const struct entry *e, const char *call,
 static int entry_copy_any(struct worker *w, const struct entry *e)
 {
 	struct stat st;
-	bool opened = e->type == DT_REG || e->type == DT_DIR;
+	const struct fcopy_tree_options *o = w->tree->options;
+	/* A link needs no permission to read the file. */
+	const bool links = (o->link || o->symbolic_link) && o->update != FCOPY_UPDATE_CHANGED;
+	bool opened = (e->type == DT_REG && !links) || e->type == DT_DIR;
 	int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (e->follow ? 0 : O_NOFOLLOW);
 	if (strlen(e->name) > NAME_MAX) /* FUSE knows longer ones */
 		return report_call(w, e, "open", entry_src, ENAMETOOLONG);
@@ -399,7 +417,7 @@ static int entry_copy_any(struct worker *w, const struct entry *e)
 				    e->follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
 				return entry_fail(w, e, "stat", errno);
 			source_hide_mode(&st, &w->options);
-			if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+			if (!S_ISDIR(st.st_mode) && (links || !S_ISREG(st.st_mode)))
 				return entry_copy_inode(w, e, -1, &st);
 		}
 		int fd = openat(e->dir->src, e->name, flags);

@@ -105,9 +105,10 @@ static int hard_link_open(struct worker *w, const struct entry *e, const struct 
 static int hard_link_check(const struct worker *w, const struct entry *e, const struct stat *st,
 			   const struct copied *c, const struct origin *o)
 {
-	if (S_ISREG(st->st_mode) && (hard_link_is_symlink(o->dir, c->name) ||
-				     (rivals_possible(w->tree) && !w->options.no_clobber &&
-				      hard_link_is_symlink(e->dir->dst, e->as))))
+	if (S_ISREG(st->st_mode) && !w->tree->options->symbolic_link &&
+	    (hard_link_is_symlink(o->dir, c->name) ||
+	     (rivals_possible(w->tree) && !w->options.no_clobber &&
+	      hard_link_is_symlink(e->dir->dst, e->as))))
 		return -ELOOP;
 	if (o->fd < 0)
 		return 0;

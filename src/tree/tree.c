@@ -107,10 +107,12 @@ static int copy_stream(struct tree *t, const struct operand *src)
 	struct operand dst;
 	if (o.mode && !(o.mode->takes & FCOPY_TAKES_THREADS))
 		o.threads = 0; /* of the tree */
-	if (t->options->link || t->options->backup || t->options->confirm || t->options->parents)
-		return tree_refuse(t, src->path, EINVAL,
-				   "is a stream or a device: -b, -i, -l and --parents need a file",
-				   FCOPY_ADVICE_USAGE);
+	if (t->options->link || t->options->symbolic_link || t->options->backup ||
+	    t->options->confirm || t->options->parents)
+		return tree_refuse(
+		    t, src->path, EINVAL,
+		    "is a stream or a device: -b, -i, -l, -s and --parents need a file",
+		    FCOPY_ADVICE_USAGE);
 	if (t->options->dry_run)
 		return tree_refuse(t, src->path, EINVAL,
 				   "--dry-run knows only files and directories",
@@ -151,14 +153,15 @@ static int copy_stream(struct tree *t, const struct operand *src)
 	return r;
 }
 
-/* Did an earlier operand create what this one would replace? Then their names differ only in case.
- */
-static bool was_made(const struct tree *t, const struct operand *to)
+/* Did an earlier operand create what this one would replace? Then their names differ only in case,
+ * unless they are hard links that an earlier copy kept. */
+static bool was_made(const struct tree *t, const struct operand *src, const struct operand *to)
 {
 	struct stat st;
+	const bool links = t->links && src->place.st.st_nlink > 1;
 	return t->several && !t->options->copy.no_clobber &&
 	       fstatat(to->place.dir, to->place.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       inodes_has(t->made, &st);
+	       !(links && st.st_nlink > 1) && inodes_has(t->made, &st);
 }
 
 /* Records an operand's copy for was_made(). */
@@ -286,7 +289,7 @@ static int copy_operand(struct tree *t, struct operand *src)
 	const mode_t mode = src->place.st.st_mode;
 	if (!t->options->copy.resume)
 		warn_about_stale(t, to.place.dir, mode);
-	if (was_made(t, &to))
+	if (was_made(t, src, &to))
 		r = tree_refuse(t, to.path, EEXIST,
 				"is the copy of another source: their names may differ in case",
 				FCOPY_ADVICE_NONE);

@@ -374,6 +374,11 @@ int hard_link_make(struct worker *, const struct entry *, const struct stat *,
 /* options.link: makes the entry another name of the source, which is open as fd, or is no regular
  * file. Returns 0; 1 if it is one already; -EEXIST if it is kept; or -errno, reported. */
 int hard_link_source(struct worker *, const struct entry *, int fd, const struct stat *);
+/* symbolic_link.c: options.symbolic_link. Returns 0; -EEXIST if the entry of DST is kept; or
+ * -errno, reported. */
+int symbolic_link_make(struct worker *, const struct entry *, const struct stat *);
+/* attributes_only.c: options.attributes_only, for a regular file that is open. Returns the same. */
+int attributes_only(struct worker *, const struct entry *, int src, const struct stat *);
 /* A copy would fail as well, or hide the failure. Any other errno means that this file or file
  * system cannot have the link: EMLINK, EPERM (vfat), EXDEV (a mount point in DST). */
 bool hard_link_is_failure(int err);

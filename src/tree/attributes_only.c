@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ * options.attributes_only: a file of DST keeps its bytes, and gets the attributes of its source.
+ */
+#define _GNU_SOURCE
+#include "endpoints/error.h"
+#include "tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Opens the file, or creates it empty. Whoever owns its directory can exchange its name: only the
+ * descriptor is used from here on. Returns it, or -errno with the call; *made: it is new. */
+static int attributes_open(struct worker *w, const struct entry *e, const struct stat *st,
+			   bool *made, const char **call)
+{
+	const int flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	const mode_t mode = w->options.default_mode ? 0666 : st->st_mode & 0777;
+	*call = "open";
+	int fd = openat(e->dir->dst, e->as, O_WRONLY | O_CREAT | O_EXCL | flags, mode);
+	*made = fd >= 0;
+	if (fd < 0 && errno == EEXIST) /* a read-only file is opened, too */
+		fd = openat(e->dir->dst, e->as, O_RDONLY | flags);
+	return fd < 0 ? -errno : fd;
+}
+
+int attributes_only(struct worker *w, const struct entry *e, int src, const struct stat *st)
+{
+	const char *call;
+	struct stat old;
+	bool made;
+	int fd = attributes_open(w, e, st, &made, &call);
+	if (fd < 0)
+		return report_call(w, e, call, entry_dst, -fd);
+	int r = 0;
+	if (fstat(fd, &old) < 0)
+		r = report_call(w, e, "fstat", entry_dst, errno);
+	else if (!S_ISREG(old.st_mode))
+		r = report_refusal(w, e, entry_dst, S_ISDIR(old.st_mode) ? EISDIR : EINVAL,
+				   "is not a regular file");
+	else if (old.st_dev == st->st_dev && old.st_ino == st->st_ino)
+		r = report_refusal(w, e, entry_dst, EINVAL, "is SRC itself");
+	else if (!made && w->options.no_clobber)
+		r = -EEXIST;
+	else
+		r = directory_preserve(w, e, src, fd, st);
+	close(fd);
+	if (r == -EEXIST) {
+		w->sum.kept++;
+		w->done.action = FCOPY_ACTION_UNCHANGED;
+	}
+	w->sum.files += r == 0;
+	return r;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ * options.symbolic_link: an entry of DST becomes a symlink to its source.
+ */
+#define _GNU_SOURCE
+#include "aside.h"
+#include "displace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A relative path leads to the source from the current directory only. */
+static bool symbolic_link_leads(const struct entry *e, const char *target)
+{
+	struct stat here, there;
+	return target[0] == '/' || (stat(".", &here) == 0 && fstat(e->dir->dst, &there) == 0 &&
+				    here.st_dev == there.st_dev && here.st_ino == there.st_ino);
+}
+
+/* A symlink has a time and an owner; it has no mode, and its attributes are those of its target. */
+static int symbolic_link_set(struct worker *w, const struct making *m, const struct stat *st,
+			     const char **call)
+{
+	const struct timespec times[2] = {st->st_atim, st->st_mtim};
+	const unsigned preserve = w->options.preserve;
+	*call = "fchownat";
+	if (preserve & FCOPY_ATTR_OWNERSHIP &&
+	    fchownat(m->dir, m->name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW) < 0 &&
+	    (errno != EPERM || geteuid() == 0) && w->options.preserve_required)
+		return -errno;
+	*call = "utimensat";
+	if (preserve & FCOPY_ATTR_TIMESTAMPS &&
+	    utimensat(m->dir, m->name, times, AT_SYMLINK_NOFOLLOW) < 0 &&
+	    w->options.preserve_required & FCOPY_ATTR_TIMESTAMPS)
+		return -errno;
+	return 0;
+}
+
+/* Makes the symlink, under a drawn name if it is to replace an entry. Returns 0 or -errno with the
+ * call. */
+static int symbolic_link_place(struct worker *w, const struct entry *e, const char *target,
+			       const struct stat *st, bool replace, const char **call)
+{
+	char drawn[TEMPORARY_SIZE];
+	struct making m;
+	int r = aside_begin(w, e, &m, call);
+	if (r == 0 && replace && !m.aside) {
+		m = (struct making){.dir = e->dir->dst, .name = drawn, .aside = true};
+		*call = "getrandom";
+		r = temporary_draw(drawn);
+	}
+	if (r < 0)
+		return r;
+	*call = "symlink";
+	if (symlinkat(target, m.dir, m.name) < 0)
+		return -errno;
+	r = symbolic_link_set(w, &m, st, call);
+	if (r == 0)
+		r = aside_finish(&m, e, replace, call);
+	if (r < 0)
+		aside_abort(&m);
+	return aside_is_refused(&m, e, r) ? symbolic_link_place(w, e, target, st, replace, call)
+					  : r;
+}
+
+int symbolic_link_make(struct worker *w, const struct entry *e, const struct stat *st)
+{
+	const bool forced = w->options.force || displace_replaces(w->tree);
+	const char *call = "symlink";
+	char target[PATH_MAX];
+	struct stat old;
+	entry_path(e, true, target, sizeof(target));
+	if (strlen(target) >= sizeof(target) - 1)
+		return report_call(w, e, call, entry_dst, ENAMETOOLONG);
+	if (!symbolic_link_leads(e, target))
+		return report_refusal(w, e, entry_dst, EINVAL,
+				      "would not lead to SRC: with -s, write SRC from / on, or "
+				      "copy into the current directory");
+	const bool exists = fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0;
+	if (exists && old.st_dev == st->st_dev && old.st_ino == st->st_ino)
+		return report_refusal(w, e, entry_dst, EINVAL, "is SRC itself");
+	if (exists && w->options.no_clobber) {
+		w->sum.kept++;
+		w->done.action = FCOPY_ACTION_UNCHANGED;
+		return -EEXIST;
+	}
+	int r = symbolic_link_place(w, e, target, st, exists && forced, &call);
+	if (r < 0)
+		return report_call(w, e, call, entry_dst, -r);
+	w->sum.symlinks++;
+	w->done.type = S_IFLNK;
+	return 0;
+}
