@@ -318,6 +318,8 @@ static int rules_check_shard(const struct request *x, const struct fcopy_mode *m
 #define NO_LIMIT   "only the whole file can be cloned, not its first bytes"
 #define READ_AGAIN "--benchmark needs a file that it can read again"
 #define NO_FILES   "cannot be resumed: SRC and DST must be paths of files"
+#define NO_SIZE    "has no known size to allocate"
+#define NO_SHARE   "only a file can be copied in shards"
 
 /* A row applies if its option was given. It lists what SRC and DST may be. */
 static int rules_check_ends(const struct request *x, const struct fcopy_mode *mode,
@@ -360,15 +362,13 @@ static int rules_check_ends(const struct request *x, const struct fcopy_mode *mo
 	     END_DISK | END_FILE, ANY,
 	     "can be read only once, and this mode does not see its bytes to sum them", use_auto},
 	    {o->resume, "resume", END_FILE, END_FILE, NO_FILES, usage},
-	    {o->shard.count > 0, "shard", END_FILE, END_FILE, "only a file can be copied in shards",
-	     usage},
+	    {o->shard.count > 0, "shard", END_FILE, END_FILE, NO_SHARE, usage},
 	    {o->preserve_required, "preserve", REGULAR, REGULAR, PRESERVE_IMPOSSIBLE, usage},
 	    {o->no_cache, "no-cache", END_DISK | REGULAR, END_DISK | REGULAR,
 	     "has no page cache to bypass", usage},
 	    {clones, "reflink", END_FILE, END_FILE, "only a file can be cloned", usage},
 	    {allocates, "preallocate", ANY, END_FILE, "has no blocks to allocate", usage},
-	    {allocates, "preallocate", END_DISK | END_FILE, ANY, "has no known size to allocate",
-	     usage},
+	    {allocates, "preallocate", END_DISK | END_FILE, ANY, NO_SIZE, usage},
 	    {o->sparse == FCOPY_WHEN_ALWAYS, "sparse", ANY, END_DISK | END_FILE,
 	     "cannot get holes: it is a stream", usage},
 	    {o->fsync, "fsync", ANY, END_DISK | REGULAR, "is not on a disk: it cannot be flushed",
