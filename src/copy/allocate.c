@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "copy.h"
 #include "endpoints/error.h"
+#include "endpoints/storage.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -111,4 +112,25 @@ int allocate_hole(struct copy *c, off_t start, off_t end)
 		return error_call(&c->report->error, "ftruncate", c->dst.path, errno);
 	int r = io_punch(c->dst.fd, start, end) ? 0 : write_zeros(c, start, end);
 	return r < 0 ? error_call(&c->report->error, "pwrite", c->dst.path, -r) : 0;
+}
+
+int allocate_fill(struct copy *c, off_t end)
+{
+	static const char zeros[65536];
+	struct transfer *t = &c->all;
+	struct stat st;
+	size_t put;
+	if (storage_is_known(c->dst.fd) || fstat(c->dst.fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    st.st_size >= end)
+		return -ESPIPE;
+	int r = 0;
+	for (off_t at = st.st_size; r == 0 && at < end; at += (off_t)put) {
+		r = io_write_all(&t->io, c->dst.fd, zeros,
+				 (size_t)MIN(end - at, (off_t)sizeof(zeros)), at, &put);
+		if (r == 0)
+			r = transfer_pace(t, put);
+	}
+	if (r == 0)
+		c->fills = true;
+	return r;
 }

@@ -41,6 +41,7 @@ struct copy {
 	bool outgrown;     /* the source grew faster than it was copied: its end is not copied */
 	struct storage *storage; /* what is known about file systems; NULL: nothing */
 	struct stat stored;      /* st_nlink above 0: closing DST may change the time that it has */
+	bool fills;          /* the storage is written in order: zeros take the place of holes */
 	bool needs_truncate; /* the destination may not end at the prefix: truncate or extend it */
 };
 
@@ -159,6 +160,11 @@ void allocate_ahead(struct copy *, off_t start, off_t end);
 
 /* Makes [start, end) of the destination read as zeros without writing, where that is possible. */
 int allocate_hole(struct copy *, off_t start, off_t end);
+
+/* Storage that is written in order, such as an object store, refuses a write past the end: writes
+ * zeros from there to `end`. Only for a single writer. Returns -ESPIPE if that is not the reason,
+ * or -errno. */
+int allocate_fill(struct copy *c, off_t end);
 
 /* Allocates [start, end) without writing, as in the source. */
 int allocate_unwritten(struct copy *, off_t start, off_t end);

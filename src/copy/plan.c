@@ -7,6 +7,7 @@
 #include "endpoints/error.h"
 #include "extents.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/param.h>
 #include <unistd.h>
@@ -176,7 +177,9 @@ static int skip_hole(struct copy *c, const struct extent *x)
 		r = allocate_unwritten(c, x->start, x->end);
 	if (r < 0)
 		return r;
-	c->report->holes += (uint64_t)(x->end - x->start);
+	if (c->fills && allocate_fill(c, x->end) < 0)
+		c->fills = false; /* the next write reports the reason */
+	c->report->holes += c->fills ? 0 : (uint64_t)(x->end - x->start);
 	transfer_skip(&c->all, x->end);
 	return 0;
 }
@@ -186,6 +189,17 @@ static bool ends_before(struct copy *c, off_t end)
 {
 	char byte;
 	return io_read(&c->all.io, c->src.fd, &byte, 1, end - 1) <= 0;
+}
+
+/* The first write after a hole failed with r, and the hole was filled: it may succeed now. */
+static bool fills_hole(struct copy *c, int r, off_t start)
+{
+	if ((r != -ESPIPE && r != -EINVAL && r != -EOPNOTSUPP) || c->all.offset != start ||
+	    c->fills || c->report->error.path != c->dst.path || allocate_fill(c, start) < 0)
+		return false;
+	c->report->error = (struct fcopy_error){0};
+	c->report->holes = 0;
+	return true;
 }
 
 /* Copies data, keeps holes, and allocates unwritten extents. */
@@ -204,6 +218,8 @@ static int copy_extents(struct copy *c, off_t size)
 		}
 		r = c->all.zeros ? 0 : allocate_blocks(c, e.start, e.end);
 		if (r == 0)
+			r = copy_data(c, e.end);
+		if (r < 0 && fills_hole(c, r, e.start))
 			r = copy_data(c, e.end);
 		if (c->all.offset < e.end)
 			break; /* failed, or the source was truncated during the copy */

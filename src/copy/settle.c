@@ -88,9 +88,14 @@ static int truncate_copy(struct copy *c)
 			io_punch(c->dst.fd, c->all.offset, c->all.offset + AHEAD_MAX);
 		return 0;
 	}
-	while (ftruncate(c->dst.fd, c->all.offset) < 0)
-		if (errno != EINTR || io_cancelled(&c->all.io))
-			return error_call(&c->report->error, "ftruncate", c->dst.path, errno);
+	while (ftruncate(c->dst.fd, c->all.offset) < 0) {
+		const int err = errno;
+		if (err != EINTR && st.st_size < c->all.offset &&
+		    allocate_fill(c, c->all.offset) == 0)
+			return 0;
+		if (err != EINTR || io_cancelled(&c->all.io))
+			return error_call(&c->report->error, "ftruncate", c->dst.path, err);
+	}
 	return 0;
 }
 

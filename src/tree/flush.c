@@ -90,6 +90,16 @@ int flush_tree(const struct tree *t, int fd, const char **call)
 	return syncfs(fd) < 0 ? -errno : 0;
 }
 
+/* The same kernel reports those files here, and has written the others back. */
+int flush_page_cache(int fd)
+{
+	struct statfs fs;
+	const int err = syncfs(fd) < 0 ? errno : 0;
+	const bool removed = err == ESTALE && fstatfs(fd, &fs) == 0 &&
+			     (unsigned)fs.f_type == FUSE_SUPER_MAGIC;
+	return removed ? 0 : -err;
+}
+
 int flush_singles(struct tree *t, int directory, const char **call)
 {
 	if (!t->options->copy.fsync)

@@ -492,7 +492,7 @@ static void mirror_remove_extras(struct tree *t, struct directory *root)
 void mirror_end(struct tree *t, struct directory *root)
 {
 	struct mirror *m = &t->mirror;
-	const struct fcopy_tree_report *r = t->report;
+	const struct fcopy_tree_report *sum = t->report;
 	if (m->extras && !tree_stopped(t))
 		mirror_remove_extras(t, root);
 	for (struct extra *next; m->extras; m->extras = next) {
@@ -501,11 +501,12 @@ void mirror_end(struct tree *t, struct directory *root)
 	}
 	if (!m->marked || t->options->dry_run || tree_stopped(t))
 		return;
-	const bool changed = r->files + r->symlinks + r->specials + r->hard_links + r->repaired +
-				 r->deleted >
+	const bool changed = sum->files + sum->symlinks + sum->specials + sum->hard_links +
+				 sum->repaired + sum->deleted >
 			     0;
-	if ((changed || m->doubted) && syncfs(root->dst) < 0) {
-		tree_fail(t, "syncfs", root->dst_path, errno);
+	const int r = changed || m->doubted ? flush_page_cache(root->dst) : 0;
+	if (r < 0) {
+		tree_fail(t, "syncfs", root->dst_path, -r);
 		return;
 	}
 	if (unlinkat(root->dst, MARKER, 0) < 0 && errno != ENOENT)

@@ -211,17 +211,20 @@ private_mounts() {
 	run --separate-stderr "${how[@]}" bash -euc "$1"
 }
 
-# by_fuse OPTIONS COMMAND: runs COMMAND in bash with ./backing mounted on ./m by tests/tools/faultfs.
+# by_fuse OPTIONS COMMAND: runs COMMAND in bash with ./backing mounted on ./m by tests/tools/faultfs, which is compiled
+# once for each file of tests.
 by_fuse() {
 	local tools=$BATS_TEST_DIRNAME/../tools
 	need cc pkg-config fusermount3
 	[ -c /dev/fuse ] || skip "no /dev/fuse"
 	pkg-config --exists fuse3 || skip "no libfuse3"
-	# shellcheck disable=SC2046
-	cc -o faultfs "$tools/faultfs.c" "$tools/faults.c" $(pkg-config --cflags --libs fuse3)
+	FAULTFS=$BATS_FILE_TMPDIR/faultfs
+	# shellcheck disable=SC2046 # the name changes at once, because tests run at the same time
+	[ -x "$FAULTFS" ] || { cc -o faultfs "$tools/faultfs.c" "$tools/faults.c" $(pkg-config --cflags --libs fuse3) &&
+		mv faultfs "$FAULTFS"; }
 	mkdir -p m
-	export FCOPY
-	private_mounts "./faultfs backing m -o $1 || exit 9
+	export FCOPY FAULTFS
+	private_mounts "\$FAULTFS backing m -o $1 || exit 9
 		$2
 		umount m"
 	[ "$status" != 9 ] || skip "FUSE does not mount"

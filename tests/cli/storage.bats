@@ -8,6 +8,9 @@ load helper
 	mkdir -p backing s/d
 	random s/a 40000000
 	cp s/a s/d/b
+	truncate -s 3M s/holes
+	printf data | dd of=s/holes bs=1 seek=300000 conv=notrunc status=none
+	truncate -s 2M s/hole
 	by_fuse sequential 'for threads in "" -j4; do
 			rm -rf m/*
 			"$FCOPY" -r $threads s m/t
@@ -16,7 +19,15 @@ load helper
 		"$FCOPY" s/a m/f
 		cmp s/a backing/f
 		"$FCOPY" --sparse=always s/a m/f
-		cmp s/a backing/f'
+		cmp s/a backing/f
+		setfattr -n user.fault -v truncate:EOPNOTSUPP m
+		for how in "" --resume --inplace; do
+			for file in holes hole; do
+				"$FCOPY" $how s/$file m/g
+				cmp s/$file backing/g
+				rm m/g
+			done
+		done'
 }
 
 # What rename is asked for, with any name, is left nowhere.
@@ -317,4 +328,13 @@ refuses_and_overwrites() {
 		diff -r s backing/t
 		[ "$(getfattr --only-values -n user.faults m)" -ge 6 ]
 		[ "$(ls -A backing)" = t ]'
+}
+
+@test "storage with a cache of writes: a mirror is complete although its removed probes cannot be flushed" {
+	mkdir -p backing/d s
+	random s/a 5000
+	# shellcheck disable=SC2016
+	by_fuse writeback,attr_timeout=0,entry_timeout=0 '"$FCOPY" --mirror s m/d
+		diff -r s m/d
+		[ "$(ls -A m/d)" = a ]'
 }

@@ -44,10 +44,10 @@ start_threads() {
 		}
 		copy b
 		[ "$n" -ge 4 ] || { cat out; exit 1; }
-		umount m && ./faultfs backing m -o latency=4000 -o max_threads=64 || exit 1
+		umount m && $FAULTFS backing m -o latency=4000 -o max_threads=64 || exit 1
 		copy c --limit-rate=500M
 		[ "$n" = 1 ] || { cat out; exit 1; }
-		umount m && ./faultfs backing m -o latency=4000 -o max_threads=64 || exit 1
+		umount m && $FAULTFS backing m -o latency=4000 -o max_threads=64 || exit 1
 		copy d -j 1
 		[ "$n" = 1 ] || { cat out; exit 1; }'
 }
