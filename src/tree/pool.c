@@ -94,6 +94,9 @@ static void pool_sleep(struct worker *w)
 	}
 	__atomic_sub_fetch(&p->idle, 1, __ATOMIC_RELAXED);
 	p->asleep++;
+	/* It may have pushed an item for itself, or taken the signal that was for another thread. */
+	if (p->used > 0)
+		pthread_cond_signal(&p->wake);
 	pthread_cond_wait(&p->needed, &p->lock);
 	p->asleep--;
 	__atomic_add_fetch(&p->idle, 1, __ATOMIC_RELAXED);

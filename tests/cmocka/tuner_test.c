@@ -4,10 +4,13 @@
 #define _GNU_SOURCE
 #include "cases.h"
 
-#include "tree/tuner.h"
+#include "tree/tree.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/param.h>
+#include <unistd.h>
 
 #define INTERVAL 0.005 /* seconds between two reports of a thread, at least */
 #define MS       1e-3
@@ -159,6 +162,60 @@ static void limit_is_kept(void **state)
 	}
 }
 
+static struct directory pooled[3];
+static bool pooled_done[3];
+
+static bool others_wait(struct pool *p, unsigned n)
+{
+	return __atomic_load_n(&p->idle, __ATOMIC_ACQUIRE) == n;
+}
+
+/* The first item begins the second on the other thread. That one must copy no more when it has
+ * pushed the third: the thread that waits has to take it. */
+static void run_pooled(struct worker *w, const struct item *item)
+{
+	struct pool *p = &w->tree->pool;
+	const long n = item->dir - pooled;
+	__atomic_store_n(&pooled_done[n], true, __ATOMIC_RELEASE);
+	if (n == 0) {
+		while (!others_wait(p, 1)) /* the other thread has started */
+			usleep(100);
+		pool_push(w, (struct item){.dir = &pooled[1]});
+		pool_wake_one(w->tree);
+		while (!__atomic_load_n(&pooled_done[1], __ATOMIC_ACQUIRE))
+			usleep(100);
+	} else if (n == 1) {
+		while (!others_wait(p, 1))
+			usleep(100);
+		usleep(1000); /* it waits for the condition */
+		pthread_mutex_lock(&p->lock);
+		p->active = 1;
+		pthread_mutex_unlock(&p->lock);
+		pool_push(w, (struct item){.dir = &pooled[2]});
+	}
+}
+
+static void work_is_handed_over(void **state)
+{
+	static struct fcopy_tree_report report;
+	struct fcopy_tree_options options = {0};
+	struct tree *t = calloc(1, sizeof(*t));
+	(void)state;
+	assert_non_null(t);
+	t->options = &options;
+	t->report = &report;
+	t->threads = 2;
+	t->opened.threads = 2;
+	pthread_mutex_init(&t->lock, NULL);
+	pooled[0].dst = AT_FDCWD;
+	alarm(60); /* instead of waiting for ever */
+	pool_run(t, &pooled[0], run_pooled);
+	alarm(0);
+	for (int i = 0; i < 3; i++)
+		assert_true(pooled_done[i]);
+	free(t);
+}
+
 int main(void)
 {
 	cases_enter("ext4");
@@ -167,5 +224,6 @@ int main(void)
 	case_add(change_is_followed, NULL, "storage becomes fast, and slow again");
 	case_add(no_queue_no_threads, NULL, "without work in the queue, no thread is added");
 	case_add(limit_is_kept, NULL, "the limit is kept");
+	case_add(work_is_handed_over, NULL, "a thread that stops hands its work over");
 	return cases_run("tuner");
 }
