@@ -23,6 +23,13 @@ static int set_flag(struct cli *cli, const struct option_row *row, const char *v
 	return EXIT_DONE;
 }
 
+/* -n or -i: the last one counts, as with cp. */
+static int set_replacing(struct cli *cli, const struct option_row *row, const char *value)
+{
+	cli->copy.no_clobber = cli->interactive = false;
+	return set_flag(cli, row, value);
+}
+
 static int set_count(struct cli *cli, const struct option_row *row, const char *value)
 {
 	(void)value;
@@ -254,7 +261,7 @@ static int set_context(struct cli *cli, const struct option_row *row, const char
 const struct option_row option_table[] = {
 	{"recursive", 'r', NULL, "copy directories and everything below them; also -R",
 	 set_recursive, .not_benchmarked = true},
-	{"archive", 'a', NULL, "the same as -r -P --preserve=all, and keep hard links",
+	{"archive", 'a', NULL, "the same as -r -P --preserve=all",
 	 set_archive, .not_benchmarked = true},
 	{"target-directory", 't', "DIR", "copy every SRC into DIR",
 	 set_target, .not_benchmarked = true},
@@ -269,11 +276,11 @@ const struct option_row option_table[] = {
 	{"force", 'f', NULL, "replace DST despite hard links, ownership, mode or empty input",
 	 set_flag, FIELD(copy.force), .not_benchmarked = true, .with_clean = true},
 	{"no-clobber", 'n', NULL, "do not replace an existing DST; exit status 0",
-	 set_flag, FIELD(copy.no_clobber), .not_benchmarked = true},
+	 set_replacing, FIELD(copy.no_clobber), .not_benchmarked = true},
 	{"update", 'u', "[WHICH]", "of existing files, replace only: older (-u), changed, none, none-fail, all",
 	 set_update, .not_benchmarked = true},
 	{"interactive", 'i', NULL, "ask before DST is replaced",
-	 set_flag, FIELD(interactive), .not_benchmarked = true},
+	 set_replacing, FIELD(interactive), .not_benchmarked = true},
 	{"backup", 'b', "[CONTROL]", "keep the old DST as DST~ or DST.~1~; CONTROL: simple, numbered, existing, none",
 	 set_backup, .not_benchmarked = true},
 	{"suffix", 'S', "SUFFIX", "with -b, use SUFFIX instead of ~",

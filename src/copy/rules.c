@@ -236,6 +236,8 @@ static int rules_check_tree(const struct request *x, struct fcopy_error *error)
 	    {t->remove_destination && (o->shard.count || o->resume || in_place_always(o)),
 	     "remove-destination", "cannot be combined with --shard, --resume or --inplace"},
 	    {t->backup && o->no_clobber, "backup", "cannot be combined with --no-clobber"},
+	    {t->backup && (t->update == FCOPY_UPDATE_NONE || t->update == FCOPY_UPDATE_NONE_FAIL),
+	     "backup", "cannot be combined with --update=none"},
 	    {t->backup && t->delete_extra, "backup", "cannot be combined with --delete"},
 	    {t->update && o->shard.count, "update", "cannot be combined with --shard"},
 	    {t->delete_extra && o->shard.count, "delete", "cannot be combined with --shard"},

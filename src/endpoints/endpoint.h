@@ -189,6 +189,7 @@ int destination_open(struct endpoint *e, struct operand *dst, const struct endpo
 #define DESTINATION_REPLACES_ALL                                                                   \
 	4 /* the copy becomes a new file: an old one, a symlink or a special file gives it nothing \
 	   */
+#define DESTINATION_REPLACES_SOURCE 8 /* with REPLACES_ALL: also another name of the source */
 struct storage;
 int destination_open_in(struct endpoint *e, int dir, const char *name, const char *path,
 			const struct endpoint *src, const struct fcopy_options *, unsigned flags,

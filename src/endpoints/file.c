@@ -194,7 +194,8 @@ int destination_open_in(struct endpoint *e, int dir, const char *name, const cha
 	int r = flags & DESTINATION_REPLACES_ALL
 		    ? place_find_new(&file_of(e)->place, dir, name, path, &old, error)
 		    : place_find_in(&file_of(e)->place, dir, name, path, error);
-	if (r == 0 && old.st_ino && same_file(&src->st, &old)) {
+	if (r == 0 && old.st_ino && same_file(&src->st, &old) &&
+	    !(flags & DESTINATION_REPLACES_SOURCE)) {
 		place_close(&file_of(e)->place);
 		return refuse_same(src->path, path, error);
 	}

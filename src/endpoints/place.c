@@ -32,6 +32,9 @@ int place_open_target(struct place *p, const char *path, struct fcopy_error *e)
 	if (p->target < 0 && errno == ENOENT)
 		return error_refuse(e, path, ENOENT, "is a dangling symlink",
 				    FCOPY_ADVICE_REMOVE_LINK);
+	if (p->target < 0 && errno == ELOOP)
+		return error_refuse(e, path, ELOOP, "is a loop of symlinks",
+				    FCOPY_ADVICE_REMOVE_LINK);
 	if (p->target < 0)
 		return error_call(e, "open", path, errno);
 	return fstat(p->target, &p->st) < 0 ? error_call(e, "fstat", path, errno) : 0;

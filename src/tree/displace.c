@@ -121,11 +121,26 @@ static int displace_refuse(struct worker *w, const struct entry *e, const char *
 	return report_refusal(w, e, entry_dst, -r, "has a backup that is the source");
 }
 
+bool displace_replaces_source(const struct tree *t, const struct entry *e)
+{
+	struct stat src, dst;
+	/* A symlink in the source would lead to the copy. */
+	if (!displace_replaces(t) || t->options->link || t->options->symbolic_link ||
+	    fstatat(e->dir->src, e->name, &src, AT_SYMLINK_NOFOLLOW) < 0 || S_ISLNK(src.st_mode))
+		return false;
+	if (t->options->backup && t->options->copy.force)
+		return true;
+	return strcmp(e->name, e->as) != 0 ||
+	       (fstat(e->dir->src, &src) == 0 && fstat(e->dir->dst, &dst) == 0 &&
+		(src.st_dev != dst.st_dev || src.st_ino != dst.st_ino));
+}
+
 /* Would the entry replace itself? The copy reports that. */
-static bool displace_is_same(const struct entry *e, const struct stat *old)
+static bool displace_is_same(const struct tree *t, const struct entry *e, const struct stat *old)
 {
 	struct stat src;
-	return fstatat(e->dir->src, e->name, &src, e->follow ? 0 : AT_SYMLINK_NOFOLLOW) == 0 &&
+	return !(S_ISREG(old->st_mode) && displace_replaces_source(t, e)) &&
+	       fstatat(e->dir->src, e->name, &src, e->follow ? 0 : AT_SYMLINK_NOFOLLOW) == 0 &&
 	       src.st_dev == old->st_dev && src.st_ino == old->st_ino;
 }
 
@@ -138,7 +153,7 @@ int displace_begin(struct worker *w, const struct entry *e, struct displaced *d)
 	*d = (struct displaced){.linked = false};
 	if ((!o->confirm && !o->backup) || e->dir->fresh || w->options.no_clobber ||
 	    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0 || S_ISDIR(old.st_mode) ||
-	    displace_is_same(e, &old))
+	    displace_is_same(w->tree, e, &old))
 		return 0;
 	entry_path(e, false, path, sizeof(path));
 	if (o->confirm) {

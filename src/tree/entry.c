@@ -47,6 +47,8 @@ static int entry_open_destination(struct worker *w, const struct entry *e, const
 	}
 	const unsigned flags = (w->tree->options->hard_links ? DESTINATION_REPLACES_LINKS : 0) |
 			       (displace_replaces(w->tree) ? DESTINATION_REPLACES_ALL : 0) |
+			       (displace_replaces_source(w->tree, e) ? DESTINATION_REPLACES_SOURCE
+								     : 0) |
 			       (aside_is_needed(w->tree, e->dir) ? 0 : DESTINATION_IS_PRIVATE);
 	int r = destination_open_in(&c->dst, e->dir->dst, e->as, entry_dst, &c->src, &w->options,
 				    flags, &w->tree->storage, error);

@@ -173,6 +173,11 @@ int hard_link_source(struct worker *w, const struct entry *e, int fd, const stru
 	struct stat old;
 	bool made = r == -EEXIST && fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
 		    old.st_dev == st->st_dev && old.st_ino == st->st_ino;
+	if (r == -EEXIST && !made && special_is_source(e, st)) { /* what the symlink leads to */
+		if (fd < 0)
+			close(o.fd);
+		return report_refusal(w, e, entry_dst, EINVAL, "is what SRC leads to");
+	}
 	if (r == -EEXIST && !made && hard_link_is_forced(w))
 		r = hard_link_replace(w, e, &o, &call);
 	if (fd < 0)

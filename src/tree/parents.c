@@ -13,6 +13,37 @@
 
 #define DIRECTORY (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 
+/* The attributes of a directory are set when the copy below it is done. As with cp(1), the ones
+ * that were there get them if another one is new; but not if they cannot be read. */
+static int parents_note(struct parents *p, int src, int dst, bool made)
+{
+	struct parent *more = realloc(p->noted, (p->count + 1) * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	p->noted = more;
+	struct parent to = {.src = openat(src, ".", DIRECTORY), .made = made};
+	to.dst = made ? fcntl(dst, F_DUPFD_CLOEXEC, 0) : openat(dst, ".", DIRECTORY);
+	p->made |= made;
+	if (to.src >= 0 && to.dst >= 0) {
+		more[p->count++] = to;
+		return 0;
+	}
+	int r = made ? -errno : 0;
+	if (to.src >= 0)
+		close(to.src);
+	if (to.dst >= 0)
+		close(to.dst);
+	return r;
+}
+
+/* Not by a symlink: its owner could choose whose attributes are changed. */
+static bool parents_is_directory(int dir, const char *name, int fd)
+{
+	struct stat named, st;
+	return fstatat(dir, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && fstat(fd, &st) == 0 &&
+	       named.st_dev == st.st_dev && named.st_ino == st.st_ino;
+}
+
 /* Makes one directory in *dst like the one in *src, and goes into both. Takes both descriptors. */
 static int parents_step(struct parents *p, const char *name, struct parent *at, const char **call)
 {
@@ -32,22 +63,9 @@ static int parents_step(struct parents *p, const char *name, struct parent *at, 
 			     made ? DIRECTORY | O_NOFOLLOW : O_PATH | O_DIRECTORY | O_CLOEXEC);
 		r = dst < 0 ? -errno : 0;
 	}
-	if (made && r == 0) {
-		struct parent *more = realloc(p->made, (p->count + 1) * sizeof(*more));
-		if (more)
-			p->made = more;
-		int a = openat(src, ".", DIRECTORY), b = fcntl(dst, F_DUPFD_CLOEXEC, 0);
-		if (more && a >= 0 && b >= 0) {
-			more[p->count].src = a;
-			more[p->count++].dst = b;
-		} else {
-			*call = "open";
-			r = more ? -errno : -ENOMEM;
-			if (a >= 0)
-				close(a);
-			if (b >= 0)
-				close(b);
-		}
+	if (r == 0 && (made || (p->preserves && parents_is_directory(at->dst, name, dst)))) {
+		*call = "open";
+		r = parents_note(p, src, dst, made);
 	}
 	close(at->src);
 	close(at->dst);
@@ -75,7 +93,7 @@ int parents_make(struct tree *t, const struct operand *src, struct operand *to, 
 	char directory[PATH_MAX];
 	const char *call = "open";
 	const char *below = src->path + strspn(src->path, "/");
-	*p = (struct parents){.count = 0};
+	*p = (struct parents){.preserves = t->options->copy.preserve != 0};
 	operand_directory(src, directory);
 	int n = snprintf(path, PATH_MAX, "%s%s%.*s%s", t->destination.path,
 			 t->destination.slash ? "" : "/",
@@ -121,23 +139,23 @@ void parents_end(struct tree *t, const struct operand *to, struct parents *p)
 	struct fcopy_error error;
 	const unsigned preserve = t->options->copy.preserve;
 	while (p->count > 0) {
-		const struct parent *made = &p->made[--p->count];
+		const struct parent *noted = &p->noted[--p->count];
 		struct stat st, now;
-		struct metadata_pair pair = {.src = made->src,
-					     .dst = made->dst,
+		struct metadata_pair pair = {.src = noted->src,
+					     .dst = noted->dst,
 					     .st = &st,
 					     .src_path = to->path,
 					     .dst_path = to->path};
-		bool known = fstat(made->src, &st) == 0 && fstat(made->dst, &now) == 0;
-		if (known && !(preserve & FCOPY_ATTR_MODE) && 0700 & ~st.st_mode)
-			(void)!fchmod(made->dst, now.st_mode & 07777 & ~(0700 & ~st.st_mode));
-		for (size_t i = 0; known && i < METADATA_ATTRIBUTES; i++)
+		bool known = fstat(noted->src, &st) == 0 && fstat(noted->dst, &now) == 0;
+		if (known && noted->made && !(preserve & FCOPY_ATTR_MODE) && 0700 & ~st.st_mode)
+			(void)!fchmod(noted->dst, now.st_mode & 07777 & ~(0700 & ~st.st_mode));
+		for (size_t i = 0; known && p->made && i < METADATA_ATTRIBUTES; i++)
 			if (preserve & metadata_order[i] &&
 			    metadata_copy_attribute(metadata_order[i], &pair, &error) < 0)
 				parents_lose(t, metadata_order[i], &error);
-		close(made->src);
-		close(made->dst);
+		close(noted->src);
+		close(noted->dst);
 	}
-	free(p->made);
-	p->made = NULL;
+	free(p->noted);
+	p->noted = NULL;
 }

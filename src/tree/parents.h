@@ -8,10 +8,13 @@
 #include "tree.h"
 
 struct parents {
+	bool preserves; /* directories that exist may get attributes, too */
+	bool made;      /* at least one is new */
 	size_t count;
 	struct parent {
 		int src, dst; /* descriptors */
-	} * made;             /* the directories that were made, from the outermost on */
+		bool made;
+	} * noted; /* the directories above the copy, from the outermost on */
 };
 
 /* Makes the directories above src in `to`, which names src in DST, and moves `to` below them; path

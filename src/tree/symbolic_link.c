@@ -20,6 +20,15 @@ static bool symbolic_link_leads(const struct entry *e, const char *target)
 				    here.st_dev == there.st_dev && here.st_ino == there.st_ino);
 }
 
+/* The symlink would lead to itself. */
+static bool symbolic_link_is_source(const struct entry *e)
+{
+	struct stat src, dst;
+	return strcmp(e->name, e->as) == 0 && fstat(e->dir->src, &src) == 0 &&
+	       fstat(e->dir->dst, &dst) == 0 && src.st_dev == dst.st_dev &&
+	       src.st_ino == dst.st_ino;
+}
+
 /* A symlink has a time and an owner; it has no mode, and its attributes are those of its target. */
 static int symbolic_link_set(struct worker *w, const struct making *m, const struct stat *st,
 			     const char **call)
@@ -79,6 +88,8 @@ int symbolic_link_make(struct worker *w, const struct entry *e, const struct sta
 		return report_refusal(w, e, entry_dst, EINVAL,
 				      "would not lead to SRC: with -s, write SRC from / on, or "
 				      "copy into the current directory");
+	if (symbolic_link_is_source(e))
+		return report_refusal(w, e, entry_dst, EINVAL, "is SRC itself");
 	const bool exists = fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0;
 	if (exists && old.st_dev == st->st_dev && old.st_ino == st->st_ino)
 		return report_refusal(w, e, entry_dst, EINVAL, "is SRC itself");

@@ -142,16 +142,24 @@ load helper
 	mkdir d
 	expect 1 --remove-destination -T a d
 	ln a a2
-	expect 1 --remove-destination a a2
+	expect 1 --remove-destination a ./a
 	mentions "are the same file"
 	holds new a
+	expect 0 --remove-destination a a2 # no longer another name of a
+	[ "$(stat -c %h a a2 | xargs)" = "1 1" ]
+	ln -s loop loop
+	expect 0 --remove-destination a loop
+	holds new loop
+	mkdir e
+	expect 0 -R --remove-destination d e
+	expect 0 -R --remove-destination d e
 }
 
 @test "-l: hard links, also of a tree; an existing file needs -f" {
 	mkdir -p s/d
 	echo data >s/d/f
 	ln -s f s/d/link
-	expect 0 -rl s d
+	expect 0 -rlP s d
 	[ "$(stat -c %i s/d/f)" = "$(stat -c %i d/d/f)" ]
 	[ "$(stat -c %i s/d/link)" = "$(stat -c %i d/d/link)" ]
 	expect 0 -l s/d/f d/d/f
@@ -162,6 +170,273 @@ load helper
 	expect 0 -lf s/d/f o
 	[ "$(stat -c %h o)" = 3 ]
 	expect 0 -n -l s/d/f s/d/link
+}
+
+@test "-s: symlinks that lead to SRC, also in trees; an existing file needs -f" {
+	mkdir -p s/d
+	echo data >s/d/f
+	ln -s f s/d/link
+	chmod 750 s/d
+	expect 0 -rs "$PWD/s" d
+	[ "$(readlink d/d/f) $(readlink d/d/link)" = "$PWD/s/d/f $PWD/s/d/link" ]
+	[ "$(stat -c '%F %a' d/d)" = "directory 750" ]
+	expect 0 -s s/d/f here
+	[ "$(readlink here)" = s/d/f ]
+	expect 1 -s s/d/f d
+	mentions "would not lead to SRC"
+	expect 1 -s "$PWD/s/d/f" here
+	mentions "here: symlink: File exists"
+	expect 0 -sf "$PWD/s/d/f" here
+	[ "$(readlink here)" = "$PWD/s/d/f" ]
+	expect 1 -sf here here
+	expect 1 -sf s/d/f s/d/f
+	holds data s/d/f
+	expect 0 -asb "$PWD/s/d/f" here
+	[ "$(readlink here~)" = "$PWD/s/d/f" ]
+	touch -d 2001-02-03 s/d/f
+	expect 0 -as "$PWD/s/d/f" old
+	[ "$(stat -c %Y old)" = "$(stat -c %Y s/d/f)" ]
+	usage_error "--symbolic-link: cannot be combined with --link" -sl s/d/f x
+	chmod 000 s/d/f
+	expect 0 -s s/d/f unreadable
+}
+
+@test "--attributes-only: existing files keep their bytes, new ones are empty" {
+	mkdir -p s/d
+	echo source >s/f
+	echo other >s/d/g
+	ln -s f s/link
+	chmod 640 s/f
+	touch -d 2001-02-03 s/f
+	echo bytes >b
+	ln b b2
+	expect 0 --attributes-only s/f b
+	holds bytes b
+	expect 0 -p --attributes-only s/f b
+	holds bytes b2
+	[ "$(stat -c '%a %Y' b)" = "640 $(stat -c %Y s/f)" ]
+	expect 0 -a --attributes-only s d
+	[ "$(stat -c '%s %a' d/f) $(readlink d/link) $(stat -c %s d/d/g)" = "0 640 f 0" ]
+	expect 1 --attributes-only s/f s/f
+	holds source s/f
+	ln -s b l
+	expect 1 --attributes-only s/f l
+	holds bytes b
+	expect 0 -n --attributes-only s/d/g b
+	usage_error "--attributes-only: cannot be combined with --fsync, --verify or --update=changed" \
+		--attributes-only --fsync s/f b
+}
+
+@test "--strip-trailing-slashes; --copy-contents is the default without -r" {
+	mkdir d
+	ln -s d l
+	expect 0 -rP --strip-trailing-slashes l// copy
+	[ "$(readlink copy)" = d ]
+	expect 0 -rP l/ copy2
+	[ ! -L copy2 ]
+	mkfifo fifo
+	echo data >fifo &
+	expect 0 --copy-contents fifo data
+	holds data data
+	usage_error "--copy-contents: cannot be combined with -r or -a: special files of a tree are not read" \
+		-r --copy-contents d e
+}
+
+@test "called cp: an abbreviation is of an option of cp; a tree lacks only what failed" {
+	mkdir -p bin s/d d
+	ln -s "$FCOPY" bin/cp
+	echo one >s/f
+	touch -d 2001-02-03 s/f
+	bin/cp --pr s/f a
+	[ "$(stat -c %Y a)" = "$(stat -c %Y s/f)" ]
+	bin/cp --rem --pre=mode --target d --sp=auto -- s/f a
+	[ "$(ls d)" = $'a\nf' ]
+	run bin/cp --re s/f a
+	[ "$status" = 1 ]
+	ln -s nowhere s/d/dangling
+	run bin/cp -rL s t
+	[ "$status" = 1 ]
+	holds one t/f
+	[ "$(ls t/d)" = "" ]
+	run --separate-stderr bin/cp -uv s/f u
+	[ -z "$stderr" ]
+	run bin/cp -r --preserve=context s v
+	[ "$status" = 1 ]
+	bin/cp -r --no-preserve=context,links s/f v
+}
+
+@test "SRC and DST are two names of one file" {
+	same() { # same STATUS WHAT-IS-LEFT OPTIONS AND OPERANDS
+		rm -f foo* hard* link* sl*
+		echo XYZ >foo
+		ln foo hard
+		ln -s foo link
+		ln -s foo sl
+		run "$FCOPY" "${@:3}"
+		[ "$status" = "$1" ] && [ "$(find . -type f -printf '%f%n\n' -o -type l -printf '%f:%l\n' | sort | xargs)" = "$2" ] ||
+			{ echo "${*:3}: $status, $(ls -l)"; return 1; }
+		grep -q XYZ foo
+	}
+	local all="foo2 hard2 link:foo sl:foo"
+	same 1 "$all" foo link
+	same 1 "$all" -f link foo
+	same 1 "$all" --remove-destination link foo
+	same 1 "$all" -b link foo
+	same 1 "$all" -bd link foo # cp leaves a loop of symlinks
+	same 1 "$all" -dfl link foo
+	same 1 "$all" -b foo foo
+	same 0 "foo1 foo~2 hard2 link:foo sl:foo" -bf foo foo
+	same 1 "$all" foo hard
+	same 0 "foo1 hard1 link:foo sl:foo" --remove-destination foo hard
+	same 0 "foo2 hard1 hard~2 link:foo sl:foo" -b foo hard
+	same 0 "$all" -l foo hard
+	same 0 "$all" -fl foo foo
+	same 1 "$all" -sf foo hard
+	same 1 "$all" -sf link foo
+	same 0 "$all" -sf foo link
+	same 0 "foo2 hard2 link1 sl:foo" --remove-destination foo link
+	same 0 "foo2 hard2 link1 link~:foo sl:foo" -b foo link
+	same 0 "foo2 hard2 link:foo sl1" --remove-destination link sl
+	same 0 "$all" -df link sl
+	same 0 "foo3 hard3 link3 sl:foo" -fl foo link
+}
+
+@test "dangling symlinks, loops and trailing slashes in DST and SRC" {
+	echo hi >f
+	ln -s none dangle
+	ln -s loop loop
+	mkdir d
+	local option
+	for option in "" -f; do
+		# shellcheck disable=SC2086
+		expect 1 $option f dangle
+		absent none
+	done
+	expect 1 f loop
+	mentions "loop: is a loop of symlinks"
+	expect 0 -r dangle junk
+	[ "$(readlink junk)" = none ]
+	ln -s f a
+	ln -s f b
+	expect 0 -u -P a b
+	expect 0 -u -P dangle junk
+	echo old >target
+	ln -s target slink
+	expect 0 -d f slink # DST is followed
+	holds hi target
+	expect 2 f new/
+	expect 1 f/ new
+	expect 1 -R d f
+	expect 0 -R d/ e
+	expect 0 -R d/ e
+	[ -d e/d ]
+	expect 1 --parents f/g d
+	[ -z "$(ls d)" ]
+}
+
+@test "-l follows symlinks, unless -P: files, directories and what is missing" {
+	mkdir dir
+	echo x >file
+	ln -s dir tod
+	ln -s file tof
+	ln -s none ton
+	local option
+	for option in "" -L -H -R -RL -RH; do
+		# shellcheck disable=SC2086
+		expect 0 -l $option tof dst
+		[ "$(stat -c '%F %i' dst)" = "regular file $(stat -c %i file)" ]
+		rm dst
+		# shellcheck disable=SC2086
+		expect 1 -l $option ton dst
+	done
+	expect 2 -l tod dst
+	expect 0 -lR tod dst
+	[ -d dst ] && [ ! -L dst ]
+	for option in tod tof ton; do
+		expect 0 -lRP $option $option.2
+		[ "$(stat -c %i $option.2)" = "$(stat -c %i $option)" ]
+	done
+	expect 2 -rl dir dir
+	[ -z "$(ls dir)" ]
+}
+
+@test "-i, -n, -u and -b together: the last of -i and -n counts" {
+	echo c >c
+	ask() { # ask ANSWER STATUS DST OPTION…
+		echo d >d
+		touch -d 2001-02-03 d
+		run "$FCOPY" "${@:4}" c d <<<"$1"
+		[ "$status" = "$2" ] || { echo "${*:4}: $status $output"; return 1; }
+		holds "$3" d
+	}
+	ask n 1 d -i
+	ask y 0 c -i
+	ask y 0 c -ni
+	ask y 0 c -fi
+	ask n 1 d -i --update=older
+	ask n 1 d -iu
+	expect 2 -bn c d
+	expect 2 -b --update=none c d
+	run --separate-stderr "$FCOPY" -in c d </dev/null
+	[ "$status" = 0 ] && [ -z "$stderr" ]
+	run --separate-stderr "$FCOPY" -i --update=none c d </dev/null
+	[ "$status" = 0 ] && [ -z "$stderr" ]
+	mkdir -p a b/a/c
+	echo >a/c
+	run "$FCOPY" -iR a b <<<n
+	[ "$status" = 1 ]
+	[ -d b/a/c ]
+}
+
+@test "--preserve=links and -u: one file in DST for the names of one file" {
+	mkdir -p s c
+	echo f >s/f
+	ln s/f s/linkm
+	ln s/f s/linke
+	ln s/f s/fileo
+	local first
+	for first in f linkm; do
+		rm -rf t
+		mkdir -p t/s
+		cp -p s/f t/s/$first
+		ln t/s/$first t/s/linke
+		touch -d '-1 hour' t/s/fileo
+		expect 0 -a --update=changed s t
+		[ "$(stat -c %h t/s/f)" = 4 ]
+	done
+	expect 0 -r --preserve=all -u s/* t/s
+	expect 0 -r --preserve=all -u s/* t/s
+	ln -s f s/sym
+	expect 0 --preserve=links -R -L s c
+	[ "$(stat -c %h c/s/sym)" = 5 ]
+	expect 0 --preserve=links -R -H s/f s/sym c
+	[ "$(stat -c %i c/f)" = "$(stat -c %i c/sym)" ]
+	expect 0 -dR --no-preserve=links s u
+	[ "$(stat -c %h u/f)" = 1 ]
+}
+
+@test "two sources with one name; special files; modes of existing directories" {
+	mkdir a b c
+	ln -s ../t a/1
+	echo payload >b/1
+	expect 2 -dR a/1 b/1 c
+	[ -z "$(ls c)" ]
+	mkfifo fifo
+	: >e
+	expect 0 -R fifo e
+	[ -p e ]
+	mkdir -p -m 775 s/dir
+	mkdir -p -m 700 t/dir
+	expect 0 -r s/. t/
+	[ "$(stat -c %a t/dir)" = 700 ]
+	mkdir x y
+	expect 0 -ab x y
+	expect 0 -ab x y
+	absent y/x~
+	mkdir -p src/foo dst/foo
+	: >src/foo/bar >dst/foo/bar
+	expect 0 -R --backup src/foo dst
+	[ "$(ls dst/foo)" = $'bar\nbar~' ]
 }
 
 @test "-i: asks, keeps the file after any other answer than yes, and fails then" {
@@ -203,6 +478,14 @@ load helper
 	mkdir e
 	expect 0 -p --parents s/t/f e
 	[ "$(stat -c %Y e/s/t)" = "$(stat -c %Y s/t)" ]
+	mkdir -p s/v/w
+	: >s/v/w/g
+	chmod 700 e/s
+	expect 0 -p --parents s/v/w/g e # a new directory: then all get the attributes
+	[ "$(stat -c %a e/s)" = "$(stat -c %a s)" ]
+	chmod 700 e/s
+	expect 0 -p --parents s/v/w/g e
+	[ "$(stat -c %a e/s)" = 700 ]
 	chmod 555 s/t
 	expect 0 --parents s/t/f -t e
 	mkdir g
