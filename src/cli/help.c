@@ -46,7 +46,7 @@ static void add_modes_with(unsigned takes, struct text *t)
 
 static void print_row(const struct option_row *row)
 {
-	char left[COLUMN];
+	char left[64];
 	struct text help = {0};
 	const char *value = row->value ? row->value : "";
 	bool optional = value[0] == '[';
@@ -54,13 +54,14 @@ static void print_row(const struct option_row *row)
 		putchar('\n');
 		return;
 	}
-	snprintf(left, sizeof(left), "  %c%c%c --%s%s%s", row->letter ? '-' : ' ',
-		 row->letter ? row->letter : ' ', row->letter ? ',' : ' ', row->name,
-		 optional     ? "[="
-		 : row->value ? "="
-			      : "",
-		 value + optional);
-	printf("%-*s", COLUMN, left);
+	int used = snprintf(left, sizeof(left), "  %c%c%c --%s%s%s", row->letter ? '-' : ' ',
+			    row->letter ? row->letter : ' ', row->letter ? ',' : ' ', row->name,
+			    optional     ? "[="
+			    : row->value ? "="
+					 : "",
+			    value + optional);
+	/* A longer name moves its help to the right: that must be short. */
+	printf("%-*s%s", COLUMN, left, used < COLUMN ? "" : " ");
 	text_add(&help, row->help);
 	add_modes_with(row->takes, &help);
 	text_wrap(stdout, help.at, COLUMN, ' ');

@@ -8,8 +8,8 @@
 #include <getopt.h>
 #include <string.h>
 
-/* A letter of cp(1) means the same here, or is refused. */
-#define CP_LETTERS "abdfHilLnpPrRsStTuxZ"
+/* Letters without a row of their own: -r, and -P with hard links. */
+#define MORE_LETTERS "Rd"
 
 /* Options of rsync(1) and what fcopy calls them. */
 static const struct {
@@ -76,15 +76,13 @@ static const char *const cp_names[] = {"archive",
 				       "verbose",
 				       "version"};
 
-static const char only_in_cp[] = "cp has this option, fcopy does not";
-
 #define OPTIONS_MAX 128
 #define LONG_ONLY   256 /* getopt's value of a row without letter: LONG_ONLY + its index */
 
 /* The table in getopt's terms. */
 struct grammar {
 	struct option longs[OPTIONS_MAX + 1];
-	char shorts[(size_t)3 * OPTIONS_MAX + sizeof(CP_LETTERS)];
+	char shorts[(size_t)3 * OPTIONS_MAX + sizeof(MORE_LETTERS)];
 };
 
 static int has_argument(const struct option_row *row)
@@ -111,7 +109,7 @@ static void build_grammar(struct grammar *g)
 			*s++ = ':';
 	}
 	*l = (struct option){0};
-	strcpy(s, CP_LETTERS); /* letters that have a row were found before */
+	strcpy(s, MORE_LETTERS);
 }
 
 /* The row for a return value of getopt, or NULL. */
@@ -171,7 +169,7 @@ static int refuse_long(const char *argument)
 	if (name && strcmp(name, "debug") == 0)
 		return message_usage(argument, "an option of cp; use -vv");
 	if (name)
-		return message_usage(argument, "%s", only_in_cp);
+		return message_usage(argument, "cp has this option, fcopy does not");
 	size_t length = strcspn(argument + 2, "=");
 	for (size_t i = 0; i < sizeof(other_names) / sizeof(*other_names); i++)
 		if (strlen(other_names[i].name) == length &&
@@ -184,23 +182,23 @@ static int refuse_long(const char *argument)
 	return message_usage(argument, "no such option");
 }
 
-/* Reports an option that getopt refused, or that only cp has. */
+/* Reports an option that getopt refused. */
 static int refuse_option(int option, char **argv)
 {
 	const struct option_row *row = find_row(optopt);
-	const char letter[] = {'-', (char)(option == '?' ? optopt : option), '\0'};
+	const char letter[] = {'-', (char)optopt, '\0'};
 	if (option == ':' && strncmp(argv[optind - 1], "--", 2) != 0)
-		return message_usage((const char[]){'-', (char)optopt, '\0'}, "needs a value");
+		return message_usage(letter, "needs a value");
 	if (option == ':')
 		return message_option(row->name, "needs a value");
 	if (row)
 		return message_option(row->name, "takes no value");
-	if (option == '?' && optopt == 0)
+	if (optopt == 0)
 		return refuse_long(argv[optind - 1]);
 	if (optopt == '=')
 		return message_usage(argv[optind],
 				     "only long options take =VALUE, as --preserve=LIST");
-	return message_usage(letter, "%s", option == '?' ? "no such option" : only_in_cp);
+	return message_usage(letter, "no such option");
 }
 
 /* What only the program knows; src/copy/rules.c has the rules of copying. */

@@ -326,7 +326,7 @@ load helper
 	holds hi target
 	expect 2 f new/
 	expect 1 f/ new
-	expect 1 -R d f
+	expect 2 -R d f
 	expect 0 -R d/ e
 	expect 0 -R d/ e
 	[ -d e/d ]
