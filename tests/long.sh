@@ -33,6 +33,7 @@ proofs=(
 	"mirror|random trees mirrored|300"
 	"shard-kill|copies by shards of which one was killed|200"
 	"launchers|copies by launchers|"
+	"cp-commands|commands of cp in public scripts|"
 	"fuzz|inputs tried|600" # seconds
 	"benchmark|modes measured|512M|alone" # --benchmark against bench/
 )

@@ -434,7 +434,7 @@ load helper
 	expect 0 -ab x y
 	absent y/x~
 	mkdir -p src/foo dst/foo
-	: >src/foo/bar >dst/foo/bar
+	touch {src,dst}/foo/bar
 	expect 0 -R --backup src/foo dst
 	[ "$(ls dst/foo)" = $'bar\nbar~' ]
 }
