@@ -83,7 +83,7 @@ enum fcopy_advice {
 	/* remove error.path, a file or a tree, unless another machine is still writing it */
 	FCOPY_ADVICE_REMOVE_FILE,
 	FCOPY_ADVICE_REMOVE_TREE,
-	FCOPY_ADVICE_FLUSH,         /* DST is complete, but may not be on the disk */
+	FCOPY_ADVICE_FLUSH,         /* DST is complete, but may not survive a power cut */
 	FCOPY_ADVICE_CACHE,         /* leave out options.no_cache */
 	FCOPY_ADVICE_RECURSIVE,     /* tree_options.recursive */
 	FCOPY_ADVICE_DESCRIPTORS,   /* raise RLIMIT_NOFILE: a directory level needs two */
@@ -191,9 +191,9 @@ struct fcopy_report {
 	bool existed;        /* the destination existed before the copy */
 	bool atomic;         /* the destination is a file that appears whole or not at all */
 	bool in_place;       /* a file is being written in place: a failure leaves it incomplete */
-	bool part_kept;      /* after a failure: DST.fcopy-part contains what was copied */
+	bool part_kept;      /* after a failure: what was copied is in the part, DST.fcopy-part */
 	bool source_changed; /* its size or mtime changed, or it was removed or replaced */
-	bool kept;           /* no_clobber: the destination existed and was left as it was */
+	bool kept;           /* no_clobber: the destination existed and was left unchanged */
 	bool cloned;         /* the copy shares its extents with the source */
 	bool preallocated;   /* blocks of the destination were allocated before the first byte */
 	bool committed;      /* options.shard: DST is complete, by this process or by another */
@@ -341,7 +341,7 @@ struct fcopy_options {
 	 * the file cannot be replaced by a rename. DEFAULT is NEVER. */
 	enum fcopy_when in_place;
 	bool force;        /* replace DST despite hard links, ownership, mode or empty input */
-	bool fsync;        /* when fcopy_copy returns 0, the copy is on the disk */
+	bool fsync;        /* when fcopy_copy returns 0, the copy is flushed to storage */
 	bool strict;       /* fail if the source changes, or its length is not as expected */
 	bool no_cache;     /* bypass the page cache, except for cached pages of the source */
 	bool no_clobber;   /* leave an existing destination unchanged, and succeed */
@@ -352,7 +352,7 @@ struct fcopy_options {
 	bool verify;
 	unsigned preserve; /* set of enum fcopy_attribute: what the copy gets from the source */
 	unsigned preserve_required; /* fail if one of these is lost; if another is lost, warn */
-	bool scratch;               /* write an unnamed temporary file beside DST and discard it */
+	bool scratch;               /* write an unnamed temporary file next to DST and discard it */
 	uint64_t limit_rate;        /* bytes per second; 0: no limit */
 	/* The expected length in bytes; 0: any. The library warns about a copy of another length.
 	 * With strict such a copy fails. It copies at most one byte more than expected, so that an
@@ -390,20 +390,21 @@ struct fcopy_options {
  * Write ./tcp:... for a file with such a name.
  *
  * A regular file gets the name DST only when it is complete: a reader sees the old file or the new
- * one. After a failure DST is the old file, or absent. With in_place, and if DST is a device, a
- * FIFO or an open descriptor, the data is written directly into DST; after a failure DST may be
- * incomplete.
+ * one. After a failure DST is the old file, or absent; but if error.advice is FCOPY_ADVICE_FLUSH,
+ * DST is the complete new file, which may not survive a power cut. With in_place, and if DST is a
+ * device, a FIFO or an open descriptor, the data is written directly into DST; after a failure DST
+ * may be incomplete.
  *
  * If a TCP peer receives the copy, it sees the end of the stream only after the last byte, and a
  * reset after a failure. If a TCP peer sends the source, the library closes the connection only
- * after DST was committed; this close is the receipt of the peer. After a failure the library
+ * after DST was committed; this close confirms the copy to the peer. After a failure the library
  * resets the connection.
  *
  * With options NULL, all options have their defaults, and the report has the members of API 1.
  *
  * Returns 0, or -1 with the failure in report->error. report->step is filled in either way. A
- * failed call removes only what it created, with one exception: it does not keep the DST.fcopy-part
- * that it was resuming if another user now owns that file or can write to it.
+ * failed call removes only what it created. With options.resume it keeps the part that it created
+ * or continued, unless its data cannot be trusted; report->part_kept says so.
  */
 int fcopy_copy(const char *src, const char *dst, const struct fcopy_options *options,
 	       struct fcopy_report *report);
@@ -607,8 +608,9 @@ struct fcopy_tree_report {
  * copy.scratch, copy.count and copy.expected_size are refused. copy.notify is called
  * in several threads, but never in two at once.
  *
- * Returns 0, or -1 with the first failure in report->error. The call removes only what it created,
- * or what an earlier call created and it continues.
+ * Returns 0, or -1 with the first failure in report->error. The call removes only what it created;
+ * with copy.resume also the part that it continued, if the flush of the whole tree failed. If
+ * entries failed, it keeps a new tree as a part.
  */
 int fcopy_tree(const char *const *src, size_t n, const char *dst,
 	       const struct fcopy_tree_options *options, struct fcopy_tree_report *report);

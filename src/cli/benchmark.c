@@ -182,7 +182,7 @@ void benchmark_print_failure(struct fcopy_report *report)
 	struct fcopy_error *e = &report->error;
 	const char **last = e->path2 ? &e->path2 : &e->path, *dst = *last;
 	if ((e->err == ENOSPC || e->err == EDQUOT) && dst && strcmp(dst, report->dst) == 0) {
-		snprintf(path, sizeof(path), "scratch file beside %s", report->dst);
+		snprintf(path, sizeof(path), "scratch file next to %s", report->dst);
 		*last = path;
 	}
 	message_failure(report);

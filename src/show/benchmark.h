@@ -49,7 +49,7 @@ static inline bool contender_overlaps(const struct contender *c, const struct co
 	return contender_ran(c) && c->fastest <= best->slowest;
 }
 
-/* Runs all modes to unnamed files beside DST and prints their times. Returns 0, or -1 after a copy
+/* Runs all modes to unnamed files next to DST and prints their times. Returns 0, or -1 after a copy
  * failed: the report then describes that copy, and cli->copy.mode is its mode. */
 int benchmark_run(struct cli *, struct fcopy_report *);
 /* DST itself is never written: if the disk is full, the message names the scratch file. */

@@ -266,7 +266,7 @@ int rivals_report(struct worker *w, const struct entry *e)
 	struct fcopy_error error;
 	char path[PATH_MAX];
 	if (!w->tree->single) {
-		rivals_lock(w->tree); /* no name gets another inode meanwhile */
+		rivals_lock(w->tree); /* no name gets another inode until the unlock */
 		if (!stat_both(e, e->name, &s.src, &s.dst))
 			s.dst.st_nlink = 0;
 		search_directory(&s, e->dir->src);

@@ -176,7 +176,7 @@ jsonschema.validate(json.load(sys.stdin), json.load(open(sys.argv[1])))' "$SCHEM
 	export FCOPY
 	private_mounts 'mount -t tmpfs -o size=1m none m; "$FCOPY" --benchmark a m/b'
 	demand 1
-	mentions "scratch file beside m/b: " "No space left on device (the copy needs 2.0 MiB, 1.0 MiB was free)"
+	mentions "scratch file next to m/b: " "No space left on device (the copy needs 2.0 MiB, 1.0 MiB was free)"
 	[ -z "$output" ] || { echo "stdout, without a row: $output"; return 1; }
 }
 

@@ -121,7 +121,7 @@ load json
 	random a 1M
 	traced 1 inject=sendfile:error=ENOSPC --benchmark --json a b
 	injected
-	mentions "scratch file beside b: "
+	mentions "scratch file next to b: "
 	valid "$output"
 	is '.mode == "sendfile"' '.error.errno == "ENOSPC"' '.error.call == "sendfile"' '.error.path2 == "b"'
 }

@@ -317,7 +317,7 @@ duplicate() {
 	expect 0 -p --shard=0/2 src dst
 }
 
-@test "--verify reads back the bytes of its own share" {
+@test "--verify reads back the bytes of its share" {
 	random src 4000000
 	shards 2 --verify
 	committed
@@ -362,7 +362,7 @@ duplicate() {
 	[ "$first $second $whole" = "0 1 0" ]
 }
 
-@test "--shard: combinations that make no sense are usage errors" {
+@test "--shard: combinations without a meaning are usage errors" {
 	random src 10
 	for option in --inplace --resume --count=5 --size=10 -n --reflink=always '-m reflink' -k --benchmark; do
 		# shellcheck disable=SC2086

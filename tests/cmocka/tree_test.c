@@ -256,7 +256,7 @@ static void *end_at_once(void *arg)
 	return arg;
 }
 
-/* ThreadSanitizer starts a thread of its own with the first one, and keeps it. */
+/* ThreadSanitizer starts a thread with the first one, and keeps it. */
 static void start_a_thread(void)
 {
 	pthread_t thread;

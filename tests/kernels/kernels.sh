@@ -88,7 +88,7 @@ cpu_seconds() {
 }
 
 # check_kernel VERSION: prints the results of one kernel as they come, appends them to its history, and
-# prints its duration. Runs in a process of its own, which writes below $work/VERSION only.
+# prints its duration. Runs in a separate process, which writes below $work/VERSION only.
 check_kernel() {
 	local version=$1 dir=$work/$1 start=$SECONDS qemu tail status
 	trap 'stop 143' INT TERM HUP
