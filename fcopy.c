@@ -10,9 +10,9 @@
  *                     benchmark, which runs all modes, and clean
  *   src/show/         what is printed: messages, errors, events, progress, speed, line, terminal,
  *                     text, utf8, ending, usage, stats, tree_print, operands_ended, flood (of
- *                     warnings), hint, hint_cause, advice, wrap, entry_line, log, json, lines,
- *                     json_file, report_json, the tables of a benchmark, signals (a copy ends by
- *                     the first, the program by the second)
+ *                     warnings), hint, hint_cause, unwritten (data), advice, wrap, entry_line,
+ *                     log, json, lines, json_file, report_json, the tables of a benchmark, signals
+ *                     (a copy ends by the first, the program by the second)
  *   src/source/       which entries are copied: filter (patterns and lists), names
  *   src/tree/         several sources and trees: operands, tree, root (new or merged), home
  *                     (where a new tree is built), commit, shard, shard_part, walk (reads
@@ -75,6 +75,7 @@
 #include "show/report.h"
 #include "show/show.h"
 #include "show/signals.h"
+#include "show/unwritten.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -180,12 +181,15 @@ static int copy_tree(struct cli *cli, const struct usage *start)
 	static struct fcopy_tree_report tree;
 	static struct fcopy_report report;
 	signals_catch_pipe();
+	unwritten_begin(cli);
 	cli->copy.progress = progress_start(cli);
 	int r = tree_copy(cli, &tree);
 	flatten(&tree, &report);
 	__atomic_store_n(&cli->copy.progress->entries, tree_entries(&tree), __ATOMIC_RELAXED);
 	progress_stop(&report);
 	tree_print_end(cli, &tree, r < 0 && signals_caught() != 0);
+	if (r == 0)
+		unwritten_print(cli, tree.dst, report.moved);
 	log_end(cli, &report, &tree);
 	if (cli->json_lines)
 		lines_end();
@@ -222,6 +226,7 @@ static int copy(struct cli *cli, const struct usage *start)
 	} else {
 		if (!cli_sends(cli))
 			signals_note_pipe();
+		unwritten_begin(cli);
 		cli->copy.progress = progress_start(cli);
 		r = fcopy_copy(cli->src, cli->dst, &cli->copy, &report);
 		unread = r < 0 && report.error.err == EPIPE && signals_take_pipe();
@@ -238,6 +243,7 @@ static int copy(struct cli *cli, const struct usage *start)
 	if (r == 0) { /* a signal that came after the commit has nothing left to stop */
 		if (cli->verbose > 0 && !cli->keep_listening)
 			ending_summary(cli, &report);
+		unwritten_print(cli, report.dst, report.moved);
 		return EXIT_DONE;
 	}
 	if (!unread && (!signals_caught() || report.error.err != EINTR))

@@ -98,6 +98,22 @@ static void start_writeback(const struct copy *c, off_t from, off_t to)
 		sync_file_range(c->dst.fd, from, to - from, SYNC_FILE_RANGE_WRITE);
 }
 
+/* Waits until the device has the data before `at`, so that the progress follows the device. Like
+ * fsync, a wait that fails means that data is lost: a later fsync need not report it again. Some
+ * file systems lack the call. */
+static int wait_for_device(struct copy *c, off_t at)
+{
+	const off_t from = MAX(c->first, at - FLUSHED_SIZE);
+	if (!c->options->fsync || !c->options->progress || at <= from)
+		return 0;
+	if (sync_file_range(c->dst.fd, from, at - from,
+			    SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+				SYNC_FILE_RANGE_WAIT_AFTER) == 0 ||
+	    errno == ESPIPE || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP)
+		return 0;
+	return error_call(&c->report->error, "sync_file_range", c->dst.path, errno);
+}
+
 /* The reader waits for its storage: more requests at once may be faster, whatever the CPUs do. */
 static void note_waiting(struct copy *c)
 {
@@ -144,6 +160,8 @@ static int copy_in_pieces(struct copy *c, struct transfer *part)
 		measure_note(&c->measure, &choice, bytes, cost);
 		note_waiting(c);
 		start_writeback(c, from, part->offset);
+		if (r == 0)
+			r = wait_for_device(c, from);
 		if (part->offset < part->end)
 			break; /* the source ended, or the engine did not finish */
 	}

@@ -88,8 +88,11 @@ int copy_run_phase(struct copy *c)
 	c->report->expected = expected_bytes(c);
 	if (c->began > 0 && (has_peer(c->src.st.st_mode) || has_peer(c->dst.st.st_mode)))
 		c->report->seconds[FCOPY_PHASE_WAIT] = start - c->began;
-	int r = c->options->resume && !c->options->scratch ? verify_prefix(c) : 0;
-	start = io_now();
+	int r = 0;
+	if (c->options->resume && !c->options->scratch) {
+		r = verify_prefix(c);
+		start = io_now();
+	}
 	copy_phase(c, FCOPY_PHASE_COPY, c->report->expected);
 	if (c->options->progress)
 		__atomic_store_n(&c->options->progress->bytes, (uint64_t)(c->all.offset - c->first),
@@ -167,6 +170,14 @@ static int copy_and_settle(struct copy *c)
 	return r < 0 ? r : copy_settle(c);
 }
 
+static void discard_scratch(struct copy *c)
+{
+	double start = io_now(), cpu = io_thread_seconds();
+	c->dst.ops->abort(&c->dst);
+	c->report->seconds[FCOPY_PHASE_REMOVE] = io_now() - start;
+	c->report->removal_cpu = io_thread_seconds() - cpu;
+}
+
 static int run_open_copy(struct copy *c)
 {
 	c->report->existed = endpoint_old_stat(&c->dst);
@@ -192,13 +203,10 @@ static int run_open_copy(struct copy *c)
 		c->report->part_kept = c->dst.ops->keep_partial(&c->dst, c->all.offset);
 	if (r < 0 && c->dst.ops->release_blocks)
 		c->dst.ops->release_blocks(&c->dst, c->allocated);
-	double start = io_now(), cpu = c->options->scratch ? io_thread_seconds() : 0;
-	if (r != 0 || c->options->scratch)
+	if (c->options->scratch)
+		discard_scratch(c);
+	else if (r != 0)
 		c->dst.ops->abort(&c->dst);
-	if (c->options->scratch) {
-		c->report->seconds[FCOPY_PHASE_REMOVE] = io_now() - start;
-		c->report->removal_cpu = io_thread_seconds() - cpu;
-	}
 	return r;
 }
 

@@ -22,9 +22,9 @@ static uint32_t journal_checksum(const char *text, size_t size)
 
 void journal_seal(char *line, size_t size)
 {
-	char digits[CHECKSUM + 1];
-	snprintf(digits, sizeof(digits), "%08" PRIx32, journal_checksum(line + JOURNAL_SEAL, size));
-	memcpy(line, digits, CHECKSUM);
+	const uint32_t sum = journal_checksum(line + JOURNAL_SEAL, size);
+	for (int i = 0; i < CHECKSUM; i++)
+		line[i] = "0123456789abcdef"[sum >> (4 * (CHECKSUM - 1 - i)) & 15];
 	line[CHECKSUM] = ' ';
 }
 
@@ -89,6 +89,39 @@ bool journal_is_recent(const struct journal_source *s, const struct timespec *wh
 	return journal_is_after(&s->mtime, when) || journal_is_after(&s->ctime, when);
 }
 
+/* Writes n with at least this many digits, and one more character; returns the end. Most lines are
+ * of entries, for which printf(3) took 5 % of the time of a tree in memory. */
+static char *journal_put(char *at, intmax_t n, int digits, char after)
+{
+	char text[24];
+	int used = 0;
+	uintmax_t rest = n < 0 ? 0 - (uintmax_t)n : (uintmax_t)n;
+	for (; rest > 0 || used < digits; rest /= 10)
+		text[used++] = (char)('0' + rest % 10);
+	if (n < 0)
+		*at++ = '-';
+	while (used > 0)
+		*at++ = text[--used];
+	*at++ = after;
+	return at;
+}
+
+static char *journal_put_time(char *at, const struct timespec *t)
+{
+	at = journal_put(at, t->tv_sec, 1, '.');
+	return journal_put(at, t->tv_nsec, 9, ' ');
+}
+
+/* `text` has room for a line. */
+static size_t journal_text_of_entry(const struct journal_fact *f, char *text)
+{
+	char *at = journal_put(stpcpy(text, "done "), f->source.size, 1, ' ');
+	at = journal_put_time(at, &f->source.mtime);
+	at = journal_put_time(at, &f->source.ctime);
+	at = journal_put_time(at, &f->when);
+	return (size_t)(at - text) + journal_escape(f->text, f->size, at);
+}
+
 static size_t journal_text(const struct journal_fact *f, char *text, size_t room)
 {
 	const struct journal_source *s = &f->source;
@@ -121,13 +154,7 @@ static size_t journal_text(const struct journal_fact *f, char *text, size_t room
 	case JOURNAL_RANGE:
 		n = snprintf(text, room, "done %jd %jd", (intmax_t)f->offset, (intmax_t)f->length);
 		break;
-	case JOURNAL_ENTRY:
-		journal_escape(f->text, f->size, path);
-		n = snprintf(text, room, "done %jd %jd.%09ld %jd.%09ld %jd.%09ld %s",
-			     (intmax_t)s->size, (intmax_t)s->mtime.tv_sec, s->mtime.tv_nsec,
-			     (intmax_t)s->ctime.tv_sec, s->ctime.tv_nsec, (intmax_t)f->when.tv_sec,
-			     f->when.tv_nsec, path);
-		break;
+	case JOURNAL_ENTRY: return journal_text_of_entry(f, text);
 	case JOURNAL_FLUSHED: n = snprintf(text, room, "flushed"); break;
 	case JOURNAL_LOST: n = snprintf(text, room, "lost"); break;
 	case JOURNAL_PRIVATE: n = snprintf(text, room, "private %ju", (uintmax_t)f->number); break;

@@ -206,6 +206,18 @@ static void print_counts(const struct cli *cli, const struct fcopy_tree_report *
 		dry, r->unchanged + r->kept, copied, r->deleted);
 }
 
+/* With -v. A single file, and a tree of one, have no pool of threads. */
+static void print_threads(const struct fcopy_tree_report *r)
+{
+	if (r->threads_most == 0)
+		return;
+	fprintf(stderr, "fcopy: threads: at most %u, on average %.1f", r->threads_most,
+		r->threads_average);
+	if (r->threads_reason)
+		fprintf(stderr, ": %s", r->threads_reason);
+	fputc('\n', stderr);
+}
+
 /* What is left of each operand, and what --keep-going committed. */
 static void print_parts(const struct cli *cli, bool stopped)
 {
@@ -257,6 +269,8 @@ void tree_print_end(const struct cli *cli, const struct fcopy_tree_report *repor
 	const bool counts = cli->tree.update && (cli->verbose > 0 || cli->progress) && !cli->as_cp;
 	if (cli->tree.dry_run || counts)
 		print_counts(cli, report);
+	if (cli->verbose > 0)
+		print_threads(report);
 	if (report->error.err != 0)
 		ending_shard(cli, &report->error, report->dst);
 }

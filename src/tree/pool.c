@@ -283,7 +283,9 @@ static void pool_end(struct tree *t)
 	pool_count_time(t);
 	free(p->stack);
 	t->report->threads_average = t->thread_seconds / t->pool_seconds;
-	t->report->threads_reason = p->tunes ? reasons[p->tuner.reason] : NULL;
+	t->report->threads_reason = !p->tunes  ? NULL
+				    : p->blind ? "without schedstat, waiting cannot be measured"
+					       : reasons[p->tuner.reason];
 }
 
 /* The caller is one of the threads. */

@@ -131,7 +131,7 @@ struct worker {
 	struct worker_time {             /* of tuning.c */
 		unsigned change;         /* pool.change since when it counts */
 		struct tuner_report sum; /* since the last report */
-		double began;            /* io_now() when the present entry began */
+		double began;            /* io_now() when the present entry began; 0: unknown */
 		uint64_t bytes;          /* sum.bytes then */
 		double reported;         /* io_now() at the last report */
 		double cpu, runnable; /* the thread's seconds on a CPU and in its run queue then */
@@ -153,6 +153,7 @@ struct pool {
 	unsigned started;      /* threads in thread[] */
 	bool done;             /* nothing is left and nobody works */
 	bool tunes;            /* active follows the tuner */
+	bool blind;            /* how long threads wait for a CPU is unknown; atomic */
 	unsigned change;       /* how often active has changed; atomic */
 	int descriptors;       /* RLIMIT_NOFILE */
 	off_t read_ahead;      /* of each copy */
@@ -267,10 +268,11 @@ struct census;
 struct census *census_start(const struct tree *, const struct directory *root);
 void census_stop(struct census *);
 
-/* tuning.c: called before and after each entry; measures the work and the waiting of this thread.
- */
+/* tuning.c: called before and after each entry, and after the last one of an item; measures the
+ * work and the waiting of this thread. */
 void tuning_begin_entry(struct worker *);
 void tuning_end_entry(struct worker *, int fd); /* fd: as in pool_report */
+void tuning_end_item(struct worker *);
 
 /* walk.c: copies everything below root, whose `pending` is 1, in tree->threads threads. */
 void walk_tree(struct tree *, struct directory *root);

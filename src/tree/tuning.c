@@ -11,6 +11,7 @@
 static void restart(struct worker_time *m, unsigned change)
 {
 	m->change = change;
+	m->began = 0;
 	m->sum = (struct tuner_report){0};
 	m->reported = io_now();
 	m->cpu = io_thread_seconds();
@@ -26,8 +27,14 @@ void tuning_begin_entry(struct worker *w)
 	unsigned change = __atomic_load_n(&p->change, __ATOMIC_RELAXED);
 	if (m->change != change)
 		restart(m, change);
-	m->began = io_now();
+	if (m->began == 0)
+		m->began = io_now();
 	m->bytes = w->sum.bytes;
+}
+
+void tuning_end_item(struct worker *w)
+{
+	w->time.began = 0;
 }
 
 void tuning_end_entry(struct worker *w, int fd)
@@ -39,12 +46,16 @@ void tuning_end_entry(struct worker *w, int fd)
 	double now = io_now();
 	m->sum.work += 1 + (double)(w->sum.bytes - m->bytes) / WORK_SIZE;
 	m->sum.busy += now - m->began;
+	m->began = now;
 	if (now - m->reported < INTERVAL)
 		return;
 	double cpu = io_thread_seconds(), runnable = io_runnable_seconds();
 	double waited = m->sum.busy - (cpu - m->cpu) - (runnable - m->runnable);
 	/* Where the time in the run queue is unknown, a busy host would look like slow storage. */
-	m->sum.waited = waited > 0 && runnable >= 0 && m->runnable >= 0 ? waited : 0;
+	const bool known = runnable >= 0 && m->runnable >= 0;
+	m->sum.waited = waited > 0 && known ? waited : 0;
+	if (!known)
+		__atomic_store_n(&w->tree->pool.blind, true, __ATOMIC_RELAXED);
 	pool_report(w, &m->sum, fd);
 	m->sum = (struct tuner_report){0};
 	m->reported = now;

@@ -168,6 +168,7 @@ static void walk_copy_names(struct worker *w, const struct item *item)
 		entry_copy(w, &e);
 		tuning_end_entry(w, item->dir->src);
 	}
+	tuning_end_item(w);
 }
 
 static void walk_run(struct worker *w, const struct item *item)

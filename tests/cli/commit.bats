@@ -157,10 +157,17 @@ COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftr
 	traced 0 $calls --sparse=never --reflink=never --inplace a b
 	never grep sync_file_range trace
 	# It cannot fail: what it cannot start is left to the end.
-	strace -f -qq -o trace -e trace=sync_file_range -e inject=sync_file_range:error=EIO \
-		"$FCOPY" --sparse=never --reflink=never --fsync a b
+	strace -f -qq -o trace -e trace=sync_file_range -e inject=sync_file_range:error=EIO:when=1 \
+		"$FCOPY" --sparse=never --reflink=never --fsync -j 1 a b
 	grep -q INJECTED trace
 	cmp a b
+	# Progress follows the device: it waits for each part, and a part that is lost fails the copy.
+	traced 0 $calls --sparse=never --reflink=never --fsync --progress a followed
+	order "$write" 'sync_file_range\(.*WAIT_AFTER' "$write" 'sync_file_range\(.*WAIT_AFTER' fdatasync
+	run -1 --separate-stderr strace -f -qq -o trace -e trace=sync_file_range \
+		-e inject=sync_file_range:error=EIO "$FCOPY" --sparse=never --reflink=never --fsync --progress a lost
+	mentions "lost: sync_file_range: Input/output error"
+	absent lost
 }
 
 @test "a file that appears during the copy is replaced by one that is on the disk" {
@@ -266,7 +273,7 @@ flushed_after() {
 	need_strace
 	mkdir s
 	random s/f 1000
-	traced 1 inject=pwrite64:retval=1000:when=1 -r -j1 --reflink=never --verify s d
+	traced 1 inject=pwrite64:retval=1000:when=2 -r -j1 --reflink=never --verify s d
 	injected
 	mentions "f: differs from the source at byte "
 	absent d

@@ -64,3 +64,52 @@ start_threads() {
 		cmp backing/a b || exit 1
 		[ $(stat -c %b b) -lt $((22 * 2048)) ] || { stat b; exit 1; }'
 }
+
+@test "-v prints how many threads copied a tree, and why; without schedstat, that this is unknown" {
+	need strace
+	mkdir -p backing/tree
+	for i in {1..40}; do echo "content of $i" >"backing/tree/$i"; done
+	# shellcheck disable=SC2016
+	slow 10000 '
+		"$FCOPY" -rv m/tree a >out 2>err || exit 1
+		diff -r backing/tree a || exit 1
+		grep -qE "^fcopy: threads: at most [0-9]+, on average [0-9.]+: [a-z]" err || { cat err; exit 1; }
+		"$FCOPY" -rv -j 2 m/tree b 2>err >out || exit 1
+		grep -qx "fcopy: threads: at most 2, on average 2.0" err || { cat err; exit 1; }
+		strace -f -o trace -P /proc/thread-self/schedstat -e inject=openat:error=ENOENT \
+			"$FCOPY" -rv m/tree c 2>err >out || exit 1
+		grep -q INJECTED trace || exit 1
+		grep -q "without schedstat, waiting cannot be measured$" err || { cat err; exit 1; }'
+}
+
+@test "without --fsync, a line says that data may be in memory: of a removable device, and a slow one" {
+	need_root "another /sys/dev/block"
+	local memory='fcopy: b: data may still be in memory (with --fsync, fcopy waits for the device)'
+	random a 1M
+	export memory
+	# shellcheck disable=SC2016
+	private_mounts '
+		mount -t tmpfs none /sys/dev/block
+		d=/sys/dev/block/$(python3 -c "import os; d = os.stat(\".\").st_dev; print(f\"{os.major(d)}:{os.minor(d)}\")")
+		mkdir "$d"
+		says() { [ "$(cat err)" = "$1" ] || { echo "stderr was:"; cat err; exit 1; }; }
+		echo 1 >"$d/removable"
+		"$FCOPY" a b 2>err; says "$memory"
+		"$FCOPY" --fsync a b 2>err; says ""
+		"$FCOPY" -q a b 2>err; says ""
+		echo 0 >"$d/removable"
+		"$FCOPY" a b 2>err; says ""
+		# Of 1 MiB the device wrote 200 sectors in two seconds; then all of it.
+		mkfifo fifo
+		for sectors in 200 2048; do
+			echo "0 0 0 0 1 0 1000 0 0 5000 0" >"$d/stat"
+			"$FCOPY" -v fifo b >out 2>err &
+			exec 3>fifo
+			echo "0 0 0 0 1 0 $((1000 + sectors)) 0 0 7000 0" >"$d/stat"
+			cat a >&3
+			exec 3>&-
+			wait $!
+			[ $sectors = 200 ] && says "$memory" || says ""
+		done'
+	demand 0
+}

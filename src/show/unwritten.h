@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Without --fsync a copy ends before its device has all data. A line says so if the device is
+ * removable, or needs more than two seconds for what it has not written yet.
+ */
+#ifndef SHOW_UNWRITTEN_H
+#define SHOW_UNWRITTEN_H
+
+#include "cli/cli.h"
+
+/* Before the copy: finds the device of DST, and how much it has written. */
+void unwritten_begin(const struct cli *);
+/* After a copy of so many bytes that succeeded. dst: its final name. */
+void unwritten_print(const struct cli *, const char *dst, uint64_t bytes);
+
+#endif
