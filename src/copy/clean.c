@@ -73,7 +73,7 @@ int fcopy_clean(const char *path, const struct fcopy_clean_options *options,
 {
 	const struct fcopy_clean_options none = {.api = FCOPY_API};
 	const struct fcopy_clean_options *o = options ? options : &none;
-	struct name_list list;
+	struct name_list list = {.count = 0};
 	const char *call = "open";
 	*error = (struct fcopy_error){0};
 	if (o->api != FCOPY_API) {
