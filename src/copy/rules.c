@@ -67,7 +67,9 @@ static unsigned request_src(const struct request *x)
 
 static unsigned request_dst(const struct request *x)
 {
-	if ((x->tree || x->options->scratch) && x->dst->kind != OPERAND_STREAM)
+	const mode_t type = x->dst->place.st.st_mode;
+	const bool device = S_ISCHR(type) || S_ISBLK(type);
+	if (x->dst->kind != OPERAND_STREAM && (x->tree || (x->options->scratch && !device)))
 		return END_FILE;
 	return x->to ? end_of_endpoint(x->to) : end_of_operand(x->dst);
 }
@@ -343,7 +345,8 @@ static int rules_check_ends(const struct request *x, const struct fcopy_mode *mo
 	    {o->scratch, "benchmark", END_DISK | END_FILE, ANY, READ_AGAIN, usage},
 	    {o->scratch && x->src->kind == OPERAND_DIRECTORY, "benchmark", 0, ANY, READ_AGAIN,
 	     usage},
-	    {o->scratch, "benchmark", ANY, END_FILE, "has no directory for a scratch file", usage},
+	    {o->scratch, "benchmark", ANY, END_FILE,
+	     "is not a file or directory: --benchmark writes files beside DST", usage},
 	    {x->tree && x->tree->recursive, "recursive", END_FILE, END_FILE,
 	     "is a stream: -r and -a copy only paths", usage},
 	    {x->tree && x->src->kind == OPERAND_SYMLINK, "no-dereference", ANY, END_FILE,

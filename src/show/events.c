@@ -81,6 +81,15 @@ static void print_server(const struct cli *cli, uint64_t bytes, const char *addr
 	fputc('\n', stderr);
 }
 
+/* The command of the peer that has, or wants, the bytes. */
+static void print_peer(bool sends, const char *address)
+{
+	fprintf(stderr, "fcopy: %s it with: fcopy ", sends ? "send" : "receive");
+	fputs(sends ? "FILE " : "", stderr);
+	print_reachable(address);
+	fputs(sends ? "\n" : " FILE\n", stderr);
+}
+
 /* With port 0, print the port even with --quiet: the kernel chose it. */
 static void print_listening(const struct cli *cli, const struct fcopy_event *event)
 {
@@ -93,8 +102,12 @@ static void print_listening(const struct cli *cli, const struct fcopy_event *eve
 	if (cli->keep_listening) {
 		if (!cli->quiet || has_any_port(cli->src) || has_any_port(cli->dst))
 			print_server(cli, event->report->expected, event->text);
-	} else if (has_any_port(cli->src) || has_any_port(cli->dst) || cli->verbose) {
-		fprintf(stderr, "fcopy: listening on %s\n", address);
+	} else if (has_any_port(cli->src) || has_any_port(cli->dst) || cli->verbose ||
+		   (isatty(STDERR_FILENO) && !cli->quiet)) {
+		fputs("fcopy: listening", stderr);
+		print_where(operand, address);
+		if (event->text[0])
+			print_peer(receives, event->text);
 	}
 }
 

@@ -281,6 +281,12 @@ static int special_place(struct worker *w, const struct entry *e, const struct m
 	return r;
 }
 
+/* May every user make such a file? */
+static bool special_is_free(const struct stat *st)
+{
+	return S_ISFIFO(st->st_mode) || S_ISSOCK(st->st_mode);
+}
+
 int special_copy(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	const char *call;
@@ -310,6 +316,12 @@ int special_copy(struct worker *w, const struct entry *e, const struct stat *st)
 		bool src = strcmp(call, "readlink") == 0;
 		struct fcopy_error error;
 		error_call(&error, call, src ? entry_src : entry_dst, -r);
+		/* exFAT, FAT and others: symlink(2), mknod(2). Only root may make devices. */
+		if (r == -EPERM && strcmp(call, "symlink") == 0)
+			error.reason = "the file system has no symbolic links; -L copies what they "
+				       "lead to";
+		if (r == -EPERM && strcmp(call, "mknod") == 0 && special_is_free(st))
+			error.reason = "the file system has no such special files";
 		if (strcmp(call, "rename") == 0 && r != -EISDIR && !special_in_place(w))
 			error.advice = FCOPY_ADVICE_IN_PLACE_AUTO;
 		report_failure(w, e, &error);

@@ -183,3 +183,14 @@ fails() {
 		umount d/sub'
 	holds "$(printf "fsync d%s\n" "" /sub /sub/1 /sub/1/3 /sub/2 /sub/2/3; echo syncfs d)" flushed
 }
+
+@test "a file system without symlinks or FIFOs, as exFAT: the message says so" {
+	mkdir -p backing s
+	ln -s x s/link
+	mkfifo s/fifo
+	by_fuse 'fault=symlink:EPERM,fault=mknod:EPERM' '
+		"$FCOPY" -P s/link m/link 2>err && exit 1
+		grep -q "symlink: the file system has no symbolic links; -L copies what they lead to" err || { cat err; exit 1; }
+		"$FCOPY" -r s/fifo m/fifo 2>err && exit 1
+		grep -q "mknod: the file system has no such special files" err || { cat err; exit 1; }'
+}

@@ -255,7 +255,7 @@ speed_of() {
 	"$FCOPY" --progress --stats tcp-listen:0 b 2>err &
 	await said 'waiting for a sender on 127.0.0.1:[0-9]* ' err
 	sleep 2
-	expect 0 a tcp:127.0.0.1:"$(sed -nE 's/^fcopy: listening on .*:([0-9]+)$/\1/p' err)"
+	expect 0 a tcp:127.0.0.1:"$(sed -nE 's/^fcopy: listening on [^ ]*:([0-9]+).*/\1/p' err)"
 	wait
 	[ "$(grep -c 'waiting for' err)" = 1 ]
 	grep -qE '^  wait +[2-9][0-9.]* s$' err || { cat err; return 1; }

@@ -154,7 +154,8 @@ s.sendfile(open(\"a\", \"rb\")); s.shutdown(1); s.recv(1)"'; do
 	getent ahosts localhost >/dev/null || skip "this system has no address for localhost"
 	random a 1000
 	serve tcp-listen:0 b
-	said 'listening on 127.0.0.1:' server.log
+	said "listening on 127.0.0.1:$port (this machine only; use 0.0.0.0:$port for the network)" server.log
+	said "send it with: fcopy FILE tcp:127.0.0.1:$port" server.log
 	expect 0 a tcp:localhost:"$port"
 	ended 0
 	cmp a b

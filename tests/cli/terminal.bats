@@ -110,7 +110,7 @@ fits() {
 	terminal 80
 	type_in "clear; \"\$FCOPY\" tcp-listen:127.0.0.1:0 b; echo end" Enter
 	until_shown '^waiting for a sender on 127.0.0.1:[0-9]+  0:0[1-9]$'
-	expect 0 a tcp:127.0.0.1:"$(screen | sed -nE 's/^fcopy: listening on .*:([0-9]+)$/\1/p')"
+	expect 0 a tcp:127.0.0.1:"$(screen | sed -nE 's/^fcopy: listening on [^ ]*:([0-9]+).*/\1/p')"
 	ended
 	cmp a b
 }
