@@ -89,8 +89,8 @@ static int rules_check_remote(const struct request *x, struct fcopy_error *error
 				  : operand_is_remote(x->dst) ? x->dst
 							      : NULL;
 	return o ? error_refuse(error, o->path, EINVAL,
-				"fcopy copies local files, and tcp:HOST:PORT; for a file of this "
-				"name, write a directory in front of it",
+				"fcopy copies local files, and tcp:HOST:PORT; a file of this name "
+				"needs ./ in front",
 				FCOPY_ADVICE_USAGE)
 		 : 0;
 }
@@ -376,8 +376,8 @@ static int rules_check_ends(const struct request *x, const struct fcopy_mode *mo
 	    {allocates, "preallocate", END_DISK | END_FILE, ANY, NO_SIZE, usage},
 	    {o->sparse == FCOPY_WHEN_ALWAYS, "sparse", ANY, END_DISK | END_FILE,
 	     "cannot get holes: it is a stream", usage},
-	    {o->fsync, "fsync", ANY, END_DISK | REGULAR, "is not on a disk: it cannot be flushed",
-	     usage},
+	    {o->fsync, "fsync", ANY, END_DISK | REGULAR,
+	     "cannot be flushed: it is neither a file nor a disk", usage},
 	};
 	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++) {
 		if (!rules[i].asked)

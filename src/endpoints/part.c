@@ -64,7 +64,7 @@ int part_file_is_named(const struct endpoint *e)
 int part_fail_lock(const struct endpoint *e, int r, struct fcopy_error *error)
 {
 	if (r == -EWOULDBLOCK)
-		return error_refuse(error, e->path, EBUSY, "another copy writes its .fcopy-part",
+		return error_refuse(error, e->path, EBUSY, "another fcopy is using its .fcopy-part",
 				    FCOPY_ADVICE_NONE);
 	if (r == -EINTR)
 		return error_refuse(error, e->path, EINTR, "interrupted", FCOPY_ADVICE_NONE);

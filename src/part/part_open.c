@@ -80,7 +80,7 @@ static int part_lock(struct part *p, const volatile int *cancel)
 		return part_fail(p, "open of its .fcopy-part", errno);
 	int r = private_take_lock(p->lock, LOCK_EX, cancel);
 	if (r == -EWOULDBLOCK)
-		return part_refuse(p, EBUSY, "another copy writes its .fcopy-part",
+		return part_refuse(p, EBUSY, "another fcopy is using its .fcopy-part",
 				   FCOPY_ADVICE_NONE);
 	if (r == -EINTR)
 		return part_refuse(p, EINTR, "interrupted", FCOPY_ADVICE_NONE);
@@ -119,7 +119,7 @@ static int part_read(struct part *p)
 		return part_fail(p, "fstat", errno);
 	if (!S_ISREG(st.st_mode) || st.st_nlink != 1 || st.st_uid != own.st_uid ||
 	    (!p->exposed && (st.st_mode & 07777) != 0600))
-		return part_refuse(p, EPERM, "its .fcopy-part has a journal that is not its own",
+		return part_refuse(p, EPERM, "its .fcopy-part has the journal of another part",
 				   FCOPY_ADVICE_REMOVE_PART);
 	private_here(p->fd, &here);
 	bool clean = part_is_local(p->fd) && part_flush_data(p);
@@ -147,7 +147,7 @@ static int part_check_header(struct part *p, const char *dst)
 	if (!j->version.kind || !j->name.kind || !j->source.kind || !j->options.kind ||
 	    !j->data.kind || !j->run.kind || fstat(p->fd, &own) < 0 || j->name.size != n ||
 	    memcmp(j->name.text, name, n) != 0 || (part_same_boot(p) && j->data.part != own.st_ino))
-		return part_refuse(p, EPERM, "its .fcopy-part has a journal that is not its own",
+		return part_refuse(p, EPERM, "its .fcopy-part has the journal of another part",
 				   FCOPY_ADVICE_REMOVE_PART);
 	return 0;
 }

@@ -66,7 +66,7 @@ COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftr
 }
 
 @test "--fsync without a disk: usage, before anybody listens" {
-	local reason="is not on a disk: it cannot be flushed"
+	local reason="cannot be flushed: it is neither a file nor a disk"
 	echo data >a
 	mkdir d
 	mkfifo d/a

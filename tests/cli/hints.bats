@@ -23,7 +23,7 @@ load helper
 	local dst
 	for dst in user@host:/x user@host:x https://example.org/x; do
 		expect 2 a "$dst"
-		says "fcopy: $dst: fcopy copies local files, and tcp:HOST:PORT; for a file of this name, write a directory in front of it"
+		says "fcopy: $dst: fcopy copies local files, and tcp:HOST:PORT; a file of this name needs ./ in front"
 		expect 2 -r "$dst" b
 	done
 	expect 0 a ./user@host:x

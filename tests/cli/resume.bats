@@ -42,7 +42,7 @@ refused() {
 	"$FCOPY" --resume --limit-rate=50K a b &
 	await test -s b.fcopy-part/data
 	expect 1 --resume a b
-	says "fcopy: b: another copy writes its .fcopy-part"
+	says "fcopy: b: another fcopy is using its .fcopy-part"
 	wait $!
 	cmp a b
 }
@@ -101,14 +101,14 @@ larger_than() { [ "$(stat -c %s "$2" 2>/dev/null || echo 0)" -gt "$1" ]; }
 	begin_part a b 64
 	cp -p b.fcopy-part/journal journal
 	chmod 620 b.fcopy-part/journal
-	refused "has a journal that is not its own"
+	refused "has the journal of another part"
 	chmod 600 b.fcopy-part/journal
 	ln b.fcopy-part/journal other
-	refused "has a journal that is not its own"
+	refused "has the journal of another part"
 	rm other
 	mv b.fcopy-part c.fcopy-part # the journal names b
 	expect 1 --resume a c
-	mentions "c: its .fcopy-part has a journal that is not its own"
+	mentions "c: its .fcopy-part has the journal of another part"
 	mv c.fcopy-part b.fcopy-part
 	echo old >t
 	ln -s t b
@@ -254,7 +254,7 @@ killed_at() {
 	await never flock -n b.fcopy-part/lock true
 	local start=$EPOCHREALTIME
 	expect 1 --resume a b
-	says "fcopy: b: another copy writes its .fcopy-part"
+	says "fcopy: b: another fcopy is using its .fcopy-part"
 	[ $(((${EPOCHREALTIME/./} - ${start/./}) / 100000)) -ge 10 ]
 }
 

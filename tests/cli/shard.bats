@@ -233,11 +233,11 @@ markers() {
 	random src 2000000
 	expect 0 --shard=0/2 src dst
 	flock -x dst.fcopy-part "$FCOPY" --shard=1/2 src dst 2>err && false
-	grep -q 'another copy writes its .fcopy-part' err
+	grep -q 'another fcopy is using its .fcopy-part' err
 	flock -s dst.fcopy-shards/job.* "$FCOPY" --shard=1/2 src dst 2>err
 	grep -q 'not committed yet' err
 	flock -s dst.fcopy-shards/job.* "$FCOPY" --shard=finish/2 src dst 2>err && false
-	grep -q 'another copy writes its .fcopy-part' err
+	grep -q 'another fcopy is using its .fcopy-part' err
 	absent dst
 	[ "$(markers)" = 2 ]
 	expect 0 --shard=1/2 src dst

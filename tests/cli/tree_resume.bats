@@ -269,7 +269,7 @@ part_of() {
 	echo precious >d.fcopy-part/data/f
 	chmod 755 d.fcopy-part
 	local reason
-	for reason in "is open to other users" "has no journal" "has a journal that is not its own"; do
+	for reason in "is open to other users" "has no journal" "has the journal of another part"; do
 		expect 1 -r --resume s d
 		mentions "d: its .fcopy-part $reason" "hint: remove or rename d.fcopy-part"
 		expect 1 -r s d
