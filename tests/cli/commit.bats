@@ -273,7 +273,7 @@ flushed_after() {
 	need_strace
 	mkdir s
 	random s/f 1000
-	traced 1 inject=pwrite64:retval=1000:when=2 -r -j1 --reflink=never --verify s d
+	traced 1 inject=pwrite64:retval=1000:when=1 -r -j1 --reflink=never --verify s d
 	injected
 	mentions "f: differs from the source at byte "
 	absent d
