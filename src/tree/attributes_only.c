@@ -18,12 +18,13 @@ static int attributes_open(struct worker *w, const struct entry *e, const struct
 	const int flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 	const mode_t mode = w->options.default_mode ? 0666 : st->st_mode & 0777;
 	*call = "open";
-	int fresh = openat(e->dir->dst, e->as, O_WRONLY | O_CREAT | O_EXCL | flags, mode);
-	*made = fresh >= 0;
-	if (*made || errno != EEXIST)
-		return *made ? fresh : -errno;
-	int fd = openat(e->dir->dst, e->as, O_RDONLY | flags); /* a read-only file, too */
-	return fd < 0 ? -errno : fd;
+	int fd = openat(e->dir->dst, e->as, O_WRONLY | O_CREAT | O_EXCL | flags, mode);
+	*made = fd >= 0;
+	if (!*made && errno == EEXIST)
+		fd = openat(e->dir->dst, e->as, O_RDONLY | flags); /* a read-only file, too */
+	if (fd < 0)
+		return -errno;
+	return fd;
 }
 
 int attributes_only(struct worker *w, const struct entry *e, int src, const struct stat *st)
