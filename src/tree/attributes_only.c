@@ -20,7 +20,7 @@ static int attributes_open(struct worker *w, const struct entry *e, const struct
 	*call = "open";
 	int fd = openat(e->dir->dst, e->as, O_WRONLY | O_CREAT | O_EXCL | flags, mode);
 	*made = fd >= 0;
-	if (!*made && errno == EEXIST)
+	if (fd < 0 && errno == EEXIST)
 		fd = openat(e->dir->dst, e->as, O_RDONLY | flags); /* a read-only file, too */
 	if (fd < 0)
 		return -errno;
