@@ -143,7 +143,7 @@ static int partial_create(struct endpoint *e, struct partial *f, const struct en
 		r = part_describe(p, file_of(e)->place.name, &src->st, partial_options(e, o), e->fd,
 				  file_of(e)->mode);
 	if (r == 0)
-		r = part_publish(p);
+		r = part_publish(p, &e->fd);
 	if (r == 0) {
 		partial_report_exposed(e, p, o);
 		return 0;

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 void part_init(struct part *p, int parent, const char *dst)
@@ -107,9 +108,31 @@ int part_describe(struct part *p, const char *dst, const struct stat *src, uint6
 	return part_fail(p, "write", err);
 }
 
-int part_publish(struct part *p)
+/* SMB renames no directory of which a file is open: closes the files, and opens them again. */
+static int part_rename_closed(struct part *p, const char *to, int *data)
+{
+	struct stat st;
+	const int type = fstat(*data, &st) == 0 && S_ISDIR(st.st_mode) ? O_DIRECTORY : O_RDWR;
+	close(*data);
+	close(p->log);
+	close(p->lock);
+	const int renamed = private_rename(p->parent, p->name, p->parent, to);
+	const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	p->lock = openat(p->fd, PRIVATE_LOCK, flags);
+	p->log = openat(p->fd, PART_JOURNAL, flags | O_APPEND);
+	*data = part_open_data(p, type);
+	int r = p->lock < 0 || p->log < 0 ? -errno : *data < 0 ? *data : renamed;
+	if (r == 0 && (r = private_take_lock(p->lock, LOCK_EX, NULL)) < 0 &&
+	    private_lacks_locks(-r))
+		r = 0;
+	return r;
+}
+
+int part_publish(struct part *p, int *data)
 {
 	int r = private_rename(p->fd < 0 ? -1 : p->parent, p->name, p->parent, p->public);
+	if ((r == -EACCES || r == -EBUSY) && !part_is_local(p->fd))
+		r = part_rename_closed(p, p->public, data);
 	if (r < 0)
 		return part_fail(p, "rename", -r);
 	strcpy(p->name, p->public);

@@ -58,8 +58,9 @@ int part_can_move(struct part *);
  * Returns 0 or -errno. */
 int part_describe(struct part *, const char *dst, const struct stat *src, uint64_t options,
 		  int data, mode_t mode);
-/* Gives it its name. Returns 0; -EEXIST: something has it already; or -errno. */
-int part_publish(struct part *);
+/* Gives it its name; data: the open copy in the part, which may be opened again, or is negative
+ * after a failure. Returns 0; -EEXIST: something has the name already; or -errno. */
+int part_publish(struct part *, int *data);
 
 /* Opens and locks what an earlier run left, and reads its journal. Returns 0; -ENOENT if there is
  * nothing; -EBUSY if another process uses it; or -errno. A part that is not `dst`'s, or that is not

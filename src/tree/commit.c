@@ -145,7 +145,7 @@ static bool commit_keep_part(struct root *r)
 		part_note_flushed(&r->part);
 	else
 		part_note_lost(&r->part);
-	return r->part.published || part_publish(&r->part) == 0;
+	return r->part.published || part_publish(&r->part, &r->dst) == 0;
 }
 
 /* Keeps what was copied although entries failed. What cannot be resumed is removed. */

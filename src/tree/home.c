@@ -71,7 +71,7 @@ static int home_publish(struct root *r)
 	int result = part_describe(&r->part, r->to->place.name, &r->from->place.st,
 				   r->record.options, r->dst, r->mode);
 	if (result == 0)
-		result = part_publish(&r->part);
+		result = part_publish(&r->part, &r->dst);
 	if (result == -EEXIST || result == -ENOTEMPTY || result == -ENOTDIR)
 		return root_refuse(r, EBUSY, "another copy has just made its .fcopy-part",
 				   FCOPY_ADVICE_NONE);

@@ -181,8 +181,8 @@ static void begin_part(struct part *p, int here, struct stat *src)
 	int data = openat(p->fd, PART_DATA, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	need(data >= 0 && write(data, "abc", 3) == 3);
 	check(part_describe(p, "dst", src, 5, data, 0644) == 0, "%s", why(p));
+	check(part_publish(p, &data) == 0, "%s", why(p));
 	close(data);
-	check(part_publish(p) == 0, "%s", why(p));
 }
 
 static int reopen(struct part *p, int here)

@@ -317,6 +317,26 @@ refuses_and_overwrites() {
 		[ "$(ls -A backing)" = "$(printf "t\nu\nv")" ]'
 }
 
+@test "storage that renames no directory of which a file is open: copies are resumed" {
+	mkdir -p backing s/d
+	random s/a 3000000
+	random s/d/b 100000
+	# shellcheck disable=SC2016
+	by_fuse busy '"$FCOPY" --resume s/a m/f
+		cmp s/a m/f
+		setfattr -n user.fault -v write:EIO:2000000:1 m
+		! "$FCOPY" --resume s/a m/g 2>/dev/null
+		[ -s m/g.fcopy-part/data ]
+		"$FCOPY" --resume s/a m/g
+		cmp s/a m/g
+		setfattr -n user.fault -v write:EIO:50000:1 m
+		! "$FCOPY" -r --resume s m/t 2>/dev/null
+		[ -d m/t.fcopy-part/data ]
+		"$FCOPY" -r --resume s m/t
+		diff -r s m/t
+		[ "$(ls -A m)" = "$(printf "f\ng\nt")" ]'
+}
+
 @test "storage that is busy with a directory: its rename is waited for" {
 	mkdir -p backing s
 	random s/a 1000

@@ -6,7 +6,8 @@
  *     faultfs DIR MOUNTPOINT [-o fault=RULE]... [-o rate=BYTES] [-o latency=US] [-o direct_io] [-o
  * writeback]
  *             [-o sizeless] [-o stream] [-o modeless] [-o caseless] [-o sequential] [-o xattrs]
- *             [-o fmode=OCTAL] [-o dmode=OCTAL] [-o steps=SECONDS] [-o touch] [-o norewind]
+ *             [-o busy] [-o fmode=OCTAL] [-o dmode=OCTAL] [-o steps=SECONDS] [-o touch] [-o
+ * norewind]
  *
  * While it is mounted, `setfattr -n user.fault -v RULE MOUNTPOINT` adds a rule, and
  * `getfattr --only-values -n user.faults MOUNTPOINT` prints how many operations rules have changed.
@@ -30,7 +31,8 @@
  *
  * direct_io opens files without the page cache. So does a rule read:short, for files opened from
  * then on: the page cache would take a short read for the end of the file. With sequential, as in
- * object stores, a write must start where the file ends. With norewind a second read of an open
+ * object stores, a write must start where the file ends. With busy, as on SMB, no directory is
+ * renamed (EACCES) while a file in it is open for writing. With norewind a second read of an open
  * directory finds no names. With xattrs the files have the extended
  * attributes of DIR. O_TMPFILE is unsupported. An operation that always fails with ENOSYS is one
  * that the file system lacks: the kernel does not ask again for some of them.
@@ -62,6 +64,7 @@ static struct {
 	int stream;            /* files have no offsets */
 	int sizeless;          /* stat reports 0 bytes, like a file whose length is unknown */
 	int modeless;          /* each file has mode 0777, and chmod fails with EPERM */
+	int busy;              /* no directory is renamed while a file in it is open for writing */
 	int sequential;        /* a write elsewhere than at the end of the file fails with EINVAL */
 	int norewind;          /* an open directory can be read once, as with sshfs */
 	int xattrs;            /* pass extended attributes through */
@@ -286,6 +289,18 @@ static bool is_full(const char *directory)
 	return entries > 2; /* . and .. */
 }
 
+static bool is_busy(const char *directory)
+{
+	DIR *dir = opendir(directory);
+	bool busy = false;
+
+	for (struct dirent *entry; dir && !busy && (entry = readdir(dir));)
+		busy = is_written(entry->d_ino);
+	if (dir)
+		closedir(dir);
+	return busy;
+}
+
 static int fs_rename(const char *from, const char *to, unsigned flags)
 {
 	struct stat st;
@@ -296,6 +311,8 @@ static int fs_rename(const char *from, const char *to, unsigned flags)
 		err = faults_at(FAULT_RENAMEDIR, NULL, 0);
 	if (!err && directory && is_full(rel(from)))
 		err = faults_at(FAULT_RENAMEFULL, NULL, 0);
+	if (!err && directory && config.busy && is_busy(rel(from)))
+		err = -EACCES;
 	if (!err && !directory && is_written(st.st_ino))
 		err = faults_at(FAULT_RENAMEOPEN, NULL, 0);
 	if (!err && lstat(rel(to), &st) == 0)
@@ -486,6 +503,7 @@ static const struct fuse_opt options[] = {
     {"twice", offsetof(typeof(config), twice), 1},
     {"sequential", offsetof(typeof(config), sequential), 1},
     {"norewind", offsetof(typeof(config), norewind), 1},
+    {"busy", offsetof(typeof(config), busy), 1},
     {"xattrs", offsetof(typeof(config), xattrs), 1},
     {"fmode=%o", offsetof(typeof(config), fmode), 0},
     {"dmode=%o", offsetof(typeof(config), dmode), 0},
