@@ -126,6 +126,35 @@ for n, line in enumerate(sys.stdin):
 	absent e
 }
 
+@test "the examples of the manual for jq, Python and a shell loop work as they are printed" {
+	need mandoc
+	mkdir -p backing/src bin
+	echo one >backing/src/a
+	ln -s "$FCOPY" bin/fcopy
+	mandoc -Tascii "$BATS_TEST_DIRNAME/../../src/man/fcopy.1" | col -bx >page
+	sed -n 's/^ *\$ \(jq .*report.*\)/\1/p' page >jq.sh
+	# From its first line to its last one, without the indent.
+	block() { sed -n "/^ *$1/,/^ *$2/p" page | python3 -c 'import sys, textwrap
+print(textwrap.dedent(sys.stdin.read()))'; }
+	block 'import json' '  *print(entry' >example.py
+	block 'fcopy -a --keep-going' 'done' >loop.sh
+	[ "$(wc -l <jq.sh)" = 2 ] && [ -s example.py ] && [ -s loop.sh ]
+	# Each open of a file for reading reaches the storage: the first two reads of a fail.
+	# shellcheck disable=SC2016
+	by_fuse 'fault=read:EIO:0:2 -o direct_io' '
+		PATH=$PWD/bin:$PATH
+		cd m
+		[ "$(python3 ../example.py)" = "a EIO" ] || { echo "python: $(python3 ../example.py)"; exit 1; }
+		rm -rf dst.fcopy-part
+		sh ../loop.sh
+		cmp src/a dst/a || exit 1
+		[ "$(sh ../jq.sh)" = "      1 readwrite" ] || { sh ../jq.sh; exit 1; }
+		cp report failed
+		echo "{\"path\": \"x\", \"error\": {\"message\": \"why\"}}" >report
+		[ "$(sh ../jq.sh)" = "$(printf "x\nwhy")" ] || { sh ../jq.sh; exit 1; }
+		cd ..'
+}
+
 @test "--log-file: what -v lists, with times, is appended; it is opened first, and is no operand" {
 	mkdir s
 	echo a >s/a
