@@ -82,7 +82,7 @@ FUZZ_SRC := $(wildcard tests/fuzz/*.c)
 FUZZER   := $(BUILD)/tests/fuzz/command_line
 FUZZED = $(MAKE) --no-print-directory BUILD=build/fuzz PROGRAM=build/fuzz/fcopy LDFLAGS= CC=clang \
 	CFLAGS='-O2 -g -fsanitize=fuzzer-no-link,address$(comma)undefined \
-		-fno-sanitize-recover=all -fsanitize-coverage-ignorelist=tests/fuzz/uncovered.txt'
+		-fno-sanitize-recover=all'
 
 $(FUZZER): $(FUZZ_SRC:%.c=$(BUILD)/%.o) $(filter-out $(BUILD)/fcopy.o,$(CLI_OBJ)) $(INTERNAL)
 	$(CC) $(FLAGS) -fsanitize=fuzzer -Wl,--wrap=getaddrinfo -o $@ $^ $(LIBS) -lm

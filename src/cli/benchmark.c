@@ -63,7 +63,7 @@ static void show_run(const struct cli *cli, int round, const struct fcopy_mode *
 
 static bool prints_table(const struct cli *cli)
 {
-	return !cli->csv && (!cli->json || cli->json_file);
+	return !cli->json || cli->json_file;
 }
 
 /* Only now: a refused operand or a full disk leaves no table without rows. */
@@ -209,8 +209,6 @@ int benchmark_run(struct cli *cli, struct fcopy_report *report)
 		return r;
 	if (prints_table(cli))
 		benchmark_verdict(&all);
-	if (cli->csv)
-		benchmark_csv(&all, stdout);
 	FILE *f = cli->json ? json_file_stream(NULL) : NULL;
 	if (f)
 		benchmark_json(&all, f);

@@ -52,7 +52,7 @@ struct cli {
 	const char *target;              /* -t */
 	const char *no_directory_reason; /* what is said if DST is missing; NULL: the usual */
 	unsigned verbose;                /* how often -v was given */
-	bool quiet, progress, stats, json, csv;
+	bool quiet, progress, stats, json;
 	const char *json_file; /* NULL: standard output */
 	bool json_lines;       /* an object for each entry, too */
 	const char *log_file;  /* NULL: none */

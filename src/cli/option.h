@@ -68,7 +68,7 @@ int shard_parse(struct cli *, const struct option_row *, const char *value);
 int filters_set(struct cli *, const struct option_row *, const char *value);
 int filters_read(struct cli *);
 
-/* The nearest of the names of options or modes, or NULL if none is near. */
+/* The option or mode that differs from the text by one typing error, or NULL. */
 const char *suggest_option(const struct option_row *table, const char *text);
 const char *suggest_mode(const char *text);
 /* Lists the options that begin with text, up to its =, and returns how many there are. */

@@ -368,7 +368,6 @@ const struct option_row option_table[] = {
 	 set_action, .min = ACTION_BENCHMARK},
 	{"runs", 0, "N", "runs of each mode with --benchmark (default 5)",
 	 set_number, FIELD(runs), .min = 1, .max = BENCHMARK_RUNS_MAX},
-	{"csv", 0, NULL, "print the table of --benchmark as CSV", set_flag, FIELD(csv)},
 	{"list", 0, NULL, "list the modes; mark those that this kernel or build lacks",
 	 set_action, .min = ACTION_LIST},
 	{0},

@@ -204,7 +204,6 @@ static int refuse_option(int option, char **argv)
 /* What only the program knows; src/copy/rules.c has the rules of copying. */
 static int check_program(const struct cli *cli)
 {
-	const bool json_out = cli->json && !cli->json_file;
 	const bool benchmark = cli->action == ACTION_BENCHMARK;
 	const struct {
 		bool refused;
@@ -251,9 +250,6 @@ static int check_program(const struct cli *cli)
 	     "lines cannot be combined with --benchmark or --keep-listening"},
 	    {cli->log_file && cli->keep_listening, "log-file",
 	     "cannot be combined with --keep-listening"},
-	    {cli->csv && !benchmark, "csv", "requires --benchmark"},
-	    {cli->csv && json_out, "csv",
-	     "standard output receives the JSON object: use --json=FILE"},
 	    {cli->runs && !benchmark, "runs", "requires --benchmark"},
 	};
 	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++)

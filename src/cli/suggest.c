@@ -1,62 +1,22 @@
 /* SPDX-License-Identifier: MIT
- * Suggests the option or mode that was probably meant: the one with the fewest typing errors.
+ * Suggests the option or mode that was probably meant: it differs by one typing error.
  */
 #include "option.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-#define NAME_SIZE 32 /* no option or mode is longer; longer words are not compared */
+#define NAME_SIZE 32 /* no option is longer */
 
-static unsigned least_of_three(unsigned a, unsigned b, unsigned c)
+/* Is one letter inserted, removed or changed, or swapped with the next one? */
+static bool differs_by_one(const char *a, const char *b)
 {
-	unsigned ab = a < b ? a : b;
-	return ab < c ? ab : c;
-}
-
-/* The number of letters to insert, remove, change, or swap with the next one (optimal string
- * alignment distance). */
-static unsigned edit_distance(const char *a, const char *b)
-{
-	size_t n = strlen(a), m = strlen(b);
-	unsigned d[NAME_SIZE + 1][NAME_SIZE + 1];
-	if (n > NAME_SIZE || m > NAME_SIZE)
-		return UINT_MAX;
-	for (size_t i = 0; i <= n; i++)
-		d[i][0] = (unsigned)i;
-	for (size_t j = 0; j <= m; j++)
-		d[0][j] = (unsigned)j;
-	for (size_t i = 1; i <= n; i++)
-		for (size_t j = 1; j <= m; j++) {
-			unsigned same = a[i - 1] == b[j - 1] ? 0 : 1;
-			d[i][j] = least_of_three(d[i - 1][j] + 1, d[i][j - 1] + 1,
-						 d[i - 1][j - 1] + same);
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-				d[i][j] = least_of_three(d[i][j], d[i - 2][j - 2] + 1, NAME_SIZE);
-		}
-	return d[n][m];
-}
-
-/* The best name so far, and its distance from the text. */
-struct nearest {
-	const char *text, *name;
-	unsigned distance;
-};
-
-static void consider(struct nearest *n, const char *name)
-{
-	unsigned d = edit_distance(n->text, name);
-	if (d < n->distance) {
-		n->distance = d;
-		n->name = name;
-	}
-}
-
-/* Allows one error for each four letters: with more, it is another word. */
-static struct nearest nearest_start(const char *text)
-{
-	return (struct nearest){.text = text, .distance = ((unsigned)strlen(text) + 3) / 4 + 1};
+	while (*a && *a == *b)
+		a++, b++;
+	const char *after_a = a + (*a != '\0'), *after_b = b + (*b != '\0');
+	return strcmp(after_a, after_b) == 0 || strcmp(after_a, b) == 0 ||
+	       strcmp(a, after_b) == 0 ||
+	       (*a && *b && a[0] == b[1] && a[1] == b[0] && strcmp(a + 2, b + 2) == 0);
 }
 
 const char *suggest_option(const struct option_row *table, const char *text)
@@ -65,11 +25,10 @@ const char *suggest_option(const struct option_row *table, const char *text)
 	strncpy(name, text, NAME_SIZE);
 	name[NAME_SIZE] = '\0';
 	name[strcspn(name, "=")] = '\0';
-	struct nearest n = nearest_start(name);
 	for (const struct option_row *row = table; !option_table_ends(row); row++)
-		if (row->name)
-			consider(&n, row->name);
-	return n.name;
+		if (row->name && differs_by_one(name, row->name))
+			return row->name;
+	return NULL;
 }
 
 size_t suggest_completions(const struct option_row *table, const char *text, char *names,
@@ -89,11 +48,11 @@ size_t suggest_completions(const struct option_row *table, const char *text, cha
 
 const char *suggest_mode(const char *text)
 {
-	struct nearest n = nearest_start(text);
 	for (const struct fcopy_mode *m = fcopy_modes(); m->name; m++) {
-		consider(&n, m->name);
-		if (m->alias)
-			consider(&n, m->alias);
+		if (differs_by_one(text, m->name))
+			return m->name;
+		if (m->alias && differs_by_one(text, m->alias))
+			return m->alias;
 	}
-	return n.name;
+	return NULL;
 }

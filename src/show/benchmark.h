@@ -69,8 +69,7 @@ void benchmark_head(const struct benchmark *);
 void benchmark_row(const struct benchmark *, const struct contender *);
 void benchmark_verdict(const struct benchmark *);
 
-/* benchmark_export.c */
+/* benchmark_json.c */
 void benchmark_json(const struct benchmark *, FILE *);
-void benchmark_csv(const struct benchmark *, FILE *);
 
 #endif

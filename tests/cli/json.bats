@@ -86,8 +86,6 @@ load json
 	echo data >a
 	usage_error "--json: standard output receives the copy: use --json=FILE" --json=- a -
 	[ -z "$output" ]
-	usage_error "--csv: standard output receives the JSON object: use --json=FILE" \
-		--benchmark --csv --json=- a b
 	expect 2 --nope --json=- a -
 	[ -z "$output" ]
 	expect 0 --list --json=-

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The result of --benchmark for programs: JSON and CSV.
+ * The result of --benchmark for programs.
  */
 #include "benchmark.h"
 #include "json.h"
@@ -67,20 +67,4 @@ void benchmark_json(const struct benchmark *all, FILE *f)
 	json_string(&j, "auto_is", same ? same->name : NULL);
 	json_close(&j, '}');
 	fputc('\n', f);
-}
-
-void benchmark_csv(const struct benchmark *all, FILE *f)
-{
-	fputs("number,mode,median,min,max,user,sys,bytes,runs,load,error\n", f);
-	for (size_t i = 0; i < all->contenders; i++) {
-		const struct contender *c = &all->contender[i];
-		fprintf(f, "%d,%s,", c->mode->number, c->mode->name);
-		if (contender_ran(c))
-			fprintf(f, "%.6f,%.6f,%.6f,%.6f,%.6f,%ju,%u,%.2f,\n", c->median.real,
-				c->fastest, c->slowest, c->median.user, c->median.sys,
-				(uintmax_t)all->bytes, all->runs, all->load);
-		else
-			fprintf(f, ",,,,,%ju,0,%.2f,%s\n", (uintmax_t)all->bytes, all->load,
-				c->missing ? "missing" : "refused");
-	}
 }
