@@ -45,7 +45,7 @@
  *                     engines share; one engine per file (pieces belongs to direct); ahead (reads
  *                     ahead of a reader that waits)
  *   src/io/           the read and write loops, memory, io_uring, checksum
- *   src/man, dist/    the manual pages; completions, pkg-config, JSON schema, packages
+ *   src/man, dist/    the manual pages; completions, pkg-config, JSON schema, packages (.mk)
  *   tests/            check (real kernel), cmocka (faults), cli (the program), fuzz, long
  *                     (proofs), kernels (other kernels), tools
  *   bench/            benchmarks against other copiers, and their results
