@@ -2,8 +2,10 @@
  * options.attributes_only: a file of DST keeps its bytes, and gets the attributes of its source.
  */
 #define _GNU_SOURCE
+#include "directory.h"
 #include "endpoints/error.h"
-#include "tree.h"
+#include "hard_link.h"
+#include "report.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,8 @@
  * if the caller wants it, and if the copy takes long.
  */
 #define _GNU_SOURCE
-#include "tree.h"
+#include "census.h"
+#include "report.h"
 
 #include <dirent.h>
 #include <errno.h>

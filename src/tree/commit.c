@@ -3,8 +3,11 @@
  * DST.fcopy-part, or it is removed.
  */
 #define _GNU_SOURCE
+#include "directory.h"
 #include "endpoints/error.h"
+#include "flush.h"
 #include "permissions.h"
+#include "report.h"
 #include "root.h"
 
 #include <errno.h>

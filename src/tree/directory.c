@@ -3,10 +3,14 @@
  * it is finished.
  */
 #define _GNU_SOURCE
+#include "directory.h"
 #include "aside.h"
 #include "endpoints/error.h"
+#include "flush.h"
 #include "mirror.h"
+#include "opened.h"
 #include "permissions.h"
+#include "report.h"
 #include "resume.h"
 
 #include <dirent.h>

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "displace.h"
 #include "endpoints/error.h"
+#include "report.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -2,9 +2,14 @@
  * Enters a subdirectory of the source: opens or creates its copy.
  */
 #define _GNU_SOURCE
+#include "enter.h"
 #include "aside.h"
+#include "directory.h"
 #include "mirror.h"
+#include "opened.h"
 #include "permissions.h"
+#include "pool.h"
+#include "report.h"
 #include "resume.h"
 #include "rivals.h"
 

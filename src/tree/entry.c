@@ -2,12 +2,21 @@
  * Copies one name: opens it without following a symlink, and copies what the open descriptor is.
  */
 #define _GNU_SOURCE
+#include "entry.h"
 #include "aside.h"
+#include "directory.h"
 #include "displace.h"
 #include "endpoints/error.h"
+#include "enter.h"
+#include "hard_link.h"
+#include "links.h"
 #include "mirror.h"
+#include "opened.h"
+#include "pool.h"
+#include "report.h"
 #include "resume.h"
 #include "rivals.h"
+#include "special.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -4,6 +4,8 @@
  * lost data: only fsync(2) flushes that cache and reports the loss.
  */
 #define _GNU_SOURCE
+#include "flush.h"
+#include "opened.h"
 #include "root.h"
 
 #include <errno.h>

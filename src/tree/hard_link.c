@@ -2,11 +2,15 @@
  * One more name for a file that was copied.
  */
 #define _GNU_SOURCE
+#include "hard_link.h"
 #include "aside.h"
+#include "directory.h"
 #include "displace.h"
 #include "io/io.h"
+#include "report.h"
 #include "resume.h"
 #include "rivals.h"
+#include "special.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "endpoints/error.h"
 #include "permissions.h"
+#include "report.h"
 #include "root.h"
 
 #include <fcntl.h>

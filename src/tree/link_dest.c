@@ -2,10 +2,10 @@
  * --link-dest: a file that is unchanged in an earlier copy becomes a hard link to that copy's file.
  */
 #define _GNU_SOURCE
-#include "mirror.h"
-
 #include "endpoints/error.h"
 #include "io/io.h"
+#include "mirror.h"
+#include "report.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -8,7 +8,11 @@
  * distinguishes the two, or their size and mtime where the file system has no such time.
  */
 #define _GNU_SOURCE
+#include "links.h"
+#include "directory.h"
 #include "endpoints/error.h"
+#include "hard_link.h"
+#include "report.h"
 #include "resume.h"
 #include "rivals.h"
 

@@ -8,10 +8,12 @@
  */
 #define _GNU_SOURCE
 #include "mirror.h"
-
 #include "endpoints/error.h"
+#include "flush.h"
 #include "part/part.h"
 #include "part/private.h"
+#include "pool.h"
+#include "report.h"
 #include "source/filter.h"
 #include "source/names.h"
 

@@ -5,8 +5,8 @@
  * it again. A name can have been exchanged since: what it names now must be the same inode.
  */
 #define _GNU_SOURCE
+#include "opened.h"
 #include "endpoints/error.h"
-#include "tree.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * What the operands of a tree name, and what is refused before anything is created.
  */
+#include "operands.h"
 #include "endpoints/endpoint.h"
 #include "endpoints/error.h"
-#include "tree.h"
+#include "report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

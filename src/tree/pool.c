@@ -2,6 +2,9 @@
  * The threads of a tree, and their stack of work.
  */
 #define _GNU_SOURCE
+#include "pool.h"
+#include "census.h"
+#include "report.h"
 #include "resume.h"
 
 #include <errno.h>
@@ -94,7 +97,8 @@ static void pool_sleep(struct worker *w)
 	}
 	__atomic_sub_fetch(&p->idle, 1, __ATOMIC_RELAXED);
 	p->asleep++;
-	/* It may have pushed an item for itself, or taken the signal that was for another thread. */
+	/* It may have pushed an item for itself, or taken the signal that was for another thread.
+	 */
 	if (p->used > 0)
 		pthread_cond_signal(&p->wake);
 	pthread_cond_wait(&p->needed, &p->lock);

@@ -2,6 +2,7 @@
  * Removes from a part what its source does not have any more.
  */
 #define _GNU_SOURCE
+#include "report.h"
 #include "resume.h"
 
 #include <dirent.h>

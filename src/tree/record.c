@@ -6,6 +6,7 @@
  * Otherwise a full buffer creates the journal, and only a tree that is kept needs the rest: a small
  * tree costs no system call.
  */
+#include "report.h"
 #include "resume.h"
 
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  * What a tree reports: failures, warnings, finished entries, and sums.
  */
 #define _GNU_SOURCE
+#include "report.h"
 #include "endpoints/error.h"
-#include "tree.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "endpoints/endpoint.h"
-#include "tree.h"
+#include "report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "resume.h"
+#include "report.h"
 
 #include <errno.h>
 #include <fcntl.h>

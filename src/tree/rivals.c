@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "rivals.h"
 #include "endpoints/error.h"
+#include "report.h"
 #include "root.h"
 
 #include <dirent.h>

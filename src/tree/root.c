@@ -4,10 +4,15 @@
  */
 #define _GNU_SOURCE
 #include "root.h"
+#include "directory.h"
 #include "endpoints/error.h"
+#include "flush.h"
 #include "io/libc.h"
 #include "mirror.h"
+#include "opened.h"
 #include "permissions.h"
+#include "report.h"
+#include "walk.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #ifndef TREE_ROOT_H
 #define TREE_ROOT_H
 
+#include "report.h"
 #include "resume.h"
 
 struct shard_job;

@@ -14,9 +14,13 @@
  */
 #define _GNU_SOURCE
 #include "copy/shard.h"
+#include "directory.h"
 #include "endpoints/error.h"
+#include "flush.h"
 #include "permissions.h"
+#include "report.h"
 #include "root.h"
+#include "walk.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

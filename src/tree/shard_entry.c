@@ -3,8 +3,12 @@
  */
 #define _GNU_SOURCE
 #include "copy/shard.h"
+#include "directory.h"
 #include "endpoints/error.h"
+#include "links.h"
 #include "permissions.h"
+#include "pool.h"
+#include "report.h"
 #include "resume.h"
 
 #include <fcntl.h>

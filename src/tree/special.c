@@ -2,8 +2,10 @@
  * Symlinks, FIFOs, sockets and devices: created like the source's, never opened.
  */
 #define _GNU_SOURCE
+#include "special.h"
 #include "aside.h"
 #include "endpoints/error.h"
+#include "report.h"
 #include "resume.h"
 #include "rivals.h"
 

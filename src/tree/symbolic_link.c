@@ -4,6 +4,8 @@
 #define _GNU_SOURCE
 #include "aside.h"
 #include "displace.h"
+#include "hard_link.h"
+#include "report.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,11 +2,17 @@
  * The operands: what each SRC is, and how it is copied.
  */
 #define _GNU_SOURCE
+#include "directory.h"
 #include "endpoints/error.h"
+#include "flush.h"
+#include "links.h"
+#include "operands.h"
 #include "parents.h"
+#include "report.h"
 #include "rivals.h"
 #include "root.h"
 #include "source/filter.h"
+#include "walk.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -2,7 +2,8 @@
  * Measures what each thread of a tree does, for the tuner.
  */
 #define _GNU_SOURCE
-#include "tree.h"
+#include "tuning.h"
+#include "pool.h"
 
 #define INTERVAL  0.005 /* seconds between two reports of a thread, at least */
 #define WORK_SIZE 65536 /* bytes that count as much as an entry */

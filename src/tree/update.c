@@ -2,11 +2,13 @@
  * --update: is an entry that exists in DST left alone, or given the attributes that differ?
  */
 #define _GNU_SOURCE
-#include "mirror.h"
-#include "rivals.h"
-
+#include "directory.h"
 #include "endpoints/error.h"
 #include "io/io.h"
+#include "links.h"
+#include "mirror.h"
+#include "report.h"
+#include "rivals.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -2,10 +2,17 @@
  * Reads directories piece by piece, and copies the names in them.
  */
 #define _GNU_SOURCE
+#include "walk.h"
 #include "aside.h"
+#include "directory.h"
 #include "endpoints/error.h"
+#include "entry.h"
 #include "mirror.h"
+#include "opened.h"
+#include "pool.h"
+#include "report.h"
 #include "source/filter.h"
+#include "tuning.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -3,8 +3,8 @@
  */
 #define _GNU_SOURCE
 #include "cases.h"
+#include "tree/pool.h"
 
-#include "tree/tree.h"
 
 #include <fcntl.h>
 #include <stdio.h>

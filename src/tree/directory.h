@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A directory that is being copied: its attributes, and its end.
+ */
+#ifndef TREE_DIRECTORY_H
+#define TREE_DIRECTORY_H
+
+#include "tree.h"
+
+struct directory *directory_new(struct directory *parent, const char *name, int src, int dst,
+				const struct stat *);
+/* Notes the fstat of a merge's destination: which inode it is, and who can rename what is in it. */
+void directory_note_inode(struct directory *, const struct stat *dst);
+/* Sets the attributes of a complete directory. */
+void directory_set_attributes(struct worker *, struct directory *);
+/* Warns that a directory could not get its mode, which no option asked for. */
+void directory_warn_mode(struct worker *, struct directory *, int err);
+/* Gives dst, a file or directory, the attributes of src that are to be preserved. Returns 0, or
+ * -errno if one is lost that is required; reported. */
+int directory_preserve(struct worker *, const struct entry *, int src, int dst,
+		       const struct stat *);
+/* Reports that opened_use failed. */
+void directory_report_lost(struct worker *, struct directory *, int err);
+/* One item or subdirectory less: the last one sets the directory's attributes and closes it. */
+void directory_release(struct worker *, struct directory *);
+/* The memory, which outlives the descriptors. */
+void directory_ref(struct directory *);
+void directory_unref(struct directory *);
+/* Opens the destination directory again, component by component from the operand's. Returns a
+ * descriptor or -errno. */
+int directory_reopen(const struct directory *);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Flushes what was copied.
+ */
+#ifndef TREE_FLUSH_H
+#define TREE_FLUSH_H
+
+#include "tree.h"
+
+/* Must the copy below this directory be flushed entry by entry to be durable? */
+bool flush_needs_each(const struct tree *, int dst);
+/* Flushes a complete directory below the operand's if so, and a file system that is mounted there.
+ * Returns 0 or -errno with the call. */
+int flush_directory(struct tree *, struct directory *, const char **call);
+/* Flushes the rest when everything below the operand's directory is complete. Returns 0 or -errno
+ * with the call. */
+int flush_tree(const struct tree *, int fd, const char **call);
+/* Writes back what is cached of a file system, as far as syncfs(2) does. Returns 0 or -errno. */
+int flush_page_cache(int fd);
+/* Flushes the links and special files that single operands made in this directory, a descriptor.
+ * Returns 0 or -errno with the call. */
+int flush_singles(struct tree *, int directory, const char **call);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Makes hard links.
+ */
+#ifndef TREE_HARD_LINK_H
+#define TREE_HARD_LINK_H
+
+#include "tree.h"
+
+#define HARD_LINK_SAME 1 /* with options.update: it is that link already */
+/* Gives a copy the entry's name, too. Returns 0, or -errno with the call: then the
+ * entry has to be copied. -EEXIST: the link may not replace what is there. -ENOTUNIQ: that is the
+ * copy of another entry. -ELOOP: one of the two names is a symlink of an existing tree, which a
+ * copy follows. -ESTALE: another user may have given the copy's name to another inode. */
+struct copied {
+	struct directory *dir;
+	const char *name;
+	struct identity made;
+};
+int hard_link_make(struct worker *, const struct entry *, const struct stat *,
+		   const struct copied *, const char **call);
+/* options.link: makes the entry another name of the source, which is open as fd, or is no regular
+ * file. Returns 0; 1 if it is one already; -EEXIST if it is kept; or -errno, reported. */
+int hard_link_source(struct worker *, const struct entry *, int fd, const struct stat *);
+/* symbolic_link.c: options.symbolic_link. Returns 0; -EEXIST if the entry of DST is kept; or
+ * -errno, reported. */
+int symbolic_link_make(struct worker *, const struct entry *, const struct stat *);
+/* attributes_only.c: options.attributes_only, for a regular file that is open. Returns the same. */
+int attributes_only(struct worker *, const struct entry *, int src, const struct stat *);
+/* A copy would fail as well, or hide the failure. Any other errno means that this file or file
+ * system cannot have the link: EMLINK, EPERM (vfat), EXDEV (a mount point in DST). */
+bool hard_link_is_failure(int err);
+
+#endif

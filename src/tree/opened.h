@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which directories are open, and which are closed for now.
+ */
+#ifndef TREE_OPENED_H
+#define TREE_OPENED_H
+
+#include "tree.h"
+
+/* Opens a directory of the destination; as O_PATH if it cannot be read but searched, and
+ * is neither flushed nor given attributes. Returns a descriptor, or -1 with errno. */
+int directory_open(const struct tree *, int parent, const char *name);
+/* For one walk below the operand's directory, which stays open. */
+void opened_start(struct tree *, const struct directory *root);
+/* A subdirectory was opened; until opened_use it may be closed again. */
+void opened_add(struct tree *, struct directory *);
+/* Opens it again if need be, and keeps it open until opened_unuse. Returns 0, -ESTALE if its name
+ * is of another directory now, or -errno. */
+int opened_use(struct tree *, struct directory *);
+void opened_unuse(struct tree *, struct directory *);
+/* Closes a subdirectory that is in use, for ever. */
+void opened_end(struct tree *, struct directory *);
+/* Should directories be read to their end, so that they can be closed? */
+bool opened_are_many(struct tree *);
+/* Which inode the directory in the destination is. Returns false if that is unknown. */
+bool opened_identity(struct tree *, struct directory *, dev_t *, ino_t *);
+
+#endif

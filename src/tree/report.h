@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Failures, warnings, counts and entries: what fcopy_tree() reports.
+ */
+#ifndef TREE_REPORT_H
+#define TREE_REPORT_H
+
+#include "tree.h"
+
+/* Failures, warnings and finished entries. All are serialised. */
+/* What error.path is until report.c replaces it by the entry's whole path. */
+extern const char entry_src[], entry_dst[];
+void report_failure(struct worker *, const struct entry *, const struct fcopy_error *);
+/* The same, for a failed call and for another reason. Both return -err. */
+int report_call(struct worker *, const struct entry *, const char *call, const char *path, int err);
+int report_refusal(struct worker *, const struct entry *, const char *path, int err,
+		   const char *reason);
+void report_warning(struct worker *, const struct entry *, const struct fcopy_error *);
+/* The destination is written under its final name: reports the first one and the static reason. */
+void report_not_atomic(struct tree *, const char *path, const char *reason);
+/* Reports the failure of an operand, whose path is in the error. */
+void report_operand(struct tree *, const struct fcopy_error *);
+void report_operand_warning(struct tree *, const struct fcopy_error *);
+/* Ends the copy early: err is ECANCELED, ENOSPC … */
+void tree_stop(struct tree *, int err);
+bool tree_stopped(const struct tree *);
+/* For copy.notify of each file, with the worker as user. */
+void report_event(void *worker, const struct fcopy_event *);
+/* Announces a large file that takes long; NULL: it is done. */
+void report_large(struct worker *, const struct entry *);
+/* Adds what the report of a file says; its bytes only if the copy is complete. */
+void report_file(struct worker *, const struct stat *, bool complete);
+/* Adds a worker's counts and steps to the report. */
+void report_add(struct fcopy_tree_report *, const struct fcopy_tree_report *);
+void report_add_steps(struct fcopy_tree_report *, const struct fcopy_step *, size_t n);
+/* Writes the entry's path of the source, or of the destination; only the end of a long one. */
+void entry_path(const struct entry *, bool src, char *path, size_t size);
+/* The same below the operand, as filters know it. Returns false if its start was cut off. */
+bool entry_path_below(const struct entry *, char *path, size_t size);
+
+/* report_entry.c: for callers that want each entry, and for each SRC. */
+/* Calls the caller's notify; the lock is held, or no other thread runs. */
+void report_notify(const struct tree *, const struct fcopy_event *);
+/* Sends what w->done says of the entry, which was counted. */
+void report_entry(struct worker *, const struct entry *);
+/* An entry of DST was removed, or would be; counted. */
+void report_deleted(struct worker *, const struct entry *);
+/* A directory is finished: counts and sends it, unless its own failure was reported. */
+void report_directory(struct worker *, struct directory *);
+/* Sends an entry that failed, or the directory itself if the name is empty; the lock is held. */
+void report_failed_entry(struct worker *, const struct entry *, const struct fcopy_error *);
+/* Sends the SRC itself: a stream, the directory that is in place now, or a failure. done NULL only
+ * with an error. The lock is held, or no other thread runs. */
+void report_operand_entry(struct tree *, const struct done *, const char *dst,
+			  const struct fcopy_error *);
+/* The engine that moved most of the bytes, or NULL. */
+const char *report_engine(const struct fcopy_step *, size_t n);
+/* Before and after the copy of one SRC: keeps the counts of the SRCs before it, and sends
+ * FCOPY_EVENT_OPERAND. */
+void report_operand_begin(struct tree *, const char *src, struct fcopy_tree_report *before);
+void report_operand_end(struct tree *, size_t index, const struct fcopy_tree_report *before);
+
+#define NO_DIRECTORY(path_of_dst)                                                                  \
+	((struct fcopy_error){.err = ENOENT, .path = (path_of_dst), .reason = "no such directory"})
+
+/* Report a failure of an operand, and return -err. */
+int tree_fail(struct tree *, const char *call, const char *path, int err);
+int tree_refuse(struct tree *, const char *path, int err, const char *reason, enum fcopy_advice);
+/* The same for one that follows from what SRC and DST are. */
+int tree_unsuitable(struct tree *, struct fcopy_error);
+
+#endif
