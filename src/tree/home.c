@@ -206,10 +206,5 @@ int home_open_committed(struct root *r, const struct stat *dst)
 	if (r->dst >= 0)
 		close(r->dst);
 	part_close(&r->part, false);
-	if (r->tree->several || r->tree->options->into_directory)
-		return HOME_EXISTS;
-	return root_refuse(r, EEXIST,
-			   "exists: either this copy is complete, or use -t to copy into the "
-			   "directory, or leave out --resume to merge",
-			   FCOPY_ADVICE_USAGE);
+	return HOME_EXISTS;
 }

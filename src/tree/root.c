@@ -144,49 +144,6 @@ static int root_check_storage(struct root *r)
 	return 0;
 }
 
-static int root_open(struct root *r)
-{
-	const struct place *place = &r->to->place;
-	const struct stat *st = &place->st;
-	/* With -x an existing directory counts, not its parent: it may be a mount point. */
-	int result = place->exists && r->tree->options->one_file_system
-			 ? 0
-			 : root_check_inside(r, place->dir);
-	if (result < 0)
-		return result;
-	if (!place->exists) {
-		r->dst = -1;
-		if (r->tree->options->dry_run)
-			return 0;
-		result = root_check_part(r);
-		if (result == 0)
-			result = root_check_parent(r);
-		if (result == 0)
-			result = root_check_storage(r);
-		if (result < 0)
-			return result;
-		return home_open(r);
-	}
-	if (place->symlink || !S_ISDIR(st->st_mode))
-		return tree_unsuitable(
-		    r->tree, (struct fcopy_error){
-				 .err = ENOTDIR,
-				 .path = r->to->path,
-				 .reason = "is not a directory: a directory cannot replace it"});
-	if (st->st_dev == r->from->place.st.st_dev && st->st_ino == r->from->place.st.st_ino)
-		return root_refuse(r, EINVAL, "is the source directory", FCOPY_ADVICE_USAGE);
-	if (r->tree->options->copy.resume && !r->tree->options->dry_run &&
-	    (result = home_open_committed(r, st)) != HOME_EXISTS)
-		return result;
-	r->dst = directory_open(r->tree, place->dir, place->name);
-	if (r->dst < 0)
-		return root_fail(r, "open", errno);
-	result = root_check_inside(r, r->dst); /* the directory itself may be a bind mount */
-	if (result < 0)
-		close(r->dst);
-	return result;
-}
-
 /* Copies what is in the directory. */
 static void root_walk(struct root *r, struct directory *d)
 {
@@ -232,6 +189,97 @@ static int root_rehearse(struct root *r)
 	directory_unref(d);
 	t->committed = t->failures == 0 && !tree_stopped(t);
 	return t->committed ? 0 : -EIO;
+}
+
+/* Is DST, which exists, the complete copy of SRC? If an earlier run of the command was killed after
+ * it had removed its part, nothing else shows that it was complete. Compares, and changes nothing.
+ * Returns ROOT_COMPLETE or -errno, reported. */
+#define ROOT_COMPLETE 1
+static int root_check_complete(struct root *r)
+{
+	struct tree *t = r->tree;
+	const struct fcopy_tree_options *o = t->options;
+	struct fcopy_tree_report *report = t->report, found = {.files = 0};
+	struct fcopy_tree_options compares = *o;
+	const char *call;
+	r->dst = directory_open(t, r->to->place.dir, r->to->place.name);
+	if (r->dst < 0)
+		return root_fail(r, "open", errno);
+	int dst = fcntl(r->dst, F_DUPFD_CLOEXEC, 0), stop = t->stop;
+	bool complete = dst >= 0 && !o->copy.verify && !(o->copy.fsync && flush_needs_each(t, dst));
+	compares.dry_run = true;
+	compares.report_entries = false;
+	compares.copy.notify = NULL;
+	t->options = &compares;
+	t->report = &found;
+	complete &= root_rehearse(r) == 0;
+	complete &= found.files + found.directories + found.symlinks + found.specials +
+			found.hard_links + found.repaired ==
+		    0;
+	t->options = o;
+	t->report = report;
+	t->committed = false;
+	t->stop = stop;
+	int result = complete && o->copy.fsync ? flush_tree(t, dst, &call) : 0;
+	if (dst >= 0)
+		close(dst);
+	if (io_cancelled(&t->io))
+		return -EINTR;
+	if (result < 0)
+		return root_fail(r, call, -result);
+	if (!complete)
+		return root_refuse(r, EEXIST,
+				   "exists and is not the complete copy: use -t to copy into the "
+				   "directory, or leave out --resume to merge",
+				   FCOPY_ADVICE_USAGE);
+	report->unchanged += found.unchanged;
+	t->committed = true;
+	return ROOT_COMPLETE;
+}
+
+static int root_open(struct root *r)
+{
+	const struct place *place = &r->to->place;
+	const struct stat *st = &place->st;
+	/* With -x an existing directory counts, not its parent: it may be a mount point. */
+	int result = place->exists && r->tree->options->one_file_system
+			 ? 0
+			 : root_check_inside(r, place->dir);
+	if (result < 0)
+		return result;
+	if (!place->exists) {
+		r->dst = -1;
+		if (r->tree->options->dry_run)
+			return 0;
+		result = root_check_part(r);
+		if (result == 0)
+			result = root_check_parent(r);
+		if (result == 0)
+			result = root_check_storage(r);
+		if (result < 0)
+			return result;
+		return home_open(r);
+	}
+	if (place->symlink || !S_ISDIR(st->st_mode))
+		return tree_unsuitable(
+		    r->tree, (struct fcopy_error){
+				 .err = ENOTDIR,
+				 .path = r->to->path,
+				 .reason = "is not a directory: a directory cannot replace it"});
+	if (st->st_dev == r->from->place.st.st_dev && st->st_ino == r->from->place.st.st_ino)
+		return root_refuse(r, EINVAL, "is the source directory", FCOPY_ADVICE_USAGE);
+	if (r->tree->options->copy.resume && !r->tree->options->dry_run &&
+	    (result = home_open_committed(r, st)) != HOME_EXISTS)
+		return result;
+	if (result == HOME_EXISTS && !r->tree->several && !r->tree->options->into_directory)
+		return root_check_complete(r);
+	r->dst = directory_open(r->tree, place->dir, place->name);
+	if (r->dst < 0)
+		return root_fail(r, "open", errno);
+	result = root_check_inside(r, r->dst); /* the directory itself may be a bind mount */
+	if (result < 0)
+		close(r->dst);
+	return result;
 }
 
 /* The options that the copy in a part depends on. */
@@ -298,8 +346,8 @@ int root_copy(struct tree *t, const struct operand *from, const struct operand *
 				   .src = &from->place.st,
 				   .options = root_options(t)};
 	int result = root_open(&r);
-	if (result < 0)
-		return result;
+	if (result != 0)
+		return result < 0 ? result : 0;
 	if (t->options->dry_run)
 		return root_rehearse(&r);
 	r.record.data = r.dst;

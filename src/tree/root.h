@@ -56,9 +56,8 @@ int shard_open_part(struct root *, struct shard_job *);
 
 /* home.c: creates the new tree, or opens the one that an earlier run began. */
 int home_open(struct root *);
-/* The same with --resume for a destination that exists, with this stat: it must be the tree of an
- * earlier run that was killed after it renamed the tree. Returns HOME_EXISTS if it is not, but may
- * be a complete copy of one of several operands. */
+/* The same with --resume for a destination that exists, with this stat: the tree of an earlier run
+ * that was killed after it renamed the tree. HOME_EXISTS: its part shows nothing of the kind. */
 #define HOME_EXISTS 1
 int home_open_committed(struct root *, const struct stat *);
 

@@ -61,9 +61,12 @@ moved() {
 	mkdir -p s/sub
 	random s/sub/a 10000
 	expect 0 -a --resume s d
-	expect 2 -a --resume s d
-	mentions "d: exists: " "use -t" "leave out --resume"
+	expect 0 -a --resume s d
 	diff -r s d
+	chmod 750 d/sub/a
+	expect 2 -a --resume s d
+	mentions "d: exists and is not the complete copy: use -t" "leave out --resume"
+	chmod 644 d/sub/a
 	expect 0 -a --resume -t d s
 	diff -r s d/s
 }

@@ -174,8 +174,10 @@ has_bytes() {
 	says 'fcopy: stopped; kept as d/file.fcopy-part' 'fcopy: hint: run the same command again to resume'
 	expect 0 -a --resume s/file d/file
 	cmp s/file d/file
+	expect 0 -rT --resume s d # complete
+	echo more >>s/file
 	expect 2 -rT --resume s d
-	mentions "d: exists: either this copy is complete, or use -t" "or leave out --resume to merge"
+	mentions "d: exists and is not the complete copy: use -t" "or leave out --resume to merge"
 }
 
 @test "a signal at the commit of the only file: it is complete, and that is the result" {
