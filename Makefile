@@ -61,33 +61,45 @@ INTERNAL := $(BUILD)/internal.a
 SONAME  := libfcopy.so.1
 SHARED  := $(BUILD)/$(SONAME)
 
+# One line for each step; V=1 shows the commands.
+Q    := $(if $(filter-out 0,$(V)),,@)
+step  = $(if $(Q),@printf '  %-5s %s\n' '$(1)' '$@')
+
 .PHONY: all
-all: $(PROGRAM) $(SHARED) ## the program, libfcopy.a and libfcopy.so
+all: $(PROGRAM) $(SHARED) ## the program, libfcopy.a and libfcopy.so; V=1 shows the commands
+	$(if $(filter-out all,$(MAKECMDGOALS)),,@echo 'built $(BUILT) $(VERSION), $(if $(LIBURING),with \
+		liburing,without liburing: mode 6 (direct) is missing); next: $(BUILT) SRC DST, or make install')
+BUILT = $(if $(findstring /,$(PROGRAM)),,./)$(PROGRAM)
 
 $(PROGRAM): $(CLI_OBJ) $(LIB)
-	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(call step,LINK)
+	$(Q)$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # One object, so that all names but fcopy_* can become local. It holds code, also with -flto, not bytecode. Without its
 # section groups: the linker would drop a group whose name another object has, with names that are local.
 LTO = $(if $(findstring -flto,$(CFLAGS)),$(if $(findstring clang,$(CC)),-fuse-ld=lld,-flinker-output=nolto-rel))
 $(BUILD)/libfcopy.o: $(LIB_OBJ)
-	$(CC) $(FLAGS) $(if $(findstring lld,$(LTO)),,-Wl,--force-group-allocation) $(LTO) -r -nostdlib -o $@ $^
-	$(OBJCOPY) --wildcard --keep-global-symbol='fcopy_*' $@
+	$(call step,JOIN)
+	$(Q)$(CC) $(FLAGS) $(if $(findstring lld,$(LTO)),,-Wl,--force-group-allocation) $(LTO) -r -nostdlib -o $@ $^
+	$(Q)$(OBJCOPY) --wildcard --keep-global-symbol='fcopy_*' $@
 
 $(SHARED): $(BUILD)/libfcopy.o src/dist/libfcopy.map
-	$(CC) $(FLAGS) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=src/dist/libfcopy.map -o $@ $< $(LIBS)
+	$(call step,LINK)
+	$(Q)$(CC) $(FLAGS) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=src/dist/libfcopy.map -o $@ $< $(LIBS)
 
 $(LIB): $(BUILD)/libfcopy.o
 $(INTERNAL): $(LIB_OBJ)
 
 $(LIB) $(INTERNAL):
-	rm -f $@
-	$(AR) rcs $@ $^
+	$(call step,AR)
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $^
 
 $(LIB_OBJ): PIC := -fPIC # also for shared objects that contain the library
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(CC) $(FLAGS) $(PIC) -MMD -MP -c -o $@ $<
+	$(call step,CC)
+	$(Q)$(CC) $(FLAGS) $(PIC) -MMD -MP -c -o $@ $<
 
 # Changes only when the flags do; then everything is compiled again.
 $(BUILD)/flags: force

@@ -19,18 +19,20 @@ RUN        := $(HERE) tests/mounts.sh tests/run.sh
 .SECONDARY: $(TEST_OBJ)
 
 $(CHECK_BIN): $(BUILD)/tests/check/%: $(BUILD)/tests/check/%.o $(CHECK_HELP:%.c=$(BUILD)/%.o) $(INTERNAL)
-	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $$(pkg-config --libs check) $(LIBS)
+	$(call step,LINK)
+	$(Q)$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $$(pkg-config --libs check) $(LIBS)
 
 # What the objects define as __wrap_x is wrapped; a wrap of something that the library does not call
 # would silently wrap nothing, so then the link stops.
 $(CMOCKA_BIN): $(BUILD)/tests/cmocka/%: $(BUILD)/tests/cmocka/%.o $(CMOCKA_HELP:%.c=$(BUILD)/%.o) $(INTERNAL)
-	@wraps=$$($(NM) --defined-only $(filter %.o,$^) | sed -n 's/.* T __wrap_//p' | sort -u); \
+	$(call step,LINK)
+	$(Q)wraps=$$($(NM) --defined-only $(filter %.o,$^) | sed -n 's/.* T __wrap_//p' | sort -u); \
 	calls=$$($(NM) --undefined-only $(INTERNAL) | awk 'NF == 2 { print $$2 }' | sort -u); \
 	for x in $$wraps; do \
 		echo "$$calls" | grep -qx "$$x" || \
 			{ echo "$@: the library does not call $$x: its wrap would do nothing" >&2; exit 1; }; \
 	done; \
-	echo '$(CC) -o $@'; $(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $$(printf ' -Wl,--wrap=%s' $$wraps) \
+	$(CC) $(FLAGS) $(LDFLAGS) -o $@ $^ $$(printf ' -Wl,--wrap=%s' $$wraps) \
 		$$(pkg-config --libs cmocka) $(LIBS)
 
 -include $(TEST_OBJ:.o=.d)
@@ -85,7 +87,8 @@ FUZZED = $(MAKE) --no-print-directory BUILD=build/fuzz PROGRAM=build/fuzz/fcopy 
 		-fno-sanitize-recover=all'
 
 $(FUZZER): $(FUZZ_SRC:%.c=$(BUILD)/%.o) $(filter-out $(BUILD)/fcopy.o,$(CLI_OBJ)) $(INTERNAL)
-	$(CC) $(FLAGS) -fsanitize=fuzzer -Wl,--wrap=getaddrinfo -o $@ $^ $(LIBS) -lm
+	$(call step,LINK)
+	$(Q)$(CC) $(FLAGS) -fsanitize=fuzzer -Wl,--wrap=getaddrinfo -o $@ $^ $(LIBS) -lm
 
 -include $(FUZZ_SRC:%.c=$(BUILD)/%.d)
 

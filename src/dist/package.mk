@@ -27,7 +27,7 @@ in_pc = $(call quoted,s|@$(1)@|$(subst |,\|,$(subst &,\&,$(subst \,\\,$(2))))|)
 
 $(PC): src/dist/fcopy.pc.in force
 	@mkdir -p $(@D)
-	sed -e $(call in_pc,libdir,$(LIBDIR)) -e $(call in_pc,includedir,$(INCDIR)) \
+	$(Q)sed -e $(call in_pc,libdir,$(LIBDIR)) -e $(call in_pc,includedir,$(INCDIR)) \
 		-e $(call in_pc,version,$(VERSION)) -e $(call in_pc,uring,$(LIBURING)) $< >$@
 
 .PHONY: install uninstall check-install
