@@ -269,7 +269,7 @@ void tree_print_end(const struct cli *cli, const struct fcopy_tree_report *repor
 	const bool counts = cli->tree.update && (cli->verbose > 0 || cli->progress) && !cli->as_cp;
 	if (cli->tree.dry_run || counts)
 		print_counts(cli, report);
-	if (cli->verbose > 0)
+	if (cli->verbose > 0 && !cli->as_cp)
 		print_threads(report);
 	if (report->error.err != 0)
 		ending_shard(cli, &report->error, report->dst);

@@ -260,6 +260,8 @@ load helper
 	[ "$(ls t/d)" = "" ]
 	run --separate-stderr bin/cp -uv s/f u
 	[ -z "$stderr" ]
+	run --separate-stderr bin/cp -rv s w
+	[ "$status" = 0 ] && [ -z "$stderr" ]
 	run bin/cp -r --preserve=context s v
 	[ "$status" = 1 ]
 	bin/cp -r --no-preserve=context,links s/f v

@@ -1,0 +1,138 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The examples of README and manual pages run as printed, and the documents know every option.
+
+load helper
+
+REPOSITORY=$(realpath "$BATS_TEST_DIRNAME/../..")
+PAGES=$REPOSITORY/src/man
+
+# examples: each command of the documents, one a line, but those that install packages or build and
+# test the program.
+examples() {
+	awk '/^```/ { code = /^```sh$/ } code && /^\.\/fcopy/' "$REPOSITORY/README.md"
+	sed -n 's/^\.Dl \$ //p' "$PAGES"/*.[1-8] | sed 's/\\e/\\/g; s/\\-/-/g; s/\\&//g'
+}
+
+# block FIRST-LINE: the literal block of the pages that begins so.
+block() {
+	awk -v first="$1" '/^\.Bd -literal/ { getline; on = index($0, first) == 1 } /^\.Ed/ { on = 0 } on' \
+		"$PAGES"/*.[1-8] | sed 's/\\e/\\/g'
+}
+
+# The launchers, as far as the examples use them: each starts the processes one after the other.
+launchers() {
+	mkdir stubs
+	cat >stubs/srun <<-'END'
+		#!/bin/bash
+		n=$2
+		for ((i = 0; i < n; i++)); do SLURM_PROCID=$i SLURM_STEP_NUM_TASKS=$n "${@:3}" || exit; done
+	END
+	cat >stubs/sbatch <<-'END'
+		#!/bin/bash
+		for word; do [ "${word#--array=0-}" = "$word" ] || last=${word#--array=0-}; done
+		[ -n "$last" ] || exec sh -c "${@: -1}"
+		for ((i = 0; i <= last; i++)); do
+			SLURM_ARRAY_TASK_ID=$i SLURM_ARRAY_TASK_COUNT=$((last + 1)) SLURM_ARRAY_TASK_MIN=0 \
+				SLURM_ARRAY_TASK_STEP=1 sh -c "${@: -1}" >&2 || exit
+		done
+		echo 17
+	END
+	cat >stubs/mpirun <<-'END'
+		#!/bin/bash
+		n=$2
+		for ((i = 0; i < n; i++)); do OMPI_COMM_WORLD_RANK=$i OMPI_COMM_WORLD_SIZE=$n "${@:3}" || exit; done
+	END
+	cat >stubs/mpiexec.hydra <<-'END'
+		#!/bin/bash
+		n=$2
+		for ((i = 0; i < n; i++)); do PMI_RANK=$i PMI_SIZE=$n "${@:3}" || exit; done
+	END
+	cat >stubs/parallel <<-'END'
+		#!/bin/bash
+		while read -r i; do PARALLEL_SEQ=$i sh -c "${@: -1}" || exit; done
+	END
+	chmod +x stubs/*
+	ln -s "$FCOPY" stubs/fcopy
+	ln -s "$FCOPY" fcopy
+}
+
+# Runs in namespaces of its own: /mnt has the directories of the examples, the host names are
+# this machine, and no port is in use.
+run_examples() {
+	ip link set lo up
+	mount -t tmpfs none /mnt
+	mkdir /mnt/backup /mnt/usb
+	sed 's/$/ receiver server/' <<<'127.0.0.1 localhost' >hosts
+	mount --bind hosts /etc/hosts
+	while IFS= read -r line; do
+		rm -rf SRC DST DST.* dst copy.iso log
+		cp big.iso SRC
+		case $line in
+		*tcp-listen:*)
+			port=${line##*:}
+			port=${port%% *}
+			bash -c "exec $line" 2>listening &
+			for ((i = 0; i < 600; i++)); do
+				grep -q "$(printf ':%04X 00000000:0000 0A' "$port")" /proc/net/tcp && break
+				sleep 0.1
+			done
+			;;
+		*jq* | *'sbatch --dependency'*) bash -c "$before; $line" ;; # needs the line before
+		*) bash -c "$line" ;;
+		esac </dev/null >out 2>err || { echo "$line: $(cat err)"; exit 1; }
+		case $line in
+		*shard*) cmp SRC DST ;;
+		*"tcp:receiver"*) wait; cmp big.iso copy.iso ;;
+		esac
+		case $line in *jq*) ;; *) before=$line ;; esac
+		echo "$line" >>ran
+	done <examples
+	kill -TERM $(jobs -p)
+	wait
+	rm -rf dst
+	bash -e script
+	diff -r src dst
+	rm -rf dst
+	python3 program
+	diff -r src dst
+	diff -r photos /mnt/backup/photos
+}
+
+@test "each example of the README and of the manual pages runs as printed" {
+	need jq python3 curl ip unshare
+	local what=(unshare --mount --net)
+	is_root || what+=(--user --map-root-user)
+	"${what[@]}" true 2>/dev/null || skip "no namespaces of our own"
+	mkdir photos photos/.cache src
+	random big.iso 300000
+	cp big.iso disk.img
+	echo photo | tee photos/a src/a >photos/.cache/b
+	launchers
+	examples >examples
+	block 'fcopy -a --keep-going' >script
+	block 'import json' >program
+	[ "$(wc -l <examples)" -gt 15 ]
+	[ -s script ] && [ -s program ]
+	run env -u PARALLEL_SEQ PATH="$PWD/stubs:$PATH" timeout $HANG "${what[@]}" bash -euc "$(declare -f run_examples); run_examples"
+	[ "$status" = 0 ] || { echo "$output"; return 1; }
+	[ "$(wc -l <ran)" = "$(wc -l <examples)" ]
+}
+
+# install.bats compares --help with fcopy(1), completions.bats with what the shells offer.
+@test "every option of --help has the form that completions read, and stands in the dictionary of the fuzzer" {
+	local name
+	for name in $("$FCOPY" --help | sed -nE 's/^  (-.,|   ) --([a-z-]+).*/\2/p'); do
+		grep -qE "\"--$name=?\"" "$REPOSITORY/tests/fuzz/command_line.dict" || { echo "no --$name in the dictionary"; return 1; }
+	done
+	# The completions read --help: its lines must have the form that they expect.
+	"$FCOPY" --help | grep -c '^  .* --[a-z]' >lines
+	"$FCOPY" --help | sed -nE 's/^  (-.|  )[, ] (--[a-z-]+)(\[?)=?([A-Z]*)\]? .*/\2/p' | wc -l >seen
+	cmp lines seen
+	# What an option adds to the report has a key in the schema.
+	need jq
+	for name in shard resume benchmark; do
+		jq -e --arg name "$name" '[.. | objects | keys[]] | any(startswith($name))' \
+			"$REPOSITORY/src/dist/fcopy.schema.json" >/dev/null || { echo "the schema lacks $name"; return 1; }
+	done
+}
