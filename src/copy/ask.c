@@ -6,10 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #ifndef SYS_cachestat
@@ -43,31 +41,6 @@ bool ask_is_uncached(int fd)
 	return !no;
 }
 
-long ask_type(int fd)
-{
-	struct statfs fs;
-	return fstatfs(fd, &fs) < 0 ? 0 : (long)(unsigned)fs.f_type;
-}
-
-/* On network file systems the server may copy by itself. */
-bool ask_is_remote(long type)
-{
-	switch (type) {
-	case NFS_SUPER_MAGIC:
-	case SMB_SUPER_MAGIC:
-	case SMB2_SUPER_MAGIC:
-	case CIFS_SUPER_MAGIC:
-	case CEPH_SUPER_MAGIC:
-	case FUSE_SUPER_MAGIC: return true;
-	default: return false;
-	}
-}
-
-bool ask_needs_order(long type)
-{
-	return ask_is_remote(type) || type == V9FS_MAGIC || type == AFS_FS_MAGIC;
-}
-
 /* Is so little of the source in the page cache that the device must be read anyway? */
 bool ask_is_cold(int fd, off_t size)
 {
@@ -76,16 +49,4 @@ bool ask_is_cold(int fd, off_t size)
 	if (syscall(SYS_cachestat, fd, &range, &cache, 0) < 0)
 		return false;
 	return cache.nr_cache < (uint64_t)size / (uint64_t)sysconf(_SC_PAGESIZE) / 4;
-}
-
-bool ask_is_exact(long type)
-{
-	switch (type) {
-	case EXT4_SUPER_MAGIC:
-	case XFS_SUPER_MAGIC:
-	case BTRFS_SUPER_MAGIC:
-	case TMPFS_MAGIC:
-	case F2FS_SUPER_MAGIC: return true;
-	default: return false; /* FUSE with direct_io, procfs: st_size need not be the end */
-	}
 }

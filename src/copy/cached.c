@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "copy.h"
 #include "endpoints/error.h"
+#include "io/system.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -172,7 +173,7 @@ static int copy_in_pieces(struct copy *c, struct transfer *part)
 /* Under a rate limit a trial would measure the limit. On tmpfs, whose writer has to allocate and
  * clear pages, and on btrfs, whose writer has to reserve space, threads save less than 15 %
  * (measured on 6.18): a trial would only cost CPU time. */
-static bool gains_from_trials(const struct copy *c, long type)
+static bool gains_from_trials(const struct copy *c, unsigned type)
 {
 	return c->options->limit_rate == 0 && c->options->threads == 0 && !c->one_writer &&
 	       type != TMPFS_MAGIC && type != BTRFS_SUPER_MAGIC;
@@ -182,8 +183,9 @@ void cached_decide(struct copy *c)
 {
 	if (c->size < PARALLEL_SIZE)
 		return;
-	const long type = ask_type(c->dst.fd);
-	c->one_writer = (c->idle || c->options->threads == 0) && ask_needs_order(type);
+	const unsigned type = system_type(c->dst.fd);
+	c->one_writer = (c->idle || c->options->threads == 0) &&
+			system_type_has(type, SYSTEM_ORDERED);
 	if (c->size >= CHOICE_SIZE)
 		c->measure.threads = gains_from_trials(c, type) ? cached_threads(c) : 1;
 }

@@ -196,16 +196,7 @@ void space_check(struct copy *);
  * ago. Reads a limited number of names. report: for the events, or NULL. */
 void stale_warn(int dir, const struct fcopy_options *, const struct fcopy_report *);
 
-/* ask.c: the type of the file system of an open file, f_type in statfs(2); 0 if it is unknown. */
-long ask_type(int fd);
-/* Is this a network file system? May be FUSE, which does not report what it stores on. */
-bool ask_is_remote(long type);
-/* Is st_size of a regular file always the end that read(2) finds? Only where that is known. */
-bool ask_is_exact(long type);
-/* Must a file of this file system be written in order by one thread? Object stores that are mounted
- * by FUSE refuse any other write; on network file systems several writers wait for each other. */
-bool ask_needs_order(long type);
-/* Is little of the file in the page cache; does its file system do uncached I/O? */
+/* ask.c: is little of the file in the page cache; does its file system do uncached I/O? */
 bool ask_is_cold(int fd, off_t size);
 bool ask_is_uncached(int fd);
 

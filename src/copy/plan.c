@@ -6,6 +6,7 @@
 #include "copy.h"
 #include "endpoints/error.h"
 #include "extents.h"
+#include "io/system.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -296,7 +297,7 @@ static void decide(struct copy *c)
 	if (o->no_cache && !c->direct)
 		c->all.io.flags = IO_UNCACHED;
 	c->remote = bulk && !o->no_cache && !c->all.zeros && o->reflink != FCOPY_WHEN_NEVER &&
-		    ask_is_remote(ask_type(c->src.fd));
+		    system_has(c->src.fd, SYSTEM_REMOTE);
 	cached_decide(c);
 	copy_notify(c, FCOPY_EVENT_PLAN, NULL,
 		    c->direct   ? "direct I/O"

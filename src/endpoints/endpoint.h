@@ -290,9 +290,6 @@ bool metadata_lacks_attributes(int dir, const char *name, bool follow);
 /* Of metadata_is_equal(), what the two stats show. */
 bool metadata_stat_is_equal(const struct stat *src, const struct stat *dst, unsigned preserve,
 			    int64_t window_ns);
-/* The step of the modification times of the file system of fd, in ns; 0: it has none, or is
- * unknown. */
-int64_t metadata_time_step(int fd);
 /* The distance of two times in ns, at most INT64_MAX. */
 int64_t metadata_time_difference(const struct timespec *, const struct timespec *);
 

@@ -7,21 +7,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#define EXFAT_MAGIC   0x2011bab0 /* not in linux/magic.h before 5.7 */
-#define NTFS3_MAGIC   0x7366746e
-#define NTFS_MAGIC    0x5346544e
-#define HFS_MAGIC     0x4244
-#define HFSPLUS_MAGIC 0x482b
-#define LIST_MAX      65536 /* XATTR_LIST_MAX */
-#define VALUE_MAX     65536 /* XATTR_SIZE_MAX */
+#define LIST_MAX  65536 /* XATTR_LIST_MAX */
+#define VALUE_MAX 65536 /* XATTR_SIZE_MAX */
 
 /* Those that metadata.c copies and removes. */
 static bool equal_compares(const char *name)
@@ -80,30 +73,6 @@ int64_t metadata_time_difference(const struct timespec *a, const struct timespec
 		return INT64_MAX;
 	const int64_t ns = s * 1000000000 + (a->tv_nsec - b->tv_nsec);
 	return ns < 0 ? -ns : ns;
-}
-
-int64_t metadata_time_step(int fd)
-{
-	struct statfs fs;
-	if (fstatfs(fd, &fs) < 0)
-		return 0;
-	switch ((unsigned)fs.f_type) { /* s_time_gran of each, in fs/ of the kernel */
-	case MSDOS_SUPER_MAGIC: return 2000000000;
-	case HFS_MAGIC:
-	case HFSPLUS_MAGIC:
-	case MINIX_SUPER_MAGIC:
-	case MINIX2_SUPER_MAGIC:
-	case MINIX3_SUPER_MAGIC:
-	case JFFS2_SUPER_MAGIC:
-	case REISERFS_SUPER_MAGIC: return 1000000000;
-	case EXFAT_MAGIC: return 10000000;
-	case SMB_SUPER_MAGIC:
-	case CIFS_SUPER_MAGIC:
-	case SMB2_SUPER_MAGIC:
-	case NTFS_MAGIC:
-	case NTFS3_MAGIC: return 100;
-	default: return 0;
-	}
 }
 
 bool metadata_stat_is_equal(const struct stat *s, const struct stat *d, unsigned preserve,

@@ -5,47 +5,16 @@
 #define _GNU_SOURCE
 #include "storage.h"
 #include "endpoint.h"
+#include "io/system.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdio.h>
-#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
-#define EXFAT_MAGIC    0x2011bab0 /* not in linux/magic.h before 5.7 */
-#define NTFS3_MAGIC    0x7366746e
-#define ZFS_MAGIC      0x2fc12fc1
-#define BCACHEFS_MAGIC 0xca451a4e
-
-/* These rename files and directories, and replace files. */
 bool storage_is_known(int dir)
 {
-	struct statfs fs;
-	if ((dir == AT_FDCWD ? statfs(".", &fs) : fstatfs(dir, &fs)) < 0)
-		return false;
-	switch ((unsigned)fs.f_type) {
-	case EXT4_SUPER_MAGIC:
-	case XFS_SUPER_MAGIC:
-	case BTRFS_SUPER_MAGIC:
-	case TMPFS_MAGIC:
-	case RAMFS_MAGIC:
-	case HUGETLBFS_MAGIC:
-	case F2FS_SUPER_MAGIC:
-	case OVERLAYFS_SUPER_MAGIC:
-	case ECRYPTFS_SUPER_MAGIC:
-	case NFS_SUPER_MAGIC:
-	case SMB_SUPER_MAGIC:
-	case CIFS_SUPER_MAGIC:
-	case SMB2_SUPER_MAGIC:
-	case CEPH_SUPER_MAGIC:
-	case MSDOS_SUPER_MAGIC:
-	case EXFAT_MAGIC:
-	case NTFS3_MAGIC:
-	case ZFS_MAGIC:
-	case BCACHEFS_MAGIC: return true;
-	default: return false;
-	}
+	return system_has(dir, SYSTEM_RENAMES);
 }
 
 /* The failure is that of the directory or of the disk, and not of a missing operation. */
@@ -229,36 +198,15 @@ bool storage_can(struct storage *s, int dir, enum storage_ability wanted)
 	return can;
 }
 
-/* FAT, NFS, SMB and FUSE store what they can of the attributes, and report no error. */
-static bool is_faithful(int fd)
-{
-	struct statfs fs;
-	if (fstatfs(fd, &fs) < 0)
-		return false;
-	switch ((unsigned)fs.f_type) {
-	case EXT4_SUPER_MAGIC:
-	case XFS_SUPER_MAGIC:
-	case BTRFS_SUPER_MAGIC:
-	case TMPFS_MAGIC:
-	case RAMFS_MAGIC:
-	case HUGETLBFS_MAGIC:
-	case F2FS_SUPER_MAGIC:
-	case OVERLAYFS_SUPER_MAGIC:
-	case ZFS_MAGIC:
-	case BCACHEFS_MAGIC: return true;
-	default: return false;
-	}
-}
-
 bool storage_keeps_attributes(struct storage *s, int fd, const struct stat *st)
 {
 	if (!s)
-		return is_faithful(fd);
+		return system_has(fd, SYSTEM_FAITHFUL);
 	pthread_mutex_lock(&s->lock);
 	const unsigned i = storage_find(s, st->st_dev);
 	if (!(s->system[i].asked & STORAGE_KEEPS_ATTRIBUTES)) {
 		s->system[i].asked |= STORAGE_KEEPS_ATTRIBUTES;
-		s->system[i].able |= is_faithful(fd) ? STORAGE_KEEPS_ATTRIBUTES : 0;
+		s->system[i].able |= system_has(fd, SYSTEM_FAITHFUL) ? STORAGE_KEEPS_ATTRIBUTES : 0;
 	}
 	bool keeps = s->system[i].able & STORAGE_KEEPS_ATTRIBUTES;
 	pthread_mutex_unlock(&s->lock);

@@ -15,6 +15,7 @@
 #define _GNU_SOURCE
 #include "left.h"
 #include "io/io.h"
+#include "io/system.h"
 #include "remove.h"
 #include "source/names.h"
 
@@ -84,7 +85,7 @@ static int left_open(const struct left *l, const char *name, int flags)
 
 static bool left_is_local(const struct left *l)
 {
-	return part_is_local(l->part.fd) || major(l->st.st_dev) != 0;
+	return system_has(l->part.fd, SYSTEM_LOCAL) || major(l->st.st_dev) != 0;
 }
 
 /* flock(2) of a client of NFS or SMB is a POSIX lock of the server. */

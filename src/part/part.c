@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "part.h"
+#include "io/system.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -108,6 +109,18 @@ int part_describe(struct part *p, const char *dst, const struct stat *src, uint6
 	return part_fail(p, "write", err);
 }
 
+int part_open_data(const struct part *p, int flags)
+{
+	int fd = openat(p->fd, PART_DATA, flags | O_NOFOLLOW | O_CLOEXEC);
+	/* A commit that was interrupted may have set the mode. The part is closed to others. */
+	if (fd < 0 && errno == EACCES &&
+	    fchmodat(p->fd, PART_DATA, flags & O_DIRECTORY ? 0700 : 0600, 0) == 0)
+		fd = openat(p->fd, PART_DATA, flags | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	return fd;
+}
+
 /* SMB renames no directory of which a file is open: closes the files, and opens them again. */
 static int part_rename_closed(struct part *p, const char *to, int *data)
 {
@@ -131,7 +144,7 @@ static int part_rename_closed(struct part *p, const char *to, int *data)
 int part_publish(struct part *p, int *data)
 {
 	int r = private_rename(p->fd < 0 ? -1 : p->parent, p->name, p->parent, p->public);
-	if ((r == -EACCES || r == -EBUSY) && !part_is_local(p->fd))
+	if ((r == -EACCES || r == -EBUSY) && !system_has(p->fd, SYSTEM_LOCAL))
 		r = part_rename_closed(p, p->public, data);
 	if (r < 0)
 		return part_fail(p, "rename", -r);

@@ -107,8 +107,6 @@ static inline int part_refuse(struct part *p, int err, const char *reason, enum 
 	return -err;
 }
 
-/* Is it a local file system, whose page cache has what was written also if the disk refuses it? */
-bool part_is_local(int fd);
 /* A process that was killed between two steps of publishing or retiring a part leaves a hidden
  * directory without bytes of a copy. Removes it, if `name` in `parent` is one of this user and no
  * process has it. Returns whether it is gone. */

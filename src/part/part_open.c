@@ -3,36 +3,19 @@
  * journal says.
  */
 #define _GNU_SOURCE
+#include "io/system.h"
 #include "part.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #define TRIES     8    /* each fails if another copy commits the part first */
 #define NAMES_MAX 4096 /* are read: a directory may be huge, and its server far away */
-
-/* Only here the page cache is where a killed process left its writes: servers of others die. */
-bool part_is_local(int fd)
-{
-	struct statfs fs;
-	if (fstatfs(fd, &fs) < 0)
-		return false;
-	switch ((unsigned)fs.f_type) {
-	case EXT4_SUPER_MAGIC:
-	case XFS_SUPER_MAGIC:
-	case BTRFS_SUPER_MAGIC:
-	case F2FS_SUPER_MAGIC:
-	case TMPFS_MAGIC: return true;
-	default: return false;
-	}
-}
 
 static bool part_same_run(const struct journal_fact *run, const void *here_)
 {
@@ -122,7 +105,7 @@ static int part_read(struct part *p)
 		return part_refuse(p, EPERM, "its .fcopy-part has the journal of another part",
 				   FCOPY_ADVICE_REMOVE_PART);
 	private_here(p->fd, &here);
-	bool clean = part_is_local(p->fd) && part_flush_data(p);
+	bool clean = system_has(p->fd, SYSTEM_LOCAL) && part_flush_data(p);
 	int r = journal_read(p->log, &p->journal, clean ? part_same_run : NULL, &here);
 	return r < 0 ? part_fail(p, "read of its journal", -r) : 0;
 }
@@ -210,18 +193,6 @@ int part_open_retired(struct part *p, const char *dst, const struct stat *commit
 	if (d)
 		closedir(d);
 	return found ? 0 : -ENOENT;
-}
-
-int part_open_data(const struct part *p, int flags)
-{
-	int fd = openat(p->fd, PART_DATA, flags | O_NOFOLLOW | O_CLOEXEC);
-	/* A commit that was interrupted may have set the mode. The part is closed to others. */
-	if (fd < 0 && errno == EACCES &&
-	    fchmodat(p->fd, PART_DATA, flags & O_DIRECTORY ? 0700 : 0600, 0) == 0)
-		fd = openat(p->fd, PART_DATA, flags | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	return fd;
 }
 
 bool part_is_data(const struct part *p, const struct stat *st)

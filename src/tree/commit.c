@@ -6,6 +6,7 @@
 #include "directory.h"
 #include "endpoints/error.h"
 #include "flush.h"
+#include "io/system.h"
 #include "permissions.h"
 #include "report.h"
 #include "root.h"
@@ -141,8 +142,8 @@ static bool commit_keep_part(struct root *r)
 	/* What later runs create there inherits its setgid bit. */
 	fchmod(r->dst, 0700 | (parent.st_mode & S_ISGID));
 	record_keep(&r->record);
-	if (r->part.log < 0 ||
-	    (!r->part.published && fdatasync(r->part.log) < 0 && !part_is_local(r->part.fd)))
+	if (r->part.log < 0 || (!r->part.published && fdatasync(r->part.log) < 0 &&
+				!system_has(r->part.fd, SYSTEM_LOCAL)))
 		return false; /* without its journal it could not be resumed */
 	if (flush_all(r->tree, r->dst))
 		part_note_flushed(&r->part);

@@ -9,6 +9,7 @@
 #include "endpoints/error.h"
 #include "enter.h"
 #include "hard_link.h"
+#include "io/system.h"
 #include "links.h"
 #include "mirror.h"
 #include "opened.h"
@@ -85,7 +86,7 @@ static bool entry_is_exact(struct worker *w, int fd, const struct stat *st)
 	if (!w->is_asked || w->asked_exact != st->st_dev) {
 		w->is_asked = true;
 		w->asked_exact = st->st_dev;
-		w->is_exact = ask_is_exact(ask_type(fd));
+		w->is_exact = system_has(fd, SYSTEM_LOCAL);
 	}
 	return w->is_exact;
 }

@@ -10,6 +10,7 @@
 #include "mirror.h"
 #include "endpoints/error.h"
 #include "flush.h"
+#include "io/system.h"
 #include "part/part.h"
 #include "part/private.h"
 #include "pool.h"
@@ -98,7 +99,7 @@ void mirror_begin(struct tree *t, const struct operand *o, int dst)
 	const int64_t window = t->options->modify_window_ns;
 	*m = (struct mirror){.window_ns = window < 0   ? 0
 					  : window > 0 ? window
-						       : metadata_time_step(dst),
+						       : system_time_step(dst),
 			     .root = geteuid() == 0};
 	if (t->options->update != FCOPY_UPDATE_CHANGED || t->options->copy.resume)
 		return;

@@ -122,7 +122,7 @@ struct worker {
 	const struct directory *aside_of; /* where it is; NULL: there is none */
 	dev_t no_clone;                   /* FICLONE was refused for files of this file system */
 	bool refuses_clones;
-	dev_t asked_exact;       /* ask_is_exact() was asked for files of this file system ... */
+	dev_t asked_exact;       /* SYSTEM_LOCAL was asked for files of this file system ... */
 	bool is_asked, is_exact; /* ... and its answer */
 	struct copy copy;        /* its buffer stays from file to file */
 	struct rivals rivals;    /* of the copy, in a merge */

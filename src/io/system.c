@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT
+ * The table of known file systems.
+ */
+#include "system.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stddef.h>
+#include <sys/vfs.h>
+
+#define EXFAT_MAGIC    0x2011bab0 /* not in linux/magic.h before 5.7 */
+#define NTFS3_MAGIC    0x7366746e
+#define NTFS_MAGIC     0x5346544e
+#define HFS_MAGIC      0x4244
+#define HFSPLUS_MAGIC  0x482b
+#define ZFS_MAGIC      0x2fc12fc1
+#define BCACHEFS_MAGIC 0xca451a4e
+
+#define SOUND (SYSTEM_RENAMES | SYSTEM_FAITHFUL)
+#define OWN   (SOUND | SYSTEM_LOCAL)
+#define FAR   (SYSTEM_REMOTE | SYSTEM_ORDERED)
+
+/* FAT, NFS, SMB and FUSE store what they can of the attributes, and report no error. On FUSE with
+ * direct_io and in procfs, st_size need not be the end. */
+static const struct {
+	unsigned type;
+	unsigned has;         /* enum system_property */
+	int64_t time_step_ns; /* s_time_gran in fs/ of the kernel; 0: 1, or unknown */
+} systems[] = {
+    {EXT4_SUPER_MAGIC, OWN, 0},
+    {XFS_SUPER_MAGIC, OWN, 0},
+    {BTRFS_SUPER_MAGIC, OWN, 0},
+    {F2FS_SUPER_MAGIC, OWN, 0},
+    {TMPFS_MAGIC, OWN, 0},
+    {RAMFS_MAGIC, SOUND, 0},
+    {HUGETLBFS_MAGIC, SOUND, 0},
+    {OVERLAYFS_SUPER_MAGIC, SOUND, 0},
+    {ZFS_MAGIC, SOUND, 0},
+    {BCACHEFS_MAGIC, SOUND, 0},
+    {ECRYPTFS_SUPER_MAGIC, SYSTEM_RENAMES, 0},
+    {NFS_SUPER_MAGIC, SYSTEM_RENAMES | FAR, 0},
+    {CEPH_SUPER_MAGIC, SYSTEM_RENAMES | FAR, 0},
+    {SMB_SUPER_MAGIC, SYSTEM_RENAMES | FAR, 100},
+    {CIFS_SUPER_MAGIC, SYSTEM_RENAMES | FAR, 100},
+    {SMB2_SUPER_MAGIC, SYSTEM_RENAMES | FAR, 100},
+    {FUSE_SUPER_MAGIC, FAR, 0},
+    {V9FS_MAGIC, SYSTEM_ORDERED, 0},
+    {AFS_FS_MAGIC, SYSTEM_ORDERED, 0},
+    {MSDOS_SUPER_MAGIC, SYSTEM_RENAMES, 2000000000},
+    {EXFAT_MAGIC, SYSTEM_RENAMES, 10000000},
+    {NTFS3_MAGIC, SYSTEM_RENAMES, 100},
+    {NTFS_MAGIC, 0, 100},
+    {HFS_MAGIC, 0, 1000000000},
+    {HFSPLUS_MAGIC, 0, 1000000000},
+    {MINIX_SUPER_MAGIC, 0, 1000000000},
+    {MINIX2_SUPER_MAGIC, 0, 1000000000},
+    {MINIX3_SUPER_MAGIC, 0, 1000000000},
+    {JFFS2_SUPER_MAGIC, 0, 1000000000},
+    {REISERFS_SUPER_MAGIC, 0, 1000000000},
+};
+
+#define SYSTEMS (sizeof(systems) / sizeof(*systems))
+
+unsigned system_type(int fd)
+{
+	struct statfs fs;
+	return (fd == AT_FDCWD ? statfs(".", &fs) : fstatfs(fd, &fs)) < 0 ? 0 : (unsigned)fs.f_type;
+}
+
+bool system_type_has(unsigned type, enum system_property property)
+{
+	for (size_t i = 0; i < SYSTEMS; i++)
+		if (systems[i].type == type)
+			return systems[i].has & property;
+	return false;
+}
+
+bool system_has(int fd, enum system_property property)
+{
+	return system_type_has(system_type(fd), property);
+}
+
+int64_t system_time_step(int fd)
+{
+	const unsigned type = system_type(fd);
+	for (size_t i = 0; i < SYSTEMS; i++)
+		if (systems[i].type == type)
+			return systems[i].time_step_ns;
+	return 0;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is known of a file system by its type, which statfs(2) returns.
+ */
+#ifndef IO_SYSTEM_H
+#define IO_SYSTEM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum system_property {
+	SYSTEM_RENAMES = 1 << 0,  /* renames files and directories, and replaces files */
+	SYSTEM_FAITHFUL = 1 << 1, /* keeps the attributes that are set, or returns an error */
+	/* The page cache keeps what a killed process wrote, and st_size is where reads end. */
+	SYSTEM_LOCAL = 1 << 2,
+	SYSTEM_REMOTE = 1 << 3,  /* a server may copy by itself; may be FUSE, which hides that */
+	SYSTEM_ORDERED = 1 << 4, /* one thread has to write a file, in order */
+};
+
+/* The f_type of an open file's file system, or of that of AT_FDCWD; 0: unknown. */
+unsigned system_type(int fd);
+bool system_type_has(unsigned type, enum system_property);
+bool system_has(int fd, enum system_property);
+/* The step in which it stores modification times, in ns; 0: it stores all of them. */
+int64_t system_time_step(int fd);
+
+#endif
