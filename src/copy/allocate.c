@@ -2,7 +2,7 @@
  * The destination's blocks: allocated before the first byte, or released where nothing was written.
  */
 #define _GNU_SOURCE
-#include "copy.h"
+#include "allocate.h"
 #include "endpoints/error.h"
 #include "endpoints/storage.h"
 

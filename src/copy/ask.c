@@ -2,7 +2,7 @@
  * Cheap questions about a file, before the first byte is moved.
  */
 #define _GNU_SOURCE
-#include "copy.h"
+#include "ask.h"
 
 #include <errno.h>
 #include <fcntl.h>

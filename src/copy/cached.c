@@ -2,9 +2,11 @@
  * Data that moves through the page cache: through one buffer, by splice, or in threads.
  */
 #define _GNU_SOURCE
-#include "copy.h"
+#include "cached.h"
+#include "cpus.h"
 #include "endpoints/error.h"
 #include "io/system.h"
+#include "step.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,10 +3,11 @@
  * and some FUSE file systems. Looks at it again after the commit.
  */
 #define _GNU_SOURCE
-#include "copy.h"
+#include "closed.h"
 #include "endpoints/error.h"
 #include "endpoints/storage.h"
 #include "io/io.h"
+#include "settle.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

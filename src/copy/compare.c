@@ -3,7 +3,7 @@
  * copy of a stream with the checksum of what was written.
  */
 #define _GNU_SOURCE
-#include "copy.h"
+#include "compare.h"
 #include "endpoints/error.h"
 #include "io/sum.h"
 

@@ -2,8 +2,12 @@
  * --resume, where an earlier run of the command has completed the copy: nothing is written.
  */
 #define _GNU_SOURCE
-#include "copy.h"
+#include "complete.h"
+#include "compare.h"
 #include "endpoints/error.h"
+#include "notify.h"
+#include "settle.h"
+#include "stale.h"
 
 #include <fcntl.h>
 #include <string.h>

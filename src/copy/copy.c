@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * fcopy_copy: opens both ends, and copies the file, or a share of it.
  */
-#include "copy.h"
+#include "complete.h"
 #include "endpoints/error.h"
 #include "endpoints/storage.h"
+#include "rules.h"
 #include "shard.h"
+#include "stale.h"
 
 #include <errno.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * threads on different CPUs.
  */
 #define _GNU_SOURCE
-#include "copy.h"
+#include "cpus.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What the caller learns of a running copy: events and progress.
  */
-#include "copy.h"
+#include "notify.h"
 #include "endpoints/error.h"
 
 void copy_notify(const struct copy *c, enum fcopy_event_kind kind, const struct fcopy_error *error,

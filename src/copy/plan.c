@@ -3,10 +3,16 @@
  * the fastest safe one.
  */
 #define _GNU_SOURCE
-#include "copy.h"
+#include "plan.h"
+#include "allocate.h"
+#include "ask.h"
+#include "cached.h"
 #include "endpoints/error.h"
 #include "extents.h"
 #include "io/system.h"
+#include "notify.h"
+#include "space.h"
+#include "step.h"
 
 #include <errno.h>
 #include <fcntl.h>

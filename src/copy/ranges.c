@@ -2,7 +2,8 @@
  * Threads are a loop, not an engine: each takes the next piece of the range until no piece is left.
  */
 #define _GNU_SOURCE
-#include "copy.h"
+#include "ranges.h"
+#include "cpus.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
  * A new rule is one row. Rules about options of the program, such as --quiet with --progress, are
  * in src/cli/options.c.
  */
-#include "copy.h"
+#include "rules.h"
 #include "endpoints/error.h"
 
 #include <stdio.h>

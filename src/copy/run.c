@@ -2,8 +2,13 @@
  * A copy whose ends are open, up to the commit. After a failure abort removes what this run
  * created.
  */
-#include "copy.h"
+#include "closed.h"
+#include "cpus.h"
 #include "endpoints/error.h"
+#include "notify.h"
+#include "plan.h"
+#include "settle.h"
+#include "verify.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,8 +2,9 @@
  * fcopy_serve: one thread per client runs an ordinary copy, so a slow client delays no other.
  */
 #define _GNU_SOURCE
-#include "copy.h"
 #include "endpoints/error.h"
+#include "notify.h"
+#include "rules.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -2,8 +2,11 @@
  * Between the last byte and the commit: checks that the source did not change, truncates the
  * destination to its length, sets attributes, flushes and verifies. A failure prevents the commit.
  */
-#include "copy.h"
+#include "settle.h"
+#include "allocate.h"
 #include "endpoints/error.h"
+#include "notify.h"
+#include "verify.h"
 
 #include <errno.h>
 #include <fcntl.h>

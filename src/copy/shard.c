@@ -4,6 +4,9 @@
 #define _GNU_SOURCE
 #include "shard.h"
 #include "endpoints/error.h"
+#include "notify.h"
+#include "settle.h"
+#include "verify.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
+#include "notify.h"
 #include "shard_records.h"
 
 #include <fcntl.h>

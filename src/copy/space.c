@@ -2,7 +2,8 @@
  * Is there enough disk space for the copy? Compression and quotas can prove the answer wrong, so it
  * is a warning only.
  */
-#include "copy.h"
+#include "space.h"
+#include "notify.h"
 
 #include <linux/magic.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * has no bytes of a copy: another machine may be writing the rest.
  */
 #define _GNU_SOURCE
-#include "copy.h"
+#include "stale.h"
 #include "endpoints/error.h"
 #include "part/left.h"
 

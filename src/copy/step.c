@@ -2,7 +2,9 @@
  * Runs one engine in a copy and records what it did.
  */
 #define _GNU_SOURCE
-#include "copy.h"
+#include "step.h"
+#include "notify.h"
+#include "ranges.h"
 
 #include <errno.h>
 #include <string.h>

@@ -2,8 +2,10 @@
  * Compares a copy with its source: before the commit (--verify), and before an interrupted copy is
  * continued (--resume).
  */
-#include "copy.h"
+#include "verify.h"
+#include "compare.h"
 #include "endpoints/error.h"
+#include "notify.h"
 
 #include <stdio.h>
 #include <string.h>

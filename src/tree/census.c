@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "census.h"
+#include "copy/cpus.h"
 #include "report.h"
 
 #include <dirent.h>

@@ -2,6 +2,7 @@
  * What the operands of a tree name, and what is refused before anything is created.
  */
 #include "operands.h"
+#include "copy/rules.h"
 #include "endpoints/endpoint.h"
 #include "endpoints/error.h"
 #include "report.h"

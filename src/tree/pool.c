@@ -4,6 +4,8 @@
 #define _GNU_SOURCE
 #include "pool.h"
 #include "census.h"
+#include "copy/cached.h"
+#include "copy/cpus.h"
 #include "report.h"
 #include "resume.h"
 

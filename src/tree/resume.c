@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "resume.h"
+#include "copy/compare.h"
 #include "report.h"
 
 #include <errno.h>

@@ -2,7 +2,9 @@
  * One name while shards copy a tree: whose share it is, a range of a large file, and the last walk.
  */
 #define _GNU_SOURCE
+#include "copy/settle.h"
 #include "copy/shard.h"
+#include "copy/verify.h"
 #include "directory.h"
 #include "endpoints/error.h"
 #include "links.h"

@@ -2,6 +2,8 @@
  * The operands: what each SRC is, and how it is copied.
  */
 #define _GNU_SOURCE
+#include "copy/notify.h"
+#include "copy/stale.h"
 #include "directory.h"
 #include "endpoints/error.h"
 #include "flush.h"

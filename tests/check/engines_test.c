@@ -3,6 +3,7 @@
  * what an engine answers to descriptors that it cannot serve.
  */
 #define _GNU_SOURCE
+#include "copy/ranges.h"
 #include "util.h"
 
 #include <errno.h>

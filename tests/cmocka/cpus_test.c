@@ -3,8 +3,10 @@
  */
 #define _GNU_SOURCE
 #include "cases.h"
-
 #include "copy/copy.h"
+#include "copy/cpus.h"
+#include "copy/ranges.h"
+
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,8 +4,10 @@
  */
 #define _GNU_SOURCE
 #include "cases.h"
-
 #include "copy/copy.h"
+#include "copy/ranges.h"
+#include "copy/step.h"
+
 
 #include <errno.h>
 #include <fcntl.h>

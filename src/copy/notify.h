@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Events and phases, for the caller.
+ */
+#ifndef COPY_NOTIFY_H
+#define COPY_NOTIFY_H
+
+#include "copy.h"
+
+/* Calls options.notify, if the caller set it. */
+void copy_notify(const struct copy *, enum fcopy_event_kind, const struct fcopy_error *,
+		 const char *text);
+/* The same for a warning of fcopy itself about the file at path. */
+void copy_warn(const struct copy *, const char *path, int err, const char *reason,
+	       enum fcopy_advice);
+/* Starts a phase of options.progress; total: the bytes that it will handle, 0: unknown. */
+void copy_phase(const struct copy *, enum fcopy_phase, uint64_t total);
+/* The same for a tree, whose bytes and entries are counted over all sources. copy_tree_begin sets
+ * these counters to 0 and starts COPY; copy_tree_phase starts a phase unless it is the current one.
+ * The pointer may be NULL. */
+void copy_tree_begin(struct fcopy_progress *);
+void copy_tree_phase(struct fcopy_progress *, enum fcopy_phase);
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Is there enough space?
+ */
+#ifndef COPY_SPACE_H
+#define COPY_SPACE_H
+
+#include "copy.h"
+
+/* Compares the space that the copy needs with what is free, and warns. */
+void space_check(struct copy *);
+
+#endif
