@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT
  * What the operands of a tree name, and what is refused before anything is created.
  */
+#define _GNU_SOURCE
 #include "operands.h"
 #include "copy/rules.h"
 #include "endpoints/endpoint.h"
 #include "endpoints/error.h"
 #include "report.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static int compare_names(const void *a, const void *b)
 {
@@ -177,10 +181,24 @@ static int check_directory(struct tree *t)
 	return -dst->error.err;
 }
 
+/* Before a part is made, which could not be resumed: --link-dest excludes that. */
+static int check_link_dest(struct tree *t)
+{
+	const char *path = t->options->link_dest;
+	int fd = path ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (path && fd < 0)
+		return tree_fail(t, "open", path, errno);
+	if (path)
+		close(fd);
+	return 0;
+}
+
 int operands_check(struct tree *t)
 {
 	int r = check_rules(t);
 	if (r == 0)
 		r = check_directory(t);
+	if (r == 0)
+		r = check_link_dest(t);
 	return r < 0 ? r : check_names(t);
 }

@@ -337,7 +337,8 @@ lists() {
 	expect 0 --mirror --link-dest=day1 s day4
 	[ -z "$(rsync -aHAXnc --delete -i s/ day4/)" ]
 	expect 1 -a --link-dest=nowhere s day5
-	mentions "nowhere: open: No such file or directory"
+	says "fcopy: nowhere: open: No such file or directory"
+	absent day5 day5.fcopy-part
 	expect 2 --link-dest=day1 s/top day5
 	expect 2 -a --resume --link-dest=day1 s day5
 }
