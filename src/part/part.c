@@ -66,6 +66,15 @@ static size_t part_format(char *text, size_t at, const struct journal_fact *f)
 	return at + n;
 }
 
+/* Without its header, a journal says nothing, and the part could not be continued. */
+static int part_drop_journal(struct part *p, const char *call, int err)
+{
+	close(p->log);
+	p->log = -1;
+	unlinkat(p->fd, PART_JOURNAL, 0);
+	return part_fail(p, call, err);
+}
+
 int part_describe(struct part *p, const char *dst, const struct stat *src, uint64_t options,
 		  int data, mode_t mode)
 {
@@ -77,7 +86,7 @@ int part_describe(struct part *p, const char *dst, const struct stat *src, uint6
 	if (p->log < 0)
 		return part_fail(p, "open", errno);
 	if (fstat(data, &st) < 0 || fstat(p->fd, &own) < 0 || fstat(p->log, &log) < 0)
-		return part_fail(p, "fstat", errno);
+		return part_drop_journal(p, "fstat", errno);
 	/* A umask may have withheld rights; storage may lack the call. */
 	if ((log.st_mode & 07777) != 0600)
 		(void)!fchmod(p->log, 0600);
@@ -102,11 +111,7 @@ int part_describe(struct part *p, const char *dst, const struct stat *src, uint6
 	part_append(p, text, size);
 	if (!p->lost)
 		return 0;
-	int err = errno;
-	close(p->log);
-	p->log = -1;
-	unlinkat(p->fd, PART_JOURNAL, 0); /* it has no header */
-	return part_fail(p, "write", err);
+	return part_drop_journal(p, "write", errno);
 }
 
 int part_open_data(const struct part *p, int flags)

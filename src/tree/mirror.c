@@ -399,20 +399,27 @@ int mirror_remove_conflict(struct worker *w, const struct entry *e, const struct
 	return r;
 }
 
-/* Was the entry absent from SRC just now, and is it still the one that was noted? */
-static bool mirror_still_extra(const struct mirror_run *x, const struct extra *extra, int dst,
-			       const char *name, size_t length)
+/* Was the entry absent from SRC just now, and is it still the one that was noted? 1, 0 or -errno.
+ */
+static int mirror_still_extra(const struct mirror_run *x, const struct extra *extra, int dst,
+			      const char *name, size_t length)
 {
 	struct stat st;
 	const bool follow = x->w->tree->options->follow == FCOPY_FOLLOW_ALWAYS;
-	int src = mirror_open(x->root->src, extra->path, length, true, follow);
-	bool absent = src == -ENOENT ||
-		      (src >= 0 && fstatat(src, name, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
-		       errno == ENOENT);
+	int src = mirror_open(x->root->src, extra->path, length, true, follow), r;
+	if (src < 0)
+		r = src == -ENOENT ? 1 : src == -ENOTDIR || src == -ELOOP ? 0 : src;
+	else
+		r = fstatat(src, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? 0
+		    : errno == ENOENT                                 ? 1
+								      : -errno;
 	if (src >= 0)
 		close(src);
-	return absent && fstatat(dst, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       st.st_dev == extra->dev && st.st_ino == extra->ino;
+	if (r <= 0)
+		return r;
+	if (fstatat(dst, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	return st.st_dev == extra->dev && st.st_ino == extra->ino;
 }
 
 /* Its directory has its attributes already: the removal must not change its time. */
@@ -432,9 +439,11 @@ static void mirror_remove_extra(struct mirror_run *x, const struct extra *extra)
 		return;
 	}
 	bool timed = fstat(dst, &st) == 0;
-	if (mirror_still_extra(x, extra, dst, name, length) &&
-	    mirror_remove(x, dst, name, path) >= 0 && timed && !x->counts &&
-	    x->w->tree->options->copy.preserve & FCOPY_ATTR_TIMESTAMPS) {
+	int extra_still = mirror_still_extra(x, extra, dst, name, length);
+	if (extra_still < 0)
+		mirror_refuse(x, path, -extra_still, NULL);
+	else if (extra_still > 0 && mirror_remove(x, dst, name, path) >= 0 && timed && !x->counts &&
+		 x->w->tree->options->copy.preserve & FCOPY_ATTR_TIMESTAMPS) {
 		const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, st.st_mtim};
 		(void)!utimensat(AT_FDCWD, io_proc_path(dst).text, times, 0);
 	}

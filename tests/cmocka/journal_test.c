@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT
+ * Calls fail while a tree is copied of which one entry fails, so that its part is kept. Whatever
+ * failed, and whatever the journal lacks then: the next run completes the copy, and fcopy_clean()
+ * removes what a failed removal left. And a mirror whose calls fail keeps what it has to keep.
+ */
+#define _GNU_SOURCE
+#include "cases.h"
+
+#include "fcopy.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FILES 12
+
+/* A published part has its journal from the start; without options.resume only a kept one has. */
+enum scene { KEPT, PUBLISHED, MIRRORED };
+static const char *const scene_names[] = {"kept", "published", "mirrored"};
+
+static const struct row {
+	const char *call;
+	int err;
+	unsigned scenes;
+} rows[] = {
+    {"write", EIO, 1 << KEPT | 1 << PUBLISHED},
+    {"write", ENOSPC, 1 << KEPT | 1 << PUBLISHED},
+    {"fdatasync", EIO, 1 << KEPT | 1 << PUBLISHED},
+    {"syncfs", EIO, 1 << KEPT | 1 << PUBLISHED | 1 << MIRRORED},
+    {"renameat2", EIO, 1 << KEPT | 1 << PUBLISHED},
+    {"mkdirat", ENOSPC, 1 << KEPT | 1 << PUBLISHED},
+    {"openat64", EMFILE, 1 << KEPT | 1 << PUBLISHED},
+    {"fstat64", EIO, 1 << KEPT | 1 << PUBLISHED},
+    {"fchmod", EIO, 1 << KEPT | 1 << PUBLISHED},
+    {"unlinkat", EIO, 1 << KEPT | 1 << PUBLISHED | 1 << MIRRORED},
+    {"getdents64", EIO, 1 << MIRRORED},
+    {"fstatat64", EIO, 1 << MIRRORED},
+};
+#define ROWS (sizeof(rows) / sizeof(*rows))
+
+struct run {
+	const struct row *row;
+	enum scene scene;
+	unsigned kept; /* how often a part was there after the first run */
+};
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type, (void)ftw;
+	return remove(path);
+}
+
+static void remove_tree_at(const char *path)
+{
+	if (exists(path))
+		need(nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS) == 0);
+}
+
+static void make_source(void)
+{
+	char name[64];
+	need(mkdir("src", 0755) == 0 && mkdir("src/d", 0755) == 0);
+	for (int i = 0; i < FILES; i++) {
+		snprintf(name, sizeof(name), "src/d/%d", i);
+		make_file(name, 100 + i, DENSE, (unsigned)i + 1);
+	}
+	need(symlink("nowhere", "src/symlink") == 0);
+}
+
+static bool is_whole(const char *top)
+{
+	char a[64], b[64];
+	for (int i = 0; i < FILES; i++) {
+		snprintf(a, sizeof(a), "src/d/%d", i);
+		snprintf(b, sizeof(b), "%s/d/%d", top, i);
+		if (!exists(b) || !same_bytes(a, b))
+			return false;
+	}
+	snprintf(b, sizeof(b), "%s/symlink", top);
+	return exists(b);
+}
+
+static bool remove_each(void *user, const struct fcopy_left *l)
+{
+	(void)user, (void)l;
+	return true;
+}
+
+static void once_kept(void *arg)
+{
+	struct run *run = arg;
+	static struct fcopy_tree_report report;
+	struct fcopy_tree_options o = {.copy.api = FCOPY_API, .recursive = true};
+	const struct fcopy_clean_options clean = {.api = FCOPY_API, .remove = remove_each};
+	struct fcopy_error error;
+	const char *src = "src";
+	o.copy.threads = 2;
+	o.copy.no_directory = true;
+	o.copy.resume = run->scene == PUBLISHED;
+	fault_also("symlinkat", EACCES);
+	int before = open_descriptors();
+	fault_on();
+	int r = fcopy_tree(&src, 1, "dst", &o, &report);
+	fault_off();
+	assert_int_equal(r, -1);
+	assert_false(exists("dst"));
+	assert_int_equal(open_descriptors(), before);
+	run->kept += exists("dst.fcopy-part");
+	o.copy.resume = true;
+	assert_int_equal(fcopy_tree(&src, 1, "dst", &o, &report), 0);
+	assert_true(is_whole("dst"));
+	assert_int_equal(fcopy_clean(".", &clean, &error), 0);
+	assert_int_equal(names_in("."), 2);
+	remove_tree_at("dst");
+}
+
+/* DST has all of an older SRC, and three names more. */
+static void make_mirror(void)
+{
+	char name[64];
+	need(mkdir("dst", 0755) == 0 && mkdir("dst/d", 0755) == 0 && mkdir("dst/gone", 0755) == 0);
+	for (int i = 0; i < FILES; i++) {
+		snprintf(name, sizeof(name), "dst/d/%d", i);
+		make_file(name, 200 + i, DENSE, (unsigned)i + 100);
+	}
+	make_file("dst/gone/a", 10, DENSE, 1);
+	make_file("dst/d/more", 10, DENSE, 1);
+}
+
+static void once_mirrored(void *arg)
+{
+	static struct fcopy_tree_report report;
+	struct fcopy_tree_options o = {.copy.api = FCOPY_API,
+				       .recursive = true,
+				       .update = FCOPY_UPDATE_CHANGED,
+				       .delete_extra = true};
+	const char *src = "src";
+	(void)arg;
+	o.copy.threads = 2;
+	o.copy.no_directory = true;
+	make_mirror();
+	int before = open_descriptors();
+	fault_on();
+	int r = fcopy_tree(&src, 1, "dst", &o, &report);
+	fault_off();
+	assert_int_equal(open_descriptors(), before);
+	bool extra = exists("dst/gone") || exists("dst/d/more");
+	if (r == 0)
+		assert_true(is_whole("dst") && !extra);
+	/* The next run repairs whatever was left. */
+	assert_int_equal(fcopy_tree(&src, 1, "dst", &o, &report), 0);
+	assert_true(is_whole("dst"));
+	assert_false(exists("dst/gone") || exists("dst/d/more") || exists("dst/.fcopy-mirror"));
+	assert_int_equal(names_in("."), 2);
+	assert_int_equal(names_in("src/d"), FILES);
+	remove_tree_at("dst");
+}
+
+static void sweep(void **state)
+{
+	struct run *run = *state;
+	make_source();
+	fault_sweep(run->row->call, run->row->err,
+		    run->scene == MIRRORED ? once_mirrored : once_kept, run);
+	if (run->scene != MIRRORED)
+		assert_true(run->kept > 0);
+}
+
+int main(void)
+{
+	static struct run runs[ROWS * 3];
+	size_t n = 0;
+	cases_enter("tmpfs");
+	for (size_t i = 0; i < ROWS; i++)
+		for (int s = KEPT; s <= MIRRORED; s++) {
+			if (!(rows[i].scenes & 1u << s))
+				continue;
+			runs[n] = (struct run){.row = &rows[i], .scene = s};
+			case_add(sweep, &runs[n++], "%s: %s fails with %s", scene_names[s],
+				 rows[i].call, errno_name(rows[i].err));
+		}
+	return cases_run("journal");
+}
