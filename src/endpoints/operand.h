@@ -44,6 +44,9 @@ int operand_share(struct operand *, const struct operand *);
  * or -errno with the failure recorded. */
 int operand_check_device(const struct operand *dst, struct fcopy_error *);
 
+/* path.c: notes where the last component of the path starts, and copies it without its slashes.
+ * Returns 0 or -ENAMETOOLONG. */
+int operand_split(struct operand *);
 /* Is SRC the root, or does it end in . or ..? Such a directory has no name to be copied under. */
 bool operand_is_unnamed(const struct operand *);
 /* The directory part of the path, with its slash, to a buffer of PATH_MAX bytes; its length. */
@@ -66,6 +69,9 @@ int operand_move(struct operand *copy, int dir, const char *path, struct fcopy_e
  * if it is OPERAND_INTO, and the target of a symlink. Its path is copied to `path`, PATH_MAX bytes
  * that must outlive it. It is OPERAND_FAILED if that is impossible. */
 void operand_find_file(struct operand *dst, const struct operand *src, char path[]);
+/* follow.c: what a name leads to, and then its place if it is a regular file. Returns 0, or -errno
+ * with the failure recorded. */
+int place_follow(struct place *, const char *path, struct fcopy_error *);
 /* Opens the place of `name`, a regular file or none, in the open directory `dir`, and follows a
  * symlink. Returns 0, or -errno with the failure recorded; then nothing is open. */
 int place_find_in(struct place *, int dir, const char *name, const char *path,

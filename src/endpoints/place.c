@@ -26,9 +26,9 @@ int place_stat(struct place *p, const char *path, struct fcopy_error *e)
 	return p->exists || errno == ENOENT ? 0 : error_call(e, "stat", path, errno);
 }
 
-int place_open_target(struct place *p, const char *path, struct fcopy_error *e)
+int place_open_target(struct place *p, const char *link, const char *path, struct fcopy_error *e)
 {
-	p->target = openat(p->dir, p->name, O_PLACE);
+	p->target = openat(p->dir, link, O_PLACE);
 	if (p->target < 0 && errno == ENOENT)
 		return error_refuse(e, path, ENOENT, "is a dangling symlink",
 				    FCOPY_ADVICE_REMOVE_LINK);

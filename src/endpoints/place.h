@@ -29,8 +29,8 @@ bool place_is_directory(const struct place *);
 
 /* Looks the name up. */
 int place_stat(struct place *, const char *path, struct fcopy_error *);
-/* The place is a symlink: its st becomes that of its target. */
-int place_open_target(struct place *, const char *path, struct fcopy_error *);
+/* The place is a symlink, and `link` its name, or what it says: st becomes that of its target. */
+int place_open_target(struct place *, const char *link, const char *path, struct fcopy_error *);
 /* It becomes `name` in the directory that is open as `dir`. */
 int place_enter(struct place *, int dir, const char *name, const char *path, struct fcopy_error *);
 /* It becomes what `other`, which stays open, is. */
