@@ -92,3 +92,15 @@ by_python() {
 	need readelf
 	never grep -q . <(readelf -d "$FCOPY" | grep 'NEEDED.*fcopy')
 }
+
+@test "libfcopy(3) names each option of a tree" {
+	python3 - "$BATS_TEST_DIRNAME/../.." <<-'END'
+		import re, sys
+		header, page = (open(sys.argv[1] + f).read() for f in ("/include/fcopy.h", "/src/man/libfcopy.3"))
+		body = re.search(r"struct fcopy_tree_options \{(.*?)\n\};", header, re.S).group(1)
+		names = re.findall(r"(\w+)(?:\)\(.*?\))?;", re.sub(r"/\*.*?\*/", "", body, flags=re.S))
+		assert len(names) > 25 and "confirm" in names, names
+		missing = [n for n in names if not re.search(rf"^\.It Va .*\b{n}\b", page, re.M)]
+		assert not missing, missing
+	END
+}
