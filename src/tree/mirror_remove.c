@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT
+ * --delete: removes what SRC lacks, and what has another type there. Nothing is removed that was
+ * exchanged since, contains SRC, is mounted, or is protected by a filter.
+ */
+#define _GNU_SOURCE
+#include "mirror_remove.h"
+#include "part/part.h"
+#include "part/private.h"
+#include "report.h"
+#include "source/filter.h"
+#include "source/names.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ANCESTORS_MAX 256 /* directories above SRC */
+
+/* A removal, or a count of what would be removed. */
+struct mirror_run {
+	struct worker *w;
+	struct directory *root;
+	bool reports;     /* each removal */
+	bool counts;      /* only */
+	uint64_t entries; /* removed or counted */
+	dev_t dev;        /* of DST */
+	struct {
+		dev_t dev;
+		ino_t ino;
+	} above[ANCESTORS_MAX]; /* SRC and the directories above it */
+	size_t ancestors;
+};
+
+static bool mirror_ends_in(const char *name, const char *suffix)
+{
+	const size_t n = strlen(name), length = strlen(suffix);
+	return n >= length && strcmp(name + n - length, suffix) == 0;
+}
+
+bool mirror_is_own(const char *name)
+{
+	return strcmp(name, MARKER) == 0 || temporary_is_drawn(name) ||
+	       mirror_ends_in(name, PART_SUFFIX) || mirror_ends_in(name, ".fcopy-shards");
+}
+
+/* Returns a descriptor of a directory below fd, or -errno; -EXDEV: it is on another file system, or
+ * a mount point. */
+static int mirror_open(int fd, const char *path, size_t length, bool source, bool follow)
+{
+	char name[NAME_MAX + 1];
+	int flags = O_PATH | O_DIRECTORY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW);
+	struct stat top, st;
+	struct statx sx;
+	int at = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (at < 0 || fstat(fd, &top) < 0)
+		return -errno;
+	for (size_t n; length > 0; path += n + 1, length -= n < length ? n + 1 : n) {
+		n = strcspn(path, "/");
+		n = n < length ? n : length;
+		memcpy(name, path, n);
+		name[n] = '\0';
+		int below = openat(at, name, flags);
+		int err = errno;
+		close(at);
+		if (below < 0)
+			return -err;
+		at = below;
+		if (source || (fstat(at, &st) == 0 && st.st_dev == top.st_dev &&
+			       (statx(at, "", AT_EMPTY_PATH, 0, &sx) < 0 ||
+				!(sx.stx_attributes & STATX_ATTR_MOUNT_ROOT))))
+			continue;
+		close(at);
+		return -EXDEV;
+	}
+	return at;
+}
+
+static void mirror_find_ancestors(struct mirror_run *x)
+{
+	struct stat st;
+	int fd = openat(x->root->src, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	while (fd >= 0 && x->ancestors < ANCESTORS_MAX && fstat(fd, &st) == 0) {
+		const size_t n = x->ancestors;
+		if (n > 0 && x->above[n - 1].dev == st.st_dev && x->above[n - 1].ino == st.st_ino)
+			break; /* the parent of / is / */
+		x->above[n].dev = st.st_dev;
+		x->above[n].ino = st.st_ino;
+		x->ancestors++;
+		int up = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		close(fd);
+		fd = up;
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+static bool mirror_is_above(const struct mirror_run *x, const struct stat *st)
+{
+	for (size_t i = 0; i < x->ancestors; i++)
+		if (x->above[i].dev == st->st_dev && x->above[i].ino == st->st_ino)
+			return true;
+	return false;
+}
+
+static int mirror_refuse(struct mirror_run *x, const char *path, int err, const char *reason)
+{
+	const struct entry e = {.dir = x->root, .name = path, .as = path};
+	if (x->counts)
+		return -err;
+	return reason ? report_refusal(x->w, &e, entry_dst, err, reason)
+		      : report_call(x->w, &e, "remove", entry_dst, err);
+}
+
+static int mirror_remove(struct mirror_run *x, int parent, const char *name, char *path);
+
+/* Opens a directory to remove what is in it; as its owner also one without permissions. */
+static int mirror_open_doomed(const struct mirror_run *x, int parent, const char *name,
+			      const char **reason)
+{
+	struct stat st;
+	struct statx sx;
+	int path = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (path < 0 || fstat(path, &st) < 0) {
+		int err = errno;
+		if (path >= 0)
+			close(path);
+		return -err;
+	}
+	const struct io_path link = io_proc_path(path);
+	bool mounted = st.st_dev != x->dev || (statx(path, "", AT_EMPTY_PATH, 0, &sx) == 0 &&
+					       sx.stx_attributes & STATX_ATTR_MOUNT_ROOT);
+	*reason = mounted                   ? "is a mount point: not removed"
+		  : mirror_is_above(x, &st) ? "contains SRC: not removed"
+					    : NULL;
+	if (!*reason && !x->counts && (st.st_mode & 0700) != 0700 && geteuid() != 0 &&
+	    st.st_uid == geteuid())
+		(void)!chmod(link.text, (st.st_mode & 07777) | 0700);
+	int fd = *reason ? -EBUSY : open(link.text, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = fd == -1 ? -errno : fd;
+	close(path);
+	return fd;
+}
+
+/* Returns 0; 1: something in it stays; or -errno, reported. `path` has room for PATH_MAX bytes. */
+static int mirror_remove_below(struct mirror_run *x, int parent, const char *name, char *path)
+{
+	struct name_list list = {0};
+	const char *reason = NULL, *call;
+	const size_t length = strlen(path);
+	int fd = mirror_open_doomed(x, parent, name, &reason), result = 0;
+	if (fd < 0)
+		return mirror_refuse(x, path, -fd, reason);
+	int r = names_read(fd, &list, &call);
+	if (r < 0)
+		result = mirror_refuse(x, path, -r, NULL);
+	for (size_t i = 0; i < list.count && !tree_stopped(x->w->tree); i++) {
+		if (length + 1 + strlen(list.name[i]) >= PATH_MAX) {
+			result = mirror_refuse(x, path, ENAMETOOLONG, NULL);
+			break;
+		}
+		sprintf(path + length, "/%s", list.name[i]);
+		r = mirror_remove(x, fd, list.name[i], path);
+		path[length] = '\0';
+		result = r != 0 && result >= 0 ? r : result;
+	}
+	names_free(&list);
+	close(fd);
+	return tree_stopped(x->w->tree) ? -EINTR : result;
+}
+
+/* Removes or counts one entry. Returns as mirror_remove_below. */
+static int mirror_remove(struct mirror_run *x, int parent, const char *name, char *path)
+{
+	struct stat st;
+	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : mirror_refuse(x, path, errno, NULL);
+	const bool directory = S_ISDIR(st.st_mode);
+	if (mirror_is_own(name) || filter_protects(x->w->tree->filter, path, directory))
+		return 1;
+	int r = directory ? mirror_remove_below(x, parent, name, path) : 0;
+	if (r != 0)
+		return r;
+	if (!x->counts && unlinkat(parent, name, directory ? AT_REMOVEDIR : 0) < 0 &&
+	    errno != ENOENT)
+		return mirror_refuse(x, path, errno, NULL);
+	x->entries++;
+	if (x->reports)
+		report_deleted(x->w, &(struct entry){.dir = x->root, .name = path, .as = path});
+	return 0;
+}
+
+static struct mirror_run mirror_run_of(struct worker *w, struct directory *root, bool counts,
+				       bool reports)
+{
+	struct mirror_run x = {.w = w, .root = root, .counts = counts, .reports = reports};
+	struct stat st;
+	if (fstat(root->dst, &st) == 0)
+		x.dev = st.st_dev;
+	mirror_find_ancestors(&x);
+	return x;
+}
+
+int mirror_remove_conflict(struct worker *w, const struct entry *e, const struct stat *old)
+{
+	struct tree *t = w->tree;
+	const uint64_t *max = t->options->max_delete;
+	char path[PATH_MAX];
+	struct directory *root = e->dir;
+	while (root->parent)
+		root = root->parent;
+	if (!entry_path_below(e, path, sizeof(path)))
+		return report_call(w, e, "remove", entry_dst, ENAMETOOLONG);
+	struct mirror_run x = mirror_run_of(w, root, true, t->options->dry_run);
+	int r = max || t->options->dry_run ? mirror_remove(&x, e->dir->dst, e->as, path) : 0;
+	/* With a limit, nothing is removed unless all of it may be. */
+	if (max && __atomic_add_fetch(&t->mirror.removed, x.entries, __ATOMIC_RELAXED) > *max)
+		return report_refusal(w, e, entry_dst, EEXIST,
+				      "has another type than its source: its removal would exceed "
+				      "--max-delete");
+	if (t->options->dry_run) {
+		w->sum.deleted += x.entries;
+		return r < 0 ? r : 0;
+	}
+	x.counts = false;
+	x.reports = true;
+	x.entries = 0;
+	r = mirror_remove(&x, e->dir->dst, e->as, path);
+	w->sum.deleted += x.entries;
+	if (r > 0)
+		return report_refusal(w, e, entry_dst, ENOTEMPTY,
+				      S_ISDIR(old->st_mode)
+					  ? "is a directory with entries that are not removed"
+					  : "has another type than its source, and is protected");
+	return r;
+}
+
+/* Was the entry absent from SRC just now, and is it still the one that was noted? 1, 0 or -errno.
+ */
+static int mirror_still_extra(const struct mirror_run *x, const struct extra *extra, int dst,
+			      const char *name, size_t length)
+{
+	struct stat st;
+	const bool follow = x->w->tree->options->follow == FCOPY_FOLLOW_ALWAYS;
+	int src = mirror_open(x->root->src, extra->path, length, true, follow), r;
+	if (src < 0)
+		r = src == -ENOENT ? 1 : src == -ENOTDIR || src == -ELOOP ? 0 : src;
+	else
+		r = fstatat(src, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? 0
+		    : errno == ENOENT                                 ? 1
+								      : -errno;
+	if (src >= 0)
+		close(src);
+	if (r <= 0)
+		return r;
+	if (fstatat(dst, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	return st.st_dev == extra->dev && st.st_ino == extra->ino;
+}
+
+/* Its directory has its attributes already: the removal must not change its time. */
+static void mirror_remove_extra(struct mirror_run *x, const struct extra *extra)
+{
+	char path[PATH_MAX];
+	const char *slash = strrchr(extra->path, '/');
+	const size_t length = slash ? (size_t)(slash - extra->path) : 0;
+	const char *name = slash ? slash + 1 : extra->path;
+	struct stat st;
+	strcpy(path, extra->path);
+	int dst = mirror_open(x->root->dst, extra->path, length, false, false);
+	if (dst < 0) {
+		mirror_refuse(x, path, -dst,
+			      dst == -EXDEV ? "is on another file system than DST: not removed"
+					    : NULL);
+		return;
+	}
+	bool timed = fstat(dst, &st) == 0;
+	int extra_still = mirror_still_extra(x, extra, dst, name, length);
+	if (extra_still < 0)
+		mirror_refuse(x, path, -extra_still, NULL);
+	else if (extra_still > 0 && mirror_remove(x, dst, name, path) >= 0 && timed && !x->counts &&
+		 x->w->tree->options->copy.preserve & FCOPY_ATTR_TIMESTAMPS) {
+		const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, st.st_mtim};
+		(void)!utimensat(AT_FDCWD, io_proc_path(dst).text, times, 0);
+	}
+	close(dst);
+}
+
+uint64_t mirror_remove_all(struct worker *w, struct directory *root, bool counts, bool reports)
+{
+	struct mirror_run x = mirror_run_of(w, root, counts, reports);
+	for (const struct extra *e = w->tree->mirror.extras; e && !tree_stopped(w->tree);
+	     e = e->next)
+		mirror_remove_extra(&x, e);
+	return x.entries;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Removes entries from DST, or counts them.
+ */
+#ifndef TREE_MIRROR_REMOVE_H
+#define TREE_MIRROR_REMOVE_H
+
+#include "mirror.h"
+
+#define MARKER ".fcopy-mirror" /* a name in DST: see mirror.c */
+
+/* What DST has and SRC lacks. */
+struct extra {
+	struct extra *next;
+	dev_t dev;
+	ino_t ino;
+	char path[]; /* below the operand */
+};
+
+/* Is it the marker, or a name of a copy that may be at work? */
+bool mirror_is_own(const char *name);
+/* Removes what mirror_collect() found, if SRC still lacks it. counts: only counts. reports: sends
+ * each entry to the caller. Returns how many entries. */
+uint64_t mirror_remove_all(struct worker *, struct directory *root, bool counts, bool reports);
+
+#endif
