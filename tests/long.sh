@@ -25,6 +25,8 @@ proofs=(
 	"sockets|streams broken|500"
 	"whole|files of 5 GiB|"
 	"tree-kill|trees interrupted|500"
+	"part-kill|copies that can be continued, interrupted|60"
+	"part-powercut|power cuts during copies that can be continued|100"
 	"tree-fulldisk|disk sizes tried with trees|"
 	"tree-inject|faults injected into trees|5000"
 	"tree-race|trees copied while directories are exchanged|500"

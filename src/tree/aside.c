@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include "aside.h"
 #include "io/libc.h"
+#include "report.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -63,6 +64,7 @@ bool aside_may_move(struct tree *t, struct directory *d)
 
 int aside_begin(struct worker *w, const struct entry *e, struct making *m, const char **call)
 {
+	char path[PATH_MAX];
 	*m = (struct making){.dir = e->dir->dst, .name = e->as};
 	if (!aside_is_needed(w->tree, e->dir))
 		return 0;
@@ -72,6 +74,10 @@ int aside_begin(struct worker *w, const struct entry *e, struct making *m, const
 		if (r < 0)
 			return r;
 		w->aside_of = e->dir;
+		if (w->aside.exposed) {
+			entry_path(e, false, path, sizeof(path));
+			report_not_private(w->tree, path);
+		}
 	}
 	*m = (struct making){.dir = w->aside.fd, .name = ASIDE_NAME, .aside = true};
 	return 0;

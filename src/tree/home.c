@@ -21,16 +21,6 @@ static int home_fail_part(const struct root *r, int result)
 			 : root_fail(r, p->call, -result);
 }
 
-static void home_report_exposed(const struct root *r)
-{
-	struct fcopy_error error;
-	if (!r->part.exposed)
-		return;
-	error_refuse(&error, r->to->path, EPERM, PART_EXPOSED, FCOPY_ADVICE_NONE);
-	report_notify(r->tree,
-		      &(struct fcopy_event){.kind = FCOPY_EVENT_NOT_PRIVATE, .error = &error});
-}
-
 static int home_find(struct root *r)
 {
 	int result;
@@ -42,7 +32,8 @@ static int home_find(struct root *r)
 	if ((result = part_make(&r->part)) < 0)
 		return home_fail_part(r, result);
 	if ((result = part_can_move(&r->part)) == 0) {
-		home_report_exposed(r);
+		if (r->part.exposed)
+			report_not_private(r->tree, r->to->path);
 		r->home = r->part.fd;
 		strcpy(r->temporary, PART_DATA);
 		return 0;

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "report.h"
 #include "endpoints/error.h"
+#include "part/part.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -164,6 +165,18 @@ void report_not_atomic(struct tree *t, const char *path, const char *reason)
 		report_notify(
 		    t, &(struct fcopy_event){.kind = FCOPY_EVENT_NOT_ATOMIC, .error = &error});
 	}
+	pthread_mutex_unlock(&t->lock);
+}
+
+void report_not_private(struct tree *t, const char *path)
+{
+	struct fcopy_error error;
+	error_refuse(&error, path, EPERM, PART_EXPOSED, FCOPY_ADVICE_NONE);
+	pthread_mutex_lock(&t->lock);
+	if (!t->exposed)
+		report_notify(
+		    t, &(struct fcopy_event){.kind = FCOPY_EVENT_NOT_PRIVATE, .error = &error});
+	t->exposed = true;
 	pthread_mutex_unlock(&t->lock);
 }
 

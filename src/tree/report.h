@@ -18,6 +18,8 @@ int report_refusal(struct worker *, const struct entry *, const char *path, int 
 void report_warning(struct worker *, const struct entry *, const struct fcopy_error *);
 /* The destination is written under its final name: reports the first one and the static reason. */
 void report_not_atomic(struct tree *, const char *path, const char *reason);
+/* Other users may enter the directory in which something is made: reports the first one. */
+void report_not_private(struct tree *, const char *path);
 /* Reports the failure of an operand, whose path is in the error. */
 void report_operand(struct tree *, const struct fcopy_error *);
 void report_operand_warning(struct tree *, const struct fcopy_error *);

@@ -223,6 +223,7 @@ struct tree {
 	dev_t dst_dev, src_dev; /* src_dev: of the operand */
 	mode_t umask, withheld; /* withheld: of S_IRWXU, from new directories */
 	bool probed, searched;  /* for O_TMPFILE, and for what killed copies left */
+	bool exposed;           /* report_not_private() has reported it; under the lock */
 	bool fixed_modes;       /* chmod has no effect in DST: directories get their mode at once */
 	struct storage storage; /* what the file systems of DST can rename */
 	struct links *links;
