@@ -13,18 +13,18 @@
  *                     warnings), hint, hint_cause, unwritten (data), advice, wrap, entry_line,
  *                     log, json, lines, json_file, report_json, the tables of a benchmark, signals
  *                     (a copy ends by the first, the program by the second)
- *   src/source/       which entries are copied: filter (patterns and lists), names
- *   src/tree/         several sources and trees: operands, tree, root (new or merged), home
- *                     (where a new tree is built), commit, shard, shard_part, walk (reads
- *                     directories), pool, tuner and tuning (how many threads), opened
- *                     (directories), entry, shard_entry, links, hard_link, symbolic_link,
- *                     attributes_only, displace (backups),
- *                     parents, special, enter (subdirectories), directory, aside (where others
- *                     can exchange names), permissions (of new directories), record and resume
- *                     (an unfinished tree), flush, update (what a merge leaves alone), mirror
- *                     (what it removes), link_dest, prune (outdated entries), census (for
- *                     progress), inside (DST below SRC), rivals and inodes (names that
- *                     lead to one file in DST), report, report_entry
+ *   src/source/       which entries are copied: filter (patterns and lists: excludes), names
+ *   src/tree/         several sources and trees; those that call come first: tree (each SRC in
+ *                     turn), operands, parents, shard, shard_part; root (a directory), home (where
+ *                     a new tree is built), commit; walk (reads directories), census (for
+ *                     progress); entry (one name), update (what a merge leaves alone),
+ *                     shard_entry, enter (subdirectories), displace (backups), links, resume,
+ *                     link_dest, hard_link, symbolic_link, special, attributes_only; directory
+ *                     (its attributes), rivals and inodes (names that lead to one file in DST),
+ *                     aside (where others can exchange names), prune (outdated entries),
+ *                     permissions (of new directories), mirror and mirror_remove (what SRC
+ *                     lacks), flush, inside (DST below SRC); pool, tuner and tuning (threads),
+ *                     opened (directories), record (of an unfinished tree); report, report_entry
  *   src/copy/         policy: rules (what options demand), copy (opens), complete (--resume), run
  *                     (up to the commit), settle (before the commit), closed (after it), notify,
  *                     plan (auto), cached and measure (splice or threads), cpus, ask, modes,
@@ -34,13 +34,13 @@
  *   src/part/         what a copy is built in until its commit: private (a directory that only
  *                     this user can enter), part and part_open (DST.fcopy-part), journal,
  *                     journal_read, left (by killed copies), remove
- *   src/endpoints/    where bytes come from and go: operand and place (names), replace,
- *                     replaceable, temporary and naming (an atomic file), storage (what can be
- *                     renamed), created (a file under its final name), partial (--resume), part
- *                     and shared (the part of shards), in_place, metadata, equal; stream is the
- *                     table of operands that are not paths: descriptor, tcp; socket and receipt
- *                     (the peer's close); file, error, same (is SRC also DST?), identity, renew
- *                     (a resumed part's mode)
+ *   src/endpoints/    where bytes come from and go: operand (what SRC and DST are), path (splits
+ *                     it), follow (symlinks), place (a name in a directory), replace, replaceable,
+ *                     temporary and naming (an atomic file), storage (what can be renamed), created
+ *                     (a file under its final name), partial (--resume), part and shared (the part
+ *                     of shards), in_place, metadata, equal; stream is the table of operands that
+ *                     are not paths: descriptor, tcp; socket and receipt (the peer's close); file,
+ *                     error, same (is SRC also DST?), identity, renew (a resumed part's mode)
  *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the
  *                     engines share; one engine per file (pieces belongs to direct); ahead (reads
  *                     ahead of a reader that waits)
