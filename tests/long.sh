@@ -31,7 +31,7 @@ proofs=(
 	"tree-inject|faults injected into trees|5000"
 	"tree-race|trees copied while directories are exchanged|500"
 	"exchange|exchanges of a name between two system calls|"
-	"tree-random|random trees|500"
+	"tree-random|random command lines for trees|1000"
 	"mirror|random trees mirrored|300"
 	"shard-kill|copies by shards of which one was killed|200"
 	"launchers|copies by launchers|"

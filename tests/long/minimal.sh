@@ -135,6 +135,7 @@ all() {
 refused=0
 small="chmod chown utimens"
 more="link symlink truncate fsync statfs fallocate lseek getxattr setxattr listxattr"
+[ ! "$few" ] || more="symlink setxattr"
 errnos=(EPERM EOPNOTSUPP EACCES EINVAL EIO EMFILE)
 number=0
 lack xattrs
