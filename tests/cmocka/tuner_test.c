@@ -5,7 +5,6 @@
 #include "cases.h"
 #include "tree/pool.h"
 
-
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
