@@ -15,16 +15,17 @@
  *                     (a copy ends by the first, the program by the second)
  *   src/source/       which entries are copied: filter (patterns and lists: excludes), names
  *   src/tree/         several sources and trees; those that call come first: tree (each SRC in
- *                     turn), operands, parents, shard, shard_part; root (a directory), home (where
- *                     a new tree is built), commit; walk (reads directories), census (for
- *                     progress); entry (one name), update (what a merge leaves alone),
- *                     shard_entry, enter (subdirectories), displace (backups), links, resume,
- *                     link_dest, hard_link, symbolic_link, special, attributes_only; directory
- *                     (its attributes), rivals and inodes (names that lead to one file in DST),
- *                     aside (where others can exchange names), prune (outdated entries),
- *                     permissions (of new directories), mirror and mirror_remove (what SRC
- *                     lacks), flush, inside (DST below SRC); pool, tuner and tuning (threads),
- *                     opened (directories), record (of an unfinished tree); report, report_entry
+ *                     turn), operands, single (no directory), parents, shard, shard_part; root (a
+ *                     directory), home (where a new tree is built), commit; walk (reads
+ *                     directories), census (for progress); entry (one name), update (what a merge
+ *                     leaves alone), shard_entry, enter (subdirectories), displace (backups), links,
+ *                     resume, link_dest, hard_link, symbolic_link, special, attributes_only;
+ *                     directory (its attributes), rivals and inodes (names that lead to one file in
+ *                     DST), aside (where others can exchange names), prune (outdated entries),
+ *                     permissions (of new directories), mirror and mirror_remove (what SRC lacks),
+ *                     flush, inside (DST below SRC); pool, tuner and tuning (threads), opened
+ *                     (directories), record (of an unfinished tree); report (failures),
+ *                     report_entry, report_sum (counts), entry_path
  *   src/copy/         policy: rules (what options demand), copy (opens), complete (--resume), run
  *                     (up to the commit), settle (before the commit), closed (after it), notify,
  *                     plan (auto), cached and measure (splice or threads), cpus, ask, modes,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What a tree reports: failures, warnings, finished entries, and sums.
+ * What a tree reports: failures and warnings.
  */
 #define _GNU_SOURCE
 #include "report.h"
@@ -11,52 +11,6 @@
 #include <unistd.h>
 
 const char entry_src[] = "SRC", entry_dst[] = "DST";
-
-/* Prepends `part` to the path that begins at *at. Truncates a long path at its start. */
-static void path_prepend(char *path, size_t *at, const char *part)
-{
-	size_t length = strlen(part);
-	size_t n = length < *at ? length : *at;
-	*at -= n;
-	memcpy(path + *at, part + length - n, n);
-}
-
-/* top: the path of the operand; NULL: the path starts below it. */
-static void path_make(const struct entry *e, const char *name, const char *top, char *path,
-		      size_t size)
-{
-	size_t at = size - 1;
-	path[at] = '\0';
-	path_prepend(path, &at, name);
-	for (const struct directory *d = e->dir; d && (d->parent || top); d = d->parent) {
-		const char *part = d->parent ? d->name : top;
-		size_t length = strlen(part);
-		if (path[at] && length > 0 && part[length - 1] != '/')
-			path_prepend(path, &at, "/");
-		path_prepend(path, &at, part);
-	}
-	memmove(path, path + at, size - at);
-}
-
-static const struct directory *entry_top(const struct entry *e)
-{
-	const struct directory *d = e->dir;
-	while (d->parent)
-		d = d->parent;
-	return d;
-}
-
-void entry_path(const struct entry *e, bool src, char *path, size_t size)
-{
-	const struct directory *top = entry_top(e);
-	path_make(e, src ? e->name : e->as, src ? top->src_path : top->dst_path, path, size);
-}
-
-bool entry_path_below(const struct entry *e, char *path, size_t size)
-{
-	path_make(e, e->name, NULL, path, size);
-	return strlen(path) < size - 1;
-}
 
 void tree_stop(struct tree *t, int err)
 {
@@ -285,84 +239,4 @@ void report_large(struct worker *w, const struct entry *e)
 		__atomic_store_n(&p->file[i], path[i], __ATOMIC_RELAXED);
 	__atomic_add_fetch(&p->file_version, 1, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&t->lock);
-}
-
-void report_add_steps(struct fcopy_tree_report *to, const struct fcopy_step *step, size_t n)
-{
-	for (; n > 0; n--, step++) {
-		struct fcopy_step *s = to->step;
-		while (s < to->step + to->steps && s->engine != step->engine)
-			s++;
-		if (s == to->step + to->steps)
-			to->step[to->steps++] = (struct fcopy_step){.engine = step->engine};
-		s->threads = step->threads > s->threads ? step->threads : s->threads;
-		s->bytes += step->bytes;
-		s->calls += step->calls;
-		s->seconds += step->seconds;
-		if (step->refusal) {
-			s->refusal = step->refusal;
-			s->refusal_call = step->refusal_call;
-		}
-	}
-}
-
-void report_add(struct fcopy_tree_report *to, const struct fcopy_tree_report *from)
-{
-	to->files += from->files;
-	to->directories += from->directories;
-	to->symlinks += from->symlinks;
-	to->specials += from->specials;
-	to->hard_links += from->hard_links;
-	to->kept += from->kept;
-	to->skipped += from->skipped;
-	to->unchanged += from->unchanged;
-	to->repaired += from->repaired;
-	to->excluded += from->excluded;
-	to->deleted += from->deleted;
-	to->vanished += from->vanished;
-	to->failed += from->failed;
-	to->changed += from->changed;
-	to->cloned += from->cloned;
-	to->bytes += from->bytes;
-	to->data += from->data;
-	to->holes += from->holes;
-	to->resumed += from->resumed;
-	report_add_steps(to, from->step, from->steps);
-}
-
-/* Did the file system refuse FICLONE for all files, not only for this one? */
-static bool refuses_clones(const struct fcopy_report *r)
-{
-	for (size_t i = 0; i < r->steps; i++)
-		if (r->step[i].engine == engine_reflink.name)
-			switch (r->step[i].refusal) {
-			case EOPNOTSUPP:
-			case ENOTTY:
-			case ENOSYS:
-			case EXDEV: return true;
-			default: return false;
-			}
-	return false;
-}
-
-void report_file(struct worker *w, const struct stat *st, bool complete)
-{
-	const struct fcopy_report *r = &w->file;
-	struct fcopy_tree_report *sum = &w->sum;
-	sum->changed += r->source_changed;
-	if (complete) {
-		sum->files++;
-		sum->bytes += r->bytes;
-		sum->data += r->data;
-		sum->holes += r->holes;
-		sum->cloned += r->cloned;
-		sum->resumed += r->resumed;
-		w->done.bytes = r->bytes;
-		w->done.engine = report_engine(r->step, r->steps);
-	}
-	report_add_steps(sum, r->step, r->steps);
-	if (!w->refuses_clones && refuses_clones(r)) {
-		w->refuses_clones = true;
-		w->no_clone = st->st_dev;
-	}
 }

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ * The counts of a tree.
+ */
+#include "report.h"
+
+#include <string.h>
+
+void report_add_steps(struct fcopy_tree_report *to, const struct fcopy_step *step, size_t n)
+{
+	for (; n > 0; n--, step++) {
+		struct fcopy_step *s = to->step;
+		while (s < to->step + to->steps && s->engine != step->engine)
+			s++;
+		if (s == to->step + to->steps)
+			to->step[to->steps++] = (struct fcopy_step){.engine = step->engine};
+		s->threads = step->threads > s->threads ? step->threads : s->threads;
+		s->bytes += step->bytes;
+		s->calls += step->calls;
+		s->seconds += step->seconds;
+		if (step->refusal) {
+			s->refusal = step->refusal;
+			s->refusal_call = step->refusal_call;
+		}
+	}
+}
+
+void report_add(struct fcopy_tree_report *to, const struct fcopy_tree_report *from)
+{
+	to->files += from->files;
+	to->directories += from->directories;
+	to->symlinks += from->symlinks;
+	to->specials += from->specials;
+	to->hard_links += from->hard_links;
+	to->kept += from->kept;
+	to->skipped += from->skipped;
+	to->unchanged += from->unchanged;
+	to->repaired += from->repaired;
+	to->excluded += from->excluded;
+	to->deleted += from->deleted;
+	to->vanished += from->vanished;
+	to->failed += from->failed;
+	to->changed += from->changed;
+	to->cloned += from->cloned;
+	to->bytes += from->bytes;
+	to->data += from->data;
+	to->holes += from->holes;
+	to->resumed += from->resumed;
+	report_add_steps(to, from->step, from->steps);
+}
+
+/* Did the file system refuse FICLONE for all files, not only for this one? */
+static bool refuses_clones(const struct fcopy_report *r)
+{
+	for (size_t i = 0; i < r->steps; i++)
+		if (r->step[i].engine == engine_reflink.name)
+			switch (r->step[i].refusal) {
+			case EOPNOTSUPP:
+			case ENOTTY:
+			case ENOSYS:
+			case EXDEV: return true;
+			default: return false;
+			}
+	return false;
+}
+
+void report_file(struct worker *w, const struct stat *st, bool complete)
+{
+	const struct fcopy_report *r = &w->file;
+	struct fcopy_tree_report *sum = &w->sum;
+	sum->changed += r->source_changed;
+	if (complete) {
+		sum->files++;
+		sum->bytes += r->bytes;
+		sum->data += r->data;
+		sum->holes += r->holes;
+		sum->cloned += r->cloned;
+		sum->resumed += r->resumed;
+		w->done.bytes = r->bytes;
+		w->done.engine = report_engine(r->step, r->steps);
+	}
+	report_add_steps(sum, r->step, r->steps);
+	if (!w->refuses_clones && refuses_clones(r)) {
+		w->refuses_clones = true;
+		w->no_clone = st->st_dev;
+	}
+}

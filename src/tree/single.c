@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT
+ * A SRC that is not a directory.
+ */
+#define _GNU_SOURCE
+#include "single.h"
+#include "copy/notify.h"
+#include "directory.h"
+#include "endpoints/error.h"
+#include "flush.h"
+#include "report.h"
+#include "root.h"
+#include "walk.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Names that are made without a flush: only the endpoint of a regular file flushes it. */
+static uint64_t count_unflushed(const struct fcopy_tree_report *r)
+{
+	return r->symlinks + r->specials + r->hard_links;
+}
+
+static uint64_t count_finished(const struct fcopy_tree_report *r)
+{
+	return r->files + r->kept + count_unflushed(r);
+}
+
+/* The directory that holds only the operands that are files. Its descriptor src is of the next
+ * operand's directory. */
+static int single_open(struct tree *t, const struct operand *src, const struct operand *to)
+{
+	struct stat none = {0};
+	struct directory *d = t->singles;
+	int fd = operand_open_directory(src);
+	if (fd < 0)
+		return tree_fail(t, "open", src->path, -fd);
+	if (d && t->options->parents) { /* it is of another directory */
+		directory_unref(d);
+		t->singles = d = NULL;
+	}
+	if (!d) {
+		int dst = fcntl(to->place.dir, F_DUPFD_CLOEXEC, 0), err = errno;
+		d = dst >= 0 ? directory_new(NULL, "", fd, dst, &none) : NULL;
+		if (!d) {
+			close(fd);
+			if (dst >= 0)
+				close(dst);
+			return dst < 0 ? tree_fail(t, "fcntl(F_DUPFD)", to->path, err)
+				       : tree_fail(t, "malloc", src->path, ENOMEM);
+		}
+	}
+	operand_directory(src, t->singles_src);
+	operand_directory(to, t->singles_dst);
+	d->src_path = t->singles_src;
+	d->dst_path = t->singles_dst;
+	d->src = fd;
+	t->singles = d;
+	return 0;
+}
+
+/* A file, symlink or special file. */
+int single_copy(struct tree *t, const struct operand *src, const struct operand *to)
+{
+	struct fcopy_tree_report *report = t->report;
+	uint64_t failed = report->failed, vanished = report->vanished;
+	uint64_t unflushed = count_unflushed(report), finished = count_finished(report);
+	int r = single_open(t, src, to);
+	if (r < 0)
+		return r;
+	t->atomic = t->single = true;
+	t->resume = false;
+	walk_entry(t, &(struct entry){.dir = t->singles,
+				      .name = src->place.name,
+				      .as = to->place.name,
+				      .follow = src->follow});
+	t->single = false;
+	if (report->vanished > vanished)
+		tree_fail(t, "open", src->path, ENOENT);
+	t->unflushed |= count_unflushed(report) > unflushed;
+	/* A signal that came after the commit has nothing left to stop. */
+	t->committed = report->failed == failed && count_finished(report) > finished;
+	close(t->singles->src);
+	t->singles->src = -1;
+	return t->committed ? 0 : -EIO;
+}
+
+/* A stream, or a device whose bytes are wanted. Only one SRC, or DST, can be one. */
+int single_copy_stream(struct tree *t, const struct operand *src)
+{
+	struct fcopy_report one;
+	struct fcopy_options o = t->options->copy;
+	struct operand dst;
+	if (o.mode && !(o.mode->takes & FCOPY_TAKES_THREADS))
+		o.threads = 0; /* of the tree */
+	if (t->options->link || t->options->symbolic_link || t->options->backup ||
+	    t->options->confirm || t->options->parents)
+		return tree_refuse(
+		    t, src->path, EINVAL,
+		    "is a stream or a device: -b, -i, -l, -s and --parents need a file",
+		    FCOPY_ADVICE_USAGE);
+	if (t->options->dry_run)
+		return tree_refuse(t, src->path, EINVAL,
+				   "--dry-run knows only files and directories",
+				   FCOPY_ADVICE_USAGE);
+	copy_tree_phase(o.progress, FCOPY_PHASE_WAIT);
+	int r = operand_share(&dst, &t->destination);
+	if (r < 0)
+		return tree_fail(t, "fcntl(F_DUPFD)", dst.path, -r);
+	r = copy_operands(src, &dst, &o, &one);
+	operand_close(&dst);
+	if (r == 0) {
+		t->report->bytes += one.bytes;
+		t->report->data += one.data;
+		t->report->holes += one.holes;
+		t->report->kept += one.kept;
+		t->report->resumed += one.resumed;
+	}
+	for (int i = 0; i < FCOPY_PHASES; i++)
+		t->report->seconds[i] += one.seconds[i];
+	t->report->files += r == 0 && !one.kept;
+	t->existed = one.existed;
+	if (one.atomic) /* only such a DST is unchanged after a failure */
+		strcpy(t->report->dst, one.dst);
+	if (one.part_kept && !part_make_path(t->report->part, one.dst))
+		t->report->part[0] = '\0';
+	t->committed = r == 0 && (!t->shard || one.committed);
+	t->in_place = r < 0 && (one.in_place || (!one.atomic && one.bytes > 0));
+	report_add_steps(t->report, one.step, one.steps);
+	if (r < 0)
+		report_operand(t, &one.error);
+	else
+		report_operand_entry(t,
+				     &(struct done){.action = one.kept ? FCOPY_ACTION_UNCHANGED
+								       : FCOPY_ACTION_COPIED,
+						    .bytes = one.bytes,
+						    .engine = report_engine(one.step, one.steps)},
+				     one.dst[0] ? one.dst : t->destination.path, NULL);
+	return r;
+}
