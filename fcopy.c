@@ -18,8 +18,8 @@
  *                     turn), operands, single (no directory), parents, shard, shard_part; root (a
  *                     directory), home (where a new tree is built), commit; walk (reads
  *                     directories), census (for progress); entry (one name), update (what a merge
- *                     leaves alone), shard_entry, enter (subdirectories), displace (backups), links,
- *                     resume, link_dest, hard_link, symbolic_link, special, attributes_only;
+ *                     leaves alone), shard_entry, enter (subdirectories), displace (backups),
+ *                     links, resume, link_dest, hard_link, symbolic_link, special, attributes_only;
  *                     directory (its attributes), rivals and inodes (names that lead to one file in
  *                     DST), aside (where others can exchange names), prune (outdated entries),
  *                     permissions (of new directories), mirror and mirror_remove (what SRC lacks),
