@@ -260,7 +260,7 @@ class Case:
             return True  # setuid and setgid need the owner and group
         if what == "time" and not self.preserves("time") and new["type"] == stat.S_IFDIR:
             return True
-        if not old or old["type"] != stat.S_IFREG or any(o.startswith("--inplace") for o in self.options):
+        if not old or old["type"] != stat.S_IFREG or "--inplace" in self.options:
             return False
         return what == "attributes" or (what == "mode" and not int(new["mode"], 8) & 0o6000)  # replaced: see WHAT HAPPENS TO DST
 
