@@ -36,11 +36,13 @@ class Case:
     sets: str = ""         # "quick", "readme"; the set `all` has every case
     size: int = SIZE
     rounds: int = 20       # fixed beforehand; fewer for very long cases
-    source: str = "random"  # random, allocated (by fallocate); or a tree: many, flat, late, large
+    source: str = "random"  # random, allocated (by fallocate); or a tree: many, flat, late, large, medium
     dest: str = "new"      # new, old (an existing file or tree), none (a socket)
     fs: str = "here"       # here (DIR, or FS), ext4, xfs, btrfs, tmpfs
     cache: str = "warm"    # warm, cold
-    latency: int = 0       # microseconds that the storage of the source takes for each request
+    latency: int = 0       # microseconds that the slow storage takes for each request
+    rate: int = 0          # bytes per second that it reads or writes
+    writes: bool = False   # the slow storage holds the copy, not the source
     load: int = 0          # busy loops per CPU during the case
     copies: int = 1        # files made by one command
     needs: str = ""        # a word that `fcopy --help` must contain
@@ -49,7 +51,7 @@ class Case:
 
     @property
     def tree(self):
-        return self.source in ("many", "flat", "late", "large")
+        return self.source in ("many", "flat", "late", "large", "medium")
 
     @property
     def small(self):
@@ -59,7 +61,7 @@ class Case:
     @property
     def footprint(self):
         """Bytes of memory that one command takes, at most."""
-        kinds = {"many": FILES * 24576, "flat": FILES * 50000, "late": FILES * 4096, "large": 5 * SIZE}
+        kinds = {"many": FILES * 24576, "flat": FILES * 50000, "late": FILES * 4096, "large": 5 * SIZE, "medium": 10 * SIZE}
         return (8 << 20) + kinds.get(self.source, self.size * self.copies)
 
     @property
@@ -68,7 +70,7 @@ class Case:
         what = f"{self.source} tree" if self.tree else f"{self.source}, {human(self.size)}"
         words = {"new": "to a new name", "old": "onto an existing one", "none": "to a socket on loopback"}
         load = f", {self.load} busy loop(s) per CPU" if self.load else ""
-        return f"{self.fs}, {what}, {self.cache}, {f'{self.latency / 1000:g} ms a request, ' if self.latency else ''}{words[self.dest]}{load}, {self.rounds} rounds"
+        return f"{self.fs}, {what}, {self.cache}, {f'{self.latency / 1000:g} ms a request, ' if self.latency else ''}{f'{self.rate / 1e6:g} MB/s, ' if self.rate else ''}{words[self.dest]}{load}, {self.rounds} rounds"
 
 def human(count):
     for unit in ("B", "KiB", "MiB", "GiB"):

@@ -33,9 +33,9 @@ def write_tree(top, kind):
     """The same names and sizes each time; random bytes."""
     block, lot = os.urandom(2 * MIB), random.Random(1)
     top.mkdir()
-    if kind == "large":
-        for i in range(20):
-            write_random(top / f"file-{i}", SIZE // 4)
+    if kind in ("large", "medium"):
+        for i in range(20 if kind == "large" else 1000):
+            write_random(top / f"file-{i}", SIZE // (4 if kind == "large" else 100))
         return
     count, each = (FILES, 20) if kind == "many" else (FILES // 6, 20) if kind == "late" else (FILES * 25 // 3, FILES * 25 // 3)
     for i in range(count):
@@ -137,8 +137,8 @@ class Lab:
         self.made = path
         return path
 
-    def slow(self, source, latency):
-        """The source, on storage that takes this many microseconds for each request."""
+    def slow(self, source, case):
+        """The source, on the slow storage of a case."""
         at, tools_dir = self.top / "slow", ROOT / "tests/tools"
         self.fast()
         at.mkdir(exist_ok=True)
@@ -146,7 +146,7 @@ class Lab:
             raise Skip("pkg-config is missing")
         flags = run("pkg-config", "--cflags", "--libs", "fuse3").split()
         run("cc", "-O2", "-o", self.top / "faultfs", tools_dir / "faultfs.c", tools_dir / "faults.c", *flags)
-        run(self.top / "faultfs", source.parent, at, "-o", f"latency={latency}", "-o", "max_threads=100")
+        run(self.top / "faultfs", source.parent, at, "-o", f"latency={case.latency},rate={case.rate}", "-o", "max_threads=100")
         self.slowed = at
         return at / source.name
 

@@ -100,8 +100,12 @@ class Bench:
             self.lab.unmount(self.fs)
         self.place = self.lab.place(each.fs)
         self.source = self.lab.source(each, self.place)
-        if each.latency:
-            self.source = self.lab.slow(self.source, each.latency)
+        if each.latency or each.rate:
+            slow = self.lab.slow(self.source, each)
+            if each.writes:
+                self.place = slow.parent
+            else:
+                self.source = slow
         self.lab.cache(each, self.source)
 
     def sample(self, each, who, turn):

@@ -29,6 +29,22 @@ start_threads() {
 		grep -q "\"threads_reason\": *null" out || { cat out; exit 1; }'
 }
 
+@test "where writes, fsync and close wait, a tree gets more threads, also with one large file" {
+	mkdir -p backing tree
+	for i in {1..80}; do echo "content of $i" >"tree/$i"; done
+	random tree/large 20000000
+	# shellcheck disable=SC2016
+	start=$(start_threads) by_fuse "fault=fsync:delay=20 -o fault=flush:delay=20 -o max_threads=64" '
+		number() { sed -n "s/.*\"$1\": *\([0-9]*\).*/\1/p"; }
+		for option in --fsync --no-preserve=mode; do
+			"$FCOPY" -r $option --json tree m/a >out || exit 1
+			diff -r tree m/a || exit 1
+			rm -r m/a
+			n=$(number threads_most <out)
+			[ "$start" -ge 64 ] || [ "$n" -gt "$start" ] || { echo "$option: $n threads:"; cat out; exit 1; }
+		done'
+}
+
 @test "a file on slow storage is read by several threads at once; by one with -j1 or a limited rate" {
 	random backing.a 24000003
 	mkdir backing
