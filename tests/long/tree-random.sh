@@ -3,7 +3,8 @@
 #
 # tree-random.sh [N]: N random command lines (500) for random trees, from and to random file systems, also an overlay
 # and FUSE without some operations, by fcopy and by cp or rsync; tools/random_copy.py must see no difference.
-# SEED repeats a run, SEED:I its Ith command line. RANDOM_SECONDS ends it sooner; RANDOM_PLAIN leaves the overlay and FUSE out.
+# SEED repeats a run, SEED:I its Ith command line. RANDOM_SECONDS ends it sooner; RANDOM_PLAIN
+# makes new trees only, and leaves the overlay and FUSE out.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 need python3 rsync
