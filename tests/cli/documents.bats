@@ -126,7 +126,7 @@ run_examples() {
 		grep -qE "\"--$name=?\"" "$REPOSITORY/tests/fuzz/command_line.dict" || { echo "no --$name in the dictionary"; return 1; }
 	done
 	# The completions read --help: its lines must have the form that they expect.
-	"$FCOPY" --help | grep -c '^  .* --[a-z]' >lines
+	"$FCOPY" --help | grep -cE '^  (-., |    )--[a-z]' >lines
 	"$FCOPY" --help | sed -nE 's/^  (-.|  )[, ] (--[a-z-]+)(\[?)=?([A-Z]*)\]? .*/\2/p' | wc -l >seen
 	cmp lines seen
 	# What an option adds to the report has a key in the schema.

@@ -58,7 +58,7 @@ old"*"No space left on device"* ]] || { echo "$output"; return 1; }
 		"$FCOPY" tcp-listen:0 b 2>server.log 3>&- &
 	server=$!
 	await said '^fcopy: listening' server.log
-	expect 1 a tcp:127.0.0.1:"$(sed -n 's/.*on .*://p' server.log)"
+	expect 1 a tcp:127.0.0.1:"$(sed -nE 's/.*listening on [^ ]*:([0-9]+).*/\1/p' server.log)"
 	mentions 'Connection reset by peer'
 	ended 1
 	injected

@@ -95,7 +95,7 @@ value() {
 	mentions "fcopy: b: resuming at 1.0 of 2.9 MiB (34 %)"
 	"$FCOPY" tcp-listen:0 c 2>server.log 3>&- &
 	await said listening server.log
-	expect 0 --stats a tcp:127.0.0.1:"$(sed -n 's/.*on .*://p' server.log)"
+	expect 0 --stats a tcp:127.0.0.1:"$(sed -nE 's/.*listening on [^ ]*:([0-9]+).*/\1/p' server.log)"
 	[[ $(value 'sent to') == 127.0.0.1:* ]]
 	wait %1
 	cmp a c
