@@ -7,7 +7,6 @@
 #include "copy/cpus.h"
 #include "copy/ranges.h"
 
-
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -8,7 +8,6 @@
 #include "copy/ranges.h"
 #include "copy/step.h"
 
-
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
