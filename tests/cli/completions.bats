@@ -34,8 +34,13 @@ in_bash() {
 	[ "$(in_bash fcopy -m sen)" = sendfile ]
 	[ "$(in_bash fcopy --mode = ref)" = reflink ]
 	[ "$(in_bash fcopy --preserve = x)" = xattr ]
+	[ "$(in_bash fcopy --preserve = mode,x)" = mode,xattr ]
+	[ "$(in_bash fcopy --no-preserve = mode,xattr,t)" = mode,xattr,timestamps ]
+	mkdir reports
+	[ "$(in_bash fcopy -t rep)" = reports ]
 	touch report.json
-	[ "$(in_bash fcopy --json = rep)" = report.json ]
+	[ "$(in_bash fcopy -t rep)" = reports ]
+	[ "$(in_bash fcopy --json = report.)" = report.json ]
 }
 
 @test "bash: SRC and DST are files, the third operand is a mode" {

@@ -62,7 +62,7 @@ _fcopy_mode_operand() {
 
 _fcopy() {
 	local program=$1 cur=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]}
-	local value='' modes=''
+	local value='' modes='' names=-f list=''
 	if [ "$cur" = = ]; then
 		cur=
 		value=$(_fcopy_value_of "$option" "$program")
@@ -72,14 +72,21 @@ _fcopy() {
 		value=$(_fcopy_next_of "$option" "$program")
 	fi
 	[ -n "$value" ] || ! _fcopy_mode_operand "$program" || modes=$(_fcopy_values OPERAND "$program")
-	case $value in FILE | DIR) value= ;; esac # a path, as SRC and DST are
+	case $value in # a path, as SRC and DST are
+	FILE) value= ;;
+	DIR) value='' names=-d ;;
+	esac
 	if [[ $cur == -?* || ($cur == - && -z $value) ]]; then
 		value=$(_fcopy_options "$program" | awk '{ print $1 }')
 	elif [ -n "$value" ]; then
+		# After a comma, the next name of a list.
+		[[ $value != LIST || $cur != *,* ]] || list=${cur%,*},
 		value=$(_fcopy_values "$value" "$program")
+		# shellcheck disable=SC2086 # a list of words
+		[ -z "$list" ] || value=$(printf "$list%s\n" $value)
 	else
 		compopt -o filenames
-		mapfile -t COMPREPLY < <(compgen -W "$modes" -- "$cur"; compgen -f -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "$modes" -- "$cur"; compgen $names -- "$cur")
 		return
 	fi
 	mapfile -t COMPREPLY < <(compgen -W "$value" -- "$cur")
