@@ -12,6 +12,7 @@ INSTALLED = \
 	link $(SONAME) $(call quoted,$(LIBDIR)/libfcopy.so) \
 	644 $(PC) $(call quoted,$(LIBDIR)/pkgconfig/fcopy.pc) \
 	644 src/man/fcopy.1 $(call quoted,$(MANDIR)/man1/fcopy.1) \
+	644 src/man/fcopy-json.5 $(call quoted,$(MANDIR)/man5/fcopy-json.5) \
 	644 src/man/fcopy-part.5 $(call quoted,$(MANDIR)/man5/fcopy-part.5) \
 	644 src/man/fcopy-shards.7 $(call quoted,$(MANDIR)/man7/fcopy-shards.7) \
 	644 src/man/libfcopy.3 $(call quoted,$(MANDIR)/man3/libfcopy.3) \

@@ -59,6 +59,7 @@ options() {
 		/usr/share/fish/vendor_completions.d/fcopy.fish
 		/usr/share/man/man1/fcopy.1
 		/usr/share/man/man3/libfcopy.3
+		/usr/share/man/man5/fcopy-json.5
 		/usr/share/man/man5/fcopy-part.5
 		/usr/share/man/man7/fcopy-shards.7
 		/usr/share/zsh/site-functions/_fcopy
