@@ -325,6 +325,8 @@ static int rules_check_shard(const struct request *x, const struct fcopy_mode *m
 #define NO_SIZE    "has no known size to allocate"
 #define NO_SHARE   "only a file can be copied in shards"
 
+#define NO_SCRATCH "is not a file or directory: --benchmark writes files beside DST"
+
 /* A row applies if its option was given. It lists what SRC and DST may be. */
 static int rules_check_ends(const struct request *x, const struct fcopy_mode *mode,
 			    struct fcopy_error *error, char detail[FCOPY_DETAIL_MAX])
