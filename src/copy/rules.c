@@ -60,6 +60,8 @@ static unsigned end_of_endpoint(const struct endpoint *e)
 
 static unsigned request_src(const struct request *x)
 {
+	if (x->options->scratch && x->src->kind == OPERAND_DIRECTORY)
+		return 0;
 	if (x->tree && x->src->kind != OPERAND_STREAM) /* its entries may be of any type */
 		return END_FILE;
 	return x->from ? end_of_endpoint(x->from) : end_of_operand(x->src);
@@ -345,8 +347,6 @@ static int rules_check_ends(const struct request *x, const struct fcopy_mode *mo
 		enum fcopy_advice advice;
 	} rules[] = {
 	    {o->scratch, "benchmark", END_DISK | END_FILE, ANY, READ_AGAIN, usage},
-	    {o->scratch && x->src->kind == OPERAND_DIRECTORY, "benchmark", 0, ANY, READ_AGAIN,
-	     usage},
 	    {o->scratch, "benchmark", ANY, END_FILE, NO_SCRATCH, usage},
 	    {x->tree && x->tree->recursive, "recursive", END_FILE, END_FILE,
 	     "is a stream: -r and -a copy only paths", usage},
