@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Implements unwritten.h by sysfs. A file system without a block device of its own (network, btrfs)
+ * Implements unwritten.h by sysfs. A file system without its own block device (network, btrfs)
  * has no entry there.
  */
 #define _GNU_SOURCE

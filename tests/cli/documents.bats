@@ -57,7 +57,7 @@ launchers() {
 	ln -s "$FCOPY" fcopy
 }
 
-# Runs in namespaces of its own: /mnt has the directories of the examples, the host names are
+# Runs in separate namespaces: /mnt has the directories of the examples, the host names are
 # this machine, and no port is in use.
 run_examples() {
 	ip link set lo up
