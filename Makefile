@@ -50,7 +50,7 @@ DEFINES := $(if $(LIBURING),-DHAVE_LIBURING)
 FLAGS  = -std=gnu11 $(WARN) -Iinclude -Isrc -D_FILE_OFFSET_BITS=64 $(DEFINES) $(CPPFLAGS) $(CFLAGS)
 LIBS   = $(LIBURING) -pthread
 
-LIB_SRC := $(wildcard src/source/*.c src/io/*.c src/engines/*.c src/part/*.c src/endpoints/*.c src/copy/*.c src/tree/*.c)
+LIB_SRC := $(wildcard src/source/*.c src/io/*.c src/engines/*.c src/part/*.c src/endpoints/*.c src/copy/*.c src/tree/*.c src/shard/*.c)
 CLI_SRC := fcopy.c $(wildcard src/cli/*.c src/show/*.c)
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o)
 CLI_OBJ := $(CLI_SRC:%.c=$(BUILD)/%.o)

@@ -13,12 +13,15 @@
  *                     warnings), hint, hint_cause, unwritten (data), advice, wrap, entry_line,
  *                     log, json, lines, json_file, report_json, the tables of a benchmark, signals
  *                     (a copy ends by the first, the program by the second)
+ *   src/shard/        a copy by several processes: job (the protocol), enter, claims, refuse; file;
+ *                     tree, list and read (the list of a tree), entries, paths, finish; shard
+ *                     (fcopy_copy() and fcopy_tree())
  *   src/source/       which entries are copied: filter (patterns and lists: excludes), names
  *   src/tree/         several sources and trees; those that call come first: tree (each SRC in
- *                     turn), operands, single (no directory), parents, shard, shard_part; root (a
+ *                     turn), operands, single (no directory), parents; root (a
  *                     directory), home (where a new tree is built), commit; walk (reads
  *                     directories), census (for progress); entry (one name), update (what a merge
- *                     leaves alone), shard_entry, enter (subdirectories), displace (backups),
+ *                     leaves alone), enter (subdirectories), displace (backups),
  *                     links, resume, link_dest, hard_link, symbolic_link, special, attributes_only;
  *                     directory (its attributes), rivals and inodes (names that lead to one file in
  *                     DST), aside (where others can exchange names), prune (outdated entries),
@@ -30,18 +33,17 @@
  *                     (up to the commit), settle (before the commit), closed (after it), notify,
  *                     plan (auto), cached and measure (splice or threads), cpus, ask, modes,
  *                     step, extents, allocate, space, stale, clean, ranges (threads), verify and
- *                     compare, serve (many clients), shard, shard_join, shard_job and
- *                     shard_records (a copy by several processes)
+ *                     compare, serve (many clients)
  *   src/part/         what a copy is built in until its commit: private (a directory that only
  *                     this user can enter), part and part_open (DST.fcopy-part), journal,
  *                     journal_read, left (by killed copies), remove
  *   src/endpoints/    where bytes come from and go: operand (what SRC and DST are), path (splits
  *                     it), follow (symlinks), place (a name in a directory), replace, replaceable,
  *                     temporary and naming (an atomic file), storage (what can be renamed), created
- *                     (a file under its final name), partial (--resume), part and shared (the part
- *                     of shards), in_place, metadata, equal; stream is the table of operands that
+ *                     (a file under its final name), partial (--resume, and the part of shards),
+ *                     in_place, metadata, equal; stream is the table of operands that
  *                     are not paths: descriptor, tcp; socket and receipt (the peer's close); file,
- *                     error, same (is SRC also DST?), identity, renew (a resumed part's mode)
+ *                     error, same (is SRC also DST?), identity
  *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the
  *                     engines share; one engine per file (pieces belongs to direct); ahead (reads
  *                     ahead of a reader that waits)

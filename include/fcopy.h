@@ -79,7 +79,7 @@ enum fcopy_advice {
 	FCOPY_ADVICE_FORCE,             /* options.force */
 	FCOPY_ADVICE_REMOVE_LINK,       /* the destination is a dangling symlink */
 	FCOPY_ADVICE_REMOVE_PART,       /* remove or rename DST.fcopy-part */
-	FCOPY_ADVICE_SHARDS,            /* remove DST.fcopy-part and DST.fcopy-shards */
+	FCOPY_ADVICE_SHARDS,            /* remove DST.fcopy-part while no shard runs */
 	/* remove error.path, a file or a tree, unless another machine is still writing it */
 	FCOPY_ADVICE_REMOVE_FILE,
 	FCOPY_ADVICE_REMOVE_TREE,
@@ -304,19 +304,21 @@ enum fcopy_attribute {
 };
 
 /* N processes, perhaps on N machines, make one copy of a file, or a new tree, on a file system that
- * they share. All members 0: no shards. Each process copies its share into DST.fcopy-part and then
- * creates a marker in DST.fcopy-shards/. The process that sees all markers commits. If a process
- * returned -1 or was killed, run it again with the same index and count. A process returns 0 when
- * its share is complete; report.committed says whether DST is complete. Both operands must be files
- * or directories. in_place, resume, count, expected_size, no_clobber, scratch and clones are
- * refused. */
+ * they share. All members 0: no shards. Each process copies chunks, which no other process has
+ * claimed, into DST.fcopy-part/, until none is left. The process that sees all chunks complete
+ * commits. If a process returned -1 or was killed, run it again with the same index and count. A
+ * process returns 0 when everything that it has claimed is complete, and nothing else is left;
+ * report.committed says whether DST is complete. Both operands must be files or directories.
+ * in_place, resume, count, expected_size, no_clobber, scratch and clones are refused. */
 struct fcopy_shard {
-	unsigned index; /* this process copies share `index`, from 0 */
-	unsigned count; /* N, at most FCOPY_SHARDS_MAX; 0: no shards */
-	bool finish;    /* copy nothing; commit if all shares are complete, otherwise fail */
+	unsigned index;  /* this process begins with share `index`, from 0 */
+	unsigned count;  /* N, at most FCOPY_SHARDS_MAX; 0: no shards */
+	bool finish;     /* copy nothing; commit if all shares are complete, otherwise fail */
+	const char *job; /* shards with another name make another copy; NULL: any name */
 };
 
 #define FCOPY_SHARDS_MAX 100000
+#define FCOPY_JOB_MAX    200 /* bytes of shard.job */
 
 /* A file that the caller writes while the library copies, such as a log: the copy is refused if DST
  * is this file. `option` and `reason` become those of the error. */

@@ -61,6 +61,7 @@ int attributes_drop(struct cli *, const struct option_row *, const char *list);
 
 /* shard.c: --shard. With auto, the launcher's environment says which share this process copies. */
 int shard_parse(struct cli *, const struct option_row *, const char *value);
+int shard_parse_job(struct cli *, const struct option_row *, const char *value);
 
 /* filters.c: --exclude, --include, --exclude-from, --files-from; row->min is the enum filter_kind.
  * filters_read fills in cli->tree. Return EXIT_DONE, or EXIT_USAGE or EXIT_FAILED after a message.

@@ -318,6 +318,8 @@ const struct option_row option_table[] = {
 	 set_clean, FIELD(clean), .not_benchmarked = true, .with_clean = true},
 	{"shard", 0, "SHARE", "copy one share; others copy the rest: I/N, auto, auto/N, finish/N; see fcopy-shards(7)",
 	 shard_parse, .not_benchmarked = true},
+	{"job", 0, "NAME", "with --shard: share work only with shards that have the same NAME",
+	 shard_parse_job, .not_benchmarked = true},
 	{"inplace", 0, "[WHEN]", "write into DST, which a failure leaves incomplete: always (the bare option), auto (only where rename cannot), never",
 	 set_when, FIELD(copy.in_place), .not_benchmarked = true},
 	{"keep-going", 0, NULL, "with -r, commit a new tree without its failed entries (not on a full disk)",

@@ -121,7 +121,9 @@ static int parse_auto(struct fcopy_shard *s, const char *value, unsigned long co
 	if (f.index >= count || count > FCOPY_SHARDS_MAX)
 		return message_option("shard", "invalid '%s': %s is share %lu of %lu", value,
 				      f.family->index, f.index, count);
-	*s = (struct fcopy_shard){.index = (unsigned)f.index, .count = (unsigned)count};
+	s->index = (unsigned)f.index;
+	s->count = (unsigned)count;
+	s->finish = false;
 	return EXIT_DONE;
 }
 
@@ -145,6 +147,18 @@ int shard_parse(struct cli *cli, const struct option_row *row, const char *value
 				      value, FCOPY_SHARDS_MAX);
 	if (word)
 		return parse_auto(s, value, count);
-	*s = (struct fcopy_shard){(unsigned)index, (unsigned)count, finish};
+	s->index = (unsigned)index;
+	s->count = (unsigned)count;
+	s->finish = finish;
+	return EXIT_DONE;
+}
+
+int shard_parse_job(struct cli *cli, const struct option_row *row, const char *value)
+{
+	const size_t length = strlen(value);
+	if (length == 0 || length > FCOPY_JOB_MAX || strcmp(value, "-") == 0)
+		return message_option(row->name, "invalid value '%s' (1 to %d bytes, but not -)",
+				      value, FCOPY_JOB_MAX);
+	cli->copy.shard.job = value;
 	return EXIT_DONE;
 }

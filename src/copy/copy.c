@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * fcopy_copy: opens both ends, and copies the file, or a share of it.
+ * A copy of one file: opens both ends.
  */
 #include "complete.h"
 #include "endpoints/error.h"
 #include "endpoints/storage.h"
 #include "rules.h"
-#include "shard.h"
 #include "stale.h"
 
 #include <errno.h>
@@ -23,7 +22,8 @@ static void warn_about_stale_files(const struct copy *c)
 		stale_warn(dir, c->options, c->report);
 }
 
-static int open_and_run(struct copy *c, const struct operand *src, struct operand *dst)
+static int open_and_run(struct copy *c, const struct operand *src, struct operand *dst,
+			int (*shared)(struct copy *))
 {
 	struct fcopy_error *e = &c->report->error;
 	struct request request = {.src = src, .dst = dst, .options = c->options};
@@ -52,8 +52,8 @@ static int open_and_run(struct copy *c, const struct operand *src, struct operan
 		if (r < 0)
 			c->dst.ops->abort(&c->dst);
 	}
-	if (r == 0 && c->share)
-		return shard_copy_file(c);
+	if (r == 0 && shared)
+		return shared(c);
 	if (r == 0) {
 		warn_about_stale_files(c);
 		return copy_run(c);
@@ -78,23 +78,24 @@ int copy_options(struct fcopy_options *own, const struct fcopy_options *passed, 
 }
 
 int copy_operands(const struct operand *src, struct operand *dst,
-		  const struct fcopy_options *options, struct fcopy_report *report)
+		  const struct fcopy_options *options, struct fcopy_report *report,
+		  int (*shared)(struct copy *))
 {
 	struct fcopy_options own = *options;
 	struct storage storage = STORAGE_INITIALIZER;
 	struct copy c = {.options = &own, .report = report, .began = io_now(), .storage = &storage};
 	memset(report, 0, sizeof(*report));
-	c.share = own.shard.count > 0;
+	c.share = shared;
 	own.fsync |= own.verify || c.share;
 	own.strict |= c.share; /* a source that changes must not be mixed */
 	c.mode = c.options->mode ? c.options->mode : fcopy_modes();
-	int r = open_and_run(&c, src, dst);
+	int r = open_and_run(&c, src, dst, shared);
 	report->kept = r == ENDPOINT_KEPT;
 	return r < 0 ? -1 : 0;
 }
 
-int fcopy_copy(const char *src, const char *dst, const struct fcopy_options *options,
-	       struct fcopy_report *report)
+int copy_paths(const char *src, const char *dst, const struct fcopy_options *options,
+	       struct fcopy_report *report, int (*shared)(struct copy *))
 {
 	struct fcopy_options own;
 	struct operand from, to;
@@ -103,7 +104,7 @@ int fcopy_copy(const char *src, const char *dst, const struct fcopy_options *opt
 		return -1;
 	operand_find_source(&from, src, true);
 	operand_find_destination(&to, dst, !own.no_directory);
-	int r = copy_operands(&from, &to, &own, report);
+	int r = copy_operands(&from, &to, &own, report, shared);
 	operand_close(&to);
 	return r;
 }

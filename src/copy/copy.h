@@ -36,7 +36,7 @@ struct copy {
 	uint64_t sum;      /* --verify of a source that is read only once: of its bytes */
 	off_t allocated;   /* end of the blocks that were allocated ahead */
 	bool resumes;      /* DST.fcopy-part belongs to this copy: it may be truncated and kept */
-	bool share;        /* options.shard: all of DST.fcopy-part, or only [first, last) of it */
+	bool share;        /* only [first, last) of the file */
 	off_t first, last; /* ... of a share */
 	bool outgrown;     /* the source grew faster than it was copied: its end is not copied */
 	struct storage *storage; /* what is known about file systems; NULL: nothing */
@@ -57,8 +57,12 @@ int copy_commit(struct copy *);
 int copy_options(struct fcopy_options *own, const struct fcopy_options *passed, const char *dst,
 		 struct fcopy_error *);
 
-/* fcopy_copy() of operands that were found. Changes *dst, which the caller closes. */
+/* fcopy_copy(). shared: makes the copy of two files that are open, if several processes make it
+ * together; NULL: this process makes it alone. */
+int copy_paths(const char *src, const char *dst, const struct fcopy_options *,
+	       struct fcopy_report *, int (*shared)(struct copy *));
+/* The same for operands that were found. Changes *dst, which the caller closes. */
 int copy_operands(const struct operand *src, struct operand *dst, const struct fcopy_options *,
-		  struct fcopy_report *);
+		  struct fcopy_report *, int (*shared)(struct copy *));
 
 #endif

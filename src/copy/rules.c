@@ -300,6 +300,9 @@ static int rules_check_shard(const struct request *x, const struct fcopy_mode *m
 	    {o->shard.count == 0, "finish requires the number of shards"},
 	    {o->shard.count > FCOPY_SHARDS_MAX,
 	     "the number of shards must be at most FCOPY_SHARDS_MAX"},
+	    {o->shard.job && (!o->shard.job[0] || strlen(o->shard.job) > FCOPY_JOB_MAX ||
+			      strcmp(o->shard.job, "-") == 0),
+	     "the name of a job must have 1 to FCOPY_JOB_MAX bytes, but not be -"},
 	    {!o->shard.finish && o->shard.index >= o->shard.count,
 	     "the index of a shard must be less than the number of shards"},
 	    {t && (x->sources > 1 || t->into_directory || t->keep_going),
@@ -313,7 +316,9 @@ static int rules_check_shard(const struct request *x, const struct fcopy_mode *m
 	     "cannot be combined with --reflink=always or mode 8: a share is not a whole file"},
 	};
 	if (o->shard.count == 0 && !o->shard.finish)
-		return 0;
+		return o->shard.job ? rules_refuse(error, NULL, "job", "requires --shard",
+						   FCOPY_ADVICE_USAGE)
+				    : 0;
 	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++)
 		if (rules[i].applies)
 			return rules_refuse(error, NULL, "shard", rules[i].reason,

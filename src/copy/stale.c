@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Temporary files and unfinished trees that a killed copy left. A copy that writes under such a
  * name itself warns about those of the same user that are older than a day. It removes only what
- * has no bytes of a copy: another machine may be writing the rest.
+ * has no bytes of a copy: another machine may be writing the rest. The receipts of shards that are
+ * older than a day are removed, too.
  */
 #define _GNU_SOURCE
 #include "stale.h"
@@ -100,6 +101,12 @@ static bool warn_about(int dir, const char *directory, const char *name,
 	return true;
 }
 
+static bool is_part(const char *name)
+{
+	const size_t length = strlen(name), suffix = strlen(PART_SUFFIX);
+	return length > suffix && strcmp(name + length - suffix, PART_SUFFIX) == 0;
+}
+
 void stale_warn(int dir, const struct fcopy_options *o, const struct fcopy_report *report)
 {
 	char directory[PATH_MAX];
@@ -111,7 +118,9 @@ void stale_warn(int dir, const struct fcopy_options *o, const struct fcopy_repor
 	directory[n > 0 ? n : 0] = '\0'; /* without /proc nothing is found there */
 	for (struct dirent *entry;
 	     names < NAMES_MAX && warnings < WARNINGS_MAX && (entry = next_entry(d)); names++)
-		if (temporary_is_drawn(entry->d_name) && !part_sweep(dirfd(d), entry->d_name))
+		if (is_part(entry->d_name))
+			part_drop_receipt(dirfd(d), entry->d_name, DAY);
+		else if (temporary_is_drawn(entry->d_name) && !part_sweep(dirfd(d), entry->d_name))
 			warnings += warn_about(dirfd(d), directory, entry->d_name, o, report);
 	closedir(d);
 }

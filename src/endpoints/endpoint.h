@@ -19,8 +19,6 @@
 struct endpoint;
 struct io;
 
-#define RECORDS_SUFFIX ".fcopy-shards" /* ... and the records of shards */
-
 #define ENDPOINT_STATE 728 /* bytes: of struct file, or of struct connection */
 #define ENDPOINT_KEPT  1   /* no_clobber: DST exists and stays as it is; not a failure */
 
@@ -234,27 +232,15 @@ mode_t metadata_group_mode(const void *value, size_t size, mode_t mode);
 
 /* partial.c: removes name.fcopy-part in this directory, if it is the unfinished copy of a file. */
 void part_remove(int dir, const char *name);
-/* Why another user could write to the part, a file or directory in `dir` with this stat; or NULL. A
- * file system that stores no owners and modes reports the same ones for every new file. */
-const char *part_unsafe_reason(int dir, const struct stat *);
-/* Records what private_take_lock returned. */
-int part_fail_lock(const struct endpoint *e, int r, struct fcopy_error *);
-
-/* Refuses if shards copy to the part of `name`, or if that cannot be found out. */
-int part_refuse_shared(int dir, const char *name, const char *path, struct fcopy_error *);
-
-/* shared.c: opens the part of shards. commit: it may be read-only. inode: the one that the part
- * must have; 0: create the part if it is absent. Records and returns -ENOENT if the part has lost
- * its name. */
-int shared_open(struct endpoint *e, bool commit, uint64_t inode, const volatile int *cancel,
-		struct fcopy_error *);
-int shared_close(struct endpoint *e, struct fcopy_error *);
-/* Returns 0 if the lock of the part is free or unsupported, and -EWOULDBLOCK if a process with
- * --resume still has it after a second. */
-int shared_check_lock(int fd, const volatile int *cancel);
-/* Takes the exclusive lock. As long as another process holds it, that process commits, which can
- * take long: waits. Otherwise as private_take_lock. */
-int shared_lock_commit(int fd, const volatile int *cancel);
+/* A part that shards write to together. Each returns 0, or -errno with the failure recorded.
+ * destination_check_part refuses a part that is the source. destination_share makes the open part's
+ * data the file that *e will commit; destination_unshare closes it, and reports what close(2) does.
+ * destination_new_mode: that the copy gets, unless DST exists. */
+int destination_check_part(const struct endpoint *e, const struct part *,
+			   const struct endpoint *src, struct fcopy_error *);
+int destination_share(struct endpoint *e, struct part *, struct fcopy_error *);
+int destination_unshare(struct endpoint *e, struct fcopy_error *);
+mode_t destination_new_mode(const struct endpoint *e);
 
 /* All attributes, in the order in which a copy must get them. */
 #define METADATA_ATTRIBUTES 4

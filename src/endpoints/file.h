@@ -94,22 +94,6 @@ bool partial_is_named(const struct endpoint *e);
 /* Closes the file and the part, which stays if file_of(e)->keep_part and it has not been committed.
  */
 void partial_drop(struct endpoint *e);
-/* part.c, of shards. */
-/* renew.c: gives a part that an earlier attempt left the owner, group, ACL and security label of a
- * new file. Returns 0, or -errno with the failure recorded. */
-int part_renew(const struct endpoint *e, struct fcopy_error *);
-/* Sets e's temporary name to that of its part. */
-void part_set_name(struct endpoint *e);
-/* Returns 0, or -ENOENT if the open part has lost its name since. */
-int part_file_is_named(const struct endpoint *e);
-/* Refuses to copy the part to itself. fd is the open part. */
-int part_refuse_source(const struct endpoint *e, int fd, const struct endpoint *src,
-		       struct fcopy_error *);
-/* shared.c: the same for shards, before they create any record. */
-int shared_refuse_source(const struct endpoint *e, const struct endpoint *src,
-			 struct fcopy_error *);
-/* Refuses a part that another user could write to. */
-int part_check(const struct endpoint *e, struct fcopy_error *);
 
 /* replaceable.c: FCOPY_ADVICE_IN_PLACE_AUTO if that could succeed. */
 enum fcopy_advice replace_in_place_advice(const struct endpoint *e);

@@ -15,9 +15,23 @@
 #define TRIES 8 /* each fails if another copy makes or commits the part first */
 
 struct partial {
-	struct part part;
+	struct part *part; /* `own`, or that of shards, which outlives the endpoint */
+	struct part own;
 	off_t known; /* bytes that need no comparison */
 };
+
+/* Refuses to copy the part to itself. fd: what has its name. */
+static int part_refuse_source(const struct endpoint *e, int fd, const struct endpoint *src,
+			      struct fcopy_error *error)
+{
+	struct stat st;
+	int r = fstat(fd, &st) < 0 ? -errno : same_is_source(src, fd, &st);
+	if (r < 0)
+		return error_call(error, "fstat", e->path, -r);
+	return r > 0 ? error_refuse(error, e->path, EBUSY, "its .fcopy-part is the source",
+				    FCOPY_ADVICE_NONE)
+		     : 0;
+}
 
 static int partial_fail(const struct endpoint *e, const struct part *p, int r,
 			struct fcopy_error *error)
@@ -85,7 +99,7 @@ static int partial_start_over(struct endpoint *e, struct part *p, struct fcopy_e
 static int partial_continue(struct endpoint *e, struct partial *f, const struct endpoint *src,
 			    const struct fcopy_options *o, struct fcopy_error *error)
 {
-	struct part *p = &f->part;
+	struct part *p = f->part;
 	struct stat st;
 	const uint64_t options = partial_options(e, o);
 	if (p->journal.source.tree) {
@@ -128,7 +142,7 @@ static void partial_report_exposed(const struct endpoint *e, const struct part *
 static int partial_create(struct endpoint *e, struct partial *f, const struct endpoint *src,
 			  const struct fcopy_options *o, struct fcopy_error *error)
 {
-	struct part *p = &f->part;
+	struct part *p = f->part;
 	int r = part_make(p);
 	if (r < 0)
 		return partial_fail(e, p, r, error);
@@ -167,21 +181,18 @@ int partial_open(struct endpoint *e, const struct endpoint *src, mode_t mode,
 	file->mode = temporary_mode(file->place.dir, mode);
 	int r = -EAGAIN;
 	for (int tries = 0; tries < TRIES && r == -EAGAIN; tries++) {
-		part_init(&f->part, file->place.dir, file->place.name);
-		r = part_exists(&f->part)
-			? part_refuse_shared(file->place.dir, file->place.name, e->path, error)
-			: 0;
-		if (r == 0)
-			r = partial_refuse_source(e, &f->part, src, error);
+		f->part = &f->own;
+		part_init(f->part, file->place.dir, file->place.name);
+		r = partial_refuse_source(e, f->part, src, error);
 		if (r < 0)
 			break;
-		r = part_open(&f->part, file->place.name, o->cancel);
+		r = part_open(f->part, file->place.name, o->cancel);
 		if (r == 0)
 			r = partial_continue(e, f, src, o, error);
 		else if (r == -ENOENT)
 			r = partial_create(e, f, src, o, error);
 		else
-			partial_fail(e, &f->part, r, error);
+			partial_fail(e, f->part, r, error);
 	}
 	if (r == -EAGAIN)
 		r = error_refuse(error, e->path, EBUSY,
@@ -195,10 +206,57 @@ int partial_open(struct endpoint *e, const struct endpoint *src, mode_t mode,
 	return 0;
 }
 
+int destination_check_part(const struct endpoint *e, const struct part *p,
+			   const struct endpoint *src, struct fcopy_error *error)
+{
+	return partial_refuse_source(e, p, src, error);
+}
+
+int destination_share(struct endpoint *e, struct part *p, struct fcopy_error *error)
+{
+	struct file *file = file_of(e);
+	struct stat st;
+	struct partial *f = calloc(1, sizeof(*f));
+	if (!f)
+		return error_call(error, "malloc", e->path, ENOMEM);
+	f->part = p;
+	e->fd = part_open_data(p, O_RDWR | O_NONBLOCK);
+	int r = e->fd < 0 ? e->fd : fstat(e->fd, &st) < 0 ? -errno : 0;
+	if (r < 0)
+		error_operation(error, "open in its .fcopy-part", "openat", e->path, -r);
+	else if (!S_ISREG(st.st_mode) || st.st_nlink != 1 || !part_is_data(p, &st))
+		r = error_refuse(error, e->path, ESTALE,
+				 "its .fcopy-part is not the one that its shards began",
+				 FCOPY_ADVICE_SHARDS);
+	if (r < 0) {
+		endpoint_close(e);
+		free(f);
+		return r;
+	}
+	file->partial = f;
+	file->keep_part = true;
+	file->mode = p->journal.data.mode;
+	strcpy(file->temporary, PART_DATA);
+	return 0;
+}
+
+int destination_unshare(struct endpoint *e, struct fcopy_error *error)
+{
+	int r = endpoint_close(e);
+	if (file_of(e)->partial)
+		partial_drop(e);
+	return r < 0 ? error_call(error, "close", e->path, -r) : 0;
+}
+
+mode_t destination_new_mode(const struct endpoint *e)
+{
+	return file_of(e)->mode;
+}
+
 int partial_home(const struct endpoint *e)
 {
 	const struct file *f = file_of(e);
-	return f->partial ? f->partial->part.fd : f->place.dir;
+	return f->partial ? f->partial->part->fd : f->place.dir;
 }
 
 off_t partial_begin(struct endpoint *e, off_t size)
@@ -206,16 +264,16 @@ off_t partial_begin(struct endpoint *e, off_t size)
 	struct partial *f = file_of(e)->partial;
 	if (size < 0)
 		return f->known;
-	part_note_run(&f->part, size);
+	part_note_run(f->part, size);
 	return size;
 }
 
 void partial_note(struct endpoint *e, off_t from, off_t to)
 {
 	if (to > from)
-		part_note(&file_of(e)->partial->part, &(struct journal_fact){.kind = JOURNAL_RANGE,
-									     .offset = from,
-									     .length = to - from});
+		part_note(file_of(e)->partial->part, &(struct journal_fact){.kind = JOURNAL_RANGE,
+									    .offset = from,
+									    .length = to - from});
 }
 
 bool partial_keep(struct endpoint *e, off_t size)
@@ -224,20 +282,27 @@ bool partial_keep(struct endpoint *e, off_t size)
 	if (!f->temporary[0] || !f->partial)
 		return false;
 	(void)!ftruncate(e->fd, size); /* best effort: what follows is compared */
-	f->keep_part = part_is_named(&f->partial->part);
+	f->keep_part = part_is_named(f->partial->part);
 	return f->keep_part;
 }
 
 bool partial_is_named(const struct endpoint *e)
 {
-	return part_is_named(&file_of(e)->partial->part);
+	return part_is_named(file_of(e)->partial->part);
 }
 
 /* Closes data before it is removed: NFS renames a file that is open. */
 void partial_drop(struct endpoint *e)
 {
 	struct file *f = file_of(e);
-	struct part *p = &f->partial->part;
+	struct part *p = f->partial->part;
+	if (p != &f->partial->own) { /* of shards */
+		endpoint_close(e);
+		free(f->partial);
+		f->partial = NULL;
+		f->temporary[0] = '\0';
+		return;
+	}
 	const bool moved = !part_is_named(p); /* by somebody else: its name is another one's */
 	const bool removes = !f->keep_part || !f->temporary[0];
 	endpoint_close(e);
@@ -254,9 +319,8 @@ void partial_drop(struct endpoint *e)
 void part_remove(int dir, const char *name)
 {
 	struct part p;
-	struct fcopy_error ignored;
 	part_init(&p, dir, name);
-	if (part_refuse_shared(dir, name, name, &ignored) < 0 || part_open(&p, name, NULL) < 0)
+	if (part_open(&p, name, NULL) < 0)
 		return;
 	if (p.journal.source.tree) {
 		part_close(&p, false);

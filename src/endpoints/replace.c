@@ -70,6 +70,25 @@ static bool owner_waits(const struct endpoint *e)
 	return !file_of(e)->link && geteuid() == 0;
 }
 
+/* Of shards: a commit that was killed may have given data the owner, group, ACL and security label
+ * of a DST that is gone by now. They must not admit users to the copy. */
+static int renew(const struct endpoint *e, struct fcopy_error *error)
+{
+	const char *call;
+	struct endpoint file = {.fd = -1}, *probe = &file;
+	const struct place *new = &file_of(probe)->place;
+	int r = temporary_open_probe(file_of(e)->place.dir, probe, &call);
+	if (r < 0)
+		error_call(error, call, e->path, -r);
+	else if ((r = metadata_keep_owner(e, new, false, error)) < 0 ||
+		 (r = metadata_keep_acl(e, new, false, error)) < 0)
+		error_refuse(error, e->path, -r,
+			     "its .fcopy-part cannot get the owner and ACL of a new file",
+			     FCOPY_ADVICE_SHARDS);
+	temporary_drop(probe);
+	return r;
+}
+
 /* Gives a named temporary file owner and mode, now that it is complete. Earlier, other users could
  * have opened it. */
 static int replace_finish(struct endpoint *e, const struct fcopy_options *options,
@@ -78,7 +97,7 @@ static int replace_finish(struct endpoint *e, const struct fcopy_options *option
 	const bool shard = options->shard.count > 0; /* its owner waits for the commit, too */
 	if (file_of(e)->link)
 		return 0;
-	int r = shard && !file_of(e)->place.exists ? part_renew(e, error) : 0;
+	int r = shard && !file_of(e)->place.exists ? renew(e, error) : 0;
 	if (file_of(e)->place.exists && (owner_waits(e) || shard) &&
 	    !(options->preserve & FCOPY_ATTR_OWNERSHIP))
 		r = metadata_keep_owner(e, &file_of(e)->place, options->force, error);
@@ -129,18 +148,6 @@ static int replace_commit(struct endpoint *e, const struct fcopy_options *option
 		return errno && errno != ENOENT
 			   ? error_call(error, "fstat", e->path, errno)
 			   : error_refuse(error, e->path, ENOENT, PART_REPLACED, FCOPY_ADVICE_NONE);
-	/* The same for shards, whose part is the file. */
-	const char *name = file_of(e)->temporary;
-	if (r == 0 && !file_of(e)->partial && name[0] && !temporary_is_drawn(name)) {
-		call = "stat";
-		r = part_file_is_named(e);
-		if (r == -ENOENT) {
-			file_of(e)->temporary[0] = '\0'; /* the name of another file */
-			file_of(e)->keep_part = false;
-			return error_refuse(error, e->path, ENOENT, PART_REPLACED,
-					    FCOPY_ADVICE_NONE);
-		}
-	}
 	if (r == 0)
 		r = temporary_name(e, options->no_clobber, &call);
 	if (r == ENDPOINT_KEPT) {
@@ -193,12 +200,18 @@ static const char *part_lacks(const struct endpoint *e, const struct fcopy_optio
 {
 	struct storage once = STORAGE_INITIALIZER, *s = file_of(e)->storage;
 	const int dir = file_of(e)->place.dir;
-	if ((options->resume || options->shard.count > 0) && !can_be_named(e))
+	const bool shards = options->shard.count > 0;
+	if (!options->resume && !shards)
+		return NULL;
+	if (!can_be_named(e))
 		return "cannot have a .fcopy-part: " STORAGE_NO_RENAME;
 	s = s ? s : &once;
-	if (options->resume && !storage_can(s, dir, STORAGE_RENAMES_DIRECTORIES))
+	if (shards && (!storage_can(s, dir, STORAGE_RENAMES_DIRECTORIES) ||
+		       !storage_can(s, dir, STORAGE_KEEPS_INODES)))
+		return "cannot be copied in shards: directories cannot be renamed here";
+	if (!storage_can(s, dir, STORAGE_RENAMES_DIRECTORIES))
 		return "cannot be resumed: directories cannot be renamed here";
-	if (options->resume && !storage_can(s, dir, STORAGE_KEEPS_INODES))
+	if (!storage_can(s, dir, STORAGE_KEEPS_INODES))
 		return "cannot be resumed: a renamed directory gets another inode number here";
 	return NULL;
 }
@@ -239,7 +252,7 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 	if (options->shard.count > 0) {
 		file_of(e)->mode = temporary_mode(file_of(e)->place.dir, mode);
 		e->st.st_mode = S_IFREG;
-		return shared_refuse_source(e, src, error);
+		return 0; /* destination_share opens it */
 	}
 	if (options->resume && !options->scratch) {
 		if ((r = partial_open(e, src, mode, options, error)) < 0)

@@ -131,6 +131,15 @@ static size_t journal_text(const struct journal_fact *f, char *text, size_t room
 	case JOURNAL_VERSION_IS:
 		n = snprintf(text, room, "fcopy-part %ju", (uintmax_t)f->number);
 		break;
+	case JOURNAL_SHARDS:
+		journal_escape(f->size ? f->text : "-", f->size ? f->size : 1, path);
+		n = snprintf(text, room, "shards %ju %s", (uintmax_t)f->number, path);
+		break;
+	case JOURNAL_COMMIT:
+		n = snprintf(text, room, "commit %ju %ju %jd %jd.%09ld", (uintmax_t)f->number,
+			     (uintmax_t)s->inode, (intmax_t)s->size, (intmax_t)s->mtime.tv_sec,
+			     s->mtime.tv_nsec);
+		break;
 	case JOURNAL_NAME:
 	case JOURNAL_AGAIN:
 		journal_escape(f->text, f->size, path);
@@ -292,6 +301,22 @@ static void journal_parse_text(struct journal_words *w, struct journal_fact *f,
 	f->text = journal_word(w, &f->size);
 }
 
+static void journal_parse_shards(struct journal_words *w, struct journal_fact *f)
+{
+	f->kind = JOURNAL_SHARDS;
+	f->number = journal_unsigned(w);
+	f->text = journal_word(w, &f->size);
+}
+
+static void journal_parse_commit(struct journal_words *w, struct journal_fact *f)
+{
+	f->kind = JOURNAL_COMMIT;
+	f->number = journal_unsigned(w);
+	f->source.inode = journal_unsigned(w);
+	f->source.size = (off_t)journal_number(w, ' ', 10);
+	f->source.mtime = journal_time(w);
+}
+
 static bool journal_is(const char *word, size_t length, const char *expected)
 {
 	return length == strlen(expected) && memcmp(word, expected, length) == 0;
@@ -333,6 +358,10 @@ void journal_parse(const char *line, size_t length, struct journal_fact *f)
 		journal_parse_data(&w, f);
 	else if (journal_is(word, n, "run"))
 		journal_parse_run(&w, f);
+	else if (journal_is(word, n, "shards"))
+		journal_parse_shards(&w, f);
+	else if (journal_is(word, n, "commit"))
+		journal_parse_commit(&w, f);
 	else if (journal_is(word, n, "flushed"))
 		f->kind = JOURNAL_FLUSHED;
 	else if (journal_is(word, n, "lost"))

@@ -35,6 +35,8 @@ enum journal_kind {
 	JOURNAL_FLUSHED,
 	JOURNAL_LOST,
 	JOURNAL_PRIVATE, /* in a lock: private.h */
+	JOURNAL_SHARDS,
+	JOURNAL_COMMIT,
 };
 
 /* What identifies a source: an edit changes one of these. */
@@ -47,9 +49,10 @@ struct journal_source {
 /* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): in the order of a line */
 struct journal_fact {
 	enum journal_kind kind;
-	uint64_t number;              /* version; options; private: an inode */
-	bool tree;                    /* of source */
-	struct journal_source source; /* of source; of an entry only size and times */
+	uint64_t number; /* version; options; private: an inode; shards; of a commit the sum */
+	bool tree;       /* of source */
+	/* Of source; of an entry only size and times; of a commit inode, size and mtime. */
+	struct journal_source source;
 	struct timespec when; /* an entry: when its source was opened; a run: when it started */
 	uint64_t inode, device, part; /* of data, and the inode of the part */
 	mode_t mode;                  /* that data gets last */
@@ -82,7 +85,7 @@ bool journal_is_recent(const struct journal_source *, const struct timespec *whe
 
 /* What a whole journal says. */
 struct journal {
-	struct journal_fact version, name, source, options, data, run, private;
+	struct journal_fact version, name, source, options, data, run, private, shards, commit;
 	/* Of a file: so many bytes are complete as far as the last run knows, and on the disk. */
 	off_t prefix, flushed_prefix;
 	bool current; /* the writes of the last run are in the page cache */

@@ -120,6 +120,8 @@ static int journal_take(struct journal *j, const struct journal_fact *f, size_t 
 	case JOURNAL_OPTIONS: j->options = *f; break;
 	case JOURNAL_DATA: j->data = *f; break;
 	case JOURNAL_PRIVATE: j->private = *f; break;
+	case JOURNAL_SHARDS: j->shards = *f; break;
+	case JOURNAL_COMMIT: j->commit = *f; break;
 	case JOURNAL_RUN:
 		j->run = *f;
 		j->prefix = j->flushed_prefix = 0;

@@ -3,8 +3,10 @@
  */
 #define _GNU_SOURCE
 #include "part.h"
+#include "io/io.h"
 #include "io/system.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -235,6 +237,20 @@ int part_hide(struct part *p)
 		p->published = false;
 	}
 	return r;
+}
+
+void part_remove_shares(const struct part *p)
+{
+	int fd = io_reopen_directory(p->fd);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d && fd >= 0)
+		close(fd);
+	/* cppcheck-suppress readdirCalled */
+	for (const struct dirent *e; d && (e = readdir(d));)
+		if (strncmp(e->d_name, PART_SHARE, strlen(PART_SHARE)) == 0)
+			unlinkat(p->fd, e->d_name, 0);
+	if (d)
+		closedir(d);
 }
 
 /* NFS renames an open file that is removed: close each one first. The journal goes last: from

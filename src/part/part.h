@@ -6,7 +6,8 @@
  *     NAME.fcopy-part/     a hash in place of NAME if that is too long
  *         data             the file or tree, under construction
  *         journal          what data is a copy of, and what of it is complete: journal.h
- *         lock             locked by the process that uses the part
+ *         lock             locked by the process that uses the part, or that share it
+ *         share.*          what shards add: src/shard/job.c
  *
  * Publish: the directory is made under a hidden name, and gets its own name when its journal has a
  * header: a visible part is always complete. Retire: it is renamed to a hidden name first, and then
@@ -27,6 +28,7 @@
 
 #define PART_DATA    "data"
 #define PART_JOURNAL "journal"
+#define PART_SHARE   "share." /* the names of what shards add begin so */
 #define PART_EXPOSED                                                                               \
 	"other users may reach the unfinished copy: the storage shows another owner or mode than " \
 	"a new directory should have"
@@ -66,6 +68,20 @@ int part_publish(struct part *, int *data);
  * nothing; -EBUSY if another process uses it; or -errno. A part that is not `dst`'s, or that is not
  * safe, is refused. */
 int part_open(struct part *, const char *dst, const volatile int *cancel);
+/* The same for a part that shards of one copy use together: they share the lock, and nothing is
+ * flushed. Also returns -EINPROGRESS: one of them has locked it to commit. */
+int part_join(struct part *, const char *dst, const volatile int *cancel);
+/* Shares the lock of a part that was made and described, and reads its journal. Returns 0;
+ * -EAGAIN if another process has just removed it: it was hidden; or -errno. */
+int part_share(struct part *);
+/* What shards have committed: the journal names what DST became, and data is gone. It is the
+ * receipt by which a late shard recognises the copy. Any other copy may drop it. */
+bool part_is_receipt(const struct part *);
+/* Removes the part of this name if it is a receipt that nobody uses; with older_than, in seconds,
+ * only one of that age. Returns whether it is gone. */
+bool part_drop_receipt(int parent, const char *public, long older_than);
+/* Removes what shards have added. */
+void part_remove_shares(const struct part *);
 /* Opens a part that a killed run of the same copy had begun to retire: it has a hidden name, no
  * data, and a journal that names `dst` and the inode of `committed`. Returns 0, or -ENOENT. */
 int part_open_retired(struct part *, const char *dst, const struct stat *committed,

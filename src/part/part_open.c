@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 #define TRIES     8    /* each fails if another copy commits the part first */
@@ -54,14 +55,14 @@ static int part_open_directory(struct part *p)
 			   FCOPY_ADVICE_REMOVE_PART);
 }
 
-static int part_lock(struct part *p, const volatile int *cancel)
+static int part_lock(struct part *p, int how, const volatile int *cancel)
 {
 	p->lock = openat(p->fd, PRIVATE_LOCK, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (p->lock < 0 && errno == ENOENT)
 		return part_is_named(p) ? part_refuse_old(p, EPERM) : -EAGAIN;
 	if (p->lock < 0)
 		return part_fail(p, "open of its .fcopy-part", errno);
-	int r = private_take_lock(p->lock, LOCK_EX, cancel);
+	int r = private_take_lock(p->lock, how, cancel);
 	if (r == -EWOULDBLOCK)
 		return part_refuse(p, EBUSY, "another fcopy is using its .fcopy-part",
 				   FCOPY_ADVICE_NONE);
@@ -88,7 +89,8 @@ static bool part_flush_data(const struct part *p)
 	return clean;
 }
 
-static int part_read(struct part *p)
+/* flushes: the facts of a run count only if its bytes are on the disk. */
+static int part_read(struct part *p, bool flushes)
 {
 	struct stat st, own;
 	struct journal_fact here;
@@ -105,7 +107,7 @@ static int part_read(struct part *p)
 		return part_refuse(p, EPERM, "its .fcopy-part has the journal of another part",
 				   FCOPY_ADVICE_REMOVE_PART);
 	private_here(p->fd, &here);
-	bool clean = system_has(p->fd, SYSTEM_LOCAL) && part_flush_data(p);
+	bool clean = flushes && system_has(p->fd, SYSTEM_LOCAL) && part_flush_data(p);
 	int r = journal_read(p->log, &p->journal, clean ? part_same_run : NULL, &here);
 	return r < 0 ? part_fail(p, "read of its journal", -r) : 0;
 }
@@ -135,7 +137,31 @@ static int part_check_header(struct part *p, const char *dst)
 	return 0;
 }
 
-int part_open(struct part *p, const char *dst, const volatile int *cancel)
+bool part_is_receipt(const struct part *p)
+{
+	struct stat st;
+	return p->journal.shards.kind && p->journal.commit.kind &&
+	       fstatat(p->fd, PART_DATA, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
+}
+
+/* Only shards continue what shards have begun. */
+static int part_check_shards(struct part *p, bool joins)
+{
+	if (joins && !p->journal.shards.kind)
+		return part_refuse(p, EEXIST, "an earlier copy left its .fcopy-part",
+				   FCOPY_ADVICE_REMOVE_PART);
+	if (joins || !p->journal.shards.kind)
+		return 0;
+	if (!part_is_receipt(p))
+		return part_refuse(p, EBUSY, "its .fcopy-part belongs to a copy in shards",
+				   FCOPY_ADVICE_SHARDS);
+	part_hide(p);
+	part_remove_shares(p);
+	part_close(p, true);
+	return -EAGAIN;
+}
+
+static int part_open_as(struct part *p, const char *dst, bool joins, const volatile int *cancel)
 {
 	int r = -EAGAIN;
 	for (int tries = 0; tries < TRIES && r == -EAGAIN; tries++) {
@@ -143,11 +169,15 @@ int part_open(struct part *p, const char *dst, const volatile int *cancel)
 		if (r == 0)
 			strcpy(p->name, p->public);
 		if (r == 0)
-			r = part_lock(p, cancel);
+			r = part_lock(p, joins ? LOCK_SH : LOCK_EX, cancel);
+		if (r == -EBUSY && joins && part_read(p, false) == 0 && p->journal.shards.kind)
+			r = -EINPROGRESS;
 		if (r == 0)
-			r = part_read(p);
+			r = part_read(p, !joins);
 		if (r == 0)
 			r = part_check_header(p, dst);
+		if (r == 0)
+			r = part_check_shards(p, joins);
 		p->published = r == 0;
 		if (r < 0)
 			part_close(p, false);
@@ -156,6 +186,48 @@ int part_open(struct part *p, const char *dst, const volatile int *cancel)
 		r = part_refuse(p, EBUSY, "another copy has just used its .fcopy-part",
 				FCOPY_ADVICE_NONE);
 	return r;
+}
+
+int part_share(struct part *p)
+{
+	if (flock(p->lock, LOCK_SH | LOCK_NB) < 0 && !private_lacks_locks(errno))
+		return -EAGAIN;
+	if (!private_has_name(p->lock, p->fd, PRIVATE_LOCK))
+		return -EAGAIN;
+	close(p->log);
+	p->log = -1;
+	return part_read(p, false);
+}
+
+int part_open(struct part *p, const char *dst, const volatile int *cancel)
+{
+	return part_open_as(p, dst, false, cancel);
+}
+
+int part_join(struct part *p, const char *dst, const volatile int *cancel)
+{
+	return part_open_as(p, dst, true, cancel);
+}
+
+bool part_drop_receipt(int parent, const char *public, long older_than)
+{
+	struct part p = {.parent = parent, .fd = -1, .lock = -1, .log = -1};
+	struct stat st;
+	snprintf(p.public, sizeof(p.public), "%s", public);
+	bool gone = part_open_directory(&p) == 0;
+	if (gone)
+		strcpy(p.name, p.public);
+	p.lock = gone ? openat(p.fd, PRIVATE_LOCK, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+		      : -1;
+	gone = p.lock >= 0 &&
+	       (flock(p.lock, LOCK_EX | LOCK_NB) == 0 || private_lacks_locks(errno)) &&
+	       part_read(&p, false) == 0 && part_is_receipt(&p) && part_is_named(&p) &&
+	       fstat(p.log, &st) == 0 && time(NULL) - st.st_mtime >= older_than &&
+	       part_hide(&p) == 0;
+	if (gone)
+		part_remove_shares(&p);
+	part_close(&p, gone);
+	return gone;
 }
 
 /* The lock is removed before the journal. */
@@ -167,10 +239,10 @@ static bool part_is_retired(struct part *p, const char *name, const char *dst,
 	p->fd = openat(p->parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (p->fd < 0 || fstat(p->fd, &st) < 0 || !private_is_ours(p->parent, &st, &p->exposed) ||
 	    fstatat(p->fd, PART_DATA, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT ||
-	    part_read(p) < 0 || part_check_header(p, dst) < 0 || !part_is_data(p, committed))
+	    part_read(p, true) < 0 || part_check_header(p, dst) < 0 || !part_is_data(p, committed))
 		return false;
 	bool locked = fstatat(p->fd, PRIVATE_LOCK, &st, AT_SYMLINK_NOFOLLOW) == 0;
-	return !locked || part_lock(p, cancel) == 0;
+	return !locked || part_lock(p, LOCK_EX, cancel) == 0;
 }
 
 int part_open_retired(struct part *p, const char *dst, const struct stat *committed,

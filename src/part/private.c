@@ -10,6 +10,7 @@
 #include "private.h"
 #include "io/io.h"
 #include "io/libc.h"
+#include "io/system.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -268,6 +269,18 @@ static void private_sign(const struct private_directory *p)
 	(void)!write(p->lock, text, size);
 }
 
+/* Was the open directory made before `start`? Then another user has moved it to this name. Only a
+ * local file system has this machine's clock; it rounds down to a tick. */
+static bool private_is_older(int fd, const struct timespec *start)
+{
+	struct statx sx;
+	if (!system_has(fd, SYSTEM_LOCAL) || statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &sx) < 0 ||
+	    !(sx.stx_mask & STATX_BTIME))
+		return false;
+	return sx.stx_btime.tv_sec < start->tv_sec || (sx.stx_btime.tv_sec == start->tv_sec &&
+						       (long)sx.stx_btime.tv_nsec < start->tv_nsec);
+}
+
 /* Apart from everything else in the directory: SMB hides a locked file from readers. Open for
  * writing: NFS needs that. A process that cleans up may have removed the empty directory. */
 static int private_create_lock(struct private_directory *p, const char **call)
@@ -298,6 +311,8 @@ int private_make(struct private_directory *p, int parent, const char **call)
 		*call = "getrandom";
 		if ((r = temporary_draw(p->name)) < 0)
 			break;
+		struct timespec start;
+		clock_gettime(CLOCK_REALTIME_COARSE, &start);
 		*call = "mkdir";
 		if (mkdirat(parent, p->name, 0700) < 0) {
 			r = -errno;
@@ -306,6 +321,8 @@ int private_make(struct private_directory *p, int parent, const char **call)
 			continue;
 		}
 		r = private_open_new(p, call);
+		if (r == 0 && private_is_older(p->fd, &start))
+			r = -ESTALE;
 		if (r == 0)
 			r = private_create_lock(p, call);
 		if (r < 0) {

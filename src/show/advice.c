@@ -37,8 +37,6 @@ void hint_shards(const char *purpose, const char *dst)
 	FILE *f = hint_begin();
 	fprintf(f, "%s, remove ", purpose);
 	message_part(dst);
-	fputs(" and ", f);
-	message_beside(dst, ".fcopy-shards");
 	fputs(" while no shard runs", f);
 	hint_end();
 }

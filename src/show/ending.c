@@ -172,9 +172,9 @@ void ending_stopped(const struct cli *cli, const struct fcopy_report *r, bool in
 void ending_shard(const struct cli *cli, const struct fcopy_error *e, const char *dst)
 {
 	const struct fcopy_shard *s = &cli->copy.shard;
-	/* EBUSY: another process copies this share, or the source has changed. */
-	if (s->count == 0 || e->advice != FCOPY_ADVICE_NONE || e->err == EBUSY || dst[0] == '\0' ||
-	    (cli->quiet && e->err == EINTR))
+	/* EBUSY, EEXIST: another process copies, or the source has changed. */
+	if (s->count == 0 || e->advice != FCOPY_ADVICE_NONE || e->err == EBUSY ||
+	    e->err == EEXIST || dst[0] == '\0' || (cli->quiet && e->err == EINTR))
 		return;
 	if (s->finish && e->err == ENODATA)
 		hint_printf("run each missing share with --shard=I/%u", s->count);

@@ -40,7 +40,7 @@ const char *hint_text(enum fcopy_advice);
 /* hint_cause.c: one that follows from the errno alone. Returns whether it is such an error. */
 bool hint_cause(const struct fcopy_error *);
 void hint_print_path(const struct fcopy_error *);
-/* PURPOSE, remove DST.fcopy-part and DST.fcopy-shards. */
+/* PURPOSE, remove DST.fcopy-part. */
 void hint_shards(const char *purpose, const char *dst);
 
 #endif

@@ -37,7 +37,7 @@ static bool aside_is_shared(struct tree *t, struct directory *d)
 /* Everything else is below a private directory. */
 static bool aside_is_merge(const struct tree *t)
 {
-	return t->atomic && !t->resume && !t->shard;
+	return t->atomic && !t->resume && !t->shared;
 }
 
 bool aside_is_needed(struct tree *t, struct directory *d)

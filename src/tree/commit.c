@@ -98,7 +98,7 @@ static void commit_path(const struct root *r, const char *name, char path[PATH_M
  * that is being removed. */
 static void commit_close_part(struct root *r, bool keep)
 {
-	if (r->part.fd < 0)
+	if (r->part.fd < 0 || r->receipt)
 		return;
 	if (!keep && r->part.published)
 		part_hide(&r->part);
@@ -205,11 +205,11 @@ static int commit_flush(struct root *r)
 	return 0;
 }
 
-/* Another process was faster. If it was a shard, the caller looks at the records again: a client of
- * NFS can have the name cached that another client has just renamed. */
+/* Another process was faster. If the copy is shared, the caller looks at the part again: a client
+ * of NFS can have the name cached that another client has just renamed. */
 static int commit_fail_rename(const struct root *r, int err)
 {
-	if (err == ENOENT && r->tree->shard)
+	if (err == ENOENT && r->tree->shared)
 		return -ENOENT;
 	if (err != EEXIST && err != ENOTEMPTY)
 		return root_fail(r, "rename", err);
@@ -240,7 +240,7 @@ static int commit_check_part(const struct root *r)
 int commit_root(struct root *r, struct directory *d)
 {
 	struct tree *t = r->tree;
-	const bool durable = t->options->copy.fsync || t->shard;
+	const bool durable = t->options->copy.fsync || t->shared;
 	int result = commit_set_attributes(r, d);
 	if (result == 0 && durable)
 		result = commit_flush(r);
@@ -249,7 +249,7 @@ int commit_root(struct root *r, struct directory *d)
 	if (result < 0)
 		return result;
 	double start = io_now();
-	if ((r->part.published || t->shard) && (result = commit_check_part(r)) < 0)
+	if ((r->part.published || t->shared) && (result = commit_check_part(r)) < 0)
 		return result;
 	if (r->temporary[0] && !r->named && (result = commit_move(r)) < 0)
 		return commit_fail_rename(r, -result);

@@ -36,7 +36,6 @@ struct directory *directory_new(struct directory *parent, const char *name, int 
 				.references = 1};
 	memcpy(d->name, name, length + 1);
 	if (parent) {
-		d->hash = hash_add(hash_add(parent->hash, name, length), "/", 1);
 		__atomic_add_fetch(&parent->pending, 1, __ATOMIC_RELAXED);
 		directory_ref(parent);
 	}
@@ -89,7 +88,7 @@ int directory_preserve(struct worker *w, const struct entry *e, int src, int dst
 		       const struct stat *st)
 {
 	const struct fcopy_options *o = &w->tree->options->copy;
-	const bool reused = w->tree->resume || w->tree->shard || w->tree->options->update;
+	const bool reused = w->tree->resume || w->tree->shared || w->tree->options->update;
 	struct metadata_pair pair = {.src = src,
 				     .dst = dst,
 				     .st = st,
@@ -213,14 +212,10 @@ static void directory_complete(struct worker *w, struct directory *d)
 	const bool dry = w->tree->options->dry_run;
 	/* What was there before is no news of a mirror. */
 	const bool listed = d->fresh || !(dry || w->tree->options->update);
-	bool finishes = w->tree->walk == WALK_FINISHES;
-	bool old = d->resumed && !finishes; /* stale names may make the number equal */
-	bool stale = (d->resumed || w->tree->resume) && !tree_stopped(w->tree) &&
+	bool old = d->resumed; /* stale names may make the number equal */
+	bool stale = (old || w->tree->resume) && !tree_stopped(w->tree) &&
 		     (old || !directory_is_exact(d));
-	bool waits = stale && finishes && !w->tree->prunes;
-	if (waits)
-		__atomic_store_n(&w->tree->stale, true, __ATOMIC_RELAXED);
-	else if (stale)
+	if (stale)
 		prune_directory(w, d);
 	if (w->tree->options->delete_extra && !d->fresh && !d->unread && !d->mounted &&
 	    !tree_stopped(w->tree) && (dry || !directory_is_exact(d)))
@@ -228,11 +223,11 @@ static void directory_complete(struct worker *w, struct directory *d)
 	directory_restore_time(w->tree, d);
 	if (!d->parent) /* root.c still needs it */
 		return;
-	if (!tree_stopped(w->tree) && !dry && (finishes ? !waits : !w->tree->shard))
+	if (!tree_stopped(w->tree) && !dry && !w->tree->shared)
 		directory_set_attributes(w, d);
 	if (!tree_stopped(w->tree) && !dry && d->dst >= 0)
 		directory_flush(w, d);
-	if (!tree_stopped(w->tree) && w->tree->walk == WALK_COPIES && listed)
+	if (!tree_stopped(w->tree) && !w->tree->shared && listed)
 		report_directory(w, d);
 }
 

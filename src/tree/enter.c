@@ -30,7 +30,7 @@ static bool is_cycle(const struct directory *d, const struct stat *st)
  * symlink that is followed. */
 static bool is_copy_above(const struct tree *t, const struct directory *d, const struct stat *st)
 {
-	for (; d && t->atomic && !t->shard; d = d->parent)
+	for (; d && t->atomic && !t->shared; d = d->parent)
 		if (d->dst_dev == st->st_dev && d->dst_ino == st->st_ino)
 			return true;
 	return false;
@@ -101,7 +101,7 @@ static int directory_make(struct worker *w, const struct entry *e, const struct 
 		return report_call(w, e, "chmod", entry_dst, -r);
 	fd = directory_open(t, dir, e->as);
 	/* Of an interrupted attempt; never a directory that another shard has made since. */
-	if (fd < 0 && t->shard && (errno == ENOTDIR || errno == ELOOP) &&
+	if (fd < 0 && t->shared && (errno == ENOTDIR || errno == ELOOP) &&
 	    unlinkat(dir, e->as, 0) == 0 && mkdirat(dir, e->as, mode) == 0)
 		fd = directory_open(t, dir, e->as);
 	if (fd < 0 && !*fresh && (errno == ENOTDIR || errno == ELOOP) && t->options->delete_extra &&
@@ -153,11 +153,10 @@ int directory_enter(struct worker *w, const struct entry *e, int fd, const struc
 		close(fd);
 		return report_refusal(w, e, entry_src, ELOOP, "contains itself through a symlink");
 	}
-	const bool compares = t->walk == WALK_COMPARES, finishes = t->walk == WALK_FINISHES;
 	int dst = -1, r = 0;
 	if (t->options->dry_run)
 		r = directory_rehearse(w, e, &dst, &fresh);
-	else if (!compares)
+	else if (!t->lists)
 		r = dst = directory_make(w, e, st, &fresh, false);
 	if (r < 0) {
 		close(fd);
@@ -180,11 +179,11 @@ int directory_enter(struct worker *w, const struct entry *e, int fd, const struc
 	}
 	if (dst >= 0 && t->atomic)
 		directory_note_inode(d, &now);
-	d->fresh = fresh || t->resume || finishes;
+	d->fresh = fresh || t->resume;
 	if (!d->fresh && dst >= 0)
 		d->was = now;
 	w->replaced = !fresh;
-	d->resumed = (!fresh && t->resume) || finishes;
+	d->resumed = !fresh && t->resume;
 	d->mounted = mounted;
 	d->link = link_dest_enter(e->dir, e->name);
 	opened_add(t, d);
@@ -203,10 +202,12 @@ int directory_make_mount_point(struct worker *w, const struct entry *e)
 	int fd = -1, r = 0;
 	if (w->tree->options->dry_run)
 		r = directory_rehearse(w, e, &fd, &fresh);
-	else if (w->tree->walk != WALK_COMPARES)
+	else if (w->tree->lists)
+		r = w->tree->shared->list(w, e, &st);
+	else
 		r = fd = directory_make(w, e, &st, &fresh, false);
 	if (fd >= 0)
 		close(fd);
-	w->sum.directories += r >= 0 && w->tree->walk == WALK_COPIES;
+	w->sum.directories += r >= 0 && !w->tree->lists;
 	return r < 0 ? r : 0;
 }

@@ -45,7 +45,7 @@ static int entry_open_destination(struct worker *w, const struct entry *e, const
 {
 	struct copy *c = &w->copy;
 	struct fcopy_error *error = &w->file.error;
-	if (w->tree->shard || !w->tree->atomic) {
+	if (w->tree->shared || !w->tree->atomic) {
 		int r = created_open(&c->dst, e->dir->dst, e->as, st->st_mode & 0777, entry_dst,
 				     error);
 		if (r != -EEXIST || !w->tree->atomic)
@@ -180,10 +180,25 @@ static bool entry_was_removed(const struct entry *e)
 	return !same || (recent && !rivals_is_listed(e->dir->src, e->name));
 }
 
+/* Is it not what was listed? */
+static bool entry_differs(struct worker *w, const struct entry *e, const struct stat *st)
+{
+	const struct stat *then = e->listed;
+	if (!then || (st && st->st_ino == then->st_ino && st->st_size == then->st_size &&
+		      !((st->st_mode ^ then->st_mode) & S_IFMT) && same_mtime(st, then) &&
+		      st->st_ctim.tv_sec == then->st_ctim.tv_sec &&
+		      st->st_ctim.tv_nsec == then->st_ctim.tv_nsec))
+		return false;
+	__atomic_store_n(&w->tree->differs, true, __ATOMIC_RELAXED);
+	return true;
+}
+
 static int entry_vanished(struct worker *w, const struct entry *e, const char *call)
 {
 	struct fcopy_error error;
 	struct stat st;
+	if (entry_differs(w, e, NULL))
+		return -EALREADY;
 	if (e->follow && fstatat(e->dir->src, e->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    S_ISLNK(st.st_mode))
 		return report_refusal(w, e, entry_src, ENOENT, "is a dangling symlink");
@@ -291,12 +306,6 @@ static int entry_make(struct worker *w, const struct entry *e, int fd, const str
  * never opened: opening it could block, or have an effect on a device. */
 static int entry_copy_inode(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
-	/* shard_claim() found a directory, or nothing, under this name. */
-	if (w->tree->walk != WALK_COPIES) {
-		if (fd >= 0)
-			close(fd);
-		return report_refusal(w, e, entry_src, EBUSY, "changed while it was examined");
-	}
 	w->done.type = st->st_mode & S_IFMT;
 	w->made = (struct identity){.known = false}; /* update_leave may set it */
 	const int left = update_leave(w, e, fd, st);
@@ -353,7 +362,18 @@ static int entry_copy_open(struct worker *w, const struct entry *e, int fd)
 		close(fd);
 		return report_call(w, e, "fstat", entry_src, err);
 	}
+	if (entry_differs(w, e, &st)) {
+		close(fd);
+		return -EALREADY;
+	}
 	source_hide_mode(&st, &w->options);
+	if (S_ISDIR(st.st_mode) && w->tree->lists) {
+		int r = w->tree->shared->list(w, e, &st);
+		if (r == 0)
+			return directory_enter(w, e, fd, &st);
+		close(fd);
+		return r;
+	}
 	if (S_ISDIR(st.st_mode) && w->tree->single) {
 		close(fd);
 		return report_refusal(w, e, entry_src, EISDIR,
@@ -366,8 +386,6 @@ static int entry_copy_open(struct worker *w, const struct entry *e, int fd)
 		close(fd);
 		return entry_copy_inode(w, e, -1, &st);
 	}
-	if (w->tree->shard && w->tree->walk == WALK_COPIES && shard_is_large(w, &st))
-		return shard_copy_range(w, e, fd, &st);
 	return entry_copy_inode(w, e, fd, &st);
 }
 
@@ -414,8 +432,9 @@ static int entry_copy_any(struct worker *w, const struct entry *e)
 	struct stat st;
 	const struct fcopy_tree_options *o = w->tree->options;
 	/* A link needs no permission to read the file. */
+	const bool lists = w->tree->lists;
 	const bool links = (o->link || o->symbolic_link) && o->update != FCOPY_UPDATE_CHANGED;
-	bool opened = (e->type == DT_REG && !links) || e->type == DT_DIR;
+	bool opened = (e->type == DT_REG && !links && !lists) || e->type == DT_DIR;
 	int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (e->follow ? 0 : O_NOFOLLOW);
 	if (strlen(e->name) > NAME_MAX) /* FUSE knows longer ones */
 		return report_call(w, e, "open", entry_src, ENAMETOOLONG);
@@ -428,7 +447,11 @@ static int entry_copy_any(struct worker *w, const struct entry *e)
 			if (fstatat(e->dir->src, e->name, &st,
 				    e->follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
 				return entry_fail(w, e, "stat", errno);
+			if (entry_differs(w, e, &st))
+				return -EALREADY;
 			source_hide_mode(&st, &w->options);
+			if (lists && !S_ISDIR(st.st_mode))
+				return w->tree->shared->list(w, e, &st);
 			if (!S_ISDIR(st.st_mode) && (links || !S_ISREG(st.st_mode)))
 				return entry_copy_inode(w, e, -1, &st);
 		}
@@ -443,17 +466,12 @@ static int entry_copy_any(struct worker *w, const struct entry *e)
 	}
 }
 
-void entry_copy(struct worker *w, const struct entry *e)
+int entry_copy(struct worker *w, const struct entry *e)
 {
 	struct fcopy_progress *progress = w->tree->options->copy.progress;
 	w->entry = e;
 	w->done = (struct done){.action = FCOPY_ACTION_COPIED};
-	uint64_t sum = 0;
-	int r = w->tree->shard ? shard_claim(w, e, &sum) : 0;
-	if (r == 0)
-		r = entry_copy_any(w, e);
-	if (r == -EINPROGRESS) /* it waits for another name of its inode, and comes again */
-		__atomic_sub_fetch(&w->tree->sum, sum, __ATOMIC_RELAXED);
+	int r = entry_copy_any(w, e);
 	w->entry = NULL;
 	if (!(r == 0 && w->replaced))
 		__atomic_store_n(&e->dir->grown, true, __ATOMIC_RELAXED);
@@ -464,6 +482,8 @@ void entry_copy(struct worker *w, const struct entry *e)
 		 !tree_stopped(w->tree))
 		remove_entry(e->dir->dst, e->as); /* no older copy may remain in its place */
 	const enum fcopy_action action = w->done.action;
+	if (w->tree->lists)
+		return r;
 	bool finished = r == 0
 			    ? w->done.type != S_IFDIR
 			    : action == FCOPY_ACTION_UNCHANGED || action == FCOPY_ACTION_VANISHED;
@@ -471,4 +491,5 @@ void entry_copy(struct worker *w, const struct entry *e)
 		report_entry(w, e);
 	if (r != -EINPROGRESS && progress)
 		__atomic_add_fetch(&progress->entries, 1, __ATOMIC_RELAXED);
+	return r;
 }

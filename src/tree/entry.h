@@ -7,7 +7,8 @@
 
 #include "tree.h"
 
-/* Copies one name, whatever it is, and reports it. */
-void entry_copy(struct worker *, const struct entry *);
+/* Copies one name, whatever it is, and reports it. Returns 0, 1 if its copy was left alone, or
+ * -errno; -EINPROGRESS: later. */
+int entry_copy(struct worker *, const struct entry *);
 
 #endif

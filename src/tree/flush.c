@@ -34,7 +34,7 @@ static bool flush_is_blind(const struct statfs *fs)
 bool flush_needs_each(const struct tree *t, int dst)
 {
 	struct statfs fs;
-	return (t->options->copy.fsync || t->shard) && fstatfs(dst, &fs) == 0 &&
+	return (t->options->copy.fsync || t->shared) && fstatfs(dst, &fs) == 0 &&
 	       flush_is_blind(&fs);
 }
 
@@ -69,7 +69,7 @@ int flush_directory(struct tree *t, struct directory *d, const char **call)
 	*call = "fsync";
 	if (t->flush_each)
 		return io_flush_directory(d->dst);
-	bool merges = t->atomic && !t->resume && !t->shard;
+	bool merges = t->atomic && !t->resume && !t->shared;
 	return t->options->copy.fsync && merges ? flush_mount(t, d, call) : 0;
 }
 

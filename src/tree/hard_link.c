@@ -145,12 +145,12 @@ int hard_link_make(struct worker *w, const struct entry *e, const struct stat *s
 	rivals_lock(w->tree);
 	if (r == -EEXIST && rivals_have(w->tree, to, e->as))
 		r = -ENOTUNIQ;
-	if (r == -EEXIST && (w->tree->shard || hard_link_may_replace(w, e, st)))
+	if (r == -EEXIST && (w->tree->shared || hard_link_may_replace(w, e, st)))
 		r = rivals_claim(w->tree, to, e->as) < 0 ? -ENOTUNIQ
 							 : hard_link_replace(w, e, &o, call);
 	rivals_unlock(w->tree);
 	/* A directory of an interrupted attempt. */
-	if (r == -EISDIR && w->tree->shard && remove_entry(to, e->as) == 0)
+	if (r == -EISDIR && w->tree->shared && remove_entry(to, e->as) == 0)
 		r = hard_link_create(&o, to, e->as, call);
 	if (o.fd >= 0)
 		close(o.fd);

@@ -42,7 +42,7 @@ static bool mirror_ends_in(const char *name, const char *suffix)
 bool mirror_is_own(const char *name)
 {
 	return strcmp(name, MARKER) == 0 || temporary_is_drawn(name) ||
-	       mirror_ends_in(name, PART_SUFFIX) || mirror_ends_in(name, ".fcopy-shards");
+	       mirror_ends_in(name, PART_SUFFIX);
 }
 
 /* Returns a descriptor of a directory below fd, or -errno; -EXDEV: it is on another file system, or

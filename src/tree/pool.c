@@ -139,12 +139,12 @@ static void pool_set_options(struct worker *w)
 	*o = t->options->copy;
 	o->progress = NULL;
 	o->shard = (struct fcopy_shard){0}; /* of the tree, not of a file */
-	if (t->shard)
+	if (t->shared)
 		o->force = o->strict = true; /* an existing file is of an earlier attempt */
 	if (!t->single)
 		o->threads = 1; /* the pool's threads copy several files at once instead */
 	/* A new tree is flushed as a whole, but only what is on the disk can be read back. */
-	o->fsync = o->verify || t->flush_each || (o->fsync && t->atomic && !t->shard);
+	o->fsync = o->verify || t->flush_each || (o->fsync && t->atomic && !t->shared);
 	o->notify = report_event;
 	o->user = w;
 }
@@ -164,6 +164,8 @@ void pool_leave(struct worker *w)
 	pthread_mutex_lock(&w->tree->lock);
 	report_add(w->tree->report, &w->sum);
 	pthread_mutex_unlock(&w->tree->lock);
+	if (w->list)
+		w->tree->shared->leave(w);
 	record_leave(w);
 	cached_free(&w->copy);
 	free(w);

@@ -107,17 +107,11 @@ static int root_check_parent(const struct root *r)
 /* Refuses a DST.fcopy-part of an earlier copy, unless it is to be resumed. */
 static int root_check_part(struct root *r)
 {
-	struct fcopy_error error;
 	int result = root_check_part_source(r);
-	if (result < 0 || !part_exists(&r->part))
+	if (result < 0 || r->tree->options->copy.resume || !part_exists(&r->part) ||
+	    part_drop_receipt(r->part.parent, r->part.public, 0))
 		return result;
-	result = part_refuse_shared(r->to->place.dir, r->to->place.name, r->to->path, &error);
-	if (result < 0)
-		report_operand(r->tree, &error);
-	else if (!r->tree->options->copy.resume)
-		result = root_refuse(r, EEXIST, "an earlier copy left its .fcopy-part",
-				     FCOPY_ADVICE_RESUME);
-	return result;
+	return root_refuse(r, EEXIST, "an earlier copy left its .fcopy-part", FCOPY_ADVICE_RESUME);
 }
 
 /* With --inplace, or where directories cannot be renamed, the tree is built under its final name.

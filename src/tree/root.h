@@ -8,12 +8,11 @@
 #include "report.h"
 #include "resume.h"
 
-struct shard_job;
-
 struct root {
 	struct tree *tree;
 	const struct operand *from, *to; /* from->fd: the open source */
 	struct part part;                /* in which a new tree is built; fd -1: none */
+	bool receipt;                    /* ... it stays after the commit, without data */
 	int home;                        /* the directory that holds the unfinished tree */
 	char temporary[NAME_MAX + 1]; /* ... and its name there; empty: the destination existed */
 	mode_t mode;                  /* that the unfinished directory gets last */
@@ -50,10 +49,6 @@ bool inside_by_mount(int src, int dst, bool one_file_system);
 /* flush.c: Is all that was copied below this directory on the disk now? Flushes it if need be. */
 bool flush_all(const struct tree *, int dst);
 
-/* shard_part.c: opens DST.fcopy-part/; creates it only if no shard has recorded it. Returns 0,
- * SHARD_AGAIN if it is gone, or -errno, recorded. */
-int shard_open_part(struct root *, struct shard_job *);
-
 /* home.c: creates the new tree, or opens the one that an earlier run began. */
 int home_open(struct root *);
 /* The same with --resume for a destination that exists, with this stat: the tree of an earlier run
@@ -69,12 +64,5 @@ int commit_root(struct root *, struct directory *);
 int commit_end(struct root *, struct directory *);
 /* Nothing was copied: closes the open directory, and removes it if it is empty. */
 void commit_abort(struct root *);
-
-/* shard.c: the same if several processes copy the operand. Returns 0 also if this process's share
- * is complete and others are not. */
-int shard_root_copy(struct tree *, const struct operand *from, const struct operand *to);
-/* Do records say that shards copy, or have copied, this source to this name? 1, 0, or -errno,
- * reported. */
-int shard_names_copy(struct tree *, const struct operand *from, const struct operand *to);
 
 #endif

@@ -107,7 +107,7 @@ int single_copy_stream(struct tree *t, const struct operand *src)
 	int r = operand_share(&dst, &t->destination);
 	if (r < 0)
 		return tree_fail(t, "fcntl(F_DUPFD)", dst.path, -r);
-	r = copy_operands(src, &dst, &o, &one);
+	r = copy_operands(src, &dst, &o, &one, t->shared ? t->shared->copy_file : NULL);
 	operand_close(&dst);
 	if (r == 0) {
 		t->report->bytes += one.bytes;
@@ -124,7 +124,7 @@ int single_copy_stream(struct tree *t, const struct operand *src)
 		strcpy(t->report->dst, one.dst);
 	if (one.part_kept && !part_make_path(t->report->part, one.dst))
 		t->report->part[0] = '\0';
-	t->committed = r == 0 && (!t->shard || one.committed);
+	t->committed = r == 0 && (!t->shared || one.committed);
 	t->in_place = r < 0 && (one.in_place || (!one.atomic && one.bytes > 0));
 	report_add_steps(t->report, one.step, one.steps);
 	if (r < 0)

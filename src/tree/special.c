@@ -276,7 +276,7 @@ static int special_place(struct worker *w, const struct entry *e, const struct m
 	if (r == -EEXIST)
 		r = special_replace(w, e, m, st, special_in_place(w), call);
 	/* A directory of an interrupted attempt. */
-	if (r == -EISDIR && t->shard && remove_entry(e->dir->dst, e->as) == 0)
+	if (r == -EISDIR && t->shared && remove_entry(e->dir->dst, e->as) == 0)
 		r = special_make(w, e, m, st, false, call);
 	if (r == 0)
 		(void)rivals_claim(t, e->dir->dst, e->as); /* it is new */

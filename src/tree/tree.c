@@ -30,9 +30,9 @@ static int copy_directory(struct tree *t, struct operand *src, const struct oper
 		return tree_fail(t, "open", src->path, errno);
 	int err = fstat(src->fd, &src->place.st) < 0 ? errno : 0;
 	source_hide_mode(&src->place.st, &t->options->copy);
-	int r = err        ? tree_fail(t, "fstat", src->path, err)
-		: t->shard ? shard_root_copy(t, src, to)
-			   : root_copy(t, src, to);
+	int r = err         ? tree_fail(t, "fstat", src->path, err)
+		: t->shared ? t->shared->copy_root(t, src, to)
+			    : root_copy(t, src, to);
 	close(src->fd);
 	src->fd = -1;
 	return r;
@@ -86,7 +86,7 @@ static int find_shared_copy(struct tree *t, struct operand *to, const struct ope
 	if (r < 0)
 		report_operand(t, &error);
 	else
-		r = shard_names_copy(t, src, &itself);
+		r = t->shared->names_copy(t, src, &itself);
 	if (r > 0) {
 		operand_close(to);
 		*to = itself;
@@ -124,7 +124,7 @@ static int check_operand(struct tree *t, const struct operand *src)
 							       .path = src->path,
 							       .reason = "is a directory",
 							       .advice = FCOPY_ADVICE_RECURSIVE});
-	if (t->shard && !directory && src->kind != OPERAND_FILE)
+	if (t->shared && !directory && src->kind != OPERAND_FILE)
 		return tree_refuse(
 		    t, src->path, EINVAL,
 		    "is neither a file nor a directory: it cannot be copied in shards",
@@ -141,7 +141,7 @@ static bool is_copied_alone(const struct tree *t, const struct operand *src)
 	const bool written = dst == OPERAND_STREAM ||
 			     (dst == OPERAND_DEVICE && o->follow == FCOPY_FOLLOW_NEVER);
 	return src->kind == OPERAND_STREAM || (src->kind == OPERAND_DEVICE && !o->recursive) ||
-	       (src->kind == OPERAND_FILE && (t->shard || (written && !o->recursive)));
+	       (src->kind == OPERAND_FILE && (t->shared || (written && !o->recursive)));
 }
 
 static int copy_operand(struct tree *t, struct operand *src)
@@ -160,7 +160,7 @@ static int copy_operand(struct tree *t, struct operand *src)
 		r = operand_check_device(&to, &error);
 	if (r < 0)
 		report_operand(t, &error);
-	else if (t->shard)
+	else if (t->shared)
 		r = find_shared_copy(t, &to, src, itself);
 	else if (t->options->parents)
 		r = parents_make(t, src, &to, itself, &parents);
@@ -258,8 +258,9 @@ static void skip_complete(struct fcopy_tree_options *o)
 	o->checksum = true;
 }
 
-int fcopy_tree(const char *const *src, size_t n, const char *dst,
-	       const struct fcopy_tree_options *options, struct fcopy_tree_report *report)
+int tree_run(const char *const *src, size_t n, const char *dst,
+	     const struct fcopy_tree_options *options, struct fcopy_tree_report *report,
+	     const struct shared_copy *shared)
 {
 	struct fcopy_tree_options own = {.copy.api = FCOPY_API};
 	struct tree t = {.options = &own,
@@ -277,7 +278,7 @@ int fcopy_tree(const char *const *src, size_t n, const char *dst,
 		own = *options;
 	o->fsync |= o->verify;
 	t.io.cancel = o->cancel;
-	t.shard = o->shard.count > 0 || o->shard.finish ? &o->shard : NULL;
+	t.shared = shared;
 	t.threads = o->threads;
 	t.monitor = (struct monitor){
 	    .progress = o->progress, .limit_rate = o->limit_rate, .start = io_now()};

@@ -5,7 +5,7 @@
  *   fcopy_tree -> root (temporary name), commit -> walk (reads directories) -> pool (threads)
  *                                                    |
  *                                                    v
- *               entry (one name) -> links, hard_link, shard_entry, directory, special, resume, copy
+ *               entry (one name) -> links, hard_link, directory, special, resume, copy
  *
  * No file calls one that calls it: an entry that is a directory becomes an item of the pool, which
  * calls walk.c by a pointer.
@@ -58,8 +58,8 @@ struct directory {
 	ino_t dst_ino;
 	struct identity id;   /* of dst, when it is closed in a merge */
 	enum sharing sharing; /* of dst */
-	unsigned present;     /* entries with a copy in dst (--resume, last walk); atomic */
-	uint64_t hash;        /* of its path below the operand, with a final slash; for shards */
+	unsigned present;     /* entries with a copy in dst (--resume); atomic */
+	void *list;           /* of a shared copy: what is copied in it */
 	unsigned pending;     /* items and subdirectories that are not finished; atomic */
 	unsigned references;  /* children and hard links that need the names below; atomic */
 	const char *src_path, *dst_path; /* of an operand: for messages */
@@ -92,10 +92,11 @@ struct item {
 /* One name in a directory. */
 struct entry {
 	struct directory *dir;
-	const char *name;   /* in dir->src */
-	const char *as;     /* in dir->dst */
-	unsigned char type; /* d_type: only a hint */
-	bool follow;        /* a symlink is copied as what it leads to */
+	const char *name;          /* in dir->src */
+	const char *as;            /* in dir->dst */
+	unsigned char type;        /* d_type: only a hint */
+	bool follow;               /* a symlink is copied as what it leads to */
+	const struct stat *listed; /* what it must be; NULL: anything */
 };
 
 /* What was done with the entry at work. */
@@ -116,6 +117,7 @@ struct worker {
 	struct timespec opened;       /* when the source of the file was */
 	char *record;                 /* of record.c */
 	size_t recorded;              /* bytes in it */
+	void *list;                   /* of a shared copy: what it lists */
 	bool tracks; /* note the identity of the copy: another user may exchange it before a link */
 	struct identity made;             /* ... here */
 	struct private_directory aside;   /* of aside.c */
@@ -172,10 +174,18 @@ struct opened {
 	unsigned threads;               /* how many have enough of them */
 };
 
-enum walk {
-	WALK_COPIES,
-	WALK_FINISHES, /* the last walk of shards: checks the copies, and sets attributes */
-	WALK_COMPARES, /* a late retry of a shard: looks at the source alone */
+/* A copy that several processes make: what the room above adds to this one. */
+struct shared_copy {
+	/* Copies the directory that is open as from->fd. Returns 0 also if other processes have not
+	 * finished; or -errno, reported. */
+	int (*copy_root)(struct tree *, const struct operand *from, const struct operand *to);
+	/* Do the processes make, or have they made, a copy of `from` as `to`? 1, 0, or -errno,
+	 * reported. */
+	int (*names_copy)(struct tree *, const struct operand *from, const struct operand *to);
+	int (*copy_file)(struct copy *); /* of copy_operands() */
+	/* While tree->lists: takes an entry that the walk has found; at the end of each worker. */
+	int (*list)(struct worker *, const struct entry *, const struct stat *);
+	void (*leave)(struct worker *);
 };
 
 /* A merge that leaves equal entries alone, and perhaps removes others. */
@@ -214,16 +224,15 @@ struct tree {
 	bool landed;        /* this operand: DST is complete, but a flush after that failed */
 	const char *source; /* this SRC, or NULL */
 	bool unflushed;     /* a single operand made a link or a special file */
-	const struct fcopy_shard *shard; /* NULL: one process makes the copy */
-	enum walk walk;
-	uint64_t sum;           /* of what a shard sees of the source; atomic */
-	bool differs;           /* a copy differs from what markers promise; atomic */
-	bool stale, prunes;     /* names that the source lacks: found (atomic); may be removed */
-	ino_t dst_ino;          /* the directory that is created or merged into */
-	dev_t dst_dev, src_dev; /* src_dev: of the operand */
-	mode_t umask, withheld; /* withheld: of S_IRWXU, from new directories */
-	bool probed, searched;  /* for O_TMPFILE, and for what killed copies left */
-	bool exposed;           /* report_not_private() has reported it; under the lock */
+	const struct shared_copy *shared; /* NULL: one process makes the copy */
+	void *sharing;                    /* its state */
+	bool lists;                       /* the walk copies nothing */
+	bool differs;                     /* an entry is not what was listed; atomic */
+	ino_t dst_ino;                    /* the directory that is created or merged into */
+	dev_t dst_dev, src_dev;           /* src_dev: of the operand */
+	mode_t umask, withheld;           /* withheld: of S_IRWXU, from new directories */
+	bool probed, searched;            /* for O_TMPFILE, and for what killed copies left */
+	bool exposed;                     /* report_not_private() has reported it; under the lock */
 	bool fixed_modes;       /* chmod has no effect in DST: directories get their mode at once */
 	struct storage storage; /* what the file systems of DST can rename */
 	struct links *links;
@@ -246,11 +255,8 @@ struct tree {
  * -errno with the failure reported. */
 int root_copy(struct tree *, const struct operand *from, const struct operand *to);
 
-/* shard_entry.c: does this shard copy it, or its range? Returns 0: yes; -EALREADY: no, the last
- * walk also checks its copy; or -errno, reported. Adds *sum to tree->sum. */
-int shard_claim(struct worker *, const struct entry *, uint64_t *sum);
-/* Is the file shared by ranges? Copies this shard's range; takes fd. Returns 0 or -errno. */
-bool shard_is_large(const struct worker *, const struct stat *);
-int shard_copy_range(struct worker *, const struct entry *, int fd, const struct stat *);
+/* tree.c: fcopy_tree(); shared: NULL if this process makes the whole copy. */
+int tree_run(const char *const *src, size_t n, const char *dst, const struct fcopy_tree_options *,
+	     struct fcopy_tree_report *, const struct shared_copy *shared);
 
 #endif

@@ -73,7 +73,7 @@ load helper
 	demand 0
 	local name
 	for name in b t; do
-		mentions "hint: run the same command again; to give up, remove m/$name.fcopy-part and m/$name.fcopy-shards while no shard runs"
+		mentions "hint: run the same command again; to give up, remove m/$name.fcopy-part while no shard runs"
 	done
 	[ "$(grep -c 'No space left on device' <<<"$stderr")" = 2 ] || { echo "$stderr"; return 1; }
 }

@@ -14,13 +14,21 @@ shards() {
 	done
 }
 
-# listed N: what strace writes to ./trace has begun its Nth call to list records.
-listed() { [ "$(grep -c 'getdents64(' trace)" -ge "$1" ]; }
+# apart STATUS ARG…: as expect, but where there are no locks: a share is a fixed part of the copy.
+apart() {
+	local want=$1
+	need_strace
+	shift
+	run --separate-stderr timeout -s KILL "$HANG" strace -f -qq -o /dev/null -e trace=flock \
+		-e inject=flock:error=ENOLCK "$FCOPY" "$@"
+	demand "$want"
+}
 
 # left_only_receipt NAME: of the job, only the receipt is left.
 left_only_receipt() {
-	absent "$1".fcopy-part
-	local -a left=("$1".fcopy-shards/*)
-	[ ${#left[@]} = 1 ] || { echo "left: ${left[*]}"; return 1; }
-	[[ ${left[0]} == "$1".fcopy-shards/receipt.* ]]
+	[ "$(ls -A "$1".fcopy-part | xargs)" = 'journal lock' ] || { ls -A "$1".fcopy-part; return 1; }
+	grep -q ' commit ' "$1".fcopy-part/journal
 }
+
+# markers NAME: how many chunks of NAME are complete.
+markers() { find "$1".fcopy-part -name 'share.done.*' | wc -l; }

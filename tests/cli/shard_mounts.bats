@@ -25,10 +25,13 @@ on_image() {
 	demand 0
 }
 
-# What the commands use. left: what stands beside DST, without the details of the receipt.
+# What the commands use. left: what stands beside DST. apart: as in shard.bash.
 functions='
-left() { (cd m && find . -maxdepth 2 -path "./dst*" ! -path "./dst/*" | sed "s/receipt.*/receipt/" | sort | xargs); }
-whole="./dst ./dst.fcopy-shards ./dst.fcopy-shards/receipt"
+left() { (cd m && find . -maxdepth 2 -path "./dst*" ! -path "./dst/*" | sort | xargs); }
+whole="./dst ./dst.fcopy-part ./dst.fcopy-part/journal ./dst.fcopy-part/lock"
+apart() {
+	strace -f -qq -o /dev/null -e trace=flock -e inject=flock:error=ENOLCK "$FCOPY" -a -q -j1 "$@"
+}
 all_at_once() {
 	local i pids=()
 	for i in 0 1 2 3; do
@@ -65,21 +68,24 @@ fails() {
 }
 
 @test "two mounts: a second job on DST is refused, and nothing is mixed" {
+	need_strace
 	for fs in ext4 xfs; do
 		on_image $fs "$functions"'
 			head -c 9000001 /dev/urandom >m/src
 			head -c 9000001 /dev/urandom >m/other
 			mkdir -p m/tree/d m/trees/d
 			cp m/src m/tree/d
+			echo one >m/tree/one
+			ln m/tree/one m/tree/two
 			cp m/other m/trees/d/src
-			"$FCOPY" -a --shard=0/2 c0/src c0/dst
+			apart --shard=0/2 c0/src c0/dst
 			fails "begun with N = 2, not 3" "$FCOPY" -a --shard=0/3 c1/src c1/dst
 			fails "begun with another source" "$FCOPY" -a --shard=1/2 c1/other c1/dst
 			"$FCOPY" -a --shard=1/2 c1/src c1/dst
 			cmp m/src m/dst
 			[ "$(left)" = "$whole" ]
 			rm -r m/dst*
-			"$FCOPY" -a --shard=0/2 c0/tree c0/dst
+			apart --shard=0/2 c0/tree c0/dst
 			fails "begun with N = 2, not 3" "$FCOPY" -a --shard=0/3 c1/tree c1/dst
 			fails "begun with another source" "$FCOPY" -a --shard=1/2 c1/trees c1/dst
 			"$FCOPY" -a --shard=1/2 c1/tree c1/dst
@@ -88,32 +94,31 @@ fails() {
 	done
 }
 
-@test "a file or directory with the inode number of a removed part is not taken for the copy" {
-	need flock
+@test "a user replaces the part of root by his own, which has got its inode number: nothing of it is used" {
+	need_strace
+	need python3
+	need setpriv
 	on_image ext4 "$functions"'
 		head -c 3000000 /dev/urandom >m/src
-		mkdir m/tree
-		cp m/src m/tree
-		for source in src tree; do
-			"$FCOPY" -r --shard=0/2 m/$source m/dst
-			# The lock keeps the last shard from committing.
-			flock -s m/dst.fcopy-shards/job.* "$FCOPY" -r --shard=1/2 m/$source m/dst
-			[ ! -e m/dst ]
-			inode=$(stat -c %i m/dst.fcopy-part)
-			rm -r m/dst.fcopy-part
-			for i in {1..64}; do
-				case $source in
-				src) head -c 3000000 /dev/zero >"m/new$i" ;;
-				tree) mkdir "m/new$i" ;;
-				esac
-				[ "$(stat -c %i "m/new$i")" != "$inode" ] || break
-			done
-			mv "m/new$i" m/dst
-			[ "$(stat -c %i m/dst)" = "$inode" ]
-			fails . "$FCOPY" -rT --shard=1/2 m/$source m/dst
-			fails . "$FCOPY" -rT --shard=finish/2 m/$source m/dst
-			rm -r m/dst* m/new* || true
-		done'
+		mkdir m/home
+		chown 65534:65534 m/home
+		apart --shard=0/2 m/src m/home/dst
+		inode=$(stat -c %i m/home/dst.fcopy-part)
+		rm -r m/home/dst.fcopy-part
+		setpriv --reuid 65534 --regid 65534 --clear-groups python3 - m/home "$inode" <<-"END"
+			import os, sys
+			os.chdir(sys.argv[1])
+			for i in range(400):
+			    os.mkdir("new%d" % i, 0o700)
+			    if os.stat("new%d" % i).st_ino == int(sys.argv[2]):
+			        break
+			os.rename("new%d" % i, "dst.fcopy-part")
+			for name in ("journal", "lock", "share.done.0"):
+			    open("dst.fcopy-part/" + name, "w").close()
+			open("dst.fcopy-part/data", "w").write("evil" * 750000)
+		END
+		fails "its .fcopy-part belongs to another user" "$FCOPY" -a --shard=1/2 m/src m/home/dst
+		[ ! -e m/home/dst ]'
 }
 
 @test "a directory with the inode number of a committed tree is not taken for it" {

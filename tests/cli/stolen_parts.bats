@@ -57,8 +57,8 @@ has_bytes() {
 	need flock pgrep
 	local tracer status=0
 	random src 3000000
-	expect 0 --shard=0/2 src dst
-	run --separate-stderr flock -s dst.fcopy-shards/job.* "$FCOPY" --shard=1/2 src dst # marker, no commit
+	apart 0 --shard=0/2 src dst
+	run --separate-stderr flock -s dst.fcopy-part/lock "$FCOPY" --shard=1/2 src dst # marker, no commit
 	absent dst
 	strace -qq -o /dev/null -e trace=fsync -e inject=fsync:delay_enter=2000000:when=1 \
 		"$FCOPY" --shard=finish/2 src dst 2>/dev/null 3>&- &
@@ -80,40 +80,36 @@ has_bytes() {
 	need_strace
 	local late status=0
 	random src 4000000
-	expect 0 --shard=0/2 src dst
-	cp -r dst.fcopy-shards before
-	expect 0 --shard=1/2 src dst
-	cp -n before/* dst.fcopy-shards/ # as if the committer was killed before it cleaned up
+	shards 2
 	: >trace
-	strace -qq -o trace -e trace=getdents64 -e inject=getdents64:delay_enter=3000000:when=2 \
+	strace -qq -o trace -e trace=flock -e inject=flock:delay_enter=3000000:when=1 \
 		"$FCOPY" --shard=1/2 src dst 2>/dev/null 3>&- &
 	late=$!
-	await listed 2
+	await said 'flock(' trace
 	rm dst
-	expect 0 --shard=0/2 src dst
+	apart 0 --shard=0/2 src dst
 	wait $late || status=$?
 	[ $status -le 1 ]
 	expect 0 --shard=1/2 src dst
 	cmp src dst
 }
 
-@test "a large file that becomes a symlink before the last walk: refused, and no attribute of its target" {
+@test "a large file that becomes a symlink before the commit: refused, and no attribute of its target" {
 	need_strace
-	need setfattr getfattr
-	local pid status=0
+	need setfattr getfattr flock
 	mkdir s
 	truncate -s 256M s/big
 	echo x >other
 	setfattr -n user.foreign -v 1 other 2>/dev/null || skip "no extended attributes here"
-	strace -f -qq -o trace -e trace=renameat -e inject=renameat:delay_enter=3000000:when=1 \
+	# After the marker it waits for 3 s.
+	strace -f -qq -o trace -e trace=fsync -e inject=fsync:delay_exit=3000000:when=1 \
 		"$FCOPY" -a -j 1 --shard=0/1 s d 2>err 3>&- &
 	pid=$!
-	marked() { [ -n "$(find d.fcopy-shards -name 'share.0.*' 2>/dev/null)" ]; }
+	marked() { [ -n "$(find d.fcopy-part -name 'share.done.0' 2>/dev/null)" ]; }
 	await marked
-	await said 'renameat(' trace # the last walk is there now, for 3 s
 	mv s/big big.old
 	ln -s ../other s/big
-	wait $pid || status=$?
+	wait $pid && status=0 || status=$?
 	[ $status = 1 ] || { cat err; return 1; }
 	grep -q '^fcopy: s/big: open: Too many levels of symbolic links$' err || { cat err; return 1; }
 	absent d

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Every system call of a shard fails, at each time that it is made. Afterwards DST is absent, old
- * or whole, success means that the marker or DST is there, and a retry of the shards completes the
+ * or whole, success means that DST or a marker is there, and a retry of the shards completes the
  * copy, with nothing left beside it but the receipt.
  */
 #define _GNU_SOURCE
 #include "cases.h"
-#include "copy/shard.h"
+#include "shard/range.h"
 
 #include "fcopy.h"
 
@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <glob.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -24,62 +23,63 @@
 #define FILES 9
 
 enum scene {
-	FIRST,   /* the first of two shards */
-	LAST,    /* the second one, which commits */
+	FIRST,   /* begins the job, and completes it */
 	REPLACE, /* the same where DST exists */
+	JOIN,    /* another process has begun, and failed */
+	COMMIT,  /* everything is marked, but not committed */
 	RETRY,   /* after the commit */
 	NEXT,    /* another source begins after a commit */
 	STALE,   /* the same source, after DST was removed */
 	TREE_FIRST,
-	TREE_LAST,
+	TREE_JOIN,
+	TREE_COMMIT,
 	TREE_RETRY,
 	SCENES
 };
 
-static const char *const scene_names[SCENES] = {"first",      "last",      "replacing",
-						"retry",      "next job",  "stale receipt",
-						"tree first", "tree last", "tree retry"};
+static const char *const scene_names[SCENES] = {
+    "first", "replacing",  "joining",      "committing",      "retry",     "next job",
+    "stale", "tree first", "tree joining", "tree committing", "tree retry"};
 
-static const int storage[] = {EIO, ENOSPC, -1};
-static const int denied[] = {EACCES, EIO, EMFILE, -1};
+static const int full[] = {ENOSPC, -1};
+static const int descriptors[] = {EMFILE, -1};
 static const int input_output[] = {EIO, -1};
-static const int no_locks[] = {ENOLCK, ENOSYS, EOPNOTSUPP, EIO, -1};
-static const int no_flush[] = {EINVAL, EIO, -1};
+static const int no_locks[] = {ENOLCK, EIO, -1};
 static const int no_memory[] = {ENOMEM, -1};
 
-#define ANY     ((1 << SCENES) - 1)
-#define COPIES  (1 << FIRST | 1 << LAST | 1 << REPLACE | 1 << NEXT | 1 << STALE)
-#define COMMITS (1 << LAST | 1 << REPLACE)
-#define TREES   (1 << TREE_FIRST | 1 << TREE_LAST)
+#define FILE_ENDS (1 << FIRST | 1 << COMMIT)
+#define TREE_ENDS (1 << TREE_JOIN | 1 << TREE_COMMIT)
+#define MOST      (FILE_ENDS | TREE_ENDS | 1 << RETRY | 1 << TREE_RETRY | 1 << NEXT)
 
 static const struct row {
 	const char *call;
 	const int *errs;
 	unsigned scenes;
 } rows[] = {
-    {"openat64", denied, ANY},
-    {"open64", denied, ANY & ~(1 << TREE_RETRY)},
-    {"fstat64", input_output, ANY},
-    {"fstatat64", input_output, ANY},
-    {"getdents64", input_output, ANY},
-    {"mkdirat", storage, 1 << FIRST | TREES},
-    {"ftruncate64", storage, 1 << FIRST | 1 << NEXT | 1 << STALE},
-    {"pwrite64", storage, TREES},
-    {"close", storage, COPIES | TREES},
-    {"flock", no_locks, COPIES | TREES},
-    {"fsync", no_flush, COPIES | TREES},
-    {"syncfs", storage, TREES},
-    {"renameat", storage, COMMITS},
-    {"renameat2", storage, 1 << TREE_LAST},
-    {"fchmod", input_output, COMMITS},
-    {"unlinkat", input_output, COMMITS | 1 << NEXT | 1 << STALE | 1 << TREE_LAST},
-    {"calloc", no_memory, ANY},
+    {"openat64", descriptors, MOST},
+    {"open64", descriptors, 1 << FIRST | 1 << COMMIT},
+    {"fstat64", input_output, FILE_ENDS | TREE_ENDS},
+    {"fstatat64", input_output, FILE_ENDS | TREE_ENDS},
+    {"getdents64", input_output, 1 << FIRST | TREE_ENDS},
+    {"mkdirat", full, 1 << FIRST | 1 << TREE_FIRST},
+    {"ftruncate64", full, 1 << FIRST | 1 << STALE},
+    {"pwrite64", full, 1 << TREE_FIRST | 1 << TREE_JOIN},
+    {"close", input_output, FILE_ENDS | TREE_ENDS},
+    {"flock", no_locks, FILE_ENDS | TREE_ENDS | 1 << NEXT},
+    {"fsync", input_output, FILE_ENDS | 1 << REPLACE | TREE_ENDS},
+    {"syncfs", input_output, 1 << TREE_FIRST | 1 << TREE_COMMIT},
+    {"renameat", full, 1 << REPLACE | FILE_ENDS | 1 << TREE_FIRST},
+    {"renameat2", full, 1 << FIRST | 1 << TREE_FIRST | 1 << TREE_COMMIT},
+    {"fchmod", input_output, FILE_ENDS | 1 << TREE_COMMIT},
+    {"unlinkat", input_output, FILE_ENDS | 1 << NEXT | 1 << STALE | 1 << TREE_COMMIT},
+    {"calloc", no_memory, FILE_ENDS | TREE_ENDS},
 };
 
 struct run {
 	const struct row *row;
 	int err;
 	enum scene scene;
+	int nth;
 };
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -139,18 +139,33 @@ static void make_source(bool tree)
 	}
 }
 
+/* Copies share 0, in which this call fails at its nth time. */
+static void copy_faulty(bool tree, const char *call, unsigned n)
+{
+	bool committed;
+	fault_set(call, n, EIO);
+	fault_on();
+	int r = copy_share(tree, 0, &committed);
+	fault_off();
+	if (r == 0 || committed || !fault_seen())
+		fail_msg("with a fault in %s, share 0 did not fail", call);
+}
+
 /* What was done before the calls that fail. */
 static void prepare(enum scene scene)
 {
 	bool tree = is_tree(scene);
 	remove_all("dst");
 	remove_all("dst.fcopy-part");
-	remove_all("dst.fcopy-shards");
 	make_source(tree);
 	if (scene == REPLACE)
 		make_file("dst", 100, DENSE, 9);
-	if (scene != FIRST && scene != TREE_FIRST)
-		must_copy(tree, 0);
+	if (scene == JOIN || scene == TREE_JOIN)
+		copy_faulty(tree, tree ? "syncfs" : "fsync", 1);
+	if (scene == COMMIT)
+		copy_faulty(tree, "renameat", 1);
+	if (scene == TREE_COMMIT)
+		copy_faulty(tree, "syncfs", 2);
 	if (scene == RETRY || scene == NEXT || scene == STALE || scene == TREE_RETRY)
 		must_copy(tree, 1);
 	if (scene == STALE)
@@ -175,11 +190,11 @@ static bool is_whole(bool tree)
 	return true;
 }
 
-/* The names in dst.fcopy-shards, or what begins like prefix. */
-static unsigned count_records(const char *prefix)
+/* The names in dst.fcopy-part that begin like prefix. */
+static unsigned count_names(const char *prefix)
 {
 	unsigned n = 0;
-	DIR *d = opendir("dst.fcopy-shards");
+	DIR *d = opendir("dst.fcopy-part");
 	const struct dirent *e;
 	while (d && (e = readdir(d)))
 		n += e->d_name[0] != '.' && strncmp(e->d_name, prefix, strlen(prefix)) == 0;
@@ -190,27 +205,29 @@ static unsigned count_records(const char *prefix)
 
 static void once(void *arg)
 {
-	const struct run *run = arg;
+	struct run *run = arg;
 	const enum scene scene = run->scene;
 	bool tree = is_tree(scene), committed;
-	bool last = scene == LAST || scene == REPLACE || scene == TREE_LAST;
 	prepare(scene);
+	fault_set(run->row->call, ++run->nth,
+		  run->err); /* again: prepare may have set another one */
 	fault_on();
-	int r = copy_share(tree, last ? 1 : 0, &committed);
+	int r = copy_share(tree, 0, &committed);
 	fault_off();
 	bool old = scene == REPLACE || scene == NEXT;
 	if (committed && !is_whole(tree))
 		fail_msg("reported as committed, and DST is not whole");
 	if (exists("dst") && !is_whole(tree) && !old)
 		fail_msg("DST is torn");
-	if (r == 0 && !committed && (last || count_records("share.") == 0))
-		fail_msg("success without a %s", last ? "commit" : "marker");
+	if (r == 0 && !committed && count_names("share.done.") == 0)
+		fail_msg("success without a marker");
 	must_copy(tree, 0);
-	must_copy(tree, 1);
-	if (!is_whole(tree) || exists("dst.fcopy-part"))
-		fail_msg("after a retry DST is not whole, or the part is left");
-	if (count_records("") != 1 || count_records("receipt.") != 1)
-		fail_msg("%u records are left", count_records(""));
+	if (!is_whole(tree)) /* without locks */
+		must_copy(tree, 1);
+	if (!is_whole(tree) || exists("dst.fcopy-part/data"))
+		fail_msg("after a retry DST is not whole, or its part is left");
+	if (count_names("") != 2 || count_names("journal") != 1 || count_names("lock") != 1)
+		fail_msg("%u names are left in the part", count_names(""));
 }
 
 static void sweep(void **state)
@@ -218,7 +235,7 @@ static void sweep(void **state)
 	const struct errno_case *c = *state;
 	const struct row *row = c->row;
 	for (enum scene scene = FIRST; scene < SCENES; scene++) {
-		struct run run = {row, c->err, scene};
+		struct run run = {row, c->err, scene, 0};
 		if (!(row->scenes & 1u << scene))
 			continue;
 		print_message("# %s\n", scene_names[scene]);
@@ -233,29 +250,17 @@ static void release_lock(void)
 	close(held);
 }
 
-/* Opens the record of the job, and locks it as another process would. */
-static void hold_lock(int lock)
-{
-	glob_t found;
-	need(glob("dst.fcopy-shards/job.*", 0, NULL, &found) == 0);
-	held = open(found.gl_pathv[0], O_RDONLY | O_CLOEXEC);
-	globfree(&found);
-	need(held >= 0 && flock(held, lock | LOCK_NB) == 0);
-}
-
-/* Another process had the exclusive lock at all 126 tries. It releases the lock just before this
- * one looks whether it still has it. */
+/* Another process commits, and had the exclusive lock at all 126 tries. It releases the lock just
+ * before this one tries for the last time. */
 static void lock_is_released_after_last_try(void **state)
 {
 	bool committed;
 	(void)state;
-	prepare(LAST);
-	hold_lock(LOCK_SH);
-	must_copy(false, 1);
-	release_lock();
-	hold_lock(LOCK_EX);
+	prepare(COMMIT);
+	held = open("dst.fcopy-part/lock", O_RDONLY | O_CLOEXEC);
+	need(held >= 0 && flock(held, LOCK_EX | LOCK_NB) == 0);
 	fault_before(release_lock);
-	fault_set("flock", 127, 0);
+	fault_set("flock", 126, 0);
 	fault_on();
 	int r = copy_share(false, 0, &committed);
 	fault_off();
@@ -270,10 +275,9 @@ static void ranges_cover_the_largest_files(void **state)
 	for (off_t size = INT64_MAX - ((off_t)2 << 20); size > 0 && size < INT64_MAX - 400000;
 	     size += 400000)
 		for (unsigned n = 1; n <= FCOPY_SHARDS_MAX; n = 2 * n + 1) {
-			const struct fcopy_shard shard = {.count = n};
 			off_t at = 0, start, end;
 			for (unsigned i = 0; i < n; i++, at = end) {
-				shard_range(&shard, i, size, &start, &end);
+				range_of(n, i, size, &start, &end);
 				assert_int_equal(start, at);
 				assert_true(end > start);
 			}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT
+ * Chunks: which are listed, claimed and complete. A claim is a lock on share.claim.K, so that it
+ * ends with its process. Where there are no locks, chunk K is that of share K modulo N.
+ */
+#define _GNU_SOURCE
+#include "job.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#define FLUSH_SECONDS 5 /* what a kill costs: so much work, and the chunk at work */
+
+void job_chunk_name(char name[JOB_NAME], const char *kind, unsigned chunk)
+{
+	snprintf(name, JOB_NAME, PART_SHARE "%s.%u", kind, chunk);
+}
+
+void job_refresh(int dir)
+{
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+}
+
+int job_create(const struct job *j, const char *name, bool *again)
+{
+	const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	int fd = openat(j->part.fd, name, flags | O_CREAT | O_EXCL, 0600);
+	*again = fd < 0 && errno == EEXIST;
+	/* A umask or a default ACL may withhold a right of the owner, who locks the file. */
+	if (fd >= 0)
+		(void)!fchmod(fd, 0600);
+	else if (*again)
+		fd = openat(j->part.fd, name, flags);
+	return fd < 0 ? job_fail(j, "open in its .fcopy-part", "openat", errno) : fd;
+}
+
+static int job_grow(struct job *j, unsigned chunk)
+{
+	unsigned room = j->room ? j->room : 64;
+	while (room <= chunk)
+		room *= 2;
+	if (room == j->room)
+		return 0;
+	unsigned char *done = realloc(j->done, room);
+	if (!done)
+		return job_fail(j, NULL, "malloc", ENOMEM);
+	memset(done + j->room, CHUNK_OPEN, room - j->room);
+	j->done = done;
+	j->room = room;
+	return 0;
+}
+
+static void job_note_done(struct job *j, unsigned chunk)
+{
+	j->complete += j->done[chunk] != CHUNK_DONE;
+	j->done[chunk] = CHUNK_DONE;
+}
+
+/* The list is complete: "chunks sum". */
+static int job_read_end(struct job *j)
+{
+	char text[64];
+	uintmax_t sum;
+	unsigned chunks;
+	int fd = j->listed
+		     ? -1
+		     : openat(j->part.fd, PART_SHARE "end", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return j->listed || errno == ENOENT
+			   ? 0
+			   : job_fail(j, "open in its .fcopy-part", "openat", errno);
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	if (sscanf(text, "%u %jx\n", &chunks, &sum) != 2 || text[n - 1] != '\n')
+		return job_refuse_part(j, "its .fcopy-part has a damaged list");
+	j->chunks = chunks;
+	j->sum = sum;
+	j->listed = true;
+	return chunks ? job_grow(j, chunks - 1) : 0;
+}
+
+/* After the list is complete, only markers count that belong to it. */
+static int job_read_name(struct job *j, const char *name)
+{
+	const size_t prefix = sizeof(PART_SHARE "done.") - 1;
+	char *end;
+	if (strncmp(name, PART_SHARE "done.", prefix) != 0)
+		return 0;
+	unsigned long k = strtoul(name + prefix, &end, 10);
+	if (*end || k >= 1ul << 30 || (j->listed && k >= j->chunks))
+		return 0;
+	int r = job_grow(j, (unsigned)k);
+	if (r == 0)
+		job_note_done(j, (unsigned)k);
+	return r;
+}
+
+int job_look(struct job *j)
+{
+	_Alignas(8) char names[32768];
+	ssize_t n = 0;
+	int r = job_read_end(j), dir = io_reopen_directory(j->part.fd);
+	if (dir < 0)
+		return job_fail(j, "open of its .fcopy-part", "openat", -dir);
+	if (r == 0 && j->chunks > 0)
+		r = job_grow(j, j->chunks - 1);
+	while (r == 0 && (n = getdents64(dir, names, sizeof(names))) > 0)
+		for (ssize_t at = 0; r == 0 && at < n;) {
+			const struct dirent64 *d = (const void *)(names + at);
+			r = job_read_name(j, d->d_name);
+			at += d->d_reclen;
+		}
+	int err = errno;
+	close(dir);
+	return n < 0 ? job_fail(j, "list of its .fcopy-part", "getdents64", err) : r;
+}
+
+static bool job_has(const struct job *j, const char *kind, unsigned chunk)
+{
+	char name[JOB_NAME];
+	job_chunk_name(name, kind, chunk);
+	return faccessat(j->part.fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Of a list that is not complete: how many chunks it has. */
+static int job_count_chunks(struct job *j)
+{
+	if (j->listed)
+		return 0;
+	job_refresh(j->part.fd);
+	int r = job_read_end(j);
+	while (r == 0 && !j->listed && job_has(j, "list", j->chunks))
+		r = job_grow(j, j->chunks++);
+	return r;
+}
+
+/* Returns 1 if this process has the chunk now, 0, or -errno. */
+static int job_try_claim(struct job *j, unsigned chunk, bool *again)
+{
+	char name[JOB_NAME];
+	job_chunk_name(name, "claim", chunk);
+	int fd = job_create(j, name, again);
+	if (fd < 0)
+		return fd;
+	const bool taken = j->locks && flock(fd, LOCK_EX | LOCK_NB) < 0 &&
+			   !private_lacks_locks(errno);
+	if (taken && errno != EWOULDBLOCK) {
+		int err = errno;
+		close(fd);
+		return job_fail(j, "lock of a chunk", "flock", err);
+	}
+	if (!taken && job_has(j, "done", chunk))
+		job_note_done(j, chunk);
+	else
+		j->busy |= taken;
+	if (taken || j->done[chunk] != CHUNK_OPEN) {
+		close(fd);
+		return 0;
+	}
+	j->done[chunk] = CHUNK_MINE;
+	j->claim[j->claims++] = (struct job_claim){.chunk = chunk, .fd = fd};
+	return 1;
+}
+
+/* First those of its own share, so that the processes rarely meet. */
+int job_claim(struct job *j, unsigned *chunk, bool *again)
+{
+	const unsigned n = j->shard.count;
+	int r = job_count_chunks(j);
+	j->busy = false;
+	for (int pass = 0; r == 0 && pass < (j->locks ? 2 : 1); pass++)
+		for (unsigned k = pass ? 0 : j->shard.index;
+		     r == 0 && k < j->chunks && j->claims < JOB_CLAIMS; k += pass ? 1 : n) {
+			if (j->done[k] == CHUNK_OPEN && (!pass || k % n != j->shard.index))
+				r = job_try_claim(j, k, again);
+			*chunk = k;
+		}
+	return r;
+}
+
+void job_claim_ends(struct job *j, unsigned chunk, bool complete)
+{
+	for (unsigned i = 0; i < j->claims; i++)
+		if (j->claim[i].chunk == chunk)
+			j->claim[i].complete = complete;
+	if (!complete)
+		j->done[chunk] = CHUNK_FAILED;
+}
+
+bool job_must_mark(const struct job *j)
+{
+	return j->claims >= JOB_MARK || io_now() - j->flushed > FLUSH_SECONDS;
+}
+
+void job_before_flush(struct job *j)
+{
+	for (unsigned i = 0; i < j->claims; i++)
+		j->claim[i].flushed = j->claim[i].complete;
+}
+
+/* The part's name, and its other files, must be on the disk before a marker. */
+int job_mark(struct job *j)
+{
+	char name[JOB_NAME];
+	bool again;
+	unsigned left = 0;
+	int fd, r = 0;
+	if (j->complete == 0 && !j->synced) {
+		int parent = openat(j->parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		r = parent < 0 ? -errno : io_flush_directory(parent);
+		if (parent >= 0)
+			close(parent);
+		if (r == 0 && (r = io_flush_directory(j->part.fd)) == 0 && j->part.log >= 0)
+			r = fdatasync(j->part.log) < 0 ? -errno : 0;
+		if (r < 0)
+			return job_fail(j, "fsync of the directory", "fsync", -r);
+	}
+	for (unsigned i = 0; r == 0 && i < j->claims; i++) {
+		if (!j->claim[i].flushed)
+			continue;
+		job_chunk_name(name, "done", j->claim[i].chunk);
+		fd = job_create(j, name, &again);
+		r = fd < 0          ? fd
+		    : close(fd) < 0 ? job_fail(j, "create of a marker", "close", errno)
+				    : 0;
+	}
+	if (r == 0 && (r = io_flush_directory(j->part.fd)) < 0)
+		return job_fail(j, "fsync of the directory", "fsync", -r);
+	if (r < 0)
+		return r;
+	for (unsigned i = 0; i < j->claims; i++) {
+		const struct job_claim c = j->claim[i];
+		if (!c.flushed) {
+			j->claim[left++] = c;
+			continue;
+		}
+		job_note_done(j, c.chunk);
+		close(c.fd);
+	}
+	j->claims = left;
+	j->flushed = io_now();
+	return 0;
+}
+
+void job_release(struct job *j)
+{
+	for (unsigned i = 0; i < j->claims; i++) {
+		if (j->done[j->claim[i].chunk] == CHUNK_MINE)
+			j->done[j->claim[i].chunk] = CHUNK_OPEN;
+		close(j->claim[i].fd);
+	}
+	j->claims = 0;
+}
+
+/* Without locks nobody can tell whether the process that lists lives: the symlink says whose share
+ * it is, and only that share lists again. */
+static int job_claim_list_unlocked(struct job *j)
+{
+	char own[16], holder[16];
+	snprintf(own, sizeof(own), "%u", j->shard.index);
+	if (symlinkat(own, j->part.fd, PART_SHARE "lister") < 0 && errno != EEXIST)
+		return j->shard.index == 0; /* there are no symlinks, either */
+	ssize_t n = readlinkat(j->part.fd, PART_SHARE "lister", holder, sizeof(holder) - 1);
+	holder[n > 0 ? n : 0] = '\0';
+	return strcmp(own, holder) == 0;
+}
+
+int job_claim_list(struct job *j, int *fd)
+{
+	bool again;
+	*fd = -1;
+	if (!j->locks)
+		return job_claim_list_unlocked(j);
+	*fd = job_create(j, PART_SHARE "claim." JOB_LISTER, &again);
+	if (*fd < 0)
+		return *fd;
+	if (flock(*fd, LOCK_EX | LOCK_NB) == 0 || private_lacks_locks(errno))
+		return 1;
+	int err = errno;
+	close(*fd);
+	*fd = -1;
+	return err == EWOULDBLOCK ? 0 : job_fail(j, "lock of the list", "flock", err);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT
+ * The first state of job.c: finds the part of the job, makes it, or recognises a receipt.
+ */
+#define _GNU_SOURCE
+#include "endpoints/error.h"
+#include "job.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+int job_init(struct job *j)
+{
+	j->part.fd = j->part.lock = j->part.log = -1;
+	/* The commit closes the caller's descriptor. */
+	j->parent = openat(j->parent, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (j->parent < 0)
+		return job_fail(j, NULL, "openat", errno);
+	part_init(&j->part, j->parent, j->name);
+	return 0;
+}
+
+void job_leave(struct job *j)
+{
+	job_release(j);
+	part_close(&j->part, false);
+	part_init(&j->part, j->parent, j->name);
+	j->listed = !j->tree;
+	j->chunks = j->tree ? 0 : j->shard.count;
+	j->complete = 0;
+	if (j->done)
+		memset(j->done, CHUNK_OPEN, j->room);
+}
+
+void job_free(struct job *j)
+{
+	if (j->parent < 0)
+		return;
+	job_leave(j);
+	close(j->parent);
+	free(j->done);
+	j->parent = -1;
+	j->done = NULL;
+}
+
+void job_birth(int dir, const char *name, struct stat *st)
+{
+	struct statx sx;
+	const int flags = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH;
+	st->st_mtim = (struct timespec){0};
+	if (statx(dir, name, flags, STATX_BTIME, &sx) == 0 && sx.stx_mask & STATX_BTIME)
+		st->st_mtim = (struct timespec){sx.stx_btime.tv_sec, sx.stx_btime.tv_nsec};
+}
+
+static int job_look_at_destination(struct job *j)
+{
+	job_refresh(j->parent);
+	j->exists = fstatat(j->parent, j->name, &j->dst, AT_SYMLINK_NOFOLLOW) == 0;
+	if (!j->exists && errno != ENOENT)
+		return job_fail(j, NULL, "stat", errno);
+	if (j->exists && j->tree)
+		job_birth(j->parent, j->name, &j->dst);
+	return 0;
+}
+
+/* Not every client of a network file system may know when a directory was created. */
+static bool job_fits_destination(const struct job *j)
+{
+	const struct journal_source *c = &j->part.journal.commit.source;
+	const struct timespec *t = &j->dst.st_mtim;
+	if (!j->exists || c->inode != j->dst.st_ino)
+		return false;
+	const bool same = c->mtime.tv_sec == t->tv_sec && c->mtime.tv_nsec == t->tv_nsec;
+	if (j->tree)
+		return same || c->mtime.tv_sec == 0 || t->tv_sec == 0;
+	return same && c->size == j->dst.st_size;
+}
+
+/* changed: it is the same job, if the size and mtime of the source do not count. */
+static bool job_is_same(const struct job *j, bool *changed)
+{
+	const struct journal *of = &j->part.journal;
+	const struct journal_source *s = &of->source.source;
+	const char *job = j->shard.job;
+	char name[JOURNAL_PATH];
+	const size_t length = job ? journal_escape(job, strlen(job), name) : 0;
+	const bool named = !job || (of->shards.size == length &&
+				    memcmp(of->shards.text, name, length) == 0);
+	*changed = named && of->source.tree == j->tree && of->options.number == j->agreed &&
+		   of->shards.number == j->shard.count && s->inode == j->source->st_ino;
+	return *changed && s->mtime.tv_sec == j->source->st_mtim.tv_sec &&
+	       s->mtime.tv_nsec == j->source->st_mtim.tv_nsec &&
+	       (j->tree || s->size == j->source->st_size);
+}
+
+/* The process that renamed may have died before it flushed the directory, or cleaned up. */
+static int job_confirm(struct job *j)
+{
+	int parent = openat(j->parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = parent < 0 ? -errno : io_flush_directory(parent);
+	if (parent >= 0)
+		close(parent);
+	if (r < 0)
+		return job_fail(j, "fsync of the directory", "fsync", -r);
+	part_remove_shares(&j->part);
+	return JOB_COMMITTED;
+}
+
+/* What was committed before, by this job or by another one. */
+static int job_check_receipt(struct job *j)
+{
+	bool changed;
+	const bool same = job_is_same(j, &changed), fits = job_fits_destination(j);
+	if (same && (fits || j->joined)) { /* an NFS client may not see DST yet */
+		j->sum = j->part.journal.commit.number;
+		return job_confirm(j);
+	}
+	if (j->tree && fits && changed)
+		return job_refuse_change(j);
+	int r = j->work->check(j);
+	if (r < 0 || j->shard.finish)
+		return r < 0 ? r : job_refuse_missing(j);
+	char public[NAME_MAX + 1];
+	strcpy(public, j->part.public);
+	job_leave(j);
+	part_drop_receipt(j->parent, public, 0);
+	return JOB_AGAIN;
+}
+
+/* Makes the part, and leaves it open. */
+static int job_begin(struct job *j)
+{
+	struct part *p = &j->part;
+	const char *call = NULL, *job = j->shard.job ? j->shard.job : "";
+	mode_t mode;
+	int r = j->work->check(j);
+	if (r < 0 || j->shard.finish)
+		return r < 0 ? r : job_refuse_missing(j);
+	if ((r = part_make(p)) < 0)
+		return job_fail_part(j, r);
+	r = part_can_move(p);
+	int data = r < 0 ? -1 : j->work->make(j, p->fd, &mode, &call);
+	if (r == 0 && data < 0)
+		r = part_fail(p, call, -data);
+	if (r == 0)
+		r = part_describe(p, j->name, j->source, j->agreed, data, mode);
+	part_note(p, &(struct journal_fact){.kind = JOURNAL_SHARDS,
+					    .number = j->shard.count,
+					    .text = job,
+					    .size = strlen(job)});
+	if (r == 0 && p->lost)
+		r = part_fail(p, "write", ENOSPC);
+	if (r == 0 && (r = part_share(p)) == 0)
+		r = part_publish(p, &data);
+	if (r == 0) /* it may have been locked again */
+		(void)!flock(p->lock, LOCK_SH | LOCK_NB);
+	const bool others = r == -EAGAIN || r == -EEXIST || r == -ENOTEMPTY || r == -ENOTDIR;
+	if (r < 0 && !others)
+		job_fail_part(j, r);
+	if (data >= 0)
+		close(data);
+	if (r == 0)
+		return 0;
+	if (data >= 0)
+		j->work->remove(j);
+	part_close(p, true);
+	part_init(p, j->parent, j->name);
+	return others ? JOB_AGAIN : r;
+}
+
+int job_enter(struct job *j)
+{
+	bool changed;
+	job_leave(j);
+	int r = job_look_at_destination(j);
+	if (r < 0)
+		return r;
+	if (!part_exists(&j->part)) {
+		if ((r = job_begin(j)) != 0)
+			return r;
+	} else {
+		do
+			r = part_join(&j->part, j->name, j->options->cancel);
+		while (r == -EINPROGRESS);
+		if (r < 0)
+			return r == -ENOENT ? JOB_AGAIN : job_fail_part(j, r);
+	}
+	if (part_is_receipt(&j->part))
+		return job_check_receipt(j);
+	if (!job_is_same(j, &changed))
+		return job_refuse_other(j);
+	if (j->tree && j->exists && !j->finds && (r = j->work->check(j)) < 0)
+		return r;
+	j->locks = flock(j->part.lock, LOCK_SH | LOCK_NB) == 0 || !private_lacks_locks(errno);
+	if (!j->locks)
+		job_warn_unlocked(j);
+	j->joined = true;
+	j->flushed = io_now();
+	return job_look(j);
+}
+
+int job_exists(struct job *j)
+{
+	bool changed = false;
+	j->finds = true;
+	int r = job_look_at_destination(j);
+	if (r < 0 || !part_exists(&j->part))
+		return r;
+	do
+		r = part_join(&j->part, j->name, j->options->cancel);
+	while (r == -EINPROGRESS);
+	const bool same = r == 0 && job_is_same(j, &changed);
+	const bool fits = changed && part_is_receipt(&j->part) && job_fits_destination(j);
+	j->finds = false;
+	job_leave(j);
+	return same ? 1 : fits ? 2 : 0;
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT
+ * The commit of a tree: everything that one process has to do when all chunks are complete.
+ */
+#define _GNU_SOURCE
+#include "endpoints/error.h"
+#include "tree.h"
+#include "tree/directory.h"
+#include "tree/entry.h"
+#include "tree/flush.h"
+#include "tree/hard_link.h"
+#include "tree/opened.h"
+#include "tree/permissions.h"
+#include "tree/pool.h"
+#include "tree/report.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Work for the pool: lines [at, end) of a chunk, or of the directories. */
+struct finish {
+	struct shard_tree *shard;
+	void (*run)(struct worker *, struct directory *, const struct listed *, unsigned count);
+	const struct listed *line;
+	size_t count;
+	bool each; /* an item for each line; otherwise for each directory */
+};
+
+/* A directory that was listed; its path is of the chunk's text, which is kept. */
+struct finish_directories {
+	struct listed *line; /* name: the whole path */
+	size_t count, room;
+};
+
+static void finish_item(struct worker *w, const struct item *item)
+{
+	struct finish *f = item->dir->list;
+	if (item->count > 0) {
+		f->run(w, item->dir, &f->line[item->first], item->count);
+		path_free(item->dir);
+		return;
+	}
+	for (size_t at = 0, end; at < f->count && !tree_stopped(w->tree); at = end) {
+		for (end = at + 1;
+		     !f->each && end < f->count && f->line[end].dir == f->line[at].dir;)
+			end++;
+		const struct listed *l = &f->line[at];
+		struct directory *d = path_directory(f->shard, f->each ? l->name : l->dir, &l->st);
+		if (!d) {
+			tree_stop(w->tree, ENOMEM);
+			return;
+		}
+		d->list = f;
+		pool_push(w, (struct item){
+				 .dir = d, .first = (unsigned)at, .count = (unsigned)(end - at)});
+	}
+	pool_wake(w->tree);
+}
+
+/* Runs f->run with all threads. Returns 0, or -errno, reported. */
+static int finish_run(struct finish *f)
+{
+	struct shard_tree *s = f->shard;
+	struct tree *t = s->root.tree;
+	const uint64_t failures = t->failures;
+	struct directory *feed = path_top(s);
+	if (!feed)
+		return job_fail(&s->job, NULL, "malloc", ENOMEM);
+	feed->list = f;
+	opened_start(t, feed);
+	pool_run(t, feed, finish_item);
+	path_free(feed);
+	if (tree_stopped(t))
+		return t->stop ? t->stop : -EINTR;
+	return t->failures > failures ? -EIO : 0;
+}
+
+/* A large file gets its attributes when all its ranges are complete. */
+static int finish_large(struct worker *w, struct directory *d, const struct listed *l)
+{
+	const struct entry e = {.dir = d,
+				.name = l->name,
+				.as = l->name,
+				.follow = w->tree->options->follow == FCOPY_FOLLOW_ALWAYS};
+	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	/* First: it changes errno. */
+	mode_t extra = 0600 & ~(l->st.st_mode & permissions_left(w->tree, d->dst));
+	struct stat now;
+	int src = openat(d->src, e.name, flags | (e.follow ? 0 : O_NOFOLLOW));
+	int dst = src < 0 ? -1 : openat(d->dst, e.as, flags | O_NOFOLLOW);
+	int r = 0;
+	if (dst < 0)
+		r = report_call(w, &e, "open", src < 0 ? entry_src : entry_dst, errno);
+	else if (fstat(dst, &now) < 0)
+		r = report_call(w, &e, "fstat", entry_dst, errno);
+	else if (extra && fchmod(dst, now.st_mode & 07777 & ~extra) < 0)
+		r = report_call(w, &e, "fchmod", entry_dst, errno);
+	if (r == 0)
+		r = directory_preserve(w, &e, src, dst, &l->st);
+	if (r == 0 && w->tree->flush_each && fsync(dst) < 0)
+		r = report_call(w, &e, "fsync", entry_dst, errno);
+	if (src >= 0)
+		close(src);
+	if (dst >= 0)
+		close(dst);
+	return r;
+}
+
+/* Are the copies there that the markers promise? */
+static void finish_check(struct worker *w, struct directory *d, const struct listed *l,
+			 unsigned count)
+{
+	const struct shard_tree *s = ((struct finish *)d->list)->shard;
+	struct stat st;
+	int r = path_open(s, w, d, l->dir, false);
+	for (unsigned i = 0; r == 0 && i < count; i++, l++) {
+		const bool there = fstatat(d->dst, l->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+		if (!there && errno != ENOENT) {
+			r = report_call(w,
+					&(struct entry){.dir = d, .name = l->name, .as = l->name},
+					"stat", entry_dst, errno);
+			break;
+		}
+		if (!there || (st.st_mode ^ l->st.st_mode) & S_IFMT ||
+		    (S_ISREG(st.st_mode) && st.st_size != l->st.st_size))
+			__atomic_store_n(&w->tree->doubtful, true, __ATOMIC_RELAXED);
+		else if (l->kind == 'r' && l->first == 0)
+			r = finish_large(w, d, l);
+	}
+}
+
+/* A directory gets its attributes after everything below it. */
+static void finish_directory(struct worker *w, struct directory *d, const struct listed *l,
+			     unsigned count)
+{
+	const struct shard_tree *s = ((struct finish *)d->list)->shard;
+	struct stat now;
+	(void)count;
+	if (l->st.st_ino == 0) { /* a mount of another user */
+		w->sum.directories++;
+		return;
+	}
+	if (path_open(s, w, d, l->name, false) < 0)
+		return;
+	if (fstat(d->src, &now) < 0) {
+		report_call(w, &(struct entry){.dir = d, .name = "", .as = ""}, "fstat", entry_src,
+			    errno);
+		return;
+	}
+	source_hide_mode(&now, &w->options);
+	if (now.st_ino != l->st.st_ino || now.st_mode != l->st.st_mode ||
+	    now.st_uid != l->st.st_uid || now.st_gid != l->st.st_gid)
+		__atomic_store_n(&w->tree->differs, true, __ATOMIC_RELAXED);
+	d->fresh = d->resumed = true;
+	const uint64_t failures = w->tree->failures;
+	directory_set_attributes(w, d);
+	if (w->tree->flush_each && io_flush_directory(d->dst) < 0)
+		report_call(w, &(struct entry){.dir = d, .name = "", .as = ""}, "fsync", entry_dst,
+			    errno);
+	if (w->tree->failures == failures)
+		report_directory(w, d);
+}
+
+static unsigned finish_depth(const char *path)
+{
+	unsigned n = 0;
+	for (; *path; path++)
+		n += *path == '/';
+	return n;
+}
+
+static int finish_compare_depth(const void *a, const void *b)
+{
+	const struct listed *x = a, *y = b;
+	unsigned m = finish_depth(x->name), n = finish_depth(y->name);
+	return m > n ? -1 : m < n;
+}
+
+static bool finish_keep(struct finish_directories *of, const struct listed *l)
+{
+	const bool top = strcmp(l->dir, ".") == 0;
+	if (of->count == of->room) {
+		size_t room = of->room ? 2 * of->room : 256;
+		struct listed *more = realloc(of->line, room * sizeof(*more));
+		if (!more)
+			return false;
+		of->line = more;
+		of->room = room;
+	}
+	char *path = malloc(strlen(l->dir) + strlen(l->name) + 2);
+	if (!path)
+		return false;
+	stpcpy(stpcpy(stpcpy(path, top ? "" : l->dir), top ? "" : "/"), l->name);
+	of->line[of->count] = *l;
+	of->line[of->count++].name = path;
+	return true;
+}
+
+/* The chunks once more: checks what was copied, and collects the directories. */
+static int finish_chunks(struct shard_tree *s, struct finish_directories *of)
+{
+	struct chunk c;
+	int r = 0;
+	for (unsigned k = 0; r == 0 && k < s->job.chunks; k++) {
+		if ((r = chunk_read(&s->job, k, &c)) < 0)
+			break;
+		struct finish f = {
+		    .shard = s, .run = finish_check, .line = c.entry, .count = c.count};
+		r = finish_run(&f);
+		for (size_t i = 0; r == 0 && i < c.count; i++)
+			if (c.entry[i].kind == 'd' && !finish_keep(of, &c.entry[i]))
+				r = job_fail(&s->job, NULL, "malloc", ENOMEM);
+		chunk_free(&c);
+	}
+	return r;
+}
+
+/* Deepest first; those of one depth at once. */
+static int finish_directories(struct shard_tree *s, struct finish_directories *of)
+{
+	int r = 0;
+	qsort(of->line, of->count, sizeof(*of->line), finish_compare_depth);
+	for (size_t at = 0, end; r == 0 && at < of->count; at = end) {
+		for (end = at + 1;
+		     end < of->count && finish_compare_depth(&of->line[at], &of->line[end]) == 0;)
+			end++;
+		struct finish f = {.shard = s,
+				   .run = finish_directory,
+				   .line = of->line + at,
+				   .count = end - at,
+				   .each = true};
+		r = finish_run(&f);
+	}
+	return r;
+}
+
+/* Splits off the last name of a path: what stays is that of a directory. */
+static const char *finish_split(const char **path)
+{
+	char *slash = strrchr(*path, '/');
+	const char *name = slash ? slash + 1 : *path;
+	if (slash)
+		*slash = '\0';
+	else
+		*path = ".";
+	return name;
+}
+
+/* A link of an attempt that was killed may be there. */
+static int finish_link_at(int from, const char *name, int to, const char *as)
+{
+	char drawn[TEMPORARY_SIZE];
+	struct stat a, b;
+	if (linkat(from, name, to, as, 0) == 0)
+		return 0;
+	if (errno != EEXIST)
+		return -errno;
+	if (fstatat(from, name, &a, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    fstatat(to, as, &b, AT_SYMLINK_NOFOLLOW) == 0 && a.st_ino == b.st_ino &&
+	    a.st_dev == b.st_dev)
+		return 0;
+	int r = temporary_draw(drawn);
+	if (r == 0 && linkat(from, name, to, drawn, 0) < 0)
+		return -errno;
+	return r < 0 ? r : renameat(to, drawn, to, as) < 0 ? -errno : 0;
+}
+
+/* Where a file cannot have another name, it is copied once more. */
+static int finish_link(struct shard_tree *s, struct worker *w, const struct listed *l)
+{
+	static const struct stat none;
+	const char *from = l->dir, *to = l->name;
+	const char *name = finish_split(&from), *as = finish_split(&to);
+	const struct entry of = {.name = as,
+				 .as = as,
+				 .dir = path_directory(s, to, &none),
+				 .follow = w->tree->options->follow == FCOPY_FOLLOW_ALWAYS};
+	if (!of.dir)
+		return job_fail(&s->job, NULL, "malloc", ENOMEM);
+	int dir = path_open_copy(s, from, false);
+	int r = dir < 0 ? report_call(w, &of, "open", entry_dst, -dir)
+			: path_open(s, w, of.dir, to, false);
+	if (r == 0 && (r = finish_link_at(dir, name, of.dir->dst, as)) == 0) {
+		w->sum.hard_links++;
+	} else if (r < 0 && dir >= 0 && of.dir->dst >= 0 && !hard_link_is_failure(-r)) {
+		struct fcopy_error error;
+		error_call(&error, "linkat", entry_dst, -r);
+		report_warning(w, &of, &error);
+		r = entry_copy(w, &of);
+	} else if (r < 0 && of.dir->dst >= 0) {
+		r = report_call(w, &of, "linkat", entry_dst, -r);
+	}
+	if (dir >= 0)
+		close(dir);
+	path_free(of.dir);
+	return r;
+}
+
+static int finish_links(struct shard_tree *s)
+{
+	struct stat st;
+	struct chunk c;
+	struct tree *t = s->root.tree;
+	if (fstatat(s->job.part.fd, PART_SHARE "links", &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : job_fail(&s->job, "stat of its list", "stat", errno);
+	int r = chunk_read(&s->job, LIST_LINKS, &c);
+	const struct fcopy_tree_options *options = t->options;
+	s->own = *options;
+	s->own.hard_links = false; /* of copies */
+	t->options = &s->own;
+	struct worker *w = r < 0 ? NULL : pool_join(t);
+	if (r == 0 && !w)
+		r = job_fail(&s->job, NULL, "malloc", ENOMEM);
+	for (size_t i = 0; r == 0 && i < c.count && !tree_stopped(t); i++)
+		r = finish_link(s, w, &c.entry[i]);
+	if (w)
+		pool_leave(w);
+	t->options = options;
+	chunk_free(&c);
+	return r == 0 && tree_stopped(t) ? (t->stop ? t->stop : -EINTR) : r;
+}
+
+/* The directory of the operand, and the rename. */
+static int finish_root(struct shard_tree *s)
+{
+	struct root *r = &s->root;
+	struct tree *t = r->tree;
+	struct stat st;
+	struct directory *d = path_top(s);
+	if (!d)
+		return job_fail(&s->job, NULL, "malloc", ENOMEM);
+	d->fresh = d->resumed = true;
+	int result = fstat(r->dst, &st) < 0 ? job_fail(&s->job, NULL, "fstat", errno)
+					    : job_note_commit(&s->job, &st);
+	if (result == 0) {
+		r->mode = temporary_mode(r->to->place.dir, r->from->place.st.st_mode & 01777) |
+			  (st.st_mode & S_ISGID);
+		result = commit_root(r, d);
+	}
+	if (result == 0)
+		t->report->directories++;
+	path_free(d);
+	return result;
+}
+
+int finish_tree(struct shard_tree *s)
+{
+	struct finish_directories of = {NULL, 0, 0};
+	struct tree *t = s->root.tree;
+	double start = io_now();
+	t->doubtful = false;
+	int r = finish_links(s);
+	if (r == 0)
+		r = finish_chunks(s, &of);
+	if (r == 0 && t->doubtful)
+		r = job_refuse_part(&s->job, "its .fcopy-part was changed by something else");
+	if (r == 0)
+		r = finish_directories(s, &of);
+	if (r == 0 && t->differs)
+		r = job_refuse_source(&s->job);
+	t->report->seconds[FCOPY_PHASE_COPY] += io_now() - start;
+	if (r == 0)
+		r = finish_root(s);
+	for (size_t i = 0; i < of.count; i++)
+		free((char *)of.line[i].name);
+	free(of.line);
+	return r;
+}

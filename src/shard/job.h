@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The job of N processes that make one copy: job.c shows the protocol.
+ */
+#ifndef SHARD_JOB_H
+#define SHARD_JOB_H
+
+#include "copy/copy.h"
+
+#define JOB_COMMITTED 1 /* DST is complete, by this process or by another one */
+#define JOB_AGAIN     2 /* another process has changed the part: look again */
+#define JOB_LEFT      3 /* other processes have chunks, and will commit */
+
+#define JOB_CLAIMS 160 /* that a process has at once */
+#define JOB_MARK   32  /* chunks that it copies before it flushes them */
+
+#define JOB_LISTER "list" /* the claim of the process that lists a tree */
+
+struct job;
+
+/* What a file and a tree do differently. Functions that return int return 0, or -errno with the
+ * failure recorded in *job->error. */
+struct job_work {
+	/* May a new job begin? */
+	int (*check)(struct job *);
+	/* Creates `data` in this directory. Returns a descriptor, or -errno with the call; *mode:
+	 * what data gets last. */
+	int (*make)(struct job *, int dir, mode_t *mode, const char **call);
+	void (*remove)(struct job *); /* data of the open part */
+	/* Claims chunks, copies and marks them, until none is free. */
+	int (*copy)(struct job *);
+	/* All chunks are complete, and no other process works. Also returns JOB_AGAIN. */
+	int (*commit)(struct job *);
+};
+
+struct job {
+	const struct job_work *work;
+	void *owner; /* of work */
+	struct fcopy_shard shard;
+	const struct fcopy_options *options;
+	const struct stat *source;
+	uint64_t agreed; /* options that the copies of all shards must have in common */
+	bool tree;
+	bool joined;      /* this process has used a part of this job */
+	bool locks;       /* the file system has locks */
+	bool warned;      /* ... if not */
+	bool synced;      /* syncfs(2) flushes a tree, and with it the part */
+	bool finds;       /* only looks whether there is a job */
+	int parent;       /* the directory of DST: the caller's, after init the job's own */
+	const char *name; /* of DST there */
+	const char *path; /* DST, for messages */
+	struct fcopy_error *error;
+	char *reason; /* char[128]: storage for error->reason */
+	bool exists;  /* DST, with this stat; of a tree st_mtim is when it was created */
+	struct stat dst;
+	struct part part;
+	uint64_t sum;        /* of what a tree's list has */
+	bool listed;         /* the number of chunks is known ... */
+	unsigned chunks;     /* ... or so many are known to be listed */
+	unsigned char *done; /* by chunk: enum job_chunk */
+	unsigned room;       /* in done[] */
+	unsigned complete;   /* chunks whose marker exists */
+	bool busy;           /* another process has claimed a chunk */
+	struct job_claim {
+		unsigned chunk;
+		bool complete; /* copied, but perhaps not flushed */
+		bool flushed;
+		int fd;
+	} claim[JOB_CLAIMS];
+	unsigned claims;
+	double flushed; /* io_now() when chunks were marked last */
+};
+
+enum job_chunk { CHUNK_OPEN, CHUNK_DONE, CHUNK_MINE, CHUNK_FAILED };
+
+/* enter.c: fills in *job, whose first members the caller has set; job_free releases it. */
+int job_init(struct job *);
+void job_free(struct job *);
+/* Returns 0 with the part open and its lock shared, JOB_COMMITTED, JOB_AGAIN or -errno. */
+int job_enter(struct job *);
+/* Releases the part and everything in it. */
+void job_leave(struct job *);
+/* Is there a part, or a receipt, of this job? 1; 2: a receipt of an earlier state of the source; 0;
+ * or -errno. */
+int job_exists(struct job *);
+/* Of a directory: replaces the mtime by the time of creation, or by 0. */
+void job_birth(int dir, const char *name, struct stat *);
+
+/* job.c */
+/* Makes the copy with the other shards. Returns 0 if DST is complete or if other processes will
+ * complete it, JOB_COMMITTED if it was complete already, or -errno. */
+int job_run(struct job *);
+/* The source is not what it was when the job began. Starts the job over if nothing of it is
+ * complete, and no other process works on it: JOB_AGAIN. Otherwise refuses. */
+int job_differs(struct job *);
+/* Before the rename: notes what DST will be. */
+int job_note_commit(struct job *, const struct stat *data);
+/* DST is complete: leaves only the receipt. */
+void job_end(struct job *);
+
+/* claims.c: looks which chunks are listed and which are complete. */
+int job_look(struct job *);
+/* Claims a chunk. Returns 1; 0 if none is free, or no more chunks can be claimed before job_mark;
+ * or -errno. *again: an earlier attempt may have begun it. */
+int job_claim(struct job *, unsigned *chunk, bool *again);
+/* The chunk is copied, or could not be. */
+void job_claim_ends(struct job *, unsigned chunk, bool complete);
+/* Should what was copied be flushed and marked now? */
+bool job_must_mark(const struct job *);
+/* Call the first one before what was copied is flushed, and the second one afterwards: it marks
+ * what was complete then. */
+void job_before_flush(struct job *);
+int job_mark(struct job *);
+/* Claims the list. Returns 1; 0: another process has it; or -errno. *fd is to be closed. */
+int job_claim_list(struct job *, int *fd);
+/* The name of a file in the part. */
+#define JOB_NAME 40
+void job_chunk_name(char name[JOB_NAME], const char *kind, unsigned chunk);
+/* Creates an empty file in the part, or opens it. *again: it existed. Returns a descriptor or
+ * -errno, recorded. */
+int job_create(const struct job *, const char *name, bool *again);
+/* An NFS client asks the server whether a directory has changed when it is opened for reading. */
+void job_refresh(int dir);
+void job_release(struct job *); /* all claims */
+
+/* refuse.c: record why a shard fails, and return -errno. */
+int job_fail(const struct job *, const char *operation, const char *call, int err);
+int job_fail_part(const struct job *, int r);
+int job_refuse_part(const struct job *, const char *reason);
+int job_refuse_source(const struct job *);
+int job_refuse_change(const struct job *);
+int job_refuse_other(const struct job *);
+int job_refuse_missing(const struct job *);
+void job_warn_unlocked(struct job *);
+void job_warn_left(const struct job *);
+
+#endif

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: MIT
+ * Lists a tree: walks the source once, and writes what it finds into the part, chunk by chunk, so
+ * that other processes can begin.
+ *
+ * Each thread fills a chunk of its own. Chunks grow with the tree, so that a small one is divided
+ * evenly, and a large one has no more chunks than a directory can hold. The names of a file with
+ * hard links are collected until the end: one of them is an entry, the others go to share.links.
+ */
+#define _GNU_SOURCE
+#include "list.h"
+#include "endpoints/error.h"
+#include "job.h"
+#include "range.h"
+#include "tree/directory.h"
+#include "tree/links.h"
+#include "tree/report.h"
+#include "tree/walk.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CHUNK_LINES  256  /* at first; then a part of what was listed */
+#define CHUNK_SHARE  64   /* ... this one */
+#define CHUNK_MOST   8192 /* ... at most */
+#define CHUNK_BYTES  ((uint64_t)256 << 20)
+#define LARGE_SHARED ((off_t)256 << 20) /* such a file is divided into ranges */
+#define RANGE_LEAST  ((off_t)64 << 20)
+#define LIST_LINE    (4 * LIST_PATH)
+
+/* What one thread has collected. */
+struct buffer {
+	char *text;
+	size_t used, room;
+	unsigned lines;
+	uint64_t bytes;
+	char dir[LIST_PATH]; /* of the last line */
+};
+
+/* One of the names of a file with hard links. */
+struct linked {
+	struct stat st;
+	char *path;
+};
+
+/* What an earlier process has listed. */
+struct known {
+	uint64_t path, entry;
+	bool seen;
+};
+
+struct lister {
+	struct tree *tree;
+	struct job *job; /* NULL: only the sum is wanted */
+	unsigned chunks; /* that are written */
+	uint64_t lines, sum;
+	pthread_mutex_t lock;
+	struct linked *linked;
+	size_t links, room;
+	struct buffer *last;
+	struct known *known;
+	size_t slots, unseen;
+	int result; /* of the first chunk that could not be written */
+};
+
+static struct lister *lister_of(const struct worker *w)
+{
+	return w->tree->sharing;
+}
+
+static int list_put(int fd, const char *text, size_t size)
+{
+	struct io io = {.cancel = NULL};
+	size_t done;
+	return io_write_all(&io, fd, text, size, -1, &done);
+}
+
+/* Writes a file of the part in one step. The lock is held, or no other thread runs. */
+static int list_write(struct lister *l, const char *name, char *text, size_t size, size_t lines)
+{
+	struct job *j = l->job;
+	char end[64];
+	const char *call = "open";
+	const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
+	int n = snprintf(end, sizeof(end), "end %zu %016" PRIx64 "\n", lines,
+			 hash_add(HASH_START, text, size));
+	int fd = openat(j->part.fd, PART_SHARE "new", flags, 0600);
+	int r = fd < 0 ? -errno : 0;
+	if (r == 0) {
+		call = "write";
+		r = list_put(fd, text, size);
+		r = r < 0 ? r : list_put(fd, end, (size_t)n);
+	}
+	if (r == 0 && l->tree->flush_each) {
+		call = "fsync";
+		r = fsync(fd) < 0 ? -errno : 0;
+	}
+	if (fd >= 0 && close(fd) < 0 && r == 0) {
+		call = "close";
+		r = -errno;
+	}
+	if (r == 0 && renameat(j->part.fd, PART_SHARE "new", j->part.fd, name) < 0) {
+		call = "rename";
+		r = -errno;
+	}
+	return r < 0 ? job_fail(j, "write of its list", call, -r) : 0;
+}
+
+static void buffer_write(struct lister *l, struct buffer *b)
+{
+	char name[JOB_NAME];
+	pthread_mutex_lock(&l->lock);
+	job_chunk_name(name, "list", l->chunks);
+	if (b->lines > 0 && l->result == 0) {
+		l->result = list_write(l, name, b->text, b->used, b->lines);
+		l->chunks += l->result == 0;
+	}
+	bool failed = l->result < 0;
+	pthread_mutex_unlock(&l->lock);
+	if (failed)
+		tree_stop(l->tree, -l->result);
+	b->used = b->lines = 0;
+	b->bytes = 0;
+	b->dir[0] = '\0';
+}
+
+static void buffer_free(struct buffer *b)
+{
+	if (b)
+		free(b->text);
+	free(b);
+}
+
+/* As in a journal: white space, control characters and backslashes are escaped. */
+static void buffer_add_escaped(struct buffer *b, const char *name)
+{
+	for (; *name; name++) {
+		unsigned char c = (unsigned char)*name;
+		if (c > ' ' && c != '\\' && c != 0x7f)
+			b->text[b->used++] = (char)c;
+		else
+			b->used += (size_t)sprintf(b->text + b->used, "\\%03o", c);
+	}
+}
+
+static bool buffer_grow(struct lister *l, struct buffer *b)
+{
+	if (b->room - b->used > 2 * LIST_LINE)
+		return true;
+	const size_t room = b->room ? 2 * b->room : 4 * LIST_LINE;
+	char *text = realloc(b->text, room);
+	if (!text) {
+		tree_stop(l->tree, ENOMEM);
+		return false;
+	}
+	b->text = text;
+	b->room = room;
+	return true;
+}
+
+/* A range is a chunk of its own, with what came before it. */
+static bool buffer_is_full(struct lister *l, const struct buffer *b, bool range)
+{
+	uint64_t most = __atomic_load_n(&l->lines, __ATOMIC_RELAXED) / CHUNK_SHARE;
+	most = most < CHUNK_LINES ? CHUNK_LINES : most > CHUNK_MOST ? CHUNK_MOST : most;
+	return b->lines >= most || b->bytes >= CHUNK_BYTES || range;
+}
+
+/* path: below the operand. */
+static void buffer_add(struct lister *l, struct buffer *b, char kind, const char *path,
+		       const struct stat *st, off_t first, off_t last)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	char dir[LIST_PATH] = ".";
+	if (!buffer_grow(l, b))
+		return;
+	if (slash)
+		snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path), path);
+	if (strcmp(dir, b->dir) != 0) {
+		strcpy(b->dir, dir);
+		b->used += (size_t)sprintf(b->text + b->used, "in ");
+		buffer_add_escaped(b, dir);
+		b->text[b->used++] = '\n';
+		b->lines++;
+	}
+	b->used += (size_t)sprintf(
+	    b->text + b->used, "%c %o %ju %ju %jd %ju %jd.%09ld %jd.%09ld %jd.%09ld %jd %jd ", kind,
+	    (unsigned)st->st_mode, (uintmax_t)st->st_uid, (uintmax_t)st->st_gid,
+	    (intmax_t)st->st_size, (uintmax_t)st->st_ino, (intmax_t)st->st_atim.tv_sec,
+	    st->st_atim.tv_nsec, (intmax_t)st->st_mtim.tv_sec, st->st_mtim.tv_nsec,
+	    (intmax_t)st->st_ctim.tv_sec, st->st_ctim.tv_nsec, (intmax_t)first, (intmax_t)last);
+	buffer_add_escaped(b, name);
+	b->text[b->used++] = '\n';
+	b->lines++;
+	b->bytes += S_ISREG(st->st_mode) ? (uint64_t)(last - first) : 0;
+	__atomic_add_fetch(&l->lines, 1, __ATOMIC_RELAXED);
+	if (buffer_is_full(l, b, kind == 'r'))
+		buffer_write(l, b);
+}
+
+static struct known *known_find(const struct lister *l, uint64_t path)
+{
+	size_t i = path & (l->slots - 1);
+	while (l->known[i].path && l->known[i].path != path)
+		i = (i + 1) & (l->slots - 1);
+	return &l->known[i];
+}
+
+static int known_grow(struct lister *l)
+{
+	struct known *old = l->known;
+	const size_t count = l->slots;
+	struct known *k = calloc(count ? 2 * count : 1024, sizeof(*k));
+	if (!k)
+		return job_fail(l->job, NULL, "malloc", ENOMEM);
+	l->known = k;
+	l->slots = count ? 2 * count : 1024;
+	for (size_t i = 0; i < count; i++)
+		if (old[i].path)
+			*known_find(l, old[i].path) = old[i];
+	free(old);
+	return 0;
+}
+
+/* Is it listed already? What is listed with other attributes has changed since. */
+static bool list_knows(struct lister *l, char kind, const char *path, off_t first,
+		       const struct stat *st)
+{
+	if (l->slots == 0)
+		return false;
+	struct known *k = known_find(l, list_hash_path(path, first));
+	if (!k->path)
+		return false;
+	if (k->entry != list_hash_entry(path, kind, first, st))
+		__atomic_store_n(&l->tree->differs, true, __ATOMIC_RELAXED);
+	if (!__atomic_exchange_n(&k->seen, true, __ATOMIC_RELAXED))
+		__atomic_sub_fetch(&l->unseen, 1, __ATOMIC_RELAXED);
+	return true;
+}
+
+static void list_add_unit(struct lister *l, struct buffer *b, char kind, const char *path,
+			  const struct stat *st, off_t first, off_t last)
+{
+	if (!list_knows(l, kind, path, first, st))
+		buffer_add(l, b, kind, path, st, first, last);
+}
+
+/* A file, or anything else but a directory. */
+static void list_add_file(struct lister *l, struct buffer *b, const char *path,
+			  const struct stat *st, bool whole)
+{
+	const off_t size = S_ISREG(st->st_mode) ? st->st_size : 0;
+	if (size < LARGE_SHARED || whole) {
+		list_add_unit(l, b, 'e', path, st, 0, size);
+		return;
+	}
+	off_t n = l->job->shard.count, first, last;
+	n = n > size / RANGE_LEAST ? size / RANGE_LEAST : n;
+	for (unsigned i = 0; i < n; i++) {
+		range_of((unsigned)n, i, size, &first, &last);
+		list_add_unit(l, b, 'r', path, st, first, last);
+	}
+}
+
+/* Keeps a name of a file with hard links. */
+static bool list_add_linked(struct lister *l, const char *path, const struct stat *st)
+{
+	if (l->links == l->room) {
+		const size_t room = l->room ? 2 * l->room : 64;
+		struct linked *more = realloc(l->linked, room * sizeof(*more));
+		if (!more)
+			return false;
+		l->linked = more;
+		l->room = room;
+	}
+	l->linked[l->links] = (struct linked){*st, strdup(path)};
+	return l->linked[l->links++].path;
+}
+
+static struct buffer *list_buffer(struct worker *w)
+{
+	if (!w->list)
+		w->list = calloc(1, sizeof(struct buffer));
+	if (!w->list)
+		tree_stop(w->tree, ENOMEM);
+	return w->list;
+}
+
+int list_add(struct worker *w, const struct entry *e, const struct stat *st)
+{
+	struct lister *l = lister_of(w);
+	char path[LIST_PATH];
+	const bool directory = S_ISDIR(st->st_mode);
+	if (!entry_path_below(e, path, sizeof(path)))
+		return report_call(w, e, "stat", entry_src, ENAMETOOLONG);
+	__atomic_add_fetch(&l->sum, list_hash_entry(path, directory ? 'd' : 'e', 0, st),
+			   __ATOMIC_RELAXED);
+	struct buffer *b = l->job ? list_buffer(w) : NULL;
+	if (!b)
+		return 0;
+	if (directory) {
+		list_add_unit(l, b, 'd', path, st, 0, 0);
+	} else if (links_may_exist(w, st)) {
+		pthread_mutex_lock(&l->lock);
+		bool added = list_add_linked(l, path, st);
+		pthread_mutex_unlock(&l->lock);
+		if (!added)
+			tree_stop(w->tree, ENOMEM);
+	} else {
+		list_add_file(l, b, path, st, false);
+	}
+	return 0;
+}
+
+void list_leave(struct worker *w)
+{
+	struct buffer *b = w->list;
+	buffer_write(lister_of(w), b);
+	buffer_free(b);
+	w->list = NULL;
+}
+
+static bool same_inode(const struct linked *a, const struct linked *b)
+{
+	return a->st.st_dev == b->st.st_dev && a->st.st_ino == b->st.st_ino;
+}
+
+static int compare_linked(const void *a_, const void *b_)
+{
+	const struct linked *a = a_, *b = b_;
+	if (same_inode(a, b))
+		return strcmp(a->path, b->path);
+	if (a->st.st_dev != b->st.st_dev)
+		return a->st.st_dev < b->st.st_dev ? -1 : 1;
+	return a->st.st_ino < b->st.st_ino ? -1 : 1;
+}
+
+static void list_add_link(struct lister *l, const char *first, const char *path)
+{
+	struct buffer *b = l->last;
+	if (!buffer_grow(l, b))
+		return;
+	b->used += (size_t)sprintf(b->text + b->used, "link ");
+	buffer_add_escaped(b, first);
+	b->text[b->used++] = ' ';
+	buffer_add_escaped(b, path);
+	b->text[b->used++] = '\n';
+	b->lines++;
+}
+
+/* Of each inode the first name, in the order of bytes, is copied; the others become links. */
+static void list_inodes(struct lister *l)
+{
+	struct linked *n = l->linked;
+	if (l->links > 0)
+		qsort(n, l->links, sizeof(*n), compare_linked);
+	for (size_t i = 0, end; i < l->links; i = end) {
+		for (end = i + 1; end < l->links && same_inode(&n[i], &n[end]);)
+			end++;
+		list_add_file(l, l->last, n[i].path, &n[i].st, end > i + 1);
+	}
+	buffer_write(l, l->last);
+	for (size_t i = 0, first = 0; i < l->links; i++) {
+		if (!same_inode(&n[first], &n[i]))
+			first = i;
+		/* A directory may list a name twice. */
+		else if (i > first && strcmp(n[i - 1].path, n[i].path) != 0)
+			list_add_link(l, n[first].path, n[i].path);
+	}
+}
+
+/* What follows the walk: hard links, and the end. */
+static int list_end(struct lister *l)
+{
+	struct job *j = l->job;
+	bool again;
+	char text[64];
+	l->last = calloc(1, sizeof(*l->last));
+	if (!l->last || !buffer_grow(l, l->last))
+		return job_fail(j, NULL, "malloc", ENOMEM);
+	list_inodes(l);
+	int r = l->result;
+	if (r == 0 && tree_stopped(l->tree))
+		return job_fail(j, NULL, "malloc", ENOMEM);
+	if (l->unseen > 0) /* an entry that is listed is gone */
+		l->tree->differs = true;
+	if (r < 0 || l->tree->differs)
+		return r;
+	if (l->last->lines > 0)
+		r = list_write(l, PART_SHARE "links", l->last->text, l->last->used, l->last->lines);
+	int n = snprintf(text, sizeof(text), "%u %" PRIx64 "\n", l->chunks, l->sum);
+	int fd = r < 0 ? r : job_create(j, PART_SHARE "new.end", &again);
+	if (fd < 0)
+		return fd;
+	r = ftruncate(fd, 0) < 0 ? -errno : list_put(fd, text, (size_t)n);
+	if (close(fd) < 0 && r == 0)
+		r = -errno;
+	if (r == 0 && renameat(j->part.fd, PART_SHARE "new.end", j->part.fd, PART_SHARE "end") < 0)
+		r = -errno;
+	return r < 0 ? job_fail(j, "write of its list", "write", -r) : 0;
+}
+
+/* Reads what a process that was killed has listed. */
+static int list_load(struct lister *l)
+{
+	struct chunk c;
+	char path[LIST_PATH], name[JOB_NAME];
+	struct stat st;
+	size_t used = 0;
+	int r = 0;
+	for (; r == 0; l->chunks++) {
+		job_chunk_name(name, "list", l->chunks);
+		if (fstatat(l->job->part.fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			break;
+		if ((r = chunk_read(l->job, l->chunks, &c)) < 0)
+			break;
+		for (size_t i = 0; r == 0 && i < c.count; i++, used++) {
+			const struct listed *e = &c.entry[i];
+			if (2 * (used + 1) > l->slots)
+				r = known_grow(l);
+			if (r < 0)
+				break;
+			snprintf(path, sizeof(path), "%s%s%s",
+				 strcmp(e->dir, ".") == 0 ? "" : e->dir,
+				 strcmp(e->dir, ".") == 0 ? "" : "/", e->name);
+			const uint64_t hash = list_hash_path(path, e->first);
+			*known_find(l, hash) = (struct known){
+			    hash, list_hash_entry(path, e->kind, e->first, &e->st), false};
+		}
+		chunk_free(&c);
+	}
+	l->unseen = used;
+	return r;
+}
+
+/* Walks the source as a copy does, but for the destination. */
+static int list_walk(struct lister *l, const struct operand *from, int dst)
+{
+	struct tree *t = l->tree;
+	struct stat st = {0};
+	int src = openat(from->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct directory *d = src < 0 ? NULL : directory_new(NULL, "", src, -1, &from->place.st);
+	if (!d) {
+		if (src >= 0)
+			close(src);
+		return tree_fail(t, src < 0 ? "open" : "malloc", from->path,
+				 src < 0 ? errno : ENOMEM);
+	}
+	if (dst >= 0)
+		(void)!fstat(dst, &st);
+	t->dst_dev = st.st_dev;
+	t->dst_ino = st.st_ino;
+	d->src_path = from->path;
+	d->dst_path = t->report->dst;
+	const uint64_t failures = t->failures;
+	t->lists = true;
+	t->sharing = l;
+	walk_tree(t, d);
+	t->lists = false;
+	close(src);
+	d->src = -1;
+	directory_unref(d);
+	if (tree_stopped(t) && l->result == 0)
+		return t->stop ? t->stop : -EINTR;
+	return t->failures > failures ? -EIO : l->result;
+}
+
+int list_make(struct tree *t, struct job *j, const struct operand *from, int dst)
+{
+	struct lister l = {.tree = t, .job = j, .lock = PTHREAD_MUTEX_INITIALIZER};
+	int r = list_load(&l);
+	if (r == 0)
+		r = list_walk(&l, from, dst);
+	if (r == 0)
+		r = list_end(&l);
+	for (size_t i = 0; i < l.links; i++)
+		free(l.linked[i].path);
+	free(l.linked);
+	buffer_free(l.last);
+	free(l.known);
+	return r;
+}
+
+int list_sum(struct tree *t, const struct operand *from, uint64_t *sum)
+{
+	struct lister l = {.tree = t, .lock = PTHREAD_MUTEX_INITIALIZER};
+	int r = list_walk(&l, from, -1);
+	*sum = l.sum;
+	return r;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT
+ * Reads the list of a tree.
+ */
+#define _GNU_SOURCE
+#include "job.h"
+#include "list.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Some bits of FNV-1a do not depend on the last byte. */
+static uint64_t list_mix(uint64_t hash)
+{
+	hash ^= hash >> 33;
+	hash *= 0xff51afd7ed558ccdu;
+	return hash ^ hash >> 33;
+}
+
+uint64_t list_hash_path(const char *path, off_t first)
+{
+	return list_mix(hash_add(HASH_START, path, strlen(path)) ^ list_mix((uint64_t)first));
+}
+
+/* The size and times of a directory change when entries appear in it. */
+uint64_t list_hash_entry(const char *path, char kind, off_t first, const struct stat *st)
+{
+	const bool directory = S_ISDIR(st->st_mode);
+	const uint64_t seen[] = {(uint64_t)kind,
+				 st->st_mode,
+				 directory ? 0 : (uint64_t)st->st_size,
+				 directory ? 0 : (uint64_t)st->st_mtim.tv_sec,
+				 directory ? 0 : (uint64_t)st->st_mtim.tv_nsec,
+				 directory ? 0 : (uint64_t)st->st_ctim.tv_sec,
+				 directory ? 0 : (uint64_t)st->st_ctim.tv_nsec,
+				 st->st_uid,
+				 st->st_gid,
+				 st->st_ino};
+	uint64_t hash = list_hash_path(path, first) * 0x9e3779b97f4a7c15u;
+	for (size_t i = 0; i < sizeof(seen) / sizeof(*seen); i++)
+		hash = list_mix(hash ^ seen[i]) + i;
+	return hash;
+}
+
+/* The words of a line; each is terminated, and unescaped where it stands. */
+struct words {
+	char *at;
+	bool wrong;
+};
+
+static char *word(struct words *w)
+{
+	char *start = w->at, *to = w->at, *from = w->at;
+	for (; *from && *from != ' '; to++) {
+		if (*from == '\\' && from[1] && from[2] && from[3]) {
+			*to = (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0'));
+			from += 4;
+		} else {
+			*to = *from++;
+		}
+	}
+	w->at = *from ? from + 1 : from;
+	*to = '\0';
+	w->wrong |= to == start;
+	return start;
+}
+
+static intmax_t number(struct words *w, int base)
+{
+	char *end, *text = word(w);
+	intmax_t n = strtoimax(text, &end, base);
+	w->wrong |= *end != '\0';
+	return n;
+}
+
+static struct timespec when(struct words *w)
+{
+	char *end, *text = word(w);
+	struct timespec t = {.tv_sec = (time_t)strtoimax(text, &end, 10)};
+	if (*end == '.')
+		t.tv_nsec = strtol(end + 1, &end, 10);
+	w->wrong |= *end != '\0';
+	return t;
+}
+
+static bool chunk_parse_entry(struct words *w, struct listed *e)
+{
+	struct stat *st = &e->st;
+	st->st_mode = (mode_t)number(w, 8);
+	st->st_uid = (uid_t)number(w, 10);
+	st->st_gid = (gid_t)number(w, 10);
+	st->st_size = (off_t)number(w, 10);
+	st->st_ino = (ino_t)strtoumax(word(w), NULL, 10);
+	st->st_nlink = 1;
+	st->st_atim = when(w);
+	st->st_mtim = when(w);
+	st->st_ctim = when(w);
+	e->first = (off_t)number(w, 10);
+	e->last = (off_t)number(w, 10);
+	e->name = word(w);
+	return !w->wrong && !strchr(e->name, '/') && !name_is_dot(e->name);
+}
+
+static bool chunk_parse_line(char *line, struct listed *e, const char **dir)
+{
+	struct words w = {.at = line};
+	const char *kind = word(&w);
+	*e = (struct listed){.kind = kind[0], .dir = *dir};
+	if (strcmp(kind, "in") == 0)
+		*dir = word(&w);
+	else if (strcmp(kind, "link") == 0) {
+		e->dir = word(&w);
+		e->name = word(&w);
+	} else if (!kind[0] || kind[1] || !strchr("edr", kind[0]) || !*dir ||
+		   !chunk_parse_entry(&w, e))
+		return false;
+	return !w.wrong;
+}
+
+/* The hash of the last line shows that everything before it is there. Returns its offset, or 0. */
+static size_t chunk_check(const char *text, size_t size, size_t *lines)
+{
+	uint64_t hash;
+	if (size < 2 || text[size - 1] != '\n')
+		return 0;
+	const char *last = memrchr(text, '\n', size - 1);
+	last = last ? last + 1 : text;
+	if (sscanf(last, "end %zu %" SCNx64, lines, &hash) != 2 ||
+	    hash != hash_add(HASH_START, text, (size_t)(last - text)))
+		return 0;
+	return (size_t)(last - text) + 1;
+}
+
+static int chunk_parse(struct chunk *c, size_t size)
+{
+	size_t lines = 0, end = chunk_check(c->text, size, &lines);
+	const char *dir = NULL;
+	if (end == 0 || lines > size)
+		return -EBADMSG;
+	c->entry = calloc(lines + 1, sizeof(*c->entry));
+	if (!c->entry)
+		return -ENOMEM;
+	for (char *line = c->text, *stop = c->text + end - 1; line < stop;) {
+		char *next = strchr(line, '\n');
+		*next = '\0';
+		if (c->count > lines || !chunk_parse_line(line, &c->entry[c->count], &dir))
+			return -EBADMSG;
+		c->count += c->entry[c->count].kind != 'i';
+		line = next + 1;
+	}
+	return 0;
+}
+
+static int chunk_load(int fd, struct chunk *c, size_t *size)
+{
+	struct stat st;
+	ssize_t n = 1;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	c->text = malloc((size_t)st.st_size + 1);
+	if (!c->text)
+		return -ENOMEM;
+	for (*size = 0; *size < (size_t)st.st_size && n > 0; *size += n > 0 ? (size_t)n : 0) {
+		do
+			n = read(fd, c->text + *size, (size_t)st.st_size - *size);
+		while (n < 0 && errno == EINTR);
+	}
+	c->text[*size] = '\0';
+	return n < 0 ? -errno : 0;
+}
+
+int chunk_read(const struct job *j, unsigned k, struct chunk *c)
+{
+	char name[JOB_NAME];
+	size_t size = 0;
+	*c = (struct chunk){.number = k};
+	if (k == LIST_LINKS)
+		strcpy(name, PART_SHARE "links");
+	else
+		job_chunk_name(name, "list", k);
+	int fd = openat(j->part.fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int r = fd < 0 ? -errno : chunk_load(fd, c, &size);
+	if (fd >= 0)
+		close(fd);
+	if (r == 0)
+		r = chunk_parse(c, size);
+	if (r == 0)
+		return 0;
+	chunk_free(c);
+	return r == -EBADMSG ? job_refuse_part(j, "its .fcopy-part has a damaged list")
+			     : job_fail(j, "read of its list", "open", -r);
+}
+
+void chunk_free(struct chunk *c)
+{
+	free(c->text);
+	free(c->entry);
+	c->text = NULL;
+	c->entry = NULL;
+	c->count = 0;
+}

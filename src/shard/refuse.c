@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT
+ * Why a shard cannot go on.
+ */
+#include "copy/notify.h"
+#include "endpoints/error.h"
+#include "job.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int job_fail(const struct job *j, const char *operation, const char *call, int err)
+{
+	return error_operation(j->error, operation, call, j->path, err);
+}
+
+int job_fail_part(const struct job *j, int r)
+{
+	const struct part *p = &j->part;
+	return p->reason ? error_refuse(j->error, j->path, -r, p->reason, p->advice)
+			 : error_call(j->error, p->call, j->path, -r);
+}
+
+int job_refuse_part(const struct job *j, const char *reason)
+{
+	return error_refuse(j->error, j->path, ESTALE, reason, FCOPY_ADVICE_SHARDS);
+}
+
+int job_refuse_source(const struct job *j)
+{
+	return error_refuse(j->error, j->path, EBUSY, "its source changed between the shards",
+			    FCOPY_ADVICE_SHARDS);
+}
+
+int job_refuse_change(const struct job *j)
+{
+	return error_refuse(j->error, j->path, EEXIST,
+			    "its source has changed since these shards committed it: move it away "
+			    "to copy again",
+			    FCOPY_ADVICE_NONE);
+}
+
+int job_refuse_other(const struct job *j)
+{
+	const struct journal_fact *shards = &j->part.journal.shards;
+	const char *job = j->shard.job;
+	if (shards->number != j->shard.count)
+		snprintf(j->reason, 128, "its shards were begun with N = %lu, not %u",
+			 (unsigned long)shards->number, j->shard.count);
+	else if (job && (shards->size != strlen(job) || memcmp(shards->text, job, shards->size)))
+		snprintf(j->reason, 128, "its shards were begun with --job=%.*s",
+			 shards->size < 64 ? (int)shards->size : 64, shards->text);
+	else
+		snprintf(j->reason, 128,
+			 "its shards were begun with another source or options, "
+			 "or the source has changed");
+	return error_refuse(j->error, j->path, EBUSY, j->reason, FCOPY_ADVICE_SHARDS);
+}
+
+/* Does this share lack a chunk? Where there are no locks, chunk K is that of share K modulo N. */
+static bool share_is_missing(const struct job *j, unsigned share)
+{
+	if (!j->listed)
+		return true;
+	for (unsigned k = share; k < j->chunks; k += j->shard.count)
+		if (!j->done || k >= j->room || j->done[k] != CHUNK_DONE)
+			return true;
+	return false;
+}
+
+int job_refuse_missing(const struct job *j)
+{
+	size_t used = 0;
+	unsigned missing = 0;
+	for (unsigned i = 0; i < j->shard.count; i++)
+		missing += share_is_missing(j, i);
+	for (unsigned i = 0, end; i < j->shard.count; i = end) {
+		end = i + 1;
+		if (!share_is_missing(j, i))
+			continue;
+		while (end < j->shard.count && share_is_missing(j, end))
+			end++;
+		if (used > 80) {
+			used += (size_t)snprintf(j->reason + used, 128 - used, ", ...");
+			break;
+		}
+		used += (size_t)snprintf(j->reason + used, 128 - used, "%s%u",
+					 used           ? ", "
+					 : missing == 1 ? "missing share "
+							: "missing shares ",
+					 i);
+		if (end > i + 1)
+			used += (size_t)snprintf(j->reason + used, 128 - used, "-%u", end - 1);
+	}
+	snprintf(j->reason + used, 128 - used, missing == 1 ? "/%u" : " of %u", j->shard.count);
+	return error_refuse(j->error, j->path, ENODATA, j->reason, FCOPY_ADVICE_NONE);
+}
+
+void job_warn_unlocked(struct job *j)
+{
+	if (!j->warned && !j->finds)
+		copy_warn(&(struct copy){.options = j->options}, j->path, ENOLCK,
+			  "the file system has no locks: never run the same share twice at once",
+			  FCOPY_ADVICE_NONE);
+	j->warned = true;
+}
+
+void job_warn_left(const struct job *j)
+{
+	copy_warn(&(struct copy){.options = j->options}, j->path, EBUSY,
+		  "not committed yet: another process is still copying a share and will "
+		  "commit; if it fails, run this command again",
+		  FCOPY_ADVICE_NONE);
+}

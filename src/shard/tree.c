@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT
+ * A new tree that several processes copy: job.c shows the protocol.
+ */
+#define _GNU_SOURCE
+#include "tree.h"
+#include "endpoints/error.h"
+#include "tree/flush.h"
+#include "tree/permissions.h"
+#include "tree/report.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Options that the copies of all shards must have in common. */
+static uint64_t tree_agreed(const struct fcopy_tree_options *o)
+{
+	return o->copy.preserve | (uint64_t)o->copy.default_mode << 7 |
+	       (uint64_t)o->hard_links << 8 | (uint64_t)o->follow << 9 |
+	       (uint64_t)o->one_file_system << 11;
+}
+
+/* Roots have the same inode number on many file systems, as do subvolumes of btrfs: the inode does
+ * not show that it is the same source. */
+static bool tree_is_root(const struct operand *from)
+{
+	struct stat up;
+	char path[PATH_MAX];
+	int n = snprintf(path, sizeof(path), "%s/..", from->path);
+	return n >= (int)sizeof(path) || stat(path, &up) < 0 ||
+	       up.st_dev != from->place.st.st_dev || up.st_ino == from->place.st.st_ino;
+}
+
+static int tree_check(struct job *j)
+{
+	struct shard_tree *s = j->owner;
+	struct storage *storage = &s->root.tree->storage;
+	if (j->exists)
+		return error_refuse(j->error, j->path, EEXIST,
+				    "exists: shards only make a new tree", FCOPY_ADVICE_NONE);
+	if (storage_can(storage, j->parent, STORAGE_RENAMES_DIRECTORIES) &&
+	    storage_can(storage, j->parent, STORAGE_KEEPS_INODES))
+		return 0;
+	return error_refuse(j->error, j->path, EOPNOTSUPP,
+			    "cannot be copied in shards: directories cannot be renamed here",
+			    FCOPY_ADVICE_NO_PART);
+}
+
+static int tree_make(struct job *j, int dir, mode_t *mode, const char **call)
+{
+	const struct shard_tree *s = j->owner;
+	struct stat st;
+	const mode_t from = s->root.from->place.st.st_mode;
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	*call = "mkdir";
+	if (mkdirat(dir, PART_DATA, (from & 01777) | 0700) < 0)
+		return -errno;
+	*call = "open";
+	int fd = openat(dir, PART_DATA, flags);
+	if (fd < 0 && errno == EACCES && permissions_admit_owner(dir, PART_DATA) > 0)
+		fd = openat(dir, PART_DATA, flags);
+	int r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
+	if (r < 0) {
+		if (fd >= 0)
+			close(fd);
+		unlinkat(dir, PART_DATA, AT_REMOVEDIR);
+		return r;
+	}
+	*mode = st.st_mode & 07777;
+	(void)permissions_set(fd, (st.st_mode & 07777) | 0700);
+	return fd;
+}
+
+static void tree_remove(struct job *j)
+{
+	int fd = part_open_data(&j->part, O_RDONLY | O_DIRECTORY);
+	if (fd < 0)
+		return;
+	(void)remove_tree(fd, j->part.fd, PART_DATA, NULL);
+	close(fd);
+}
+
+/* Opens data of the part that was joined. */
+static int tree_open(struct shard_tree *s)
+{
+	struct tree *t = s->root.tree;
+	struct stat st;
+	s->root.dst = part_open_data(&s->job.part, O_RDONLY | O_DIRECTORY);
+	if (s->root.dst < 0)
+		return s->root.dst == -ENOENT
+			   ? JOB_AGAIN
+			   : job_fail(&s->job, "open in its .fcopy-part", "openat", -s->root.dst);
+	if (fstat(s->root.dst, &st) < 0 || !part_is_data(&s->job.part, &st)) {
+		close(s->root.dst);
+		s->root.dst = -1;
+		return job_refuse_part(&s->job,
+				       "its .fcopy-part is not the one that its shards began");
+	}
+	(void)permissions_set(s->root.dst, (st.st_mode & 07000) | 0700); /* it may have its own */
+	t->flush_each = flush_needs_each(t, s->root.dst);
+	t->withheld = 0700 & (t->umask | ~permissions_left(t, s->root.dst));
+	s->job.synced = !t->flush_each;
+	t->differs = false;
+	return 0;
+}
+
+static void tree_close(struct shard_tree *s)
+{
+	if (s->root.dst >= 0)
+		close(s->root.dst);
+	s->root.dst = -1;
+}
+
+/* Lists the tree, unless another process does. */
+static int tree_list(struct shard_tree *s)
+{
+	struct job *j = &s->job;
+	int fd, r = job_claim_list(j, &fd);
+	if (r <= 0)
+		return r;
+	r = job_look(j);
+	if (r == 0 && !j->listed &&
+	    (r = list_make(s->root.tree, j, s->root.from, s->root.dst)) == 0 &&
+	    !s->root.tree->differs)
+		r = job_look(j);
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+static int tree_copy(struct job *j)
+{
+	struct shard_tree *s = j->owner;
+	struct tree *t = s->root.tree;
+	int r = tree_open(s);
+	if (r != 0)
+		return r;
+	double start = io_now();
+	for (int tries = 0; r == 0 && !t->differs; tries++) {
+		r = j->listed ? 0 : tree_list(s);
+		if (r == 0 && !t->differs)
+			r = entries_copy(s);
+		if (r < 0 || j->listed)
+			break;
+		if (!j->locks)
+			r = error_refuse(j->error, j->path, EBUSY,
+					 "not listed yet: the share that lists the source has not "
+					 "finished: run it first",
+					 FCOPY_ADVICE_NONE);
+	}
+	t->report->seconds[FCOPY_PHASE_COPY] += io_now() - start;
+	tree_close(s);
+	return t->differs && (r == 0 || r == -EIO) && t->failures == 0 ? job_differs(j) : r;
+}
+
+static int tree_commit(struct job *j)
+{
+	struct shard_tree *s = j->owner;
+	struct root *root = &s->root;
+	int r = tree_open(s);
+	if (r != 0)
+		return r;
+	root->part = j->part;
+	root->home = j->part.fd;
+	root->receipt = true;
+	strcpy(root->temporary, PART_DATA);
+	r = finish_tree(s);
+	tree_close(s);
+	if (r == -ENOENT && s->error.err == 0 && root->tree->failures == 0)
+		return JOB_AGAIN; /* from the rename: another process was faster */
+	if (r == 0)
+		job_end(j);
+	return r;
+}
+
+static int tree_begin(struct shard_tree *s, struct tree *t, const struct operand *from,
+		      const struct operand *to)
+{
+	static const struct job_work work = {tree_check, tree_make, tree_remove, tree_copy,
+					     tree_commit};
+	*s = (struct shard_tree){.root = {.tree = t, .from = from, .to = to, .dst = -1},
+				 .lock = PTHREAD_MUTEX_INITIALIZER};
+	s->root.part.fd = -1;
+	s->job = (struct job){.work = &work,
+			      .owner = s,
+			      .shard = t->options->copy.shard,
+			      .options = &t->options->copy,
+			      .source = &from->place.st,
+			      .agreed = tree_agreed(t->options),
+			      .tree = true,
+			      .parent = to->place.dir,
+			      .name = to->place.name,
+			      .path = to->path,
+			      .error = &s->error,
+			      .reason = s->reason};
+	return job_init(&s->job);
+}
+
+static int tree_end(struct shard_tree *s, int r)
+{
+	if (s->top)
+		path_free(s->top);
+	job_free(&s->job);
+	if (r < 0 && s->error.err)
+		report_operand(s->root.tree, &s->error);
+	return r;
+}
+
+int shard_names_copy(struct tree *t, const struct operand *from, const struct operand *to)
+{
+	struct shard_tree s;
+	int r = tree_begin(&s, t, from, to);
+	if (r == 0)
+		r = job_exists(&s.job);
+	return tree_end(&s, r < 0 ? r : r == 1 || (r == 2 && !tree_is_root(from)));
+}
+
+/* A late retry: a job is known by its root's mtime and inode, and entries below may have changed
+ * since the commit. The name of a job tells its runs apart. */
+static int tree_compare(struct shard_tree *s)
+{
+	uint64_t sum;
+	if (s->job.shard.finish || s->job.joined || s->job.shard.job)
+		return 0;
+	int r = list_sum(s->root.tree, s->root.from, &sum);
+	return r < 0 || sum == s->job.sum ? r : job_refuse_change(&s->job);
+}
+
+int shard_copy_root(struct tree *t, const struct operand *from, const struct operand *to)
+{
+	struct shard_tree s;
+	t->atomic = true; /* what an interrupted attempt left is replaced */
+	t->resume = t->differs = false;
+	t->failures = 0;
+	t->src_dev = from->place.st.st_dev;
+	t->umask = temporary_umask();
+	int r = tree_begin(&s, t, from, to);
+	if (r == 0 && !(s.top = path_top(&s)))
+		r = job_fail(&s.job, NULL, "open", errno);
+	if (r == 0)
+		r = root_check_inside(&s.root, to->place.dir);
+	if (r == 0)
+		r = root_check_part_source(&s.root);
+	if (r == 0)
+		r = job_run(&s.job);
+	if (r == JOB_COMMITTED && (r = tree_compare(&s)) == 0)
+		t->committed = true;
+	return tree_end(&s, r);
+}
