@@ -13,8 +13,8 @@ check() {
 	tried=$((tried + 1))
 	[ "$2" = 0 ] || fail_status "$2" "$1: $(head -n 3 "$work/err")"
 	cmp -s "$work/src" "$work/dst" || fail wrong "$1: DST is not the source"
-	left=$(cd "$work" && find dst.* | sed 's/receipt.*/receipt/' | sort | xargs)
-	[ "$left" = 'dst.fcopy-shards dst.fcopy-shards/receipt' ] || fail other "$1 left $left"
+	left=$(cd "$work" && find dst.* | sort | xargs)
+	[ "$left" = 'dst.fcopy-part dst.fcopy-part/journal dst.fcopy-part/lock' ] || fail other "$1 left $left"
 	rm -rf "$work"/dst*
 }
 

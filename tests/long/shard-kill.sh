@@ -64,8 +64,8 @@ strike() {
 	done
 	state_of_copy "$1" "$2"
 	[ "$REPLY" = new ] || fail wrong "$what: at the end $REPLY"
-	left=$(cd "$2/d" && find . -mindepth 1 ! -path './dst/*' | sed 's/receipt.*/receipt/' | sort | tr '\n' ' ')
-	[ "$left" = './dst ./dst.fcopy-shards ./dst.fcopy-shards/receipt ' ] ||
+	left=$(cd "$2/d" && find . -mindepth 1 ! -path './dst/*' | sort | tr '\n' ' ')
+	[ "$left" = './dst ./dst.fcopy-part ./dst.fcopy-part/journal ./dst.fcopy-part/lock ' ] ||
 		fail other "$what left $left"
 	tried=$((tried + 1))
 	rm -rf "$2/d"

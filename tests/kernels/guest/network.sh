@@ -100,10 +100,9 @@ whole_or_absent() {
 late_retry() {
 	f "${@:3}" --shard=0/3 "/mnt/nfs2/shards/$1" "/mnt/nfs2/shards/$2"
 	ls .
-	[ ! -e "$2.fcopy-part" ]
-	ls "$2.fcopy-shards"
-	[ "$(find "$2.fcopy-shards" -name 'receipt.*' | wc -l)" = 1 ]
-	[ "$(find "$2.fcopy-shards" -type f | wc -l)" = 1 ]
+	ls "$2.fcopy-part"
+	[ "$(ls -A "$2.fcopy-part" | xargs)" = 'journal lock' ]
+	grep -q ' commit ' "$2.fcopy-part/journal"
 }
 
 same_trees() {
