@@ -112,6 +112,9 @@ static int job_confirm(struct job *j)
 static int job_check_receipt(struct job *j)
 {
 	bool changed;
+	int r = job_look_at_destination(j); /* it may have been renamed since */
+	if (r < 0)
+		return r;
 	const bool same = job_is_same(j, &changed), fits = job_fits_destination(j);
 	if (same && (fits || j->joined)) { /* an NFS client may not see DST yet */
 		j->sum = j->part.journal.commit.number;
@@ -119,7 +122,7 @@ static int job_check_receipt(struct job *j)
 	}
 	if (j->tree && fits && changed)
 		return job_refuse_change(j);
-	int r = j->work->check(j);
+	r = j->work->check(j);
 	if (r < 0 || j->shard.finish)
 		return r < 0 ? r : job_refuse_missing(j);
 	char public[NAME_MAX + 1];

@@ -26,7 +26,7 @@ apart() {
 
 # left_only_receipt NAME: of the job, only the receipt is left.
 left_only_receipt() {
-	[ "$(ls -A "$1".fcopy-part | xargs)" = 'journal lock' ] || { ls -A "$1".fcopy-part; return 1; }
+	[ "$(find "$1".fcopy-part -mindepth 1 -printf '%f\n' | sort | xargs)" = 'journal lock' ] || { ls -A "$1".fcopy-part; return 1; }
 	grep -q ' commit ' "$1".fcopy-part/journal
 }
 

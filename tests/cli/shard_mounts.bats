@@ -96,7 +96,6 @@ fails() {
 
 @test "a user replaces the part of root by his own, which has got its inode number: nothing of it is used" {
 	need_strace
-	need python3
 	need setpriv
 	on_image ext4 "$functions"'
 		head -c 3000000 /dev/urandom >m/src
@@ -105,18 +104,15 @@ fails() {
 		apart --shard=0/2 m/src m/home/dst
 		inode=$(stat -c %i m/home/dst.fcopy-part)
 		rm -r m/home/dst.fcopy-part
-		setpriv --reuid 65534 --regid 65534 --clear-groups python3 - m/home "$inode" <<-"END"
-			import os, sys
-			os.chdir(sys.argv[1])
-			for i in range(400):
-			    os.mkdir("new%d" % i, 0o700)
-			    if os.stat("new%d" % i).st_ino == int(sys.argv[2]):
-			        break
-			os.rename("new%d" % i, "dst.fcopy-part")
-			for name in ("journal", "lock", "share.done.0"):
-			    open("dst.fcopy-part/" + name, "w").close()
-			open("dst.fcopy-part/data", "w").write("evil" * 750000)
+		cat >m/user <<-"END"
+			cd "$1" && for i in $(seq 400); do
+				mkdir -m 700 new$i
+				[ "$(stat -c %i new$i)" != "$2" ] || break
+			done
+			mv new$i dst.fcopy-part
+			cd dst.fcopy-part && touch journal lock share.done.0 && echo evil >data
 		END
+		setpriv --reuid 65534 --regid 65534 --clear-groups bash m/user m/home "$inode"
 		fails "its .fcopy-part belongs to another user" "$FCOPY" -a --shard=1/2 m/src m/home/dst
 		[ ! -e m/home/dst ]'
 }

@@ -101,7 +101,7 @@ late_retry() {
 	f "${@:3}" --shard=0/3 "/mnt/nfs2/shards/$1" "/mnt/nfs2/shards/$2"
 	ls .
 	ls "$2.fcopy-part"
-	[ "$(ls -A "$2.fcopy-part" | xargs)" = 'journal lock' ]
+	[ "$(find "$2.fcopy-part" -type f | wc -l)" = 2 ]
 	grep -q ' commit ' "$2.fcopy-part/journal"
 }
 
