@@ -99,11 +99,12 @@ static int direct_with_flags(struct transfer *t)
 }
 
 /* On FUSE with direct_io and without asynchronous direct I/O, io_uring continues after a short read
- * or write at the old offset, and reports success (Linux 6.18): the copy would have wrong bytes. */
+ * or write at the old offset, and reports success (Linux 6.18): the copy would have wrong bytes.
+ * FUSE itself may refuse fstatfs(2). */
 static bool is_on_fuse(int fd)
 {
 	struct statfs fs;
-	return fstatfs(fd, &fs) == 0 && fs.f_type == FUSE_SUPER_MAGIC;
+	return fstatfs(fd, &fs) < 0 || fs.f_type == FUSE_SUPER_MAGIC;
 }
 
 /* Returns 0, ENGINE_NEXT or -errno. */

@@ -337,6 +337,16 @@ refuses_and_overwrites() {
 		[ "$(ls -A m)" = "$(printf "f\ng\nt")" ]'
 }
 
+@test "--no-cache: FUSE that refuses statfs is recognised, so the copy is right or refused" {
+	mkdir backing
+	random backing/a 1170000
+	# shellcheck disable=SC2016
+	by_fuse direct_io,fault=statfs:EACCES 'for how in "--no-cache" "-m direct"; do
+			! "$FCOPY" $how m/a copy 2>err
+			[ ! -e copy ] && [ -s err ]
+		done'
+}
+
 @test "storage that is busy with a directory: its rename is waited for" {
 	mkdir -p backing s
 	random s/a 1000
