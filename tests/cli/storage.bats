@@ -343,7 +343,8 @@ refuses_and_overwrites() {
 	# shellcheck disable=SC2016
 	by_fuse direct_io,fault=statfs:EACCES 'for how in "--no-cache" "-m direct"; do
 			! "$FCOPY" $how m/a copy 2>err
-			[ ! -e copy ] && [ -s err ]
+			[ ! -e copy ]
+			[ -s err ]
 		done'
 }
 
