@@ -204,7 +204,7 @@ static const struct adoption {
 	const char *call, *reported;
 	int nth;
 } adoptions[] = {
-    {"fcntl64", "fcntl(F_DUPFD)", 1}, {"fstat64", "fstat", 2},         {"fcntl64", "fcntl", 2},
+    {"fcntl64", "fcntl(F_DUPFD)", 1}, {"fstat64", "fstat", 3},         {"fcntl64", "fcntl", 2},
     {"fcntl64 of flags", "fcntl", 1}, {"setsockopt", "setsockopt", 1},
 };
 
