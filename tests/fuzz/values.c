@@ -130,7 +130,8 @@ static void check_shards(const char *text)
 	const bool good = split && end > 0 && text[length + 1 + end] == '\0' && whole_index &&
 			  whole && count <= FCOPY_SHARDS_MAX && index < count;
 	if (good)
-		expected = (struct fcopy_shard){(unsigned)index, (unsigned)count, finish};
+		expected = (struct fcopy_shard){
+		    .index = (unsigned)index, .count = (unsigned)count, .finish = finish};
 	struct cli cli;
 	setenv("PMIX_RANK", "3", 1);
 	MUST(give(&cli, "shard", text) == good);
