@@ -33,9 +33,11 @@ int job_create(const struct job *j, const char *name, bool *again)
 	int fd = openat(j->part.fd, name, flags | O_CREAT | O_EXCL, 0600);
 	*again = fd < 0 && errno == EEXIST;
 	/* A umask or a default ACL may withhold a right of the owner, who locks the file. */
-	if (fd >= 0)
+	if (fd >= 0) {
 		(void)!fchmod(fd, 0600);
-	else if (*again)
+		return fd;
+	}
+	if (*again)
 		fd = openat(j->part.fd, name, flags);
 	return fd < 0 ? job_fail(j, "open in its .fcopy-part", "openat", errno) : fd;
 }

@@ -243,16 +243,18 @@ static bool entries_are_stopped(const struct tree *t)
 /* Claims the next chunk. Returns NULL if there is none now. */
 static struct work *entries_claim(struct worker *w, struct shard_tree *s)
 {
-	unsigned chunk;
-	bool again;
+	unsigned chunk = 0;
+	bool again = false;
 	struct work *k = NULL;
 	pthread_mutex_lock(&s->lock);
 	int r = job_must_mark(&s->job) ? entries_mark(s) : 0;
 	if (r == 0)
 		r = job_claim(&s->job, &chunk, &again);
-	if (r == 1 && !(k = calloc(1, sizeof(*k))))
+	if (r == 1)
+		k = calloc(1, sizeof(*k));
+	if (r == 1 && !k)
 		r = job_fail(&s->job, NULL, "malloc", ENOMEM);
-	if (r == 1) {
+	if (k) {
 		k->shard = s;
 		k->again = again;
 		r = chunk_read(&s->job, chunk, &k->list);

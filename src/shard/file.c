@@ -45,7 +45,7 @@ static bool same_source(const struct copy *c, const struct stat *now)
 static int file_check_source(const struct shard_file *f)
 {
 	struct copy *c = f->copy;
-	struct stat open_now, named;
+	struct stat open_now = {0}, named = {0};
 	int fd = open(c->src.path, O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
 	int r = fd < 0 ? error_call(&c->report->error, "open", c->src.path, errno) : 0;
 	if (r == 0 && (fstat(fd, &named) < 0 || fstat(c->src.fd, &open_now) < 0))
@@ -253,7 +253,8 @@ int shard_copy_file(struct copy *c)
 	f.monitor = (struct monitor){.progress = c->options->progress,
 				     .limit_rate = c->options->limit_rate,
 				     .start = io_now()};
-	c->shared = &f.monitor;
+	/* cppcheck-suppress autoVariables */
+	c->shared = &f.monitor; /* the copy ends with this function */
 	copy_phase(c, FCOPY_PHASE_COPY, (uint64_t)c->src.st.st_size / f.job.shard.count);
 	report->existed = endpoint_old_stat(&c->dst);
 	report->atomic = true;

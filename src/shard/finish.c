@@ -118,9 +118,9 @@ static void finish_check(struct worker *w, struct directory *d, const struct lis
 	for (unsigned i = 0; r == 0 && i < count; i++, l++) {
 		const bool there = fstatat(d->dst, l->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 		if (!there && errno != ENOENT) {
-			r = report_call(w,
-					&(struct entry){.dir = d, .name = l->name, .as = l->name},
-					"stat", entry_dst, errno);
+			(void)report_call(w,
+					  &(struct entry){.dir = d, .name = l->name, .as = l->name},
+					  "stat", entry_dst, errno);
 			break;
 		}
 		if (!there || (st.st_mode ^ l->st.st_mode) & S_IFMT ||
@@ -221,6 +221,8 @@ static int finish_chunks(struct shard_tree *s, struct finish_directories *of)
 static int finish_directories(struct shard_tree *s, struct finish_directories *of)
 {
 	int r = 0;
+	if (of->count == 0)
+		return 0;
 	qsort(of->line, of->count, sizeof(*of->line), finish_compare_depth);
 	for (size_t at = 0, end; r == 0 && at < of->count; at = end) {
 		for (end = at + 1;
@@ -313,7 +315,7 @@ static int finish_links(struct shard_tree *s)
 	struct worker *w = r < 0 ? NULL : pool_join(t);
 	if (r == 0 && !w)
 		r = job_fail(&s->job, NULL, "malloc", ENOMEM);
-	for (size_t i = 0; r == 0 && i < c.count && !tree_stopped(t); i++)
+	for (size_t i = 0; w && r == 0 && i < c.count && !tree_stopped(t); i++)
 		r = finish_link(s, w, &c.entry[i]);
 	if (w)
 		pool_leave(w);

@@ -125,7 +125,7 @@ static int job_settle(struct job *j)
 /* Takes the exclusive lock of the part. As long as another process has it, that process commits. */
 static int job_lock_commit(struct job *j)
 {
-	int r;
+	int r = -EWOULDBLOCK;
 	bool commits;
 	do {
 		r = private_take_lock(j->part.lock, LOCK_EX, j->options->cancel);

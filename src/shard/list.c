@@ -421,7 +421,7 @@ static int list_load(struct lister *l)
 			const struct listed *e = &c.entry[i];
 			if (2 * (used + 1) > l->slots)
 				r = known_grow(l);
-			if (r < 0)
+			if (r < 0 || !l->known)
 				break;
 			snprintf(path, sizeof(path), "%s%s%s",
 				 strcmp(e->dir, ".") == 0 ? "" : e->dir,

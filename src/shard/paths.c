@@ -23,15 +23,18 @@ int path_make_directory(const struct tree *t, int dir, const char *name)
 /* A commit that was killed may have given a directory of the copy its final mode. */
 static int path_open_one(int dir, const char *name, int flags, const struct tree *t, bool make)
 {
-	int fd = openat(dir, name, flags), r = 0;
-	if (fd < 0 && errno == EACCES && t)
+	int fd = openat(dir, name, flags), r = -errno;
+	if (fd >= 0)
+		return fd;
+	if (r == -EACCES && t)
 		r = permissions_admit_owner(dir, name);
-	else if (fd < 0 && errno == ENOENT && make)
+	else if (r == -ENOENT && make)
 		r = path_make_directory(t, dir, name);
-	else
-		return fd < 0 ? -errno : fd;
-	fd = r < 0 ? -1 : openat(dir, name, flags);
-	return r < 0 ? r : fd < 0 ? -errno : fd;
+	if (r < 0)
+		return r;
+	if ((fd = openat(dir, name, flags)) < 0)
+		return -errno;
+	return fd;
 }
 
 /* follow: symlinks, too. t: of a copy, or NULL; make: creates what is missing. */

@@ -46,7 +46,8 @@ int job_refuse_other(const struct job *j)
 	if (shards->number != j->shard.count)
 		snprintf(j->reason, 128, "its shards were begun with N = %lu, not %u",
 			 (unsigned long)shards->number, j->shard.count);
-	else if (job && (shards->size != strlen(job) || memcmp(shards->text, job, shards->size)))
+	else if (job &&
+		 (shards->size != strlen(job) || memcmp(shards->text, job, shards->size) != 0))
 		snprintf(j->reason, 128, "its shards were begun with --job=%.*s",
 			 shards->size < 64 ? (int)shards->size : 64, shards->text);
 	else

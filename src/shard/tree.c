@@ -50,7 +50,7 @@ static int tree_check(struct job *j)
 static int tree_make(struct job *j, int dir, mode_t *mode, const char **call)
 {
 	const struct shard_tree *s = j->owner;
-	struct stat st;
+	struct stat st = {0};
 	const mode_t from = s->root.from->place.st.st_mode;
 	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 	*call = "mkdir";
