@@ -100,6 +100,10 @@ static int find_shared_copy(struct tree *t, struct operand *to, const struct ope
 static int refuse_slash(struct tree *t)
 {
 	const struct operand *dst = &t->destination;
+	if (dst->kind == OPERAND_SYMLINK && dst->error.err == ELOOP) {
+		report_operand(t, &dst->error);
+		return -ELOOP;
+	}
 	if (dst->kind == OPERAND_NEW || dst->kind == OPERAND_SYMLINK)
 		return tree_unsuitable(t, NO_DIRECTORY(dst->path));
 	const int err = dst->kind == OPERAND_DIRECTORY ? EISDIR : ENOTDIR;
