@@ -42,9 +42,9 @@ setup_file() {
 	random a 3000000
 	mkdir small
 	private_mounts "mount -t tmpfs -o size=1m none small; echo old >small/b
-		'$FCOPY' tcp-listen:0 small/b 2>log 3>&- &
-		for i in {1..2000}; do if grep -q on log; then break; fi; sleep 0.01; done
-		s=0; '$FCOPY' a tcp:127.0.0.1:\$(sed -n 's/.*://p' log) || s=\$?
+		timeout --foreground 30 '$FCOPY' tcp-listen:0 small/b 2>log 3>&- &
+		for i in {1..2000}; do if grep -q 'listening on' log; then break; fi; sleep 0.01; done
+		s=0; '$FCOPY' a tcp:127.0.0.1:\$(sed -nE 's/.*listening on [^ ]*:([0-9]+).*/\1/p' log) || s=\$?
 		r=0; wait \$! || r=\$?; echo \$s \$r; cat small/b log"
 	[[ $output == "1 1
 old"*"No space left on device"* ]] || { echo "$output"; return 1; }
