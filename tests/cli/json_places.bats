@@ -87,8 +87,8 @@ load json
 	said '^fcopy: --json: /dev/stdout is an operand, too' err
 }
 
-@test "a usage error: --j is --json, too" {
-	expect 2 a x --nope --j
+@test "a usage error: --js is --json, too" {
+	expect 2 a x --nope --js
 	valid "$output"
 	is '.usage == "--nope: no such option"'
 }

@@ -270,16 +270,16 @@ on_small() {
 	[ "$(grep -c 'write(2<' trace)" = 1 ] || { cat trace; return 1; }
 }
 
-@test "--json: standard output became the copy: a message, exit 1, and a whole copy" {
+@test "--json: standard output is DST: refused; if it becomes a copy below DST: a message, exit 1, and a whole copy" {
 	local option
 	need jq
 	random a 100000
 	mkdir d
 	for option in --inplace --force; do
 		run bash -c '"$0" --json $1 a b >b' "$FCOPY" $option
-		[ "$status" = 1 ]
-		[ "$output" = "fcopy: standard output: is the copy: no JSON was written" ]
-		cmp a b
+		[ "$status" = 2 ]
+		[ "$output" = "fcopy: --json: standard output receives the copy: use --json=FILE" ]
+		[ ! -s b ]
 	done
 	run bash -c '"$0" --json -r a d >d/a' "$FCOPY"
 	[ "$status" = 1 ]
