@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Implements unwritten.h by sysfs. A file system without its own block device (network, btrfs)
- * has no entry there.
+ * Implements unwritten.h by sysfs, for a user who watches: the copies of scripts make no call more.
+ * A file system without its own block device (network, btrfs) has no entry there.
  */
 #define _GNU_SOURCE
 #include "unwritten.h"
@@ -100,7 +100,8 @@ void unwritten_begin(const struct cli *cli)
 {
 	const struct fcopy_options *o = &cli->copy;
 	dev_t device;
-	if (cli->quiet || cli->as_cp || o->fsync || o->verify || o->shard.count > 0 ||
+	const bool watched = cli->verbose > 0 || cli->progress || isatty(STDERR_FILENO);
+	if (!watched || cli->quiet || cli->as_cp || o->fsync || o->verify || o->shard.count > 0 ||
 	    cli->tree.dry_run ||
 	    fcopy_operand_kind(cli->dst, STDOUT_FILENO, NULL) != FCOPY_KIND_PATH ||
 	    !find_device(cli->dst, &device))
@@ -114,8 +115,7 @@ void unwritten_begin(const struct cli *cli)
 
 void unwritten_print(const struct cli *cli, const char *dst, uint64_t bytes)
 {
-	const bool watched = cli->verbose > 0 || cli->progress || isatty(STDERR_FILENO);
-	if (!begun.known || bytes == 0 || !(is_removable() || (watched && is_slow(bytes))))
+	if (!begun.known || bytes == 0 || !(is_removable() || is_slow(bytes)))
 		return;
 	fputs("fcopy: ", stderr);
 	message_print(dst);

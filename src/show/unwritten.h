@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Without --fsync a copy ends before its device has all data. A line says so if the device is
- * removable, or needs more than two seconds for what it has not written yet.
+ * Without --fsync a copy ends before its device has all data. On a terminal, or with -v or
+ * --progress, a line says so if the device is removable, or needs more than two seconds for what it
+ * has not written yet.
  */
 #ifndef SHOW_UNWRITTEN_H
 #define SHOW_UNWRITTEN_H

@@ -131,7 +131,7 @@ for n, line in enumerate(sys.stdin):
 	mkdir -p backing/src bin
 	echo one >backing/src/a
 	ln -s "$FCOPY" bin/fcopy
-	mandoc -Tascii "$BATS_TEST_DIRNAME/../../src/man/fcopy.1" | col -bx >page
+	mandoc -Tascii "$BATS_TEST_DIRNAME/../../src/man/fcopy-json.5" | col -bx >page
 	sed -n 's/^ *\$ \(jq .*report.*\)/\1/p' page >jq.sh
 	# From its first line to its last one, without the indent.
 	block() { sed -n "/^ *$1/,/^ *$2/p" page | python3 -c 'import sys, textwrap
