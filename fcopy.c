@@ -193,7 +193,7 @@ static int copy_tree(struct cli *cli, const struct usage *start)
 	progress_stop(&report);
 	tree_print_end(cli, &tree, r < 0 && signals_caught() != 0);
 	if (r == 0)
-		unwritten_print(cli, tree.dst, report.moved);
+		unwritten_print(tree.dst, report.moved);
 	log_end(cli, &report, &tree);
 	if (cli->json_lines)
 		lines_end();
@@ -247,7 +247,7 @@ static int copy(struct cli *cli, const struct usage *start)
 	if (r == 0) { /* a signal that came after the commit has nothing left to stop */
 		if (cli->verbose > 0 && !cli->keep_listening)
 			ending_summary(cli, &report);
-		unwritten_print(cli, report.dst, report.moved);
+		unwritten_print(report.dst, report.moved);
 		return EXIT_DONE;
 	}
 	if (!unread && (!signals_caught() || report.error.err != EINTR))

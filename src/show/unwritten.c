@@ -113,7 +113,7 @@ void unwritten_begin(const struct cli *cli)
 		read_written(&begun.before);
 }
 
-void unwritten_print(const struct cli *cli, const char *dst, uint64_t bytes)
+void unwritten_print(const char *dst, uint64_t bytes)
 {
 	if (!begun.known || bytes == 0 || !(is_removable() || is_slow(bytes)))
 		return;

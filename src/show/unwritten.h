@@ -12,6 +12,6 @@
 /* Before the copy: finds the device of DST, and how much it has written. */
 void unwritten_begin(const struct cli *);
 /* After a copy of so many bytes that succeeded. dst: its final name. */
-void unwritten_print(const struct cli *, const char *dst, uint64_t bytes);
+void unwritten_print(const char *dst, uint64_t bytes);
 
 #endif
