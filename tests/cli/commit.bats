@@ -104,10 +104,13 @@ COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftr
 	need_strace
 	random a 5000
 	chmod 644 a
-	traced 0 trace=openat a probe
+	traced 0 trace=openat -v a probe
 	local n name
 	n=$(nth openat O_TMPFILE)
 	traced 0 "inject=openat:error=EOPNOTSUPP:when=$n" -v a b
+	rm probe
+	traced 0 trace=openat a probe
+	n=$(nth openat O_TMPFILE)
 	strace -f -y -qq -o trace -e "trace=$COMMIT,fchmod" -e "inject=openat:error=EISDIR:when=$n" \
 		"$FCOPY" a c readwrite
 	grep -Eq 'openat.*"\.fcopy-[0-9a-v]{16}", O_RDWR\|O_CREAT\|O_EXCL.*, 0600' trace
