@@ -12,6 +12,7 @@
 #include "tree/permissions.h"
 #include "tree/pool.h"
 #include "tree/report.h"
+#include "tree/rivals.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -114,13 +115,18 @@ static void finish_check(struct worker *w, struct directory *d, const struct lis
 {
 	const struct shard_tree *s = ((struct finish *)d->list)->shard;
 	struct stat st;
-	int r = path_open(s, w, d, l->dir, false);
+	int r = path_open(s, w, d, l->dir, false), new = 1;
 	for (unsigned i = 0; r == 0 && i < count; i++, l++) {
+		const struct entry e = {.dir = d, .name = l->name, .as = l->name};
 		const bool there = fstatat(d->dst, l->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 		if (!there && errno != ENOENT) {
-			(void)report_call(w,
-					  &(struct entry){.dir = d, .name = l->name, .as = l->name},
-					  "stat", entry_dst, errno);
+			(void)report_call(w, &e, "stat", entry_dst, errno);
+			break;
+		}
+		/* Hard links are not among these lines. */
+		if (there && l->first == 0 && (new = inodes_add(s->copies, &st)) <= 0) {
+			(void)report_refusal(w, &e, entry_dst, new < 0 ? -new : EEXIST,
+					     "is the copy of another entry, too");
 			break;
 		}
 		if (!there || (st.st_mode ^ l->st.st_mode) & S_IFMT ||
@@ -354,8 +360,12 @@ int finish_tree(struct shard_tree *s)
 	double start = io_now();
 	t->doubtful = false;
 	int r = finish_links(s);
+	s->copies = inodes_new();
+	if (r == 0 && !s->copies)
+		r = job_fail(&s->job, NULL, "malloc", ENOMEM);
 	if (r == 0)
 		r = finish_chunks(s, &of);
+	inodes_free(s->copies);
 	if (r == 0 && t->doubtful)
 		r = job_refuse_part(&s->job, "its .fcopy-part was changed by something else");
 	if (r == 0)

@@ -21,6 +21,7 @@ struct shard_tree {
 	pthread_mutex_t lock;          /* of the job, while several threads copy */
 	struct directory *top;         /* the operand's: above those of path_directory */
 	struct fcopy_tree_options own; /* for the copies of files */
+	struct inodes *copies;         /* those that the commit has found */
 };
 
 /* tree.c: of shared_copy. */

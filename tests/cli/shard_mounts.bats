@@ -133,3 +133,17 @@ fails() {
 		fails "exists: shards only make a new tree" "$FCOPY" -rT --shard=0/2 m/tree m/dst
 		[ -z "$(ls m/dst)" ]'
 }
+
+@test "names that DST takes for one: the commit is refused, and names the second one" {
+	mkdir -p backing s
+	echo 1 >s/a
+	echo 2 >s/A
+	echo 3 >s/b
+	# shellcheck disable=SC2016
+	by_fuse 'caseless,entry_timeout=0,attr_timeout=0' '
+		r=0
+		"$FCOPY" -a --shard=0/1 s m/d 2>err || r=$?
+		[ $r = 1 ] || { echo "$r"; cat err; exit 1; }
+		grep -qi "m/d/a: is the copy of another entry, too" err || { cat err; exit 1; }
+		[ ! -e m/d ]'
+}
