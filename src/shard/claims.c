@@ -171,7 +171,7 @@ static int job_try_claim(struct job *j, unsigned chunk, bool *again)
 	return 1;
 }
 
-/* First those of its own share, so that the processes rarely meet. */
+/* First the chunks of this process's share, so that processes rarely meet. */
 int job_claim(struct job *j, unsigned *chunk, bool *again)
 {
 	const unsigned n = j->shard.count;
@@ -261,7 +261,7 @@ void job_release(struct job *j)
 	j->claims = 0;
 }
 
-/* Without locks nobody can tell whether the process that lists lives: the symlink says whose share
+/* Without locks it is unknown whether the process that lists lives: the symlink says whose share
  * it is, and only that share lists again. */
 static int job_claim_list_unlocked(struct job *j)
 {

@@ -8,7 +8,7 @@
  *                      range of it.
  *     share.end        the list is complete: its number of chunks, and a sum of what it has
  *     share.links      names that are hard links to a copied file: finish.c
- *     share.claim.K    whoever has locked it copies chunk K; share.claim.list: lists the tree
+ *     share.claim.K    the process that locks it copies chunk K; share.claim.list: lists
  *     share.done.K     the marker: chunk K is complete, and on the disk
  *
  * and the journal has two more lines: "shards N JOB" when the part is made, and "commit …" before
@@ -47,14 +47,14 @@
  *     a chunk's marker       exists: the chunk is left alone
  *     before the rename      data is still in the part: the commit is done again
  *     after the rename       data is gone and DST fits the commit line: done
- *     the receipt            share.* are removed by whoever drops the receipt
+ *     the receipt            share.* are removed together with the receipt
  *
  * Two at once. A process that has the shared lock looks once more after it has released it, and one
  * that needs the exclusive lock waits for a second: so one of those that end last sees all markers,
  * gets the lock, and commits. A process that still has the shared lock then, such as a duplicate of
  * a complete chunk, commits at its own end. A process with --resume finds the "shards" line.
  *
- * Without locks (ENOLCK, ENOSYS) nobody can tell whether a process lives. Then share I takes only
+ * Without locks (ENOLCK, ENOSYS) it is unknown whether a process lives. Then share I takes only
  * chunks I, I + N and so on, the share whose number share.lister has lists the tree, and nothing is
  * taken over: each share must be run until it succeeds. A second rename fails with ENOENT.
  *

@@ -2,7 +2,7 @@
  * Lists a tree: walks the source once, and writes what it finds into the part, chunk by chunk, so
  * that other processes can begin.
  *
- * Each thread fills a chunk of its own. Chunks grow with the tree, so that a small one is divided
+ * Each thread fills another chunk. Chunks grow with the tree, so that a small one is divided
  * evenly, and a large one has no more chunks than a directory can hold. The names of a file with
  * hard links are collected until the end: one of them is an entry, the others go to share.links.
  */
@@ -161,7 +161,7 @@ static bool buffer_grow(struct lister *l, struct buffer *b)
 	return true;
 }
 
-/* A range is a chunk of its own, with what came before it. */
+/* A range ends a chunk, which has what came before it. */
 static bool buffer_is_full(struct lister *l, const struct buffer *b, bool range)
 {
 	uint64_t most = __atomic_load_n(&l->lines, __ATOMIC_RELAXED) / CHUNK_SHARE;

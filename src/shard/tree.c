@@ -217,7 +217,7 @@ int shard_names_copy(struct tree *t, const struct operand *from, const struct op
 }
 
 /* A late retry: a job is known by its root's mtime and inode, and entries below may have changed
- * since the commit. The name of a job tells its runs apart. */
+ * since the commit. Another name makes another job. */
 static int tree_compare(struct shard_tree *s)
 {
 	uint64_t sum;

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Opens the file, or creates it empty. Whoever owns its directory can exchange its name: only the
+/* Opens the file, or creates it empty. The owner of its directory can exchange its name: only the
  * descriptor is used from here on. Returns it, or -errno with the call; *made: it is new. */
 static int attributes_open(struct worker *w, const struct entry *e, const struct stat *st,
 			   bool *made, const char **call)
