@@ -182,6 +182,7 @@ static bool left_examine_content(struct left *l, const char *name)
 	} else if (!hidden || has & (LEFT_DATA | LEFT_ENTRY)) {
 		return left_unknown(l, "it has no lock");
 	}
+	l->retired = has == LEFT_JOURNAL;
 	/* The maker of an empty directory has not locked it yet, and makes another one. */
 	if (hidden && left_is_bare(l, has))
 		return true;
@@ -270,17 +271,12 @@ int left_remove(struct left *l)
 	int r = part_is_named(p) ? 0 : errno ? -errno : -ESTALE;
 	if (r == 0 && p->published)
 		r = part_hide(p);
-	if (r == 0)
+	/* What is unlocked was empty when it was looked at, and may be in use by now. */
+	if (r == 0 && p->lock >= 0)
 		r = left_remove_data(p);
-	if (r == 0 && (r = remove_entry(p->fd, PART_ENTRY)) == -ENOENT)
+	if (r == 0 && p->lock >= 0 && (r = remove_entry(p->fd, PART_ENTRY)) == -ENOENT)
 		r = 0;
-	if (r < 0)
-		return r;
-	part_close(p, true);
-	struct stat st;
-	return fstatat(p->parent, p->name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT
-		   ? 0
-		   : -ENOTEMPTY;
+	return r < 0 ? r : part_discard(p, l->retired);
 }
 
 void left_close(struct left *l)

@@ -15,6 +15,7 @@ struct left {
 	const char *reason; /* of UNKNOWN: static */
 	struct stat st;
 	time_t changed;   /* when it was last changed, as far as its directory and journal show */
+	bool retired;     /* it has a journal, and no lock any more */
 	struct part part; /* of DEAD: open and locked */
 };
 

@@ -273,3 +273,20 @@ void part_close(struct part *p, bool remove)
 	journal_free(&p->journal);
 	p->fd = p->lock = p->log = -1;
 }
+
+int part_discard(struct part *p, bool retired)
+{
+	int r = p->lock < 0 ? 0 : part_hide(p);
+	if (r < 0 && system_has(p->fd, SYSTEM_LOCAL)) /* SMB renames no directory with open files */
+		return r;
+	if (p->lock >= 0) {
+		close(p->lock);
+		unlinkat(p->fd, PRIVATE_LOCK, 0);
+	}
+	if (p->lock >= 0 || retired)
+		unlinkat(p->fd, PART_JOURNAL, 0);
+	p->lock = -1;
+	if (!private_may_have_name(p->fd, p->parent, p->name))
+		return -ESTALE;
+	return unlinkat(p->parent, p->name, AT_REMOVEDIR) < 0 ? -errno : 0;
+}

@@ -132,6 +132,11 @@ bool part_sweep(int parent, const char *name);
 bool part_is_named(const struct part *);
 /* Takes its public name away, so that nobody continues it. Returns 0 or -errno. */
 int part_hide(struct part *);
+/* Removes the open part of a dead process, which has no data any more. Its lock, if it has one, is
+ * held: the part is renamed before the lock is released, so that a process that waits to lock what
+ * it has just made sees that it is gone. Without a lock, only an empty directory is removed, or one
+ * that is retired: it had a journal, and its lock was gone already. Returns 0 or -errno. */
+int part_discard(struct part *, bool retired);
 /* Closes the part. It stays, unless `remove`: then the journal and the lock are removed, and the
  * directory, if nothing else is in it. */
 void part_close(struct part *, bool remove);

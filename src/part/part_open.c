@@ -192,7 +192,7 @@ int part_share(struct part *p)
 {
 	if (flock(p->lock, LOCK_SH | LOCK_NB) < 0 && !private_lacks_locks(errno))
 		return -EAGAIN;
-	if (!private_has_name(p->lock, p->fd, PRIVATE_LOCK))
+	if (!private_has_name(p->lock, p->fd, PRIVATE_LOCK) || !part_is_named(p))
 		return -EAGAIN;
 	close(p->log);
 	p->log = -1;
@@ -316,6 +316,7 @@ bool part_sweep(int parent, const char *name)
 		       fstatat(p.fd, PART_JOURNAL, &st, AT_SYMLINK_NOFOLLOW) == 0;
 	bool dead = (retired || (p.lock >= 0 && flock(p.lock, LOCK_EX | LOCK_NB) == 0)) &&
 		    part_sweep_data(p.fd);
-	part_close(&p, dead);
-	return dead && fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0;
+	bool gone = dead && part_discard(&p, retired) == 0;
+	part_close(&p, false);
+	return gone;
 }

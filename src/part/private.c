@@ -282,7 +282,8 @@ static bool private_is_older(int fd, const struct timespec *start)
 }
 
 /* Apart from everything else in the directory: SMB hides a locked file from readers. Open for
- * writing: NFS needs that. A process that cleans up may have removed the empty directory. */
+ * writing: NFS needs that. A process that cleans up may have removed the empty directory, or locked
+ * it first and renamed it. */
 static int private_create_lock(struct private_directory *p, const char **call)
 {
 	*call = "open";
@@ -296,7 +297,8 @@ static int private_create_lock(struct private_directory *p, const char **call)
 	int r = private_take_lock(p->lock, LOCK_EX, NULL);
 	if (r < 0 && !private_lacks_locks(-r))
 		return r == -EWOULDBLOCK ? -ENOENT : r;
-	if (!private_has_name(p->lock, p->fd, PRIVATE_LOCK))
+	if (!private_has_name(p->lock, p->fd, PRIVATE_LOCK) ||
+	    !private_has_name(p->fd, p->parent, p->name))
 		return -ENOENT;
 	private_sign(p);
 	return 0;

@@ -44,6 +44,7 @@ WRAP(ssize_t, copy_file_range,
      (int in, off_t *in_at, int out, off_t *out_at, size_t n, unsigned flags),
      (in, in_at, out, out_at, fault_cut(n), flags))
 WRAP(int, pipe2, (int fd[2], int flags), (fd, flags))
+WRAP(int, nanosleep, (const struct timespec *time, struct timespec *left), (time, left))
 WRAP(int, poll, (struct pollfd * fds, nfds_t n, int ms), (fds, n, ms))
 
 WRAP(int, socket, (int family, int type, int protocol), (family, type, protocol))

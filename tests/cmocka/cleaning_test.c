@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT
+ * One process makes a private directory, another one removes what dead processes have left. The
+ * first stops before each of its calls; then the second runs up to each of its own, and goes on
+ * after the first has ended. Nobody removes a directory that is used.
+ */
+#define _GNU_SOURCE
+#include "cases.h"
+
+#include "part/left.h"
+#include "part/part.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SWEEPS, CLEANS, SHARED };
+
+static struct scene {
+	int how;
+	bool shared;
+	const char *call; /* of the process that removes */
+	int nth;          /* before which of them it stops */
+	int stopped[2], go[2];
+	pid_t child;
+	unsigned paused; /* how often it did stop */
+} scene;
+
+static void remove_stops(void)
+{
+	char byte = 0;
+	need(write(scene.stopped[1], &byte, 1) == 1);
+	need(read(scene.go[0], &byte, 1) == 1);
+}
+
+static void remove_left(int here, const char *name)
+{
+	struct left l;
+	if (scene.how == SWEEPS) {
+		part_sweep(here, name);
+		return;
+	}
+	if (left_find(&l, here, name) && l.state == FCOPY_LEFT_DEAD)
+		left_remove(&l);
+	left_close(&l);
+}
+
+/* Without the descriptors of the other process, whose locks would live on in this one. */
+static _Noreturn void remove_each(void)
+{
+	for (int fd = 3; fd < 256; fd++)
+		if (fd != scene.stopped[1] && fd != scene.go[0])
+			close(fd);
+	int here = open(".", O_RDONLY | O_DIRECTORY);
+	DIR *d = opendir(".");
+	fault_before(remove_stops);
+	fault_set(scene.call, scene.nth, 0);
+	for (const struct dirent *e; here >= 0 && d && (e = readdir(d));)
+		if (temporary_is_drawn(e->d_name)) {
+			fault_on();
+			remove_left(here, e->d_name);
+			fault_off();
+		}
+	_exit(0);
+}
+
+static void start_removing(void)
+{
+	char byte;
+	need(pipe2(scene.stopped, O_CLOEXEC) == 0 && pipe2(scene.go, O_CLOEXEC) == 0);
+	scene.child = fork();
+	need(scene.child >= 0);
+	if (scene.child == 0)
+		remove_each();
+	close(scene.stopped[1]);
+	scene.paused += read(scene.stopped[0], &byte, 1) == 1;
+}
+
+static void end_removing(void)
+{
+	int status = -1;
+	(void)!write(scene.go[1], "", 1); /* it may have ended */
+	need(waitpid(scene.child, &status, 0) == scene.child);
+	close(scene.stopped[0]);
+	close(scene.go[0]); /* open until now: a write to the ended one is no error */
+	close(scene.go[1]);
+	scene.child = 0;
+	assert_int_equal(status, 0);
+}
+
+static void once(void *arg)
+{
+	const char *call;
+	struct private_directory p;
+	int here = open(".", O_RDONLY | O_DIRECTORY);
+	(void)arg;
+	need(here >= 0);
+	fault_on();
+	int r = private_make(&p, here, &call);
+	fault_off();
+	if (scene.child > 0)
+		end_removing();
+	assert_int_equal(r, 0);
+	assert_true(private_has_name(p.fd, here, p.name));
+	assert_true(private_has_name(p.lock, p.fd, PRIVATE_LOCK));
+	private_end(&p);
+	close(here);
+	assert_int_equal(names_in("."), 0);
+}
+
+/* Sharing a lock releases it for a moment. Then the part may go, and the maker knows it. */
+static void once_shared(void *arg)
+{
+	struct part p;
+	struct stat st;
+	int here = open(".", O_RDONLY | O_DIRECTORY);
+	(void)arg;
+	part_init(&p, here, "dst");
+	fault_on();
+	int r = part_make(&p);
+	assert_int_equal(r, 0);
+	int data = openat(p.fd, PART_DATA, O_RDWR | O_CREAT | O_EXCL, 0600);
+	need(data >= 0 && fstat(data, &st) == 0);
+	assert_int_equal(part_describe(&p, "dst", &st, 0, data, 0600), 0);
+	r = part_share(&p);
+	if (r == 0)
+		r = part_publish(&p, &data);
+	fault_off();
+	if (scene.child > 0)
+		end_removing();
+	if (r == 0) {
+		assert_true(part_is_named(&p) && part_is_data(&p, &st));
+		assert_true(private_has_name(p.lock, p.fd, PRIVATE_LOCK));
+		assert_true(private_has_name(data, p.fd, PART_DATA));
+	} else {
+		assert_errno(-r, EAGAIN);
+	}
+	unlinkat(p.fd, PART_DATA, 0);
+	part_close(&p, true);
+	close(data);
+	close(here);
+	assert_int_equal(names_in("."), 0);
+}
+
+static void interleave(void **state)
+{
+	static const char *const of_maker[] = {"openat64", "flock"};
+	static const char *const of_other[] = {"openat64", "flock", "unlinkat"};
+	scene.how = *(const int *)*state % 2;
+	scene.shared = *(const int *)*state >= SHARED;
+	fault_also("nanosleep", FAULT_ZERO); /* no waiting for a lock */
+	for (size_t i = 0; i < 2; i++)
+		for (size_t k = 0; k < 3; k++) {
+			scene.call = of_other[k];
+			unsigned before = 0;
+			scene.paused = 0;
+			scene.nth = 1;
+			do {
+				before = scene.paused;
+				fault_before(start_removing);
+				fault_sweep(of_maker[i], 0, scene.shared ? once_shared : once,
+					    NULL);
+				scene.nth++;
+			} while (scene.paused > before);
+			assert_true(scene.nth < 200); /* a lock is tried 126 times */
+		}
+}
+
+int main(void)
+{
+	static const int how[] = {SWEEPS, CLEANS, SHARED + SWEEPS, SHARED + CLEANS};
+	cases_enter("ext4");
+	case_add(interleave, &how[0], "a copy sweeps what another one is making");
+	case_add(interleave, &how[1], "--clean removes what a copy is making");
+	case_add(interleave, &how[2], "a copy sweeps the part that shards are making");
+	case_add(interleave, &how[3], "--clean removes the part that shards are making");
+	return cases_run("cleaning");
+}
