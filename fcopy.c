@@ -55,17 +55,15 @@
  *   bench/            benchmarks against other copiers, and their results
  *
  * From argv to the first copy:
- *   1. main() calls options_parse(): getopt_long() by option_table fills struct cli.
- *   2. operands_take() divides the operands by their text into SRC, DST and MODE: a tree, or one
- *      file? json_file_open() and log_open() list what they open in options.outputs.
- *   3. copy() calls fcopy_copy(), or copy_tree() calls fcopy_tree().
- *   4. operand_find_source() and operand_find_destination() make one struct operand for each SRC
- *      and for DST: no function below splits a path, or looks DST up before the copy.
- *   5. rules_check() refuses options that these operands exclude, and an output that is SRC or DST.
- *   6. One file: operand_find_file() enters a directory and follows a symlink; source_open() and
- *      destination_open() open both ends, and rules_check() sees what they are; copy_run().
- *   7. A tree, for each SRC: operand_find_copy() names the copy; root_copy() for a directory,
- *      otherwise copy_single(), which copies it as the one entry of a directory by entry_copy().
+ *   1. main() calls options_parse(): getopt_long() by option_table fills struct cli; then
+ *      operands_take() divides the operands by their text into SRC, DST and MODE.
+ *   2. copy() calls fcopy_copy(), or copy_tree() calls fcopy_tree().
+ *   3. operand_find_source() and operand_find_destination() make a struct operand of each: no
+ *      function below splits a path, or looks DST up before the copy; rules_check() judges them.
+ *   4. A file: operand_find_file() follows DST; source_open() and destination_open() open both,
+ *      rules_check() sees what they are; copy_run().
+ *   5. A tree, for each SRC: operand_find_copy() names the copy; root_copy() copies a directory,
+ *      single_copy() anything else, as the one entry of a directory, by entry_copy().
  *
  * Calls go one way, and inside a room no file calls one that calls it (tests/rooms.sh):
  *   cli -> show -> shard -> tree -> copy -> {endpoints, engines} -> part -> source -> io

@@ -78,9 +78,16 @@ static void strip_slashes(char **operand, int n)
 			operand[i][l - 1] = '\0';
 }
 
-int operands_take(struct cli *cli, int n, char **operand)
+/* Of MODE, whose name cp would take for DST: it would copy both files into the directory, and here
+ * the second would be lost. DST itself is operand[1], which only the library looks up. */
+static bool is_directory(const char *mode)
 {
 	struct stat st;
+	return stat(mode, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+int operands_take(struct cli *cli, int n, char **operand)
+{
 	if (cli->strip_slashes)
 		strip_slashes(operand, cli->target ? n : n - 1);
 	if (is_tree(cli, n, operand))
@@ -105,8 +112,7 @@ int operands_take(struct cli *cli, int n, char **operand)
 	if (cli->action == ACTION_BENCHMARK)
 		return message_usage(operand[2],
 				     "--benchmark runs every mode: leave out this operand");
-	/* cp would copy both files into a directory of that name; here the second would be lost. */
-	if (stat(operand[2], &st) == 0 && S_ISDIR(st.st_mode))
+	if (is_directory(operand[2]))
 		return message_usage(operand[2], "is also a directory: use -m %s or ./%s",
 				     operand[2], operand[2]);
 	return mode_set(cli, NULL, operand[2]);

@@ -9,7 +9,7 @@
 
 #include "cli/cli.h"
 
-/* Before the copy: finds the device of DST, and how much it has written. */
+/* Before the copy: how much each device has written. DST is looked up only after the copy. */
 void unwritten_begin(const struct cli *);
 /* After a copy of so many bytes that succeeded. dst: its final name. */
 void unwritten_print(const char *dst, uint64_t bytes);
