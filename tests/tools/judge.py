@@ -89,12 +89,34 @@ class Judge:
             for what, value in state.items():
                 if now.get(what) != value:
                     found.append("%s of %s changed to %s" % (what, name, now.get(what)))
-            if now_links > links and "entries" not in now:
+            if now_links > links and "entries" not in now and not self._is_copy(fd, now_links):
                 found.append("%s got another link" % name)
         found += self._readable()
         if status == 0:
             found += self._differences()
         return found
+
+    def _is_copy(self, fd, links):
+        """Of a mirror: has this inode exactly the names that it has in the source, and perhaps the
+        one that the user took away?"""
+        st = os.fstat(fd)
+        source, names = None, 0
+        for at, _, files in os.walk(self.dst):
+            for name in files:
+                path = os.path.join(at, name)
+                if not os.path.samestat(os.lstat(path), st):
+                    continue
+                names += 1
+                if name == AWAY:
+                    continue
+                try:
+                    same = os.lstat(os.path.join(self.src, "tree", os.path.relpath(path, self.dst)))
+                except OSError:
+                    return False
+                if source and not os.path.samestat(same, source):
+                    return False
+                source = same
+        return self.setup == "mirror" and source is not None and names == links
 
     def _readable(self):
         """What the user can read and should not."""
