@@ -373,7 +373,7 @@ const struct option_row option_table[] = {
 	{"list", 0, NULL, "list the modes; mark those that this kernel or build lacks",
 	 set_action, .min = ACTION_LIST},
 	{0},
-	{"size", 0, "SIZE", "expect SIZE bytes, for a SRC of unknown length",
+	{"size", 0, "SIZE", "SRC, a stream (-, tcp:), has SIZE bytes: show the percentage, warn if it differs",
 	 set_size, FIELD(copy.expected_size), .min = 1, .not_benchmarked = true},
 	{"count", 0, "SIZE", "copy at most SIZE bytes; with --strict a shorter SRC fails",
 	 set_size, FIELD(copy.count), .min = 1},

@@ -65,12 +65,19 @@ static void prepare_ahead(struct copy *c)
 	ahead_start(&c->ahead);
 }
 
+/* Finds out how much will be copied. */
+static void expect_size(struct copy *c)
+{
+	c->limit = c->share ? c->last : find_limit(c->options);
+	c->size = c->src.st.st_size < c->limit ? c->src.st.st_size : c->limit;
+	c->report->expected = expected_bytes(c);
+}
+
 /* Copies the data and records the time. */
 int copy_run_phase(struct copy *c)
 {
 	double start = io_now();
-	c->limit = c->share ? c->last : find_limit(c->options);
-	c->size = c->src.st.st_size < c->limit ? c->src.st.st_size : c->limit;
+	expect_size(c);
 	c->monitor = (struct monitor){
 	    .progress = c->options->progress, .limit_rate = c->options->limit_rate, .start = start};
 	c->all = (struct transfer){.src = c->src.fd,
@@ -90,7 +97,6 @@ int copy_run_phase(struct copy *c)
 	const struct endpoint_ops *waits = c->src.ops->timeout_ms ? c->src.ops : c->dst.ops;
 	if (waits->timeout_ms)
 		c->all.io.timeout_ms = waits->timeout_ms(c->options);
-	c->report->expected = expected_bytes(c);
 	if (c->began > 0 && (has_peer(c->src.st.st_mode) || has_peer(c->dst.st.st_mode)))
 		c->report->seconds[FCOPY_PHASE_WAIT] = start - c->began;
 	int r = 0;
@@ -190,6 +196,7 @@ static int run_open_copy(struct copy *c)
 	c->report->not_atomic = c->dst.not_atomic;
 	c->report->atomic = S_ISREG(c->dst.st.st_mode) && c->dst.positional;
 	notify_not_atomic(c);
+	expect_size(c); /* a sender that listens reports it */
 	int r = start_endpoint(c, &c->src, c->report->src_peer);
 	if (r == 0)
 		r = start_endpoint(c, &c->dst, c->report->dst_peer);

@@ -13,6 +13,7 @@
 #include "show.h"
 #include "text.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -57,6 +58,20 @@ static void print_where(const char *operand, const char *address)
 	fputc('\n', stderr);
 }
 
+/* The start of the receiver's command: a TCP stream has only the bytes, so the command says how
+ * many there are, if the sender knows. */
+static void print_receive(const struct cli *cli, uint64_t bytes, const char *address)
+{
+	const struct fcopy_options *o = &cli->copy;
+	fputs("fcopy: receive it with: fcopy ", stderr);
+	if (o->count > 0 && o->count <= bytes) /* SRC may be shorter, if it is a stream */
+		bytes = o->strict || cli->keep_listening ? o->count : 0;
+	if (bytes > 0)
+		fprintf(stderr, "--size=%" PRIu64 " ", bytes);
+	print_reachable(address);
+	fputc(' ', stderr);
+}
+
 /* Prints what the server serves and where, and the command for a client. */
 static void print_server(const struct cli *cli, uint64_t bytes, const char *address)
 {
@@ -71,9 +86,7 @@ static void print_server(const struct cli *cli, uint64_t bytes, const char *addr
 	print_where(cli->dst, address);
 	if (address[0] == '\0')
 		return;
-	fputs("fcopy: receive it with: fcopy ", stderr);
-	print_reachable(address);
-	fputc(' ', stderr);
+	print_receive(cli, bytes, address);
 	const char *name = text_file_name(cli->src);
 	if (name[0] == '-' || fcopy_operand_kind(name, STDOUT_FILENO, NULL) != FCOPY_KIND_PATH)
 		fputs("./", stderr);
@@ -82,12 +95,16 @@ static void print_server(const struct cli *cli, uint64_t bytes, const char *addr
 }
 
 /* The command of the peer that has, or wants, the bytes. */
-static void print_peer(bool sends, const char *address)
+static void print_peer(const struct cli *cli, bool sends, uint64_t bytes, const char *address)
 {
-	fprintf(stderr, "fcopy: %s it with: fcopy ", sends ? "send" : "receive");
-	fputs(sends ? "FILE " : "", stderr);
-	print_reachable(address);
-	fputs(sends ? "\n" : " FILE\n", stderr);
+	if (sends) {
+		fputs("fcopy: send it with: fcopy FILE ", stderr);
+		print_reachable(address);
+		fputc('\n', stderr);
+	} else {
+		print_receive(cli, bytes, address);
+		fputs("FILE\n", stderr);
+	}
 }
 
 /* With port 0, print the port even with --quiet: the kernel chose it. */
@@ -107,7 +124,7 @@ static void print_listening(const struct cli *cli, const struct fcopy_event *eve
 		fputs("fcopy: listening", stderr);
 		print_where(operand, address);
 		if (event->text[0])
-			print_peer(receives, event->text);
+			print_peer(cli, receives, event->report->expected, event->text);
 	}
 }
 

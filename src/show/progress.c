@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include "cli/cli.h"
 #include "ending.h"
+#include "hint.h"
 #include "line.h"
 #include "show.h"
 #include "speed.h"
@@ -110,6 +111,13 @@ static void draw(struct line *l, bool last)
 	p.used = true;
 }
 
+static void erase_line(void)
+{
+	if (p.shown)
+		(void)!write(STDERR_FILENO, ERASE, sizeof(ERASE) - 1);
+	p.shown = false;
+}
+
 static void wait_ms(uint64_t ms)
 {
 	uint64_t until = now_ms() + ms;
@@ -149,6 +157,19 @@ static void use_speed(struct line *l)
 		l->left = (l->total_entries - l->entries) * (now_ms() - since) / l->entries / 1000;
 }
 
+/* The stream does not say how long it is. */
+static void hint_size(const struct line *l)
+{
+	static bool printed;
+	if (printed || l->total > 0 || l->bytes == 0 || !cli_receives(p.cli) ||
+	    !terminal_foreground(STDERR_FILENO))
+		return;
+	printed = true;
+	erase_line();
+	hint_printf("with the --size=SIZE of what is sent, fcopy shows the percentage and the "
+		    "time left");
+}
+
 static void *watch_progress(void *unused)
 {
 	pthread_mutex_lock(&p.lock);
@@ -157,6 +178,7 @@ static void *watch_progress(void *unused)
 		struct line l = read_counters();
 		use_speed(&l);
 		use_file(&l);
+		hint_size(&l);
 		if (!is_repeated_wait(&l))
 			draw(&l, false);
 		wait_ms(p.terminal ? TICK_MS : PLAIN_MS);
@@ -233,13 +255,6 @@ void progress_wait_for(const char *what, const char *address)
 	text_add(&p.waiting, what);
 	text_add(&p.waiting, " on ");
 	text_add(&p.waiting, address);
-}
-
-static void erase_line(void)
-{
-	if (p.shown)
-		(void)!write(STDERR_FILENO, ERASE, sizeof(ERASE) - 1);
-	p.shown = false;
 }
 
 void progress_lock(void)

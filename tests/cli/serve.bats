@@ -170,12 +170,16 @@ catches() {
 		ended 0
 	done
 	[[ $hint == *" ./tcp:x" ]]
+	serve -k --count=10 plain tcp-listen:0
+	grep -q 'receive it with: fcopy --size=10 tcp:' server.log
+	stop TERM
+	ended 0
 }
 
 @test "-k on an IPv6 address: the hint is quoted, because zsh would expand the brackets" {
 	random a 1000
 	serve -k a 'tcp-listen:[::1]:0'
-	grep -qF "fcopy: receive it with: fcopy 'tcp:[::1]:$port' a" server.log
+	grep -qF "fcopy: receive it with: fcopy --size=1000 'tcp:[::1]:$port' a" server.log
 	stop TERM
 	ended 0
 }

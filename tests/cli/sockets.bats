@@ -150,6 +150,36 @@ s.sendfile(open(\"a\", \"rb\")); s.shutdown(1); s.recv(1)"'; do
 	done
 }
 
+@test "the sender's command has the size: the receiver shows a percentage, and warns about another size" {
+	local size
+	random a 4M
+	serve --limit-rate=3M a tcp-listen:0
+	size=$(sed -n 's/^fcopy: receive it with: fcopy \(--size=[0-9]*\) .* FILE$/\1/p' server.log)
+	[ "$size" = --size=4194304 ]
+	expect 0 --progress "$size" tcp:127.0.0.1:"$port" b
+	grep -qE '^b  [1-9][0-9]%  ' <<<"$stderr"
+	ended 0
+	cmp a b
+	serve a tcp-listen:0
+	expect 1 --strict --size=4194305 tcp:127.0.0.1:"$port" c
+	mentions "had 4194304 bytes, not 4194305"
+	ended 1
+	absent c
+}
+
+@test "without a size, a receiver that shows progress names the option, once; a sender that does not know it, too" {
+	random a 6M
+	mkfifo f
+	cat a >f 3>&- &
+	serve --limit-rate=2M --count=7M f tcp-listen:0
+	grep -q 'receive it with: fcopy tcp:' server.log # a stream may end before --count
+	expect 0 --progress tcp:127.0.0.1:"$port" b
+	[ "$(grep -c '^fcopy: hint: with the --size=SIZE of what is sent' <<<"$stderr")" = 1 ]
+	never grep -q % <<<"$stderr"
+	ended 0
+	cmp a b
+}
+
 @test "all addresses of a name are tried; the listener is on loopback only" {
 	getent ahosts localhost >/dev/null || skip "this system has no address for localhost"
 	random a 1000
