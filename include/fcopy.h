@@ -184,7 +184,7 @@ struct fcopy_report {
 	uint64_t moved;    /* bytes that engines copied, without clones: for a speed */
 	uint64_t expected; /* bytes that the source was expected to have; 0: unknown */
 	uint64_t holes;    /* bytes that were not copied: holes, unwritten extents */
-	uint64_t resumed;  /* bytes of an interrupted copy that equal the source and were kept */
+	uint64_t resumed;  /* bytes of an interrupted copy that equal the source and were reused */
 	/* Disk space in bytes, before the first byte was copied: needed by the copy, and free.
 	 * Both are 0 if they are unknown or if the copy needs no space. */
 	uint64_t space_needed, space_free;
@@ -193,7 +193,7 @@ struct fcopy_report {
 	bool in_place;       /* a file is being written in place: a failure leaves it incomplete */
 	bool part_kept;      /* after a failure: what was copied is in the part, DST.fcopy-part */
 	bool source_changed; /* its size or mtime changed, or it was removed or replaced */
-	bool kept;           /* no_clobber: the destination existed and was left unchanged */
+	bool skipped;        /* no_clobber: the destination existed and was left alone */
 	bool cloned;         /* the copy shares its extents with the source */
 	bool preallocated;   /* blocks of the destination were allocated before the first byte */
 	bool committed;      /* options.shard: DST is complete, by this process or by another */
@@ -236,7 +236,8 @@ enum fcopy_event_kind {
 /* What was done with one entry of a tree. A later version may add values at the end. */
 enum fcopy_action {
 	FCOPY_ACTION_COPIED,    /* a file, directory, symlink or special file was made */
-	FCOPY_ACTION_UNCHANGED, /* counted as kept, skipped or unchanged */
+	FCOPY_ACTION_UNCHANGED, /* equal, and left alone: counted as unchanged or reused */
+	FCOPY_ACTION_SKIPPED,   /* existed, and was left alone because an option says so */
 	FCOPY_ACTION_LINKED,    /* it became a hard link to an earlier copy */
 	FCOPY_ACTION_EXCLUDED,  /* the caller's patterns exclude it */
 	FCOPY_ACTION_DELETED,   /* DST had it, SRC did not: it was removed from DST */
@@ -279,7 +280,7 @@ struct fcopy_operand {
 	bool existed;      /* DST was there before, whatever it was */
 	bool part_is_tree; /* not the copy of one file */
 	uint64_t files, directories, symlinks, specials, hard_links;
-	uint64_t kept, skipped, unchanged, deleted, excluded, vanished, failed;
+	uint64_t skipped, reused, unchanged, deleted, excluded, vanished, failed;
 	uint64_t bytes, resumed;
 };
 
@@ -524,7 +525,7 @@ struct fcopy_tree_options {
 	/* It keeps its data under another name, and its own name until it is replaced. */
 	enum fcopy_backup backup;
 	const char *backup_suffix; /* of a simple backup; NULL: ~ */
-	/* Called before an entry is replaced; false: it is kept. user is copy.user. NULL: none.
+	/* Called before an entry is replaced; false: it is skipped. user is copy.user. NULL: none.
 	 * Calls do not overlap. */
 	bool (*confirm)(void *user, const char *dst);
 	/* The copy of a/b/SRC is DST/a/b/SRC: missing directories are made like those of SRC. */
@@ -544,8 +545,8 @@ struct fcopy_tree_report {
 	uint64_t files, directories, symlinks;
 	uint64_t specials;   /* FIFOs, sockets and devices */
 	uint64_t hard_links; /* names that became a hard link to an earlier copy */
-	uint64_t kept;       /* no_clobber: existed, and were left unchanged */
-	uint64_t skipped;    /* resume: were already complete in DST.fcopy-part */
+	uint64_t skipped;    /* no_clobber, update or confirm: existed, and were left alone */
+	uint64_t reused;     /* resume: were already complete in DST.fcopy-part */
 	uint64_t unchanged;  /* update: equal, and left alone, or given attributes that differed */
 	uint64_t repaired;   /* of these: given attributes */
 	uint64_t excluded;   /* by patterns or files, without what is below these entries */

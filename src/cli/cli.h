@@ -63,7 +63,7 @@ struct cli {
 	uint64_t max_delete; /* if tree.max_delete is set */
 	bool update_given;
 	bool interactive; /* -i */
-	bool declined;    /* ... and a file was kept */
+	bool declined;    /* ... and a file was skipped */
 	bool as_cp;       /* called by the name cp: there is no operand MODE, and usage errors are
 			     failures */
 	bool strip_slashes;

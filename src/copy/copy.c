@@ -59,7 +59,7 @@ static int open_and_run(struct copy *c, const struct operand *src, struct operan
 		return copy_run(c);
 	}
 	/* Kept: no failure, and a socket of the caller stays usable. */
-	if (r != ENDPOINT_KEPT || c->src.ops->commit(&c->src, c->options, e) < 0)
+	if (r != ENDPOINT_SKIPPED || c->src.ops->commit(&c->src, c->options, e) < 0)
 		c->src.ops->abort(&c->src);
 	return r;
 }
@@ -90,7 +90,7 @@ int copy_operands(const struct operand *src, struct operand *dst,
 	own.strict |= c.share; /* a source that changes must not be mixed */
 	c.mode = c.options->mode ? c.options->mode : fcopy_modes();
 	int r = open_and_run(&c, src, dst, shared);
-	report->kept = r == ENDPOINT_KEPT;
+	report->skipped = r == ENDPOINT_SKIPPED;
 	return r < 0 ? -1 : 0;
 }
 

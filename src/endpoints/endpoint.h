@@ -19,8 +19,8 @@
 struct endpoint;
 struct io;
 
-#define ENDPOINT_STATE 728 /* bytes: of struct file, or of struct connection */
-#define ENDPOINT_KEPT  1   /* no_clobber: DST exists and stays as it is; not a failure */
+#define ENDPOINT_STATE   728 /* bytes: of struct file, or of struct connection */
+#define ENDPOINT_SKIPPED 1   /* no_clobber: DST exists and stays as it is; not a failure */
 
 /* What a destination had before the copy. */
 enum endpoint_old {
@@ -44,7 +44,7 @@ struct endpoint_ops {
 	int (*start)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
 	/* After the last byte, before flush and commit. Also returns 1: owner or mode changed. */
 	int (*finish)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
-	/* Also returns ENDPOINT_KEPT; the caller then calls abort, too. */
+	/* Also returns ENDPOINT_SKIPPED; the caller then calls abort, too. */
 	int (*commit)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
 	void (*abort)(struct endpoint *);
 
@@ -149,7 +149,7 @@ static inline bool same_mtime(const struct stat *a, const struct stat *b)
  * -errno; then nothing is open. */
 
 /* Refuses one FIFO as both SRC and DST before SRC is opened: that would wait for a writer for ever.
- * Also returns ENDPOINT_KEPT. */
+ * Also returns ENDPOINT_SKIPPED. */
 int source_refuse_fifo(const struct operand *src, const struct operand *dst,
 		       const struct fcopy_options *, struct fcopy_error *);
 
@@ -173,7 +173,7 @@ void source_adopt(struct endpoint *e, int fd, const char *path, const struct sta
 
 /* Opens what operand_find_file found, according to its type: a file to replace, an existing inode
  * to write into, a device or a stream. Before it changes anything, it refuses SRC itself as DST,
- * and everything that is certain to fail. Takes dst->place. Also returns ENDPOINT_KEPT; then
+ * and everything that is certain to fail. Takes dst->place. Also returns ENDPOINT_SKIPPED; then
  * nothing is open. */
 int destination_open(struct endpoint *e, struct operand *dst, const struct endpoint *src,
 		     const struct fcopy_options *, struct fcopy_error *);

@@ -91,7 +91,7 @@ int source_refuse_fifo(const struct operand *src, const struct operand *dst,
 	if (src->kind != OPERAND_DEVICE || dst->kind != OPERAND_DEVICE || options->scratch ||
 	    !S_ISFIFO(src->place.st.st_mode) || !same_file(&src->place.st, &dst->place.st))
 		return 0;
-	return options->no_clobber ? ENDPOINT_KEPT : refuse_same(src->path, dst->path, error);
+	return options->no_clobber ? ENDPOINT_SKIPPED : refuse_same(src->path, dst->path, error);
 }
 
 /* The destination is open: closes it again if it may be the source. */
@@ -148,7 +148,7 @@ static int open_place(struct endpoint *e, const struct endpoint *src,
 	bool exists = file_of(e)->place.exists, always = in_place_always(options);
 	bool in_place = always || (exists && !S_ISREG(file_of(e)->place.st.st_mode));
 	if (exists && options->no_clobber)
-		return ENDPOINT_KEPT;
+		return ENDPOINT_SKIPPED;
 	if (exists && same_file(&src->st, &file_of(e)->place.st) && !options->scratch)
 		return refuse_same(src->path, e->path, error);
 	if (in_place && !options->scratch)
@@ -160,22 +160,22 @@ static int open_place(struct endpoint *e, const struct endpoint *src,
 	return open_final(e, src, options, error);
 }
 
-/* The place was not found. As with cp -n, a directory is kept, and so is a symlink that leads
- * nowhere. */
-static int keep_unusable(int r, const struct fcopy_options *options, struct fcopy_error *error)
+/* The place was not found. As with cp -n, a directory is skipped, and so is a symlink that
+ * leads nowhere. */
+static int skip_unusable(int r, const struct fcopy_options *options, struct fcopy_error *error)
 {
 	bool directory = r == -EISDIR && error->advice == FCOPY_ADVICE_NONE;
 	if (!options->no_clobber || (!directory && error->advice != FCOPY_ADVICE_REMOVE_LINK))
 		return r;
 	*error = (struct fcopy_error){0};
-	return ENDPOINT_KEPT;
+	return ENDPOINT_SKIPPED;
 }
 
 /* Opens the place unless it was not found: r < 0. */
 static int open_found(struct endpoint *e, int r, const struct endpoint *src,
 		      const struct fcopy_options *options, struct fcopy_error *error)
 {
-	r = r < 0 ? keep_unusable(r, options, error) : open_place(e, src, options, error);
+	r = r < 0 ? skip_unusable(r, options, error) : open_place(e, src, options, error);
 	if (r != 0)
 		place_close(&file_of(e)->place);
 	return r;

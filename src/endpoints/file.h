@@ -62,8 +62,8 @@ int device_size(int fd, off_t *size);
  * not support O_TMPFILE. Then temporary_create_named creates a file with a temporary name and mode
  * 0600, which gets file_of(e)->mode later; or, where chmod has no effect, with `mode`.
  * temporary_name gives the file its final name. All return 0, or -errno with the failed call in
- * *call; temporary_name also returns ENDPOINT_KEPT, and sets *call to NULL if another process has
- * exchanged the temporary name. */
+ * *call; temporary_name also returns ENDPOINT_SKIPPED, and sets *call to NULL if another process
+ * has exchanged the temporary name. */
 int temporary_create(struct endpoint *e, mode_t mode, const char **call);
 int temporary_create_named(struct endpoint *e, mode_t mode, const char **call);
 /* Calls `make` with drawn names until one is free, which e's temporary name becomes. Returns what

@@ -144,7 +144,7 @@ int temporary_name(struct endpoint *e, bool no_clobber, const char **call)
 		if (r != -EEXIST)
 			return r;
 		if (no_clobber)
-			return meets_rival(e) ? -ENOTUNIQ : ENDPOINT_KEPT;
+			return meets_rival(e) ? -ENOTUNIQ : ENDPOINT_SKIPPED;
 		met = true;
 	}
 	/* Another process created DST during the copy: the later copy wins, as with two cp(1).
@@ -164,7 +164,7 @@ int temporary_name(struct endpoint *e, bool no_clobber, const char **call)
 	}
 	r = rename_without_rival(e, no_clobber, call);
 	if (r < 0)
-		return r == -EEXIST && no_clobber ? ENDPOINT_KEPT : r;
+		return r == -EEXIST && no_clobber ? ENDPOINT_SKIPPED : r;
 	file_of(e)->temporary[0] = '\0';
 	*call = NULL;
 	return check_renamed(e);

@@ -150,7 +150,7 @@ static int replace_commit(struct endpoint *e, const struct fcopy_options *option
 			   : error_refuse(error, e->path, ENOENT, PART_REPLACED, FCOPY_ADVICE_NONE);
 	if (r == 0)
 		r = temporary_name(e, options->no_clobber, &call);
-	if (r == ENDPOINT_KEPT) {
+	if (r == ENDPOINT_SKIPPED) {
 		file_of(e)->keep_part = false;
 		return r;
 	}
@@ -217,7 +217,7 @@ static const char *part_lacks(const struct endpoint *e, const struct fcopy_optio
 }
 
 /* Creates the file with a temporary name; or, if that could not be changed, a new file under its
- * final name. An old file is kept until the commit, so it cannot be replaced then. */
+ * final name. An old file stays until the commit, so it cannot be replaced then. */
 static int create_named(struct endpoint *e, mode_t mode, const struct fcopy_options *options,
 			struct fcopy_error *error)
 {

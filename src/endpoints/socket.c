@@ -226,7 +226,7 @@ static int commit_source(struct endpoint *e, const struct fcopy_options *options
 			 struct fcopy_error *error)
 {
 	(void)options;
-	/* If DST was kept, the socket may not be connected, or still listen. */
+	/* If DST is skipped, the socket may not be connected, or still listen. */
 	bool connected = e->fd >= 0 && !connection_of(e)->listening;
 	int r = connected ? end_in_order(e, error) : 0;
 	if (r == 0)

@@ -25,7 +25,7 @@ const char *ending_state(const struct cli *cli, const struct fcopy_report *r)
 {
 	static char text[80];
 	const struct fcopy_options *o = &cli->copy;
-	if (r->kept)
+	if (r->skipped)
 		return "exists, skipped";
 	if (cli_sends(cli))
 		return r->confirmed ? "sent, confirmed" : "sent, not confirmed";
@@ -70,9 +70,9 @@ void ending_list_summary(const struct cli *cli, const struct fcopy_report *r, FI
 	struct text t = {0};
 	const char *state = ending_state(cli, r), *more = strchr(state, ',');
 	bool shard = cli->copy.shard.count > 0 && r->committed && r->steps == 0;
-	if (r->kept || shard) { /* another process did the work of the shard, perhaps earlier */
+	if (r->skipped || shard) { /* another process did the work of the shard, perhaps earlier */
 		message_print_on(f, r->dst);
-		fprintf(f, ": %s", r->kept ? state : "committed");
+		fprintf(f, ": %s", r->skipped ? state : "committed");
 		return;
 	}
 	message_print_on(f, cli->src);

@@ -12,6 +12,7 @@ bool entry_is_listed(const struct cli *cli, const struct fcopy_entry *e)
 	switch (e->action) {
 	case FCOPY_ACTION_COPIED:
 	case FCOPY_ACTION_LINKED:
+	case FCOPY_ACTION_SKIPPED:
 	case FCOPY_ACTION_DELETED: return true;
 	case FCOPY_ACTION_UNCHANGED: /* nearly all entries of a mirror */
 		return cli->tree.update != FCOPY_UPDATE_CHANGED || cli->verbose > 1;
@@ -22,12 +23,13 @@ bool entry_is_listed(const struct cli *cli, const struct fcopy_entry *e)
 void entry_list(const struct cli *cli, const struct fcopy_entry *e, FILE *f)
 {
 	const bool dry = cli->tree.dry_run, removed = e->action == FCOPY_ACTION_DELETED;
-	const bool kept = e->action == FCOPY_ACTION_UNCHANGED;
-	if (dry && !kept)
+	const bool skipped = e->action == FCOPY_ACTION_SKIPPED;
+	const bool left = skipped || e->action == FCOPY_ACTION_UNCHANGED;
+	if (dry && !left)
 		fputs(removed ? "would remove " : "would copy ", f);
 	else if (removed)
 		fputs("removed ", f);
-	if (!removed && !kept) {
+	if (!removed && !left) {
 		message_print_on(f, e->operand);
 		if (e->path) {
 			fputs(e->operand[strlen(e->operand) - 1] == '/' ? "" : "/", f);
@@ -36,9 +38,9 @@ void entry_list(const struct cli *cli, const struct fcopy_entry *e, FILE *f)
 		fputs(" -> ", f);
 	}
 	message_print_on(f, e->dst ? e->dst : "");
-	if (kept)
-		fputs(cli->copy.resume                           ? ": complete, unchanged"
-		      : cli->tree.update == FCOPY_UPDATE_CHANGED ? ": unchanged"
-								 : ": exists, skipped",
+	if (left)
+		fputs(skipped            ? ": exists, skipped"
+		      : cli->copy.resume ? ": complete, unchanged"
+					 : ": unchanged",
 		      f);
 }

@@ -222,6 +222,7 @@ static const char *action_name(enum fcopy_action action)
 	switch (action) {
 	case FCOPY_ACTION_COPIED: return "copied";
 	case FCOPY_ACTION_UNCHANGED: return "unchanged";
+	case FCOPY_ACTION_SKIPPED: return "skipped";
 	case FCOPY_ACTION_LINKED: return "linked";
 	case FCOPY_ACTION_EXCLUDED: return "excluded";
 	case FCOPY_ACTION_DELETED: return "deleted";
@@ -283,12 +284,12 @@ void lines_file(const struct cli *cli, const struct fcopy_report *r)
 		if (r->step[i].bytes > 0 && (!most || r->step[i].bytes > most->bytes))
 			most = &r->step[i];
 	bool failed = r->error.err != 0;
-	lines_entry(&(struct fcopy_entry){.action = failed    ? FCOPY_ACTION_FAILED
-						    : r->kept ? FCOPY_ACTION_UNCHANGED
-							      : FCOPY_ACTION_COPIED,
+	lines_entry(&(struct fcopy_entry){.action = failed       ? FCOPY_ACTION_FAILED
+						    : r->skipped ? FCOPY_ACTION_SKIPPED
+								 : FCOPY_ACTION_COPIED,
 					  .operand = cli->src,
 					  .dst = r->dst[0] ? r->dst : cli->dst,
-					  .bytes = failed || r->kept ? 0 : r->bytes,
+					  .bytes = failed || r->skipped ? 0 : r->bytes,
 					  .engine = most && !failed ? most->engine : NULL,
 					  .error = failed ? &r->error : NULL});
 }

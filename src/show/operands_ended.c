@@ -69,8 +69,8 @@ void operands_add(struct json *j, const struct cli *cli)
 		json_integer(j, "symlinks", o->symlinks);
 		json_integer(j, "specials", o->specials);
 		json_integer(j, "hard_links", o->hard_links);
-		json_integer(j, "kept", o->kept);
 		json_integer(j, "skipped", o->skipped);
+		json_integer(j, "reused", o->reused);
 		json_integer(j, "unchanged", o->unchanged);
 		json_integer(j, "deleted", o->deleted);
 		json_integer(j, "excluded", o->excluded);

@@ -33,8 +33,8 @@ void report_json_usage(const char *text, FILE *);
 /* The entries of a tree that have a copy; an operand that is a directory is one of them. */
 static inline uint64_t tree_entries(const struct fcopy_tree_report *r)
 {
-	return r->files + r->directories + r->symlinks + r->specials + r->hard_links + r->kept +
-	       r->skipped + r->unchanged;
+	return r->files + r->directories + r->symlinks + r->specials + r->hard_links + r->skipped +
+	       r->reused + r->unchanged;
 }
 
 struct json;

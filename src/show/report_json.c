@@ -77,8 +77,8 @@ static void add_tree(struct json *j, const struct outcome *o)
 	json_integer(j, "symlinks", r->symlinks);
 	json_integer(j, "specials", r->specials);
 	json_integer(j, "hard_links", r->hard_links);
-	json_integer(j, "kept", r->kept);
 	json_integer(j, "skipped", r->skipped);
+	json_integer(j, "reused", r->reused);
 	json_integer(j, "unchanged", r->unchanged);
 	json_integer(j, "repaired", r->repaired);
 	json_integer(j, "deleted", r->deleted);
@@ -139,7 +139,7 @@ void report_json(const struct outcome *o, FILE *f)
 	json_integer(&j, "holes", r->holes);
 	json_integer(&j, "resumed", r->resumed);
 	json_bool(&j, "cloned", r->cloned);
-	json_bool(&j, "kept", r->kept);
+	json_bool(&j, "skipped", r->skipped);
 	add_signal(&j, o->signal);
 	json_bool(&j, "source_changed", r->source_changed);
 	json_string(&j, "not_atomic", r->not_atomic);

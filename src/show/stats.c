@@ -204,9 +204,9 @@ static void print_tree(const struct fcopy_tree_report *r, double seconds, FILE *
 	print_entries("  symlinks", r->symlinks, f);
 	print_entries("  special files", r->specials, f);
 	print_entries("  hard links", r->hard_links, f);
-	print_entries("  kept", r->kept, f);
-	print_entries("  resumed", r->skipped, f);
-	print_entries("unchanged", r->unchanged, f);
+	print_entries("  skipped", r->skipped, f);
+	print_entries("  reused", r->reused, f);
+	print_entries("  unchanged", r->unchanged, f);
 	print_entries("repaired", r->repaired, f);
 	print_entries("deleted", r->deleted, f);
 	print_entries("excluded", r->excluded, f);

@@ -70,7 +70,7 @@ static bool leaves_part(const struct fcopy_operand *o)
 static void print_entries(const struct fcopy_operand *o)
 {
 	print_count(o->files + o->directories + o->symlinks + o->specials + o->hard_links +
-			o->skipped,
+			o->reused,
 		    o->bytes + o->resumed);
 }
 
@@ -202,8 +202,11 @@ static void print_counts(const struct cli *cli, const struct fcopy_tree_report *
 {
 	const uint64_t copied = r->files + r->symlinks + r->specials + r->hard_links;
 	const char *dry = cli->tree.dry_run ? "dry run: " : "";
-	fprintf(stderr, "fcopy: %s%" PRIu64 " unchanged, %" PRIu64 " copied, %" PRIu64 " deleted\n",
-		dry, r->unchanged + r->kept, copied, r->deleted);
+	fprintf(stderr, "fcopy: %s%" PRIu64 " unchanged, %" PRIu64 " copied, %" PRIu64 " deleted",
+		dry, r->unchanged, copied, r->deleted);
+	if (r->skipped > 0)
+		fprintf(stderr, ", %" PRIu64 " skipped", r->skipped);
+	fputc('\n', stderr);
 }
 
 /* With -v. A single file, and a tree of one, have no pool of threads. */

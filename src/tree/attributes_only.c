@@ -51,8 +51,8 @@ int attributes_only(struct worker *w, const struct entry *e, int src, const stru
 		r = directory_preserve(w, e, src, fd, st);
 	close(fd);
 	if (r == -EEXIST) {
-		w->sum.kept++;
-		w->done.action = FCOPY_ACTION_UNCHANGED;
+		w->sum.skipped++;
+		w->done.action = FCOPY_ACTION_SKIPPED;
 	}
 	w->sum.files += r == 0;
 	return r;

@@ -162,8 +162,8 @@ int displace_begin(struct worker *w, const struct entry *e, struct displaced *d)
 		bool yes = o->confirm(w->tree->options->copy.user, path);
 		pthread_mutex_unlock(&w->tree->lock);
 		if (!yes) {
-			w->sum.kept++;
-			w->done.action = FCOPY_ACTION_UNCHANGED;
+			w->sum.skipped++;
+			w->done.action = FCOPY_ACTION_SKIPPED;
 			return 1;
 		}
 	}

@@ -24,7 +24,7 @@ static inline bool displace_replaces(const struct tree *t)
 /* May the entry replace the inode that is its source? It may if the source has another name, or if
  * the backup gives it one, as cp -bf FILE FILE does. */
 bool displace_replaces_source(const struct tree *, const struct entry *);
-/* Before the entry is copied. Returns 0; 1 if the entry of DST is kept; or -errno, reported. */
+/* Before the entry is copied. Returns 0; 1 if the entry of DST is skipped; or -errno, reported. */
 int displace_begin(struct worker *, const struct entry *, struct displaced *);
 /* The copy has ended: after a failure the entry has its old name only. */
 void displace_end(const struct entry *, const struct displaced *, int result);

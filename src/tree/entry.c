@@ -112,7 +112,7 @@ static int entry_copy_file(struct worker *w, const struct entry *e, int fd, cons
 	clock_gettime(CLOCK_REALTIME_COARSE, &w->opened); /* a little earlier does no harm */
 	if (w->tree->resume && resume_is_complete(w, e, fd, st)) {
 		close(fd);
-		w->sum.skipped++;
+		w->sum.reused++;
 		w->sum.resumed += (uint64_t)st->st_size;
 		w->done.action = FCOPY_ACTION_UNCHANGED;
 		return 0;
@@ -145,9 +145,9 @@ static int entry_copy_file(struct worker *w, const struct entry *e, int fd, cons
 	report_file(w, st, r == 0);
 	if (w->file.part_kept)
 		entry_note_part(w, e);
-	if (r == ENDPOINT_KEPT) {
-		w->sum.kept++;
-		w->done.action = FCOPY_ACTION_UNCHANGED;
+	if (r == ENDPOINT_SKIPPED) {
+		w->sum.skipped++;
+		w->done.action = FCOPY_ACTION_SKIPPED;
 		return -EEXIST;
 	}
 	w->replaced = r == 0 && w->file.existed;
@@ -246,8 +246,8 @@ static int entry_rehearse(struct worker *w, const struct entry *e, const struct 
 	const bool exists = e->dir->dst >= 0 &&
 			    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0;
 	if (exists && w->options.no_clobber) {
-		w->sum.kept++;
-		w->done.action = FCOPY_ACTION_UNCHANGED;
+		w->sum.skipped++;
+		w->done.action = FCOPY_ACTION_SKIPPED;
 		return -EEXIST;
 	}
 	if (exists && S_ISDIR(old.st_mode) && !w->tree->options->delete_extra)
@@ -263,6 +263,7 @@ static int entry_rehearse(struct worker *w, const struct entry *e, const struct 
 /* The entry is not copied, or not now: a link was made, or its copy is left alone. */
 static int entry_settle(struct worker *w, const struct stat *st, enum link_state state, int left)
 {
+	const bool skipped = w->done.action == FCOPY_ACTION_SKIPPED; /* by update_leave() */
 	w->done = (struct done){.type = st->st_mode & S_IFMT};
 	switch (state) {
 	case LINK_WAITS: return -EINPROGRESS;
@@ -276,7 +277,7 @@ static int entry_settle(struct worker *w, const struct stat *st, enum link_state
 	case LINK_COPY: break;
 	}
 	if (left > 0)
-		w->done.action = FCOPY_ACTION_UNCHANGED;
+		w->done.action = skipped ? FCOPY_ACTION_SKIPPED : FCOPY_ACTION_UNCHANGED;
 	return left;
 }
 
@@ -310,11 +311,11 @@ static int entry_copy_inode(struct worker *w, const struct entry *e, int fd, con
 	w->made = (struct identity){.known = false}; /* update_leave may set it */
 	const int left = update_leave(w, e, fd, st);
 	struct displaced displaced;
-	const int kept = left == 0 ? displace_begin(w, e, &displaced) : 0;
-	if (kept != 0) {
+	const int skipped = left == 0 ? displace_begin(w, e, &displaced) : 0;
+	if (skipped != 0) {
 		if (fd >= 0)
 			close(fd);
-		return kept < 0 ? kept : -EEXIST;
+		return skipped < 0 ? skipped : -EEXIST;
 	}
 	if (left == 0 && w->tree->options->link && !w->tree->options->dry_run) {
 		const int made = hard_link_source(w, e, fd, st);
@@ -486,7 +487,8 @@ int entry_copy(struct worker *w, const struct entry *e)
 		return r;
 	bool finished = r == 0
 			    ? w->done.type != S_IFDIR
-			    : action == FCOPY_ACTION_UNCHANGED || action == FCOPY_ACTION_VANISHED;
+			    : action == FCOPY_ACTION_UNCHANGED || action == FCOPY_ACTION_SKIPPED ||
+				  action == FCOPY_ACTION_VANISHED;
 	if (finished)
 		report_entry(w, e);
 	if (r != -EINPROGRESS && progress)

@@ -187,8 +187,8 @@ int hard_link_source(struct worker *w, const struct entry *e, int fd, const stru
 	if (fd < 0)
 		close(o.fd);
 	if (r == -EEXIST && (made || w->options.no_clobber)) {
-		w->done.action = FCOPY_ACTION_UNCHANGED;
-		w->sum.kept += !made;
+		w->done.action = made ? FCOPY_ACTION_UNCHANGED : FCOPY_ACTION_SKIPPED;
+		w->sum.skipped += !made;
 		w->sum.unchanged += made;
 		return made ? 1 : r;
 	}

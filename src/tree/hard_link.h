@@ -20,9 +20,9 @@ struct copied {
 int hard_link_make(struct worker *, const struct entry *, const struct stat *,
 		   const struct copied *, const char **call);
 /* options.link: makes the entry another name of the source, which is open as fd, or is no regular
- * file. Returns 0; 1 if it is one already; -EEXIST if it is kept; or -errno, reported. */
+ * file. Returns 0; 1 if it is one already; -EEXIST if it is skipped; or -errno, reported. */
 int hard_link_source(struct worker *, const struct entry *, int fd, const struct stat *);
-/* symbolic_link.c: options.symbolic_link. Returns 0; -EEXIST if the entry of DST is kept; or
+/* symbolic_link.c: options.symbolic_link. Returns 0; -EEXIST if the entry of DST is skipped; or
  * -errno, reported. */
 int symbolic_link_make(struct worker *, const struct entry *, const struct stat *);
 /* attributes_only.c: options.attributes_only, for a regular file that is open. Returns the same. */

@@ -31,8 +31,8 @@ void report_add(struct fcopy_tree_report *to, const struct fcopy_tree_report *fr
 	to->symlinks += from->symlinks;
 	to->specials += from->specials;
 	to->hard_links += from->hard_links;
-	to->kept += from->kept;
 	to->skipped += from->skipped;
+	to->reused += from->reused;
 	to->unchanged += from->unchanged;
 	to->repaired += from->repaired;
 	to->excluded += from->excluded;

@@ -163,10 +163,10 @@ static int claim_open_file(struct worker *w, const struct entry *e)
 
 int rivals_claim_file(struct worker *w, const struct entry *e, int r)
 {
-	struct stat kept;
+	struct stat there;
 	struct tree *t = w->tree;
-	if (r == ENDPOINT_KEPT && fstatat(e->dir->dst, e->as, &kept, 0) == 0 &&
-	    inodes_has(t->made, &kept))
+	if (r == ENDPOINT_SKIPPED && fstatat(e->dir->dst, e->as, &there, 0) == 0 &&
+	    inodes_has(t->made, &there))
 		return error_call(&w->file.error, "open", entry_dst, ENOTUNIQ);
 	if (r != 0)
 		return r;

@@ -23,7 +23,7 @@ static uint64_t count_unflushed(const struct fcopy_tree_report *r)
 
 static uint64_t count_finished(const struct fcopy_tree_report *r)
 {
-	return r->files + r->kept + count_unflushed(r);
+	return r->files + r->skipped + count_unflushed(r);
 }
 
 /* The directory that holds only the operands that are files. Its descriptor src is of the next
@@ -113,12 +113,12 @@ int single_copy_stream(struct tree *t, const struct operand *src)
 		t->report->bytes += one.bytes;
 		t->report->data += one.data;
 		t->report->holes += one.holes;
-		t->report->kept += one.kept;
+		t->report->skipped += one.skipped;
 		t->report->resumed += one.resumed;
 	}
 	for (int i = 0; i < FCOPY_PHASES; i++)
 		t->report->seconds[i] += one.seconds[i];
-	t->report->files += r == 0 && !one.kept;
+	t->report->files += r == 0 && !one.skipped;
 	t->existed = one.existed;
 	if (one.atomic) /* only such a DST is unchanged after a failure */
 		strcpy(t->report->dst, one.dst);
@@ -131,8 +131,8 @@ int single_copy_stream(struct tree *t, const struct operand *src)
 		report_operand(t, &one.error);
 	else
 		report_operand_entry(t,
-				     &(struct done){.action = one.kept ? FCOPY_ACTION_UNCHANGED
-								       : FCOPY_ACTION_COPIED,
+				     &(struct done){.action = one.skipped ? FCOPY_ACTION_SKIPPED
+									  : FCOPY_ACTION_COPIED,
 						    .bytes = one.bytes,
 						    .engine = report_engine(one.step, one.steps)},
 				     one.dst[0] ? one.dst : t->destination.path, NULL);

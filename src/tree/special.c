@@ -253,7 +253,7 @@ static bool special_in_place(const struct worker *w)
 	return w->options.in_place == FCOPY_WHEN_ALWAYS || w->options.in_place == FCOPY_WHEN_AUTO;
 }
 
-/* Creates the name, or replaces what has it. Returns 0; -EEXIST if that is kept or may not be
+/* Creates the name, or replaces what has it. Returns 0; -EEXIST if that is skipped or may not be
  * replaced; -ENOTUNIQ if another entry of the source has it; or -errno with the call; NULL:
  * reported. */
 static int special_place(struct worker *w, const struct entry *e, const struct making *m,
@@ -303,8 +303,8 @@ int special_copy(struct worker *w, const struct entry *e, const struct stat *st)
 	if (r == -ENOTUNIQ)
 		return rivals_report(w, e);
 	if (r == -EEXIST && w->options.no_clobber) {
-		w->sum.kept++;
-		w->done.action = FCOPY_ACTION_UNCHANGED;
+		w->sum.skipped++;
+		w->done.action = FCOPY_ACTION_SKIPPED;
 		return r;
 	}
 	if (r == -EEXIST) {

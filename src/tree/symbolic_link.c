@@ -96,8 +96,8 @@ int symbolic_link_make(struct worker *w, const struct entry *e, const struct sta
 	if (exists && old.st_dev == st->st_dev && old.st_ino == st->st_ino)
 		return report_refusal(w, e, entry_dst, EINVAL, "is SRC itself");
 	if (exists && w->options.no_clobber) {
-		w->sum.kept++;
-		w->done.action = FCOPY_ACTION_UNCHANGED;
+		w->sum.skipped++;
+		w->done.action = FCOPY_ACTION_SKIPPED;
 		return -EEXIST;
 	}
 	int r = symbolic_link_place(w, e, target, st, exists && forced, &call);

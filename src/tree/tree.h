@@ -211,7 +211,7 @@ struct tree {
 	int stop;             /* -errno: no entry is started any more; atomic */
 	uint64_t failures;    /* of this operand; atomic */
 	bool atomic;          /* files are replaced: DST existed */
-	bool resume;          /* ... complete ones are skipped: DST.fcopy-part existed */
+	bool resume;          /* ... complete ones are reused: DST.fcopy-part existed */
 	bool doubtful; /* ... copies of an earlier run may be in it that the source lacks; atomic */
 	bool single;   /* one file is an operand: it may have threads, and be resumed */
 	bool last;     /* the last operand */

@@ -202,7 +202,8 @@ static int update_skip(struct worker *w, const struct entry *e)
 {
 	if (w->tree->options->update == FCOPY_UPDATE_NONE_FAIL)
 		return report_refusal(w, e, entry_dst, EEXIST, "exists, and is not replaced");
-	w->sum.kept++;
+	w->sum.skipped++;
+	w->done.action = FCOPY_ACTION_SKIPPED;
 	return 1;
 }
 

@@ -158,13 +158,13 @@ fails() {
 		for f in 1 d/2 d/3; do
 			grep -qE "sync\(.*/m/d.fcopy-part/data/$f>" trace || { echo "$f is not flushed"; cat trace; exit 1; }
 		done
-		grep -q "resumed  *[23]" err || { cat err; exit 1; }
+		grep -q "reused  *[23]" err || { cat err; exit 1; }
 		diff -r s backing/d
 		rm -r backing/d
 		part
 		setfattr -n user.fault -v fsync:EIO:0:1 m
 		"$FCOPY" -rL -j1 --resume --fsync --stats s m/d 2>err
-		grep -q "resumed  *[12]" err || { cat err; exit 1; }
+		grep -q "reused  *[12]" err || { cat err; exit 1; }
 		[ "$(getfattr --only-values -n user.faults m)" = 1 ]
 		diff -r s backing/d
 		ln -s nowhere l

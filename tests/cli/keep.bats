@@ -124,7 +124,7 @@ load tree
 	done
 }
 
-@test "-n: an EEXIST of any call but the commit's is a failure, not a file that was kept" {
+@test "-n: an EEXIST of any call but the commit's is a failure, not a file that was skipped" {
 	need_strace
 	random a 100000
 	local call
@@ -135,7 +135,7 @@ load tree
 		absent b
 		traced 1 "inject=$call:error=EEXIST" --json --resume -n a b 1
 		injected
-		[[ $output == *'"kept": false'* ]] || { echo "$output"; return 1; }
+		[[ $output == *'"skipped": false'* ]] || { echo "$output"; return 1; }
 		absent b
 		rm -rf b.fcopy-part
 	done
@@ -151,7 +151,7 @@ load tree
 		injected
 		kept d.fcopy-part
 		expect 0 -r --resume --stats s d
-		[[ $stderr =~ resumed\ +20[^0-9] ]] || { echo "$stderr"; return 1; }
+		[[ $stderr =~ reused\ +20[^0-9] ]] || { echo "$stderr"; return 1; }
 		diff -r s d
 	done
 }
@@ -186,6 +186,6 @@ has_files() {
 	order syncfs 'flushed' 'fdatasync'
 	[ "$(tail -n 1 d.fcopy-part/journal | cut -d' ' -f2-)" = flushed ]
 	expect 0 -r --resume --fsync --stats s d
-	[[ $stderr =~ resumed\ +20[^0-9] ]] || { echo "$stderr"; return 1; }
+	[[ $stderr =~ reused\ +20[^0-9] ]] || { echo "$stderr"; return 1; }
 	diff -r s d
 }

@@ -34,7 +34,7 @@ check() {
 		assert all(e["entry"] == 1 for e in entries)
 		n, t = collections.Counter(e["action"] for e in entries), last["tree"]
 		want = {"copied": t["files"] + t["directories"] + t["symlinks"] + t["specials"],
-		        "linked": t["hard_links"], "unchanged": t["kept"] + t["skipped"] + t["unchanged"],
+		        "linked": t["hard_links"], "unchanged": t["reused"] + t["unchanged"], "skipped": t["skipped"],
 		        "excluded": t["excluded"], "deleted": t["deleted"], "vanished": t["vanished"],
 		        "failed": t["failed"]}
 		assert {a: n[a] for a in want} == want, (dict(n), want)
@@ -86,6 +86,15 @@ check() {
 	printf '%s\n' "$output" >out
 	check out
 	[ "$(jq -r 'select(.action == "unchanged").path' out | sort | tr '\n' ' ')" = "a d/b " ]
+	# What an option leaves alone is not called unchanged: it may differ.
+	echo newer >t/a
+	expect 0 -aT -u --json=lines s t
+	printf '%s\n' "$output" >out
+	check out
+	[ "$(jq -r 'select(.action == "skipped").path' out | sort | tr '\n' ' ')" = "a d/b " ]
+	expect 1 -aTv -i --update=changed s t <<<n
+	grep -qx "t/a: exists, skipped" <<<"$output"
+	[ "$(cat t/a)" = newer ]
 }
 
 @test "--json=lines, killed: every line but the last parses, and lines come within a second" {

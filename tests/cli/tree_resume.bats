@@ -213,7 +213,7 @@ part_of() {
 		[ -f backing/d.fcopy-part/journal ]
 		rm s/dangling
 		"$FCOPY" -rL --resume --stats s m/d 2>err
-		grep -q "resumed  *20" err || { cat err; exit 1; }
+		grep -q "reused  *20" err || { cat err; exit 1; }
 		diff -r s backing/d
 		[ "$(ls backing)" = d ]'
 }
@@ -230,7 +230,7 @@ part_of() {
 		rm -rf d
 		part_of s -r -j $i
 		expect 0 -rL --resume --stats s d
-		[[ $stderr =~ resumed\ +$(find s -type f | wc -l)[^0-9] ]] || { echo "$stderr"; return 1; }
+		[[ $stderr =~ reused\ +$(find s -type f | wc -l)[^0-9] ]] || { echo "$stderr"; return 1; }
 		diff -r s d
 	done
 }
@@ -245,7 +245,7 @@ part_of() {
 	touch -d 2020-01-01 s/a
 	expect 0 -rL --resume --stats s d
 	diff -r s d
-	[[ $stderr =~ resumed\ +1[^0-9] ]] || { echo "$stderr"; return 1; }
+	[[ $stderr =~ reused\ +1[^0-9] ]] || { echo "$stderr"; return 1; }
 }
 
 @test "--resume: other options than those of the first run are refused" {

@@ -156,8 +156,8 @@ static void once(void *arg)
 			    (report.error.err == row->err || report.error.err == ENOENT));
 	if (row->happens == change_source && fault_seen())
 		assert_int_equal(r, -1);
-	assert_int_equal(check_files(), r == 0 && !report.kept);
-	if (report.kept)
+	assert_int_equal(check_files(), r == 0 && !report.skipped);
+	if (report.skipped)
 		assert_true(fault_seen() && row->options.no_clobber && same_bytes("new", "d/dst"));
 }
 

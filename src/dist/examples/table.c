@@ -9,10 +9,10 @@
 #include <stdio.h>
 
 static const char *const actions[] = {
-    [FCOPY_ACTION_COPIED] = "copied",   [FCOPY_ACTION_UNCHANGED] = "unchanged",
-    [FCOPY_ACTION_LINKED] = "linked",   [FCOPY_ACTION_EXCLUDED] = "excluded",
-    [FCOPY_ACTION_DELETED] = "deleted", [FCOPY_ACTION_VANISHED] = "vanished",
-    [FCOPY_ACTION_FAILED] = "failed",
+    [FCOPY_ACTION_COPIED] = "copied",     [FCOPY_ACTION_UNCHANGED] = "unchanged",
+    [FCOPY_ACTION_SKIPPED] = "skipped",   [FCOPY_ACTION_LINKED] = "linked",
+    [FCOPY_ACTION_EXCLUDED] = "excluded", [FCOPY_ACTION_DELETED] = "deleted",
+    [FCOPY_ACTION_VANISHED] = "vanished", [FCOPY_ACTION_FAILED] = "failed",
 };
 
 /* Called in several threads, but never in two at once. What the event points to is valid until this
