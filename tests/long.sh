@@ -37,6 +37,7 @@ proofs=(
 	"launchers|copies by launchers|"
 	"cp-commands|commands of cp in public scripts|"
 	"fuzz|inputs tried|600" # seconds
+	"mutation|changes of the code, noticed by a test|40|alone"
 	"benchmark|modes measured|512M|alone" # --benchmark against bench/
 )
 

@@ -78,7 +78,7 @@ check-tsan: ## what has threads, with ThreadSanitizer
 		$(call SANITIZED,tsan,thread) BATS='$(TSAN_BATS)' CHECK_BIN='$$(THREADS_CHECK)' \
 		CMOCKA_BIN='$$(THREADS_CMOCKA)' check
 
-# The parsers of the command line, with libFuzzer (clang, and its libclang-rt).
+# What is parsed, with libFuzzer (clang, and its libclang-rt).
 FUZZ_SECONDS ?= 600
 FUZZ_SRC := $(wildcard tests/fuzz/*.c)
 FUZZER   := $(BUILD)/tests/fuzz/command_line
@@ -88,14 +88,14 @@ FUZZED = $(MAKE) --no-print-directory BUILD=build/fuzz PROGRAM=build/fuzz/fcopy 
 
 $(FUZZER): $(FUZZ_SRC:%.c=$(BUILD)/%.o) $(filter-out $(BUILD)/fcopy.o,$(CLI_OBJ)) $(INTERNAL)
 	$(call step,LINK)
-	$(Q)$(CC) $(FLAGS) -fsanitize=fuzzer -Wl,--wrap=getaddrinfo -o $@ $^ $(LIBS) -lm
+	$(Q)$(CC) $(FLAGS) -fsanitize=fuzzer -Wl,--wrap=getaddrinfo,--wrap=strdup -o $@ $^ $(LIBS) -lm
 
 -include $(FUZZ_SRC:%.c=$(BUILD)/%.d)
 
 fuzzer:
 	@$(FUZZED) build/fuzz/tests/fuzz/command_line
 
-fuzz: ## the parsers of the command line with libFuzzer, for FUZZ_SECONDS (600)
+fuzz: ## what is parsed, and TCP streams, with libFuzzer, for FUZZ_SECONDS (600)
 	@FCOPY_BUILD=$(call absolute,$(BUILD)) tests/long/fuzz.sh $(FUZZ_SECONDS)
 
 comma := ,

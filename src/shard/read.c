@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,13 +52,26 @@ struct words {
 	bool wrong;
 };
 
+/* Three octal digits; 0: it is something else, or a null byte. */
+static unsigned word_octal(const char *text)
+{
+	unsigned n = 0;
+	for (const char *end = text + 3; text < end; text++) {
+		if (*text < '0' || *text > '7')
+			return 0;
+		n = n << 3 | (unsigned)(*text - '0');
+	}
+	return n <= UCHAR_MAX ? n : 0;
+}
+
 static char *word(struct words *w)
 {
 	char *start = w->at, *to = w->at, *from = w->at;
 	for (; *from && *from != ' '; to++) {
-		if (*from == '\\' && from[1] && from[2] && from[3]) {
-			*to = (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0'));
-			from += 4;
+		if (*from == '\\') {
+			*to = (char)word_octal(from + 1);
+			w->wrong |= !*to;
+			from += *to ? 4 : 1;
 		} else {
 			*to = *from++;
 		}
@@ -138,7 +152,7 @@ static int chunk_parse(struct chunk *c, size_t size)
 {
 	size_t lines = 0, end = chunk_check(c->text, size, &lines);
 	const char *dir = NULL;
-	if (end == 0 || lines > size)
+	if (end == 0 || lines > size || memchr(c->text, '\0', end))
 		return -EBADMSG;
 	c->entry = calloc(lines + 1, sizeof(*c->entry));
 	if (!c->entry)

@@ -177,3 +177,38 @@ delayed() {
 	shards 2
 	committed
 }
+
+# damage_list HOW: the list of dst; its last line has the right sum where only what is before it is damaged.
+damage_list() {
+	python3 - "$1" dst.fcopy-part/share.list.* <<'PYTHON'
+import sys
+for path in sys.argv[2:]:
+    with open(path, "rb") as f:
+        lines = f.read().splitlines(True)[:-1]
+    text = {"null": b"".join(lines)[:-1] + b"\0\n", "kind": b"x" + b"".join(lines)[1:], "field": b"".join(lines).replace(b" ", b" z ", 3),
+            "escape": b"".join(lines)[:-2] + b"\\9\n", "empty": b"".join(lines)[:-2] + b"\\000\n",
+            "parent": b"".join(lines[:-1]) + lines[-1].rsplit(b" ", 1)[0] + b" ..\n"}.get(sys.argv[1], b"".join(lines))
+    total = 0xcbf29ce484222325
+    for byte in text:
+        total = (total ^ byte) * 0x100000001b3 % (1 << 64)
+    end = b"" if sys.argv[1] == "short" else b"end %d %016x\n" % (len(lines), total ^ (sys.argv[1] == "sum"))
+    with open(path, "wb") as f:
+        f.write(text + end)
+PYTHON
+}
+
+@test "a shard refuses a damaged list of a tree, and commits nothing" {
+	need_strace
+	need python3
+	local how i
+	mkdir src
+	for ((i = 0; i < 600; i++)); do echo $i >src/$i; done
+	for how in short sum null kind field escape empty parent; do
+		rm -rf dst dst.*
+		apart 0 -r --shard=0/2 src dst
+		damage_list $how
+		apart 1 -r --shard=1/2 src dst
+		mentions "damaged list"
+		[ ! -e dst ]
+	done
+}

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * libFuzzer's way in: each line of the input is an argument. The arguments together are a command
- * line, and each alone is a value of every kind. The whole input is also the journal of a part.
+ * line, and each alone is a value of every kind. FUZZ names another parser, which gets the whole
+ * input: journal, list, filter, stream.
  */
+#define _GNU_SOURCE
 #include "fuzz.h"
 
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +20,17 @@ void fuzz_broken(const char *what, const char *file, int line)
 {
 	dprintf(2, "fuzz: not so: %s:%d: %s\n", file, line, what);
 	abort();
+}
+
+int fuzz_directory(void)
+{
+	const char *above = getenv("TMPDIR");
+	char path[4096];
+	snprintf(path, sizeof(path), "%s/fuzz.XXXXXX", above ? above : "/tmp");
+	MUST(mkdtemp(path));
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	MUST(fd > 0);
+	return fd;
 }
 
 /* Each argument in a separate allocation, so that reading past its end is an error. */
@@ -95,7 +109,7 @@ static void check_line(int argc, char **argv)
 	MUST(again.copy.mode == cli.copy.mode && again.copy.preserve == cli.copy.preserve);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void check_options(const uint8_t *data, size_t size)
 {
 	int argc;
 	char **argv = split(data, size, &argc);
@@ -104,9 +118,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		endpoints_check(argv[i]);
 	}
 	check_line(argc, argv);
-	journal_check(data, size);
 	for (int i = 0; i < argc; i++)
 		free(argv[i]);
 	free(argv);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct parser {
+		const char *name;
+		void (*check)(const uint8_t *data, size_t size);
+	} parsers[] = {{"options", check_options}, {"journal", journal_check}, {"list", list_check},
+		       {"filter", filter_check},   {"stream", stream_check},   {NULL, NULL}};
+	static const struct parser *parser;
+	if (!parser) {
+		const char *wanted = getenv("FUZZ");
+		for (parser = parsers; wanted && parser->name; parser++)
+			if (strcmp(parser->name, wanted) == 0)
+				break;
+		MUST(parser->check);
+	}
+	parser->check(data, size);
 	return 0;
 }

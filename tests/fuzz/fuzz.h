@@ -13,6 +13,9 @@
 #define MUST(so) ((so) ? (void)0 : fuzz_broken(#so, __FILE__, __LINE__))
 _Noreturn void fuzz_broken(const char *what, const char *file, int line);
 
+/* Opens a new directory in TMPDIR, where the caller removes it. */
+int fuzz_directory(void);
+
 /* said.c: takes the place of stderr, and looks whether it is given whole lines without control
  * characters. */
 void said_begin(void);
@@ -23,7 +26,10 @@ bool said_anything(void);
 void values_check(const char *text);
 /* endpoints.c: the same as SRC and DST. */
 void endpoints_check(const char *text);
-/* journal.c: the input as the lines of a journal. */
-void journal_check(const uint8_t *data, size_t size);
+/* The whole input, as ... */
+void journal_check(const uint8_t *data, size_t size); /* the lines of a journal */
+void list_check(const uint8_t *data, size_t size);    /* a chunk of the list of shards */
+void filter_check(const uint8_t *data, size_t size);  /* a file of patterns, and of names */
+void stream_check(const uint8_t *data, size_t size);  /* what the peer of a stream does */
 
 #endif

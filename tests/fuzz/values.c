@@ -151,7 +151,8 @@ static void check_words(const char *text)
 		MUST(strcmp(text, names[cli.copy.sparse]) == 0);
 	}
 	if (give(&cli, "preserve", text)) {
-		MUST(cli.copy.preserve != 0 && cli.copy.preserve < FCOPY_ATTR_XATTR << 1);
+		MUST(cli.copy.preserve != 0 || cli.tree.hard_links);
+		MUST(cli.copy.preserve < FCOPY_ATTR_XATTR << 1);
 		MUST((cli.copy.preserve_required & ~cli.copy.preserve) == 0);
 		MUST(give(&cli, "no-preserve", text));
 	}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ * The list of a tree that shards copy: the input is a chunk of it, as it is and with the right last
+ * line. What is read must be inside the text.
+ */
+#define _GNU_SOURCE
+#include "fuzz.h"
+
+#include "io/io.h"
+#include "shard/job.h"
+#include "shard/list.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static void every_byte(const char *text)
+{
+	MUST(text && text[0] && strlen(text) < (1 << 20));
+}
+
+static void check_entry(const struct listed *e)
+{
+	MUST(strchr("edrl", e->kind));
+	every_byte(e->dir);
+	every_byte(e->name);
+	MUST(e->kind == 'l' ||
+	     (!strchr(e->name, '/') && strcmp(e->name, ".") != 0 && strcmp(e->name, "..") != 0));
+}
+
+static void read_list(struct job *j, const void *text, size_t size, bool whole)
+{
+	struct chunk c;
+	const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
+	int fd = openat(j->part.fd, PART_SHARE "list.0", flags, 0600);
+	MUST(fd >= 0 && write(fd, text, size) == (ssize_t)size);
+	close(fd);
+	*j->error = (struct fcopy_error){0};
+	int r = chunk_read(j, 0, &c);
+	MUST(r == -j->error->err && (r == 0 || j->error->operation || j->error->reason));
+	for (size_t i = 0; r == 0 && i < c.count; i++)
+		check_entry(&c.entry[i]);
+	MUST(r < 0 || whole || c.count <= size);
+	chunk_free(&c);
+}
+
+void list_check(const uint8_t *data, size_t size)
+{
+	static char reason[128];
+	static struct fcopy_error error;
+	static struct job job = {.path = "list", .error = &error, .reason = reason, .parent = -1};
+	if (!job.part.fd)
+		job.part.fd = fuzz_directory();
+	char *whole = malloc(size + 64);
+	size_t lines = 0, used = size;
+	MUST(whole);
+	if (size > 0)
+		memcpy(whole, data, size);
+	if (size > 0 && data[size - 1] != '\n')
+		whole[used++] = '\n';
+	for (size_t i = 0; i < used; i++)
+		lines += whole[i] == '\n';
+	uint64_t hash = hash_add(HASH_START, whole, used);
+	used += (size_t)sprintf(whole + used, "end %zu %016" PRIx64 "\n", lines, hash);
+	read_list(&job, data, size, false);
+	read_list(&job, whole, used, true);
+	free(whole);
+}
