@@ -66,7 +66,7 @@ unfinished() {
 	chown 33:33 s
 	for signal in TERM KILL; do
 		rm -f t t.*
-		run strace -f -qq -o /dev/null -e inject=fsync,fdatasync:signal=$signal:when=1 \
+		run strace -f -qq -o /dev/null -e inject=fsync:signal=$signal:when=1 \
 			"$FCOPY" -p --resume --fsync s t
 		[ -f t.fcopy-part/data ]
 		expect 0 -p --resume --fsync -v s t
@@ -139,7 +139,7 @@ unfinished() {
 	umask 002
 	random s 3000000
 	chmod 664 s
-	run strace -f -qq -o /dev/null -e trace=fsync,fdatasync -e inject=fsync,fdatasync:signal=KILL:when=1 \
+	run strace -f -qq -o /dev/null -e inject=fdatasync:signal=KILL:when=2 \
 		"$FCOPY" --resume --fsync --verify s t
 	[ -f t.fcopy-part/data ]
 	expect 0 --resume --fsync --verify -v s t
