@@ -50,7 +50,7 @@ start_threads() {
 	mkdir backing
 	mv backing.a backing/a
 	# shellcheck disable=SC2016
-	slow 4000 '
+	slow 20000 '
 		copy() {
 			name=$1
 			shift
@@ -58,16 +58,16 @@ start_threads() {
 			cmp backing/a "$name" || exit 1
 			n=$(grep -o "\"threads\": *[0-9]*" out | grep -o "[0-9]*" | sort -n | tail -1)
 		}
-		for try in 1 2 3; do # on a busy machine the reader may mostly wait for a CPU
+		for _ in 1 2 3; do # on a busy machine the reader may mostly wait for a CPU
 			copy b
 			[ "$n" -lt 4 ] || break
-			umount m && $FAULTFS backing m -o latency=4000 -o max_threads=64 || exit 1
+			umount m && $FAULTFS backing m -o latency=20000 -o max_threads=64 || exit 1
 		done
 		[ "$n" -ge 4 ] || { cat out; exit 1; }
-		umount m && $FAULTFS backing m -o latency=4000 -o max_threads=64 || exit 1
+		umount m && $FAULTFS backing m -o latency=20000 -o max_threads=64 || exit 1
 		copy c --limit-rate=500M
 		[ "$n" = 1 ] || { cat out; exit 1; }
-		umount m && $FAULTFS backing m -o latency=4000 -o max_threads=64 || exit 1
+		umount m && $FAULTFS backing m -o latency=20000 -o max_threads=64 || exit 1
 		copy d -j 1
 		[ "$n" = 1 ] || { cat out; exit 1; }'
 }
