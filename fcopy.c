@@ -16,7 +16,8 @@
  *   src/shard/        a copy by several processes: job (the protocol), enter, claims, refuse; file;
  *                     tree, list and read (the list of a tree), entries, paths, finish; shard
  *                     (fcopy_copy() and fcopy_tree())
- *   src/source/       which entries are copied: filter (patterns and lists: excludes), names
+ *   src/source/       reader (the only one of directories), names (all of a directory); filter
+ *                     (which entries are copied: --exclude, patterns and lists)
  *   src/tree/         several sources and trees; those that call come first: tree (each SRC in
  *                     turn), operands, single (no directory), parents; root (a
  *                     directory), home (where a new tree is built), commit; walk (reads

@@ -8,8 +8,8 @@
 #include "stale.h"
 #include "endpoints/error.h"
 #include "part/left.h"
+#include "source/reader.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,22 +20,6 @@
 #define NAMES_MAX    4096  /* are read: a directory may be huge, and its server far away */
 #define ENTRIES_MAX  10000 /* of one unfinished tree are measured */
 #define WARNINGS_MAX 8
-
-static DIR *open_directory_at(int dir, const char *name)
-{
-	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	if (!d && fd >= 0)
-		close(fd);
-	return d;
-}
-
-/* Thread-safe, because each stream is read in one thread (readdir(3)). */
-static struct dirent *next_entry(DIR *d)
-{
-	/* cppcheck-suppress readdirCalled */
-	return readdir(d);
-}
 
 /* Measures a file or an unfinished tree. Returns false if a running copy on this machine has locked
  * the tree: the mtime of a directory does not change when files below it are written. */
@@ -109,18 +93,19 @@ static bool is_part(const char *name)
 
 void stale_warn(int dir, const struct fcopy_options *o, const struct fcopy_report *report)
 {
+	_Alignas(8) char buffer[READER_SIZE];
 	char directory[PATH_MAX];
 	unsigned names = 0, warnings = 0;
-	DIR *d = open_directory_at(dir, ".");
-	if (!d)
+	struct reader r = reader_open(dir, buffer, sizeof(buffer));
+	if (r.fd < 0)
 		return;
-	ssize_t n = readlink(io_proc_path(dirfd(d)).text, directory, sizeof(directory) - 1);
+	ssize_t n = readlink(io_proc_path(r.fd).text, directory, sizeof(directory) - 1);
 	directory[n > 0 ? n : 0] = '\0'; /* without /proc nothing is found there */
-	for (struct dirent *entry;
-	     names < NAMES_MAX && warnings < WARNINGS_MAX && (entry = next_entry(d)); names++)
-		if (is_part(entry->d_name))
-			part_drop_receipt(dirfd(d), entry->d_name, DAY);
-		else if (temporary_is_drawn(entry->d_name) && !part_sweep(dirfd(d), entry->d_name))
-			warnings += warn_about(dirfd(d), directory, entry->d_name, o, report);
-	closedir(d);
+	for (const char *name;
+	     names < NAMES_MAX && warnings < WARNINGS_MAX && (name = reader_next(&r)); names++)
+		if (is_part(name))
+			part_drop_receipt(r.fd, name, DAY);
+		else if (temporary_is_drawn(name) && !part_sweep(r.fd, name))
+			warnings += warn_about(r.fd, directory, name, o, report);
+	reader_close(&r);
 }

@@ -17,12 +17,12 @@
 #include "io/io.h"
 #include "io/system.h"
 #include "remove.h"
-#include "source/names.h"
+#include "source/reader.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/sysmacros.h>
@@ -50,23 +50,18 @@ static bool left_unknown(struct left *l, const char *reason)
 
 static int left_contents(int fd)
 {
-	struct name_list list;
-	const char *call;
-	int dir = io_reopen_directory(fd), has = 0;
-	int r = dir < 0 ? dir : names_read(dir, &list, &call);
-	if (dir >= 0)
-		close(dir);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < list.count; i++)
-		has |= strcmp(list.name[i], PRIVATE_LOCK) == 0   ? LEFT_LOCK
-		       : strcmp(list.name[i], PART_JOURNAL) == 0 ? LEFT_JOURNAL
-		       : strcmp(list.name[i], PART_DATA) == 0    ? LEFT_DATA
-		       : strcmp(list.name[i], PART_ENTRY) == 0   ? LEFT_ENTRY
-		       : strncmp(list.name[i], "share.", 6) == 0 ? LEFT_SHARE
-								 : LEFT_OTHER;
-	names_free(&list);
-	return has;
+	_Alignas(8) char buffer[READER_SIZE];
+	struct reader r = reader_open(fd, buffer, sizeof(buffer));
+	int has = 0;
+	for (const char *name; (name = reader_next(&r));)
+		has |= strcmp(name, PRIVATE_LOCK) == 0   ? LEFT_LOCK
+		       : strcmp(name, PART_JOURNAL) == 0 ? LEFT_JOURNAL
+		       : strcmp(name, PART_DATA) == 0    ? LEFT_DATA
+		       : strcmp(name, PART_ENTRY) == 0   ? LEFT_ENTRY
+		       : strncmp(name, "share.", 6) == 0 ? LEFT_SHARE
+							 : LEFT_OTHER;
+	const int err = reader_close(&r);
+	return err < 0 ? err : has;
 }
 
 /* Opens a file in it that only this user can have written. Returns a descriptor or -errno. */
@@ -305,24 +300,20 @@ static void left_measure_entry(int fd, const char *name, dev_t device, unsigned 
 /* Closes fd. */
 static void left_measure_below(int fd, dev_t device, unsigned depth, struct left_size *size)
 {
-	DIR *d = depth < DEPTH_MAX ? fdopendir(fd) : NULL;
-	if (!d) {
-		size->partial = true;
-		close(fd);
-		return;
-	}
-	/* cppcheck-suppress readdirCalled */
-	for (const struct dirent *e; (e = readdir(d));) {
+	char *buffer = depth < DEPTH_MAX ? malloc(READER_SIZE) : NULL;
+	struct reader r = reader_of(fd, buffer, READER_SIZE);
+	size->partial |= !buffer;
+	for (const char *name; buffer && (name = reader_next(&r));) {
 		if (size->entries == 0 ||
 		    (size->cancel && __atomic_load_n(size->cancel, __ATOMIC_RELAXED))) {
 			size->partial = true;
 			break;
 		}
 		size->entries--;
-		if (!name_is_dot(e->d_name))
-			left_measure_entry(fd, e->d_name, device, depth, size);
+		left_measure_entry(fd, name, device, depth, size);
 	}
-	closedir(d);
+	free(buffer);
+	close(fd);
 }
 
 void left_measure(int fd, struct left_size *size)

@@ -5,8 +5,8 @@
 #include "part.h"
 #include "io/io.h"
 #include "io/system.h"
+#include "source/reader.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -245,16 +245,12 @@ int part_hide(struct part *p)
 
 void part_remove_shares(const struct part *p)
 {
-	int fd = io_reopen_directory(p->fd);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	if (!d && fd >= 0)
-		close(fd);
-	/* cppcheck-suppress readdirCalled */
-	for (const struct dirent *e; d && (e = readdir(d));)
-		if (strncmp(e->d_name, PART_SHARE, strlen(PART_SHARE)) == 0)
-			unlinkat(p->fd, e->d_name, 0);
-	if (d)
-		closedir(d);
+	_Alignas(8) char buffer[READER_SIZE];
+	struct reader r = reader_open(p->fd, buffer, sizeof(buffer));
+	for (const char *name; (name = reader_next(&r));)
+		if (strncmp(name, PART_SHARE, strlen(PART_SHARE)) == 0)
+			unlinkat(p->fd, name, 0);
+	reader_close(&r);
 }
 
 /* NFS renames an open file that is removed: close each one first. The journal goes last: from

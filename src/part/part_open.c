@@ -5,8 +5,8 @@
 #define _GNU_SOURCE
 #include "io/system.h"
 #include "part.h"
+#include "source/reader.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -248,22 +248,18 @@ static bool part_is_retired(struct part *p, const char *name, const char *dst,
 int part_open_retired(struct part *p, const char *dst, const struct stat *committed,
 		      const volatile int *cancel)
 {
+	_Alignas(8) char buffer[READER_SIZE];
 	bool found = false;
-	int fd = openat(p->parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	if (!d && fd >= 0)
-		close(fd);
-	struct dirent *e;
-	/* cppcheck-suppress readdirCalled */
-	for (int names = 0; !found && names < NAMES_MAX && d && (e = readdir(d)); names++) {
-		if (!temporary_is_drawn(e->d_name))
+	struct reader r = reader_open(p->parent, buffer, sizeof(buffer));
+	const char *name;
+	for (int names = 0; !found && names < NAMES_MAX && (name = reader_next(&r)); names++) {
+		if (!temporary_is_drawn(name))
 			continue;
-		found = part_is_retired(p, e->d_name, dst, committed, cancel);
+		found = part_is_retired(p, name, dst, committed, cancel);
 		if (!found)
 			part_close(p, false);
 	}
-	if (d)
-		closedir(d);
+	reader_close(&r);
 	return found ? 0 : -ENOENT;
 }
 

@@ -11,8 +11,8 @@
 #include "io/io.h"
 #include "io/libc.h"
 #include "io/system.h"
+#include "source/reader.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -100,21 +100,11 @@ bool private_is_ours(int parent, const struct stat *st, bool *exposed)
 
 int private_is_empty(int fd)
 {
-	_Alignas(8) char names[2048]; /* more than one name of any length */
-	ssize_t n = 0;
-	int r = 1, dir = io_reopen_directory(fd);
-	if (dir < 0)
-		return dir;
-	while (r == 1 && (n = getdents64(dir, names, sizeof(names))) > 0)
-		for (ssize_t at = 0; at < n;) {
-			const struct dirent64 *d = (const void *)(names + at);
-			if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
-				r = 0;
-			at += d->d_reclen;
-		}
-	r = n < 0 ? -errno : r;
-	close(dir);
-	return r;
+	_Alignas(8) char buffer[2048];
+	struct reader r = reader_open(fd, buffer, sizeof(buffer));
+	const bool empty = !reader_next(&r);
+	const int err = reader_close(&r);
+	return err < 0 ? err : empty;
 }
 
 bool private_has_name(int fd, int parent, const char *name)

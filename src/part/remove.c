@@ -7,9 +7,8 @@
 #include "remove.h"
 #include "io/io.h"
 #include "io/libc.h"
-#include "source/names.h"
+#include "source/reader.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -78,15 +77,10 @@ static void remove_one(struct removal *r, int dir, const char *name, int depth)
 
 static void remove_entries(struct removal *r, int dir, int depth)
 {
-	_Alignas(8) char names[8192];
-	ssize_t n;
-	while ((n = getdents64(dir, names, sizeof(names))) > 0)
-		for (ssize_t at = 0; at < n;) {
-			const struct dirent64 *d = (const void *)(names + at);
-			if (!name_is_dot(d->d_name))
-				remove_one(r, dir, d->d_name, depth);
-			at += d->d_reclen;
-		}
+	_Alignas(8) char buffer[8192];
+	struct reader names = reader_of(dir, buffer, sizeof(buffer));
+	for (const char *name; (name = reader_next(&names));)
+		remove_one(r, dir, name, depth);
 }
 
 int remove_tree(int root, int dir, const char *name, uint64_t *count)

@@ -4,8 +4,8 @@
  */
 #define _GNU_SOURCE
 #include "job.h"
+#include "source/reader.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,22 +106,19 @@ static int job_read_name(struct job *j, const char *name)
 
 int job_look(struct job *j)
 {
-	_Alignas(8) char names[32768];
-	ssize_t n = 0;
-	int r = job_read_end(j), dir = io_reopen_directory(j->part.fd);
-	if (dir < 0)
-		return job_fail(j, "open of its .fcopy-part", "openat", -dir);
-	if (r == 0 && j->chunks > 0)
+	_Alignas(8) char buffer[READER_SIZE];
+	int r = job_read_end(j);
+	struct reader names = reader_open(j->part.fd, buffer, sizeof(buffer));
+	if (r == 0 && names.fd >= 0 && j->chunks > 0)
 		r = job_grow(j, j->chunks - 1);
-	while (r == 0 && (n = getdents64(dir, names, sizeof(names))) > 0)
-		for (ssize_t at = 0; r == 0 && at < n;) {
-			const struct dirent64 *d = (const void *)(names + at);
-			r = job_read_name(j, d->d_name);
-			at += d->d_reclen;
-		}
-	int err = errno;
-	close(dir);
-	return n < 0 ? job_fail(j, "list of its .fcopy-part", "getdents64", err) : r;
+	for (const char *name; r == 0 && (name = reader_next(&names));)
+		r = job_read_name(j, name);
+	const int err = reader_close(&names);
+	if (err < 0)
+		return job_fail(
+		    j, names.fd < 0 ? "open of its .fcopy-part" : "list of its .fcopy-part",
+		    names.call, -err);
+	return r;
 }
 
 static bool job_has(const struct job *j, const char *kind, unsigned chunk)

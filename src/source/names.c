@@ -3,15 +3,11 @@
  */
 #define _GNU_SOURCE
 #include "names.h"
-#include "io/io.h"
+#include "reader.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#define BUFFER_SIZE ((size_t)32 << 10) /* bytes of one getdents64(2) */
 
 struct bytes {
 	char *data;
@@ -37,18 +33,13 @@ static bool names_add(struct bytes *b, const char *name)
 
 static int names_collect(int fd, struct bytes *b, char *buffer, const char **call)
 {
-	ssize_t n;
-	*call = "getdents64";
-	while ((n = getdents64(fd, buffer, BUFFER_SIZE)) > 0)
-		for (ssize_t at = 0; at < n;) {
-			const struct dirent64 *d = (const void *)(buffer + at);
-			if (!name_is_dot(d->d_name) && !names_add(b, d->d_name)) {
-				*call = "malloc";
-				return -ENOMEM;
-			}
-			at += d->d_reclen;
-		}
-	return n < 0 ? -errno : 0;
+	struct reader r = reader_open(fd, buffer, READER_SIZE);
+	bool full = false;
+	for (const char *name; !full && (name = reader_next(&r));)
+		full = !names_add(b, name);
+	*call = full ? "malloc" : r.call;
+	int result = reader_close(&r);
+	return full ? -ENOMEM : result;
 }
 
 static int names_compare(const void *a, const void *b)
@@ -59,17 +50,10 @@ static int names_compare(const void *a, const void *b)
 int names_read(int fd, struct name_list *list, const char **call)
 {
 	struct bytes b = {0};
-	char *buffer = malloc(BUFFER_SIZE);
+	char *buffer = malloc(READER_SIZE);
 	*call = "malloc";
 	*list = (struct name_list){0};
-	int r = -ENOMEM;
-	if (buffer) {
-		*call = "open";
-		int dir = io_reopen_directory(fd);
-		r = dir < 0 ? dir : names_collect(dir, &b, buffer, call);
-		if (dir >= 0)
-			close(dir);
-	}
+	int r = buffer ? names_collect(fd, &b, buffer, call) : -ENOMEM;
 	free(buffer);
 	if (r == 0 && !(list->name = malloc((b.count + 1) * sizeof(*list->name)))) {
 		*call = "malloc";

@@ -8,12 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Is it . or .., which every directory has? */
-static inline bool name_is_dot(const char *name)
-{
-	return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
-}
-
 struct name_list {
 	char *bytes;
 	const char **name; /* sorted by strcmp(3); without . and .. */

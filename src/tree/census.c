@@ -7,6 +7,7 @@
 #include "census.h"
 #include "copy/cpus.h"
 #include "report.h"
+#include "source/reader.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -56,16 +57,17 @@ static bool census_stopped(const struct census *c)
 
 static void census_directory(struct census *c, int fd, unsigned depth);
 
-static void census_add(struct census *c, int dir, const struct dirent64 *d, unsigned depth)
+static void census_add(struct census *c, int dir, const char *name, unsigned char type,
+		       unsigned depth)
 {
 	const struct fcopy_tree_options *o = c->tree->options;
-	struct stat st = {.st_mode = DTTOIF(d->d_type)};
+	struct stat st = {.st_mode = DTTOIF(type)};
 	if (!c->sizes && ++c->entries % PUBLISHED == 0)
 		census_publish(c, false);
-	if (d->d_type == DT_UNKNOWN || (c->sizes && d->d_type == DT_REG) ||
-	    (o->one_file_system && d->d_type == DT_DIR))
+	if (type == DT_UNKNOWN || (c->sizes && type == DT_REG) ||
+	    (o->one_file_system && type == DT_DIR))
 		/* If it vanished, it is not copied either. */
-		if (fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			return;
 	if (c->sizes && S_ISREG(st.st_mode))
 		/* Of hard links only one is copied: together they count once. */
@@ -74,7 +76,7 @@ static void census_add(struct census *c, int dir, const struct dirent64 *d, unsi
 	if (!S_ISDIR(st.st_mode) || (o->one_file_system && st.st_dev != c->dev))
 		return;
 	int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-	int fd = depth < DEPTH_MAX ? openat(dir, d->d_name, flags) : -1;
+	int fd = depth < DEPTH_MAX ? openat(dir, name, flags) : -1;
 	if (fd >= 0)
 		census_directory(c, fd, depth + 1);
 	else
@@ -84,18 +86,14 @@ static void census_add(struct census *c, int dir, const struct dirent64 *d, unsi
 /* Takes fd. */
 static void census_directory(struct census *c, int fd, unsigned depth)
 {
-	DIR *dir = fdopendir(fd);
-	if (!dir) {
-		close(fd);
-		c->partial = true;
-		return;
-	}
-	const struct dirent64 *d;
-	while (!census_stopped(c) && (errno = 0, d = readdir64(dir)))
-		if (!name_is_dot(d->d_name))
-			census_add(c, fd, d, depth);
-	c->partial |= errno != 0 || census_stopped(c);
-	closedir(dir);
+	char *buffer = malloc(READER_SIZE);
+	struct reader r = reader_of(fd, buffer, READER_SIZE);
+	for (const char *name; buffer && !census_stopped(c) && (name = reader_next(&r));)
+		census_add(c, fd, name, r.type, depth);
+	/* ENOENT: a directory that was removed */
+	c->partial |= !buffer || (r.error < 0 && r.error != -ENOENT) || census_stopped(c);
+	free(buffer);
+	close(fd);
 }
 
 static void census_wait(struct census *c)

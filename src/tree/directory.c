@@ -13,7 +13,6 @@
 #include "report.h"
 #include "resume.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,17 +157,12 @@ void directory_set_attributes(struct worker *w, struct directory *d)
 /* Does the destination have exactly as many names as entries that were copied into it? */
 static bool directory_is_exact(const struct directory *d)
 {
-	_Alignas(8) char names[8192];
+	_Alignas(8) char buffer[8192];
+	struct reader r = reader_open(d->dst, buffer, sizeof(buffer));
 	unsigned count = 0;
-	int dir = io_reopen_directory(d->dst);
-	if (dir < 0)
-		return false;
-	ssize_t n;
-	while ((n = getdents64(dir, names, sizeof(names))) > 0)
-		for (ssize_t at = 0; at < n; count++)
-			at += ((const struct dirent64 *)(const void *)(names + at))->d_reclen;
-	close(dir);
-	return n == 0 && count == d->present + 2; /* . and .. */
+	while (reader_next(&r))
+		count++;
+	return reader_close(&r) == 0 && count == d->present;
 }
 
 static void directory_flush(struct worker *w, struct directory *d)

@@ -5,8 +5,8 @@
 #include "displace.h"
 #include "endpoints/error.h"
 #include "report.h"
+#include "source/reader.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,39 +14,26 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Thread-safe, because the stream is read in one thread (readdir(3)). */
-static const struct dirent *displace_next(DIR *d)
+/* The highest N of all NAME.~N~ in the directory; 0: none; or -errno with the call. */
+static long displace_highest(int dir, const char *name, const char **call)
 {
-	/* cppcheck-suppress readdirCalled */
-	return readdir(d);
-}
-
-/* The highest N of all NAME.~N~ in the directory; 0: none; or -errno. */
-static long displace_highest(int dir, const char *name)
-{
+	_Alignas(8) char buffer[READER_SIZE];
 	const size_t length = strlen(name);
-	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	if (!d) {
-		int err = errno;
-		if (fd >= 0)
-			close(fd);
-		return -err;
-	}
+	struct reader r = reader_open(dir, buffer, sizeof(buffer));
 	long highest = 0;
-	const struct dirent *entry;
-	while ((entry = displace_next(d))) {
+	for (const char *other; (other = reader_next(&r));) {
 		char *end;
-		const char *digits = entry->d_name + length + 2;
-		if (strncmp(entry->d_name, name, length) != 0 ||
-		    strncmp(entry->d_name + length, ".~", 2) != 0 || *digits < '1' || *digits > '9')
+		const char *digits = other + length + 2;
+		if (strncmp(other, name, length) != 0 || strncmp(other + length, ".~", 2) != 0 ||
+		    *digits < '1' || *digits > '9')
 			continue;
 		long n = strtol(digits, &end, 10);
 		if (strcmp(end, "~") == 0 && n > highest && n < 1000000000)
 			highest = n;
 	}
-	closedir(d);
-	return highest;
+	*call = r.fd < 0 ? "open of its directory" : r.call;
+	const int err = reader_close(&r);
+	return err < 0 ? err : highest; /* an unread name may be an older backup */
 }
 
 /* Returns 0 or -errno with the call. */
@@ -55,9 +42,8 @@ static int displace_name(const struct tree *t, const struct entry *e, char name[
 {
 	const char *suffix = t->options->backup_suffix ? t->options->backup_suffix : "~";
 	long n = 0;
-	*call = "open of its directory";
 	if (t->options->backup != FCOPY_BACKUP_SIMPLE)
-		n = displace_highest(e->dir->dst, e->as);
+		n = displace_highest(e->dir->dst, e->as, call);
 	if (n < 0)
 		return (int)n;
 	*call = "backup";

@@ -4,8 +4,8 @@
 #define _GNU_SOURCE
 #include "report.h"
 #include "resume.h"
+#include "source/reader.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -56,21 +56,12 @@ static void remove_listed(struct stale *s, const char *name)
  * that was removed since has no names: getdents64(2) returns ENOENT then. */
 static int take_names(struct stale *s, int open, void (*take)(struct stale *, const char *name))
 {
-	_Alignas(8) char names[8192];
-	int dir = io_reopen_directory(open);
-	ssize_t n = dir;
-	if (dir >= 0)
-		while ((n = getdents64(dir, names, sizeof(names))) > 0)
-			for (ssize_t at = 0; at < n;) {
-				const struct dirent64 *entry = (const void *)(names + at);
-				if (!name_is_dot(entry->d_name))
-					take(s, entry->d_name);
-				at += entry->d_reclen;
-			}
-	int err = dir < 0 ? -dir : errno;
-	if (dir >= 0)
-		close(dir);
-	return n < 0 && (err != ENOENT || open != s->d->src) ? -err : 0;
+	_Alignas(8) char buffer[8192];
+	struct reader r = reader_open(open, buffer, sizeof(buffer));
+	for (const char *name; (name = reader_next(&r));)
+		take(s, name);
+	const int err = reader_close(&r);
+	return err == -ENOENT && open == s->d->src ? 0 : err;
 }
 
 void prune_directory(struct worker *w, struct directory *d)

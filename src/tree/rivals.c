@@ -7,7 +7,6 @@
 #include "report.h"
 #include "root.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -218,18 +217,11 @@ static bool is_symlink(int dir, const char *name)
 
 static void search_directory(struct search *s, int dir)
 {
-	_Alignas(8) char names[8192];
-	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	ssize_t n;
-	while (fd >= 0 && (n = getdents64(fd, names, sizeof(names))) > 0)
-		for (ssize_t at = 0; at < n;) {
-			const struct dirent64 *d = (const void *)(names + at);
-			if (!name_is_dot(d->d_name))
-				search_name(s, d->d_name);
-			at += d->d_reclen;
-		}
-	if (fd >= 0)
-		close(fd);
+	_Alignas(8) char buffer[8192];
+	struct reader r = reader_open(dir, buffer, sizeof(buffer));
+	for (const char *name; (name = reader_next(&r));)
+		search_name(s, name);
+	reader_close(&r);
 }
 
 bool rivals_is_listed(int dir, const char *name)

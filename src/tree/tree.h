@@ -23,7 +23,7 @@
 #include "endpoints/identity.h"
 #include "endpoints/storage.h"
 #include "part/private.h"
-#include "source/names.h"
+#include "source/reader.h"
 #include "tuner.h"
 
 #include <pthread.h>

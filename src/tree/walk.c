@@ -12,14 +12,14 @@
 #include "pool.h"
 #include "report.h"
 #include "source/filter.h"
+#include "source/reader.h"
 #include "tuning.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
 
-#define NAMES_SIZE ((size_t)32 << 10) /* bytes of one getdents64(2) */
-#define BATCH      16                 /* files in one item */
+#define BATCH 16 /* files in one item */
 
 static void names_unref(struct names *n)
 {
@@ -74,12 +74,12 @@ static void walk_fail(struct worker *w, struct directory *d, const char *call, i
 /* Returns NULL at the end, or after a failure. */
 static struct names *walk_read_names(struct worker *w, struct directory *d)
 {
-	struct names *n = malloc(sizeof(*n) + NAMES_SIZE);
-	ssize_t got = n ? getdents64(d->src, n->data, NAMES_SIZE) : -1;
+	struct names *n = malloc(sizeof(*n) + READER_SIZE);
+	ssize_t got = n ? reader_fill(d->src, n->data, READER_SIZE) : -ENOMEM;
 	if (got <= 0) {
 		/* ENOENT: removed since it was opened (getdents(2)) */
-		if (got < 0 && errno != ENOENT)
-			walk_fail(w, d, n ? "getdents64" : "malloc", errno);
+		if (got < 0 && got != -ENOENT)
+			walk_fail(w, d, n ? "getdents64" : "malloc", (int)-got);
 		free(n);
 		return NULL;
 	}
@@ -97,7 +97,7 @@ static void walk_read(struct worker *w, struct directory *d)
 {
 	struct names *n;
 	while (!tree_stopped(w->tree) && (n = walk_read_names(w, d))) {
-		bool rest = n->size + sizeof(struct dirent64) > NAMES_SIZE &&
+		bool rest = n->size + sizeof(struct dirent64) > READER_SIZE &&
 			    !opened_are_many(w->tree);
 		if (rest)
 			walk_push(w, &(struct item){.dir = d});

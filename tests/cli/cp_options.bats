@@ -116,6 +116,14 @@ load helper
 	holds old b
 	rm trace
 	[ "$(ls)" = $'a\nb' ]
+	# Backups that cannot be listed are not replaced.
+	echo older >b.~1~
+	traced 1 inject=getdents64:error=EIO --backup=numbered a b
+	injected
+	mentions "fcopy: b: getdents64: Input/output error"
+	holds older b.~1~
+	holds old b
+	rm trace b.~1~
 	# The backup would be the source.
 	echo old >b~
 	expect 1 --backup=simple b~ b

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The only reader of directories: the names one by one, in the memory of the caller, because a
+ * directory may be huge. names.h reads them all.
+ */
+#ifndef SOURCE_READER_H
+#define SOURCE_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#define READER_SIZE ((size_t)32 << 10) /* bytes: as few calls as readdir(3) makes */
+
+struct reader {
+	int fd;             /* the directory; negative: it could not be opened */
+	int error;          /* 0 or -errno of `call`: no name follows */
+	const char *call;   /* "openat" or "getdents64" */
+	unsigned char type; /* d_type of the last name: only a hint */
+	bool opened;        /* by reader_open() */
+	char *buffer;
+	size_t size, got, at; /* bytes of the buffer: all, with names, read */
+};
+
+/* Is it . or .., which every directory has? */
+static inline bool name_is_dot(const char *name)
+{
+	return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
+}
+
+/* Reads an open directory from its start, whatever was read of it: opens it again
+ * (io_reopen_directory). The buffer is aligned to 8 bytes, and has room for a name: at least 2048
+ * bytes. The caller calls reader_close(), also after an error. */
+struct reader reader_open(int directory, void *buffer, size_t size);
+
+/* The same with a descriptor that nobody has read from. The caller closes it. */
+struct reader reader_of(int fd, void *buffer, size_t size);
+
+/* Returns the next name, which is neither . nor .., and which is valid until the next call; or NULL
+ * at the end and after an error. */
+const char *reader_next(struct reader *r);
+
+/* Returns r->error. */
+int reader_close(struct reader *r);
+
+/* Calls getdents64(2) once. Returns how many bytes of struct dirent64 it wrote into the buffer, 0
+ * at the end, or -errno: ENOENT for a directory that was removed since it was opened. */
+ssize_t reader_fill(int fd, void *buffer, size_t size);
+
+#endif
