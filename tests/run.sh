@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# run.sh SUITE…: runs programs that speak TAP, bats files and directories of them. Prints failures
-# and skips with their reasons, and at the end one line: N passed, N failed, N skipped. The line
+# run.sh SUITE…: runs programs that speak TAP, bats files and directories of them. Prints failures,
+# skips with their reasons, and the seeds of random tests, and at the end one line: N passed, N failed, N skipped. The line
 # "# skip: REASON" makes a skip of the test whose "ok" follows; "# left out: REASON" is a skip without a
 # test. A suite that crashed, or that did not run as many tests as it announced, counts as one more
 # failure. Exits 1 if anything failed. UNDER is put before each program (a debugger); FCOPY names the program for bats.
@@ -45,6 +45,7 @@ count() {
 		/^1\.\.[0-9]+/ { plan = substr($1, 4) + 0; planned = 1; next }
 		/^(not )?ok/ && /# *[Ss][Kk][Ii][Pp]/ { skip++; print suite ": " $0; next }
 		/^# skip: / { reason = $0; print suite ": " $0; next }
+		/^# .*SEED=/ { print suite ": " $0; next }
 		/^# left out/ { left++; print suite ": " $0; next }
 		/^ok/ { if (reason == "") pass++; else skip++; reason = ""; show = 0; next }
 		/^not ok/ { fail++; show = 1; reason = ""; print suite ": " $0; next }
