@@ -230,8 +230,8 @@ static int tree_compare(struct shard_tree *s)
 int shard_copy_root(struct tree *t, const struct operand *from, const struct operand *to)
 {
 	struct shard_tree s;
-	t->atomic = true; /* what an interrupted attempt left is replaced */
-	t->resume = t->differs = false;
+	t->state = TREE_SHARED;
+	t->differs = false;
 	t->failures = 0;
 	t->src_dev = from->place.st.st_dev;
 	t->umask = temporary_umask();

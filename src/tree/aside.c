@@ -34,22 +34,16 @@ static bool aside_is_shared(struct tree *t, struct directory *d)
 	return d->sharing == SHARING_OTHERS;
 }
 
-/* Everything else is below a private directory. */
-static bool aside_is_merge(const struct tree *t)
-{
-	return t->atomic && !t->resume && !t->shared;
-}
-
 bool aside_is_needed(struct tree *t, struct directory *d)
 {
-	return aside_is_merge(t) && aside_is_shared(t, d);
+	return tree_merges(t) && aside_is_shared(t, d); /* others are below a private directory */
 }
 
 bool aside_may_move(struct tree *t, struct directory *d)
 {
 	const struct stat *st = &d->st;
 	/* The new tree of an earlier operand is no longer private. */
-	if (!aside_is_merge(t) && !t->several)
+	if (!tree_merges(t) && !t->several)
 		return false;
 	/* When it is complete, a directory gets the owner and mode of its source. */
 	if (d->parent &&

@@ -36,7 +36,7 @@ struct census {
 /* Merges and resumed copies leave files alone, whose bytes never count as copied. */
 static bool census_knows_bytes(const struct tree *t)
 {
-	return !t->resume && t->options->update == FCOPY_UPDATE_ALL;
+	return t->state != TREE_RESUMED && t->options->update == FCOPY_UPDATE_ALL;
 }
 
 static void census_publish(const struct census *c, bool complete)

@@ -109,9 +109,10 @@ void commit_abort(struct root *r)
 {
 	if (r->dst >= 0)
 		close(r->dst);
-	if (r->temporary[0] && !r->resumes && !r->committed)
+	const bool earlier = r->tree->state == TREE_RESUMED || r->committed;
+	if (r->temporary[0] && !earlier)
 		unlinkat(r->home, r->temporary, AT_REMOVEDIR);
-	commit_close_part(r, r->resumes || r->committed);
+	commit_close_part(r, earlier);
 }
 
 static void commit_remove(struct root *r)

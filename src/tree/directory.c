@@ -87,7 +87,8 @@ int directory_preserve(struct worker *w, const struct entry *e, int src, int dst
 		       const struct stat *st)
 {
 	const struct fcopy_options *o = &w->tree->options->copy;
-	const bool reused = w->tree->resume || w->tree->shared || w->tree->options->update;
+	const bool reused = w->tree->state == TREE_RESUMED || w->tree->shared ||
+			    w->tree->options->update;
 	struct metadata_pair pair = {.src = src,
 				     .dst = dst,
 				     .st = st,
@@ -207,7 +208,7 @@ static void directory_complete(struct worker *w, struct directory *d)
 	/* What was there before is no news of a mirror. */
 	const bool listed = d->fresh || !(dry || w->tree->options->update);
 	bool old = d->resumed; /* stale names may make the number equal */
-	bool stale = (old || w->tree->resume) && !tree_stopped(w->tree) &&
+	bool stale = (old || w->tree->state == TREE_RESUMED) && !tree_stopped(w->tree) &&
 		     (old || !directory_is_exact(d));
 	if (stale)
 		prune_directory(w, d);

@@ -30,7 +30,7 @@ static bool is_cycle(const struct directory *d, const struct stat *st)
  * symlink that is followed. */
 static bool is_copy_above(const struct tree *t, const struct directory *d, const struct stat *st)
 {
-	for (; d && t->atomic && !t->shared; d = d->parent)
+	for (; d && t->state != TREE_NEW && t->state != TREE_SHARED; d = d->parent)
 		if (d->dst_dev == st->st_dev && d->dst_ino == st->st_ino)
 			return true;
 	return false;
@@ -84,16 +84,16 @@ static int directory_make(struct worker *w, const struct entry *e, const struct 
 	int dir = e->dir->dst;
 	mode_t mode = permissions_are_hidden(t) ? 0700 : (st->st_mode & 01777) | 0700;
 	/* mkdir of an existing name waits for the directory's lock, which other shards hold. */
-	int fd = t->atomic && !e->dir->fresh ? directory_open(t, dir, e->as) : -1;
+	int fd = t->state != TREE_NEW && !e->dir->fresh ? directory_open(t, dir, e->as) : -1;
 	if (fd >= 0)
 		return directory_claim(w, e, fd);
 	int r = directory_create(w, e, mode, &call);
 	*fresh = r >= 0;
 	if (r >= 0)
 		return directory_claim(w, e, r);
-	if (r == -EEXIST && t->resume)
+	if (r == -EEXIST && t->state == TREE_RESUMED)
 		r = resume_make_directory(dir, e->as, mode, fresh);
-	if (r == -EEXIST && !t->atomic)
+	if (r == -EEXIST && t->state == TREE_NEW)
 		return rivals_report(w, e);
 	if (r < 0 && r != -EEXIST)
 		return report_call(w, e, call, entry_dst, -r);
@@ -163,7 +163,7 @@ int directory_enter(struct worker *w, const struct entry *e, int fd, const struc
 		return r;
 	}
 	struct stat now = {0};
-	if (dst >= 0 && t->atomic && fstat(dst, &now) < 0) {
+	if (dst >= 0 && t->state != TREE_NEW && fstat(dst, &now) < 0) {
 		r = -errno;
 		close(fd);
 		close(dst);
@@ -177,13 +177,13 @@ int directory_enter(struct worker *w, const struct entry *e, int fd, const struc
 		tree_stop(t, ENOMEM);
 		return report_call(w, e, "malloc", entry_src, ENOMEM);
 	}
-	if (dst >= 0 && t->atomic)
+	if (dst >= 0 && t->state != TREE_NEW)
 		directory_note_inode(d, &now);
-	d->fresh = fresh || t->resume;
+	d->fresh = fresh || t->state == TREE_RESUMED;
 	if (!d->fresh && dst >= 0)
 		d->was = now;
 	w->replaced = !fresh;
-	d->resumed = !fresh && t->resume;
+	d->resumed = !fresh && t->state == TREE_RESUMED;
 	d->mounted = mounted;
 	d->link = link_dest_enter(e->dir, e->name);
 	opened_add(t, d);

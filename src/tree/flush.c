@@ -69,8 +69,7 @@ int flush_directory(struct tree *t, struct directory *d, const char **call)
 	*call = "fsync";
 	if (t->flush_each)
 		return io_flush_directory(d->dst);
-	bool merges = t->atomic && !t->resume && !t->shared;
-	return t->options->copy.fsync && merges ? flush_mount(t, d, call) : 0;
+	return t->options->copy.fsync && tree_merges(t) ? flush_mount(t, d, call) : 0;
 }
 
 /* There nothing else flushes symlinks and special files. */

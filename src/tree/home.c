@@ -140,7 +140,7 @@ static int home_continue(struct root *r)
 	r->home = p->fd;
 	strcpy(r->temporary, PART_DATA);
 	r->mode = temporary_mode(r->to->place.dir, mode & 01777) | (st.st_mode & S_ISGID);
-	r->resumes = true;
+	r->tree->state = TREE_RESUMED;
 	return 0;
 }
 

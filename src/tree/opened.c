@@ -99,7 +99,7 @@ static void close_unused(struct tree *t)
 		struct directory *next = d->after;
 		if (d->complete && d->link < 0 && note_identity(d)) {
 			/* Another user can give its inode number to a directory of his. */
-			if (d->dst >= 0 && t->atomic && !t->resume && !t->shared)
+			if (d->dst >= 0 && tree_merges(t))
 				d->id = identity_of(d->dst);
 			list_remove(&t->opened, d);
 			close_both(t, d);
@@ -130,7 +130,8 @@ int directory_open(const struct tree *t, int parent, const char *name)
 	const struct fcopy_options *o = &t->options->copy;
 	const int flags = O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 	int fd = openat(parent, name, O_RDONLY | flags);
-	if (fd >= 0 || errno != EACCES || o->preserve || o->fsync || t->resume || t->shared)
+	if (fd >= 0 || errno != EACCES || o->preserve || o->fsync || t->state == TREE_RESUMED ||
+	    t->shared)
 		return fd;
 	return faccessat(parent, name, X_OK, AT_EACCESS) < 0 ? -1
 							     : openat(parent, name, O_PATH | flags);

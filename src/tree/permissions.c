@@ -13,8 +13,7 @@
 bool permissions_are_hidden(const struct tree *t)
 {
 	const unsigned last = FCOPY_ATTR_OWNERSHIP | FCOPY_ATTR_MODE;
-	return t->atomic && !t->resume && !t->shared && t->options->copy.preserve & last &&
-	       !t->fixed_modes;
+	return tree_merges(t) && t->options->copy.preserve & last && !t->fixed_modes;
 }
 
 int permissions_admit_owner(int parent, const char *name)

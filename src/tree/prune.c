@@ -78,7 +78,7 @@ void prune_directory(struct worker *w, struct directory *d)
 	}
 	int r = take_names(&s, d->dst, count_listed);
 	/* No entry failed, so the source has got a name since it was read: that copy is old. */
-	if (r == 0 && w->tree->resume && s.kept > d->present &&
+	if (r == 0 && w->tree->state == TREE_RESUMED && s.kept > d->present &&
 	    __atomic_load_n(&w->tree->failures, __ATOMIC_RELAXED) == 0) {
 		report_refusal(w, &e, entry_src, EBUSY,
 			       "got an entry during the copy of which the part has an old copy");

@@ -39,7 +39,8 @@ static struct fcopy_error report_paths(const struct tree *t, const struct entry 
 	/* A tree never overwrites a file that has other hard links. */
 	if (whole.advice == FCOPY_ADVICE_IN_PLACE_OR_FORCE && whole.err == EMLINK)
 		whole.advice = FCOPY_ADVICE_FORCE;
-	else if (whole.advice == FCOPY_ADVICE_FLUSH && t->resume) /* it is in the part */
+	else if (whole.advice == FCOPY_ADVICE_FLUSH &&
+		 t->state == TREE_RESUMED) /* it is in the part */
 		whole.advice = FCOPY_ADVICE_NONE;
 	else if (whole.err == EMFILE && whole.advice == FCOPY_ADVICE_NONE)
 		whole.advice = FCOPY_ADVICE_DESCRIPTORS;
@@ -165,7 +166,7 @@ void report_failure(struct worker *w, const struct entry *e, const struct fcopy_
 	__atomic_add_fetch(&t->failures, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&t->lock);
 	report_first(t->report, &whole);
-	t->landed |= t->single && error->advice == FCOPY_ADVICE_FLUSH;
+	t->landed |= t->state == TREE_SINGLE && error->advice == FCOPY_ADVICE_FLUSH;
 	report_notify(t, &(struct fcopy_event){.kind = FCOPY_EVENT_FAILED, .error = &whole});
 	if (!counted)
 		report_failed_entry(w, e, &whole);

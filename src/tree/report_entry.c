@@ -72,7 +72,8 @@ struct entry_paths {
 
 static struct entry_paths make_paths(const struct tree *t, const struct entry *e)
 {
-	return (struct entry_paths){t->single ? NULL : path_below(e, e->name), path_of_copy(e)};
+	return (struct entry_paths){t->state == TREE_SINGLE ? NULL : path_below(e, e->name),
+				    path_of_copy(e)};
 }
 
 /* The lock is held, unless the caller does not need it. Frees the paths. */
@@ -166,7 +167,7 @@ static enum fcopy_state operand_state(const struct tree *t, const char *part)
 	if (t->committed || t->landed)
 		return t->failures > 0 && !t->landed ? FCOPY_STATE_INCOMPLETE
 						     : FCOPY_STATE_COMPLETE;
-	if (t->merges || t->in_place)
+	if (t->state == TREE_MERGED || t->in_place)
 		return FCOPY_STATE_INCOMPLETE;
 	return n > suffix && strcmp(part + n - suffix, PART_SUFFIX) == 0 ? FCOPY_STATE_PART
 									 : FCOPY_STATE_UNCHANGED;
@@ -179,7 +180,8 @@ void report_operand_begin(struct tree *t, const char *src, struct fcopy_tree_rep
 	r->dst[0] = r->part[0] = '\0';
 	t->source = src;
 	t->failures = 0;
-	t->committed = t->merges = t->in_place = t->landed = t->existed = false;
+	t->state = TREE_NEW;
+	t->committed = t->in_place = t->landed = t->existed = false;
 }
 
 void report_operand_end(struct tree *t, size_t index, const struct fcopy_tree_report *before)
@@ -191,7 +193,7 @@ void report_operand_end(struct tree *t, size_t index, const struct fcopy_tree_re
 					.part = r->part[0] ? r->part : NULL,
 					.state = operand_state(t, r->part),
 					.committed = t->committed,
-					.merged = t->merges,
+					.merged = t->state == TREE_MERGED && !t->options->dry_run,
 					.existed = t->existed,
 					.part_is_tree = t->operand[index].kind == OPERAND_DIRECTORY,
 					.files = r->files - before->files,

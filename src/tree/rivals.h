@@ -24,7 +24,7 @@ bool inodes_has(struct inodes *, const struct stat *);
 /* Does this run replace files of an existing tree? */
 static inline bool rivals_possible(const struct tree *t)
 {
-	return t->atomic && !t->resume && !t->shared;
+	return tree_merges(t);
 }
 
 /* Only where rivals are possible: held while a name is looked up and then replaced, where one call

@@ -168,7 +168,7 @@ static int root_rehearse(struct root *r)
 			close(r->dst);
 		return root_fail(r, "malloc", ENOMEM);
 	}
-	t->atomic = r->dst >= 0;
+	t->state = r->dst >= 0 ? TREE_MERGED : TREE_NEW;
 	t->failures = 0;
 	t->src_dev = from->place.st.st_dev;
 	if (r->dst >= 0)
@@ -213,6 +213,7 @@ static int root_check_complete(struct root *r)
 	t->options = o;
 	t->report = report;
 	t->committed = false;
+	t->state = TREE_NEW;
 	t->stop = stop;
 	int result = complete && o->copy.fsync ? flush_tree(t, dst, &call) : 0;
 	if (dst >= 0)
@@ -299,8 +300,7 @@ static int root_begin(struct root *r, struct directory **d)
 {
 	struct tree *t = r->tree;
 	struct stat st, parent;
-	t->atomic = !r->temporary[0] || r->resumes;
-	t->resume = r->resumes;
+	const bool merges = !r->temporary[0], resumes = t->state == TREE_RESUMED;
 	t->doubtful = false;
 	t->flush_each = flush_needs_each(t, r->dst);
 	t->failures = 0;
@@ -316,7 +316,7 @@ static int root_begin(struct root *r, struct directory **d)
 	t->dst_dev = st.st_dev;
 	t->dst_ino = st.st_ino;
 	directory_note_inode(*d, &st);
-	if (!t->atomic && t->several) /* a later operand may link to what is in it */
+	if (!merges && !resumes && t->several) /* a later operand may link to what is in it */
 		(*d)->sharing = fstat(r->to->place.dir, &parent) < 0 || private_is_shared(&parent)
 				    ? SHARING_LIKELY
 				    : SHARING_NONE;
@@ -324,7 +324,9 @@ static int root_begin(struct root *r, struct directory **d)
 	(*d)->dst_path = r->to->path;
 	(*d)->fresh = r->temporary[0];
 	(*d)->was = st;
-	(*d)->resumed = r->resumes;
+	(*d)->resumed = resumes;
+	if (merges)
+		t->state = TREE_MERGED;
 	return 0;
 }
 
@@ -333,7 +335,6 @@ int root_copy(struct tree *t, const struct operand *from, const struct operand *
 	struct root r = {.tree = t, .from = from, .to = to, .home = to->place.dir};
 	struct directory *d = NULL;
 	part_init(&r.part, to->place.dir, to->place.name);
-	t->resume = false; /* an earlier operand may have set it, and directory_open() reads it */
 	t->umask = temporary_umask();
 	r.record = (struct record){.part = &r.part,
 				   .name = to->place.name,
@@ -351,8 +352,7 @@ int root_copy(struct tree *t, const struct operand *from, const struct operand *
 		commit_abort(&r);
 		return result;
 	}
-	t->merges = !r.temporary[0];
-	t->fixed_modes = t->merges && t->options->copy.preserve &&
+	t->fixed_modes = t->state == TREE_MERGED && t->options->copy.preserve &&
 			 !storage_can(&t->storage, r.dst, STORAGE_CHANGES_MODES);
 	double start = io_now();
 	t->record = r.part.fd >= 0 && !r.committed ? &r.record : NULL;

@@ -16,7 +16,6 @@ struct root {
 	int home;                        /* the directory that holds the unfinished tree */
 	char temporary[NAME_MAX + 1]; /* ... and its name there; empty: the destination existed */
 	mode_t mode;                  /* that the unfinished directory gets last */
-	bool resumes;                 /* an earlier run began the tree */
 	bool named;                   /* temporary is the final name: it need not be renamed */
 	bool committed;               /* ... an earlier run renamed it, and was killed then */
 	bool unsound;                 /* a flush failed: which files lost data is unknown */

@@ -68,13 +68,12 @@ int single_copy(struct tree *t, const struct operand *src, const struct operand 
 	int r = single_open(t, src, to);
 	if (r < 0)
 		return r;
-	t->atomic = t->single = true;
-	t->resume = false;
+	t->state = TREE_SINGLE;
 	walk_entry(t, &(struct entry){.dir = t->singles,
 				      .name = src->place.name,
 				      .as = to->place.name,
 				      .follow = src->follow});
-	t->single = false;
+	t->state = TREE_NEW;
 	if (report->vanished > vanished)
 		tree_fail(t, "open", src->path, ENOENT);
 	t->unflushed |= count_unflushed(report) > unflushed;

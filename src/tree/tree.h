@@ -199,6 +199,15 @@ struct mirror {
 	uint64_t removed;     /* because their types differ, if there is a limit; atomic */
 };
 
+/* What becomes of an operand. */
+enum tree_state {
+	TREE_NEW,     /* a new directory: each name is created with O_EXCL */
+	TREE_RESUMED, /* in DST.fcopy-part: what an earlier run has completed is reused */
+	TREE_SHARED,  /* by several processes: what an interrupted attempt left is replaced */
+	TREE_MERGED,  /* into a directory that exists: files are replaced */
+	TREE_SINGLE   /* no directory: a file may have threads, and be resumed */
+};
+
 /* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the members are grouped by subject */
 struct tree {
 	const struct fcopy_tree_options *options;
@@ -207,19 +216,16 @@ struct tree {
 	struct io io; /* the cancel flag */
 	struct monitor monitor;
 	unsigned threads;
-	pthread_mutex_t lock; /* of report->error and of notify */
-	int stop;             /* -errno: no entry is started any more; atomic */
-	uint64_t failures;    /* of this operand; atomic */
-	bool atomic;          /* files are replaced: DST existed */
-	bool resume;          /* ... complete ones are reused: DST.fcopy-part existed */
-	bool doubtful; /* ... copies of an earlier run may be in it that the source lacks; atomic */
-	bool single;   /* one file is an operand: it may have threads, and be resumed */
-	bool last;     /* the last operand */
-	bool several;  /* several operands: an entry may be found twice */
+	pthread_mutex_t lock;  /* of report->error and of notify */
+	int stop;              /* -errno: no entry is started any more; atomic */
+	uint64_t failures;     /* of this operand; atomic */
+	enum tree_state state; /* of this operand */
+	bool doubtful;      /* RESUMED: it may hold old copies of what the source lacks; atomic */
+	bool last;          /* the last operand */
+	bool several;       /* several operands: an entry may be found twice */
 	bool flush_each;    /* durable, but syncfs(2) does not suffice: flush every entry */
 	bool committed;     /* this operand */
 	bool existed;       /* this operand: DST was there */
-	bool merges;        /* this operand: DST was a directory */
 	bool in_place;      /* this operand: DST was written in place, and may be incomplete */
 	bool landed;        /* this operand: DST is complete, but a flush after that failed */
 	const char *source; /* this SRC, or NULL */
@@ -250,6 +256,12 @@ struct tree {
 	double pool_seconds, thread_seconds; /* in pool_run; the same times the active threads */
 	struct opened opened;
 };
+
+/* Are entries made where other users may see and exchange them? */
+static inline bool tree_merges(const struct tree *t)
+{
+	return t->state == TREE_MERGED || t->state == TREE_SINGLE;
+}
 
 /* root.c: copies the directory that is open as from->fd, with its stat, to `to`. Returns 0, or
  * -errno with the failure reported. */
