@@ -50,7 +50,7 @@ static void describe(struct text *t, const struct fcopy_left *l)
 {
 	text_add(t, kind_words[l->kind]);
 	text_add(t, l->more ? ", more than " : ", ");
-	text_size_brief(t, l->bytes);
+	text_size(t, l->bytes);
 	text_add(t, ", ");
 	add_age(t, l->age);
 }

@@ -64,7 +64,7 @@ static void print_row(const struct option_row *row)
 	printf("%-*s%s", COLUMN, left, used < COLUMN ? "" : " ");
 	text_add(&help, row->help);
 	add_modes_with(row->takes, &help);
-	text_wrap(stdout, help.at, COLUMN, ' ');
+	text_wrap(stdout, help.at, TEXT_COLUMNS, COLUMN, ' ');
 	putchar('\n');
 }
 

@@ -26,7 +26,7 @@ static const struct fcopy_mode modes[] = {
      FCOPY_TAKES_BUFFER_SIZE | FCOPY_TAKES_STREAM_DST},
     {6, "direct", "dio", "direct", "O_DIRECT by io_uring; preallocates a new file", 0, false, true,
      0},
-    {7, "parallel", "par", "readwrite", "readwrite, 1 MiB, in threads; preallocates a new file",
+    {7, "parallel", "par", "readwrite", "readwrite in threads; preallocates a new file",
      (size_t)1 << 20, true, true, FCOPY_TAKES_THREADS | FCOPY_TAKES_BUFFER_SIZE},
     {8, "reflink", "clone", "reflink", "share the source's extents (FICLONE)", 0, false, false, 0},
     {.name = NULL},

@@ -128,7 +128,7 @@ static void print_auto(const struct benchmark *all)
 		struct text t = {0};
 		if (s->bytes == 0)
 			continue;
-		text_size_brief(&t, s->piece);
+		text_size(&t, s->piece);
 		printf("%s%s", between, s->engine);
 		if (s->piece > 0)
 			printf(", %s pieces", t.at);

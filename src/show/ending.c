@@ -79,7 +79,7 @@ void ending_list_summary(const struct cli *cli, const struct fcopy_report *r, FI
 	fputs(" -> ", f);
 	message_print_on(f, r->dst);
 	text_add(&t, ": ");
-	text_size_brief(&t, r->bytes);
+	text_size(&t, r->bytes);
 	text_add(&t, ", ");
 	if (r->cloned)
 		text_add(&t, "cloned");
@@ -89,12 +89,12 @@ void ending_list_summary(const struct cli *cli, const struct fcopy_report *r, FI
 		t.at[t.length -= 2] = '\0';
 	if (r->holes > 0) {
 		text_add(&t, ", ");
-		text_size_brief(&t, r->holes);
+		text_size(&t, r->holes);
 		text_add(&t, " of holes");
 	}
 	if (r->resumed > 0) {
 		text_add(&t, ", ");
-		text_size_brief(&t, r->resumed);
+		text_size(&t, r->resumed);
 		text_add(&t, " resumed");
 	}
 	fprintf(f, "%s%s", t.at, more ? more : "");
@@ -110,17 +110,18 @@ void ending_summary(const struct cli *cli, const struct fcopy_report *r)
 static void print_destination(const struct fcopy_report *r)
 {
 	const char *dst = r->dst;
+	FILE *f = hint_stream();
 	if (r->part_kept) {
-		fputs("; kept as ", stderr);
+		fputs("; kept as ", f);
 		message_part(dst);
 	} else if (r->in_place) {
-		fputs("; ", stderr);
+		fputs("; ", f);
 		message_print(dst);
-		fputs(r->bytes > 0 ? " is incomplete" : " may be incomplete", stderr);
+		fputs(r->bytes > 0 ? " is incomplete" : " may be incomplete", f);
 	} else if (r->atomic) {
-		fputs("; ", stderr);
+		fputs("; ", f);
 		message_print(dst);
-		fputs(r->existed ? " unchanged" : " not created", stderr);
+		fputs(r->existed ? " unchanged" : " not created", f);
 	}
 }
 
@@ -129,7 +130,7 @@ static void print_continue(const struct fcopy_report *r, bool full)
 {
 	struct text left = {0};
 	if (r->expected > r->bytes)
-		text_size_brief(&left, r->expected - r->bytes);
+		text_size(&left, r->expected - r->bytes);
 	if (!full)
 		hint_printf("run the same command again to resume");
 	else
@@ -159,10 +160,10 @@ void ending_stopped(const struct cli *cli, const struct fcopy_report *r, bool in
 	else if (r->expected >= r->bytes)
 		text_add(&t, "at "), text_share_words(&t, r->bytes, r->expected);
 	else
-		text_add(&t, "at "), text_size_brief(&t, r->bytes);
-	fprintf(stderr, "fcopy: stopped %s", t.at);
+		text_add(&t, "at "), text_size(&t, r->bytes);
+	fprintf(note_begin(), "stopped %s", t.at);
 	print_destination(r);
-	fputc('\n', stderr);
+	hint_end();
 	if (r->part_kept)
 		print_continue(r, full);
 	else if (could_resume(cli, r))

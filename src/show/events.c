@@ -48,14 +48,15 @@ static bool is_loopback(const char *address)
 	return strncmp(address, "127.", 4) == 0 || strncmp(address, "[::1]:", 6) == 0;
 }
 
-static void print_where(const char *operand, const char *address)
+static void end_where(const char *operand, const char *address)
 {
-	fputs(" on ", stderr);
+	FILE *f = hint_stream();
+	fputs(" on ", f);
 	message_print(address[0] ? address : operand);
 	if (is_loopback(address))
-		fprintf(stderr, " (this machine only; use 0.0.0.0%s for the network)",
+		fprintf(f, " (this machine only; use 0.0.0.0%s for the network)",
 			strrchr(address, ':'));
-	fputc('\n', stderr);
+	hint_end();
 }
 
 /* The start of the receiver's command: a TCP stream has only the bytes, so the command says how
@@ -77,13 +78,14 @@ static void print_server(const struct cli *cli, uint64_t bytes, const char *addr
 {
 	const uint64_t count = cli->copy.count;
 	struct text size = {0};
-	fputs("fcopy: serving ", stderr);
+	FILE *f = note_begin();
+	fputs("serving ", f);
 	message_print(cli->src);
 	if (bytes > 0) {
-		text_size_brief(&size, count > 0 && count < bytes ? count : bytes);
-		fprintf(stderr, " (%s)", size.at);
+		text_size(&size, count > 0 && count < bytes ? count : bytes);
+		fprintf(f, " (%s)", size.at);
 	}
-	print_where(cli->dst, address);
+	end_where(cli->dst, address);
 	if (address[0] == '\0')
 		return;
 	print_receive(cli, bytes, address);
@@ -121,8 +123,8 @@ static void print_listening(const struct cli *cli, const struct fcopy_event *eve
 			print_server(cli, event->report->expected, event->text);
 	} else if (has_any_port(cli->src) || has_any_port(cli->dst) || cli->verbose ||
 		   (isatty(STDERR_FILENO) && !cli->quiet)) {
-		fputs("fcopy: listening", stderr);
-		print_where(operand, address);
+		fputs("listening", note_begin());
+		end_where(operand, address);
 		if (event->text[0])
 			print_peer(cli, receives, event->report->expected, event->text);
 	}
@@ -140,7 +142,7 @@ static void print_client(const struct cli *cli, const struct fcopy_report *r)
 		message_reason(&r->error);
 		fputc('\n', stderr);
 	} else if (wanted) {
-		text_size_brief(&t, r->bytes);
+		text_size(&t, r->bytes);
 		text_add(&t, " in ");
 		text_duration(&t, (uint64_t)(ending_seconds(r) * 1e6));
 		fprintf(stderr, "fcopy: client %s: %s%s\n", peer, t.at,
@@ -165,7 +167,7 @@ static void print_resume(const struct fcopy_event *event)
 			text_number(&t, (uint64_t)((double)r->resumed * 100 / (double)r->expected));
 			text_add(&t, " %)");
 		} else {
-			text_size_brief(&t, r->resumed);
+			text_size(&t, r->resumed);
 		}
 		fprintf(stderr, ": resuming at %s\n", t.at);
 	} else {

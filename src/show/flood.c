@@ -56,9 +56,11 @@ void flood_print(void)
 	for (const struct kind *k = kinds; k < kinds + KINDS && k->count > 0; k++) {
 		if (k->count <= SHOWN)
 			continue;
-		fprintf(stderr, "fcopy: warning: ");
+		FILE *f = note_begin();
+		fputs("warning: ", f);
 		message_print(k->text);
-		fprintf(stderr, ": %" PRIu64 " times, of which the first %d are listed\n", k->count,
+		fprintf(f, ": %" PRIu64 " times, of which the first %d are listed", k->count,
 			SHOWN);
+		hint_end();
 	}
 }

@@ -4,10 +4,12 @@
 #define _GNU_SOURCE
 #include "hint.h"
 #include "part/name.h"
+#include "terminal.h"
 #include "text.h"
 #include "utf8.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,23 +17,45 @@
 
 static _Thread_local struct {
 	FILE *f; /* NULL: none has begun */
+	const char *start;
 	char *text;
 	size_t size;
 } hint;
 
-static const char start[] = "fcopy: hint: ";
+#define HINT "fcopy: hint: "
+#define NOTE "fcopy: "
 
 FILE *hint_stream(void)
 {
 	return hint.f ? hint.f : stderr;
 }
 
-FILE *hint_begin(void)
+static FILE *begin(const char *start)
 {
+	hint.start = start;
 	hint.f = open_memstream(&hint.text, &hint.size);
 	if (!hint.f)
 		fputs(start, stderr); /* no memory: one line */
 	return hint_stream();
+}
+
+FILE *hint_begin(void)
+{
+	return begin(HINT);
+}
+
+FILE *note_begin(void)
+{
+	return begin(NOTE);
+}
+
+/* A program that reads stderr gets whole lines. */
+static size_t line_columns(void)
+{
+	if (!isatty(STDERR_FILENO))
+		return SIZE_MAX;
+	size_t width = terminal_width(STDERR_FILENO) - 1;
+	return width < TEXT_COLUMNS ? width : TEXT_COLUMNS;
 }
 
 void hint_end(void)
@@ -39,8 +63,8 @@ void hint_end(void)
 	FILE *f = hint.f;
 	hint.f = NULL;
 	if (f && fclose(f) == 0) {
-		fputs(start, stderr);
-		text_wrap(stderr, hint.text, sizeof(start) - 1, HINT_SPACE);
+		fputs(hint.start, stderr);
+		text_wrap(stderr, hint.text, line_columns(), strlen(hint.start), HINT_SPACE);
 	}
 	if (f)
 		free(hint.text);
@@ -52,6 +76,15 @@ void hint_printf(const char *format, ...)
 	va_list args;
 	va_start(args, format);
 	vfprintf(hint_begin(), format, args);
+	va_end(args);
+	hint_end();
+}
+
+void note_printf(const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	vfprintf(note_begin(), format, args);
 	va_end(args);
 	hint_end();
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Hints: lines on stderr that say what the user can do. They are broken between words, and never
- * inside a path or a command.
+ * Hints: lines on stderr that say what the user can do. On a terminal they are broken between
+ * words, and never inside a path or a command.
  */
 #ifndef SHOW_HINT_H
 #define SHOW_HINT_H
 
 #include "fcopy.h"
 
+#include <limits.h>
 #include <stdio.h>
 
 #define HINT_SPACE      '\1' /* in the text of a hint: a space at which the line is not broken */
@@ -16,12 +17,14 @@
 /* Between the two, what is written to the stream, and by message_print() and its like, is one hint.
  */
 FILE *hint_begin(void);
+FILE *note_begin(void); /* the same without the word hint */
 void hint_end(void);
 /* Where message_print() and its like write: stderr, or the hint that has begun. */
 FILE *hint_stream(void);
 
 /* A whole hint, as printf(3). */
 void hint_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void note_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Parts of a message, and of a hint: text with its control characters escaped, which could
  * move the cursor, fake a second line or reverse the text; the name of DST.fcopy-part, which is
@@ -40,6 +43,8 @@ const char *hint_text(enum fcopy_advice);
 /* hint_cause.c: one that follows from the errno alone. Returns whether it is such an error. */
 bool hint_cause(const struct fcopy_error *);
 void hint_print_path(const struct fcopy_error *);
+/* Copies the directory part of a path; "." if there is none. */
+void hint_directory(const char *path, char directory[PATH_MAX]);
 /* PURPOSE, remove DST.fcopy-part. */
 void hint_shards(const char *purpose, const char *dst);
 

@@ -9,8 +9,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-/* Copies the directory part of a path; "." if there is none. */
-static void directory_of(const char *path, char directory[PATH_MAX])
+void hint_directory(const char *path, char directory[PATH_MAX])
 {
 	const char *slash = strrchr(path, '/');
 	int n = slash ? (int)(slash - path) + (slash == path) : 1;
@@ -47,7 +46,7 @@ static void hint_full(const char *path)
 	char directory[PATH_MAX];
 	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
 		return; /* a device: not the file system of its name is full */
-	directory_of(path, directory);
+	hint_directory(path, directory);
 	if (statvfs(path, &fs) < 0 && statvfs(directory, &fs) < 0)
 		return;
 	if (fs.f_files > 0 && fs.f_favail == 0)
@@ -67,7 +66,7 @@ bool hint_cause(const struct fcopy_error *e)
 		return false;
 	if (e->err == ENOENT && e->operation &&
 	    strcmp(e->operation, "open of its directory") == 0) {
-		directory_of(e->path, directory);
+		hint_directory(e->path, directory);
 		hint_missing(directory);
 	} else if (e->err == ENOENT && e->reason &&
 		   strncmp(e->reason, NO_DIRECTORY, strlen(NO_DIRECTORY)) == 0) {

@@ -85,9 +85,9 @@ static void write_fields(struct layout *o)
 	if (l->total > 0 && !l->ended)
 		text_share(&f[BYTES], l->bytes, l->total);
 	else if (l->bytes > 0 || l->ended)
-		text_size_brief(&f[BYTES], l->bytes);
+		text_size(&f[BYTES], l->bytes);
 	if (l->speed > 0 && l->stalled == 0) {
-		text_size_brief(&f[SPEED], l->speed);
+		text_size(&f[SPEED], l->speed);
 		text_add(&f[SPEED], "/s");
 		text_align(&f[SPEED], 0, l->ended || o->width == LINE_PLAIN ? 0 : 9);
 	}

@@ -147,7 +147,7 @@ void log_end(const struct cli *cli, const struct fcopy_report *r,
 		fprintf(out.f, "stopped by SIG%s", signals_name(signals_caught()));
 	else
 		fputs(r->error.err ? "failed" : "done", out.f);
-	text_size_brief(&size, r->bytes);
+	text_size(&size, r->bytes);
 	if (tree)
 		fprintf(out.f, ", %" PRIu64 " entries, %" PRIu64 " failed", tree_entries(tree),
 			tree->failed);

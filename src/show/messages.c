@@ -28,8 +28,8 @@ static void print_space(const struct fcopy_report *r)
 	struct text needed = {0}, spare = {0};
 	if ((r->error.err != ENOSPC && r->error.err != EDQUOT) || r->space_needed == 0)
 		return;
-	text_size_brief(&needed, r->space_needed);
-	text_size_brief(&spare, r->space_free);
+	text_size(&needed, r->space_needed);
+	text_size(&spare, r->space_free);
 	fprintf(stderr, " (the copy needs %s, %s was free)", needed.at, spare.at);
 }
 
@@ -60,8 +60,8 @@ void message_warning(const struct fcopy_report *r, const struct fcopy_error *e)
 	fputs("fcopy: warning: ", stderr);
 	if (e->err == ENOSPC && !e->call) {
 		struct text needed = {0}, spare = {0};
-		text_size_brief(&needed, r->space_needed);
-		text_size_brief(&spare, r->space_free);
+		text_size(&needed, r->space_needed);
+		text_size(&spare, r->space_free);
 		message_print(e->path);
 		fprintf(stderr, " needs %s, but only %s are free%s", needed.at, spare.at,
 			r->existed && r->atomic

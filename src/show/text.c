@@ -2,6 +2,7 @@
  * Text, sizes and times for a line that a signal handler may want.
  */
 #include "text.h"
+#include "io/amount.h"
 #include "utf8.h"
 
 #include <string.h>
@@ -61,68 +62,23 @@ static void add_three(struct text *t, uint64_t whole, uint64_t hundredths)
 	add_number(t, whole < 10 ? hundredths : hundredths / 10, whole < 10 ? 2 : 1);
 }
 
-/* The unit in which the size has at most three digits, also if it is rounded up, as a power of
- * 1024. */
-static unsigned size_unit(uint64_t bytes)
-{
-	unsigned unit = 0;
-	while (unit == 0 ? bytes >= 1000 : bytes >> (10 * unit - 1) >= 1999) /* 999.5 */
-		unit++;
-	return unit;
-}
-
-static const char *const units[] = {" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
-
 void text_size(struct text *t, uint64_t bytes)
 {
-	unsigned unit = size_unit(bytes);
-	if (unit == 0)
-		text_number(t, bytes);
-	else
-		add_three(t, bytes >> (10 * unit),
-			  (bytes >> (10 * (unit - 1))) % 1024 * 100 / 1024);
-	text_add(t, units[unit]);
-}
-
-/* In this unit, without its name; with one decimal or none; rounded up from a half, or down. */
-static void add_in_unit(struct text *t, uint64_t bytes, unsigned unit, bool decimal, bool nearest)
-{
-	if (unit == 0) {
-		text_number(t, bytes);
-		return;
-	}
-	uint64_t whole = bytes >> (10 * unit);
-	uint64_t part = bytes >> (10 * (unit - 1)) & 1023; /* of 1024 */
-	uint64_t tenths = (part * 10 + (nearest ? 512 : 0)) / 1024;
-	if (decimal && whole + tenths / 10 < 10) {
-		text_number(t, whole + tenths / 10);
-		text_add(t, ".");
-		text_number(t, tenths % 10);
-	} else {
-		text_number(t, whole + (nearest && part >= 512));
-	}
-}
-
-static bool has_decimal(uint64_t bytes, unsigned unit)
-{
-	return unit > 0 && bytes >> (10 * unit) < 10;
-}
-
-void text_size_brief(struct text *t, uint64_t bytes)
-{
-	unsigned unit = size_unit(bytes);
-	add_in_unit(t, bytes, unit, has_decimal(bytes, unit), true);
-	text_add(t, units[unit]);
+	char size[AMOUNT_MAX];
+	amount_write(size, bytes);
+	text_add(t, size);
 }
 
 static void add_share(struct text *t, uint64_t bytes, const char *between, uint64_t total)
 {
-	unsigned unit = size_unit(total);
-	bool decimal = has_decimal(total, unit);
-	add_in_unit(t, bytes, unit, decimal, false); /* 100 % is shown at the end only */
+	char digits[AMOUNT_MAX];
+	unsigned unit = amount_unit(total);
+	bool decimal = amount_has_decimal(total, unit);
+	/* Rounded down: 100 % is shown at the end only. */
+	amount_write_digits(digits, bytes, unit, decimal, false);
+	text_add(t, digits);
 	text_add(t, between);
-	add_in_unit(t, total, unit, decimal, true);
-	text_add(t, units[unit]);
+	text_size(t, total);
 }
 
 void text_share(struct text *t, uint64_t bytes, uint64_t total)

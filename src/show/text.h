@@ -21,10 +21,8 @@ void text_add(struct text *, const char *);
 void text_number(struct text *, uint64_t);
 void text_spaces(struct text *, size_t n);
 
-/* Three digits and the unit that fits: "512 B", "9.54 MiB". */
+/* At most three digits and the unit that fits: "512 B", "9.5 MiB", "512 MiB". */
 void text_size(struct text *, uint64_t bytes);
-/* At most three digits, for messages and the progress line: "512 B", "9.5 MiB", "512 MiB". */
-void text_size_brief(struct text *, uint64_t bytes);
 /* "237/512 MiB": `bytes` in the unit of `total`, aligned as `total` is. */
 void text_share(struct text *, uint64_t bytes, uint64_t total);
 /* "179 of 512 MiB" */
@@ -49,10 +47,11 @@ size_t text_columns(const char *name, bool utf8);
 /* Adds the name, shortened in the middle if it takes more than `columns`. */
 void text_fit(struct text *, const char *name, size_t columns, bool utf8);
 
-/* Prints words, which end with a space, in lines of at most 79 columns. The first line is already
+#define TEXT_COLUMNS 79 /* of a line, where the width of a terminal does not say less */
+/* Prints words, which end with a space, in lines of at most `columns`. The first line is already
  * `indent` columns long, and the others begin with as many spaces. A byte `glue` is printed as a
  * space, but does not end a word. Changes the words. */
-void text_wrap(FILE *, char *words, size_t indent, char glue);
+void text_wrap(FILE *, char *words, size_t columns, size_t indent, char glue);
 
 /* Writes the text to fd. A failure is ignored: it could not be reported anywhere. */
 void text_write(const struct text *, int fd);

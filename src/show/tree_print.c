@@ -54,8 +54,8 @@ void tree_add_failures(struct json *j)
 static void print_count(uint64_t n, uint64_t bytes)
 {
 	struct text size = {0};
-	text_size_brief(&size, bytes);
-	fprintf(stderr, "%" PRIu64 " %s (%s)", n, n == 1 ? "entry" : "entries", size.at);
+	text_size(&size, bytes);
+	fprintf(hint_stream(), "%" PRIu64 " %s (%s)", n, n == 1 ? "entry" : "entries", size.at);
 }
 
 /* A part can be resumed. Another name is that of a tree that could not be removed. */
@@ -76,19 +76,20 @@ static void print_entries(const struct fcopy_operand *o)
 
 static void print_name(const char *before, const char *name, const char *after)
 {
-	fputs(before, stderr);
+	fputs(before, hint_stream());
 	message_print(name);
-	fputs(after, stderr);
+	fputs(after, hint_stream());
 }
 
 /* Where an operand is that may be incomplete. between: after its name. */
 static void print_state(const struct fcopy_operand *o, const char *between)
 {
 	const char *dst = o->dst ? o->dst : o->src;
+	FILE *f = hint_stream();
 	switch (o->state) {
 	case FCOPY_STATE_COMPLETE:
 		print_name("", dst, between);
-		fputs("is complete", stderr);
+		fputs("is complete", f);
 		break;
 	case FCOPY_STATE_PART:
 		if (!o->part_is_tree) {
@@ -96,21 +97,21 @@ static void print_state(const struct fcopy_operand *o, const char *between)
 			break;
 		}
 		print_name("", o->part, between);
-		fputs("has ", stderr);
+		fputs("has ", f);
 		print_entries(o);
 		break;
 	case FCOPY_STATE_INCOMPLETE:
 		print_name("", dst, between);
-		fputs("is incomplete", stderr);
+		fputs("is incomplete", f);
 		if (o->merged) {
-			fputs(": ", stderr);
+			fputs(": ", f);
 			print_entries(o);
-			fputs(" copied", stderr);
+			fputs(" copied", f);
 		}
 		break;
 	case FCOPY_STATE_UNCHANGED:
 		print_name("", dst, between);
-		fputs(!o->dst ? "not copied" : o->existed ? "unchanged" : "not created", stderr);
+		fputs(!o->dst ? "not copied" : o->existed ? "unchanged" : "not created", f);
 	}
 }
 
@@ -145,16 +146,16 @@ static void print_operands(const struct cli *cli, size_t complete)
 {
 	size_t begun, printed = 0;
 	const struct fcopy_operand *list = operands_ended(&begun);
-	fprintf(stderr, "; copied %zu of %zu SRC to ", complete, cli->source_count);
+	fprintf(hint_stream(), "; copied %zu of %zu SRC to ", complete, cli->source_count);
 	message_print(cli->dst);
-	fputc('\n', stderr);
+	hint_end();
 	for (size_t i = 0; i < begun; i++) {
 		if (list[i].state == FCOPY_STATE_COMPLETE ||
 		    (printed++ >= SHOWN && cli->verbose == 0))
 			continue;
-		fputs("fcopy: ", stderr);
+		note_begin();
 		print_state(&list[i], ": ");
-		fputc('\n', stderr);
+		hint_end();
 	}
 	if (begun >= cli->source_count)
 		return;
@@ -185,16 +186,17 @@ static void print_stopped(const struct cli *cli)
 	const struct fcopy_operand *list = operands_ended(&begun);
 	for (size_t i = 0; i < begun; i++)
 		complete += list[i].state == FCOPY_STATE_COMPLETE;
-	fputs("fcopy: stopped", stderr);
+	FILE *f = note_begin();
+	fputs("stopped", f);
 	if (cli->source_count > 1) {
 		print_operands(cli, complete);
 		return;
 	}
 	if (begun > 0) {
-		fputs("; ", stderr);
+		fputs("; ", f);
 		print_state(list, " ");
 	}
-	fputc('\n', stderr);
+	hint_end();
 }
 
 /* Of a merge that leaves entries alone, or of a dry run. */
@@ -251,10 +253,8 @@ static void print_parts(const struct cli *cli, bool stopped)
 static void print_failures(const struct cli *cli, uint64_t failed)
 {
 	if (failed > SHOWN && failures_seen > SHOWN && cli->verbose == 0)
-		fprintf(stderr,
-			"fcopy: %" PRIu64
-			" entries failed; the first %d are listed above, all %s\n",
-			failed, SHOWN, cli->json ? "in the JSON object" : "with -v or --json");
+		note_printf("%" PRIu64 " entries failed; the first %d are listed above, all %s",
+			    failed, SHOWN, cli->json ? "in the JSON object" : "with -v or --json");
 	else if (failed > 1)
 		fprintf(stderr, "fcopy: %" PRIu64 " entries failed\n", failed);
 }

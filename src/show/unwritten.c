@@ -137,7 +137,8 @@ void unwritten_print(const char *dst, uint64_t bytes)
 	    !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)) ||
 	    !(is_removable(st.st_dev) || is_slow(st.st_dev, bytes)))
 		return;
-	fputs("fcopy: ", stderr);
+	FILE *f = note_begin();
 	message_print(dst);
-	fputs(": data may still be in memory (with --fsync, fcopy waits for the device)\n", stderr);
+	fputs(": data may still be in memory (with --fsync, fcopy waits for the device)", f);
+	hint_end();
 }

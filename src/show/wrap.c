@@ -5,9 +5,7 @@
 
 #include <string.h>
 
-#define COLUMNS 79
-
-void text_wrap(FILE *f, char *words, size_t indent, char glue)
+void text_wrap(FILE *f, char *words, size_t columns, size_t indent, char glue)
 {
 	size_t column = indent;
 	for (char *next; words; words = next) {
@@ -17,7 +15,7 @@ void text_wrap(FILE *f, char *words, size_t indent, char glue)
 		for (char *c = words; *c; c++)
 			*c = *c == glue ? ' ' : *c;
 		size_t width = text_columns(words, true);
-		if (column > indent && column + 1 + width > COLUMNS) {
+		if (column > indent && column + 1 + width > columns) {
 			fprintf(f, "\n%*s", (int)indent, "");
 			column = indent;
 		} else if (column > indent) {

@@ -77,26 +77,20 @@ demand() {
 	return 1
 }
 
-# unwrapped: stderr, with each hint in one line.
-unwrapped() {
-	printf '%s' "${stderr//$'\n             '/ }"
-}
-
 # says LINE…: these lines and no others went to stderr.
 says() {
 	local want
 	want=$(printf '%s\n' "$@")
-	[ "$(unwrapped)" = "$want" ] && return
+	[ "$stderr" = "$want" ] && return
 	printf 'stderr was:\n%s\nand not:\n%s\n' "$stderr" "$want"
 	return 1
 }
 
 # mentions TEXT…: each of these is somewhere on stderr.
 mentions() {
-	local text shown
-	shown=$(unwrapped)
+	local text
 	for text; do
-		[[ $shown == *"$text"* ]] || { echo "no '$text' in: $stderr"; return 1; }
+		[[ $stderr == *"$text"* ]] || { echo "no '$text' in: $stderr"; return 1; }
 	done
 }
 

@@ -25,7 +25,7 @@ tree() {
 
 # hint: the command that the warning names.
 hint() {
-	sed -n 's/^fcopy: hint: if no other machine is writing to it, remove it: //p' <<<"$(unwrapped)"
+	sed -n 's/^fcopy: hint: if no other machine is writing to it, remove it: //p' <<<"$stderr"
 }
 
 @test "without O_TMPFILE: a copy warns about an old temporary file, and its command removes just that" {
@@ -133,6 +133,25 @@ jsonschema.validate(json.loads(sys.argv[2]), json.load(open(sys.argv[1])))' "$SC
 	[ "$(ls -A dst)" = $'a\nnew\nprobe' ]
 }
 
+@test "the command is --clean where that removes it, once for each directory" {
+	local n
+	need_strace
+	mkdir -p src/sub "a dir"
+	echo data >src/a
+	for n in 1 2; do
+		run timeout -s KILL $HANG strace -f -qq -o trace -e trace=renameat2 \
+			-e inject=renameat2:signal=KILL:when=2 "$FCOPY" -j1 -r src "a dir/new"
+		[ "$status" = 137 ]
+	done
+	[ "$(find "a dir" -maxdepth 1 -name '.fcopy-*' | wc -l)" = 2 ]
+	old "a dir"/.fcopy-*
+	expect 0 -r src "a dir/new"
+	[ "$(grep -c "$LEFT" <<<"$stderr")" = 2 ]
+	[ "$(grep hint: <<<"$stderr")" = "fcopy: hint: to remove it, if no copy uses it: fcopy --clean '$T/a dir'" ]
+	expect 0 --clean -f "$T/a dir"
+	[ "$(ls -A "a dir")" = new ]
+}
+
 @test "a tree that a copy on this machine is writing is not named" {
 	mkdir src dst
 	tree dst/$NAME
@@ -162,7 +181,7 @@ jsonschema.validate(json.loads(sys.argv[2]), json.load(open(sys.argv[1])))' "$SC
 		old "$name/$NAME"
 		expect 0 -r src "$name/new"
 		mentions "$LEFT"
-		[ "$(unwrapped | wc -l)" = 1 ] # and an end without a newline
+		[ "$(wc -l <<<"$stderr")" = 2 ]
 		never grep -q $'\x1b' <<<"$stderr"
 		eval "$(hint)"
 		[ "$(ls -A "$name")" = new ]

@@ -120,7 +120,8 @@ fits() {
 	terminal 120
 	type_in "clear; \"\$FCOPY\" -k a tcp-listen:0" Enter
 	until_shown '^fcopy: receive it with: fcopy --size=3145728 tcp:127.0.0.1:[0-9]+ a$'
-	screen | grep -E '^fcopy: serving a \(3.0 MiB\) on 127.0.0.1:[0-9]+ \(this machine only; use 0.0.0.0:[0-9]+ for the network\)$'
+	screen | sed 's/^       //' | paste -sd ' ' |
+		grep -E '^(.* )?fcopy: serving a \(3.0 MiB\) on 127.0.0.1:[0-9]+ \(this machine only; use 0.0.0.0:[0-9]+ for the network\) fcopy: '
 	expect 0 tcp:127.0.0.1:"$(screen | sed -nE 's/^fcopy: receive.*:([0-9]+) a$/\1/p')" b
 	until_shown '^fcopy: client 127.0.0.1:[0-9]+: 3.0 MiB in [0-9.]+ (us|ms|s)$'
 	cmp a b

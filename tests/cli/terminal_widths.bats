@@ -57,3 +57,37 @@ export LC_ALL=C.UTF-8
 	never grep % <(screen)
 	cmp a b
 }
+
+@test "hints break between words at the width of the terminal, at most at 80 columns; elsewhere they are one line" {
+	local columns
+	need script
+	mkdir d s
+	ln -s nowhere s/bad
+	random a 5000
+	run --separate-stderr "$FCOPY" a "d/no such directory/b"
+	demand 1
+	[ "${stderr_lines[1]}" = "fcopy: hint: 'd/no such directory' does not exist; create it: mkdir -p 'd/no such directory'" ]
+	for columns in 50 80 200; do
+		script -qec "stty cols $columns; \"\$FCOPY\" a 'd/no such directory/b'" record </dev/null >/dev/null || true
+		tr -d '\r' <record | sed -n '/^fcopy: hint: /,/^$/ { /^Script/d; /^$/d; p }' >hint
+		[ "$(wc -l <hint)" -gt 1 ]
+		[ "$(wc -L <hint)" -lt "$((columns < 80 ? columns : 80))" ] || { echo "$columns:"; cat hint; return 1; }
+		[ "${stderr_lines[1]}" = "$(sed 's/^             //' hint | paste -sd ' ')" ] || { cat hint; return 1; }
+		grep -q "mkdir -p 'd/no such directory'$" hint # a command is not broken
+		script -qec "stty cols $columns; \"\$FCOPY\" -rL s new" record </dev/null >/dev/null || true
+		[ "$(tr -d '\r' <record | sed -n '/^fcopy/,/^$/p' | grep -v ^Script | wc -L)" -lt 80 ]
+		rm -r new.fcopy-part
+	done
+}
+
+@test "--help and --list of fcopy, and of a link called cp, have at most 80 columns" {
+	local name option
+	ln -s "$FCOPY" cp
+	for name in "$FCOPY" ./cp; do
+		for option in --help --list; do
+			"$name" $option >text
+			[ "$(wc -l <text)" -gt 8 ]
+			[ "$(wc -L <text)" -le 80 ] || { echo "$name $option:"; grep -E '.{81}' text; return 1; }
+		done
+	done
+}

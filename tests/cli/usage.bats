@@ -281,19 +281,3 @@ supports() {
 	expect 1 --timeout=0.5 a tcp:127.0.0.1:1
 	mentions "Connection refused"
 }
-
-@test "--help and hints are not wider than 80 columns" {
-	expect 0 --help
-	[ -z "$(awk 'length > 80' <<<"$output")" ] || { awk 'length > 80' <<<"$output"; return 1; }
-	mkdir s
-	ln -s nowhere s/bad
-	expect 1 -rL s d
-	[ -z "$(awk 'length > 80' <<<"$stderr")" ] || { echo "$stderr"; return 1; }
-	says "fcopy: s/bad: is a dangling symlink" "fcopy: d.fcopy-part: kept, unfinished" \
-		"fcopy: hint: fix the cause and run the command again with --resume; or commit without the failed entries: --resume --keep-going"
-	# A path is not broken.
-	mkdir "a b c d e f g h i j k l m n o p q r s t u v w x y z 0 1 2 3.fcopy-part"
-	expect 1 -r s "a b c d e f g h i j k l m n o p q r s t u v w x y z 0 1 2 3"
-	grep -qx ' *a b c d e f g h i j k l m n o p q r s t u v w x y z 0 1 2 3.fcopy-part' <<<"$stderr" ||
-		{ echo "$stderr"; return 1; }
-}
