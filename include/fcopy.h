@@ -95,6 +95,8 @@ enum fcopy_advice {
 	FCOPY_ADVICE_NO_FSYNC,      /* leave out options.fsync and options.verify */
 	FCOPY_ADVICE_IN_PLACE_AUTO, /* options.in_place FCOPY_WHEN_AUTO: no rename can replace it */
 	FCOPY_ADVICE_DEVICE,        /* the device is not there; options.force creates a file */
+	FCOPY_ADVICE_REMOVE_LOOP,   /* the destination is a loop of symlinks */
+	FCOPY_ADVICE_CLEAN,         /* fcopy_clean() of the directory of error.path removes it */
 };
 
 /* A failure, or a warning. The strings are static or belong to the caller's operands or to the

@@ -72,8 +72,8 @@ static int set_action(struct cli *cli, const struct option_row *row, const char 
 
 static int set_clean(struct cli *cli, const struct option_row *row, const char *value)
 {
-	cli->action = ACTION_CLEAN;
-	return set_string(cli, row, value);
+	cli->action = ACTION_CLEAN; /* without =DIR, DIR is the operand */
+	return value ? set_string(cli, row, value) : EXIT_DONE;
 }
 
 static int set_when(struct cli *cli, const struct option_row *row, const char *value)
@@ -314,7 +314,7 @@ const struct option_row option_table[] = {
 	 set_flag, FIELD(copy.strict), .not_benchmarked = true},
 	{"resume", 0, NULL, "keep an unfinished copy as DST.fcopy-part, and continue it",
 	 set_flag, FIELD(copy.resume), .not_benchmarked = true},
-	{"clean", 0, "DIR", "list what killed copies left in DIR; remove it after a yes, or with -f",
+	{"clean", 0, "[DIR]", "list what killed copies left in DIR; remove it after a yes, or with -f",
 	 set_clean, FIELD(clean), .not_benchmarked = true, .with_clean = true},
 	{"shard", 0, "SHARE", "copy one share; others copy the rest: I/N, auto, auto/N, finish/N; see fcopy-shards(7)",
 	 shard_parse, .not_benchmarked = true},
@@ -329,7 +329,7 @@ const struct option_row option_table[] = {
 	 set_flag, FIELD(tree.one_file_system), .not_benchmarked = true},
 	{"dry-run", 0, NULL, "change nothing; print what would be copied or removed",
 	 set_flag, FIELD(tree.dry_run), .not_benchmarked = true},
-	{"mirror", 0, NULL, "make DST equal to SRC; the same as -a --update=changed --delete -T",
+	{"mirror", 0, NULL, "make DST itself equal to SRC, remove all else from it; the same as -a --update=changed --delete -T",
 	 set_mirror, .not_benchmarked = true},
 	{"delete", 0, NULL, "with -r, remove what SRC does not have from DST",
 	 set_flag, FIELD(tree.delete_extra), .not_benchmarked = true},

@@ -258,7 +258,7 @@ static int check_program(const struct cli *cli)
 	return EXIT_DONE;
 }
 
-static int check_clean(const struct cli *cli, const bool *given, int n, char **operand)
+static int check_clean(struct cli *cli, const bool *given, int n, char **operand)
 {
 	for (size_t i = 0; i < OPTIONS_MAX; i++)
 		if (given[i] && !option_table[i].with_clean)
@@ -266,8 +266,14 @@ static int check_clean(const struct cli *cli, const bool *given, int n, char **o
 					      "cannot be combined with --clean");
 	if (cli->json_lines)
 		return message_option("json", "lines cannot be combined with --clean");
-	return n > 0 ? message_usage(operand[0], "--clean takes one directory and no operand")
-		     : EXIT_DONE;
+	const int first = cli->clean ? 0 : 1;
+	if (n > first)
+		return message_usage(operand[first], "--clean takes one directory");
+	if (first == 1 && (n == 0 || !operand[0][0]))
+		return message_option("clean",
+				      n == 0 ? "needs a directory" : "invalid value '' (empty)");
+	cli->clean = first == 1 ? operand[0] : cli->clean;
+	return EXIT_DONE;
 }
 
 /* Reads the rest of an invalid command line: --json may follow, and where the operands are. */

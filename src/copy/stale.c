@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "stale.h"
 #include "endpoints/error.h"
+#include "io/amount.h"
 #include "part/left.h"
 #include "source/reader.h"
 
@@ -41,26 +42,20 @@ static bool measure(int dir, const char *name, const struct stat *st, struct lef
 	return !live;
 }
 
-/* As in all messages: at most three digits, and the unit. */
-static void format_size(uint64_t bytes, char text[32])
+/* Would fcopy_clean() remove it? */
+static bool can_be_cleaned(int dir, const char *name)
 {
-	static const char units[] = "KMGTPE";
-	double size = (double)bytes / 1024;
-	const char *unit = units;
-	if (bytes < 1024) {
-		snprintf(text, 32, "%u B", (unsigned)bytes);
-		return;
-	}
-	for (; size >= 1023.5; unit++)
-		size /= 1024;
-	snprintf(text, 32, size < 9.95 ? "%.1f %ciB" : "%.0f %ciB", size, *unit);
+	struct left l;
+	bool dead = left_find(&l, dir, name) && l.state == FCOPY_LEFT_DEAD;
+	left_close(&l);
+	return dead;
 }
 
 /* Returns false if there is nothing to warn about. directory: the path of dir. */
 static bool warn_about(int dir, const char *directory, const char *name,
 		       const struct fcopy_options *o, const struct fcopy_report *report)
 {
-	char path[PATH_MAX], reason[128], bytes[32];
+	char path[PATH_MAX], reason[128], bytes[AMOUNT_MAX];
 	struct stat st, named;
 	struct left_size size = {.entries = ENTRIES_MAX};
 	struct fcopy_error e;
@@ -74,12 +69,14 @@ static bool warn_about(int dir, const char *directory, const char *name,
 	    named.st_dev != st.st_dev || named.st_ino != st.st_ino ||
 	    !measure(dir, name, &st, &size))
 		return false;
-	format_size(size.bytes, bytes);
+	amount_write(bytes, size.bytes);
+	const enum fcopy_advice advice = !S_ISDIR(st.st_mode)        ? FCOPY_ADVICE_REMOVE_FILE
+					 : can_be_cleaned(dir, name) ? FCOPY_ADVICE_CLEAN
+								     : FCOPY_ADVICE_REMOVE_TREE;
 	snprintf(reason, sizeof(reason), "left by an interrupted copy (%s%s, %ju day%s old)",
 		 size.partial ? "more than " : "", bytes, (uintmax_t)(age / DAY),
 		 age < 2 * DAY ? "" : "s");
-	error_refuse(&e, path, EEXIST, reason,
-		     S_ISDIR(st.st_mode) ? FCOPY_ADVICE_REMOVE_TREE : FCOPY_ADVICE_REMOVE_FILE);
+	error_refuse(&e, path, EEXIST, reason, advice);
 	o->notify(o->user, &(struct fcopy_event){
 			       .kind = FCOPY_EVENT_WARNING, .report = report, .error = &e});
 	return true;

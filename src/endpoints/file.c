@@ -165,7 +165,7 @@ static int open_place(struct endpoint *e, const struct endpoint *src,
 static int skip_unusable(int r, const struct fcopy_options *options, struct fcopy_error *error)
 {
 	bool directory = r == -EISDIR && error->advice == FCOPY_ADVICE_NONE;
-	if (!options->no_clobber || (!directory && error->advice != FCOPY_ADVICE_REMOVE_LINK))
+	if (!options->no_clobber || (!directory && !place_leads_nowhere(error)))
 		return r;
 	*error = (struct fcopy_error){0};
 	return ENDPOINT_SKIPPED;

@@ -110,7 +110,7 @@ void operand_find_destination(struct operand *o, const char *path, bool into)
 		return;
 	}
 	r = operand_look(o);
-	if (r < 0 && o->error.advice == FCOPY_ADVICE_REMOVE_LINK)
+	if (r < 0 && place_leads_nowhere(&o->error))
 		o->kind = OPERAND_SYMLINK;
 	else if (r < 0)
 		o->kind = OPERAND_FAILED;

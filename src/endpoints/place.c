@@ -34,7 +34,7 @@ int place_open_target(struct place *p, const char *link, const char *path, struc
 				    FCOPY_ADVICE_REMOVE_LINK);
 	if (p->target < 0 && errno == ELOOP)
 		return error_refuse(e, path, ELOOP, "is a loop of symlinks",
-				    FCOPY_ADVICE_REMOVE_LINK);
+				    FCOPY_ADVICE_REMOVE_LOOP);
 	if (p->target < 0)
 		return error_call(e, "open", path, errno);
 	return fstat(p->target, &p->st) < 0 ? error_call(e, "fstat", path, errno) : 0;
@@ -43,6 +43,11 @@ int place_open_target(struct place *p, const char *link, const char *path, struc
 bool place_is_directory(const struct place *p)
 {
 	return p->exists && S_ISDIR(p->st.st_mode);
+}
+
+bool place_leads_nowhere(const struct fcopy_error *e)
+{
+	return e->advice == FCOPY_ADVICE_REMOVE_LINK || e->advice == FCOPY_ADVICE_REMOVE_LOOP;
 }
 
 int place_enter(struct place *p, int dir, const char *name, const char *path, struct fcopy_error *e)

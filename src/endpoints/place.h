@@ -24,6 +24,8 @@ struct place {
 
 void place_close(struct place *);
 bool place_is_directory(const struct place *);
+/* Is the failure that the place is a symlink that leads to nothing? */
+bool place_leads_nowhere(const struct fcopy_error *);
 
 /* The path is for messages. These return 0, or -errno with the failure recorded. */
 

@@ -3,6 +3,8 @@
  */
 #include "hint.h"
 
+#include <string.h>
+
 const char *hint_text(enum fcopy_advice advice)
 {
 	switch (advice) {
@@ -28,6 +30,7 @@ const char *hint_text(enum fcopy_advice advice)
 	case FCOPY_ADVICE_FLAGS: return "remove the flag with chattr -i or chattr -a";
 	case FCOPY_ADVICE_DEVICE: return "attach the device; or use -f to create a regular file";
 	case FCOPY_ADVICE_REMOVE_LINK: return "remove the symlink, or create its target";
+	case FCOPY_ADVICE_REMOVE_LOOP: return "remove the symlink";
 	default: return NULL;
 	}
 }
@@ -38,6 +41,21 @@ void hint_shards(const char *purpose, const char *dst)
 	fprintf(f, "%s, remove ", purpose);
 	message_part(dst);
 	fputs(" while no shard runs", f);
+	hint_end();
+}
+
+/* Once for each directory: it may have many such entries. */
+static void hint_clean(const char *path)
+{
+	static char last[PATH_MAX];
+	char directory[PATH_MAX];
+	hint_directory(path, directory);
+	if (strcmp(directory, last) == 0)
+		return;
+	strcpy(last, directory);
+	FILE *f = hint_begin();
+	fprintf(f, "to remove it, if no copy uses it: fcopy%c--clean%c", HINT_SPACE, HINT_SPACE);
+	message_quoted(directory);
 	hint_end();
 }
 
@@ -62,6 +80,7 @@ void hint_print_path(const struct fcopy_error *e)
 		message_quoted(e->path);
 		hint_end();
 		break;
+	case FCOPY_ADVICE_CLEAN: hint_clean(e->path); break;
 	case FCOPY_ADVICE_SHARDS: hint_shards("to start over", e->path); break;
 	default: break;
 	}

@@ -97,7 +97,7 @@ START_TEST(through_symlinks)
 	check(strcmp(report.dst, "dir/src") == 0, "%s, not dir/src", report.dst);
 	check(same_bytes("src", "e/src"), "bytes differ");
 	need(symlink("loop", "loop") == 0);
-	refused(copy_to("loop", (struct fcopy_options){0}), ELOOP, FCOPY_ADVICE_REMOVE_LINK);
+	refused(copy_to("loop", (struct fcopy_options){0}), ELOOP, FCOPY_ADVICE_REMOVE_LOOP);
 	leave();
 }
 END_TEST

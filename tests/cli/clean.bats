@@ -44,10 +44,10 @@ left() {
 	grep -qx "d/a tree.fcopy-part: unfinished copy, .*: not in use, can be removed" <<<"$output"
 	[ "$(wc -l <<<"$output")" = 3 ]
 	[ "$(left | wc -l)" = 3 ]
-	expect 0 --clean d -f
+	expect 0 --clean -f -- d # whatever the order
 	[ "$(grep -c ': removed$' <<<"$output")" = 3 ]
 	[ "$(left)" = "" ]
-	expect 0 --clean d
+	expect 0 --clean=d
 	lists "d: killed copies left nothing here"
 }
 
@@ -185,10 +185,13 @@ jsonschema.validate(json.loads(sys.argv[2]), json.load(open(sys.argv[1])))' \
 }
 
 @test "--clean takes one directory; options of copies are refused" {
-	usage_error "src: --clean takes one directory and no operand" --clean d src
+	usage_error "src: --clean takes one directory" --clean d src
+	usage_error "src: --clean takes one directory" --clean=d src
 	usage_error "--recursive: cannot be combined with --clean" -r --clean d
 	usage_error "--json: lines cannot be combined with --clean" --json=lines --clean d
-	usage_error "--clean: needs a value" --clean
+	usage_error "--clean: needs a directory" --clean
+	usage_error "--clean: needs a directory" --clean -f
+	usage_error "--clean: invalid value '' (empty)" --clean ''
 	usage_error "--clean: invalid value '' (empty)" --clean=
 }
 

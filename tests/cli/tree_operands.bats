@@ -646,8 +646,7 @@ prepare() {
 	echo x >f
 	ln -s loop loop
 	expect 1 -r f loop/
-	says "fcopy: loop/: is a loop of symlinks" \
-		"fcopy: hint: remove the symlink, or create its target"
+	says "fcopy: loop/: is a loop of symlinks" "fcopy: hint: remove the symlink"
 }
 
 @test "-x and --keep-going need -r or -a" {
