@@ -11,7 +11,8 @@ MANDIR  ?= $(PREFIX)/share/man
 DATADIR ?= $(PREFIX)/share
 BASHDIR ?= $(DATADIR)/bash-completion/completions
 ZSHDIR  ?= $(DATADIR)/zsh/site-functions
-FISHDIR ?= $(DATADIR)/fish/vendor_completions.d
+# Without XDG_DATA_DIRS, fish does not look in /usr/local.
+FISHDIR ?= $(if $(filter /usr/local/share,$(DATADIR)),/etc/fish/completions,$(DATADIR)/fish/vendor_completions.d)
 BUILD   ?= build
 PROGRAM ?= fcopy
 CC      ?= cc

@@ -41,6 +41,7 @@ in_bash() {
 	touch report.json
 	[ "$(in_bash fcopy -t rep)" = reports ]
 	[ "$(in_bash fcopy --json = report.)" = report.json ]
+	[ "$(in_bash fcopy --backup = n)" = "none numbered" ]
 }
 
 @test "bash: SRC and DST are files, the third operand is a mode" {
@@ -64,6 +65,7 @@ in_bash() {
 		[ "$(in_bash fcopy $options a b rea)" = "readers real" ] || { echo "$options"; return 1; }
 	done
 	[ "$(in_bash fcopy a b c rea)" = "readers real" ]
+	[ "$(in_bash fcopy readers b rea)" = "readers real" ]
 }
 
 @test "bash: where the value may be left out, the next word is a file and no value" {
@@ -123,6 +125,8 @@ in_bash() {
 	done
 	type_in C-u "fcopy --preserve=x" Tab
 	until_shown '^\$ fcopy --preserve=xattr'
+	type_in C-u "fcopy --preserve=mode,x" Tab
+	until_shown '^\$ fcopy --preserve=mode,xattr'
 	type_in C-u "clear" Enter "fcopy -p" Tab
 	until_shown '^-x ' # the other letters
 	never grep -E 'xattr|-pmode' <(screen)
@@ -143,10 +147,13 @@ in_bash() {
 	until_shown '^readers/'
 	until_shown '^readwrite'
 	for typed in "-r alpha beta" "-t alpha beta alpha" "-fa alpha beta" "-m rw alpha beta" "--mode=rw alpha beta" \
-		"--recursive alpha beta" "alpha beta alpha"; do
+		"--recursive alpha beta" "alpha beta alpha" "readers beta"; do
 		type_in C-u "clear" Enter "fcopy $typed rea" Tab
 		until_shown "^\\$ fcopy $typed readers/"
 	done
+	touch real
+	type_in C-u "clear" Enter "fcopy -t rea" Tab
+	until_shown '^\$ fcopy -t readers/'
 }
 
 # in_fish LINE: what fish offers.
@@ -179,6 +186,19 @@ in_fish() {
 		[ "$(in_fish "fcopy $options a b rea")" = "readers/ real" ] || { echo "$options"; return 1; }
 	done
 	[ "$(in_fish 'fcopy a b c rea')" = "readers/ real" ]
+	[ "$(in_fish 'fcopy readers b rea')" = "readers/ real" ]
+}
+
+@test "fish: directories, the names of a list after a comma, and the other values" {
+	need fish
+	touch real
+	mkdir readers
+	[ "$(in_fish 'fcopy -t rea')" = readers/ ]
+	[ "$(in_fish 'fcopy --link-dest=rea')" = --link-dest=readers/ ]
+	[ "$(in_fish 'fcopy --exclude-from=rea')" = "--exclude-from=readers/ --exclude-from=real" ]
+	[ "$(in_fish 'fcopy --preserve=mode,x')" = --preserve=mode,xattr ]
+	[ "$(in_fish 'fcopy --no-preserve mode,xattr,t')" = mode,xattr,timestamps ]
+	[ "$(in_fish 'fcopy --backup=n')" = "--backup=none --backup=numbered" ]
 }
 
 @test "fish: the word after an option that needs a value is no operand" {

@@ -71,6 +71,18 @@ options() {
 	cmp a b
 }
 
+@test "fish looks where make install puts its completions" {
+	need fish
+	local prefix
+	for prefix in /usr /usr/local; do
+		in_tree install DESTDIR="$T/root" PREFIX=$prefix
+		directory=$(dirname "$(cd root && find . -name fcopy.fish | sed 's/^.//')")
+		env -u XDG_DATA_DIRS HOME="$T" fish -c 'contains $argv[1] $fish_complete_path' "$directory" ||
+			{ echo "not in $directory"; return 1; }
+		in_tree uninstall DESTDIR="$T/root" PREFIX=$prefix
+	done
+}
+
 @test "make uninstall undoes it, and leaves what others put there" {
 	mkdir -p root/usr/bin
 	echo theirs >root/usr/bin/other

@@ -134,12 +134,11 @@ jsonschema.validate(json.loads(sys.argv[2]), json.load(open(sys.argv[1])))' "$SC
 }
 
 @test "the command is --clean where that removes it, once for each directory" {
-	local n
 	need_strace
 	mkdir -p src/sub "a dir"
 	echo data >src/a
-	for n in 1 2; do
-		run timeout -s KILL $HANG strace -f -qq -o trace -e trace=renameat2 \
+	for _ in 1 2; do
+		run timeout -s KILL "$HANG" strace -f -qq -o trace -e trace=renameat2 \
 			-e inject=renameat2:signal=KILL:when=2 "$FCOPY" -j1 -r src "a dir/new"
 		[ "$status" = 137 ]
 	done

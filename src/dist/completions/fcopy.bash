@@ -11,6 +11,7 @@ _fcopy_values() {
 	WHICH) echo older changed none none-fail all ;;
 	SIZE) echo 64K 1M 16M 128M 1G ;;
 	SHARE) echo auto ;;
+	CONTROL) echo simple numbered existing none ;;
 	LIST) echo mode ownership timestamps links xattr all ;;
 	esac
 }
@@ -31,12 +32,14 @@ _fcopy_next_of() {
 		($1 == option || $3 == option) && $2 ~ /^=./ { print substr($2, 2) }'
 }
 
-# How many operands of program $1 stand before the word that is completed.
+# How many operands of program $1 stand before the word that is completed; 9: the first is a
+# directory, which no mode copies without -r.
 _fcopy_operands() {
 	local i n=0
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		if [[ ${COMP_WORDS[i]} != -?* ]]; then
 			n=$((n + 1))
+			[[ $n != 1 || ! -d ${COMP_WORDS[i]} ]] || n=9
 		elif [ "${COMP_WORDS[i + 1]}" = = ]; then
 			i=$((i + 2))
 		elif [ -n "$(_fcopy_next_of "${COMP_WORDS[i]}" "$1")" ]; then
@@ -46,7 +49,7 @@ _fcopy_operands() {
 	echo $n
 }
 
-# The third operand may be a mode, unless -r, -a, -t or -m is given.
+# The third operand may be a mode after a file, unless -r, -a, -t or -m is given.
 _fcopy_mode_operand() {
 	local word
 	[ "$(_fcopy_operands "$1")" = 2 ] || return

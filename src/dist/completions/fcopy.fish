@@ -4,19 +4,23 @@
 function __fcopy_modes
     fcopy --list | while read -l number name alias summary
         test "$number" = MODE; and continue
-        printf '%s\t%s\n' $name $summary $number $name
+        printf '%s\t%s\n' $name (string trim -- $summary) $number $name
         # As an operand a mode has no alias.
         test "$alias" = - -o "$argv[1]" = operand; or printf '%s\t%s\n' $alias $name
     end
 end
 
-# True if SRC and DST stand before the cursor, and no option that excludes a MODE: -r, -a, -t or -m.
+# True if SRC, which is no directory, and DST stand before the cursor, and no option that excludes a
+# MODE: -r, -a, -t or -m.
 function __fcopy_takes_mode
     set -l n 0
     set -l before
     for word in (commandline -opc)[2..]
         string match -qr -- '^-([^-]*[rRatm]|-(rec|a|ta|mo))' $word; and return 1
-        string match -qr -- '^-.' $word; or contains -- "$before" $__fcopy_takers; or set n (math $n + 1)
+        if not string match -qr -- '^-.' $word; and not contains -- "$before" $__fcopy_takers
+            set n (math $n + 1)
+            test $n -eq 1 -a -d "$word"; and return 1
+        end
         set before $word
     end
     test $n -eq 2
@@ -32,8 +36,13 @@ function __fcopy_values
             printf '%s\n' older changed none none-fail all
         case SHARE
             echo auto
-        case LIST
-            printf '%s\n' mode ownership timestamps links xattr all
+        case CONTROL
+            printf '%s\n' simple numbered existing none
+        case DIR
+            __fish_complete_directories (commandline -ct | string replace -r '^--[a-z-]+=' '')
+        case LIST # after a comma, the next name
+            set -l before (commandline -ct | string replace -r '^--[a-z-]+=' '' | string match -r '^.*,')
+            printf "$before%s\n" mode ownership timestamps links xattr all
         case SIZE
             printf '%s\n' 64K 1M 16M 128M 1G
     end
@@ -47,7 +56,7 @@ fcopy --help | while read -l line
     string match -qr -- '^ *(-(?<letter>.), )?--(?<name>[a-z-]+)(\[?=(?<value>[A-Z]+)\]?)? +(?<help>.*)$' $line
     or continue
     set -l options -c fcopy -l $name -d "$help"
-    test -z "$value"; or contains -- $value FILE DIR; or set -a options -f -a "(__fcopy_values $value)"
+    test -z "$value"; or contains -- $value FILE; or set -a options -f -a "(__fcopy_values $value)"
     # The letter has no value where the value may be left out.
     if string match -qr -- '\[=' $line
         test -z "$letter"; or complete -c fcopy -s $letter -d "$help"
