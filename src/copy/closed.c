@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "closed.h"
 #include "endpoints/error.h"
+#include "endpoints/metadata.h"
 #include "endpoints/storage.h"
 #include "io/io.h"
 #include "settle.h"

@@ -5,6 +5,8 @@
 #include "complete.h"
 #include "compare.h"
 #include "endpoints/error.h"
+#include "endpoints/metadata.h"
+#include "endpoints/partial.h"
 #include "notify.h"
 #include "settle.h"
 #include "stale.h"

@@ -8,6 +8,7 @@
  */
 #include "rules.h"
 #include "endpoints/error.h"
+#include "endpoints/metadata.h"
 
 #include <stdio.h>
 #include <string.h>

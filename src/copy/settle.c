@@ -5,6 +5,7 @@
 #include "settle.h"
 #include "allocate.h"
 #include "endpoints/error.h"
+#include "endpoints/metadata.h"
 #include "notify.h"
 #include "verify.h"
 

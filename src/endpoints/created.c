@@ -3,9 +3,11 @@
  * yet; or because it cannot be renamed, or need not be atomic.
  */
 #define _GNU_SOURCE
+#include "created.h"
 #include "error.h"
 #include "file.h"
 #include "io/io.h"
+#include "same.h"
 
 #include <fcntl.h>
 #include <string.h>

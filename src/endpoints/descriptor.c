@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "error.h"
 #include "file.h"
+#include "in_place.h"
 #include "socket.h"
 #include "stream.h"
 

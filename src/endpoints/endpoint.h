@@ -199,10 +199,6 @@ const char *destination_name(const struct endpoint *e, int *dir);
 /* Is it the file that a symlink of the given name led to? */
 bool destination_is_target(const struct endpoint *e);
 
-/* replaceable.c: refuses an existing file that cannot be replaced. replace_open calls it, unless
- * options.shard is set: then the caller opens the part, too. */
-int replace_check(struct endpoint *e, const struct fcopy_options *, struct fcopy_error *);
-
 #define IN_PLACE_REASON "it is written in place" /* a value of not_atomic */
 
 /* Is the file overwritten where it could be replaced, too? */
@@ -210,73 +206,5 @@ static inline bool in_place_always(const struct fcopy_options *o)
 {
 	return o->in_place == FCOPY_WHEN_ALWAYS;
 }
-
-/* created.c: creates the regular file `name` in the open directory `dir` under its final name;
- * EEXIST if it exists. Commit closes it, abort removes it. dir and path must outlive *e. */
-int created_open(struct endpoint *e, int dir, const char *name, mode_t mode, const char *path,
-		 struct fcopy_error *);
-
-/* Do new files in this directory need a temporary name, because O_TMPFILE is unsupported? */
-bool temporary_is_named(int dir);
-mode_t temporary_umask(void); /* of this process; 077 if it is unknown */
-/* The mode that the kernel gives a file that is created in `dir` with `mode`. */
-mode_t temporary_mode(int dir, mode_t mode);
-/* The permissions that the default ACL of a directory allows a new file at most. Returns false if
- * the directory has none: then the umask applies. */
-bool metadata_default_mode(int dir, mode_t *mode);
-
-/* With an access ACL the group bits of a mode are the ACL's mask. Returns the mode of a copy
- * without the ACL, in which the group has no more than the entry group:: allows. value: the
- * attribute. */
-mode_t metadata_group_mode(const void *value, size_t size, mode_t mode);
-
-/* partial.c: removes name.fcopy-part in this directory, if it is the unfinished copy of a file. */
-void part_remove(int dir, const char *name);
-/* A part that shards write to together. Each returns 0, or -errno with the failure recorded.
- * destination_check_part refuses a part that is the source. destination_share makes the open part's
- * data the file that *e will commit; destination_unshare closes it, and reports what close(2) does.
- * destination_new_mode: that the copy gets, unless DST exists. */
-int destination_check_part(const struct endpoint *e, const struct part *,
-			   const struct endpoint *src, struct fcopy_error *);
-int destination_share(struct endpoint *e, struct part *, struct fcopy_error *);
-int destination_unshare(struct endpoint *e, struct fcopy_error *);
-mode_t destination_new_mode(const struct endpoint *e);
-
-/* All attributes, in the order in which a copy must get them. */
-#define METADATA_ATTRIBUTES 4
-extern const enum fcopy_attribute metadata_order[METADATA_ATTRIBUTES];
-#define PRESERVE_IMPOSSIBLE "attributes are preserved between files only"
-/* The copy has another descriptor than when an earlier attempt began: metadata_pair.reused. */
-bool metadata_is_reused(const struct endpoint *dst);
-/* Two open files, or two open directories. */
-struct metadata_pair {
-	int src, dst;
-	const struct stat *st; /* of the source */
-	const char *src_path, *dst_path;
-	bool reused;     /* dst is of an earlier attempt: it may have attributes that src has not */
-	struct stat now; /* of dst after its times were set; st_nlink 0: not asked yet */
-};
-/* Gives pair->dst one attribute of pair->src. */
-int metadata_copy_attribute(enum fcopy_attribute, struct metadata_pair *, struct fcopy_error *);
-/* Reads back what of the attributes in `set` could be set without an error, and is not what was
- * set: the modification time, to the second; and, unless the file system is known to keep modes,
- * the mode. The result is in *lost. Returns whether that file system is known. */
-bool metadata_read_back(unsigned set, struct metadata_pair *, struct storage *, unsigned *lost);
-/* The error for an attribute that was read back as another one. Returns -errno. */
-int metadata_fail_stored(enum fcopy_attribute, const char *path, struct fcopy_error *);
-
-/* equal.c: has dst the attributes of `preserve` that a copy of src would get? Both are descriptors,
- * perhaps O_PATH, with their stats. Access times are not compared. Extended attributes of symlinks
- * are not either. Modification times that differ by at most window_ns are equal. */
-bool metadata_is_equal(int src, const struct stat *, int dst, const struct stat *,
-		       unsigned preserve, int64_t window_ns);
-/* Is it certain that the file has neither an ACL nor an extended attribute that metadata_is_equal()
- * compares? false: it has one, or the kernel lacks listxattrat(2), Linux 6.13. */
-bool metadata_lacks_attributes(int dir, const char *name, bool follow);
-/* Of metadata_is_equal(), what the two stats show. */
-bool metadata_stat_is_equal(const struct stat *src, const struct stat *dst, unsigned preserve,
-			    int64_t window_ns);
-/* The distance of two times in ns, at most INT64_MAX. */
-int64_t metadata_time_difference(const struct timespec *, const struct timespec *);
 
 #endif

@@ -2,6 +2,7 @@
  * Are the attributes that a copy would get from its source equal to those that it has?
  */
 #define _GNU_SOURCE
+#include "equal.h"
 #include "endpoint.h"
 #include "io/io.h"
 

@@ -3,8 +3,12 @@
  */
 #define _GNU_SOURCE
 #include "file.h"
+#include "created.h"
 #include "error.h"
+#include "in_place.h"
 #include "io/libc.h"
+#include "replace.h"
+#include "same.h"
 #include "stream.h"
 
 #include <fcntl.h>

@@ -3,6 +3,7 @@
  * replaces (metadata_keep_*), and those of SRC (metadata_copy_attribute).
  */
 #define _GNU_SOURCE
+#include "metadata.h"
 #include "error.h"
 #include "file.h"
 #include "io/io.h"

@@ -4,7 +4,9 @@
 #define _GNU_SOURCE
 #include "file.h"
 #include "io/libc.h"
+#include "partial.h"
 #include "storage.h"
+#include "temporary.h"
 
 #include <errno.h>
 #include <fcntl.h>

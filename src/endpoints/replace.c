@@ -4,11 +4,17 @@
  * byte that this can succeed.
  */
 #define _GNU_SOURCE
+#include "replace.h"
+#include "created.h"
 #include "error.h"
 #include "file.h"
 #include "io/io.h"
 #include "io/libc.h"
+#include "metadata.h"
+#include "partial.h"
+#include "replaceable.h"
 #include "storage.h"
+#include "temporary.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -3,9 +3,12 @@
  * what forbids the rename, or a new owner.
  */
 #define _GNU_SOURCE
+#include "replaceable.h"
 #include "error.h"
 #include "file.h"
 #include "io/libc.h"
+#include "metadata.h"
+#include "temporary.h"
 
 #include <fcntl.h>
 #include <linux/capability.h>

@@ -2,7 +2,7 @@
  * Are the source and the destination of a copy the same file?
  */
 #define _GNU_SOURCE
-#include "file.h"
+#include "same.h"
 #include "io/libc.h"
 
 #include <fcntl.h>

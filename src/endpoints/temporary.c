@@ -17,9 +17,11 @@
  * an existing DST takes two calls. With --resume the named file is DST.fcopy-part (part.c).
  */
 #define _GNU_SOURCE
+#include "temporary.h"
 #include "file.h"
 #include "io/io.h"
 #include "io/libc.h"
+#include "metadata.h"
 #include "storage.h"
 
 #include <errno.h>

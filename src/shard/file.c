@@ -7,6 +7,8 @@
 #include "copy/stale.h"
 #include "copy/verify.h"
 #include "endpoints/error.h"
+#include "endpoints/partial.h"
+#include "endpoints/replaceable.h"
 #include "job.h"
 #include "range.h"
 

@@ -3,16 +3,18 @@
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
+#include "endpoints/temporary.h"
 #include "tree.h"
+#include "tree/commit.h"
 #include "tree/directory.h"
 #include "tree/entry.h"
 #include "tree/flush.h"
 #include "tree/hard_link.h"
+#include "tree/inodes.h"
 #include "tree/opened.h"
 #include "tree/permissions.h"
 #include "tree/pool.h"
 #include "tree/report.h"
-#include "tree/rivals.h"
 
 #include <dirent.h>
 #include <fcntl.h>

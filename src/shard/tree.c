@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "tree.h"
 #include "endpoints/error.h"
+#include "endpoints/temporary.h"
 #include "tree/flush.h"
 #include "tree/permissions.h"
 #include "tree/report.h"

@@ -3,6 +3,7 @@
  * DST.fcopy-part, or it is removed.
  */
 #define _GNU_SOURCE
+#include "commit.h"
 #include "copy/notify.h"
 #include "directory.h"
 #include "endpoints/error.h"

@@ -6,6 +6,7 @@
 #include "directory.h"
 #include "aside.h"
 #include "endpoints/error.h"
+#include "endpoints/metadata.h"
 #include "flush.h"
 #include "mirror.h"
 #include "opened.h"

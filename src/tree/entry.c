@@ -6,18 +6,20 @@
 #include "aside.h"
 #include "directory.h"
 #include "displace.h"
+#include "endpoints/created.h"
 #include "endpoints/error.h"
 #include "enter.h"
 #include "hard_link.h"
 #include "io/system.h"
+#include "link_dest.h"
 #include "links.h"
-#include "mirror.h"
 #include "opened.h"
 #include "pool.h"
 #include "report.h"
 #include "resume.h"
 #include "rivals.h"
 #include "special.h"
+#include "update.h"
 
 #include <dirent.h>
 #include <fcntl.h>

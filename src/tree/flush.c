@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #include "flush.h"
 #include "opened.h"
-#include "root.h"
 
 #include <errno.h>
 #include <fcntl.h>

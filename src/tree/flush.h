@@ -15,6 +15,8 @@ int flush_directory(struct tree *, struct directory *, const char **call);
 /* Flushes the rest when everything below the operand's directory is complete. Returns 0 or -errno
  * with the call. */
 int flush_tree(const struct tree *, int fd, const char **call);
+/* Is all that was copied below this directory on the disk now? Flushes it if need be. */
+bool flush_all(const struct tree *, int dst);
 /* Writes back what is cached of a file system, as far as syncfs(2) does. Returns 0 or -errno. */
 int flush_page_cache(int fd);
 /* Flushes the links and special files that single operands made in this directory, a descriptor.

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * A set of inodes: a hash table of bitmaps.
  */
-#include "rivals.h"
+#include "inodes.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #define ROWS_START  256 /* a power of two */

@@ -4,10 +4,12 @@
  * /proc/self/mountinfo shows which directory of which file system each mount is of: proc(5).
  */
 #define _GNU_SOURCE
+#include "inside.h"
+#include "io/io.h"
 #include "io/libc.h"
-#include "root.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,9 +2,10 @@
  * --link-dest: a file that is unchanged in an earlier copy becomes a hard link to that copy's file.
  */
 #define _GNU_SOURCE
+#include "link_dest.h"
+#include "endpoints/equal.h"
 #include "endpoints/error.h"
 #include "io/io.h"
-#include "mirror.h"
 #include "report.h"
 
 #include <fcntl.h>

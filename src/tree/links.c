@@ -11,6 +11,7 @@
 #include "links.h"
 #include "directory.h"
 #include "endpoints/error.h"
+#include "endpoints/partial.h"
 #include "hard_link.h"
 #include "report.h"
 #include "resume.h"

@@ -5,7 +5,7 @@
 #ifndef TREE_MIRROR_REMOVE_H
 #define TREE_MIRROR_REMOVE_H
 
-#include "mirror.h"
+#include "tree.h"
 
 #define MARKER ".fcopy-mirror" /* a name in DST: see mirror.c */
 
@@ -19,6 +19,8 @@ struct extra {
 
 /* Is it the marker, or a name of a copy that may be at work? */
 bool mirror_is_own(const char *name);
+/* Removes an entry of DST that has another type than its source. Returns 0 or -errno, reported. */
+int mirror_remove_conflict(struct worker *, const struct entry *, const struct stat *old);
 /* Removes what mirror_collect() found, if SRC still lacks it. counts: only counts. reports: sends
  * each entry to the caller. Returns how many entries. */
 uint64_t mirror_remove_all(struct worker *, struct directory *root, bool counts, bool reports);

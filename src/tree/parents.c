@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "parents.h"
 #include "endpoints/error.h"
+#include "endpoints/metadata.h"
 #include "report.h"
 
 #include <fcntl.h>

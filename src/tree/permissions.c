@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "permissions.h"
 #include "endpoints/endpoint.h"
+#include "endpoints/metadata.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,8 +4,9 @@
 #define _GNU_SOURCE
 #include "rivals.h"
 #include "endpoints/error.h"
+#include "inodes.h"
+#include "inside.h"
 #include "report.h"
-#include "root.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -12,15 +12,6 @@
 
 #include "tree.h"
 
-/* inodes.c: a set of inodes. Takes 16 bytes for each 64 inodes whose numbers are close together, as
- * those of new files on a local disk are. All functions are thread-safe. */
-struct inodes;
-struct inodes *inodes_new(void); /* NULL: no memory */
-void inodes_free(struct inodes *);
-/* Returns 1 if the inode was not in the set, 0 if it was, or -ENOMEM. */
-int inodes_add(struct inodes *, const struct stat *);
-bool inodes_has(struct inodes *, const struct stat *);
-
 /* Does this run replace files of an existing tree? */
 static inline bool rivals_possible(const struct tree *t)
 {

@@ -4,10 +4,15 @@
  */
 #define _GNU_SOURCE
 #include "root.h"
+#include "commit.h"
 #include "directory.h"
 #include "endpoints/error.h"
+#include "endpoints/temporary.h"
 #include "flush.h"
+#include "home.h"
+#include "inside.h"
 #include "io/libc.h"
+#include "link_dest.h"
 #include "mirror.h"
 #include "opened.h"
 #include "permissions.h"

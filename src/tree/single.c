@@ -8,7 +8,6 @@
 #include "endpoints/error.h"
 #include "flush.h"
 #include "report.h"
-#include "root.h"
 #include "walk.h"
 
 #include <fcntl.h>

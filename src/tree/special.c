@@ -5,6 +5,7 @@
 #include "special.h"
 #include "aside.h"
 #include "endpoints/error.h"
+#include "endpoints/metadata.h"
 #include "report.h"
 #include "resume.h"
 #include "rivals.h"

@@ -2,11 +2,13 @@
  * --update: is an entry that exists in DST left alone, or given the attributes that differ?
  */
 #define _GNU_SOURCE
+#include "update.h"
 #include "directory.h"
+#include "endpoints/equal.h"
 #include "endpoints/error.h"
 #include "io/io.h"
 #include "links.h"
-#include "mirror.h"
+#include "mirror_remove.h"
 #include "report.h"
 #include "rivals.h"
 

@@ -3,7 +3,7 @@
  */
 #include "util.h"
 
-#include "tree/rivals.h"
+#include "tree/inodes.h"
 
 #include <stdlib.h>
 

@@ -6,6 +6,7 @@
 #include "cases.h"
 
 #include "copy/copy.h"
+#include "endpoints/created.h"
 #include "endpoints/file.h"
 
 #include <errno.h>

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Is SRC also DST?
+ */
+#ifndef ENDPOINTS_SAME_H
+#define ENDPOINTS_SAME_H
+
+#include "endpoint.h"
+
+/* The same inode, or two device nodes of one disk. */
+bool same_file(const struct stat *, const struct stat *);
+/* Is the open file fd, whose fstat is *st, the source? Also recognises the source under another
+ * inode number. Returns 1, 0, or -errno. */
+int same_is_source(const struct endpoint *src, int fd, const struct stat *st);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The end of a directory that an operand names.
+ */
+#ifndef TREE_COMMIT_H
+#define TREE_COMMIT_H
+
+#include "root.h"
+
+/* Sets the attributes of the complete directory, flushes and renames it. Returns 0 or -errno,
+ * reported. */
+int commit_root(struct root *, struct directory *);
+/* Commits, keeps or removes the directory, after the pool has ended. Returns 0 or -errno,
+ * reported. */
+int commit_end(struct root *, struct directory *);
+/* Nothing was copied: closes the open directory, and removes it if it is empty. */
+void commit_abort(struct root *);
+
+#endif

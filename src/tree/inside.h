@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Is DST below SRC?
+ */
+#ifndef TREE_INSIDE_H
+#define TREE_INSIDE_H
+
+#include <stdbool.h>
+
+/* Is dst inside src, or in a file system mounted below it? Finds what bind mounts hide; false if
+ * that is unknown. Both are descriptors of directories. */
+bool inside_by_mount(int src, int dst, bool one_file_system);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Links to unchanged files of an earlier copy.
+ */
+#ifndef TREE_LINK_DEST_H
+#define TREE_LINK_DEST_H
+
+#include "tree.h"
+
+/* Opens options.link_dest for an operand whose destination is the open directory dst. *fd is -1
+ * without the option. Returns 0 or -errno, reported. */
+int link_dest_open(struct tree *, int dst, int *fd);
+/* The directory `name` below it, or -1. */
+int link_dest_enter(const struct directory *parent, const char *name);
+/* Links the entry to its unchanged earlier copy. Returns 1 if it did, otherwise 0: with
+ * options.reflink, *fd and *st are those of the earlier copy then, which is cloned. */
+int link_dest_make(struct worker *, const struct entry *, int *fd, struct stat *st);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Merges that leave entries alone.
+ */
+#ifndef TREE_UPDATE_H
+#define TREE_UPDATE_H
+
+#include "tree.h"
+
+/* Is it certain, before the source is opened, that the entry is an unchanged file? Counts it. */
+bool update_is_untouched(struct worker *, const struct entry *);
+/* Is the existing entry of DST left alone? fd is the open source, or -1 for a symlink or a special
+ * file. Returns 1: yes, and it was counted; 0: it is absent or has to be copied; or -errno,
+ * reported. */
+int update_leave(struct worker *, const struct entry *, int fd, const struct stat *);
+
+#endif
