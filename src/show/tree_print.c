@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SHOWN 20 /* failures, and operands, that are printed without -v */
 
@@ -270,7 +271,8 @@ void tree_print_end(const struct cli *cli, const struct fcopy_tree_report *repor
 	if (stopped && !cli->quiet)
 		print_would_keep(cli, report);
 	const bool counts = cli->tree.update && (cli->verbose > 0 || cli->progress) && !cli->as_cp;
-	if (cli->tree.dry_run || counts)
+	const bool removed = report->deleted > 0 && !cli->quiet && isatty(STDERR_FILENO);
+	if (cli->tree.dry_run || counts || removed)
 		print_counts(cli, report);
 	if (cli->verbose > 0 && !cli->as_cp)
 		print_threads(report);

@@ -32,6 +32,21 @@ mirrored() {
 	[ "$(count 'files + .tree.symlinks + .tree.specials + .tree.hard_links + .tree.deleted + .tree.repaired')" = 0 ]
 }
 
+@test "on a terminal, a mirror that removed something says so" {
+	need script
+	export FCOPY
+	mkdir s d
+	echo 1 >s/a
+	echo 2 >d/b
+	script -qec '"$FCOPY" --mirror s d' record </dev/null >/dev/null
+	grep -q '^fcopy: 0 unchanged, 1 copied, 1 deleted' record
+	script -qec '"$FCOPY" --mirror s d' record </dev/null >/dev/null
+	never grep -q ^fcopy: record
+	echo 2 >d/b
+	expect 0 --mirror s d
+	says ""
+}
+
 @test "--mirror copies what is new or changed, repairs attributes, removes the rest" {
 	local inode
 	make_source
