@@ -161,7 +161,7 @@ static void finish_directory(struct worker *w, struct directory *d, const struct
 	if (now.st_ino != l->st.st_ino || now.st_mode != l->st.st_mode ||
 	    now.st_uid != l->st.st_uid || now.st_gid != l->st.st_gid)
 		__atomic_store_n(&w->tree->differs, true, __ATOMIC_RELAXED);
-	d->fresh = d->resumed = true;
+	d->state = DIRECTORY_RESUMED;
 	const uint64_t failures = w->tree->failures;
 	directory_set_attributes(w, d);
 	if (w->tree->flush_each && io_flush_directory(d->dst) < 0)
@@ -341,7 +341,7 @@ static int finish_root(struct shard_tree *s)
 	struct directory *d = path_top(s);
 	if (!d)
 		return job_fail(&s->job, NULL, "malloc", ENOMEM);
-	d->fresh = d->resumed = true;
+	d->state = DIRECTORY_RESUMED;
 	int result = fstat(r->dst, &st) < 0 ? job_fail(&s->job, NULL, "fstat", errno)
 					    : job_note_commit(&s->job, &st);
 	if (result == 0) {

@@ -135,15 +135,16 @@ void directory_set_attributes(struct worker *w, struct directory *d)
 	int lost = directory_preserve(w, &e, d->src, d->dst, &d->st);
 	const struct tree *t = w->tree;
 	struct stat now;
-	if (!d->fresh || o->preserve & FCOPY_ATTR_MODE)
+	if (d->state == DIRECTORY_OLD || o->preserve & FCOPY_ATTR_MODE)
 		return;
+	const bool resumed = d->state == DIRECTORY_RESUMED;
 	bool hidden = permissions_are_hidden(t) && lost == 0;
 	mode_t mode = d->st.st_mode & 01777;
-	if (hidden || t->withheld || d->resumed)
+	if (hidden || t->withheld || resumed)
 		mode &= 01000 | permissions_left(t, d->dst);
 	/* It was created with all of S_IRWXU, so that entries could be created in it. */
 	mode_t extra = 0700 & ~mode, lacks = hidden ? mode & 01077 : 0;
-	if (!extra && !lacks && !d->resumed)
+	if (!extra && !lacks && !resumed)
 		return;
 	if (fstat(d->dst, &now) < 0) {
 		report_call(w, &e, "fstat", entry_dst, errno);
@@ -151,7 +152,7 @@ void directory_set_attributes(struct worker *w, struct directory *d)
 	}
 	mode_t is = now.st_mode & 07777, open = (is & ~extra) | lacks;
 	/* The source's mode may be another one than when an earlier attempt created the copy. */
-	mode = d->resumed ? (is & 06000) | mode : open;
+	mode = resumed ? (is & 06000) | mode : open;
 	if (mode != is && fchmod(d->dst, mode) < 0 && (lacks || !permissions_are_fixed(errno)))
 		directory_warn_mode(w, d, errno);
 }
@@ -185,7 +186,7 @@ static void directory_restore_time(const struct tree *t, const struct directory 
 	const struct fcopy_tree_options *o = t->options;
 	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, d->was.st_mtim};
 	struct stat now;
-	if (d->was.st_nlink > 0 && !d->fresh && !o->dry_run && !o->delete_extra &&
+	if (d->was.st_nlink > 0 && d->state == DIRECTORY_OLD && !o->dry_run && !o->delete_extra &&
 	    !(o->copy.preserve & FCOPY_ATTR_TIMESTAMPS) &&
 	    !__atomic_load_n(&d->grown, __ATOMIC_RELAXED) && fstat(d->dst, &now) == 0 &&
 	    !same_mtime(&now, &d->was))
@@ -199,7 +200,7 @@ void directory_report_lost(struct worker *w, struct directory *d, int err)
 	if (err == ESTALE)
 		error.reason = "was moved or replaced during the copy, or its copy was";
 	report_failure(w, &(struct entry){.dir = d, .name = "", .as = ""}, &error);
-	d->unread = true;
+	d->names = NAMES_LOST;
 }
 
 /* The directory is open. */
@@ -207,13 +208,13 @@ static void directory_complete(struct worker *w, struct directory *d)
 {
 	const bool dry = w->tree->options->dry_run;
 	/* What was there before is no news of a mirror. */
-	const bool listed = d->fresh || !(dry || w->tree->options->update);
-	bool old = d->resumed; /* stale names may make the number equal */
+	const bool listed = d->state != DIRECTORY_OLD || !(dry || w->tree->options->update);
+	bool old = d->state == DIRECTORY_RESUMED; /* stale names may make the number equal */
 	bool stale = (old || w->tree->state == TREE_RESUMED) && !tree_stopped(w->tree) &&
 		     (old || !directory_is_exact(d));
 	if (stale)
 		prune_directory(w, d);
-	if (w->tree->options->delete_extra && !d->fresh && !d->unread && !d->mounted &&
+	if (w->tree->options->delete_extra && d->state == DIRECTORY_OLD && d->names == NAMES_READ &&
 	    !tree_stopped(w->tree) && (dry || !directory_is_exact(d)))
 		mirror_collect(w, d);
 	directory_restore_time(w->tree, d);

@@ -138,9 +138,9 @@ int displace_begin(struct worker *w, const struct entry *e, struct displaced *d)
 	const char *call;
 	char path[PATH_MAX];
 	*d = (struct displaced){.linked = false};
-	if ((!o->confirm && !o->backup) || e->dir->fresh || w->options.no_clobber ||
-	    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0 || S_ISDIR(old.st_mode) ||
-	    displace_is_same(w->tree, e, &old))
+	if ((!o->confirm && !o->backup) || e->dir->state != DIRECTORY_OLD ||
+	    w->options.no_clobber || fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    S_ISDIR(old.st_mode) || displace_is_same(w->tree, e, &old))
 		return 0;
 	entry_path(e, false, path, sizeof(path));
 	if (o->confirm) {

@@ -85,7 +85,9 @@ static int directory_make(struct worker *w, const struct entry *e, const struct 
 	int dir = e->dir->dst;
 	mode_t mode = permissions_are_hidden(t) ? 0700 : (st->st_mode & 01777) | 0700;
 	/* mkdir of an existing name waits for the directory's lock, which other shards hold. */
-	int fd = t->state != TREE_NEW && !e->dir->fresh ? directory_open(t, dir, e->as) : -1;
+	int fd = t->state != TREE_NEW && e->dir->state == DIRECTORY_OLD
+		     ? directory_open(t, dir, e->as)
+		     : -1;
 	if (fd >= 0)
 		return directory_claim(w, e, fd);
 	int r = directory_create(w, e, mode, &call);
@@ -180,12 +182,13 @@ int directory_enter(struct worker *w, const struct entry *e, int fd, const struc
 	}
 	if (dst >= 0 && t->state != TREE_NEW)
 		directory_note_inode(d, &now);
-	d->fresh = fresh || t->state == TREE_RESUMED;
-	if (!d->fresh && dst >= 0)
+	d->state = fresh                      ? DIRECTORY_NEW
+		   : t->state == TREE_RESUMED ? DIRECTORY_RESUMED
+					      : DIRECTORY_OLD;
+	if (d->state == DIRECTORY_OLD && dst >= 0)
 		d->was = now;
 	w->replaced = !fresh;
-	d->resumed = !fresh && t->state == TREE_RESUMED;
-	d->mounted = mounted;
+	d->names = mounted ? NAMES_AWAY : NAMES_LEFT;
 	d->link = link_dest_enter(e->dir, e->name);
 	opened_add(t, d);
 	struct item item = {.dir = d};

@@ -97,7 +97,8 @@ static void close_unused(struct tree *t)
 	struct directory *d = t->opened.first;
 	while (d && t->opened.count > most) {
 		struct directory *next = d->after;
-		if (d->complete && d->link < 0 && note_identity(d)) {
+		if ((d->names == NAMES_READ || d->names == NAMES_LOST) && d->link < 0 &&
+		    note_identity(d)) {
 			/* Another user can give its inode number to a directory of his. */
 			if (d->dst >= 0 && tree_merges(t))
 				d->id = identity_of(d->dst);

@@ -72,7 +72,7 @@ void prune_directory(struct worker *w, struct directory *d)
 	const struct entry e = {.dir = d, .name = "", .as = ""};
 	/* Then nobody knows which copies of an earlier run are old: not even --keep-going may
 	 * commit them. */
-	if (d->unread && d->resumed && !mounted) {
+	if (d->names == NAMES_LOST && d->state == DIRECTORY_RESUMED && !mounted) {
 		__atomic_store_n(&w->tree->doubtful, true, __ATOMIC_RELAXED);
 		return;
 	}

@@ -182,8 +182,8 @@ static int root_rehearse(struct root *r)
 	t->dst_ino = st.st_ino;
 	d->src_path = from->path;
 	d->dst_path = to->path;
-	d->fresh = r->dst < 0;
-	t->report->directories += d->fresh;
+	d->state = r->dst < 0 ? DIRECTORY_NEW : DIRECTORY_OLD;
+	t->report->directories += r->dst < 0;
 	root_walk(r, d);
 	directory_unref(d);
 	t->committed = t->failures == 0 && !tree_stopped(t);
@@ -327,9 +327,8 @@ static int root_begin(struct root *r, struct directory **d)
 				    : SHARING_NONE;
 	(*d)->src_path = r->from->path;
 	(*d)->dst_path = r->to->path;
-	(*d)->fresh = r->temporary[0];
+	(*d)->state = resumes ? DIRECTORY_RESUMED : merges ? DIRECTORY_OLD : DIRECTORY_NEW;
 	(*d)->was = st;
-	(*d)->resumed = resumes;
 	if (merges)
 		t->state = TREE_MERGED;
 	return 0;

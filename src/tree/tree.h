@@ -34,25 +34,37 @@ struct worker;
 /* Can another user rename what is in a directory? See aside.c. LIKELY: if storage can rename. */
 enum sharing { SHARING_UNKNOWN, SHARING_NONE, SHARING_LIKELY, SHARING_OTHERS };
 
+/* What the copy of a directory was when it was entered. */
+enum directory_state {
+	DIRECTORY_OLD,    /* it existed before the copy */
+	DIRECTORY_NEW,    /* created by this copy */
+	DIRECTORY_RESUMED /* created by an earlier run; may hold what the source lacks now */
+};
+
+/* How far the names of the source are read. */
+enum directory_names {
+	NAMES_LEFT, /* some may follow */
+	NAMES_READ, /* all are known */
+	NAMES_LOST, /* a failure, reported: some are unknown */
+	NAMES_AWAY  /* a mount point that is not entered */
+};
+
 /* A directory that is being copied. */
 struct directory {
 	struct directory *parent; /* NULL: the operand itself */
 	int src, dst;             /* descriptors; open between opened_use() and opened_unuse() */
 	int link;                 /* of options.link_dest, or -1 */
 	struct stat st;           /* of the source */
-	bool fresh;               /* created by this copy, or by the one that it resumes */
-	bool resumed;             /* it may hold what the source does not have any more */
-	bool unread;              /* its source was not read to the end */
-	bool mounted;             /* a mount point that is not entered */
-	bool failed;              /* a failure of the directory itself was reported; atomic */
-	struct stat was;          /* of dst, if it existed; st_nlink 0: it did not */
-	bool grown;               /* more was done to its names than files replaced; atomic */
+	enum directory_state state;
+	enum directory_names names;
+	bool failed;     /* a failure of the directory itself was reported; atomic */
+	struct stat was; /* of dst, if it existed; st_nlink 0: it did not */
+	bool grown;      /* more was done to its names than files replaced; atomic */
 	/* Of opened.c, whose lock protects them: */
 	struct directory *before, *after; /* in the list of open directories that nobody uses */
 	bool listed;                      /* ... it is in this list */
 	bool has_dst;                     /* if it is closed: dst was open */
 	bool known;                       /* dst_dev and dst_ino are the copy's */
-	bool complete;                    /* all names were read */
 	unsigned users;
 	dev_t dst_dev;
 	ino_t dst_ino;

@@ -179,7 +179,8 @@ bool update_is_untouched(struct worker *w, const struct entry *e)
 	const struct mirror *m = &w->tree->mirror;
 	const bool follow = !o->delete_extra;
 	struct stat src, dst;
-	if (o->update != FCOPY_UPDATE_CHANGED || o->checksum || m->doubted || e->dir->fresh ||
+	if (o->update != FCOPY_UPDATE_CHANGED || o->checksum || m->doubted ||
+	    e->dir->state != DIRECTORY_OLD ||
 	    fstatat(e->dir->src, e->name, &src, e->follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0 ||
 	    fstatat(e->dir->dst, e->as, &dst, follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
@@ -228,7 +229,7 @@ int update_leave(struct worker *w, const struct entry *e, int fd, const struct s
 	/* A copy of a file follows a symlink in DST, unless a mirror replaces that. */
 	const bool follow = S_ISREG(st->st_mode) && !o->delete_extra;
 	struct stat old;
-	if (e->dir->fresh || (!o->update && !o->delete_extra))
+	if (e->dir->state != DIRECTORY_OLD || (!o->update && !o->delete_extra))
 		return 0;
 	int dst = openat(e->dir->dst, e->as, O_PATH | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
 	if (dst < 0)

@@ -68,7 +68,7 @@ static void walk_fail(struct worker *w, struct directory *d, const char *call, i
 	struct fcopy_error error;
 	error_call(&error, call, entry_src, err);
 	report_failure(w, &(struct entry){.dir = d, .name = "", .as = ""}, &error);
-	d->unread = true;
+	d->names = NAMES_LOST;
 }
 
 /* Returns NULL at the end, or after a failure. */
@@ -106,7 +106,8 @@ static void walk_read(struct worker *w, struct directory *d)
 		if (rest)
 			return;
 	}
-	d->complete = true;
+	if (d->names == NAMES_LEFT)
+		d->names = NAMES_READ;
 }
 
 /* If another thread is idle, it gets the second half of the names that are left from `at` on. This
