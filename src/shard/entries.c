@@ -312,14 +312,14 @@ int entries_copy(struct shard_tree *s)
 	struct tree *t = s->root.tree;
 	const struct fcopy_tree_options *options = t->options;
 	struct stat st = {0};
-	const uint64_t failures = t->failures;
+	const uint64_t failures = t->root.failures;
 	struct directory *feed = path_top(s);
 	if (!feed)
 		return job_fail(&s->job, NULL, "malloc", ENOMEM);
 	feed->list = s;
 	(void)!fstat(s->root.dst, &st);
-	t->dst_dev = st.st_dev;
-	t->dst_ino = st.st_ino;
+	t->root.dst_dev = st.st_dev;
+	t->root.dst_ino = st.st_ino;
 	/* Of the names of one file the list has a single one here. */
 	s->own = *options;
 	s->own.hard_links = false;
@@ -333,5 +333,5 @@ int entries_copy(struct shard_tree *s)
 		r = entries_mark(s);
 	if (r == 0 && tree_stopped(t))
 		return t->stop ? t->stop : -EINTR;
-	return r < 0 ? r : t->failures > failures ? -EIO : 0;
+	return r < 0 ? r : t->root.failures > failures ? -EIO : 0;
 }

@@ -67,7 +67,7 @@ static int finish_run(struct finish *f)
 {
 	struct shard_tree *s = f->shard;
 	struct tree *t = s->root.tree;
-	const uint64_t failures = t->failures;
+	const uint64_t failures = t->root.failures;
 	struct directory *feed = path_top(s);
 	if (!feed)
 		return job_fail(&s->job, NULL, "malloc", ENOMEM);
@@ -77,7 +77,7 @@ static int finish_run(struct finish *f)
 	path_free(feed);
 	if (tree_stopped(t))
 		return t->stop ? t->stop : -EINTR;
-	return t->failures > failures ? -EIO : 0;
+	return t->root.failures > failures ? -EIO : 0;
 }
 
 /* A large file gets its attributes when all its ranges are complete. */
@@ -102,7 +102,7 @@ static int finish_large(struct worker *w, struct directory *d, const struct list
 		r = report_call(w, &e, "fchmod", entry_dst, errno);
 	if (r == 0)
 		r = directory_preserve(w, &e, src, dst, &l->st);
-	if (r == 0 && w->tree->flush_each && fsync(dst) < 0)
+	if (r == 0 && w->tree->root.flush_each && fsync(dst) < 0)
 		r = report_call(w, &e, "fsync", entry_dst, errno);
 	if (src >= 0)
 		close(src);
@@ -133,7 +133,7 @@ static void finish_check(struct worker *w, struct directory *d, const struct lis
 		}
 		if (!there || (st.st_mode ^ l->st.st_mode) & S_IFMT ||
 		    (S_ISREG(st.st_mode) && st.st_size != l->st.st_size))
-			__atomic_store_n(&w->tree->doubtful, true, __ATOMIC_RELAXED);
+			__atomic_store_n(&w->tree->root.doubtful, true, __ATOMIC_RELAXED);
 		else if (l->kind == 'r' && l->first == 0)
 			r = finish_large(w, d, l);
 	}
@@ -162,12 +162,12 @@ static void finish_directory(struct worker *w, struct directory *d, const struct
 	    now.st_uid != l->st.st_uid || now.st_gid != l->st.st_gid)
 		__atomic_store_n(&w->tree->differs, true, __ATOMIC_RELAXED);
 	d->state = DIRECTORY_RESUMED;
-	const uint64_t failures = w->tree->failures;
+	const uint64_t failures = w->tree->root.failures;
 	directory_set_attributes(w, d);
-	if (w->tree->flush_each && io_flush_directory(d->dst) < 0)
+	if (w->tree->root.flush_each && io_flush_directory(d->dst) < 0)
 		report_call(w, &(struct entry){.dir = d, .name = "", .as = ""}, "fsync", entry_dst,
 			    errno);
-	if (w->tree->failures == failures)
+	if (w->tree->root.failures == failures)
 		report_directory(w, d);
 }
 
@@ -335,7 +335,7 @@ static int finish_links(struct shard_tree *s)
 /* The directory of the operand, and the rename. */
 static int finish_root(struct shard_tree *s)
 {
-	struct root *r = &s->root;
+	struct building *r = &s->root;
 	struct tree *t = r->tree;
 	struct stat st;
 	struct directory *d = path_top(s);
@@ -360,7 +360,7 @@ int finish_tree(struct shard_tree *s)
 	struct finish_directories of = {NULL, 0, 0};
 	struct tree *t = s->root.tree;
 	double start = io_now();
-	t->doubtful = false;
+	t->root.doubtful = false;
 	int r = finish_links(s);
 	s->copies = inodes_new();
 	if (r == 0 && !s->copies)
@@ -368,7 +368,7 @@ int finish_tree(struct shard_tree *s)
 	if (r == 0)
 		r = finish_chunks(s, &of);
 	inodes_free(s->copies);
-	if (r == 0 && t->doubtful)
+	if (r == 0 && t->root.doubtful)
 		r = job_refuse_part(&s->job, "its .fcopy-part was changed by something else");
 	if (r == 0)
 		r = finish_directories(s, &of);

@@ -94,7 +94,7 @@ static int list_write(struct lister *l, const char *name, char *text, size_t siz
 		r = list_put(fd, text, size);
 		r = r < 0 ? r : list_put(fd, end, (size_t)n);
 	}
-	if (r == 0 && l->tree->flush_each) {
+	if (r == 0 && l->tree->root.flush_each) {
 		call = "fsync";
 		r = fsync(fd) < 0 ? -errno : 0;
 	}
@@ -451,11 +451,11 @@ static int list_walk(struct lister *l, const struct operand *from, int dst)
 	}
 	if (dst >= 0)
 		(void)!fstat(dst, &st);
-	t->dst_dev = st.st_dev;
-	t->dst_ino = st.st_ino;
+	t->root.dst_dev = st.st_dev;
+	t->root.dst_ino = st.st_ino;
 	d->src_path = from->path;
 	d->dst_path = t->report->dst;
-	const uint64_t failures = t->failures;
+	const uint64_t failures = t->root.failures;
 	t->lists = true;
 	t->sharing = l;
 	walk_tree(t, d);
@@ -465,7 +465,7 @@ static int list_walk(struct lister *l, const struct operand *from, int dst)
 	directory_unref(d);
 	if (tree_stopped(t) && l->result == 0)
 		return t->stop ? t->stop : -EINTR;
-	return t->failures > failures ? -EIO : l->result;
+	return t->root.failures > failures ? -EIO : l->result;
 }
 
 int list_make(struct tree *t, struct job *j, const struct operand *from, int dst)

@@ -16,7 +16,7 @@ int path_make_directory(const struct tree *t, int dir, const char *name)
 {
 	if (mkdirat(dir, name, 0700) < 0)
 		return errno == EEXIST ? 0 : -errno;
-	int r = t->withheld ? permissions_admit_owner(dir, name) : 0;
+	int r = t->root.withheld ? permissions_admit_owner(dir, name) : 0;
 	return r < 0 ? r : 0;
 }
 
@@ -88,7 +88,7 @@ void path_free(struct directory *d)
 
 struct directory *path_top(const struct shard_tree *s)
 {
-	const struct root *r = &s->root;
+	const struct building *r = &s->root;
 	struct directory *d = directory_new(NULL, "", -1, -1, &r->from->place.st);
 	if (!d)
 		return NULL;

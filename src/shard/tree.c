@@ -99,9 +99,9 @@ static int tree_open(struct shard_tree *s)
 				       "its .fcopy-part is not the one that its shards began");
 	}
 	(void)permissions_set(s->root.dst, (st.st_mode & 07000) | 0700); /* it may have its own */
-	t->flush_each = flush_needs_each(t, s->root.dst);
-	t->withheld = 0700 & (t->umask | ~permissions_left(t, s->root.dst));
-	s->job.synced = !t->flush_each;
+	t->root.flush_each = flush_needs_each(t, s->root.dst);
+	t->root.withheld = 0700 & (t->umask | ~permissions_left(t, s->root.dst));
+	s->job.synced = !t->root.flush_each;
 	t->differs = false;
 	return 0;
 }
@@ -152,13 +152,13 @@ static int tree_copy(struct job *j)
 	}
 	t->report->seconds[FCOPY_PHASE_COPY] += io_now() - start;
 	tree_close(s);
-	return t->differs && (r == 0 || r == -EIO) && t->failures == 0 ? job_differs(j) : r;
+	return t->differs && (r == 0 || r == -EIO) && t->root.failures == 0 ? job_differs(j) : r;
 }
 
 static int tree_commit(struct job *j)
 {
 	struct shard_tree *s = j->owner;
-	struct root *root = &s->root;
+	struct building *root = &s->root;
 	int r = tree_open(s);
 	if (r != 0)
 		return r;
@@ -168,7 +168,7 @@ static int tree_commit(struct job *j)
 	strcpy(root->temporary, PART_DATA);
 	r = finish_tree(s);
 	tree_close(s);
-	if (r == -ENOENT && s->error.err == 0 && root->tree->failures == 0)
+	if (r == -ENOENT && s->error.err == 0 && root->tree->root.failures == 0)
 		return JOB_AGAIN; /* from the rename: another process was faster */
 	if (r == 0)
 		job_end(j);
@@ -231,10 +231,10 @@ static int tree_compare(struct shard_tree *s)
 int shard_copy_root(struct tree *t, const struct operand *from, const struct operand *to)
 {
 	struct shard_tree s;
-	t->state = TREE_SHARED;
+	t->root.state = TREE_SHARED;
 	t->differs = false;
-	t->failures = 0;
-	t->src_dev = from->place.st.st_dev;
+	t->root.failures = 0;
+	t->root.src_dev = from->place.st.st_dev;
 	t->umask = temporary_umask();
 	int r = tree_begin(&s, t, from, to);
 	if (r == 0 && !(s.top = path_top(&s)))
@@ -246,6 +246,6 @@ int shard_copy_root(struct tree *t, const struct operand *from, const struct ope
 	if (r == 0)
 		r = job_run(&s.job);
 	if (r == JOB_COMMITTED && (r = tree_compare(&s)) == 0)
-		t->committed = true;
+		t->root.committed = true;
 	return tree_end(&s, r);
 }

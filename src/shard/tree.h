@@ -14,7 +14,7 @@
 #include "tree/root.h"
 
 struct shard_tree {
-	struct root root; /* root.dst: data */
+	struct building root; /* root.dst: data */
 	struct job job;
 	struct fcopy_error error; /* of the job; other failures are reported where they happen */
 	char reason[128];

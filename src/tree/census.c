@@ -36,7 +36,7 @@ struct census {
 /* Merges and resumed copies leave files alone, whose bytes never count as copied. */
 static bool census_knows_bytes(const struct tree *t)
 {
-	return t->state != TREE_RESUMED && t->options->update == FCOPY_UPDATE_ALL;
+	return t->root.state != TREE_RESUMED && t->options->update == FCOPY_UPDATE_ALL;
 }
 
 static void census_publish(const struct census *c, bool complete)
@@ -143,7 +143,7 @@ struct census *census_start(const struct tree *t, const struct directory *root)
 		return NULL;
 	*c = (struct census){.tree = t,
 			     .src = root->src,
-			     .dev = t->src_dev,
+			     .dev = t->root.src_dev,
 			     .bytes = __atomic_load_n(&p->bytes, __ATOMIC_RELAXED),
 			     .entries = __atomic_load_n(&p->entries, __ATOMIC_RELAXED),
 			     .lock = PTHREAD_MUTEX_INITIALIZER,

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 /* A separate descriptor: the operand's may be O_PATH. */
-static int commit_flush_parent(const struct root *r)
+static int commit_flush_parent(const struct building *r)
 {
 	int fd = openat(r->to->place.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int result = fd < 0 ? -errno : io_flush_directory(fd);
@@ -38,7 +38,7 @@ static int commit_flush_parent(const struct root *r)
 
 #define WRITEBACK_MS 4096 /* the longest of the waits, each twice as long as the one before */
 
-static bool commit_waits(const struct root *r, int result)
+static bool commit_waits(const struct building *r, int result)
 {
 	return result < 0 && result != -EEXIST && result != -ENOTEMPTY && result != -ENOENT &&
 	       result != -EACCES && result != -EXDEV && !tree_stopped(r->tree) &&
@@ -46,7 +46,7 @@ static bool commit_waits(const struct root *r, int result)
 }
 
 /* Some storage renames no directory whose files it still writes back: waits for that. */
-static int commit_rename(const struct root *r, const char *to)
+static int commit_rename(const struct building *r, const char *to)
 {
 	const int parent = r->to->place.dir;
 	int result = private_rename(r->home, r->temporary, parent, to);
@@ -59,7 +59,7 @@ static int commit_rename(const struct root *r, const char *to)
 
 /* F2FS changes the modification time of a directory whose ".." changes. before: its time was that
  * of SRC, unless it could not be set. */
-static void commit_restore_time(const struct root *r, const struct stat *before)
+static void commit_restore_time(const struct building *r, const struct stat *before)
 {
 	struct stat st;
 	if (before->st_mtim.tv_sec != r->from->place.st.st_mtim.tv_sec || fstat(r->dst, &st) < 0 ||
@@ -73,7 +73,7 @@ static void commit_restore_time(const struct root *r, const struct stat *before)
 
 /* A directory that changes its parent needs w for its owner, because its ".." changes: it gets a
  * mode without w afterwards. */
-static int commit_move(const struct root *r)
+static int commit_move(const struct building *r)
 {
 	struct stat st;
 	const bool moves = r->part.fd >= 0 && fstat(r->dst, &st) == 0;
@@ -90,14 +90,14 @@ static int commit_move(const struct root *r)
 }
 
 /* The path of a name beside the destination. */
-static void commit_path(const struct root *r, const char *name, char path[PATH_MAX])
+static void commit_path(const struct building *r, const char *name, char path[PATH_MAX])
 {
 	snprintf(path + operand_directory(r->to, path), PATH_MAX - r->to->start, "%s", name);
 }
 
 /* Closes the part, if there is one; `keep`: it stays, to be resumed. Nobody may continue a part
  * that is being removed. */
-static void commit_close_part(struct root *r, bool keep)
+static void commit_close_part(struct building *r, bool keep)
 {
 	if (r->part.fd < 0 || r->receipt)
 		return;
@@ -106,17 +106,17 @@ static void commit_close_part(struct root *r, bool keep)
 	part_close(&r->part, !keep);
 }
 
-void commit_abort(struct root *r)
+void commit_abort(struct building *r)
 {
 	if (r->dst >= 0)
 		close(r->dst);
-	const bool earlier = r->tree->state == TREE_RESUMED || r->committed;
+	const bool earlier = r->tree->root.state == TREE_RESUMED || r->committed;
 	if (r->temporary[0] && !earlier)
 		unlinkat(r->home, r->temporary, AT_REMOVEDIR);
 	commit_close_part(r, earlier);
 }
 
-static void commit_remove(struct root *r)
+static void commit_remove(struct building *r)
 {
 	struct fcopy_progress *p = r->tree->options->copy.progress;
 	double start = io_now();
@@ -136,7 +136,7 @@ static void commit_remove(struct root *r)
 }
 
 /* Makes the part continuable: by its journal, its name, and what is on the disk. */
-static bool commit_keep_part(struct root *r)
+static bool commit_keep_part(struct building *r)
 {
 	/* It may have its final owner and mode already. */
 	struct stat parent = {0};
@@ -156,7 +156,7 @@ static bool commit_keep_part(struct root *r)
 }
 
 /* Keeps what was copied although entries failed. What cannot be resumed is removed. */
-static void commit_keep(struct root *r)
+static void commit_keep(struct building *r)
 {
 	if (r->part.fd >= 0 && commit_keep_part(r)) {
 		commit_path(r, r->part.public, r->tree->report->part);
@@ -168,16 +168,16 @@ static void commit_keep(struct root *r)
 
 /* With --keep-going a failure is one of an entry: it is reported and does not prevent the commit.
  */
-static int commit_set_attributes(struct root *r, struct directory *d)
+static int commit_set_attributes(struct building *r, struct directory *d)
 {
 	struct tree *t = r->tree;
 	const bool keep_going = t->options->keep_going;
 	struct worker w = {.tree = t};
-	uint64_t failures = t->failures;
+	uint64_t failures = t->root.failures;
 	if (t->options->copy.preserve)
 		directory_set_attributes(&w, d);
 	report_add(t->report, &w.sum);
-	int result = t->failures > failures ? -EIO : 0;
+	int result = t->root.failures > failures ? -EIO : 0;
 	if ((result == 0 || keep_going) && r->temporary[0] &&
 	    !(t->options->copy.preserve & FCOPY_ATTR_MODE)) {
 		int set = permissions_set(r->dst, r->mode);
@@ -189,13 +189,13 @@ static int commit_set_attributes(struct root *r, struct directory *d)
 
 /* The kernel does not report which files lost data, and reports the failure once: every file of the
  * tree can look complete and not be. */
-static int commit_fail_flush(struct root *r, const char *call, int err)
+static int commit_fail_flush(struct building *r, const char *call, int err)
 {
 	r->unsound = true;
 	return root_fail(r, call, err);
 }
 
-static int commit_flush(struct root *r)
+static int commit_flush(struct building *r)
 {
 	double start = io_now();
 	copy_tree_phase(r->tree->options->copy.progress, FCOPY_PHASE_FSYNC);
@@ -209,7 +209,7 @@ static int commit_flush(struct root *r)
 
 /* Another process was faster. If the copy is shared, the caller looks at the part again: a client
  * of NFS can have the name cached that another client has just renamed. */
-static int commit_fail_rename(const struct root *r, int err)
+static int commit_fail_rename(const struct building *r, int err)
 {
 	if (err == ENOENT && r->tree->shared)
 		return -ENOENT;
@@ -220,7 +220,7 @@ static int commit_fail_rename(const struct root *r, int err)
 }
 
 /* If somebody has moved the part away, its name may be that of another copy's part. */
-static int commit_check_part(const struct root *r)
+static int commit_check_part(const struct building *r)
 {
 	struct stat st, named;
 	if (r->part.published) {
@@ -239,7 +239,7 @@ static int commit_check_part(const struct root *r)
 	return there && st.st_dev == named.st_dev && st.st_ino == named.st_ino ? 0 : -ENOENT;
 }
 
-int commit_root(struct root *r, struct directory *d)
+int commit_root(struct building *r, struct directory *d)
 {
 	struct tree *t = r->tree;
 	const bool durable = t->options->copy.fsync || t->shared;
@@ -259,40 +259,41 @@ int commit_root(struct root *r, struct directory *d)
 		r->temporary[0] = '\0'; /* it has its name */
 	commit_close_part(r, false);
 	t->report->seconds[FCOPY_PHASE_REPLACE] += io_now() - start;
-	t->committed = true;
+	t->root.committed = true;
 	return result;
 }
 
 /* The operand's own directory is finished. A merge has no commit: with a failure, it is incomplete.
  */
-static void commit_report(const struct root *r, const struct directory *d)
+static void commit_report(const struct building *r, const struct directory *d)
 {
 	struct tree *t = r->tree;
-	if (!r->temporary[0] && t->failures > 0)
-		t->committed = false;
+	if (!r->temporary[0] && t->root.failures > 0)
+		t->root.committed = false;
 	if (d->failed)
 		return;
 	t->report->directories++;
 	report_operand_entry(t, &(struct done){.type = S_IFDIR}, r->to->path, NULL);
 }
 
-int commit_end(struct root *r, struct directory *d)
+int commit_end(struct building *r, struct directory *d)
 {
 	struct tree *t = r->tree;
 	int result = 0;
-	bool complete = t->failures == 0, goes_on = t->options->keep_going && !t->doubtful;
+	bool complete = t->root.failures == 0,
+	     goes_on = t->options->keep_going && !t->root.doubtful;
 	if ((!tree_stopped(t) && (complete || goes_on || !r->temporary[0])) || r->committed) {
 		result = commit_root(r, d);
 		if (result == 0) {
 			commit_report(r, d);
-			return t->failures == 0 ? 0 : -EIO;
+			return t->root.failures == 0 ? 0 : -EIO;
 		}
 	}
 	if (r->committed) {
 		commit_close_part(r, true);
 		return result;
 	}
-	if (tree_stopped(t) && !t->committed) {
+	if (tree_stopped(t) && !t->root.committed) {
 		if (r->part.published && !r->unsound)
 			commit_keep(r);
 		else if (r->temporary[0])

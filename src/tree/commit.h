@@ -9,11 +9,11 @@
 
 /* Sets the attributes of the complete directory, flushes and renames it. Returns 0 or -errno,
  * reported. */
-int commit_root(struct root *, struct directory *);
+int commit_root(struct building *, struct directory *);
 /* Commits, keeps or removes the directory, after the pool has ended. Returns 0 or -errno,
  * reported. */
-int commit_end(struct root *, struct directory *);
+int commit_end(struct building *, struct directory *);
 /* Nothing was copied: closes the open directory, and removes it if it is empty. */
-void commit_abort(struct root *);
+void commit_abort(struct building *);
 
 #endif

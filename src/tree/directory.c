@@ -88,7 +88,7 @@ int directory_preserve(struct worker *w, const struct entry *e, int src, int dst
 		       const struct stat *st)
 {
 	const struct fcopy_options *o = &w->tree->options->copy;
-	const bool reused = w->tree->state == TREE_RESUMED || w->tree->shared ||
+	const bool reused = w->tree->root.state == TREE_RESUMED || w->tree->shared ||
 			    w->tree->options->update;
 	struct metadata_pair pair = {.src = src,
 				     .dst = dst,
@@ -140,7 +140,7 @@ void directory_set_attributes(struct worker *w, struct directory *d)
 	const bool resumed = d->state == DIRECTORY_RESUMED;
 	bool hidden = permissions_are_hidden(t) && lost == 0;
 	mode_t mode = d->st.st_mode & 01777;
-	if (hidden || t->withheld || resumed)
+	if (hidden || t->root.withheld || resumed)
 		mode &= 01000 | permissions_left(t, d->dst);
 	/* It was created with all of S_IRWXU, so that entries could be created in it. */
 	mode_t extra = 0700 & ~mode, lacks = hidden ? mode & 01077 : 0;
@@ -210,7 +210,7 @@ static void directory_complete(struct worker *w, struct directory *d)
 	/* What was there before is no news of a mirror. */
 	const bool listed = d->state != DIRECTORY_OLD || !(dry || w->tree->options->update);
 	bool old = d->state == DIRECTORY_RESUMED; /* stale names may make the number equal */
-	bool stale = (old || w->tree->state == TREE_RESUMED) && !tree_stopped(w->tree) &&
+	bool stale = (old || w->tree->root.state == TREE_RESUMED) && !tree_stopped(w->tree) &&
 		     (old || !directory_is_exact(d));
 	if (stale)
 		prune_directory(w, d);

@@ -31,7 +31,7 @@ static bool is_cycle(const struct directory *d, const struct stat *st)
  * symlink that is followed. */
 static bool is_copy_above(const struct tree *t, const struct directory *d, const struct stat *st)
 {
-	for (; d && t->state != TREE_NEW && t->state != TREE_SHARED; d = d->parent)
+	for (; d && t->root.state != TREE_NEW && t->root.state != TREE_SHARED; d = d->parent)
 		if (d->dst_dev == st->st_dev && d->dst_ino == st->st_ino)
 			return true;
 	return false;
@@ -49,7 +49,7 @@ static int directory_create(struct worker *w, const struct entry *e, mode_t mode
 	if (mkdirat(m.dir, m.name, mode) < 0)
 		return -errno;
 	*call = "chmod";
-	if (t->withheld)
+	if (t->root.withheld)
 		r = permissions_admit_owner(m.dir, m.name);
 	if (r >= 0) {
 		*call = "open";
@@ -85,7 +85,7 @@ static int directory_make(struct worker *w, const struct entry *e, const struct 
 	int dir = e->dir->dst;
 	mode_t mode = permissions_are_hidden(t) ? 0700 : (st->st_mode & 01777) | 0700;
 	/* mkdir of an existing name waits for the directory's lock, which other shards hold. */
-	int fd = t->state != TREE_NEW && e->dir->state == DIRECTORY_OLD
+	int fd = t->root.state != TREE_NEW && e->dir->state == DIRECTORY_OLD
 		     ? directory_open(t, dir, e->as)
 		     : -1;
 	if (fd >= 0)
@@ -94,13 +94,13 @@ static int directory_make(struct worker *w, const struct entry *e, const struct 
 	*fresh = r >= 0;
 	if (r >= 0)
 		return directory_claim(w, e, r);
-	if (r == -EEXIST && t->state == TREE_RESUMED)
+	if (r == -EEXIST && t->root.state == TREE_RESUMED)
 		r = resume_make_directory(dir, e->as, mode, fresh);
-	if (r == -EEXIST && t->state == TREE_NEW)
+	if (r == -EEXIST && t->root.state == TREE_NEW)
 		return rivals_report(w, e);
 	if (r < 0 && r != -EEXIST)
 		return report_call(w, e, call, entry_dst, -r);
-	if (*fresh && t->withheld && (r = permissions_admit_owner(dir, e->as)) < 0)
+	if (*fresh && t->root.withheld && (r = permissions_admit_owner(dir, e->as)) < 0)
 		return report_call(w, e, "chmod", entry_dst, -r);
 	fd = directory_open(t, dir, e->as);
 	/* Of an interrupted attempt; never a directory that another shard has made since. */
@@ -144,9 +144,9 @@ int directory_enter(struct worker *w, const struct entry *e, int fd, const struc
 {
 	struct tree *t = w->tree;
 	bool fresh = false;
-	const bool mounted = t->options->one_file_system && st->st_dev != t->src_dev;
+	const bool mounted = t->options->one_file_system && st->st_dev != t->root.src_dev;
 	if (!mounted && (is_copy_above(t, e->dir, st) ||
-			 (st->st_dev == t->dst_dev && st->st_ino == t->dst_ino))) {
+			 (st->st_dev == t->root.dst_dev && st->st_ino == t->root.dst_ino))) {
 		close(fd);
 		tree_stop(t, EINVAL);
 		return report_refusal(w, e, entry_src, EINVAL,
@@ -166,7 +166,7 @@ int directory_enter(struct worker *w, const struct entry *e, int fd, const struc
 		return r;
 	}
 	struct stat now = {0};
-	if (dst >= 0 && t->state != TREE_NEW && fstat(dst, &now) < 0) {
+	if (dst >= 0 && t->root.state != TREE_NEW && fstat(dst, &now) < 0) {
 		r = -errno;
 		close(fd);
 		close(dst);
@@ -180,11 +180,11 @@ int directory_enter(struct worker *w, const struct entry *e, int fd, const struc
 		tree_stop(t, ENOMEM);
 		return report_call(w, e, "malloc", entry_src, ENOMEM);
 	}
-	if (dst >= 0 && t->state != TREE_NEW)
+	if (dst >= 0 && t->root.state != TREE_NEW)
 		directory_note_inode(d, &now);
-	d->state = fresh                      ? DIRECTORY_NEW
-		   : t->state == TREE_RESUMED ? DIRECTORY_RESUMED
-					      : DIRECTORY_OLD;
+	d->state = fresh                           ? DIRECTORY_NEW
+		   : t->root.state == TREE_RESUMED ? DIRECTORY_RESUMED
+						   : DIRECTORY_OLD;
 	if (d->state == DIRECTORY_OLD && dst >= 0)
 		d->was = now;
 	w->replaced = !fresh;

@@ -47,10 +47,10 @@ static int entry_open_destination(struct worker *w, const struct entry *e, const
 {
 	struct copy *c = &w->copy;
 	struct fcopy_error *error = &w->file.error;
-	if (w->tree->state == TREE_NEW || w->tree->state == TREE_SHARED) {
+	if (w->tree->root.state == TREE_NEW || w->tree->root.state == TREE_SHARED) {
 		int r = created_open(&c->dst, e->dir->dst, e->as, st->st_mode & 0777, entry_dst,
 				     error);
-		if (r != -EEXIST || w->tree->state == TREE_NEW)
+		if (r != -EEXIST || w->tree->root.state == TREE_NEW)
 			return r;
 		*error = (struct fcopy_error){0};
 		if (entry_removes_old(e, st))
@@ -100,7 +100,7 @@ static bool entry_met_rival(struct worker *w, const struct entry *e)
 	const struct fcopy_error *error = &w->file.error;
 	if (error->err != EEXIST)
 		return error->err == ENOTUNIQ;
-	if (w->tree->state == TREE_NEW)
+	if (w->tree->root.state == TREE_NEW)
 		return error->call && strcmp(error->call, "open") == 0;
 	rivals_lock(w->tree);
 	bool have = rivals_have(w->tree, e->dir->dst, e->as);
@@ -112,21 +112,21 @@ static bool entry_met_rival(struct worker *w, const struct entry *e)
 static int entry_copy_file(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	clock_gettime(CLOCK_REALTIME_COARSE, &w->opened); /* a little earlier does no harm */
-	if (w->tree->state == TREE_RESUMED && resume_is_complete(w, e, fd, st)) {
+	if (w->tree->root.state == TREE_RESUMED && resume_is_complete(w, e, fd, st)) {
 		close(fd);
 		w->sum.reused++;
 		w->sum.resumed += (uint64_t)st->st_size;
 		w->done.action = FCOPY_ACTION_UNCHANGED;
 		return 0;
 	}
-	if (w->tree->state == TREE_RESUMED && tree_stopped(w->tree)) {
+	if (w->tree->root.state == TREE_RESUMED && tree_stopped(w->tree)) {
 		close(fd);
 		return -EINTR;
 	}
 	struct copy *c = pool_start_copy(w);
 	c->no_clone = w->options.reflink <= FCOPY_WHEN_AUTO && w->refuses_clones &&
 		      w->no_clone == st->st_dev;
-	w->options.resume = w->tree->state == TREE_SINGLE && w->tree->options->copy.resume;
+	w->options.resume = w->tree->root.state == TREE_SINGLE && w->tree->options->copy.resume;
 	c->local = entry_is_exact(w, fd, st);
 	source_adopt(&c->src, fd, entry_src, st);
 	int r = entry_open_destination(w, e, st);
@@ -136,7 +136,7 @@ static int entry_copy_file(struct worker *w, const struct entry *e, int fd, cons
 		bool large = st->st_size >= LARGE_SIZE;
 		if (w->tracks)
 			w->made = identity_of(c->dst.fd);
-		if (large && w->tree->state != TREE_SINGLE)
+		if (large && w->tree->root.state != TREE_SINGLE)
 			c->idle = &w->tree->pool.idle;
 		if (large)
 			report_large(w, e);
@@ -377,7 +377,7 @@ static int entry_copy_open(struct worker *w, const struct entry *e, int fd)
 		close(fd);
 		return r;
 	}
-	if (S_ISDIR(st.st_mode) && w->tree->state == TREE_SINGLE) {
+	if (S_ISDIR(st.st_mode) && w->tree->root.state == TREE_SINGLE) {
 		close(fd);
 		return report_refusal(w, e, entry_src, EISDIR,
 				      "was replaced by a directory during the copy");
@@ -416,7 +416,7 @@ static bool entry_is_private_mount(const struct worker *w, const struct entry *e
 	const int flags = AT_NO_AUTOMOUNT | (e->follow ? 0 : AT_SYMLINK_NOFOLLOW);
 	return err == EACCES && w->tree->options->one_file_system &&
 	       statx(e->dir->src, e->name, flags, 0, &sx) == 0 &&
-	       makedev(sx.stx_dev_major, sx.stx_dev_minor) != w->tree->src_dev &&
+	       makedev(sx.stx_dev_major, sx.stx_dev_minor) != w->tree->root.src_dev &&
 	       sx.stx_attributes & STATX_ATTR_MOUNT_ROOT;
 }
 
@@ -479,9 +479,9 @@ int entry_copy(struct worker *w, const struct entry *e)
 	if (!(r == 0 && w->replaced))
 		__atomic_store_n(&e->dir->grown, true, __ATOMIC_RELAXED);
 	w->replaced = false; /* also for an entry that other names waited for */
-	if (r >= 0 && (w->tree->state == TREE_RESUMED || w->tree->options->delete_extra))
+	if (r >= 0 && (w->tree->root.state == TREE_RESUMED || w->tree->options->delete_extra))
 		__atomic_add_fetch(&e->dir->present, 1, __ATOMIC_RELAXED);
-	else if (r < 0 && r != -EINPROGRESS && w->tree->state == TREE_RESUMED &&
+	else if (r < 0 && r != -EINPROGRESS && w->tree->root.state == TREE_RESUMED &&
 		 w->tree->options->keep_going && !tree_stopped(w->tree))
 		remove_entry(e->dir->dst, e->as); /* no older copy may remain in its place */
 	const enum fcopy_action action = w->done.action;

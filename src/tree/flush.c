@@ -40,7 +40,7 @@ bool flush_needs_each(const struct tree *t, int dst)
 bool flush_all(const struct tree *t, int dst)
 {
 	struct statfs fs;
-	return t->flush_each ||
+	return t->root.flush_each ||
 	       (fstatfs(dst, &fs) == 0 && !flush_is_blind(&fs) && syncfs(dst) == 0);
 }
 
@@ -54,7 +54,7 @@ static int flush_mount(struct tree *t, struct directory *d, const char **call)
 	*call = "fstat";
 	if (fstat(d->dst, &st) < 0 || !opened_identity(t, d->parent, &above, &ino))
 		return -errno;
-	if (st.st_dev == t->dst_dev)
+	if (st.st_dev == t->root.dst_dev)
 		return 0;
 	*call = "fsync";
 	if (flush_needs_each(t, d->dst))
@@ -66,7 +66,7 @@ static int flush_mount(struct tree *t, struct directory *d, const char **call)
 int flush_directory(struct tree *t, struct directory *d, const char **call)
 {
 	*call = "fsync";
-	if (t->flush_each)
+	if (t->root.flush_each)
 		return io_flush_directory(d->dst);
 	return t->options->copy.fsync && tree_merges(t) ? flush_mount(t, d, call) : 0;
 }
@@ -82,9 +82,9 @@ static bool flush_is_overlay(int fd)
  * with ESTALE for files that were removed since they were written (Linux 6.18, writeback_cache). */
 int flush_tree(const struct tree *t, int fd, const char **call)
 {
-	*call = t->flush_each ? "fsync" : "syncfs";
-	int r = t->flush_each ? io_flush_directory(fd) : 0;
-	if (r < 0 || (t->flush_each && !flush_is_overlay(fd)))
+	*call = t->root.flush_each ? "fsync" : "syncfs";
+	int r = t->root.flush_each ? io_flush_directory(fd) : 0;
+	if (r < 0 || (t->root.flush_each && !flush_is_overlay(fd)))
 		return r;
 	*call = "syncfs";
 	return syncfs(fd) < 0 ? -errno : 0;
@@ -109,7 +109,7 @@ int flush_singles(struct tree *t, int directory, const char **call)
 	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	t->flush_each = flush_needs_each(t, fd);
+	t->root.flush_each = flush_needs_each(t, fd);
 	int r = flush_tree(t, fd, call);
 	close(fd);
 	t->report->seconds[FCOPY_PHASE_FSYNC] += io_now() - start;

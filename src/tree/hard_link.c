@@ -33,7 +33,7 @@ static bool hard_link_may_replace(struct worker *w, const struct entry *e, const
 	struct fcopy_options options = w->options;
 	options.resume = false; /* only a check: no part is opened, and no file overwritten */
 	options.in_place = FCOPY_WHEN_NEVER;
-	if (w->options.no_clobber || w->tree->state == TREE_NEW)
+	if (w->options.no_clobber || w->tree->root.state == TREE_NEW)
 		return false;
 	if (!S_ISREG(st->st_mode)) /* as special_copy */
 		return !special_is_source(e, st);
@@ -140,7 +140,7 @@ int hard_link_make(struct worker *w, const struct entry *e, const struct stat *s
 		r = hard_link_check(w, e, st, c, &o);
 	if (r == 0)
 		r = hard_link_create(&o, to, e->as, call);
-	if (r == -EEXIST && w->tree->state == TREE_RESUMED && remove_entry(to, e->as) == 0)
+	if (r == -EEXIST && w->tree->root.state == TREE_RESUMED && remove_entry(to, e->as) == 0)
 		r = hard_link_create(&o, to, e->as, call);
 	rivals_lock(w->tree);
 	if (r == -EEXIST && rivals_have(w->tree, to, e->as))

@@ -17,14 +17,14 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-static int home_fail_part(const struct root *r, int result)
+static int home_fail_part(const struct building *r, int result)
 {
 	const struct part *p = &r->part;
 	return p->reason ? root_refuse(r, -result, p->reason, p->advice)
 			 : root_fail(r, p->call, -result);
 }
 
-static int home_find(struct root *r)
+static int home_find(struct building *r)
 {
 	int result;
 	r->home = r->to->place.dir;
@@ -52,7 +52,7 @@ static int home_find(struct root *r)
  * closed to others at once; the commit restores the mode that the umask and default ACLs left.
  * setgid stays: new files get the directory's group from it. By its lock another copy sees that the
  * tree is in use. */
-static void home_close_to_others(const struct root *r, mode_t mode)
+static void home_close_to_others(const struct building *r, mode_t mode)
 {
 	const mode_t closed = r->part.fd >= 0 ? mode & 07777 : mode & 07000;
 	if (r->part.fd < 0)
@@ -61,7 +61,7 @@ static void home_close_to_others(const struct root *r, mode_t mode)
 }
 
 /* With --resume the part is visible from the start, so that the next run finds it after a kill. */
-static int home_publish(struct root *r)
+static int home_publish(struct building *r)
 {
 	int result = part_describe(&r->part, r->to->place.name, &r->from->place.st,
 				   r->record.options, r->dst, r->mode);
@@ -73,7 +73,7 @@ static int home_publish(struct root *r)
 	return result < 0 ? home_fail_part(r, result) : 0;
 }
 
-static int home_create(struct root *r)
+static int home_create(struct building *r)
 {
 	struct stat st;
 	const mode_t mode = r->from->place.st.st_mode;
@@ -109,7 +109,7 @@ static int home_create(struct root *r)
 
 /* The journal counts for this source only. An inode number is no proof in another boot, or on FUSE:
  * then every file is copied again. */
-static void home_check_source(struct root *r)
+static void home_check_source(struct building *r)
 {
 	const struct journal_fact *source = &r->part.journal.source;
 	if (source->source.inode != r->from->place.st.st_ino)
@@ -117,7 +117,7 @@ static void home_check_source(struct root *r)
 }
 
 /* Continues the open part. Its directory may have its final owner and mode already. */
-static int home_continue(struct root *r)
+static int home_continue(struct building *r)
 {
 	struct part *p = &r->part;
 	struct stat st = {0};
@@ -143,11 +143,11 @@ static int home_continue(struct root *r)
 	r->home = p->fd;
 	strcpy(r->temporary, PART_DATA);
 	r->mode = temporary_mode(r->to->place.dir, mode & 01777) | (st.st_mode & S_ISGID);
-	r->tree->state = TREE_RESUMED;
+	r->tree->root.state = TREE_RESUMED;
 	return 0;
 }
 
-int home_open(struct root *r)
+int home_open(struct building *r)
 {
 	const struct fcopy_options *options = &r->tree->options->copy;
 	int result = options->resume ? part_open(&r->part, r->to->place.name, options->cancel)
@@ -176,7 +176,7 @@ int home_open(struct root *r)
 	return home_create(r);
 }
 
-int home_open_committed(struct root *r, const struct stat *dst)
+int home_open_committed(struct building *r, const struct stat *dst)
 {
 	struct stat st;
 	const volatile int *cancel = r->tree->options->copy.cancel;

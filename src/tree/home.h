@@ -8,10 +8,10 @@
 #include "root.h"
 
 /* Creates the new tree, or opens the one that an earlier run began. */
-int home_open(struct root *);
+int home_open(struct building *);
 /* The same with --resume for a destination that exists, with this stat: the tree of an earlier run
  * that was killed after it renamed the tree. HOME_EXISTS: its part shows nothing of the kind. */
 #define HOME_EXISTS 1
-int home_open_committed(struct root *, const struct stat *);
+int home_open_committed(struct building *, const struct stat *);
 
 #endif

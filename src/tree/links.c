@@ -212,7 +212,7 @@ static enum link_state links_use(struct worker *w, const struct entry *e, const 
 	if (r == 0) {
 		w->sum.hard_links++;
 		/* An earlier run may have begun with this name of the inode. */
-		if (w->tree->state == TREE_SINGLE && w->tree->options->copy.resume)
+		if (w->tree->root.state == TREE_SINGLE && w->tree->options->copy.resume)
 			part_remove(e->dir->dst, e->as);
 		return LINK_MADE;
 	}

@@ -175,7 +175,7 @@ static const char *mirror_check(struct worker *w, struct directory *root, char *
 	const uint64_t *max = t->options->max_delete;
 	struct name_list src;
 	const char *call;
-	if (__atomic_load_n(&t->failures, __ATOMIC_RELAXED) > 0 || w->sum.failed > 0)
+	if (__atomic_load_n(&t->root.failures, __ATOMIC_RELAXED) > 0 || w->sum.failed > 0)
 		return "nothing is removed, because entries failed";
 	if (!max) {
 		bool empty = names_read(root->src, &src, &call) < 0 || src.count == 0;

@@ -131,8 +131,8 @@ int directory_open(const struct tree *t, int parent, const char *name)
 	const struct fcopy_options *o = &t->options->copy;
 	const int flags = O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 	int fd = openat(parent, name, O_RDONLY | flags);
-	if (fd >= 0 || errno != EACCES || o->preserve || o->fsync || t->state == TREE_RESUMED ||
-	    t->shared)
+	if (fd >= 0 || errno != EACCES || o->preserve || o->fsync ||
+	    t->root.state == TREE_RESUMED || t->shared)
 		return fd;
 	return faccessat(parent, name, X_OK, AT_EACCESS) < 0 ? -1
 							     : openat(parent, name, O_PATH | flags);

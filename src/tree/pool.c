@@ -141,11 +141,11 @@ static void pool_set_options(struct worker *w)
 	o->shard = (struct fcopy_shard){0}; /* of the tree, not of a file */
 	if (t->shared)
 		o->force = o->strict = true; /* an existing file is of an earlier attempt */
-	if (t->state != TREE_SINGLE)
+	if (t->root.state != TREE_SINGLE)
 		o->threads = 1; /* the pool's threads copy several files at once instead */
 	/* A new tree is flushed as a whole, but only what is on the disk can be read back. */
-	o->fsync = o->verify || t->flush_each ||
-		   (o->fsync && t->state != TREE_NEW && t->state != TREE_SHARED);
+	o->fsync = o->verify || t->root.flush_each ||
+		   (o->fsync && t->root.state != TREE_NEW && t->root.state != TREE_SHARED);
 	o->notify = report_event;
 	o->user = w;
 }

@@ -67,22 +67,22 @@ static int take_names(struct stale *s, int open, void (*take)(struct stale *, co
 void prune_directory(struct worker *w, struct directory *d)
 {
 	/* With one_file_system, nothing below a mount point is copied. */
-	bool mounted = w->tree->options->one_file_system && d->st.st_dev != w->tree->src_dev;
+	bool mounted = w->tree->options->one_file_system && d->st.st_dev != w->tree->root.src_dev;
 	struct stale s = {.w = w, .d = d, .src = mounted ? -1 : d->src};
 	const struct entry e = {.dir = d, .name = "", .as = ""};
 	/* Then nobody knows which copies of an earlier run are old: not even --keep-going may
 	 * commit them. */
 	if (d->names == NAMES_LOST && d->state == DIRECTORY_RESUMED && !mounted) {
-		__atomic_store_n(&w->tree->doubtful, true, __ATOMIC_RELAXED);
+		__atomic_store_n(&w->tree->root.doubtful, true, __ATOMIC_RELAXED);
 		return;
 	}
 	int r = take_names(&s, d->dst, count_listed);
 	/* No entry failed, so the source has got a name since it was read: that copy is old. */
-	if (r == 0 && w->tree->state == TREE_RESUMED && s.kept > d->present &&
-	    __atomic_load_n(&w->tree->failures, __ATOMIC_RELAXED) == 0) {
+	if (r == 0 && w->tree->root.state == TREE_RESUMED && s.kept > d->present &&
+	    __atomic_load_n(&w->tree->root.failures, __ATOMIC_RELAXED) == 0) {
 		report_refusal(w, &e, entry_src, EBUSY,
 			       "got an entry during the copy of which the part has an old copy");
-		__atomic_store_n(&w->tree->doubtful, true, __ATOMIC_RELAXED);
+		__atomic_store_n(&w->tree->root.doubtful, true, __ATOMIC_RELAXED);
 	}
 	if (r == 0 && s.kept == s.listed && s.listed >= d->present)
 		return;

@@ -40,7 +40,7 @@ static struct fcopy_error report_paths(const struct tree *t, const struct entry 
 	if (whole.advice == FCOPY_ADVICE_IN_PLACE_OR_FORCE && whole.err == EMLINK)
 		whole.advice = FCOPY_ADVICE_FORCE;
 	else if (whole.advice == FCOPY_ADVICE_FLUSH &&
-		 t->state == TREE_RESUMED) /* it is in the part */
+		 t->root.state == TREE_RESUMED) /* it is in the part */
 		whole.advice = FCOPY_ADVICE_NONE;
 	else if (whole.err == EMFILE && whole.advice == FCOPY_ADVICE_NONE)
 		whole.advice = FCOPY_ADVICE_DESCRIPTORS;
@@ -75,7 +75,7 @@ void report_operand(struct tree *t, const struct fcopy_error *error)
 	t->report->failed++;
 	report_notify(t, &(struct fcopy_event){.kind = FCOPY_EVENT_FAILED, .error = error});
 	report_operand_entry(t, NULL, t->report->dst[0] ? t->report->dst : NULL, error);
-	t->landed |= error->advice == FCOPY_ADVICE_FLUSH;
+	t->root.landed |= error->advice == FCOPY_ADVICE_FLUSH;
 	pthread_mutex_unlock(&t->lock);
 }
 
@@ -163,10 +163,10 @@ void report_failure(struct worker *w, const struct entry *e, const struct fcopy_
 	struct fcopy_error whole = report_paths(t, e, error, path);
 	bool counted = is_counted(w, e);
 	w->sum.failed += !counted;
-	__atomic_add_fetch(&t->failures, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&t->root.failures, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&t->lock);
 	report_first(t->report, &whole);
-	t->landed |= t->state == TREE_SINGLE && error->advice == FCOPY_ADVICE_FLUSH;
+	t->root.landed |= t->root.state == TREE_SINGLE && error->advice == FCOPY_ADVICE_FLUSH;
 	report_notify(t, &(struct fcopy_event){.kind = FCOPY_EVENT_FAILED, .error = &whole});
 	if (!counted)
 		report_failed_entry(w, e, &whole);

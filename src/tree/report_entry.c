@@ -72,7 +72,7 @@ struct entry_paths {
 
 static struct entry_paths make_paths(const struct tree *t, const struct entry *e)
 {
-	return (struct entry_paths){t->state == TREE_SINGLE ? NULL : path_below(e, e->name),
+	return (struct entry_paths){t->root.state == TREE_SINGLE ? NULL : path_below(e, e->name),
 				    path_of_copy(e)};
 }
 
@@ -81,7 +81,7 @@ static void send_entry(struct tree *t, struct entry_paths p, const struct done *
 		       const struct fcopy_error *error)
 {
 	const struct fcopy_entry entry = {.action = error ? FCOPY_ACTION_FAILED : done->action,
-					  .operand = t->source,
+					  .operand = t->root.source,
 					  .path = p.path && p.path[0] ? p.path : NULL,
 					  .dst = p.dst,
 					  .type = done->type,
@@ -139,7 +139,7 @@ void report_operand_entry(struct tree *t, const struct done *done, const char *d
 			  const struct fcopy_error *error)
 {
 	const struct fcopy_entry entry = {.action = error ? FCOPY_ACTION_FAILED : done->action,
-					  .operand = t->source,
+					  .operand = t->root.source,
 					  .dst = dst,
 					  .type = done ? done->type : 0,
 					  .bytes = done ? done->bytes : 0,
@@ -164,10 +164,10 @@ static enum fcopy_state operand_state(const struct tree *t, const char *part)
 	size_t n = strlen(part), suffix = sizeof(PART_SUFFIX) - 1;
 	if (t->options->dry_run)
 		return FCOPY_STATE_UNCHANGED;
-	if (t->committed || t->landed)
-		return t->failures > 0 && !t->landed ? FCOPY_STATE_INCOMPLETE
-						     : FCOPY_STATE_COMPLETE;
-	if (t->state == TREE_MERGED || t->in_place)
+	if (t->root.committed || t->root.landed)
+		return t->root.failures > 0 && !t->root.landed ? FCOPY_STATE_INCOMPLETE
+							       : FCOPY_STATE_COMPLETE;
+	if (t->root.state == TREE_MERGED || t->root.in_place)
 		return FCOPY_STATE_INCOMPLETE;
 	return n > suffix && strcmp(part + n - suffix, PART_SUFFIX) == 0 ? FCOPY_STATE_PART
 									 : FCOPY_STATE_UNCHANGED;
@@ -178,23 +178,21 @@ void report_operand_begin(struct tree *t, const char *src, struct fcopy_tree_rep
 	struct fcopy_tree_report *r = t->report;
 	*before = *r;
 	r->dst[0] = r->part[0] = '\0';
-	t->source = src;
-	t->failures = 0;
-	t->state = TREE_NEW;
-	t->committed = t->in_place = t->landed = t->existed = false;
+	t->root = (struct root){.source = src};
 }
 
 void report_operand_end(struct tree *t, size_t index, const struct fcopy_tree_report *before)
 {
 	struct fcopy_tree_report *r = t->report;
 	const struct fcopy_operand o = {.index = index,
-					.src = t->source,
+					.src = t->root.source,
 					.dst = r->dst[0] ? r->dst : NULL,
 					.part = r->part[0] ? r->part : NULL,
 					.state = operand_state(t, r->part),
-					.committed = t->committed,
-					.merged = t->state == TREE_MERGED && !t->options->dry_run,
-					.existed = t->existed,
+					.committed = t->root.committed,
+					.merged = t->root.state == TREE_MERGED &&
+						  !t->options->dry_run,
+					.existed = t->root.existed,
 					.part_is_tree = t->operand[index].kind == OPERAND_DIRECTORY,
 					.files = r->files - before->files,
 					.directories = r->directories - before->directories,
@@ -214,5 +212,5 @@ void report_operand_end(struct tree *t, size_t index, const struct fcopy_tree_re
 		report_notify(t, &(struct fcopy_event){.kind = FCOPY_EVENT_OPERAND, .operand = &o});
 	if (!r->part[0])
 		strcpy(r->part, before->part);
-	t->source = NULL;
+	t->root.source = NULL;
 }

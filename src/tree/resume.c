@@ -55,7 +55,7 @@ bool resume_has_same_bytes(struct worker *w, const struct entry *e, int fd, cons
  * ignores fsync(2) otherwise (cifs_strict_fsync in fs/smb/client/file.c). */
 static bool resume_flush(const struct worker *w, const struct entry *e)
 {
-	if (!w->tree->flush_each)
+	if (!w->tree->root.flush_each)
 		return true;
 	int dst = openat(e->dir->dst, e->as, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	bool flushed = dst >= 0 && fsync(dst) == 0;

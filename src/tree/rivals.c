@@ -132,7 +132,7 @@ static int check_target(struct worker *w, const struct entry *e, const struct st
 		r = inodes_has(t->sources, old) ? 1 : is_below_source(t, dir);
 	while (root->parent)
 		root = root->parent;
-	if (r == 0 && t->state != TREE_SINGLE && root->src >= 0)
+	if (r == 0 && t->root.state != TREE_SINGLE && root->src >= 0)
 		r = inside_by_mount(root->src, dir, t->options->one_file_system);
 	if (r < 0 && r != -EACCES) /* a process that may not search there cannot have read it */
 		return error_call(error, "open", entry_dst, -r);
@@ -259,7 +259,7 @@ int rivals_report(struct worker *w, const struct entry *e)
 	struct search s = {.e = e};
 	struct fcopy_error error;
 	char path[PATH_MAX];
-	if (w->tree->state != TREE_SINGLE) {
+	if (w->tree->root.state != TREE_SINGLE) {
 		rivals_lock(w->tree); /* no name gets another inode until the unlock */
 		if (!stat_both(e, e->name, &s.src, &s.dst))
 			s.dst.st_nlink = 0;

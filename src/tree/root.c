@@ -54,7 +54,7 @@ static int root_is_below(int fd, const struct stat *top, const char **call)
 	return result;
 }
 
-int root_check_inside(const struct root *r, int dir)
+int root_check_inside(const struct building *r, int dir)
 {
 	const bool one = r->tree->options->one_file_system;
 	struct stat st;
@@ -70,7 +70,7 @@ int root_check_inside(const struct root *r, int dir)
 	return result == -EACCES || result == 0 ? 0 : root_fail(r, call, -result);
 }
 
-int root_check_part_source(const struct root *r)
+int root_check_part_source(const struct building *r)
 {
 	const int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
 	struct part p;
@@ -99,7 +99,7 @@ int root_check_part_source(const struct root *r)
 }
 
 /* In an append-only directory a temporary name could be neither renamed nor removed. */
-static int root_check_parent(const struct root *r)
+static int root_check_parent(const struct building *r)
 {
 	struct statx sx;
 	if (statx(r->to->place.dir, "", AT_EMPTY_PATH, STATX_MODE, &sx) < 0 ||
@@ -110,7 +110,7 @@ static int root_check_parent(const struct root *r)
 }
 
 /* Refuses a DST.fcopy-part of an earlier copy, unless it is to be resumed. */
-static int root_check_part(struct root *r)
+static int root_check_part(struct building *r)
 {
 	int result = root_check_part_source(r);
 	if (result < 0 || r->tree->options->copy.resume || !part_exists(&r->part) ||
@@ -121,7 +121,7 @@ static int root_check_part(struct root *r)
 
 /* With --inplace, or where directories cannot be renamed, the tree is built under its final name.
  * What is left of an unfinished one could not be resumed. */
-static int root_check_storage(struct root *r)
+static int root_check_storage(struct building *r)
 {
 	struct tree *t = r->tree;
 	const bool always = in_place_always(&t->options->copy);
@@ -144,7 +144,7 @@ static int root_check_storage(struct root *r)
 }
 
 /* Copies what is in the directory. */
-static void root_walk(struct root *r, struct directory *d)
+static void root_walk(struct building *r, struct directory *d)
 {
 	struct tree *t = r->tree;
 	const bool merges = r->dst >= 0 && !r->temporary[0];
@@ -153,7 +153,7 @@ static void root_walk(struct root *r, struct directory *d)
 	if (link_dest_open(t, r->dst >= 0 ? r->dst : r->to->place.dir, &d->link) == 0)
 		walk_tree(t, d);
 	else
-		t->failures++;
+		t->root.failures++;
 	if (d->link >= 0)
 		close(d->link);
 	walk_report_missing(t, d);
@@ -162,7 +162,7 @@ static void root_walk(struct root *r, struct directory *d)
 }
 
 /* Walks as a copy does, and changes nothing. A directory that DST lacks has the descriptor -1. */
-static int root_rehearse(struct root *r)
+static int root_rehearse(struct building *r)
 {
 	struct tree *t = r->tree;
 	const struct operand *from = r->from, *to = r->to;
@@ -173,28 +173,28 @@ static int root_rehearse(struct root *r)
 			close(r->dst);
 		return root_fail(r, "malloc", ENOMEM);
 	}
-	t->state = r->dst >= 0 ? TREE_MERGED : TREE_NEW;
-	t->failures = 0;
-	t->src_dev = from->place.st.st_dev;
+	t->root.state = r->dst >= 0 ? TREE_MERGED : TREE_NEW;
+	t->root.failures = 0;
+	t->root.src_dev = from->place.st.st_dev;
 	if (r->dst >= 0)
 		(void)!fstat(r->dst, &st);
-	t->dst_dev = st.st_dev;
-	t->dst_ino = st.st_ino;
+	t->root.dst_dev = st.st_dev;
+	t->root.dst_ino = st.st_ino;
 	d->src_path = from->path;
 	d->dst_path = to->path;
 	d->state = r->dst < 0 ? DIRECTORY_NEW : DIRECTORY_OLD;
 	t->report->directories += r->dst < 0;
 	root_walk(r, d);
 	directory_unref(d);
-	t->committed = t->failures == 0 && !tree_stopped(t);
-	return t->committed ? 0 : -EIO;
+	t->root.committed = t->root.failures == 0 && !tree_stopped(t);
+	return t->root.committed ? 0 : -EIO;
 }
 
 /* Is DST, which exists, the complete copy of SRC? If an earlier run of the command was killed after
  * it had removed its part, nothing else shows that it was complete. Compares, and changes nothing.
  * Returns ROOT_COMPLETE or -errno, reported. */
 #define ROOT_COMPLETE 1
-static int root_check_complete(struct root *r)
+static int root_check_complete(struct building *r)
 {
 	struct tree *t = r->tree;
 	const struct fcopy_tree_options *o = t->options;
@@ -217,8 +217,8 @@ static int root_check_complete(struct root *r)
 		    0;
 	t->options = o;
 	t->report = report;
-	t->committed = false;
-	t->state = TREE_NEW;
+	t->root.committed = false;
+	t->root.state = TREE_NEW;
 	t->stop = stop;
 	int result = complete && o->copy.fsync ? flush_tree(t, dst, &call) : 0;
 	if (dst >= 0)
@@ -233,11 +233,11 @@ static int root_check_complete(struct root *r)
 				   "directory, or leave out --resume to merge",
 				   FCOPY_ADVICE_USAGE);
 	report->unchanged += found.unchanged;
-	t->committed = true;
+	t->root.committed = true;
 	return ROOT_COMPLETE;
 }
 
-static int root_open(struct root *r)
+static int root_open(struct building *r)
 {
 	const struct place *place = &r->to->place;
 	const struct stat *st = &place->st;
@@ -301,16 +301,16 @@ static uint64_t root_options(const struct tree *t)
 }
 
 /* What is copied below the open directory. Takes it: *d holds it. */
-static int root_begin(struct root *r, struct directory **d)
+static int root_begin(struct building *r, struct directory **d)
 {
 	struct tree *t = r->tree;
 	struct stat st, parent;
-	const bool merges = !r->temporary[0], resumes = t->state == TREE_RESUMED;
-	t->doubtful = false;
-	t->flush_each = flush_needs_each(t, r->dst);
-	t->failures = 0;
-	t->src_dev = r->from->place.st.st_dev;
-	t->withheld = 0700 & (t->umask | ~permissions_left(t, r->dst));
+	const bool merges = !r->temporary[0], resumes = t->root.state == TREE_RESUMED;
+	t->root.doubtful = false;
+	t->root.flush_each = flush_needs_each(t, r->dst);
+	t->root.failures = 0;
+	t->root.src_dev = r->from->place.st.st_dev;
+	t->root.withheld = 0700 & (t->umask | ~permissions_left(t, r->dst));
 	*d = directory_new(NULL, "", r->from->fd, r->dst, &r->from->place.st);
 	if (!*d || fstat(r->dst, &st) < 0) {
 		int result = *d ? root_fail(r, "fstat", errno) : root_fail(r, "malloc", ENOMEM);
@@ -318,8 +318,8 @@ static int root_begin(struct root *r, struct directory **d)
 		*d = NULL;
 		return result;
 	}
-	t->dst_dev = st.st_dev;
-	t->dst_ino = st.st_ino;
+	t->root.dst_dev = st.st_dev;
+	t->root.dst_ino = st.st_ino;
 	directory_note_inode(*d, &st);
 	if (!merges && !resumes && t->several) /* a later operand may link to what is in it */
 		(*d)->sharing = fstat(r->to->place.dir, &parent) < 0 || private_is_shared(&parent)
@@ -330,13 +330,13 @@ static int root_begin(struct root *r, struct directory **d)
 	(*d)->state = resumes ? DIRECTORY_RESUMED : merges ? DIRECTORY_OLD : DIRECTORY_NEW;
 	(*d)->was = st;
 	if (merges)
-		t->state = TREE_MERGED;
+		t->root.state = TREE_MERGED;
 	return 0;
 }
 
 int root_copy(struct tree *t, const struct operand *from, const struct operand *to)
 {
-	struct root r = {.tree = t, .from = from, .to = to, .home = to->place.dir};
+	struct building r = {.tree = t, .from = from, .to = to, .home = to->place.dir};
 	struct directory *d = NULL;
 	part_init(&r.part, to->place.dir, to->place.name);
 	t->umask = temporary_umask();
@@ -356,8 +356,8 @@ int root_copy(struct tree *t, const struct operand *from, const struct operand *
 		commit_abort(&r);
 		return result;
 	}
-	t->fixed_modes = t->state == TREE_MERGED && t->options->copy.preserve &&
-			 !storage_can(&t->storage, r.dst, STORAGE_CHANGES_MODES);
+	t->root.fixed_modes = t->root.state == TREE_MERGED && t->options->copy.preserve &&
+			      !storage_can(&t->storage, r.dst, STORAGE_CHANGES_MODES);
 	double start = io_now();
 	t->record = r.part.fd >= 0 && !r.committed ? &r.record : NULL;
 	if (!r.committed)

@@ -8,7 +8,7 @@
 #include "report.h"
 #include "resume.h"
 
-struct root {
+struct building {
 	struct tree *tree;
 	const struct operand *from, *to; /* from->fd: the open source */
 	struct part part;                /* in which a new tree is built; fd -1: none */
@@ -24,21 +24,21 @@ struct root {
 };
 
 /* Report a failure of this operand, and return -err. */
-static inline int root_fail(const struct root *r, const char *call, int err)
+static inline int root_fail(const struct building *r, const char *call, int err)
 {
 	return tree_fail(r->tree, call, r->to->path, err);
 }
 
-static inline int root_refuse(const struct root *r, int err, const char *reason,
+static inline int root_refuse(const struct building *r, int err, const char *reason,
 			      enum fcopy_advice advice)
 {
 	return tree_refuse(r->tree, r->to->path, err, reason, advice);
 }
 
 /* Is the directory inside the source? Then refuses the operand. */
-int root_check_inside(const struct root *, int dir);
+int root_check_inside(const struct building *, int dir);
 /* Refuses the operand if its DST.fcopy-part is the source, contains the source or is inside it: the
  * part is pruned and renamed. */
-int root_check_part_source(const struct root *);
+int root_check_part_source(const struct building *);
 
 #endif

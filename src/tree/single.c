@@ -67,20 +67,20 @@ int single_copy(struct tree *t, const struct operand *src, const struct operand 
 	int r = single_open(t, src, to);
 	if (r < 0)
 		return r;
-	t->state = TREE_SINGLE;
+	t->root.state = TREE_SINGLE;
 	walk_entry(t, &(struct entry){.dir = t->singles,
 				      .name = src->place.name,
 				      .as = to->place.name,
 				      .follow = src->follow});
-	t->state = TREE_NEW;
+	t->root.state = TREE_NEW;
 	if (report->vanished > vanished)
 		tree_fail(t, "open", src->path, ENOENT);
 	t->unflushed |= count_unflushed(report) > unflushed;
 	/* A signal that came after the commit has nothing left to stop. */
-	t->committed = report->failed == failed && count_finished(report) > finished;
+	t->root.committed = report->failed == failed && count_finished(report) > finished;
 	close(t->singles->src);
 	t->singles->src = -1;
-	return t->committed ? 0 : -EIO;
+	return t->root.committed ? 0 : -EIO;
 }
 
 /* A stream, or a device whose bytes are wanted. Only one SRC, or DST, can be one. */
@@ -117,13 +117,13 @@ int single_copy_stream(struct tree *t, const struct operand *src)
 	for (int i = 0; i < FCOPY_PHASES; i++)
 		t->report->seconds[i] += one.seconds[i];
 	t->report->files += r == 0 && !one.skipped;
-	t->existed = one.existed;
+	t->root.existed = one.existed;
 	if (one.atomic) /* only such a DST is unchanged after a failure */
 		strcpy(t->report->dst, one.dst);
 	if (one.part_kept && !part_make_path(t->report->part, one.dst))
 		t->report->part[0] = '\0';
-	t->committed = r == 0 && (!t->shared || one.committed);
-	t->in_place = r < 0 && (one.in_place || (!one.atomic && one.bytes > 0));
+	t->root.committed = r == 0 && (!t->shared || one.committed);
+	t->root.in_place = r < 0 && (one.in_place || (!one.atomic && one.bytes > 0));
 	report_add_steps(t->report, one.step, one.steps);
 	if (r < 0)
 		report_operand(t, &one.error);

@@ -262,7 +262,7 @@ static int special_place(struct worker *w, const struct entry *e, const struct m
 {
 	struct tree *t = w->tree;
 	int r = special_make(w, e, m, st, false, call);
-	if (r == -EEXIST && t->state == TREE_NEW)
+	if (r == -EEXIST && t->root.state == TREE_NEW)
 		return -ENOTUNIQ;
 	if (r == -EEXIST && w->options.no_clobber)
 		return rivals_have(t, e->dir->dst, e->as) ? -ENOTUNIQ : r;
@@ -270,7 +270,7 @@ static int special_place(struct worker *w, const struct entry *e, const struct m
 		return 0;
 	if (r == -EEXIST && special_is_source(e, st))
 		return r;
-	if (r == -EEXIST && t->state == TREE_RESUMED && remove_entry(e->dir->dst, e->as) == 0)
+	if (r == -EEXIST && t->root.state == TREE_RESUMED && remove_entry(e->dir->dst, e->as) == 0)
 		r = special_make(w, e, m, st, false, call);
 	if (r == -EEXIST && rivals_claim(t, e->dir->dst, e->as) < 0)
 		return -ENOTUNIQ;

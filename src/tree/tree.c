@@ -53,7 +53,7 @@ static bool was_made(const struct tree *t, const struct operand *src, const stru
 static void note_made(struct tree *t, const struct operand *to)
 {
 	struct stat st;
-	if (t->several && t->committed &&
+	if (t->several && t->root.committed &&
 	    fstatat(to->place.dir, to->place.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    inodes_add(t->made, &st) < 0)
 		tree_stop(t, ENOMEM);
@@ -174,7 +174,7 @@ static int copy_operand(struct tree *t, struct operand *src)
 		return r;
 	}
 	strcpy(t->report->dst, to.path);
-	t->existed = to.place.exists;
+	t->root.existed = to.place.exists;
 	const mode_t mode = src->place.st.st_mode;
 	if (!t->options->copy.resume)
 		warn_about_stale(t, to.place.dir, mode);
@@ -223,7 +223,7 @@ static void copy_sources(struct tree *t, const char *dst)
 		copy_tree_phase(t->options->copy.progress, FCOPY_PHASE_COPY);
 		t->last = done + 1 == n;
 		copy_operand_timed(t, &t->operand[done]);
-		report->committed &= t->committed;
+		report->committed &= t->root.committed;
 		report_operand_end(t, done, &before);
 	}
 	report->committed &= done == n;

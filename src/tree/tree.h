@@ -220,6 +220,25 @@ enum tree_state {
 	TREE_SINGLE   /* no directory: a file may have threads, and be resumed */
 };
 
+/* One operand: what its copy becomes, and what is known of both. report_operand_begin() clears it.
+ */
+struct root {
+	const char *source; /* this SRC; NULL: none is at work */
+	enum tree_state state;
+	uint64_t failures; /* of entries; atomic */
+	bool doubtful;     /* RESUMED: it may hold old copies of what the source lacks; atomic */
+	bool committed;
+	bool existed;     /* DST was there */
+	bool in_place;    /* DST was written in place, and may be incomplete */
+	bool landed;      /* DST is complete, but a flush after that failed */
+	bool flush_each;  /* durable, but syncfs(2) does not suffice: flush every entry */
+	bool fixed_modes; /* chmod has no effect in DST: directories get their mode at once */
+	dev_t src_dev;    /* of the source */
+	dev_t dst_dev;    /* the directory that is created or merged into ... */
+	ino_t dst_ino;    /* ... and its inode */
+	mode_t withheld;  /* of S_IRWXU, from new directories */
+};
+
 /* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the members are grouped by subject */
 struct tree {
 	const struct fcopy_tree_options *options;
@@ -228,30 +247,19 @@ struct tree {
 	struct io io; /* the cancel flag */
 	struct monitor monitor;
 	unsigned threads;
-	pthread_mutex_t lock;  /* of report->error and of notify */
-	int stop;              /* -errno: no entry is started any more; atomic */
-	uint64_t failures;     /* of this operand; atomic */
-	enum tree_state state; /* of this operand */
-	bool doubtful;      /* RESUMED: it may hold old copies of what the source lacks; atomic */
-	bool last;          /* the last operand */
-	bool several;       /* several operands: an entry may be found twice */
-	bool flush_each;    /* durable, but syncfs(2) does not suffice: flush every entry */
-	bool committed;     /* this operand */
-	bool existed;       /* this operand: DST was there */
-	bool in_place;      /* this operand: DST was written in place, and may be incomplete */
-	bool landed;        /* this operand: DST is complete, but a flush after that failed */
-	const char *source; /* this SRC, or NULL */
-	bool unflushed;     /* a single operand made a link or a special file */
+	pthread_mutex_t lock;             /* of report->error and of notify */
+	int stop;                         /* -errno: no entry is started any more; atomic */
+	struct root root;                 /* the operand at work */
+	bool last;                        /* the last operand */
+	bool several;                     /* several operands: an entry may be found twice */
+	bool unflushed;                   /* a single operand made a link or a special file */
 	const struct shared_copy *shared; /* NULL: one process makes the copy */
 	void *sharing;                    /* its state */
 	bool lists;                       /* the walk copies nothing */
 	bool differs;                     /* an entry is not what was listed; atomic */
-	ino_t dst_ino;                    /* the directory that is created or merged into */
-	dev_t dst_dev, src_dev;           /* src_dev: of the operand */
-	mode_t umask, withheld;           /* withheld: of S_IRWXU, from new directories */
-	bool probed, searched;            /* for O_TMPFILE, and for what killed copies left */
-	bool exposed;                     /* report_not_private() has reported it; under the lock */
-	bool fixed_modes;       /* chmod has no effect in DST: directories get their mode at once */
+	mode_t umask;
+	bool probed, searched;  /* for O_TMPFILE, and for what killed copies left */
+	bool exposed;           /* report_not_private() has reported it; under the lock */
 	struct storage storage; /* what the file systems of DST can rename */
 	struct links *links;
 	struct operand *operand, destination;
@@ -272,7 +280,7 @@ struct tree {
 /* Are entries made where other users may see and exchange them? */
 static inline bool tree_merges(const struct tree *t)
 {
-	return t->state == TREE_MERGED || t->state == TREE_SINGLE;
+	return t->root.state == TREE_MERGED || t->root.state == TREE_SINGLE;
 }
 
 /* root.c: copies the directory that is open as from->fd, with its stat, to `to`. Returns 0, or
