@@ -31,6 +31,50 @@ exchanges() {
 		"resume openat enter home/dst.fcopy-part* 1 root-dir"
 }
 
+# While the copy reads s/x/a/…/leaf, x is closed for want of descriptors, and x and x/a are moved away.
+@test "a directory that was closed, and exchanged before it is opened again, is neither read nor written" {
+	local kind a=x/a/$(seq -s / 30)
+	need python3
+	need_strace
+	[[ $(uname -m) =~ ^(x86_64|aarch64)$ ]] || skip "stops.py knows the calls of x86-64 and arm64"
+	cat >exchange.py <<-'END'
+		import os, shutil, sys
+		sys.path.insert(0, sys.argv[1])
+		import stops
+		fcopy, kind, side = sys.argv[2:5]
+		moved = []
+		def is_open(path, pid):
+		    fds = "/proc/%d/fd/" % pid
+		    return path in [os.readlink(fds + fd) for fd in os.listdir(fds)]
+		def exchange(call, moment):
+		    at = os.path.join(os.getcwd(), side, "x")
+		    if moved or not any(path.endswith("/leaf") for path in call.paths()):
+		        return
+		    moved.append(not is_open(at, call.pid))
+		    os.rename(at + "/a", at + "/../a-away")
+		    os.rename(at, at + "-away")
+		    if kind == "again": # the file system may use the inode number again
+		        shutil.rmtree(at + "-away")
+		    if kind == "symlink":
+		        os.symlink(os.getcwd() + "/outside", at)
+		    else:
+		        os.mkdir(at)
+		status = stops.run(["/bin/sh", "-c", 'ulimit -n 24; exec "$0" -r -j1 -T s d', fcopy],
+		                   exchange, os.getcwd(), os.getcwd() + "/err")
+		sys.exit(0 if status == 1 and moved == [True] else "status %d, x was closed: %s" % (status, moved))
+	END
+	for kind in d:dir d:symlink d:again s:dir s:symlink; do
+		rm -rf s d outside err
+		mkdir -p "s/$a" s/x/b d outside
+		touch s/x/file s/x/b/file "s/$a/leaf" outside/theirs
+		python3 -B exchange.py "$BATS_TEST_DIRNAME/../tools" "$FCOPY" "${kind#*:}" "${kind%:*}" || { cat err; return 1; }
+		grep -Eq "s/x: open: (was moved or replaced during the copy|Not a directory)" err || { cat err; return 1; }
+		[ $kind = "${kind#d}" ] || [ -z "$(find d/x/ -name file)" ]
+		[ -z "$(find d -name theirs)" ]
+		[ "$(ls outside)" = theirs ]
+	done
+}
+
 @test "a file replaces, and is not, what another user puts in place of its temporary name" {
 	exchanges "file-old renameat enter home/.fcopy-* 1 root-file" \
 		"file-old renameat exit home/f 1 root-dir" \
