@@ -27,7 +27,8 @@
  *                     directory (its attributes), rivals and inodes (names that lead to one file in
  *                     DST), aside (where others can exchange names), prune (outdated entries),
  *                     permissions (of new directories), mirror and mirror_remove (what SRC lacks),
- *                     flush, inside (DST below SRC); pool, tuner and tuning (threads), opened
+ *                     flush, inside (DST below SRC); pool, tuner and tuning (threads), helping (with large
+ *                     files), opened
  *                     (directories), record (of an unfinished tree); report (failures),
  *                     report_entry, report_sum (counts), entry_path
  *   src/copy/         policy: rules (what options demand), copy (opens), complete (--resume), run

@@ -6,6 +6,7 @@
 #include "cpus.h"
 #include "endpoints/error.h"
 #include "io/system.h"
+#include "ranges.h"
 #include "step.h"
 
 #include <errno.h>
@@ -15,17 +16,23 @@
 
 #define THREADS_MAX   4                   /* more only wait for the inode lock of the destination */
 #define READERS       4                   /* tried first if the reader waits */
-#define READERS_MAX   8                   /* ... and then, and the most in a tree */
+#define READERS_MAX   8                   /* ... and then */
 #define SPLICE_SIZE   ((off_t)2 << 20)    /* below, making the pipe costs more than it saves */
 #define FLUSHED_SIZE  ((off_t)16 << 20)   /* with fsync: writeback of so much starts at a time */
 #define CHOICE_SIZE   ((off_t)32 << 20)   /* below, only one thread is considered */
 #define PARALLEL_SIZE ((off_t)16 << 20)   /* from here on threads gain more than they cost */
+#define WAITING_SIZE  ((off_t)4 << 20)    /* ... if the reader waits */
+#define HELPED_SIZE   ((off_t)64 << 20)   /* then the helpers of a tree may have left */
 #define BUFFER_SIZE   ((size_t)256 << 10) /* of one thread alone */
 
 /* Of each of several threads. Large, because a thread waits for the inode lock before each write:
  * with 512 KiB, a copy of 64 MiB to 1 GiB takes 3 to 5 % longer (2 CPUs with 1 MiB of second-level
  * cache each). */
 #define THREAD_BUFFER_SIZE ((size_t)1 << 20)
+
+/* Of an owner and its helpers in a tree, if they wait for the storage: up to 64 threads may be such
+ * owners, and a larger buffer is not faster. */
+#define WAITING_BUFFER_SIZE ((size_t)512 << 10)
 
 void cached_free(struct copy *c)
 {
@@ -34,8 +41,7 @@ void cached_free(struct copy *c)
 	c->buffer_size = 0;
 }
 
-/* Makes the buffer at least this large. */
-static bool enlarge_buffer(struct copy *c, size_t size)
+bool cached_enlarge(struct copy *c, size_t size)
 {
 	if (c->buffer_size >= size)
 		return true;
@@ -48,9 +54,9 @@ static bool enlarge_buffer(struct copy *c, size_t size)
 int cached_readwrite(struct copy *c, struct transfer *t, size_t buffer_size, unsigned threads)
 {
 	if (threads > SIZE_MAX / buffer_size ||
-	    (threads > 1 && !enlarge_buffer(c, threads * buffer_size)))
+	    (threads > 1 && !cached_enlarge(c, threads * buffer_size)))
 		threads = 1; /* no memory for all of them */
-	if (!enlarge_buffer(c, buffer_size))
+	if (!cached_enlarge(c, buffer_size))
 		return error_call(&c->report->error, "mmap", c->dst.path, errno);
 	t->buffer = c->buffer;
 	t->buffer_size = buffer_size;
@@ -61,19 +67,30 @@ int cached_readwrite(struct copy *c, struct transfer *t, size_t buffer_size, uns
 	return r;
 }
 
+/* Has a range of this size helpers now, or will helpers be faster whenever they come? */
+static bool gets_help(const struct copy *c, off_t size)
+{
+	if (!c->helpers)
+		return false;
+	return c->ahead.window > 0
+		   ? size >= WAITING_SIZE
+		   : size >= PARALLEL_SIZE && __atomic_load_n(c->helpers->idle, __ATOMIC_RELAXED);
+}
+
 static int copy_through_buffer(struct copy *c, struct transfer *part, unsigned threads)
 {
-	return cached_readwrite(c, part, threads > 1 ? THREAD_BUFFER_SIZE : BUFFER_SIZE, threads);
+	size_t size = BUFFER_SIZE;
+	if (threads > 1)
+		size = THREAD_BUFFER_SIZE;
+	else if (gets_help(c, part->end - part->offset))
+		size = c->ahead.window > 0 ? WAITING_BUFFER_SIZE : THREAD_BUFFER_SIZE;
+	return cached_readwrite(c, part, size, threads);
 }
 
 unsigned cached_threads(const struct copy *c)
 {
 	if (c->one_writer)
 		return 1;
-	if (c->idle) {
-		unsigned idle = __atomic_load_n(c->idle, __ATOMIC_RELAXED);
-		return idle < READERS_MAX ? 1 + idle : READERS_MAX;
-	}
 	if (c->options->threads)
 		return c->options->threads;
 	unsigned n = cpus_allowed();
@@ -121,8 +138,8 @@ static int wait_for_device(struct copy *c, off_t at)
 static void note_waiting(struct copy *c)
 {
 	struct measure *m = &c->measure;
-	if (m->waits || c->ahead.window == 0 || c->one_writer || c->idle ||
-	    c->options->threads > 0 || c->options->limit_rate > 0)
+	if (m->waits || c->ahead.window == 0 || c->one_writer || c->options->threads > 0 ||
+	    c->options->limit_rate > 0)
 		return;
 	uint64_t memory = cpus_memory(CPUS_CGROUP, CPUS_CGROUP_ROOT) / 4 / THREAD_BUFFER_SIZE;
 	m->most = memory < READERS_MAX ? (unsigned)memory : READERS_MAX;
@@ -142,20 +159,24 @@ static int copy_in_pieces(struct copy *c, struct transfer *part)
 		off_t from = part->offset, left = end - from;
 		unsigned idle = measure_asks(&c->measure, left) ? cpus_idle() : 0;
 		struct choice choice = measure_choose(&c->measure, left, idle);
-		unsigned threads = c->measure.threads;
-		/* More or fewer of the tree's threads are idle than during the last segment. */
-		if (c->idle && choice.size >= PARALLEL_SIZE && (threads = cached_threads(c)) > 1)
-			choice.way = WAY_THREADS;
+		const bool tree = c->helpers;
 		/* Does the reader wait? If so, other ways are tried soon. */
-		if (from == c->first && c->ahead.most > 0 && c->options->threads == 0)
+		if (from == c->first && c->ahead.most > 0 && (tree || c->options->threads == 0))
 			choice.size = MIN(choice.size, SPLICE_SIZE);
+		else if (gets_help(c, left))
+			choice = (struct choice){
+			    WAY_THREADS, c->ahead.window > 0 ? left : MIN(left, HELPED_SIZE),
+			    false};
+		else if (tree)
+			choice.size = MIN(choice.size, PARALLEL_SIZE);
 		/* The progress has to follow the device: start writeback often. */
 		if (c->options->fsync && c->options->progress && !choice.trial)
 			choice.size = MIN(choice.size, FLUSHED_SIZE);
 		part->end = from + choice.size;
 		double start = io_now();
-		r = choice.way == WAY_THREADS ? copy_through_buffer(c, part, threads)
-					      : copy_by_splice(c, part);
+		r = choice.way == WAY_THREADS
+			? copy_through_buffer(c, part, MAX(c->measure.threads, 1))
+			: copy_by_splice(c, part);
 		off_t bytes = part->offset - from;
 		double cost = (io_now() - start) / (double)bytes;
 		if (choice.way == WAY_THREADS && part->steady_bytes > 0)
@@ -186,8 +207,10 @@ void cached_decide(struct copy *c)
 	if (c->size < PARALLEL_SIZE)
 		return;
 	const unsigned type = system_type(c->dst.fd);
-	c->one_writer = (c->idle || c->options->threads == 0) &&
+	c->one_writer = (c->helpers || c->options->threads == 0) &&
 			system_type_has(type, SYSTEM_ORDERED);
+	if (c->one_writer || c->options->limit_rate > 0)
+		c->helpers = NULL;
 	if (c->size >= CHOICE_SIZE)
 		c->measure.threads = gains_from_trials(c, type) ? cached_threads(c) : 1;
 }
@@ -200,7 +223,7 @@ const char *cached_plan(const struct copy *c)
 		return "read and write in threads";
 	if (only_readwrite || size < SPLICE_SIZE)
 		return "read and write through one buffer";
-	if (c->idle && !c->one_writer)
+	if (c->helpers)
 		return "splice, or read and write in the threads that are idle";
 	if (size < CHOICE_SIZE || c->measure.threads <= 1)
 		return "splice";

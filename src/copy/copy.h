@@ -9,6 +9,8 @@
 #include "engines/engine.h"
 #include "measure.h"
 
+struct helpers;
+
 struct copy {
 	const struct fcopy_options *options;
 	struct fcopy_report *report;
@@ -29,7 +31,7 @@ struct copy {
 	bool keeps_buffer;      /* the buffer outlives the copy: the caller calls cached_free */
 	bool no_clone;          /* FICLONE was refused for an earlier file of these file systems */
 	struct monitor *shared; /* counts and limits several copies together, or NULL */
-	const unsigned *idle;   /* threads that may help with a large file now; atomic; or NULL */
+	const struct helpers *helpers; /* other threads that may help with a large file, or NULL */
 	struct measure measure;
 	off_t read_ahead; /* bytes that may be read ahead; 0: ask cpus_read_ahead */
 	struct ahead ahead;

@@ -19,7 +19,8 @@ struct ranges {
 	size_t buffer_size; /* of each thread */
 	char *buffers;      /* one for each thread */
 	unsigned threads;   /* wanted */
-	unsigned started;   /* threads that have taken their buffer */
+	unsigned started;   /* of them, that have taken their buffer */
+	unsigned helpers;   /* that have joined */
 	off_t piece;        /* bytes that a thread takes at a time */
 	bool start_writeback;
 	pthread_mutex_t lock;
@@ -92,17 +93,17 @@ static void stop_ranges(struct ranges *r, const struct transfer *piece, int resu
 	pthread_mutex_unlock(&r->lock);
 }
 
-static void *copy_pieces(void *arg)
+static void copy_pieces(struct ranges *r, void *buffer)
 {
-	struct ranges *r = arg;
 	struct transfer piece = *r->whole;
-	unsigned number = __atomic_fetch_add(&r->started, 1, __ATOMIC_RELAXED);
 	piece.io.calls = 0;
 	piece.ahead = NULL; /* several threads read at once instead */
-	piece.buffer = r->buffers + number * r->buffer_size;
+	piece.buffer = buffer;
 	piece.buffer_size = r->buffer_size;
 	for (int taken = 0; take_piece(r, &piece, taken == 1); taken++) {
 		start_range_writeback(r, piece.offset);
+		if (r->whole->ahead)
+			ahead_request(r->whole->ahead, piece.src, piece.offset, piece.end);
 		int result = r->engine->copy(&piece);
 		if (result || piece.offset < piece.end)
 			stop_ranges(r, &piece, result);
@@ -110,18 +111,40 @@ static void *copy_pieces(void *arg)
 	pthread_mutex_lock(&r->lock);
 	r->calls += piece.io.calls;
 	pthread_mutex_unlock(&r->lock);
+}
+
+static void *run_thread(void *arg)
+{
+	struct ranges *r = arg;
+	unsigned number = __atomic_fetch_add(&r->started, 1, __ATOMIC_RELAXED);
+	copy_pieces(r, r->buffers + number * r->buffer_size);
 	return NULL;
+}
+
+void ranges_help(struct ranges *r, void *buffer)
+{
+	__atomic_fetch_add(&r->helpers, 1, __ATOMIC_RELAXED);
+	copy_pieces(r, buffer);
+}
+
+size_t ranges_buffer_size(const struct ranges *r)
+{
+	return r->buffer_size;
 }
 
 /* The caller's thread copies too: if a thread cannot be created, there is one thread less, which is
  * not a failure. */
-static void run_threads(struct ranges *r, unsigned threads)
+static void run_threads(struct ranges *r, unsigned threads, const struct helpers *helpers)
 {
 	pthread_t thread[FCOPY_THREADS_MAX];
 	unsigned started = 0;
-	while (started + 1 < threads && cpus_start_thread(&thread[started], copy_pieces, r) == 0)
+	while (started + 1 < threads && cpus_start_thread(&thread[started], run_thread, r) == 0)
 		started++;
-	copy_pieces(r);
+	if (helpers)
+		helpers->invite(helpers->user, r);
+	run_thread(r);
+	if (helpers)
+		helpers->dismiss(helpers->user, r);
 	while (started > 0)
 		pthread_join(thread[--started], NULL);
 }
@@ -135,7 +158,7 @@ static off_t piece_size(size_t buffer_size)
 }
 
 int ranges_run(const struct engine *engine, struct transfer *t, unsigned threads,
-	       bool start_writeback)
+	       bool start_writeback, const struct helpers *helpers)
 {
 	struct ranges r = {.engine = engine,
 			   .whole = t,
@@ -160,12 +183,12 @@ int ranges_run(const struct engine *engine, struct transfer *t, unsigned threads
 	}
 	if (!r.buffers)
 		return transfer_fail(t, "mmap", SIDE_NONE, -errno);
-	run_threads(&r, threads);
+	run_threads(&r, threads, helpers);
 	if (!t->buffer)
 		io_free(r.buffers, threads * r.buffer_size);
 	t->offset = r.prefix < r.next ? r.prefix : r.next;
 	t->io.calls += r.calls;
-	t->threads = r.started;
+	t->threads = r.started + r.helpers;
 	t->steady_bytes = r.until_next - r.since_next;
 	t->steady_seconds = r.until - r.since;
 	if (r.result) {

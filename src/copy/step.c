@@ -113,8 +113,8 @@ static int leave_out_zeros(struct copy *c, struct transfer *t, off_t from, int r
 	return r < 0 || t->dst_positional ? r : transfer_fail(t, NULL, SIDE_SRC, -EBUSY);
 }
 
-/* threads: 0 runs the engine without ranges_run. 1 uses ranges_run, which also starts writeback. */
-/* Runs the engine in slices, and notes each complete one in the journal of DST.fcopy-part: a kill
+/* threads: 0 runs the engine without ranges_run. 1 uses ranges_run, which also starts writeback.
+ * Runs the engine in slices, and notes each complete one in the journal of DST.fcopy-part: a kill
  * costs one slice. A clone is one call. */
 #define SLICE ((off_t)64 << 20)
 static int run_noted(struct copy *c, const struct engine *engine, struct transfer *t,
@@ -127,7 +127,8 @@ static int run_noted(struct copy *c, const struct engine *engine, struct transfe
 		const off_t from = t->offset;
 		if (slices && end - from > SLICE)
 			t->end = from - from % SLICE + SLICE;
-		r = threads > 0 ? ranges_run(engine, t, threads, step_flushes(c)) : engine->copy(t);
+		r = threads > 0 ? ranges_run(engine, t, threads, step_flushes(c), c->helpers)
+				: engine->copy(t);
 		if (c->resumes && r == 0)
 			c->dst.ops->note_partial(&c->dst, from, t->offset);
 		if (t->offset < t->end)

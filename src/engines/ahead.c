@@ -40,6 +40,12 @@ static bool ahead_waited(struct ahead *a, double now)
 	return known && waited - (runnable - before) > least;
 }
 
+/* Asks for the first STEP bytes of a range. */
+static bool ahead_ask(int fd, off_t from, off_t to)
+{
+	return posix_fadvise(fd, from, MIN(STEP, to - from), POSIX_FADV_WILLNEED) == 0;
+}
+
 void ahead_look(struct ahead *a, int fd, off_t at, off_t end)
 {
 	if (a->most == 0)
@@ -55,7 +61,12 @@ void ahead_look(struct ahead *a, int fd, off_t at, off_t end)
 		return;
 	const off_t until = MIN(end, at + a->window);
 	for (a->done = MAX(a->done, at); a->done < until; a->done += STEP)
-		if (posix_fadvise(fd, a->done, MIN(STEP, until - a->done), POSIX_FADV_WILLNEED) !=
-		    0)
+		if (!ahead_ask(fd, a->done, until))
 			a->most = a->window = 0; /* it cannot */
+}
+
+void ahead_request(const struct ahead *a, int fd, off_t from, off_t to)
+{
+	while (a->window > 0 && from < to && ahead_ask(fd, from, to))
+		from += STEP;
 }

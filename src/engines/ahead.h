@@ -26,4 +26,8 @@ void ahead_start(struct ahead *);
  * if the reader has waited most of the time since the last look. Changes nothing else. */
 void ahead_look(struct ahead *, int fd, off_t at, off_t end);
 
+/* One of several readers is about to read this range. Asks the kernel to read it at once if the
+ * reader before them has waited. */
+void ahead_request(const struct ahead *, int fd, off_t from, off_t to);
+
 #endif

@@ -140,7 +140,7 @@ static int entries_copy_range(struct worker *w, const struct entry *e, const str
 	if (0600 & ~dst.st_mode)
 		(void)!fchmod(to, (dst.st_mode & 07777) | 0600);
 	struct copy *c = pool_start_copy(w);
-	c->idle = &w->tree->pool.idle;
+	c->helpers = &w->helpers;
 	c->share = c->no_clone = true;
 	source_adopt(&c->src, fd, entry_src, &st);
 	source_adopt(&c->dst, to, entry_dst, &dst);

@@ -137,7 +137,7 @@ static int entry_copy_file(struct worker *w, const struct entry *e, int fd, cons
 		if (w->tracks)
 			w->made = identity_of(c->dst.fd);
 		if (large && w->tree->root.state != TREE_SINGLE)
-			c->idle = &w->tree->pool.idle;
+			c->helpers = &w->helpers;
 		if (large)
 			report_large(w, e);
 		r = copy_run(c);

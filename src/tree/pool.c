@@ -6,6 +6,7 @@
 #include "census.h"
 #include "copy/cached.h"
 #include "copy/cpus.h"
+#include "helping.h"
 #include "report.h"
 #include "resume.h"
 
@@ -20,6 +21,8 @@
 #define READERS       8                   /* of large files at once, in most trees */
 #define STACK_START   256                 /* items */
 #define THREAD_MEMORY ((size_t)512 << 10) /* its buffer, its stack and its worker */
+#define HELPER_MEMORY ((size_t)1 << 20)   /* the same of one that helps with large files */
+#define HELPERS       32                  /* threads that may help */
 
 /* The threads to start with: one more than there are CPUs, because creating a file waits for its
  * directory's lock while another thread holds it (12,000 files, 2 CPUs, minima: ext4 0.33 s instead
@@ -34,11 +37,12 @@ static unsigned pool_start_threads(int dst)
 	return n < FCOPY_THREADS_MAX ? n : FCOPY_THREADS_MAX;
 }
 
-/* As many as fit into a quarter of the cgroup's memory. opened.c limits them, too. */
-static unsigned pool_most_threads(void)
+/* As many as fit into a quarter of the cgroup's memory, of which each takes `size` bytes. opened.c
+ * limits them, too. */
+static unsigned pool_most_threads(size_t size, unsigned most)
 {
-	uint64_t n = cpus_memory(CPUS_CGROUP, CPUS_CGROUP_ROOT) / 4 / THREAD_MEMORY;
-	return n < FCOPY_THREADS_MAX ? (unsigned)n : FCOPY_THREADS_MAX;
+	uint64_t n = cpus_memory(CPUS_CGROUP, CPUS_CGROUP_ROOT) / 4 / size;
+	return n < most ? (unsigned)n : most;
 }
 
 static bool pool_grow(struct pool *p)
@@ -108,13 +112,17 @@ static void pool_sleep(struct worker *w)
 	__atomic_add_fetch(&p->idle, 1, __ATOMIC_RELAXED);
 }
 
-/* Takes the item on top; waits while others may push more. False: everything is done. */
-static bool pool_pop(struct worker *w, struct item *item)
+/* Takes the item on top, or joins a large file if there is none; waits while others may push more.
+ * False: everything is done. */
+static bool pool_pop(struct worker *w, struct item *item, struct helped **file)
 {
 	struct pool *p = &w->tree->pool;
 	pthread_mutex_lock(&p->lock);
 	__atomic_add_fetch(&p->idle, 1, __ATOMIC_RELAXED);
+	*file = NULL;
 	while (!p->done && (p->used == 0 || w->number >= p->active)) {
+		if (w->number < p->active && (*file = helping_join(w)))
+			break;
 		if (p->used == 0 && p->idle + p->asleep == p->workers) {
 			p->done = true;
 			pthread_cond_broadcast(&p->wake);
@@ -124,8 +132,8 @@ static bool pool_pop(struct worker *w, struct item *item)
 		pool_sleep(w);
 	}
 	__atomic_sub_fetch(&p->idle, 1, __ATOMIC_RELAXED);
-	bool more = p->used > 0;
-	if (more)
+	bool more = *file || p->used > 0;
+	if (more && !*file)
 		*item = p->stack[--p->used];
 	pthread_mutex_unlock(&p->lock);
 	return more;
@@ -156,6 +164,7 @@ struct worker *pool_join(struct tree *t)
 	if (!w)
 		return NULL;
 	w->tree = t;
+	helping_prepare(w);
 	pool_set_options(w);
 	return w;
 }
@@ -168,6 +177,7 @@ void pool_leave(struct worker *w)
 	if (w->list)
 		w->tree->shared->leave(w);
 	record_leave(w);
+	pthread_cond_destroy(&w->helped.left);
 	cached_free(&w->copy);
 	free(w);
 }
@@ -191,9 +201,13 @@ struct copy *pool_start_copy(struct worker *w)
 static void pool_work(struct worker *w)
 {
 	struct pool *p = &w->tree->pool;
+	struct helped *file;
 	struct item item;
-	while (pool_pop(w, &item))
-		p->run(w, &item);
+	while (pool_pop(w, &item, &file))
+		if (file)
+			helping_run(w, file);
+		else
+			p->run(w, &item);
 	pool_leave(w);
 }
 
@@ -271,11 +285,12 @@ static void pool_prepare(struct tree *t, const struct directory *root)
 			   .change = 1,
 			   .tunes = t->threads == 0,
 			   .read_ahead = cpus_read_ahead(READERS),
+			   .helpers = pool_most_threads(HELPER_MEMORY, HELPERS),
 			   .since = io_now()};
 	p->active = p->tunes ? pool_start_threads(root->dst) : t->threads;
 	if (p->active > t->opened.threads)
 		p->active = t->opened.threads;
-	unsigned most = pool_most_threads();
+	unsigned most = pool_most_threads(THREAD_MEMORY, FCOPY_THREADS_MAX);
 	most = most < t->opened.threads ? most : t->opened.threads;
 	tuner_start(&p->tuner, p->active, p->tunes ? most : 0);
 	bool known = getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < INT_MAX;

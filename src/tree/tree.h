@@ -15,11 +15,12 @@
  * directory, then the subdirectories, then the files on top of them. So files come first, then one
  * subdirectory after the other, and few directories are open at a time: about depth × threads.
  * Memory is bounded by one buffer of names for each of them.
+ * Besides the stack there are large files, whose ranges idle threads help to copy (helping.h).
  */
 #ifndef TREE_TREE_H
 #define TREE_TREE_H
 
-#include "copy/copy.h"
+#include "copy/ranges.h"
 #include "endpoints/identity.h"
 #include "endpoints/storage.h"
 #include "part/private.h"
@@ -119,6 +120,15 @@ struct done {
 	const char *engine;
 };
 
+/* A large file that idle threads help to copy: an item of the pool besides its stack. */
+struct helped {
+	struct helped *next;
+	struct ranges *ranges;
+	unsigned helpers;    /* threads that help now */
+	bool open;           /* it is in the list: others may join */
+	pthread_cond_t left; /* the last helper has left */
+};
+
 struct worker {
 	struct tree *tree;
 	bool replaced;                /* the entry was there: its directory has no new name */
@@ -139,7 +149,9 @@ struct worker {
 	dev_t asked_exact;       /* SYSTEM_LOCAL was asked for files of this file system ... */
 	bool is_asked, is_exact; /* ... and its answer */
 	struct copy copy;        /* its buffer stays from file to file */
-	struct rivals rivals;    /* of the copy, in a merge */
+	struct helpers helpers;  /* of its large files */
+	struct helped helped;
+	struct rivals rivals; /* of the copy, in a merge */
 	struct fcopy_report file;
 	unsigned number;                 /* 0: the thread that called pool_run */
 	struct worker_time {             /* of tuning.c */
@@ -157,6 +169,8 @@ struct pool {
 	pthread_cond_t wake;
 	struct item *stack;
 	size_t used, size;
+	struct helped *files;  /* that need helpers */
+	unsigned helpers;      /* only threads with a lower number help, because of their buffers */
 	pthread_cond_t needed; /* there is work for more threads */
 	unsigned idle;         /* threads that may copy, but have nothing to do; changed under the
 				* lock, read without it */

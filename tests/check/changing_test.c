@@ -74,7 +74,7 @@ START_TEST(threads_cross)
 	struct transfer t = transfer_of("src", "dst");
 	t.offset = start;
 	t.end = end;
-	int r = ranges_run(&engine_readwrite, &t, 4, false);
+	int r = ranges_run(&engine_readwrite, &t, 4, false, NULL);
 	transfer_done(&t);
 	check(r == 0 && t.offset == end, "%d, %lld", r, (long long)t.offset);
 	check(same_range("src", "dst", start, end), "bytes differ");

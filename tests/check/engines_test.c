@@ -67,7 +67,7 @@ START_TEST(is_shared_by_threads)
 	make_file("src", (5 << 20) + 7, DENSE, 1);
 	struct transfer t = transfer_of("src", "dst");
 	t.end = (5 << 20) + 7;
-	int r = ranges_run(c->engine, &t, 3, false);
+	int r = ranges_run(c->engine, &t, 3, false, NULL);
 	check(r == (c->engine->positional ? 0 : ENGINE_NEXT), "%d, %s", r, t.call);
 	check(r == 0 || t.refusal != 0, "no errno");
 	check(t.offset == (r ? 0 : t.end), "%lld", (long long)t.offset);

@@ -72,6 +72,40 @@ start_threads() {
 		[ "$n" = 1 ] || { cat out; exit 1; }'
 }
 
+@test "a large file of a tree on slow storage is read by several threads: bytes, holes, mode; EIO and ^C" {
+	need setfattr
+	mkdir -p backing/tree
+	for i in {1..20}; do echo "content of $i" >"backing/tree/$i"; done
+	random backing/tree/large 24000000
+	truncate -s 60M backing/tree/large
+	random tail 9000000
+	dd if=tail of=backing/tree/large bs=1M seek=50 conv=notrunc status=none
+	chmod 640 backing/tree/large
+	# shellcheck disable=SC2016
+	slow 5000 '
+		"$FCOPY" -r -j 4 --json m/tree a >out || exit 1
+		diff -r backing/tree a || exit 1
+		[ $(stat -c %b a/large) -lt $((36 * 2048)) ] && [ $(stat -c %a a/large) = 640 ] || { stat a/large; exit 1; }
+		grep -q "\"threads\": *[234]" out || { cat out; exit 1; }
+		again() { umount m && $FAULTFS backing m -o latency=5000 -o max_threads=64 -o fault=$1 || exit 1; }
+		again read:EIO:16000000
+		"$FCOPY" -r -j 4 m/tree b 2>err && exit 1
+		grep -q "m/tree/large: pread: Input/output error" err && [ ! -e b ] || { cat err; exit 1; }
+		rm -r b.fcopy-part
+		again read:delay=1000:16000000
+		env --default-signal=INT "$FCOPY" -r -j 4 m/tree c 2>err &
+		pid=$!
+		until find . -path "./.fcopy-*" -name large -size +4M 2>find.err | grep -q .; do
+			kill -0 $pid || exit 1
+		done
+		kill -INT $pid
+		status=0
+		wait $pid || status=$?
+		[ $status = 130 ] || { cat err; exit 1; }
+		! ls -A | grep -E "^(c|\.fcopy)"'
+	demand 0
+}
+
 @test "holes of a file on slow storage stay holes" {
 	mkdir backing
 	random backing/a 9000000

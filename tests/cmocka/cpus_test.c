@@ -205,7 +205,7 @@ static void slow_start_is_left_out(void **state)
 	struct transfer t = {.end = 8 * MIB, .buffer_size = 512 << 10};
 	calls = 0;
 	double start = io_now();
-	assert_int_equal(ranges_run(&engine, &t, 2, false), 0);
+	assert_int_equal(ranges_run(&engine, &t, 2, false, NULL), 0);
 	double all = io_now() - start;
 	assert_int_equal(t.offset, t.end);
 	assert_int_equal(t.threads, 2);
@@ -226,7 +226,7 @@ static void missing_thread_leaves_no_time(void **state)
 	calls = 4;
 	fault_set("pthread_create", 1, EAGAIN);
 	fault_on();
-	int r = ranges_run(&engine, &t, 2, false);
+	int r = ranges_run(&engine, &t, 2, false, NULL);
 	fault_off();
 	assert_int_equal(r, 0);
 	assert_int_equal(t.offset, t.end);

@@ -5,14 +5,17 @@
 #define _GNU_SOURCE
 #include "cases.h"
 
-#include "copy/copy.h"
+#include "copy/ranges.h"
 #include "endpoints/created.h"
 #include "endpoints/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/vfs.h>
 #include <time.h>
@@ -246,58 +249,117 @@ static void asked_threads_are_used(void **state)
 	assert_true(same_bytes("src", "dst"));
 }
 
-static unsigned helpers;
+/* The other threads of a tree: `present` of them are idle, and join each range. */
+#define HELPERS 2
+static unsigned present;
+static unsigned joined; /* that help now */
+static pthread_t helping[HELPERS];
 
 static void helpers_come(void)
 {
-	__atomic_store_n(&helpers, 2, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&present, HELPERS, __ATOMIC_SEQ_CST);
 }
 
 static void helpers_leave(void)
 {
-	__atomic_store_n(&helpers, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&present, 0, __ATOMIC_SEQ_CST);
 }
 
-struct change {
-	unsigned before;
-	const char *call; /* of the first segment: during it the helpers come or leave */
-	void (*happen)(void);
-	const char *first, *then; /* engines */
-	unsigned threads;         /* of the second */
-};
-
-/* A large file in a tree: the threads that are idle help from the next segment on, and only them.
- */
-static void idle_threads_help(void **state)
+static void *help(void *ranges)
 {
-	const struct change *change = *state;
+	void *buffer = malloc(ranges_buffer_size(ranges));
+	if (buffer)
+		ranges_help(ranges, buffer);
+	free(buffer);
+	return NULL;
+}
+
+static void invite(void *user, struct ranges *ranges)
+{
+	need(user == helping && joined == 0);
+	for (unsigned i = 0; i < __atomic_load_n(&present, __ATOMIC_SEQ_CST); i++)
+		if (pthread_create(&helping[i], NULL, help, ranges) == 0)
+			joined++;
+}
+
+static void dismiss(void *user, struct ranges *ranges)
+{
+	need(user == helping && ranges);
+	while (joined > 0)
+		pthread_join(helping[--joined], NULL);
+}
+
+/* Copies src as an entry of a tree. */
+static int copy_entry(void)
+{
 	const struct fcopy_options options = {.api = FCOPY_API, .threads = 1};
+	const struct helpers helpers = {helping, &present, invite, dismiss};
 	struct monitor monitor = {.progress = NULL};
 	struct copy c = {.options = &options,
 			 .report = &report,
 			 .mode = fcopy_modes(),
 			 .shared = &monitor,
 			 .no_clone = true,
-			 .idle = &helpers};
+			 .helpers = &helpers};
 	struct stat st;
-	make_file("src", 100 * MIB + 5, DENSE, 1);
 	report = (struct fcopy_report){0};
-	helpers = change->before;
 	int fd = open("src", O_RDONLY | O_CLOEXEC);
 	need(fd >= 0 && fstat(fd, &st) == 0);
 	source_adopt(&c.src, fd, "src", &st);
 	need(created_open(&c.dst, AT_FDCWD, "dst", 0600, "dst", &report.error) == 0);
-	fault_set(change->call, 1, 0);
-	fault_before(change->happen);
 	fault_on();
 	int r = copy_run(&c);
 	fault_off();
-	assert_int_equal(r, 0);
+	return r;
+}
+
+struct change {
+	unsigned before;
+	const char *call; /* during the first of these the helpers come or leave */
+	void (*happen)(void);
+	off_t splice; /* bytes by splice, with one thread; the others by readwrite, with all */
+};
+
+/* A large file in a tree: the threads that are idle when a segment begins help with it. */
+static void idle_threads_help(void **state)
+{
+	const struct change *change = *state;
+	make_file("src", 100 * MIB + 5, DENSE, 1);
+	present = change->before;
+	fault_set(change->call, 1, 0);
+	fault_before(change->happen);
+	assert_int_equal(copy_entry(), 0);
 	assert_true(same_bytes("src", "dst"));
-	assert_int_equal(bytes_of(change->first), 64 * MIB);
-	assert_int_equal(step_of(change->first).threads, 1 + change->before);
-	assert_int_equal(bytes_of(change->then), 36 * MIB + 5);
-	assert_int_equal(step_of(change->then).threads, change->threads);
+	assert_int_equal(bytes_of("splice"), change->splice);
+	assert_int_equal(step_of("splice").threads, 1);
+	assert_int_equal(bytes_of("readwrite"), 100 * MIB + 5 - change->splice);
+	assert_int_equal(step_of("readwrite").threads, 1 + HELPERS);
+	assert_int_equal(joined, 0);
+}
+
+/* The owner of the file, or a helper, fails. */
+static void helped_once(void *arg)
+{
+	const char *call = arg;
+	present = HELPERS;
+	int r = copy_entry();
+	assert_int_equal(joined, 0);
+	assert_int_equal(r, fault_seen() ? -EIO : 0);
+	if (!fault_seen()) {
+		assert_true(same_bytes("src", "dst"));
+		unlink("dst");
+		return;
+	}
+	assert_int_equal(report.error.err, EIO);
+	assert_non_null(report.error.call);
+	assert_true(strncmp(report.error.call, call, strlen(report.error.call)) == 0);
+	assert_false(exists("dst"));
+}
+
+static void helped_piece_fails(void **state)
+{
+	make_file("src", 18 * MIB + 5, DENSE, 1);
+	fault_sweep(*state, EIO, helped_once, *state);
 }
 
 struct failure {
@@ -370,10 +432,10 @@ int main(void)
 	    {"pthread_create", EAGAIN, true},
 	};
 	static const struct change changes[] = {
-	    {0, "splice", helpers_come, "splice", "readwrite", 3},
-	    {2, "pread64", helpers_leave, "readwrite", "splice", 1},
+	    {0, "splice", helpers_come, 2 * MIB},
+	    {HELPERS, "pread64", helpers_leave, 36 * MIB + 5},
 	};
-	static const char *const calls[] = {"splice", "pread64"};
+	static const char *const calls[] = {"splice", "pread64", "pwrite64"};
 	cases_enter("ext4");
 	for (size_t i = 0; i < sizeof(courses) / sizeof(*courses); i++)
 		case_add(measurement_decides, &courses[i], "%s", courses[i].name);
@@ -391,6 +453,9 @@ int main(void)
 	case_add(asked_threads_are_used, NULL, "--threads=3 uses three threads");
 	case_add(idle_threads_help, &changes[0], "idle threads join a large file of a tree");
 	case_add(idle_threads_help, &changes[1], "busy threads leave a large file of a tree");
+	for (size_t i = 1; i < 3; i++)
+		case_add(helped_piece_fails, calls[i], "%s fails in any piece of a large file",
+			 calls[i]);
 	for (size_t i = 0; i < sizeof(failures) / sizeof(*failures); i++)
 		case_add(any_piece_may_fail, &failures[i], "%s fails with %s in any piece",
 			 failures[i].call, errno_name(failures[i].err));

@@ -267,7 +267,7 @@ static void threads_once(void *arg)
 			     .end = SIZE,
 			     .buffer_size = 100000};
 	fault_on();
-	int r = ranges_run(&engine_readwrite, &t, 4, false);
+	int r = ranges_run(&engine_readwrite, &t, 4, false, NULL);
 	fault_off();
 	/* The caller's memory comes first; a thread without any leaves its work to the others. */
 	bool soft = run->err == EINTR || strstr(run->call, "pthread") ||
@@ -298,7 +298,7 @@ static void threads_see_the_end(void **state)
 			     .src_positional = true,
 			     .dst_positional = true,
 			     .end = 10 << 20};
-	assert_int_equal(ranges_run(&engine_readwrite, &t, 3, false), 0);
+	assert_int_equal(ranges_run(&engine_readwrite, &t, 3, false, NULL), 0);
 	assert_int_equal(t.offset, 3000000);
 	assert_true(same_bytes("src", "dst"));
 	close(t.src);

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/param.h>
 #include <unistd.h>
 
@@ -194,25 +195,79 @@ static void run_pooled(struct worker *w, const struct item *item)
 	}
 }
 
-static void work_is_handed_over(void **state)
+/* Runs the items in a pool of this many threads. */
+static void run_pool(unsigned threads, void (*run)(struct worker *, const struct item *))
 {
 	static struct fcopy_tree_report report;
 	struct fcopy_tree_options options = {0};
 	struct tree *t = calloc(1, sizeof(*t));
-	(void)state;
 	assert_non_null(t);
+	memset(pooled_done, 0, sizeof(pooled_done));
 	t->options = &options;
 	t->report = &report;
-	t->threads = 2;
-	t->opened.threads = 2;
+	t->threads = threads;
+	t->opened.threads = threads;
 	pthread_mutex_init(&t->lock, NULL);
 	pooled[0].dst = AT_FDCWD;
 	alarm(60); /* instead of waiting for ever */
-	pool_run(t, &pooled[0], run_pooled);
+	pool_run(t, &pooled[0], run);
 	alarm(0);
 	for (int i = 0; i < 3; i++)
 		assert_true(pooled_done[i]);
 	free(t);
+}
+
+static void work_is_handed_over(void **state)
+{
+	(void)state;
+	run_pool(2, run_pooled);
+}
+
+#define PIECE   ((off_t)128 << 10)
+#define PIECES  12
+#define HELPING 3
+static pthread_barrier_t all_copy;
+static unsigned copied;
+
+/* The first pieces wait until each thread of the pool copies one. */
+static int copy_piece(struct transfer *t)
+{
+	if (t->offset < HELPING * PIECE)
+		pthread_barrier_wait(&all_copy);
+	__atomic_add_fetch(&copied, 1, __ATOMIC_RELAXED);
+	t->offset = t->end;
+	return 0;
+}
+
+/* The first item is a large file, which the other threads have to join; the second one is another
+ * entry. The third is found when the file is complete. */
+static void run_large(struct worker *w, const struct item *item)
+{
+	static const struct engine engine = {
+	    .name = "slow", .positional = true, .copy = copy_piece};
+	struct transfer t = {.end = PIECES * PIECE, .buffer_size = (size_t)PIECE};
+	const long n = item->dir - pooled;
+	__atomic_store_n(&pooled_done[n], true, __ATOMIC_RELEASE);
+	if (n > 0)
+		return;
+	pool_push(w, (struct item){.dir = &pooled[1]});
+	pool_wake_one(w->tree);
+	assert_int_equal(ranges_run(&engine, &t, 1, false, &w->helpers), 0);
+	assert_int_equal(t.offset, t.end);
+	assert_int_equal(t.threads, HELPING);
+	assert_int_equal(copied, PIECES);
+	assert_int_equal(w->helped.helpers, 0);
+	assert_null(w->tree->pool.files);
+	pool_push(w, (struct item){.dir = &pooled[2]});
+}
+
+static void idle_threads_join_a_file(void **state)
+{
+	(void)state;
+	copied = 0;
+	pthread_barrier_init(&all_copy, NULL, HELPING);
+	run_pool(HELPING, run_large);
+	pthread_barrier_destroy(&all_copy);
 }
 
 int main(void)
@@ -224,5 +279,6 @@ int main(void)
 	case_add(no_queue_no_threads, NULL, "without work in the queue, no thread is added");
 	case_add(limit_is_kept, NULL, "the limit is kept");
 	case_add(work_is_handed_over, NULL, "a thread that stops hands its work over");
+	case_add(idle_threads_join_a_file, NULL, "idle threads join a large file");
 	return cases_run("tuner");
 }
