@@ -14,8 +14,8 @@
  *                     log, json, lines, json_file, report_json, the tables of a benchmark, signals
  *                     (a copy ends by the first, the program by the second)
  *   src/shard/        a copy by several processes: job (the protocol), enter, claims, refuse; file;
- *                     tree, list and read (the list of a tree), entries, paths, finish; shard
- *                     (fcopy_copy() and fcopy_tree())
+ *                     tree, list, buffer and read (the list of a tree), entries, paths, finish;
+ *                     shard (fcopy_copy() and fcopy_tree())
  *   src/source/       reader (the only one of directories), names (all of a directory); filter
  *                     (which entries are copied: --exclude, patterns and lists)
  *   src/tree/         several sources and trees; those that call come first: tree (each SRC in
@@ -31,11 +31,12 @@
  *                     files), opened
  *                     (directories), record (of an unfinished tree); report (failures),
  *                     report_entry, report_sum (counts), entry_path
- *   src/copy/         policy: rules (what options demand), copy (opens), complete (--resume), run
- *                     (up to the commit), settle (before the commit), closed (after it), notify,
- *                     plan (auto), cached and measure (splice or threads), cpus, ask, modes,
- *                     step, extents, allocate, space, stale, clean, ranges (threads), verify and
- *                     compare, serve (many clients)
+ *   src/copy/         policy: rules (what options demand) and ends (what SRC and DST are), copy
+ *                     (opens), complete (--resume), run (up to the commit), settle (before the
+ *                     commit), closed (after it), notify (warnings), plan (auto), cached and
+ *                     measure (splice or threads), cpus, ask, modes, step, extents, allocate,
+ *                     space, stale, clean, ranges (threads), verify and compare, serve (many
+ *                     clients)
  *   src/part/         what a copy is built in until its commit: private (a directory that only
  *                     this user can enter), part and part_open (DST.fcopy-part), journal,
  *                     journal_read, left (by killed copies), remove
@@ -43,9 +44,10 @@
  *                     it), follow (symlinks), place (a name in a directory), replace, replaceable,
  *                     temporary and naming (an atomic file), storage (what can be renamed), created
  *                     (a file under its final name), partial (--resume, and the part of shards),
- *                     in_place, metadata, equal; stream is the table of operands that
- *                     are not paths: descriptor, tcp; socket and receipt (the peer's close); file,
- *                     error, same (is SRC also DST?), identity
+ *                     in_place, metadata (attributes of SRC), keep (those of the file that is
+ *                     replaced), acl, equal; stream is the table of operands that are not paths:
+ *                     descriptor, tcp; socket and receipt (the peer's close); file, error, same (is
+ *                     SRC also DST?), identity
  *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the
  *                     engines share; one engine per file (pieces belongs to direct); ahead (reads
  *                     ahead of a reader that waits)

@@ -9,73 +9,11 @@
 #include "rules.h"
 #include "endpoints/error.h"
 #include "endpoints/metadata.h"
+#include "ends.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-/* What SRC or DST is. A rule allows a set of these. */
-enum end {
-	END_PIPE = 1 << 0,     /* also a socket that is not a connection */
-	END_SOCKET = 1 << 1,   /* connected, or will connect */
-	END_LISTENER = 1 << 2, /* a socket that listens */
-	END_DEVICE = 1 << 3,   /* character device */
-	END_DISK = 1 << 4,     /* block device */
-	END_OPEN = 1 << 5,     /* a regular file named by -, fd:N or /dev/fd/N: used only once */
-	END_FILE = 1 << 6,     /* a regular file, or a name that does not exist */
-};
-
-#define REGULAR (END_OPEN | END_FILE)
-#define STREAM  (END_PIPE | END_SOCKET | END_LISTENER)
-#define ANY     ((1 << 7) - 1)
-
-static unsigned end_of_type(mode_t type, bool named)
-{
-	if (S_ISFIFO(type) || S_ISSOCK(type))
-		return END_PIPE;
-	if (S_ISCHR(type))
-		return END_DEVICE;
-	if (S_ISBLK(type))
-		return END_DISK;
-	return named ? END_FILE : END_OPEN;
-}
-
-/* What the operand may be. A directory counts as a file, until DST/basename(SRC) is open. */
-static unsigned end_of_operand(const struct operand *o)
-{
-	switch (o->stream) {
-	case FCOPY_KIND_CONNECT: return END_SOCKET;
-	case FCOPY_KIND_LISTEN:
-	case FCOPY_KIND_LISTEN_ANY: return END_LISTENER;
-	case FCOPY_KIND_SOCKET: return END_SOCKET | END_LISTENER;
-	default: return end_of_type(o->place.st.st_mode, o->stream == FCOPY_KIND_PATH);
-	}
-}
-
-static unsigned end_of_endpoint(const struct endpoint *e)
-{
-	if (e->ops->peer)
-		return endpoint_listens(e) ? END_LISTENER : END_SOCKET;
-	return end_of_type(e->st.st_mode, e->positional);
-}
-
-static unsigned request_src(const struct request *x)
-{
-	if (x->options->scratch && x->src->kind == OPERAND_DIRECTORY)
-		return 0;
-	if (x->tree && x->src->kind != OPERAND_STREAM) /* its entries may be of any type */
-		return END_FILE;
-	return x->from ? end_of_endpoint(x->from) : end_of_operand(x->src);
-}
-
-static unsigned request_dst(const struct request *x)
-{
-	const mode_t type = x->dst->place.st.st_mode;
-	const bool device = S_ISCHR(type) || S_ISBLK(type);
-	if (x->dst->kind != OPERAND_STREAM && (x->tree || (x->options->scratch && !device)))
-		return END_FILE;
-	return x->to ? end_of_endpoint(x->to) : end_of_operand(x->dst);
-}
 
 /* scp(1) and rsync(1) take USER@HOST:PATH, and others URLs. A file of such a name may exist. */
 static bool operand_is_remote(const struct operand *o)
@@ -389,8 +327,8 @@ static int rules_check_ends(const struct request *x, const struct fcopy_mode *mo
 	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++) {
 		if (!rules[i].asked)
 			continue;
-		bool fits = rules[i].src == ANY || rules[i].src & request_src(x);
-		if (fits && (rules[i].dst == ANY || rules[i].dst & request_dst(x)))
+		bool fits = rules[i].src == ANY || rules[i].src & ends_src(x);
+		if (fits && (rules[i].dst == ANY || rules[i].dst & ends_dst(x)))
 			continue;
 		return rules_refuse(error, fits ? x->dst->path : x->src->path, rules[i].option,
 				    rules[i].reason, rules[i].advice);

@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The attributes of a copy.
+ * The attributes of a copy: those of SRC.
  */
 #ifndef ENDPOINTS_METADATA_H
 #define ENDPOINTS_METADATA_H
 
 #include "endpoint.h"
-
-/* The permissions that the default ACL of a directory allows a new file at most. Returns false if
- * the directory has none: then the umask applies. */
-bool metadata_default_mode(int dir, mode_t *mode);
-
-/* With an access ACL the group bits of a mode are the ACL's mask. Returns the mode of a copy
- * without the ACL, in which the group has no more than the entry group:: allows. value: the
- * attribute. */
-mode_t metadata_group_mode(const void *value, size_t size, mode_t mode);
 
 /* All attributes, in the order in which a copy must get them. */
 #define METADATA_ATTRIBUTES 4
@@ -39,10 +30,12 @@ bool metadata_read_back(unsigned set, struct metadata_pair *, struct storage *, 
 /* The error for an attribute that was read back as another one. Returns -errno. */
 int metadata_fail_stored(enum fcopy_attribute, const char *path, struct fcopy_error *);
 
-/* Give the open copy the owner and group, or the ACL and security label, of the old file. */
-int metadata_keep_owner(const struct endpoint *e, const struct place *, bool force,
-			struct fcopy_error *);
-int metadata_keep_acl(const struct endpoint *e, const struct place *, bool force,
-		      struct fcopy_error *);
+/* Does this errno mean that the file has no such attribute, or its file system has none? */
+bool metadata_is_absent(int err);
+/* Removes an extended attribute, if there is one. Returns 0 or -errno. */
+int metadata_remove(int fd, const char *name);
+/* Without privilege the owner cannot be set, but a group that the user belongs to can. Returns 0,
+ * or -errno if the owner or the group was not set. */
+int metadata_set_owner(int fd, uid_t uid, gid_t gid);
 
 #endif

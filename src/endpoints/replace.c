@@ -10,7 +10,7 @@
 #include "file.h"
 #include "io/io.h"
 #include "io/libc.h"
-#include "metadata.h"
+#include "keep.h"
 #include "partial.h"
 #include "replaceable.h"
 #include "storage.h"
@@ -62,7 +62,7 @@ static int set_final_mode(struct endpoint *e, const struct fcopy_options *option
 	mode_t mode = old->exists ? old_mode(e) : file_of(e)->mode;
 	int r = 0;
 	if (old->exists)
-		r = metadata_keep_acl(e, old, options->force, error);
+		r = keep_acl(e, old, options->force, error);
 	if (r < 0 || fchmod(e->fd, mode) == 0)
 		return r;
 	return accept_mode(e, mode, options, errno, error);
@@ -86,8 +86,8 @@ static int renew(const struct endpoint *e, struct fcopy_error *error)
 	int r = temporary_open_probe(file_of(e)->place.dir, probe, &call);
 	if (r < 0)
 		error_call(error, call, e->path, -r);
-	else if ((r = metadata_keep_owner(e, new, false, error)) < 0 ||
-		 (r = metadata_keep_acl(e, new, false, error)) < 0)
+	else if ((r = keep_owner(e, new, false, error)) < 0 ||
+		 (r = keep_acl(e, new, false, error)) < 0)
 		error_refuse(error, e->path, -r,
 			     "its .fcopy-part cannot get the owner and ACL of a new file",
 			     FCOPY_ADVICE_SHARDS);
@@ -106,7 +106,7 @@ static int replace_finish(struct endpoint *e, const struct fcopy_options *option
 	int r = shard && !file_of(e)->place.exists ? renew(e, error) : 0;
 	if (file_of(e)->place.exists && (owner_waits(e) || shard) &&
 	    !(options->preserve & FCOPY_ATTR_OWNERSHIP))
-		r = metadata_keep_owner(e, &file_of(e)->place, options->force, error);
+		r = keep_owner(e, &file_of(e)->place, options->force, error);
 	if (r == 0)
 		r = set_final_mode(e, options, error);
 	return r < 0 ? replace_advise(options, r, error) : 1;
@@ -271,7 +271,7 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 	e->st.st_mode = S_IFREG;
 	if (!exists || owner_waits(e))
 		return exists ? replace_check_owner(e, options, error) : 0;
-	r = metadata_keep_owner(e, &file_of(e)->place, options->force, error);
+	r = keep_owner(e, &file_of(e)->place, options->force, error);
 	if (r == 0 && file_of(e)->link) /* an unnamed file is invisible: set its mode early */
 		r = set_final_mode(e, options, error);
 	return r;

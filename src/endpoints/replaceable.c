@@ -7,7 +7,7 @@
 #include "error.h"
 #include "file.h"
 #include "io/libc.h"
-#include "metadata.h"
+#include "keep.h"
 #include "temporary.h"
 
 #include <fcntl.h>
@@ -165,7 +165,7 @@ int replace_check_owner(const struct endpoint *e, const struct fcopy_options *op
 		return 0;
 	int r = temporary_open_probe(file_of(e)->place.dir, probe, &call);
 	r = r < 0 ? error_call(error, call, e->path, -r)
-		  : metadata_keep_owner(probe, &file_of(e)->place, false, error);
+		  : keep_owner(probe, &file_of(e)->place, false, error);
 	temporary_drop(probe);
 	return r;
 }

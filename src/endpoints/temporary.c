@@ -18,10 +18,10 @@
  */
 #define _GNU_SOURCE
 #include "temporary.h"
+#include "acl.h"
 #include "file.h"
 #include "io/io.h"
 #include "io/libc.h"
-#include "metadata.h"
 #include "storage.h"
 
 #include <errno.h>
@@ -120,7 +120,7 @@ mode_t temporary_umask(void)
 mode_t temporary_mode(int dir, mode_t mode)
 {
 	mode_t most;
-	return mode & (metadata_default_mode(dir, &most) ? most | 07000 : ~temporary_umask());
+	return mode & (acl_default_mode(dir, &most) ? most | 07000 : ~temporary_umask());
 }
 
 static int create_unnamed(struct endpoint *e, mode_t mode)

@@ -2,10 +2,11 @@
  *
  * The list of a tree: what its chunks have.
  *
- *     in PATH                                          what follows is in this directory; "." is
- * the operand's KIND MODE UID GID SIZE INODE ATIME MTIME CTIME FIRST LAST NAME e: an entry; d: a
- * directory; r: the bytes [FIRST, LAST) of a large file link PATH PATH of share.links: one copied
- * file, two names end LINES HASH                                   the last line: the file is whole
+ *     in PATH           what follows is in this directory; "." is the operand's
+ *     KIND MODE UID GID SIZE INODE ATIME MTIME CTIME FIRST LAST NAME
+ *                       e: an entry; d: a directory; r: the bytes [FIRST, LAST) of a large file
+ *     link PATH PATH    of share.links: one copied file, two names
+ *     end LINES HASH    the last line: the file is whole
  */
 #ifndef SHARD_LIST_H
 #define SHARD_LIST_H

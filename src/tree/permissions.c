@@ -4,8 +4,8 @@
  */
 #define _GNU_SOURCE
 #include "permissions.h"
+#include "endpoints/acl.h"
 #include "endpoints/endpoint.h"
-#include "endpoints/metadata.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ int permissions_admit_owner(int parent, const char *name)
 mode_t permissions_left(const struct tree *t, int fd)
 {
 	mode_t mode;
-	return metadata_default_mode(fd, &mode) ? mode : 0777 & ~t->umask;
+	return acl_default_mode(fd, &mode) ? mode : 0777 & ~t->umask;
 }
 
 int permissions_set(int fd, mode_t mode)

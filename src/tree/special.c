@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "special.h"
 #include "aside.h"
+#include "endpoints/acl.h"
 #include "endpoints/error.h"
 #include "endpoints/metadata.h"
 #include "report.h"
@@ -86,7 +87,7 @@ static int special_copy_mode(const char *from, const char *to, mode_t mode, cons
 	_Alignas(8) char value[65536]; /* XATTR_SIZE_MAX */
 	ssize_t n = r < 0 ? getxattr(from, acl, value, sizeof(value)) : 0;
 	if (n > 0) /* the copy has no ACL */
-		mode = metadata_group_mode(value, (size_t)n, mode);
+		mode = acl_group_mode(value, (size_t)n, mode);
 	if (chmod(to, mode & 07777) == 0)
 		return r;
 	*call = "chmod";

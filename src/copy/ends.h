@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What SRC and DST are, for the rules.
+ */
+#ifndef COPY_ENDS_H
+#define COPY_ENDS_H
+
+#include "rules.h"
+
+/* What SRC or DST is. A rule allows a set of these. */
+enum end {
+	END_PIPE = 1 << 0,     /* also a socket that is not a connection */
+	END_SOCKET = 1 << 1,   /* connected, or will connect */
+	END_LISTENER = 1 << 2, /* a socket that listens */
+	END_DEVICE = 1 << 3,   /* character device */
+	END_DISK = 1 << 4,     /* block device */
+	END_OPEN = 1 << 5,     /* a regular file named by -, fd:N or /dev/fd/N: used only once */
+	END_FILE = 1 << 6,     /* a regular file, or a name that does not exist */
+};
+
+#define REGULAR (END_OPEN | END_FILE)
+#define STREAM  (END_PIPE | END_SOCKET | END_LISTENER)
+#define ANY     ((1 << 7) - 1)
+
+/* What SRC and DST may be, and once they are open, are: a set of enum end. */
+unsigned ends_src(const struct request *);
+unsigned ends_dst(const struct request *);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ * Implements keep.h.
+ */
+#define _GNU_SOURCE
+#include "keep.h"
+#include "error.h"
+#include "metadata.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define VALUE_MAX    65536 /* XATTR_SIZE_MAX */
+#define LOOKUP_TRIES 8     /* while another copy replaces the name */
+
+/* Without /proc only an open file can be asked, which needs the permission to read it. Returns
+ * ENOENT if the name is not that of the regular file that was found. */
+static ssize_t get_opened_attribute(const struct place *p, const char *name, char *value,
+				    size_t size)
+{
+	struct stat st;
+	ssize_t n = -1;
+	int err = ENOENT;
+	int fd = openat(p->dir, p->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0) {
+		errno = ENOENT;
+		return -1;
+	}
+	if (fstat(fd, &st) == 0 && st.st_dev == p->st.st_dev && st.st_ino == p->st.st_ino) {
+		n = fgetxattr(fd, name, value, size);
+		err = errno;
+	}
+	close(fd);
+	errno = err;
+	return n;
+}
+
+/* A file without a name is asked by its descriptor. On a FUSE file system the name can be missing
+ * for an instant while another copy renames a file over it: rename(2) is not atomic for a
+ * concurrent lookup there. */
+static ssize_t get_place_attribute(const struct place *p, const char *name, char *value,
+				   size_t size)
+{
+	char path[sizeof("/proc/self/fd/") + 12 + NAME_MAX];
+	if (p->name[0] == '\0')
+		return fgetxattr(p->target, name, value, size);
+	if (p->dir == AT_FDCWD)
+		snprintf(path, sizeof(path), "%s", p->name);
+	else
+		snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", p->dir, p->name);
+	ssize_t n = -1;
+	errno = ENOENT;
+	for (int tries = 0; n < 0 && errno == ENOENT && tries < LOOKUP_TRIES; tries++)
+		n = lgetxattr(path, name, value, size);
+	if (n < 0 && errno == ENOENT && S_ISREG(p->st.st_mode) && access("/proc/self/fd", F_OK) < 0)
+		return get_opened_attribute(p, name, value, size);
+	return n;
+}
+
+/* Gives fd the attribute that the file at the place has. If that has none, removes what a default
+ * ACL or the security module gave to fd. Some storage answers with EIO or another errno where it
+ * has no attributes: one that cannot be read counts as none. Asks for the size first: most files
+ * lack the attribute, and the kernel allocates and clears a buffer of the requested size. */
+static int keep_attribute(int fd, const struct place *old, const char *name)
+{
+	char value[VALUE_MAX];
+	ssize_t n = get_place_attribute(old, name, NULL, 0);
+	if (n > 0)
+		n = get_place_attribute(old, name, value, sizeof(value));
+	if (n >= 0)
+		return fsetxattr(fd, name, value, (size_t)n, 0) < 0 ? -errno : 0;
+	if (errno == ENOENT || errno == ENOMEM)
+		return -errno;
+	const bool absent = metadata_is_absent(errno);
+	int r = metadata_remove(fd, name);
+	return absent ? r : 0;
+}
+
+int keep_owner(const struct endpoint *e, const struct place *old, bool force,
+	       struct fcopy_error *error)
+{
+	struct stat st;
+	if (fstat(e->fd, &st) < 0)
+		return error_call(error, "fstat", e->path, errno);
+	if (st.st_uid == old->st.st_uid && st.st_gid == old->st.st_gid)
+		return 0;
+	int r = metadata_set_owner(e->fd, old->st.st_uid, old->st.st_gid);
+	if (r == 0 || force)
+		return 0;
+	return error_refuse(error, e->path, -r, "its owner or group cannot be kept",
+			    FCOPY_ADVICE_IN_PLACE_OR_FORCE);
+}
+
+int keep_acl(const struct endpoint *e, const struct place *old, bool force,
+	     struct fcopy_error *error)
+{
+	int r = keep_attribute(e->fd, old, "system.posix_acl_access");
+	if (r == 0)
+		r = keep_attribute(e->fd, old, "security.selinux");
+	if (r == 0 || force)
+		return 0;
+	if (r == -ENOENT && access("/proc/self/fd", F_OK) == 0)
+		return error_refuse(error, e->path, ENOENT, "was removed during the copy",
+				    FCOPY_ADVICE_NONE);
+	if (r == -ENOENT)
+		return error_proc(error, "lgetxattr", e->path, -r);
+	return error_refuse(error, e->path, -r, "its ACL or security label cannot be kept",
+			    FCOPY_ADVICE_IN_PLACE_OR_FORCE);
+}
