@@ -58,6 +58,9 @@
  *                     (proofs), kernels (other kernels), tools
  *   bench/            benchmarks against other copiers, and their results
  *
+ * .github/CONTRIBUTING.md says where an option, an engine, an endpoint, a warning and an exclude
+ * rule belong.
+ *
  * From argv to the first copy:
  *   1. main() calls options_parse(): getopt_long() by option_table fills struct cli; then
  *      operands_take() divides the operands by their text into SRC, DST and MODE.

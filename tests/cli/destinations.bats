@@ -288,3 +288,13 @@ mode_of() {
 	cmp a moved/b
 	[ -z "$(ls -A other)" ]
 }
+
+@test "-T: a directory is refused, not entered" {
+	echo data >a
+	mkdir d
+	expect 2 -T a d
+	says "fcopy: d: is a directory"
+	[ -z "$(ls d)" ]
+	expect 0 -T a b
+	cmp a b
+}

@@ -288,3 +288,13 @@ on_small() {
 	run -0 bash -c 'exec 7>t 8<t; rm t; "$0" --json a b >&7; cat <&8' "$FCOPY"
 	jq -e .done <<<"$output"
 }
+
+@test "--json and --benchmark into a full disk: exit 1" {
+	echo data >a
+	local option
+	for option in --json --benchmark; do
+		run --separate-stderr bash -c '"$0" "$1" a b >/dev/full' "$FCOPY" $option
+		demand 1
+		mentions "No space left on device"
+	done
+}

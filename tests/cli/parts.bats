@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# DST.fcopy-part is also a source, or the copy of another source: nothing is lost.
+# DST.fcopy-part is also a source, or of another copy, or is taken away: nothing is lost.
 
 load helper
 load tree
@@ -148,3 +148,49 @@ collides() {
 	cmp a.fcopy-part into/a.fcopy-part
 }
 
+has_bytes() {
+	[ "$(stat -c %s "$1" 2>/dev/null || echo 0)" -gt 0 ]
+}
+
+@test "--resume: a part that was removed and begun again by another copy is not committed by the first" {
+	local first second status=0
+	random a 4000000
+	"$FCOPY" --resume --limit-rate=2M a b 2>err 3>&- &
+	first=$!
+	await has_bytes b.fcopy-part/data
+	kill -STOP $first
+	mv b.fcopy-part away
+	"$FCOPY" --resume --limit-rate=100K a b 2>/dev/null 3>&- &
+	second=$!
+	await has_bytes b.fcopy-part/data
+	kill -CONT $first
+	wait $first || status=$?
+	[ $status = 1 ]
+	[ "$(cat err)" = "fcopy: b: its .fcopy-part was moved or replaced during the copy" ] || { cat err; return 1; }
+	absent b
+	kill -TERM $second
+	wait $second || true
+	[ -f b.fcopy-part/data ]
+}
+
+@test "-r --resume: a part that was moved away and begun again by another copy is not committed by the first" {
+	local first second status=0
+	mkdir s
+	random s/f 4000000
+	"$FCOPY" -r --resume --limit-rate=2M s d 2>err 3>&- &
+	first=$!
+	await test -f d.fcopy-part/journal
+	kill -STOP $first
+	mv d.fcopy-part away
+	"$FCOPY" -r --resume --limit-rate=100K s d 2>/dev/null 3>&- &
+	second=$!
+	await test -f d.fcopy-part/journal
+	kill -CONT $first
+	wait $first || status=$?
+	[ $status = 1 ]
+	absent d
+	never grep 'kept' err
+	kill -TERM $second
+	wait $second || true
+	[ -f d.fcopy-part/journal ]
+}

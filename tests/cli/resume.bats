@@ -267,3 +267,82 @@ killed_at() {
 	says "fcopy: b: resuming at 96 KiB"
 	cmp $source b
 }
+
+@test "--resume: a planted symlink, hard link, FIFO or directory is neither followed nor written" {
+	echo data >a
+	echo secret >victim
+	ln -s victim b.fcopy-part
+	expect 1 --resume a b
+	holds secret victim
+	rm b.fcopy-part
+	ln victim b.fcopy-part
+	expect 1 --resume a b
+	holds secret victim
+	rm b.fcopy-part
+	mkfifo b.fcopy-part
+	expect 1 --resume a b
+	rm b.fcopy-part
+	mkdir b.fcopy-part
+	expect 1 --resume a b
+	absent b
+}
+
+@test "--resume: a name that leaves no room for .fcopy-part has a hash in the part" {
+	local name
+	name=$(printf '%0250d' 0)
+	random a 100000
+	(ulimit -f 64 && "$FCOPY" --resume a "$name") || true
+	[[ $(ls -d ./*.fcopy-part) =~ ^./[0-9a-f]{16}\.fcopy-part$ ]]
+	expect 0 --resume a "$name"
+	mentions "resuming at 64 of 98 KiB"
+	[ "$(ls)" = "$name"$'\n'a ]
+}
+
+@test "--resume: interrupted, then gone on with, to the same bytes" {
+	random a 9000000
+	local status=0
+	# So slow that it cannot be done before the signal, however busy the machine is.
+	env --default-signal=INT "$FCOPY" --resume --limit-rate=50K a b 2>/dev/null &
+	await test -s b.fcopy-part/data
+	kill -INT $!
+	wait $! || status=$?
+	[ $status = 130 ]
+	absent b
+	[ -s b.fcopy-part/data ]
+	cmp -n "$(stat -c %s b.fcopy-part/data)" a b.fcopy-part/data
+	expect 0 --resume a b
+	cmp a b
+	absent b.fcopy-part
+	expect 0 --json --resume a c
+	cmp a c
+}
+
+@test "--resume and --verify of what is no file: the culprit is named, and nothing is made" {
+	echo data >a
+	mkfifo pipe
+	local reason="cannot be resumed: SRC and DST must be paths of files"
+	expect 2 --resume /dev/null b
+	says "fcopy: /dev/null: $reason"
+	expect 2 --resume a pipe
+	says "fcopy: pipe: $reason"
+	expect 2 --resume - b <a
+	says "fcopy: -: $reason"
+	expect 2 --verify a pipe
+	says "fcopy: pipe: cannot be verified: only a file or a block device can be read back"
+	expect 2 --verify - b splice <a
+	mentions "fcopy: -: can be read only once, and this mode does not see its bytes to sum them"
+	[ "$(ls)" = $'a\npipe' ]
+}
+
+@test "--resume of a file through a symlink: the message names the part that exists" {
+	mkdir into e
+	echo old >e/x
+	ln -s ../e/x into/a
+	random a 5000000
+	"$FCOPY" --resume --limit-rate=1M -t into a 2>err 3>&- &
+	await test -s e/x.fcopy-part
+	kill -TERM $!
+	wait $! || [ $? = 143 ]
+	grep -qF "$T/e/x.fcopy-part" err || { cat err; return 1; }
+	[ -f e/x.fcopy-part/data ]
+}

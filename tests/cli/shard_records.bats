@@ -212,3 +212,61 @@ PYTHON
 		[ ! -e dst ]
 	done
 }
+
+@test "a process that only commits for other shards can be interrupted" {
+	need_strace
+	need flock pgrep
+	local tracer status=0
+	random src 3000000
+	apart 0 --shard=0/2 src dst
+	run --separate-stderr flock -s dst.fcopy-part/lock "$FCOPY" --shard=1/2 src dst # marker, no commit
+	absent dst
+	strace -qq -o /dev/null -e trace=fsync -e inject=fsync:delay_enter=2000000:when=1 \
+		"$FCOPY" --shard=finish/2 src dst 2>/dev/null 3>&- &
+	tracer=$!
+	started() { pgrep -P $tracer -x fcopy >pid; }
+	await started
+	in_fsync() { grep -q '^74 ' "/proc/$(cat pid)/syscall"; } # x86-64
+	[ "$(uname -m)" = x86_64 ] || skip "the number of fsync is that of x86-64"
+	await in_fsync
+	kill -TERM "$(cat pid)"
+	wait $tracer || status=$?
+	[ $status = 143 ]
+	absent dst
+	expect 0 --shard=finish/2 src dst
+	cmp src dst
+}
+
+@test "a late retry of a committed job does not disturb the job that has begun since" {
+	need_strace
+	local late status=0
+	random src 4000000
+	shards 2
+	: >trace
+	strace -qq -o trace -e trace=flock -e inject=flock:delay_enter=3000000:when=1 \
+		"$FCOPY" --shard=1/2 src dst 2>/dev/null 3>&- &
+	late=$!
+	await said 'flock(' trace
+	rm dst
+	apart 0 --shard=0/2 src dst
+	wait $late || status=$?
+	[ $status -le 1 ]
+	expect 0 --shard=1/2 src dst
+	cmp src dst
+}
+
+@test "a late retry of a tree writes nothing into DST, even if an entry is missing for one call" {
+	need_strace
+	local n inode
+	mkdir s
+	echo 1 >s/f
+	expect 0 -r --shard=0/1 s d
+	inode=$(stat -c %i d/f)
+	for ((n = 1; n < 40; n++)); do
+		strace -f -qq -o trace -e trace=newfstatat,fstatat64 -e inject=newfstatat,fstatat64:error=ENOENT:when=$n \
+			"$FCOPY" -r -j1 --shard=0/1 s d 2>/dev/null || true
+		grep -q INJECTED trace || break
+		[ "$(stat -c %i d/f)" = "$inode" ] || { echo "d/f was replaced at call $n"; return 1; }
+	done
+	[ $n -gt 5 ]
+}

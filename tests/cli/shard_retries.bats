@@ -314,3 +314,24 @@ make_entry() {
 		done
 	done
 }
+
+@test "a large file that becomes a symlink before the commit: refused, and no attribute of its target" {
+	need_strace
+	need setfattr getfattr flock
+	mkdir s
+	truncate -s 256M s/big
+	echo x >other
+	setfattr -n user.foreign -v 1 other 2>/dev/null || skip "no extended attributes here"
+	# After the marker it waits for 3 s.
+	strace -f -qq -o trace -e trace=fsync -e inject=fsync:delay_exit=3000000:when=1 \
+		"$FCOPY" -a -j 1 --shard=0/1 s d 2>err 3>&- &
+	pid=$!
+	marked() { [ -n "$(find d.fcopy-part -name 'share.done.0' 2>/dev/null)" ]; }
+	await marked
+	mv s/big big.old
+	ln -s ../other s/big
+	wait $pid && status=0 || status=$?
+	[ $status = 1 ] || { cat err; return 1; }
+	grep -q '^fcopy: s/big: open: Too many levels of symbolic links$' err || { cat err; return 1; }
+	absent d
+}

@@ -218,7 +218,6 @@ part_of() {
 		[ "$(ls backing)" = d ]'
 }
 
-
 @test "--resume: every thread notes what is complete: the next run copies nothing again" {
 	local i
 	mkdir -p s/many "s/$(printf 'deep%.0s' {1..50})/below"
@@ -315,4 +314,79 @@ part_of() {
 	expect 0 -rL --resume s d
 	diff -r s d
 	never grep fcopy- <<<"$(ls -A)"
+}
+
+@test "--resume: an entry that the source gets again during the copy is not committed as it was before" {
+	need_strace
+	mkdir s
+	echo old >s/x
+	random s/big 6000000
+	ln -s nowhere s/y
+	expect 1 -rL s d
+	[ -f d.fcopy-part/data/x ]
+	rm s/x s/y
+	random s/big 6000001
+	# While one thread copies, the other one reads the directory to its end.
+	strace -D -f -qq -o trace -P s -e trace=getdents64 "$FCOPY" -rL -j2 --resume --limit-rate=1M s d 2>err 3>&- &
+	pid=$!
+	await said 'getdents64.*= 0$' trace
+	echo newer >s/x
+	local status=0
+	wait $pid || status=$?
+	[ $status = 1 ] || { cat err; ls -l d d.fcopy-part; return 1; }
+	absent d
+	grep -q "s: got an entry during the copy of which the part has an old copy" err || { cat err; return 1; }
+	expect 0 -rL --resume s d
+	diff -r s d
+}
+
+@test "--resume: a directory of the source that is removed during the copy is a warning" {
+	mkdir -p s/sub
+	echo 1 >s/sub/a
+	random s/sub/big 6000000
+	ln -s nowhere s/y
+	expect 1 -rL s d
+	rm s/y
+	random s/sub/big 6000001
+	"$FCOPY" -rL -j1 --resume --limit-rate=3M s d 2>err 3>&- &
+	pid=$!
+	await has_written 500000
+	rm -r s/sub
+	local status=0
+	wait $pid || status=$?
+	never grep -q getdents64 err
+	[ $status = 0 ] || { cat err; return 1; }
+	grep -q 'warning: s/sub/big: was replaced or removed' err || { cat err; return 1; }
+}
+
+@test "--resume of several trees: the second is treated as if it were alone" {
+	mkdir -p s1 s2 d
+	chmod 777 .
+	echo 1 >s1/f
+	echo 2 >s2/g
+	ln -s nowhere s1/x
+	! is_root || chown -R 65534:65534 s1 s2 d
+	as_nobody 1 -rL s1 d
+	rm s1/x
+	as_nobody 0 -rL --resume s1 s2 d
+	holds 2 d/s2/g
+	holds 1 d/s1/f
+}
+
+@test "--resume --keep-going: a directory that cannot be read is not committed as an earlier run left it" {
+	need_strace
+	mkdir -p s/d
+	echo old >s/d/f
+	echo 1 >s/g
+	run strace -f -qq -o /dev/null -e trace=renameat2 -e inject=renameat2:signal=KILL:when=3 \
+		"$FCOPY" -r --resume s t
+	[ -f t.fcopy-part/data/d/f ]
+	echo newer >s/d/f
+	run --separate-stderr strace -f -qq -o /dev/null -P "$T/s/d" \
+		-e inject=getdents64:error=EIO:when=1 "$FCOPY" -r --resume --keep-going s t
+	[ "$status" = 1 ]
+	absent t
+	mentions "t.fcopy-part: kept"
+	expect 0 -r --resume --keep-going s t
+	diff -r s t
 }

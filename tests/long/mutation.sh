@@ -21,8 +21,8 @@ at=$work/ext4
 # The tests of a room, quick ones first: at most 40 seconds together on two CPUs.
 tests_of() {
 	case $1 in
-	src/part/*) echo check/part_test cli/{parts,clean,tree_resumed,stolen_parts,tree_resume}.bats cmocka/journal_test cli/resume.bats ;;
-	src/tree/*) echo check/inodes_test cli/{tree_places,tree_mounts,preserve,count,tree_resumed,tree_modes,tree_as_cp,mirror,tree_links,tree_parts}.bats check/tree_test ;;
+	src/part/*) echo check/part_test cli/{parts,clean,tree_interrupted,resume_attributes,tree_resume}.bats cmocka/journal_test cli/resume.bats ;;
+	src/tree/*) echo check/inodes_test cli/{tree_places,tree_mounts,preserve,count,tree_interrupted,tree_modes,tree_as_cp,mirror,tree_links,tree_resume}.bats check/tree_test ;;
 	src/shard/file.c) echo cli/{shard_records,shard_retries,shard}.bats ;;
 	src/shard/*) echo cli/{shard_records,shard_retries,shard_tree}.bats ;;
 	src/source/*) echo cli/{filters,mirror,tree}.bats ;;

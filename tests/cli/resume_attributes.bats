@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# --resume of trees and files: a source whose attributes have changed since.
+# --resume and attributes: those of the source have changed since, or an earlier run gave others.
 
 load helper
 
@@ -146,86 +146,4 @@ unfinished() {
 	[[ $output == *resumed* ]]
 	cmp s t
 	[ "$(stat -c %a t)" = 664 ]
-}
-
-
-@test "--resume --keep-going: a directory that cannot be read is not committed as an earlier run left it" {
-	need_strace
-	mkdir -p s/d
-	echo old >s/d/f
-	echo 1 >s/g
-	run strace -f -qq -o /dev/null -e trace=renameat2 -e inject=renameat2:signal=KILL:when=3 \
-		"$FCOPY" -r --resume s t
-	[ -f t.fcopy-part/data/d/f ]
-	echo newer >s/d/f
-	run --separate-stderr strace -f -qq -o /dev/null -P "$T/s/d" \
-		-e inject=getdents64:error=EIO:when=1 "$FCOPY" -r --resume --keep-going s t
-	[ "$status" = 1 ]
-	absent t
-	mentions "t.fcopy-part: kept"
-	expect 0 -r --resume --keep-going s t
-	diff -r s t
-}
-
-@test "-a --resume killed at each call of commit and retire: the same command reports the copy as done" {
-	local call n left
-	need_strace
-	mkdir -p s/d
-	echo data >s/d/f
-	for call in renameat2 unlinkat; do
-		for n in 1 2 3 4; do
-			rm -rf d
-			run strace -f -qq -o /dev/null -e trace=$call -e inject=$call:signal=KILL:when=$n \
-				"$FCOPY" -a --resume s d
-			[ -n "$(find . -name '*.fcopy-part' -o -name '.fcopy-*')" ]
-			left=$(find . -name journal)
-			[ "$call $n" != "unlinkat 3" ] || [ "$left" ] # it goes last
-			expect 0 -a --resume s d
-			diff -r s d
-			[ "$(ls -A)" = $'d\ns' ] || { echo "$call $n: $(ls -A)"; return 1; }
-		done
-	done
-}
-
-@test "-a --resume of a copy that is complete and has no part: equal is done, anything else is refused and unchanged" {
-	mkdir -p s/d
-	echo data >s/d/f
-	ln s/d/f s/d/g
-	ln -s f s/d/l
-	mkfifo s/p
-	chmod 640 s/d/f
-	expect 0 -a --resume s t
-	cp -a t before
-	for option in "" --fsync; do
-		expect 0 -a --resume --json $option s t
-		jq -e '.done and .tree.committed and .tree.unchanged == 4 and .tree.files == 0' <<<"$output"
-	done
-	expect 2 -a --resume --verify s t # it would have to be read from the storage
-	chmod 600 s/d/f
-	expect 2 -a --resume s t
-	chmod 640 s/d/f
-	expect 0 -a --resume s t
-	ln -sf g s/d/l
-	expect 2 -a --resume s t
-	ln -sf f s/d/l
-	mkdir s/new
-	expect 2 -a --resume s t
-	diff -r --no-dereference -x p before t # diff refuses FIFOs
-	[ -p t/p ]
-	[ "$(stat -c %a t/d/f)" = 640 ]
-}
-
-@test "--resume into a directory that exists takes the hidden directory of another copy for no part of this one" {
-	need_strace
-	mkdir s
-	echo data >s/f
-	run strace -f -qq -o /dev/null -e trace=unlinkat -e inject=unlinkat:signal=KILL:when=2 "$FCOPY" -a --resume s d
-	[ "$(find . -name journal | wc -l)" = 1 ]
-	mv d e
-	echo more >>s/f
-	expect 2 -a --resume s e # another name
-	holds data e/f
-	mkdir d
-	expect 2 -a --resume s d # another inode
-	[ -z "$(ls d)" ]
 }

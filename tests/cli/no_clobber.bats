@@ -1,0 +1,55 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# -n: an existing file is left as it is, also one that appears during the copy.
+
+load helper
+
+@test "-n: an existing file is left, exit 0; a missing one is made" {
+	echo new >a
+	echo old >b
+	expect 0 -n a b
+	holds old b
+	expect 0 --no-clobber a c
+	holds new c
+	expect 0 -nf a b
+	holds old b
+}
+
+@test "-n: of two at once exactly one makes the file, and it is whole" {
+	random a 3000000
+	random b 3000000
+	local _
+	for _ in 1 2 3 4; do
+		rm -f c
+		"$FCOPY" -n a c & "$FCOPY" -n b c & wait
+		cmp -s a c || cmp b c
+	done
+}
+
+@test "-n: a file that appears during the copy is left as it is" {
+	need_strace
+	random a 100000
+	strace -D -f -qq -o trace -e inject=linkat:delay_enter=2000000:when=2+ "$FCOPY" -n a b &
+	pid=$!
+	await has_written
+	echo other >b
+	wait $pid
+	holds other b
+}
+
+@test "-n: an EEXIST of any call but the commit's is a failure, not a file that was skipped" {
+	need_strace
+	random a 100000
+	local call
+	for call in pwrite64 fcntl; do
+		traced 1 "inject=$call:error=EEXIST" -n a b 1
+		injected
+		mentions "File exists"
+		absent b
+		traced 1 "inject=$call:error=EEXIST" --json --resume -n a b 1
+		injected
+		[[ $output == *'"skipped": false'* ]] || { echo "$output"; return 1; }
+		absent b
+		rm -rf b.fcopy-part
+	done
+}
