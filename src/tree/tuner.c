@@ -5,6 +5,7 @@
 
 #define MOSTLY     0.5  /* of the time of the threads: they wait */
 #define LITTLE     0.25 /* ... they do not */
+#define FADES      0.75 /* of the looks before, at each look */
 #define GAIN       0.5  /* of the step, which more threads have to reach */
 #define KEEPS      0.95 /* of the speed, which fewer threads may not fall below */
 #define FEW        4    /* fewer are not tried */
@@ -82,8 +83,21 @@ static bool tuner_try(struct tuner *t, bool queued)
 	return queued && tuner_set(t, twice, t->threads);
 }
 
-static bool tuner_look(struct tuner *t, double rate, double waits, bool queued)
+/* Adds the look to those before. Do the threads mostly wait for the storage? In a single look they
+ * may have waited for one of them that had a lock, but no CPU: on a busy host for 5 to 90 ms. */
+static bool tuner_waits(struct tuner *t)
 {
+	const bool first = t->recent.busy <= 0;
+	t->recent.busy = FADES * t->recent.busy + t->sum.busy;
+	t->recent.waited = FADES * t->recent.waited + t->sum.waited;
+	return !first && t->sum.waited >= MOSTLY * t->sum.busy &&
+	       t->recent.waited >= MOSTLY * t->recent.busy;
+}
+
+static bool tuner_look(struct tuner *t, double rate, bool queued)
+{
+	const double waits = t->sum.waited / t->sum.busy;
+	const bool mostly = tuner_waits(t);
 	t->paused -= t->paused > 0;
 	if (t->before > 0) {
 		if (!tuner_succeeded(t, rate))
@@ -100,7 +114,7 @@ static bool tuner_look(struct tuner *t, double rate, double waits, bool queued)
 		}
 	}
 	t->rate = rate;
-	if (waits >= MOSTLY)
+	if (mostly)
 		return tuner_try(t, queued);
 	if (waits >= LITTLE || t->threads == t->start)
 		return false;
@@ -119,13 +133,13 @@ bool tuner_note(struct tuner *t, const struct tuner_report *r, bool queued)
 	if (++t->reports < t->threads * (t->doubtful ? 2 : 1) || t->sum.busy <= 0)
 		return false;
 	const double rate = t->threads * t->sum.work / t->sum.busy;
-	const double waits = t->sum.waited / t->sum.busy;
 	t->doubtful = !t->doubtful && t->before > 0 && !tuner_succeeded(t, rate);
 	if (t->doubtful)
 		return false;
+	const bool changed = tuner_look(t, rate, queued);
 	t->sum = (struct tuner_report){0};
 	t->reports = 0;
-	return tuner_look(t, rate, waits, queued);
+	return changed;
 }
 
 void tuner_lower_limit(struct tuner *t, unsigned threads)

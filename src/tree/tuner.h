@@ -6,15 +6,17 @@
  *
  *   - It looks again whenever as many reports have arrived as there are threads. Reports follow
  *     finished entries, so slow storage gets the time that it needs.
- *   - If the threads wait most of the time and work is queued, it doubles their number. The new
- *     number stays if the work per time grows by at least half of the step.
+ *   - If the threads wait most of the time, at this look and over the last ones, and work is
+ *     queued, it doubles their number. The new number stays if the work per time grows by at least
+ *     half of the step.
  *   - If it does not, nor at a second look, the threads wait for a lock, for the speed of a disk or
  * for writeback: then the old number returns, and half of it is tried, which stays if nothing is
  * lost by it. The next trial comes later each time.
  *   - If the threads wait little, it goes back to the number that it started with.
  *
  * Waiting is time neither on a CPU nor in a run queue, so a busy host does not look like slow
- * storage. The functions read no clock and have no side effects.
+ * storage, except for the moments in which threads wait for one that has a lock, but no CPU. The
+ * functions read no clock and have no side effects.
  */
 #ifndef TREE_TUNER_H
 #define TREE_TUNER_H
@@ -36,15 +38,16 @@ struct tuner_report {
 };
 
 struct tuner {
-	unsigned threads;        /* that copy now */
-	unsigned start, limit;   /* the number at the start; the highest one */
-	unsigned before;         /* threads before this trial; 0: no trial */
-	unsigned proven;         /* the highest number that a trial confirmed */
-	unsigned reports;        /* since the last look */
-	bool doubtful;           /* the trial has not reached its aim at the first look */
-	unsigned pause, paused;  /* looks until the next trial: after the last one; left */
-	double rate;             /* work per second before the trial */
-	struct tuner_report sum; /* since the last look */
+	unsigned threads;           /* that copy now */
+	unsigned start, limit;      /* the number at the start; the highest one */
+	unsigned before;            /* threads before this trial; 0: no trial */
+	unsigned proven;            /* the highest number that a trial confirmed */
+	unsigned reports;           /* since the last look */
+	bool doubtful;              /* the trial has not reached its aim at the first look */
+	unsigned pause, paused;     /* looks until the next trial: after the last one; left */
+	double rate;                /* work per second before the trial */
+	struct tuner_report sum;    /* since the last look */
+	struct tuner_report recent; /* of the last looks; the earlier, the less it counts */
 	enum tuner_reason reason;
 };
 

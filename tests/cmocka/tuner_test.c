@@ -162,6 +162,27 @@ static void limit_is_kept(void **state)
 	}
 }
 
+/* A busy host: now and then all threads but one wait for one that has a lock and no CPU, as
+ * measured with 36 tasks for 2 CPUs. Such moments add no threads; storage that waits does. */
+static void moments_of_waiting_add_no_threads(void **state)
+{
+	static const double looks[][3] = {/* milliseconds that each of three threads waits, of 20 */
+					  {0, 20, 18}, {0, 1, 0},   {1, 0, 0}, {0, 2, 0},
+					  {0, 19, 20}, {17, 20, 0}, {0, 0, 1}, {2, 0, 0},
+					  {0, 0, 0},   {1, 1, 0},   {0, 0, 0}, {0, 2, 2}};
+	const size_t n = sizeof(looks) / sizeof(*looks);
+	struct tuner t;
+	(void)state;
+	tuner_start(&t, 3, 64);
+	for (size_t i = 0; i < 100 * n; i++)
+		for (int j = 0; j < 3; j++)
+			assert_false(tuner_note(
+			    &t, &(struct tuner_report){10, 20 * MS, looks[i % n][j] * MS}, true));
+	for (int i = 0; i < 5 * 3 && t.threads == 3; i++)
+		tuner_note(&t, &slow, true);
+	assert_int_equal(t.threads, 6);
+}
+
 static struct directory pooled[3];
 static bool pooled_done[3];
 
@@ -277,6 +298,8 @@ int main(void)
 		case_add(settles, &worlds[i], "%s", worlds[i].name);
 	case_add(change_is_followed, NULL, "storage becomes fast, and slow again");
 	case_add(no_queue_no_threads, NULL, "without work in the queue, no thread is added");
+	case_add(moments_of_waiting_add_no_threads, NULL,
+		 "threads that wait for one without a CPU add none");
 	case_add(limit_is_kept, NULL, "the limit is kept");
 	case_add(work_is_handed_over, NULL, "a thread that stops hands its work over");
 	case_add(idle_threads_join_a_file, NULL, "idle threads join a large file");
