@@ -54,8 +54,13 @@ static int mirror_open(int fd, const char *path, size_t length, bool source, boo
 	struct stat top, st;
 	struct statx sx;
 	int at = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (at < 0 || fstat(fd, &top) < 0)
+	if (at < 0)
 		return -errno;
+	if (fstat(fd, &top) < 0) {
+		int err = errno;
+		close(at);
+		return -err;
+	}
 	for (size_t n; length > 0; path += n + 1, length -= n < length ? n + 1 : n) {
 		n = strcspn(path, "/");
 		n = n < length ? n : length;

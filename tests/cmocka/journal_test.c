@@ -38,6 +38,7 @@ static const struct row {
     {"unlinkat", EIO, 1 << KEPT | 1 << PUBLISHED | 1 << MIRRORED},
     {"getdents64", EIO, 1 << MIRRORED},
     {"fstatat64", EIO, 1 << MIRRORED},
+    {"fstat64", EIO, 1 << MIRRORED},
 };
 #define ROWS (sizeof(rows) / sizeof(*rows))
 

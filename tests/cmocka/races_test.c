@@ -267,6 +267,25 @@ static void tree_is_cancelled(void **state)
 	fault_sweep(*state, 0, cancelled, &both[1]);
 }
 
+/* As fcopy_clean() does, until a directory has its lock. */
+static void clean_up(void)
+{
+	need(system("rm -rf d/.fcopy-*") == 0);
+}
+
+static void new_directory_is_removed(void **state)
+{
+	static struct fcopy_tree_report report;
+	const struct fcopy_options options = {.api = FCOPY_API};
+	need(mkdir("d", 0755) == 0 && mkdir("src", 0755) == 0);
+	make_file("src/f", SIZE, DENSE, 1);
+	fault_before(clean_up);
+	fault_set(*state, 1, 0);
+	assert_int_equal(copy_tree(&options, true, &report), 0);
+	assert_true(fault_seen() && same_bytes("d/dst/f", "src/f"));
+	assert_int_equal(names_in("d"), 1);
+}
+
 static void remove_source(void)
 {
 	need(unlink("src") == 0);
@@ -311,6 +330,7 @@ int main(void)
 	case_add(source_becomes_directory, "fstatat64", "a file becomes a directory");
 	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
 		case_add(tree_is_cancelled, ends[i], "a tree is cancelled before %s", ends[i]);
+	case_add(new_directory_is_removed, "flock", "the directory of a new tree is removed");
 	case_add(source_of_shards_is_removed, "flock", "shards: the source is removed");
 	return cases_run("races");
 }

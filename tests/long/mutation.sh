@@ -21,11 +21,12 @@ at=$work/ext4
 # The tests of a room, quick ones first: at most 40 seconds together on two CPUs.
 tests_of() {
 	case $1 in
-	src/part/*) echo check/part_test cli/{parts,clean,tree_interrupted,resume_attributes,tree_resume}.bats cmocka/journal_test cli/resume.bats ;;
-	src/tree/*) echo check/inodes_test cli/{tree_places,tree_mounts,preserve,count,tree_interrupted,tree_modes,tree_as_cp,mirror,tree_links,tree_resume}.bats check/tree_test ;;
+	src/part/*) echo check/part_test cmocka/races_test cli/{parts,clean,tree_interrupted,resume_attributes,tree_resume}.bats cmocka/journal_test cli/resume.bats ;;
+	src/tree/mirror*) echo cli/mirror.bats cmocka/journal_test ;;
+	src/tree/*) echo check/inodes_test cmocka/races_test cli/{tree_places,tree_mounts,preserve,count,tree_interrupted,tree_modes,tree_as_cp,mirror,tree_links,tree_resume}.bats check/tree_test ;;
 	src/shard/file.c) echo cli/{shard_records,shard_retries,shard}.bats ;;
 	src/shard/*) echo cli/{shard_records,shard_retries,shard_tree}.bats ;;
-	src/source/*) echo cli/{filters,mirror,tree}.bats ;;
+	src/source/*) echo cmocka/filter_test cli/{filters,mirror,tree}.bats ;;
 	esac
 }
 
@@ -95,7 +96,7 @@ restore() {
 }
 
 make_copy
-for file in part/ tree/ shard/file.c shard/ source/; do
+for file in part/ tree/mirror.c tree/ shard/file.c shard/ source/; do
 	[[ " ${rooms[*]} " == *" ${file%%/*} "* ]] || continue
 	for test in $(tests_of "src/$file"); do
 		! fails "$test" || { cat "$work/out" && echo "$name: $test fails without a change" && exit 1; }
