@@ -19,7 +19,7 @@ static void once(void *arg)
 	struct filter *f = NULL;
 	size_t bad;
 	if (arg) {
-		o.files = (const char **)(uintptr_t)names;
+		o.files = names;
 		o.file_count = 2;
 	}
 	fault_on();
