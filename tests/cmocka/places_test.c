@@ -109,6 +109,35 @@ static void cannot_be_named(void **state)
 	assert_true(exists("d/src.fcopy-part/journal"));
 }
 
+/* Two files into a directory: whatever fails, the result says whether both are there. */
+static void once_several(void *arg)
+{
+	static struct fcopy_tree_report report;
+	const struct fcopy_tree_options options = {.copy.api = FCOPY_API, .copy.threads = 1};
+	const char *const sources[] = {"src", "link/more"};
+	(void)arg;
+	need(unlink("d/src") == 0 || errno == ENOENT);
+	int before = open_descriptors();
+	fault_on();
+	int r = fcopy_tree(sources, 2, "into", &options, &report);
+	fault_off();
+	assert_int_equal(open_descriptors(), before);
+	failures += r < 0;
+	assert_int_equal(r, names_in("into") == 2 ? 0 : -1);
+	need(unlink("into/src") == 0 || errno == ENOENT);
+	need(unlink("into/more") == 0 || errno == ENOENT);
+}
+
+static void several(void **state)
+{
+	make_places();
+	make_file("d/more", 3000, DENSE, 2);
+	need(mkdir("into", 0755) == 0);
+	failures = 0;
+	fault_sweep(*state, strcmp(*state, "calloc") == 0 ? ENOMEM : EMFILE, once_several, NULL);
+	assert_true(failures > 0);
+}
+
 int main(void)
 {
 	cases_enter("ext4");
@@ -117,6 +146,9 @@ int main(void)
 			 errno_name(rows[i].err));
 	case_add(cannot_be_named, "linkat", "the new name cannot be given");
 	case_add(cannot_be_named, "unlinkat", "the old name cannot be taken away");
+	case_add(several, "openat64", "several files: openat fails");
+	case_add(several, "fcntl64", "several files: fcntl fails");
+	case_add(several, "calloc", "several files: calloc fails");
 	case_add(too_long, NULL, "names that are too long");
 	return cases_run("places");
 }
