@@ -5,7 +5,7 @@
 
 #define MOSTLY     0.5  /* of the time of the threads: they wait */
 #define LITTLE     0.25 /* ... they do not */
-#define FADES      0.75 /* of the looks before, at each look */
+#define FADES      0.9  /* of the looks before, at each look */
 #define GAIN       0.5  /* of the step, which more threads have to reach */
 #define KEEPS      0.95 /* of the speed, which fewer threads may not fall below */
 #define FEW        4    /* fewer are not tried */
