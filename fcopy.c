@@ -14,22 +14,22 @@
  *                     log, json, lines, json_file, report_json, the tables of a benchmark, signals
  *                     (a copy ends by the first, the program by the second)
  *   src/shard/        a copy by several processes: job (the protocol), enter, claims, refuse; file;
- *                     tree, list, buffer and read (the list of a tree), entries, paths, finish;
- *                     shard (fcopy_copy() and fcopy_tree())
+ *                     tree, list, buffer and read (the list of a tree), entries, paths, finish and
+ *                     finish_links (the commit); shard (fcopy_copy() and fcopy_tree())
  *   src/source/       reader (the only one of directories), names (all of a directory); filter
  *                     (which entries are copied: --exclude, patterns and lists)
  *   src/tree/         several sources and trees; those that call come first: tree (each SRC in
- *                     turn), operands, single (no directory), parents; root (a
- *                     directory; what --resume compares), home (where a new tree is built), commit; walk (reads
+ *                     turn), operands, single (no directory), parents; root (a directory; what
+ *                     --resume compares), home (where a new tree is built), commit; walk (reads
  *                     directories), census (for progress); entry (one name), update (what a merge
- *                     leaves alone), enter (subdirectories), displace (backups),
- *                     links, resume, link_dest, hard_link, symbolic_link, special, attributes_only;
- *                     directory (its attributes), rivals and inodes (names that lead to one file in
- *                     DST), aside (where others can exchange names), prune (outdated entries),
- *                     permissions (of new directories), mirror and mirror_remove (what SRC lacks),
- *                     flush, inside (DST below SRC); pool, tuner and tuning (threads), helping
- *                     (with large files), opened (directories), record (of an unfinished tree);
- *                     report (failures and warnings), report_entry, report_sum (counts), entry_path
+ *                     leaves alone), enter (subdirectories), displace (backups), links, resume,
+ *                     link_dest, hard_link, symbolic_link, special, attributes_only; directory (its
+ *                     attributes), rivals and inodes (names that lead to one file in DST), aside
+ *                     (where others can exchange names), prune (outdated entries), permissions (of
+ *                     new directories), mirror and mirror_remove (what SRC lacks), flush, inside
+ *                     (DST below SRC); pool, tuner and tuning (threads), helping (with large
+ *                     files), opened (directories), record (of an unfinished tree); report
+ *                     (failures and warnings), report_entry, report_sum (counts), entry_path
  *   src/copy/         policy: rules (what options demand) and ends (what SRC and DST are), copy
  *                     (opens), complete (--resume), run (up to the commit), settle (before the
  *                     commit), closed (after it), notify (warnings), plan (auto), cached and

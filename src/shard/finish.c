@@ -7,9 +7,7 @@
 #include "tree.h"
 #include "tree/commit.h"
 #include "tree/directory.h"
-#include "tree/entry.h"
 #include "tree/flush.h"
-#include "tree/hard_link.h"
 #include "tree/inodes.h"
 #include "tree/opened.h"
 #include "tree/permissions.h"
@@ -244,92 +242,6 @@ static int finish_directories(struct shard_tree *s, struct finish_directories *o
 		r = finish_run(&f);
 	}
 	return r;
-}
-
-/* Splits off the last name of a path: what stays is that of a directory. */
-static const char *finish_split(const char **path)
-{
-	char *slash = strrchr(*path, '/');
-	const char *name = slash ? slash + 1 : *path;
-	if (slash)
-		*slash = '\0';
-	else
-		*path = ".";
-	return name;
-}
-
-/* A link of an attempt that was killed may be there. */
-static int finish_link_at(int from, const char *name, int to, const char *as)
-{
-	char drawn[TEMPORARY_SIZE];
-	struct stat a, b;
-	if (linkat(from, name, to, as, 0) == 0)
-		return 0;
-	if (errno != EEXIST)
-		return -errno;
-	if (fstatat(from, name, &a, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    fstatat(to, as, &b, AT_SYMLINK_NOFOLLOW) == 0 && a.st_ino == b.st_ino &&
-	    a.st_dev == b.st_dev)
-		return 0;
-	int r = temporary_draw(drawn);
-	if (r == 0 && linkat(from, name, to, drawn, 0) < 0)
-		return -errno;
-	return r < 0 ? r : renameat(to, drawn, to, as) < 0 ? -errno : 0;
-}
-
-/* Where a file cannot have another name, it is copied once more. */
-static int finish_link(struct shard_tree *s, struct worker *w, const struct listed *l)
-{
-	static const struct stat none;
-	const char *from = l->dir, *to = l->name;
-	const char *name = finish_split(&from), *as = finish_split(&to);
-	const struct entry of = {.name = as,
-				 .as = as,
-				 .dir = path_directory(s, to, &none),
-				 .follow = w->tree->options->follow == FCOPY_FOLLOW_ALWAYS};
-	if (!of.dir)
-		return job_fail(&s->job, NULL, "malloc", ENOMEM);
-	int dir = path_open_copy(s, from, false);
-	int r = dir < 0 ? report_call(w, &of, "open", entry_dst, -dir)
-			: path_open(s, w, of.dir, to, false);
-	if (r == 0 && (r = finish_link_at(dir, name, of.dir->dst, as)) == 0) {
-		w->sum.hard_links++;
-	} else if (r < 0 && dir >= 0 && of.dir->dst >= 0 && !hard_link_is_failure(-r)) {
-		struct fcopy_error error;
-		error_call(&error, "linkat", entry_dst, -r);
-		report_warning(w, &of, &error);
-		r = entry_copy(w, &of);
-	} else if (r < 0 && of.dir->dst >= 0) {
-		r = report_call(w, &of, "linkat", entry_dst, -r);
-	}
-	if (dir >= 0)
-		close(dir);
-	path_free(of.dir);
-	return r;
-}
-
-static int finish_links(struct shard_tree *s)
-{
-	struct stat st;
-	struct chunk c;
-	struct tree *t = s->root.tree;
-	if (fstatat(s->job.part.fd, PART_SHARE "links", &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : job_fail(&s->job, "stat of its list", "stat", errno);
-	int r = chunk_read(&s->job, LIST_LINKS, &c);
-	const struct fcopy_tree_options *options = t->options;
-	s->own = *options;
-	s->own.hard_links = false; /* of copies */
-	t->options = &s->own;
-	struct worker *w = r < 0 ? NULL : pool_join(t);
-	if (r == 0 && !w)
-		r = job_fail(&s->job, NULL, "malloc", ENOMEM);
-	for (size_t i = 0; w && r == 0 && i < c.count && !tree_stopped(t); i++)
-		r = finish_link(s, w, &c.entry[i]);
-	if (w)
-		pool_leave(w);
-	t->options = options;
-	chunk_free(&c);
-	return r == 0 && tree_stopped(t) ? (t->stop ? t->stop : -EINTR) : r;
 }
 
 /* The directory of the operand, and the rename. */

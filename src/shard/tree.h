@@ -36,6 +36,9 @@ int entries_copy(struct shard_tree *);
  * Returns 0, JOB_AGAIN or -errno as above. */
 int finish_tree(struct shard_tree *);
 
+/* finish_links.c: makes what share.links lists. The same result. */
+int finish_links(struct shard_tree *);
+
 /* paths.c: opens a directory of the source, or of the copy, by its path below the operand; "." is
  * the operand's. No symlink is followed, unless all of the source are. make: creates what is
  * missing in the copy. Returns a descriptor or -errno. */
