@@ -656,3 +656,18 @@ prepare() {
 	usage_refusal "--one-file-system: requires -r or -a" -x a b
 	usage_refusal "--keep-going: requires -r or -a" --keep-going a a d
 }
+
+@test "a new name in /dev: a file or symlink that is copied as in a tree is refused without -f" {
+	local name=/dev/fcopy-test.$$ arguments
+	echo a >f
+	ln -s f link
+	for arguments in "-P link" "-r f" "-a link"; do
+		# shellcheck disable=SC2086 # two words
+		expect 2 $arguments $name
+		mentions "no such device: the copy would be a regular file in /dev"
+		[ ! -e $name ] && [ ! -L $name ]
+	done
+	[ "$(id -u)" = 0 ] && [ -w /dev ] || { reports "only root may write in /dev"; return; }
+	expect 0 -Pf link $name
+	[ "$(readlink $name)" = f ] && rm $name
+}
