@@ -498,8 +498,8 @@ struct fcopy_tree_options {
 	bool report_at_once;  /* FCOPY_EVENT_ENTRY may come in several threads at once: faster */
 	enum fcopy_update update;
 	bool checksum; /* with CHANGED: bytes decide, not times */
-	/* Modification times that differ by at most this are equal. 0: the step of times of DST's
-	 * file system; negative: they must be equal. */
+	/* Modification times that differ by at most this are equal. 0: the resolution of times on
+	 * DST's file system; negative: they must be equal. */
 	int64_t modify_window_ns;
 	/* Entries below SRC: the first pattern that matches decides; without a match, the entry is
 	 * copied. An excluded entry of DST is not removed. SRC itself is never excluded. */
@@ -626,6 +626,7 @@ enum fcopy_left_kind {
 	FCOPY_LEFT_DIRECTORY, /* a temporary directory, in which a tree or a special file was made
 			       */
 	FCOPY_LEFT_PART,      /* DST.fcopy-part, which options.resume would continue */
+	FCOPY_LEFT_RECEIPT,   /* DST.fcopy-part after the commit of shards: for late ones */
 };
 
 enum fcopy_left_state {

@@ -20,11 +20,14 @@ struct clean {
 	bool failed; /* a removal, which was reported */
 };
 
-static const char *const kinds[] = {
-    [FCOPY_LEFT_FILE] = "file", [FCOPY_LEFT_DIRECTORY] = "directory", [FCOPY_LEFT_PART] = "part"};
+static const char *const kinds[] = {[FCOPY_LEFT_FILE] = "file",
+				    [FCOPY_LEFT_DIRECTORY] = "directory",
+				    [FCOPY_LEFT_PART] = "part",
+				    [FCOPY_LEFT_RECEIPT] = "receipt"};
 static const char *const kind_words[] = {[FCOPY_LEFT_FILE] = "temporary file",
 					 [FCOPY_LEFT_DIRECTORY] = "temporary directory",
-					 [FCOPY_LEFT_PART] = "unfinished copy"};
+					 [FCOPY_LEFT_PART] = "unfinished copy",
+					 [FCOPY_LEFT_RECEIPT] = "receipt of shards"};
 static const char *const states[] = {[FCOPY_LEFT_DEAD] = "dead",
 				     [FCOPY_LEFT_LIVE] = "live",
 				     [FCOPY_LEFT_UNKNOWN] = "unknown",

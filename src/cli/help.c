@@ -26,7 +26,7 @@ static const char head[] =
 static const char foot[] =
     "\n"
     "SIZE is in bytes: 8192, 64K or 1M (powers of 1024), 64kB or 1MB (of 1000).\n"
-    "Exit status: 0 done, 1 failed, 2 invalid usage.\n"
+    "Exit status: 0 done, 1 failed, 2 invalid usage or operands: nothing was copied.\n"
     "After SIGINT, SIGTERM or SIGHUP fcopy cleans up and terminates by that signal.\n";
 
 /* " (modes 1, 3, 5, 7)" */

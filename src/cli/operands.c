@@ -25,6 +25,9 @@ static void note_mistaken_mode(struct cli *cli, int n, const char *text)
 	else if (n == 3 && text[0] && text[strspn(text, "0123456789")] == '\0')
 		snprintf(reason, sizeof(reason),
 			 "neither a mode nor a directory; --list prints the modes");
+	else if (n == 3 && !cli->tree.recursive && !strchr(text, '/'))
+		snprintf(reason, sizeof(reason),
+			 "no such directory: several SRC need one; --list prints the modes");
 	if (reason[0])
 		cli->no_directory_reason = reason;
 }

@@ -221,8 +221,9 @@ static int check_program(const struct cli *cli)
 	     "requires -r or -a"},
 	    {!cli->tree.recursive && cli->tree.delete_extra, "delete", "requires -r or -a"},
 	    {cli->tree.delete_extra && cli->copy.no_clobber, "no-clobber",
-	     "means --no-clobber here, and cannot be combined with --delete: use --dry-run to see "
-	     "what would happen"},
+	     "cannot be combined with --delete; to see what would happen, which -n does in rsync, "
+	     "use "
+	     "--dry-run"},
 	    {cli->tree.delete_extra && cli->source_count > 1, "delete",
 	     "cannot be combined with several SRC"},
 	    {cli->tree.delete_extra && cli->filters.files, "files-from",

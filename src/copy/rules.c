@@ -271,7 +271,7 @@ static int rules_check_shard(const struct request *x, const struct fcopy_mode *m
 #define NO_SIZE    "has no known size to allocate"
 #define NO_SHARE   "only a file can be copied in shards"
 
-#define NO_SCRATCH "is not a file or directory: --benchmark writes files beside DST"
+#define NO_SCRATCH "is not a file or directory: --benchmark writes files next to DST"
 
 /* A row applies if its option was given. It lists what SRC and DST may be. */
 static int rules_check_ends(const struct request *x, const struct fcopy_mode *mode,
@@ -310,7 +310,9 @@ static int rules_check_ends(const struct request *x, const struct fcopy_mode *mo
 	     "cannot be verified: only a file or a block device can be read back", usage},
 	    {o->verify && mode->engine && !mode_runs(mode, engine_readwrite.name), "verify",
 	     END_DISK | END_FILE, ANY,
-	     "can be read only once, and this mode does not see its bytes to sum them", use_auto},
+	     "cannot be verified in this mode: it can be read only once, and this mode sees no "
+	     "bytes",
+	     use_auto},
 	    {o->resume, "resume", END_FILE, END_FILE, NO_FILES, usage},
 	    {o->shard.count > 0, "shard", END_FILE, END_FILE, NO_SHARE, usage},
 	    {o->preserve_required, "preserve", REGULAR, REGULAR, PRESERVE_IMPOSSIBLE, usage},

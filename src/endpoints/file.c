@@ -86,7 +86,7 @@ static int refuse_same(const char *src, const char *path, struct fcopy_error *er
 {
 	error_refuse(error, src, EINVAL, "are the same file", FCOPY_ADVICE_NONE);
 	error->path2 = path;
-	return -EINVAL;
+	return error_unsuitable(error);
 }
 
 int source_refuse_fifo(const struct operand *src, const struct operand *dst,

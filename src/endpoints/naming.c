@@ -150,8 +150,8 @@ int temporary_name(struct endpoint *e, bool no_clobber, const char **call)
 		met = true;
 	}
 	/* Another process created DST during the copy: the later copy wins, as with two cp(1).
-	 * Flush first: a preallocated file must not replace another before it is on the disk. With
-	 * a named temporary file, DST can still appear between the check and the rename. */
+	 * Flush first: a preallocated file must not replace another before it is on the storage.
+	 * With a named temporary file, DST can still appear between the check and the rename. */
 	if (met) {
 		*call = "fdatasync";
 		if (fdatasync(e->fd) < 0)

@@ -229,8 +229,7 @@ int destination_share(struct endpoint *e, struct part *p, struct fcopy_error *er
 	if (r < 0)
 		error_operation(error, "open in its .fcopy-part", "openat", e->path, -r);
 	else if (!S_ISREG(st.st_mode) || st.st_nlink != 1 || !part_is_data(p, &st))
-		r = error_refuse(error, e->path, ESTALE,
-				 "its .fcopy-part is not the one that its shards began",
+		r = error_refuse(error, e->path, ESTALE, "the data in its .fcopy-part was replaced",
 				 FCOPY_ADVICE_SHARDS);
 	if (r < 0) {
 		endpoint_close(e);

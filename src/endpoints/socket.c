@@ -217,7 +217,8 @@ static int commit_destination(struct endpoint *e, const struct fcopy_options *op
 	r = receipt_await(e->fd, socket_timeout_ms(options), options->cancel);
 	connection_of(e)->confirmed = r > 0 && !early;
 	if (r < 0)
-		return error_operation(error, "waiting for the peer's close", "recv", e->path, -r);
+		return error_operation(error, "waiting for the receiver to close", "recv", e->path,
+				       -r);
 	socket_close(e);
 	return 0;
 }

@@ -10,8 +10,9 @@
  *             |--------|                       finished prefix: up to the first byte not written
  *
  * Pieces end in any order. The prefix is therefore known only when all of them have ended: it stops
- * at the first piece that is not written completely, here b, although parts of c are on the disk.
- * That is harmless: the next engine writes the same bytes there again, or the commit truncates.
+ * at the first piece that is not written completely, here b, although parts of c are on the
+ * storage. That is harmless: the next engine writes the same bytes there again, or the commit
+ * truncates.
  */
 #ifndef ENGINES_PIECES_H
 #define ENGINES_PIECES_H

@@ -86,13 +86,14 @@ bool journal_is_recent(const struct journal_source *, const struct timespec *whe
 /* What a whole journal says. */
 struct journal {
 	struct journal_fact version, name, source, options, data, run, private, shards, commit;
-	/* Of a file: so many bytes are complete as far as the last run knows, and on the disk. */
+	/* Of a file: so many bytes are complete as far as the last run knows, and on the storage.
+	 */
 	off_t prefix, flushed_prefix;
 	bool current; /* the writes of the last run are in the page cache */
 	/* Of a tree: the complete entries. */
 	char *text;
 	size_t size;
-	size_t flushed; /* facts before this offset are on the disk */
+	size_t flushed; /* facts before this offset are on the storage */
 	size_t lost;    /* others before this one may have been lost when they were written back */
 	struct journal_slot *slot;
 	size_t slots, entries;
@@ -105,7 +106,7 @@ int journal_read(int fd, struct journal *,
 		 bool (*current)(const struct journal_fact *run, const void *arg), const void *arg);
 void journal_free(struct journal *);
 /* What the journal says about this path: false: nothing. *sure: it is certain that the entry's
- * bytes are in `data`; durable: that they are on the disk. */
+ * bytes are in `data`; durable: that they are on the storage. */
 bool journal_find(const struct journal *, const char *path, bool durable, struct journal_fact *,
 		  bool *sure);
 

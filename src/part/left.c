@@ -135,7 +135,7 @@ static bool left_is_proved(struct left *l, const struct journal *lock, const cha
 	const bool header = left_has_header(l);
 	const struct journal_fact *run = header ? &l->part.journal.run : &lock->run;
 	if (l->kind == FCOPY_LEFT_PART && (!header || !left_has_name(l, name)))
-		return left_unknown(l, "its journal is not its own");
+		return left_unknown(l, "its journal belongs to another directory");
 	if (!header && (!lock->private.kind || lock->private.number != l->st.st_ino))
 		return left_unknown(l, "nothing in it shows that fcopy made it here");
 	private_here(l->part.fd, &here);
@@ -166,7 +166,7 @@ static bool left_examine_content(struct left *l, const char *name)
 	if (has & LEFT_SHARE)
 		return left_unknown(l, "it belongs to a copy in shards");
 	if (has & LEFT_OTHER)
-		return left_unknown(l, "it contains what fcopy did not make");
+		return left_unknown(l, "it contains entries that fcopy did not make");
 	if (has & LEFT_LOCK) {
 		p->lock = left_open(l, PRIVATE_LOCK, O_RDWR);
 		int r = p->lock < 0 ? p->lock : left_take_lock(l, p->lock);
@@ -184,6 +184,8 @@ static bool left_examine_content(struct left *l, const char *name)
 	int r = left_read(l, &lock);
 	bool proved = r == 0 && left_is_proved(l, &lock, name);
 	journal_free(&lock);
+	if (proved && p->published && part_is_receipt(p))
+		l->kind = FCOPY_LEFT_RECEIPT;
 	return r < 0 ? left_unknown(l, "its journal cannot be read") : proved;
 }
 
@@ -258,7 +260,7 @@ static int left_remove_data(const struct part *p)
 	return r;
 }
 
-/* As a copy retires its part: nobody continues it under a hidden name, and a removal that is
+/* As a copy retires its part: no copy continues it under a hidden name, and a removal that is
  * interrupted can be continued, because the lock and the journal go last. */
 int left_remove(struct left *l)
 {

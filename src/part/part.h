@@ -77,8 +77,8 @@ int part_share(struct part *);
 /* What shards have committed: the journal names what DST became, and data is gone. It is the
  * receipt by which a late shard recognises the copy. Any other copy may drop it. */
 bool part_is_receipt(const struct part *);
-/* Removes the part of this name if it is a receipt that nobody uses; with older_than, in seconds,
- * only one of that age. Returns whether it is gone. */
+/* Removes the part of this name if it is a receipt that no process uses; with older_than, in
+ * seconds, only one of that age. Returns whether it is gone. */
 bool part_drop_receipt(int parent, const char *public, long older_than);
 /* Removes what shards have added. */
 void part_remove_shares(const struct part *);
@@ -100,12 +100,12 @@ void part_append(struct part *, const char *lines, size_t size);
 void part_note(struct part *, const struct journal_fact *);
 /* Starts a run that continues `data`, of which so many bytes are known to be complete. */
 void part_note_run(struct part *, off_t prefix);
-/* Everything that was noted is on the disk now, because the caller has flushed data. */
+/* Everything that was noted is on the storage now: the caller has flushed data. */
 void part_note_flushed(struct part *);
-/* The opposite: the flush has failed, so that nobody knows what is in data. */
+/* The opposite: the flush has failed, and what data contains is unknown. */
 void part_note_lost(struct part *);
 /* Notes durably that the entry is copied again, whatever was noted before. If that fails, removes
- * the journal: nothing else may vouch for a copy that is not complete. */
+ * the journal: it would report an incomplete copy as complete. */
 void part_note_again(struct part *, const char *path);
 
 /* Record why a call failed, and return -err. */
@@ -130,7 +130,7 @@ bool part_sweep(int parent, const char *name);
 
 /* Has the part still its name? */
 bool part_is_named(const struct part *);
-/* Takes its public name away, so that nobody continues it. Returns 0 or -errno. */
+/* Takes its public name away, so that no copy continues it. Returns 0 or -errno. */
 int part_hide(struct part *);
 /* Removes the open part of a dead process, which has no data any more. Its lock, if it has one, is
  * held: the part is renamed before the lock is released, so that a process that waits to lock what

@@ -89,7 +89,7 @@ static bool part_flush_data(const struct part *p)
 	return clean;
 }
 
-/* flushes: the facts of a run count only if its bytes are on the disk. */
+/* flushes: the facts of a run count only if its bytes are on the storage. */
 static int part_read(struct part *p, bool flushes)
 {
 	struct stat st, own;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A private directory: mkdir(2) returns no descriptor, so the owner of the directory above can
  * replace what it made before it is opened. Accept only an empty directory of this user with mode
- * 0700: also if it is not the new one, nobody else can put anything into it.
+ * 0700: even if it is not the new one, no other user can put anything into it.
  *
  * The mode is never changed: fchmod(2) would clear the setgid bit for a user outside the group, and
  * the copy in the directory inherits it.

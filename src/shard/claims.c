@@ -204,7 +204,7 @@ void job_before_flush(struct job *j)
 		j->claim[i].flushed = j->claim[i].complete;
 }
 
-/* The part's name, and its other files, must be on the disk before a marker. */
+/* The part's name, and its other files, must be on the storage before a marker. */
 int job_mark(struct job *j)
 {
 	char name[JOB_NAME];

@@ -9,7 +9,7 @@
  *     share.end        the list is complete: its number of chunks, and a sum of what it has
  *     share.links      names that are hard links to a copied file: finish.c
  *     share.claim.K    the process that locks it copies chunk K; share.claim.list: lists
- *     share.done.K     the marker: chunk K is complete, and on the disk
+ *     share.done.K     the marker: chunk K is complete, and on the storage
  *
  * and the journal has two more lines: "shards N JOB" when the part is made, and "commit …" before
  * the rename. Each process goes through these states:

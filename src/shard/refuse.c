@@ -44,7 +44,8 @@ int job_refuse_other(const struct job *j)
 	const struct journal_fact *shards = &j->part.journal.shards;
 	const char *job = j->shard.job;
 	if (shards->number != j->shard.count)
-		snprintf(j->reason, 128, "its shards were begun with N = %lu, not %u",
+		snprintf(j->reason, 128,
+			 "its shards were begun with N = %lu, not %u: use the same N",
 			 (unsigned long)shards->number, j->shard.count);
 	else if (job &&
 		 (shards->size != strlen(job) || memcmp(shards->text, job, shards->size) != 0))

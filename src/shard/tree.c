@@ -95,8 +95,7 @@ static int tree_open(struct shard_tree *s)
 	if (fstat(s->root.dst, &st) < 0 || !part_is_data(&s->job.part, &st)) {
 		close(s->root.dst);
 		s->root.dst = -1;
-		return job_refuse_part(&s->job,
-				       "its .fcopy-part is not the one that its shards began");
+		return job_refuse_part(&s->job, "the data in its .fcopy-part was replaced");
 	}
 	(void)permissions_set(s->root.dst, (st.st_mode & 07000) | 0700); /* it may have its own */
 	t->root.flush_each = flush_needs_each(t, s->root.dst);

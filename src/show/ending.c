@@ -35,7 +35,7 @@ const char *ending_state(const struct cli *cli, const struct fcopy_report *r)
 		 o->verify ? ", verified" : "", o->fsync || o->verify || shard ? ", flushed" : "",
 		 !shard         ? ""
 		 : r->committed ? ", committed"
-				: ", not committed: other shards have not finished");
+				: ", " ENDING_NOT_COMMITTED);
 	return text;
 }
 

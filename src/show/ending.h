@@ -9,6 +9,8 @@
 
 struct text;
 
+#define ENDING_NOT_COMMITTED "not committed: other shards have not finished"
+
 /* What is true of a copy that succeeded: "copied, verified, flushed". Static. */
 const char *ending_state(const struct cli *, const struct fcopy_report *);
 

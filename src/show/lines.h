@@ -11,7 +11,7 @@
 void lines_start(void);
 void lines_end(void);
 
-/* Adds the line of an entry. If nobody reads standard output any more, cancels the copy. */
+/* Adds the line of an entry. Cancels the copy if standard output has no reader any more. */
 void lines_entry(const struct fcopy_entry *);
 /* The line of a copy of one file that has ended. */
 void lines_file(const struct cli *, const struct fcopy_report *);

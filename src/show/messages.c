@@ -30,7 +30,7 @@ static void print_space(const struct fcopy_report *r)
 		return;
 	text_size(&needed, r->space_needed);
 	text_size(&spare, r->space_free);
-	fprintf(stderr, " (the copy needs %s, %s was free)", needed.at, spare.at);
+	fprintf(stderr, " (the copy needs %s, %s were free)", needed.at, spare.at);
 }
 
 void message_text(const struct fcopy_error *e)

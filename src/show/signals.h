@@ -14,11 +14,11 @@ void signals_catch(volatile int *cancel, volatile int *stop);
 void signals_catch_pipe(void);
 /* A write to a socket whose peer is gone fails with EPIPE instead of ending the process. */
 void signals_ignore_pipe(void);
-/* SIGPIPE is only noted: a message that nobody reads must not end the copy of a file. */
+/* SIGPIPE is only noted: a message without a reader must not end the copy of a file. */
 void signals_note_pipe(void);
 /* The copy failed with EPIPE: was it by SIGPIPE? If so, signals_caught returns that signal. */
 bool signals_take_pipe(void);
-/* Sets *cancel without a signal: nobody reads the report any more. */
+/* Sets *cancel without a signal: the report has no reader any more. */
 void signals_cancel(void);
 const char *signals_name(int number); /* without SIG */
 /* The signal that set *cancel, or that signals_take_pipe took; 0: none. */

@@ -276,6 +276,11 @@ void tree_print_end(const struct cli *cli, const struct fcopy_tree_report *repor
 		print_counts(cli, report);
 	if (cli->verbose > 0 && !cli->as_cp)
 		print_threads(report);
+	if (cli->verbose > 0 && cli->copy.shard.count > 0 && report->error.err == 0) {
+		message_print_on(ending_list(cli), report->dst);
+		fprintf(ending_list(cli), ": %s\n",
+			report->committed ? "committed" : ENDING_NOT_COMMITTED);
+	}
 	if (report->error.err != 0)
 		ending_shard(cli, &report->error, report->dst);
 }

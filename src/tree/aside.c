@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Where another user can exchange the names in a directory, mkdir(2), mknod(2) and symlink(2) are
  * unsafe: they return no descriptor, and the name that they made may lead to another inode when it
- * is opened. There an entry is made in a private directory, which nobody else can enter, and
+ * is opened. There an entry is made in a private directory, which no other user can enter, and
  * renamed when its owner and mode are set.
  *
  * Each thread has one private directory at a time. It lasts until the thread has finished its item

@@ -135,7 +135,7 @@ static void commit_remove(struct building *r)
 		root_fail(r, "remove", -result);
 }
 
-/* Makes the part continuable: by its journal, its name, and what is on the disk. */
+/* Makes the part continuable: by its journal, its name, and what is on the storage. */
 static bool commit_keep_part(struct building *r)
 {
 	/* It may have its final owner and mode already. */
@@ -219,7 +219,7 @@ static int commit_fail_rename(const struct building *r, int err)
 	return -EEXIST;
 }
 
-/* If somebody has moved the part away, its name may be that of another copy's part. */
+/* If the part was renamed, its name may now belong to the part of another copy. */
 static int commit_check_part(const struct building *r)
 {
 	struct stat st, named;

@@ -267,6 +267,9 @@ static int entry_settle(struct worker *w, const struct stat *st, enum link_state
 {
 	const bool skipped = w->done.action == FCOPY_ACTION_SKIPPED; /* by update_leave() */
 	w->done = (struct done){.type = st->st_mode & S_IFMT};
+	if (state != LINK_COPY && left > 0)
+		w->sum.unchanged--; /* update_leave() counted it; it is counted once, as what
+				       follows */
 	switch (state) {
 	case LINK_WAITS: return -EINPROGRESS;
 	case LINK_FAILED: return -EIO;
@@ -275,7 +278,10 @@ static int entry_settle(struct worker *w, const struct stat *st, enum link_state
 		w->done.action = FCOPY_ACTION_LINKED;
 		w->done.bytes = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
 		return 0;
-	case LINK_SAME: w->done.action = FCOPY_ACTION_UNCHANGED; return 1;
+	case LINK_SAME:
+		w->sum.unchanged++;
+		w->done.action = FCOPY_ACTION_UNCHANGED;
+		return 1;
 	case LINK_COPY: break;
 	}
 	if (left > 0)

@@ -205,10 +205,8 @@ static enum link_state links_use(struct worker *w, const struct entry *e, const 
 	const char *call;
 	int r = hard_link_make(w, e, st, &copied, &call);
 	directory_unref(copied.dir);
-	if (r == HARD_LINK_SAME) {
-		w->sum.unchanged++;
+	if (r == HARD_LINK_SAME)
 		return LINK_SAME;
-	}
 	if (r == 0) {
 		w->sum.hard_links++;
 		/* An earlier run may have begun with this name of the inode. */

@@ -99,7 +99,7 @@ static void close_unused(struct tree *t)
 		struct directory *next = d->after;
 		if ((d->names == NAMES_READ || d->names == NAMES_LOST) && d->link < 0 &&
 		    note_identity(d)) {
-			/* Another user can give its inode number to a directory of his. */
+			/* Another user can make a directory that gets its inode number. */
 			if (d->dst >= 0 && tree_merges(t))
 				d->id = identity_of(d->dst);
 			list_remove(&t->opened, d);

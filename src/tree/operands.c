@@ -169,14 +169,19 @@ static int check_directory(struct tree *t)
 	if (dst->kind == OPERAND_INTO ||
 	    (t->operands == 1 && !t->options->into_directory && !t->options->parents))
 		return 0;
+	const bool several = t->operands > 1 && !t->options->into_directory;
 	if (dst->kind == OPERAND_NEW || dst->error.err == ENOENT) {
 		struct fcopy_error error = NO_DIRECTORY(dst->path);
-		if (t->operands > 1 && !t->options->into_directory)
+		if (several)
 			error.reason = "no such directory: several SRC need one";
 		return tree_unsuitable(t, error);
 	}
 	if (dst->kind != OPERAND_FAILED)
-		return tree_unsuitable(t, (struct fcopy_error){.err = ENOTDIR, .path = dst->path});
+		return tree_unsuitable(
+		    t, (struct fcopy_error){
+			   .err = ENOTDIR,
+			   .path = dst->path,
+			   .reason = several ? "is not a directory: several SRC need one" : NULL});
 	report_operand(t, &dst->error);
 	return -dst->error.err;
 }

@@ -151,7 +151,7 @@ static void pool_set_options(struct worker *w)
 		o->force = o->strict = true; /* an existing file is of an earlier attempt */
 	if (t->root.state != TREE_SINGLE)
 		o->threads = 1; /* the pool's threads copy several files at once instead */
-	/* A new tree is flushed as a whole, but only what is on the disk can be read back. */
+	/* A new tree is flushed as a whole, but only what is on the storage can be read back. */
 	o->fsync = o->verify || t->root.flush_each ||
 		   (o->fsync && t->root.state != TREE_NEW && t->root.state != TREE_SHARED);
 	o->notify = report_event;

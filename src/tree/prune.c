@@ -70,8 +70,8 @@ void prune_directory(struct worker *w, struct directory *d)
 	bool mounted = w->tree->options->one_file_system && d->st.st_dev != w->tree->root.src_dev;
 	struct stale s = {.w = w, .d = d, .src = mounted ? -1 : d->src};
 	const struct entry e = {.dir = d, .name = "", .as = ""};
-	/* Then nobody knows which copies of an earlier run are old: not even --keep-going may
-	 * commit them. */
+	/* Then it is unknown which copies of an earlier run are outdated: not even --keep-going
+	 * may commit them. */
 	if (d->names == NAMES_LOST && d->state == DIRECTORY_RESUMED && !mounted) {
 		__atomic_store_n(&w->tree->root.doubtful, true, __ATOMIC_RELAXED);
 		return;
@@ -80,8 +80,9 @@ void prune_directory(struct worker *w, struct directory *d)
 	/* No entry failed, so the source has got a name since it was read: that copy is old. */
 	if (r == 0 && w->tree->root.state == TREE_RESUMED && s.kept > d->present &&
 	    __atomic_load_n(&w->tree->root.failures, __ATOMIC_RELAXED) == 0) {
-		report_refusal(w, &e, entry_src, EBUSY,
-			       "got an entry during the copy of which the part has an old copy");
+		report_refusal(
+		    w, &e, entry_src, EBUSY,
+		    "got a new entry during the copy, and the part has an outdated copy of it");
 		__atomic_store_n(&w->tree->root.doubtful, true, __ATOMIC_RELAXED);
 	}
 	if (r == 0 && s.kept == s.listed && s.listed >= d->present)

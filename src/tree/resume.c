@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A tree in DST.fcopy-part that an earlier run did not complete. The journal says which files are
  * complete, and what their sources were: a file is copied again unless its source still has the
- * same size, mtime and ctime. What the journal cannot vouch for is compared: see part/part.h.
+ * same size, mtime and ctime. What the journal does not prove is compared: see part/part.h.
  */
 #define _GNU_SOURCE
 #include "resume.h"
@@ -65,11 +65,11 @@ static bool resume_flush(const struct worker *w, const struct entry *e)
 }
 
 /* A file that was compared is noted again: from then on its bytes are known. */
-static bool resume_vouches(struct worker *w, const struct entry *e, int fd, const struct stat *st,
-			   const struct journal_fact *done, bool sure)
+static bool resume_may_reuse(struct worker *w, const struct entry *e, int fd, const struct stat *st,
+			     const struct journal_fact *done, bool sure)
 {
-	/* --verify promises that every file of the copy was read back, and --fsync that it is on
-	 * the disk: a writeback that failed is reported only once. */
+	/* --verify promises that every file of the copy was read back, and --fsync that it was
+	 * flushed: a writeback that failed is reported only once. */
 	if (sure && !w->options.verify && !journal_is_recent(&done->source, &done->when))
 		return resume_flush(w, e);
 	if (!resume_has_same_bytes(w, e, fd, st) || !resume_flush(w, e))
@@ -93,7 +93,7 @@ bool resume_is_complete(struct worker *w, const struct entry *e, int fd, const s
 					&sure) &&
 			   journal_same_source(&done.source, &now);
 	if (noted && S_ISREG(old.st_mode) && old.st_size == st->st_size &&
-	    resume_vouches(w, e, fd, st, &done, sure))
+	    resume_may_reuse(w, e, fd, st, &done, sure))
 		return true;
 	/* A comparison that was interrupted does not show that the copy differs. */
 	if (tree_stopped(w->tree))

@@ -94,7 +94,8 @@ static int special_copy_mode(const char *from, const char *to, mode_t mode, cons
 	return -errno;
 }
 
-/* An ordinary user cannot give the file away, but can give it to a group of his. */
+/* An ordinary user cannot give the file away, but can give it to a group that the user belongs to.
+ */
 static int special_set_owner(int dst, const struct stat *st, const char **call)
 {
 	*call = "fchownat";
@@ -312,6 +313,7 @@ int special_copy(struct worker *w, const struct entry *e, const struct stat *st)
 	if (r == -EEXIST) {
 		struct fcopy_error error;
 		r = error_refuse(&error, entry_src, EINVAL, "are the same file", FCOPY_ADVICE_NONE);
+		error_unsuitable(&error);
 		error.path2 = entry_dst;
 		report_failure(w, e, &error);
 		return r;

@@ -62,7 +62,7 @@ struct directory {
 	struct stat was; /* of dst, if it existed; st_nlink 0: it did not */
 	bool grown;      /* more was done to its names than files replaced; atomic */
 	/* Of opened.c, whose lock protects them: */
-	struct directory *before, *after; /* in the list of open directories that nobody uses */
+	struct directory *before, *after; /* in the list of open directories that are not in use */
 	bool listed;                      /* ... it is in this list */
 	bool has_dst;                     /* if it is closed: dst was open */
 	bool known;                       /* dst_dev and dst_ino are the copy's */
@@ -179,7 +179,7 @@ struct pool {
 	unsigned workers;      /* all threads */
 	unsigned joined;       /* threads that have a number */
 	unsigned started;      /* threads in thread[] */
-	bool done;             /* nothing is left and nobody works */
+	bool done;             /* nothing is queued and no worker is busy */
 	bool tunes;            /* active follows the tuner */
 	bool blind;            /* how long threads wait for a CPU is unknown; atomic */
 	unsigned change;       /* how often active has changed; atomic */
@@ -194,7 +194,7 @@ struct pool {
 /* Of opened.c. */
 struct opened {
 	pthread_mutex_t lock;
-	struct directory *first, *last; /* open directories that nobody uses, as they were used */
+	struct directory *first, *last; /* open but not in use; first: for the longest time */
 	unsigned long count;            /* of open ones below the operand's */
 	unsigned long descriptors;      /* that were left when the operand was opened */
 	unsigned threads;               /* how many have enough of them */

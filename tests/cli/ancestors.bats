@@ -120,7 +120,7 @@ load helper
 	local mode dst
 	for mode in 1 2; do
 		for dst in a b c ./a; do
-			expect 1 a $dst $mode
+			expect 2 a $dst $mode
 			mentions "are the same file"
 			holds precious a
 		done

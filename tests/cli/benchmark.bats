@@ -138,7 +138,7 @@ jsonschema.validate(json.load(sys.stdin), json.load(open(sys.argv[1])))' "$SCHEM
 	done
 	for dst in - tcp:127.0.0.1:1 /dev/null; do
 		expect 2 --benchmark a $dst
-		mentions "$dst: is not a file or directory: --benchmark writes files beside DST"
+		mentions "$dst: is not a file or directory: --benchmark writes files next to DST"
 		[ -z "$output" ] || { echo "stdout, without a row: $output"; return 1; }
 	done
 	mkfifo f
@@ -160,7 +160,7 @@ jsonschema.validate(json.load(sys.stdin), json.load(open(sys.argv[1])))' "$SCHEM
 	export FCOPY
 	private_mounts 'mount -t tmpfs -o size=1m none m; "$FCOPY" --benchmark a m/b'
 	demand 1
-	mentions "scratch file next to m/b: " "No space left on device (the copy needs 2.0 MiB, 1.0 MiB was free)"
+	mentions "scratch file next to m/b: " "No space left on device (the copy needs 2.0 MiB, 1.0 MiB were free)"
 	[ -z "$output" ] || { echo "stdout, without a row: $output"; return 1; }
 }
 

@@ -70,19 +70,19 @@ left() {
 	killed fchmod 1 -r --resume src d/new
 	mv d/new.fcopy-part d/other.fcopy-part # the name of another copy's part
 	expect 0 --clean d -f
-	[[ $output == *": left alone: its journal is not its own" ]]
+	[[ $output == *": left alone: its journal belongs to another directory" ]]
 	mv d/other.fcopy-part d/new.fcopy-part
 	mkdir -m 700 d/copied && cp -a d/new.fcopy-part/. d/copied # with another inode
 	rm -r d/new.fcopy-part
 	mv d/copied d/new.fcopy-part
 	expect 0 --clean d -f
-	[[ $output == *": left alone: its journal is not its own" ]]
+	[[ $output == *": left alone: its journal belongs to another directory" ]]
 	mv d/new.fcopy-part d/.fcopy-0123456789abcdef
 	expect 0 --clean d -f
 	[[ $output == *": left alone: nothing in it shows that fcopy made it here" ]]
 	touch d/.fcopy-0123456789abcdef/mine
 	expect 0 --clean d -f
-	[[ $output == *": left alone: it contains what fcopy did not make" ]]
+	[[ $output == *": left alone: it contains entries that fcopy did not make" ]]
 	rm d/.fcopy-0123456789abcdef/lock d/.fcopy-0123456789abcdef/mine
 	expect 0 --clean d -f
 	[[ $output == *": left alone: it has no lock" ]]
@@ -222,4 +222,14 @@ jsonschema.validate(json.loads(sys.argv[2]), json.load(open(sys.argv[1])))' \
 	by_fuse rw '"$FCOPY" --clean m -f'
 	[[ $output == *": removed" ]]
 	[ "$(ls -A backing)" = "" ]
+}
+
+@test "what shards left after their commit is called a receipt, not an unfinished copy" {
+	expect 0 --shard=0/1 src/a d/copy
+	expect 0 --json --clean d
+	[ "$(jq -r '.left[].kind' <<<"$output")" = receipt ] || { echo "$output"; return 1; }
+	expect 0 --clean d -f
+	[[ $output == "d/copy.fcopy-part: receipt of shards, "*": removed" ]] || { echo "$output"; return 1; }
+	[ "$(left)" = copy ]
+	cmp src/a d/copy
 }

@@ -130,7 +130,7 @@ teardown() {
 
 @test "a device and itself" {
 	setup_device
-	expect 1 "$loop" "$loop"
+	expect 2 "$loop" "$loop"
 	mentions "are the same file"
 }
 

@@ -163,7 +163,7 @@ load json
 	valid "$output"
 	is '.error.call == "sendfile"' '.error.errno == "EINVAL"' '.error.path2 == "b"' \
 		'.engines[0].refused_errno == "EINVAL"'
-	expect 1 --json a a
+	expect 2 --json a a
 	valid "$output"
 	is '.error.call == null' '.error.message == "are the same file"'
 }

@@ -78,6 +78,19 @@ check() {
 	mkdir -p s/d t/old/x
 	echo a >s/a
 	echo b >s/d/b
+	mkdir links # each name is counted once
+	echo c >links/1
+	ln links/1 links/2
+	ln links/1 links/3
+	expect 0 --mirror links linked
+	rm linked/2
+	cp -p linked/1 linked/2 # unchanged, but no link
+	for _ in 1 2; do
+		expect 0 --mirror --json=lines links linked
+		printf '%s\n' "$output" >out
+		check out
+	done
+	[ "$(jq -r 'select(.action == "unchanged").path' out | sort | tr '\n' ' ')" = "1 2 3 " ]
 	expect 0 --mirror --max-delete=9 --json=lines s t
 	printf '%s\n' "$output" >out
 	check out

@@ -261,7 +261,7 @@ mirrored() {
 @test "combinations that would lose data or do nothing are refused" {
 	mkdir s d
 	expect 2 -an --delete s d
-	mentions "--no-clobber: means --no-clobber here, and cannot be combined with --delete: use --dry-run"
+	mentions "--no-clobber: cannot be combined with --delete; to see what would happen"
 	expect 2 --delete s d
 	says "fcopy: --delete: requires -r or -a"
 	expect 2 -a --delete s s d

@@ -5,7 +5,7 @@
 load helper
 
 refuses_same() {
-	expect 1 "$1" "$2"
+	expect 2 "$1" "$2"
 	says "fcopy: $1 and $2: are the same file"
 	holds data a
 }
@@ -21,9 +21,9 @@ refuses_same() {
 		refuses_same a "$alias"
 		refuses_same "$alias" a
 	done
-	expect 1 a .
+	expect 2 a .
 	mentions "a and ./a: are the same file"
-	expect 1 a d/up
+	expect 2 a d/up
 	mentions "a and d/up/a: are the same file"
 }
 
@@ -31,7 +31,7 @@ refuses_same() {
 	echo data >a
 	local option
 	for option in -m{0..8} -f --inplace --fsync; do
-		expect 1 "$option" a a
+		expect 2 "$option" a a
 		says "fcopy: a and a: are the same file"
 		holds data a
 	done
@@ -42,18 +42,18 @@ refuses_same() {
 	local dst
 	for dst in /dev/stdout - /dev/fd/1 /proc/self/fd/1; do
 		run --separate-stderr bash -c '"$0" a "$1" >>a' "$FCOPY" $dst
-		demand 1
+		demand 2
 		says "fcopy: a and $dst: are the same file"
 		holds data a
 	done
 	for dst in /dev/stdin - /dev/fd/0; do
 		run --separate-stderr bash -c '"$0" "$1" a <a' "$FCOPY" $dst
-		demand 1
+		demand 2
 		says "fcopy: $dst and a: are the same file"
 		holds data a
 	done
 	run --separate-stderr bash -c '"$0" - - <a >>a' "$FCOPY"
-	demand 1
+	demand 2
 	holds data a
 }
 
@@ -63,23 +63,23 @@ refuses_same() {
 	ln -s p soft
 	local alias option
 	for alias in p ./p hard soft; do
-		expect 1 p "$alias"
+		expect 2 p "$alias"
 		says "fcopy: p and $alias: are the same file"
 	done
-	expect 1 p .
+	expect 2 p .
 	mentions "p and ./p: are the same file"
-	expect 1 -t . p
+	expect 2 -t . p
 	expect 0 -n p p
 	for option in -m1 --inplace; do
 		run --separate-stderr bash -c 'exec 3<>p; echo data >&3; "$0" "$1" p p' "$FCOPY" $option
-		demand 1
+		demand 2
 		says "fcopy: p and p: are the same file"
 	done
 	run --separate-stderr bash -c '"$0" - p <>p' "$FCOPY"
-	demand 1
+	demand 2
 	says "fcopy: - and p: are the same file"
 	run --separate-stderr bash -c 'exec <>p; "$0" - - >&0' "$FCOPY"
-	demand 1
+	demand 2
 }
 
 @test "a bind mount of the source is the same file" {
@@ -87,7 +87,7 @@ refuses_same() {
 	touch b
 	export FCOPY
 	private_mounts 'mount --bind a b; "$FCOPY" a b'
-	demand 1
+	demand 2
 	says "fcopy: a and b: are the same file"
 	holds data a
 }

@@ -330,7 +330,7 @@ killed_at() {
 	expect 2 --verify a pipe
 	says "fcopy: pipe: cannot be verified: only a file or a block device can be read back"
 	expect 2 --verify - b splice <a
-	mentions "fcopy: -: can be read only once, and this mode does not see its bytes to sum them"
+	mentions "fcopy: -: cannot be verified in this mode: it can be read only once, and this mode sees no bytes"
 	[ "$(ls)" = $'a\npipe' ]
 }
 

@@ -105,7 +105,7 @@ committed() {
 	cp src other
 	mv other dst.fcopy-part/data # not cp: the inode number could come back
 	expect 1 --shard=1/3 src dst
-	mentions 'its .fcopy-part is not the one that its shards began'
+	mentions 'the data in its .fcopy-part was replaced'
 	absent dst
 }
 

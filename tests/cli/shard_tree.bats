@@ -55,6 +55,8 @@ part() { apart "$1" -j1 "${@:2}" s t; }
 		[ "$(jq .committed <<<"$output")" = true ]
 		committed
 	done
+	expect 0 -av --shard=1/3 s t
+	[ "$output" = "t: committed" ]
 }
 
 @test "without locks a shard makes its part of the tree, which is absent until the last one" {

@@ -239,7 +239,7 @@ supports() {
 	expect 0 -m 1 -- -a -d
 	cmp ./-a ./-d
 	expect 2 -- -a -b -m
-	mentions "-m: Not a directory"
+	mentions "-m: is not a directory: several SRC need one"
 }
 
 @test "options may follow the operands" {
@@ -254,9 +254,11 @@ supports() {
 	setup_sources
 	touch c
 	expect 2 a b c
-	says "fcopy: c: Not a directory"
+	says "fcopy: c: is not a directory: several SRC need one"
 	expect 2 a b d
-	says "fcopy: d: no such directory: several SRC need one" "fcopy: hint: d does not exist; create it: mkdir -p d"
+	says "fcopy: d: no such directory: several SRC need one; --list prints the modes"
+	expect 2 a b d/
+	says "fcopy: d/: no such directory: several SRC need one" "fcopy: hint: d does not exist; create it: mkdir -p d/"
 	holds old b
 }
 

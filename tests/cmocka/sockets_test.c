@@ -247,7 +247,7 @@ static void cancelled_before_the_receipt(void **state)
 	fault_set("recv", 1, 0);
 	assert_int_equal(copy_to_pair(SOCK_STREAM, &options, &report), -1);
 	assert_int_equal(report.error.err, EINTR);
-	assert_string_equal(report.error.operation, "waiting for the peer's close");
+	assert_string_equal(report.error.operation, "waiting for the receiver to close");
 	assert_string_equal(report.error.call, "recv");
 	assert_false(report.confirmed);
 }
