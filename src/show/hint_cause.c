@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Hints that follow from the errno of a failure: which directory is missing, and of what a full
- * file system has run out.
+ * Hints that follow from the errno of a failure: which directory is missing or not writable, and
+ * of what a full file system has run out.
  */
 #include "hint.h"
 
@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 void hint_directory(const char *path, char directory[PATH_MAX])
 {
@@ -59,6 +60,21 @@ static void hint_full(const char *path)
 		    "largest size, or a project its quota");
 }
 
+/* A new file was refused: the call names the file, but its directory is why. */
+static bool hint_unwritable(const char *path)
+{
+	struct stat st;
+	char directory[PATH_MAX];
+	hint_directory(path, directory);
+	if (lstat(path, &st) == 0 || errno != ENOENT || access(directory, W_OK) == 0)
+		return false;
+	FILE *f = hint_begin();
+	message_quoted(directory);
+	fputs(", its directory, is not writable by you", f);
+	hint_end();
+	return true;
+}
+
 bool hint_cause(const struct fcopy_error *e)
 {
 	char directory[PATH_MAX];
@@ -73,6 +89,8 @@ bool hint_cause(const struct fcopy_error *e)
 		hint_missing(e->path);
 	} else if (e->err == ENOSPC && e->call) {
 		hint_full(e->path);
+	} else if (e->err == EACCES && e->call && strcmp(e->call, "open") == 0) {
+		return hint_unwritable(e->path);
 	} else if (e->err == EDQUOT) {
 		hint_printf("your quota of blocks or inodes is used up: see quota%c-s", HINT_SPACE);
 	} else {

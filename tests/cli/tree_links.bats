@@ -122,7 +122,7 @@ load tree
 	expect 0 -P s/a b
 	expect 0 -a s/. d
 	[ "$(stat -c %i b s/a d/a)" = "$id"$'\n'"$id"$'\n'"$id" ]
-	expect 1 -P b ./b
+	expect 2 -P b ./b
 	mentions "are the same file"
 	[ -L b ]
 }

@@ -50,10 +50,10 @@ same_result() {
 	ln a s/hard
 	ln a d/s/hard
 	for option in -r -a; do
-		expect 1 $option link a
+		expect 2 $option link a
 		mentions "link and a: are the same file"
 		for name in a link fifo; do
-			expect 1 $option $name $name
+			expect 2 $option $name $name
 			mentions "$name: are the same file"
 		done
 		expect 1 $option s d
