@@ -268,8 +268,7 @@ static int entry_settle(struct worker *w, const struct stat *st, enum link_state
 	const bool skipped = w->done.action == FCOPY_ACTION_SKIPPED; /* by update_leave() */
 	w->done = (struct done){.type = st->st_mode & S_IFMT};
 	if (state != LINK_COPY && left > 0)
-		w->sum.unchanged--; /* update_leave() counted it; it is counted once, as what
-				       follows */
+		w->sum.unchanged--; /* by update_leave(); it is counted here, or later */
 	switch (state) {
 	case LINK_WAITS: return -EINPROGRESS;
 	case LINK_FAILED: return -EIO;
