@@ -263,7 +263,7 @@ void lines_entry(const struct fcopy_entry *e)
 	json_string(&j, "type", type_name(e->type));
 	json_string(&j, "action", action_name(e->action));
 	json_integer(&j, "bytes", e->bytes);
-	json_string(&j, "mechanism", e->engine);
+	json_string(&j, "engine", e->engine);
 	if (e->error)
 		error_write(&j, "error", e->error);
 	else

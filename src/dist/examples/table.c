@@ -45,7 +45,7 @@ int main(int argc, char **argv)
 					     .report_entries = true};
 	if (argc != 3)
 		return fprintf(stderr, "usage: table SRC DST\n"), 2;
-	printf("%-9s %12s  %-15s  %s\n", "action", "bytes", "mechanism", "path");
+	printf("%-9s %12s  %-15s  %s\n", "action", "bytes", "engine", "path");
 	const char *src[] = {argv[1]};
 	int result = fcopy_tree(src, 1, argv[2], &options, &report);
 	printf("%" PRIu64 " entries, %" PRIu64 " bytes, %" PRIu64 " failed\n", rows, report.bytes,
