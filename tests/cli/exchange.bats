@@ -33,7 +33,8 @@ exchanges() {
 
 # While the copy reads s/x/a/…/leaf, x is closed for want of descriptors, and x and x/a are moved away.
 @test "a directory that was closed, and exchanged before it is opened again, is neither read nor written" {
-	local kind a=x/a/$(seq -s / 30)
+	local kind a
+	a=x/a/$(seq -s / 30)
 	need python3
 	need_strace
 	[[ $(uname -m) =~ ^(x86_64|aarch64)$ ]] || skip "stops.py knows the calls of x86-64 and arm64"
