@@ -134,6 +134,48 @@ check_shards() {
 	whole_or_absent same_trees tree $there/copied
 }
 
+# export_xfs OPTION…: with other options than before; the mounts stay.
+export_xfs() {
+	exportfs -i -o "rw,insecure,no_subtree_check,fsid=1,$1" 127.0.0.1:/srv/xfs && exportfs -f
+}
+
+# killed PART ARGUMENT…: kills fcopy when it has begun the part.
+killed() {
+	local pid
+	/check/bin/fcopy "${@:2}" &
+	pid=$!
+	until [ -s "$1/journal" ]; do
+		kill -0 $pid
+		sleep 0.2
+	done
+	kill -KILL $pid
+	wait $pid || [ $? = 137 ]
+}
+
+# check_squash: the server takes root for the user 1234, who owns the directory: what root creates is
+# not root's, cannot be given away, and no part of a copy is private.
+check_squash() {
+	mkdir -m 755 squash
+	chown 1234:1234 squash
+	export_xfs root_squash,anonuid=1234,anongid=1234
+	cd squash || return
+	f "$data/large" file
+	f -v "$data/large" file
+	cmp "$data/large" file
+	f -r "$data/tree" new
+	f -rT "$data/tree" new
+	same_trees "$data/tree" new
+	killed file2.fcopy-part --resume --limit-rate=1M "$data/large" file2
+	f --resume "$data/large" file2
+	cmp "$data/large" file2
+	killed new2.fcopy-part -rT --resume --limit-rate=1K "$data/tree" new2
+	f -rT --resume "$data/tree" new2
+	same_trees "$data/tree" new2
+	f -p "$data/large" owned 2>&1 | grep "fchown: Operation not permitted" # root's
+	[ "$(ls -A)" = $'file\nfile2\nnew\nnew2\nowned' ]
+	[ -z "$(find . ! -user 1234)" ]
+}
+
 # on_nfs VERSION EXPORT
 on_nfs() {
 	if ! mount_nfs "$1" "$2" /mnt/nfs || ! mount_nfs "$1" "$2" /mnt/nfs2 nosharecache; then
@@ -144,6 +186,10 @@ on_nfs() {
 	all_checks remount_nfs "$1" "$2"
 	check other-mount check_other_mount
 	check shards check_shards
+	if [ "$2" = /srv/xfs ]; then
+		check squash check_squash
+		export_xfs no_root_squash
+	fi
 	if [ "$1" = 4.2 ]; then
 		check server-auto check_server_side auto
 		check server-cfr check_server_side copy_file_range
