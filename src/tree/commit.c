@@ -199,8 +199,9 @@ static int commit_flush(struct building *r)
 {
 	double start = io_now();
 	copy_tree_phase(r->tree->options->copy.progress, FCOPY_PHASE_FSYNC);
-	const char *call;
-	int result = flush_tree(r->tree, r->dst, &call);
+	const char *call = "syncfs";
+	const bool durable = r->tree->options->copy.fsync || r->tree->shared;
+	int result = durable ? flush_tree(r->tree, r->dst, &call) : flush_page_cache(r->dst);
 	if (result < 0)
 		return commit_fail_flush(r, call, -result);
 	r->tree->report->seconds[FCOPY_PHASE_FSYNC] += io_now() - start;
@@ -244,7 +245,9 @@ int commit_root(struct building *r, struct directory *d)
 	struct tree *t = r->tree;
 	const bool durable = t->options->copy.fsync || t->shared;
 	int result = commit_set_attributes(r, d);
-	if (result == 0 && durable)
+	/* With --resume, too: a power cut must not leave a tree with its name, but without its
+	 * bytes, which the same command would refuse to complete. */
+	if (result == 0 && (durable || r->part.published))
 		result = commit_flush(r);
 	if (result == 0 && r->temporary[0] && !r->committed && tree_stopped(t))
 		result = -EINTR; /* the flush can take long */

@@ -140,3 +140,11 @@ has_files() {
 	expect 2 -a --resume s d # another inode
 	[ -z "$(ls d)" ]
 }
+
+@test "-r --resume: the tree is flushed before it gets its name" {
+	need_strace
+	mkdir s
+	echo data >s/f
+	traced 0 trace=syncfs,renameat,renameat2 -rT --resume s d
+	order 'renameat2\(.*d\.fcopy-part' 'syncfs\(' 'renameat2?\(.*"d"'
+}
