@@ -253,3 +253,21 @@ make_box() {
 	expect 0 -rT s fcopy/s
 	[ "$(stat -c %Y fcopy/s)" = 981158400 ]
 }
+
+@test "a directory whose mode cannot be set: a warning, but none where the storage has fixed modes" {
+	need_strace
+	local errno
+	mkdir -p s/d
+	chmod 555 s/d
+	for errno in EIO EACCES EROFS EPERM ENOSYS EOPNOTSUPP; do
+		rm -rf d
+		run --separate-stderr strace -f -qq -o trace -e inject=fchmod:error=$errno "$FCOPY" -r s d
+		[ "$status" = 0 ] && [ -d d/d ]
+		grep -q 'fchmod(.*INJECTED' trace
+		case $errno in
+		E[IAR]*) mentions "warning: d/d: fchmod: " ;;
+		*) [ -z "$stderr" ] || { echo "$errno: $stderr"; return 1; } ;;
+		esac
+	done
+	chmod 755 s/d
+}
