@@ -11,6 +11,5 @@
 #
 # Variables: DIR (where the files are made; build/bench), FS (ext4, xfs, btrfs, tmpfs: a loop image there
 # instead), SIZE (of large files; 1G), FILES (in the tree `many`; 12000), ROUNDS (for all cases), OUT (the new
-# run), SOURCE (a file to copy instead of random bytes), OTHER (the program of case `revisions`),
-# FCOPY, RIVALS_DIR.
+# run), SOURCE (a file to copy instead of random bytes), OTHER (the program of case `revisions`), FCOPY, RIVALS_DIR.
 exec python3 -B "$(dirname "$(realpath "$0")")/lib/run.py" "$@"

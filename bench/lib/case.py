@@ -43,6 +43,8 @@ class Case:
     latency: int = 0       # microseconds that the slow storage takes for each request
     rate: int = 0          # bytes per second that it reads or writes
     writes: bool = False   # the slow storage holds the copy, not the source
+    memory: int = 0        # bytes of the memory cgroup that each command gets; 0: none
+    peaks: dict = field(default_factory=dict)  # ... contender: its highest use, in bytes
     load: int = 0          # busy loops per CPU during the case
     copies: int = 1        # files made by one command
     needs: str = ""        # a word that `fcopy --help` must contain
@@ -69,7 +71,7 @@ class Case:
         """The environment of the case in one line."""
         what = f"{self.source} tree" if self.tree else f"{self.source}, {human(self.size)}"
         words = {"new": "to a new name", "old": "onto an existing one", "none": "to a socket on loopback"}
-        load = f", {self.load} busy loop(s) per CPU" if self.load else ""
+        load = f", {self.load} busy loop(s) per CPU" if self.load else f", {human(self.memory)} of memory" if self.memory else ""
         return f"{self.fs}, {what}, {self.cache}, {f'{self.latency / 1000:g} ms a request, ' if self.latency else ''}{f'{self.rate / 1e6:g} MB/s, ' if self.rate else ''}{words[self.dest]}{load}, {self.rounds} rounds"
 
 def human(count):
@@ -84,8 +86,7 @@ def contender(name, command):
 def bar(text):
     """CONTENDER METRIC LIMIT RIVAL [fast]: METRIC (wall, cpu) of CONTENDER ≤ LIMIT × that of RIVAL.
 
-    RIVAL "best" is the fastest single mode of the case. "fast": only
-    judged where memory is fast (memcpy of 1 GiB in at most 0.10 s)."""
+    RIVAL "best" is the fastest single mode of the case. "fast": only judged where memory is fast (memcpy of 1 GiB in at most 0.10 s)."""
     who, metric, limit, rival, *kind = text.split()
     return {"contender": who, "metric": metric, "limit": float(limit), "rival": rival, "class": "".join(kind)}
 

@@ -172,6 +172,18 @@ class Lab:
         while self.loops:
             tools.stop(self.loops.pop())
 
+    def group(self, memory):
+        """A memory cgroup with this limit, of version 2 or 1, and the file that has its peak."""
+        top, limit, peak = Path("/sys/fs/cgroup"), "memory.max", "memory.peak"
+        old = not (top / "cgroup.subtree_control").exists()
+        if old:
+            top, limit, peak = top / "memory", "memory.limit_in_bytes", "memory.max_usage_in_bytes"
+        if not os.access(top, os.W_OK) or not old and "memory" not in (top / "cgroup.subtree_control").read_text():
+            raise Skip("no memory cgroup can be made here")
+        group = Path(tempfile.mkdtemp(prefix="fcopy-bench.", dir=top))
+        (group / limit).write_text(str(memory))
+        return group, group / peak
+
     def serve(self, argv, port):
         """Starts a server and waits until it listens; returns its process."""
         pid = tools.start(argv, self.top / "errors-server")

@@ -110,7 +110,7 @@ def show(directory):
     for name, about in run.cases.items():
         print(f"\n## {name}: {about['title']}\n\n{about['setting']}\n")
         print(table(("command", "time", "CPU time", f"× {label(about['base'])}"), run.rows(name)))
-        print("\n" + "\n".join(f"- {label(who)}: `{command}`" for who, command in about["contenders"].items()))
+        print("\n" + "\n".join(f"- {label(who)}: `{command}`" + (f", {about['peaks'][who] >> 20} MiB at most" if about.get("peaks", {}).get(who) else "") for who, command in about["contenders"].items()))
     print("\n## Targets\n\n" + table(("case", "target", "measured", "verdict"), run.bars()))
     print("\n## Left out\n\n" + table(("case", "command", "reason"), (gone.values() for gone in run.left_out)))
 

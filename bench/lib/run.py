@@ -148,13 +148,20 @@ class Bench:
         port = laboratory.free_port()
         names = {"src": self.source, "port": port}
         server = each.serve.get(who, each.serve.get("*"))
+        group, peak = self.lab.group(each.memory) if each.memory else (None, None)
         pid = self.lab.serve(tools.expand(server, **names), port) if server else None
         try:
             if each.copies > 1:
                 template = " & ".join(template.replace("{dst}", f"{{dst}}.{i}") for i in range(each.copies)) + " & wait"
-            wall, usage = tools.timed(tools.expand(template, dst=target, **names), self.lab.errors)
+            argv = tools.expand(template, dst=target, **names)
+            if group:
+                argv = ["sh", "-c", 'echo 0 >"$0/cgroup.procs" && exec "$@"', str(group), *argv]
+            wall, usage = tools.timed(argv, self.lab.errors)
         finally:
             cost = tools.stop(pid) if pid else None
+            if group:
+                each.peaks[who] = max(each.peaks.get(who, 0), int(peak.read_text()))
+                group.rmdir()
         if each.served:
             usage = cost
         return wall, usage.ru_utime, usage.ru_stime
@@ -182,7 +189,7 @@ def describe(each):
     """What a run must keep of a case, so that its figures can be drawn without the case's file."""
     commands = {who: tools.show(case.COMMANDS[who]) or "see lib/machine.py" for who in each.contenders}
     return {"title": each.title, "group": each.group, "setting": each.setting, "size": 0 if each.tree else each.size, "source": each.source,
-            "rounds": each.rounds, "base": each.base, "contenders": commands, "bars": each.bars}
+            "rounds": each.rounds, "base": each.base, "contenders": commands, "bars": each.bars, "peaks": each.peaks}
 
 def run(cases, words):
     directory = Path(os.environ.get("DIR", case.ROOT / "build/bench")).resolve()
