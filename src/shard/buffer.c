@@ -13,59 +13,59 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CHUNK_LINES 256  /* at first; then a part of what was listed */
+#define CHUNK_LINES 160  /* at first, of all threads; then a part of what was listed */
+#define CHUNK_LEAST 32   /* ... of each */
 #define CHUNK_SHARE 64   /* ... this one */
 #define CHUNK_MOST  8192 /* ... at most */
 #define CHUNK_BYTES ((uint64_t)256 << 20)
 #define LIST_LINE   (4 * LIST_PATH)
 
-int buffer_put(int fd, const char *text, size_t size)
+/* Writes the buffer into a new file. Returns -errno with the call, or 0. */
+static int buffer_put(struct lister *l, struct buffer *b, const char *name, const char **call)
 {
+	const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
 	struct io io = {.cancel = NULL};
 	size_t done;
-	return io_write_all(&io, fd, text, size, -1, &done);
-}
-
-int buffer_write_file(struct lister *l, const char *name, char *text, size_t size, size_t lines)
-{
-	struct job *j = l->job;
-	char end[64];
-	const char *call = "open";
-	const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
-	int n = snprintf(end, sizeof(end), "end %zu %016" PRIx64 "\n", lines,
-			 hash_add(HASH_START, text, size));
-	int fd = openat(j->part.fd, PART_SHARE "new", flags, 0600);
-	int r = fd < 0 ? -errno : 0;
-	if (r == 0) {
-		call = "write";
-		r = buffer_put(fd, text, size);
-		r = r < 0 ? r : buffer_put(fd, end, (size_t)n);
-	}
+	const uint64_t hash = list_hash_text(b->text, b->used);
+	b->used += (size_t)sprintf(b->text + b->used, "end %u %016" PRIx64 "\n", b->lines, hash);
+	*call = "open";
+	int fd = openat(l->job->part.fd, name, flags, 0600);
+	if (fd < 0)
+		return -errno;
+	*call = "write";
+	int r = io_write_all(&io, fd, b->text, b->used, -1, &done);
 	if (r == 0 && l->tree->root.flush_each) {
-		call = "fsync";
+		*call = "fsync";
 		r = fsync(fd) < 0 ? -errno : 0;
 	}
-	if (fd >= 0 && close(fd) < 0 && r == 0) {
-		call = "close";
+	if (close(fd) < 0 && r == 0) {
+		*call = "close";
 		r = -errno;
 	}
-	if (r == 0 && renameat(j->part.fd, PART_SHARE "new", j->part.fd, name) < 0) {
+	return r;
+}
+
+/* Writes a file of the part: this one, or the next chunk. Other threads write at the same time, but
+ * chunk K gets its name before chunk K + 1. */
+void buffer_write(struct lister *l, struct buffer *b, const char *name)
+{
+	char new[JOB_NAME], next[JOB_NAME];
+	const char *call;
+	if (b->lines == 0)
+		return;
+	job_chunk_name(new, "new", b->thread);
+	int r = buffer_put(l, b, new, &call);
+	pthread_mutex_lock(&l->lock);
+	job_chunk_name(next, "list", l->chunks);
+	const int dir = l->job->part.fd;
+	if (r == 0 && l->result == 0 && renameat(dir, new, dir, name ? name : next) < 0) {
 		call = "rename";
 		r = -errno;
 	}
-	return r < 0 ? job_fail(j, "write of its list", call, -r) : 0;
-}
-
-void buffer_write(struct lister *l, struct buffer *b)
-{
-	char name[JOB_NAME];
-	pthread_mutex_lock(&l->lock);
-	job_chunk_name(name, "list", l->chunks);
-	if (b->lines > 0 && l->result == 0) {
-		l->result = buffer_write_file(l, name, b->text, b->used, b->lines);
-		l->chunks += l->result == 0;
-	}
-	bool failed = l->result < 0;
+	if (r < 0 && l->result == 0)
+		l->result = job_fail(l->job, "write of its list", call, -r);
+	l->chunks += l->result == 0 && !name;
+	const bool failed = l->result < 0;
 	pthread_mutex_unlock(&l->lock);
 	if (failed)
 		tree_stop(l->tree, -l->result);
@@ -81,6 +81,7 @@ void buffer_free(struct buffer *b)
 	free(b);
 }
 
+/* As in a journal: white space, control characters and backslashes are escaped. */
 void buffer_add_escaped(struct buffer *b, const char *name)
 {
 	for (; *name; name++) {
@@ -90,6 +91,46 @@ void buffer_add_escaped(struct buffer *b, const char *name)
 		else
 			b->used += (size_t)sprintf(b->text + b->used, "\\%03o", c);
 	}
+}
+
+static void buffer_add_number(struct buffer *b, uintmax_t n, unsigned base, unsigned least)
+{
+	char digits[32];
+	unsigned count = 0;
+	do
+		digits[count++] = (char)('0' + n % base);
+	while ((n /= base) > 0 || count < least);
+	while (count > 0)
+		b->text[b->used++] = digits[--count];
+	b->text[b->used++] = ' ';
+}
+
+static void buffer_add_time(struct buffer *b, const struct timespec *t)
+{
+	if (t->tv_sec < 0)
+		b->text[b->used++] = '-';
+	buffer_add_number(b, t->tv_sec < 0 ? -(uintmax_t)t->tv_sec : (uintmax_t)t->tv_sec, 10, 1);
+	b->text[b->used - 1] = '.';
+	buffer_add_number(b, (uintmax_t)t->tv_nsec, 10, 9);
+}
+
+static void buffer_add_stat(struct buffer *b, char kind, const struct stat *st, off_t first,
+			    off_t last)
+{
+	b->text[b->used++] = kind;
+	b->text[b->used++] = ' ';
+	buffer_add_number(b, st->st_mode, 8, 1);
+	buffer_add_number(b, (uintmax_t)st->st_size, 10, 1);
+	buffer_add_number(b, st->st_ino, 10, 1);
+	buffer_add_time(b, &st->st_mtim);
+	buffer_add_time(b, &st->st_ctim);
+	if (kind == 'e')
+		return;
+	buffer_add_number(b, st->st_uid, 10, 1);
+	buffer_add_number(b, st->st_gid, 10, 1);
+	buffer_add_time(b, &st->st_atim);
+	buffer_add_number(b, (uintmax_t)first, 10, 1);
+	buffer_add_number(b, (uintmax_t)last, 10, 1);
 }
 
 bool buffer_grow(struct lister *l, struct buffer *b)
@@ -110,11 +151,15 @@ bool buffer_grow(struct lister *l, struct buffer *b)
 /* A range ends a chunk, which has what came before it. */
 static bool buffer_is_full(struct lister *l, const struct buffer *b, bool range)
 {
+	const unsigned threads = __atomic_load_n(&l->tree->pool.active, __ATOMIC_RELAXED);
+	const uint64_t least = threads ? CHUNK_LINES / threads : CHUNK_LINES;
 	uint64_t most = __atomic_load_n(&l->lines, __ATOMIC_RELAXED) / CHUNK_SHARE;
-	most = most < CHUNK_LINES ? CHUNK_LINES : most > CHUNK_MOST ? CHUNK_MOST : most;
+	most = most < least ? least : most > CHUNK_MOST ? CHUNK_MOST : most;
+	most = most < CHUNK_LEAST ? CHUNK_LEAST : most;
 	return b->lines >= most || b->bytes >= CHUNK_BYTES || range;
 }
 
+/* path: below the operand. */
 void buffer_add(struct lister *l, struct buffer *b, char kind, const char *path,
 		const struct stat *st, off_t first, off_t last)
 {
@@ -131,17 +176,12 @@ void buffer_add(struct lister *l, struct buffer *b, char kind, const char *path,
 		b->text[b->used++] = '\n';
 		b->lines++;
 	}
-	b->used += (size_t)sprintf(
-	    b->text + b->used, "%c %o %ju %ju %jd %ju %jd.%09ld %jd.%09ld %jd.%09ld %jd %jd ", kind,
-	    (unsigned)st->st_mode, (uintmax_t)st->st_uid, (uintmax_t)st->st_gid,
-	    (intmax_t)st->st_size, (uintmax_t)st->st_ino, (intmax_t)st->st_atim.tv_sec,
-	    st->st_atim.tv_nsec, (intmax_t)st->st_mtim.tv_sec, st->st_mtim.tv_nsec,
-	    (intmax_t)st->st_ctim.tv_sec, st->st_ctim.tv_nsec, (intmax_t)first, (intmax_t)last);
+	buffer_add_stat(b, kind, st, first, last);
 	buffer_add_escaped(b, name);
 	b->text[b->used++] = '\n';
 	b->lines++;
 	b->bytes += S_ISREG(st->st_mode) ? (uint64_t)(last - first) : 0;
 	__atomic_add_fetch(&l->lines, 1, __ATOMIC_RELAXED);
 	if (buffer_is_full(l, b, kind == 'r'))
-		buffer_write(l, b);
+		buffer_write(l, b, NULL);
 }

@@ -6,10 +6,12 @@
 #define SHARD_BUFFER_H
 
 #include "job.h"
+#include "known.h"
 #include "list.h"
 
 /* What one thread has collected. */
 struct buffer {
+	unsigned thread;
 	char *text;
 	size_t used, room;
 	unsigned lines;
@@ -23,12 +25,6 @@ struct linked {
 	char *path;
 };
 
-/* What an earlier process has listed. */
-struct known {
-	uint64_t path, entry;
-	bool seen;
-};
-
 struct lister {
 	struct tree *tree;
 	struct job *job; /* NULL: only the sum is wanted */
@@ -38,16 +34,10 @@ struct lister {
 	struct linked *linked;
 	size_t links, room;
 	struct buffer *last;
-	struct known *known;
-	size_t slots, unseen;
+	struct known_table known; /* what an earlier process has listed: hashes of the entries */
+	size_t unseen;
 	int result; /* of the first chunk that could not be written */
 };
-
-/* Appends to a file. Returns 0 or -errno. */
-int buffer_put(int fd, const char *text, size_t size);
-/* Writes a file of the part in one step. The lock is held, or no other thread runs. Returns 0 or
- * -errno, recorded in the job. */
-int buffer_write_file(struct lister *, const char *name, char *text, size_t size, size_t lines);
 
 /* Makes room for two lines. Returns false if there is no memory; then the tree stops. */
 bool buffer_grow(struct lister *, struct buffer *);
@@ -56,8 +46,9 @@ void buffer_add_escaped(struct buffer *, const char *name);
 /* Adds a line, and writes a chunk that is full. path: below the operand. */
 void buffer_add(struct lister *, struct buffer *, char kind, const char *path, const struct stat *,
 		off_t first, off_t last);
-/* Writes what is in it as a chunk. */
-void buffer_write(struct lister *, struct buffer *);
+/* Writes what is in it as a file of the part: this one, or the next chunk. Other threads write at
+ * the same time, but chunk K gets its name before chunk K + 1. */
+void buffer_write(struct lister *, struct buffer *, const char *name);
 void buffer_free(struct buffer *);
 
 #endif

@@ -168,19 +168,31 @@ static int job_try_claim(struct job *j, unsigned chunk, bool *again)
 	return 1;
 }
 
+/* Does another share have a chunk that is not known to be complete? */
+static bool job_others_have(const struct job *j)
+{
+	for (unsigned k = 0; k < j->chunks; k++)
+		if (j->done[k] == CHUNK_OPEN && k % j->shard.count != j->shard.index)
+			return true;
+	return false;
+}
+
 /* First the chunks of this process's share, so that processes rarely meet. */
 int job_claim(struct job *j, unsigned *chunk, bool *again)
 {
 	const unsigned n = j->shard.count;
 	int r = job_count_chunks(j);
 	j->busy = false;
-	for (int pass = 0; r == 0 && pass < (j->locks ? 2 : 1); pass++)
+	for (int pass = 0; r == 0 && pass < (j->locks ? 2 : 1); pass++) {
+		if (pass > 0 && job_others_have(j)) /* one look, instead of one at each chunk */
+			r = job_look(j);
 		for (unsigned k = pass ? 0 : j->shard.index;
 		     r == 0 && k < j->chunks && j->claims < JOB_CLAIMS; k += pass ? 1 : n) {
 			if (j->done[k] == CHUNK_OPEN && (!pass || k % n != j->shard.index))
 				r = job_try_claim(j, k, again);
 			*chunk = k;
 		}
+	}
 	return r;
 }
 

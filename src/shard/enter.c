@@ -173,6 +173,23 @@ static int job_begin(struct job *j)
 	return others ? JOB_AGAIN : r;
 }
 
+/* There are markers already: this process is late, or an earlier one has failed. What was done to
+ * the copies since is unknown. */
+static int job_note_left(const struct job *j)
+{
+	bool again;
+	int fd = job_create(j, PART_SHARE "left", &again);
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 ? fd : 0;
+}
+
+bool job_was_left(const struct job *j)
+{
+	return faccessat(j->part.fd, PART_SHARE "left", F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+	       errno != ENOENT;
+}
+
 int job_enter(struct job *j)
 {
 	bool changed;
@@ -199,9 +216,12 @@ int job_enter(struct job *j)
 	j->locks = flock(j->part.lock, LOCK_SH | LOCK_NB) == 0 || !private_lacks_locks(errno);
 	if (!j->locks)
 		job_warn_unlocked(j);
-	j->joined = true;
 	j->flushed = io_now();
-	return job_look(j);
+	r = job_look(j);
+	if (r == 0 && j->tree && !j->joined && j->complete > 0)
+		r = job_note_left(j);
+	j->joined = true;
+	return r;
 }
 
 int job_exists(struct job *j)

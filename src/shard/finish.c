@@ -2,84 +2,29 @@
  * The commit of a tree: everything that one process has to do when all chunks are complete.
  */
 #define _GNU_SOURCE
+#include "finish.h"
 #include "endpoints/error.h"
 #include "endpoints/temporary.h"
-#include "tree.h"
 #include "tree/commit.h"
 #include "tree/directory.h"
 #include "tree/flush.h"
-#include "tree/inodes.h"
-#include "tree/opened.h"
 #include "tree/permissions.h"
 #include "tree/pool.h"
 #include "tree/report.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Work for the pool: lines [at, end) of a chunk, or of the directories. */
-struct finish {
-	struct shard_tree *shard;
-	void (*run)(struct worker *, struct directory *, const struct listed *, unsigned count);
-	const struct listed *line;
-	size_t count;
-	bool each; /* an item for each line; otherwise for each directory */
-};
-
-/* A directory that was listed; its path is of the chunk's text, which is kept. */
-struct finish_directories {
-	struct listed *line; /* name: the whole path */
+/* Lines that are kept after their chunk: each has its own copy of the two names. */
+struct finish_lines {
+	struct listed *line;
 	size_t count, room;
 };
 
-static void finish_item(struct worker *w, const struct item *item)
-{
-	struct finish *f = item->dir->list;
-	if (item->count > 0) {
-		f->run(w, item->dir, &f->line[item->first], item->count);
-		path_free(item->dir);
-		return;
-	}
-	for (size_t at = 0, end; at < f->count && !tree_stopped(w->tree); at = end) {
-		for (end = at + 1;
-		     !f->each && end < f->count && f->line[end].dir == f->line[at].dir;)
-			end++;
-		const struct listed *l = &f->line[at];
-		struct directory *d = path_directory(f->shard, f->each ? l->name : l->dir, &l->st);
-		if (!d) {
-			tree_stop(w->tree, ENOMEM);
-			return;
-		}
-		d->list = f;
-		pool_push(w, (struct item){
-				 .dir = d, .first = (unsigned)at, .count = (unsigned)(end - at)});
-	}
-	pool_wake(w->tree);
-}
-
-/* Runs f->run with all threads. Returns 0, or -errno, reported. */
-static int finish_run(struct finish *f)
-{
-	struct shard_tree *s = f->shard;
-	struct tree *t = s->root.tree;
-	const uint64_t failures = t->root.failures;
-	struct directory *feed = path_top(s);
-	if (!feed)
-		return job_fail(&s->job, NULL, "malloc", ENOMEM);
-	feed->list = f;
-	opened_start(t, feed);
-	pool_run(t, feed, finish_item);
-	path_free(feed);
-	if (tree_stopped(t))
-		return t->stop ? t->stop : -EINTR;
-	return t->root.failures > failures ? -EIO : 0;
-}
-
 /* A large file gets its attributes when all its ranges are complete. */
-static int finish_large(struct worker *w, struct directory *d, const struct listed *l)
+static int finish_large_file(struct worker *w, struct directory *d, const struct listed *l)
 {
 	const struct entry e = {.dir = d,
 				.name = l->name,
@@ -109,32 +54,13 @@ static int finish_large(struct worker *w, struct directory *d, const struct list
 	return r;
 }
 
-/* Are the copies there that the markers promise? */
-static void finish_check(struct worker *w, struct directory *d, const struct listed *l,
+static void finish_large(struct worker *w, struct directory *d, const struct listed *l,
 			 unsigned count)
 {
 	const struct shard_tree *s = ((struct finish *)d->list)->shard;
-	struct stat st;
-	int r = path_open(s, w, d, l->dir, false), new = 1;
-	for (unsigned i = 0; r == 0 && i < count; i++, l++) {
-		const struct entry e = {.dir = d, .name = l->name, .as = l->name};
-		const bool there = fstatat(d->dst, l->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
-		if (!there && errno != ENOENT) {
-			(void)report_call(w, &e, "stat", entry_dst, errno);
-			break;
-		}
-		/* Hard links are not among these lines. */
-		if (there && l->first == 0 && (new = inodes_add(s->copies, &st)) <= 0) {
-			(void)report_refusal(w, &e, entry_dst, new < 0 ? -new : EEXIST,
-					     "is the copy of another entry, too");
-			break;
-		}
-		if (!there || (st.st_mode ^ l->st.st_mode) & S_IFMT ||
-		    (S_ISREG(st.st_mode) && st.st_size != l->st.st_size))
-			__atomic_store_n(&w->tree->root.doubtful, true, __ATOMIC_RELAXED);
-		else if (l->kind == 'r' && l->first == 0)
-			r = finish_large(w, d, l);
-	}
+	int r = path_open(s, w, d, l->dir, false);
+	for (; r == 0 && count > 0; count--, l++)
+		r = finish_large_file(w, d, l);
 }
 
 /* A directory gets its attributes after everything below it. */
@@ -145,7 +71,7 @@ static void finish_directory(struct worker *w, struct directory *d, const struct
 	struct stat now;
 	(void)count;
 	if (l->st.st_ino == 0) { /* a mount of another user */
-		w->sum.directories++;
+		w->sum.directories += !s->checked;
 		return;
 	}
 	if (path_open(s, w, d, l->name, false) < 0)
@@ -161,11 +87,13 @@ static void finish_directory(struct worker *w, struct directory *d, const struct
 		__atomic_store_n(&w->tree->differs, true, __ATOMIC_RELAXED);
 	d->state = DIRECTORY_RESUMED;
 	const uint64_t failures = w->tree->root.failures;
+	if (!s->checked)
+		finish_check_names(s, w, d, l->name);
 	directory_set_attributes(w, d);
 	if (w->tree->root.flush_each && io_flush_directory(d->dst) < 0)
 		report_call(w, &(struct entry){.dir = d, .name = "", .as = ""}, "fsync", entry_dst,
 			    errno);
-	if (w->tree->root.failures == failures)
+	if (w->tree->root.failures == failures && !s->checked)
 		report_directory(w, d);
 }
 
@@ -184,9 +112,10 @@ static int finish_compare_depth(const void *a, const void *b)
 	return m > n ? -1 : m < n;
 }
 
-static bool finish_keep(struct finish_directories *of, const struct listed *l)
+/* Of a directory, name becomes its whole path. */
+static bool finish_keep(struct finish_lines *of, const struct listed *l)
 {
-	const bool top = strcmp(l->dir, ".") == 0;
+	const bool whole = l->kind == 'd' && strcmp(l->dir, ".") != 0;
 	if (of->count == of->room) {
 		size_t room = of->room ? 2 * of->room : 256;
 		struct listed *more = realloc(of->line, room * sizeof(*more));
@@ -195,36 +124,52 @@ static bool finish_keep(struct finish_directories *of, const struct listed *l)
 		of->line = more;
 		of->room = room;
 	}
-	char *path = malloc(strlen(l->dir) + strlen(l->name) + 2);
-	if (!path)
+	const size_t length = strlen(l->dir);
+	char *text = malloc(2 * length + strlen(l->name) + 3), *name = text + length + 1;
+	if (!text)
 		return false;
-	stpcpy(stpcpy(stpcpy(path, top ? "" : l->dir), top ? "" : "/"), l->name);
-	of->line[of->count] = *l;
-	of->line[of->count++].name = path;
+	strcpy(text, l->dir);
+	stpcpy(stpcpy(stpcpy(name, whole ? l->dir : ""), whole ? "/" : ""), l->name);
+	struct listed *kept = &of->line[of->count++];
+	*kept = *l;
+	kept->dir = text;
+	kept->name = name;
 	return true;
 }
 
-/* The chunks once more: checks what was copied, and collects the directories. */
-static int finish_chunks(struct shard_tree *s, struct finish_directories *of)
+static void finish_forget(struct finish_lines *of)
+{
+	for (size_t i = 0; i < of->count; i++)
+		free((char *)of->line[i].dir);
+	free(of->line);
+}
+
+/* The chunks once more: notes which names there must be, and keeps directories and large files. */
+static int finish_chunks(struct shard_tree *s, struct finish_lines *directories,
+			 struct finish_lines *large)
 {
 	struct chunk c;
 	int r = 0;
 	for (unsigned k = 0; r == 0 && k < s->job.chunks; k++) {
 		if ((r = chunk_read(&s->job, k, &c)) < 0)
 			break;
-		struct finish f = {
-		    .shard = s, .run = finish_check, .line = c.entry, .count = c.count};
-		r = finish_run(&f);
-		for (size_t i = 0; r == 0 && i < c.count; i++)
-			if (c.entry[i].kind == 'd' && !finish_keep(of, &c.entry[i]))
-				r = job_fail(&s->job, NULL, "malloc", ENOMEM);
+		bool kept = true;
+		for (size_t i = 0; kept && i < c.count; i++) {
+			const struct listed *l = &c.entry[i];
+			if (l->first == 0)
+				kept = finish_expect(s, l->dir, l->name);
+			if (kept && l->first == 0 && l->kind != 'e')
+				kept = finish_keep(l->kind == 'd' ? directories : large, l);
+		}
+		if (!kept)
+			r = job_fail(&s->job, NULL, "malloc", ENOMEM);
 		chunk_free(&c);
 	}
 	return r;
 }
 
 /* Deepest first; those of one depth at once. */
-static int finish_directories(struct shard_tree *s, struct finish_directories *of)
+static int finish_directories(struct shard_tree *s, struct finish_lines *of)
 {
 	int r = 0;
 	if (of->count == 0)
@@ -242,6 +187,22 @@ static int finish_directories(struct shard_tree *s, struct finish_directories *o
 		r = finish_run(&f);
 	}
 	return r;
+}
+
+static int finish_root_names(struct shard_tree *s)
+{
+	struct directory *d = path_top(s);
+	struct worker *w = d ? pool_join(s->root.tree) : NULL;
+	const uint64_t failures = s->root.tree->root.failures;
+	if (w) {
+		finish_check_names(s, w, d, ".");
+		pool_leave(w);
+	}
+	if (d)
+		path_free(d);
+	if (!w)
+		return job_fail(&s->job, NULL, "malloc", ENOMEM);
+	return s->root.tree->root.failures > failures ? -EIO : 0;
 }
 
 /* The directory of the operand, and the rename. */
@@ -267,30 +228,46 @@ static int finish_root(struct shard_tree *s)
 	return result;
 }
 
+/* What has to be known before the first directory gets its attributes. */
+static int finish_files(struct shard_tree *s, struct finish_lines *directories)
+{
+	struct finish_lines large = {NULL, 0, 0};
+	int r = finish_links(s);
+	if (r == 0)
+		r = finish_chunks(s, directories, &large);
+	struct finish f = {
+	    .shard = s, .run = finish_large, .line = large.line, .count = large.count};
+	if (r == 0 && large.count > 0)
+		r = finish_run(&f);
+	finish_forget(&large);
+	return r;
+}
+
 int finish_tree(struct shard_tree *s)
 {
-	struct finish_directories of = {NULL, 0, 0};
+	struct finish_lines directories = {NULL, 0, 0};
 	struct tree *t = s->root.tree;
 	double start = io_now();
+	const bool all = job_was_left(&s->job);
+	s->checked = false;
+	int r = finish_files(s, &directories);
+	if (r == 0 && all)
+		r = finish_check_all(s);
 	t->root.doubtful = false;
-	int r = finish_links(s);
-	s->copies = inodes_new();
-	if (r == 0 && !s->copies)
-		r = job_fail(&s->job, NULL, "malloc", ENOMEM);
 	if (r == 0)
-		r = finish_chunks(s, &of);
-	inodes_free(s->copies);
-	if (r == 0 && t->root.doubtful)
-		r = job_refuse_part(&s->job, "its .fcopy-part was changed by something else");
+		r = finish_directories(s, &directories);
 	if (r == 0)
-		r = finish_directories(s, &of);
+		r = finish_root_names(s);
+	if (r == 0 && t->root.doubtful && !all && (r = finish_check_all(s)) == 0) {
+		s->checked = true; /* it may have made directories accessible */
+		r = finish_directories(s, &directories);
+	}
 	if (r == 0 && t->differs)
 		r = job_refuse_source(&s->job);
 	t->report->seconds[FCOPY_PHASE_COPY] += io_now() - start;
 	if (r == 0)
 		r = finish_root(s);
-	for (size_t i = 0; i < of.count; i++)
-		free((char *)of.line[i].name);
-	free(of.line);
+	finish_forget(&directories);
+	known_free(&s->names);
 	return r;
 }

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * The hard links of a tree: every file has one copy, and its other names follow.
+ * The hard links of a tree: share.links has a line for each, with the name that was copied.
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
-#include "tree.h"
+#include "finish.h"
 #include "tree/entry.h"
 #include "tree/hard_link.h"
 #include "tree/pool.h"
 #include "tree/report.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -57,7 +56,7 @@ static int finish_link(struct shard_tree *s, struct worker *w, const struct list
 				 .follow = w->tree->options->follow == FCOPY_FOLLOW_ALWAYS};
 	if (!of.dir)
 		return job_fail(&s->job, NULL, "malloc", ENOMEM);
-	int dir = path_open_copy(s, from, false);
+	int dir = finish_expect(s, to, as) ? path_open_copy(s, from, false) : -ENOMEM;
 	int r = dir < 0 ? report_call(w, &of, "open", entry_dst, -dir)
 			: path_open(s, w, of.dir, to, false);
 	if (r == 0 && (r = finish_link_at(dir, name, of.dir->dst, as)) == 0) {

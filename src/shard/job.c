@@ -7,7 +7,9 @@
  *     share.list.K     chunk K of the list of a tree: list.c. A file has no list: chunk K of N is a
  *                      range of it.
  *     share.end        the list is complete: its number of chunks, and a sum of what it has
- *     share.links      names that are hard links to a copied file: finish.c
+ *     share.left       a process has joined when there were markers: what was done to the copies
+ *                      before is unknown
+ *     share.links      names that are hard links to a copied file: finish_links.c
  *     share.claim.K    the process that locks it copies chunk K; share.claim.list: lists
  *     share.done.K     the marker: chunk K is complete, and on the storage
  *
@@ -30,7 +32,8 @@
  *      |                   died; then done: the others will commit
  *      v
  *   COMMITS: exclusive lock of the part; look again
- *      | links; attributes of large files and directories; flush; "commit" line in the journal
+ *      | links; attributes of large files and directories; are the names there, or with share.left
+ *      | all copies, of the right type and size? flush; "commit" line in the journal
  *      | rename data to DST; flush its directory
  *      v
  *   RECEIPT: remove share.*; the journal stays, and the part is a receipt
@@ -79,14 +82,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TRIES    8   /* each fails if another process changes the part first */
-#define PAUSE_MS 5   /* the first of the waits, each longer than the one before */
-#define SETTLE_S 1.3 /* the kernel may hold the locks of a killed process for 0.3 s */
+#define TRIES         8 /* each fails if another process changes the part first */
+#define PAUSE_MS      4 /* the first of the waits, each a quarter longer than the one before */
+#define PAUSE_MOST_MS 320
+#define SETTLE_S      1.3 /* the kernel may hold the locks of a killed process for 0.3 s */
 
 static void job_pause(unsigned tries)
 {
-	const long ms = tries < 6 ? PAUSE_MS << tries : PAUSE_MS << 6;
-	nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
+	long ns = PAUSE_MS * 1000000L;
+	while (tries-- > 0 && ns < PAUSE_MOST_MS * 1000000L)
+		ns += ns / 4;
+	nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
 }
 
 static bool job_is_complete(const struct job *j)
@@ -183,7 +189,7 @@ int job_run(struct job *j)
 	unsigned complete = 0;
 	for (unsigned tries = 0; r == JOB_AGAIN && tries < TRIES; tries++) {
 		if (tries > 0)
-			job_pause(tries - 1);
+			job_pause(3 * (tries - 1));
 		r = job_pass(j);
 		if (j->complete > complete) { /* it makes progress */
 			complete = j->complete;

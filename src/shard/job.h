@@ -78,6 +78,9 @@ int job_init(struct job *);
 void job_free(struct job *);
 /* Returns 0 with the part open and its lock shared, JOB_COMMITTED, JOB_AGAIN or -errno. */
 int job_enter(struct job *);
+/* Was there a time when no process of those that work now did? Then each copy has to be looked at.
+ */
+bool job_was_left(const struct job *);
 /* Releases the part and everything in it. */
 void job_leave(struct job *);
 /* Is there a part, or a receipt, of this job? 1; 2: a receipt of an earlier state of the source; 0;

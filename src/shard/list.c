@@ -31,40 +31,14 @@ static struct lister *lister_of(const struct worker *w)
 	return w->tree->sharing;
 }
 
-static struct known *known_find(const struct lister *l, uint64_t path)
-{
-	size_t i = path & (l->slots - 1);
-	while (l->known[i].path && l->known[i].path != path)
-		i = (i + 1) & (l->slots - 1);
-	return &l->known[i];
-}
-
-static int known_grow(struct lister *l)
-{
-	struct known *old = l->known;
-	const size_t count = l->slots;
-	struct known *k = calloc(count ? 2 * count : 1024, sizeof(*k));
-	if (!k)
-		return job_fail(l->job, NULL, "malloc", ENOMEM);
-	l->known = k;
-	l->slots = count ? 2 * count : 1024;
-	for (size_t i = 0; i < count; i++)
-		if (old[i].path)
-			*known_find(l, old[i].path) = old[i];
-	free(old);
-	return 0;
-}
-
 /* Is it listed already? What is listed with other attributes has changed since. */
 static bool list_knows(struct lister *l, char kind, const char *path, off_t first,
 		       const struct stat *st)
 {
-	if (l->slots == 0)
+	struct known *k = known_find(&l->known, list_hash_path(path, first));
+	if (!k)
 		return false;
-	struct known *k = known_find(l, list_hash_path(path, first));
-	if (!k->path)
-		return false;
-	if (k->entry != list_hash_entry(path, kind, first, st))
+	if (k->value != list_hash_entry(path, kind, first, st))
 		__atomic_store_n(&l->tree->differs, true, __ATOMIC_RELAXED);
 	if (!__atomic_exchange_n(&k->seen, true, __ATOMIC_RELAXED))
 		__atomic_sub_fetch(&l->unseen, 1, __ATOMIC_RELAXED);
@@ -112,11 +86,12 @@ static bool list_add_linked(struct lister *l, const char *path, const struct sta
 
 static struct buffer *list_buffer(struct worker *w)
 {
-	if (!w->list)
-		w->list = calloc(1, sizeof(struct buffer));
-	if (!w->list)
+	struct buffer *b = w->list;
+	if (!b && (b = w->list = calloc(1, sizeof(*b))))
+		b->thread = w->number;
+	if (!b)
 		tree_stop(w->tree, ENOMEM);
-	return w->list;
+	return b;
 }
 
 int list_add(struct worker *w, const struct entry *e, const struct stat *st)
@@ -148,7 +123,7 @@ int list_add(struct worker *w, const struct entry *e, const struct stat *st)
 void list_leave(struct worker *w)
 {
 	struct buffer *b = w->list;
-	buffer_write(lister_of(w), b);
+	buffer_write(lister_of(w), b, NULL);
 	buffer_free(b);
 	w->list = NULL;
 }
@@ -192,7 +167,7 @@ static void list_inodes(struct lister *l)
 			end++;
 		list_add_file(l, l->last, n[i].path, &n[i].st, end > i + 1);
 	}
-	buffer_write(l, l->last);
+	buffer_write(l, l->last, NULL);
 	for (size_t i = 0, first = 0; i < l->links; i++) {
 		if (!same_inode(&n[first], &n[i]))
 			first = i;
@@ -206,6 +181,8 @@ static void list_inodes(struct lister *l)
 static int list_end(struct lister *l)
 {
 	struct job *j = l->job;
+	struct io io = {.cancel = NULL};
+	size_t done;
 	bool again;
 	char text[64];
 	l->last = calloc(1, sizeof(*l->last));
@@ -219,14 +196,14 @@ static int list_end(struct lister *l)
 		l->tree->differs = true;
 	if (r < 0 || l->tree->differs)
 		return r;
-	if (l->last->lines > 0)
-		r = buffer_write_file(l, PART_SHARE "links", l->last->text, l->last->used,
-				      l->last->lines);
+	buffer_write(l, l->last, PART_SHARE "links");
+	if (l->result < 0)
+		return l->result;
 	int n = snprintf(text, sizeof(text), "%u %" PRIx64 "\n", l->chunks, l->sum);
-	int fd = r < 0 ? r : job_create(j, PART_SHARE "new.end", &again);
+	int fd = job_create(j, PART_SHARE "new.end", &again);
 	if (fd < 0)
 		return fd;
-	r = ftruncate(fd, 0) < 0 ? -errno : buffer_put(fd, text, (size_t)n);
+	r = ftruncate(fd, 0) < 0 ? -errno : io_write_all(&io, fd, text, (size_t)n, -1, &done);
 	if (close(fd) < 0 && r == 0)
 		r = -errno;
 	if (r == 0 && renameat(j->part.fd, PART_SHARE "new.end", j->part.fd, PART_SHARE "end") < 0)
@@ -250,16 +227,14 @@ static int list_load(struct lister *l)
 			break;
 		for (size_t i = 0; r == 0 && i < c.count; i++, used++) {
 			const struct listed *e = &c.entry[i];
-			if (2 * (used + 1) > l->slots)
-				r = known_grow(l);
-			if (r < 0 || !l->known)
-				break;
 			snprintf(path, sizeof(path), "%s%s%s",
 				 strcmp(e->dir, ".") == 0 ? "" : e->dir,
 				 strcmp(e->dir, ".") == 0 ? "" : "/", e->name);
-			const uint64_t hash = list_hash_path(path, e->first);
-			*known_find(l, hash) = (struct known){
-			    hash, list_hash_entry(path, e->kind, e->first, &e->st), false};
+			struct known *k = known_add(&l->known, list_hash_path(path, e->first));
+			if (!k)
+				r = job_fail(l->job, NULL, "malloc", ENOMEM);
+			else
+				k->value = list_hash_entry(path, e->kind, e->first, &e->st);
 		}
 		chunk_free(&c);
 	}
@@ -311,7 +286,7 @@ int list_make(struct tree *t, struct job *j, const struct operand *from, int dst
 		free(l.linked[i].path);
 	free(l.linked);
 	buffer_free(l.last);
-	free(l.known);
+	known_free(&l.known);
 	return r;
 }
 

@@ -2,11 +2,12 @@
  *
  * The list of a tree: what its chunks have.
  *
- *     in PATH           what follows is in this directory; "." is the operand's
- *     KIND MODE UID GID SIZE INODE ATIME MTIME CTIME FIRST LAST NAME
- *                       e: an entry; d: a directory; r: the bytes [FIRST, LAST) of a large file
- *     link PATH PATH    of share.links: one copied file, two names
- *     end LINES HASH    the last line: the file is whole
+ *   in PATH                                      the directory of what follows; ".": the operand's
+ *   e MODE SIZE INODE MTIME CTIME NAME           an entry
+ *   d … UID GID ATIME 0 0 NAME                   a directory
+ *   r … UID GID ATIME FIRST LAST NAME            the bytes [FIRST, LAST) of a large file
+ *   link PATH PATH                               of share.links: one copied file, two names
+ *   end LINES HASH                               the last line: the file is whole
  */
 #ifndef SHARD_LIST_H
 #define SHARD_LIST_H
@@ -38,6 +39,9 @@ void chunk_free(struct chunk *);
 /* What identifies an entry, or a range of it: of its path alone, and with its attributes. */
 uint64_t list_hash_path(const char *path, off_t first);
 uint64_t list_hash_entry(const char *path, char kind, off_t first, const struct stat *);
+
+/* Of the lines of a file. */
+uint64_t list_hash_text(const char *text, size_t size);
 
 /* list.c: of shared_copy. */
 int list_add(struct worker *, const struct entry *, const struct stat *);

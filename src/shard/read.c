@@ -5,6 +5,7 @@
 #include "job.h"
 #include "list.h"
 
+#include <endian.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -26,7 +27,22 @@ uint64_t list_hash_path(const char *path, off_t first)
 	return list_mix(hash_add(HASH_START, path, strlen(path)) ^ list_mix((uint64_t)first));
 }
 
-/* The size and times of a directory change when entries appear in it. */
+/* Eight bytes at a time, in the order of a little-endian machine. */
+uint64_t list_hash_text(const char *text, size_t size)
+{
+	uint64_t hash = HASH_START ^ size, eight;
+	for (; size > 0; text += sizeof(eight), size -= sizeof(eight)) {
+		if (size < sizeof(eight))
+			return list_mix(hash_add(hash, text, size));
+		memcpy(&eight, text, sizeof(eight));
+		hash = (hash ^ le64toh(eight)) * 0x9e3779b97f4a7c15u;
+		hash ^= hash >> 29;
+	}
+	return list_mix(hash);
+}
+
+/* The size and times of a directory change when entries appear in it. The owner of a file is not
+ * listed: its ctime changes, too. */
 uint64_t list_hash_entry(const char *path, char kind, off_t first, const struct stat *st)
 {
 	const bool directory = S_ISDIR(st->st_mode);
@@ -37,8 +53,8 @@ uint64_t list_hash_entry(const char *path, char kind, off_t first, const struct 
 				 directory ? 0 : (uint64_t)st->st_mtim.tv_nsec,
 				 directory ? 0 : (uint64_t)st->st_ctim.tv_sec,
 				 directory ? 0 : (uint64_t)st->st_ctim.tv_nsec,
-				 st->st_uid,
-				 st->st_gid,
+				 directory ? st->st_uid : 0,
+				 directory ? st->st_gid : 0,
 				 st->st_ino};
 	uint64_t hash = list_hash_path(path, first) * 0x9e3779b97f4a7c15u;
 	for (size_t i = 0; i < sizeof(seen) / sizeof(*seen); i++)
@@ -82,38 +98,42 @@ static char *word(struct words *w)
 	return start;
 }
 
-static intmax_t number(struct words *w, int base)
+static uintmax_t number(struct words *w, unsigned base)
 {
-	char *end, *text = word(w);
-	intmax_t n = strtoimax(text, &end, base);
-	w->wrong |= *end != '\0';
+	const char *start = w->at;
+	uintmax_t n = 0;
+	for (; *w->at >= '0' && (unsigned)(*w->at - '0') < base; w->at++)
+		n = n * base + (unsigned)(*w->at - '0');
+	w->wrong |= w->at == start || (*w->at != ' ' && *w->at != '.');
+	w->at += *w->at != '\0';
 	return n;
 }
 
 static struct timespec when(struct words *w)
 {
-	char *end, *text = word(w);
-	struct timespec t = {.tv_sec = (time_t)strtoimax(text, &end, 10)};
-	if (*end == '.')
-		t.tv_nsec = strtol(end + 1, &end, 10);
-	w->wrong |= *end != '\0';
-	return t;
+	const bool negative = *w->at == '-';
+	w->at += negative;
+	const time_t seconds = (time_t)number(w, 10);
+	return (struct timespec){negative ? -seconds : seconds, (long)number(w, 10)};
 }
 
 static bool chunk_parse_entry(struct words *w, struct listed *e)
 {
 	struct stat *st = &e->st;
 	st->st_mode = (mode_t)number(w, 8);
-	st->st_uid = (uid_t)number(w, 10);
-	st->st_gid = (gid_t)number(w, 10);
 	st->st_size = (off_t)number(w, 10);
-	st->st_ino = (ino_t)strtoumax(word(w), NULL, 10);
+	st->st_ino = (ino_t)number(w, 10);
 	st->st_nlink = 1;
-	st->st_atim = when(w);
 	st->st_mtim = when(w);
 	st->st_ctim = when(w);
-	e->first = (off_t)number(w, 10);
-	e->last = (off_t)number(w, 10);
+	e->last = S_ISREG(st->st_mode) ? st->st_size : 0;
+	if (e->kind != 'e') {
+		st->st_uid = (uid_t)number(w, 10);
+		st->st_gid = (gid_t)number(w, 10);
+		st->st_atim = when(w);
+		e->first = (off_t)number(w, 10);
+		e->last = (off_t)number(w, 10);
+	}
 	e->name = word(w);
 	return !w->wrong && !strchr(e->name, '/') && !name_is_dot(e->name);
 }
@@ -143,7 +163,7 @@ static size_t chunk_check(const char *text, size_t size, size_t *lines)
 	const char *last = memrchr(text, '\n', size - 1);
 	last = last ? last + 1 : text;
 	if (sscanf(last, "end %zu %" SCNx64, lines, &hash) != 2 ||
-	    hash != hash_add(HASH_START, text, (size_t)(last - text)))
+	    hash != list_hash_text(text, (size_t)(last - text)))
 		return 0;
 	return (size_t)(last - text) + 1;
 }

@@ -2,14 +2,15 @@
  *
  * A new tree that several processes copy.
  *
- *   tree.c: shared_copy ---> finish.c: the commit -----\
- *        \-----------------> entries.c: the chunks ----+-> paths.c: directories by their paths
- *         \----------------> list.c, read.c: the list --> job.c, claims.c
+ *   tree.c: shared_copy ---> finish.c, finish_*.c: the commit -\
+ *        \-----------------> entries.c: the chunks ------------+-> paths.c: directories, by paths
+ *         \----------------> list.c, known.c, read.c: the list --> job.c, claims.c
  */
 #ifndef SHARD_TREE_H
 #define SHARD_TREE_H
 
 #include "job.h"
+#include "known.h"
 #include "list.h"
 #include "tree/root.h"
 
@@ -21,7 +22,9 @@ struct shard_tree {
 	pthread_mutex_t lock;          /* of the job, while several threads copy */
 	struct directory *top;         /* the operand's: above those of path_directory */
 	struct fcopy_tree_options own; /* for the copies of files */
-	struct inodes *copies;         /* those that the commit has found */
+	struct known_table names;      /* that the commit expects, by directory */
+	struct inodes *copies;         /* those that the commit has found, if it looks at each */
+	bool checked;                  /* ... it has, and directories get their attributes again */
 };
 
 /* tree.c: of shared_copy. */

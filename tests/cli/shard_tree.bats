@@ -382,6 +382,40 @@ part() { apart "$1" -j1 "${@:2}" s t; }
 	done
 }
 
+# stopped_after_markers ACT…: a shard that makes the whole of t is stopped when all its markers are
+# there, until ACT is done. Its status is in $status.
+stopped_after_markers() {
+	strace -f -qq -o trace -e trace=fsync -e inject=fsync:signal=SIGSTOP:when=1 \
+		"$FCOPY" -a -j1 --shard=0/1 s t 2>err0 3>&- &
+	local pid=$!
+	marked() { [ "$(markers t 2>/dev/null)" = 2 ]; }
+	stops() { grep -q 'stopped by SIGSTOP' trace; }
+	await marked
+	await stops
+	"$@"
+	kill -CONT "$(grep -o '^[0-9]*' trace | head -n 1)"
+	status=0
+	wait $pid || status=$?
+}
+
+@test "the commit compares names: one that is gone is noticed, and an unfinished file is removed" {
+	need_strace
+	make_source
+	stopped_after_markers rm t.fcopy-part/data/d/5
+	[ "$status" = 1 ]
+	grep -q 'its .fcopy-part was changed by something else' err0
+	absent t
+	chmod -R u+rwx t.*
+	rm -rf t.*
+	litter() {
+		mkdir t.fcopy-part/data/.fcopy-0123456789abcdef t.fcopy-part/data/d/.fcopy-0123456789abcdef
+		touch t.fcopy-part/data/.fcopy-0123456789abcdef/x t.fcopy-part/data/d/.fcopy-fedcba9876543210
+	}
+	stopped_after_markers litter
+	[ "$status" = 0 ] || { cat err0; return 1; }
+	committed
+}
+
 @test "a part of an earlier copy is refused, and --resume refuses the part of shards" {
 	make_source
 	mkdir -m 700 t.fcopy-part
