@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "displace.h"
 #include "endpoints/error.h"
+#include "part/private.h"
 #include "report.h"
 #include "source/reader.h"
 
@@ -13,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define TRIES 100 /* each fails if another process makes the backup of this number first */
 
 /* The highest N of all NAME.~N~ in the directory; 0: none; or -errno with the call. */
 static long displace_highest(int dir, const char *name, const char **call)
@@ -38,7 +41,7 @@ static long displace_highest(int dir, const char *name, const char **call)
 
 /* Returns 0 or -errno with the call. */
 static int displace_name(const struct tree *t, const struct entry *e, char name[NAME_MAX + 1],
-			 const char **call)
+			 bool *numbered, const char **call)
 {
 	const char *suffix = t->options->backup_suffix ? t->options->backup_suffix : "~";
 	long n = 0;
@@ -47,9 +50,9 @@ static int displace_name(const struct tree *t, const struct entry *e, char name[
 	if (n < 0)
 		return (int)n;
 	*call = "backup";
-	bool numbered = t->options->backup == FCOPY_BACKUP_NUMBERED || n > 0;
-	int length = numbered ? snprintf(name, NAME_MAX + 1, "%s.~%ld~", e->as, n + 1)
-			      : snprintf(name, NAME_MAX + 1, "%s%s", e->as, suffix);
+	*numbered = t->options->backup == FCOPY_BACKUP_NUMBERED || n > 0;
+	int length = *numbered ? snprintf(name, NAME_MAX + 1, "%s.~%ld~", e->as, n + 1)
+			       : snprintf(name, NAME_MAX + 1, "%s%s", e->as, suffix);
 	return length > NAME_MAX ? -ENAMETOOLONG : 0;
 }
 
@@ -63,13 +66,15 @@ static bool displace_is_source(const struct entry *e, const char *name)
 }
 
 /* By a link, so that the entry keeps its own name until the copy replaces it; where links are
- * impossible, by a rename. An older simple backup is replaced. */
-static int displace_back_up(const struct worker *w, const struct entry *e, struct displaced *d,
-			    const char **call)
+ * impossible, by a rename. An older simple backup is replaced; if another process has just made the
+ * numbered one, returns -EEXIST with a call. */
+static int displace_once(const struct worker *w, const struct entry *e, struct displaced *d,
+			 const char **call)
 {
 	char drawn[TEMPORARY_SIZE];
+	bool numbered = false;
 	const int dir = e->dir->dst;
-	int r = displace_name(w->tree, e, d->name, call);
+	int r = displace_name(w->tree, e, d->name, &numbered, call);
 	if (r < 0)
 		return r;
 	if (displace_is_source(e, d->name)) {
@@ -81,6 +86,8 @@ static int displace_back_up(const struct worker *w, const struct entry *e, struc
 		d->linked = true;
 		return 0;
 	}
+	if (errno == EEXIST && numbered)
+		return -EEXIST;
 	if (errno == EEXIST && temporary_draw(drawn) == 0 &&
 	    linkat(dir, e->as, dir, drawn, 0) == 0) {
 		*call = "renameat";
@@ -95,10 +102,22 @@ static int displace_back_up(const struct worker *w, const struct entry *e, struc
 		return r;
 	}
 	*call = "renameat";
-	if (renameat(dir, e->as, dir, d->name) < 0)
-		return -errno;
-	d->moved = true;
-	return 0;
+	if (numbered)
+		r = private_rename(dir, e->as, dir, d->name);
+	else
+		r = renameat(dir, e->as, dir, d->name) < 0 ? -errno : 0;
+	d->moved = r == 0;
+	return r;
+}
+
+static int displace_back_up(const struct worker *w, const struct entry *e, struct displaced *d,
+			    const char **call)
+{
+	int r = -EEXIST;
+	for (int tries = 0; tries < TRIES && r == -EEXIST; tries++)
+		if ((r = displace_once(w, e, d, call)) < 0 && !*call)
+			break;
+	return r;
 }
 
 static int displace_refuse(struct worker *w, const struct entry *e, const char *call, int r)

@@ -286,6 +286,36 @@ static void new_directory_is_removed(void **state)
 	assert_int_equal(names_in("d"), 1);
 }
 
+static void make_backup(void)
+{
+	if (!exists("d/dst.~1~"))
+		make_file("d/dst.~1~", OTHER_SIZE, DENSE, 3);
+}
+
+/* Another process makes the backup of the same number: no backup replaces it. */
+static void backup_appears(void **state)
+{
+	static struct fcopy_tree_report report;
+	const struct fcopy_tree_options options = {.copy.api = FCOPY_API,
+						   .backup = FCOPY_BACKUP_NUMBERED};
+	const char *const src = "src";
+	make_source();
+	make_file("old", OLD_SIZE, DENSE, 2);
+	make_file("new", OTHER_SIZE, DENSE, 3);
+	need(mkdir("d", 0755) == 0);
+	make_file("d/dst", OLD_SIZE, DENSE, 2);
+	if (*state)
+		fault_also("linkat", EPERM);
+	fault_before(make_backup);
+	fault_set(*state ? "renameat2" : "linkat", 1, 0);
+	fault_on();
+	int r = fcopy_tree(&src, 1, "d/dst", &options, &report);
+	fault_off();
+	assert_true(fault_seen() && r == 0);
+	assert_true(same_bytes("d/dst.~1~", "new") && same_bytes("d/dst.~2~", "old"));
+	assert_true(same_bytes("d/dst", "src"));
+}
+
 static void remove_source(void)
 {
 	need(unlink("src") == 0);
@@ -331,6 +361,8 @@ int main(void)
 	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
 		case_add(tree_is_cancelled, ends[i], "a tree is cancelled before %s", ends[i]);
 	case_add(new_directory_is_removed, "flock", "the directory of a new tree is removed");
+	case_add(backup_appears, NULL, "a numbered backup appears");
+	case_add(backup_appears, &both[1], "a numbered backup appears, without links");
 	case_add(source_of_shards_is_removed, "flock", "shards: the source is removed");
 	return cases_run("races");
 }
