@@ -125,9 +125,10 @@ static bool finish_keep(struct finish_lines *of, const struct listed *l)
 		of->room = room;
 	}
 	const size_t length = strlen(l->dir);
-	char *text = malloc(2 * length + strlen(l->name) + 3), *name = text + length + 1;
+	char *text = malloc(2 * length + strlen(l->name) + 3);
 	if (!text)
 		return false;
+	char *name = text + length + 1;
 	strcpy(text, l->dir);
 	stpcpy(stpcpy(stpcpy(name, whole ? l->dir : ""), whole ? "/" : ""), l->name);
 	struct listed *kept = &of->line[of->count++];
