@@ -131,7 +131,7 @@ on_small() {
 	[[ ${stderr_lines[0]} =~ ^fcopy:\ warning:\ small/old\ needs\ 8\.0\ MiB,\ but\ only\ 4\.0\ MiB\ are\ free\ \(the\ old\ file\ is\ kept\ until\ the\ copy\ is\ complete\)$ ]] ||
 		{ echo "$stderr"; return 1; }
 	[ "${stderr_lines[1]}" = "fcopy: hint: use --inplace to overwrite it" ]
-	[[ ${stderr_lines[2]} =~ ^fcopy:\ small/old:\ [a-z_0-9]+:\ No\ space\ left\ on\ device\ \(the\ copy\ needs\ 8\.0\ MiB,\ 4\.0\ MiB\ was\ free\)$ ]] ||
+	[[ ${stderr_lines[2]} =~ ^fcopy:\ small/old:\ [a-z_0-9]+:\ No\ space\ left\ on\ device\ \(the\ copy\ needs\ 8\.0\ MiB,\ 4\.0\ MiB\ were\ free\)$ ]] ||
 		{ echo "$stderr"; return 1; }
 	on_small 'head -c 6M /dev/zero >small/old; "$FCOPY" --inplace a small/old && cmp a small/old'
 	demand 0
