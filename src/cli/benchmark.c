@@ -94,6 +94,7 @@ static int run_once(struct benchmark *all, struct contender *c, int round,
 	memcpy(c->steps, report->step, sizeof(c->steps));
 	c->step_count = report->steps;
 	c->preallocated = report->preallocated;
+	c->holes = report->holes;
 	if (r == 0 && round >= 0)
 		c->run[round] = (struct seconds){u.real, u.user, u.sys};
 	if (r == 0) {

@@ -26,6 +26,7 @@ struct contender {
 	struct fcopy_step steps[FCOPY_STEPS_MAX]; /* of the last run, */
 	size_t step_count;
 	bool preallocated; /* ... and whether blocks were allocated ahead */
+	uint64_t holes;    /* bytes that it did not copy */
 };
 
 struct benchmark {

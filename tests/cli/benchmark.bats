@@ -45,6 +45,15 @@ untouched() {
 	grep -q '^1 run of each mode' <<<"$output"
 }
 
+@test "--benchmark says that auto left out holes" {
+	random a 100000
+	truncate -s 3M a
+	expect 0 --benchmark --runs=1 --reflink=never a b
+	lists "auto left out 2.9 MiB of holes, which modes 1 to 7 write as zeros"
+	expect 0 --benchmark --runs=1 --reflink=never --sparse=never a b
+	[[ $output != *holes* ]]
+}
+
 @test "--benchmark prints a row as soon as its mode is measured" {
 	random a 3M
 	"$FCOPY" --benchmark --runs=1 --limit-rate=20M a b >out &
