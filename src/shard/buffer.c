@@ -13,8 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CHUNK_LINES 160  /* at first, of all threads; then a part of what was listed */
-#define CHUNK_LEAST 32   /* ... of each */
+#define CHUNK_LINES 160  /* at first; then a part of what was listed */
 #define CHUNK_SHARE 64   /* ... this one */
 #define CHUNK_MOST  8192 /* ... at most */
 #define CHUNK_BYTES ((uint64_t)256 << 20)
@@ -151,11 +150,8 @@ bool buffer_grow(struct lister *l, struct buffer *b)
 /* A range ends a chunk, which has what came before it. */
 static bool buffer_is_full(struct lister *l, const struct buffer *b, bool range)
 {
-	const unsigned threads = __atomic_load_n(&l->tree->pool.active, __ATOMIC_RELAXED);
-	const uint64_t least = threads ? CHUNK_LINES / threads : CHUNK_LINES;
 	uint64_t most = __atomic_load_n(&l->lines, __ATOMIC_RELAXED) / CHUNK_SHARE;
-	most = most < least ? least : most > CHUNK_MOST ? CHUNK_MOST : most;
-	most = most < CHUNK_LEAST ? CHUNK_LEAST : most;
+	most = most < CHUNK_LINES ? CHUNK_LINES : most > CHUNK_MOST ? CHUNK_MOST : most;
 	return b->lines >= most || b->bytes >= CHUNK_BYTES || range;
 }
 
