@@ -223,7 +223,7 @@ committed() {
 	expect 1 --shard=0/2 src dst
 	mentions 'its .fcopy-part has no journal' 'hint: remove or rename dst.fcopy-part'
 	rmdir dst.fcopy-part
-	timeout -s KILL 1 "$FCOPY" --limit-rate=500K --resume src dst || true
+	timeout --foreground -s KILL 1 "$FCOPY" --limit-rate=500K --resume src dst || true
 	[ -f dst.fcopy-part/journal ]
 	expect 1 --shard=0/2 src dst
 	mentions 'an earlier copy left its .fcopy-part'
@@ -483,7 +483,7 @@ launched() {
 		other=$!
 		for share in 1 2; do
 			printf -v instant '0.%03d' $((RANDOM % 50 + 1))
-			timeout -s KILL "$instant" "$FCOPY" --shard=$share/3 src dst 2>/dev/null || true
+			timeout --foreground -s KILL "$instant" "$FCOPY" --shard=$share/3 src dst 2>/dev/null || true
 			[ ! -e dst ] || cmp src dst
 			expect 0 --shard=$share/3 src dst
 		done

@@ -497,7 +497,7 @@ stopped_after_markers() {
 		other=$!
 		for share in 1 2; do
 			printf -v instant '0.%03d' $((RANDOM % 50 + 1))
-			timeout -s KILL "$instant" "$FCOPY" -a --shard=$share/3 s t 2>/dev/null || true
+			timeout --foreground -s KILL "$instant" "$FCOPY" -a --shard=$share/3 s t 2>/dev/null || true
 			[ ! -e t ] || diff <(describe s) <(describe t)
 			expect 0 -a --shard=$share/3 s t
 		done

@@ -46,7 +46,7 @@ strike() {
 	what="$1 on $(fs_of "$2"), shard $victim killed after $instant s"
 	for i in 0 1 2 3; do
 		if [ $i = $victim ]; then
-			shard $i "$1" "$2" timeout --signal=KILL "$instant" &
+			shard $i "$1" "$2" timeout --foreground --signal=KILL "$instant" &
 			pid=$!
 		else
 			shard $i "$1" "$2" timed &
