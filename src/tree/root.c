@@ -230,7 +230,7 @@ static int root_check_complete(struct building *r)
 	if (!complete)
 		return root_refuse(r, EEXIST,
 				   "exists and is not the complete copy: use -t to copy into the "
-				   "directory, or leave out --resume to merge",
+				   "directory, or -T without --resume to merge",
 				   FCOPY_ADVICE_USAGE);
 	report->unchanged += found.unchanged;
 	t->root.committed = true;
