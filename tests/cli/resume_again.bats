@@ -65,7 +65,7 @@ moved() {
 	diff -r s d
 	chmod 750 d/sub/a
 	expect 2 -a --resume s d
-	mentions "d: exists and is not the complete copy: use -t" "leave out --resume"
+	mentions "d: exists and is not the complete copy: use -t" "-T without --resume"
 	chmod 644 d/sub/a
 	expect 0 -a --resume -t d s
 	diff -r s d/s
