@@ -266,7 +266,9 @@ int part_open_retired(struct part *p, const char *dst, const struct stat *commit
 bool part_is_data(const struct part *p, const struct stat *st)
 {
 	const struct journal_fact *data = &p->journal.data;
-	return data->inode == st->st_ino && (data->device == st->st_dev || !part_same_boot(p));
+	return data->inode == st->st_ino &&
+	       (data->device == st->st_dev || !part_same_boot(p) ||
+		!system_has(p->fd, SYSTEM_LOCAL)); /* two mounts of one server */
 }
 
 bool part_same_source(const struct part *p, const struct stat *st, uint64_t options)

@@ -159,7 +159,9 @@ static int job_begin(struct job *j)
 		r = part_publish(p, &data);
 	if (r == 0) /* it may have been locked again */
 		(void)!flock(p->lock, LOCK_SH | LOCK_NB);
-	const bool others = r == -EAGAIN || r == -EEXIST || r == -ENOTEMPTY || r == -ENOTDIR;
+	/* ENOENT: another client has removed the hidden part, which this one still had cached. */
+	const bool others = r == -EAGAIN || r == -EEXIST || r == -ENOTEMPTY || r == -ENOTDIR ||
+			    r == -ENOENT;
 	if (r < 0 && !others)
 		job_fail_part(j, r);
 	if (data >= 0)
