@@ -7,13 +7,11 @@
 #define _GNU_SOURCE
 #include "finish.h"
 #include "part/remove.h"
-#include "source/names.h"
+#include "source/reader.h"
 #include "tree/inodes.h"
 #include "tree/report.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <unistd.h>
 
 bool finish_expect(struct shard_tree *s, const char *dir, const char *name)
 {
@@ -23,37 +21,29 @@ bool finish_expect(struct shard_tree *s, const char *dir, const char *name)
 	return k;
 }
 
-/* Calls act for each name. Returns 0 or -errno. */
-static int finish_read_names(int dir, void (*act)(int dir, const char *name, uint64_t sum[2]),
-			     uint64_t sum[2])
+/* Sums up the names of an open directory that was not read yet. sum[0]: of all; sum[1]: without
+ * those that a copy gives to a file that is not finished. Returns 0 or -errno. */
+static int finish_sum_names(int dir, uint64_t sum[2])
 {
-	_Alignas(8) char names[8192];
-	ssize_t n;
-	while ((n = getdents64(dir, names, sizeof(names))) > 0)
-		for (ssize_t at = 0; at < n;) {
-			const struct dirent64 *d = (const void *)(names + at);
-			if (!name_is_dot(d->d_name))
-				act(dir, d->d_name, sum);
-			at += d->d_reclen;
-		}
-	return n < 0 ? -errno : 0;
+	_Alignas(8) char buffer[READER_SIZE];
+	struct reader r = reader_of(dir, buffer, sizeof(buffer));
+	for (const char *name; (name = reader_next(&r));) {
+		const uint64_t hash = list_hash_path(name, 0);
+		sum[0] += hash;
+		sum[1] += temporary_is_drawn(name) ? 0 : hash;
+	}
+	return reader_close(&r);
 }
 
-/* sum[0]: of all names; sum[1]: without those that a copy gives to a file that is not finished. */
-static void finish_sum(int dir, const char *name, uint64_t sum[2])
+/* Directories, too. Returns 0 or -errno. */
+static int finish_remove_drawn(int dir)
 {
-	(void)dir;
-	const uint64_t hash = list_hash_path(name, 0);
-	sum[0] += hash;
-	sum[1] += temporary_is_drawn(name) ? 0 : hash;
-}
-
-/* It can be a directory, too. */
-static void finish_remove_drawn(int dir, const char *name, uint64_t sum[2])
-{
-	(void)sum;
-	if (temporary_is_drawn(name))
-		(void)remove_entry(dir, name);
+	_Alignas(8) char buffer[READER_SIZE];
+	struct reader r = reader_open(dir, buffer, sizeof(buffer));
+	for (const char *name; (name = reader_next(&r));)
+		if (temporary_is_drawn(name))
+			(void)remove_entry(dir, name);
+	return reader_close(&r);
 }
 
 void finish_check_names(const struct shard_tree *s, struct worker *w, struct directory *d,
@@ -62,9 +52,9 @@ void finish_check_names(const struct shard_tree *s, struct worker *w, struct dir
 	uint64_t sum[2] = {0, 0};
 	const struct known *k = known_find(&s->names, list_hash_path(path, 0));
 	const uint64_t expected = k ? k->value : 0;
-	int r = finish_read_names(d->dst, finish_sum, sum);
-	if (r == 0 && sum[0] != expected && sum[1] == expected && lseek(d->dst, 0, SEEK_SET) == 0)
-		r = finish_read_names(d->dst, finish_remove_drawn, sum);
+	int r = finish_sum_names(d->dst, sum);
+	if (r == 0 && sum[0] != expected && sum[1] == expected)
+		r = finish_remove_drawn(d->dst);
 	if (r < 0)
 		report_call(w, &(struct entry){.dir = d, .name = "", .as = ""}, "getdents64",
 			    entry_dst, -r);
@@ -72,7 +62,7 @@ void finish_check_names(const struct shard_tree *s, struct worker *w, struct dir
 		__atomic_store_n(&w->tree->root.doubtful, true, __ATOMIC_RELAXED);
 }
 
-/* Are the copies there that the markers promise, each with an inode of its own? */
+/* Has each line a copy of its type and size, which no other line has? */
 static void finish_check_lines(struct worker *w, struct directory *d, const struct listed *l,
 			       unsigned count)
 {
