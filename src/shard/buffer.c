@@ -44,8 +44,6 @@ static int buffer_put(struct lister *l, struct buffer *b, const char *name, cons
 	return r;
 }
 
-/* Writes a file of the part: this one, or the next chunk. Other threads write at the same time, but
- * chunk K gets its name before chunk K + 1. */
 void buffer_write(struct lister *l, struct buffer *b, const char *name)
 {
 	char new[JOB_NAME], next[JOB_NAME];
@@ -80,7 +78,6 @@ void buffer_free(struct buffer *b)
 	free(b);
 }
 
-/* As in a journal: white space, control characters and backslashes are escaped. */
 void buffer_add_escaped(struct buffer *b, const char *name)
 {
 	for (; *name; name++) {
@@ -155,7 +152,6 @@ static bool buffer_is_full(struct lister *l, const struct buffer *b, bool range)
 	return b->lines >= most || b->bytes >= CHUNK_BYTES || range;
 }
 
-/* path: below the operand. */
 void buffer_add(struct lister *l, struct buffer *b, char kind, const char *path,
 		const struct stat *st, off_t first, off_t last)
 {
