@@ -22,7 +22,7 @@
 #define STACK_START   256                 /* items */
 #define THREAD_MEMORY ((size_t)512 << 10) /* its buffer, its stack and its worker */
 #define HELPER_MEMORY ((size_t)1 << 20)   /* the same of one that helps with large files */
-#define HELPERS       32                  /* threads that may help */
+#define MAY_HELP      32                  /* threads; helping.c limits those of one file */
 
 /* The threads to start with: one more than there are CPUs, because creating a file waits for its
  * directory's lock while another thread holds it (12,000 files, 2 CPUs, minima: ext4 0.33 s instead
@@ -285,7 +285,7 @@ static void pool_prepare(struct tree *t, const struct directory *root)
 			   .change = 1,
 			   .tunes = t->threads == 0,
 			   .read_ahead = cpus_read_ahead(READERS),
-			   .helpers = pool_most_threads(HELPER_MEMORY, HELPERS),
+			   .helpers = pool_most_threads(HELPER_MEMORY, MAY_HELP),
 			   .since = io_now()};
 	p->active = p->tunes ? pool_start_threads(root->dst) : t->threads;
 	if (p->active > t->opened.threads)
