@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * One process makes a private directory, another one removes what dead processes have left. The
- * first stops before each of its calls; then the second runs up to each of its own, and goes on
- * after the first has ended. Nobody removes a directory that is used.
+ * A maker makes a private directory while a remover removes what dead processes have left. The
+ * maker stops before one of its calls. The remover then runs up to one of its own calls, and
+ * finishes after the maker. All pairs of calls are tried. The maker's directory is never removed.
  */
 #define _GNU_SOURCE
 #include "cases.h"
