@@ -25,16 +25,15 @@ contender("uutils", "{uutils} {src} {dst}")
 contender("xcp", "{xcp} --no-progress {src} {dst}")
 contender("fcp", "{fcp} {src} {dst}")
 contender("cpz", "{cpz} {src} {dst}")
+contender("syq", "{syq} cp {src} --as {dst}")
 contender("rcp", "{rcp} {src} {dst}")
 contender("rsync", "{rsync} --whole-file {src} {dst}")
-contender("java-streams", "{java} JioChannel {src} {dst} 1")
-contender("java-transfer", "{java} JioChannel {src} {dst} 2")
+for way, number in ("streams", 1), ("transfer", 2):
+    contender(f"java-{way}", f"{{java}} JioChannel {{src}} {{dst}} {number}")
 
 # Trees.
-contender("fcopy_-r", "{fcopy} -rT {src} {dst}")
-contender("fcopy_-a", "{fcopy} -aT {src} {dst}")
-contender("cp_-r", "{cp} -rT {src} {dst}")
-contender("cp_-a", "{cp} -aT {src} {dst}")
+for program, option in ("fcopy", "r"), ("fcopy", "a"), ("cp", "r"), ("cp", "a"):
+    contender(f"{program}_-{option}", f"{{{program}}} -{option}T {{src}} {{dst}}")
 contender("uutils_-r", "{uutils} -rT {src} {dst}")
 contender("xcp_-r", "{xcp} --no-progress -r {src} {dst}")
 contender("rsync_-a", "{rsync} -a --whole-file {src}/ {dst}")
