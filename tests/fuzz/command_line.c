@@ -91,7 +91,9 @@ static int parse(struct cli *cli, int argc, char **argv)
 {
 	optind = 0;
 	said_begin();
+	filter_keep_lines();
 	int status = options_parse(cli, argc, argv);
+	filter_forget(cli);
 	MUST(status == EXIT_DONE || status == EXIT_USAGE);
 	MUST(said_anything() == (status == EXIT_USAGE));
 	return status;

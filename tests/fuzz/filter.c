@@ -30,6 +30,24 @@ char *__wrap_strdup(const char *text)
 	return copy;
 }
 
+void filter_keep_lines(void)
+{
+	room = ROOM;
+	__lsan_disable();
+}
+
+void filter_forget(struct cli *cli)
+{
+	__lsan_enable();
+	room = 0;
+	while (lines > 0)
+		free(line[--lines]);
+	free(cli->filters.argument);
+	free(cli->filters.pattern);
+	if (cli->tree.file_count > 0)
+		free((void *)cli->tree.files);
+}
+
 /* A path below SRC as a walk makes it: no empty component, and not . or .. */
 static bool is_path(const char *text)
 {
@@ -83,26 +101,17 @@ static void check_cli(struct cli *cli, const char *path)
 static void read_file(const char *file, bool list, bool null, const char *path)
 {
 	struct cli cli = {.null = null};
-	struct filter_argument argument = {FILTER_EXCLUDE_FROM, file};
-	if (list)
-		cli.filters.files = file;
-	else
-		cli.filters.argument = &argument, cli.filters.count = 1;
+	const struct option_row row = {.name = list ? "files-from" : "exclude-from",
+				       .min = list ? FILTER_FILES : FILTER_EXCLUDE_FROM};
 	said_begin();
-	room = ROOM;
-	__lsan_disable();
+	filter_keep_lines();
+	MUST(filters_set(&cli, &row, file) == EXIT_DONE);
 	int status = filters_read(&cli);
-	__lsan_enable();
-	room = 0;
 	MUST(status == EXIT_DONE || status == EXIT_USAGE);
 	MUST(said_anything() == (status == EXIT_USAGE));
 	if (status == EXIT_DONE)
 		check_cli(&cli, path);
-	while (lines > 0)
-		free(line[--lines]);
-	free(cli.filters.pattern);
-	if (cli.tree.file_count > 0)
-		free((void *)cli.tree.files);
+	filter_forget(&cli);
 }
 
 void filter_check(const uint8_t *data, size_t size)

@@ -22,6 +22,11 @@ void said_begin(void);
 /* Whether anything was said since said_begin. */
 bool said_anything(void);
 
+/* filter.c: frees the filters of a command line, which the program keeps until it ends.
+ * filter_keep_lines comes before the command line is parsed. */
+void filter_keep_lines(void);
+void filter_forget(struct cli *cli);
+
 /* values.c: one text as each kind of value. */
 void values_check(const char *text);
 /* endpoints.c: the same as SRC and DST. */
