@@ -130,6 +130,8 @@ static int open_final(struct endpoint *e, const struct endpoint *src,
 		      const struct fcopy_options *options, struct fcopy_error *error)
 {
 	const struct place *p = &file_of(e)->place;
+	if (file_of(e)->displaces && unlinkat(p->dir, p->name, 0) < 0)
+		return error_call(error, "unlink", e->path, errno);
 	if (!p->exists)
 		return created_open_final(e, replace_new_mode(src), IN_PLACE_REASON, error);
 	if (file_of(e)->in_tree && S_ISREG(p->st.st_mode) && p->st.st_nlink > 1)
@@ -203,6 +205,7 @@ int destination_open_in(struct endpoint *e, int dir, const char *name, const cha
 		place_close(&file_of(e)->place);
 		return refuse_same(src->path, path, error);
 	}
+	file_of(e)->displaces = r == 0 && old.st_ino && !options->no_clobber;
 	/* What a symlink led to is in another directory. */
 	file_of(e)->private = flags & DESTINATION_IS_PRIVATE && file_of(e)->place.target < 0;
 	/* Opening a FIFO could block, and writing would overwrite a device. */

@@ -18,6 +18,7 @@ struct file {
 	bool unfinished;              /* created under its final name: abort removes it */
 	bool in_tree;                 /* opened by destination_open_in */
 	bool replace_links;           /* also a file whose other names keep the old content */
+	bool displaces;               /* an old entry gives the new file nothing: not in place */
 	bool private;                 /* no other user can exchange the names in place.dir */
 	struct storage *storage;      /* what is known about file systems; NULL: nothing */
 	mode_t mode;                  /* a named temporary is 0600 until the commit */

@@ -197,7 +197,8 @@ static bool can_be_named(const struct endpoint *e)
 {
 	const struct place *p = &file_of(e)->place;
 	return storage_can(file_of(e)->storage, p->dir,
-			   p->exists ? STORAGE_REPLACES_FILES : STORAGE_RENAMES_FILES);
+			   p->exists || file_of(e)->displaces ? STORAGE_REPLACES_FILES
+							      : STORAGE_RENAMES_FILES);
 }
 
 /* Why DST cannot have a part here, or NULL. That of --resume is a directory, which is renamed and
@@ -237,10 +238,10 @@ static int create_named(struct endpoint *e, mode_t mode, const struct fcopy_opti
 			   ? accept_mode(e, old_mode(e), options, EOPNOTSUPP, error)
 			   : 0;
 	}
-	if (!exists)
+	if (!exists && !file_of(e)->displaces)
 		return created_open_final(e, mode, STORAGE_NO_RENAME, error);
 	return error_refuse(error, e->path, EOPNOTSUPP, "cannot be replaced: " STORAGE_NO_RENAME,
-			    replace_in_place_advice(e));
+			    exists ? replace_in_place_advice(e) : FCOPY_ADVICE_IN_PLACE_AUTO);
 }
 
 static int open_temporary(struct endpoint *e, const struct endpoint *src,

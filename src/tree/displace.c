@@ -178,10 +178,12 @@ int displace_begin(struct worker *w, const struct entry *e, struct displaced *d)
 
 void displace_end(const struct entry *e, const struct displaced *d, int result)
 {
+	const int dir = e->dir->dst;
 	if (result >= 0)
 		return;
 	if (d->moved)
-		(void)!renameat2(e->dir->dst, d->name, e->dir->dst, e->as, RENAME_NOREPLACE);
-	else if (d->linked)
-		unlinkat(e->dir->dst, d->name, 0);
+		(void)!renameat2(dir, d->name, dir, e->as, RENAME_NOREPLACE);
+	/* --inplace=auto has removed the entry where no rename can replace it. */
+	else if (d->linked && (linkat(dir, d->name, dir, e->as, 0) == 0 || errno == EEXIST))
+		unlinkat(dir, d->name, 0);
 }

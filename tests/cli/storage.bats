@@ -142,6 +142,24 @@ refuses_and_overwrites() {
 			[ "$(cat backing/d/a backing/d/n/b)" = "$(printf "old\nold")" ]
 			[ -z "$(find backing -name ".fcopy-*")" ]
 		}
+		for option in -b --remove-destination; do
+			rm -rf m/*
+			mkdir -p m/d/n
+			echo old >m/d/a
+			echo old >m/d/n/b
+			fails $option s/a m/d/a
+			fails -rT $option s m/d
+			"$FCOPY" $option --inplace=auto -rT s m/d
+			diff -r -x "*~" s backing/d
+			[ $option != -b ] || [ "$(cat backing/d/a~ backing/d/n/b~)" = "$(printf "old\nold")" ]
+			echo old >m/d/a
+			rm -f m/d/a~
+			setfattr -n user.fault -v write:EIO:50000 m
+			! "$FCOPY" -b --inplace=auto s/a m/d/a 2>err
+			grep -q "Input/output error" err
+			setfattr -n user.fault -v write:0 m
+			[ "$(cat backing/d/a)" = old ]
+		done
 		for how in --inplace --inplace=auto; do
 			rm -rf m/*
 			mkdir -p m/d/n
