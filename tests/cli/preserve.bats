@@ -99,6 +99,16 @@ no_entry() {
 	[ "$(stat -c %u:%g d/s/link d/s/fifo | sort -u)" = 65534:1234 ] || { ls -l d/s; return 1; }
 }
 
+@test "-a: a FIFO gets the extended attributes of its source, and nothing is warned about" {
+	mkdir s
+	mkfifo s/none s/fifo
+	local name=trusted.test
+	setfattr -n $name -v value s/fifo 2>/dev/null || name=''
+	expect 0 -a s d
+	says ''
+	[ -z "$name" ] || [ "$(getfattr --only-values -n $name d/fifo)" = value ]
+}
+
 @test "-r --preserve=xattr --keep-going commits if only the operand's own attribute fails" {
 	need setfattr
 	mkdir s m

@@ -73,6 +73,62 @@ part() { apart "$1" -j1 "${@:2}" s t; }
 	committed
 }
 
+@test "with neither locks nor symlinks the first share lists, and the others use its list" {
+	need_strace
+	make_source
+	local share
+	for share in 0 1; do
+		run --separate-stderr timeout -s KILL "$HANG" strace -f -qq -o /dev/null -e trace=flock,symlinkat \
+			-e inject=flock:error=ENOLCK -e inject=symlinkat:error=EPERM:when=1 \
+			"$FCOPY" -r -j1 --shard=$share/2 s t
+		demand 0
+	done
+	diff -r --no-dereference -x fifo s t
+	left_only_receipt t
+}
+
+@test "another process holds the lock of a new part: the shard makes another one" {
+	need_strace
+	mkdir s
+	echo data >s/a
+	run --separate-stderr strace -f -qq -o trace -e trace=flock -e inject=flock:error=EAGAIN:when=2 "$FCOPY" -a --shard=0/1 s t
+	demand 0
+	grep -q INJECTED trace
+	committed
+}
+
+@test "an interrupted read of a list is repeated" {
+	need_strace
+	mkdir s
+	echo data >s/a
+	run --separate-stderr strace -f -qq -o trace -P "$(pwd -P)/t.fcopy-part/share.list.0" -e trace=read \
+		-e inject=read:error=EINTR:when=1 "$FCOPY" -a -j1 --shard=0/1 s t
+	demand 0
+	grep -q INJECTED trace
+	committed
+}
+
+@test "a shard finds by one look what another one has completed, and opens none of its chunks" {
+	need_strace
+	mkdir s
+	echo data | tee s/{1..40} >/dev/null
+	ln s/1 s/link # a chunk of its own
+	strace -f -qq -o trace -e trace=openat,utimensat -e inject=utimensat:signal=SIGSTOP:when=1 \
+		"$FCOPY" -a -j1 --shard=1/2 s t 2>err 3>&- &
+	local pid=$!
+	stops() { grep -q 'stopped by SIGSTOP' trace; }
+	await stops
+	"$FCOPY" -a -j1 --shard=0/2 s t &
+	local other=$!
+	marked() { [ -e t.fcopy-part/share.done.0 ]; }
+	await marked
+	kill -CONT "$(grep -o '^[0-9]*' trace | head -n 1)"
+	wait $pid
+	wait $other
+	committed
+	never grep -q 'share\.claim\.0' trace
+}
+
 @test "concurrent shards make one tree" {
 	make_source
 	local -a pids=()

@@ -39,11 +39,13 @@ value() {
 	never grep compare <<<"$stderr"
 }
 
-@test "--json of a tree: an engine that moved bytes ran in a thread or more" {
+@test "--json of a tree: an engine that moved bytes ran in a thread or more; the average of threads is a number" {
 	need jq
 	mkdir s
 	random s/a 3000000
 	random s/b 3000
+	expect 0 -r --json -j1 s one
+	jq -e '.tree.threads_most == 1 and .tree.threads_average == 1' <<<"$output"
 	expect 0 -r --json --reflink=never s d
 	jq -e '[.engines[] | select(.bytes > 0)] | length > 0 and all(.threads >= 1)' <<<"$output"
 }

@@ -126,6 +126,18 @@ has_files() {
 	[ "$(stat -c %a t/d/f)" = 640 ]
 }
 
+@test "--resume interrupted while it compares a complete copy: it stops, and says nothing else" {
+	need_strace
+	mkdir s
+	touch s/{1..5}
+	expect 0 -r --resume s d
+	run --separate-stderr strace -f -qq -o trace -e trace=getdents64 -e inject=getdents64:signal=INT:when=2 \
+		"$FCOPY" -r -j1 --resume s d
+	demand 130
+	says 'fcopy: stopped; d unchanged'
+	diff -r s d
+}
+
 @test "--resume into a directory that exists takes the hidden directory of another copy for no part of this one" {
 	need_strace
 	mkdir s

@@ -213,6 +213,25 @@ load tree
 	[ d/a0 -ef d/b0 ] && [ d/a59 -ef d/b59 ]
 }
 
+@test "-rl closes each file that it links" {
+	mkdir s
+	touch s/{1..60}
+	# shellcheck disable=SC2016
+	run --separate-stderr bash -c 'ulimit -n 40; "$0" -rl -j1 s d' "$FCOPY"
+	demand 0
+	[ s/60 -ef d/60 ]
+}
+
+@test "-a from storage without times of birth: hard links, by size and time" {
+	mkdir -p backing/s
+	echo data >backing/s/a
+	ln backing/s/a backing/s/b
+	# shellcheck disable=SC2016
+	by_fuse rw '[ "$(stat -c "%h %w" m/s/a)" = "2 -" ] || exit 8
+		"$FCOPY" -a m/s d || exit 7
+		[ d/a -ef d/b ] || exit 6'
+}
+
 @test "-a --resume into a directory: a name that becomes a link leaves no unfinished copy" {
 	mkdir s d
 	random s/a 3000000
