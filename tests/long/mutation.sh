@@ -21,9 +21,9 @@ at=$work/ext4
 # The tests of a room, quick ones first: at most 40 seconds together on two CPUs.
 tests_of() {
 	case $1 in
-	src/part/*) echo check/part_test cmocka/races_test cli/{parts,clean,tree_interrupted,resume_attributes,tree_resume}.bats cmocka/journal_test cli/resume.bats ;;
+	src/part/*) echo check/part_test cmocka/races_test cli/{parts,clean,tree_interrupted,resume_attributes,tree_resume}.bats cmocka/journal_test cli/{resume,storage_attributes}.bats ;;
 	src/tree/mirror*) echo cli/mirror.bats cmocka/journal_test ;;
-	src/tree/*) echo check/inodes_test cmocka/{races,places}_test cli/{tree_places,tree_mounts,preserve,count,tree_interrupted,tree_modes,tree_as_cp,mirror,tree_links,tree_resume}.bats check/tree_test ;;
+	src/tree/*) echo check/inodes_test cmocka/{races,places}_test cli/{tree_places,tree_mounts,preserve,count,tree_interrupted,tree_modes,tree_as_cp,mirror,tree_links,tree_resume,stats}.bats check/tree_test ;;
 	src/shard/file.c) echo cli/{shard_records,shard_retries,shard}.bats ;;
 	src/shard/*) echo cli/{shard_records,shard_retries,shard_tree}.bats ;;
 	src/source/*) echo cmocka/filter_test cli/{filters,mirror,tree}.bats ;;
@@ -91,8 +91,10 @@ mutate() {
 	done
 }
 
+# restore: the object too, with which the next change of this file is compared.
 restore() {
 	git -C "$root" show "HEAD:$file" >"$at/$file"
+	build "build/${file%.c}.o" >"$work/make" 2>&1
 }
 
 make_copy
