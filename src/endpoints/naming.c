@@ -138,7 +138,8 @@ static int check_renamed(const struct endpoint *e)
 int temporary_name(struct endpoint *e, bool no_clobber, const char **call)
 {
 	int r;
-	bool fresh = !file_of(e)->place.exists, flush = must_flush_named(e),
+	bool fresh = !file_of(e)->place.exists && !file_of(e)->displaces,
+	     flush = must_flush_named(e),
 	     met = fresh && !file_of(e)->link && !no_clobber && name_exists(e);
 	*call = "linkat";
 	if (file_of(e)->link && fresh && !flush) {

@@ -146,7 +146,7 @@ static int replace_commit(struct endpoint *e, const struct fcopy_options *option
 	const char *call;
 	/* Start writeback: the rename could reach the disk before the bytes, and a power cut would
 	 * leave neither file. XFS waits up to 30 s; ext4 starts writeback at a rename itself. */
-	if (file_of(e)->place.exists && !options->fsync)
+	if ((file_of(e)->place.exists || file_of(e)->displaces) && !options->fsync)
 		sync_file_range(e->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 	int r = close_duplicate(e->fd, &call);
 	/* If somebody has moved the part, its name may be that of another copy's part. */
@@ -293,7 +293,7 @@ static int note_sharing(struct endpoint *e, struct fcopy_error *error)
 static enum endpoint_old replace_old(const struct endpoint *e, const struct stat **st)
 {
 	*st = file_of(e)->place.exists ? &file_of(e)->place.st : NULL;
-	return file_of(e)->place.exists ? OLD_REPLACED : OLD_NONE;
+	return *st || file_of(e)->displaces ? OLD_REPLACED : OLD_NONE;
 }
 
 static bool replace_leaves_name(const struct endpoint *e, int *dir)

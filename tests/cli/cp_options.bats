@@ -131,6 +131,23 @@ load helper
 	holds old b~
 }
 
+@test "-b and --remove-destination flush nothing: the old file was not made during the copy" {
+	need_strace
+	random a 100000
+	mkdir -p d s
+	cp a s/a
+	for option in -b --remove-destination; do
+		echo old >b
+		echo old >d/a
+		traced 0 fsync,fdatasync $option a b
+		[ ! -s trace ]
+		traced 0 fsync,fdatasync -rT $option s d
+		[ ! -s trace ]
+		cmp a b
+		cmp a d/a
+	done
+}
+
 @test "--remove-destination: a symlink, a hard link, a FIFO or a file with a mode gives the copy nothing" {
 	echo new >a
 	chmod 644 a

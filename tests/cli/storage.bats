@@ -313,7 +313,9 @@ refuses_and_overwrites() {
 		"$FCOPY" --fsync a m/b 2>err || s=$?
 		[ $s = 1 ]
 		grep -q "hint: leave out --fsync" err
-		[ "$(ls backing)" = c ]'
+		[ "$(ls backing)" = c ]
+		"$FCOPY" -b a m/c
+		cmp a backing/c'
 }
 
 @test "storage whose open directories can be read once: a tree is resumed, mirrored and removed" {
