@@ -245,6 +245,7 @@ enum fcopy_action {
 	FCOPY_ACTION_DELETED,   /* DST had it, SRC did not: it was removed from DST */
 	FCOPY_ACTION_VANISHED,  /* removed from SRC before it could be opened */
 	FCOPY_ACTION_FAILED,    /* error says why */
+	FCOPY_ACTION_REPAIRED,  /* unchanged, and counted so, but it got attributes that differed */
 };
 
 /* One entry. In a new tree it is complete, but visible only after its SRC: FCOPY_EVENT_OPERAND. A

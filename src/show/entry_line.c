@@ -13,6 +13,7 @@ bool entry_is_listed(const struct cli *cli, const struct fcopy_entry *e)
 	case FCOPY_ACTION_COPIED:
 	case FCOPY_ACTION_LINKED:
 	case FCOPY_ACTION_SKIPPED:
+	case FCOPY_ACTION_REPAIRED:
 	case FCOPY_ACTION_DELETED: return true;
 	case FCOPY_ACTION_UNCHANGED: /* nearly all entries of a mirror */
 		return cli->tree.update != FCOPY_UPDATE_CHANGED || cli->verbose > 1;
@@ -24,7 +25,8 @@ void entry_list(const struct cli *cli, const struct fcopy_entry *e, FILE *f)
 {
 	const bool dry = cli->tree.dry_run, removed = e->action == FCOPY_ACTION_DELETED;
 	const bool skipped = e->action == FCOPY_ACTION_SKIPPED;
-	const bool left = skipped || e->action == FCOPY_ACTION_UNCHANGED;
+	const bool repaired = e->action == FCOPY_ACTION_REPAIRED;
+	const bool left = skipped || repaired || e->action == FCOPY_ACTION_UNCHANGED;
 	if (dry && !left)
 		fputs(removed ? "would remove " : "would copy ", f);
 	else if (removed)
@@ -39,7 +41,8 @@ void entry_list(const struct cli *cli, const struct fcopy_entry *e, FILE *f)
 	}
 	message_print_on(f, e->dst ? e->dst : "");
 	if (left)
-		fputs(skipped            ? ": exists, skipped"
+		fputs(skipped    ? ": exists, skipped"
+		      : repaired ? dry ? ": attributes would be repaired" : ": attributes repaired"
 		      : cli->copy.resume ? ": complete, unchanged"
 					 : ": unchanged",
 		      f);

@@ -228,6 +228,7 @@ static const char *action_name(enum fcopy_action action)
 	case FCOPY_ACTION_DELETED: return "deleted";
 	case FCOPY_ACTION_VANISHED: return "vanished";
 	case FCOPY_ACTION_FAILED: return "failed";
+	case FCOPY_ACTION_REPAIRED: return "repaired";
 	}
 	return NULL;
 }

@@ -204,9 +204,13 @@ static void print_stopped(const struct cli *cli)
 static void print_counts(const struct cli *cli, const struct fcopy_tree_report *r)
 {
 	const uint64_t copied = r->files + r->symlinks + r->specials + r->hard_links;
-	const char *dry = cli->tree.dry_run ? "dry run: " : "";
-	fprintf(stderr, "fcopy: %s%" PRIu64 " unchanged, %" PRIu64 " copied, %" PRIu64 " deleted",
-		dry, r->unchanged, copied, r->deleted);
+	const bool dry = cli->tree.dry_run;
+	const char *be = dry ? "would be " : "";
+	fprintf(stderr, "fcopy: %s%" PRIu64 " unchanged", dry ? "dry run: " : "", r->unchanged);
+	if (r->repaired > 0)
+		fprintf(stderr, " (attributes of %" PRIu64 " %srepaired)", r->repaired, be);
+	fprintf(stderr, ", %" PRIu64 " %scopied, %" PRIu64 " %sremoved", copied, be, r->deleted,
+		be);
 	if (r->skipped > 0)
 		fprintf(stderr, ", %" PRIu64 " skipped", r->skipped);
 	fputc('\n', stderr);

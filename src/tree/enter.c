@@ -79,7 +79,6 @@ static int directory_claim(struct worker *w, const struct entry *e, int fd)
 static int directory_make(struct worker *w, const struct entry *e, const struct stat *st,
 			  bool *fresh, bool replaced)
 {
-	struct stat old;
 	const struct tree *t = w->tree;
 	const char *call;
 	int dir = e->dir->dst;
@@ -109,9 +108,7 @@ static int directory_make(struct worker *w, const struct entry *e, const struct 
 		fd = directory_open(t, dir, e->as);
 	if (fd < 0 && !*fresh && (errno == ENOTDIR || errno == ELOOP) && t->options->delete_extra &&
 	    !replaced) {
-		if (fstatat(dir, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0)
-			return report_call(w, e, "stat", entry_dst, errno);
-		r = mirror_remove_conflict(w, e, &old);
+		r = mirror_remove_conflict(w, e);
 		return r < 0 ? r : directory_make(w, e, st, fresh, true);
 	}
 	if (fd < 0 && !*fresh && (errno == ENOTDIR || errno == ELOOP))
@@ -125,7 +122,6 @@ static int directory_make(struct worker *w, const struct entry *e, const struct 
 /* Of a dry run: *dst is the destination's directory, or -1 if it would be created. */
 static int directory_rehearse(struct worker *w, const struct entry *e, int *dst, bool *fresh)
 {
-	struct stat old;
 	*dst = e->dir->dst < 0 ? -1 : directory_open(w->tree, e->dir->dst, e->as);
 	*fresh = *dst < 0;
 	if (!*fresh || e->dir->dst < 0 || errno == ENOENT)
@@ -135,9 +131,7 @@ static int directory_rehearse(struct worker *w, const struct entry *e, int *dst,
 	if (!w->tree->options->delete_extra)
 		return report_refusal(w, e, entry_dst, ENOTDIR,
 				      "is not a directory: a directory cannot replace it");
-	return fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0
-		   ? mirror_remove_conflict(w, e, &old)
-		   : 0;
+	return mirror_remove_conflict(w, e);
 }
 
 int directory_enter(struct worker *w, const struct entry *e, int fd, const struct stat *st)

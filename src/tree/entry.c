@@ -265,7 +265,10 @@ static int entry_rehearse(struct worker *w, const struct entry *e, const struct 
 /* The entry is not copied, or not now: a link was made, or its copy is left alone. */
 static int entry_settle(struct worker *w, const struct stat *st, enum link_state state, int left)
 {
-	const bool skipped = w->done.action == FCOPY_ACTION_SKIPPED; /* by update_leave() */
+	const enum fcopy_action by_update = w->done.action; /* by update_leave() */
+	const enum fcopy_action unchanged = by_update == FCOPY_ACTION_REPAIRED
+						? FCOPY_ACTION_REPAIRED
+						: FCOPY_ACTION_UNCHANGED;
 	w->done = (struct done){.type = st->st_mode & S_IFMT};
 	if (state != LINK_COPY && left > 0)
 		w->sum.unchanged--; /* by update_leave(); it is counted here, or later */
@@ -279,12 +282,12 @@ static int entry_settle(struct worker *w, const struct stat *st, enum link_state
 		return 0;
 	case LINK_SAME:
 		w->sum.unchanged++;
-		w->done.action = FCOPY_ACTION_UNCHANGED;
+		w->done.action = unchanged;
 		return 1;
 	case LINK_COPY: break;
 	}
 	if (left > 0)
-		w->done.action = skipped ? FCOPY_ACTION_SKIPPED : FCOPY_ACTION_UNCHANGED;
+		w->done.action = by_update == FCOPY_ACTION_SKIPPED ? by_update : unchanged;
 	return left;
 }
 
@@ -495,7 +498,8 @@ int entry_copy(struct worker *w, const struct entry *e)
 	bool finished = r == 0
 			    ? w->done.type != S_IFDIR
 			    : action == FCOPY_ACTION_UNCHANGED || action == FCOPY_ACTION_SKIPPED ||
-				  action == FCOPY_ACTION_VANISHED;
+				  action == FCOPY_ACTION_VANISHED ||
+				  action == FCOPY_ACTION_REPAIRED;
 	if (finished)
 		report_entry(w, e);
 	if (r != -EINPROGRESS && progress)

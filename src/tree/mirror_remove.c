@@ -31,6 +31,8 @@ struct mirror_run {
 		ino_t ino;
 	} above[ANCESTORS_MAX]; /* SRC and the directories above it */
 	size_t ancestors;
+	const char *obstacle; /* the first entry that must stay: what it is; NULL: none */
+	char obstacle_path[PATH_MAX];
 };
 
 static bool mirror_ends_in(const char *name, const char *suffix)
@@ -109,10 +111,19 @@ static bool mirror_is_above(const struct mirror_run *x, const struct stat *st)
 	return false;
 }
 
+static void mirror_note_obstacle(struct mirror_run *x, const char *what, const char *path)
+{
+	if (x->obstacle)
+		return;
+	x->obstacle = what;
+	strcpy(x->obstacle_path, path);
+}
+
 static int mirror_refuse(struct mirror_run *x, const char *path, int err, const char *reason)
 {
 	const struct entry e = {.dir = x->root, .name = path, .as = path};
-	if (x->counts)
+	mirror_note_obstacle(x, reason ? reason : "cannot be removed", path);
+	if (x->counts && !x->reports)
 		return -err;
 	return reason ? report_refusal(x->w, &e, entry_dst, err, reason)
 		      : report_call(x->w, &e, "remove", entry_dst, err);
@@ -120,9 +131,10 @@ static int mirror_refuse(struct mirror_run *x, const char *path, int err, const 
 
 static int mirror_remove(struct mirror_run *x, int parent, const char *name, char *path);
 
-/* Opens a directory to remove what is in it; as its owner also one without permissions. */
+/* Opens a directory to remove what is in it; as its owner also one without permissions. widens:
+ * a removal gives it those first; what only counts may be refused. */
 static int mirror_open_doomed(const struct mirror_run *x, int parent, const char *name,
-			      const char **reason)
+			      const char **reason, bool *widens)
 {
 	struct stat st;
 	struct statx sx;
@@ -139,8 +151,9 @@ static int mirror_open_doomed(const struct mirror_run *x, int parent, const char
 	*reason = mounted                   ? "is a mount point: not removed"
 		  : mirror_is_above(x, &st) ? "contains SRC: not removed"
 					    : NULL;
-	if (!*reason && !x->counts && (st.st_mode & 0700) != 0700 && geteuid() != 0 &&
-	    st.st_uid == geteuid())
+	*widens = !*reason && (st.st_mode & 0700) != 0700 && geteuid() != 0 &&
+		  st.st_uid == geteuid();
+	if (*widens && !x->counts)
 		(void)!chmod(link.text, (st.st_mode & 07777) | 0700);
 	int fd = *reason ? -EBUSY : open(link.text, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	fd = fd == -1 ? -errno : fd;
@@ -154,7 +167,10 @@ static int mirror_remove_below(struct mirror_run *x, int parent, const char *nam
 	struct name_list list = {0};
 	const char *reason = NULL, *call;
 	const size_t length = strlen(path);
-	int fd = mirror_open_doomed(x, parent, name, &reason), result = 0;
+	bool widens = false;
+	int fd = mirror_open_doomed(x, parent, name, &reason, &widens), result = 0;
+	if (fd == -EACCES && widens && x->counts)
+		return 0;
 	if (fd < 0)
 		return mirror_refuse(x, path, -fd, reason);
 	int r = names_read(fd, &list, &call);
@@ -182,8 +198,11 @@ static int mirror_remove(struct mirror_run *x, int parent, const char *name, cha
 	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : mirror_refuse(x, path, errno, NULL);
 	const bool directory = S_ISDIR(st.st_mode);
-	if (mirror_is_own(name) || filter_protects(x->w->tree->filter, path, directory))
+	const bool own = mirror_is_own(name);
+	if (own || filter_protects(x->w->tree->filter, path, directory)) {
+		mirror_note_obstacle(x, own ? "is an unfinished copy" : "is excluded", path);
 		return 1;
+	}
 	int r = directory ? mirror_remove_below(x, parent, name, path) : 0;
 	if (r != 0)
 		return r;
@@ -207,7 +226,19 @@ static struct mirror_run mirror_run_of(struct worker *w, struct directory *root,
 	return x;
 }
 
-int mirror_remove_conflict(struct worker *w, const struct entry *e, const struct stat *old)
+/* An entry below one of another type must stay: says which. */
+static int mirror_refuse_conflict(struct mirror_run *x, const struct entry *e, const char *path)
+{
+	char reason[PATH_MAX + 128];
+	const size_t length = strlen(path);
+	const bool below = strlen(x->obstacle_path) > length;
+	snprintf(reason, sizeof(reason), "has another type than its source, but %s%s%s%s",
+		 below ? "holds " : "", below ? x->obstacle_path + length + 1 : "",
+		 below ? ", which " : "", x->obstacle);
+	return report_refusal(x->w, e, entry_dst, ENOTEMPTY, reason);
+}
+
+int mirror_remove_conflict(struct worker *w, const struct entry *e)
 {
 	struct tree *t = w->tree;
 	const uint64_t *max = t->options->max_delete;
@@ -217,28 +248,22 @@ int mirror_remove_conflict(struct worker *w, const struct entry *e, const struct
 		root = root->parent;
 	if (!entry_path_below(e, path, sizeof(path)))
 		return report_call(w, e, "remove", entry_dst, ENAMETOOLONG);
-	struct mirror_run x = mirror_run_of(w, root, true, t->options->dry_run);
-	int r = max || t->options->dry_run ? mirror_remove(&x, e->dir->dst, e->as, path) : 0;
-	/* With a limit, nothing is removed unless all of it may be. */
+	/* Nothing is removed unless all of it may be. */
+	struct mirror_run x = mirror_run_of(w, root, true, false);
+	(void)mirror_remove(&x, e->dir->dst, e->as, path);
+	if (x.obstacle)
+		return mirror_refuse_conflict(&x, e, path);
 	if (max && __atomic_add_fetch(&t->mirror.removed, x.entries, __ATOMIC_RELAXED) > *max)
 		return report_refusal(w, e, entry_dst, EEXIST,
 				      "has another type than its source: its removal would exceed "
 				      "--max-delete");
-	if (t->options->dry_run) {
-		w->sum.deleted += x.entries;
-		return r < 0 ? r : 0;
-	}
-	x.counts = false;
+	x.counts = t->options->dry_run;
 	x.reports = true;
 	x.entries = 0;
-	r = mirror_remove(&x, e->dir->dst, e->as, path);
+	const int r = mirror_remove(&x, e->dir->dst, e->as, path);
 	w->sum.deleted += x.entries;
-	if (r > 0)
-		return report_refusal(w, e, entry_dst, ENOTEMPTY,
-				      S_ISDIR(old->st_mode)
-					  ? "is a directory with entries that are not removed"
-					  : "has another type than its source, and is protected");
-	return r;
+	/* An entry has become one that stays since it was counted. */
+	return r > 0 ? mirror_refuse_conflict(&x, e, path) : r;
 }
 
 /* Was the entry absent from SRC just now, and is it still the one that was noted? 1, 0 or -errno.

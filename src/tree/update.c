@@ -139,6 +139,7 @@ static int update_repair(struct worker *w, const struct entry *e, int fd, const 
 		return 0;
 	if (w->tree->options->dry_run) {
 		w->sum.repaired++;
+		w->done.action = FCOPY_ACTION_REPAIRED;
 		return 1;
 	}
 	int again = update_reopen(dst);
@@ -149,6 +150,7 @@ static int update_repair(struct worker *w, const struct entry *e, int fd, const 
 	if (lost < 0)
 		return lost;
 	w->sum.repaired++;
+	w->done.action = FCOPY_ACTION_REPAIRED;
 	return 1;
 }
 
@@ -241,7 +243,7 @@ int update_leave(struct worker *w, const struct entry *e, int fd, const struct s
 		close(dst);
 		return 0; /* the copy refuses it */
 	} else if (o->delete_extra && (st->st_mode ^ old.st_mode) & S_IFMT)
-		r = mirror_remove_conflict(w, e, &old);
+		r = mirror_remove_conflict(w, e);
 	else if (o->update == FCOPY_UPDATE_CHANGED)
 		r = update_changed(w, e, fd, st, dst, &old);
 	else if (update_is_skipped(w, st, &old))

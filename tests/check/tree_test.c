@@ -201,7 +201,7 @@ START_TEST(merged_tree)
 }
 END_TEST
 
-static uint64_t by_action[FCOPY_ACTION_FAILED + 1], entry_bytes;
+static uint64_t by_action[FCOPY_ACTION_REPAIRED + 1], entry_bytes;
 static unsigned operands;
 static enum fcopy_state last_state;
 static _Atomic unsigned running;

@@ -34,7 +34,8 @@ check() {
 		assert all(e["entry"] == 1 for e in entries)
 		n, t = collections.Counter(e["action"] for e in entries), last["tree"]
 		want = {"copied": t["files"] + t["directories"] + t["symlinks"] + t["specials"],
-		        "linked": t["hard_links"], "unchanged": t["reused"] + t["unchanged"], "skipped": t["skipped"],
+		        "linked": t["hard_links"], "repaired": t["repaired"],
+		        "unchanged": t["reused"] + t["unchanged"] - t["repaired"], "skipped": t["skipped"],
 		        "excluded": t["excluded"], "deleted": t["deleted"], "vanished": t["vanished"],
 		        "failed": t["failed"]}
 		assert {a: n[a] for a in want} == want, (dict(n), want)

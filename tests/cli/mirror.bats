@@ -39,7 +39,7 @@ mirrored() {
 	echo 1 >s/a
 	echo 2 >d/b
 	script -qec '"$FCOPY" --mirror s d' record </dev/null >/dev/null
-	grep -q '^fcopy: 0 unchanged, 1 copied, 1 deleted' record
+	grep -q '^fcopy: 0 unchanged, 1 copied, 1 removed' record
 	script -qec '"$FCOPY" --mirror s d' record </dev/null >/dev/null
 	never grep -q ^fcopy: record
 	echo 2 >d/b
@@ -60,6 +60,14 @@ mirrored() {
 	chmod 600 s/a/b/y
 	echo 33 >s/top
 	ln -sf b s/a/link
+	expect 0 --mirror --dry-run s d
+	lists 'd/a/b/y: attributes would be repaired'
+	cp -a d e
+	expect 0 --mirror -v s e
+	lists 'e/a/b/y: attributes repaired'
+	cp -aT d f
+	expect 0 --mirror --json=lines s f
+	[ "$(jq -r 'select(.action == "repaired").path' <<<"$output")" = a/b/y ]
 	expect 0 --mirror --json s d
 	[ "$(count deleted)/$(count repaired)/$(count files)/$(count symlinks)" = 5/1/1/1 ]
 	[ "$(stat -c '%i %a' d/a/b/y)" = "$inode 600" ]
@@ -209,6 +217,26 @@ mirrored() {
 	mirrored
 }
 
+@test "a directory that would become a file, but holds an entry that stays, keeps all of it" {
+	local before options
+	mkdir -p s d/x/sub d/y/t.fcopy-part d/z
+	touch s/x s/y s/z d/x/a d/x/sub/keep.o d/y/b d/z/c
+	before=$(everything d/x; everything d/y)
+	for options in --dry-run '--dry-run --max-delete=9' --max-delete=9 ''; do
+		# shellcheck disable=SC2086
+		expect 1 --mirror --exclude='*.o' $options s d
+		mentions 'd/x: has another type than its source, but holds sub/keep.o, which is excluded'
+		mentions 'd/y: has another type than its source, but holds t.fcopy-part, which is an unfinished copy'
+		[ "$(everything d/x; everything d/y)" = "$before" ]
+		[[ $options = --dry* && -d d/z ]] || [ -f d/z ]
+		[[ $output != *d/x* && $output != *d/y* ]]
+	done
+	mkdir s/dir
+	mkfifo d/dir
+	expect 1 --mirror --exclude='dir' --exclude='*.o' s d
+	[ -p d/dir ]
+}
+
 @test "SRC inside DST is never removed, nor is what contains it" {
 	mkdir -p d/data/s d/other
 	echo 1 >d/data/s/f
@@ -296,7 +324,7 @@ lists() {
 	expect 0 --dry-run -a s d
 	absent d
 	lists 'would copy s/a/b/y -> d/a/b/y' 'would copy s/empty -> d/empty'
-	says 'fcopy: dry run: 0 unchanged, 6 copied, 0 deleted'
+	says 'fcopy: dry run: 0 unchanged, 6 would be copied, 0 would be removed'
 	expect 0 --mirror s d
 	echo extra >d/extra
 	mkdir -p d/ex/tra
@@ -315,11 +343,12 @@ lists() {
 	expect 0 --dry-run --mirror s d
 	lists 'would copy s/c -> d/c' 'would copy s/new/n -> d/new/n' 'would copy s/new -> d/new' 'would copy s/top -> d/top' \
 		'would remove d/extra' 'would remove d/ex/tra' 'would remove d/c/fifo'
-	says 'fcopy: dry run: 3 unchanged, 3 copied, 6 deleted'
-	[[ $output != *d/a/* ]]
+	says 'fcopy: dry run: 3 unchanged (attributes of 1 would be repaired), 3 would be copied, 6 would be removed'
+	[[ $output != *'s/a/'* ]]
+	lists 'd/a/b/y: attributes would be repaired'
 	expect 0 --dry-run s/top d/top
 	[ "$output" = 'would copy s/top -> d/top' ]
-	says 'fcopy: dry run: 0 unchanged, 1 copied, 0 deleted'
+	says 'fcopy: dry run: 0 unchanged, 1 would be copied, 0 would be removed'
 	# As many names are missing in DST as are too many.
 	mkdir one two
 	touch one/a two/b

@@ -13,6 +13,7 @@ static const char *const actions[] = {
     [FCOPY_ACTION_SKIPPED] = "skipped",   [FCOPY_ACTION_LINKED] = "linked",
     [FCOPY_ACTION_EXCLUDED] = "excluded", [FCOPY_ACTION_DELETED] = "deleted",
     [FCOPY_ACTION_VANISHED] = "vanished", [FCOPY_ACTION_FAILED] = "failed",
+    [FCOPY_ACTION_REPAIRED] = "repaired",
 };
 
 /* Called in several threads, but never in two at once. What the event points to is valid until this
