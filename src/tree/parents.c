@@ -54,6 +54,7 @@ static int parents_step(struct parents *p, const char *name, struct parent *at, 
 	int src = openat(at->src, name, O_PATH | O_DIRECTORY | O_CLOEXEC), dst = -1;
 	int r = src < 0 || fstat(src, &st) < 0 ? -errno : 0;
 	bool made = false;
+	p->reads = r < 0;
 	if (r == 0) {
 		*call = "mkdir";
 		made = mkdirat(at->dst, name, (st.st_mode & 01777) | 0700) == 0;
@@ -112,7 +113,7 @@ int parents_make(struct tree *t, const struct operand *src, struct operand *to, 
 	if (r < 0) {
 		if (at.dst >= 0)
 			close(at.dst);
-		return call ? tree_fail(t, call, path, -r)
+		return call ? tree_fail(t, call, p->reads ? src->path : path, -r)
 			    : tree_refuse(t, src->path, EINVAL,
 					  "leaves its directory by ..: --parents "
 					  "cannot copy it below DST",

@@ -490,6 +490,26 @@ load helper
 	holds old d/c
 }
 
+@test "--backup=numbered where there are no hard links: the old file is renamed" {
+	mkdir -p backing/d s
+	echo new >s/a
+	echo old >backing/d/a
+	# shellcheck disable=SC2016
+	by_fuse fault=link:EPERM '"$FCOPY" -r --backup=numbered -T s m/d || exit 8'
+	holds new backing/d/a
+	holds old backing/d/a.~1~
+}
+
+@test "--parents: a directory of SRC that cannot be opened is named, and not made below DST" {
+	need_strace
+	mkdir -p s/t d
+	echo 1 >s/t/f
+	run --separate-stderr strace -f -qq -o trace -P s -e trace=openat -e inject=openat:error=EIO:when=1 "$FCOPY" --parents s/t/f d
+	demand 1
+	mentions 'fcopy: s/t/f: open: Input/output error'
+	absent d/s
+}
+
 @test "--parents: the directories of SRC are made below DST, with their modes" {
 	mkdir -p s/t/u d
 	echo 1 >s/t/f

@@ -97,6 +97,18 @@ part() { apart "$1" -j1 "${@:2}" s t; }
 	committed
 }
 
+@test "a shard that could not copy an entry ends without waiting for the others" {
+	need_strace
+	mkdir s
+	touch s/{a,b}
+	run --separate-stderr strace -f -qq -o trace -P b -P "$(pwd -P)/t.fcopy-part/lock" -e trace=openat,flock \
+		-e inject=openat:error=EIO:when=1 "$FCOPY" -r -j1 --shard=0/2 s t
+	demand 1
+	mentions 'fcopy: s/b: open: Input/output error'
+	grep -q LOCK_SH trace
+	never grep LOCK_UN trace # as before a wait
+}
+
 @test "an interrupted read of a list is repeated" {
 	need_strace
 	mkdir s
