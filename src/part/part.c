@@ -154,7 +154,7 @@ int part_publish(struct part *p, int *data)
 {
 	if (p->log >= 0)
 		(void)!fdatasync(p->log);
-	int r = private_rename(p->fd < 0 ? -1 : p->parent, p->name, p->parent, p->public);
+	int r = private_rename(p->parent, p->name, p->parent, p->public);
 	if ((r == -EACCES || r == -EBUSY) && !system_has(p->fd, SYSTEM_LOCAL))
 		r = part_rename_closed(p, p->public, data);
 	if (r < 0)

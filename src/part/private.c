@@ -308,8 +308,6 @@ int private_make(struct private_directory *p, int parent, const char **call)
 		*call = "mkdir";
 		if (mkdirat(parent, p->name, 0700) < 0) {
 			r = -errno;
-			if (r == -ENOENT) /* the directory above is gone */
-				break;
 			continue;
 		}
 		r = private_open_new(p, call);

@@ -129,7 +129,9 @@ static int check_target(struct worker *w, const struct entry *e, const struct st
 	int dir, r = find_sources(t);
 	destination_name(&w->copy.dst, &dir);
 	if (r == 0)
-		r = inodes_has(t->sources, old) ? 1 : is_below_source(t, dir);
+		r = inodes_has(t->sources, old);
+	if (r == 0)
+		r = is_below_source(t, dir);
 	while (root->parent)
 		root = root->parent;
 	if (r == 0 && t->root.state != TREE_SINGLE && root->src >= 0)
