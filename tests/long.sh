@@ -15,7 +15,7 @@ passed=0 failed=0 skipped=0 record='' jobs=1
 # the load: cp beside us would meet another one.
 proofs=(
 	"powercut|power cuts|25|alone" # by two file systems, to a new and an old DST: a hundred a mode
-	"inject|faults injected|"
+	"inject|faults injected|40" # of each mode and kind of DST
 	"seccomp|system calls denied|"
 	"kill|copies interrupted|2000"
 	"fulldisk|disk sizes tried|"

@@ -28,6 +28,9 @@ errnos_of() {
 	esac
 }
 
+# faster FAULT: prints the option with which strace stops only at the calls that it traces. strace 6.1 then sends no signals.
+faster() { [[ $1 == *:signal=* ]] || echo --seccomp-bpf; }
+
 # shellcheck disable=SC2154 # work: see make_work
 # Prints "CALL N" for the calls in the trace to fail: of each thread the first, second and last one
 # since SRC was opened. strace counts from the start of each thread: an N that the main thread has
