@@ -7,6 +7,8 @@
 
 #include "copy.h"
 
+#define AHEAD_MAX ((off_t)8 << 30) /* XFS_MAX_BMBT_EXTLEN, in blocks of 4 KiB */
+
 /* Allocates the destination's blocks of [start, end) if options and mode ask for it,
  * without changing its size. Returns 0, or -errno with the failure recorded. */
 int allocate_blocks(struct copy *, off_t start, off_t end);

@@ -76,8 +76,6 @@ static int check_size(struct copy *c)
 	return warn_or_fail(c, EINVAL, r->detail);
 }
 
-#define AHEAD_MAX ((off_t)8 << 30) /* XFS_MAX_BMBT_EXTLEN, in blocks of 4 KiB */
-
 /* Truncates what follows the finished prefix: allocated blocks, old data, a padded last block. Does
  * not call ftruncate without need: XFS writes the whole file out before it sets a size, even if
  * that is unchanged. */

@@ -112,6 +112,25 @@ START_TEST(keeps_the_map)
 }
 END_TEST
 
+/* XFS reserves blocks past the last write: a direct read of them fails. */
+START_TEST(verifies_an_unwritten_end)
+{
+	const struct dir *d = &dirs[_i];
+	if (!d->fallocate)
+		skip_test("%s has no fallocate", d->name);
+	enter(d);
+	set_label("verify on %s", d->name);
+	make_file("src", 303104, DENSE, 1);
+	int fd = open("src", O_WRONLY | O_CLOEXEC);
+	need(fd >= 0 && fallocate(fd, 0, 303104, 196896) == 0);
+	close(fd);
+	check(copy_with((struct fcopy_options){.verify = true, .reflink = FCOPY_WHEN_NEVER}) == 0,
+	      "%s: %s", report.error.call, strerror(report.error.err));
+	check(same_bytes("src", "dst"), "bytes differ");
+	leave();
+}
+END_TEST
+
 /* Holes beyond 4 GiB, with data on both sides of the boundary. */
 START_TEST(keeps_a_huge_hole)
 {
@@ -224,6 +243,7 @@ int main(void)
 	Suite *s = suite_create("extents");
 	TCase *c = add_case(s, "extents");
 	tcase_add_loop_test(c, keeps_the_map, 0, n * LAYOUTS * 6);
+	tcase_add_loop_test(c, verifies_an_unwritten_end, 0, n);
 	tcase_add_loop_test(c, keeps_a_huge_hole, 0, n);
 	tcase_add_loop_test(c, clones, 0, n * 4);
 	tcase_add_loop_test(c, obeys, 0, n);
