@@ -118,14 +118,20 @@ class Case:
     def prepare(self):
         self.src, self.cp, self.ours = [os.path.join(os.fsencode(d), n) for d, n in
                                         ((self.src_dir, b"src%d" % self.number), (self.to, b"cp%d" % self.number), (self.to, b"fcopy%d" % self.number))]
+        self.earlier = self.cp + b".earlier"
         self.options, self.extra = self.draw_options()
         follows = any("L" in o for o in self.options if not o.startswith("--"))
         random_tree.draw(below(self.src), self.r.randrange(10**9), follows)
         self.old = "new" if PLAIN else getattr(self, "old", None) or \
-            (self.pick("new", "new", "old", "old", "into") if self.kind not in ("changed", "mirror", "dry-run") else "old")
+            (self.pick("new", "new", "old", "old", "into") if self.kind not in ("changed", "mirror", "mirror-filter", "dry-run") else "old")
+        if self.kind == "link-dest":
+            self.old = "new"
+            subprocess.run(["cp", "-aT", below(self.src), below(self.earlier)], stderr=subprocess.DEVNULL)
+            random_tree.change(below(self.earlier), self.r.randrange(10**9))
+        self.given = self.draw_operand(follows or "-rH" in self.options)
         if self.old == "into":
             os.mkdir(self.cp), os.mkdir(self.ours)
-        self.copy, self.theirs = [d + b"/" + os.path.basename(self.src) if self.old == "into" else d for d in (self.ours, self.cp)]
+        self.copy, self.theirs = [d + b"/" + os.path.basename(self.given) if self.old == "into" else d for d in (self.ours, self.cp)]
         if self.old != "new" and (self.old == "old" or self.often(.6)):
             # Where all operations work, so that both are alike.
             subprocess.run(["cp", "-a" if self.often(.8) else "-dR", below(self.src), below(self.copy)], stderr=subprocess.DEVNULL)
@@ -135,23 +141,48 @@ class Case:
         self.what = self.kind + " " + self.old
         self.before = snapshot(below(self.copy))
         self.source = snapshot(self.src)
+        if "--files-from=" + self.listed in self.options:
+            with open(self.listed, "wb") as f:
+                f.write(b"".join(p + b"\0" for p in self.r.sample(sorted(set(self.source) - {b""}), min(len(self.source) - 1, 3))))
         self.shared = {p for p, e in self.before.items() if e["links"] > 1 and e["type"] != stat.S_IFDIR}
+
+    def draw_operand(self, followed):
+        """SRC, a symlink to it, or SRC/. which stands for what is in it."""
+        how = self.r.random() if self.kind == "cp" and not PLAIN and "-s" not in self.options else 1
+        if followed and how < .3:
+            os.symlink(os.path.basename(self.src), below(self.src) + b".link")
+            return self.src + b".link"
+        return self.src + b"/." if how < .1 and self.old != "into" else self.src
 
     def draw_options(self):
         """Those that the other program gets, too, and those that must not change the result."""
-        self.kind = "cp" if PLAIN else self.pick(["cp"] * 12 + ["changed"] * 2 + ["mirror"] * 2 + ["dry-run", "filter"])
+        self.kind = "cp" if PLAIN else self.pick(["cp"] * 12 + ["changed", "mirror"] * 2 + ["dry-run", "filter", "mirror-filter", "link-dest"])
+        self.listed = os.path.join(WORK, "listed")
         extra = []
         for option in ("-j1", "-j4", "--fsync", "--verify", "--no-cache", "--preallocate=never", "--strict", "--stats", "-v", "--inplace=auto"):
             if self.often(.06) and not (PLAIN and option == "--no-cache"):
                 extra.append(option)
         if self.kind == "cp":
             return self.draw_as_cp(extra), extra
-        if self.kind == "filter":
-            return ["-aT"] + ["--%s=%s" % (self.pick("include", "exclude"), self.pick("*a*", "*/", "/*a", "a*/b*", "**b", "*[0-5]", "?*", "*1", "/*/*", "*c", "*.x/***"))
-                              for _ in range(self.pick(1, 2, 3))], extra
+        if self.kind in ("filter", "mirror-filter"):
+            return self.draw_filter(), extra
         options = {"changed": ["-aT", "--update=changed"], "mirror": ["--mirror", "--max-delete=1000000"],
-                   "dry-run": ["--dry-run", self.pick("-aT", "-rT", "--mirror")]}[self.kind]
-        return options + [self.pick("--checksum", "-j2", "-j1")] * (self.kind != "dry-run"), extra
+                   "dry-run": ["--dry-run", self.pick("-aT", "-rT", "--mirror")],
+                   "link-dest": ["-aT", "--link-dest=" + os.fsdecode(self.earlier)]}[self.kind]
+        if self.kind == "mirror" and self.often(.3):
+            return ["-aT", "--delete", self.pick("-j1", "-j2")], extra
+        return options + [self.pick("--checksum", "-j2", "-j1")] * (self.kind in ("changed", "mirror")), extra
+
+    def draw_filter(self):
+        first = ["-aT"] if self.kind == "filter" else ["--mirror", "--max-delete=1000000"]
+        patterns = [self.pick("*a*", "*/", "/*a", "a*/b*", "**b", "*[0-5]", "?*", "*1", "/*/*", "*c", "*.x/***") for _ in range(self.pick(1, 2, 3))]
+        if self.kind == "filter" and self.often(.3):
+            return first + ["-0", "--files-from=" + self.listed]
+        if self.often(.3):
+            with open(self.listed, "w") as f:
+                f.write("# none\n\n%s\n" % "\n".join(patterns))
+            return first + ["--exclude-from=" + self.listed]
+        return first + ["--%s=%s" % (self.pick("include", "exclude"), p) for p in patterns]
 
     def draw_as_cp(self, extra):
         how = self.pick(["-r"], ["-R"], ["-rp"], ["-a"], ["-a"], ["-aL"], ["-rL"], ["-rH"], ["-rP"], ["-dr"], ["-r", "--preserve=links"],
@@ -159,7 +190,7 @@ class Case:
                         ["-a", "--no-preserve=ownership,timestamps"], ["-r", "--no-preserve=mode"], ["-a", "--no-preserve=xattr"])
         if self.often(.4) and not PLAIN:
             how = how + self.pick(["-f"], ["-n"], ["-u"], ["--remove-destination"], ["-b"], ["--backup=numbered"], ["--backup=existing"],
-                                  ["-b", "-S.x"], ["-l", "-P"], ["-x"], ["--sparse=always"], ["--sparse=never"], ["--reflink=never"], ["--reflink=auto"])
+                                  ["-b", "-S.x"], ["-l", "-P"], ["-x"], ["-s"], ["--attributes-only"], ["--sparse=always"], ["--sparse=never"], ["--reflink=never"], ["--reflink=auto"])
         elif self.often(.2):
             extra += self.pick(["--inplace"], ["--resume"], ["-m1"], ["-m2"], ["-m3"], ["-m7"], ["-m5", "--buffer-size=64K"])
             if "--resume" in extra:
@@ -177,17 +208,20 @@ class Case:
 
     def copies(self):
         self.since = time.time_ns() - 10**9
-        target = ["-T"] if self.old != "into" and "-aT" not in self.options and "--mirror" not in self.options else []
+        target = ["-T"] if self.old != "into" and self.kind == "cp" and not self.given.endswith(b"/.") else []
         dst = self.ours if self.kind == "cp" else self.copy
+        into = self.old == "into" and self.kind == "cp" and self.often(.3)
         by_cp, self.cp_log = 0, ""
         if self.kind == "cp":
-            by_cp, _, self.cp_log = self.run("cp", *self.options, *target, self.src, self.cp)
+            by_cp, _, self.cp_log = self.run("cp", *self.options, *target, *([b"-t", self.cp, self.given] if into else [self.given, self.cp]))
         elif self.kind == "changed":
             by_cp, _, self.cp_log = self.run("cp", "-aT", self.src, self.theirs)
-        elif self.kind == "filter":
-            by_cp, _, self.cp_log = self.run("rsync", "-a", *[o for o in self.options if "clude=" in o], self.src + b"/", self.theirs + b"/")
+        elif self.kind in ("filter", "mirror-filter"):
+            by_cp, _, self.cp_log = self.run("rsync", "-aI", *["--delete"] * (self.kind != "filter"), *[o for o in self.options if "clude" in o or "-from" in o or o == "-0"],
+                                             self.src + b"/", self.theirs + b"/")
         json_file = os.path.join(WORK, "json")
-        status, self.out, log = self.run(FCOPY, *self.options, *target, *self.extra, "--keep-going", "--json=" + json_file, self.src, dst)
+        status, self.out, log = self.run(FCOPY, *self.options, *target, *self.extra, "--keep-going", "--json=" + json_file,
+                                         *([b"-t", dst, self.given] if into else [self.given, dst]))
         try:
             with open(json_file, encoding="utf-8") as f:
                 self.report = json.load(f)
@@ -203,7 +237,7 @@ class Case:
         by_cp, status = self.copies()
         counts[self.what] = counts.get(self.what, 0) + 1
         after = snapshot(below(self.copy))
-        theirs = self.source if self.kind == "mirror" else snapshot(below(self.theirs))
+        theirs = self.source if self.kind in ("mirror", "link-dest") else snapshot(below(self.theirs))
         self.check_always(status, after)
         if status == 2 and not re.search("cannot be combined|not supported by mode", self.log):
             return self.fail("other", "refused: " + self.log)
@@ -219,7 +253,7 @@ class Case:
             if found:
                 self.fail("lost", "SRC has changed: " + found[0][2])
         left = [n for n in os.listdir(os.path.dirname(self.ours)) if n.startswith(b".fcopy-")] + [p for p in after if b".fcopy-" in p and p not in self.source]
-        if self.kind == "mirror" and status == 1:  # the next run compares what this one has written
+        if self.kind in ("mirror", "mirror-filter", "changed") and status == 1:  # the next run compares what this one has written
             after.pop(b".fcopy-mirror", None)
             left = [l for l in left if l != b".fcopy-mirror"]
         if left:
@@ -253,6 +287,12 @@ class Case:
         if source and old and source["type"] != stat.S_IFDIR and \
                 (source["links"] > 1 or by_cp and source["type"] in (stat.S_IFIFO, stat.S_IFSOCK, stat.S_IFCHR)):
             return True  # of linked names any may be copied first; cp -L fails to replace a special file
+        if what == "attributes" and "xattr" in "".join(self.lacks):
+            return True  # nobody knows them
+        if what == "target" and "-s" in self.options and source and source["links"] > 1:
+            return True  # the first of linked names
+        if what == "owner" and "-f" in self.options and "chown" in "".join(self.lacks):
+            return True  # replaced despite the owner
         if self.preserves(what) and source and source.get(what) == new[what]:
             return True
         if what == "mode" and not self.preserves("mode") and not int(new["mode"], 8) & ~0o1777:
@@ -273,11 +313,13 @@ class Case:
         if by_cp == 124:
             return self.check_untorn(after)  # cp waits for a reader of a FIFO
         if status == 1:
-            why = "operations missing" if self.lacks and (by_cp or self.kind not in ("cp", "changed") or re.search("hint: |unsupported here|cannot be renamed here", self.warnings)) else \
+            linked = self.kind in ("cp", "changed") and any(e["type"] == stat.S_IFLNK and self.source.get(p, {}).get("links", 0) > 1 for p, e in self.before.items())
+            why = "linked names" if linked and "is a dangling symlink" in self.log else \
+                "operations missing" if self.lacks and ("getxattr: " in self.log or by_cp or self.kind not in ("cp", "changed") or re.search("hint: |unsupported here|cannot be renamed here", self.warnings)) else \
                 "stricter than cp" if STRICTER.search(self.log) else \
                 "no direct I/O" if "--no-cache" in self.options and re.search("not supported|cannot be bypassed", self.log) else \
                 "no flush" if re.search("--fsync|--verify", " ".join(self.options)) and "fsync: " in self.log else \
-                "types" if self.kind == "filter" and re.search("is not replaced|is not a directory|[iI]s a directory|dangling", self.log) else ""
+                "types" if self.kind in ("filter", "mirror-filter") and re.search("is not replaced|is not a directory|[iI]s a directory|dangling", self.log) else ""
             if why:
                 counts["refused, " + why] = counts.get("refused, " + why, 0) + 1
                 return self.check_untorn(after)
@@ -290,7 +332,7 @@ class Case:
                 found and self.fail("wrong", "exit 0, unlike cp (%s): %s" % (self.cp_log, found[0][2]))
             return None
         found = differences(theirs, after, self.since, 
-                            but=("time", "attributes", "link", "mode", "owner") if self.kind == "filter" or self.kind == "mirror" and self.lacks else ())
+                            but=("time", "attributes", "link", "mode", "owner") if "filter" in self.kind or self.kind in ("mirror", "link-dest") and self.lacks else ("link",) if self.kind == "link-dest" else ())
         if self.shared and self.kind in ("cp", "changed"):
             found = []  # cp writes through a name that has other links
         if "copied and not linked" in self.warnings:
@@ -310,7 +352,11 @@ class Case:
                 self.fail("lost", "%r is torn: %s" % (path, self.log))
 
     def clean(self):
-        for path in (self.src, self.cp, self.ours, self.ours + b".fcopy-part"):
+        for at in mounted if "writeback" in self.lacks else ():  # what is below would be gone when the kernel writes it
+            subprocess.run(["sync", "-f", at], stderr=subprocess.DEVNULL)
+        if os.path.islink(below(self.src) + b".link"):
+            os.unlink(below(self.src) + b".link")
+        for path in (self.src, self.cp, self.ours, self.ours + b".fcopy-part", self.earlier):
             if os.geteuid() != 0:
                 subprocess.run(["chmod", "-R", "u+rwx", path], stderr=subprocess.DEVNULL)
             shutil.rmtree(below(path), ignore_errors=True)
