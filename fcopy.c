@@ -78,6 +78,7 @@
 #include "cli/cli.h"
 #include "show/benchmark.h"
 #include "show/ending.h"
+#include "show/hint.h"
 #include "show/json_file.h"
 #include "show/lines.h"
 #include "show/log.h"
@@ -252,6 +253,8 @@ static int copy(struct cli *cli, const struct usage *start)
 	if (r == 0) { /* a signal that came after the commit has nothing left to stop */
 		if (cli->verbose > 0 && !cli->keep_listening)
 			ending_summary(cli, &report);
+		if (!cli->quiet && !cli->as_cp && !report.existed && hint_is_address(cli->dst))
+			hint_new_file(cli->dst);
 		unwritten_print(report.dst, report.moved);
 		return EXIT_DONE;
 	}

@@ -193,6 +193,11 @@ int destination_open_in(struct endpoint *e, int dir, const char *name, const cha
 			const struct endpoint *src, const struct fcopy_options *, unsigned flags,
 			struct storage *, struct fcopy_error *);
 
+/* Would destination_open_in() refuse the file? Creates and changes nothing. Returns 0 or -errno;
+ * src needs only its path and st. */
+int destination_rehearse(int dir, const char *name, const char *path, const struct endpoint *src,
+			 const struct fcopy_options *, unsigned flags, struct fcopy_error *);
+
 /* The open directory and the name in it that a file as DST has, or will have; both live as long as
  * *e. */
 const char *destination_name(const struct endpoint *e, int *dir);

@@ -8,6 +8,7 @@
 #include "in_place.h"
 #include "io/libc.h"
 #include "replace.h"
+#include "replaceable.h"
 #include "same.h"
 #include "stream.h"
 
@@ -148,6 +149,28 @@ static bool is_only_replaced(const struct fcopy_error *error)
 					error->advice == FCOPY_ADVICE_IN_PLACE_OR_FORCE);
 }
 
+static int check_access(const struct endpoint *e, const char *name, int mode,
+			struct fcopy_error *error)
+{
+	return faccessat(file_of(e)->place.dir, name, mode, AT_EACCESS) == 0
+		   ? 0
+		   : error_call(error, "open", e->path, errno);
+}
+
+static int rehearse_place(struct endpoint *e, bool in_place, const struct fcopy_options *options,
+			  struct fcopy_error *error)
+{
+	const struct place *p = &file_of(e)->place;
+	if (in_place && p->exists)
+		return check_access(e, p->name, W_OK, error);
+	int r = in_place ? 0 : replace_check(e, options, error);
+	if (r < 0 && options->in_place == FCOPY_WHEN_AUTO && is_only_replaced(error)) {
+		*error = (struct fcopy_error){0};
+		return check_access(e, p->name, W_OK, error);
+	}
+	return r < 0 ? r : check_access(e, ".", W_OK | X_OK, error);
+}
+
 static int open_place(struct endpoint *e, const struct endpoint *src,
 		      const struct fcopy_options *options, struct fcopy_error *error)
 {
@@ -157,6 +180,8 @@ static int open_place(struct endpoint *e, const struct endpoint *src,
 		return ENDPOINT_SKIPPED;
 	if (exists && same_file(&src->st, &file_of(e)->place.st) && !options->scratch)
 		return refuse_same(src->path, e->path, error);
+	if (file_of(e)->rehearsed)
+		return rehearse_place(e, in_place, options, error);
 	if (in_place && !options->scratch)
 		return open_final(e, src, options, error);
 	int r = replace_open(e, src, options, error);
@@ -187,15 +212,13 @@ static int open_found(struct endpoint *e, int r, const struct endpoint *src,
 	return r;
 }
 
-int destination_open_in(struct endpoint *e, int dir, const char *name, const char *path,
-			const struct endpoint *src, const struct fcopy_options *options,
-			unsigned flags, struct storage *storage, struct fcopy_error *error)
+/* The file's state is set. */
+static int open_in(struct endpoint *e, int dir, const char *name, const struct endpoint *src,
+		   const struct fcopy_options *options, unsigned flags, struct fcopy_error *error)
 {
-	*e = (struct endpoint){.fd = -1, .path = path};
-	*file_of(e) = file_state();
+	const char *path = e->path;
 	file_of(e)->in_tree = true;
 	file_of(e)->replace_links = flags & DESTINATION_REPLACES_LINKS;
-	file_of(e)->storage = storage;
 	struct stat old = {0};
 	int r = flags & DESTINATION_REPLACES_ALL
 		    ? place_find_new(&file_of(e)->place, dir, name, path, &old, error)
@@ -215,6 +238,29 @@ int destination_open_in(struct endpoint *e, int dir, const char *name, const cha
 				 "is not a regular file: a file cannot replace it",
 				 FCOPY_ADVICE_NONE);
 	return open_found(e, r, src, options, error);
+}
+
+int destination_open_in(struct endpoint *e, int dir, const char *name, const char *path,
+			const struct endpoint *src, const struct fcopy_options *options,
+			unsigned flags, struct storage *storage, struct fcopy_error *error)
+{
+	*e = (struct endpoint){.fd = -1, .path = path};
+	*file_of(e) = file_state();
+	file_of(e)->storage = storage;
+	return open_in(e, dir, name, src, options, flags, error);
+}
+
+int destination_rehearse(int dir, const char *name, const char *path, const struct endpoint *src,
+			 const struct fcopy_options *options, unsigned flags,
+			 struct fcopy_error *error)
+{
+	struct endpoint e = {.fd = -1, .path = path};
+	*file_of(&e) = file_state();
+	file_of(&e)->rehearsed = true;
+	const int r = open_in(&e, dir, name, src, options, flags, error);
+	if (r == 0) /* otherwise it is closed */
+		place_close(&file_of(&e)->place);
+	return r;
 }
 
 int destination_open(struct endpoint *e, struct operand *dst, const struct endpoint *src,

@@ -17,6 +17,7 @@ struct file {
 	bool keep_part;               /* abort keeps it, to be resumed */
 	bool unfinished;              /* created under its final name: abort removes it */
 	bool in_tree;                 /* opened by destination_open_in */
+	bool rehearsed;               /* by destination_rehearse: open nothing for writing */
 	bool replace_links;           /* also a file whose other names keep the old content */
 	bool displaces;               /* an old entry gives the new file nothing: not in place */
 	bool private;                 /* no other user can exchange the names in place.dir */

@@ -82,8 +82,10 @@ static int operand_look(struct operand *o)
 	struct place *p = &o->place;
 	struct fcopy_error *e = &o->error;
 	p->dir = operand_open_directory(o);
-	if (p->dir < 0)
-		return error_operation(e, "open of its directory", "open", o->path, -p->dir);
+	if (p->dir < 0) {
+		error_operation(e, "open of its directory", "open", o->path, -p->dir);
+		return p->dir == -ENOENT || p->dir == -ENOTDIR ? error_unsuitable(e) : p->dir;
+	}
 	int r = 0;
 	if (p->name[0])
 		r = place_stat(p, o->path, e);

@@ -100,6 +100,10 @@ static void print_winner(const struct benchmark *all)
 	const struct contender *best = benchmark_fastest(all);
 	size_t others = 0, named = 0;
 	struct text t = {0};
+	if (all->runs == 1) {
+		puts("No winner: a single run proves nothing");
+		return;
+	}
 	for (size_t i = 0; i < all->contenders; i++)
 		others += contender_overlaps(&all->contender[i], best);
 	if (others <= 1) {

@@ -68,7 +68,7 @@ static void print_receive(const struct cli *cli, uint64_t bytes, const char *add
 	if (o->count > 0 && o->count <= bytes) /* SRC may be shorter, if it is a stream */
 		bytes = o->strict || cli->keep_listening ? o->count : 0;
 	if (bytes > 0)
-		fprintf(stderr, "--size=%" PRIu64 " ", bytes);
+		fprintf(stderr, "--size=%" PRIu64 " %s", bytes, o->strict ? "--strict " : "");
 	print_reachable(address);
 	fputc(' ', stderr);
 }
@@ -158,7 +158,11 @@ static void print_resume(const struct fcopy_event *event)
 		return;
 	fputs("fcopy: ", stderr);
 	message_print(r->dst);
-	if (r->resumed > 0) {
+	if (r->resumed > 0 && r->resumed == r->expected) {
+		struct text t = {0};
+		text_size(&t, r->resumed);
+		fprintf(stderr, ": resuming: all %s are copied already\n", t.at);
+	} else if (r->resumed > 0) {
 		struct text t = {0};
 		/* The size of a file of /proc is unknown. */
 		if (r->expected >= r->resumed) {

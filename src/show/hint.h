@@ -36,6 +36,11 @@ void message_beside(const char *dst, const char *suffix); /* the same with anoth
 bool message_part_exists(const char *dst);
 void message_quoted(const char *path); /* as one shell word */
 
+/* hint_cause.c: is it HOST:PORT, with a host that is not a number? And what is then printed if the
+ * copy made a file of this name. */
+bool hint_is_address(const char *path);
+void hint_new_file(const char *dst);
+
 /* advice.c: what the user can do about an error, if there is anything. */
 void hint_print(const struct fcopy_error *);
 /* A hint that needs no path, or NULL; and the other part: a hint that names the error's path. */

@@ -5,6 +5,7 @@
 #include "hint.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -15,6 +16,27 @@ void hint_directory(const char *path, char directory[PATH_MAX])
 	const char *slash = strrchr(path, '/');
 	int n = slash ? (int)(slash - path) + (slash == path) : 1;
 	snprintf(directory, PATH_MAX, "%.*s", n, slash ? path : ".");
+}
+
+#define HOST_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-"
+
+bool hint_is_address(const char *path)
+{
+	const char *colon = strchr(path, ':');
+	char *end;
+	if (!colon || colon == path || path[strspn(path, HOST_CHARACTERS)] != ':' ||
+	    path + strspn(path, "0123456789") == colon || colon[1] < '1' || colon[1] > '9')
+		return false;
+	return strtoul(colon + 1, &end, 10) <= 65535 && *end == '\0';
+}
+
+void hint_new_file(const char *dst)
+{
+	FILE *f = hint_begin();
+	message_quoted(dst);
+	fputs(" is a new file here; for a connection, write tcp:", f);
+	message_quoted(dst);
+	hint_end();
 }
 
 /* Names the first directory of the path that does not exist. */
@@ -87,6 +109,8 @@ bool hint_cause(const struct fcopy_error *e)
 	} else if (e->err == ENOENT && e->reason &&
 		   strncmp(e->reason, NO_DIRECTORY, strlen(NO_DIRECTORY)) == 0) {
 		hint_missing(e->path);
+	} else if (e->err == ENOENT && e->call && hint_is_address(e->path)) {
+		hint_printf("for a connection, write tcp:%s", e->path);
 	} else if (e->err == ENOSPC && e->call) {
 		hint_full(e->path);
 	} else if (e->err == EACCES && e->call && strcmp(e->call, "open") == 0) {

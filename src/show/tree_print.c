@@ -216,7 +216,7 @@ static void print_counts(const struct cli *cli, const struct fcopy_tree_report *
 	fputc('\n', stderr);
 }
 
-/* With -v. A single file, and a tree of one, have no pool of threads. */
+/* With -vv. A single file, and a tree of one, have no pool of threads. */
 static void print_threads(const struct fcopy_tree_report *r)
 {
 	if (r->threads_most == 0)
@@ -278,7 +278,7 @@ void tree_print_end(const struct cli *cli, const struct fcopy_tree_report *repor
 	const bool removed = report->deleted > 0 && !cli->quiet && isatty(STDERR_FILENO);
 	if (cli->tree.dry_run || counts || removed)
 		print_counts(cli, report);
-	if (cli->verbose > 0 && !cli->as_cp)
+	if (cli->verbose > 1 && !cli->as_cp)
 		print_threads(report);
 	if (cli->verbose > 0 && cli->copy.shard.count > 0 && report->error.err == 0) {
 		message_print_on(ending_list(cli), report->dst);

@@ -157,7 +157,7 @@ int displace_begin(struct worker *w, const struct entry *e, struct displaced *d)
 	const char *call;
 	char path[PATH_MAX];
 	*d = (struct displaced){.linked = false};
-	if ((!o->confirm && !o->backup) || e->dir->state != DIRECTORY_OLD ||
+	if (o->dry_run || (!o->confirm && !o->backup) || e->dir->state != DIRECTORY_OLD ||
 	    w->options.no_clobber || fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    S_ISDIR(old.st_mode) || displace_is_same(w->tree, e, &old))
 		return 0;

@@ -74,6 +74,16 @@ static int directory_claim(struct worker *w, const struct entry *e, int fd)
 	return r == -ENOTUNIQ ? rivals_report(w, e) : report_call(w, e, "fstat", entry_dst, -r);
 }
 
+/* What is there is no directory. */
+static int directory_refuse(struct worker *w, const struct entry *e)
+{
+	struct stat st;
+	const bool symlink = fstatat(e->dir->dst, e->as, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			     S_ISLNK(st.st_mode);
+	return report_refusal(w, e, entry_dst, ENOTDIR,
+			      symlink ? SYMLINK_STAYS : NO_DIRECTORY_HERE);
+}
+
 /* Opens the destination's directory, which is created unless it exists. replaced: what a mirror
  * found in its place has been removed. */
 static int directory_make(struct worker *w, const struct entry *e, const struct stat *st,
@@ -112,8 +122,7 @@ static int directory_make(struct worker *w, const struct entry *e, const struct 
 		return r < 0 ? r : directory_make(w, e, st, fresh, true);
 	}
 	if (fd < 0 && !*fresh && (errno == ENOTDIR || errno == ELOOP))
-		return report_refusal(w, e, entry_dst, ENOTDIR,
-				      "is not a directory: a directory cannot replace it");
+		return directory_refuse(w, e);
 	if (fd < 0)
 		return report_call(w, e, "open", entry_dst, errno);
 	return directory_claim(w, e, fd);
@@ -129,8 +138,7 @@ static int directory_rehearse(struct worker *w, const struct entry *e, int *dst,
 	if (errno != ENOTDIR && errno != ELOOP)
 		return report_call(w, e, "open", entry_dst, errno);
 	if (!w->tree->options->delete_extra)
-		return report_refusal(w, e, entry_dst, ENOTDIR,
-				      "is not a directory: a directory cannot replace it");
+		return directory_refuse(w, e);
 	return mirror_remove_conflict(w, e);
 }
 

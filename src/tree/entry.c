@@ -43,6 +43,14 @@ static bool entry_removes_old(const struct entry *e, const struct stat *st)
 	       remove_entry(e->dir->dst, e->as) == 0;
 }
 
+static unsigned entry_flags(const struct worker *w, const struct entry *e)
+{
+	return (w->tree->options->hard_links ? DESTINATION_REPLACES_LINKS : 0) |
+	       (displace_replaces(w->tree) ? DESTINATION_REPLACES_ALL : 0) |
+	       (displace_replaces_source(w->tree, e) ? DESTINATION_REPLACES_SOURCE : 0) |
+	       (aside_is_needed(w->tree, e->dir) ? 0 : DESTINATION_IS_PRIVATE);
+}
+
 static int entry_open_destination(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	struct copy *c = &w->copy;
@@ -57,13 +65,8 @@ static int entry_open_destination(struct worker *w, const struct entry *e, const
 			return created_open(&c->dst, e->dir->dst, e->as, st->st_mode & 0777,
 					    entry_dst, error);
 	}
-	const unsigned flags = (w->tree->options->hard_links ? DESTINATION_REPLACES_LINKS : 0) |
-			       (displace_replaces(w->tree) ? DESTINATION_REPLACES_ALL : 0) |
-			       (displace_replaces_source(w->tree, e) ? DESTINATION_REPLACES_SOURCE
-								     : 0) |
-			       (aside_is_needed(w->tree, e->dir) ? 0 : DESTINATION_IS_PRIVATE);
 	int r = destination_open_in(&c->dst, e->dir->dst, e->as, entry_dst, &c->src, &w->options,
-				    flags, &w->tree->storage, error);
+				    entry_flags(w, e), &w->tree->storage, error);
 	return rivals_possible(w->tree) ? rivals_claim_file(w, e, r) : r;
 }
 
@@ -241,6 +244,23 @@ static void entry_copy_waiting(struct worker *w, const struct entry *first, stru
 	}
 }
 
+/* Of a dry run: what would certainly refuse the copy of a file? Returns 0 or -errno, reported. */
+static int entry_check(struct worker *w, const struct entry *e, const struct stat *st)
+{
+	const struct fcopy_tree_options *o = w->tree->options;
+	const struct endpoint src = {.fd = -1, .path = entry_src, .st = *st};
+	struct fcopy_error error = {0};
+	if (e->dir->dst < 0 || !S_ISREG(st->st_mode) || o->delete_extra || o->link ||
+	    o->symbolic_link || o->attributes_only ||
+	    w->tree->destination.kind == OPERAND_DEVICE) /* it is written */
+		return 0;
+	const int r = destination_rehearse(e->dir->dst, e->as, entry_dst, &src, &w->options,
+					   entry_flags(w, e), &error);
+	if (r < 0)
+		report_failure(w, e, &error);
+	return r;
+}
+
 /* Of a dry run: counts what would be copied. */
 static int entry_rehearse(struct worker *w, const struct entry *e, const struct stat *st)
 {
@@ -252,7 +272,14 @@ static int entry_rehearse(struct worker *w, const struct entry *e, const struct 
 		w->done.action = FCOPY_ACTION_SKIPPED;
 		return -EEXIST;
 	}
-	if (exists && S_ISDIR(old.st_mode) && !w->tree->options->delete_extra)
+	const int r = entry_check(w, e, st);
+	if (r < 0)
+		return r;
+	const struct fcopy_tree_options *o = w->tree->options;
+	if (exists && (o->link || o->symbolic_link) && !w->options.force &&
+	    !displace_replaces(w->tree) && (old.st_dev != st->st_dev || old.st_ino != st->st_ino))
+		return report_call(w, e, o->link ? "linkat" : "symlinkat", entry_dst, EEXIST);
+	if (exists && S_ISDIR(old.st_mode) && !o->delete_extra)
 		return report_call(w, e, "open", entry_dst, EISDIR);
 	w->sum.files += S_ISREG(st->st_mode);
 	w->sum.symlinks += S_ISLNK(st->st_mode);

@@ -62,6 +62,10 @@ const char *report_engine(const struct fcopy_step *, size_t n);
 void report_operand_begin(struct tree *, const char *src, struct fcopy_tree_report *before);
 void report_operand_end(struct tree *, size_t index, const struct fcopy_tree_report *before);
 
+/* Why a directory of SRC has no copy: what has its name in DST. */
+#define NO_DIRECTORY_HERE "is not a directory: a directory cannot replace it"
+#define SYMLINK_STAYS     "is a symlink: a directory cannot replace it"
+
 #define NO_DIRECTORY(path_of_dst)                                                                  \
 	((struct fcopy_error){.err = ENOENT, .path = (path_of_dst), .reason = "no such directory"})
 

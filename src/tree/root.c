@@ -262,10 +262,10 @@ static int root_open(struct building *r)
 	}
 	if (place->symlink || !S_ISDIR(st->st_mode))
 		return tree_unsuitable(
-		    r->tree, (struct fcopy_error){
-				 .err = ENOTDIR,
-				 .path = r->to->path,
-				 .reason = "is not a directory: a directory cannot replace it"});
+		    r->tree, (struct fcopy_error){.err = ENOTDIR,
+						  .path = r->to->path,
+						  .reason = place->symlink ? SYMLINK_STAYS
+									   : NO_DIRECTORY_HERE});
 	if (st->st_dev == r->from->place.st.st_dev && st->st_ino == r->from->place.st.st_ino)
 		return root_refuse(r, EINVAL, "is the source directory", FCOPY_ADVICE_USAGE);
 	if (r->tree->options->copy.resume && !r->tree->options->dry_run &&

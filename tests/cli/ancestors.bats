@@ -52,12 +52,12 @@ load helper
 	done
 }
 
-@test "no check of open: exit 1 for a missing source, and for a destination that cannot be made" {
+@test "no check of open: exit 1 for a missing source, 2 for a destination in a missing directory" {
 	local mode
 	echo data >a
 	for mode in 1 2; do
 		expect 1 nope b $mode
-		expect 1 a nodir/b $mode
+		expect 2 a nodir/b $mode
 		absent b
 	done
 }

@@ -43,6 +43,7 @@ untouched() {
 	grep -qE '^auto used [a-z]+(, [0-9.]+ [KM]iB pieces)?(, [0-9]+ threads)?( and [a-z]+.*)?(, preallocated)?( \(as mode [1-9][0-9]*\))?$' <<<"$output" ||
 		{ echo "$output"; return 1; }
 	grep -q '^1 run of each mode' <<<"$output"
+	grep -qx 'No winner: a single run proves nothing' <<<"$output"
 }
 
 @test "--benchmark says that auto left out holes" {
@@ -154,10 +155,10 @@ jsonschema.validate(json.load(sys.stdin), json.load(open(sys.argv[1])))' "$SCHEM
 	usage_error "f: --benchmark needs a file that it can read again" --benchmark f b
 }
 
-@test "--benchmark of what is not there: exit 1" {
+@test "--benchmark of what is not there, or beside what is not there, fails" {
 	expect 1 --benchmark nope b
 	says "fcopy: nope: open: No such file or directory"
-	expect 1 --benchmark "$FCOPY" nope/b
+	expect 2 --benchmark "$FCOPY" nope/b
 	mentions "nope/b: open of its directory: No such file or directory"
 	[ -z "$output" ] || { echo "stdout, without a row: $output"; return 1; }
 }

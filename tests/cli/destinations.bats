@@ -219,7 +219,7 @@ mode_of() {
 	[ "$(stat -c %i:%a b)" = "$inode:604" ]
 	expect 0 --inplace a c
 	holds new c
-	expect 1 --inplace a nodir/c
+	expect 2 --inplace a nodir/c
 	mkfifo pipe
 	expect 1 --inplace pipe/x d
 	absent d

@@ -7,15 +7,28 @@ load helper
 @test "a missing directory is named, with the command that creates it" {
 	echo a >a
 	mkdir usr
-	expect 1 a usr/local/bin/
+	expect 2 a usr/local/bin/
 	mentions "hint: usr/local does not exist; create it: mkdir -p usr/local/bin"
-	expect 1 a usr/local/f
+	expect 2 a usr/local/f
 	mentions "hint: usr/local does not exist; create it: mkdir -p usr/local"
 	expect 2 a usr/x/
 	says "fcopy: usr/x/: no such directory" "fcopy: hint: usr/x does not exist; create it: mkdir -p usr/x/"
 	expect 1 -r a usr a/b/c
 	mentions "a/b/c"
 	[ -z "$(ls usr)" ]
+}
+
+@test "HOST:PORT without tcp: gets a hint, a name that only has a colon does not" {
+	echo a >a
+	expect 0 a localhost:7999
+	says "fcopy: hint: localhost:7999 is a new file here; for a connection, write tcp:localhost:7999"
+	expect 0 a localhost:7999
+	expect 1 nothere:7999 b
+	mentions "hint: for a connection, write tcp:nothere:7999"
+	for name in 12:30 a:b name:0 x:70000 :8080; do
+		expect 0 a "$name"
+		[ -z "$stderr" ]
+	done
 }
 
 @test "another host or a URL is refused, unless a file has that name" {

@@ -355,6 +355,20 @@ lists() {
 	expect 0 --dry-run --mirror one two
 	lists 'would copy one/a -> two/a' 'would remove two/b'
 	expect 2 --dry-run - d/top <s/top
+	# It refuses what the copy would refuse, and makes no backup.
+	echo 4 >old
+	ln old other
+	ln -s nowhere dangling
+	expect 0 --dry-run -b s/top d/top
+	for options in 'old old' 's/top other' 's/top dangling' 'old missing/x' '-l old s/top' '-s old s/top'; do
+		# shellcheck disable=SC2086
+		run --separate-stderr "$FCOPY" $options
+		local real=$status
+		# shellcheck disable=SC2086
+		expect "$real" --dry-run $options
+		[ "$real" != 0 ] && [ -z "$output" ] || { echo "$options: $real $output"; return 1; }
+	done
+	[ "$(everything d)" = "$before" ]
 	expect 1 --dry-run --mirror --max-delete=4 s d
 	[ "$(everything d)" = "$before" ]
 	expect 0 --mirror s d

@@ -137,9 +137,9 @@ refuses_same() {
 		expect 2 $option a newdir/
 		says "fcopy: newdir/: no such directory" "fcopy: hint: newdir does not exist; create it: mkdir -p newdir/"
 		absent newdir
-		expect 1 $option a nodir/b
+		expect 2 $option a nodir/b
 		says "fcopy: nodir/b: open of its directory: No such file or directory" "fcopy: hint: nodir does not exist; create it: mkdir -p nodir"
-		expect 1 $option a a/b
+		expect 2 $option a a/b
 		says "fcopy: a/b: open of its directory: Not a directory"
 	done
 	echo old >b

@@ -128,6 +128,17 @@ larger_than() { [ "$(stat -c %s "$2" 2>/dev/null || echo 0)" -gt "$1" ]; }
 	absent b.fcopy-part
 }
 
+@test "a part that has all bytes says so" {
+	need strace
+	random a 96K
+	run strace -f -qq -o /dev/null -e trace=renameat -e inject=renameat:error=EIO "$FCOPY" --resume a b
+	demand 1
+	absent b
+	expect 0 --resume a b
+	says "fcopy: b: resuming: all 96 KiB are copied already"
+	cmp a b
+}
+
 @test "--resume of a tree and of a file: the part of the other kind is refused" {
 	random a 100000
 	mkdir s

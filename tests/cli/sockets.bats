@@ -160,7 +160,8 @@ s.sendfile(open(\"a\", \"rb\")); s.shutdown(1); s.recv(1)"'; do
 	grep -qE '^b  [1-9][0-9]%  ' <<<"$stderr"
 	ended 0
 	cmp a b
-	serve a tcp-listen:0
+	serve --strict a tcp-listen:0
+	grep -q 'receive it with: fcopy --size=4194304 --strict tcp:' server.log
 	expect 1 --strict --size=4194305 tcp:127.0.0.1:"$port" c
 	mentions "had 4194304 bytes, not 4194305"
 	ended 1

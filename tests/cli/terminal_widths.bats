@@ -65,7 +65,7 @@ export LC_ALL=C.UTF-8
 	ln -s nowhere s/bad
 	random a 5000
 	run --separate-stderr "$FCOPY" a "d/no such directory/b"
-	demand 1
+	demand 2
 	[ "${stderr_lines[1]}" = "fcopy: hint: 'd/no such directory' does not exist; create it: mkdir -p 'd/no such directory'" ]
 	for columns in 50 80 200; do
 		script -qec "stty cols $columns; \"\$FCOPY\" a 'd/no such directory/b'" record </dev/null >/dev/null || true

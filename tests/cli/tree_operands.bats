@@ -476,7 +476,7 @@ prepare() {
 	diff -r cp by_fcopy
 	[ -L to_fcopy ]
 	expect 2 -rT s to_fcopy
-	says "fcopy: to_fcopy: is not a directory: a directory cannot replace it"
+	says "fcopy: to_fcopy: is a symlink: a directory cannot replace it"
 	ln -s nowhere dangling
 	expect 2 -rT s dangling/
 }

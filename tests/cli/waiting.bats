@@ -119,19 +119,19 @@ start_threads() {
 		[ $(stat -c %b b) -lt $((22 * 2048)) ] || { stat b; exit 1; }'
 }
 
-@test "-v prints how many threads copied a tree, and why; without schedstat, that this is unknown" {
+@test "-vv prints how many threads copied a tree, and why; without schedstat, that this is unknown" {
 	need strace
 	mkdir -p backing/tree
 	for i in {1..40}; do echo "content of $i" >"backing/tree/$i"; done
 	# shellcheck disable=SC2016
 	slow 10000 '
-		"$FCOPY" -rv m/tree a >out 2>err || exit 1
+		"$FCOPY" -rvv m/tree a >out 2>err || exit 1
 		diff -r backing/tree a || exit 1
 		grep -qE "^fcopy: threads: at most [0-9]+, on average [0-9.]+: [a-z]" err || { cat err; exit 1; }
-		"$FCOPY" -rv -j 2 m/tree b 2>err >out || exit 1
+		"$FCOPY" -rvv -j 2 m/tree b 2>err >out || exit 1
 		grep -qx "fcopy: threads: at most 2, on average 2.0" err || { cat err; exit 1; }
 		strace -f -o trace -P /proc/thread-self/schedstat -e inject=openat:error=ENOENT \
-			"$FCOPY" -rv m/tree c 2>err >out || exit 1
+			"$FCOPY" -rvv m/tree c 2>err >out || exit 1
 		grep -q INJECTED trace || exit 1
 		grep -q "without schedstat, waiting cannot be measured$" err || { cat err; exit 1; }'
 }
