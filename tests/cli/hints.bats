@@ -13,7 +13,7 @@ load helper
 	mentions "hint: usr/local does not exist; create it: mkdir -p usr/local"
 	expect 2 a usr/x/
 	says "fcopy: usr/x/: no such directory" "fcopy: hint: usr/x does not exist; create it: mkdir -p usr/x/"
-	expect 1 -r a usr a/b/c
+	expect 2 -r a usr a/b/c
 	mentions "a/b/c"
 	[ -z "$(ls usr)" ]
 }
