@@ -144,6 +144,21 @@ bool part_is_receipt(const struct part *p)
 	       fstatat(p->fd, PART_DATA, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
 }
 
+/* Has somebody put files into the receipt? They would stay in a hidden directory. NFS gives files
+ * that are open and removed such a name. */
+static bool part_has_others(const struct part *p)
+{
+	_Alignas(8) char buffer[READER_SIZE];
+	struct reader r = reader_open(p->fd, buffer, sizeof(buffer));
+	bool others = false;
+	for (const char *name; !others && (name = reader_next(&r));)
+		others = strcmp(name, PRIVATE_LOCK) != 0 && strcmp(name, PART_JOURNAL) != 0 &&
+			 strncmp(name, PART_SHARE, strlen(PART_SHARE)) != 0 &&
+			 strncmp(name, ".nfs", 4) != 0;
+	reader_close(&r);
+	return others;
+}
+
 /* Only shards continue what shards have begun. */
 static int part_check_shards(struct part *p, bool joins)
 {
@@ -155,6 +170,9 @@ static int part_check_shards(struct part *p, bool joins)
 	if (!part_is_receipt(p))
 		return part_refuse(p, EBUSY, "its .fcopy-part belongs to a copy in shards",
 				   FCOPY_ADVICE_SHARDS);
+	if (part_has_others(p))
+		return part_refuse(p, EEXIST, "its .fcopy-part holds files that fcopy did not make",
+				   FCOPY_ADVICE_REMOVE_PART);
 	part_hide(p);
 	part_remove_shares(p);
 	part_close(p, true);
@@ -221,9 +239,9 @@ bool part_drop_receipt(int parent, const char *public, long older_than)
 		      : -1;
 	gone = p.lock >= 0 &&
 	       (flock(p.lock, LOCK_EX | LOCK_NB) == 0 || private_lacks_locks(errno)) &&
-	       part_read(&p, false) == 0 && part_is_receipt(&p) && part_is_named(&p) &&
-	       fstat(p.log, &st) == 0 && time(NULL) - st.st_mtime >= older_than &&
-	       part_hide(&p) == 0;
+	       part_read(&p, false) == 0 && part_is_receipt(&p) && !part_has_others(&p) &&
+	       part_is_named(&p) && fstat(p.log, &st) == 0 &&
+	       time(NULL) - st.st_mtime >= older_than && part_hide(&p) == 0;
 	if (gone)
 		part_remove_shares(&p);
 	part_close(&p, gone);

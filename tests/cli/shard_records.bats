@@ -159,6 +159,20 @@ delayed() {
 	committed
 }
 
+@test "a receipt that holds a foreign file is neither hidden nor removed: the copy is refused" {
+	random src 100000
+	shards 2
+	echo mine >dst.fcopy-part/mine
+	random src 100000
+	expect 1 --resume src dst
+	says 'fcopy: dst: its .fcopy-part holds files that fcopy did not make' 'fcopy: hint: remove or rename dst.fcopy-part'
+	holds mine dst.fcopy-part/mine
+	rm dst.fcopy-part/mine
+	expect 0 --resume src dst
+	cmp src dst
+	[ "$(find . -name '.fcopy-*' -o -name '*.fcopy-part')" = '' ]
+}
+
 @test "a .fcopy-part that is not a directory of this user with mode 700 is refused, and the hint names it" {
 	random src 3000000
 	mkdir tree
