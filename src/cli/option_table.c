@@ -261,7 +261,7 @@ static int set_context(struct cli *cli, const struct option_row *row, const char
 const struct option_row option_table[] = {
 	{"recursive", 'r', NULL, "copy directories and everything below them; also -R",
 	 set_recursive, .not_benchmarked = true},
-	{"archive", 'a', NULL, "the same as -r -P --preserve=all; hard links stay links of one file",
+	{"archive", 'a', NULL, "the same as -r -P --preserve=all; hard links stay hard links",
 	 set_archive, .not_benchmarked = true},
 	{"target-directory", 't', "DIR", "copy every SRC into DIR",
 	 set_target, .not_benchmarked = true},
@@ -314,7 +314,7 @@ const struct option_row option_table[] = {
 	 set_flag, FIELD(copy.strict), .not_benchmarked = true},
 	{"resume", 0, NULL, "keep an unfinished copy as DST.fcopy-part, and continue it",
 	 set_flag, FIELD(copy.resume), .not_benchmarked = true},
-	{"clean", 0, "[DIR]", "list what killed copies left in the directory DIR (or SRC); remove it after a yes, or with -f",
+	{"clean", 0, "[DIR]", "list what killed copies left in DIR, which may be an operand; remove it after a yes, or with -f",
 	 set_clean, FIELD(clean), .not_benchmarked = true, .with_clean = true},
 	{"shard", 0, "SHARE", "copy one share; others copy the rest: I/N, auto, auto/N, finish/N; see fcopy-shards(7)",
 	 shard_parse, .not_benchmarked = true},
