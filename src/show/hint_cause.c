@@ -24,7 +24,9 @@ bool hint_is_address(const char *path)
 {
 	const char *colon = strchr(path, ':');
 	char *end;
-	if (!colon || colon == path || path[strspn(path, HOST_CHARACTERS)] != ':' ||
+	if (!colon || colon == path ||
+	    fcopy_operand_kind(path, STDIN_FILENO, NULL) != FCOPY_KIND_PATH ||
+	    path[strspn(path, HOST_CHARACTERS)] != ':' ||
 	    path + strspn(path, "0123456789") == colon || colon[1] < '1' || colon[1] > '9')
 		return false;
 	return strtoul(colon + 1, &end, 10) <= 65535 && *end == '\0';

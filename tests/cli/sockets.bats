@@ -318,7 +318,7 @@ s.sendfile(open(\"a\", \"rb\")); s.shutdown(1); s.recv(1)"'; do
 		        peer.sendall(b"12345678")
 		        copy(0, ours, "--count=4", "FD", "b")
 		        assert open("b", "rb").read() == b"1234" and ours.recv(100) == b"5678"
-		        copy(1, ours, "FD", "nodir/b")
+		        copy(2, ours, "FD", "nodir/b")
 		        ours, peer = pair()
 		        ours.setblocking(blocking)
 		        got = []
@@ -384,7 +384,7 @@ s.sendfile(open(\"a\", \"rb\")); s.shutdown(1); s.recv(1)"'; do
 		        sys.exit(f"{name}: a receipt for nothing")
 		    except ConnectionResetError:
 		        pass
-		    assert run.wait(20) == 1, name
+		    assert run.wait(20) == 2, name
 	END
 	timeout 60 python3 inetd.py "$FCOPY"
 }
