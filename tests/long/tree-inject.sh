@@ -115,6 +115,7 @@ inject() {
 		if [[ $2 == old* ]]; then
 			check_old "$1" "$what"
 			rm "$1/d/dst/other"
+			find "$1/d/dst" -name '*~' -delete # backups
 		fi
 		# What has vanished from the source stays as it was.
 		[[ $2 == old* || $2 == mirror* ]] && grep -q 'warning: .*vanished' "$work/err" && return
