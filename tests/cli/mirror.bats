@@ -42,9 +42,10 @@ mirrored() {
 	grep -q '^fcopy: 0 unchanged, 1 copied, 1 removed' record
 	script -qec '"$FCOPY" --mirror s d' record </dev/null >/dev/null
 	never grep -q ^fcopy: record
-	echo 2 >d/b
+	echo 2 >d/an-older-copy # as long as a name of fcopy's own
 	expect 0 --mirror s d
 	says ""
+	absent d/an-older-copy
 }
 
 @test "--mirror copies what is new or changed, repairs attributes, removes the rest" {
