@@ -256,16 +256,31 @@ static bool is_same_source(const struct search *s)
 	       (is_symlink(e->dir->dst, e->as) || is_symlink(e->dir->dst, s->rival));
 }
 
+/* A file that had one name is replaced without the lock: if that was done during the search, the
+ * rival had another inode than the entry. */
+static void search_rival(struct search *s)
+{
+	struct stat src, now;
+	for (int tries = 0; tries < 5; tries++) {
+		*s = (struct search){.e = s->e};
+		if (!stat_both(s->e, s->e->name, &s->src, &s->dst))
+			s->dst.st_nlink = 0;
+		search_directory(s, s->e->dir->src);
+		if (s->rival[0] || s->dst.st_nlink == 0 ||
+		    !stat_both(s->e, s->e->name, &src, &now) ||
+		    (now.st_dev == s->dst.st_dev && now.st_ino == s->dst.st_ino))
+			return;
+	}
+}
+
 int rivals_report(struct worker *w, const struct entry *e)
 {
 	struct search s = {.e = e};
 	struct fcopy_error error;
 	char path[PATH_MAX];
 	if (w->tree->root.state != TREE_SINGLE) {
-		rivals_lock(w->tree); /* no name gets another inode until the unlock */
-		if (!stat_both(e, e->name, &s.src, &s.dst))
-			s.dst.st_nlink = 0;
-		search_directory(&s, e->dir->src);
+		rivals_lock(w->tree);
+		search_rival(&s);
 		rivals_unlock(w->tree);
 		if (is_listed_twice(&s) || is_same_source(&s))
 			return -EALREADY;
