@@ -106,7 +106,8 @@ int allocate_hole(struct copy *c, off_t start, off_t end)
 		/* Nothing was written there, but XFS allocates ahead of the last write. Past the
 		 * end, a direct read would find that reserved but never written, and fail with EIO
 		 * (iomap_dio_iter() in fs/iomap/direct-io.c). */
-		const off_t ahead = end == c->size && end < INT64_MAX - AHEAD_MAX ? AHEAD_MAX : 0;
+		const bool last = end == c->size && !c->share; /* after a share, others write */
+		const off_t ahead = last && end < INT64_MAX - AHEAD_MAX ? AHEAD_MAX : 0;
 		if (!io_punch(c->dst.fd, start, end + ahead) && ahead)
 			io_punch(c->dst.fd, start, end);
 		return 0;
