@@ -148,12 +148,14 @@ static int part_rename_closed(struct part *p, const char *to, int *data)
 	return r;
 }
 
-/* First flushes the journal, because a power cut must not leave a visible part without its header,
- * which no run would continue. A failure to flush is like one to write a later line. */
+/* First flushes the journal and the names of the files, because a power cut must not leave a
+ * visible part without its header or its lock, which no run would continue: fsync(2) of a file on
+ * btrfs makes no other name durable. A failure to flush is like one to write a later line. */
 int part_publish(struct part *p, int *data)
 {
 	if (p->log >= 0)
 		(void)!fdatasync(p->log);
+	(void)!io_flush_directory(p->fd);
 	int r = private_rename(p->parent, p->name, p->parent, p->public);
 	if ((r == -EACCES || r == -EBUSY) && !system_has(p->fd, SYSTEM_LOCAL))
 		r = part_rename_closed(p, p->public, data);

@@ -19,7 +19,8 @@
 #define CHUNK_BYTES ((uint64_t)256 << 20)
 #define LIST_LINE   (4 * LIST_PATH)
 
-/* Writes the buffer into a new file. Returns -errno with the call, or 0. */
+/* Writes the buffer into a new file. Returns -errno with the call, or 0. It is flushed before it is
+ * renamed: a power cut must not leave a list that no process can read. */
 static int buffer_put(struct lister *l, struct buffer *b, const char *name, const char **call)
 {
 	const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
@@ -33,9 +34,9 @@ static int buffer_put(struct lister *l, struct buffer *b, const char *name, cons
 		return -errno;
 	*call = "write";
 	int r = io_write_all(&io, fd, b->text, b->used, -1, &done);
-	if (r == 0 && l->tree->root.flush_each) {
-		*call = "fsync";
-		r = fsync(fd) < 0 ? -errno : 0;
+	if (r == 0) {
+		*call = "fdatasync";
+		r = fdatasync(fd) < 0 ? -errno : 0;
 	}
 	if (close(fd) < 0 && r == 0) {
 		*call = "close";

@@ -204,6 +204,8 @@ static int list_end(struct lister *l)
 	if (fd < 0)
 		return fd;
 	r = ftruncate(fd, 0) < 0 ? -errno : io_write_all(&io, fd, text, (size_t)n, -1, &done);
+	if (r == 0 && fdatasync(fd) < 0)
+		r = -errno;
 	if (close(fd) < 0 && r == 0)
 		r = -errno;
 	if (r == 0 && renameat(j->part.fd, PART_SHARE "new.end", j->part.fd, PART_SHARE "end") < 0)

@@ -77,7 +77,7 @@ void mirror_begin(struct tree *t, const struct operand *o, int dst)
 	if (t->options->update != FCOPY_UPDATE_CHANGED || t->options->copy.resume)
 		return;
 	mirror_boot(boot);
-	m->marked = mirror_read_marker(m, dst, boot);
+	m->marked = m->unflushed = mirror_read_marker(m, dst, boot);
 	if (m->marked || t->options->dry_run)
 		return;
 	int fd = openat(dst, MARKER, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -224,7 +224,7 @@ void mirror_end(struct tree *t, struct directory *root)
 	const bool changed = sum->files + sum->symlinks + sum->specials + sum->hard_links +
 				 sum->repaired + sum->deleted >
 			     0;
-	const int r = changed || m->doubted ? flush_page_cache(root->dst) : 0;
+	const int r = changed || m->unflushed ? flush_page_cache(root->dst) : 0;
 	if (r < 0) {
 		tree_fail(t, "syncfs", root->dst_path, -r);
 		return;

@@ -121,6 +121,18 @@ mirrored() {
 	holds X d/top
 }
 
+@test "what a killed mirror wrote is flushed before its marker is removed, even if nothing differs" {
+	need_strace
+	make_source
+	expect 0 --mirror s d
+	traced 0 trace=syncfs,unlinkat --mirror s d
+	in_trace 'syncfs' 0
+	cp /proc/sys/kernel/random/boot_id d/.fcopy-mirror
+	traced 0 trace=syncfs,unlinkat --mirror s d
+	[ "$(grep -oE 'syncfs|fcopy-mirror' trace | tr '\n' ' ')" = 'syncfs fcopy-mirror ' ]
+	absent d/.fcopy-mirror
+}
+
 @test "--modify-window: times that differ by less are equal" {
 	make_source
 	expect 0 --mirror s d

@@ -60,13 +60,13 @@ refused() {
 @test "--resume: a file that appears during the copy is replaced by one that is on the disk" {
 	need_strace
 	random a 300000
-	strace -f -y -qq -o trace -e trace=fdatasync,renameat,renameat2 "$FCOPY" --resume --limit-rate=100K a b &
+	strace -f -y -qq -o trace -e trace=fsync,fdatasync,renameat,renameat2 "$FCOPY" --resume --limit-rate=100K a b &
 	await test -s b.fcopy-part/data
 	echo theirs >b
 	wait $!
 	cmp a b
-	# The part becomes visible when its journal is on the disk.
-	order 'fdatasync\(.*journal.* = 0' 'renameat2\(.*"b\.fcopy-part"' 'fdatasync\(.*data.* = 0' 'renameat\('
+	# The part becomes visible when its journal and the names in it are on the disk.
+	order 'fdatasync\(.*journal.* = 0' ' fsync\(.*/\.fcopy-[^/]*>\) += 0' 'renameat2\(.*"b\.fcopy-part"' 'fdatasync\(.*data.* = 0' 'renameat\('
 }
 
 larger_than() { [ "$(stat -c %s "$2" 2>/dev/null || echo 0)" -gt "$1" ]; }

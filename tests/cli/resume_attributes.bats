@@ -66,7 +66,7 @@ unfinished() {
 	chown 33:33 s
 	for signal in TERM KILL; do
 		rm -f t t.*
-		run strace -f -qq -o /dev/null -e inject=fsync:signal=$signal:when=1 \
+		run strace -f -qq -o /dev/null -e inject=fsync:signal=$signal:when=2 \
 			"$FCOPY" -p --resume --fsync s t
 		[ -f t.fcopy-part/data ]
 		expect 0 -p --resume --fsync -v s t

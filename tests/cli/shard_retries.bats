@@ -323,7 +323,7 @@ make_entry() {
 	echo x >other
 	setfattr -n user.foreign -v 1 other 2>/dev/null || skip "no extended attributes here"
 	# After the marker it waits for 3 s.
-	strace -f -qq -o trace -e trace=fsync -e inject=fsync:delay_exit=3000000:when=1 \
+	strace -f -qq -o trace -e trace=fsync -e inject=fsync:delay_exit=3000000:when=2 \
 		"$FCOPY" -a -j 1 --shard=0/1 s d 2>err 3>&- &
 	pid=$!
 	marked() { [ -n "$(find d.fcopy-part -name 'share.done.0' 2>/dev/null)" ]; }

@@ -305,6 +305,19 @@ part() { apart "$1" -j1 "${@:2}" s t; }
 	grep -qE 'syncfs[(].* syncfs[(] renameat2[(] fsync[(]' calls || { cat trace; return 1; }
 }
 
+@test "each file of the list is flushed before it gets its name: a power cut leaves no damaged list" {
+	need_strace
+	make_source
+	traced 0 trace=fdatasync,renameat,renameat2 -a -j1 --shard=0/2 s t
+	awk 'match($0, /share\.new\.[a-z0-9]+/) {
+			name = substr($0, RSTART, RLENGTH)
+			if (/fdatasync\(/) flushed[name] = 1
+			else if (/rename/ && !flushed[name]) { print "not flushed: " $0; bad = 1 }
+			else if (/rename/) { delete flushed[name]; renamed++ }
+		}
+		END { exit bad || renamed < 3 }' trace
+}
+
 @test "a retry flushes the directory of DST if the commit could not" {
 	need_strace
 	make_source
@@ -453,7 +466,7 @@ part() { apart "$1" -j1 "${@:2}" s t; }
 # stopped_after_markers ACT…: a shard that makes the whole of t is stopped when all its markers are
 # there, until ACT is done. Its status is in $status.
 stopped_after_markers() {
-	strace -f -qq -o trace -e trace=fsync -e inject=fsync:signal=SIGSTOP:when=1 \
+	strace -f -qq -o trace -e trace=fsync -e inject=fsync:signal=SIGSTOP:when=2 \
 		"$FCOPY" -a -j1 --shard=0/1 s t 2>err0 3>&- &
 	local pid=$!
 	marked() { [ "$(markers t 2>/dev/null)" = 2 ]; }
@@ -577,7 +590,7 @@ stopped_after_markers() {
 @test "the last share succeeds while another process flushes its marker, and one of them commits" {
 	need_strace
 	make_source
-	strace -f -qq -o trace -e trace=fsync -e inject=fsync:delay_enter=3000000 \
+	strace -f -qq -o trace -e trace=fsync -e inject=fsync:delay_enter=3000000:when=2 \
 		"$FCOPY" -a -j1 --shard=0/2 s t 2>err0 3>&- &
 	pid=$!
 	marked() { [ "$(markers t 2>/dev/null)" = 2 ]; }

@@ -29,6 +29,7 @@ static const struct row {
     {"write", EIO, 1 << KEPT | 1 << PUBLISHED},
     {"write", ENOSPC, 1 << KEPT | 1 << PUBLISHED},
     {"fdatasync", EIO, 1 << KEPT | 1 << PUBLISHED},
+    {"fsync", EIO, 1 << KEPT | 1 << PUBLISHED},
     {"syncfs", EIO, 1 << KEPT | 1 << PUBLISHED | 1 << MIRRORED},
     {"renameat2", EIO, 1 << KEPT | 1 << PUBLISHED},
     {"mkdirat", ENOSPC, 1 << KEPT | 1 << PUBLISHED},

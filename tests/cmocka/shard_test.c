@@ -67,6 +67,7 @@ static const struct row {
     {"close", input_output, FILE_ENDS | TREE_ENDS},
     {"flock", no_locks, FILE_ENDS | TREE_ENDS | 1 << NEXT},
     {"fsync", input_output, FILE_ENDS | 1 << REPLACE | TREE_ENDS},
+    {"fdatasync", input_output, 1 << TREE_FIRST},
     {"syncfs", input_output, 1 << TREE_FIRST | 1 << TREE_COMMIT},
     {"renameat", full, 1 << REPLACE | FILE_ENDS | 1 << TREE_FIRST},
     {"renameat2", full, 1 << FIRST | 1 << TREE_FIRST | 1 << TREE_COMMIT},
@@ -161,7 +162,8 @@ static void prepare(enum scene scene)
 	if (scene == REPLACE)
 		make_file("dst", 100, DENSE, 9);
 	if (scene == JOIN || scene == TREE_JOIN)
-		copy_faulty(tree, tree ? "syncfs" : "fsync", 1);
+		copy_faulty(tree, tree ? "syncfs" : "fsync",
+			    tree ? 1 : 2); /* the first fsync is of the part */
 	if (scene == COMMIT)
 		copy_faulty(tree, "renameat", 1);
 	if (scene == TREE_COMMIT)
