@@ -2,7 +2,10 @@
  *
  * replay LOG                  prints a line for each entry of a log of dm-log-writes:
  *                             NUMBER [flush] [fua] [discard] [mark TEXT]
- * replay LOG DISK FROM TO     performs the entries FROM to TO - 1 on DISK
+ * replay LOG DISK FROM TO [SEED]
+ *                             performs the entries FROM to TO - 1 on DISK. With SEED, it loses half
+ *                             of the writes, at random, as if they were still in the disk's cache
+ *                             when the power was cut; but none with fua, which bypass that cache.
  *
  * The format is described in the kernel's Documentation/admin-guide/device-mapper/log-writes.rst
  * and at the top of drivers/md/dm-log-writes.c: a super block in the first sector, then for each
@@ -13,6 +16,7 @@
 #include <err.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +69,15 @@ static void print_entry(uint64_t number, const struct entry *e, const char *text
 	putchar('\n');
 }
 
+/* Of a xorshift generator. */
+static bool is_lost(uint64_t *random)
+{
+	*random ^= *random << 13;
+	*random ^= *random >> 7;
+	*random ^= *random << 17;
+	return *random >> 63;
+}
+
 /* A discarded range reads as zeros here; the device may return old bytes as well. */
 static void perform(int log, int disk, const struct entry *e, uint64_t data, uint64_t size)
 {
@@ -86,18 +99,22 @@ static void perform(int log, int disk, const struct entry *e, uint64_t data, uin
 int main(int argc, char **argv)
 {
 	struct super super;
-	if (argc != 2 && argc != 5)
-		errx(2, "usage: replay LOG [DISK FROM TO]");
+	if (argc != 2 && argc != 5 && argc != 6)
+		errx(2, "usage: replay LOG [DISK FROM TO [SEED]]");
 	int log = open(argv[1], O_RDONLY | O_CLOEXEC);
-	int disk = argc == 5 ? open(argv[2], O_WRONLY | O_CLOEXEC) : -1;
-	if (log < 0 || (argc == 5 && disk < 0))
+	int disk = argc > 2 ? open(argv[2], O_WRONLY | O_CLOEXEC) : -1;
+	if (log < 0 || (argc > 2 && disk < 0))
 		err(1, "%s", log < 0 ? argv[1] : argv[2]);
 	read_at(log, &super, sizeof(super), 0);
 	if (le64toh(super.magic) != MAGIC || le64toh(super.version) != 1)
 		errx(1, "%s: not a log of dm-log-writes", argv[1]);
 	uint64_t entries = le64toh(super.entries), size = le32toh(super.sector_size);
-	uint64_t from = argc == 5 ? strtoull(argv[3], NULL, 10) : 0;
-	uint64_t to = argc == 5 ? strtoull(argv[4], NULL, 10) : entries;
+	uint64_t from = argc > 2 ? strtoull(argv[3], NULL, 10) : 0;
+	uint64_t to = argc > 2 ? strtoull(argv[4], NULL, 10) : entries;
+	uint64_t random = argc == 6 ? 2 * strtoull(argv[5], NULL, 10) + 1
+				    : 0; /* never 0 with SEED */
+	for (int i = 0; i < 8; i++)
+		is_lost(&random);
 	if (from > to || to > entries)
 		errx(2, "the log has %" PRIu64 " entries", entries);
 	for (uint64_t i = 0, at = size; i < to; i++) {
@@ -109,7 +126,8 @@ int main(int argc, char **argv)
 				   le64toh(e.bytes)};
 		if (argc == 2)
 			print_entry(i, &e, sector + sizeof(e));
-		else if (i >= from && !(e.flags & MARK))
+		else if (i >= from && !(e.flags & MARK) &&
+			 !(argc == 6 && !(e.flags & FUA) && is_lost(&random)))
 			perform(log, disk, &e, at + size, size);
 		at += size + (e.flags & (DISCARD | MARK) ? 0 : e.sectors * size);
 	}

@@ -28,6 +28,10 @@ cd /check/guest || exit
 . ./network.sh
 # shellcheck source=tests/kernels/guest/storage.sh
 . ./storage.sh
+# shellcheck source=tests/kernels/guest/power.sh
+. ./power.sh
+# shellcheck source=tests/kernels/guest/interrupted.sh
+. ./interrupted.sh
 
 # release: what a group that failed left mounted would disturb the next one.
 release() {
