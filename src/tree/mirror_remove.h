@@ -19,8 +19,8 @@ struct extra {
 
 /* Is it the marker, or a name of a copy that may be at work? */
 bool mirror_is_own(const char *name);
-/* Removes an entry of DST that has another type than its source, or nothing of it if something in it
- * must stay. Returns 0 or -errno, reported. */
+/* Removes an entry of DST that has another type than its source, or nothing of it if something in
+ * it must stay. Returns 0 or -errno, reported. */
 int mirror_remove_conflict(struct worker *, const struct entry *);
 /* Removes what mirror_collect() found, if SRC still lacks it. counts: only counts. reports: sends
  * each entry to the caller. Returns how many entries. */
