@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Chunks: which are listed, claimed and complete. A claim is a lock on share.claim.K, so that it
  * ends with its process. Where there are no locks, chunk K is that of share K modulo N.
+ *
+ * An NFS client may remember that a name does not exist, until it sees another change of the
+ * directory. It asks the server about a file when it locks it: so a file that was claimed is not
+ * empty when the chunk, or the list, is complete. And it asks the server when it creates a name.
  */
 #define _GNU_SOURCE
 #include "job.h"
@@ -42,6 +46,22 @@ int job_create(const struct job *j, const char *name, bool *again)
 	return fd < 0 ? job_fail(j, "open in its .fcopy-part", "openat", errno) : fd;
 }
 
+int job_open(const struct job *j, const char *name, bool exists)
+{
+	bool again = true;
+	int fd = openat(j->part.fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 && (errno != ENOENT || !exists))
+		return -errno;
+	if (fd < 0)
+		fd = job_create(j, name, &again);
+	if (fd >= 0 && !again) {
+		close(fd);
+		unlinkat(j->part.fd, name, 0);
+		return -ENOENT;
+	}
+	return fd;
+}
+
 static int job_grow(struct job *j, unsigned chunk)
 {
 	unsigned room = j->room ? j->room : 64;
@@ -70,13 +90,9 @@ static int job_read_end(struct job *j)
 	char text[64];
 	uintmax_t sum;
 	unsigned chunks;
-	int fd = j->listed
-		     ? -1
-		     : openat(j->part.fd, PART_SHARE "end", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = j->listed ? -ENOENT : job_open(j, PART_SHARE "end", j->ended);
 	if (fd < 0)
-		return j->listed || errno == ENOENT
-			   ? 0
-			   : job_fail(j, "open in its .fcopy-part", "openat", errno);
+		return fd == -ENOENT ? 0 : job_fail(j, "open in its .fcopy-part", "openat", -fd);
 	ssize_t n = read(fd, text, sizeof(text) - 1);
 	close(fd);
 	text[n > 0 ? n : 0] = '\0';
@@ -140,6 +156,22 @@ static int job_count_chunks(struct job *j)
 	return r;
 }
 
+/* Of a locked file: was what it claims completed? */
+static bool job_is_settled(int fd)
+{
+	struct stat st;
+	return fstat(fd, &st) == 0 && st.st_size > 0;
+}
+
+static int job_set_settled(const struct job *j, int fd)
+{
+	int r;
+	do
+		r = ftruncate(fd, 1);
+	while (r < 0 && errno == EINTR);
+	return r < 0 ? job_fail(j, "write in its .fcopy-part", "ftruncate", errno) : 0;
+}
+
 /* Returns 1 if this process has the chunk now, 0, or -errno. */
 static int job_try_claim(struct job *j, unsigned chunk, bool *again)
 {
@@ -155,7 +187,7 @@ static int job_try_claim(struct job *j, unsigned chunk, bool *again)
 		close(fd);
 		return job_fail(j, "lock of a chunk", "flock", err);
 	}
-	if (!taken && job_has(j, "done", chunk))
+	if (!taken && (job_is_settled(fd) || job_has(j, "done", chunk)))
 		job_note_done(j, chunk);
 	else
 		j->busy |= taken;
@@ -236,6 +268,8 @@ int job_mark(struct job *j)
 	for (unsigned i = 0; r == 0 && i < j->claims; i++) {
 		if (!j->claim[i].flushed)
 			continue;
+		if ((r = job_set_settled(j, j->claim[i].fd)) < 0)
+			break;
 		job_chunk_name(name, "done", j->claim[i].chunk);
 		fd = job_create(j, name, &again);
 		r = fd < 0          ? fd
@@ -270,17 +304,29 @@ void job_release(struct job *j)
 	j->claims = 0;
 }
 
-/* Without locks it is unknown whether the process that lists lives: the symlink says whose share
- * it is, and only that share lists again. */
-static int job_claim_list_unlocked(struct job *j)
+/* Without locks it is unknown whether a process lives: a symlink names the share that does what
+ * only one may do, and only that share does it again. otherwise: the result without symlinks. */
+static bool job_appoint(const struct job *j, const char *name, bool otherwise)
 {
 	char own[16], holder[16];
 	snprintf(own, sizeof(own), "%u", j->shard.index);
-	if (symlinkat(own, j->part.fd, PART_SHARE "lister") < 0 && errno != EEXIST)
-		return j->shard.index == 0; /* there are no symlinks, either */
-	ssize_t n = readlinkat(j->part.fd, PART_SHARE "lister", holder, sizeof(holder) - 1);
+	if (symlinkat(own, j->part.fd, name) < 0 && errno != EEXIST)
+		return otherwise;
+	ssize_t n = readlinkat(j->part.fd, name, holder, sizeof(holder) - 1);
 	holder[n > 0 ? n : 0] = '\0';
 	return strcmp(own, holder) == 0;
+}
+
+bool job_claim_commit(const struct job *j)
+{
+	/* --shard=finish is run when the others have ended. */
+	return j->locks || j->shard.finish || job_appoint(j, PART_SHARE "committer", true);
+}
+
+void job_release_commit(const struct job *j)
+{
+	if (!j->locks && !j->shard.finish)
+		(void)unlinkat(j->part.fd, PART_SHARE "committer", 0);
 }
 
 int job_claim_list(struct job *j, int *fd)
@@ -288,14 +334,24 @@ int job_claim_list(struct job *j, int *fd)
 	bool again;
 	*fd = -1;
 	if (!j->locks)
-		return job_claim_list_unlocked(j);
+		return job_appoint(j, PART_SHARE "lister", j->shard.index == 0);
 	*fd = job_create(j, PART_SHARE "claim." JOB_LISTER, &again);
 	if (*fd < 0)
 		return *fd;
-	if (flock(*fd, LOCK_EX | LOCK_NB) == 0 || private_lacks_locks(errno))
+	const bool taken = flock(*fd, LOCK_EX | LOCK_NB) < 0 && !private_lacks_locks(errno);
+	int r = taken && errno != EWOULDBLOCK ? job_fail(j, "lock of the list", "flock", errno)
+					      : !taken;
+	if (r == 1)
+		job_refresh(j->part.fd);
+	j->ended = r == 1 && job_is_settled(*fd);
+	if (r == 1)
 		return 1;
-	int err = errno;
 	close(*fd);
 	*fd = -1;
-	return err == EWOULDBLOCK ? 0 : job_fail(j, "lock of the list", "flock", err);
+	return r;
+}
+
+int job_end_list(const struct job *j, int fd)
+{
+	return fd < 0 ? 0 : job_set_settled(j, fd);
 }

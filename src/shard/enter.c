@@ -215,7 +215,8 @@ int job_enter(struct job *j)
 		return job_refuse_other(j);
 	if (j->tree && j->exists && !j->finds && (r = j->work->check(j)) < 0)
 		return r;
-	j->locks = flock(j->part.lock, LOCK_SH | LOCK_NB) == 0 || !private_lacks_locks(errno);
+	j->locks = (flock(j->part.lock, LOCK_SH | LOCK_NB) == 0 || !private_lacks_locks(errno)) &&
+		   !job_locks_are_local(j->part.lock);
 	if (!j->locks)
 		job_warn_unlocked(j);
 	j->flushed = io_now();

@@ -11,7 +11,8 @@
  *                      before is unknown
  *     share.links      names that are hard links to a copied file: finish_links.c
  *     share.claim.K    the process that locks it copies chunk K; share.claim.list: lists
- *     share.done.K     the marker: chunk K is complete, and on the storage
+ *     share.done.K     the marker: chunk K is complete, and on the storage; share.claim.K has one
+ *                      byte then
  *
  * and the journal has two more lines: "shards N JOB" when the part is made, and "commit …" before
  * the rename. Each process goes through these states:
@@ -58,8 +59,10 @@
  * a complete chunk, commits at its own end. A process with --resume finds the "shards" line.
  *
  * Without locks (ENOLCK, ENOSYS) it is unknown whether a process lives. Then share I takes only
- * chunks I, I + N and so on, the share whose number share.lister has lists the tree, and nothing is
- * taken over: each share must be run until it succeeds. A second rename fails with ENOENT.
+ * chunks I, I + N and so on, the share whose number share.lister has lists the tree, the one whose
+ * number share.committer has commits, and nothing is taken over: each share must be run until it
+ * succeeds. --shard=finish, which runs after all others, commits in any case. Locks that do not
+ * reach other machines (local.c) count as none.
  *
  * The source. A job is known by N, JOB, the options, and the source's inode, mtime and size; device
  * numbers differ between machines. An entry that is not what was listed is never copied: the job
@@ -117,7 +120,8 @@ static int job_settle(struct job *j)
 			return JOB_AGAIN; /* it was committed */
 		if ((r = job_claim(j, &chunk, &again)) != 0) {
 			job_release(j);
-			return r < 0 ? r : JOB_AGAIN;
+			/* ENOENT: another process has committed, and removed the claim just now. */
+			return r < 0 && r != -ENOENT ? r : JOB_AGAIN;
 		}
 		if (job_is_complete(j))
 			return JOB_AGAIN;
@@ -160,11 +164,18 @@ static int job_commit(struct job *j)
 {
 	struct stat st;
 	int r = job_lock_commit(j);
+	job_refresh(j->part.fd);
 	if (r == 0 && fstatat(j->part.fd, PART_DATA, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		r = JOB_AGAIN; /* another process was faster */
 	if (r == 0 && !part_is_data(&j->part, &st))
 		r = job_refuse_part(j, "its .fcopy-part was changed by something else");
-	return r == 0 ? j->work->commit(j) : r;
+	if (r == 0 && !job_claim_commit(j)) {
+		job_warn_left(j);
+		return JOB_LEFT;
+	}
+	if (r == 0 && (r = j->work->commit(j)) < 0)
+		job_release_commit(j);
+	return r;
 }
 
 /* One pass through the states. */

@@ -60,6 +60,7 @@ struct job {
 	unsigned char *done; /* by chunk: enum job_chunk */
 	unsigned room;       /* in done[] */
 	unsigned complete;   /* chunks whose marker exists */
+	bool ended;          /* the list was completed, whether or not this client sees its end */
 	bool busy;           /* another process has claimed a chunk */
 	struct job_claim {
 		unsigned chunk;
@@ -116,6 +117,14 @@ void job_before_flush(struct job *);
 int job_mark(struct job *);
 /* Claims the list. Returns 1; 0: another process has it; or -errno. *fd is to be closed. */
 int job_claim_list(struct job *, int *fd);
+/* Opens a file in the part for reading, or returns -errno. exists: it does, even if an NFS client
+ * remembers that it did not. */
+int job_open(const struct job *, const char *name, bool exists);
+/* The list is complete: whoever claims it next finds that in the file that it has locked. */
+int job_end_list(const struct job *, int fd);
+/* Without locks: is it this share that commits? job_release_commit: it could not. */
+bool job_claim_commit(const struct job *);
+void job_release_commit(const struct job *);
 /* The name of a file in the part. */
 #define JOB_NAME 40
 void job_chunk_name(char name[JOB_NAME], const char *kind, unsigned chunk);
@@ -125,6 +134,9 @@ int job_create(const struct job *, const char *name, bool *again);
 /* An NFS client asks the server whether a directory has changed when it is opened for reading. */
 void job_refresh(int dir);
 void job_release(struct job *); /* all claims */
+
+/* local.c: do locks of this open file fail to reach other machines, as with "nolock"? */
+bool job_locks_are_local(int fd);
 
 /* refuse.c: record why a shard fails, and return -errno. */
 int job_fail(const struct job *, const char *operation, const char *call, int err);

@@ -215,8 +215,8 @@ int chunk_read(const struct job *j, unsigned k, struct chunk *c)
 		strcpy(name, PART_SHARE "links");
 	else
 		job_chunk_name(name, "list", k);
-	int fd = openat(j->part.fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	int r = fd < 0 ? -errno : chunk_load(fd, c, &size);
+	int fd = job_open(j, name, k == LIST_LINKS ? j->listed : k < j->chunks);
+	int r = fd < 0 ? fd : chunk_load(fd, c, &size);
 	if (fd >= 0)
 		close(fd);
 	if (r == 0)

@@ -109,7 +109,9 @@ void job_warn_unlocked(struct job *j)
 void job_warn_left(const struct job *j)
 {
 	copy_warn(&(struct copy){.options = j->options}, j->path, EBUSY,
-		  "not committed yet: another process is still copying a share and will "
-		  "commit; if it fails, run this command again",
+		  j->locks ? "not committed yet: another process is still copying a share and "
+			     "will commit; if it fails, run this command again"
+			   : "not committed yet: another share commits; if it fails, run that "
+			     "share again",
 		  FCOPY_ADVICE_NONE);
 }

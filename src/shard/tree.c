@@ -122,7 +122,7 @@ static int tree_list(struct shard_tree *s)
 	r = job_look(j);
 	if (r == 0 && !j->listed &&
 	    (r = list_make(s->root.tree, j, s->root.from, s->root.dst)) == 0 &&
-	    !s->root.tree->differs)
+	    !s->root.tree->differs && (r = job_end_list(j, fd)) == 0)
 		r = job_look(j);
 	if (fd >= 0)
 		close(fd);
@@ -167,8 +167,8 @@ static int tree_commit(struct job *j)
 	strcpy(root->temporary, PART_DATA);
 	r = finish_tree(s);
 	tree_close(s);
-	if (r == -ENOENT && s->error.err == 0 && root->tree->root.failures == 0)
-		return JOB_AGAIN; /* from the rename: another process was faster */
+	if (r == -ENOENT && root->tree->root.failures == 0)
+		return JOB_AGAIN; /* of the part, or from the rename: another process was faster */
 	if (r == 0)
 		job_end(j);
 	return r;

@@ -16,7 +16,8 @@
 /* syncfs(2) does not suffice on these: FUSE_SYNCFS is sent to virtiofs and to block devices only
  * (fs/fuse/inode.c), SMB2_FLUSH and 9P's Tfsync by fsync(2) only. eCryptfs has no sync_fs
  * operation. That of overlayfs flushes the file system of the upper directory, but returns no write
- * error of it (ovl_sync_fs() in fs/overlayfs/super.c). */
+ * error of it (ovl_sync_fs() in fs/overlayfs/super.c). On NFS it fails for any file of the mount
+ * whose write failed, for example one that another client has removed. */
 static bool flush_is_blind(const struct statfs *fs)
 {
 	switch ((unsigned)fs->f_type) {
@@ -25,7 +26,8 @@ static bool flush_is_blind(const struct statfs *fs)
 	case OVERLAYFS_SUPER_MAGIC:
 	case CIFS_SUPER_MAGIC:
 	case SMB2_SUPER_MAGIC:
-	case V9FS_MAGIC: return true;
+	case V9FS_MAGIC:
+	case NFS_SUPER_MAGIC: return true;
 	default: return false;
 	}
 }

@@ -212,7 +212,7 @@ to_the_deaf() {
 		c.shutdown(socket.SHUT_WR)
 		listened(start(server, "FD", "b"), 0)
 		assert open("b", "rb").read() == data
-		listened(start(server, "FD", "/nonexistent/x"), 1)
+		listened(start(server, "FD", "/nonexistent/x"), 2)
 		run = start(server, "-q", "-k", "a", "FD")
 		c = peer()
 		c.recv(1)

@@ -12,13 +12,14 @@ nfs_op() {
 }
 WRITE=38 COPY=60 CLONE=71
 
-# start_nfsd: a short grace period, in which NFS 4 delays every open.
+# start_nfsd: short grace periods, in which NFS 4 delays every open, and NFS 3 every lock.
 start_nfsd() {
 	mkdir -p /srv/xfs /srv/ext4 /run/rpcbind /run/sendsigs.omit.d
+	modprobe lockd nlm_grace_period=10
 	modprobe -a nfsd nfs nfsv3 nfsv4 2>/dev/null
 	mount_fs xfs /dev/vdc /srv/xfs && mount_fs ext4 /dev/vdd /srv/ext4 || return
 	mount -t nfsd nfsd /proc/fs/nfsd
-	rpcbind -w
+	rpcbind -w && timeout 20 rpc.statd --no-notify || return
 	exportfs -i -o rw,no_root_squash,insecure,no_subtree_check,fsid=1 127.0.0.1:/srv/xfs &&
 		exportfs -i -o rw,no_root_squash,insecure,no_subtree_check,fsid=2 127.0.0.1:/srv/ext4 &&
 		rpc.nfsd -G 10 -L 10 4 && rpc.mountd || return
@@ -28,16 +29,25 @@ start_nfsd() {
 stop_nfsd() {
 	rpc.nfsd 0
 	exportfs -ua
-	killall -q rpc.mountd rpcbind
+	killall -q rpc.mountd rpc.statd rpcbind
 	umount /proc/fs/nfsd /srv/xfs /srv/ext4
 }
 
-# mount_nfs VERSION EXPORT MOUNTPOINT [OPTION]
+# mount_nfs VERSION EXPORT MOUNTPOINT [OPTION [ADDRESS]]
 mount_nfs() {
-	local lock=''
-	[ "$1" != 3 ] || lock=,nolock
 	mkdir -p "$3"
-	mount -t nfs -o "vers=$1,soft,timeo=6000$lock${4+,$4}" "127.0.0.1:$2" "$3"
+	mount -t nfs -o "vers=$1,soft,timeo=6000${4:+,$4}" "${5:-127.0.0.1}:$2" "$3"
+}
+
+# mount_clients VERSION EXPORT [OPTION]: as two machines would. A second mount of one client would not
+# do: the server knows both as one, and does not recall from one what it delegates to the other.
+mount_clients() {
+	local id=/sys/module/nfs/parameters/nfs4_unique_id status=0
+	mount_nfs "$1" "$2" /mnt/nfs "${3-}" || return
+	echo other >$id
+	mount_nfs "$1" "$2" /mnt/nfs2 "nosharecache${3:+,$3}" 127.0.0.2 || status=$?
+	echo >$id
+	return $status
 }
 
 remount_nfs() {
@@ -172,13 +182,14 @@ check_squash() {
 	f -rT --resume "$data/tree" new2
 	same_trees "$data/tree" new2
 	f -p "$data/large" owned 2>&1 | grep "fchown: Operation not permitted" # root's
+	ls -A
 	[ "$(ls -A)" = $'file\nfile2\nnew\nnew2\nowned' ]
 	[ -z "$(find . ! -user 1234)" ]
 }
 
 # on_nfs VERSION EXPORT
 on_nfs() {
-	if ! mount_nfs "$1" "$2" /mnt/nfs || ! mount_nfs "$1" "$2" /mnt/nfs2 nosharecache; then
+	if ! mount_clients "$1" "$2"; then
 		result mount FAIL "see the console"
 		return
 	fi
@@ -196,6 +207,14 @@ on_nfs() {
 		[ "$2" != /srv/xfs ] || check server-reflink check_server_side reflink
 	fi
 	umount /mnt/nfs /mnt/nfs2
+	if [ "$1" = 3 ]; then
+		if ! mount_clients 3 "$2" nolock; then
+			result mount FAIL "with nolock: see the console"
+			return
+		fi
+		check shards-nolock check_shards
+		umount /mnt/nfs /mnt/nfs2
+	fi
 }
 
 # over_nfs: the exports on each version.

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ * Do other machines see the locks of this mount?
+ */
+#define _GNU_SOURCE
+#include "job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* NFS with "nolock" shows local_lock; SMB, Lustre and OCFS2. A lock succeeds on all of these. */
+static bool local_is_named(char *options)
+{
+	static const char *const names[] = {"nolock", "local_lock=all", "local_lock=flock",
+					    "nobrl",  "localflock",     "localflocks"};
+	char *rest = NULL;
+	for (char *o = strtok_r(options, ",\n", &rest); o; o = strtok_r(NULL, ",\n", &rest))
+		for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+			if (strcmp(o, names[i]) == 0)
+				return true;
+	return false;
+}
+
+/* "mnt_id: ID" of /proc/self/fdinfo; 0: unknown. */
+static unsigned local_mount(int fd)
+{
+	char path[40], line[80];
+	unsigned id = 0;
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	FILE *file = fopen(path, "re");
+	while (file && id == 0 && fgets(line, sizeof(line), file))
+		(void)sscanf(line, "mnt_id: %u", &id);
+	if (file)
+		fclose(file);
+	return id;
+}
+
+bool job_locks_are_local(int fd)
+{
+	const unsigned id = local_mount(fd);
+	FILE *file = id ? fopen("/proc/self/mountinfo", "re") : NULL;
+	char *line = NULL, *type;
+	size_t size = 0;
+	unsigned of;
+	bool local = false;
+	while (file && getline(&line, &size, file) > 0) {
+		if (sscanf(line, "%u", &of) != 1 || of != id)
+			continue;
+		/* " - TYPE SOURCE OPTIONS" */
+		type = strstr(line, " - ");
+		local = type && local_is_named(strrchr(type, ' ') + 1);
+		break;
+	}
+	free(line);
+	if (file)
+		fclose(file);
+	return local;
+}
