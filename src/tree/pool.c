@@ -292,7 +292,9 @@ static void pool_prepare(struct tree *t, const struct directory *root)
 		p->active = t->opened.threads;
 	unsigned most = pool_most_threads(THREAD_MEMORY, FCOPY_THREADS_MAX);
 	most = most < t->opened.threads ? most : t->opened.threads;
-	tuner_start(&p->tuner, p->active, p->tunes ? most : 0);
+	/* Threads that wait for a limited rate do not wait for storage. */
+	const bool grows = p->tunes && !t->options->copy.limit_rate;
+	tuner_start(&p->tuner, p->active, grows ? most : 0);
 	bool known = getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < INT_MAX;
 	p->descriptors = known ? (int)files.rlim_cur : INT_MAX;
 }

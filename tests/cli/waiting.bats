@@ -29,6 +29,16 @@ start_threads() {
 		grep -q "\"threads_reason\": *null" out || { cat out; exit 1; }'
 }
 
+@test "a tree with a limited rate gets no more threads than it starts with" {
+	mkdir s
+	for i in {1..60}; do
+		random s/$i $((i > 48 ? 300000 : 100))
+	done
+	expect 0 -r --limit-rate=2M --json=out s d
+	diff -r s d
+	[ "$(grep -o '"threads_most": *[0-9]*' out | grep -o '[0-9]*$')" -le "$(start_threads)" ] || { cat out; false; }
+}
+
 @test "where writes, fsync and close wait, a tree gets more threads, also with one large file" {
 	mkdir -p backing tree
 	for i in {1..80}; do echo "content of $i" >"tree/$i"; done
