@@ -88,7 +88,7 @@ int symbolic_link_make(struct worker *w, const struct entry *e, const struct sta
 		return report_call(w, e, call, entry_dst, ENAMETOOLONG);
 	if (!symbolic_link_leads(e, target))
 		return report_refusal(w, e, entry_dst, EINVAL,
-				      "would not lead to SRC: with -s, write SRC from / on, or "
+				      "would not lead to SRC: with -s, use an absolute SRC, or "
 				      "copy into the current directory");
 	if (symbolic_link_is_source(e))
 		return report_refusal(w, e, entry_dst, EINVAL, "is SRC itself");
