@@ -170,7 +170,7 @@ class Bench:
         """The copies must be there and have the size of their source; deeply: its bytes too."""
         if each.dest == "none" or not case.COMMANDS[who]:
             return
-        copies = [path for path in target.parent.glob(target.name + "*") if path.suffix != ".fcopy-shards"]
+        copies = [path for path in target.parent.glob(target.name + "*") if path.suffix != ".fcopy-part"]
         if len(copies) != each.copies or not each.tree and any(
                 copy.stat().st_size != self.source.stat().st_size for copy in copies):
             raise Skip("its copy is missing or incomplete")
