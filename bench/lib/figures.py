@@ -71,8 +71,9 @@ class Figures:
         return f"Slower in: {slower}. Undecided: {undecided}. Measured: {sum(map(bool, found.values()))} cases. Not measured: {missing}."
 
     def scale(self):
-        made = re.findall(r"(?:SIZE|ROUNDS|FILES)=\S+", self.run.facts["command"])
-        return f"**This is a reduced run ({' '.join(made)}): the layout is final, the figures are not.**" if made else ""
+        made, rounds = (re.findall(rf"(?:{names})=\S+", self.run.facts["command"]) for names in ("SIZE|FILES", "ROUNDS"))
+        few = f"Each case was measured in {rounds[0].split('=')[1]} rounds." if rounds else ""
+        return f"**This is a reduced run ({' '.join(made)}): the layout is final, the figures are not.**" if made else few
 
     def bars(self):
         """The targets that were not met, a line for each verdict."""
