@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A maker makes a private directory while a remover removes what dead processes have left. The
- * maker stops before one of its calls. The remover then runs up to one of its own calls, and
+ * maker stops before one of its calls. The remover then runs until one of its calls, and
  * finishes after the maker. All pairs of calls are tried. The maker's directory is never removed.
  */
 #define _GNU_SOURCE
