@@ -120,7 +120,7 @@ int job_claim_list(struct job *, int *fd);
 /* Opens a file in the part for reading, or returns -errno. exists: it does, even if an NFS client
  * remembers that it did not. */
 int job_open(const struct job *, const char *name, bool exists);
-/* The list is complete: the next process that claims it sees this in the file that it has locked. */
+/* The list is complete: the next process that claims it sees this in the file that it locks. */
 int job_end_list(const struct job *, int fd);
 /* Without locks: is it this share that commits? job_release_commit: it could not. */
 bool job_claim_commit(const struct job *);
