@@ -154,14 +154,16 @@ for n, line in enumerate(sys.stdin):
 	mkdir -p backing/src bin
 	echo one >backing/src/a
 	ln -s "$FCOPY" bin/fcopy
-	mandoc -Tascii "$BATS_TEST_DIRNAME/../../src/man/fcopy-json.5" | col -bx >page
+	mandoc -Tascii -O width=120 "$BATS_TEST_DIRNAME/../../src/man/fcopy-json.5" | col -bx >page
 	sed -n 's/^ *\$ \(jq .*report.*\)/\1/p' page >jq.sh
 	# From its first line to its last one, without the indent.
 	block() { sed -n "/^ *$1/,/^ *$2/p" page | python3 -c 'import sys, textwrap
 print(textwrap.dedent(sys.stdin.read()))'; }
 	block 'import json' '  *print(entry' >example.py
 	block 'fcopy -a --keep-going' 'done' >loop.sh
-	[ "$(wc -l <jq.sh)" = 2 ] && [ -s example.py ] && [ -s loop.sh ]
+	[ "$(wc -l <jq.sh)" = 2 ]
+	[ -s example.py ]
+	[ -s loop.sh ]
 	# Each open of a file for reading reaches the storage: the first two reads of a fail.
 	# shellcheck disable=SC2016
 	by_fuse 'fault=read:EIO:0:2 -o direct_io' '
