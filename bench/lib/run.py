@@ -92,6 +92,8 @@ class Bench:
             self.lab.unload()
             if each.tree and self.fs in self.lab.mounts:
                 self.lab.unmount(self.fs)
+            else:
+                laboratory.remove(self.place / "copy-")
 
     def prepare(self, each):
         """The source. A tree has a file system of its own; see README.md for the reason."""
@@ -102,10 +104,7 @@ class Bench:
         self.source = self.lab.source(each, self.place)
         if each.latency or each.rate:
             slow = self.lab.slow(self.source, each)
-            if each.writes:
-                self.place = slow.parent
-            else:
-                self.source = slow
+            self.place, self.source = (slow.parent, self.source) if each.writes else (self.place, slow)
         self.lab.cache(each, self.source)
 
     def sample(self, each, who, turn):
