@@ -220,7 +220,7 @@ static int copy(struct cli *cli, const struct usage *start)
 	cli->copy.user = cli;
 	signals_catch(&cancel, cli->keep_listening ? &stop : NULL);
 	if (cli->json_lines)
-		lines_start();
+		lines_start(cli);
 	if (cli_sends(cli))
 		signals_ignore_pipe();
 	if (cli->source_count > 0)

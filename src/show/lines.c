@@ -30,7 +30,8 @@ static struct {
 	char *text;           /* whole lines, but the first may be written in part */
 	size_t used, size;
 	bool regular; /* standard output is a file: a write to it does not block for long */
-	int lost;     /* errno of a failed write */
+	bool dry_run;
+	int lost; /* errno of a failed write */
 	bool started, stop;
 	bool writes; /* a thread is writing an earlier part */
 	pthread_cond_t wake;
@@ -175,7 +176,7 @@ static void *watch_lines(void *unused)
 	return unused;
 }
 
-void lines_start(void)
+void lines_start(const struct cli *cli)
 {
 	sigset_t all, old;
 	struct stat st;
@@ -184,6 +185,7 @@ void lines_start(void)
 		out.lost = ENOMEM;
 		return;
 	}
+	out.dry_run = cli->tree.dry_run;
 	out.regular = fstat(STDOUT_FILENO, &st) == 0 && S_ISREG(st.st_mode);
 	pthread_condattr_init(&clock);
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
@@ -263,6 +265,7 @@ void lines_entry(const struct fcopy_entry *e)
 	json_path(&j, "dst", e->dst);
 	json_string(&j, "type", type_name(e->type));
 	json_string(&j, "action", action_name(e->action));
+	json_bool(&j, "dry_run", out.dry_run);
 	json_integer(&j, "bytes", e->bytes);
 	json_string(&j, "engine", e->engine);
 	if (e->error)

@@ -8,7 +8,7 @@
 #include "cli/cli.h"
 
 /* Lines are written in whole, within a second. lines_end() writes the rest. */
-void lines_start(void);
+void lines_start(const struct cli *);
 void lines_end(void);
 
 /* Adds the line of an entry. Cancels the copy if standard output has no reader any more. */

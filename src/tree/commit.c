@@ -267,13 +267,13 @@ int commit_root(struct building *r, struct directory *d)
 }
 
 /* The operand's own directory is finished. A merge has no commit: with a failure, it is incomplete.
- */
+ * As below it, a directory that was there before is no news of a mirror. */
 static void commit_report(const struct building *r, const struct directory *d)
 {
 	struct tree *t = r->tree;
 	if (!r->temporary[0] && t->root.failures > 0)
 		t->root.committed = false;
-	if (d->failed)
+	if (d->failed || (d->state == DIRECTORY_OLD && t->options->update))
 		return;
 	t->report->directories++;
 	report_operand_entry(t, &(struct done){.type = S_IFDIR}, r->to->path, NULL);

@@ -189,7 +189,7 @@ void report_operand_end(struct tree *t, size_t index, const struct fcopy_tree_re
 					.dst = r->dst[0] ? r->dst : NULL,
 					.part = r->part[0] ? r->part : NULL,
 					.state = operand_state(t, r->part),
-					.committed = t->root.committed,
+					.committed = t->root.committed && !t->options->dry_run,
 					.merged = t->root.state == TREE_MERGED &&
 						  !t->options->dry_run,
 					.existed = t->root.existed,

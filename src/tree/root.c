@@ -187,7 +187,11 @@ static int root_rehearse(struct building *r)
 	root_walk(r, d);
 	directory_unref(d);
 	t->root.committed = t->root.failures == 0 && !tree_stopped(t);
-	return t->root.committed ? 0 : -EIO;
+	if (!t->root.committed)
+		return -EIO;
+	if (r->dst < 0)
+		report_operand_entry(t, &(struct done){.type = S_IFDIR}, to->path, NULL);
+	return 0;
 }
 
 /* Is DST, which exists, the complete copy of SRC? If an earlier run of the command was killed after

@@ -237,6 +237,7 @@ static void copy_sources(struct tree *t, const char *dst)
 		tree_fail(t, NULL, dst, -t->stop);
 	else if (!report->committed && tree_stopped(t) && report->error.err == 0)
 		error_refuse(&report->error, dst, EINTR, "interrupted", FCOPY_ADVICE_NONE);
+	report->committed &= !t->options->dry_run;
 }
 
 static int tree_make_filter(struct tree *t)

@@ -100,6 +100,10 @@ check() {
 	printf '%s\n' "$output" >out
 	check out
 	[ "$(jq -r 'select(.action == "unchanged").path' out | sort | tr '\n' ' ')" = "a d/b " ]
+	[ "$(jq -r 'select(.action == "copied").dst' out)" = "" ] # not even SRC itself
+	[ "$(jq -s '.[-1].tree.directories' out)" = 0 ]
+	expect 0 --mirror -v s t
+	[ "$output" = "" ]
 	# What an option leaves alone is not called unchanged: it may differ.
 	echo newer >t/a
 	expect 0 -aT -u --json=lines s t
@@ -109,6 +113,29 @@ check() {
 	expect 1 -aTv -i --update=changed s t <<<n
 	grep -qx "t/a: exists, skipped" <<<"$output"
 	[ "$(cat t/a)" = newer ]
+}
+
+@test "--json=lines --dry-run: each object says that nothing was done" {
+	mkdir -p s/d
+	echo a >s/a
+	ln s/a s/d/b
+	local options
+	for options in '-a s d' '-aT s m' '--mirror s m' 's/a new'; do
+		mkdir -p m/d
+		echo old >m/d/extra
+		# shellcheck disable=SC2086
+		expect 0 --dry-run --json=lines $options
+		printf '%s\n' "$output" >out
+		check out
+		jq -es 'all(.dry_run)' out
+		jq -es '.[-1].done and .[-1].committed == null and (.[-1].tree.committed | not)' out
+		jq -es 'all(.[-1].tree.operands[]; (.committed | not) and .state == "unchanged")' out
+		absent d
+		absent new
+		absent m/a
+	done
+	expect 0 --json=lines -a s d
+	jq -es 'all(.dry_run == false) and .[-1].tree.committed' <<<"$output"
 }
 
 @test "--json=lines, killed: every line but the last parses, and lines come within a second" {
