@@ -316,8 +316,11 @@ static int copy_file(struct copy *c)
 	const struct fcopy_options *o = c->options;
 	const struct stat *st = &c->src.st;
 	bool dense = st->st_blocks * 512 >= st->st_size;
+	/* FICLONE is of the whole file: not of the rest, and not of --count bytes. */
+	bool whole = c->all.offset == 0 && c->all.end >= st->st_size;
 	bool clones = o->reflink == FCOPY_WHEN_ALWAYS ||
-		      (o->reflink <= FCOPY_WHEN_AUTO && o->preallocate != FCOPY_WHEN_ALWAYS);
+		      (o->reflink <= FCOPY_WHEN_AUTO && o->preallocate != FCOPY_WHEN_ALWAYS &&
+		       whole);
 	if ((c->size > 0 || o->reflink == FCOPY_WHEN_ALWAYS) && clones && !c->no_clone &&
 	    o->sparse <= FCOPY_WHEN_AUTO && !o->no_cache) {
 		int r = try_clone(c);

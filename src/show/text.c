@@ -94,7 +94,15 @@ void text_share(struct text *t, uint64_t bytes, uint64_t total)
 
 void text_share_words(struct text *t, uint64_t bytes, uint64_t total)
 {
-	add_share(t, bytes, " of ", total);
+	const unsigned unit = amount_unit(total);
+	/* "99 MiB of 1.0 GiB", not "0.0 of 1.0 GiB" */
+	if (bytes > 0 && bytes >> (10 * unit) == 0) {
+		text_size(t, bytes);
+		text_add(t, " of ");
+		text_size(t, total);
+	} else {
+		add_share(t, bytes, " of ", total);
+	}
 }
 
 const char *text_file_name(const char *path)

@@ -25,7 +25,7 @@ void text_spaces(struct text *, size_t n);
 void text_size(struct text *, uint64_t bytes);
 /* "237/512 MiB": `bytes` in the unit of `total`, aligned as `total` is. */
 void text_share(struct text *, uint64_t bytes, uint64_t total);
-/* "179 of 512 MiB" */
+/* "179 of 512 MiB", "99 MiB of 1.0 GiB" */
 void text_share_words(struct text *, uint64_t bytes, uint64_t total);
 /* Three digits and the unit that fits: "87 us", "128 ms", "12.8 s". */
 void text_duration(struct text *, uint64_t microseconds);

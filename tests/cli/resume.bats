@@ -160,7 +160,7 @@ larger_than() { [ "$(stat -c %s "$2" 2>/dev/null || echo 0)" -gt "$1" ]; }
 	printf edited | dd of=a bs=1 seek=5000 conv=notrunc status=none
 	touch -d 2020-01-01 a
 	expect 0 --resume a b
-	says "fcopy: b: resuming at 0.0 of 2.9 MiB (0 %)"
+	says "fcopy: b: resuming at 4.0 KiB of 2.9 MiB (0 %)"
 	cmp a b
 	rm b
 	begin_part a b 2048

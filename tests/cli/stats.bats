@@ -95,6 +95,10 @@ value() {
 	expect 0 --stats --resume a b
 	[ "$(value resumed)" = "1.0 MiB  1048576 bytes" ]
 	mentions "fcopy: b: resuming at 1.0 of 2.9 MiB (34 %)"
+	never grep -E 'reflink|refused' <<<"$stderr" # a rest cannot be cloned: it is not tried
+	expect 0 --stats --count=1M a part
+	never grep -E 'reflink|refused' <<<"$stderr"
+	cmp -n 1048576 a part
 	"$FCOPY" tcp-listen:0 c 2>server.log 3>&- &
 	await said listening server.log
 	expect 0 --stats a tcp:127.0.0.1:"$(sed -nE 's/.*listening on [^ ]*:([0-9]+).*/\1/p' server.log)"
