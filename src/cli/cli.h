@@ -51,7 +51,9 @@ struct cli {
 	size_t operands;
 	const char *target;              /* -t */
 	const char *no_directory_reason; /* what is said if DST is missing; NULL: the usual */
-	unsigned verbose;                /* how often -v was given */
+	bool backup_bare;                /* -b has no CONTROL */
+	const char *control; /* ... but SRC, which does not exist, looks like one; or NULL */
+	unsigned verbose;    /* how often -v was given */
 	bool quiet, progress, stats, json;
 	const char *json_file; /* NULL: standard output */
 	bool json_lines;       /* an object for each entry, too */

@@ -4,6 +4,7 @@
 #include "option.h"
 #include "show/show.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,7 +14,7 @@
 static void note_mistaken_mode(struct cli *cli, int n, const char *text)
 {
 	static char reason[256];
-	if (cli->target || cli->as_cp || n < 3)
+	if (cli->target || cli->as_cp || cli->control || n < 3)
 		return;
 	const char *near = n > 3 || cli->tree.recursive ? NULL : suggest_mode(text);
 	if (fcopy_mode_find(text)) /* with -r, or after more than two operands */
@@ -61,10 +62,19 @@ static int refuse_operands(const struct cli *cli, int n, char **operand)
 	return message_usage(NULL, "missing SRC and DST: use fcopy SRC DST, or fcopy -h for help");
 }
 
+/* The CONTROL of -b needs a =: of `-b numbered SRC DST`, the first SRC is "numbered". */
+static void note_mistaken_control(struct cli *cli, const char *text)
+{
+	struct stat st;
+	if (cli->backup_bare && option_is_control(text) && lstat(text, &st) < 0 && errno == ENOENT)
+		cli->control = text;
+}
+
 static int take_sources(struct cli *cli, int n, char **operand)
 {
 	if (n < (cli->target ? 1 : 2))
 		return refuse_operands(cli, n, operand);
+	note_mistaken_control(cli, operand[0]);
 	note_mistaken_mode(cli, n, operand[n - 1]);
 	cli->sources = operand;
 	cli->source_count = (size_t)n - !cli->target;

@@ -40,6 +40,9 @@ static inline bool option_json_lines(const char *value)
 	return value && strcmp(value, "lines") == 0;
 }
 
+/* Is it a CONTROL of --backup? */
+bool option_is_control(const char *);
+
 /* The value of --json as a file; NULL: standard output, which - names, too. */
 static inline const char *option_json_file(const char *value)
 {

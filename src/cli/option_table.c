@@ -215,7 +215,8 @@ static int set_target(struct cli *cli, const struct option_row *row, const char 
 	return EXIT_DONE;
 }
 
-static int set_backup(struct cli *cli, const struct option_row *row, const char *value)
+/* Returns false if the text is no CONTROL. */
+static bool find_control(const char *text, enum fcopy_backup *backup)
 {
 	static const struct {
 		const char *name;
@@ -224,14 +225,28 @@ static int set_backup(struct cli *cli, const struct option_row *row, const char 
 		     {"numbered", FCOPY_BACKUP_NUMBERED}, {"t", FCOPY_BACKUP_NUMBERED},
 		     {"existing", FCOPY_BACKUP_EXISTING}, {"nil", FCOPY_BACKUP_EXISTING},
 		     {"simple", FCOPY_BACKUP_SIMPLE},     {"never", FCOPY_BACKUP_SIMPLE}};
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (strcmp(text, names[i].name) == 0) {
+			*backup = names[i].backup;
+			return true;
+		}
+	return false;
+}
+
+bool option_is_control(const char *text)
+{
+	enum fcopy_backup backup;
+	return find_control(text, &backup);
+}
+
+static int set_backup(struct cli *cli, const struct option_row *row, const char *value)
+{
 	const char *given = value ? value : getenv("VERSION_CONTROL");
+	cli->backup_bare = !value;
 	if (!given || !given[0])
 		given = "existing";
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (strcmp(given, names[i].name) == 0) {
-			cli->tree.backup = names[i].backup;
-			return EXIT_DONE;
-		}
+	if (find_control(given, &cli->tree.backup))
+		return EXIT_DONE;
 	return message_option(row->name,
 			      "invalid value '%s' (none, numbered, existing, simple, or off, t, "
 			      "nil, never)",

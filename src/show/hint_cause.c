@@ -41,6 +41,14 @@ void hint_new_file(const char *dst)
 	hint_end();
 }
 
+/* The path is tcp:HOST:PORT, of either operand. */
+static void hint_refused(const char *path)
+{
+	hint_printf("nothing listens at this port: start the other side first, with "
+		    "tcp-listen:%s%s",
+		    strchr(path, '[') ? "[::]" : "0.0.0.0", strrchr(path, ':'));
+}
+
 /* Names the first directory of the path that does not exist. */
 static void hint_missing(const char *directory)
 {
@@ -113,6 +121,8 @@ bool hint_cause(const struct fcopy_error *e)
 		hint_missing(e->path);
 	} else if (e->err == ENOENT && e->call && hint_is_address(e->path)) {
 		hint_printf("for a connection, write tcp:%s", e->path);
+	} else if (e->err == ECONNREFUSED && strchr(e->path, ':')) {
+		hint_refused(e->path);
 	} else if (e->err == ENOSPC && e->call) {
 		hint_full(e->path);
 	} else if (e->err == EACCES && e->call && strcmp(e->call, "open") == 0) {

@@ -25,6 +25,17 @@ static struct errors failures; /* with --json: all of them */
 static uint64_t advices;       /* hints of the failures, which are printed once */
 static bool disk_full;         /* for files, which ends the copy; not only for attributes */
 
+/* Returns whether -b has taken no CONTROL, and the failure comes from that. */
+static bool hint_control(const struct cli *cli, const struct fcopy_error *e)
+{
+	const char *control = cli->control;
+	if (!control || e->err != ENOENT ||
+	    (!e->unsuitable && (!e->path || strcmp(e->path, control) != 0)))
+		return false;
+	hint_printf("use --backup=%s: %s is a SRC here", control, control);
+	return true;
+}
+
 void tree_failed(const struct cli *cli, const struct fcopy_error *e)
 {
 	if (cli->no_directory_reason && e->unsuitable && e->err == ENOENT) {
@@ -34,7 +45,9 @@ void tree_failed(const struct cli *cli, const struct fcopy_error *e)
 	} else if (failures_seen++ < SHOWN || cli->verbose > 0) {
 		message_text(e);
 		static bool caused;
-		if (hint_text(e->advice))
+		if (hint_control(cli, e))
+			caused = true;
+		else if (hint_text(e->advice))
 			advices |= ADVICE(e->advice);
 		else if (e->advice == FCOPY_ADVICE_NONE)
 			caused = caused || hint_cause(e);

@@ -31,6 +31,41 @@ load helper
 	done
 }
 
+@test "a connection that is refused: the other side must be started first" {
+	echo a >a
+	local start="nothing listens at this port: start the other side first, with"
+	expect 1 a tcp:127.0.0.1:1
+	says "fcopy: tcp:127.0.0.1:1: connect: Connection refused" "fcopy: hint: $start tcp-listen:0.0.0.0:1"
+	expect 1 tcp:127.0.0.1:1 b
+	mentions "$start tcp-listen:0.0.0.0:1"
+	absent b
+}
+
+@test "-b takes no CONTROL without =: a hint says so, unless a file has that name" {
+	local i
+	echo a >a
+	mkdir d
+	for i in 1 2; do
+		expect 1 -b numbered a d # as cp: a was copied
+		says "fcopy: numbered: stat: No such file or directory" \
+			"fcopy: hint: use --backup=numbered: numbered is a SRC here"
+	done
+	expect 2 --backup t a new
+	says "fcopy: new: no such directory: several SRC need one" "fcopy: hint: use --backup=t: t is a SRC here"
+	expect 1 -b never new
+	mentions "use --backup=never"
+	expect 1 --backup=simple numbered a d
+	says "fcopy: numbered: stat: No such file or directory"
+	expect 1 -b other a d
+	says "fcopy: other: stat: No such file or directory"
+	absent new
+	echo b >numbered
+	expect 0 -b numbered a d
+	holds b d/numbered
+	expect 0 -b numbered new
+	holds b new
+}
+
 @test "another host or a URL is refused, unless a file has that name" {
 	echo a >a
 	local dst
