@@ -21,6 +21,7 @@ block() {
 }
 
 # The launchers, as far as the examples use them: each starts the processes one after the other.
+# gnuplot: checks what it would draw.
 launchers() {
 	mkdir stubs
 	cat >stubs/srun <<-'END'
@@ -51,6 +52,10 @@ launchers() {
 	cat >stubs/parallel <<-'END'
 		#!/bin/bash
 		while read -r i; do PARALLEL_SEQ=$i sh -c "${@: -1}" || exit; done
+	END
+	cat >stubs/gnuplot <<-'END'
+		#!/bin/sh
+		exec awk 'NF == 2 && $2 > 0 { n++ } END { exit n < 5 }' times
 	END
 	chmod +x stubs/*
 	ln -s "$FCOPY" stubs/fcopy
@@ -97,6 +102,9 @@ run_examples() {
 	python3 program
 	diff -r src dst
 	diff -r photos /mnt/backup/photos
+	cmp new.conf a.conf
+	[ "$(stat -c %a a.conf a.conf~ | tr '\n' ' ')" = '600 600 ' ]
+	cmp photos/c.jpg /mnt/backup/c.jpg
 }
 
 @test "each example of the README and of the manual pages runs as printed" {
@@ -107,7 +115,10 @@ run_examples() {
 	mkdir photos photos/.cache src
 	random big.iso 300000
 	cp big.iso disk.img
-	echo photo | tee photos/a src/a >photos/.cache/b
+	echo photo | tee photos/a photos/c.jpg src/a >photos/.cache/b
+	echo new >new.conf
+	echo old >a.conf
+	chmod 600 a.conf
 	launchers
 	examples >examples
 	block 'fcopy -a --keep-going' >script
