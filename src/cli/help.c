@@ -13,21 +13,28 @@ static const char head[] =
     "Usage: fcopy [OPTION]... SRC DST [MODE]\n"
     "  or:  fcopy [OPTION]... SRC... DIR\n"
     "  or:  fcopy [OPTION]... -t DIR SRC...\n"
-    "Copy SRC to DST with the kernel mechanism MODE, by default with a fast and safe\n"
-    "one that fcopy chooses.\n"
+    "  or:  fcopy --benchmark [OPTION]... SRC DST\n"
+    "  or:  fcopy --clean DIR [-f]\n"
+    "Copy SRC to DST. If DST is a directory, the copy goes into it.\n"
     "A copy is whole or absent: DST is replaced only when the copy is complete.\n"
-    "If DST is a directory, the copy goes into it.\n"
+    "\n"
+    "  fcopy big.iso /mnt/backup/                copy a file into a directory\n"
+    "  fcopy -aT photos /mnt/backup/photos       copy a tree and its attributes\n"
+    "  fcopy --mirror photos /mnt/backup/photos  update it; remove the rest\n"
+    "\n"
     "SRC or DST may be a stream: - (standard input or output), fd:N (an open\n"
     "descriptor), tcp:HOST:PORT (connect), tcp-listen:[HOST:]PORT (listen; without\n"
     "HOST on loopback only).\n"
     "\n"
+    "MODE is the kernel mechanism. By default, fcopy chooses a fast and safe one.\n"
     "MODE is one of";
 
 static const char foot[] =
     "\n"
     "SIZE is in bytes: 8192, 64K or 1M (powers of 1024), 64kB or 1MB (of 1000).\n"
     "Exit status: 0 done, 1 failed, 2 invalid usage or operands: nothing was copied.\n"
-    "After SIGINT, SIGTERM or SIGHUP fcopy cleans up and terminates by that signal.\n";
+    "After SIGINT, SIGTERM or SIGHUP, fcopy cleans up and terminates by that signal.\n"
+    "The manual is fcopy(1): man fcopy.\n";
 
 /* " (modes 1, 3, 5, 7)" */
 static void add_modes_with(unsigned takes, struct text *t)
@@ -51,7 +58,7 @@ static void print_row(const struct option_row *row)
 	const char *value = row->value ? row->value : "";
 	bool optional = value[0] == '[';
 	if (!row->name) {
-		putchar('\n');
+		printf("\n%s:\n", row->help);
 		return;
 	}
 	int used = snprintf(left, sizeof(left), "  %c%c%c --%s%s%s", row->letter ? '-' : ' ',
@@ -76,7 +83,7 @@ static void print_modes(void)
 		       : m->number == 5 ? ",\n              "
 					: ",",
 		       m->number, m->name);
-	fputs(".\n\n", stdout);
+	puts(".");
 }
 
 void help_print(void)

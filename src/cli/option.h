@@ -16,7 +16,7 @@ struct option_row {
 	const char *name;
 	char letter;       /* the short option, or 0 */
 	const char *value; /* the name of its value, or NULL if it has none; "[…]": optional */
-	const char *help;  /* NULL in the empty row between two groups */
+	const char *help;  /* without a name: the heading of a group */
 	/* Stores the value in *cli. Returns EXIT_DONE, or EXIT_USAGE after a message. */
 	int (*set)(struct cli *, const struct option_row *, const char *value);
 	size_t field;         /* offset in struct cli */
