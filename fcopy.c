@@ -10,9 +10,9 @@
  *                     benchmark, which runs all modes, and clean
  *   src/show/         what is printed: messages, errors, events, progress, speed, line, terminal,
  *                     text, utf8, ending, usage, stats, tree_print, operands_ended, flood (of
- *                     warnings), hint, hint_cause, unwritten (data), advice, wrap, entry_line,
- *                     log, json, lines, json_file, report_json, the tables of a benchmark, signals
- *                     (a copy ends by the first, the program by the second)
+ *                     warnings), hint, hint_cause, unwritten (data), unused (parts), advice, wrap,
+ *                     entry_line, log, json, lines, json_file, report_json, the tables of a
+ *                     benchmark, signals (a copy ends by the first, the program by the second)
  *   src/shard/        a copy by several processes: job (the protocol), enter, claims, local,
  *                     refuse; file; tree, list, buffer, known and read (the list of a tree),
  *                     entries, paths; finish, finish_links, finish_check and finish_run (the
@@ -85,6 +85,7 @@
 #include "show/report.h"
 #include "show/show.h"
 #include "show/signals.h"
+#include "show/unused.h"
 #include "show/unwritten.h"
 
 #include <errno.h>
@@ -191,6 +192,7 @@ static int copy_tree(struct cli *cli, const struct usage *start)
 	static struct fcopy_tree_report tree;
 	static struct fcopy_report report;
 	signals_catch_pipe();
+	unused_print(cli);
 	unwritten_begin(cli);
 	cli->copy.progress = progress_start(cli);
 	int r = tree_copy(cli, &tree);
@@ -236,6 +238,7 @@ static int copy(struct cli *cli, const struct usage *start)
 	} else {
 		if (!cli_sends(cli))
 			signals_note_pipe();
+		unused_print(cli);
 		unwritten_begin(cli);
 		cli->copy.progress = progress_start(cli);
 		r = fcopy_copy(cli->src, cli->dst, &cli->copy, &report);

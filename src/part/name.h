@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define PART_SUFFIX ".fcopy-part"
+#define PART_DATA   "data"
 
 /* Writes NAME.fcopy-part, or a hash (FNV-1a of 64 bits) in place of NAME if that is too long. */
 static inline void part_make_name(char part[NAME_MAX + 1], const char *name)

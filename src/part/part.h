@@ -26,7 +26,6 @@
 #include "name.h"
 #include "private.h"
 
-#define PART_DATA    "data"
 #define PART_JOURNAL "journal"
 #define PART_SHARE   "share." /* the names of what shards add begin so */
 #define PART_EXPOSED                                                                               \

@@ -130,6 +130,16 @@ bool message_part_exists(const char *dst)
 	return part_make_path(part, follow_symlink(dst, real)) && lstat(part, &st) == 0;
 }
 
+bool message_part_is_unfinished(const char *dst)
+{
+	char real[PATH_MAX], part[PATH_MAX], data[PATH_MAX + sizeof("/" PART_DATA)];
+	struct stat st;
+	if (!part_make_path(part, follow_symlink(dst, real)))
+		return false;
+	snprintf(data, sizeof(data), "%s/" PART_DATA, part);
+	return lstat(data, &st) == 0;
+}
+
 void message_part(const char *dst)
 {
 	char real[PATH_MAX], part[PATH_MAX];

@@ -357,3 +357,26 @@ killed_at() {
 	grep -qF "$T/e/x.fcopy-part" err || { cat err; return 1; }
 	[ -f e/x.fcopy-part/data ]
 }
+
+@test "a part that is not used: one line on a terminal and with -v, none for scripts" {
+	local note="fcopy: b.fcopy-part: unfinished copy, not used without --resume"
+	random a 300000
+	begin_part a b 64
+	expect 0 a b
+	[ "$stderr" = "" ]
+	expect 0 -v a b
+	says "$note"
+	[ "$(script -qec "$FCOPY a b" /dev/null </dev/null | tr -d '\r')" = "$note" ]
+	expect 0 -qv a b
+	[ "$stderr" = "" ]
+	mkdir d
+	mv b.fcopy-part d/a.fcopy-part
+	expect 0 -v a b d/
+	says "fcopy: d/a.fcopy-part: unfinished copy, not used without --resume"
+	expect 0 -v a d
+	says "fcopy: d/a.fcopy-part: unfinished copy, not used without --resume"
+	test -s d/a.fcopy-part/data
+	rm d/a.fcopy-part/data # as a receipt of shards
+	expect 0 -v a d
+	[ "$stderr" = "" ]
+}
