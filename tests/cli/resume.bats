@@ -359,6 +359,7 @@ killed_at() {
 }
 
 @test "a part that is not used: one line on a terminal and with -v, none for scripts" {
+	need script
 	local note="fcopy: b.fcopy-part: unfinished copy, not used without --resume"
 	random a 300000
 	begin_part a b 64
