@@ -91,12 +91,11 @@ static int run_once(struct benchmark *all, struct contender *c, int round,
 	/* Exclude the removal of the scratch file: a real copy keeps its pages. */
 	u.real -= report->seconds[FCOPY_PHASE_REMOVE];
 	u.sys = u.sys > report->removal_cpu ? u.sys - report->removal_cpu : 0;
-	memcpy(c->steps, report->step, sizeof(c->steps));
-	c->step_count = report->steps;
-	c->preallocated = report->preallocated;
 	c->holes = report->holes;
-	if (r == 0 && round >= 0)
+	if (r == 0 && round >= 0) {
 		c->run[round] = (struct seconds){u.real, u.user, u.sys};
+		contender_note(c, (unsigned)round, report);
+	}
 	if (r == 0) {
 		begin_table(all);
 		all->bytes = report->bytes;

@@ -9,9 +9,18 @@
 
 #define BENCHMARK_RUNS  5  /* counted; one more before them warms up */
 #define BENCHMARK_MODES 16 /* more than there are */
+#define BENCHMARK_WAYS  8  /* of one mode; more are not counted */
 
 struct seconds {
 	double real, user, sys;
+};
+
+/* How a run copied: auto may measure, and choose otherwise in the next run. */
+struct way {
+	struct fcopy_step steps[FCOPY_STEPS_MAX];
+	size_t step_count;
+	bool preallocated; /* blocks were allocated ahead */
+	unsigned runs;     /* that copied like this */
 };
 
 /* What one mode did. */
@@ -21,12 +30,12 @@ struct contender {
 	bool refused;        /* by this file, file system or kernel; error says why */
 	struct fcopy_error error;
 	struct seconds run[BENCHMARK_RUNS_MAX];
-	struct seconds median;                    /* of each field by itself */
-	double fastest, slowest;                  /* real time */
-	struct fcopy_step steps[FCOPY_STEPS_MAX]; /* of the last run, */
-	size_t step_count;
-	bool preallocated; /* ... and whether blocks were allocated ahead */
-	uint64_t holes;    /* bytes that it did not copy */
+	struct seconds median;                  /* of each field by itself */
+	double fastest, slowest;                /* real time */
+	const char *engine[BENCHMARK_RUNS_MAX]; /* that moved most bytes; NULL: none did */
+	struct way way[BENCHMARK_WAYS];
+	size_t ways;
+	uint64_t holes; /* bytes that it did not copy */
 };
 
 struct benchmark {
@@ -59,8 +68,12 @@ void benchmark_print_failure(struct fcopy_report *);
 /* benchmark_result.c: the mode with the lowest median. */
 const struct contender *benchmark_fastest(const struct benchmark *);
 
+/* Notes how a run copied. */
+void contender_note(struct contender *, unsigned round, const struct fcopy_report *);
+/* How most runs copied; of as many, the earlier way. The mode has run. */
+const struct way *contender_usual_way(const struct contender *);
 /* The engine that moved most bytes; NULL: none did. */
-const struct fcopy_step *contender_main_step(const struct contender *);
+const struct fcopy_step *way_main_step(const struct way *);
 
 /* The mode that does the same as auto did, or NULL. */
 const struct fcopy_mode *benchmark_auto_is(const struct benchmark *);

@@ -14,7 +14,7 @@ static void add_seconds(struct json *j, const struct seconds *s)
 static void add_contender(struct json *j, const struct benchmark *all, const struct contender *c)
 {
 	bool ran = contender_ran(c);
-	const struct fcopy_step *step = ran ? contender_main_step(c) : NULL;
+	const struct fcopy_step *step = ran ? way_main_step(contender_usual_way(c)) : NULL;
 	json_open(j, NULL, '{');
 	json_integer(j, "number", (uint64_t)c->mode->number);
 	json_string(j, "mode", c->mode->name);
@@ -26,6 +26,7 @@ static void add_contender(struct json *j, const struct benchmark *all, const str
 	for (unsigned i = 0; ran && i < all->runs; i++) {
 		json_open(j, NULL, '{');
 		add_seconds(j, &c->run[i]);
+		json_string(j, "engine", c->engine[i]);
 		json_close(j, '}');
 	}
 	json_close(j, ']');

@@ -124,11 +124,11 @@ static void print_winner(const struct benchmark *all)
 /* "auto used readwrite, 1 MiB pieces, 2 threads, preallocated (as mode 7)". */
 static void print_auto(const struct benchmark *all)
 {
-	const struct contender *c = &all->contender[0];
+	const struct way *usual = contender_usual_way(&all->contender[0]);
 	const struct fcopy_mode *same = benchmark_auto_is(all);
 	const char *between = "auto used ";
-	for (size_t i = 0; i < c->step_count; i++) {
-		const struct fcopy_step *s = &c->steps[i];
+	for (size_t i = 0; i < usual->step_count; i++) {
+		const struct fcopy_step *s = &usual->steps[i];
 		struct text t = {0};
 		if (s->bytes == 0)
 			continue;
@@ -142,9 +142,11 @@ static void print_auto(const struct benchmark *all)
 	}
 	if (between[0] != ' ')
 		fputs("auto moved no bytes", stdout);
-	fputs(c->preallocated ? ", preallocated" : "", stdout);
+	fputs(usual->preallocated ? ", preallocated" : "", stdout);
 	if (same)
 		printf(" (as mode %d)", same->number);
+	if (usual->runs < all->runs)
+		printf(" in %u of %u runs", usual->runs, all->runs);
 	putchar('\n');
 }
 
