@@ -13,7 +13,7 @@
  *                     warnings), hint, hint_cause, unwritten (data), unused (parts), advice, wrap,
  *                     entry_line, log, json, lines, json_file, report_json, the tables of a
  *                     benchmark, signals (a copy ends by the first, the program by the second)
- *   src/shard/        a copy by several processes: job (the protocol), enter, claims, local,
+ *   src/shard/        a copy by several processes: job (the protocol), enter, claims,
  *                     refuse; file; tree, list, buffer, known and read (the list of a tree),
  *                     entries, paths; finish, finish_links, finish_check and finish_run (the
  *                     commit); shard (fcopy_copy() and fcopy_tree())
@@ -38,8 +38,9 @@
  *                     space, stale, clean, ranges (threads), verify and compare, serve (many
  *                     clients)
  *   src/part/         what a copy is built in until its commit: private (a directory that only
- *                     this user can enter), part and part_open (DST.fcopy-part), journal,
- *                     journal_read, left (by killed copies), remove
+ *                     this user can enter), remote (what other machines see of it), part and
+ *                     part_open (DST.fcopy-part), journal, journal_read, left (by killed copies),
+ *                     remove
  *   src/endpoints/    where bytes come from and go: operand (what SRC and DST are), path (splits
  *                     it), follow (symlinks), place (a name in a directory), replace, replaceable,
  *                     temporary and naming (an atomic file), storage (what can be renamed), created

@@ -30,6 +30,8 @@ static int part_refuse_source(const struct endpoint *e, int fd, const struct end
 {
 	struct stat st;
 	int r = fstat(fd, &st) < 0 ? -errno : same_is_source(src, fd, &st);
+	if (r == -ESTALE) /* another machine has removed it */
+		return 0;
 	if (r < 0)
 		return error_call(error, "fstat", e->path, -r);
 	return r > 0 ? error_refuse(error, e->path, EBUSY, "its .fcopy-part is the source",

@@ -179,7 +179,7 @@ static bool left_examine_content(struct left *l, const char *name)
 	}
 	l->retired = has == LEFT_JOURNAL;
 	/* The maker of an empty directory has not locked it yet, and makes another one. */
-	if (hidden && left_is_bare(l, has))
+	if (hidden && left_is_bare(l, has) && (p->lock < 0 || !private_locks_are_local(p->lock)))
 		return true;
 	int r = left_read(l, &lock);
 	bool proved = r == 0 && left_is_proved(l, &lock, name);

@@ -159,6 +159,9 @@ int part_publish(struct part *p, int *data)
 	int r = private_rename(p->parent, p->name, p->parent, p->public);
 	if ((r == -EACCES || r == -EBUSY) && !system_has(p->fd, SYSTEM_LOCAL))
 		r = part_rename_closed(p, p->public, data);
+	/* A server that is asked twice says no to what it has done. */
+	if (r == -ENOENT && private_has_name(p->fd, p->parent, p->public))
+		r = 0;
 	if (r < 0)
 		return part_fail(p, "rename", -r);
 	strcpy(p->name, p->public);
@@ -279,7 +282,8 @@ void part_close(struct part *p, bool remove)
 int part_discard(struct part *p, bool retired)
 {
 	int r = p->lock < 0 ? 0 : part_hide(p);
-	if (r < 0 && system_has(p->fd, SYSTEM_LOCAL)) /* SMB renames no directory with open files */
+	/* SMB renames no directory with open files. Otherwise it may be published by now. */
+	if (r < 0 && ((r != -EACCES && r != -EBUSY) || system_has(p->fd, SYSTEM_LOCAL)))
 		return r;
 	if (p->lock >= 0) {
 		close(p->lock);

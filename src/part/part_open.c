@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define TRIES     8    /* each fails if another copy commits the part first */
+#define WAIT_MS   3    /* doubled each time: together, the waits for other machines take 0.8 s */
 #define NAMES_MAX 4096 /* are read: a directory may be huge, and its server far away */
 
 static bool part_same_run(const struct journal_fact *run, const void *here_)
@@ -32,6 +33,13 @@ static int part_refuse_old(struct part *p, int err)
 	    "its .fcopy-part has no journal: an earlier version of fcopy, or another "
 	    "program, made it",
 	    FCOPY_ADVICE_REMOVE_PART);
+}
+
+/* A client of a network file system remembers names: the file may be new. */
+static int part_refuse_incomplete(struct part *p)
+{
+	part_refuse_old(p, EPERM);
+	return system_has(p->parent, SYSTEM_LOCAL) ? -EPERM : -ESTALE;
 }
 
 static int part_open_directory(struct part *p)
@@ -59,7 +67,7 @@ static int part_lock(struct part *p, int how, const volatile int *cancel)
 {
 	p->lock = openat(p->fd, PRIVATE_LOCK, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (p->lock < 0 && errno == ENOENT)
-		return part_is_named(p) ? part_refuse_old(p, EPERM) : -EAGAIN;
+		return part_is_named(p) ? part_refuse_incomplete(p) : -EAGAIN;
 	if (p->lock < 0)
 		return part_fail(p, "open of its .fcopy-part", errno);
 	int r = private_take_lock(p->lock, how, cancel);
@@ -97,7 +105,7 @@ static int part_read(struct part *p, bool flushes)
 	p->log = openat(p->fd, PART_JOURNAL,
 			O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (p->log < 0 && errno == ENOENT)
-		return part_refuse_old(p, EPERM);
+		return part_refuse_incomplete(p);
 	if (p->log < 0)
 		return part_fail(p, "open of its journal", errno);
 	if (fstat(p->log, &st) < 0 || fstat(p->fd, &own) < 0)
@@ -179,10 +187,20 @@ static int part_check_shards(struct part *p, bool joins)
 	return -EAGAIN;
 }
 
+/* The part, or a file of it, is one that another process has just removed or made. */
+static void part_wait(const struct part *p, int tries)
+{
+	if (tries == 0 || system_has(p->parent, SYSTEM_LOCAL))
+		return;
+	nanosleep(&(struct timespec){.tv_nsec = (WAIT_MS << tries) * 1000000L}, NULL);
+	private_refresh(p->parent);
+}
+
 static int part_open_as(struct part *p, const char *dst, bool joins, const volatile int *cancel)
 {
 	int r = -EAGAIN;
-	for (int tries = 0; tries < TRIES && r == -EAGAIN; tries++) {
+	for (int tries = 0; tries < TRIES && (r == -EAGAIN || r == -ESTALE); tries++) {
+		part_wait(p, tries);
 		r = part_open_directory(p);
 		if (r == 0)
 			strcpy(p->name, p->public);
@@ -200,6 +218,8 @@ static int part_open_as(struct part *p, const char *dst, bool joins, const volat
 		if (r < 0)
 			part_close(p, false);
 	}
+	if (r == -ESTALE && p->reason)
+		return -EPERM; /* part_refuse_incomplete */
 	if (r == -EAGAIN)
 		r = part_refuse(p, EBUSY, "another copy has just used its .fcopy-part",
 				FCOPY_ADVICE_NONE);
@@ -227,10 +247,22 @@ int part_join(struct part *p, const char *dst, const volatile int *cancel)
 	return part_open_as(p, dst, true, cancel);
 }
 
+/* By its name: nothing has to be created to find out whose a young part is. */
+static bool part_is_young(int parent, const char *public, long age)
+{
+	char path[NAME_MAX + sizeof("/" PART_JOURNAL)];
+	struct stat st;
+	snprintf(path, sizeof(path), "%s/" PART_JOURNAL, public);
+	return fstatat(parent, path, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	       time(NULL) - st.st_mtime < age;
+}
+
 bool part_drop_receipt(int parent, const char *public, long older_than)
 {
 	struct part p = {.parent = parent, .fd = -1, .lock = -1, .log = -1};
 	struct stat st;
+	if (older_than > 0 && part_is_young(parent, public, older_than))
+		return false;
 	snprintf(p.public, sizeof(p.public), "%s", public);
 	bool gone = part_open_directory(&p) == 0;
 	if (gone)
@@ -311,6 +343,20 @@ static bool part_sweep_data(int fd)
 	return S_ISREG(st.st_mode) && st.st_size == 0 && unlinkat(fd, PART_DATA, 0) == 0;
 }
 
+/* Can a lock show that a process lives? If it reaches no other machine, only where it was made. */
+static bool part_lock_is_known(const struct part *p)
+{
+	struct journal lock;
+	struct journal_fact here;
+	if (!private_locks_are_local(p->lock))
+		return true;
+	private_here(p->fd, &here);
+	bool known = journal_read(p->lock, &lock, NULL, NULL) == 0 && lock.run.kind &&
+		     part_same_run(&lock.run, &here);
+	journal_free(&lock);
+	return known;
+}
+
 /* Its maker has not locked it yet if it is empty, and makes another one if this one is gone. */
 bool part_sweep(int parent, const char *name)
 {
@@ -330,7 +376,8 @@ bool part_sweep(int parent, const char *name)
 	/* Without its lock, it was being retired. */
 	bool retired = ours && p.lock < 0 && errno == ENOENT &&
 		       fstatat(p.fd, PART_JOURNAL, &st, AT_SYMLINK_NOFOLLOW) == 0;
-	bool dead = (retired || (p.lock >= 0 && flock(p.lock, LOCK_EX | LOCK_NB) == 0)) &&
+	bool dead = (retired || (p.lock >= 0 && part_lock_is_known(&p) &&
+				 flock(p.lock, LOCK_EX | LOCK_NB) == 0)) &&
 		    part_sweep_data(p.fd);
 	bool gone = dead && part_discard(&p, retired) == 0;
 	part_close(&p, false);

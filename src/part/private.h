@@ -52,6 +52,11 @@ bool private_may_have_name(int fd, int parent, const char *name);
 int private_take_lock(int fd, int lock, const volatile int *cancel);
 bool private_lacks_locks(int err); /* of a lock that failed: are locks unsupported? */
 
+/* remote.c: do locks of this open file fail to reach other machines, as with "nolock"? */
+bool private_locks_are_local(int fd);
+/* An NFS client asks the server whether a directory has changed when it is opened for reading. */
+void private_refresh(int dir);
+
 /* This boot and the mount of fd, as the journal notes them. A mount ID that is used again after
  * umount(2) is of a file system that was flushed. */
 void private_here(int fd, struct journal_fact *run);

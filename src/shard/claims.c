@@ -24,13 +24,6 @@ void job_chunk_name(char name[JOB_NAME], const char *kind, unsigned chunk)
 	snprintf(name, JOB_NAME, PART_SHARE "%s.%u", kind, chunk);
 }
 
-void job_refresh(int dir)
-{
-	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd >= 0)
-		close(fd);
-}
-
 int job_create(const struct job *j, const char *name, bool *again)
 {
 	const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
@@ -149,7 +142,7 @@ static int job_count_chunks(struct job *j)
 {
 	if (j->listed)
 		return 0;
-	job_refresh(j->part.fd);
+	private_refresh(j->part.fd);
 	int r = job_read_end(j);
 	while (r == 0 && !j->listed && job_has(j, "list", j->chunks))
 		r = job_grow(j, j->chunks++);
@@ -342,7 +335,7 @@ int job_claim_list(struct job *j, int *fd)
 	int r = taken && errno != EWOULDBLOCK ? job_fail(j, "lock of the list", "flock", errno)
 					      : !taken;
 	if (r == 1)
-		job_refresh(j->part.fd);
+		private_refresh(j->part.fd);
 	j->ended = r == 1 && job_is_settled(*fd);
 	if (r == 1)
 		return 1;

@@ -56,7 +56,7 @@ void job_birth(int dir, const char *name, struct stat *st)
 
 static int job_look_at_destination(struct job *j)
 {
-	job_refresh(j->parent);
+	private_refresh(j->parent);
 	j->exists = fstatat(j->parent, j->name, &j->dst, AT_SYMLINK_NOFOLLOW) == 0;
 	if (!j->exists && errno != ENOENT)
 		return job_fail(j, NULL, "stat", errno);
@@ -159,9 +159,9 @@ static int job_begin(struct job *j)
 		r = part_publish(p, &data);
 	if (r == 0) /* it may have been locked again */
 		(void)!flock(p->lock, LOCK_SH | LOCK_NB);
-	/* ENOENT: another client has removed the hidden part, which this one still had cached. */
+	/* ENOENT, ESTALE: another client has removed the hidden part. */
 	const bool others = r == -EAGAIN || r == -EEXIST || r == -ENOTEMPTY || r == -ENOTDIR ||
-			    r == -ENOENT;
+			    r == -ENOENT || r == -ESTALE;
 	if (r < 0 && !others)
 		job_fail_part(j, r);
 	if (data >= 0)
@@ -216,7 +216,7 @@ int job_enter(struct job *j)
 	if (j->tree && j->exists && !j->finds && (r = j->work->check(j)) < 0)
 		return r;
 	j->locks = (flock(j->part.lock, LOCK_SH | LOCK_NB) == 0 || !private_lacks_locks(errno)) &&
-		   !job_locks_are_local(j->part.lock);
+		   !private_locks_are_local(j->part.lock);
 	if (!j->locks)
 		job_warn_unlocked(j);
 	j->flushed = io_now();

@@ -277,7 +277,7 @@ static bool entries_wait(struct worker *w, struct shard_tree *s, double *since)
 	nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
 	if (s->job.locks && (r = job_claim_list(&s->job, &fd)) == 1) {
 		close(fd); /* it has ended; or it was killed, and this process lists the rest */
-		job_refresh(s->job.part.fd);
+		private_refresh(s->job.part.fd);
 		return false;
 	}
 	if (*since == 0)

@@ -62,7 +62,7 @@
  * chunks I, I + N and so on, the share whose number share.lister has lists the tree, the one whose
  * number share.committer has commits, and nothing is taken over: each share must be run until it
  * succeeds. --shard=finish, which runs after all others, commits in any case. Locks that do not
- * reach other machines (local.c) count as none.
+ * reach other machines (part/local.c) count as none.
  *
  * The source. A job is known by N, JOB, the options, and the source's inode, mtime and size; device
  * numbers differ between machines. An entry that is not what was listed is never copied: the job
@@ -113,15 +113,14 @@ static int job_settle(struct job *j)
 		bool again;
 		struct stat st;
 		int r = j->locks ? 0 : job_look(j);
-		job_refresh(j->part.fd);
+		private_refresh(j->part.fd);
 		if (r < 0 || job_is_complete(j))
 			return r < 0 ? r : JOB_AGAIN;
 		if (fstatat(j->part.fd, PART_DATA, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			return JOB_AGAIN; /* it was committed */
 		if ((r = job_claim(j, &chunk, &again)) != 0) {
 			job_release(j);
-			/* ENOENT: another process has committed, and removed the claim just now. */
-			return r < 0 && r != -ENOENT ? r : JOB_AGAIN;
+			return r < 0 ? r : JOB_AGAIN;
 		}
 		if (job_is_complete(j))
 			return JOB_AGAIN;
@@ -164,7 +163,7 @@ static int job_commit(struct job *j)
 {
 	struct stat st;
 	int r = job_lock_commit(j);
-	job_refresh(j->part.fd);
+	private_refresh(j->part.fd);
 	if (r == 0 && fstatat(j->part.fd, PART_DATA, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		r = JOB_AGAIN; /* another process was faster */
 	if (r == 0 && !part_is_data(&j->part, &st))
@@ -194,18 +193,37 @@ static int job_pass(struct job *j)
 	return job_is_complete(j) ? job_commit(j) : job_refuse_missing(j);
 }
 
+/* Did this pass end because the part, or a file of it, is gone? Another process has committed, or
+ * has removed a part that it made at the same time; a client of NFS sees that late, at any call. */
+static bool job_lost_part(const struct job *j, int r)
+{
+	const struct fcopy_error *e = j->error;
+	return (r == -ENOENT || r == -ESTALE) && e->err == -r && e->call && e->path == j->path;
+}
+
 int job_run(struct job *j)
 {
+	struct fcopy_error lost = {.err = 0};
 	int r = JOB_AGAIN;
 	unsigned complete = 0;
 	for (unsigned tries = 0; r == JOB_AGAIN && tries < TRIES; tries++) {
 		if (tries > 0)
 			job_pause(3 * (tries - 1));
 		r = job_pass(j);
+		if (job_lost_part(j, r))
+			r = JOB_AGAIN;
+		if (r == JOB_AGAIN) {
+			lost = *j->error;
+			*j->error = (struct fcopy_error){.err = 0};
+		}
 		if (j->complete > complete) { /* it makes progress */
 			complete = j->complete;
 			tries = 0;
 		}
+	}
+	if (r == JOB_AGAIN && lost.err) {
+		*j->error = lost;
+		r = -lost.err;
 	}
 	if (r == JOB_AGAIN)
 		r = job_refuse_part(j, "its .fcopy-part is gone");

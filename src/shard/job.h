@@ -131,12 +131,7 @@ void job_chunk_name(char name[JOB_NAME], const char *kind, unsigned chunk);
 /* Creates an empty file in the part, or opens it. *again: it existed. Returns a descriptor or
  * -errno, recorded. */
 int job_create(const struct job *, const char *name, bool *again);
-/* An NFS client asks the server whether a directory has changed when it is opened for reading. */
-void job_refresh(int dir);
 void job_release(struct job *); /* all claims */
-
-/* local.c: do locks of this open file fail to reach other machines, as with "nolock"? */
-bool job_locks_are_local(int fd);
 
 /* refuse.c: record why a shard fails, and return -errno. */
 int job_fail(const struct job *, const char *operation, const char *call, int err);

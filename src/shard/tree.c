@@ -136,6 +136,7 @@ static int tree_copy(struct job *j)
 	int r = tree_open(s);
 	if (r != 0)
 		return r;
+	t->stop = 0; /* an earlier pass may have lost its part */
 	double start = io_now();
 	for (int tries = 0; r == 0 && !t->differs; tries++) {
 		r = j->listed ? 0 : tree_list(s);

@@ -212,7 +212,7 @@ static int commit_flush(struct building *r)
  * of NFS can have the name cached that another client has just renamed. */
 static int commit_fail_rename(const struct building *r, int err)
 {
-	if (err == ENOENT && r->tree->shared)
+	if ((err == ENOENT || err == ESTALE) && r->tree->shared)
 		return -ENOENT;
 	if (err != EEXIST && err != ENOTEMPTY)
 		return root_fail(r, "rename", err);
@@ -235,7 +235,7 @@ static int commit_check_part(const struct building *r)
 	if (fstat(r->dst, &st) < 0)
 		return root_fail(r, "fstat", errno);
 	bool there = fstatat(r->home, r->temporary, &named, AT_SYMLINK_NOFOLLOW) == 0;
-	if (!there && errno != ENOENT)
+	if (!there && errno != ENOENT && errno != ESTALE)
 		return root_fail(r, "stat", errno);
 	return there && st.st_dev == named.st_dev && st.st_ino == named.st_ino ? 0 : -ENOENT;
 }

@@ -81,6 +81,7 @@ int root_check_part_source(const struct building *r)
 	if (part < 0)
 		switch (errno) {
 		case ENOENT:
+		case ESTALE:
 		case ENOTDIR:
 		case ELOOP: return 0; /* the caller creates or refuses it */
 		default: return root_fail(r, "open of its .fcopy-part", errno);
@@ -92,6 +93,8 @@ int root_check_part_source(const struct building *r)
 				     FCOPY_ADVICE_NONE);
 	else if (result == 0 || result == -EACCES) /* as in root_check_inside */
 		result = root_check_inside(r, part);
+	else if (result == -ESTALE) /* another machine has removed it */
+		result = 0;
 	else
 		result = root_fail(r, call, -result);
 	close(part);

@@ -335,3 +335,28 @@ make_entry() {
 	grep -q '^fcopy: s/big: open: Too many levels of symbolic links$' err || { cat err; return 1; }
 	absent d
 }
+
+@test "what another client of NFS has just removed or replaced is looked up again" {
+	need_strace
+	mkdir s
+	echo data | tee s/{a,b} >/dev/null
+	ln s/a s/link # a chunk of its own
+	local name
+	for name in t.fcopy-part lock journal share.end data share.list.1 share.claim.1 share.done.1; do
+		rm -rf t t.fcopy-part
+		apart 0 -a -j1 --shard=0/2 s t
+		run --separate-stderr timeout -s KILL "$HANG" strace -f -qq -o trace -P $name -e trace=openat \
+			-e inject=openat:error=ESTALE:when=1 "$FCOPY" -a -j1 --shard=1/2 s t
+		demand 0
+		never grep fcopy: <<<"$stderr"
+		grep -q INJECTED trace
+		diff -r s t
+		left_only_receipt t
+	done
+	rm -rf t t.fcopy-part
+	apart 0 -a -j1 --shard=0/2 s t
+	run --separate-stderr timeout -s KILL "$HANG" strace -f -qq -o trace -P journal -e trace=openat \
+		-e inject=openat:error=ESTALE "$FCOPY" -a -j1 --shard=1/2 s t
+	demand 1
+	mentions "open of its journal: Stale file handle"
+}

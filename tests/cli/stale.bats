@@ -226,3 +226,15 @@ jsonschema.validate(json.loads(sys.argv[2]), json.load(open(sys.argv[1])))' "$SC
 	chmod 755 dst
 	rm dst/$NAME
 }
+
+@test "a part that is not a day old is not examined: a kill at that moment could leave a file" {
+	need_strace
+	mkdir -m 755 x.fcopy-part s
+	for when in now '49 hours ago'; do
+		touch -d "$when" x.fcopy-part/journal
+		strace -f -qq -o trace -e trace=openat "$FCOPY" -rT s "t of $when"
+		[ -d "t of $when" ]
+		[ "$when" != now ] || never grep 0400 trace
+	done
+	grep 0400 trace
+}

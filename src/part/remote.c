@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Do other machines see the locks of this mount?
+ * What machines that share a file system do not see of each other: the locks of some mounts; and
+ * for a while, which names are new, and which are gone.
  */
 #define _GNU_SOURCE
-#include "job.h"
+#include "private.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* NFS with "nolock" shows local_lock; SMB, Lustre and OCFS2. A lock succeeds on all of these. */
 static bool local_is_named(char *options)
@@ -35,7 +38,7 @@ static unsigned local_mount(int fd)
 	return id;
 }
 
-bool job_locks_are_local(int fd)
+bool private_locks_are_local(int fd)
 {
 	const unsigned id = local_mount(fd);
 	FILE *file = id ? fopen("/proc/self/mountinfo", "re") : NULL;
@@ -55,4 +58,11 @@ bool job_locks_are_local(int fd)
 	if (file)
 		fclose(file);
 	return local;
+}
+
+void private_refresh(int dir)
+{
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
 }
