@@ -33,8 +33,8 @@ static const struct {
 		   {"partial-dir", "--resume"},
 		   {"info", "-v or --progress"},
 		   {"human-readable", "--stats"},
-		   {"whole-file", "no option: fcopy always copies whole files"},
-		   {"compress", "no option: fcopy does not compress"},
+		   {"whole-file", "leave it out: fcopy always copies whole files"},
+		   {"compress", "leave it out: fcopy does not compress"},
 		   {"rsh", "tcp:HOST:PORT as DST"},
 		   {"delete-before", "--delete"},
 		   {"delete-during", "--delete"},
@@ -174,12 +174,20 @@ static int refuse_long(const char *argument)
 	for (size_t i = 0; i < sizeof(other_names) / sizeof(*other_names); i++)
 		if (strlen(other_names[i].name) == length &&
 		    strncmp(other_names[i].name, argument + 2, length) == 0)
-			return message_usage(argument, "an option of rsync; use %s",
+			return message_usage(argument, "an option of rsync; %s%s",
+					     strstr(other_names[i].ours, ": ") ? "" : "use ",
 					     other_names[i].ours);
 	const char *near = suggest_option(option_table, argument + 2);
 	if (near)
 		return message_usage(argument, "no such option; did you mean --%s?", near);
 	return message_usage(argument, "no such option");
+}
+
+/* The word in which getopt refused a =: the next one, unless the = was its last character. */
+static const char *word_with_equals(char **argv)
+{
+	const char *last = argv[optind - 1];
+	return last[0] == '-' && last[strlen(last) - 1] == '=' ? last : argv[optind];
 }
 
 /* Reports an option that getopt refused. */
@@ -196,7 +204,7 @@ static int refuse_option(int option, char **argv)
 	if (optopt == 0)
 		return refuse_long(argv[optind - 1]);
 	if (optopt == '=')
-		return message_usage(argv[optind],
+		return message_usage(word_with_equals(argv),
 				     "only long options take =VALUE, as --preserve=LIST");
 	return message_usage(letter, "no such option");
 }

@@ -27,14 +27,14 @@ int job_refuse_part(const struct job *j, const char *reason)
 
 int job_refuse_source(const struct job *j)
 {
-	return error_refuse(j->error, j->path, EBUSY, "its source changed between the shards",
+	return error_refuse(j->error, j->path, EBUSY, "SRC changed between the shards",
 			    FCOPY_ADVICE_SHARDS);
 }
 
 int job_refuse_change(const struct job *j)
 {
 	return error_refuse(j->error, j->path, EEXIST,
-			    "its source has changed since these shards committed it: move it away "
+			    "SRC has changed since the commit of these shards: rename DST "
 			    "to copy again",
 			    FCOPY_ADVICE_NONE);
 }

@@ -62,6 +62,8 @@ load helper
 	says "fcopy: --bwlimit=1M: an option of rsync; use --limit-rate"
 	expect 2 --partial a b
 	says "fcopy: --partial: an option of rsync; use --resume"
+	expect 2 --compress a b
+	says "fcopy: --compress: an option of rsync; leave it out: fcopy does not compress"
 	absent b
 }
 

@@ -213,7 +213,7 @@ committed() {
 	await cmp -s -i 2097152 -n 65536 src dst.fcopy-part/data
 	mv new src
 	! wait $pid || false
-	grep -q 'its source changed between the shards' err
+	grep -q 'SRC changed between the shards' err
 	absent dst
 }
 

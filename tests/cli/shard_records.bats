@@ -151,7 +151,7 @@ delayed() {
 	apart 0 -a -j1 --shard=0/2 src dst
 	echo y >>src/d/2
 	expect 1 -a --shard=1/2 src dst
-	mentions 'dst: its source changed between the shards' \
+	mentions 'dst: SRC changed between the shards' \
 		'hint: to start over, remove dst.fcopy-part while no shard runs'
 	[[ $stderr != *'same command'* ]]
 	rm -r dst.fcopy-part

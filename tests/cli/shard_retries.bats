@@ -148,7 +148,7 @@ make_entry() {
 	absent t
 	mv s/sub/mounted hidden # as a mount that is missing on one machine
 	expect 1 -a --shard=1/2 s t
-	mentions 't: its source changed between the shards'
+	mentions 't: SRC changed between the shards'
 	[ -f t.fcopy-part/data/sub/mounted/one ]
 	absent t
 }
@@ -254,7 +254,7 @@ make_entry() {
 	echo 2 >s/g
 	for i in 0 1 finish; do
 		expect 1 -a --shard=$i/2 s t
-		says 'fcopy: t: its source has changed since these shards committed it: move it away to copy again'
+		says 'fcopy: t: SRC has changed since the commit of these shards: rename DST to copy again'
 	done
 	[ "$(ls -A t)" = f ]
 	mkdir other

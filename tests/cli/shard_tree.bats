@@ -269,7 +269,7 @@ part() { apart "$1" -j1 "${@:2}" s t; }
 		chmod 500 s/d/e
 		for share in 0 1; do
 			expect 1 -a --shard=$share/2 --json s t
-			mentions 'fcopy: t: its source has changed since these shards committed it: move it away to copy again'
+			mentions 'fcopy: t: SRC has changed since the commit of these shards: rename DST to copy again'
 			[ "$(jq .committed <<<"$output")" = false ]
 		done
 		expect 0 -a --shard=finish/2 s t # it compares nothing
@@ -363,7 +363,7 @@ part() { apart "$1" -j1 "${@:2}" s t; }
 		sleep 0.01
 		eval "$change"
 		expect 1 -a --shard=1/2 s t
-		mentions 't: its source changed between the shards' 'hint: to start over, remove t.fcopy-part'
+		mentions 't: SRC changed between the shards' 'hint: to start over, remove t.fcopy-part'
 		absent t
 	done
 }

@@ -94,7 +94,7 @@ setup_sources() {
 		expect 2 a b "--$option"
 		mentions "--$option" "value"
 	done
-	for option in -p=all -f=x; do
+	for option in -p=all -f=x -f= -=; do
 		usage_error "$option: only long options take =VALUE, as --preserve=LIST" $option a b
 	done
 	for option in fsync inplace strict no-cache force verbose quiet list help version; do
