@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define CHUNK_LINES 160  /* at first; then a part of what was listed */
-#define CHUNK_SHARE 64   /* ... this one */
+#define CHUNK_SHARE 16   /* ... this one, or a quarter of a share, if that is less */
 #define CHUNK_MOST  8192 /* ... at most */
 #define CHUNK_BYTES ((uint64_t)256 << 20)
 #define LIST_LINE   (4 * LIST_PATH)
@@ -148,7 +148,9 @@ bool buffer_grow(struct lister *l, struct buffer *b)
 /* A range ends a chunk, which has what came before it. */
 static bool buffer_is_full(struct lister *l, const struct buffer *b, bool range)
 {
-	uint64_t most = __atomic_load_n(&l->lines, __ATOMIC_RELAXED) / CHUNK_SHARE;
+	const uint64_t parts = 4 * (uint64_t)l->job->shard.count;
+	uint64_t most = __atomic_load_n(&l->lines, __ATOMIC_RELAXED) /
+			(parts > CHUNK_SHARE ? parts : CHUNK_SHARE);
 	most = most < CHUNK_LINES ? CHUNK_LINES : most > CHUNK_MOST ? CHUNK_MOST : most;
 	return b->lines >= most || b->bytes >= CHUNK_BYTES || range;
 }

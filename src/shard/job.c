@@ -86,7 +86,7 @@
 #include <unistd.h>
 
 #define TRIES         8 /* each fails if another process changes the part first */
-#define PAUSE_MS      4 /* the first of the waits, each a quarter longer than the one before */
+#define PAUSE_MS      1 /* the first of the waits, each half as long again as the one before */
 #define PAUSE_MOST_MS 320
 #define SETTLE_S      1.3 /* the kernel may hold the locks of a killed process for 0.3 s */
 
@@ -94,7 +94,7 @@ static void job_pause(unsigned tries)
 {
 	long ns = PAUSE_MS * 1000000L;
 	while (tries-- > 0 && ns < PAUSE_MOST_MS * 1000000L)
-		ns += ns / 4;
+		ns += ns / 2;
 	nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
 }
 
