@@ -6,7 +6,7 @@
 # bench.sh show RUN                    all rows of a run, as Markdown
 # bench.sh agree RUN RUN               how many ratios of 1 GiB agree within 5 and 10 %
 #
-# SET is quick (5 minutes), readme (30 minutes: most figures of the READMEs) or all (an hour).
+# SET is quick (5 minutes), readme (an hour, half of it with ROUNDS=5: the figures of the READMEs), long, or all.
 # RUN is a directory with samples.csv and circumstances.json. ^C ends a run and keeps what it has.
 #
 # Variables: DIR (where the files are made; build/bench), FS (ext4, xfs, btrfs, tmpfs: a loop image there

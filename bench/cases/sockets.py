@@ -9,12 +9,12 @@ for text in "7M", "21M", "63M", "98M", "200M", "350M", "700M", "1G":
          bars="sendfile wall 0.38 read-send-4K; sendfile cpu 0.30 read-send-4K" if text == "1G" else "")
 
 case("java", "the article's programs, Java at both ends", "java-read-send java-transferTo", group="sockets", dest="none",
-     rounds=20, sets="readme", serve={"java-read-send": "{java} TraditionalServer {port}",
+     rounds=20, serve={"java-read-send": "{java} TraditionalServer {port}",
                                       "java-transferTo": "{java} TransferToServer {port}"})
 
 case("course", "a file server with two ways, one client; CPU time of the server",
      "python-read-send python-sendfile-server fcopy-read-send fcopy-sendfile", group="sockets", dest="none", served=True,
-     sets="readme", serve={
+     serve={
          "python-read-send": "{python} {bench}/rivals/server.py {src} {port} read-send",
          "python-sendfile-server": "{python} {bench}/rivals/server.py {src} {port} sendfile",
          "fcopy-read-send": "{fcopy} -k {src} tcp-listen:{port} 1",

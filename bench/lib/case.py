@@ -33,7 +33,7 @@ class Case:
     contenders: list
     base: str              # the command whose time is the denominator of the published ratios
     bars: list             # (contender, metric, limit, rival, class): see bar()
-    sets: str = ""         # "quick", "readme"; the set `all` has every case
+    sets: str = "readme"   # "quick", "readme", "long"; the set `all` has every case
     size: int = SIZE
     rounds: int = 20       # fixed beforehand; fewer for very long cases
     source: str = "random"  # random, allocated (by fallocate); or a tree: many, flat, late, large, medium
