@@ -31,7 +31,8 @@
 #define PART_EXPOSED                                                                               \
 	"other users may reach the unfinished copy: the storage shows another owner or mode than " \
 	"a new directory should have"
-#define PART_REPLACED "its .fcopy-part was moved or replaced during the copy"
+#define PART_OF_SHARDS "its .fcopy-part belongs to a copy in shards"
+#define PART_REPLACED  "its .fcopy-part was moved or replaced during the copy"
 
 struct part {
 	int parent;                /* the caller's; must outlive it */
@@ -76,6 +77,8 @@ int part_share(struct part *);
 /* What shards have committed: the journal names what DST became, and data is gone. It is the
  * receipt by which a late shard recognises the copy. Any other copy may drop it. */
 bool part_is_receipt(const struct part *);
+/* Have shards made the part of this name? */
+bool part_is_of_shards(int parent, const char *public);
 /* Removes the part of this name if it is a receipt that no process uses; with older_than, in
  * seconds, only one of that age. Returns whether it is gone. */
 bool part_drop_receipt(int parent, const char *public, long older_than);

@@ -176,8 +176,7 @@ static int part_check_shards(struct part *p, bool joins)
 	if (joins || !p->journal.shards.kind)
 		return 0;
 	if (!part_is_receipt(p))
-		return part_refuse(p, EBUSY, "its .fcopy-part belongs to a copy in shards",
-				   FCOPY_ADVICE_SHARDS);
+		return part_refuse(p, EBUSY, PART_OF_SHARDS, FCOPY_ADVICE_SHARDS);
 	if (part_has_others(p))
 		return part_refuse(p, EEXIST, "its .fcopy-part holds files that fcopy did not make",
 				   FCOPY_ADVICE_REMOVE_PART);
@@ -278,6 +277,16 @@ bool part_drop_receipt(int parent, const char *public, long older_than)
 		part_remove_shares(&p);
 	part_close(&p, gone);
 	return gone;
+}
+
+bool part_is_of_shards(int parent, const char *public)
+{
+	struct part p = {.parent = parent, .fd = -1, .lock = -1, .log = -1};
+	snprintf(p.public, sizeof(p.public), "%s", public);
+	bool shards = part_open_directory(&p) == 0 && part_read(&p, false) == 0 &&
+		      p.journal.shards.kind;
+	part_close(&p, false);
+	return shards;
 }
 
 /* The lock is removed before the journal. */

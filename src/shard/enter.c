@@ -122,6 +122,8 @@ static int job_check_receipt(struct job *j)
 	}
 	if (j->tree && fits && changed)
 		return job_refuse_change(j);
+	if (j->tree && fits)
+		return job_refuse_committed(j);
 	r = j->work->check(j);
 	if (r < 0 || j->shard.finish)
 		return r < 0 ? r : job_refuse_missing(j);
@@ -213,8 +215,13 @@ int job_enter(struct job *j)
 		return job_check_receipt(j);
 	if (!job_is_same(j, &changed))
 		return job_refuse_other(j);
-	if (j->tree && j->exists && !j->finds && (r = j->work->check(j)) < 0)
-		return r;
+	if (j->tree && j->exists && !j->finds) {
+		/* DST is what was built here: this client does not see the "commit" line yet. */
+		if (part_is_data(&j->part, &j->dst))
+			return j->joined ? job_confirm(j) : JOB_AGAIN;
+		if ((r = j->work->check(j)) < 0)
+			return r;
+	}
 	j->locks = (flock(j->part.lock, LOCK_SH | LOCK_NB) == 0 || !private_lacks_locks(errno)) &&
 		   !private_locks_are_local(j->part.lock);
 	if (!j->locks)
@@ -238,7 +245,8 @@ int job_exists(struct job *j)
 		r = part_join(&j->part, j->name, j->options->cancel);
 	while (r == -EINPROGRESS);
 	const bool same = r == 0 && job_is_same(j, &changed);
-	const bool fits = changed && part_is_receipt(&j->part) && job_fits_destination(j);
+	const bool fits = r == 0 && part_is_receipt(&j->part) && job_fits_destination(j) &&
+			  j->part.journal.source.source.inode == j->source->st_ino;
 	j->finds = false;
 	job_leave(j);
 	return same ? 1 : fits ? 2 : 0;

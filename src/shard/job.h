@@ -84,8 +84,8 @@ int job_enter(struct job *);
 bool job_was_left(const struct job *);
 /* Releases the part and everything in it. */
 void job_leave(struct job *);
-/* Is there a part, or a receipt, of this job? 1; 2: a receipt of an earlier state of the source; 0;
- * or -errno. */
+/* Is there a part, or a receipt, of this job? 1; 2: a receipt of an earlier state of the source, or
+ * of another job for it; 0; or -errno. */
 int job_exists(struct job *);
 /* Of a directory: replaces the mtime by the time of creation, or by 0. */
 void job_birth(int dir, const char *name, struct stat *);
@@ -140,7 +140,8 @@ int job_refuse_part(const struct job *, const char *reason);
 int job_refuse_source(const struct job *);
 int job_refuse_change(const struct job *);
 int job_refuse_other(const struct job *);
-int job_refuse_missing(const struct job *);
+int job_refuse_committed(const struct job *);
+int job_refuse_missing(struct job *); /* also returns JOB_AGAIN */
 void job_warn_unlocked(struct job *);
 void job_warn_left(const struct job *);
 

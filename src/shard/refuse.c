@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 
 int job_fail(const struct job *j, const char *operation, const char *call, int err)
 {
@@ -39,18 +40,48 @@ int job_refuse_change(const struct job *j)
 			    FCOPY_ADVICE_NONE);
 }
 
-int job_refuse_other(const struct job *j)
+/* Was it begun with another name? No name fits each. */
+static bool job_has_other_name(const struct job *j)
 {
 	const struct journal_fact *shards = &j->part.journal.shards;
 	const char *job = j->shard.job;
+	return job && (shards->size != strlen(job) || memcmp(shards->text, job, shards->size) != 0);
+}
+
+/* "--job=NAME" of the journal, in which "-" stands for none. */
+static void job_write_name(const struct job *j, char text[64])
+{
+	const struct journal_fact *shards = &j->part.journal.shards;
+	if (shards->size == 1 && shards->text[0] == '-')
+		strcpy(text, "no --job");
+	else
+		snprintf(text, 64, "--job=%.*s", shards->size < 48 ? (int)shards->size : 48,
+			 shards->text);
+}
+
+int job_refuse_committed(const struct job *j)
+{
+	char how[64] = "other options or another SRC";
+	if (j->part.journal.shards.number != j->shard.count)
+		snprintf(how, sizeof(how), "N = %lu", (unsigned long)j->part.journal.shards.number);
+	else if (job_has_other_name(j))
+		job_write_name(j, how);
+	snprintf(j->reason, 128, "is complete: shards with %s made it: rename DST to copy again",
+		 how);
+	return error_refuse(j->error, j->path, EEXIST, j->reason, FCOPY_ADVICE_NONE);
+}
+
+int job_refuse_other(const struct job *j)
+{
+	const struct journal_fact *shards = &j->part.journal.shards;
+	char name[64];
+	job_write_name(j, name);
 	if (shards->number != j->shard.count)
 		snprintf(j->reason, 128,
 			 "its shards were begun with N = %lu, not %u: use the same N",
 			 (unsigned long)shards->number, j->shard.count);
-	else if (job &&
-		 (shards->size != strlen(job) || memcmp(shards->text, job, shards->size) != 0))
-		snprintf(j->reason, 128, "its shards were begun with --job=%.*s",
-			 shards->size < 64 ? (int)shards->size : 64, shards->text);
+	else if (job_has_other_name(j))
+		snprintf(j->reason, 128, "its shards were begun with %s", name);
 	else
 		snprintf(j->reason, 128,
 			 "its shards were begun with another source or options, "
@@ -69,10 +100,29 @@ static bool share_is_missing(const struct job *j, unsigned share)
 	return false;
 }
 
-int job_refuse_missing(const struct job *j)
+/* Whoever shares the lock of the part copies what is free. Returns 0 if nobody does, JOB_AGAIN if
+ * more is complete now, or -errno. */
+static int job_check_others(struct job *j)
+{
+	const unsigned complete = j->complete;
+	if (!j->locks || j->part.lock < 0 || part_is_receipt(&j->part))
+		return 0;
+	if (private_take_lock(j->part.lock, LOCK_EX, j->options->cancel) == -EWOULDBLOCK)
+		return error_refuse(j->error, j->path, EBUSY,
+				    "is being copied: run this again when the other shards have "
+				    "ended",
+				    FCOPY_ADVICE_NONE);
+	int r = job_look(j);
+	return r < 0 ? r : j->complete > complete ? JOB_AGAIN : 0;
+}
+
+int job_refuse_missing(struct job *j)
 {
 	size_t used = 0;
 	unsigned missing = 0;
+	int r = job_check_others(j);
+	if (r != 0)
+		return r;
 	for (unsigned i = 0; i < j->shard.count; i++)
 		missing += share_is_missing(j, i);
 	for (unsigned i = 0, end; i < j->shard.count; i = end) {

@@ -3,7 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "hint.h"
-#include "part/name.h"
+#include "part/part.h"
 #include "terminal.h"
 #include "text.h"
 #include "utf8.h"
@@ -130,14 +130,25 @@ bool message_part_exists(const char *dst)
 	return part_make_path(part, follow_symlink(dst, real)) && lstat(part, &st) == 0;
 }
 
+#define HEADER_LINES 8 /* of a journal; each has 8 digits and a space before its kind */
+
 bool message_part_is_unfinished(const char *dst)
 {
-	char real[PATH_MAX], part[PATH_MAX], data[PATH_MAX + sizeof("/" PART_DATA)];
+	char real[PATH_MAX], part[PATH_MAX], data[PATH_MAX + sizeof("/" PART_JOURNAL)];
 	struct stat st;
 	if (!part_make_path(part, follow_symlink(dst, real)))
 		return false;
 	snprintf(data, sizeof(data), "%s/" PART_DATA, part);
-	return lstat(data, &st) == 0;
+	if (lstat(data, &st) < 0)
+		return false;
+	snprintf(data, sizeof(data), "%s/" PART_JOURNAL, part);
+	FILE *journal = fopen(data, "re");
+	bool shards = false;
+	for (int i = 0; journal && i < HEADER_LINES && fgets(data, sizeof(data), journal); i++)
+		shards |= strlen(data) > 9 && strncmp(data + 9, "shards ", 7) == 0;
+	if (journal)
+		fclose(journal);
+	return !shards;
 }
 
 void message_part(const char *dst)

@@ -34,7 +34,7 @@ void message_print_on(FILE *, const char *text);
 void message_part(const char *dst);
 void message_beside(const char *dst, const char *suffix); /* the same with another suffix */
 bool message_part_exists(const char *dst);
-bool message_part_is_unfinished(const char *dst); /* it has data, unlike a receipt of shards */
+bool message_part_is_unfinished(const char *dst); /* it has data, and is not that of shards */
 void message_quoted(const char *path);            /* as one shell word */
 
 /* hint_cause.c: is it HOST:PORT, with a host that is not a number? And what is then printed if the

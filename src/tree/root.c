@@ -119,6 +119,8 @@ static int root_check_part(struct building *r)
 	if (result < 0 || r->tree->options->copy.resume || !part_exists(&r->part) ||
 	    part_drop_receipt(r->part.parent, r->part.public, 0))
 		return result;
+	if (part_is_of_shards(r->part.parent, r->part.public))
+		return root_refuse(r, EBUSY, PART_OF_SHARDS, FCOPY_ADVICE_SHARDS);
 	return root_refuse(r, EEXIST, "an earlier copy left its .fcopy-part", FCOPY_ADVICE_RESUME);
 }
 

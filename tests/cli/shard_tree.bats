@@ -239,6 +239,12 @@ part() { apart "$1" -j1 "${@:2}" s t; }
 	part 0 -a --shard=1/3
 	expect 1 -a --shard=finish/3 s t
 	says 'fcopy: t: missing share 0/3' 'fcopy: hint: run each missing share with --shard=I/3'
+	run --separate-stderr flock -s t.fcopy-part/lock "$FCOPY" -a --shard=finish/3 s t
+	demand 1
+	says 'fcopy: t: is being copied: run this again when the other shards have ended'
+	expect 1 -aT s t
+	says 'fcopy: t: its .fcopy-part belongs to a copy in shards' \
+		'fcopy: hint: to start over, remove t.fcopy-part while no shard runs'
 	expect 0 -a --shard=2/3 s t
 	committed
 	expect 0 -a --shard=finish/3 s t
@@ -507,7 +513,7 @@ stopped_after_markers() {
 	rm -r t.fcopy-part
 	part 0 -a --shard=0/2
 	expect 1 -a s t
-	mentions 't: an earlier copy left its .fcopy-part'
+	mentions 't: its .fcopy-part belongs to a copy in shards'
 	expect 1 -a --resume s t
 	mentions 't: its .fcopy-part belongs to a copy in shards'
 	expect 0 -a --shard=1/2 s t
