@@ -127,6 +127,16 @@ static int displace_refuse(struct worker *w, const struct entry *e, const char *
 	return report_refusal(w, e, entry_dst, -r, "has a backup that is the source");
 }
 
+bool displace_replaces_by_link(const struct tree *t, const struct entry *e, const struct stat *src,
+			       const struct stat *old)
+{
+	const struct fcopy_tree_options *o = t->options;
+	if (o->copy.force || displace_replaces(t))
+		return true;
+	return !S_ISDIR(old->st_mode) &&
+	       ((!e->follow && !S_ISREG(src->st_mode)) || (o->hard_links && old->st_nlink > 1));
+}
+
 bool displace_replaces_source(const struct tree *t, const struct entry *e)
 {
 	struct stat src, dst;

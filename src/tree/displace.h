@@ -21,6 +21,11 @@ static inline bool displace_replaces(const struct tree *t)
 	return t->options->remove_destination || t->options->backup;
 }
 
+/* May a link of --link or --symbolic-link replace `old`? As with cp(1), if the options say so; if
+ * the source is no regular file, and a symlink would not be followed; or if `old` has other hard
+ * links and options.hard_links is set. */
+bool displace_replaces_by_link(const struct tree *, const struct entry *, const struct stat *src,
+			       const struct stat *old);
 /* May the entry replace the inode that is its source? It may if the source has another name, or if
  * the backup gives it one, as cp -bf FILE FILE does. */
 bool displace_replaces_source(const struct tree *, const struct entry *);

@@ -48,7 +48,9 @@ static unsigned entry_flags(const struct worker *w, const struct entry *e)
 	return (w->tree->options->hard_links ? DESTINATION_REPLACES_LINKS : 0) |
 	       (displace_replaces(w->tree) ? DESTINATION_REPLACES_ALL : 0) |
 	       (displace_replaces_source(w->tree, e) ? DESTINATION_REPLACES_SOURCE : 0) |
-	       (aside_is_needed(w->tree, e->dir) ? 0 : DESTINATION_IS_PRIVATE);
+	       (w->tree->options->dry_run || aside_is_needed(w->tree, e->dir)
+		    ? 0 /* a dry run may not try what the storage can */
+		    : DESTINATION_IS_PRIVATE);
 }
 
 static int entry_open_destination(struct worker *w, const struct entry *e, const struct stat *st)
@@ -276,8 +278,9 @@ static int entry_rehearse(struct worker *w, const struct entry *e, const struct 
 	if (r < 0)
 		return r;
 	const struct fcopy_tree_options *o = w->tree->options;
-	if (exists && (o->link || o->symbolic_link) && !w->options.force &&
-	    !displace_replaces(w->tree) && (old.st_dev != st->st_dev || old.st_ino != st->st_ino))
+	if (exists && (o->link || o->symbolic_link) &&
+	    !displace_replaces_by_link(w->tree, e, st, &old) &&
+	    (old.st_dev != st->st_dev || old.st_ino != st->st_ino))
 		return report_call(w, e, o->link ? "linkat" : "symlinkat", entry_dst, EEXIST);
 	if (exists && S_ISDIR(old.st_mode) && !o->delete_extra)
 		return report_call(w, e, "open", entry_dst, EISDIR);

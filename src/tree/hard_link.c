@@ -159,12 +159,6 @@ int hard_link_make(struct worker *w, const struct entry *e, const struct stat *s
 	return r;
 }
 
-/* Whatever has the name may be replaced. */
-static bool hard_link_is_forced(const struct worker *w)
-{
-	return !w->options.no_clobber && (w->options.force || displace_replaces(w->tree));
-}
-
 int hard_link_source(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	const char *call;
@@ -175,14 +169,16 @@ int hard_link_source(struct worker *w, const struct entry *e, int fd, const stru
 		return report_call(w, e, "open", entry_src, errno);
 	int r = hard_link_create(&o, e->dir->dst, e->as, &call);
 	struct stat old;
-	bool made = r == -EEXIST && fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    old.st_dev == st->st_dev && old.st_ino == st->st_ino;
+	const bool exists = r == -EEXIST &&
+			    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0;
+	const bool made = exists && old.st_dev == st->st_dev && old.st_ino == st->st_ino;
 	if (r == -EEXIST && !made && special_is_source(e, st)) { /* what the symlink leads to */
 		if (fd < 0)
 			close(o.fd);
 		return report_refusal(w, e, entry_dst, EINVAL, "is what SRC leads to");
 	}
-	if (r == -EEXIST && !made && hard_link_is_forced(w))
+	if (exists && !made && !w->options.no_clobber &&
+	    displace_replaces_by_link(w->tree, e, st, &old))
 		r = hard_link_replace(w, e, &o, &call);
 	if (fd < 0)
 		close(o.fd);

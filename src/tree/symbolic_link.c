@@ -6,6 +6,7 @@
 #include "displace.h"
 #include "hard_link.h"
 #include "report.h"
+#include "rivals.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -79,7 +80,6 @@ static int symbolic_link_place(struct worker *w, const struct entry *e, const ch
 
 int symbolic_link_make(struct worker *w, const struct entry *e, const struct stat *st)
 {
-	const bool forced = w->options.force || displace_replaces(w->tree);
 	const char *call = "symlink";
 	char target[PATH_MAX];
 	struct stat old;
@@ -100,7 +100,16 @@ int symbolic_link_make(struct worker *w, const struct entry *e, const struct sta
 		w->done.action = FCOPY_ACTION_SKIPPED;
 		return -EEXIST;
 	}
-	int r = symbolic_link_place(w, e, target, st, exists && forced, &call);
+	const bool replace = exists && displace_replaces_by_link(w->tree, e, st, &old);
+	rivals_lock(w->tree);
+	const bool rival = replace && !w->options.force && !displace_replaces(w->tree) &&
+			   rivals_have(w->tree, e->dir->dst, e->as);
+	int r = rival ? -ENOTUNIQ : symbolic_link_place(w, e, target, st, replace, &call);
+	if (r == 0)
+		(void)rivals_claim(w->tree, e->dir->dst, e->as); /* it is new */
+	rivals_unlock(w->tree);
+	if (rival)
+		return rivals_report(w, e);
 	if (r < 0)
 		return report_call(w, e, call, entry_dst, -r);
 	w->sum.symlinks++;

@@ -228,6 +228,34 @@ load helper
 	expect 0 -s s/d/f unreadable
 }
 
+@test "-l and -s replace what cp replaces: by a symlink or special file, and a file with other hard links" {
+	local options way
+	mkdir s
+	echo new >s/file
+	echo new >s/linked
+	ln -s file s/symlink
+	mkfifo s/fifo
+	for way in -l -s; do
+		for options in "-rP" "-dR" "-a" "-r --preserve=links" "-rL" "-rH"; do
+			for to in cp d; do
+				rm -rf "$to" "$to.other"
+				mkdir -p "$to/s"
+				echo old | tee "$to/s/file" "$to/s/linked" "$to/s/symlink" >"$to/s/fifo"
+				ln "$to/s/linked" "$to.other"
+			done
+			# shellcheck disable=SC2086 # words; unlike cp, fcopy stops at the first failure
+			cp $options $way "$PWD/s" cp || true
+			# shellcheck disable=SC2086
+			"$FCOPY" --keep-going --dry-run $options $way "$PWD/s" d >plan 2>&1 || true
+			# shellcheck disable=SC2086
+			expect 1 --keep-going $options $way "$PWD/s" d
+			cmp <(cd cp && find . -printf '%p %y %l\n' | sort) <(cd d && find . -printf '%p %y %l\n' | sort)
+			[ "$(grep -c 'File exists' plan)" = "$(grep -c 'File exists' <<<"$stderr")" ]
+			holds old d.other
+		done
+	done
+}
+
 @test "--attributes-only: existing files keep their bytes, new ones are empty" {
 	mkdir -p s/d
 	echo source >s/f
