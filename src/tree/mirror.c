@@ -128,13 +128,23 @@ static bool mirror_is_alias(const struct directory *d, const struct name_list *s
 	return false;
 }
 
+/* Is the entry of SRC with this name excluded? One of another type in DST may not be. */
+static bool mirror_is_excluded(const struct worker *w, const struct directory *d, const char *name)
+{
+	char path[PATH_MAX];
+	const struct entry e = {.dir = (struct directory *)d, .name = name, .as = name};
+	return entry_path_below(&e, path, sizeof(path)) &&
+	       mirror_source_is_excluded(w->tree, d->src, name, path);
+}
+
 static int mirror_compare(struct worker *w, struct directory *d, const struct name_list *src,
 			  const struct name_list *dst, const char **call)
 {
 	struct stat st;
 	for (size_t i = 0; i < dst->count; i++) {
 		const char *name = dst->name[i];
-		if (names_have(src, name) || mirror_is_own(name))
+		if (mirror_is_own(name) ||
+		    (names_have(src, name) && !mirror_is_excluded(w, d, name)))
 			continue;
 		*call = "stat";
 		if (fstatat(d->dst, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {

@@ -266,7 +266,16 @@ int mirror_remove_conflict(struct worker *w, const struct entry *e)
 	return r > 0 ? mirror_refuse_conflict(&x, e, path) : r;
 }
 
-/* Was the entry absent from SRC just now, and is it still the one that was noted? 1, 0 or -errno.
+bool mirror_source_is_excluded(const struct tree *t, int src, const char *name, const char *path)
+{
+	const int flags = t->options->follow == FCOPY_FOLLOW_ALWAYS ? 0 : AT_SYMLINK_NOFOLLOW;
+	struct stat st;
+	return t->filter && filter_needs_types(t->filter) && fstatat(src, name, &st, flags) == 0 &&
+	       filter_protects(t->filter, path, S_ISDIR(st.st_mode));
+}
+
+/* Was the entry absent from SRC just now, or excluded there, and is it still the one that was
+ * noted? 1, 0 or -errno.
  */
 static int mirror_still_extra(const struct mirror_run *x, const struct extra *extra, int dst,
 			      const char *name, size_t length)
@@ -277,9 +286,9 @@ static int mirror_still_extra(const struct mirror_run *x, const struct extra *ex
 	if (src < 0)
 		r = src == -ENOENT ? 1 : src == -ENOTDIR || src == -ELOOP ? 0 : src;
 	else
-		r = fstatat(src, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? 0
-		    : errno == ENOENT                                 ? 1
-								      : -errno;
+		r = fstatat(src, name, &st, AT_SYMLINK_NOFOLLOW) < 0
+			? (errno == ENOENT ? 1 : -errno)
+			: mirror_source_is_excluded(x->w->tree, src, name, extra->path);
 	if (src >= 0)
 		close(src);
 	if (r <= 0)

@@ -9,7 +9,7 @@
 
 #define MARKER ".fcopy-mirror" /* a name in DST: see mirror.c */
 
-/* What DST has and SRC lacks. */
+/* What DST has and SRC lacks, or has as another type, which is excluded. */
 struct extra {
 	struct extra *next;
 	dev_t dev;
@@ -19,6 +19,8 @@ struct extra {
 
 /* Is it the marker, or a name of a copy that may be at work? */
 bool mirror_is_own(const char *name);
+/* Does a pattern exclude the entry `name` of the directory src, which has this path below SRC? */
+bool mirror_source_is_excluded(const struct tree *, int src, const char *name, const char *path);
 /* Removes an entry of DST that has another type than its source, or nothing of it if something in
  * it must stay. Returns 0 or -errno, reported. */
 int mirror_remove_conflict(struct worker *, const struct entry *);

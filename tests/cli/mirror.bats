@@ -230,6 +230,29 @@ mirrored() {
 	mirrored
 }
 
+@test "a pattern for directories keeps no file of that name: rsync removes it, too" {
+	local options
+	need rsync
+	for options in '--exclude=*/' '--exclude=x/***' '--include=*.o --exclude=/sub/x/ --exclude=*/x/'; do
+		rm -rf s d r
+		mkdir -p s/sub/x s/x s/sub/y d/sub/y d/x d/sub
+		touch s/x/f d/x/kept s/sub/f
+		mkfifo d/sub/x d/fifo
+		cp -a d r
+		# shellcheck disable=SC2086 # words
+		rsync -a --delete $options s/ r/
+		# shellcheck disable=SC2086
+		expect 0 --mirror --max-delete=9 --dry-run $options s d
+		[ -p d/sub/x ]
+		# shellcheck disable=SC2086
+		expect 0 --mirror --max-delete=9 $options s d
+		cmp <(cd r && find . | sort) <(cd d && find . | sort)
+		absent d/fifo
+	done
+	absent d/sub/x
+	[ -d s/sub/x ]
+}
+
 @test "a directory that would become a file, but holds an entry that stays, keeps all of it" {
 	local before options
 	mkdir -p s d/x/sub d/y/t.fcopy-part d/z
@@ -329,6 +352,15 @@ lists() {
 	for line; do
 		grep -qxF -- "$line" <<<"$output" || { echo "no '$line' in: $output"; return 1; }
 	done
+}
+
+@test "--dry-run does not try what network storage can do, in a directory of several users either" {
+	mkdir -p backing/d s
+	touch s/f backing/d/f
+	chmod 777 backing/d
+	touch -d 2001-02-03 backing/d
+	by_fuse attr_timeout=0 '"$FCOPY" --dry-run -aT s m/d && "$FCOPY" --dry-run --mirror s m/d'
+	[ "$(stat -c %y backing/d)" = "$(date -d 2001-02-03 '+%F %T.%N %z')" ]
 }
 
 @test "--dry-run says what would happen, and changes nothing" {
