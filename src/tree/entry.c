@@ -365,9 +365,11 @@ static int entry_copy_inode(struct worker *w, const struct entry *e, int fd, con
 		return made;
 	}
 	/* An unchanged name may have to become a link to another one. */
-	bool linked = left >= 0 && !w->tree->options->dry_run && links_may_exist(w, st) &&
-		      (left == 0 || w->tree->options->update == FCOPY_UPDATE_CHANGED);
-	w->tracks = linked && left == 0 && aside_may_move(w->tree, e->dir);
+	const bool dry = w->tree->options->dry_run;
+	bool linked = left >= 0 && links_may_exist(w, st) &&
+		      (left == 0 ? !w->tree->options->link
+				 : w->tree->options->update == FCOPY_UPDATE_CHANGED);
+	w->tracks = linked && left == 0 && !dry && aside_may_move(w->tree, e->dir);
 	enum link_state state = linked ? links_claim(w, e, st) : LINK_COPY;
 	if (state != LINK_COPY || left != 0) {
 		if (fd >= 0)
@@ -379,12 +381,9 @@ static int entry_copy_inode(struct worker *w, const struct entry *e, int fd, con
 			displace_end(e, &displaced, settled);
 		return settled;
 	}
-	if (w->tree->options->dry_run) {
-		if (fd >= 0)
-			close(fd);
-		return entry_rehearse(w, e, st);
-	}
-	int r = entry_make(w, e, fd, st);
+	if (dry && fd >= 0)
+		close(fd);
+	int r = dry ? entry_rehearse(w, e, st) : entry_make(w, e, fd, st);
 	displace_end(e, &displaced, r);
 	if (linked) {
 		const struct done done = w->done;

@@ -16,12 +16,18 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
+
+static bool hard_link_has_type(int dir, const char *name, mode_t type)
+{
+	struct stat st;
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && (st.st_mode & S_IFMT) == type;
+}
 
 static bool hard_link_is_symlink(int dir, const char *name)
 {
-	struct stat st;
-	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+	return hard_link_has_type(dir, name, S_IFLNK);
 }
 
 /* May the link replace what has this name in an existing tree? A file only where a copy might:
@@ -35,11 +41,15 @@ static bool hard_link_may_replace(struct worker *w, const struct entry *e, const
 	options.in_place = FCOPY_WHEN_NEVER;
 	if (w->options.no_clobber || w->tree->root.state == TREE_NEW)
 		return false;
-	if (!S_ISREG(st->st_mode)) /* as special_copy */
-		return !special_is_source(e, st);
-	if (destination_open_in(&dst, e->dir->dst, e->as, entry_dst, &src, &options,
-				DESTINATION_REPLACES_LINKS |
-				    (displace_replaces(w->tree) ? DESTINATION_REPLACES_ALL : 0),
+	if (!S_ISREG(st->st_mode)) /* as special_copy, which reports a directory */
+		return !hard_link_has_type(e->dir->dst, e->as, S_IFDIR) &&
+		       !special_is_source(e, st);
+	const unsigned flags = DESTINATION_REPLACES_LINKS |
+			       (displace_replaces(w->tree) ? DESTINATION_REPLACES_ALL : 0);
+	if (w->tree->options->dry_run)
+		return destination_rehearse(e->dir->dst, e->as, entry_dst, &src, &options, flags,
+					    &error) == 0;
+	if (destination_open_in(&dst, e->dir->dst, e->as, entry_dst, &src, &options, flags,
 				&w->tree->storage, &error))
 		return false;
 	dst.ops->abort(&dst);
@@ -128,11 +138,29 @@ static bool hard_link_is_made(const struct origin *o, int to, const char *as)
 	       a.st_ino == b.st_ino;
 }
 
+/* Of a dry run: returns what hard_link_make would, without a failure of it. */
+static int hard_link_rehearse(struct worker *w, const struct entry *e, const struct stat *st,
+			      const struct copied *c)
+{
+	struct stat old;
+	if (e->dir->dst < 0 || fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	/* Only of an unchanged copy, made is set: another one would be a new inode. */
+	if (w->tree->options->update && c->made.ino == old.st_ino &&
+	    makedev(c->made.dev_major, c->made.dev_minor) == old.st_dev)
+		return HARD_LINK_SAME;
+	if (w->tree->options->delete_extra && !w->options.no_clobber)
+		return 0;
+	return hard_link_may_replace(w, e, st) ? 0 : -EEXIST;
+}
+
 int hard_link_make(struct worker *w, const struct entry *e, const struct stat *st,
 		   const struct copied *c, const char **call)
 {
 	const int to = e->dir->dst;
 	struct origin o;
+	if (w->tree->options->dry_run)
+		return hard_link_rehearse(w, e, st, c);
 	int r = hard_link_open(w, e, c, &o, call);
 	if (r == 0 && w->tree->options->update && hard_link_is_made(&o, to, e->as))
 		r = HARD_LINK_SAME;

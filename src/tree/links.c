@@ -210,7 +210,8 @@ static enum link_state links_use(struct worker *w, const struct entry *e, const 
 	if (r == 0) {
 		w->sum.hard_links++;
 		/* An earlier run may have begun with this name of the inode. */
-		if (w->tree->root.state == TREE_SINGLE && w->tree->options->copy.resume)
+		if (w->tree->root.state == TREE_SINGLE && w->tree->options->copy.resume &&
+		    !w->tree->options->dry_run)
 			part_remove(e->dir->dst, e->as);
 		return LINK_MADE;
 	}

@@ -460,3 +460,22 @@ lists() {
 		[ "$(jq -c "[.tree.unchanged, .tree.deleted]" json)" = "[1,1]" ]'
 	holds 1 backing/d/name
 }
+
+@test "--dry-run --mirror: a script sees a difference by the output, not by the exit status" {
+	local change
+	for change in ':' 'echo b >s/f' 'chmod 600 s/f' 'touch s/new' 'ln -s f s/link' 'mkdir s/d' 'ln s/f s/hard' 'rm s/g'; do
+		rm -rf s d
+		mkdir s
+		echo a >s/f
+		echo g >s/g
+		expect 0 --mirror s d
+		eval "$change"
+		expect 0 --mirror --dry-run s d
+		[ -z "$output" ] && is=equal || is=different
+		[ "$change" = : ] && want=equal || want=different
+		[ "$is" = "$want" ] || { echo "$change: $is"; return 1; }
+		expect 0 --mirror s d
+		expect 0 --mirror --dry-run s d
+		[ -z "$output" ]
+	done
+}

@@ -324,3 +324,62 @@ load tree
 	[ -f d/B/g ] && [ ! -L d/B/g ] || { ls -l d/B; return 1; }
 	holds new d/B/g
 }
+
+@test "-a: a hard link of a symlink or FIFO replaces no directory, and the copy fails" {
+	local make name
+	mkdir s
+	for make in "mkfifo s/a" "ln -s nowhere s/a"; do
+		for name in a b; do
+			rm -rf s/* d
+			mkdir -p d/$name
+			$make
+			ln -P s/a s/b
+			expect 1 -aT --dry-run s d
+			expect 1 -aT s d
+			mentions "fcopy: d/$name: rename: Is a directory"
+			[ -d d/$name ]
+		done
+	done
+}
+
+# foreseen OPTION…: a dry run reports the same entries, and counts, as the copy.
+foreseen() {
+	local counts='.tree | [.files, .hard_links, .unchanged, .repaired, .failed]'
+	local entry='select(.entry and .type != "directory") | [.path, .action]'
+	run --separate-stderr "$FCOPY" -j1 --dry-run --json=lines "$@"
+	jq -c "$entry" <<<"$output" | sort >dry
+	tail -n 1 <<<"$output" | jq -c "$counts" >>dry
+	run --separate-stderr "$FCOPY" -j1 --json=lines "$@"
+	jq -c "$entry" <<<"$output" | sort >real
+	tail -n 1 <<<"$output" | jq -c "$counts" >>real
+	diff -u dry real
+	[ "$(tail -n 1 real)" = "$want" ] || { cat real; return 1; }
+}
+
+@test "--dry-run foresees hard links, also of unchanged files" {
+	need jq
+	mkdir -p s/sub d/sub
+	echo a >s/1
+	ln s/1 s/2
+	ln s/1 s/sub/3
+	cp -p s/1 d/1
+	cp -p s/1 d/2
+	cp -p s/1 d/sub/3
+	want='[0,2,1,0,0]' foreseen --mirror s d
+	want='[0,0,3,0,0]' foreseen --mirror s d
+	[ "$(stat -c %h d/1)" = 3 ]
+	# All changed: the first is copied, and the others become links to the copy.
+	echo new >s/1
+	want='[1,2,0,0,0]' foreseen --mirror s d
+	want='[1,2,0,0,0]' foreseen -a s new
+	# Links that only DST has stay, as with rsync -aH.
+	rm s/2
+	cp -p s/1 s/2
+	want='[0,0,3,0,0]' foreseen --mirror s d
+	[ "$(stat -c %h d/1)" = 3 ]
+	# A directory in the way.
+	rm d/sub/3
+	mkdir d/sub/3
+	echo newer >s/1
+	want='[1,0,1,0,1]' foreseen -aT --update=changed s d
+}
