@@ -239,7 +239,7 @@ int update_leave(struct worker *w, const struct entry *e, int fd, const struct s
 	int r = 0;
 	if (fstat(dst, &old) < 0)
 		r = report_call(w, e, "fstat", entry_dst, errno);
-	else if (S_ISDIR(old.st_mode) && !o->delete_extra) {
+	else if (S_ISDIR(old.st_mode) && !o->delete_extra && o->update == FCOPY_UPDATE_CHANGED) {
 		close(dst);
 		return 0; /* the copy refuses it */
 	} else if (o->delete_extra && (st->st_mode ^ old.st_mode) & S_IFMT)

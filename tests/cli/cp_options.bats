@@ -445,6 +445,25 @@ load helper
 	[ -d b/a/c ]
 }
 
+@test "-u and --update=none: a directory in the place of a file is skipped, as by cp -n, or refused" {
+	mkdir -p s d/s/f
+	echo data >s/f
+	touch -d 2001-02-03 s/f
+	expect 0 -Ru s d
+	expect 0 -r --update=none s d
+	expect 0 -T --update=none s/f d/s/f
+	expect 0 --dry-run -Ru s d
+	cp -Ru s d
+	expect 1 -r --update=none-fail s d
+	mentions "d/s/f: exists, and is not replaced"
+	touch -d 2031-02-03 s/f
+	expect 1 -Ru s d
+	mentions "d/s/f: is a directory"
+	expect 1 -a --update=changed s d
+	mentions "d/s/f: is a directory"
+	[ -d d/s/f ]
+}
+
 @test "--preserve=links and -u: one file in DST for the names of one file" {
 	mkdir -p s c
 	echo f >s/f
