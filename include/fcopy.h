@@ -564,7 +564,7 @@ struct fcopy_tree_report {
 	struct fcopy_step step[FCOPY_STEPS_MAX]; /* sums over all files, also failed ones */
 	double seconds[FCOPY_PHASES];            /* wall-clock time; verify counts as copy */
 	/* Every SRC has its final name, perhaps without entries that failed. A merge in which an
-	 * entry failed is not committed. */
+	 * entry failed is not committed, and a dry run commits nothing. */
 	bool committed;
 	char dst[FCOPY_PATH_MAX];      /* destination of the last SRC */
 	char part[FCOPY_PATH_MAX];     /* of the last SRC that left one, unfinished; or empty */
