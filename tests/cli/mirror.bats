@@ -463,7 +463,7 @@ lists() {
 
 @test "--dry-run --mirror: a script sees a difference by the output, not by the exit status" {
 	local change
-	for change in ':' 'echo bb >s/f' 'chmod 600 s/f' 'touch s/new' 'ln -s f s/link' 'mkdir s/d' 'ln s/f s/hard' 'rm s/g'; do
+	for change in ':' 'echo bb >s/f' 'chmod 711 s/f' 'touch s/new' 'ln -s f s/link' 'mkdir s/d' 'ln s/f s/hard' 'rm s/g'; do
 		rm -rf s d
 		mkdir s
 		echo a >s/f
