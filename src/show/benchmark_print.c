@@ -51,11 +51,15 @@ static void add_range(struct text *t, const struct contender *c, size_t width)
 	text_align(t, start, width);
 }
 
+/* A bar that is longer than that of mode 1 is cut: its last sign says so. */
 static void benchmark_add_bar(struct text *t, double share)
 {
-	int n = (int)((share < 1 ? share : 1) * BAR + 0.5);
-	for (int i = 0; i < n; i++)
-		text_add(t, terminal_utf8() ? "█" : "#");
+	const int n = (int)(share * BAR + 0.5);
+	for (int i = 0; i < n && i < BAR; i++)
+		if (n > BAR && i == BAR - 1)
+			text_add(t, terminal_utf8() ? "…" : "+");
+		else
+			text_add(t, terminal_utf8() ? "█" : "#");
 }
 
 static void print_refusal(const struct contender *c, bool wide)

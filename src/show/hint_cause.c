@@ -41,12 +41,18 @@ void hint_new_file(const char *dst)
 	hint_end();
 }
 
-/* The path is tcp:HOST:PORT, of either operand. */
+/* The path is tcp:HOST:PORT, of either operand. Without an address it listens to this machine. */
 static void hint_refused(const char *path)
 {
+	const char *port = strrchr(path, ':');
+	const bool here = strstr(path, ":localhost:") || strstr(path, ":127.") ||
+			  strstr(path, ":[::1]:");
 	hint_printf("nothing listens at this port: start the other side first, with "
 		    "tcp-listen:%s%s",
-		    strchr(path, '[') ? "[::]" : "0.0.0.0", strrchr(path, ':'));
+		    here                ? ""
+		    : strchr(path, '[') ? "[::]"
+					: "0.0.0.0",
+		    here ? port + 1 : port);
 }
 
 /* Names the first directory of the path that does not exist. */

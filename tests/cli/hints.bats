@@ -35,10 +35,12 @@ load helper
 	echo a >a
 	local start="nothing listens at this port: start the other side first, with"
 	expect 1 a tcp:127.0.0.1:1
-	says "fcopy: tcp:127.0.0.1:1: connect: Connection refused" "fcopy: hint: $start tcp-listen:0.0.0.0:1"
+	says "fcopy: tcp:127.0.0.1:1: connect: Connection refused" "fcopy: hint: $start tcp-listen:1"
 	expect 1 tcp:127.0.0.1:1 b
-	mentions "$start tcp-listen:0.0.0.0:1"
+	mentions "$start tcp-listen:1"
 	absent b
+	expect 1 a tcp:0.0.0.0:1
+	mentions "$start tcp-listen:0.0.0.0:1"
 }
 
 @test "-b takes no CONTROL without =: a hint says so, unless a file has that name" {
