@@ -162,4 +162,6 @@ lint: $(LIB_OBJ) $(CLI_OBJ) ## clang-format, clang-tidy, cppcheck, shellcheck, m
 		$(CPPCHECK_SUPPRESS) \
 		-Iinclude -Isrc -D_FILE_OFFSET_BITS=64 -DHAVE_LIBURING fcopy.c src
 	shellcheck -x $(SCRIPTS)
+	@# Neither ends a test or `bash -e` when it is false: one on each line, or || after it.
+	@! grep -nE '^\s+(\[\[? .* \]\]? && (\[|! )[^|]*\]|! [^|]*[^|\\])$$' tests/cli/*
 	$(if $(wildcard src/man/*),mandoc -Tlint -Wwarning $(wildcard src/man/*))

@@ -51,7 +51,10 @@ int part_can_move(struct part *p)
 	if (r == -EACCES && fchmodat(p->fd, PART_DATA, 0700, 0) == 0)
 		r = private_rename(p->fd, PART_DATA, p->parent, name);
 	if (r == 0) {
-		unlinkat(p->parent, name, AT_REMOVEDIR);
+		if (unlinkat(p->parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT) {
+			strcpy(p->stuck, name);
+			p->stuck_err = errno;
+		}
 		return 0;
 	}
 	unlinkat(p->fd, PART_DATA, AT_REMOVEDIR);
@@ -116,9 +119,23 @@ int part_describe(struct part *p, const char *dst, const struct stat *src, uint6
 	return part_drop_journal(p, "write", errno);
 }
 
+bool part_has_data(const struct part *p)
+{
+	struct stat st;
+	errno = 0;
+	return fstatat(p->fd, PART_DATA, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+}
+
 int part_open_data(const struct part *p, int flags)
 {
 	int fd = openat(p->fd, PART_DATA, flags | O_NOFOLLOW | O_CLOEXEC);
+	/* Two calls must say that it is gone: a part is removed then. */
+	if (fd < 0 && errno == ENOENT) {
+		if (part_has_data(p))
+			fd = openat(p->fd, PART_DATA, flags | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0 && errno == ENOENT)
+			errno = part_has_data(p) ? ESTALE : ENOENT;
+	}
 	/* A commit that was interrupted may have set the mode. The part is closed to others. */
 	if (fd < 0 && errno == EACCES &&
 	    fchmodat(p->fd, PART_DATA, flags & O_DIRECTORY ? 0700 : 0600, 0) == 0)
@@ -258,25 +275,36 @@ void part_remove_shares(const struct part *p)
 	reader_close(&r);
 }
 
-/* NFS renames an open file that is removed: close each one first. The journal goes last: from
- * it, the next run after a kill learns that the copy was committed. */
-void part_close(struct part *p, bool remove)
+/* The journal goes last: from it, the next run after a kill learns that the copy was committed.
+ * While there is data, both stay: fcopy --clean recognises the directory by them. Another process
+ * may sweep what has no lock any more. */
+static int part_remove_files(const struct part *p, bool lock, bool journal)
 {
+	if (part_has_data(p))
+		return errno ? -errno : -ENOTEMPTY;
+	if (lock && unlinkat(p->fd, PRIVATE_LOCK, 0) < 0 && errno != ENOENT)
+		return -errno;
+	return journal && unlinkat(p->fd, PART_JOURNAL, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+/* NFS renames an open file that is removed: close each one first. */
+int part_close(struct part *p, bool remove)
+{
+	int r = 0;
 	bool named = remove && p->fd >= 0 && private_may_have_name(p->fd, p->parent, p->name);
 	if (p->log >= 0)
 		close(p->log);
 	if (p->lock >= 0)
 		close(p->lock);
-	if (remove && p->fd >= 0) {
-		unlinkat(p->fd, PRIVATE_LOCK, 0);
-		unlinkat(p->fd, PART_JOURNAL, 0);
-	}
+	if (remove && p->fd >= 0)
+		r = part_remove_files(p, true, true);
 	if (p->fd >= 0)
 		close(p->fd);
-	if (named)
-		unlinkat(p->parent, p->name, AT_REMOVEDIR);
+	if (r == 0 && named && unlinkat(p->parent, p->name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+		r = -errno;
 	journal_free(&p->journal);
 	p->fd = p->lock = p->log = -1;
+	return r;
 }
 
 int part_discard(struct part *p, bool retired)
@@ -285,13 +313,13 @@ int part_discard(struct part *p, bool retired)
 	/* SMB renames no directory with open files. Otherwise it may be published by now. */
 	if (r < 0 && ((r != -EACCES && r != -EBUSY) || system_has(p->fd, SYSTEM_LOCAL)))
 		return r;
-	if (p->lock >= 0) {
+	const bool locked = p->lock >= 0;
+	if (locked)
 		close(p->lock);
-		unlinkat(p->fd, PRIVATE_LOCK, 0);
-	}
-	if (p->lock >= 0 || retired)
-		unlinkat(p->fd, PART_JOURNAL, 0);
 	p->lock = -1;
+	r = part_remove_files(p, locked, locked || retired);
+	if (r < 0)
+		return r;
 	if (!private_may_have_name(p->fd, p->parent, p->name))
 		return -ESTALE;
 	return unlinkat(p->parent, p->name, AT_REMOVEDIR) < 0 ? -errno : 0;

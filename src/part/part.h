@@ -46,6 +46,8 @@ struct part {
 	/* Why the last call failed: a reason and an advice, or a system call. */
 	const char *reason, *call;
 	enum fcopy_advice advice;
+	char stuck[TEMPORARY_SIZE]; /* what part_can_move could not remove, and why */
+	int stuck_err;
 };
 
 /* Sets the names; opens nothing. dst: the name of the copy in the open directory `parent`. */
@@ -90,6 +92,8 @@ int part_open_retired(struct part *, const char *dst, const struct stat *committ
 		      const volatile int *cancel);
 /* Is there something with the name of the part? */
 bool part_exists(const struct part *);
+/* May there be data? If that is unknown, errno says why, and else is 0. */
+bool part_has_data(const struct part *);
 /* Opens `data`; flags as for openat(2). Returns a descriptor or -errno. */
 int part_open_data(const struct part *, int flags);
 /* Has data, or any other file, the inode that the journal names? */
@@ -139,8 +143,8 @@ int part_hide(struct part *);
  * it has just made sees that it is gone. Without a lock, only an empty directory is removed, or one
  * that is retired: it had a journal, and its lock was gone already. Returns 0 or -errno. */
 int part_discard(struct part *, bool retired);
-/* Closes the part. It stays, unless `remove`: then the journal and the lock are removed, and the
- * directory, if nothing else is in it. */
-void part_close(struct part *, bool remove);
+/* Closes the part. It stays, unless `remove`: then the lock, the journal and the directory are
+ * removed, if it has no data. Returns 0, or -errno with the rest left there. */
+int part_close(struct part *, bool remove);
 
 #endif

@@ -95,6 +95,15 @@ static void commit_path(const struct building *r, const char *name, char path[PA
 	snprintf(path + operand_directory(r->to, path), PATH_MAX - r->to->start, "%s", name);
 }
 
+void commit_warn_left(const struct building *r, const char *name, int err)
+{
+	char path[PATH_MAX];
+	struct fcopy_error error;
+	commit_path(r, name, path);
+	error_call(&error, "remove", path, err);
+	report_operand_warning(r->tree, &error);
+}
+
 /* Closes the part, if there is one; `keep`: it stays, to be resumed. Nobody may continue a part
  * that is being removed. */
 static void commit_close_part(struct building *r, bool keep)
@@ -103,7 +112,9 @@ static void commit_close_part(struct building *r, bool keep)
 		return;
 	if (!keep && r->part.published)
 		part_hide(&r->part);
-	part_close(&r->part, !keep);
+	const int result = part_close(&r->part, !keep);
+	if (result < 0 && !r->tree->report->part[0])
+		commit_warn_left(r, r->part.name, -result);
 }
 
 void commit_abort(struct building *r)

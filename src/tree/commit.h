@@ -15,5 +15,7 @@ int commit_root(struct building *, struct directory *);
 int commit_end(struct building *, struct directory *);
 /* Nothing was copied: closes the open directory, and removes it if it is empty. */
 void commit_abort(struct building *);
+/* Warns that this name beside the destination could not be removed. */
+void commit_warn_left(const struct building *, const char *name, int err);
 
 #endif

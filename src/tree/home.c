@@ -24,6 +24,13 @@ static int home_fail_part(const struct building *r, int result)
 			 : root_fail(r, p->call, -result);
 }
 
+static void home_drop_part(struct building *r)
+{
+	const int result = part_close(&r->part, true);
+	if (result < 0)
+		commit_warn_left(r, r->part.name, -result);
+}
+
 static int home_find(struct building *r)
 {
 	int result;
@@ -34,14 +41,17 @@ static int home_find(struct building *r)
 	}
 	if ((result = part_make(&r->part)) < 0)
 		return home_fail_part(r, result);
-	if ((result = part_can_move(&r->part)) == 0) {
+	result = part_can_move(&r->part);
+	if (r->part.stuck[0])
+		commit_warn_left(r, r->part.stuck, r->part.stuck_err);
+	if (result == 0) {
 		if (r->part.exposed)
 			report_not_private(r->tree, r->to->path);
 		r->home = r->part.fd;
 		strcpy(r->temporary, PART_DATA);
 		return 0;
 	}
-	part_close(&r->part, true);
+	home_drop_part(r);
 	if (r->tree->options->copy.resume)
 		return home_fail_part(r, result);
 	result = temporary_draw(r->temporary);
@@ -86,7 +96,7 @@ static int home_create(struct building *r)
 			     ? root_refuse(r, EEXIST, "was created by another process",
 					   FCOPY_ADVICE_NONE)
 			     : root_fail(r, "mkdir", errno);
-		part_close(&r->part, true);
+		home_drop_part(r);
 		return result;
 	}
 	r->dst = openat(r->home, r->temporary, flags);
@@ -171,7 +181,7 @@ int home_open(struct building *r)
 	/* It was committed and moved away since; the process was killed before it removed the part.
 	 */
 	part_hide(&r->part);
-	part_close(&r->part, true);
+	home_drop_part(r);
 	part_init(&r->part, r->to->place.dir, r->to->place.name);
 	return home_create(r);
 }

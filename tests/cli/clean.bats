@@ -104,6 +104,16 @@ left() {
 	rm d/.fcopy-*
 }
 
+@test "an empty directory is removed without a lock; the mark of a killed mirror stays for the next run" {
+	mkdir -m 700 d/.fcopy-0123456789abcdef
+	touch d/.fcopy-mirror
+	expect 0 --clean d -f
+	[ ! -e d/.fcopy-0123456789abcdef ]
+	[ -f d/.fcopy-mirror ]
+	[[ $output != *mirror* ]]
+	rm d/.fcopy-mirror
+}
+
 @test "what belongs to another user is left alone" {
 	need_root "another user's part"
 	need_strace

@@ -316,7 +316,8 @@ load helper
 	run --separate-stderr bin/cp -uv s/f u
 	[ -z "$stderr" ]
 	run --separate-stderr bin/cp -rv s w
-	[ "$status" = 0 ] && [ -z "$stderr" ]
+	[ "$status" = 0 ]
+	[ -z "$stderr" ]
 	run bin/cp -r --preserve=context s v
 	[ "$status" = 1 ]
 	bin/cp -r --no-preserve=context,links s/f v
@@ -408,7 +409,8 @@ load helper
 	done
 	expect 2 -l tod dst
 	expect 0 -lR tod dst
-	[ -d dst ] && [ ! -L dst ]
+	[ -d dst ]
+	[ ! -L dst ]
 	for option in tod tof ton; do
 		expect 0 -lRP $option $option.2
 		[ "$(stat -c %i $option.2)" = "$(stat -c %i $option)" ]
@@ -435,9 +437,11 @@ load helper
 	expect 2 -bn c d
 	expect 2 -b --update=none c d
 	run --separate-stderr "$FCOPY" -in c d </dev/null
-	[ "$status" = 0 ] && [ -z "$stderr" ]
+	[ "$status" = 0 ]
+	[ -z "$stderr" ]
 	run --separate-stderr "$FCOPY" -i --update=none c d </dev/null
-	[ "$status" = 0 ] && [ -z "$stderr" ]
+	[ "$status" = 0 ]
+	[ -z "$stderr" ]
 	mkdir -p a b/a/c
 	echo >a/c
 	run "$FCOPY" -iR a b <<<n

@@ -124,7 +124,8 @@ run_examples() {
 	block 'fcopy -a --keep-going' >script
 	block 'import json' >program
 	[ "$(wc -l <examples)" -gt 15 ]
-	[ -s script ] && [ -s program ]
+	[ -s script ]
+	[ -s program ]
 	run env -u PARALLEL_SEQ PATH="$PWD/stubs:$PATH" timeout $HANG "${what[@]}" bash -euc "$(declare -f run_examples); run_examples"
 	[ "$status" = 0 ] || { echo "$output"; return 1; }
 	[ "$(wc -l <ran)" = "$(wc -l <examples)" ]

@@ -182,11 +182,13 @@ mirrored() {
 	echo >d/dir/f
 	expect 1 --mirror --max-delete=2 s d
 	mentions "d: nothing is removed: 3 entries are more than --max-delete=2"
-	[ -f d/extra ] && [ -f d/dir/f ]
+	[ -f d/extra ]
+	[ -f d/dir/f ]
 	mkdir none
 	expect 1 --mirror none d
 	mentions "d: nothing is removed, because SRC is empty: use --max-delete if that is right"
-	[ -f d/extra ] && [ -f d/top ]
+	[ -f d/extra ]
+	[ -f d/top ]
 	printf 'top\n' >s/locked
 	if is_root; then
 		chattr +i d/top 2>/dev/null || skip "no immutable files here"
@@ -224,7 +226,9 @@ mirrored() {
 	touch d/gone/deep/keep.me d/gone/deep/f d/keep.me s/keep.me.not
 	expect 0 --mirror --exclude=keep.me s d
 	[ "$(find d/gone | sort | xargs)" = 'd/gone d/gone/deep d/gone/deep/keep.me' ]
-	[ -f d/keep.me ] && [ -d d/x.fcopy-part ] && [ -d d/.fcopy-0123456789abcdef ]
+	[ -f d/keep.me ]
+	[ -d d/x.fcopy-part ]
+	[ -d d/.fcopy-0123456789abcdef ]
 	rm -r d/x.fcopy-part d/.fcopy-0123456789abcdef
 	expect 0 --mirror s d
 	mirrored

@@ -109,7 +109,8 @@ load helper
 	cmp a d
 	grep -qx "a -> -: 2.9 MiB, readwrite" err
 	expect 0 -v --json a e readwrite
-	[ "${#lines[@]}" = 1 ] && [[ $output == '{"fcopy": '* ]]
+	[ "${#lines[@]}" = 1 ]
+	[[ $output == '{"fcopy": '* ]]
 	says "a -> e: 2.9 MiB, readwrite"
 	mkdir t
 	expect 0 -v --json=out a b t

@@ -119,7 +119,7 @@ ERRNOS="ENOSYS EOPNOTSUPP EPERM EACCES EINVAL EIO EMFILE EXDEV"
 		done
 		setfattr -n user.fault -v write:0 m
 		setfattr -n user.fault -v flush:EIO m
-		! "$FCOPY" a m/a
+		! "$FCOPY" a m/a || exit 1
 		[ -z "$(ls -A backing)" ]
 		setfattr -n user.fault -v flush:0 m
 		for option in --resume --shard=0/2; do
@@ -155,7 +155,7 @@ refuses_and_overwrites() {
 			echo old >m/d/a
 			rm -f m/d/a~
 			setfattr -n user.fault -v write:EIO:50000 m
-			! "$FCOPY" -b --inplace=auto s/a m/d/a 2>err
+			! "$FCOPY" -b --inplace=auto s/a m/d/a 2>err || exit 1
 			grep -q "Input/output error" err
 			setfattr -n user.fault -v write:0 m
 			[ "$(cat backing/d/a)" = old ]
@@ -219,7 +219,7 @@ refuses_and_overwrites() {
 	export FCOPY
 	# shellcheck disable=SC2016
 	private_mounts 'mount --bind image d/a
-		! "$FCOPY" -rT s d 2>err
+		! "$FCOPY" -rT s d 2>err || exit 1
 		grep -q "d/a: is a mount point and cannot be replaced" err
 		grep -q "hint: use --inplace=auto to overwrite it" err
 		rm inode
@@ -285,7 +285,7 @@ refuses_and_overwrites() {
 	# shellcheck disable=SC2016
 	by_fuse fault=rename:ENOSYS 'mkdir m/d
 		ln -s old m/d/link
-		! "$FCOPY" -rT s m/d 2>err
+		! "$FCOPY" -rT s m/d 2>err || exit 1
 		grep -q "hint: use --inplace=auto" err
 		[ "$(readlink m/d/link)" = old ]
 		"$FCOPY" -rT --inplace=auto s m/d
@@ -329,11 +329,11 @@ refuses_and_overwrites() {
 		"$FCOPY" -aT s m/u
 		diff -r s backing/u
 		setfattr -n user.fault -v write:EIO:500:1 m
-		! "$FCOPY" -r s m/v
+		! "$FCOPY" -r s m/v || exit 1
 		"$FCOPY" -r --resume s m/v
 		diff -r s backing/v
 		setfattr -n user.fault -v write:ENOSPC m
-		! "$FCOPY" -r s m/w
+		! "$FCOPY" -r s m/w || exit 1
 		[ "$(ls -A backing)" = "$(printf "t\nu\nv")" ]'
 }
 
@@ -345,12 +345,12 @@ refuses_and_overwrites() {
 	by_fuse busy '"$FCOPY" --resume s/a m/f
 		cmp s/a m/f
 		setfattr -n user.fault -v write:EIO:2000000:1 m
-		! "$FCOPY" --resume s/a m/g 2>/dev/null
+		! "$FCOPY" --resume s/a m/g 2>/dev/null || exit 1
 		[ -s m/g.fcopy-part/data ]
 		"$FCOPY" --resume s/a m/g
 		cmp s/a m/g
 		setfattr -n user.fault -v write:EIO:50000:1 m
-		! "$FCOPY" -r --resume s m/t 2>/dev/null
+		! "$FCOPY" -r --resume s m/t 2>/dev/null || exit 1
 		[ -d m/t.fcopy-part/data ]
 		"$FCOPY" -r --resume s m/t
 		diff -r s m/t
@@ -362,7 +362,7 @@ refuses_and_overwrites() {
 	random backing/a 1170000
 	# shellcheck disable=SC2016
 	by_fuse direct_io,fault=statfs:EACCES 'for how in "--no-cache" "-m direct"; do
-			! "$FCOPY" $how m/a copy 2>err
+			! "$FCOPY" $how m/a copy 2>err || exit 1
 			[ ! -e copy ]
 			[ -s err ]
 		done'

@@ -109,7 +109,8 @@ load tree
 	mentions 'copied and not linked'
 	holds new o1
 	holds new o2
-	[ -L d/a ] && [ -L d/b ]
+	[ -L d/a ]
+	[ -L d/b ]
 }
 
 @test "two names of one symlink: nothing is left to do, as with cp -d; one name is refused" {
@@ -210,7 +211,8 @@ load tree
 	run --separate-stderr bash -c 'ulimit -n 40; "$0" -a s/a* s/b* d' "$FCOPY"
 	demand 0
 	diff -r s d
-	[ d/a0 -ef d/b0 ] && [ d/a59 -ef d/b59 ]
+	[ d/a0 -ef d/b0 ]
+	[ d/a59 -ef d/b59 ]
 }
 
 @test "-rl closes each file that it links" {

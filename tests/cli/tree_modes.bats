@@ -262,7 +262,8 @@ make_box() {
 	for errno in EIO EACCES EROFS EPERM ENOSYS EOPNOTSUPP; do
 		rm -rf d
 		run --separate-stderr strace -f -qq -o trace -e inject=fchmod:error=$errno "$FCOPY" -r s d
-		[ "$status" = 0 ] && [ -d d/d ]
+		[ "$status" = 0 ]
+		[ -d d/d ]
 		grep -q INJECTED trace
 		case $errno in
 		E[IAR]*) mentions "warning: d/d: fchmod: " ;;

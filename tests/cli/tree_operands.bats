@@ -665,7 +665,8 @@ prepare() {
 		# shellcheck disable=SC2086 # two words
 		expect 2 $arguments $name
 		mentions "no such device: the copy would be a regular file in /dev"
-		[ ! -e $name ] && [ ! -L $name ]
+		[ ! -e $name ]
+		[ ! -L $name ]
 	done
 	[ "$(id -u)" = 0 ] && [ -w /dev ] || { reports "only root may write in /dev"; return; }
 	expect 0 -Pf link $name

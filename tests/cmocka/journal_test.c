@@ -13,13 +13,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define FILES 12
 
 /* A published part has its journal from the start; without options.resume only a kept one has. */
-enum scene { KEPT, PUBLISHED, MIRRORED };
-static const char *const scene_names[] = {"kept", "published", "mirrored"};
+enum scene { KEPT, PUBLISHED, CONTINUED, MIRRORED };
+static const char *const scene_names[] = {"kept", "published", "continued", "mirrored"};
 
 static const struct row {
 	const char *call;
@@ -37,6 +38,9 @@ static const struct row {
     {"fstat64", EIO, 1 << KEPT | 1 << PUBLISHED},
     {"fchmod", EIO, 1 << KEPT | 1 << PUBLISHED},
     {"unlinkat", EIO, 1 << KEPT | 1 << PUBLISHED | 1 << MIRRORED},
+    {"openat64", ENOENT, 1 << CONTINUED},
+    {"fstatat64", ENOENT, 1 << CONTINUED},
+    {"unlinkat", EIO, 1 << CONTINUED},
     {"getdents64", EIO, 1 << MIRRORED},
     {"fstatat64", EIO, 1 << MIRRORED},
     {"fstat64", EIO, 1 << MIRRORED},
@@ -109,9 +113,55 @@ static void once_kept(void *arg)
 	fault_off();
 	assert_int_equal(r, -1);
 	assert_false(exists("dst"));
+	if (report.error.call && strcmp(report.error.call, run->row->call) == 0)
+		assert_errno(report.error.err, run->row->err);
 	assert_int_equal(open_descriptors(), before);
 	run->kept += exists("dst.fcopy-part");
 	o.copy.resume = true;
+	assert_int_equal(fcopy_tree(&src, 1, "dst", &o, &report), 0);
+	assert_true(is_whole("dst"));
+	assert_int_equal(fcopy_clean(".", &clean, &error), 0);
+	assert_int_equal(names_in("."), 2);
+	remove_tree_at("dst");
+}
+
+static void count_warnings(void *user, const struct fcopy_event *event)
+{
+	*(unsigned *)user += event->kind == FCOPY_EVENT_WARNING;
+}
+
+/* A run that continues a part either keeps it, or leaves nothing that it does not report. */
+static void once_continued(void *arg)
+{
+	static struct fcopy_tree_report report;
+	struct fcopy_tree_options o = {.copy.api = FCOPY_API, .recursive = true};
+	const struct fcopy_clean_options clean = {.api = FCOPY_API, .remove = remove_each};
+	struct fcopy_error error;
+	const char *src = "src";
+	(void)arg;
+	unsigned warnings = 0;
+	o.copy.threads = 1;
+	o.copy.no_directory = true;
+	o.copy.resume = true;
+	o.copy.notify = count_warnings;
+	o.copy.user = &warnings;
+	int status = -1;
+	const pid_t child = fork(); /* it has a fault of its own */
+	if (child == 0) {
+		fault_set("symlinkat", 1, EACCES);
+		fault_on();
+		_exit(fcopy_tree(&src, 1, "dst", &o, &report) == -1 ? 0 : 1);
+	}
+	need(child > 0 && waitpid(child, &status, 0) == child);
+	assert_int_equal(status, 0);
+	assert_true(exists("dst.fcopy-part"));
+	fault_on();
+	int r = fcopy_tree(&src, 1, "dst", &o, &report);
+	fault_off();
+	assert_int_equal(exists("dst"), r == 0 || report.committed);
+	assert_true(r == 0 || exists("dst") || exists("dst.fcopy-part"));
+	if (warnings == 0)
+		assert_int_equal(names_in("."), 1 + exists("dst") + exists("dst.fcopy-part"));
 	assert_int_equal(fcopy_tree(&src, 1, "dst", &o, &report), 0);
 	assert_true(is_whole("dst"));
 	assert_int_equal(fcopy_clean(".", &clean, &error), 0);
@@ -166,14 +216,17 @@ static void sweep(void **state)
 	struct run *run = *state;
 	make_source();
 	fault_sweep(run->row->call, run->row->err,
-		    run->scene == MIRRORED ? once_mirrored : once_kept, run);
-	if (run->scene != MIRRORED)
+		    run->scene == MIRRORED    ? once_mirrored
+		    : run->scene == CONTINUED ? once_continued
+					      : once_kept,
+		    run);
+	if (run->scene <= PUBLISHED)
 		assert_true(run->kept > 0);
 }
 
 int main(void)
 {
-	static struct run runs[ROWS * 3];
+	static struct run runs[ROWS * 4];
 	size_t n = 0;
 	cases_enter("tmpfs");
 	for (size_t i = 0; i < ROWS; i++)

@@ -31,6 +31,7 @@ enum want { FAILS, CONTINUES, EITHER };
 static const int storage[] = {EIO, ENOSPC, -1};
 static const int denied[] = {EACCES, EIO, EMFILE, -1};
 static const int input_output[] = {EIO, -1};
+static const int not_removed[] = {EIO, EBUSY, -1};
 static const int vanished[] = {ENOENT, -1};
 static const int not_made[] = {EACCES, ENOSPC, EIO, EDQUOT, -1};
 static const int no_flag[] = {EINVAL, -1};
@@ -75,6 +76,7 @@ static const struct row {
     {"renameat2", storage, EITHER, FRESH | 1 << RESUMED}, /* the last one hides an empty part */
     {"renameat2", no_flag, CONTINUES, 1 << NEW},
     {"renameat", storage, FAILS, 1 << MERGED},
+    {"unlinkat", not_removed, CONTINUES, FRESH | 1 << RESUMED}, /* with a warning */
     {"syncfs", storage, FAILS, 1 << DURABLE},
     {"fsync", storage, FAILS, 1 << DURABLE},
     {"fchmod", input_output, CONTINUES, 1 << ARCHIVED | 1 << MERGED}, /* merged: was created so */
@@ -101,11 +103,17 @@ struct run {
 };
 
 static unsigned failed_events;
+static char stuck[4096]; /* what a warning says could not be removed */
 
 static void count_events(void *user, const struct fcopy_event *event)
 {
 	(void)user;
 	failed_events += event->kind == FCOPY_EVENT_FAILED;
+	if (event->kind == FCOPY_EVENT_WARNING && event->error->call &&
+	    strcmp(event->error->call, "remove") == 0) {
+		snprintf(stuck, sizeof(stuck), "%s", event->error->path);
+		assert_true(exists(stuck));
+	}
 }
 
 static void make_tree(const char *top, unsigned seed)
@@ -198,7 +206,14 @@ static void check_report(const struct run *run, int r, const struct fcopy_tree_r
 	}
 }
 
-/* What stands in the directory: src, old, and perhaps dst or one unfinished tree that is named. */
+static bool remove_each(void *user, const struct fcopy_left *l)
+{
+	(void)user, (void)l;
+	return true;
+}
+
+/* What stands in the directory: src, old, and perhaps dst or one unfinished tree that is named; and
+ * what a warning names. */
 static void check_names(const struct run *run, int r, const struct fcopy_tree_report *report)
 {
 	unsigned whole = count_whole("dst", run->scene == MERGED);
@@ -207,11 +222,17 @@ static void check_names(const struct run *run, int r, const struct fcopy_tree_re
 		assert_true(whole + FILES * report->vanished >= (uint64_t)DIRECTORIES * FILES);
 	else if (run->scene != MERGED)
 		assert_true(!exists("dst") || late || report->committed);
-	assert_int_equal(names_in("."),
-			 2 + exists("dst") + (report->part[0] && exists(report->part)));
+	assert_int_equal(names_in("."), 2 + exists("dst") + (stuck[0] && exists(stuck)) +
+					    (report->part[0] && exists(report->part)));
 	if (report->part[0]) {
 		count_whole(report->part, false);
 		remove_tree_at(report->part);
+	}
+	if (stuck[0]) { /* --clean recognises what could not be removed */
+		const struct fcopy_clean_options clean = {.api = FCOPY_API, .remove = remove_each};
+		struct fcopy_error error;
+		assert_int_equal(fcopy_clean(".", &clean, &error), 0);
+		assert_int_equal(names_in("."), 2 + exists("dst"));
 	}
 	remove_tree_at("dst.fcopy-part");
 	remove_tree_at("dst");
@@ -227,6 +248,7 @@ static void once(void *arg)
 		make_tree("dst", 1000);
 	int before = open_descriptors(), threads = names_in("/proc/self/task");
 	failed_events = 0;
+	stuck[0] = '\0';
 	fault_on();
 	int r = fcopy_tree(&src, 1, "dst", &options, &report);
 	fault_off();
