@@ -18,6 +18,22 @@ static void raise_descriptor_limit(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/* The kernel ends a process whose stack cannot grow. Under a limit of memory, the stacks of the
+ * threads could leave it no room: it grows before them. */
+static __attribute__((noinline)) void grow_stack(void)
+{
+	volatile char room[256 << 10];
+	room[0] = 0;
+	(void)room[0];
+}
+
+static void reserve_stack(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur >= 1 << 20)
+		grow_stack();
+}
+
 /* -i: the answer is a line of standard input that starts with y, as with cp. */
 static bool confirm_replacement(void *user, const char *dst)
 {
@@ -40,6 +56,7 @@ int tree_copy(struct cli *cli, struct fcopy_tree_report *report)
 {
 	const char *suffix;
 	raise_descriptor_limit();
+	reserve_stack();
 	cli->tree.copy = cli->copy;
 	cli->tree.confirm = cli->interactive ? confirm_replacement : NULL;
 	if (!cli->tree.backup_suffix && (suffix = getenv("SIMPLE_BACKUP_SUFFIX")) && suffix[0] &&

@@ -221,3 +221,28 @@ limited() {
 	done
 	chmod 700 s/d/d/d
 }
+
+@test "little memory: a mirror and --resume are whole, or fail and are whole after the same command" {
+	local limit options
+	[ -z "${UNDER-}" ] || skip "$UNDER needs more memory"
+	mkdir -p s/{1,2,3}/{1,2,3}
+	for limit in s/*/*; do
+		random "$limit/file" 20000
+		ln -s file "$limit/link"
+	done
+	for options in '--mirror -j4' '-a --resume'; do
+		for limit in $(seq 11900 80 12500) $(seq 20300 100 20700); do
+			rm -rf d
+			[[ $options != *mirror* ]] || { mkdir d; touch d/old; }
+			# shellcheck disable=SC2086 # words
+			run --separate-stderr bash -c 'ulimit -v '"$limit"'; exec timeout -s KILL '"$HANG"' "$0" "$@"' "$FCOPY" $options -T s d
+			if [ "$status" != 0 ]; then
+				demand 1
+				[[ $stderr = *"Cannot allocate memory"* ]]
+				# shellcheck disable=SC2086
+				expect 0 $options -T s d
+			fi
+			diff -r --no-dereference s d
+		done
+	done
+}
