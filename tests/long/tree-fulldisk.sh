@@ -3,7 +3,8 @@
 #
 # tree-fulldisk.sh [STEP]: copies a tree of about 4 MiB onto a disk that has N KiB left, N from nothing
 # to enough in steps of STEP KiB (200), on each file system, and under a quota on btrfs. A new tree is
-# whole, or the exit status is 1 and nothing is left. In an existing one, each file is old or new.
+# whole, or the exit status is 1 and nothing is left. In an existing one, each file is old or new. With
+# --mirror and --resume, the same command then makes it whole when there is room.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 need_private_mounts "$@"
@@ -13,13 +14,13 @@ make_work
 step=${1:-200}
 RANDOM=1
 make_tree "$work/src" 40
-options=("-r" "-a -j4" "-r --fsync")
+options=("-r" "-a -j4" "-r --fsync" "--mirror" "-a --resume")
 
 empty() {
 	if [ "$1" = quota ]; then
 		btrfs qgroup limit none "$group" "$disk"
 	fi
-	rm -rf "$dir"/{dst,filler} "$dir"/.fcopy-*
+	rm -rf "$dir"/{dst,dst.fcopy-part,filler} "$dir"/.fcopy-*
 }
 
 # check_files WHAT: each file of the old tree is old or new.
@@ -28,7 +29,17 @@ check_files() {
 	while read -r -d '' file; do
 		cmp -s "$dir/dst/$file" "$work/src/$file" || [ "$(cat "$dir/dst/$file")" = old ] ||
 			fail lost "$1: $file is neither old nor new"
-	done < <(cd "$dir/dst" && find . -type f ! -name hole -print0)
+	done < <(cd "$dir/dst" && find . -type f ! -name hole ! -name .fcopy-mirror -print0)
+}
+
+# again FS OPTIONS WHAT: with enough room.
+again() {
+	rm -f "$dir/filler"
+	[ "$1" != quota ] || btrfs qgroup limit none "$group" "$disk"
+	# shellcheck disable=SC2086 # options are words
+	timed "$FCOPY" $2 -T "$work/src" "$dir/dst" 2>"$work/err" || fail_status $? "$3, then with room"
+	state_of_tree "$dir/dst" "$work/src"
+	[ "$REPLY" = whole ] || fail_tree 0 "$REPLY" "$3, then with room"
 }
 
 # try FS OPTIONS new|old KIB
@@ -59,6 +70,10 @@ try() {
 	if [ $status = 1 ] && ! grep -qE 'No space left|quota exceeded' "$work/err"; then
 		fail other "$what: $(head -n 3 "$work/err")"
 	fi
+	if [[ $status:$2 =~ ^1:.*--(mirror|resume) ]]; then
+		again "$1" "$2" "$what"
+		status=0
+	fi
 	[ -z "$(find "$dir" -name '.fcopy-*' -o -name '*.fcopy-part')" ] || fail other "$what: something was left"
 	[ "$3" = new ] && [ $status = 1 ] || return
 	free "$1"
@@ -79,6 +94,7 @@ for fs in ext4 xfs btrfs quota tmpfs; do
 			try $fs "$option" new $kib
 		done
 		try $fs "$option" new 12000
+		[[ $option != *--resume* ]] || continue # it merges into no directory
 		for ((kib = 0; kib < 8000; kib += 4 * step)); do
 			try $fs "$option" old $kib
 		done
