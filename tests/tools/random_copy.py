@@ -321,7 +321,7 @@ class Case:
                 "stricter than cp" if STRICTER.search(self.log) else \
                 "no direct I/O" if "--no-cache" in self.options and re.search("not supported|cannot be bypassed", self.log) else \
                 "no flush" if re.search("--fsync|--verify", " ".join(self.options)) and "fsync: " in self.log else \
-                "types" if self.kind in ("filter", "mirror-filter") and re.search("is not replaced|has another type|is not a directory|[iI]s a directory|dangling", self.log) else ""
+                "types" if self.kind in ("filter", "mirror-filter") and re.search("is not replaced|has another type|cannot replace it|is not a directory|[iI]s a directory|dangling", self.log) else ""
             if why:
                 counts["refused, " + why] = counts.get("refused, " + why, 0) + 1
                 return self.check_untorn(after)
