@@ -43,11 +43,11 @@ def attributes(path):
 
 def snapshot(top):
     """Everything that can be seen of each entry, by its path below top. top may be a file."""
-    seen, inodes, todo, home = {}, {}, [b""], os.getcwd()
+    seen, inodes, todo, is_file, home = {}, {}, [b""], False, os.getcwd()
     if not os.path.lexists(top):
         return seen
     if not stat.S_ISDIR(os.lstat(top).st_mode):
-        top, todo = os.path.split(top)[0], [os.path.basename(top)]
+        top, todo, is_file = os.path.split(top)[0], [os.path.basename(top)], True
     os.chdir(top)
     while todo:
         path = todo.pop()
@@ -71,6 +71,8 @@ def snapshot(top):
         seen[path] = e
         e["inode"], e["ctime"], e["links"], e["blocks"] = st.st_ino, st.st_ctime_ns, st.st_nlink, st.st_blocks
     os.chdir(home)
+    if is_file:
+        seen = {b"": dict(e, link=b"") for e in seen.values()}  # whatever its name is
     return seen
 
 
