@@ -22,6 +22,28 @@ int job_init(struct job *j)
 	return 0;
 }
 
+/* Whoever shares the lock of the part copies what is free. Returns 0 if nobody does, JOB_AGAIN if
+ * more is complete now, or -errno. */
+static int job_check_others(struct job *j)
+{
+	const unsigned complete = j->complete;
+	if (!j->locks || j->part.lock < 0 || part_is_receipt(&j->part))
+		return 0;
+	if (private_take_lock(j->part.lock, LOCK_EX, j->options->cancel) == -EWOULDBLOCK)
+		return error_refuse(j->error, j->path, EBUSY,
+				    "is being copied: run this again when the other shards have "
+				    "ended",
+				    FCOPY_ADVICE_NONE);
+	int r = job_look(j);
+	return r < 0 ? r : j->complete > complete ? JOB_AGAIN : 0;
+}
+
+int job_end_missing(struct job *j)
+{
+	int r = job_check_others(j);
+	return r != 0 ? r : job_refuse_missing(j);
+}
+
 void job_leave(struct job *j)
 {
 	job_release(j);
@@ -126,7 +148,7 @@ static int job_check_receipt(struct job *j)
 		return job_refuse_committed(j);
 	r = j->work->check(j);
 	if (r < 0 || j->shard.finish)
-		return r < 0 ? r : job_refuse_missing(j);
+		return r < 0 ? r : job_end_missing(j);
 	char public[NAME_MAX + 1];
 	strcpy(public, j->part.public);
 	job_leave(j);
@@ -142,7 +164,7 @@ static int job_begin(struct job *j)
 	mode_t mode;
 	int r = j->work->check(j);
 	if (r < 0 || j->shard.finish)
-		return r < 0 ? r : job_refuse_missing(j);
+		return r < 0 ? r : job_end_missing(j);
 	if ((r = part_make(p)) < 0)
 		return job_fail_part(j, r);
 	r = part_can_move(p);

@@ -190,7 +190,7 @@ static int job_pass(struct job *j)
 		if (r != JOB_AGAIN || !job_is_complete(j))
 			return r == 0 ? JOB_LEFT : r;
 	}
-	return job_is_complete(j) ? job_commit(j) : job_refuse_missing(j);
+	return job_is_complete(j) ? job_commit(j) : job_end_missing(j);
 }
 
 /* Did this pass end because the part, or a file of it, is gone? Another process has committed, or

@@ -89,6 +89,8 @@ void job_leave(struct job *);
 int job_exists(struct job *);
 /* Of a directory: replaces the mtime by the time of creation, or by 0. */
 void job_birth(int dir, const char *name, struct stat *);
+/* Chunks are missing, and none can be claimed: refuses the copy. Returns -errno, or JOB_AGAIN. */
+int job_end_missing(struct job *);
 
 /* job.c */
 /* Makes the copy with the other shards. Returns 0 if DST is complete or if other processes will
@@ -141,7 +143,7 @@ int job_refuse_source(const struct job *);
 int job_refuse_change(const struct job *);
 int job_refuse_other(const struct job *);
 int job_refuse_committed(const struct job *);
-int job_refuse_missing(struct job *); /* also returns JOB_AGAIN */
+int job_refuse_missing(const struct job *);
 void job_warn_unlocked(struct job *);
 void job_warn_left(const struct job *);
 

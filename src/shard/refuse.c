@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 
 int job_fail(const struct job *j, const char *operation, const char *call, int err)
 {
@@ -100,29 +99,10 @@ static bool share_is_missing(const struct job *j, unsigned share)
 	return false;
 }
 
-/* Whoever shares the lock of the part copies what is free. Returns 0 if nobody does, JOB_AGAIN if
- * more is complete now, or -errno. */
-static int job_check_others(struct job *j)
-{
-	const unsigned complete = j->complete;
-	if (!j->locks || j->part.lock < 0 || part_is_receipt(&j->part))
-		return 0;
-	if (private_take_lock(j->part.lock, LOCK_EX, j->options->cancel) == -EWOULDBLOCK)
-		return error_refuse(j->error, j->path, EBUSY,
-				    "is being copied: run this again when the other shards have "
-				    "ended",
-				    FCOPY_ADVICE_NONE);
-	int r = job_look(j);
-	return r < 0 ? r : j->complete > complete ? JOB_AGAIN : 0;
-}
-
-int job_refuse_missing(struct job *j)
+int job_refuse_missing(const struct job *j)
 {
 	size_t used = 0;
 	unsigned missing = 0;
-	int r = job_check_others(j);
-	if (r != 0)
-		return r;
 	for (unsigned i = 0; i < j->shard.count; i++)
 		missing += share_is_missing(j, i);
 	for (unsigned i = 0, end; i < j->shard.count; i = end) {
