@@ -31,7 +31,7 @@ static int open_and_run(struct copy *c, const struct operand *src, struct operan
 	if (r < 0)
 		return r;
 	operand_find_file(dst, src, c->report->dst);
-	r = c->options->force || c->options->scratch ? 0 : operand_check_device(dst, e);
+	r = c->options->force || c->options->scratch ? 0 : operand_check_device(dst, false, e);
 	if (r == 0)
 		r = source_refuse_fifo(src, dst, c->options, e);
 	if (r == 0 && (r = source_open(&c->src, src, e)) < 0)

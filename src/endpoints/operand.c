@@ -179,9 +179,17 @@ int operand_move(struct operand *copy, int dir, const char *path, struct fcopy_e
 }
 
 /* A file system that is mounted below /dev, such as /dev/shm, is for files. */
-int operand_check_device(const struct operand *dst, struct fcopy_error *e)
+int operand_check_device(const struct operand *dst, bool replaces, struct fcopy_error *e)
 {
-	struct stat dev, shm, root, dir;
+	struct stat dev, shm, root, dir, old;
+	if (replaces && fstatat(dst->place.dir, dst->place.name, &old, 0) == 0 &&
+	    (S_ISBLK(old.st_mode) || S_ISCHR(old.st_mode))) {
+		error_refuse(
+		    e, dst->path, EEXIST,
+		    "is a device: -b or --remove-destination would give its name to a file",
+		    FCOPY_ADVICE_FORCE);
+		return error_unsuitable(e);
+	}
 	if (dst->kind != OPERAND_NEW || stat("/dev", &dev) < 0 || stat("/", &root) < 0 ||
 	    fstat(dst->place.dir, &dir) < 0 || dir.st_dev != dev.st_dev)
 		return 0;

@@ -40,9 +40,10 @@ void operand_close(struct operand *);
 /* A copy of DST with duplicates of its descriptors, to be closed. Returns 0 or -errno. */
 int operand_share(struct operand *, const struct operand *);
 
-/* Would the copy be a regular file in /dev, because a device is not there? Refuses it. Returns 0,
- * or -errno with the failure recorded. */
-int operand_check_device(const struct operand *dst, struct fcopy_error *);
+/* Would the copy be a regular file in /dev, because a device is not there, or one that replaces a
+ * device (replaces: or a symlink to it)? Refuses it. Returns 0, or -errno with the failure
+ * recorded. */
+int operand_check_device(const struct operand *dst, bool replaces, struct fcopy_error *);
 
 /* path.c: notes where the last component of the path starts, and copies it without its slashes.
  * Returns 0 or -ENAMETOOLONG. */

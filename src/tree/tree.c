@@ -5,6 +5,7 @@
 #include "copy/notify.h"
 #include "copy/stale.h"
 #include "directory.h"
+#include "displace.h"
 #include "endpoints/error.h"
 #include "endpoints/temporary.h"
 #include "flush.h"
@@ -161,7 +162,7 @@ static int copy_operand(struct tree *t, struct operand *src)
 		return r;
 	r = operand_find_copy(&to, &t->destination, src, path, &error);
 	if (r == 0 && src->kind != OPERAND_DIRECTORY && !t->options->copy.force)
-		r = operand_check_device(&to, &error);
+		r = operand_check_device(&to, displace_replaces(t), &error);
 	if (r < 0)
 		report_operand(t, &error);
 	else if (t->shared)

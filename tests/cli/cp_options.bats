@@ -93,6 +93,33 @@ load helper
 	[ "$(ls)" = $'a\nb\nb.bak\nb.env\nb.~1~\nb.~2~\nb~\nname' ]
 }
 
+@test "-b and --remove-destination replace a device only with -f" {
+	need_root "to make a device"
+	local option dst
+	echo new >a
+	mkdir d
+	mknod device b 7 99
+	mknod d/a c 1 3
+	ln -s device link
+	for option in -b --remove-destination "-rb" "-b --dry-run"; do
+		for dst in device link d; do
+			# shellcheck disable=SC2086 # two words
+			expect 2 $option a $dst
+			mentions "is a device: -b or --remove-destination would give its name to a file" \
+				"hint: use -f to replace it anyway"
+		done
+	done
+	[ -b device ]
+	[ -c d/a ]
+	[ -L link ]
+	[ "$(ls -A . d | xargs)" = ".: a d device link d: a" ]
+	expect 0 -bf a device
+	holds new device
+	[ -b device~ ]
+	expect 0 --remove-destination -f a d
+	holds new d/a
+}
+
 @test "-b in a tree: files, symlinks and special files, but no directory" {
 	mkdir -p s/d o/s/d
 	echo new >s/d/f
