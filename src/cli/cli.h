@@ -51,6 +51,7 @@ struct cli {
 	size_t operands;
 	const char *target;              /* -t */
 	const char *no_directory_reason; /* what is said if DST is missing; NULL: the usual */
+	bool mirror;                     /* --mirror was given */
 	bool backup_bare;                /* -b has no CONTROL */
 	const char *control; /* ... but SRC, which does not exist, looks like one; or NULL */
 	unsigned verbose;    /* how often -v was given */

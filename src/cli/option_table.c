@@ -203,6 +203,7 @@ static int set_mirror(struct cli *cli, const struct option_row *row, const char 
 {
 	cli->tree.update = FCOPY_UPDATE_CHANGED;
 	cli->update_given = cli->tree.delete_extra = cli->copy.no_directory = true;
+	cli->mirror = true;
 	return set_archive(cli, row, value);
 }
 

@@ -28,6 +28,8 @@ static const struct {
 		   {"owner", "--preserve=ownership"},
 		   {"group", "--preserve=ownership"},
 		   {"acls", "--preserve=mode"},
+		   {"backup-dir", "leave it out: backups (-b) stay in the directory of the file"},
+		   {"chown", "leave it out: fcopy keeps owners or uses yours; see chown(1)"},
 		   {"xattrs", "--preserve=xattr"},
 		   {"partial", "--resume"},
 		   {"partial-dir", "--resume"},
@@ -39,7 +41,7 @@ static const struct {
 		   {"delete-before", "--delete"},
 		   {"delete-during", "--delete"},
 		   {"delete-after", "--delete"},
-		   {"delete-excluded", "--delete"},
+		   {"delete-excluded", "leave it out: fcopy removes no excluded entry"},
 		   {"ignore-times", "--checksum or no --update"},
 		   {"size-only", "--update=changed"},
 		   {"inplace-partial", "--inplace"}};
@@ -206,6 +208,10 @@ static int refuse_option(int option, char **argv)
 	if (optopt == '=')
 		return message_usage(word_with_equals(argv),
 				     "only long options take =VALUE, as --preserve=LIST");
+	if (optopt == 'A' || optopt == 'X')
+		return message_usage(letter, "an option of rsync; use %s",
+				     optopt == 'A' ? "-a or --preserve=mode for ACLs"
+						   : "-a or --preserve=xattr");
 	return message_usage(letter, "no such option");
 }
 
@@ -241,6 +247,9 @@ static int check_program(const struct cli *cli)
 	     "cannot be combined with -r or -a: special files of a tree are not read"},
 	    {cli->tree.dry_run && cli->keep_listening, "dry-run",
 	     "cannot be combined with --keep-listening"},
+	    {cli->mirror && cli->copy.resume, "mirror",
+	     "cannot be combined with --resume: run the mirror again; to begin a new DST, use "
+	     "fcopy -aT --resume SRC DST"},
 	    {cli->tree.max_delete && !cli->tree.delete_extra, "max-delete", "requires --delete"},
 	    {cli->tree.checksum && cli->tree.update != FCOPY_UPDATE_CHANGED, "checksum",
 	     "requires --update=changed or --mirror"},

@@ -9,6 +9,7 @@
 #include "rules.h"
 #include "endpoints/error.h"
 #include "endpoints/metadata.h"
+#include "endpoints/stream.h"
 #include "ends.h"
 
 #include <stdio.h>
@@ -29,6 +30,13 @@ static int rules_check_remote(const struct request *x, struct fcopy_error *error
 	const struct operand *o = operand_is_remote(x->src)   ? x->src
 				  : operand_is_remote(x->dst) ? x->dst
 							      : NULL;
+	const struct operand *url = starts_with(x->src->path, "tcp://")   ? x->src
+				    : starts_with(x->dst->path, "tcp://") ? x->dst
+									  : NULL;
+	if (url)
+		return error_refuse(error, url->path, EINVAL,
+				    "is no address: write tcp:HOST:PORT, without //",
+				    FCOPY_ADVICE_USAGE);
 	return o ? error_refuse(error, o->path, EINVAL,
 				"fcopy copies local files, and tcp:HOST:PORT; a file of this name "
 				"needs ./ in front",

@@ -133,17 +133,26 @@ static void print_continue(const struct fcopy_report *r, bool full)
 		text_size(&left, r->expected - r->bytes);
 	if (!full)
 		hint_printf("run the same command again to resume");
+	else if (left.length > 0)
+		hint_printf("%s must be free: then run the same command again", left.at);
 	else
-		hint_printf("free %s, then run the same command again",
-			    left.length > 0 ? left.at : "space");
+		hint_printf("free space, then run the same command again");
+}
+
+bool ending_may_resume(const struct cli *cli)
+{
+	const struct fcopy_tree_options *t = &cli->tree;
+	return !(cli->copy.resume || cli->copy.shard.count > 0 || t->update || t->delete_extra ||
+		 t->link_dest || t->link || t->symbolic_link || t->attributes_only || t->parents ||
+		 t->backup || t->remove_destination);
 }
 
 /* It was removed. A stream cannot be read again. */
 static bool could_resume(const struct cli *cli, const struct fcopy_report *r)
 {
 	struct stat st;
-	return r->atomic && !r->part_kept && r->bytes > 0 && !cli->copy.resume &&
-	       cli->copy.shard.count == 0 && stat(cli->src, &st) == 0 && S_ISREG(st.st_mode);
+	return r->atomic && !r->part_kept && r->bytes > 0 && ending_may_resume(cli) &&
+	       stat(cli->src, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 void ending_stopped(const struct cli *cli, const struct fcopy_report *r, bool interrupted)

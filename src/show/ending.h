@@ -31,6 +31,9 @@ void ending_summary(const struct cli *, const struct fcopy_report *);
  * and a user who looks at a terminal. */
 void ending_stopped(const struct cli *, const struct fcopy_report *, bool interrupted);
 
+/* Could the command have had --resume, too? It has neither that nor what excludes it. */
+bool ending_may_resume(const struct cli *);
+
 /* After a failed share: a hint how to continue, or to give up if a part was left. */
 void ending_shard(const struct cli *, const struct fcopy_error *, const char *dst);
 

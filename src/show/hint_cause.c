@@ -78,13 +78,24 @@ static void hint_missing(const char *directory)
 #define NO_DIRECTORY "no such directory"
 #define PLENTY       ((unsigned long long)64 << 20) /* bytes: more than one file or directory needs */
 
+/* Does the call make a name? Another one needs bytes, which may have been freed since. */
+static bool hint_makes_name(const char *call)
+{
+	static const char *const calls[] = {"open", "mkdir", "link", "symlink", "rename", "mknod"};
+	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
+		if (strncmp(call, calls[i], strlen(calls[i])) == 0)
+			return true;
+	return false;
+}
+
 static void hint_full(const char *path)
 {
 	struct stat st;
 	struct statvfs fs;
 	char directory[PATH_MAX];
-	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
-		return; /* a device: not the file system of its name is full */
+	if (fcopy_operand_kind(path, STDIN_FILENO, NULL) != FCOPY_KIND_PATH ||
+	    (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
+		return; /* a stream or device: not the file system of its name is full */
 	hint_directory(path, directory);
 	if (statvfs(path, &fs) < 0 && statvfs(directory, &fs) < 0)
 		return;
@@ -129,7 +140,7 @@ bool hint_cause(const struct fcopy_error *e)
 		hint_printf("for a connection, write tcp:%s", e->path);
 	} else if (e->err == ECONNREFUSED && strchr(e->path, ':')) {
 		hint_refused(e->path);
-	} else if (e->err == ENOSPC && e->call) {
+	} else if (e->err == ENOSPC && e->call && hint_makes_name(e->call)) {
 		hint_full(e->path);
 	} else if (e->err == EACCES && e->call && strcmp(e->call, "open") == 0) {
 		return hint_unwritable(e->path);

@@ -185,7 +185,7 @@ static void print_would_keep(const struct cli *cli, const struct fcopy_tree_repo
 {
 	size_t n;
 	const struct fcopy_operand *list = operands_ended(&n);
-	if (cli->copy.resume || cli->copy.shard.count > 0 || r->not_atomic)
+	if (!ending_may_resume(cli) || r->not_atomic)
 		return;
 	for (const struct fcopy_operand *o = list; o < list + n; o++)
 		if (o->state == FCOPY_STATE_UNCHANGED && !o->part && o->dst && !o->existed) {

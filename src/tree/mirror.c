@@ -211,6 +211,8 @@ static void mirror_remove_extras(struct tree *t, struct directory *root)
 		return;
 	}
 	const char *reason = mirror_check(w, root, text, sizeof(text));
+	if (reason == text && t->options->dry_run) /* shows what is too much */
+		w->sum.deleted += mirror_remove_all(w, root, true, true);
 	if (reason)
 		report_refusal(w, &(struct entry){.dir = root, .name = "", .as = ""}, entry_dst,
 			       ENOTEMPTY, reason);

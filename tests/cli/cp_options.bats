@@ -64,6 +64,11 @@ load helper
 	says "fcopy: --partial: an option of rsync; use --resume"
 	expect 2 --compress a b
 	says "fcopy: --compress: an option of rsync; leave it out: fcopy does not compress"
+	usage_error "--delete-excluded: an option of rsync; leave it out: fcopy removes no excluded entry" --delete-excluded a b
+	usage_error "--chown=a:b: an option of rsync; leave it out: fcopy keeps owners or uses yours; see chown(1)" --chown=a:b a b
+	usage_error "-A: an option of rsync; use -a or --preserve=mode for ACLs" -aAX a b
+	usage_error "-X: an option of rsync; use -a or --preserve=xattr" -X a b
+	usage_error "--preserve: 'acl': use mode, which includes ACLs" --preserve=acl a b
 	absent b
 }
 

@@ -74,6 +74,9 @@ same() {
 	expect 2 -r --files-from=list --files-from=list s d
 	expect 2 -r --files-from=nowhere s d
 	mentions "nowhere: No such file or directory"
+	echo x >list
+	expect 2 -r --files-from=list list d
+	mentions "list: is not a directory, from which --files-from could copy"
 	expect 2 --exclude=x list d
 	says "fcopy: --exclude: requires -r or -a"
 	expect 2 -r -0 s d

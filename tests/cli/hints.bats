@@ -121,9 +121,18 @@ load helper
 		"$FCOPY" a m/new 2>err && exit 9 || echo "$?"
 		rm m/1 m/2
 		"$FCOPY" a m/new && cmp a m/new
+		umount m
+		mount -t tmpfs -o size=100M none m
+		head -c 120M /dev/zero | "$FCOPY" - m/new 2>stream && exit 9
+		truncate -s 120M large
+		"$FCOPY" --resume --preallocate=always large m/new 2>allocated && exit 9
 		umount m'
 	demand 0
 	[ "${lines[0]}" = 1 ]
 	grep -q "No space left on device" err
 	grep -q "hint: no inodes are left" err
+	# Space that the copy has freed by now is no reason to think of anything else.
+	grep -q "No space left on device" stream
+	never grep hint stream
+	[ "$(grep hint allocated)" = "fcopy: hint: 120 MiB must be free: then run the same command again" ]
 }

@@ -182,6 +182,10 @@ mirrored() {
 	echo >d/dir/f
 	expect 1 --mirror --max-delete=2 s d
 	mentions "d: nothing is removed: 3 entries are more than --max-delete=2"
+	expect 1 --mirror --dry-run --max-delete=2 s d
+	mentions "3 entries are more than --max-delete=2"
+	[ "$(sort <<<"$output")" = $'would remove d/dir\nwould remove d/dir/f\nwould remove d/extra' ]
+	usage_error "--mirror: cannot be combined with --resume: run the mirror again; to begin a new DST, use fcopy -aT --resume SRC DST" --mirror --resume s d
 	[ -f d/extra ]
 	[ -f d/dir/f ]
 	mkdir none

@@ -216,6 +216,8 @@ s.sendfile(open(\"a\", \"rb\")); s.shutdown(1); s.recv(1)"'; do
 	mentions "is too long for an address"
 	expect 2 'tcp:[::1]' b
 	says 'fcopy: tcp:[::1]: has no port after the brackets'
+	expect 2 a tcp://localhost:1
+	says 'fcopy: tcp://localhost:1: is no address: write tcp:HOST:PORT, without //'
 	expect 2 'tcp-listen:*:0' b
 	mentions '0.0.0.0:PORT or [::]:PORT'
 	expect 2 tcp:127.0.0.1:nosuch b

@@ -292,6 +292,8 @@ make_losing_disk() {
 			grep -qx "fcopy: stopped; disk/d not created" err
 			[ "$(tail -n 1 err)" = "fcopy: hint: --resume would have kept what was copied" ]
 			[ "$(ls -A disk | tr "\n" " ")" = "mine other " ] || { ls -A disk; exit 1; }
+			"$FCOPY" --mirror s disk/d 2>err && exit 1
+			if grep hint err; then exit 1; fi
 		done
 		# The part is kept if it may be resumed.
 		s=0
