@@ -123,6 +123,31 @@ static int open_truncated(const struct place *p, int flags)
 	return fd;
 }
 
+static int in_place_busy(const char *path, struct fcopy_error *error)
+{
+	return error_refuse(error, path, EBUSY, "the device is mounted or in use",
+			    FCOPY_ADVICE_NONE);
+}
+
+/* Opens it only to read: a close after writing is an event for udev(7). */
+int in_place_rehearse(const struct place *p, const char *path, const struct stat *src,
+		      struct fcopy_error *error)
+{
+	const struct endpoint from = {.positional = true, .st = *src};
+	struct endpoint e = {.fd = -1, .path = path};
+	if (faccessat(p->dir, p->name, W_OK, AT_EACCESS) < 0 && errno != EPERM)
+		return error_call(error, "open", path, errno);
+	if (!S_ISBLK(p->st.st_mode))
+		return 0;
+	file_of(&e)->place = *p;
+	e.fd = open_existing(p, O_RDONLY | O_NOCTTY | O_CLOEXEC | O_EXCL);
+	if (e.fd < 0) /* it may be writable only */
+		return errno == EBUSY ? in_place_busy(path, error) : 0;
+	const int r = in_place_check(&e, &from, 0, error);
+	close(e.fd);
+	return r;
+}
+
 int in_place_open(struct endpoint *e, const struct endpoint *src,
 		  const struct fcopy_options *options, struct fcopy_error *error)
 {
@@ -138,8 +163,7 @@ int in_place_open(struct endpoint *e, const struct endpoint *src,
 	    S_ISREG(p->st.st_mode) && !storage_is_known(p->dir))
 		e->fd = open_truncated(p, flags);
 	if (e->fd < 0 && errno == EBUSY)
-		return error_refuse(error, e->path, EBUSY, "the device is mounted or in use",
-				    FCOPY_ADVICE_NONE);
+		return in_place_busy(e->path, error);
 	if (e->fd < 0)
 		return error_proc(error, "open", e->path, errno);
 	e->ops = &in_place_ops;

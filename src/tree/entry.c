@@ -8,6 +8,7 @@
 #include "displace.h"
 #include "endpoints/created.h"
 #include "endpoints/error.h"
+#include "endpoints/in_place.h"
 #include "enter.h"
 #include "hard_link.h"
 #include "io/system.h"
@@ -251,13 +252,17 @@ static int entry_check(struct worker *w, const struct entry *e, const struct sta
 {
 	const struct fcopy_tree_options *o = w->tree->options;
 	const struct endpoint src = {.fd = -1, .path = entry_src, .st = *st};
+	const struct operand *dst = &w->tree->destination;
 	struct fcopy_error error = {0};
+	int r = 0;
 	if (e->dir->dst < 0 || !S_ISREG(st->st_mode) || o->delete_extra || o->link ||
-	    o->symbolic_link || o->attributes_only ||
-	    w->tree->destination.kind == OPERAND_DEVICE) /* it is written */
+	    o->symbolic_link || o->attributes_only)
 		return 0;
-	const int r = destination_rehearse(e->dir->dst, e->as, entry_dst, &src, &w->options,
-					   entry_flags(w, e), &error);
+	if (dst->kind != OPERAND_DEVICE)
+		r = destination_rehearse(e->dir->dst, e->as, entry_dst, &src, &w->options,
+					 entry_flags(w, e), &error);
+	else if (!displace_replaces(w->tree)) /* it is written */
+		r = in_place_rehearse(&dst->place, entry_dst, st, &error);
 	if (r < 0)
 		report_failure(w, e, &error);
 	return r;

@@ -83,6 +83,9 @@ teardown() {
 	cmp -n 4194304 /dev/zero "$loop"
 	expect 1 --count=4194305 a "$loop"
 	mentions "the device is smaller than the source"
+	expect 1 --dry-run a "$loop"
+	mentions "$loop: the device is smaller than the source"
+	expect 0 --dry-run image "$loop"
 	cmp -n 4194304 /dev/zero "$loop"
 	expect 0 --count=4194304 a "$loop"
 	cmp -n 4194304 a "$loop"
@@ -114,10 +117,13 @@ teardown() {
 	random a 100000
 	mkdir m
 	export FCOPY loop
-	private_mounts 'mount "$loop" m || exit 77; "$FCOPY" a "$loop"'
+	private_mounts 'mount "$loop" m || exit 77
+		"$FCOPY" --dry-run a "$loop" 2>dry && exit 9
+		"$FCOPY" a "$loop"'
 	[ "$status" != 77 ] || skip "ext4 cannot be mounted here"
 	demand 1
 	mentions "$loop" "mounted or in use"
+	grep -q "mounted or in use" dry
 }
 
 @test "a device as source reads to its end; --fsync onto it" {
