@@ -9,7 +9,6 @@
 #include "rules.h"
 #include "endpoints/error.h"
 #include "endpoints/metadata.h"
-#include "endpoints/stream.h"
 #include "ends.h"
 
 #include <stdio.h>
@@ -30,9 +29,9 @@ static int rules_check_remote(const struct request *x, struct fcopy_error *error
 	const struct operand *o = operand_is_remote(x->src)   ? x->src
 				  : operand_is_remote(x->dst) ? x->dst
 							      : NULL;
-	const struct operand *url = starts_with(x->src->path, "tcp://")   ? x->src
-				    : starts_with(x->dst->path, "tcp://") ? x->dst
-									  : NULL;
+	const struct operand *url = strncmp(x->src->path, "tcp://", 6) == 0   ? x->src
+				    : strncmp(x->dst->path, "tcp://", 6) == 0 ? x->dst
+									      : NULL;
 	if (url)
 		return error_refuse(error, url->path, EINVAL,
 				    "is no address: write tcp:HOST:PORT, without //",
