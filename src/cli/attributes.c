@@ -50,7 +50,7 @@ static bool parse_list(const char *list, unsigned *all, unsigned *named)
 
 static int refuse_list(const struct option_row *row, const char *list)
 {
-	if (strcmp(list, "acl") == 0 || strcmp(list, "acls") == 0)
+	if (list && (strcmp(list, "acl") == 0 || strcmp(list, "acls") == 0))
 		return message_option(row->name, "'%s': use mode, which includes ACLs", list);
 	return message_option(
 	    row->name, "invalid list '%s' (mode, ownership, timestamps, links, xattr, all)", list);
