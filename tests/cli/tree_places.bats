@@ -89,3 +89,10 @@ list() {
 	[ -p backing/d/p ]
 	[ "$(ls -A backing/d)" = $'f\np' ]
 }
+
+@test "DST/ that cannot be examined: the message has the reason" {
+	echo x >f
+	ln -s loop loop
+	expect 1 -r f loop/
+	says "fcopy: loop/: is a loop of symlinks" "fcopy: hint: remove the symlink"
+}

@@ -390,3 +390,23 @@ part_of() {
 	expect 0 -r --resume --keep-going s t
 	diff -r s t
 }
+
+@test "--resume: before the commit, the part cannot be examined, or is no longer there" {
+	need_strace
+	local n
+	mkdir s
+	echo a >s/a
+	traced 0 trace=newfstatat -r --resume -j1 s d
+	n=$(nth newfstatat '"d\.fcopy-part", \{')
+	rm -r d
+	traced 1 "inject=newfstatat:error=EIO:when=$n" -r --resume -j1 s d
+	injected
+	says "fcopy: d: stat: Input/output error" "fcopy: d.fcopy-part: kept, unfinished" \
+		"fcopy: hint: fix the cause and run the command again with --resume; or commit without the failed entries: --resume --keep-going"
+	absent d
+	rm -r d.fcopy-part
+	traced 1 "inject=newfstatat:error=ENOENT:when=$n" -r --resume -j1 s d
+	injected
+	says "fcopy: d: its .fcopy-part was moved or replaced during the copy"
+	absent d
+}
