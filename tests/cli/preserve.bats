@@ -165,3 +165,23 @@ no_entry() {
 		rm -f copy
 	done
 }
+
+@test "--symbolic-link --preserve=ownership: only the lack of the right to give a file away is passed over" {
+	need_strace
+	local nobody=
+	! is_root || nobody=$NOBODY
+	install -m 755 "$FCOPY" fcopy
+	chmod 777 .
+	echo a >a
+	attempt() {
+		# shellcheck disable=SC2086 # several words
+		run --separate-stderr timeout -s KILL $HANG strace -f -qq -o trace -e signal=none -e "inject=fchownat:error=$2" \
+			$nobody ./fcopy --symbolic-link --preserve=ownership "$PWD/a" "$3"
+		demand "$1"
+		injected
+	}
+	attempt 0 EPERM b
+	[ -L b ]
+	attempt 1 EIO c
+	mentions "c: fchownat: Input/output error"
+}
