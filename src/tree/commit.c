@@ -234,21 +234,12 @@ static int commit_fail_rename(const struct building *r, int err)
 /* If the part was renamed, its name may now belong to the part of another copy. */
 static int commit_check_part(const struct building *r)
 {
-	struct stat st, named;
-	if (r->part.published) {
-		if (part_is_named(&r->part))
-			return 0;
-		if (errno && errno != ENOENT)
-			return root_fail(r, "stat", errno);
-		root_refuse(r, ENOENT, PART_REPLACED, FCOPY_ADVICE_NONE);
-		return -ENOENT;
-	}
-	if (fstat(r->dst, &st) < 0)
-		return root_fail(r, "fstat", errno);
-	bool there = fstatat(r->home, r->temporary, &named, AT_SYMLINK_NOFOLLOW) == 0;
-	if (!there && errno != ENOENT && errno != ESTALE)
+	if (part_is_named(&r->part))
+		return 0;
+	if (errno && errno != ENOENT)
 		return root_fail(r, "stat", errno);
-	return there && st.st_dev == named.st_dev && st.st_ino == named.st_ino ? 0 : -ENOENT;
+	root_refuse(r, ENOENT, PART_REPLACED, FCOPY_ADVICE_NONE);
+	return -ENOENT;
 }
 
 int commit_root(struct building *r, struct directory *d)
@@ -265,7 +256,7 @@ int commit_root(struct building *r, struct directory *d)
 	if (result < 0)
 		return result;
 	double start = io_now();
-	if ((r->part.published || t->shared) && (result = commit_check_part(r)) < 0)
+	if (r->part.published && (result = commit_check_part(r)) < 0)
 		return result;
 	if (r->temporary[0] && !r->named && (result = commit_move(r)) < 0)
 		return commit_fail_rename(r, -result);
