@@ -21,7 +21,7 @@ at=$work/ext4
 # The tests of a room, quick ones first: at most 40 seconds together on two CPUs.
 tests_of() {
 	case $1 in
-	src/part/*) echo check/part_test cmocka/races_test cli/{parts,clean,tree_interrupted,resume_attributes,tree_resume}.bats cmocka/journal_test cli/{resume,storage_attributes}.bats ;;
+	src/part/*) echo check/part_test cmocka/races_test cli/{parts,clean,tree_interrupted,resume_attributes,tree_resume}.bats cmocka/journal_test cli/{shard_unlocked,resume,storage_attributes}.bats ;;
 	src/tree/mirror*) echo cli/mirror.bats cmocka/journal_test ;;
 	src/tree/*) echo check/inodes_test cmocka/{races,places}_test cli/{tree_places,tree_mounts,preserve,count,tree_interrupted,tree_modes,tree_as_cp,mirror,tree_links,tree_resume,stats,cp_options}.bats check/tree_test ;;
 	src/shard/file.c) echo cli/{shard_records,shard_retries,shard}.bats ;;
