@@ -367,7 +367,7 @@ killed_at() {
 	[ "$stderr" = "" ]
 	expect 0 -v a b
 	says "$note"
-	[ "$(script -qec "$FCOPY a b" /dev/null </dev/null | tr -d '\r')" = "$note" ]
+	[ "$(script -qec '"$FCOPY" a b' /dev/null </dev/null | tr -d '\r')" = "$note" ]
 	expect 0 -qv a b
 	[ "$stderr" = "" ]
 	mkdir d

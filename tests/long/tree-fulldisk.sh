@@ -73,6 +73,9 @@ try() {
 	if [[ $status:$2 =~ ^1:.*--(mirror|resume) ]]; then
 		again "$1" "$2" "$what"
 		status=0
+	elif [ $status = 1 ] && grep -q ': rename: ' "$work/err"; then # the whole tree is kept
+		again "$1" "$2 --resume" "$what"
+		status=0
 	fi
 	[ -z "$(find "$dir" -name '.fcopy-*' -o -name '*.fcopy-part')" ] || fail other "$what: something was left"
 	[ "$3" = new ] && [ $status = 1 ] || return
