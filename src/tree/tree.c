@@ -153,6 +153,14 @@ static bool is_copied_alone(const struct tree *t, const struct operand *src)
 	       (src->kind == OPERAND_FILE && (t->shared || (written && !o->recursive)));
 }
 
+/* A new directory was not committed, and nothing says why: that must not look like success. */
+static bool is_lost(const struct tree *t, const struct operand *src, const struct operand *to)
+{
+	return src->kind == OPERAND_DIRECTORY && !to->place.exists && !t->shared &&
+	       !t->options->dry_run && !t->root.committed && !tree_stopped(t) &&
+	       t->report->error.err == 0;
+}
+
 static int copy_operand(struct tree *t, struct operand *src)
 {
 	struct operand to;
@@ -190,6 +198,8 @@ static int copy_operand(struct tree *t, struct operand *src)
 	else
 		r = src->kind == OPERAND_DIRECTORY ? copy_directory(t, src, &to)
 						   : single_copy(t, src, &to);
+	if (is_lost(t, src, &to))
+		r = tree_refuse(t, to.path, EIO, "was not copied", FCOPY_ADVICE_NONE);
 	if (t->options->copy.resume) /* the copy continues what was left of it */
 		warn_about_stale(t, to.place.dir, mode);
 	note_made(t, &to);
