@@ -323,6 +323,7 @@ class Case:
             why = "linked names" if linked and "is a dangling symlink" in self.log else \
                 "operations missing" if self.lacks and ("getxattr: " in self.log or by_cp or self.kind not in ("cp", "changed") or re.search("hint: |unsupported here|cannot be renamed here", self.warnings)) else \
                 "stricter than cp" if STRICTER.search(self.log) else \
+                "a target that is too long for XFS" if "symlink: File name too long" in self.log else \
                 "no direct I/O" if "--no-cache" in self.options and re.search("not supported|cannot be bypassed", self.log) else \
                 "no flush" if re.search("--fsync|--verify", " ".join(self.options)) and "sync: " in self.log else \
                 "types" if self.kind in ("filter", "mirror-filter") and re.search("is not replaced|has another type|cannot replace it|is not a directory|[iI]s a directory|dangling", self.log) else ""
