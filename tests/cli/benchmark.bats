@@ -18,7 +18,7 @@ untouched() {
 	[ -z "$stderr" ]
 	untouched a
 	for mode in auto $MODES; do
-		grep -qE "^[0-9]+ $mode +[0-9.]+ (us|ms|s) +[0-9.]+-[0-9.]+ +[0-9.]+ (us|ms|s) +[0-9.]+(  #*)?$|^[0-9]+ $mode +(refused|unavailable): " \
+		grep -qE "^[0-9]+ $mode +[0-9.]+ (us|ms|s) +[0-9.]+-[0-9.]+ +[0-9.]+ (us|ms|s) +[0-9.]+(  #*[+]?)?$|^[0-9]+ $mode +(refused|unavailable): " \
 			<<<"$output" || { echo "$mode: $output"; return 1; }
 	done
 	grep -qE '^5 runs of each mode, in turn; load [0-9.]+$' <<<"$output"
