@@ -112,8 +112,11 @@ jsonschema.validate(json.load(open("out.json")), json.load(open(sys.argv[1])))' 
 	for columns in 40 80 200; do
 		terminal $columns
 		type_in "\"$FCOPY\" -r --progress --limit-rate=8M s d$columns" Enter
-		until_shown '[0-9]+% .*[0-9]+ of [34] entries'
-		[ $columns = 40 ] || until_shown 'large.img +[0-9]+% .* of [34] entries +[0-9.]+/41 MiB +[0-9.]+ MiB/s'
+		if [ $columns = 40 ]; then
+			until_shown '[0-9]+% .*[0-9]+ of [34] entries'
+		else
+			until_shown 'large.img +[0-9]+% .* of [34] entries +[0-9.]+/41 MiB +[0-9.]+ MiB/s'
+		fi
 		until_shown 'copied +4 entries'
 		tmux_ kill-server
 	done
