@@ -6,7 +6,6 @@
 #include "endpoints/error.h"
 #include "part/part.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -49,14 +48,12 @@ static struct fcopy_error report_paths(const struct tree *t, const struct entry 
 }
 
 /* Copies the first failure and its strings, which are valid only during the event. The caller holds
- * the lock. Without an errno it would count as success. */
+ * the lock. */
 static void report_first(struct fcopy_tree_report *r, const struct fcopy_error *error)
 {
 	if (r->error.err != 0)
 		return;
 	r->error = *error;
-	if (error->err == 0)
-		r->error.err = EIO;
 	if (error->path) {
 		snprintf(r->path, sizeof(r->path), "%s", error->path);
 		r->error.path = r->path;
