@@ -331,7 +331,7 @@ const struct option_row option_table[] = {
 	 set_flag, FIELD(copy.strict), .not_benchmarked = true},
 	{"resume", 0, NULL, "keep an unfinished copy as DST.fcopy-part, and continue it",
 	 set_flag, FIELD(copy.resume), .not_benchmarked = true},
-	{"clean", 0, "[DIR]", "list what killed copies left in DIR (or: --clean DIR); after a yes, or with -f, remove what is not in use",
+	{"clean", 0, "[DIR]", "list remains of killed copies in DIR (or: --clean DIR); after a yes, or with -f, remove what is not in use",
 	 set_clean, FIELD(clean), .not_benchmarked = true, .with_clean = true},
 	{"shard", 0, "SHARE", "copy one share, while other processes copy the others: I/N, auto, auto/N, finish/N; see fcopy-shards(7)",
 	 shard_parse, .not_benchmarked = true},

@@ -317,9 +317,7 @@ static int rules_check_ends(const struct request *x, const struct fcopy_mode *mo
 	     "cannot be verified: only a file or a block device can be read back", usage},
 	    {o->verify && mode->engine && !mode_runs(mode, engine_readwrite.name), "verify",
 	     END_DISK | END_FILE, ANY,
-	     "cannot be verified in this mode: it can be read only once, and this mode sees no "
-	     "bytes",
-	     use_auto},
+	     "cannot be verified in this mode: a stream requires mode auto or readwrite", use_auto},
 	    {o->resume, "resume", END_FILE, END_FILE, NO_FILES, usage},
 	    {o->shard.count > 0, "shard", END_FILE, END_FILE, NO_SHARE, usage},
 	    {o->preserve_required, "preserve", REGULAR, REGULAR, PRESERVE_IMPOSSIBLE, usage},

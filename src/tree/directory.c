@@ -198,7 +198,7 @@ void directory_report_lost(struct worker *w, struct directory *d, int err)
 	struct fcopy_error error;
 	error_call(&error, "open", entry_src, err);
 	if (err == ESTALE)
-		error.reason = "was moved or replaced during the copy, or its copy was";
+		error.reason = "this directory or its copy was moved or replaced";
 	report_failure(w, &(struct entry){.dir = d, .name = "", .as = ""}, &error);
 	d->names = NAMES_LOST;
 }

@@ -115,8 +115,7 @@ int parents_make(struct tree *t, const struct operand *src, struct operand *to, 
 			close(at.dst);
 		return call ? tree_fail(t, call, p->reads ? src->path : path, -r)
 			    : tree_refuse(t, src->path, EINVAL,
-					  "leaves its directory by ..: --parents "
-					  "cannot copy it below DST",
+					  "contains '..': --parents cannot copy it below DST",
 					  FCOPY_ADVICE_USAGE);
 	}
 	/* What has the name is another file than the one in DST itself. */

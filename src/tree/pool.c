@@ -303,7 +303,7 @@ static void pool_end(struct tree *t)
 {
 	struct pool *p = &t->pool;
 	static const char *const reasons[] = {[TUNER_CPUS] = "the CPUs are the limit",
-					      [TUNER_WAITING] = "more threads wait at once",
+					      [TUNER_WAITING] = "more threads were faster",
 					      [TUNER_NO_GAIN] = "more threads were not faster",
 					      [TUNER_LIMIT] = "the limit of threads was reached"};
 	pool_count_time(t);

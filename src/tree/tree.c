@@ -131,7 +131,7 @@ static int check_operand(struct tree *t, const struct operand *src)
 							       .advice = FCOPY_ADVICE_RECURSIVE});
 	if (!directory && t->options->files)
 		return tree_refuse(t, src->path, ENOTDIR,
-				   "is not a directory, from which --files-from could copy",
+				   "is not a directory, which --files-from requires",
 				   FCOPY_ADVICE_USAGE);
 	if (t->shared && !directory && src->kind != OPERAND_FILE)
 		return tree_refuse(

@@ -626,7 +626,7 @@ load helper
 	expect 2 --parents s/t/f new
 	cd s
 	expect 2 --parents ../s/t/f ../d
-	mentions "leaves its directory"
+	mentions "contains '..'"
 	cd ..
 	chmod 755 s/t g/s/t
 }

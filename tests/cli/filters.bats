@@ -76,7 +76,7 @@ same() {
 	mentions "nowhere: No such file or directory"
 	echo x >list
 	expect 2 -r --files-from=list list d
-	mentions "list: is not a directory, from which --files-from could copy"
+	mentions "list: is not a directory, which --files-from requires"
 	expect 2 --exclude=x list d
 	says "fcopy: --exclude: requires -r or -a"
 	expect 2 -r -0 s d

@@ -341,7 +341,7 @@ killed_at() {
 	expect 2 --verify a pipe
 	says "fcopy: pipe: cannot be verified: only a file or a block device can be read back"
 	expect 2 --verify - b splice <a
-	mentions "fcopy: -: cannot be verified in this mode: it can be read only once, and this mode sees no bytes"
+	mentions "fcopy: -: cannot be verified in this mode: a stream requires mode auto or readwrite"
 	[ "$(ls)" = $'a\npipe' ]
 }
 
