@@ -69,7 +69,7 @@ exchanges() {
 		mkdir -p "s/$a" s/x/b d outside
 		touch s/x/file s/x/b/file "s/$a/leaf" outside/theirs
 		python3 -B exchange.py "$BATS_TEST_DIRNAME/../tools" "$FCOPY" "${kind#*:}" "${kind%:*}" || { cat err; return 1; }
-		grep -Eq "s/x: open: (was moved or replaced during the copy|Not a directory)" err || { cat err; return 1; }
+		grep -Eq "s/x: open: (this directory or its copy was moved or replaced|Not a directory)" err || { cat err; return 1; }
 		[ $kind = "${kind#d}" ] || [ -z "$(find d/x/ -name file)" ]
 		[ -z "$(find d -name theirs)" ]
 		[ "$(ls outside)" = theirs ]
