@@ -45,7 +45,7 @@ slurm() {
 	rm "$work/dst"
 	id=$(sbatch --parsable --array=3-6 --output="$work/job" \
 		--wrap "'$FCOPY' --shard=auto '$work/src' '$work/dst'")
-	last=$(sbatch --parsable --dependency=afterok:"$id" --output="$work/job" \
+	last=$(sbatch --parsable --dependency=afterany:"$id" --output="$work/job" \
 		--wrap "'$FCOPY' --shard=finish/4 '$work/src' '$work/dst'")
 	wait_for_job "$last" || fail hung "the dependent job $last"
 	cp "$work/job" "$work/err"
