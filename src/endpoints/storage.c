@@ -17,16 +17,10 @@ bool storage_is_known(int dir)
 	return system_has(dir, SYSTEM_RENAMES);
 }
 
-/* The failure is that of the directory or of the disk, and not of a missing operation. */
-static bool is_of_directory(int err)
-{
-	return err == EROFS || err == ENOSPC || err == EDQUOT || err == ENOENT || err == EINTR;
-}
-
 static bool rename_hidden(int dir, const char *from, const char *to, bool *able)
 {
 	*able = renameat(dir, from, dir, to) == 0;
-	return *able || !is_of_directory(errno);
+	return *able || !private_is_of_disk(errno);
 }
 
 #define RELEASE_MS 8 /* the longest of the waits, each twice as long as the one before */
@@ -68,22 +62,22 @@ static bool is_readable(int dir, const char *name)
 
 /* gcsfuse can be set up to rename only empty directories, and with its write cache rclone returns
  * EIO for the files of a renamed directory until it has uploaded them. */
-static bool renames_full_directory(int dir, const char *from, const char *to)
+static bool probe_full_directory(int dir, const char *from, const char *to, bool *readable)
 {
 	char before[2 * TEMPORARY_SIZE], after[2 * TEMPORARY_SIZE];
 	bool able;
 	snprintf(before, sizeof(before), "%s/f", from);
 	snprintf(after, sizeof(after), "%s/f", to);
 	if (!create_hidden(dir, before))
-		return true; /* the copy will fail, too */
-	rename_hidden(dir, from, to, &able);
-	bool readable = able && is_readable(dir, after);
+		return false; /* the copy will fail, too */
+	const bool learned = rename_hidden(dir, from, to, &able);
+	*readable = able && is_readable(dir, after);
 	/* Only under its first name does rclone forget the upload of the file. */
-	if (able && !readable)
+	if (able && !*readable)
 		able = renameat(dir, to, dir, from) < 0;
 	unlinkat(dir, able ? after : before, 0);
 	unlinkat(dir, able ? to : from, AT_REMOVEDIR);
-	return readable;
+	return learned;
 }
 
 /* Each probe returns false if nothing was learned. full: also a directory that is not empty. */
@@ -98,7 +92,7 @@ static bool probe_directory(int dir, const char *a, const char *b, bool full, bo
 	*same = *able && known && fstatat(dir, b, &after, AT_SYMLINK_NOFOLLOW) == 0 &&
 		before.st_ino == after.st_ino;
 	if (*able && full)
-		*able = renames_full_directory(dir, b, a);
+		learned = probe_full_directory(dir, b, a, able);
 	unlinkat(dir, a, AT_REMOVEDIR);
 	unlinkat(dir, b, AT_REMOVEDIR);
 	return learned;

@@ -58,6 +58,8 @@ int part_can_move(struct part *p)
 		return 0;
 	}
 	unlinkat(p->fd, PART_DATA, AT_REMOVEDIR);
+	if (private_is_of_disk(-r))
+		return part_fail(p, "rename", -r);
 	return part_refuse(p, -r,
 			   "cannot be resumed: nothing can be moved to another directory here",
 			   FCOPY_ADVICE_NO_PART);

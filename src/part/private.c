@@ -147,6 +147,11 @@ int private_take_lock(int fd, int lock, const volatile int *cancel)
 	return 0;
 }
 
+bool private_is_of_disk(int err)
+{
+	return err == EROFS || err == ENOSPC || err == EDQUOT || err == ENOENT || err == EINTR;
+}
+
 /* NFS and others lack the flag. rename(2) refuses to replace a directory that has entries. */
 int private_rename(int from, const char *name, int to, const char *as)
 {

@@ -34,6 +34,9 @@ void private_end(struct private_directory *p);
 
 /* Renames a directory without replacing anything that has entries. Returns 0 or -errno. */
 int private_rename(int from, const char *name, int to, const char *as);
+/* Is this failure of a rename that of the directory or of the disk, and not of a missing operation?
+ */
+bool private_is_of_disk(int err);
 /* Has a living process locked it, as far as this machine can know? fd: the open directory. */
 bool private_is_live(int fd);
 

@@ -258,3 +258,18 @@ fails_in() {
 	fails openat EMFILE "$n" "open: Too many open files"
 	fails openat EACCES "$n" "open: Permission denied"
 }
+
+@test "--resume: a full disk or quota, when the storage is asked what it can move, is reported as such" {
+	prepare
+	mkdir s
+	echo x >s/f
+	fails renameat2 EDQUOT 1 "rename: Disk quota exceeded" --resume
+	fails renameat2 ENOSPC 1 "rename: No space left on device" --resume
+	traced 1 inject=renameat2:error=EDQUOT:when=1 -r --resume s t
+	injected
+	mentions "t: rename: Disk quota exceeded"
+	traced 1 inject=renameat2:error=ENOSPC:when=1 --shard 1/2 a c
+	injected
+	mentions "c: rename: No space left on device"
+	[ "$(ls -A)" = $'a\nb\ns\ntrace' ]
+}

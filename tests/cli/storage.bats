@@ -64,6 +64,22 @@ no_probe_left() {
 	grep -q '"not_atomic": null' out
 }
 
+@test "storage whose quota or disk is full when it is asked what it can rename is not said to lack that" {
+	mkdir -p backing s
+	random s/a 1000
+	# shellcheck disable=SC2016
+	by_fuse rw 'for rule in renamedir:EDQUOT:0:1 renamefull:ENOSPC:0:1; do
+			setfattr -n user.fault -v $rule m
+			"$FCOPY" -r -v --resume s m/t 2>err
+			[ "$(getfattr --only-values -n user.faults m)" != 0 ]
+			diff -r s backing/t
+			! grep "cannot be\|not atomic" err || exit 1
+			rm -rf m/t
+			setfattr -n user.fault -v ${rule%%:*}:0 m
+		done'
+	no_probe_left
+}
+
 @test "storage that cannot rename directories: a tree that fails is removed, unless --keep-going" {
 	mkdir -p backing s/{1..40..1} "s/$(printf 'd/%.0s' {1..40})"
 	random s/a 100000
