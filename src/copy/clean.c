@@ -56,7 +56,7 @@ static int clean_name(int dir, const char *path, const char *name,
 	clean_describe(&l, &found, o->cancel);
 	if (l.state == FCOPY_LEFT_DEAD && o->remove && o->remove(o->user, &l)) {
 		int r = left_remove(&found);
-		l.state = r < 0 ? FCOPY_LEFT_FAILED : FCOPY_LEFT_REMOVED;
+		l.state = found.state;
 		if (r < 0) {
 			error_call(&l.error, "remove", whole, -r);
 			clean_fail(error, "remove", path, -r);

@@ -155,18 +155,27 @@ static bool left_is_bare(const struct left *l, int has)
 	return S_ISREG(st.st_mode) && st.st_size == 0;
 }
 
+/* Does it contain only what one copy makes? */
+static bool left_is_plain(struct left *l, int *has)
+{
+	*has = left_contents(l->part.fd);
+	if (*has < 0)
+		return left_unknown(l, "it cannot be read");
+	if (*has & LEFT_SHARE)
+		return left_unknown(l, "it belongs to a copy in shards");
+	if (*has & LEFT_OTHER)
+		return left_unknown(l, "it contains entries that fcopy did not make");
+	return true;
+}
+
 static bool left_examine_content(struct left *l, const char *name)
 {
 	struct journal lock = {.text = NULL};
 	struct part *p = &l->part;
 	const bool hidden = l->kind == FCOPY_LEFT_DIRECTORY;
-	int has = left_contents(p->fd);
-	if (has < 0)
-		return left_unknown(l, "it cannot be read");
-	if (has & LEFT_SHARE)
-		return left_unknown(l, "it belongs to a copy in shards");
-	if (has & LEFT_OTHER)
-		return left_unknown(l, "it contains entries that fcopy did not make");
+	int has;
+	if (!left_is_plain(l, &has))
+		return false;
 	if (has & LEFT_LOCK) {
 		p->lock = left_open(l, PRIVATE_LOCK, O_RDWR);
 		int r = p->lock < 0 ? p->lock : left_take_lock(l, p->lock);
@@ -174,6 +183,10 @@ static bool left_examine_content(struct left *l, const char *name)
 			l->state = FCOPY_LEFT_LIVE;
 		if (r < 0)
 			return r != -EWOULDBLOCK && left_unknown(l, "it cannot be locked");
+		/* The first shard of a job may have come and gone while another one had the lock.
+		 */
+		if (!left_is_plain(l, &has))
+			return false;
 	} else if (!hidden || has & (LEFT_DATA | LEFT_ENTRY)) {
 		return left_unknown(l, "it has no lock");
 	}
@@ -224,6 +237,18 @@ static bool left_is_part(const char *name)
 	return length > suffix && strcmp(name + length - suffix, PART_SUFFIX) == 0;
 }
 
+/* Was it removed or renamed while it was examined, which may wait for a lock? */
+static bool left_is_gone(struct left *l, int parent, const char *name)
+{
+	struct stat st;
+	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT;
+	/* The next copy has made another one. */
+	if (l->part.fd >= 0 && st.st_ino != l->st.st_ino)
+		l->state = FCOPY_LEFT_LIVE;
+	return false;
+}
+
 bool left_find(struct left *l, int parent, const char *name)
 {
 	const bool drawn = temporary_is_drawn(name);
@@ -237,7 +262,10 @@ bool left_find(struct left *l, int parent, const char *name)
 					   : FCOPY_LEFT_FILE;
 	l->changed = l->st.st_mtime;
 	left_examine(l, parent, name);
-	return true;
+	if (!left_is_gone(l, parent, name))
+		return true;
+	left_close(l);
+	return false;
 }
 
 static bool left_is_mounted(int dir, int fd)
@@ -265,6 +293,7 @@ static int left_remove_data(const struct part *p)
 int left_remove(struct left *l)
 {
 	struct part *p = &l->part;
+	const bool locked = p->lock >= 0;
 	int r = part_is_named(p) ? 0 : errno ? -errno : -ESTALE;
 	if (r == 0 && p->published)
 		r = part_hide(p);
@@ -273,7 +302,13 @@ int left_remove(struct left *l)
 		r = left_remove_data(p);
 	if (r == 0 && p->lock >= 0 && (r = remove_entry(p->fd, PART_ENTRY)) == -ENOENT)
 		r = 0;
-	return r < 0 ? r : part_discard(p, l->retired);
+	if (r == 0)
+		r = part_discard(p, l->retired);
+	if ((r == -ENOENT || r == -ESTALE) && !part_is_named(p) && (errno == 0 || errno == ENOENT))
+		r = 0; /* another process has removed it */
+	const bool used = !locked && (r == -ENOTEMPTY || r == -EEXIST);
+	l->state = used ? FCOPY_LEFT_LIVE : r < 0 ? FCOPY_LEFT_FAILED : FCOPY_LEFT_REMOVED;
+	return used ? 0 : r;
 }
 
 void left_close(struct left *l)

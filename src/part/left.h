@@ -20,9 +20,10 @@ struct left {
 };
 
 /* Could a copy have left an entry of this name? If so, opens it, and finds out whose it is and
- * whether it is used. left_close() closes it. */
+ * whether it is used. left_close() closes it. Returns false also if it is gone by the end. */
 bool left_find(struct left *, int parent, const char *name);
-/* Removes what is DEAD. Returns 0, or -errno with the rest left there. */
+/* Removes what is DEAD: then it is REMOVED, or LIVE if a copy has begun to use it. Returns 0, or
+ * -errno: then it has FAILED, and the rest is left there. */
 int left_remove(struct left *);
 void left_close(struct left *);
 

@@ -44,8 +44,8 @@ static void remove_left(int here, const char *name)
 		part_sweep(here, name);
 		return;
 	}
-	if (left_find(&l, here, name) && l.state == FCOPY_LEFT_DEAD)
-		left_remove(&l);
+	if (left_find(&l, here, name) && l.state == FCOPY_LEFT_DEAD && left_remove(&l) < 0)
+		_exit(1);
 	left_close(&l);
 }
 
@@ -170,6 +170,63 @@ static void interleave(void **state)
 		}
 }
 
+/* What happens to a part while its lock is waited for. */
+static void ends(void)
+{
+	need(rename("dst" PART_SUFFIX "/" PART_DATA, "dst") == 0);
+	need(unlink("dst" PART_SUFFIX "/" PRIVATE_LOCK) == 0);
+	need(unlink("dst" PART_SUFFIX "/" PART_JOURNAL) == 0);
+	need(rmdir("dst" PART_SUFFIX) == 0);
+}
+
+static void ends_and_another_begins(void)
+{
+	need(rename("dst" PART_SUFFIX, "old") == 0 && mkdir("dst" PART_SUFFIX, 0700) == 0);
+}
+
+static void gets_shards(void)
+{
+	int fd = open("dst" PART_SUFFIX "/" PART_SHARE "list", O_CREAT | O_EXCL, 0600);
+	need(fd >= 0 && close(fd) == 0);
+}
+
+/* Returns whether it is listed, and how. */
+static bool find_after(void (*happens)(void), struct left *l)
+{
+	struct part p;
+	struct stat st;
+	int here = open(".", O_RDONLY | O_DIRECTORY);
+	part_init(&p, here, "dst");
+	need(part_make(&p) == 0);
+	int data = openat(p.fd, PART_DATA, O_RDWR | O_CREAT | O_EXCL, 0600);
+	need(data >= 0 && fstat(data, &st) == 0);
+	need(part_describe(&p, "dst", &st, 0, data, 0600) == 0 && part_publish(&p, &data) == 0);
+	part_close(&p, false);
+	close(data);
+	fault_set("flock", 1, 0);
+	fault_before(happens);
+	fault_on();
+	const bool found = left_find(l, here, "dst" PART_SUFFIX);
+	fault_off();
+	assert_true(fault_seen());
+	if (found)
+		left_close(l);
+	close(here);
+	return found;
+}
+
+static void used_meanwhile(void **state)
+{
+	struct left l;
+	(void)state;
+	assert_false(find_after(ends, &l));
+	assert_true(find_after(ends_and_another_begins, &l));
+	assert_int_equal(l.state, FCOPY_LEFT_LIVE);
+	need(rmdir("dst" PART_SUFFIX) == 0);
+	assert_true(find_after(gets_shards, &l));
+	assert_int_equal(l.state, FCOPY_LEFT_UNKNOWN);
+}
+
 int main(void)
 {
 	static const int how[] = {SWEEPS, CLEANS, SHARED + SWEEPS, SHARED + CLEANS};
@@ -178,5 +235,6 @@ int main(void)
 	case_add(interleave, &how[1], "--clean removes what a copy is making");
 	case_add(interleave, &how[2], "a copy sweeps the part that shards are making");
 	case_add(interleave, &how[3], "--clean removes the part that shards are making");
+	case_add(used_meanwhile, NULL, "--clean waits for a lock: the copy ends, or shards begin");
 	return cases_run("cleaning");
 }
