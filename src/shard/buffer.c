@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define CHUNK_LINES 160  /* at first; then a part of what was listed */
@@ -32,6 +33,7 @@ static int buffer_put(struct lister *l, struct buffer *b, const char *name, cons
 	int fd = openat(l->job->part.fd, name, flags, 0600);
 	if (fd < 0)
 		return -errno;
+	(void)!fchmod(fd, 0600); /* a umask or a default ACL may withhold rights of the owner */
 	*call = "write";
 	int r = io_write_all(&io, fd, b->text, b->used, -1, &done);
 	if (r == 0) {

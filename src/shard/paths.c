@@ -14,16 +14,19 @@
 
 int path_make_directory(const struct tree *t, int dir, const char *name)
 {
-	if (mkdirat(dir, name, 0700) < 0)
-		return errno == EEXIST ? 0 : -errno;
+	if (mkdirat(dir, name, 0700) < 0 && errno != EEXIST)
+		return -errno;
 	int r = t->root.withheld ? permissions_admit_owner(dir, name) : 0;
 	return r < 0 ? r : 0;
 }
 
-/* A commit that was killed may have given a directory of the copy its final mode. */
+/* A commit that was killed may have given a directory of the copy its final mode. Whoever made one
+ * under a umask may be about to add the rights that it lacks, or was killed before. */
 static int path_open_one(int dir, const char *name, int flags, const struct tree *t, bool make)
 {
 	int fd = openat(dir, name, flags), r = -errno;
+	if (fd >= 0 && make && t->root.withheld)
+		(void)permissions_admit_owner(dir, name);
 	if (fd >= 0)
 		return fd;
 	if (r == -EACCES && t)

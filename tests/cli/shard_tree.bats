@@ -562,6 +562,29 @@ stopped_after_markers() {
 	diff -r --no-dereference -x fifo s t
 }
 
+@test "as an ordinary user, under a umask that takes rights from the owner: also after a failure" {
+	local mask share
+	make_source
+	chmod -R a+rX s
+	random s/large 900000
+	as_nobody 0 --version # copies the program
+	chmod 777 .
+	for mask in 0222 0477; do
+		(
+			ulimit -f 500
+			AS_UMASK=$mask as_nobody 1 -r --shard=0/2 s t
+			mentions 'fcopy: t/large: ' ': File too large'
+		)
+		chmod u-w t.fcopy-part/data/d # as if a process was killed right after mkdir
+		for share in 0 1; do AS_UMASK=$mask as_nobody 0 -r --shard=$share/2 s t; done
+		(umask $mask && cp -r s cp)
+		diff <(cd cp && find . -printf '%p %y %m\n' | sort) <(cd t && find . -printf '%p %y %m\n' | sort)
+		chmod -R u+rwx t cp
+		diff -r --no-dereference -x fifo s t
+		rm -r t cp t.fcopy-part
+	done
+}
+
 @test "several sources, -t and --keep-going are usage errors" {
 	mkdir s u d
 	expect 2 -a --shard=0/2 s u d
