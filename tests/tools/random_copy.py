@@ -281,7 +281,7 @@ class Case:
             return False
         return every or ("-rp" in words and what != "attributes") or bool(listed and names.get(what) in listed.group(1).split(","))
 
-    def excused(self, path, what, after, by_cp):
+    def excused(self, path, what, after, theirs, by_cp):
         """A difference of the manual's table; or only cp's copy differs from what is to be preserved."""
         new, old, source = after.get(path), self.before.get(path), self.source.get(path)
         if what == "entry" and by_cp and old and new and new["inode"] == old["inode"]:
@@ -301,7 +301,8 @@ class Case:
             return True  # replaced despite the owner
         if self.preserves(what) and source and source.get(what) == new[what]:
             return True
-        if what == "mode" and not self.preserves("mode") and not int(new["mode"], 8) & ~0o1777:
+        if what == "mode" and not self.preserves("mode") and \
+                (not int(new["mode"], 8) & ~0o1777 or int(new["mode"], 8) ^ int(theirs[path]["mode"], 8) == 0o1000):
             return True  # cp keeps the sticky bit, and others of special files
         if what in ("attributes", "mode") and not self.preserves("mode") and any("acl" in a for a in new["attributes"]):
             return True  # the default ACL of the directory above says what a new entry gets
@@ -346,7 +347,7 @@ class Case:
             found = []  # cp -aL -s tries to make hard links to files of the source
         if "copied and not linked" in self.warnings:
             found = []  # cp replaces a symlink by a hard link: two entries lead to one file
-        found = [d for d in found if not self.excused(d[1], d[0], after, by_cp)]
+        found = [d for d in found if not self.excused(d[1], d[0], after, theirs, by_cp)]
         if found:
             return self.fail("wrong" if status == 0 else "other", "status %d: %s%s" % (status, "; ".join(f[2] for f in found[:2]), self.log and " // " + self.log))
         return None
