@@ -82,6 +82,7 @@ make_payload() {
 	"${CC:-cc}" -O2 -Wall -Wextra -static -o "$top/bin/replay" "$root/tests/tools/replay.c" || return
 	echo "$WANTED" >"$top/wanted"
 	echo "$CHECKS" >"$top/checks"
+	echo "$CUTS" >"$top/cuts"
 	rm -f "$dir/check.img"
 	as_root mke2fs -q -F -t ext4 -d "$top" "$dir/check.img" 1000M && rm -rf "$top"
 }

@@ -10,6 +10,7 @@
 #
 #   WANTED='ext4 nfs'  checks only these groups; guest/init.sh lists them
 #   CHECKS='auto tree-r'  runs only these checks, which are rows of the tables
+#   CUTS=N             cuts the power about 2N times during each copy of the check 'interrupted' (6)
 #   GUEST_SECONDS=N    stops a guest after N seconds (5400)
 #   FCOPY, FCOPY_BUILD the program, and the directory with the test programs
 set -u
@@ -21,6 +22,7 @@ work=$build/kernels
 FCOPY=${FCOPY:-$root/fcopy}
 WANTED=${WANTED-}
 CHECKS=${CHECKS-}
+CUTS=${CUTS:-6}
 GUEST_SECONDS=${GUEST_SECONDS:-5400}
 kernels=(5.10 6.1 6.12)
 jobs=${#kernels[@]}

@@ -3,7 +3,7 @@
 #
 # The guest's first process: mounts each file system, checks fcopy on it, and ends the machine.
 # /dev/ttyS1 gets the results, the console everything else. /check/checks limits the checks, and
-# /check/wanted the groups:
+# /check/wanted the groups; /check/cuts is for interrupted.sh:
 # ext4 xfs btrfs tmpfs f2fs exfat vfat ntfs3 overlay nfs flakey log-writes cifs suite
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 HOME=/root
 export DM_DISABLE_UDEV=1 # dmsetup makes the device nodes itself

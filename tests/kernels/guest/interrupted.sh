@@ -6,7 +6,7 @@
 
 data=${data:?}                # of lib.sh
 interrupted=/run/interrupted  # the sources; old: what the mirrors replace
-cuts_max=${cuts_max:-6}       # of each copy at a flush; and as many that lose writes
+cuts_max=$(cat /check/cuts)   # of each copy at a flush; and as many that lose writes
 boot=/proc/sys/kernel/random/boot_id
 copies=(plain file tree mirror mirror-fsync file-shards tree-shards)
 
