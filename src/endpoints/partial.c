@@ -6,6 +6,7 @@
 #include "partial.h"
 #include "error.h"
 #include "file.h"
+#include "io/io.h"
 #include "replaceable.h"
 #include "same.h"
 #include "temporary.h"
@@ -22,7 +23,33 @@ struct partial {
 	struct part *part; /* `own`, or that of shards, which outlives the endpoint */
 	struct part own;
 	off_t known; /* bytes that need no comparison */
+	const struct fcopy_options *options;
 };
+
+/* name: in the directory of the part. operation: NULL: it cannot be removed. */
+static void partial_warn(const struct part *p, const char *name, const char *operation, int err,
+			 const struct fcopy_options *o)
+{
+	char path[PATH_MAX] = "";
+	struct fcopy_error error;
+	const ssize_t n = readlink(io_proc_path(p->parent).text, path, sizeof(path) - 1);
+	const size_t used = n > 0 && (size_t)n + NAME_MAX + 2 < sizeof(path) ? (size_t)n : 0;
+	snprintf(path + used, sizeof(path) - used, "%s%s", used > 0 ? "/" : "", name);
+	error_operation(&error, operation, operation ? "close" : "remove", path, err);
+	if (o->notify)
+		o->notify(o->user,
+			  &(struct fcopy_event){.kind = FCOPY_EVENT_WARNING, .error = &error});
+}
+
+void partial_close(struct part *p, bool remove, const struct fcopy_options *o)
+{
+	const int r = part_close(p, remove);
+	if (p->stuck[0])
+		partial_warn(p, p->stuck, NULL, p->stuck_err, o);
+	p->stuck[0] = '\0';
+	if (r < 0)
+		partial_warn(p, p->name, remove ? NULL : "close of its journal", -r, o);
+}
 
 /* Refuses to copy the part to itself. fd: what has its name. */
 static int part_refuse_source(const struct endpoint *e, int fd, const struct endpoint *src,
@@ -89,13 +116,14 @@ static off_t partial_known(const struct part *p, const struct endpoint *src,
 
 /* What has other attributes than a new copy would have is not continued: they could admit users to
  * it. */
-static int partial_start_over(struct endpoint *e, struct part *p, struct fcopy_error *error)
+static int partial_start_over(struct endpoint *e, struct part *p, const struct fcopy_options *o,
+			      struct fcopy_error *error)
 {
 	const char *call = "unlinkat";
 	int r = part_hide(p);
 	if (r == 0)
 		r = unlinkat(p->fd, PART_DATA, 0) < 0 && errno != ENOENT ? -errno : 0;
-	part_close(p, r == 0);
+	partial_close(p, r == 0, o);
 	if (r < 0)
 		return error_operation(error, "remove of its .fcopy-part", call, e->path, -r);
 	return -EAGAIN;
@@ -118,7 +146,7 @@ static int partial_continue(struct endpoint *e, struct partial *f, const struct 
 	e->fd = p->journal.options.number == options ? part_open_data(p, O_RDWR | O_NONBLOCK)
 						     : -ENOENT;
 	if (e->fd == -ENOENT)
-		return partial_start_over(e, p, error);
+		return partial_start_over(e, p, o, error);
 	int r = e->fd < 0                                 ? e->fd
 		: fstat(e->fd, &st) < 0                   ? -errno
 		: S_ISREG(st.st_mode) && st.st_nlink == 1 ? 0
@@ -153,7 +181,7 @@ static int partial_create(struct endpoint *e, struct partial *f, const struct en
 	if (r < 0)
 		return partial_fail(e, p, r, error);
 	if ((r = part_can_move(p)) < 0) {
-		part_close(p, true);
+		partial_close(p, true, o);
 		return partial_fail(e, p, r, error);
 	}
 	e->fd = openat(p->fd, PART_DATA, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -173,7 +201,7 @@ static int partial_create(struct endpoint *e, struct partial *f, const struct en
 	bool again = r == -EEXIST || r == -ENOTEMPTY; /* another copy was faster */
 	if (!again)
 		partial_fail(e, p, r, error);
-	part_close(p, true);
+	partial_close(p, true, o);
 	return again ? -EAGAIN : r;
 }
 
@@ -184,6 +212,7 @@ int partial_open(struct endpoint *e, const struct endpoint *src, mode_t mode,
 	struct partial *f = calloc(1, sizeof(*f));
 	if (!f)
 		return error_call(error, "malloc", e->path, ENOMEM);
+	f->options = o;
 	file->mode = temporary_mode(file->place.dir, mode);
 	int r = -EAGAIN;
 	for (int tries = 0; tries < TRIES && r == -EAGAIN; tries++) {
@@ -315,7 +344,7 @@ void partial_drop(struct endpoint *e)
 		part_hide(p);
 	if (removes && f->temporary[0])
 		unlinkat(p->fd, PART_DATA, 0);
-	part_close(p, removes && !moved);
+	partial_close(p, removes && !moved, f->partial->options);
 	free(f->partial);
 	f->partial = NULL;
 	f->temporary[0] = '\0';

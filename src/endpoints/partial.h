@@ -22,6 +22,8 @@ bool partial_is_named(const struct endpoint *e);
  */
 void partial_drop(struct endpoint *e);
 
+/* part_close, with warnings about what it could not write or remove. */
+void partial_close(struct part *, bool remove, const struct fcopy_options *);
 /* Removes name.fcopy-part in this directory, if it is the unfinished copy of a file. */
 void part_remove(int dir, const char *name);
 /* A part that shards write to together. Each returns 0, or -errno with the failure recorded.

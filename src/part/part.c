@@ -152,8 +152,12 @@ static int part_rename_closed(struct part *p, const char *to, int *data)
 {
 	struct stat st;
 	const int type = fstat(*data, &st) == 0 && S_ISDIR(st.st_mode) ? O_DIRECTORY : O_RDWR;
+	if (p->log >= 0 && close(p->log) < 0) { /* without its header it could not be continued */
+		const int err = errno;
+		p->log = -1;
+		return -err;
+	}
 	close(*data);
-	close(p->log);
 	close(p->lock);
 	const int renamed = private_rename(p->parent, p->name, p->parent, to);
 	const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
@@ -294,8 +298,8 @@ int part_close(struct part *p, bool remove)
 {
 	int r = 0;
 	bool named = remove && p->fd >= 0 && private_may_have_name(p->fd, p->parent, p->name);
-	if (p->log >= 0)
-		close(p->log);
+	if (p->log >= 0 && close(p->log) < 0 && !remove)
+		r = -errno;
 	if (p->lock >= 0)
 		close(p->lock);
 	if (remove && p->fd >= 0)

@@ -144,7 +144,8 @@ int part_hide(struct part *);
  * that is retired: it had a journal, and its lock was gone already. Returns 0 or -errno. */
 int part_discard(struct part *, bool retired);
 /* Closes the part. It stays, unless `remove`: then the lock, the journal and the directory are
- * removed, if it has no data. Returns 0, or -errno with the rest left there. */
+ * removed, if it has no data. Returns 0, or -errno: the rest is left there, or the journal of a
+ * part that stays may lack lines. */
 int part_close(struct part *, bool remove);
 
 #endif

@@ -231,9 +231,10 @@ int part_share(struct part *p)
 		return -EAGAIN;
 	if (!private_has_name(p->lock, p->fd, PRIVATE_LOCK) || !part_is_named(p))
 		return -EAGAIN;
-	close(p->log);
+	/* NFS reports here what it could not write. */
+	const int err = close(p->log) < 0 ? errno : 0;
 	p->log = -1;
-	return part_read(p, false);
+	return err ? part_fail(p, "close", err) : part_read(p, false);
 }
 
 int part_open(struct part *p, const char *dst, const volatile int *cancel)

@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
+#include "endpoints/partial.h"
 #include "job.h"
 
 #include <fcntl.h>
@@ -47,7 +48,7 @@ int job_end_missing(struct job *j)
 void job_leave(struct job *j)
 {
 	job_release(j);
-	part_close(&j->part, false);
+	partial_close(&j->part, false, j->options);
 	part_init(&j->part, j->parent, j->name);
 	j->listed = !j->tree;
 	j->chunks = j->tree ? 0 : j->shard.count;
@@ -194,7 +195,7 @@ static int job_begin(struct job *j)
 		return 0;
 	if (data >= 0)
 		j->work->remove(j);
-	part_close(p, true);
+	partial_close(p, true, j->options);
 	part_init(p, j->parent, j->name);
 	return others ? JOB_AGAIN : r;
 }

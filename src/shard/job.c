@@ -77,6 +77,7 @@
 #define _GNU_SOURCE
 #include "job.h"
 #include "endpoints/error.h"
+#include "endpoints/partial.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -242,7 +243,7 @@ int job_differs(struct job *j)
 		return job_refuse_source(j);
 	j->work->remove(j);
 	part_remove_shares(&j->part);
-	part_close(&j->part, true);
+	partial_close(&j->part, true, j->options);
 	part_init(&j->part, j->parent, j->name);
 	return JOB_AGAIN;
 }

@@ -95,13 +95,19 @@ static void commit_path(const struct building *r, const char *name, char path[PA
 	snprintf(path + operand_directory(r->to, path), PATH_MAX - r->to->start, "%s", name);
 }
 
-void commit_warn_left(const struct building *r, const char *name, int err)
+static void commit_warn(const struct building *r, const char *name, const char *operation,
+			const char *call, int err)
 {
 	char path[PATH_MAX];
 	struct fcopy_error error;
 	commit_path(r, name, path);
-	error_call(&error, "remove", path, err);
+	error_operation(&error, operation, call, path, err);
 	report_operand_warning(r->tree, &error);
+}
+
+void commit_warn_left(const struct building *r, const char *name, int err)
+{
+	commit_warn(r, name, NULL, "remove", err);
 }
 
 /* Closes the part, if there is one; `keep`: it stays, to be resumed. Nobody may continue a part
@@ -113,7 +119,9 @@ static void commit_close_part(struct building *r, bool keep)
 	if (!keep && r->part.published)
 		part_hide(&r->part);
 	const int result = part_close(&r->part, !keep);
-	if (result < 0 && !r->tree->report->part[0])
+	if (result < 0 && keep)
+		commit_warn(r, r->part.name, "close of its journal", "close", -result);
+	else if (result < 0 && !r->tree->report->part[0])
 		commit_warn_left(r, r->part.name, -result);
 }
 

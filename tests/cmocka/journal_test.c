@@ -7,8 +7,10 @@
 #include "cases.h"
 
 #include "fcopy.h"
+#include "part/part.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <string.h>
@@ -169,6 +171,91 @@ static void once_continued(void *arg)
 	remove_tree_at("dst");
 }
 
+/* A file. Success may leave something beside DST only with a warning. */
+static void once_file(void *arg)
+{
+	const bool shard = *(const bool *)arg;
+	struct fcopy_report report;
+	const struct fcopy_clean_options clean = {.api = FCOPY_API, .remove = remove_each};
+	struct fcopy_error error;
+	unsigned warnings = 0;
+	struct fcopy_options o = {.api = FCOPY_API, .notify = count_warnings, .user = &warnings};
+	o.resume = !shard;
+	o.shard.count = shard;
+	int before = open_descriptors();
+	fault_on();
+	int r = fcopy_copy("file", "dst", &o, &report);
+	fault_off();
+	assert_int_equal(open_descriptors(), before);
+	assert_true(r < 0 || same_bytes("file", "dst"));
+	if (r == 0 && warnings == 0)
+		assert_int_equal(names_in("."), shard ? 3 : 2); /* shards leave a receipt */
+	assert_int_equal(fcopy_copy("file", "dst", &o, &report), 0);
+	assert_true(same_bytes("file", "dst"));
+	assert_int_equal(fcopy_clean(".", &clean, &error), 0);
+	assert_int_equal(names_in("."), 2);
+	need(unlink("dst") == 0);
+}
+
+static void file_leaves(void **state)
+{
+	make_file("file", 5000, DENSE, 1);
+	fault_sweep("unlinkat", EIO, once_file, *state);
+}
+
+/* NFS writes the journal at the latest when it is closed, and reports then that it could not. */
+static void journal_is_lost_at_close(void **state)
+{
+	const bool shared = *(const bool *)*state;
+	struct part p;
+	struct stat st = {0};
+	int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	need(here >= 0 && fstat(here, &st) == 0);
+	part_init(&p, here, "dst");
+	assert_int_equal(part_make(&p), 0);
+	int data = openat(p.fd, PART_DATA, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	need(data >= 0);
+	assert_int_equal(part_describe(&p, "dst", &st, 0, data, 0600), 0);
+	fault_set("close", 1, EDQUOT);
+	fault_on();
+	int r = shared ? part_share(&p) : part_close(&p, false);
+	fault_off();
+	assert_errno(-r, EDQUOT);
+	if (shared) {
+		assert_string_equal(p.call, "close");
+		need(unlinkat(p.fd, PART_DATA, 0) == 0);
+		assert_int_equal(part_close(&p, true), 0);
+		assert_int_equal(names_in("."), 0);
+	}
+	close(data);
+	close(here);
+}
+
+static void note_operation(void *user, const struct fcopy_event *event)
+{
+	if (event->kind == FCOPY_EVENT_WARNING && event->error->operation)
+		*(bool *)user = strcmp(event->error->operation, "close of its journal") == 0;
+}
+
+/* The copy fails, its part is kept, and each close(2) fails, too. */
+static void kept_journal_is_lost(void **state)
+{
+	struct fcopy_report report;
+	bool warned = false;
+	const struct fcopy_options o = {
+	    .api = FCOPY_API, .resume = true, .notify = note_operation, .user = &warned};
+	(void)state;
+	make_file("file", 5000, DENSE, 1);
+	fault_set("renameat", 1, EDQUOT);
+	fault_also("close", EDQUOT);
+	fault_on();
+	int r = fcopy_copy("file", "dst", &o, &report);
+	fault_off();
+	assert_int_equal(r, -1);
+	assert_true(exists("dst.fcopy-part"));
+	assert_true(warned);
+}
+
 /* DST has all of an older SRC, and three names more. */
 static void make_mirror(void)
 {
@@ -237,5 +324,11 @@ int main(void)
 			case_add(sweep, &runs[n++], "%s: %s fails with %s", scene_names[s],
 				 rows[i].call, errno_name(rows[i].err));
 		}
+	static const bool yes = true, no = false;
+	case_add(file_leaves, &no, "file: unlinkat fails");
+	case_add(file_leaves, &yes, "file in shards: unlinkat fails");
+	case_add(journal_is_lost_at_close, &yes, "shards: close of the journal fails");
+	case_add(journal_is_lost_at_close, &no, "file: close of the journal fails");
+	case_add(kept_journal_is_lost, NULL, "file: close of the journal of a kept part fails");
 	return cases_run("journal");
 }
