@@ -220,20 +220,24 @@ static bool private_lacks_rights(const struct stat *st)
 	return st->st_uid == geteuid() && !(st->st_mode & 077) && (st->st_mode & 0700) != 0700;
 }
 
+static int private_look(const struct private_directory *p, struct stat *st, const char **call)
+{
+	if (fstat(p->fd, st) == 0)
+		return 0;
+	*call = "fstat";
+	return -errno;
+}
+
 static int private_open_new(struct private_directory *p, const char **call)
 {
 	struct stat st = {0};
 	*call = "open";
 	p->fd = openat(p->parent, p->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	int r = p->fd < 0 ? -errno : 0;
-	if (r == 0 && fstat(p->fd, &st) < 0) {
-		*call = "fstat";
-		return -errno;
-	}
-	if (r == -EACCES || (r == 0 && private_lacks_rights(&st))) {
+	int r = p->fd < 0 ? -errno : private_look(p, &st, call);
+	if ((p->fd < 0 && r == -EACCES) || (r == 0 && private_lacks_rights(&st))) {
 		r = private_admit_owner(p->parent, p->name, &p->fd);
-		if (r == 0 && fstat(p->fd, &st) < 0)
-			r = -errno;
+		if (r == 0)
+			r = private_look(p, &st, call);
 	}
 	if (r == -ENOTDIR || r == -ELOOP ||
 	    (r == 0 && !private_is_ours(p->parent, &st, &p->exposed)))

@@ -256,6 +256,39 @@ static void kept_journal_is_lost(void **state)
 	assert_true(warned);
 }
 
+/* A private directory that lacks rights of its owner at first: is made, or leaves nothing. */
+static void once_private(void *arg)
+{
+	struct private_directory p;
+	const char *call = NULL;
+	unsigned *failures = arg;
+	int here = open(".", O_RDONLY | O_DIRECTORY);
+	need(here >= 0);
+	int before = open_descriptors();
+	const mode_t mask = umask(0277);
+	fault_on();
+	int r = private_make(&p, here, &call);
+	fault_off();
+	umask(mask);
+	assert_true(r == 0 || r == -EIO);
+	assert_int_equal(names_in("."), r == 0);
+	if (r == 0) {
+		assert_int_equal(mode_of(p.name) & 0777, 0700);
+		private_end(&p);
+	}
+	assert_int_equal(open_descriptors(), before);
+	assert_int_equal(names_in("."), 0);
+	close(here);
+	*failures += r < 0;
+}
+
+static void sweep_private(void **state)
+{
+	unsigned failures = 0;
+	fault_sweep(*state, EIO, once_private, &failures);
+	assert_true(failures > 0);
+}
+
 /* DST has all of an older SRC, and three names more. */
 static void make_mirror(void)
 {
@@ -330,5 +363,7 @@ int main(void)
 	case_add(journal_is_lost_at_close, &yes, "shards: close of the journal fails");
 	case_add(journal_is_lost_at_close, &no, "file: close of the journal fails");
 	case_add(kept_journal_is_lost, NULL, "file: close of the journal of a kept part fails");
+	case_add(sweep_private, "fstat64", "a private directory under a umask: fstat fails");
+	case_add(sweep_private, "openat64", "a private directory under a umask: openat fails");
 	return cases_run("journal");
 }
