@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT
  * Patterns and lists of names without memory: a filter is whole, or an error. With none, everything
- * would be copied, and a mirror would remove what is excluded.
+ * would be copied, and a mirror would remove what is excluded. The same for the names in a
+ * directory.
  */
 #define _GNU_SOURCE
 #include "cases.h"
 
 #include "source/filter.h"
+#include "source/names.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct fcopy_pattern patterns[] = {{"*.o", false}, {"/a/", false}};
 static const char *const names[] = {"b/c", "d"};
@@ -59,11 +63,62 @@ static void long_paths(void **state)
 	filter_free(f);
 }
 
+/* Not recursive: a directory in the list brings nothing that is below it. */
+static void directory_and_below(void **state)
+{
+	static const char *const listed[] = {"b", "b/c", "b!", "b/c/d", "c"};
+	const size_t count = sizeof(listed) / sizeof(*listed);
+	struct fcopy_tree_options o = {.files = listed};
+	struct filter *f;
+	size_t bad;
+	(void)state;
+	for (o.file_count = 1; o.file_count <= count; o.file_count++) {
+		assert_int_equal(filter_new(&f, &o, &bad), 0);
+		for (size_t i = 0; i < o.file_count; i++)
+			assert_false(filter_excludes(f, listed[i], false));
+		assert_true(filter_excludes(f, "b/d", false));
+		assert_true(filter_excludes(f, "b/c/e", false));
+		filter_free(f);
+	}
+}
+
+static void once_listed(void *arg)
+{
+	struct name_list list;
+	const char *call = NULL;
+	int fd = open(".", O_RDONLY | O_DIRECTORY);
+	(void)arg;
+	need(fd >= 0);
+	fault_on();
+	int r = names_read(fd, &list, &call);
+	fault_off();
+	close(fd);
+	assert_int_equal(r, fault_seen() ? -ENOMEM : 0);
+	if (r < 0) {
+		assert_string_equal(call, "malloc");
+		return;
+	}
+	assert_int_equal(list.count, 2);
+	assert_true(names_have(&list, "a") && names_have(&list, "b"));
+	names_free(&list);
+}
+
+/* A mirror would remove what is not in the list of the source. */
+static void list_without_memory(void **state)
+{
+	make_file("a", 1, DENSE, 1);
+	make_file("b", 1, DENSE, 1);
+	fault_sweep(*state, ENOMEM, once_listed, NULL);
+}
+
 int main(void)
 {
 	cases_enter("tmpfs");
 	case_add(without_memory, NULL, "patterns: calloc fails with ENOMEM");
 	case_add(without_memory, names, "names: calloc fails with ENOMEM");
+	case_add(list_without_memory, "malloc", "the names in a directory: malloc fails");
+	case_add(list_without_memory, "realloc", "the names in a directory: realloc fails");
+	case_add(directory_and_below, NULL, "a directory and what is below it are both listed");
 	case_add(long_paths, NULL, "a path that is too long is not excluded");
 	return cases_run("filter");
 }

@@ -49,13 +49,6 @@ int __wrap_io_uring_enter(unsigned fd, unsigned submit, unsigned n, unsigned fla
 
 #undef WRAP
 
-void *__real_malloc(size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_malloc(size_t n)
-{
-	return fault_strikes("malloc") ? NULL : __real_malloc(n);
-}
-
 static char memory[2 * BLOCK] __attribute__((aligned(4096)));
 
 static struct ring *open_ring(void)

@@ -139,6 +139,20 @@ void *__wrap_calloc(size_t count, size_t size)
 	return fault_strikes("calloc") ? NULL : __real_calloc(count, size);
 }
 
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_malloc(size_t size)
+{
+	return fault_strikes("malloc") ? NULL : __real_malloc(size);
+}
+
+void *__real_realloc(void *old, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+void *__wrap_realloc(void *old, size_t size)
+{
+	return fault_strikes("realloc") ? NULL : __real_realloc(old, size);
+}
+
 int __real_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
 		       struct addrinfo **list);
 int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,

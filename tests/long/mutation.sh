@@ -23,7 +23,8 @@ tests_of() {
 	case $1 in
 	src/part/*) echo check/part_test cmocka/races_test cli/{parts,clean,tree_interrupted,resume_attributes,tree_resume}.bats cmocka/journal_test cli/{shard_unlocked,resume,storage_attributes}.bats ;;
 	src/tree/mirror*) echo cli/mirror.bats cmocka/journal_test ;;
-	src/tree/*) echo check/inodes_test cmocka/{races,places}_test cli/{tree_places,tree_mounts,preserve,count,tree_interrupted,tree_modes,tree_as_cp,mirror,tree_links,tree_resume,stats,cp_options}.bats check/tree_test ;;
+	src/tree/tun*) echo cmocka/tuner_test cli/waiting.bats ;;
+	src/tree/*) echo check/inodes_test cmocka/{races,places}_test cli/{tree_places,tree_mounts,preserve,count,tree_interrupted,tree_modes,tree_as_cp,mirror,tree_links,tree_resume,stats,cp_options,wrong_answers}.bats check/tree_test ;;
 	src/shard/file.c) echo cli/{shard_records,shard_retries,shard}.bats ;;
 	src/shard/*) echo cli/{shard_records,shard_retries,shard_tree}.bats ;;
 	src/source/*) echo cmocka/filter_test cli/{filters,mirror,tree}.bats ;;
