@@ -99,7 +99,7 @@ restore() {
 }
 
 make_copy
-for file in part/ tree/mirror.c tree/ shard/file.c shard/ source/; do
+for file in part/ tree/mirror.c tree/tuning.c tree/ shard/file.c shard/ source/; do
 	[[ " ${rooms[*]} " == *" ${file%%/*} "* ]] || continue
 	for test in $(tests_of "src/$file"); do
 		! fails "$test" || { cat "$work/out" && echo "$name: $test fails without a change" && exit 1; }
