@@ -18,6 +18,7 @@
 #define CHUNK_SHARE 16   /* ... this one, or a quarter of a share, if that is less */
 #define CHUNK_MOST  8192 /* ... at most */
 #define CHUNK_BYTES ((uint64_t)256 << 20)
+#define CHUNK_PARTS 1024 /* ... or this part of what was listed, if that is more */
 #define LIST_LINE   (4 * LIST_PATH)
 
 /* Writes the buffer into a new file. Returns -errno with the call, or 0. It is flushed before it is
@@ -147,14 +148,18 @@ bool buffer_grow(struct lister *l, struct buffer *b)
 	return true;
 }
 
-/* A range ends a chunk, which has what came before it. */
+/* A range ends a chunk, which has what came before it; in a tree of many large files, only if the
+ * chunk is not too small then. */
 static bool buffer_is_full(struct lister *l, const struct buffer *b, bool range)
 {
 	const uint64_t parts = 4 * (uint64_t)l->job->shard.count;
 	uint64_t most = __atomic_load_n(&l->lines, __ATOMIC_RELAXED) /
 			(parts > CHUNK_SHARE ? parts : CHUNK_SHARE);
 	most = most < CHUNK_LINES ? CHUNK_LINES : most > CHUNK_MOST ? CHUNK_MOST : most;
-	return b->lines >= most || b->bytes >= CHUNK_BYTES || range;
+	const uint64_t part = __atomic_load_n(&l->bytes, __ATOMIC_RELAXED) /
+			      (parts > CHUNK_PARTS ? parts : CHUNK_PARTS);
+	const uint64_t bytes = range || part > CHUNK_BYTES ? part : CHUNK_BYTES;
+	return b->lines >= most || b->bytes >= bytes;
 }
 
 void buffer_add(struct lister *l, struct buffer *b, char kind, const char *path,
@@ -177,8 +182,10 @@ void buffer_add(struct lister *l, struct buffer *b, char kind, const char *path,
 	buffer_add_escaped(b, name);
 	b->text[b->used++] = '\n';
 	b->lines++;
-	b->bytes += S_ISREG(st->st_mode) ? (uint64_t)(last - first) : 0;
+	const uint64_t bytes = S_ISREG(st->st_mode) ? (uint64_t)(last - first) : 0;
+	b->bytes += bytes;
 	__atomic_add_fetch(&l->lines, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&l->bytes, bytes, __ATOMIC_RELAXED);
 	if (buffer_is_full(l, b, kind == 'r'))
 		buffer_write(l, b, NULL);
 }

@@ -29,7 +29,7 @@ struct lister {
 	struct tree *tree;
 	struct job *job; /* NULL: only the sum is wanted */
 	unsigned chunks; /* that are written */
-	uint64_t lines, sum;
+	uint64_t lines, bytes, sum;
 	pthread_mutex_t lock;
 	struct linked *linked;
 	size_t links, room;

@@ -5,6 +5,7 @@
 #include "endpoints/error.h"
 #include "endpoints/partial.h"
 #include "job.h"
+#include "range.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -51,7 +52,7 @@ void job_leave(struct job *j)
 	partial_close(&j->part, false, j->options);
 	part_init(&j->part, j->parent, j->name);
 	j->listed = !j->tree;
-	j->chunks = j->tree ? 0 : j->shard.count;
+	j->chunks = j->tree ? 0 : range_count(j->shard.count, j->source->st_size);
 	j->complete = 0;
 	if (j->done)
 		memset(j->done, CHUNK_OPEN, j->room);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * One file: N ranges of it are the chunks, which the processes write into one `data`.
+ * One file: ranges of it are the chunks, which the processes write into one `data`.
  */
 #define _GNU_SOURCE
 #include "copy/notify.h"
@@ -21,6 +21,15 @@ struct shard_file {
 	struct monitor monitor; /* of all ranges */
 	uint64_t bytes;
 };
+
+/* A stopped process copies its last range again, and the slowest one ends at most one range after
+ * the others: so ranges are small. */
+unsigned range_count(unsigned n, off_t size)
+{
+	const off_t part = size / RANGES_MOST, most = part > RANGE_SIZE ? part : RANGE_SIZE;
+	const off_t ranges = size > 0 ? (size - 1) / most + 1 : 1;
+	return (unsigned)((ranges - 1) / n + 1) * n;
+}
 
 /* The last unit may be partial: near 2^63 its end would overflow. */
 static off_t range_bound(unsigned n, unsigned i, off_t size)
@@ -107,7 +116,7 @@ static int file_copy_range(struct shard_file *f, unsigned chunk, bool again)
 	/* Every shard sets the full size before its markers. */
 	if (f->job.complete > 0 && st.st_size != size)
 		return job_refuse_part(&f->job, "its .fcopy-part was truncated");
-	range_of(f->job.shard.count, chunk, size, &c->first, &c->last);
+	range_of(f->job.chunks, chunk, size, &c->first, &c->last);
 	report->data = report->bytes = 0;
 	/* f->monitor counts the progress of all ranges. */
 	const struct fcopy_options *options = c->options;
@@ -235,6 +244,14 @@ static int file_refuse_unsized(const struct copy *c)
 		     : 0;
 }
 
+/* What the copies of all shards must have in common, also how another version divides the file. */
+static uint64_t file_agreed(const struct copy *c)
+{
+	const struct fcopy_options *o = c->options;
+	return o->preserve | (uint64_t)o->default_mode << 7 |
+	       (uint64_t)range_count(o->shard.count, c->src.st.st_size) << 8;
+}
+
 int shard_copy_file(struct copy *c)
 {
 	static const struct job_work work = {file_check, file_make, file_remove, file_copy,
@@ -246,8 +263,7 @@ int shard_copy_file(struct copy *c)
 			     .shard = c->options->shard,
 			     .options = c->options,
 			     .source = &c->src.st,
-			     .agreed = c->options->preserve | (uint64_t)c->options->default_mode
-								  << 7,
+			     .agreed = file_agreed(c),
 			     .path = c->dst.path,
 			     .error = &report->error,
 			     .reason = report->detail};

@@ -4,8 +4,8 @@
  * their only medium. They build the copy in the ordinary part of DST (part/part.h), which only
  * their user can enter. In it stand, besides data, journal and lock:
  *
- *     share.list.K     chunk K of the list of a tree: list.c. A file has no list: chunk K of N is a
- *                      range of it.
+ *     share.list.K     chunk K of the list of a tree: list.c. A file has no list: chunk K is its
+ *                      range K.
  *     share.end        the list is complete: its number of chunks, and a sum of what it has
  *     share.left       a process has joined when there were markers: what was done to the copies
  *                      before is unknown

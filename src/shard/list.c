@@ -24,7 +24,6 @@
 #include <unistd.h>
 
 #define LARGE_SHARED ((off_t)256 << 20) /* such a file is divided into ranges */
-#define RANGE_LEAST  ((off_t)64 << 20)
 
 static struct lister *lister_of(const struct worker *w)
 {
@@ -61,10 +60,10 @@ static void list_add_file(struct lister *l, struct buffer *b, const char *path,
 		list_add_unit(l, b, 'e', path, st, 0, size);
 		return;
 	}
-	off_t n = l->job->shard.count, first, last;
-	n = n > size / RANGE_LEAST ? size / RANGE_LEAST : n;
+	const unsigned n = range_count(1, size);
+	off_t first, last;
 	for (unsigned i = 0; i < n; i++) {
-		range_of((unsigned)n, i, size, &first, &last);
+		range_of(n, i, size, &first, &last);
 		list_add_unit(l, b, 'r', path, st, first, last);
 	}
 }

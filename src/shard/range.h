@@ -7,8 +7,13 @@
 
 #include "copy/copy.h"
 
-#define RANGE_UNIT ((off_t)1 << 20) /* the bounds of ranges are multiples of this */
+#define RANGE_UNIT  ((off_t)1 << 20)  /* the bounds of ranges are multiples of this */
+#define RANGE_SIZE  ((off_t)64 << 20) /* of a range, at most; a large file has about ... */
+#define RANGES_MOST 1024              /* ... so many: each has two files in the part */
 
+/* Into how many ranges a file is divided, for n shards: a multiple of n. Only n and the size decide
+ * that, so that it is the same for all shards. */
+unsigned range_count(unsigned n, off_t size);
 /* Range i of n: bytes [*start, *end). */
 void range_of(unsigned n, unsigned i, off_t size, off_t *start, off_t *end);
 /* Copies the range [first, last) of *c, which may be empty, into a file that has `size` bytes

@@ -276,8 +276,11 @@ static void ranges_cover_the_largest_files(void **state)
 	(void)state;
 	for (off_t size = INT64_MAX - ((off_t)2 << 20); size > 0 && size < INT64_MAX - 400000;
 	     size += 400000)
-		for (unsigned n = 1; n <= FCOPY_SHARDS_MAX; n = 2 * n + 1) {
+		for (unsigned shards = 1; shards <= FCOPY_SHARDS_MAX; shards = 2 * shards + 1) {
+			const unsigned n = range_count(shards, size);
 			off_t at = 0, start, end;
+			assert_int_equal(n % shards, 0);
+			assert_true(n < shards + RANGES_MOST + 2);
 			for (unsigned i = 0; i < n; i++, at = end) {
 				range_of(n, i, size, &start, &end);
 				assert_int_equal(start, at);
@@ -287,10 +290,37 @@ static void ranges_cover_the_largest_files(void **state)
 		}
 }
 
+static void a_file_has_more_ranges_than_shards_if_it_is_large(void **state)
+{
+	const struct {
+		unsigned shards;
+		off_t size;
+		unsigned ranges;
+	} rows[] = {
+	    {1, 0, 1},
+	    {3, 0, 3},
+	    {4, 9000000, 4},
+	    {1, RANGE_SIZE, 1},
+	    {1, RANGE_SIZE + 1, 2},
+	    {2, 2 * RANGE_SIZE, 2},
+	    {2, 2 * RANGE_SIZE + 1, 4},
+	    {2, (off_t)300 << 20, 6},
+	    {32, (off_t)4 << 30, 64},
+	    {1, RANGES_MOST * RANGE_SIZE, RANGES_MOST},
+	    {1, (off_t)1 << 40, RANGES_MOST},
+	    {FCOPY_SHARDS_MAX, (off_t)1 << 40, FCOPY_SHARDS_MAX},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		assert_int_equal(range_count(rows[i].shards, rows[i].size), rows[i].ranges);
+}
+
 int main(void)
 {
 	cases_enter("ext4");
 	case_add(ranges_cover_the_largest_files, NULL, "shards: ranges near 2^63 bytes");
+	case_add(a_file_has_more_ranges_than_shards_if_it_is_large, NULL,
+		 "shards: the number of ranges");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
 		case_add_errnos(sweep, &rows[i], rows[i].errs, "shards", rows[i].call);
 	case_add(lock_is_released_after_last_try, NULL, "shards: the lock is free after all tries");

@@ -1,0 +1,99 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# --shard of a large file: it has more ranges than shards, so that a slow shard copies fewer of them, and a
+# process that was killed does not copy them again.
+
+load helper
+load shard
+
+RANGE=$((64 << 20))
+
+# large RANGES: src, of so many ranges for one or two shards; each begins with 1 MiB, and is a hole otherwise.
+large() {
+	local i
+	truncate -s $(($1 * RANGE)) src
+	for ((i = 0; i < $1; i++)); do
+		head -c 1M /dev/urandom | dd of=src bs=64M seek=$i conv=notrunc status=none
+	done
+}
+
+# whole RANGES: dst is the copy of src, and of the job only the receipt is left.
+whole() {
+	local i
+	[ "$(stat -c %s dst)" = $(($1 * RANGE)) ]
+	for ((i = 0; i < $1; i++)); do cmp -i $((i * RANGE)) -n 1200000 src dst || return; done
+	[ "$(stat -c %b dst)" -lt $(($1 * 2 * 2100)) ]
+	left_only_receipt dst
+}
+
+# copied RANGES: so many were copied by the last command, which had --json.
+copied() { [ "$(jq .bytes <<<"$output")" = $(($1 * RANGE)) ] || { echo "$output"; return 1; }; }
+
+@test "a slow shard copies fewer ranges than a fast one, which leaves it only the range at work" {
+	large 8
+	"$FCOPY" --limit-rate=50K --shard=0/2 src dst 2>/dev/null 3>&- &
+	local slow=$! status=0
+	await cmp -s -n 4096 src dst.fcopy-part/data
+	expect 0 --json --shard=1/2 src dst
+	copied 7
+	absent dst
+	kill -KILL $slow
+	wait $slow || status=$?
+	[ $status = 137 ]
+	expect 0 --json --shard=1/2 src dst
+	copied 1
+	whole 8
+}
+
+@test "without locks share I has ranges I, I + N and so on, and the missing shares are named" {
+	large 6
+	apart 0 --json --shard=1/2 src dst
+	copied 3
+	[ "$(cd dst.fcopy-part && echo share.done.*)" = 'share.done.1 share.done.3 share.done.5' ]
+	expect 1 --shard=finish/2 src dst
+	mentions 'dst: missing share 0/2'
+	apart 0 --json --shard=0/2 src dst
+	copied 3
+	whole 6
+}
+
+@test "ranges that a killed process has marked are not copied again" {
+	need_strace
+	large 34
+	run strace -f -qq -o /dev/null -P "$(pwd -P)/dst.fcopy-part/data" -e trace=fsync \
+		-e inject=fsync:signal=KILL:when=2 "$FCOPY" --shard=0/1 src dst
+	absent dst
+	local marked
+	marked=$(markers dst)
+	[ "$marked" -ge 1 ]
+	[ "$marked" -lt 34 ]
+	expect 0 --json --shard=0/1 src dst
+	copied $((34 - marked))
+	whole 34
+}
+
+@test "a part whose file is divided in another way, as by another version, is refused" {
+	need python3
+	large 6
+	apart 0 --shard=0/2 src dst
+	cp -r dst.fcopy-part before
+	python3 - dst.fcopy-part/journal <<-'PYTHON'
+		import sys
+		with open(sys.argv[1]) as f:
+		    lines = f.read().split("\n")
+		for i, line in enumerate(lines):
+		    if line[9:17] == "options ":
+		        fact = "options %d" % (int(line[17:]) & 0xff)
+		        total = 0xcbf29ce484222325
+		        for byte in fact.encode():
+		            total = (total ^ byte) * 0x100000001b3 % (1 << 64)
+		        lines[i] = "%08x %s" % ((total >> 32) ^ (total & 0xffffffff), fact)
+		with open(sys.argv[1], "w") as f:
+		    f.write("\n".join(lines))
+	PYTHON
+	never cmp -s before/journal dst.fcopy-part/journal
+	expect 1 --shard=1/2 src dst
+	mentions 'begun with another source or options'
+	[ "$(markers dst)" = 3 ]
+	absent dst
+}
