@@ -113,9 +113,11 @@ int allocate_hole(struct copy *c, off_t start, off_t end)
 		return 0;
 	}
 	/* btrfs keeps the block of the old end when the hole goes beyond it. */
-	if (S_ISREG(c->dst.st.st_mode) && end > c->dst.st.st_size && ftruncate(c->dst.fd, end) < 0)
-		return error_call(&c->report->error, "ftruncate", c->dst.path, errno);
-	int r = io_punch(c->dst.fd, start, end) ? 0 : write_zeros(c, start, end);
+	int r = S_ISREG(c->dst.st.st_mode) && end > c->dst.st.st_size ? io_truncate(c->dst.fd, end)
+								      : 0;
+	if (r < 0)
+		return error_call(&c->report->error, "ftruncate", c->dst.path, -r);
+	r = io_punch(c->dst.fd, start, end) ? 0 : write_zeros(c, start, end);
 	return r < 0 ? error_call(&c->report->error, "pwrite", c->dst.path, -r) : 0;
 }
 

@@ -87,8 +87,9 @@ int verify_prefix(struct copy *c)
 	c->report->resumed = (uint64_t)same;
 	/* First: the journal must not promise bytes that are truncated. */
 	c->dst.ops->begin_partial(&c->dst, same);
-	if (same < part.st_size && ftruncate(c->dst.fd, same) < 0) {
-		error_call(&c->report->error, "ftruncate", c->dst.path, errno);
+	const int cut = same < part.st_size ? io_truncate(c->dst.fd, same) : 0;
+	if (cut < 0) {
+		error_call(&c->report->error, "ftruncate", c->dst.path, -cut);
 		c->report->error.advice = FCOPY_ADVICE_REMOVE_PART;
 		return -c->report->error.err;
 	}

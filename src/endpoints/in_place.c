@@ -47,7 +47,7 @@ static void in_place_release_blocks(const struct endpoint *e, off_t allocated)
 {
 	struct stat st;
 	if (S_ISREG(e->st.st_mode) && fstat(e->fd, &st) == 0 && allocated > st.st_size)
-		(void)!ftruncate(e->fd, st.st_size);
+		(void)io_truncate(e->fd, st.st_size);
 }
 
 /* Object stores accept only whole files that are written in order; some small file systems have no

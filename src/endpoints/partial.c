@@ -315,7 +315,7 @@ bool partial_keep(struct endpoint *e, off_t size)
 	struct file *f = file_of(e);
 	if (!f->temporary[0] || !f->partial)
 		return false;
-	(void)!ftruncate(e->fd, size); /* best effort: what follows is compared */
+	(void)io_truncate(e->fd, size); /* best effort: what follows is compared */
 	f->keep_part = part_is_named(f->partial->part);
 	return f->keep_part;
 }

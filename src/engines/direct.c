@@ -42,7 +42,7 @@ static off_t extend_destination(const struct pieces *d)
 	struct stat st;
 	off_t end = d->t->end < d->size ? d->t->end : d->size;
 	if (!d->pads || fstat(d->t->dst, &st) < 0 || st.st_size >= end ||
-	    ftruncate(d->t->dst, end) < 0) /* then a write reports the reason */
+	    io_truncate(d->t->dst, end) < 0) /* then a write reports the reason */
 		return -1;
 	return st.st_size;
 }
@@ -52,7 +52,7 @@ static void shrink_destination(const struct pieces *d, off_t before)
 {
 	off_t end = before > d->t->offset ? before : d->t->offset;
 	if (before >= 0)
-		(void)!ftruncate(d->t->dst, end); /* report the first failure, not this one */
+		(void)io_truncate(d->t->dst, end); /* report the first failure, not this one */
 }
 
 static int direct_with_memory(struct pieces *d, char *memory)

@@ -96,9 +96,22 @@ int io_write_all(struct io *io, int fd, const void *buf, size_t n, off_t at, siz
 	return 0;
 }
 
+int io_truncate(int fd, off_t size)
+{
+	int r;
+	do
+		r = ftruncate(fd, size);
+	while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : 0;
+}
+
 bool io_punch(int fd, off_t start, off_t end)
 {
-	return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, end - start) == 0;
+	int r;
+	do
+		r = fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, end - start);
+	while (r < 0 && errno == EINTR);
+	return r == 0;
 }
 
 int io_zero(struct io *io, int fd, off_t start, off_t end)

@@ -36,6 +36,8 @@ ssize_t io_read(struct io *io, int fd, void *buf, size_t n, off_t at);
  * written. After a short write, the write of the rest shows the reason (write(2), NOTES). */
 int io_write_all(struct io *io, int fd, const void *buf, size_t n, off_t at, size_t *done);
 
+/* Sets the size, also after a signal. Returns 0 or -errno. */
+int io_truncate(int fd, off_t size);
 /* Releases the blocks of [start, end). Returns false if the file system cannot. */
 bool io_punch(int fd, off_t start, off_t end);
 

@@ -158,11 +158,8 @@ static bool job_is_settled(int fd)
 
 static int job_set_settled(const struct job *j, int fd)
 {
-	int r;
-	do
-		r = ftruncate(fd, 1);
-	while (r < 0 && errno == EINTR);
-	return r < 0 ? job_fail(j, "write in its .fcopy-part", "ftruncate", errno) : 0;
+	int r = io_truncate(fd, 1);
+	return r < 0 ? job_fail(j, "write in its .fcopy-part", "ftruncate", -r) : 0;
 }
 
 /* Returns 1 if this process has the chunk now, 0, or -errno. */

@@ -202,7 +202,9 @@ static int list_end(struct lister *l)
 	int fd = job_create(j, PART_SHARE "new.end", &again);
 	if (fd < 0)
 		return fd;
-	r = ftruncate(fd, 0) < 0 ? -errno : io_write_all(&io, fd, text, (size_t)n, -1, &done);
+	r = io_truncate(fd, 0);
+	if (r == 0)
+		r = io_write_all(&io, fd, text, (size_t)n, -1, &done);
 	if (r == 0 && fdatasync(fd) < 0)
 		r = -errno;
 	if (close(fd) < 0 && r == 0)

@@ -291,14 +291,15 @@ PYTHON
 	[ $n -gt 5 ]
 }
 
-@test "a signal interrupts the call that settles a claim: it is made again" {
+@test "a signal interrupts the call that settles a claim, or empties the list: it is made again" {
 	need_strace
 	local n all
 	mkdir s
 	echo a >s/f
 	traced 0 trace=ftruncate -r -j1 --shard=0/1 s d
-	all=$(grep -E '^[0-9]+ +ftruncate\(' trace | grep -n '\.claim\.' | cut -d: -f1)
-	[ "$(wc -w <<<"$all")" = 2 ]
+	all=$(grep -E '^[0-9]+ +ftruncate\(' trace | grep -n '/share\.' | cut -d: -f1)
+	[ "$(wc -w <<<"$all")" = 3 ]
+	grep -q 'ftruncate(.*/share\.new\.end>, 0)' trace
 	for n in $all; do
 		rm -r d d.fcopy-part
 		traced 0 "inject=ftruncate:error=EINTR:when=$n" -r -j1 --shard=0/1 s d

@@ -76,6 +76,7 @@ static const struct row {
     {RESUMED, WARNS, "fchmod", denied, NULL},
     {RESUMED, EITHER, "open64", input_output, NULL},
     {RESUMED, EITHER, "ftruncate64", storage, "ftruncate"},
+    {RESUMED, GOES_ON, "ftruncate64", soft, NULL},
     {RESUMED, FAILS, "pread64", input_output, NULL},
     {RESUMED, FAILS, "pwrite64", storage, "pwrite"},
     {RESUMED, FAILS, "mmap64 of memory", no_memory, "mmap"},
@@ -110,6 +111,7 @@ static const struct row {
     {NOT_OVER, FAILS, "getrandom", exists_already, "getrandom"},
     {HOLES, GOES_ON, "fallocate64 to punch", no_attribute, NULL},
     {HOLES, FAILS, "ftruncate64", storage, "ftruncate"},
+    {HOLES, GOES_ON, "ftruncate64", soft, NULL},
     {HOLES, FAILS, "pwrite64", storage, "pwrite"},
 };
 
