@@ -151,12 +151,13 @@ static int file_copy(struct job *j)
 	struct copy *c = f->copy;
 	struct fcopy_error ignored;
 	unsigned chunk;
-	bool again;
+	bool again, interrupted = false;
 	int r = destination_share(&c->dst, &j->part, &c->report->error);
 	if (r < 0)
 		return r;
 	while (r == 0 && (r = job_claim(j, &chunk, &again)) == 1) {
 		r = file_copy_range(f, chunk, again);
+		interrupted = r == -EINTR;
 		if (r == 0)
 			job_claim_ends(j, chunk, true);
 		if (r == 0 && job_must_mark(j))
@@ -164,6 +165,11 @@ static int file_copy(struct job *j)
 	}
 	if (r == 0 && j->claims > 0)
 		r = file_mark(f);
+	if (interrupted && j->claims > 1) { /* a retry need not copy these again */
+		const struct fcopy_error why = c->report->error;
+		(void)file_mark(f);
+		c->report->error = why;
+	}
 	int closed = destination_unshare(&c->dst, r == 0 ? &c->report->error : &ignored);
 	return r == 0 ? closed : r;
 }

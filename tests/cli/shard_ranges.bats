@@ -72,6 +72,42 @@ copied() { [ "$(jq .bytes <<<"$output")" = $(($1 * RANGE)) ] || { echo "$output"
 	whole 34
 }
 
+@test "SIGTERM and SIGINT: a shard marks what is complete, and ends by the signal" {
+	large 8
+	local status shard number name kind data marked
+	mkdir s
+	mv src s/src
+	ln s/src src
+	while read -r name number kind; do
+		rm -rf dst dst.fcopy-part
+		data=dst.fcopy-part/data
+		local -a what=(src dst)
+		if [ "$kind" = tree ]; then
+			what=(-r -j1 s dst)
+			data=$data/src
+		fi
+		env --default-signal=TERM,INT "$FCOPY" --limit-rate=1M --shard=0/1 "${what[@]}" 2>/dev/null 3>&- &
+		shard=$! status=0
+		await cmp -s -i $((2 * RANGE)) -n 4096 src $data 2>/dev/null
+		kill -"$name" $shard
+		wait $shard || status=$?
+		[ "$status" = "$number" ]
+		absent dst
+		marked=$(markers dst)
+		[ "$marked" -ge 2 ]
+		[ "$marked" -lt 8 ]
+		if [ "$kind" = file ]; then
+			expect 0 --json --shard=0/1 src dst
+			copied $((8 - marked))
+			whole 8
+		fi
+	done <<-'TABLE'
+		TERM 143 file
+		INT 130 file
+		TERM 143 tree
+	TABLE
+}
+
 @test "a part whose file is divided in another way, as by another version, is refused" {
 	need python3
 	large 6
