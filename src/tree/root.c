@@ -230,7 +230,7 @@ static int root_check_complete(struct building *r)
 	t->root.committed = false;
 	t->root.state = TREE_NEW;
 	t->stop = stop;
-	int result = complete && o->copy.fsync ? flush_tree(t, dst, &call) : 0;
+	int result = complete && o->copy.fsync && !o->dry_run ? flush_tree(t, dst, &call) : 0;
 	if (dst >= 0)
 		close(dst);
 	if (io_cancelled(&t->io))
@@ -278,8 +278,10 @@ static int root_open(struct building *r)
 									   : NO_DIRECTORY_HERE});
 	if (st->st_dev == r->from->place.st.st_dev && st->st_ino == r->from->place.st.st_ino)
 		return root_refuse(r, EINVAL, "is the source directory", FCOPY_ADVICE_USAGE);
-	if (r->tree->options->copy.resume && !r->tree->options->dry_run &&
-	    (result = home_open_committed(r, st)) != HOME_EXISTS)
+	if (r->tree->options->copy.resume && r->tree->options->dry_run) /* opens no part */
+		result = part_exists(&r->part) ? 0 : HOME_EXISTS;
+	else if (r->tree->options->copy.resume &&
+		 (result = home_open_committed(r, st)) != HOME_EXISTS)
 		return result;
 	if (result == HOME_EXISTS && !r->tree->several && !r->tree->options->into_directory)
 		return root_check_complete(r);

@@ -94,3 +94,21 @@ moved() {
 	rm -f trace
 	[ "$(ls)" = $'s\nt' ]
 }
+
+@test "--dry-run --resume: a tree that exists and is not the complete copy is refused as by the copy itself" {
+	local options
+	mkdir s d
+	echo x >s/f
+	for options in '' -T --fsync; do
+		# shellcheck disable=SC2086
+		expect 2 -r --resume $options --dry-run s d
+		mentions "d: exists and is not the complete copy: use -t"
+		[ -z "$output" ]
+	done
+	expect 0 -r --resume s new
+	expect 0 -r --resume --dry-run s new
+	mentions "dry run: 1 unchanged, 0 would be copied"
+	expect 0 -r --resume --dry-run -t d s
+	says "fcopy: dry run: 0 unchanged, 1 would be copied, 0 would be removed"
+	[ -z "$(ls -A d)" ]
+}
