@@ -53,13 +53,16 @@ static int read_variable(const char *name, unsigned long missing, unsigned long 
 	return message_option("shard", "%s is '%s', not a number", name, text);
 }
 
-/* Fills in *f if all variables of the family are set. */
-static int read_family(const struct family *v, struct found *f, bool *set)
+/* whole: are all variables of the family set? Otherwise: only the index? */
+static bool family_is_set(const struct family *v, bool whole)
+{
+	const bool has_count = !v->count || getenv(v->count);
+	return getenv(v->index) && has_count == whole;
+}
+
+static int read_family(const struct family *v, struct found *f)
 {
 	unsigned long first, step;
-	*set = getenv(v->index) && (!v->count || getenv(v->count));
-	if (!*set)
-		return EXIT_DONE;
 	f->family = v;
 	if (read_variable(v->index, 0, &f->index) || read_variable(v->count, 0, &f->count) ||
 	    read_variable(v->first, v->base, &first) || read_variable(v->step, 1, &step))
@@ -80,19 +83,15 @@ static int refuse_disagreement(const struct found *a, const struct found *b)
 			      b->family->index, count_b ? " with " : "", count_b ? count_b : "");
 }
 
-/* count: N of auto/N, or 0. */
-static int find_launcher(unsigned long count, struct found *result)
+/* Looks for the families of one kind: the others are not compared with them. */
+static int find_launcher(bool whole, struct found *result)
 {
 	for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++) {
 		struct found f = {0};
-		bool set;
-		if (read_family(&families[i], &f, &set) != EXIT_DONE)
-			return EXIT_USAGE;
-		if (!set)
+		if (!family_is_set(&families[i], whole))
 			continue;
-		if (count > 0 && f.count > 0 && f.count != count)
-			return message_option("shard", "auto/%lu, but %s=%lu", count,
-					      f.family->count, f.count);
+		if (read_family(&families[i], &f) != EXIT_DONE)
+			return EXIT_USAGE;
 		bool both = result->family && result->count > 0 && f.count > 0;
 		if (result->family &&
 		    (result->index != f.index || (both && result->count != f.count)))
@@ -106,7 +105,9 @@ static int find_launcher(unsigned long count, struct found *result)
 static int parse_auto(struct fcopy_shard *s, const char *value, unsigned long count)
 {
 	struct found f = {0};
-	int status = find_launcher(count, &f);
+	int status = find_launcher(true, &f);
+	if (status == EXIT_DONE && !f.family)
+		status = find_launcher(false, &f);
 	if (status != EXIT_DONE)
 		return status;
 	if (!f.family)
@@ -115,12 +116,16 @@ static int parse_auto(struct fcopy_shard *s, const char *value, unsigned long co
 				      "parallel, a Kubernetes index): use --shard=I/N");
 	if (count == 0)
 		count = f.count;
+	if (count == 0 && f.family->count)
+		return message_option("shard", "%s is set, but not %s: use --shard=auto/N",
+				      f.family->index, f.family->count);
 	if (count == 0)
 		return message_option("shard", "%s does not say how many: use --shard=auto/N",
 				      f.family->index);
 	if (f.index >= count || count > FCOPY_SHARDS_MAX)
-		return message_option("shard", "invalid '%s': %s is share %lu of %lu", value,
-				      f.family->index, f.index, count);
+		return message_option("shard",
+				      "invalid '%s': by %s it is share %lu, counted from 0, of %lu",
+				      value, f.family->index, f.index, count);
 	s->index = (unsigned)f.index;
 	s->count = (unsigned)count;
 	s->finish = false;

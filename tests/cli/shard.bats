@@ -443,6 +443,29 @@ launched() {
 	launched PARALLEL_SEQ=3 -- 2 --shard=auto/2 src dst
 }
 
+@test "--shard=auto/N: the launcher's own number of processes may be another one, or unknown" {
+	random src 3000000
+	local -a array=(SLURM_ARRAY_TASK_COUNT=2 SLURM_ARRAY_TASK_MIN=3 SLURM_PROCID=0)
+	launched SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=4 -- 0 --json --shard=auto/3 src dst
+	[ "$(jq -c '[.shard, .shards]' <<<"$output")" = '[1,3]' ]
+	rm -r dst dst.fcopy-part
+	launched SLURM_PROCID=3 SLURM_STEP_NUM_TASKS=4 -- 0 --json --shard=auto/32 src dst
+	[ "$(jq -c '[.shard, .shards]' <<<"$output")" = '[3,32]' ]
+	rm -r dst dst.fcopy-part
+	launched SLURM_PROCID=1 -- 0 --json --shard=auto/4 src dst
+	[ "$(jq -c '[.shard, .shards]' <<<"$output")" = '[1,4]' ]
+	rm -r dst dst.fcopy-part
+	launched "${array[@]}" SLURM_ARRAY_TASK_ID=5 SLURM_ARRAY_TASK_STEP=2 -- 0 --json --shard=auto/8 src dst
+	[ "$(jq -c '[.shard, .shards]' <<<"$output")" = '[1,8]' ]
+	committed
+	launched SLURM_PROCID=3 SLURM_STEP_NUM_TASKS=4 -- 2 --shard=auto/3 src dst
+	says "fcopy: --shard: invalid 'auto/3': by SLURM_PROCID it is share 3, counted from 0, of 3"
+	launched SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=4 PMI_RANK=2 PMI_SIZE=4 -- 2 --shard=auto/8 src dst
+	mentions SLURM_PROCID PMI_RANK disagree
+	launched SLURM_PROCID=1 OMPI_COMM_WORLD_RANK=2 -- 2 --shard=auto/8 src dst
+	mentions SLURM_PROCID OMPI_COMM_WORLD_RANK disagree
+}
+
 @test "--shard=auto: two launchers that disagree are a usage error that names both" {
 	launched SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=4 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 \
 		-- 2 --shard=auto src dst
@@ -451,8 +474,6 @@ launched() {
 	mentions SLURM_PROCID PMI_RANK disagree
 	launched SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=4 PMIX_RANK=2 -- 2 --shard=auto src dst
 	mentions SLURM_PROCID PMIX_RANK disagree
-	launched SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=4 -- 2 --shard=auto/3 src dst
-	mentions 'auto/3, but SLURM_STEP_NUM_TASKS=4'
 	launched SLURM_PROCID=x SLURM_STEP_NUM_TASKS=4 -- 2 --shard=auto src dst
 	mentions "SLURM_PROCID is 'x', not a number"
 }
@@ -460,6 +481,9 @@ launched() {
 @test "--shard=auto without a launcher is a usage error, and no launcher shards without the option" {
 	random src 3000000
 	launched SLURM_PROCID=0 SLURM_NTASKS=4 -- 2 --shard=auto src dst
+	says 'fcopy: --shard: SLURM_PROCID is set, but not SLURM_STEP_NUM_TASKS: use --shard=auto/N'
+	launched A=1 -- 2 --shard=auto src dst
+	mentions "no launcher's environment"
 	launched SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=4 PMI_RANK=1 PMI_SIZE=4 -- 0 src dst
 	cmp src dst
 	absent dst.fcopy-part
