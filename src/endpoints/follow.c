@@ -56,7 +56,7 @@ int place_follow(struct place *p, const char *path, struct fcopy_error *e)
 							      : r;
 }
 
-/* In a tree, a symlink of another user could lead to any file that he cannot write. It is followed
+/* A symlink of another user could lead to any file that he cannot write. It is followed
  * only to a file of his in a directory of his. */
 static int place_check_link(const struct place *p, const struct stat *link, const char *path,
 			    struct fcopy_error *e)
@@ -103,19 +103,25 @@ int place_find_new(struct place *p, int dir, const char *name, const char *path,
 	return r;
 }
 
-int place_find_in(struct place *p, int dir, const char *name, const char *path,
-		  struct fcopy_error *e)
+int place_follow_found(struct place *p, const char *path, struct fcopy_error *e)
 {
 	struct stat link = {0};
-	/* a name that the kernel returned: NAME_MAX at most */
-	int r = place_enter(p, dir, name, path, e);
-	const bool followed = r == 0 && p->symlink;
-	if (followed)
-		r = place_open_link(p, &link, path, e);
+	const bool followed = p->symlink;
+	int r = followed ? place_open_link(p, &link, path, e) : 0;
 	if (r == 0)
 		r = place_follow(p, path, e);
 	if (r == 0 && followed)
 		r = place_check_link(p, &link, path, e);
+	return r;
+}
+
+int place_find_in(struct place *p, int dir, const char *name, const char *path,
+		  struct fcopy_error *e)
+{
+	/* a name that the kernel returned: NAME_MAX at most */
+	int r = place_enter(p, dir, name, path, e);
+	if (r == 0)
+		r = place_follow_found(p, path, e);
 	if (r < 0)
 		place_close(p);
 	return r;

@@ -238,7 +238,8 @@ void operand_find_file(struct operand *dst, const struct operand *src, char path
 	dst->path = path;
 	const bool unsuitable = (r < 0 && kind != OPERAND_INTO) || kind == OPERAND_DIRECTORY;
 	if (r == 0 && e->err == 0 && kind != OPERAND_STREAM)
-		r = place_follow(&dst->place, path, e);
+		r = kind == OPERAND_INTO ? place_follow_found(&dst->place, path, e)
+					 : place_follow(&dst->place, path, e);
 	if (unsuitable)
 		error_unsuitable(e);
 	if (r < 0 || e->err)

@@ -73,6 +73,9 @@ void operand_find_file(struct operand *dst, const struct operand *src, char path
 /* follow.c: what a name leads to, and then its place if it is a regular file. Returns 0, or -errno
  * with the failure recorded. */
 int place_follow(struct place *, const char *path, struct fcopy_error *);
+/* The same for a name that the command line does not have: not every symlink of another user is
+ * followed. */
+int place_follow_found(struct place *, const char *path, struct fcopy_error *);
 /* Opens the place of `name`, a regular file or none, in the open directory `dir`, and follows a
  * symlink. Returns 0, or -errno with the failure recorded; then nothing is open. */
 int place_find_in(struct place *, int dir, const char *name, const char *path,

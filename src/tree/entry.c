@@ -341,9 +341,7 @@ static int entry_make(struct worker *w, const struct entry *e, int fd, const str
 	}
 	if (o->link_dest && link_dest_make(w, e, &fd, &from) > 0) {
 		close(fd);
-		w->done.action = FCOPY_ACTION_LINKED;
-		w->done.bytes = (uint64_t)st->st_size;
-		return 0;
+		return w->done.action == FCOPY_ACTION_UNCHANGED;
 	}
 	return fd < 0 ? special_copy(w, e, st) : entry_copy_file(w, e, fd, &from);
 }

@@ -154,37 +154,61 @@ static int hard_link_rehearse(struct worker *w, const struct entry *e, const str
 	return hard_link_may_replace(w, e, st) ? 0 : -EEXIST;
 }
 
-int hard_link_make(struct worker *w, const struct entry *e, const struct stat *st,
-		   const struct copied *c, const char **call)
+/* The name may exist. */
+static int hard_link_place(struct worker *w, const struct entry *e, const struct stat *st,
+			   const struct origin *o, const char **call)
 {
 	const int to = e->dir->dst;
-	struct origin o;
-	if (w->tree->options->dry_run)
-		return hard_link_rehearse(w, e, st, c);
-	int r = hard_link_open(w, e, c, &o, call);
-	if (r == 0 && w->tree->options->update && hard_link_is_made(&o, to, e->as))
-		r = HARD_LINK_SAME;
-	if (r == 0)
-		r = hard_link_check(w, e, st, c, &o);
-	if (r == 0)
-		r = hard_link_create(&o, to, e->as, call);
+	int r = hard_link_create(o, to, e->as, call);
 	if (r == -EEXIST && w->tree->root.state == TREE_RESUMED && remove_entry(to, e->as) == 0)
-		r = hard_link_create(&o, to, e->as, call);
+		r = hard_link_create(o, to, e->as, call);
 	rivals_lock(w->tree);
 	if (r == -EEXIST && rivals_have(w->tree, to, e->as))
 		r = -ENOTUNIQ;
 	if (r == -EEXIST && (w->tree->shared || hard_link_may_replace(w, e, st)))
 		r = rivals_claim(w->tree, to, e->as) < 0 ? -ENOTUNIQ
-							 : hard_link_replace(w, e, &o, call);
+							 : hard_link_replace(w, e, o, call);
 	rivals_unlock(w->tree);
 	/* A directory of an interrupted attempt. */
 	if (r == -EISDIR && w->tree->shared && remove_entry(to, e->as) == 0)
-		r = hard_link_create(&o, to, e->as, call);
+		r = hard_link_create(o, to, e->as, call);
+	return r;
+}
+
+int hard_link_make(struct worker *w, const struct entry *e, const struct stat *st,
+		   const struct copied *c, const char **call)
+{
+	struct origin o;
+	if (w->tree->options->dry_run)
+		return hard_link_rehearse(w, e, st, c);
+	int r = hard_link_open(w, e, c, &o, call);
+	if (r == 0 && w->tree->options->update && hard_link_is_made(&o, e->dir->dst, e->as))
+		r = HARD_LINK_SAME;
+	if (r == 0)
+		r = hard_link_check(w, e, st, c, &o);
+	if (r == 0)
+		r = hard_link_place(w, e, st, &o, call);
 	if (o.fd >= 0)
 		close(o.fd);
 	if (c->dir != e->dir && o.dir >= 0)
 		close(o.dir);
 	return r;
+}
+
+int hard_link_earlier(struct worker *w, const struct entry *e, const struct stat *st, int earlier,
+		      const char **call)
+{
+	const struct origin o = {.dir = -1, .fd = earlier};
+	struct stat old, now;
+	if (w->tree->root.state != TREE_NEW &&
+	    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0) {
+		if (w->options.no_clobber || S_ISLNK(old.st_mode)) /* as a copy: left, or followed */
+			return -EEXIST;
+		if (fstat(earlier, &now) == 0 && now.st_dev == old.st_dev &&
+		    now.st_ino == old.st_ino)
+			return HARD_LINK_SAME;
+	}
+	return hard_link_place(w, e, st, &o, call);
 }
 
 int hard_link_source(struct worker *w, const struct entry *e, int fd, const struct stat *st)

@@ -19,6 +19,10 @@ struct copied {
 };
 int hard_link_make(struct worker *, const struct entry *, const struct stat *,
 		   const struct copied *, const char **call);
+/* options.link_dest: makes the entry another name of the earlier copy, which is open. Returns 0;
+ * HARD_LINK_SAME, whatever options.update is; or -errno with the call, as above. */
+int hard_link_earlier(struct worker *, const struct entry *, const struct stat *, int earlier,
+		      const char **call);
 /* options.link: makes the entry another name of the source, which is open as fd, or is no regular
  * file. Returns 0; 1 if it is one already; -EEXIST if it is skipped; or -errno, reported. */
 int hard_link_source(struct worker *, const struct entry *, int fd, const struct stat *);

@@ -5,6 +5,7 @@
 #include "link_dest.h"
 #include "endpoints/equal.h"
 #include "endpoints/error.h"
+#include "hard_link.h"
 #include "io/io.h"
 #include "report.h"
 
@@ -81,16 +82,18 @@ int link_dest_make(struct worker *w, const struct entry *e, int *fd, struct stat
 		close(found);
 		return r;
 	}
-	int r = linkat(AT_FDCWD, io_proc_path(found).text, e->dir->dst, e->as, AT_SYMLINK_FOLLOW);
-	const int err = errno;
+	const char *call = "linkat";
+	int r = hard_link_earlier(w, e, st, found, &call);
 	close(found);
-	if (r == 0) {
+	if (r == 0)
 		w->sum.hard_links++;
-		return 1;
-	}
-	if (err != EEXIST && err != EMLINK) { /* then it is copied */
-		error_call(&error, "linkat", entry_dst, err);
+	else if (r == HARD_LINK_SAME)
+		w->sum.unchanged++;
+	else if (r != -EEXIST && r != -EMLINK && r != -ENOTUNIQ) { /* then it is copied */
+		error_call(&error, call, entry_dst, -r);
 		report_warning(w, e, &error);
 	}
-	return 0;
+	w->done.action = r == 0 ? FCOPY_ACTION_LINKED : FCOPY_ACTION_UNCHANGED;
+	w->done.bytes = r == 0 ? (uint64_t)st->st_size : 0;
+	return r >= 0;
 }

@@ -98,6 +98,15 @@ exchanges() {
 	holds old outside/out
 	holds new outside/root
 	holds new dst/d/file
+	# A file that is copied into the directory, and one that is named.
+	expect 1 src/d/out dst/d
+	mentions "dst/d/out: is a symlink of another user, and does not lead to a file of that user"
+	expect 1 --inplace src/d/out dst/d/
+	holds old outside/out
+	expect 0 src/d/own dst/d
+	holds new dst/d/file
+	expect 0 src/d/out dst/d/out
+	holds new outside/out
 }
 
 @test "a merge into a directory that others can write to leaves no private directory in it" {

@@ -447,6 +447,18 @@ lists() {
 	[ "$(stat -c %a day2/top)" = 644 ]
 	expect 0 --mirror --link-dest=day1 s day4
 	[ -z "$(rsync -aHAXnc --delete -i s/ day4/)" ]
+	# A snapshot that exists: its files become links, once; -n leaves it alone.
+	expect 0 -aT -n --link-dest=day3 s day4
+	[ "$(stat -c %h day4/top)" = 1 ]
+	expect 0 -aT --json --link-dest=day3 s day4
+	[ "$(jq -c '[.tree.files, .tree.unchanged]' <<<"$output")" = '[0,0]' ]
+	[ "$(stat -c %i day3/a/x)" = "$(stat -c %i day4/c/hard)" ]
+	rm day4/top
+	echo other >day4/top
+	expect 0 -aT --json=lines --link-dest=day3 s day4
+	[ "$(jq -r 'select(.path == "top" or .path == "a/b/y") | .path + " " + .action' <<<"$output" | sort)" = $'a/b/y unchanged\ntop linked' ]
+	[ "$(stat -c %i day3/top)" = "$(stat -c %i day4/top)" ]
+	[ -z "$(rsync -aHAXnc --delete -i s/ day4/)" ]
 	expect 1 -a --link-dest=nowhere s day5
 	says "fcopy: nowhere: open: No such file or directory"
 	absent day5 day5.fcopy-part
