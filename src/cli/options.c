@@ -248,7 +248,7 @@ static int check_program(const struct cli *cli)
 	    {cli->tree.dry_run && cli->keep_listening, "dry-run",
 	     "cannot be combined with --keep-listening"},
 	    {cli->mirror && cli->copy.resume, "mirror",
-	     "cannot be combined with --resume: run the mirror again; to begin a new DST, use "
+	     "cannot be combined with --resume: to begin or continue a new DST, use "
 	     "fcopy -aT --resume SRC DST"},
 	    {cli->tree.max_delete && !cli->tree.delete_extra, "max-delete", "requires --delete"},
 	    {cli->tree.checksum && cli->tree.update != FCOPY_UPDATE_CHANGED, "checksum",

@@ -67,7 +67,7 @@ void hint_print_path(const struct fcopy_error *e)
 	case FCOPY_ADVICE_RESUME:
 		f = hint_begin();
 		if (e->advice == FCOPY_ADVICE_RESUME)
-			fputs("use --resume to continue that copy, or ", f);
+			fputs("use --resume (not --mirror) to continue that copy, or ", f);
 		fputs("remove or rename ", f);
 		message_part(e->path);
 		hint_end();

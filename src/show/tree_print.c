@@ -142,7 +142,12 @@ static void print_left(const struct fcopy_operand *o)
 static void print_hint(const struct cli *cli, bool failed)
 {
 	const struct fcopy_mode *mode = cli->copy.mode;
-	if (disk_full)
+	const char *without = ending_not_with_resume(cli);
+	if (without) /* a mirror implies the other options */
+		hint_printf("%s, then run the command again with %s--resume instead of %s",
+			    disk_full ? "free space" : "fix the cause", cli->mirror ? "-aT " : "",
+			    without);
+	else if (disk_full)
 		hint_printf("free space, then run the command again with --resume");
 	else if (advices & ADVICE(FCOPY_ADVICE_AUTO) && mode)
 		hint_printf("run the command again with --resume, and without mode %d (%s)",
@@ -245,7 +250,7 @@ static void print_threads(const struct fcopy_tree_report *r)
 static void print_parts(const struct cli *cli, bool stopped)
 {
 	size_t n;
-	bool parts = false, failed = false;
+	bool parts = false, failed = false, removed = false;
 	const struct fcopy_operand *list = operands_ended(&n);
 	for (const struct fcopy_operand *o = list; o < list + n; o++) {
 		if (leaves_part(o)) {
@@ -259,6 +264,11 @@ static void print_parts(const struct cli *cli, bool stopped)
 			print_name("fcopy: ", o->dst, ": committed despite ");
 			fprintf(stderr, "%" PRIu64 " failure%s\n", o->failed,
 				o->failed == 1 ? "" : "s");
+		} else if (!stopped && o->state == FCOPY_STATE_UNCHANGED && o->failed > 0 &&
+			   o->dst && !o->existed && ending_not_with_resume(cli) &&
+			   !(advices & ADVICE(FCOPY_ADVICE_RESUME))) {
+			removed = true;
+			print_name("fcopy: ", o->dst, ": not created\n");
 		}
 	}
 	for (int i = 0; i < 64; i++)
@@ -266,6 +276,8 @@ static void print_parts(const struct cli *cli, bool stopped)
 			hint_printf("%s", hint_text((enum fcopy_advice)i));
 	if (parts)
 		print_hint(cli, failed);
+	else if (removed)
+		hint_printf("fix the cause, or commit without the failed entries: --keep-going");
 }
 
 static void print_failures(const struct cli *cli, uint64_t failed)

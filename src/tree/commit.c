@@ -174,10 +174,13 @@ static bool commit_keep_part(struct building *r)
 	return r->part.published || part_publish(&r->part, &r->dst) == 0;
 }
 
-/* Keeps what was copied although entries failed. What cannot be resumed is removed. */
+/* Keeps what was copied although entries failed. What cannot be resumed is removed, and links: a
+ * later run could change what they are names of. */
 static void commit_keep(struct building *r)
 {
-	if (r->part.fd >= 0 && commit_keep_part(r)) {
+	const struct fcopy_tree_options *o = r->tree->options;
+	const bool links = o->link_dest || o->link || o->symbolic_link || o->attributes_only;
+	if (r->part.fd >= 0 && !links && commit_keep_part(r)) {
 		commit_path(r, r->part.public, r->tree->report->part);
 		commit_close_part(r, true);
 	} else {

@@ -255,7 +255,7 @@ static int entry_check(struct worker *w, const struct entry *e, const struct sta
 	const struct operand *dst = &w->tree->destination;
 	struct fcopy_error error = {0};
 	int r = 0;
-	if (e->dir->dst < 0 || !S_ISREG(st->st_mode) || o->delete_extra || o->link ||
+	if (e->dir->dst < 0 || !S_ISREG(st->st_mode) || tree_removes(w->tree) || o->link ||
 	    o->symbolic_link || o->attributes_only)
 		return 0;
 	if (dst->kind != OPERAND_DEVICE)
@@ -287,7 +287,7 @@ static int entry_rehearse(struct worker *w, const struct entry *e, const struct 
 	    !displace_replaces_by_link(w->tree, e, st, &old) &&
 	    (old.st_dev != st->st_dev || old.st_ino != st->st_ino))
 		return report_call(w, e, o->link ? "linkat" : "symlinkat", entry_dst, EEXIST);
-	if (exists && S_ISDIR(old.st_mode) && !o->delete_extra)
+	if (exists && S_ISDIR(old.st_mode) && !tree_removes(w->tree))
 		return report_call(w, e, "open", entry_dst, EISDIR);
 	w->sum.files += S_ISREG(st->st_mode);
 	w->sum.symlinks += S_ISLNK(st->st_mode);

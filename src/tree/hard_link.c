@@ -202,7 +202,8 @@ int hard_link_earlier(struct worker *w, const struct entry *e, const struct stat
 	struct stat old, now;
 	if (w->tree->root.state != TREE_NEW &&
 	    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0) {
-		if (w->options.no_clobber || S_ISLNK(old.st_mode)) /* as a copy: left, or followed */
+		if (w->options.no_clobber ||
+		    S_ISLNK(old.st_mode)) /* as a copy: left, or followed */
 			return -EEXIST;
 		if (fstat(earlier, &now) == 0 && now.st_dev == old.st_dev &&
 		    now.st_ino == old.st_ino)

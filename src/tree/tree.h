@@ -298,6 +298,13 @@ static inline bool tree_merges(const struct tree *t)
 	return t->root.state == TREE_MERGED || t->root.state == TREE_SINGLE;
 }
 
+/* Does --delete remove entries of another type? Not an operand: nothing has said that it is a copy
+ * of SRC. */
+static inline bool tree_removes(const struct tree *t)
+{
+	return t->options->delete_extra && t->root.state != TREE_SINGLE;
+}
+
 /* root.c: copies the directory that is open as from->fd, with its stat, to `to`. Returns 0, or
  * -errno with the failure reported. */
 int root_copy(struct tree *, const struct operand *from, const struct operand *to);

@@ -179,7 +179,7 @@ bool update_is_untouched(struct worker *w, const struct entry *e)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
 	const struct mirror *m = &w->tree->mirror;
-	const bool follow = !o->delete_extra;
+	const bool follow = !tree_removes(w->tree);
 	struct stat src, dst;
 	if (o->update != FCOPY_UPDATE_CHANGED || o->checksum || m->doubted ||
 	    e->dir->state != DIRECTORY_OLD ||
@@ -228,10 +228,11 @@ static bool update_is_skipped(const struct worker *w, const struct stat *st, con
 int update_leave(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
+	const bool removes = tree_removes(w->tree);
 	/* A copy of a file follows a symlink in DST, unless a mirror replaces that. */
-	const bool follow = S_ISREG(st->st_mode) && !o->delete_extra;
+	const bool follow = S_ISREG(st->st_mode) && !removes;
 	struct stat old;
-	if (e->dir->state != DIRECTORY_OLD || (!o->update && !o->delete_extra))
+	if (e->dir->state != DIRECTORY_OLD || (!o->update && !removes))
 		return 0;
 	int dst = openat(e->dir->dst, e->as, O_PATH | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
 	if (dst < 0)
@@ -239,10 +240,10 @@ int update_leave(struct worker *w, const struct entry *e, int fd, const struct s
 	int r = 0;
 	if (fstat(dst, &old) < 0)
 		r = report_call(w, e, "fstat", entry_dst, errno);
-	else if (S_ISDIR(old.st_mode) && !o->delete_extra && o->update == FCOPY_UPDATE_CHANGED) {
+	else if (S_ISDIR(old.st_mode) && !removes && o->update == FCOPY_UPDATE_CHANGED) {
 		close(dst);
 		return 0; /* the copy refuses it */
-	} else if (o->delete_extra && (st->st_mode ^ old.st_mode) & S_IFMT)
+	} else if (removes && (st->st_mode ^ old.st_mode) & S_IFMT)
 		r = mirror_remove_conflict(w, e);
 	else if (o->update == FCOPY_UPDATE_CHANGED)
 		r = update_changed(w, e, fd, st, dst, &old);

@@ -185,7 +185,7 @@ mirrored() {
 	expect 1 --mirror --dry-run --max-delete=2 s d
 	mentions "3 entries are more than --max-delete=2"
 	[ "$(sort <<<"$output")" = $'would remove d/dir\nwould remove d/dir/f\nwould remove d/extra' ]
-	usage_error "--mirror: cannot be combined with --resume: run the mirror again; to begin a new DST, use fcopy -aT --resume SRC DST" --mirror --resume s d
+	usage_error "--mirror: cannot be combined with --resume: to begin or continue a new DST, use fcopy -aT --resume SRC DST" --mirror --resume s d
 	[ -f d/extra ]
 	[ -f d/dir/f ]
 	mkdir none
@@ -426,6 +426,34 @@ lists() {
 	[ "$(everything d)" = "$before" ]
 	expect 0 --mirror s d
 	mirrored
+}
+
+@test "a mirror of a file removes no directory: not DST, and not DST/SRC" {
+	local from to options
+	mkdir -p d/a/x d/l d/p
+	echo precious >d/a/x/f
+	echo 1 >a
+	ln -s a l
+	mkfifo p
+	for from in a l p; do
+		for options in --mirror '-rT --delete' '-aT --update=changed --delete'; do
+			# shellcheck disable=SC2086
+			expect 1 $options $from d
+			# shellcheck disable=SC2086
+			expect 1 --dry-run $options $from d
+		done
+		expect 1 -a --delete $from d
+	done
+	holds precious d/a/x/f
+	[ -d d/l ]
+	[ -d d/p ]
+	# What is no directory is replaced, as without the option.
+	expect 0 --mirror a d/file
+	echo 22 >a
+	expect 0 --mirror a d/file
+	holds 22 d/file
+	expect 1 --mirror a p
+	[ -p p ]
 }
 
 @test "--link-dest: unchanged files become hard links to the earlier copy, changed ones do not" {

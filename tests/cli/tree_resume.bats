@@ -67,6 +67,38 @@ part_of() {
 	done
 }
 
+@test "an entry fails, and the command has options that exclude --resume: the hint can be followed" {
+	local option
+	mkdir -p s earlier
+	echo 1 >s/a
+	touch s/secret
+	for option in --mirror -au; do
+		rm -rf d d.fcopy-part
+		chmod 0 s/secret
+		chmod 777 . s
+		as_nobody 1 $option s d
+		says "fcopy: s/secret: open: Permission denied" "fcopy: d.fcopy-part: kept, unfinished" \
+			"fcopy: hint: fix the cause, then run the command again with $([ $option = --mirror ] && echo '-aT --resume instead of --mirror' || echo '--resume instead of --update')"
+		chmod 644 s/secret
+		as_nobody 1 --mirror s d
+		mentions "hint: use --resume (not --mirror) to continue that copy"
+		as_nobody 0 -aT --resume s d
+		diff -r s d
+	done
+	# What holds links to something else is not kept: the same command begins anew.
+	rm -rf d
+	chmod 0 s/secret
+	for option in "--link-dest=$T/earlier" --attributes-only; do
+		rm -rf d
+		as_nobody 1 -aT "$option" s d
+		says "fcopy: s/secret: open: Permission denied" "fcopy: d: not created" \
+			"fcopy: hint: fix the cause, or commit without the failed entries: --keep-going"
+		absent d d.fcopy-part
+		as_nobody 1 -aT --keep-going "$option" s d
+		[ -e d/a ]
+	done
+}
+
 @test "--resume: an entry that is of another type now, is replaced in the part" {
 	local option by
 	for option in -r -a; do
@@ -273,7 +305,7 @@ part_of() {
 		mentions "d: its .fcopy-part $reason" "hint: remove or rename d.fcopy-part"
 		expect 1 -r s d
 		says "fcopy: d: an earlier copy left its .fcopy-part" \
-			"fcopy: hint: use --resume to continue that copy, or remove or rename d.fcopy-part"
+			"fcopy: hint: use --resume (not --mirror) to continue that copy, or remove or rename d.fcopy-part"
 		if [ "$(stat -c %a d.fcopy-part)" = 755 ]; then
 			chmod 700 d.fcopy-part
 		else
