@@ -225,7 +225,7 @@ def run(cases, words):
 def main(words):
     case.load()
     if not words or words[0] == "--help":
-        sys.exit("usage: bench.sh SET|CASE|GROUP|PATTERN... (see the head of bench.sh)")
+        sys.exit("".join(line[2:] for line in list(open(f"{sys.path[0]}/../bench.sh"))[3:-1]).rstrip())
     if words[0] == "--list":
         for each in case.CASES.values():
             print(f"{each.name:18} {each.group:8} {each.sets:13} {each.setting}: {' '.join(each.contenders)}")

@@ -20,7 +20,7 @@ static const char head[] =
     "\n"
     "  fcopy big.iso /mnt/backup/                copy a file into a directory\n"
     "  fcopy -aT photos /mnt/backup/photos       copy a tree and its attributes\n"
-    "  fcopy --mirror photos /mnt/backup/photos  update it; remove the rest\n"
+    "  fcopy --mirror photos /mnt/backup/photos  make it equal to photos\n"
     "\n"
     "SRC or DST may be a stream: - (standard input or output), fd:N (an open\n"
     "descriptor), tcp:HOST:PORT (connect), tcp-listen:[HOST:]PORT (listen; without\n"
@@ -36,7 +36,7 @@ static const char foot[] =
     "After SIGINT, SIGTERM or SIGHUP, fcopy cleans up and terminates by that signal.\n"
     "The manual is fcopy(1): man fcopy.\n";
 
-/* " (modes 1, 3, 5, 7)" */
+/* "modes 1, 3, 5, 7" */
 static void add_modes_with(unsigned takes, struct text *t)
 {
 	unsigned count = 0, printed = 0;
@@ -45,10 +45,24 @@ static void add_modes_with(unsigned takes, struct text *t)
 	for (const struct fcopy_mode *m = fcopy_modes(); m->name; m++) {
 		if (!(m->takes & takes))
 			continue;
-		text_add(t, printed++ > 0 ? ", " : count == 1 ? " (mode " : " (modes ");
+		text_add(t, printed++ > 0 ? ", " : count == 1 ? "mode " : "modes ");
 		text_number(t, (uint64_t)m->number);
 	}
-	text_add(t, printed > 0 ? ")" : "");
+}
+
+/* A % in the help stands for the modes that take the option. */
+static void add_help(const struct option_row *row, struct text *t)
+{
+	const char *modes = strchr(row->help, '%');
+	char start[128] = "";
+	if (!modes) {
+		text_add(t, row->help);
+		return;
+	}
+	snprintf(start, sizeof(start), "%.*s", (int)(modes - row->help), row->help);
+	text_add(t, start);
+	add_modes_with(row->takes, t);
+	text_add(t, modes + 1);
 }
 
 static void print_row(const struct option_row *row)
@@ -69,8 +83,7 @@ static void print_row(const struct option_row *row)
 			    value + optional);
 	/* A longer name moves its help to the right: that must be short. */
 	printf("%-*s%s", COLUMN, left, used < COLUMN ? "" : " ");
-	text_add(&help, row->help);
-	add_modes_with(row->takes, &help);
+	add_help(row, &help);
 	text_wrap(stdout, help.at, TEXT_COLUMNS, COLUMN, ' ');
 	putchar('\n');
 }

@@ -14,10 +14,11 @@
 static void note_mistaken_mode(struct cli *cli, int n, const char *text)
 {
 	static char reason[256];
-	if (cli->target || cli->as_cp || cli->control || n < 3)
+	const bool mode = fcopy_mode_find(text) != NULL;
+	if (cli->target || cli->as_cp || cli->control || n < 3 || (mode && cli->copy.mode))
 		return;
 	const char *near = n > 3 || cli->tree.recursive ? NULL : suggest_mode(text);
-	if (fcopy_mode_find(text)) /* with -r, or after more than two operands */
+	if (mode) /* with -r, or after more than two operands */
 		snprintf(reason, sizeof(reason), "no such directory; use -m %s to choose a mode",
 			 text);
 	else if (near)

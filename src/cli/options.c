@@ -235,9 +235,7 @@ static int check_program(const struct cli *cli)
 	     "requires -r or -a"},
 	    {!cli->tree.recursive && cli->tree.delete_extra, "delete", "requires -r or -a"},
 	    {cli->tree.delete_extra && cli->copy.no_clobber, "no-clobber",
-	     "cannot be combined with --delete; to see what would happen, which -n does in rsync, "
-	     "use "
-	     "--dry-run"},
+	     "cannot be combined with --delete; to list changes (-n of rsync), use --dry-run"},
 	    {cli->tree.delete_extra && cli->source_count > 1, "delete",
 	     "cannot be combined with several SRC"},
 	    {cli->tree.delete_extra && cli->filters.files, "files-from",
@@ -264,8 +262,8 @@ static int check_program(const struct cli *cli)
 	    {cli->null && !cli->filters.files && cli->filters.count == 0, "null",
 	     "requires --files-from or --exclude-from"},
 	    {cli->max_clients && !cli->keep_listening, "max-clients", "requires --keep-listening"},
-	    {cli->json_lines && (benchmark || cli->keep_listening), "json",
-	     "lines cannot be combined with --benchmark or --keep-listening"},
+	    {cli->json_lines && (benchmark || cli->keep_listening), "json=lines",
+	     "cannot be combined with --benchmark or --keep-listening"},
 	    {cli->log_file && cli->keep_listening, "log-file",
 	     "cannot be combined with --keep-listening"},
 	    {cli->runs && !benchmark, "runs", "requires --benchmark"},
@@ -283,7 +281,7 @@ static int check_clean(struct cli *cli, const bool *given, int n, char **operand
 			return message_option(option_table[i].name,
 					      "cannot be combined with --clean");
 	if (cli->json_lines)
-		return message_option("json", "lines cannot be combined with --clean");
+		return message_option("json=lines", "cannot be combined with --clean");
 	const int first = cli->clean ? 0 : 1;
 	if (n > first)
 		return message_usage(operand[first], "--clean takes one directory");

@@ -45,8 +45,8 @@ unsigned ends_src(const struct request *x)
 unsigned ends_dst(const struct request *x)
 {
 	const mode_t type = x->dst->place.st.st_mode;
-	const bool device = S_ISCHR(type) || S_ISBLK(type);
-	if (x->dst->kind != OPERAND_STREAM && (x->tree || (x->options->scratch && !device)))
+	const bool special = type && !S_ISREG(type) && !S_ISDIR(type);
+	if (x->dst->kind != OPERAND_STREAM && (x->tree || (x->options->scratch && !special)))
 		return END_FILE;
 	return x->to ? end_of_endpoint(x->to) : end_of_operand(x->dst);
 }

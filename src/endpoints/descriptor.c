@@ -70,9 +70,10 @@ static int descriptor_open(struct endpoint *e, const char *path, int dash,
 {
 	int fd = descriptor_number(path, dash);
 	if (fd < 0)
-		return error_refuse(error, path, EINVAL,
-				    "has no descriptor number after fd: (a file is ./fd:...)",
-				    FCOPY_ADVICE_USAGE);
+		return error_refuse(
+		    error, path, EINVAL,
+		    "has no descriptor number after fd: (of a file, write ./fd:...)",
+		    FCOPY_ADVICE_USAGE);
 	*e = (struct endpoint){.ops = &in_place_ops, .path = path};
 	*file_of(e) = file_state();
 	e->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);

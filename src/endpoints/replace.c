@@ -252,7 +252,7 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 	const bool exists = file_of(e)->place.exists;
 	int r = open_directory(e, options);
 	if (r < 0)
-		return error_operation(error, "open its directory", "open", e->path, -r);
+		return error_operation(error, "open of its directory", "open", e->path, -r);
 	const char *lacks = options->scratch ? NULL : part_lacks(e, options);
 	if (lacks)
 		return error_refuse(error, e->path, EOPNOTSUPP, lacks, FCOPY_ADVICE_NO_PART);

@@ -134,7 +134,7 @@ static void print_continue(const struct fcopy_report *r, bool full)
 	if (!full)
 		hint_printf("run the same command again to resume");
 	else if (left.length > 0)
-		hint_printf("%s must be free: then run the same command again", left.at);
+		hint_printf("make %s free, then run the same command again", left.at);
 	else
 		hint_printf("free space, then run the same command again");
 }

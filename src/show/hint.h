@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #define HINT_SPACE      '\1' /* in the text of a hint: a space at which the line is not broken */
-#define HINT_WOULD_KEEP "--resume would have kept what was copied"
+#define HINT_WOULD_KEEP "use --resume to keep an unfinished copy"
 
 /* Between the two, what is written to the stream, and by message_print() and its like, is one hint.
  */

@@ -118,8 +118,8 @@ static bool hint_unwritable(const char *path)
 	if (lstat(path, &st) == 0 || errno != ENOENT || access(directory, W_OK) == 0)
 		return false;
 	FILE *f = hint_begin();
+	fputs("you may not write to the directory ", f);
 	message_quoted(directory);
-	fputs(", its directory, is not writable by you", f);
 	hint_end();
 	return true;
 }

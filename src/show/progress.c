@@ -166,8 +166,7 @@ static void hint_size(const struct line *l)
 		return;
 	printed = true;
 	erase_line();
-	hint_printf("with the --size=SIZE of what is sent, fcopy shows the percentage and the "
-		    "time left");
+	hint_printf("give the length with --size=SIZE to see the percentage and the time left");
 }
 
 static void *watch_progress(void *unused)

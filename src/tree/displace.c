@@ -124,7 +124,7 @@ static int displace_refuse(struct worker *w, const struct entry *e, const char *
 {
 	if (call)
 		return report_call(w, e, call, entry_dst, -r);
-	return report_refusal(w, e, entry_dst, -r, "has a backup that is the source");
+	return report_refusal(w, e, entry_dst, -r, "its backup would replace SRC");
 }
 
 bool displace_replaces_by_link(const struct tree *t, const struct entry *e, const struct stat *src,

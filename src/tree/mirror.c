@@ -190,14 +190,14 @@ static const char *mirror_check(struct worker *w, struct directory *root, char *
 	if (!max) {
 		bool empty = names_read(root->src, &src, &call) < 0 || src.count == 0;
 		names_free(&src);
-		return empty ? "nothing is removed, because SRC is empty: use --max-delete if that "
-			       "is right"
+		return empty ? "nothing is removed, because SRC is empty; to remove all, use "
+			       "--max-delete=N"
 			     : NULL;
 	}
 	const uint64_t n = mirror_remove_all(w, root, true, false) + t->mirror.removed;
 	if (n <= *max)
 		return NULL;
-	snprintf(text, size, "nothing is removed: %llu entries are more than --max-delete=%llu",
+	snprintf(text, size, "nothing is removed: it would be %llu, and --max-delete is %llu",
 		 (unsigned long long)n, (unsigned long long)*max);
 	return text;
 }

@@ -96,7 +96,7 @@ static int check_names(struct tree *t)
 			continue;
 		if (unnamed)
 			return tree_refuse(t, t->operand[i].path, EINVAL,
-					   "is merged into DST itself: no other SRC can be",
+					   "is merged into DST itself: give no other SRC",
 					   FCOPY_ADVICE_USAGE);
 		unnamed = &t->operand[i];
 	}

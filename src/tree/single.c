@@ -94,7 +94,7 @@ int single_copy_stream(struct tree *t, const struct operand *src)
 	if (t->options->link || t->options->symbolic_link || t->options->backup ||
 	    t->options->confirm || t->options->parents)
 		return tree_refuse(
-		    t, src->path, EINVAL,
+		    t, src->kind == OPERAND_FILE ? t->destination.path : src->path, EINVAL,
 		    "is a stream or a device: -b, -i, -l, -s and --parents need a file",
 		    FCOPY_ADVICE_USAGE);
 	if (t->options->dry_run)

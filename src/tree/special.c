@@ -324,10 +324,10 @@ int special_copy(struct worker *w, const struct entry *e, const struct stat *st)
 		error_call(&error, call, src ? entry_src : entry_dst, -r);
 		/* exFAT, FAT and others: symlink(2), mknod(2). Only root may make devices. */
 		if (r == -EPERM && strcmp(call, "symlink") == 0)
-			error.reason = "the file system has no symbolic links; -L copies what they "
+			error.reason = "symbolic links are unsupported there; -L copies what they "
 				       "lead to";
 		if (r == -EPERM && strcmp(call, "mknod") == 0 && special_is_free(st))
-			error.reason = "the file system has no such special files";
+			error.reason = "such special files are unsupported there";
 		if (strcmp(call, "rename") == 0 && r != -EISDIR && !special_in_place(w))
 			error.advice = FCOPY_ADVICE_IN_PLACE_AUTO;
 		report_failure(w, e, &error);

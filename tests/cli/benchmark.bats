@@ -164,12 +164,12 @@ jsonschema.validate(json.load(sys.stdin), json.load(open(sys.argv[1])))' "$SCHEM
 	for src in - fd:0 fd:7 tcp-listen:0 tcp:127.0.0.1:1; do
 		usage_error "$src: --benchmark needs a file that it can read again" --benchmark $src b
 	done
-	for dst in - tcp:127.0.0.1:1 /dev/null; do
+	mkfifo f
+	for dst in - tcp:127.0.0.1:1 /dev/null f; do
 		expect 2 --benchmark a $dst
 		mentions "$dst: is not a file or directory: --benchmark writes files next to DST"
 		[ -z "$output" ] || { echo "stdout, without a row: $output"; return 1; }
 	done
-	mkfifo f
 	usage_error "f: --benchmark needs a file that it can read again" --benchmark f b
 }
 

@@ -198,7 +198,7 @@ jsonschema.validate(json.loads(sys.argv[2]), json.load(open(sys.argv[1])))' \
 	usage_error "src: --clean takes one directory" --clean d src
 	usage_error "src: --clean takes one directory" --clean=d src
 	usage_error "--recursive: cannot be combined with --clean" -r --clean d
-	usage_error "--json: lines cannot be combined with --clean" --json=lines --clean d
+	usage_error "--json=lines: cannot be combined with --clean" --json=lines --clean d
 	usage_error "--clean: needs a directory" --clean
 	usage_error "--clean: needs a directory" --clean -f
 	usage_error "--clean: invalid value '' (empty)" --clean ''

@@ -161,7 +161,7 @@ load helper
 	# The backup would be the source.
 	echo old >b~
 	expect 1 --backup=simple b~ b
-	mentions "backup that is the source"
+	mentions "its backup would replace SRC"
 	holds old b~
 }
 

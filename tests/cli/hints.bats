@@ -134,5 +134,5 @@ load helper
 	# Space that the copy has freed by now is no reason to think of anything else.
 	grep -q "No space left on device" stream
 	never grep hint stream
-	[ "$(grep hint allocated)" = "fcopy: hint: 120 MiB must be free: then run the same command again" ]
+	[ "$(grep hint allocated)" = "fcopy: hint: make 120 MiB free, then run the same command again" ]
 }

@@ -181,16 +181,16 @@ mirrored() {
 	mkdir d/dir
 	echo >d/dir/f
 	expect 1 --mirror --max-delete=2 s d
-	mentions "d: nothing is removed: 3 entries are more than --max-delete=2"
+	mentions "d: nothing is removed: it would be 3, and --max-delete is 2"
 	expect 1 --mirror --dry-run --max-delete=2 s d
-	mentions "3 entries are more than --max-delete=2"
+	mentions "it would be 3, and --max-delete is 2"
 	[ "$(sort <<<"$output")" = $'would remove d/dir\nwould remove d/dir/f\nwould remove d/extra' ]
 	usage_error "--mirror: cannot be combined with --resume: to begin or continue a new DST, use fcopy -aT --resume SRC DST" --mirror --resume s d
 	[ -f d/extra ]
 	[ -f d/dir/f ]
 	mkdir none
 	expect 1 --mirror none d
-	mentions "d: nothing is removed, because SRC is empty: use --max-delete if that is right"
+	mentions "d: nothing is removed, because SRC is empty; to remove all, use --max-delete=N"
 	[ -f d/extra ]
 	[ -f d/top ]
 	printf 'top\n' >s/locked
@@ -333,7 +333,7 @@ mirrored() {
 @test "combinations that would lose data or do nothing are refused" {
 	mkdir s d
 	expect 2 -an --delete s d
-	mentions "--no-clobber: cannot be combined with --delete; to see what would happen"
+	mentions "--no-clobber: cannot be combined with --delete; to list changes (-n of rsync), use --dry-run"
 	expect 2 --delete s d
 	says "fcopy: --delete: requires -r or -a"
 	expect 2 -a --delete s s d

@@ -140,7 +140,7 @@ on_small() {
 	on_small 'head -c 7M /dev/zero >small/other; "$FCOPY" a small/new'
 	demand 1
 	[[ ${stderr_lines[0]} =~ ^fcopy:\ warning:\ small/new\ needs\ 8\.0\ MiB,\ but\ only\ 3\.0\ MiB\ are\ free$ ]] || { echo "$stderr"; return 1; }
-	[ "$(grep hint <<<"$stderr")" = "fcopy: hint: --resume would have kept what was copied" ]
+	[ "$(grep hint <<<"$stderr")" = "fcopy: hint: use --resume to keep an unfinished copy" ]
 }
 
 @test "no warning of space: holes, a small enough file, bytes that --count leaves out, -q" {

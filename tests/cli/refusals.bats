@@ -263,7 +263,7 @@ refuses_same() {
 	as_nobody 0 --inplace a d/b
 	holds new d/b
 	as_nobody 1 a d/c
-	says "fcopy: d/c: open: Permission denied" "fcopy: hint: d, its directory, is not writable by you"
+	says "fcopy: d/c: open: Permission denied" "fcopy: hint: you may not write to the directory d"
 	chmod 755 d
 }
 

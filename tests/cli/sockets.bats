@@ -175,7 +175,7 @@ s.sendfile(open(\"a\", \"rb\")); s.shutdown(1); s.recv(1)"'; do
 	serve --limit-rate=2M --count=7M f tcp-listen:0
 	grep -q 'receive it with: fcopy tcp:' server.log # a stream may end before --count
 	expect 0 --progress tcp:127.0.0.1:"$port" b
-	[ "$(grep -c '^fcopy: hint: with the --size=SIZE of what is sent' <<<"$stderr")" = 1 ]
+	[ "$(grep -c '^fcopy: hint: give the length with --size=SIZE' <<<"$stderr")" = 1 ]
 	never grep -q % <<<"$stderr"
 	ended 0
 	cmp a b

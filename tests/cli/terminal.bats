@@ -183,7 +183,7 @@ fits() {
 	start --limit-rate=3M -m rw a b
 	type_in C-c
 	until_shown '^(\^C)?fcopy: stopped at [0-9]+ of 12 MiB; b not created$'
-	until_shown '^fcopy: hint: --resume would have kept what was copied$'
+	until_shown '^fcopy: hint: use --resume to keep an unfinished copy$'
 	until_shown '^\$'
 	tidy 2
 	absent b

@@ -290,7 +290,7 @@ make_losing_disk() {
 			[ $s = 1 ] || { echo "status $s"; exit 1; }
 			grep -q "No space left" err
 			grep -qx "fcopy: stopped; disk/d not created" err
-			[ "$(tail -n 1 err)" = "fcopy: hint: --resume would have kept what was copied" ]
+			[ "$(tail -n 1 err)" = "fcopy: hint: use --resume to keep an unfinished copy" ]
 			[ "$(ls -A disk | tr "\n" " ")" = "mine other " ] || { ls -A disk; exit 1; }
 			"$FCOPY" --mirror s disk/d 2>err && exit 1
 			if grep hint err; then exit 1; fi
@@ -346,7 +346,7 @@ has_started() {
 		[ $status = $((128 + $(kill -l $signal))) ]
 		absent d
 		[ "$(ls -A)" = $'err\ns' ] || { ls -A; return 1; }
-		[ "$(cat err)" = $'fcopy: stopped; d not created\nfcopy: hint: --resume would have kept what was copied' ]
+		[ "$(cat err)" = $'fcopy: stopped; d not created\nfcopy: hint: use --resume to keep an unfinished copy' ]
 	done
 }
 

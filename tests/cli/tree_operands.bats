@@ -169,7 +169,7 @@ prepare() {
 	usage_refusal "have the same name" -r x d/x into
 	usage_refusal "have the same name" -r x/ ./x into
 	usage_refusal "have the same name" -r d/. x into
-	usage_refusal "no other SRC can be" -r x/. y/. into
+	usage_refusal "give no other SRC" -r x/. y/. into
 }
 
 @test "streams and sockets are refused with -r and -a, as SRC and as DST" {

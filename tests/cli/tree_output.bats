@@ -288,7 +288,7 @@ is_writing() {
 		fcopy: stopped; copied 1 of 4 SRC to d
 		fcopy: d/b: not created
 		fcopy: not begun: c and 1 more
-		fcopy: hint: --resume would have kept what was copied
+		fcopy: hint: use --resume to keep an unfinished copy
 	END
 	valid
 	[ "$(value '[p["state"] for p in t["operands"]]')" = "['complete', 'unchanged', 'not begun', 'not begun']" ]
