@@ -22,6 +22,7 @@ struct option_row {
 	size_t field;         /* offset in struct cli */
 	uint64_t min, max;    /* of numbers and sizes */
 	bool not_benchmarked; /* useless with --benchmark, which creates no DST */
+	bool not_sharded;     /* cannot be combined with --shard; the rules name another option */
 	bool with_clean;      /* may be combined with --clean */
 	unsigned takes;       /* enum fcopy_takes: only for modes with it, which --help lists */
 };

@@ -330,10 +330,14 @@ static int parse_arguments(struct cli *cli, const struct grammar *g, int argc, c
 		return check_clean(cli, given, argc - optind, argv + optind);
 	if (cli->action != ACTION_COPY && cli->action != ACTION_BENCHMARK)
 		return EXIT_DONE;
-	for (size_t i = 0; i < OPTIONS_MAX; i++)
+	for (size_t i = 0; i < OPTIONS_MAX; i++) {
 		if (given[i] && cli->action == ACTION_BENCHMARK && option_table[i].not_benchmarked)
 			return message_option(option_table[i].name,
 					      "cannot be combined with --benchmark");
+		if (given[i] && cli->copy.shard.count > 0 && option_table[i].not_sharded)
+			return message_option(option_table[i].name,
+					      "cannot be combined with --shard");
+	}
 	/* As cp: a symlink has a hard link to what it leads to. */
 	if (cli->tree.link && cli->tree.follow == FCOPY_FOLLOW_DEFAULT)
 		cli->tree.follow = FCOPY_FOLLOW_ALWAYS;

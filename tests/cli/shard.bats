@@ -374,6 +374,12 @@ committed() {
 	expect 2 --shard=0/2 - dst <src
 	expect 2 --shard=0/2 src -
 	expect 2 --shard=0/2 src tcp:localhost:1
+	mkdir s
+	echo '*.o' >list
+	for option in --exclude=x --include=x --exclude-from=list --files-from=list --update --delete --mirror; do
+		expect 2 -rT $option --shard=0/2 s dst
+		says "fcopy: ${option%%=*}: cannot be combined with --shard"
+	done
 	absent dst.fcopy-part
 }
 
