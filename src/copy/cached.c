@@ -222,11 +222,15 @@ const char *cached_plan(const struct copy *c)
 	if (size >= PARALLEL_SIZE && !c->one_writer && (only_readwrite || c->options->threads > 1))
 		return "read and write in threads";
 	if (only_readwrite || size < SPLICE_SIZE)
-		return "read and write through one buffer";
+		return c->all.zeros      ? "read and write through one buffer, to find zeros"
+		       : c->all.io.flags ? "read and write through one buffer, uncached"
+					 : "read and write through one buffer: the file is small";
 	if (c->helpers)
 		return "splice, or read and write in the threads that are idle";
-	if (size < CHOICE_SIZE || c->measure.threads <= 1)
-		return "splice";
+	if (size < CHOICE_SIZE)
+		return "splice: the file is too small for threads";
+	if (c->measure.threads <= 1)
+		return "splice: threads would save too little here";
 	return "splice, or read and write in threads where that proves faster";
 }
 

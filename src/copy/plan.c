@@ -306,7 +306,8 @@ static void decide(struct copy *c)
 		    system_has(c->src.fd, SYSTEM_REMOTE);
 	cached_decide(c);
 	copy_notify(c, FCOPY_EVENT_PLAN, NULL,
-		    c->direct   ? "direct I/O"
+		    c->direct   ? o->no_cache ? "direct I/O, because of --no-cache"
+					      : "direct I/O: SRC is not cached, and DST is flushed"
 		    : c->remote ? "copy_file_range, so that the server can copy"
 				: cached_plan(c));
 }

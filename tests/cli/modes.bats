@@ -249,3 +249,17 @@ load helper
 		cmp a b
 	done
 }
+
+@test "auto, -vv: the plan says why" {
+	local size reason
+	while read -r size reason; do
+		random a "$size"
+		expect 0 -vv --reflink=never a "b$size"
+		mentions "fcopy: plan: $reason"
+	done <<-'END'
+		1000 read and write through one buffer: the file is small
+		3000000 splice: the file is too small for threads
+	END
+	expect 0 -vv --sparse=always a z
+	mentions "fcopy: plan: read and write through one buffer, to find zeros"
+}
