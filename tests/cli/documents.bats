@@ -31,10 +31,12 @@ launchers() {
 	END
 	cat >stubs/sbatch <<-'END'
 		#!/bin/bash
-		for word; do [ "${word#--array=0-}" = "$word" ] || last=${word#--array=0-}; done
-		[ -n "$last" ] || exec sh -c "${@: -1}"
-		for ((i = 0; i <= last; i++)); do
-			SLURM_ARRAY_TASK_ID=$i SLURM_ARRAY_TASK_COUNT=$((last + 1)) SLURM_ARRAY_TASK_MIN=0 \
+		for word; do [ "${word#--array=}" = "$word" ] || array=${word#--array=}; done
+		[ -n "$array" ] || exec sh -c "${@: -1}"
+		tasks=(${array//,/ })
+		[ "${array#*-}" = "$array" ] || tasks=($(seq "${array%-*}" "${array#*-}"))
+		for i in "${tasks[@]}"; do
+			SLURM_ARRAY_TASK_ID=$i SLURM_ARRAY_TASK_COUNT=${#tasks[@]} SLURM_ARRAY_TASK_MIN=${tasks[0]} \
 				SLURM_ARRAY_TASK_STEP=1 sh -c "${@: -1}" >&2 || exit
 		done
 		echo 17
