@@ -14,7 +14,7 @@
  *                     entry_line, log, json, lines, json_file, report_json, the tables of a
  *                     benchmark, signals (a copy ends by the first, the program by the second)
  *   src/shard/        a copy by several processes: job (the protocol), enter, claims,
- *                     refuse; file; tree, list, buffer, known and read (the list of a tree),
+ *                     refuse; range, file; tree, list, buffer, known and read (the list of a tree),
  *                     entries, paths; finish, finish_links, finish_check and finish_run (the
  *                     commit); shard (fcopy_copy() and fcopy_tree())
  *   src/source/       reader (the only one of directories), names (all of a directory); filter
