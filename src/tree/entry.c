@@ -118,6 +118,7 @@ static bool entry_met_rival(struct worker *w, const struct entry *e)
 static int entry_copy_file(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	clock_gettime(CLOCK_REALTIME_COARSE, &w->opened); /* a little earlier does no harm */
+	record_before(w, st->st_size);
 	if (w->tree->root.state == TREE_RESUMED && resume_is_complete(w, e, fd, st)) {
 		close(fd);
 		w->sum.reused++;

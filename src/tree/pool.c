@@ -118,6 +118,11 @@ static bool pool_pop(struct worker *w, struct item *item, struct helped **file)
 {
 	struct pool *p = &w->tree->pool;
 	pthread_mutex_lock(&p->lock);
+	if ((p->used == 0 || w->number >= p->active) && record_has_rest(w)) {
+		pthread_mutex_unlock(&p->lock);
+		record_write_rest(w);
+		pthread_mutex_lock(&p->lock);
+	}
 	__atomic_add_fetch(&p->idle, 1, __ATOMIC_RELAXED);
 	*file = NULL;
 	while (!p->done && (p->used == 0 || w->number >= p->active)) {

@@ -37,6 +37,12 @@ struct record {
 
 /* record.c: notes that an entry's copy is complete; st: the source when it was opened. */
 void record_add(struct worker *, const struct entry *, const struct stat *st);
+/* With --resume, before a file of this size is read: writes lines that would wait for long. */
+void record_before(struct worker *, off_t size);
+/* The same before the worker sleeps or helps. The first one asks whether the second has an effect.
+ */
+bool record_has_rest(const struct worker *);
+void record_write_rest(struct worker *);
 /* The worker has ended. */
 void record_leave(struct worker *);
 /* The tree is kept: the journal gets all lines. */

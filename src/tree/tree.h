@@ -139,6 +139,7 @@ struct worker {
 	struct timespec opened;       /* when the source of the file was */
 	char *record;                 /* of record.c */
 	size_t recorded;              /* bytes in it */
+	double record_began;          /* with --resume: io_now() at the first of them */
 	void *list;                   /* of a shared copy: what it lists */
 	bool tracks; /* note the identity of the copy: another user may exchange it before a link */
 	struct identity made;             /* ... here */

@@ -62,6 +62,59 @@ killed_at_commit() {
 	absent d.fcopy-part
 }
 
+@test "--resume after kill -9: complete files are reused: each one of 1 MiB, and small ones that were copied slowly" {
+	need_strace
+	need jq
+	local size n
+	local -a option=()
+	for size in 1048576 1000000; do
+		rm -rf s d
+		mkdir s
+		for n in {1..4}; do
+			random s/"$n" $size
+		done
+		traced 0 trace=openat -rT -j1 --resume s d
+		n=$(grep openat trace | grep -nE '"[1-4]", .*O_CREAT' | sed -n 3p | cut -d: -f1)
+		[ "$n" ]
+		rm -rf d
+		# Two files are complete when the third one is created. A small one takes more than a second.
+		[ $size = 1048576 ] || option=(--limit-rate=800K)
+		run strace -f -qq -o /dev/null -e trace=openat -e inject=openat:signal=KILL:when="$n" \
+			"$FCOPY" -rT -j1 --resume "${option[@]}" s d
+		absent d
+		expect 0 -rT --resume --json s d
+		jq -e "[.resumed, .tree.reused, .tree.files] == [2 * $size, 2, 2]" <<<"$output" ||
+			{ echo "$output"; return 1; }
+		diff -r s d
+	done
+}
+
+@test "--resume after kill -9: small files are noted before a large one, and when their thread has nothing else to do" {
+	need jq
+	local threads small=s large=s/sub
+	random big 40M
+	for threads in 1 2; do
+		mkdir -p s/sub
+		touch $small/{1..3}
+		ln big $large
+		"$FCOPY" -rT -j$threads --resume --limit-rate=1M s d 2>/dev/null 3>&- &
+		pid=$!
+		await has_noted 3
+		kill -KILL $pid
+		wait $pid || true
+		absent d
+		expect 0 -rT --resume --json s d
+		jq -e '.tree.reused == 3' <<<"$output" || { echo "$output"; return 1; }
+		diff -r s d
+		rm -rf s d
+		small=s/sub large=s
+	done
+}
+
+has_noted() {
+	[ "$(grep -c ' done ' d.fcopy-part/journal 2>/dev/null)" = "$1" ]
+}
+
 has_files() {
 	[ "$(find d.fcopy-part/data -type f 2>/dev/null | wc -l)" -ge "$1" ]
 }
