@@ -7,9 +7,9 @@
 
 #include "copy/copy.h"
 
-#define RANGE_UNIT  ((off_t)1 << 20)  /* the bounds of ranges are multiples of this */
-#define RANGE_SIZE  ((off_t)64 << 20) /* of a range, at most; a large file has about ... */
-#define RANGES_MOST 1024              /* ... so many: each has two files in the part */
+#define RANGE_UNIT  ((off_t)1 << 20)   /* the bounds of ranges are multiples of this */
+#define RANGE_SIZE  ((off_t)128 << 20) /* of a range, at most; a large file has about ... */
+#define RANGES_MOST 1024               /* ... so many: each has two files in the part */
 
 /* Into how many ranges a file is divided, for n shards: a multiple of n. Only n and the size decide
  * that, so that it is the same for all shards. */

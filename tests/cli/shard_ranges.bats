@@ -6,14 +6,14 @@
 load helper
 load shard
 
-RANGE=$((64 << 20))
+RANGE=$((128 << 20))
 
 # large RANGES: src, of so many ranges for one or two shards; each begins with 1 MiB, and is a hole otherwise.
 large() {
 	local i
 	truncate -s $(($1 * RANGE)) src
 	for ((i = 0; i < $1; i++)); do
-		head -c 1M /dev/urandom | dd of=src bs=64M seek=$i conv=notrunc status=none
+		head -c 1M /dev/urandom | dd of=src bs=128M seek=$i conv=notrunc status=none
 	done
 }
 
