@@ -293,22 +293,21 @@ static void ranges_cover_the_largest_files(void **state)
 static void a_file_has_more_ranges_than_shards_if_it_is_large(void **state)
 {
 	const struct {
-		unsigned shards;
 		off_t size;
-		unsigned ranges;
+		unsigned shards, ranges;
 	} rows[] = {
-	    {1, 0, 1},
-	    {3, 0, 3},
-	    {4, 9000000, 4},
-	    {1, RANGE_SIZE, 1},
-	    {1, RANGE_SIZE + 1, 2},
-	    {2, 2 * RANGE_SIZE, 2},
-	    {2, 2 * RANGE_SIZE + 1, 4},
-	    {2, (off_t)300 << 20, 4},
-	    {32, (off_t)8 << 30, 64},
-	    {1, RANGES_MOST * RANGE_SIZE, RANGES_MOST},
-	    {1, (off_t)1 << 40, RANGES_MOST},
-	    {FCOPY_SHARDS_MAX, (off_t)1 << 40, FCOPY_SHARDS_MAX},
+	    {0, 1, 1},
+	    {0, 3, 3},
+	    {9000000, 4, 4},
+	    {RANGE_SIZE, 1, 1},
+	    {RANGE_SIZE + 1, 1, 2},
+	    {2 * RANGE_SIZE, 2, 2},
+	    {2 * RANGE_SIZE + 1, 2, 4},
+	    {(off_t)300 << 20, 2, 4},
+	    {(off_t)8 << 30, 32, 64},
+	    {RANGES_MOST * RANGE_SIZE, 1, RANGES_MOST},
+	    {(off_t)1 << 40, 1, RANGES_MOST},
+	    {(off_t)1 << 40, FCOPY_SHARDS_MAX, FCOPY_SHARDS_MAX},
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
