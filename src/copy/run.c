@@ -119,7 +119,8 @@ int copy_run_phase(struct copy *c)
 		c->report->data += c->report->step[i].bytes;
 	c->report->moved = c->shared ? c->report->data
 				     : __atomic_load_n(&c->monitor.moved, __ATOMIC_RELAXED);
-	c->report->seconds[FCOPY_PHASE_COPY] = io_now() - start;
+	/* A shard runs this for each range. */
+	c->report->seconds[FCOPY_PHASE_COPY] += io_now() - start;
 	return r;
 }
 

@@ -76,7 +76,7 @@ int verify_prefix(struct copy *c)
 	/* A new part has nothing to compare. Some object stores open no file that is being written.
 	 */
 	off_t same = end > known ? compare_files(c, known, end, c->options->fsync, &cached) : known;
-	c->report->seconds[FCOPY_PHASE_VERIFY] = io_now() - start;
+	c->report->seconds[FCOPY_PHASE_VERIFY] += io_now() - start;
 	if (same < 0)
 		return (int)same;
 	const char *restart = same < part.st_size ? "its .fcopy-part differs from the source"

@@ -19,7 +19,7 @@ struct shard_file {
 	struct copy *copy;
 	struct job job;
 	struct monitor monitor; /* of all ranges */
-	uint64_t bytes;
+	uint64_t bytes, claimed;
 };
 
 static bool same_source(const struct copy *c, const struct stat *now)
@@ -82,6 +82,15 @@ int range_fill(struct copy *c, off_t size, bool again)
 	return r == 0 ? range_set_size(c, size) : r;
 }
 
+/* A shard may copy more than its part of the file: the total of its progress grows with it. */
+static void file_expect(struct shard_file *f)
+{
+	struct fcopy_progress *p = f->copy->options->progress;
+	f->claimed += (uint64_t)(f->copy->last - f->copy->first);
+	if (p && __atomic_load_n(&p->total, __ATOMIC_RELAXED) < f->claimed)
+		__atomic_store_n(&p->total, f->claimed, __ATOMIC_RELAXED);
+}
+
 /* Copies a range into the open data. The counts of copy_run_phase are of one range. */
 static int file_copy_range(struct shard_file *f, unsigned chunk, bool again)
 {
@@ -96,6 +105,7 @@ static int file_copy_range(struct shard_file *f, unsigned chunk, bool again)
 		return job_refuse_part(&f->job, "its .fcopy-part was truncated");
 	range_of(f->job.chunks, chunk, size, &c->first, &c->last);
 	report->data = report->bytes = 0;
+	file_expect(f);
 	/* f->monitor counts the progress of all ranges. */
 	const struct fcopy_options *options = c->options;
 	struct fcopy_options own = *options;

@@ -133,3 +133,13 @@ copied() { [ "$(jq .bytes <<<"$output")" = $(($1 * RANGE)) ] || { echo "$output"
 	[ "$(markers dst)" = 3 ]
 	absent dst
 }
+
+@test "the time of a copy, and the total of its progress, are those of all ranges" {
+	large 4
+	expect 0 --json --progress --limit-rate=4M --shard=0/2 src dst
+	copied 4
+	jq -e '.phases.copy > 0.6 and .phases.copy <= .real' <<<"$output" >/dev/null || { echo "$output"; return 1; }
+	# Two of the four ranges are expected of it; it takes all.
+	[[ $stderr != *" 100% "*"/256 MiB"* ]]
+	whole 4
+}
