@@ -195,6 +195,29 @@ part() { apart "$1" -j1 "${@:2}" s t; }
 	committed
 }
 
+has_copied() { [ -n "$(find t.fcopy-part/data -type f -size +0 2>/dev/null | head -n 1)" ]; }
+
+@test "a shard copies what is listed, while another one is still listing" {
+	need_strace
+	local i lister copier
+	for i in {1..40}; do
+		mkdir -p s/$i
+		echo $i | tee s/$i/{1..40} >/dev/null
+	done
+	strace -f -qq -o /dev/null -e trace=renameat -e inject=renameat:signal=STOP:when=4 \
+		"$FCOPY" -a -j1 --shard=0/2 s t 3>&- &
+	lister=$!
+	await test -e t.fcopy-part/share.list.2
+	"$FCOPY" -a --shard=1/2 s t 3>&- &
+	copier=$!
+	await has_copied
+	[ ! -e t.fcopy-part/share.end ]
+	kill -CONT "$(pgrep -P $lister)"
+	wait $lister
+	wait $copier
+	committed
+}
+
 @test "a file of 256 MiB is shared by ranges, and gets its attributes last" {
 	mkdir s
 	truncate -s 300M s/big
