@@ -257,7 +257,7 @@ static int set_backup(struct cli *cli, const struct option_row *row, const char 
 static int set_suffix(struct cli *cli, const struct option_row *row, const char *value)
 {
 	if (!value[0] || strchr(value, '/'))
-		return message_option(row->name, "invalid suffix '%s' (empty, or with a /)", value);
+		return message_option(row->name, "invalid suffix '%s' (not empty, no /)", value);
 	cli->tree.backup_suffix = value;
 	return cli->tree.backup ? EXIT_DONE : set_backup(cli, row, NULL);
 }

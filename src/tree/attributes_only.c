@@ -35,6 +35,9 @@ int attributes_only(struct worker *w, const struct entry *e, int src, const stru
 	struct stat old;
 	bool made;
 	int fd = attributes_open(w, e, st, &made, &call);
+	if (fd == -ELOOP)
+		return report_refusal(w, e, entry_dst, ELOOP,
+				      "is a symlink, which --attributes-only does not follow");
 	if (fd < 0)
 		return report_call(w, e, call, entry_dst, -fd);
 	int r = 0;

@@ -162,10 +162,24 @@ int operands_find(struct tree *t, const char *const *src, size_t n, const char *
 	return 0;
 }
 
+/* With -T. Skipped is what exists, of any type. */
+static bool would_replace_directory(const struct tree *t)
+{
+	const struct operand *src = t->operand;
+	return t->destination.kind == OPERAND_DIRECTORY && t->operands == 1 &&
+	       !t->options->copy.no_clobber && t->options->update != FCOPY_UPDATE_NONE &&
+	       (src->kind == OPERAND_FILE || src->kind == OPERAND_SYMLINK ||
+		src->kind == OPERAND_DEVICE);
+}
+
 /* With several sources, or -t, DST must be a directory. */
 static int check_directory(struct tree *t)
 {
 	const struct operand *dst = &t->destination;
+	if (would_replace_directory(t))
+		return tree_unsuitable(t, (struct fcopy_error){.err = EISDIR,
+							       .path = dst->path,
+							       .reason = "is a directory"});
 	if (dst->kind == OPERAND_INTO ||
 	    (t->operands == 1 && !t->options->into_directory && !t->options->parents))
 		return 0;

@@ -286,8 +286,8 @@ int rivals_report(struct worker *w, const struct entry *e)
 			return -EALREADY;
 	}
 	error_refuse(&error, s.rival[0] ? entry_src : entry_dst, EEXIST,
-		     s.rival[0] ? "are one file in the destination: the second is not copied"
-				: "is the copy of another entry, which is not replaced",
+		     s.rival[0] ? "are one file in the destination: the first is not copied"
+				: "is already the copy of another entry: not replaced",
 		     FCOPY_ADVICE_NONE);
 	if (s.rival[0]) {
 		const struct entry rival = {.dir = e->dir, .name = s.rival, .as = s.rival};

@@ -199,7 +199,7 @@ load helper
 	done
 	holds old victim
 	mkdir d
-	expect 1 --remove-destination -T a d
+	expect 2 --remove-destination -T a d
 	ln a a2
 	expect 2 --remove-destination a ./a
 	mentions "are the same file"

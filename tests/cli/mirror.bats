@@ -438,9 +438,10 @@ lists() {
 	for from in a l p; do
 		for options in --mirror '-rT --delete' '-aT --update=changed --delete'; do
 			# shellcheck disable=SC2086
-			expect 1 $options $from d
+			expect 2 $options $from d
+			says "fcopy: d: is a directory"
 			# shellcheck disable=SC2086
-			expect 1 --dry-run $options $from d
+			expect 2 --dry-run $options $from d
 		done
 		expect 1 -a --delete $from d
 	done

@@ -546,7 +546,7 @@ prepare() {
 			s=0
 			"$FCOPY" "$@" 2>err || s=$?
 			[ $s = 1 ] || { cat err; exit 1; }
-			grep -cE "are one file in the destination|is the copy of another entry" err || true
+			grep -cE "are one file in the destination|is already the copy of another entry" err || true
 		}
 		for options in "-r -j1" "-r -j4" "-a -j4" "-a -n"; do
 			mkdir m/d
@@ -620,7 +620,7 @@ prepare() {
 	ln -s ../t d/a
 	ln -s ../t d/b
 	expect 1 s/a s/b d
-	mentions "d/b: is the copy of another entry"
+	mentions "d/b: is already the copy of another entry"
 	holds one t
 	new
 	ln -s ../s/b d/a
