@@ -54,8 +54,10 @@ int filters_set(struct cli *cli, const struct option_row *row, const char *value
 	return EXIT_DONE;
 }
 
-/* Reads the lines of a file, or of standard input, with --null its null-terminated strings. */
-static int filters_read_lines(const struct cli *cli, const char *path, struct strings *lines)
+/* Reads the lines of a file, or of standard input, with --null its null-terminated strings. As in
+ * rsync(1), a carriage return ends the line of a pattern, too. */
+static int filters_read_lines(const struct cli *cli, const char *path, bool patterns,
+			      struct strings *lines)
 {
 	FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
 	char *line = NULL;
@@ -66,6 +68,8 @@ static int filters_read_lines(const struct cli *cli, const char *path, struct st
 		return message_usage(path, "%s", strerror(errno));
 	while ((length = getdelim(&line, &size, end, f)) >= 0) {
 		if (length > 0 && line[length - 1] == end)
+			line[--length] = '\0';
+		if (patterns && !cli->null && length > 0 && line[length - 1] == '\r')
 			line[--length] = '\0';
 		if (lines->count >= LINES_MAX || strlen(line) != (size_t)length) {
 			free(line);
@@ -97,6 +101,10 @@ static struct fcopy_pattern filters_parse(const char *text, bool include)
 static int filters_add(struct cli *cli, const char *text, bool include, size_t *size)
 {
 	struct fcopy_pattern *p = cli->filters.pattern;
+	if (strcmp(text, "!") == 0) { /* as rsync(1) */
+		cli->tree.pattern_count = 0;
+		return EXIT_DONE;
+	}
 	if (!filters_grow(&p, cli->tree.pattern_count, size, sizeof(*p)))
 		return filters_memory(text);
 	p[cli->tree.pattern_count++] = filters_parse(text, include);
@@ -117,7 +125,7 @@ int filters_read(struct cli *cli)
 			status = filters_add(cli, a->value, a->kind == FILTER_INCLUDE, &size);
 			continue;
 		}
-		status = filters_read_lines(cli, a->value, &lines);
+		status = filters_read_lines(cli, a->value, true, &lines);
 		for (size_t n = 0; n < lines.count && status == EXIT_DONE; n++)
 			if (lines.text[n][0] != '#' && lines.text[n][0] != ';')
 				status = filters_add(cli, lines.text[n], false, &size);
@@ -126,7 +134,7 @@ int filters_read(struct cli *cli)
 	if (status != EXIT_DONE || !f->files)
 		return status;
 	static const char *const none[1];
-	status = filters_read_lines(cli, f->files, &files);
+	status = filters_read_lines(cli, f->files, false, &files);
 	cli->tree.files = files.text ? files.text : none;
 	cli->tree.file_count = files.count;
 	cli->tree.files_recursive = cli->recursive_given;

@@ -239,7 +239,7 @@ static int check_program(const struct cli *cli)
 	    {cli->tree.delete_extra && cli->source_count > 1, "delete",
 	     "cannot be combined with several SRC"},
 	    {cli->tree.delete_extra && cli->filters.files, "files-from",
-	     "cannot be combined with --delete"},
+	     "cannot be combined with --delete or --mirror"},
 	    {!cli->tree.recursive && cli->tree.link_dest, "link-dest", "requires -r or -a"},
 	    {cli->copy_contents && cli->tree.recursive, "copy-contents",
 	     "cannot be combined with -r or -a: special files of a tree are not read"},

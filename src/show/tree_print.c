@@ -144,9 +144,10 @@ static void print_hint(const struct cli *cli, bool failed)
 	const struct fcopy_mode *mode = cli->copy.mode;
 	const char *without = ending_not_with_resume(cli);
 	if (without) /* a mirror implies the other options */
-		hint_printf("%s, then run the command again with %s--resume instead of %s",
-			    disk_full ? "free space" : "fix the cause", cli->mirror ? "-aT " : "",
-			    without);
+		hint_printf(
+		    "%s, then run the command again with %s--resume instead of %s%s",
+		    disk_full ? "free space" : "fix the cause", cli->mirror ? "-aT " : "", without,
+		    failed ? "; to commit without the failed entries, add --keep-going" : "");
 	else if (disk_full)
 		hint_printf("free space, then run the command again with --resume");
 	else if (advices & ADVICE(FCOPY_ADVICE_AUTO) && mode)
@@ -246,6 +247,12 @@ static void print_threads(const struct fcopy_tree_report *r)
 	fputc('\n', stderr);
 }
 
+/* Not even of a tree with failed entries. */
+static bool keeps_no_part(const struct fcopy_tree_options *t)
+{
+	return t->link_dest || t->link || t->symbolic_link || t->attributes_only;
+}
+
 /* What is left of each operand, and what --keep-going committed. */
 static void print_parts(const struct cli *cli, bool stopped)
 {
@@ -265,8 +272,7 @@ static void print_parts(const struct cli *cli, bool stopped)
 			fprintf(stderr, "%" PRIu64 " failure%s\n", o->failed,
 				o->failed == 1 ? "" : "s");
 		} else if (!stopped && o->state == FCOPY_STATE_UNCHANGED && o->failed > 0 &&
-			   o->dst && !o->existed && ending_not_with_resume(cli) &&
-			   !(advices & ADVICE(FCOPY_ADVICE_RESUME))) {
+			   o->dst && !o->existed && keeps_no_part(&cli->tree)) {
 			removed = true;
 			print_name("fcopy: ", o->dst, ": not created\n");
 		}
@@ -301,7 +307,7 @@ void tree_print_end(const struct cli *cli, const struct fcopy_tree_report *repor
 		print_would_keep(cli, report);
 	const bool counts = cli->tree.update && (cli->verbose > 0 || cli->progress) && !cli->as_cp;
 	const bool removed = report->deleted > 0 && !cli->quiet && isatty(STDERR_FILENO);
-	if (cli->tree.dry_run || counts || removed)
+	if ((cli->tree.dry_run && !cli->quiet) || counts || removed)
 		print_counts(cli, report);
 	if (cli->verbose > 1 && !cli->as_cp)
 		print_threads(report);

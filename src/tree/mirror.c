@@ -213,9 +213,13 @@ static void mirror_remove_extras(struct tree *t, struct directory *root)
 	const char *reason = mirror_check(w, root, text, sizeof(text));
 	if (reason == text && t->options->dry_run) /* shows what is too much */
 		w->sum.deleted += mirror_remove_all(w, root, true, true);
-	if (reason)
-		report_refusal(w, &(struct entry){.dir = root, .name = "", .as = ""}, entry_dst,
-			       ENOTEMPTY, reason);
+	const struct entry e = {.dir = root, .name = "", .as = ""};
+	struct fcopy_error error;
+	if (reason && w->sum.failed + t->root.failures > 0) { /* the run has failed */
+		error_refuse(&error, entry_dst, ENOTEMPTY, reason, FCOPY_ADVICE_NONE);
+		report_warning(w, &e, &error);
+	} else if (reason)
+		report_refusal(w, &e, entry_dst, ENOTEMPTY, reason);
 	else
 		w->sum.deleted += mirror_remove_all(w, root, t->options->dry_run, true);
 	pool_leave(w);

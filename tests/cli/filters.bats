@@ -45,6 +45,9 @@ same() {
 	same -0 --exclude-from=list
 	expect 0 -rT --exclude-from=- s stdin < <(printf '/a/\n*.o\n')
 	diff <(cd f && find . | sort) <(cd stdin && find . | sort)
+	printf 'foo\n!\n/a/b/\r\n*.o\n' >list
+	same --exclude=top --exclude-from=list
+	same --exclude='*.o' --exclude='!' --exclude=foo
 }
 
 @test "--files-from copies the listed entries and the directories above them; a missing one is a failure" {

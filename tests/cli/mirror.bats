@@ -477,6 +477,7 @@ lists() {
 	expect 0 --mirror --link-dest=day1 s day4
 	[ -z "$(rsync -aHAXnc --delete -i s/ day4/)" ]
 	# A snapshot that exists: its files become links, once; -n leaves it alone.
+	chmod 600 s/top day3/top day4/top
 	expect 0 -aT -n --link-dest=day3 s day4
 	[ "$(stat -c %h day4/top)" = 1 ]
 	expect 0 -aT --json --link-dest=day3 s day4

@@ -78,7 +78,7 @@ part_of() {
 		chmod 777 . s
 		as_nobody 1 $option s d
 		says "fcopy: s/secret: open: Permission denied" "fcopy: d.fcopy-part: kept, unfinished" \
-			"fcopy: hint: fix the cause, then run the command again with $([ $option = --mirror ] && echo '-aT --resume instead of --mirror' || echo '--resume instead of --update')"
+			"fcopy: hint: fix the cause, then run the command again with $([ $option = --mirror ] && echo '-aT --resume instead of --mirror' || echo '--resume instead of --update'); to commit without the failed entries, add --keep-going"
 		chmod 644 s/secret
 		as_nobody 1 --mirror s d
 		mentions "hint: use --resume (not --mirror) to continue that copy"
