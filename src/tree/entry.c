@@ -342,7 +342,7 @@ static int entry_make(struct worker *w, const struct entry *e, int fd, const str
 	}
 	if (o->link_dest && link_dest_make(w, e, &fd, &from) > 0) {
 		close(fd);
-		return w->done.action == FCOPY_ACTION_UNCHANGED;
+		return 0;
 	}
 	return fd < 0 ? special_copy(w, e, st) : entry_copy_file(w, e, fd, &from);
 }
@@ -353,7 +353,9 @@ static int entry_copy_inode(struct worker *w, const struct entry *e, int fd, con
 {
 	w->done.type = st->st_mode & S_IFMT;
 	w->made = (struct identity){.known = false}; /* update_leave may set it */
-	const int left = update_leave(w, e, fd, st);
+	int left = update_leave(w, e, fd, st);
+	if (left == 0 && link_dest_is_made(w, e, fd, st))
+		left = 1;
 	struct displaced displaced;
 	const int skipped = left == 0 ? displace_begin(w, e, &displaced) : 0;
 	if (skipped != 0) {

@@ -199,16 +199,11 @@ int hard_link_earlier(struct worker *w, const struct entry *e, const struct stat
 		      const char **call)
 {
 	const struct origin o = {.dir = -1, .fd = earlier};
-	struct stat old, now;
+	struct stat old;
 	if (w->tree->root.state != TREE_NEW &&
-	    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0) {
-		if (w->options.no_clobber ||
-		    S_ISLNK(old.st_mode)) /* as a copy: left, or followed */
-			return -EEXIST;
-		if (fstat(earlier, &now) == 0 && now.st_dev == old.st_dev &&
-		    now.st_ino == old.st_ino)
-			return HARD_LINK_SAME;
-	}
+	    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    (w->options.no_clobber || S_ISLNK(old.st_mode))) /* as a copy: left, or followed */
+		return -EEXIST;
 	return hard_link_place(w, e, st, &o, call);
 }
 

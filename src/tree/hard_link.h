@@ -19,8 +19,8 @@ struct copied {
 };
 int hard_link_make(struct worker *, const struct entry *, const struct stat *,
 		   const struct copied *, const char **call);
-/* options.link_dest: makes the entry another name of the earlier copy, which is open. Returns 0;
- * HARD_LINK_SAME, whatever options.update is; or -errno with the call, as above. */
+/* options.link_dest: makes the entry another name of the earlier copy, which is open. Returns 0,
+ * or -errno with the call, as above. */
 int hard_link_earlier(struct worker *, const struct entry *, const struct stat *, int earlier,
 		      const char **call);
 /* options.link: makes the entry another name of the source, which is open as fd, or is no regular

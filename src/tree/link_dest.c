@@ -70,6 +70,26 @@ static int link_dest_replace_source(int found, int *fd, struct stat *st)
 	return 0;
 }
 
+bool link_dest_is_made(struct worker *w, const struct entry *e, int fd, const struct stat *st)
+{
+	const enum fcopy_when reflink = w->tree->options->copy.reflink;
+	struct stat old, earlier;
+	if (e->dir->link < 0 || e->dir->dst < 0 || fd < 0 || w->tree->root.state == TREE_NEW ||
+	    w->options.no_clobber || reflink == FCOPY_WHEN_AUTO || reflink == FCOPY_WHEN_ALWAYS ||
+	    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0 || old.st_nlink < 2)
+		return false;
+	const int found = link_dest_find(w, e, fd, st);
+	const bool made = found >= 0 && fstat(found, &earlier) == 0 &&
+			  earlier.st_dev == old.st_dev && earlier.st_ino == old.st_ino;
+	if (found >= 0)
+		close(found);
+	if (made) {
+		w->sum.unchanged++;
+		w->done.action = FCOPY_ACTION_UNCHANGED;
+	}
+	return made;
+}
+
 int link_dest_make(struct worker *w, const struct entry *e, int *fd, struct stat *st)
 {
 	const enum fcopy_when reflink = w->tree->options->copy.reflink;
@@ -85,15 +105,15 @@ int link_dest_make(struct worker *w, const struct entry *e, int *fd, struct stat
 	const char *call = "linkat";
 	int r = hard_link_earlier(w, e, st, found, &call);
 	close(found);
-	if (r == 0)
+	if (r == 0) {
 		w->sum.hard_links++;
-	else if (r == HARD_LINK_SAME)
-		w->sum.unchanged++;
-	else if (r != -EEXIST && r != -EMLINK && r != -ENOTUNIQ) { /* then it is copied */
+		w->done.action = FCOPY_ACTION_LINKED;
+		w->done.bytes = (uint64_t)st->st_size;
+		return 1;
+	}
+	if (r != -EEXIST && r != -EMLINK && r != -ENOTUNIQ) { /* then it is copied */
 		error_call(&error, call, entry_dst, -r);
 		report_warning(w, e, &error);
 	}
-	w->done.action = r == 0 ? FCOPY_ACTION_LINKED : FCOPY_ACTION_UNCHANGED;
-	w->done.bytes = r == 0 ? (uint64_t)st->st_size : 0;
-	return r >= 0;
+	return 0;
 }

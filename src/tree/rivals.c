@@ -143,6 +143,22 @@ static int check_target(struct worker *w, const struct entry *e, const struct st
 		     : 0;
 }
 
+/* A file with several names that was linked, or left as it is, is in no set. So that no copy
+ * replaces it, another name may not lead to such a file: no symlink, and no name that DST lists in
+ * another case. */
+static int check_linked(struct worker *w, const struct entry *e, const struct stat *old)
+{
+	const struct fcopy_tree_options *o = w->tree->options;
+	if (old->st_nlink < 2 || (!o->link_dest && !o->update))
+		return 0;
+	if (destination_is_target(&w->copy.dst))
+		return error_refuse(&w->file.error, entry_dst, EMLINK,
+				    "is a symlink to a file with other hard links, which may be "
+				    "the copy of another entry",
+				    FCOPY_ADVICE_NONE);
+	return o->link_dest && !rivals_is_listed(e->dir->dst, e->as) ? -ENOTUNIQ : 0;
+}
+
 static int claim_open_file(struct worker *w, const struct entry *e)
 {
 	struct tree *t = w->tree;
@@ -152,6 +168,8 @@ static int claim_open_file(struct worker *w, const struct entry *e)
 	int r = 0;
 	if (old && S_ISREG(old->st_mode) && destination_is_target(dst))
 		r = check_target(w, e, old);
+	if (r == 0 && old && S_ISREG(old->st_mode))
+		r = check_linked(w, e, old);
 	if (r == 0 && old && S_ISREG(old->st_mode))
 		r = claim(t, old);
 	if (r == 0 && fstat(dst->fd, &new) < 0)

@@ -457,6 +457,48 @@ lists() {
 	[ -p p ]
 }
 
+@test "--link-dest into a copy that exists: no entry replaces the link of another one, and no backup is lost" {
+	local round
+	# By each order in which the names may be read.
+	for round in {1..6}; do
+		rm -rf s s1 d
+		mkdir s d
+		echo "A$round" >s/a
+		echo "BB$round" >s/b
+		expect 0 -aT s s1
+		rm s1/b
+		ln s1/a d/a
+		ln -s a d/b
+		expect 1 -aT -j1 -f --link-dest=s1 s d
+		holds "A$round" d/a
+		holds "A$round" s1/a
+		rm -rf d
+		mkdir d
+		ln s1/a d/a
+		ln -s a d/b
+		expect 1 -aT -j1 -f --update=changed s d
+	done
+	# What is that link already, is no reason for a backup or a question.
+	rm -rf s s1 d
+	mkdir s d
+	echo v2 >s/f
+	expect 0 -aT s s1
+	echo precious >d/f
+	expect 0 -aT -b --link-dest=s1 s d
+	expect 0 -aT -b -i --link-dest=s1 s d </dev/null
+	holds precious d/f~
+	expect 0 -aT --dry-run --json --link-dest=s1 s d
+	[ "$(jq -c '[.tree.files, .tree.unchanged]' <<<"$output")" = '[0,1]' ]
+	# A symlink is followed, and its target is a copy.
+	rm -rf d
+	mkdir d
+	echo old >d/t
+	ln -s t d/f
+	expect 0 -aT --json=lines --link-dest=s1 s d
+	[ "$(jq -r 'select(.path == "f").action' <<<"$output")" = copied ]
+	holds v2 d/t
+}
+
 @test "--link-dest: unchanged files become hard links to the earlier copy, changed ones do not" {
 	make_source
 	expect 0 -a s day1
