@@ -68,8 +68,8 @@ static int read_family(const struct family *v, struct found *f)
 	    read_variable(v->first, v->base, &first) || read_variable(v->step, 1, &step))
 		return EXIT_USAGE;
 	if (f->index < first || step == 0 || (f->index - first) % step != 0)
-		return message_option("shard", "%s=%lu does not count from %lu in steps of %lu",
-				      v->index, f->index, first, step);
+		return message_option("shard", "%s=%lu is not %lu plus a multiple of %lu", v->index,
+				      f->index, first, step);
 	f->index = (f->index - first) / step;
 	return EXIT_DONE;
 }
@@ -120,11 +120,11 @@ static int parse_auto(struct fcopy_shard *s, const char *value, unsigned long co
 		return message_option("shard", "%s is set, but not %s: use --shard=auto/N",
 				      f.family->index, f.family->count);
 	if (count == 0)
-		return message_option("shard", "%s does not say how many: use --shard=auto/N",
+		return message_option("shard", "%s comes without a count: use --shard=auto/N",
 				      f.family->index);
 	if (f.index >= count || count > FCOPY_SHARDS_MAX)
 		return message_option("shard",
-				      "invalid '%s': by %s it is share %lu, counted from 0, of %lu",
+				      "invalid '%s': %s makes it share %lu of %lu, counted from 0",
 				      value, f.family->index, f.index, count);
 	s->index = (unsigned)f.index;
 	s->count = (unsigned)count;

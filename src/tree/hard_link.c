@@ -223,7 +223,7 @@ int hard_link_source(struct worker *w, const struct entry *e, int fd, const stru
 	if (r == -EEXIST && !made && special_is_source(e, st)) { /* what the symlink leads to */
 		if (fd < 0)
 			close(o.fd);
-		return report_refusal(w, e, entry_dst, EINVAL, "is what SRC leads to");
+		return report_refusal(w, e, entry_dst, EINVAL, "is the target of SRC");
 	}
 	if (exists && !made && !w->options.no_clobber &&
 	    displace_replaces_by_link(w->tree, e, st, &old))

@@ -197,7 +197,7 @@ static const char *mirror_check(struct worker *w, struct directory *root, char *
 	const uint64_t n = mirror_remove_all(w, root, true, false) + t->mirror.removed;
 	if (n <= *max)
 		return NULL;
-	snprintf(text, size, "nothing is removed: it would be %llu, and --max-delete is %llu",
+	snprintf(text, size, "nothing is removed: %llu would be, and --max-delete is %llu",
 		 (unsigned long long)n, (unsigned long long)*max);
 	return text;
 }

@@ -82,7 +82,7 @@ void prune_directory(struct worker *w, struct directory *d)
 	    __atomic_load_n(&w->tree->root.failures, __ATOMIC_RELAXED) == 0) {
 		report_refusal(
 		    w, &e, entry_src, EBUSY,
-		    "got a new entry during the copy, and the part has an outdated copy of it");
+		    "got a new entry during the copy, of which the part has an outdated copy");
 		__atomic_store_n(&w->tree->root.doubtful, true, __ATOMIC_RELAXED);
 	}
 	if (r == 0 && s.kept == s.listed && s.listed >= d->present)
@@ -92,7 +92,7 @@ void prune_directory(struct worker *w, struct directory *d)
 		path = entry_src;
 	if (r == 0 && s.found > s.kept)
 		report_refusal(w, &e, entry_dst, EEXIST,
-			       "its entries have other names in SRC: they may differ in case");
+			       "its names differ from those in SRC: perhaps only by case");
 	else if (r == 0)
 		r = take_names(&s, d->dst, remove_listed);
 	if (r < 0)

@@ -443,7 +443,7 @@ launched() {
 		launched "$index=$second" -- 0 --shard=auto/2 src dst
 		committed
 		launched "$index=$first" -- 2 --shard=auto src dst
-		says "fcopy: --shard: $index does not say how many: use --shard=auto/N"
+		says "fcopy: --shard: $index comes without a count: use --shard=auto/N"
 	done
 	launched PARALLEL_SEQ=0 -- 2 --shard=auto/2 src dst
 	launched PARALLEL_SEQ=3 -- 2 --shard=auto/2 src dst
@@ -465,7 +465,7 @@ launched() {
 	[ "$(jq -c '[.shard, .shards]' <<<"$output")" = '[1,8]' ]
 	committed
 	launched SLURM_PROCID=3 SLURM_STEP_NUM_TASKS=4 -- 2 --shard=auto/3 src dst
-	says "fcopy: --shard: invalid 'auto/3': by SLURM_PROCID it is share 3, counted from 0, of 3"
+	says "fcopy: --shard: invalid 'auto/3': SLURM_PROCID makes it share 3 of 3, counted from 0"
 	launched SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=4 PMI_RANK=2 PMI_SIZE=4 -- 2 --shard=auto/8 src dst
 	mentions SLURM_PROCID PMI_RANK disagree
 	launched SLURM_PROCID=1 OMPI_COMM_WORLD_RANK=2 -- 2 --shard=auto/8 src dst

@@ -100,9 +100,9 @@ delayed() {
 	expect 0 -aT --shard=0/1 src dst
 	for share in 0/2 finish/2; do
 		expect 1 -aT --shard=$share src dst
-		says 'fcopy: dst: is complete: shards with N = 1 made it: rename DST to copy again'
+		says 'fcopy: dst: is complete: shards with N = 1 made it: rename DST and run again'
 		expect 1 -a --shard=$share src dst
-		says 'fcopy: dst: is complete: shards with N = 1 made it: rename DST to copy again'
+		says 'fcopy: dst: is complete: shards with N = 1 made it: rename DST and run again'
 	done
 	expect 1 -rT --shard=0/1 src dst
 	mentions 'dst: is complete: shards with other options or another SRC made it'

@@ -254,7 +254,7 @@ make_entry() {
 	echo 2 >s/g
 	for i in 0 1 finish; do
 		expect 1 -a --shard=$i/2 s t
-		says 'fcopy: t: SRC has changed since the commit of these shards: rename DST to copy again'
+		says 'fcopy: t: SRC has changed since the commit of these shards: rename DST and run again'
 	done
 	[ "$(ls -A t)" = f ]
 	mkdir other

@@ -298,7 +298,7 @@ has_copied() { [ -n "$(find t.fcopy-part/data -type f -size +0 2>/dev/null | hea
 		chmod 500 s/d/e
 		for share in 0 1; do
 			expect 1 -a --shard=$share/2 --json s t
-			mentions 'fcopy: t: SRC has changed since the commit of these shards: rename DST to copy again'
+			mentions 'fcopy: t: SRC has changed since the commit of these shards: rename DST and run again'
 			[ "$(jq .committed <<<"$output")" = false ]
 		done
 		expect 0 -a --shard=finish/2 s t # it compares nothing
