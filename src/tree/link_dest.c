@@ -8,6 +8,7 @@
 #include "hard_link.h"
 #include "io/io.h"
 #include "report.h"
+#include "rivals.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -84,6 +85,7 @@ bool link_dest_is_made(struct worker *w, const struct entry *e, int fd, const st
 	if (found >= 0)
 		close(found);
 	if (made) {
+		rivals_note_linked(w, e, &old);
 		w->sum.unchanged++;
 		w->done.action = FCOPY_ACTION_UNCHANGED;
 	}
@@ -104,6 +106,9 @@ int link_dest_make(struct worker *w, const struct entry *e, int *fd, struct stat
 	}
 	const char *call = "linkat";
 	int r = hard_link_earlier(w, e, st, found, &call);
+	struct stat linked;
+	if (r == 0 && fstat(found, &linked) == 0)
+		rivals_note_linked(w, e, &linked);
 	close(found);
 	if (r == 0) {
 		w->sum.hard_links++;

@@ -143,6 +143,39 @@ static int check_target(struct worker *w, const struct entry *e, const struct st
 		     : 0;
 }
 
+/* Does the name lead to this file only because DST ignores case? The letters of ASCII show whether
+ * it does; of other names, and where it does, the list of the directory is read. */
+static bool is_in_another_case(const struct entry *e, const struct stat *st)
+{
+	char other[NAME_MAX + 1];
+	struct stat there;
+	bool all_ascii = true;
+	size_t n = 0;
+	for (const char *c = e->as; *c && n < NAME_MAX; c++, n++) {
+		const bool letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z');
+		all_ascii &= (*c & 0x80) == 0;
+		other[n] = letter ? (char)(*c ^ 0x20) : *c;
+	}
+	other[n] = '\0';
+	if (all_ascii && (strcmp(other, e->as) == 0 ||
+			  fstatat(e->dir->dst, other, &there, AT_SYMLINK_NOFOLLOW) < 0 ||
+			  there.st_dev != st->st_dev || there.st_ino != st->st_ino))
+		return false;
+	return !rivals_is_listed(e->dir->dst, e->as);
+}
+
+void rivals_note_linked(struct worker *w, const struct entry *e, const struct stat *st)
+{
+	struct tree *t = w->tree;
+	if (!rivals_possible(t) || !is_in_another_case(e, st))
+		return;
+	rivals_lock(t);
+	const int r = inodes_add(t->made, st);
+	rivals_unlock(t);
+	if (r < 0)
+		tree_stop(t, -r);
+}
+
 /* A file with several names that was linked, or left as it is, is in no set. So that no copy
  * replaces it, another name may not lead to such a file: no symlink, and no name that DST lists in
  * another case. */
@@ -156,7 +189,7 @@ static int check_linked(struct worker *w, const struct entry *e, const struct st
 				    "is a symlink to a file with other hard links, which may be "
 				    "the copy of another entry",
 				    FCOPY_ADVICE_NONE);
-	return o->link_dest && !rivals_is_listed(e->dir->dst, e->as) ? -ENOTUNIQ : 0;
+	return o->link_dest && is_in_another_case(e, old) ? -ENOTUNIQ : 0;
 }
 
 static int claim_open_file(struct worker *w, const struct entry *e)

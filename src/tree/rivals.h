@@ -42,5 +42,8 @@ int rivals_claim_file(struct worker *, const struct entry *, int r);
 int rivals_report(struct worker *, const struct entry *);
 /* Does the directory list this name? */
 bool rivals_is_listed(int dir, const char *name);
+/* The entry is a link to a file of an earlier copy, which has this stat. Where DST ignores case, no
+ * other entry may replace it then. */
+void rivals_note_linked(struct worker *, const struct entry *, const struct stat *);
 
 #endif

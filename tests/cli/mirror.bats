@@ -458,25 +458,21 @@ lists() {
 }
 
 @test "--link-dest into a copy that exists: no entry replaces the link of another one, and no backup is lost" {
-	local round
-	# By each order in which the names may be read.
-	for round in {1..6}; do
+	local same other
+	# In either order of the names.
+	for same in a b; do
+		other=$(tr ab ba <<<$same)
 		rm -rf s s1 d
-		mkdir s d
-		echo "A$round" >s/a
-		echo "BB$round" >s/b
-		expect 0 -aT s s1
-		rm s1/b
-		ln s1/a d/a
-		ln -s a d/b
+		mkdir s s1 d
+		echo A >s/$same
+		echo BB >s/$other
+		cp -p s/$same s1/$same
+		ln s1/$same d/$same
+		ln -s $same d/$other
 		expect 1 -aT -j1 -f --link-dest=s1 s d
-		holds "A$round" d/a
-		holds "A$round" s1/a
-		rm -rf d
-		mkdir d
-		ln s1/a d/a
-		ln -s a d/b
+		holds A d/$same
 		expect 1 -aT -j1 -f --update=changed s d
+		holds A d/$same
 	done
 	# What is that link already, is no reason for a backup or a question.
 	rm -rf s s1 d
@@ -497,6 +493,35 @@ lists() {
 	expect 0 -aT --json=lines --link-dest=s1 s d
 	[ "$(jq -r 'select(.path == "f").action' <<<"$output")" = copied ]
 	holds v2 d/t
+}
+
+@test "--link-dest where DST ignores case: of two names that are one there, the second fails" {
+	local same
+	for same in a A; do
+		rm -rf s s0 backing
+		mkdir s s0 backing
+		echo AAA >s/$same
+		echo bbbb >"s/$(tr aA Aa <<<$same)"
+		cp -p s/$same s0/$same
+		# shellcheck disable=SC2016
+		by_fuse 'caseless,entry_timeout=0,attr_timeout=0' 'try() {
+				s=0
+				"$FCOPY" -aT -j1 "$@" --link-dest=m/e s m/d 2>err || s=$?
+				[ $s = 1 ] || { cat m/d/a; exit 1; }
+				grep -qE "are one file in the destination|is already the copy" err || { cat err; exit 1; }
+			}
+			"$FCOPY" -aT s0 m/e
+			mkdir m/d
+			ln m/e/a m/d/a # it is the link already
+			try
+			try -f
+			rm m/d/a       # is linked anew
+			try
+			echo other >m/d/a2
+			mv m/d/a2 m/d/a
+			try -f'
+		holds AAA backing/e/a
+	done
 }
 
 @test "--link-dest: unchanged files become hard links to the earlier copy, changed ones do not" {
