@@ -20,7 +20,7 @@ int path_make_directory(const struct tree *t, int dir, const char *name)
 	return r < 0 ? r : 0;
 }
 
-/* A commit that was killed may have given a directory of the copy its final mode. Whoever made one
+/* A directory of the copy may have its final mode, from a commit that was killed. Whoever made one
  * under a umask may be about to add the rights that it lacks, or was killed before. */
 static int path_open_one(int dir, const char *name, int flags, const struct tree *t, bool make)
 {

@@ -515,7 +515,7 @@ lists() {
 			ln m/e/a m/d/a # it is the link already
 			try
 			try -f
-			rm m/d/a       # is linked anew
+			rm m/d/a       # is linked again
 			try
 			echo other >m/d/a2
 			mv m/d/a2 m/d/a

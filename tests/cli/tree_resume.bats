@@ -85,7 +85,7 @@ part_of() {
 		as_nobody 0 -aT --resume s d
 		diff -r s d
 	done
-	# What holds links to something else is not kept: the same command begins anew.
+	# A tree of links is removed: the same command starts again.
 	rm -rf d
 	chmod 0 s/secret
 	for option in "--link-dest=$T/earlier" --attributes-only; do
