@@ -33,7 +33,7 @@ static const char foot[] =
     "\n"
     "SIZE is in bytes: 8192, 64K or 1M (powers of 1024), 64kB or 1MB (of 1000).\n"
     "Exit status: 0 done, 1 failed, 2 invalid usage or operands: nothing was copied.\n"
-    "After SIGINT, SIGTERM or SIGHUP, fcopy cleans up and terminates by that signal.\n"
+    "On SIGINT, SIGTERM, SIGHUP or SIGALRM, fcopy cleans up and ends by that signal.\n"
     "The manual is fcopy(1): man fcopy.\n";
 
 /* "modes 1, 3, 5, 7" */

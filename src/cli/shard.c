@@ -111,9 +111,9 @@ static int parse_auto(struct fcopy_shard *s, const char *value, unsigned long co
 	if (status != EXIT_DONE)
 		return status;
 	if (!f.family)
-		return message_option("shard",
-				      "no launcher's environment (srun, a Slurm array, mpirun, "
-				      "parallel, a Kubernetes index): use --shard=I/N");
+		return message_option(
+		    "shard", "no variables of a launcher are set (srun, a Slurm array, mpirun, "
+			     "parallel, a Kubernetes index): use --shard=I/N");
 	if (count == 0)
 		count = f.count;
 	if (count == 0 && f.family->count)
@@ -122,10 +122,13 @@ static int parse_auto(struct fcopy_shard *s, const char *value, unsigned long co
 	if (count == 0)
 		return message_option("shard", "%s comes without a count: use --shard=auto/N",
 				      f.family->index);
-	if (f.index >= count || count > FCOPY_SHARDS_MAX)
-		return message_option("shard",
-				      "invalid '%s': %s makes it share %lu of %lu, counted from 0",
-				      value, f.family->index, f.index, count);
+	if (count > FCOPY_SHARDS_MAX)
+		return message_option("shard", "%lu shares are too many (maximum %d)", count,
+				      FCOPY_SHARDS_MAX);
+	if (f.index >= count)
+		return message_option(
+		    "shard", "invalid '%s': %s gives share %lu, but the shares are 0 to %lu", value,
+		    f.family->index, f.index, count - 1);
 	s->index = (unsigned)f.index;
 	s->count = (unsigned)count;
 	s->finish = false;

@@ -24,7 +24,7 @@ static const struct fcopy_mode modes[] = {
      "copy_file_range: file to file, inside the kernel", 0, false, false, 0},
     {5, "mmap", "mm", "mmap", "mmap the source in windows and write them", 0, false, false,
      FCOPY_TAKES_BUFFER_SIZE | FCOPY_TAKES_STREAM_DST},
-    {6, "direct", "dio", "direct", "O_DIRECT by io_uring; preallocates a new file", 0, false, true,
+    {6, "direct", "dio", "direct", "O_DIRECT through io_uring; preallocates a new file", 0, false, true,
      0},
     {7, "parallel", "par", "readwrite", "readwrite in threads; preallocates a new file",
      (size_t)1 << 20, true, true, FCOPY_TAKES_THREADS | FCOPY_TAKES_BUFFER_SIZE},

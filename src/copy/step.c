@@ -50,7 +50,7 @@ static void describe_error(const struct copy *c, const struct engine *engine,
 				  .path = side_path(c, t->side),
 				  .engine = engine->name};
 	if (!t->call && err == ESPIPE)
-		e->reason = "a stream has no offsets, which this mode needs";
+		e->reason = "this mode needs a file: a stream has no offsets";
 	if (!t->call && err == ENOSYS)
 		e->reason = engine->probe(); /* no call was made: this build lacks the engine */
 	if (!t->call && err == EBUSY)

@@ -72,7 +72,7 @@ static int descriptor_open(struct endpoint *e, const char *path, int dash,
 	if (fd < 0)
 		return error_refuse(
 		    error, path, EINVAL,
-		    "has no descriptor number after fd: (of a file, write ./fd:...)",
+		    "has no descriptor number after fd: (for a file, write ./fd:...)",
 		    FCOPY_ADVICE_USAGE);
 	*e = (struct endpoint){.ops = &in_place_ops, .path = path};
 	*file_of(e) = file_state();

@@ -67,10 +67,10 @@ static int place_check_link(const struct place *p, const struct stat *link, cons
 	if (S_ISREG(p->st.st_mode) && p->st.st_uid == link->st_uid && fstat(p->dir, &dir) == 0 &&
 	    dir.st_uid == link->st_uid)
 		return 0;
-	return error_refuse(
-	    e, path, EPERM,
-	    "is a symlink of another user, and does not lead to a file of that user",
-	    FCOPY_ADVICE_NONE);
+	return error_refuse(e, path, EPERM,
+			    "is a symlink of another user; its target, or the directory of the "
+			    "target, is not that user's",
+			    FCOPY_ADVICE_NONE);
 }
 
 /* Opens what the symlink leads to, and notes the stat of the very symlink that was followed: its

@@ -226,6 +226,7 @@ int metadata_fail_stored(enum fcopy_attribute which, const char *path, struct fc
 {
 	const bool time = which == FCOPY_ATTR_TIMESTAMPS;
 	error_call(e, time ? "futimens" : "fchmod", path, EOPNOTSUPP);
-	e->reason = time ? "another modification time was stored" : "another mode was stored";
+	e->reason = time ? "a different modification time was stored"
+			 : "a different mode was stored";
 	return -EOPNOTSUPP;
 }

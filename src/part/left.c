@@ -137,7 +137,8 @@ static bool left_is_proved(struct left *l, const struct journal *lock, const cha
 	if (l->kind == FCOPY_LEFT_PART && (!header || !left_has_name(l, name)))
 		return left_unknown(l, "its journal belongs to another directory");
 	if (!header && (!lock->private.kind || lock->private.number != l->st.st_ino))
-		return left_unknown(l, "nothing in it shows that fcopy made it here");
+		return left_unknown(l,
+				    "nothing in it shows that fcopy created it in this directory");
 	private_here(l->part.fd, &here);
 	if (left_is_local(l) || (here.boot[0] != '-' && strcmp(run->boot, here.boot) == 0))
 		return true;

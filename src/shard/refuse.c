@@ -65,7 +65,7 @@ int job_refuse_committed(const struct job *j)
 		snprintf(how, sizeof(how), "N = %lu", (unsigned long)j->part.journal.shards.number);
 	else if (job_has_other_name(j))
 		job_write_name(j, how);
-	snprintf(j->reason, 128, "is complete: shards with %s made it: rename DST and run again",
+	snprintf(j->reason, 128, "is complete, made by shards with %s: rename DST and run again",
 		 how);
 	return error_refuse(j->error, j->path, EEXIST, j->reason, FCOPY_ADVICE_NONE);
 }

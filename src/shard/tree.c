@@ -146,8 +146,8 @@ static int tree_copy(struct job *j)
 			break;
 		if (!j->locks)
 			r = error_refuse(j->error, j->path, EBUSY,
-					 "not listed yet: the share that lists the source has not "
-					 "finished: run it first",
+					 "not listed yet: wait until the share that lists SRC has "
+					 "ended, then run this one again",
 					 FCOPY_ADVICE_NONE);
 	}
 	t->report->seconds[FCOPY_PHASE_COPY] += io_now() - start;

@@ -273,7 +273,7 @@ static void print_parts(const struct cli *cli, bool stopped)
 				o->failed == 1 ? "" : "s");
 		} else if (!stopped && o->state == FCOPY_STATE_UNCHANGED && o->failed > 0 &&
 			   o->dst && !o->existed && keeps_no_part(&cli->tree)) {
-			removed = true;
+			removed = cli->tree.recursive;
 			print_name("fcopy: ", o->dst, ": not created\n");
 		}
 	}

@@ -232,7 +232,7 @@ static int mirror_refuse_conflict(struct mirror_run *x, const struct entry *e, c
 	char reason[PATH_MAX + 128];
 	const size_t length = strlen(path);
 	const bool below = strlen(x->obstacle_path) > length;
-	snprintf(reason, sizeof(reason), "has another type than its source, but %s%s%s%s",
+	snprintf(reason, sizeof(reason), "differs in type from its source, but %s%s%s%s",
 		 below ? "holds " : "", below ? x->obstacle_path + length + 1 : "",
 		 below ? ", which " : "", x->obstacle);
 	return report_refusal(x->w, e, entry_dst, ENOTEMPTY, reason);
@@ -255,7 +255,7 @@ int mirror_remove_conflict(struct worker *w, const struct entry *e)
 		return mirror_refuse_conflict(&x, e, path);
 	if (max && __atomic_add_fetch(&t->mirror.removed, x.entries, __ATOMIC_RELAXED) > *max)
 		return report_refusal(w, e, entry_dst, EEXIST,
-				      "has another type than its source: its removal would exceed "
+				      "differs in type from its source: its removal would exceed "
 				      "--max-delete");
 	x.counts = t->options->dry_run;
 	x.reports = true;

@@ -79,7 +79,7 @@ left() {
 	[[ $output == *": left alone: its journal belongs to another directory" ]]
 	mv d/new.fcopy-part d/.fcopy-0123456789abcdef
 	expect 0 --clean d -f
-	[[ $output == *": left alone: nothing in it shows that fcopy made it here" ]]
+	[[ $output == *": left alone: nothing in it shows that fcopy created it in this directory" ]]
 	touch d/.fcopy-0123456789abcdef/mine
 	expect 0 --clean d -f
 	[[ $output == *": left alone: it contains entries that fcopy did not make" ]]

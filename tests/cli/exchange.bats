@@ -94,13 +94,13 @@ exchanges() {
 	ln -s file dst/d/own
 	chown -h 65534 dst/d dst/d/out dst/d/own dst/d/file
 	expect 1 -r -T src dst
-	mentions "dst/d/out: is a symlink of another user, and does not lead to a file of that user"
+	mentions "dst/d/out: is a symlink of another user; its target, or the directory of the target, is not that user's"
 	holds old outside/out
 	holds new outside/root
 	holds new dst/d/file
 	# A file that is copied into the directory, and one that is named.
 	expect 1 src/d/out dst/d
-	mentions "dst/d/out: is a symlink of another user, and does not lead to a file of that user"
+	mentions "dst/d/out: is a symlink of another user; its target, or the directory of the target, is not that user's"
 	expect 1 --inplace src/d/out dst/d/
 	holds old outside/out
 	expect 0 src/d/own dst/d

@@ -136,3 +136,12 @@ load helper
 	never grep hint stream
 	[ "$(grep hint allocated)" = "fcopy: hint: make 120 MiB free, then run the same command again" ]
 }
+
+@test "a link to one file fails: no hint at an option for trees" {
+	mkdir a b
+	touch a/f
+	expect 1 -s a/f b/q
+	never grep 'keep-going' <<<"$output"
+	expect 1 -rsT a b/r
+	mentions "or commit without the failed entries: --keep-going"
+}

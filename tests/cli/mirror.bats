@@ -217,7 +217,7 @@ mirrored() {
 	rm -r s/a
 	echo a file >s/a
 	expect 1 --mirror --max-delete=3 s d
-	mentions "d/a: has another type than its source: its removal would exceed --max-delete"
+	mentions "d/a: differs in type from its source: its removal would exceed --max-delete"
 	[ "$(cat d/a/b/y)" = 2 ]
 	expect 0 --mirror --max-delete=5 s d
 	mirrored
@@ -269,8 +269,8 @@ mirrored() {
 	for options in --dry-run '--dry-run --max-delete=9' --max-delete=9 ''; do
 		# shellcheck disable=SC2086
 		expect 1 --mirror --exclude='*.o' $options s d
-		mentions 'd/x: has another type than its source, but holds sub/keep.o, which is excluded'
-		mentions 'd/y: has another type than its source, but holds t.fcopy-part, which is an unfinished copy'
+		mentions 'd/x: differs in type from its source, but holds sub/keep.o, which is excluded'
+		mentions 'd/y: differs in type from its source, but holds t.fcopy-part, which is an unfinished copy'
 		[ "$(everything d/x; everything d/y)" = "$before" ]
 		[[ $options = --dry* && -d d/z ]] || [ -f d/z ]
 		[[ $output != *d/x* && $output != *d/y* ]]

@@ -465,7 +465,7 @@ launched() {
 	[ "$(jq -c '[.shard, .shards]' <<<"$output")" = '[1,8]' ]
 	committed
 	launched SLURM_PROCID=3 SLURM_STEP_NUM_TASKS=4 -- 2 --shard=auto/3 src dst
-	says "fcopy: --shard: invalid 'auto/3': SLURM_PROCID makes it share 3 of 3, counted from 0"
+	says "fcopy: --shard: invalid 'auto/3': SLURM_PROCID gives share 3, but the shares are 0 to 2"
 	launched SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=4 PMI_RANK=2 PMI_SIZE=4 -- 2 --shard=auto/8 src dst
 	mentions SLURM_PROCID PMI_RANK disagree
 	launched SLURM_PROCID=1 OMPI_COMM_WORLD_RANK=2 -- 2 --shard=auto/8 src dst
@@ -489,7 +489,7 @@ launched() {
 	launched SLURM_PROCID=0 SLURM_NTASKS=4 -- 2 --shard=auto src dst
 	says 'fcopy: --shard: SLURM_PROCID is set, but not SLURM_STEP_NUM_TASKS: use --shard=auto/N'
 	launched A=1 -- 2 --shard=auto src dst
-	mentions "no launcher's environment"
+	mentions "no variables of a launcher are set"
 	launched SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=4 PMI_RANK=1 PMI_SIZE=4 -- 0 src dst
 	cmp src dst
 	absent dst.fcopy-part

@@ -100,16 +100,16 @@ delayed() {
 	expect 0 -aT --shard=0/1 src dst
 	for share in 0/2 finish/2; do
 		expect 1 -aT --shard=$share src dst
-		says 'fcopy: dst: is complete: shards with N = 1 made it: rename DST and run again'
+		says 'fcopy: dst: is complete, made by shards with N = 1: rename DST and run again'
 		expect 1 -a --shard=$share src dst
-		says 'fcopy: dst: is complete: shards with N = 1 made it: rename DST and run again'
+		says 'fcopy: dst: is complete, made by shards with N = 1: rename DST and run again'
 	done
 	expect 1 -rT --shard=0/1 src dst
-	mentions 'dst: is complete: shards with other options or another SRC made it'
+	mentions 'dst: is complete, made by shards with other options or another SRC'
 	expect 1 -aT --shard=0/1 --job=other src dst
-	mentions 'dst: is complete: shards with no --job made it'
+	mentions 'dst: is complete, made by shards with no --job'
 	expect 1 -aT --shard=0/1 other dst
-	mentions 'dst: is complete: shards with other options or another SRC made it'
+	mentions 'dst: is complete, made by shards with other options or another SRC'
 	committed
 	expect 0 -aT --shard=finish/1 src dst
 	expect 0 -aT --shard=0/1 src dst

@@ -212,13 +212,13 @@ time_of() {
 	touch -d @981158400.5 s
 	# shellcheck disable=SC2016
 	by_fuse steps=2 '"$FCOPY" -a s m/t 2>err
-		grep -q "warning: .*futimens: another modification time was stored" err
+		grep -q "warning: .*futimens: a different modification time was stored" err
 		diff -r s m/t
 		s=0
 		"$FCOPY" --preserve=timestamps s/a m/f 2>err || s=$?
 		[ $s = 1 ]
 		[ ! -e m/f ]
-		grep -q "m/f: futimens: another modification time was stored" err
+		grep -q "m/f: futimens: a different modification time was stored" err
 		"$FCOPY" -r s m/r 2>err
 		touch -d @981158400.5 s/a
 		"$FCOPY" --preserve=timestamps s/a m/f 2>>err
@@ -226,13 +226,13 @@ time_of() {
 	# shellcheck disable=SC2016
 	by_fuse fmode=644,dmode=755 'rm -rf m/*
 		"$FCOPY" -a s m/t 2>err
-		grep -q "warning: .*fchmod: another mode was stored" err
+		grep -q "warning: .*fchmod: a different mode was stored" err
 		diff -r s m/t
 		s=0
 		"$FCOPY" --preserve=mode s/a m/f 2>err || s=$?
 		[ $s = 1 ]
 		[ ! -e m/f ]
-		grep -q "m/f: fchmod: another mode was stored" err
+		grep -q "m/f: fchmod: a different mode was stored" err
 		"$FCOPY" -r s m/r 2>err
 		"$FCOPY" --preserve=mode s/d/b m/b 2>>err
 		[ ! -s err ]'
