@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: MIT
 #
 # mutation.sh [N]: makes N single random changes (40) in src/part, src/tree, src/shard and src/source, one after the other, each
-# in a scratch copy of HEAD; the tests of that room must fail. A change that leaves the object code as it was is drawn again; a
-# test must fail twice. ROOM names one room. A change that no test notices counts as other: judge whether it has an effect at
-# all, and if so write a test. Everything but the scratch copy is read-only: a changed fcopy may remove anything.
+# in a scratch copy of HEAD; a test that executes the changed line must fail, twice. A change that leaves the object code as it
+# was is drawn again. ROOM names one room. A change that no test notices counts as other: judge whether it has an effect at all,
+# and if so write a test. Everything but the scratch copy is read-only: a changed fcopy may remove anything.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
-need git make python3 bats mkfs.ext4
+need git make python3 bats gcov mkfs.ext4
 need_private_mounts "$@"
 make_work
 chmod 755 "$work" # also for user nobody
@@ -17,19 +17,6 @@ caught=0
 rooms=(part tree shard source)
 [ -z "${ROOM-}" ] || rooms=("$ROOM")
 at=$work/ext4
-
-# The tests of a room, quick ones first: at most 40 seconds together on two CPUs.
-tests_of() {
-	case $1 in
-	src/part/*) echo check/part_test cmocka/races_test cli/{parts,clean,tree_interrupted,resume_attributes,tree_resume}.bats cmocka/journal_test cli/{shard_unlocked,resume,storage_attributes}.bats ;;
-	src/tree/mirror*) echo cli/mirror.bats cmocka/journal_test ;;
-	src/tree/tun*) echo cmocka/tuner_test cli/waiting.bats ;;
-	src/tree/*) echo check/inodes_test cmocka/{races,places}_test cli/{tree_places,tree_mounts,preserve,count,tree_interrupted,tree_modes,tree_as_cp,mirror,tree_links,tree_resume,stats,cp_options,wrong_answers}.bats check/tree_test ;;
-	src/shard/file.c) echo cli/{shard_records,shard_retries,shard}.bats ;;
-	src/shard/*) echo cli/{shard_records,shard_retries,shard_tree}.bats ;;
-	src/source/*) echo cmocka/filter_test cli/{filters,mirror,tree}.bats ;;
-	esac
-}
 
 make_copy() {
 	truncate -s 3G "$work/image"
@@ -55,20 +42,55 @@ confined() {
 		cd "$0" && ulimit -v 16000000 && exec "$@"' "$at" "$@"
 }
 
-# fails TEST
+# fails TEST [BUILD]
 fails() {
 	local program=tests/$1 dir=$at/run/ext4
-	[[ $1 == *.bats ]] || program=build/tests/$1
+	[[ $1 == *.bats ]] || program=${2-build}/tests/$1
 	rm -rf "$at/run" 2>/dev/null
 	mkdir -p "$dir"
-	! TEMP=$at/tmp TMPDIR=$at/tmp FCOPY=$at/fcopy FCOPY_BUILD=$at/build FCOPY_TEST_DIR=$dir \
+	! TEMP=$at/tmp TMPDIR=$at/tmp FCOPY=$at/${2:+$2/}fcopy FCOPY_BUILD=$at/${2-build} FCOPY_TEST_DIR=$dir \
 		confined tests/run.sh "$program" >"$work/out" 2>&1
 }
 
-# find_failing FILE: sets REPLY to the test that notices the change.
+# map_tests: writes "FILE LINE MICROSECONDS TEST" to $work/map, for each line that a test executes. It runs each test once with
+# gcov. What builds the program is left out.
+map_tests() {
+	local test start strip data program
+	strip=$(tr -dc / <<<"$at/build/coverage")
+	build BUILD=build/coverage PROGRAM=build/coverage/fcopy LDFLAGS= CFLAGS='-O0 -g --coverage -fprofile-update=atomic' \
+		build/coverage/fcopy tests >"$work/make" 2>&1 || { tail "$work/make" && exit 1; }
+	for program in "$at"/tests/cli/*.bats "$at"/build/coverage/tests/c{heck,mocka}/*_test; do
+		test=${program#*/tests/}
+		[[ $test != cli/@(documents|install|library).bats ]] || continue
+		data=$at/gcov/${test//\//-}
+		(cd "$at/build/coverage" && find src -type d -exec mkdir -p -m 1777 "$data/{}" \; && find src -name '*.gcno' -exec ln {} "$data/{}" \;)
+		start=${EPOCHREALTIME/./}
+		# It may fail: gcov opens files, too.
+		if GCOV_PREFIX=$data GCOV_PREFIX_STRIP=${#strip} GCOV_ERROR_FILE=/dev/null fails "$test" build/coverage && fails "$test"; then
+			echo "$name: $test is left out: it fails without a change" >&2
+		else
+			python3 "$root/tests/tools/executed.py" "$data" "${rooms[@]}" | sed "s|\$| $((${EPOCHREALTIME/./} - start)) $test|"
+		fi
+		rm -rf "$data"
+	done >"$work/map"
+}
+
+# tests_of FILE LINE: the tests that execute this line (or the last one before it that is executed), at most 40 seconds together.
+# First those that execute most lines of FILE in a second.
+tests_of() {
+	awk -v file="$1" -v line="$2" '
+		$1 != file { next }
+		{ lines[$4]++; took[$4] = $3 }
+		$2 <= line && $2 > nearest { nearest = $2; split("", hits) }
+		$2 == nearest { hits[$4] }
+		END { for (t in hits) print took[t] / lines[t], took[t], t }' "$work/map" |
+		sort -g | awk '{ sum += $2 } NR == 1 || sum <= 40e6 { print $3 }'
+}
+
+# find_failing TEST…: sets REPLY to the test that notices the change.
 find_failing() {
 	local test
-	for test in $(tests_of "$1"); do
+	for test; do
 		REPLY=$test
 		! fails "$test" || ! fails "$test" || return 0
 	done
@@ -84,7 +106,7 @@ mutate() {
 		room=${rooms[REPLY]}
 		random_below 1000000000
 		change=$(python3 "$root/tests/tools/mutate.py" "$at" "$room" "$REPLY") || exit 1
-		file=${change%%:*}
+		IFS=: read -r file line _ <<<"$change"
 		object=$at/build/${file%.c}.o
 		cp "$object" "$work/object"
 		build "build/${file%.c}.o" >"$work/make" 2>&1 && ! cmp -s "$object" "$work/object" && return
@@ -99,26 +121,28 @@ restore() {
 }
 
 make_copy
-for file in part/ tree/mirror.c tree/tuning.c tree/ shard/file.c shard/ source/; do
-	[[ " ${rooms[*]} " == *" ${file%%/*} "* ]] || continue
-	for test in $(tests_of "src/$file"); do
-		! fails "$test" || { cat "$work/out" && echo "$name: $test fails without a change" && exit 1; }
-	done
-done
+map_tests
+sound=() # tests that noticed a change
 while [ $tried -lt "$wanted" ]; do
 	mutate
 	tried=$((tried + 1))
-	mapfile -t programs < <(tests_of "$file" | tr ' ' '\n' | grep -v bats | sed 's|^|build/tests/|')
+	mapfile -t tests < <(tests_of "$file" "$line")
+	mapfile -t programs < <(printf 'build/tests/%s\n' "${tests[@]}" | grep -v bats)
 	if ! build fcopy "${programs[@]}" >"$work/make" 2>&1; then
 		echo "$name: caught by the linker: $change"
 		caught=$((caught + 1))
-	elif find_failing "$file"; then
+	elif find_failing "${tests[@]}"; then
 		echo "$name: caught by $REPLY: $change"
 		caught=$((caught + 1))
+		[[ " ${sound[*]} " == *" $REPLY "* ]] || sound+=("$REPLY")
 	else
 		fail other "not noticed: $change"
 	fi
 	restore
+done
+build fcopy tests >"$work/make" 2>&1
+for test in "${sound[@]}"; do
+	! fails "$test" || { cat "$work/out" && echo "$name: $test fails without a change" && exit 1; }
 done
 echo "$name: $caught of $tried changes were noticed"
 finish
