@@ -27,6 +27,23 @@ struct filter {
 	bool lists, recursive, needs_types;
 };
 
+/* Where the brackets end that p starts with, or NULL. They may contain a first ], a quoted one, and
+ * classes such as [:digit:]. */
+static const char *filter_find_end(const char *p)
+{
+	p += p[1] == '!' || p[1] == '^' ? 2 : 1;
+	for (const char *first = p; *p; p++) {
+		const char *end = p[0] == '[' && p[1] == ':' ? strchr(p + 2, ']') : NULL;
+		if (*p == ']' && p > first)
+			return p;
+		if (*p == '\\' && p[1])
+			p++;
+		else if (end && end[-1] == ':')
+			p = end;
+	}
+	return NULL;
+}
+
 /* The first ** of a pattern that is neither quoted nor in brackets, or NULL. */
 static const char *filter_find_span(const char *p)
 {
@@ -34,8 +51,7 @@ static const char *filter_find_span(const char *p)
 		if (*p == '\\' && p[1]) {
 			p++;
 		} else if (*p == '[') {
-			const char *end = strchr(
-			    p[1] == ']' || p[1] == '!' || p[1] == '^' ? p + 2 : p + 1, ']');
+			const char *end = filter_find_end(p);
 			p = end ? end : p;
 		} else if (p[0] == '*' && p[1] == '*') {
 			return p;

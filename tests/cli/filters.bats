@@ -31,6 +31,17 @@ same() {
 	done
 }
 
+@test "** in brackets is no wildcard of its own, as with rsync" {
+	local pattern
+	need rsync
+	mkdir -p s/d s/:
+	touch s/{a,b]]b,']','*','[','\\',d/a,d/']',d/'*','[]x]','[!]x]','[^]x]','[]x]]','[[:alpha:]x]','[x',:/x]}
+	for pattern in '[**]' '[!**]' '[^**]' '[]**]' '[!]**]' '[^]**]' '[\]**]' '[!\]**]' '[[:alpha:]**]' '[![:alpha:]**]' \
+		'[[**]' '[[:**]' '/[[:a]**]' '[a]**' '[]]**]' 'd/[]**]' '/d/[!]**]' 'b[]**][]**]b' '[]a]**[]**]'; do
+		same --exclude="$pattern"
+	done
+}
+
 @test "the first pattern that matches decides, and nothing below an excluded directory is copied" {
 	need rsync
 	make_source
