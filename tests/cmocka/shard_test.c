@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define SIZE  ((3 << 20) + 5)
-#define FILES 9
+#define FILES 5
 
 enum scene {
 	FIRST,   /* begins the job, and completes it */
@@ -73,7 +73,10 @@ static const struct row {
     {"renameat2", full, 1 << FIRST | 1 << TREE_FIRST | 1 << TREE_COMMIT},
     {"fchmod", input_output, FILE_ENDS | 1 << TREE_COMMIT},
     {"unlinkat", input_output, FILE_ENDS | 1 << NEXT | 1 << STALE | 1 << TREE_COMMIT},
-    {"calloc", no_memory, FILE_ENDS | TREE_ENDS},
+    {"linkat", full, 1 << TREE_FIRST | 1 << TREE_COMMIT},
+    {"calloc", no_memory, FILE_ENDS | 1 << TREE_FIRST | TREE_ENDS},
+    {"malloc", no_memory, 1 << TREE_FIRST | 1 << TREE_COMMIT},
+    {"realloc", no_memory, 1 << TREE_FIRST | 1 << TREE_COMMIT},
 };
 
 struct run {
@@ -100,21 +103,23 @@ static bool is_tree(enum scene scene)
 	return scene >= TREE_FIRST;
 }
 
+static int share_err; /* of the report of copy_share */
+
 /* Copies a share; returns the result, and whether DST is committed. */
 static int copy_share(bool tree, unsigned index, bool *committed)
 {
 	static struct fcopy_report report;
 	static struct fcopy_tree_report tree_report;
 	const char *const src = "src";
-	struct fcopy_tree_options o = {.recursive = true};
+	struct fcopy_tree_options o = {.recursive = true, .hard_links = true};
 	o.copy = (struct fcopy_options){.api = FCOPY_API, .threads = 1};
 	o.copy.shard = (struct fcopy_shard){.index = index, .count = 2};
 	int r = tree ? fcopy_tree(&src, 1, "dst", &o, &tree_report)
 		     : fcopy_copy(src, "dst", &o.copy, &report);
 	*committed = tree ? tree_report.committed : report.committed;
-	int err = tree ? tree_report.error.err : report.error.err;
-	if ((r == 0) != (err == 0))
-		fail_msg("returned %d with errno %s", r, errno_name(err));
+	share_err = tree ? tree_report.error.err : report.error.err;
+	if ((r == 0) != (share_err == 0))
+		fail_msg("returned %d with errno %s", r, errno_name(share_err));
 	return r;
 }
 
@@ -138,6 +143,7 @@ static void make_source(bool tree)
 		snprintf(name, sizeof(name), "src/%s%d", f % 2 ? "d/" : "", f);
 		make_file(name, 100 + f, DENSE, (unsigned)f);
 	}
+	need(link("src/0", "src/d/link") == 0);
 }
 
 /* Copies share 0, in which this call fails at its nth time. */
@@ -178,6 +184,7 @@ static void prepare(enum scene scene)
 
 static bool is_whole(bool tree)
 {
+	struct stat linked, link;
 	char a[32], b[32];
 	if (!tree)
 		return exists("dst") && same_bytes("src", "dst");
@@ -186,10 +193,11 @@ static bool is_whole(bool tree)
 	for (int f = 0; f < FILES; f++) {
 		snprintf(a, sizeof(a), "src/%s%d", f % 2 ? "d/" : "", f);
 		snprintf(b, sizeof(b), "dst/%s%d", f % 2 ? "d/" : "", f);
-		if (!same_bytes(a, b))
+		if (!exists(b) || !same_bytes(a, b))
 			return false;
 	}
-	return true;
+	return lstat("dst/0", &linked) == 0 && lstat("dst/d/link", &link) == 0 &&
+	       link.st_ino == linked.st_ino;
 }
 
 /* The names in dst.fcopy-part that begin like prefix. */
@@ -216,6 +224,8 @@ static void once(void *arg)
 	fault_on();
 	int r = copy_share(tree, 0, &committed);
 	fault_off();
+	if (r < 0 && run->err == ENOMEM)
+		assert_errno(share_err, ENOMEM);
 	bool old = scene == REPLACE || scene == NEXT;
 	if (committed && !is_whole(tree))
 		fail_msg("reported as committed, and DST is not whole");
