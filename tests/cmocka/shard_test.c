@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Every system call of a shard fails, at each time that it is made. Afterwards DST is absent, old
  * or whole, success means that DST or a marker is there, and a retry of the shards completes the
- * copy, with nothing left beside it but the receipt.
+ * copy, with nothing left beside it but the receipt. And another process acts before one of the calls.
  */
 #define _GNU_SOURCE
 #include "cases.h"
@@ -16,11 +16,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#define SIZE  ((3 << 20) + 5)
-#define FILES 5
+#define SIZE      ((3 << 20) + 5)
+#define FILES     5
+#define TREE_SIZE (FILES * 100 + FILES * (FILES - 1) / 2)
 
 enum scene {
 	FIRST,   /* begins the job, and completes it */
@@ -103,7 +106,9 @@ static bool is_tree(enum scene scene)
 	return scene >= TREE_FIRST;
 }
 
-static int share_err; /* of the report of copy_share */
+/* Of the report of copy_share. */
+static int share_err;
+static uint64_t share_data;
 
 /* Copies a share; returns the result, and whether DST is committed. */
 static int copy_share(bool tree, unsigned index, bool *committed)
@@ -117,6 +122,7 @@ static int copy_share(bool tree, unsigned index, bool *committed)
 	int r = tree ? fcopy_tree(&src, 1, "dst", &o, &tree_report)
 		     : fcopy_copy(src, "dst", &o.copy, &report);
 	*committed = tree ? tree_report.committed : report.committed;
+	share_data = tree ? tree_report.data : report.data;
 	share_err = tree ? tree_report.error.err : report.error.err;
 	if ((r == 0) != (share_err == 0))
 		fail_msg("returned %d with errno %s", r, errno_name(share_err));
@@ -255,6 +261,93 @@ static void sweep(void **state)
 	}
 }
 
+static bool other_tree;
+static uint64_t *other_data; /* how much the other process copied; shared memory */
+
+/* Another process copies all that it can get, and ends. */
+static void other_copies(void)
+{
+	bool committed;
+	int status = -1;
+	const pid_t child = fork();
+	if (child == 0) {
+		fault_clear();
+		fault_also("nanosleep", FAULT_ZERO); /* no waiting for this one */
+		fault_on();
+		int r = copy_share(other_tree, 1, &committed);
+		*other_data = share_data;
+		_exit(r == 0 ? 0 : 1);
+	}
+	need(child > 0 && waitpid(child, &status, 0) == child);
+	assert_int_equal(status, 0);
+}
+
+/* What the other process has completed in between is not copied again. */
+static void once_shared(void *arg)
+{
+	const char *hidden = arg;
+	bool committed;
+	prepare(other_tree ? TREE_FIRST : FIRST);
+	*other_data = 0;
+	if (hidden)
+		fault_also(hidden, ENOENT);
+	fault_on();
+	int r = copy_share(other_tree, 0, &committed);
+	fault_off();
+	assert_int_equal(r, 0);
+	assert_true(committed && is_whole(other_tree));
+	assert_int_equal(share_data + *other_data, other_tree ? TREE_SIZE : SIZE);
+}
+
+/* hidden: a client of NFS does not see new names at once. Each lock asks the server. */
+static void other_is_faster(bool tree, const char *hidden)
+{
+	other_data = mmap(NULL, sizeof(*other_data), PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	need(other_data != MAP_FAILED);
+	other_tree = tree;
+	fault_before(other_copies);
+	fault_sweep("flock", 0, once_shared, (void *)hidden);
+	munmap(other_data, sizeof(*other_data));
+}
+
+static void nothing_is_copied_twice(void **state)
+{
+	(void)state;
+	other_is_faster(false, NULL);
+	other_is_faster(true, NULL);
+}
+
+static void new_markers_are_not_seen(void **state)
+{
+	(void)state;
+	other_is_faster(false, "faccessat");
+}
+
+/* Not every client of a network file system knows when DST was created. */
+static void time_of_creation_is_unknown(void **state)
+{
+	const bool at_commit = *(const bool *)*state;
+	bool committed;
+	for (int again = 0; again < 2; again++) {
+		prepare(TREE_FIRST);
+		fault_also("statx", ENOSYS);
+		if (at_commit)
+			fault_on();
+		must_copy(true, 0);
+		fault_off();
+		if (again) /* another directory */
+			need(rename("dst", "old") == 0 && mkdir("dst", 0755) == 0);
+		if (!at_commit)
+			fault_on();
+		int r = copy_share(true, 1, &committed);
+		fault_off();
+		assert_int_equal(r, again ? -1 : 0);
+		assert_int_equal(committed, !again);
+	}
+	remove_all("old");
+}
+
 static int held;
 
 static void release_lock(void)
@@ -332,6 +425,14 @@ int main(void)
 		 "shards: the number of ranges");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
 		case_add_errnos(sweep, &rows[i], rows[i].errs, "shards", rows[i].call);
+	case_add(nothing_is_copied_twice, NULL, "shards: another process is faster");
+	case_add(new_markers_are_not_seen, NULL,
+		 "shards: another process is faster, and its markers are not seen");
+	static const bool yes = true, no = false;
+	case_add(time_of_creation_is_unknown, &yes,
+		 "shards: the time of creation is unknown at the commit");
+	case_add(time_of_creation_is_unknown, &no,
+		 "shards: the time of creation is unknown to a retry");
 	case_add(lock_is_released_after_last_try, NULL, "shards: the lock is free after all tries");
 	return cases_run("shards");
 }
