@@ -45,6 +45,13 @@ static int set_string(struct cli *cli, const struct option_row *row, const char 
 	return EXIT_DONE;
 }
 
+static int set_link_dest(struct cli *cli, const struct option_row *row, const char *value)
+{
+	if (cli->tree.link_dest)
+		return message_option(row->name, "was given twice: name one earlier copy");
+	return set_string(cli, row, value);
+}
+
 static int set_json(struct cli *cli, const struct option_row *row, const char *value)
 {
 	if (value && !value[0])
@@ -351,7 +358,7 @@ const struct option_row option_table[] = {
 	{"delete", 0, NULL, "with -r, remove from DST what SRC lacks",
 	 set_flag, FIELD(tree.delete_extra), .not_benchmarked = true},
 	{"link-dest", 0, "DIR", "make hard links to the files of DIR that are unchanged, instead of copies",
-	 set_string, FIELD(tree.link_dest), .not_benchmarked = true},
+	 set_link_dest, FIELD(tree.link_dest), .not_benchmarked = true},
 	{"max-delete", 0, "N", "if more than N entries would be removed, remove none, and fail",
 	 set_max_delete, .not_benchmarked = true},
 	{"checksum", 0, NULL, "with --update=changed, compare bytes instead of times",

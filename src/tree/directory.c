@@ -54,6 +54,8 @@ void directory_unref(struct directory *d)
 		struct directory *parent = d->parent;
 		if (d->dst >= 0)
 			close(d->dst);
+		if (d->link >= 0)
+			close(d->link);
 		free(d);
 		d = parent;
 	}

@@ -10,11 +10,31 @@
 #include "report.h"
 #include "rivals.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-int link_dest_open(struct tree *t, int dst, int *fd)
+/* Replaces *fd by its directory `name`; -1 after a warning if there is none. */
+static void link_dest_enter_name(struct tree *t, const char *name, int *fd)
+{
+	char path[PATH_MAX];
+	struct fcopy_error error = {
+	    .err = ENOENT, .path = path, .reason = "does not exist: no file of this SRC is linked"};
+	int below = openat(*fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (below < 0) {
+		int n = snprintf(path, sizeof(path), "%s/%s", t->options->link_dest, name);
+		if (errno != ENOENT || n >= PATH_MAX)
+			error_call(&error, "open", n < PATH_MAX ? path : name, errno);
+		report_operand_warning(t, &error);
+	}
+	close(*fd);
+	*fd = below;
+}
+
+int link_dest_open(struct tree *t, int dst, const char *name, int *fd)
 {
 	const char *path = t->options->link_dest;
 	struct stat st, other;
@@ -26,8 +46,11 @@ int link_dest_open(struct tree *t, int dst, int *fd)
 		return tree_fail(t, "open", path, errno);
 	if (fstat(*fd, &st) < 0 || fstat(dst, &other) < 0)
 		return tree_fail(t, "fstat", path, errno);
-	if (st.st_dev == other.st_dev)
+	if (st.st_dev == other.st_dev) {
+		if (name && t->destination.kind == OPERAND_INTO)
+			link_dest_enter_name(t, name, fd);
 		return 0;
+	}
 	return tree_refuse(t, path, EXDEV,
 			   "is on another file system than DST: no file can be linked",
 			   FCOPY_ADVICE_USAGE);

@@ -7,9 +7,10 @@
 
 #include "tree.h"
 
-/* Opens options.link_dest for an operand whose destination is the open directory dst. *fd is -1
- * without the option. Returns 0 or -errno, reported. */
-int link_dest_open(struct tree *, int dst, int *fd);
+/* Opens options.link_dest, the counterpart of DST, for the open directory dst: with a name, the
+ * directory of this name if the copy goes into DST. *fd is -1 without the option, or, after a
+ * warning, if there is none. Returns 0 or -errno, reported. */
+int link_dest_open(struct tree *, int dst, const char *name, int *fd);
 /* The directory `name` below it, or -1. */
 int link_dest_enter(const struct directory *parent, const char *name);
 /* Is the entry of DST that link already? Then it is counted as unchanged. */

@@ -188,11 +188,14 @@ static const char *mirror_check(struct worker *w, struct directory *root, char *
 	if (__atomic_load_n(&t->root.failures, __ATOMIC_RELAXED) > 0 || w->sum.failed > 0)
 		return "nothing is removed, because entries failed";
 	if (!max) {
+		if (root->present > 0)
+			return NULL;
 		bool empty = names_read(root->src, &src, &call) < 0 || src.count == 0;
 		names_free(&src);
 		return empty ? "nothing is removed, because SRC is empty; to remove all, use "
 			       "--max-delete=N"
-			     : NULL;
+			     : "nothing is removed, because all of SRC is excluded; to remove all "
+			       "else, use --max-delete=N";
 	}
 	const uint64_t n = mirror_remove_all(w, root, true, false) + t->mirror.removed;
 	if (n <= *max)

@@ -155,7 +155,8 @@ static void root_walk(struct building *r, struct directory *d)
 	const bool merges = r->dst >= 0 && !r->temporary[0];
 	if (merges)
 		mirror_begin(t, r->to, r->dst);
-	if (link_dest_open(t, r->dst >= 0 ? r->dst : r->to->place.dir, &d->link) == 0)
+	if (link_dest_open(t, r->dst >= 0 ? r->dst : r->to->place.dir, r->to->place.name,
+			   &d->link) == 0)
 		walk_tree(t, d);
 	else
 		t->root.failures++;

@@ -7,6 +7,7 @@
 #include "directory.h"
 #include "endpoints/error.h"
 #include "flush.h"
+#include "link_dest.h"
 #include "report.h"
 #include "walk.h"
 
@@ -55,7 +56,9 @@ static int single_open(struct tree *t, const struct operand *src, const struct o
 	d->dst_path = t->singles_dst;
 	d->src = fd;
 	t->singles = d;
-	return 0;
+	return t->destination.kind == OPERAND_INTO && d->link < 0
+		   ? link_dest_open(t, d->dst, NULL, &d->link)
+		   : 0;
 }
 
 /* A file, symlink or special file. */

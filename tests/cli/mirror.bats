@@ -188,9 +188,11 @@ mirrored() {
 	usage_error "--mirror: cannot be combined with --resume: to begin or continue a new DST, use fcopy -aT --resume SRC DST" --mirror --resume s d
 	[ -f d/extra ]
 	[ -f d/dir/f ]
-	mkdir none
+	mkdir -p none excluded/lost+found
 	expect 1 --mirror none d
 	mentions "d: nothing is removed, because SRC is empty; to remove all, use --max-delete=N"
+	expect 1 --mirror --exclude=lost+found/ excluded d
+	mentions "d: nothing is removed, because all of SRC is excluded; to remove all else, use --max-delete=N"
 	[ -f d/extra ]
 	[ -f d/top ]
 	printf 'top\n' >s/locked
@@ -561,6 +563,29 @@ lists() {
 	absent day5 day5.fcopy-part
 	expect 2 --link-dest=day1 s/top day5
 	expect 2 -a --resume --link-dest=day1 s day5
+	usage_error "--link-dest: was given twice: name one earlier copy" -a --link-dest=day1 --link-dest=day2 s day5
+	usage_error "--parents: cannot be combined with --shard, --resume or --link-dest" -a --parents --link-dest=day1 s day4
+}
+
+@test "--link-dest of a copy that goes into DST: its DIR stands for DST" {
+	make_source
+	echo other >other
+	mkdir one two three more
+	echo >more/new
+	expect 0 -a s other one
+	expect 0 -a --json --link-dest=one s other two
+	[ "$(jq '.tree.files' <<<"$output")" = 0 ]
+	[ -z "$(rsync -aHAXnc --delete -i one/ two/)" ]
+	[ "$(cd one && find . -type f -printf '%p %i\n' | sort)" = "$(cd two && find . -type f -printf '%p %i\n' | sort)" ]
+	expect 0 -a --link-dest=one s more three
+	says "fcopy: warning: one/more: does not exist: no file of this SRC is linked"
+	[ "$(stat -c %i three/s/top)" = "$(stat -c %i one/s/top)" ]
+	[ -f three/more/new ]
+	# A symlink there is not followed.
+	ln -s ../s one/more
+	expect 0 -a --link-dest=one more two
+	mentions "fcopy: warning: one/more: open: Not a directory"
+	[ "$(stat -c %h two/more/new)" = 1 ]
 }
 
 # That file system makes all letters small.
