@@ -406,7 +406,8 @@ struct fcopy_options {
  * after DST was committed; this close confirms the copy to the peer. After a failure the library
  * resets the connection.
  *
- * With options NULL, all options have their defaults, and the report has the members of API 1.
+ * With options NULL, all options have their defaults, and the report has the members of API 1. The
+ * report must not be NULL.
  *
  * Returns 0, or -1 with the failure in report->error. report->step is filled in either way. A
  * failed call removes only what it created. With options.resume it keeps the part that it created

@@ -157,8 +157,9 @@ static void print_hint(const struct cli *cli, bool failed)
 		hint_printf("run the %s", cli->copy.resume ? "same command again to resume"
 							   : "command again with --resume");
 	else
-		hint_printf("fix the cause and run the command again with --resume; or commit "
-			    "without the failed entries: --resume --keep-going");
+		hint_printf("fix the cause and run the command again with --resume%s; or commit "
+			    "without the failed entries: --resume --keep-going",
+			    cli->tree.files ? " and the same list of files" : "");
 }
 
 /* Each operand that is not in place; those that are not begun come last. */

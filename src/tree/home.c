@@ -135,8 +135,8 @@ static int home_continue(struct building *r)
 	int result = 0;
 	if (p->journal.options.number != r->record.options)
 		result = root_refuse(r, EINVAL,
-				     "its .fcopy-part was begun with other options, or another "
-				     "umask: use the same ones",
+				     "its .fcopy-part was begun with other options, another list "
+				     "of files, or another umask: use the same ones",
 				     FCOPY_ADVICE_REMOVE_PART);
 	else if (fstat(r->dst, &st) < 0)
 		result = root_fail(r, "fstat", errno);

@@ -304,8 +304,8 @@ static uint64_t root_options(const struct tree *t)
 		hash = hash_add(hash, o->patterns[i].include ? "+" : "-", 1);
 		hash = hash_add(hash, o->patterns[i].text, strlen(o->patterns[i].text) + 1);
 	}
-	for (size_t i = 0; i < o->file_count; i++)
-		hash = hash_add(hash, o->files[i], strlen(o->files[i]) + 1);
+	for (size_t i = 0; i < o->file_count; i++) /* in any order */
+		hash += hash_add(HASH_START, o->files[i], strlen(o->files[i]) + 1);
 	hash = o->pattern_count || o->files ? hash ^ o->files_recursive : 0;
 	return (hash & ~(uint64_t)0x1ffffff) | (uint64_t)t->umask << 16 |
 	       (uint64_t)o->one_file_system << 11 | (uint64_t)o->follow << 9 |

@@ -73,8 +73,17 @@ same() {
 	[ "$(cd excluded && find . -type f | sort | xargs)" = './a/b/c/3.c ./a/b/foo' ]
 	printf 'nowhere/x\ntop.o\n' >list
 	expect 1 -a --files-from=list s missing
-	mentions "s/nowhere/x: stat: No such file or directory"
+	mentions "s/nowhere/x: stat: No such file or directory" "--resume and the same list of files"
 	absent missing
+	# What the part has depends on the list, not on its order.
+	printf 'top.o\n' >other
+	expect 1 -a --resume --files-from=other s missing
+	mentions "begun with other options, another list of files, or another umask"
+	printf 'top.o\nnowhere/x\n' >list
+	mkdir s/nowhere
+	touch s/nowhere/x
+	expect 0 -a --resume --files-from=list s missing
+	[ "$(cd missing && find . -type f | sort | xargs)" = './nowhere/x ./top.o' ]
 }
 
 @test "unusable patterns and lists are refused before anything is created" {
