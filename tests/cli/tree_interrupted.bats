@@ -149,6 +149,15 @@ has_files() {
 			[ "$(ls -A)" = $'d\ns' ] || { echo "$call $n: $(ls -A)"; return 1; }
 		done
 	done
+	for n in 2 3; do # the copy is complete, and in use
+		rm -rf d
+		run strace -f -qq -o /dev/null -e trace=unlinkat -e inject=unlinkat:signal=KILL:when=$n \
+			"$FCOPY" -a --resume s d
+		echo more >>d/d/f
+		expect 0 -a --resume s d
+		holds $'data\nmore' d/d/f
+		[ "$(ls -A)" = $'d\ns' ]
+	done
 }
 
 @test "-a --resume of a copy that is complete and has no part: equal is done, anything else is refused and unchanged" {

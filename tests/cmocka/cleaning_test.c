@@ -2,6 +2,7 @@
  * A maker makes a private directory while a remover removes what dead processes have left. The
  * maker stops before one of its calls. The remover then runs until one of its calls, and
  * finishes after the maker. All pairs of calls are tried. The maker's directory is never removed.
+ * And what becomes of a part whose process has ended, or that another machine has just made.
  */
 #define _GNU_SOURCE
 #include "cases.h"
@@ -190,19 +191,25 @@ static void gets_shards(void)
 	need(fd >= 0 && close(fd) == 0);
 }
 
+/* Makes a part with its data, a file with this stat. */
+static void begin_part(struct part *p, int here, struct stat *st)
+{
+	part_init(p, here, "dst");
+	need(part_make(p) == 0);
+	int data = openat(p->fd, PART_DATA, O_RDWR | O_CREAT | O_EXCL, 0600);
+	need(data >= 0 && fstat(data, st) == 0);
+	need(part_describe(p, "dst", st, 0, data, 0600) == 0 && part_publish(p, &data) == 0);
+	close(data);
+}
+
 /* Returns whether it is listed, and how. */
 static bool find_after(void (*happens)(void), struct left *l)
 {
 	struct part p;
 	struct stat st;
 	int here = open(".", O_RDONLY | O_DIRECTORY);
-	part_init(&p, here, "dst");
-	need(part_make(&p) == 0);
-	int data = openat(p.fd, PART_DATA, O_RDWR | O_CREAT | O_EXCL, 0600);
-	need(data >= 0 && fstat(data, &st) == 0);
-	need(part_describe(&p, "dst", &st, 0, data, 0600) == 0 && part_publish(&p, &data) == 0);
+	begin_part(&p, here, &st);
 	part_close(&p, false);
-	close(data);
 	fault_set("flock", 1, 0);
 	fault_before(happens);
 	fault_on();
@@ -227,6 +234,144 @@ static void used_meanwhile(void **state)
 	assert_int_equal(l.state, FCOPY_LEFT_UNKNOWN);
 }
 
+/* The part is hidden before its lock is released. If that fails, it stays, unless it is on storage
+ * that may rename no directory with open files. */
+static void hiding_fails(void **state)
+{
+	static const struct {
+		bool local;
+		int err;
+		bool removed;
+	} rows[] = {
+	    {true, EACCES, false}, {true, EBUSY, false},  {true, EIO, false},
+	    {false, EACCES, true}, {false, EBUSY, true},  {false, EIO, false},
+	    {false, EPERM, false}, {false, EROFS, false},
+	};
+	int here = open(".", O_RDONLY | O_DIRECTORY);
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct part p;
+		struct stat st;
+		begin_part(&p, here, &st);
+		need(unlinkat(p.fd, PART_DATA, 0) == 0);
+		fault_set("renameat2", 1, rows[i].err);
+		fault_also(rows[i].local ? "" : "fstatfs64", ENOSYS);
+		fault_on();
+		int r = part_discard(&p, false);
+		fault_off();
+		assert_true(fault_seen());
+		assert_errno(-r, rows[i].removed ? 0 : rows[i].err);
+		assert_int_equal(exists("dst" PART_SUFFIX "/" PRIVATE_LOCK), !rows[i].removed);
+		assert_int_equal(exists("dst" PART_SUFFIX "/" PART_JOURNAL), !rows[i].removed);
+		part_close(&p, true);
+		assert_int_equal(names_in("."), 0);
+	}
+	close(here);
+}
+
+#define HIDDEN ".fcopy-0123456789abcdef"
+
+enum {
+	LOCKED = 1,
+	HAS_DATA = 2,
+	HAS_NO_JOURNAL = 4,
+	IN_USE = 8,
+	OTHER_INODE = 16,
+	OTHER_NAME = 32
+};
+
+/* A copy was killed after its commit, while it removed its part. */
+static void part_was_being_removed(void **state)
+{
+	static const struct {
+		unsigned is;
+		const char *fails;
+		bool found;
+	} rows[] = {
+	    {0, NULL, true},
+	    {LOCKED, NULL, true},
+	    {LOCKED | IN_USE, NULL, false},
+	    {LOCKED | HAS_DATA, NULL, false},
+	    {HAS_DATA, NULL, false},
+	    {HAS_NO_JOURNAL, NULL, false},
+	    {OTHER_INODE, NULL, false},
+	    {OTHER_NAME, NULL, false},
+	    {0, "fstatat64", false},
+	    {0, "openat64", false},
+	    {0, "fstat64", false},
+	};
+	int here = open(".", O_RDONLY | O_DIRECTORY);
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct part p;
+		struct stat st;
+		const unsigned is = rows[i].is;
+		begin_part(&p, here, &st);
+		if (!(is & LOCKED))
+			need(unlinkat(p.fd, PRIVATE_LOCK, 0) == 0);
+		if (!(is & HAS_DATA))
+			need(unlinkat(p.fd, PART_DATA, 0) == 0);
+		if (is & HAS_NO_JOURNAL)
+			need(unlinkat(p.fd, PART_JOURNAL, 0) == 0);
+		need(rename("dst" PART_SUFFIX, HIDDEN) == 0);
+		int used = is & IN_USE ? dup(p.lock) : -1;
+		st.st_ino += is & OTHER_INODE ? 1 : 0;
+		part_close(&p, false);
+		part_init(&p, here, "dst");
+		fault_set(rows[i].fails, 1, EIO);
+		fault_also("nanosleep", FAULT_ZERO); /* no waiting for the lock */
+		fault_on();
+		int r = part_open_retired(&p, is & OTHER_NAME ? "other" : "dst", &st, NULL);
+		fault_off();
+		if ((r == 0) != rows[i].found)
+			fail_msg("row %zu: %s", i, errno_name(-r));
+		part_close(&p, false);
+		if (used >= 0)
+			close(used);
+		unlink(HIDDEN "/" PART_DATA);
+		unlink(HIDDEN "/" PRIVATE_LOCK);
+		unlink(HIDDEN "/" PART_JOURNAL);
+		need(rmdir(HIDDEN) == 0);
+	}
+	close(here);
+}
+
+static void journal_appears(void)
+{
+	need(rename("journal", "dst" PART_SUFFIX "/" PART_JOURNAL) == 0);
+}
+
+/* Another machine has just made the part: a client of NFS sees its journal after some time. On
+ * local storage a part without a journal is refused at once. */
+static void new_journal_is_waited_for(void **state)
+{
+	struct part p;
+	struct stat st;
+	int here = open(".", O_RDONLY | O_DIRECTORY);
+	(void)state;
+	begin_part(&p, here, &st);
+	need(unlinkat(p.fd, PART_DATA, 0) == 0);
+	part_close(&p, false);
+	for (int wait = 0; wait <= 7; wait += wait ? 6 : 1) {
+		need(rename("dst" PART_SUFFIX "/" PART_JOURNAL, "journal") == 0);
+		fault_also(wait ? "fstatfs64" : "", ENOSYS);
+		fault_before(journal_appears);
+		fault_set("nanosleep", wait ? wait : 1, 0);
+		part_init(&p, here, "dst");
+		fault_on();
+		int r = part_open(&p, "dst", NULL);
+		fault_off();
+		assert_errno(-r, wait ? 0 : EPERM);
+		assert_int_equal(fault_seen(), wait > 0);
+		part_close(&p, false);
+		if (wait == 0)
+			journal_appears();
+	}
+	need(part_open(&p, "dst", NULL) == 0);
+	part_close(&p, true);
+	close(here);
+}
+
 int main(void)
 {
 	static const int how[] = {SWEEPS, CLEANS, SHARED + SWEEPS, SHARED + CLEANS};
@@ -236,5 +381,8 @@ int main(void)
 	case_add(interleave, &how[2], "a copy sweeps the part that shards are making");
 	case_add(interleave, &how[3], "--clean removes the part that shards are making");
 	case_add(used_meanwhile, NULL, "--clean waits for a lock: the copy ends, or shards begin");
+	case_add(hiding_fails, NULL, "a part that cannot be renamed");
+	case_add(part_was_being_removed, NULL, "a part that a killed copy was removing");
+	case_add(new_journal_is_waited_for, NULL, "the journal of a new part is seen late");
 	return cases_run("cleaning");
 }

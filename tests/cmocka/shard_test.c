@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Every system call of a shard fails, at each time that it is made. Afterwards DST is absent, old
  * or whole, success means that DST or a marker is there, and a retry of the shards completes the
- * copy, with nothing left beside it but the receipt. And another process acts before one of the calls.
+ * copy, with nothing left beside it but the receipt. And another process acts before one of the
+ * calls.
  */
 #define _GNU_SOURCE
 #include "cases.h"
