@@ -323,8 +323,10 @@ static void left_measure_entry(int fd, const char *name, dev_t device, unsigned 
 			       struct left_size *size)
 {
 	struct stat st;
-	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		size->partial |= errno != ENOENT;
 		return;
+	}
 	if (S_ISREG(st.st_mode))
 		size->bytes += (uint64_t)st.st_size;
 	if (!S_ISDIR(st.st_mode) || st.st_dev != device)
@@ -350,6 +352,7 @@ static void left_measure_below(int fd, dev_t device, unsigned depth, struct left
 		size->entries--;
 		left_measure_entry(fd, name, device, depth, size);
 	}
+	size->partial |= reader_close(&r) < 0;
 	free(buffer);
 	close(fd);
 }

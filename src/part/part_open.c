@@ -153,8 +153,8 @@ bool part_is_receipt(const struct part *p)
 }
 
 /* Has somebody put files into the receipt? They would stay in a hidden directory. NFS gives files
- * that are open and removed such a name. */
-static bool part_has_others(const struct part *p)
+ * that are open and removed such a name. Returns 1, 0 or -errno. */
+static int part_has_others(const struct part *p)
 {
 	_Alignas(8) char buffer[READER_SIZE];
 	struct reader r = reader_open(p->fd, buffer, sizeof(buffer));
@@ -163,8 +163,8 @@ static bool part_has_others(const struct part *p)
 		others = strcmp(name, PRIVATE_LOCK) != 0 && strcmp(name, PART_JOURNAL) != 0 &&
 			 strncmp(name, PART_SHARE, strlen(PART_SHARE)) != 0 &&
 			 strncmp(name, ".nfs", 4) != 0;
-	reader_close(&r);
-	return others;
+	const int err = reader_close(&r);
+	return err < 0 ? err : others;
 }
 
 /* Only shards continue what shards have begun. */
@@ -177,7 +177,10 @@ static int part_check_shards(struct part *p, bool joins)
 		return 0;
 	if (!part_is_receipt(p))
 		return part_refuse(p, EBUSY, PART_OF_SHARDS, FCOPY_ADVICE_SHARDS);
-	if (part_has_others(p))
+	const int others = part_has_others(p);
+	if (others < 0)
+		return part_fail(p, "list of its .fcopy-part", -others);
+	if (others)
 		return part_refuse(p, EEXIST, "its .fcopy-part holds files that fcopy did not make",
 				   FCOPY_ADVICE_REMOVE_PART);
 	part_hide(p);
@@ -271,7 +274,7 @@ bool part_drop_receipt(int parent, const char *public, long older_than)
 		      : -1;
 	gone = p.lock >= 0 &&
 	       (flock(p.lock, LOCK_EX | LOCK_NB) == 0 || private_lacks_locks(errno)) &&
-	       part_read(&p, false) == 0 && part_is_receipt(&p) && !part_has_others(&p) &&
+	       part_read(&p, false) == 0 && part_is_receipt(&p) && part_has_others(&p) == 0 &&
 	       part_is_named(&p) && fstat(p.log, &st) == 0 &&
 	       time(NULL) - st.st_mtime >= older_than && part_hide(&p) == 0;
 	if (gone)

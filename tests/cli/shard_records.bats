@@ -173,6 +173,13 @@ delayed() {
 	expect 1 --resume src dst
 	says 'fcopy: dst: its .fcopy-part holds files that fcopy did not make' 'fcopy: hint: remove or rename dst.fcopy-part'
 	holds mine dst.fcopy-part/mine
+	need_strace
+	run --separate-stderr strace -f -qq -o trace -P "$(pwd -P)/dst.fcopy-part" -e trace=getdents64 \
+		-e inject=getdents64:error=EIO "$FCOPY" --resume src dst # what it holds is unknown
+	demand 1
+	injected
+	says 'fcopy: dst: list of its .fcopy-part: Input/output error'
+	holds mine dst.fcopy-part/mine
 	rm dst.fcopy-part/mine
 	expect 0 --resume src dst
 	cmp src dst

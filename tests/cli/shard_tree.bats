@@ -185,7 +185,9 @@ part() { apart "$1" -j1 "${@:2}" s t; }
 		"$FCOPY" -a -j1 --shard=0/2 s t
 	[ "$(find t.fcopy-part -name 'share.list.*' | wc -l)" = 3 ]
 	[ ! -e t.fcopy-part/share.end ]
-	expect 0 -a --shard=1/2 s t
+	traced 0 trace=renameat -a -j1 --shard=1/2 s t
+	in_trace '"share\.list\.3"' 1
+	in_trace '"share\.list\.[012]"' 0
 	committed
 	rm -r t t.fcopy-part
 	run strace -f -qq -o /dev/null -e trace=renameat -e inject=renameat:signal=KILL:when=4 \

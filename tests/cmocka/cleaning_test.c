@@ -372,6 +372,78 @@ static void new_journal_is_waited_for(void **state)
 	close(here);
 }
 
+/* Below "top": so many directories, each in the one before, and a file of 7 bytes in the last. */
+static int make_deep(int depth)
+{
+	need(system("rm -rf top") == 0 && mkdir("top", 0700) == 0);
+	int top = open("top", O_RDONLY | O_DIRECTORY | O_CLOEXEC), at = dup(top);
+	for (; depth > 0; depth--) {
+		need(mkdirat(at, "d", 0700) == 0);
+		int below = openat(at, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		close(at);
+		at = below;
+	}
+	int file = openat(at, "file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	need(top >= 0 && file >= 0 && write(file, "seven b", 7) == 7);
+	close(file);
+	close(at);
+	return top;
+}
+
+static void measure_faulty(void *arg)
+{
+	const int *top = arg;
+	struct left_size size = {.entries = ~0U};
+	const int before = open_descriptors();
+	fault_on();
+	left_measure(*top, &size);
+	fault_off();
+	assert_int_equal(size.partial, fault_seen());
+	assert_true(size.bytes == 7 || (size.partial && size.bytes == 0));
+	assert_int_equal(open_descriptors(), before);
+}
+
+/* A size that may be too small is marked as partial. */
+static void sizes_are_whole_or_marked(void **state)
+{
+	static const int cancel = 1;
+	static const struct {
+		int depth;
+		unsigned entries;
+		const int *cancel;
+		bool partial;
+	} rows[] = {
+	    {0, ~0U, NULL, false}, {31, ~0U, NULL, false}, {32, ~0U, NULL, true},
+	    {2, 3, NULL, false},   {2, 2, NULL, true},     {0, ~0U, &cancel, true},
+	};
+	static const struct {
+		const char *call;
+		int err;
+	} faults[] = {
+	    {"openat64", EMFILE}, {"fstat64", EIO},   {"fstatat64", EIO},
+	    {"getdents64", EIO},  {"malloc", ENOMEM},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		int top = make_deep(rows[i].depth);
+		struct left_size size = {.entries = rows[i].entries, .cancel = rows[i].cancel};
+		left_measure(top, &size);
+		assert_int_equal(size.partial, rows[i].partial);
+		assert_int_equal(size.bytes, rows[i].partial ? 0 : 7);
+		close(top);
+	}
+	int top = make_deep(2);
+	for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
+		fault_sweep(faults[i].call, faults[i].err, measure_faulty, &top);
+	struct left_size size = {.entries = ~0U};
+	fault_set("fstatat64", 1, ENOENT); /* removed since */
+	fault_on();
+	left_measure(top, &size);
+	fault_off();
+	assert_false(size.partial);
+	close(top);
+}
+
 int main(void)
 {
 	static const int how[] = {SWEEPS, CLEANS, SHARED + SWEEPS, SHARED + CLEANS};
@@ -384,5 +456,6 @@ int main(void)
 	case_add(hiding_fails, NULL, "a part that cannot be renamed");
 	case_add(part_was_being_removed, NULL, "a part that a killed copy was removing");
 	case_add(new_journal_is_waited_for, NULL, "the journal of a new part is seen late");
+	case_add(sizes_are_whole_or_marked, NULL, "the size of what is left");
 	return cases_run("cleaning");
 }
