@@ -29,7 +29,7 @@ static void note_mistaken_mode(struct cli *cli, int n, const char *text)
 			 "neither a mode nor a directory; --list prints the modes");
 	else if (n == 3 && !cli->tree.recursive && !strchr(text, '/'))
 		snprintf(reason, sizeof(reason),
-			 "no such directory: several SRC need one; --list prints the modes");
+			 "neither a mode (see --list) nor a directory for several SRC");
 	if (reason[0])
 		cli->no_directory_reason = reason;
 }

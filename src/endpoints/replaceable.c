@@ -80,7 +80,7 @@ static int check_directory_allows_rename(struct endpoint *e, struct fcopy_error 
 	    file_of(e)->place.st.st_uid != geteuid() && !is_privileged())
 		return error_refuse(
 		    error, e->path, EPERM,
-		    "cannot be replaced: its directory is sticky, and you own neither",
+		    "cannot be replaced: you own neither it nor its sticky directory",
 		    replace_in_place_advice(e));
 	return 0;
 }

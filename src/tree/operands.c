@@ -187,15 +187,16 @@ static int check_directory(struct tree *t)
 	if (dst->kind == OPERAND_NEW || dst->error.err == ENOENT) {
 		struct fcopy_error error = NO_DIRECTORY(dst->path);
 		if (several)
-			error.reason = "no such directory: several SRC need one";
+			error.reason = "no such directory for several SRC";
 		return tree_unsuitable(t, error);
 	}
 	if (dst->kind != OPERAND_FAILED)
 		return tree_unsuitable(
-		    t, (struct fcopy_error){
-			   .err = ENOTDIR,
-			   .path = dst->path,
-			   .reason = several ? "is not a directory: several SRC need one" : NULL});
+		    t,
+		    (struct fcopy_error){
+			.err = ENOTDIR,
+			.path = dst->path,
+			.reason = several ? "is not a directory, which several SRC need" : NULL});
 	report_operand(t, &dst->error);
 	return -dst->error.err;
 }

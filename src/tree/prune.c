@@ -92,7 +92,7 @@ void prune_directory(struct worker *w, struct directory *d)
 		path = entry_src;
 	if (r == 0 && s.found > s.kept)
 		report_refusal(w, &e, entry_dst, EEXIST,
-			       "its names differ from those in SRC: perhaps only by case");
+			       "entry names in it differ from SRC, perhaps only by case");
 	else if (r == 0)
 		r = take_names(&s, d->dst, remove_listed);
 	if (r < 0)

@@ -53,7 +53,7 @@ load helper
 			"fcopy: hint: use --backup=numbered: numbered is a SRC here"
 	done
 	expect 2 --backup t a new
-	says "fcopy: new: no such directory: several SRC need one" "fcopy: hint: use --backup=t: t is a SRC here"
+	says "fcopy: new: no such directory for several SRC" "fcopy: hint: use --backup=t: t is a SRC here"
 	expect 1 -b never new
 	mentions "use --backup=never"
 	expect 1 --backup=simple numbered a d

@@ -237,7 +237,7 @@ IN_PLACE_HINT="fcopy: hint: use --inplace=auto to overwrite it"
 	local option
 	for option in --fsync -f; do
 		as_nobody 1 $option a sticky/b
-		says "fcopy: sticky/b: cannot be replaced: its directory is sticky, and you own neither" \
+		says "fcopy: sticky/b: cannot be replaced: you own neither it nor its sticky directory" \
 			"$IN_PLACE_HINT"
 		holds old sticky/b
 	done

@@ -329,9 +329,9 @@ refuses_same() {
 	chmod 444 d/b
 	chmod 1777 d
 	as_nobody 1 a d/b
-	says "fcopy: d/b: cannot be replaced: its directory is sticky, and you own neither"
+	says "fcopy: d/b: cannot be replaced: you own neither it nor its sticky directory"
 	as_nobody 1 -f a d/b
-	says "fcopy: d/b: cannot be replaced: its directory is sticky, and you own neither"
+	says "fcopy: d/b: cannot be replaced: you own neither it nor its sticky directory"
 	chmod 777 d
 	as_nobody 1 a d/b
 	says "fcopy: d/b: has other hard links, which would keep the old content" \

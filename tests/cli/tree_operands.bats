@@ -100,7 +100,7 @@ prepare() {
 	absent splcie
 	touch file
 	expect 2 a b file
-	says "fcopy: file: is not a directory: several SRC need one"
+	says "fcopy: file: is not a directory, which several SRC need"
 	mkdir dir
 	expect 0 a b dir
 	holds a dir/a

@@ -239,7 +239,7 @@ supports() {
 	expect 0 -m 1 -- -a -d
 	cmp ./-a ./-d
 	expect 2 -- -a -b -m
-	mentions "-m: is not a directory: several SRC need one"
+	mentions "-m: is not a directory, which several SRC need"
 }
 
 @test "options may follow the operands" {
@@ -254,11 +254,11 @@ supports() {
 	setup_sources
 	touch c
 	expect 2 a b c
-	says "fcopy: c: is not a directory: several SRC need one"
+	says "fcopy: c: is not a directory, which several SRC need"
 	expect 2 a b d
-	says "fcopy: d: no such directory: several SRC need one; --list prints the modes"
+	says "fcopy: d: neither a mode (see --list) nor a directory for several SRC"
 	expect 2 a b d/
-	says "fcopy: d/: no such directory: several SRC need one" "fcopy: hint: d does not exist; create it: mkdir -p d/"
+	says "fcopy: d/: no such directory for several SRC" "fcopy: hint: d does not exist; create it: mkdir -p d/"
 	holds old b
 }
 

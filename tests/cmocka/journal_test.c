@@ -348,7 +348,8 @@ static struct stat brought;
 static void replace_private(void)
 {
 	DIR *d = opendir(".");
-	for (const struct dirent *e; d && (e = readdir(d));)
+	need(d);
+	for (const struct dirent *e; (e = readdir(d));)
 		if (temporary_is_drawn(e->d_name))
 			strcpy(replaced, e->d_name);
 	closedir(d);
