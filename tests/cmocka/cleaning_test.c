@@ -239,13 +239,12 @@ static void used_meanwhile(void **state)
 static void hiding_fails(void **state)
 {
 	static const struct {
-		bool local;
 		int err;
-		bool removed;
+		bool local, removed;
 	} rows[] = {
-	    {true, EACCES, false}, {true, EBUSY, false},  {true, EIO, false},
-	    {false, EACCES, true}, {false, EBUSY, true},  {false, EIO, false},
-	    {false, EPERM, false}, {false, EROFS, false},
+	    {EACCES, true, false}, {EBUSY, true, false},  {EIO, true, false},
+	    {EACCES, false, true}, {EBUSY, false, true},  {EIO, false, false},
+	    {EPERM, false, false}, {EROFS, false, false},
 	};
 	int here = open(".", O_RDONLY | O_DIRECTORY);
 	(void)state;
