@@ -283,21 +283,21 @@ enum {
 static void part_was_being_removed(void **state)
 {
 	static const struct {
-		unsigned is;
 		const char *fails;
+		unsigned is;
 		bool found;
 	} rows[] = {
-	    {0, NULL, true},
-	    {LOCKED, NULL, true},
-	    {LOCKED | IN_USE, NULL, false},
-	    {LOCKED | HAS_DATA, NULL, false},
-	    {HAS_DATA, NULL, false},
-	    {HAS_NO_JOURNAL, NULL, false},
-	    {OTHER_INODE, NULL, false},
-	    {OTHER_NAME, NULL, false},
-	    {0, "fstatat64", false},
-	    {0, "openat64", false},
-	    {0, "fstat64", false},
+	    {NULL, 0, true},
+	    {NULL, LOCKED, true},
+	    {NULL, LOCKED | IN_USE, false},
+	    {NULL, LOCKED | HAS_DATA, false},
+	    {NULL, HAS_DATA, false},
+	    {NULL, HAS_NO_JOURNAL, false},
+	    {NULL, OTHER_INODE, false},
+	    {NULL, OTHER_NAME, false},
+	    {"fstatat64", 0, false},
+	    {"openat64", 0, false},
+	    {"fstat64", 0, false},
 	};
 	int here = open(".", O_RDONLY | O_DIRECTORY);
 	(void)state;
