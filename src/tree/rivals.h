@@ -30,7 +30,7 @@ bool rivals_have(struct tree *, int dir, const char *name);
 int rivals_claim(struct tree *, int dir, const char *name);
 /* Claims an inode of DST whose stat is known. Returns whether no other entry has it. */
 bool rivals_claim_new(struct tree *, const struct stat *);
-/* The same for an open directory or special file. */
+/* Claims an open directory. Returns 0; -ENOTUNIQ if another entry has it; or -errno. */
 int rivals_claim_open(struct tree *, int fd);
 /* Of the worker's copy, after destination_open_in() returned r: claims the file that it replaces
  * and the new one. Returns r; or -ENOTUNIQ, or -errno with the failure in w->file.error; then the

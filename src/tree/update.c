@@ -164,7 +164,7 @@ static int update_changed(struct worker *w, const struct entry *e, int fd, const
 	/* Where DST takes two names for one, no other entry may replace it. A name that becomes a
 	 * link to another one is replaced. */
 	if (r > 0 && old->st_nlink == 1 && rivals_possible(w->tree) && !links_may_exist(w, st) &&
-	    rivals_claim_open(w->tree, dst) == -ENOTUNIQ)
+	    !rivals_claim_new(w->tree, old))
 		return rivals_report(w, e);
 	if (r > 0 && links_may_exist(w, st)) /* another name may become a link to it */
 		w->made = identity_of(dst);

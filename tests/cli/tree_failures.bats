@@ -663,3 +663,18 @@ has_started() {
 	mentions "d/A.fcopy-part: kept, unfinished" "d/B.fcopy-part: kept, unfinished"
 	[ -d d/A.fcopy-part ]
 }
+
+# Whether another directory was copied into it would be unknown.
+@test "merge: a directory of DST that cannot be identified fails, and nothing is copied into it" {
+	need_strace
+	mkdir -p s/a d/a
+	echo x >s/a/f
+	# libc's fstat() is newfstatat(2), or fstat(2) since glibc 2.39.
+	run -1 --separate-stderr strace -f -qq -o trace -P "$PWD/d/a" \
+		-e inject='?fstat,?newfstatat:error=EIO:when=1' "$FCOPY" -rT -j1 s d
+	injected
+	mentions "d/a: fstat: Input/output error"
+	absent d/a/f
+	expect 0 -rT s d
+	holds x d/a/f
+}

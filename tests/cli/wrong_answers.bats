@@ -49,6 +49,23 @@ load helper
 		cd ..'
 }
 
+# Each read returns what stat reports: of a local file, it would be the whole.
+@test "a size below what read(2) returns loses no bytes, also after files of another file system" {
+	mkdir backing local d
+	random local/a 5000
+	random backing/b 40000
+	# shellcheck disable=SC2016
+	by_fuse half,fault=read:short=20000 '[ "$(stat -c %s m/b)" = 20000 ]
+		mkdir local/m
+		mount --bind m local/m
+		"$FCOPY" -r -j1 local d/tree
+		"$FCOPY" -j1 local/a m/b d
+		umount local/m'
+	cmp local/a d/tree/a
+	cmp backing/b d/tree/m/b
+	cmp backing/b d/b
+}
+
 @test "a listed name that does not exist fails the tree, whenever the directory changed" {
 	mkdir -p backing/d
 	echo x >backing/d/f

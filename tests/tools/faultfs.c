@@ -75,6 +75,7 @@ static struct {
 	int caseless; /* upper and lower case name the same file, also of Latin letters in UTF-8;
 		       * use -o entry_timeout=0, too */
 	int oversize; /* stat reports 100 bytes more than reads return */
+	int half;     /* stat reports half of the bytes that reads return */
 	int blind;    /* SEEK_DATA finds no data */
 	int phantom;  /* each directory lists a name that does not exist */
 	int twice;    /* each directory lists each name twice */
@@ -159,6 +160,8 @@ static int fs_getattr(const char *path, struct stat *st, struct fuse_file_info *
 		st->st_size = 0;
 	if (r == 0 && config.oversize && S_ISREG(st->st_mode))
 		st->st_size += 100;
+	if (r == 0 && config.half && S_ISREG(st->st_mode))
+		st->st_size /= 2;
 	if (r == 0 && config.modeless)
 		st->st_mode |= 0777;
 	if (r == 0 && config.fmode && S_ISREG(st->st_mode))
@@ -185,7 +188,7 @@ static int open_backing(const char *path, int flags, mode_t mode, struct fuse_fi
 	fi->fh = fd;
 	note_writer(fi, true);
 	fi->nonseekable = config.stream;
-	fi->direct_io = config.direct_io || config.sizeless || config.oversize ||
+	fi->direct_io = config.direct_io || config.sizeless || config.oversize || config.half ||
 			faults_shorten(FAULT_READ);
 	return 0;
 }
@@ -498,6 +501,7 @@ static const struct fuse_opt options[] = {
     {"modeless", offsetof(typeof(config), modeless), 1},
     {"caseless", offsetof(typeof(config), caseless), 1},
     {"oversize", offsetof(typeof(config), oversize), 1},
+    {"half", offsetof(typeof(config), half), 1},
     {"blind", offsetof(typeof(config), blind), 1},
     {"phantom", offsetof(typeof(config), phantom), 1},
     {"twice", offsetof(typeof(config), twice), 1},
