@@ -42,16 +42,16 @@ bool private_locks_are_local(int fd)
 {
 	const unsigned id = local_mount(fd);
 	FILE *file = id ? fopen("/proc/self/mountinfo", "re") : NULL;
-	char *line = NULL, *type;
+	char *line = NULL, *options;
 	size_t size = 0;
 	unsigned of;
 	bool local = false;
 	while (file && getline(&line, &size, file) > 0) {
 		if (sscanf(line, "%u", &of) != 1 || of != id)
 			continue;
-		/* " - TYPE SOURCE OPTIONS" */
-		type = strstr(line, " - ");
-		local = type && local_is_named(strrchr(type, ' ') + 1);
+		/* "… - TYPE SOURCE OPTIONS": a space in a field is escaped. */
+		options = strrchr(line, ' ');
+		local = options && local_is_named(options + 1);
 		break;
 	}
 	free(line);

@@ -483,6 +483,7 @@ int main(void)
 	case_add(kept_journal_is_lost, NULL, "file: close of the journal of a kept part fails");
 	case_add(sweep_private, "fstat64", "a private directory under a umask: fstat fails");
 	case_add(sweep_private, "openat64", "a private directory under a umask: openat fails");
+	case_add(sweep_private, "chmod", "a private directory under a umask: chmod fails");
 	for (size_t i = 0; i < REPLACEMENTS; i++)
 		case_add(private_is_replaced, &replacements[i],
 			 "a private directory is replaced by %s", replacements[i].name);

@@ -89,6 +89,7 @@ WRAP(int, utimensat, (int dir, const char *name, const struct timespec times[2],
 WRAP(int, unlinkat, (int dir, const char *name, int flags), (dir, name, flags))
 WRAP(int, flock, (int fd, int op), (fd, op))
 WRAP(int, fchmod, (int fd, mode_t mode), (fd, mode))
+WRAP(int, chmod, (const char *path, mode_t mode), (path, mode))
 WRAP(int, fchown, (int fd, uid_t uid, gid_t gid), (fd, uid, gid))
 WRAP(ssize_t, lgetxattr, (const char *path, const char *name, void *value, size_t n),
      (path, name, value, n))
