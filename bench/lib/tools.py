@@ -28,7 +28,7 @@ def program(name):
         raise Skip(f"{path or name} is missing".replace(f"{ROOT}/", ""))
     if name == "java":
         if not CLASSES.exists():
-            raise Skip("the Java programs are not compiled (bench/rivals/install.sh)")
+            raise Skip("the Java programs are not compiled (bench/rivals/install.sh, or: mkdir -p build/bench/classes && javac -d build/bench/classes bench/rivals/*.java)")
         return f"{path} -cp {shlex.quote(str(CLASSES))}"
     return shlex.quote(str(path))
 

@@ -298,6 +298,7 @@ static void print_failures(const struct cli *cli, uint64_t failed)
 
 void tree_print_end(const struct cli *cli, const struct fcopy_tree_report *report, bool interrupted)
 {
+	fflush(stdout); /* the lines of -v come first, also in one file */
 	bool stopped = interrupted || (disk_full && !report->committed);
 	flood_print();
 	print_failures(cli, report->failed);

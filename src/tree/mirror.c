@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #define SLACK 2 /* seconds between the clock and the times of a file system */
@@ -46,7 +47,8 @@ static void mirror_boot(char boot[40])
 		close(fd);
 }
 
-/* Reads the marker of an earlier run. Returns whether there is one. */
+/* Reads and locks the marker of another run, which may be in progress. Returns whether there is
+ * one. Best effort: without locks, the run that ends first removes it. */
 static bool mirror_read_marker(struct mirror *m, int dst, const char *boot)
 {
 	char found[40] = "";
@@ -56,7 +58,11 @@ static bool mirror_read_marker(struct mirror *m, int dst, const char *boot)
 		return errno != ENOENT;
 	bool ours = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 	ssize_t n = ours ? read(fd, found, 36) : -1;
-	close(fd);
+	if (ours && flock(fd, LOCK_SH) == 0 && fstat(fd, &st) == 0 && st.st_nlink == 0) {
+		close(fd); /* it was removed before it was locked */
+		return false;
+	}
+	m->marker = fd;
 	if (!ours)
 		return true;
 	m->doubted = n != 36 || boot[0] == '\0' || strcmp(found, boot) != 0;
@@ -73,22 +79,33 @@ void mirror_begin(struct tree *t, const struct operand *o, int dst)
 	*m = (struct mirror){.window_ns = window < 0   ? 0
 					  : window > 0 ? window
 						       : system_time_step(dst),
-			     .root = geteuid() == 0};
+			     .root = geteuid() == 0,
+			     .marker = -1};
 	if (t->options->update != FCOPY_UPDATE_CHANGED || t->options->copy.resume)
 		return;
 	mirror_boot(boot);
 	m->marked = m->unflushed = mirror_read_marker(m, dst, boot);
 	if (m->marked || t->options->dry_run)
 		return;
-	int fd = openat(dst, MARKER, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0) {
+	m->marker = openat(dst, MARKER, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (m->marker < 0) {
 		mirror_warn(t, "open of " MARKER, o->path, errno);
 		return;
 	}
 	m->marked = true;
-	if (write(fd, boot, strlen(boot)) < 0) /* an empty marker is one of another boot */
+	(void)!flock(m->marker, LOCK_SH);
+	if (write(m->marker, boot, strlen(boot)) < 0) /* an empty marker is one of another boot */
 		mirror_warn(t, "write of " MARKER, o->path, errno);
-	close(fd);
+}
+
+/* The last of several runs removes the marker. */
+static void mirror_remove_marker(struct tree *t, const struct directory *root)
+{
+	if (t->mirror.marker >= 0 && flock(t->mirror.marker, LOCK_EX | LOCK_NB) < 0 &&
+	    errno == EWOULDBLOCK)
+		return;
+	if (unlinkat(root->dst, MARKER, 0) < 0 && errno != ENOENT)
+		mirror_warn(t, "unlink of " MARKER, root->dst_path, errno);
 }
 
 /* Returns false if there is no memory. */
@@ -228,26 +245,32 @@ static void mirror_remove_extras(struct tree *t, struct directory *root)
 	pool_leave(w);
 }
 
+static void mirror_flush(struct tree *t, const struct directory *root)
+{
+	const struct mirror *m = &t->mirror;
+	const struct fcopy_tree_report *sum = t->report;
+	const bool changed = sum->files + sum->symlinks + sum->specials + sum->hard_links +
+				 sum->repaired + sum->deleted >
+			     0;
+	const int r = changed || m->unflushed ? flush_page_cache(root->dst) : 0;
+	if (r < 0)
+		tree_fail(t, "syncfs", root->dst_path, -r);
+	else
+		mirror_remove_marker(t, root);
+}
+
 void mirror_end(struct tree *t, struct directory *root)
 {
 	struct mirror *m = &t->mirror;
-	const struct fcopy_tree_report *sum = t->report;
 	if (m->extras && !tree_stopped(t))
 		mirror_remove_extras(t, root);
 	for (struct extra *next; m->extras; m->extras = next) {
 		next = m->extras->next;
 		free(m->extras);
 	}
-	if (!m->marked || t->options->dry_run || tree_stopped(t))
-		return;
-	const bool changed = sum->files + sum->symlinks + sum->specials + sum->hard_links +
-				 sum->repaired + sum->deleted >
-			     0;
-	const int r = changed || m->unflushed ? flush_page_cache(root->dst) : 0;
-	if (r < 0) {
-		tree_fail(t, "syncfs", root->dst_path, -r);
-		return;
-	}
-	if (unlinkat(root->dst, MARKER, 0) < 0 && errno != ENOENT)
-		mirror_warn(t, "unlink of " MARKER, root->dst_path, errno);
+	if (m->marked && !t->options->dry_run && !tree_stopped(t))
+		mirror_flush(t, root);
+	if (m->marker >= 0)
+		close(m->marker);
+	m->marker = -1;
 }

@@ -6,6 +6,7 @@
 #include "copy/rules.h"
 #include "endpoints/endpoint.h"
 #include "endpoints/error.h"
+#include "part/name.h"
 #include "report.h"
 
 #include <errno.h>
@@ -137,6 +138,20 @@ static int check_rules(struct tree *t)
 	return r;
 }
 
+/* Does the directory DST have the part of DST/SRC? Then that is what --resume continues. */
+static bool continues_inside(const struct tree *t)
+{
+	struct stat st;
+	char part[NAME_MAX + 1];
+	const struct operand *src = &t->operand[0], *dst = &t->destination;
+	if (t->operands != 1 || src->kind != OPERAND_DIRECTORY || operand_is_unnamed(src) ||
+	    dst->kind != OPERAND_DIRECTORY)
+		return false;
+	part_make_name(part, src->place.name);
+	return fstatat(dst->place.target, part, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       S_ISDIR(st.st_mode);
+}
+
 int operands_find(struct tree *t, const char *const *src, size_t n, const char *dst)
 {
 	const struct fcopy_tree_options *o = t->options;
@@ -159,6 +174,8 @@ int operands_find(struct tree *t, const char *const *src, size_t n, const char *
 	const bool itself = o->copy.no_directory ||
 			    (o->copy.resume && t->operand[0].kind == OPERAND_DIRECTORY);
 	operand_find_destination(&t->destination, dst, n > 1 || o->into_directory || !itself);
+	if (o->copy.resume && !o->copy.no_directory && continues_inside(t))
+		t->destination.kind = OPERAND_INTO;
 	return 0;
 }
 

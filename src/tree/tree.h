@@ -220,6 +220,7 @@ struct mirror {
 	int64_t window_ns; /* modification times that differ by this much are equal */
 	bool root;         /* this process may set any owner */
 	bool marked;       /* DST has the marker */
+	int marker;        /* the open marker, or -1: its shared lock shows that a run needs it */
 	bool unflushed;    /* ... of an earlier run, which may not have flushed what it wrote */
 	bool doubted;      /* what was written since then may be lost: compare bytes */
 	time_t doubted_since;

@@ -621,3 +621,20 @@ lists() {
 		[ -z "$output" ]
 	done
 }
+
+@test "two mirrors of one DST at once: the marker stays until the last one has ended" {
+	mkdir s
+	random s/big 3000000
+	expect 0 --mirror s d
+	random s/big 4000000
+	"$FCOPY" -q --mirror --limit-rate=1M s d &
+	local first=$!
+	await grep -q "FLOCK .* READ *$first " /proc/locks
+	kill -STOP $first
+	expect 0 --mirror s d
+	[ -f d/.fcopy-mirror ]
+	kill -CONT $first
+	wait $first
+	absent d/.fcopy-mirror
+	cmp s/big d/big
+}

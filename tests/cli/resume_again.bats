@@ -69,6 +69,14 @@ moved() {
 	chmod 644 d/sub/a
 	expect 0 -a --resume -t d s
 	diff -r s d/s
+	# A part in DST shows that the copy goes on there.
+	mkdir into
+	echo x >list
+	expect 1 -a --files-from=list s into
+	mentions "into/s.fcopy-part: kept, unfinished"
+	touch s/x
+	expect 0 -a --resume --files-from=list s into
+	[ "$(cd into && find . | sort | xargs)" = '. ./s ./s/x' ]
 }
 
 @test "--resume: names of up to 255 bytes, for a file and for a tree" {

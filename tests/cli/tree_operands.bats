@@ -87,11 +87,12 @@ prepare() {
 	local last
 	echo a >a
 	echo b >b
-	for last in c dir/; do
-		expect 2 a b $last
-		mentions "fcopy: $last: no such directory"
-		absent $last
-	done
+	expect 2 a b c
+	says "fcopy: c: neither a mode (see --list) nor a directory for several SRC"
+	absent c
+	expect 2 a b dir/
+	mentions "fcopy: dir/: no such directory for several SRC"
+	absent dir
 	for last in 9 99; do
 		usage_error "$last: neither a mode nor a directory; --list prints the modes" a b $last
 		absent $last
