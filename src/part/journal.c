@@ -281,7 +281,7 @@ static void journal_parse_run(struct journal_words *w, struct journal_fact *f)
 	size_t n;
 	const char *boot = journal_word(w, &n);
 	f->kind = JOURNAL_RUN;
-	w->wrong |= n >= sizeof(f->boot);
+	w->wrong |= n >= sizeof(f->boot) || memchr(boot, '\0', n);
 	snprintf(f->boot, sizeof(f->boot), "%.*s", (int)(w->wrong ? 0 : n), boot);
 	f->mount = journal_unsigned(w);
 	f->when = journal_time(w);

@@ -141,6 +141,26 @@ START_TEST(line_is_read_as_it_was_written)
 }
 END_TEST
 
+/* What is not written, a null byte, is not read, though the checksum is right. */
+START_TEST(boot_has_no_null_byte)
+{
+	const char texts[][40] = {"run 4d4a2f9e 77 1350000000.000000000",
+				  "run 4d4a\0f9e 77 1350000000.000000000",
+				  "run \0d4a2f9e 77 1350000000.000000000"};
+	char line[JOURNAL_LINE];
+	struct journal_fact f;
+	const size_t n = strlen(texts[0]);
+	set_label("journal");
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		memcpy(line + JOURNAL_SEAL, texts[i], n);
+		journal_seal(line, n);
+		journal_parse(line, JOURNAL_SEAL + n, &f);
+		check(f.kind == (i == 0 ? JOURNAL_RUN : JOURNAL_NOTHING), "text %zu: %d", i,
+		      f.kind);
+	}
+}
+END_TEST
+
 START_TEST(longest_path_fits)
 {
 	char path[PATH_MAX], line[JOURNAL_LINE];
@@ -344,6 +364,7 @@ int main(void)
 	tcase_add_loop_test(t, other_directories_are_not_ours, 0, n);
 	t = add_case(s, "journal");
 	tcase_add_test(t, line_is_read_as_it_was_written);
+	tcase_add_test(t, boot_has_no_null_byte);
 	tcase_add_test(t, longest_path_fits);
 	tcase_add_test(t, edit_within_two_seconds_may_be_invisible);
 	t = add_case(s, "part");
