@@ -250,6 +250,22 @@ speed_of() {
 	grep -qE '^f  25%  1.0/4.0 MiB  stalled 0:0[5-9]$' err || { cat err; return 1; }
 }
 
+@test "nobody has opened a FIFO to write: the copy waits, also one of several operands" {
+	local operands
+	mkfifo f
+	mkdir d
+	for operands in '-T f b' '-t d f'; do
+		rm -f err
+		# shellcheck disable=SC2086
+		timeout -s KILL "$HANG" "$FCOPY" --progress $operands 2>err &
+		await said '^waiting for a peer ' err
+		echo x >f
+		wait $!
+	done
+	holds x b
+	holds x d/f
+}
+
 @test "a receiver waits: one line says for whom, and the wait does not count" {
 	random a 3000000
 	"$FCOPY" --progress --stats tcp-listen:0 b 2>err &
