@@ -218,7 +218,7 @@ enum fcopy_event_kind {
 	 * the report's space_needed is more than its space_free, and EEXIST that a killed copy left
 	 * error.path, a temporary file or an unfinished tree in the directory of DST. */
 	FCOPY_EVENT_WARNING,
-	FCOPY_EVENT_PLAN,      /* auto has chosen; text is its plan */
+	FCOPY_EVENT_PLAN,      /* auto has chosen, or tried two ways; text says what */
 	FCOPY_EVENT_STEP,      /* an engine starts for the first time; text is its name */
 	FCOPY_EVENT_REFUSAL,   /* an engine refused; the next one continues; error says why */
 	FCOPY_EVENT_RESUME,    /* resuming; if no bytes were reused, text says why, or is NULL */

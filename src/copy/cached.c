@@ -6,12 +6,14 @@
 #include "cpus.h"
 #include "endpoints/error.h"
 #include "io/system.h"
+#include "notify.h"
 #include "ranges.h"
 #include "step.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdio.h>
 #include <sys/param.h>
 
 #define THREADS_MAX   4                   /* more only wait for the inode lock of the destination */
@@ -150,6 +152,17 @@ static void note_waiting(struct copy *c)
 	m->settled = 0;
 }
 
+/* What a trial has shown, for -vv. */
+static void notify_trial(const struct copy *c, unsigned threads)
+{
+	char text[96];
+	const struct measure *m = &c->measure;
+	const double gib = 1024.0 * 1024 * 1024;
+	snprintf(text, sizeof(text), "a trial: %.2f s per GiB by splice, %.2f s in %u threads",
+		 m->cost[WAY_SPLICE] * gib, m->cost[WAY_THREADS] * gib, threads);
+	copy_notify(c, FCOPY_EVENT_PLAN, NULL, text);
+}
+
 /* Copies the range in pieces, each in the way that was fastest up to then. */
 static int copy_in_pieces(struct copy *c, struct transfer *part)
 {
@@ -181,7 +194,10 @@ static int copy_in_pieces(struct copy *c, struct transfer *part)
 		double cost = (io_now() - start) / (double)bytes;
 		if (choice.way == WAY_THREADS && part->steady_bytes > 0)
 			cost = part->steady_seconds / (double)part->steady_bytes;
+		const unsigned threads = c->measure.threads;
 		measure_note(&c->measure, &choice, bytes, cost);
+		if (choice.trial && c->measure.pieces == 0)
+			notify_trial(c, threads);
 		note_waiting(c);
 		start_writeback(c, from, part->offset);
 		if (r == 0)

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "fuzz.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -153,7 +154,13 @@ static void make_file(const char *path, const void *bytes, size_t size)
 static int connect_peer(struct peer *p)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	MUST(fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+	int tries = 0, r;
+	MUST(fd >= 0);
+	/* Closed connections keep their port for a minute. */
+	while ((r = connect(fd, (struct sockaddr *)&address, sizeof(address))) < 0 &&
+	       errno == EADDRNOTAVAIL && tries++ < 8)
+		sleep(1);
+	MUST(r == 0);
 	p->fd = accept(listener, NULL, NULL);
 	MUST(p->fd >= 0);
 	const struct timeval patience = {.tv_sec = 1};
