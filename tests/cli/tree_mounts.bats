@@ -79,3 +79,25 @@ setup_system() {
 	demand 0
 	absent d/x/m/m
 }
+
+# The path of the directory that DST is created in is "/".
+@test "into the root directory, of which the source has the parent directory by a bind mount: refused" {
+	mkdir outer
+	export FCOPY
+	# shellcheck disable=SC2016
+	private_mounts 'mount -t tmpfs tmpfs outer
+		mkdir -p outer/root/src outer/first
+		mount --bind outer/root outer/root # listed in /proc/self/mountinfo
+		touch outer/root/fcopy
+		for dir in bin lib lib64 nix proc usr; do
+			[ ! -d /$dir ] || { mkdir outer/root/$dir && mount --rbind /$dir outer/root/$dir || exit 9; }
+		done
+		mount --bind "$FCOPY" outer/root/fcopy
+		mount --bind outer outer/root/src
+		chroot outer/root /fcopy --version || exit 9
+		timeout 60 chroot outer/root /fcopy -a /src /new 2>err && exit 3
+		grep "is inside the source tree" err
+		[ ! -e outer/root/new ]'
+	[ "$status" != 9 ] || skip "no root directory of our own"
+	demand 0
+}
