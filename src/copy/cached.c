@@ -171,7 +171,11 @@ static int copy_in_pieces(struct copy *c, struct transfer *part)
 	while (r == 0 && part->offset < end) {
 		off_t from = part->offset, left = end - from;
 		unsigned idle = measure_asks(&c->measure, left) ? cpus_idle() : 0;
+		const bool busy = c->measure.busy;
 		struct choice choice = measure_choose(&c->measure, left, idle);
+		if (c->measure.busy && !busy)
+			copy_notify(c, FCOPY_EVENT_PLAN, NULL,
+				    "no trial now: fewer than two CPUs are idle");
 		const bool tree = c->helpers;
 		/* Does the reader wait? If so, other ways are tried soon. */
 		if (from == c->first && c->ahead.most > 0 && (tree || c->options->threads == 0))

@@ -263,3 +263,10 @@ load helper
 	expect 0 -vv --sparse=always a z
 	mentions "fcopy: plan: read and write through one buffer, to find zeros"
 }
+
+@test "-vv says what a trial of splice and threads has shown, or why there was none" {
+	random big 70000000
+	expect 0 -vv big copy
+	[[ $stderr == *'plan: splice, or read and write in threads where that proves faster'* ]] || skip "no trial with one CPU, or on this file system"
+	grep -Eq '^fcopy: plan: (a trial: [0-9.]+ s per GiB by splice, [0-9.]+ s in [0-9]+ threads|no trial now: fewer than two CPUs are idle)$' <<<"$stderr"
+}
