@@ -5,7 +5,6 @@
 #include "fuzz.h"
 
 #include <errno.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
