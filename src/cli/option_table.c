@@ -412,7 +412,7 @@ const struct option_row option_table[] = {
 	{.help = "How the bytes are moved"},
 	{"sparse", 0, "WHEN", "(%) auto: keep holes (default); always: also turn zeros into holes; never",
 	 set_when, FIELD(copy.sparse), .takes = FCOPY_TAKES_SPARSE},
-	{"reflink", 0, "[WHEN]", "(%) make a clone, which shares the blocks of SRC: auto (default), always (or fail; without WHEN), never",
+	{"reflink", 0, "[WHEN]", "(%) make a clone, which shares the blocks of SRC: auto (default), always (as without WHEN; fails if impossible), never",
 	 set_when, FIELD(copy.reflink), .takes = FCOPY_TAKES_REFLINK},
 	{"preallocate", 0, "WHEN", "allocate the blocks of DST before the first byte: auto, always, never",
 	 set_when, FIELD(copy.preallocate)},

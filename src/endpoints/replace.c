@@ -89,7 +89,8 @@ static int renew(const struct endpoint *e, struct fcopy_error *error)
 	else if ((r = keep_owner(e, new, false, error)) < 0 ||
 		 (r = keep_acl(e, new, false, error)) < 0)
 		error_refuse(error, e->path, -r,
-			     "its .fcopy-part cannot get the owner and ACL of a new file",
+			     "the data in its .fcopy-part cannot get the owner and ACL that a new "
+			     "file would have",
 			     FCOPY_ADVICE_SHARDS);
 	temporary_drop(probe);
 	return r;

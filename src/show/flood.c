@@ -59,8 +59,7 @@ void flood_print(void)
 		FILE *f = note_begin();
 		fputs("warning: ", f);
 		message_print(k->text);
-		fprintf(f, ": %" PRIu64 " times, of which the first %d are listed", k->count,
-			SHOWN);
+		fprintf(f, ": %" PRIu64 " times; the first %d are listed", k->count, SHOWN);
 		hint_end();
 	}
 }

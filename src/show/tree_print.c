@@ -290,8 +290,9 @@ static void print_parts(const struct cli *cli, bool stopped)
 static void print_failures(const struct cli *cli, uint64_t failed)
 {
 	if (failed > SHOWN && failures_seen > SHOWN && cli->verbose == 0)
-		note_printf("%" PRIu64 " entries failed; the first %d are listed above, all %s",
-			    failed, SHOWN, cli->json ? "in the JSON object" : "with -v or --json");
+		note_printf("%" PRIu64 " entries failed; the first %d are listed above; %s", failed,
+			    SHOWN,
+			    cli->json ? "the JSON object has all" : "-v or --json lists all");
 	else if (failed > 1)
 		fprintf(stderr, "fcopy: %" PRIu64 " entries failed\n", failed);
 }

@@ -25,7 +25,8 @@ static int compare_names(const void *a, const void *b)
 
 #define SAME_NAME "have the same name: one would replace the other"
 #define PART_NAME                                                                                  \
-	"cannot be copied together: an unfinished copy of the first has the name of the second"
+	"cannot be copied together: an unfinished copy of the first would have the name of the "   \
+	"second"
 
 static int refuse_names(struct tree *t, const char *a, const char *b, const char *reason)
 {

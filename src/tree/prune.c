@@ -82,7 +82,7 @@ void prune_directory(struct worker *w, struct directory *d)
 	    __atomic_load_n(&w->tree->root.failures, __ATOMIC_RELAXED) == 0) {
 		report_refusal(
 		    w, &e, entry_src, EBUSY,
-		    "got a new entry during the copy; the part has an old copy of that entry");
+		    "got an entry during the copy; the part has an earlier copy under that name");
 		__atomic_store_n(&w->tree->root.doubtful, true, __ATOMIC_RELAXED);
 	}
 	if (r == 0 && s.kept == s.listed && s.listed >= d->present)

@@ -186,7 +186,7 @@ static int check_linked(struct worker *w, const struct entry *e, const struct st
 		return 0;
 	if (destination_is_target(&w->copy.dst))
 		return error_refuse(&w->file.error, entry_dst, EMLINK,
-				    "is a symlink to a file with other hard links, which may be "
+				    "is a symlink to a file that has other hard links and may be "
 				    "the copy of another entry",
 				    FCOPY_ADVICE_NONE);
 	return o->link_dest && is_in_another_case(e, old) ? -ENOTUNIQ : 0;

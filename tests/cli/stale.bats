@@ -211,7 +211,7 @@ jsonschema.validate(json.loads(sys.argv[2]), json.load(open(sys.argv[1])))' "$SC
 	old dst/.fcopy-*
 	expect 0 -r src dst/new
 	[ "$(grep -cE "[.]fcopy-[0-9]+: $LEFT" <<<"$stderr")" = 5 ]
-	mentions "fcopy: warning: $LEFT: 8 times, of which the first 5 are listed"
+	mentions "fcopy: warning: $LEFT: 8 times; the first 5 are listed"
 	rm dst/.fcopy-*
 }
 

@@ -38,7 +38,7 @@ jsonschema.validate(json.load(open("out.json")), json.load(open(sys.argv[1])))' 
 	done
 	expect 1 -rL --json=out.json s d
 	[ "$(grep -c 'is a dangling symlink' <<<"$stderr")" = 20 ]
-	mentions "33 entries failed; the first 20 are listed above, all in the JSON object" "d.fcopy-part: kept" --resume --keep-going
+	mentions "33 entries failed; the first 20 are listed above; the JSON object has all" "d.fcopy-part: kept" --resume --keep-going
 	[ "$(value 'len(t["failures"]), t["failed"], t["part"], t["committed"], o["done"]')" = \
 		"(33, 33, 'd.fcopy-part', False, False)" ]
 	[ "$(value 'len({f["path"] for f in t["failures"]})')" = 33 ]
@@ -305,7 +305,7 @@ is_writing() {
 	done
 	chown 1234 s/*
 	traced 0 inject=fchown:error=EPERM -a --json=out.json s d
-	mentions "fcopy: warning: fchown: Operation not permitted: 60 times, of which the first 5 are listed"
+	mentions "fcopy: warning: fchown: Operation not permitted: 60 times; the first 5 are listed"
 	[ "$(wc -l <<<"$stderr")" = 6 ] || { echo "$stderr"; return 1; }
 	[ "$(value 'len(o["warnings"])')" = 60 ]
 	rm -r d
@@ -323,5 +323,5 @@ is_writing() {
 	[ "$(grep -c 'is a dangling symlink' <<<"$stderr")" = 33 ]
 	mentions "fcopy: 33 entries failed"
 	expect 1 -rL s e
-	mentions "fcopy: 33 entries failed; the first 20 are listed above, all with -v or --json"
+	mentions "fcopy: 33 entries failed; the first 20 are listed above; -v or --json lists all"
 }

@@ -367,7 +367,7 @@ part_of() {
 	wait $pid || status=$?
 	[ $status = 1 ] || { cat err; ls -l d d.fcopy-part; return 1; }
 	absent d
-	grep -q "s: got a new entry during the copy; the part has an old copy of that entry" err || { cat err; return 1; }
+	grep -q "s: got an entry during the copy; the part has an earlier copy under that name" err || { cat err; return 1; }
 	expect 0 -rL --resume s d
 	diff -r s d
 }
