@@ -333,7 +333,8 @@ static void idle_threads_help(void **state)
 	assert_int_equal(bytes_of("splice"), change->splice);
 	assert_int_equal(step_of("splice").threads, 1);
 	assert_int_equal(bytes_of("readwrite"), 100 * MIB + 5 - change->splice);
-	assert_int_equal(step_of("readwrite").threads, 1 + HELPERS);
+	/* A helper that a busy machine starts late finds nothing left. */
+	assert_in_range(step_of("readwrite").threads, 2, 1 + HELPERS);
 	assert_int_equal(joined, 0);
 }
 

@@ -159,6 +159,8 @@ static int connect_peer(struct peer *p)
 	while ((r = connect(fd, (struct sockaddr *)&address, sizeof(address))) < 0 &&
 	       errno == EADDRNOTAVAIL && tries++ < 8)
 		sleep(1);
+	if (r < 0)
+		perror("connect");
 	MUST(r == 0);
 	p->fd = accept(listener, NULL, NULL);
 	MUST(p->fd >= 0);
