@@ -47,9 +47,10 @@ static void mirror_boot(char boot[40])
 		close(fd);
 }
 
-/* Reads and locks the marker of another run, which may be in progress. Returns whether there is
- * one. Best effort: without locks, the run that ends first removes it. */
-static bool mirror_read_marker(struct mirror *m, int dst, const char *boot)
+/* Reads the marker of another run, which may be in progress, and locks it, except for a dry run,
+ * which would not remove it. Returns whether there is one. Best effort: without locks, the run that
+ * ends first removes it. */
+static bool mirror_read_marker(struct mirror *m, int dst, const char *boot, bool dry_run)
 {
 	char found[40] = "";
 	struct stat st;
@@ -58,7 +59,8 @@ static bool mirror_read_marker(struct mirror *m, int dst, const char *boot)
 		return errno != ENOENT;
 	bool ours = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 	ssize_t n = ours ? read(fd, found, 36) : -1;
-	if (ours && flock(fd, LOCK_SH) == 0 && fstat(fd, &st) == 0 && st.st_nlink == 0) {
+	if (ours && !dry_run && flock(fd, LOCK_SH) == 0 && fstat(fd, &st) == 0 &&
+	    st.st_nlink == 0) {
 		close(fd); /* it was removed before it was locked */
 		return false;
 	}
@@ -84,7 +86,7 @@ void mirror_begin(struct tree *t, const struct operand *o, int dst)
 	if (t->options->update != FCOPY_UPDATE_CHANGED || t->options->copy.resume)
 		return;
 	mirror_boot(boot);
-	m->marked = m->unflushed = mirror_read_marker(m, dst, boot);
+	m->marked = m->unflushed = mirror_read_marker(m, dst, boot, t->options->dry_run);
 	if (m->marked || t->options->dry_run)
 		return;
 	m->marker = openat(dst, MARKER, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);

@@ -638,3 +638,17 @@ lists() {
 	absent d/.fcopy-mirror
 	cmp s/big d/big
 }
+
+@test "a dry run does not lock the marker, which a mirror that ends would then leave" {
+	need_strace
+	mkdir s
+	touch s/f
+	expect 0 --mirror s d
+	cp /proc/sys/kernel/random/boot_id d/.fcopy-mirror
+	traced 0 openat,flock --mirror --dry-run s d
+	in_trace '"\.fcopy-mirror"'
+	never grep 'flock(.*fcopy-mirror' trace
+	traced 0 flock --mirror s d
+	in_trace 'flock\(.*fcopy-mirror.*LOCK_SH'
+	absent d/.fcopy-mirror
+}
