@@ -519,8 +519,9 @@ struct fcopy_tree_options {
 	bool delete_extra;
 	const uint64_t *max_delete;
 	bool dry_run; /* change nothing; report what would be done */
-	/* A directory with an earlier copy: a file that is unchanged there, with the same
-	 * attributes, becomes a hard link to it; with copy.reflink, its clone. NULL: none. */
+	/* An earlier DST: a file that is unchanged there, with the same attributes, becomes a hard
+	 * link to it; with copy.reflink, its clone. The earlier copy of DST/SRC is link_dest/SRC; a
+	 * warning if there is none. NULL: no earlier copy. */
 	const char *link_dest;
 	bool link; /* make hard links to the files of SRC instead of copies */
 	/* An entry of DST that is not a directory is replaced by a new one, which gets nothing of
