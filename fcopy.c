@@ -34,7 +34,8 @@
  *   src/copy/         policy: rules (what options demand) and ends (what SRC and DST are), copy
  *                     (opens), complete (--resume), run (up to the commit), settle (before the
  *                     commit), closed (after it), notify (warnings), plan (auto), cached and
- *                     measure (splice or threads), cpus, ask, modes, step, extents, allocate,
+ *                     measure (splice or threads), cpus, ask, modes, counts (what
+ *                     is counted), step, extents, allocate,
  *                     space, stale, clean, ranges (threads), verify and compare, serve (many
  *                     clients)
  *   src/part/         what a copy is built in until its commit: private (a directory that only
@@ -174,13 +175,13 @@ static void flatten(const struct fcopy_tree_report *tree, struct fcopy_report *r
 	r->error = tree->error;
 	r->error.unsuitable &= tree_entries(tree) == 0; /* some operands were copied */
 	r->committed = tree->committed;
-	r->bytes = tree->bytes;
-	r->data = tree->data;
-	r->holes = tree->holes;
-	r->moved = cloned < tree->data ? tree->data - cloned : 0;
-	r->resumed = tree->resumed;
-	r->cloned = tree->cloned > 0 && r->moved == 0;
-	r->source_changed = tree->changed > 0;
+	r->bytes = tree->count[FCOPY_COUNT_BYTES];
+	r->data = tree->count[FCOPY_COUNT_DATA];
+	r->holes = tree->count[FCOPY_COUNT_HOLES];
+	r->moved = cloned < r->data ? r->data - cloned : 0;
+	r->resumed = tree->count[FCOPY_COUNT_RESUMED];
+	r->cloned = tree->count[FCOPY_COUNT_CLONED] > 0 && r->moved == 0;
+	r->source_changed = tree->count[FCOPY_COUNT_CHANGED] > 0;
 	r->not_atomic = tree->not_atomic;
 	r->steps = tree->steps;
 	memcpy(r->step, tree->step, sizeof(r->step));

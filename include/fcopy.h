@@ -262,6 +262,47 @@ struct fcopy_entry {
 	const struct fcopy_error *error; /* FCOPY_ACTION_FAILED, otherwise NULL */
 };
 
+/* What is counted of a tree, and of each SRC. An entry is counted once, as one of the first eight,
+ * of which DST has as many entries, or as EXCLUDED, DELETED, VANISHED or FAILED. fcopy_counts()
+ * returns a row for each. */
+enum fcopy_count {
+	FCOPY_COUNT_FILES,
+	FCOPY_COUNT_DIRECTORIES,
+	FCOPY_COUNT_SYMLINKS,
+	FCOPY_COUNT_SPECIALS,   /* FIFOs, sockets and devices */
+	FCOPY_COUNT_HARD_LINKS, /* names that became a hard link to an earlier copy */
+	FCOPY_COUNT_SKIPPED,    /* no_clobber, update or confirm: existed, and were left alone */
+	FCOPY_COUNT_REUSED,     /* resume: were already complete in DST.fcopy-part */
+	FCOPY_COUNT_UNCHANGED,  /* update: equal, and left alone, or given attributes */
+	FCOPY_COUNT_REPAIRED,   /* of the unchanged: given attributes that differed */
+	FCOPY_COUNT_DELETED,    /* delete_extra: removed from DST */
+	FCOPY_COUNT_EXCLUDED,   /* by patterns or files, without what is below these entries */
+	FCOPY_COUNT_VANISHED,   /* removed from the source before they could be opened */
+	FCOPY_COUNT_CHANGED,    /* files whose source changed during the copy */
+	FCOPY_COUNT_CLONED,     /* files that share their extents with the source */
+	FCOPY_COUNT_FAILED,
+	FCOPY_COUNT_BYTES,   /* length of the files that were copied whole: data and holes */
+	FCOPY_COUNT_DATA,    /* of these bytes: copied or cloned */
+	FCOPY_COUNT_HOLES,   /* of these bytes: holes and unwritten extents */
+	FCOPY_COUNT_RESUMED, /* bytes that an earlier run had copied */
+	FCOPY_COUNTS         /* the number of counts */
+};
+
+enum fcopy_unit {
+	FCOPY_UNIT_COPIES,  /* entries that DST has */
+	FCOPY_UNIT_ENTRIES, /* other entries, or some of those entries */
+	FCOPY_UNIT_BYTES,
+};
+
+struct fcopy_count_row {
+	const char *key;   /* in the JSON object */
+	const char *label; /* for people */
+	enum fcopy_unit unit;
+};
+
+/* The table of counts: FCOPY_COUNTS rows. */
+const struct fcopy_count_row *fcopy_counts(void);
+
 /* Where the copy of a SRC is. */
 enum fcopy_state {
 	FCOPY_STATE_COMPLETE,   /* DST is the whole copy */
@@ -270,7 +311,7 @@ enum fcopy_state {
 	FCOPY_STATE_UNCHANGED,  /* DST is as before, perhaps absent */
 };
 
-/* One SRC of fcopy_tree. The counts are as in struct fcopy_tree_report. */
+/* One SRC of fcopy_tree. */
 struct fcopy_operand {
 	size_t index; /* which SRC, from 0 */
 	const char *src;
@@ -282,9 +323,7 @@ struct fcopy_operand {
 	bool merged;       /* DST was a directory */
 	bool existed;      /* DST was there before, whatever it was */
 	bool part_is_tree; /* not the copy of one file */
-	uint64_t files, directories, symlinks, specials, hard_links;
-	uint64_t skipped, reused, unchanged, deleted, excluded, vanished, failed;
-	uint64_t bytes, resumed;
+	uint64_t count[FCOPY_COUNTS];
 };
 
 /* Its strings and structs are valid until notify returns. A later version of the library may add
@@ -544,24 +583,10 @@ struct fcopy_tree_options {
 	bool attributes_only;
 };
 
-/* What happened; filled in on success and on failure. Counts are numbers of entries. */
+/* What happened; filled in on success and on failure. */
 struct fcopy_tree_report {
 	struct fcopy_error error; /* the first failure; err is 0 if every SRC was copied */
-	uint64_t files, directories, symlinks;
-	uint64_t specials;   /* FIFOs, sockets and devices */
-	uint64_t hard_links; /* names that became a hard link to an earlier copy */
-	uint64_t skipped;    /* no_clobber, update or confirm: existed, and were left alone */
-	uint64_t reused;     /* resume: were already complete in DST.fcopy-part */
-	uint64_t unchanged;  /* update: equal, and left alone, or given attributes that differed */
-	uint64_t repaired;   /* of these: given attributes */
-	uint64_t excluded;   /* by patterns or files, without what is below these entries */
-	uint64_t deleted;    /* delete_extra: removed from DST */
-	uint64_t vanished;   /* removed from the source before they could be opened */
-	uint64_t failed;
-	uint64_t changed; /* files whose source changed during the copy */
-	uint64_t cloned;  /* files that share their extents with the source */
-	uint64_t bytes;   /* length of the files that were copied whole: data and holes */
-	uint64_t data, holes;
+	uint64_t count[FCOPY_COUNTS];
 	size_t steps;
 	struct fcopy_step step[FCOPY_STEPS_MAX]; /* sums over all files, also failed ones */
 	double seconds[FCOPY_PHASES];            /* wall-clock time; verify counts as copy */
@@ -576,7 +601,6 @@ struct fcopy_tree_report {
 	/* Why the first such file or tree was written under its final name, as a static string;
 	 * NULL: none was. */
 	const char *not_atomic;
-	uint64_t resumed;           /* bytes that an earlier run had copied */
 	unsigned threads_most;      /* threads that copied entries, at most ... */
 	double threads_average;     /* ... and on average over the time */
 	const char *threads_reason; /* why so many, as a static string; NULL: copy.threads */

@@ -147,7 +147,7 @@ static int entries_copy_range(struct worker *w, const struct entry *e, const str
 	source_adopt(&c->dst, to, entry_dst, &dst);
 	int r = entries_run_range(w, e, l, again);
 	report_file(w, &st, r == 0);
-	w->sum.files -= r == 0 && l->first > 0; /* the file counts once */
+	w->sum.count[FCOPY_COUNT_FILES] -= r == 0 && l->first > 0; /* the file counts once */
 	c->src.ops->abort(&c->src);
 	if (close(to) < 0 && r == 0)
 		r = report_call(w, e, "close", entry_dst, errno);

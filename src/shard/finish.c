@@ -71,7 +71,7 @@ static void finish_directory(struct worker *w, struct directory *d, const struct
 	struct stat now;
 	(void)count;
 	if (l->st.st_ino == 0) { /* a mount of another user */
-		w->sum.directories += !s->checked;
+		w->sum.count[FCOPY_COUNT_DIRECTORIES] += !s->checked;
 		return;
 	}
 	if (path_open(s, w, d, l->name, false) < 0)
@@ -224,7 +224,7 @@ static int finish_root(struct shard_tree *s)
 		result = commit_root(r, d);
 	}
 	if (result == 0)
-		t->report->directories++;
+		t->report->count[FCOPY_COUNT_DIRECTORIES]++;
 	path_free(d);
 	return result;
 }

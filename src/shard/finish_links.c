@@ -60,7 +60,7 @@ static int finish_link(struct shard_tree *s, struct worker *w, const struct list
 	int r = dir < 0 ? report_call(w, &of, "open", entry_dst, -dir)
 			: path_open(s, w, of.dir, to, false);
 	if (r == 0 && (r = finish_link_at(dir, name, of.dir->dst, as)) == 0) {
-		w->sum.hard_links++;
+		w->sum.count[FCOPY_COUNT_HARD_LINKS]++;
 	} else if (r < 0 && dir >= 0 && of.dir->dst >= 0 && !hard_link_is_failure(-r)) {
 		struct fcopy_error error;
 		error_call(&error, "linkat", entry_dst, -r);

@@ -150,7 +150,7 @@ void log_end(const struct cli *cli, const struct fcopy_report *r,
 	text_size(&size, r->bytes);
 	if (tree)
 		fprintf(out.f, ", %" PRIu64 " entries, %" PRIu64 " failed", tree_entries(tree),
-			tree->failed);
+			tree->count[FCOPY_COUNT_FAILED]);
 	fprintf(out.f, ", %s", size.at);
 	end_line(true);
 }

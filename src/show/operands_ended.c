@@ -50,6 +50,12 @@ static const char *state_name(const struct fcopy_operand *o)
 	return NULL;
 }
 
+void json_counts(struct json *j, const uint64_t count[FCOPY_COUNTS])
+{
+	for (int i = 0; i < FCOPY_COUNTS; i++)
+		json_integer(j, fcopy_counts()[i].key, count[i]);
+}
+
 void operands_add(struct json *j, const struct cli *cli)
 {
 	static const struct fcopy_operand none;
@@ -64,20 +70,7 @@ void operands_add(struct json *j, const struct cli *cli)
 		json_string(j, "state", state_name(found ? o : NULL));
 		json_bool(j, "committed", o->committed);
 		json_path(j, "part", o->part);
-		json_integer(j, "files", o->files);
-		json_integer(j, "directories", o->directories);
-		json_integer(j, "symlinks", o->symlinks);
-		json_integer(j, "specials", o->specials);
-		json_integer(j, "hard_links", o->hard_links);
-		json_integer(j, "skipped", o->skipped);
-		json_integer(j, "reused", o->reused);
-		json_integer(j, "unchanged", o->unchanged);
-		json_integer(j, "deleted", o->deleted);
-		json_integer(j, "excluded", o->excluded);
-		json_integer(j, "vanished", o->vanished);
-		json_integer(j, "failed", o->failed);
-		json_integer(j, "bytes", o->bytes);
-		json_integer(j, "resumed", o->resumed);
+		json_counts(j, o->count);
 		json_close(j, '}');
 	}
 	json_close(j, ']');

@@ -33,14 +33,18 @@ void report_json_usage(const char *text, FILE *);
 /* The entries of a tree that have a copy; an operand that is a directory is one of them. */
 static inline uint64_t tree_entries(const struct fcopy_tree_report *r)
 {
-	return r->files + r->directories + r->symlinks + r->specials + r->hard_links + r->skipped +
-	       r->reused + r->unchanged;
+	uint64_t n = 0;
+	for (int i = 0; i < FCOPY_COUNTS; i++)
+		n += fcopy_counts()[i].unit == FCOPY_UNIT_COPIES ? r->count[i] : 0;
+	return n;
 }
 
 struct json;
 /* operands_ended.c: keeps what FCOPY_EVENT_OPERAND says; and all of it so far, in order. */
 void operands_note(const struct fcopy_operand *);
 const struct fcopy_operand *operands_ended(size_t *count);
+/* One member for each count. */
+void json_counts(struct json *, const uint64_t count[FCOPY_COUNTS]);
 /* One object for each SRC, also for those that were not begun, as an array. */
 void operands_add(struct json *, const struct cli *);
 /* tree_print.c: the failed entries of a tree, as an array. */

@@ -165,12 +165,14 @@ static void print_resource_usage(const struct usage *u, FILE *f)
 	end_line(&t, f);
 }
 
-static void print_entries(const char *label, uint64_t n, FILE *f)
+static void print_entries(const char *indent, const char *label, uint64_t n, FILE *f)
 {
 	struct text t = {0};
+	char text[LABEL + 1];
 	if (n == 0)
 		return;
-	add_label(&t, label);
+	snprintf(text, sizeof(text), "%s%s", indent, label);
+	add_label(&t, text);
 	add_count(&t, n);
 	end_line(&t, f);
 }
@@ -192,6 +194,7 @@ static void print_threads(const struct fcopy_tree_report *r, FILE *f)
 static void print_tree(const struct fcopy_tree_report *r, double seconds, FILE *f)
 {
 	struct text t = {0};
+	const struct fcopy_count_row *row = fcopy_counts();
 	uint64_t n = tree_entries(r);
 	add_label(&t, "entries");
 	add_count(&t, n);
@@ -199,20 +202,10 @@ static void print_tree(const struct fcopy_tree_report *r, double seconds, FILE *
 	text_number(&t, seconds > 0 ? (uint64_t)((double)n / seconds) : 0);
 	text_add(&t, "/s");
 	end_line(&t, f);
-	print_entries("  files", r->files, f);
-	print_entries("  directories", r->directories, f);
-	print_entries("  symlinks", r->symlinks, f);
-	print_entries("  special files", r->specials, f);
-	print_entries("  hard links", r->hard_links, f);
-	print_entries("  skipped", r->skipped, f);
-	print_entries("  reused", r->reused, f);
-	print_entries("  unchanged", r->unchanged, f);
-	print_entries("repaired", r->repaired, f);
-	print_entries("deleted", r->deleted, f);
-	print_entries("excluded", r->excluded, f);
-	print_entries("vanished", r->vanished, f);
-	print_entries("changed", r->changed, f);
-	print_entries("failed", r->failed, f);
+	for (int i = 0; i < FCOPY_COUNTS; i++)
+		if (row[i].unit != FCOPY_UNIT_BYTES)
+			print_entries(row[i].unit == FCOPY_UNIT_COPIES ? "  " : "", row[i].label,
+				      r->count[i], f);
 	print_threads(r, f);
 }
 

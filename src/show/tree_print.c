@@ -83,9 +83,10 @@ static bool leaves_part(const struct fcopy_operand *o)
 /* What is in a part, or in a directory that was merged into. */
 static void print_entries(const struct fcopy_operand *o)
 {
-	print_count(o->files + o->directories + o->symlinks + o->specials + o->hard_links +
-			o->reused,
-		    o->bytes + o->resumed);
+	const uint64_t *n = o->count;
+	print_count(n[FCOPY_COUNT_FILES] + n[FCOPY_COUNT_DIRECTORIES] + n[FCOPY_COUNT_SYMLINKS] +
+			n[FCOPY_COUNT_SPECIALS] + n[FCOPY_COUNT_HARD_LINKS] + n[FCOPY_COUNT_REUSED],
+		    n[FCOPY_COUNT_BYTES] + n[FCOPY_COUNT_RESUMED]);
 }
 
 static void print_name(const char *before, const char *name, const char *after)
@@ -223,16 +224,19 @@ static void print_stopped(const struct cli *cli)
 /* Of a merge that leaves entries alone, or of a dry run. */
 static void print_counts(const struct cli *cli, const struct fcopy_tree_report *r)
 {
-	const uint64_t copied = r->files + r->symlinks + r->specials + r->hard_links;
+	const uint64_t copied = r->count[FCOPY_COUNT_FILES] + r->count[FCOPY_COUNT_SYMLINKS] +
+				r->count[FCOPY_COUNT_SPECIALS] + r->count[FCOPY_COUNT_HARD_LINKS];
 	const bool dry = cli->tree.dry_run;
 	const char *be = dry ? "would be " : "";
-	fprintf(stderr, "fcopy: %s%" PRIu64 " unchanged", dry ? "dry run: " : "", r->unchanged);
-	if (r->repaired > 0)
-		fprintf(stderr, " (attributes of %" PRIu64 " %srepaired)", r->repaired, be);
-	fprintf(stderr, ", %" PRIu64 " %scopied, %" PRIu64 " %sremoved", copied, be, r->deleted,
-		be);
-	if (r->skipped > 0)
-		fprintf(stderr, ", %" PRIu64 " skipped", r->skipped);
+	fprintf(stderr, "fcopy: %s%" PRIu64 " unchanged", dry ? "dry run: " : "",
+		r->count[FCOPY_COUNT_UNCHANGED]);
+	if (r->count[FCOPY_COUNT_REPAIRED] > 0)
+		fprintf(stderr, " (attributes of %" PRIu64 " %srepaired)",
+			r->count[FCOPY_COUNT_REPAIRED], be);
+	fprintf(stderr, ", %" PRIu64 " %scopied, %" PRIu64 " %sremoved", copied, be,
+		r->count[FCOPY_COUNT_DELETED], be);
+	if (r->count[FCOPY_COUNT_SKIPPED] > 0)
+		fprintf(stderr, ", %" PRIu64 " skipped", r->count[FCOPY_COUNT_SKIPPED]);
 	fputc('\n', stderr);
 }
 
@@ -263,17 +267,18 @@ static void print_parts(const struct cli *cli, bool stopped)
 	for (const struct fcopy_operand *o = list; o < list + n; o++) {
 		if (leaves_part(o)) {
 			parts = true;
-			failed |= o->failed > 0 && o->part_is_tree;
+			failed |= o->count[FCOPY_COUNT_FAILED] > 0 && o->part_is_tree;
 			if (!stopped || o->state != FCOPY_STATE_PART)
 				print_name("fcopy: ", o->part, ": kept, unfinished\n");
 		} else if (o->part) {
 			print_left(o);
 		} else if (o->state == FCOPY_STATE_INCOMPLETE && o->committed) {
 			print_name("fcopy: ", o->dst, ": committed despite ");
-			fprintf(stderr, "%" PRIu64 " failure%s\n", o->failed,
-				o->failed == 1 ? "" : "s");
-		} else if (!stopped && o->state == FCOPY_STATE_UNCHANGED && o->failed > 0 &&
-			   o->dst && !o->existed && keeps_no_part(&cli->tree)) {
+			fprintf(stderr, "%" PRIu64 " failure%s\n", o->count[FCOPY_COUNT_FAILED],
+				o->count[FCOPY_COUNT_FAILED] == 1 ? "" : "s");
+		} else if (!stopped && o->state == FCOPY_STATE_UNCHANGED &&
+			   o->count[FCOPY_COUNT_FAILED] > 0 && o->dst && !o->existed &&
+			   keeps_no_part(&cli->tree)) {
 			removed = cli->tree.recursive;
 			print_name("fcopy: ", o->dst, ": not created\n");
 		}
@@ -302,14 +307,15 @@ void tree_print_end(const struct cli *cli, const struct fcopy_tree_report *repor
 	fflush(stdout); /* the lines of -v come first, also in one file */
 	bool stopped = interrupted || (disk_full && !report->committed);
 	flood_print();
-	print_failures(cli, report->failed);
+	print_failures(cli, report->count[FCOPY_COUNT_FAILED]);
 	if (stopped && !cli->quiet)
 		print_stopped(cli);
 	print_parts(cli, stopped && !cli->quiet);
 	if (stopped && !cli->quiet)
 		print_would_keep(cli, report);
 	const bool counts = cli->tree.update && (cli->verbose > 0 || cli->progress) && !cli->as_cp;
-	const bool removed = report->deleted > 0 && !cli->quiet && isatty(STDERR_FILENO);
+	const bool removed = report->count[FCOPY_COUNT_DELETED] > 0 && !cli->quiet &&
+			     isatty(STDERR_FILENO);
 	if ((cli->tree.dry_run && !cli->quiet) || counts || removed)
 		print_counts(cli, report);
 	if (cli->verbose > 1 && !cli->as_cp)

@@ -54,9 +54,9 @@ int attributes_only(struct worker *w, const struct entry *e, int src, const stru
 		r = directory_preserve(w, e, src, fd, st);
 	close(fd);
 	if (r == -EEXIST) {
-		w->sum.skipped++;
+		w->sum.count[FCOPY_COUNT_SKIPPED]++;
 		w->done.action = FCOPY_ACTION_SKIPPED;
 	}
-	w->sum.files += r == 0;
+	w->sum.count[FCOPY_COUNT_FILES] += r == 0;
 	return r;
 }

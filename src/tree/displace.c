@@ -177,7 +177,7 @@ int displace_begin(struct worker *w, const struct entry *e, struct displaced *d)
 		bool yes = o->confirm(w->tree->options->copy.user, path);
 		pthread_mutex_unlock(&w->tree->lock);
 		if (!yes) {
-			w->sum.skipped++;
+			w->sum.count[FCOPY_COUNT_SKIPPED]++;
 			w->done.action = FCOPY_ACTION_SKIPPED;
 			return 1;
 		}

@@ -214,6 +214,6 @@ int directory_make_mount_point(struct worker *w, const struct entry *e)
 		r = fd = directory_make(w, e, &st, &fresh, false);
 	if (fd >= 0)
 		close(fd);
-	w->sum.directories += r >= 0 && !w->tree->lists;
+	w->sum.count[FCOPY_COUNT_DIRECTORIES] += r >= 0 && !w->tree->lists;
 	return r < 0 ? r : 0;
 }

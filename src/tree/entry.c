@@ -121,8 +121,8 @@ static int entry_copy_file(struct worker *w, const struct entry *e, int fd, cons
 	record_before(w, st->st_size);
 	if (w->tree->root.state == TREE_RESUMED && resume_is_complete(w, e, fd, st)) {
 		close(fd);
-		w->sum.reused++;
-		w->sum.resumed += (uint64_t)st->st_size;
+		w->sum.count[FCOPY_COUNT_REUSED]++;
+		w->sum.count[FCOPY_COUNT_RESUMED] += (uint64_t)st->st_size;
 		w->done.action = FCOPY_ACTION_UNCHANGED;
 		return 0;
 	}
@@ -155,7 +155,7 @@ static int entry_copy_file(struct worker *w, const struct entry *e, int fd, cons
 	if (w->file.part_kept)
 		entry_note_part(w, e);
 	if (r == ENDPOINT_SKIPPED) {
-		w->sum.skipped++;
+		w->sum.count[FCOPY_COUNT_SKIPPED]++;
 		w->done.action = FCOPY_ACTION_SKIPPED;
 		return -EEXIST;
 	}
@@ -219,7 +219,7 @@ static int entry_vanished(struct worker *w, const struct entry *e, const char *c
 		report_failure(w, e, &error);
 		return -ENOENT;
 	}
-	w->sum.vanished++;
+	w->sum.count[FCOPY_COUNT_VANISHED]++;
 	w->done.action = FCOPY_ACTION_VANISHED;
 	report_warning(w, e, &error);
 	return -ENOENT;
@@ -276,7 +276,7 @@ static int entry_rehearse(struct worker *w, const struct entry *e, const struct 
 	const bool exists = e->dir->dst >= 0 &&
 			    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0;
 	if (exists && w->options.no_clobber) {
-		w->sum.skipped++;
+		w->sum.count[FCOPY_COUNT_SKIPPED]++;
 		w->done.action = FCOPY_ACTION_SKIPPED;
 		return -EEXIST;
 	}
@@ -290,11 +290,11 @@ static int entry_rehearse(struct worker *w, const struct entry *e, const struct 
 		return report_call(w, e, o->link ? "linkat" : "symlinkat", entry_dst, EEXIST);
 	if (exists && S_ISDIR(old.st_mode) && !tree_removes(w->tree))
 		return report_call(w, e, "open", entry_dst, EISDIR);
-	w->sum.files += S_ISREG(st->st_mode);
-	w->sum.symlinks += S_ISLNK(st->st_mode);
-	w->sum.specials += !S_ISREG(st->st_mode) && !S_ISLNK(st->st_mode);
+	w->sum.count[FCOPY_COUNT_FILES] += S_ISREG(st->st_mode);
+	w->sum.count[FCOPY_COUNT_SYMLINKS] += S_ISLNK(st->st_mode);
+	w->sum.count[FCOPY_COUNT_SPECIALS] += !S_ISREG(st->st_mode) && !S_ISLNK(st->st_mode);
 	w->done.bytes = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
-	w->sum.bytes += w->done.bytes;
+	w->sum.count[FCOPY_COUNT_BYTES] += w->done.bytes;
 	return 0;
 }
 
@@ -307,7 +307,8 @@ static int entry_settle(struct worker *w, const struct stat *st, enum link_state
 						: FCOPY_ACTION_UNCHANGED;
 	w->done = (struct done){.type = st->st_mode & S_IFMT};
 	if (state != LINK_COPY && left > 0)
-		w->sum.unchanged--; /* by update_leave(); it is counted here, or later */
+		w->sum.count[FCOPY_COUNT_UNCHANGED]--; /* by update_leave(); it is counted here, or
+							  later */
 	switch (state) {
 	case LINK_WAITS: return -EINPROGRESS;
 	case LINK_FAILED: return -EIO;
@@ -317,7 +318,7 @@ static int entry_settle(struct worker *w, const struct stat *st, enum link_state
 		w->done.bytes = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
 		return 0;
 	case LINK_SAME:
-		w->sum.unchanged++;
+		w->sum.count[FCOPY_COUNT_UNCHANGED]++;
 		w->done.action = unchanged;
 		return 1;
 	case LINK_COPY: break;

@@ -232,13 +232,13 @@ int hard_link_source(struct worker *w, const struct entry *e, int fd, const stru
 		close(o.fd);
 	if (r == -EEXIST && (made || w->options.no_clobber)) {
 		w->done.action = made ? FCOPY_ACTION_UNCHANGED : FCOPY_ACTION_SKIPPED;
-		w->sum.skipped += !made;
-		w->sum.unchanged += made;
+		w->sum.count[FCOPY_COUNT_SKIPPED] += !made;
+		w->sum.count[FCOPY_COUNT_UNCHANGED] += made;
 		return made ? 1 : r;
 	}
 	if (r < 0)
 		return report_call(w, e, call, entry_dst, -r);
-	w->sum.hard_links++;
+	w->sum.count[FCOPY_COUNT_HARD_LINKS]++;
 	w->done.action = FCOPY_ACTION_LINKED;
 	w->done.bytes = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
 	return 0;

@@ -109,7 +109,7 @@ bool link_dest_is_made(struct worker *w, const struct entry *e, int fd, const st
 		close(found);
 	if (made) {
 		rivals_note_linked(w, e, &old);
-		w->sum.unchanged++;
+		w->sum.count[FCOPY_COUNT_UNCHANGED]++;
 		w->done.action = FCOPY_ACTION_UNCHANGED;
 	}
 	return made;
@@ -134,7 +134,7 @@ int link_dest_make(struct worker *w, const struct entry *e, int *fd, struct stat
 		rivals_note_linked(w, e, &linked);
 	close(found);
 	if (r == 0) {
-		w->sum.hard_links++;
+		w->sum.count[FCOPY_COUNT_HARD_LINKS]++;
 		w->done.action = FCOPY_ACTION_LINKED;
 		w->done.bytes = (uint64_t)st->st_size;
 		return 1;

@@ -208,7 +208,7 @@ static enum link_state links_use(struct worker *w, const struct entry *e, const 
 	if (r == HARD_LINK_SAME)
 		return LINK_SAME;
 	if (r == 0) {
-		w->sum.hard_links++;
+		w->sum.count[FCOPY_COUNT_HARD_LINKS]++;
 		/* An earlier run may have begun with this name of the inode. */
 		if (w->tree->root.state == TREE_SINGLE && w->tree->options->copy.resume &&
 		    !w->tree->options->dry_run)

@@ -204,7 +204,8 @@ static const char *mirror_check(struct worker *w, struct directory *root, char *
 	const uint64_t *max = t->options->max_delete;
 	struct name_list src;
 	const char *call;
-	if (__atomic_load_n(&t->root.failures, __ATOMIC_RELAXED) > 0 || w->sum.failed > 0)
+	if (__atomic_load_n(&t->root.failures, __ATOMIC_RELAXED) > 0 ||
+	    w->sum.count[FCOPY_COUNT_FAILED] > 0)
 		return "nothing is removed, because entries failed";
 	if (!max) {
 		if (root->present > 0)
@@ -234,25 +235,28 @@ static void mirror_remove_extras(struct tree *t, struct directory *root)
 	}
 	const char *reason = mirror_check(w, root, text, sizeof(text));
 	if (reason == text && t->options->dry_run) /* shows what is too much */
-		w->sum.deleted += mirror_remove_all(w, root, true, true);
+		w->sum.count[FCOPY_COUNT_DELETED] += mirror_remove_all(w, root, true, true);
 	const struct entry e = {.dir = root, .name = "", .as = ""};
 	struct fcopy_error error;
-	if (reason && w->sum.failed + t->root.failures > 0) { /* the run has failed */
+	if (reason &&
+	    w->sum.count[FCOPY_COUNT_FAILED] + t->root.failures > 0) { /* the run has failed */
 		error_refuse(&error, entry_dst, ENOTEMPTY, reason, FCOPY_ADVICE_NONE);
 		report_warning(w, &e, &error);
 	} else if (reason)
 		report_refusal(w, &e, entry_dst, ENOTEMPTY, reason);
 	else
-		w->sum.deleted += mirror_remove_all(w, root, t->options->dry_run, true);
+		w->sum.count[FCOPY_COUNT_DELETED] += mirror_remove_all(w, root, t->options->dry_run,
+								       true);
 	pool_leave(w);
 }
 
 static void mirror_flush(struct tree *t, const struct directory *root)
 {
 	const struct mirror *m = &t->mirror;
-	const struct fcopy_tree_report *sum = t->report;
-	const bool changed = sum->files + sum->symlinks + sum->specials + sum->hard_links +
-				 sum->repaired + sum->deleted >
+	const uint64_t *n = t->report->count;
+	const bool changed = n[FCOPY_COUNT_FILES] + n[FCOPY_COUNT_SYMLINKS] +
+				 n[FCOPY_COUNT_SPECIALS] + n[FCOPY_COUNT_HARD_LINKS] +
+				 n[FCOPY_COUNT_REPAIRED] + n[FCOPY_COUNT_DELETED] >
 			     0;
 	const int r = changed || m->unflushed ? flush_page_cache(root->dst) : 0;
 	if (r < 0)

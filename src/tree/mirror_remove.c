@@ -261,7 +261,7 @@ int mirror_remove_conflict(struct worker *w, const struct entry *e)
 	x.reports = true;
 	x.entries = 0;
 	const int r = mirror_remove(&x, e->dir->dst, e->as, path);
-	w->sum.deleted += x.entries;
+	w->sum.count[FCOPY_COUNT_DELETED] += x.entries;
 	/* An entry has become one that stays since it was counted. */
 	return r > 0 ? mirror_refuse_conflict(&x, e, path) : r;
 }

@@ -72,7 +72,7 @@ void report_operand(struct tree *t, const struct fcopy_error *error)
 {
 	pthread_mutex_lock(&t->lock);
 	report_first(t->report, error);
-	t->report->failed++;
+	t->report->count[FCOPY_COUNT_FAILED]++;
 	report_notify(t, &(struct fcopy_event){.kind = FCOPY_EVENT_FAILED, .error = error});
 	report_operand_entry(t, NULL, t->report->dst[0] ? t->report->dst : NULL, error);
 	t->root.landed |= error->advice == FCOPY_ADVICE_FLUSH;
@@ -162,7 +162,7 @@ void report_failure(struct worker *w, const struct entry *e, const struct fcopy_
 		return; /* each thread's unfinished entry: the operand reports the cancellation */
 	struct fcopy_error whole = report_paths(t, e, error, path);
 	bool counted = is_counted(w, e);
-	w->sum.failed += !counted;
+	w->sum.count[FCOPY_COUNT_FAILED] += !counted;
 	__atomic_add_fetch(&t->root.failures, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&t->lock);
 	report_first(t->report, &whole);

@@ -123,7 +123,7 @@ void report_directory(struct worker *w, struct directory *d)
 {
 	if (__atomic_load_n(&d->failed, __ATOMIC_RELAXED))
 		return;
-	w->sum.directories++;
+	w->sum.count[FCOPY_COUNT_DIRECTORIES]++;
 	lock_and_send(w->tree, &(struct entry){.dir = d, .name = "", .as = ""},
 		      &(struct done){.type = S_IFDIR});
 }
@@ -184,30 +184,17 @@ void report_operand_begin(struct tree *t, const char *src, struct fcopy_tree_rep
 void report_operand_end(struct tree *t, size_t index, const struct fcopy_tree_report *before)
 {
 	struct fcopy_tree_report *r = t->report;
-	const struct fcopy_operand o = {.index = index,
-					.src = t->root.source,
-					.dst = r->dst[0] ? r->dst : NULL,
-					.part = r->part[0] ? r->part : NULL,
-					.state = operand_state(t, r->part),
-					.committed = t->root.committed && !t->options->dry_run,
-					.merged = t->root.state == TREE_MERGED &&
-						  !t->options->dry_run,
-					.existed = t->root.existed,
-					.part_is_tree = t->operand[index].kind == OPERAND_DIRECTORY,
-					.files = r->files - before->files,
-					.directories = r->directories - before->directories,
-					.symlinks = r->symlinks - before->symlinks,
-					.specials = r->specials - before->specials,
-					.hard_links = r->hard_links - before->hard_links,
-					.skipped = r->skipped - before->skipped,
-					.reused = r->reused - before->reused,
-					.unchanged = r->unchanged - before->unchanged,
-					.deleted = r->deleted - before->deleted,
-					.excluded = r->excluded - before->excluded,
-					.vanished = r->vanished - before->vanished,
-					.failed = r->failed - before->failed,
-					.bytes = r->bytes - before->bytes,
-					.resumed = r->resumed - before->resumed};
+	struct fcopy_operand o = {.index = index,
+				  .src = t->root.source,
+				  .dst = r->dst[0] ? r->dst : NULL,
+				  .part = r->part[0] ? r->part : NULL,
+				  .state = operand_state(t, r->part),
+				  .committed = t->root.committed && !t->options->dry_run,
+				  .merged = t->root.state == TREE_MERGED && !t->options->dry_run,
+				  .existed = t->root.existed,
+				  .part_is_tree = t->operand[index].kind == OPERAND_DIRECTORY};
+	for (int i = 0; i < FCOPY_COUNTS; i++)
+		o.count[i] = r->count[i] - before->count[i];
 	if (t->options->copy.notify)
 		report_notify(t, &(struct fcopy_event){.kind = FCOPY_EVENT_OPERAND, .operand = &o});
 	if (!r->part[0])

@@ -26,25 +26,8 @@ void report_add_steps(struct fcopy_tree_report *to, const struct fcopy_step *ste
 
 void report_add(struct fcopy_tree_report *to, const struct fcopy_tree_report *from)
 {
-	to->files += from->files;
-	to->directories += from->directories;
-	to->symlinks += from->symlinks;
-	to->specials += from->specials;
-	to->hard_links += from->hard_links;
-	to->skipped += from->skipped;
-	to->reused += from->reused;
-	to->unchanged += from->unchanged;
-	to->repaired += from->repaired;
-	to->excluded += from->excluded;
-	to->deleted += from->deleted;
-	to->vanished += from->vanished;
-	to->failed += from->failed;
-	to->changed += from->changed;
-	to->cloned += from->cloned;
-	to->bytes += from->bytes;
-	to->data += from->data;
-	to->holes += from->holes;
-	to->resumed += from->resumed;
+	for (int i = 0; i < FCOPY_COUNTS; i++)
+		to->count[i] += from->count[i];
 	report_add_steps(to, from->step, from->steps);
 }
 
@@ -67,14 +50,14 @@ void report_file(struct worker *w, const struct stat *st, bool complete)
 {
 	const struct fcopy_report *r = &w->file;
 	struct fcopy_tree_report *sum = &w->sum;
-	sum->changed += r->source_changed;
+	sum->count[FCOPY_COUNT_CHANGED] += r->source_changed;
 	if (complete) {
-		sum->files++;
-		sum->bytes += r->bytes;
-		sum->data += r->data;
-		sum->holes += r->holes;
-		sum->cloned += r->cloned;
-		sum->resumed += r->resumed;
+		sum->count[FCOPY_COUNT_FILES]++;
+		sum->count[FCOPY_COUNT_BYTES] += r->bytes;
+		sum->count[FCOPY_COUNT_DATA] += r->data;
+		sum->count[FCOPY_COUNT_HOLES] += r->holes;
+		sum->count[FCOPY_COUNT_CLONED] += r->cloned;
+		sum->count[FCOPY_COUNT_RESUMED] += r->resumed;
 		w->done.bytes = r->bytes;
 		w->done.engine = report_engine(r->step, r->steps);
 	}

@@ -189,7 +189,7 @@ static int root_rehearse(struct building *r)
 	d->src_path = from->path;
 	d->dst_path = to->path;
 	d->state = r->dst < 0 ? DIRECTORY_NEW : DIRECTORY_OLD;
-	t->report->directories += r->dst < 0;
+	t->report->count[FCOPY_COUNT_DIRECTORIES] += r->dst < 0;
 	root_walk(r, d);
 	directory_unref(d);
 	t->root.committed = t->root.failures == 0 && !tree_stopped(t);
@@ -208,7 +208,7 @@ static int root_check_complete(struct building *r)
 {
 	struct tree *t = r->tree;
 	const struct fcopy_tree_options *o = t->options;
-	struct fcopy_tree_report *report = t->report, found = {.files = 0};
+	struct fcopy_tree_report *report = t->report, found = {.steps = 0};
 	struct fcopy_tree_options compares = *o;
 	const char *call;
 	r->dst = directory_open(t, r->to->place.dir, r->to->place.name);
@@ -223,8 +223,9 @@ static int root_check_complete(struct building *r)
 	t->options = &compares;
 	t->report = &found;
 	complete &= root_rehearse(r) == 0;
-	complete &= found.files + found.directories + found.symlinks + found.specials +
-			found.hard_links + found.repaired ==
+	complete &= found.count[FCOPY_COUNT_FILES] + found.count[FCOPY_COUNT_DIRECTORIES] +
+			found.count[FCOPY_COUNT_SYMLINKS] + found.count[FCOPY_COUNT_SPECIALS] +
+			found.count[FCOPY_COUNT_HARD_LINKS] + found.count[FCOPY_COUNT_REPAIRED] ==
 		    0;
 	t->options = o;
 	t->report = report;
@@ -243,7 +244,7 @@ static int root_check_complete(struct building *r)
 				   "exists and is not the complete copy: use -t to copy into the "
 				   "directory, or -T without --resume to merge",
 				   FCOPY_ADVICE_USAGE);
-	report->unchanged += found.unchanged;
+	report->count[FCOPY_COUNT_UNCHANGED] += found.count[FCOPY_COUNT_UNCHANGED];
 	t->root.committed = true;
 	return ROOT_COMPLETE;
 }

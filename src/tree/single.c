@@ -18,12 +18,13 @@
 /* Names that are made without a flush: only the endpoint of a regular file flushes it. */
 static uint64_t count_unflushed(const struct fcopy_tree_report *r)
 {
-	return r->symlinks + r->specials + r->hard_links;
+	return r->count[FCOPY_COUNT_SYMLINKS] + r->count[FCOPY_COUNT_SPECIALS] +
+	       r->count[FCOPY_COUNT_HARD_LINKS];
 }
 
 static uint64_t count_finished(const struct fcopy_tree_report *r)
 {
-	return r->files + r->skipped + count_unflushed(r);
+	return r->count[FCOPY_COUNT_FILES] + r->count[FCOPY_COUNT_SKIPPED] + count_unflushed(r);
 }
 
 /* The directory that holds only the operands that are files. Its descriptor src is of the next
@@ -65,7 +66,8 @@ static int single_open(struct tree *t, const struct operand *src, const struct o
 int single_copy(struct tree *t, const struct operand *src, const struct operand *to)
 {
 	struct fcopy_tree_report *report = t->report;
-	uint64_t failed = report->failed, vanished = report->vanished;
+	uint64_t failed = report->count[FCOPY_COUNT_FAILED],
+		 vanished = report->count[FCOPY_COUNT_VANISHED];
 	uint64_t unflushed = count_unflushed(report), finished = count_finished(report);
 	int r = single_open(t, src, to);
 	if (r < 0)
@@ -76,11 +78,12 @@ int single_copy(struct tree *t, const struct operand *src, const struct operand 
 				      .as = to->place.name,
 				      .follow = src->follow});
 	t->root.state = TREE_NEW;
-	if (report->vanished > vanished)
+	if (report->count[FCOPY_COUNT_VANISHED] > vanished)
 		tree_fail(t, "open", src->path, ENOENT);
 	t->unflushed |= count_unflushed(report) > unflushed;
 	/* A signal that came after the commit has nothing left to stop. */
-	t->root.committed = report->failed == failed && count_finished(report) > finished;
+	t->root.committed = report->count[FCOPY_COUNT_FAILED] == failed &&
+			    count_finished(report) > finished;
 	close(t->singles->src);
 	t->singles->src = -1;
 	return t->root.committed ? 0 : -EIO;
@@ -111,15 +114,15 @@ int single_copy_stream(struct tree *t, const struct operand *src)
 	r = copy_operands(src, &dst, &o, &one, t->shared ? t->shared->copy_file : NULL);
 	operand_close(&dst);
 	if (r == 0) {
-		t->report->bytes += one.bytes;
-		t->report->data += one.data;
-		t->report->holes += one.holes;
-		t->report->skipped += one.skipped;
-		t->report->resumed += one.resumed;
+		t->report->count[FCOPY_COUNT_BYTES] += one.bytes;
+		t->report->count[FCOPY_COUNT_DATA] += one.data;
+		t->report->count[FCOPY_COUNT_HOLES] += one.holes;
+		t->report->count[FCOPY_COUNT_SKIPPED] += one.skipped;
+		t->report->count[FCOPY_COUNT_RESUMED] += one.resumed;
 	}
 	for (int i = 0; i < FCOPY_PHASES; i++)
 		t->report->seconds[i] += one.seconds[i];
-	t->report->files += r == 0 && !one.skipped;
+	t->report->count[FCOPY_COUNT_FILES] += r == 0 && !one.skipped;
 	t->root.existed = one.existed;
 	if (one.atomic) /* only such a DST is unchanged after a failure */
 		strcpy(t->report->dst, one.dst);

@@ -306,7 +306,7 @@ int special_copy(struct worker *w, const struct entry *e, const struct stat *st)
 	if (r == -ENOTUNIQ)
 		return rivals_report(w, e);
 	if (r == -EEXIST && w->options.no_clobber) {
-		w->sum.skipped++;
+		w->sum.count[FCOPY_COUNT_SKIPPED]++;
 		w->done.action = FCOPY_ACTION_SKIPPED;
 		return r;
 	}
@@ -334,7 +334,7 @@ int special_copy(struct worker *w, const struct entry *e, const struct stat *st)
 	}
 	if (r < 0)
 		return r;
-	w->sum.symlinks += S_ISLNK(st->st_mode);
-	w->sum.specials += !S_ISLNK(st->st_mode);
+	w->sum.count[FCOPY_COUNT_SYMLINKS] += S_ISLNK(st->st_mode);
+	w->sum.count[FCOPY_COUNT_SPECIALS] += !S_ISLNK(st->st_mode);
 	return 0;
 }

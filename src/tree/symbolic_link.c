@@ -96,7 +96,7 @@ int symbolic_link_make(struct worker *w, const struct entry *e, const struct sta
 	if (exists && old.st_dev == st->st_dev && old.st_ino == st->st_ino)
 		return report_refusal(w, e, entry_dst, EINVAL, "is SRC itself");
 	if (exists && w->options.no_clobber) {
-		w->sum.skipped++;
+		w->sum.count[FCOPY_COUNT_SKIPPED]++;
 		w->done.action = FCOPY_ACTION_SKIPPED;
 		return -EEXIST;
 	}
@@ -112,7 +112,7 @@ int symbolic_link_make(struct worker *w, const struct entry *e, const struct sta
 		return rivals_report(w, e);
 	if (r < 0)
 		return report_call(w, e, call, entry_dst, -r);
-	w->sum.symlinks++;
+	w->sum.count[FCOPY_COUNT_SYMLINKS]++;
 	w->done.type = S_IFLNK;
 	return 0;
 }

@@ -30,7 +30,7 @@ void tuning_begin_entry(struct worker *w)
 		restart(m, change);
 	if (m->began == 0)
 		m->began = io_now();
-	m->bytes = w->sum.bytes;
+	m->bytes = w->sum.count[FCOPY_COUNT_BYTES];
 }
 
 void tuning_end_item(struct worker *w)
@@ -45,7 +45,7 @@ void tuning_end_entry(struct worker *w, int fd)
 	if (!p->tunes || __atomic_load_n(&p->change, __ATOMIC_RELAXED) != m->change)
 		return;
 	double now = io_now();
-	m->sum.work += 1 + (double)(w->sum.bytes - m->bytes) / WORK_SIZE;
+	m->sum.work += 1 + (double)(w->sum.count[FCOPY_COUNT_BYTES] - m->bytes) / WORK_SIZE;
 	m->sum.busy += now - m->began;
 	m->began = now;
 	if (now - m->reported < INTERVAL)

@@ -138,7 +138,7 @@ static int update_repair(struct worker *w, const struct entry *e, int fd, const 
 	    named.st_dev != old->st_dev || named.st_ino != old->st_ino)
 		return 0;
 	if (w->tree->options->dry_run) {
-		w->sum.repaired++;
+		w->sum.count[FCOPY_COUNT_REPAIRED]++;
 		w->done.action = FCOPY_ACTION_REPAIRED;
 		return 1;
 	}
@@ -149,7 +149,7 @@ static int update_repair(struct worker *w, const struct entry *e, int fd, const 
 	close(again);
 	if (lost < 0)
 		return lost;
-	w->sum.repaired++;
+	w->sum.count[FCOPY_COUNT_REPAIRED]++;
 	w->done.action = FCOPY_ACTION_REPAIRED;
 	return 1;
 }
@@ -169,7 +169,7 @@ static int update_changed(struct worker *w, const struct entry *e, int fd, const
 	if (r > 0 && links_may_exist(w, st)) /* another name may become a link to it */
 		w->made = identity_of(dst);
 	if (r > 0)
-		w->sum.unchanged++;
+		w->sum.count[FCOPY_COUNT_UNCHANGED]++;
 	return r;
 }
 
@@ -199,7 +199,7 @@ bool update_is_untouched(struct worker *w, const struct entry *e)
 	/* Where DST takes two names for one, the slow way finds the rival. */
 	if (rivals_possible(w->tree) && dst.st_nlink == 1 && !rivals_claim_new(w->tree, &dst))
 		return false;
-	w->sum.unchanged++;
+	w->sum.count[FCOPY_COUNT_UNCHANGED]++;
 	return true;
 }
 
@@ -207,7 +207,7 @@ static int update_skip(struct worker *w, const struct entry *e)
 {
 	if (w->tree->options->update == FCOPY_UPDATE_NONE_FAIL)
 		return report_refusal(w, e, entry_dst, EEXIST, "exists, and is not replaced");
-	w->sum.skipped++;
+	w->sum.count[FCOPY_COUNT_SKIPPED]++;
 	w->done.action = FCOPY_ACTION_SKIPPED;
 	return 1;
 }

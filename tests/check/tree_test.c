@@ -121,12 +121,17 @@ START_TEST(new_tree)
 	struct fcopy_tree_options o = plain;
 	o.copy.threads = (unsigned)(_i % 4) * 2 + 1;
 	check(copy_tree("src", "dst", o) == 0, "%s: %s", tree.error.path, tree.error.call);
-	check(tree.files == 202 && tree.directories == 45, "%ju files, %ju directories",
-	      (uintmax_t)tree.files, (uintmax_t)tree.directories);
-	check(tree.symlinks == 1 && tree.specials == 1 && tree.hard_links == 0, "entries");
-	check(tree.committed && tree.failed == 0 && failures == 0, "failed");
-	check(tree.steps > 0 && tree.data + tree.holes == tree.bytes, "%ju + %ju, not %ju",
-	      (uintmax_t)tree.data, (uintmax_t)tree.holes, (uintmax_t)tree.bytes);
+	check(tree.count[FCOPY_COUNT_FILES] == 202 && tree.count[FCOPY_COUNT_DIRECTORIES] == 45,
+	      "%ju files, %ju directories", (uintmax_t)tree.count[FCOPY_COUNT_FILES],
+	      (uintmax_t)tree.count[FCOPY_COUNT_DIRECTORIES]);
+	check(tree.count[FCOPY_COUNT_SYMLINKS] == 1 && tree.count[FCOPY_COUNT_SPECIALS] == 1 &&
+		  tree.count[FCOPY_COUNT_HARD_LINKS] == 0,
+	      "entries");
+	check(tree.committed && tree.count[FCOPY_COUNT_FAILED] == 0 && failures == 0, "failed");
+	check(tree.steps > 0 && tree.count[FCOPY_COUNT_DATA] + tree.count[FCOPY_COUNT_HOLES] ==
+				    tree.count[FCOPY_COUNT_BYTES],
+	      "%ju + %ju, not %ju", (uintmax_t)tree.count[FCOPY_COUNT_DATA],
+	      (uintmax_t)tree.count[FCOPY_COUNT_HOLES], (uintmax_t)tree.count[FCOPY_COUNT_BYTES]);
 	same_trees("src", "dst", false);
 	check(names_in(".") == 2, "%d names", names_in("."));
 	leave();
@@ -141,7 +146,8 @@ START_TEST(archived_tree)
 	need(utimensat(AT_FDCWD, "src/1/d1", times, 0) == 0);
 	bool acl = dirs[_i].acl && give_acl("src/1/d1/1");
 	check(copy_tree("src", "dst", archive()) == 0, "%s: %s", tree.error.path, tree.error.call);
-	check(tree.hard_links == 2 && tree.files == 200, "%ju links", (uintmax_t)tree.hard_links);
+	check(tree.count[FCOPY_COUNT_HARD_LINKS] == 2 && tree.count[FCOPY_COUNT_FILES] == 200,
+	      "%ju links", (uintmax_t)tree.count[FCOPY_COUNT_HARD_LINKS]);
 	same_trees("src", "dst", true);
 	check(!acl || has_acl("dst/1/d1/1"), "ACL");
 	leave();
@@ -167,7 +173,8 @@ START_TEST(many_hard_links)
 			need(link("src/0/big", name) == 0);
 	}
 	check(copy_tree("src", "dst", o) == 0, "%s: %s", tree.error.path, tree.error.call);
-	check(tree.files == 1 && tree.hard_links == 49, "%ju links", (uintmax_t)tree.hard_links);
+	check(tree.count[FCOPY_COUNT_FILES] == 1 && tree.count[FCOPY_COUNT_HARD_LINKS] == 49,
+	      "%ju links", (uintmax_t)tree.count[FCOPY_COUNT_HARD_LINKS]);
 	same_trees("src", "dst", true);
 	leave();
 }
@@ -194,8 +201,8 @@ START_TEST(merged_tree)
 	check(before.st_ino != after.st_ino, "written in place");
 	struct fcopy_tree_options o = plain;
 	o.copy.no_clobber = true;
-	check(copy_tree("src", "dst", o) == 0 && tree.skipped == 204, "%ju skipped",
-	      (uintmax_t)tree.skipped);
+	check(copy_tree("src", "dst", o) == 0 && tree.count[FCOPY_COUNT_SKIPPED] == 204,
+	      "%ju skipped", (uintmax_t)tree.count[FCOPY_COUNT_SKIPPED]);
 	same_trees("src", "dst/src", false);
 	leave();
 }
@@ -247,11 +254,13 @@ START_TEST(reported_entries)
 	check(fcopy_tree(&src, 1, "dst", &o, &tree) == 0, "%s", tree.error.path);
 	check(at_once || !met, "in two threads at once");
 	check(by_action[FCOPY_ACTION_COPIED] ==
-		  tree.files + tree.directories + tree.symlinks + tree.specials,
+		  tree.count[FCOPY_COUNT_FILES] + tree.count[FCOPY_COUNT_DIRECTORIES] +
+		      tree.count[FCOPY_COUNT_SYMLINKS] + tree.count[FCOPY_COUNT_SPECIALS],
 	      "%ju copied", (uintmax_t)by_action[FCOPY_ACTION_COPIED]);
-	check(by_action[FCOPY_ACTION_LINKED] == tree.hard_links && tree.hard_links == 2,
-	      "%ju linked", (uintmax_t)tree.hard_links);
-	check(entry_bytes == tree.bytes, "%ju bytes", (uintmax_t)entry_bytes);
+	check(by_action[FCOPY_ACTION_LINKED] == tree.count[FCOPY_COUNT_HARD_LINKS] &&
+		  tree.count[FCOPY_COUNT_HARD_LINKS] == 2,
+	      "%ju linked", (uintmax_t)tree.count[FCOPY_COUNT_HARD_LINKS]);
+	check(entry_bytes == tree.count[FCOPY_COUNT_BYTES], "%ju bytes", (uintmax_t)entry_bytes);
 	check(operands == 1 && last_state == FCOPY_STATE_COMPLETE, "state %d", last_state);
 	/* A merge with a failure. */
 	o.copy.no_clobber = true;
@@ -261,11 +270,15 @@ START_TEST(reported_entries)
 	need(symlink("a", "src/new") == 0);
 	memset(by_action, 0, sizeof(by_action));
 	fcopy_tree(&src, 1, "dst", &o, &tree);
-	check(by_action[FCOPY_ACTION_SKIPPED] == tree.skipped && tree.skipped > 0, "skipped");
-	check(by_action[FCOPY_ACTION_UNCHANGED] == tree.unchanged, "unchanged");
-	check(by_action[FCOPY_ACTION_FAILED] == tree.failed, "%ju failed", (uintmax_t)tree.failed);
+	check(by_action[FCOPY_ACTION_SKIPPED] == tree.count[FCOPY_COUNT_SKIPPED] &&
+		  tree.count[FCOPY_COUNT_SKIPPED] > 0,
+	      "skipped");
+	check(by_action[FCOPY_ACTION_UNCHANGED] == tree.count[FCOPY_COUNT_UNCHANGED], "unchanged");
+	check(by_action[FCOPY_ACTION_FAILED] == tree.count[FCOPY_COUNT_FAILED], "%ju failed",
+	      (uintmax_t)tree.count[FCOPY_COUNT_FAILED]);
 	check(by_action[FCOPY_ACTION_COPIED] ==
-		  tree.files + tree.directories + tree.symlinks + tree.specials,
+		  tree.count[FCOPY_COUNT_FILES] + tree.count[FCOPY_COUNT_DIRECTORIES] +
+		      tree.count[FCOPY_COUNT_SYMLINKS] + tree.count[FCOPY_COUNT_SPECIALS],
 	      "%ju copied", (uintmax_t)by_action[FCOPY_ACTION_COPIED]);
 	leave();
 }
@@ -286,7 +299,8 @@ START_TEST(merge_conflicts)
 	struct fcopy_tree_options o = plain;
 	o.copy.no_directory = true;
 	check(copy_tree("src", "dst", o) == -1, "accepted");
-	check(tree.failed == 5 && failures == 5, "%ju failed", (uintmax_t)tree.failed);
+	check(tree.count[FCOPY_COUNT_FAILED] == 5 && failures == 5, "%ju failed",
+	      (uintmax_t)tree.count[FCOPY_COUNT_FAILED]);
 	check(same_bytes("src/1/d1/3", "dst/1/d1/3"), "not continued");
 	check(!exists("dst/1/d3"), "a symlink was followed");
 	leave();
@@ -326,7 +340,7 @@ START_TEST(cancelled_tree)
 	o.copy.cancel = NULL;
 	check(fcopy_tree(&src, 1, "dst", &o, &tree) == 0, "%s: %s", tree.error.path,
 	      tree.error.call);
-	check(tree.reused > 0, "nothing was reused");
+	check(tree.count[FCOPY_COUNT_REUSED] > 0, "nothing was reused");
 	same_trees("src", "dst", false);
 	check(names_in(".") == 2, "%d names", names_in("."));
 	leave();
@@ -418,7 +432,8 @@ START_TEST(several_sources)
 	make_file("small", 10, DENSE, 2);
 	make_directory("dst", 0755);
 	check(fcopy_tree(src, 4, "dst", &plain, &tree) == -1, "a missing source");
-	check(tree.error.err == ENOENT && tree.failed == 1, "%d", tree.error.err);
+	check(tree.error.err == ENOENT && tree.count[FCOPY_COUNT_FAILED] == 1, "%d",
+	      tree.error.err);
 	check(strcmp(tree.error.path, "none") == 0, "%s", tree.error.path);
 	check(same_bytes("large", "dst/large") && same_bytes("small", "dst/small"), "bytes");
 	same_trees("src", "dst/src", false);
@@ -443,8 +458,11 @@ START_TEST(large_files)
 	make_file("src/dense", LARGE_SIZE, DENSE, 3);
 	check(copy_tree("src", "dst", plain) == 0, "%s", tree.error.call);
 	same_trees("src", "dst", false);
-	check(!dirs[_i].holes || tree.holes > 0 || tree.cloned == 3, "%ju", (uintmax_t)tree.holes);
-	check(!dirs[_i].reflink || tree.cloned == 3, "%ju cloned", (uintmax_t)tree.cloned);
+	check(!dirs[_i].holes || tree.count[FCOPY_COUNT_HOLES] > 0 ||
+		  tree.count[FCOPY_COUNT_CLONED] == 3,
+	      "%ju", (uintmax_t)tree.count[FCOPY_COUNT_HOLES]);
+	check(!dirs[_i].reflink || tree.count[FCOPY_COUNT_CLONED] == 3, "%ju cloned",
+	      (uintmax_t)tree.count[FCOPY_COUNT_CLONED]);
 	struct stat st;
 	need(stat("dst/sparse", &st) == 0);
 	check(!dirs[_i].holes || st.st_blocks * 512 < LARGE_SIZE, "no holes");

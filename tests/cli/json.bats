@@ -299,3 +299,37 @@ load json
 	expect 2 --json=report a - 4
 	[ "$(jq -r .error.option report)" = mode ]
 }
+
+# A count that is added in one place only fails here.
+@test "each count: header, objects, schema and manual name the same, in the same order" {
+	need jq
+	mkdir s
+	echo data >s/f
+	local top=$BATS_TEST_DIRNAME/../.. keys
+	keys=$(sed -n '/^enum fcopy_count {/,/FCOPY_COUNTS/s/^\tFCOPY_COUNT_\([A-Z_]*\),.*/\1/p' "$top/include/fcopy.h" | tr A-Z a-z)
+	[ "$(wc -l <<<"$keys")" -ge 19 ]
+	same() { [ "$1" = "$keys" ] || { diff <(echo "$keys") <(echo "$1"); return 1; }; }
+	expect 0 -r --json s d
+	valid "$output"
+	same "$(jq -r '.tree | keys_unsorted[] | select(IN("sources", "operands", "committed", "part", "threads_most", "threads_average", "threads_reason", "failures") | not)' <<<"$output")"
+	same "$(jq -r '.tree.operands[0] | keys_unsorted[] | select(IN("src", "dst", "state", "committed", "part") | not)' <<<"$output")"
+	same "$(jq -r '."$defs".counts.properties | keys_unsorted[]' "$SCHEMA")"
+	same "$(jq -r '."$defs".counts.required[]' "$SCHEMA")"
+	same "$(sed -n '/^The counts of$/,/^\.El$/s/^\.It Li //p' "$top/src/man/fcopy-json.5")"
+}
+
+@test "the counts of the operands add up to those of the tree, and bytes to those of the object" {
+	need jq
+	mkdir -p a/e b
+	random a/f 3000000
+	truncate -s 5M a/holes
+	echo data >b/g
+	ln b/g b/h
+	ln -s g b/s
+	mkdir d
+	expect 0 -a --exclude e --json a b d
+	valid "$output"
+	is '[.tree.operands[].files] | add == 3' '.tree.files == 3' '.tree.hard_links == 1' '.tree.excluded == 1' \
+		'. as $o | all("bytes", "data", "holes", "resumed"; $o[.] == $o.tree[.])' \
+		'. as $o | all($o.tree.operands[0] | keys[] | select($o.tree.operands[0][.] | type == "number"); . as $k | ([$o.tree.operands[][$k]] | add) == $o.tree[$k])'
+}

@@ -123,7 +123,7 @@ static int copy_share(bool tree, unsigned index, bool *committed)
 	int r = tree ? fcopy_tree(&src, 1, "dst", &o, &tree_report)
 		     : fcopy_copy(src, "dst", &o.copy, &report);
 	*committed = tree ? tree_report.committed : report.committed;
-	share_data = tree ? tree_report.data : report.data;
+	share_data = tree ? tree_report.count[FCOPY_COUNT_DATA] : report.data;
 	share_err = tree ? tree_report.error.err : report.error.err;
 	if ((r == 0) != (share_err == 0))
 		fail_msg("returned %d with errno %s", r, errno_name(share_err));
