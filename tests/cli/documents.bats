@@ -132,6 +132,20 @@ run_examples() {
 	[ "$(wc -l <ran)" = "$(wc -l <examples)" ]
 }
 
+@test "each test that promises.md names exists" {
+	local tests=$REPOSITORY/tests change
+	"$tests/promises.sh"
+	# It would notice a test that is gone, a key that is unknown or unused, and a cell too many.
+	for change in '/^| n-old /s/existing/other/' '/^| rules /s/refuses/refused/' '/^| long-kill /s/kill/kills/2' \
+		'/^| n-old /s/cli/cmd/' '/^| `-n` never/s/n-old/n-new/' '/^- (a) /s/(a)/(z)/' '/^| n-old /s/n-old/n-old2/' \
+		'/^| `-n` never/s/n-two/| n-two/' '/^| long-x-file /s/file-new/file-news/' '/^| key /d'; do
+		sed "$change" "$tests/promises.md" >changed
+		never cmp -s "$tests/promises.md" changed
+		never "$tests/promises.sh" changed >why
+		[ -s why ]
+	done
+}
+
 # install.bats compares --help with fcopy(1), completions.bats with what the shells offer.
 @test "every option of --help has the form that completions read, and stands in the dictionary of the fuzzer" {
 	local name
