@@ -9,7 +9,6 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 bool storage_is_known(int dir)
@@ -23,17 +22,13 @@ static bool rename_hidden(int dir, const char *from, const char *to, bool *able)
 	return *able || !private_is_of_disk(errno);
 }
 
-#define RELEASE_MS 8 /* the longest of the waits, each twice as long as the one before */
-
-/* Some storage renames no file that is open, and close(2) does not wait for the release of a FUSE
- * file. */
+/* The same of a file that has just been closed, or of its directory. */
 static bool rename_closed(int dir, const char *from, const char *to, bool *able)
 {
+	int ms = 1;
 	bool learned = rename_hidden(dir, from, to, able);
-	for (int ms = 1; !*able && ms <= RELEASE_MS; ms *= 2) {
-		nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
+	while (!*able && private_await_release(errno, &ms))
 		learned = rename_hidden(dir, from, to, able);
-	}
 	return learned;
 }
 
@@ -70,7 +65,7 @@ static bool probe_full_directory(int dir, const char *from, const char *to, bool
 	snprintf(after, sizeof(after), "%s/f", to);
 	if (!create_hidden(dir, before))
 		return false; /* the copy will fail, too */
-	const bool learned = rename_hidden(dir, from, to, &able);
+	const bool learned = rename_closed(dir, from, to, &able);
 	*readable = able && is_readable(dir, after);
 	/* Only under its first name does rclone forget the upload of the file. */
 	if (able && !*readable)

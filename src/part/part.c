@@ -147,10 +147,12 @@ int part_open_data(const struct part *p, int flags)
 	return fd;
 }
 
-/* SMB renames no directory of which a file is open: closes the files, and opens them again. */
+/* SMB renames no directory of which a file is open: closes the files, and opens them again.
+ * close(2) does not wait until FUSE has released them. */
 static int part_rename_closed(struct part *p, const char *to, int *data)
 {
 	struct stat st;
+	int renamed, ms = 1;
 	const int type = fstat(*data, &st) == 0 && S_ISDIR(st.st_mode) ? O_DIRECTORY : O_RDWR;
 	if (p->log >= 0 && close(p->log) < 0) { /* without its header it could not be continued */
 		const int err = errno;
@@ -159,7 +161,9 @@ static int part_rename_closed(struct part *p, const char *to, int *data)
 	}
 	close(*data);
 	close(p->lock);
-	const int renamed = private_rename(p->parent, p->name, p->parent, to);
+	do
+		renamed = private_rename(p->parent, p->name, p->parent, to);
+	while ((renamed == -EACCES || renamed == -EBUSY) && private_await_release(-renamed, &ms));
 	const int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 	p->lock = openat(p->fd, PRIVATE_LOCK, flags);
 	p->log = openat(p->fd, PART_JOURNAL, flags | O_APPEND);

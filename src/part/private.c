@@ -147,6 +147,19 @@ int private_take_lock(int fd, int lock, const volatile int *cancel)
 	return 0;
 }
 
+#define RELEASE_MS      8   /* the longest pause after an errno that need not be of an open file, */
+#define RELEASE_OPEN_MS 128 /* and after others: each pause is twice as long as the one before */
+
+bool private_await_release(int err, int *ms)
+{
+	const bool held = err == EACCES || err == EBUSY || err == EPERM || err == ETXTBSY;
+	if (*ms > (held ? RELEASE_OPEN_MS : RELEASE_MS))
+		return false;
+	nanosleep(&(struct timespec){.tv_nsec = *ms * 1000000L}, NULL);
+	*ms *= 2;
+	return true;
+}
+
 bool private_is_of_disk(int err)
 {
 	return err == EROFS || err == ENOSPC || err == EDQUOT || err == ENOENT || err == EINTR;

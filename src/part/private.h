@@ -34,6 +34,10 @@ void private_end(struct private_directory *p);
 
 /* Renames a directory without replacing anything that has entries. Returns 0 or -errno. */
 int private_rename(int from, const char *name, int to, const char *as);
+/* close(2) does not wait until FUSE has released the file, and some storage renames nothing that is
+ * open. Returns true, after a pause, if the rename that failed with `err` is to be tried again; *ms
+ * starts as 1. */
+bool private_await_release(int err, int *ms);
 /* Is this failure of a rename that of the directory or of the disk, and not of a missing operation?
  */
 bool private_is_of_disk(int err);

@@ -45,11 +45,15 @@ static bool commit_waits(const struct building *r, int result)
 	       !storage_is_known(r->to->place.dir);
 }
 
-/* Some storage renames no directory whose files it still writes back: waits for that. */
+/* Some storage renames no directory whose files are open, or that it still writes back: waits. */
 static int commit_rename(const struct building *r, const char *to)
 {
 	const int parent = r->to->place.dir;
+	int release = 1;
 	int result = private_rename(r->home, r->temporary, parent, to);
+	while (result == -EACCES && !tree_stopped(r->tree) && !storage_is_known(parent) &&
+	       private_await_release(EACCES, &release))
+		result = private_rename(r->home, r->temporary, parent, to);
 	for (long ms = 1; ms <= WRITEBACK_MS && commit_waits(r, result); ms *= 2) {
 		nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
 		result = private_rename(r->home, r->temporary, parent, to);

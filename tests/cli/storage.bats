@@ -373,6 +373,30 @@ refuses_and_overwrites() {
 		[ "$(ls -A m)" = "$(printf "f\ng\nt")" ]'
 }
 
+@test "the same where a file is released later than close(2) returns: nothing is said to be impossible" {
+	mkdir -p backing s/d
+	random s/a 3000000
+	random s/d/b 100000
+	# shellcheck disable=SC2016
+	by_fuse busy,fault=release:delay=30 'for how in "" -n --fsync --resume; do
+			"$FCOPY" $how s/a m/f
+			cmp s/a m/f
+			"$FCOPY" -r $how s m/t
+			diff -r s m/t
+			rm -r m/f m/t
+		done
+		setfattr -n user.fault -v write:EIO:2000000:1 m
+		! "$FCOPY" --resume s/a m/g 2>err || exit 1
+		[ -s m/g.fcopy-part/data ] || { cat err; exit 1; }
+		"$FCOPY" --resume s/a m/g
+		cmp s/a m/g
+		"$FCOPY" --shard=0/1 s/a m/h
+		cmp s/a m/h
+		rm -r m/h.fcopy-part
+		[ "$(ls -A m)" = "$(printf "g\nh")" ]'
+	never mentions "cannot be"
+}
+
 @test "--no-cache: FUSE that refuses statfs is recognised, so the copy is right or refused" {
 	mkdir backing
 	random backing/a 1170000

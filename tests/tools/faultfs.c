@@ -248,11 +248,12 @@ static int fs_fsync(const char *path, int datasync, struct fuse_file_info *fi)
 static int fs_release(const char *path, struct fuse_file_info *fi)
 {
 	(void)path;
+	int err = faults_at(FAULT_RELEASE, NULL, 0); /* a delay: the file is open until then */
 	if (config.touch && (fi->flags & O_ACCMODE) != O_RDONLY)
 		futimens(fi->fh, NULL);
 	note_writer(fi, false);
 	close(fi->fh);
-	return faults_at(FAULT_RELEASE, NULL, 0);
+	return err;
 }
 
 static int fs_fallocate(const char *path, int mode, off_t offset, off_t length,
