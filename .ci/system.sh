@@ -15,14 +15,36 @@ mirror() {
 		sed -n 's/^Debian|main|//p' | head -n 1
 }
 
-# inside COMMAND…: in the new system, with mounts and processes that end with the command.
+# inside COMMAND…: in the new system, with mounts, processes and devices that end with the command.
+# By pivot_root: the kernel denies user namespaces in a chroot, and an ordinary user's tests mount in them. The
+# devices are new: as udev does it, everybody may use FUSE. SYSTEM_TMP=tmpfs mounts /tmp, as Debian 13 does.
 inside() {
 	# shellcheck disable=SC2016,SC2154
 	unshare --mount --pid --fork --kill-child bash -euc '
-		mount -t proc proc "$0/proc"
-		mount --rbind /sys "$0/sys"
-		mount --rbind /dev "$0/dev"
-		exec chroot "$0" env -i HOME=/root TERM=dumb PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+		PATH=$PATH:/usr/sbin:/sbin
+		mount --make-rprivate /
+		mount --bind "$0" "$0"
+		cd "$0"
+		mount -t proc proc proc
+		mount --rbind /sys sys
+		mount -t tmpfs -o mode=755 dev dev
+		for name in null zero full random urandom tty fuse; do
+			[ ! -c "/dev/$name" ] ||
+				mknod -m 666 "dev/$name" c $(stat -c "0x%t 0x%T" "/dev/$name")
+		done
+		mkdir dev/pts dev/shm
+		mount -t devpts -o newinstance,ptmxmode=666,mode=620,gid=5 devpts dev/pts
+		mount -t tmpfs -o mode=1777 shm dev/shm
+		ln -s pts/ptmx dev/ptmx
+		ln -s /proc/self/fd dev/fd
+		for name in stdin:0 stdout:1 stderr:2; do
+			ln -s "/proc/self/fd/${name#*:}" "dev/${name%:*}"
+		done
+		[ "${SYSTEM_TMP-}" != tmpfs ] || mount -t tmpfs -o mode=1777 tmp tmp
+		pivot_root . .
+		umount -l .
+		cd /
+		exec env -i HOME=/root TERM=dumb PATH=/usr/sbin:/usr/bin:/sbin:/bin \
 			DEBIAN_FRONTEND=noninteractive "$@"' "$root" "$@"
 }
 

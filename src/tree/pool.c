@@ -332,10 +332,11 @@ void pool_run(struct tree *t, struct directory *root,
 	pool_prepare(t, root);
 	p->run = run;
 	pool_push(w, (struct item){.dir = root});
+	/* First, because it takes what has been copied by now for that of earlier operands. */
+	struct census *census = census_start(t, root);
 	pthread_mutex_lock(&p->lock);
 	pool_start_missing(t);
 	pthread_mutex_unlock(&p->lock);
-	struct census *census = census_start(t, root);
 	pool_work(w);
 	while (p->started > 0)
 		pthread_join(p->thread[--p->started], NULL);

@@ -346,6 +346,32 @@ static void source_of_shards_is_removed(void **state)
 	fault_sweep(*state, 0, last_share, NULL);
 }
 
+static struct fcopy_progress progress;
+
+static void count_early(void)
+{
+	progress.bytes += OTHER_SIZE;
+	progress.entries++;
+}
+
+/* What other threads copy while the count of the source starts is not added to its total. */
+static void copying_begins_early(void **state)
+{
+	static struct fcopy_tree_report report;
+	const struct fcopy_options options = {
+	    .api = FCOPY_API, .threads = 2, .limit_rate = 3000000, .progress = &progress};
+	(void)state;
+	need(mkdir("d", 0755) == 0 && mkdir("src", 0755) == 0);
+	make_file("src/f", 3 * SIZE, DENSE, 1);
+	progress = (struct fcopy_progress){.wants_total = true};
+	fault_before(count_early);
+	fault_set("pthread_create", 1, 0);
+	assert_int_equal(copy_tree(&options, true, &report), 0);
+	assert_true(fault_seen());
+	assert_int_equal(progress.total, 3 * SIZE);
+	assert_int_equal(progress.total_entries, 1);
+}
+
 int main(void)
 {
 	static const char *const ends[] = {"syncfs", "renameat2", "fsync"};
@@ -364,5 +390,6 @@ int main(void)
 	case_add(backup_appears, NULL, "a numbered backup appears");
 	case_add(backup_appears, &both[1], "a numbered backup appears, without links");
 	case_add(source_of_shards_is_removed, "flock", "shards: the source is removed");
+	case_add(copying_begins_early, NULL, "the copy of a tree begins before its count");
 	return cases_run("races");
 }
