@@ -4,8 +4,11 @@
 #define _GNU_SOURCE
 #include "displace.h"
 #include "endpoints/error.h"
+#include "inodes.h"
 #include "part/private.h"
 #include "report.h"
+#include "rivals.h"
+#include "source/filter.h"
 #include "source/reader.h"
 
 #include <errno.h>
@@ -39,21 +42,48 @@ static long displace_highest(int dir, const char *name, const char **call)
 	return err < 0 ? err : highest; /* an unread name may be an older backup */
 }
 
-/* Returns 0 or -errno with the call. */
-static int displace_name(const struct tree *t, const struct entry *e, char name[NAME_MAX + 1],
+/* Does the name belong to this run: has SRC an entry of that name, whether its turn comes before or
+ * after this one, or is it the copy of an earlier SRC, or the backup of another entry? */
+static bool displace_is_taken(const struct worker *w, const struct entry *e, const char *name)
+{
+	struct tree *t = w->tree;
+	struct stat st;
+	char path[PATH_MAX];
+	if (fstatat(e->dir->dst, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    (inodes_has(t->backups, &st) || rivals_have(t, e->dir->dst, name)))
+		return true;
+	if (t->root.state == TREE_SINGLE ||
+	    fstatat(e->dir->src, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	entry_path_below(&(struct entry){.dir = e->dir, .name = name, .as = name}, path,
+			 sizeof(path));
+	return !t->filter || !filter_excludes(t->filter, path, S_ISDIR(st.st_mode));
+}
+
+/* A name that no copy of this run has: with simple backups, one more suffix is added for each that
+ * a copy has. Returns 0 or -errno with the call. */
+static int displace_name(const struct worker *w, const struct entry *e, char name[NAME_MAX + 1],
 			 bool *numbered, const char **call)
 {
-	const char *suffix = t->options->backup_suffix ? t->options->backup_suffix : "~";
+	const struct fcopy_tree_options *o = w->tree->options;
+	const char *suffix = o->backup_suffix ? o->backup_suffix : "~";
+	char before[NAME_MAX + 1];
 	long n = 0;
-	if (t->options->backup != FCOPY_BACKUP_SIMPLE)
+	if (o->backup != FCOPY_BACKUP_SIMPLE)
 		n = displace_highest(e->dir->dst, e->as, call);
 	if (n < 0)
 		return (int)n;
 	*call = "backup";
-	*numbered = t->options->backup == FCOPY_BACKUP_NUMBERED || n > 0;
-	int length = *numbered ? snprintf(name, NAME_MAX + 1, "%s.~%ld~", e->as, n + 1)
-			       : snprintf(name, NAME_MAX + 1, "%s%s", e->as, suffix);
-	return length > NAME_MAX ? -ENAMETOOLONG : 0;
+	*numbered = o->backup == FCOPY_BACKUP_NUMBERED || n > 0;
+	snprintf(name, NAME_MAX + 1, "%s", e->as);
+	do {
+		strcpy(before, *numbered ? e->as : name);
+		int length = *numbered ? snprintf(name, NAME_MAX + 1, "%s.~%ld~", before, ++n)
+				       : snprintf(name, NAME_MAX + 1, "%s%s", before, suffix);
+		if (length > NAME_MAX)
+			return -ENAMETOOLONG;
+	} while (displace_is_taken(w, e, name));
+	return 0;
 }
 
 /* Is the backup the source? It would be lost. */
@@ -65,22 +95,91 @@ static bool displace_is_source(const struct entry *e, const char *name)
 	       src.st_dev == old.st_dev && src.st_ino == old.st_ino;
 }
 
-/* By a link, so that the entry keeps its own name until the copy replaces it; where links are
- * impossible, by a rename. An older simple backup is replaced; if another process has just made the
- * numbered one, returns -EEXIST with a call. */
-static int displace_once(const struct worker *w, const struct entry *e, struct displaced *d,
-			 const char **call)
+/* Exchanges d->older, which has a link to the entry, and the older backup of the name. Where the
+ * file system cannot exchange two names, the older backup has none of them in between. */
+static int displace_exchange(int dir, struct displaced *d)
 {
 	char drawn[TEMPORARY_SIZE];
-	bool numbered = false;
-	const int dir = e->dir->dst;
-	int r = displace_name(w->tree, e, d->name, &numbered, call);
+	if (renameat2(dir, d->older, dir, d->name, RENAME_EXCHANGE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS) /* the file system lacks the flag, or the kernel */
+		return -errno;
+	int r = temporary_draw(drawn);
+	if (r == 0)
+		r = private_rename(dir, d->name, dir, drawn);
 	if (r < 0)
 		return r;
-	if (displace_is_source(e, d->name)) {
-		*call = NULL;
-		return -EEXIST;
+	if (renameat(dir, d->older, dir, d->name) == 0) {
+		strcpy(d->older, drawn);
+		return 0;
 	}
+	r = -errno;
+	(void)!renameat2(dir, drawn, dir, d->name, RENAME_NOREPLACE);
+	return r;
+}
+
+/* There is an older simple backup. It is kept under a drawn name until the copy has succeeded. */
+static int displace_older(const struct entry *e, struct displaced *d, const char **call)
+{
+	struct stat st;
+	const int dir = e->dir->dst;
+	int r = temporary_draw(d->older);
+	*call = "linkat";
+	if (r == 0 && linkat(dir, e->as, dir, d->older, 0) < 0)
+		r = -errno;
+	if (r < 0) {
+		d->older[0] = '\0';
+		return r;
+	}
+	*call = "renameat2";
+	r = displace_exchange(dir, d);
+	d->linked = r == 0;
+	if (r == 0 && fstatat(dir, d->older, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    S_ISDIR(st.st_mode)) {
+		r = displace_exchange(dir, d);
+		d->linked = false;
+		r = r < 0 ? r : -EISDIR;
+	}
+	if (r < 0) {
+		unlinkat(dir, d->older, 0);
+		d->older[0] = '\0';
+	}
+	return r;
+}
+
+/* Links are impossible: renames the entry, and before that an older simple backup. */
+static int displace_move(const struct entry *e, struct displaced *d, bool numbered)
+{
+	struct stat st;
+	const int dir = e->dir->dst;
+	int r = 0;
+	if (!numbered && fstatat(dir, d->name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		if (S_ISDIR(st.st_mode))
+			return -EISDIR;
+		r = temporary_draw(d->older);
+		if (r == 0)
+			r = private_rename(dir, d->name, dir, d->older);
+		if (r < 0)
+			d->older[0] = '\0';
+	}
+	if (r == 0)
+		r = private_rename(dir, e->as, dir, d->name);
+	d->moved = r == 0;
+	if (r < 0 && d->older[0])
+		(void)!private_rename(dir, d->older, dir, d->name);
+	if (r < 0)
+		d->older[0] = '\0';
+	return r;
+}
+
+/* Gives the entry its other name by a link, so that it keeps its own until the copy replaces it;
+ * where links are impossible, by a rename. An older simple backup is replaced when the copy has
+ * succeeded. */
+static int displace_link(const struct entry *e, struct displaced *d, bool numbered,
+			 const char **call)
+{
+	const int dir = e->dir->dst;
+	int r;
 	*call = "linkat";
 	if (linkat(dir, e->as, dir, d->name, 0) == 0) {
 		d->linked = true;
@@ -88,26 +187,37 @@ static int displace_once(const struct worker *w, const struct entry *e, struct d
 	}
 	if (errno == EEXIST && numbered)
 		return -EEXIST;
-	if (errno == EEXIST && temporary_draw(drawn) == 0 &&
-	    linkat(dir, e->as, dir, drawn, 0) == 0) {
-		*call = "renameat";
-		if (renameat(dir, drawn, dir, d->name) == 0) {
-			unlinkat(dir, drawn,
-				 0); /* if both were links of one file, it is still there */
-			d->linked = true;
-			return 0;
-		}
-		r = -errno;
-		unlinkat(dir, drawn, 0);
+	if (errno == EEXIST && (r = displace_older(e, d, call)) != -EPERM && r != -EOPNOTSUPP &&
+	    r != -ENOSYS && r != -EMLINK)
 		return r;
-	}
 	*call = "renameat";
-	if (numbered)
-		r = private_rename(dir, e->as, dir, d->name);
-	else
-		r = renameat(dir, e->as, dir, d->name) < 0 ? -errno : 0;
-	d->moved = r == 0;
-	return r;
+	return displace_move(e, d, numbered);
+}
+
+/* Two entries may want one name. The first one gets it; the other one, and one whose numbered name
+ * another process has just used, returns -EEXIST with a call: it draws another name. */
+static int displace_once(const struct worker *w, const struct entry *e, struct displaced *d,
+			 const char **call)
+{
+	struct tree *t = w->tree;
+	struct stat st;
+	bool numbered = false;
+	int r = displace_name(w, e, d->name, &numbered, call);
+	if (r < 0)
+		return r;
+	if (displace_is_source(e, d->name)) {
+		*call = NULL;
+		return -EEXIST;
+	}
+	*call = "linkat";
+	rivals_lock(t);
+	r = displace_is_taken(w, e, d->name) ? -EEXIST : displace_link(e, d, numbered, call);
+	if (r == 0 && fstatat(e->dir->dst, d->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		r = inodes_add(t->backups, &st);
+	rivals_unlock(t);
+	if (r == -ENOMEM)
+		tree_stop(t, ENOMEM);
+	return r < 0 ? r : 0;
 }
 
 static int displace_back_up(const struct worker *w, const struct entry *e, struct displaced *d,
@@ -160,6 +270,28 @@ static bool displace_is_same(const struct tree *t, const struct entry *e, const 
 	       src.st_dev == old->st_dev && src.st_ino == old->st_ino;
 }
 
+void displace_end(const struct entry *e, const struct displaced *d, int result)
+{
+	const int dir = e->dir->dst;
+	struct stat st;
+	bool back = false;
+	if (result < 0 && d->moved)
+		back = fstatat(dir, e->as, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT &&
+		       private_rename(dir, d->name, dir, e->as) == 0;
+	/* --inplace=auto has removed the entry where no rename can replace it. */
+	else if (result < 0 && d->linked)
+		back = linkat(dir, d->name, dir, e->as, 0) == 0 || errno == EEXIST;
+	if (back && d->older[0]) {
+		/* Both names of one file stay after a rename. */
+		if (renameat(dir, d->older, dir, d->name) == 0)
+			unlinkat(dir, d->older, 0);
+	} else if (back && d->linked) {
+		unlinkat(dir, d->name, 0);
+	} else if (d->older[0]) {
+		unlinkat(dir, d->older, 0);
+	}
+}
+
 int displace_begin(struct worker *w, const struct entry *e, struct displaced *d)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
@@ -183,17 +315,7 @@ int displace_begin(struct worker *w, const struct entry *e, struct displaced *d)
 		}
 	}
 	int r = o->backup ? displace_back_up(w, e, d, &call) : 0;
+	if (r < 0)
+		displace_end(e, d, r);
 	return r < 0 ? displace_refuse(w, e, call, r) : 0;
-}
-
-void displace_end(const struct entry *e, const struct displaced *d, int result)
-{
-	const int dir = e->dir->dst;
-	if (result >= 0)
-		return;
-	if (d->moved)
-		(void)!renameat2(dir, d->name, dir, e->as, RENAME_NOREPLACE);
-	/* --inplace=auto has removed the entry where no rename can replace it. */
-	else if (d->linked && (linkat(dir, d->name, dir, e->as, 0) == 0 || errno == EEXIST))
-		unlinkat(dir, d->name, 0);
 }

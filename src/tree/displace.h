@@ -13,6 +13,8 @@
 struct displaced {
 	bool linked, moved; /* it has both names; it has only the other one */
 	char name[NAME_MAX + 1];
+	char
+	    older[TEMPORARY_SIZE]; /* what had that name before, until the copy ends; empty: none */
 };
 
 /* Do the options replace an entry by a new one, whatever it is? */

@@ -308,7 +308,8 @@ int tree_run(const char *const *src, size_t n, const char *dst,
 	t.links = t.options->hard_links ? links_new() : NULL;
 	t.made = inodes_new();
 	t.entered = inodes_new();
-	if (!t.made || !t.entered || (t.options->hard_links && !t.links))
+	t.backups = inodes_new();
+	if (!t.made || !t.entered || !t.backups || (t.options->hard_links && !t.links))
 		tree_fail(&t, "malloc", dst, ENOMEM);
 	else if (operands_find(&t, src, n, dst) == 0 && operands_check(&t) == 0) {
 		skip_complete(&own);
@@ -318,6 +319,7 @@ int tree_run(const char *const *src, size_t n, const char *dst,
 	filter_free(t.filter);
 	inodes_free(t.made);
 	inodes_free(t.entered);
+	inodes_free(t.backups);
 	inodes_free(t.sources);
 	directory_unref(t.singles);
 	operand_close(&t.destination);

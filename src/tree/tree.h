@@ -286,6 +286,7 @@ struct tree {
 	struct record *record;                             /* NULL: nothing is kept to be resumed */
 	struct inodes *made;       /* of a merge: inodes of DST that this run makes or replaces */
 	struct inodes *entered;    /* the same for directories */
+	struct inodes *backups;    /* entries of DST that got another name */
 	struct inodes *sources;    /* the operands; NULL: not needed yet */
 	pthread_mutex_t replacing; /* rivals_lock() */
 	struct mirror mirror;

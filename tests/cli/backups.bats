@@ -1,0 +1,170 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# -b: a backup replaces neither a copy of the same run, nor, if the copy fails, an older backup.
+
+load helper
+
+# pairs N: s has I and I~, d has I, for each I up to N. The order of a directory is not that of the
+# names: many pairs have both orders.
+pairs() {
+	local i
+	mkdir -p s d
+	for ((i = 0; i < $1; i++)); do
+		echo "new $i" >s/$i
+		echo "own $i" >s/$i~
+		echo "old $i" >d/$i
+	done
+}
+
+# paired N SUFFIX: d has the copies of both, and each old file under its name with the suffix.
+paired() {
+	local i
+	for ((i = 0; i < $1; i++)); do
+		holds "new $i" d/$i
+		holds "own $i" d/$i~
+		holds "old $i" "d/$i$2"
+	done
+}
+
+@test "-b: SRC has NAME and NAME~: both are copied, and the old NAME becomes NAME~~" {
+	local jobs i
+	for jobs in 1 4; do
+		pairs 40
+		expect 0 -aT -b -j $jobs s d
+		paired 40 '~~'
+		rm -r s d
+	done
+	# Also where NAME~~ is a copy, and where DST has an old NAME~.
+	mkdir s d
+	echo new | tee s/a s/a~ s/a~~ >d/plain
+	echo old >d/a
+	echo older >d/a~
+	expect 0 -aT --backup=simple s d
+	diff -r s d -x 'a~~~*' -x plain
+	[ "$(cat d/a~~~ d/a~~~~ | sort | xargs)" = "old older" ]
+	# One suffix may lead to the name that another entry wants.
+	rm -r s d
+	mkdir s d
+	echo new | tee s/a s/aa >s/aaa
+	for i in a aa aaa; do echo "old $i" >d/$i; done
+	expect 0 -aT -S a s d
+	[ "$(cat d/aaaa d/aaaaa d/aaaaaa | sort | xargs)" = "old a old aa old aaa" ]
+	diff -r s d -x 'aaaa*'
+}
+
+@test "-b: names of SRC that are excluded leave the backup its name" {
+	pairs 3
+	expect 0 -aT -b --exclude '*~' s d
+	[ "$(cat d/0 d/0~ d/1~ | xargs)" = "new 0 old 0 old 1" ]
+	[ "$(ls d | wc -l)" = 6 ]
+}
+
+@test "-b: several SRC: the backup for one never replaces the copy of another" {
+	local order
+	for order in "s/0~ s/0" "s/0 s/0~" "other/0~ one/0" "one/0 other/0~"; do
+		pairs 1
+		mkdir other one
+		cp s/0~ other/
+		cp s/0 one/
+		# shellcheck disable=SC2086 # words
+		expect 0 -b $order d
+		holds "new 0" d/0
+		holds "own 0" d/0~
+		holds "old 0" d/0~~
+		rm -r s d other one
+	done
+	# A neighbour of a SRC that is a file is not copied: the backup has its usual name.
+	pairs 1
+	expect 0 -b s/0 d
+	holds "old 0" d/0~
+}
+
+@test "--backup=numbered: the number of a name that SRC has is not used" {
+	local i
+	mkdir s d
+	for ((i = 0; i < 30; i++)); do
+		echo "new $i" >s/$i
+		echo "own $i" >s/$i.~1~
+		echo "old $i" >d/$i
+	done
+	expect 0 -aT --backup=numbered s d
+	for ((i = 0; i < 30; i++)); do
+		holds "new $i" d/$i
+		holds "own $i" d/$i.~1~
+		holds "old $i" d/$i.~2~
+	done
+}
+
+# A copy that is too large fails: both old files stay.
+stays() {
+	rm -rf d
+	mkdir d
+	echo old >d/f
+	echo older >"d/f$1"
+	(ulimit -f 10; trap '' XFSZ; expect 1 "${@:2}")
+	holds old d/f
+	holds older "d/f$1"
+	[ "$(ls -A d | wc -l)" = 2 ]
+}
+
+@test "-b: after a failure an older backup is as it was" {
+	local mode
+	mkdir s
+	random s/f 100000
+	for mode in auto readwrite parallel; do
+		stays '~' -b -m $mode s/f d
+	done
+	stays '~' -aT --backup=simple s d
+	stays .bak -aT -S .bak s d
+	# With success, it is replaced.
+	mv d/f.bak d/f~
+	expect 0 -b s/f d
+	holds old d/f~
+	# Both names of one file.
+	ln -f d/f~ d/f
+	(ulimit -f 10; trap '' XFSZ; expect 1 -b s/f d)
+	holds old d/f
+	holds old d/f~
+	expect 0 -b s/f d
+	cmp s/f d/f
+	holds old d/f~
+	# A directory is no backup.
+	rm d/f~
+	mkdir d/f~
+	echo 1 >d/f~/x
+	cp s/f before
+	echo old >d/f
+	expect 1 -b s/f d
+	holds old d/f
+	holds 1 d/f~/x
+	[ "$(ls -A d | xargs)" = "f f~" ]
+}
+
+@test "-b: the same where names cannot be exchanged, and where there are no hard links" {
+	need_strace
+	mkdir s d
+	random s/f 100000
+	echo old >d/f
+	echo older >d/f~
+	(ulimit -f 10; trap '' XFSZ; traced 1 inject=renameat2:error=EINVAL -b s/f d)
+	injected
+	holds old d/f
+	holds older d/f~
+	traced 0 inject=renameat2:error=EINVAL -b s/f d
+	injected
+	cmp s/f d/f
+	holds old d/f~
+	[ "$(ls -A d | xargs)" = "f f~" ]
+	rm -r d trace
+	mkdir -p backing/d
+	# shellcheck disable=SC2016
+	by_fuse fault=link:EPERM 'echo old >m/d/f; echo older >m/d/f~
+		setfattr -n user.fault -v write:EIO:50000 m
+		! "$FCOPY" -b s/f m/d || exit 8
+		[ "$(cat m/d/f m/d/f~ | xargs)" = "old older" ] || exit 7
+		setfattr -n user.fault -v write:0 m
+		"$FCOPY" -b s/f m/d || exit 6
+		cmp s/f m/d/f || exit 5'
+	holds old backing/d/f~
+	[ "$(ls -A backing/d | xargs)" = "f f~" ]
+}
