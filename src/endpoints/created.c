@@ -58,6 +58,8 @@ static int final_commit(struct endpoint *e, const struct fcopy_options *options,
 	if (r < 0)
 		return error_call(error, "close", e->path, -r);
 	file_of(e)->unfinished = false;
+	if (file_of(e)->temporary[0]) /* the old file */
+		unlinkat(file_of(e)->place.dir, file_of(e)->temporary, 0);
 	if (file_of(e)->directory >= 0 && (r = io_flush_directory(file_of(e)->directory)) < 0) {
 		error_operation(error, "fsync of the directory", "fsync", e->path, -r);
 		error->advice = FCOPY_ADVICE_FLUSH;
@@ -65,6 +67,21 @@ static int final_commit(struct endpoint *e, const struct fcopy_options *options,
 	}
 	final_close(e);
 	return 0;
+}
+
+/* Gives the old file its name back. */
+static void final_restore(struct endpoint *e)
+{
+	struct stat st;
+	const struct place *p = &file_of(e)->place;
+	const char *old = file_of(e)->temporary;
+	if (!old[0])
+		return;
+	if (linkat(p->dir, old, p->dir, p->name, 0) == 0)
+		unlinkat(p->dir, old, 0);
+	else if (fstatat(p->dir, p->name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+		(void)private_rename(p->dir, old, p->dir, p->name);
+	file_of(e)->temporary[0] = '\0';
 }
 
 /* Removes the file, unless its name is that of another file by now. Closes it first: some storage
@@ -81,6 +98,7 @@ static void final_abort(struct endpoint *e)
 	endpoint_close(e);
 	if (ours)
 		unlinkat(p->dir, p->name, 0);
+	final_restore(e);
 	final_close(e);
 }
 
@@ -98,4 +116,42 @@ int created_open_final(struct endpoint *e, mode_t mode, const char *reason,
 		return error_call(error, "open", e->path, errno);
 	file_of(e)->unfinished = true;
 	return fstat(e->fd, &p->st) < 0 ? error_call(error, "fstat", e->path, errno) : 0;
+}
+
+/* Takes its name from the old file, which keeps its data under a drawn one. In a sticky directory a
+ * link to another user's file could not be removed: where a rename is forbidden, no link is made.
+ */
+static int final_set_aside(struct endpoint *e, const char **call)
+{
+	const struct place *p = &file_of(e)->place;
+	char *drawn = file_of(e)->temporary;
+	*call = "getrandom";
+	int r = temporary_draw(drawn);
+	if (r == 0) {
+		*call = "renameat";
+		r = private_rename(p->dir, p->name, p->dir, drawn);
+	}
+	if (r < 0 && r != -EPERM && r != -EACCES && r != -EBUSY && r != -ENOENT &&
+	    linkat(p->dir, p->name, p->dir, drawn, 0) == 0) {
+		*call = "unlink";
+		r = unlinkat(p->dir, p->name, 0) < 0 ? -errno : 0;
+		if (r < 0)
+			unlinkat(p->dir, drawn, 0);
+	}
+	if (r < 0)
+		drawn[0] = '\0';
+	return r;
+}
+
+int created_replace_final(struct endpoint *e, mode_t mode, const char *reason,
+			  struct fcopy_error *error)
+{
+	const char *call;
+	int r = final_set_aside(e, &call);
+	if (r < 0)
+		return error_call(error, call, e->path, -r);
+	r = created_open_final(e, mode, reason, error);
+	if (r < 0)
+		final_restore(e);
+	return r;
 }

@@ -15,5 +15,8 @@ int created_open(struct endpoint *e, int dir, const char *name, mode_t mode, con
 /* Creates the file of e's place under its final name. Commit closes it and flushes the directory,
  * if that is open; abort removes it. reason: e->not_atomic. */
 int created_open_final(struct endpoint *e, mode_t mode, const char *reason, struct fcopy_error *);
+/* The same in place of an old entry that is no directory. Abort gives the old one its name back. */
+int created_replace_final(struct endpoint *e, mode_t mode, const char *reason,
+			  struct fcopy_error *);
 
 #endif

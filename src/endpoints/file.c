@@ -110,20 +110,33 @@ static int check_alias(struct endpoint *e, const struct endpoint *src, struct fc
 		     : refuse_same(src->path, e->path, error);
 }
 
-/* The file of a tree has other names, and each may be the copy of another file: replaces it,
- * although not atomically. */
-static int replace_link(struct endpoint *e, const struct fcopy_options *options,
-			struct fcopy_error *error)
+/* The old file can be overwritten, but no new one can have its name, or its owner. Other hard links
+ * would keep the old content; that does not prevent a replacement. */
+static bool is_only_replaced(const struct fcopy_error *error)
+{
+	return error->err != EMLINK && (error->advice == FCOPY_ADVICE_IN_PLACE_AUTO ||
+					error->advice == FCOPY_ADVICE_IN_PLACE_OR_FORCE);
+}
+
+/* The old file gives the new one nothing, or has other names, each of which may be the copy of
+ * another file: it is replaced and not overwritten. If no rename can replace it, it is put aside
+ * until the copy has succeeded. */
+static int replace_old(struct endpoint *e, const struct endpoint *src,
+		       const struct fcopy_options *options, struct fcopy_error *error)
 {
 	const struct place *p = &file_of(e)->place;
-	bool replaces = options->force || (file_of(e)->replace_links && p->target < 0);
+	const mode_t mode = p->exists ? p->st.st_mode & 01777 : replace_new_mode(src);
+	bool replaces = !p->exists || options->force ||
+			(file_of(e)->replace_links && p->target < 0);
 	if (!replaces)
 		return error_refuse(error, e->path, EMLINK,
 				    "has other hard links, which would be overwritten, too",
 				    FCOPY_ADVICE_FORCE);
-	if (unlinkat(p->dir, p->name, 0) < 0)
-		return error_call(error, "unlink", e->path, errno);
-	return created_open_final(e, p->st.st_mode & 01777, IN_PLACE_REASON, error);
+	int r = replace_open(e, src, options, error);
+	if (r == 0 || !is_only_replaced(error))
+		return r;
+	*error = (struct fcopy_error){0};
+	return created_replace_final(e, mode, IN_PLACE_REASON, error);
 }
 
 /* Writes into the file, which is created if it is absent. */
@@ -131,22 +144,13 @@ static int open_final(struct endpoint *e, const struct endpoint *src,
 		      const struct fcopy_options *options, struct fcopy_error *error)
 {
 	const struct place *p = &file_of(e)->place;
-	if (file_of(e)->displaces && unlinkat(p->dir, p->name, 0) < 0)
-		return error_call(error, "unlink", e->path, errno);
+	if (file_of(e)->displaces ||
+	    (p->exists && file_of(e)->in_tree && S_ISREG(p->st.st_mode) && p->st.st_nlink > 1))
+		return replace_old(e, src, options, error);
 	if (!p->exists)
 		return created_open_final(e, replace_new_mode(src), IN_PLACE_REASON, error);
-	if (file_of(e)->in_tree && S_ISREG(p->st.st_mode) && p->st.st_nlink > 1)
-		return replace_link(e, options, error);
 	int r = in_place_open(e, src, options, error);
 	return r == 0 ? check_alias(e, src, error) : r;
-}
-
-/* The old file can be overwritten, but no new one can have its name, or its owner. Other hard links
- * would keep the old content; that does not prevent a replacement. */
-static bool is_only_replaced(const struct fcopy_error *error)
-{
-	return error->err != EMLINK && (error->advice == FCOPY_ADVICE_IN_PLACE_AUTO ||
-					error->advice == FCOPY_ADVICE_IN_PLACE_OR_FORCE);
 }
 
 static int check_access(const struct endpoint *e, const char *name, int mode,

@@ -295,6 +295,50 @@ refuses_and_overwrites() {
 	diff -r s d
 }
 
+@test "--inplace in a tree: a failed copy leaves the name of a file that has other hard links" {
+	local how
+	mkdir s
+	random s/a 100000
+	for how in "-aT --inplace" "-aT --inplace=auto" "-rTf --inplace" "-aT --remove-destination --inplace=auto"; do
+		rm -rf d
+		mkdir d
+		echo old >d/a
+		ln d/a outside
+		# shellcheck disable=SC2086 # two words
+		(ulimit -f 10; trap '' XFSZ; expect 1 $how s d)
+		holds old d/a
+		[ d/a -ef outside ]
+		[ "$(ls -A d)" = a ]
+		# shellcheck disable=SC2086
+		expect 0 $how s d
+		diff -r s d
+		holds old outside
+		[ "$(ls -A d)" = a ]
+		rm outside
+	done
+}
+
+@test "the same on storage without rename, where the file is replaced under its final name" {
+	mkdir -p backing s
+	random s/a 100000
+	# shellcheck disable=SC2016
+	by_fuse fault=rename:ENOSYS 'for how in --inplace --inplace=auto "--remove-destination --inplace=auto"; do
+			rm -rf m/d
+			mkdir m/d
+			echo old >m/d/a
+			ln m/d/a m/outside
+			setfattr -n user.fault -v write:EIO:50000 m
+			! "$FCOPY" -aT $how s m/d || exit 1
+			[ "$(cat m/d/a) $(ls -A m/d)" = "old a" ] || exit 2
+			[ $(stat -c %h backing/d/a) = 2 ] || exit 3
+			setfattr -n user.fault -v write:0 m
+			"$FCOPY" -aT $how s m/d || exit 4
+			cmp s/a m/d/a
+			[ "$(cat m/outside) $(ls -A m/d)" = "old a" ] || exit 5
+			rm m/outside
+		done'
+}
+
 @test "storage without rename: a symlink that is in the way is replaced with --inplace only" {
 	mkdir -p backing s
 	ln -s new s/link
