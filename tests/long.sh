@@ -33,6 +33,7 @@ proofs=(
 	"exchange|exchanges of a name between two system calls|"
 	"tree-random|random command lines for trees|1000"
 	"mirror|random trees mirrored|300"
+	"walk|random walks of commands on one DST|2000"
 	"shard-kill|copies by shards of which one was killed|200"
 	"launchers|copies by launchers|"
 	"cp-commands|commands of cp in public scripts|"

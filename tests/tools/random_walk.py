@@ -1,0 +1,328 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+#
+# random_walk.py NAME FCOPY N SEED DIR…: N random walks, each of two to five commands on one DST in one of the directories, while
+# SRC and DST change in between. A command may be killed or fail at one of its system calls, or run beside another one.
+# walk_oracle.py says what DST must be. Prints each failure with the commands that led to it and, at the end, the line that the
+# long proofs share. SEED:I repeats the Ith walk alone, and prints its commands.
+import os, random, shutil, signal, stat, subprocess, sys, time
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from walk_oracle import Command, Expected, is_directory, left, losses, same, snapshot
+
+NAMES = "abcdef"
+SIZES = [0, 1, 100, 4096, 5000, 70000, 300000]
+CALLS = {"openat": 40, "write,pwrite64,copy_file_range": 12, "renameat2": 5, "renameat": 8, "linkat": 8, "unlinkat": 8, "mkdirat": 6,
+         "close": 60, "fchmod": 8, "utimensat": 10, "fsync,fdatasync,syncfs": 4, "symlinkat,mknodat": 4, "getdents64": 8,
+         "flock": 4, "newfstatat,fstat,statx": 60, "fchown,fchownat": 6, "all": 400}
+ERRNOS = ["EIO", "ENOSPC", "EDQUOT", "EACCES", "EPERM", "ENOMEM", "EMFILE"]
+TREE = [["-aT"], ["-aT"], ["--mirror", "--max-delete=1000"], ["--mirror", "--max-delete=1000"], ["--mirror"], ["-aT", "-b"],
+        ["-aT", "--backup=numbered"], ["-aT", "--resume"], ["-aT", "--resume"], ["-aT", "-u"], ["-aT", "-n"],
+        ["-aT", "--update=changed"], ["-rT"], ["-rT", "-f"], ["-aT", "--fsync"], ["-aT", "--verify"], ["-aT", "-b", "-u"]]
+FILE = [[], [], ["-p"], ["-b"], ["-p", "--backup=numbered"], ["--resume"], ["-p", "--resume"], ["-n"], ["-u"], ["-f"],
+        ["--fsync"], ["--verify"], ["-p", "--mirror"]]
+failed = dict.fromkeys(["lost", "wrong", "hung", "crashed", "other"], 0)
+counts = {}
+
+
+def remove(path):
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    elif os.path.lexists(path):
+        os.unlink(path)
+
+
+class Walk:
+    def __init__(self, name, fcopy, number, seed, home):
+        self.name, self.fcopy, self.number, self.seed = name, fcopy, number, seed
+        self.r = random.Random("%s:%d" % (seed, number))
+        self.home = os.path.join(home, "walk")
+        self.src, self.dst = self.home + "/s", self.home + "/at/d"
+        self.clock = 10**18  # each change has a time of its own
+        self.log, self.snapshots, self.edited, self.found = [], {}, False, False
+        self.tree = self.r.random() < .75
+        remove(self.home)
+        os.makedirs(self.home + "/at")
+
+    # What SRC and DST are, and become between two commands.
+
+    def tick(self, path):
+        self.clock += self.r.choice([1, 10**9, 10**9, 3600 * 10**9]) + 1
+        ns = self.clock - (self.r.random() < .3) * 10**15
+        ns += self.clock % 1000  # two files never have one time by chance
+        os.utime(path, ns=(ns, ns), follow_symlinks=False)
+
+    def write(self, path):
+        with open(path, "wb") as f:
+            f.write(self.r.randbytes(self.r.choice(SIZES)))
+        os.chmod(path, self.r.choice([0o644, 0o600, 0o755, 0o440]))
+        self.tick(path)
+
+    def make(self, path, top):
+        kind = self.r.choice(["file"] * 8 + ["directory"] * 4 + ["symlink", "fifo", "link", "link"])
+        if kind == "directory":
+            os.mkdir(path, 0o755)
+            os.chmod(path, self.r.choice([0o755, 0o700, 0o750]))
+        elif kind == "symlink":
+            os.symlink(self.r.choice(["nowhere", "none"]), path)
+        elif kind == "fifo":
+            os.mkfifo(path, 0o600)
+        elif kind == "link" and self.paths(top, stat.S_IFREG):
+            os.link(self.r.choice(self.paths(top, stat.S_IFREG)), path)
+            return
+        else:
+            self.write(path)
+        self.tick(path)
+
+    @staticmethod
+    def paths(top, kind=None):
+        found = snapshot(top) or {}
+        return sorted(os.path.join(top, p) for p, e in found.items() if p and (kind is None or e.kind == kind))
+
+    def add(self, top):
+        at = self.r.choice([top] + self.paths(top, stat.S_IFDIR))
+        name = self.r.choice(NAMES) + self.r.choice([""] * 14 + ["~"])
+        path = os.path.join(at, name)
+        if not os.path.lexists(path):
+            self.make(path, top)
+
+    def change(self, top):
+        """One change of a tree; true if it may be something that a copy made."""
+        paths = self.paths(top)
+        how = self.r.choice(["add", "add", "remove", "write", "write", "touch", "mode", "type", "rename"])
+        path = self.r.choice(paths) if paths else None
+        if how == "add" or not path:
+            return self.add(top)
+        if how == "remove":
+            remove(path)
+        elif how == "write" and os.path.isfile(path) and not os.path.islink(path):
+            if self.r.random() < .5:
+                remove(path)  # another inode
+            self.write(path)
+        elif how == "touch":
+            self.tick(path)
+        elif how == "mode" and not os.path.islink(path):
+            os.chmod(path, 0o700 if os.path.isdir(path) else self.r.choice([0o600, 0o644]))
+        elif how == "type":
+            remove(path)
+            self.make(path, top)
+        elif how == "rename" and not os.path.lexists(path[:-1] + "g"):
+            os.rename(path, path[:-1] + "g")
+        return None
+
+    def make_source(self):
+        remove(self.src)
+        if not self.tree:
+            self.write(self.src)
+            return
+        os.mkdir(self.src)
+        for _ in range(self.r.choice([0, 3, 6, 12])):
+            self.add(self.src)
+        self.tick(self.src)
+
+    def between(self):
+        """SRC changes or is replaced as a whole, the user works in DST, an earlier copy is kept."""
+        what = self.r.random()
+        if what < .3:
+            return
+        if what < .4:
+            if self.r.random() < .5:
+                remove(self.home + "/old")
+                os.rename(self.src, self.home + "/old")
+            self.make_source()
+            self.log.append("# SRC is replaced")
+        elif not self.tree:
+            at = self.src if self.r.random() < .6 else self.dst
+            self.write(at)
+            self.log.append("# %s is written" % os.path.basename(at))
+        else:
+            at = self.src if what < .8 or not os.path.isdir(self.dst) else self.dst
+            self.edited = self.edited or at == self.dst
+            for _ in range(self.r.choice([1, 2, 5])):
+                self.change(at)
+            self.log.append("# %s changes" % os.path.basename(at))
+        if self.tree and self.r.random() < .2 and os.path.isdir(self.dst) and len(self.snapshots) < 2:
+            at = "%s/snapshot%d" % (self.home, len(self.snapshots))
+            subprocess.run(["cp", "-al" if self.r.random() < .3 else "-a", self.dst, at], check=True)
+            self.snapshots[at] = None
+            self.log.append("# DST is kept as %s" % os.path.basename(at))
+        for at in self.snapshots:  # the user may have written to another name of a file
+            self.snapshots[at] = snapshot(at)
+
+    # Commands.
+
+    def draw_words(self):
+        words = list(self.r.choice(TREE if self.tree else FILE))
+        if self.snapshots and self.r.random() < .4 and words[0] in ("-aT", "--mirror") and "--resume" not in words:
+            words.append("--link-dest=" + self.r.choice(sorted(self.snapshots)))
+        return words
+
+    def draw_fault(self):
+        """What strace does to the command, or nothing."""
+        what = self.r.random()
+        if what < .45:
+            return None
+        calls = self.r.choice(sorted(CALLS))
+        n = self.r.randint(1, CALLS[calls])
+        if what < .75:
+            return ["-e", "trace=" + calls, "-e", "inject=%s:signal=KILL:when=%d" % (calls, n)]
+        if calls == "all":
+            return None
+        return ["-e", "trace=" + calls, "-e", "inject=%s:error=%s:when=%d" % (calls, self.r.choice(ERRNOS), n)]
+
+    def start(self, words, fault):
+        trace = ["strace", "-f", "-qq", "-o", self.home + "/trace", "-e", "signal=none"] + fault if fault else []
+        command = [self.fcopy] + (["-j1"] if fault and self.tree else []) + words
+        self.log.append(" ".join((trace + command if fault else command)).replace(self.home + "/", ""))
+        return subprocess.Popen(trace + command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    def wait(self, process):
+        """The status as a shell has it, and what was printed."""
+        try:
+            _, err = process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            self.fail("hung", "no end within a minute")
+            return 124, ""
+        status = process.returncode
+        self.log.append("# status %d: %s" % (status, " / ".join(err.decode(errors="replace").replace(self.home + "/", "").splitlines()[:3])))
+        return (status if status >= 0 else 128 - status), err.decode(errors="replace")
+
+    def fail(self, kind, text):
+        failed[kind] += 1
+        self.found = True
+        print("%s: FAILED (%s): %s:%d: %s" % (self.name, kind, self.seed, self.number, text.replace(self.home + "/", "")))
+
+    def see(self):
+        """The snapshots of DST and SRC, and what fcopy has left."""
+        dst, src = snapshot(self.dst), snapshot(self.src)
+        if not self.tree:
+            dst = {p: e for p, e in snapshot(self.home + "/at").items() if p}
+            src = {"d": src[""]}
+        return dst, src, left(self.home + "/at")
+
+    def step(self):
+        before, src, leftovers = self.see()
+        if self.r.random() < .1:
+            return self.clean(before, src)
+        two = self.r.random() < .12
+        all_words = [self.draw_words() for _ in range(1 + two)]
+        fault = None if two else self.draw_fault()
+        running = [self.start(words + [self.src, self.dst], fault) for words in all_words]
+        ended = [self.wait(p) for p in running]
+        self.judge([Command(w, self.tree) for w in all_words], ended, fault, before, src, leftovers)
+        return None
+
+    def clean(self, before, src):
+        """Everything that is not in use goes, apart from temporary files, which have no lock."""
+        status, _ = self.wait(self.start(["--clean", self.home + "/at", "-f"], None))
+        counts["clean"] = counts.get("clean", 0) + 1
+        there = os.listdir(self.home + "/at")
+        kept = [n for n in there if n.endswith(".fcopy-part") or n.startswith(".fcopy-") and os.path.isdir(os.path.join(self.home, "at", n))]
+        if status != 0 or kept:
+            self.fail("other", "--clean: status %d, and there is %s" % (status, kept))
+        if self.see()[:2] != (before, src):
+            self.fail("lost", "--clean changed DST or SRC")
+
+    def judge(self, commands, ended, fault, before, src, leftovers):
+        after, src_after, now = self.see()
+        killed = fault is not None and "signal=KILL" in fault[-1]
+        kind = "two" if len(commands) > 1 else "killed" if killed and ended[0][0] == 137 else "fault" if fault else "plain"
+        for command, (status, err) in zip(commands, ended):
+            key = "%s %s" % (kind, status)
+            counts[key] = counts.get(key, 0) + 1
+            if status not in (0, 1, 2) and not (killed and status == 137):
+                self.fail("crashed", "status %d: %s" % (status, err))
+        text = "".join(err for _, err in ended)
+        self.judge_others(src, src_after)
+        # A mirror flushes, and removes its marker, when it has removed everything else.
+        by_itself = all(status in (1, 2) for status, _ in ended) and not any(w in text for w in ("sync", "unlinkat", "remove", "rmdir", ".fcopy-mirror"))
+        for what in losses(commands, before, after, src, by_itself)[:3]:
+            self.fail("lost", what)
+        if kind != "killed":
+            self.judge_left(ended, text, leftovers, now, before, after)
+        if len(commands) == 1:
+            self.judge_one(commands[0], ended[0][0], text, fault, kind, before, after, src, leftovers)
+        elif src is not None and all(c.update in (None, "changed") for c in commands) and 0 in [s for s, _ in ended]:
+            for path in src if all(s == 0 for s, _ in ended) else ():
+                if not same(src[path], (after or {}).get(path)):
+                    self.fail("wrong", "two at once, both with status 0, and %r differs" % path)
+                    break
+        if kind != "killed":
+            self.edited = False
+
+    def judge_others(self, src, src_after):
+        if src_after != src:
+            self.fail("lost", "SRC changed")
+        for at, want in self.snapshots.items():
+            now = snapshot(at)
+            if {p: e[:6] for p, e in want.items()} != {p: e[:6] for p, e in (now or {}).items()}:
+                self.fail("lost", "%s changed" % at)
+
+    def judge_left(self, ended, text, leftovers, now, before, after):
+        """After an end by itself: everything of fcopy's own that was not there is named."""
+        for path in sorted(now - leftovers):
+            if os.path.basename(path) == ".fcopy-mirror" and any(s for s, _ in ended):
+                continue  # the next mirror needs it
+            if os.path.basename(path) not in text:
+                self.fail("other", "%s was left, and no message names it: %s" % (path, text.strip()))
+        if self.tree and before is None and after is not None and all(s in (1, 2) for s, _ in ended) and \
+                not any(word in text for word in ("committed despite", "incomplete", "syncfs", "fsync", "not atomic")):
+            self.fail("other", "DST is there after a failure, and no message says it: %s" % text.strip())
+
+    def judge_one(self, command, status, text, fault, kind, before, after, src, leftovers):
+        kept = {os.path.relpath(p, "d") for p in leftovers if p.startswith("d/") and not p.endswith("/.fcopy-mirror")}
+        expected = Expected(command, before, src, kept)
+        part = "d.fcopy-part" in leftovers
+        certain = expected.certain and not fault and not part and not (command.resume and before is not None)
+        if certain and (status != 0) != bool(expected.fails):
+            self.fail("other", "status %d, expected failures %s: %s" % (status, expected.fails, text.strip()))
+        if status != 0 or not expected.certain:
+            return
+        if expected.fails:
+            if not fault:
+                self.fail("wrong", "status 0, although these should fail: %s" % expected.fails)
+            return
+        if command.resume and command.tree and before is not None:
+            if self.edited and part:
+                return  # the copy was complete, and is in use
+            expected.result, expected.copied = {**before, **src}, set(src)
+        lenient = bool(fault) and ("warning" in text or not text)
+        for what in expected.differences(after, lenient and "warning" in text)[:3]:
+            self.fail("wrong", "status 0, but %s (%s)" % (what, text.strip()[:200]))
+
+    def walk(self):
+        self.make_source()
+        for _ in range(self.r.randint(2, 5)):
+            self.step()
+            if self.found:
+                break
+            self.between()
+        if self.found:
+            print("\n".join("    " + line for line in self.log), flush=True)
+
+
+def main():
+    name, fcopy, count, seed = sys.argv[1:5]
+    homes, tried, stop = sys.argv[5:], 0, []
+    seed, _, only = seed.partition(":")
+    signal.signal(signal.SIGINT, lambda *_: stop.append(1))
+    os.umask(0o022)
+    end = time.monotonic() + float(os.environ.get("RANDOM_SECONDS", "1e9"))
+    for number in [int(only)] if only else range(int(count)):
+        if stop or time.monotonic() > end:
+            break
+        walk = Walk(name, fcopy, number, seed, homes[number % len(homes)])
+        walk.walk()
+        tried += 1
+        if only:
+            print("\n".join(walk.log))
+        else:
+            remove(walk.home)
+    print("%s: %s" % (name, ", ".join("%s %d" % c for c in sorted(counts.items()))))
+    print("%s: %d tried, %s" % (name, tried, ", ".join("%d %s" % (n, k) for k, n in failed.items())))
+    sys.exit(1 if any(failed.values()) else 0 if tried else 77)
+
+
+main()

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: MIT
+"""The oracle of random_walk.py: what DST must be after a command, and what the command may have changed.
+
+A snapshot is {path: Entry} of a tree; the tree itself has the path "". If DST is a file, the paths are names in its directory, and
+SRC has its name. Names that fcopy makes for itself are not in a snapshot: left() lists them."""
+import collections
+import hashlib
+import os
+import re
+import stat
+
+Entry = collections.namedtuple("Entry", "kind data size mode owner time inode links")
+OURS = re.compile(r"^\.fcopy-|\.fcopy-part$")
+BACKUP = re.compile(r"^(.+?)(?:~|\.~[0-9]+~)$", re.DOTALL)
+
+
+def entry(path):
+    st = os.lstat(path)
+    kind, data = stat.S_IFMT(st.st_mode), None
+    if kind == stat.S_IFREG:
+        with open(path, "rb") as f:
+            data = hashlib.sha1(f.read()).hexdigest()
+    elif kind == stat.S_IFLNK:
+        data = os.readlink(path)
+    return Entry(kind, data, st.st_size, st.st_mode & 0o7777, (st.st_uid, st.st_gid), st.st_mtime_ns, (st.st_dev, st.st_ino),
+                 st.st_nlink)
+
+
+def snapshot(top):
+    """None if there is nothing."""
+    if not os.path.lexists(top):
+        return None
+    seen = {"": entry(top)}
+    for at, directories, files in os.walk(top) if is_directory(seen[""]) else ():
+        directories[:] = [n for n in directories if not OURS.search(n)]
+        for name in directories + [n for n in files if not OURS.search(n)]:
+            path = os.path.join(at, name)
+            seen[os.path.relpath(path, top)] = entry(path)
+    return seen
+
+
+def left(home):
+    """The paths below home that fcopy made for itself, and nothing below these."""
+    found = set()
+    for at, directories, files in os.walk(home):
+        found.update(os.path.relpath(os.path.join(at, n), home) for n in directories + files if OURS.search(n))
+        directories[:] = [n for n in directories if not OURS.search(n)]
+    return found
+
+
+def is_directory(e):
+    return e is not None and e.kind == stat.S_IFDIR
+
+
+def is_file(e):
+    return e is not None and e.kind == stat.S_IFREG
+
+
+def same(a, b, attributes=False):
+    """Has b the type, the bytes and the target of a, and the attributes that -a copies?"""
+    if a is None or b is None or (a.kind, a.data) != (b.kind, b.data):
+        return False
+    return not attributes or (a.time, a.owner) == (b.time, b.owner) and (a.kind == stat.S_IFLNK or a.mode == b.mode)
+
+
+def backed_up(path):
+    """The path of which this could be the backup, or None."""
+    original = BACKUP.match(os.path.basename(path))
+    return os.path.join(os.path.dirname(path), original[1]) if original else None
+
+
+def is_backup(path, now, before):
+    """Is this what had the name before, or its backup?"""
+    original = backed_up(path)
+    return original is not None and (same(before.get(original), now) or is_backup(original, now, before))
+
+
+def parents(path):
+    while path:
+        path = os.path.dirname(path)
+        yield path
+
+
+def below(path, top):
+    return top == "" or path == top or path.startswith(top + "/")
+
+
+class Command:
+    """What is asked of fcopy, apart from SRC and DST."""
+
+    def __init__(self, words, tree):
+        self.words, self.tree = words, tree
+        self.mirror = "--mirror" in words
+        self.archive = self.mirror or "-aT" in words
+        self.attributes = self.archive or "-p" in words
+        self.resume = "--resume" in words
+        self.force = "-f" in words
+        self.empties = "--max-delete=1000" in words
+        self.backup = "-b" in words or "--backup=numbered" in words
+        self.link_dest = any(w.startswith("--link-dest") for w in words)
+        self.update = "none" if "-n" in words else "older" if "-u" in words else \
+            "changed" if self.mirror or "--update=changed" in words else None
+
+
+class Expected:
+    """What status 0 means. certain: the status must be 0 if fails is empty, and not 0 if it is not."""
+
+    def __init__(self, command, before, src, kept):
+        self.command, self.before, self.src, self.kept = command, before or {}, src, kept
+        self.certain, self.fails = True, []
+        self.result = dict(self.before)  # path -> an entry of SRC, or an old one
+        self.copied = set()  # paths that must have the attributes of SRC
+        if src is None or is_directory(src.get("")) != command.tree:
+            self.certain = False  # nothing to copy, or of another type
+            return
+        for path in sorted(src):
+            if not any(p in self.fails for p in parents(path)):
+                self._decide(path)
+        if command.mirror and command.tree and not self.fails:
+            self._delete()
+
+    def _fail(self, path):
+        self.fails.append(path)
+
+    def _copy(self, path):
+        self.result[path] = self.src[path]
+        self.copied.add(path)
+
+    def _remove(self, path):
+        if any(below(k, path) for k in self.kept):
+            self.certain = False  # it has a name of fcopy's own, and stays
+        for p in [p for p in self.result if below(p, path)]:
+            del self.result[p]
+
+    def _decide(self, path):
+        """One entry of SRC, whose directory in DST exists."""
+        new, old, c = self.src[path], self.result.get(path), self.command
+        if path in self.copied:
+            self.certain = False
+        if old is None:
+            self._copy(path)
+        elif is_directory(new) and is_directory(old):
+            self._copy(path)
+            if c.update in ("none", "older"):
+                self.copied.discard(path)
+        elif is_directory(new) or is_directory(old):
+            if c.mirror and path:
+                self._remove(path)
+                self._copy(path)
+            elif c.update in ("none", "older") and is_directory(new):
+                self.certain = False
+                self._fail(path)
+            elif c.update == "none" or c.update == "older" and new.time <= old.time:
+                pass
+            else:
+                self._fail(path)
+        elif c.update == "none" or c.update == "older" and new.time <= old.time:
+            pass
+        else:
+            self._replace(path, new, old)
+
+    def _replace(self, path, new, old):
+        c = self.command
+        if c.update == "older":
+            self.certain = self.certain and old.links == 1
+        if not c.archive and is_file(old) and old.links > 1 and not c.force and not c.backup:
+            self._fail(path)
+        elif is_file(new) and not is_file(old) and not c.mirror and not c.backup:
+            self._fail(path)  # a dangling symlink, or a FIFO
+            self.certain = c.update is None
+        else:
+            if not is_file(new) and not c.archive or not c.mirror and c.update == "changed" and new.kind != old.kind:
+                self.certain = False
+            self._copy(path)
+
+    def _delete(self):
+        if len(self.src) == 1 and not self.command.empties and len(self.before) > 1:
+            self.certain = False
+            return
+        for path in sorted(self.before, reverse=True):
+            if path not in self.src and path in self.result:
+                if any(below(k, path) for k in self.kept):
+                    continue  # holds a name of fcopy's own
+                del self.result[path]
+
+    def differences(self, after, lenient):
+        """After status 0. lenient: a warning said that something could not be kept."""
+        after, found = after or {}, []
+        for path in sorted(set(self.result) | set(after)):
+            want, now = self.result.get(path), after.get(path)
+            if want is None:
+                if not self.command.backup or not is_backup(path, now, self.before):
+                    found.append("%r should not exist" % path)
+            elif now is None:
+                found.append("%r is missing" % path)
+            elif self.command.backup and path not in self.copied and is_backup(path, now, self.before):
+                pass  # a simple backup replaces the one before
+            elif not same(want, now):
+                found.append("%r is not what it should be" % path)
+            elif path in self.copied and self.command.attributes and not lenient and not same(want, now, True):
+                found.append("%r has other attributes: %s, not %s" % (path, now, want))
+        return found + ([] if lenient else self._links(after))
+
+    def _links(self, after):
+        if not self.command.archive or self.command.update in ("none", "older"):
+            return []
+        names = {}
+        for path in self.copied:
+            if not is_directory(self.src[path]):
+                names.setdefault(self.src[path].inode, []).append(path)
+        return ["%r and %r are no hard links" % (group[0], p) for group in names.values() for p in group[1:]
+                if p in after and group[0] in after and after[p].inode != after[group[0]].inode]
+
+
+def backups(path, tree):
+    return [e for other, e in tree.items() if backed_up(other) == path]
+
+
+def may_be_gone(path, command, before, src):
+    """May the command have removed or replaced this entry, or have put a backup there?"""
+    if src is None:
+        return False
+    if command.update == "none":
+        return False
+    new, old = src.get(path), before[path]
+    if command.mirror and command.tree and is_directory(src.get("")):
+        return True  # what differs is checked by status 0, and by removed()
+    if new is not None and not is_directory(new) and not is_directory(old):
+        return command.update != "older" or new.time > old.time
+    original = backed_up(path)  # a simple backup replaces the one before
+    return command.backup and original in src and original in before and not path.endswith(".~%s~" % path[-2:-1])
+
+
+def losses(commands, before, after, src, failed_at_once):
+    """What existed and is gone, and what is there that is no whole entry, whatever the status. failed_at_once: every command
+    ended by itself because an entry failed, so that a mirror has removed nothing but what was in the way."""
+    before, after, found = before or {}, after or {}, []
+    backs_up, old_or_new = any(c.backup for c in commands), [before] + [src or {}] * (len(commands) > 1)
+    for path, old in before.items():
+        now = after.get(path)
+        if same(old, now):
+            continue
+        whole = src is not None and same(src.get(path), now)
+        moved = backs_up and any(same(old, b) for b in backups(path, after))
+        if now is not None and not whole and not (backs_up and any(is_backup(path, now, tree) for tree in old_or_new)):
+            found.append("%r is neither old nor new: %s" % (path, now))
+        elif not any(may_be_gone(path, c, before, src) for c in commands):
+            found.append("%r was %s" % (path, "replaced" if now else "removed"))
+        elif len(commands) == 1 and backs_up and not moved and not BACKUP.match(path):
+            found.append("%r has no backup" % path)
+        elif now is None and failed_at_once and not in_the_way(path, before, src):
+            found.append("%r was removed although the command failed" % path)
+    for path, now in after.items():
+        if path in before or is_directory(now) and is_directory((src or {}).get(path)):
+            continue
+        backup = backs_up and any(is_backup(path, now, tree) for tree in old_or_new)
+        if not same((src or {}).get(path), now) and not backup:
+            found.append("%r is not whole, or belongs to nobody: %s" % (path, now))
+    return found
+
+
+def in_the_way(path, before, src):
+    """Has SRC another type here, or above it?"""
+    for p in [path] + list(parents(path)):
+        new, old = (src or {}).get(p), before.get(p)
+        if new is not None and old is not None and new.kind != old.kind:
+            return True
+    return False
