@@ -12,6 +12,7 @@
 #include "flush.h"
 #include "io/system.h"
 #include "mirror_remove.h"
+#include "opened.h"
 #include "pool.h"
 #include "report.h"
 #include "source/names.h"
@@ -124,7 +125,11 @@ static bool mirror_note(struct worker *w, const struct directory *d, const char 
 	struct extra *x = malloc(sizeof(*x) + strlen(path) + 1);
 	if (!x)
 		return false;
-	*x = (struct extra){.dev = st->st_dev, .ino = st->st_ino};
+	*x = (struct extra){.dev = st->st_dev,
+			    .ino = st->st_ino,
+			    .mode = st->st_mode,
+			    .size = st->st_size,
+			    .mtime = st->st_mtim};
 	strcpy(x->path, path);
 	pthread_mutex_lock(&t->lock);
 	x->next = t->mirror.extras;
@@ -133,18 +138,52 @@ static bool mirror_note(struct worker *w, const struct directory *d, const char 
 	return true;
 }
 
-/* DST may list an entry under another name than SRC, such as one in another case: is it the copy of
- * a name that DST does not list? */
-static bool mirror_is_alias(const struct directory *d, const struct name_list *src,
-			    const struct name_list *dst, const struct stat *st)
+/* An entry of DST that it lists under another name than SRC, such as one in another case. */
+struct alias {
+	dev_t dev;
+	ino_t ino;
+};
+
+struct aliases {
+	struct alias *of; /* sorted */
+	size_t count;
+	bool unknown; /* there are some, and inode numbers change here: any entry may be one */
+};
+
+static int mirror_compare_aliases(const void *a, const void *b)
 {
-	struct stat other;
-	for (size_t i = 0; i < src->count; i++)
-		if (!names_have(dst, src->name[i]) &&
-		    fstatat(d->dst, src->name[i], &other, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    other.st_dev == st->st_dev && other.st_ino == st->st_ino)
-			return true;
-	return false;
+	const struct alias *x = a, *y = b;
+	return x->dev != y->dev ? (x->dev < y->dev ? -1 : 1)
+				: (x->ino > y->ino) - (x->ino < y->ino);
+}
+
+/* Finds the copies of names that DST does not list. Returns 0 or -errno with the call. */
+static int mirror_find_aliases(const struct directory *d, const struct name_list *src,
+			       const struct name_list *dst, struct aliases *found,
+			       const char **call)
+{
+	struct stat st, again;
+	*call = "malloc";
+	for (size_t i = 0; i < src->count; i++) {
+		const char *name = src->name[i];
+		if (names_have(dst, name) || fstatat(d->dst, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		found->unknown |= fstatat(d->dst, name, &again, AT_SYMLINK_NOFOLLOW) == 0 &&
+				  again.st_ino != st.st_ino;
+		if (!found->of && !(found->of = malloc(src->count * sizeof(*found->of))))
+			return -ENOMEM;
+		found->of[found->count++] = (struct alias){st.st_dev, st.st_ino};
+	}
+	if (found->count > 0)
+		qsort(found->of, found->count, sizeof(*found->of), mirror_compare_aliases);
+	return 0;
+}
+
+static bool mirror_is_alias(const struct aliases *found, const struct stat *st)
+{
+	const struct alias key = {st->st_dev, st->st_ino};
+	return found->count > 0 &&
+	       bsearch(&key, found->of, found->count, sizeof(*found->of), mirror_compare_aliases);
 }
 
 /* Is the entry of SRC with this name excluded? One of another type in DST may not be. */
@@ -156,26 +195,64 @@ static bool mirror_is_excluded(const struct worker *w, const struct directory *d
 	       mirror_source_is_excluded(w->tree, d->src, name, path);
 }
 
+/* Returns 0, or -errno with the call; NULL: reported. */
+static int mirror_note_extra(struct worker *w, struct directory *d, const char *name,
+			     const struct aliases *aliases, const char **call)
+{
+	struct stat st;
+	const struct entry e = {.dir = d, .name = name, .as = name};
+	*call = "stat";
+	if (fstatat(d->dst, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (aliases->unknown) {
+		*call = NULL;
+		return report_refusal(w, &e, entry_dst, ESTALE,
+				      "may be the copy of an entry with another name: inode "
+				      "numbers change here: not removed");
+	}
+	*call = "malloc";
+	return mirror_is_alias(aliases, &st) || mirror_note(w, d, name, &st) ? 0 : -ENOMEM;
+}
+
 static int mirror_compare(struct worker *w, struct directory *d, const struct name_list *src,
 			  const struct name_list *dst, const char **call)
 {
-	struct stat st;
-	for (size_t i = 0; i < dst->count; i++) {
+	struct aliases aliases = {0};
+	bool searched = false;
+	int r = 0;
+	for (size_t i = 0; i < dst->count && r == 0; i++) {
 		const char *name = dst->name[i];
 		if (mirror_is_own(name) ||
 		    (names_have(src, name) && !mirror_is_excluded(w, d, name)))
 			continue;
-		*call = "stat";
-		if (fstatat(d->dst, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-			if (errno != ENOENT)
-				return -errno;
-			continue;
-		}
-		*call = "malloc";
-		if (!mirror_is_alias(d, src, dst, &st) && !mirror_note(w, d, name, &st))
-			return -ENOMEM;
+		r = searched ? 0 : mirror_find_aliases(d, src, dst, &aliases, call);
+		searched = true;
+		if (r == 0)
+			r = mirror_note_extra(w, d, name, &aliases, call);
 	}
-	return 0;
+	free(aliases.of);
+	return r;
+}
+
+#define MOVED "was moved, replaced or removed during the copy"
+
+/* A directory without a name lists nothing, whatever SRC has under its name now. If SRC lacks the
+ * name, its parent directory removes the copy. */
+static bool mirror_may_compare(struct worker *w, struct directory *d)
+{
+	struct stat st;
+	if (opened_has_name(w->tree, d))
+		return true;
+	if (d->parent && opened_use(w->tree, d->parent) == 0) {
+		const bool lacks = fstatat(d->parent->src, d->name, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
+				   errno == ENOENT;
+		opened_unuse(w->tree, d->parent);
+		if (lacks)
+			return false;
+	}
+	report_refusal(w, &(struct entry){.dir = d, .name = "", .as = ""}, entry_src, ESTALE,
+		       MOVED ": nothing is removed from its copy");
+	return false;
 }
 
 void mirror_collect(struct worker *w, struct directory *d)
@@ -188,10 +265,15 @@ void mirror_collect(struct worker *w, struct directory *d)
 		report_call(w, &e, call, entry_src, -r);
 		return;
 	}
+	/* When the names were read, it had one itself. */
+	if (!mirror_may_compare(w, d)) {
+		names_free(&src);
+		return;
+	}
 	r = names_read(d->dst, &dst, &call);
 	if (r == 0)
 		r = mirror_compare(w, d, &src, &dst, &call);
-	if (r < 0)
+	if (r < 0 && call)
 		report_call(w, &e, call, entry_dst, -r);
 	names_free(&src);
 	names_free(&dst);
@@ -207,6 +289,8 @@ static const char *mirror_check(struct worker *w, struct directory *root, char *
 	if (__atomic_load_n(&t->root.failures, __ATOMIC_RELAXED) > 0 ||
 	    w->sum.count[FCOPY_COUNT_FAILED] > 0)
 		return "nothing is removed, because entries failed";
+	if (!opened_has_name(w->tree, root))
+		return "nothing is removed, because SRC " MOVED;
 	if (!max) {
 		if (root->present > 0)
 			return NULL;

@@ -4,6 +4,8 @@
  */
 #define _GNU_SOURCE
 #include "mirror_remove.h"
+#include "io/system.h"
+#include "opened.h"
 #include "part/part.h"
 #include "part/private.h"
 #include "report.h"
@@ -274,11 +276,24 @@ bool mirror_source_is_excluded(const struct tree *t, int src, const char *name, 
 	       filter_protects(t->filter, path, S_ISDIR(st.st_mode));
 }
 
+/* Is it still the entry that was noted? File systems without inode numbers of their own (FUSE, FAT,
+ * SMB) give an inode another number when it is read again. */
+static bool mirror_is_noted(int dir, const struct extra *extra, const struct stat *st)
+{
+	if (st->st_dev != extra->dev || (st->st_mode ^ extra->mode) & S_IFMT)
+		return false;
+	if (st->st_ino == extra->ino)
+		return true;
+	return !system_has(dir, SYSTEM_LOCAL) && st->st_size == extra->size &&
+	       st->st_mtim.tv_sec == extra->mtime.tv_sec &&
+	       st->st_mtim.tv_nsec == extra->mtime.tv_nsec;
+}
+
 /* Was the entry absent from SRC just now, or excluded there, and is it still the one that was
- * noted? 1, 0 or -errno.
+ * noted? 1; 0; or -errno, with the reason.
  */
 static int mirror_still_extra(const struct mirror_run *x, const struct extra *extra, int dst,
-			      const char *name, size_t length)
+			      const char *name, size_t length, const char **reason)
 {
 	struct stat st;
 	const bool follow = x->w->tree->options->follow == FCOPY_FOLLOW_ALWAYS;
@@ -295,7 +310,10 @@ static int mirror_still_extra(const struct mirror_run *x, const struct extra *ex
 		return r;
 	if (fstatat(dst, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -errno;
-	return st.st_dev == extra->dev && st.st_ino == extra->ino;
+	if (mirror_is_noted(dst, extra, &st))
+		return 1;
+	*reason = "was replaced during the run: not removed";
+	return -ESTALE;
 }
 
 /* Its directory has its attributes already: the removal must not change its time. */
@@ -315,9 +333,10 @@ static void mirror_remove_extra(struct mirror_run *x, const struct extra *extra)
 		return;
 	}
 	bool timed = fstat(dst, &st) == 0;
-	int extra_still = mirror_still_extra(x, extra, dst, name, length);
+	const char *reason = NULL;
+	int extra_still = mirror_still_extra(x, extra, dst, name, length, &reason);
 	if (extra_still < 0)
-		mirror_refuse(x, path, -extra_still, NULL);
+		mirror_refuse(x, path, -extra_still, reason);
 	else if (extra_still > 0 && mirror_remove(x, dst, name, path) >= 0 && timed && !x->counts &&
 		 x->w->tree->options->copy.preserve & FCOPY_ATTR_TIMESTAMPS) {
 		const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, st.st_mtim};
@@ -330,7 +349,15 @@ uint64_t mirror_remove_all(struct worker *w, struct directory *root, bool counts
 {
 	struct mirror_run x = mirror_run_of(w, root, counts, reports);
 	for (const struct extra *e = w->tree->mirror.extras; e && !tree_stopped(w->tree);
-	     e = e->next)
+	     e = e->next) {
+		/* If it is removed now, it lacks everything. */
+		if (!opened_has_name(w->tree, root)) {
+			mirror_refuse(
+			    &x, "", ESTALE,
+			    "is not mirrored further: SRC was moved, replaced or removed");
+			break;
+		}
 		mirror_remove_extra(&x, e);
+	}
 	return x.entries;
 }

@@ -14,6 +14,9 @@ struct extra {
 	struct extra *next;
 	dev_t dev;
 	ino_t ino;
+	mode_t mode;
+	off_t size;
+	struct timespec mtime;
 	char path[]; /* below the operand */
 };
 
@@ -24,8 +27,8 @@ bool mirror_source_is_excluded(const struct tree *, int src, const char *name, c
 /* Removes an entry of DST that has another type than its source, or nothing of it if something in
  * it must stay. Returns 0 or -errno, reported. */
 int mirror_remove_conflict(struct worker *, const struct entry *);
-/* Removes what mirror_collect() found, if SRC still lacks it. counts: only counts. reports: sends
- * each entry to the caller. Returns how many entries. */
+/* Removes what mirror_collect() found, if SRC still has its name and lacks it. counts: only counts.
+ * reports: sends each entry to the caller. Returns how many entries. */
 uint64_t mirror_remove_all(struct worker *, struct directory *root, bool counts, bool reports);
 
 #endif

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "opened.h"
 #include "endpoints/error.h"
+#include "io/io.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -258,4 +259,43 @@ bool opened_identity(struct tree *t, struct directory *d, dev_t *dev, ino_t *ino
 	*ino = d->dst_ino;
 	pthread_mutex_unlock(&t->opened.lock);
 	return known;
+}
+
+/* Do two descriptors have one path? */
+static bool have_one_path(int a, int b)
+{
+	char path[PATH_MAX], other[PATH_MAX];
+	const ssize_t n = readlink(io_proc_path(a).text, path, sizeof(path));
+	return n > 0 && n == readlink(io_proc_path(b).text, other, sizeof(other)) &&
+	       memcmp(path, other, (size_t)n) == 0;
+}
+
+/* Does the name lead to the open directory fd, which had this stat when it was opened? Where inode
+ * numbers change while a directory is open (some FUSE), its path decides: the kernel marks that of
+ * a directory that was removed, and follows its renames. */
+static bool leads_to(int at, const char *name, bool follow, int fd, const struct stat *then)
+{
+	struct stat named, now;
+	const int path = openat(at, name,
+				O_PATH | O_DIRECTORY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
+	if (path < 0)
+		return false;
+	bool same = fstat(path, &named) == 0 && fstat(fd, &now) == 0 && named.st_dev == now.st_dev;
+	if (same && named.st_ino != now.st_ino)
+		same = now.st_ino != then->st_ino && have_one_path(path, fd);
+	close(path);
+	return same;
+}
+
+bool opened_has_name(struct tree *t, struct directory *d)
+{
+	struct directory *parent = d->parent;
+	if (!parent)
+		return leads_to(AT_FDCWD, d->src_path, true, d->src, &d->st);
+	if (opened_use(t, parent) < 0)
+		return false;
+	const bool has = leads_to(parent->src, d->name, t->options->follow == FCOPY_FOLLOW_ALWAYS,
+				  d->src, &d->st);
+	opened_unuse(t, parent);
+	return has;
 }

@@ -24,5 +24,8 @@ void opened_end(struct tree *, struct directory *);
 bool opened_are_many(struct tree *);
 /* Which inode the directory in the destination is. Returns false if that is unknown. */
 bool opened_identity(struct tree *, struct directory *, dev_t *, ino_t *);
+/* Does the name of this directory in SRC, which is open, still lead to it? Not after it was moved,
+ * replaced or removed: then what it lists no longer says what SRC has. */
+bool opened_has_name(struct tree *, struct directory *);
 
 #endif

@@ -2,6 +2,7 @@
  * Removes from a part what its source does not have any more.
  */
 #define _GNU_SOURCE
+#include "opened.h"
 #include "report.h"
 #include "resume.h"
 #include "source/reader.h"
@@ -64,6 +65,28 @@ static int take_names(struct stale *s, int open, void (*take)(struct stale *, co
 	return err == -ENOENT && open == s->d->src ? 0 : err;
 }
 
+/* A directory without a name lists nothing, whatever the source has under its name now. If the
+ * source lacks the name, its parent directory removes the copy. */
+static bool prune_may_compare(struct worker *w, struct directory *d)
+{
+	const struct entry e = {.dir = d, .name = "", .as = ""};
+	struct stat st;
+	if (opened_has_name(w->tree, d))
+		return true;
+	if (d->parent && opened_use(w->tree, d->parent) == 0) {
+		const bool lacks = fstatat(d->parent->src, d->name, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
+				   errno == ENOENT;
+		opened_unuse(w->tree, d->parent);
+		if (lacks)
+			return false;
+	}
+	report_refusal(w, &e, entry_src, ESTALE,
+		       "was moved, replaced or removed during the copy: an earlier copy of what "
+		       "it had may be in the part");
+	__atomic_store_n(&w->tree->root.doubtful, true, __ATOMIC_RELAXED);
+	return false;
+}
+
 void prune_directory(struct worker *w, struct directory *d)
 {
 	/* With one_file_system, nothing below a mount point is copied. */
@@ -76,6 +99,8 @@ void prune_directory(struct worker *w, struct directory *d)
 		__atomic_store_n(&w->tree->root.doubtful, true, __ATOMIC_RELAXED);
 		return;
 	}
+	if (!mounted && !prune_may_compare(w, d))
+		return;
 	int r = take_names(&s, d->dst, count_listed);
 	/* No entry failed, so the source has got a name since it was read: that copy is old. */
 	if (r == 0 && w->tree->root.state == TREE_RESUMED && s.kept > d->present &&

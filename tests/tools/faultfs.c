@@ -7,7 +7,7 @@
  * writeback]
  *             [-o sizeless] [-o stream] [-o modeless] [-o caseless] [-o sequential] [-o xattrs]
  *             [-o busy] [-o fmode=OCTAL] [-o dmode=OCTAL] [-o steps=SECONDS] [-o touch] [-o
- * norewind]
+ * norewind] [-o renumber]
  *
  * While it is mounted, `setfattr -n user.fault -v RULE MOUNTPOINT` adds a rule, and
  * `getfattr --only-values -n user.faults MOUNTPOINT` prints how many operations rules have changed.
@@ -77,6 +77,8 @@ static struct {
 	int oversize; /* stat reports 100 bytes more than reads return */
 	int half;     /* stat reports half of the bytes that reads return */
 	int blind;    /* SEEK_DATA finds no data */
+	int renumber; /* each stat of a file reports another inode number; use attr_timeout=0, too
+		       */
 	int phantom;  /* each directory lists a name that does not exist */
 	int twice;    /* each directory lists each name twice */
 } config;
@@ -151,11 +153,15 @@ static void *fs_init(struct fuse_conn_info *conn, struct fuse_config *cfg)
 	return NULL;
 }
 
+static atomic_uint numbers; /* that -o renumber has given */
+
 static int fs_getattr(const char *path, struct stat *st, struct fuse_file_info *fi)
 {
 	wait_latency();
 	int r = result(fi ? fstat(fi->fh, st) : lstat(rel(path), st));
 
+	if (r == 0 && config.renumber && !S_ISDIR(st->st_mode))
+		st->st_ino = (ino_t)1 << 32 | atomic_fetch_add(&numbers, 1);
 	if (r == 0 && config.sizeless && S_ISREG(st->st_mode))
 		st->st_size = 0;
 	if (r == 0 && config.oversize && S_ISREG(st->st_mode))
@@ -504,6 +510,7 @@ static const struct fuse_opt options[] = {
     {"oversize", offsetof(typeof(config), oversize), 1},
     {"half", offsetof(typeof(config), half), 1},
     {"blind", offsetof(typeof(config), blind), 1},
+    {"renumber", offsetof(typeof(config), renumber), 1},
     {"phantom", offsetof(typeof(config), phantom), 1},
     {"twice", offsetof(typeof(config), twice), 1},
     {"sequential", offsetof(typeof(config), sequential), 1},

@@ -1,0 +1,171 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# --mirror and --delete: what must stay in DST, and in SRC.
+
+load helper
+
+# fill N: s has N files of 100,000 bytes, and d has older ones with the same names.
+fill() {
+	local i
+	mkdir -p s d
+	for ((i = 1; i <= $1; i++)); do
+		random s/f$i 100000
+		echo old >d/f$i
+	done
+	touch -d 2001-01-01 d/*
+}
+
+# begin ARG…: a slow mirror at work: it has copied a file.
+begin() {
+	"$FCOPY" -q --limit-rate=1M "$@" 2>err &
+	pid=$!
+
+	await eval '[ -n "$(find d -name "f*" -size +50k -print -quit)" ]'
+}
+
+ended() {
+	status=0
+	wait "$pid" || status=$?
+	stderr=$(cat err) # for mentions
+	export stderr
+	demand "$1"
+}
+
+@test "SRC is replaced, linked elsewhere or removed during a mirror: nothing is removed from DST" {
+	local how
+	for how in replaced linked removed moved; do
+		rm -rf s s.* d
+		fill 20
+		mkdir s.new
+		touch s.new/f{1..20}
+		[ $how != linked ] || { mv s s.old; ln -s s.old s; }
+		begin --mirror s/ d
+		case $how in
+		replaced) mv s s.old && mv s.new s && rm -r s.old ;;
+		linked) ln -sfn s.new s && rm -r s.old ;;
+		removed) rm -r s ;;
+		moved) mv s s.old ;;
+		esac
+		ended 1
+		[ "$(ls d | xargs)" = "$(printf 'f%d\n' {1..20} | sort | xargs)" ] || { ls d; cat err; return 1; }
+	done
+}
+
+@test "a directory of SRC is replaced during a mirror: nothing is removed from its copy" {
+	fill 20
+	mkdir t e t.new
+	mv s t/s
+	mv d e/s
+	mv e d
+	touch d/extra
+	mkdir t.new/s
+	touch t.new/s/f{1..15}
+	begin --mirror t d
+	mv t/s gone
+	mv t.new/s t/s
+	rm -r gone
+	ended 1
+	[ "$(ls d/s | wc -l)" = 20 ]
+	[ -f d/extra ]
+	expect 0 --mirror t d
+	diff -r t d
+}
+
+@test "a directory of SRC is removed during a mirror: so is its copy" {
+	fill 20
+	mkdir t e
+	mv s t/s
+	mv d e/s
+	mv e d
+	touch t/f
+	begin --mirror t d
+	rm -r t/s
+	wait $pid || true
+	expect 0 --mirror t d
+	diff -r t d
+}
+
+@test "SRC is replaced while a copy is resumed: what is in the part stays, and gets no name" {
+	fill 20
+	rm -r d
+	"$FCOPY" -q -aT --resume --limit-rate=1M s d &
+	pid=$!
+	await test -d d.fcopy-part
+	await eval '[ "$(ls d.fcopy-part/data | wc -l)" -ge 5 ]'
+	kill -KILL $pid
+	wait $pid || true
+	chmod 700 d.fcopy-part
+	"$FCOPY" -q -aT --resume --limit-rate=1M s d 2>err &
+	pid=$!
+	sleep 0.3
+	mkdir s.new
+	mv s s.old
+	mv s.new s
+	rm -r s.old
+	ended 1
+	absent d
+	[ "$(ls d.fcopy-part/data | wc -l)" -ge 5 ]
+	rm -rf d.fcopy-part
+}
+
+@test "inode numbers that change keep nothing: what SRC lacks is removed" {
+	mkdir -p s/sub backing/d/sub
+	echo 1 >s/sub/1
+	touch backing/d/sub/{x,y,z} backing/d/extra
+	by_fuse 'renumber,attr_timeout=0' '"$FCOPY" --mirror s m/d && "$FCOPY" --mirror --json s m/d >json'
+	[ "$(cd backing/d && find . | sort | xargs)" = '. ./sub ./sub/1' ]
+}
+
+@test "what another program puts in the place of an extra entry during the run stays, and the mirror fails" {
+	mkdir -p s/sub d/sub
+	random s/big 1000000
+	echo 1 >s/sub/f
+	echo old >d/sub/x
+	echo 22 >new
+	"$FCOPY" -q -j4 --mirror --limit-rate=700k s d 2>err &
+	pid=$!
+	await test -f d/sub/f
+	sleep 0.4
+	mv new d/sub/x
+	ended 1
+	mentions "d/sub/x: was replaced during the run: not removed"
+	holds 22 d/sub/x
+	expect 0 --mirror s d
+	absent d/sub/x
+}
+
+@test "inode numbers that change, and a DST that ignores case: what may be a copy stays, and the mirror fails" {
+	mkdir -p s backing/d
+	echo 1 >s/Name
+	touch backing/d/extra
+	by_fuse 'renumber,caseless,entry_timeout=0,attr_timeout=0' '
+		"$FCOPY" --mirror s m/d 2>err && exit 8
+		grep -q "may be the copy of an entry with another name" err'
+	holds 1 backing/d/name
+	[ -f backing/d/extra ]
+}
+
+# cpu ARG…: the CPU milliseconds of fcopy ARG….
+cpu() {
+	local TIMEFORMAT='%3U %3S' times
+	times=$({ time "$FCOPY" "$@" >/dev/null 2>err; } 2>&1) || { cat err; return 1; }
+	awk '{ printf "%d\n", ($1 + $2) * 1000 }' <<<"$times"
+}
+
+@test "a mirror after all files have got other names takes time in proportion to their number" {
+	local n how
+	local -A took
+	for n in 2500 5000; do
+		mkdir s$n d$n
+		(cd s$n && seq -f new-%g $n | xargs touch)
+		(cd d$n && seq -f old-%g $n | xargs touch)
+		took[dry$n]=$(cpu --mirror --dry-run s$n d$n)
+		took[run$n]=$(cpu --mirror s$n d$n)
+		[ "$(ls d$n | wc -l)" = $n ]
+		absent d$n/old-1
+	done
+	for how in dry run; do
+		echo "$how: ${took[${how}2500]} and ${took[${how}5000]} ms"
+		[ "${took[${how}5000]}" -lt $((3 * ${took[${how}2500]} + 150)) ]
+	done
+}
