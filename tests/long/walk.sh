@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # walk.sh [N]: N random walks (500) of two to five commands on one DST, on each file system in turn: copies, merges, mirrors,
-# backups, --resume, --link-dest, --clean, two at once; killed or failed at a system call; SRC and DST change in between. After
-# exit 0, DST is what tools/walk_oracle.py says. Whatever the status, nothing that existed is lost unless an option says so, and
+# backups, --resume, --link-dest, --clean, two at once; killed or failed at a system call; SRC and DST change in between, or at a
+# call. After exit 0, DST is what tools/walk_oracle.py says. Whatever the status, nothing that existed is lost unless an option says so, and
 # what is left is named by the message. SEED repeats a run, SEED:I its Ith walk. RANDOM_SECONDS ends it sooner.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: MIT
 #
 # random_walk.py NAME FCOPY N SEED DIR…: N random walks, each of two to five commands on one DST in one of the directories, while
-# SRC and DST change in between. A command may be killed or fail at one of its system calls, or run beside another one.
-# walk_oracle.py says what DST must be. Prints each failure with the commands that led to it and, at the end, the line that the
+# SRC and DST change in between. A command may run beside another one, or fail at one of its system calls; or it is killed there,
+# SRC is changed or replaced, a file appears in DST, or another command runs. walk_oracle.py says what DST must be. Prints each failure with the commands that led to it and, at the end, the line that the
 # long proofs share. SEED:I repeats the Ith walk alone, and prints its commands.
 import os, random, shutil, signal, stat, subprocess, sys, time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from walk_oracle import Command, Expected, is_directory, left, losses, same, snapshot
+import stops
+from walk_oracle import Command, Expected, Step, left, snapshot
 
 NAMES = "abcdef"
 SIZES = [0, 1, 100, 4096, 5000, 70000, 300000]
@@ -86,17 +87,18 @@ class Walk:
         if not os.path.lexists(path):
             self.make(path, top)
 
-    def change(self, top):
-        """One change of a tree; true if it may be something that a copy made."""
+    def change(self, top, new=False):
+        """One change of a tree. new: a file that is written is another inode."""
         paths = self.paths(top)
         how = self.r.choice(["add", "add", "remove", "write", "write", "touch", "mode", "type", "rename"])
         path = self.r.choice(paths) if paths else None
         if how == "add" or not path:
-            return self.add(top)
+            self.add(top)
+            return
         if how == "remove":
             remove(path)
         elif how == "write" and os.path.isfile(path) and not os.path.islink(path):
-            if self.r.random() < .5:
+            if new or self.r.random() < .5:
                 remove(path)  # another inode
             self.write(path)
         elif how == "touch":
@@ -108,7 +110,6 @@ class Walk:
             self.make(path, top)
         elif how == "rename" and not os.path.lexists(path[:-1] + "g"):
             os.rename(path, path[:-1] + "g")
-        return None
 
     def make_source(self):
         remove(self.src)
@@ -158,26 +159,24 @@ class Walk:
         return words
 
     def draw_fault(self):
-        """What strace does to the command, or nothing."""
-        what = self.r.random()
-        if what < .45:
-            return None
+        """What strace does to the command."""
         calls = self.r.choice(sorted(CALLS))
         n = self.r.randint(1, CALLS[calls])
-        if what < .75:
-            return ["-e", "trace=" + calls, "-e", "inject=%s:signal=KILL:when=%d" % (calls, n)]
-        if calls == "all":
-            return None
-        return ["-e", "trace=" + calls, "-e", "inject=%s:error=%s:when=%d" % (calls, self.r.choice(ERRNOS), n)]
+        what = "signal=KILL" if self.r.random() < .5 or calls == "all" else "error=" + self.r.choice(ERRNOS)
+        return ["-e", "trace=" + calls, "-e", "inject=%s:%s:when=%d" % (calls, what, n)]
 
     def start(self, words, fault):
         trace = ["strace", "-f", "-qq", "-o", self.home + "/trace", "-e", "signal=none"] + fault if fault else []
-        command = [self.fcopy] + (["-j1"] if fault and self.tree else []) + words
-        self.log.append(" ".join((trace + command if fault else command)).replace(self.home + "/", ""))
-        return subprocess.Popen(trace + command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        command = trace + [self.fcopy] + (["-j1"] if fault and self.tree else []) + words
+        self.log.append(" ".join(command))
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    def ended(self, status, err):
+        """The status as a shell has it, and what was printed."""
+        self.log.append("# status %d: %s" % (status, " / ".join(err.splitlines()[:3])))
+        return (status if status >= 0 else 128 - status), err
 
     def wait(self, process):
-        """The status as a shell has it, and what was printed."""
         try:
             _, err = process.communicate(timeout=60)
         except subprocess.TimeoutExpired:
@@ -185,9 +184,80 @@ class Walk:
             process.communicate()
             self.fail("hung", "no end within a minute")
             return 124, ""
-        status = process.returncode
-        self.log.append("# status %d: %s" % (status, " / ".join(err.decode(errors="replace").replace(self.home + "/", "").splitlines()[:3])))
-        return (status if status >= 0 else 128 - status), err.decode(errors="replace")
+        return self.ended(process.returncode, err.decode(errors="replace"))
+
+    def run_stopped(self, words, step):
+        """Runs the command, and does something else at one of its calls that take a name. Returns what was done."""
+        at, seen, done = self.r.choice([self.r.randrange(12), self.r.randrange(60), self.r.randrange(200)]), [], []
+        moment = self.r.choice(["kill", "kill", "second", "change", "replace", "appear", "appear"])
+
+        def on_stop(call, when):
+            seen.append(call)
+            if len(seen) != at + 1:
+                return
+            done.append(moment)
+            self.log.append("# at stop %d (%s %s): %s" % (at, when, call.name, moment))
+            getattr(self, "do_" + moment)(call, step)
+
+        output = self.home + "/output"
+        remove(output)
+        command = [self.fcopy] + (["-j1"] if self.tree else []) + words + [self.src, self.dst]
+        self.log.append(" ".join(command))
+        status = stops.run(command, on_stop, "/", output)
+        with open(output, errors="replace") as f:
+            step.ended.append(self.ended(status, f.read()))
+        return done[0] if done else None
+
+    def do_kill(self, call, _):
+        os.kill(call.pid, signal.SIGKILL)
+
+    def do_second(self, _, step):
+        """Another command, from its begin to its end."""
+        words = self.draw_words()
+        process = self.start(words + [self.src, self.dst], None)
+        try:
+            err = process.communicate(timeout=5)[1].decode(errors="replace")
+        except subprocess.TimeoutExpired:  # it waits for the first one
+            process.kill()
+            process.communicate()
+            counts["waited"] = counts.get("waited", 0) + 1
+            err = ""
+        step.commands.append(Command(words, self.tree))
+        step.backs_up = any(c.backup for c in step.commands)
+        step.ended.append(self.ended(process.returncode, err))
+
+    def do_change(self, _, step):
+        """SRC changes. No file is written in place: a mixture of old and new bytes would be right."""
+        for _ in range(self.r.choice([1, 2, 5]) if self.tree else 0):
+            self.change(self.src, True)
+        if not self.tree:
+            remove(self.src)
+            self.write(self.src)
+        step.sources.append(self.see()[1])
+
+    def do_replace(self, _, step):
+        remove(self.home + "/old")
+        os.rename(self.src, self.home + "/old")
+        self.make_source()
+        step.exchanged = True
+        step.sources.append(self.see()[1])
+
+    def do_appear(self, _, step):
+        """The user makes a file in DST."""
+        path = self.dst
+        if self.tree:
+            path = self.r.choice([self.dst] + self.paths(self.dst, stat.S_IFDIR)) + "/" + self.r.choice(NAMES)
+        if not os.path.isdir(os.path.dirname(path)) or os.path.lexists(path):
+            return
+        self.write(path)
+        self.clock += 10**18
+        os.utime(path, ns=(self.clock, self.clock))  # newer than SRC
+        self.clock -= 10**18
+        name = os.path.relpath(path, self.dst if self.tree else self.home + "/at")
+        step.before[name] = self.see()[0][name]
+        step.touched.add(name)
+
+    # What must be true afterwards.
 
     def fail(self, kind, text):
         failed[kind] += 1
@@ -204,14 +274,27 @@ class Walk:
 
     def step(self):
         before, src, leftovers = self.see()
-        if self.r.random() < .1:
+        what = self.r.random()
+        if what < .1:
             return self.clean(before, src)
-        two = self.r.random() < .12
-        all_words = [self.draw_words() for _ in range(1 + two)]
-        fault = None if two else self.draw_fault()
-        running = [self.start(words + [self.src, self.dst], fault) for words in all_words]
-        ended = [self.wait(p) for p in running]
-        self.judge([Command(w, self.tree) for w in all_words], ended, fault, before, src, leftovers)
+        words, kind, fault = self.draw_words(), "plain", None
+        step = Step([Command(words, self.tree)], before, src)
+        if what < .2:
+            step.commands.append(Command(self.draw_words(), self.tree))
+            step.backs_up = any(c.backup for c in step.commands)
+            running = [self.start(c.words + [self.src, self.dst], None) for c in step.commands]
+            step.ended, kind = [self.wait(p) for p in running], "two"
+        elif what < .45 and stops.CALLS:
+            kind = self.run_stopped(words, step) or kind
+        else:
+            fault = self.draw_fault() if what < .75 else None
+            step.ended = [self.wait(self.start(words + [self.src, self.dst], fault))]
+            kind = "fault" if fault else kind
+        if -signal.SIGKILL in [s for s, _ in step.ended] or kind != "second" and 137 in [s for s, _ in step.ended]:
+            kind = "kill"
+        for status, _ in step.ended:
+            counts["%s %s" % (kind, status)] = counts.get("%s %s" % (kind, status), 0) + 1
+        self.judge(step, kind, before, leftovers)
         return None
 
     def clean(self, before, src):
@@ -225,53 +308,48 @@ class Walk:
         if self.see()[:2] != (before, src):
             self.fail("lost", "--clean changed DST or SRC")
 
-    def judge(self, commands, ended, fault, before, src, leftovers):
+    def judge(self, step, kind, before, leftovers):
         after, src_after, now = self.see()
-        killed = fault is not None and "signal=KILL" in fault[-1]
-        kind = "two" if len(commands) > 1 else "killed" if killed and ended[0][0] == 137 else "fault" if fault else "plain"
-        for command, (status, err) in zip(commands, ended):
-            key = "%s %s" % (kind, status)
-            counts[key] = counts.get(key, 0) + 1
-            if status not in (0, 1, 2) and not (killed and status == 137):
+        step.after = after or {}
+        text = "".join(err for _, err in step.ended)
+        for status, err in step.ended:
+            if status not in (0, 1, 2, 137) and not (status == 127 and kind == "fault"):  # the loader failed
                 self.fail("crashed", "status %d: %s" % (status, err))
-        text = "".join(err for _, err in ended)
-        self.judge_others(src, src_after)
-        # A mirror flushes, and removes its marker, when it has removed everything else.
-        by_itself = all(status in (1, 2) for status, _ in ended) and not any(w in text for w in ("sync", "unlinkat", "remove", "rmdir", ".fcopy-mirror"))
-        for what in losses(commands, before, after, src, by_itself)[:3]:
-            self.fail("lost", what)
-        if kind != "killed":
-            self.judge_left(ended, text, leftovers, now, before, after)
-        if len(commands) == 1:
-            self.judge_one(commands[0], ended[0][0], text, fault, kind, before, after, src, leftovers)
-        elif src is not None and all(c.update in (None, "changed") for c in commands) and 0 in [s for s, _ in ended]:
-            for path in src if all(s == 0 for s, _ in ended) else ():
-                if not same(src[path], (after or {}).get(path)):
-                    self.fail("wrong", "two at once, both with status 0, and %r differs" % path)
-                    break
-        if kind != "killed":
-            self.edited = False
-
-    def judge_others(self, src, src_after):
-        if src_after != src:
+        if src_after != step.sources[-1]:
             self.fail("lost", "SRC changed")
         for at, want in self.snapshots.items():
-            now = snapshot(at)
-            if {p: e[:6] for p, e in want.items()} != {p: e[:6] for p, e in (now or {}).items()}:
+            if {p: e[:6] for p, e in want.items()} != {p: e[:6] for p, e in (snapshot(at) or {}).items()}:
                 self.fail("lost", "%s changed" % at)
+        # A mirror flushes, and removes its marker, when it has removed everything else.
+        failed_entries = all(status in (1, 2) for status, _ in step.ended) and \
+            not any(w in text for w in ("sync", "unlinkat", "remove", "rmdir", ".fcopy-mirror"))
+        for what in step.losses(failed_entries)[:3]:
+            self.fail("lost", what)
+        if kind == "kill":
+            return
+        self.judge_left(step, text, leftovers, now)
+        if kind in ("plain", "fault"):
+            self.judge_one(step, step.ended[0][0], text, kind == "fault", before, leftovers)
+        elif all(c.update in (None, "changed") for c in step.commands) and all(s == 0 for s, _ in step.ended) and \
+                not (self.edited and "d.fcopy-part" in leftovers):
+            for what in step.differences()[:3]:
+                self.fail("wrong", "%s: status 0, but %s" % (kind, what))
+        self.edited = False
 
-    def judge_left(self, ended, text, leftovers, now, before, after):
+    def judge_left(self, step, text, leftovers, now):
         """After an end by itself: everything of fcopy's own that was not there is named."""
+        statuses = [s for s, _ in step.ended]
         for path in sorted(now - leftovers):
-            if os.path.basename(path) == ".fcopy-mirror" and any(s for s, _ in ended):
+            if os.path.basename(path) == ".fcopy-mirror" and any(statuses):
                 continue  # the next mirror needs it
             if os.path.basename(path) not in text:
                 self.fail("other", "%s was left, and no message names it: %s" % (path, text.strip()))
-        if self.tree and before is None and after is not None and all(s in (1, 2) for s, _ in ended) and \
+        if self.tree and not step.existed and not step.touched and step.after and 0 not in statuses and \
                 not any(word in text for word in ("committed despite", "incomplete", "syncfs", "fsync", "not atomic")):
             self.fail("other", "DST is there after a failure, and no message says it: %s" % text.strip())
 
-    def judge_one(self, command, status, text, fault, kind, before, after, src, leftovers):
+    def judge_one(self, step, status, text, fault, before, leftovers):
+        command, src = step.commands[0], step.sources[0]
         kept = {os.path.relpath(p, "d") for p in leftovers if p.startswith("d/") and not p.endswith("/.fcopy-mirror")}
         expected = Expected(command, before, src, kept)
         part = "d.fcopy-part" in leftovers
@@ -288,8 +366,7 @@ class Walk:
             if self.edited and part:
                 return  # the copy was complete, and is in use
             expected.result, expected.copied = {**before, **src}, set(src)
-        lenient = bool(fault) and ("warning" in text or not text)
-        for what in expected.differences(after, lenient and "warning" in text)[:3]:
+        for what in expected.differences(step.after, fault and "warning" in text)[:3]:
             self.fail("wrong", "status 0, but %s (%s)" % (what, text.strip()[:200]))
 
     def walk(self):
@@ -300,7 +377,7 @@ class Walk:
                 break
             self.between()
         if self.found:
-            print("\n".join("    " + line for line in self.log), flush=True)
+            print("\n".join("    " + line.replace(self.home + "/", "") for line in self.log), flush=True)
 
 
 def main():

@@ -216,53 +216,96 @@ def backups(path, tree):
     return [e for other, e in tree.items() if backed_up(other) == path]
 
 
-def may_be_gone(path, command, before, src):
-    """May the command have removed or replaced this entry, or have put a backup there?"""
-    if src is None:
+class Step:
+    """What is known of one or two commands on one DST."""
+
+    def __init__(self, commands, before, src):
+        self.commands, self.before, self.sources = commands, dict(before or {}), [src]
+        self.existed = before is not None
+        self.exchanged = False  # SRC was replaced as a whole while a command ran
+        self.touched = set()  # paths that the user made in DST while a command ran
+        self.after, self.ended = {}, []
+        self.backs_up = any(c.backup for c in commands)
+
+    def whole(self, path, now):
+        """Is it an entry of SRC?"""
+        return any(same(src.get(path), now) for src in self.sources)
+
+    def old(self, path, now):
+        """Is it what a backup would have?"""
+        made = self.sources if len(self.commands) > 1 else []
+        return self.backs_up and any(is_backup(path, now, tree) for tree in [self.before] + made)
+
+    def in_the_way(self, path):
+        """Has SRC another type here, or above it?"""
+        for p in [path] + list(parents(path)):
+            for src in self.sources:
+                if p in src and p in self.before and src[p].kind != self.before[p].kind:
+                    return True
         return False
-    if command.update == "none":
-        return False
-    new, old = src.get(path), before[path]
-    if command.mirror and command.tree and is_directory(src.get("")):
-        return True  # what differs is checked by status 0, and by removed()
-    if new is not None and not is_directory(new) and not is_directory(old):
-        return command.update != "older" or new.time > old.time
-    original = backed_up(path)  # a simple backup replaces the one before
-    return command.backup and original in src and original in before and not path.endswith(".~%s~" % path[-2:-1])
 
+    def removable(self, path):
+        """May a mirror remove this? Not if SRC has it; if another tree got the name of SRC, not if the one that was opened has it."""
+        lacking = [path not in src for src in self.sources]
+        return self.in_the_way(path) or (lacking[0] if self.exchanged else any(lacking))
 
-def losses(commands, before, after, src, failed_at_once):
-    """What existed and is gone, and what is there that is no whole entry, whatever the status. failed_at_once: every command
-    ended by itself because an entry failed, so that a mirror has removed nothing but what was in the way."""
-    before, after, found = before or {}, after or {}, []
-    backs_up, old_or_new = any(c.backup for c in commands), [before] + [src or {}] * (len(commands) > 1)
-    for path, old in before.items():
-        now = after.get(path)
-        if same(old, now):
-            continue
-        whole = src is not None and same(src.get(path), now)
-        moved = backs_up and any(same(old, b) for b in backups(path, after))
-        if now is not None and not whole and not (backs_up and any(is_backup(path, now, tree) for tree in old_or_new)):
-            found.append("%r is neither old nor new: %s" % (path, now))
-        elif not any(may_be_gone(path, c, before, src) for c in commands):
-            found.append("%r was %s" % (path, "replaced" if now else "removed"))
-        elif len(commands) == 1 and backs_up and not moved and not BACKUP.match(path):
-            found.append("%r has no backup" % path)
-        elif now is None and failed_at_once and not in_the_way(path, before, src):
-            found.append("%r was removed although the command failed" % path)
-    for path, now in after.items():
-        if path in before or is_directory(now) and is_directory((src or {}).get(path)):
-            continue
-        backup = backs_up and any(is_backup(path, now, tree) for tree in old_or_new)
-        if not same((src or {}).get(path), now) and not backup:
-            found.append("%r is not whole, or belongs to nobody: %s" % (path, now))
-    return found
+    def may_be_gone(self, path, command, now):
+        """May this command have removed or replaced this entry, or have put a backup there?"""
+        old = self.before[path]
+        if command.update == "none":
+            return False
+        if command.mirror and command.tree and any(is_directory(src.get("")) for src in self.sources):
+            return now is not None or self.removable(path)
+        for new in [src[path] for src in self.sources if path in src]:
+            if not is_directory(new) and not is_directory(old) and (command.update != "older" or new.time > old.time):
+                return True
+        original = backed_up(path)  # a simple backup replaces the one before
+        return command.backup and original in self.before and any(original in src for src in self.sources) and \
+            not re.search(r"\.~[0-9]+~$", path)
 
+    def losses(self, failed):
+        """What existed and is gone, and what is there that is no whole entry, whatever the status. failed: every command ended
+        by itself because an entry failed, so that a mirror has removed nothing but what was in the way."""
+        found = []
+        for path, old in self.before.items():
+            now = self.after.get(path)
+            if same(old, now):
+                continue
+            if now is not None and not self.whole(path, now) and not self.old(path, now):
+                found.append("%r is neither old nor new: %s" % (path, now))
+            elif not any(self.may_be_gone(path, c, now) for c in self.commands):
+                found.append("%r was %s" % (path, "replaced" if now else "removed"))
+            elif len(self.commands) == 1 and self.backs_up and not BACKUP.match(path) and \
+                    not any(same(old, b) for b in backups(path, self.after)):
+                found.append("%r has no backup" % path)
+            elif now is None and failed and not self.in_the_way(path):
+                found.append("%r was removed although the command failed" % path)
+        for path, now in self.after.items():
+            is_known = path in self.before or is_directory(now) and any(is_directory(src.get(path)) for src in self.sources)
+            if not is_known and not self.whole(path, now) and not self.old(path, now):
+                found.append("%r is not whole, or belongs to nobody: %s" % (path, now))
+        return found
 
-def in_the_way(path, before, src):
-    """Has SRC another type here, or above it?"""
-    for p in [path] + list(parents(path)):
-        new, old = (src or {}).get(p), before.get(p)
-        if new is not None and old is not None and new.kind != old.kind:
-            return True
-    return False
+    def differences(self):
+        """If every command ended with status 0, without an option to leave something alone: the bytes that are not those of SRC. If
+        another tree got its name, all of DST is a copy of that one, or of the first one."""
+        if self.exchanged:
+            first, second = (list(self._differences(src)) for src in self.sources)
+            return first if second else []
+        return list(self._differences(self.sources[0]))
+
+    def _differences(self, src):
+        for path in src:
+            now = self.after.get(path)
+            if any(p in self.touched for p in [path] + list(parents(path))):
+                continue
+            if same(src[path], now) or not self.exchanged and self.changed(path) and (
+                    now is None or self.whole(path, now) or same(self.before.get(path), now)):
+                continue
+            yield "%r is not as in SRC" % path
+        for path, now in self.after.items() if self.exchanged else ():
+            if path not in src and path not in self.before and not self.old(path, now):
+                yield "%r is of another tree" % path
+
+    def changed(self, path):
+        return any(not same(self.sources[0].get(p), self.sources[-1].get(p)) for p in [path] + list(parents(path)))
