@@ -34,13 +34,27 @@ static bool was_quick(const struct copy *c)
 	       io_now() - c->monitor.start < QUICK_SECONDS;
 }
 
+/* The peer of a stream does not know how much was to come: it would take a file that was truncated
+ * for the whole one. Files that never had as many bytes as their size says were not truncated. */
+static int check_truncated(struct copy *c)
+{
+	struct stat now;
+	if (c->dst.positional || !S_ISREG(c->src.st.st_mode) || c->all.offset >= c->size ||
+	    fstat(c->src.fd, &now) < 0 || now.st_size >= c->src.st.st_size)
+		return 0;
+	c->report->source_changed = true;
+	return error_refuse(&c->report->error, c->src.path, EBUSY,
+			    "was truncated while it was copied", FCOPY_ADVICE_NONE);
+}
+
 /* Did the size or mtime of the source change, or has it lost its name? */
 static int check_source(struct copy *c)
 {
 	struct stat now;
 	const struct stat *then = &c->src.st;
-	if (!S_ISREG(then->st_mode) || was_quick(c))
-		return 0;
+	int r = check_truncated(c);
+	if (r < 0 || !S_ISREG(then->st_mode) || was_quick(c))
+		return r;
 	if (fstat(c->src.fd, &now) < 0)
 		return error_call(&c->report->error, "fstat", c->src.path, errno);
 	bool gone = now.st_nlink == 0 && then->st_nlink > 0;

@@ -165,6 +165,12 @@ static void root_walk(struct building *r, struct directory *d)
 	walk_report_missing(t, d);
 	if (merges)
 		mirror_end(t, d);
+	/* What was copied need not be what SRC has: its directory may have been emptied first. */
+	if (t->root.failures == 0 && !tree_stopped(t) && !opened_has_name(t, d)) {
+		t->root.failures++;
+		tree_refuse(t, r->from->path, ESTALE,
+			    "was moved, replaced or removed during the copy", FCOPY_ADVICE_NONE);
+	}
 }
 
 /* Walks as a copy does, and changes nothing. A directory that DST lacks has the descriptor -1. */

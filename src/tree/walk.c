@@ -71,14 +71,36 @@ static void walk_fail(struct worker *w, struct directory *d, const char *call, i
 	d->names = NAMES_LOST;
 }
 
+/* getdents64(2) returned ENOENT. Was the directory removed since it was opened? Network file
+ * systems return it for other reasons, too. Then SRC as a whole may be gone, or what an earlier
+ * attempt copied may be outdated: both are failures. */
+static void walk_report_removed(struct worker *w, struct directory *d)
+{
+	const struct entry e = {.dir = d, .name = "", .as = ""};
+	struct fcopy_error error;
+	struct stat st;
+	bool removed = fstat(d->src, &st) == 0 && st.st_nlink == 0;
+	if (removed)
+		error_refuse(&error, entry_src, ENOENT,
+			     "was removed or replaced before it could be read", FCOPY_ADVICE_NONE);
+	else
+		error_call(&error, "getdents64", entry_src, ENOENT);
+	if (!removed || !d->parent || d->state == DIRECTORY_RESUMED || w->options.strict)
+		report_failure(w, &e, &error);
+	else
+		report_warning(w, &e, &error);
+	d->names = NAMES_LOST;
+}
+
 /* Returns NULL at the end, or after a failure. */
 static struct names *walk_read_names(struct worker *w, struct directory *d)
 {
 	struct names *n = malloc(sizeof(*n) + READER_SIZE);
 	ssize_t got = n ? reader_fill(d->src, n->data, READER_SIZE) : -ENOMEM;
 	if (got <= 0) {
-		/* ENOENT: removed since it was opened (getdents(2)) */
-		if (got < 0 && got != -ENOENT)
+		if (got == -ENOENT)
+			walk_report_removed(w, d);
+		else if (got < 0)
 			walk_fail(w, d, n ? "getdents64" : "malloc", (int)-got);
 		free(n);
 		return NULL;
