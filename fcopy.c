@@ -18,7 +18,7 @@
  *                     entries, paths; finish, finish_links, finish_check and finish_run (the
  *                     commit); shard (fcopy_copy() and fcopy_tree())
  *   src/source/       reader (the only one of directories), names (all of a directory); filter
- *                     (which entries are copied: --exclude, patterns and lists)
+ *                     (which entries are copied: --exclude, patterns and lists), pattern
  *   src/tree/         several sources and trees; those that call come first: tree (each SRC in
  *                     turn), operands, single (no directory), parents; root (a directory; what
  *                     --resume compares), home (where a new tree is built), commit; walk (reads

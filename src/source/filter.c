@@ -3,17 +3,17 @@
  */
 #define _GNU_SOURCE
 #include "filter.h"
+#include "pattern.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct rule {
 	char *text; /* without the leading and trailing slash that the members below stand for */
 	bool include, directory, anchored;
-	bool wild;        /* has a wildcard; otherwise it is compared as it is */
-	bool spans;       /* has **, which matches slashes */
+	struct pattern *wild; /* NULL: has no wildcard, and is compared as it is */
+	bool spans;           /* has **, which matches slashes */
 	bool below;       /* ends in ***: a directory is matched as if its path ended in a slash */
 	unsigned slashes; /* in text */
 };
@@ -27,82 +27,9 @@ struct filter {
 	bool lists, recursive, needs_types;
 };
 
-/* Where the brackets end that p starts with, or NULL. They may contain a first ], a quoted one, and
- * classes such as [:digit:]. */
-static const char *filter_find_end(const char *p)
-{
-	p += p[1] == '!' || p[1] == '^' ? 2 : 1;
-	for (const char *first = p; *p; p++) {
-		const char *end = p[0] == '[' && p[1] == ':' ? strchr(p + 2, ']') : NULL;
-		if (*p == ']' && p > first)
-			return p;
-		if (*p == '\\' && p[1])
-			p++;
-		else if (end && end[-1] == ':')
-			p = end;
-	}
-	return NULL;
-}
-
-/* The first ** of a pattern that is neither quoted nor in brackets, or NULL. */
-static const char *filter_find_span(const char *p)
-{
-	for (; *p; p++) {
-		if (*p == '\\' && p[1]) {
-			p++;
-		} else if (*p == '[') {
-			const char *end = filter_find_end(p);
-			p = end ? end : p;
-		} else if (p[0] == '*' && p[1] == '*') {
-			return p;
-		}
-	}
-	return NULL;
-}
-
-/* Does the part of a pattern match these bytes? Both may be longer than their lengths. */
-static bool filter_match_part(const char *pattern, size_t pattern_length, const char *text,
-			      size_t length)
-{
-	char p[FCOPY_PATH_MAX], t[FCOPY_PATH_MAX];
-	if (pattern_length >= sizeof(p) || length >= sizeof(t))
-		return false;
-	memcpy(p, pattern, pattern_length);
-	p[pattern_length] = '\0';
-	memcpy(t, text, length);
-	t[length] = '\0';
-	return fnmatch(p, t, FNM_PATHNAME) == 0;
-}
-
-/* Each ** matches as little as possible: that is enough, because what follows it may start at any
- * later byte. */
-static bool filter_match_wild(const char *pattern, const char *text)
-{
-	const size_t size = strlen(text);
-	const char *span = filter_find_span(pattern);
-	size_t at = 0;
-	bool first = true;
-	for (; span; span = filter_find_span(pattern), first = false) {
-		const size_t length = (size_t)(span - pattern);
-		bool matched = false;
-		for (size_t end = at; end <= size && !matched; end++)
-			for (size_t start = at; start <= (first ? at : end) && !matched; start++)
-				if ((matched = filter_match_part(pattern, length, text + start,
-								 end - start)))
-					at = end;
-		if (!matched)
-			return false;
-		pattern = span + strspn(span, "*");
-	}
-	for (size_t start = at; start <= (first ? 0 : size); start++)
-		if (fnmatch(pattern, text + start, FNM_PATHNAME) == 0)
-			return true;
-	return !first && *pattern == '\0';
-}
-
 static bool filter_match_text(const struct rule *r, const char *text)
 {
-	return r->wild ? filter_match_wild(r->text, text) : strcmp(r->text, text) == 0;
+	return r->wild ? pattern_match(r->wild, text, false) : strcmp(r->text, text) == 0;
 }
 
 /* path starts with a slash, which only patterns that start with ** can match. */
@@ -110,14 +37,8 @@ static bool filter_match_path(const struct rule *r, const char *path)
 {
 	if (r->anchored)
 		return filter_match_text(r, path + 1);
-	if (r->spans) { /* from any component on */
-		if (r->text[0] == '*' && filter_match_text(r, path))
-			return true;
-		for (const char *from = path; from; from = strchr(from + 1, '/'))
-			if (filter_match_text(r, from + 1))
-				return true;
-		return false;
-	}
+	if (r->spans) /* from any component on */
+		return pattern_match(r->wild, path + (r->text[0] != '*'), true);
 	const char *from = path + strlen(path);
 	for (unsigned slashes = 0; from > path && slashes <= r->slashes;)
 		slashes += *--from == '/';
@@ -245,8 +166,9 @@ static int filter_add_rule(struct filter *f, const struct fcopy_pattern *p)
 	if (!r->text)
 		return -ENOMEM;
 	f->rules++;
-	r->wild = strpbrk(r->text, "*?[") != NULL;
-	r->spans = r->wild && filter_find_span(r->text);
+	if (strpbrk(r->text, "*?[") && !(r->wild = pattern_new(r->text)))
+		return -ENOMEM;
+	r->spans = r->wild && pattern_spans(r->wild);
 	r->below = r->spans && length >= 4 && strcmp(r->text + length - 4, "/***") == 0;
 	for (const char *slash = strchr(r->text, '/'); slash; slash = strchr(slash + 1, '/'))
 		r->slashes++;
@@ -330,7 +252,7 @@ void filter_free(struct filter *f)
 	if (!f)
 		return;
 	for (size_t i = 0; i < f->rules; i++)
-		free(f->rule[i].text);
+		free(f->rule[i].text), pattern_free(f->rule[i].wild);
 	for (size_t i = 0; i < f->names; i++)
 		free(f->name[i]);
 	free(f->rule);

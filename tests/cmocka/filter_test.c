@@ -41,8 +41,9 @@ static void once(void *arg)
 
 static void without_memory(void **state)
 {
-	/* The filter, the patterns, the names, and which of them were found. */
-	assert_int_equal(fault_sweep("calloc", ENOMEM, once, *state), 4);
+	/* The filter, the patterns, the names, and which of them were found; two for the wildcard.
+	 */
+	assert_int_equal(fault_sweep("calloc", ENOMEM, once, *state), 6);
 }
 
 /* A path that does not fit is never matched half. */
@@ -61,6 +62,66 @@ static void long_paths(void **state)
 		assert_int_equal(filter_excludes(f, path, false), n < FCOPY_PATH_MAX);
 	}
 	filter_free(f);
+}
+
+static bool excludes(const char *pattern, const char *path)
+{
+	const struct fcopy_pattern p = {pattern, false};
+	const struct fcopy_tree_options o = {.patterns = &p, .pattern_count = 1};
+	struct filter *f;
+	size_t bad;
+	assert_int_equal(filter_new(&f, &o, &bad), 0);
+	bool r = filter_excludes(f, path, false);
+	filter_free(f);
+	return r;
+}
+
+/* The places in a pattern are kept 64 at a time: each length around that, with each kind of place
+ * at the seam. */
+static void long_patterns(void **state)
+{
+	static const char *const kinds[] = {"a", "?", "[a]", "\\a", "*a", "**a", "a*", "a**"};
+	char pattern[512], path[256];
+	(void)state;
+	for (size_t n = 60; n < 70; n++) {
+		for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
+			memset(pattern, 'x', n);
+			strcpy(stpcpy(pattern + n, kinds[k]), "*y");
+			memset(path, 'x', n);
+			strcpy(path + n, "azy");
+			assert_true(excludes(pattern, path));
+			path[n] = 'b';
+			assert_true(excludes(pattern, path) == (strcmp(kinds[k], "?") == 0));
+			strcpy(path + n, "x/y");
+			assert_false(excludes(pattern, path));
+		}
+	}
+	memset(pattern, '?', 200);
+	strcpy(pattern + 200, "**/z");
+	memset(path, 'x', 199);
+	strcpy(path + 199, "y/b/z");
+	assert_true(excludes(pattern, path));
+	assert_false(excludes(pattern, path + 1));
+}
+
+/* Only a closing bracket ends brackets: not one that is part of a class, quoted, or the first. */
+static void brackets(void **state)
+{
+	static const struct {
+		const char *pattern, *path;
+		bool matches;
+	} cases[] = {
+	    {"[[:digit:]]*", "7z", true}, {"[[:digit:]]*", "a", false}, {"[]x]", "]", true},
+	    {"[!]x]", "]", false},        {"[!]x]", "y", true},         {"[[.].]]z", "]z", true},
+	    {"[[=a=]]z", "az", true},     {"[\\]x]", "]", true},        {"[x", "[x", true},
+	    {"*[x", "a[x", true},         {"[a-c]?", "b/", false},      {"[^a]", "/", false},
+	    {"[**]z", "*z", true},        {"a\\", "a\\", true},         {"*\\/b", "a/b", true},
+	    {"x[a*", "x[abc", true},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		if (excludes(cases[i].pattern, cases[i].path) != cases[i].matches)
+			fail_msg("%s and %s", cases[i].pattern, cases[i].path);
 }
 
 /* Not recursive: a directory in the list brings nothing that is below it. */
@@ -120,5 +181,7 @@ int main(void)
 	case_add(list_without_memory, "realloc", "the names in a directory: realloc fails");
 	case_add(directory_and_below, NULL, "a directory and what is below it are both listed");
 	case_add(long_paths, NULL, "a path that is too long is not excluded");
+	case_add(long_patterns, NULL, "patterns around 64 places");
+	case_add(brackets, NULL, "where brackets end, and what is in them");
 	return cases_run("filter");
 }

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT
+ * Matches a pattern by the set of all places in it that the text read so far can have reached. So
+ * nothing is tried twice, and the time is bounded by the two lengths multiplied.
+ *
+ * A place is followed by one character of the pattern; the stars before that character make the
+ * place keep what it has reached.
+ */
+#define _GNU_SOURCE
+#include "pattern.h"
+
+#include <fnmatch.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum kind { LITERAL, ANY, BRACKETS, NOTHING, END };
+
+struct token {
+	uint8_t stars; /* before it; 2: two or more, which match slashes, too */
+	uint8_t kind;
+	uint8_t character;
+	unsigned brackets; /* index */
+};
+
+#define WORD_BITS 64
+
+struct characters {
+	uint64_t bit[256 / WORD_BITS];
+};
+
+struct pattern {
+	size_t tokens; /* with END */
+	bool spans;
+	struct characters *brackets;
+	struct token token[];
+};
+
+/* Where the brackets end that p starts with, or NULL. They may contain a first ], a quoted one, and
+ * classes such as [:digit:], [.x.] and [=x=]. */
+static const char *pattern_find_end(const char *p)
+{
+	p += p[1] == '!' || p[1] == '^' ? 2 : 1;
+	for (const char *first = p; *p; p++) {
+		const bool class = p[0] == '[' && p[1] && strchr(":.=", p[1]);
+		const char end[] = {p[1], ']', '\0'};
+		const char *found = class && p[2] ? strstr(p + 3, end) : NULL;
+		if (*p == ']' && p > first)
+			return p;
+		if (*p == '\\' && p[1])
+			p++;
+		else if (found)
+			p = found + 1;
+	}
+	return NULL;
+}
+
+/* fnmatch(3) knows what is in brackets, one character at a time. */
+static void pattern_add_brackets(struct characters *to, const char *from, size_t length)
+{
+	char *text = strndupa(from, length);
+	for (unsigned c = 1; c < 256; c++) {
+		const char one[] = {(char)c, '\0'};
+		if (fnmatch(text, one, FNM_PATHNAME) == 0)
+			to->bit[c / WORD_BITS] |= (uint64_t)1 << c % WORD_BITS;
+	}
+}
+
+static const char *pattern_add_token(struct pattern *p, struct token *t, const char *text,
+				     unsigned *brackets)
+{
+	const char *end = *text == '[' ? pattern_find_end(text) : NULL;
+	*t = (struct token){.stars = t->stars, .character = (uint8_t)*text};
+	if (end) {
+		t->kind = BRACKETS;
+		t->brackets = *brackets;
+		pattern_add_brackets(&p->brackets[(*brackets)++], text, (size_t)(end - text) + 1);
+		return end + 1;
+	}
+	if (*text == '\\') {
+		t->kind = text[1] ? LITERAL : NOTHING;
+		t->character = (uint8_t)text[1];
+		return text + (text[1] ? 2 : 1);
+	}
+	t->kind = *text == '?' ? ANY : LITERAL;
+	return text + 1;
+}
+
+struct pattern *pattern_new(const char *text)
+{
+	const size_t length = strlen(text);
+	unsigned brackets = 0;
+	for (const char *c = text; *c; c++)
+		brackets += *c == '[';
+	struct pattern *p = calloc(1, sizeof(*p) + (length + 1) * sizeof(*p->token));
+	if (p)
+		p->brackets = calloc(brackets + 1, sizeof(*p->brackets));
+	if (!p || !p->brackets) {
+		free(p);
+		return NULL;
+	}
+	for (brackets = 0;;) {
+		const size_t stars = strspn(text, "*");
+		struct token *t = &p->token[p->tokens++];
+		t->stars = (uint8_t)(stars > 2 ? 2 : stars);
+		p->spans |= stars > 1;
+		text += stars;
+		if (!*text) {
+			t->kind = END;
+			return p;
+		}
+		text = pattern_add_token(p, t, text, &brackets);
+	}
+}
+
+void pattern_free(struct pattern *p)
+{
+	if (p)
+		free(p->brackets);
+	free(p);
+}
+
+bool pattern_spans(const struct pattern *p)
+{
+	return p->spans;
+}
+
+static bool pattern_takes(const struct pattern *p, const struct token *t, uint8_t c)
+{
+	switch (t->kind) {
+	case LITERAL: return t->character == c;
+	case ANY: return c != '/';
+	case BRACKETS: return p->brackets[t->brackets].bit[c / WORD_BITS] >> c % WORD_BITS & 1;
+	default: return false;
+	}
+}
+
+/* Moves one word of places over a character. Returns whether the next word gets its first place. */
+static bool pattern_step(const struct pattern *p, uint64_t *places, size_t word, uint8_t c)
+{
+	uint64_t next = 0;
+	bool carry = false;
+	for (uint64_t left = *places; left; left &= left - 1) {
+		const unsigned bit = (unsigned)__builtin_ctzll(left);
+		const struct token *t = &p->token[word * WORD_BITS + bit];
+		if (t->stars == 2 || (t->stars == 1 && c != '/'))
+			next |= (uint64_t)1 << bit;
+		if (!pattern_takes(p, t, c))
+			continue;
+		if (bit == WORD_BITS - 1)
+			carry = true;
+		else
+			next |= (uint64_t)2 << bit;
+	}
+	*places = next;
+	return carry;
+}
+
+bool pattern_match(const struct pattern *p, const char *text, bool anywhere)
+{
+	const size_t words = (p->tokens + WORD_BITS - 1) / WORD_BITS, last = p->tokens - 1;
+	uint64_t *places = memset(alloca(words * sizeof(*places)), 0, words * sizeof(*places));
+	places[0] = 1;
+	for (; *text; text++) {
+		bool carry = anywhere && *text == '/', some = carry;
+		for (size_t i = 0; i < words; i++) {
+			const bool into = carry;
+			carry = places[i] && pattern_step(p, &places[i], i, (uint8_t)*text);
+			places[i] |= into;
+			some |= places[i] != 0;
+		}
+		if (!some && !anywhere)
+			return false;
+	}
+	return places[last / WORD_BITS] >> last % WORD_BITS & 1;
+}

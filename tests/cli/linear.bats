@@ -1,0 +1,76 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Twice as much to do takes about twice as long. What is compared is CPU time, the least of several runs: a busy machine then
+# changes little. Each input is large enough that the part that grows is most of the time.
+
+load helper
+
+# cpu COMMAND…: prints the milliseconds of CPU that the faster of two runs took.
+cpu() {
+	local TIMEFORMAT='%3U %3S' least=999999 run user system now
+	for run in 1 2; do
+		read -r user system < <({ time "$@" >/dev/null 2>cpu.err || echo 'failed' >>cpu.err; } 2>&1)
+		! grep -q '^failed$' cpu.err || break
+		now=$((10#${user/./} + 10#${system/./}))
+		[ $least -lt $now ] || least=$now
+	done
+	echo "$least"
+}
+
+# grows_evenly RUN N: RUN 2N takes at most three times the CPU time of RUN N, and 50 ms.
+grows_evenly() {
+	local try one two
+	for try in 1 2; do
+		one=$(cpu "$1" "$2") two=$(cpu "$1" $((2 * $2)))
+		[ "$two" -gt $((3 * one + 50)) ] || return 0
+		echo "$1: $2: $one ms of CPU; $((2 * $2)): $two ms; $(cat cpu.err)"
+	done
+	return 1
+}
+
+# copy ARG…: fcopy, for at most some seconds.
+copy() {
+	timeout -s KILL 20 "$FCOPY" "$@"
+}
+
+# files DIR PREFIX N
+files() {
+	mkdir -p "$1"
+	seq -f "$1/$2%06g" "$3" | xargs touch
+}
+
+# path BYTES: a directory of that length, of components of 50 bytes.
+path() {
+	local p=
+	while [ ${#p} -lt "$1" ]; do p+=$(printf '/%049d' 0); done
+	echo "${p#/}"
+}
+
+length_of_paths() {
+	copy -rT --dry-run --exclude='**/cache/**' --exclude='*a*/**b**c*' "length$1" d
+}
+
+@test "patterns with ** take time in proportion to the length of the paths" {
+	for n in 1000 2000; do files "length$n/$(path $n)" f 30; done
+	grows_evenly length_of_paths 1000
+}
+
+number_of_patterns() {
+	copy -rT --dry-run --exclude-from=<(seq -f '**/cache%g/**' "$1") s d
+}
+
+@test "... and to their number" {
+	files "s/$(path 100)" f 300
+	grows_evenly number_of_patterns 300
+	[ "$(cpu number_of_patterns 300)" -lt 1000 ] # and each costs little
+}
+
+length_of_pattern() {
+	copy -rT --dry-run --exclude="$(printf 'x**%.0s' $(seq "$1"))y" s d
+}
+
+@test "... and a pattern with many stars, to its length" {
+	mkdir s
+	for ((i = 0; i < 500; i++)); do printf 's/%s%05d\0' "$(printf 'x%.0s' {1..200})" $i; done | xargs -0 touch
+	grows_evenly length_of_pattern 40
+}
