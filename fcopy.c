@@ -48,8 +48,8 @@
  *                     (a file under its final name), partial (--resume, and the part of shards),
  *                     in_place, metadata (attributes of SRC), keep (those of the file that is
  *                     replaced), acl, equal; stream is the table of operands that are not paths:
- *                     descriptor, tcp; socket and receipt (the peer's close); file, error, same (is
- *                     SRC also DST?), identity
+ *                     descriptor, tcp; socket and receipt (the peer's close); http_parse and
+ *                     http_date (requests); file, error, same (is SRC also DST?), identity
  *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the
  *                     engines share; one engine per file (pieces belongs to direct); ahead (reads
  *                     ahead of a reader that waits)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * libFuzzer's way in: each line of the input is an argument. The arguments together are a command
  * line, and each alone is a value of every kind. FUZZ names another parser, which gets the whole
- * input: journal, list, filter, stream.
+ * input: journal, list, filter, stream, http.
  */
 #define _GNU_SOURCE
 #include "fuzz.h"
@@ -130,8 +130,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const struct parser {
 		const char *name;
 		void (*check)(const uint8_t *data, size_t size);
-	} parsers[] = {{"options", check_options}, {"journal", journal_check}, {"list", list_check},
-		       {"filter", filter_check},   {"stream", stream_check},   {NULL, NULL}};
+	} parsers[] = {{"options", check_options},
+		       {"journal", journal_check},
+		       {"list", list_check},
+		       {"filter", filter_check},
+		       {"stream", stream_check},
+		       {"http", http_check},
+		       {NULL, NULL}};
 	static const struct parser *parser;
 	if (!parser) {
 		const char *wanted = getenv("FUZZ");

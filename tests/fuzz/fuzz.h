@@ -36,5 +36,6 @@ void journal_check(const uint8_t *data, size_t size); /* the lines of a journal 
 void list_check(const uint8_t *data, size_t size);    /* a chunk of the list of shards */
 void filter_check(const uint8_t *data, size_t size);  /* a file of patterns, and of names */
 void stream_check(const uint8_t *data, size_t size);  /* what the peer of a stream does */
+void http_check(const uint8_t *data, size_t size);    /* a request of HTTP */
 
 #endif

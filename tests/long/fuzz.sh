@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# fuzz.sh [SECONDS [PARSER…]]: feeds the parsers of tests/fuzz (options, journal, list, filter, stream; all of them) with what
+# fuzz.sh [SECONDS [PARSER…]]: feeds the parsers of tests/fuzz (options, journal, list, filter, stream, http; all of them) with what
 # libFuzzer makes of the corpus, for so long together (600). A crash, a hang, or an answer that is not true ends a parser's run,
 # and the input is kept. Needs clang, and its runtime.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -11,7 +11,7 @@ make_work
 seconds=${1:-600}
 seed_random
 parsers=("${@:2}")
-[ ${#parsers[@]} != 0 ] || parsers=(options journal list filter stream)
+[ ${#parsers[@]} != 0 ] || parsers=(options journal list filter stream http)
 fuzzer=$root/build/fuzz/tests/fuzz/command_line
 kept=$build/fuzz-found
 
