@@ -206,6 +206,12 @@ bool destination_is_target(const struct endpoint *e);
 
 #define IN_PLACE_REASON "it is written in place" /* a value of not_atomic */
 
+/* Is a file perhaps overwritten? */
+static inline bool in_place_possible(const struct fcopy_options *o)
+{
+	return o->in_place == FCOPY_WHEN_ALWAYS || o->in_place == FCOPY_WHEN_AUTO;
+}
+
 /* Is the file overwritten where it could be replaced, too? */
 static inline bool in_place_always(const struct fcopy_options *o)
 {

@@ -270,11 +270,12 @@ static bool displace_is_same(const struct tree *t, const struct entry *e, const 
 	       src.st_dev == old->st_dev && src.st_ino == old->st_ino;
 }
 
-void displace_end(const struct entry *e, const struct displaced *d, int result)
+void displace_end(struct worker *w, const struct entry *e, const struct displaced *d, int result)
 {
 	const int dir = e->dir->dst;
 	struct stat st;
 	bool back = false;
+	mirror_clear_end(w, e, &d->cleared, result);
 	if (result < 0 && d->moved)
 		back = fstatat(dir, e->as, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT &&
 		       private_rename(dir, d->name, dir, e->as) == 0;
@@ -292,30 +293,56 @@ void displace_end(const struct entry *e, const struct displaced *d, int result)
 	}
 }
 
+bool displace_may(struct worker *w, const struct entry *e)
+{
+	const struct fcopy_tree_options *o = w->tree->options;
+	char path[PATH_MAX];
+	if (!o->confirm)
+		return true;
+	entry_path(e, false, path, sizeof(path));
+	pthread_mutex_lock(&w->tree->lock);
+	const bool yes = o->confirm(o->copy.user, path);
+	pthread_mutex_unlock(&w->tree->lock);
+	if (!yes) {
+		w->sum.count[FCOPY_COUNT_SKIPPED]++;
+		w->done.action = FCOPY_ACTION_SKIPPED;
+	}
+	return yes;
+}
+
+/* A mirror replaces an entry of another type. A new entry is renamed over what is no directory;
+ * what no rename replaces goes first, and returns if the entry cannot be made. */
+static int displace_clear(struct worker *w, const struct entry *e, struct displaced *d)
+{
+	struct tree *t = w->tree;
+	const bool written = t->options->attributes_only || in_place_possible(&w->options);
+	struct stat old;
+	if (!t->options->dry_run && !displace_may(w, e))
+		return 1;
+	if (fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    (!S_ISDIR(old.st_mode) && !written &&
+	     (t->options->dry_run ||
+	      storage_can(&t->storage, e->dir->dst, STORAGE_REPLACES_FILES))))
+		return rivals_share(t, e) ? rivals_report(w, e) : 0;
+	return mirror_clear(w, e, &d->cleared);
+}
+
 int displace_begin(struct worker *w, const struct entry *e, struct displaced *d)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
 	struct stat old;
 	const char *call;
-	char path[PATH_MAX];
 	*d = (struct displaced){.linked = false};
+	if (w->clears)
+		return displace_clear(w, e, d);
 	if (o->dry_run || (!o->confirm && !o->backup) || e->dir->state != DIRECTORY_OLD ||
 	    w->options.no_clobber || fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    S_ISDIR(old.st_mode) || displace_is_same(w->tree, e, &old))
 		return 0;
-	entry_path(e, false, path, sizeof(path));
-	if (o->confirm) {
-		pthread_mutex_lock(&w->tree->lock);
-		bool yes = o->confirm(w->tree->options->copy.user, path);
-		pthread_mutex_unlock(&w->tree->lock);
-		if (!yes) {
-			w->sum.count[FCOPY_COUNT_SKIPPED]++;
-			w->done.action = FCOPY_ACTION_SKIPPED;
-			return 1;
-		}
-	}
+	if (!displace_may(w, e))
+		return 1;
 	int r = o->backup ? displace_back_up(w, e, d, &call) : 0;
 	if (r < 0)
-		displace_end(e, d, r);
+		displace_end(w, e, d, r);
 	return r < 0 ? displace_refuse(w, e, call, r) : 0;
 }

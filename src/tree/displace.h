@@ -7,7 +7,7 @@
 #ifndef TREE_DISPLACE_H
 #define TREE_DISPLACE_H
 
-#include "tree.h"
+#include "mirror_remove.h"
 
 /* The other name that an entry of DST got. */
 struct displaced {
@@ -15,6 +15,7 @@ struct displaced {
 	char name[NAME_MAX + 1];
 	char
 	    older[TEMPORARY_SIZE]; /* what had that name before, until the copy ends; empty: none */
+	struct cleared cleared;    /* by a mirror */
 };
 
 /* Do the options replace an entry by a new one, whatever it is? */
@@ -34,6 +35,9 @@ bool displace_replaces_source(const struct tree *, const struct entry *);
 /* Before the entry is copied. Returns 0; 1 if the entry of DST is skipped; or -errno, reported. */
 int displace_begin(struct worker *, const struct entry *, struct displaced *);
 /* The copy has ended: after a failure the entry has its old name only. */
-void displace_end(const struct entry *, const struct displaced *, int result);
+void displace_end(struct worker *, const struct entry *, const struct displaced *, int result);
+/* Does options.confirm, if there is one, allow to replace the entry? If not, it is skipped and
+ * counted. */
+bool displace_may(struct worker *, const struct entry *);
 
 #endif

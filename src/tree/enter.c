@@ -5,6 +5,7 @@
 #include "enter.h"
 #include "aside.h"
 #include "directory.h"
+#include "displace.h"
 #include "link_dest.h"
 #include "mirror_remove.h"
 #include "opened.h"
@@ -13,6 +14,7 @@
 #include "report.h"
 #include "resume.h"
 #include "rivals.h"
+#include "update.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -84,10 +86,20 @@ static int directory_refuse(struct worker *w, const struct entry *e)
 			      symlink ? SYMLINK_STAYS : NO_DIRECTORY_HERE);
 }
 
-/* Opens the destination's directory, which is created unless it exists. replaced: what a mirror
- * found in its place has been removed. */
-static int directory_make(struct worker *w, const struct entry *e, const struct stat *st,
-			  bool *fresh, bool replaced)
+/* A mirror found no directory under the name. Returns 0 if it may be cleared; -EEXIST if the
+ * options leave it alone; or -errno, reported. */
+static int directory_may_clear(struct worker *w, const struct entry *e, const struct stat *st)
+{
+	int r = update_leave_other(w, e, st);
+	if (r == 0 && !w->tree->options->dry_run && !displace_may(w, e))
+		r = 1;
+	return r > 0 ? -EEXIST : r;
+}
+
+/* Opens the destination's directory, which is created unless it exists. other: set, without a
+ * report, if what exists is no directory; NULL: that is refused. */
+static int directory_make_here(struct worker *w, const struct entry *e, const struct stat *st,
+			       bool *fresh, bool *other)
 {
 	const struct tree *t = w->tree;
 	const char *call;
@@ -116,21 +128,42 @@ static int directory_make(struct worker *w, const struct entry *e, const struct 
 	if (fd < 0 && t->shared && (errno == ENOTDIR || errno == ELOOP) &&
 	    unlinkat(dir, e->as, 0) == 0 && mkdirat(dir, e->as, mode) == 0)
 		fd = directory_open(t, dir, e->as);
-	if (fd < 0 && !*fresh && (errno == ENOTDIR || errno == ELOOP) && t->options->delete_extra &&
-	    !replaced) {
-		r = mirror_remove_conflict(w, e);
-		return r < 0 ? r : directory_make(w, e, st, fresh, true);
+	if (fd < 0 && !*fresh && (errno == ENOTDIR || errno == ELOOP)) {
+		if (!other)
+			return directory_refuse(w, e);
+		*other = true;
+		return -ENOTDIR;
 	}
-	if (fd < 0 && !*fresh && (errno == ENOTDIR || errno == ELOOP))
-		return directory_refuse(w, e);
 	if (fd < 0)
 		return report_call(w, e, "open", entry_dst, errno);
 	return directory_claim(w, e, fd);
 }
 
-/* Of a dry run: *dst is the destination's directory, or -1 if it would be created. */
-static int directory_rehearse(struct worker *w, const struct entry *e, int *dst, bool *fresh)
+/* The same; a mirror replaces what is no directory. */
+static int directory_make(struct worker *w, const struct entry *e, const struct stat *st,
+			  bool *fresh)
 {
+	struct cleared cleared;
+	bool other = false;
+	int r = directory_make_here(w, e, st, fresh,
+				    w->tree->options->delete_extra ? &other : NULL);
+	if (!other)
+		return r;
+	r = directory_may_clear(w, e, st);
+	if (r == 0)
+		r = mirror_clear(w, e, &cleared);
+	if (r < 0)
+		return r;
+	r = directory_make_here(w, e, st, fresh, NULL);
+	mirror_clear_end(w, e, &cleared, r);
+	return r;
+}
+
+/* Of a dry run: *dst is the destination's directory, or -1 if it would be created. */
+static int directory_rehearse(struct worker *w, const struct entry *e, const struct stat *st,
+			      int *dst, bool *fresh)
+{
+	struct cleared cleared;
 	*dst = e->dir->dst < 0 ? -1 : directory_open(w->tree, e->dir->dst, e->as);
 	*fresh = *dst < 0;
 	if (!*fresh || e->dir->dst < 0 || errno == ENOENT)
@@ -139,7 +172,8 @@ static int directory_rehearse(struct worker *w, const struct entry *e, int *dst,
 		return report_call(w, e, "open", entry_dst, errno);
 	if (!w->tree->options->delete_extra)
 		return directory_refuse(w, e);
-	return mirror_remove_conflict(w, e);
+	int r = directory_may_clear(w, e, st);
+	return r == 0 ? mirror_clear(w, e, &cleared) : r;
 }
 
 int directory_enter(struct worker *w, const struct entry *e, int fd, const struct stat *st)
@@ -160,9 +194,9 @@ int directory_enter(struct worker *w, const struct entry *e, int fd, const struc
 	}
 	int dst = -1, r = 0;
 	if (t->options->dry_run)
-		r = directory_rehearse(w, e, &dst, &fresh);
+		r = directory_rehearse(w, e, st, &dst, &fresh);
 	else if (!t->lists)
-		r = dst = directory_make(w, e, st, &fresh, false);
+		r = dst = directory_make(w, e, st, &fresh);
 	if (r < 0) {
 		close(fd);
 		return r;
@@ -207,11 +241,11 @@ int directory_make_mount_point(struct worker *w, const struct entry *e)
 	bool fresh = false;
 	int fd = -1, r = 0;
 	if (w->tree->options->dry_run)
-		r = directory_rehearse(w, e, &fd, &fresh);
+		r = directory_rehearse(w, e, &st, &fd, &fresh);
 	else if (w->tree->lists)
 		r = w->tree->shared->list(w, e, &st);
 	else
-		r = fd = directory_make(w, e, &st, &fresh, false);
+		r = fd = directory_make(w, e, &st, &fresh);
 	if (fd >= 0)
 		close(fd);
 	w->sum.count[FCOPY_COUNT_DIRECTORIES] += r >= 0 && !w->tree->lists;

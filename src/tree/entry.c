@@ -47,7 +47,7 @@ static bool entry_removes_old(const struct entry *e, const struct stat *st)
 static unsigned entry_flags(const struct worker *w, const struct entry *e)
 {
 	return (w->tree->options->hard_links ? DESTINATION_REPLACES_LINKS : 0) |
-	       (displace_replaces(w->tree) ? DESTINATION_REPLACES_ALL : 0) |
+	       (displace_replaces(w->tree) || w->clears ? DESTINATION_REPLACES_ALL : 0) |
 	       (displace_replaces_source(w->tree, e) ? DESTINATION_REPLACES_SOURCE : 0) |
 	       (w->tree->options->dry_run || aside_is_needed(w->tree, e->dir)
 		    ? 0 /* a dry run may not try what the storage can */
@@ -284,7 +284,7 @@ static int entry_rehearse(struct worker *w, const struct entry *e, const struct 
 	if (r < 0)
 		return r;
 	const struct fcopy_tree_options *o = w->tree->options;
-	if (exists && (o->link || o->symbolic_link) &&
+	if (exists && (o->link || o->symbolic_link) && !w->clears &&
 	    !displace_replaces_by_link(w->tree, e, st, &old) &&
 	    (old.st_dev != st->st_dev || old.st_ino != st->st_ino))
 		return report_call(w, e, o->link ? "linkat" : "symlinkat", entry_dst, EEXIST);
@@ -366,7 +366,7 @@ static int entry_copy_inode(struct worker *w, const struct entry *e, int fd, con
 	}
 	if (left == 0 && w->tree->options->link && !w->tree->options->dry_run) {
 		const int made = hard_link_source(w, e, fd, st);
-		displace_end(e, &displaced, made);
+		displace_end(w, e, &displaced, made);
 		if (fd >= 0)
 			close(fd);
 		return made;
@@ -385,13 +385,13 @@ static int entry_copy_inode(struct worker *w, const struct entry *e, int fd, con
 			entry_copy_waiting(w, e, links_done(w, e, st, 0));
 		const int settled = entry_settle(w, st, state, left);
 		if (left == 0)
-			displace_end(e, &displaced, settled);
+			displace_end(w, e, &displaced, settled);
 		return settled;
 	}
 	if (dry && fd >= 0)
 		close(fd);
 	int r = dry ? entry_rehearse(w, e, st) : entry_make(w, e, fd, st);
-	displace_end(e, &displaced, r);
+	displace_end(w, e, &displaced, r);
 	if (linked) {
 		const struct done done = w->done;
 		entry_copy_waiting(w, e, links_done(w, e, st, r));

@@ -45,7 +45,8 @@ static bool hard_link_may_replace(struct worker *w, const struct entry *e, const
 		return !hard_link_has_type(e->dir->dst, e->as, S_IFDIR) &&
 		       !special_is_source(e, st);
 	const unsigned flags = DESTINATION_REPLACES_LINKS |
-			       (displace_replaces(w->tree) ? DESTINATION_REPLACES_ALL : 0);
+			       (displace_replaces(w->tree) || w->clears ? DESTINATION_REPLACES_ALL
+									: 0);
 	if (w->tree->options->dry_run)
 		return destination_rehearse(e->dir->dst, e->as, entry_dst, &src, &options, flags,
 					    &error) == 0;
@@ -121,7 +122,7 @@ static int hard_link_check(const struct worker *w, const struct entry *e, const 
 {
 	if (S_ISREG(st->st_mode) && !w->tree->options->symbolic_link &&
 	    (hard_link_is_symlink(o->dir, c->name) ||
-	     (rivals_possible(w->tree) && !w->options.no_clobber &&
+	     (rivals_possible(w->tree) && !w->options.no_clobber && !w->clears &&
 	      hard_link_is_symlink(e->dir->dst, e->as))))
 		return -ELOOP;
 	if (o->fd < 0)
@@ -200,7 +201,7 @@ int hard_link_earlier(struct worker *w, const struct entry *e, const struct stat
 {
 	const struct origin o = {.dir = -1, .fd = earlier};
 	struct stat old;
-	if (w->tree->root.state != TREE_NEW &&
+	if (w->tree->root.state != TREE_NEW && !w->clears &&
 	    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    (w->options.no_clobber || S_ISLNK(old.st_mode))) /* as a copy: left, or followed */
 		return -EEXIST;
@@ -226,7 +227,7 @@ int hard_link_source(struct worker *w, const struct entry *e, int fd, const stru
 		return report_refusal(w, e, entry_dst, EINVAL, "is the target of SRC");
 	}
 	if (exists && !made && !w->options.no_clobber &&
-	    displace_replaces_by_link(w->tree, e, st, &old))
+	    (w->clears || displace_replaces_by_link(w->tree, e, st, &old)))
 		r = hard_link_replace(w, e, &o, &call);
 	if (fd < 0)
 		close(o.fd);

@@ -7,8 +7,8 @@
 #include "io/system.h"
 #include "opened.h"
 #include "part/part.h"
-#include "part/private.h"
 #include "report.h"
+#include "rivals.h"
 #include "source/filter.h"
 #include "source/names.h"
 
@@ -193,16 +193,15 @@ static int mirror_remove_below(struct mirror_run *x, int parent, const char *nam
 	return tree_stopped(x->w->tree) ? -EINTR : result;
 }
 
-/* Removes or counts one entry. Returns as mirror_remove_below. */
-static int mirror_remove(struct mirror_run *x, int parent, const char *name, char *path)
+/* Removes or counts one entry, also one with a drawn name. Returns as mirror_remove_below. */
+static int mirror_remove_any(struct mirror_run *x, int parent, const char *name, char *path)
 {
 	struct stat st;
 	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : mirror_refuse(x, path, errno, NULL);
 	const bool directory = S_ISDIR(st.st_mode);
-	const bool own = mirror_is_own(name);
-	if (own || filter_protects(x->w->tree->filter, path, directory)) {
-		mirror_note_obstacle(x, own ? "is an unfinished copy" : "is excluded", path);
+	if (filter_protects(x->w->tree->filter, path, directory)) {
+		mirror_note_obstacle(x, "is excluded", path);
 		return 1;
 	}
 	int r = directory ? mirror_remove_below(x, parent, name, path) : 0;
@@ -215,6 +214,23 @@ static int mirror_remove(struct mirror_run *x, int parent, const char *name, cha
 	if (x->reports)
 		report_deleted(x->w, &(struct entry){.dir = x->root, .name = path, .as = path});
 	return 0;
+}
+
+/* The same, but for the names of copies at work. */
+static int mirror_remove(struct mirror_run *x, int parent, const char *name, char *path)
+{
+	if (!mirror_is_own(name))
+		return mirror_remove_any(x, parent, name, path);
+	mirror_note_obstacle(x, "is an unfinished copy", path);
+	return 1;
+}
+
+static struct directory *mirror_top(const struct entry *e)
+{
+	struct directory *d = e->dir;
+	while (d->parent)
+		d = d->parent;
+	return d;
 }
 
 static struct mirror_run mirror_run_of(struct worker *w, struct directory *root, bool counts,
@@ -240,18 +256,51 @@ static int mirror_refuse_conflict(struct mirror_run *x, const struct entry *e, c
 	return report_refusal(x->w, e, entry_dst, ENOTEMPTY, reason);
 }
 
-int mirror_remove_conflict(struct worker *w, const struct entry *e)
+/* Removes the entry of this name, which is or was that of e, and reports it as e. */
+static int mirror_remove_cleared(struct worker *w, const struct entry *e, const char *name)
+{
+	char path[PATH_MAX];
+	if (!entry_path_below(e, path, sizeof(path)))
+		return report_call(w, e, "remove", entry_dst, ENAMETOOLONG);
+	struct mirror_run x = mirror_run_of(w, mirror_top(e), w->tree->options->dry_run, true);
+	const int r = mirror_remove_any(&x, e->dir->dst, name, path);
+	w->sum.count[FCOPY_COUNT_DELETED] += x.entries;
+	/* An entry has become one that stays since it was counted. */
+	return r > 0 ? mirror_refuse_conflict(&x, e, path) : r;
+}
+
+/* Gives the entry a drawn name. Returns 0; 1 if that is impossible here; or -errno, reported. */
+static int mirror_rename_away(struct worker *w, const struct entry *e, struct cleared *c)
+{
+	const int dir = e->dir->dst;
+	struct stat before, now;
+	int r = temporary_draw(c->name);
+	if (r < 0 || fstatat(dir, e->as, &before, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    private_rename(dir, e->as, dir, c->name) < 0) {
+		c->name[0] = '\0';
+		return 1;
+	}
+	if (fstatat(dir, c->name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    !((now.st_mode ^ before.st_mode) & S_IFMT) &&
+	    (now.st_ino == before.st_ino || !system_has(dir, SYSTEM_LOCAL)))
+		return 0;
+	(void)!private_rename(dir, c->name, dir, e->as);
+	c->name[0] = '\0';
+	return report_refusal(w, e, entry_dst, ESTALE, "was replaced during the run: not removed");
+}
+
+int mirror_clear(struct worker *w, const struct entry *e, struct cleared *c)
 {
 	struct tree *t = w->tree;
 	const uint64_t *max = t->options->max_delete;
 	char path[PATH_MAX];
-	struct directory *root = e->dir;
-	while (root->parent)
-		root = root->parent;
+	c->name[0] = '\0';
+	if (rivals_share(t, e))
+		return rivals_report(w, e);
 	if (!entry_path_below(e, path, sizeof(path)))
 		return report_call(w, e, "remove", entry_dst, ENAMETOOLONG);
 	/* Nothing is removed unless all of it may be. */
-	struct mirror_run x = mirror_run_of(w, root, true, false);
+	struct mirror_run x = mirror_run_of(w, mirror_top(e), true, false);
 	(void)mirror_remove(&x, e->dir->dst, e->as, path);
 	if (x.obstacle)
 		return mirror_refuse_conflict(&x, e, path);
@@ -259,13 +308,26 @@ int mirror_remove_conflict(struct worker *w, const struct entry *e)
 		return report_refusal(w, e, entry_dst, EEXIST,
 				      "differs in type from its source: its removal would exceed "
 				      "--max-delete");
-	x.counts = t->options->dry_run;
-	x.reports = true;
-	x.entries = 0;
-	const int r = mirror_remove(&x, e->dir->dst, e->as, path);
-	w->sum.count[FCOPY_COUNT_DELETED] += x.entries;
-	/* An entry has become one that stays since it was counted. */
-	return r > 0 ? mirror_refuse_conflict(&x, e, path) : r;
+	const int r = t->options->dry_run ? 1 : mirror_rename_away(w, e, c);
+	return r > 0 ? mirror_remove_cleared(w, e, e->as) : r;
+}
+
+void mirror_clear_end(struct worker *w, const struct entry *e, const struct cleared *c, int result)
+{
+	char reason[sizeof("was replaced, but its earlier directory or file is left as ") +
+		    TEMPORARY_SIZE];
+	const int dir = e->dir->dst;
+	struct stat st;
+	if (!c->name[0])
+		return;
+	if (result < 0 && fstatat(dir, e->as, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT &&
+	    private_rename(dir, c->name, dir, e->as) == 0)
+		return;
+	if (result >= 0 && mirror_remove_cleared(w, e, c->name) == 0)
+		return;
+	snprintf(reason, sizeof(reason),
+		 "was replaced, but its earlier directory or file is left as %s", c->name);
+	report_refusal(w, e, entry_dst, EBUSY, reason);
 }
 
 bool mirror_source_is_excluded(const struct tree *t, int src, const char *name, const char *path)

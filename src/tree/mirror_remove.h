@@ -5,6 +5,7 @@
 #ifndef TREE_MIRROR_REMOVE_H
 #define TREE_MIRROR_REMOVE_H
 
+#include "part/private.h"
 #include "tree.h"
 
 #define MARKER ".fcopy-mirror" /* a name in DST: see mirror.c */
@@ -24,9 +25,17 @@ struct extra {
 bool mirror_is_own(const char *name);
 /* Does a pattern exclude the entry `name` of the directory src, which has this path below SRC? */
 bool mirror_source_is_excluded(const struct tree *, int src, const char *name, const char *path);
-/* Removes an entry of DST that has another type than its source, or nothing of it if something in
- * it must stay. Returns 0 or -errno, reported. */
-int mirror_remove_conflict(struct worker *, const struct entry *);
+/* What had the name of an entry, and has a drawn one until the entry has been made. */
+struct cleared {
+	char name[TEMPORARY_SIZE]; /* empty: nothing */
+};
+
+/* An entry of DST has another type than its source: takes its name away, or nothing if something in
+ * it must stay. Where it cannot be renamed, it is removed. Returns 0 or -errno, reported. A dry run
+ * reports what would be removed. */
+int mirror_clear(struct worker *, const struct entry *, struct cleared *);
+/* The entry was made with this result: removes what it replaced, or gives it back its name. */
+void mirror_clear_end(struct worker *, const struct entry *, const struct cleared *, int result);
 /* Removes what mirror_collect() found, if SRC still has its name and lacks it. counts: only counts.
  * reports: sends each entry to the caller. Returns how many entries. */
 uint64_t mirror_remove_all(struct worker *, struct directory *root, bool counts, bool reports);

@@ -324,6 +324,22 @@ static void search_rival(struct search *s)
 	}
 }
 
+bool rivals_share(struct tree *t, const struct entry *e)
+{
+	struct search s = {.e = e};
+	struct stat st;
+	if (!rivals_possible(t) || fstatat(e->dir->dst, e->as, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	if (inodes_has(set_of(t, &st), &st))
+		return true;
+	if (!is_in_another_case(e, &st))
+		return false;
+	rivals_lock(t);
+	search_rival(&s);
+	rivals_unlock(t);
+	return s.rival[0];
+}
+
 int rivals_report(struct worker *w, const struct entry *e)
 {
 	struct search s = {.e = e};

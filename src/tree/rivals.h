@@ -37,6 +37,9 @@ int rivals_claim_open(struct tree *, int fd);
  * destination is closed. */
 int rivals_claim_file(struct worker *, const struct entry *, int r);
 
+/* An entry of another type has this name in DST: has this run made it, or is it the copy of another
+ * name of SRC, which DST lists in another case? */
+bool rivals_share(struct tree *, const struct entry *);
 /* The entry's name leads to what another entry has made. Returns -EALREADY if it is this entry,
  * which its directory lists twice, or -EEXIST, reported. */
 int rivals_report(struct worker *, const struct entry *);

@@ -100,7 +100,8 @@ int symbolic_link_make(struct worker *w, const struct entry *e, const struct sta
 		w->done.action = FCOPY_ACTION_SKIPPED;
 		return -EEXIST;
 	}
-	const bool replace = exists && displace_replaces_by_link(w->tree, e, st, &old);
+	const bool replace = exists &&
+			     (w->clears || displace_replaces_by_link(w->tree, e, st, &old));
 	rivals_lock(w->tree);
 	const bool rival = replace && !w->options.force && !displace_replaces(w->tree) &&
 			   rivals_have(w->tree, e->dir->dst, e->as);

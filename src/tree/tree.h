@@ -131,7 +131,8 @@ struct helped {
 
 struct worker {
 	struct tree *tree;
-	bool replaced;                /* the entry was there: its directory has no new name */
+	bool replaced; /* the entry was there: its directory has no new name */
+	bool clears;   /* a mirror replaces what has the entry's name: it is of another type */
 	const struct entry *entry;    /* the one at work; for messages */
 	struct done done;             /* ... and what was done with it */
 	struct fcopy_tree_report sum; /* counts and steps only */

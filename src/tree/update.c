@@ -8,7 +8,6 @@
 #include "endpoints/error.h"
 #include "io/io.h"
 #include "links.h"
-#include "mirror_remove.h"
 #include "report.h"
 #include "rivals.h"
 
@@ -225,6 +224,14 @@ static bool update_is_skipped(const struct worker *w, const struct stat *st, con
 		metadata_time_difference(&st->st_mtim, &old->st_mtim) <= w->tree->mirror.window_ns);
 }
 
+int update_leave_other(struct worker *w, const struct entry *e, const struct stat *st)
+{
+	struct stat old;
+	if (fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	return update_is_skipped(w, st, &old) ? update_skip(w, e) : 0;
+}
+
 int update_leave(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
@@ -232,6 +239,7 @@ int update_leave(struct worker *w, const struct entry *e, int fd, const struct s
 	/* A copy of a file follows a symlink in DST, unless a mirror replaces that. */
 	const bool follow = S_ISREG(st->st_mode) && !removes;
 	struct stat old;
+	w->clears = false;
 	if (e->dir->state != DIRECTORY_OLD || (!o->update && !removes))
 		return 0;
 	int dst = openat(e->dir->dst, e->as, O_PATH | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
@@ -243,9 +251,10 @@ int update_leave(struct worker *w, const struct entry *e, int fd, const struct s
 	else if (S_ISDIR(old.st_mode) && !removes && o->update == FCOPY_UPDATE_CHANGED) {
 		close(dst);
 		return 0; /* the copy refuses it */
-	} else if (removes && (st->st_mode ^ old.st_mode) & S_IFMT)
-		r = mirror_remove_conflict(w, e);
-	else if (o->update == FCOPY_UPDATE_CHANGED)
+	} else if (removes && (st->st_mode ^ old.st_mode) & S_IFMT) {
+		r = update_is_skipped(w, st, &old) ? update_skip(w, e) : 0;
+		w->clears = r == 0;
+	} else if (o->update == FCOPY_UPDATE_CHANGED)
 		r = update_changed(w, e, fd, st, dst, &old);
 	else if (update_is_skipped(w, st, &old))
 		r = update_skip(w, e);

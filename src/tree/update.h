@@ -13,5 +13,8 @@ bool update_is_untouched(struct worker *, const struct entry *);
  * file. Returns 1: yes, and it was counted; 0: it is absent or has to be copied; or -errno,
  * reported. */
 int update_leave(struct worker *, const struct entry *, int fd, const struct stat *);
+/* An entry of another type is in the way of a mirror: do the options leave it alone? Returns as
+ * update_leave. */
+int update_leave_other(struct worker *, const struct entry *, const struct stat *);
 
 #endif

@@ -169,3 +169,131 @@ cpu() {
 		[ "${took[${how}5000]}" -lt $((3 * ${took[${how}2500]} + 150)) ]
 	done
 }
+
+# make_kind KIND NAME CONTENT
+make_kind() {
+	case $1 in
+	file) echo "$3" >"$2" ;;
+	link) ln -s "$3" "$2" ;;
+	fifo) mkfifo "$2" ;;
+	directory) mkdir "$2" && echo "$3" >"$2/f" ;;
+	esac
+}
+
+@test "an entry of any type becomes one of any other type, and nothing else is left" {
+	local from to options
+	for options in --mirror '--mirror -j1 --inplace' '--mirror --inplace=auto' '-aT --delete' '-aT --delete --fsync' '-aTf --delete --link'; do
+		rm -rf s d
+		mkdir s d
+		for from in file link fifo directory; do
+			for to in file link fifo directory; do
+				make_kind $to s/$from-$to new
+				make_kind $from d/$from-$to older
+			done
+		done
+		# Of two names of one file, the second is a symlink in DST.
+		echo linked >s/one
+		ln s/one s/two
+		ln -s elsewhere d/two
+		# shellcheck disable=SC2086
+		expect 0 $options s d
+		# diff opens FIFOs.
+		[ "$(cd s && find . -printf '%p %y %l\n' | sort)" = "$(cd d && find . -printf '%p %y %l\n' | sort)" ]
+		[ "$(cd s && find . -type f -exec sha256sum {} + | sort)" = "$(cd d && find . -type f -exec sha256sum {} + | sort)" ]
+		[ d/one -ef d/two ]
+		absent d/elsewhere
+	done
+	rm -rf d
+	mkdir -p d/file-file
+	mkfifo d/link-file d/one
+	expect 0 -aT --delete -s "$T/s" d
+	[ "$(readlink d/file-file d/link-file | xargs)" = "$T/s/file-file $T/s/link-file" ]
+	[ -L d/one ]
+}
+
+@test "an entry that cannot become another type keeps the old one" {
+	local kind call
+	for kind in link:symlink fifo:mknod directory:mkdir; do
+		call=${kind#*:}
+		rm -rf s backing
+		mkdir -p s backing/d
+		make_kind ${kind%:*} s/x new
+		echo precious >backing/d/x
+		by_fuse "fault=$call:EPERM" '"$FCOPY" --mirror s m/d && exit 8
+			"$FCOPY" --mirror --max-delete=9 s m/d && exit 8
+			:'
+		[ "$(ls -A backing/d)" = x ] || [ "$(ls -A backing/d | xargs)" = '.fcopy-mirror x' ]
+		holds precious backing/d/x
+	done
+	# A directory, of which no rename replaces anything.
+	rm -rf s backing
+	mkdir -p s backing/d/x/y
+	ln -s new s/x
+	echo precious >backing/d/x/y/f
+	by_fuse "fault=symlink:EPERM" '"$FCOPY" --mirror s m/d && exit 8
+		:'
+	holds precious backing/d/x/y/f
+	[ "$(find backing/d -name '.fcopy-?*' ! -name .fcopy-mirror)" = '' ]
+	rm -f backing/d/.fcopy-mirror
+}
+
+@test "a directory becomes a file that a full disk cannot hold: the directory stays" {
+	export FCOPY
+	# shellcheck disable=SC2016
+	private_mounts 'mkdir -p s/x m; mount -t tmpfs -o size=1m none m
+		echo precious >s/x/f
+		"$FCOPY" --mirror s m/d
+		rm -r s/x
+		head -c 3000000 /dev/zero >s/x
+		"$FCOPY" --mirror s m/d && exit 8
+		cat m/d/x/f
+		rm -f m/d/.fcopy-mirror
+		ls -A m/d'
+	demand 0
+	[ "$output" = $'precious\nx' ]
+}
+
+@test "--delete asks before it replaces an entry of another type, and --update=none and -u keep it" {
+	local options want
+	for options in '0 --update=none' '1 --update=none-fail' '1 -i' '0 -u'; do
+		rm -rf s d
+		mkdir -p s/y s/p d/x
+		echo new | tee s/x s/y/f s/l >/dev/null
+		touch -d 2001-01-01 s/x s/y/f s/l s/y s/p
+		echo precious | tee d/x/f d/y >/dev/null
+		ln -s precious d/l
+		mkfifo d/p
+		want=${options%% *}
+		# shellcheck disable=SC2086
+		expect "$want" -aT --delete ${options#* } s d < <(yes n)
+		holds precious d/x/f
+		holds precious d/y
+		[ "$(readlink d/l)" = precious ]
+		[ -p d/p ]
+	done
+	expect 0 -aT --delete -i s d < <(yes)
+	diff -r s d
+}
+
+@test "a file and a directory that are one name in DST: the second fails, and removes nothing of the first" {
+	local jobs had
+	for had in none directory file; do
+		for jobs in 1 3; do
+			rm -rf s backing
+			mkdir -p s/readme/sub backing/d
+			echo text | tee s/README s/readme/f s/readme/sub/f >/dev/null
+			[ $had != directory ] || cp -a s/readme backing/d
+			[ $had != file ] || cp -a s/README backing/d/readme
+			export jobs
+			# shellcheck disable=SC2016
+			by_fuse 'caseless,entry_timeout=0,attr_timeout=0' '
+				"$FCOPY" --mirror -j$jobs s m/d 2>err && exit 8
+				"$FCOPY" --mirror --dry-run -j$jobs s m/d 2>err && exit 8
+				grep -qE "are one file in the destination|is already the copy" err || { cat err; exit 1; }'
+			[ "$(cat backing/d/readme 2>/dev/null)" = text ] || [ "$(find backing/d/readme -name f | wc -l)" = 2 ]
+			[ $had != directory ] || [ -d backing/d/readme ]
+			[ $had != file ] || [ -f backing/d/readme ]
+			rm -f backing/d/.fcopy-mirror
+		done
+	done
+}
