@@ -13,6 +13,7 @@
 #include "permissions.h"
 #include "report.h"
 #include "resume.h"
+#include "rivals.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -56,6 +57,7 @@ void directory_unref(struct directory *d)
 			close(d->dst);
 		if (d->link >= 0)
 			close(d->link);
+		rivals_forget(d);
 		free(d);
 		d = parent;
 	}

@@ -155,12 +155,14 @@ static int hard_link_rehearse(struct worker *w, const struct entry *e, const str
 	return hard_link_may_replace(w, e, st) ? 0 : -EEXIST;
 }
 
-/* The name may exist. */
+/* The name may exist. Returns 0, HARD_LINK_NEW, or -errno with the call. */
 static int hard_link_place(struct worker *w, const struct entry *e, const struct stat *st,
 			   const struct origin *o, const char **call)
 {
 	const int to = e->dir->dst;
 	int r = hard_link_create(o, to, e->as, call);
+	if (r == 0)
+		return HARD_LINK_NEW;
 	if (r == -EEXIST && w->tree->root.state == TREE_RESUMED && remove_entry(to, e->as) == 0)
 		r = hard_link_create(o, to, e->as, call);
 	rivals_lock(w->tree);
@@ -189,6 +191,8 @@ int hard_link_make(struct worker *w, const struct entry *e, const struct stat *s
 		r = hard_link_check(w, e, st, c, &o);
 	if (r == 0)
 		r = hard_link_place(w, e, st, &o, call);
+	if (r == HARD_LINK_NEW)
+		r = 0;
 	if (o.fd >= 0)
 		close(o.fd);
 	if (c->dir != e->dir && o.dir >= 0)

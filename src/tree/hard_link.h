@@ -8,6 +8,7 @@
 #include "tree.h"
 
 #define HARD_LINK_SAME 1 /* with options.update: it is that link already */
+#define HARD_LINK_NEW  2 /* the name did not exist */
 /* Gives a copy the entry's name, too. Returns 0, or -errno with the call: then the
  * entry has to be copied. -EEXIST: the link may not replace what is there. -ENOTUNIQ: that is the
  * copy of another entry. -ELOOP: one of the two names is a symlink of an existing tree, which a
@@ -20,7 +21,7 @@ struct copied {
 int hard_link_make(struct worker *, const struct entry *, const struct stat *,
 		   const struct copied *, const char **call);
 /* options.link_dest: makes the entry another name of the earlier copy, which is open. Returns 0,
- * or -errno with the call, as above. */
+ * HARD_LINK_NEW, or -errno with the call, as above. */
 int hard_link_earlier(struct worker *, const struct entry *, const struct stat *, int earlier,
 		      const char **call);
 /* options.link: makes the entry another name of the source, which is open as fd, or is no regular

@@ -133,7 +133,7 @@ int link_dest_make(struct worker *w, const struct entry *e, int *fd, struct stat
 	if (r == 0 && fstat(found, &linked) == 0)
 		rivals_note_linked(w, e, &linked);
 	close(found);
-	if (r == 0) {
+	if (r >= 0) {
 		w->sum.count[FCOPY_COUNT_HARD_LINKS]++;
 		w->done.action = FCOPY_ACTION_LINKED;
 		w->done.bytes = (uint64_t)st->st_size;

@@ -7,9 +7,11 @@
 #include "inodes.h"
 #include "inside.h"
 #include "report.h"
+#include "source/names.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -143,6 +145,35 @@ static int check_target(struct worker *w, const struct entry *e, const struct st
 		     : 0;
 }
 
+/* Did the copy's directory list the name when the first one was asked for? The list is read once,
+ * so that many names take time in proportion to their number. */
+static bool was_listed(struct directory *d, const char *name)
+{
+	struct name_list *there = __atomic_load_n(&d->there, __ATOMIC_ACQUIRE), *expected = NULL;
+	const char *call;
+	if (there)
+		return names_have(there, name);
+	if (!(there = malloc(sizeof(*there))))
+		return false;
+	if (names_read(d->dst, there, &call) < 0)
+		*there = (struct name_list){0}; /* then each name is looked for alone */
+	if (!__atomic_compare_exchange_n(&d->there, &expected, there, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_ACQUIRE)) {
+		names_free(there);
+		free(there);
+		there = expected;
+	}
+	return names_have(there, name);
+}
+
+void rivals_forget(struct directory *d)
+{
+	if (d->there)
+		names_free(d->there);
+	free(d->there);
+	d->there = NULL;
+}
+
 /* Does the name lead to this file only because DST ignores case? The letters of ASCII show whether
  * it does; of other names, and where it does, the list of the directory is read. */
 static bool is_in_another_case(const struct entry *e, const struct stat *st)
@@ -161,7 +192,7 @@ static bool is_in_another_case(const struct entry *e, const struct stat *st)
 			  fstatat(e->dir->dst, other, &there, AT_SYMLINK_NOFOLLOW) < 0 ||
 			  there.st_dev != st->st_dev || there.st_ino != st->st_ino))
 		return false;
-	return !rivals_is_listed(e->dir->dst, e->as);
+	return !was_listed(e->dir, e->as) && !rivals_is_listed(e->dir->dst, e->as);
 }
 
 void rivals_note_linked(struct worker *w, const struct entry *e, const struct stat *st)

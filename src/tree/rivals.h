@@ -43,6 +43,8 @@ bool rivals_share(struct tree *, const struct entry *);
 /* The entry's name leads to what another entry has made. Returns -EALREADY if it is this entry,
  * which its directory lists twice, or -EEXIST, reported. */
 int rivals_report(struct worker *, const struct entry *);
+/* Frees what this file keeps of a directory. */
+void rivals_forget(struct directory *);
 /* Does the directory list this name? */
 bool rivals_is_listed(int dir, const char *name);
 /* The entry is a link to a file of an earlier copy, which has this stat. Where DST ignores case, no

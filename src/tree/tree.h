@@ -73,8 +73,10 @@ struct directory {
 	enum sharing sharing; /* of dst */
 	unsigned present;     /* entries with a copy in dst (--resume); atomic */
 	void *list;           /* of a shared copy: what is copied in it */
-	unsigned pending;     /* items and subdirectories that are not finished; atomic */
-	unsigned references;  /* children and hard links that need the names below; atomic */
+	struct name_list
+	    *there;          /* of rivals.c: what dst listed once; NULL: not needed yet; atomic */
+	unsigned pending;    /* items and subdirectories that are not finished; atomic */
+	unsigned references; /* children and hard links that need the names below; atomic */
 	const char *src_path, *dst_path; /* of an operand: for messages */
 	char name[];                     /* of a subdirectory: in its parent */
 };

@@ -74,3 +74,20 @@ length_of_pattern() {
 	for ((i = 0; i < 500; i++)); do printf 's/%s%05d\0' "$(printf 'x%.0s' {1..200})" $i; done | xargs -0 touch
 	grows_evenly length_of_pattern 40
 }
+
+linked() {
+	mkdir "tue$1"
+	copy -aT --link-dest="mon$1" "accents$1" "tue$1" && copy -aT --link-dest="mon$1" "accents$1" "tue$1" && rm -r "tue$1"
+}
+
+@test "--link-dest into a directory that exists takes time in proportion to the names, also with accents" {
+	for n in 1000 2000; do
+		files "accents$n" $'\303\251t\303\251' $n
+		expect 0 -aT "accents$n" "mon$n"
+	done
+	grows_evenly linked 1000
+	# With ASCII letters only, no list of names is needed.
+	files accents1 ete 1000
+	expect 0 -aT accents1 mon1
+	[ "$(cpu linked 1000)" -lt $((4 * $(cpu linked 1) + 100)) ]
+}
