@@ -8,7 +8,6 @@
 #include "io/system.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <unistd.h>
 
 bool storage_is_known(int dir)
@@ -55,22 +54,41 @@ static bool is_readable(int dir, const char *name)
 	return readable;
 }
 
+/* Opens the new directory. Another user may own `dir`, and give its name to another directory, or
+ * to a symlink: only one that no other user can enter is accepted. Without a handle at the server
+ * (O_PATH), which would prevent the rename on SMB. Returns a descriptor or -1. */
+static int open_hidden(int dir, const char *name)
+{
+	struct stat st;
+	bool exposed;
+	int fd = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || (fstat(fd, &st) == 0 && ((st.st_uid == geteuid() && !(st.st_mode & 077)) ||
+					       private_is_ours(dir, &st, &exposed))))
+		return fd;
+	close(fd);
+	return -1;
+}
+
 /* gcsfuse can be set up to rename only empty directories, and with its write cache rclone returns
- * EIO for the files of a renamed directory until it has uploaded them. */
+ * EIO for the files of a renamed directory until it has uploaded them. The file is made, read and
+ * removed by the descriptor of its directory. */
 static bool probe_full_directory(int dir, const char *from, const char *to, bool *readable)
 {
-	char before[2 * TEMPORARY_SIZE], after[2 * TEMPORARY_SIZE];
+	const char *const file = "f";
 	bool able;
-	snprintf(before, sizeof(before), "%s/f", from);
-	snprintf(after, sizeof(after), "%s/f", to);
-	if (!create_hidden(dir, before))
+	int fd = open_hidden(dir, from);
+	if (fd < 0 || !create_hidden(fd, file)) {
+		if (fd >= 0)
+			close(fd);
 		return false; /* the copy will fail, too */
+	}
 	const bool learned = rename_closed(dir, from, to, &able);
-	*readable = able && is_readable(dir, after);
+	*readable = able && is_readable(fd, file);
 	/* Only under its first name does rclone forget the upload of the file. */
 	if (able && !*readable)
 		able = renameat(dir, to, dir, from) < 0;
-	unlinkat(dir, able ? after : before, 0);
+	unlinkat(fd, file, 0);
+	close(fd);
 	unlinkat(dir, able ? to : from, AT_REMOVEDIR);
 	return learned;
 }

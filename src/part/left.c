@@ -28,8 +28,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define DEPTH_MAX  32      /* each level needs a descriptor */
-#define PART_ENTRY "entry" /* a special file in the making: src/tree/aside.c */
+#define DEPTH_MAX 32 /* each level needs a descriptor */
 
 /* What a directory contains. */
 enum {
@@ -54,28 +53,14 @@ static int left_contents(int fd)
 	struct reader r = reader_open(fd, buffer, sizeof(buffer));
 	int has = 0;
 	for (const char *name; (name = reader_next(&r));)
-		has |= strcmp(name, PRIVATE_LOCK) == 0   ? LEFT_LOCK
-		       : strcmp(name, PART_JOURNAL) == 0 ? LEFT_JOURNAL
-		       : strcmp(name, PART_DATA) == 0    ? LEFT_DATA
-		       : strcmp(name, PART_ENTRY) == 0   ? LEFT_ENTRY
-		       : strncmp(name, "share.", 6) == 0 ? LEFT_SHARE
-							 : LEFT_OTHER;
+		has |= strcmp(name, PRIVATE_LOCK) == 0    ? LEFT_LOCK
+		       : strcmp(name, PART_JOURNAL) == 0  ? LEFT_JOURNAL
+		       : strcmp(name, PART_DATA) == 0     ? LEFT_DATA
+		       : strcmp(name, PRIVATE_ENTRY) == 0 ? LEFT_ENTRY
+		       : strncmp(name, "share.", 6) == 0  ? LEFT_SHARE
+							  : LEFT_OTHER;
 	const int err = reader_close(&r);
 	return err < 0 ? err : has;
-}
-
-/* Opens a file in it that only this user can have written. Returns a descriptor or -errno. */
-static int left_open(const struct left *l, const char *name, int flags)
-{
-	struct stat st;
-	int fd = openat(l->part.fd, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
-	    st.st_uid == l->st.st_uid && (l->part.exposed || (st.st_mode & 07777) == 0600))
-		return fd;
-	close(fd);
-	return -EPERM;
 }
 
 static bool left_is_local(const struct left *l)
@@ -96,7 +81,7 @@ static int left_take_lock(const struct left *l, int fd)
 /* Reads what the lock and the journal say; missing files say nothing. */
 static int left_read(struct left *l, struct journal *lock)
 {
-	int r = 0, log = left_open(l, PART_JOURNAL, O_RDONLY);
+	int r = 0, log = part_open_own(&l->part, PART_JOURNAL, O_RDONLY);
 	*lock = (struct journal){.text = NULL};
 	if (log >= 0) {
 		struct stat st;
@@ -112,13 +97,6 @@ static int left_read(struct left *l, struct journal *lock)
 	return r;
 }
 
-static bool left_has_header(const struct left *l)
-{
-	const struct journal *j = &l->part.journal;
-	return j->version.kind && j->version.number == JOURNAL_VERSION && j->name.kind &&
-	       j->data.kind && j->run.kind && j->data.part == l->st.st_ino;
-}
-
 /* Does the journal say that it has this name? */
 static bool left_has_name(const struct left *l, const char *name)
 {
@@ -132,7 +110,7 @@ static bool left_has_name(const struct left *l, const char *name)
 static bool left_is_proved(struct left *l, const struct journal *lock, const char *name)
 {
 	struct journal_fact here;
-	const bool header = left_has_header(l);
+	const bool header = part_has_header(&l->part);
 	const struct journal_fact *run = header ? &l->part.journal.run : &lock->run;
 	if (l->kind == FCOPY_LEFT_PART && (!header || !left_has_name(l, name)))
 		return left_unknown(l, "its journal belongs to another directory");
@@ -178,7 +156,7 @@ static bool left_examine_content(struct left *l, const char *name)
 	if (!left_is_plain(l, &has))
 		return false;
 	if (has & LEFT_LOCK) {
-		p->lock = left_open(l, PRIVATE_LOCK, O_RDWR);
+		p->lock = part_open_own(p, PRIVATE_LOCK, O_RDWR);
 		int r = p->lock < 0 ? p->lock : left_take_lock(l, p->lock);
 		if (r == -EWOULDBLOCK)
 			l->state = FCOPY_LEFT_LIVE;
@@ -193,10 +171,13 @@ static bool left_examine_content(struct left *l, const char *name)
 	}
 	l->retired = has == LEFT_JOURNAL;
 	/* The maker of an empty directory has not locked it yet, and makes another one. */
-	if (hidden && left_is_bare(l, has) && (p->lock < 0 || !private_locks_are_local(p->lock)))
+	if (hidden && has == 0)
 		return true;
 	int r = left_read(l, &lock);
-	bool proved = r == 0 && left_is_proved(l, &lock, name);
+	bool proved = r == 0 && hidden && left_is_bare(l, has) && part_is_proved(p, &lock) &&
+		      (p->lock < 0 || !private_locks_are_local(p->lock));
+	if (r == 0 && !proved)
+		proved = left_is_proved(l, &lock, name);
 	journal_free(&lock);
 	if (proved && p->published && part_is_receipt(p))
 		l->kind = FCOPY_LEFT_RECEIPT;
@@ -301,7 +282,7 @@ int left_remove(struct left *l)
 	/* What is unlocked was empty when it was looked at, and may be in use by now. */
 	if (r == 0 && p->lock >= 0)
 		r = left_remove_data(p);
-	if (r == 0 && p->lock >= 0 && (r = remove_entry(p->fd, PART_ENTRY)) == -ENOENT)
+	if (r == 0 && p->lock >= 0 && (r = remove_entry(p->fd, PRIVATE_ENTRY)) == -ENOENT)
 		r = 0;
 	if (r == 0)
 		r = part_discard(p, l->retired);

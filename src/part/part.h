@@ -129,9 +129,17 @@ static inline int part_refuse(struct part *p, int err, const char *reason, enum 
 	return -err;
 }
 
+/* Opens a file in it that only this user can have written. Returns a descriptor or -errno. */
+int part_open_own(const struct part *, const char *name, int flags);
+/* Was its journal, which was read, begun in this directory? */
+bool part_has_header(const struct part *);
+/* Has fcopy made the hidden directory? Its journal, or its lock, which were read, name its own
+ * inode. A process that was killed just after it had created the lock has written nothing: then no
+ * other user may be able to give a name to a directory here. */
+bool part_is_proved(const struct part *, const struct journal *lock);
 /* A process that was killed between two steps of publishing or retiring a part leaves a hidden
- * directory without bytes of a copy. Removes it, if `name` in `parent` is one of this user and no
- * process has it. Returns whether it is gone. */
+ * directory without bytes of a copy. Removes it, if `name` in `parent` is one of this user that
+ * fcopy has made, and no process has it. Returns whether it is gone. */
 bool part_sweep(int parent, const char *name);
 
 /* Has the part still its name? */

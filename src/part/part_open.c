@@ -345,6 +345,37 @@ bool part_same_source(const struct part *p, const struct stat *st, uint64_t opti
 	return tree || journal_same_source(&s->source, &now);
 }
 
+int part_open_own(const struct part *p, const char *name, int flags)
+{
+	struct stat st, own;
+	int fd = openat(p->fd, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) == 0 && fstat(p->fd, &own) == 0 && S_ISREG(st.st_mode) &&
+	    st.st_nlink == 1 && st.st_uid == own.st_uid &&
+	    (p->exposed || (st.st_mode & 07777) == 0600))
+		return fd;
+	close(fd);
+	return -EPERM;
+}
+
+bool part_has_header(const struct part *p)
+{
+	const struct journal *j = &p->journal;
+	struct stat own;
+	return fstat(p->fd, &own) == 0 && j->version.kind && j->version.number == JOURNAL_VERSION &&
+	       j->name.kind && j->data.kind && j->run.kind && j->data.part == own.st_ino;
+}
+
+bool part_is_proved(const struct part *p, const struct journal *lock)
+{
+	struct stat own, above;
+	if (part_has_header(p) ||
+	    (fstat(p->fd, &own) == 0 && lock->private.kind && lock->private.number == own.st_ino))
+		return true;
+	return fstat(p->parent, &above) == 0 && !private_is_shared(&above);
+}
+
 /* Removes `data` if it is empty. */
 static bool part_sweep_data(int fd)
 {
@@ -357,20 +388,17 @@ static bool part_sweep_data(int fd)
 }
 
 /* Can a lock show that a process lives? If it reaches no other machine, only where it was made. */
-static bool part_lock_is_known(const struct part *p)
+static bool part_lock_is_known(const struct part *p, const struct journal *lock)
 {
-	struct journal lock;
 	struct journal_fact here;
 	if (!private_locks_are_local(p->lock))
 		return true;
 	private_here(p->fd, &here);
-	bool known = journal_read(p->lock, &lock, NULL, NULL) == 0 && lock.run.kind &&
-		     part_same_run(&lock.run, &here);
-	journal_free(&lock);
-	return known;
+	return lock->run.kind && part_same_run(&lock->run, &here);
 }
 
-/* Its maker has not locked it yet if it is empty, and makes another one if this one is gone. */
+/* Its maker has not locked it yet if it is empty, and makes another one if this one is gone. What
+ * is retired has a journal, and no lock any more. */
 bool part_sweep(int parent, const char *name)
 {
 	struct stat st;
@@ -378,20 +406,28 @@ bool part_sweep(int parent, const char *name)
 	if (fd < 0)
 		return false;
 	struct part p = {.parent = parent, .fd = fd, .lock = -1, .log = -1};
+	struct journal lock = {.text = NULL};
 	snprintf(p.name, sizeof(p.name), "%s", name);
 	bool ours = fstat(p.fd, &st) == 0 && private_is_ours(parent, &st, &p.exposed);
 	if (ours && private_is_empty(p.fd) == 1) {
 		close(p.fd);
 		return unlinkat(parent, name, AT_REMOVEDIR) == 0;
 	}
-	p.lock = ours ? openat(p.fd, PRIVATE_LOCK, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-		      : -1;
-	/* Without its lock, it was being retired. */
-	bool retired = ours && p.lock < 0 && errno == ENOENT &&
-		       fstatat(p.fd, PART_JOURNAL, &st, AT_SYMLINK_NOFOLLOW) == 0;
-	bool dead = (retired || (p.lock >= 0 && part_lock_is_known(&p) &&
-				 flock(p.lock, LOCK_EX | LOCK_NB) == 0)) &&
+	if (ours)
+		p.lock = part_open_own(&p, PRIVATE_LOCK, O_RDWR);
+	const bool retired = ours && p.lock == -ENOENT;
+	p.lock = p.lock < 0 ? -1 : p.lock;
+	const int log = p.lock >= 0 || retired ? part_open_own(&p, PART_JOURNAL, O_RDONLY) : -EPERM;
+	bool dead = (p.lock >= 0 || log >= 0) && (log >= 0 || log == -ENOENT) &&
+		    (p.lock < 0 || journal_read(p.lock, &lock, NULL, NULL) == 0) &&
+		    (log < 0 || journal_read(log, &p.journal, NULL, NULL) == 0) &&
+		    part_is_proved(&p, &lock) &&
+		    (retired ||
+		     (part_lock_is_known(&p, &lock) && flock(p.lock, LOCK_EX | LOCK_NB) == 0)) &&
 		    part_sweep_data(p.fd);
+	journal_free(&lock);
+	if (log >= 0)
+		close(log);
 	bool gone = dead && part_discard(&p, retired) == 0;
 	part_close(&p, false);
 	return gone;

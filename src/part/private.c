@@ -370,3 +370,104 @@ void private_end(struct private_directory *p)
 	}
 	p->lock = p->fd = -1;
 }
+
+/* Is the open directory one that this user has made since `start`? Storage without owners gives all
+ * files the same one. */
+static bool private_is_new(int parent, int fd, const struct stat *st, const struct timespec *start)
+{
+	struct stat probe;
+	if (st->st_uid != geteuid() &&
+	    (private_probe(parent, 0600, &probe) < 0 || probe.st_uid != st->st_uid))
+		return false;
+	return !private_is_older(fd, start);
+}
+
+/* Opens what mkdir(2) has made since `start`. With O_PATH the rights do not matter that a umask, or
+ * a default ACL, has withheld. start: NULL: no other user could replace it. */
+static int private_open_made(int dir, const char *name, const struct timespec *start, mode_t *left)
+{
+	struct stat st = {0};
+	int path = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (path < 0)
+		return errno == ENOTDIR || errno == ELOOP ? -ESTALE : -errno;
+	int fd = -1, r = fstat(path, &st) < 0 ? -errno : 0;
+	*left = st.st_mode & 07777;
+	if (r == 0 && start && !private_is_new(dir, path, &st, start))
+		r = -ESTALE;
+	if (r == 0 && (st.st_mode & 0700) != 0700 &&
+	    chmod(io_proc_path(path).text, *left | 0700) < 0 && !start)
+		(void)!fchmodat(dir, name, *left | 0700, AT_SYMLINK_NOFOLLOW); /* no /proc */
+	if (r == 0) { /* storage with fixed modes may admit its owner nevertheless */
+		fd = openat(path, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		r = fd < 0 ? -errno : 0;
+	}
+	if (r == 0 && start && private_is_empty(fd) == 0)
+		r = -ESTALE;
+	close(path);
+	if (r == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+static int private_make_at(int dir, const char *name, mode_t mode, bool shared, mode_t *left,
+			   const char **call)
+{
+	struct timespec start;
+	clock_gettime(CLOCK_REALTIME_COARSE, &start);
+	*call = "mkdir";
+	if (mkdirat(dir, name, mode) < 0)
+		return -errno;
+	*call = "open";
+	int fd = private_open_made(dir, name, shared ? &start : NULL, left);
+	if (fd < 0 && fd != -ESTALE)
+		unlinkat(dir, name, AT_REMOVEDIR);
+	return fd;
+}
+
+static int private_make_aside(int parent, const char *name, mode_t mode, bool closed, mode_t *left,
+			      const char **call)
+{
+	struct private_directory aside;
+	int r = private_make(&aside, parent, call);
+	if (r < 0)
+		return r == -EEXIST ? -EAGAIN : r; /* drawn names: not that of the directory */
+	int fd = private_make_at(aside.fd, PRIVATE_ENTRY, mode, false, left, call);
+	r = fd < 0 ? fd : 0;
+	if (r == 0 && closed)
+		(void)!fchmod(fd, (*left & 07000) | 0700);
+	if (r == 0) {
+		*call = "rename";
+		r = private_rename(aside.fd, PRIVATE_ENTRY, parent, name);
+		r = r == -ENOTEMPTY || r == -ENOTDIR ? -EEXIST : r;
+	}
+	if (r < 0)
+		unlinkat(aside.fd, PRIVATE_ENTRY, AT_REMOVEDIR);
+	private_end(&aside);
+	if (r == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+/* Root never falls back where a rename is refused: the owner of the directory could cause that. */
+int private_make_directory(int parent, const char *name, mode_t mode, bool moves, bool closed,
+			   mode_t *left, const char **call)
+{
+	struct stat above;
+	*call = "fstat";
+	if (fstat(parent, &above) < 0)
+		return -errno;
+	const bool shared = private_is_shared(&above);
+	if (shared && moves) {
+		int r = private_make_aside(parent, name, mode, closed, left, call);
+		if (r != -EXDEV || geteuid() == 0)
+			return r;
+	}
+	int fd = private_make_at(parent, name, mode, shared, left, call);
+	if (fd >= 0 && closed)
+		(void)!fchmod(fd, (*left & 07000) | 0700);
+	return fd;
+}

@@ -18,7 +18,8 @@ bool temporary_is_drawn(const char *name); /* could temporary_draw have made it?
 /* A directory with a drawn name. The owner of the directory above can rename it and exchange its
  * name, but cannot reach what is in it: use it by its descriptor. The file `lock` in it is locked
  * as long as its process lives. */
-#define PRIVATE_LOCK "lock"
+#define PRIVATE_LOCK  "lock"
+#define PRIVATE_ENTRY "entry" /* what is made there under this name is renamed then */
 struct private_directory {
 	int parent; /* the caller's; must outlive it */
 	int fd, lock;
@@ -32,6 +33,14 @@ int private_make(struct private_directory *p, int parent, const char **call);
 /* Closes it, and removes it if it holds nothing but its lock. */
 void private_end(struct private_directory *p);
 
+/* Makes the directory `name` in `parent`, and opens it. Where another user could exchange the name
+ * before it is open, it is made in a private directory, and renamed; moves: directories can be
+ * renamed here. Where that is impossible, what was opened must be a new and empty directory of this
+ * user. left: the mode that mkdir(2) leaves of `mode`; then its owner gets all rights and, if
+ * `closed`, nobody else any, before it has its name. Returns a descriptor, or -errno with the
+ * failed call. -EEXIST: the name exists; -ESTALE: another process has replaced the directory. */
+int private_make_directory(int parent, const char *name, mode_t mode, bool moves, bool closed,
+			   mode_t *left, const char **call);
 /* Renames a directory without replacing anything that has entries. Returns 0 or -errno. */
 int private_rename(int from, const char *name, int to, const char *as);
 /* close(2) does not wait until FUSE has released the file, and some storage renames nothing that is

@@ -18,8 +18,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ASIDE_NAME "entry"
-
 /* Where directories cannot be renamed, nothing can be made aside. */
 static bool aside_is_shared(struct tree *t, struct directory *d)
 {
@@ -73,7 +71,7 @@ int aside_begin(struct worker *w, const struct entry *e, struct making *m, const
 			report_not_private(w->tree, path);
 		}
 	}
-	*m = (struct making){.dir = w->aside.fd, .name = ASIDE_NAME, .aside = true};
+	*m = (struct making){.dir = w->aside.fd, .name = PRIVATE_ENTRY, .aside = true};
 	return 0;
 }
 

@@ -58,18 +58,6 @@ static int home_find(struct building *r)
 	return result < 0 ? root_fail(r, "getrandom", -result) : 0;
 }
 
-/* Best effort. A umask may have withheld rights of the owner. Outside a private directory it is
- * closed to others at once; the commit restores the mode that the umask and default ACLs left.
- * setgid stays: new files get the directory's group from it. By its lock another copy sees that the
- * tree is in use. */
-static void home_close_to_others(const struct building *r, mode_t mode)
-{
-	const mode_t closed = r->part.fd >= 0 ? mode & 07777 : mode & 07000;
-	if (r->part.fd < 0)
-		(void)!flock(r->dst, LOCK_EX | LOCK_NB);
-	(void)!permissions_set(r->dst, closed | 0700);
-}
-
 /* With --resume the part is visible from the start, so that the next run finds it after a kill. */
 static int home_publish(struct building *r)
 {
@@ -83,36 +71,43 @@ static int home_publish(struct building *r)
 	return result < 0 ? home_fail_part(r, result) : 0;
 }
 
+/* Outside a private directory the tree is closed to others from the start; the commit restores the
+ * mode that the umask and default ACLs left. setgid stays: new files get the directory's group from
+ * it. */
+static int home_make(struct building *r, mode_t mode)
+{
+	const bool hidden = r->part.fd >= 0;
+	struct stat st;
+	const bool moves = !hidden && fstat(r->home, &st) == 0 && private_is_shared(&st) &&
+			   storage_can(&r->tree->storage, r->home, STORAGE_RENAMES_DIRECTORIES);
+	const char *call;
+	mode_t left;
+	r->dst = private_make_directory(r->home, r->temporary, (mode & 01777) | 0700, moves,
+					!hidden, &left, &call);
+	if (r->dst == -EEXIST && r->named)
+		return root_refuse(r, EEXIST, "was created by another process", FCOPY_ADVICE_NONE);
+	if (r->dst == -ESTALE && !hidden)
+		return root_refuse(r, ESTALE, "another process has replaced the new directory",
+				   FCOPY_ADVICE_NONE);
+	if (r->dst < 0)
+		return root_fail(r, call, -r->dst);
+	/* By its lock another copy sees that the tree is in use. */
+	if (!hidden)
+		(void)!flock(r->dst, LOCK_EX | LOCK_NB);
+	r->mode = left & ~(0700 & ~mode);
+	return 0;
+}
+
 static int home_create(struct building *r)
 {
-	struct stat st;
-	const mode_t mode = r->from->place.st.st_mode;
-	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-	int admitted = 0, result = home_find(r);
+	int result = home_find(r);
 	if (result < 0)
 		return result;
-	if (mkdirat(r->home, r->temporary, (mode & 01777) | 0700) < 0) {
-		result = errno == EEXIST && r->named
-			     ? root_refuse(r, EEXIST, "was created by another process",
-					   FCOPY_ADVICE_NONE)
-			     : root_fail(r, "mkdir", errno);
+	if ((result = home_make(r, r->from->place.st.st_mode)) < 0) {
 		home_drop_part(r);
 		return result;
 	}
-	r->dst = openat(r->home, r->temporary, flags);
-	if (r->dst < 0 && errno == EACCES &&
-	    (admitted = permissions_admit_owner(r->home, r->temporary)) > 0)
-		r->dst = openat(r->home, r->temporary, flags);
-	const char *call = r->dst < 0 ? "open" : fstat(r->dst, &st) < 0 ? "fstat" : NULL;
-	int err = errno;
-	if (!call)
-		home_close_to_others(r, st.st_mode);
-	if (!call)
-		r->mode = st.st_mode & 07777 & ~(mode_t)admitted & ~(0700 & ~mode);
-	result = call ? root_fail(r, call, err) : 0;
-	if (result == 0 && r->tree->options->copy.resume)
-		result = home_publish(r);
-	if (result < 0)
+	if (r->tree->options->copy.resume && (result = home_publish(r)) < 0)
 		commit_abort(r);
 	return result;
 }

@@ -13,6 +13,7 @@
 #include "io/system.h"
 #include "mirror_remove.h"
 #include "opened.h"
+#include "part/private.h"
 #include "pool.h"
 #include "report.h"
 #include "source/names.h"
@@ -50,8 +51,10 @@ static void mirror_boot(char boot[40])
 
 /* Reads the marker of another run, which may be in progress, and locks it, except for a dry run,
  * which would not remove it. Returns whether there is one. Best effort: without locks, the run that
- * ends first removes it. */
-static bool mirror_read_marker(struct mirror *m, int dst, const char *boot, bool dry_run)
+ * ends first removes it. A run that removes it holds the lock for a moment; the owner of DST could
+ * hold it for ever: then the marker stays. */
+static bool mirror_read_marker(struct mirror *m, int dst, const char *boot,
+			       const struct fcopy_tree_options *o)
 {
 	char found[40] = "";
 	struct stat st;
@@ -60,8 +63,9 @@ static bool mirror_read_marker(struct mirror *m, int dst, const char *boot, bool
 		return errno != ENOENT;
 	bool ours = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 	ssize_t n = ours ? read(fd, found, 36) : -1;
-	if (ours && !dry_run && flock(fd, LOCK_SH) == 0 && fstat(fd, &st) == 0 &&
-	    st.st_nlink == 0) {
+	if (ours && !o->dry_run)
+		(void)!private_take_lock(fd, LOCK_SH, o->copy.cancel);
+	if (ours && !o->dry_run && fstat(fd, &st) == 0 && st.st_nlink == 0) {
 		close(fd); /* it was removed before it was locked */
 		return false;
 	}
@@ -87,7 +91,7 @@ void mirror_begin(struct tree *t, const struct operand *o, int dst)
 	if (t->options->update != FCOPY_UPDATE_CHANGED || t->options->copy.resume)
 		return;
 	mirror_boot(boot);
-	m->marked = m->unflushed = mirror_read_marker(m, dst, boot, t->options->dry_run);
+	m->marked = m->unflushed = mirror_read_marker(m, dst, boot, t->options);
 	if (m->marked || t->options->dry_run)
 		return;
 	m->marker = openat(dst, MARKER, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -96,7 +100,7 @@ void mirror_begin(struct tree *t, const struct operand *o, int dst)
 		return;
 	}
 	m->marked = true;
-	(void)!flock(m->marker, LOCK_SH);
+	(void)!private_take_lock(m->marker, LOCK_SH, t->options->copy.cancel);
 	if (write(m->marker, boot, strlen(boot)) < 0) /* an empty marker is one of another boot */
 		mirror_warn(t, "write of " MARKER, o->path, errno);
 }

@@ -13,7 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define DIRECTORY (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+#define PARENTS_FOREIGN "is below a symlink of another user, which --parents does not follow"
+#define DIRECTORY       (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 
 /* The attributes of a directory are set when the copy below it is done. As with cp(1), the ones
  * that were there get them if another one is new; but not if they cannot be read. */
@@ -38,35 +39,74 @@ static int parents_note(struct parents *p, int src, int dst, bool made)
 	return r;
 }
 
-/* Not by a symlink: its owner could choose whose attributes are changed. */
-static bool parents_is_directory(int dir, const char *name, int fd)
+/* What the symlink says, opened by its descriptor: its owner can exchange its name. One of another
+ * user could lead to any directory of this user. */
+static int parents_follow(int dir, int link)
 {
-	struct stat named, st;
-	return fstatat(dir, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && fstat(fd, &st) == 0 &&
-	       named.st_dev == st.st_dev && named.st_ino == st.st_ino;
+	char text[PATH_MAX];
+	struct stat st;
+	ssize_t n = fstat(link, &st) < 0 ? -1 : readlinkat(link, "", text, sizeof(text) - 1);
+	if (n < 0)
+		return -errno;
+	text[n] = '\0';
+	if (st.st_uid != 0 && st.st_uid != geteuid())
+		return -EPERM;
+	int fd = openat(dir, text, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Opens a directory of DST that exists, or what a symlink there leads to. *symlink: then its
+ * attributes are left alone. Returns a descriptor or -errno. */
+static int parents_open(struct parents *p, int dir, const char *name, bool *symlink)
+{
+	struct stat st;
+	int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	int r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
+	*symlink = r == 0 && S_ISLNK(st.st_mode);
+	if (*symlink)
+		r = parents_follow(dir, fd);
+	else if (r == 0 && !S_ISDIR(st.st_mode))
+		r = -ENOTDIR;
+	p->foreign = *symlink && r == -EPERM;
+	if (r == 0 && !*symlink)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+static int parents_create(struct tree *t, int dir, const char *name, const struct stat *src,
+			  const char **call)
+{
+	struct stat st;
+	mode_t left;
+	const bool moves = fstat(dir, &st) == 0 && private_is_shared(&st) &&
+			   storage_can(&t->storage, dir, STORAGE_RENAMES_DIRECTORIES);
+	return private_make_directory(dir, name, (src->st_mode & 01777) | 0700, moves, false, &left,
+				      call);
 }
 
 /* Makes one directory in *dst like the one in *src, and goes into both. Takes both descriptors. */
-static int parents_step(struct parents *p, const char *name, struct parent *at, const char **call)
+static int parents_step(struct tree *t, struct parents *p, const char *name, struct parent *at,
+			const char **call)
 {
 	struct stat st = {0};
+	bool made = false, symlink = false;
 	*call = "open";
 	int src = openat(at->src, name, O_PATH | O_DIRECTORY | O_CLOEXEC), dst = -1;
 	int r = src < 0 || fstat(src, &st) < 0 ? -errno : 0;
-	bool made = false;
 	p->reads = r < 0;
-	if (r == 0) {
-		*call = "mkdir";
-		made = mkdirat(at->dst, name, (st.st_mode & 01777) | 0700) == 0;
-		r = made || errno == EEXIST ? 0 : -errno;
+	if (r == 0)
+		r = dst = parents_open(p, at->dst, name, &symlink);
+	if (r == -ENOENT && !symlink && !p->reads) {
+		r = dst = parents_create(t, at->dst, name, &st, call);
+		made = r >= 0;
+		if (r == -EEXIST) { /* another process was faster */
+			*call = "open";
+			r = dst = parents_open(p, at->dst, name, &symlink);
+		}
 	}
-	if (r == 0) {
-		*call = "open";
-		dst = openat(at->dst, name,
-			     made ? DIRECTORY | O_NOFOLLOW : O_PATH | O_DIRECTORY | O_CLOEXEC);
-		r = dst < 0 ? -errno : 0;
-	}
-	if (r == 0 && (made || (p->preserves && parents_is_directory(at->dst, name, dst)))) {
+	if (r >= 0 && (made || (p->preserves && !symlink))) {
 		*call = "open";
 		r = parents_note(p, src, dst, made);
 	}
@@ -74,10 +114,11 @@ static int parents_step(struct parents *p, const char *name, struct parent *at, 
 	close(at->dst);
 	at->src = src;
 	at->dst = dst;
-	return r;
+	return r < 0 ? r : 0;
 }
 
-static int parents_walk(char *directory, struct parents *p, struct parent *at, const char **call)
+static int parents_walk(struct tree *t, char *directory, struct parents *p, struct parent *at,
+			const char **call)
 {
 	char *rest = directory;
 	int r = 0;
@@ -85,7 +126,7 @@ static int parents_walk(char *directory, struct parents *p, struct parent *at, c
 		if (!name[0] || strcmp(name, ".") == 0)
 			continue;
 		*call = NULL;
-		r = strcmp(name, "..") == 0 ? -EINVAL : parents_step(p, name, at, call);
+		r = strcmp(name, "..") == 0 ? -EINVAL : parents_step(t, p, name, at, call);
 	}
 	return r;
 }
@@ -107,12 +148,14 @@ int parents_make(struct tree *t, const struct operand *src, struct operand *to, 
 	struct parent at = {
 	    .src = open(directory[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC),
 	    .dst = fcntl(to->place.dir, F_DUPFD_CLOEXEC, 0)};
-	int r = at.src < 0 || at.dst < 0 ? -errno : parents_walk(directory, p, &at, &call);
+	int r = at.src < 0 || at.dst < 0 ? -errno : parents_walk(t, directory, p, &at, &call);
 	if (at.src >= 0)
 		close(at.src);
 	if (r < 0) {
 		if (at.dst >= 0)
 			close(at.dst);
+		if (p->foreign)
+			return tree_refuse(t, path, EPERM, PARENTS_FOREIGN, FCOPY_ADVICE_NONE);
 		return call ? tree_fail(t, call, p->reads ? src->path : path, -r)
 			    : tree_refuse(t, src->path, EINVAL,
 					  "contains '..': --parents cannot copy it below DST",

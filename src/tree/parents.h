@@ -11,6 +11,7 @@ struct parents {
 	bool preserves; /* directories that exist may get attributes, too */
 	bool made;      /* at least one is new */
 	bool reads;     /* a call on the source is what fails */
+	bool foreign;   /* a symlink of another user is what fails */
 	size_t count;
 	struct parent {
 		int src, dst; /* descriptors */

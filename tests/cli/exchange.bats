@@ -31,6 +31,79 @@ exchanges() {
 		"resume openat enter home/dst.fcopy-part* 1 root-dir"
 }
 
+@test "a new tree under its final name is not built in a directory that another user puts in its place" {
+	exchanges "new-inplace mkdirat exit home/* 1 dir" "new-inplace mkdirat exit home/* 1 root-dir" \
+		"new-inplace renameat2 exit home/dst 1 root-dir"
+}
+
+@test "--parents: no attribute of a directory that another user puts in place of a new one changes" {
+	exchanges "parents mkdirat exit home/* 1 root-dir" "parents mkdirat exit home/* 1 symlink-dir" \
+		"parents renameat2 exit home/tree 1 root-dir" \
+		"parents-some renameat2 exit home/tree/sub 1 root-dir"
+}
+
+@test "--parents: a symlink of another user is not followed, those of root and the caller are" {
+	need_root "to own files as another user"
+	mkdir -p a/b dst root/b
+	echo new >a/b/f
+	echo old >root/b/f
+	chmod 700 root
+	chown 65534 dst
+	$NOBODY ln -s ../root dst/a
+	expect 1 --parents a/b/f dst
+	mentions "dst/a/b/f: is below a symlink of another user, which --parents does not follow"
+	holds old root/b/f
+	rm dst/a
+	ln -s ../root dst/a
+	expect 0 -p --parents a/b/f dst
+	holds new root/b/f
+	has_mode 700 root
+}
+
+# named_by_another NAME: root's private directory $T/dst/NAME with files of a common name.
+named_by_another() {
+	mkdir -p dst
+	mkdir -m 700 "dst/mine"
+	(umask 077 && echo precious | tee dst/mine/lock >dst/mine/journal)
+	chown 65534 dst
+	$NOBODY mv dst/mine "dst/$1"
+}
+
+@test "a directory of this user to which another user gives a hidden name is not cleaned up" {
+	need_root "to own files as another user"
+	local hidden=.fcopy-0123456789abcdef
+	named_by_another $hidden
+	mkdir src
+	echo x >src/f
+	expect 0 -r src dst/new
+	holds precious "dst/$hidden/lock"
+	holds precious "dst/$hidden/journal"
+	expect 0 --clean -f dst
+	[[ $output == "dst/$hidden: temporary directory, "*": left alone: nothing in it shows that fcopy created it in this directory" ]]
+	holds precious "dst/$hidden/lock"
+	holds precious "dst/$hidden/journal"
+	# Without its lock, it would be one that was being removed.
+	rm "dst/$hidden/lock"
+	expect 0 -r src dst/new2
+	expect 0 --clean -f dst
+	holds precious "dst/$hidden/journal"
+	mv "dst/$hidden" dst/mine
+}
+
+@test "a mirror does not wait for a process that locks its marker" {
+	mkdir src dst
+	echo x >src/f
+	echo >dst/.fcopy-mirror
+	exec 7<dst/.fcopy-mirror
+	flock -x 7
+	expect 0 --mirror -T src dst
+	holds x dst/f
+	[ -e dst/.fcopy-mirror ] # it may be that of a copy which is not flushed
+	exec 7<&-
+	expect 0 --mirror -T src dst
+	absent dst/.fcopy-mirror
+}
+
 # While the copy reads s/x/a/…/leaf, x is closed for want of descriptors, and x and x/a are moved away.
 @test "a directory that was closed, and exchanged before it is opened again, is neither read nor written" {
 	local kind a

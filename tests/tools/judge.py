@@ -53,13 +53,11 @@ class Judge:
 
     def note(self):
         """Remembers, and holds open, each inode that exists before the copy."""
-        part = self.dst + ".fcopy-part"  # fcopy made it
+        made = (self.dst + ".fcopy-part", self.home + "/.fcopy-", self.output)  # by fcopy
         for at, directories, files in os.walk(self.top):
-            if at == part or at.startswith((part + "/", self.top + "/output")):
-                continue
             for name in [""] + directories + files:
                 path = os.path.join(at, name) if name else at
-                if path == self.output or path.startswith(part):
+                if path.startswith(made):
                     continue
                 fd = os.open(path, os.O_PATH | os.O_NOFOLLOW)
                 state, links = self._state(fd)
@@ -72,9 +70,10 @@ class Judge:
                     path.startswith(self.dst + "/")
                 if copied and os.path.basename(path) != PROP and PROP + "/" not in path:
                     state.pop("entries", None)
-                    if self.setup == "mirror":  # corrects the attributes of its copies
+                    if self.setup.startswith("mirror"):  # corrects the attributes of its copies
                         state.pop("mode")
-                if self.scenario == "file-inplace" and path == self.home + "/f":
+                if path == {"file-inplace": self.home + "/f",
+                            "merge-inplace": self.dst + "/sub/r"}.get(self.scenario):
                     state.pop("content", None)
                 self.before[st.st_dev, st.st_ino] = (fd, path, state, links)
 
@@ -98,7 +97,10 @@ class Judge:
 
     def _is_copy(self, fd, links):
         """Of a mirror: has this inode exactly the names that it has in the source, and perhaps the
-        one that the user took away?"""
+        one that the user took away? Of --link-dest: is it of the earlier copy?"""
+        if self.setup == "earlier":
+            with open("/proc/self/fd/%d" % fd, "rb") as f:
+                return f.read().startswith(SOURCE)
         st = os.fstat(fd)
         source, names = None, 0
         for at, _, files in os.walk(self.dst):
@@ -116,7 +118,7 @@ class Judge:
                 if source and not os.path.samestat(same, source):
                     return False
                 source = same
-        return self.setup == "mirror" and source is not None and names == links
+        return self.setup.startswith("mirror") and source is not None and names == links
 
     def _readable(self):
         """What the user can read and should not."""
@@ -145,11 +147,22 @@ class Judge:
             return f.read().splitlines()
 
     def _differences(self):
-        if self.scenario.startswith(("file", "shard-file")):
+        if self.scenario.startswith(("file-", "shard-file")):
             pairs = [("file", self.home + "/f")]
         elif self.scenario == "singles":
             pairs = [("tree/sub/p", self.home + "/p"), ("tree/sub/l", self.home + "/l"),
                      ("tree/a/f", self.home + "/f"), ("tree/z/k", self.home + "/k")]
+        elif self.scenario == "clean":
+            return [] if self.victim_path else ["exit 0, but %s is left" % name
+                                                for name in os.listdir(self.home)]
+        elif self.scenario == "files-from" and self.victim_path:
+            return []  # the list says what is copied
+        elif self.scenario == "into":
+            pairs = [("tree/" + name, os.path.join(self.dst, name))
+                     for name in ("a", "m", "sub", "z")]
+        elif self.scenario.startswith("parents"):
+            words = [w for w in self.commands[0].split() if w.startswith("tree/")]
+            pairs = [(word, os.path.join(self.home, word)) for word in words]
         else:
             pairs = [("tree", self.dst)]
         return ["exit 0, but %s" % d for src, dst in pairs
@@ -158,20 +171,23 @@ class Judge:
     def _compare(self, src, dst):
         """The differences. What the user has exchanged after it was complete is no difference."""
         found = self._compare_one(src, dst)
-        if found and dst == self.victim_path and self.victim_old:
-            found = self._compare_one(src, self.victim_old)
+        at = self.victim_path
+        if found and self.victim_old and (dst == at or dst.startswith(at + "/")):
+            found = self._compare_one(src, self.victim_old + dst[len(at):])
         return found
 
     def _compare_one(self, src, dst):
         name = os.path.relpath(dst, self.top)
         try:
             a, b = os.lstat(src), os.lstat(dst)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return ["%s is missing" % name]
         if (a.st_mode, a.st_uid, a.st_gid, a.st_rdev) != (b.st_mode, b.st_uid, b.st_gid, b.st_rdev):
             return ["%s has other attributes" % name]
-        # An exchange can leave two copies where the source has two names.
-        if not self.victim_path and self.scenario != "singles" and a.st_nlink != b.st_nlink and \
+        # An exchange can leave two copies where the source has two names. These copy only one name,
+        # or link it to an earlier copy.
+        partial = self.scenario.startswith(("singles", "into", "parents", "link-dest"))
+        if not self.victim_path and not partial and a.st_nlink != b.st_nlink and \
                 not stat.S_ISDIR(a.st_mode):
             return ["%s has other links" % name]
         if stat.S_ISLNK(a.st_mode) and os.readlink(src) != os.readlink(dst):

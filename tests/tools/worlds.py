@@ -26,8 +26,8 @@ KINDS = {
     "nothing": lambda at: None,
 }
 
-# SCENARIO -> (the function that makes SRC and DST, the commands). {s} is SRC, {h} the user's
-# directory.
+# SCENARIO -> (how SRC and DST are made, the commands). {s} is SRC and the working directory, {h} the
+# user's directory, {t} the one above, in which no user but root can exchange names.
 TREE = "-a -j1 {s}/tree {h}/dst"
 SCENARIOS = {
     "new": ("new", [TREE]),
@@ -43,6 +43,19 @@ SCENARIOS = {
     "file-resume": ("old", ["-p --resume {s}/file {h}/f"]),
     "file-inplace": ("old", ["--inplace {s}/file {h}/f"]),
     "shard-file": ("new", ["-p --shard=0/2 {s}/file {h}/f", "-p --shard=1/2 {s}/file {h}/f"]),
+    "new-inplace": ("new", ["--inplace " + TREE]),
+    "merge-inplace": ("merge", ["--inplace -a -j1 -T {s}/tree {t}/dst"]),
+    "mirror-his": ("mirror-his", ["-q --mirror --exclude=.x-* -j1 {s}/tree {h}/dst"]),
+    "into": ("merge-his", ["-a -j1 -t {h}/dst {s}/tree/a {s}/tree/m {s}/tree/sub {s}/tree/z"]),
+    "parents": ("new", ["-a -j1 --parents tree/sub/new {h}"]),
+    "parents-some": ("tree", ["-r -j1 --parents tree/sub/new/g {h}"]),
+    "parents-all": ("tree/sub", ["-a -j1 --parents tree/sub/new {h}"]),
+    "sweep": ("hidden", [TREE]),
+    "clean": ("hidden-part", ["--clean -f {h}"]),
+    "link-dest": ("earlier", ["-a -j1 -T --link-dest={h}/earlier {s}/tree {t}/dst"]),
+    "files-from": ("list", ["-a -j1 -T --files-from={h}/list {s}/tree {t}/dst"]),
+    "log": ("outside", ["--log-file={h}/log -a -j1 -T {s}/tree {t}/dst"]),
+    "json": ("outside", ["--json={h}/json -a -j1 -T {s}/tree {t}/dst"]),
     "singles": ("new", ["-a -j1 {s}/tree/sub/p {s}/tree/sub/l {s}/tree/a/f {s}/tree/z/k {h}"]),
 }
 
@@ -105,8 +118,11 @@ class World(Judge):
         self.top = tempfile.mkdtemp(prefix="exchange.", dir=os.environ.get("FCOPY_EXCHANGE_DIR"))
         os.chmod(self.top, 0o755)
         self.src, self.home = self.top + "/src", self.top + "/home"
-        merges = self.setup in ("merge", "mirror")
-        self.dst = self.top + "/dst" if merges else self.home + "/dst"
+        merges = self.setup in ("merge", "mirror", "merge-his", "mirror-his")
+        apart = self.setup in ("merge", "mirror", "earlier", "list", "outside")
+        self.dst = (self.top if apart else self.home) + "/dst"
+        if self.scenario.startswith("parents"):
+            self.dst = self.home + "/tree"
         self.output = self.top + "/output"
         os.mkdir(self.top + "/outside", 0o700)
         write(self.top + "/outside/secret", SECRET, 0o600)
@@ -115,12 +131,29 @@ class World(Judge):
         own(self.top, "home")
         if merges:
             make_merged(self.dst)
-        if self.setup == "mirror":
+        if self.setup.endswith("-his"):
+            own(self.home, "dst")
+        if self.setup.startswith("mirror"):
             self._mirror()
         elif self.setup == "old":
             write(self.home + "/f", b"OLD", 0o600)
+        elif self.setup.startswith("tree"):
+            os.makedirs(os.path.join(self.home, self.setup))
+            own(self.home, "tree", self.setup)
         elif self.setup == "part":
-            self._leave_part()
+            self._leave_part(self.commands[0])
+        elif self.setup.startswith("hidden"):
+            self._leave_part(TREE)
+            if self.setup == "hidden-part":
+                self._leave_part("--resume " + TREE)
+        elif self.setup == "earlier":
+            self._run("-a -T {s}/tree {h}/earlier", lambda call, moment: None)
+            own(self.home, "earlier")
+        elif self.setup == "list":
+            tree = self.src + "/tree"
+            names = [os.path.relpath(os.path.join(at, name), tree)
+                     for at, directories, files in os.walk(tree) for name in directories + files]
+            write(self.home + "/list", "\n".join(names).encode(), 0o644)
         return self
 
     def __exit__(self, *_):
@@ -139,7 +172,7 @@ class World(Judge):
         write(sub + "/new/xd/y/z", b"HIS", 0o644)
         own(sub, "x", "new/xd", "new/xd/y", "new/xd/y/z")
 
-    def _leave_part(self):
+    def _leave_part(self, command):
         created = []
 
         def kill(call, moment):
@@ -149,13 +182,13 @@ class World(Judge):
                 if len(created) == 5:
                     os.kill(call.pid, signal.SIGKILL)
 
-        if self._run(self.commands[0], kill) != -signal.SIGKILL:
+        if self._run(command, kill) != -signal.SIGKILL:
             raise RuntimeError("the copy that was to be killed has ended")
 
     def _run(self, command, on_stop):
         words = command.format(s=self.src, h=self.home, t=self.top).split()
         named = self.scenario.endswith("-named")
-        return stops.run([self.fcopy] + words, on_stop, "/", self.output, not named, TRIES)
+        return stops.run([self.fcopy] + words, on_stop, self.src, self.output, not named, TRIES)
 
     def victim(self, path):
         """The innermost component of the path that the user could exchange, or None."""
