@@ -33,10 +33,13 @@ struct census {
 	pthread_t thread;
 };
 
-/* Merges and resumed copies leave files alone, whose bytes never count as copied. */
+/* Merges and resumed copies leave files alone, and links are made instead of copies: such bytes
+ * never count as copied. */
 static bool census_knows_bytes(const struct tree *t)
 {
-	return t->root.state != TREE_RESUMED && t->options->update == FCOPY_UPDATE_ALL;
+	const struct fcopy_tree_options *o = t->options;
+	return t->root.state != TREE_RESUMED && o->update == FCOPY_UPDATE_ALL && !o->link_dest &&
+	       !o->link && !o->symbolic_link && !o->attributes_only;
 }
 
 static void census_publish(const struct census *c, bool complete)

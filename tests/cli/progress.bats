@@ -303,3 +303,14 @@ speed_of() {
 	expect 0 -r --progress --limit-rate=2M --exclude=same tree other
 	never grep -q ' of ' <<<"$stderr"
 }
+
+@test "a tree with links to an earlier copy: no total of bytes, which would count what is linked" {
+	mkdir tree
+	random tree/a 3M
+	expect 0 -aT tree mon
+	random tree/b 3M
+	expect 0 -aT --progress --limit-rate=2M --link-dest="$T/mon" tree tue
+	grep -Eq '^tree  .*  [0-9.]+ [KM]iB  ' <<<"$stderr" || { echo "$stderr"; return 1; }
+	never grep '[0-9]/[0-9.]* MiB' <<<"$stderr"
+	[ tue/a -ef mon/a ]
+}
