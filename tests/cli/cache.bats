@@ -11,6 +11,7 @@ resident() {
 # A file of 20 MB on the disk, and not in the cache.
 setup_uncached() {
 	need fincore # of util-linux-extra
+	on_disk "to drop pages"
 	random a 20000000
 	sync a
 	dd if=a iflag=nocache count=0 status=none
@@ -115,6 +116,12 @@ no_cache() {
 	truncate -s 3M a
 	random b 100000
 	cat b >>a
+	if ! uncached; then # no other way writes holes
+		expect 1 --no-cache --sparse=always a c
+		says "fcopy: a: the page cache cannot be bypassed here" "fcopy: hint: leave out --no-cache"
+		absent c
+		return
+	fi
 	no_cache --sparse=always a c
 	cmp a c
 	[ "$(stat -c %b c)" -lt 1000 ]
@@ -129,6 +136,7 @@ no_cache() {
 
 @test "--no-cache --inplace where nothing goes past the cache: refused before the first hole" {
 	need_strace
+	on_disk "for uncached I/O"
 	random d 4096
 	truncate -s 300000 a
 	dd if=d of=a bs=4096 seek=20 conv=notrunc status=none

@@ -147,6 +147,7 @@ COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftr
 
 @test "what will be flushed anyway starts on its way while the rest is copied, and nothing else does" {
 	need_strace
+	on_disk "to start writeback"
 	truncate -s 200M a
 	local calls=trace=pwrite64,splice,sync_file_range,fdatasync,renameat write='(pwrite64|splice)\('
 	traced 0 $calls --sparse=never --reflink=never a new

@@ -140,6 +140,19 @@ is_root() {
 	[ "$(id -u)" = 0 ]
 }
 
+# on_disk REASON: where temporary files are in memory, the test goes on beside the build.
+on_disk() {
+	local kind beside=${FCOPY_BUILD:-${FCOPY%/*}}
+	kind=$(stat -fc %T .)
+	[[ $kind == tmpfs || $kind == ramfs ]] || return 0
+	kind=$(stat -fc %T "$beside")
+	[[ $kind != tmpfs && $kind != ramfs && -w $beside ]] || skip "needs a disk: $1"
+	rmdir "$T" # nothing was made here yet
+	T=$(mktemp -d "$beside/fcopy-cli.XXXXXX")
+	chmod 755 "$T"
+	cd "$T" || return
+}
+
 need() {
 	local tool
 	for tool; do

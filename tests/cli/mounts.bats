@@ -62,13 +62,16 @@ load helper
 	cp a tree/f
 	export FCOPY
 	# shellcheck disable=SC2016
-	private_mounts 'mount -t tmpfs -o size=2m tmpfs m
+	# Not by a remount: in a user namespace mount(8) takes an option of the first mount for a new one.
+	private_mounts 'mount -t tmpfs -o size=10m tmpfs m
+		head -c 8m /dev/zero >m/full
 		if "$FCOPY" --shard=0/1 a m/b; then exit 9; fi
-		mount -o remount,size=10m m
+		rm m/full
 		"$FCOPY" --shard=0/1 a m/b; cmp a m/b
-		mount -t tmpfs -o size=2m tmpfs m
+		mount -t tmpfs -o size=10m tmpfs m
+		head -c 8m /dev/zero >m/full
 		if "$FCOPY" -r --shard=0/1 tree m/t; then exit 9; fi
-		mount -o remount,size=10m m
+		rm m/full
 		"$FCOPY" -r --shard=0/1 tree m/t; cmp a m/t/f'
 	demand 0
 	local name

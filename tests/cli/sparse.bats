@@ -150,6 +150,7 @@ make_sparse() {
 
 @test "--preallocate: a new file by default, one that replaces another only with --fsync" {
 	need_strace
+	on_disk "auto allocates no blocks of a tmpfs"
 	random a 20000000
 	local mode n
 	for mode in auto parallel; do
