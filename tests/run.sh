@@ -13,7 +13,10 @@ logs=$(mktemp -d) || exit 1
 # Everything temporary is below one directory, so that a failed or killed run leaves nothing. User nobody must reach it.
 chmod 755 "$logs"
 mkdir -m 1777 "$logs/tmp"
-export TMPDIR=$logs/tmp TMUX_TMPDIR=$logs/tmp
+# Also the home: shells write their history there, and parallel what it remembers.
+mkdir "$logs/home"
+export TMPDIR=$logs/tmp TMUX_TMPDIR=$logs/tmp HOME=$logs/home PYTHONDONTWRITEBYTECODE=1
+unset HISTFILE XDG_CONFIG_HOME XDG_DATA_HOME XDG_CACHE_HOME XDG_STATE_HOME
 clean_up() {
 	rm -rf --one-file-system "$logs" 2>/dev/null && return
 	chmod -R u+rwx "$logs" 2>/dev/null

@@ -146,6 +146,42 @@ run_examples() {
 	done
 }
 
+@test "tests neither read nor write the user's home, and leave nothing beside their source" {
+	need tmux python3
+	mkdir home tmp
+	seq 2000 >home/.bash_history
+	echo 'echo "from home" >&2' | tee home/.bashrc home/.bash_profile >home/.profile
+	cp -r "$REPOSITORY/tests" .
+	rm tests/cli/*.bats
+	# shellcheck disable=SC2016
+	sed 's/^@/@test/' >tests/cli/inner.bats <<-'END'
+		load helper
+		load terminal
+
+		@ "a shell with a history, and a module of Python" {
+			terminal 80
+			type_in "echo one; ls -d ~" Enter
+			until_shown '^one$'
+			never until_shown "$USERS" 0
+			type_in exit Enter
+			await gone
+			(cd "$BATS_TEST_DIRNAME/../tools" && python3 -c 'import random_tree')
+		}
+
+		gone() { ! tmux_ has-session 2>/dev/null; }
+	END
+	(cd tests && find .) | sort >before
+	local how
+	for how in tests/run.sh bats; do
+		run env -i PATH="${PATH//"$BATS_LIBEXEC:"/}" HOME="$T/home" USERS="$T/home" TMPDIR="$T/tmp" FCOPY="$FCOPY" $how tests/cli/inner.bats
+		[ "$status" = 0 ] || { echo "$output"; return 1; }
+		[[ $output != *skip\ no* ]]
+		[ "$(ls -A home)" = $'.bash_history\n.bash_profile\n.bashrc\n.profile' ]
+		seq 2000 | cmp - home/.bash_history
+		(cd tests && find .) | sort | diff before -
+	done
+}
+
 # install.bats compares --help with fcopy(1), completions.bats with what the shells offer.
 @test "every option of --help has the form that completions read, and stands in the dictionary of the fuzzer" {
 	local name

@@ -6,6 +6,9 @@
 
 bats_require_minimum_version 1.5.0
 export LC_ALL=C
+# No test reads or writes the user's own home, or leaves files beside the source.
+export HOME=$BATS_RUN_TMPDIR PYTHONDONTWRITEBYTECODE=1
+unset HISTFILE XDG_CONFIG_HOME XDG_DATA_HOME XDG_CACHE_HOME XDG_STATE_HOME
 PATH=$PATH:/usr/sbin:/sbin
 FCOPY=$(realpath "${FCOPY:-$BATS_TEST_DIRNAME/../../fcopy}")
 # From the program's own table: the names of all modes but auto, the numbers of all, how many there

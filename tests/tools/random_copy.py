@@ -7,6 +7,9 @@
 # that is named fuse is mounted again and again by FAULTFS, each time without some operations. An empty FAULTFS:
 # there is none. SEED:N repeats the Nth command line of a run alone.
 import errno, hashlib, json, os, random, re, shutil, signal, stat, subprocess, sys, time
+
+sys.dont_write_bytecode = True
+
 import random_tree
 
 NAME, FCOPY, COUNT, SEED, WORK, FAULTFS = sys.argv[1:7]
