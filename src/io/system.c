@@ -17,7 +17,7 @@
 #define BCACHEFS_MAGIC 0xca451a4e
 
 #define SOUND (SYSTEM_RENAMES | SYSTEM_FAITHFUL)
-#define OWN   (SOUND | SYSTEM_LOCAL)
+#define OWN   (SOUND | SYSTEM_LOCAL | SYSTEM_NAMES)
 #define FAR   (SYSTEM_REMOTE | SYSTEM_ORDERED)
 
 /* FAT, NFS, SMB and FUSE store what they can of the attributes, and report no error. On FUSE with
@@ -36,7 +36,7 @@ static const struct {
     {HUGETLBFS_MAGIC, SOUND, 0},
     {OVERLAYFS_SUPER_MAGIC, SOUND, 0},
     {ZFS_MAGIC, SOUND, 0},
-    {BCACHEFS_MAGIC, SOUND, 0},
+    {BCACHEFS_MAGIC, SOUND | SYSTEM_NAMES, 0},
     {ECRYPTFS_SUPER_MAGIC, SYSTEM_RENAMES, 0},
     {NFS_SUPER_MAGIC, SYSTEM_RENAMES | FAR, 0},
     {CEPH_SUPER_MAGIC, SYSTEM_RENAMES | FAR, 0},

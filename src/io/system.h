@@ -15,6 +15,7 @@ enum system_property {
 	SYSTEM_LOCAL = 1 << 2,
 	SYSTEM_REMOTE = 1 << 3,  /* a server may copy by itself; may be FUSE, which hides that */
 	SYSTEM_ORDERED = 1 << 4, /* one thread has to write a file, in order */
+	SYSTEM_NAMES = 1 << 5,   /* lists a new name with the bytes that it was given */
 };
 
 /* The f_type of an open file's file system, or of that of AT_FDCWD; 0: unknown. */

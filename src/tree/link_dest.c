@@ -108,7 +108,7 @@ bool link_dest_is_made(struct worker *w, const struct entry *e, int fd, const st
 	if (found >= 0)
 		close(found);
 	if (made) {
-		rivals_note_linked(w, e, &old);
+		rivals_note_linked(w, e, &old, false);
 		w->sum.count[FCOPY_COUNT_UNCHANGED]++;
 		w->done.action = FCOPY_ACTION_UNCHANGED;
 	}
@@ -130,8 +130,8 @@ int link_dest_make(struct worker *w, const struct entry *e, int *fd, struct stat
 	const char *call = "linkat";
 	int r = hard_link_earlier(w, e, st, found, &call);
 	struct stat linked;
-	if (r == 0 && fstat(found, &linked) == 0)
-		rivals_note_linked(w, e, &linked);
+	if (r >= 0 && fstat(found, &linked) == 0)
+		rivals_note_linked(w, e, &linked, r == HARD_LINK_NEW);
 	close(found);
 	if (r >= 0) {
 		w->sum.count[FCOPY_COUNT_HARD_LINKS]++;

@@ -6,6 +6,7 @@
 #include "endpoints/error.h"
 #include "inodes.h"
 #include "inside.h"
+#include "io/system.h"
 #include "report.h"
 #include "source/names.h"
 
@@ -195,10 +196,11 @@ static bool is_in_another_case(const struct entry *e, const struct stat *st)
 	return !was_listed(e->dir, e->as) && !rivals_is_listed(e->dir->dst, e->as);
 }
 
-void rivals_note_linked(struct worker *w, const struct entry *e, const struct stat *st)
+void rivals_note_linked(struct worker *w, const struct entry *e, const struct stat *st, bool is_new)
 {
 	struct tree *t = w->tree;
-	if (!rivals_possible(t) || !is_in_another_case(e, st))
+	if (!rivals_possible(t) || (is_new && system_has(e->dir->dst, SYSTEM_NAMES)) ||
+	    !is_in_another_case(e, st))
 		return;
 	rivals_lock(t);
 	const int r = inodes_add(t->made, st);

@@ -48,7 +48,7 @@ void rivals_forget(struct directory *);
 /* Does the directory list this name? */
 bool rivals_is_listed(int dir, const char *name);
 /* The entry is a link to a file of an earlier copy, which has this stat. Where DST ignores case, no
- * other entry may replace it then. */
-void rivals_note_linked(struct worker *, const struct entry *, const struct stat *);
+ * other entry may replace it then. is_new: the name did not exist. */
+void rivals_note_linked(struct worker *, const struct entry *, const struct stat *, bool is_new);
 
 #endif
