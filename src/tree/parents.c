@@ -5,6 +5,7 @@
 #include "parents.h"
 #include "endpoints/error.h"
 #include "endpoints/metadata.h"
+#include "io/io.h"
 #include "report.h"
 
 #include <fcntl.h>
@@ -86,6 +87,16 @@ static int parents_create(struct tree *t, int dir, const char *name, const struc
 				      call);
 }
 
+/* With --fsync the new name is on the disk before anything gets a name below it. */
+static int parents_flush_name(int directory)
+{
+	int fd = openat(directory, ".", DIRECTORY);
+	int r = fd < 0 ? -errno : io_flush_directory(fd);
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
 /* Makes one directory in *dst like the one in *src, and goes into both. Takes both descriptors. */
 static int parents_step(struct tree *t, struct parents *p, const char *name, struct parent *at,
 			const char **call)
@@ -109,6 +120,10 @@ static int parents_step(struct tree *t, struct parents *p, const char *name, str
 	if (r >= 0 && (made || (p->preserves && !symlink))) {
 		*call = "open";
 		r = parents_note(p, src, dst, made);
+	}
+	if (r == 0 && made && p->flushes) {
+		*call = "fsync";
+		r = parents_flush_name(at->dst);
 	}
 	close(at->src);
 	close(at->dst);
@@ -137,7 +152,8 @@ int parents_make(struct tree *t, const struct operand *src, struct operand *to, 
 	char directory[PATH_MAX];
 	const char *call = "open";
 	const char *below = src->path + strspn(src->path, "/");
-	*p = (struct parents){.preserves = t->options->copy.preserve != 0};
+	*p = (struct parents){.preserves = t->options->copy.preserve != 0,
+			      .flushes = t->options->copy.fsync};
 	operand_directory(src, directory);
 	int n = snprintf(path, PATH_MAX, "%s%s%.*s%s", t->destination.path,
 			 t->destination.slash ? "" : "/",
@@ -198,6 +214,9 @@ void parents_end(struct tree *t, const struct operand *to, struct parents *p)
 			if (preserve & metadata_order[i] &&
 			    metadata_copy_attribute(metadata_order[i], &pair, &error) < 0)
 				parents_lose(t, metadata_order[i], &error);
+		int r = p->made && p->flushes ? io_flush_directory(noted->dst) : 0;
+		if (r < 0)
+			tree_fail(t, "fsync", to->path, -r);
 		close(noted->src);
 		close(noted->dst);
 	}

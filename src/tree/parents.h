@@ -9,6 +9,7 @@
 
 struct parents {
 	bool preserves; /* directories that exist may get attributes, too */
+	bool flushes;   /* with --fsync */
 	bool made;      /* at least one is new */
 	bool reads;     /* a call on the source is what fails */
 	bool foreign;   /* a symlink of another user is what fails */
@@ -23,7 +24,7 @@ struct parents {
  * has PATH_MAX bytes for its path. Returns 0, or -errno, reported; parents_end() in either case. */
 int parents_make(struct tree *, const struct operand *src, struct operand *to, char path[],
 		 struct parents *);
-/* Gives the directories the attributes that are preserved. */
+/* Gives the directories the attributes that are preserved, and flushes the new ones. */
 void parents_end(struct tree *, const struct operand *to, struct parents *);
 
 #endif

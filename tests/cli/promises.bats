@@ -1,0 +1,203 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Promises where two options meet: cells of tests/promises.md that belong to no other subject.
+
+load helper
+load tree
+
+@test "--parents --fsync: the name and the attributes of each new directory are flushed, and fail if that fails" {
+	local n
+	need_strace
+	mkdir -p s/t/u d
+	echo 1 >s/t/u/f
+	touch -d 2001-02-03 s/t
+	traced 0 trace=mkdirat,linkat,fsync,utimensat -p --parents --fsync s/t/u/f d
+	order 'mkdirat\(.*"s"' "fsync\([0-9]+<$T/d>" 'mkdirat\(.*"t"' "fsync\([0-9]+<$T/d/s>" 'mkdirat\(.*"u"' \
+		"fsync\([0-9]+<$T/d/s/t>" 'linkat\(.*"f"' "fsync\([0-9]+<$T/d/s/t/u>"
+	for n in u t s; do order "utimensat\([0-9]+<.*/$n>" "fsync\([0-9]+<.*/$n>"; done
+	traced 0 trace=fsync --parents s/t/u/f d # nothing is flushed without the option
+	[ ! -s trace ]
+	for n in 1 2 3 6 7 8; do
+		rm -rf d
+		mkdir d
+		traced 1 "inject=fsync:error=EIO:when=$n" -p --parents --fsync s/t/u/f d
+		injected
+		mentions "fsync: Input/output error"
+	done
+}
+
+@test "--parents: -n, -b and -u do below DST what they do in it; a failed copy leaves the old file" {
+	need_strace
+	mkdir -p s/t d/s/t
+	echo new >s/t/f
+	echo old >d/s/t/f
+	expect 0 -n --parents s/t/f d
+	holds old d/s/t/f
+	touch -d '1 hour' d/s/t/f
+	expect 0 -u --parents s/t/f d
+	holds old d/s/t/f
+	traced 1 inject=pwrite64:error=EIO -m readwrite --parents s/t/f d
+	injected
+	[ "$(ls -A d/s/t)" = f ]
+	holds old d/s/t/f
+	expect 0 -b --parents s/t/f d
+	holds new d/s/t/f
+	holds old d/s/t/f~
+	# The names lead back to SRC.
+	mkdir e
+	ln -s ../s e/s
+	expect 2 --parents s/t/f e
+	mentions "are the same file"
+	expect 2 -r --parents s/t e
+	mentions "e/s/t: is the source directory"
+	holds new s/t/f
+	[ "$(ls -A s/t)" = f ]
+}
+
+@test "--parents: the report counts the copies, and names each in DST" {
+	need jq
+	mkdir -p s/t d
+	echo 1 >s/t/f
+	expect 1 --json=lines --parents s/t/f s/t/none d
+	[ "$(jq -sc '[.[] | select(.action) | [.action, .operand, .dst]]' <<<"$output")" = \
+		'[["copied","s/t/f","d/s/t/f"],["failed","s/t/none",null]]' ]
+	[ "$(jq -sc '.[-1].tree | [.files, .failed]' <<<"$output")" = '[1,1]' ]
+}
+
+@test "-b: with several SRC, with -u only of what is replaced, and never with --inplace, --resume, --shard or --delete" {
+	local option
+	mkdir s d
+	echo new | tee s/older >s/newer
+	echo old | tee d/older >d/newer
+	touch -d '1 hour ago' d/older
+	touch -d '1 hour' d/newer
+	expect 0 -bu s/older s/newer d
+	holds old d/older~
+	holds new d/older
+	holds old d/newer
+	absent d/newer~
+	expect 0 -b s/older s/newer d
+	holds old d/newer~
+	for option in --inplace --resume --shard=0/1 --mirror; do
+		expect 2 -rbT $option s d
+		mentions "cannot be combined with"
+	done
+	# Nothing is left to be backed up of a stream, and nothing is asked.
+	echo new >a
+	echo old >b
+	for option in -b -i; do
+		run --separate-stderr bash -c 'echo x | "$0" "$1" - b' "$FCOPY" $option
+		demand 2
+		mentions "is a stream or a device"
+		holds old b
+	done
+}
+
+@test "-n: a stream does not replace a file" {
+	echo old >b
+	run --separate-stderr bash -c 'echo new | "$0" -n - b' "$FCOPY"
+	demand 0
+	holds old b
+	run --separate-stderr bash -c 'echo new | "$0" -n - c' "$FCOPY"
+	demand 0
+	holds new c
+}
+
+@test "-b --fsync: the backup has its name before the old file is replaced, and both are flushed" {
+	need_strace
+	echo new >a
+	echo old >b
+	traced 0 trace=linkat,renameat,fsync,fdatasync -b --fsync a b
+	order 'linkat\(.*"b~"' 'fdatasync\(' 'renameat\(.*"b"' "fsync\([0-9]+<$T>"
+}
+
+@test "--link-dest: a tree that fails or is flushed is one like any other: absent, or flushed as a whole" {
+	need_strace
+	mkdir s
+	random s/f 10000
+	expect 0 -a s one
+	ln -s nowhere s/bad
+	expect 1 -aL --link-dest=one s two
+	mentions "fcopy: two: not created"
+	[ "$(ls -A)" = $'one\ns' ]
+	rm s/bad
+	random s/g 10000
+	traced 1 inject=pwrite64,splice,copy_file_range:error=ENOSPC -a -j1 --reflink=never --link-dest=one s two
+	injected
+	mentions "two not created"
+	absent two
+	[ -z "$(find . -name '.fcopy-*')" ]
+	traced 0 trace=linkat,syncfs,renameat2,fsync -a --fsync --link-dest=one s two
+	order 'linkat\(.*"f"' 'syncfs\(' 'renameat2\(.*"two"' "fsync\([0-9]+<$T>"
+	[ two/f -ef one/f ]
+	# The earlier copy is SRC: it is linked, and not changed by what the next copies do.
+	expect 0 -a --link-dest=s s three
+	[ three/f -ef s/f ]
+	cp -a s before
+	random other 10000
+	expect 0 --inplace -f other two/g
+	chmod 600 before/f
+	expect 0 --mirror before three
+	[ "$(stat -c %a s/f)" = 644 ]
+	expect 0 -aT -f before three
+	diff -r s before
+}
+
+# The storage has other bytes than were written to the file.
+@test "--verify finds a difference in a file, a merge, a mirror, several SRC and a backup; the old file stays" {
+	need_strace
+	local -a commands=("s/f d/f" "-rT -j1 s d" "--mirror -j1 s d" "s/f s/g d" "-b s/f d/f" "--parents s/f e")
+	local command
+	for command in "${commands[@]}"; do
+		rm -rf s d e
+		mkdir -p s d e/s
+		random s/f 1000
+		echo g >s/g
+		echo old | tee d/f >e/s/f
+		touch -d '1 hour ago' d/f e/s/f
+		# shellcheck disable=SC2086 # words
+		traced 1 inject=pwrite64:retval=1000:when=1 --reflink=never --verify $command
+		injected
+		mentions "f: differs from the source at byte "
+		holds old "$([ "${command: -1}" = e ] && echo e/s/f || echo d/f)"
+		absent d/f~
+	done
+	# The bytes that --link-dest does not copy are not read.
+	rm -rf s d e
+	mkdir s
+	random s/f 1000
+	expect 0 -a s one
+	traced 0 trace=read,pread64 -a --verify --link-dest=one s two
+	never grep -E '/f>' trace
+}
+
+@test "-a replaces a symlink or a FIFO at once: its name never leads to nothing" {
+	need_strace
+	mkdir s d
+	ln -s new s/l
+	mkfifo s/p
+	ln -s old d/l
+	echo old >d/p
+	traced 0 trace=unlink,unlinkat,renameat,renameat2 -aT -j1 s d
+	in_trace 'rename.*"l"'
+	in_trace 'rename.*"p"'
+	never grep -E 'unlink.*"[lp]"' trace
+	[ "$(readlink d/l)" = new ]
+	[ -p d/p ]
+}
+
+@test "-u and --update=none of SRC itself: left as it is, by every name" {
+	echo data >a
+	ln a hard
+	ln -s a soft
+	local option name
+	for option in -u -n --update=none --update=changed; do
+		for name in a hard soft; do
+			run --separate-stderr "$FCOPY" $option a $name
+			[ "$status" = 0 ] || [ "$status" = 2 ]
+			holds data a
+			[ a -ef hard ]
+			[ -L soft ]
+		done
+	done
+}
