@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stddef.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 
 #define EXFAT_MAGIC    0x2011bab0 /* not in linux/magic.h before 5.7 */
@@ -27,7 +29,7 @@ static const struct {
 	unsigned has;         /* enum system_property */
 	int64_t time_step_ns; /* s_time_gran in fs/ of the kernel; 0: 1, or unknown */
 } systems[] = {
-    {EXT4_SUPER_MAGIC, OWN, 0},
+    {EXT4_SUPER_MAGIC, OWN | SYSTEM_RECOVERS, 0},
     {XFS_SUPER_MAGIC, OWN, 0},
     {BTRFS_SUPER_MAGIC, OWN, 0},
     {F2FS_SUPER_MAGIC, OWN, 0},
@@ -87,4 +89,13 @@ int64_t system_time_step(int fd)
 		if (systems[i].type == type)
 			return systems[i].time_step_ns;
 	return 0;
+}
+
+#define EXT_ROOT 2 /* inode number of the top of ext2, ext3 and ext4 */
+
+bool system_is_lost_found(int dir, const char *name)
+{
+	struct stat st;
+	return strcmp(name, "lost+found") == 0 && fstat(dir, &st) == 0 && st.st_ino == EXT_ROOT &&
+	       system_has(dir, SYSTEM_RECOVERS);
 }

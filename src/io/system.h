@@ -13,9 +13,10 @@ enum system_property {
 	SYSTEM_FAITHFUL = 1 << 1, /* keeps the attributes that are set, or returns an error */
 	/* The page cache keeps what a killed process wrote, and st_size is where reads end. */
 	SYSTEM_LOCAL = 1 << 2,
-	SYSTEM_REMOTE = 1 << 3,  /* a server may copy by itself; may be FUSE, which hides that */
-	SYSTEM_ORDERED = 1 << 4, /* one thread has to write a file, in order */
-	SYSTEM_NAMES = 1 << 5,   /* lists a new name with the bytes that it was given */
+	SYSTEM_REMOTE = 1 << 3,   /* a server may copy by itself; may be FUSE, which hides that */
+	SYSTEM_ORDERED = 1 << 4,  /* one thread has to write a file, in order */
+	SYSTEM_NAMES = 1 << 5,    /* lists a new name with the bytes that it was given */
+	SYSTEM_RECOVERS = 1 << 6, /* its check puts what it finds into lost+found, at its top */
 };
 
 /* The f_type of an open file's file system, or of that of AT_FDCWD; 0: unknown. */
@@ -24,5 +25,7 @@ bool system_type_has(unsigned type, enum system_property);
 bool system_has(int fd, enum system_property);
 /* The step in which it stores modification times, in ns; 0: it stores all of them. */
 int64_t system_time_step(int fd);
+/* Is `name` in the open directory lost+found at the top of such a file system? */
+bool system_is_lost_found(int dir, const char *name);
 
 #endif

@@ -6,6 +6,7 @@
 #include "aside.h"
 #include "directory.h"
 #include "displace.h"
+#include "inside.h"
 #include "link_dest.h"
 #include "mirror_remove.h"
 #include "opened.h"
@@ -18,6 +19,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* With symlinks followed, a directory can contain itself. */
@@ -176,21 +178,65 @@ static int directory_rehearse(struct worker *w, const struct entry *e, const str
 	return r == 0 ? mirror_clear(w, e, &cleared) : r;
 }
 
+/* Is it a part, or a new copy without its name, of a DST that the source contains and excludes? */
+static bool directory_is_own(const struct tree *t, const struct stat *st)
+{
+	return t->root.within &&
+	       ((st->st_dev == t->root.part_dev && st->st_ino == t->root.part_ino) ||
+		(t->root.state != TREE_MERGED && st->st_dev == t->root.dst_dev &&
+		 st->st_ino == t->root.dst_ino));
+}
+
+/* May this directory of the source be entered? Returns 0; -EEXIST if it is left out; or -errno,
+ * reported. */
+static int directory_check(struct worker *w, const struct entry *e, const struct stat *st,
+			   bool mounted)
+{
+	struct tree *t = w->tree;
+	if (directory_is_own(t, st)) {
+		w->sum.count[FCOPY_COUNT_EXCLUDED]++;
+		w->done.action = FCOPY_ACTION_EXCLUDED;
+		return -EEXIST;
+	}
+	if (!mounted && (is_copy_above(t, e->dir, st) ||
+			 (st->st_dev == t->root.dst_dev && st->st_ino == t->root.dst_ino))) {
+		tree_stop(t, EINVAL);
+		return report_refusal(w, e, entry_src, EINVAL,
+				      "is the copy itself: a tree cannot be copied into itself");
+	}
+	if (t->options->follow == FCOPY_FOLLOW_ALWAYS && is_cycle(e->dir, st))
+		return report_refusal(w, e, entry_src, ELOOP, "contains itself through a symlink");
+	return 0;
+}
+
+/* Is a directory of DST, which existed, SRC or inside it? Without a mount only SRC itself can be
+ * met: DST contains it then. */
+static const char *directory_is_of_source(const struct tree *t, const struct entry *e, int dst,
+					  const struct stat *st)
+{
+	const struct directory *root = e->dir;
+	struct statx sx;
+	if (st->st_dev == t->root.src_dev && st->st_ino == t->root.src_ino)
+		return "is SRC itself: nothing in it is changed";
+	if (st->st_dev == e->dir->dst_dev && (statx(dst, "", AT_EMPTY_PATH, 0, &sx) < 0 ||
+					      !(sx.stx_attributes & STATX_ATTR_MOUNT_ROOT)))
+		return NULL;
+	while (root->parent)
+		root = root->parent;
+	return inside_by_mount(root->src, dst, false)
+		   ? "is a mount point of what is inside SRC: nothing in it is changed"
+		   : NULL;
+}
+
 int directory_enter(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	struct tree *t = w->tree;
 	bool fresh = false;
 	const bool mounted = t->options->one_file_system && st->st_dev != t->root.src_dev;
-	if (!mounted && (is_copy_above(t, e->dir, st) ||
-			 (st->st_dev == t->root.dst_dev && st->st_ino == t->root.dst_ino))) {
+	const int refused = directory_check(w, e, st, mounted);
+	if (refused < 0) {
 		close(fd);
-		tree_stop(t, EINVAL);
-		return report_refusal(w, e, entry_src, EINVAL,
-				      "is the copy itself: a tree cannot be copied into itself");
-	}
-	if (t->options->follow == FCOPY_FOLLOW_ALWAYS && is_cycle(e->dir, st)) {
-		close(fd);
-		return report_refusal(w, e, entry_src, ELOOP, "contains itself through a symlink");
+		return refused;
 	}
 	int dst = -1, r = 0;
 	if (t->options->dry_run)
@@ -207,6 +253,14 @@ int directory_enter(struct worker *w, const struct entry *e, int fd, const struc
 		close(fd);
 		close(dst);
 		return report_call(w, e, "fstat", entry_dst, -r);
+	}
+	const char *source = dst >= 0 && !fresh && tree_merges(t)
+				 ? directory_is_of_source(t, e, dst, &now)
+				 : NULL;
+	if (source) {
+		close(fd);
+		close(dst);
+		return report_refusal(w, e, entry_dst, EINVAL, source);
 	}
 	struct directory *d = directory_new(e->dir, e->name, fd, dst, st);
 	if (!d) {

@@ -464,9 +464,24 @@ static bool entry_is_private_mount(const struct worker *w, const struct entry *e
 	       sx.stx_attributes & STATX_ATTR_MOUNT_ROOT;
 }
 
+/* May only root read it? A mirror of a whole ext file system leaves it out. */
+static bool entry_is_lost_found(struct worker *w, const struct entry *e, int err)
+{
+	struct fcopy_error error;
+	if (err != EACCES || !w->tree->options->delete_extra ||
+	    !system_is_lost_found(e->dir->src, e->name))
+		return false;
+	error_call(&error, "open", entry_src, err);
+	error.reason = "is not copied: only root can read it";
+	report_warning(w, e, &error);
+	return true;
+}
+
 /* A call on the source failed. Returns 0 or -errno, reported. */
 static int entry_fail(struct worker *w, const struct entry *e, const char *call, int err)
 {
+	if (entry_is_lost_found(w, e, err))
+		return -err;
 	if (err == ENOENT)
 		return entry_vanished(w, e, call);
 	return entry_is_private_mount(w, e, err) ? directory_make_mount_point(w, e)

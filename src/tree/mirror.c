@@ -226,7 +226,7 @@ static int mirror_compare(struct worker *w, struct directory *d, const struct na
 	int r = 0;
 	for (size_t i = 0; i < dst->count && r == 0; i++) {
 		const char *name = dst->name[i];
-		if (mirror_is_own(name) ||
+		if (mirror_is_own(name) || system_is_lost_found(d->dst, name) ||
 		    (names_have(src, name) && !mirror_is_excluded(w, d, name)))
 			continue;
 		r = searched ? 0 : mirror_find_aliases(d, src, dst, &aliases, call);
@@ -259,9 +259,21 @@ static bool mirror_may_compare(struct worker *w, struct directory *d)
 	return false;
 }
 
+/* What a check of the file system has put into its lost+found is in no backup. */
+static bool mirror_is_lost_found(struct tree *t, struct directory *d)
+{
+	if (!d->parent || strcmp(d->name, "lost+found") != 0 || opened_use(t, d->parent) < 0)
+		return false;
+	const bool is = system_is_lost_found(d->parent->dst, d->name);
+	opened_unuse(t, d->parent);
+	return is;
+}
+
 void mirror_collect(struct worker *w, struct directory *d)
 {
 	const struct entry e = {.dir = d, .name = "", .as = ""};
+	if (mirror_is_lost_found(w->tree, d))
+		return;
 	struct name_list src = {0}, dst = {0};
 	const char *call;
 	int r = names_read(d->src, &src, &call);

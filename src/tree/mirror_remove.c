@@ -219,9 +219,10 @@ static int mirror_remove_any(struct mirror_run *x, int parent, const char *name,
 /* The same, but for the names of copies at work. */
 static int mirror_remove(struct mirror_run *x, int parent, const char *name, char *path)
 {
-	if (!mirror_is_own(name))
+	const bool own = mirror_is_own(name);
+	if (!own && !system_is_lost_found(parent, name))
 		return mirror_remove_any(x, parent, name, path);
-	mirror_note_obstacle(x, "is an unfinished copy", path);
+	mirror_note_obstacle(x, own ? "is an unfinished copy" : "belongs to the file system", path);
 	return 1;
 }
 

@@ -11,12 +11,14 @@
 #include "flush.h"
 #include "home.h"
 #include "inside.h"
+#include "io/io.h"
 #include "io/libc.h"
 #include "link_dest.h"
 #include "mirror.h"
 #include "opened.h"
 #include "permissions.h"
 #include "report.h"
+#include "source/filter.h"
 #include "walk.h"
 
 #include <fcntl.h>
@@ -54,6 +56,33 @@ static int root_is_below(int fd, const struct stat *top, const char **call)
 	return result;
 }
 
+/* DST is inside the source. Does a pattern exclude it there, or a directory above it? Only its path
+ * shows that, by which the walk would meet it. */
+static bool root_is_excluded(const struct building *r)
+{
+	char src[PATH_MAX], dst[PATH_MAX];
+	const struct place *to = &r->to->place;
+	const ssize_t n = readlink(io_proc_path(r->from->fd).text, src, sizeof(src));
+	const ssize_t m = readlink(io_proc_path(to->dir).text, dst, sizeof(dst));
+	const size_t length = strlen(to->name);
+	if (!r->tree->filter || r->tree->shared || n <= 1 || m < n || length == 0 ||
+	    (size_t)m + length + 2 > sizeof(dst) || memcmp(src, dst, (size_t)n) != 0)
+		return false;
+	dst[m] = '/';
+	memcpy(dst + m + 1, to->name, length + 1);
+	if (dst[n] != '/')
+		return false;
+	char *path = dst + n + 1;
+	for (char *end = path; *end; end++)
+		if (*end == '/') {
+			*end = '\0';
+			if (filter_protects(r->tree->filter, path, true))
+				return true;
+			*end = '/';
+		}
+	return filter_protects(r->tree->filter, path, true);
+}
+
 int root_check_inside(const struct building *r, int dir)
 {
 	const bool one = r->tree->options->one_file_system;
@@ -64,6 +93,10 @@ int root_check_inside(const struct building *r, int dir)
 	int fd = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	bool bound = fd >= 0 && inside_by_mount(r->from->fd, fd, one);
 	int result = root_is_below(fd, &r->from->place.st, &call);
+	if ((result == 1 || bound) && root_is_excluded(r)) {
+		r->tree->root.within = true;
+		return 0;
+	}
 	if (result == 1 || bound)
 		return root_refuse(r, EINVAL, "is inside the source tree", FCOPY_ADVICE_USAGE);
 	/* A process that may not search there cannot have opened SRC there either. */
@@ -188,6 +221,7 @@ static int root_rehearse(struct building *r)
 	t->root.state = r->dst >= 0 ? TREE_MERGED : TREE_NEW;
 	t->root.failures = 0;
 	t->root.src_dev = from->place.st.st_dev;
+	t->root.src_ino = from->place.st.st_ino;
 	if (r->dst >= 0)
 		(void)!fstat(r->dst, &st);
 	t->root.dst_dev = st.st_dev;
@@ -330,6 +364,7 @@ static int root_begin(struct building *r, struct directory **d)
 	t->root.flush_each = flush_needs_each(t, r->dst);
 	t->root.failures = 0;
 	t->root.src_dev = r->from->place.st.st_dev;
+	t->root.src_ino = r->from->place.st.st_ino;
 	t->root.withheld = 0700 & (t->umask | ~permissions_left(t, r->dst));
 	*d = directory_new(NULL, "", r->from->fd, r->dst, &r->from->place.st);
 	if (!*d || fstat(r->dst, &st) < 0) {
@@ -340,6 +375,10 @@ static int root_begin(struct building *r, struct directory **d)
 	}
 	t->root.dst_dev = st.st_dev;
 	t->root.dst_ino = st.st_ino;
+	if (t->root.within && r->part.fd >= 0 && fstat(r->part.fd, &parent) == 0) {
+		t->root.part_dev = parent.st_dev;
+		t->root.part_ino = parent.st_ino;
+	}
 	directory_note_inode(*d, &st);
 	if (!merges && !resumes && t->several) /* a later operand may link to what is in it */
 		(*d)->sharing = fstat(r->to->place.dir, &parent) < 0 || private_is_shared(&parent)

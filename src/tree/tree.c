@@ -313,6 +313,7 @@ int tree_run(const char *const *src, size_t n, const char *dst,
 		tree_fail(&t, "malloc", dst, ENOMEM);
 	else if (operands_find(&t, src, n, dst) == 0 && operands_check(&t) == 0) {
 		skip_complete(&own);
+		own.keep_going |= own.delete_extra; /* a new DST lacks what failed, no more */
 		copy_sources(&t, dst);
 	}
 	links_free(t.links);

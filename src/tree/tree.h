@@ -253,9 +253,13 @@ struct root {
 	bool landed;      /* DST is complete, but a flush after that failed */
 	bool flush_each;  /* durable, but syncfs(2) does not suffice: flush every entry */
 	bool fixed_modes; /* chmod has no effect in DST: directories get their mode at once */
-	dev_t src_dev;    /* of the source */
+	dev_t src_dev;    /* of the source ... */
+	ino_t src_ino;    /* ... and its inode */
 	dev_t dst_dev;    /* the directory that is created or merged into ... */
 	ino_t dst_ino;    /* ... and its inode */
+	bool within;      /* it is inside the source, which excludes it ... */
+	dev_t part_dev;   /* ... and so is the part in which it is built ... */
+	ino_t part_ino;   /* ... if it has one */
 	mode_t withheld;  /* of S_IRWXU, from new directories */
 };
 

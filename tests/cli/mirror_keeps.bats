@@ -297,3 +297,148 @@ make_kind() {
 		done
 	done
 }
+
+@test "SRC inside DST, with an entry of its own name: nothing in SRC is changed" {
+	local options
+	for options in --mirror '-aT --delete' -aT '-rT -u' '--mirror --dry-run'; do
+		rm -rf d
+		mkdir -p d/s/s/deep
+		echo 1 >d/s/f
+		echo 22 >d/s/s/f
+		echo 3 >d/s/s/g
+		cp -a d/s before
+		# shellcheck disable=SC2086
+		expect 1 $options d/s d
+		mentions 'd/s: is SRC itself: nothing in it is changed'
+		diff -r before d/s
+		[[ $options = *dry-run ]] || holds 1 d/f
+		rm -r before
+	done
+}
+
+@test "SRC, or a directory in it, is mounted in DST: nothing in SRC is changed" {
+	local options
+	for options in --mirror -aT '-aT --update=all'; do
+		rm -rf s d
+		mkdir -p s/x s/sub/x s/y/sub d/x d/sub d/y
+		echo 1 >s/x/f
+		echo 22 >s/sub/f
+		echo 333 >s/f
+		cp -a s before
+		export FCOPY options
+		# shellcheck disable=SC2016
+		private_mounts 'mount --bind s d/x
+			mount --bind s/y d/sub
+			"$FCOPY" $options s d 2>err && exit 8
+			umount d/x d/sub
+			cat err >&2'
+		demand 0
+		mentions 'd/x: is SRC itself' 'd/sub: is a mount point of what is inside SRC'
+		diff -r before s
+		holds 333 d/f
+		rm -r before
+	done
+}
+
+@test "lost+found at the top of an ext file system is neither removed nor a failure" {
+	need_root
+	need mkfs.ext4
+	export FCOPY NOBODY
+	truncate -s 8M image image2
+	mkfs.ext4 -q image
+	mkfs.ext4 -q image2
+	mkdir -p s m other
+	echo 1 >s/f
+	cp "$FCOPY" fcopy
+	# shellcheck disable=SC2016
+	private_mounts 'mount -o loop image m || exit 77
+		mount -o loop image2 other
+		touch m/extra m/lost+found/found
+		mkdir -p m/sub/lost+found
+		"$FCOPY" --mirror s m
+		"$FCOPY" --mirror --max-delete=0 s m
+		[ "$(cd m && find . | sort | xargs)" = ". ./f ./lost+found ./lost+found/found" ]
+		# Both have one: what DST has found is not in SRC.
+		touch other/lost+found/too
+		"$FCOPY" --mirror --max-delete=9 other m
+		[ "$(cd m && find . | sort | xargs)" = ". ./lost+found ./lost+found/found ./lost+found/too" ]
+		# An ordinary user may not read it.
+		chmod 777 m
+		touch other/g
+		$NOBODY ./fcopy --mirror other m 2>err
+		grep -q "warning: other/lost+found: .*is not copied: only root can read it" err
+		$NOBODY ./fcopy --mirror s m
+		[ "$(cd m && find . | sort | xargs)" = ". ./f ./lost+found ./lost+found/found ./lost+found/too" ]'
+	[ "$status" != 77 ] || skip "no loop devices"
+	demand 0
+}
+
+@test "the first mirror is made as a whole without what could not be copied, and fails" {
+	local options
+	mkdir -p s/sub
+	echo 1 >s/sub/f
+	echo 2 >s/g
+	for options in --mirror '-aT --delete'; do
+		cp "$FCOPY" fcopy
+		chmod 000 s/g
+		chmod 777 .
+		# shellcheck disable=SC2086
+		as_nobody 1 $options s d
+		mentions 's/g: open: Permission denied'
+		holds 1 d/sub/f
+		absent d/g
+		absent d.fcopy-part
+		chmod 644 s/g
+		as_nobody 0 $options s d
+		diff -r s d
+		rm -r d
+	done
+	chmod 000 s/g
+	as_nobody 1 -aT s d
+	absent d
+	chmod -R u+rwx d.fcopy-part
+	rm -r d.fcopy-part
+}
+
+@test "DST inside SRC is accepted where a pattern excludes it, as a new tree and as a mirror" {
+	local how
+	for how in '--exclude=/copy copy' '--exclude=copy copy' '--exclude=/a/ a/b/copy' '--include=*.x --exclude=/a/b/copy/ a/b/copy'; do
+		rm -rf s
+		mkdir -p s/a/b s/sub
+		echo 1 >s/f
+		random s/big 300000
+		echo 2 >s/sub/g
+		# shellcheck disable=SC2086
+		expect 0 --mirror ${how% *} s "s/${how##* }"
+		holds 1 "s/${how##* }/f"
+		[ "$(find "s/${how##* }" -name copy | wc -l)" = 1 ]
+		[ -z "$(find s -name '.fcopy-*')" ]
+		rm s/sub/g
+		echo 33 >s/f
+		for _ in 1 2; do
+			# shellcheck disable=SC2086
+			expect 0 --mirror ${how% *} s "s/${how##* }"
+			holds 33 "s/${how##* }/f"
+			absent "s/${how##* }/sub/g"
+			[ "$(find "s/${how##* }" -name copy | wc -l)" = 1 ]
+		done
+		expect 2 --mirror s "s/${how##* }"
+		mentions "is inside the source tree"
+		expect 2 --mirror --exclude=/f s s/new
+		absent s/new
+	done
+	# Killed, and resumed: the part is in SRC, too.
+	rm -rf s
+	mkdir s
+	random s/big 3000000
+	echo 1 >s/f
+	"$FCOPY" -q -aT --resume --exclude=/copy --limit-rate=1M s s/copy 2>err &
+	await test -d s/copy.fcopy-part
+	sleep 0.2
+	kill -KILL $!
+	wait $! || true
+	expect 0 -aT --resume --exclude=/copy s s/copy
+	[ "$(ls -A s/copy | xargs)" = 'big f' ]
+	[ "$(ls -A s | xargs)" = 'big copy f' ]
+	cmp s/big s/copy/big
+}
