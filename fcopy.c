@@ -23,8 +23,9 @@
  *                     turn), operands, single (no directory), parents; root (a directory; what
  *                     --resume compares), home (where a new tree is built), commit; walk (reads
  *                     directories), census (for progress); entry (one name), update (what a merge
- *                     leaves alone), enter (subdirectories), displace (backups), links, resume,
- *                     link_dest, hard_link, symbolic_link, special, attributes_only; directory (its
+ *                     leaves alone), seen and seen_again (what an option lets a copy replace),
+ *                     enter (subdirectories), displace (backups), links, resume, link_dest,
+ *                     hard_link, symbolic_link, special, attributes_only; directory (its
  *                     attributes), rivals and inodes (names that lead to one file in DST), aside
  *                     (where others can exchange names), prune (outdated entries), permissions (of
  *                     new directories), mirror and mirror_remove (what SRC lacks), flush, inside
@@ -44,12 +45,13 @@
  *                     remove
  *   src/endpoints/    where bytes come from and go: operand (what SRC and DST are), path (splits
  *                     it), follow (symlinks), place (a name in a directory), replace, replaceable,
- *                     temporary and naming (an atomic file), storage (what can be renamed), created
- *                     (a file under its final name), partial (--resume, and the part of shards),
- *                     in_place, metadata (attributes of SRC), keep (those of the file that is
- *                     replaced), acl, equal; stream is the table of operands that are not paths:
- *                     descriptor, tcp; socket and receipt (the peer's close); http_parse and
- *                     http_date (requests); file, error, same (is SRC also DST?), identity
+ *                     temporary and naming (an atomic file), storage (what can be renamed),
+ *                     exchange (a rename over one certain file), created (under its final name),
+ *                     partial (--resume, and the part of shards), in_place, metadata (attributes of
+ *                     SRC), keep (those of the file that is replaced), acl, equal; stream is the
+ *                     table of operands that are not paths: descriptor, tcp; socket and receipt
+ *                     (the peer's close); http_parse and http_date (requests); file, error, same
+ *                     (is SRC also DST?), identity
  *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the
  *                     engines share; one engine per file (pieces belongs to direct); ahead (reads
  *                     ahead of a reader that waits)

@@ -48,8 +48,11 @@ struct copy {
 };
 
 /* run.c: runs a copy whose ends are open, and closes both. Returns 0, or -errno with the failure
- * recorded. */
+ * recorded. Or ENDPOINT_TAKEN: then the copy is complete, and both are open; copy_end() follows. */
 int copy_run(struct copy *);
+/* r 0: commits it to what DST is now. Otherwise DST keeps what it has. Returns as copy_run(), or r.
+ */
+int copy_end(struct copy *, int r);
 /* The parts of it: copies the data; gives the copy its name. */
 int copy_run_phase(struct copy *);
 int copy_commit(struct copy *);

@@ -190,6 +190,19 @@ static void discard_scratch(struct copy *c)
 	c->report->removal_cpu = io_thread_seconds() - cpu;
 }
 
+/* The copy was committed, or it failed. */
+static void end_destination(struct copy *c, int r)
+{
+	if (r < 0 && c->resumes)
+		c->report->part_kept = c->dst.ops->keep_partial(&c->dst, c->all.offset);
+	if (r < 0 && c->dst.ops->release_blocks)
+		c->dst.ops->release_blocks(&c->dst, c->allocated);
+	if (c->options->scratch)
+		discard_scratch(c);
+	else if (r != 0)
+		c->dst.ops->abort(&c->dst);
+}
+
 static int run_open_copy(struct copy *c)
 {
 	c->report->existed = endpoint_old_stat(&c->dst);
@@ -212,23 +225,32 @@ static int run_open_copy(struct copy *c)
 	}
 	if (r == 0 && !c->options->scratch)
 		r = copy_commit(c);
-	if (r < 0 && c->resumes)
-		c->report->part_kept = c->dst.ops->keep_partial(&c->dst, c->all.offset);
-	if (r < 0 && c->dst.ops->release_blocks)
-		c->dst.ops->release_blocks(&c->dst, c->allocated);
-	if (c->options->scratch)
-		discard_scratch(c);
-	else if (r != 0)
-		c->dst.ops->abort(&c->dst);
+	if (r != ENDPOINT_TAKEN)
+		end_destination(c, r);
 	return r;
 }
 
-int copy_run(struct copy *c)
+static int end_source(struct copy *c, int r)
 {
-	int r = run_open_copy(c);
+	if (r == ENDPOINT_TAKEN)
+		return r;
 	if (r == 0)
 		r = c->src.ops->commit(&c->src, c->options, &c->report->error);
 	if (r != 0)
 		c->src.ops->abort(&c->src);
 	return r;
+}
+
+int copy_run(struct copy *c)
+{
+	return end_source(c, run_open_copy(c));
+}
+
+int copy_end(struct copy *c, int r)
+{
+	if (r == 0)
+		r = copy_commit(c);
+	if (r != ENDPOINT_TAKEN)
+		end_destination(c, r);
+	return end_source(c, r);
 }

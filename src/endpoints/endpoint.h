@@ -19,8 +19,9 @@
 struct endpoint;
 struct io;
 
-#define ENDPOINT_STATE   728 /* bytes: of struct file, or of struct connection */
+#define ENDPOINT_STATE   752 /* bytes: of struct file, or of struct connection */
 #define ENDPOINT_SKIPPED 1   /* no_clobber: DST exists and stays as it is; not a failure */
+#define ENDPOINT_TAKEN   2   /* DESTINATION_EXACT: DST is not what it was, and stays as it is */
 
 /* What a destination had before the copy. */
 enum endpoint_old {
@@ -44,7 +45,8 @@ struct endpoint_ops {
 	int (*start)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
 	/* After the last byte, before flush and commit. Also returns 1: owner or mode changed. */
 	int (*finish)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
-	/* Also returns ENDPOINT_SKIPPED; the caller then calls abort, too. */
+	/* Also returns ENDPOINT_SKIPPED; the caller then calls abort, too. Or ENDPOINT_TAKEN; the
+	 * caller calls abort, or destination_expect() and commit again. */
 	int (*commit)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
 	void (*abort)(struct endpoint *);
 
@@ -188,6 +190,11 @@ int destination_open(struct endpoint *e, struct operand *dst, const struct endpo
 	4 /* the copy becomes a new file: an old one, a symlink or a special file gives it nothing \
 	   */
 #define DESTINATION_REPLACES_SOURCE 8 /* with REPLACES_ALL: also another name of the source */
+#define DESTINATION_EXACT                                                                          \
+	16 /* the commit replaces the file that was found, or none if there was none; in place,    \
+	    * only a new file is certain to be none */
+#define DESTINATION_HANDS_OUT                                                                      \
+	32 /* with EXACT: what has got the name at the last moment is replaced, and handed out */
 struct storage;
 int destination_open_in(struct endpoint *e, int dir, const char *name, const char *path,
 			const struct endpoint *src, const struct fcopy_options *, unsigned flags,
@@ -203,6 +210,14 @@ int destination_rehearse(int dir, const char *name, const char *path, const stru
 const char *destination_name(const struct endpoint *e, int *dir);
 /* Is it the file that a symlink of the given name led to? */
 bool destination_is_target(const struct endpoint *e);
+/* The stat of what the commit will replace, or NULL. */
+const struct stat *destination_found(const struct endpoint *e);
+/* After the commit: the name, beside DST, of what it has handed out. The caller gives it another
+ * one. NULL: nothing. */
+const char *destination_handed(const struct endpoint *e);
+/* After ENDPOINT_TAKEN: the next commit replaces the file that *old is the stat of; NULL: none.
+ * Returns 0, or -errno if no file can replace it. */
+int destination_expect(struct endpoint *e, const struct stat *old, struct fcopy_error *);
 
 #define IN_PLACE_REASON "it is written in place" /* a value of not_atomic */
 

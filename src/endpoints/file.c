@@ -223,6 +223,8 @@ static int open_in(struct endpoint *e, int dir, const char *name, const struct e
 	const char *path = e->path;
 	file_of(e)->in_tree = true;
 	file_of(e)->replace_links = flags & DESTINATION_REPLACES_LINKS;
+	file_of(e)->exact = flags & DESTINATION_EXACT;
+	file_of(e)->hands_out = flags & DESTINATION_HANDS_OUT;
 	struct stat old = {0};
 	int r = flags & DESTINATION_REPLACES_ALL
 		    ? place_find_new(&file_of(e)->place, dir, name, path, &old, error)
@@ -292,4 +294,27 @@ const char *destination_name(const struct endpoint *e, int *dir)
 bool destination_is_target(const struct endpoint *e)
 {
 	return file_of(e)->place.target >= 0;
+}
+
+const struct stat *destination_found(const struct endpoint *e)
+{
+	const struct place *p = &file_of(e)->place;
+	return p->exists || file_of(e)->displaces ? &p->st : NULL;
+}
+
+const char *destination_handed(const struct endpoint *e)
+{
+	return file_of(e)->handed[0] ? file_of(e)->handed : NULL;
+}
+
+int destination_expect(struct endpoint *e, const struct stat *old, struct fcopy_error *error)
+{
+	struct place *p = &file_of(e)->place;
+	if (old && S_ISDIR(old->st_mode))
+		return error_refuse(error, e->path, EISDIR, "is a directory", FCOPY_ADVICE_NONE);
+	if (old)
+		p->st = *old;
+	p->exists = p->symlink = false; /* the copy is complete: it takes nothing from that file */
+	file_of(e)->displaces = old != NULL;
+	return 0;
 }

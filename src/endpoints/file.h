@@ -20,11 +20,14 @@ struct file {
 	bool rehearsed;               /* by destination_rehearse: open nothing for writing */
 	bool replace_links;           /* also a file whose other names keep the old content */
 	bool displaces;               /* an old entry gives the new file nothing: not in place */
-	bool private;                 /* no other user can exchange the names in place.dir */
-	struct storage *storage;      /* what is known about file systems; NULL: nothing */
-	mode_t mode;                  /* a named temporary is 0600 until the commit */
-	mode_t created_mode;          /* ... or whatever chmod cannot change later */
-	int directory;                /* to be flushed at the commit, or -1 */
+	bool exact;                   /* the commit replaces only what place.st is of, or nothing */
+	bool hands_out; /* ... or hands out what it replaces, as `handed` in place.dir */
+	char handed[TEMPORARY_SIZE];
+	bool private;            /* no other user can exchange the names in place.dir */
+	struct storage *storage; /* what is known about file systems; NULL: nothing */
+	mode_t mode;             /* a named temporary is 0600 until the commit */
+	mode_t created_mode;     /* ... or whatever chmod cannot change later */
+	int directory;           /* to be flushed at the commit, or -1 */
 } __attribute__((may_alias));
 _Static_assert(sizeof(struct file) <= ENDPOINT_STATE, "increase ENDPOINT_STATE");
 

@@ -2,6 +2,7 @@
  * Gives a temporary file its final name, by linkat(2) or by a rename.
  */
 #define _GNU_SOURCE
+#include "exchange.h"
 #include "file.h"
 #include "io/libc.h"
 #include "partial.h"
@@ -12,6 +13,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,7 +27,7 @@ static bool name_exists(const struct endpoint *e)
 	       errno != ENOENT;
 }
 
-static int rename_over(const struct endpoint *e, const char **call)
+static int rename_over(struct endpoint *e, const char **call)
 {
 	int dir = file_of(e)->place.dir;
 	*call = "renameat";
@@ -37,7 +39,7 @@ static int rename_over(const struct endpoint *e, const char **call)
 /* Names the temporary file without replacing any file. Returns -EEXIST if the name is taken. Where
  * the file system has neither the flag nor hard links, another process can create the file between
  * the check and the rename. */
-static int rename_to_new(const struct endpoint *e, const char **call)
+static int rename_to_new(struct endpoint *e, const char **call)
 {
 	int dir = file_of(e)->place.dir, home = partial_home(e);
 	*call = "renameat";
@@ -56,14 +58,36 @@ static int rename_to_new(const struct endpoint *e, const char **call)
 	return unlinkat(home, file_of(e)->temporary, 0) < 0 ? -errno : 0;
 }
 
+/* Replaces only the file that was found. Returns -EEXIST if another one has the name. A part keeps
+ * its data by its name: what is replaced cannot come out there. */
+static int rename_exactly(struct endpoint *e, const char **call)
+{
+	const struct place *p = &file_of(e)->place;
+	struct stat now;
+	*call = "renameat";
+	if (!file_of(e)->partial) {
+		int r = exchange_over(p->dir, file_of(e)->temporary, p->dir, p->name, &p->st,
+				      file_of(e)->hands_out);
+		if (r == EXCHANGE_ANOTHER)
+			strcpy(file_of(e)->handed, file_of(e)->temporary);
+		if (r == -ENOTRECOVERABLE) /* it is not ours: abort must not remove it */
+			file_of(e)->temporary[0] = '\0';
+		return r > 0 ? 0 : r;
+	}
+	if (fstatat(p->dir, p->name, &now, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? rename_to_new(e, call) : -errno;
+	return exchange_is_same(p->dir, &now, &p->st) ? rename_over(e, call) : -EEXIST;
+}
+
 #define RELEASE_MS 1000 /* to wait for storage that releases a closed file later */
 
 /* Some storage renames no file that is open: closes it and tries again. close(2) does not wait for
  * the release of a FUSE file. */
 static int rename_named(struct endpoint *e, bool no_clobber, const char **call)
 {
-	int (*const name)(const struct endpoint *, const char **) = no_clobber ? rename_to_new
-									       : rename_over;
+	int (*const name)(struct endpoint *, const char **) = no_clobber          ? rename_to_new
+							      : file_of(e)->exact ? rename_exactly
+										  : rename_over;
 	int r = name(e, call);
 	if (r == 0 || r == -EEXIST || file_of(e)->link || storage_is_known(file_of(e)->place.dir))
 		return r;
@@ -142,7 +166,7 @@ int temporary_name(struct endpoint *e, bool no_clobber, const char **call)
 	     flush = must_flush_named(e),
 	     met = fresh && !file_of(e)->link && !no_clobber && name_exists(e);
 	*call = "linkat";
-	if (file_of(e)->link && fresh && !flush) {
+	if (file_of(e)->link && fresh && !flush && !file_of(e)->temporary[0]) {
 		r = file_of(e)->link(e, file_of(e)->place.name);
 		if (r != -EEXIST)
 			return r;
@@ -158,7 +182,8 @@ int temporary_name(struct endpoint *e, bool no_clobber, const char **call)
 		if (fdatasync(e->fd) < 0)
 			return -errno;
 	}
-	if (file_of(e)->link && (r = temporary_make_drawn(e, file_of(e)->link, "linkat", call)) < 0)
+	if (file_of(e)->link && !file_of(e)->temporary[0] &&
+	    (r = temporary_make_drawn(e, file_of(e)->link, "linkat", call)) < 0)
 		return r;
 	if (flush) {
 		*call = "fsync";
@@ -167,7 +192,7 @@ int temporary_name(struct endpoint *e, bool no_clobber, const char **call)
 	}
 	r = rename_without_rival(e, no_clobber, call);
 	if (r < 0)
-		return r == -EEXIST && no_clobber ? ENDPOINT_SKIPPED : r;
+		return r == -EEXIST && (no_clobber || file_of(e)->exact) ? ENDPOINT_SKIPPED : r;
 	file_of(e)->temporary[0] = '\0';
 	*call = NULL;
 	return check_renamed(e);

@@ -149,17 +149,21 @@ static int replace_commit(struct endpoint *e, const struct fcopy_options *option
 	 * leave neither file. XFS waits up to 30 s; ext4 starts writeback at a rename itself. */
 	if ((file_of(e)->place.exists || file_of(e)->displaces) && !options->fsync)
 		sync_file_range(e->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
-	int r = close_duplicate(e->fd, &call);
+	const bool exact = file_of(e)->exact && !options->no_clobber;
+	const bool only_new = options->no_clobber ||
+			      (exact && !file_of(e)->place.exists && !file_of(e)->displaces);
+	/* A commit that is repeated may have closed it. */
+	int r = exact && e->fd < 0 ? 0 : close_duplicate(e->fd, &call);
 	/* If somebody has moved the part, its name may be that of another copy's part. */
 	if (r == 0 && file_of(e)->partial && !partial_is_named(e))
 		return errno && errno != ENOENT
 			   ? error_call(error, "fstat", e->path, errno)
 			   : error_refuse(error, e->path, ENOENT, PART_REPLACED, FCOPY_ADVICE_NONE);
 	if (r == 0)
-		r = temporary_name(e, options->no_clobber, &call);
+		r = temporary_name(e, only_new, &call);
 	if (r == ENDPOINT_SKIPPED) {
 		file_of(e)->keep_part = false;
-		return r;
+		return exact ? ENDPOINT_TAKEN : r;
 	}
 	if (r < 0 && !call)
 		return error_refuse(error, e->path, -r,

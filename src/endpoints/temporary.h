@@ -16,7 +16,8 @@ mode_t temporary_mode(int dir, mode_t mode);
  * not support O_TMPFILE. Then temporary_create_named creates a file with a temporary name and mode
  * 0600, which gets file_of(e)->mode later; or, where chmod has no effect, with `mode`.
  * temporary_name gives the file its final name. All return 0, or -errno with the failed call in
- * *call; temporary_name also returns ENDPOINT_SKIPPED, and sets *call to NULL if another process
+ * *call. temporary_name also returns ENDPOINT_SKIPPED if the name is not free or, with
+ * file_of(e)->exact, that of another file than was found; it sets *call to NULL if another process
  * has exchanged the temporary name. */
 int temporary_create(struct endpoint *e, mode_t mode, const char **call);
 int temporary_create_named(struct endpoint *e, mode_t mode, const char **call);

@@ -9,8 +9,11 @@
  */
 #define _GNU_SOURCE
 #include "aside.h"
+#include "displace.h"
+#include "endpoints/exchange.h"
 #include "io/libc.h"
 #include "report.h"
+#include "seen.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -99,23 +102,33 @@ static int aside_rename_new(const struct making *m, const struct entry *e, const
 	return 0;
 }
 
-int aside_finish(const struct making *m, const struct entry *e, bool replace, const char **call)
+int aside_finish(struct worker *w, const struct making *m, const struct entry *e, bool replace,
+		 const char **call)
 {
+	const struct stat *old = seen_replaces(w);
 	if (!m->aside)
 		return 0;
 	if (!replace)
 		return aside_rename_new(m, e, call);
 	*call = "rename";
-	int r = renameat(m->dir, m->name, e->dir->dst, e->as) < 0 ? -errno : 0;
+	int r = !old ? renameat(m->dir, m->name, e->dir->dst, e->as) < 0 ? -errno : 0
+		     : exchange_over(m->dir, m->name, e->dir->dst, e->as, old,
+				     displace_only(w->tree));
+	if (r == EXCHANGE_ANOTHER)
+		return displace_another(w, e, m->dir, m->name, call);
+	if (old)
+		return r == -EEXIST ? SEEN_ANOTHER : r;
 	/* rename(2) of two names of one file does nothing. */
 	if (r == 0)
 		unlinkat(m->dir, m->name, 0);
 	return r;
 }
 
-void aside_abort(const struct making *m)
+void aside_abort(const struct making *m, int r)
 {
-	if (m->aside && unlinkat(m->dir, m->name, 0) < 0 && errno == EISDIR)
+	/* ENOTRECOVERABLE: it is what had the name, and not what was made. */
+	if (m->aside && r != -ENOTRECOVERABLE && unlinkat(m->dir, m->name, 0) < 0 &&
+	    errno == EISDIR)
 		unlinkat(m->dir, m->name, AT_REMOVEDIR);
 }
 
@@ -123,7 +136,7 @@ bool aside_is_refused(const struct making *m, const struct entry *e, int r)
 {
 	if (!m->aside || r != -EXDEV || geteuid() == 0)
 		return false;
-	aside_abort(m);
+	aside_abort(m, r);
 	e->dir->sharing = SHARING_NONE;
 	return true;
 }

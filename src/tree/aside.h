@@ -25,10 +25,12 @@ bool aside_may_move(struct tree *, struct directory *);
 /* Says where to make the entry. Returns 0, or -errno with the failed call. */
 int aside_begin(struct worker *, const struct entry *, struct making *, const char **call);
 /* Gives an entry that was made aside its name. Returns 0; -EEXIST: the name exists, and `replace`
- * is false; or -errno with the call. A failure leaves the entry aside: finish again or abort. */
-int aside_finish(const struct making *, const struct entry *, bool replace, const char **call);
-/* Removes it. */
-void aside_abort(const struct making *);
+ * is false; or -errno with the call. A failure leaves the entry aside: finish again or abort.
+ * It replaces only what an option has seen, or returns SEEN_ANOTHER. */
+int aside_finish(struct worker *, const struct making *, const struct entry *, bool replace,
+		 const char **call);
+/* Removes it, after the failure r. */
+void aside_abort(const struct making *, int r);
 /* Can a rename out of the private directory not work here, as under Landlock? Then aborts; the
  * caller begins again, under the entry's name. Root never does that: the owner of the directory
  * could make the rename fail. */

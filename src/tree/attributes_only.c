@@ -6,6 +6,7 @@
 #include "endpoints/error.h"
 #include "hard_link.h"
 #include "report.h"
+#include "seen.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +30,9 @@ static int attributes_open(struct worker *w, const struct entry *e, const struct
 	return fd;
 }
 
-int attributes_only(struct worker *w, const struct entry *e, int src, const struct stat *st)
+/* Also returns SEEN_ANOTHER. */
+static int attributes_only_once(struct worker *w, const struct entry *e, int src,
+				const struct stat *st)
 {
 	const char *call;
 	struct stat old;
@@ -50,6 +53,8 @@ int attributes_only(struct worker *w, const struct entry *e, int src, const stru
 		r = report_refusal(w, e, entry_dst, EINVAL, "is SRC itself");
 	else if (!made && w->options.no_clobber)
 		r = -EEXIST;
+	else if (!made && !seen_is(w, e, &old))
+		r = SEEN_ANOTHER;
 	else
 		r = directory_preserve(w, e, src, fd, st);
 	close(fd);
@@ -58,5 +63,14 @@ int attributes_only(struct worker *w, const struct entry *e, int src, const stru
 		w->done.action = FCOPY_ACTION_SKIPPED;
 	}
 	w->sum.count[FCOPY_COUNT_FILES] += r == 0;
+	return r;
+}
+
+int attributes_only(struct worker *w, const struct entry *e, int src, const struct stat *st)
+{
+	int r;
+	for (int tries = 0; (r = attributes_only_once(w, e, src, st)) == SEEN_ANOTHER; tries++)
+		if ((r = seen_again(w, e, src, st, tries)) != 0)
+			return r < 0 ? r : -EEXIST;
 	return r;
 }

@@ -8,6 +8,7 @@
 #include "part/private.h"
 #include "report.h"
 #include "rivals.h"
+#include "seen.h"
 #include "source/filter.h"
 #include "source/reader.h"
 
@@ -230,6 +231,31 @@ static int displace_back_up(const struct worker *w, const struct entry *e, struc
 	return r;
 }
 
+int displace_another(struct worker *w, const struct entry *e, int dir, const char *name,
+		     const char **call)
+{
+	char as[NAME_MAX + 1];
+	struct stat old, kept;
+	bool numbered = false;
+	int r = -EEXIST;
+	/* The same file, but its content has changed: the backup is another name of it. */
+	if (w->displaced->linked && fstatat(dir, name, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    fstatat(e->dir->dst, w->displaced->name, &kept, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    old.st_dev == kept.st_dev && old.st_ino == kept.st_ino)
+		return unlinkat(dir, name, 0) < 0 ? -errno : 0;
+	for (int tries = 0; tries < TRIES && r == -EEXIST; tries++) {
+		r = displace_name(w, e, as, &numbered, call);
+		if (r < 0)
+			return r;
+		*call = "renameat";
+		if (numbered)
+			r = private_rename(dir, name, e->dir->dst, as);
+		else
+			r = renameat(dir, name, e->dir->dst, as) < 0 ? -errno : 0;
+	}
+	return r;
+}
+
 static int displace_refuse(struct worker *w, const struct entry *e, const char *call, int r)
 {
 	if (call)
@@ -327,6 +353,18 @@ static int displace_clear(struct worker *w, const struct entry *e, struct displa
 	return mirror_clear(w, e, &d->cleared);
 }
 
+/* A copy of a file follows a symlink, unless the options replace whatever is there. */
+static void displace_note(struct worker *w, const struct entry *e, const struct stat *old)
+{
+	struct stat target;
+	const struct fcopy_tree_options *o = w->tree->options;
+	const bool follows = old && S_ISLNK(old->st_mode) && S_ISREG(w->done.type) &&
+			     !displace_replaces(w->tree) && !o->link && !o->symbolic_link;
+	if (follows && fstatat(e->dir->dst, e->as, &target, 0) == 0)
+		old = &target;
+	seen_note(w, old);
+}
+
 int displace_begin(struct worker *w, const struct entry *e, struct displaced *d)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
@@ -336,13 +374,19 @@ int displace_begin(struct worker *w, const struct entry *e, struct displaced *d)
 	if (w->clears)
 		return displace_clear(w, e, d);
 	if (o->dry_run || (!o->confirm && !o->backup) || e->dir->state != DIRECTORY_OLD ||
-	    w->options.no_clobber || fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    S_ISDIR(old.st_mode) || displace_is_same(w->tree, e, &old))
+	    w->options.no_clobber)
+		return 0;
+	const bool exists = fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0;
+	if (exists || errno == ENOENT)
+		displace_note(w, e, exists ? &old : NULL);
+	if (!exists || S_ISDIR(old.st_mode) || displace_is_same(w->tree, e, &old))
 		return 0;
 	if (!displace_may(w, e))
 		return 1;
 	int r = o->backup ? displace_back_up(w, e, d, &call) : 0;
 	if (r < 0)
 		displace_end(w, e, d, r);
+	if (r == 0 && d->moved) /* the copy is a new file */
+		seen_note(w, NULL);
 	return r < 0 ? displace_refuse(w, e, call, r) : 0;
 }

@@ -24,6 +24,12 @@ static inline bool displace_replaces(const struct tree *t)
 	return t->options->remove_destination || t->options->backup;
 }
 
+/* Is a backup all that the options want of what is replaced? */
+static inline bool displace_only(const struct tree *t)
+{
+	return t->options->backup && !t->options->confirm && !t->options->update;
+}
+
 /* May a link of --link or --symbolic-link replace `old`? As with cp(1), if the options say so; if
  * the source is no regular file, and a symlink would not be followed; or if `old` has other hard
  * links and options.hard_links is set. */
@@ -34,6 +40,10 @@ bool displace_replaces_by_link(const struct tree *, const struct entry *, const 
 bool displace_replaces_source(const struct tree *, const struct entry *);
 /* Before the entry is copied. Returns 0; 1 if the entry of DST is skipped; or -errno, reported. */
 int displace_begin(struct worker *, const struct entry *, struct displaced *);
+/* The copy has replaced another entry than the one of which displace_begin() has made a backup: it
+ * is `name` in dir now, and becomes a backup, too. Returns 0, or -errno with the call. */
+int displace_another(struct worker *, const struct entry *, int dir, const char *name,
+		     const char **call);
 /* The copy has ended: after a failure the entry has its old name only. */
 void displace_end(struct worker *, const struct entry *, const struct displaced *, int result);
 /* Does options.confirm, if there is one, allow to replace the entry? If not, it is skipped and

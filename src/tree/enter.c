@@ -58,13 +58,13 @@ static int directory_create(struct worker *w, const struct entry *e, mode_t mode
 	if (r >= 0) {
 		*call = "open";
 		fd = directory_open(t, m.dir, m.name);
-		r = fd < 0 ? -errno : aside_finish(&m, e, false, call);
+		r = fd < 0 ? -errno : aside_finish(w, &m, e, false, call);
 	}
 	if (r >= 0)
 		return fd;
 	if (fd >= 0)
 		close(fd);
-	aside_abort(&m);
+	aside_abort(&m, r);
 	return aside_is_refused(&m, e, r) ? directory_create(w, e, mode, call) : r;
 }
 

@@ -19,6 +19,7 @@
 #include "report.h"
 #include "resume.h"
 #include "rivals.h"
+#include "seen.h"
 #include "special.h"
 #include "update.h"
 
@@ -49,6 +50,8 @@ static unsigned entry_flags(const struct worker *w, const struct entry *e)
 	return (w->tree->options->hard_links ? DESTINATION_REPLACES_LINKS : 0) |
 	       (displace_replaces(w->tree) || w->clears ? DESTINATION_REPLACES_ALL : 0) |
 	       (displace_replaces_source(w->tree, e) ? DESTINATION_REPLACES_SOURCE : 0) |
+	       (w->seen.asked ? DESTINATION_EXACT : 0) |
+	       (displace_only(w->tree) ? DESTINATION_HANDS_OUT : 0) |
 	       (w->tree->options->dry_run || aside_is_needed(w->tree, e->dir)
 		    ? 0 /* a dry run may not try what the storage can */
 		    : DESTINATION_IS_PRIVATE);
@@ -70,6 +73,10 @@ static int entry_open_destination(struct worker *w, const struct entry *e, const
 	}
 	int r = destination_open_in(&c->dst, e->dir->dst, e->as, entry_dst, &c->src, &w->options,
 				    entry_flags(w, e), &w->tree->storage, error);
+	if (w->seen.asked && r == 0 && !seen_is(w, e, destination_found(&c->dst))) {
+		c->dst.ops->abort(&c->dst);
+		return ENDPOINT_TAKEN;
+	}
 	return rivals_possible(w->tree) ? rivals_claim_file(w, e, r) : r;
 }
 
@@ -114,6 +121,55 @@ static bool entry_met_rival(struct worker *w, const struct entry *e)
 	return have;
 }
 
+/* Opens the destination, which must be what an option has seen. Returns as
+ * entry_open_destination(); or ENDPOINT_SKIPPED, counted; or -errno, reported: *told is true. */
+static int entry_open_seen(struct worker *w, const struct entry *e, const struct stat *st,
+			   bool *told)
+{
+	struct copy *c = &w->copy;
+	struct fcopy_error *error = &w->file.error;
+	for (int tries = 0;; tries++) {
+		int r = entry_open_destination(w, e, st);
+		/* --inplace met a file that was not there. */
+		const bool met = r == -EEXIST && w->seen.asked && !w->seen.exists && error->call &&
+				 strcmp(error->call, "open") == 0;
+		if (r != ENDPOINT_TAKEN && !met)
+			return r;
+		*error = (struct fcopy_error){0};
+		r = seen_again(w, e, c->src.fd, st, tries);
+		*told = r != 0;
+		if (r != 0)
+			return r < 0 ? r : ENDPOINT_SKIPPED;
+	}
+}
+
+/* The copy is complete, and DST has become something else. Returns as copy_run(), or as
+ * entry_open_seen(). */
+static int entry_commit_again(struct worker *w, const struct entry *e, const struct stat *st,
+			      bool *told)
+{
+	struct copy *c = &w->copy;
+	int r = ENDPOINT_TAKEN;
+	for (int tries = 0; r == ENDPOINT_TAKEN; tries++) {
+		r = seen_again(w, e, c->src.fd, st, tries);
+		*told = r != 0;
+		if (r == 0)
+			r = destination_expect(&c->dst, seen_replaces(w), &w->file.error);
+		else if (r > 0)
+			r = ENDPOINT_SKIPPED;
+		r = copy_end(c, r);
+	}
+	return r;
+}
+
+/* What the copy has replaced at the last moment becomes a backup. */
+static int entry_keep_handed(struct worker *w, const struct entry *e)
+{
+	const char *call, *name = destination_handed(&w->copy.dst);
+	int r = name ? displace_another(w, e, e->dir->dst, name, &call) : 0;
+	return r < 0 ? error_call(&w->file.error, call, entry_dst, -r) : 0;
+}
+
 /* A regular file that is open, and its fstat; closes fd. Returns 0 or -errno, reported. */
 static int entry_copy_file(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
@@ -136,7 +192,8 @@ static int entry_copy_file(struct worker *w, const struct entry *e, int fd, cons
 	w->options.resume = w->tree->root.state == TREE_SINGLE && w->tree->options->copy.resume;
 	c->local = entry_is_exact(w, fd, st);
 	source_adopt(&c->src, fd, entry_src, st);
-	int r = entry_open_destination(w, e, st);
+	bool told = false;
+	int r = entry_open_seen(w, e, st, &told);
 	if (r != 0) {
 		c->src.ops->abort(&c->src);
 	} else {
@@ -148,6 +205,10 @@ static int entry_copy_file(struct worker *w, const struct entry *e, int fd, cons
 		if (large)
 			report_large(w, e);
 		r = copy_run(c);
+		if (r == ENDPOINT_TAKEN)
+			r = entry_commit_again(w, e, st, &told);
+		if (r == 0 && w->seen.asked)
+			r = entry_keep_handed(w, e);
 		if (large)
 			report_large(w, NULL);
 	}
@@ -155,16 +216,16 @@ static int entry_copy_file(struct worker *w, const struct entry *e, int fd, cons
 	if (w->file.part_kept)
 		entry_note_part(w, e);
 	if (r == ENDPOINT_SKIPPED) {
-		w->sum.count[FCOPY_COUNT_SKIPPED]++;
+		w->sum.count[FCOPY_COUNT_SKIPPED] += !told;
 		w->done.action = FCOPY_ACTION_SKIPPED;
 		return -EEXIST;
 	}
 	w->replaced = r == 0 && w->file.existed;
 	if (r == 0 && w->tree->record)
 		record_add(w, e, st);
-	if (r < 0 && entry_met_rival(w, e))
+	if (r < 0 && !told && entry_met_rival(w, e))
 		return rivals_report(w, e);
-	if (r < 0)
+	if (r < 0 && !told)
 		report_failure(w, e, &w->file.error);
 	return r;
 }
@@ -312,6 +373,7 @@ static int entry_settle(struct worker *w, const struct stat *st, enum link_state
 	switch (state) {
 	case LINK_WAITS: return -EINPROGRESS;
 	case LINK_FAILED: return -EIO;
+	case LINK_SKIPPED: w->done.action = FCOPY_ACTION_SKIPPED; return -EEXIST;
 	case LINK_TWICE: return -EALREADY;
 	case LINK_MADE:
 		w->done.action = FCOPY_ACTION_LINKED;
@@ -341,9 +403,10 @@ static int entry_make(struct worker *w, const struct entry *e, int fd, const str
 			close(fd);
 		return r;
 	}
-	if (o->link_dest && link_dest_make(w, e, &fd, &from) > 0) {
+	const int made = o->link_dest ? link_dest_make(w, e, &fd, &from) : 0;
+	if (made != 0) {
 		close(fd);
-		return 0;
+		return made < 0 ? made : 0;
 	}
 	return fd < 0 ? special_copy(w, e, st) : entry_copy_file(w, e, fd, &from);
 }
@@ -353,11 +416,13 @@ static int entry_make(struct worker *w, const struct entry *e, int fd, const str
 static int entry_copy_inode(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	w->done.type = st->st_mode & S_IFMT;
+	struct displaced displaced = {.linked = false};
 	w->made = (struct identity){.known = false}; /* update_leave may set it */
+	w->seen = (struct seen){.asked = false};     /* this, too */
+	w->displaced = &displaced;
 	int left = update_leave(w, e, fd, st);
 	if (left == 0 && link_dest_is_made(w, e, fd, st))
 		left = 1;
-	struct displaced displaced;
 	const int skipped = left == 0 ? displace_begin(w, e, &displaced) : 0;
 	if (skipped != 0) {
 		if (fd >= 0)

@@ -10,6 +10,7 @@
 #include "report.h"
 #include "resume.h"
 #include "rivals.h"
+#include "seen.h"
 #include "special.h"
 
 #include <errno.h>
@@ -92,9 +93,9 @@ static int hard_link_replace(struct worker *w, const struct entry *e, const stru
 	}
 	if (r < 0 || (r = hard_link_create(o, m.dir, m.name, call)) < 0)
 		return r;
-	r = aside_finish(&m, e, true, call);
+	r = aside_finish(w, &m, e, true, call);
 	if (r < 0)
-		aside_abort(&m);
+		aside_abort(&m, r);
 	return aside_is_refused(&m, e, r) ? hard_link_replace(w, e, o, call) : r;
 }
 
@@ -155,7 +156,7 @@ static int hard_link_rehearse(struct worker *w, const struct entry *e, const str
 	return hard_link_may_replace(w, e, st) ? 0 : -EEXIST;
 }
 
-/* The name may exist. Returns 0, HARD_LINK_NEW, or -errno with the call. */
+/* The name may exist. Returns 0, HARD_LINK_NEW, SEEN_ANOTHER, or -errno with the call. */
 static int hard_link_place(struct worker *w, const struct entry *e, const struct stat *st,
 			   const struct origin *o, const char **call)
 {
@@ -168,6 +169,8 @@ static int hard_link_place(struct worker *w, const struct entry *e, const struct
 	rivals_lock(w->tree);
 	if (r == -EEXIST && rivals_have(w->tree, to, e->as))
 		r = -ENOTUNIQ;
+	if (r == -EEXIST && !seen_is_there(w, e))
+		r = SEEN_ANOTHER;
 	if (r == -EEXIST && (w->tree->shared || hard_link_may_replace(w, e, st)))
 		r = rivals_claim(w->tree, to, e->as) < 0 ? -ENOTUNIQ
 							 : hard_link_replace(w, e, o, call);
@@ -178,12 +181,10 @@ static int hard_link_place(struct worker *w, const struct entry *e, const struct
 	return r;
 }
 
-int hard_link_make(struct worker *w, const struct entry *e, const struct stat *st,
-		   const struct copied *c, const char **call)
+static int hard_link_make_once(struct worker *w, const struct entry *e, const struct stat *st,
+			       const struct copied *c, const char **call)
 {
 	struct origin o;
-	if (w->tree->options->dry_run)
-		return hard_link_rehearse(w, e, st, c);
 	int r = hard_link_open(w, e, c, &o, call);
 	if (r == 0 && w->tree->options->update && hard_link_is_made(&o, e->dir->dst, e->as))
 		r = HARD_LINK_SAME;
@@ -200,6 +201,18 @@ int hard_link_make(struct worker *w, const struct entry *e, const struct stat *s
 	return r;
 }
 
+int hard_link_make(struct worker *w, const struct entry *e, const struct stat *st,
+		   const struct copied *c, const char **call)
+{
+	int r;
+	if (w->tree->options->dry_run)
+		return hard_link_rehearse(w, e, st, c);
+	for (int tries = 0; (r = hard_link_make_once(w, e, st, c, call)) == SEEN_ANOTHER; tries++)
+		if ((r = seen_again(w, e, -1, st, tries)) != 0)
+			return r < 0 ? HARD_LINK_REFUSED : HARD_LINK_SKIPPED;
+	return r;
+}
+
 int hard_link_earlier(struct worker *w, const struct entry *e, const struct stat *st, int earlier,
 		      const char **call)
 {
@@ -212,7 +225,9 @@ int hard_link_earlier(struct worker *w, const struct entry *e, const struct stat
 	return hard_link_place(w, e, st, &o, call);
 }
 
-int hard_link_source(struct worker *w, const struct entry *e, int fd, const struct stat *st)
+/* Also returns SEEN_ANOTHER. */
+static int hard_link_source_once(struct worker *w, const struct entry *e, int fd,
+				 const struct stat *st)
 {
 	const char *call;
 	struct origin o = {.dir = e->dir->src, .name = e->name, .fd = fd};
@@ -230,11 +245,15 @@ int hard_link_source(struct worker *w, const struct entry *e, int fd, const stru
 			close(o.fd);
 		return report_refusal(w, e, entry_dst, EINVAL, "is the target of SRC");
 	}
-	if (exists && !made && !w->options.no_clobber &&
-	    (w->clears || displace_replaces_by_link(w->tree, e, st, &old)))
+	if (exists && !made && !w->options.no_clobber && !seen_is(w, e, &old))
+		r = SEEN_ANOTHER;
+	else if (exists && !made && !w->options.no_clobber &&
+		 (w->clears || displace_replaces_by_link(w->tree, e, st, &old)))
 		r = hard_link_replace(w, e, &o, &call);
 	if (fd < 0)
 		close(o.fd);
+	if (r == SEEN_ANOTHER)
+		return r;
 	if (r == -EEXIST && (made || w->options.no_clobber)) {
 		w->done.action = made ? FCOPY_ACTION_UNCHANGED : FCOPY_ACTION_SKIPPED;
 		w->sum.count[FCOPY_COUNT_SKIPPED] += !made;
@@ -247,6 +266,15 @@ int hard_link_source(struct worker *w, const struct entry *e, int fd, const stru
 	w->done.action = FCOPY_ACTION_LINKED;
 	w->done.bytes = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
 	return 0;
+}
+
+int hard_link_source(struct worker *w, const struct entry *e, int fd, const struct stat *st)
+{
+	int r;
+	for (int tries = 0; (r = hard_link_source_once(w, e, fd, st)) == SEEN_ANOTHER; tries++)
+		if ((r = seen_again(w, e, fd, st, tries)) != 0)
+			return r < 0 ? r : -EEXIST;
+	return r;
 }
 
 bool hard_link_is_failure(int err)

@@ -7,8 +7,10 @@
 
 #include "tree.h"
 
-#define HARD_LINK_SAME 1 /* with options.update: it is that link already */
-#define HARD_LINK_NEW  2 /* the name did not exist */
+#define HARD_LINK_SAME    1 /* with options.update: it is that link already */
+#define HARD_LINK_NEW     2 /* the name did not exist */
+#define HARD_LINK_SKIPPED 3 /* an option leaves what DST has got since; counted */
+#define HARD_LINK_REFUSED 4 /* the same, as a failure; reported */
 /* Gives a copy the entry's name, too. Returns 0, or -errno with the call: then the
  * entry has to be copied. -EEXIST: the link may not replace what is there. -ENOTUNIQ: that is the
  * copy of another entry. -ELOOP: one of the two names is a symlink of an existing tree, which a

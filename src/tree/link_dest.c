@@ -9,6 +9,7 @@
 #include "io/io.h"
 #include "report.h"
 #include "rivals.h"
+#include "seen.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -128,7 +129,14 @@ int link_dest_make(struct worker *w, const struct entry *e, int *fd, struct stat
 		return r;
 	}
 	const char *call = "linkat";
-	int r = hard_link_earlier(w, e, st, found, &call);
+	int r, again = 0;
+	for (int tries = 0;
+	     again == 0 && (r = hard_link_earlier(w, e, st, found, &call)) == SEEN_ANOTHER; tries++)
+		again = seen_again(w, e, *fd, st, tries);
+	if (again != 0) {
+		close(found);
+		return again < 0 ? again : -EEXIST;
+	}
 	struct stat linked;
 	if (r >= 0 && fstat(found, &linked) == 0)
 		rivals_note_linked(w, e, &linked, r == HARD_LINK_NEW);

@@ -180,13 +180,6 @@ static bool links_wait(struct link *k, const struct entry *e)
 	return true;
 }
 
-/* Where symlinks are followed, a file may have any number of names, as with cp -aL. */
-bool links_may_exist(const struct worker *w, const struct stat *st)
-{
-	const struct fcopy_tree_options *o = w->tree->options;
-	return o->hard_links && (st->st_nlink > 1 || o->follow == FCOPY_FOLLOW_ALWAYS);
-}
-
 /* A complete copy exists: this name becomes a link to it. The lock is held, and released. */
 static enum link_state links_use(struct worker *w, const struct entry *e, const struct stat *st,
 				 struct link **at)
@@ -207,6 +200,8 @@ static enum link_state links_use(struct worker *w, const struct entry *e, const 
 	directory_unref(copied.dir);
 	if (r == HARD_LINK_SAME)
 		return LINK_SAME;
+	if (r == HARD_LINK_SKIPPED || r == HARD_LINK_REFUSED)
+		return r == HARD_LINK_SKIPPED ? LINK_SKIPPED : LINK_FAILED;
 	if (r == 0) {
 		w->sum.count[FCOPY_COUNT_HARD_LINKS]++;
 		/* An earlier run may have begun with this name of the inode. */

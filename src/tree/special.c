@@ -10,6 +10,7 @@
 #include "report.h"
 #include "resume.h"
 #include "rivals.h"
+#include "seen.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -227,9 +228,9 @@ static int special_make(struct worker *w, const struct entry *e, const struct ma
 	if (w->options.preserve && (r = special_set_attributes(w, e, m, st)) < 0)
 		*call = NULL;
 	else
-		r = aside_finish(m, e, replace, call);
+		r = aside_finish(w, m, e, replace, call);
 	if (r < 0)
-		aside_abort(m);
+		aside_abort(m, r);
 	return r;
 }
 
@@ -243,10 +244,14 @@ static int special_replace(struct worker *w, const struct entry *e, const struct
 	int r = m->aside ? 0 : temporary_draw(name);
 	if (r == 0)
 		r = special_make(w, e, m->aside ? m : &drawn, st, true, call);
-	if (r == 0 || !*call || strcmp(*call, "rename") != 0)
+	if (r == 0 || r == SEEN_ANOTHER || !*call || strcmp(*call, "rename") != 0)
 		return r;
 	/* It could be created: what it replaces is removed first. */
-	if (!in_place || r == -EISDIR || unlinkat(e->dir->dst, e->as, 0) < 0)
+	if (!in_place || r == -EISDIR)
+		return r;
+	if (!seen_is_there(w, e))
+		return SEEN_ANOTHER;
+	if (unlinkat(e->dir->dst, e->as, 0) < 0)
 		return r;
 	return special_make(w, e, m, st, false, call);
 }
@@ -257,8 +262,8 @@ static bool special_in_place(const struct worker *w)
 }
 
 /* Creates the name, or replaces what has it. Returns 0; -EEXIST if that is skipped or may not be
- * replaced; -ENOTUNIQ if another entry of the source has it; or -errno with the call; NULL:
- * reported. */
+ * replaced; SEEN_ANOTHER; -ENOTUNIQ if another entry of the source has it; or -errno with the call;
+ * NULL: reported. */
 static int special_place(struct worker *w, const struct entry *e, const struct making *m,
 			 const struct stat *st, const char **call)
 {
@@ -274,6 +279,10 @@ static int special_place(struct worker *w, const struct entry *e, const struct m
 		return r;
 	if (r == -EEXIST && t->root.state == TREE_RESUMED && remove_entry(e->dir->dst, e->as) == 0)
 		r = special_make(w, e, m, st, false, call);
+	if (r == -EEXIST && w->seen.asked && rivals_have(t, e->dir->dst, e->as))
+		return -ENOTUNIQ;
+	if (r == -EEXIST && !seen_is_there(w, e))
+		return SEEN_ANOTHER;
 	if (r == -EEXIST && rivals_claim(t, e->dir->dst, e->as) < 0)
 		return -ENOTUNIQ;
 	if (r == -EEXIST)
@@ -292,7 +301,8 @@ static bool special_is_free(const struct stat *st)
 	return S_ISFIFO(st->st_mode) || S_ISSOCK(st->st_mode);
 }
 
-int special_copy(struct worker *w, const struct entry *e, const struct stat *st)
+/* Also returns SEEN_ANOTHER. */
+static int special_copy_once(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	const char *call;
 	struct making m;
@@ -302,7 +312,9 @@ int special_copy(struct worker *w, const struct entry *e, const struct stat *st)
 		r = special_place(w, e, &m, st, &call);
 	rivals_unlock(w->tree);
 	if (aside_is_refused(&m, e, r))
-		return special_copy(w, e, st);
+		return special_copy_once(w, e, st);
+	if (r == SEEN_ANOTHER)
+		return r;
 	if (r == -ENOTUNIQ)
 		return rivals_report(w, e);
 	if (r == -EEXIST && w->options.no_clobber) {
@@ -337,4 +349,13 @@ int special_copy(struct worker *w, const struct entry *e, const struct stat *st)
 	w->sum.count[FCOPY_COUNT_SYMLINKS] += S_ISLNK(st->st_mode);
 	w->sum.count[FCOPY_COUNT_SPECIALS] += !S_ISLNK(st->st_mode);
 	return 0;
+}
+
+int special_copy(struct worker *w, const struct entry *e, const struct stat *st)
+{
+	int r;
+	for (int tries = 0; (r = special_copy_once(w, e, st)) == SEEN_ANOTHER; tries++)
+		if ((r = seen_again(w, e, -1, st, tries)) != 0)
+			return r < 0 ? r : -EEXIST;
+	return r;
 }

@@ -7,6 +7,7 @@
 #include "hard_link.h"
 #include "report.h"
 #include "rivals.h"
+#include "seen.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -71,14 +72,15 @@ static int symbolic_link_place(struct worker *w, const struct entry *e, const ch
 		return -errno;
 	r = symbolic_link_set(w, &m, st, call);
 	if (r == 0)
-		r = aside_finish(&m, e, replace, call);
+		r = aside_finish(w, &m, e, replace, call);
 	if (r < 0)
-		aside_abort(&m);
+		aside_abort(&m, r);
 	return aside_is_refused(&m, e, r) ? symbolic_link_place(w, e, target, st, replace, call)
 					  : r;
 }
 
-int symbolic_link_make(struct worker *w, const struct entry *e, const struct stat *st)
+/* Also returns SEEN_ANOTHER. */
+static int symbolic_link_make_once(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	const char *call = "symlink";
 	char target[PATH_MAX];
@@ -100,6 +102,8 @@ int symbolic_link_make(struct worker *w, const struct entry *e, const struct sta
 		w->done.action = FCOPY_ACTION_SKIPPED;
 		return -EEXIST;
 	}
+	if (!seen_is(w, e, exists ? &old : NULL))
+		return SEEN_ANOTHER;
 	const bool replace = exists &&
 			     (w->clears || displace_replaces_by_link(w->tree, e, st, &old));
 	rivals_lock(w->tree);
@@ -111,9 +115,20 @@ int symbolic_link_make(struct worker *w, const struct entry *e, const struct sta
 	rivals_unlock(w->tree);
 	if (rival)
 		return rivals_report(w, e);
+	if (r == SEEN_ANOTHER || (r == -EEXIST && !exists && w->seen.asked))
+		return SEEN_ANOTHER;
 	if (r < 0)
 		return report_call(w, e, call, entry_dst, -r);
 	w->sum.count[FCOPY_COUNT_SYMLINKS]++;
 	w->done.type = S_IFLNK;
 	return 0;
+}
+
+int symbolic_link_make(struct worker *w, const struct entry *e, const struct stat *st)
+{
+	int r;
+	for (int tries = 0; (r = symbolic_link_make_once(w, e, st)) == SEEN_ANOTHER; tries++)
+		if ((r = seen_again(w, e, -1, st, tries)) != 0)
+			return r < 0 ? r : -EEXIST;
+	return r;
 }

@@ -122,6 +122,14 @@ struct done {
 	const char *engine;
 };
 
+/* What an option looked at in DST before it let a copy replace it: --update=older, none and
+ * none-fail, options.confirm and options.backup. */
+struct seen {
+	bool asked;  /* one of them did */
+	bool exists; /* something had the name */
+	struct stat st;
+};
+
 /* A large file that idle threads help to copy: an item of the pool besides its stack. */
 struct helped {
 	struct helped *next;
@@ -137,6 +145,8 @@ struct worker {
 	bool clears;   /* a mirror replaces what has the entry's name: it is of another type */
 	const struct entry *entry;    /* the one at work; for messages */
 	struct done done;             /* ... and what was done with it */
+	struct seen seen;             /* ... and what its copy may replace */
+	struct displaced *displaced;  /* ... and the backup of that */
 	struct fcopy_tree_report sum; /* counts and steps only */
 	struct fcopy_options options; /* of each file */
 	struct timespec opened;       /* when the source of the file was */

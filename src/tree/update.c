@@ -10,6 +10,7 @@
 #include "links.h"
 #include "report.h"
 #include "rivals.h"
+#include "seen.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -232,6 +233,17 @@ int update_leave_other(struct worker *w, const struct entry *e, const struct sta
 	return update_is_skipped(w, st, &old) ? update_skip(w, e) : 0;
 }
 
+/* What a copy would replace; a link replaces the name itself. */
+static void update_note(struct worker *w, const struct entry *e, const struct stat *old)
+{
+	const struct fcopy_tree_options *o = w->tree->options;
+	struct stat named;
+	const bool links = o->link || o->symbolic_link;
+	if (links && fstatat(e->dir->dst, e->as, &named, AT_SYMLINK_NOFOLLOW) == 0)
+		old = &named;
+	seen_note(w, old);
+}
+
 int update_leave(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
@@ -242,7 +254,10 @@ int update_leave(struct worker *w, const struct entry *e, int fd, const struct s
 	w->clears = false;
 	if (e->dir->state != DIRECTORY_OLD || (!o->update && !removes))
 		return 0;
+	const bool asks = o->update && o->update != FCOPY_UPDATE_CHANGED && !o->dry_run;
 	int dst = openat(e->dir->dst, e->as, O_PATH | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
+	if (dst < 0 && errno == ENOENT && asks)
+		seen_note(w, NULL);
 	if (dst < 0)
 		return 0; /* absent, or the copy reports why it cannot be replaced */
 	int r = 0;
@@ -258,6 +273,8 @@ int update_leave(struct worker *w, const struct entry *e, int fd, const struct s
 		r = update_changed(w, e, fd, st, dst, &old);
 	else if (update_is_skipped(w, st, &old))
 		r = update_skip(w, e);
+	else if (asks)
+		update_note(w, e, &old);
 	close(dst);
 	return r;
 }

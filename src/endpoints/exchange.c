@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+ * Implements exchange.h. rename(2) replaces whatever has the name by then. RENAME_EXCHANGE hands it
+ * out instead: if it is not the file that was expected, both are exchanged again.
+ */
+#define _GNU_SOURCE
+#include "exchange.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define TRIES 100 /* each fails if another process has just replaced the file, too */
+
+static bool same_inode(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino &&
+	       !((a->st_mode ^ b->st_mode) & S_IFMT);
+}
+
+/* On FUSE and SMB the inode number of a file may change. */
+static bool keeps_numbers(int dir)
+{
+	struct statfs fs;
+	return fstatfs(dir, &fs) < 0 ||
+	       (fs.f_type != FUSE_SUPER_MAGIC && (unsigned)fs.f_type != SMB2_SUPER_MAGIC &&
+		(unsigned)fs.f_type != CIFS_SUPER_MAGIC);
+}
+
+bool exchange_is_same(int dir, const struct stat *now, const struct stat *old)
+{
+	if (now->st_mtim.tv_sec != old->st_mtim.tv_sec ||
+	    now->st_mtim.tv_nsec != old->st_mtim.tv_nsec || now->st_size != old->st_size ||
+	    (now->st_mode ^ old->st_mode) & S_IFMT)
+		return false;
+	return same_inode(now, old) || (now->st_dev == old->st_dev && !keeps_numbers(dir));
+}
+
+static bool is_there(int dir, const char *name, const struct stat *old)
+{
+	struct stat now;
+	return fstatat(dir, name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       exchange_is_same(dir, &now, old);
+}
+
+/* Without RENAME_NOREPLACE, by a link. Returns -EEXIST if the name is taken. */
+static int rename_new(int home, const char *from, int dir, const char *name)
+{
+	if (renameat2(home, from, dir, name, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	if (linkat(home, from, dir, name, 0) < 0)
+		return -errno;
+	unlinkat(home, from, 0);
+	return 0;
+}
+
+/* What came out as `from` gets its name back, and ours comes out again. If a third process has
+ * replaced ours in the meantime, that one comes out, and goes back. */
+static int exchange_back(int home, const char *from, int dir, const char *name,
+			 const struct stat *ours)
+{
+	struct stat out;
+	for (int tries = 0; tries < TRIES; tries++) {
+		if (renameat2(home, from, dir, name, RENAME_EXCHANGE) == 0) {
+			if (fstatat(home, from, &out, AT_SYMLINK_NOFOLLOW) == 0 &&
+			    same_inode(&out, ours))
+				return -EEXIST;
+		} else if (errno != ENOENT) {
+			break;
+		} else if (rename_new(home, from, dir, name) == 0) {
+			return -ESTALE; /* another process has moved ours away */
+		}
+	}
+	return -ENOTRECOVERABLE;
+}
+
+int exchange_over(int home, const char *from, int dir, const char *name, const struct stat *old,
+		  bool hands_out)
+{
+	struct stat ours, out;
+	if (fstatat(home, from, &ours, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (fstatat(dir, name, &out, AT_SYMLINK_NOFOLLOW) == 0 && !exchange_is_same(dir, &out, old))
+		return -EEXIST;
+	if (renameat2(home, from, dir, name, RENAME_EXCHANGE) < 0) {
+		if (errno == ENOENT) /* the old file is gone */
+			return rename_new(home, from, dir, name);
+		if (errno != EINVAL && errno != ENOSYS)
+			return -errno;
+		/* Here another process can still replace it in between. */
+		return !is_there(dir, name, old)             ? -EEXIST
+		       : renameat(home, from, dir, name) < 0 ? -errno
+							     : 0;
+	}
+	if (fstatat(home, from, &out, AT_SYMLINK_NOFOLLOW) < 0)
+		return -ENOTRECOVERABLE;
+	if (!exchange_is_same(dir, &out, old) && !same_inode(&out, &ours))
+		return hands_out ? EXCHANGE_ANOTHER : exchange_back(home, from, dir, name, &ours);
+	return unlinkat(home, from, 0) < 0 && errno != ENOENT ? -errno : 0;
+}

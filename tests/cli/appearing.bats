@@ -1,0 +1,143 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# --update, -i and -b look at DST before the copy. What gets the name during the copy is replaced only
+# if they would have allowed that, too.
+
+load helper
+
+# appears WANT ARG…: d/x is made while fcopy ARG… waits in the call that writes, links or makes it.
+# CALL: that call, and which one of them.
+appears() {
+	local want=$1
+	shift
+	rm -rf d
+	mkdir d
+	strace -D -f -qq -o trace -e "inject=${CALL:-pwrite64:when=1}:delay_enter=700000" "$FCOPY" -q "$@" \
+		2>err </dev/null &
+	pid=$!
+	await in_delay
+	echo precious >n
+	touch -d 2035-01-01 n
+	ln n d/x || { echo "$*: d/x is there too early"; wait $pid; return 1; }
+	status=0
+	wait $pid || status=$?
+	[[ " $* " != *" -i "* ]] || want=1 # the answer is no
+	[ "$status" = "$want" ] || { echo "$*: exit $status, not $want: $(cat err)"; return 1; }
+	grep -qx precious d/* || { echo "$*: lost: $(ls -l d)"; return 1; }
+}
+
+# The call that is delayed is not yet in the trace; what comes before it is.
+in_delay() {
+	sleep 0.3
+	[ -s trace ]
+}
+
+@test "a file that appears during the copy: --update and -i leave it, -b keeps it as a backup" {
+	need_strace
+	random s 100000
+	touch -d 2001-01-01 s
+	mkdir t
+	cp -p s t/x
+	local options
+	for options in --update=none -u -i; do
+		appears 0 $options -m 1 s d/x
+		holds precious d/x
+		appears 0 -rT $options -m 1 t d
+		holds precious d/x
+	done
+	for options in "-m 1 s d/x" "-rT -m 1 t d"; do
+		# shellcheck disable=SC2086
+		appears 1 --update=none-fail $options
+		holds precious d/x
+		grep -q "exists, and is not replaced" err
+	done
+	for options in -b --backup=numbered "-b -S.old"; do
+		# shellcheck disable=SC2086
+		appears 0 $options -m 1 s d/x
+		cmp s d/x
+		[ "$(ls -A d | wc -l)" = 2 ]
+	done
+}
+
+@test "the same for symlinks, FIFOs, hard links and links to SRC" {
+	need_strace
+	mkdir t l
+	ln -s nowhere t/x
+	echo 1 >l/a
+	ln l/a l/x
+	touch -h -d 2001-01-01 t/x l/a
+	mkfifo f
+	touch -d 2001-01-01 f
+	local option
+	for option in --update=none -u -i; do
+		CALL=symlinkat appears 0 -aT $option t d
+		holds precious d/x
+		CALL=mknodat appears 0 -rT $option f d/x
+		holds precious d/x
+		CALL=linkat:when=1 appears 0 -rT -l $option l/a d/x
+		holds precious d/x
+		CALL=symlinkat appears 0 -T -s $option "$T/l/a" d/x
+		holds precious d/x
+	done
+	CALL=symlinkat appears 0 -aT -b t d
+	[ "$(readlink d/x)" = nowhere ] && holds precious d/x~
+	CALL=mknodat appears 0 -rT -b f d/x
+	[ -p d/x ] && holds precious d/x~
+	CALL=linkat:when=1 appears 0 -T -l -b l/a d/x
+	[ d/x -ef l/a ] && holds precious d/x~
+	CALL=symlinkat appears 0 -T -s -b "$T/l/a" d/x
+	[ d/x -ef l/a ] && holds precious d/x~
+}
+
+@test "-u and -b: DST is replaced during the copy by another file" {
+	need_strace
+	random s 100000
+	local options
+	for options in -u -b --backup=numbered; do
+		rm -rf d
+		mkdir d
+		echo old >d/x
+		touch -d 2001-01-01 d/x
+		strace -D -f -qq -o trace -e inject=pwrite64:delay_enter=700000:when=1 "$FCOPY" $options -m 1 s d/x &
+		pid=$!
+		await in_delay
+		echo precious >n
+		touch -d 2035-01-01 n
+		mv n d/x
+		wait $pid
+		grep -qx precious d/*
+		[ "$options" = -u ] || cmp s d/x
+	done
+}
+
+@test "numbered backups: of four copies at once, each content is there at the end" {
+	local i round
+	for i in 1 2 3 4; do random s$i 200000; done
+	for round in $(seq 25); do
+		rm -rf d
+		mkdir d
+		echo first >d/x
+		for i in 1 2 3 4; do "$FCOPY" --backup=numbered s$i d/x & done
+		wait
+		for i in 1 2 3 4; do
+			local found=
+			for g in d/x*; do ! cmp -s s$i "$g" || found=1; done
+			[ $found ] || { echo "round $round: s$i is lost: $(ls -l d)"; return 1; }
+		done
+		grep -qx first d/x.~*
+	done
+}
+
+@test "--update=none-fail: of four copies at once, exactly one has exit status 0" {
+	local i round n
+	for i in 1 2 3 4; do random s$i 300000; done
+	for round in $(seq 15); do
+		rm -rf d
+		mkdir d
+		n=0
+		local pids=()
+		for i in 1 2 3 4; do "$FCOPY" -q --update=none-fail s$i d/x 2>/dev/null & pids+=($!); done
+		for i in "${pids[@]}"; do ! wait "$i" || n=$((n + 1)); done
+		[ $n = 1 ] || { echo "round $round: $n of 4"; return 1; }
+	done
+}
