@@ -11,7 +11,7 @@
  *   src/show/         what is printed: messages, errors, events, progress, speed, line, terminal,
  *                     text, utf8, ending, usage, stats, tree_print, operands_ended, flood (of
  *                     warnings), hint, hint_cause, unwritten (data), unused (parts), advice, wrap,
- *                     entry_line, log, json, lines, json_file, report_json, the tables of a
+ *                     entry_line, log, json, lines, json_file, output, report_json, the tables of a
  *                     benchmark, signals (a copy ends by the first, the program by the second)
  *   src/shard/        a copy by several processes: job (the protocol), enter, claims,
  *                     refuse; range, file; tree, list, buffer, known and read (the list of a tree),

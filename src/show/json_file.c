@@ -2,6 +2,7 @@
  * --json=FILE. FILE must not be SRC or DST: it is truncated only after that has been checked.
  */
 #include "json_file.h"
+#include "output.h"
 #include "report.h"
 #include "show.h"
 
@@ -12,6 +13,7 @@
 
 static struct {
 	const char *path;
+	struct output file;
 	FILE *stream; /* NULL: standard output */
 	bool written; /* an object is in it */
 	bool lost;    /* an object could not be written */
@@ -73,7 +75,8 @@ bool json_file_mixes(const char *dst)
 
 static int fail_to_open(const char *path, int err)
 {
-	message_error(&(struct fcopy_error){.err = err, .call = "open", .path = path});
+	message_error(&(struct fcopy_error){
+	    .err = err, .call = "open", .path = path, .reason = out.file.reason});
 	return EXIT_FAILED;
 }
 
@@ -101,14 +104,16 @@ int json_file_open(struct cli *cli, bool usage_error)
 		share_output(cli, usage_error, &st);
 	if (!cli->json || !path)
 		return EXIT_DONE;
-	int fd = open(path, flags | O_EXCL, 0666);
+	int fd = output_find(&out.file, path);
+	if (fd == 0)
+		fd = output_open(&out.file, flags | O_EXCL);
 	out.created = fd >= 0;
-	if (fd < 0 && errno == EEXIST)
-		fd = open(path, flags, 0666);
+	if (fd == -EEXIST)
+		fd = output_open(&out.file, flags);
 	out.path = path;
 	out.stream = fd < 0 || fstat(fd, &st) < 0 ? NULL : fdopen(fd, "w");
 	if (!out.stream)
-		return fail_to_open(path, errno);
+		return fail_to_open(path, fd < 0 ? -fd : errno);
 	snprintf(reason, sizeof(reason), "%s is an operand, too: name another file", path);
 	if (usage_error && is_operand(cli, &st, true)) {
 		json_file_abandon();
@@ -125,7 +130,7 @@ void json_file_abandon(void)
 	if (!out.stream)
 		return;
 	if (out.created)
-		unlink(out.path);
+		output_remove(&out.file, fileno(out.stream));
 	fclose(out.stream);
 	out.stream = NULL;
 }

@@ -5,6 +5,7 @@
 #include "ending.h"
 #include "entry_line.h"
 #include "hint.h"
+#include "output.h"
 #include "report.h"
 #include "show.h"
 #include "signals.h"
@@ -73,10 +74,17 @@ int log_open(struct cli *cli, int argc, char **argv)
 	const char *path = cli->log_file;
 	if (!path)
 		return EXIT_DONE;
-	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_CLOEXEC, 0666);
+	struct output file;
+	int fd = output_find(&file, path);
+	if (fd == 0)
+		fd = output_open(&file, O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_CLOEXEC);
+	output_close(&file);
 	out.f = fd < 0 ? NULL : fdopen(fd, "a");
 	if (!out.f) {
-		message_error(&(struct fcopy_error){.err = errno, .call = "open", .path = path});
+		message_error(&(struct fcopy_error){.err = fd < 0 ? -fd : errno,
+						    .call = "open",
+						    .path = path,
+						    .reason = file.reason});
 		return EXIT_FAILED;
 	}
 	out.path = path;

@@ -289,6 +289,20 @@ static int root_check_complete(struct building *r)
 	return ROOT_COMPLETE;
 }
 
+/* Where another user could exchange the name since it was looked up, what was opened must be what
+ * the operands were checked for. */
+static int root_check_same(const struct building *r)
+{
+	const struct stat *st = &r->to->place.st;
+	struct stat above, now;
+	if (fstat(r->to->place.dir, &above) == 0 && !private_is_shared(&above))
+		return 0;
+	if (fstat(r->dst, &now) == 0 && now.st_dev == st->st_dev && now.st_ino == st->st_ino)
+		return 0;
+	return root_refuse(r, ESTALE, "was moved or replaced by another process",
+			   FCOPY_ADVICE_NONE);
+}
+
 static int root_open(struct building *r)
 {
 	const struct place *place = &r->to->place;
@@ -330,7 +344,9 @@ static int root_open(struct building *r)
 	r->dst = directory_open(r->tree, place->dir, place->name);
 	if (r->dst < 0)
 		return root_fail(r, "open", errno);
-	result = root_check_inside(r, r->dst); /* the directory itself may be a bind mount */
+	result = root_check_same(r);
+	if (result == 0) /* the directory itself may be a bind mount */
+		result = root_check_inside(r, r->dst);
 	if (result < 0)
 		close(r->dst);
 	return result;

@@ -104,6 +104,33 @@ named_by_another() {
 	absent dst/.fcopy-mirror
 }
 
+@test "a copy into a directory DST that another user exchanges after it was looked up fails" {
+	exchanges "mirror-his openat exit home/dst 1 dir" "mirror-his openat enter home/dst 2 root-dir"
+}
+
+@test "--log-file and --json: a symlink of another user is refused, those of root and the caller are followed" {
+	need_root "to own files as another user"
+	local o
+	mkdir his
+	chown 65534 his
+	echo f >f
+	echo old >mine
+	$NOBODY ln -s ../mine his/report
+	for o in --log-file --json; do
+		expect 1 $o=his/report f g
+		[ "$stderr" = "fcopy: his/report: open: is a symlink of another user" ] || { echo "$stderr"; return 1; }
+		absent g
+		holds old mine
+	done
+	rm his/report
+	ln -s ../mine his/report
+	expect 0 --log-file=his/report f g
+	[ "$(head -n 1 mine)" = old ]
+	[ "$(wc -l <mine)" -gt 1 ]
+	expect 0 --json=his/report f g
+	[ "$(head -c 1 mine)" = "{" ]
+}
+
 # While the copy reads s/x/a/…/leaf, x is closed for want of descriptors, and x and x/a are moved away.
 @test "a directory that was closed, and exchanged before it is opened again, is neither read nor written" {
 	local kind a

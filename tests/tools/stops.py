@@ -138,7 +138,10 @@ def run(argv, on_stop, cwd, output, tmpfile=True, seconds=60):
         sig, event = os.WSTOPSIG(status), status >> 16
         deliver = 0
         if sig == signal.SIGTRAP | 0x80:
-            _stopped(pid, pending, on_stop, tmpfile)
+            try:
+                _stopped(pid, pending, on_stop, tmpfile)
+            except ProcessLookupError:
+                pass  # killed after so many seconds
         elif event == 0 and sig not in (signal.SIGSTOP, signal.SIGTRAP):
             deliver = sig
         try:
