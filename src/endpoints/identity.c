@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "identity.h"
+#include "io/libc.h"
 
 #include <fcntl.h>
 #include <stddef.h>

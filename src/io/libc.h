@@ -23,6 +23,9 @@
 #ifndef RENAME_NOREPLACE
 #define RENAME_NOREPLACE 1
 #endif
+#ifndef RENAME_EXCHANGE
+#define RENAME_EXCHANGE 2
+#endif
 
 #undef getdents64
 #define getdents64(fd, buf, n) syscall(SYS_getdents64, fd, buf, n)

@@ -55,18 +55,19 @@ static const char *pattern_find_end(const char *p)
 }
 
 /* fnmatch(3) knows what is in brackets, one character at a time. */
-static void pattern_add_brackets(struct characters *to, const char *from, size_t length)
+static void pattern_add_brackets(struct characters *to, char *from, size_t length)
 {
-	char *text = strndupa(from, length);
+	const char after = from[length];
+	from[length] = '\0';
 	for (unsigned c = 1; c < 256; c++) {
 		const char one[] = {(char)c, '\0'};
-		if (fnmatch(text, one, FNM_PATHNAME) == 0)
+		if (fnmatch(from, one, FNM_PATHNAME) == 0)
 			to->bit[c / WORD_BITS] |= (uint64_t)1 << c % WORD_BITS;
 	}
+	from[length] = after;
 }
 
-static const char *pattern_add_token(struct pattern *p, struct token *t, const char *text,
-				     unsigned *brackets)
+static char *pattern_add_token(struct pattern *p, struct token *t, char *text, unsigned *brackets)
 {
 	const char *end = *text == '[' ? pattern_find_end(text) : NULL;
 	*t = (struct token){.stars = t->stars, .character = (uint8_t)*text};
@@ -74,7 +75,7 @@ static const char *pattern_add_token(struct pattern *p, struct token *t, const c
 		t->kind = BRACKETS;
 		t->brackets = *brackets;
 		pattern_add_brackets(&p->brackets[(*brackets)++], text, (size_t)(end - text) + 1);
-		return end + 1;
+		return text + (end - text) + 1;
 	}
 	if (*text == '\\') {
 		t->kind = text[1] ? LITERAL : NOTHING;
@@ -85,10 +86,13 @@ static const char *pattern_add_token(struct pattern *p, struct token *t, const c
 	return text + 1;
 }
 
-struct pattern *pattern_new(const char *text)
+struct pattern *pattern_new(const char *original)
 {
-	const size_t length = strlen(text);
+	const size_t length = strlen(original);
+	char *const copy = strdup(original), *text = copy;
 	unsigned brackets = 0;
+	if (!copy)
+		return NULL;
 	for (const char *c = text; *c; c++)
 		brackets += *c == '[';
 	struct pattern *p = calloc(1, sizeof(*p) + (length + 1) * sizeof(*p->token));
@@ -96,6 +100,7 @@ struct pattern *pattern_new(const char *text)
 		p->brackets = calloc(brackets + 1, sizeof(*p->brackets));
 	if (!p || !p->brackets) {
 		free(p);
+		free(copy);
 		return NULL;
 	}
 	for (brackets = 0;;) {
@@ -106,6 +111,7 @@ struct pattern *pattern_new(const char *text)
 		text += stars;
 		if (!*text) {
 			t->kind = END;
+			free(copy);
 			return p;
 		}
 		text = pattern_add_token(p, t, text, &brackets);

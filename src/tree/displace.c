@@ -5,6 +5,7 @@
 #include "displace.h"
 #include "endpoints/error.h"
 #include "inodes.h"
+#include "io/libc.h"
 #include "part/private.h"
 #include "report.h"
 #include "rivals.h"
