@@ -36,18 +36,24 @@
  * owners, and a larger buffer is not faster. */
 #define WAITING_BUFFER_SIZE ((size_t)512 << 10)
 
-void cached_free(struct copy *c)
+static void free_buffer(struct copy *c)
 {
 	io_free(c->buffer, c->buffer_size);
 	c->buffer = NULL;
 	c->buffer_size = 0;
 }
 
+void cached_free(struct copy *c)
+{
+	free_buffer(c);
+	engine_free_kept(&c->kept);
+}
+
 bool cached_enlarge(struct copy *c, size_t size)
 {
 	if (c->buffer_size >= size)
 		return true;
-	cached_free(c);
+	free_buffer(c);
 	c->buffer = io_alloc(size);
 	c->buffer_size = c->buffer ? size : 0;
 	return c->buffer;

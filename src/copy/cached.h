@@ -14,7 +14,7 @@ int cached_copy(struct copy *, struct transfer *t);
 /* Decides, before the first byte, how many threads cached_copy may use. */
 void cached_decide(struct copy *);
 const char *cached_plan(const struct copy *); /* what cached_copy intends, as text */
-void cached_free(struct copy *);              /* frees the buffer */
+void cached_free(struct copy *);              /* frees the buffer, and what is kept */
 bool cached_enlarge(struct copy *, size_t);   /* makes the buffer at least this large */
 /* Runs readwrite in a buffer of this size that stays for the next call: to map and touch a buffer
  * costs more than to copy a small file. threads: 0 for the engine alone; each thread has its own

@@ -28,7 +28,8 @@ struct copy {
 	bool one_writer;     /* one thread writes in order, unless options.threads asks for more */
 	void *buffer;        /* of cached.c, for many pieces, extents or files */
 	size_t buffer_size;
-	bool keeps_buffer;      /* the buffer outlives the copy: the caller calls cached_free */
+	struct kept *kept;      /* of an engine, likewise */
+	bool keeps_buffer;      /* both outlive the copy: the caller calls cached_free */
 	bool no_clone;          /* FICLONE was refused for an earlier file of these file systems */
 	struct monitor *shared; /* counts and limits several copies together, or NULL */
 	const struct helpers *helpers; /* other threads that may help with a large file, or NULL */

@@ -98,6 +98,7 @@ static void copy_pieces(struct ranges *r, void *buffer)
 	struct transfer piece = *r->whole;
 	piece.io.calls = 0;
 	piece.ahead = NULL; /* several threads read at once instead */
+	piece.kept = NULL;
 	piece.buffer = buffer;
 	piece.buffer_size = r->buffer_size;
 	for (int taken = 0; take_piece(r, &piece, taken == 1); taken++) {

@@ -92,6 +92,7 @@ int copy_run_phase(struct copy *c)
 				   .buffer_size = c->options->buffer_size ? c->options->buffer_size
 									  : c->mode->buffer_size,
 				   .sum = c->options->verify && !c->src.positional ? &c->sum : NULL,
+				   .kept = &c->kept,
 				   .monitor = c->shared ? c->shared : &c->monitor,
 				   .io.cancel = c->options->cancel};
 	const struct endpoint_ops *waits = c->src.ops->timeout_ms ? c->src.ops : c->dst.ops;

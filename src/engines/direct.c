@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -55,19 +56,58 @@ static void shrink_destination(const struct pieces *d, off_t before)
 		(void)io_truncate(d->t->dst, end); /* report the first failure, not this one */
 }
 
-static int direct_with_memory(struct pieces *d, char *memory)
+/* The kernel pins the memory of a ring: that takes milliseconds, and is not done for each extent.
+ */
+struct kept {
+	struct ring *ring;
+	char *memory;
+};
+
+#define MEMORY (PIECES_DEPTH * PIECE_SIZE)
+
+void engine_free_kept(struct kept **kept)
 {
-	d->ring = ring_open(PIECES_DEPTH, memory, PIECES_DEPTH * PIECE_SIZE);
-	if (!d->ring)
-		return transfer_refuse(d->t, "io_uring_setup", SIDE_NONE, errno);
+	if (!*kept)
+		return;
+	ring_close((*kept)->ring);
+	io_free((*kept)->memory, MEMORY);
+	free(*kept);
+	*kept = NULL;
+}
+
+/* Returns 0, or a refusal: other engines need less. */
+static int direct_open(struct transfer *t, struct kept **kept)
+{
+	struct kept *k = malloc(sizeof(*k));
+	if (!k)
+		return transfer_refuse(t, "malloc", SIDE_NONE, errno);
+	k->memory = io_alloc(MEMORY);
+	if (!k->memory) {
+		free(k);
+		return transfer_refuse(t, "mmap", SIDE_NONE, errno);
+	}
+	k->ring = ring_open(PIECES_DEPTH, k->memory, MEMORY);
+	if (!k->ring) {
+		const int err = errno;
+		io_free(k->memory, MEMORY);
+		free(k);
+		return transfer_refuse(t, "io_uring_setup", SIDE_NONE, err);
+	}
+	*kept = k;
+	return 0;
+}
+
+/* Copies with a ring in which nothing is in flight. */
+static int direct_run(struct pieces *d, const struct kept *k)
+{
+	d->ring = k->ring;
 	for (unsigned i = 0; i < PIECES_DEPTH; i++)
-		d->piece[i].buffer = memory + i * PIECE_SIZE;
+		d->piece[i].buffer = k->memory + i * PIECE_SIZE;
 	d->size = lseek(d->t->src, 0, SEEK_END); /* st_size of a block device is 0 */
 	int r = d->size < 0 ? transfer_fail(d->t, "lseek", SIDE_SRC, -errno) : 0;
 	off_t before = r == 0 ? extend_destination(d) : -1;
 	if (r == 0)
 		r = pieces_run(d);
-	ring_close(d->ring);
 	if (r != 0)
 		shrink_destination(d, before);
 	if (r == 0 && d->tail_size > 0)
@@ -90,11 +130,12 @@ static int direct_with_flags(struct transfer *t)
 		t->operation = "O_DIRECT";
 		return transfer_refuse(t, NULL, SIDE_BOTH, EINVAL);
 	}
-	char *memory = io_alloc(PIECES_DEPTH * PIECE_SIZE);
-	if (!memory) /* other engines need less */
-		return transfer_refuse(t, "mmap", SIDE_NONE, errno);
-	int r = direct_with_memory(&d, memory);
-	io_free(memory, PIECES_DEPTH * PIECE_SIZE);
+	struct kept *own = NULL, **kept = t->kept ? t->kept : &own;
+	int r = *kept ? 0 : direct_open(t, kept);
+	if (r == 0)
+		r = direct_run(&d, *kept);
+	if (r != 0 || !t->kept) /* the ring itself may have failed */
+		engine_free_kept(kept);
 	return r;
 }
 

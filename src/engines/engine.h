@@ -36,6 +36,9 @@ extern const struct engine engine_readwrite, engine_sendfile, engine_splice, eng
 /* All engines; NULL ends the table. */
 extern const struct engine *const engine_table[];
 
+/* Frees what transfers with this t->kept have left there, and sets it to NULL. */
+void engine_free_kept(struct kept **);
+
 /* Returns the engine of that name, or NULL. */
 const struct engine *engine_find(const char *name);
 

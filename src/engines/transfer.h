@@ -30,6 +30,9 @@ struct monitor {
 	double start; /* io_now() at the start, moved forward by stalls; atomic */
 };
 
+/* What an engine keeps between its calls, for many extents or files. */
+struct kept;
+
 /* What readwrite does with blocks of zeros. */
 enum zeros { ZEROS_WRITE, ZEROS_SKIP /* the destination has no data there */, ZEROS_PUNCH };
 
@@ -47,6 +50,7 @@ struct transfer {
 	enum zeros zeros;    /* for readwrite */
 	struct ahead *ahead; /* of a regular source; NULL: rely on the kernel's readahead */
 	void *buffer;        /* buffer_size bytes; NULL: the engine allocates its own */
+	struct kept **kept;  /* what the engine keeps for its next call, see engine.h; or NULL */
 	uint64_t *sum;       /* for readwrite: sum_add() of the written bytes; NULL: not needed */
 	struct monitor *monitor; /* may be NULL */
 	struct io io;

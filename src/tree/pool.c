@@ -199,7 +199,8 @@ struct copy *pool_start_copy(struct worker *w)
 			   .read_ahead = w->tree->pool.read_ahead,
 			   .keeps_buffer = true,
 			   .buffer = c->buffer,
-			   .buffer_size = c->buffer_size};
+			   .buffer_size = c->buffer_size,
+			   .kept = c->kept};
 	return c;
 }
 

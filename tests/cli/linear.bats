@@ -91,3 +91,31 @@ linked() {
 	expect 0 -aT accents1 mon1
 	[ "$(cpu linked 1000)" -lt $((4 * $(cpu linked 1) + 100)) ]
 }
+
+uncached_extents() {
+	copy --no-cache "extents$1" d
+}
+
+@test "--no-cache makes one ring for all extents of a file, and one for each thread of a tree" {
+	"$FCOPY" --list | awk '$2 == "direct"' | grep -qv unavailable || skip "no io_uring here"
+	need strace
+	on_disk "no direct I/O in memory"
+	local n
+	mkdir t
+	for n in 100 200; do
+		for ((i = 0; i < n; i++)); do
+			dd if=/dev/zero of=extents$n bs=8k count=1 seek=$((16 * i)) conv=notrunc status=none
+		done
+	done
+	for ((i = 0; i < 50; i++)); do head -c 8192 /dev/urandom >t/$i; done
+	for n in 'extents100 d' '-j1 -r t u'; do
+		# shellcheck disable=SC2086
+		strace -f -qq -e trace=io_uring_setup,io_uring_register -o calls "$FCOPY" --no-cache $n
+		grep -q 'io_uring_setup.*= [0-9]' calls || skip "no direct I/O here"
+		[ "$(grep -c io_uring_setup calls)" = 1 ]
+		[ "$(grep -c IORING_REGISTER_BUFFERS calls)" = 1 ]
+	done
+	cmp extents100 d
+	diff -r t u
+	grows_evenly uncached_extents 100
+}
