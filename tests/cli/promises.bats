@@ -201,3 +201,71 @@ load tree
 		done
 	done
 }
+
+@test "-a with several SRC: each copy has the attributes of its SRC, and what is lost is a warning" {
+	need rsync
+	need_strace
+	mkdir -p dir/sub o
+	echo 1 | tee dir/sub/f >file
+	mkfifo fifo
+	chmod 640 file
+	chmod 750 dir/sub
+	chmod 600 fifo
+	touch -h -d 2001-02-03 file fifo dir/sub/f dir/sub dir
+	! is_root || chown 1234:4321 file dir/sub fifo
+	expect 0 -a file fifo dir o
+	says ""
+	[ -z "$(rsync -aHAXni file fifo dir o/)" ]
+	rm -r o
+	mkdir o
+	traced 0 inject=utimensat:error=EPERM -a file dir o
+	injected
+	mentions "warning: o/file: futimens: Operation not permitted" "warning: o/dir: "
+}
+
+# stopped_at SIGNAL ARG…: fcopy ARG… is stopped by SIGNAL after the first bytes of a file.
+stopped_at() {
+	local status=0
+	env --default-signal=INT "$FCOPY" --limit-rate=200K "${@:2}" 2>err 3>&- &
+	pid=$!
+	await has_written
+	kill -"$1" $pid
+	wait $pid || status=$?
+	[ $status = $((128 + $(kill -l "$1"))) ]
+}
+
+@test "a signal during a mirror and during -b: the old files stay, nothing is left, and the message says so" {
+	mkdir s d
+	random s/f 3000000
+	echo old >d/f
+	echo extra >d/extra
+	stopped_at TERM -j1 --mirror s d
+	grep -qE '^fcopy: stopped; d is incomplete' err || { cat err; return 1; }
+	holds old d/f
+	holds extra d/extra
+	stopped_at INT -b s/f d/f
+	grep -qE '^fcopy: stopped.*; d/f unchanged$' err || { cat err; return 1; }
+	holds old d/f
+	absent d/f~
+	[ -z "$(find . -name '.fcopy-*' ! -name .fcopy-mirror)" ]
+	expect 0 --mirror s d
+	[ "$(ls -A d)" = f ]
+}
+
+@test "--inplace, -b and a stream: the report counts the bytes and the file, and a failure is none" {
+	need jq
+	need_strace
+	random a 100000
+	echo old >b
+	expect 0 --json --inplace a b
+	[ "$(jq -c '[.done, .bytes, .tree]' <<<"$output")" = '[true,100000,null]' ]
+	expect 0 --json -b a b
+	[ "$(jq -c '[.done, .bytes, .tree.files]' <<<"$output")" = '[true,100000,1]' ]
+	run --separate-stderr bash -c 'cat a | "$0" --json - b' "$FCOPY"
+	[ "$(jq -c '[.done, .bytes]' <<<"$output")" = '[true,100000]' ]
+	for option in --inplace -b; do
+		traced 1 inject=pwrite64:error=EIO -m readwrite --json $option a b
+		injected
+		[ "$(jq -c '.done' <<<"$output")" = false ]
+	done
+}

@@ -213,7 +213,9 @@ class Expected:
 
 
 def backups(path, tree):
-    return [e for other, e in tree.items() if backed_up(other) == path]
+    """What may be a backup of this path: PATH~, and PATH~~ if SRC has PATH~."""
+    found = [other for other in tree if backed_up(other) == path]
+    return [tree[other] for other in found] + [e for other in found for e in backups(other, tree)]
 
 
 class Step:
@@ -308,4 +310,6 @@ class Step:
                 yield "%r is of another tree" % path
 
     def changed(self, path):
-        return any(not same(self.sources[0].get(p), self.sources[-1].get(p)) for p in [path] + list(parents(path)))
+        """Whether it is another inode now counts: btrfs lists no name that is newer than the descriptor of the directory."""
+        first, last = self.sources[0], self.sources[-1]
+        return any(not same(first.get(p), last.get(p)) or first[p].inode != last[p].inode for p in [path] + list(parents(path)))
