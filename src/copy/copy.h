@@ -42,6 +42,7 @@ struct copy {
 	bool share;        /* only [first, last) of the file */
 	off_t first, last; /* ... of a share */
 	bool outgrown;     /* the source grew faster than it was copied: its end is not copied */
+	dev_t device;      /* of DST; 0: ask */
 	struct storage *storage; /* what is known about file systems; NULL: nothing */
 	struct stat stored;      /* st_nlink above 0: closing DST may change the time that it has */
 	bool fills;          /* the storage is written in order: zeros take the place of holes */

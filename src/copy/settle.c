@@ -6,6 +6,7 @@
 #include "allocate.h"
 #include "endpoints/error.h"
 #include "endpoints/metadata.h"
+#include "endpoints/storage.h"
 #include "notify.h"
 #include "verify.h"
 
@@ -143,12 +144,26 @@ int copy_flush(struct copy *c, bool metadata)
 
 int copy_lose_attribute(struct copy *c, unsigned attribute, const struct fcopy_error *e)
 {
-	if (c->options->preserve_required & attribute) {
+	if (c->options->preserve_required & attribute || error_is_of_storage(e)) {
 		c->report->error = *e;
 		return -e->err;
 	}
 	copy_notify(c, FCOPY_EVENT_WARNING, e, NULL);
 	return 0;
+}
+
+/* Some FUSE file systems without chmod(2) return EIO. */
+static bool lacks_modes(const struct copy *c)
+{
+	int dir;
+	destination_name(&c->dst, &dir);
+	return c->storage && !storage_can(c->storage, dir, STORAGE_CHANGES_MODES);
+}
+
+static int lose_mode(struct copy *c, struct fcopy_error *e)
+{
+	e->err = e->err == EIO ? EOPNOTSUPP : e->err;
+	return copy_lose_attribute(c, FCOPY_ATTR_MODE, e);
 }
 
 static int preserve_attributes(struct copy *c)
@@ -174,6 +189,8 @@ static int preserve_attributes(struct copy *c)
 			continue;
 		if (metadata_copy_attribute(metadata_order[i], &pair, &e) == 0)
 			set |= metadata_order[i];
+		else if (metadata_order[i] == FCOPY_ATTR_MODE && lacks_modes(c))
+			r = lose_mode(c, &e);
 		else
 			r = copy_lose_attribute(c, metadata_order[i], &e);
 	}
@@ -214,11 +231,33 @@ static int check_empty(struct copy *c)
 			    "is not replaced: the input is empty", FCOPY_ADVICE_FORCE);
 }
 
+/* Does the file system return the error of a failed write from no other call than fsync(2)? */
+static bool keeps_errors(const struct copy *c)
+{
+	struct stat st = {.st_dev = c->device};
+	if (st.st_dev == 0 && fstat(c->dst.fd, &st) < 0)
+		return false;
+	return storage_keeps_attributes(c->storage, c->dst.fd, &st);
+}
+
+/* On FUSE with the write-back cache, fchmod(2), futimens(2), fallocate(2) and others first write
+ * the dirty pages. They return the error of that, and close(2) then succeeds: fuse_do_setattr() in
+ * fs/fuse/dir.c. An errno of theirs must be that of the attribute. */
+static int check_written(struct copy *c)
+{
+	const char *call;
+	if (!S_ISREG(c->dst.st.st_mode) || !c->dst.positional || keeps_errors(c))
+		return 0;
+	int r = io_check_written(c->dst.fd, c->options->preserve || c->dst.ops->finish, &call);
+	return r < 0 ? error_call(&c->report->error, call, c->dst.path, -r) : 0;
+}
+
 /* Gives the copy its owner, mode and attributes. *metadata: fdatasync(2) would not flush them. */
 static int finish_copy(struct copy *c, bool *metadata)
 {
-	int r = 0;
-	if (c->dst.ops->finish)
+	*metadata = false;
+	int r = check_written(c);
+	if (r == 0 && c->dst.ops->finish)
 		r = c->dst.ops->finish(&c->dst, c->options, &c->report->error);
 	*metadata = r > 0;
 	if (r >= 0 && c->dst.mode_lost && !(c->options->preserve & FCOPY_ATTR_MODE)) {

@@ -24,6 +24,11 @@ int error_proc(struct fcopy_error *, const char *call, const char *path, int err
 int error_refuse(struct fcopy_error *, const char *path, int err, const char *reason,
 		 enum fcopy_advice);
 
+/* Does the recorded failure of a call on a copy speak of its storage: an error of I/O, or a lack of
+ * space? Then it is none of the attribute that was to be set. Of extended attributes, a lack of
+ * space means that one is too large, or that there are too many. */
+bool error_is_of_storage(const struct fcopy_error *);
+
 /* The recorded failure follows from what the operands are. */
 int error_unsuitable(struct fcopy_error *);
 

@@ -86,6 +86,9 @@ int keep_owner(const struct endpoint *e, const struct place *old, bool force,
 	if (st.st_uid == old->st.st_uid && st.st_gid == old->st.st_gid)
 		return 0;
 	int r = metadata_set_owner(e->fd, old->st.st_uid, old->st.st_gid);
+	if (r < 0 && error_call(error, "fchown", e->path, -r) < 0 && error_is_of_storage(error))
+		return r;
+	*error = (struct fcopy_error){0};
 	if (r == 0 || force)
 		return 0;
 	return error_refuse(error, e->path, -r, "its owner or group cannot be kept",

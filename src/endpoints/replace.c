@@ -20,18 +20,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* close(2) reports failed writes on NFS and FUSE, but linkat needs the open descriptor: close a
- * duplicate first. After EINTR the outcome is unknown, so it is a failure too. */
-static int close_duplicate(int fd, const char **call)
-{
-	*call = "fcntl(F_DUPFD)";
-	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (copy < 0)
-		return -errno;
-	*call = "close";
-	return close(copy) < 0 ? -errno : 0;
-}
-
 /* The mode that the old file has. Without its setuid and setgid bits: the new content must not run
  * with its owner's rights. */
 static mode_t old_mode(const struct endpoint *e)
@@ -46,6 +34,10 @@ static int accept_mode(struct endpoint *e, mode_t mode, const struct fcopy_optio
 {
 	const bool exists = file_of(e)->place.exists;
 	struct stat now;
+	error_call(error, "fchmod", e->path, err);
+	if (error_is_of_storage(error))
+		return -err;
+	*error = (struct fcopy_error){0};
 	if (fstat(e->fd, &now) < 0)
 		return error_call(error, "fstat", e->path, errno);
 	if (exists && !options->force && (now.st_mode ^ mode) & 0777)
@@ -65,7 +57,10 @@ static int set_final_mode(struct endpoint *e, const struct fcopy_options *option
 		r = keep_acl(e, old, options->force, error);
 	if (r < 0 || fchmod(e->fd, mode) == 0)
 		return r;
-	return accept_mode(e, mode, options, errno, error);
+	int err = errno;
+	if (!storage_can(file_of(e)->storage, old->dir, STORAGE_CHANGES_MODES))
+		err = EOPNOTSUPP; /* some FUSE file systems return EIO for that */
+	return accept_mode(e, mode, options, err, error);
 }
 
 /* As root, change the owner of a named temporary last. The future owner could open it early, even
@@ -152,8 +147,8 @@ static int replace_commit(struct endpoint *e, const struct fcopy_options *option
 	const bool exact = file_of(e)->exact && !options->no_clobber;
 	const bool only_new = options->no_clobber ||
 			      (exact && !file_of(e)->place.exists && !file_of(e)->displaces);
-	/* A commit that is repeated may have closed it. */
-	int r = exact && e->fd < 0 ? 0 : close_duplicate(e->fd, &call);
+	/* A commit that is repeated may have closed it; linkat needs the open descriptor. */
+	int r = exact && e->fd < 0 ? 0 : io_close_duplicate(e->fd, &call);
 	/* If somebody has moved the part, its name may be that of another copy's part. */
 	if (r == 0 && file_of(e)->partial && !partial_is_named(e))
 		return errno && errno != ENOENT

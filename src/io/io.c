@@ -149,6 +149,28 @@ int io_reopen_directory(int fd)
 	return -err;
 }
 
+int io_close_duplicate(int fd, const char **call)
+{
+	*call = "fcntl(F_DUPFD)";
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (copy < 0)
+		return -errno;
+	*call = "close";
+	return close(copy) < 0 ? -errno : 0;
+}
+
+int io_check_written(int fd, bool flush, const char **call)
+{
+	int r = flush ? io_close_duplicate(fd, call) : 0;
+	if (r < 0)
+		return r;
+	/* Since Linux 4.13 (file_check_and_advance_wb_err() in mm/filemap.c) each descriptor gets
+	 * each error once, also one that another call has returned to somebody else. */
+	*call = "sync_file_range";
+	r = sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE) < 0 ? -errno : 0;
+	return r == -ENOSYS || r == -EINVAL || r == -ESPIPE || r == -EPERM ? 0 : r;
+}
+
 int io_flush_directory(int fd)
 {
 	return fsync(fd) < 0 && errno != EINVAL && errno != EOPNOTSUPP ? -errno : 0;

@@ -49,6 +49,13 @@ int io_zero(struct io *io, int fd, off_t start, off_t end);
  * file systems (sshfs) return none. Returns a descriptor or -errno. */
 int io_reopen_directory(int fd);
 
+/* close(2) reports failed writes on NFS and FUSE: closes a duplicate of fd. After EINTR the outcome
+ * is unknown, so it is a failure too. Returns 0, or -errno with the call. */
+int io_close_duplicate(int fd, const char **call);
+/* Was everything written that this descriptor wrote so far? flush: also what waits in the page
+ * cache of NFS or FUSE, of which the next change of an attribute would take the error. */
+int io_check_written(int fd, bool flush, const char **call);
+
 /* Flushes an open directory. Returns 0 or -errno. Some network file systems cannot: their server
  * does it at once, which counts as 0. */
 int io_flush_directory(int fd);

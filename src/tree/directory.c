@@ -8,6 +8,7 @@
 #include "endpoints/error.h"
 #include "endpoints/metadata.h"
 #include "flush.h"
+#include "io/system.h"
 #include "mirror.h"
 #include "opened.h"
 #include "permissions.h"
@@ -80,7 +81,10 @@ int directory_reopen(const struct directory *d)
 static int directory_lose(struct worker *w, const struct entry *e, enum fcopy_attribute which,
 			  const struct fcopy_error *error)
 {
-	if (!(w->tree->options->copy.preserve_required & which)) {
+	/* A directory has no pages whose error this could be; of other storage, an errno proves
+	 * little. */
+	const bool fails = error_is_of_storage(error) && system_has(e->dir->dst, SYSTEM_FAITHFUL);
+	if (!(w->tree->options->copy.preserve_required & which) && !fails) {
 		report_warning(w, e, error);
 		return 0;
 	}

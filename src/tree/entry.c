@@ -170,6 +170,17 @@ static int entry_keep_handed(struct worker *w, const struct entry *e)
 	return r < 0 ? error_call(&w->file.error, call, entry_dst, -r) : 0;
 }
 
+/* The device that the copy is on. A new tree has one; 0: unknown. */
+static dev_t entry_device(const struct worker *w, const struct entry *e)
+{
+	const struct root *root = &w->tree->root;
+	if (root->state == TREE_SINGLE)
+		return 0;
+	if (root->state != TREE_MERGED)
+		return root->dst_dev;
+	return e->dir->known && !destination_is_target(&w->copy.dst) ? e->dir->dst_dev : 0;
+}
+
 /* A regular file that is open, and its fstat; closes fd. Returns 0 or -errno, reported. */
 static int entry_copy_file(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
@@ -198,6 +209,7 @@ static int entry_copy_file(struct worker *w, const struct entry *e, int fd, cons
 		c->src.ops->abort(&c->src);
 	} else {
 		bool large = st->st_size >= LARGE_SIZE;
+		c->device = entry_device(w, e);
 		if (w->tracks)
 			w->made = identity_of(c->dst.fd);
 		if (large && w->tree->root.state != TREE_SINGLE)

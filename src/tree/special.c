@@ -7,6 +7,7 @@
 #include "endpoints/acl.h"
 #include "endpoints/error.h"
 #include "endpoints/metadata.h"
+#include "io/system.h"
 #include "report.h"
 #include "resume.h"
 #include "rivals.h"
@@ -166,7 +167,8 @@ static int special_set_attributes(struct worker *w, const struct entry *e, const
 		error_call(&error, call, reads ? entry_src : entry_dst, -r);
 		if (src == -ESTALE)
 			error.reason = "was replaced during the copy";
-		if (o->preserve_required & metadata_order[i])
+		if (o->preserve_required & metadata_order[i] ||
+		    (!reads && error_is_of_storage(&error) && system_has(m->dir, SYSTEM_FAITHFUL)))
 			failure = r;
 		else
 			report_warning(w, e, &error);

@@ -194,3 +194,66 @@ fails() {
 		"$FCOPY" -r s/fifo m/fifo 2>err && exit 1
 		grep -q "mknod: such special files are unsupported there" err || { cat err; exit 1; }'
 }
+
+@test "the write-back cache of FUSE: a failed write is the copy's, not an attribute's; DST stays" {
+	need setfattr
+	local errno
+	mkdir -p backing s/t
+	random s/t/f 1000003
+	touch -d 2001-01-01 s/t/f
+	chmod 640 s/t/f
+	for errno in ENOSPC EIO EDQUOT; do
+		# shellcheck disable=SC2016
+		by_fuse writeback,fault=write:$errno:600000 '
+			broken() { echo "$*: $(cat err)"; exit 1; }
+			old() { rm -rf m/*; mkdir m/t; echo old >m/t/f; chmod 600 m/t/f; }
+			for how in "" -p --preserve=timestamps --preserve=ownership -m1 -m3 -m7 --sparse=always \
+				--preallocate=always --fsync --verify -b -f; do
+				rm -rf m/*
+				! "$FCOPY" $how s/t/f m/new 2>err || broken "new, $how"
+				[ ! -e m/new ] || broken "new is there, $how"
+				old
+				! "$FCOPY" $how s/t/f m/t/f 2>err || broken "old, $how"
+				[ "$(cat m/t/f; ls m/t)" = "old
+f" ] || broken "old is changed, $how"
+				grep -q "space left\|Input/output\|quota" err || broken "message, $how"
+			done
+			old
+			! "$FCOPY" --resume s/t/f m/t/f 2>err || broken resume
+			[ "$(cat m/t/f)" = old ] || broken "resume: changed"
+			for how in -r -a -rp "-a --inplace" "-r --preserve=mode"; do
+				rm -rf m/*
+				! "$FCOPY" $how s m/new 2>err || broken "tree, $how"
+				[ ! -e m/new ] || broken "tree is there, $how"
+				old
+				! "$FCOPY" $how -T s/t m/t 2>err || broken "merge, $how"
+				[ "${how%inplace}" != "$how" ] || [ "$(cat m/t/f)" = old ] || broken "merge: changed, $how"
+			done
+			old
+			! "$FCOPY" --inplace -p s/t/f m/t/f 2>err || broken inplace
+			! "$FCOPY" --mirror s/t m/t 2>err || broken mirror
+			! "$FCOPY" -p --parents s/t/f m 2>err || broken parents
+			rm -rf m/*'
+		rm -rf backing/*
+	done
+	# Without a failure each attribute is kept.
+	# shellcheck disable=SC2016
+	by_fuse writeback '"$FCOPY" -p s/t/f m/f
+		cmp s/t/f m/f
+		[ "$(stat -c "%a %Y" s/t/f)" = "$(stat -c "%a %Y" m/f)" ]'
+}
+
+@test "a lack of space, or an error of I/O, of a call that sets an attribute fails the copy; DST stays" {
+	need setfattr
+	mkdir -p backing/d s
+	random s/f 5000
+	echo old >backing/d/f
+	# shellcheck disable=SC2016
+	by_fuse rw 'for errno in EIO ENOSPC EDQUOT ESTALE; do
+			setfattr -n user.fault -v utimens:$errno m
+			for how in "-p s/f m/d/f" "-pf s/f m/d/f" "-aT s m/d" "-rpT s m/d"; do
+				! "$FCOPY" $how 2>err || exit 1
+				[ "$(cat m/d/f | tr -d "\0")" = old ] || exit 2
+			done
+		done'
+}

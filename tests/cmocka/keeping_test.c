@@ -47,6 +47,8 @@ enum want { FAILS, WARNS, GOES_ON, EITHER };
 static const int storage[] = {EIO, ENOSPC, -1};
 static const int input_output[] = {EIO, -1};
 static const int denied[] = {EPERM, EROFS, EIO, -1};
+static const int refused[] = {EPERM, EROFS, EOPNOTSUPP, -1};
+static const int too_large[] = {ENOSPC, EDQUOT, -1};
 static const int no_memory[] = {ENOMEM, -1};
 static const int no_attribute[] = {EOPNOTSUPP, -1};
 static const int no_value[] = {ENODATA, EOPNOTSUPP, -1};
@@ -73,7 +75,8 @@ static const struct row {
     {RESUMED, EITHER, "flock", busy, "lock of its .fcopy-part"}, /* the first: is it a receipt? */
     {RESUMED, GOES_ON, "flock", no_lock, NULL},
     {RESUMED, GOES_ON, "flock", locked, NULL}, /* the first time */
-    {RESUMED, WARNS, "fchmod", denied, NULL},
+    {RESUMED, WARNS, "fchmod", refused, NULL},
+    {RESUMED, EITHER, "fchmod", storage, "fchmod"}, /* one is only tried */
     {RESUMED, EITHER, "open64", input_output, NULL},
     {RESUMED, EITHER, "ftruncate64", storage, "ftruncate"},
     {RESUMED, GOES_ON, "ftruncate64", soft, NULL},
@@ -81,15 +84,19 @@ static const struct row {
     {RESUMED, FAILS, "pwrite64", storage, "pwrite"},
     {RESUMED, FAILS, "mmap64 of memory", no_memory, "mmap"},
     {RESUMED, FAILS, "renameat", denied, "renameat"},
-    {PRESERVED, WARNS, "futimens", denied, "futimens"},
-    {PRESERVED, WARNS, "fchown", denied, "fchown"},
-    {PRESERVED, WARNS, "fchmod", denied, "fchmod"},
+    {PRESERVED, WARNS, "futimens", refused, "futimens"},
+    {PRESERVED, WARNS, "fchown", refused, "fchown"},
+    {PRESERVED, WARNS, "fchmod", refused, "fchmod"},
+    {PRESERVED, FAILS, "futimens", storage, "futimens"},
+    {PRESERVED, FAILS, "fchown", storage, "fchown"},
+    {PRESERVED, FAILS, "fchmod", storage, "fchmod"},
     {PRESERVED, WARNS, "flistxattr", input_output, "flistxattr"},
     {PRESERVED, GOES_ON, "flistxattr", no_attribute, NULL},
     {PRESERVED, WARNS, "fgetxattr", input_output, NULL},
     {PRESERVED, GOES_ON, "fgetxattr", no_value, NULL},
     {PRESERVED, GOES_ON, "fgetxattr to ask", input_output, NULL},
-    {PRESERVED, WARNS, "fsetxattr", storage, NULL},
+    {PRESERVED, WARNS, "fsetxattr", too_large, NULL},
+    {PRESERVED, FAILS, "fsetxattr", input_output, "fsetxattr"},
     {INSISTED, FAILS, "futimens", denied, "futimens"},
     {INSISTED, FAILS, "fchown", denied, "fchown"},
     {INSISTED, FAILS, "fchmod", denied, "fchmod"},
