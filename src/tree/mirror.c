@@ -242,10 +242,10 @@ static int mirror_compare(struct worker *w, struct directory *d, const struct na
 
 /* A directory without a name lists nothing, whatever SRC has under its name now. If SRC lacks the
  * name, its parent directory removes the copy. */
-static bool mirror_may_compare(struct worker *w, struct directory *d)
+static bool mirror_may_compare(struct worker *w, struct directory *d, bool removed)
 {
 	struct stat st;
-	if (opened_has_name(w->tree, d))
+	if (!removed && opened_has_name(w->tree, d))
 		return true;
 	if (d->parent && opened_use(w->tree, d->parent) == 0) {
 		const bool lacks = fstatat(d->parent->src, d->name, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
@@ -282,7 +282,7 @@ void mirror_collect(struct worker *w, struct directory *d)
 		return;
 	}
 	/* When the names were read, it had one itself. */
-	if (!mirror_may_compare(w, d)) {
+	if (!mirror_may_compare(w, d, r == -ENOENT)) {
 		names_free(&src);
 		return;
 	}

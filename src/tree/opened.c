@@ -280,7 +280,10 @@ static bool leads_to(int at, const char *name, bool follow, int fd, const struct
 				O_PATH | O_DIRECTORY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
 	if (path < 0)
 		return false;
-	bool same = fstat(path, &named) == 0 && fstat(fd, &now) == 0 && named.st_dev == now.st_dev;
+	/* Names such as . lead to a directory that was removed, too: it has no link left. Some FUSE
+	 * file systems report none at all. */
+	bool same = fstat(path, &named) == 0 && fstat(fd, &now) == 0 &&
+		    named.st_dev == now.st_dev && (now.st_nlink > 0 || then->st_nlink == 0);
 	if (same && named.st_ino != now.st_ino)
 		same = now.st_ino != then->st_ino && have_one_path(path, fd);
 	close(path);

@@ -17,10 +17,10 @@ fill() {
 
 # begin ARG…: a slow mirror at work: it has copied a file.
 begin() {
-	"$FCOPY" -q --limit-rate=1M "$@" 2>err &
+	"$FCOPY" -q --limit-rate=1M "$@" 2>"$T/err" &
 	pid=$!
 
-	await eval '[ -n "$(find d -name "f*" -size +50k -print -quit)" ]'
+	await eval '[ -n "$(find "$T/d" -name "f*" -size +50k -print -quit)" ]'
 }
 
 ended() {
@@ -33,18 +33,24 @@ ended() {
 
 @test "SRC is replaced, linked elsewhere or removed during a mirror: nothing is removed from DST" {
 	local how
-	for how in replaced linked removed moved; do
+	for how in replaced linked removed moved here; do
 		rm -rf s s.* d
 		fill 20
 		mkdir s.new
 		touch s.new/f{1..20}
 		[ $how != linked ] || { mv s s.old; ln -s s.old s; }
-		begin --mirror s/ d
+		[ $how = here ] || begin --mirror s/ d
 		case $how in
 		replaced) mv s s.old && mv s.new s && rm -r s.old ;;
 		linked) ln -sfn s.new s && rm -r s.old ;;
 		removed) rm -r s ;;
 		moved) mv s s.old ;;
+		here)
+			pushd s
+			begin --mirror . ../d
+			popd
+			rm -r s
+			;;
 		esac
 		ended 1
 		[ "$(ls d | xargs)" = "$(printf 'f%d\n' {1..20} | sort | xargs)" ] || { ls d; cat err; return 1; }
