@@ -267,6 +267,8 @@ static int copy(struct cli *cli, const struct usage *start)
 	}
 	if (!unread && (!signals_caught() || report.error.err != EINTR))
 		message_failure(&report);
+	if (!unread)
+		hint_value(cli, &report.error);
 	if (!unread && !cli->keep_listening)
 		ending_stopped(cli, &report, signals_caught() != 0);
 	ending_shard(cli, &report.error, report.dst);

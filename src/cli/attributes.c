@@ -75,6 +75,12 @@ int attributes_preserve(struct cli *cli, const struct option_row *row, const cha
 	return EXIT_DONE;
 }
 
+bool attributes_are_list(const char *list)
+{
+	unsigned all, named;
+	return parse_list(list, &all, &named);
+}
+
 int attributes_drop(struct cli *cli, const struct option_row *row, const char *list)
 {
 	unsigned all, named;

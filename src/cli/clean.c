@@ -144,7 +144,7 @@ int clean_run(const struct cli *cli)
 		message_error(&error);
 	if (c.lists && r == 0 && c.found == 0) {
 		message_print_on(stdout, cli->clean);
-		puts(": killed copies left nothing here");
+		puts(": nothing to clean");
 	}
 	if (c.json.f) {
 		json_close(&c.json, ']');

@@ -47,14 +47,16 @@ struct cli {
 	struct fcopy_tree_options tree; /* all but its .copy, which is the one above */
 	char **sources;                 /* of a tree */
 	size_t source_count;            /* 0: one file, src to dst */
-	char **operand;                 /* all of them, after a usage error */
+	char **words;                   /* of the command line, without operands */
+	int word_count;
+	char **operand; /* all of them, after a usage error */
 	size_t operands;
 	const char *target;              /* -t */
 	const char *no_directory_reason; /* what is said if DST is missing; NULL: the usual */
 	bool mirror;                     /* --mirror was given */
-	bool backup_bare;                /* -b has no CONTROL */
-	const char *control; /* ... but SRC, which does not exist, looks like one; or NULL */
-	unsigned verbose;    /* how often -v was given */
+	const char *bare;                /* an option without its optional value; or NULL */
+	const char *bare_value;          /* ... of which SRC, which does not exist, is one */
+	unsigned verbose;                /* how often -v was given */
 	bool quiet, progress, stats, json;
 	const char *json_file; /* NULL: standard output */
 	bool json_lines;       /* an object for each entry, too */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * SRC, DST and MODE, in the order in which the command line has them.
  */
+#define _GNU_SOURCE
 #include "option.h"
 #include "show/show.h"
 
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* The last of several operands may be meant as a mode: what is said if there is no such directory.
  */
@@ -15,7 +17,7 @@ static void note_mistaken_mode(struct cli *cli, int n, const char *text)
 {
 	static char reason[256];
 	const bool mode = fcopy_mode_find(text) != NULL;
-	if (cli->target || cli->as_cp || cli->control || n < 3 || (mode && cli->copy.mode))
+	if (cli->target || cli->as_cp || cli->bare || n < 3 || (mode && cli->copy.mode))
 		return;
 	const char *near = n > 3 || cli->tree.recursive ? NULL : suggest_mode(text);
 	if (mode) /* with -r, or after more than two operands */
@@ -63,19 +65,10 @@ static int refuse_operands(const struct cli *cli, int n, char **operand)
 	return message_usage(NULL, "missing SRC and DST: use fcopy SRC DST, or fcopy -h for help");
 }
 
-/* The CONTROL of -b needs a =: of `-b numbered SRC DST`, the first SRC is "numbered". */
-static void note_mistaken_control(struct cli *cli, const char *text)
-{
-	struct stat st;
-	if (cli->backup_bare && option_is_control(text) && lstat(text, &st) < 0 && errno == ENOENT)
-		cli->control = text;
-}
-
 static int take_sources(struct cli *cli, int n, char **operand)
 {
 	if (n < (cli->target ? 1 : 2))
 		return refuse_operands(cli, n, operand);
-	note_mistaken_control(cli, operand[0]);
 	note_mistaken_mode(cli, n, operand[n - 1]);
 	cli->sources = operand;
 	cli->source_count = (size_t)n - !cli->target;
@@ -100,8 +93,29 @@ static bool is_directory(const char *mode)
 	return stat(mode, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* As cp, which knows no streams: a file may have such a name. Returns false if there is no memory.
+ */
+static bool name_file(char **operand)
+{
+	if (fcopy_operand_kind(*operand, STDIN_FILENO, NULL) == FCOPY_KIND_PATH)
+		return true;
+	return asprintf(operand, "./%s", *operand) >= 0;
+}
+
+static int name_files(struct cli *cli, int n, char **operand)
+{
+	char *target = (char *)cli->target;
+	bool named = !target || name_file(&target);
+	cli->target = target;
+	for (int i = 0; i < n && named; i++)
+		named = name_file(&operand[i]);
+	return named ? EXIT_DONE : message_usage(NULL, "out of memory");
+}
+
 int operands_take(struct cli *cli, int n, char **operand)
 {
+	if (cli->as_cp && name_files(cli, n, operand) != EXIT_DONE)
+		return EXIT_USAGE;
 	if (cli->strip_slashes)
 		strip_slashes(operand, cli->target ? n : n - 1);
 	if (is_tree(cli, n, operand))

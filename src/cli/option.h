@@ -41,8 +41,10 @@ static inline bool option_json_lines(const char *value)
 	return value && strcmp(value, "lines") == 0;
 }
 
-/* Is it a CONTROL of --backup? */
-bool option_is_control(const char *);
+/* Is the text a value that the option, whose value is optional, would take? */
+bool option_is_value(const struct option_row *, const char *text);
+/* The effect of --help, --version, --list and --benchmark. */
+int option_table_action(struct cli *, const struct option_row *, const char *);
 
 /* The value of --json as a file; NULL: standard output, which - names, too. */
 static inline const char *option_json_file(const char *value)
@@ -61,6 +63,7 @@ int mode_set(struct cli *, const struct option_row *, const char *text);
 
 /* attributes.c: --preserve and --no-preserve. */
 int attributes_preserve(struct cli *, const struct option_row *, const char *list);
+bool attributes_are_list(const char *list);
 int attributes_drop(struct cli *, const struct option_row *, const char *list);
 
 /* shard.c: --shard. With auto, the launcher's environment says which share this process copies. */

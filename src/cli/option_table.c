@@ -70,7 +70,7 @@ static int set_text(struct cli *cli, const struct option_row *row, const char *v
 	return EXIT_DONE;
 }
 
-static int set_action(struct cli *cli, const struct option_row *row, const char *value)
+int option_table_action(struct cli *cli, const struct option_row *row, const char *value)
 {
 	(void)value;
 	cli->action = (enum action)row->min;
@@ -83,16 +83,33 @@ static int set_clean(struct cli *cli, const struct option_row *row, const char *
 	return value ? set_string(cli, row, value) : EXIT_DONE;
 }
 
+#define WHEN_NAMES   (FCOPY_WHEN_NEVER + 1)
+#define UPDATE_NAMES (FCOPY_UPDATE_CHANGED + 1)
+
+static const char *const when_names[WHEN_NAMES] = {
+    [FCOPY_WHEN_AUTO] = "auto", [FCOPY_WHEN_ALWAYS] = "always", [FCOPY_WHEN_NEVER] = "never"};
+static const char *const update_names[UPDATE_NAMES] = {[FCOPY_UPDATE_ALL] = "all",
+						       [FCOPY_UPDATE_NONE] = "none",
+						       [FCOPY_UPDATE_NONE_FAIL] = "none-fail",
+						       [FCOPY_UPDATE_OLDER] = "older",
+						       [FCOPY_UPDATE_CHANGED] = "changed"};
+
+/* The index of the name, or -1. */
+static int find_name(const char *text, const char *const names[], int count)
+{
+	for (int i = 0; i < count; i++)
+		if (names[i] && strcmp(text, names[i]) == 0)
+			return i;
+	return -1;
+}
+
 static int set_when(struct cli *cli, const struct option_row *row, const char *value)
 {
-	static const char *const names[] = {[FCOPY_WHEN_AUTO] = "auto",
-					    [FCOPY_WHEN_ALWAYS] = "always",
-					    [FCOPY_WHEN_NEVER] = "never"};
-	for (int i = FCOPY_WHEN_AUTO; i <= FCOPY_WHEN_NEVER; i++)
-		if (strcmp(value ? value : "always", names[i]) == 0) {
-			*(enum fcopy_when *)field(cli, row) = (enum fcopy_when)i;
-			return EXIT_DONE;
-		}
+	const int i = find_name(value ? value : "always", when_names, WHEN_NAMES);
+	if (i >= 0) {
+		*(enum fcopy_when *)field(cli, row) = (enum fcopy_when)i;
+		return EXIT_DONE;
+	}
 	return message_option(row->name, "invalid value '%s' (auto, always, never)", value);
 }
 
@@ -143,17 +160,12 @@ static int set_timeout(struct cli *cli, const struct option_row *row, const char
 
 static int set_update(struct cli *cli, const struct option_row *row, const char *value)
 {
-	static const char *const names[] = {[FCOPY_UPDATE_ALL] = "all",
-					    [FCOPY_UPDATE_NONE] = "none",
-					    [FCOPY_UPDATE_NONE_FAIL] = "none-fail",
-					    [FCOPY_UPDATE_OLDER] = "older",
-					    [FCOPY_UPDATE_CHANGED] = "changed"};
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (strcmp(value ? value : "older", names[i]) == 0) {
-			cli->tree.update = (enum fcopy_update)i;
-			cli->update_given = true;
-			return EXIT_DONE;
-		}
+	const int i = find_name(value ? value : "older", update_names, UPDATE_NAMES);
+	if (i >= 0) {
+		cli->tree.update = (enum fcopy_update)i;
+		cli->update_given = true;
+		return EXIT_DONE;
+	}
 	return message_option(row->name,
 			      "invalid value '%s' (older, all, none, none-fail, changed)", value);
 }
@@ -241,16 +253,9 @@ static bool find_control(const char *text, enum fcopy_backup *backup)
 	return false;
 }
 
-bool option_is_control(const char *text)
-{
-	enum fcopy_backup backup;
-	return find_control(text, &backup);
-}
-
 static int set_backup(struct cli *cli, const struct option_row *row, const char *value)
 {
 	const char *given = value ? value : getenv("VERSION_CONTROL");
-	cli->backup_bare = !value;
 	if (!given || !given[0])
 		given = "existing";
 	if (find_control(given, &cli->tree.backup))
@@ -259,6 +264,23 @@ static int set_backup(struct cli *cli, const struct option_row *row, const char 
 			      "invalid value '%s' (none, numbered, existing, simple, or off, t, "
 			      "nil, never)",
 			      given);
+}
+
+static bool is_json_file(const char *text)
+{
+	const size_t n = strlen(text);
+	return option_json_lines(text) || (n > 5 && strcmp(text + n - 5, ".json") == 0);
+}
+
+bool option_is_value(const struct option_row *row, const char *text)
+{
+	enum fcopy_backup backup;
+	return row->set == set_when     ? find_name(text, when_names, WHEN_NAMES) >= 0
+	       : row->set == set_update ? find_name(text, update_names, UPDATE_NAMES) >= 0
+	       : row->set == set_backup ? find_control(text, &backup)
+	       : row->set == set_json
+		   ? is_json_file(text)
+		   : row->set == attributes_preserve && attributes_are_list(text);
 }
 
 static int set_suffix(struct cli *cli, const struct option_row *row, const char *value)
@@ -391,11 +413,11 @@ const struct option_row option_table[] = {
 	{"log-file", 0, "FILE", "append what -v prints, with the time, to FILE",
 	 set_text, FIELD(log_file), .not_benchmarked = true},
 	{"benchmark", 0, NULL, "time every mode on SRC; write scratch files next to DST, never DST",
-	 set_action, .min = ACTION_BENCHMARK},
+	 option_table_action, .min = ACTION_BENCHMARK},
 	{"runs", 0, "N", "runs of each mode with --benchmark (default 5)",
 	 set_number, FIELD(runs), .min = 1, .max = BENCHMARK_RUNS_MAX},
 	{"list", 0, NULL, "list the modes; mark those that this kernel or build lacks",
-	 set_action, .min = ACTION_LIST},
+	 option_table_action, .min = ACTION_LIST},
 	{.help = "Streams and sizes"},
 	{"size", 0, "SIZE", "SRC, a stream, has SIZE bytes: show a percentage, and warn if the length differs",
 	 set_size, FIELD(copy.expected_size), .min = 1, .not_benchmarked = true},
@@ -423,8 +445,8 @@ const struct option_row option_table[] = {
 	{"buffer-size", 0, "SIZE", "(%) bytes per call",
 	 set_buffer_size, .takes = FCOPY_TAKES_BUFFER_SIZE},
 	{.help = "This program"},
-	{"help", 'h', NULL, "print this help", set_action, .min = ACTION_HELP},
-	{"version", 0, NULL, "print the version", set_action, .min = ACTION_VERSION},
+	{"help", 'h', NULL, "print this help", option_table_action, .min = ACTION_HELP},
+	{"version", 0, NULL, "print the version", option_table_action, .min = ACTION_VERSION},
 	{.letter = '.'},
 };
 /* clang-format on */

@@ -5,8 +5,10 @@
 #include "show/report.h"
 #include "show/show.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Letters without a row of their own: -r, and -P with hard links. */
 #define MORE_LETTERS "Rd"
@@ -17,8 +19,9 @@ static const struct {
 } other_names[] = {{"append", "--resume"},
 		   {"archive-hard-links", "-a"},
 		   {"bwlimit", "--limit-rate"},
-		   {"dirs", "-r"},
-		   {"existing", "--update=older"},
+		   {"append-verify", "--resume"},
+		   {"dirs", "leave it out: fcopy copies a directory with what is in it (-r)"},
+		   {"existing", "leave it out: fcopy always copies what DST lacks"},
 		   {"hard-links", "-a or -d"},
 		   {"ignore-existing", "-n"},
 		   {"links", "-P"},
@@ -43,8 +46,25 @@ static const struct {
 		   {"delete-after", "--delete"},
 		   {"delete-excluded", "leave it out: fcopy removes no excluded entry"},
 		   {"ignore-times", "--checksum or no --update"},
-		   {"size-only", "--update=changed"},
+		   {"size-only",
+		    "leave it out: fcopy compares sizes and times (--mirror), or bytes "
+		    "(--checksum), never sizes alone"},
 		   {"inplace-partial", "--inplace"}};
+
+/* The same for its letters. */
+static const struct {
+	char letter;
+	const char *ours;
+} other_letters[] = {{'A', "use -a or --preserve=mode for ACLs"},
+		     {'X', "use -a or --preserve=xattr"},
+		     {'z', "leave it out: fcopy does not compress"},
+		     {'W', "leave it out: fcopy always copies whole files"},
+		     {'c', "use --checksum with --mirror or --update=changed"},
+		     {'e', "use tcp:HOST:PORT as DST"},
+		     {'g', "use -a or --preserve=ownership"},
+		     {'o', "use -a or --preserve=ownership"},
+		     {'D', "use -a, which copies devices and special files"},
+		     {'E', "use -a or --preserve=mode"}};
 
 /* The long options of cp(1) of coreutils 9. */
 static const char *const cp_names[] = {"archive",
@@ -208,10 +228,10 @@ static int refuse_option(int option, char **argv)
 	if (optopt == '=')
 		return message_usage(word_with_equals(argv),
 				     "only long options take =VALUE, as --preserve=LIST");
-	if (optopt == 'A' || optopt == 'X')
-		return message_usage(letter, "an option of rsync; use %s",
-				     optopt == 'A' ? "-a or --preserve=mode for ACLs"
-						   : "-a or --preserve=xattr");
+	for (size_t i = 0; i < sizeof(other_letters) / sizeof(*other_letters); i++)
+		if (other_letters[i].letter == optopt)
+			return message_usage(letter, "an option of rsync; %s",
+					     other_letters[i].ours);
 	return message_usage(letter, "no such option");
 }
 
@@ -308,9 +328,80 @@ static void parse_rest(struct cli *cli, const struct grammar *g, int argc, char 
 	cli->operands = (size_t)(argc - optind);
 }
 
+/* -rlptgoD is how rsync spells -a: here, goD would be the directory of -t. */
+static bool is_rsync_archive(const struct cli *cli, int option, const char *word)
+{
+	struct stat st;
+	return option == 't' && !cli->as_cp && word[0] == '-' && word[1] != '-' && word[1] != 't' &&
+	       word + strlen(word) == optarg + strlen(optarg) && strncmp(optarg, "go", 2) == 0 &&
+	       optarg[strspn(optarg, "goDvhzAXHxuS")] == '\0' && lstat(optarg, &st) < 0;
+}
+
+/* An optional value needs a =: of `-b numbered SRC DST`, the first SRC is "numbered". */
+static void note_mistaken_value(struct cli *cli, const bool *bare, int n, char **operand)
+{
+	struct stat st;
+	for (size_t i = 0; i < OPTIONS_MAX && n > 0 && !cli->as_cp; i++)
+		if (bare[i] && option_is_value(&option_table[i], operand[0]) &&
+		    lstat(operand[0], &st) < 0 && errno == ENOENT) {
+			cli->bare = option_table[i].name;
+			cli->bare_value = operand[0];
+		}
+}
+
+/* `--json report.json big.iso`, without DST, would replace big.iso by an earlier report. */
+static int check_report(const struct cli *cli, const bool *bare, int n, char **operand)
+{
+	static const char start[] = "{\"fcopy\": ";
+	char text[sizeof(start)] = "";
+	struct stat st;
+	bool json = false;
+	for (size_t i = 0; i < OPTIONS_MAX; i++)
+		json |= bare[i] && strcmp(option_table[i].name, "json") == 0;
+	if (!json || n != 2 || cli->target || cli->copy.force || stat(operand[0], &st) < 0 ||
+	    !S_ISREG(st.st_mode) || stat(operand[1], &st) < 0 || !S_ISREG(st.st_mode))
+		return EXIT_DONE;
+	FILE *f = fopen(operand[0], "re");
+	if (f) {
+		if (!fgets(text, sizeof(text), f))
+			text[0] = '\0';
+		fclose(f);
+	}
+	if (strcmp(text, start) != 0)
+		return EXIT_DONE;
+	return message_option(
+	    "json",
+	    "%s is an earlier report and would replace %s: use --json=%s, or -f to "
+	    "copy it",
+	    operand[0], operand[1], operand[0]);
+}
+
+/* --help, --version and --list do nothing else: `fcopy -avh SRC DST` must not do nothing and
+ * succeed. */
+static int check_alone(const struct cli *cli, const bool *given, int operands)
+{
+	const char *name = NULL;
+	bool others = operands > 0;
+	for (size_t i = 0; i < OPTIONS_MAX; i++) {
+		if (!given[i])
+			continue;
+		if (option_table[i].set == option_table_action)
+			name = option_table[i].name;
+		else
+			others |= strcmp(option_table[i].name, "json") != 0;
+	}
+	if (!others || cli->as_cp)
+		return EXIT_DONE;
+	if (cli->action == ACTION_HELP)
+		return message_option("help", "-h prints the help, and stands alone; leave it out: "
+					      "sizes are always in words (-h of rsync)");
+	return message_option(name, "stands alone: leave out all else");
+}
+
 static int parse_arguments(struct cli *cli, const struct grammar *g, int argc, char **argv)
 {
-	bool given[OPTIONS_MAX] = {false}; /* by row; an option may be repeated */
+	/* By row; an option may be repeated. bare: without its optional value. */
+	bool given[OPTIONS_MAX] = {false}, bare[OPTIONS_MAX] = {false};
 	int option, status = EXIT_DONE;
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, g->shorts, g->longs, NULL)) != -1) {
@@ -321,15 +412,20 @@ static int parse_arguments(struct cli *cli, const struct grammar *g, int argc, c
 									: option);
 		if (option == '?' && optopt == 0 && cli->as_cp)
 			row = find_cp_row(argc, argv);
+		if (row && is_rsync_archive(cli, option, argv[optind - 1]))
+			return message_usage(argv[optind - 1],
+					     "an option of rsync, which is -a here; -t takes a "
+					     "directory");
 		status = row ? row->set(cli, row, optarg) : refuse_option(option, argv);
 		if (status != EXIT_DONE)
 			return status;
 		given[row - option_table] = true;
+		bare[row - option_table] = has_argument(row) == optional_argument && !optarg;
 	}
 	if (cli->action == ACTION_CLEAN)
 		return check_clean(cli, given, argc - optind, argv + optind);
 	if (cli->action != ACTION_COPY && cli->action != ACTION_BENCHMARK)
-		return EXIT_DONE;
+		return check_alone(cli, given, argc - optind);
 	for (size_t i = 0; i < OPTIONS_MAX; i++) {
 		if (given[i] && cli->action == ACTION_BENCHMARK && option_table[i].not_benchmarked)
 			return message_option(option_table[i].name,
@@ -346,7 +442,12 @@ static int parse_arguments(struct cli *cli, const struct grammar *g, int argc, c
 	if (cli->as_cp && !cli->copy.in_place && !cli->copy.resume && !cli->copy.no_clobber &&
 	    cli->copy.shard.count == 0)
 		cli->copy.in_place = FCOPY_WHEN_AUTO;
-	status = operands_take(cli, argc - optind, argv + optind);
+	cli->words = argv + 1;
+	cli->word_count = optind - 1 - (optind > 1 && strcmp(argv[optind - 1], "--") == 0);
+	note_mistaken_value(cli, bare, argc - optind, argv + optind);
+	status = check_report(cli, bare, argc - optind, argv + optind);
+	if (status == EXIT_DONE)
+		status = operands_take(cli, argc - optind, argv + optind);
 	if (status == EXIT_DONE)
 		status = check_program(cli);
 	return status == EXIT_DONE ? filters_read(cli) : status;

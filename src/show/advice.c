@@ -3,6 +3,7 @@
  */
 #include "hint.h"
 
+#include <errno.h>
 #include <string.h>
 
 const char *hint_text(enum fcopy_advice advice)
@@ -33,6 +34,22 @@ const char *hint_text(enum fcopy_advice advice)
 	case FCOPY_ADVICE_REMOVE_LOOP: return "remove the symlink";
 	default: return NULL;
 	}
+}
+
+bool hint_value(const struct cli *cli, const struct fcopy_error *e)
+{
+	const char *value = cli->bare_value;
+	if (!value || e->err != ENOENT ||
+	    (!e->unsuitable && (!e->path || strcmp(e->path, value) != 0)))
+		return false;
+	FILE *f = hint_begin();
+	fprintf(f, "use --%s=", cli->bare);
+	message_quoted(value);
+	fputs(": ", f);
+	message_quoted(value);
+	fputs(" is a SRC here", f);
+	hint_end();
+	return true;
 }
 
 void hint_shards(const char *purpose, const char *dst)

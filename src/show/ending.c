@@ -168,6 +168,38 @@ static bool could_resume(const struct cli *cli, const struct fcopy_report *r)
 	       stat(cli->src, &st) == 0 && S_ISREG(st.st_mode);
 }
 
+/* One SRC that goes into a directory needs -t, because with --resume DST is the copy itself. */
+static bool needs_target(const struct cli *cli)
+{
+	struct stat st;
+	return cli->source_count == 1 && !cli->target && !cli->copy.no_directory && !cli->as_cp &&
+	       stat(cli->dst, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static void add_word(const char *word)
+{
+	fputc(HINT_SPACE, hint_stream());
+	message_quoted(word);
+}
+
+void ending_would_keep(const struct cli *cli)
+{
+	if (!needs_target(cli)) {
+		hint_printf(HINT_WOULD_KEEP);
+		return;
+	}
+	fputs("to keep an unfinished copy: fcopy", hint_begin());
+	for (int i = 0; i < cli->word_count; i++)
+		add_word(cli->words[i]);
+	add_word("--resume");
+	add_word("-t");
+	add_word(cli->dst);
+	if (cli->src[0] == '-')
+		add_word("--");
+	add_word(cli->src);
+	hint_end();
+}
+
 void ending_stopped(const struct cli *cli, const struct fcopy_report *r, bool interrupted)
 {
 	struct text t = {0};
@@ -189,7 +221,7 @@ void ending_stopped(const struct cli *cli, const struct fcopy_report *r, bool in
 	if (r->part_kept)
 		print_continue(r, full);
 	else if (could_resume(cli, r))
-		hint_printf(HINT_WOULD_KEEP);
+		ending_would_keep(cli);
 }
 
 void ending_shard(const struct cli *cli, const struct fcopy_error *e, const char *dst)

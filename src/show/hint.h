@@ -6,7 +6,7 @@
 #ifndef SHOW_HINT_H
 #define SHOW_HINT_H
 
-#include "fcopy.h"
+#include "cli/cli.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -46,6 +46,9 @@ void hint_new_file(const char *dst);
 void hint_print(const struct fcopy_error *);
 /* A hint that needs no path, or NULL; and the other part: a hint that names the error's path. */
 const char *hint_text(enum fcopy_advice);
+/* advice.c: SRC looks like the value of an option before it, and the failure comes from that.
+ * Returns whether it is so. */
+bool hint_value(const struct cli *, const struct fcopy_error *);
 /* hint_cause.c: one that follows from the errno alone. Returns whether it is such an error. */
 bool hint_cause(const struct fcopy_error *);
 void hint_print_path(const struct fcopy_error *);

@@ -3,6 +3,7 @@
  */
 #include "errors.h"
 #include "report.h"
+#include "signals.h"
 
 #include <signal.h>
 
@@ -100,12 +101,9 @@ static void add_shard(struct json *j, const struct outcome *o)
 /* The name of the signal that ended the copy, or null. */
 static void add_signal(struct json *j, int number)
 {
-	json_string(j, "interrupted",
-		    number == SIGINT    ? "SIGINT"
-		    : number == SIGTERM ? "SIGTERM"
-		    : number == SIGHUP  ? "SIGHUP"
-		    : number == SIGPIPE ? "SIGPIPE"
-					: NULL);
+	char name[16];
+	snprintf(name, sizeof(name), "SIG%s", signals_name(number));
+	json_string(j, "interrupted", number ? name : NULL);
 }
 
 void report_json(const struct outcome *o, FILE *f)

@@ -25,27 +25,17 @@ static struct errors failures; /* with --json: all of them */
 static uint64_t advices;       /* hints of the failures, which are printed once */
 static bool disk_full;         /* for files, which ends the copy; not only for attributes */
 
-/* Returns whether -b has taken no CONTROL, and the failure comes from that. */
-static bool hint_control(const struct cli *cli, const struct fcopy_error *e)
-{
-	const char *control = cli->control;
-	if (!control || e->err != ENOENT ||
-	    (!e->unsuitable && (!e->path || strcmp(e->path, control) != 0)))
-		return false;
-	hint_printf("use --backup=%s: %s is a SRC here", control, control);
-	return true;
-}
-
 void tree_failed(const struct cli *cli, const struct fcopy_error *e)
 {
 	if (cli->no_directory_reason && e->unsuitable && e->err == ENOENT) {
 		struct fcopy_error said = *e;
 		said.reason = cli->no_directory_reason;
 		message_text(&said);
+		hint_value(cli, e);
 	} else if (failures_seen++ < SHOWN || cli->verbose > 0) {
 		message_text(e);
 		static bool caused;
-		if (hint_control(cli, e))
+		if (hint_value(cli, e))
 			caused = true;
 		else if (hint_text(e->advice))
 			advices |= ADVICE(e->advice);
@@ -197,7 +187,7 @@ static void print_would_keep(const struct cli *cli, const struct fcopy_tree_repo
 		return;
 	for (const struct fcopy_operand *o = list; o < list + n; o++)
 		if (o->state == FCOPY_STATE_UNCHANGED && !o->part && o->dst && !o->existed) {
-			hint_printf(HINT_WOULD_KEEP);
+			ending_would_keep(cli);
 			return;
 		}
 }

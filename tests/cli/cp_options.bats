@@ -655,3 +655,25 @@ load helper
 	expect 0 -P l m
 	[ -L m ]
 }
+
+@test "named cp: what is a stream to fcopy is a file" {
+	local name
+	ln -s "$FCOPY" cp
+	mkdir t d c
+	for name in - fd:0 tcp-listen:0 tcp:127.0.0.1:1 plain; do echo "$name" >"t/$name"; done
+	cd t
+	for name in *; do
+		timeout 5 ../cp -- "$name" ../x </dev/null
+		holds "$name" ../x
+		cp plain ../c/
+		(cd ../c && timeout 5 ../cp plain "$name" </dev/null) # DST, too
+	done
+	timeout 5 ../cp -- * ../d </dev/null
+	diff -r . ../d
+	timeout 5 ../cp -t - plain </dev/null && return 1
+	mkdir ../e
+	cd ../e
+	mkdir ./-
+	timeout 5 ../cp -t - ../t/plain </dev/null
+	holds plain ./-/plain
+}

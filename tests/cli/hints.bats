@@ -145,3 +145,103 @@ load helper
 	expect 1 -rsT a b/r
 	mentions "or commit without the failed entries: --keep-going"
 }
+
+@test "an optional value that is typed with a space gets the hint that it needs a =" {
+	local option value
+	echo a >a
+	mkdir d
+	while read -r option value; do
+		expect 2 "$option" "$value" a b
+		says "fcopy: b: no such directory for several SRC" "fcopy: hint: use $option=$value: $value is a SRC here"
+		expect 1 "$option" "$value" a d
+		mentions "hint: use $option=$value: $value is a SRC here"
+		expect 1 "$option" "$value" b
+		mentions "hint: use $option=$value: $value is a SRC here"
+	done <<-END
+		--update older
+		--update none-fail
+		--preserve mode
+		--preserve mode,xattr
+		--inplace auto
+		--reflink never
+		--backup numbered
+	END
+	for option in -u:older:update -b:t:backup -p:all:preserve; do
+		IFS=: read -r option value LONG <<<"$option"
+		expect 2 "$option" "$value" a b
+		mentions "hint: use --$LONG=$value: $value is a SRC here"
+	done
+	# What exists is a SRC, and another word is no value.
+	echo x >older
+	expect 0 --update older a d
+	expect 2 --update odd a b
+	never grep -q 'use --update' <<<"$stderr"
+}
+
+@test "rsync's words: what they would do here is refused, and what to use instead is true" {
+	mkdir s
+	echo a >s/f
+	local letters
+	for letters in -rlptgoD -avrlptgoD; do
+		usage_error "$letters: an option of rsync, which is -a here; -t takes a directory" $letters s d
+	done
+	usage_error "-z: an option of rsync; leave it out: fcopy does not compress" -avz s d
+	usage_error "--append-verify: an option of rsync; use --resume" --append-verify s d
+	absent d
+	# A directory of that name is one.
+	mkdir goD
+	expect 0 -rtgoD s
+	holds a goD/s/f
+}
+
+@test "-h, --help, --version and --list stand alone: with anything else they fail, and nothing is copied" {
+	local option
+	echo a >a
+	expect 2 -avh a b
+	says "fcopy: --help: -h prints the help, and stands alone; leave it out: sizes are always in words (-h of rsync)"
+	for option in --help --version --list; do
+		expect 2 $option a b
+		mentions "stand" "alone"
+		expect 2 -v $option
+		expect 0 $option
+		[ -z "$stderr" ]
+	done
+	expect 0 --list --json
+	absent b
+	# cp prints them whatever follows.
+	ln -s "$FCOPY" cp
+	./cp --help a b | grep -q '^Usage:'
+}
+
+@test "--json FILE with a space, and an earlier report: it replaces no other file" {
+	echo a >a
+	echo disk >disk
+	"$FCOPY" --json a b >report.json
+	expect 2 --json report.json disk
+	says "fcopy: --json: report.json is an earlier report and would replace disk: use --json=report.json, or -f to copy it"
+	holds disk disk
+	expect 1 --json new.json disk
+	mentions "hint: use --json=new.json"
+	holds disk disk
+	expect 0 --json report.json other
+	cmp report.json other
+	expect 0 --json a disk
+	holds a disk
+	expect 0 --json -f report.json disk
+	cmp report.json disk
+}
+
+@test "after a signal, the command that keeps an unfinished copy is one that is accepted" {
+	mkdir 'my photos' usb
+	random 'my photos/x' 8000000
+	run --separate-stderr timeout -s INT 1 "$FCOPY" -a --limit-rate=4M 'my photos' usb/
+	mentions "usb/my photos not created" "hint: to keep an unfinished copy: fcopy -a --limit-rate=4M --resume -t usb/ 'my photos'"
+	local command=${stderr##*unfinished copy: fcopy }
+	eval "run --separate-stderr timeout -s INT 1 \"\$FCOPY\" $command"
+	[ -d 'usb/my photos.fcopy-part' ]
+	eval "\"\$FCOPY\" ${command/4M/4G}"
+	diff -r 'my photos' 'usb/my photos'
+	# What goes to DST itself needs --resume alone.
+	run --separate-stderr timeout -s INT 1 "$FCOPY" -aT --limit-rate=4M 'my photos' new
+	mentions "hint: use --resume to keep an unfinished copy"
+}

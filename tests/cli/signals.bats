@@ -302,3 +302,14 @@ at_random() {
 	[ $((${EPOCHREALTIME//./} - start)) -lt 4000000 ]
 	absent b
 }
+
+@test "--json names each signal that ended the copy" {
+	random a 8000000
+	local name
+	for name in INT TERM HUP ALRM; do
+		# GNU parallel, which runs these tests, ignores SIGALRM.
+		run env --default-signal=$name timeout -s $name 1 "$FCOPY" -q --json=report --limit-rate=2M a b
+		grep -q "\"interrupted\": \"SIG$name\"" report
+		absent b
+	done
+}

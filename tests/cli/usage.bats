@@ -69,7 +69,7 @@ setup_sources() {
 
 @test "an option that does not exist" {
 	setup_sources
-	usage_error "-z: no such option" -z a b
+	usage_error "-Y: no such option" -Y a b
 	usage_error "-W: no such option" a b -W
 	expect 2 --nope a b
 	mentions "--nope: no such option"
