@@ -17,7 +17,7 @@ die() {
 
 # Memory that a virtual machine gave back to its host is slow at its first touch, so touch it now.
 touch_memory() {
-	dd if=/dev/zero of="$lab/pad" bs=1M count=$((bytes * 3 / 2 >> 20)) status=none
+	dd if=/dev/zero of="$lab/pad" bs=1M count=$((bytes >> 20)) status=none
 	rm -f "$lab/pad"
 }
 
@@ -38,7 +38,7 @@ bytes=$(numfmt --from=iec -- "$size" 2>/dev/null)
 ((bytes > 0)) || die "invalid size '$size'; try 256M or 1G"
 mkdir -p "$dir" || die "cannot make $dir"
 free=$(($(stat -f -c '%a * %S' "$dir")))
-((free > bytes * 3)) || die "$dir has $((free >> 20)) MiB free, $((bytes * 3 >> 20)) MiB are needed; try: bench/demo.sh 256M"
+((free >= bytes * 2 + (32 << 20))) || die "$dir has $((free >> 20)) MiB free, $(((bytes * 2 >> 20) + 32)) MiB are needed; try: bench/demo.sh 256M"
 lab=$(mktemp -d "$(realpath "$dir")/fcopy-demo.XXXXXX") || die "cannot write to $dir"
 trap 'rm -rf "$lab"' EXIT
 trap 'exit 130' INT
