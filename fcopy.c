@@ -35,8 +35,8 @@
  *   src/copy/         policy: rules (what options demand) and ends (what SRC and DST are), copy
  *                     (opens), complete (--resume), run (up to the commit), settle (before the
  *                     commit), closed (after it), notify (warnings), plan (auto), cached and
- *                     measure (splice or threads), cpus, ask, modes, counts (what
- *                     is counted), step, extents, allocate,
+ *                     measure (splice or threads), cpus, ask, modes, outcome (of
+ *                     one entry; counts), step, extents, allocate,
  *                     space, stale, clean, ranges (threads), verify and compare, serve (many
  *                     clients)
  *   src/part/         what a copy is built in until its commit: private (a directory that only

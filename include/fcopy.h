@@ -211,6 +211,7 @@ struct fcopy_report {
 	/* Why a file is written under its final name, as a static string; NULL: it is not, or DST
 	 * is no file. After a failure a new file is removed. */
 	const char *not_atomic;
+	unsigned type; /* of the source: S_IFMT bits of st_mode, or 0: unknown, a socket */
 };
 
 enum fcopy_event_kind {
@@ -309,6 +310,7 @@ enum fcopy_state {
 	FCOPY_STATE_INCOMPLETE, /* DST lacks entries, or is a device that was written in part */
 	FCOPY_STATE_PART,       /* DST is unchanged; the unfinished copy is DST.fcopy-part */
 	FCOPY_STATE_UNCHANGED,  /* DST is as before, perhaps absent */
+	FCOPY_STATE_SKIPPED, /* complete, but for entries that were skipped: they are as before */
 };
 
 /* One SRC of fcopy_tree. */

@@ -206,6 +206,7 @@ static void end_destination(struct copy *c, int r)
 
 static int run_open_copy(struct copy *c)
 {
+	c->report->type = c->src.st.st_mode & S_IFMT;
 	c->report->existed = endpoint_old_stat(&c->dst);
 	/* Also in place the old file is whole until begin_writing. */
 	c->report->not_atomic = c->dst.not_atomic;
@@ -222,6 +223,7 @@ static int run_open_copy(struct copy *c)
 		r = copy_and_settle(c);
 	if (r < 0 && starts_over(c)) {
 		c->report->error = (struct fcopy_error){0};
+		c->report->data = c->report->holes = c->report->steps = 0; /* of the first try */
 		r = copy_and_settle(c);
 	}
 	if (r == 0 && !c->options->scratch)

@@ -61,7 +61,7 @@ static void entries_release(struct directory *d)
 }
 
 /* Its mode and owner must be what was listed: they may protect what is below. */
-static int entries_make_directory(struct worker *w, const struct entry *e, const struct stat *then)
+static bool entries_make_directory(struct worker *w, const struct entry *e, const struct stat *then)
 {
 	struct stat now;
 	const int flags = e->follow ? 0 : AT_SYMLINK_NOFOLLOW;
@@ -71,14 +71,17 @@ static int entries_make_directory(struct worker *w, const struct entry *e, const
 		same = now.st_ino == then->st_ino && now.st_mode == then->st_mode &&
 		       now.st_uid == then->st_uid && now.st_gid == then->st_gid;
 	} else if (!same && errno != ENOENT) {
-		return report_call(w, e, "stat", entry_src, errno);
+		report_call(w, e, "stat", entry_src, errno);
+		return false;
 	}
 	if (!same) {
 		__atomic_store_n(&w->tree->differs, true, __ATOMIC_RELAXED);
-		return -EALREADY;
+		return false;
 	}
 	int r = path_make_directory(w->tree, e->dir->dst, e->as);
-	return r < 0 ? report_call(w, e, "mkdir", entry_dst, -r) : 0;
+	if (r < 0)
+		report_call(w, e, "mkdir", entry_dst, -r);
+	return r == 0;
 }
 
 static int entries_run_range(struct worker *w, const struct entry *e, const struct listed *l,
@@ -111,47 +114,72 @@ static bool entries_same_file(const struct stat *a, const struct stat *b)
 	       a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
-/* A range of a large file. It has its name from the start; the commit gives it its attributes. */
-static int entries_copy_range(struct worker *w, const struct entry *e, const struct listed *l,
-			      bool again)
+/* Opens both files of a range. Returns whether both are open. */
+static bool entries_open_range(struct worker *w, const struct entry *e, const struct listed *l,
+			       int fd[2], struct stat st[2])
 {
-	struct stat st, dst;
 	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC |
 			  (e->follow ? 0 : O_NOFOLLOW);
-	int fd = openat(e->dir->src, e->name, flags);
-	if ((fd < 0 && (errno == ENOENT || errno == ELOOP)) ||
-	    (fd >= 0 && fstat(fd, &st) == 0 && !entries_same_file(&st, &l->st))) {
+	fd[0] = openat(e->dir->src, e->name, flags);
+	if ((fd[0] < 0 && (errno == ENOENT || errno == ELOOP)) ||
+	    (fd[0] >= 0 && fstat(fd[0], &st[0]) == 0 && !entries_same_file(&st[0], &l->st))) {
 		__atomic_store_n(&w->tree->differs, true, __ATOMIC_RELAXED);
-		if (fd >= 0)
-			close(fd);
-		return -EALREADY;
+		w->outcome->stage = OUTCOME_NONE;
+		return false;
 	}
-	if (fd < 0)
-		return report_call(w, e, "open", entry_src, errno);
-	int to = openat(e->dir->dst, e->as, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
-			(l->st.st_mode & 0777) | 0600);
-	if (to < 0 || fstat(to, &dst) < 0) {
-		int r = report_call(w, e, to < 0 ? "open" : "fstat", entry_dst, errno);
-		close(fd);
-		if (to >= 0)
-			close(to);
-		return r;
+	if (fd[0] < 0) {
+		report_call(w, e, "open", entry_src, errno);
+		return false;
+	}
+	fd[1] = openat(e->dir->dst, e->as, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+		       (l->st.st_mode & 0777) | 0600);
+	if (fd[1] >= 0 && fstat(fd[1], &st[1]) == 0)
+		return true;
+	report_call(w, e, fd[1] < 0 ? "open" : "fstat", entry_dst, errno);
+	return false;
+}
+
+/* A range of a large file. It has its name from the start; the commit gives it its attributes. */
+static void entries_copy_range(struct worker *w, const struct entry *e, const struct listed *l,
+			       bool again)
+{
+	int fd[2] = {-1, -1};
+	struct stat st[2];
+	if (!entries_open_range(w, e, l, fd, st)) {
+		for (int i = 0; i < 2; i++)
+			if (fd[i] >= 0)
+				close(fd[i]);
+		return;
 	}
 	/* The umask or a default ACL may lack a right of the owner. */
-	if (0600 & ~dst.st_mode)
-		(void)!fchmod(to, (dst.st_mode & 07777) | 0600);
+	if (0600 & ~st[1].st_mode)
+		(void)!fchmod(fd[1], (st[1].st_mode & 07777) | 0600);
 	struct copy *c = pool_start_copy(w);
 	c->helpers = &w->helpers;
 	c->share = c->no_clone = true;
-	source_adopt(&c->src, fd, entry_src, &st);
-	source_adopt(&c->dst, to, entry_dst, &dst);
+	source_adopt(&c->src, fd[0], entry_src, &st[0]);
+	source_adopt(&c->dst, fd[1], entry_dst, &st[1]);
 	int r = entries_run_range(w, e, l, again);
-	report_file(w, &st, r == 0);
-	w->sum.count[FCOPY_COUNT_FILES] -= r == 0 && l->first > 0; /* the file counts once */
+	report_file(w, &st[0], r == 0);
 	c->src.ops->abort(&c->src);
-	if (close(to) < 0 && r == 0)
-		r = report_call(w, e, "close", entry_dst, errno);
-	return r;
+	if (close(fd[1]) < 0 && r == 0)
+		report_call(w, e, "close", entry_dst, errno);
+}
+
+/* Makes the outcome of a range, as entry_copy() does of an entry. Returns whether it is complete.
+ */
+static bool entries_run_outcome(struct worker *w, const struct entry *e, const struct listed *l,
+				bool again)
+{
+	struct outcome o = {.type = S_IFREG, .rest = l->first > 0};
+	w->entry = e;
+	w->outcome = &o;
+	entries_copy_range(w, e, l, again);
+	w->entry = NULL;
+	w->outcome = NULL;
+	if (o.stage == OUTCOME_FINAL)
+		report_outcome(w, e, &o);
+	return outcome_is_there(&o);
 }
 
 static void entries_copy_one(struct worker *w, struct directory *d, const struct listed *l)
@@ -163,15 +191,19 @@ static void entries_copy_one(struct worker *w, struct directory *d, const struct
 				.type = IFTODT(l->st.st_mode),
 				.follow = w->tree->options->follow == FCOPY_FOLLOW_ALWAYS,
 				.listed = &l->st};
-	int r;
+	struct outcome o;
+	bool done;
 	tuning_begin_entry(w);
 	switch (l->kind) {
-	case 'd': r = entries_make_directory(w, &e, &l->st); break;
-	case 'r': r = entries_copy_range(w, &e, l, k->again); break;
-	default: r = entry_copy(w, &e); break;
+	case 'd': done = entries_make_directory(w, &e, &l->st); break;
+	case 'r': done = entries_run_outcome(w, &e, l, k->again); break;
+	default:
+		o = entry_copy(w, &e);
+		done = outcome_is_there(&o);
+		break;
 	}
 	tuning_end_entry(w, d->src);
-	if (r < 0)
+	if (!done)
 		__atomic_store_n(&k->failed, true, __ATOMIC_RELAXED);
 }
 

@@ -71,7 +71,8 @@ static void finish_directory(struct worker *w, struct directory *d, const struct
 	struct stat now;
 	(void)count;
 	if (l->st.st_ino == 0) { /* a mount of another user */
-		w->sum.count[FCOPY_COUNT_DIRECTORIES] += !s->checked;
+		if (!s->checked)
+			report_directory(w, d, true);
 		return;
 	}
 	if (path_open(s, w, d, l->name, false) < 0)
@@ -94,7 +95,7 @@ static void finish_directory(struct worker *w, struct directory *d, const struct
 		report_call(w, &(struct entry){.dir = d, .name = "", .as = ""}, "fsync", entry_dst,
 			    errno);
 	if (w->tree->root.failures == failures && !s->checked)
-		report_directory(w, d);
+		report_directory(w, d, true);
 }
 
 static unsigned finish_depth(const char *path)
@@ -224,7 +225,7 @@ static int finish_root(struct shard_tree *s)
 		result = commit_root(r, d);
 	}
 	if (result == 0)
-		t->report->count[FCOPY_COUNT_DIRECTORIES]++;
+		report_operand_outcome(t, &(struct outcome){.type = S_IFDIR}, r->to->path, NULL);
 	path_free(d);
 	return result;
 }

@@ -60,12 +60,13 @@ static int finish_link(struct shard_tree *s, struct worker *w, const struct list
 	int r = dir < 0 ? report_call(w, &of, "open", entry_dst, -dir)
 			: path_open(s, w, of.dir, to, false);
 	if (r == 0 && (r = finish_link_at(dir, name, of.dir->dst, as)) == 0) {
-		w->sum.count[FCOPY_COUNT_HARD_LINKS]++;
+		report_outcome(w, &of, &(struct outcome){.action = FCOPY_ACTION_LINKED});
 	} else if (r < 0 && dir >= 0 && of.dir->dst >= 0 && !hard_link_is_failure(-r)) {
 		struct fcopy_error error;
 		error_call(&error, "linkat", entry_dst, -r);
 		report_warning(w, &of, &error);
-		r = entry_copy(w, &of);
+		const struct outcome o = entry_copy(w, &of);
+		r = outcome_is_there(&o) ? 0 : -EIO;
 	} else if (r < 0 && of.dir->dst >= 0) {
 		r = report_call(w, &of, "linkat", entry_dst, -r);
 	}

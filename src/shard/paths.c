@@ -112,7 +112,7 @@ int path_open(const struct shard_tree *s, struct worker *w, struct directory *d,
 	int src = path_open_source(s, path);
 	if (src == -ENOENT || src == -ENOTDIR || src == -ELOOP) {
 		__atomic_store_n(&w->tree->differs, true, __ATOMIC_RELAXED);
-		return -EALREADY;
+		return src;
 	}
 	if (src < 0)
 		return report_call(w, &e, "open", entry_src, -src);

@@ -293,6 +293,7 @@ void lines_file(const struct cli *cli, const struct fcopy_report *r)
 								 : FCOPY_ACTION_COPIED,
 					  .operand = cli->src,
 					  .dst = r->dst[0] ? r->dst : cli->dst,
+					  .type = r->type,
 					  .bytes = failed || r->skipped ? 0 : r->bytes,
 					  .engine = most && !failed ? most->engine : NULL,
 					  .error = failed ? &r->error : NULL});

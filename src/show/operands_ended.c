@@ -46,6 +46,7 @@ static const char *state_name(const struct fcopy_operand *o)
 	case FCOPY_STATE_INCOMPLETE: return "incomplete";
 	case FCOPY_STATE_PART: return "part";
 	case FCOPY_STATE_UNCHANGED: return "unchanged";
+	case FCOPY_STATE_SKIPPED: return "skipped";
 	}
 	return NULL;
 }

@@ -116,7 +116,7 @@ void report_json(const struct outcome *o, FILE *f)
 	json_path(&j, "src", o->cli->src);
 	json_path(&j, "dst", r->dst[0] && o->cli->source_count < 2 ? r->dst : o->cli->dst);
 	json_string(&j, "mode", mode ? mode->name : fcopy_modes()->name);
-	json_bool(&j, "done", r->error.err == 0);
+	json_bool(&j, "done", r->error.err == 0 && !o->cli->declined);
 	json_bool(&j, "dry_run", o->cli->tree.dry_run);
 	json_integer(&j, "bytes", r->bytes);
 	json_integer(&j, "data", r->data);

@@ -86,6 +86,11 @@ static void print_name(const char *before, const char *name, const char *after)
 	fputs(after, hint_stream());
 }
 
+static bool is_in_place(const struct fcopy_operand *o)
+{
+	return o->state == FCOPY_STATE_COMPLETE || o->state == FCOPY_STATE_SKIPPED;
+}
+
 /* Where an operand is that may be incomplete. between: after its name. */
 static void print_state(const struct fcopy_operand *o, const char *between)
 {
@@ -93,8 +98,12 @@ static void print_state(const struct fcopy_operand *o, const char *between)
 	FILE *f = hint_stream();
 	switch (o->state) {
 	case FCOPY_STATE_COMPLETE:
+	case FCOPY_STATE_SKIPPED:
 		print_name("", dst, between);
 		fputs("is complete", f);
+		if (o->state == FCOPY_STATE_SKIPPED)
+			fprintf(f, " except for %" PRIu64 " skipped",
+				o->count[FCOPY_COUNT_SKIPPED]);
 		break;
 	case FCOPY_STATE_PART:
 		if (!o->part_is_tree) {
@@ -162,8 +171,7 @@ static void print_operands(const struct cli *cli, size_t complete)
 	message_print(cli->dst);
 	hint_end();
 	for (size_t i = 0; i < begun; i++) {
-		if (list[i].state == FCOPY_STATE_COMPLETE ||
-		    (printed++ >= SHOWN && cli->verbose == 0))
+		if (is_in_place(&list[i]) || (printed++ >= SHOWN && cli->verbose == 0))
 			continue;
 		note_begin();
 		print_state(&list[i], ": ");
@@ -197,7 +205,7 @@ static void print_stopped(const struct cli *cli)
 	size_t begun, complete = 0;
 	const struct fcopy_operand *list = operands_ended(&begun);
 	for (size_t i = 0; i < begun; i++)
-		complete += list[i].state == FCOPY_STATE_COMPLETE;
+		complete += is_in_place(&list[i]);
 	FILE *f = note_begin();
 	fputs("stopped", f);
 	if (cli->source_count > 1) {

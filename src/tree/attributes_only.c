@@ -30,47 +30,41 @@ static int attributes_open(struct worker *w, const struct entry *e, const struct
 	return fd;
 }
 
-/* Also returns SEEN_ANOTHER. */
-static int attributes_only_once(struct worker *w, const struct entry *e, int src,
-				const struct stat *st)
+/* Returns false if something else than was seen is there. */
+static bool attributes_only_once(struct worker *w, const struct entry *e, int src,
+				 const struct stat *st)
 {
 	const char *call;
 	struct stat old;
-	bool made;
+	bool made, known = true;
 	int fd = attributes_open(w, e, st, &made, &call);
 	if (fd == -ELOOP)
-		return report_refusal(w, e, entry_dst, ELOOP,
-				      "is a symlink, which --attributes-only does not follow");
+		report_refusal(w, e, entry_dst, ELOOP,
+			       "is a symlink, which --attributes-only does not follow");
+	else if (fd < 0)
+		report_call(w, e, call, entry_dst, -fd);
 	if (fd < 0)
-		return report_call(w, e, call, entry_dst, -fd);
-	int r = 0;
+		return true;
 	if (fstat(fd, &old) < 0)
-		r = report_call(w, e, "fstat", entry_dst, errno);
+		report_call(w, e, "fstat", entry_dst, errno);
 	else if (!S_ISREG(old.st_mode))
-		r = report_refusal(w, e, entry_dst, S_ISDIR(old.st_mode) ? EISDIR : EINVAL,
-				   "is not a regular file");
+		report_refusal(w, e, entry_dst, S_ISDIR(old.st_mode) ? EISDIR : EINVAL,
+			       "is not a regular file");
 	else if (old.st_dev == st->st_dev && old.st_ino == st->st_ino)
-		r = report_refusal(w, e, entry_dst, EINVAL, "is SRC itself");
+		report_refusal(w, e, entry_dst, EINVAL, "is SRC itself");
 	else if (!made && w->options.no_clobber)
-		r = -EEXIST;
+		w->outcome->action = FCOPY_ACTION_SKIPPED;
 	else if (!made && !seen_is(w, e, &old))
-		r = SEEN_ANOTHER;
+		known = false;
 	else
-		r = directory_preserve(w, e, src, fd, st);
+		directory_preserve(w, e, src, fd, st);
 	close(fd);
-	if (r == -EEXIST) {
-		w->sum.count[FCOPY_COUNT_SKIPPED]++;
-		w->done.action = FCOPY_ACTION_SKIPPED;
-	}
-	w->sum.count[FCOPY_COUNT_FILES] += r == 0;
-	return r;
+	return known;
 }
 
-int attributes_only(struct worker *w, const struct entry *e, int src, const struct stat *st)
+void attributes_only(struct worker *w, const struct entry *e, int src, const struct stat *st)
 {
-	int r;
-	for (int tries = 0; (r = attributes_only_once(w, e, src, st)) == SEEN_ANOTHER; tries++)
-		if ((r = seen_again(w, e, src, st, tries)) != 0)
-			return r < 0 ? r : -EEXIST;
-	return r;
+	int tries = 0;
+	while (!attributes_only_once(w, e, src, st) && seen_again(w, e, src, st, tries++))
+		;
 }

@@ -117,6 +117,7 @@ static void census_pass(struct census *c, bool sizes)
 {
 	int fd = openat(c->src, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	c->sizes = sizes;
+	c->entries += !sizes; /* the directory itself */
 	if (fd >= 0)
 		census_directory(c, fd, 0);
 	else

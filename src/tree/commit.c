@@ -292,8 +292,7 @@ static void commit_report(const struct building *r, const struct directory *d)
 		t->root.committed = false;
 	if (d->failed || (d->state == DIRECTORY_OLD && t->options->update))
 		return;
-	t->report->count[FCOPY_COUNT_DIRECTORIES]++;
-	report_operand_entry(t, &(struct done){.type = S_IFDIR}, r->to->path, NULL);
+	report_operand_outcome(t, &(struct outcome){.type = S_IFDIR}, r->to->path, NULL);
 }
 
 int commit_end(struct building *r, struct directory *d)

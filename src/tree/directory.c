@@ -232,8 +232,8 @@ static void directory_complete(struct worker *w, struct directory *d)
 		directory_set_attributes(w, d);
 	if (!tree_stopped(w->tree) && !dry && d->dst >= 0)
 		directory_flush(w, d);
-	if (!tree_stopped(w->tree) && !w->tree->shared && listed)
-		report_directory(w, d);
+	if (!tree_stopped(w->tree) && !w->tree->shared)
+		report_directory(w, d, listed);
 }
 
 static void directory_finish(struct worker *w, struct directory *d)

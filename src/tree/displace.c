@@ -257,11 +257,12 @@ int displace_another(struct worker *w, const struct entry *e, int dir, const cha
 	return r;
 }
 
-static int displace_refuse(struct worker *w, const struct entry *e, const char *call, int r)
+static void displace_refuse(struct worker *w, const struct entry *e, const char *call, int r)
 {
 	if (call)
-		return report_call(w, e, call, entry_dst, -r);
-	return report_refusal(w, e, entry_dst, -r, "its backup would replace SRC");
+		report_call(w, e, call, entry_dst, -r);
+	else
+		report_refusal(w, e, entry_dst, -r, "its backup would replace SRC");
 }
 
 bool displace_replaces_by_link(const struct tree *t, const struct entry *e, const struct stat *src,
@@ -297,17 +298,17 @@ static bool displace_is_same(const struct tree *t, const struct entry *e, const 
 	       src.st_dev == old->st_dev && src.st_ino == old->st_ino;
 }
 
-void displace_end(struct worker *w, const struct entry *e, const struct displaced *d, int result)
+void displace_end(struct worker *w, const struct entry *e, const struct displaced *d, bool made)
 {
 	const int dir = e->dir->dst;
 	struct stat st;
 	bool back = false;
-	mirror_clear_end(w, e, &d->cleared, result);
-	if (result < 0 && d->moved)
+	mirror_clear_end(w, e, &d->cleared, made);
+	if (!made && d->moved)
 		back = fstatat(dir, e->as, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT &&
 		       private_rename(dir, d->name, dir, e->as) == 0;
 	/* --inplace=auto has removed the entry where no rename can replace it. */
-	else if (result < 0 && d->linked)
+	else if (!made && d->linked)
 		back = linkat(dir, d->name, dir, e->as, 0) == 0 || errno == EEXIST;
 	if (back && d->older[0]) {
 		/* Both names of one file stay after a rename. */
@@ -324,34 +325,37 @@ bool displace_may(struct worker *w, const struct entry *e)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
 	char path[PATH_MAX];
-	if (!o->confirm)
+	if (!o->confirm || e->confirmed)
 		return true;
 	entry_path(e, false, path, sizeof(path));
 	pthread_mutex_lock(&w->tree->lock);
 	const bool yes = o->confirm(o->copy.user, path);
 	pthread_mutex_unlock(&w->tree->lock);
-	if (!yes) {
-		w->sum.count[FCOPY_COUNT_SKIPPED]++;
-		w->done.action = FCOPY_ACTION_SKIPPED;
-	}
+	if (!yes)
+		w->outcome->action = FCOPY_ACTION_SKIPPED;
 	return yes;
 }
 
 /* A mirror replaces an entry of another type. A new entry is renamed over what is no directory;
  * what no rename replaces goes first, and returns if the entry cannot be made. */
-static int displace_clear(struct worker *w, const struct entry *e, struct displaced *d)
+static bool displace_clear(struct worker *w, const struct entry *e, struct displaced *d)
 {
 	struct tree *t = w->tree;
 	const bool written = t->options->attributes_only || in_place_possible(&w->options);
 	struct stat old;
 	if (!t->options->dry_run && !displace_may(w, e))
-		return 1;
+		return false;
+	d->asked = true;
 	if (fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    (!S_ISDIR(old.st_mode) && !written &&
 	     (t->options->dry_run ||
-	      storage_can(&t->storage, e->dir->dst, STORAGE_REPLACES_FILES))))
-		return rivals_share(t, e) ? rivals_report(w, e) : 0;
-	return mirror_clear(w, e, &d->cleared);
+	      storage_can(&t->storage, e->dir->dst, STORAGE_REPLACES_FILES)))) {
+		const bool shared = rivals_share(t, e);
+		if (shared)
+			rivals_report(w, e);
+		return !shared;
+	}
+	return mirror_clear(w, e, &d->cleared) == 0;
 }
 
 /* A copy of a file follows a symlink, unless the options replace whatever is there. */
@@ -359,14 +363,14 @@ static void displace_note(struct worker *w, const struct entry *e, const struct 
 {
 	struct stat target;
 	const struct fcopy_tree_options *o = w->tree->options;
-	const bool follows = old && S_ISLNK(old->st_mode) && S_ISREG(w->done.type) &&
+	const bool follows = old && S_ISLNK(old->st_mode) && S_ISREG(w->outcome->type) &&
 			     !displace_replaces(w->tree) && !o->link && !o->symbolic_link;
 	if (follows && fstatat(e->dir->dst, e->as, &target, 0) == 0)
 		old = &target;
 	seen_note(w, old);
 }
 
-int displace_begin(struct worker *w, const struct entry *e, struct displaced *d)
+bool displace_begin(struct worker *w, const struct entry *e, struct displaced *d)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
 	struct stat old;
@@ -376,18 +380,19 @@ int displace_begin(struct worker *w, const struct entry *e, struct displaced *d)
 		return displace_clear(w, e, d);
 	if (o->dry_run || (!o->confirm && !o->backup) || e->dir->state != DIRECTORY_OLD ||
 	    w->options.no_clobber)
-		return 0;
+		return true;
 	const bool exists = fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0;
 	if (exists || errno == ENOENT)
 		displace_note(w, e, exists ? &old : NULL);
 	if (!exists || S_ISDIR(old.st_mode) || displace_is_same(w->tree, e, &old))
-		return 0;
+		return true;
 	if (!displace_may(w, e))
-		return 1;
+		return false;
+	d->asked = true;
 	int r = o->backup ? displace_back_up(w, e, d, &call) : 0;
 	if (r < 0)
-		displace_end(w, e, d, r);
+		displace_refuse(w, e, call, r);
 	if (r == 0 && d->moved) /* the copy is a new file */
 		seen_note(w, NULL);
-	return r < 0 ? displace_refuse(w, e, call, r) : 0;
+	return r >= 0;
 }

@@ -12,6 +12,7 @@
 /* The other name that an entry of DST got. */
 struct displaced {
 	bool linked, moved; /* it has both names; it has only the other one */
+	bool asked;         /* options.confirm has allowed it */
 	char name[NAME_MAX + 1];
 	char
 	    older[TEMPORARY_SIZE]; /* what had that name before, until the copy ends; empty: none */
@@ -38,16 +39,16 @@ bool displace_replaces_by_link(const struct tree *, const struct entry *, const 
 /* May the entry replace the inode that is its source? It may if the source has another name, or if
  * the backup gives it one, as cp -bf FILE FILE does. */
 bool displace_replaces_source(const struct tree *, const struct entry *);
-/* Before the entry is copied. Returns 0; 1 if the entry of DST is skipped; or -errno, reported. */
-int displace_begin(struct worker *, const struct entry *, struct displaced *);
+/* Before the entry is copied. Returns true; or false if the outcome is known: the entry of DST is
+ * skipped, or its backup has failed. */
+bool displace_begin(struct worker *, const struct entry *, struct displaced *);
 /* The copy has replaced another entry than the one of which displace_begin() has made a backup: it
  * is `name` in dir now, and becomes a backup, too. Returns 0, or -errno with the call. */
 int displace_another(struct worker *, const struct entry *, int dir, const char *name,
 		     const char **call);
-/* The copy has ended: after a failure the entry has its old name only. */
-void displace_end(struct worker *, const struct entry *, const struct displaced *, int result);
-/* Does options.confirm, if there is one, allow to replace the entry? If not, it is skipped and
- * counted. */
+/* The copy has ended: unless it was made, the entry gets its old name back, and only that. */
+void displace_end(struct worker *, const struct entry *, const struct displaced *, bool made);
+/* Does options.confirm, if there is one, allow to replace the entry? If not, it is skipped. */
 bool displace_may(struct worker *, const struct entry *);
 
 #endif

@@ -89,13 +89,12 @@ static int directory_refuse(struct worker *w, const struct entry *e)
 }
 
 /* A mirror found no directory under the name. Returns 0 if it may be cleared; -EEXIST if the
- * options leave it alone; or -errno, reported. */
+ * options leave it alone or refuse it: then the outcome is known. */
 static int directory_may_clear(struct worker *w, const struct entry *e, const struct stat *st)
 {
-	int r = update_leave_other(w, e, st);
-	if (r == 0 && !w->tree->options->dry_run && !displace_may(w, e))
-		r = 1;
-	return r > 0 ? -EEXIST : r;
+	const bool left = update_leave_other(w, e, st) ||
+			  (!w->tree->options->dry_run && !displace_may(w, e));
+	return left ? -EEXIST : 0;
 }
 
 /* Opens the destination's directory, which is created unless it exists. other: set, without a
@@ -157,7 +156,7 @@ static int directory_make(struct worker *w, const struct entry *e, const struct 
 	if (r < 0)
 		return r;
 	r = directory_make_here(w, e, st, fresh, NULL);
-	mirror_clear_end(w, e, &cleared, r);
+	mirror_clear_end(w, e, &cleared, r >= 0);
 	return r;
 }
 
@@ -187,26 +186,26 @@ static bool directory_is_own(const struct tree *t, const struct stat *st)
 		 st->st_ino == t->root.dst_ino));
 }
 
-/* May this directory of the source be entered? Returns 0; -EEXIST if it is left out; or -errno,
- * reported. */
-static int directory_check(struct worker *w, const struct entry *e, const struct stat *st,
-			   bool mounted)
+/* May this directory of the source be entered? If not, the outcome is known. */
+static bool directory_check(struct worker *w, const struct entry *e, const struct stat *st,
+			    bool mounted)
 {
 	struct tree *t = w->tree;
 	if (directory_is_own(t, st)) {
-		w->sum.count[FCOPY_COUNT_EXCLUDED]++;
-		w->done.action = FCOPY_ACTION_EXCLUDED;
-		return -EEXIST;
+		w->outcome->action = FCOPY_ACTION_EXCLUDED;
+		return false;
 	}
 	if (!mounted && (is_copy_above(t, e->dir, st) ||
 			 (st->st_dev == t->root.dst_dev && st->st_ino == t->root.dst_ino))) {
 		tree_stop(t, EINVAL);
-		return report_refusal(w, e, entry_src, EINVAL,
-				      "is the copy itself: a tree cannot be copied into itself");
+		report_refusal(w, e, entry_src, EINVAL,
+			       "is the copy itself: a tree cannot be copied into itself");
+		return false;
 	}
-	if (t->options->follow == FCOPY_FOLLOW_ALWAYS && is_cycle(e->dir, st))
-		return report_refusal(w, e, entry_src, ELOOP, "contains itself through a symlink");
-	return 0;
+	if (t->options->follow != FCOPY_FOLLOW_ALWAYS || !is_cycle(e->dir, st))
+		return true;
+	report_refusal(w, e, entry_src, ELOOP, "contains itself through a symlink");
+	return false;
 }
 
 /* Is a directory of DST, which existed, SRC or inside it? Without a mount only SRC itself can be
@@ -228,15 +227,14 @@ static const char *directory_is_of_source(const struct tree *t, const struct ent
 		   : NULL;
 }
 
-int directory_enter(struct worker *w, const struct entry *e, int fd, const struct stat *st)
+void directory_enter(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	struct tree *t = w->tree;
 	bool fresh = false;
 	const bool mounted = t->options->one_file_system && st->st_dev != t->root.src_dev;
-	const int refused = directory_check(w, e, st, mounted);
-	if (refused < 0) {
+	if (!directory_check(w, e, st, mounted)) {
 		close(fd);
-		return refused;
+		return;
 	}
 	int dst = -1, r = 0;
 	if (t->options->dry_run)
@@ -245,14 +243,15 @@ int directory_enter(struct worker *w, const struct entry *e, int fd, const struc
 		r = dst = directory_make(w, e, st, &fresh);
 	if (r < 0) {
 		close(fd);
-		return r;
+		return;
 	}
 	struct stat now = {0};
 	if (dst >= 0 && t->root.state != TREE_NEW && fstat(dst, &now) < 0) {
 		r = -errno;
 		close(fd);
 		close(dst);
-		return report_call(w, e, "fstat", entry_dst, -r);
+		report_call(w, e, "fstat", entry_dst, -r);
+		return;
 	}
 	const char *source = dst >= 0 && !fresh && tree_merges(t)
 				 ? directory_is_of_source(t, e, dst, &now)
@@ -260,7 +259,8 @@ int directory_enter(struct worker *w, const struct entry *e, int fd, const struc
 	if (source) {
 		close(fd);
 		close(dst);
-		return report_refusal(w, e, entry_dst, EINVAL, source);
+		report_refusal(w, e, entry_dst, EINVAL, source);
+		return;
 	}
 	struct directory *d = directory_new(e->dir, e->name, fd, dst, st);
 	if (!d) {
@@ -268,7 +268,8 @@ int directory_enter(struct worker *w, const struct entry *e, int fd, const struc
 		if (dst >= 0)
 			close(dst);
 		tree_stop(t, ENOMEM);
-		return report_call(w, e, "malloc", entry_src, ENOMEM);
+		report_call(w, e, "malloc", entry_src, ENOMEM);
+		return;
 	}
 	if (dst >= 0 && t->root.state != TREE_NEW)
 		directory_note_inode(d, &now);
@@ -277,7 +278,8 @@ int directory_enter(struct worker *w, const struct entry *e, int fd, const struc
 						   : DIRECTORY_OLD;
 	if (d->state == DIRECTORY_OLD && dst >= 0)
 		d->was = now;
-	w->replaced = !fresh;
+	w->outcome->stage = OUTCOME_LATER;
+	w->outcome->replaced = !fresh;
 	d->names = mounted ? NAMES_AWAY : NAMES_LEFT;
 	d->link = link_dest_enter(e->dir, e->name);
 	opened_add(t, d);
@@ -286,22 +288,21 @@ int directory_enter(struct worker *w, const struct entry *e, int fd, const struc
 		directory_release(w, d); /* only the mount point itself */
 	else
 		pool_push(w, item);
-	return t->options->dry_run && !fresh; /* nothing would be created */
 }
 
-int directory_make_mount_point(struct worker *w, const struct entry *e)
+void directory_make_mount_point(struct worker *w, const struct entry *e)
 {
 	const struct stat st = {.st_mode = S_IFDIR | 0700};
 	bool fresh = false;
-	int fd = -1, r = 0;
+	int fd = -1;
+	w->outcome->type = S_IFDIR;
 	if (w->tree->options->dry_run)
-		r = directory_rehearse(w, e, &st, &fd, &fresh);
+		(void)directory_rehearse(w, e, &st, &fd, &fresh);
 	else if (w->tree->lists)
-		r = w->tree->shared->list(w, e, &st);
+		(void)w->tree->shared->list(w, e, &st);
 	else
-		r = fd = directory_make(w, e, &st, &fresh);
+		fd = directory_make(w, e, &st, &fresh);
+	w->outcome->replaced = !fresh;
 	if (fd >= 0)
 		close(fd);
-	w->sum.count[FCOPY_COUNT_DIRECTORIES] += r >= 0 && !w->tree->lists;
-	return r < 0 ? r : 0;
 }

@@ -122,7 +122,7 @@ static bool entry_met_rival(struct worker *w, const struct entry *e)
 }
 
 /* Opens the destination, which must be what an option has seen. Returns as
- * entry_open_destination(); or ENDPOINT_SKIPPED, counted; or -errno, reported: *told is true. */
+ * entry_open_destination(); or -EEXIST if the outcome is known: *told is true. */
 static int entry_open_seen(struct worker *w, const struct entry *e, const struct stat *st,
 			   bool *told)
 {
@@ -136,10 +136,9 @@ static int entry_open_seen(struct worker *w, const struct entry *e, const struct
 		if (r != ENDPOINT_TAKEN && !met)
 			return r;
 		*error = (struct fcopy_error){0};
-		r = seen_again(w, e, c->src.fd, st, tries);
-		*told = r != 0;
-		if (r != 0)
-			return r < 0 ? r : ENDPOINT_SKIPPED;
+		*told = !seen_again(w, e, c->src.fd, st, tries);
+		if (*told)
+			return -EEXIST;
 	}
 }
 
@@ -151,12 +150,8 @@ static int entry_commit_again(struct worker *w, const struct entry *e, const str
 	struct copy *c = &w->copy;
 	int r = ENDPOINT_TAKEN;
 	for (int tries = 0; r == ENDPOINT_TAKEN; tries++) {
-		r = seen_again(w, e, c->src.fd, st, tries);
-		*told = r != 0;
-		if (r == 0)
-			r = destination_expect(&c->dst, seen_replaces(w), &w->file.error);
-		else if (r > 0)
-			r = ENDPOINT_SKIPPED;
+		*told = !seen_again(w, e, c->src.fd, st, tries);
+		r = *told ? -EEXIST : destination_expect(&c->dst, seen_replaces(w), &w->file.error);
 		r = copy_end(c, r);
 	}
 	return r;
@@ -181,21 +176,23 @@ static dev_t entry_device(const struct worker *w, const struct entry *e)
 	return e->dir->known && !destination_is_target(&w->copy.dst) ? e->dir->dst_dev : 0;
 }
 
-/* A regular file that is open, and its fstat; closes fd. Returns 0 or -errno, reported. */
-static int entry_copy_file(struct worker *w, const struct entry *e, int fd, const struct stat *st)
+/* A regular file that is open, and its fstat; closes fd. */
+static void entry_copy_file(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
+	struct outcome *o = w->outcome;
 	clock_gettime(CLOCK_REALTIME_COARSE, &w->opened); /* a little earlier does no harm */
 	record_before(w, st->st_size);
 	if (w->tree->root.state == TREE_RESUMED && resume_is_complete(w, e, fd, st)) {
 		close(fd);
-		w->sum.count[FCOPY_COUNT_REUSED]++;
-		w->sum.count[FCOPY_COUNT_RESUMED] += (uint64_t)st->st_size;
-		w->done.action = FCOPY_ACTION_UNCHANGED;
-		return 0;
+		o->action = FCOPY_ACTION_UNCHANGED;
+		o->reused = true;
+		o->resumed = (uint64_t)st->st_size;
+		return;
 	}
 	if (w->tree->root.state == TREE_RESUMED && tree_stopped(w->tree)) {
 		close(fd);
-		return -EINTR;
+		o->stage = OUTCOME_NONE;
+		return;
 	}
 	struct copy *c = pool_start_copy(w);
 	c->no_clone = w->options.reflink <= FCOPY_WHEN_AUTO && w->refuses_clones &&
@@ -227,19 +224,14 @@ static int entry_copy_file(struct worker *w, const struct entry *e, int fd, cons
 	report_file(w, st, r == 0);
 	if (w->file.part_kept)
 		entry_note_part(w, e);
-	if (r == ENDPOINT_SKIPPED) {
-		w->sum.count[FCOPY_COUNT_SKIPPED] += !told;
-		w->done.action = FCOPY_ACTION_SKIPPED;
-		return -EEXIST;
-	}
-	w->replaced = r == 0 && w->file.existed;
-	if (r == 0 && w->tree->record)
+	if (r == ENDPOINT_SKIPPED)
+		o->action = FCOPY_ACTION_SKIPPED;
+	else if (r == 0 && w->tree->record)
 		record_add(w, e, st);
-	if (r < 0 && !told && entry_met_rival(w, e))
-		return rivals_report(w, e);
-	if (r < 0 && !told)
+	else if (r < 0 && !told && entry_met_rival(w, e))
+		rivals_report(w, e);
+	else if (r < 0 && !told)
 		report_failure(w, e, &w->file.error);
-	return r;
 }
 
 #define GRACE 2 /* seconds: the coarsest clock of a file system */
@@ -262,7 +254,7 @@ static bool entry_was_removed(const struct entry *e)
 	return !same || (recent && !rivals_is_listed(e->dir->src, e->name));
 }
 
-/* Is it not what was listed? */
+/* Is it not what was listed? Then it has no outcome: the shards list the tree again. */
 static bool entry_differs(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	const struct stat *then = e->listed;
@@ -272,30 +264,33 @@ static bool entry_differs(struct worker *w, const struct entry *e, const struct 
 		      st->st_ctim.tv_nsec == then->st_ctim.tv_nsec))
 		return false;
 	__atomic_store_n(&w->tree->differs, true, __ATOMIC_RELAXED);
+	w->outcome->stage = OUTCOME_NONE;
 	return true;
 }
 
-static int entry_vanished(struct worker *w, const struct entry *e, const char *call)
+static void entry_vanished(struct worker *w, const struct entry *e, const char *call)
 {
 	struct fcopy_error error;
 	struct stat st;
 	if (entry_differs(w, e, NULL))
-		return -EALREADY;
+		return;
 	if (e->follow && fstatat(e->dir->src, e->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    S_ISLNK(st.st_mode))
-		return report_refusal(w, e, entry_src, ENOENT, "is a dangling symlink");
-	if (e->dir->src >= 0 && !entry_was_removed(e))
-		return report_call(w, e, call, entry_src, ENOENT);
+	    S_ISLNK(st.st_mode)) {
+		report_refusal(w, e, entry_src, ENOENT, "is a dangling symlink");
+		return;
+	}
+	if (e->dir->src >= 0 && !entry_was_removed(e)) {
+		report_call(w, e, call, entry_src, ENOENT);
+		return;
+	}
 	error_call(&error, call, entry_src, ENOENT);
 	error.reason = "vanished before it could be copied";
 	if (w->options.strict) {
 		report_failure(w, e, &error);
-		return -ENOENT;
+		return;
 	}
-	w->sum.count[FCOPY_COUNT_VANISHED]++;
-	w->done.action = FCOPY_ACTION_VANISHED;
+	w->outcome->action = FCOPY_ACTION_VANISHED;
 	report_warning(w, e, &error);
-	return -ENOENT;
 }
 
 /* Handles the names that waited for the copy of another name of their inode. */
@@ -311,7 +306,8 @@ static void entry_copy_waiting(struct worker *w, const struct entry *first, stru
 			entry_copy(w, &(struct entry){.dir = dir,
 						      .name = waits->name,
 						      .as = waits->name,
-						      .follow = first->follow});
+						      .follow = first->follow,
+						      .confirmed = waits->confirmed});
 		aside_end(w);
 		if (r == 0)
 			opened_unuse(w->tree, dir);
@@ -342,175 +338,119 @@ static int entry_check(struct worker *w, const struct entry *e, const struct sta
 	return r;
 }
 
-/* Of a dry run: counts what would be copied. */
-static int entry_rehearse(struct worker *w, const struct entry *e, const struct stat *st)
+/* Of a dry run: what would become of it? */
+static void entry_rehearse(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	struct stat old;
 	const bool exists = e->dir->dst >= 0 &&
 			    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0;
 	if (exists && w->options.no_clobber) {
-		w->sum.count[FCOPY_COUNT_SKIPPED]++;
-		w->done.action = FCOPY_ACTION_SKIPPED;
-		return -EEXIST;
+		w->outcome->action = FCOPY_ACTION_SKIPPED;
+		return;
 	}
-	const int r = entry_check(w, e, st);
-	if (r < 0)
-		return r;
+	if (entry_check(w, e, st) < 0)
+		return;
 	const struct fcopy_tree_options *o = w->tree->options;
 	if (exists && (o->link || o->symbolic_link) && !w->clears &&
 	    !displace_replaces_by_link(w->tree, e, st, &old) &&
 	    (old.st_dev != st->st_dev || old.st_ino != st->st_ino))
-		return report_call(w, e, o->link ? "linkat" : "symlinkat", entry_dst, EEXIST);
-	if (exists && S_ISDIR(old.st_mode) && !tree_removes(w->tree))
-		return report_call(w, e, "open", entry_dst, EISDIR);
-	w->sum.count[FCOPY_COUNT_FILES] += S_ISREG(st->st_mode);
-	w->sum.count[FCOPY_COUNT_SYMLINKS] += S_ISLNK(st->st_mode);
-	w->sum.count[FCOPY_COUNT_SPECIALS] += !S_ISREG(st->st_mode) && !S_ISLNK(st->st_mode);
-	w->done.bytes = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
-	w->sum.count[FCOPY_COUNT_BYTES] += w->done.bytes;
-	return 0;
+		report_call(w, e, o->link ? "linkat" : "symlinkat", entry_dst, EEXIST);
+	else if (exists && S_ISDIR(old.st_mode) && !tree_removes(w->tree))
+		report_call(w, e, "open", entry_dst, EISDIR);
+	else
+		w->outcome->bytes = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
 }
 
-/* The entry is not copied, or not now: a link was made, or its copy is left alone. */
-static int entry_settle(struct worker *w, const struct stat *st, enum link_state state, int left)
-{
-	const enum fcopy_action by_update = w->done.action; /* by update_leave() */
-	const enum fcopy_action unchanged = by_update == FCOPY_ACTION_REPAIRED
-						? FCOPY_ACTION_REPAIRED
-						: FCOPY_ACTION_UNCHANGED;
-	w->done = (struct done){.type = st->st_mode & S_IFMT};
-	if (state != LINK_COPY && left > 0)
-		w->sum.count[FCOPY_COUNT_UNCHANGED]--; /* by update_leave(); it is counted here, or
-							  later */
-	switch (state) {
-	case LINK_WAITS: return -EINPROGRESS;
-	case LINK_FAILED: return -EIO;
-	case LINK_SKIPPED: w->done.action = FCOPY_ACTION_SKIPPED; return -EEXIST;
-	case LINK_TWICE: return -EALREADY;
-	case LINK_MADE:
-		w->done.action = FCOPY_ACTION_LINKED;
-		w->done.bytes = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
-		return 0;
-	case LINK_SAME:
-		w->sum.count[FCOPY_COUNT_UNCHANGED]++;
-		w->done.action = unchanged;
-		return 1;
-	case LINK_COPY: break;
-	}
-	if (left > 0)
-		w->done.action = by_update == FCOPY_ACTION_SKIPPED ? by_update : unchanged;
-	return left;
-}
-
-/* Makes what the options ask for: a symlink, only the attributes, a link to an earlier copy, or a
- * copy. Closes fd. */
-static int entry_make(struct worker *w, const struct entry *e, int fd, const struct stat *st)
+/* Makes what the options ask for: a symlink, only the attributes, a link to SRC or to an earlier
+ * copy, or a copy. Closes fd. */
+static void entry_make(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
 	struct stat from = *st;
-	if (o->symbolic_link || (o->attributes_only && fd >= 0)) {
-		int r = o->symbolic_link ? symbolic_link_make(w, e, st)
-					 : attributes_only(w, e, fd, st);
+	const bool attributes = o->attributes_only && fd >= 0;
+	if (o->link)
+		hard_link_source(w, e, fd, st);
+	else if (o->symbolic_link)
+		symbolic_link_make(w, e, st);
+	else if (attributes)
+		attributes_only(w, e, fd, st);
+	if (o->link || o->symbolic_link || attributes ||
+	    (o->link_dest && link_dest_make(w, e, &fd, &from) > 0)) {
 		if (fd >= 0)
 			close(fd);
-		return r;
+		return;
 	}
-	const int made = o->link_dest ? link_dest_make(w, e, &fd, &from) : 0;
-	if (made != 0) {
-		close(fd);
-		return made < 0 ? made : 0;
-	}
-	return fd < 0 ? special_copy(w, e, st) : entry_copy_file(w, e, fd, &from);
+	if (fd < 0)
+		special_copy(w, e, st);
+	else
+		entry_copy_file(w, e, fd, &from);
 }
 
 /* Links or copies a regular file that is open as fd, and closes fd. fd -1: a special file, which is
  * never opened: opening it could block, or have an effect on a device. */
-static int entry_copy_inode(struct worker *w, const struct entry *e, int fd, const struct stat *st)
+static void entry_copy_inode(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
-	w->done.type = st->st_mode & S_IFMT;
+	const struct fcopy_tree_options *o = w->tree->options;
 	struct displaced displaced = {.linked = false};
+	struct outcome *is = w->outcome;
+	is->type = st->st_mode & S_IFMT;
 	w->made = (struct identity){.known = false}; /* update_leave may set it */
 	w->seen = (struct seen){.asked = false};     /* this, too */
 	w->displaced = &displaced;
-	int left = update_leave(w, e, fd, st);
-	if (left == 0 && link_dest_is_made(w, e, fd, st))
-		left = 1;
-	const int skipped = left == 0 ? displace_begin(w, e, &displaced) : 0;
-	if (skipped != 0) {
-		if (fd >= 0)
-			close(fd);
-		return skipped < 0 ? skipped : -EEXIST;
-	}
-	if (left == 0 && w->tree->options->link && !w->tree->options->dry_run) {
-		const int made = hard_link_source(w, e, fd, st);
-		displace_end(w, e, &displaced, made);
-		if (fd >= 0)
-			close(fd);
-		return made;
-	}
+	const bool left = update_leave(w, e, fd, st) || link_dest_is_made(w, e, fd, st);
+	const bool unchanged = left && outcome_is_there(is);
+	bool made = left || !displace_begin(w, e, &displaced);
 	/* An unchanged name may have to become a link to another one. */
-	const bool dry = w->tree->options->dry_run;
-	bool linked = left >= 0 && links_may_exist(w, st) &&
-		      (left == 0 ? !w->tree->options->link
-				 : w->tree->options->update == FCOPY_UPDATE_CHANGED);
-	w->tracks = linked && left == 0 && !dry && aside_may_move(w->tree, e->dir);
-	enum link_state state = linked ? links_claim(w, e, st) : LINK_COPY;
-	if (state != LINK_COPY || left != 0) {
+	const bool linked = links_may_exist(w, st) &&
+			    (left ? unchanged && o->update == FCOPY_UPDATE_CHANGED
+				  : !made && !o->link);
+	w->tracks = linked && !left && !o->dry_run && aside_may_move(w->tree, e->dir);
+	const bool first = !linked || links_claim(w, e, st, e->confirmed || displaced.asked);
+	made |= !first;
+	if (!made && !o->dry_run) {
+		entry_make(w, e, fd, st);
+	} else {
 		if (fd >= 0)
 			close(fd);
-		if (state == LINK_COPY && linked)
-			entry_copy_waiting(w, e, links_done(w, e, st, 0));
-		const int settled = entry_settle(w, st, state, left);
-		if (left == 0)
-			displace_end(w, e, &displaced, settled);
-		return settled;
+		if (!made)
+			entry_rehearse(w, e, st);
 	}
-	if (dry && fd >= 0)
-		close(fd);
-	int r = dry ? entry_rehearse(w, e, st) : entry_make(w, e, fd, st);
-	displace_end(w, e, &displaced, r);
-	if (linked) {
-		const struct done done = w->done;
-		entry_copy_waiting(w, e, links_done(w, e, st, r));
-		w->done = done;
-	}
-	return r;
+	displace_end(w, e, &displaced, outcome_is_made(is));
+	if (linked && first)
+		entry_copy_waiting(w, e, links_done(w, e, st, outcome_is_there(is)));
 }
 
 /* Takes fd. */
-static int entry_copy_open(struct worker *w, const struct entry *e, int fd)
+static void entry_copy_open(struct worker *w, const struct entry *e, int fd)
 {
 	struct stat st;
 	if (fstat(fd, &st) < 0) {
 		int err = errno;
 		close(fd);
-		return report_call(w, e, "fstat", entry_src, err);
+		report_call(w, e, "fstat", entry_src, err);
+		return;
 	}
 	if (entry_differs(w, e, &st)) {
 		close(fd);
-		return -EALREADY;
+		return;
 	}
 	source_hide_mode(&st, &w->options);
-	if (S_ISDIR(st.st_mode) && w->tree->lists) {
-		int r = w->tree->shared->list(w, e, &st);
-		if (r == 0)
-			return directory_enter(w, e, fd, &st);
+	w->outcome->type = st.st_mode & S_IFMT;
+	const bool directory = S_ISDIR(st.st_mode);
+	if (directory && w->tree->root.state == TREE_SINGLE) {
 		close(fd);
-		return r;
-	}
-	if (S_ISDIR(st.st_mode) && w->tree->root.state == TREE_SINGLE) {
+		report_refusal(w, e, entry_src, EISDIR,
+			       "was replaced by a directory during the copy");
+	} else if (directory && w->tree->lists && w->tree->shared->list(w, e, &st) < 0) {
 		close(fd);
-		return report_refusal(w, e, entry_src, EISDIR,
-				      "was replaced by a directory during the copy");
-	}
-	w->done.type = st.st_mode & S_IFMT;
-	if (S_ISDIR(st.st_mode))
-		return directory_enter(w, e, fd, &st);
-	if (!S_ISREG(st.st_mode)) {
+	} else if (directory) {
+		directory_enter(w, e, fd, &st);
+	} else if (!S_ISREG(st.st_mode)) {
 		close(fd);
-		return entry_copy_inode(w, e, -1, &st);
+		entry_copy_inode(w, e, -1, &st);
+	} else {
+		entry_copy_inode(w, e, fd, &st);
 	}
-	return entry_copy_inode(w, e, fd, &st);
 }
 
 /* Another process has a lease on the file, as Samba and NFS servers have. The kernel asks it to
@@ -554,83 +494,106 @@ static bool entry_is_lost_found(struct worker *w, const struct entry *e, int err
 	return true;
 }
 
-/* A call on the source failed. Returns 0 or -errno, reported. */
-static int entry_fail(struct worker *w, const struct entry *e, const char *call, int err)
+/* A call on the source failed. */
+static void entry_fail(struct worker *w, const struct entry *e, const char *call, int err)
 {
-	if (entry_is_lost_found(w, e, err))
-		return -err;
+	if (entry_is_lost_found(w, e, err)) {
+		w->outcome->stage = OUTCOME_NONE;
+		return;
+	}
 	if (err == ENOENT)
-		return entry_vanished(w, e, call);
-	return entry_is_private_mount(w, e, err) ? directory_make_mount_point(w, e)
-						 : report_call(w, e, call, entry_src, err);
+		entry_vanished(w, e, call);
+	else if (entry_is_private_mount(w, e, err))
+		directory_make_mount_point(w, e);
+	else
+		report_call(w, e, call, entry_src, err);
 }
 
-/* Returns 0, -errno, or -EINPROGRESS if another thread will copy it later. */
-static int entry_copy_any(struct worker *w, const struct entry *e)
+/* Finds out what it is. Returns whether a descriptor of it is needed. */
+static bool entry_look(struct worker *w, const struct entry *e, bool links)
 {
 	struct stat st;
+	if (fstatat(e->dir->src, e->name, &st, e->follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0) {
+		entry_fail(w, e, "stat", errno);
+		return false;
+	}
+	if (entry_differs(w, e, &st))
+		return false;
+	source_hide_mode(&st, &w->options);
+	if (S_ISDIR(st.st_mode))
+		return true;
+	if (w->tree->lists)
+		(void)w->tree->shared->list(w, e, &st);
+	else if (S_ISREG(st.st_mode) && !links)
+		return true;
+	else
+		entry_copy_inode(w, e, -1, &st);
+	return false;
+}
+
+static void entry_copy_any(struct worker *w, const struct entry *e)
+{
 	const struct fcopy_tree_options *o = w->tree->options;
 	/* A link needs no permission to read the file. */
-	const bool lists = w->tree->lists;
 	const bool links = (o->link || o->symbolic_link) && o->update != FCOPY_UPDATE_CHANGED;
-	bool opened = (e->type == DT_REG && !links && !lists) || e->type == DT_DIR;
+	bool opened = (e->type == DT_REG && !links && !w->tree->lists) || e->type == DT_DIR;
 	int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (e->follow ? 0 : O_NOFOLLOW);
-	if (strlen(e->name) > NAME_MAX) /* FUSE knows longer ones */
-		return report_call(w, e, "open", entry_src, ENAMETOOLONG);
-	if (e->type == DT_REG && w->tree->options->update && update_is_untouched(w, e)) {
-		w->done = (struct done){.action = FCOPY_ACTION_UNCHANGED, .type = S_IFREG};
-		return 1;
+	if (strlen(e->name) > NAME_MAX) { /* FUSE knows longer ones */
+		report_call(w, e, "open", entry_src, ENAMETOOLONG);
+		return;
 	}
+	if (e->type == DT_REG && o->update && update_is_untouched(w, e))
+		return;
 	for (int tries = 0;; tries++, opened = false) {
-		if (!opened) {
-			if (fstatat(e->dir->src, e->name, &st,
-				    e->follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
-				return entry_fail(w, e, "stat", errno);
-			if (entry_differs(w, e, &st))
-				return -EALREADY;
-			source_hide_mode(&st, &w->options);
-			if (lists && !S_ISDIR(st.st_mode))
-				return w->tree->shared->list(w, e, &st);
-			if (!S_ISDIR(st.st_mode) && (links || !S_ISREG(st.st_mode)))
-				return entry_copy_inode(w, e, -1, &st);
-		}
+		if (!opened && !entry_look(w, e, links))
+			return;
 		int fd = openat(e->dir->src, e->name, flags);
 		if (fd < 0 && errno == EAGAIN)
 			fd = entry_open_leased(e, flags);
-		if (fd >= 0)
-			return entry_copy_open(w, e, fd);
+		if (fd >= 0) {
+			entry_copy_open(w, e, fd);
+			return;
+		}
 		/* ELOOP, ENXIO: it has become a symlink or a socket since it was listed. */
-		if (tries > 0 || !opened || (errno != ELOOP && errno != ENXIO))
-			return entry_fail(w, e, "open", errno);
+		if (tries > 0 || !opened || (errno != ELOOP && errno != ENXIO)) {
+			entry_fail(w, e, "open", errno);
+			return;
+		}
 	}
 }
 
-int entry_copy(struct worker *w, const struct entry *e)
+/* What the outcome means for the directory that holds the entry. */
+static void entry_mark_directory(struct worker *w, const struct entry *e, const struct outcome *o)
 {
-	struct fcopy_progress *progress = w->tree->options->copy.progress;
-	w->entry = e;
-	w->done = (struct done){.action = FCOPY_ACTION_COPIED};
-	int r = entry_copy_any(w, e);
-	w->entry = NULL;
-	if (!(r == 0 && w->replaced))
+	const struct tree *t = w->tree;
+	const bool entered = o->type == S_IFDIR && o->stage == OUTCOME_LATER;
+	if (o->stage == OUTCOME_LATER && !entered)
+		return;
+	if (!o->replaced && !outcome_is_left(o))
 		__atomic_store_n(&e->dir->grown, true, __ATOMIC_RELAXED);
-	w->replaced = false; /* also for an entry that other names waited for */
-	if (r >= 0 && (w->tree->root.state == TREE_RESUMED || w->tree->options->delete_extra))
+	if (!t->options->delete_extra && t->root.state != TREE_RESUMED)
+		return;
+	if (entered || outcome_is_there(o))
 		__atomic_add_fetch(&e->dir->present, 1, __ATOMIC_RELAXED);
-	else if (r < 0 && r != -EINPROGRESS && w->tree->root.state == TREE_RESUMED &&
-		 w->tree->options->keep_going && !tree_stopped(w->tree))
+	else if (o->stage != OUTCOME_NONE && o->action != FCOPY_ACTION_SKIPPED &&
+		 t->root.state == TREE_RESUMED && t->options->keep_going && !tree_stopped(t))
 		remove_entry(e->dir->dst, e->as); /* no older copy may remain in its place */
-	const enum fcopy_action action = w->done.action;
-	if (w->tree->lists)
-		return r;
-	bool finished = r == 0
-			    ? w->done.type != S_IFDIR
-			    : action == FCOPY_ACTION_UNCHANGED || action == FCOPY_ACTION_SKIPPED ||
-				  action == FCOPY_ACTION_VANISHED ||
-				  action == FCOPY_ACTION_REPAIRED;
-	if (finished)
-		report_entry(w, e);
-	if (r != -EINPROGRESS && progress)
-		__atomic_add_fetch(&progress->entries, 1, __ATOMIC_RELAXED);
-	return r;
+}
+
+struct outcome entry_copy(struct worker *w, const struct entry *e)
+{
+	const struct entry *outer = w->entry; /* other names waited for it */
+	struct outcome *outside = w->outcome;
+	struct outcome o = {.action = FCOPY_ACTION_COPIED};
+	w->entry = e;
+	w->outcome = &o;
+	entry_copy_any(w, e);
+	w->entry = outer;
+	w->outcome = outside;
+	entry_mark_directory(w, e, &o);
+	if (w->tree->lists && o.stage == OUTCOME_FINAL)
+		o.stage = OUTCOME_NONE; /* those that copy it report it */
+	if (o.stage == OUTCOME_FINAL)
+		report_outcome(w, e, &o);
+	return o;
 }

@@ -7,8 +7,8 @@
 
 #include "tree.h"
 
-/* Copies one name, whatever it is, and reports it. Returns 0, 1 if its copy was left alone, or
- * -errno; -EINPROGRESS: later. */
-int entry_copy(struct worker *, const struct entry *);
+/* Copies one name, whatever it is. Returns its outcome, which was counted and sent if it is final.
+ */
+struct outcome entry_copy(struct worker *, const struct entry *);
 
 #endif

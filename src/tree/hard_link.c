@@ -156,7 +156,19 @@ static int hard_link_rehearse(struct worker *w, const struct entry *e, const str
 	return hard_link_may_replace(w, e, st) ? 0 : -EEXIST;
 }
 
-/* The name may exist. Returns 0, HARD_LINK_NEW, SEEN_ANOTHER, or -errno with the call. */
+/* An unfinished tree has the name: of an earlier run, or of this one, if the directory lists it
+ * twice, perhaps in another thread. The lock is held. */
+static int hard_link_continue(const struct entry *e, const struct origin *o, const char **call)
+{
+	const int to = e->dir->dst;
+	if (hard_link_is_made(o, to, e->as))
+		return HARD_LINK_SAME;
+	int r = remove_entry(to, e->as) == 0 ? hard_link_create(o, to, e->as, call) : -EEXIST;
+	return r == -EEXIST && hard_link_is_made(o, to, e->as) ? HARD_LINK_SAME : r;
+}
+
+/* The name may exist. Returns 0, HARD_LINK_SAME, HARD_LINK_NEW, SEEN_ANOTHER, or -errno with the
+ * call. */
 static int hard_link_place(struct worker *w, const struct entry *e, const struct stat *st,
 			   const struct origin *o, const char **call)
 {
@@ -164,9 +176,9 @@ static int hard_link_place(struct worker *w, const struct entry *e, const struct
 	int r = hard_link_create(o, to, e->as, call);
 	if (r == 0)
 		return HARD_LINK_NEW;
-	if (r == -EEXIST && w->tree->root.state == TREE_RESUMED && remove_entry(to, e->as) == 0)
-		r = hard_link_create(o, to, e->as, call);
 	rivals_lock(w->tree);
+	if (r == -EEXIST && w->tree->root.state == TREE_RESUMED)
+		r = hard_link_continue(e, o, call);
 	if (r == -EEXIST && rivals_have(w->tree, to, e->as))
 		r = -ENOTUNIQ;
 	if (r == -EEXIST && !seen_is_there(w, e))
@@ -208,8 +220,8 @@ int hard_link_make(struct worker *w, const struct entry *e, const struct stat *s
 	if (w->tree->options->dry_run)
 		return hard_link_rehearse(w, e, st, c);
 	for (int tries = 0; (r = hard_link_make_once(w, e, st, c, call)) == SEEN_ANOTHER; tries++)
-		if ((r = seen_again(w, e, -1, st, tries)) != 0)
-			return r < 0 ? HARD_LINK_REFUSED : HARD_LINK_SKIPPED;
+		if (!seen_again(w, e, -1, st, tries))
+			return HARD_LINK_KNOWN;
 	return r;
 }
 
@@ -225,16 +237,18 @@ int hard_link_earlier(struct worker *w, const struct entry *e, const struct stat
 	return hard_link_place(w, e, st, &o, call);
 }
 
-/* Also returns SEEN_ANOTHER. */
-static int hard_link_source_once(struct worker *w, const struct entry *e, int fd,
-				 const struct stat *st)
+/* Returns false if something else than was seen has the name. */
+static bool hard_link_source_once(struct worker *w, const struct entry *e, int fd,
+				  const struct stat *st)
 {
 	const char *call;
 	struct origin o = {.dir = e->dir->src, .name = e->name, .fd = fd};
 	if (fd < 0)
 		o.fd = openat(o.dir, o.name, O_PATH | O_CLOEXEC | (e->follow ? 0 : O_NOFOLLOW));
-	if (o.fd < 0)
-		return report_call(w, e, "open", entry_src, errno);
+	if (o.fd < 0) {
+		report_call(w, e, "open", entry_src, errno);
+		return true;
+	}
 	int r = hard_link_create(&o, e->dir->dst, e->as, &call);
 	struct stat old;
 	const bool exists = r == -EEXIST &&
@@ -243,7 +257,8 @@ static int hard_link_source_once(struct worker *w, const struct entry *e, int fd
 	if (r == -EEXIST && !made && special_is_source(e, st)) { /* what the symlink leads to */
 		if (fd < 0)
 			close(o.fd);
-		return report_refusal(w, e, entry_dst, EINVAL, "is the target of SRC");
+		report_refusal(w, e, entry_dst, EINVAL, "is the target of SRC");
+		return true;
 	}
 	if (exists && !made && !w->options.no_clobber && !seen_is(w, e, &old))
 		r = SEEN_ANOTHER;
@@ -252,29 +267,20 @@ static int hard_link_source_once(struct worker *w, const struct entry *e, int fd
 		r = hard_link_replace(w, e, &o, &call);
 	if (fd < 0)
 		close(o.fd);
-	if (r == SEEN_ANOTHER)
-		return r;
-	if (r == -EEXIST && (made || w->options.no_clobber)) {
-		w->done.action = made ? FCOPY_ACTION_UNCHANGED : FCOPY_ACTION_SKIPPED;
-		w->sum.count[FCOPY_COUNT_SKIPPED] += !made;
-		w->sum.count[FCOPY_COUNT_UNCHANGED] += made;
-		return made ? 1 : r;
-	}
-	if (r < 0)
-		return report_call(w, e, call, entry_dst, -r);
-	w->sum.count[FCOPY_COUNT_HARD_LINKS]++;
-	w->done.action = FCOPY_ACTION_LINKED;
-	w->done.bytes = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
-	return 0;
+	if (r == -EEXIST && (made || w->options.no_clobber))
+		w->outcome->action = made ? FCOPY_ACTION_UNCHANGED : FCOPY_ACTION_SKIPPED;
+	else if (r < 0 && r != SEEN_ANOTHER)
+		report_call(w, e, call, entry_dst, -r);
+	else if (r == 0)
+		outcome_link(w->outcome, st);
+	return r != SEEN_ANOTHER;
 }
 
-int hard_link_source(struct worker *w, const struct entry *e, int fd, const struct stat *st)
+void hard_link_source(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
-	int r;
-	for (int tries = 0; (r = hard_link_source_once(w, e, fd, st)) == SEEN_ANOTHER; tries++)
-		if ((r = seen_again(w, e, fd, st, tries)) != 0)
-			return r < 0 ? r : -EEXIST;
-	return r;
+	int tries = 0;
+	while (!hard_link_source_once(w, e, fd, st) && seen_again(w, e, fd, st, tries++))
+		;
 }
 
 bool hard_link_is_failure(int err)

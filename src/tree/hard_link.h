@@ -7,10 +7,9 @@
 
 #include "tree.h"
 
-#define HARD_LINK_SAME    1 /* with options.update: it is that link already */
-#define HARD_LINK_NEW     2 /* the name did not exist */
-#define HARD_LINK_SKIPPED 3 /* an option leaves what DST has got since; counted */
-#define HARD_LINK_REFUSED 4 /* the same, as a failure; reported */
+#define HARD_LINK_SAME  1 /* it is that link already: with options.update, or in a part */
+#define HARD_LINK_NEW   2 /* the name did not exist */
+#define HARD_LINK_KNOWN 3 /* DST has got another entry since: the outcome is known */
 /* Gives a copy the entry's name, too. Returns 0, or -errno with the call: then the
  * entry has to be copied. -EEXIST: the link may not replace what is there. -ENOTUNIQ: that is the
  * copy of another entry. -ELOOP: one of the two names is a symlink of an existing tree, which a
@@ -27,13 +26,12 @@ int hard_link_make(struct worker *, const struct entry *, const struct stat *,
 int hard_link_earlier(struct worker *, const struct entry *, const struct stat *, int earlier,
 		      const char **call);
 /* options.link: makes the entry another name of the source, which is open as fd, or is no regular
- * file. Returns 0; 1 if it is one already; -EEXIST if it is skipped; or -errno, reported. */
-int hard_link_source(struct worker *, const struct entry *, int fd, const struct stat *);
-/* symbolic_link.c: options.symbolic_link. Returns 0; -EEXIST if the entry of DST is skipped; or
- * -errno, reported. */
-int symbolic_link_make(struct worker *, const struct entry *, const struct stat *);
-/* attributes_only.c: options.attributes_only, for a regular file that is open. Returns the same. */
-int attributes_only(struct worker *, const struct entry *, int src, const struct stat *);
+ * file. */
+void hard_link_source(struct worker *, const struct entry *, int fd, const struct stat *);
+/* symbolic_link.c: options.symbolic_link. */
+void symbolic_link_make(struct worker *, const struct entry *, const struct stat *);
+/* attributes_only.c: options.attributes_only, for a regular file that is open. */
+void attributes_only(struct worker *, const struct entry *, int src, const struct stat *);
 /* A copy would fail as well, or hide the failure. Any other errno means that this file or file
  * system cannot have the link: EMLINK, EPERM (vfat), EXDEV (a mount point in DST). */
 bool hard_link_is_failure(int err);

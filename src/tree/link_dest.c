@@ -110,8 +110,7 @@ bool link_dest_is_made(struct worker *w, const struct entry *e, int fd, const st
 		close(found);
 	if (made) {
 		rivals_note_linked(w, e, &old, false);
-		w->sum.count[FCOPY_COUNT_UNCHANGED]++;
-		w->done.action = FCOPY_ACTION_UNCHANGED;
+		w->outcome->action = FCOPY_ACTION_UNCHANGED;
 	}
 	return made;
 }
@@ -129,22 +128,19 @@ int link_dest_make(struct worker *w, const struct entry *e, int *fd, struct stat
 		return r;
 	}
 	const char *call = "linkat";
-	int r, again = 0;
-	for (int tries = 0;
-	     again == 0 && (r = hard_link_earlier(w, e, st, found, &call)) == SEEN_ANOTHER; tries++)
-		again = seen_again(w, e, *fd, st, tries);
-	if (again != 0) {
-		close(found);
-		return again < 0 ? again : -EEXIST;
-	}
+	int r;
+	for (int tries = 0; (r = hard_link_earlier(w, e, st, found, &call)) == SEEN_ANOTHER;
+	     tries++)
+		if (!seen_again(w, e, *fd, st, tries)) {
+			close(found);
+			return 1;
+		}
 	struct stat linked;
 	if (r >= 0 && fstat(found, &linked) == 0)
 		rivals_note_linked(w, e, &linked, r == HARD_LINK_NEW);
 	close(found);
 	if (r >= 0) {
-		w->sum.count[FCOPY_COUNT_HARD_LINKS]++;
-		w->done.action = FCOPY_ACTION_LINKED;
-		w->done.bytes = (uint64_t)st->st_size;
+		outcome_link(w->outcome, st);
 		return 1;
 	}
 	if (r != -EEXIST && r != -EMLINK && r != -ENOTUNIQ) { /* then it is copied */

@@ -166,13 +166,13 @@ static bool links_add(struct links *l, const struct entry *e, const struct stat 
 	return true;
 }
 
-static bool links_wait(struct link *k, const struct entry *e)
+static bool links_wait(struct link *k, const struct entry *e, bool confirmed)
 {
 	size_t length = strlen(e->name);
 	struct waiter *waits = malloc(sizeof(*waits) + length + 1);
 	if (!waits)
 		return false;
-	*waits = (struct waiter){.next = k->waiters, .dir = e->dir};
+	*waits = (struct waiter){.next = k->waiters, .dir = e->dir, .confirmed = confirmed};
 	memcpy(waits->name, e->name, length + 1);
 	__atomic_add_fetch(&e->dir->pending, 1, __ATOMIC_RELAXED);
 	directory_ref(e->dir);
@@ -180,9 +180,21 @@ static bool links_wait(struct link *k, const struct entry *e)
 	return true;
 }
 
-/* A complete copy exists: this name becomes a link to it. The lock is held, and released. */
-static enum link_state links_use(struct worker *w, const struct entry *e, const struct stat *st,
-				 struct link **at)
+/* One more name of the inode was found, for the first time. */
+static void links_count_name(struct links *l, const struct stat *st)
+{
+	pthread_mutex_lock(&l->lock);
+	struct link **at = links_find(l, st);
+	if (*at && (*at)->complete && (*at)->left > 0 && (*at)->left != UNKNOWN_LEFT &&
+	    --(*at)->left == 0)
+		link_free(links_remove(l, at));
+	pthread_mutex_unlock(&l->lock);
+}
+
+/* A complete copy exists: this name becomes a link to it. The lock is held, and released. Returns
+ * as links_claim(). */
+static bool links_use(struct worker *w, const struct entry *e, const struct stat *st,
+		      struct link **at)
 {
 	struct links *l = w->tree->links;
 	struct link *k = *at;
@@ -190,30 +202,33 @@ static enum link_state links_use(struct worker *w, const struct entry *e, const 
 	const struct copied copied = {.dir = k->dir, .name = name, .made = k->made};
 	strcpy(name, k->name);
 	directory_ref(copied.dir);
-	if (k->left > 0 && k->left != UNKNOWN_LEFT)
-		k->left--;
-	if (k->left == 0)
-		link_free(links_remove(l, at));
 	pthread_mutex_unlock(&l->lock);
 	const char *call;
 	int r = hard_link_make(w, e, st, &copied, &call);
 	directory_unref(copied.dir);
-	if (r == HARD_LINK_SAME)
-		return LINK_SAME;
-	if (r == HARD_LINK_SKIPPED || r == HARD_LINK_REFUSED)
-		return r == HARD_LINK_SKIPPED ? LINK_SKIPPED : LINK_FAILED;
+	if (r == HARD_LINK_KNOWN)
+		return false;
+	if (r == -ENOTUNIQ) {
+		rivals_report(w, e);
+		return false;
+	}
+	if (r == -EEXIST) /* the copy keeps that file, follows that symlink, or reports a refusal */
+		return true;
+	links_count_name(l, st);
+	if (r == HARD_LINK_SAME) { /* its attributes may have been repaired */
+		if (w->outcome->action != FCOPY_ACTION_REPAIRED)
+			w->outcome->action = FCOPY_ACTION_UNCHANGED;
+		w->outcome->reused = w->tree->root.state == TREE_RESUMED;
+		return false;
+	}
 	if (r == 0) {
-		w->sum.count[FCOPY_COUNT_HARD_LINKS]++;
+		outcome_link(w->outcome, st);
 		/* An earlier run may have begun with this name of the inode. */
 		if (w->tree->root.state == TREE_SINGLE && w->tree->options->copy.resume &&
 		    !w->tree->options->dry_run)
 			part_remove(e->dir->dst, e->as);
-		return LINK_MADE;
+		return false;
 	}
-	if (r == -ENOTUNIQ)
-		return rivals_report(w, e) == -EALREADY ? LINK_TWICE : LINK_FAILED;
-	if (r == -EEXIST) /* the copy keeps that file, follows that symlink, or reports a refusal */
-		return LINK_COPY;
 	struct fcopy_error error;
 	if (r == -ELOOP)
 		error_refuse(&error, entry_dst, ELOOP,
@@ -228,7 +243,7 @@ static enum link_state links_use(struct worker *w, const struct entry *e, const 
 		error_call(&error, call, entry_dst, -r);
 	if (hard_link_is_failure(-r)) {
 		report_failure(w, e, &error);
-		return LINK_FAILED;
+		return false;
 	}
 	report_warning(w, e, &error);
 	pthread_mutex_lock(&l->lock);
@@ -241,14 +256,13 @@ static enum link_state links_use(struct worker *w, const struct entry *e, const 
 		links_add(l, e, st, birth, left);
 	}
 	pthread_mutex_unlock(&l->lock);
-	return LINK_COPY;
+	return true;
 }
 
-enum link_state links_claim(struct worker *w, const struct entry *e, const struct stat *st)
+bool links_claim(struct worker *w, const struct entry *e, const struct stat *st, bool confirmed)
 {
 	struct links *l = w->tree->links;
-	enum link_state state = LINK_COPY;
-	bool memory = true;
+	bool memory = true, waits = false;
 	struct statx_timestamp birth = link_birth(e);
 	pthread_mutex_lock(&l->lock);
 	struct link **at = links_find(l, st);
@@ -256,7 +270,8 @@ enum link_state links_claim(struct worker *w, const struct entry *e, const struc
 	bool twice = same && (*at)->dir == e->dir && strcmp((*at)->name, e->as) == 0;
 	if (twice) {
 		pthread_mutex_unlock(&l->lock);
-		return LINK_TWICE;
+		w->outcome->stage = OUTCOME_NONE;
+		return false;
 	}
 	if (same && (*at)->complete)
 		return links_use(w, e, st, at);
@@ -265,20 +280,23 @@ enum link_state links_claim(struct worker *w, const struct entry *e, const struc
 		at = links_find(l, st);
 	}
 	if (!*at) {
-		bool known = w->tree->options->follow != FCOPY_FOLLOW_ALWAYS && !w->tree->several;
+		/* In a part, a name that is listed twice must find its row. */
+		bool known = w->tree->options->follow != FCOPY_FOLLOW_ALWAYS && !w->tree->several &&
+			     w->tree->root.state != TREE_RESUMED;
 		memory = links_add(l, e, st, birth, known ? st->st_nlink - 1 : UNKNOWN_LEFT);
 	} else if (same) {
-		memory = links_wait(*at, e);
-		state = memory ? LINK_WAITS : LINK_COPY;
+		memory = waits = links_wait(*at, e, confirmed);
 	}
 	pthread_mutex_unlock(&l->lock);
 	if (!memory)
 		tree_stop(w->tree, ENOMEM);
-	return state;
+	if (waits)
+		w->outcome->stage = OUTCOME_LATER;
+	return !waits;
 }
 
 struct waiter *links_done(struct worker *w, const struct entry *e, const struct stat *st,
-			  int result)
+			  bool complete)
 {
 	struct links *l = w->tree->links;
 	struct waiter *waits = NULL;
@@ -291,7 +309,7 @@ struct waiter *links_done(struct worker *w, const struct entry *e, const struct 
 		(*at)->waiters = NULL;
 		(*at)->complete = true;
 		(*at)->made = w->made;
-		if (result < 0 || (*at)->left == 0)
+		if (!complete || (*at)->left == 0)
 			link_free(links_remove(l, at));
 	}
 	pthread_mutex_unlock(&l->lock);

@@ -335,7 +335,7 @@ static void mirror_remove_extras(struct tree *t, struct directory *root)
 	}
 	const char *reason = mirror_check(w, root, text, sizeof(text));
 	if (reason == text && t->options->dry_run) /* shows what is too much */
-		w->sum.count[FCOPY_COUNT_DELETED] += mirror_remove_all(w, root, true, true);
+		mirror_remove_all(w, root, true, true);
 	const struct entry e = {.dir = root, .name = "", .as = ""};
 	struct fcopy_error error;
 	if (reason &&
@@ -345,8 +345,7 @@ static void mirror_remove_extras(struct tree *t, struct directory *root)
 	} else if (reason)
 		report_refusal(w, &e, entry_dst, ENOTEMPTY, reason);
 	else
-		w->sum.count[FCOPY_COUNT_DELETED] += mirror_remove_all(w, root, t->options->dry_run,
-								       true);
+		mirror_remove_all(w, root, t->options->dry_run, true);
 	pool_leave(w);
 }
 

@@ -212,7 +212,8 @@ static int mirror_remove_any(struct mirror_run *x, int parent, const char *name,
 		return mirror_refuse(x, path, errno, NULL);
 	x->entries++;
 	if (x->reports)
-		report_deleted(x->w, &(struct entry){.dir = x->root, .name = path, .as = path});
+		report_outcome(x->w, &(struct entry){.dir = x->root, .name = path, .as = path},
+			       &(struct outcome){.action = FCOPY_ACTION_DELETED});
 	return 0;
 }
 
@@ -265,7 +266,6 @@ static int mirror_remove_cleared(struct worker *w, const struct entry *e, const 
 		return report_call(w, e, "remove", entry_dst, ENAMETOOLONG);
 	struct mirror_run x = mirror_run_of(w, mirror_top(e), w->tree->options->dry_run, true);
 	const int r = mirror_remove_any(&x, e->dir->dst, name, path);
-	w->sum.count[FCOPY_COUNT_DELETED] += x.entries;
 	/* An entry has become one that stays since it was counted. */
 	return r > 0 ? mirror_refuse_conflict(&x, e, path) : r;
 }
@@ -313,7 +313,7 @@ int mirror_clear(struct worker *w, const struct entry *e, struct cleared *c)
 	return r > 0 ? mirror_remove_cleared(w, e, e->as) : r;
 }
 
-void mirror_clear_end(struct worker *w, const struct entry *e, const struct cleared *c, int result)
+void mirror_clear_end(struct worker *w, const struct entry *e, const struct cleared *c, bool made)
 {
 	char reason[sizeof("was replaced, but its earlier directory or file is left as ") +
 		    TEMPORARY_SIZE];
@@ -321,10 +321,10 @@ void mirror_clear_end(struct worker *w, const struct entry *e, const struct clea
 	struct stat st;
 	if (!c->name[0])
 		return;
-	if (result < 0 && fstatat(dir, e->as, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT &&
+	if (!made && fstatat(dir, e->as, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT &&
 	    private_rename(dir, c->name, dir, e->as) == 0)
 		return;
-	if (result >= 0 && mirror_remove_cleared(w, e, c->name) == 0)
+	if (made && mirror_remove_cleared(w, e, c->name) == 0)
 		return;
 	snprintf(reason, sizeof(reason),
 		 "was replaced, but its earlier directory or file is left as %s", c->name);

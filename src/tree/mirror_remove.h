@@ -34,8 +34,8 @@ struct cleared {
  * it must stay. Where it cannot be renamed, it is removed. Returns 0 or -errno, reported. A dry run
  * reports what would be removed. */
 int mirror_clear(struct worker *, const struct entry *, struct cleared *);
-/* The entry was made with this result: removes what it replaced, or gives it back its name. */
-void mirror_clear_end(struct worker *, const struct entry *, const struct cleared *, int result);
+/* made: removes what the entry replaced; otherwise gives it back its name. */
+void mirror_clear_end(struct worker *, const struct entry *, const struct cleared *, bool made);
 /* Removes what mirror_collect() found, if SRC still has its name and lacks it. counts: only counts.
  * reports: sends each entry to the caller. Returns how many entries. */
 uint64_t mirror_remove_all(struct worker *, struct directory *root, bool counts, bool reports);

@@ -72,9 +72,9 @@ void report_operand(struct tree *t, const struct fcopy_error *error)
 {
 	pthread_mutex_lock(&t->lock);
 	report_first(t->report, error);
-	t->report->count[FCOPY_COUNT_FAILED]++;
 	report_notify(t, &(struct fcopy_event){.kind = FCOPY_EVENT_FAILED, .error = error});
-	report_operand_entry(t, NULL, t->report->dst[0] ? t->report->dst : NULL, error);
+	report_operand_outcome(t, &(struct outcome){.action = FCOPY_ACTION_FAILED},
+			       t->report->dst[0] ? t->report->dst : NULL, error);
 	t->root.landed |= error->advice == FCOPY_ADVICE_FLUSH;
 	pthread_mutex_unlock(&t->lock);
 }
@@ -143,33 +143,51 @@ static bool ends_everything(const struct fcopy_error *e)
 	return full && !(e->call && strstr(e->call, "xattr"));
 }
 
-/* Did this entry fail before? Several of its attributes can be lost. */
-static bool is_counted(struct worker *w, const struct entry *e)
+/* Makes the outcome of an entry that failed. Returns whether there was none before: several
+ * attributes of one entry can be lost. */
+static bool fail_entry(struct worker *w, const struct entry *e, struct outcome *failed)
 {
-	if (!e->name[0])
-		return __atomic_exchange_n(&e->dir->failed, true, __ATOMIC_RELAXED);
-	bool counted = w->entry == e && w->done.action == FCOPY_ACTION_FAILED;
-	if (w->entry == e)
-		w->done.action = FCOPY_ACTION_FAILED;
-	return counted;
+	*failed = (struct outcome){.action = FCOPY_ACTION_FAILED};
+	if (!e->name[0]) {
+		failed->type = S_IFDIR;
+		return !__atomic_exchange_n(&e->dir->failed, true, __ATOMIC_RELAXED);
+	}
+	if (w->entry != e)
+		return true;
+	if (w->outcome->stage == OUTCOME_SENT)
+		return false;
+	failed->type = w->outcome->type;
+	failed->changed = w->outcome->changed;
+	*w->outcome = *failed;
+	w->outcome->stage = OUTCOME_SENT;
+	return true;
+}
+
+/* Each thread's unfinished entry: the operand reports the cancellation. */
+static void leave_entry(struct worker *w, const struct entry *e)
+{
+	if (w->entry == e && w->outcome->stage != OUTCOME_SENT)
+		w->outcome->stage = OUTCOME_NONE;
 }
 
 void report_failure(struct worker *w, const struct entry *e, const struct fcopy_error *error)
 {
 	struct tree *t = w->tree;
+	struct outcome failed;
 	char path[2][PATH_MAX];
-	if (error->err == EINTR && io_cancelled(&t->io))
-		return; /* each thread's unfinished entry: the operand reports the cancellation */
+	if (error->err == EINTR && io_cancelled(&t->io)) {
+		leave_entry(w, e);
+		return;
+	}
 	struct fcopy_error whole = report_paths(t, e, error, path);
-	bool counted = is_counted(w, e);
-	w->sum.count[FCOPY_COUNT_FAILED] += !counted;
+	const bool first = fail_entry(w, e, &failed);
 	__atomic_add_fetch(&t->root.failures, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&t->lock);
 	report_first(t->report, &whole);
 	t->root.landed |= t->root.state == TREE_SINGLE && error->advice == FCOPY_ADVICE_FLUSH;
 	report_notify(t, &(struct fcopy_event){.kind = FCOPY_EVENT_FAILED, .error = &whole});
-	if (!counted)
-		report_failed_entry(w, e, &whole);
+	if (first)
+		report_failed_outcome(w, e, &failed, &whole);
 	pthread_mutex_unlock(&t->lock);
 	if (ends_everything(error))
 		tree_stop(t, error->err);

@@ -30,7 +30,7 @@ bool tree_stopped(const struct tree *);
 void report_event(void *worker, const struct fcopy_event *);
 /* Announces a large file that takes long; NULL: it is done. */
 void report_large(struct worker *, const struct entry *);
-/* Adds what the report of a file says; its bytes only if the copy is complete. */
+/* Adds what the report of a file says to the outcome of the entry at work, and to the steps. */
 void report_file(struct worker *, const struct stat *, bool complete);
 /* Adds a worker's counts and steps to the report. */
 void report_add(struct fcopy_tree_report *, const struct fcopy_tree_report *);
@@ -43,20 +43,18 @@ bool entry_path_below(const struct entry *, char *path, size_t size);
 /* report_entry.c: for callers that want each entry, and for each SRC. */
 /* Calls the caller's notify; the lock is held, or no other thread runs. */
 void report_notify(const struct tree *, const struct fcopy_event *);
-/* Sends what w->done says of the entry, which was counted. */
-void report_entry(struct worker *, const struct entry *);
-/* An entry of DST was removed, or would be; counted. */
-void report_deleted(struct worker *, const struct entry *);
-/* A directory is finished: counts and sends it, unless its own failure was reported. */
-void report_directory(struct worker *, struct directory *);
-/* Sends an entry that failed, or the directory itself if the name is empty; the lock is held. */
-void report_failed_entry(struct worker *, const struct entry *, const struct fcopy_error *);
-/* Sends the SRC itself: a stream, the directory that is in place now, or a failure. done NULL only
- * with an error. The lock is held, or no other thread runs. */
-void report_operand_entry(struct tree *, const struct done *, const char *dst,
-			  const struct fcopy_error *);
-/* The engine that moved most of the bytes, or NULL. */
-const char *report_engine(const struct fcopy_step *, size_t n);
+/* What becomes of an entry is known: counts it, adds it to the progress and sends it. Nothing else
+ * does that. */
+void report_outcome(struct worker *, const struct entry *, const struct outcome *);
+/* The same for a failure; the lock is held. */
+void report_failed_outcome(struct worker *, const struct entry *, const struct outcome *,
+			   const struct fcopy_error *);
+/* The same for the SRC itself: a stream, the directory that is in place now, or a failure. The lock
+ * is held, or no other thread runs. */
+void report_operand_outcome(struct tree *, const struct outcome *, const char *dst,
+			    const struct fcopy_error *);
+/* A directory is finished. listed: its outcome is counted and sent, unless its own failure was. */
+void report_directory(struct worker *, struct directory *, bool listed);
 /* Before and after the copy of one SRC: keeps the counts of the SRCs before it, and sends
  * FCOPY_EVENT_OPERAND. */
 void report_operand_begin(struct tree *, const char *src, struct fcopy_tree_report *before);

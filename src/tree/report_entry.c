@@ -77,16 +77,16 @@ static struct entry_paths make_paths(const struct tree *t, const struct entry *e
 }
 
 /* The lock is held, unless the caller does not need it. Frees the paths. */
-static void send_entry(struct tree *t, struct entry_paths p, const struct done *done,
+static void send_entry(struct tree *t, struct entry_paths p, const struct outcome *o,
 		       const struct fcopy_error *error)
 {
-	const struct fcopy_entry entry = {.action = error ? FCOPY_ACTION_FAILED : done->action,
+	const struct fcopy_entry entry = {.action = o->action,
 					  .operand = t->root.source,
 					  .path = p.path && p.path[0] ? p.path : NULL,
 					  .dst = p.dst,
-					  .type = done->type,
-					  .bytes = error ? 0 : done->bytes,
-					  .engine = error ? NULL : done->engine,
+					  .type = o->type,
+					  .bytes = o->bytes,
+					  .engine = o->engine,
 					  .error = error};
 	report_notify(
 	    t, &(struct fcopy_event){.kind = FCOPY_EVENT_ENTRY, .text = p.dst, .entry = &entry});
@@ -94,69 +94,69 @@ static void send_entry(struct tree *t, struct entry_paths p, const struct done *
 	free(p.dst);
 }
 
-static void lock_and_send(struct tree *t, const struct entry *e, const struct done *done)
+/* Of entries of SRC, as census.c counts them. */
+static void add_progress(const struct tree *t)
 {
-	if (!entries_are_wanted(t))
+	struct fcopy_progress *progress = t->options->copy.progress;
+	if (progress)
+		__atomic_add_fetch(&progress->entries, 1, __ATOMIC_RELAXED);
+}
+
+static void count_outcome(struct worker *w, const struct outcome *o)
+{
+	outcome_count(o, w->sum.count);
+	if (o->action != FCOPY_ACTION_DELETED && !o->rest)
+		add_progress(w->tree);
+}
+
+void report_outcome(struct worker *w, const struct entry *e, const struct outcome *o)
+{
+	struct tree *t = w->tree;
+	count_outcome(w, o);
+	if (!entries_are_wanted(t) || o->rest)
 		return;
 	struct entry_paths p = make_paths(t, e);
 	if (!t->options->report_at_once)
 		pthread_mutex_lock(&t->lock);
-	send_entry(t, p, done, NULL);
+	send_entry(t, p, o, NULL);
 	if (!t->options->report_at_once)
 		pthread_mutex_unlock(&t->lock);
 }
 
-void report_entry(struct worker *w, const struct entry *e)
+void report_failed_outcome(struct worker *w, const struct entry *e, const struct outcome *o,
+			   const struct fcopy_error *error)
 {
-	lock_and_send(w->tree, e, &w->done);
-}
-
-void report_deleted(struct worker *w, const struct entry *e)
-{
-	const struct done done = w->done;
-	w->done = (struct done){.action = FCOPY_ACTION_DELETED};
-	report_entry(w, e);
-	w->done = done;
-}
-
-void report_directory(struct worker *w, struct directory *d)
-{
-	if (__atomic_load_n(&d->failed, __ATOMIC_RELAXED))
-		return;
-	w->sum.count[FCOPY_COUNT_DIRECTORIES]++;
-	lock_and_send(w->tree, &(struct entry){.dir = d, .name = "", .as = ""},
-		      &(struct done){.type = S_IFDIR});
-}
-
-void report_failed_entry(struct worker *w, const struct entry *e, const struct fcopy_error *error)
-{
-	struct done done = {.type = e->name[0] ? w->done.type : S_IFDIR};
+	count_outcome(w, o);
 	if (entries_are_wanted(w->tree))
-		send_entry(w->tree, make_paths(w->tree, e), &done, error);
+		send_entry(w->tree, make_paths(w->tree, e), o, error);
 }
 
-void report_operand_entry(struct tree *t, const struct done *done, const char *dst,
-			  const struct fcopy_error *error)
+void report_operand_outcome(struct tree *t, const struct outcome *o, const char *dst,
+			    const struct fcopy_error *error)
 {
-	const struct fcopy_entry entry = {.action = error ? FCOPY_ACTION_FAILED : done->action,
+	const struct fcopy_entry entry = {.action = o->action,
 					  .operand = t->root.source,
 					  .dst = dst,
-					  .type = done ? done->type : 0,
-					  .bytes = done ? done->bytes : 0,
-					  .engine = done ? done->engine : NULL,
+					  .type = o->type,
+					  .bytes = o->bytes,
+					  .engine = o->engine,
 					  .error = error};
+	outcome_count(o, t->report->count);
+	add_progress(t);
 	if (entries_are_wanted(t))
 		report_notify(t, &(struct fcopy_event){
 				     .kind = FCOPY_EVENT_ENTRY, .text = dst, .entry = &entry});
 }
 
-const char *report_engine(const struct fcopy_step *step, size_t n)
+void report_directory(struct worker *w, struct directory *d, bool listed)
 {
-	const struct fcopy_step *most = NULL;
-	for (; n > 0; n--, step++)
-		if (step->bytes > 0 && (!most || step->bytes > most->bytes))
-			most = step;
-	return most ? most->engine : NULL;
+	const struct outcome made = {.type = S_IFDIR};
+	if (__atomic_load_n(&d->failed, __ATOMIC_RELAXED))
+		return;
+	if (listed)
+		report_outcome(w, &(struct entry){.dir = d, .name = "", .as = ""}, &made);
+	else
+		add_progress(w->tree);
 }
 
 static enum fcopy_state operand_state(const struct tree *t, const char *part)
@@ -195,6 +195,8 @@ void report_operand_end(struct tree *t, size_t index, const struct fcopy_tree_re
 				  .part_is_tree = t->operand[index].kind == OPERAND_DIRECTORY};
 	for (int i = 0; i < FCOPY_COUNTS; i++)
 		o.count[i] = r->count[i] - before->count[i];
+	if (o.state == FCOPY_STATE_COMPLETE && o.count[FCOPY_COUNT_SKIPPED] > 0)
+		o.state = FCOPY_STATE_SKIPPED;
 	if (t->options->copy.notify)
 		report_notify(t, &(struct fcopy_event){.kind = FCOPY_EVENT_OPERAND, .operand = &o});
 	if (!r->part[0])

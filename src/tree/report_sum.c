@@ -49,19 +49,8 @@ static bool refuses_clones(const struct fcopy_report *r)
 void report_file(struct worker *w, const struct stat *st, bool complete)
 {
 	const struct fcopy_report *r = &w->file;
-	struct fcopy_tree_report *sum = &w->sum;
-	sum->count[FCOPY_COUNT_CHANGED] += r->source_changed;
-	if (complete) {
-		sum->count[FCOPY_COUNT_FILES]++;
-		sum->count[FCOPY_COUNT_BYTES] += r->bytes;
-		sum->count[FCOPY_COUNT_DATA] += r->data;
-		sum->count[FCOPY_COUNT_HOLES] += r->holes;
-		sum->count[FCOPY_COUNT_CLONED] += r->cloned;
-		sum->count[FCOPY_COUNT_RESUMED] += r->resumed;
-		w->done.bytes = r->bytes;
-		w->done.engine = report_engine(r->step, r->steps);
-	}
-	report_add_steps(sum, r->step, r->steps);
+	outcome_take(w->outcome, r, complete);
+	report_add_steps(&w->sum, r->step, r->steps);
 	if (!w->refuses_clones && refuses_clones(r)) {
 		w->refuses_clones = true;
 		w->no_clone = st->st_dev;

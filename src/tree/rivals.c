@@ -382,8 +382,10 @@ int rivals_report(struct worker *w, const struct entry *e)
 		rivals_lock(w->tree);
 		search_rival(&s);
 		rivals_unlock(w->tree);
-		if (is_listed_twice(&s) || is_same_source(&s))
-			return -EALREADY;
+		if (is_listed_twice(&s) || is_same_source(&s)) {
+			w->outcome->stage = OUTCOME_NONE;
+			return -EEXIST;
+		}
 	}
 	error_refuse(&error, s.rival[0] ? entry_src : entry_dst, EEXIST,
 		     s.rival[0] ? "are one file in the destination: the first is not copied"

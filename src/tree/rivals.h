@@ -40,8 +40,8 @@ int rivals_claim_file(struct worker *, const struct entry *, int r);
 /* An entry of another type has this name in DST: has this run made it, or is it the copy of another
  * name of SRC, which DST lists in another case? */
 bool rivals_share(struct tree *, const struct entry *);
-/* The entry's name leads to what another entry has made. Returns -EALREADY if it is this entry,
- * which its directory lists twice, or -EEXIST, reported. */
+/* The entry's name leads to what another entry has made. Its outcome is none if this is the entry
+ * itself, which its directory lists twice, otherwise a failure. Returns -EEXIST. */
 int rivals_report(struct worker *, const struct entry *);
 /* Frees what this file keeps of a directory. */
 void rivals_forget(struct directory *);

@@ -229,14 +229,13 @@ static int root_rehearse(struct building *r)
 	d->src_path = from->path;
 	d->dst_path = to->path;
 	d->state = r->dst < 0 ? DIRECTORY_NEW : DIRECTORY_OLD;
-	t->report->count[FCOPY_COUNT_DIRECTORIES] += r->dst < 0;
 	root_walk(r, d);
 	directory_unref(d);
 	t->root.committed = t->root.failures == 0 && !tree_stopped(t);
 	if (!t->root.committed)
 		return -EIO;
 	if (r->dst < 0)
-		report_operand_entry(t, &(struct done){.type = S_IFDIR}, to->path, NULL);
+		report_operand_outcome(t, &(struct outcome){.type = S_IFDIR}, to->path, NULL);
 	return 0;
 }
 

@@ -24,8 +24,8 @@ static inline const struct stat *seen_replaces(const struct worker *w)
 	return w->seen.asked && w->seen.exists ? &w->seen.st : NULL;
 }
 /* seen_again.c: after SEEN_ANOTHER, asks the options again, makes another backup, and notes what is
- * there. tries: how often that was done for this entry. Returns 0 if it may be replaced; 1 if it is
- * skipped, counted; or -errno, reported. */
-int seen_again(struct worker *, const struct entry *, int fd, const struct stat *, int tries);
+ * there. tries: how often that was done for this entry. Returns whether it may be
+ * replaced; if not, the outcome is known. */
+bool seen_again(struct worker *, const struct entry *, int fd, const struct stat *, int tries);
 
 #endif

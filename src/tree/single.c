@@ -113,16 +113,8 @@ int single_copy_stream(struct tree *t, const struct operand *src)
 		return tree_fail(t, "fcntl(F_DUPFD)", dst.path, -r);
 	r = copy_operands(src, &dst, &o, &one, t->shared ? t->shared->copy_file : NULL);
 	operand_close(&dst);
-	if (r == 0) {
-		t->report->count[FCOPY_COUNT_BYTES] += one.bytes;
-		t->report->count[FCOPY_COUNT_DATA] += one.data;
-		t->report->count[FCOPY_COUNT_HOLES] += one.holes;
-		t->report->count[FCOPY_COUNT_SKIPPED] += one.skipped;
-		t->report->count[FCOPY_COUNT_RESUMED] += one.resumed;
-	}
 	for (int i = 0; i < FCOPY_PHASES; i++)
 		t->report->seconds[i] += one.seconds[i];
-	t->report->count[FCOPY_COUNT_FILES] += r == 0 && !one.skipped;
 	t->root.existed = one.existed;
 	if (one.atomic) /* only such a DST is unchanged after a failure */
 		strcpy(t->report->dst, one.dst);
@@ -131,14 +123,14 @@ int single_copy_stream(struct tree *t, const struct operand *src)
 	t->root.committed = r == 0 && (!t->shared || one.committed);
 	t->root.in_place = r < 0 && (one.in_place || (!one.atomic && one.bytes > 0));
 	report_add_steps(t->report, one.step, one.steps);
+	struct outcome outcome = {.type = one.type};
+	outcome_take(&outcome, &one, r == 0);
+	if (one.skipped)
+		outcome.action = FCOPY_ACTION_SKIPPED;
 	if (r < 0)
 		report_operand(t, &one.error);
 	else
-		report_operand_entry(t,
-				     &(struct done){.action = one.skipped ? FCOPY_ACTION_SKIPPED
-									  : FCOPY_ACTION_COPIED,
-						    .bytes = one.bytes,
-						    .engine = report_engine(one.step, one.steps)},
-				     one.dst[0] ? one.dst : t->destination.path, NULL);
+		report_operand_outcome(t, &outcome, one.dst[0] ? one.dst : t->destination.path,
+				       NULL);
 	return r;
 }

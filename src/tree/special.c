@@ -303,8 +303,33 @@ static bool special_is_free(const struct stat *st)
 	return S_ISFIFO(st->st_mode) || S_ISSOCK(st->st_mode);
 }
 
-/* Also returns SEEN_ANOTHER. */
-static int special_copy_once(struct worker *w, const struct entry *e, const struct stat *st)
+static void special_fail(struct worker *w, const struct entry *e, const struct stat *st, int r,
+			 const char *call)
+{
+	const bool src = strcmp(call, "readlink") == 0;
+	struct fcopy_error error;
+	error_call(&error, call, src ? entry_src : entry_dst, -r);
+	/* exFAT, FAT and others: symlink(2), mknod(2). Only root may make devices. */
+	if (r == -EPERM && strcmp(call, "symlink") == 0)
+		error.reason = "symbolic links are unsupported there; -L copies what they lead to";
+	if (r == -EPERM && strcmp(call, "mknod") == 0 && special_is_free(st))
+		error.reason = "such special files are unsupported there";
+	if (strcmp(call, "rename") == 0 && r != -EISDIR && !special_in_place(w))
+		error.advice = FCOPY_ADVICE_IN_PLACE_AUTO;
+	report_failure(w, e, &error);
+}
+
+static void special_refuse_same(struct worker *w, const struct entry *e)
+{
+	struct fcopy_error error;
+	error_refuse(&error, entry_src, EINVAL, "are the same file", FCOPY_ADVICE_NONE);
+	error_unsuitable(&error);
+	error.path2 = entry_dst;
+	report_failure(w, e, &error);
+}
+
+/* Returns false if something else than was seen has the name. */
+static bool special_copy_once(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	const char *call;
 	struct making m;
@@ -315,49 +340,20 @@ static int special_copy_once(struct worker *w, const struct entry *e, const stru
 	rivals_unlock(w->tree);
 	if (aside_is_refused(&m, e, r))
 		return special_copy_once(w, e, st);
-	if (r == SEEN_ANOTHER)
-		return r;
 	if (r == -ENOTUNIQ)
-		return rivals_report(w, e);
-	if (r == -EEXIST && w->options.no_clobber) {
-		w->sum.count[FCOPY_COUNT_SKIPPED]++;
-		w->done.action = FCOPY_ACTION_SKIPPED;
-		return r;
-	}
-	if (r == -EEXIST) {
-		struct fcopy_error error;
-		r = error_refuse(&error, entry_src, EINVAL, "are the same file", FCOPY_ADVICE_NONE);
-		error_unsuitable(&error);
-		error.path2 = entry_dst;
-		report_failure(w, e, &error);
-		return r;
-	}
-	if (r < 0 && call) {
-		bool src = strcmp(call, "readlink") == 0;
-		struct fcopy_error error;
-		error_call(&error, call, src ? entry_src : entry_dst, -r);
-		/* exFAT, FAT and others: symlink(2), mknod(2). Only root may make devices. */
-		if (r == -EPERM && strcmp(call, "symlink") == 0)
-			error.reason = "symbolic links are unsupported there; -L copies what they "
-				       "lead to";
-		if (r == -EPERM && strcmp(call, "mknod") == 0 && special_is_free(st))
-			error.reason = "such special files are unsupported there";
-		if (strcmp(call, "rename") == 0 && r != -EISDIR && !special_in_place(w))
-			error.advice = FCOPY_ADVICE_IN_PLACE_AUTO;
-		report_failure(w, e, &error);
-	}
-	if (r < 0)
-		return r;
-	w->sum.count[FCOPY_COUNT_SYMLINKS] += S_ISLNK(st->st_mode);
-	w->sum.count[FCOPY_COUNT_SPECIALS] += !S_ISLNK(st->st_mode);
-	return 0;
+		rivals_report(w, e);
+	else if (r == -EEXIST && w->options.no_clobber)
+		w->outcome->action = FCOPY_ACTION_SKIPPED;
+	else if (r == -EEXIST)
+		special_refuse_same(w, e);
+	else if (r < 0 && r != SEEN_ANOTHER && call)
+		special_fail(w, e, st, r, call);
+	return r != SEEN_ANOTHER;
 }
 
-int special_copy(struct worker *w, const struct entry *e, const struct stat *st)
+void special_copy(struct worker *w, const struct entry *e, const struct stat *st)
 {
-	int r;
-	for (int tries = 0; (r = special_copy_once(w, e, st)) == SEEN_ANOTHER; tries++)
-		if ((r = seen_again(w, e, -1, st, tries)) != 0)
-			return r < 0 ? r : -EEXIST;
-	return r;
+	int tries = 0;
+	while (!special_copy_once(w, e, st) && seen_again(w, e, -1, st, tries++))
+		;
 }

@@ -7,8 +7,8 @@
 
 #include "tree.h"
 
-/* A symlink, FIFO, socket or device. Returns 0 or -errno, reported. */
-int special_copy(struct worker *, const struct entry *, const struct stat *);
+/* A symlink, FIFO, socket or device. */
+void special_copy(struct worker *, const struct entry *, const struct stat *);
 /* Is the existing destination the source, or what the source leads to? A symlink that replaced it
  * would lead to itself, and its data would be lost. */
 bool special_is_source(const struct entry *, const struct stat *);

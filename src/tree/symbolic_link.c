@@ -79,31 +79,40 @@ static int symbolic_link_place(struct worker *w, const struct entry *e, const ch
 					  : r;
 }
 
-/* Also returns SEEN_ANOTHER. */
-static int symbolic_link_make_once(struct worker *w, const struct entry *e, const struct stat *st)
+/* Why no symlink can be made, reported. */
+static bool symbolic_link_is_refused(struct worker *w, const struct entry *e, const char *target,
+				     size_t size, const struct stat *st, const struct stat *old)
+{
+	if (strlen(target) >= size - 1)
+		report_call(w, e, "symlink", entry_dst, ENAMETOOLONG);
+	else if (!symbolic_link_leads(e, target))
+		report_refusal(w, e, entry_dst, EINVAL,
+			       "would not lead to SRC: with -s, use an absolute SRC, or copy into "
+			       "the current directory");
+	else if (symbolic_link_is_source(e) ||
+		 (old && old->st_dev == st->st_dev && old->st_ino == st->st_ino))
+		report_refusal(w, e, entry_dst, EINVAL, "is SRC itself");
+	else
+		return false;
+	return true;
+}
+
+/* Returns false if something else than was seen has the name. */
+static bool symbolic_link_make_once(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	const char *call = "symlink";
 	char target[PATH_MAX];
 	struct stat old;
 	entry_path(e, true, target, sizeof(target));
-	if (strlen(target) >= sizeof(target) - 1)
-		return report_call(w, e, call, entry_dst, ENAMETOOLONG);
-	if (!symbolic_link_leads(e, target))
-		return report_refusal(w, e, entry_dst, EINVAL,
-				      "would not lead to SRC: with -s, use an absolute SRC, or "
-				      "copy into the current directory");
-	if (symbolic_link_is_source(e))
-		return report_refusal(w, e, entry_dst, EINVAL, "is SRC itself");
 	const bool exists = fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0;
-	if (exists && old.st_dev == st->st_dev && old.st_ino == st->st_ino)
-		return report_refusal(w, e, entry_dst, EINVAL, "is SRC itself");
+	if (symbolic_link_is_refused(w, e, target, sizeof(target), st, exists ? &old : NULL))
+		return true;
 	if (exists && w->options.no_clobber) {
-		w->sum.count[FCOPY_COUNT_SKIPPED]++;
-		w->done.action = FCOPY_ACTION_SKIPPED;
-		return -EEXIST;
+		w->outcome->action = FCOPY_ACTION_SKIPPED;
+		return true;
 	}
 	if (!seen_is(w, e, exists ? &old : NULL))
-		return SEEN_ANOTHER;
+		return false;
 	const bool replace = exists &&
 			     (w->clears || displace_replaces_by_link(w->tree, e, st, &old));
 	rivals_lock(w->tree);
@@ -114,21 +123,19 @@ static int symbolic_link_make_once(struct worker *w, const struct entry *e, cons
 		(void)rivals_claim(w->tree, e->dir->dst, e->as); /* it is new */
 	rivals_unlock(w->tree);
 	if (rival)
-		return rivals_report(w, e);
-	if (r == SEEN_ANOTHER || (r == -EEXIST && !exists && w->seen.asked))
-		return SEEN_ANOTHER;
-	if (r < 0)
-		return report_call(w, e, call, entry_dst, -r);
-	w->sum.count[FCOPY_COUNT_SYMLINKS]++;
-	w->done.type = S_IFLNK;
-	return 0;
+		rivals_report(w, e);
+	else if (r == SEEN_ANOTHER || (r == -EEXIST && !exists && w->seen.asked))
+		return false;
+	else if (r < 0)
+		report_call(w, e, call, entry_dst, -r);
+	else
+		w->outcome->type = S_IFLNK;
+	return true;
 }
 
-int symbolic_link_make(struct worker *w, const struct entry *e, const struct stat *st)
+void symbolic_link_make(struct worker *w, const struct entry *e, const struct stat *st)
 {
-	int r;
-	for (int tries = 0; (r = symbolic_link_make_once(w, e, st)) == SEEN_ANOTHER; tries++)
-		if ((r = seen_again(w, e, -1, st, tries)) != 0)
-			return r < 0 ? r : -EEXIST;
-	return r;
+	int tries = 0;
+	while (!symbolic_link_make_once(w, e, st) && seen_again(w, e, -1, st, tries++))
+		;
 }

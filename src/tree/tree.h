@@ -20,6 +20,7 @@
 #ifndef TREE_TREE_H
 #define TREE_TREE_H
 
+#include "copy/outcome.h"
 #include "copy/ranges.h"
 #include "endpoints/identity.h"
 #include "endpoints/storage.h"
@@ -111,15 +112,8 @@ struct entry {
 	const char *as;            /* in dir->dst */
 	unsigned char type;        /* d_type: only a hint */
 	bool follow;               /* a symlink is copied as what it leads to */
+	bool confirmed;            /* options.confirm has allowed that it is replaced */
 	const struct stat *listed; /* what it must be; NULL: anything */
-};
-
-/* What was done with the entry at work. */
-struct done {
-	enum fcopy_action action;
-	mode_t type; /* S_IFMT bits, or 0: unknown */
-	uint64_t bytes;
-	const char *engine;
 };
 
 /* What an option looked at in DST before it let a copy replace it: --update=older, none and
@@ -141,10 +135,9 @@ struct helped {
 
 struct worker {
 	struct tree *tree;
-	bool replaced; /* the entry was there: its directory has no new name */
-	bool clears;   /* a mirror replaces what has the entry's name: it is of another type */
+	bool clears; /* a mirror replaces what has the entry's name: it is of another type */
 	const struct entry *entry;    /* the one at work; for messages */
-	struct done done;             /* ... and what was done with it */
+	struct outcome *outcome;      /* ... and what was done with it */
 	struct seen seen;             /* ... and what its copy may replace */
 	struct displaced *displaced;  /* ... and the backup of that */
 	struct fcopy_tree_report sum; /* counts and steps only */

@@ -129,6 +129,7 @@ static int update_repair(struct worker *w, const struct entry *e, int fd, const 
 	bool equal = metadata_is_equal(src, st, dst, old, preserve, w->tree->mirror.window_ns);
 	if (src != fd)
 		close(src);
+	w->outcome->action = FCOPY_ACTION_UNCHANGED;
 	if (equal)
 		return 1;
 	/* Of what a symlink in DST leads to, no attribute is set: the copy decides whether to
@@ -138,8 +139,7 @@ static int update_repair(struct worker *w, const struct entry *e, int fd, const 
 	    named.st_dev != old->st_dev || named.st_ino != old->st_ino)
 		return 0;
 	if (w->tree->options->dry_run) {
-		w->sum.count[FCOPY_COUNT_REPAIRED]++;
-		w->done.action = FCOPY_ACTION_REPAIRED;
+		w->outcome->action = FCOPY_ACTION_REPAIRED;
 		return 1;
 	}
 	int again = update_reopen(dst);
@@ -149,17 +149,23 @@ static int update_repair(struct worker *w, const struct entry *e, int fd, const 
 	close(again);
 	if (lost < 0)
 		return lost;
-	w->sum.count[FCOPY_COUNT_REPAIRED]++;
-	w->done.action = FCOPY_ACTION_REPAIRED;
+	w->outcome->action = FCOPY_ACTION_REPAIRED;
 	return 1;
 }
 
-/* Returns as update_leave. */
+/* The comparison was cut short. */
+static int update_stop(struct worker *w)
+{
+	w->outcome->stage = OUTCOME_NONE;
+	return -EINTR;
+}
+
+/* Returns 1 if the entry is left alone, or 0 or -errno as update_repair. */
 static int update_changed(struct worker *w, const struct entry *e, int fd, const struct stat *st,
 			  int dst, struct stat *old)
 {
 	if (!update_is_unchanged(w, e, fd, st, dst, old))
-		return tree_stopped(w->tree) ? -EINTR : 0;
+		return tree_stopped(w->tree) ? update_stop(w) : 0;
 	int r = update_repair(w, e, fd, st, dst, old);
 	/* Where DST takes two names for one, no other entry may replace it. A name that becomes a
 	 * link to another one is replaced. */
@@ -168,8 +174,8 @@ static int update_changed(struct worker *w, const struct entry *e, int fd, const
 		return rivals_report(w, e);
 	if (r > 0 && links_may_exist(w, st)) /* another name may become a link to it */
 		w->made = identity_of(dst);
-	if (r > 0)
-		w->sum.count[FCOPY_COUNT_UNCHANGED]++;
+	if (r == 0)
+		w->outcome->action = FCOPY_ACTION_COPIED;
 	return r;
 }
 
@@ -199,7 +205,8 @@ bool update_is_untouched(struct worker *w, const struct entry *e)
 	/* Where DST takes two names for one, the slow way finds the rival. */
 	if (rivals_possible(w->tree) && dst.st_nlink == 1 && !rivals_claim_new(w->tree, &dst))
 		return false;
-	w->sum.count[FCOPY_COUNT_UNCHANGED]++;
+	w->outcome->action = FCOPY_ACTION_UNCHANGED;
+	w->outcome->type = S_IFREG;
 	return true;
 }
 
@@ -207,8 +214,7 @@ static int update_skip(struct worker *w, const struct entry *e)
 {
 	if (w->tree->options->update == FCOPY_UPDATE_NONE_FAIL)
 		return report_refusal(w, e, entry_dst, EEXIST, "exists, and is not replaced");
-	w->sum.count[FCOPY_COUNT_SKIPPED]++;
-	w->done.action = FCOPY_ACTION_SKIPPED;
+	w->outcome->action = FCOPY_ACTION_SKIPPED;
 	return 1;
 }
 
@@ -225,12 +231,12 @@ static bool update_is_skipped(const struct worker *w, const struct stat *st, con
 		metadata_time_difference(&st->st_mtim, &old->st_mtim) <= w->tree->mirror.window_ns);
 }
 
-int update_leave_other(struct worker *w, const struct entry *e, const struct stat *st)
+bool update_leave_other(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	struct stat old;
 	if (fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0)
-		return 0;
-	return update_is_skipped(w, st, &old) ? update_skip(w, e) : 0;
+		return false;
+	return update_is_skipped(w, st, &old) && update_skip(w, e) != 0;
 }
 
 /* What a copy would replace; a link replaces the name itself. */
@@ -244,7 +250,7 @@ static void update_note(struct worker *w, const struct entry *e, const struct st
 	seen_note(w, old);
 }
 
-int update_leave(struct worker *w, const struct entry *e, int fd, const struct stat *st)
+bool update_leave(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
 	const bool removes = tree_removes(w->tree);
@@ -253,19 +259,19 @@ int update_leave(struct worker *w, const struct entry *e, int fd, const struct s
 	struct stat old;
 	w->clears = false;
 	if (e->dir->state != DIRECTORY_OLD || (!o->update && !removes))
-		return 0;
+		return false;
 	const bool asks = o->update && o->update != FCOPY_UPDATE_CHANGED && !o->dry_run;
 	int dst = openat(e->dir->dst, e->as, O_PATH | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
 	if (dst < 0 && errno == ENOENT && asks)
 		seen_note(w, NULL);
 	if (dst < 0)
-		return 0; /* absent, or the copy reports why it cannot be replaced */
+		return false; /* absent, or the copy reports why it cannot be replaced */
 	int r = 0;
 	if (fstat(dst, &old) < 0)
 		r = report_call(w, e, "fstat", entry_dst, errno);
 	else if (S_ISDIR(old.st_mode) && !removes && o->update == FCOPY_UPDATE_CHANGED) {
 		close(dst);
-		return 0; /* the copy refuses it */
+		return false; /* the copy refuses it */
 	} else if (removes && (st->st_mode ^ old.st_mode) & S_IFMT) {
 		r = update_is_skipped(w, st, &old) ? update_skip(w, e) : 0;
 		w->clears = r == 0;
@@ -276,5 +282,5 @@ int update_leave(struct worker *w, const struct entry *e, int fd, const struct s
 	else if (asks)
 		update_note(w, e, &old);
 	close(dst);
-	return r;
+	return r != 0;
 }

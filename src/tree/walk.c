@@ -166,10 +166,9 @@ static bool walk_excludes(struct worker *w, const struct entry *e)
 	entry_path_below(e, path, sizeof(path));
 	if (!filter_excludes(f, path, is_directory))
 		return false;
-	w->sum.count[FCOPY_COUNT_EXCLUDED]++;
-	w->done = (struct done){.action = FCOPY_ACTION_EXCLUDED,
-				.type = e->type == DT_UNKNOWN ? 0 : DTTOIF(e->type)};
-	report_entry(w, e);
+	report_outcome(w, e,
+		       &(struct outcome){.action = FCOPY_ACTION_EXCLUDED,
+					 .type = e->type == DT_UNKNOWN ? 0 : DTTOIF(e->type)});
 	return true;
 }
 

@@ -135,7 +135,7 @@ jsonschema.validate(json.load(open("out.json")), json.load(open(sys.argv[1])))' 
 	await is_fcopy
 	await said 'entries' err
 	kill -TERM $pid
-	await said 'removing the copy  [0-9]*%  [1-9][0-9]* of 1001 entries' err
+	await said 'removing the copy  [0-9]*%  [1-9][0-9]* of 1002 entries' err
 	await unguarded
 	kill -TERM $pid
 	wait $pid || status=$?

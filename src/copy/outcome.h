@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What was done with one entry of a tree, or with one file. Each entry makes one outcome, and so
+ * does each removal by a mirror. outcome_count() is the only place that counts.
+ */
+#ifndef COPY_OUTCOME_H
+#define COPY_OUTCOME_H
+
+#include "fcopy.h"
+
+#include <sys/stat.h>
+
+enum outcome_stage {
+	OUTCOME_FINAL,
+	OUTCOME_LATER, /* a link that waits for the first name of its file, or a directory: the
+			* outcome follows */
+	OUTCOME_NONE,  /* no entry: its directory lists the name twice, or the copy was stopped */
+	OUTCOME_SENT   /* a failure, which was counted and sent when it happened */
+};
+
+/* All zero: copied, of unknown type. */
+struct outcome {
+	enum fcopy_action action;
+	enum outcome_stage stage;
+	bool reused;   /* UNCHANGED: complete in the part that an earlier run left */
+	bool replaced; /* DST had the name already: its directory did not get a new one */
+	bool rest;     /* a later range of a file, which is counted with its first one */
+	bool changed;  /* the source changed during the copy */
+	bool cloned;
+	mode_t type;                   /* S_IFMT bits, or 0: unknown */
+	uint64_t bytes;                /* length of a file that was copied or linked */
+	uint64_t data, holes, resumed; /* of a file that was copied */
+	const char *engine;            /* that moved most of the bytes, or NULL */
+};
+
+/* Takes what the report of a file says; its bytes only if the copy is complete. */
+void outcome_take(struct outcome *, const struct fcopy_report *, bool complete);
+void outcome_count(const struct outcome *, uint64_t count[FCOPY_COUNTS]);
+
+/* The entry became another name of a copy. */
+static inline void outcome_link(struct outcome *o, const struct stat *st)
+{
+	o->action = FCOPY_ACTION_LINKED;
+	o->bytes = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
+}
+
+/* Has DST the entry now, made or found by this copy? */
+static inline bool outcome_is_there(const struct outcome *o)
+{
+	return o->stage == OUTCOME_FINAL &&
+	       (o->action == FCOPY_ACTION_COPIED || o->action == FCOPY_ACTION_LINKED ||
+		o->action == FCOPY_ACTION_UNCHANGED || o->action == FCOPY_ACTION_REPAIRED);
+}
+
+/* Has this copy made the entry of DST? */
+static inline bool outcome_is_made(const struct outcome *o)
+{
+	return o->stage == OUTCOME_FINAL &&
+	       (o->action == FCOPY_ACTION_COPIED || o->action == FCOPY_ACTION_LINKED);
+}
+
+/* Was the entry left as it is? Its directory has the same names as before. */
+static inline bool outcome_is_left(const struct outcome *o)
+{
+	switch (o->action) {
+	case FCOPY_ACTION_UNCHANGED:
+	case FCOPY_ACTION_REPAIRED:
+	case FCOPY_ACTION_SKIPPED:
+	case FCOPY_ACTION_EXCLUDED:
+	case FCOPY_ACTION_VANISHED: return true;
+	default: return o->stage == OUTCOME_NONE;
+	}
+}
+
+#endif
