@@ -67,7 +67,7 @@ class Judge:
                     continue
                 # The copy and the exchange change what is in these, and --inplace writes a file.
                 copied = at == self.top or path == self.home or path == self.dst or \
-                    path.startswith(self.dst + "/")
+                    path.startswith((self.dst + "/", self.home + "/earlier"))
                 if copied and os.path.basename(path) != PROP and PROP + "/" not in path:
                     state.pop("entries", None)
                     if self.setup.startswith("mirror"):  # corrects the attributes of its copies
