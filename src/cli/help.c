@@ -13,7 +13,7 @@ static const char head[] =
     "Usage: fcopy [OPTION]... SRC DST [MODE]\n"
     "  or:  fcopy [OPTION]... SRC... DIR\n"
     "  or:  fcopy [OPTION]... -t DIR SRC...\n"
-    "  or:  fcopy --benchmark [OPTION]... SRC DST\n"
+    "  or:  fcopy --benchmark [OPTION]... SRC [DST]\n"
     "  or:  fcopy --clean DIR [-f]\n"
     "Copy SRC to DST. If DST is a directory, the copy goes into it.\n"
     "A copy is whole or absent: DST is replaced only when the copy is complete.\n"

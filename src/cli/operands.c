@@ -120,6 +120,11 @@ int operands_take(struct cli *cli, int n, char **operand)
 		strip_slashes(operand, cli->target ? n : n - 1);
 	if (is_tree(cli, n, operand))
 		return take_sources(cli, n, operand);
+	if (n == 1 && cli->action == ACTION_BENCHMARK) {
+		cli->src = operand[0];
+		cli->dst = "."; /* only scratch files are made */
+		return EXIT_DONE;
+	}
 	if (n < 2)
 		return refuse_operands(cli, n, operand);
 	if (n > 3)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 /* Every open directory takes two descriptors; most systems set the soft limit to 1024. */
 static void raise_descriptor_limit(void)
@@ -52,9 +53,19 @@ static bool confirm_replacement(void *user, const char *dst)
 	return yes;
 }
 
+/* Who knows rsync types -n for a dry run. */
+static void note_no_clobber(const struct cli *cli)
+{
+	if (cli->copy.no_clobber && cli->tree.recursive && !cli->tree.dry_run && !cli->quiet &&
+	    !cli->as_cp && isatty(STDERR_FILENO))
+		note_printf(
+		    "-n leaves existing files as they are; it is no dry run: use --dry-run");
+}
+
 int tree_copy(struct cli *cli, struct fcopy_tree_report *report)
 {
 	const char *suffix;
+	note_no_clobber(cli);
 	raise_descriptor_limit();
 	reserve_stack();
 	cli->tree.copy = cli->copy;

@@ -204,3 +204,13 @@ jsonschema.validate(json.load(sys.stdin), json.load(open(sys.argv[1])))' "$SCHEM
 	[ $status = 130 ]
 	untouched "a out"
 }
+
+@test "without DST, the scratch files are in the current directory, and are removed" {
+	random a 100000
+	expect 0 --benchmark --runs=1 a
+	[ "$(ls -A)" = a ]
+	mkdir other
+	cd other
+	expect 0 --benchmark --runs=1 ../a
+	[ -z "$(ls -A)" ]
+}

@@ -282,3 +282,17 @@ fits() {
 	grep -qa '####' record
 	LC_ALL=C never grep -qaP '[\x80-\xff]' record
 }
+
+@test "-n with a tree: a terminal is told that it is no dry run" {
+	need script
+	mkdir s
+	echo a >s/a
+	local note="-n leaves existing files as they are; it is no dry run: use --dry-run"
+	script -qec "'$FCOPY' -an s d" /dev/null >said </dev/null
+	grep -q -- "$note" said
+	script -qec "'$FCOPY' -anq s d" /dev/null >said </dev/null
+	never grep -q -- "$note" said
+	expect 0 -an s d
+	[ -z "$stderr" ]
+	holds a d/a
+}
