@@ -79,6 +79,7 @@
  * Calls go one way, and inside a room no file calls one that calls it (tests/rooms.sh):
  *   cli -> show -> shard -> tree -> copy -> {endpoints, engines} -> part -> source -> io
  */
+#define _GNU_SOURCE
 #include "cli/cli.h"
 #include "show/benchmark.h"
 #include "show/ending.h"
@@ -93,9 +94,11 @@
 #include "show/unwritten.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 /* Returns the errno of the first failed flush of stdout; errno is unreliable afterwards. */
 static int flush_output(void)
@@ -329,7 +332,7 @@ static int check_output(const struct cli *cli, int status)
 	return failed && status == EXIT_DONE ? EXIT_FAILED : status;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	const struct usage start = {.real = usage_clock()};
 	struct cli cli;
@@ -347,4 +350,38 @@ int main(int argc, char **argv)
 		report_json_usage(message_last_usage(), f);
 	status = check_output(&cli, status);
 	return cli.as_cp && status == EXIT_USAGE ? EXIT_FAILED : status;
+}
+
+#define STACK ((size_t)1 << 20) /* paths and attributes of 64 KiB are on it */
+
+struct invocation {
+	int argc;
+	char **argv;
+	int status;
+};
+
+static void *run_invocation(void *arg)
+{
+	struct invocation *i = arg;
+	i->status = run(i->argc, i->argv);
+	return NULL;
+}
+
+/* The limit of the stack (ulimit -s) applies to this thread, and is the default of others. If it is
+ * too low, another thread runs the command. */
+int main(int argc, char **argv)
+{
+	struct invocation i = {argc, argv, EXIT_FAILED};
+	struct rlimit limit;
+	pthread_attr_t attributes;
+	pthread_t thread;
+	if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < STACK &&
+	    pthread_attr_init(&attributes) == 0 &&
+	    pthread_attr_setstacksize(&attributes, STACK) == 0 &&
+	    pthread_setattr_default_np(&attributes) == 0 &&
+	    pthread_create(&thread, &attributes, run_invocation, &i) == 0) {
+		pthread_join(thread, NULL);
+		return i.status;
+	}
+	return run(argc, argv);
 }

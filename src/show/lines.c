@@ -50,6 +50,8 @@ static _Thread_local struct own {
 static void free_own(void *mine)
 {
 	struct own *o = mine;
+	if (!o->f) /* lines_end() was called in this thread */
+		return;
 	fclose(o->f);
 	free(o->text);
 	o->f = NULL;

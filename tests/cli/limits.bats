@@ -246,3 +246,31 @@ limited() {
 		done
 	done
 }
+
+@test "a stack of 64 KiB: files, trees, shards, reports and a signal, as with any other" {
+	local arguments
+	mkdir -p s/d
+	random s/a 3000000
+	echo b >s/d/b
+	small() { (ulimit -s 64 && exec timeout -s KILL $HANG "$FCOPY" "$@"); }
+	for arguments in "" "--resume --verify" "--progress --fsync" "--shard=0/1" "-j4 --json=lines --no-clobber"; do
+		# shellcheck disable=SC2086
+		small $arguments s/a f >out 2>err || { echo "$arguments: $?"; cat err; return 1; }
+		cmp s/a f
+		# shellcheck disable=SC2086
+		small -a $arguments s t >out 2>err || { echo "-a $arguments: $?"; cat err; return 1; }
+		diff -r s t
+		rm -r f* t*
+	done
+	small --mirror s m
+	small --mirror --checksum s m
+	diff -r s m
+	run --separate-stderr small missing x
+	demand 1
+	says "fcopy: missing: open: No such file or directory"
+	run --separate-stderr small --unknown
+	demand 2
+	run bash -c 'ulimit -s 64; timeout -s TERM 1 "$0" --limit-rate=500K s/a x' "$FCOPY"
+	[ "$status" = 124 ]
+	absent x
+}
