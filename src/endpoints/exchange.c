@@ -4,7 +4,6 @@
  */
 #define _GNU_SOURCE
 #include "exchange.h"
-#include "io/libc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -83,6 +82,8 @@ int exchange_over(int home, const char *from, int dir, const char *name, const s
 		  bool hands_out)
 {
 	struct stat ours, out;
+	if (S_ISDIR(old->st_mode))
+		return -EISDIR; /* as rename(2): the exchange would hide it, and what it holds */
 	if (fstatat(home, from, &ours, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	if (fstatat(dir, name, &out, AT_SYMLINK_NOFOLLOW) == 0 && !exchange_is_same(dir, &out, old))

@@ -269,3 +269,83 @@ stopped_at() {
 		[ "$(jq -c '.done' <<<"$output")" = false ]
 	done
 }
+
+@test "--verify finds a difference in a share of a file and of a tree, which is not committed" {
+	need_strace
+	local what
+	mkdir s
+	random s/f 1000000
+	for what in "s/f d" "-r s d"; do
+		rm -rf d d.fcopy-part
+		# shellcheck disable=SC2086 # words
+		traced 1 inject=pwrite64:retval=1000000:when=1 -m readwrite --buffer-size=1M --verify --shard=0/1 $what
+		injected
+		mentions "differs from the source at byte "
+		absent d
+		# shellcheck disable=SC2086
+		expect 0 --verify --shard=0/1 $what
+		cmp s/f "$([ -d d ] && echo d/f || echo d)"
+	done
+}
+
+@test "-u with -b, --remove-destination, -l or -s: the time of a symlink in DST counts, not of its target, as with cp" {
+	local option target by
+	mkdir s
+	echo new >s/f
+	touch -d 2001-02-03 s/f
+	for target in nowhere ../t; do
+		for option in -b --remove-destination -l -s -asf; do
+			for by in cp fcopy; do
+				rm -rf $by
+				mkdir $by
+				echo older >t
+				touch -d 2000-01-01 t
+				ln -s $target $by/f
+			done
+			cp -u $option "$PWD/s/f" cp/f
+			expect 0 --dry-run -u $option "$PWD/s/f" fcopy/f
+			[ "$output" = "fcopy/f: exists, skipped" ]
+			expect 0 -u $option "$PWD/s/f" fcopy/f
+			diff <(cd cp && find . -printf '%p %y %l\n') <(cd fcopy && find . -printf '%p %y %l\n')
+			holds older t
+			expect 0 -ruP $option "$PWD/s/." fcopy
+			[ "$(readlink fcopy/f)" = $target ]
+			# An older symlink is replaced.
+			touch -h -d 2000-01-01 cp/f fcopy/f
+			cp -uf $option "$PWD/s/f" cp/f
+			expect 0 -uf $option "$PWD/s/f" fcopy/f
+			diff <(cd cp && find . -printf '%p %y %l\n') <(cd fcopy && find . -printf '%p %y %l\n')
+			holds older t
+		done
+	done
+}
+
+@test "no symlink, FIFO or link takes the place of a directory, with any option; it keeps its name and what it holds" {
+	local option before name
+	echo f >file
+	for option in -a -ab "-a --remove-destination" -au -aub "-au --remove-destination" "-ab -j1 --fsync" "-al -b" \
+		"-as -b" "-al -u" "-as -u -f" "-a --backup=numbered --keep-going"; do
+		rm -rf s d
+		mkdir -p s d/{symlink,fifo,hard,file}{,-empty}
+		for name in symlink fifo hard file; do
+			echo "$name" | tee d/$name/mine >d/plain
+		done
+		ln -s x s/symlink
+		ln -s x s/symlink-empty
+		mkfifo s/fifo s/fifo-empty
+		ln file s/hard
+		ln file s/hard-empty
+		echo f | tee s/file >s/file-empty
+		find d -exec touch -d 2001-02-03 {} +
+		before=$(find d -printf '%p %y %i\n' | sort)
+		# shellcheck disable=SC2086 # words
+		expect 1 $option -T "$PWD/s" d
+		[ "$(find d -printf '%p %y %i\n' | sort)" = "$before" ] || { echo "$option"; find d; return 1; }
+		for name in symlink fifo hard file; do
+			holds $name d/$name/mine
+			# shellcheck disable=SC2086
+			expect 1 $option -P "$PWD/s/$name" d || [ "$status" = 2 ]
+			[ "$(find d -printf '%p %y %i\n' | sort)" = "$before" ] || { echo "$option $name"; find d; return 1; }
+		done
+	done
+}

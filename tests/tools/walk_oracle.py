@@ -247,9 +247,8 @@ class Step:
         return False
 
     def removable(self, path):
-        """May a mirror remove this? Not if SRC has it; if another tree got the name of SRC, not if the one that was opened has it."""
-        lacking = [path not in src for src in self.sources]
-        return self.in_the_way(path) or (lacking[0] if self.exchanged else any(lacking))
+        """May a mirror remove this? Not if SRC has it all the time."""
+        return self.in_the_way(path) or any(path not in src for src in self.sources)
 
     def may_be_gone(self, path, command, now):
         """May this command have removed or replaced this entry, or have put a backup there?"""
@@ -267,7 +266,18 @@ class Step:
 
     def losses(self, failed):
         """What existed and is gone, and what is there that is no whole entry, whatever the status. failed: every command ended
-        by itself because an entry failed, so that a mirror has removed nothing but what was in the way."""
+        by itself because an entry failed, so that a mirror has removed nothing but what was in the way. If another tree got the
+        name of SRC, the command has opened one of the two."""
+        if not self.exchanged:
+            return self._losses(failed)
+        both, found = self.sources, []
+        for src in both:
+            self.sources = [src]
+            found.append(self._losses(failed))
+        self.sources = both
+        return found[0] if found[1] else []
+
+    def _losses(self, failed):
         found = []
         for path, old in self.before.items():
             now = self.after.get(path)
