@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "update.h"
 #include "directory.h"
+#include "displace.h"
 #include "endpoints/equal.h"
 #include "endpoints/error.h"
 #include "io/io.h"
@@ -93,11 +94,8 @@ static bool update_has_bytes(const struct worker *w, int fd, const struct stat *
 		return timed;
 	if (!w->tree->options->checksum && !timed)
 		return false;
-	char byte;
 	int again = st->st_size > 0 ? update_reopen(dst) : -1;
-	/* procfs and others report the size 0 of files that have content. */
-	bool equal = st->st_size == 0 ? pread(fd, &byte, 1, 0) == 0
-				      : again >= 0 && update_compare(w, fd, again) == 1;
+	bool equal = st->st_size == 0 || (again >= 0 && update_compare(w, fd, again) == 1);
 	if (again >= 0)
 		close(again);
 	return equal;
@@ -242,23 +240,20 @@ bool update_leave_other(struct worker *w, const struct entry *e, const struct st
 	return update_is_skipped(w, st, &old) && update_skip(w, e) != 0;
 }
 
-/* What a copy would replace; a link replaces the name itself. */
-static void update_note(struct worker *w, const struct entry *e, const struct stat *old)
+/* A copy of a file follows a symlink in DST, unless a mirror, an option or a link replaces that. */
+static bool update_follows(const struct tree *t, const struct stat *st)
 {
-	const struct fcopy_tree_options *o = w->tree->options;
-	struct stat named;
-	const bool links = o->link || o->symbolic_link;
-	if (links && fstatat(e->dir->dst, e->as, &named, AT_SYMLINK_NOFOLLOW) == 0)
-		old = &named;
-	seen_note(w, old);
+	const struct fcopy_tree_options *o = t->options;
+	const bool replaces = displace_replaces(t) || o->link || o->symbolic_link;
+	return S_ISREG(st->st_mode) && !tree_removes(t) &&
+	       (o->update == FCOPY_UPDATE_CHANGED || !replaces);
 }
 
 bool update_leave(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
 	const bool removes = tree_removes(w->tree);
-	/* A copy of a file follows a symlink in DST, unless a mirror replaces that. */
-	const bool follow = S_ISREG(st->st_mode) && !removes;
+	const bool follow = update_follows(w->tree, st);
 	struct stat old;
 	w->clears = false;
 	if (e->dir->state != DIRECTORY_OLD || (!o->update && !removes))
@@ -283,7 +278,7 @@ bool update_leave(struct worker *w, const struct entry *e, int fd, const struct 
 	else if (update_is_skipped(w, st, &old))
 		r = update_skip(w, e);
 	else if (asks)
-		update_note(w, e, &old);
+		seen_note(w, &old);
 	close(dst);
 	return r != 0;
 }
