@@ -11,6 +11,7 @@
 #include "settle.h"
 #include "stale.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -34,6 +35,13 @@ static int complete_open(const struct copy *c, const struct operand *dst, struct
 		return fd;
 	close(fd);
 	return -1;
+}
+
+/* Some file systems, such as procfs, report the size 0 of files that have content. */
+static bool complete_is_empty(const struct copy *c)
+{
+	char byte;
+	return c->src.st.st_size == 0 && pread(c->src.fd, &byte, 1, 0) == 0;
 }
 
 /* Options of this run may ask for attributes that the earlier one did not set. */
@@ -66,7 +74,9 @@ int copy_complete(struct copy *c, const struct operand *dst)
 	source_adopt(&c->dst, fd, dst->path, &st);
 	double start = io_now();
 	copy_phase(c, FCOPY_PHASE_VERIFY, (uint64_t)size);
-	off_t same = size > 0 ? compare_files(c, 0, size, c->options->fsync, &cached) : 0;
+	off_t same = size > 0               ? compare_files(c, 0, size, c->options->fsync, &cached)
+		     : complete_is_empty(c) ? 0
+					    : -EIO; /* it is copied */
 	report->seconds[FCOPY_PHASE_VERIFY] = io_now() - start;
 	int r = same < 0 ? (int)same : same == size;
 	if (r > 0) {

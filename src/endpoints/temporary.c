@@ -26,6 +26,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -106,14 +108,28 @@ static bool read_umask(unsigned *mask)
 	return found;
 }
 
+/* umask(2) can only be read by changing it. In a thread with a umask of its own, no file of another
+ * thread gets a wrong mode meanwhile. */
+static void *change_own_umask(void *mask)
+{
+	if (unshare(CLONE_FS) == 0)
+		*(unsigned *)mask = umask(077);
+	return NULL;
+}
+
 /* The kernel applies umask and default ACL to an unnamed file, which is created with its final
  * mode. A named file is created with 0600 and gets that mode later. A shortage may pass: try
- * again. Without /proc assume the strictest. */
+ * again. There may be no /proc; where a sandbox also refuses the other way, assume the strictest.
+ */
 mode_t temporary_umask(void)
 {
 	unsigned mask = 077;
-	for (int tries = 0; tries < 3 && !read_umask(&mask); tries++)
-		;
+	pthread_t thread;
+	for (int tries = 0; tries < 3; tries++)
+		if (read_umask(&mask))
+			return mask;
+	if (pthread_create(&thread, NULL, change_own_umask, &mask) == 0)
+		pthread_join(thread, NULL);
 	return mask;
 }
 

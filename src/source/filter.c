@@ -24,7 +24,7 @@ struct filter {
 	char **name; /* sorted */
 	bool *found;
 	size_t names;
-	bool lists, recursive, needs_types;
+	bool lists, recursive, whole, needs_types;
 };
 
 static bool filter_match_text(const struct rule *r, const char *text)
@@ -111,8 +111,8 @@ static bool filter_is_listed(struct filter *f, const char *path)
 	}
 	if (at < f->names && filter_is_below(f->name[at], path))
 		return true;
-	if (!f->recursive)
-		return false;
+	if (!f->recursive || f->whole)
+		return f->whole;
 	char top[FCOPY_PATH_MAX];
 	for (size_t n = strlen(path); n > 0 && n < sizeof(top); n--) {
 		if (path[n] != '/')
@@ -198,7 +198,8 @@ static int filter_add_name(struct filter *f, const char *text)
 		part += *part == '/';
 	}
 	*to = '\0';
-	if (to == name) { /* SRC itself */
+	if (to == name) { /* SRC itself, or with all that is below */
+		f->whole |= f->recursive;
 		free(name);
 		return 0;
 	}

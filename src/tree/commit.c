@@ -139,8 +139,21 @@ void commit_abort(struct building *r)
 	commit_close_part(r, earlier);
 }
 
+/* Another process has made entries in DST: they are not removed. */
+static void commit_leave(struct building *r)
+{
+	const int set = permissions_set(r->dst, r->mode);
+	r->tree->root.in_place = true;
+	if (set < 0 && !permissions_are_fixed(-set))
+		root_fail(r, "fchmod", -set);
+}
+
 static void commit_remove(struct building *r)
 {
+	if (r->named && __atomic_load_n(&r->tree->root.shared_by, __ATOMIC_RELAXED)) {
+		commit_leave(r);
+		return;
+	}
 	struct fcopy_progress *p = r->tree->options->copy.progress;
 	double start = io_now();
 	copy_phase(&(struct copy){.options = &r->tree->options->copy}, FCOPY_PHASE_REMOVE, 0);

@@ -97,6 +97,29 @@ static int directory_may_clear(struct worker *w, const struct entry *e, const st
 	return left ? -EEXIST : 0;
 }
 
+/* A new tree has something of this name. In a private directory only this process makes names: an
+ * empty directory may be what NFS has made, although it says that the name existed; another one was
+ * listed twice. Returns a descriptor, or -errno, reported. */
+static int directory_take(struct worker *w, const struct entry *e, bool *fresh)
+{
+	struct tree *t = w->tree;
+	int r = rivals_report_new(w, e);
+	if (r < 0)
+		return r;
+	int fd = directory_open(t, e->dir->dst, e->as);
+	if (fd < 0)
+		return t->root.named ? rivals_report_other(w, e) : directory_refuse(w, e);
+	if (t->root.named) {
+		__atomic_store_n(&t->root.shared_by, true, __ATOMIC_RELAXED);
+	} else if (private_is_empty(fd) != 1) {
+		close(fd);
+		w->outcome->stage = OUTCOME_NONE;
+		return -EEXIST;
+	}
+	*fresh = true;
+	return fd;
+}
+
 /* Opens the destination's directory, which is created unless it exists. other: set, without a
  * report, if what exists is no directory; NULL: that is refused. */
 static int directory_make_here(struct worker *w, const struct entry *e, const struct stat *st,
@@ -119,7 +142,7 @@ static int directory_make_here(struct worker *w, const struct entry *e, const st
 	if (r == -EEXIST && t->root.state == TREE_RESUMED)
 		r = resume_make_directory(dir, e->as, mode, fresh);
 	if (r == -EEXIST && t->root.state == TREE_NEW)
-		return rivals_report(w, e);
+		return directory_take(w, e, fresh);
 	if (r < 0 && r != -EEXIST)
 		return report_call(w, e, call, entry_dst, -r);
 	if (*fresh && t->root.withheld && (r = permissions_admit_owner(dir, e->as)) < 0)

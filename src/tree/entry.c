@@ -121,6 +121,18 @@ static bool entry_met_rival(struct worker *w, const struct entry *e)
 	return have;
 }
 
+/* Of a new tree: O_EXCL met a file. In a private directory only this process makes files: the name
+ * was listed twice, perhaps because it was replaced while the directory was read. */
+static void entry_report_rival(struct worker *w, const struct entry *e)
+{
+	if (w->tree->root.state != TREE_NEW)
+		rivals_report(w, e);
+	else if (rivals_report_new(w, e) == 0 && w->tree->root.named)
+		rivals_report_other(w, e);
+	else if (w->outcome->stage == OUTCOME_FINAL)
+		w->outcome->stage = OUTCOME_NONE;
+}
+
 /* Opens the destination, which must be what an option has seen. Returns as
  * entry_open_destination(); or -EEXIST if the outcome is known: *told is true. */
 static int entry_open_seen(struct worker *w, const struct entry *e, const struct stat *st,
@@ -229,7 +241,7 @@ static void entry_copy_file(struct worker *w, const struct entry *e, int fd, con
 	else if (r == 0 && w->tree->record)
 		record_add(w, e, st);
 	else if (r < 0 && !told && entry_met_rival(w, e))
-		rivals_report(w, e);
+		entry_report_rival(w, e);
 	else if (r < 0 && !told)
 		report_failure(w, e, &w->file.error);
 }

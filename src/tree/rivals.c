@@ -373,29 +373,56 @@ bool rivals_share(struct tree *t, const struct entry *e)
 	return s.rival[0];
 }
 
-int rivals_report(struct worker *w, const struct entry *e)
+/* Reports s->rival, or that there is none. */
+static int report_rival(struct worker *w, const struct search *s)
 {
-	struct search s = {.e = e};
+	const struct entry *e = s->e;
 	struct fcopy_error error;
 	char path[PATH_MAX];
-	if (w->tree->root.state != TREE_SINGLE) {
-		rivals_lock(w->tree);
-		search_rival(&s);
-		rivals_unlock(w->tree);
-		if (is_listed_twice(&s) || is_same_source(&s)) {
-			w->outcome->stage = OUTCOME_NONE;
-			return -EEXIST;
-		}
-	}
-	error_refuse(&error, s.rival[0] ? entry_src : entry_dst, EEXIST,
-		     s.rival[0] ? "are one file in the destination: the first is not copied"
-				: "is already the copy of another entry: not replaced",
+	error_refuse(&error, s->rival[0] ? entry_src : entry_dst, EEXIST,
+		     s->rival[0] ? "are one file in the destination: the first is not copied"
+				 : "is already the copy of another entry: not replaced",
 		     FCOPY_ADVICE_NONE);
-	if (s.rival[0]) {
-		const struct entry rival = {.dir = e->dir, .name = s.rival, .as = s.rival};
+	if (s->rival[0]) {
+		const struct entry rival = {.dir = e->dir, .name = s->rival, .as = s->rival};
 		entry_path(&rival, true, path, sizeof(path));
 		error.path2 = path;
 	}
 	report_failure(w, e, &error);
 	return -EEXIST;
+}
+
+static int listed_twice(struct worker *w)
+{
+	w->outcome->stage = OUTCOME_NONE;
+	return -EEXIST;
+}
+
+int rivals_report(struct worker *w, const struct entry *e)
+{
+	struct search s = {.e = e};
+	if (w->tree->root.state != TREE_SINGLE) {
+		rivals_lock(w->tree);
+		search_rival(&s);
+		rivals_unlock(w->tree);
+		if (is_listed_twice(&s) || is_same_source(&s))
+			return listed_twice(w);
+	}
+	return report_rival(w, &s);
+}
+
+int rivals_report_new(struct worker *w, const struct entry *e)
+{
+	struct search s = {.e = e};
+	search_rival(&s);
+	if (is_same_source(&s) || (!s.rival[0] && s.count > 1))
+		return listed_twice(w);
+	return s.rival[0] ? report_rival(w, &s) : 0;
+}
+
+int rivals_report_other(struct worker *w, const struct entry *e)
+{
+	__atomic_store_n(&w->tree->root.shared_by, true, __ATOMIC_RELAXED);
+	return report_refusal(w, e, entry_dst, EEXIST,
+			      "was made by another process during the copy: not replaced");
 }

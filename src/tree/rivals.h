@@ -45,6 +45,12 @@ bool rivals_share(struct tree *, const struct entry *);
 int rivals_report(struct worker *, const struct entry *);
 /* Frees what this file keeps of a directory. */
 void rivals_forget(struct directory *);
+/* In a new tree the entry's name is taken. Returns -EEXIST as rivals_report(); or 0:
+ * no entry of SRC is known to have it, so another process has made it, or a server of NFS has
+ * carried out one request twice. */
+int rivals_report_new(struct worker *, const struct entry *);
+/* The entry is another process's: reports that. Returns -EEXIST. */
+int rivals_report_other(struct worker *, const struct entry *);
 /* Does the directory list this name? */
 bool rivals_is_listed(int dir, const char *name);
 /* The entry is a link to a file of an earlier copy, which has this stat. Where DST ignores case, no

@@ -378,6 +378,7 @@ static int root_begin(struct building *r, struct directory **d)
 	t->root.doubtful = false;
 	t->root.flush_each = flush_needs_each(t, r->dst);
 	t->root.failures = 0;
+	t->root.named = r->named;
 	t->root.src_dev = r->from->place.st.st_dev;
 	t->root.src_ino = r->from->place.st.st_ino;
 	t->root.withheld = 0700 & (t->umask | ~permissions_left(t, r->dst));

@@ -258,6 +258,28 @@ static int special_replace(struct worker *w, const struct entry *e, const struct
 	return special_make(w, e, m, st, false, call);
 }
 
+/* A new tree has something of this name: what NFS has made, although it says that the name existed?
+ * Returns 0; or -EEXIST if the outcome is known. */
+static int special_take(struct worker *w, const struct entry *e, const struct stat *st)
+{
+	char from[PATH_MAX], to[PATH_MAX];
+	struct stat made;
+	if (rivals_report_new(w, e) < 0)
+		return -EEXIST;
+	bool same = fstatat(e->dir->dst, e->as, &made, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    !((made.st_mode ^ st->st_mode) & S_IFMT) && made.st_rdev == st->st_rdev;
+	if (same && S_ISLNK(st->st_mode)) {
+		const ssize_t n = readlinkat(e->dir->src, e->name, from, sizeof(from));
+		same = n >= 0 && n == readlinkat(e->dir->dst, e->as, to, sizeof(to)) &&
+		       memcmp(from, to, (size_t)n) == 0;
+	}
+	const struct making m = {.dir = e->dir->dst, .name = e->as};
+	if (!same)
+		return rivals_report_other(w, e);
+	const bool lost = w->options.preserve && special_set_attributes(w, e, &m, st) < 0;
+	return lost ? -EEXIST : 0;
+}
+
 static bool special_in_place(const struct worker *w)
 {
 	return w->options.in_place == FCOPY_WHEN_ALWAYS || w->options.in_place == FCOPY_WHEN_AUTO;
@@ -271,8 +293,10 @@ static int special_place(struct worker *w, const struct entry *e, const struct m
 {
 	struct tree *t = w->tree;
 	int r = special_make(w, e, m, st, false, call);
-	if (r == -EEXIST && t->root.state == TREE_NEW)
-		return -ENOTUNIQ;
+	if (r == -EEXIST && t->root.state == TREE_NEW) {
+		*call = NULL;
+		return special_take(w, e, st);
+	}
 	if (r == -EEXIST && w->options.no_clobber)
 		return rivals_have(t, e->dir->dst, e->as) ? -ENOTUNIQ : r;
 	if (r == -EEXIST && special_is_linked(e, st))
@@ -340,6 +364,8 @@ static bool special_copy_once(struct worker *w, const struct entry *e, const str
 	rivals_unlock(w->tree);
 	if (aside_is_refused(&m, e, r))
 		return special_copy_once(w, e, st);
+	if (r < 0 && !call && r != SEEN_ANOTHER)
+		return true;
 	if (r == -ENOTUNIQ)
 		rivals_report(w, e);
 	else if (r == -EEXIST && w->options.no_clobber)

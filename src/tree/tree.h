@@ -251,10 +251,12 @@ struct root {
 	uint64_t failures; /* of entries; atomic */
 	bool doubtful;     /* RESUMED: it may hold old copies of what the source lacks; atomic */
 	bool committed;
-	bool existed;     /* DST was there */
-	bool in_place;    /* DST was written in place, and may be incomplete */
-	bool landed;      /* DST is complete, but a flush after that failed */
-	bool flush_each;  /* durable, but syncfs(2) does not suffice: flush every entry */
+	bool existed;    /* DST was there */
+	bool in_place;   /* DST was written in place, and may be incomplete */
+	bool named;      /* NEW, but under its final name: another process can make entries in it */
+	bool shared_by;  /* ... and has made some; atomic */
+	bool landed;     /* DST is complete, but a flush after that failed */
+	bool flush_each; /* durable, but syncfs(2) does not suffice: flush every entry */
 	bool fixed_modes; /* chmod has no effect in DST: directories get their mode at once */
 	dev_t src_dev;    /* of the source ... */
 	ino_t src_ino;    /* ... and its inode */

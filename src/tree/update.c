@@ -94,8 +94,11 @@ static bool update_has_bytes(const struct worker *w, int fd, const struct stat *
 		return timed;
 	if (!w->tree->options->checksum && !timed)
 		return false;
+	char byte;
 	int again = st->st_size > 0 ? update_reopen(dst) : -1;
-	bool equal = st->st_size == 0 || (again >= 0 && update_compare(w, fd, again) == 1);
+	/* procfs and others report the size 0 of files that have content. */
+	bool equal = st->st_size == 0 ? pread(fd, &byte, 1, 0) == 0
+				      : again >= 0 && update_compare(w, fd, again) == 1;
 	if (again >= 0)
 		close(again);
 	return equal;

@@ -108,3 +108,25 @@ same() {
 	mentions "list: contains a null byte: use --null"
 	absent d
 }
+
+@test "--files-from with -r: a line that is SRC itself stands for everything in it" {
+	mkdir -p s/a
+	echo 1 >s/a/1
+	echo 2 >s/2
+	local line
+	for line in . ./ / .//.; do
+		rm -rf d
+		echo "$line" >list
+		expect 0 -aTr --files-from=list s d
+		diff -r s d
+	done
+	rm -rf d
+	printf '.\n2\n' >list
+	expect 0 -aTr --files-from=list --exclude=1 s d
+	holds 2 d/2
+	absent d/a/1
+	(cd s && find . -print0) >list
+	rm -rf d
+	expect 0 -aT -0 --files-from=list s d
+	diff -r s d
+}

@@ -472,3 +472,21 @@ IN_PLACE_HINT="fcopy: hint: use --inplace=auto to overwrite it"
 	[ "$output" = b ]
 	never mentions hint
 }
+
+@test "without /proc: the modes are those that the umask leaves, also with --resume and --shard" {
+	need unshare
+	unshare -rm true 2>/dev/null || skip "no mount namespaces here"
+	local mask mode
+	mkdir tree
+	echo a >a
+	echo f >tree/f
+	chmod 755 a tree
+	for mask in 022:755 007:750 027:750 000:755; do
+		mode=${mask#*:}
+		rm -rf plain part shared sharedtree
+		# shellcheck disable=SC2016
+		unshare -rm sh -c 'umask '${mask%:*}'; mount -t tmpfs none /proc || exit
+			"$0" a plain && "$0" --resume a part && "$0" -T --shard=0/1 a shared && "$0" -rT --shard=0/1 tree sharedtree' "$FCOPY"
+		[ "$(stat -c %a plain part shared sharedtree | sort -u)" = "$mode" ]
+	done
+}

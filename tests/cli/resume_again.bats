@@ -120,3 +120,17 @@ moved() {
 	says "fcopy: dry run: 0 unchanged, 1 would be copied, 0 would be removed"
 	[ -z "$(ls -A d)" ]
 }
+
+@test "--resume and --checksum: a file of procfs with the size 0 is not equal to an empty one" {
+	[ -s /dev/null ] || [ "$(stat -c %s /proc/version)" = 0 ] || skip "/proc/version has a size"
+	: >d
+	expect 0 --resume /proc/version d
+	diff /proc/version d
+	mkdir m
+	: >m/poolsize
+	expect 0 -rT --update=changed --checksum /proc/sys/kernel/random m
+	[ -s m/poolsize ]
+	: >e
+	: >f
+	expect 0 --resume e f
+}
