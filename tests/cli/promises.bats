@@ -107,8 +107,8 @@ load tree
 	need_strace
 	echo new >a
 	echo old >b
-	traced 0 trace=linkat,renameat,fsync,fdatasync -b --fsync a b
-	order 'linkat\(.*"b~"' 'fdatasync\(' 'renameat\(.*"b"' "fsync\([0-9]+<$T>"
+	traced 0 trace=linkat,renameat,renameat2,fsync,fdatasync -b --fsync a b
+	order 'linkat\(.*"b~"' 'fdatasync\(' 'renameat2?\(.*"b"' "fsync\([0-9]+<$T>"
 }
 
 @test "--link-dest: a tree that fails or is flushed is one like any other: absent, or flushed as a whole" {
