@@ -312,7 +312,7 @@ class Step:
             if any(p in self.touched for p in [path] + list(parents(path))):
                 continue
             if same(src[path], now) or not self.exchanged and self.changed(path) and (
-                    now is None or self.whole(path, now) or same(self.before.get(path), now)):
+                    now is None or self.whole(path, now) or self.old(path, now) or same(self.before.get(path), now)):
                 continue
             yield "%r is not as in SRC" % path
         for path, now in self.after.items() if self.exchanged else ():
