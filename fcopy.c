@@ -8,19 +8,18 @@
  *   src/cli/          what is typed: options and option_table, operands, filters, mode, attributes,
  *                     size, shard, suggest, help, standard (0 to 2 are open); start (of a tree),
  *                     benchmark, which runs all modes, and clean
- *   src/show/         what is printed: messages, errors, events, progress, speed, line, terminal,
- *                     text, utf8, ending, usage, stats, tree_print, operands_ended, flood (of
- *                     warnings), hint, hint_cause, unwritten (data), unused (parts), advice, wrap,
- *                     entry_line, log, json, lines, json_file, output, report_json, the tables of a
- *                     benchmark, signals (a copy ends by the first, the program by the second)
- *   src/shard/        a copy by several processes: job (the protocol), enter, claims,
- *                     refuse; range, file; tree, list, buffer, known and read (the list of a tree),
- *                     entries, paths; finish, finish_links, finish_check and finish_run (the
- *                     commit); shard (fcopy_copy() and fcopy_tree())
- *   src/source/       reader (the only one of directories), names (all of a directory); filter
- *                     (which entries are copied: --exclude, patterns and lists), pattern
- *   src/tree/         several sources and trees; those that call come first: tree (each SRC in
- *                     turn), operands, single (no directory), parents; root (a directory; what
+ *   src/show/         what is printed: messages, errors, events, listening, progress, speed, line,
+ *                     terminal, text, utf8, ending, usage, stats, tree_print, operands_ended, flood
+ *                     (of warnings), hint, hint_cause, unwritten (data), unused (parts), advice,
+ *                     wrap, entry_line, log, json, lines, json_file, output, report_json, the
+ * tables of a benchmark, signals (a copy ends by the first, the program by the second) src/shard/
+ * a copy by several processes: job (the protocol), enter, claims, refuse; range, file; tree, list,
+ * buffer, known and read (the list of a tree), entries, paths; finish, finish_links, finish_check
+ * and finish_run (the commit); shard (fcopy_copy() and fcopy_tree()) src/source/       reader (the
+ * only one of directories), names (all of a directory); filter (which entries are copied:
+ * --exclude, patterns and lists), pattern src/tree/         several sources and trees; those that
+ * call come first: tree (each SRC in turn), operands, single (no directory), parents; root (a
+ * directory; what
  *                     --resume compares), home (where a new tree is built), commit; walk (reads
  *                     directories), census (for progress); entry (one name), update (what a merge
  *                     leaves alone), seen and seen_again (what an option lets a copy replace),
@@ -49,9 +48,10 @@
  *                     exchange (a rename over one certain file), created (under its final name),
  *                     partial (--resume, and the part of shards), in_place, metadata (attributes of
  *                     SRC), keep (those of the file that is replaced), acl, equal; stream is the
- *                     table of operands that are not paths: descriptor, tcp; socket and receipt
- *                     (the peer's close); http_parse and http_date (requests); file, error, same
- *                     (is SRC also DST?), identity
+ *                     table of operands that are not paths: descriptor, tcp, http; socket and
+ *                     receipt (the peer's close); http_parse and http_date (requests),
+ *                     http_response, http_room (clients that wait), http_upload, http_peer; file,
+ *                     error, same (is SRC also DST?), identity
  *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the
  *                     engines share; one engine per file (pieces belongs to direct); ahead (reads
  *                     ahead of a reader that waits)
@@ -155,15 +155,24 @@ static void on_event(void *user, const struct fcopy_event *event)
 	event_print(user, event);
 	if (event->kind == FCOPY_EVENT_LISTENING && cli->keep_listening && cli->json)
 		json_file_stream(NULL); /* no object of an earlier run remains */
-	if (event->kind == FCOPY_EVENT_CLIENT)
+	if (event->kind == FCOPY_EVENT_CLIENT && cli->keep_listening)
 		print_client_report(user, event->report);
+}
+
+static int serve_files(struct cli *cli, const volatile int *stop, struct fcopy_report *report)
+{
+	const struct fcopy_service service = {
+	    .max_clients = cli->max_clients, .stop = stop, .once = !cli->keep_listening};
+	const char *const *src = cli->served ? (const char *const *)cli->served : &cli->src;
+	return fcopy_serve(src, cli->served ? cli->served_count : 1, cli->dst, &cli->copy, &service,
+			   report);
 }
 
 static int serve(struct cli *cli, const volatile int *stop, struct fcopy_report *report)
 {
 	const struct usage start = usage_now();
 	signal(SIGUSR1, SIG_IGN); /* a server has no single status line */
-	int r = fcopy_serve(cli->src, cli->dst, &cli->copy, cli->max_clients, stop, report);
+	int r = serve_files(cli, stop, report);
 	const struct usage used = usage_since(&start);
 	if (cli->stats && !was_usage(report))
 		stats_print_server(&used, stderr);
@@ -248,7 +257,8 @@ static int copy(struct cli *cli, const struct usage *start)
 		unused_print(cli);
 		unwritten_begin(cli);
 		cli->copy.progress = progress_start(cli);
-		r = fcopy_copy(cli->src, cli->dst, &cli->copy, &report);
+		r = cli->served ? serve_files(cli, NULL, &report)
+				: fcopy_copy(cli->src, cli->dst, &cli->copy, &report);
 		unread = r < 0 && report.error.err == EPIPE && signals_take_pipe();
 		progress_stop(&report);
 		log_end(cli, &report, NULL);

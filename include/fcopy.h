@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * libfcopy copies a file (fcopy_copy), copies several files and directory trees (fcopy_tree),
- * serves a file to many clients (fcopy_serve), and removes what killed copies left (fcopy_clean).
+ * serves files to many clients (fcopy_serve), and removes what killed copies left (fcopy_clean).
  * It uses the kernel mechanism that the caller names, or a fast and safe one. A copy is whole or
  * absent. The library prints nothing, never exits, holds no global state, and changes no signal
  * disposition, umask or working directory. Several threads may copy at the same time.
@@ -178,6 +178,16 @@ struct fcopy_progress {
 #define FCOPY_ADDRESS_MAX 80 /* [IPv6%scope]:port */
 #define FCOPY_DETAIL_MAX  128
 
+/* One request of an HTTP client, and the response. */
+struct fcopy_http {
+	const char *method; /* GET, HEAD, PUT or POST; "other"; NULL: no request */
+	int status;         /* of the response; 0: none was sent */
+	const char *file;   /* the SRC that was asked for; NULL: none */
+	uint64_t first;     /* the response has the bytes from here on ... */
+	uint64_t length;    /* ... so many: 0 if it has no bytes of a file */
+	bool last;          /* the client has received the last byte of the file */
+};
+
 /* What happened; filled in on success and on failure. */
 struct fcopy_report {
 	struct fcopy_error error;
@@ -211,7 +221,8 @@ struct fcopy_report {
 	/* Why a file is written under its final name, as a static string; NULL: it is not, or DST
 	 * is no file. After a failure a new file is removed. */
 	const char *not_atomic;
-	unsigned type; /* of the source: S_IFMT bits of st_mode, or 0: unknown, a socket */
+	unsigned type;          /* of the source: S_IFMT bits of st_mode, or 0: unknown, a socket */
+	struct fcopy_http http; /* of a client of http-listen: */
 };
 
 enum fcopy_event_kind {
@@ -433,6 +444,9 @@ struct fcopy_options {
  *     tcp-listen:[HOST:]PORT    accepts one connection on the first address of HOST that works, or
  *                               on loopback without HOST. Port 0 is any free port, which
  *                               FCOPY_EVENT_LISTENING reports.
+ *     http-listen:[HOST:]PORT   the same for clients of HTTP. As SRC: takes one upload, a PUT or
+ *                               POST. As DST: serves SRC, a regular file, until a response has
+ *                               delivered its last byte and no request is open.
  *
  * Write ./tcp:... for a file with such a name.
  *
@@ -467,6 +481,8 @@ enum fcopy_kind {
 	FCOPY_KIND_CONNECT,    /* an address to connect to: tcp:HOST:PORT */
 	FCOPY_KIND_LISTEN,     /* an address to listen at: tcp-listen:[HOST:]PORT */
 	FCOPY_KIND_LISTEN_ANY, /* the same with port 0: any free port */
+	FCOPY_KIND_HTTP,       /* an address where HTTP clients connect: http-listen:[HOST:]PORT */
+	FCOPY_KIND_HTTP_ANY,   /* the same with port 0 */
 };
 
 /* Returns what the operand names. dash: the descriptor that - stands for, 0 for SRC and 1 for DST.
@@ -479,21 +495,33 @@ enum fcopy_kind fcopy_operand_kind(const char *operand, int dash, int *descripto
 #define FCOPY_CLIENTS_MAX     10000
 #define FCOPY_CLIENTS_DEFAULT 256 /* RLIMIT_NOFILE is usually 1024 */
 
+/* How files are served; all zero: until the program ends. */
+struct fcopy_service {
+	unsigned max_clients;     /* that are served at once; 0: FCOPY_CLIENTS_DEFAULT */
+	const volatile int *stop; /* when it becomes non-zero, no more clients are accepted */
+	/* HTTP only: end when each SRC was delivered to its last byte and no request is open. The
+	 * report then describes the client that got the last one. */
+	bool once;
+};
+
 /*
- * Serves SRC to many clients. Each client has its own thread, which runs an ordinary copy. SRC is a
- * regular file and is opened once. DST is tcp-listen:..., or fd:N of a listening socket. At most
- * max_clients are served at once (0: FCOPY_CLIENTS_DEFAULT). More clients wait in the kernel's
- * queue.
+ * Serves each SRC to many clients. Each client has its own thread, which runs an ordinary copy. SRC
+ * is a regular file and is opened once. DST is http-listen:...; or, for one SRC, tcp-listen:... or
+ * fd:N of a listening socket. More clients than max_clients wait.
+ *
+ * HTTP: each SRC has the URL /NAME, where NAME is its last component. / is the only SRC, or else a
+ * list of the names.
  *
  * FCOPY_EVENT_CLIENT reports the result of each copy. options->notify is called concurrently, in
- * the clients' threads. options->progress is not used.
+ * the clients' threads. options->progress is used only with service->once. service may be NULL.
  *
  * Returns 0 after *stop became non-zero and the running copies have ended. Returns -1 with
  * report->error if nothing can be served. A non-zero *options->cancel also ends the running copies:
  * the call then returns -1 with EINTR.
  */
-int fcopy_serve(const char *src, const char *dst, const struct fcopy_options *options,
-		unsigned max_clients, const volatile int *stop, struct fcopy_report *report);
+int fcopy_serve(const char *const *src, size_t n, const char *dst,
+		const struct fcopy_options *options, const struct fcopy_service *service,
+		struct fcopy_report *report);
 
 /* Which symlinks of the source are followed. The letters are the options of the program. */
 enum fcopy_follow {

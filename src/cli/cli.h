@@ -49,6 +49,8 @@ struct cli {
 	size_t source_count;            /* 0: one file, src to dst */
 	char **words;                   /* of the command line, without operands */
 	int word_count;
+	char **served; /* each SRC, if DST is http-listen:; otherwise NULL */
+	size_t served_count;
 	char **operand; /* all of them, after a usage error */
 	size_t operands;
 	const char *target;              /* -t */
@@ -83,6 +85,11 @@ static inline void cli_add_output(struct cli *cli, struct fcopy_output output)
 {
 	cli->copy.outputs = cli->output;
 	cli->output[cli->copy.output_count++] = output;
+}
+
+static inline bool cli_is_http(const char *operand, int dash)
+{
+	return fcopy_operand_kind(operand, dash, NULL) >= FCOPY_KIND_HTTP;
 }
 
 /* Is DST, or SRC, a socket? */

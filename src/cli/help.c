@@ -24,7 +24,8 @@ static const char head[] =
     "\n"
     "SRC or DST may be a stream: - (standard input or output), fd:N (an open\n"
     "descriptor), tcp:HOST:PORT (connect), tcp-listen:[HOST:]PORT (listen; without\n"
-    "HOST on loopback only).\n"
+    "HOST on loopback only), http-listen:[HOST:]PORT (browsers and curl get SRC...,\n"
+    "or send one file).\n"
     "\n"
     "MODE is the kernel mechanism. By default, fcopy chooses a fast and safe one.\n"
     "MODE is one of";

@@ -112,12 +112,38 @@ static int name_files(struct cli *cli, int n, char **operand)
 	return named ? EXIT_DONE : message_usage(NULL, "out of memory");
 }
 
+/* DST is http-listen:, after any number of SRC and perhaps before MODE: the files are served. */
+static bool is_served(struct cli *cli, int n, char **operand, int *status)
+{
+	const int mode = n > 2 && names_mode(operand[n - 1]) &&
+			 cli_is_http(operand[n - 2], STDOUT_FILENO);
+	const int dst = n - 1 - mode;
+	if (cli->action != ACTION_COPY || cli->target || dst < 1 ||
+	    !cli_is_http(operand[dst], STDOUT_FILENO) || (dst == 1 && is_tree(cli, 2, operand)) ||
+	    cli->tree.recursive)
+		return false;
+	cli->src = operand[0];
+	cli->dst = operand[dst];
+	cli->served = operand;
+	cli->served_count = (size_t)dst;
+	*status = EXIT_DONE;
+	if (mode && cli->copy.mode)
+		*status = message_usage(operand[n - 1],
+					"the mode is given twice: leave out -m or this operand");
+	else if (mode)
+		*status = mode_set(cli, NULL, operand[n - 1]);
+	return true;
+}
+
 int operands_take(struct cli *cli, int n, char **operand)
 {
+	int status;
 	if (cli->as_cp && name_files(cli, n, operand) != EXIT_DONE)
 		return EXIT_USAGE;
 	if (cli->strip_slashes)
 		strip_slashes(operand, cli->target ? n : n - 1);
+	if (is_served(cli, n, operand, &status))
+		return status;
 	if (is_tree(cli, n, operand))
 		return take_sources(cli, n, operand);
 	if (n == 1 && cli->action == ACTION_BENCHMARK) {

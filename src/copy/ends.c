@@ -22,12 +22,16 @@ static unsigned end_of_operand(const struct operand *o)
 	case FCOPY_KIND_LISTEN:
 	case FCOPY_KIND_LISTEN_ANY: return END_LISTENER;
 	case FCOPY_KIND_SOCKET: return END_SOCKET | END_LISTENER;
+	case FCOPY_KIND_HTTP:
+	case FCOPY_KIND_HTTP_ANY: return END_HTTP;
 	default: return end_of_type(o->place.st.st_mode, o->stream == FCOPY_KIND_PATH);
 	}
 }
 
 static unsigned end_of_endpoint(const struct endpoint *e)
 {
+	if (e->ops->answer || e->ops->reply)
+		return END_HTTP;
 	if (e->ops->peer)
 		return endpoint_listens(e) ? END_LISTENER : END_SOCKET;
 	return end_of_type(e->st.st_mode, e->positional);

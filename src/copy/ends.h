@@ -16,11 +16,12 @@ enum end {
 	END_DISK = 1 << 4,     /* block device */
 	END_OPEN = 1 << 5,     /* a regular file named by -, fd:N or /dev/fd/N: used only once */
 	END_FILE = 1 << 6,     /* a regular file, or a name that does not exist */
+	END_HTTP = 1 << 7,     /* a socket that listens for HTTP clients */
 };
 
 #define REGULAR (END_OPEN | END_FILE)
-#define STREAM  (END_PIPE | END_SOCKET | END_LISTENER)
-#define ANY     ((1 << 7) - 1)
+#define STREAM  (END_PIPE | END_SOCKET | END_LISTENER | END_HTTP)
+#define ANY     ((1 << 8) - 1)
 
 /* What SRC and DST may be, and once they are open, are: a set of enum end. */
 unsigned ends_src(const struct request *);

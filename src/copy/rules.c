@@ -95,6 +95,7 @@ static bool may_overwrite(const struct fcopy_options *o)
 
 #define OF_TREE   "cannot be combined with -r, -a, -t or several SRC"
 #define OF_SERVER "cannot be combined with --keep-listening"
+#define OF_HTTP   "cannot be used if DST is http-listen:"
 #define TO_SOCKET "cannot be used if DST is a socket"
 
 struct option_rule {
@@ -202,9 +203,10 @@ static int rules_check_sockets(const struct request *x, struct fcopy_error *erro
 	const struct fcopy_options *o = x->options;
 	const bool sends = x->dst->stream >= FCOPY_KIND_SOCKET;
 	const bool receives = x->src->stream >= FCOPY_KIND_SOCKET;
+	const bool http = x->dst->stream >= FCOPY_KIND_HTTP;
 	const struct option_rule rules[] = {
-	    {x->serves && o->expected_size, "size", OF_SERVER},
-	    {x->serves && o->preserve, "preserve", OF_SERVER},
+	    {x->serves && o->expected_size, "size", http ? OF_HTTP : OF_SERVER},
+	    {x->serves && o->preserve, "preserve", http ? OF_HTTP : OF_SERVER},
 
 	    {sends && may_overwrite(o), "inplace", TO_SOCKET},
 	    {sends && o->force, "force", TO_SOCKET},
@@ -305,8 +307,11 @@ static int rules_check_ends(const struct request *x, const struct fcopy_mode *mo
 	     "is a stream: a symlink can be copied to a path only", usage},
 	    {x->serves, "keep-listening", END_FILE, ANY,
 	     "is not a regular file: it cannot be sent to every client", usage},
-	    {x->serves, "keep-listening", ANY, END_LISTENER, "does not listen: use tcp-listen:PORT",
-	     usage},
+	    {x->serves, "keep-listening", ANY, END_LISTENER | END_HTTP,
+	     "does not listen: use tcp-listen:PORT", usage},
+	    {x->serves && x->sources > 1, "keep-listening", ANY, END_HTTP,
+	     "cannot offer several SRC: use http-listen:PORT", usage},
+	    {!x->serves, NULL, ANY, ~END_HTTP, "cannot be combined with options of trees", usage},
 	    {lacks & FCOPY_TAKES_STREAM_SRC, "mode", ~STREAM, ANY, detail, use_auto},
 	    {lacks & FCOPY_TAKES_STREAM_DST, "mode", ANY, ~STREAM, detail, use_auto},
 	    {mode->engine && mode->threads, "mode", END_DISK | END_FILE, END_DISK | END_FILE,

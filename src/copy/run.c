@@ -8,6 +8,7 @@
 #include "notify.h"
 #include "plan.h"
 #include "settle.h"
+#include "space.h"
 #include "verify.h"
 
 #include <errno.h>
@@ -30,6 +31,8 @@ static off_t find_limit(const struct fcopy_options *o)
 /* The expected length in bytes; 0: unknown. */
 static uint64_t expected_bytes(const struct copy *c)
 {
+	if (c->exact)
+		return (uint64_t)(c->last - c->first + c->tail);
 	if (c->src.positional && c->size > 0)
 		return (uint64_t)(c->size - c->first);
 	return c->options->expected_size ? c->options->expected_size : c->options->count;
@@ -68,9 +71,36 @@ static void prepare_ahead(struct copy *c)
 /* Finds out how much will be copied. */
 static void expect_size(struct copy *c)
 {
-	c->limit = c->share ? c->last : find_limit(c->options);
+	c->limit = c->share || c->exact ? c->last : find_limit(c->options);
 	c->size = c->src.st.st_size < c->limit ? c->src.st.st_size : c->limit;
 	c->report->expected = expected_bytes(c);
+}
+
+/* A head has promised so many bytes to the client, or the client to us. */
+static int check_exact(struct copy *c)
+{
+	struct fcopy_report *r = c->report;
+	if (c->exact && c->all.offset == c->last && c->src.ops->surplus &&
+	    c->last == c->src.ops->length(&c->src) && c->src.ops->surplus(&c->src))
+		return error_refuse(&r->error, c->src.path, EMSGSIZE,
+				    "the client sent more bytes than it had announced",
+				    FCOPY_ADVICE_NONE);
+	if (!c->exact || c->all.offset == c->last)
+		return 0;
+	if (c->src.positional)
+		return error_refuse(&r->error, c->src.path, EBUSY,
+				    "became shorter while it was sent", FCOPY_ADVICE_NONE);
+	snprintf(r->detail, sizeof(r->detail), "the upload ended after %ju of %ju bytes",
+		 (uintmax_t)(c->all.offset - c->first), (uintmax_t)expected_bytes(c));
+	return error_refuse(&r->error, c->src.path, EPIPE, r->detail, FCOPY_ADVICE_NONE);
+}
+
+#define LEAST_RATE 1024 /* bytes per second: a slower HTTP client only holds a place */
+
+static unsigned least_rate(const struct fcopy_options *o)
+{
+	const uint64_t own = o->limit_rate / 4;
+	return o->limit_rate && own < LEAST_RATE ? (unsigned)own : LEAST_RATE;
 }
 
 /* Copies the data and records the time. */
@@ -98,6 +128,8 @@ int copy_run_phase(struct copy *c)
 	const struct endpoint_ops *waits = c->src.ops->timeout_ms ? c->src.ops : c->dst.ops;
 	if (waits->timeout_ms)
 		c->all.io.timeout_ms = waits->timeout_ms(c->options);
+	if (c->exact)
+		c->all.io.least_rate = least_rate(c->options);
 	if (c->began > 0 && (has_peer(c->src.st.st_mode) || has_peer(c->dst.st.st_mode)))
 		c->report->seconds[FCOPY_PHASE_WAIT] = start - c->began;
 	int r = 0;
@@ -112,8 +144,10 @@ int copy_run_phase(struct copy *c)
 	if (r == 0)
 		r = begin_writing(c);
 	prepare_ahead(c);
-	if (r == 0)
+	if (r == 0 && (!c->exact || c->all.offset < c->last))
 		r = plan_run(c);
+	if (r == 0)
+		r = check_exact(c);
 	c->report->preallocated = c->allocated > 0;
 	c->report->bytes = (uint64_t)(c->all.offset - c->first);
 	for (size_t i = 0; i < c->report->steps; i++)
@@ -180,7 +214,32 @@ static bool starts_over(struct copy *c)
 static int copy_and_settle(struct copy *c)
 {
 	int r = copy_run_phase(c);
-	return r < 0 ? r : copy_settle(c);
+	if (r == 0)
+		r = copy_settle(c);
+	if (r == 0)
+		c->report->bytes += (uint64_t)c->tail;
+	return r;
+}
+
+/* SRC says how many bytes will come, and waits until it may send them. */
+static int begin_upload(struct copy *c)
+{
+	const off_t length = c->src.ops->length(&c->src);
+	const uint64_t count = c->options->count;
+	c->exact = true;
+	c->last = count > 0 && count < (uint64_t)length ? (off_t)count : length;
+	expect_size(c);
+	int r = c->options->force ? 0 : space_require(c);
+	return r < 0 ? r : c->src.ops->proceed(&c->src, c->options, &c->report->error);
+}
+
+/* The copy is what it is: if the peer cannot be told that DST has its name, that is no failure. */
+static void reply(struct copy *c, int outcome)
+{
+	int r = c->src.ops->reply ? c->src.ops->reply(&c->src, c->options, c->report) : 0;
+	if (outcome == 0 && r < 0)
+		copy_warn(c, c->src.path, -r, "the client may not know that its file was stored",
+			  FCOPY_ADVICE_NONE);
 }
 
 static void discard_scratch(struct copy *c)
@@ -204,6 +263,13 @@ static void end_destination(struct copy *c, int r)
 		c->dst.ops->abort(&c->dst);
 }
 
+static void warn_about_doubt(const struct copy *c)
+{
+	const char *why = c->src.ops->doubt ? c->src.ops->doubt(&c->src, c->options) : NULL;
+	if (why)
+		copy_warn(c, c->src.path, EPROTO, why, FCOPY_ADVICE_NONE);
+}
+
 static int run_open_copy(struct copy *c)
 {
 	c->report->type = c->src.st.st_mode & S_IFMT;
@@ -216,6 +282,10 @@ static int run_open_copy(struct copy *c)
 	int r = start_endpoint(c, &c->src, c->report->src_peer);
 	if (r == 0)
 		r = start_endpoint(c, &c->dst, c->report->dst_peer);
+	if (r == 0)
+		warn_about_doubt(c);
+	if (r == 0 && c->src.ops->length)
+		r = begin_upload(c);
 	/* The file is invisible until it is complete, so batch small reads. */
 	if (r == 0 && c->src.ops->gather && c->dst.positional)
 		c->src.ops->gather(&c->src);
@@ -237,6 +307,7 @@ static int end_source(struct copy *c, int r)
 {
 	if (r == ENDPOINT_TAKEN)
 		return r;
+	reply(c, r);
 	if (r == 0)
 		r = c->src.ops->commit(&c->src, c->options, &c->report->error);
 	if (r != 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * fcopy_serve: one thread per client runs an ordinary copy, so a slow client delays no other.
+ * fcopy_serve: one thread per client runs an ordinary copy, so a slow client delays no other. An
+ * HTTP client first says which bytes of which file it wants: then the copy has that range.
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
@@ -15,16 +16,26 @@
 
 #define STACK_SIZE ((size_t)512 << 10) /* a copy takes 64 KiB of it, far more under a sanitizer */
 #define LOOK_MS    250 /* check the stop flag this often: another thread may handle the signal */
+#define GRACE      2.0 /* seconds that a client of ranges may need for its next request */
 
 struct service {
 	const struct fcopy_options *options;
 	const volatile int *stop;
-	struct endpoint file, listener; /* SRC and DST */
+	struct endpoint *file, listener; /* each SRC, and DST */
+	const char **name;               /* HTTP: each SRC's */
+	size_t count;
 	unsigned max_clients;
+	bool once;
 	pthread_attr_t detached;
 	pthread_mutex_t lock;
 	pthread_cond_t left; /* one of the running clients has ended */
 	unsigned running;
+	/* With once. */
+	bool *delivered; /* each SRC, to its last byte */
+	size_t missing;  /* how many were not */
+	double ends;     /* io_now() after which no further request is expected */
+	bool watched;    /* a client has options.progress */
+	struct fcopy_report *report;
 };
 
 struct client {
@@ -70,6 +81,66 @@ static void count_clients(struct service *s, int change)
 	pthread_mutex_unlock(&s->lock);
 }
 
+/* One client at a time is shown. */
+static struct fcopy_progress *watch(struct service *s)
+{
+	pthread_mutex_lock(&s->lock);
+	struct fcopy_progress *p = s->once && !s->watched ? s->options->progress : NULL;
+	s->watched |= p != NULL;
+	pthread_mutex_unlock(&s->lock);
+	return p;
+}
+
+/* A client of HTTP has ended. */
+static void note_delivery(struct client *k, const struct endpoint *file)
+{
+	struct service *s = k->service;
+	pthread_mutex_lock(&s->lock);
+	s->watched &= k->options.progress == NULL;
+	s->ends = io_now() + (k->report.http.status == 206 ? GRACE : 0);
+	if (k->report.http.last) {
+		bool *delivered = &s->delivered[file - s->file];
+		s->missing -= !*delivered;
+		*delivered = true;
+		if (s->once)
+			*s->report = k->report;
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* Answers the request, and copies the bytes that it asks for. */
+static void serve_request(struct client *k)
+{
+	struct service *s = k->service;
+	struct copy *c = &k->copy;
+	const struct offer offer = {s->file, s->name, s->count};
+	struct demand d;
+	struct fcopy_error *error = &k->report.error;
+	int r = c->dst.ops->answer(&c->dst, &offer, &k->options, &d, error);
+	k->report.http = d.http;
+	if (r > 0) {
+		k->options.progress = watch(s);
+		c->exact = true;
+		c->first = d.first;
+		c->last = d.last;
+		c->tail = (off_t)d.http.length - (d.last - d.first);
+		r = source_share(&c->src, d.file, error);
+		c->src.st = d.st;
+		if (r == 0)
+			r = copy_run(c);
+		else
+			c->dst.ops->abort(&c->dst);
+	} else {
+		if (r == 0)
+			r = copy_commit(c);
+		if (r < 0)
+			c->dst.ops->abort(&c->dst);
+	}
+	k->report.http.last &= r == 0;
+	k->report.source_changed = error->err == EBUSY;
+	note_delivery(k, d.file);
+}
+
 static void *serve_client(void *arg)
 {
 	struct client *k = arg;
@@ -84,7 +155,9 @@ static void *serve_client(void *arg)
 	strncpy(k->report.dst, k->connection.path, PATH_MAX - 1);
 	snprintf(k->report.dst_peer, FCOPY_ADDRESS_MAX, "%s",
 		 k->connection.ops->peer(&k->connection));
-	if (source_share(&k->copy.src, &s->file, &k->report.error) < 0)
+	if (k->connection.ops->answer)
+		serve_request(k);
+	else if (source_share(&k->copy.src, s->file, &k->report.error) < 0)
 		k->connection.ops->abort(&k->connection);
 	else
 		copy_run(&k->copy);
@@ -142,6 +215,15 @@ static int take_client(struct service *s, struct fcopy_error *error)
 	return r;
 }
 
+/* once: each SRC was delivered, and nobody needs more of it. */
+static bool service_done(struct service *s)
+{
+	pthread_mutex_lock(&s->lock);
+	bool done = s->once && s->missing == 0 && s->running == 0 && io_now() >= s->ends;
+	pthread_mutex_unlock(&s->lock);
+	return done;
+}
+
 static int serve_clients(struct service *s, struct fcopy_error *error)
 {
 	int r = 0;
@@ -152,7 +234,7 @@ static int serve_clients(struct service *s, struct fcopy_error *error)
 	pthread_attr_init(&s->detached);
 	pthread_attr_setstacksize(&s->detached, STACK_SIZE);
 	pthread_attr_setdetachstate(&s->detached, PTHREAD_CREATE_DETACHED);
-	while (r == 0 && !service_stopped(s))
+	while (r == 0 && !service_stopped(s) && !service_done(s))
 		if (wait_below(s, s->max_clients))
 			r = take_client(s, error);
 	s->listener.ops->abort(&s->listener); /* the kernel refuses clients from now on */
@@ -164,55 +246,134 @@ static int serve_clients(struct service *s, struct fcopy_error *error)
 	return r;
 }
 
-static int open_service(struct service *s, const struct operand *src, struct operand *dst,
-			struct fcopy_report *report)
+/* Checks one SRC and opens it. */
+static int open_file(struct service *s, const struct operand *src, const struct operand *dst,
+		     struct endpoint *file, struct fcopy_report *report)
 {
 	struct fcopy_error *error = &report->error;
-	struct request request = {.src = src, .dst = dst, .options = s->options, .serves = true};
+	const struct request request = {
+	    .src = src, .dst = dst, .options = s->options, .serves = true, .sources = s->count};
 	int r = rules_check(&request, error, report->detail);
 	if (r < 0) {
 		error->advice = FCOPY_ADVICE_USAGE; /* no client could be served */
 		return r;
 	}
-	r = source_open(&s->file, src, error);
-	if (r < 0) {
-		if (error->advice == FCOPY_ADVICE_RECURSIVE) /* a server has no -r */
-			error->advice = FCOPY_ADVICE_NONE;
-		return r;
-	}
-	operand_find_file(dst, src, report->dst);
-	r = destination_open(&s->listener, dst, &s->file, s->options, error);
-	request.from = &s->file;
-	request.to = &s->listener;
-	if (r == 0 && (r = rules_check(&request, error, report->detail)) < 0)
-		s->listener.ops->abort(&s->listener);
-	if (r < 0)
-		s->file.ops->abort(&s->file);
+	r = source_open(file, src, error);
+	if (r < 0 && error->advice == FCOPY_ADVICE_RECURSIVE) /* a server has no -r */
+		error->advice = FCOPY_ADVICE_NONE;
 	return r;
 }
 
-int fcopy_serve(const char *src, const char *dst, const struct fcopy_options *options,
-		unsigned max_clients, const volatile int *stop, struct fcopy_report *report)
+static void close_files(struct service *s, size_t n)
 {
-	struct fcopy_options own;
-	struct service s = {.options = &own,
-			    .stop = stop,
-			    .max_clients = max_clients ? max_clients : FCOPY_CLIENTS_DEFAULT,
-			    .lock = PTHREAD_MUTEX_INITIALIZER};
-	const struct copy reported = {.options = s.options, .report = report};
-	memset(report, 0, sizeof(*report));
-	if (copy_options(&own, options, dst, &report->error) < 0)
-		return -1;
-	struct operand from, to;
-	operand_find_source(&from, src, true);
-	operand_find_destination(&to, dst, !own.no_directory);
-	int r = open_service(&s, &from, &to, report);
+	for (; n > 0; n--)
+		s->file[n - 1].ops->abort(&s->file[n - 1]);
+}
+
+/* The name in the URL. Two files cannot have one. */
+static int name_file(struct service *s, size_t i, const struct operand *src,
+		     struct fcopy_error *error)
+{
+	s->name[i] = src->path + src->start;
+	for (size_t j = 0; j < i; j++)
+		if (strcmp(s->name[i], s->name[j]) == 0) {
+			error_refuse(error, src->path, EEXIST,
+				     "has the same name as an earlier SRC", FCOPY_ADVICE_USAGE);
+			return error_unsuitable(error);
+		}
+	return 0;
+}
+
+static int open_listener(struct service *s, const struct operand *src, struct operand *dst,
+			 struct fcopy_report *report)
+{
+	struct request request = {
+	    .src = src, .dst = dst, .options = s->options, .serves = true, .sources = s->count};
+	struct fcopy_error *error = &report->error;
+	operand_find_file(dst, src, report->dst);
+	int r = destination_open(&s->listener, dst, s->file, s->options, error);
+	request.to = &s->listener;
+	for (size_t i = 0; r == 0 && i < s->count; i++) {
+		request.from = &s->file[i];
+		r = rules_check(&request, error, report->detail);
+		if (r < 0)
+			s->listener.ops->abort(&s->listener);
+	}
+	return r;
+}
+
+/* Opens each SRC and DST. Returns 0, or -errno with the failure recorded and nothing open. */
+static int open_service(struct service *s, const char *const *src, struct operand *dst,
+			struct fcopy_report *report)
+{
+	struct operand from = {.path = NULL};
+	size_t n = 0;
+	int r = 0;
+	for (; r == 0 && n < s->count; n += r == 0) {
+		operand_find_source(&from, src[n], true);
+		r = open_file(s, &from, dst, &s->file[n], report);
+		if (r == 0 && (r = name_file(s, n, &from, &report->error)) < 0)
+			s->file[n].ops->abort(&s->file[n]);
+	}
+	if (r == 0) {
+		operand_find_source(&from, src[0], true);
+		r = open_listener(s, &from, dst, report);
+	}
+	if (r < 0)
+		close_files(s, n);
+	return r;
+}
+
+static int run_service(struct service *s, const char *const *src, const char *dst)
+{
+	struct fcopy_report *report = s->report;
+	const struct copy reported = {.options = s->options, .report = report};
+	struct operand to;
+	operand_find_destination(&to, dst, !s->options->no_directory);
+	int r = open_service(s, src, &to, report);
 	operand_close(&to);
 	if (r < 0)
+		return r;
+	for (size_t i = 0; i < s->count; i++)
+		if (S_ISREG(s->file[i].st.st_mode))
+			report->expected += (uint64_t)s->file[i].st.st_size;
+	copy_notify(&reported, FCOPY_EVENT_LISTENING, NULL, endpoint_listens(&s->listener));
+	r = serve_clients(s, &report->error);
+	close_files(s, s->count);
+	return r;
+}
+
+int fcopy_serve(const char *const *src, size_t n, const char *dst,
+		const struct fcopy_options *options, const struct fcopy_service *how,
+		struct fcopy_report *report)
+{
+	static const struct fcopy_service forever = {.max_clients = 0};
+	struct fcopy_options own;
+	memset(report, 0, sizeof(*report));
+	if (!how)
+		how = &forever;
+	if (copy_options(&own, options, dst, &report->error) < 0)
 		return -1;
-	report->expected = S_ISREG(s.file.st.st_mode) ? (uint64_t)s.file.st.st_size : 0;
-	copy_notify(&reported, FCOPY_EVENT_LISTENING, NULL, endpoint_listens(&s.listener));
-	r = serve_clients(&s, &report->error);
-	s.file.ops->abort(&s.file);
+	if (n == 0) {
+		error_refuse(&report->error, dst, EINVAL, "no SRC", FCOPY_ADVICE_USAGE);
+		return -1;
+	}
+	struct service s = {.options = &own,
+			    .stop = how->stop,
+			    .once = how->once,
+			    .count = n,
+			    .missing = n,
+			    .report = report,
+			    .max_clients = how->max_clients ? how->max_clients
+							    : FCOPY_CLIENTS_DEFAULT,
+			    .lock = PTHREAD_MUTEX_INITIALIZER};
+	s.file = calloc(n, sizeof(*s.file));
+	s.name = calloc(n, sizeof(*s.name));
+	s.delivered = calloc(n, sizeof(*s.delivered));
+	int r = s.file && s.name && s.delivered ? run_service(&s, src, dst)
+						: error_call(&report->error, "calloc", dst, ENOMEM);
+	free(s.file);
+	free(s.name);
+	free(s.delivered);
 	return r < 0 ? -1 : 0;
 }

@@ -3,6 +3,7 @@
  * is a warning only.
  */
 #include "space.h"
+#include "endpoints/error.h"
 #include "notify.h"
 
 #include <linux/magic.h>
@@ -49,7 +50,9 @@ static bool free_bytes(int fd, uint64_t *bytes)
 	return true;
 }
 
-void space_check(struct copy *c)
+/* Records how much space the copy needs and how much is free. Returns whether it is too little;
+ * *in_place: it would be enough to overwrite DST. */
+static bool lacks_space(struct copy *c, bool *in_place)
 {
 	struct fcopy_report *r = c->report;
 	const struct stat *old = endpoint_old_stat(&c->dst);
@@ -57,17 +60,31 @@ void space_check(struct copy *c)
 	uint64_t data = data_left(c), spare;
 	if (data < (c->shared ? SPACE_MIN_OF_MANY : SPACE_MIN) || !S_ISREG(c->dst.st.st_mode) ||
 	    !c->dst.positional || may_clone(c) || !free_bytes(c->dst.fd, &spare))
-		return;
+		return false;
 	uint64_t reusable = old ? (uint64_t)old->st_blocks * 512 : 0;
-	uint64_t in_place = data - MIN(data, reusable);
-	uint64_t needed = overwrites ? in_place : data;
+	uint64_t in_old = data - MIN(data, reusable);
+	uint64_t needed = overwrites ? in_old : data;
 	if (needed == 0)
-		return;
+		return false;
 	r->space_needed = needed;
 	r->space_free = spare;
-	if (needed <= spare)
-		return;
-	bool helps = old && !overwrites && in_place <= spare && !c->options->resume;
-	copy_warn(c, c->dst.path, ENOSPC, "needs more space than is free",
-		  helps ? FCOPY_ADVICE_IN_PLACE : FCOPY_ADVICE_NONE);
+	*in_place = old && !overwrites && in_old <= spare && !c->options->resume;
+	return needed > spare;
+}
+
+void space_check(struct copy *c)
+{
+	bool in_place;
+	if (lacks_space(c, &in_place))
+		copy_warn(c, c->dst.path, ENOSPC, "needs more space than is free",
+			  in_place ? FCOPY_ADVICE_IN_PLACE : FCOPY_ADVICE_NONE);
+}
+
+int space_require(struct copy *c)
+{
+	bool in_place;
+	if (!lacks_space(c, &in_place))
+		return 0;
+	return error_refuse(&c->report->error, c->dst.path, ENOSPC, "needs more space than is free",
+			    FCOPY_ADVICE_FORCE);
 }

@@ -9,5 +9,7 @@
 
 /* Compares the space that the copy needs with what is free, and warns. */
 void space_check(struct copy *);
+/* The same, but fails: returns 0, or -ENOSPC with the refusal recorded. */
+int space_require(struct copy *);
 
 #endif

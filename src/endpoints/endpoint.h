@@ -32,6 +32,21 @@ enum endpoint_old {
 
 enum endpoint_receipt { RECEIPT_NEVER /* not a connection */, RECEIPT_MISSING, RECEIPT_CONFIRMED };
 
+/* Files that a server offers to each client. */
+struct offer {
+	const struct endpoint *file;
+	const char *const *name;
+	size_t count;
+};
+
+/* What a client asked for. */
+struct demand {
+	const struct endpoint *file; /* of the offer */
+	struct stat st;              /* of the file, when it was asked for */
+	off_t first, last; /* the engines copy these bytes; finish sends those after them */
+	struct fcopy_http http;
+};
+
 /* The operations that src/copy calls. Besides them it uses the members of struct endpoint up to
  * `st`.
  *
@@ -86,6 +101,24 @@ struct endpoint_ops {
 	int (*accept)(const struct endpoint *listener, const struct io *io,
 		      struct endpoint *connection, struct fcopy_error *);
 	enum endpoint_receipt (*receipt)(const struct endpoint *); /* after the commit */
+
+	/* DST, HTTP, after accept: answers the request, up to the first byte of a file. Returns 1:
+	 * the bytes [first, last) of demand->file are to be copied, and finish then sends what is
+	 * left; 0: the answer is complete, commit comes next; or -errno. */
+	int (*answer)(struct endpoint *, const struct offer *, const struct fcopy_options *,
+		      struct demand *, struct fcopy_error *);
+	/* SRC, after start: waits for the first byte. Returns why the bytes are hardly what the
+	 * user wants, as a static string; NULL: no reason is known. */
+	const char *(*doubt)(const struct endpoint *, const struct fcopy_options *);
+	/* SRC, HTTP, after start: the length of what the peer wants to send. */
+	off_t (*length)(const struct endpoint *);
+	/* ... and after that: it may send. */
+	int (*proceed)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
+	/* ... after the last byte: has the peer sent more than this length? */
+	bool (*surplus)(const struct endpoint *);
+	/* ... before commit or abort: reports the outcome of the copy to the peer. Returns 0, or
+	 * -errno: it may not know. */
+	int (*reply)(struct endpoint *, const struct fcopy_options *, struct fcopy_report *);
 };
 
 /* Entries of a tree whose names may lead to one file: the copy of one must not replace the copy of

@@ -40,6 +40,9 @@ void operand_close(struct operand *);
 /* A copy of DST with duplicates of its descriptors, to be closed. Returns 0 or -errno. */
 int operand_share(struct operand *, const struct operand *);
 
+/* Is it http-listen:, whose clients say what is copied? */
+bool operand_is_http(const char *path);
+
 /* Would the copy be a regular file in /dev, because a device is not there, or one that replaces a
  * device (replaces: or a symlink to it)? Refuses it. Returns 0, or -errno with the failure
  * recorded. */

@@ -82,7 +82,7 @@ bool socket_set_reset(int fd)
 /* TCP_NODELAY: Nagle's algorithm would delay the last bytes of a slow source, and sendfile and
  * splice fill the segments of a fast one themselves. No TCP_USER_TIMEOUT: it also ends a connection
  * whose peer is alive and reads slowly; io_wait and receipt_await detect a dead peer. */
-static bool prepare(int fd)
+bool socket_prepare(int fd)
 {
 	if (socket_get_option(fd, SO_PROTOCOL) != IPPROTO_TCP)
 		return true;
@@ -99,7 +99,7 @@ static void socket_gather(const struct endpoint *e)
 
 /* Before the close of a complete stream. A caller's own {1, 0} is cleared, too: the last close
  * would reset the connection, and the peer could lose what it has not read yet. */
-static int end_in_order(struct endpoint *e, struct fcopy_error *error)
+int socket_end_in_order(struct endpoint *e, struct fcopy_error *error)
 {
 	struct linger l = connection_of(e)->linger;
 	l.l_onoff = l.l_onoff && l.l_linger > 0;
@@ -137,33 +137,55 @@ static bool next_may_come(int err)
 	}
 }
 
-static int socket_accept(const struct endpoint *listener, const struct io *io, struct endpoint *e,
-			 struct fcopy_error *error)
+int socket_take(int listener, char address[FCOPY_ADDRESS_MAX], const char **call)
 {
-	int fd, r;
 	struct name peer;
+	int fd;
+	*call = "accept";
 	do {
-		if ((r = io_wait(io, listener->fd, POLLIN)) < 0)
-			return error_call(error, "poll", listener->path, -r);
 		peer = (struct name){.size = sizeof(peer.at)};
-		fd = accept4(listener->fd, (struct sockaddr *)&peer.at, &peer.size,
+		fd = accept4(listener, (struct sockaddr *)&peer.at, &peer.size,
 			     SOCK_CLOEXEC | SOCK_NONBLOCK);
-	} while (fd < 0 && next_may_come(errno));
+	} while (fd < 0 && errno != EAGAIN && next_may_come(errno));
 	if (fd < 0)
-		return error_call(error, "accept", listener->path, errno);
+		return -errno;
 	/* A listener of the caller has its own value, which the connection inherited. */
 	if (!socket_set_reset(fd)) {
 		int err = errno;
+		*call = "setsockopt";
 		close(fd);
-		return error_call(error, "setsockopt", listener->path, err);
+		return -err;
 	}
+	/* getpeername fails if the peer has reset the connection by now. */
+	write_name(&peer, address);
+	return fd;
+}
+
+void socket_become(struct endpoint *e, const struct endpoint *listener, int fd)
+{
 	*e = *listener;
 	e->fd = fd;
 	connection_of(e)->listening = false;
+	connection_of(e)->listened = true;
 	connection_of(e)->flags = 0;
 	connection_of(e)->linger = (struct linger){0};
-	/* getpeername fails if the peer has reset the connection by now. */
-	write_name(&peer, connection_of(e)->address);
+}
+
+static int socket_accept(const struct endpoint *listener, const struct io *io, struct endpoint *e,
+			 struct fcopy_error *error)
+{
+	char address[FCOPY_ADDRESS_MAX];
+	const char *call;
+	int fd, r;
+	do {
+		if ((r = io_wait(io, listener->fd, POLLIN)) < 0)
+			return error_call(error, "poll", listener->path, -r);
+		fd = socket_take(listener->fd, address, &call);
+	} while (fd == -EAGAIN);
+	if (fd < 0)
+		return error_call(error, call, listener->path, -fd);
+	socket_become(e, listener, fd);
+	memcpy(connection_of(e)->address, address, sizeof(address));
 	return 0;
 }
 
@@ -190,10 +212,10 @@ static int socket_start(struct endpoint *e, const struct fcopy_options *options,
 		return r;
 	if (!connection_of(e)->address[0])
 		describe_peer(e->fd, connection_of(e)->address);
-	return prepare(e->fd) ? 0 : error_call(error, "setsockopt", e->path, errno);
+	return socket_prepare(e->fd) ? 0 : error_call(error, "setsockopt", e->path, errno);
 }
 
-static void socket_abort(struct endpoint *e)
+void socket_abort(struct endpoint *e)
 {
 	if (e->fd < 0)
 		return;
@@ -202,11 +224,11 @@ static void socket_abort(struct endpoint *e)
 	socket_close(e);
 }
 
-static int commit_destination(struct endpoint *e, const struct fcopy_options *options,
-			      struct fcopy_error *error)
+int socket_commit(struct endpoint *e, const struct fcopy_options *options,
+		  struct fcopy_error *error)
 {
 	bool early = receipt_is_early(e->fd);
-	int r = end_in_order(e, error);
+	int r = socket_end_in_order(e, error);
 	if (r < 0)
 		return r;
 	if (shutdown(e->fd, SHUT_WR) < 0) {
@@ -229,25 +251,47 @@ static int commit_source(struct endpoint *e, const struct fcopy_options *options
 	(void)options;
 	/* If DST is skipped, the socket may not be connected, or still listen. */
 	bool connected = e->fd >= 0 && !connection_of(e)->listening;
-	int r = connected ? end_in_order(e, error) : 0;
+	int r = connected ? socket_end_in_order(e, error) : 0;
 	if (r == 0)
 		socket_close(e);
 	return r;
 }
 
-static const char *socket_listens(const struct endpoint *e)
+const char *socket_listens(const struct endpoint *e)
 {
 	return connection_of(e)->listening ? connection_of(e)->address : NULL;
 }
 
-static const char *socket_peer(const struct endpoint *e)
+const char *socket_peer(const struct endpoint *e)
 {
 	return connection_of(e)->address;
 }
 
-static enum endpoint_receipt socket_receipt(const struct endpoint *e)
+enum endpoint_receipt socket_receipt(const struct endpoint *e)
 {
 	return connection_of(e)->confirmed ? RECEIPT_CONFIRMED : RECEIPT_MISSING;
+}
+
+/* curl -T to a plain listener: its head would become the start of the file. */
+static const char *socket_doubt(const struct endpoint *e, const struct fcopy_options *options)
+{
+	static const char *const methods[] = {"GET /", "HEAD /", "PUT /", "POST /"};
+	const struct io io = {.cancel = options->cancel, .timeout_ms = socket_timeout_ms(options)};
+	char line[1024];
+	if (!connection_of(e)->listened || io_wait(&io, e->fd, POLLIN) < 0)
+		return NULL; /* the copy finds the same failure */
+	const ssize_t n = recv(e->fd, line, sizeof(line) - 1, MSG_PEEK | MSG_DONTWAIT);
+	if (n <= 0)
+		return NULL;
+	line[n] = '\0';
+	for (size_t i = 0; i < sizeof(methods) / sizeof(*methods); i++) {
+		const char *version = strstr(line, " HTTP/1.");
+		if (strncmp(line, methods[i], strlen(methods[i])) == 0 && version &&
+		    !memchr(line, '\n', (size_t)(version - line)))
+			return "receives an HTTP request, whose head becomes part of the copy: use "
+			       "http-listen: for uploads";
+	}
+	return NULL;
 }
 
 void socket_set_ops(struct endpoint *e, bool source)
@@ -258,9 +302,10 @@ void socket_set_ops(struct endpoint *e, bool source)
 						      .listens = socket_listens,
 						      .peer = socket_peer,
 						      .timeout_ms = socket_timeout_ms,
-						      .gather = socket_gather};
+						      .gather = socket_gather,
+						      .doubt = socket_doubt};
 	static const struct endpoint_ops as_destination = {.start = socket_start,
-							   .commit = commit_destination,
+							   .commit = socket_commit,
 							   .abort = socket_abort,
 							   .listens = socket_listens,
 							   .peer = socket_peer,

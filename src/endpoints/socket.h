@@ -14,6 +14,7 @@ struct connection {
 	/* connects when the endpoint is started; NULL: connected, or listening */
 	int (*connect)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
 	bool listening; /* a listener that start has not replaced by a connection */
+	bool listened;  /* the connection was accepted from it */
 	bool confirmed; /* commit saw the peer close: it has all data */
 	char address[FCOPY_ADDRESS_MAX]; /* where it listens; after start, of the peer */
 	/* What socket_adopt changed of the caller's socket, to be restored: its status flags (0:
@@ -46,6 +47,29 @@ void socket_describe(int fd, char text[FCOPY_ADDRESS_MAX]);
 int socket_timeout_ms(const struct fcopy_options *);
 /* The value of an option of level SOL_SOCKET, or -errno. */
 int socket_get_option(int fd, int name);
+
+/* Accepts a connection of a nonblocking listener, which closing it resets. Returns its descriptor
+ * and writes the peer's address, or -errno of *call; -EAGAIN: nobody has connected. */
+int socket_take(int listener, char address[FCOPY_ADDRESS_MAX], const char **call);
+/* Makes *e a copy of the listener for the connection fd. Its address is to be set. */
+void socket_become(struct endpoint *e, const struct endpoint *listener, int fd);
+/* The options of a connection that carries data. Returns false with errno. */
+bool socket_prepare(int fd);
+/* From now on close(2) ends the connection in order. */
+int socket_end_in_order(struct endpoint *, struct fcopy_error *);
+
+/* Operations that other kinds of sockets share. */
+int socket_commit(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
+void socket_abort(struct endpoint *);
+const char *socket_listens(const struct endpoint *);
+const char *socket_peer(const struct endpoint *);
+enum endpoint_receipt socket_receipt(const struct endpoint *);
+
+/* tcp.c: listens at [HOST:]PORT, the end of e->path that starts at `address`, and describes it in
+ * the connection. Returns 0, or -errno with the failure recorded. */
+int tcp_listen(struct endpoint *, const char *address, struct fcopy_error *);
+/* Is the port of the address 0: any free one? */
+bool tcp_is_any_port(const char *address);
 
 /* receipt.c: has the peer closed or half-closed its side? To be asked before shutdown(2): a close
  * that the peer sent before our end of stream does not confirm anything. */

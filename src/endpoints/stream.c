@@ -3,7 +3,7 @@
  */
 #include "stream.h"
 
-static const struct stream *const streams[] = {&tcp_stream, &descriptor_stream};
+static const struct stream *const streams[] = {&tcp_stream, &http_stream, &descriptor_stream};
 
 /* The row that the operand belongs to; NULL: it is a path. */
 static const struct stream *stream_find(const char *operand)

@@ -26,6 +26,7 @@ struct stream {
 };
 
 extern const struct stream tcp_stream;        /* tcp:HOST:PORT, tcp-listen:[HOST:]PORT */
+extern const struct stream http_stream;       /* http-listen:[HOST:]PORT */
 extern const struct stream descriptor_stream; /* -, /dev/stdin, /dev/fd/3, fd:3 */
 
 int stream_open(struct endpoint *, const char *operand, int dash, struct fcopy_error *);

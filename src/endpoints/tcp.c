@@ -28,14 +28,18 @@ static bool tcp_names(const char *path)
 	return starts_with(path, CONNECT) || starts_with(path, LISTEN);
 }
 
+bool tcp_is_any_port(const char *address)
+{
+	const char *port = strrchr(address, ':') + 1;
+	return port[0] && port[strspn(port, "0")] == '\0';
+}
+
 static enum fcopy_kind tcp_kind(const char *path, int dash, int *fd)
 {
 	(void)dash, (void)fd;
-	const char *port = strrchr(path, ':') + 1;
 	if (!starts_with(path, LISTEN))
 		return FCOPY_KIND_CONNECT;
-	return port[0] && port[strspn(port, "0")] == '\0' ? FCOPY_KIND_LISTEN_ANY
-							  : FCOPY_KIND_LISTEN;
+	return tcp_is_any_port(path) ? FCOPY_KIND_LISTEN_ANY : FCOPY_KIND_LISTEN;
 }
 
 /* Checks a number, because getaddrinfo accepts blanks and signs and truncates it to 16 bits. Leaves
@@ -201,25 +205,32 @@ static int tcp_connect(struct endpoint *e, const struct fcopy_options *options,
 	return try_all(e, &a, try_connect, options, error);
 }
 
-static int tcp_open(struct endpoint *e, const char *path, int dash, struct fcopy_error *error)
+int tcp_listen(struct endpoint *e, const char *address, struct fcopy_error *error)
 {
 	struct address a = {.host = ""};
-	bool listens = starts_with(path, LISTEN);
-	const char *wrong = parse_address(&a, path + strlen(listens ? LISTEN : CONNECT), listens);
-	if (!wrong && !listens && !a.host[0])
-		wrong = "needs HOST:PORT";
-	*e = (struct endpoint){.path = path, .fd = -1, .st.st_mode = S_IFSOCK};
-	*connection_of(e) = (struct connection){.connect = listens ? NULL : tcp_connect,
-						.listening = listens};
-	socket_set_ops(e, dash == STDIN_FILENO);
+	const char *wrong = parse_address(&a, address, true);
 	if (wrong)
-		return error_refuse(error, path, EINVAL, wrong, FCOPY_ADVICE_USAGE);
-	if (!listens)
-		return 0;
+		return error_refuse(error, e->path, EINVAL, wrong, FCOPY_ADVICE_USAGE);
 	int r = try_all(e, &a, try_listen, NULL, error);
 	if (r == 0)
 		socket_describe(e->fd, connection_of(e)->address);
 	return r;
+}
+
+static int tcp_open(struct endpoint *e, const char *path, int dash, struct fcopy_error *error)
+{
+	struct address a = {.host = ""};
+	bool listens = starts_with(path, LISTEN);
+	*e = (struct endpoint){.path = path, .fd = -1, .st.st_mode = S_IFSOCK};
+	*connection_of(e) = (struct connection){.connect = listens ? NULL : tcp_connect,
+						.listening = listens};
+	socket_set_ops(e, dash == STDIN_FILENO);
+	if (listens)
+		return tcp_listen(e, path + strlen(LISTEN), error);
+	const char *wrong = parse_address(&a, path + strlen(CONNECT), false);
+	if (!wrong && !a.host[0])
+		wrong = "needs HOST:PORT";
+	return wrong ? error_refuse(error, path, EINVAL, wrong, FCOPY_ADVICE_USAGE) : 0;
 }
 
 const struct stream tcp_stream = {tcp_names, tcp_kind, tcp_open};

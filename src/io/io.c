@@ -8,12 +8,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sockios.h>
+#include <linux/tcp.h>
 #include <math.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -216,8 +219,37 @@ static int slice_ms(double left_ms)
 	return left_ms > 0 ? (int)left_ms + 1 : 0;
 }
 
-/* Implements io_wait; the timeout runs from *since. */
-static int wait_since(const struct io *io, int fd, short events, double *since)
+/* Bytes that a TCP connection has moved since it began: acknowledged, or received. Linux 4.1. */
+static bool moved_bytes(int fd, short events, uint64_t *bytes)
+{
+	struct tcp_info info = {.tcpi_state = 0};
+	socklen_t size = sizeof(info);
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) < 0)
+		return false;
+	*bytes = events & POLLOUT ? info.tcpi_bytes_acked : info.tcpi_bytes_received;
+	return true;
+}
+
+/* Has the peer moved too few bytes in the last timeout_ms? A byte now and then restarts the
+ * timeout.
+ */
+static bool is_too_slow(struct io *io, int fd, short events)
+{
+	const double now = io_now();
+	uint64_t bytes;
+	if (io->least_rate == 0 || io->timeout_ms <= 0 ||
+	    (io->rate_since > 0 && now - io->rate_since < io->timeout_ms / 1e3) ||
+	    !moved_bytes(fd, events, &bytes))
+		return false;
+	const double least = io->least_rate * (now - io->rate_since);
+	const bool slow = io->rate_since > 0 && (double)(bytes - io->rate_from) < least;
+	io->rate_since = now;
+	io->rate_from = bytes;
+	return slow;
+}
+
+/* Implements io_wait; the timeout runs from *since. rated: for its least_rate, or NULL. */
+static int wait_since(const struct io *io, int fd, short events, double *since, struct io *rated)
 {
 	struct pollfd p = {.fd = fd, .events = events};
 	double limit = io->timeout_ms > 0 ? io->timeout_ms / 1e3 : HUGE_VAL;
@@ -226,7 +258,7 @@ static int wait_since(const struct io *io, int fd, short events, double *since)
 		if (io_cancelled(io))
 			return -EINTR;
 		double left = *since + limit - io_now();
-		if (left <= 0)
+		if (left <= 0 || (rated && is_too_slow(rated, fd, events)))
 			return -ETIMEDOUT;
 		int r = poll(&p, 1, slice_ms(left * 1e3));
 		if (r > 0 || (r == 0 && has_input(fd, events)))
@@ -243,7 +275,7 @@ static int wait_since(const struct io *io, int fd, short events, double *since)
 int io_wait(const struct io *io, int fd, short events)
 {
 	double since = io_now();
-	return wait_since(io, fd, events, &since);
+	return wait_since(io, fd, events, &since, NULL);
 }
 
 int io_wait_again(struct io *io, int fd, short events)
@@ -258,7 +290,7 @@ int io_wait_again(struct io *io, int fd, short events)
 	if (++io->waits > WAITS_MAX)
 		nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
 	if (S_ISSOCK(st.st_mode))
-		return wait_since(io, fd, events, &io->idle_since);
+		return wait_since(io, fd, events, &io->idle_since, io);
 	/* The timeout applies to connections: the kernel waits for a blocking pipe without one. */
 	const struct io patient = {.cancel = io->cancel};
 	int r = io_wait(&patient, fd, events);

@@ -12,6 +12,9 @@ static bool shard_is_asked(const struct fcopy_options *o)
 int fcopy_copy(const char *src, const char *dst, const struct fcopy_options *options,
 	       struct fcopy_report *report)
 {
+	static const struct fcopy_service once = {.once = true};
+	if (operand_is_http(dst))
+		return fcopy_serve(&src, 1, dst, options, &once, report);
 	return copy_paths(src, dst, options, report,
 			  shard_is_asked(options) ? shard_copy_file : NULL);
 }

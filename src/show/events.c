@@ -8,6 +8,7 @@
 #include "flood.h"
 #include "hint.h"
 #include "lines.h"
+#include "listening.h"
 #include "log.h"
 #include "report.h"
 #include "show.h"
@@ -27,107 +28,21 @@ static void print_engine(const char *name)
 	last = name;
 }
 
-static bool has_any_port(const char *operand)
+/* What an HTTP client asked for, and what it got: GET a.iso: 206, bytes 100-199. */
+static void print_request(const struct cli *cli, const struct fcopy_report *r)
 {
-	return fcopy_operand_kind(operand, STDIN_FILENO, NULL) == FCOPY_KIND_LISTEN_ANY;
-}
-
-/* Prints the address that a client can use: for a wildcard address the name of this host. */
-static void print_reachable(const char *address)
-{
-	char host[256] = "", operand[256 + 64];
-	bool any = strncmp(address, "0.0.0.0:", 8) == 0 || strncmp(address, "[::]:", 5) == 0;
-	bool named = any && gethostname(host, sizeof(host) - 1) == 0;
-	snprintf(operand, sizeof(operand), "tcp:%s%s", named ? host : address,
-		 named ? strrchr(address, ':') : "");
-	message_quoted(operand); /* zsh would expand the brackets of an IPv6 address */
-}
-
-static bool is_loopback(const char *address)
-{
-	return strncmp(address, "127.", 4) == 0 || strncmp(address, "[::1]:", 6) == 0;
-}
-
-static void end_where(const char *operand, const char *address)
-{
-	FILE *f = hint_stream();
-	fputs(" on ", f);
-	message_print(address[0] ? address : operand);
-	if (is_loopback(address))
-		fprintf(f, " (this machine only; use 0.0.0.0%s for the network)",
-			strrchr(address, ':'));
-	hint_end();
-}
-
-/* The start of the receiver's command: a TCP stream has only the bytes, so the command says how
- * many there are, if the sender knows. */
-static void print_receive(const struct cli *cli, uint64_t bytes, const char *address)
-{
-	const struct fcopy_options *o = &cli->copy;
-	fputs("fcopy: receive it with: fcopy ", stderr);
-	if (o->count > 0 && o->count <= bytes) /* SRC may be shorter, if it is a stream */
-		bytes = o->strict || cli->keep_listening ? o->count : 0;
-	if (bytes > 0)
-		fprintf(stderr, "--size=%" PRIu64 " %s", bytes, o->strict ? "--strict " : "");
-	print_reachable(address);
-	fputc(' ', stderr);
-}
-
-/* Prints what the server serves and where, and the command for a client. */
-static void print_server(const struct cli *cli, uint64_t bytes, const char *address)
-{
-	const uint64_t count = cli->copy.count;
-	struct text size = {0};
-	FILE *f = note_begin();
-	fputs("serving ", f);
-	message_print(cli->src);
-	if (bytes > 0) {
-		text_size(&size, count > 0 && count < bytes ? count : bytes);
-		fprintf(f, " (%s)", size.at);
-	}
-	end_where(cli->dst, address);
-	if (address[0] == '\0')
+	const struct fcopy_http *h = &r->http;
+	if (!h->method)
 		return;
-	print_receive(cli, bytes, address);
-	const char *name = text_file_name(cli->src);
-	if (name[0] == '-' || fcopy_operand_kind(name, STDOUT_FILENO, NULL) != FCOPY_KIND_PATH)
-		fputs("./", stderr);
-	message_quoted(name);
-	fputc('\n', stderr);
-}
-
-/* The command of the peer that has, or wants, the bytes. */
-static void print_peer(const struct cli *cli, bool sends, uint64_t bytes, const char *address)
-{
-	if (sends) {
-		fputs("fcopy: send it with: fcopy FILE ", stderr);
-		print_reachable(address);
-		fputc('\n', stderr);
-	} else {
-		print_receive(cli, bytes, address);
-		fputs("FILE\n", stderr);
+	fprintf(stderr, "%s ", h->method);
+	if (h->file && cli->served_count > 1) {
+		message_print(text_file_name(h->file));
+		fputc(' ', stderr);
 	}
-}
-
-/* With port 0, print the port even with --quiet: the kernel chose it. */
-static void print_listening(const struct cli *cli, const struct fcopy_event *event)
-{
-	/* DST waits only after SRC is connected. */
-	bool receives = cli_receives(cli) && event->report->src_peer[0] == '\0';
-	/* A Unix socket has no address: print the operand. */
-	const char *operand = receives ? cli->src : cli->dst;
-	const char *address = event->text[0] ? event->text : operand;
-	progress_wait_for(receives ? "a sender" : "a receiver", address);
-	if (cli->keep_listening) {
-		if (!cli->quiet || has_any_port(cli->src) || has_any_port(cli->dst))
-			print_server(cli, event->report->expected, event->text);
-	} else if (has_any_port(cli->src) || has_any_port(cli->dst) || cli->verbose ||
-		   (isatty(STDERR_FILENO) && !cli->quiet)) {
-		fputs("listening", note_begin());
-		end_where(operand, address);
-		if (event->text[0])
-			print_peer(cli, receives, event->report->expected, event->text);
-	}
+	fprintf(stderr, "%d", h->status);
+	if (h->status == 206)
+		fprintf(stderr, " (from byte %" PRIu64 ")", h->first);
+	fputs(": ", stderr);
 }
 
 /* Reports the copy to one client of a server. Its failure does not affect other clients. */
@@ -139,14 +54,16 @@ static void print_client(const struct cli *cli, const struct fcopy_report *r)
 	const char *peer = r->dst_peer[0] ? r->dst_peer : cli->dst;
 	if (r->error.err != 0) {
 		fprintf(stderr, "fcopy: client %s: ", peer);
+		print_request(cli, r);
 		message_reason(&r->error);
 		fputc('\n', stderr);
 	} else if (wanted) {
 		text_size(&t, r->bytes);
 		text_add(&t, " in ");
 		text_duration(&t, (uint64_t)(ending_seconds(r) * 1e6));
-		fprintf(stderr, "fcopy: client %s: %s%s\n", peer, t.at,
-			r->confirmed ? "" : ", not confirmed");
+		fprintf(stderr, "fcopy: client %s: ", peer);
+		print_request(cli, r);
+		fprintf(stderr, "%s%s\n", t.at, r->confirmed ? "" : ", not confirmed");
 	}
 }
 
@@ -206,7 +123,7 @@ static void print_event(const struct cli *cli, const struct fcopy_event *event)
 	case FCOPY_EVENT_RESUME: print_resume(event); break;
 	case FCOPY_EVENT_PLAN: fprintf(stderr, "fcopy: plan: %s\n", event->text); break;
 	case FCOPY_EVENT_STEP: print_engine(event->text); break;
-	case FCOPY_EVENT_LISTENING: print_listening(cli, event); break;
+	case FCOPY_EVENT_LISTENING: listening_print(cli, event); break;
 	case FCOPY_EVENT_CLIENT: print_client(cli, event->report); break;
 	case FCOPY_EVENT_FAILED: tree_failed(cli, event->error); break;
 	case FCOPY_EVENT_ENTRY:

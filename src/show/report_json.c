@@ -19,6 +19,23 @@ static void add_peers(struct json *j, const struct outcome *o)
 		json_string(j, "confirmed", NULL);
 }
 
+/* null: no client of HTTP. */
+static void add_http(struct json *j, const struct fcopy_http *h)
+{
+	if (!h->method && h->status == 0) {
+		json_string(j, "http", NULL);
+		return;
+	}
+	json_open(j, "http", '{');
+	json_string(j, "method", h->method);
+	json_integer(j, "status", (uint64_t)h->status);
+	json_path(j, "file", h->file);
+	json_integer(j, "first", h->first);
+	json_integer(j, "length", h->length);
+	json_bool(j, "last", h->last);
+	json_close(j, '}');
+}
+
 static void add_phases(struct json *j, const struct fcopy_report *r)
 {
 	json_open(j, "phases", '{');
@@ -129,6 +146,7 @@ void report_json(const struct outcome *o, FILE *f)
 	json_bool(&j, "source_changed", r->source_changed);
 	json_string(&j, "not_atomic", r->not_atomic);
 	add_peers(&j, o);
+	add_http(&j, &r->http);
 	add_usage(&j, &o->usage);
 	add_phases(&j, r);
 	add_engines(&j, r);

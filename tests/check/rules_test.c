@@ -61,6 +61,12 @@ static const struct refused {
     {SERVE, "tcp-listen:0", "auto", "no-clobber", {.no_clobber = true}},
     {SERVE, "tcp-listen:0", "auto", "threads", {.threads = 2}},
     {SERVE, "dst", "auto", "keep-listening", {.force = true}},
+    {SERVE, "http-listen:0", "auto", "size", {.expected_size = 1}},
+    {SERVE, "http-listen:0", "auto", "preserve", {.preserve = FCOPY_ATTR_MODE}},
+    {COPY, "http-listen:0", "auto", "size", {.expected_size = 1}},
+    {COPY, "http-listen:0", "auto", "force", {.force = true}},
+    {COPY, "http-listen:0", "copy_file_range", "mode", {.fsync = false}},
+    {COPY, "http-listen:0", "auto", "verify", {.verify = true}},
 };
 
 /* The error names the option, and nothing was opened, created or changed. */
@@ -72,6 +78,7 @@ START_TEST(refuses)
 	const struct fcopy_error *e = x->by == TREE ? &tree.error : &report.error;
 	struct fcopy_tree_options o = {.copy = x->options, .recursive = true};
 	static const volatile int stop = 1; /* an accepted server ends at once */
+	static const struct fcopy_service service = {.stop = &stop};
 	begin();
 	set_label("row %d, %s to %s in mode %s, expects a refusal of --%s", _i, entry_names[x->by],
 		  x->dst, x->mode, x->option);
@@ -79,7 +86,7 @@ START_TEST(refuses)
 	o.copy.mode = fcopy_mode_find(x->mode);
 	int r = x->by == COPY   ? fcopy_copy("src", x->dst, &o.copy, &report)
 		: x->by == TREE ? fcopy_tree(src, 1, x->dst, &o, &tree)
-				: fcopy_serve("src", x->dst, &o.copy, 0, &stop, &report);
+				: fcopy_serve(src, 1, x->dst, &o.copy, &service, &report);
 	check(r == -1, "accepted: %d, not -1", r);
 	check(e->option && strcmp(e->option, x->option) == 0, "option %s, not %s (%s: %s: %s)",
 	      e->option, x->option, e->path, e->call, e->reason ? e->reason : strerror(e->err));
@@ -126,14 +133,16 @@ END_TEST
 START_TEST(refuses_another_api)
 {
 	static const int apis[] = {0, -1, FCOPY_API + 1};
+	static const char *const src[] = {"src"};
 	static const volatile int stop = 1;
+	static const struct fcopy_service service = {.stop = &stop};
 	begin();
 	make_file("dst", 20000, DENSE, 2);
 	struct fcopy_options o = {.api = apis[_i]};
 	check(fcopy_copy("src", "dst", &o, &report) == -1, "api %d was accepted", o.api);
 	check(report.error.err == EINVAL, "%d, not %d", report.error.err, EINVAL);
 	check(same_bytes("dst", "old"), "touched");
-	check(fcopy_serve("src", "tcp-listen:0", &o, 0, &stop, &report) == -1, "api %d: served",
+	check(fcopy_serve(src, 1, "tcp-listen:0", &o, &service, &report) == -1, "api %d: served",
 	      o.api);
 	check(report.error.err == EINVAL, "%d, not %d", report.error.err, EINVAL);
 	leave();

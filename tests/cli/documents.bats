@@ -76,7 +76,7 @@ run_examples() {
 		rm -rf SRC DST DST.* dst copy.iso log
 		cp big.iso SRC
 		case $line in
-		*tcp-listen:*)
+		*-listen:*)
 			port=${line##*:}
 			port=${port%% *}
 			bash -c "exec $line" 2>listening &
@@ -91,6 +91,7 @@ run_examples() {
 		case $line in
 		*shard*) cmp SRC DST ;;
 		*"tcp:receiver"*) wait; cmp big.iso copy.iso ;;
+		*"http://receiver"*) cmp big.iso copy.iso ;;
 		esac
 		case $line in *jq*) ;; *) before=$line ;; esac
 		echo "$line" >>ran

@@ -116,6 +116,14 @@ static void check_clients(const struct run *run, int failed)
 	assert_true(failed == run->lost + threadless || strcmp(run->row->call, "recv") == 0);
 }
 
+static int serve(const struct fcopy_options *options, unsigned max_clients,
+		 const volatile int *stop_flag, struct fcopy_report *report)
+{
+	static const char *const src[] = {"src"};
+	const struct fcopy_service service = {.max_clients = max_clients, .stop = stop_flag};
+	return fcopy_serve(src, 1, "tcp-listen:0", options, &service, report);
+}
+
 static void once(void *arg)
 {
 	struct run *run = arg;
@@ -124,7 +132,7 @@ static void once(void *arg)
 	int status, before = open_descriptors();
 	run->served = run->lost = 0;
 	stop = 0;
-	int r = fcopy_serve("src", "tcp-listen:0", &options, 2, &stop, &report);
+	int r = serve(&options, 2, &stop, &report);
 	fault_off();
 	assert_int_equal(open_descriptors(), before);
 	need(waitpid(run->child, &status, 0) == run->child);
@@ -159,7 +167,7 @@ static void is_cancelled(void **state)
 	(void)state;
 	make_file("src", SIZE, DENSE, 1);
 	stop = 0;
-	int r = fcopy_serve("src", "tcp-listen:0", &options, 0, NULL, &report);
+	int r = serve(&options, 0, NULL, &report);
 	fault_off();
 	assert_int_equal(open_descriptors(), before);
 	need(waitpid(run.child, &status, 0) == run.child);

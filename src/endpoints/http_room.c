@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT
+ * Implements http_room.h.
+ */
+#define _GNU_SOURCE
+#include "http_room.h"
+#include "http_response.h"
+#include "io/io.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#define GUESTS_MAX    1024
+#define HEAD_SECONDS  10.0 /* for the whole head: a limit between bytes would never end */
+#define LEAVE_SECONDS 2.0  /* a client may take so long to read its answer and close */
+#define READS         16   /* of a client that leaves: the others wait */
+#define ACCEPTS       64
+
+struct http_room {
+	int listener;
+	size_t count, most;
+	struct http_guest *guest[GUESTS_MAX]; /* the oldest first */
+	struct pollfd poll[GUESTS_MAX + 1];
+};
+
+struct http_room *http_room_new(int listener)
+{
+	struct rlimit files = {.rlim_cur = 1024};
+	struct http_room *room = calloc(1, sizeof(*room));
+	if (!room)
+		return NULL;
+	getrlimit(RLIMIT_NOFILE, &files);
+	room->listener = listener;
+	room->most = MAX(1, MIN(GUESTS_MAX, files.rlim_cur / 4));
+	return room;
+}
+
+static void close_guest(struct http_guest *g)
+{
+	close(g->fd);
+	free(g);
+}
+
+static struct http_guest *take_out(struct http_room *room, size_t i)
+{
+	struct http_guest *g = room->guest[i];
+	room->count--;
+	memmove(room->guest + i, room->guest + i + 1, (room->count - i) * sizeof(*room->guest));
+	return g;
+}
+
+void http_room_free(struct http_room *room)
+{
+	while (room && room->count > 0)
+		close_guest(take_out(room, room->count - 1));
+	free(room);
+}
+
+/* Makes room: the client that waited longest had the most time. */
+static void put_in(struct http_room *room, struct http_guest *g)
+{
+	if (room->count == room->most)
+		close_guest(take_out(room, 0));
+	room->guest[room->count++] = g;
+}
+
+static bool is_busy(int err)
+{
+	return err == EAGAIN || err == EINTR;
+}
+
+enum progress { WAITS, WHOLE, GONE };
+
+/* Takes no byte of the body, which is left to the engine that copies it. */
+static enum progress read_head(struct http_guest *g)
+{
+	char *to = g->head + g->length;
+	ssize_t n = recv(g->fd, to, sizeof(g->head) - g->length, MSG_PEEK | MSG_DONTWAIT);
+	if (n <= 0)
+		return n < 0 && is_busy(errno) ? WAITS : GONE;
+	const size_t whole = http_head_length(g->head, g->length + (size_t)n);
+	n = recv(g->fd, to, whole ? whole - g->length : (size_t)n, MSG_DONTWAIT);
+	if (n <= 0)
+		return n < 0 && is_busy(errno) ? WAITS : GONE;
+	g->length += (size_t)n;
+	if (whole > 0)
+		return g->length == whole ? WHOLE : WAITS;
+	if (g->length < sizeof(g->head))
+		return WAITS;
+	g->status = memchr(g->head, '\n', g->length) ? 431 : 414;
+	return WHOLE;
+}
+
+static enum progress discard(const struct http_guest *g)
+{
+	char buffer[4096];
+	ssize_t n = 1;
+	for (int i = 0; i < READS && n > 0; i++)
+		n = recv(g->fd, buffer, sizeof(buffer), MSG_DONTWAIT);
+	return n > 0 || (n < 0 && is_busy(errno)) ? WAITS : GONE;
+}
+
+static enum progress advance(struct http_guest *g)
+{
+	return g->leaves ? discard(g) : read_head(g);
+}
+
+/* Sends the answer, which fits into the send buffer of a new connection. */
+static void answer(struct http_guest *g, const char *text, size_t length)
+{
+	const struct linger in_order = {0};
+	g->leaves = true;
+	g->until = io_now() + LEAVE_SECONDS;
+	setsockopt(g->fd, SOL_SOCKET, SO_LINGER, &in_order, sizeof(in_order));
+	(void)!send(g->fd, text, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+	shutdown(g->fd, SHUT_WR);
+}
+
+void http_room_dismiss(struct http_room *room, struct http_guest *g, const char *text,
+		       size_t length)
+{
+	answer(g, text, length);
+	put_in(room, g);
+}
+
+/* Ends the clients whose time is over. One that has sent a part of its request learns why. */
+static void expire(struct http_room *room)
+{
+	const double now = io_now();
+	for (size_t i = 0; i < room->count;) {
+		struct http_guest *g = room->guest[i];
+		char text[HTTP_RESPONSE_MAX];
+		if (g->until > now) {
+			i++;
+		} else if (g->leaves || g->length == 0) {
+			close_guest(take_out(room, i));
+		} else {
+			answer(g, text, http_write_text(text, 408, NULL, false, 0, "", time(NULL)));
+			i++;
+		}
+	}
+}
+
+/* Returns a client whose head is whole, of those that poll(2) reported; NULL: there is none. */
+static struct http_guest *find_whole(struct http_room *room)
+{
+	for (size_t i = 0, at = 1; i < room->count; at++) {
+		const enum progress p = room->poll[at].revents ? advance(room->guest[i]) : WAITS;
+		if (p == WHOLE)
+			return take_out(room, i);
+		if (p == GONE)
+			close_guest(take_out(room, i));
+		else
+			i++;
+	}
+	return NULL;
+}
+
+/* Accepts clients. The request of most is there already. Returns 1: *guest is one whose head is
+ * whole; 0: there is none; or the -errno of accept(2). */
+static int accept_guests(struct http_room *room, struct http_guest **guest, const char **call)
+{
+	for (int i = 0; i < ACCEPTS; i++) {
+		struct http_guest *g = malloc(sizeof(*g));
+		*call = "malloc";
+		if (!g)
+			return -ENOMEM;
+		*g = (struct http_guest){.until = io_now() + HEAD_SECONDS};
+		g->fd = socket_take(room->listener, g->address, call);
+		if (g->fd < 0) {
+			const int r = g->fd;
+			free(g);
+			return r == -EAGAIN ? 0 : r;
+		}
+		const enum progress p = read_head(g);
+		if (p == WHOLE) {
+			*guest = g;
+			return 1;
+		}
+		if (p == GONE)
+			close_guest(g);
+		else
+			put_in(room, g);
+	}
+	return 0;
+}
+
+/* Milliseconds until the first client's time is over, at most `most`. */
+static int time_left(const struct http_room *room, double most_ms)
+{
+	const double now = io_now();
+	for (size_t i = 0; i < room->count; i++)
+		most_ms = MIN(most_ms, (room->guest[i]->until - now) * 1e3);
+	return most_ms <= 0 ? 0 : most_ms > 60000 ? 60000 : (int)most_ms + 1;
+}
+
+static int wait_for_input(struct http_room *room, double most_ms)
+{
+	room->poll[0] = (struct pollfd){.fd = room->listener, .events = POLLIN};
+	for (size_t i = 0; i < room->count; i++)
+		room->poll[i + 1] = (struct pollfd){.fd = room->guest[i]->fd,
+						    .events = POLLIN | POLLRDHUP};
+	const int n = poll(room->poll, room->count + 1, time_left(room, most_ms));
+	if (n < 0)
+		for (size_t i = 0; i <= room->count; i++)
+			room->poll[i].revents = 0;
+	return n < 0 && errno != EINTR ? -errno : 0;
+}
+
+int http_room_next(struct http_room *room, const struct io *io, struct http_guest **guest,
+		   const char **call)
+{
+	const double start = io_now(), limit_ms = io->timeout_ms > 0 ? io->timeout_ms : 1e12;
+	for (;;) {
+		const double left_ms = limit_ms - (io_now() - start) * 1e3;
+		if (io_cancelled(io))
+			return -EINTR;
+		if (left_ms <= 0)
+			return -ETIMEDOUT;
+		*call = "poll";
+		int r = wait_for_input(room, left_ms);
+		if (r < 0)
+			return r;
+		const bool arrivals = room->poll[0].revents;
+		if ((*guest = find_whole(room)))
+			return 0;
+		expire(room);
+		r = arrivals ? accept_guests(room, guest, call) : 0;
+		if ((r == -EMFILE || r == -ENFILE) && room->count > 0) {
+			close_guest(take_out(room, 0));
+			r = 0;
+		}
+		if (r != 0)
+			return r < 0 ? r : 0;
+	}
+}

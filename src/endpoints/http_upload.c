@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT
+ * http-listen:[HOST:]PORT as SRC: takes one upload. What cannot be one is answered and dismissed,
+ * without delaying the next client. The response is sent when the outcome of the copy is known: 201
+ * or 204 say that DST has its name, and was flushed if that was asked for.
+ */
+#define _GNU_SOURCE
+#include "error.h"
+#include "http.h"
+#include "http_response.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NO_LIMIT 1000000000 /* milliseconds */
+
+/* / or /NAME: the name is not used, but curl(1) appends one to a URL that ends in a slash. */
+static bool is_flat(struct http_text target)
+{
+	return target.length > 0 && target.at[0] == '/' &&
+	       !memchr(target.at + 1, '/', target.length - 1);
+}
+
+/* The status with which the request is refused, or 0. */
+static int check_upload(const struct http_request *r)
+{
+	if (r->method == HTTP_UNKNOWN)
+		return 501;
+	if (r->method != HTTP_PUT && r->method != HTTP_POST)
+		return 405;
+	if (!is_flat(r->target))
+		return 404;
+	if (r->chunked)
+		return 501;
+	return r->content_length.at ? 0 : 411;
+}
+
+static const char *refusal_text(int status, bool chunked)
+{
+	return status == 405              ? "send the file with PUT: curl -T FILE URL"
+	       : status == 501 && chunked ? "the length must be known before the body"
+					  : NULL;
+}
+
+/* Waits for a client with an upload. Returns 0 or -errno of *call. */
+static int await_upload(struct endpoint *e, const struct fcopy_options *options, const char **call)
+{
+	struct http *h = http_of(e);
+	const struct io io = {.cancel = options->cancel, .timeout_ms = NO_LIMIT};
+	for (;;) {
+		struct http_guest *g;
+		char text[HTTP_RESPONSE_MAX];
+		int r = http_room_next(h->room, &io, &g, call);
+		if (r == -ETIMEDOUT)
+			continue;
+		if (r < 0)
+			return r;
+		int status = http_read(&h->request, g);
+		if (status == 0)
+			status = check_upload(&h->request);
+		if (status == 0) {
+			h->guest = g;
+			return 0;
+		}
+		const char *why = refusal_text(status, h->request.chunked);
+		http_room_dismiss(h->room, g, text,
+				  http_write_text(text, status, why, h->request.method == HTTP_HEAD,
+						  0, "PUT, POST", time(NULL)));
+	}
+}
+
+static int upload_start(struct endpoint *e, const struct fcopy_options *options,
+			struct fcopy_error *error)
+{
+	struct http *h = http_of(e);
+	const char *call = NULL;
+	int r = await_upload(e, options, &call);
+	if (r < 0)
+		return error_call(error, call, e->path, -r);
+	const int listener = e->fd;
+	socket_become(e, e, h->guest->fd);
+	memcpy(connection_of(e)->address, h->guest->address, sizeof(h->guest->address));
+	http_room_free(h->room);
+	h->room = NULL;
+	close(listener);
+	http_set_limits(e, options);
+	return socket_prepare(e->fd) ? 0 : error_call(error, "setsockopt", e->path, errno);
+}
+
+static off_t upload_length(const struct endpoint *e)
+{
+	return (off_t)http_of(e)->request.length;
+}
+
+static int upload_proceed(struct endpoint *e, const struct fcopy_options *options,
+			  struct fcopy_error *error)
+{
+	static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+	(void)options;
+	if (!http_of(e)->request.expects || http_of(e)->request.length == 0)
+		return 0;
+	int r = http_send(e, go_on, sizeof(go_on) - 1, false);
+	return r < 0 ? error_call(error, "send", e->path, -r) : 0;
+}
+
+/* Either the length or the file is not what the client meant. */
+static bool upload_surplus(const struct endpoint *e)
+{
+	char byte;
+	return recv(e->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+static int find_status(const struct fcopy_report *report)
+{
+	switch (report->error.err) {
+	case 0: return report->existed ? 204 : 201;
+	case ENOSPC:
+	case EDQUOT: return 507;
+	case EMSGSIZE: return 400;
+	case ETIMEDOUT: return 408;
+	default: return 500;
+	}
+}
+
+/* Without the path of DST, which is no business of the client's. */
+static const char *describe(const struct fcopy_report *report, char *text, size_t size)
+{
+	const struct fcopy_error *error = &report->error;
+	if (error->err == 0)
+		snprintf(text, size, "received %" PRIu64 " bytes", report->bytes);
+	else
+		snprintf(text, size, "not stored: %s",
+			 error->reason ? error->reason : strerror(error->err));
+	return text;
+}
+
+/* After a failure, the client may still be sending: read that, so that the response is not lost in
+ * a reset. */
+static int upload_reply(struct endpoint *e, const struct fcopy_options *options,
+			struct fcopy_report *report)
+{
+	struct http *h = http_of(e);
+	struct fcopy_error ignored;
+	char text[HTTP_RESPONSE_MAX], line[256];
+	if (!h->guest || e->fd < 0)
+		return 0;
+	const int status = find_status(report);
+	report->http.status = status;
+	int r = http_send(e, text,
+			  http_write_text(text, status, describe(report, line, sizeof(line)), false,
+					  0, "", time(NULL)),
+			  false);
+	if (r == 0 && (r = socket_end_in_order(e, &ignored)) == 0)
+		r = shutdown(e->fd, SHUT_WR) < 0 ? -errno : 0;
+	if (r == 0)
+		r = receipt_await(e->fd, socket_timeout_ms(options), options->cancel);
+	if (r >= 0)
+		endpoint_close(e);
+	return r < 0 ? r : 0;
+}
+
+static int upload_commit(struct endpoint *e, const struct fcopy_options *options,
+			 struct fcopy_error *error)
+{
+	(void)options, (void)error;
+	http_forget(e);
+	endpoint_close(e);
+	return 0;
+}
+
+const struct endpoint_ops http_receives = {.start = upload_start,
+					   .commit = upload_commit,
+					   .abort = http_abort,
+					   .listens = socket_listens,
+					   .peer = socket_peer,
+					   .timeout_ms = socket_timeout_ms,
+					   .length = upload_length,
+					   .proceed = upload_proceed,
+					   .surplus = upload_surplus,
+					   .reply = upload_reply};

@@ -1,0 +1,316 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# http-listen: serves files to HTTP clients, and takes an upload.
+
+load helper
+
+setup_file() {
+	type python3 >/dev/null || skip "no python3"
+	type curl >/dev/null || skip "no curl"
+}
+
+get() { curl -sS --max-time $HANG "$@"; }
+
+# status ARG…: the status of a response, whose body goes to ./body.
+status_of() { get -o body -w '%{http_code}' "$@"; }
+
+url() { echo "http://127.0.0.1:$port/$1"; }
+
+# raw TEXT [ENDING]: what the server answers to these bytes, which printf(1) expands.
+raw() {
+	# shellcheck disable=SC2059
+	printf "$1" >request
+	python3 - "$port" <<-'END'
+	import socket, sys
+	s = socket.create_connection(("127.0.0.1", int(sys.argv[1])), 60)
+	s.sendall(open("request", "rb").read())
+	s.settimeout(60)
+	answer = b""
+	try:
+	    while piece := s.recv(65536):
+	        answer += piece
+	except ConnectionResetError:
+	    answer += b"RESET"
+	sys.stdout.buffer.write(answer)
+	END
+}
+
+# is_refused STATUS REQUEST
+is_refused() {
+	local first
+	first=$(raw "$2" | head -n 1)
+	[[ $first == "HTTP/1.1 $1 "* ]] || { echo "$2: $first, not $1"; return 1; }
+}
+
+@test "http: a whole file, its head, and ranges of it, in every mode that a socket allows" {
+	local mode
+	random a.iso 3000001
+	for mode in readwrite sendfile splice mmap auto; do
+		serve -k a.iso http-listen:0 $mode
+		get -o whole "$(url a.iso)"
+		cmp whole a.iso
+		get -o whole "$(url)"
+		cmp whole a.iso
+		[ "$(status_of -r 1000-2000000 "$(url)")" = 206 ]
+		cmp body <(tail -c +1001 a.iso | head -c 1999001)
+		[ "$(status_of -r -1 "$(url)")" = 206 ]
+		cmp body <(tail -c 1 a.iso)
+		head -c 1000000 a.iso >part
+		get -C - -o part "$(url a.iso)"
+		cmp part a.iso
+		[ "$(status_of -r 3000001- "$(url)")" = 416 ]
+		stop TERM
+		ended 0
+	done
+}
+
+@test "http: without -k the server ends after the last byte was delivered, and not before" {
+	random a 100000
+	serve a http-listen:0
+	get -I "$(url)" >head
+	grep -q '^Content-Length: 100000' head
+	[ "$(status_of -r 0-99998 "$(url)")" = 206 ]
+	[ "$(status_of "$(url b)")" = 404 ]
+	[ "$(status_of -r 99999- "$(url)")" = 206 ]
+	ended 0
+	: >empty
+	serve empty http-listen:0
+	[ "$(status_of "$(url)")" = 200 ]
+	ended 0
+}
+
+@test "http: conditions" {
+	local etag modified
+	echo hello >a
+	touch -d '2020-01-01 12:00:00 UTC' a
+	serve -k a http-listen:0
+	get -D head -o body "$(url)"
+	etag=$(sed -n 's/^ETag: \(.*\)\r$/\1/p' head)
+	modified=$(sed -n 's/^Last-Modified: \(.*\)\r$/\1/p' head)
+	[ "$modified" = "Wed, 01 Jan 2020 12:00:00 GMT" ]
+	[ "$(status_of -H "If-None-Match: $etag" "$(url)")" = 304 ]
+	[ "$(status_of -H "If-None-Match: \"x\"" "$(url)")" = 200 ]
+	[ "$(status_of -H "If-Modified-Since: $modified" "$(url)")" = 304 ]
+	[ "$(status_of -H "If-Match: \"x\"" "$(url)")" = 412 ]
+	[ "$(status_of -H "If-Range: $etag" -r 1-2 "$(url)")" = 206 ]
+	echo later >a
+	[ "$(status_of -H "If-Range: $etag" -r 1-2 "$(url)")" = 200 ]
+	[ "$(status_of -H "If-Match: $etag" "$(url)")" = 412 ]
+}
+
+@test "http: several files have their names, and / lists them; no other file can be reached" {
+	local target
+	echo one >a.txt
+	echo two >'b c%'
+	echo secret >secret
+	mkdir d
+	echo below >d/e
+	serve -k a.txt 'b c%' d/e http-listen:0
+	[ "$(get "$(url)")" = "$(printf 'a.txt\nb%%20c%%25\ne')" ]
+	[ "$(get "$(url a.txt)")" = one ]
+	[ "$(get "$(url b%20c%25)")" = two ]
+	[ "$(get "$(url e)")" = below ]
+	for target in secret d/e ../secret %2e%2e/secret a.txt/ a.txt? /a.txt a.txt%00 d; do
+		[ "$(status_of --path-as-is "$(url "$target")")" = 404 ] || { echo "$target"; return 1; }
+	done
+	expect 2 -k a.txt d/../a.txt http-listen:0
+	says "fcopy: d/../a.txt: has the same name as an earlier SRC"
+	expect 2 -k a.txt secret tcp-listen:0
+}
+
+@test "http: a name cannot end its line of the head" {
+	local name=$'a\r\nX-Evil: "1"\n.iso'
+	echo x >"$name"
+	serve -k "$name" http-listen:0
+	get -D head -o body "$(url)"
+	run ! grep -qi '^X-Evil' head
+	grep -q "filename\*=UTF-8''a%0D%0AX-Evil%3A%20%221%22%0A.iso" head
+}
+
+@test "http: what another server may understand in another way is refused; the next client is served" {
+	local host='Host: h\r\n'
+	echo hello >a
+	serve -k a http-listen:0
+	is_refused 400 'GET / HTTP/1.1\r\n\r\n'
+	is_refused 400 "GET / HTTP/1.1\r\n$host$host\r\n"
+	is_refused 400 "GET / HTTP/1.1\r\n${host}X: a\r\n b\r\n\r\n"
+	is_refused 400 "GET / HTTP/1.1\r\n${host}X : a\r\n\r\n"
+	is_refused 400 "GET / HTTP/1.1\r\n${host}X: a\rb\r\n\r\n"
+	is_refused 400 "GET / HTTP/1.1\r\n${host}X: a\\\\0b\r\n\\0\r\n\r\n"
+	is_refused 400 "GET / HTTP/1.1\r\n${host}Content-Length: 3\r\n\r\nabc"
+	is_refused 400 "GET / HTTP/1.1\r\n${host}Content-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n"
+	is_refused 405 "PUT / HTTP/1.1\r\n${host}Content-Length: 3\r\n\r\nabc"
+	is_refused 405 "DELETE / HTTP/1.1\r\n$host\r\n"
+	is_refused 501 "BREW / HTTP/1.1\r\n$host\r\n"
+	is_refused 505 "GET / HTTP/3.0\r\n$host\r\n"
+	is_refused 414 "GET /$(printf '%09000d' 0) HTTP/1.1\r\n$host\r\n"
+	is_refused 431 "GET / HTTP/1.1\r\n${host}X: $(printf '%065536d' 0)\r\n\r\n"
+	raw 'PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n' | grep -q '^Allow: GET, HEAD'
+	# One response for each connection.
+	[ "$(raw "GET / HTTP/1.1\r\n$host\r\nGET / HTTP/1.1\r\n$host\r\n" | grep -c '^HTTP/1.1 ')" = 1 ]
+	[ "$(get "$(url)")" = hello ]
+}
+
+@test "http: clients whose request does not come take no place, and learn why after 10 seconds" {
+	echo hello >a
+	serve -k --max-clients=1 a http-listen:0
+	python3 - "$port" >slow.out 3>&- <<-'END' &
+	import socket, sys, time
+	many = [socket.create_connection(("127.0.0.1", int(sys.argv[1]))) for _ in range(50)]
+	for s in many: s.sendall(b"GET / HT")
+	print("connected", flush=True)
+	start = time.monotonic()
+	s = many[0]
+	s.settimeout(1)
+	while True:
+	    try:
+	        answer = s.recv(100)
+	        break
+	    except TimeoutError:
+	        s.sendall(b"x")
+	print(answer[:12].decode(), time.monotonic() - start < 60)
+	END
+	await said connected slow.out
+	[ "$(get --max-time 5 "$(url)")" = hello ]
+	await said 'HTTP/1.1 408 True' slow.out
+	wait $!
+}
+
+@test "http: a file that shrinks, or is written while it is sent: the client sees a cut transfer" {
+	local change
+	for change in 'truncate -s 9000000 a' 'printf x | dd of=a bs=1 seek=5 conv=notrunc status=none' 'printf x >>a'; do
+		random a 30000000
+		serve -k --limit-rate=8M a http-listen:0
+		get -o got "$(url)" 2>/dev/null 3>&- &
+		await test -s got
+		sh -c "$change"
+		run wait $!
+		[ "$status" != 0 ] || { echo "$change: status 0"; return 1; }
+		get -o again "$(url)"
+		cmp again a
+		stop TERM
+		ended 0
+	done
+}
+
+@test "http: a file that is replaced while it is sent: the client gets the old one, whole" {
+	random a 8000000
+	cp a old
+	serve -k --limit-rate=8M a http-listen:0
+	get -o got "$(url)" 3>&- &
+	await test -s got
+	random b 8000000
+	mv b a
+	wait $!
+	cmp got old
+}
+
+@test "http: an upload is stored, and its status is sent after the commit" {
+	random a 3000001
+	serve http-listen:0 b
+	[ "$(status_of -T a "$(url)")" = 201 ]
+	ended 0
+	cmp a b
+	echo new >a
+	serve http-listen:0 b
+	[ "$(status_of -X POST --data-binary @a "$(url whatever)")" = 204 ]
+	ended 0
+	cmp a b
+	: >a
+	serve -f http-listen:0 b
+	[ "$(status_of -X PUT -H 'Content-Length: 0' "$(url)")" = 204 ]
+	ended 0
+	cmp a b
+}
+
+@test "http: what is no upload is refused, and the upload still comes" {
+	echo hello >a
+	serve http-listen:0 b
+	[ "$(status_of "$(url)")" = 405 ]
+	is_refused 411 'PUT / HTTP/1.1\r\nHost: h\r\n\r\n'
+	is_refused 501 'PUT / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n'
+	is_refused 400 'PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n'
+	is_refused 404 'PUT /a/b HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx'
+	is_refused 417 'PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nExpect: x\r\n\r\n'
+	absent b
+	[ "$(status_of -T a "$(url)")" = 201 ]
+	ended 0
+	cmp a b
+}
+
+@test "http: an upload that is cut, too short or too long leaves DST as it was" {
+	local request
+	echo old >b
+	for request in 'Content-Length: 100\r\n\r\nshort' 'Content-Length: 3\r\n\r\nmore than that'; do
+		serve http-listen:0 b
+		raw "PUT / HTTP/1.1\r\nHost: h\r\n$request" >answer &
+		sleep 1 # the short one does not end its side
+		kill $! 2>/dev/null || true
+		wait $! || true
+		ended 1
+		run ! grep -q '^HTTP/1.1 2' answer
+		[ "$(cat b)" = old ]
+	done
+	said 'the client sent more bytes than it had announced' server.log
+}
+
+@test "http: an upload onto a full disk: 507 before the body, or when it is full" {
+	is_root || skip "needs root"
+	mkdir full
+	mount -t tmpfs -o size=1M none full
+	random a 3000000
+	echo old >full/b
+	serve http-listen:0 full/b
+	[ "$(status_of -T a "$(url)")" = 507 ]
+	ended 1
+	serve -f http-listen:0 full/b
+	[ "$(status_of -T a "$(url)")" = 507 ]
+	ended 1
+	[ "$(cat full/b)" = old ]
+	[ "$(ls full)" = b ]
+	umount full
+}
+
+@test "http: a client's line and its JSON object have the request, and no byte of it unescaped" {
+	random a 1000
+	serve -v -k --json a http-listen:0
+	get -r 100-199 -o body "$(url)"
+	raw 'GET /\033[31m HTTP/1.1\r\nHost: h\r\n\r\n' >/dev/null
+	get -I -o body "$(url)"
+	stop TERM
+	ended 0
+	said '^fcopy: client 127.0.0.1:[0-9]*: GET 206 (from byte 100): 100 B in ' server.log
+	said '^fcopy: client 127.0.0.1:[0-9]*: HEAD 200: ' server.log
+	run ! grep -q $'\033' server.log
+	python3 - <<-'END'
+	import json
+	got = [json.loads(line)["http"] for line in open("server.out")]
+	assert {"method": "GET", "status": 206, "file": "a", "first": 100, "length": 100, "last": False} in got, got
+	assert {"method": "HEAD", "status": 200, "file": "a", "first": 0, "length": 0, "last": False} in got, got
+	assert any(h["status"] == 400 for h in got), got
+	END
+}
+
+@test "http: the URL and the commands are printed" {
+	echo x >'a b'
+	serve 'a b' http-listen:0
+	said "^fcopy: receive it with: curl -OJ http://127.0.0.1:$port/a%20b$" server.log
+	stop TERM
+	ended 143
+	serve http-listen:0 b
+	said "^fcopy: send it with: curl -T FILE http://127.0.0.1:$port/$" server.log
+	stop TERM
+	ended 143
+}
+
+@test "tcp-listen: that receives an HTTP request warns, and names http-listen:" {
+	echo hello >a
+	serve tcp-listen:0 b
+	curl -sS --max-time 1 -T a "$(url)" || true
+	await gone
+	said '^fcopy: warning: tcp-listen:0: receives an HTTP request, .*: use http-listen: ' server.log
+	serve tcp-listen:0 b
+	printf 'GET is no request\n' | timeout 20 "$FCOPY" - tcp:127.0.0.1:"$port"
+	ended 0
+	run ! grep -q 'HTTP' server.log
+}
