@@ -225,11 +225,16 @@ class Case:
             by_cp, _, self.cp_log = self.run("rsync", "-aI", *["--delete"] * (self.kind != "filter"), *[o for o in self.options if "clude" in o or "-from" in o or o == "-0"],
                                              self.src + b"/", self.theirs + b"/")
         json_file = os.path.join(WORK, "json")
-        status, self.out, log = self.run(FCOPY, *self.options, *target, *self.extra, "--keep-going", "--json=" + json_file,
+        lines = self.kind != "dry-run" and self.often(.5)
+        status, self.out, log = self.run(FCOPY, *self.options, *target, *self.extra, "--keep-going", "--json=lines" if lines else "--json=" + json_file,
                                          *([b"-t", dst, self.given] if into else [self.given, dst]))
+        self.entries = None
         try:
-            with open(json_file, encoding="utf-8") as f:
-                self.report = json.load(f)
+            if lines:
+                *self.entries, self.report = [json.loads(l) for l in self.out.splitlines()]
+            else:
+                with open(json_file, encoding="utf-8") as f:
+                    self.report = json.load(f)
         except ValueError:
             self.report = None
         self.warnings, self.log = log, "\n".join(l for l in log.splitlines() if l.startswith("fcopy:") and not l.startswith("fcopy: warning"))
@@ -251,8 +256,22 @@ class Case:
             return found and self.fail("lost", "changed: " + found[0][2])
         return self.check_result(by_cp, status, after, theirs)
 
+    def check_lines(self):
+        """The numbers of lines equal the counts of the object."""
+        t, n = self.report["tree"], {}
+        for e in self.entries:
+            what = e["action"] if e["action"] != "copied" else {"file": "files", "directory": "directories", "symlink": "symlinks"}.get(e["type"], "specials")
+            n[what] = n.get(what, 0) + 1
+        n["unchanged"] = n.get("unchanged", 0) + n.get("repaired", 0)
+        wrong = [k for k in ("files", "directories", "symlinks", "specials", "skipped", "repaired", "deleted", "excluded", "vanished", "failed") if n.get(k, 0) != t[k]]
+        wrong += ["hard_links"] * (n.get("linked", 0) != t["hard_links"]) + ["unchanged"] * (n["unchanged"] != t["unchanged"] + t["reused"])
+        if wrong:
+            self.fail("other", "lines and counts differ in %s: %s, %s" % (wrong, n, {k: v for k, v in t.items() if isinstance(v, int)}))
+
     def check_always(self, status, after):
         """What no option may change."""
+        if self.entries is not None and self.report and self.report.get("tree"):
+            self.check_lines()
         if "-l" not in self.options:
             found = differences(self.source, snapshot(self.src))
             if found:
