@@ -99,8 +99,8 @@ int exchange_over(int home, const char *from, int dir, const char *name, const s
 		       : renameat(home, from, dir, name) < 0 ? -errno
 							     : 0;
 	}
-	if (fstatat(home, from, &out, AT_SYMLINK_NOFOLLOW) < 0)
-		return -ENOTRECOVERABLE;
+	if (fstatat(home, from, &out, AT_SYMLINK_NOFOLLOW) < 0) /* what came out is unknown */
+		return exchange_back(home, from, dir, name, &ours);
 	if (!exchange_is_same(dir, &out, old) && !same_inode(&out, &ours))
 		return hands_out ? EXCHANGE_ANOTHER : exchange_back(home, from, dir, name, &ours);
 	return unlinkat(home, from, 0) < 0 && errno != ENOENT ? -errno : 0;

@@ -382,8 +382,11 @@ bool displace_begin(struct worker *w, const struct entry *e, struct displaced *d
 	    w->options.no_clobber)
 		return true;
 	const bool exists = fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0;
-	if (exists || errno == ENOENT)
-		displace_note(w, e, exists ? &old : NULL);
+	if (!exists && errno != ENOENT) { /* there may be a file, which would be lost */
+		report_call(w, e, "stat", entry_dst, errno);
+		return false;
+	}
+	displace_note(w, e, exists ? &old : NULL);
 	if (!exists || S_ISDIR(old.st_mode) || displace_is_same(w->tree, e, &old))
 		return true;
 	if (!displace_may(w, e))

@@ -349,3 +349,23 @@ stopped_at() {
 		done
 	done
 }
+
+@test "-u and -b: a stat that fails once leaves the old file or the new one, its backup, and no hidden name" {
+	need_strace
+	local n option status
+	echo new >a
+	for option in -u -b; do
+		for n in {1..40}; do
+			rm -f b b~
+			echo old >b
+			touch -d '1 hour ago' b
+			status=0
+			strace -f -qq -o trace -e trace=newfstatat -e inject=newfstatat:error=EIO:when="$n" "$FCOPY" $option a b 2>err || status=$?
+			grep -q INJECTED trace || break
+			[ "$status" = 0 ] && holds new b || [ "$(cat b)" = old ] || [ "$(cat b)" = new ]
+			[ $option = -u ] || [ "$(cat b)" = old ] || holds old b~
+			[ -z "$(find . -name '.fcopy-*')" ] || { echo "$option $n: $(ls -A) $(cat err)"; return 1; }
+		done
+		[ "$n" -gt 5 ]
+	done
+}
