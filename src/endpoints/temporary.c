@@ -22,6 +22,7 @@
 #include "file.h"
 #include "io/io.h"
 #include "io/libc.h"
+#include "io/system.h"
 #include "storage.h"
 
 #include <errno.h>
@@ -139,12 +140,15 @@ mode_t temporary_mode(int dir, mode_t mode)
 	return mode & (acl_default_mode(dir, &most) ? most | 07000 : ~temporary_umask());
 }
 
+/* Only where linkat(2) is known to keep the file: with some FUSE file systems it returns 0,
+ * st_nlink is 1, and the inode is removed when the file is closed. Most storage that is asked over
+ * a network lacks O_TMPFILE: it is not asked for its type. */
 static int create_unnamed(struct endpoint *e, mode_t mode)
 {
 	e->fd = openat(file_of(e)->place.dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
 	if (e->fd < 0)
 		return -errno;
-	if (find_link_call(e))
+	if (system_has(e->fd, SYSTEM_FAITHFUL) && find_link_call(e))
 		return 0;
 	endpoint_close(e);
 	return -EOPNOTSUPP;

@@ -9,8 +9,9 @@
 #include <stdint.h>
 
 enum system_property {
-	SYSTEM_RENAMES = 1 << 0,  /* renames files and directories, and replaces files */
-	SYSTEM_FAITHFUL = 1 << 1, /* keeps the attributes that are set, or returns an error */
+	SYSTEM_RENAMES = 1 << 0, /* renames files and directories, and replaces files */
+	/* Keeps the attributes that are set, and what linkat(2) names, or returns an error. */
+	SYSTEM_FAITHFUL = 1 << 1,
 	/* The page cache keeps what a killed process wrote, and st_size is where reads end. */
 	SYSTEM_LOCAL = 1 << 2,
 	SYSTEM_REMOTE = 1 << 3,   /* a server may copy by itself; may be FUSE, which hides that */

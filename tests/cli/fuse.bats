@@ -257,3 +257,43 @@ f" ] || broken "old is changed, $how"
 			done
 		done'
 }
+
+# A server that links what it removes at close(2) says neither by linkat(2) nor by st_nlink that the file will not last.
+@test "an unnamed file that gets its name, and vanishes when it is closed: the copy has a name from the start" {
+	need python3
+	[ -c /dev/fuse ] || skip "no /dev/fuse"
+	export FCOPY TOOLS=$BATS_TEST_DIRNAME/../tools
+	mkdir -p m s/d
+	random a 300000
+	cp a s/f
+	cp a s/d/f
+	# shellcheck disable=SC2016
+	private_mounts 'python3 "$TOOLS/vanishing.py" m </dev/null >/dev/null 2>err || exit 9
+		trap "umount m" EXIT
+		wrong() { echo "$*"; ls -lR m; exit 1; }
+		python3 -c "import os
+fd = os.open(\"m\", os.O_TMPFILE | os.O_RDWR, 0o644)
+os.link(f\"/proc/self/fd/{fd}\", \"m/x\", src_dir_fd=fd, follow_symlinks=True)
+assert os.fstat(fd).st_nlink == 1 and os.listdir(\"m\") == [\"x\"]
+os.close(fd)
+assert os.listdir(\"m\") == []" || wrong "the file system keeps the file"
+		for o in "" "--fsync --verify" -n -b -p --update "--resume"; do
+			rm -f m/b*
+			"$FCOPY" $o a m/b && cmp a m/b || wrong "a new file, $o"
+			[ "$o" != -n ] || continue
+			echo old >m/b
+			touch -d "2001-01-01" m/b
+			"$FCOPY" $o a m/b && cmp a m/b || wrong "an old file, $o"
+			[ "$o" != -b ] || grep -qx old m/b~ || wrong "no backup"
+		done
+		for o in -r "-r --fsync --verify" -a "-r --inplace" --mirror; do
+			rm -rf m/t
+			mkdir m/t
+			echo old >m/t/f
+			"$FCOPY" -T $o s m/t && diff -r s m/t || wrong "a merge, $o"
+		done
+		"$FCOPY" -r s m/new && diff -r s m/new || wrong "a new tree"
+		! find m -name "*fcopy*" | grep . || wrong "something is left"'
+	[ "$status" != 9 ] || skip "FUSE does not mount"
+	demand 0
+}
