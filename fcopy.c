@@ -44,7 +44,8 @@
  *                     remove
  *   src/endpoints/    where bytes come from and go: operand (what SRC and DST are), path (splits
  *                     it), follow (symlinks), place (a name in a directory), replace, replaceable,
- *                     temporary and naming (an atomic file), storage (what can be renamed),
+ *                     temporary and naming (an atomic file), storage (what it can rename
+ *                     and keep: names, modes, owners, times),
  *                     exchange (a rename over one certain file), created (under its final name),
  *                     partial (--resume, and the part of shards), in_place, metadata (attributes of
  *                     SRC), keep (those of the file that is replaced), acl, equal; stream is the

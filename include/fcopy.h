@@ -634,6 +634,9 @@ struct fcopy_tree_report {
 	unsigned threads_most;      /* threads that copied entries, at most ... */
 	double threads_average;     /* ... and on average over the time */
 	const char *threads_reason; /* why so many, as a static string; NULL: copy.threads */
+	/* Set of enum fcopy_attribute: DST stores others than the source's, so that they were not
+	 * compared to find what is unchanged. */
+	unsigned not_compared;
 };
 
 /*

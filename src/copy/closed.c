@@ -47,6 +47,16 @@ static bool wait_for_change(int held, const struct timespec *stored, int most_ms
 	return changed;
 }
 
+/* Has only the cache of the storage kept more of the source's time? */
+static bool is_equal(const struct copy *c, int held)
+{
+	struct stat now;
+	if (fstat(held, &now) < 0)
+		return false;
+	const struct storage_times t = storage_times(c->storage, held, now.st_dev);
+	return storage_time_is_equal(&t, &c->src.st.st_mtim, &now);
+}
+
 int copy_look_again(struct copy *c, int held, int committed)
 {
 	const struct stat *stored = &c->stored;
@@ -56,7 +66,8 @@ int copy_look_again(struct copy *c, int held, int committed)
 		      : known == CLOSE_UNKNOWN               ? UNKNOWN_MS
 							     : CHANGES_MS;
 	int r = committed;
-	bool changed = r == 0 && wait_for_change(held, &stored->st_mtim, most_ms);
+	bool changed = r == 0 && wait_for_change(held, &stored->st_mtim, most_ms) &&
+		       !is_equal(c, held);
 	if (r == 0 && (changed || written))
 		storage_note_close(c->storage, stored->st_dev, !changed);
 	if (changed) {
@@ -66,7 +77,9 @@ int copy_look_again(struct copy *c, int held, int committed)
 		if (set)
 			error_call(&e, "utimensat", c->dst.path, set);
 		else if (has_changed(held, &stored->st_mtim))
-			set = -metadata_fail_stored(FCOPY_ATTR_TIMESTAMPS, c->dst.path, &e);
+			set = is_equal(c, held)
+				  ? 0
+				  : -metadata_fail_stored(FCOPY_ATTR_TIMESTAMPS, c->dst.path, &e);
 		if (set)
 			r = copy_lose_attribute(c, FCOPY_ATTR_TIMESTAMPS, &e);
 	}

@@ -183,6 +183,7 @@ static int preserve_attributes(struct copy *c)
 				     .st = &c->src.st,
 				     .src_path = c->src.path,
 				     .dst_path = c->dst.path,
+				     .required = c->options->preserve_required,
 				     .reused = metadata_is_reused(&c->dst)};
 	for (size_t i = 0; r == 0 && i < METADATA_ATTRIBUTES; i++) {
 		if (!(preserve & metadata_order[i]))

@@ -80,10 +80,31 @@ static int copy_attribute(int src, int dst, const char *name, struct blame *blam
 	return errno == EACCES ? set_on_read_only(dst, name, value, (size_t)n) : -errno;
 }
 
+/* Views of something else: XFS lists each ACL a second time, as trusted.SGI_ACL_FILE, and a copy of
+ * that on another file system would bring a revoked ACL back. The kernel writes security.evm, AFS
+ * its own, and an indexer user.Beagle. Which those are says /etc/xattr.conf. */
+static bool is_derived(const char *name)
+{
+	static const char *const kinds[] = {"trusted.SGI_", "security.evm", "afs.", "xfsroot.",
+					    "user.Beagle."};
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (strncmp(name, kinds[i], strlen(kinds[i])) == 0)
+			return true;
+	return false;
+}
+
 /* ACLs belong to the mode, and the directory determines the security label. */
 static bool is_copied_alone(const char *name)
 {
-	return strncmp(name, "system.", 7) != 0 && strcmp(name, "security.selinux") != 0;
+	return strncmp(name, "system.", 7) != 0 && strcmp(name, "security.selinux") != 0 &&
+	       !is_derived(name);
+}
+
+bool metadata_is_removable(const char *name)
+{
+	return (strncmp(name, "user.", 5) == 0 || strncmp(name, "trusted.", 8) == 0 ||
+		strcmp(name, "security.capability") == 0) &&
+	       !is_derived(name);
 }
 
 /* Removes what an earlier attempt copied and the source has lost since. */
@@ -94,9 +115,8 @@ static int remove_attributes(int src, int dst, struct blame *blame)
 	ssize_t n = flistxattr(dst, list, sizeof(list));
 	int r = n < 0 && errno != EOPNOTSUPP ? -errno : 0;
 	for (char *name = list; r == 0 && name < list + n; name += strlen(name) + 1) {
-		bool copied = strncmp(name, "user.", 5) == 0 || strncmp(name, "trusted.", 8) == 0 ||
-			      strcmp(name, "security.capability") == 0;
-		if (!copied || fgetxattr(src, name, NULL, 0) >= 0 || !metadata_is_absent(errno))
+		if (!metadata_is_removable(name) || fgetxattr(src, name, NULL, 0) >= 0 ||
+		    !metadata_is_absent(errno))
 			continue;
 		*blame = (struct blame){.call = "fremovexattr"};
 		r = metadata_remove(dst, name);
@@ -211,9 +231,13 @@ bool metadata_read_back(unsigned set, struct metadata_pair *pair, struct storage
 	if (!(set & (FCOPY_ATTR_TIMESTAMPS | FCOPY_ATTR_MODE)) ||
 	    (pair->now.st_nlink == 0 && fstat(pair->dst, &pair->now) < 0))
 		return true;
-	/* Many file systems store no fractions of seconds, or round them. */
-	if (set & FCOPY_ATTR_TIMESTAMPS && pair->now.st_mtim.tv_sec != pair->st->st_mtim.tv_sec)
-		*lost |= FCOPY_ATTR_TIMESTAMPS;
+	/* Many file systems store no fractions of seconds, or only even ones. */
+	if (set & FCOPY_ATTR_TIMESTAMPS && pair->now.st_mtim.tv_sec != pair->st->st_mtim.tv_sec) {
+		const struct storage_times t = storage_times(storage, pair->dst, pair->now.st_dev);
+		if (pair->required & FCOPY_ATTR_TIMESTAMPS ||
+		    !storage_time_is_equal(&t, &pair->st->st_mtim, &pair->now))
+			*lost |= FCOPY_ATTR_TIMESTAMPS;
+	}
 	if (storage_keeps_attributes(storage, pair->dst, &pair->now))
 		return true;
 	if (set & FCOPY_ATTR_MODE && fstat(pair->dst, &now) == 0 &&

@@ -10,6 +10,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#define SECOND_NS ((int64_t)1000000000)
+
 bool storage_is_known(int dir)
 {
 	return system_has(dir, SYSTEM_RENAMES);
@@ -129,10 +131,10 @@ static bool probe_files(int dir, const char *a, const char *b, bool *renames, bo
 }
 
 /* Fixed modes may be equal to those that are asked for: only a change proves that modes are stored.
- */
-static bool probe_modes(int dir, const char *name, bool *able)
+ * Likewise owners. */
+static bool probe_modes(int dir, const char *name, bool *able, bool *owners)
 {
-	struct stat first, second;
+	struct stat first, second, third;
 	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return false;
@@ -140,6 +142,9 @@ static bool probe_modes(int dir, const char *name, bool *able)
 	*able = fchmod(fd, 0640) == 0 && fstat(fd, &first) == 0 && fchmod(fd, 0600) == 0 &&
 		fstat(fd, &second) == 0 && (first.st_mode & 07777) == 0640 &&
 		(second.st_mode & 07777) == 0600;
+	*owners = fstat(fd, &first) == 0 && fchown(fd, first.st_uid + 1, first.st_gid + 1) == 0 &&
+		  fstat(fd, &third) == 0 && third.st_uid == first.st_uid + 1 &&
+		  third.st_gid == first.st_gid + 1;
 	close(fd);
 	unlinkat(dir, name, 0);
 	return true;
@@ -150,13 +155,15 @@ static unsigned storage_probe(int dir, enum storage_ability wanted, unsigned *ab
 {
 	char a[TEMPORARY_SIZE], b[TEMPORARY_SIZE];
 	bool renames = false, replaces = false, directories = false, modes = false, same = false;
+	bool owners = false;
 	unsigned asked = 0;
 	if (temporary_draw(a) < 0 || temporary_draw(b) < 0)
 		return 0;
-	if (wanted == STORAGE_CHANGES_MODES) {
-		asked = probe_modes(dir, a, &modes) ? STORAGE_CHANGES_MODES : 0;
-		*able = modes ? asked : 0;
-		return asked;
+	if (wanted & (STORAGE_CHANGES_MODES | STORAGE_CHANGES_OWNERS)) {
+		if (!probe_modes(dir, a, &modes, &owners))
+			return 0;
+		*able = (modes ? STORAGE_CHANGES_MODES : 0) | (owners ? STORAGE_CHANGES_OWNERS : 0);
+		return STORAGE_CHANGES_MODES | STORAGE_CHANGES_OWNERS;
 	}
 	const unsigned of_full = STORAGE_RENAMES_DIRECTORIES | STORAGE_KEEPS_INODES;
 	const bool full = wanted & of_full;
@@ -180,18 +187,17 @@ static unsigned storage_find(struct storage *s, dev_t dev)
 	if (i == STORAGE_SYSTEMS)
 		i = STORAGE_SYSTEMS - 1;
 	if (i == s->count || s->system[i].dev != dev)
-		s->system[i].asked = s->system[i].able = 0;
-	s->system[i].dev = dev;
+		s->system[i] = (struct fs){.dev = dev};
 	s->count = i < s->count ? s->count : i + 1;
 	return i;
 }
 
-bool storage_can(struct storage *s, int dir, enum storage_ability wanted)
+static bool storage_ask(struct storage *s, int dir, enum storage_ability wanted)
 {
 	struct storage once = STORAGE_INITIALIZER;
 	struct stat st;
 	unsigned able = 0;
-	if (storage_is_known(dir) || fstatat(dir, "", &st, AT_EMPTY_PATH) < 0)
+	if (fstatat(dir, "", &st, AT_EMPTY_PATH) < 0)
 		return true;
 	s = s ? s : &once;
 	pthread_mutex_lock(&s->lock);
@@ -203,6 +209,16 @@ bool storage_can(struct storage *s, int dir, enum storage_ability wanted)
 	bool can = !(s->system[i].asked & wanted) || s->system[i].able & wanted;
 	pthread_mutex_unlock(&s->lock);
 	return can;
+}
+
+bool storage_can(struct storage *s, int dir, enum storage_ability wanted)
+{
+	return storage_is_known(dir) || storage_ask(s, dir, wanted);
+}
+
+bool storage_stores(struct storage *s, int dir, enum storage_ability wanted)
+{
+	return system_has(dir, SYSTEM_FAITHFUL) || storage_ask(s, dir, wanted);
 }
 
 bool storage_keeps_attributes(struct storage *s, int fd, const struct stat *st)
@@ -246,4 +262,64 @@ void storage_note_close(struct storage *s, dev_t dev, bool keeps_times)
 		s->system[i].able |= STORAGE_KEEPS_TIMES;
 	s->system[i].asked |= STORAGE_KEEPS_TIMES;
 	pthread_mutex_unlock(&s->lock);
+}
+
+int64_t storage_time_difference(const struct timespec *a, const struct timespec *b)
+{
+	const int64_t s = a->tv_sec - b->tv_sec;
+	if (s > INT64_MAX / (2 * SECOND_NS) || s < -(INT64_MAX / (2 * SECOND_NS)))
+		return INT64_MAX;
+	const int64_t ns = s * SECOND_NS + (a->tv_nsec - b->tv_nsec);
+	return ns < 0 ? -ns : ns;
+}
+
+/* The steps that file systems have: Windows's, WebDAV's and others', seconds, and FAT's. */
+static const int64_t time_steps[] = {100, 1000, SECOND_NS, 2 * SECOND_NS};
+
+#define TIME_STEPS (sizeof(time_steps) / sizeof(*time_steps))
+
+static struct timespec rounded_down(const struct timespec *time, int64_t step)
+{
+	struct timespec down = *time;
+	down.tv_nsec = step < SECOND_NS ? time->tv_nsec - time->tv_nsec % step : 0;
+	if (step > SECOND_NS)
+		down.tv_sec &= ~(time_t)1;
+	return down;
+}
+
+static bool is_rounded_down(const struct timespec *set, const struct timespec *stored, int64_t step)
+{
+	const struct timespec down = rounded_down(set, step);
+	return down.tv_sec == stored->tv_sec && down.tv_nsec == stored->tv_nsec;
+}
+
+bool storage_time_is_equal(const struct storage_times *t, const struct timespec *set,
+			   const struct stat *stored)
+{
+	if (storage_time_difference(set, &stored->st_mtim) <= t->window_ns)
+		return true;
+	for (size_t i = 0; t->window_ns == 0 && i < TIME_STEPS; i++)
+		if (is_rounded_down(set, &stored->st_mtim, time_steps[i]) &&
+		    (t->cached ||
+		     is_rounded_down(&stored->st_ctim, &stored->st_ctim, time_steps[i])))
+			return true;
+	return false;
+}
+
+struct storage_times storage_times(struct storage *s, int fd, dev_t dev)
+{
+	struct storage once = STORAGE_INITIALIZER;
+	s = s ? s : &once;
+	pthread_mutex_lock(&s->lock);
+	struct fs *fs = &s->system[storage_find(s, dev)];
+	if (!fs->times.known) {
+		const unsigned type = system_type(fd);
+		fs->times = (struct storage_times){
+		    .known = true,
+		    .window_ns = system_type_time_step(type),
+		    .cached = !system_type_has(type, SYSTEM_RENAMES)};
+	}
+	const struct storage_times known = fs->times;
+	pthread_mutex_unlock(&s->lock);
+	return known;
 }

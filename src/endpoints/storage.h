@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the file system of a directory can rename, and whether chmod changes modes. Object stores
- * and small FUSE file systems lack some of it, with whatever errno. Each file system is asked once
- * and remembered.
+ * What the file system of a directory can rename, whether chmod changes modes, and how finely it
+ * stores times. Object stores and small FUSE file systems lack some of it, with whatever errno.
+ * Each file system is asked once and remembered.
  */
 #ifndef ENDPOINTS_STORAGE_H
 #define ENDPOINTS_STORAGE_H
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/stat.h>
 
 enum storage_ability {
@@ -18,7 +19,8 @@ enum storage_ability {
 	STORAGE_CHANGES_MODES = 1 << 3, /* chmod has an effect */
 	STORAGE_KEEPS_ATTRIBUTES = 1 << 4,
 	STORAGE_KEEPS_TIMES = 1 << 5,
-	STORAGE_KEEPS_INODES = 1 << 6, /* a directory that is renamed has the same inode number */
+	STORAGE_KEEPS_INODES = 1 << 6,   /* a directory that is renamed has the same inode number */
+	STORAGE_CHANGES_OWNERS = 1 << 7, /* chown has an effect, for this user */
 };
 
 /* Does it change the modification time of a file when that is closed? */
@@ -32,14 +34,25 @@ enum storage_close {
 
 #define STORAGE_SYSTEMS 8 /* that are remembered; more are asked again */
 
+/* What is known, by its type, of the times of a file system. */
+struct storage_times {
+	bool known;
+	int64_t window_ns; /* it stores one of the times that are this close; 0: see below */
+	bool cached;       /* what it shows may come from a cache, in front of coarser times */
+};
+
+/* What is known of one file system. */
+struct fs {
+	dev_t dev;
+	unsigned asked, able; /* sets of enum storage_ability */
+	struct storage_times times;
+};
+
 /* Of one call of the library. All threads of a tree share it. */
 struct storage {
 	pthread_mutex_t lock;
 	unsigned count;
-	struct {
-		dev_t dev;
-		unsigned asked, able; /* sets of enum storage_ability */
-	} system[STORAGE_SYSTEMS];
+	struct fs system[STORAGE_SYSTEMS];
 };
 
 #define STORAGE_INITIALIZER                                                                        \
@@ -59,5 +72,19 @@ bool storage_keeps_attributes(struct storage *, int fd, const struct stat *st);
 enum storage_close storage_at_close(struct storage *, dev_t);
 void storage_note_close(struct storage *, dev_t, bool keeps_times);
 bool storage_is_known(int dir); /* by its type: it can do all that */
+/* The same of STORAGE_CHANGES_MODES and STORAGE_CHANGES_OWNERS, but FAT, NFS and others are asked,
+ * too, which ignore or refuse what they cannot store. */
+bool storage_stores(struct storage *, int dir, enum storage_ability);
+/* What is known of the file system `dev`, which has this open file. storage may be NULL. */
+struct storage_times storage_times(struct storage *, int fd, dev_t);
+/* Is the modification time of `stored` what such storage makes of `set`? Some file systems of one
+ * type store all of a time, and others cut it: ext4 to seconds, if its inodes are small. The kernel
+ * cuts the time of the last change in the same step, which nobody can set: so that shows the step
+ * of each file, without a probe. Where a cache may answer instead, as with FUSE, any usual step is
+ * possible. */
+bool storage_time_is_equal(const struct storage_times *, const struct timespec *set,
+			   const struct stat *stored);
+/* The distance of two times in ns, at most INT64_MAX. */
+int64_t storage_time_difference(const struct timespec *, const struct timespec *);
 
 #endif

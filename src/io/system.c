@@ -82,9 +82,8 @@ bool system_has(int fd, enum system_property property)
 	return system_type_has(system_type(fd), property);
 }
 
-int64_t system_time_step(int fd)
+int64_t system_type_time_step(unsigned type)
 {
-	const unsigned type = system_type(fd);
 	for (size_t i = 0; i < SYSTEMS; i++)
 		if (systems[i].type == type)
 			return systems[i].time_step_ns;

@@ -24,8 +24,9 @@ enum system_property {
 unsigned system_type(int fd);
 bool system_type_has(unsigned type, enum system_property);
 bool system_has(int fd, enum system_property);
-/* The step in which it stores modification times, in ns; 0: it stores all of them. */
-int64_t system_time_step(int fd);
+/* The step in which all file systems of this type store modification times, in ns; 0: they store
+ * all of them, or not all have the same step. */
+int64_t system_type_time_step(unsigned type);
 /* Is `name` in the open directory lost+found at the top of such a file system? */
 bool system_is_lost_found(int dir, const char *name);
 

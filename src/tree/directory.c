@@ -103,6 +103,7 @@ int directory_preserve(struct worker *w, const struct entry *e, int src, int dst
 				     .st = st,
 				     .src_path = entry_src,
 				     .dst_path = entry_dst,
+				     .required = o->preserve_required,
 				     .reused = reused};
 	struct fcopy_error error;
 	unsigned set = 0, other;

@@ -68,13 +68,15 @@ static int link_dest_find(const struct worker *w, const struct entry *e, int fd,
 			  const struct stat *st)
 {
 	struct stat old;
-	const int64_t window = w->tree->mirror.window_ns;
+	struct equal *equal = &w->tree->equal;
 	int found = openat(e->dir->link, e->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (found < 0)
 		return -1;
 	if (fstat(found, &old) == 0 && S_ISREG(old.st_mode) && old.st_size == st->st_size &&
-	    metadata_time_difference(&old.st_mtim, &st->st_mtim) <= window &&
-	    metadata_is_equal(fd, st, found, &old, w->tree->options->copy.preserve, window))
+	    equal_times(equal, found, st, &old) &&
+	    metadata_is_equal(
+		equal, fd, st, found, &old,
+		equal_preserves(equal, e->dir->dst, st, &old, w->tree->options->copy.preserve)))
 		return found;
 	close(found);
 	return -1;

@@ -82,12 +82,7 @@ void mirror_begin(struct tree *t, const struct operand *o, int dst)
 {
 	char boot[40];
 	struct mirror *m = &t->mirror;
-	const int64_t window = t->options->modify_window_ns;
-	*m = (struct mirror){.window_ns = window < 0   ? 0
-					  : window > 0 ? window
-						       : system_time_step(dst),
-			     .root = geteuid() == 0,
-			     .marker = -1};
+	*m = (struct mirror){.marker = -1};
 	if (t->options->update != FCOPY_UPDATE_CHANGED || t->options->copy.resume)
 		return;
 	mirror_boot(boot);

@@ -297,6 +297,11 @@ int tree_run(const char *const *src, size_t n, const char *dst,
 	if (options)
 		own = *options;
 	o->fsync |= o->verify;
+	t.equal = (struct equal){.storage = &t.storage,
+				 .window_ns = own.modify_window_ns,
+				 .root = geteuid() == 0,
+				 .required = o->preserve_required,
+				 .dry_run = own.dry_run};
 	t.io.cancel = o->cancel;
 	t.shared = shared;
 	t.threads = o->threads;
@@ -316,6 +321,7 @@ int tree_run(const char *const *src, size_t n, const char *dst,
 		own.keep_going |= own.delete_extra; /* a new DST lacks what failed, no more */
 		copy_sources(&t, dst);
 	}
+	report->not_compared = t.equal.left_out;
 	links_free(t.links);
 	filter_free(t.filter);
 	inodes_free(t.made);

@@ -22,6 +22,7 @@
 
 #include "copy/outcome.h"
 #include "copy/ranges.h"
+#include "endpoints/equal.h"
 #include "endpoints/identity.h"
 #include "endpoints/storage.h"
 #include "part/private.h"
@@ -223,12 +224,10 @@ struct shared_copy {
 
 /* A merge that leaves equal entries alone, and perhaps removes others. */
 struct mirror {
-	int64_t window_ns; /* modification times that differ by this much are equal */
-	bool root;         /* this process may set any owner */
-	bool marked;       /* DST has the marker */
-	int marker;        /* the open marker, or -1: its shared lock shows that a run needs it */
-	bool unflushed;    /* ... of an earlier run, which may not have flushed what it wrote */
-	bool doubted;      /* what was written since then may be lost: compare bytes */
+	bool marked;    /* DST has the marker */
+	int marker;     /* the open marker, or -1: its shared lock shows that a run needs it */
+	bool unflushed; /* ... of an earlier run, which may not have flushed what it wrote */
+	bool doubted;   /* what was written since then may be lost: compare bytes */
 	time_t doubted_since;
 	struct extra *extras; /* to be removed */
 	uint64_t removed;     /* because their types differ, if there is a limit; atomic */
@@ -289,7 +288,8 @@ struct tree {
 	mode_t umask;
 	bool probed, searched;  /* for O_TMPFILE, and for what killed copies left */
 	bool exposed;           /* report_not_private() has reported it; under the lock */
-	struct storage storage; /* what the file systems of DST can rename */
+	struct storage storage; /* what the file systems of DST can do */
+	struct equal equal;     /* when a file of DST is equal to that of SRC */
 	struct links *links;
 	struct operand *operand, destination;
 	size_t operands;           /* of SRC */

@@ -53,29 +53,6 @@ static int update_compare(const struct worker *w, int a, int b)
 	return n < 0 ? (int)n : equal;
 }
 
-/* May an ordinary user give a file to this group? */
-static bool update_is_member(gid_t gid)
-{
-	gid_t group[NGROUPS_MAX];
-	int n = getgroups(NGROUPS_MAX, group);
-	if (gid == getegid())
-		return true;
-	while (n > 0 && group[n - 1] != gid)
-		n--;
-	return n > 0;
-}
-
-/* What can be preserved: a user cannot give files to other users, and need not try each time. */
-static unsigned update_preserves(const struct worker *w, const struct stat *src, struct stat *dst)
-{
-	const unsigned preserve = w->tree->options->copy.preserve;
-	if (!(preserve & FCOPY_ATTR_OWNERSHIP) || w->tree->mirror.root)
-		return preserve;
-	if (src->st_gid != dst->st_gid && update_is_member(src->st_gid))
-		return preserve;
-	return preserve & ~(unsigned)FCOPY_ATTR_OWNERSHIP;
-}
-
 /* Opens the entry again to read it and to set its attributes; it is the file that `path` holds. */
 static int update_reopen(int path)
 {
@@ -88,7 +65,7 @@ static bool update_has_bytes(const struct worker *w, int fd, const struct stat *
 			     const struct stat *old)
 {
 	const struct mirror *m = &w->tree->mirror;
-	const bool timed = metadata_time_difference(&st->st_mtim, &old->st_mtim) <= m->window_ns;
+	const bool timed = equal_times(&w->tree->equal, dst, st, old);
 	const bool doubtful = m->doubted && old->st_ctim.tv_sec >= m->doubted_since;
 	if (!w->tree->options->checksum && !doubtful)
 		return timed;
@@ -117,20 +94,27 @@ static bool update_is_unchanged(const struct worker *w, const struct entry *e, i
 	return st->st_size == old->st_size && update_has_bytes(w, fd, st, dst, old);
 }
 
+static bool update_differs(const struct stat *now, const struct stat *was)
+{
+	return now->st_mode != was->st_mode || now->st_uid != was->st_uid ||
+	       now->st_gid != was->st_gid || !same_mtime(now, was);
+}
+
 /* Sets the attributes that differ. Returns 1; 0 if the entry must be replaced instead: other names
  * of its inode may belong to snapshots, and attributes of symlinks and special files are set when
  * they are made; or -errno, reported. */
 static int update_repair(struct worker *w, const struct entry *e, int fd, const struct stat *st,
 			 int dst, struct stat *old)
 {
-	const unsigned preserve = update_preserves(w, st, old);
+	const unsigned preserve = equal_preserves(&w->tree->equal, e->dir->dst, st, old,
+						  w->tree->options->copy.preserve);
 	struct stat named;
 	int src = fd >= 0 ? fd
 			  : openat(e->dir->src, e->name,
 				   O_PATH | O_CLOEXEC | (e->follow ? 0 : O_NOFOLLOW));
 	if (src < 0)
 		return 0;
-	bool equal = metadata_is_equal(src, st, dst, old, preserve, w->tree->mirror.window_ns);
+	bool equal = metadata_is_equal(&w->tree->equal, src, st, dst, old, preserve);
 	if (src != fd)
 		close(src);
 	w->outcome->action = FCOPY_ACTION_UNCHANGED;
@@ -149,12 +133,14 @@ static int update_repair(struct worker *w, const struct entry *e, int fd, const 
 	int again = update_reopen(dst);
 	if (again < 0)
 		return 0;
+	const uint64_t sum = metadata_sum(again);
 	int lost = directory_preserve(w, e, fd, again, st);
+	/* Not what was tried: a time or an owner may be one that DST cannot store. */
+	if (lost == 0 &&
+	    (fstat(again, &named) < 0 || update_differs(&named, old) || metadata_sum(again) != sum))
+		w->outcome->action = FCOPY_ACTION_REPAIRED;
 	close(again);
-	if (lost < 0)
-		return lost;
-	w->outcome->action = FCOPY_ACTION_REPAIRED;
-	return 1;
+	return lost < 0 ? lost : 1;
 }
 
 /* The comparison was cut short. */
@@ -196,11 +182,12 @@ bool update_is_untouched(struct worker *w, const struct entry *e)
 	    fstatat(e->dir->src, e->name, &src, e->follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0 ||
 	    fstatat(e->dir->dst, e->as, &dst, follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
-	const unsigned preserve = update_preserves(w, &src, &dst);
 	if (!S_ISREG(src.st_mode) || !S_ISREG(dst.st_mode) || src.st_size != dst.st_size ||
-	    links_may_exist(w, &src) ||
-	    metadata_time_difference(&src.st_mtim, &dst.st_mtim) > m->window_ns ||
-	    !metadata_stat_is_equal(&src, &dst, preserve, m->window_ns))
+	    links_may_exist(w, &src) || !equal_times(&w->tree->equal, e->dir->dst, &src, &dst))
+		return false;
+	const unsigned preserve = equal_preserves(&w->tree->equal, e->dir->dst, &src, &dst,
+						  o->copy.preserve);
+	if (!metadata_stat_is_equal(&w->tree->equal, &src, e->dir->dst, &dst, preserve))
 		return false;
 	if (preserve & (FCOPY_ATTR_XATTR | FCOPY_ATTR_MODE) &&
 	    !(metadata_lacks_attributes(e->dir->src, e->name, e->follow) &&
@@ -223,16 +210,16 @@ static int update_skip(struct worker *w, const struct entry *e)
 }
 
 /* By --update=none, none-fail or older. */
-static bool update_is_skipped(const struct worker *w, const struct stat *st, const struct stat *old)
+static bool update_is_skipped(const struct worker *w, const struct stat *st, int dst,
+			      const struct stat *old)
 {
 	const enum fcopy_update update = w->tree->options->update;
 	if (update == FCOPY_UPDATE_NONE || update == FCOPY_UPDATE_NONE_FAIL)
 		return true;
-	return update == FCOPY_UPDATE_OLDER &&
-	       (st->st_mtim.tv_sec < old->st_mtim.tv_sec ||
-		(st->st_mtim.tv_sec == old->st_mtim.tv_sec &&
-		 st->st_mtim.tv_nsec <= old->st_mtim.tv_nsec) ||
-		metadata_time_difference(&st->st_mtim, &old->st_mtim) <= w->tree->mirror.window_ns);
+	return update == FCOPY_UPDATE_OLDER && (st->st_mtim.tv_sec < old->st_mtim.tv_sec ||
+						(st->st_mtim.tv_sec == old->st_mtim.tv_sec &&
+						 st->st_mtim.tv_nsec <= old->st_mtim.tv_nsec) ||
+						equal_times(&w->tree->equal, dst, st, old));
 }
 
 bool update_leave_other(struct worker *w, const struct entry *e, const struct stat *st)
@@ -240,7 +227,7 @@ bool update_leave_other(struct worker *w, const struct entry *e, const struct st
 	struct stat old;
 	if (fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
-	return update_is_skipped(w, st, &old) && update_skip(w, e) != 0;
+	return update_is_skipped(w, st, e->dir->dst, &old) && update_skip(w, e) != 0;
 }
 
 /* A copy of a file follows a symlink in DST, unless a mirror, an option or a link replaces that. */
@@ -274,11 +261,11 @@ bool update_leave(struct worker *w, const struct entry *e, int fd, const struct 
 		close(dst);
 		return false; /* the copy refuses it */
 	} else if (removes && (st->st_mode ^ old.st_mode) & S_IFMT) {
-		r = update_is_skipped(w, st, &old) ? update_skip(w, e) : 0;
+		r = update_is_skipped(w, st, dst, &old) ? update_skip(w, e) : 0;
 		w->clears = r == 0;
 	} else if (o->update == FCOPY_UPDATE_CHANGED)
 		r = update_changed(w, e, fd, st, dst, &old);
-	else if (update_is_skipped(w, st, &old))
+	else if (update_is_skipped(w, st, dst, &old))
 		r = update_skip(w, e);
 	else if (asks)
 		seen_note(w, &old);

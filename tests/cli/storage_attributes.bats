@@ -211,8 +211,14 @@ time_of() {
 	touch -d @981158401 s/a s/d/b s/d
 	touch -d @981158400.5 s
 	# shellcheck disable=SC2016
-	by_fuse steps=2 '"$FCOPY" -a s m/t 2>err
+	by_fuse steps=1000 '"$FCOPY" -a s m/t 2>err
 		grep -q "warning: .*futimens: a different modification time was stored" err
+		diff -r s m/t'
+	rm -r backing/t
+	# Storage with steps of 2 s cannot do better, as FAT: that is an error only where it was asked for.
+	# shellcheck disable=SC2016
+	by_fuse steps=2 '"$FCOPY" -a s m/t 2>err
+		[ ! -s err ]
 		diff -r s m/t
 		s=0
 		"$FCOPY" --preserve=timestamps s/a m/f 2>err || s=$?

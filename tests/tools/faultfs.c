@@ -6,8 +6,8 @@
  *     faultfs DIR MOUNTPOINT [-o fault=RULE]... [-o rate=BYTES] [-o latency=US] [-o direct_io] [-o
  * writeback]
  *             [-o sizeless] [-o stream] [-o modeless] [-o caseless] [-o sequential] [-o xattrs]
- *             [-o busy] [-o fmode=OCTAL] [-o dmode=OCTAL] [-o steps=SECONDS] [-o touch] [-o
- * norewind] [-o renumber]
+ *             [-o busy] [-o fmode=OCTAL] [-o dmode=OCTAL] [-o steps=SECONDS] [-o grain=NS]
+ *             [-o touch] [-o norewind] [-o renumber]
  *
  * While it is mounted, `setfattr -n user.fault -v RULE MOUNTPOINT` adds a rule, and
  * `getfattr --only-values -n user.faults MOUNTPOINT` prints how many operations rules have changed.
@@ -69,6 +69,7 @@ static struct {
 	int norewind;          /* an open directory can be read once, as with sshfs */
 	int xattrs;            /* pass extended attributes through */
 	unsigned fmode, dmode; /* each file or directory has this mode, and chmod has no effect */
+	unsigned grain;        /* the same in ns, below a second */
 	unsigned steps;        /* seconds: stat reports a modification time that is a multiple */
 	int touch; /* a written file gets the current time at close, a directory when it is renamed
 		    */
@@ -174,6 +175,8 @@ static int fs_getattr(const char *path, struct stat *st, struct fuse_file_info *
 		st->st_mode = S_IFREG | config.fmode;
 	if (r == 0 && config.dmode && S_ISDIR(st->st_mode))
 		st->st_mode = S_IFDIR | config.dmode;
+	if (r == 0 && config.grain)
+		st->st_mtim.tv_nsec -= st->st_mtim.tv_nsec % config.grain;
 	if (r == 0 && config.steps)
 		st->st_mtim = (struct timespec){
 		    st->st_mtim.tv_sec - st->st_mtim.tv_sec % config.steps, 0};
@@ -520,6 +523,7 @@ static const struct fuse_opt options[] = {
     {"fmode=%o", offsetof(typeof(config), fmode), 0},
     {"dmode=%o", offsetof(typeof(config), dmode), 0},
     {"steps=%u", offsetof(typeof(config), steps), 0},
+    {"grain=%u", offsetof(typeof(config), grain), 0},
     {"touch", offsetof(typeof(config), touch), 1},
     FUSE_OPT_END,
 };
