@@ -110,9 +110,11 @@ tree_of_all() {
 	chown -R 65534 .
 	for name in two one; do
 		rm -rf new new.fcopy-part
+		# shellcheck disable=SC2086 # words
 		run --separate-stderr $NOBODY "$FCOPY" -aT --resume s new
 		demand 1
 		[ -d new.fcopy-part ]
+		# shellcheck disable=SC2086 # words
 		run --separate-stderr env TWICE=$name LD_PRELOAD="$PWD/twice.so" $NOBODY "$FCOPY" -aT --resume --keep-going \
 			--json=lines s new
 		demand 1
@@ -150,8 +152,7 @@ tree_of_all() {
 	cp s/a d/a
 	cp s/a d/b
 	cp s/a d/c
-	local i
-	for i in 1 2 3; do
+	for _ in 1 2 3; do
 		run --separate-stderr bash -c 'yes | "$0" -aiT -j4 --limit-rate=100M s d' "$FCOPY"
 		demand 0
 		[ "$(grep -o 'overwrite' <<<"$stderr" | wc -l)" = 3 ]
@@ -211,7 +212,7 @@ tree_of_all() {
 	script -qec "'$FCOPY' -r --progress --limit-rate=1M s d" /dev/null >out
 	tr '\r' '\n' <out >lines
 	grep -q 'of 8 entries' lines
-	! grep -q 'of 7 entries' lines
+	run ! grep -q 'of 7 entries' lines
 	grep -q 'copied  *8 entries' lines
 }
 

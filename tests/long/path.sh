@@ -23,7 +23,7 @@ trace() {
 	shift
 	FCOPY_PATH=$work/raw "$@" >/dev/null
 	sort "$work/raw" >"$work/sorted"
-	addr2line -f -s -e "$build/fcopy" $(cut -d' ' -f1 "$work/sorted") | paste - - |
+	cut -d' ' -f1 "$work/sorted" | addr2line -f -s -e "$build/fcopy" | paste - - |
 		sed 's/:[0-9?]*\( .*\)*$//' | paste -d' ' - <(cut -d' ' -f2 "$work/sorted") |
 		tr '\t' ' ' >"$work/$name"
 }
@@ -42,7 +42,7 @@ more() {
 cd "$work"
 for n in 8 9; do
 	mkdir s$n
-	for i in $(seq $n); do head -c 4000 /dev/urandom >s$n/f$i; done
+	for i in $(seq $n); do head -c 4000 /dev/urandom >"s$n/f$i"; done
 	trace new$n "$build/fcopy" -r -j1 s$n d$n
 	trace merge$n "$build/fcopy" -rT -j1 s$n d$n
 	"$build/fcopy" -aT -j1 s$n m$n
