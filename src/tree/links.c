@@ -33,7 +33,9 @@ struct link {
 	struct statx_timestamp birth; /* zeros: unknown */
 	off_t size;
 	struct timespec mtime;
-	nlink_t left; /* names that were not found yet */
+	nlink_t left;   /* names that were not found yet */
+	uint64_t found; /* a bit for each name that was, so that one that is listed twice counts
+			 * once; if two names have one bit, the row is freed later */
 	bool complete;
 	struct directory *dir; /* held; where the copy is */
 	struct identity made;  /* of the copy, if aside_may_move(dir) */
@@ -141,6 +143,13 @@ static bool link_is_same(const struct link *k, const struct stat *st, struct sta
 	       k->mtime.tv_nsec == st->st_mtim.tv_nsec;
 }
 
+static uint64_t link_bit(const struct entry *e)
+{
+	uint64_t hash = hash_add(HASH_START, &e->dir, sizeof(e->dir));
+	hash = hash_add(hash, e->as, strlen(e->as));
+	return (uint64_t)1 << (hash >> 58);
+}
+
 static bool links_add(struct links *l, const struct entry *e, const struct stat *st,
 		      struct statx_timestamp birth, nlink_t left)
 {
@@ -158,6 +167,7 @@ static bool links_add(struct links *l, const struct entry *e, const struct stat 
 			   .size = st->st_size,
 			   .mtime = st->st_mtim,
 			   .left = left,
+			   .found = link_bit(e),
 			   .dir = e->dir};
 	memcpy(k->name, e->as, length + 1);
 	directory_ref(e->dir);
@@ -180,13 +190,17 @@ static bool links_wait(struct link *k, const struct entry *e, bool confirmed)
 	return true;
 }
 
-/* One more name of the inode was found, for the first time. */
-static void links_count_name(struct links *l, const struct stat *st)
+/* One more name of the inode was found. */
+static void links_count_name(struct links *l, const struct entry *e, const struct stat *st)
 {
+	const uint64_t bit = link_bit(e);
 	pthread_mutex_lock(&l->lock);
 	struct link **at = links_find(l, st);
-	if (*at && (*at)->complete && (*at)->left > 0 && (*at)->left != UNKNOWN_LEFT &&
-	    --(*at)->left == 0)
+	const bool counts = *at && (*at)->complete && (*at)->left > 0 &&
+			    (*at)->left != UNKNOWN_LEFT && !((*at)->found & bit);
+	if (counts)
+		(*at)->found |= bit;
+	if (counts && --(*at)->left == 0)
 		link_free(links_remove(l, at));
 	pthread_mutex_unlock(&l->lock);
 }
@@ -214,7 +228,7 @@ static bool links_use(struct worker *w, const struct entry *e, const struct stat
 	}
 	if (r == -EEXIST) /* the copy keeps that file, follows that symlink, or reports a refusal */
 		return true;
-	links_count_name(l, st);
+	links_count_name(l, e, st);
 	if (r == HARD_LINK_SAME) { /* its attributes may have been repaired */
 		if (w->outcome->action != FCOPY_ACTION_REPAIRED)
 			w->outcome->action = FCOPY_ACTION_UNCHANGED;
