@@ -178,6 +178,20 @@ int operand_move(struct operand *copy, int dir, const char *path, struct fcopy_e
 	return r;
 }
 
+int operand_foresee(struct operand *copy, int dir, const char *path, struct fcopy_error *e)
+{
+	copy->path = path;
+	copy->start = strlen(path) - strlen(copy->place.name);
+	copy->kind = OPERAND_NEW;
+	copy->place.exists = copy->place.symlink = false;
+	copy->place.dir = fcntl(dir, F_DUPFD_CLOEXEC, 0);
+	copy->place.target = -1;
+	if (copy->place.dir >= 0)
+		return 0;
+	copy->kind = OPERAND_FAILED;
+	return error_call(e, "fcntl(F_DUPFD)", path, errno);
+}
+
 /* A file system that is mounted below /dev, such as /dev/shm, is for files. */
 int operand_check_device(const struct operand *dst, bool replaces, struct fcopy_error *e)
 {

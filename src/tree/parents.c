@@ -97,6 +97,34 @@ static int parents_flush_name(int directory)
 	return r;
 }
 
+/* A dry run: goes into the next directory of *src, and of *dst unless it would be made. */
+static int parents_foresee(struct parents *p, const char *name, struct parent *at)
+{
+	bool symlink;
+	int src = openat(at->src, name, O_PATH | O_DIRECTORY | O_CLOEXEC), dst = -1, r = 0;
+	p->reads = src < 0;
+	if (src < 0)
+		return -errno;
+	if (!p->absent)
+		r = dst = parents_open(p, at->dst, name, &symlink);
+	if (r == -ENOENT && !symlink)
+		p->absent = true;
+	close(at->src);
+	at->src = src;
+	if (p->absent) { /* its attributes would be read, and those of SRC below it */
+		int fd = openat(src, ".", DIRECTORY);
+		p->reads = fd < 0;
+		r = fd < 0 ? -errno : 0;
+		if (fd >= 0)
+			close(fd);
+	}
+	if (dst < 0)
+		return r;
+	close(at->dst);
+	at->dst = dst;
+	return 0;
+}
+
 /* Makes one directory in *dst like the one in *src, and goes into both. Takes both descriptors. */
 static int parents_step(struct tree *t, struct parents *p, const char *name, struct parent *at,
 			const char **call)
@@ -141,7 +169,14 @@ static int parents_walk(struct tree *t, char *directory, struct parents *p, stru
 		if (!name[0] || strcmp(name, ".") == 0)
 			continue;
 		*call = NULL;
-		r = strcmp(name, "..") == 0 ? -EINVAL : parents_step(t, p, name, at, call);
+		if (strcmp(name, "..") == 0) {
+			r = -EINVAL;
+		} else if (t->options->dry_run) {
+			*call = "open";
+			r = parents_foresee(p, name, at);
+		} else {
+			r = parents_step(t, p, name, at, call);
+		}
 	}
 	return r;
 }
@@ -180,7 +215,9 @@ int parents_make(struct tree *t, const struct operand *src, struct operand *to, 
 	/* What has the name is another file than the one in DST itself. */
 	operand_close(to);
 	struct fcopy_error error;
-	if ((r = operand_move(to, at.dst, path, &error)) < 0)
+	r = p->absent ? operand_foresee(to, at.dst, path, &error)
+		      : operand_move(to, at.dst, path, &error);
+	if (r < 0)
 		report_operand(t, &error);
 	close(at.dst);
 	return r;

@@ -41,14 +41,14 @@ static int single_open(struct tree *t, const struct operand *src, const struct o
 		t->singles = d = NULL;
 	}
 	if (!d) {
-		int dst = fcntl(to->place.dir, F_DUPFD_CLOEXEC, 0), err = errno;
-		d = dst >= 0 ? directory_new(NULL, "", fd, dst, &none) : NULL;
+		int dst = t->unmade ? -1 : fcntl(to->place.dir, F_DUPFD_CLOEXEC, 0), err = errno;
+		d = dst >= 0 || t->unmade ? directory_new(NULL, "", fd, dst, &none) : NULL;
 		if (!d) {
 			close(fd);
 			if (dst >= 0)
 				close(dst);
-			return dst < 0 ? tree_fail(t, "fcntl(F_DUPFD)", to->path, err)
-				       : tree_fail(t, "malloc", src->path, ENOMEM);
+			return dst < 0 && !t->unmade ? tree_fail(t, "fcntl(F_DUPFD)", to->path, err)
+						     : tree_fail(t, "malloc", src->path, ENOMEM);
 		}
 	}
 	operand_directory(src, t->singles_src);

@@ -186,6 +186,7 @@ static int copy_operand(struct tree *t, struct operand *src)
 		operand_close(&to);
 		return r;
 	}
+	t->unmade = parents.absent;
 	strcpy(t->report->dst, to.path);
 	t->root.existed = to.place.exists;
 	const mode_t mode = src->place.st.st_mode;

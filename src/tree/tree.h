@@ -280,6 +280,7 @@ struct tree {
 	struct root root;                 /* the operand at work */
 	bool last;                        /* the last operand */
 	bool several;                     /* several operands: an entry may be found twice */
+	bool unmade;                      /* a dry run of --parents: DST has no directory yet */
 	bool unflushed;                   /* a single operand made a link or a special file */
 	const struct shared_copy *shared; /* NULL: one process makes the copy */
 	void *sharing;                    /* its state */

@@ -54,6 +54,47 @@ load tree
 	[ "$(ls -A s/t)" = f ]
 }
 
+@test "--parents --dry-run makes no directory, and foresees what the copy does" {
+	need jq
+	mkdir -p s/t/u q d e/s/t
+	echo 1 >s/x
+	echo 2 >s/t/f
+	echo 3 >s/t/u/g
+	ln -s f s/t/l
+	ln s/t/f s/t/h
+	mkfifo s/t/p
+	echo q >q/z
+	echo other >d/x # is not d/s/x
+	echo old >e/s/t/f
+	snapshot() { find s q d e -printf '%p %y %m %T@ %C@ %s\n' | sort; }
+	local before dst o
+	before=$(snapshot)
+	for dst in d e; do
+		for o in "s/x" "-p s/t/f" "-n s/t/f" "-u s/x" "-b s/t/f" "-s $PWD/s/t/u/g" "-l s/t/u/g" "--fsync s/x" "s/x s/t/f q/z" \
+			"-r s/t" "-a s/t/u q" "-r s/t s/x q/z" "-r s/t/l s/t/p" "--inplace s/t/u/g" "--json s/x q/z" "-r --json=lines s/t"; do
+			# shellcheck disable=SC2086
+			expect 0 --parents --dry-run $o $dst
+			[ "$(snapshot)" = "$before" ] || { echo "$o $dst"; diff <(echo "$before") <(snapshot); return 1; }
+		done
+	done
+	expect 0 --json=lines --parents --dry-run -rn s/t s/x q/z d
+	[[ $output == *'"dst": "d/s/t/u/g"'* && $output == *'"dst": "d/s/x"'* && $output == *'"dst": "d/q/z"'* ]]
+	[[ $output != *'"dst": "d/s"'* && $output != *skipped\",* ]]
+	jq -es '.[-1].tree | .files == 5 and .directories == 2 and .failed == 0' <<<"$output" >/dev/null
+	echo file >d/s
+	ln -s nowhere d/q
+	for o in s/t/f q/z s/none/f q/none; do
+		expect 1 --parents --dry-run $o d
+		local foreseen=$stderr
+		expect 1 --parents $o d
+		[ "${foreseen%%$'\n'*}" = "${stderr%%$'\n'*}" ] || { echo "$foreseen"; echo "$stderr"; return 1; }
+	done
+	rm d/s d/q
+	expect 2 --parents --dry-run s/t/../x d
+	expect 0 -r --parents s/t s/x q/z d # and this is what was foreseen
+	[ -f d/s/t/u/g ] && [ -f d/s/x ] && [ -f d/q/z ]
+}
+
 @test "--parents: the report counts the copies, and names each in DST" {
 	need jq
 	mkdir -p s/t d
