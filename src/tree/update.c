@@ -222,11 +222,22 @@ static bool update_is_skipped(const struct worker *w, const struct stat *st, int
 						equal_times(&w->tree->equal, dst, st, old));
 }
 
+/* The entry of DST could not be looked at. It is absent, or leads nowhere, and the copy reports
+ * what that means; any other errno is a failure: the options have not seen what the copy would
+ * replace. */
+static bool update_looked(struct worker *w, const struct entry *e, int err)
+{
+	if (err == ENOENT || err == ELOOP || err == ENOTDIR || err == EACCES)
+		return false;
+	report_call(w, e, "open", entry_dst, err);
+	return true;
+}
+
 bool update_leave_other(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	struct stat old;
 	if (fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0)
-		return false;
+		return update_looked(w, e, errno);
 	return update_is_skipped(w, st, e->dir->dst, &old) && update_skip(w, e) != 0;
 }
 
@@ -253,7 +264,7 @@ bool update_leave(struct worker *w, const struct entry *e, int fd, const struct 
 	if (dst < 0 && errno == ENOENT && asks)
 		seen_note(w, NULL);
 	if (dst < 0)
-		return false; /* absent, or the copy reports why it cannot be replaced */
+		return update_looked(w, e, errno);
 	int r = 0;
 	if (fstat(dst, &old) < 0)
 		r = report_call(w, e, "fstat", entry_dst, errno);

@@ -224,3 +224,27 @@ tree_of_all() {
 	demand 0
 	[ "$(head -n 1 <<<"$output" | jq -r .type)" = fifo ]
 }
+
+@test "-u, --update=none and -b: DST is not replaced if it could not be looked at" {
+	need_strace
+	local options name
+	echo new >a
+	echo mine >b
+	touch -d '2001-01-01' a
+	for options in -u --update=none "-u -b" "-u -T"; do
+		for n in 1 2 3 4 5 6 7 8 9 10 11 12; do
+			# shellcheck disable=SC2086 # words
+			run --separate-stderr strace -f -qq -o trace -e signal=none -e trace=openat \
+				-e inject=openat:error=ENOMEM:when=$n "$FCOPY" $options a b
+			[ "$(cat b)" = mine ] || { echo "$options, openat $n: status $status"; return 1; }
+		done
+	done
+	mkdir s d
+	cp -p a s/f
+	cp b d/f
+	for n in 5 6 7 8 9 10 11 12 13 14 15; do
+		run --separate-stderr strace -f -qq -o trace -e signal=none -e trace=openat,newfstatat \
+			-e inject=openat,newfstatat:error=EIO:when=$n "$FCOPY" -ruT -j1 s d
+		[ "$(cat d/f)" = mine ] || { echo "-ru, call $n: status $status"; return 1; }
+	done
+}
