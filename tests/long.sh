@@ -23,6 +23,7 @@ proofs=(
 	"minimal|copies to storage that lacks operations|"
 	"random|randomised copies|5000"
 	"sockets|streams broken|500"
+	"http|heads that h11 reads otherwise|100000"
 	"whole|files of 5 GiB|"
 	"tree-kill|trees interrupted|500"
 	"part-kill|copies that can be continued, interrupted|60"
