@@ -11,15 +11,18 @@
  *   src/show/         what is printed: messages, errors, events, listening, progress, speed, line,
  *                     terminal, text, utf8, ending, usage, stats, tree_print, operands_ended, flood
  *                     (of warnings), hint, hint_cause, unwritten (data), unused (parts), advice,
- *                     wrap, entry_line, log, json, lines, json_file, output, report_json, the
- * tables of a benchmark, signals (a copy ends by the first, the program by the second) src/shard/
- * a copy by several processes: job (the protocol), enter, claims, refuse; range, file; tree, list,
- * buffer, known and read (the list of a tree), entries, paths; finish, finish_links, finish_check
- * and finish_run (the commit); shard (fcopy_copy() and fcopy_tree()) src/source/       reader (the
- * only one of directories), names (all of a directory); filter (which entries are copied:
- * --exclude, patterns and lists), pattern src/tree/         several sources and trees; those that
- * call come first: tree (each SRC in turn), operands, single (no directory), parents; root (a
- * directory; what
+ *                     wrap, entry_line, log, json, lines, json_file, output (what is written
+ *                     besides the copy), patient (standard output waits for its reader),
+ *                     report_json, the tables of a benchmark, signals (a copy ends by the first,
+ *                     the program by the second)
+ *   src/shard/        a copy by several processes: job (the protocol), enter, claims,
+ *                     refuse; range, file; tree, list, buffer, known and read (the list of a tree),
+ *                     entries, paths; finish, finish_links, finish_check and finish_run (the
+ *                     commit); shard (fcopy_copy() and fcopy_tree())
+ *   src/source/       reader (the only one of directories), names (all of a directory); filter
+ *                     (which entries are copied: --exclude, patterns and lists), pattern
+ *   src/tree/         several sources and trees; those that call come first: tree (each SRC in
+ *                     turn), operands, single (no directory), parents; root (a directory; what
  *                     --resume compares), home (where a new tree is built), commit; walk (reads
  *                     directories), census (for progress); entry (one name), update (what a merge
  *                     leaves alone), seen and seen_again (what an option lets a copy replace),
@@ -88,6 +91,7 @@
 #include "show/json_file.h"
 #include "show/lines.h"
 #include "show/log.h"
+#include "show/patient.h"
 #include "show/report.h"
 #include "show/show.h"
 #include "show/signals.h"
@@ -105,7 +109,7 @@
 static int flush_output(void)
 {
 	static int failure;
-	json_file_flush();
+	output_flush(json_file_output()); /* it may be read while a server runs */
 	if (fflush(stdout) != 0 && failure == 0)
 		failure = errno;
 	return failure ? failure : ferror(stdout) ? EIO : 0;
@@ -321,39 +325,51 @@ static int run_action(struct cli *cli, const struct usage *start)
 	}
 }
 
-/* If the user asked for output, failing to write it is a failure. */
+/* If the user asked for output, failing to write it is a failure: the first one is reported. */
 static int check_output(const struct cli *cli, int status)
 {
-	const char *call = "write", *path = "standard output";
-	int lost = lines_lost() ? lines_lost() : flush_output();
-	const char *json_call, *log_call, *log_path;
-	int lost_json = json_file_close(&json_call), lost_log = log_close(&log_call, &log_path);
-	if (lost == 0 && (lost = lost_json) != 0) {
-		call = json_call;
-		path = cli->json_file;
-	} else if (lost == 0 && (lost = lost_log) != 0) {
-		call = log_call;
-		path = log_path;
+	struct output *const files[] = {json_file_output(), log_output()};
+	struct fcopy_error e = {.err = lines_lost() ? lines_lost() : flush_output(),
+				.call = "write",
+				.path = "standard output"};
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+		output_close(files[i]);
+		if (e.err == 0)
+			e = (struct fcopy_error){
+			    .err = files[i]->err, .call = files[i]->call, .path = files[i]->path};
 	}
-	if (lost != 0) {
-		message_error(&(struct fcopy_error){.err = lost, .call = call, .path = path});
+	if (e.err != 0) {
+		message_error(&e);
 		return EXIT_FAILED;
 	}
 	bool failed = (cli->stats && ferror(stderr)) || json_file_is_lost();
 	return failed && status == EXIT_DONE ? EXIT_FAILED : status;
 }
 
+/* Opens the outputs before anything is copied. Returns an exit status, after a message. */
+static int open_outputs(struct cli *cli, int argc, char **argv, int status)
+{
+	const bool copies = status == EXIT_DONE && cli->action == ACTION_COPY;
+	int opened = json_file_open(cli, status != EXIT_DONE);
+	if (opened == EXIT_DONE && copies)
+		opened = log_open(cli, argc, argv);
+	if (opened == EXIT_DONE && copies)
+		opened = output_claim_standard(cli);
+	if (opened == EXIT_USAGE) { /* two outputs are one file, or one is an operand */
+		json_file_abandon();
+		output_abandon(log_output());
+	}
+	return opened;
+}
+
 static int run(int argc, char **argv)
 {
 	const struct usage start = {.real = usage_clock()};
 	struct cli cli;
-	static char line[BUFSIZ];
 	standard_reserve();
-	setvbuf(stderr, line, _IOLBF, sizeof(line)); /* whole lines, also if others write there */
+	patient_begin();
 	int status = options_parse(&cli, argc, argv);
-	int opened = json_file_open(&cli, status != EXIT_DONE);
-	if (opened == EXIT_DONE && status == EXIT_DONE && cli.action == ACTION_COPY)
-		opened = log_open(&cli, argc, argv);
+	int opened = open_outputs(&cli, argc, argv, status);
 	FILE *f;
 	if (status == EXIT_DONE)
 		status = opened == EXIT_DONE ? run_action(&cli, &start) : opened;

@@ -376,12 +376,14 @@ struct fcopy_shard {
 #define FCOPY_SHARDS_MAX 100000
 #define FCOPY_JOB_MAX    200 /* bytes of shard.job */
 
-/* A file that the caller writes while the library copies, such as a log: the copy is refused if DST
- * is this file. `option` and `reason` become those of the error. */
+/* A file that the caller writes while the library copies, such as a log. If DST is this file, the
+ * copy is refused: `option` and `reason` become those of the error, and if option is NULL, `taken`.
+ * In a tree, the entry that would replace it, write to it or link to it fails with the reason
+ * `taken`; a mirror does not remove it. */
 struct fcopy_output {
-	int fd;
-	bool not_source; /* also refuse it as SRC */
-	const char *option, *reason;
+	uint64_t dev, ino; /* of the file, which the caller keeps open */
+	bool not_source;   /* also refuse it as SRC */
+	const char *option, *reason, *taken;
 };
 
 /* {.api = FCOPY_API} is the default: auto, atomic, nothing flushed. An option that
@@ -427,7 +429,7 @@ struct fcopy_options {
 	/* Unless preserve contains FCOPY_ATTR_MODE, new files get mode 0666, and new directories
 	 * and sockets 0777, less the umask; false: the mode of the source less the umask. */
 	bool default_mode;
-	const struct fcopy_output *outputs; /* output_count files, which stay open */
+	const struct fcopy_output *outputs; /* output_count files */
 	size_t output_count;
 };
 

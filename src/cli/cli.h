@@ -43,7 +43,7 @@ struct cli {
 	const char *src, *dst;
 	const char *clean; /* the directory of --clean */
 	struct fcopy_options copy;
-	struct fcopy_output output[2];  /* of copy: for --json and --log-file */
+	struct fcopy_output output[4];  /* of copy: --json, --log-file, standard output and error */
 	struct fcopy_tree_options tree; /* all but its .copy, which is the one above */
 	char **sources;                 /* of a tree */
 	size_t source_count;            /* 0: one file, src to dst */
@@ -79,13 +79,6 @@ struct cli {
 	bool recursive_given; /* -r, not only -a: as with rsync, a listed directory stands for what
 				 is in it */
 };
-
-/* DST, and SRC if not_source, must not be this file, which stays open. */
-static inline void cli_add_output(struct cli *cli, struct fcopy_output output)
-{
-	cli->copy.outputs = cli->output;
-	cli->output[cli->copy.output_count++] = output;
-}
 
 static inline bool cli_is_http(const char *operand, int dash)
 {

@@ -9,6 +9,7 @@
 #include "rules.h"
 #include "endpoints/error.h"
 #include "endpoints/metadata.h"
+#include "endpoints/same.h"
 #include "ends.h"
 
 #include <stdio.h>
@@ -43,29 +44,22 @@ static int rules_check_remote(const struct request *x, struct fcopy_error *error
 		 : 0;
 }
 
-static bool operand_is_file(const struct operand *o, const struct stat *st)
+/* The file that the caller writes during the copy and that the operand is; NULL: none. */
+static const struct fcopy_output *operand_output(const struct operand *o,
+						 const struct fcopy_options *options)
 {
 	const bool known = o->place.exists || o->stream != FCOPY_KIND_PATH;
-	return known && o->place.st.st_dev == st->st_dev && o->place.st.st_ino == st->st_ino;
+	return known ? same_output(options, &o->place.st) : NULL;
 }
 
 /* What the caller writes must not get into SRC or DST. */
 static int rules_check_outputs(const struct request *x, struct fcopy_error *error)
 {
-	const struct fcopy_output *o = x->options->outputs;
-	struct stat st;
-	for (size_t n = x->options->output_count; n > 0; n--, o++) {
-		if (fstat(o->fd, &st) < 0 ||
-		    !(S_ISREG(st.st_mode) || S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)))
-			continue;
-		if (operand_is_file(x->dst, &st) ||
-		    (o->not_source && operand_is_file(x->src, &st))) {
-			error_refuse(error, NULL, EINVAL, o->reason, FCOPY_ADVICE_USAGE);
-			error->option = o->option;
-			return -EINVAL;
-		}
-	}
-	return 0;
+	const struct fcopy_output *dst = operand_output(x->dst, x->options);
+	const struct fcopy_output *src = operand_output(x->src, x->options);
+	if (dst)
+		return same_refuse_output(dst, x->dst->path, error);
+	return src && src->not_source ? same_refuse_output(src, x->src->path, error) : 0;
 }
 
 static int rules_refuse(struct fcopy_error *error, const char *path, const char *option,

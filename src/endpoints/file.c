@@ -180,6 +180,11 @@ static int open_place(struct endpoint *e, const struct endpoint *src,
 {
 	bool exists = file_of(e)->place.exists, always = in_place_always(options);
 	bool in_place = always || (exists && !S_ISREG(file_of(e)->place.st.st_mode));
+	const struct fcopy_output *output = exists && !file_of(e)->in_tree
+						? same_output(options, &file_of(e)->place.st)
+						: NULL;
+	if (output)
+		return same_refuse_output(output, e->path, error);
 	if (exists && options->no_clobber)
 		return ENDPOINT_SKIPPED;
 	if (exists && same_file(&src->st, &file_of(e)->place.st) && !options->scratch)

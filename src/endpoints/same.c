@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "same.h"
+#include "error.h"
 #include "io/libc.h"
 
 #include <fcntl.h>
@@ -77,4 +78,20 @@ static int aliases(const struct endpoint *src, int dst, const struct stat *st)
 int same_is_source(const struct endpoint *src, int fd, const struct stat *st)
 {
 	return same_file(&src->st, st) ? 1 : aliases(src, fd, st);
+}
+
+const struct fcopy_output *same_output(const struct fcopy_options *options, const struct stat *st)
+{
+	for (size_t i = 0; i < options->output_count; i++)
+		if (options->outputs[i].dev == st->st_dev && options->outputs[i].ino == st->st_ino)
+			return &options->outputs[i];
+	return NULL;
+}
+
+int same_refuse_output(const struct fcopy_output *o, const char *dst, struct fcopy_error *error)
+{
+	error_refuse(error, o->option ? NULL : dst, EINVAL, o->option ? o->reason : o->taken,
+		     FCOPY_ADVICE_USAGE);
+	error->option = o->option;
+	return error_unsuitable(error);
 }

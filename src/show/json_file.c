@@ -2,26 +2,20 @@
  * --json=FILE. FILE must not be SRC or DST: it is truncated only after that has been checked.
  */
 #include "json_file.h"
-#include "output.h"
 #include "report.h"
 #include "show.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 static struct {
-	const char *path;
-	struct output file;
-	FILE *stream; /* NULL: standard output */
-	bool written; /* an object is in it */
-	bool lost;    /* an object could not be written */
-	bool created; /* the file was not there */
-	bool refused; /* it is SRC or DST: nothing is written */
-	bool linked;  /* standard output had a name at the start */
-	int err;      /* errno of the first failed flush of the stream, or 0 */
-} out;
+	struct output file; /* not open: standard output */
+	bool written;       /* an object is in it */
+	bool lost;          /* an object could not be written */
+	bool refused;       /* it is SRC or DST: nothing is written */
+	bool linked;        /* standard output had a name at the start */
+} out = {.file = {.option = "json", .dir = -1}};
 
 static bool is_same_file(const char *path, const struct stat *st)
 {
@@ -73,66 +67,35 @@ bool json_file_mixes(const char *dst)
 	       is_same_descriptor(dst, STDOUT_FILENO, &st);
 }
 
-static int fail_to_open(const char *path, int err)
-{
-	message_error(&(struct fcopy_error){
-	    .err = err, .call = "open", .path = path, .reason = out.file.reason});
-	return EXIT_FAILED;
-}
-
-/* The object goes to standard output. */
-static void share_output(struct cli *cli, bool usage_error, const struct stat *st)
-{
-	if (usage_error)
-		cli->json &= !is_operand(cli, st, false);
-	else if (cli->action == ACTION_COPY)
-		cli_add_output(
-		    cli, (struct fcopy_output){.fd = STDOUT_FILENO,
-					       .option = "json",
-					       .reason = "standard output receives the copy: use "
-							 "--json=FILE"});
-}
-
 int json_file_open(struct cli *cli, bool usage_error)
 {
-	static char reason[FCOPY_PATH_MAX + 64];
 	struct stat st = {0};
-	const char *path = cli->json_file;
-	const int flags = O_WRONLY | O_CREAT | O_NOCTTY | O_CLOEXEC;
 	out.linked = fstat(STDOUT_FILENO, &st) == 0 && st.st_nlink > 0;
-	if (cli->json && !path)
-		share_output(cli, usage_error, &st);
-	if (!cli->json || !path)
+	if (!cli->json)
 		return EXIT_DONE;
-	int fd = output_find(&out.file, path);
-	if (fd == 0)
-		fd = output_open(&out.file, flags | O_EXCL);
-	out.created = fd >= 0;
-	if (fd == -EEXIST)
-		fd = output_open(&out.file, flags);
-	out.path = path;
-	out.stream = fd < 0 || fstat(fd, &st) < 0 ? NULL : fdopen(fd, "w");
-	if (!out.stream)
-		return fail_to_open(path, fd < 0 ? -fd : errno);
-	snprintf(reason, sizeof(reason), "%s is an operand, too: name another file", path);
-	if (usage_error && is_operand(cli, &st, true)) {
-		json_file_abandon();
-		return message_option("json", "%s", reason);
+	if (!cli->json_file) {
+		if (usage_error)
+			cli->json &= !is_operand(cli, &st, false);
+		else if (cli->action == ACTION_COPY)
+			output_claim_object(cli);
+		return EXIT_DONE;
 	}
-	cli_add_output(cli, (struct fcopy_output){
-				.fd = fd, .not_source = true, .option = "json", .reason = reason});
-	return EXIT_DONE;
+	out.file.path = cli->json_file;
+	const int opened = output_open(&out.file, false);
+	if (opened != EXIT_DONE)
+		return opened;
+	if (usage_error && fstat(fileno(out.file.f), &st) == 0 && is_operand(cli, &st, true)) {
+		json_file_abandon();
+		return message_option("json", "%s is an operand, too: name another file",
+				      cli->json_file);
+	}
+	return output_claim(cli, &out.file);
 }
 
 void json_file_abandon(void)
 {
 	out.refused = true;
-	if (!out.stream)
-		return;
-	if (out.created)
-		output_remove(&out.file, fileno(out.stream));
-	fclose(out.stream);
-	out.stream = NULL;
+	output_abandon(&out.file);
 }
 
 static FILE *lose_object(const struct fcopy_error *e)
@@ -145,25 +108,25 @@ static FILE *lose_object(const struct fcopy_error *e)
 FILE *json_file_stream(const char *dst)
 {
 	struct stat st = {0};
-	FILE *f = out.stream ? out.stream : stdout;
+	FILE *f = out.file.f;
 	if (out.refused)
 		return NULL;
-	bool regular = fstat(fileno(f), &st) == 0 && S_ISREG(st.st_mode);
-	bool replaced = st.st_nlink == 0 && (out.stream || out.linked);
+	bool regular = fstat(f ? fileno(f) : STDOUT_FILENO, &st) == 0 && S_ISREG(st.st_mode);
+	bool replaced = st.st_nlink == 0 && (f || out.linked);
 	/* DST may be a directory that the file is in. */
 	bool copy = (regular || S_ISFIFO(st.st_mode)) && dst && is_same_file(dst, &st);
 	if ((regular && replaced) || copy)
 		return lose_object(
 		    &(struct fcopy_error){.err = EEXIST,
-					  .path = out.stream ? out.path : "standard output",
+					  .path = f ? out.file.path : "standard output",
 					  .reason = "is the copy: no JSON was written"});
-	if (!out.stream)
+	if (!f)
 		return stdout;
-	if (regular && !out.written && ftruncate(fileno(out.stream), 0) < 0)
-		return lose_object(
-		    &(struct fcopy_error){.err = errno, .call = "ftruncate", .path = out.path});
+	if (regular && !out.written && ftruncate(fileno(f), 0) < 0)
+		return lose_object(&(struct fcopy_error){
+		    .err = errno, .call = "ftruncate", .path = out.file.path});
 	out.written = true;
-	return out.stream;
+	return f;
 }
 
 bool json_file_is_lost(void)
@@ -171,20 +134,7 @@ bool json_file_is_lost(void)
 	return out.lost;
 }
 
-void json_file_flush(void)
+struct output *json_file_output(void)
 {
-	if (out.stream && fflush(out.stream) != 0 && out.err == 0)
-		out.err = errno;
-}
-
-int json_file_close(const char **call)
-{
-	FILE *f = out.stream;
-	if (!f)
-		return 0;
-	json_file_flush();
-	out.stream = NULL;
-	int lost = out.err ? out.err : ferror(f) ? EIO : 0;
-	*call = lost ? "write" : "close";
-	return fclose(f) != 0 && lost == 0 ? errno : lost;
+	return &out.file;
 }

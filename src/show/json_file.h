@@ -5,9 +5,7 @@
 #ifndef SHOW_JSON_FILE_H
 #define SHOW_JSON_FILE_H
 
-#include "cli/cli.h"
-
-#include <sys/stat.h>
+#include "output.h"
 
 /* Would an object on standard output go to the same open file, pipe or socket as
  * the bytes of DST? */
@@ -22,10 +20,6 @@ void json_file_abandon(void);
  * standard output became dst, or FILE cannot be truncated. */
 FILE *json_file_stream(const char *dst);
 bool json_file_is_lost(void); /* json_file_stream() returned NULL */
-/* Writes the objects so far to FILE: it may be read while a server runs, and a signal may end the
- * process. json_file_close() returns a failure. */
-void json_file_flush(void);
-/* Writes everything out. Returns 0, or an errno with the call that failed. */
-int json_file_close(const char **call);
+struct output *json_file_output(void);
 
 #endif

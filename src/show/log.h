@@ -5,6 +5,7 @@
 #ifndef SHOW_LOG_H
 #define SHOW_LOG_H
 
+#include "output.h"
 #include "report.h"
 
 /* Opens the file before anything is copied; the library will refuse it as an operand. Returns an
@@ -14,7 +15,6 @@ int log_open(struct cli *, int argc, char **argv);
 void log_entry(const struct cli *, const struct fcopy_entry *);
 void log_error(const char *what, const struct fcopy_error *);
 void log_end(const struct cli *, const struct fcopy_report *, const struct fcopy_tree_report *);
-/* Returns the errno of a failed write, with its call, or 0. */
-int log_close(const char **call, const char **path);
+struct output *log_output(void); /* its file */
 
 #endif

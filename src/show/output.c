@@ -3,35 +3,39 @@
  */
 #define _GNU_SOURCE
 #include "output.h"
+#include "show.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdbool.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-int output_find(struct output *o, const char *path)
+static const char *output_name(const struct output *o)
+{
+	const char *slash = strrchr(o->path, '/');
+	return slash ? slash + 1 : o->path;
+}
+
+/* Finds the directory of the file. Returns 0 or -errno. */
+static int output_find(struct output *o)
 {
 	char directory[PATH_MAX];
-	const char *slash = strrchr(path, '/');
-	*o = (struct output){.dir = -1, .name = slash ? slash + 1 : path};
-	int n = slash ? snprintf(directory, sizeof(directory), "%.*s", (int)(o->name - path), path)
-		      : snprintf(directory, sizeof(directory), ".");
-	if (n >= PATH_MAX)
+	const int length = (int)(output_name(o) - o->path);
+	if (length >= PATH_MAX)
 		return -ENAMETOOLONG;
+	snprintf(directory, sizeof(directory), "%.*s", length ? length : 1, length ? o->path : ".");
 	o->dir = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return o->dir < 0 ? -errno : 0;
 }
 
 /* Opens what the symlink says: the owner of the directory can exchange its name. */
-static int output_follow(struct output *o, int flags)
+static int output_follow(const struct output *o, int flags, const char **reason)
 {
 	char text[PATH_MAX];
 	struct stat st;
-	int link = openat(o->dir, o->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	int link = openat(o->dir, output_name(o), O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	ssize_t n = link < 0 || fstat(link, &st) < 0 ? -1
 						     : readlinkat(link, "", text, sizeof(text) - 1);
 	const int err = errno;
@@ -41,7 +45,7 @@ static int output_follow(struct output *o, int flags)
 		return -err;
 	text[n] = '\0';
 	if (st.st_uid != 0 && st.st_uid != geteuid()) {
-		o->reason = "is a symlink of another user";
+		*reason = "is a symlink of another user";
 		return -EPERM;
 	}
 	int fd = openat(o->dir, text, flags, 0666);
@@ -55,28 +59,158 @@ static bool output_is_shared(const struct output *o)
 	       (st.st_mode & 022);
 }
 
-int output_open(struct output *o, int flags)
+static int output_open_name(const struct output *o, int flags, const char **reason)
 {
 	const bool shared = output_is_shared(o);
-	o->reason = NULL;
 	/* Nobody else can exchange a name in /dev or /proc/self/fd. */
-	int fd = openat(o->dir, o->name, flags | (shared ? O_NOFOLLOW : 0), 0666);
+	int fd = openat(o->dir, output_name(o), flags | (shared ? O_NOFOLLOW : 0), 0666);
 	if (fd < 0 && shared && errno == ELOOP)
-		return output_follow(o, flags);
+		return output_follow(o, flags, reason);
 	return fd < 0 ? -errno : fd;
 }
 
-void output_remove(const struct output *o, int fd)
+int output_open(struct output *o, bool append)
 {
-	struct stat st, named;
-	if (fstat(fd, &st) == 0 && fstatat(o->dir, o->name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    named.st_dev == st.st_dev && named.st_ino == st.st_ino)
-		unlinkat(o->dir, o->name, 0);
+	const int flags = O_WRONLY | O_CREAT | O_NOCTTY | O_CLOEXEC | (append ? O_APPEND : 0);
+	const char *reason = NULL;
+	o->dir = -1;
+	int fd = output_find(o);
+	if (fd == 0)
+		fd = output_open_name(o, flags | O_EXCL, &reason);
+	o->created = fd >= 0;
+	if (fd == -EEXIST)
+		fd = output_open_name(o, flags, &reason);
+	o->f = fd < 0 ? NULL : fdopen(fd, append ? "a" : "w");
+	if (o->f)
+		return EXIT_DONE;
+	message_error(&(struct fcopy_error){
+	    .err = fd < 0 ? -fd : errno, .call = "open", .path = o->path, .reason = reason});
+	return EXIT_FAILED;
 }
 
-void output_close(struct output *o)
+static void output_end(struct output *o)
 {
 	if (o->dir >= 0)
 		close(o->dir);
 	o->dir = -1;
+	o->f = NULL;
+}
+
+void output_abandon(struct output *o)
+{
+	struct stat st, named;
+	if (!o->f)
+		return;
+	if (o->created && fstat(fileno(o->f), &st) == 0 &&
+	    fstatat(o->dir, output_name(o), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    named.st_dev == st.st_dev && named.st_ino == st.st_ino)
+		unlinkat(o->dir, output_name(o), 0);
+	fclose(o->f);
+	output_end(o);
+}
+
+static void output_fail(struct output *o, const char *call, int err)
+{
+	if (o->err)
+		return;
+	o->err = err;
+	o->call = call;
+}
+
+void output_flush(struct output *o)
+{
+	if (o->f && fflush(o->f) != 0)
+		output_fail(o, "write", errno);
+}
+
+void output_close(struct output *o)
+{
+	if (!o->f)
+		return;
+	output_flush(o);
+	if (ferror(o->f))
+		output_fail(o, "write", EIO);
+	if (fclose(o->f) != 0)
+		output_fail(o, "close", errno);
+	output_end(o);
+}
+
+static const struct fcopy_output *output_claimed(const struct cli *cli, const struct stat *st)
+{
+	for (size_t i = 0; i < cli->copy.output_count; i++)
+		if (cli->output[i].dev == st->st_dev && cli->output[i].ino == st->st_ino)
+			return &cli->output[i];
+	return NULL;
+}
+
+/* Only into such files can the copy and the program both write. */
+static bool output_mixes(const struct stat *st)
+{
+	return S_ISREG(st->st_mode) || S_ISFIFO(st->st_mode) || S_ISSOCK(st->st_mode);
+}
+
+static void output_add(struct cli *cli, struct fcopy_output output, const struct stat *st)
+{
+	output.dev = st->st_dev;
+	output.ino = st->st_ino;
+	cli->copy.outputs = cli->output;
+	cli->output[cli->copy.output_count++] = output;
+}
+
+int output_claim(struct cli *cli, const struct output *o)
+{
+	static char reason[2][FCOPY_PATH_MAX + 64], taken[2][64];
+	const size_t n = cli->copy.output_count;
+	struct stat st;
+	if (!o->f || fstat(fileno(o->f), &st) < 0 || !output_mixes(&st))
+		return EXIT_DONE;
+	const struct fcopy_output *other = output_claimed(cli, &st);
+	if (other && S_ISREG(st.st_mode))
+		return message_option(o->option, "%s %s", o->path, other->taken);
+	snprintf(reason[n], sizeof(reason[n]), "%s is an operand, too: name another file", o->path);
+	snprintf(taken[n], sizeof(taken[n]), "is the file of --%s: name another one", o->option);
+	output_add(
+	    cli,
+	    (struct fcopy_output){
+		.not_source = true, .option = o->option, .reason = reason[n], .taken = taken[n]},
+	    &st);
+	return EXIT_DONE;
+}
+
+void output_claim_object(struct cli *cli)
+{
+	struct stat st;
+	if (fstat(STDOUT_FILENO, &st) < 0 || !output_mixes(&st))
+		return;
+	output_add(cli,
+		   (struct fcopy_output){
+		       .option = "json",
+		       .reason = "standard output receives the copy: use --json=FILE",
+		       .taken = "is standard output, which receives the object of --json"},
+		   &st);
+}
+
+int output_claim_standard(struct cli *cli)
+{
+	static const char *const taken[] = {
+	    [STDOUT_FILENO] = "is standard output: redirect that to another file",
+	    [STDERR_FILENO] = "is standard error: redirect that to another file"};
+	const bool lists = cli->verbose > 0 || cli->tree.dry_run;
+	/* The bytes of a stream follow each other, and are never replaced. */
+	if (fcopy_operand_kind(cli->dst, STDOUT_FILENO, NULL) != FCOPY_KIND_PATH)
+		return EXIT_DONE;
+	for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
+		struct stat st;
+		if ((fd == STDOUT_FILENO && !lists) || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+			continue;
+		const struct fcopy_output *other = output_claimed(cli, &st);
+		const int flags = fcntl(fd, F_GETFL);
+		const bool appends = flags >= 0 && flags & O_APPEND;
+		if (!other)
+			output_add(cli, (struct fcopy_output){.taken = taken[fd]}, &st);
+		/* One open file has one offset: > out 2>&1. A log is appended to. */
+		else if (other->not_source && !(appends && strcmp(other->option, "log-file") == 0))
+			return message_option(other->option, "its file %s", taken[fd]);
+	}
+	return EXIT_DONE;
 }

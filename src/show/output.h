@@ -1,24 +1,45 @@
 /* SPDX-License-Identifier: MIT
  *
- * The files of --log-file and --json, in directories of which another user may exchange the names.
+ * What the program writes besides the copy: the files of --json and --log-file, standard output and
+ * standard error. None of them may become a file of the copy.
  */
 #ifndef SHOW_OUTPUT_H
 #define SHOW_OUTPUT_H
 
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+
+/* A file that an option names. */
 struct output {
-	int dir; /* O_PATH: its directory, which is looked up once */
-	const char *name;
-	const char *reason; /* why output_open refused, or NULL */
+	const char *option, *path; /* without dashes; path NULL: the option was not given */
+	FILE *f;                   /* NULL: not open, or refused */
+	int dir;                   /* O_PATH: its directory, which is looked up once; or -1 */
+	bool created;              /* it was absent */
+	int err;                   /* errno of the first failure, or 0 */
+	const char *call;          /* ... and what failed */
 };
 
-/* Finds the directory of the file. Returns 0 or -errno. */
-int output_find(struct output *, const char *path);
-/* Opens the file; flags as for open(2). Where another user could exchange its name, a symlink of
- * another user is refused: it could lead to any file of this one. Returns a descriptor or -errno.
- */
-int output_open(struct output *, int flags);
-/* Removes the file that was created, if it has its name still. */
-void output_remove(const struct output *, int fd);
+/* Opens the file of o->option and o->path. Where another user could exchange its name, a symlink of
+ * another user is refused: it could lead to any file of this one. append: writes go to the end;
+ * otherwise the caller truncates the file. Returns EXIT_DONE, or EXIT_FAILED after a message. */
+int output_open(struct output *, bool append);
+/* The file is a file of the copy, or another output: nothing more is written, and a file that was
+ * created is removed. */
+void output_abandon(struct output *);
+/* Writes what is buffered, and keeps the first failure. */
+void output_flush(struct output *);
+/* Closes the file. The first failure is in o->err and o->call. */
 void output_close(struct output *);
+
+/* The copy must not replace, write or remove this file. Returns EXIT_DONE; or EXIT_USAGE after a
+ * message: two outputs of the copy are one file. */
+int output_claim(struct cli *, const struct output *);
+/* The same of standard output and standard error, as far as they are regular files. After the
+ * files. */
+int output_claim_standard(struct cli *);
+/* Standard output receives the object of --json: it must not be DST either, if it is a stream. */
+void output_claim_object(struct cli *);
 
 #endif

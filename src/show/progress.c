@@ -11,6 +11,7 @@
 #include "ending.h"
 #include "hint.h"
 #include "line.h"
+#include "patient.h"
 #include "show.h"
 #include "speed.h"
 #include "terminal.h"
@@ -114,7 +115,7 @@ static void draw(struct line *l, bool last)
 static void erase_line(void)
 {
 	if (p.shown)
-		(void)!write(STDERR_FILENO, ERASE, sizeof(ERASE) - 1);
+		(void)patient_write(STDERR_FILENO, ERASE, sizeof(ERASE) - 1);
 	p.shown = false;
 }
 

@@ -3,10 +3,10 @@
  */
 #include "text.h"
 #include "io/amount.h"
+#include "patient.h"
 #include "utf8.h"
 
 #include <string.h>
-#include <unistd.h>
 
 void text_clear(struct text *t)
 {
@@ -244,11 +244,5 @@ void text_align(struct text *t, size_t start, size_t width)
 
 void text_write(const struct text *t, int fd)
 {
-	size_t done = 0;
-	while (done < t->length) {
-		ssize_t n = write(fd, t->at + done, t->length - done);
-		if (n <= 0)
-			return;
-		done += (size_t)n;
-	}
+	(void)patient_write(fd, t->at, t->length);
 }

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "displace.h"
 #include "endpoints/error.h"
+#include "endpoints/same.h"
 #include "inodes.h"
 #include "io/libc.h"
 #include "part/private.h"
@@ -45,14 +46,15 @@ static long displace_highest(int dir, const char *name, const char **call)
 }
 
 /* Does the name belong to this run: has SRC an entry of that name, whether its turn comes before or
- * after this one, or is it the copy of an earlier SRC, or the backup of another entry? */
+ * after this one, or is it the copy of an earlier SRC, the backup of another entry, or a log? */
 static bool displace_is_taken(const struct worker *w, const struct entry *e, const char *name)
 {
 	struct tree *t = w->tree;
 	struct stat st;
 	char path[PATH_MAX];
 	if (fstatat(e->dir->dst, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    (inodes_has(t->backups, &st) || rivals_have(t, e->dir->dst, name)))
+	    (inodes_has(t->backups, &st) || rivals_have(t, e->dir->dst, name) ||
+	     same_output(&t->options->copy, &st)))
 		return true;
 	if (t->root.state == TREE_SINGLE ||
 	    fstatat(e->dir->src, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -358,24 +360,44 @@ static bool displace_clear(struct worker *w, const struct entry *e, struct displ
 	return mirror_clear(w, e, &d->cleared) == 0;
 }
 
-/* A copy of a file follows a symlink, unless the options replace whatever is there. */
-static void displace_note(struct worker *w, const struct entry *e, const struct stat *old)
+/* A copy of a file follows a symlink, unless the options replace whatever is there. *old: the stat
+ * of the name. */
+static void displace_follow(const struct worker *w, const struct entry *e, struct stat *old)
 {
 	struct stat target;
 	const struct fcopy_tree_options *o = w->tree->options;
-	const bool follows = old && S_ISLNK(old->st_mode) && S_ISREG(w->outcome->type) &&
+	const bool follows = S_ISLNK(old->st_mode) && S_ISREG(w->outcome->type) &&
 			     !displace_replaces(w->tree) && !o->link && !o->symbolic_link;
 	if (follows && fstatat(e->dir->dst, e->as, &target, 0) == 0)
-		old = &target;
-	seen_note(w, old);
+		*old = target;
+}
+
+/* Would the copy replace a file that this run writes, or write to it? Costs a look-up if there is
+ * such a file: nothing else has seen the name of an entry that is simply replaced. */
+static bool displace_refuse_output(struct worker *w, const struct entry *e)
+{
+	const struct fcopy_options *o = &w->tree->options->copy;
+	const struct fcopy_output *output = NULL;
+	struct stat old;
+	if (o->output_count == 0 || e->dir->dst < 0 || e->dir->state == DIRECTORY_NEW)
+		return false;
+	if (fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0) {
+		displace_follow(w, e, &old);
+		output = same_output(o, &old);
+	}
+	if (output)
+		report_refusal(w, e, entry_dst, EEXIST, output->taken);
+	return output;
 }
 
 bool displace_begin(struct worker *w, const struct entry *e, struct displaced *d)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
-	struct stat old;
+	struct stat old = {0};
 	const char *call;
 	*d = (struct displaced){.linked = false};
+	if (displace_refuse_output(w, e))
+		return false;
 	if (w->clears)
 		return displace_clear(w, e, d);
 	if (o->dry_run || (!o->confirm && !o->backup) || e->dir->state != DIRECTORY_OLD ||
@@ -386,7 +408,10 @@ bool displace_begin(struct worker *w, const struct entry *e, struct displaced *d
 		report_call(w, e, "stat", entry_dst, errno);
 		return false;
 	}
-	displace_note(w, e, exists ? &old : NULL);
+	struct stat seen = old;
+	if (exists)
+		displace_follow(w, e, &seen);
+	seen_note(w, exists ? &seen : NULL);
 	if (!exists || S_ISDIR(old.st_mode) || displace_is_same(w->tree, e, &old))
 		return true;
 	if (!displace_may(w, e))

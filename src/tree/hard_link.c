@@ -6,6 +6,7 @@
 #include "aside.h"
 #include "directory.h"
 #include "displace.h"
+#include "endpoints/same.h"
 #include "io/io.h"
 #include "report.h"
 #include "resume.h"
@@ -243,6 +244,11 @@ static bool hard_link_source_once(struct worker *w, const struct entry *e, int f
 {
 	const char *call;
 	struct origin o = {.dir = e->dir->src, .name = e->name, .fd = fd};
+	const struct fcopy_output *output = same_output(&w->tree->options->copy, st);
+	if (output) {
+		report_refusal(w, e, entry_src, EINVAL, output->taken);
+		return true;
+	}
 	if (fd < 0)
 		o.fd = openat(o.dir, o.name, O_PATH | O_CLOEXEC | (e->follow ? 0 : O_NOFOLLOW));
 	if (o.fd < 0) {

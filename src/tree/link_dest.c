@@ -5,6 +5,7 @@
 #include "link_dest.h"
 #include "endpoints/equal.h"
 #include "endpoints/error.h"
+#include "endpoints/same.h"
 #include "hard_link.h"
 #include "io/io.h"
 #include "report.h"
@@ -73,7 +74,7 @@ static int link_dest_find(const struct worker *w, const struct entry *e, int fd,
 	if (found < 0)
 		return -1;
 	if (fstat(found, &old) == 0 && S_ISREG(old.st_mode) && old.st_size == st->st_size &&
-	    equal_times(equal, found, st, &old) &&
+	    !same_output(&w->tree->options->copy, &old) && equal_times(equal, found, st, &old) &&
 	    metadata_is_equal(
 		equal, fd, st, found, &old,
 		equal_preserves(equal, e->dir->dst, st, &old, w->tree->options->copy.preserve)))

@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "mirror_remove.h"
+#include "endpoints/same.h"
 #include "io/system.h"
 #include "opened.h"
 #include "part/part.h"
@@ -200,6 +201,10 @@ static int mirror_remove_any(struct mirror_run *x, int parent, const char *name,
 	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : mirror_refuse(x, path, errno, NULL);
 	const bool directory = S_ISDIR(st.st_mode);
+	if (same_output(&x->w->tree->options->copy, &st)) {
+		mirror_note_obstacle(x, "is written by this run", path);
+		return 1;
+	}
 	if (filter_protects(x->w->tree->filter, path, directory)) {
 		mirror_note_obstacle(x, "is excluded", path);
 		return 1;

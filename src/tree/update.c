@@ -7,6 +7,7 @@
 #include "displace.h"
 #include "endpoints/equal.h"
 #include "endpoints/error.h"
+#include "endpoints/same.h"
 #include "io/io.h"
 #include "links.h"
 #include "report.h"
@@ -180,7 +181,8 @@ bool update_is_untouched(struct worker *w, const struct entry *e)
 	if (o->update != FCOPY_UPDATE_CHANGED || o->checksum || m->doubted ||
 	    e->dir->state != DIRECTORY_OLD ||
 	    fstatat(e->dir->src, e->name, &src, e->follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0 ||
-	    fstatat(e->dir->dst, e->as, &dst, follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
+	    fstatat(e->dir->dst, e->as, &dst, follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0 ||
+	    same_output(&o->copy, &dst))
 		return false;
 	if (!S_ISREG(src.st_mode) || !S_ISREG(dst.st_mode) || src.st_size != dst.st_size ||
 	    links_may_exist(w, &src) || !equal_times(&w->tree->equal, e->dir->dst, &src, &dst))
@@ -268,7 +270,8 @@ bool update_leave(struct worker *w, const struct entry *e, int fd, const struct 
 	int r = 0;
 	if (fstat(dst, &old) < 0)
 		r = report_call(w, e, "fstat", entry_dst, errno);
-	else if (S_ISDIR(old.st_mode) && !removes && o->update == FCOPY_UPDATE_CHANGED) {
+	else if ((S_ISDIR(old.st_mode) && !removes && o->update == FCOPY_UPDATE_CHANGED) ||
+		 same_output(&o->copy, &old)) {
 		close(dst);
 		return false; /* the copy refuses it */
 	} else if (removes && (st->st_mode ^ old.st_mode) & S_IFMT) {

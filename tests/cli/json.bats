@@ -75,11 +75,12 @@ load json
 	holds old b
 	expect 2 --json=new a new
 	absent new
-	expect 1 --json=d/a a d
-	says "fcopy: d/a: is the copy: no JSON was written"
-	cmp a d/a
-	expect 1 --json=d/a --inplace a d
-	cmp a d/a
+	expect 2 --json=d/a a d
+	says "fcopy: --json: d/a is an operand, too: name another file"
+	absent d/a
+	echo old >d/a
+	expect 2 --json=d/a --inplace a d
+	holds old d/a
 }
 
 @test "--json=-: standard output, with the same rules as --json" {
