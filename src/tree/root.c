@@ -198,9 +198,14 @@ static void root_walk(struct building *r, struct directory *d)
 	walk_report_missing(t, d);
 	if (merges)
 		mirror_end(t, d);
-	/* What was copied need not be what SRC has: its directory may have been emptied first. */
-	if (t->root.failures == 0 && !tree_stopped(t) && !opened_has_name(t, d)) {
+	/* What was copied need not be what SRC has: its directory may have been emptied first. Then
+	 * a new tree gets no name, not even one that goes without what failed. */
+	if ((t->root.failures == 0 || t->options->keep_going) && !tree_stopped(t) &&
+	    !opened_has_name(t, d)) {
 		t->root.failures++;
+		t->root.doubtful = true;
+		/* The next mirror begins anew: it cannot be combined with --resume. */
+		r->unsound |= t->options->delete_extra;
 		tree_refuse(t, r->from->path, ESTALE,
 			    "was moved, replaced or removed during the copy", FCOPY_ADVICE_NONE);
 	}

@@ -248,7 +248,9 @@ struct root {
 	const char *source; /* this SRC; NULL: none is at work */
 	enum tree_state state;
 	uint64_t failures; /* of entries; atomic */
-	bool doubtful;     /* RESUMED: it may hold old copies of what the source lacks; atomic */
+	/* RESUMED: it may hold old copies of what the source lacks; or SRC itself was replaced:
+	 * then a new tree is not committed; atomic */
+	bool doubtful;
 	bool committed;
 	bool existed;    /* DST was there */
 	bool in_place;   /* DST was written in place, and may be incomplete */

@@ -96,6 +96,27 @@ delayed() {
 	diff -r real e
 }
 
+@test "SRC itself is removed, replaced or moved during a first mirror, or with --keep-going: nothing gets the name DST" {
+	need_strace
+	local change how
+	for change in 'rm -r s' 'mv s old; mkdir s' 'mv s old; ln -s old/none s' 'mv s old; mv new s; rm -r old'; do
+		for how in "--mirror" "-aT --delete" "-a --keep-going" "-aT --inplace --keep-going"; do
+			# shellcheck disable=SC2086
+			delayed s "$change" $how -j1
+			demand 1
+			mentions "fcopy: s"
+			absent d
+		done
+	done
+	# Also if an entry fails before; the next mirror is as the first one.
+	delayed s 'ln -s /none/x s/sub/x; mv s old; mv new s' --mirror -L -j1
+	demand 1
+	absent d
+	absent d.fcopy-part
+	expect 0 --mirror s d
+	diff -r s d
+}
+
 @test "storage that answers ENOENT for a directory that is there: a failure" {
 	need_strace
 	mkdir -p s/sub
