@@ -704,7 +704,7 @@ struct fcopy_left {
 	enum fcopy_left_kind kind;
 	enum fcopy_left_state state;
 	const char *reason;       /* of UNKNOWN: a static string; otherwise NULL */
-	uint64_t bytes;           /* of the files in it */
+	uint64_t bytes;           /* of disk space that its files take, without holes */
 	bool more;                /* not all files could be measured */
 	int64_t age;              /* seconds since it was last changed */
 	struct fcopy_error error; /* of FAILED */

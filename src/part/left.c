@@ -308,8 +308,9 @@ static void left_measure_entry(int fd, const char *name, dev_t device, unsigned 
 		size->partial |= errno != ENOENT;
 		return;
 	}
-	if (S_ISREG(st.st_mode))
-		size->bytes += (uint64_t)st.st_size;
+	/* What a removal frees: no holes, and of a file with other names its part. */
+	if (S_ISREG(st.st_mode) && st.st_nlink > 0)
+		size->bytes += (uint64_t)st.st_blocks * 512 / st.st_nlink;
 	if (!S_ISDIR(st.st_mode) || st.st_dev != device)
 		return;
 	int below = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -243,3 +243,14 @@ jsonschema.validate(json.loads(sys.argv[2]), json.load(open(sys.argv[1])))' \
 	[ "$(left)" = copy ]
 	cmp src/a d/copy
 }
+
+@test "the size of a sparse part is the space that its removal frees" {
+	need_strace
+	mkdir -p src d
+	truncate -s 4G src/sparse
+	dd if=/dev/urandom of=src/sparse bs=1M count=8 seek=2000 conv=notrunc status=none
+	killed fchmod 1 -r --resume src d/new
+	expect 0 --clean d --json
+	[ "$(jq '.left[0].bytes < 10000000 and .left[0].bytes >= 8000000' <<<"$output")" = true ]
+	expect 0 --clean d -f
+}
