@@ -16,20 +16,20 @@ status_of() { get -o body -w '%{http_code}' "$@"; }
 
 url() { echo "http://127.0.0.1:$port/$1"; }
 
-# raw TEXT [ENDING]: what the server answers to these bytes, which printf(1) expands.
+# raw TEXT: what the server answers to these bytes, which printf(1) expands, in PATIENCE seconds.
 raw() {
 	# shellcheck disable=SC2059
 	printf "$1" >request
 	python3 - "$port" <<-'END'
-	import socket, sys
+	import os, socket, sys
 	s = socket.create_connection(("127.0.0.1", int(sys.argv[1])), 60)
 	s.sendall(open("request", "rb").read())
-	s.settimeout(60)
+	s.settimeout(int(os.environ.get("PATIENCE", "60")))
 	answer = b""
 	try:
 	    while piece := s.recv(65536):
 	        answer += piece
-	except ConnectionResetError:
+	except (ConnectionResetError, TimeoutError):
 	    answer += b"RESET"
 	sys.stdout.buffer.write(answer)
 	END
@@ -243,10 +243,7 @@ is_refused() {
 	echo old >b
 	for request in 'Content-Length: 100\r\n\r\nshort' 'Content-Length: 3\r\n\r\nmore than that'; do
 		serve http-listen:0 b
-		raw "PUT / HTTP/1.1\r\nHost: h\r\n$request" >answer &
-		sleep 1 # the short one does not end its side
-		kill $! 2>/dev/null || true
-		wait $! || true
+		PATIENCE=2 raw "PUT / HTTP/1.1\r\nHost: h\r\n$request" >answer
 		ended 1
 		run ! grep -q '^HTTP/1.1 2' answer
 		[ "$(cat b)" = old ]
