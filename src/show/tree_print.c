@@ -219,23 +219,80 @@ static void print_stopped(const struct cli *cli)
 	hint_end();
 }
 
-/* Of a merge that leaves entries alone, or of a dry run. */
+/* "2,310", with what follows. before: what separates it from another count, or NULL for the first.
+ */
+static void print_number(const char *before, uint64_t n, const char *after)
+{
+	char digits[32];
+	const int length = snprintf(digits, sizeof(digits), "%" PRIu64, n);
+	fputs(before ? before : "", stderr);
+	for (int i = 0; i < length; i++) {
+		if (i > 0 && (length - i) % 3 == 0)
+			fputc(',', stderr);
+		fputc(digits[i], stderr);
+	}
+	fputs(after, stderr);
+}
+
+/* What DST cannot store, and was not compared. */
+static void print_not_compared(unsigned attributes)
+{
+	static const struct {
+		enum fcopy_attribute attribute;
+		const char *name;
+	} names[] = {{FCOPY_ATTR_OWNERSHIP, "owners"},
+		     {FCOPY_ATTR_MODE, "modes"},
+		     {FCOPY_ATTR_XATTR, "ACLs or extended attributes"}};
+	const char *before = "; not compared, because DST cannot store them: ";
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (attributes & names[i].attribute) {
+			fprintf(stderr, "%s%s", before, names[i].name);
+			before = ", ";
+		}
+}
+
+/* Of a mirror or a snapshot, a merge that leaves entries alone, or a dry run. */
 static void print_counts(const struct cli *cli, const struct fcopy_tree_report *r)
 {
-	const uint64_t copied = r->count[FCOPY_COUNT_FILES] + r->count[FCOPY_COUNT_SYMLINKS] +
-				r->count[FCOPY_COUNT_SPECIALS] + r->count[FCOPY_COUNT_HARD_LINKS];
+	const uint64_t *n = r->count;
 	const bool dry = cli->tree.dry_run;
-	const char *be = dry ? "would be " : "";
-	fprintf(stderr, "fcopy: %s%" PRIu64 " unchanged", dry ? "dry run: " : "",
-		r->count[FCOPY_COUNT_UNCHANGED]);
-	if (r->count[FCOPY_COUNT_REPAIRED] > 0)
-		fprintf(stderr, " (attributes of %" PRIu64 " %srepaired)",
-			r->count[FCOPY_COUNT_REPAIRED], be);
-	fprintf(stderr, ", %" PRIu64 " %scopied, %" PRIu64 " %sremoved", copied, be,
-		r->count[FCOPY_COUNT_DELETED], be);
-	if (r->count[FCOPY_COUNT_SKIPPED] > 0)
-		fprintf(stderr, ", %" PRIu64 " skipped", r->count[FCOPY_COUNT_SKIPPED]);
+	fputs(dry ? "fcopy: dry run: " : "fcopy: ", stderr);
+	print_number(NULL, n[FCOPY_COUNT_FILES] + n[FCOPY_COUNT_SYMLINKS] + n[FCOPY_COUNT_SPECIALS],
+		     dry ? " would be copied" : " copied");
+	if (cli->tree.update || cli->tree.delete_extra || n[FCOPY_COUNT_UNCHANGED] > 0)
+		print_number(", ", n[FCOPY_COUNT_UNCHANGED], " unchanged");
+	if (n[FCOPY_COUNT_REPAIRED] > 0)
+		print_number(" (attributes of ", n[FCOPY_COUNT_REPAIRED],
+			     dry ? " would be repaired)" : " repaired)");
+	if (cli->tree.link_dest || n[FCOPY_COUNT_HARD_LINKS] > 0)
+		print_number(", ", n[FCOPY_COUNT_HARD_LINKS], dry ? " would be linked" : " linked");
+	if (cli->tree.delete_extra)
+		print_number(", ", n[FCOPY_COUNT_DELETED], dry ? " would be removed" : " removed");
+	if (n[FCOPY_COUNT_SKIPPED] > 0)
+		print_number(", ", n[FCOPY_COUNT_SKIPPED], " skipped");
+	if (n[FCOPY_COUNT_FAILED] > 0)
+		print_number(", ", n[FCOPY_COUNT_FAILED], " failed");
+	print_not_compared(r->not_compared);
 	fputc('\n', stderr);
+}
+
+/* A run that left most entries alone looks like one that copied them all again, or like one that
+ * did nothing: so mirrors and snapshots say what they did. Not if nothing is in DST of what was
+ * copied. */
+static bool prints_counts(const struct cli *cli)
+{
+	const struct fcopy_tree_options *t = &cli->tree;
+	size_t n;
+	bool done = false;
+	for (const struct fcopy_operand *o = operands_ended(&n), *end = o + n; o < end; o++)
+		done |= o->committed || o->merged;
+	if (t->dry_run)
+		return !cli->quiet;
+	if (cli->as_cp)
+		return false;
+	if (t->delete_extra || t->link_dest)
+		return !cli->quiet && done;
+	return t->update && (cli->verbose > 0 || cli->progress);
 }
 
 /* With -vv. A single file, and a tree of one, have no pool of threads. */
@@ -311,10 +368,7 @@ void tree_print_end(const struct cli *cli, const struct fcopy_tree_report *repor
 	print_parts(cli, stopped && !cli->quiet);
 	if (stopped && !cli->quiet)
 		print_would_keep(cli, report);
-	const bool counts = cli->tree.update && (cli->verbose > 0 || cli->progress) && !cli->as_cp;
-	const bool removed = report->count[FCOPY_COUNT_DELETED] > 0 && !cli->quiet &&
-			     isatty(STDERR_FILENO);
-	if ((cli->tree.dry_run && !cli->quiet) || counts || removed)
+	if (prints_counts(cli))
 		print_counts(cli, report);
 	if (cli->verbose > 1 && !cli->as_cp)
 		print_threads(report);

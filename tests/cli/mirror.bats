@@ -32,20 +32,39 @@ mirrored() {
 	[ "$(count 'files + .tree.symlinks + .tree.specials + .tree.hard_links + .tree.deleted + .tree.repaired')" = 0 ]
 }
 
-@test "on a terminal, a mirror that removed something says so" {
+@test "a mirror says what it did, on a terminal and without one, but not with -q" {
 	need script
 	export FCOPY
 	mkdir s d
 	echo 1 >s/a
 	echo 2 >d/b
 	script -qec '"$FCOPY" --mirror s d' record </dev/null >/dev/null
-	grep -q '^fcopy: 0 unchanged, 1 copied, 1 removed' record
+	grep -q '^fcopy: 1 copied, 0 unchanged, 1 removed' record
 	script -qec '"$FCOPY" --mirror s d' record </dev/null >/dev/null
-	never grep -q ^fcopy: record
+	grep -q '^fcopy: 0 copied, 1 unchanged, 0 removed' record
 	echo 2 >d/an-older-copy # as long as a name of fcopy's own
 	expect 0 --mirror s d
-	says ""
+	says "fcopy: 0 copied, 1 unchanged, 1 removed"
 	absent d/an-older-copy
+	echo 2 >d/b
+	expect 0 --mirror -q s d
+	says ""
+	absent d/b
+	mkdir many
+	touch many/{1..1234}
+	expect 0 --mirror many t
+	says "fcopy: 1,234 copied, 0 unchanged, 0 removed"
+	echo 1 >many/1
+	expect 0 -aT --link-dest=t many u
+	says "fcopy: 1 copied, 1,233 linked"
+	expect 0 -aT many v
+	says ""
+	expect 1 --mirror nowhere d
+	says "fcopy: nowhere: stat: No such file or directory"
+	ln -s "$(realpath "$FCOPY")" cp
+	rm -r u
+	run --separate-stderr ./cp -a many u
+	says ""
 }
 
 @test "--mirror copies what is new or changed, repairs attributes, removes the rest" {
@@ -379,7 +398,7 @@ lists() {
 	expect 0 --dry-run -a s d
 	absent d
 	lists 'would copy s/a/b/y -> d/a/b/y' 'would copy s/empty -> d/empty'
-	says 'fcopy: dry run: 0 unchanged, 6 would be copied, 0 would be removed'
+	says 'fcopy: dry run: 5 would be copied, 1 would be linked'
 	expect 0 --mirror s d
 	echo extra >d/extra
 	mkdir -p d/ex/tra
@@ -398,12 +417,12 @@ lists() {
 	expect 0 --dry-run --mirror s d
 	lists 'would copy s/c -> d/c' 'would copy s/new/n -> d/new/n' 'would copy s/new -> d/new' 'would copy s/top -> d/top' \
 		'would remove d/extra' 'would remove d/ex/tra' 'would remove d/c/fifo'
-	says 'fcopy: dry run: 3 unchanged (attributes of 1 would be repaired), 3 would be copied, 6 would be removed'
+	says 'fcopy: dry run: 3 would be copied, 3 unchanged (attributes of 1 would be repaired), 6 would be removed'
 	[[ $output != *'s/a/'* ]]
 	lists 'd/a/b/y: attributes would be repaired'
 	expect 0 --dry-run s/top d/top
 	[ "$output" = 'would copy s/top -> d/top' ]
-	says 'fcopy: dry run: 0 unchanged, 1 would be copied, 0 would be removed'
+	says 'fcopy: dry run: 1 would be copied'
 	# As many names are missing in DST as are too many.
 	mkdir one two
 	touch one/a two/b
@@ -578,7 +597,7 @@ lists() {
 	[ -z "$(rsync -aHAXncO --delete -i one/ two/)" ] # the times of one and two are of the copies
 	[ "$(cd one && find . -type f -printf '%p %i\n' | sort)" = "$(cd two && find . -type f -printf '%p %i\n' | sort)" ]
 	expect 0 -a --link-dest=one s more three
-	says "fcopy: warning: one/more: does not exist: no file of this SRC is linked"
+	says "fcopy: warning: one/more: does not exist: no file of this SRC is linked" "fcopy: 3 copied, 4 linked"
 	[ "$(stat -c %i three/s/top)" = "$(stat -c %i one/s/top)" ]
 	[ -f three/more/new ]
 	# A symlink there is not followed.

@@ -115,9 +115,9 @@ moved() {
 	done
 	expect 0 -r --resume s new
 	expect 0 -r --resume --dry-run s new
-	mentions "dry run: 1 unchanged, 0 would be copied"
+	mentions "dry run: 0 would be copied, 1 unchanged"
 	expect 0 -r --resume --dry-run -t d s
-	says "fcopy: dry run: 0 unchanged, 1 would be copied, 0 would be removed"
+	says "fcopy: dry run: 1 would be copied, 0 unchanged"
 	[ -z "$(ls -A d)" ]
 }
 
