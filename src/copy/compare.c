@@ -58,6 +58,9 @@ static int open_again(struct comparison *m, int fd, const char *path, bool past_
 		again = open_cached(link.text, fd);
 		m->cached = true;
 	}
+	/* Without /proc the open descriptor itself is read, if it can be. */
+	if (again < 0 && errno == ENOENT && (fcntl(fd, F_GETFL) & O_ACCMODE) != O_WRONLY)
+		again = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	return again < 0 ? error_proc(&m->copy->report->error, "open", path, errno) : again;
 }
 
@@ -78,6 +81,24 @@ static ssize_t read_block(struct io *io, int fd, char *block, off_t at)
 	return (ssize_t)have;
 }
 
+/* Some FUSE file systems pass O_DIRECT on to their own file, but read that into a buffer that is
+ * not aligned: every read fails, with EINVAL or EPERM. Then the file is read through the page
+ * cache. */
+static ssize_t read_file(struct comparison *m, int *fd, const struct endpoint *of, char *block,
+			 off_t at)
+{
+	const ssize_t n = read_block(&m->io, *fd, block, at);
+	if (n >= 0 || n == -EIO || n == -EINTR || !(fcntl(*fd, F_GETFL) & O_DIRECT))
+		return n;
+	const int again = open_cached(io_proc_path(of->fd).text, of->fd);
+	if (again < 0)
+		return n;
+	close(*fd);
+	*fd = again;
+	m->cached = true;
+	return read_block(&m->io, *fd, block, at);
+}
+
 static size_t equal_bytes(const char *a, const char *b, size_t n)
 {
 	size_t i = 0;
@@ -92,7 +113,7 @@ static size_t equal_bytes(const char *a, const char *b, size_t n)
  * holds it read (fs/smb/client/file.c, cifs_flock). */
 static ssize_t read_copy(struct comparison *m, char *block, off_t at)
 {
-	ssize_t n = read_block(&m->io, m->dst, block, at);
+	ssize_t n = read_file(m, &m->dst, &m->copy->dst, block, at);
 	if (n != -EACCES || (fcntl(m->copy->dst.fd, F_GETFL) & O_ACCMODE) == O_WRONLY)
 		return n;
 	int holder = fcntl(m->copy->dst.fd, F_DUPFD_CLOEXEC, 0);
@@ -123,7 +144,7 @@ static off_t count_equal(struct comparison *m, off_t start, off_t end)
 	char *a = m->memory, *b = m->memory + BLOCK_SIZE;
 	struct fcopy_error *e = &m->copy->report->error;
 	for (off_t at = start; at < end;) {
-		ssize_t na = read_block(&m->io, m->src, a, at), nb = read_copy(m, b, at);
+		ssize_t na = read_file(m, &m->src, &m->copy->src, a, at), nb = read_copy(m, b, at);
 		if (na < 0)
 			return error_operation(e, "read back", "pread", m->copy->src.path,
 					       (int)-na);

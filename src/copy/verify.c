@@ -45,7 +45,9 @@ int verify_copy(struct copy *c)
 	}
 	if (cached)
 		copy_warn(c, c->dst.path, EOPNOTSUPP,
-			  "verified through the page cache: O_DIRECT is unsupported here",
+			  access("/proc/self/fd", F_OK) < 0
+			      ? "verified through the page cache: /proc is not mounted"
+			      : "verified through the page cache: O_DIRECT is unsupported here",
 			  FCOPY_ADVICE_NONE);
 	return 0;
 }

@@ -14,9 +14,10 @@ enum system_property {
 	SYSTEM_FAITHFUL = 1 << 1,
 	/* The page cache keeps what a killed process wrote, and st_size is where reads end. */
 	SYSTEM_LOCAL = 1 << 2,
-	SYSTEM_REMOTE = 1 << 3,   /* a server may copy by itself; may be FUSE, which hides that */
-	SYSTEM_ORDERED = 1 << 4,  /* one thread has to write a file, in order */
-	SYSTEM_NAMES = 1 << 5,    /* lists a new name with the bytes that it was given */
+	SYSTEM_REMOTE = 1 << 3,  /* a server may copy by itself; may be FUSE, which hides that */
+	SYSTEM_ORDERED = 1 << 4, /* one thread has to write a file, in order */
+	SYSTEM_NAMES = 1 << 5,   /* lists a new name with the bytes that it was given */
+	SYSTEM_LOCKS_MANDATORY = 1 << 7, /* a lock is one of the server, which others cannot pass */
 	SYSTEM_RECOVERS = 1 << 6, /* its check puts what it finds into lost+found, at its top */
 };
 

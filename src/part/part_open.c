@@ -230,7 +230,8 @@ static int part_open_as(struct part *p, const char *dst, bool joins, const volat
 
 int part_share(struct part *p)
 {
-	if (flock(p->lock, LOCK_SH | LOCK_NB) < 0 && !private_lacks_locks(errno))
+	const int locked = private_flock(p->lock, LOCK_SH);
+	if (locked < 0 && !private_lacks_locks(-locked))
 		return -EAGAIN;
 	if (!private_has_name(p->lock, p->fd, PRIVATE_LOCK) || !part_is_named(p))
 		return -EAGAIN;
@@ -267,13 +268,14 @@ bool part_drop_receipt(int parent, const char *public, long older_than)
 	if (older_than > 0 && part_is_young(parent, public, older_than))
 		return false;
 	snprintf(p.public, sizeof(p.public), "%s", public);
+	int locked;
 	bool gone = part_open_directory(&p) == 0;
 	if (gone)
 		strcpy(p.name, p.public);
 	p.lock = gone ? openat(p.fd, PRIVATE_LOCK, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
 		      : -1;
 	gone = p.lock >= 0 &&
-	       (flock(p.lock, LOCK_EX | LOCK_NB) == 0 || private_lacks_locks(errno)) &&
+	       ((locked = private_flock(p.lock, LOCK_EX)) == 0 || private_lacks_locks(-locked)) &&
 	       part_read(&p, false) == 0 && part_is_receipt(&p) && part_has_others(&p) == 0 &&
 	       part_is_named(&p) && fstat(p.log, &st) == 0 &&
 	       time(NULL) - st.st_mtime >= older_than && part_hide(&p) == 0;

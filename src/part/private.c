@@ -120,25 +120,33 @@ bool private_may_have_name(int fd, int parent, const char *name)
 	return private_has_name(fd, parent, name) || (errno != 0 && errno != ENOENT);
 }
 
+/* Only EWOULDBLOCK says that another process has the lock. Storage without locks says so by any
+ * other errno: ENOLCK (NFS without a lock server), ENOSYS and 524 (Lustre; 524 is a number of the
+ * kernel's own), EOPNOTSUPP, EBADF (NFS: not open for writing, flock(2)), EINVAL, EACCES, EPERM and
+ * ENOTTY. The lock guards against a second fcopy and nothing else: without it, the copy goes on. */
 bool private_lacks_locks(int err)
 {
-	switch (err) {
-	case ENOLCK:     /* NFS without a lock server */
-	case ENOSYS:     /* Lustre, mounted without flock */
-	case EOPNOTSUPP: /* other network file systems */
-	case EBADF:      /* NFS: not open for writing (flock(2)) */
-	case EINVAL: return true;
-	default: return false;
-	}
+	return err != EWOULDBLOCK && err != EINTR && err != ENOMEM && err != EIO && err != ESTALE;
+}
+
+/* On SMB the errno of a lock that another client holds can be EACCES: STATUS_LOCK_NOT_GRANTED in
+ * fs/smb/client/smb2maperror.c. */
+int private_flock(int fd, int lock)
+{
+	if (flock(fd, lock | LOCK_NB) == 0)
+		return 0;
+	const int err = errno;
+	return err == EACCES && system_has(fd, SYSTEM_LOCKS_MANDATORY) ? -EWOULDBLOCK : -err;
 }
 
 /* After a SIGKILL the kernel holds the lock until it has torn down the dead process's io_uring:
  * 60 to 260 ms on Linux 6.18. */
 int private_take_lock(int fd, int lock, const volatile int *cancel)
 {
-	for (int tries = 0; flock(fd, lock | LOCK_NB) < 0; tries++) {
-		if (errno != EWOULDBLOCK || tries == LOCK_TRIES)
-			return -errno;
+	int r;
+	for (int tries = 0; (r = private_flock(fd, lock)) < 0; tries++) {
+		if (r != -EWOULDBLOCK || tries == LOCK_TRIES)
+			return r;
 		if (cancel && __atomic_load_n(cancel, __ATOMIC_RELAXED))
 			return -EINTR;
 		long ms = tries < LOCK_QUICK ? 1 : LOCK_WAIT_MS;

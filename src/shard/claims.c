@@ -170,12 +170,11 @@ static int job_try_claim(struct job *j, unsigned chunk, bool *again)
 	int fd = job_create(j, name, again);
 	if (fd < 0)
 		return fd;
-	const bool taken = j->locks && flock(fd, LOCK_EX | LOCK_NB) < 0 &&
-			   !private_lacks_locks(errno);
-	if (taken && errno != EWOULDBLOCK) {
-		int err = errno;
+	const int r = j->locks ? private_flock(fd, LOCK_EX) : 0;
+	const bool taken = r < 0 && !private_lacks_locks(-r);
+	if (taken && r != -EWOULDBLOCK) {
 		close(fd);
-		return job_fail(j, "lock of a chunk", "flock", err);
+		return job_fail(j, "lock of a chunk", "flock", -r);
 	}
 	if (!taken && (job_is_settled(fd) || job_has(j, "done", chunk)))
 		job_note_done(j, chunk);
@@ -328,9 +327,9 @@ int job_claim_list(struct job *j, int *fd)
 	*fd = job_create(j, PART_SHARE "claim." JOB_LISTER, &again);
 	if (*fd < 0)
 		return *fd;
-	const bool taken = flock(*fd, LOCK_EX | LOCK_NB) < 0 && !private_lacks_locks(errno);
-	int r = taken && errno != EWOULDBLOCK ? job_fail(j, "lock of the list", "flock", errno)
-					      : !taken;
+	int r = private_flock(*fd, LOCK_EX);
+	const bool taken = r < 0 && !private_lacks_locks(-r);
+	r = taken && r != -EWOULDBLOCK ? job_fail(j, "lock of the list", "flock", -r) : !taken;
 	if (r == 1)
 		private_refresh(j->part.fd);
 	j->ended = r == 1 && job_is_settled(*fd);

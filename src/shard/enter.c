@@ -246,7 +246,8 @@ int job_enter(struct job *j)
 		if ((r = j->work->check(j)) < 0)
 			return r;
 	}
-	j->locks = (flock(j->part.lock, LOCK_SH | LOCK_NB) == 0 || !private_lacks_locks(errno)) &&
+	const int locked = private_flock(j->part.lock, LOCK_SH);
+	j->locks = (locked == 0 || !private_lacks_locks(-locked)) &&
 		   !private_locks_are_local(j->part.lock);
 	if (!j->locks)
 		job_warn_unlocked(j);

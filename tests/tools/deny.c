@@ -4,13 +4,15 @@
  *
  *     deny CALL ERRNO COMMAND [ARG]...
  *
- * CALL and ERRNO are names, such as openat and EPERM. The command's own execve cannot be denied.
- * Exits 125 if the filter cannot be installed, 126 if COMMAND cannot be run.
+ * CALL and ERRNO are names, such as openat and EPERM; ERRNO may be a number that has none. The
+ * command's own execve cannot be denied. Exits 125 if the filter cannot be installed, 126 if
+ * COMMAND cannot be run.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <seccomp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -19,7 +21,7 @@ static int errno_of(const char *name)
 	for (int err = 1; err <= EHWPOISON; err++)
 		if (strerrorname_np(err) && !strcmp(name, strerrorname_np(err)))
 			return err;
-	return -1;
+	return atoi(name) > 0 ? atoi(name) : -1;
 }
 
 int main(int argc, char **argv)

@@ -7,7 +7,7 @@
  * writeback]
  *             [-o sizeless] [-o stream] [-o modeless] [-o caseless] [-o sequential] [-o xattrs]
  *             [-o busy] [-o fmode=OCTAL] [-o dmode=OCTAL] [-o steps=SECONDS] [-o grain=NS]
- *             [-o touch] [-o norewind] [-o renumber]
+ *             [-o touch] [-o norewind] [-o renumber] [-o unaligned]
  *
  * While it is mounted, `setfattr -n user.fault -v RULE MOUNTPOINT` adds a rule, and
  * `getfattr --only-values -n user.faults MOUNTPOINT` prints how many operations rules have changed.
@@ -33,7 +33,8 @@
  * then on: the page cache would take a short read for the end of the file. With sequential, as in
  * object stores, a write must start where the file ends. With busy, as on SMB, no directory is
  * renamed (EACCES) while a file in it is open for writing. With norewind a second read of an open
- * directory finds no names. With xattrs the files have the extended
+ * directory finds no names. With unaligned a file that was opened with O_DIRECT cannot be read
+ * (EINVAL). With xattrs the files have the extended
  * attributes of DIR. O_TMPFILE is unsupported. An operation that always fails with ENOSYS is one
  * that the file system lacks: the kernel does not ask again for some of them.
  */
@@ -69,6 +70,7 @@ static struct {
 	int norewind;          /* an open directory can be read once, as with sshfs */
 	int xattrs;            /* pass extended attributes through */
 	unsigned fmode, dmode; /* each file or directory has this mode, and chmod has no effect */
+	int unaligned;         /* no read of a file opened with O_DIRECT */
 	unsigned grain;        /* the same in ns, below a second */
 	unsigned steps;        /* seconds: stat reports a modification time that is a multiple */
 	int touch; /* a written file gets the current time at close, a directory when it is renamed
@@ -219,6 +221,8 @@ static int fs_read(const char *path, char *buf, size_t size, off_t offset,
 	int err = faults_at(FAULT_READ, &size, offset);
 
 	(void)path;
+	if (!err && config.unaligned && fi->flags & O_DIRECT)
+		err = -EINVAL;
 	if (err)
 		return err;
 	wait_latency();
@@ -523,6 +527,7 @@ static const struct fuse_opt options[] = {
     {"fmode=%o", offsetof(typeof(config), fmode), 0},
     {"dmode=%o", offsetof(typeof(config), dmode), 0},
     {"steps=%u", offsetof(typeof(config), steps), 0},
+    {"unaligned", offsetof(typeof(config), unaligned), 1},
     {"grain=%u", offsetof(typeof(config), grain), 0},
     {"touch", offsetof(typeof(config), touch), 1},
     FUSE_OPT_END,
