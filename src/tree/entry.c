@@ -413,9 +413,7 @@ static void entry_copy_inode(struct worker *w, const struct entry *e, int fd, co
 	const bool unchanged = left && outcome_is_there(is);
 	bool made = left || !displace_begin(w, e, &displaced);
 	/* An unchanged name may have to become a link to another one. */
-	const bool linked = links_may_exist(w, st) &&
-			    (left ? unchanged && o->update == FCOPY_UPDATE_CHANGED
-				  : !made && !o->link);
+	const bool linked = links_may_exist(w, st) && (left ? unchanged : !made && !o->link);
 	w->tracks = linked && !left && !o->dry_run && aside_may_move(w->tree, e->dir);
 	const bool first = !linked || links_claim(w, e, st, e->confirmed || displaced.asked);
 	made |= !first;

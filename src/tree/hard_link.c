@@ -141,6 +141,12 @@ static bool hard_link_is_made(const struct origin *o, int to, const char *as)
 	       a.st_ino == b.st_ino;
 }
 
+/* Are names of DST left alone that have the right content? */
+static bool hard_link_leaves(const struct tree *t)
+{
+	return t->options->update || t->options->link_dest;
+}
+
 /* Of a dry run: returns what hard_link_make would, without a failure of it. */
 static int hard_link_rehearse(struct worker *w, const struct entry *e, const struct stat *st,
 			      const struct copied *c)
@@ -149,7 +155,7 @@ static int hard_link_rehearse(struct worker *w, const struct entry *e, const str
 	if (e->dir->dst < 0 || fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
 	/* Only of an unchanged copy, made is set: another one would be a new inode. */
-	if (w->tree->options->update && c->made.ino == old.st_ino &&
+	if (hard_link_leaves(w->tree) && c->made.ino == old.st_ino &&
 	    makedev(c->made.dev_major, c->made.dev_minor) == old.st_dev)
 		return HARD_LINK_SAME;
 	if (w->tree->options->delete_extra && !w->options.no_clobber)
@@ -199,7 +205,7 @@ static int hard_link_make_once(struct worker *w, const struct entry *e, const st
 {
 	struct origin o;
 	int r = hard_link_open(w, e, c, &o, call);
-	if (r == 0 && w->tree->options->update && hard_link_is_made(&o, e->dir->dst, e->as))
+	if (r == 0 && hard_link_leaves(w->tree) && hard_link_is_made(&o, e->dir->dst, e->as))
 		r = HARD_LINK_SAME;
 	if (r == 0)
 		r = hard_link_check(w, e, st, c, &o);

@@ -8,6 +8,7 @@
 #include "endpoints/same.h"
 #include "hard_link.h"
 #include "io/io.h"
+#include "links.h"
 #include "report.h"
 #include "rivals.h"
 #include "seen.h"
@@ -109,6 +110,8 @@ bool link_dest_is_made(struct worker *w, const struct entry *e, int fd, const st
 	const int found = link_dest_find(w, e, fd, st);
 	const bool made = found >= 0 && fstat(found, &earlier) == 0 &&
 			  earlier.st_dev == old.st_dev && earlier.st_ino == old.st_ino;
+	if (made && links_may_exist(w, st)) /* another name may become a link to it */
+		w->made = identity_of(found);
 	if (found >= 0)
 		close(found);
 	if (made) {

@@ -516,6 +516,45 @@ lists() {
 	holds v2 d/t
 }
 
+# one_inode NAME…: they are names of one file.
+one_inode() {
+	[ "$(stat -c %i "$@" | sort -u | wc -l)" = 1 ]
+}
+
+@test "--link-dest into a copy that exists: names of one file of SRC become one file, also with an earlier copy of one name" {
+	local names option
+	for names in "a b c" "b c a" "c a b"; do
+		for option in -j1 -j4 --mirror; do
+			# shellcheck disable=SC2086
+			set -- $names
+			rm -rf s old d
+			mkdir -p s/sub old d
+			echo x >s/$1
+			ln s/$1 s/$2
+			ln s/$1 s/sub/$3
+			cp -p s/$2 old/$2
+			ln old/$2 d/$2
+			expect 0 -aT --dry-run $option --link-dest=old s d
+			[ "$(ls d)" = $2 ]
+			expect 0 -aT $option --link-dest=old s d
+			[ -z "$stderr" ]
+			one_inode d/$1 d/$2 d/sub/$3
+			holds x old/$2
+			expect 0 -aT $option --link-dest=old s d
+			one_inode d/$1 d/$2 d/sub/$3
+		done
+	done
+	# An earlier copy with all names: nothing is left to do.
+	rm -rf old d
+	cp -a s old
+	expect 0 -aT --link-dest=old s d
+	for option in --dry-run -j1; do
+		expect 0 -aT --json $option --link-dest=old s d
+		[ "$(jq -c '[.tree.files, .tree.hard_links, .tree.unchanged]' <<<"$output")" = '[0,0,3]' ]
+	done
+	one_inode d/a d/b d/sub/* old/a
+}
+
 @test "--link-dest where DST ignores case: of two names that are one there, the second fails" {
 	local same
 	for same in a A; do
