@@ -22,9 +22,10 @@
  *   src/source/       reader (the only one of directories), names (all of a directory); filter
  *                     (which entries are copied: --exclude, patterns and lists), pattern
  *   src/tree/         several sources and trees; those that call come first: tree (each SRC in
- *                     turn), operands, single (no directory), parents; root (a directory; what
- *                     --resume compares), home (where a new tree is built), commit; walk (reads
- *                     directories), census (for progress); entry (one name), update (what a merge
+ *                     turn), operands, single (no directory), parents; root (a directory),
+ *                     finished (what --resume compares), home (where a new tree is built), commit;
+ *                     walk (reads directories), census (for progress); entry (one name), update
+ *                     (what a merge
  *                     leaves alone), seen and seen_again (what an option lets a copy replace),
  *                     enter (subdirectories), displace (backups), links, resume, link_dest,
  *                     hard_link, symbolic_link, special, attributes_only; directory (its

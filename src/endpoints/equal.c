@@ -173,6 +173,9 @@ bool metadata_is_equal(struct equal *q, int src, const struct stat *s, int dst,
 	if (preserve & FCOPY_ATTR_MODE && !link &&
 	    !equal_attribute(q, a.text, b.text, "system.posix_acl_access"))
 		return false;
+	if (preserve & FCOPY_ATTR_MODE && S_ISDIR(s->st_mode) &&
+	    !equal_attribute(q, a.text, b.text, "system.posix_acl_default"))
+		return false;
 	return !(preserve & FCOPY_ATTR_XATTR) || link ||
 	       (equal_listed(q, a.text, a.text, b.text) && equal_listed(q, b.text, a.text, b.text));
 }

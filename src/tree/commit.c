@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 /* A separate descriptor: the operand's may be O_PATH. */
-static int commit_flush_parent(const struct building *r)
+int commit_flush_parent(const struct building *r)
 {
 	int fd = openat(r->to->place.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int result = fd < 0 ? -errno : io_flush_directory(fd);

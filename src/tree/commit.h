@@ -15,6 +15,8 @@ int commit_root(struct building *, struct directory *);
 int commit_end(struct building *, struct directory *);
 /* Nothing was copied: closes the open directory, and removes it if it is empty. */
 void commit_abort(struct building *);
+/* Flushes the directory that holds the destination. Returns 0 or -errno, reported. */
+int commit_flush_parent(const struct building *);
 /* Warns that this name beside the destination could not be removed. */
 void commit_warn_left(const struct building *, const char *name, int err);
 

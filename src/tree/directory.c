@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "directory.h"
 #include "aside.h"
+#include "endpoints/equal.h"
 #include "endpoints/error.h"
 #include "endpoints/metadata.h"
 #include "flush.h"
@@ -212,6 +213,23 @@ void directory_report_lost(struct worker *w, struct directory *d, int err)
 	d->names = NAMES_LOST;
 }
 
+/* --resume asks whether DST is the complete copy: has it the attributes of SRC's directory? */
+static void directory_compare(struct worker *w, struct directory *d)
+{
+	struct root *root = &w->tree->root;
+	struct equal *equal = &w->tree->equal;
+	struct stat now;
+	if (d->dst < 0 || tree_stopped(w->tree) || (!d->parent && root->compares == COMPARES_BELOW))
+		return;
+	if (fstat(d->dst, &now) < 0 ||
+	    !metadata_is_equal(
+		equal, d->src, &d->st, d->dst, &now,
+		equal_preserves(equal, d->dst, &d->st, &now, w->tree->options->copy.preserve)))
+		__atomic_store_n(&root->unlike, true, __ATOMIC_RELAXED);
+	if (root->flush_each)
+		directory_flush(w, d);
+}
+
 /* The directory is open. */
 static void directory_complete(struct worker *w, struct directory *d)
 {
@@ -227,6 +245,8 @@ static void directory_complete(struct worker *w, struct directory *d)
 	    !tree_stopped(w->tree) && (dry || !directory_is_exact(d)))
 		mirror_collect(w, d);
 	directory_restore_time(w->tree, d);
+	if (w->tree->root.compares)
+		directory_compare(w, d);
 	if (!d->parent) /* root.c still needs it */
 		return;
 	if (!tree_stopped(w->tree) && !dry && !w->tree->shared)

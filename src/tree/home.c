@@ -207,3 +207,25 @@ int home_open_committed(struct building *r, const struct stat *dst)
 	part_close(&r->part, false);
 	return HOME_EXISTS;
 }
+
+int home_leave_committed(struct building *r)
+{
+	const struct fcopy_options *o = &r->tree->options->copy;
+	int result = 0;
+	if (!(o->preserve & FCOPY_ATTR_MODE) && (result = permissions_set(r->dst, r->mode)) < 0)
+		result = permissions_are_fixed(-result) ? 0 : root_fail(r, "fchmod", -result);
+	if (result == 0 && o->fsync)
+		result = commit_flush_parent(r);
+	close(r->dst);
+	r->dst = -1;
+	r->committed = r->named = false;
+	r->temporary[0] = '\0';
+	if (result == 0 && r->part.published)
+		part_hide(&r->part);
+	if (result == 0)
+		home_drop_part(r);
+	else
+		part_close(&r->part, false);
+	part_init(&r->part, r->to->place.dir, r->to->place.name);
+	return result;
+}

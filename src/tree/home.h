@@ -13,5 +13,8 @@ int home_open(struct building *);
  * that was killed after it renamed the tree. HOME_EXISTS: its part shows nothing of the kind. */
 #define HOME_EXISTS 1
 int home_open_committed(struct building *, const struct stat *);
+/* After that, where the tree is merged into again: gives it its mode, and removes the part. Returns
+ * 0 or -errno, reported; then the part stays. */
+int home_leave_committed(struct building *);
 
 #endif

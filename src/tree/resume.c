@@ -31,7 +31,7 @@ int resume_make_directory(int dir, const char *name, mode_t mode, bool *fresh)
 	return r;
 }
 
-/* With --fsync, read from the storage: after a failed writeback the page cache may contain data
+/* With --fsync, reads from the storage: after a failed writeback the page cache may contain data
  * that the disk does not, and the flush at the end would succeed. */
 bool resume_has_same_bytes(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
@@ -51,9 +51,9 @@ bool resume_has_same_bytes(struct worker *w, const struct entry *e, int fd, cons
 	return same;
 }
 
-/* The earlier run may not have flushed the file, and no syncfs(2) follows. Opened for writing: SMB
- * ignores fsync(2) otherwise (cifs_strict_fsync in fs/smb/client/file.c). */
-static bool resume_flush(const struct worker *w, const struct entry *e)
+/* Opened for writing: SMB ignores fsync(2) otherwise (cifs_strict_fsync in fs/smb/client/file.c).
+ */
+bool resume_flush(const struct worker *w, const struct entry *e)
 {
 	if (!w->tree->root.flush_each)
 		return true;

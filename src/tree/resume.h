@@ -18,6 +18,10 @@ bool resume_is_complete(struct worker *, const struct entry *, int fd, const str
 /* Has the copy of this entry the bytes of the open file? */
 bool resume_has_same_bytes(struct worker *, const struct entry *, int fd, const struct stat *);
 
+/* The earlier run may not have flushed the copy of this entry. If no syncfs(2) follows, flushes it.
+ */
+bool resume_flush(const struct worker *, const struct entry *);
+
 /* What record.c notes in the journal of a part, and the header of a journal that does not exist
  * yet.
  */

@@ -8,6 +8,7 @@
 #include "directory.h"
 #include "endpoints/error.h"
 #include "endpoints/temporary.h"
+#include "finished.h"
 #include "flush.h"
 #include "home.h"
 #include "inside.h"
@@ -211,8 +212,8 @@ static void root_walk(struct building *r, struct directory *d)
 	}
 }
 
-/* Walks as a copy does, and changes nothing. A directory that DST lacks has the descriptor -1. */
-static int root_rehearse(struct building *r)
+/* A directory that DST lacks has the descriptor -1. */
+int root_rehearse(struct building *r)
 {
 	struct tree *t = r->tree;
 	const struct operand *from = r->from, *to = r->to;
@@ -242,55 +243,6 @@ static int root_rehearse(struct building *r)
 	if (r->dst < 0)
 		report_operand_outcome(t, &(struct outcome){.type = S_IFDIR}, to->path, NULL);
 	return 0;
-}
-
-/* Is DST, which exists, the complete copy of SRC? If an earlier run of the command was killed after
- * it had removed its part, nothing else shows that it was complete. Compares, and changes nothing.
- * Returns ROOT_COMPLETE or -errno, reported. */
-#define ROOT_COMPLETE 1
-static int root_check_complete(struct building *r)
-{
-	struct tree *t = r->tree;
-	const struct fcopy_tree_options *o = t->options;
-	struct fcopy_tree_report *report = t->report, found = {.steps = 0};
-	struct fcopy_tree_options compares = *o;
-	const char *call;
-	r->dst = directory_open(t, r->to->place.dir, r->to->place.name);
-	if (r->dst < 0)
-		return root_fail(r, "open", errno);
-	int dst = fcntl(r->dst, F_DUPFD_CLOEXEC, 0), stop = t->stop;
-	bool complete = dst >= 0 && !o->copy.verify && !(o->copy.fsync && flush_needs_each(t, dst));
-	compares.dry_run = true;
-	compares.hard_links = false; /* equal bytes are enough where DST has no links */
-	compares.report_entries = false;
-	compares.copy.notify = NULL;
-	t->options = &compares;
-	t->report = &found;
-	complete &= root_rehearse(r) == 0;
-	complete &= found.count[FCOPY_COUNT_FILES] + found.count[FCOPY_COUNT_DIRECTORIES] +
-			found.count[FCOPY_COUNT_SYMLINKS] + found.count[FCOPY_COUNT_SPECIALS] +
-			found.count[FCOPY_COUNT_HARD_LINKS] + found.count[FCOPY_COUNT_REPAIRED] ==
-		    0;
-	t->options = o;
-	t->report = report;
-	t->root.committed = false;
-	t->root.state = TREE_NEW;
-	t->stop = stop;
-	int result = complete && o->copy.fsync && !o->dry_run ? flush_tree(t, dst, &call) : 0;
-	if (dst >= 0)
-		close(dst);
-	if (io_cancelled(&t->io))
-		return -EINTR;
-	if (result < 0)
-		return root_fail(r, call, -result);
-	if (!complete)
-		return root_refuse(r, EEXIST,
-				   "exists and is not the complete copy: use -t to copy into the "
-				   "directory, or -T without --resume to merge",
-				   FCOPY_ADVICE_USAGE);
-	report->count[FCOPY_COUNT_UNCHANGED] += found.count[FCOPY_COUNT_UNCHANGED];
-	t->root.committed = true;
-	return ROOT_COMPLETE;
 }
 
 /* Where another user could exchange the name since it was looked up, what was opened must be what
@@ -338,13 +290,8 @@ static int root_open(struct building *r)
 									   : NO_DIRECTORY_HERE});
 	if (st->st_dev == r->from->place.st.st_dev && st->st_ino == r->from->place.st.st_ino)
 		return root_refuse(r, EINVAL, "is the source directory", FCOPY_ADVICE_USAGE);
-	if (r->tree->options->copy.resume && r->tree->options->dry_run) /* opens no part */
-		result = part_exists(&r->part) ? 0 : HOME_EXISTS;
-	else if (r->tree->options->copy.resume &&
-		 (result = home_open_committed(r, st)) != HOME_EXISTS)
+	if (r->tree->options->copy.resume && (result = finished_open(r, st)) != FINISHED_MERGES)
 		return result;
-	if (result == HOME_EXISTS && !r->tree->several && !r->tree->options->into_directory)
-		return root_check_complete(r);
 	r->dst = directory_open(r->tree, place->dir, place->name);
 	if (r->dst < 0)
 		return root_fail(r, "open", errno);

@@ -67,7 +67,7 @@ static void warn_about_stale(struct tree *t, int parent, mode_t mode)
 	bool named = S_ISDIR(mode) || t->options->copy.resume ||
 		     (!t->probed && temporary_is_named(parent));
 	t->probed = true;
-	if (!named || t->searched)
+	if (!named || t->searched || t->options->dry_run) /* it also removes what is empty */
 		return;
 	t->searched = true;
 	stale_warn(parent, &t->options->copy, NULL);

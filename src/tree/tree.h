@@ -258,6 +258,8 @@ struct root {
 	bool shared_by;  /* ... and has made some; atomic */
 	bool landed;     /* DST is complete, but a flush after that failed */
 	bool flush_each; /* durable, but syncfs(2) does not suffice: flush every entry */
+	enum { COMPARES_NOTHING, COMPARES_BELOW, COMPARES_ALL } compares; /* is DST the copy? */
+	bool unlike;      /* ... a directory has other attributes; atomic */
 	bool fixed_modes; /* chmod has no effect in DST: directories get their mode at once */
 	dev_t src_dev;    /* of the source ... */
 	ino_t src_ino;    /* ... and its inode */

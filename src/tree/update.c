@@ -11,6 +11,7 @@
 #include "io/io.h"
 #include "links.h"
 #include "report.h"
+#include "resume.h"
 #include "rivals.h"
 #include "seen.h"
 
@@ -62,8 +63,8 @@ static int update_reopen(int path)
 
 /* A regular file of equal size: are the bytes equal? Times prove it, unless they were set shortly
  * before a power cut, or --checksum asks for more. */
-static bool update_has_bytes(const struct worker *w, int fd, const struct stat *st, int dst,
-			     const struct stat *old)
+static bool update_has_bytes(struct worker *w, const struct entry *e, int fd, const struct stat *st,
+			     int dst, const struct stat *old)
 {
 	const struct mirror *m = &w->tree->mirror;
 	const bool timed = equal_times(&w->tree->equal, dst, st, old);
@@ -73,6 +74,8 @@ static bool update_has_bytes(const struct worker *w, int fd, const struct stat *
 	if (!w->tree->options->checksum && !timed)
 		return false;
 	char byte;
+	if (st->st_size > 0 && w->tree->root.compares)
+		return resume_has_same_bytes(w, e, fd, st);
 	int again = st->st_size > 0 ? update_reopen(dst) : -1;
 	/* procfs and others report the size 0 of files that have content. */
 	bool equal = st->st_size == 0 ? pread(fd, &byte, 1, 0) == 0
@@ -83,7 +86,7 @@ static bool update_has_bytes(const struct worker *w, int fd, const struct stat *
 }
 
 /* fd is the open source, or -1 if it is a symlink or a special file; dst is O_PATH. */
-static bool update_is_unchanged(const struct worker *w, const struct entry *e, int fd,
+static bool update_is_unchanged(struct worker *w, const struct entry *e, int fd,
 				const struct stat *st, int dst, const struct stat *old)
 {
 	if ((st->st_mode ^ old->st_mode) & S_IFMT)
@@ -92,7 +95,8 @@ static bool update_is_unchanged(const struct worker *w, const struct entry *e, i
 		return update_same_target(e);
 	if (!S_ISREG(st->st_mode))
 		return st->st_rdev == old->st_rdev;
-	return st->st_size == old->st_size && update_has_bytes(w, fd, st, dst, old);
+	return st->st_size == old->st_size && update_has_bytes(w, e, fd, st, dst, old) &&
+	       (!w->tree->root.compares || resume_flush(w, e));
 }
 
 static bool update_differs(const struct stat *now, const struct stat *was)
@@ -155,7 +159,10 @@ static int update_stop(struct worker *w)
 static int update_changed(struct worker *w, const struct entry *e, int fd, const struct stat *st,
 			  int dst, struct stat *old)
 {
-	if (!update_is_unchanged(w, e, fd, st, dst, old))
+	/* SRC itself, by a symlink or a hard link, is no copy of it: the copy refuses it. */
+	const bool itself = w->tree->options->copy.resume && S_ISREG(st->st_mode) &&
+			    st->st_dev == old->st_dev && st->st_ino == old->st_ino;
+	if (itself || !update_is_unchanged(w, e, fd, st, dst, old))
 		return tree_stopped(w->tree) ? update_stop(w) : 0;
 	int r = update_repair(w, e, fd, st, dst, old);
 	/* Where DST takes two names for one, no other entry may replace it. A name that becomes a
@@ -256,7 +263,8 @@ bool update_leave(struct worker *w, const struct entry *e, int fd, const struct 
 {
 	const struct fcopy_tree_options *o = w->tree->options;
 	const bool removes = tree_removes(w->tree);
-	const bool follow = update_follows(w->tree, st);
+	/* A complete new tree has no symlink in place of a file. */
+	const bool follow = update_follows(w->tree, st) && !w->tree->root.compares;
 	struct stat old;
 	w->clears = false;
 	if (e->dir->state != DIRECTORY_OLD || (!o->update && !removes))

@@ -149,14 +149,163 @@ has_files() {
 			[ "$(ls -A)" = $'d\ns' ] || { echo "$call $n: $(ls -A)"; return 1; }
 		done
 	done
-	for n in 2 3; do # the copy is complete, and in use
+	for n in 2 3; do # the copy is complete, and in use: it is not the copy any more, and stays as it is
 		rm -rf d
 		run strace -f -qq -o /dev/null -e trace=unlinkat -e inject=unlinkat:signal=KILL:when=$n \
 			"$FCOPY" -a --resume s d
 		echo more >>d/d/f
-		expect 0 -a --resume s d
+		expect 2 -a --resume s d
+		mentions "d: exists and is not the complete copy"
 		holds $'data\nmore' d/d/f
 		[ "$(ls -A)" = $'d\ns' ]
+	done
+}
+
+# killed_at CALL:N ARG…: the tree has its name, and what fcopy needed for it is still there.
+killed_at() {
+	run strace -f -qq -o /dev/null -e trace="${1%:*}" -e inject="${1%:*}:signal=KILL:when=${1#*:}" "$FCOPY" "${@:2}"
+	[ "$(left)" ] || { echo "$1: nothing is left"; return 1; }
+}
+
+left() {
+	find . -name '*.fcopy-part' -o -name '.fcopy-*'
+}
+
+@test "-a --resume killed between the rename and the end: another SRC, DST or other options are not taken for the copy" {
+	local at change
+	need_strace
+	for at in renameat2:4 unlinkat:2 unlinkat:3; do
+		for change in none src new mode gone options; do
+			rm -rf s other d before
+			mkdir -p s/dir other/dir
+			echo one | tee s/one >other/one
+			echo two | tee s/dir/two >other/dir/two
+			echo three >other/dir/three
+			ln -s one s/link
+			killed_at $at -aT --resume s d
+			case $change in
+			new) echo new >s/dir/new ;;
+			mode) chmod 700 s/dir ;;
+			gone) rm d/dir/two ;;
+			esac
+			cp -a d before
+			case $change in
+			none) ;;
+			src) expect 2 -aT --resume other d ;;
+			options) expect 2 -rLT --resume s d ;;
+			*)
+				expect 2 -aT --resume --dry-run s d
+				[ "$(left)" ]
+				expect 2 -aT --resume s d
+				;;
+			esac
+			[ $change = none ] || mentions "d: exists and is not the complete copy"
+			diff -r --no-dereference before d
+			[ "$(stat -c %a d/dir)" = 755 ]
+			case $change in
+			none | src | options) expect 0 -aT --resume s d ;; # the killed command: done
+			*) expect 0 -aT s d ;;
+			esac
+			[ $change = gone ] || [ $change = new ] || diff -r --no-dereference s d
+			[ -z "$(left)" ] || { echo "$at, $change: $(left)"; return 1; }
+		done
+	done
+}
+
+@test "--resume -t killed between the rename and the end: the same command completes what SRC has got since" {
+	local at option
+	need_strace
+	for at in renameat2:4 unlinkat:2 unlinkat:3; do
+		for option in -r -a; do
+			rm -rf s t
+			mkdir -p s/dir t
+			echo one >s/dir/one
+			killed_at $at $option --resume -t t s
+			echo two >s/dir/two
+			chmod 700 s
+			expect 0 $option --resume -t t s
+			diff -r s t/s
+			[ $option = -r ] || [ "$(stat -c %a t/s)" = 700 ]
+			[ -z "$(left)" ] || { echo "$at: $(left)"; return 1; }
+		done
+	done
+}
+
+@test "--resume: of a complete copy the attributes of directories are compared, too, as those of files are" {
+	mkdir -p s/dir/sub
+	echo one >s/dir/sub/one
+	expect 0 -a --resume s d
+	expect 0 -a --resume s d
+	local at
+	for at in s s/dir s/dir/sub; do
+		touch -r $at stamp
+		chmod 700 $at
+		expect 2 -a --resume s d
+		mentions "d: exists and is not the complete copy"
+		expect 2 -a --resume --dry-run s d
+		chmod 755 $at
+		touch -d 2001-02-03 $at
+		expect 2 -a --resume s d
+		touch -r stamp $at
+		expect 0 -a --resume s d
+		if setfattr -n user.x -v 1 $at 2>/dev/null; then
+			expect 2 -a --resume s d
+			setfattr -x user.x $at
+		fi
+		if setfacl -d -m u:65534:rwx $at 2>/dev/null; then
+			expect 2 -a --resume s d
+			setfacl -k $at
+			expect 0 -a --resume s d
+		fi
+		if is_root; then
+			chown 65534 $at
+			expect 2 -a --resume s d
+			chown 0 $at
+		fi
+	done
+	[ "$(stat -c %a d d/dir d/dir/sub | xargs)" = "755 755 755" ]
+	chmod 700 s/dir # what -r does not copy is not compared
+	expect 0 -r --resume s d
+}
+
+@test "--resume: SRC itself in DST, by a symlink or a hard link, is no copy" {
+	local how
+	mkdir s o
+	echo one >s/one
+	echo two >s/two
+	for how in s "" l; do
+		rm -rf d o/*
+		mkdir d o/s
+		cp -p s/two d
+		cp -p s/two o/s
+		case $how in
+		s)
+			ln -s ../s/one d/one
+			ln -s ../../s/one o/s/one
+			;;
+		l)
+			ln s/one d/one
+			ln s/one o/s/one
+			;;
+		*) # to another file with the same bytes
+			echo one >other
+			touch -r s/one other
+			ln -s ../other d/one
+			ln -s ../../other o/s/one
+			;;
+		esac
+		expect 2 -rT --resume s d
+		mentions "d: exists and is not the complete copy"
+		if [ $how ]; then
+			expect 1 -r --resume -t o s
+			mentions "o/s/one"
+			expect 1 --resume s/one s/two o/s
+			mentions "o/s/one"
+		else
+			expect 0 -r --resume -t o s # a merge follows it
+		fi
+		[ "$(cat s/one)" = one ]
+		[ $how = l ] || [ -L d/one ]
 	done
 }
 

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT
+ * Implements finished.h. The name of DST proves nothing: SRC, DST or the options may have changed
+ * since the copy was complete. So DST is compared with SRC.
+ */
+#define _GNU_SOURCE
+#include "finished.h"
+#include "commit.h"
+#include "directory.h"
+#include "flush.h"
+#include "home.h"
+#include "opened.h"
+#include "report.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+static uint64_t finished_differences(const struct fcopy_tree_report *found)
+{
+	const uint64_t *n = found->count;
+	return n[FCOPY_COUNT_FILES] + n[FCOPY_COUNT_DIRECTORIES] + n[FCOPY_COUNT_SYMLINKS] +
+	       n[FCOPY_COUNT_SPECIALS] + n[FCOPY_COUNT_HARD_LINKS] + n[FCOPY_COUNT_REPAIRED];
+}
+
+/* The source and the options are those of the killed run, which has set the times of all files:
+ * then they prove what the bytes would. */
+static bool finished_has_times(const struct building *r)
+{
+	const struct fcopy_options *o = &r->tree->options->copy;
+	return r->committed && o->preserve & FCOPY_ATTR_TIMESTAMPS && !o->verify &&
+	       part_same_source(&r->part, &r->from->place.st, r->record.options);
+}
+
+/* Is DST, which r->dst holds open, the complete copy of SRC? Compares, and changes nothing. Returns
+ * 1, 0, or -errno, reported. The directory itself gets its attributes again at the end of a commit.
+ */
+static int finished_compare(const struct building *r)
+{
+	struct tree *t = r->tree;
+	const struct fcopy_tree_options *o = t->options;
+	struct fcopy_tree_report *report = t->report, found = {.steps = 0};
+	struct fcopy_tree_options compares = *o;
+	struct building rehearsed = *r;
+	const int stop = t->stop;
+	rehearsed.temporary[0] = '\0';
+	rehearsed.dst = fcntl(r->dst, F_DUPFD_CLOEXEC, 0);
+	if (rehearsed.dst < 0)
+		return root_fail(r, "fcntl(F_DUPFD)", errno);
+	/* Asked below, its answer would change the times of a directory that is compared. */
+	if (!o->dry_run) {
+		(void)storage_stores(&t->storage, r->to->place.dir, STORAGE_CHANGES_MODES);
+		(void)storage_stores(&t->storage, r->to->place.dir, STORAGE_CHANGES_OWNERS);
+	}
+	compares.dry_run = true;
+	compares.hard_links = false; /* equal bytes are enough where DST has no links */
+	compares.report_entries = false;
+	compares.checksum = !finished_has_times(r);
+	compares.copy.notify = NULL;
+	t->options = &compares;
+	t->report = &found;
+	t->root.compares = r->committed ? COMPARES_BELOW : COMPARES_ALL;
+	t->root.unlike = false;
+	t->root.flush_each = !o->dry_run && flush_needs_each(t, r->dst);
+	bool complete = root_rehearse(&rehearsed) == 0 && finished_differences(&found) == 0 &&
+			!t->root.unlike;
+	t->options = o;
+	t->report = report;
+	t->root.compares = COMPARES_NOTHING;
+	t->root.committed = false;
+	t->root.state = TREE_NEW;
+	t->stop = stop;
+	if (io_cancelled(&t->io))
+		return -EINTR;
+	if (complete)
+		report->count[FCOPY_COUNT_UNCHANGED] += found.count[FCOPY_COUNT_UNCHANGED];
+	return complete;
+}
+
+static int finished_refuse(const struct building *r)
+{
+	return root_refuse(r, EEXIST,
+			   "exists and is not the complete copy: use -t to copy into the "
+			   "directory, or -T without --resume to merge",
+			   FCOPY_ADVICE_USAGE);
+}
+
+/* An earlier run was killed between the commit's rename and the removal of the part. */
+static int finished_committed(struct building *r)
+{
+	int result = finished_compare(r);
+	if (result > 0)
+		return 0;
+	/* What is left of the killed run belongs to its command: another one does not remove it. */
+	if (result == 0 && part_same_source(&r->part, &r->from->place.st, r->record.options))
+		result = home_leave_committed(r);
+	else
+		commit_abort(r);
+	return result == 0 ? finished_refuse(r) : result;
+}
+
+/* If an earlier run was killed after it had removed its part, nothing else shows that DST was
+ * complete. */
+static int finished_check(struct building *r)
+{
+	struct tree *t = r->tree;
+	const struct fcopy_options *o = &t->options->copy;
+	const char *call;
+	r->dst = directory_open(t, r->to->place.dir, r->to->place.name);
+	if (r->dst < 0)
+		return root_fail(r, "open", errno);
+	/* Then files would have to be read from the storage, or flushed one by one. */
+	const bool each = o->verify || (o->fsync && flush_needs_each(t, r->dst));
+	int result = each ? 0 : finished_compare(r);
+	if (result == 0)
+		result = finished_refuse(r);
+	else if (result > 0 && o->fsync && !t->options->dry_run &&
+		 (result = flush_tree(t, r->dst, &call)) < 0)
+		result = root_fail(r, call, -result);
+	close(r->dst);
+	if (result < 0)
+		return result;
+	t->root.committed = true;
+	return 1;
+}
+
+int finished_open(struct building *r, const struct stat *st)
+{
+	const struct tree *t = r->tree;
+	const bool merges = t->several || t->options->into_directory;
+	int result = t->options->dry_run ? HOME_EXISTS : home_open_committed(r, st);
+	if (result == 0 && !merges)
+		return finished_committed(r);
+	if (result == 0)
+		result = home_leave_committed(r);
+	if (result < 0)
+		return result;
+	return merges ? FINISHED_MERGES : finished_check(r);
+}
