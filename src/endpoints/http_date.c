@@ -29,9 +29,9 @@ static unsigned days_in_year(unsigned month)
 /* The place of a name of three letters in a table of them; -1: it has none. */
 static int find_name(const char *table, const char *name)
 {
-	for (int i = 0; table[3 * i]; i++)
-		if (memcmp(table + 3 * i, name, 3) == 0)
-			return i;
+	for (const char *at = table; *at; at += 3)
+		if (memcmp(at, name, 3) == 0)
+			return (int)(at - table) / 3;
 	return -1;
 }
 
@@ -76,10 +76,8 @@ bool http_date_parse(struct http_text t, int64_t *seconds)
 	if (d.day < 1 || d.day > 31 || d.hour > 23 || d.minute > 59 || d.second > 60)
 		return false;
 	const unsigned month = ((unsigned)d.month + 10) % 12;
-	*seconds = ((days_to_march(d.year - (month > 9)) + days_in_year(month) + d.day - 1) * 24 +
-		    d.hour) *
-		       3600 +
-		   d.minute * 60 + d.second;
+	const int64_t day = days_to_march(d.year - (month > 9)) + days_in_year(month) + d.day - 1;
+	*seconds = ((day * 24 + d.hour) * 60 + d.minute) * 60 + d.second;
 	return true;
 }
 
@@ -95,6 +93,6 @@ void http_date_write(int64_t seconds, char text[HTTP_DATE_MAX])
 	const unsigned from_march = (5 * rest + 2) / 153, month = (from_march + 2) % 12;
 	snprintf(text, HTTP_DATE_MAX, "%.3s, %02u %.3s %04u %02u:%02u:%02u GMT",
 		 days + (day + 4) % 7 * 3, (rest - days_in_year(from_march) + 1) % 100,
-		 months + 3 * month, (unsigned)(year + (from_march > 9)) % 10000, left / 3600 % 100,
-		 left / 60 % 60, left % 60);
+		 months + (size_t)3 * month, (unsigned)(year + (from_march > 9)) % 10000,
+		 left / 3600 % 100, left / 60 % 60, left % 60);
 }

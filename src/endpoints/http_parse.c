@@ -216,7 +216,7 @@ int http_parse(struct http_request *r, const char *head, size_t length)
 	}
 	if (status)
 		return status;
-	if (rest.length > 0 || (!r->host.at && !r->old) || !is_host(r->host))
+	if (rest.length > 0 || (r->host.at ? !is_host(r->host) : !r->old))
 		return 400;
 	status = check_framing(r);
 	/* A client of HTTP/1.0 does not wait (RFC 9110, section 10.1.1). */

@@ -50,7 +50,8 @@ static struct http_guest *take_out(struct http_room *room, size_t i)
 {
 	struct http_guest *g = room->guest[i];
 	room->count--;
-	memmove(room->guest + i, room->guest + i + 1, (room->count - i) * sizeof(*room->guest));
+	for (size_t to = i; to < room->count; to++)
+		room->guest[to] = room->guest[to + 1];
 	return g;
 }
 
@@ -140,7 +141,9 @@ static void expire(struct http_room *room)
 		} else if (g->leaves || g->length == 0) {
 			close_guest(take_out(room, i));
 		} else {
-			answer(g, text, http_write_text(text, 408, NULL, false, 0, "", time(NULL)));
+			const size_t length = http_write_text(text, 408, NULL, false, 0, "",
+							      time(NULL));
+			answer(g, text, length);
 			i++;
 		}
 	}

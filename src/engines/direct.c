@@ -132,9 +132,9 @@ static int direct_with_flags(struct transfer *t)
 	}
 	struct kept *own = NULL, **kept = t->kept ? t->kept : &own;
 	int r = *kept ? 0 : direct_open(t, kept);
-	if (r == 0)
+	if (*kept)
 		r = direct_run(&d, *kept);
-	if (r != 0 || !t->kept) /* the ring itself may have failed */
+	if (r != 0 || kept == &own) /* the ring itself may have failed */
 		engine_free_kept(kept);
 	return r;
 }

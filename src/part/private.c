@@ -383,7 +383,7 @@ void private_end(struct private_directory *p)
  * files the same one. */
 static bool private_is_new(int parent, int fd, const struct stat *st, const struct timespec *start)
 {
-	struct stat probe;
+	struct stat probe = {.st_uid = (uid_t)-1};
 	if (st->st_uid != geteuid() &&
 	    (private_probe(parent, 0600, &probe) < 0 || probe.st_uid != st->st_uid))
 		return false;

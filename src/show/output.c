@@ -49,7 +49,9 @@ static int output_follow(const struct output *o, int flags, const char **reason)
 		return -EPERM;
 	}
 	int fd = openat(o->dir, text, flags, 0666);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	return fd;
 }
 
 static bool output_is_shared(const struct output *o)
@@ -66,7 +68,9 @@ static int output_open_name(const struct output *o, int flags, const char **reas
 	int fd = openat(o->dir, output_name(o), flags | (shared ? O_NOFOLLOW : 0), 0666);
 	if (fd < 0 && shared && errno == ELOOP)
 		return output_follow(o, flags, reason);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	return fd;
 }
 
 int output_open(struct output *o, bool append)

@@ -164,7 +164,8 @@ static bool pattern_step(const struct pattern *p, uint64_t *places, size_t word,
 bool pattern_match(const struct pattern *p, const char *text, bool anywhere)
 {
 	const size_t words = (p->tokens + WORD_BITS - 1) / WORD_BITS, last = p->tokens - 1;
-	uint64_t *places = memset(alloca(words * sizeof(*places)), 0, words * sizeof(*places));
+	uint64_t places[words];
+	memset(places, 0, sizeof(places));
 	places[0] = 1;
 	for (; *text; text++) {
 		bool carry = anywhere && *text == '/', some = carry;

@@ -408,6 +408,7 @@ static void entry_copy_inode(struct worker *w, const struct entry *e, int fd, co
 	is->type = st->st_mode & S_IFMT;
 	w->made = (struct identity){.known = false}; /* update_leave may set it */
 	w->seen = (struct seen){.asked = false};     /* this, too */
+	/* cppcheck-suppress autoVariables */
 	w->displaced = &displaced;
 	const bool left = update_leave(w, e, fd, st) || link_dest_is_made(w, e, fd, st);
 	const bool unchanged = left && outcome_is_there(is);

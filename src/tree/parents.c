@@ -53,7 +53,9 @@ static int parents_follow(int dir, int link)
 	if (st.st_uid != 0 && st.st_uid != geteuid())
 		return -EPERM;
 	int fd = openat(dir, text, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	return fd;
 }
 
 /* Opens a directory of DST that exists, or what a symlink there leads to. *symlink: then its

@@ -213,6 +213,7 @@ C
 		TWICE=$name LD_PRELOAD=$T/twice.so expect 0 -a s d
 		says
 		holds 1 d/sub/below/f
-		[ "$(readlink d/link)" = f ] && [ -p d/fifo ]
+		[ "$(readlink d/link)" = f ]
+		[ -p d/fifo ]
 	done
 }
