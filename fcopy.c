@@ -121,32 +121,31 @@ static bool was_usage(const struct fcopy_report *report)
 	return report->error.unsuitable;
 }
 
-/* written: the copy, into which no object may be written; NULL: none. */
-static void print_object(const struct outcome *o, const char *written)
+static void print_object(const struct summary *o)
 {
 	const char *option = o->report->error.option;
 	if (option && strcmp(option, "json") == 0)
 		json_file_abandon();
-	FILE *f = o->cli->json ? json_file_stream(written) : NULL;
+	FILE *f = o->cli->json ? json_file_stream() : NULL;
 	if (f)
 		report_json(o, f);
 	flush_output();
 }
 
-static void print_report(const struct outcome *o)
+static void print_report(const struct summary *o)
 {
 	if (o->cli->stats && !was_usage(o->report))
 		stats_print(o, stderr);
-	print_object(o, o->report->dst);
+	print_object(o);
 }
 
 /* Runs in the client's own thread. */
 static void print_client_report(const struct cli *cli, const struct fcopy_report *report)
 {
-	const struct outcome o = {cli, report, usage_of_thread(ending_seconds(report)),
+	const struct summary o = {cli, report, usage_of_thread(ending_seconds(report)),
 				  report->error.err == EINTR ? signals_caught() : 0, NULL};
 	flockfile(stdout);
-	FILE *f = cli->json ? json_file_stream(NULL) : NULL;
+	FILE *f = cli->json ? json_file_stream() : NULL;
 	if (cli->stats)
 		stats_print_client(&o, stderr);
 	if (f)
@@ -160,7 +159,7 @@ static void on_event(void *user, const struct fcopy_event *event)
 	const struct cli *cli = user;
 	event_print(user, event);
 	if (event->kind == FCOPY_EVENT_LISTENING && cli->keep_listening && cli->json)
-		json_file_stream(NULL); /* no object of an earlier run remains */
+		json_file_stream(); /* no object of an earlier run remains */
 	if (event->kind == FCOPY_EVENT_CLIENT && cli->keep_listening)
 		print_client_report(user, event->report);
 }
@@ -227,7 +226,7 @@ static int copy_tree(struct cli *cli, const struct usage *start)
 	log_end(cli, &report, &tree);
 	if (cli->json_lines)
 		lines_end();
-	print_report(&(struct outcome){cli, &report, usage_since(start),
+	print_report(&(struct summary){cli, &report, usage_since(start),
 				       r < 0 ? signals_caught() : 0, &tree});
 	if (r == 0)
 		return cli->declined ? EXIT_FAILED : EXIT_DONE; /* as cp */
@@ -254,9 +253,8 @@ static int copy(struct cli *cli, const struct usage *start)
 	if (cli->keep_listening) {
 		r = serve(cli, &stop, &report);
 		if (r < 0)
-			print_object(&(struct outcome){cli, &report, usage_since(start),
-						       signals_caught(), NULL},
-				     NULL);
+			print_object(&(struct summary){cli, &report, usage_since(start),
+						       signals_caught(), NULL});
 	} else {
 		if (!cli_sends(cli))
 			signals_note_pipe();
@@ -273,13 +271,13 @@ static int copy(struct cli *cli, const struct usage *start)
 			lines_end();
 		}
 		if (cli->stats || cli->json)
-			print_report(&(struct outcome){cli, &report, usage_since(start),
+			print_report(&(struct summary){cli, &report, usage_since(start),
 						       r < 0 ? signals_caught() : 0, NULL});
 	}
 	if (r == 0) { /* a signal that came after the commit has nothing left to stop */
-		if (cli->verbose > 0 && !cli->keep_listening)
+		if (cli->voice.all && !cli->keep_listening)
 			ending_summary(cli, &report);
-		if (!cli->quiet && !cli->as_cp && !report.existed && hint_is_address(cli->dst))
+		if (cli->voice.notes && !cli->as_cp && !report.existed && hint_is_address(cli->dst))
 			hint_new_file(cli->dst);
 		unwritten_print(report.dst, report.moved);
 		return EXIT_DONE;
@@ -302,8 +300,7 @@ static int benchmark(struct cli *cli, const struct usage *start)
 		return EXIT_DONE;
 	if (!signals_caught())
 		benchmark_print_failure(&report);
-	print_object(&(struct outcome){cli, &report, usage_since(start), signals_caught(), NULL},
-		     NULL);
+	print_object(&(struct summary){cli, &report, usage_since(start), signals_caught(), NULL});
 	signals_reraise();
 	return was_usage(&report) ? EXIT_USAGE : EXIT_FAILED;
 }
@@ -313,7 +310,7 @@ static int run_action(struct cli *cli, const struct usage *start)
 	FILE *f;
 	switch (cli->action) {
 	case ACTION_LIST:
-		if (cli->json && (f = json_file_stream(NULL)))
+		if (cli->json && (f = json_file_stream()))
 			list_json(f);
 		if (!cli->json || cli->json_file)
 			list_print();
@@ -374,7 +371,7 @@ static int run(int argc, char **argv)
 	FILE *f;
 	if (status == EXIT_DONE)
 		status = opened == EXIT_DONE ? run_action(&cli, &start) : opened;
-	else if (opened == EXIT_DONE && cli.json && (f = json_file_stream(NULL)))
+	else if (opened == EXIT_DONE && cli.json && (f = json_file_stream()))
 		report_json_usage(message_last_usage(), f);
 	status = check_output(&cli, status);
 	return cli.as_cp && status == EXIT_USAGE ? EXIT_FAILED : status;

@@ -44,8 +44,7 @@ static struct fcopy_options usable_options(const struct cli *cli)
 static void show_run(const struct cli *cli, int round, const struct fcopy_mode *mode)
 {
 	struct text t = {0};
-	if (cli->quiet || !isatty(STDERR_FILENO) || !terminal_moves_cursor() ||
-	    !terminal_foreground(STDERR_FILENO))
+	if (!cli->voice.watched || !terminal_moves_cursor() || !terminal_foreground(STDERR_FILENO))
 		return;
 	text_add(&t, "\r\033[J");
 	if (mode) {
@@ -209,7 +208,7 @@ int benchmark_run(struct cli *cli, struct fcopy_report *report)
 		return r;
 	if (prints_table(cli))
 		benchmark_verdict(&all);
-	FILE *f = cli->json ? json_file_stream(NULL) : NULL;
+	FILE *f = cli->json ? json_file_stream() : NULL;
 	if (f)
 		benchmark_json(&all, f);
 	return 0;

@@ -129,9 +129,9 @@ static void on_left(void *user, const struct fcopy_left *l)
 
 int clean_run(const struct cli *cli)
 {
-	struct clean c = {.cli = cli, .lists = !cli->quiet && (!cli->json || cli->json_file)};
+	struct clean c = {.cli = cli, .lists = cli->voice.notes && (!cli->json || cli->json_file)};
 	struct fcopy_error error;
-	if (cli->json && (c.json.f = json_file_stream(NULL))) {
+	if (cli->json && (c.json.f = json_file_stream())) {
 		json_open(&c.json, NULL, '{');
 		json_string(&c.json, "fcopy", FCOPY_VERSION);
 		json_path(&c.json, "clean", cli->clean);

@@ -37,6 +37,20 @@ struct filter_arguments {
 	const char *files;             /* --files-from */
 };
 
+/* What is printed for people: computed once from -q, -v, --progress, --dry-run, the name cp, and
+ * whether standard error is a terminal. */
+struct voice {
+	bool notes;    /* warnings, and what explains a failure */
+	bool all;      /* each failure and warning, however many */
+	bool entries;  /* each entry of a tree */
+	bool steps;    /* mechanisms, and why */
+	bool watched;  /* somebody looks at a terminal, and wants to be told */
+	bool peers;    /* who connects */
+	bool progress; /* the line of progress */
+	bool counts;   /* what a merge or mirror did */
+	bool advises;  /* what could be done better or cleaned up; cp(1) does not */
+};
+
 /* What the command line asks for. */
 struct cli {
 	enum action action;
@@ -60,6 +74,7 @@ struct cli {
 	const char *bare_value;          /* ... of which SRC, which does not exist, is one */
 	unsigned verbose;                /* how often -v was given */
 	bool quiet, progress, stats, json;
+	struct voice voice;
 	const char *json_file; /* NULL: standard output */
 	bool json_lines;       /* an object for each entry, too */
 	const char *log_file;  /* NULL: none */

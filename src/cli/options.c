@@ -9,6 +9,7 @@
 #include <getopt.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* Letters without a row of their own: -r, and -P with hard links. */
 #define MORE_LETTERS "Rd"
@@ -461,6 +462,21 @@ static bool is_named_cp(const char *program)
 	return n >= 2 && strcmp(program + n - 2, "cp") == 0 && (n == 2 || program[n - 3] == '/');
 }
 
+static struct voice voice_of(const struct cli *cli)
+{
+	const bool terminal = isatty(STDERR_FILENO), asks = cli->verbose > 0 || cli->progress;
+	const bool watched = terminal && !cli->quiet;
+	return (struct voice){.notes = !cli->quiet,
+			      .all = cli->verbose > 0,
+			      .entries = cli->verbose > 0 || cli->tree.dry_run,
+			      .steps = cli->verbose > 1,
+			      .watched = watched,
+			      .peers = cli->verbose > 0 || watched,
+			      .progress = cli->progress || watched,
+			      .counts = asks && !cli->as_cp,
+			      .advises = (asks || terminal) && !cli->quiet && !cli->as_cp};
+}
+
 int options_parse(struct cli *cli, int argc, char **argv)
 {
 	*cli = (struct cli){.copy.api = FCOPY_API, .as_cp = is_named_cp(argv[0])};
@@ -471,5 +487,6 @@ int options_parse(struct cli *cli, int argc, char **argv)
 		parse_rest(cli, &g, argc, argv);
 	else if (cli->action == ACTION_HELP || cli->action == ACTION_VERSION)
 		cli->json = false; /* they have no object */
+	cli->voice = voice_of(cli);
 	return status;
 }

@@ -56,8 +56,8 @@ static bool confirm_replacement(void *user, const char *dst)
 /* Who knows rsync types -n for a dry run. */
 static void note_no_clobber(const struct cli *cli)
 {
-	if (cli->copy.no_clobber && cli->tree.recursive && !cli->tree.dry_run && !cli->quiet &&
-	    !cli->as_cp && isatty(STDERR_FILENO))
+	if (cli->copy.no_clobber && cli->tree.recursive && !cli->tree.dry_run && !cli->as_cp &&
+	    cli->voice.watched)
 		note_printf(
 		    "-n leaves existing files as they are; it is no dry run: use --dry-run");
 }

@@ -203,11 +203,11 @@ void ending_would_keep(const struct cli *cli)
 void ending_stopped(const struct cli *cli, const struct fcopy_report *r, bool interrupted)
 {
 	struct text t = {0};
-	bool looks = isatty(STDERR_FILENO) && r->bytes > 0;
+	bool looks = cli->voice.watched && r->bytes > 0;
 	bool full = (r->error.err == ENOSPC || r->error.err == EDQUOT) &&
 		    (r->atomic || r->in_place);
 	bool committed = r->error.advice == FCOPY_ADVICE_FLUSH;
-	if (cli->quiet || committed || !(interrupted || r->part_kept || looks || full))
+	if (!cli->voice.notes || committed || !(interrupted || r->part_kept || looks || full))
 		return;
 	if (r->bytes == 0)
 		text_add(&t, "before the first byte");
@@ -229,7 +229,7 @@ void ending_shard(const struct cli *cli, const struct fcopy_error *e, const char
 	const struct fcopy_shard *s = &cli->copy.shard;
 	/* EBUSY, EEXIST: another process copies, or the source has changed. */
 	if (s->count == 0 || e->advice != FCOPY_ADVICE_NONE || e->err == EBUSY ||
-	    e->err == EEXIST || dst[0] == '\0' || (cli->quiet && e->err == EINTR))
+	    e->err == EEXIST || dst[0] == '\0' || (!cli->voice.notes && e->err == EINTR))
 		return;
 	if (s->finish && e->err == ENODATA)
 		hint_printf("run each missing share with --shard=I/%u", s->count);

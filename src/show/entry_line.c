@@ -16,7 +16,7 @@ bool entry_is_listed(const struct cli *cli, const struct fcopy_entry *e)
 	case FCOPY_ACTION_REPAIRED:
 	case FCOPY_ACTION_DELETED: return true;
 	case FCOPY_ACTION_UNCHANGED: /* nearly all entries of a mirror */
-		return cli->tree.update != FCOPY_UPDATE_CHANGED || cli->verbose > 1;
+		return cli->tree.update != FCOPY_UPDATE_CHANGED || cli->voice.steps;
 	default: return false;
 	}
 }

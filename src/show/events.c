@@ -49,7 +49,7 @@ static void print_request(const struct cli *cli, const struct fcopy_report *r)
 static void print_client(const struct cli *cli, const struct fcopy_report *r)
 {
 	struct text t = {0};
-	bool wanted = cli->verbose || (isatty(STDERR_FILENO) && !cli->quiet);
+	bool wanted = cli->voice.peers;
 	/* The peer of a Unix socket has no HOST:PORT. */
 	const char *peer = r->dst_peer[0] ? r->dst_peer : cli->dst;
 	if (r->error.err != 0) {
@@ -150,15 +150,15 @@ static bool is_wanted(const struct cli *cli, enum fcopy_event_kind kind)
 {
 	switch (kind) {
 	case FCOPY_EVENT_WARNING:
-	case FCOPY_EVENT_RESUME: return !cli->quiet;
+	case FCOPY_EVENT_RESUME: return cli->voice.notes;
 	case FCOPY_EVENT_LISTENING:
 	case FCOPY_EVENT_FAILED:
 	case FCOPY_EVENT_CLIENT: return true;
 	case FCOPY_EVENT_NOT_ATOMIC:
 	case FCOPY_EVENT_NOT_PRIVATE:
-	case FCOPY_EVENT_ENTRY: return cli->verbose > 0 || cli->tree.dry_run;
+	case FCOPY_EVENT_ENTRY: return cli->voice.entries;
 	case FCOPY_EVENT_OPERAND: return false;
-	default: return cli->verbose >= 2;
+	default: return cli->voice.steps;
 	}
 }
 

@@ -47,7 +47,7 @@ static struct kind *find_kind(const struct fcopy_error *e)
 
 bool flood_passes(const struct cli *cli, const struct fcopy_error *e)
 {
-	struct kind *k = cli->verbose > 0 || cli->keep_listening ? NULL : find_kind(e);
+	struct kind *k = cli->voice.all || cli->keep_listening ? NULL : find_kind(e);
 	return !k || ++k->count <= SHOWN;
 }
 

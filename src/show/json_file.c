@@ -105,21 +105,18 @@ static FILE *lose_object(const struct fcopy_error *e)
 	return NULL;
 }
 
-FILE *json_file_stream(const char *dst)
+FILE *json_file_stream(void)
 {
 	struct stat st = {0};
 	FILE *f = out.file.f;
 	if (out.refused)
 		return NULL;
 	bool regular = fstat(f ? fileno(f) : STDOUT_FILENO, &st) == 0 && S_ISREG(st.st_mode);
-	bool replaced = st.st_nlink == 0 && (f || out.linked);
-	/* DST may be a directory that the file is in. */
-	bool copy = (regular || S_ISFIFO(st.st_mode)) && dst && is_same_file(dst, &st);
-	if ((regular && replaced) || copy)
-		return lose_object(
-		    &(struct fcopy_error){.err = EEXIST,
-					  .path = f ? out.file.path : "standard output",
-					  .reason = "is the copy: no JSON was written"});
+	if (regular && st.st_nlink == 0 && (f || out.linked))
+		return lose_object(&(struct fcopy_error){
+		    .err = ENOENT,
+		    .path = f ? out.file.path : "standard output",
+		    .reason = "was removed or replaced during the run: no JSON was written"});
 	if (!f)
 		return stdout;
 	if (regular && !out.written && ftruncate(fileno(f), 0) < 0)

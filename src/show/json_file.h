@@ -16,9 +16,9 @@ bool json_file_mixes(const char *dst);
 int json_file_open(struct cli *, bool usage_error);
 /* It is an operand: no object is written, and a FILE that was created is removed. */
 void json_file_abandon(void);
-/* Where the next object goes; NULL after json_file_abandon(), or after a message: FILE or
- * standard output became dst, or FILE cannot be truncated. */
-FILE *json_file_stream(const char *dst);
+/* Where the next object goes; NULL after json_file_abandon(), or after a message: another
+ * process has removed FILE or what is standard output, or FILE cannot be truncated. */
+FILE *json_file_stream(void);
 bool json_file_is_lost(void); /* json_file_stream() returned NULL */
 struct output *json_file_output(void);
 

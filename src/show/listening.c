@@ -201,13 +201,12 @@ void listening_print(const struct cli *cli, const struct fcopy_event *event)
 	const char *address = event->text[0] ? event->text : operand;
 	progress_wait_for(receives ? "a sender" : "a receiver", address);
 	if (cli->served) {
-		if (!cli->quiet || has_any_port(cli->dst))
+		if (cli->voice.notes || has_any_port(cli->dst))
 			print_http_server(cli, event->report->expected, event->text);
 	} else if (cli->keep_listening) {
-		if (!cli->quiet || has_any_port(cli->src) || has_any_port(cli->dst))
+		if (cli->voice.notes || has_any_port(cli->src) || has_any_port(cli->dst))
 			print_server(cli, event->report->expected, event->text);
-	} else if (has_any_port(cli->src) || has_any_port(cli->dst) || cli->verbose ||
-		   (isatty(STDERR_FILENO) && !cli->quiet)) {
+	} else if (has_any_port(cli->src) || has_any_port(cli->dst) || cli->voice.peers) {
 		fputs("listening", note_begin());
 		end_where(operand, address);
 		if (receives && cli_is_http(cli->src, STDIN_FILENO))

@@ -199,7 +199,7 @@ int output_claim_standard(struct cli *cli)
 	static const char *const taken[] = {
 	    [STDOUT_FILENO] = "is standard output: redirect that to another file",
 	    [STDERR_FILENO] = "is standard error: redirect that to another file"};
-	const bool lists = cli->verbose > 0 || cli->tree.dry_run;
+	const bool lists = cli->voice.entries;
 	/* The bytes of a stream follow each other, and are never replaced. */
 	if (fcopy_operand_kind(cli->dst, STDOUT_FILENO, NULL) != FCOPY_KIND_PATH)
 		return EXIT_DONE;

@@ -240,11 +240,10 @@ struct fcopy_progress *progress_answer(const struct cli *cli)
 
 struct fcopy_progress *progress_start(const struct cli *cli)
 {
-	bool tty = isatty(STDERR_FILENO);
 	progress_answer(cli);
-	p.terminal = !cli->quiet && tty && terminal_moves_cursor();
-	p.counters.wants_total = (tty && !cli->quiet) || cli->progress;
-	p.running = ((tty && !cli->quiet) || cli->progress) && start_watcher();
+	p.terminal = cli->voice.watched && terminal_moves_cursor();
+	p.counters.wants_total = cli->voice.progress;
+	p.running = cli->voice.progress && start_watcher();
 	return &p.counters;
 }
 

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 /* Everything known of one copy. */
-struct outcome {
+struct summary {
 	const struct cli *cli;
 	const struct fcopy_report *report;
 	struct usage usage;                   /* of the whole process, or of a client's thread */
@@ -20,13 +20,13 @@ struct outcome {
 };
 
 /* stats.c: aligned lines. */
-void stats_print(const struct outcome *, FILE *);
+void stats_print(const struct summary *, FILE *);
 /* Prints one client of a server in one line. Prints the server itself. */
-void stats_print_client(const struct outcome *, FILE *);
+void stats_print_client(const struct summary *, FILE *);
 void stats_print_server(const struct usage *, FILE *);
 
 /* report_json.c: one object, one line, as the schema in src/dist says. */
-void report_json(const struct outcome *, FILE *);
+void report_json(const struct summary *, FILE *);
 /* An object for a usage error, which copied nothing. */
 void report_json_usage(const char *text, FILE *);
 

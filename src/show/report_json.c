@@ -8,7 +8,7 @@
 #include <signal.h>
 
 /* The operand decides: the peer of a Unix socket has no HOST:PORT, and may confirm the copy. */
-static void add_peers(struct json *j, const struct outcome *o)
+static void add_peers(struct json *j, const struct summary *o)
 {
 	const struct fcopy_report *r = o->report;
 	json_string(j, "src_peer", r->src_peer[0] ? r->src_peer : NULL);
@@ -78,7 +78,7 @@ static void add_usage(struct json *j, const struct usage *u)
 	json_integer(j, "peak_memory", u->peak_memory);
 }
 
-static void add_tree(struct json *j, const struct outcome *o)
+static void add_tree(struct json *j, const struct summary *o)
 {
 	const struct fcopy_tree_report *r = o->tree;
 	if (!r) {
@@ -99,7 +99,7 @@ static void add_tree(struct json *j, const struct outcome *o)
 }
 
 /* null: no shards. */
-static void add_shard(struct json *j, const struct outcome *o)
+static void add_shard(struct json *j, const struct summary *o)
 {
 	const struct fcopy_shard *s = &o->cli->copy.shard;
 	if (s->count > 0 && !s->finish)
@@ -123,7 +123,7 @@ static void add_signal(struct json *j, int number)
 	json_string(j, "interrupted", number ? name : NULL);
 }
 
-void report_json(const struct outcome *o, FILE *f)
+void report_json(const struct summary *o, FILE *f)
 {
 	struct json j = {.f = f};
 	const struct fcopy_report *r = o->report;

@@ -113,7 +113,7 @@ static void print_real(double seconds, uint64_t moved, double busy, FILE *f)
 }
 
 /* The peer of a Unix socket has no HOST:PORT: print the operand instead. */
-static void print_peer(const struct outcome *o, FILE *f)
+static void print_peer(const struct summary *o, FILE *f)
 {
 	const struct fcopy_report *r = o->report;
 	bool sent = r->error.err == 0 && cli_sends(o->cli);
@@ -209,7 +209,7 @@ static void print_tree(const struct fcopy_tree_report *r, double seconds, FILE *
 	print_threads(r, f);
 }
 
-void stats_print(const struct outcome *o, FILE *f)
+void stats_print(const struct summary *o, FILE *f)
 {
 	const struct fcopy_report *r = o->report;
 	print_real(o->usage.real, r->moved, ending_seconds(r), f);
@@ -223,7 +223,7 @@ void stats_print(const struct outcome *o, FILE *f)
 	print_resource_usage(&o->usage, f);
 }
 
-void stats_print_client(const struct outcome *o, FILE *f)
+void stats_print_client(const struct summary *o, FILE *f)
 {
 	struct text t = {0};
 	const struct fcopy_report *r = o->report;

@@ -32,7 +32,7 @@ void tree_failed(const struct cli *cli, const struct fcopy_error *e)
 		said.reason = cli->no_directory_reason;
 		message_text(&said);
 		hint_value(cli, e);
-	} else if (failures_seen++ < SHOWN || cli->verbose > 0) {
+	} else if (failures_seen++ < SHOWN || cli->voice.all) {
 		message_text(e);
 		static bool caused;
 		if (hint_value(cli, e))
@@ -171,7 +171,7 @@ static void print_operands(const struct cli *cli, size_t complete)
 	message_print(cli->dst);
 	hint_end();
 	for (size_t i = 0; i < begun; i++) {
-		if (is_in_place(&list[i]) || (printed++ >= SHOWN && cli->verbose == 0))
+		if (is_in_place(&list[i]) || (printed++ >= SHOWN && !cli->voice.all))
 			continue;
 		note_begin();
 		print_state(&list[i], ": ");
@@ -287,12 +287,12 @@ static bool prints_counts(const struct cli *cli)
 	for (const struct fcopy_operand *o = operands_ended(&n), *end = o + n; o < end; o++)
 		done |= o->committed || o->merged;
 	if (t->dry_run)
-		return !cli->quiet;
+		return cli->voice.notes;
 	if (cli->as_cp)
 		return false;
 	if (t->delete_extra || t->link_dest)
-		return !cli->quiet && done;
-	return t->update && (cli->verbose > 0 || cli->progress);
+		return cli->voice.notes && done;
+	return t->update && cli->voice.counts;
 }
 
 /* With -vv. A single file, and a tree of one, have no pool of threads. */
@@ -349,7 +349,7 @@ static void print_parts(const struct cli *cli, bool stopped)
 
 static void print_failures(const struct cli *cli, uint64_t failed)
 {
-	if (failed > SHOWN && failures_seen > SHOWN && cli->verbose == 0)
+	if (failed > SHOWN && failures_seen > SHOWN && !cli->voice.all)
 		note_printf("%" PRIu64 " entries failed; the first %d are listed above; %s", failed,
 			    SHOWN,
 			    cli->json ? "the JSON object has all" : "-v or --json lists all");
@@ -360,19 +360,20 @@ static void print_failures(const struct cli *cli, uint64_t failed)
 void tree_print_end(const struct cli *cli, const struct fcopy_tree_report *report, bool interrupted)
 {
 	fflush(stdout); /* the lines of -v come first, also in one file */
-	bool stopped = interrupted || (disk_full && !report->committed);
+	const struct voice *v = &cli->voice;
+	const bool stopped = v->notes && (interrupted || (disk_full && !report->committed));
 	flood_print();
 	print_failures(cli, report->count[FCOPY_COUNT_FAILED]);
-	if (stopped && !cli->quiet)
+	if (stopped)
 		print_stopped(cli);
-	print_parts(cli, stopped && !cli->quiet);
-	if (stopped && !cli->quiet)
+	print_parts(cli, stopped);
+	if (stopped)
 		print_would_keep(cli, report);
 	if (prints_counts(cli))
 		print_counts(cli, report);
-	if (cli->verbose > 1 && !cli->as_cp)
+	if (v->steps && v->counts)
 		print_threads(report);
-	if (cli->verbose > 0 && cli->copy.shard.count > 0 && report->error.err == 0) {
+	if (v->all && cli->copy.shard.count > 0 && report->error.err == 0) {
 		message_print_on(ending_list(cli), report->dst);
 		fprintf(ending_list(cli), ": %s\n",
 			report->committed ? "committed" : ENDING_NOT_COMMITTED);

@@ -32,11 +32,10 @@ static bool name_copy(const char *src, const char *dst, bool into, char path[PAT
 void unused_print(const struct cli *cli)
 {
 	const struct fcopy_options *o = &cli->copy;
-	const bool watched = cli->verbose > 0 || cli->progress || isatty(STDERR_FILENO);
 	const size_t n = cli->source_count > 0 ? cli->source_count : 1;
 	char path[PATH_MAX];
-	if (!watched || cli->quiet || cli->as_cp || o->resume || o->shard.count > 0 ||
-	    cli->tree.parents || cli->dst[0] == '\0' ||
+	if (!cli->voice.advises || o->resume || o->shard.count > 0 || cli->tree.parents ||
+	    cli->dst[0] == '\0' ||
 	    fcopy_operand_kind(cli->dst, STDOUT_FILENO, NULL) != FCOPY_KIND_PATH)
 		return;
 	const bool into = !o->no_directory && (cli->tree.into_directory || is_directory(cli->dst));

@@ -121,8 +121,7 @@ static bool is_slow(dev_t device, uint64_t bytes)
 void unwritten_begin(const struct cli *cli)
 {
 	const struct fcopy_options *o = &cli->copy;
-	const bool watched = cli->verbose > 0 || cli->progress || isatty(STDERR_FILENO);
-	if (!watched || cli->quiet || cli->as_cp || o->fsync || o->verify || o->shard.count > 0 ||
+	if (!cli->voice.advises || o->fsync || o->verify || o->shard.count > 0 ||
 	    cli->tree.dry_run ||
 	    fcopy_operand_kind(cli->dst, STDOUT_FILENO, NULL) != FCOPY_KIND_PATH)
 		return;

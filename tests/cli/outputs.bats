@@ -218,3 +218,16 @@ ends_in() {
 		[ "$(grep -c dangling <<<"$output")" = "$(grep -c dangling want.err)" ]
 	done
 }
+
+@test "--json=FILE: another process that removes FILE during the copy makes the copy fail, which is complete" {
+	mkfifo f
+	"$FCOPY" --json=report f b 2>err &
+	until [ -e report ]; do sleep 0.01; done
+	rm report
+	timeout "$HANG" bash -c 'echo data >f'
+	run wait $!
+	[ "$status" = 1 ]
+	holds data b
+	absent report
+	said '^fcopy: report: was removed or replaced during the run: no JSON was written$' err
+}
