@@ -233,13 +233,15 @@ static bool directory_check(struct worker *w, const struct entry *e, const struc
 
 /* Is a directory of DST, which existed, SRC or inside it? Without a mount only SRC itself can be
  * met: DST contains it then. */
-static const char *directory_is_of_source(const struct tree *t, const struct entry *e, int dst,
+static const char *directory_is_of_source(struct tree *t, const struct entry *e, int dst,
 					  const struct stat *st)
 {
 	const struct directory *root = e->dir;
 	struct statx sx;
 	if (st->st_dev == t->root.src_dev && st->st_ino == t->root.src_ino)
 		return "is SRC itself: nothing in it is changed";
+	if (rivals_are_source(t, st))
+		return RIVALS_SOURCE;
 	if (st->st_dev == e->dir->dst_dev && (statx(dst, "", AT_EMPTY_PATH, 0, &sx) < 0 ||
 					      !(sx.stx_attributes & STATX_ATTR_MOUNT_ROOT)))
 		return NULL;

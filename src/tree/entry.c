@@ -367,6 +367,10 @@ static void entry_rehearse(struct worker *w, const struct entry *e, const struct
 	    !displace_replaces_by_link(w->tree, e, st, &old) &&
 	    (old.st_dev != st->st_dev || old.st_ino != st->st_ino))
 		report_call(w, e, o->link ? "linkat" : "symlinkat", entry_dst, EEXIST);
+	else if (exists && S_ISREG(old.st_mode) && old.st_nlink == 1 &&
+		 (old.st_dev != st->st_dev || old.st_ino != st->st_ino) &&
+		 rivals_are_source(w->tree, &old))
+		report_refusal(w, e, entry_dst, EINVAL, RIVALS_SOURCE);
 	else if (exists && S_ISDIR(old.st_mode) && !tree_removes(w->tree))
 		report_call(w, e, "open", entry_dst, EISDIR);
 	else

@@ -123,6 +123,22 @@ static int is_below_source(struct tree *t, int dir)
 	return r;
 }
 
+bool rivals_are_source(struct tree *t, const struct stat *st)
+{
+	return t->several && (find_sources(t) < 0 || inodes_has(t->sources, st));
+}
+
+/* Would the copy change what another operand names? A file that is replaced keeps its other names,
+ * of which a backup is one. */
+static bool replaces_source(const struct worker *w)
+{
+	const struct stat *old = destination_found(&w->copy.dst), *src = &w->copy.src.st;
+	const bool others = old && old->st_nlink > 1 && !w->tree->options->backup;
+	return old && (!others || in_place_possible(&w->options)) &&
+	       !(old->st_dev == src->st_dev && old->st_ino == src->st_ino) &&
+	       rivals_are_source(w->tree, old);
+}
+
 /* A symlink in DST was followed to the file that *old is of. Returns 0 or -errno, recorded. */
 static int check_target(struct worker *w, const struct entry *e, const struct stat *old)
 {
@@ -258,7 +274,9 @@ int rivals_claim_file(struct worker *w, const struct entry *e, int r)
 		return r;
 	w->rivals = (struct rivals){is_made, t, &t->replacing};
 	w->copy.dst.rivals = &w->rivals;
-	r = claim_open_file(w, e);
+	r = !replaces_source(w)
+		? claim_open_file(w, e)
+		: error_refuse(&w->file.error, entry_dst, EINVAL, RIVALS_SOURCE, FCOPY_ADVICE_NONE);
 	if (r == 0)
 		return 0;
 	if (w->file.error.err == 0)

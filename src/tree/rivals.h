@@ -37,6 +37,10 @@ int rivals_claim_open(struct tree *, int fd);
  * destination is closed. */
 int rivals_claim_file(struct worker *, const struct entry *, int r);
 
+#define RIVALS_SOURCE "is another SRC: nothing in it is changed"
+/* Is it what one of several operands names? Then no copy changes it, whatever their order. */
+bool rivals_are_source(struct tree *, const struct stat *);
+
 /* An entry of another type has this name in DST: has this run made it, or is it the copy of another
  * name of SRC, which DST lists in another case? */
 bool rivals_share(struct tree *, const struct entry *);

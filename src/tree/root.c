@@ -19,6 +19,7 @@
 #include "opened.h"
 #include "permissions.h"
 #include "report.h"
+#include "rivals.h"
 #include "source/filter.h"
 #include "walk.h"
 
@@ -290,6 +291,8 @@ static int root_open(struct building *r)
 									   : NO_DIRECTORY_HERE});
 	if (st->st_dev == r->from->place.st.st_dev && st->st_ino == r->from->place.st.st_ino)
 		return root_refuse(r, EINVAL, "is the source directory", FCOPY_ADVICE_USAGE);
+	if (rivals_are_source(r->tree, st))
+		return root_refuse(r, EINVAL, RIVALS_SOURCE, FCOPY_ADVICE_USAGE);
 	if (r->tree->options->copy.resume && (result = finished_open(r, st)) != FINISHED_MERGES)
 		return result;
 	r->dst = directory_open(r->tree, place->dir, place->name);

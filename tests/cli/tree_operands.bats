@@ -666,3 +666,46 @@ prepare() {
 	expect 0 -Pf link $name
 	[ "$(readlink $name)" = f ] && rm $name
 }
+
+@test "several SRC, of which one is in DST: no copy of another one changes it, whatever the order" {
+	prepare_own() {
+		rm -rf x d
+		mkdir -p x/b/c d/b/c
+		echo new | tee x/b/f x/b/c/g >x/b/new
+		touch -d 2001-01-01 x/b/c/g
+		echo mine | tee d/b/f >d/b/c/g
+		ln -s f x/b/link
+	}
+	local how
+	for how in -r -a -rn "-r --inplace" "-r --remove-destination" "-r -b" "-r -j1 --keep-going"; do
+		for command in "x/b d/b/c d" "d/b/c x/b d"; do
+			prepare_own
+			# shellcheck disable=SC2086
+			expect 1 $how --dry-run $command
+			# shellcheck disable=SC2086
+			expect 1 $how $command
+			mentions "d/b/c: is another SRC: nothing in it is changed"
+			holds mine d/b/c/g
+			holds mine d/c/g
+			holds new d/b/new
+		done
+		[ "$how" != -rn ] || continue
+		for command in "x/b d/b/f d" "d/b/f x/b d"; do
+			prepare_own
+			# shellcheck disable=SC2086
+			expect 1 $how --dry-run $command
+			# shellcheck disable=SC2086
+			expect 1 $how $command
+			mentions "d/b/f: is another SRC: nothing in it is changed"
+			holds mine d/b/f
+			holds mine d/f
+			holds new d/b/c/g
+		done
+	done
+	# Under several names it is replaced, as one of them keeps it.
+	prepare_own
+	ln d/b/f d/b/h
+	expect 0 -a x/b d/b/h d
+	holds mine d/h
+	holds new d/b/f
+}
