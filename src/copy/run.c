@@ -236,6 +236,7 @@ static int begin_upload(struct copy *c)
 /* The copy is what it is: if the peer cannot be told that DST has its name, that is no failure. */
 static void reply(struct copy *c, int outcome)
 {
+	c->report->skipped = outcome == ENDPOINT_SKIPPED;
 	int r = c->src.ops->reply ? c->src.ops->reply(&c->src, c->options, c->report) : 0;
 	if (outcome == 0 && r < 0)
 		copy_warn(c, c->src.path, -r, "the client may not know that its file was stored",

@@ -23,6 +23,7 @@ static const char *phrase(int status)
 	case 404: return "Not Found";
 	case 405: return "Method Not Allowed";
 	case 408: return "Request Timeout";
+	case 409: return "Conflict";
 	case 411: return "Length Required";
 	case 412: return "Precondition Failed";
 	case 413: return "Content Too Large";
@@ -31,6 +32,7 @@ static const char *phrase(int status)
 	case 417: return "Expectation Failed";
 	case 431: return "Request Header Fields Too Large";
 	case 501: return "Not Implemented";
+	case 503: return "Service Unavailable";
 	case 505: return "HTTP Version Not Supported";
 	case 507: return "Insufficient Storage";
 	default: return "Internal Server Error";

@@ -116,12 +116,16 @@ static bool upload_surplus(const struct endpoint *e)
 
 static int find_status(const struct fcopy_report *report)
 {
+	if (report->skipped)
+		return 409;
 	switch (report->error.err) {
 	case 0: return report->existed ? 204 : 201;
 	case ENOSPC:
 	case EDQUOT: return 507;
 	case EMSGSIZE: return 400;
+	case EPIPE: return report->error.call ? 500 : 400; /* DST, or the client */
 	case ETIMEDOUT: return 408;
+	case EINTR: return 503;
 	default: return 500;
 	}
 }
@@ -130,7 +134,11 @@ static int find_status(const struct fcopy_report *report)
 static const char *describe(const struct fcopy_report *report, char *text, size_t size)
 {
 	const struct fcopy_error *error = &report->error;
-	if (error->err == 0)
+	if (report->skipped)
+		snprintf(text, size, "not stored: such a file exists by now");
+	else if (error->err == EINTR)
+		snprintf(text, size, "not stored: interrupted");
+	else if (error->err == 0)
 		snprintf(text, size, "received %" PRIu64 " bytes", report->bytes);
 	else
 		snprintf(text, size, "not stored: %s",

@@ -42,6 +42,41 @@ is_refused() {
 	[[ $first == "HTTP/1.1 $1 "* ]] || { echo "$2: $first, not $1"; return 1; }
 }
 
+# sender LENGTH BYTES MANNER: a client that announces LENGTH bytes and sends BYTES of them; then it half-closes the
+# connection, waits, drips (a byte each 0.1 s), or goes on when ./go is there. The answer is in ./client.out.
+sender() {
+	rm -f client.out
+	python3 - "$port" "$@" >client.out 3>&- <<-'END' &
+	import os, socket, sys, time
+	port, length, first, manner = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+	s = socket.create_connection(("127.0.0.1", port), 60)
+	s.sendall(b"PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n" % length + bytes(first))
+	print("sent", flush=True)
+	if manner == "half-closes":
+	    s.shutdown(socket.SHUT_WR)
+	if manner == "goes on":
+	    while not os.path.exists("go"): time.sleep(0.01)
+	    s.sendall(bytes(length - first))
+	start, answer = time.monotonic(), b""
+	try:
+	    while manner == "drips" and not answer and time.monotonic() - start < 30:
+	        s.settimeout(0.1)
+	        s.sendall(b"x")
+	        try: answer = s.recv(1)
+	        except TimeoutError: pass
+	    s.settimeout(60)
+	    while manner != "drips" or answer:
+	        piece = s.recv(65536)
+	        answer += piece
+	        if not piece: break
+	except OSError as e:
+	    answer += b" then " + type(e).__name__.encode()
+	print(answer.decode() or "nothing", flush=True)
+	END
+	client=$!
+	await said sent client.out
+}
+
 @test "http: a whole file, its head, and ranges of it, in every mode that a socket allows" {
 	local mode
 	random a.iso 3000001
@@ -298,6 +333,142 @@ is_refused() {
 	said "^fcopy: send it with: curl -T FILE http://127.0.0.1:$port/$" server.log
 	stop TERM
 	ended 143
+}
+
+@test "http: an upload with --fsync: the data, the name and its directory are flushed before the 201" {
+	need_strace
+	random a 3000001
+	printf '#!/bin/sh\nexec strace -D -f -qq -o trace -e trace=fsync,fdatasync,linkat,sendto "%s" "$@"\n' "$FCOPY" >traced
+	chmod +x traced
+	FCOPY=./traced serve --fsync http-listen:0 b
+	[ "$(status_of -T a "$(url)")" = 201 ]
+	ended 0
+	cmp a b
+	order 'f(data)?sync' 'linkat' 'fsync' 'sendto.*HTTP/1.1 201'
+	[ "$(grep -c 'sendto.*HTTP/1.1 2' trace)" = 1 ]
+}
+
+@test "http: an upload with --fsync whose flush fails has no 2xx" {
+	need_strace
+	random a 3000001
+	echo old >b
+	printf '#!/bin/sh\nexec strace -D -f -qq -o trace -e trace=fsync,fdatasync -e inject=fsync,fdatasync:error=EIO:when=1 "%s" "$@"\n' "$FCOPY" >traced
+	chmod +x traced
+	FCOPY=./traced serve --fsync http-listen:0 b
+	[ "$(status_of -T a "$(url)")" = 500 ]
+	holds 'not stored: Input/output error' body
+	ended 1
+	injected
+	holds old b
+}
+
+@test "http: an upload with --verify, --limit-rate, --count, --size and -f" {
+	local start=$EPOCHREALTIME
+	random a 3000001
+	serve --verify http-listen:0 b
+	[ "$(status_of -T a "$(url)")" = 201 ]
+	ended 0
+	cmp a b
+	serve -f --limit-rate=1M http-listen:0 b
+	start=${EPOCHREALTIME/./}
+	[ "$(status_of -T a "$(url)")" = 204 ]
+	[ $((${EPOCHREALTIME/./} - start)) -gt 2000000 ]
+	ended 0
+	cmp a b
+	serve --count=1000 http-listen:0 c
+	[ "$(status_of -T a "$(url)")" = 201 ]
+	holds 'received 1000 bytes' body
+	ended 0
+	cmp c <(head -c 1000 a)
+	serve --size=5 http-listen:0 c
+	[ "$(status_of -T a "$(url)")" = 204 ]
+	ended 0
+	said '^fcopy: warning: http-listen:0: had 3000001 bytes, not 5' server.log
+	cmp a c
+	echo old >c
+	serve --strict --size=5 http-listen:0 c
+	[ "$(status_of -T a "$(url)")" = 500 ]
+	ended 1
+	holds old c
+}
+
+@test "http: an upload with -n: none is taken for a DST that is there, or that came meanwhile" {
+	echo old >b
+	expect 0 -n http-listen:0 b
+	holds old b
+	rm b
+	serve -n http-listen:0 b
+	sender 1000 500 'goes on'
+	echo other >b
+	touch go
+	wait "$client"
+	said '^HTTP/1.1 409 Conflict' client.out
+	said '^not stored: such a file exists by now' client.out
+	await gone
+	holds other b
+	rm b
+	serve -n http-listen:0 b
+	sender 1000 500 'goes on'
+	wait "$client"
+	said '^HTTP/1.1 201 ' client.out
+	ended 0
+	[ "$(stat -c %s b)" = 1000 ]
+}
+
+@test "http: an upload whose client half-closes too early is refused, with the reason" {
+	echo old >b
+	serve http-listen:0 b
+	sender 100000 50000 half-closes
+	wait "$client"
+	said '^HTTP/1.1 400 ' client.out
+	said '^not stored: the upload ended after 50000 of 100000 bytes' client.out
+	ended 1
+	holds old b
+	[ "$(ls)" = "$(printf '%s\n' b client.out server.log server.out)" ]
+}
+
+@test "http: a signal during an upload: DST is as before, and the client knows" {
+	echo old >b
+	serve http-listen:0 b
+	sender 100000 50000 waits
+	stop TERM
+	wait "$client"
+	said '^HTTP/1.1 503 ' client.out
+	said '^not stored: interrupted' client.out
+	ended 143
+	said '^fcopy: stopped .*; b unchanged' server.log
+	holds old b
+	serve http-listen:0 b
+	sender 100000 50000 waits
+	stop KILL
+	wait "$client"
+	said 'then ConnectionResetError' client.out
+	ended 137
+	holds old b
+}
+
+@test "http: a byte now and then does not keep an upload alive" {
+	echo old >b
+	serve --timeout=1 http-listen:0 b
+	sender 100000 10 drips
+	wait "$client"
+	said '^HTTP/1.1 408 ' client.out
+	ended 1
+	holds old b
+}
+
+@test "http: over IPv6, with the address in brackets" {
+	[ -e /proc/net/if_inet6 ] && grep -q '^0*1 ' /proc/net/if_inet6 || skip "no ::1"
+	random a 100000
+	serve a 'http-listen:[::1]:0'
+	said "^fcopy: receive it with: curl -OJ 'http://\[::1\]:$port/a'$" server.log
+	get -g -o b "http://[::1]:$port/a"
+	ended 0
+	cmp a b
+	serve 'http-listen:[::1]:0' c
+	[ "$(status_of -g -T a "http://[::1]:$port/")" = 201 ]
+	ended 0
+	cmp a c
 }
 
 @test "tcp-listen: that receives an HTTP request warns, and names http-listen:" {
