@@ -236,7 +236,7 @@ static bool update_is_skipped(const struct worker *w, const struct stat *st, int
  * replace. */
 static bool update_looked(struct worker *w, const struct entry *e, int err)
 {
-	if (err == ENOENT || err == ELOOP || err == ENOTDIR || err == EACCES)
+	if (e->dir->dst < 0 || err == ENOENT || err == ELOOP || err == ENOTDIR || err == EACCES)
 		return false;
 	report_call(w, e, "open", entry_dst, err);
 	return true;
