@@ -80,14 +80,14 @@ size_t http_head_length(const char *text, size_t size)
 static bool take_line(struct http_text *rest, struct http_text *line)
 {
 	for (size_t i = 0; i < rest->length; i++) {
-		const char c = rest->at[i];
+		const unsigned char c = (unsigned char)rest->at[i];
 		if (c == '\r' && i + 1 < rest->length && rest->at[i + 1] == '\n') {
 			*line = (struct http_text){rest->at, i};
 			rest->at += i + 2;
 			rest->length -= i + 2;
 			return true;
 		}
-		if ((c >= 0 && c < ' ' && c != '\t') || c == 0x7f)
+		if ((c < ' ' && c != '\t') || c == 0x7f)
 			return false;
 	}
 	return false;

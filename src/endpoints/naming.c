@@ -139,7 +139,7 @@ static bool must_flush_named(const struct endpoint *e)
 {
 	struct statfs fs;
 	return file_of(e)->link && file_of(e)->directory >= 0 && fstatfs(e->fd, &fs) == 0 &&
-	       fs.f_type == BTRFS_SUPER_MAGIC;
+	       (unsigned)fs.f_type == BTRFS_SUPER_MAGIC;
 }
 
 /* A user who can rename files in the directory may have exchanged the temporary name just before

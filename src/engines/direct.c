@@ -145,7 +145,7 @@ static int direct_with_flags(struct transfer *t)
 static bool is_on_fuse(int fd)
 {
 	struct statfs fs;
-	return fstatfs(fd, &fs) < 0 || fs.f_type == FUSE_SUPER_MAGIC;
+	return fstatfs(fd, &fs) < 0 || (unsigned)fs.f_type == FUSE_SUPER_MAGIC;
 }
 
 /* Returns 0, ENGINE_NEXT or -errno. */

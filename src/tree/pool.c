@@ -32,7 +32,7 @@ static unsigned pool_start_threads(int dst)
 {
 	struct statfs fs;
 	unsigned n = cpus_allowed();
-	if (fstatfs(dst, &fs) < 0 || fs.f_type != BTRFS_SUPER_MAGIC)
+	if (fstatfs(dst, &fs) < 0 || (unsigned)fs.f_type != BTRFS_SUPER_MAGIC)
 		n++;
 	return n < FCOPY_THREADS_MAX ? n : FCOPY_THREADS_MAX;
 }
