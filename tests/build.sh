@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# build.sh [NAME…]: compiles fcopy by every supported compiler, for every supported target, with warnings as
-# errors, and runs some tests of each result. Prints one line for each build, and at the end
-# `N passed, N failed, N skipped`. With NAMEs (gcc-O0, musl, …), only those builds. A build is skipped only if a package that it needs is not installed.
+# build.sh [--quick] [NAME…]: compiles fcopy by every supported compiler, for every supported target, with
+# warnings as errors, and runs some tests of each result. Prints one line for each build, and at the end
+# `N passed, N failed, N skipped`. With NAMEs (gcc-O0, musl, …), only those builds. A build is skipped only if a
+# package that it needs is not installed. --quick: one build of each compiler, C library and architecture, with -O0,
+# and of the tests those of the modes and of trees that take no longer than a few seconds.
 #
 # Not gcc-multilib, which conflicts with cross compilers: libc6-dev-i386 and lib32gcc-N-dev suffice,
 # if the compiler is shown the kernel's headers.
@@ -12,10 +14,19 @@ cd "$(dirname "$0")/.." || exit 1
 top=build/builds
 passed=0 failed=0 skipped=0
 machine=$(gcc -print-multiarch)
+quick=
+if [ "${1-}" = --quick ]; then
+	quick=yes
+	shift
+	[ $# != 0 ] || set -- clang-O0 no-liburing m32 musl arm64 s390x
+fi
 wanted=" $* "
 
-# Tests of the program that need neither its name in /proc nor strace.
+# Tests of the program that need neither its name in /proc nor strace. The others of trees count system calls, or
+# take long.
+trees='^(-r|-a|-rL|into|several|two|a new tree|merge)'
 tests=(tests/cli/modes.bats tests/cli/sparse.bats tests/cli/destinations.bats)
+[ -z "$quick" ] || tests=(tests/cli/modes.bats)
 
 # lacks PACKAGE…: prints the first one that is not installed.
 lacks() {
@@ -41,6 +52,14 @@ large() {
 	done
 	rm -rf "$dir"
 	return $status
+}
+
+# not_ok NAME TESTS: counts and shows the failure.
+not_ok() {
+	grep -A 8 '^not ok' "$top/$1/log" | head -n 30
+	echo "$1: FAILED $2"
+	failed=$((failed + 1))
+	return 1
 }
 
 # try NAME PACKAGES EMULATOR MAKE_ARGUMENT…
@@ -71,15 +90,11 @@ try() {
 		program=$PWD/$dir/run
 	fi
 	for suite in "${tests[@]}"; do
-		# musl words errors differently, and an emulator needs memory that the test limits.
-		[[ $suite == *modes.bats && ($name == musl || -n $emulator) ]] && continue
-		FCOPY=$program timeout 300 bats "$suite" >>"$dir/log" 2>&1 || {
-			grep -A 8 '^not ok' "$dir/log" | head -n 30
-			echo "$name: FAILED ${suite##*/}"
-			failed=$((failed + 1))
-			return
-		}
+		FCOPY=$program EMULATOR=${emulator%% *} timeout 300 bats "$suite" >>"$dir/log" 2>&1 ||
+			not_ok "$name" "${suite##*/}" || return
 	done
+	FCOPY=$program timeout 300 bats -f "$trees" tests/cli/tree.bats >>"$dir/log" 2>&1 ||
+		not_ok "$name" tree.bats || return
 	if [ -z "${name##m32*}" ] || [ -z "${name##musl*}" ]; then
 		large "$program" >>"$dir/log" 2>&1 || {
 			tail "$dir/log"
@@ -99,7 +114,10 @@ for cc in gcc clang; do
 		LDFLAGS="$([ $cc = gcc ] || echo -fuse-ld=lld)"
 	try $cc-fortify $cc '' CC=$cc CFLAGS='-O2 -D_FORTIFY_SOURCE=3'
 done
-try no-liburing gcc '' CC=gcc LIBURING=
+# As make does it, or quickly.
+flags=()
+[ -z "$quick" ] || flags=(CFLAGS=-O0)
+try no-liburing gcc '' CC=gcc LIBURING= "${flags[@]}"
 
 # musl-gcc and gcc -m32 look for the kernel's headers in directories that only other packages fill.
 kernel=$PWD/$top/kernel
@@ -107,12 +125,12 @@ mkdir -p "$top/kernel"
 ln -sfn /usr/include/linux "$kernel/linux"
 ln -sfn /usr/include/asm-generic "$kernel/asm-generic"
 ln -sfn "/usr/include/$machine/asm" "$kernel/asm"
-try m32 "libc6-dev-i386 lib32gcc-$(gcc -dumpversion)-dev" '' CC='gcc -m32' CPPFLAGS="-idirafter '$kernel'"
-try musl musl-tools '' CC=musl-gcc CPPFLAGS="-isystem '$kernel'"
+try m32 "libc6-dev-i386 lib32gcc-$(gcc -dumpversion)-dev" '' CC='gcc -m32' CPPFLAGS="-idirafter '$kernel'" "${flags[@]}"
+try musl musl-tools '' CC=musl-gcc CPPFLAGS="-isystem '$kernel'" "${flags[@]}"
 try arm64 "gcc-aarch64-linux-gnu qemu-user-static" "qemu-aarch64-static -L /usr/aarch64-linux-gnu" \
-	CC=aarch64-linux-gnu-gcc
+	CC=aarch64-linux-gnu-gcc "${flags[@]}"
 try s390x "gcc-s390x-linux-gnu qemu-user-static" "qemu-s390x-static -L /usr/s390x-linux-gnu" \
-	CC=s390x-linux-gnu-gcc
+	CC=s390x-linux-gnu-gcc "${flags[@]}"
 
 echo "check-build took $SECONDS s"
 echo "$passed passed, $failed failed, $skipped skipped"
