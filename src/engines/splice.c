@@ -47,7 +47,7 @@ static int has_socket_input(int fd, bool *input)
 	char byte;
 	ssize_t n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
 	*input = n > 0;
-	return n >= 0 || errno == EAGAIN || errno == ENOTSOCK ? 0 : -errno;
+	return n >= 0 || errno == EAGAIN || errno == EINTR || errno == ENOTSOCK ? 0 : -errno;
 }
 
 /* Splices at most n bytes once, from the source or to the destination, or both. Returns 0 with

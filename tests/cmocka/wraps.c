@@ -53,7 +53,8 @@ WRAP(int, listen, (int fd, int most), (fd, most))
 WRAP(int, connect, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n))
 WRAP(int, accept4, (int fd, struct sockaddr *a, socklen_t *n, int flags), (fd, a, n, flags))
 WRAP(int, shutdown, (int fd, int how), (fd, how))
-WRAP(ssize_t, recv, (int fd, void *buf, size_t n, int flags), (fd, buf, n, flags))
+WRAP(ssize_t, recv, (int fd, void *buf, size_t n, int flags), (fd, buf, fault_cut(n), flags))
+WRAP(ssize_t, send, (int fd, const void *buf, size_t n, int flags), (fd, buf, fault_cut(n), flags))
 WRAP(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *n),
      (fd, level, name, value, n))
 
