@@ -287,18 +287,15 @@ static void once(void *arg)
 	int r = copy(run, &report);
 	assert_int_equal(open_descriptors(), before);
 	const int seen = end_client(run);
-		fault_calls(), r, report.error.err, report.error.call ? report.error.call : "-",
-		report.error.operation ? report.error.operation : "",
-		report.error.reason ? report.error.reason : "");
-		if (!fault_seen() || row->want == GOES_ON)
-			assert_int_equal(r, 0);
-		if (fault_seen() && row->want == FAILS)
-			assert_int_equal(r, -1);
-		assert_int_equal(report.error.err, r < 0 ? run->err : 0);
-		if (row->scene == UPLOAD)
-			check_upload(run, r, seen);
-		else if (r == 0)
-			assert_int_equal(seen, SERVED);
+	if (!fault_seen() || row->want == GOES_ON)
+		assert_int_equal(r, 0);
+	if (fault_seen() && row->want == FAILS)
+		assert_int_equal(r, -1);
+	assert_int_equal(report.error.err, r < 0 ? run->err : 0);
+	if (row->scene == UPLOAD)
+		check_upload(run, r, seen);
+	else if (r == 0)
+		assert_int_equal(seen, SERVED);
 }
 
 static void prepare(void)
