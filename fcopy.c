@@ -23,7 +23,8 @@
  *                     (which entries are copied: --exclude, patterns and lists), pattern
  *   src/tree/         several sources and trees; those that call come first: tree (each SRC in
  *                     turn), operands, single (no directory), parents; root (a directory),
- *                     finished (what --resume compares), home (where a new tree is built), commit;
+ *                     finished (what --resume compares), rehearse (its walk), home (where a new
+ *                     tree is built), commit;
  *                     walk (reads directories), census (for progress); entry (one name), update
  *                     (what a merge
  *                     leaves alone), seen and seen_again (what an option lets a copy replace),

@@ -334,9 +334,10 @@ static void parse_rest(struct cli *cli, const struct grammar *g, int argc, char 
 static bool is_rsync_archive(const struct cli *cli, int option, const char *word)
 {
 	struct stat st;
-	return option == 't' && !cli->as_cp && word[0] == '-' && word[1] != '-' && word[1] != 't' &&
-	       word + strlen(word) == optarg + strlen(optarg) && strncmp(optarg, "go", 2) == 0 &&
-	       optarg[strspn(optarg, "goDvhzAXHxuS")] == '\0' && lstat(optarg, &st) < 0;
+	return option == 't' && optarg && !cli->as_cp && word[0] == '-' && word[1] != '-' &&
+	       word[1] != 't' && word + strlen(word) == optarg + strlen(optarg) &&
+	       strncmp(optarg, "go", 2) == 0 && optarg[strspn(optarg, "goDvhzAXHxuS")] == '\0' &&
+	       lstat(optarg, &st) < 0;
 }
 
 /* An optional value needs a =: of `-b numbered SRC DST`, the first SRC is "numbered". */
@@ -418,7 +419,9 @@ static int parse_arguments(struct cli *cli, const struct grammar *g, int argc, c
 			return message_usage(argv[optind - 1],
 					     "an option of rsync, which is -a here; -t takes a "
 					     "directory");
-		status = row ? row->set(cli, row, optarg) : refuse_option(option, argv);
+		if (!row)
+			return refuse_option(option, argv);
+		status = row->set(cli, row, optarg);
 		if (status != EXIT_DONE)
 			return status;
 		given[row - option_table] = true;

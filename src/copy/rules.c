@@ -277,6 +277,30 @@ static int rules_check_shard(const struct request *x, const struct fcopy_mode *m
 #define NO_SCRATCH "is not a file or directory: --benchmark writes files next to DST"
 
 /* A row applies if its option was given. It lists what SRC and DST may be. */
+/* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): in the order of a sentence */
+struct end_rule {
+	bool asked;
+	const char *option;
+	unsigned src, dst; /* enum end: what they may be */
+	const char *reason;
+	enum fcopy_advice advice;
+};
+
+static int rules_check_each(const struct request *x, const struct end_rule *rule, size_t n,
+			    struct fcopy_error *error)
+{
+	for (; n > 0; n--, rule++) {
+		if (!rule->asked)
+			continue;
+		bool fits = rule->src == ANY || rule->src & ends_src(x);
+		if (fits && (rule->dst == ANY || rule->dst & ends_dst(x)))
+			continue;
+		return rules_refuse(error, fits ? x->dst->path : x->src->path, rule->option,
+				    rule->reason, rule->advice);
+	}
+	return 0;
+}
+
 static int rules_check_ends(const struct request *x, const struct fcopy_mode *mode,
 			    struct fcopy_error *error, char detail[FCOPY_DETAIL_MAX])
 {
@@ -285,14 +309,7 @@ static int rules_check_ends(const struct request *x, const struct fcopy_mode *mo
 	const bool clones = o->reflink == FCOPY_WHEN_ALWAYS;
 	const bool allocates = o->preallocate == FCOPY_WHEN_ALWAYS;
 	const enum fcopy_advice usage = FCOPY_ADVICE_USAGE, use_auto = FCOPY_ADVICE_AUTO;
-	/* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): in the order of a sentence */
-	const struct {
-		bool asked;
-		const char *option;
-		unsigned src, dst; /* enum end: what they may be */
-		const char *reason;
-		enum fcopy_advice advice;
-	} rules[] = {
+	const struct end_rule rules[] = {
 	    {o->scratch, "benchmark", END_DISK | END_FILE, ANY, READ_AGAIN, usage},
 	    {o->scratch, "benchmark", ANY, END_FILE, NO_SCRATCH, usage},
 	    {x->tree && x->tree->recursive, "recursive", END_FILE, END_FILE,
@@ -330,16 +347,7 @@ static int rules_check_ends(const struct request *x, const struct fcopy_mode *mo
 	    {o->fsync, "fsync", ANY, END_DISK | REGULAR,
 	     "cannot be flushed: it is neither a file nor a disk", usage},
 	};
-	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++) {
-		if (!rules[i].asked)
-			continue;
-		bool fits = rules[i].src == ANY || rules[i].src & ends_src(x);
-		if (fits && (rules[i].dst == ANY || rules[i].dst & ends_dst(x)))
-			continue;
-		return rules_refuse(error, fits ? x->dst->path : x->src->path, rules[i].option,
-				    rules[i].reason, rules[i].advice);
-	}
-	return 0;
+	return rules_check_each(x, rules, sizeof(rules) / sizeof(*rules), error);
 }
 
 int rules_check(const struct request *x, struct fcopy_error *error, char detail[FCOPY_DETAIL_MAX])

@@ -337,7 +337,8 @@ static int run_service(struct service *s, const char *const *src, const char *ds
 	for (size_t i = 0; i < s->count; i++)
 		if (S_ISREG(s->file[i].st.st_mode))
 			report->expected += (uint64_t)s->file[i].st.st_size;
-	copy_notify(&reported, FCOPY_EVENT_LISTENING, NULL, endpoint_listens(&s->listener));
+	if (s->listener.ops) /* it was opened */
+		copy_notify(&reported, FCOPY_EVENT_LISTENING, NULL, endpoint_listens(&s->listener));
 	r = serve_clients(s, &report->error);
 	close_files(s, s->count);
 	return r;

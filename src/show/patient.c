@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -36,16 +35,18 @@ bool patient_write(int fd, const char *text, size_t n)
 
 #ifdef __GLIBC__
 
+static int number[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
+
 static ssize_t patient_flush(void *fd, const char *text, size_t n)
 {
-	return patient_write((int)(intptr_t)fd, text, n) ? (ssize_t)n : 0;
+	return patient_write(*(const int *)fd, text, n) ? (ssize_t)n : 0;
 }
 
 static FILE *patient_open(int fd, FILE *old, int buffering)
 {
 	static char line[2][BUFSIZ];
 	const cookie_io_functions_t calls = {.write = patient_flush};
-	FILE *f = fopencookie((void *)(intptr_t)fd, "w", calls);
+	FILE *f = fopencookie(&number[fd], "w", calls);
 	if (!f)
 		f = old;
 	setvbuf(f, line[fd == STDERR_FILENO], buffering, BUFSIZ);

@@ -9,6 +9,7 @@
 #include "flush.h"
 #include "home.h"
 #include "opened.h"
+#include "rehearse.h"
 #include "report.h"
 
 #include <fcntl.h>

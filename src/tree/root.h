@@ -41,7 +41,4 @@ int root_check_inside(const struct building *, int dir);
  * part is pruned and renamed. */
 int root_check_part_source(const struct building *);
 
-/* Walks as a copy does, and changes nothing. Closes r->dst. Returns 0 or -errno, reported. */
-int root_rehearse(struct building *r);
-
 #endif

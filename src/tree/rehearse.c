@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT
+ * The walk of one SRC, by a copy, by a dry run, and by the comparison of --resume.
+ */
+#include "rehearse.h"
+#include "directory.h"
+#include "link_dest.h"
+#include "mirror.h"
+#include "opened.h"
+#include "report.h"
+#include "walk.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Copies what is in the directory. */
+void root_walk(struct building *r, struct directory *d)
+{
+	struct tree *t = r->tree;
+	const bool merges = r->dst >= 0 && !r->temporary[0];
+	if (merges)
+		mirror_begin(t, r->to, r->dst);
+	if (link_dest_open(t, r->dst >= 0 ? r->dst : r->to->place.dir, r->to->place.name,
+			   &d->link) == 0)
+		walk_tree(t, d);
+	else
+		t->root.failures++;
+	if (d->link >= 0)
+		close(d->link);
+	walk_report_missing(t, d);
+	if (merges)
+		mirror_end(t, d);
+	/* What was copied need not be what SRC has: its directory may have been emptied first. Then
+	 * a new tree gets no name, not even one that goes without what failed. */
+	if ((t->root.failures == 0 || t->options->keep_going) && !tree_stopped(t) &&
+	    !opened_has_name(t, d)) {
+		t->root.failures++;
+		t->root.doubtful = true;
+		/* The next mirror begins anew: it cannot be combined with --resume. */
+		r->unsound |= t->options->delete_extra;
+		tree_refuse(t, r->from->path, ESTALE,
+			    "was moved, replaced or removed during the copy", FCOPY_ADVICE_NONE);
+	}
+}
+
+/* A directory that DST lacks has the descriptor -1. */
+int root_rehearse(struct building *r)
+{
+	struct tree *t = r->tree;
+	const struct operand *from = r->from, *to = r->to;
+	struct stat st = {0};
+	struct directory *d = directory_new(NULL, "", from->fd, r->dst, &from->place.st);
+	if (!d) {
+		if (r->dst >= 0)
+			close(r->dst);
+		return root_fail(r, "malloc", ENOMEM);
+	}
+	t->root.state = r->dst >= 0 ? TREE_MERGED : TREE_NEW;
+	t->root.failures = 0;
+	t->root.src_dev = from->place.st.st_dev;
+	t->root.src_ino = from->place.st.st_ino;
+	if (r->dst >= 0)
+		(void)!fstat(r->dst, &st);
+	t->root.dst_dev = st.st_dev;
+	t->root.dst_ino = st.st_ino;
+	d->src_path = from->path;
+	d->dst_path = to->path;
+	d->state = r->dst < 0 ? DIRECTORY_NEW : DIRECTORY_OLD;
+	root_walk(r, d);
+	directory_unref(d);
+	t->root.committed = t->root.failures == 0 && !tree_stopped(t);
+	if (!t->root.committed)
+		return -EIO;
+	if (r->dst < 0)
+		report_operand_outcome(t, &(struct outcome){.type = S_IFDIR}, to->path, NULL);
+	return 0;
+}
