@@ -66,9 +66,9 @@ bool private_has_name(int fd, int parent, const char *name);
 bool private_may_have_name(int fd, int parent, const char *name);
 /* Locks it; waits up to a second. lock: LOCK_SH or LOCK_EX. Returns 0 or -errno. */
 int private_take_lock(int fd, int lock, const volatile int *cancel);
-bool private_lacks_locks(int err);
+bool private_lacks_locks(int err); /* of a lock that failed: are locks unsupported? */
 /* flock(2) with LOCK_NB. Returns 0, -EWOULDBLOCK if another process has the lock, or -errno. */
-int private_flock(int fd, int lock); /* of a lock that failed: are locks unsupported? */
+int private_flock(int fd, int lock);
 
 /* remote.c: do locks of this open file fail to reach other machines, as with "nolock"? */
 bool private_locks_are_local(int fd);

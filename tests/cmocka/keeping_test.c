@@ -52,8 +52,8 @@ static const int too_large[] = {ENOSPC, EDQUOT, -1};
 static const int no_memory[] = {ENOMEM, -1};
 static const int no_attribute[] = {EOPNOTSUPP, -1};
 static const int no_value[] = {ENODATA, EOPNOTSUPP, -1};
-static const int no_lock[] = {ENOLCK, -1};
-static const int busy[] = {EBUSY, -1};
+static const int no_lock[] = {ENOLCK, EBUSY, -1};
+static const int no_answer[] = {EIO, ENOMEM, -1}; /* whether the lock is held is unknown */
 static const int locked[] = {EWOULDBLOCK, -1};
 static const int exists_already[] = {EEXIST, -1};
 static const int soft[] = {EINTR, -1};
@@ -71,8 +71,9 @@ static const struct row {
     {VERIFIED, GOES_ON, "pread64", soft, NULL},
     {VERIFIED, FAILS, "mmap64 of memory", no_memory, "mmap"},
     {VERIFIED, FAILS, "fdatasync", storage, "fdatasync"},
-    {RESUMED, EITHER, "openat64", denied, NULL},                 /* some only ask */
-    {RESUMED, EITHER, "flock", busy, "lock of its .fcopy-part"}, /* the first: is it a receipt? */
+    {RESUMED, EITHER, "openat64", denied, NULL}, /* some only ask */
+    {RESUMED, EITHER, "flock", no_answer,
+     "lock of its .fcopy-part"}, /* the first: is it a receipt? */
     {RESUMED, GOES_ON, "flock", no_lock, NULL},
     {RESUMED, GOES_ON, "flock", locked, NULL}, /* the first time */
     {RESUMED, WARNS, "fchmod", refused, NULL},
