@@ -392,13 +392,17 @@ static bool private_is_new(int parent, int fd, const struct stat *st, const stru
 
 /* Opens what mkdir(2) has made since `start`. With O_PATH the rights do not matter that a umask, or
  * a default ACL, has withheld. start: NULL: no other user could replace it. */
-static int private_open_made(int dir, const char *name, const struct timespec *start, mode_t *left)
+static int private_open_made(int dir, const char *name, const struct timespec *start, mode_t *left,
+			     const char **call)
 {
 	struct stat st = {0};
+	*call = "open";
 	int path = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (path < 0)
 		return errno == ENOTDIR || errno == ELOOP ? -ESTALE : -errno;
 	int fd = -1, r = fstat(path, &st) < 0 ? -errno : 0;
+	if (r < 0)
+		*call = "fstat";
 	*left = st.st_mode & 07777;
 	if (r == 0 && start && !private_is_new(dir, path, &st, start))
 		r = -ESTALE;
@@ -427,8 +431,7 @@ static int private_make_at(int dir, const char *name, mode_t mode, bool shared, 
 	*call = "mkdir";
 	if (mkdirat(dir, name, mode) < 0)
 		return -errno;
-	*call = "open";
-	int fd = private_open_made(dir, name, shared ? &start : NULL, left);
+	int fd = private_open_made(dir, name, shared ? &start : NULL, left, call);
 	if (fd < 0 && fd != -ESTALE)
 		unlinkat(dir, name, AT_REMOVEDIR);
 	return fd;

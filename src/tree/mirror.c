@@ -242,6 +242,7 @@ static bool mirror_may_compare(struct worker *w, struct directory *d, bool remov
 	struct stat st;
 	if (!removed && opened_has_name(w->tree, d))
 		return true;
+	const int err = removed ? ESTALE : errno;
 	if (d->parent && opened_use(w->tree, d->parent) == 0) {
 		const bool lacks = fstatat(d->parent->src, d->name, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
 				   errno == ENOENT;
@@ -249,8 +250,11 @@ static bool mirror_may_compare(struct worker *w, struct directory *d, bool remov
 		if (lacks)
 			return false;
 	}
-	report_refusal(w, &(struct entry){.dir = d, .name = "", .as = ""}, entry_src, ESTALE,
-		       MOVED ": nothing is removed from its copy");
+	const struct entry e = {.dir = d, .name = "", .as = ""};
+	if (opened_is_gone(err))
+		report_refusal(w, &e, entry_src, err, MOVED ": nothing is removed from its copy");
+	else
+		report_call(w, &e, "stat", entry_src, err);
 	return false;
 }
 

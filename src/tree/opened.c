@@ -282,11 +282,13 @@ static bool leads_to(int at, const char *name, bool follow, int fd, const struct
 		return false;
 	/* Names such as . lead to a directory that was removed, too: it has no link left. Some FUSE
 	 * file systems report none at all. */
-	bool same = fstat(path, &named) == 0 && fstat(fd, &now) == 0 &&
-		    named.st_dev == now.st_dev && (now.st_nlink > 0 || then->st_nlink == 0);
+	int err = fstat(path, &named) < 0 || fstat(fd, &now) < 0 ? errno : 0;
+	bool same = err == 0 && named.st_dev == now.st_dev &&
+		    (now.st_nlink > 0 || then->st_nlink == 0);
 	if (same && named.st_ino != now.st_ino)
 		same = now.st_ino != then->st_ino && have_one_path(path, fd);
 	close(path);
+	errno = err ? err : ESTALE;
 	return same;
 }
 
@@ -295,10 +297,15 @@ bool opened_has_name(struct tree *t, struct directory *d)
 	struct directory *parent = d->parent;
 	if (!parent)
 		return leads_to(AT_FDCWD, d->src_path, true, d->src, &d->st);
-	if (opened_use(t, parent) < 0)
+	const int used = opened_use(t, parent);
+	if (used < 0) {
+		errno = -used;
 		return false;
+	}
 	const bool has = leads_to(parent->src, d->name, t->options->follow == FCOPY_FOLLOW_ALWAYS,
 				  d->src, &d->st);
+	const int err = errno;
 	opened_unuse(t, parent);
+	errno = err;
 	return has;
 }

@@ -7,6 +7,8 @@
 
 #include "tree.h"
 
+#include <errno.h>
+
 /* Opens a directory of the destination; as O_PATH if it cannot be read but searched, and
  * is neither flushed nor given attributes. Returns a descriptor, or -1 with errno. */
 int directory_open(const struct tree *, int parent, const char *name);
@@ -25,7 +27,13 @@ bool opened_are_many(struct tree *);
 /* Which inode the directory in the destination is. Returns false if that is unknown. */
 bool opened_identity(struct tree *, struct directory *, dev_t *, ino_t *);
 /* Does the name of this directory in SRC, which is open, still lead to it? Not after it was moved,
- * replaced or removed: then what it lists no longer says what SRC has. */
+ * replaced or removed: then what it lists no longer says what SRC has. If not, errno is that of the
+ * look, or ESTALE. */
 bool opened_has_name(struct tree *, struct directory *);
+/* Does this errno mean that it was moved, replaced or removed? */
+static inline bool opened_is_gone(int err)
+{
+	return err == ESTALE || err == ENOENT || err == ENOTDIR || err == ELOOP;
+}
 
 #endif

@@ -73,6 +73,7 @@ static bool prune_may_compare(struct worker *w, struct directory *d)
 	struct stat st;
 	if (opened_has_name(w->tree, d))
 		return true;
+	const int err = errno;
 	if (d->parent && opened_use(w->tree, d->parent) == 0) {
 		const bool lacks = fstatat(d->parent->src, d->name, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
 				   errno == ENOENT;
@@ -80,9 +81,12 @@ static bool prune_may_compare(struct worker *w, struct directory *d)
 		if (lacks)
 			return false;
 	}
-	report_refusal(w, &e, entry_src, ESTALE,
-		       "was moved, replaced or removed during the copy: an earlier copy of what "
-		       "it had may be in the part");
+	if (opened_is_gone(err))
+		report_refusal(w, &e, entry_src, err,
+			       "was moved, replaced or removed during the copy: an earlier copy of "
+			       "what it had may be in the part");
+	else
+		report_call(w, &e, "stat", entry_src, err);
 	__atomic_store_n(&w->tree->root.doubtful, true, __ATOMIC_RELAXED);
 	return false;
 }

@@ -34,12 +34,17 @@ void root_walk(struct building *r, struct directory *d)
 	 * a new tree gets no name, not even one that goes without what failed. */
 	if ((t->root.failures == 0 || t->options->keep_going) && !tree_stopped(t) &&
 	    !opened_has_name(t, d)) {
+		const int err = errno;
 		t->root.failures++;
 		t->root.doubtful = true;
 		/* The next mirror begins anew: it cannot be combined with --resume. */
 		r->unsound |= t->options->delete_extra;
-		tree_refuse(t, r->from->path, ESTALE,
-			    "was moved, replaced or removed during the copy", FCOPY_ADVICE_NONE);
+		if (opened_is_gone(err))
+			tree_refuse(t, r->from->path, err,
+				    "was moved, replaced or removed during the copy",
+				    FCOPY_ADVICE_NONE);
+		else
+			tree_fail(t, "stat", r->from->path, err);
 	}
 }
 

@@ -192,7 +192,9 @@ static int root_check_same(const struct building *r)
 	struct stat above, now;
 	if (fstat(r->to->place.dir, &above) == 0 && !private_is_shared(&above))
 		return 0;
-	if (fstat(r->dst, &now) == 0 && now.st_dev == st->st_dev && now.st_ino == st->st_ino)
+	if (fstat(r->dst, &now) < 0)
+		return root_fail(r, "fstat", errno);
+	if (now.st_dev == st->st_dev && now.st_ino == st->st_ino)
 		return 0;
 	return root_refuse(r, ESTALE, "was moved or replaced by another process",
 			   FCOPY_ADVICE_NONE);
