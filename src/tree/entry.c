@@ -57,6 +57,19 @@ static unsigned entry_flags(const struct worker *w, const struct entry *e)
 		    : DESTINATION_IS_PRIVATE);
 }
 
+/* Is what was found in DST what an option has seen? Where no rename replaces a file, it was
+ * removed, and the new one, which is found then, has its name already. */
+static bool entry_found_seen(const struct worker *w, const struct entry *e)
+{
+	const struct endpoint *dst = &w->copy.dst;
+	const struct stat *found = destination_found(dst);
+	struct stat open;
+	if (seen_is(w, e, found))
+		return true;
+	return found && endpoint_old(dst) != OLD_OVERWRITTEN && fstat(dst->fd, &open) == 0 &&
+	       found->st_ino == open.st_ino && found->st_dev == open.st_dev;
+}
+
 static int entry_open_destination(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	struct copy *c = &w->copy;
@@ -73,7 +86,7 @@ static int entry_open_destination(struct worker *w, const struct entry *e, const
 	}
 	int r = destination_open_in(&c->dst, e->dir->dst, e->as, entry_dst, &c->src, &w->options,
 				    entry_flags(w, e), &w->tree->storage, error);
-	if (w->seen.asked && r == 0 && !seen_is(w, e, destination_found(&c->dst))) {
+	if (w->seen.asked && r == 0 && !entry_found_seen(w, e)) {
 		c->dst.ops->abort(&c->dst);
 		return ENDPOINT_TAKEN;
 	}

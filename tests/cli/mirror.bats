@@ -537,7 +537,7 @@ one_inode() {
 			expect 0 -aT --dry-run $option --link-dest=old s d
 			[ "$(ls d)" = $2 ]
 			expect 0 -aT $option --link-dest=old s d
-			[ -z "$stderr" ]
+			[ "$(wc -l <<<"$stderr")" = 1 ] # what was done
 			one_inode d/$1 d/$2 d/sub/$3
 			holds x old/$2
 			expect 0 -aT $option --link-dest=old s d

@@ -613,7 +613,7 @@ prepare() {
 		ln -s ../s/b d/a
 		# shellcheck disable=SC2086
 		expect 1 $option -T s d
-		mentions "d/a: leads to a file of the source"
+		mentions "d/a: is another SRC: nothing in it is changed"
 		holds two s/b
 		holds two d/b
 	done
