@@ -284,7 +284,7 @@ on_small() {
 	done
 	run bash -c '"$0" --json -r a d >d/a' "$FCOPY"
 	[ "$status" = 1 ]
-	cmp a d/a
+	jq -e '.done == false and .tree.failed == 1' d/a
 	# A file that had no name before the copy is not the copy.
 	run -0 bash -c 'exec 7>t 8<t; rm t; "$0" --json a b >&7; cat <&8' "$FCOPY"
 	jq -e .done <<<"$output"

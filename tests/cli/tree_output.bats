@@ -262,7 +262,7 @@ has_bytes() {
 		"[(1, 1, 0, 2), (1, 0, 0, 3000), (0, 0, 1, 0), (1, 0, 0, 2)]" ]
 	[ "$(value 'all(t[k] == sum(p[k] for p in t["operands"]) for k in ("files", "directories", "failed"))')" = True ]
 	expect 0 -n --json=out.json one two d
-	[ "$(value '[(p["state"], p["skipped"], p["files"]) for p in t["operands"]]')" = "[('complete', 1, 0), ('complete', 1, 0)]" ]
+	[ "$(value '[(p["state"], p["skipped"], p["files"]) for p in t["operands"]]')" = "[('skipped', 1, 0), ('skipped', 1, 0)]" ]
 	expect 0 --json=out.json one d/1
 	[ "$(value 'o["dst"], t')" = "('d/1', None)" ] || [ "$(value 'o["dst"]')" = d/1 ]
 }

@@ -70,7 +70,7 @@ setup_sources() {
 @test "an option that does not exist" {
 	setup_sources
 	usage_error "-Y: no such option" -Y a b
-	usage_error "-W: no such option" a b -W
+	usage_error "-K: no such option" a b -K
 	expect 2 --nope a b
 	mentions "--nope: no such option"
 	expect 2 a b --nope=1

@@ -49,7 +49,7 @@ int main(int argc, char **argv)
 	printf("%-9s %12s  %-15s  %s\n", "action", "bytes", "engine", "path");
 	const char *src[] = {argv[1]};
 	int result = fcopy_tree(src, 1, argv[2], &options, &report);
-	printf("%" PRIu64 " entries, %" PRIu64 " bytes, %" PRIu64 " failed\n", rows, report.bytes,
-	       report.failed);
+	printf("%" PRIu64 " entries, %" PRIu64 " bytes, %" PRIu64 " failed\n", rows,
+	       report.count[FCOPY_COUNT_BYTES], report.count[FCOPY_COUNT_FAILED]);
 	return result < 0;
 }
