@@ -5,6 +5,11 @@
 
 load helper
 
+# space DIR: the disk space of the files in it, as messages print it.
+space() {
+	find "$1" -type f -printf '%b\n' | awk '{ n += $1 } END { printf "%.1f KiB", n / 2 }'
+}
+
 NAME=.fcopy-0123456789abcdef
 LEFT="left by an interrupted copy"
 SCHEMA=$BATS_TEST_DIRNAME/../../src/dist/fcopy.schema.json
@@ -35,7 +40,7 @@ hint() {
 	head -c 5 /dev/zero >backing/.fcopy-fedcba9876543210
 	old backing/$NAME
 	by_fuse rw '"$FCOPY" a m/b'
-	says "fcopy: warning: $T/m/$NAME: $LEFT (2.9 KiB, 2 days old)" \
+	says "fcopy: warning: $T/m/$NAME: $LEFT ($(space "$T/dst/$NAME"), 2 days old)" \
 		"fcopy: hint: if no other machine is writing to it, remove it: rm $T/m/$NAME"
 	cmp a backing/b
 	[ -e backing/$NAME ]
@@ -126,7 +131,7 @@ jsonschema.validate(json.loads(sys.argv[2]), json.load(open(sys.argv[1])))' "$SC
 	says ""
 	never grep -q getdents64 trace
 	expect 0 -r src dst/new
-	says "fcopy: warning: $T/dst/$NAME: $LEFT (2.9 KiB, 2 days old)" \
+	says "fcopy: warning: $T/dst/$NAME: $LEFT ($(space "$T/dst/$NAME"), 2 days old)" \
 		"fcopy: hint: if no other machine is writing to it, remove it: rm -r $T/dst/$NAME"
 	[ -e dst/$NAME/sub/two ]
 	eval "$(hint)"
