@@ -40,7 +40,7 @@ hint() {
 	head -c 5 /dev/zero >backing/.fcopy-fedcba9876543210
 	old backing/$NAME
 	by_fuse rw '"$FCOPY" a m/b'
-	says "fcopy: warning: $T/m/$NAME: $LEFT ($(space "$T/dst/$NAME"), 2 days old)" \
+	says "fcopy: warning: $T/m/$NAME: $LEFT (2.9 KiB, 2 days old)" \
 		"fcopy: hint: if no other machine is writing to it, remove it: rm $T/m/$NAME"
 	cmp a backing/b
 	[ -e backing/$NAME ]
