@@ -275,7 +275,7 @@ static bool have_one_path(int a, int b)
  * a directory that was removed, and follows its renames. */
 static bool leads_to(int at, const char *name, bool follow, int fd, const struct stat *then)
 {
-	struct stat named, now;
+	struct stat named = {0}, now = {0};
 	const int path = openat(at, name,
 				O_PATH | O_DIRECTORY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
 	if (path < 0)
