@@ -44,7 +44,7 @@ struct voice {
 	bool all;      /* each failure and warning, however many */
 	bool entries;  /* each entry of a tree */
 	bool steps;    /* mechanisms, and why */
-	bool watched;  /* somebody looks at a terminal, and wants to be told */
+	bool watched;  /* a terminal shows it to somebody */
 	bool peers;    /* who connects */
 	bool progress; /* the line of progress */
 	bool counts;   /* what a merge or mirror did */

@@ -233,7 +233,7 @@ static int begin_upload(struct copy *c)
 	return r < 0 ? r : c->src.ops->proceed(&c->src, c->options, &c->report->error);
 }
 
-/* The copy is what it is: if the peer cannot be told that DST has its name, that is no failure. */
+/* DST is complete: a peer that does not receive the confirmation is no failure of the copy. */
 static void reply(struct copy *c, int outcome)
 {
 	c->report->skipped = outcome == ENDPOINT_SKIPPED;

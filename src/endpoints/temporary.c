@@ -109,8 +109,8 @@ static bool read_umask(unsigned *mask)
 	return found;
 }
 
-/* umask(2) can only be read by changing it. In a thread with a umask of its own, no file of another
- * thread gets a wrong mode meanwhile. */
+/* umask(2) can only be read by changing it. In a thread with a separate umask, no file of another
+ * thread gets a wrong mode during that time. */
 static void *change_own_umask(void *mask)
 {
 	if (unshare(CLONE_FS) == 0)

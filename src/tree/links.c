@@ -205,6 +205,29 @@ static void links_count_name(struct links *l, const struct entry *e, const struc
 	pthread_mutex_unlock(&l->lock);
 }
 
+/* Reports why the entry became no link. Returns whether it is copied instead, after a warning. */
+static bool links_explain(struct worker *w, const struct entry *e, int r, const char *call)
+{
+	struct fcopy_error error;
+	if (r == -ELOOP)
+		error_refuse(&error, entry_dst, ELOOP,
+			     "copied and not linked: one of its names in "
+			     "DST is a symlink",
+			     FCOPY_ADVICE_NONE);
+	else if (r == -ESTALE)
+		error_refuse(&error, entry_dst, ESTALE,
+			     "copied and not linked: another user may have replaced its other name",
+			     FCOPY_ADVICE_NONE);
+	else
+		error_call(&error, call, entry_dst, -r);
+	if (hard_link_is_failure(-r)) {
+		report_failure(w, e, &error);
+		return false;
+	}
+	report_warning(w, e, &error);
+	return true;
+}
+
 /* A complete copy exists: this name becomes a link to it. The lock is held, and released. Returns
  * as links_claim(). */
 static bool links_use(struct worker *w, const struct entry *e, const struct stat *st,
@@ -243,23 +266,8 @@ static bool links_use(struct worker *w, const struct entry *e, const struct stat
 			part_remove(e->dir->dst, e->as);
 		return false;
 	}
-	struct fcopy_error error;
-	if (r == -ELOOP)
-		error_refuse(&error, entry_dst, ELOOP,
-			     "copied and not linked: one of its names in "
-			     "DST is a symlink",
-			     FCOPY_ADVICE_NONE);
-	else if (r == -ESTALE)
-		error_refuse(&error, entry_dst, ESTALE,
-			     "copied and not linked: another user may have replaced its other name",
-			     FCOPY_ADVICE_NONE);
-	else
-		error_call(&error, call, entry_dst, -r);
-	if (hard_link_is_failure(-r)) {
-		report_failure(w, e, &error);
+	if (!links_explain(w, e, r, call))
 		return false;
-	}
-	report_warning(w, e, &error);
 	pthread_mutex_lock(&l->lock);
 	at = links_find(l, st);
 	/* The old copy can have no more names: this one is the first of those that follow. */
