@@ -136,8 +136,9 @@ static int hard_link_check(const struct worker *w, const struct entry *e, const 
 static bool hard_link_is_made(const struct origin *o, int to, const char *as)
 {
 	struct stat a, b;
-	return fstatat(o->dir, o->name, &a, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       fstatat(to, as, &b, AT_SYMLINK_NOFOLLOW) == 0 && a.st_dev == b.st_dev &&
+	const int r = o->fd < 0 ? fstatat(o->dir, o->name, &a, AT_SYMLINK_NOFOLLOW)
+				: fstat(o->fd, &a);
+	return r == 0 && fstatat(to, as, &b, AT_SYMLINK_NOFOLLOW) == 0 && a.st_dev == b.st_dev &&
 	       a.st_ino == b.st_ino;
 }
 
@@ -235,7 +236,7 @@ int hard_link_make(struct worker *w, const struct entry *e, const struct stat *s
 int hard_link_earlier(struct worker *w, const struct entry *e, const struct stat *st, int earlier,
 		      const char **call)
 {
-	const struct origin o = {.dir = -1, .fd = earlier};
+	const struct origin o = {.dir = -1, .name = "", .fd = earlier};
 	struct stat old;
 	if (w->tree->root.state != TREE_NEW && !w->clears &&
 	    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0 &&

@@ -62,7 +62,7 @@ static int parents_follow(int dir, int link)
  * attributes are left alone. Returns a descriptor or -errno. */
 static int parents_open(struct parents *p, int dir, const char *name, bool *symlink)
 {
-	struct stat st;
+	struct stat st = {};
 	int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	int r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
 	*symlink = r == 0 && S_ISLNK(st.st_mode);
