@@ -235,9 +235,7 @@ static int check_empty(struct copy *c)
 /* Does the file system return the error of a failed write from no other call than fsync(2)? */
 static bool keeps_errors(const struct copy *c)
 {
-	struct stat st = {.st_dev = c->device};
-	if (st.st_dev == 0 && fstat(c->dst.fd, &st) < 0)
-		return false;
+	const struct stat st = {.st_dev = c->device ? c->device : c->dst.st.st_dev};
 	return storage_keeps_attributes(c->storage, c->dst.fd, &st);
 }
 
