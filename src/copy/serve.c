@@ -14,9 +14,10 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 
-#define STACK_SIZE ((size_t)512 << 10) /* a copy takes 64 KiB of it, far more under a sanitizer */
-#define LOOK_MS    250 /* check the stop flag this often: another thread may handle the signal */
-#define GRACE      2.0 /* seconds that a client of ranges may need for its next request */
+#define STACK_SIZE   ((size_t)512 << 10) /* a copy takes 64 KiB of it, far more under a sanitizer */
+#define LOOK_MS      250 /* check the stop flag this often: another thread may handle the signal */
+#define LOOK_SOON_MS 20  /* the same, if the client that is running may be the last one */
+#define GRACE        2.0 /* seconds that a client of ranges may need for its next request */
 
 struct service {
 	const struct fcopy_options *options;
@@ -196,11 +197,20 @@ static int start_client(struct client *k, struct fcopy_error *error)
 	return error_call(error, "pthread_create", s->listener.path, err);
 }
 
-/* Accepts a client, or returns after LOOK_MS without one. Returns 0, or -errno with the failure
- * recorded. */
+/* once: how long to wait for a client before service_done() is asked again. */
+static int look_ms(struct service *s)
+{
+	pthread_mutex_lock(&s->lock);
+	const bool soon = s->once && (s->running > 0 || s->missing == 0);
+	pthread_mutex_unlock(&s->lock);
+	return soon ? LOOK_SOON_MS : LOOK_MS;
+}
+
+/* Accepts a client, or returns after a short time without one. Returns 0, or -errno with the
+ * failure recorded. */
 static int take_client(struct service *s, struct fcopy_error *error)
 {
-	const struct io io = {.cancel = s->stop, .timeout_ms = LOOK_MS};
+	const struct io io = {.cancel = s->stop, .timeout_ms = look_ms(s)};
 	struct client *k = calloc(1, sizeof(*k));
 	if (!k)
 		return pause_for(ENOMEM);

@@ -23,7 +23,7 @@
 #define SIZE     (300007)
 #define OLD_SIZE 3000
 #define TRIES    6
-#define PAUSE_US 400000
+#define PAUSE_US 50000
 #define SECONDS  120 /* for a client that hangs */
 
 enum scene { UPLOAD, SERVER, SCENES };
