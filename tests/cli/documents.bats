@@ -7,11 +7,16 @@ load helper
 REPOSITORY=$(realpath "$BATS_TEST_DIRNAME/../..")
 PAGES=$REPOSITORY/src/man
 
-# examples: each command of the documents, one a line, but those that install packages or build and
-# test the program.
+# examples: each command of the documents on one line, also those that the page continues after a
+# backslash, but those that install packages or build and test the program.
 examples() {
 	awk '/^```/ { code = /^```sh$/ } code && /^\.\/fcopy/' "$REPOSITORY/README.md"
-	sed -n 's/^\.Dl \$ //p' "$PAGES"/*.[1-8] | sed 's/\\e/\\/g; s/\\-/-/g; s/\\&//g'
+	awk '
+		/^\.Bd -literal/ { code = 1 }
+		/^\.Ed/ { code = 0 }
+		joined { sub(/^ +/, "") }
+		joined || sub(/^\.Dl \$ /, "") || code && sub(/^\$ /, "") { joined = sub(/\\e$/, ""); printf "%s%s", $0, joined ? "" : "\n" }
+	' "$PAGES"/*.[1-8] | sed 's/\\e/\\/g; s/\\-/-/g; s/\\&//g'
 }
 
 # block FIRST-LINE: the literal block of the pages that begins so.
@@ -134,6 +139,29 @@ run_examples() {
 	run env -u PARALLEL_SEQ PATH="$PWD/stubs:$PATH" timeout $HANG "${what[@]}" bash -euc "$(declare -f run_examples); run_examples"
 	[ "$status" = 0 ] || { echo "$output"; return 1; }
 	[ "$(wc -l <ran)" = "$(wc -l <examples)" ]
+}
+
+@test "no command of a manual page is broken at 80 columns, except after a backslash" {
+	need mandoc
+	local page
+	for page in "$PAGES"/fcopy-json.5; do
+		mandoc -Tascii -O width=78 "$page" | col -bx >shown
+		sed -n 's/^\.Dl \(\$ .*\)/\1/p' "$page" | sed 's/\\e/\\/g; s/\\-/-/g; s/\\&//g' >commands
+		while IFS= read -r line; do
+			grep -qxF -e "           $line" shown || { echo "$page: broken: $line"; return 1; }
+		done <commands
+		awk -v page="$page" 'length > 80 { print page ": too long: " $0; bad = 1 } END { exit bad }' shown
+	done
+}
+
+@test "the object that fcopy-json(5) shows has the keys of the object of that command" {
+	need jq
+	random big.iso 5000000
+	block '{"fcopy": ' >shown
+	expect 0 --json big.iso copy.iso sendfile
+	local keys='[paths | map(tostring) | join(".")]'
+	diff <(jq "$keys" shown) <(jq "$keys" <<<"$output")
+	[ "$(jq '.bytes, .mode, .done' shown)" = "$(jq '.bytes, .mode, .done' <<<"$output")" ]
 }
 
 @test "each test that promises.md names exists" {

@@ -202,8 +202,8 @@ print(textwrap.dedent(sys.stdin.read()))'; }
 		cmp src/a dst/a || exit 1
 		[ "$(sh ../jq.sh)" = "      1 readwrite" ] || { sh ../jq.sh; exit 1; }
 		cp report failed
-		echo "{\"entry\": 1, \"path\": \"x\", \"error\": {\"message\": \"why\"}}" >report
-		[ "$(sh ../jq.sh)" = "$(printf "x\nwhy")" ] || { sh ../jq.sh; exit 1; }
+		echo "{\"entry\": 1, \"path\": \"x\", \"error\": {\"path\": \"src/x\", \"message\": \"why\"}}" >report
+		[ "$(sh ../jq.sh)" = "$(printf "src/x\nwhy")" ] || { sh ../jq.sh; exit 1; }
 		cd ..'
 }
 
