@@ -1,9 +1,38 @@
 /* SPDX-License-Identifier: MIT
  *
  * The journal of a part says what `data` is a copy of, and how much of it is complete. It is text:
- * one fact per line, which starts with a checksum of the rest. A line whose checksum is wrong is
- * ignored: each line only adds to what is known, and the last one may be torn. fcopy-part(5)
- * lists the facts.
+ * one fact per line. Each line only adds to what is known, and the last one may be torn.
+ *
+ * A line is eight hexadecimal digits, a space, and a fact. The digits are the two halves of the
+ * 64-bit FNV-1a hash of the fact, combined by exclusive or; a line with other digits is ignored. A
+ * run that continues the part first writes an empty line, which ends a torn one. In names, white
+ * space, control characters and backslashes are \ and three octal digits. A time is seconds since
+ * the epoch, a period and nine digits. The header is the first six lines: if it cannot be written,
+ * --resume fails before the first byte. If a later line cannot be written, the copy continues
+ * without the journal, and a later run copies or compares again what the journal lacks.
+ *
+ *     fcopy-part 1                      the version of the format
+ *     name NAME                         the name of DST
+ *     source tree|file INODE DEVICE SIZE MTIME CTIME
+ *                                       SRC
+ *     options NUMBER                    the options that decide what is copied, and the umask;
+ *                                       of a file in shards also the number of its ranges
+ *     data PART INODE DEVICE MODE       inode of the part; inode, device and final mode of `data`
+ *     run BOOT MOUNT TIME               a run began at TIME, in this boot and with this mount
+ *     done SIZE MTIME CTIME TIME PATH   a file of a tree is complete; its source had this size and
+ *                                       these times at TIME (written when: src/tree/record.c)
+ *     done OFFSET LENGTH                a range of a file is complete
+ *     again PATH                        that file is copied again
+ *     flushed                           all lines before this one, and the bytes that they
+ *                                       describe, were flushed
+ *     lost                              a flush failed: only flushed lines before this one count
+ *     shards N NAME                     the part belongs to N shards; their --job, or -
+ *     commit SUM INODE SIZE TIME        the shards rename `data` to DST, which then has this inode.
+ *                                       TIME: modification time of a file, creation time of a
+ *                                       directory. SUM: of the list of shares
+ *
+ * The lock has lines of the same form: fcopy-part, run, and `private INODE`, the inode of the
+ * directory.
  */
 #ifndef PART_JOURNAL_H
 #define PART_JOURNAL_H
