@@ -2,53 +2,43 @@
  *
  * fcopy SRC DST [MODE]: copies files and trees with the kernel mechanism of your choice.
  *
- * This file shows the whole program: options -> copy -> report -> exit status. The map:
+ * This file shows the whole program, which is the same for every command: options -> outputs open
+ * -> sinks begin -> copy -> sinks end -> outputs close -> exit status. The map:
  *
  *   include/fcopy.h   the public header of libfcopy
  *   src/cli/          what is typed: options and option_table, operands, filters, mode, attributes,
  *                     size, shard, suggest, help, standard (0 to 2 are open); start (of a tree),
  *                     benchmark, which runs all modes, and clean
- *   src/show/         what is printed: messages, errors, events, listening, progress, speed, line,
- *                     terminal, text, utf8, ending, usage, stats, tree_print, operands_ended, flood
- *                     (of warnings), hint, hint_cause, unwritten (data), unused (parts), advice,
- *                     wrap, entry_line, log, json, lines, json_file, output (what is written
- *                     besides the copy), patient (standard output waits for its reader),
- *                     report_json, the tables of a benchmark, signals (a copy ends by the first,
- *                     the program by the second)
- *   src/shard/        a copy by several processes: job (the protocol), enter, claims,
- *                     refuse; range, file; tree, list, buffer, known and read (the list of a tree),
- *                     entries, paths; finish, finish_links, finish_check and finish_run (the
- *                     commit); shard (fcopy_copy() and fcopy_tree())
- *   src/source/       reader (the only one of directories), names (all of a directory); filter
- *                     (which entries are copied: --exclude, patterns and lists), pattern
- *   src/tree/         several sources and trees; those that call come first: tree (each SRC in
- *                     turn), operands, single (no directory), parents; root (a directory),
- *                     finished (what --resume compares), rehearse (its walk), home (where a new
- *                     tree is built), commit;
- *                     walk (reads directories), census (for progress); entry (one name), update
- *                     (what a merge
- *                     leaves alone), seen and seen_again (what an option lets a copy replace),
- *                     enter (subdirectories), displace (backups), links, resume, link_dest,
- *                     hard_link, symbolic_link, special, attributes_only; directory (its
- *                     attributes), rivals and inodes (names that lead to one file in DST), aside
- *                     (where others can exchange names), prune (outdated entries), permissions (of
- *                     new directories), mirror and mirror_remove (what SRC lacks), flush, inside
- *                     (DST below SRC); pool, tuner and tuning (threads), helping (with large
- *                     files), opened (directories), record (of an unfinished tree); report
- *                     (failures and warnings), report_entry, report_sum (counts), entry_path
- *   src/copy/         policy: rules (what options demand) and ends (what SRC and DST are), copy
- *                     (opens), complete (--resume), run (up to the commit), settle (before the
- *                     commit), closed (after it), notify (warnings), plan (auto), cached and
- *                     measure (splice or threads), cpus, ask, modes, outcome (of
- *                     one entry; counts), step, extents, allocate,
- *                     space, stale, clean, ranges (threads), verify and compare, serve (many
- *                     clients)
- *   src/part/         what a copy is built in until its commit: private (a directory that only
- *                     this user can enter), remote (what other machines see of it), part and
- *                     part_open (DST.fcopy-part), journal, journal_read, left (by killed copies),
- *                     remove
- *   src/endpoints/    where bytes come from and go: operand (what SRC and DST are), path (splits
- *                     it), follow (symlinks), place (a name in a directory), replace, replaceable,
+ *   src/show/         what is printed, through sinks: people (messages, lists), lines
+ * (--json=lines), log (--log-file), object (--json); what they print: messages, errors, listening,
+ * progress, speed, line, terminal, text, utf8, ending, usage, stats, tree_print, operands_ended,
+ * flood (of warnings), hint, hint_cause, unwritten (data), unused (parts), advice, wrap,
+ * entry_line, left_print, modes_print, json, report_json, the tables of a benchmark; output (their
+ * files), patient (standard output waits for its reader), signals (a copy ends by the first, the
+ * program by the second) src/shard/        a copy by several processes: job (the protocol), enter,
+ * claims, refuse; range, file; tree, list, buffer, known and read (the list of a tree), entries,
+ * paths; finish, finish_links, finish_check and finish_run (the commit); shard (fcopy_copy() and
+ * fcopy_tree()) src/source/       reader (the only one of directories), names (all of a directory);
+ * filter (which entries are copied: --exclude, patterns and lists), pattern src/tree/ several
+ * sources and trees; those that call come first: tree (each SRC in turn), operands, single (no
+ * directory), parents; root (a directory), finished (what --resume compares), rehearse (its walk),
+ * home (where a new tree is built), commit; walk (reads directories), census (for progress); entry
+ * (one name), update (what a merge leaves alone), seen and seen_again (what an option lets a copy
+ * replace), enter (subdirectories), displace (backups), links, resume, link_dest, hard_link,
+ * symbolic_link, special, attributes_only; directory (its attributes), rivals and inodes (names
+ * that lead to one file in DST), aside (where others can exchange names), prune (outdated entries),
+ * permissions (of new directories), mirror and mirror_remove (what SRC lacks), flush, inside (DST
+ * below SRC); pool, tuner and tuning (threads), helping (with large files), opened (directories),
+ * record (of an unfinished tree); report (failures and warnings), report_entry, report_sum
+ * (counts), entry_path src/copy/         policy: rules (what options demand) and ends (what SRC and
+ * DST are), copy (opens), complete (--resume), run (up to the commit), settle (before the commit),
+ * closed (after it), notify (warnings), plan (auto), cached and measure (splice or threads), cpus,
+ * ask, modes, outcome (of one entry; counts), step, extents, allocate, space, stale, clean, ranges
+ * (threads), verify and compare, serve (many clients) src/part/         what a copy is built in
+ * until its commit: private (a directory that only this user can enter), remote (what other
+ * machines see of it), part and part_open (DST.fcopy-part), journal, journal_read, left (by killed
+ * copies), remove src/endpoints/    where bytes come from and go: operand (what SRC and DST are),
+ * path (splits it), follow (symlinks), place (a name in a directory), replace, replaceable,
  *                     temporary and naming (an atomic file), storage (what it can rename
  *                     and keep: names, modes, owners, times),
  *                     exchange (a rename over one certain file), created (under its final name),
@@ -74,7 +64,7 @@
  * From argv to the first copy:
  *   1. main() calls options_parse(): getopt_long() by option_table fills struct cli; then
  *      operands_take() divides the operands by their text into SRC, DST and MODE.
- *   2. copy() calls fcopy_copy(), or copy_tree() calls fcopy_tree().
+ *   2. run_command() calls act(): copy_file() calls fcopy_copy(), copy_tree() fcopy_tree().
  *   3. operand_find_source() and operand_find_destination() make a struct operand of each: no
  *      function below splits a path, or looks DST up before the copy; rules_check() judges them.
  *   4. A file: operand_find_file() follows DST; source_open() and destination_open() open both,
@@ -88,102 +78,16 @@
 #define _GNU_SOURCE
 #include "cli/cli.h"
 #include "show/benchmark.h"
-#include "show/ending.h"
-#include "show/hint.h"
-#include "show/json_file.h"
-#include "show/lines.h"
-#include "show/log.h"
 #include "show/patient.h"
-#include "show/report.h"
 #include "show/show.h"
 #include "show/signals.h"
-#include "show/unused.h"
-#include "show/unwritten.h"
+#include "show/sink.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-
-/* Returns the errno of the first failed flush of stdout; errno is unreliable afterwards. */
-static int flush_output(void)
-{
-	static int failure;
-	output_flush(json_file_output()); /* it may be read while a server runs */
-	if (fflush(stdout) != 0 && failure == 0)
-		failure = errno;
-	return failure ? failure : ferror(stdout) ? EIO : 0;
-}
-
-static bool was_usage(const struct fcopy_report *report)
-{
-	return report->error.unsuitable;
-}
-
-static void print_object(const struct summary *o)
-{
-	const char *option = o->report->error.option;
-	if (option && strcmp(option, "json") == 0)
-		json_file_abandon();
-	FILE *f = o->cli->json ? json_file_stream() : NULL;
-	if (f)
-		report_json(o, f);
-	flush_output();
-}
-
-static void print_report(const struct summary *o)
-{
-	if (o->cli->stats && !was_usage(o->report))
-		stats_print(o, stderr);
-	print_object(o);
-}
-
-/* Runs in the client's own thread. */
-static void print_client_report(const struct cli *cli, const struct fcopy_report *report)
-{
-	const struct summary o = {cli, report, usage_of_thread(ending_seconds(report)),
-				  report->error.err == EINTR ? signals_caught() : 0, NULL};
-	flockfile(stdout);
-	FILE *f = cli->json ? json_file_stream() : NULL;
-	if (cli->stats)
-		stats_print_client(&o, stderr);
-	if (f)
-		report_json(&o, f);
-	flush_output();
-	funlockfile(stdout);
-}
-
-static void on_event(void *user, const struct fcopy_event *event)
-{
-	const struct cli *cli = user;
-	event_print(user, event);
-	if (event->kind == FCOPY_EVENT_LISTENING && cli->keep_listening && cli->json)
-		json_file_stream(); /* no object of an earlier run remains */
-	if (event->kind == FCOPY_EVENT_CLIENT && cli->keep_listening)
-		print_client_report(user, event->report);
-}
-
-static int serve_files(struct cli *cli, const volatile int *stop, struct fcopy_report *report)
-{
-	const struct fcopy_service service = {
-	    .max_clients = cli->max_clients, .stop = stop, .once = !cli->keep_listening};
-	const char *const *src = cli->served ? (const char *const *)cli->served : &cli->src;
-	return fcopy_serve(src, cli->served ? cli->served_count : 1, cli->dst, &cli->copy, &service,
-			   report);
-}
-
-static int serve(struct cli *cli, const volatile int *stop, struct fcopy_report *report)
-{
-	const struct usage start = usage_now();
-	signal(SIGUSR1, SIG_IGN); /* a server has no single status line */
-	int r = serve_files(cli, stop, report);
-	const struct usage used = usage_since(&start);
-	if (cli->stats && !was_usage(report))
-		stats_print_server(&used, stderr);
-	return r;
-}
 
 /* What the sums of a tree and the report of one file have in common. */
 static void flatten(const struct fcopy_tree_report *tree, struct fcopy_report *r)
@@ -209,156 +113,88 @@ static void flatten(const struct fcopy_tree_report *tree, struct fcopy_report *r
 	memcpy(r->dst, tree->dst, sizeof(r->dst));
 }
 
-static int copy_tree(struct cli *cli, const struct usage *start)
+static int copy_tree(struct cli *cli, struct fcopy_report *report, struct summary *o)
 {
 	static struct fcopy_tree_report tree;
-	static struct fcopy_report report;
-	signals_catch_pipe();
-	unused_print(cli);
-	unwritten_begin(cli);
-	cli->copy.progress = progress_start(cli);
 	int r = tree_copy(cli, &tree);
-	flatten(&tree, &report);
-	__atomic_store_n(&cli->copy.progress->entries, tree_entries(&tree), __ATOMIC_RELAXED);
-	progress_stop(&report);
-	tree_print_end(cli, &tree, r < 0 && signals_caught() != 0);
-	if (r == 0)
-		unwritten_print(tree.dst, report.moved);
-	log_end(cli, &report, &tree);
-	if (cli->json_lines)
-		lines_end();
-	print_report(&(struct summary){cli, &report, usage_since(start),
-				       r < 0 ? signals_caught() : 0, &tree});
-	if (r == 0)
-		return cli->declined ? EXIT_FAILED : EXIT_DONE; /* as cp */
-	signals_reraise();
-	return was_usage(&report) ? EXIT_USAGE : EXIT_FAILED;
+	flatten(&tree, report);
+	o->tree = &tree;
+	return r;
 }
 
-static int copy(struct cli *cli, const struct usage *start)
+static int serve(struct cli *cli, const volatile int *stop, struct fcopy_report *report)
+{
+	const struct fcopy_service service = {
+	    .max_clients = cli->max_clients, .stop = stop, .once = !cli->keep_listening};
+	const char *const *src = cli->served ? (const char *const *)cli->served : &cli->src;
+	return fcopy_serve(src, cli->served ? cli->served_count : 1, cli->dst, &cli->copy, &service,
+			   report);
+}
+
+static int copy_file(struct cli *cli, struct fcopy_report *report, struct summary *o)
+{
+	int r = fcopy_copy(cli->src, cli->dst, &cli->copy, report);
+	o->unread = r < 0 && report->error.err == EPIPE && signals_take_pipe();
+	return r;
+}
+
+/* The signals that end a copy. --clean, which waits for answers, ends at once. */
+static void catch_signals(const struct cli *cli, volatile int *cancel, volatile int *stop)
+{
+	if (cli->action != ACTION_COPY && cli->action != ACTION_BENCHMARK)
+		return;
+	signals_catch(cancel, cli->keep_listening ? stop : NULL);
+	if (cli->action == ACTION_BENCHMARK)
+		return;
+	if (cli_sends(cli))
+		signals_ignore_pipe();
+	else if (cli->source_count > 0)
+		signals_catch_pipe();
+	else
+		signals_note_pipe();
+}
+
+/* Does what the command line asks for. Returns 0, or a negative number after a failure, which
+ * *report describes. */
+static int act(struct cli *cli, const volatile int *stop, struct fcopy_report *report,
+	       struct summary *o)
+{
+	switch (cli->action) {
+	case ACTION_COPY:
+		return cli->source_count > 0                ? copy_tree(cli, report, o)
+		       : cli->served || cli->keep_listening ? serve(cli, stop, report)
+							    : copy_file(cli, report, o);
+	case ACTION_BENCHMARK:
+		o->benchmark = benchmark_run(cli, report);
+		return o->benchmark ? 0 : -1;
+	case ACTION_CLEAN: return clean_run(cli, &report->error);
+	case ACTION_LIST: return 0; /* the sinks have the list */
+	case ACTION_HELP: help_print(); return 0;
+	case ACTION_VERSION: puts("fcopy " FCOPY_VERSION); return 0;
+	}
+	return -1;
+}
+
+/* Every command: its outputs are open. Returns the exit status. */
+static int run_command(struct cli *cli, const struct usage *start)
 {
 	static volatile int cancel, stop;
 	static struct fcopy_report report;
+	struct summary o = {.cli = cli, .report = &report};
 	cli->copy.cancel = &cancel;
-	cli->copy.notify = on_event;
+	cli->copy.notify = cli->action == ACTION_COPY ? sinks_event : NULL;
 	cli->copy.user = cli;
-	signals_catch(&cancel, cli->keep_listening ? &stop : NULL);
-	if (cli->json_lines)
-		lines_start(cli);
-	if (cli_sends(cli))
-		signals_ignore_pipe();
-	if (cli->source_count > 0)
-		return copy_tree(cli, start);
-	int r;
-	bool unread = false; /* DST is a pipe, and its reader has ended */
-	if (cli->keep_listening) {
-		r = serve(cli, &stop, &report);
-		if (r < 0)
-			print_object(&(struct summary){cli, &report, usage_since(start),
-						       signals_caught(), NULL});
-	} else {
-		if (!cli_sends(cli))
-			signals_note_pipe();
-		unused_print(cli);
-		unwritten_begin(cli);
-		cli->copy.progress = progress_start(cli);
-		r = cli->served ? serve_files(cli, NULL, &report)
-				: fcopy_copy(cli->src, cli->dst, &cli->copy, &report);
-		unread = r < 0 && report.error.err == EPIPE && signals_take_pipe();
-		progress_stop(&report);
-		log_end(cli, &report, NULL);
-		if (cli->json_lines) {
-			lines_file(cli, &report);
-			lines_end();
-		}
-		if (cli->stats || cli->json)
-			print_report(&(struct summary){cli, &report, usage_since(start),
-						       r < 0 ? signals_caught() : 0, NULL});
-	}
-	if (r == 0) { /* a signal that came after the commit has nothing left to stop */
-		if (cli->voice.all && !cli->keep_listening)
-			ending_summary(cli, &report);
-		if (cli->voice.notes && !cli->as_cp && !report.existed && hint_is_address(cli->dst))
-			hint_new_file(cli->dst);
-		unwritten_print(report.dst, report.moved);
-		return EXIT_DONE;
-	}
-	if (!unread && (!signals_caught() || report.error.err != EINTR))
-		message_failure(&report);
-	if (!unread)
-		hint_value(cli, &report.error);
-	if (!unread && !cli->keep_listening)
-		ending_stopped(cli, &report, signals_caught() != 0);
-	ending_shard(cli, &report.error, report.dst);
+	catch_signals(cli, &cancel, &stop);
+	sinks_begin(cli);
+	o.result = act(cli, &stop, &report, &o);
+	if (cli->stats || cli->json)
+		o.usage = usage_since(start);
+	o.signal = o.result < 0 ? signals_caught() : 0;
+	sinks_end(&o);
+	if (o.result == 0)
+		return cli->declined ? EXIT_FAILED : EXIT_DONE; /* as cp */
 	signals_reraise();
-	return was_usage(&report) ? EXIT_USAGE : EXIT_FAILED;
-}
-
-static int benchmark(struct cli *cli, const struct usage *start)
-{
-	static struct fcopy_report report;
-	if (benchmark_run(cli, &report) == 0)
-		return EXIT_DONE;
-	if (!signals_caught())
-		benchmark_print_failure(&report);
-	print_object(&(struct summary){cli, &report, usage_since(start), signals_caught(), NULL});
-	signals_reraise();
-	return was_usage(&report) ? EXIT_USAGE : EXIT_FAILED;
-}
-
-static int run_action(struct cli *cli, const struct usage *start)
-{
-	FILE *f;
-	switch (cli->action) {
-	case ACTION_LIST:
-		if (cli->json && (f = json_file_stream()))
-			list_json(f);
-		if (!cli->json || cli->json_file)
-			list_print();
-		return EXIT_DONE;
-	case ACTION_HELP: help_print(); return EXIT_DONE;
-	case ACTION_VERSION: puts("fcopy " FCOPY_VERSION); return EXIT_DONE;
-	case ACTION_BENCHMARK: return benchmark(cli, start);
-	case ACTION_CLEAN: return clean_run(cli);
-	default: return copy(cli, start);
-	}
-}
-
-/* If the user asked for output, failing to write it is a failure: the first one is reported. */
-static int check_output(const struct cli *cli, int status)
-{
-	struct output *const files[] = {json_file_output(), log_output()};
-	struct fcopy_error e = {.err = lines_lost() ? lines_lost() : flush_output(),
-				.call = "write",
-				.path = "standard output"};
-	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
-		output_close(files[i]);
-		if (e.err == 0)
-			e = (struct fcopy_error){
-			    .err = files[i]->err, .call = files[i]->call, .path = files[i]->path};
-	}
-	if (e.err != 0) {
-		message_error(&e);
-		return EXIT_FAILED;
-	}
-	bool failed = (cli->stats && ferror(stderr)) || json_file_is_lost();
-	return failed && status == EXIT_DONE ? EXIT_FAILED : status;
-}
-
-/* Opens the outputs before anything is copied. Returns an exit status, after a message. */
-static int open_outputs(struct cli *cli, int argc, char **argv, int status)
-{
-	const bool copies = status == EXIT_DONE && cli->action == ACTION_COPY;
-	int opened = json_file_open(cli, status != EXIT_DONE);
-	if (opened == EXIT_DONE && copies)
-		opened = log_open(cli, argc, argv);
-	if (opened == EXIT_DONE && copies)
-		opened = output_claim_standard(cli);
-	if (opened == EXIT_USAGE) { /* two outputs are one file, or one is an operand */
-		json_file_abandon();
-		output_abandon(log_output());
-	}
-	return opened;
+	return report.error.unsuitable ? EXIT_USAGE : EXIT_FAILED;
 }
 
 static int run(int argc, char **argv)
@@ -368,13 +204,15 @@ static int run(int argc, char **argv)
 	standard_reserve();
 	patient_begin();
 	int status = options_parse(&cli, argc, argv);
-	int opened = open_outputs(&cli, argc, argv, status);
-	FILE *f;
-	if (status == EXIT_DONE)
-		status = opened == EXIT_DONE ? run_action(&cli, &start) : opened;
-	else if (opened == EXIT_DONE && cli.json && (f = json_file_stream()))
-		report_json_usage(message_last_usage(), f);
-	status = check_output(&cli, status);
+	const int opened = sinks_open(&cli,
+				      &(struct command_line){argc, argv, status != EXIT_DONE});
+	if (opened == EXIT_DONE && status == EXIT_DONE)
+		status = run_command(&cli, &start);
+	else if (opened == EXIT_DONE)
+		sinks_end(&(struct summary){.cli = &cli, .usage_error = message_last_usage()});
+	else if (status == EXIT_DONE)
+		status = opened;
+	status = sinks_close(&cli, status);
 	return cli.as_cp && status == EXIT_USAGE ? EXIT_FAILED : status;
 }
 

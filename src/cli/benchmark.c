@@ -4,15 +4,11 @@
  */
 #define _GNU_SOURCE
 #include "show/benchmark.h"
-#include "show/json_file.h"
-#include "show/report.h"
 #include "show/show.h"
-#include "show/signals.h"
 #include "show/terminal.h"
 #include "show/text.h"
 #include "show/usage.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,15 +56,10 @@ static void show_run(const struct cli *cli, int round, const struct fcopy_mode *
 	text_write(&t, STDERR_FILENO);
 }
 
-static bool prints_table(const struct cli *cli)
-{
-	return !cli->json || cli->json_file;
-}
-
 /* Only now: a refused operand or a full disk leaves no table without rows. */
 static void begin_table(struct benchmark *all)
 {
-	if (all->begun || !prints_table(all->cli))
+	if (all->begun || !all->cli->voice.tables)
 		return;
 	show_run(all->cli, 0, NULL);
 	benchmark_head(all);
@@ -167,7 +158,7 @@ static int run_rounds(struct benchmark *all, struct fcopy_report *report)
 				continue;
 			if (contender_ran(c))
 				summarize(c, all->runs);
-			if (prints_table(all->cli)) {
+			if (all->cli->voice.tables) {
 				show_run(all->cli, 0, NULL);
 				benchmark_row(all, c);
 			}
@@ -175,25 +166,10 @@ static int run_rounds(struct benchmark *all, struct fcopy_report *report)
 	return 0;
 }
 
-void benchmark_print_failure(struct fcopy_report *report)
+const struct benchmark *benchmark_run(struct cli *cli, struct fcopy_report *report)
 {
-	static char path[PATH_MAX + 32];
-	struct fcopy_error *e = &report->error;
-	const char **last = e->path2 ? &e->path2 : &e->path, *dst = *last;
-	if ((e->err == ENOSPC || e->err == EDQUOT) && dst && strcmp(dst, report->dst) == 0) {
-		snprintf(path, sizeof(path), "scratch file next to %s", report->dst);
-		*last = path;
-	}
-	message_failure(report);
-	*last = dst;
-}
-
-int benchmark_run(struct cli *cli, struct fcopy_report *report)
-{
-	static volatile int cancel;
 	static struct benchmark all;
 	all.cli = cli;
-	cli->copy.cancel = &cancel;
 	for (const struct fcopy_mode *m = fcopy_modes();
 	     m->name && all.contenders < BENCHMARK_MODES; m++)
 		all.contender[all.contenders++] = (struct contender){
@@ -201,15 +177,7 @@ int benchmark_run(struct cli *cli, struct fcopy_report *report)
 	all.runs = cli->runs ? cli->runs : BENCHMARK_RUNS;
 	if (getloadavg(&all.load, 1) != 1)
 		all.load = 0;
-	signals_catch(&cancel, NULL);
 	int r = run_rounds(&all, report);
 	show_run(cli, 0, NULL);
-	if (r < 0)
-		return r;
-	if (prints_table(cli))
-		benchmark_verdict(&all);
-	FILE *f = cli->json ? json_file_stream() : NULL;
-	if (f)
-		benchmark_json(&all, f);
-	return 0;
+	return r < 0 ? NULL : &all;
 }

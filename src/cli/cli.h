@@ -48,6 +48,7 @@ struct voice {
 	bool peers;    /* who connects */
 	bool progress; /* the line of progress */
 	bool counts;   /* what a merge or mirror did */
+	bool tables;   /* on standard output: --list, --clean, --benchmark */
 	bool advises;  /* what could be done better or cleaned up; cp(1) does not */
 };
 
@@ -118,15 +119,12 @@ int options_parse(struct cli *, int argc, char **argv);
 
 /* help.c */
 void help_print(void);
-void list_print(void);
-void list_json(FILE *);
 
-/* start.c: copies cli->sources, with cli->copy complete. Returns fcopy_tree()'s result; the
- * failures are printed. */
+/* start.c: copies cli->sources, with cli->copy complete. Returns fcopy_tree()'s result. */
 int tree_copy(struct cli *, struct fcopy_tree_report *);
 
-/* clean.c: --clean. Returns an exit status. */
-int clean_run(const struct cli *);
+/* clean.c: --clean. Returns fcopy_clean()'s result, and its error. */
+int clean_run(struct cli *, struct fcopy_error *);
 
 /* standard.c: gives a closed descriptor 0, 1 or 2 a placeholder. Without it SRC or DST would get
  * that number, and a message on stderr would be written into the copy. */

@@ -477,6 +477,7 @@ static struct voice voice_of(const struct cli *cli)
 			      .peers = cli->verbose > 0 || watched,
 			      .progress = cli->progress || watched,
 			      .counts = asks && !cli->as_cp,
+			      .tables = !cli->json || cli->json_file,
 			      .advises = (asks || terminal) && !cli->quiet && !cli->as_cp};
 }
 

@@ -59,11 +59,9 @@ static inline bool contender_overlaps(const struct contender *c, const struct co
 	return contender_ran(c) && c->fastest <= best->slowest;
 }
 
-/* Runs all modes to unnamed files next to DST and prints their times. Returns 0, or -1 after a copy
- * failed: the report then describes that copy, and cli->copy.mode is its mode. */
-int benchmark_run(struct cli *, struct fcopy_report *);
-/* DST itself is never written: if the disk is full, the message names the scratch file. */
-void benchmark_print_failure(struct fcopy_report *);
+/* Runs all modes to unnamed files next to DST and prints their times. Returns them; or NULL after a
+ * copy failed: the report then describes that copy, and cli->copy.mode is its mode. */
+const struct benchmark *benchmark_run(struct cli *, struct fcopy_report *);
 
 /* benchmark_result.c: the mode with the lowest median. */
 const struct contender *benchmark_fastest(const struct benchmark *);
@@ -82,6 +80,8 @@ const struct fcopy_mode *benchmark_auto_is(const struct benchmark *);
 void benchmark_head(const struct benchmark *);
 void benchmark_row(const struct benchmark *, const struct contender *);
 void benchmark_verdict(const struct benchmark *);
+/* DST itself is never written: if the disk is full, the message names the scratch file. */
+void benchmark_print_failure(const struct fcopy_report *);
 
 /* benchmark_json.c */
 void benchmark_json(const struct benchmark *, FILE *);

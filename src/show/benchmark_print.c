@@ -3,9 +3,12 @@
  */
 #include "benchmark.h"
 #include "ending.h"
+#include "show.h"
 #include "terminal.h"
 #include "text.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -170,4 +173,18 @@ void benchmark_verdict(const struct benchmark *all)
 	print_winner(all);
 	print_auto(all);
 	print_holes(all);
+}
+
+void benchmark_print_failure(const struct fcopy_report *report)
+{
+	static char path[PATH_MAX + 32];
+	static struct fcopy_report said;
+	said = *report;
+	struct fcopy_error *e = &said.error;
+	const char **last = e->path2 ? &e->path2 : &e->path;
+	if ((e->err == ENOSPC || e->err == EDQUOT) && *last && strcmp(*last, report->dst) == 0) {
+		snprintf(path, sizeof(path), "scratch file next to %s", report->dst);
+		*last = path;
+	}
+	message_failure(&said);
 }

@@ -3,7 +3,7 @@
  */
 #include "ending.h"
 #include "hint.h"
-#include "json_file.h"
+#include "output.h"
 #include "report.h"
 #include "text.h"
 
@@ -61,7 +61,7 @@ FILE *ending_list(const struct cli *cli)
 {
 	static int mixes = -1;
 	if (mixes < 0)
-		mixes = (cli->json && !cli->json_file) || json_file_mixes(cli->dst);
+		mixes = (cli->json && !cli->json_file) || output_mixes(cli->dst);
 	return mixes ? stderr : stdout;
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * --json=lines. Lines are collected in memory, and written by the thread that fills a buffer, or by
- * a thread of this file after a second. A slow reader slows the copy down. After a signal, lines
- * are only collected until the copy has cleaned up.
+ * --json=lines: one object for each entry, written while the copy runs; the summary comes last.
+ * Lines are whole, and are written within a second. They are collected in memory, and written by
+ * the thread that fills a buffer, or by a thread of this file after a second. A slow reader slows
+ * the copy down. After a signal, lines are only collected until the copy has cleaned up.
  */
 #define _GNU_SOURCE
-#include "lines.h"
 #include "errors.h"
 #include "signals.h"
+#include "sink.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -50,7 +51,7 @@ static _Thread_local struct own {
 static void free_own(void *mine)
 {
 	struct own *o = mine;
-	if (!o->f) /* lines_end() was called in this thread */
+	if (!o->f) /* end_lines() was called in this thread */
 		return;
 	fclose(o->f);
 	free(o->text);
@@ -178,7 +179,12 @@ static void *watch_lines(void *unused)
 	return unused;
 }
 
-void lines_start(const struct cli *cli)
+static bool lines_are_wanted(const struct cli *cli)
+{
+	return cli->json_lines && cli->action == ACTION_COPY;
+}
+
+static void lines_begin(struct cli *cli)
 {
 	sigset_t all, old;
 	struct stat st;
@@ -198,7 +204,8 @@ void lines_start(const struct cli *cli)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
-void lines_end(void)
+/* Writes the rest. */
+static void end_lines(void)
 {
 	pthread_mutex_lock(&out.lock);
 	out.stop = true;
@@ -214,11 +221,6 @@ void lines_end(void)
 	pthread_mutex_unlock(&out.lock);
 	if (own.f)
 		free_own(&own);
-}
-
-int lines_lost(void)
-{
-	return out.lost;
 }
 
 static const char *action_name(enum fcopy_action action)
@@ -251,7 +253,8 @@ static const char *type_name(unsigned mode)
 	}
 }
 
-void lines_entry(const struct fcopy_entry *e)
+/* Cancels the copy if standard output has no reader any more. */
+static void add_entry(const struct fcopy_entry *e)
 {
 	if (e->error && e->error->option && strcmp(e->error->option, "json") == 0)
 		return; /* standard output receives the copy */
@@ -283,20 +286,45 @@ void lines_entry(const struct fcopy_entry *e)
 		lose_lines();
 }
 
-void lines_file(const struct cli *cli, const struct fcopy_report *r)
+/* The line of a copy of one file that has ended. */
+static void add_file(const struct cli *cli, const struct fcopy_report *r)
 {
 	const struct fcopy_step *most = NULL;
 	for (size_t i = 0; i < r->steps; i++)
 		if (r->step[i].bytes > 0 && (!most || r->step[i].bytes > most->bytes))
 			most = &r->step[i];
 	bool failed = r->error.err != 0;
-	lines_entry(&(struct fcopy_entry){.action = failed       ? FCOPY_ACTION_FAILED
-						    : r->skipped ? FCOPY_ACTION_SKIPPED
-								 : FCOPY_ACTION_COPIED,
-					  .operand = cli->src,
-					  .dst = r->dst[0] ? r->dst : cli->dst,
-					  .type = r->type,
-					  .bytes = failed || r->skipped ? 0 : r->bytes,
-					  .engine = most && !failed ? most->engine : NULL,
-					  .error = failed ? &r->error : NULL});
+	add_entry(&(struct fcopy_entry){.action = failed       ? FCOPY_ACTION_FAILED
+						  : r->skipped ? FCOPY_ACTION_SKIPPED
+							       : FCOPY_ACTION_COPIED,
+					.operand = cli->src,
+					.dst = r->dst[0] ? r->dst : cli->dst,
+					.type = r->type,
+					.bytes = failed || r->skipped ? 0 : r->bytes,
+					.engine = most && !failed ? most->engine : NULL,
+					.error = failed ? &r->error : NULL});
 }
+
+static void lines_event(const struct cli *cli, const struct fcopy_event *event)
+{
+	(void)cli;
+	if (event->kind == FCOPY_EVENT_ENTRY)
+		add_entry(event->entry);
+}
+
+static void lines_end(const struct summary *o)
+{
+	if (o->usage_error)
+		return;
+	if (!o->tree)
+		add_file(o->cli, o->report);
+	end_lines();
+	if (out.lost)
+		output_fail(&output_standard, "write", out.lost);
+}
+
+struct sink lines_sink = {.output = &output_standard,
+			  .is_wanted = lines_are_wanted,
+			  .begin = lines_begin,
+			  .event = lines_event,
+			  .end = lines_end};

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * --log-file=FILE: what -v prints, with times, appended.
  */
-#include "log.h"
 #include "ending.h"
 #include "entry_line.h"
 #include "hint.h"
-#include "report.h"
-#include "show.h"
 #include "signals.h"
+#include "sink.h"
 #include "text.h"
 
 #include <inttypes.h>
@@ -62,40 +60,27 @@ static void end_line(bool last)
 	pthread_mutex_unlock(&out.lock);
 }
 
-int log_open(struct cli *cli, int argc, char **argv)
+static bool log_is_wanted(const struct cli *cli)
 {
-	if (!cli->log_file)
+	return cli->log_file && cli->action == ACTION_COPY;
+}
+
+static int log_open(struct cli *cli, const struct command_line *line)
+{
+	if (line->usage_error)
 		return EXIT_DONE;
 	out.file.path = cli->log_file;
-	out.argc = argc;
-	out.argv = argv;
+	out.argc = line->argc;
+	out.argv = line->argv;
 	out.start = time(NULL);
 	const int opened = output_open(&out.file, true);
 	return opened == EXIT_DONE ? output_claim(cli, &out.file) : opened;
 }
 
-/* The file is an operand: nothing is written to it. */
-static void log_check(const struct fcopy_error *e)
-{
-	if (e->option && strcmp(e->option, "log-file") == 0)
-		output_abandon(&out.file);
-}
-
-void log_entry(const struct cli *cli, const struct fcopy_entry *e)
-{
-	if (!out.file.f || !entry_is_listed(cli, e))
-		return;
-	begin_line();
-	entry_list(cli, e, out.file.f);
-	end_line(false);
-}
-
-void log_error(const char *what, const struct fcopy_error *e)
+/* what: before it. */
+static void add_error(const char *what, const struct fcopy_error *e)
 {
 	char text[FCOPY_ERROR_TEXT_MAX];
-	log_check(e);
-	if (!out.file.f)
-		return;
 	fcopy_error_text(e, text, sizeof(text));
 	begin_line();
 	fputs(what, out.file.f);
@@ -103,41 +88,55 @@ void log_error(const char *what, const struct fcopy_error *e)
 	end_line(false);
 }
 
-static void log_file_summary(const struct cli *cli, const struct fcopy_report *r)
+/* Entries that -v lists, warnings and failures. */
+static void log_event(const struct cli *cli, const struct fcopy_event *event)
 {
-	if (r->error.err != 0) {
-		log_error("failed: ", &r->error);
+	if (event->kind == FCOPY_EVENT_WARNING)
+		add_error("warning: ", event->error);
+	if (event->kind == FCOPY_EVENT_FAILED)
+		add_error("failed: ", event->error);
+	if (event->kind != FCOPY_EVENT_ENTRY || !entry_is_listed(cli, event->entry))
 		return;
-	}
 	begin_line();
-	ending_list_summary(cli, r, out.file.f);
+	entry_list(cli, event->entry, out.file.f);
 	end_line(false);
 }
 
-void log_end(const struct cli *cli, const struct fcopy_report *r,
-	     const struct fcopy_tree_report *tree)
+static void add_file(const struct summary *o)
+{
+	if (o->result < 0) {
+		add_error("failed: ", &o->report->error);
+		return;
+	}
+	begin_line();
+	ending_list_summary(o->cli, o->report, out.file.f);
+	end_line(false);
+}
+
+static void log_end(const struct summary *o)
 {
 	struct text size = {0};
-	log_check(&r->error);
-	if (!out.file.f)
+	if (o->usage_error)
 		return;
-	if (!tree)
-		log_file_summary(cli, r);
+	if (!o->tree)
+		add_file(o);
 	begin_line();
 	fputs("end: ", out.file.f);
-	if (signals_caught())
-		fprintf(out.file.f, "stopped by SIG%s", signals_name(signals_caught()));
+	if (o->signal)
+		fprintf(out.file.f, "stopped by SIG%s", signals_name(o->signal));
 	else
-		fputs(r->error.err ? "failed" : "done", out.file.f);
-	text_size(&size, r->bytes);
-	if (tree)
-		fprintf(out.file.f, ", %" PRIu64 " entries, %" PRIu64 " failed", tree_entries(tree),
-			tree->count[FCOPY_COUNT_FAILED]);
+		fputs(o->result < 0 ? "failed" : "done", out.file.f);
+	text_size(&size, o->report->bytes);
+	if (o->tree)
+		fprintf(out.file.f, ", %" PRIu64 " entries, %" PRIu64 " failed",
+			tree_entries(o->tree), o->tree->count[FCOPY_COUNT_FAILED]);
 	fprintf(out.file.f, ", %s", size.at);
 	end_line(true);
 }
 
-struct output *log_output(void)
-{
-	return &out.file;
-}
+struct sink log_sink = {.option = "log-file",
+			.output = &out.file,
+			.is_wanted = log_is_wanted,
+			.open = log_open,
+			.event = log_event,
+			.end = log_end};

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+struct output output_standard = {.path = "standard output", .dir = -1};
+
 static const char *output_name(const struct output *o)
 {
 	const char *slash = strrchr(o->path, '/');
@@ -103,7 +105,7 @@ static void output_end(struct output *o)
 void output_abandon(struct output *o)
 {
 	struct stat st, named;
-	if (!o->f)
+	if (!o->f || o == &output_standard)
 		return;
 	if (o->created && fstat(fileno(o->f), &st) == 0 &&
 	    fstatat(o->dir, output_name(o), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -113,7 +115,7 @@ void output_abandon(struct output *o)
 	output_end(o);
 }
 
-static void output_fail(struct output *o, const char *call, int err)
+void output_fail(struct output *o, const char *call, int err)
 {
 	if (o->err)
 		return;
@@ -132,8 +134,10 @@ void output_close(struct output *o)
 	if (!o->f)
 		return;
 	output_flush(o);
-	if (ferror(o->f))
+	if (ferror(o->f)) /* its errno is lost */
 		output_fail(o, "write", EIO);
+	if (o == &output_standard)
+		return;
 	if (fclose(o->f) != 0)
 		output_fail(o, "close", errno);
 	output_end(o);
@@ -148,7 +152,7 @@ static const struct fcopy_output *output_claimed(const struct cli *cli, const st
 }
 
 /* Only into such files can the copy and the program both write. */
-static bool output_mixes(const struct stat *st)
+static bool output_is_mixed(const struct stat *st)
 {
 	return S_ISREG(st->st_mode) || S_ISFIFO(st->st_mode) || S_ISSOCK(st->st_mode);
 }
@@ -166,7 +170,7 @@ int output_claim(struct cli *cli, const struct output *o)
 	static char reason[2][FCOPY_PATH_MAX + 64], taken[2][64];
 	const size_t n = cli->copy.output_count;
 	struct stat st;
-	if (!o->f || fstat(fileno(o->f), &st) < 0 || !output_mixes(&st))
+	if (!o->f || fstat(fileno(o->f), &st) < 0 || !output_is_mixed(&st))
 		return EXIT_DONE;
 	const struct fcopy_output *other = output_claimed(cli, &st);
 	if (other && S_ISREG(st.st_mode))
@@ -184,7 +188,7 @@ int output_claim(struct cli *cli, const struct output *o)
 void output_claim_object(struct cli *cli)
 {
 	struct stat st;
-	if (fstat(STDOUT_FILENO, &st) < 0 || !output_mixes(&st))
+	if (fstat(STDOUT_FILENO, &st) < 0 || !output_is_mixed(&st))
 		return;
 	output_add(cli,
 		   (struct fcopy_output){
@@ -217,4 +221,52 @@ int output_claim_standard(struct cli *cli)
 			return message_option(other->option, "its file %s", taken[fd]);
 	}
 	return EXIT_DONE;
+}
+
+static bool is_same_file(const char *path, const struct stat *st)
+{
+	struct stat other;
+	return stat(path, &other) == 0 && other.st_dev == st->st_dev && other.st_ino == st->st_ino;
+}
+
+/* Does the operand name a descriptor of this file? dash: the descriptor that - stands for. */
+static bool is_same_descriptor(const char *operand, int dash, const struct stat *st)
+{
+	struct stat other;
+	int fd;
+	fcopy_operand_kind(operand, dash, &fd);
+	return fd >= 0 && fstat(fd, &other) == 0 && other.st_dev == st->st_dev &&
+	       other.st_ino == st->st_ino;
+}
+
+/* Which operand is which is unknown, unless cli->dst is set. */
+bool output_is_operand(const struct cli *cli, const struct stat *st, bool or_source)
+{
+	if (!output_is_mixed(st))
+		return false;
+	for (size_t i = 0; i < cli->operands; i++) {
+		const char *operand = cli->operand[i];
+		bool may_be_dst = !cli->dst || operand == cli->dst;
+		if (!may_be_dst && !or_source)
+			continue;
+		if (is_same_file(operand, st) ||
+		    (may_be_dst && is_same_descriptor(operand, STDOUT_FILENO, st)) ||
+		    (or_source && is_same_descriptor(operand, STDIN_FILENO, st)))
+			return true;
+	}
+	return false;
+}
+
+bool output_mixes(const char *dst)
+{
+	struct stat st;
+	int fd;
+	enum fcopy_kind kind = fcopy_operand_kind(dst, STDOUT_FILENO, &fd);
+	if (fd == STDOUT_FILENO)
+		return true;
+	if (fstat(STDOUT_FILENO, &st) < 0)
+		return false;
+	if (kind == FCOPY_KIND_PATH) /* a regular file is replaced, not written */
+		return S_ISFIFO(st.st_mode) && is_same_file(dst, &st);
+	return output_is_mixed(&st) && is_same_descriptor(dst, STDOUT_FILENO, &st);
 }

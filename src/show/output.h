@@ -11,15 +11,19 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-/* A file that an option names. */
+/* A file that an option names, or standard output. */
 struct output {
-	const char *option, *path; /* without dashes; path NULL: the option was not given */
+	const char *option, *path; /* option: without dashes, or NULL */
 	FILE *f;                   /* NULL: not open, or refused */
 	int dir;                   /* O_PATH: its directory, which is looked up once; or -1 */
 	bool created;              /* it was absent */
 	int err;                   /* errno of the first failure, or 0 */
 	const char *call;          /* ... and what failed */
+	bool reported;             /* ... and a message said so */
 };
+
+/* Standard output. It is never closed, because others may write to it, too. */
+extern struct output output_standard;
 
 /* Opens the file of o->option and o->path. Where another user could exchange its name, a symlink of
  * another user is refused: it could lead to any file of this one. append: writes go to the end;
@@ -28,6 +32,8 @@ int output_open(struct output *, bool append);
 /* The file is a file of the copy, or another output: nothing more is written, and a file that was
  * created is removed. */
 void output_abandon(struct output *);
+/* Notes a failure: the first one counts. */
+void output_fail(struct output *, const char *call, int err);
 /* Writes what is buffered, and keeps the first failure. */
 void output_flush(struct output *);
 /* Closes the file. The first failure is in o->err and o->call. */
@@ -41,5 +47,12 @@ int output_claim(struct cli *, const struct output *);
 int output_claim_standard(struct cli *);
 /* Standard output receives the object of --json: it must not be DST either, if it is a stream. */
 void output_claim_object(struct cli *);
+
+/* After a usage error no copy begins, and the library checks nothing: may this file be DST; or,
+ * with or_source, SRC? */
+bool output_is_operand(const struct cli *, const struct stat *, bool or_source);
+/* Would what is written to standard output go to the same open file, pipe or socket as the bytes of
+ * DST? */
+bool output_mixes(const char *dst);
 
 #endif

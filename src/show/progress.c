@@ -240,6 +240,10 @@ struct fcopy_progress *progress_answer(const struct cli *cli)
 
 struct fcopy_progress *progress_start(const struct cli *cli)
 {
+	if (cli->keep_listening) {
+		signal(SIGUSR1, SIG_IGN); /* a server has no single status line */
+		return NULL;
+	}
 	progress_answer(cli);
 	p.terminal = cli->voice.watched && terminal_moves_cursor();
 	p.counters.wants_total = cli->voice.progress;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The report of a finished copy: for people (--stats) and for programs (--json).
+ * The report of a run that has ended: for people (--stats) and for programs (--json).
  */
 #ifndef SHOW_REPORT_H
 #define SHOW_REPORT_H
@@ -10,23 +10,32 @@
 
 #include <stdio.h>
 
-/* Everything known of one copy. */
+struct benchmark;
+struct errors;
+struct json;
+
+/* Everything known of a run, or of the copy of one client of a server. */
 struct summary {
 	const struct cli *cli;
-	const struct fcopy_report *report;
+	int result;                           /* 0; negative: it failed */
+	const struct fcopy_report *report;    /* NULL: a usage error; of --clean, only its error */
+	const struct fcopy_tree_report *tree; /* NULL: one file */
+	const struct benchmark *benchmark;    /* of --benchmark, if it succeeded */
+	const char *usage_error;              /* its text, or NULL */
 	struct usage usage;                   /* of the whole process, or of a client's thread */
 	int signal;                           /* that interrupted the copy, or 0 */
-	const struct fcopy_tree_report *tree; /* NULL: one file */
+	bool unread;                          /* DST is a pipe, and its reader has ended */
 };
 
 /* stats.c: aligned lines. */
 void stats_print(const struct summary *, FILE *);
-/* Prints one client of a server in one line. Prints the server itself. */
+/* Prints one client of a server in one line; and the server itself. */
 void stats_print_client(const struct summary *, FILE *);
 void stats_print_server(const struct usage *, FILE *);
 
 /* report_json.c: one object, one line, as the schema in src/dist says. */
-void report_json(const struct summary *, FILE *);
+void report_json(const struct summary *, const struct errors *warnings,
+		 const struct errors *failures, FILE *);
 /* An object for a usage error, which copied nothing. */
 void report_json_usage(const char *text, FILE *);
 
@@ -39,7 +48,6 @@ static inline uint64_t tree_entries(const struct fcopy_tree_report *r)
 	return n;
 }
 
-struct json;
 /* operands_ended.c: keeps what FCOPY_EVENT_OPERAND says; and all of it so far, in order. */
 void operands_note(const struct fcopy_operand *);
 const struct fcopy_operand *operands_ended(size_t *count);
@@ -47,10 +55,9 @@ const struct fcopy_operand *operands_ended(size_t *count);
 void json_counts(struct json *, const uint64_t count[FCOPY_COUNTS]);
 /* One object for each SRC, also for those that were not begun, as an array. */
 void operands_add(struct json *, const struct cli *);
-/* tree_print.c: the failed entries of a tree, as an array. */
-void tree_add_failures(struct json *);
-/* events.c: the warnings of the copy, or of a client's copy in its thread, as an array; forgets
- * them. */
-void event_add_warnings(struct json *, const struct cli *);
+
+/* modes_print.c: --list, for people and as an object. */
+void modes_print(void);
+void modes_json(FILE *);
 
 #endif

@@ -78,7 +78,7 @@ static void add_usage(struct json *j, const struct usage *u)
 	json_integer(j, "peak_memory", u->peak_memory);
 }
 
-static void add_tree(struct json *j, const struct summary *o)
+static void add_tree(struct json *j, const struct summary *o, const struct errors *failures)
 {
 	const struct fcopy_tree_report *r = o->tree;
 	if (!r) {
@@ -94,7 +94,7 @@ static void add_tree(struct json *j, const struct summary *o)
 	json_integer(j, "threads_most", r->threads_most);
 	json_seconds(j, "threads_average", r->threads_average);
 	json_string(j, "threads_reason", r->threads_reason);
-	tree_add_failures(j);
+	errors_write(failures, j, "failures");
 	json_close(j, '}');
 }
 
@@ -123,7 +123,8 @@ static void add_signal(struct json *j, int number)
 	json_string(j, "interrupted", number ? name : NULL);
 }
 
-void report_json(const struct summary *o, FILE *f)
+void report_json(const struct summary *o, const struct errors *warnings,
+		 const struct errors *failures, FILE *f)
 {
 	struct json j = {.f = f};
 	const struct fcopy_report *r = o->report;
@@ -152,8 +153,8 @@ void report_json(const struct summary *o, FILE *f)
 	add_engines(&j, r);
 	add_shard(&j, o);
 	error_write(&j, "error", &r->error);
-	event_add_warnings(&j, o->cli);
-	add_tree(&j, o);
+	errors_write(warnings, &j, "warnings");
+	add_tree(&j, o, failures);
 	json_close(&j, '}');
 	fputc('\n', f);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the rest of the program uses of this room: messages, events and the progress line.
+ * What the rest of the program uses of this room: messages and the progress line; sink.h
+ * has the rest.
  */
 #ifndef SHOW_SHOW_H
 #define SHOW_SHOW_H
@@ -21,15 +22,13 @@ int message_usage(const char *what, const char *reason, ...) __attribute__((form
 int message_option(const char *name, const char *reason, ...) __attribute__((format(printf, 2, 3)));
 const char *message_last_usage(void); /* the text of the last usage error */
 
-/* events.c: for options.notify, with the struct cli as user. */
-void event_print(void *user, const struct fcopy_event *);
-
-/* tree_print.c: prints a failed entry, and keeps it for --json. */
+/* tree_print.c: prints a failed entry. */
 void tree_failed(const struct cli *, const struct fcopy_error *);
 /* After the progress line is gone: how many failed, and which SRC is in place, or kept. */
 void tree_print_end(const struct cli *, const struct fcopy_tree_report *, bool interrupted);
 
-/* progress.c: shows the counters that it returns, and answers SIGUSR1, until it is stopped. */
+/* progress.c: shows the counters that it returns, and answers SIGUSR1, until it is stopped. NULL: a
+ * server that goes on has no single status. */
 struct fcopy_progress *progress_start(const struct cli *);
 /* Only answers SIGUSR1, for the copy that begins now. */
 struct fcopy_progress *progress_answer(const struct cli *);

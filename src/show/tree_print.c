@@ -3,7 +3,6 @@
  */
 #include "cli/cli.h"
 #include "ending.h"
-#include "errors.h"
 #include "flood.h"
 #include "hint.h"
 #include "report.h"
@@ -21,9 +20,8 @@
 #define ADVICE(advice) ((uint64_t)1 << (advice))
 
 static uint64_t failures_seen;
-static struct errors failures; /* with --json: all of them */
-static uint64_t advices;       /* hints of the failures, which are printed once */
-static bool disk_full;         /* for files, which ends the copy; not only for attributes */
+static uint64_t advices; /* hints of the failures, which are printed once */
+static bool disk_full;   /* for files, which ends the copy; not only for attributes */
 
 void tree_failed(const struct cli *cli, const struct fcopy_error *e)
 {
@@ -46,13 +44,6 @@ void tree_failed(const struct cli *cli, const struct fcopy_error *e)
 	}
 	if ((e->err == ENOSPC || e->err == EDQUOT) && !(e->call && strstr(e->call, "xattr")))
 		disk_full = true;
-	if (cli->json)
-		errors_add(&failures, e);
-}
-
-void tree_add_failures(struct json *j)
-{
-	errors_write(&failures, j, "failures");
 }
 
 static void print_count(uint64_t n, uint64_t bytes)

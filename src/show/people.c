@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT
- * What is printed while a copy or a server runs.
+ * What is printed for people: messages and progress on standard error, lists on standard output.
  */
-#include "cli/cli.h"
+#include "benchmark.h"
 #include "ending.h"
 #include "entry_line.h"
-#include "errors.h"
 #include "flood.h"
 #include "hint.h"
-#include "lines.h"
+#include "left_print.h"
 #include "listening.h"
-#include "log.h"
-#include "report.h"
 #include "show.h"
+#include "signals.h"
+#include "sink.h"
 #include "text.h"
+#include "unused.h"
+#include "unwritten.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -96,21 +98,6 @@ static void print_resume(const struct fcopy_event *event)
 	}
 }
 
-/* Each client of a server has its own list of warnings; the threads of a tree share one list. */
-static struct errors *event_warnings(const struct cli *cli)
-{
-	static struct errors of_copy;
-	static _Thread_local struct errors of_client;
-	return cli->keep_listening ? &of_client : &of_copy;
-}
-
-void event_add_warnings(struct json *j, const struct cli *cli)
-{
-	struct errors *warnings = event_warnings(cli);
-	errors_write(warnings, j, "warnings");
-	errors_clear(warnings);
-}
-
 static void print_event(const struct cli *cli, const struct fcopy_event *event)
 {
 	switch (event->kind) {
@@ -124,7 +111,6 @@ static void print_event(const struct cli *cli, const struct fcopy_event *event)
 	case FCOPY_EVENT_PLAN: fprintf(stderr, "fcopy: plan: %s\n", event->text); break;
 	case FCOPY_EVENT_STEP: print_engine(event->text); break;
 	case FCOPY_EVENT_LISTENING: listening_print(cli, event); break;
-	case FCOPY_EVENT_CLIENT: print_client(cli, event->report); break;
 	case FCOPY_EVENT_FAILED: tree_failed(cli, event->error); break;
 	case FCOPY_EVENT_ENTRY:
 		if (entry_is_listed(cli, event->entry)) {
@@ -142,6 +128,7 @@ static void print_event(const struct cli *cli, const struct fcopy_event *event)
 		message_print(event->error->path);
 		fprintf(stderr, ": not private: %s\n", event->error->reason);
 		break;
+	case FCOPY_EVENT_CLIENT:
 	case FCOPY_EVENT_OPERAND: break;
 	}
 }
@@ -152,36 +139,170 @@ static bool is_wanted(const struct cli *cli, enum fcopy_event_kind kind)
 	case FCOPY_EVENT_WARNING:
 	case FCOPY_EVENT_RESUME: return cli->voice.notes;
 	case FCOPY_EVENT_LISTENING:
-	case FCOPY_EVENT_FAILED:
-	case FCOPY_EVENT_CLIENT: return true;
+	case FCOPY_EVENT_FAILED: return true;
 	case FCOPY_EVENT_NOT_ATOMIC:
 	case FCOPY_EVENT_NOT_PRIVATE:
 	case FCOPY_EVENT_ENTRY: return cli->voice.entries;
+	case FCOPY_EVENT_CLIENT:
 	case FCOPY_EVENT_OPERAND: return false;
 	default: return cli->voice.steps;
 	}
 }
 
-void event_print(void *user, const struct fcopy_event *event)
+/* The clients of a server run in several threads. */
+static void begin_messages(void)
 {
-	const struct cli *cli = user;
-	if (event->kind == FCOPY_EVENT_WARNING && cli->json)
-		errors_add(event_warnings(cli), event->error);
-	if (event->kind == FCOPY_EVENT_WARNING || event->kind == FCOPY_EVENT_FAILED)
-		log_error(event->kind == FCOPY_EVENT_FAILED ? "failed: " : "warning: ",
-			  event->error);
-	if (event->kind == FCOPY_EVENT_OPERAND)
-		operands_note(event->operand);
-	if (event->kind == FCOPY_EVENT_ENTRY && cli->json_lines)
-		lines_entry(event->entry);
-	if (event->kind == FCOPY_EVENT_ENTRY)
-		log_entry(cli, event->entry);
-	if (!is_wanted(cli, event->kind) ||
-	    (event->kind == FCOPY_EVENT_WARNING && !flood_passes(cli, event->error)))
-		return;
 	progress_lock();
-	flockfile(stderr); /* the clients of a server run in several threads */
-	print_event(cli, event);
+	flockfile(stderr);
+}
+
+static void end_messages(void)
+{
 	funlockfile(stderr);
 	progress_unlock();
 }
+
+/* Opened last: what is redirected to a file may be the file of another output. */
+static int people_open(struct cli *cli, const struct command_line *line)
+{
+	const bool copies = !line->usage_error && cli->action == ACTION_COPY;
+	return copies ? output_claim_standard(cli) : EXIT_DONE;
+}
+
+static void people_begin(struct cli *cli)
+{
+	if (cli->action != ACTION_COPY)
+		return;
+	unused_print(cli);
+	unwritten_begin(cli);
+	cli->copy.progress = progress_start(cli);
+}
+
+static void people_event(const struct cli *cli, const struct fcopy_event *event)
+{
+	if (!is_wanted(cli, event->kind) ||
+	    (event->kind == FCOPY_EVENT_WARNING && !flood_passes(cli, event->error)))
+		return;
+	begin_messages();
+	print_event(cli, event);
+	end_messages();
+}
+
+static void people_client(const struct summary *o)
+{
+	begin_messages();
+	print_client(o->cli, o->report);
+	if (o->cli->stats && o->cli->keep_listening)
+		stats_print_client(o, stderr);
+	end_messages();
+}
+
+static bool removal_failed; /* of --clean, which was reported */
+static unsigned left_count;
+
+static void people_left(const struct cli *cli, const struct fcopy_left *l)
+{
+	left_count++;
+	if (cli->voice.notes && cli->voice.tables)
+		left_print(l);
+	if (l->state != FCOPY_LEFT_FAILED)
+		return;
+	removal_failed = true;
+	message_error(&l->error);
+}
+
+static void end_clean(const struct summary *o)
+{
+	if (o->result < 0 && !removal_failed)
+		message_error(&o->report->error);
+	if (o->result < 0 || left_count > 0 || !o->cli->voice.notes || !o->cli->voice.tables)
+		return;
+	message_print_on(stdout, o->cli->clean);
+	puts(": nothing to clean");
+}
+
+static void end_benchmark(const struct summary *o)
+{
+	if (o->benchmark && o->cli->voice.tables)
+		benchmark_verdict(o->benchmark);
+	if (o->result < 0 && !o->signal)
+		benchmark_print_failure(o->report);
+}
+
+static void end_stats(const struct summary *o)
+{
+	if (!o->cli->stats || o->report->error.unsuitable)
+		return;
+	if (o->cli->keep_listening)
+		stats_print_server(&o->usage, stderr);
+	else
+		stats_print(o, stderr);
+}
+
+static void end_file(const struct summary *o)
+{
+	const struct cli *cli = o->cli;
+	const struct fcopy_report *r = o->report;
+	end_stats(o);
+	if (o->result == 0) { /* a signal that came after the commit has nothing left to stop */
+		if (cli->voice.all && !cli->keep_listening)
+			ending_summary(cli, r);
+		if (cli->voice.notes && !cli->as_cp && !r->existed && hint_is_address(cli->dst))
+			hint_new_file(cli->dst);
+		unwritten_print(r->dst, r->moved);
+		return;
+	}
+	if (!o->unread && (!o->signal || r->error.err != EINTR))
+		message_failure(r);
+	if (!o->unread)
+		hint_value(cli, &r->error);
+	if (!o->unread && !cli->keep_listening)
+		ending_stopped(cli, r, o->signal != 0);
+	ending_shard(cli, &r->error, r->dst);
+}
+
+static void end_tree(const struct summary *o)
+{
+	tree_print_end(o->cli, o->tree, o->signal != 0);
+	if (o->result == 0)
+		unwritten_print(o->tree->dst, o->report->moved);
+	end_stats(o);
+}
+
+static void end_copy(const struct summary *o)
+{
+	struct fcopy_progress *progress = o->cli->copy.progress;
+	if (o->tree)
+		__atomic_store_n(&progress->entries, tree_entries(o->tree), __ATOMIC_RELAXED);
+	progress_stop(o->report);
+	if (o->tree)
+		end_tree(o);
+	else
+		end_file(o);
+}
+
+/* A usage error was printed when it was found. */
+static void people_end(const struct summary *o)
+{
+	if (o->usage_error)
+		return;
+	switch (o->cli->action) {
+	case ACTION_COPY: end_copy(o); break;
+	case ACTION_BENCHMARK: end_benchmark(o); break;
+	case ACTION_CLEAN: end_clean(o); break;
+	case ACTION_LIST:
+		if (o->cli->voice.tables)
+			modes_print();
+		break;
+	case ACTION_HELP:
+	case ACTION_VERSION: break; /* they are not copied to other outputs */
+	}
+}
+
+struct sink people_sink = {.output = &output_standard,
+			   .open = people_open,
+			   .begin = people_begin,
+			   .event = people_event,
+			   .client = people_client,
+			   .left = people_left,
+			   .end = people_end};
