@@ -236,7 +236,7 @@ static int check_empty(struct copy *c)
 static bool keeps_errors(const struct copy *c)
 {
 	const struct stat st = {.st_dev = c->device ? c->device : c->dst.st.st_dev};
-	return storage_keeps_attributes(c->storage, c->dst.fd, &st);
+	return c->dst.faithful || storage_keeps_attributes(c->storage, c->dst.fd, &st);
 }
 
 /* On FUSE with the write-back cache, fchmod(2), futimens(2), fallocate(2) and others first write

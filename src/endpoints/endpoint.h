@@ -134,6 +134,7 @@ struct endpoint {
 	const char *path; /* for messages */
 	int fd;           /* -1: closed */
 	bool positional;  /* use explicit offsets; false: use the current file offset */
+	bool faithful;    /* the storage is known to keep attributes, or to return an error */
 	struct stat st;   /* when it was opened; of a new file only the type */
 	/* Why a reader can see the copy incomplete under its final name, as a static string; NULL:
 	 * none can, or it is no file. */

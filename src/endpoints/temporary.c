@@ -148,7 +148,8 @@ static int create_unnamed(struct endpoint *e, mode_t mode)
 	e->fd = openat(file_of(e)->place.dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
 	if (e->fd < 0)
 		return -errno;
-	if (system_has(e->fd, SYSTEM_FAITHFUL) && find_link_call(e))
+	e->faithful = system_has(e->fd, SYSTEM_FAITHFUL);
+	if (e->faithful && find_link_call(e))
 		return 0;
 	endpoint_close(e);
 	return -EOPNOTSUPP;
