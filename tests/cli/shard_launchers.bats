@@ -34,7 +34,7 @@ load shard
 @test "the command lines of the manual for parallel work as they are printed" {
 	need parallel
 	random SRC 5000000
-	line=$(sed -n "s/^\.Dl \\$ \(seq 4 | parallel .*\)/\1/p" "$BATS_TEST_DIRNAME/../../src/man/fcopy-shards.7")
+	line=$(sed -n '/^\$ seq 4 | parallel /{N;s/^\$ //;s/\\e\n *//p}' "$BATS_TEST_DIRNAME/../../src/man/fcopy-shards.7")
 	[ -n "$line" ]
 	ln -s "$FCOPY" fcopy
 	PATH=$T:$PATH HOME=$T bash -c "$line"
