@@ -65,7 +65,7 @@ static void prepare_ahead(struct copy *c)
 		return;
 	c->ahead = (struct ahead){.most = c->read_ahead ? c->read_ahead : cpus_read_ahead(1)};
 	c->all.ahead = &c->ahead;
-	ahead_start(&c->ahead);
+	ahead_start(&c->ahead, 0);
 }
 
 /* Finds out how much will be copied. */

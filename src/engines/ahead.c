@@ -15,28 +15,30 @@
 #define STEP     ((off_t)128 << 10) /* the kernel reads no more for one call (6.18: ra_pages) */
 
 /* runnable: io_runnable_seconds(), which costs three system calls, or negative. */
-static void ahead_restart(struct ahead *a, double runnable)
+static void ahead_restart(struct ahead *a, double idle, double runnable)
 {
 	a->wall = io_now();
+	a->idle = idle;
 	a->cpu = io_thread_seconds();
 	a->runnable = runnable;
 }
 
-void ahead_start(struct ahead *a)
+void ahead_start(struct ahead *a, double idle)
 {
 	if (a->most > 0)
-		ahead_restart(a, -1);
+		ahead_restart(a, idle, -1);
 }
 
 /* Has the reader waited most of the time since the last look? On a busy host it may only have had
  * no CPU: then a second look decides. Restarts the measurement. */
-static bool ahead_waited(struct ahead *a, double now)
+static bool ahead_waited(struct ahead *a, double now, double idle)
 {
 	const double least = MOSTLY * (now - a->wall), before = a->runnable;
-	double waited = now - a->wall - (io_thread_seconds() - a->cpu);
+	const double other = MAX(0, idle - a->idle); /* less: another transfer of this copy */
+	double waited = now - a->wall - other - (io_thread_seconds() - a->cpu);
 	double runnable = waited > least ? io_runnable_seconds() : -1;
 	bool known = runnable >= 0 && before >= 0;
-	ahead_restart(a, runnable);
+	ahead_restart(a, idle, runnable);
 	return known && waited - (runnable - before) > least;
 }
 
@@ -46,13 +48,13 @@ static bool ahead_ask(int fd, off_t from, off_t to)
 	return posix_fadvise(fd, from, MIN(STEP, to - from), POSIX_FADV_WILLNEED) == 0;
 }
 
-void ahead_look(struct ahead *a, int fd, off_t at, off_t end)
+void ahead_look(struct ahead *a, double idle, int fd, off_t at, off_t end)
 {
 	if (a->most == 0)
 		return;
 	double now = io_now();
 	if (now - a->wall >= INTERVAL) {
-		if (ahead_waited(a, now)) {
+		if (ahead_waited(a, now, idle)) {
 			a->window = MIN(a->window > 0 ? 2 * a->window : FIRST, a->most);
 			a->done = at; /* FUSE ignores what it is asked for above some requests */
 		}

@@ -5,23 +5,14 @@
 #include "engine.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Small chunks and a short queue for a socket: bytes that wait to be sent are still in the CPU's
- * cache, and the receiver works concurrently. Over loopback: 0.23 s per GiB, 0.39 s without both.
- */
+/* Small chunks for a socket: the receiver works concurrently, and progress is shown. The queue of
+ * the socket has its full length. With TCP_NOTSENT_LOWAT the sender wakes up more often: at 128 KiB
+ * a GiB took it twice the CPU time. */
 #define SOCKET_CHUNK ((size_t)1 << 20)
-#define SOCKET_QUEUE (128 << 10)
-
-static void shorten_socket_queue(int fd)
-{
-	const int most = SOCKET_QUEUE;
-	(void)!setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &most, sizeof(most));
-}
 
 /* Returns the count for the next call, not past the end of the file: some kernels delay the last
  * segment on a socket by up to 200 ms, because the longer count announces more bytes. */
@@ -46,8 +37,6 @@ static int sendfile_copy(struct transfer *t)
 		return transfer_fail(t, "lseek", SIDE_DST, -errno);
 	if (t->src_positional && !t->dst_positional && fstat(t->src, &st) < 0)
 		return transfer_fail(t, "fstat", SIDE_SRC, -errno);
-	if (!t->dst_positional)
-		shorten_socket_queue(t->dst);
 	size_t want;
 	while ((want = sendfile_chunk(t, st.st_size)) > 0) {
 		ssize_t sent = sendfile_once(t, want);

@@ -73,10 +73,10 @@ int transfer_advance(struct transfer *t, size_t n)
 	t->offset += (off_t)n;
 	if (!t->ahead || !t->src_positional)
 		return transfer_account(t, n);
-	ahead_look(t->ahead, t->src, t->offset, t->end < t->size ? t->end : t->size);
+	ahead_look(t->ahead, t->io.idle, t->src, t->offset, t->end < t->size ? t->end : t->size);
 	int r = transfer_account(t, n);
 	if (t->monitor && t->monitor->limit_rate) /* its pauses do not count */
-		ahead_start(t->ahead);
+		ahead_start(t->ahead, t->io.idle);
 	return r;
 }
 

@@ -278,7 +278,8 @@ int io_wait(const struct io *io, int fd, short events)
 	return wait_since(io, fd, events, &since, NULL);
 }
 
-int io_wait_again(struct io *io, int fd, short events)
+/* Implements io_wait_again, except for counting the time. */
+static int wait_again(struct io *io, int fd, short events)
 {
 	struct stat st;
 	if (fstat(fd, &st) < 0)
@@ -295,6 +296,14 @@ int io_wait_again(struct io *io, int fd, short events)
 	const struct io patient = {.cancel = io->cancel};
 	int r = io_wait(&patient, fd, events);
 	io->idle_since = io_now();
+	return r;
+}
+
+int io_wait_again(struct io *io, int fd, short events)
+{
+	const double start = io_now();
+	const int r = wait_again(io, fd, events);
+	io->idle += io_now() - start;
 	return r;
 }
 

@@ -25,6 +25,7 @@ struct io {
 	uint64_t calls;    /* read and write calls made */
 	unsigned waits;    /* calls of io_wait_again since bytes moved last */
 	double idle_since; /* io_now() at the first of them */
+	double idle;       /* seconds in io_wait_again so far */
 	/* The peer of a TCP socket must move so many bytes per second, seen over timeout_ms; 0: any
 	 * number. Since when, and how many it had moved by then. */
 	unsigned least_rate;

@@ -4,11 +4,14 @@
  */
 #define _GNU_SOURCE
 #include "copy/ranges.h"
+#include "engines/ahead.h"
 #include "util.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 struct cell {
@@ -238,6 +241,67 @@ START_TEST(fails_on_a_closed_side)
 }
 END_TEST
 
+static void *read_slowly(void *arg)
+{
+	static char buffer[65536];
+	while (read(*(int *)arg, buffer, sizeof(buffer)) > 0)
+		usleep(1000);
+	return NULL;
+}
+
+/* Without this, a slow receiver would look like slow storage, and cost a call for each 128 KiB. */
+START_TEST(waits_for_a_receiver_without_reading_ahead)
+{
+	const struct engine *const senders[] = {&engine_sendfile, &engine_splice,
+						&engine_readwrite};
+	const struct engine *engine = senders[_i];
+	const off_t size = 8 << 20;
+	struct ahead ahead = {.most = size};
+	pthread_t reader;
+	int end[2];
+	enter(&dirs[0]);
+	set_label("%s to a slow receiver", engine->name);
+	make_file("src", size, DENSE, 1);
+	need(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end) == 0);
+	need(fcntl(end[0], F_SETFL, O_NONBLOCK) == 0);
+	need(pthread_create(&reader, NULL, read_slowly, &end[1]) == 0);
+	struct transfer t = transfer_of("src", "dst");
+	need(close(t.dst) == 0);
+	t.dst = end[0];
+	t.dst_positional = false;
+	t.end = t.size = size;
+	t.ahead = &ahead;
+	ahead_start(&ahead, 0);
+	int r = engine->copy(&t);
+	check(r == 0 && t.offset == size, "%d, %lld bytes", r, (long long)t.offset);
+	check(ahead.window == 0, "a window of %lld bytes", (long long)ahead.window);
+	transfer_done(&t);
+	need(pthread_join(reader, NULL) == 0);
+	close(end[1]);
+	leave();
+}
+END_TEST
+
+/* On a busy machine a look may see more time without a CPU than time asleep: look again. */
+START_TEST(reads_ahead_of_a_storage_that_waits)
+{
+	struct ahead ahead = {.most = 8 << 20};
+	enter(&dirs[0]);
+	make_file("src", 8 << 20, DENSE, 1);
+	int fd = open("src", O_RDONLY | O_CLOEXEC);
+	need(fd >= 0);
+	ahead_start(&ahead, 0);
+	for (int i = 0; i < 1000 && ahead.window == 0; i++) {
+		usleep(5000);
+		ahead_look(&ahead, 0, fd, 0, 8 << 20);
+	}
+	check(ahead.window > 0 && ahead.done == ahead.window, "%lld, asked for %lld",
+	      (long long)ahead.window, (long long)ahead.done);
+	need(close(fd) == 0);
+	leave();
+}
+END_TEST
+
 START_TEST(is_found_by_name)
 {
 	for (int i = 0; i < engine_count; i++)
@@ -260,6 +324,8 @@ int main(void)
 	tcase_add_loop_test(c, trusts_no_size, 0, cell_count);
 	tcase_add_loop_test(c, takes_any_buffer_size, 0, cell_count);
 	tcase_add_loop_test(c, fails_on_a_closed_side, 0, cell_count * 2);
+	tcase_add_loop_test(c, waits_for_a_receiver_without_reading_ahead, 0, 3);
+	tcase_add_test(c, reads_ahead_of_a_storage_that_waits);
 	tcase_add_test(c, is_found_by_name);
 	return run_suite(s);
 }

@@ -21,7 +21,7 @@
 
 /* The names are the symbols', as the library calls them: pread64, not pread. Five calls count under
  * more than one name: "openat64 of O_TMPFILE", "mmap64 of memory", "fcntl64 of flags", "setsockopt
- * of SO_RCVLOWAT" and "... of TCP_NOTSENT_LOWAT", "fallocate64 to punch". */
+ * of SO_RCVLOWAT", "fallocate64 to punch". */
 
 /* From fault_on on, the nth call fails. */
 void fault_set(const char *call, int nth, int err);

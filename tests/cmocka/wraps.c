@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/file.h>
@@ -211,11 +210,9 @@ int __real_setsockopt(int fd, int level, int name, const void *value, socklen_t 
 int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t n);
 int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t n)
 {
-	/* those that only gain time, and may fail */
+	/* one that only gains time, and may fail */
 	const char *call = level == SOL_SOCKET && name == SO_RCVLOWAT ? "setsockopt of SO_RCVLOWAT"
-			   : level == IPPROTO_TCP && name == TCP_NOTSENT_LOWAT
-			       ? "setsockopt of TCP_NOTSENT_LOWAT"
-			       : "setsockopt";
+								      : "setsockopt";
 	if (fault_strikes(call))
 		return -1;
 	return __real_setsockopt(fd, level, name, value, n);
