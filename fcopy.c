@@ -10,35 +10,47 @@
  *                     size, shard, suggest, help, standard (0 to 2 are open); start (of a tree),
  *                     benchmark, which runs all modes, and clean
  *   src/show/         what is printed, through sinks: people (messages, lists), lines
- * (--json=lines), log (--log-file), object (--json); what they print: messages, errors, listening,
- * progress, speed, line, terminal, text, utf8, ending, usage, stats, tree_print, operands_ended,
- * flood (of warnings), hint, hint_cause, unwritten (data), unused (parts), advice, wrap,
- * entry_line, left_print, modes_print, json, report_json, the tables of a benchmark; output (their
- * files), patient (standard output waits for its reader), signals (a copy ends by the first, the
- * program by the second) src/shard/        a copy by several processes: job (the protocol), enter,
- * claims, refuse; range, file; tree, list, buffer, known and read (the list of a tree), entries,
- * paths; finish, finish_links, finish_check and finish_run (the commit); shard (fcopy_copy() and
- * fcopy_tree()) src/source/       reader (the only one of directories), names (all of a directory);
- * filter (which entries are copied: --exclude, patterns and lists), pattern src/tree/ several
- * sources and trees; those that call come first: tree (each SRC in turn), operands, single (no
- * directory), parents; root (a directory), finished (what --resume compares), rehearse (its walk),
- * home (where a new tree is built), commit; walk (reads directories), census (for progress); entry
- * (one name), update (what a merge leaves alone), seen and seen_again (what an option lets a copy
- * replace), enter (subdirectories), displace (backups), links, resume, link_dest, hard_link,
- * symbolic_link, special, attributes_only; directory (its attributes), rivals and inodes (names
- * that lead to one file in DST), aside (where others can exchange names), prune (outdated entries),
- * permissions (of new directories), mirror and mirror_remove (what SRC lacks), flush, inside (DST
- * below SRC); pool, tuner and tuning (threads), helping (with large files), opened (directories),
- * record (of an unfinished tree); report (failures and warnings), report_entry, report_sum
- * (counts), entry_path src/copy/         policy: rules (what options demand) and ends (what SRC and
- * DST are), copy (opens), complete (--resume), run (up to the commit), settle (before the commit),
- * closed (after it), notify (warnings), plan (auto), cached and measure (splice or threads), cpus,
- * ask, modes, outcome (of one entry; counts), step, extents, allocate, space, stale, clean, ranges
- * (threads), verify and compare, serve (many clients) src/part/         what a copy is built in
- * until its commit: private (a directory that only this user can enter), remote (what other
- * machines see of it), part and part_open (DST.fcopy-part), journal, journal_read, left (by killed
- * copies), remove src/endpoints/    where bytes come from and go: operand (what SRC and DST are),
- * path (splits it), follow (symlinks), place (a name in a directory), replace, replaceable,
+ *                     (--json=lines), log (--log-file), object (--json); what they print:
+ *                     messages, errors, listening, progress, speed, line, terminal, text, utf8,
+ *                     ending, usage, stats, tree_print, operands_ended, flood (of warnings), hint,
+ *                     hint_cause, unwritten (data), unused (parts), advice, wrap, entry_line,
+ *                     left_print, modes_print, json, report_json, the tables of a benchmark;
+ *                     output (their files), patient (standard output waits for its reader),
+ *                     signals (a copy ends by the first, the program by the second)
+ *   src/shard/        a copy by several processes: job (the protocol), enter, claims,
+ *                     refuse; range, file; tree, list, buffer, known and read (the list of a tree),
+ *                     entries, paths; finish, finish_links, finish_check and finish_run (the
+ *                     commit); shard (fcopy_copy() and fcopy_tree())
+ *   src/source/       reader (the only one of directories), names (all of a directory); filter
+ *                     (which entries are copied: --exclude, patterns and lists), pattern
+ *   src/tree/         several sources and trees; those that call come first: tree (each SRC in
+ *                     turn), operands, single (no directory), parents; root (a directory),
+ *                     finished (what --resume compares), rehearse (its walk), home (where a new
+ *                     tree is built), commit;
+ *                     walk (reads directories), census (for progress); entry (one name), update
+ *                     (what a merge
+ *                     leaves alone), seen and seen_again (what an option lets a copy replace),
+ *                     enter (subdirectories), displace (backups), links, resume, link_dest,
+ *                     hard_link, symbolic_link, special, attributes_only; directory (its
+ *                     attributes), rivals and inodes (names that lead to one file in DST), aside
+ *                     (where others can exchange names), prune (outdated entries), permissions (of
+ *                     new directories), admit (the owner to one that is read-only), mirror and
+ * mirror_remove (what SRC lacks), flush, inside (DST below SRC); pool, tuner and tuning (threads),
+ * helping (with large files), opened (directories), record (of an unfinished tree); report
+ *                     (failures and warnings), report_entry, report_sum (counts), entry_path
+ *   src/copy/         policy: rules (what options demand) and ends (what SRC and DST are), copy
+ *                     (opens), complete (--resume), run (up to the commit), settle (before the
+ *                     commit), closed (after it), notify (warnings), plan (auto), cached and
+ *                     measure (splice or threads), cpus, ask, modes, outcome (of
+ *                     one entry; counts), step, extents, allocate,
+ *                     space, stale, clean, ranges (threads), verify and compare, serve (many
+ *                     clients)
+ *   src/part/         what a copy is built in until its commit: private (a directory that only
+ *                     this user can enter), remote (what other machines see of it), part and
+ *                     part_open (DST.fcopy-part), journal, journal_read, left (by killed copies),
+ *                     remove
+ *   src/endpoints/    where bytes come from and go: operand (what SRC and DST are), path (splits
+ *                     it), follow (symlinks), place (a name in a directory), replace, replaceable,
  *                     temporary and naming (an atomic file), storage (what it can rename
  *                     and keep: names, modes, owners, times),
  *                     exchange (a rename over one certain file), created (under its final name),

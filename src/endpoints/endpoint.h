@@ -229,6 +229,9 @@ int destination_open(struct endpoint *e, struct operand *dst, const struct endpo
 	    * only a new file is certain to be none */
 #define DESTINATION_HANDS_OUT                                                                      \
 	32 /* with EXACT: what has got the name at the last moment is replaced, and handed out */
+#define DESTINATION_REPLACES_READ_ONLY 64 /* also a file of this user that is read-only */
+#define DESTINATION_ADMITTED                                                                       \
+	128 /* of a rehearsal: the copy would give this user the right to write to dir */
 struct storage;
 int destination_open_in(struct endpoint *e, int dir, const char *name, const char *path,
 			const struct endpoint *src, const struct fcopy_options *, unsigned flags,

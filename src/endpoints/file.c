@@ -172,7 +172,10 @@ static int rehearse_place(struct endpoint *e, bool in_place, const struct fcopy_
 		*error = (struct fcopy_error){0};
 		return check_access(e, p->name, W_OK, error);
 	}
-	return r < 0 ? r : check_access(e, ".", W_OK | X_OK, error);
+	/* What a symlink led to is in another directory. */
+	if (r < 0 || (file_of(e)->admitted && p->target < 0))
+		return r;
+	return check_access(e, ".", W_OK | X_OK, error);
 }
 
 static int open_place(struct endpoint *e, const struct endpoint *src,
@@ -228,6 +231,8 @@ static int open_in(struct endpoint *e, int dir, const char *name, const struct e
 	const char *path = e->path;
 	file_of(e)->in_tree = true;
 	file_of(e)->replace_links = flags & DESTINATION_REPLACES_LINKS;
+	file_of(e)->replace_read_only = flags & DESTINATION_REPLACES_READ_ONLY;
+	file_of(e)->admitted = flags & DESTINATION_ADMITTED;
 	file_of(e)->exact = flags & DESTINATION_EXACT;
 	file_of(e)->hands_out = flags & DESTINATION_HANDS_OUT;
 	struct stat old = {0};

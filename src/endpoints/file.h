@@ -19,6 +19,8 @@ struct file {
 	bool in_tree;                 /* opened by destination_open_in */
 	bool rehearsed;               /* by destination_rehearse: open nothing for writing */
 	bool replace_links;           /* also a file whose other names keep the old content */
+	bool replace_read_only;       /* also a file of this user that is read-only */
+	bool admitted;                /* rehearsed: place.dir may be written to */
 	bool displaces;               /* an old entry gives the new file nothing: not in place */
 	bool exact;                   /* the commit replaces only what place.st is of, or nothing */
 	bool hands_out; /* ... or hands out what it replaces, as `handed` in place.dir */

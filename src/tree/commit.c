@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "commit.h"
+#include "admit.h"
 #include "copy/notify.h"
 #include "directory.h"
 #include "endpoints/error.h"
@@ -275,6 +276,7 @@ int commit_root(struct building *r, struct directory *d)
 	struct tree *t = r->tree;
 	const bool durable = t->options->copy.fsync || t->shared;
 	int result = commit_set_attributes(r, d);
+	admit_end(t, d);
 	/* With --resume, too: a power cut must not leave a tree with its name, but without its
 	 * bytes, which the same command would refuse to complete. */
 	if (result == 0 && (durable || r->part.published))
@@ -325,6 +327,7 @@ int commit_end(struct building *r, struct directory *d)
 		commit_close_part(r, true);
 		return result;
 	}
+	admit_end(t, d);
 	if (tree_stopped(t) && !t->root.committed) {
 		if (r->part.published && !r->unsound)
 			commit_keep(r);

@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "directory.h"
+#include "admit.h"
 #include "aside.h"
 #include "endpoints/equal.h"
 #include "endpoints/error.h"
@@ -251,6 +252,7 @@ static void directory_complete(struct worker *w, struct directory *d)
 		return;
 	if (!tree_stopped(w->tree) && !dry && !w->tree->shared)
 		directory_set_attributes(w, d);
+	admit_end(w->tree, d);
 	if (!tree_stopped(w->tree) && !dry && d->dst >= 0)
 		directory_flush(w, d);
 	if (!tree_stopped(w->tree) && !w->tree->shared)

@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "enter.h"
+#include "admit.h"
 #include "aside.h"
 #include "directory.h"
 #include "displace.h"
@@ -135,6 +136,7 @@ static int directory_make_here(struct worker *w, const struct entry *e, const st
 		     : -1;
 	if (fd >= 0)
 		return directory_claim(w, e, fd);
+	admit_changes(w->tree, e->dir);
 	int r = directory_create(w, e, mode, &call);
 	*fresh = r >= 0;
 	if (r >= 0)
@@ -174,6 +176,7 @@ static int directory_make(struct worker *w, const struct entry *e, const struct 
 	if (!other)
 		return r;
 	r = directory_may_clear(w, e, st);
+	admit_changes(w->tree, e->dir);
 	if (r == 0)
 		r = mirror_clear(w, e, &cleared);
 	if (r < 0)
@@ -301,8 +304,10 @@ void directory_enter(struct worker *w, const struct entry *e, int fd, const stru
 	d->state = fresh                           ? DIRECTORY_NEW
 		   : t->root.state == TREE_RESUMED ? DIRECTORY_RESUMED
 						   : DIRECTORY_OLD;
-	if (d->state == DIRECTORY_OLD && dst >= 0)
+	if (d->state == DIRECTORY_OLD && dst >= 0) {
 		d->was = now;
+		d->closed = admit_is_closed(t, d, &now);
+	}
 	w->outcome->stage = OUTCOME_LATER;
 	w->outcome->replaced = !fresh;
 	d->names = mounted ? NAMES_AWAY : NAMES_LEFT;

@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "entry.h"
+#include "admit.h"
 #include "aside.h"
 #include "directory.h"
 #include "displace.h"
@@ -52,6 +53,8 @@ static unsigned entry_flags(const struct worker *w, const struct entry *e)
 	       (displace_replaces_source(w->tree, e) ? DESTINATION_REPLACES_SOURCE : 0) |
 	       (w->seen.asked ? DESTINATION_EXACT : 0) |
 	       (displace_only(w->tree) ? DESTINATION_HANDS_OUT : 0) |
+	       (tree_removes(w->tree) ? DESTINATION_REPLACES_READ_ONLY : 0) |
+	       (e->dir->closed ? DESTINATION_ADMITTED : 0) |
 	       (w->tree->options->dry_run || aside_is_needed(w->tree, e->dir)
 		    ? 0 /* a dry run may not try what the storage can */
 		    : DESTINATION_IS_PRIVATE);
@@ -428,6 +431,8 @@ static void entry_copy_inode(struct worker *w, const struct entry *e, int fd, co
 	/* cppcheck-suppress autoVariables */
 	w->displaced = &displaced;
 	const bool left = update_leave(w, e, fd, st) || link_dest_is_made(w, e, fd, st);
+	if (!left)
+		admit_changes(w->tree, e->dir);
 	const bool unchanged = left && outcome_is_there(is);
 	bool made = left || !displace_begin(w, e, &displaced);
 	/* An unchanged name may have to become a link to another one. */

@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "hard_link.h"
+#include "admit.h"
 #include "aside.h"
 #include "directory.h"
 #include "displace.h"
@@ -47,6 +48,8 @@ static bool hard_link_may_replace(struct worker *w, const struct entry *e, const
 		return !hard_link_has_type(e->dir->dst, e->as, S_IFDIR) &&
 		       !special_is_source(e, st);
 	const unsigned flags = DESTINATION_REPLACES_LINKS |
+			       (tree_removes(w->tree) ? DESTINATION_REPLACES_READ_ONLY : 0) |
+			       (e->dir->closed ? DESTINATION_ADMITTED : 0) |
 			       (displace_replaces(w->tree) || w->clears ? DESTINATION_REPLACES_ALL
 									: 0);
 	if (w->tree->options->dry_run)
@@ -181,6 +184,7 @@ static int hard_link_place(struct worker *w, const struct entry *e, const struct
 			   const struct origin *o, const char **call)
 {
 	const int to = e->dir->dst;
+	admit_changes(w->tree, e->dir);
 	int r = hard_link_create(o, to, e->as, call);
 	if (r == 0)
 		return HARD_LINK_NEW;

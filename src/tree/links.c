@@ -228,6 +228,16 @@ static bool links_explain(struct worker *w, const struct entry *e, int r, const 
 	return true;
 }
 
+/* An unchanged name stays a file of its own, because nothing may replace it. */
+static void links_warn_left(struct worker *w, const struct entry *e)
+{
+	struct fcopy_error error;
+	error_refuse(&error, entry_dst, EEXIST,
+		     "unchanged, but not linked to its other name: it cannot be replaced",
+		     FCOPY_ADVICE_NONE);
+	report_warning(w, e, &error);
+}
+
 /* A complete copy exists: this name becomes a link to it. The lock is held, and released. Returns
  * as links_claim(). */
 static bool links_use(struct worker *w, const struct entry *e, const struct stat *st,
@@ -249,6 +259,8 @@ static bool links_use(struct worker *w, const struct entry *e, const struct stat
 		rivals_report(w, e);
 		return false;
 	}
+	if (r == -EEXIST && w->outcome->action == FCOPY_ACTION_UNCHANGED)
+		links_warn_left(w, e);
 	if (r == -EEXIST) /* the copy keeps that file, follows that symlink, or reports a refusal */
 		return true;
 	links_count_name(l, e, st);

@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "mirror_remove.h"
+#include "admit.h"
 #include "endpoints/same.h"
 #include "io/system.h"
 #include "opened.h"
@@ -134,10 +135,10 @@ static int mirror_refuse(struct mirror_run *x, const char *path, int err, const 
 
 static int mirror_remove(struct mirror_run *x, int parent, const char *name, char *path);
 
-/* Opens a directory to remove what is in it; as its owner also one without permissions. widens:
- * a removal gives it those first; what only counts may be refused. */
+/* Opens a directory to remove what is in it; as its owner also one without permissions. *widened:
+ * its mode, if a removal gave it those first, or 0; what only counts may be refused. */
 static int mirror_open_doomed(const struct mirror_run *x, int parent, const char *name,
-			      const char **reason, bool *widens)
+			      const char **reason, mode_t *widened)
 {
 	struct stat st;
 	struct statx sx;
@@ -154,9 +155,10 @@ static int mirror_open_doomed(const struct mirror_run *x, int parent, const char
 	*reason = mounted                   ? "is a mount point: not removed"
 		  : mirror_is_above(x, &st) ? "contains SRC: not removed"
 					    : NULL;
-	*widens = !*reason && (st.st_mode & 0700) != 0700 && geteuid() != 0 &&
-		  st.st_uid == geteuid();
-	if (*widens && !x->counts)
+	const bool widens = !*reason && (st.st_mode & 0700) != 0700 && geteuid() != 0 &&
+			    st.st_uid == geteuid();
+	*widened = widens ? st.st_mode : 0;
+	if (widens && !x->counts)
 		(void)!chmod(link.text, (st.st_mode & 07777) | 0700);
 	int fd = *reason ? -EBUSY : open(link.text, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	fd = fd == -1 ? -errno : fd;
@@ -170,9 +172,9 @@ static int mirror_remove_below(struct mirror_run *x, int parent, const char *nam
 	struct name_list list = {0};
 	const char *reason = NULL, *call;
 	const size_t length = strlen(path);
-	bool widens = false;
-	int fd = mirror_open_doomed(x, parent, name, &reason, &widens), result = 0;
-	if (fd == -EACCES && widens && x->counts)
+	mode_t widened = 0;
+	int fd = mirror_open_doomed(x, parent, name, &reason, &widened), result = 0;
+	if (fd == -EACCES && widened && x->counts)
 		return 0;
 	if (fd < 0)
 		return mirror_refuse(x, path, -fd, reason);
@@ -190,8 +192,11 @@ static int mirror_remove_below(struct mirror_run *x, int parent, const char *nam
 		result = r != 0 && result >= 0 ? r : result;
 	}
 	names_free(&list);
+	result = tree_stopped(x->w->tree) ? -EINTR : result;
+	if (result != 0 && widened && !x->counts) /* it stays */
+		(void)!fchmod(fd, widened & 07777);
 	close(fd);
-	return tree_stopped(x->w->tree) ? -EINTR : result;
+	return result;
 }
 
 /* Removes or counts one entry, also one with a drawn name. Returns as mirror_remove_below. */
@@ -401,6 +406,7 @@ static void mirror_remove_extra(struct mirror_run *x, const struct extra *extra)
 		return;
 	}
 	bool timed = fstat(dst, &st) == 0;
+	const bool admitted = timed && !x->counts && admit_open(dst, &st);
 	const char *reason = NULL;
 	int extra_still = mirror_still_extra(x, extra, dst, name, length, &reason);
 	if (extra_still < 0)
@@ -410,6 +416,8 @@ static void mirror_remove_extra(struct mirror_run *x, const struct extra *extra)
 		const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, st.st_mtim};
 		(void)!utimensat(AT_FDCWD, io_proc_path(dst).text, times, 0);
 	}
+	if (admitted)
+		admit_close(dst, &st);
 	close(dst);
 }
 

@@ -2,6 +2,7 @@
  * The walk of one SRC, by a copy, by a dry run, and by the comparison of --resume.
  */
 #include "rehearse.h"
+#include "admit.h"
 #include "directory.h"
 #include "link_dest.h"
 #include "mirror.h"
@@ -18,6 +19,8 @@ void root_walk(struct building *r, struct directory *d)
 {
 	struct tree *t = r->tree;
 	const bool merges = r->dst >= 0 && !r->temporary[0];
+	if (merges && t->options->update == FCOPY_UPDATE_CHANGED) /* the marker */
+		admit_changes(t, d);
 	if (merges)
 		mirror_begin(t, r->to, r->dst);
 	if (link_dest_open(t, r->dst >= 0 ? r->dst : r->to->place.dir, r->to->place.name,
@@ -71,6 +74,7 @@ int root_rehearse(struct building *r)
 	d->src_path = from->path;
 	d->dst_path = to->path;
 	d->state = r->dst < 0 ? DIRECTORY_NEW : DIRECTORY_OLD;
+	d->closed = admit_is_closed(t, d, &st);
 	root_walk(r, d);
 	directory_unref(d);
 	t->root.committed = t->root.failures == 0 && !tree_stopped(t);

@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "root.h"
+#include "admit.h"
 #include "commit.h"
 #include "directory.h"
 #include "endpoints/error.h"
@@ -299,8 +300,10 @@ static int root_begin(struct building *r, struct directory **d)
 	(*d)->dst_path = r->to->path;
 	(*d)->state = resumes ? DIRECTORY_RESUMED : merges ? DIRECTORY_OLD : DIRECTORY_NEW;
 	(*d)->was = st;
-	if (merges)
+	if (merges) {
 		t->root.state = TREE_MERGED;
+		(*d)->closed = admit_is_closed(t, *d, &st);
+	}
 	return 0;
 }
 

@@ -62,6 +62,8 @@ struct directory {
 	enum directory_names names;
 	bool failed;     /* a failure of the directory itself was reported; atomic */
 	struct stat was; /* of dst, if it existed; st_nlink 0: it did not */
+	bool closed;     /* of admit.c: its owner may not change the names in dst; atomic */
+	bool admitted;   /* ... and may, until the directory is finished */
 	bool grown;      /* more was done to its names than files replaced; atomic */
 	/* Of opened.c, whose lock protects them: */
 	struct directory *before, *after; /* in the list of open directories that are not in use */

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT
+ * Implements admit.h. Only w and x of the owner are added, so that no other user can enter. After a
+ * SIGKILL they stay until the next copy sets the mode of SRC.
+ */
+#define _GNU_SOURCE
+#include "admit.h"
+#include "io/io.h"
+#include "report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#define CHANGES 0300 /* what its owner needs to change names */
+
+static bool admit_set(int fd, mode_t mode)
+{
+	return fchmod(fd, mode) == 0 || (errno == EBADF && chmod(io_proc_path(fd).text, mode) == 0);
+}
+
+bool admit_is_closed(const struct tree *t, const struct directory *d, const struct stat *st)
+{
+	const struct fcopy_tree_options *o = t->options;
+	return d->state == DIRECTORY_OLD && t->root.state == TREE_MERGED && !t->shared &&
+	       (o->delete_extra || o->copy.preserve & FCOPY_ATTR_MODE) &&
+	       (st->st_mode & CHANGES) != CHANGES && st->st_uid == geteuid();
+}
+
+bool admit_open(int fd, const struct stat *st)
+{
+	if ((st->st_mode & CHANGES) == CHANGES || st->st_uid != geteuid() ||
+	    faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) == 0 || errno != EACCES)
+		return false;
+	return admit_set(fd, (st->st_mode & 07777) | CHANGES);
+}
+
+void admit_close(int fd, const struct stat *st)
+{
+	(void)admit_set(fd, st->st_mode & 07777);
+}
+
+void admit_changes(struct tree *t, struct directory *d)
+{
+	if (!d->closed || t->options->dry_run)
+		return;
+	pthread_mutex_lock(&t->lock);
+	if (d->closed)
+		d->admitted = admit_open(d->dst, &d->was);
+	__atomic_store_n(&d->closed, false, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&t->lock);
+}
+
+void admit_end(struct tree *t, struct directory *d)
+{
+	const mode_t open = (d->was.st_mode & 07777) | CHANGES;
+	const bool copied = t->options->copy.preserve & FCOPY_ATTR_MODE && !tree_stopped(t);
+	struct stat now;
+	if (!d->admitted || fstat(d->dst, &now) < 0)
+		return;
+	d->admitted = false;
+	if ((now.st_mode & 07777) == open && !(copied && (d->st.st_mode & 07777) == open))
+		admit_close(d->dst, &d->was);
+}
