@@ -110,20 +110,52 @@ static int rules_refuse_first(const struct option_rule *rule, size_t n, struct f
 #define REFUSE_FIRST(rules, error)                                                                 \
 	rules_refuse_first(rules, sizeof(rules) / sizeof(*(rules)), error)
 
+/* "is not supported by mode 2 sendfile: use mode 1, 3, 5 or 7" */
+static void name_modes_with(enum fcopy_takes takes, const struct fcopy_mode *mode,
+			    char detail[FCOPY_DETAIL_MAX])
+{
+	unsigned left = 0, first = 1;
+	for (const struct fcopy_mode *m = fcopy_modes(); m->name; m++)
+		left += (m->takes & takes) != 0;
+	int n = snprintf(detail, FCOPY_DETAIL_MAX, "is not supported by mode %d %s: use mode",
+			 mode->number, mode->name);
+	for (const struct fcopy_mode *m = fcopy_modes(); m->name && n < FCOPY_DETAIL_MAX; m++) {
+		if (!(m->takes & takes))
+			continue;
+		n += snprintf(detail + n, (size_t)(FCOPY_DETAIL_MAX - n), "%s %d",
+			      first       ? ""
+			      : left == 1 ? " or"
+					  : ",",
+			      m->number);
+		first = 0;
+		left--;
+	}
+}
+
 static int rules_check_mode(const struct request *x, const struct fcopy_mode *mode,
 			    struct fcopy_error *error, char detail[FCOPY_DETAIL_MAX])
 {
 	const struct fcopy_options *o = x->options;
-	const unsigned lacks = ~mode->takes;
 	const bool clones = o->reflink == FCOPY_WHEN_ALWAYS;
 	const bool allocates = o->preallocate == FCOPY_WHEN_ALWAYS;
+	const struct {
+		bool given;
+		enum fcopy_takes takes;
+		const char *option;
+	} features[] = {
+	    {o->buffer_size > 0, FCOPY_TAKES_BUFFER_SIZE, "buffer-size"},
+	    {o->threads && !x->tree, FCOPY_TAKES_THREADS, "threads"},
+	    {o->sparse, FCOPY_TAKES_SPARSE, "sparse"},
+	    {o->reflink, FCOPY_TAKES_REFLINK, "reflink"},
+	    {o->no_cache, FCOPY_TAKES_NO_CACHE, "no-cache"},
+	};
+	for (size_t i = 0; i < sizeof(features) / sizeof(*features); i++)
+		if (features[i].given && !(mode->takes & features[i].takes)) {
+			name_modes_with(features[i].takes, mode, detail);
+			return rules_refuse(error, NULL, features[i].option, detail,
+					    FCOPY_ADVICE_USAGE);
+		}
 	const struct option_rule rules[] = {
-	    {o->buffer_size && lacks & FCOPY_TAKES_BUFFER_SIZE, "buffer-size", detail},
-	    {o->threads && !x->tree && lacks & FCOPY_TAKES_THREADS, "threads", detail},
-	    {o->sparse && lacks & FCOPY_TAKES_SPARSE, "sparse", detail},
-	    {o->reflink && lacks & FCOPY_TAKES_REFLINK, "reflink", detail},
-	    {o->no_cache && lacks & FCOPY_TAKES_NO_CACHE, "no-cache", detail},
-
 	    {o->buffer_size > FCOPY_BUFFER_MAX, "buffer-size", "must be at most FCOPY_BUFFER_MAX"},
 	    {o->threads > FCOPY_THREADS_MAX, "threads", "must be at most FCOPY_THREADS_MAX"},
 	    {clones && o->sparse, "reflink",
@@ -137,11 +169,7 @@ static int rules_check_mode(const struct request *x, const struct fcopy_mode *mo
 	    {may_overwrite(o) && o->resume, "inplace", "cannot be combined with --resume"},
 	    {may_overwrite(o) && o->no_clobber, "inplace", "cannot be combined with --no-clobber"},
 	};
-	int r = REFUSE_FIRST(rules, error);
-	if (r < 0)
-		snprintf(detail, FCOPY_DETAIL_MAX, "is not supported by mode %d %s", mode->number,
-			 mode->name);
-	return r;
+	return REFUSE_FIRST(rules, error);
 }
 
 static int rules_check_tree(const struct request *x, struct fcopy_error *error)

@@ -217,8 +217,9 @@ static void end_clean(const struct summary *o)
 		message_error(&o->report->error);
 	if (o->result < 0 || left_count > 0 || !o->cli->voice.notes || !o->cli->voice.tables)
 		return;
+	fputs("nothing to clean in ", stdout);
 	message_print_on(stdout, o->cli->clean);
-	puts(": nothing to clean");
+	putchar('\n');
 }
 
 static void end_benchmark(const struct summary *o)

@@ -48,7 +48,7 @@ left() {
 	[ "$(grep -c ': removed$' <<<"$output")" = 3 ]
 	[ "$(left)" = "" ]
 	expect 0 --clean=d
-	lists "d: nothing to clean"
+	lists "nothing to clean in d"
 }
 
 @test "a part that a running copy uses is left alone, and its removal while it is used cannot begin" {
