@@ -181,7 +181,8 @@ static int act(struct cli *cli, const volatile int *stop, struct fcopy_report *r
 		return o->benchmark ? 0 : -1;
 	case ACTION_CLEAN: return clean_run(cli, &report->error);
 	case ACTION_LIST: return 0; /* the sinks have the list */
-	case ACTION_HELP: help_print(); return 0;
+	case ACTION_HELP:
+	case ACTION_BRIEF_HELP: help_print(cli->action == ACTION_BRIEF_HELP); return 0;
 	case ACTION_VERSION: puts("fcopy " FCOPY_VERSION); return 0;
 	}
 	return -1;

@@ -19,6 +19,7 @@ enum action {
 	ACTION_CLEAN,
 	ACTION_LIST,
 	ACTION_HELP,
+	ACTION_BRIEF_HELP,
 	ACTION_VERSION
 };
 
@@ -118,7 +119,7 @@ static inline bool cli_receives(const struct cli *cli)
 int options_parse(struct cli *, int argc, char **argv);
 
 /* help.c */
-void help_print(void);
+void help_print(bool brief); /* -h, or --help */
 
 /* start.c: copies cli->sources, with cli->copy complete. Returns fcopy_tree()'s result. */
 int tree_copy(struct cli *, struct fcopy_tree_report *);

@@ -8,19 +8,30 @@
 
 #define COLUMN 29 /* where the help of an option starts */
 
-static const char head[] =
-    "Usage: fcopy [OPTION]... SRC DST [MODE]\n"
-    "  or:  fcopy [OPTION]... SRC... DIR\n"
+#define USAGE                                                                                      \
+	"Usage: fcopy [OPTION]... SRC DST [MODE]\n"                                                \
+	"  or:  fcopy [OPTION]... SRC... DIR\n"
+#define EXAMPLES                                                                                   \
+	"\n"                                                                                       \
+	"  fcopy big.iso /mnt/backup/                copy a file\n"                                \
+	"  fcopy -aT photos /mnt/backup/photos       copy a directory\n"                           \
+	"  fcopy --mirror photos /mnt/backup/photos  make them equal again\n"                      \
+	"\n"
+
+static const char brief_head[] = USAGE
+    "Copy SRC to DST, or into DST if it is a directory: whole or not at all.\n" EXAMPLES;
+
+static const char brief_foot[] =
+    "\n"
+    "MODE names a kernel mechanism (fcopy --list). By default, fcopy chooses one.\n"
+    "All options: fcopy --help. The manual: man fcopy.\n";
+
+static const char head[] = USAGE
     "  or:  fcopy [OPTION]... -t DIR SRC...\n"
     "  or:  fcopy --benchmark [OPTION]... SRC [DST]\n"
     "  or:  fcopy --clean DIR [-f]\n"
     "Copy SRC to DST. If DST is a directory, the copy goes into it.\n"
-    "A copy is whole or absent: DST is replaced only when the copy is complete.\n"
-    "\n"
-    "  fcopy big.iso /mnt/backup/                copy a file into a directory\n"
-    "  fcopy -aT photos /mnt/backup/photos       copy a tree and its attributes\n"
-    "  fcopy --mirror photos /mnt/backup/photos  make it equal to photos\n"
-    "\n"
+    "A copy is whole or absent: DST is replaced only when the copy is complete.\n" EXAMPLES
     "SRC or DST may be a stream: - (standard input or output), fd:N (an open\n"
     "descriptor), tcp:HOST:PORT (connect), tcp-listen:[HOST:]PORT (listen; without\n"
     "HOST on loopback only), http-listen:[HOST:]PORT (browsers and curl get SRC...,\n"
@@ -51,28 +62,28 @@ static void add_modes_with(unsigned takes, struct text *t)
 }
 
 /* A % in the help stands for the modes that take the option. */
-static void add_help(const struct option_row *row, struct text *t)
+static void add_help(const struct option_row *row, const char *help, struct text *t)
 {
-	const char *modes = strchr(row->help, '%');
+	const char *modes = strchr(help, '%');
 	char start[128] = "";
 	if (!modes) {
-		text_add(t, row->help);
+		text_add(t, help);
 		return;
 	}
-	snprintf(start, sizeof(start), "%.*s", (int)(modes - row->help), row->help);
+	snprintf(start, sizeof(start), "%.*s", (int)(modes - help), help);
 	text_add(t, start);
 	add_modes_with(row->takes, t);
 	text_add(t, modes + 1);
 }
 
-static void print_row(const struct option_row *row)
+static void print_row(const struct option_row *row, const char *words)
 {
 	char left[64];
 	struct text help = {0};
 	const char *value = row->value ? row->value : "";
 	bool optional = value[0] == '[';
 	if (!row->name) {
-		printf("\n%s:\n", row->help);
+		printf("\n%s:\n", words);
 		return;
 	}
 	int used = snprintf(left, sizeof(left), "  %c%c%c --%s%s%s", row->letter ? '-' : ' ',
@@ -83,7 +94,7 @@ static void print_row(const struct option_row *row)
 			    value + optional);
 	/* A longer name moves its help to the right: that must be short. */
 	printf("%-*s%s", COLUMN, left, used < COLUMN ? "" : " ");
-	add_help(row, &help);
+	add_help(row, words, &help);
 	text_wrap(stdout, help.at, TEXT_COLUMNS, COLUMN, ' ');
 	putchar('\n');
 }
@@ -99,14 +110,18 @@ static void print_modes(void)
 	puts(".");
 }
 
-void help_print(void)
+void help_print(bool brief)
 {
 	/* One write for the whole text: after an earlier failed write, fflush(3) has no errno. */
 	static char buffer[16384];
 	setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
-	fputs(head, stdout);
-	print_modes();
+	fputs(brief ? brief_head : head, stdout);
+	if (!brief)
+		print_modes();
 	for (const struct option_row *row = option_table; !option_table_ends(row); row++)
-		print_row(row);
-	fputs(foot, stdout);
+		if (!brief)
+			print_row(row, row->help);
+		else if (row->brief)
+			print_row(row, row->brief);
+	fputs(brief ? brief_foot : foot, stdout);
 }

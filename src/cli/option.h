@@ -25,6 +25,7 @@ struct option_row {
 	bool not_sharded;     /* cannot be combined with --shard; the rules name another option */
 	bool with_clean;      /* may be combined with --clean */
 	unsigned takes;       /* enum fcopy_takes: only for modes with it, which --help lists */
+	const char *brief;    /* its help in -h; NULL: only --help lists it */
 };
 
 /* Ended by a row whose name and help are NULL and whose letter is not. */

@@ -395,7 +395,7 @@ static int check_alone(const struct cli *cli, const bool *given, int operands)
 	}
 	if (!others || cli->as_cp)
 		return EXIT_DONE;
-	if (cli->action == ACTION_HELP)
+	if (cli->action == ACTION_HELP || cli->action == ACTION_BRIEF_HELP)
 		return message_option("help", "-h prints the help, and stands alone; leave it out: "
 					      "sizes are always in words (-h of rsync)");
 	return message_option(name, "stands alone: leave out all else");
@@ -424,6 +424,8 @@ static int parse_arguments(struct cli *cli, const struct grammar *g, int argc, c
 		status = row->set(cli, row, optarg);
 		if (status != EXIT_DONE)
 			return status;
+		if (option == 'h' && strncmp(argv[optind - 1], "--", 2) != 0)
+			cli->action = ACTION_BRIEF_HELP;
 		given[row - option_table] = true;
 		bare[row - option_table] = has_argument(row) == optional_argument && !optarg;
 	}
@@ -489,8 +491,8 @@ int options_parse(struct cli *cli, int argc, char **argv)
 	int status = parse_arguments(cli, &g, argc, argv);
 	if (status != EXIT_DONE)
 		parse_rest(cli, &g, argc, argv);
-	else if (cli->action == ACTION_HELP || cli->action == ACTION_VERSION)
-		cli->json = false; /* they have no object */
+	else if (cli->action >= ACTION_HELP)
+		cli->json = false; /* neither help nor version has an object */
 	cli->voice = voice_of(cli);
 	return status;
 }

@@ -296,6 +296,7 @@ static void people_end(const struct summary *o)
 			modes_print();
 		break;
 	case ACTION_HELP:
+	case ACTION_BRIEF_HELP:
 	case ACTION_VERSION: break; /* they are not copied to other outputs */
 	}
 }

@@ -61,10 +61,29 @@ setup_sources() {
 	holds old b
 }
 
-@test "-h: the help, exit 0" {
+@test "-h: at most 25 lines, all of them of options that --help has, exit 0" {
+	local option
 	expect 0 -h
-	[ "$output" = "$("$FCOPY" --help)" ]
 	[ -z "$stderr" ]
+	[[ $output == "Usage: fcopy "* ]]
+	[ "$(wc -l <<<"$output")" -le 25 ]
+	[ "$(wc -L <<<"$output")" -le 80 ]
+	grep -oE '^  (-.,|   ) --[a-z-]+' <<<"$output" >brief
+	[ "$(wc -l <brief)" -gt 10 ]
+	while IFS= read -r option; do
+		"$FCOPY" --help | grep -q -e "^$option\>" || { echo "$option"; return 1; }
+	done <brief
+	grep -q -e "--help.*man fcopy" <<<"$output"
+}
+
+@test "--help: the options of cp that fcopy has for its sake are the last group" {
+	local name
+	"$FCOPY" --help | sed -n '/^Options of cp:$/,/^$/p' >group
+	"$FCOPY" --help | sed '1,/^Options of cp:$/d' >end
+	never grep -qE "^[A-Z].*:$" end
+	for name in backup suffix link symbolic-link parents copy-contents context strip-trailing-slashes; do
+		grep -qE "^  (-.,|   ) --$name\>" group || { echo "$name"; return 1; }
+	done
 }
 
 @test "an option that does not exist" {
@@ -106,8 +125,8 @@ setup_sources() {
 
 @test "an option that is ambiguous when shortened" {
 	setup_sources
-	usage_error "--re: ambiguous: --recursive, --remove-destination, --resume, --reflink" --re a b
-	usage_error "--s=1: ambiguous: --suffix, --symbolic-link, --strip-trailing-slashes, --strict, --shard, --stats, --size, --sparse" --s=1 a b
+	usage_error "--re: ambiguous: --recursive, --resume, --reflink, --remove-destination" --re a b
+	usage_error "--s=1: ambiguous: --strict, --shard, --stats, --size, --sparse, --suffix, --symbolic-link, --strip-trailing-slashes" --s=1 a b
 	holds old b
 	expect 0 --mode=1 --buf=64K a c
 	cmp a c
@@ -202,10 +221,10 @@ supports() {
 
 @test "the refusal of a pair names the option and the mode" {
 	setup_sources
-	usage_error "--buffer-size: is not supported by mode 2 sendfile" --buffer-size=8K a b 2
-	usage_error "--buffer-size: is not supported by mode 0 auto" --buffer-size=8K a b
-	usage_error "--threads: is not supported by mode 1 readwrite" -j2 -m rw a b
-	usage_error "--sparse: is not supported by mode 4 copy_file_range" --sparse=auto a b copy_file_range
+	usage_error "--buffer-size: is not supported by mode 2 sendfile: use mode 1, 3, 5 or 7" --buffer-size=8K a b 2
+	usage_error "--buffer-size: is not supported by mode 0 auto: use mode 1, 3, 5 or 7" --buffer-size=8K a b
+	usage_error "--threads: is not supported by mode 1 readwrite: use mode 0 or 7" -j2 -m rw a b
+	usage_error "--sparse: is not supported by mode 4 copy_file_range: use mode 0" --sparse=auto a b copy_file_range
 }
 
 @test "options that contradict each other" {
