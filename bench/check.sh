@@ -22,7 +22,7 @@ lines() { cat "$@" | wc -l; }
 
 harness=$(lines ./*.sh lib/* cases/*)
 samples=$(lines results/*/*)
-at_most 1560 "$harness" 'lines in bench/*.sh, bench/lib and bench/cases'
+at_most 1610 "$harness" 'lines in bench/*.sh, bench/lib and bench/cases'
 at_most 200 "$(lines README.md)" 'lines in bench/README.md'
 at_most 6000 "$samples" 'lines of committed results'
 at_most 2 "$(find results -mindepth 1 -maxdepth 1 | wc -l)" 'committed runs'
@@ -32,13 +32,13 @@ for run in results/*; do
 	[ "$found" = 'circumstances.json samples.csv' ] || fail "$run holds more or less than circumstances.json and samples.csv: $found"
 done
 
-python3 -B lib/figures.py check results README.md METHOD.md ../README.md || status=1
+python3 -B lib/figures.py check results README.md METHOD.md MODES.md ../README.md || status=1
 
 # A verdict is one of three words, and an interval that exceeds the target is never "met".
 python3 -B lib/verdicts.py || status=1
 
 # Outside of the generated figures no README states a time.
-for page in README.md METHOD.md ../README.md; do
+for page in README.md METHOD.md MODES.md ../README.md; do
 	stray=$(perl -0pe 's/<!-- figure:.*?<!-- end -->//gs' "$page" | grep -nE '[0-9]\.[0-9]+ (s|ms|GiB\/s)\b|\[[0-9.]+, [0-9.]+\]' | grep -v '≤') ||
 		continue
 	fail "$page: a figure that comes from no run: $stray"

@@ -24,4 +24,4 @@ case ${1-} in
 	;;
 esac
 command -v gnuplot >/dev/null || { echo "figures.sh: gnuplot is missing (Debian: gnuplot-nox)" >&2; exit 1; }
-exec python3 -B "$here/lib/figures.py" draw "$here/results" "$here/README.md" "$here/METHOD.md" "$here/../README.md"
+exec python3 -B "$here/lib/figures.py" draw "$here/results" "$here/README.md" "$here/METHOD.md" "$here/MODES.md" "$here/../README.md"

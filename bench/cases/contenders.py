@@ -6,6 +6,9 @@ contender("fcopy", "{fcopy} {src} {dst}")
 contender("floor", "")  # one hot buffer of 256 KiB written into a preallocated file: lib/machine.py
 for mode in modes():
     contender(mode, "{fcopy} {src} {dst} " + mode[0])
+for buffer in "64K", "1M":
+    contender(f"readwrite-{buffer}", f"{{fcopy}} --buffer-size={buffer} {{src}} {{dst}} readwrite")
+    contender(f"splice-{buffer}", f"{{fcopy}} --buffer-size={buffer} {{src}} {{dst}} splice")
 contender("fcopy-physical", "{fcopy} --reflink=never {src} {dst}")
 contender("other", "{other} {src} {dst}")  # another revision: OTHER=PROGRAM
 
