@@ -66,20 +66,23 @@ static void print_size(const char *label, uint64_t bytes, const char *note, FILE
 	end_line(&t, f);
 }
 
-static void print_time(const char *label, double seconds, FILE *f)
-{
-	struct text t = {0};
-	add_label(&t, label);
-	stats_add_time(&t, seconds);
-	end_line(&t, f);
-}
-
 static void add_rate(struct text *t, uint64_t bytes, double seconds)
 {
 	if (seconds <= 0 || bytes == 0)
 		return;
+	text_add(t, "  ");
 	text_size(t, (uint64_t)((double)bytes / seconds));
 	text_add(t, "/s");
+}
+
+/* moved: bytes that took this time; 0: prints no rate. */
+static void print_time(const char *label, double seconds, uint64_t moved, FILE *f)
+{
+	struct text t = {0};
+	add_label(&t, label);
+	stats_add_time(&t, seconds);
+	add_rate(&t, moved, seconds);
+	end_line(&t, f);
 }
 
 /* The parts of the real time. Without --verify, only the part that is resumed is compared. */
@@ -92,24 +95,13 @@ static void print_phases(const struct fcopy_report *r, bool verifies, FILE *f)
 	for (int i = 0; i < FCOPY_PHASES; i++)
 		if (r->seconds[i] > (i == FCOPY_PHASE_WAIT ? WAIT_MIN : 0))
 			print_time(i == FCOPY_PHASE_VERIFY && !verifies ? "  compare" : names[i],
-				   r->seconds[i], f);
+				   r->seconds[i], i == FCOPY_PHASE_COPY ? r->moved : 0, f);
 }
 
 static void print_cpu(const struct usage *u, FILE *f)
 {
-	print_time("user", u->user, f);
-	print_time("sys", u->sys, f);
-}
-
-/* The speed is that of the bytes that were moved, without the wait for a peer. */
-static void print_real(double seconds, uint64_t moved, double busy, FILE *f)
-{
-	struct text t = {0};
-	add_label(&t, "real");
-	stats_add_time(&t, seconds);
-	text_add(&t, moved > 0 ? "  " : "");
-	add_rate(&t, moved, busy);
-	end_line(&t, f);
+	print_time("user", u->user, 0, f);
+	print_time("sys", u->sys, 0, f);
 }
 
 /* The peer of a Unix socket has no HOST:PORT: print the operand instead. */
@@ -190,7 +182,7 @@ static void print_threads(const struct fcopy_tree_report *r, FILE *f)
 		r->threads_reason ? "  " : "", r->threads_reason ? r->threads_reason : "");
 }
 
-/* What a tree consists of, and how fast it was copied. */
+/* What a tree consists of, and how fast it was copied: `seconds` is the real time. */
 static void print_tree(const struct fcopy_tree_report *r, double seconds, FILE *f)
 {
 	struct text t = {0};
@@ -212,11 +204,11 @@ static void print_tree(const struct fcopy_tree_report *r, double seconds, FILE *
 void stats_print(const struct summary *o, FILE *f)
 {
 	const struct fcopy_report *r = o->report;
-	print_real(o->usage.real, r->moved, ending_seconds(r), f);
+	print_time("real", o->usage.real, r->moved, f);
 	print_phases(o->report, o->cli->copy.verify, f);
 	print_cpu(&o->usage, f);
 	if (o->tree)
-		print_tree(o->tree, ending_seconds(r), f);
+		print_tree(o->tree, o->usage.real, f);
 	print_bytes(o->report, f);
 	print_peer(o, f);
 	print_steps(o->report, f);
@@ -237,14 +229,13 @@ void stats_print_client(const struct summary *o, FILE *f)
 	stats_add_time(&t, o->usage.user);
 	text_add(&t, "  sys");
 	stats_add_time(&t, o->usage.sys);
-	text_add(&t, "  ");
 	add_rate(&t, r->moved, o->usage.real);
 	end_line(&t, f);
 }
 
 void stats_print_server(const struct usage *u, FILE *f)
 {
-	print_real(u->real, 0, 0, f);
+	print_time("real", u->real, 0, f);
 	print_cpu(u, f);
 	print_resource_usage(u, f);
 }

@@ -275,7 +275,7 @@ speed_of() {
 	wait
 	[ "$(grep -c 'waiting for' err)" = 1 ]
 	grep -qE '^  wait +[2-9][0-9.]* s$' err || { cat err; return 1; }
-	[ "$(speed_of "$(grep '^real' err)")" -gt 2000 ] || { cat err; return 1; }
+	[ "$(speed_of "$(grep '^  copy' err)")" -gt 2000 ] || { cat err; return 1; }
 }
 
 @test "the last line claims only what is true" {

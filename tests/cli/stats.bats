@@ -27,6 +27,41 @@ value() {
 	# 367 reads of 8 KiB, the last one short and one more that sees the end, and a write for each.
 }
 
+@test "--stats: each rate is the bytes, or the entries, divided by the time beside it" {
+	need python3
+	mkdir t
+	random t/a 3000000
+	echo tiny >b
+	mkfifo f
+	judge() {
+		python3 - "$stderr" "$@" <<-'END'
+			import re, sys
+			text, moved, *labels = sys.argv[1:]
+			unit = {"us": 1e-6, "ms": 1e-3, "s": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+			for label in labels:
+			    found = re.search(rf"^ *{label} +([0-9.]+) (us|ms|s)  ([0-9.]+) (B|[KMG]iB)/s$", text, re.M)
+			    assert found, (label, text)
+			    rate, true = float(found[3]) * unit[found[4]], int(moved) / (float(found[1]) * unit[found[2]])
+			    assert 0.9 < rate / true < 1.1, (label, rate, true, text)
+			entries = re.search(r"^entries +(\d+)  (\d+)/s", text, re.M)
+			if entries:
+			    real = re.search(r"^real +([0-9.]+) (us|ms|s)", text, re.M)
+			    true = int(entries[1]) / (float(real[1]) * unit[real[2]])
+			    assert abs(int(entries[2]) - true) <= 1 + true / 10, text
+		END
+	}
+	expect 0 --stats b c
+	judge 5 real copy
+	expect 0 --stats --fsync --reflink=never t/a d
+	judge 3000000 real copy
+	expect 0 --stats -r t t2
+	judge 3000000 real copy
+	{ sleep 1; cat t/a; } >f &
+	expect 0 --stats f e
+	judge 3000000 real copy
+	[ -n "$(value wait)" ] # it counts in real
+}
+
 @test "--stats: without --verify, a resumed copy was compared and not verified" {
 	random a 3000000
 	begin_part a b 976
