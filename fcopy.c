@@ -35,16 +35,17 @@
  *                     attributes), rivals and inodes (names that lead to one file in DST), aside
  *                     (where others can exchange names), prune (outdated entries), permissions (of
  *                     new directories), admit (the owner to one that is read-only), mirror and
- * mirror_remove (what SRC lacks), flush, inside (DST below SRC); pool, tuner and tuning (threads),
- * helping (with large files), opened (directories), record (of an unfinished tree); report
+ *                     mirror_remove (what SRC lacks), flush, inside (DST below SRC); pool, tuner
+ *                     and tuning (threads), helping (with large files), opened (directories),
+ *                     record (of an unfinished tree); report
  *                     (failures and warnings), report_entry, report_sum (counts), entry_path
  *   src/copy/         policy: rules (what options demand) and ends (what SRC and DST are), copy
  *                     (opens), complete (--resume), run (up to the commit), settle (before the
  *                     commit), closed (after it), notify (warnings), plan (auto), cached and
- *                     measure (splice or threads), cpus, ask, modes, outcome (of
- *                     one entry; counts), step, extents, allocate,
- *                     space, stale, clean, ranges (threads), verify and compare, serve (many
- *                     clients)
+ *                     measure (splice or threads), cpus, ask, modes, ground (what is true of one
+ *                     SRC and of its copy's place), outcome (of one entry; counts), step, extents,
+ *                     allocate, space, stale, clean, ranges (threads), verify and compare, serve
+ *                     (many clients)
  *   src/part/         what a copy is built in until its commit: private (a directory that only
  *                     this user can enter), remote (what other machines see of it), part and
  *                     part_open (DST.fcopy-part), journal, journal_read, left (by killed copies),

@@ -263,7 +263,7 @@ static int entries_mark(struct shard_tree *s)
 {
 	const char *call;
 	job_before_flush(&s->job);
-	int r = flush_tree(s->root.tree, s->root.dst, &call);
+	int r = flush_tree(s->root.dst, s->root.tree->root.ground.flush == FLUSH_EACH, &call);
 	return r < 0 ? job_fail(&s->job, NULL, call, -r) : job_mark(&s->job);
 }
 

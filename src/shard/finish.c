@@ -45,7 +45,7 @@ static int finish_large_file(struct worker *w, struct directory *d, const struct
 		r = report_call(w, &e, "fchmod", entry_dst, errno);
 	if (r == 0)
 		r = directory_preserve(w, &e, src, dst, &l->st);
-	if (r == 0 && w->tree->root.flush_each && fsync(dst) < 0)
+	if (r == 0 && w->tree->root.ground.flush == FLUSH_EACH && fsync(dst) < 0)
 		r = report_call(w, &e, "fsync", entry_dst, errno);
 	if (src >= 0)
 		close(src);
@@ -91,7 +91,7 @@ static void finish_directory(struct worker *w, struct directory *d, const struct
 	if (!s->checked)
 		finish_check_names(s, w, d, l->name);
 	directory_set_attributes(w, d);
-	if (w->tree->root.flush_each && io_flush_directory(d->dst) < 0)
+	if (w->tree->root.ground.flush == FLUSH_EACH && io_flush_directory(d->dst) < 0)
 		report_call(w, &(struct entry){.dir = d, .name = "", .as = ""}, "fsync", entry_dst,
 			    errno);
 	if (w->tree->root.failures == failures && !s->checked)

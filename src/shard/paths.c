@@ -16,7 +16,7 @@ int path_make_directory(const struct tree *t, int dir, const char *name)
 {
 	if (mkdirat(dir, name, 0700) < 0 && errno != EEXIST)
 		return -errno;
-	int r = t->root.withheld ? permissions_admit_owner(dir, name) : 0;
+	int r = t->root.ground.withheld ? permissions_admit_owner(dir, name) : 0;
 	return r < 0 ? r : 0;
 }
 
@@ -25,7 +25,7 @@ int path_make_directory(const struct tree *t, int dir, const char *name)
 static int path_open_one(int dir, const char *name, int flags, const struct tree *t, bool make)
 {
 	int fd = openat(dir, name, flags), r = -errno;
-	if (fd >= 0 && make && t->root.withheld)
+	if (fd >= 0 && make && t->root.ground.withheld)
 		(void)permissions_admit_owner(dir, name);
 	if (fd >= 0)
 		return fd;

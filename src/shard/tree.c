@@ -36,7 +36,7 @@ static bool tree_is_root(const struct operand *from)
 static int tree_check(struct job *j)
 {
 	struct shard_tree *s = j->owner;
-	struct storage *storage = &s->root.tree->storage;
+	struct storage *storage = s->root.tree->storage;
 	if (j->exists)
 		return error_refuse(j->error, j->path, EEXIST,
 				    "exists: shards only make a new tree", FCOPY_ADVICE_NONE);
@@ -98,9 +98,11 @@ static int tree_open(struct shard_tree *s)
 		return job_refuse_part(&s->job, "the data in its .fcopy-part was replaced");
 	}
 	(void)permissions_set(s->root.dst, (st.st_mode & 07000) | 0700); /* it may have its own */
-	t->root.flush_each = flush_needs_each(t, s->root.dst);
-	t->root.withheld = 0700 & (t->umask | ~permissions_left(t, s->root.dst));
-	s->job.synced = !t->root.flush_each;
+	t->root.ground = (struct ground){
+	    .fresh = true,
+	    .flush = flush_find(t, s->root.dst, true),
+	    .withheld = 0700 & (t->umask | ~permissions_left(t, s->root.dst))};
+	s->job.synced = t->root.ground.flush != FLUSH_EACH;
 	t->differs = false;
 	return 0;
 }
@@ -231,7 +233,7 @@ static int tree_compare(struct shard_tree *s)
 int shard_copy_root(struct tree *t, const struct operand *from, const struct operand *to)
 {
 	struct shard_tree s;
-	t->root.state = TREE_SHARED;
+	t->root.ground = (struct ground){.fresh = true}; /* of a walk that only lists */
 	t->differs = false;
 	t->root.failures = 0;
 	t->root.src_dev = from->place.st.st_dev;

@@ -21,7 +21,7 @@ static bool admit_set(int fd, mode_t mode)
 bool admit_is_closed(const struct tree *t, const struct directory *d, const struct stat *st)
 {
 	const struct fcopy_tree_options *o = t->options;
-	return d->state == DIRECTORY_OLD && t->root.state == TREE_MERGED && !t->shared &&
+	return d->state == DIRECTORY_OLD && ground_merges(&t->root.ground) && !t->shared &&
 	       (o->delete_extra || o->copy.preserve & FCOPY_ATTR_MODE) &&
 	       (st->st_mode & CHANGES) != CHANGES && st->st_uid == geteuid();
 }

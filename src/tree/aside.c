@@ -29,7 +29,7 @@ static bool aside_is_shared(struct tree *t, struct directory *d)
 		d->sharing = fstat(d->dst, &st) < 0 || private_is_shared(&st) ? SHARING_LIKELY
 									      : SHARING_NONE;
 	if (d->sharing == SHARING_LIKELY)
-		d->sharing = storage_can(&t->storage, d->dst, STORAGE_RENAMES_DIRECTORIES)
+		d->sharing = storage_can(t->storage, d->dst, STORAGE_RENAMES_DIRECTORIES)
 				 ? SHARING_OTHERS
 				 : SHARING_NONE;
 	return d->sharing == SHARING_OTHERS;
@@ -37,14 +37,15 @@ static bool aside_is_shared(struct tree *t, struct directory *d)
 
 bool aside_is_needed(struct tree *t, struct directory *d)
 {
-	return tree_merges(t) && aside_is_shared(t, d); /* others are below a private directory */
+	return t->root.ground.foreign &&
+	       aside_is_shared(t, d); /* others are below a private directory */
 }
 
 bool aside_may_move(struct tree *t, struct directory *d)
 {
 	const struct stat *st = &d->st;
 	/* The new tree of an earlier operand is no longer private. */
-	if (!tree_merges(t) && !t->several)
+	if (!t->root.ground.foreign && !t->several)
 		return false;
 	/* When it is complete, a directory gets the owner and mode of its source. */
 	if (d->parent &&

@@ -38,7 +38,7 @@ struct census {
 static bool census_knows_bytes(const struct tree *t)
 {
 	const struct fcopy_tree_options *o = t->options;
-	return t->root.state != TREE_RESUMED && o->update == FCOPY_UPDATE_ALL && !o->link_dest &&
+	return !t->root.ground.journal && o->update == FCOPY_UPDATE_ALL && !o->link_dest &&
 	       !o->link && !o->symbolic_link && !o->attributes_only;
 }
 

@@ -134,7 +134,7 @@ void commit_abort(struct building *r)
 {
 	if (r->dst >= 0)
 		close(r->dst);
-	const bool earlier = r->tree->root.state == TREE_RESUMED || r->committed;
+	const bool earlier = r->resumes || r->committed;
 	if (r->temporary[0] && !earlier)
 		unlinkat(r->home, r->temporary, AT_REMOVEDIR);
 	commit_close_part(r, earlier);
@@ -241,7 +241,8 @@ static int commit_flush(struct building *r)
 	copy_tree_phase(r->tree->options->copy.progress, FCOPY_PHASE_FSYNC);
 	const char *call = "syncfs";
 	const bool durable = r->tree->options->copy.fsync || r->tree->shared;
-	int result = durable ? flush_tree(r->tree, r->dst, &call) : flush_page_cache(r->dst);
+	int result = durable ? flush_tree(r->dst, r->tree->root.ground.flush == FLUSH_EACH, &call)
+			     : flush_page_cache(r->dst);
 	if (result < 0)
 		return commit_fail_flush(r, call, -result);
 	r->tree->report->seconds[FCOPY_PHASE_FSYNC] += io_now() - start;

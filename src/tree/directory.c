@@ -98,7 +98,7 @@ int directory_preserve(struct worker *w, const struct entry *e, int src, int dst
 		       const struct stat *st)
 {
 	const struct fcopy_options *o = &w->tree->options->copy;
-	const bool reused = w->tree->root.state == TREE_RESUMED || w->tree->shared ||
+	const bool reused = w->tree->root.ground.journal || w->tree->shared ||
 			    w->tree->options->update;
 	struct metadata_pair pair = {.src = src,
 				     .dst = dst,
@@ -119,7 +119,7 @@ int directory_preserve(struct worker *w, const struct entry *e, int src, int dst
 		else if ((r = directory_lose(w, e, metadata_order[i], &error)) < 0)
 			lost = r;
 	}
-	(void)metadata_read_back(set, &pair, &w->tree->storage, &other);
+	(void)metadata_read_back(set, &pair, w->tree->storage, &other);
 	for (size_t i = 0; i < METADATA_ATTRIBUTES; i++)
 		if (other & metadata_order[i]) {
 			metadata_fail_stored(metadata_order[i], entry_dst, &error);
@@ -151,7 +151,7 @@ void directory_set_attributes(struct worker *w, struct directory *d)
 	const bool resumed = d->state == DIRECTORY_RESUMED;
 	bool hidden = permissions_are_hidden(t) && lost == 0;
 	mode_t mode = d->st.st_mode & 01777;
-	if (hidden || t->root.withheld || resumed)
+	if (hidden || t->root.ground.withheld || resumed)
 		mode &= 01000 | permissions_left(t, d->dst);
 	/* It was created with all of S_IRWXU, so that entries could be created in it. */
 	mode_t extra = 0700 & ~mode, lacks = hidden ? mode & 01077 : 0;
@@ -227,7 +227,7 @@ static void directory_compare(struct worker *w, struct directory *d)
 		equal, d->src, &d->st, d->dst, &now,
 		equal_preserves(equal, d->dst, &d->st, &now, w->tree->options->copy.preserve)))
 		__atomic_store_n(&root->unlike, true, __ATOMIC_RELAXED);
-	if (root->flush_each)
+	if (root->ground.flush == FLUSH_EACH)
 		directory_flush(w, d);
 }
 
@@ -238,7 +238,7 @@ static void directory_complete(struct worker *w, struct directory *d)
 	/* What was there before is no news of a mirror. */
 	const bool listed = d->state != DIRECTORY_OLD || !(dry || w->tree->options->update);
 	bool old = d->state == DIRECTORY_RESUMED; /* stale names may make the number equal */
-	bool stale = (old || w->tree->root.state == TREE_RESUMED) && !tree_stopped(w->tree) &&
+	bool stale = (old || w->tree->root.ground.journal) && !tree_stopped(w->tree) &&
 		     (old || !directory_is_exact(d));
 	if (stale)
 		prune_directory(w, d);

@@ -56,8 +56,7 @@ static bool displace_is_taken(const struct worker *w, const struct entry *e, con
 	    (inodes_has(t->backups, &st) || rivals_have(t, e->dir->dst, name) ||
 	     same_output(&t->options->copy, &st)))
 		return true;
-	if (t->root.state == TREE_SINGLE ||
-	    fstatat(e->dir->src, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (t->root.ground.single || fstatat(e->dir->src, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
 	entry_path_below(&(struct entry){.dir = e->dir, .name = name, .as = name}, path,
 			 sizeof(path));
@@ -351,7 +350,7 @@ static bool displace_clear(struct worker *w, const struct entry *e, struct displ
 	if (fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    (!S_ISDIR(old.st_mode) && !written &&
 	     (t->options->dry_run ||
-	      storage_can(&t->storage, e->dir->dst, STORAGE_REPLACES_FILES)))) {
+	      storage_can(t->storage, e->dir->dst, STORAGE_REPLACES_FILES)))) {
 		const bool shared = rivals_share(t, e);
 		if (shared)
 			rivals_report(w, e);

@@ -36,7 +36,7 @@ static bool is_cycle(const struct directory *d, const struct stat *st)
  * symlink that is followed. */
 static bool is_copy_above(const struct tree *t, const struct directory *d, const struct stat *st)
 {
-	for (; d && t->root.state != TREE_NEW && t->root.state != TREE_SHARED; d = d->parent)
+	for (; d && !t->root.ground.fresh; d = d->parent)
 		if (d->dst_dev == st->st_dev && d->dst_ino == st->st_ino)
 			return true;
 	return false;
@@ -54,7 +54,7 @@ static int directory_create(struct worker *w, const struct entry *e, mode_t mode
 	if (mkdirat(m.dir, m.name, mode) < 0)
 		return -errno;
 	*call = "chmod";
-	if (t->root.withheld)
+	if (t->root.ground.withheld)
 		r = permissions_admit_owner(m.dir, m.name);
 	if (r >= 0) {
 		*call = "open";
@@ -109,8 +109,8 @@ static int directory_take(struct worker *w, const struct entry *e, bool *fresh)
 		return r;
 	int fd = directory_open(t, e->dir->dst, e->as);
 	if (fd < 0)
-		return t->root.named ? rivals_report_other(w, e) : directory_refuse(w, e);
-	if (t->root.named) {
+		return t->root.ground.named ? rivals_report_other(w, e) : directory_refuse(w, e);
+	if (t->root.ground.named) {
 		__atomic_store_n(&t->root.shared_by, true, __ATOMIC_RELAXED);
 	} else if (private_is_empty(fd) != 1) {
 		close(fd);
@@ -131,7 +131,7 @@ static int directory_make_here(struct worker *w, const struct entry *e, const st
 	int dir = e->dir->dst;
 	mode_t mode = permissions_are_hidden(t) ? 0700 : (st->st_mode & 01777) | 0700;
 	/* mkdir of an existing name waits for the directory's lock, which other shards hold. */
-	int fd = t->root.state != TREE_NEW && e->dir->state == DIRECTORY_OLD
+	int fd = !t->root.ground.exclusive && e->dir->state == DIRECTORY_OLD
 		     ? directory_open(t, dir, e->as)
 		     : -1;
 	if (fd >= 0)
@@ -141,13 +141,13 @@ static int directory_make_here(struct worker *w, const struct entry *e, const st
 	*fresh = r >= 0;
 	if (r >= 0)
 		return directory_claim(w, e, r);
-	if (r == -EEXIST && t->root.state == TREE_RESUMED)
+	if (r == -EEXIST && t->root.ground.journal)
 		r = resume_make_directory(dir, e->as, mode, fresh);
-	if (r == -EEXIST && t->root.state == TREE_NEW)
+	if (r == -EEXIST && t->root.ground.exclusive)
 		return directory_take(w, e, fresh);
 	if (r < 0 && r != -EEXIST)
 		return report_call(w, e, call, entry_dst, -r);
-	if (*fresh && t->root.withheld && (r = permissions_admit_owner(dir, e->as)) < 0)
+	if (*fresh && t->root.ground.withheld && (r = permissions_admit_owner(dir, e->as)) < 0)
 		return report_call(w, e, "chmod", entry_dst, -r);
 	fd = directory_open(t, dir, e->as);
 	/* Of an interrupted attempt; never a directory that another shard has made since. */
@@ -208,7 +208,7 @@ static bool directory_is_own(const struct tree *t, const struct stat *st)
 {
 	return t->root.within &&
 	       ((st->st_dev == t->root.part_dev && st->st_ino == t->root.part_ino) ||
-		(t->root.state != TREE_MERGED && st->st_dev == t->root.dst_dev &&
+		(!t->root.ground.foreign && st->st_dev == t->root.dst_dev &&
 		 st->st_ino == t->root.dst_ino));
 }
 
@@ -274,14 +274,14 @@ void directory_enter(struct worker *w, const struct entry *e, int fd, const stru
 		return;
 	}
 	struct stat now = {0};
-	if (dst >= 0 && t->root.state != TREE_NEW && fstat(dst, &now) < 0) {
+	if (dst >= 0 && !t->root.ground.exclusive && fstat(dst, &now) < 0) {
 		r = -errno;
 		close(fd);
 		close(dst);
 		report_call(w, e, "fstat", entry_dst, -r);
 		return;
 	}
-	const char *source = dst >= 0 && !fresh && tree_merges(t)
+	const char *source = dst >= 0 && !fresh && t->root.ground.foreign
 				 ? directory_is_of_source(t, e, dst, &now)
 				 : NULL;
 	if (source) {
@@ -299,11 +299,11 @@ void directory_enter(struct worker *w, const struct entry *e, int fd, const stru
 		report_call(w, e, "malloc", entry_src, ENOMEM);
 		return;
 	}
-	if (dst >= 0 && t->root.state != TREE_NEW)
+	if (dst >= 0 && !t->root.ground.exclusive)
 		directory_note_inode(d, &now);
-	d->state = fresh                           ? DIRECTORY_NEW
-		   : t->root.state == TREE_RESUMED ? DIRECTORY_RESUMED
-						   : DIRECTORY_OLD;
+	d->state = fresh                    ? DIRECTORY_NEW
+		   : t->root.ground.journal ? DIRECTORY_RESUMED
+					    : DIRECTORY_OLD;
 	if (d->state == DIRECTORY_OLD && dst >= 0) {
 		d->was = now;
 		d->closed = admit_is_closed(t, d, &now);

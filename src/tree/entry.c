@@ -77,10 +77,10 @@ static int entry_open_destination(struct worker *w, const struct entry *e, const
 {
 	struct copy *c = &w->copy;
 	struct fcopy_error *error = &w->file.error;
-	if (w->tree->root.state == TREE_NEW || w->tree->root.state == TREE_SHARED) {
+	if (w->tree->root.ground.fresh) {
 		int r = created_open(&c->dst, e->dir->dst, e->as, st->st_mode & 0777, entry_dst,
 				     error);
-		if (r != -EEXIST || w->tree->root.state == TREE_NEW)
+		if (r != -EEXIST || w->tree->root.ground.exclusive)
 			return r;
 		*error = (struct fcopy_error){0};
 		if (entry_removes_old(e, st))
@@ -88,7 +88,7 @@ static int entry_open_destination(struct worker *w, const struct entry *e, const
 					    entry_dst, error);
 	}
 	int r = destination_open_in(&c->dst, e->dir->dst, e->as, entry_dst, &c->src, &w->options,
-				    entry_flags(w, e), &w->tree->storage, error);
+				    entry_flags(w, e), w->tree->storage, error);
 	if (w->seen.asked && r == 0 && !entry_found_seen(w, e)) {
 		c->dst.ops->abort(&c->dst);
 		return ENDPOINT_TAKEN;
@@ -129,7 +129,7 @@ static bool entry_met_rival(struct worker *w, const struct entry *e)
 	const struct fcopy_error *error = &w->file.error;
 	if (error->err != EEXIST)
 		return error->err == ENOTUNIQ;
-	if (w->tree->root.state == TREE_NEW)
+	if (w->tree->root.ground.exclusive)
 		return error->call && strcmp(error->call, "open") == 0;
 	rivals_lock(w->tree);
 	bool have = rivals_have(w->tree, e->dir->dst, e->as);
@@ -141,9 +141,9 @@ static bool entry_met_rival(struct worker *w, const struct entry *e)
  * was listed twice, perhaps because it was replaced while the directory was read. */
 static void entry_report_rival(struct worker *w, const struct entry *e)
 {
-	if (w->tree->root.state != TREE_NEW)
+	if (!w->tree->root.ground.exclusive)
 		rivals_report(w, e);
-	else if (rivals_report_new(w, e) == 0 && w->tree->root.named)
+	else if (rivals_report_new(w, e) == 0 && w->tree->root.ground.named)
 		rivals_report_other(w, e);
 	else if (w->outcome->stage == OUTCOME_FINAL)
 		w->outcome->stage = OUTCOME_NONE;
@@ -197,9 +197,9 @@ static int entry_keep_handed(struct worker *w, const struct entry *e)
 static dev_t entry_device(const struct worker *w, const struct entry *e)
 {
 	const struct root *root = &w->tree->root;
-	if (root->state == TREE_SINGLE)
+	if (root->ground.single)
 		return 0;
-	if (root->state != TREE_MERGED)
+	if (!root->ground.foreign)
 		return root->dst_dev;
 	return e->dir->known && !destination_is_target(&w->copy.dst) ? e->dir->dst_dev : 0;
 }
@@ -210,14 +210,14 @@ static void entry_copy_file(struct worker *w, const struct entry *e, int fd, con
 	struct outcome *o = w->outcome;
 	clock_gettime(CLOCK_REALTIME_COARSE, &w->opened); /* a little earlier does no harm */
 	record_before(w, st->st_size);
-	if (w->tree->root.state == TREE_RESUMED && resume_is_complete(w, e, fd, st)) {
+	if (w->tree->root.ground.journal && resume_is_complete(w, e, fd, st)) {
 		close(fd);
 		o->action = FCOPY_ACTION_UNCHANGED;
 		o->reused = true;
 		o->resumed = (uint64_t)st->st_size;
 		return;
 	}
-	if (w->tree->root.state == TREE_RESUMED && tree_stopped(w->tree)) {
+	if (w->tree->root.ground.journal && tree_stopped(w->tree)) {
 		close(fd);
 		o->stage = OUTCOME_NONE;
 		return;
@@ -225,7 +225,7 @@ static void entry_copy_file(struct worker *w, const struct entry *e, int fd, con
 	struct copy *c = pool_start_copy(w);
 	c->no_clone = w->options.reflink <= FCOPY_WHEN_AUTO && w->refuses_clones &&
 		      w->no_clone == st->st_dev;
-	w->options.resume = w->tree->root.state == TREE_SINGLE && w->tree->options->copy.resume;
+	w->options.resume = w->tree->root.ground.single && w->tree->options->copy.resume;
 	c->local = entry_is_exact(w, fd, st);
 	source_adopt(&c->src, fd, entry_src, st);
 	bool told = false;
@@ -237,7 +237,7 @@ static void entry_copy_file(struct worker *w, const struct entry *e, int fd, con
 		c->device = entry_device(w, e);
 		if (w->tracks)
 			w->made = identity_of(c->dst.fd);
-		if (large && w->tree->root.state != TREE_SINGLE)
+		if (large && !w->tree->root.ground.single)
 			c->helpers = &w->helpers;
 		if (large)
 			report_large(w, e);
@@ -470,7 +470,7 @@ static void entry_copy_open(struct worker *w, const struct entry *e, int fd)
 	source_hide_mode(&st, &w->options);
 	w->outcome->type = st.st_mode & S_IFMT;
 	const bool directory = S_ISDIR(st.st_mode);
-	if (directory && w->tree->root.state == TREE_SINGLE) {
+	if (directory && w->tree->root.ground.single) {
 		close(fd);
 		report_refusal(w, e, entry_src, EISDIR,
 			       "was replaced by a directory during the copy");
@@ -604,12 +604,12 @@ static void entry_mark_directory(struct worker *w, const struct entry *e, const 
 		return;
 	if (!o->replaced && !outcome_is_left(o))
 		__atomic_store_n(&e->dir->grown, true, __ATOMIC_RELAXED);
-	if (!t->options->delete_extra && t->root.state != TREE_RESUMED)
+	if (!t->options->delete_extra && !t->root.ground.journal)
 		return;
 	if (entered || outcome_is_there(o))
 		__atomic_add_fetch(&e->dir->present, 1, __ATOMIC_RELAXED);
 	else if (o->stage != OUTCOME_NONE && o->action != FCOPY_ACTION_SKIPPED &&
-		 t->root.state == TREE_RESUMED && t->options->keep_going && !tree_stopped(t))
+		 t->root.ground.journal && t->options->keep_going && !tree_stopped(t))
 		remove_entry(e->dir->dst, e->as); /* no older copy may remain in its place */
 }
 

@@ -31,48 +31,73 @@ static bool finished_has_times(const struct building *r)
 	       part_same_source(&r->part, &r->from->place.st, r->record.options);
 }
 
+/* Another tree, for a walk that compares: nothing that it does shows in the copy's. They share what
+ * is known of SRC and of the storage. */
+static struct tree finished_tree(const struct building *r, const struct fcopy_tree_options *o,
+				 struct fcopy_tree_report *found)
+{
+	const struct tree *t = r->tree;
+	struct tree compares = {.options = o,
+				.filter = t->filter,
+				.report = found,
+				.io = {.cancel = t->io.cancel},
+				.monitor = t->monitor,
+				.threads = t->threads,
+				.lock = PTHREAD_MUTEX_INITIALIZER,
+				.replacing = PTHREAD_MUTEX_INITIALIZER,
+				.opened.lock = PTHREAD_MUTEX_INITIALIZER,
+				.root = t->root,
+				.last = t->last,
+				.several = t->several,
+				.umask = t->umask,
+				.storage = t->storage,
+				.equal = t->equal,
+				.operand = t->operand,
+				.operands = t->operands,
+				.destination = t->destination,
+				.made = t->made,
+				.entered = t->entered,
+				.backups = t->backups,
+				.sources = t->sources};
+	compares.root.compares = r->committed ? COMPARES_BELOW : COMPARES_ALL;
+	return compares;
+}
+
 /* Is DST, which r->dst holds open, the complete copy of SRC? Compares, and changes nothing. Returns
  * 1, 0, or -errno, reported. The directory itself gets its attributes again at the end of a commit.
  */
 static int finished_compare(const struct building *r)
 {
 	struct tree *t = r->tree;
-	const struct fcopy_tree_options *o = t->options;
-	struct fcopy_tree_report *report = t->report, found = {.steps = 0};
-	struct fcopy_tree_options compares = *o;
+	struct fcopy_tree_report found = {.steps = 0};
+	struct fcopy_tree_options compares = *t->options;
 	struct building rehearsed = *r;
-	const int stop = t->stop;
+	const bool dry = compares.dry_run;
 	rehearsed.temporary[0] = '\0';
 	rehearsed.dst = fcntl(r->dst, F_DUPFD_CLOEXEC, 0);
 	if (rehearsed.dst < 0)
 		return root_fail(r, "fcntl(F_DUPFD)", errno);
 	/* Asked below, its answer would change the times of a directory that is compared. */
-	if (!o->dry_run) {
-		(void)storage_stores(&t->storage, r->to->place.dir, STORAGE_CHANGES_MODES);
-		(void)storage_stores(&t->storage, r->to->place.dir, STORAGE_CHANGES_OWNERS);
+	if (!dry) {
+		(void)storage_stores(t->storage, r->to->place.dir, STORAGE_CHANGES_MODES);
+		(void)storage_stores(t->storage, r->to->place.dir, STORAGE_CHANGES_OWNERS);
 	}
 	compares.dry_run = true;
 	compares.hard_links = false; /* equal bytes are enough where DST has no links */
 	compares.report_entries = false;
 	compares.checksum = !finished_has_times(r);
 	compares.copy.notify = NULL;
-	t->options = &compares;
-	t->report = &found;
-	t->root.compares = r->committed ? COMPARES_BELOW : COMPARES_ALL;
-	t->root.unlike = false;
-	t->root.flush_each = !o->dry_run && flush_needs_each(t, r->dst);
-	bool complete = root_rehearse(&rehearsed) == 0 && finished_differences(&found) == 0 &&
-			!t->root.unlike;
-	t->options = o;
-	t->report = report;
-	t->root.compares = COMPARES_NOTHING;
-	t->root.committed = false;
-	t->root.state = TREE_NEW;
-	t->stop = stop;
+	struct tree other = finished_tree(r, &compares, &found);
+	rehearsed.tree = &other;
+	const bool each = !dry && flush_needs_each(t, r->dst);
+	const bool complete = root_rehearse(&rehearsed, each ? FLUSH_EACH : FLUSH_NONE) == 0 &&
+			      finished_differences(&found) == 0 && !other.root.unlike;
+	t->sources = other.sources;
+	t->equal.left_out |= other.equal.left_out;
 	if (io_cancelled(&t->io))
 		return -EINTR;
 	if (complete)
-		report->count[FCOPY_COUNT_UNCHANGED] += found.count[FCOPY_COUNT_UNCHANGED];
+		t->report->count[FCOPY_COUNT_UNCHANGED] += found.count[FCOPY_COUNT_UNCHANGED];
 	return complete;
 }
 
@@ -114,7 +139,7 @@ static int finished_check(struct building *r)
 	if (result == 0)
 		result = finished_refuse(r);
 	else if (result > 0 && o->fsync && !t->options->dry_run &&
-		 (result = flush_tree(t, r->dst, &call)) < 0)
+		 (result = flush_tree(r->dst, false, &call)) < 0)
 		result = root_fail(r, call, -result);
 	close(r->dst);
 	if (result < 0)

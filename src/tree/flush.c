@@ -39,10 +39,17 @@ bool flush_needs_each(const struct tree *t, int dst)
 	       flush_is_blind(&fs);
 }
 
+enum flushing flush_find(const struct tree *t, int dst, bool whole)
+{
+	if (flush_needs_each(t, dst))
+		return FLUSH_EACH;
+	return !t->options->copy.fsync ? FLUSH_NONE : whole ? FLUSH_WHOLE : FLUSH_FILES;
+}
+
 bool flush_all(const struct tree *t, int dst)
 {
 	struct statfs fs;
-	return t->root.flush_each ||
+	return t->root.ground.flush == FLUSH_EACH ||
 	       (fstatfs(dst, &fs) == 0 && !flush_is_blind(&fs) && syncfs(dst) == 0);
 }
 
@@ -68,9 +75,9 @@ static int flush_mount(struct tree *t, struct directory *d, const char **call)
 int flush_directory(struct tree *t, struct directory *d, const char **call)
 {
 	*call = "fsync";
-	if (t->root.flush_each)
+	if (t->root.ground.flush == FLUSH_EACH)
 		return io_flush_directory(d->dst);
-	return t->options->copy.fsync && tree_merges(t) ? flush_mount(t, d, call) : 0;
+	return t->options->copy.fsync && t->root.ground.foreign ? flush_mount(t, d, call) : 0;
 }
 
 /* There nothing else flushes symlinks and special files. */
@@ -82,11 +89,11 @@ static bool flush_is_overlay(int fd)
 
 /* Where each entry was flushed there is no syncfs(2), either, but for overlayfs: with FUSE it fails
  * with ESTALE for files that were removed since they were written (Linux 6.18, writeback_cache). */
-int flush_tree(const struct tree *t, int fd, const char **call)
+int flush_tree(int fd, bool each, const char **call)
 {
-	*call = t->root.flush_each ? "fsync" : "syncfs";
-	int r = t->root.flush_each ? io_flush_directory(fd) : 0;
-	if (r < 0 || (t->root.flush_each && !flush_is_overlay(fd)))
+	*call = each ? "fsync" : "syncfs";
+	int r = each ? io_flush_directory(fd) : 0;
+	if (r < 0 || (each && !flush_is_overlay(fd)))
 		return r;
 	*call = "syncfs";
 	return syncfs(fd) < 0 ? -errno : 0;
@@ -111,8 +118,7 @@ int flush_singles(struct tree *t, int directory, const char **call)
 	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	t->root.flush_each = flush_needs_each(t, fd);
-	int r = flush_tree(t, fd, call);
+	int r = flush_tree(fd, flush_needs_each(t, fd), call);
 	close(fd);
 	t->report->seconds[FCOPY_PHASE_FSYNC] += io_now() - start;
 	return r;

@@ -42,7 +42,7 @@ static bool hard_link_may_replace(struct worker *w, const struct entry *e, const
 	struct fcopy_options options = w->options;
 	options.resume = false; /* only a check: no part is opened, and no file overwritten */
 	options.in_place = FCOPY_WHEN_NEVER;
-	if (w->options.no_clobber || w->tree->root.state == TREE_NEW)
+	if (w->options.no_clobber || w->tree->root.ground.exclusive)
 		return false;
 	if (!S_ISREG(st->st_mode)) /* as special_copy, which reports a directory */
 		return !hard_link_has_type(e->dir->dst, e->as, S_IFDIR) &&
@@ -56,7 +56,7 @@ static bool hard_link_may_replace(struct worker *w, const struct entry *e, const
 		return destination_rehearse(e->dir->dst, e->as, entry_dst, &src, &options, flags,
 					    &error) == 0;
 	if (destination_open_in(&dst, e->dir->dst, e->as, entry_dst, &src, &options, flags,
-				&w->tree->storage, &error))
+				w->tree->storage, &error))
 		return false;
 	dst.ops->abort(&dst);
 	return true;
@@ -189,7 +189,7 @@ static int hard_link_place(struct worker *w, const struct entry *e, const struct
 	if (r == 0)
 		return HARD_LINK_NEW;
 	rivals_lock(w->tree);
-	if (r == -EEXIST && w->tree->root.state == TREE_RESUMED)
+	if (r == -EEXIST && w->tree->root.ground.journal)
 		r = hard_link_continue(e, o, call);
 	if (r == -EEXIST && rivals_have(w->tree, to, e->as))
 		r = -ENOTUNIQ;
@@ -242,7 +242,7 @@ int hard_link_earlier(struct worker *w, const struct entry *e, const struct stat
 {
 	const struct origin o = {.dir = -1, .name = "", .fd = earlier};
 	struct stat old;
-	if (w->tree->root.state != TREE_NEW && !w->clears &&
+	if (!w->tree->root.ground.exclusive && !w->clears &&
 	    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    (w->options.no_clobber || S_ISLNK(old.st_mode))) /* as a copy: left, or followed */
 		return -EEXIST;

@@ -79,7 +79,7 @@ static int home_make(struct building *r, mode_t mode)
 	const bool hidden = r->part.fd >= 0;
 	struct stat st;
 	const bool moves = !hidden && fstat(r->home, &st) == 0 && private_is_shared(&st) &&
-			   storage_can(&r->tree->storage, r->home, STORAGE_RENAMES_DIRECTORIES);
+			   storage_can(r->tree->storage, r->home, STORAGE_RENAMES_DIRECTORIES);
 	const char *call;
 	mode_t left;
 	r->dst = private_make_directory(r->home, r->temporary, (mode & 01777) | 0700, moves,
@@ -148,7 +148,7 @@ static int home_continue(struct building *r)
 	r->home = p->fd;
 	strcpy(r->temporary, PART_DATA);
 	r->mode = temporary_mode(r->to->place.dir, mode & 01777) | (st.st_mode & S_ISGID);
-	r->tree->root.state = TREE_RESUMED;
+	r->resumes = true;
 	return 0;
 }
 

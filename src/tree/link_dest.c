@@ -103,7 +103,7 @@ bool link_dest_is_made(struct worker *w, const struct entry *e, int fd, const st
 {
 	const enum fcopy_when reflink = w->tree->options->copy.reflink;
 	struct stat old, earlier;
-	if (e->dir->link < 0 || e->dir->dst < 0 || fd < 0 || w->tree->root.state == TREE_NEW ||
+	if (e->dir->link < 0 || e->dir->dst < 0 || fd < 0 || w->tree->root.ground.exclusive ||
 	    w->options.no_clobber || reflink == FCOPY_WHEN_AUTO || reflink == FCOPY_WHEN_ALWAYS ||
 	    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0 || old.st_nlink < 2)
 		return false;

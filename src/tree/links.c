@@ -267,13 +267,13 @@ static bool links_use(struct worker *w, const struct entry *e, const struct stat
 	if (r == HARD_LINK_SAME) { /* its attributes may have been repaired */
 		if (w->outcome->action != FCOPY_ACTION_REPAIRED)
 			w->outcome->action = FCOPY_ACTION_UNCHANGED;
-		w->outcome->reused = w->tree->root.state == TREE_RESUMED;
+		w->outcome->reused = w->tree->root.ground.journal;
 		return false;
 	}
 	if (r == 0) {
 		outcome_link(w->outcome, st);
 		/* An earlier run may have begun with this name of the inode. */
-		if (w->tree->root.state == TREE_SINGLE && w->tree->options->copy.resume &&
+		if (w->tree->root.ground.single && w->tree->options->copy.resume &&
 		    !w->tree->options->dry_run)
 			part_remove(e->dir->dst, e->as);
 		return false;
@@ -316,7 +316,7 @@ bool links_claim(struct worker *w, const struct entry *e, const struct stat *st,
 	if (!*at) {
 		/* In a part, a name that is listed twice must find its row. */
 		bool known = w->tree->options->follow != FCOPY_FOLLOW_ALWAYS && !w->tree->several &&
-			     w->tree->root.state != TREE_RESUMED;
+			     !w->tree->root.ground.journal;
 		memory = links_add(l, e, st, birth, known ? st->st_nlink - 1 : UNKNOWN_LEFT);
 	} else if (same) {
 		memory = waits = links_wait(*at, e, confirmed);

@@ -101,7 +101,7 @@ static void close_unused(struct tree *t)
 		if ((d->names == NAMES_READ || d->names == NAMES_LOST) && d->link < 0 &&
 		    note_identity(d)) {
 			/* Another user can make a directory that gets its inode number. */
-			if (d->dst >= 0 && tree_merges(t))
+			if (d->dst >= 0 && t->root.ground.foreign)
 				d->id = identity_of(d->dst);
 			list_remove(&t->opened, d);
 			close_both(t, d);
@@ -132,8 +132,8 @@ int directory_open(const struct tree *t, int parent, const char *name)
 	const struct fcopy_options *o = &t->options->copy;
 	const int flags = O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 	int fd = openat(parent, name, O_RDONLY | flags);
-	if (fd >= 0 || errno != EACCES || o->preserve || o->fsync ||
-	    t->root.state == TREE_RESUMED || t->shared)
+	if (fd >= 0 || errno != EACCES || o->preserve || o->fsync || t->root.ground.journal ||
+	    t->shared)
 		return fd;
 	return faccessat(parent, name, X_OK, AT_EACCESS) < 0 ? -1
 							     : openat(parent, name, O_PATH | flags);

@@ -84,7 +84,7 @@ static int parents_create(struct tree *t, int dir, const char *name, const struc
 	struct stat st;
 	mode_t left;
 	const bool moves = fstat(dir, &st) == 0 && private_is_shared(&st) &&
-			   storage_can(&t->storage, dir, STORAGE_RENAMES_DIRECTORIES);
+			   storage_can(t->storage, dir, STORAGE_RENAMES_DIRECTORIES);
 	return private_make_directory(dir, name, (src->st_mode & 01777) | 0700, moves, false, &left,
 				      call);
 }

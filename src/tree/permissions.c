@@ -14,7 +14,8 @@
 bool permissions_are_hidden(const struct tree *t)
 {
 	const unsigned last = FCOPY_ATTR_OWNERSHIP | FCOPY_ATTR_MODE;
-	return tree_merges(t) && t->options->copy.preserve & last && !t->root.fixed_modes;
+	return t->root.ground.foreign && t->options->copy.preserve & last &&
+	       !t->root.ground.fixed_modes;
 }
 
 int permissions_admit_owner(int parent, const char *name)

@@ -154,11 +154,10 @@ static void pool_set_options(struct worker *w)
 	o->shard = (struct fcopy_shard){0}; /* of the tree, not of a file */
 	if (t->shared)
 		o->force = o->strict = true; /* an existing file is of an earlier attempt */
-	if (t->root.state != TREE_SINGLE)
+	if (!t->root.ground.single)
 		o->threads = 1; /* the pool's threads copy several files at once instead */
 	/* A new tree is flushed as a whole, but only what is on the storage can be read back. */
-	o->fsync = o->verify || t->root.flush_each ||
-		   (o->fsync && t->root.state != TREE_NEW && t->root.state != TREE_SHARED);
+	o->fsync = o->verify || t->root.ground.flush >= FLUSH_FILES;
 	o->notify = report_event;
 	o->user = w;
 }
@@ -195,7 +194,7 @@ struct copy *pool_start_copy(struct worker *w)
 			   .report = &w->file,
 			   .mode = w->options.mode ? w->options.mode : fcopy_modes(),
 			   .shared = &w->tree->monitor,
-			   .storage = &w->tree->storage,
+			   .storage = w->tree->storage,
 			   .read_ahead = w->tree->pool.read_ahead,
 			   .keeps_buffer = true,
 			   .buffer = c->buffer,

@@ -107,7 +107,7 @@ void prune_directory(struct worker *w, struct directory *d)
 		return;
 	int r = take_names(&s, d->dst, count_listed);
 	/* No entry failed, so the source has got a name since it was read: that copy is old. */
-	if (r == 0 && w->tree->root.state == TREE_RESUMED && s.kept > d->present &&
+	if (r == 0 && w->tree->root.ground.journal && s.kept > d->present &&
 	    __atomic_load_n(&w->tree->root.failures, __ATOMIC_RELAXED) == 0) {
 		report_refusal(
 		    w, &e, entry_src, EBUSY,

@@ -52,7 +52,7 @@ void root_walk(struct building *r, struct directory *d)
 }
 
 /* A directory that DST lacks has the descriptor -1. */
-int root_rehearse(struct building *r)
+int root_rehearse(struct building *r, enum flushing flush)
 {
 	struct tree *t = r->tree;
 	const struct operand *from = r->from, *to = r->to;
@@ -63,7 +63,8 @@ int root_rehearse(struct building *r)
 			close(r->dst);
 		return root_fail(r, "malloc", ENOMEM);
 	}
-	t->root.state = r->dst >= 0 ? TREE_MERGED : TREE_NEW;
+	t->root.ground = (struct ground){
+	    .fresh = r->dst < 0, .exclusive = r->dst < 0, .foreign = r->dst >= 0, .flush = flush};
 	t->root.failures = 0;
 	t->root.src_dev = from->place.st.st_dev;
 	t->root.src_ino = from->place.st.st_ino;

@@ -11,6 +11,6 @@
 void root_walk(struct building *, struct directory *);
 /* Walks as a copy does, and changes nothing. A directory that DST lacks has the descriptor -1.
  * Closes r->dst. Returns 0 or -errno, reported. */
-int root_rehearse(struct building *);
+int root_rehearse(struct building *, enum flushing);
 
 #endif

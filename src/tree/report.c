@@ -40,7 +40,7 @@ static struct fcopy_error report_paths(const struct tree *t, const struct entry 
 	if (whole.advice == FCOPY_ADVICE_IN_PLACE_OR_FORCE && whole.err == EMLINK)
 		whole.advice = FCOPY_ADVICE_FORCE;
 	else if (whole.advice == FCOPY_ADVICE_FLUSH &&
-		 t->root.state == TREE_RESUMED) /* it is in the part */
+		 t->root.ground.journal) /* it is in the part */
 		whole.advice = FCOPY_ADVICE_NONE;
 	else if (whole.err == EMFILE && whole.advice == FCOPY_ADVICE_NONE)
 		whole.advice = FCOPY_ADVICE_DESCRIPTORS;
@@ -184,7 +184,7 @@ void report_failure(struct worker *w, const struct entry *e, const struct fcopy_
 	__atomic_add_fetch(&t->root.failures, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&t->lock);
 	report_first(t->report, &whole);
-	t->root.landed |= t->root.state == TREE_SINGLE && error->advice == FCOPY_ADVICE_FLUSH;
+	t->root.landed |= t->root.ground.single && error->advice == FCOPY_ADVICE_FLUSH;
 	report_notify(t, &(struct fcopy_event){.kind = FCOPY_EVENT_FAILED, .error = &whole});
 	if (first)
 		report_failed_outcome(w, e, &failed, &whole);

@@ -72,7 +72,7 @@ struct entry_paths {
 
 static struct entry_paths make_paths(const struct tree *t, const struct entry *e)
 {
-	return (struct entry_paths){t->root.state == TREE_SINGLE ? NULL : path_below(e, e->name),
+	return (struct entry_paths){t->root.ground.single ? NULL : path_below(e, e->name),
 				    path_of_copy(e)};
 }
 
@@ -167,7 +167,7 @@ static enum fcopy_state operand_state(const struct tree *t, const char *part)
 	if (t->root.committed || t->root.landed)
 		return t->root.failures > 0 && !t->root.landed ? FCOPY_STATE_INCOMPLETE
 							       : FCOPY_STATE_COMPLETE;
-	if (t->root.state == TREE_MERGED || t->root.in_place)
+	if (ground_merges(&t->root.ground) || t->root.in_place)
 		return FCOPY_STATE_INCOMPLETE;
 	return n > suffix && strcmp(part + n - suffix, PART_SUFFIX) == 0 ? FCOPY_STATE_PART
 									 : FCOPY_STATE_UNCHANGED;
@@ -190,7 +190,7 @@ void report_operand_end(struct tree *t, size_t index, const struct fcopy_tree_re
 				  .part = r->part[0] ? r->part : NULL,
 				  .state = operand_state(t, r->part),
 				  .committed = t->root.committed && !t->options->dry_run,
-				  .merged = t->root.state == TREE_MERGED && !t->options->dry_run,
+				  .merged = ground_merges(&t->root.ground) && !t->options->dry_run,
 				  .existed = t->root.existed,
 				  .part_is_tree = t->operand[index].kind == OPERAND_DIRECTORY};
 	for (int i = 0; i < FCOPY_COUNTS; i++)

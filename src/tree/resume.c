@@ -55,7 +55,7 @@ bool resume_has_same_bytes(struct worker *w, const struct entry *e, int fd, cons
  */
 bool resume_flush(const struct worker *w, const struct entry *e)
 {
-	if (!w->tree->root.flush_each)
+	if (w->tree->root.ground.flush != FLUSH_EACH)
 		return true;
 	int dst = openat(e->dir->dst, e->as, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	bool flushed = dst >= 0 && fsync(dst) == 0;

@@ -153,7 +153,7 @@ static int check_target(struct worker *w, const struct entry *e, const struct st
 		r = is_below_source(t, dir);
 	while (root->parent)
 		root = root->parent;
-	if (r == 0 && t->root.state != TREE_SINGLE && root->src >= 0)
+	if (r == 0 && !t->root.ground.single && root->src >= 0)
 		r = inside_by_mount(root->src, dir, t->options->one_file_system);
 	if (r < 0 && r != -EACCES) /* a process that may not search there cannot have read it */
 		return error_call(error, "open", entry_dst, -r);
@@ -419,7 +419,7 @@ static int listed_twice(struct worker *w)
 int rivals_report(struct worker *w, const struct entry *e)
 {
 	struct search s = {.e = e};
-	if (w->tree->root.state != TREE_SINGLE) {
+	if (!w->tree->root.ground.single) {
 		rivals_lock(w->tree);
 		search_rival(&s);
 		rivals_unlock(w->tree);

@@ -15,7 +15,7 @@
 /* Does this run replace files of an existing tree? */
 static inline bool rivals_possible(const struct tree *t)
 {
-	return tree_merges(t);
+	return t->root.ground.foreign;
 }
 
 /* Only where rivals are possible: held while a name is looked up and then replaced, where one call

@@ -168,8 +168,8 @@ static int root_check_storage(struct building *r)
 	struct tree *t = r->tree;
 	const bool always = in_place_always(&t->options->copy);
 	const int dir = r->to->place.dir;
-	if (!always && storage_can(&t->storage, dir, STORAGE_RENAMES_DIRECTORIES)) {
-		if (!t->options->copy.resume || storage_can(&t->storage, dir, STORAGE_KEEPS_INODES))
+	if (!always && storage_can(t->storage, dir, STORAGE_RENAMES_DIRECTORIES)) {
+		if (!t->options->copy.resume || storage_can(t->storage, dir, STORAGE_KEEPS_INODES))
 			return 0;
 		return root_refuse(r, EOPNOTSUPP,
 				   "cannot be resumed: a renamed directory gets another inode "
@@ -270,14 +270,11 @@ static int root_begin(struct building *r, struct directory **d)
 {
 	struct tree *t = r->tree;
 	struct stat st, parent;
-	const bool merges = !r->temporary[0], resumes = t->root.state == TREE_RESUMED;
+	const bool merges = !r->temporary[0], resumes = r->resumes, fresh = !merges && !resumes;
 	t->root.doubtful = false;
-	t->root.flush_each = flush_needs_each(t, r->dst);
 	t->root.failures = 0;
-	t->root.named = r->named;
 	t->root.src_dev = r->from->place.st.st_dev;
 	t->root.src_ino = r->from->place.st.st_ino;
-	t->root.withheld = 0700 & (t->umask | ~permissions_left(t, r->dst));
 	*d = directory_new(NULL, "", r->from->fd, r->dst, &r->from->place.st);
 	if (!*d || fstat(r->dst, &st) < 0) {
 		int result = *d ? root_fail(r, "fstat", errno) : root_fail(r, "malloc", ENOMEM);
@@ -292,7 +289,7 @@ static int root_begin(struct building *r, struct directory **d)
 		t->root.part_ino = parent.st_ino;
 	}
 	directory_note_inode(*d, &st);
-	if (!merges && !resumes && t->several) /* a later operand may link to what is in it */
+	if (fresh && t->several) /* a later operand may link to what is in it */
 		(*d)->sharing = fstat(r->to->place.dir, &parent) < 0 || private_is_shared(&parent)
 				    ? SHARING_LIKELY
 				    : SHARING_NONE;
@@ -300,10 +297,18 @@ static int root_begin(struct building *r, struct directory **d)
 	(*d)->dst_path = r->to->path;
 	(*d)->state = resumes ? DIRECTORY_RESUMED : merges ? DIRECTORY_OLD : DIRECTORY_NEW;
 	(*d)->was = st;
-	if (merges) {
-		t->root.state = TREE_MERGED;
+	t->root.ground = (struct ground){
+	    .fresh = fresh,
+	    .exclusive = fresh,
+	    .named = r->named,
+	    .journal = resumes,
+	    .foreign = merges,
+	    .fixed_modes = merges && t->options->copy.preserve &&
+			   !storage_can(t->storage, r->dst, STORAGE_CHANGES_MODES),
+	    .flush = flush_find(t, r->dst, fresh),
+	    .withheld = 0700 & (t->umask | ~permissions_left(t, r->dst))};
+	if (merges)
 		(*d)->closed = admit_is_closed(t, *d, &st);
-	}
 	return 0;
 }
 
@@ -321,7 +326,7 @@ int root_copy(struct tree *t, const struct operand *from, const struct operand *
 	if (result != 0)
 		return result < 0 ? result : 0;
 	if (t->options->dry_run)
-		return root_rehearse(&r);
+		return root_rehearse(&r, FLUSH_NONE);
 	r.record.data = r.dst;
 	r.record.mode = r.mode;
 	result = root_begin(&r, &d);
@@ -329,8 +334,6 @@ int root_copy(struct tree *t, const struct operand *from, const struct operand *
 		commit_abort(&r);
 		return result;
 	}
-	t->root.fixed_modes = t->root.state == TREE_MERGED && t->options->copy.preserve &&
-			      !storage_can(&t->storage, r.dst, STORAGE_CHANGES_MODES);
 	double start = io_now();
 	t->record = r.part.fd >= 0 && !r.committed ? &r.record : NULL;
 	if (!r.committed)

@@ -16,6 +16,7 @@ struct building {
 	int home;                        /* the directory that holds the unfinished tree */
 	char temporary[NAME_MAX + 1]; /* ... and its name there; empty: the destination existed */
 	mode_t mode;                  /* that the unfinished directory gets last */
+	bool resumes;                 /* it is of an earlier run, with a journal */
 	bool named;                   /* temporary is the final name: it need not be renamed */
 	bool committed;               /* ... an earlier run renamed it, and was killed then */
 	bool unsound;                 /* a flush failed: which files lost data is unknown */

@@ -72,12 +72,14 @@ int single_copy(struct tree *t, const struct operand *src, const struct operand 
 	int r = single_open(t, src, to);
 	if (r < 0)
 		return r;
-	t->root.state = TREE_SINGLE;
+	t->root.ground = (struct ground){.foreign = true,
+					 .single = true,
+					 .flush = t->options->copy.fsync ? FLUSH_FILES
+									 : FLUSH_NONE};
 	walk_entry(t, &(struct entry){.dir = t->singles,
 				      .name = src->place.name,
 				      .as = to->place.name,
 				      .follow = src->follow});
-	t->root.state = TREE_NEW;
 	if (report->count[FCOPY_COUNT_VANISHED] > vanished)
 		tree_fail(t, "open", src->path, ENOENT);
 	t->unflushed |= count_unflushed(report) > unflushed;

@@ -293,7 +293,7 @@ static int special_place(struct worker *w, const struct entry *e, const struct m
 {
 	struct tree *t = w->tree;
 	int r = special_make(w, e, m, st, false, call);
-	if (r == -EEXIST && t->root.state == TREE_NEW) {
+	if (r == -EEXIST && t->root.ground.exclusive) {
 		*call = NULL;
 		return special_take(w, e, st);
 	}
@@ -303,7 +303,7 @@ static int special_place(struct worker *w, const struct entry *e, const struct m
 		return 0;
 	if (r == -EEXIST && special_is_source(e, st))
 		return r;
-	if (r == -EEXIST && t->root.state == TREE_RESUMED && remove_entry(e->dir->dst, e->as) == 0)
+	if (r == -EEXIST && t->root.ground.journal && remove_entry(e->dir->dst, e->as) == 0)
 		r = special_make(w, e, m, st, false, call);
 	if (r == -EEXIST && w->seen.asked && rivals_have(t, e->dir->dst, e->as))
 		return -ENOTUNIQ;

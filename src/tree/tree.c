@@ -284,12 +284,13 @@ int tree_run(const char *const *src, size_t n, const char *dst,
 	     const struct shared_copy *shared)
 {
 	struct fcopy_tree_options own = {.copy.api = FCOPY_API};
+	struct storage storage = STORAGE_INITIALIZER;
 	struct tree t = {.options = &own,
 			 .report = report,
 			 .lock = PTHREAD_MUTEX_INITIALIZER,
 			 .replacing = PTHREAD_MUTEX_INITIALIZER,
 			 .opened.lock = PTHREAD_MUTEX_INITIALIZER,
-			 .storage = STORAGE_INITIALIZER,
+			 .storage = &storage,
 			 .destination.place = {.dir = -1, .target = -1}};
 	struct fcopy_options *o = &own.copy;
 	memset(report, 0, sizeof(*report));
@@ -298,7 +299,7 @@ int tree_run(const char *const *src, size_t n, const char *dst,
 	if (options)
 		own = *options;
 	o->fsync |= o->verify;
-	t.equal = (struct equal){.storage = &t.storage,
+	t.equal = (struct equal){.storage = &storage,
 				 .window_ns = own.modify_window_ns,
 				 .root = geteuid() == 0,
 				 .required = o->preserve_required,

@@ -20,6 +20,7 @@
 #ifndef TREE_TREE_H
 #define TREE_TREE_H
 
+#include "copy/ground.h"
 #include "copy/outcome.h"
 #include "copy/ranges.h"
 #include "endpoints/equal.h"
@@ -235,42 +236,29 @@ struct mirror {
 	uint64_t removed;     /* because their types differ, if there is a limit; atomic */
 };
 
-/* What becomes of an operand. */
-enum tree_state {
-	TREE_NEW,     /* a new directory: each name is created with O_EXCL */
-	TREE_RESUMED, /* in DST.fcopy-part: what an earlier run has completed is reused */
-	TREE_SHARED,  /* by several processes: what an interrupted attempt left is replaced */
-	TREE_MERGED,  /* into a directory that exists: files are replaced */
-	TREE_SINGLE   /* no directory: a file may have threads, and be resumed */
-};
-
 /* One operand: what its copy becomes, and what is known of both. report_operand_begin() clears it.
  */
 struct root {
-	const char *source; /* this SRC; NULL: none is at work */
-	enum tree_state state;
-	uint64_t failures; /* of entries; atomic */
-	/* RESUMED: it may hold old copies of what the source lacks; or SRC itself was replaced:
+	const char *source;   /* this SRC; NULL: none is at work */
+	struct ground ground; /* set once, before the first entry */
+	uint64_t failures;    /* of entries; atomic */
+	/* --resume: it may hold old copies of what the source lacks; or SRC itself was replaced:
 	 * then a new tree is not committed; atomic */
 	bool doubtful;
 	bool committed;
-	bool existed;    /* DST was there */
-	bool in_place;   /* DST was written in place, and may be incomplete */
-	bool named;      /* NEW, but under its final name: another process can make entries in it */
-	bool shared_by;  /* ... and has made some; atomic */
-	bool landed;     /* DST is complete, but a flush after that failed */
-	bool flush_each; /* durable, but syncfs(2) does not suffice: flush every entry */
+	bool existed;   /* DST was there */
+	bool in_place;  /* DST was written in place, and may be incomplete */
+	bool shared_by; /* ground.named: another process has made entries in it; atomic */
+	bool landed;    /* DST is complete, but a flush after that failed */
 	enum { COMPARES_NOTHING, COMPARES_BELOW, COMPARES_ALL } compares; /* is DST the copy? */
-	bool unlike;      /* ... a directory has other attributes; atomic */
-	bool fixed_modes; /* chmod has no effect in DST: directories get their mode at once */
-	dev_t src_dev;    /* of the source ... */
-	ino_t src_ino;    /* ... and its inode */
-	dev_t dst_dev;    /* the directory that is created or merged into ... */
-	ino_t dst_ino;    /* ... and its inode */
-	bool within;      /* it is inside the source, which excludes it ... */
-	dev_t part_dev;   /* ... and so is the part in which it is built ... */
-	ino_t part_ino;   /* ... if it has one */
-	mode_t withheld;  /* of S_IRWXU, from new directories */
+	bool unlike;    /* ... a directory has other attributes; atomic */
+	dev_t src_dev;  /* of the source ... */
+	ino_t src_ino;  /* ... and its inode */
+	dev_t dst_dev;  /* the directory that is created or merged into ... */
+	ino_t dst_ino;  /* ... and its inode */
+	bool within;    /* it is inside the source, which excludes it ... */
+	dev_t part_dev; /* ... and so is the part in which it is built ... */
+	ino_t part_ino; /* ... if it has one */
 };
 
 /* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the members are grouped by subject */
@@ -293,10 +281,10 @@ struct tree {
 	bool lists;                       /* the walk copies nothing */
 	bool differs;                     /* an entry is not what was listed; atomic */
 	mode_t umask;
-	bool probed, searched;  /* for O_TMPFILE, and for what killed copies left */
-	bool exposed;           /* report_not_private() has reported it; under the lock */
-	struct storage storage; /* what the file systems of DST can do */
-	struct equal equal;     /* when a file of DST is equal to that of SRC */
+	bool probed, searched;   /* for O_TMPFILE, and for what killed copies left */
+	bool exposed;            /* report_not_private() has reported it; under the lock */
+	struct storage *storage; /* what the file systems of DST can do */
+	struct equal equal;      /* when a file of DST is equal to that of SRC */
 	struct links *links;
 	struct operand *operand, destination;
 	size_t operands;           /* of SRC */
@@ -314,17 +302,11 @@ struct tree {
 	struct opened opened;
 };
 
-/* Are entries made where other users may see and exchange them? */
-static inline bool tree_merges(const struct tree *t)
-{
-	return t->root.state == TREE_MERGED || t->root.state == TREE_SINGLE;
-}
-
 /* Does --delete remove entries of another type? Not an operand: nothing has said that it is a copy
  * of SRC. */
 static inline bool tree_removes(const struct tree *t)
 {
-	return t->options->delete_extra && t->root.state != TREE_SINGLE;
+	return t->options->delete_extra && !t->root.ground.single;
 }
 
 /* root.c: copies the directory that is open as from->fd, with its stat, to `to`. Returns 0, or
