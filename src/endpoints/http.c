@@ -176,13 +176,11 @@ static int answer_file(struct endpoint *e, const char *name, const struct fcopy_
 	return 1;
 }
 
-static int http_answer(struct endpoint *e, const struct offer *o,
-		       const struct fcopy_options *options, struct demand *d,
-		       struct fcopy_error *error)
+static int answer_request(struct endpoint *e, const struct offer *o,
+			  const struct fcopy_options *options, struct demand *d,
+			  struct fcopy_error *error)
 {
 	struct http *h = http_of(e);
-	*d = (struct demand){.file = NULL};
-	http_set_limits(e, options);
 	if (!socket_prepare(e->fd))
 		return error_call(error, "setsockopt", e->path, errno);
 	int status = http_read(&h->request, h->guest);
@@ -199,6 +197,18 @@ static int http_answer(struct endpoint *e, const struct offer *o,
 	d->file = &o->file[i];
 	d->http.file = d->file->path;
 	return answer_file(e, o->name[i], options, d, error);
+}
+
+static int http_answer(struct endpoint *e, const struct offer *o,
+		       const struct fcopy_options *options, struct demand *d,
+		       struct fcopy_error *error)
+{
+	*d = (struct demand){.file = NULL};
+	http_set_limits(e, options);
+	int r = answer_request(e, o, options, d, error);
+	if (r < 0)
+		d->http.status = 0; /* no response was sent */
+	return r;
 }
 
 /* Waits until the client's kernel has acknowledged every byte. sendfile(2) and splice(2) queue

@@ -157,11 +157,12 @@ static int upload_reply(struct endpoint *e, const struct fcopy_options *options,
 	if (!h->guest || e->fd < 0)
 		return 0;
 	const int status = find_status(report);
-	report->http.status = status;
+	report->http.method = http_method_name(&h->request);
 	int r = http_send(e, text,
 			  http_write_text(text, status, describe(report, line, sizeof(line)), false,
 					  0, "", time(NULL)),
 			  false);
+	report->http.status = r == 0 ? status : 0;
 	if (r == 0 && (r = socket_end_in_order(e, &ignored)) == 0)
 		r = shutdown(e->fd, SHUT_WR) < 0 ? -errno : 0;
 	if (r == 0)

@@ -323,6 +323,34 @@ sender() {
 	END
 }
 
+@test "http: the JSON object of an upload has the request and the status of the response" {
+	random a 1000
+	serve --json http-listen:0 b
+	[ "$(status_of -T a "$(url)")" = 201 ]
+	ended 0
+	cp server.out stored
+	serve --json http-listen:0 b
+	sender 1000 500 half-closes
+	wait "$client"
+	ended 1
+	cp server.out short
+	serve --json http-listen:0 b
+	stop TERM
+	ended 143
+	python3 - <<-'END'
+	import json
+	http = [json.load(open(name))["http"] for name in ("stored", "short", "server.out")]
+	none = {"file": None, "first": 0, "length": 0, "last": False}
+	assert http == [{"method": "PUT", "status": 201, **none}, {"method": "PUT", "status": 400, **none}, None], http
+	END
+	if python3 -c 'import jsonschema' 2>/dev/null; then
+		python3 -c 'import json, sys, jsonschema
+for name in sys.argv[2:]:
+    jsonschema.validate(json.load(open(name)), json.load(open(sys.argv[1])))' \
+			"$BATS_TEST_DIRNAME/../../src/dist/fcopy.schema.json" stored short server.out
+	fi
+}
+
 @test "http: the URL and the commands are printed" {
 	echo x >'a b'
 	serve 'a b' http-listen:0
