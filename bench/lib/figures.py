@@ -57,9 +57,14 @@ class Figures:
         """Cases in which fcopy met cp, one a line."""
         bases = {name: self.run.cases.get(name, {"base": "cp"})["base"] for name in names}
         pairs = [(name, base.replace("cp", "fcopy", 1), base) for name, base in bases.items()]
-        rows = [(name, *(duration(self.run.value(name, who)) for who in pair), self.ratio(name, *pair))
-                if self.run.ratio(name, *pair) else (name, "–", "–", "not measured") for name, *pair in pairs]
-        return report.table(("case", "fcopy", "cp", "time / cp [95 %]"), rows)
+        rows = [(name, self.what(name), *(duration(self.run.value(name, who)) for who in pair), self.ratio(name, *pair))
+                if self.run.ratio(name, *pair) else (name, "–", "–", "–", "not measured") for name, *pair in pairs]
+        return report.table(("case", "source", "fcopy", "cp", "time / cp [95 %]"), rows)
+
+    def what(self, name):
+        """What a case copies: the size of its file, or its tree."""
+        about = self.run.cases[name]
+        return human(about["size"]) if about["source"] in ("random", "allocated") else f"tree `{about['source']}`"
 
     def slower(self):
         """Of the cases that measure cp with the same options: where fcopy is slower, undecided, or not measured."""
