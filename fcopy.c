@@ -49,7 +49,7 @@
  *   src/part/         what a copy is built in until its commit: private (a directory that only
  *                     this user can enter), remote (what other machines see of it), part and
  *                     part_open (DST.fcopy-part), journal, journal_read, left (by killed copies),
- *                     remove
+ *                     old (what a mirror replaces), remove
  *   src/endpoints/    where bytes come from and go: operand (what SRC and DST are), path (splits
  *                     it), follow (symlinks), place (a name in a directory), replace, replaceable,
  *                     temporary and naming (an atomic file), storage (what it can rename

@@ -689,6 +689,7 @@ enum fcopy_left_kind {
 			       */
 	FCOPY_LEFT_PART,      /* DST.fcopy-part, which options.resume would continue */
 	FCOPY_LEFT_RECEIPT,   /* DST.fcopy-part after the commit of shards: for late ones */
+	FCOPY_LEFT_OLD,       /* a temporary directory with an old entry, which a mirror replaced */
 };
 
 enum fcopy_left_state {
@@ -697,6 +698,7 @@ enum fcopy_left_state {
 	FCOPY_LEFT_UNKNOWN, /* whose it is, or whether it is used, is unknown; reason says why */
 	FCOPY_LEFT_REMOVED, /* it was removed */
 	FCOPY_LEFT_FAILED,  /* its removal has failed: error says why */
+	FCOPY_LEFT_RETURNED /* of OLD: the old entry has its name again */
 };
 
 struct fcopy_left {
@@ -708,12 +710,15 @@ struct fcopy_left {
 	bool more;                /* not all files could be measured */
 	int64_t age;              /* seconds since it was last changed */
 	struct fcopy_error error; /* of FAILED */
+	const char *old;          /* of OLD: the name that the old entry had; otherwise NULL */
+	bool returns; /* nothing has that name: instead of being removed, it is renamed back */
 };
 
 /* {.api = FCOPY_API} removes nothing. */
 struct fcopy_clean_options {
 	int api; /* must be FCOPY_API */
-	/* Returns whether to remove this one, whose state is DEAD; NULL: nothing is removed. */
+	/* Returns whether to remove this one, or to rename it back; its state is DEAD. NULL:
+	 * nothing is done. */
 	bool (*remove)(void *user, const struct fcopy_left *);
 	/* Called once for each, when its removal, if there was one, has ended; may be NULL. */
 	void (*notify)(void *user, const struct fcopy_left *);

@@ -22,9 +22,11 @@ static bool confirm(void *user, const struct fcopy_left *l)
 		return false;
 	left_describe(&what, l);
 	fflush(stdout);
-	fputs("fcopy: remove '", stderr);
+	fputs(l->returns ? "fcopy: rename back what is in '" : "fcopy: remove '", stderr);
 	message_print(l->path);
-	fprintf(stderr, "' (%s)? ", what.at);
+	fputs("' (", stderr);
+	left_print_old(l, stderr);
+	fprintf(stderr, "%s)? ", what.at);
 	fflush(stderr);
 	bool yes = fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
 	while (!strchr(line, '\n') && fgets(line, sizeof(line), stdin))

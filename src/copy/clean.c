@@ -28,6 +28,8 @@ static void clean_describe(struct fcopy_left *l, const struct left *found,
 	l->state = found->state;
 	l->reason = found->state == FCOPY_LEFT_UNKNOWN ? found->reason : NULL;
 	l->age = age > 0 ? age : 0;
+	l->old = found->kind == FCOPY_LEFT_OLD ? found->old : NULL;
+	l->returns = found->returns;
 	if (S_ISREG(found->st.st_mode))
 		size.bytes = (uint64_t)found->st.st_size;
 	else if (found->part.fd >= 0)

@@ -37,7 +37,8 @@ enum {
 	LEFT_DATA = 4,
 	LEFT_ENTRY = 8,
 	LEFT_SHARE = 16,
-	LEFT_OTHER = 32
+	LEFT_OLD = 32,
+	LEFT_OTHER = 64
 };
 
 static bool left_unknown(struct left *l, const char *reason)
@@ -57,6 +58,7 @@ static int left_contents(int fd)
 		       : strcmp(name, PART_JOURNAL) == 0  ? LEFT_JOURNAL
 		       : strcmp(name, PART_DATA) == 0     ? LEFT_DATA
 		       : strcmp(name, PRIVATE_ENTRY) == 0 ? LEFT_ENTRY
+		       : strcmp(name, PRIVATE_OLD) == 0   ? LEFT_OLD
 		       : strncmp(name, "share.", 6) == 0  ? LEFT_SHARE
 							  : LEFT_OTHER;
 	const int err = reader_close(&r);
@@ -127,9 +129,10 @@ static bool left_is_proved(struct left *l, const struct journal *lock, const cha
 static bool left_is_bare(const struct left *l, int has)
 {
 	struct stat st;
-	if (!(has & (LEFT_DATA | LEFT_ENTRY)))
+	if (!(has & (LEFT_DATA | LEFT_ENTRY | LEFT_OLD)))
 		return true;
-	if (has & LEFT_ENTRY || fstatat(l->part.fd, PART_DATA, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (has & (LEFT_ENTRY | LEFT_OLD) ||
+	    fstatat(l->part.fd, PART_DATA, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
 	return S_ISREG(st.st_mode) && st.st_size == 0;
 }
@@ -142,9 +145,37 @@ static bool left_is_plain(struct left *l, int *has)
 		return left_unknown(l, "it cannot be read");
 	if (*has & LEFT_SHARE)
 		return left_unknown(l, "it belongs to a copy in shards");
-	if (*has & LEFT_OTHER)
+	if (*has & LEFT_OTHER || (*has & LEFT_OLD && l->kind != FCOPY_LEFT_DIRECTORY))
 		return left_unknown(l, "it contains entries that fcopy did not make");
 	return true;
+}
+
+int left_open_old(const struct left *l)
+{
+	int fd = openat(l->part.fd, PRIVATE_OLD, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Which entry did a mirror replace? If it is gone, what is left is a mere temporary directory.
+ * Returns false if that is unknown. */
+static bool left_find_old(struct left *l)
+{
+	_Alignas(8) char buffer[2048];
+	struct stat st;
+	int fd = left_open_old(l);
+	if (fd < 0)
+		return left_unknown(l, "it cannot be read");
+	struct reader r = reader_of(fd, buffer, sizeof(buffer));
+	const char *name = reader_next(&r);
+	if (name) {
+		l->kind = FCOPY_LEFT_OLD;
+		snprintf(l->old, sizeof(l->old), "%s", name);
+		l->returns = fstatat(l->part.parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
+			     errno == ENOENT;
+	}
+	const bool read = reader_close(&r) == 0;
+	close(fd);
+	return read || left_unknown(l, "it cannot be read");
 }
 
 static bool left_examine_content(struct left *l, const char *name)
@@ -166,7 +197,7 @@ static bool left_examine_content(struct left *l, const char *name)
 		 */
 		if (!left_is_plain(l, &has))
 			return false;
-	} else if (!hidden || has & (LEFT_DATA | LEFT_ENTRY)) {
+	} else if (!hidden || has & (LEFT_DATA | LEFT_ENTRY | LEFT_OLD)) {
 		return left_unknown(l, "it has no lock");
 	}
 	l->retired = has == LEFT_JOURNAL;
@@ -181,6 +212,8 @@ static bool left_examine_content(struct left *l, const char *name)
 	journal_free(&lock);
 	if (proved && p->published && part_is_receipt(p))
 		l->kind = FCOPY_LEFT_RECEIPT;
+	if (proved && has & LEFT_OLD)
+		proved = left_find_old(l);
 	return r < 0 ? left_unknown(l, "its journal cannot be read") : proved;
 }
 
@@ -270,6 +303,30 @@ static int left_remove_data(const struct part *p)
 	return r;
 }
 
+/* Another entry may have got the name since it was looked up: then the old one stays here. */
+static int left_return(const struct left *l)
+{
+	int fd = left_open_old(l);
+	if (fd < 0)
+		return fd;
+	int r = old_rename(fd, l->part.parent, l->old);
+	close(fd);
+	if (r == 0 && unlinkat(l->part.fd, PRIVATE_OLD, AT_REMOVEDIR) < 0)
+		r = -errno;
+	return r;
+}
+
+static int left_remove_content(struct left *l)
+{
+	const struct part *p = &l->part;
+	int r = left_remove_data(p);
+	if (r == 0 && (r = remove_entry(p->fd, PRIVATE_ENTRY)) == -ENOENT)
+		r = 0;
+	if (r == 0)
+		r = l->returns ? left_return(l) : remove_entry(p->fd, PRIVATE_OLD);
+	return r == -ENOENT && !l->returns ? 0 : r;
+}
+
 /* As a copy retires its part: no copy continues it under a hidden name, and a removal that is
  * interrupted can be continued, because the lock and the journal go last. */
 int left_remove(struct left *l)
@@ -281,15 +338,16 @@ int left_remove(struct left *l)
 		r = part_hide(p);
 	/* What is unlocked was empty when it was looked at, and may be in use by now. */
 	if (r == 0 && p->lock >= 0)
-		r = left_remove_data(p);
-	if (r == 0 && p->lock >= 0 && (r = remove_entry(p->fd, PRIVATE_ENTRY)) == -ENOENT)
-		r = 0;
+		r = left_remove_content(l);
 	if (r == 0)
 		r = part_discard(p, l->retired);
 	if ((r == -ENOENT || r == -ESTALE) && !part_is_named(p) && (errno == 0 || errno == ENOENT))
 		r = 0; /* another process has removed it */
 	const bool used = !locked && (r == -ENOTEMPTY || r == -EEXIST);
-	l->state = used ? FCOPY_LEFT_LIVE : r < 0 ? FCOPY_LEFT_FAILED : FCOPY_LEFT_REMOVED;
+	l->state = used         ? FCOPY_LEFT_LIVE
+		   : r < 0      ? FCOPY_LEFT_FAILED
+		   : l->returns ? FCOPY_LEFT_RETURNED
+				: FCOPY_LEFT_REMOVED;
 	return used ? 0 : r;
 }
 

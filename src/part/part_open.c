@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "io/system.h"
+#include "old.h"
 #include "part.h"
 #include "source/reader.h"
 
@@ -378,10 +379,13 @@ bool part_is_proved(const struct part *p, const struct journal *lock)
 	return fstat(p->parent, &above) == 0 && !private_is_shared(&above);
 }
 
-/* Removes `data` if it is empty. */
+/* Removes `data` if it is empty. Something that was made or put aside is not swept. */
 static bool part_sweep_data(int fd)
 {
 	struct stat st;
+	if ((unlinkat(fd, PRIVATE_OLD, AT_REMOVEDIR) < 0 && errno != ENOENT) ||
+	    fstatat(fd, PRIVATE_ENTRY, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
+		return false;
 	if (fstatat(fd, PART_DATA, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT;
 	if (S_ISDIR(st.st_mode))

@@ -9,16 +9,19 @@
 static const char *const kinds[] = {[FCOPY_LEFT_FILE] = "file",
 				    [FCOPY_LEFT_DIRECTORY] = "directory",
 				    [FCOPY_LEFT_PART] = "part",
-				    [FCOPY_LEFT_RECEIPT] = "receipt"};
+				    [FCOPY_LEFT_RECEIPT] = "receipt",
+				    [FCOPY_LEFT_OLD] = "old"};
 static const char *const kind_words[] = {[FCOPY_LEFT_FILE] = "temporary file",
 					 [FCOPY_LEFT_DIRECTORY] = "temporary directory",
 					 [FCOPY_LEFT_PART] = "unfinished copy",
-					 [FCOPY_LEFT_RECEIPT] = "receipt of shards"};
+					 [FCOPY_LEFT_RECEIPT] = "receipt of shards",
+					 [FCOPY_LEFT_OLD] = "replaced by a mirror"};
 static const char *const states[] = {[FCOPY_LEFT_DEAD] = "dead",
 				     [FCOPY_LEFT_LIVE] = "live",
 				     [FCOPY_LEFT_UNKNOWN] = "unknown",
 				     [FCOPY_LEFT_REMOVED] = "removed",
-				     [FCOPY_LEFT_FAILED] = "failed"};
+				     [FCOPY_LEFT_FAILED] = "failed",
+				     [FCOPY_LEFT_RETURNED] = "returned"};
 
 static void add_age(struct text *t, int64_t seconds)
 {
@@ -43,15 +46,27 @@ void left_describe(struct text *t, const struct fcopy_left *l)
 	add_age(t, l->age);
 }
 
+void left_print_old(const struct fcopy_left *l, FILE *f)
+{
+	if (!l->old)
+		return;
+	fputs("earlier '", f);
+	message_print_on(f, l->old);
+	fputs("', ", f);
+}
+
 void left_print(const struct fcopy_left *l)
 {
 	struct text t = {0};
-	text_add(&t, ": ");
 	left_describe(&t, l);
 	switch (l->state) {
-	case FCOPY_LEFT_DEAD: text_add(&t, ": not in use, can be removed"); break;
+	case FCOPY_LEFT_DEAD:
+		text_add(&t, l->returns ? ": not in use, can be renamed back"
+					: ": not in use, can be removed");
+		break;
 	case FCOPY_LEFT_LIVE: text_add(&t, ": in use"); break;
 	case FCOPY_LEFT_REMOVED: text_add(&t, ": removed"); break;
+	case FCOPY_LEFT_RETURNED: text_add(&t, ": renamed back"); break;
 	case FCOPY_LEFT_FAILED: text_add(&t, ": cannot be removed"); break;
 	case FCOPY_LEFT_UNKNOWN:
 		text_add(&t, ": left alone: ");
@@ -59,6 +74,8 @@ void left_print(const struct fcopy_left *l)
 		break;
 	}
 	message_print_on(stdout, l->path);
+	fputs(": ", stdout);
+	left_print_old(l, stdout);
 	puts(t.at);
 }
 
@@ -72,6 +89,8 @@ void left_json(struct json *j, const struct fcopy_left *l)
 	json_integer(j, "bytes", l->bytes);
 	json_bool(j, "more", l->more);
 	json_integer(j, "age", (uint64_t)l->age);
+	json_path(j, "old", l->old);
+	json_bool(j, "returns", l->returns);
 	error_write(j, "error", &l->error);
 	json_close(j, '}');
 }

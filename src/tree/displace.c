@@ -299,7 +299,7 @@ static bool displace_is_same(const struct tree *t, const struct entry *e, const 
 	       src.st_dev == old->st_dev && src.st_ino == old->st_ino;
 }
 
-void displace_end(struct worker *w, const struct entry *e, const struct displaced *d, bool made)
+void displace_end(struct worker *w, const struct entry *e, struct displaced *d, bool made)
 {
 	const int dir = e->dir->dst;
 	struct stat st;

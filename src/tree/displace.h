@@ -47,7 +47,7 @@ bool displace_begin(struct worker *, const struct entry *, struct displaced *);
 int displace_another(struct worker *, const struct entry *, int dir, const char *name,
 		     const char **call);
 /* The copy has ended: unless it was made, the entry gets its old name back, and only that. */
-void displace_end(struct worker *, const struct entry *, const struct displaced *, bool made);
+void displace_end(struct worker *, const struct entry *, struct displaced *, bool made);
 /* Does options.confirm, if there is one, allow to replace the entry? If not, it is skipped. */
 bool displace_may(struct worker *, const struct entry *);
 

@@ -13,7 +13,7 @@
 #include "io/system.h"
 #include "mirror_remove.h"
 #include "opened.h"
-#include "part/private.h"
+#include "part/left.h"
 #include "pool.h"
 #include "report.h"
 #include "source/names.h"
@@ -213,6 +213,24 @@ static int mirror_note_extra(struct worker *w, struct directory *d, const char *
 	return mirror_is_alias(aliases, &st) || mirror_note(w, d, name, &st) ? 0 : -ENOMEM;
 }
 
+/* What a killed mirror has put aside: renames it back if nothing has its name, and else notes it as
+ * what SRC lacks. Any other directory of a dead process is noted, too. Returns 0 or -ENOMEM. */
+static int mirror_note_left(struct worker *w, struct directory *d, const char *name)
+{
+	struct left l;
+	struct stat st;
+	bool noted = true;
+	if (left_find(&l, d->dst, name) && l.state == FCOPY_LEFT_DEAD) {
+		if (!l.returns || w->tree->options->dry_run)
+			noted = mirror_note(w, d, name, &l.st);
+		else if (left_remove(&l) == 0 &&
+			 fstatat(d->dst, l.old, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			noted = mirror_note(w, d, l.old, &st);
+	}
+	left_close(&l);
+	return noted ? 0 : -ENOMEM;
+}
+
 static int mirror_compare(struct worker *w, struct directory *d, const struct name_list *src,
 			  const struct name_list *dst, const char **call)
 {
@@ -221,6 +239,9 @@ static int mirror_compare(struct worker *w, struct directory *d, const struct na
 	int r = 0;
 	for (size_t i = 0; i < dst->count && r == 0; i++) {
 		const char *name = dst->name[i];
+		*call = "malloc";
+		if (temporary_is_drawn(name))
+			r = mirror_note_left(w, d, name);
 		if (mirror_is_own(name) || system_is_lost_found(d->dst, name) ||
 		    (names_have(src, name) && !mirror_is_excluded(w, d, name)))
 			continue;

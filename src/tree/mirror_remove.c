@@ -8,7 +8,7 @@
 #include "endpoints/same.h"
 #include "io/system.h"
 #include "opened.h"
-#include "part/part.h"
+#include "part/left.h"
 #include "report.h"
 #include "rivals.h"
 #include "source/filter.h"
@@ -227,12 +227,49 @@ static int mirror_remove_any(struct mirror_run *x, int parent, const char *name,
 	return 0;
 }
 
+/* Removes or counts what an earlier mirror has put aside, under the name that it had. Returns as
+ * mirror_remove_below. */
+static int mirror_remove_old(struct mirror_run *x, const struct left *l, const char *path)
+{
+	char old[PATH_MAX];
+	const char *slash = strrchr(path, '/');
+	const int length = slash ? (int)(slash - path) + 1 : 0;
+	if (snprintf(old, sizeof(old), "%.*s%s", length, path, l->old) >= PATH_MAX)
+		return mirror_refuse(x, path, ENAMETOOLONG, NULL);
+	int fd = left_open_old(l);
+	if (fd < 0)
+		return mirror_refuse(x, path, -fd, NULL);
+	const int r = mirror_remove_any(x, fd, l->old, old);
+	close(fd);
+	return r;
+}
+
+/* The same for a directory with a drawn name; 1: its process lives, or it is not certainly ours. */
+static int mirror_remove_left(struct mirror_run *x, int parent, const char *name, const char *path)
+{
+	struct left l;
+	int r = 1;
+	if (!temporary_is_drawn(name))
+		return r;
+	if (left_find(&l, parent, name) && l.state == FCOPY_LEFT_DEAD) {
+		r = l.kind == FCOPY_LEFT_OLD ? mirror_remove_old(x, &l, path) : 0;
+		l.returns = false;
+		if (r == 0 && !x->counts && left_remove(&l) < 0)
+			r = mirror_refuse(x, path, EBUSY, NULL);
+	}
+	left_close(&l);
+	return r;
+}
+
 /* The same, but for the names of copies at work. */
 static int mirror_remove(struct mirror_run *x, int parent, const char *name, char *path)
 {
 	const bool own = mirror_is_own(name);
 	if (!own && !system_is_lost_found(parent, name))
 		return mirror_remove_any(x, parent, name, path);
+	const int r = own ? mirror_remove_left(x, parent, name, path) : 1;
+	if (r <= 0)
+		return r;
 	mirror_note_obstacle(x, own ? "is an unfinished copy" : "belongs to the file system", path);
 	return 1;
 }
@@ -268,34 +305,56 @@ static int mirror_refuse_conflict(struct mirror_run *x, const struct entry *e, c
 	return report_refusal(x->w, e, entry_dst, ENOTEMPTY, reason);
 }
 
-/* Removes the entry of this name, which is or was that of e, and reports it as e. */
-static int mirror_remove_cleared(struct worker *w, const struct entry *e, const char *name)
+/* Removes the entry of this name in dir, which is or was that of e, and reports it as e. */
+static int mirror_remove_cleared(struct worker *w, const struct entry *e, int dir, const char *name)
 {
 	char path[PATH_MAX];
 	if (!entry_path_below(e, path, sizeof(path)))
 		return report_call(w, e, "remove", entry_dst, ENAMETOOLONG);
 	struct mirror_run x = mirror_run_of(w, mirror_top(e), w->tree->options->dry_run, true);
-	const int r = mirror_remove_any(&x, e->dir->dst, name, path);
+	const int r = mirror_remove_any(&x, dir, name, path);
 	/* An entry has become one that stays since it was counted. */
 	return r > 0 ? mirror_refuse_conflict(&x, e, path) : r;
 }
 
-/* Gives the entry a drawn name. Returns 0; 1 if that is impossible here; or -errno, reported. */
+/* Where a directory cannot be renamed into another one, it gets a drawn name. If the process is
+ * killed then, nothing shows to whom it belongs: it stays. Returns 0 or -errno. */
+static int mirror_rename_drawn(const struct entry *e, struct cleared *c)
+{
+	const int dir = e->dir->dst;
+	const int r = temporary_draw(c->name);
+	return r < 0 ? r : private_rename(dir, e->as, dir, c->name);
+}
+
+static int mirror_return(const struct entry *e, struct cleared *c)
+{
+	return c->aside ? old_return(&c->old, e->as)
+			: private_rename(e->dir->dst, c->name, e->dir->dst, e->as);
+}
+
+/* Takes the name of the entry away. Returns 0; 1 if that is impossible here; or -errno, reported.
+ */
 static int mirror_rename_away(struct worker *w, const struct entry *e, struct cleared *c)
 {
 	const int dir = e->dir->dst;
 	struct stat before, now;
-	int r = temporary_draw(c->name);
-	if (r < 0 || fstatat(dir, e->as, &before, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    private_rename(dir, e->as, dir, c->name) < 0) {
+	if (fstatat(dir, e->as, &before, AT_SYMLINK_NOFOLLOW) < 0)
+		return 1;
+	c->aside = old_take(&c->old, dir, e->as) == 0;
+	if (c->aside)
+		strcpy(c->name, c->old.at.name);
+	else if (mirror_rename_drawn(e, c) < 0) {
 		c->name[0] = '\0';
 		return 1;
 	}
-	if (fstatat(dir, c->name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+	const int at = c->aside ? c->old.fd : dir;
+	if (fstatat(at, c->aside ? e->as : c->name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    !((now.st_mode ^ before.st_mode) & S_IFMT) &&
 	    (now.st_ino == before.st_ino || !system_has(dir, SYSTEM_LOCAL)))
 		return 0;
-	(void)!private_rename(dir, c->name, dir, e->as);
+	(void)!mirror_return(e, c);
+	if (c->aside)
+		old_end(&c->old);
 	c->name[0] = '\0';
 	return report_refusal(w, e, entry_dst, ESTALE, "was replaced during the run: not removed");
 }
@@ -306,6 +365,7 @@ int mirror_clear(struct worker *w, const struct entry *e, struct cleared *c)
 	const uint64_t *max = t->options->max_delete;
 	char path[PATH_MAX];
 	c->name[0] = '\0';
+	c->aside = false;
 	if (rivals_share(t, e))
 		return rivals_report(w, e);
 	if (!entry_path_below(e, path, sizeof(path)))
@@ -320,21 +380,30 @@ int mirror_clear(struct worker *w, const struct entry *e, struct cleared *c)
 				      "differs in type from its source: its removal would exceed "
 				      "--max-delete");
 	const int r = t->options->dry_run ? 1 : mirror_rename_away(w, e, c);
-	return r > 0 ? mirror_remove_cleared(w, e, e->as) : r;
+	return r > 0 ? mirror_remove_cleared(w, e, e->dir->dst, e->as) : r;
 }
 
-void mirror_clear_end(struct worker *w, const struct entry *e, const struct cleared *c, bool made)
+/* Is it gone, or has it its name again? */
+static bool mirror_clear_away(struct worker *w, const struct entry *e, struct cleared *c, bool made)
+{
+	struct stat st;
+	if (!made)
+		return fstatat(e->dir->dst, e->as, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
+		       errno == ENOENT && mirror_return(e, c) == 0;
+	return mirror_remove_cleared(w, e, c->aside ? c->old.fd : e->dir->dst,
+				     c->aside ? e->as : c->name) == 0;
+}
+
+void mirror_clear_end(struct worker *w, const struct entry *e, struct cleared *c, bool made)
 {
 	char reason[sizeof("was replaced, but its earlier directory or file is left as ") +
 		    TEMPORARY_SIZE];
-	const int dir = e->dir->dst;
-	struct stat st;
 	if (!c->name[0])
 		return;
-	if (!made && fstatat(dir, e->as, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT &&
-	    private_rename(dir, c->name, dir, e->as) == 0)
-		return;
-	if (made && mirror_remove_cleared(w, e, c->name) == 0)
+	const bool away = mirror_clear_away(w, e, c, made);
+	if (c->aside)
+		old_end(&c->old);
+	if (away)
 		return;
 	snprintf(reason, sizeof(reason),
 		 "was replaced, but its earlier directory or file is left as %s", c->name);

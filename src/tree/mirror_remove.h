@@ -5,7 +5,7 @@
 #ifndef TREE_MIRROR_REMOVE_H
 #define TREE_MIRROR_REMOVE_H
 
-#include "part/private.h"
+#include "part/old.h"
 #include "tree.h"
 
 #define MARKER ".fcopy-mirror" /* a name in DST: see mirror.c */
@@ -25,9 +25,12 @@ struct extra {
 bool mirror_is_own(const char *name);
 /* Does a pattern exclude the entry `name` of the directory src, which has this path below SRC? */
 bool mirror_source_is_excluded(const struct tree *, int src, const char *name, const char *path);
-/* What had the name of an entry, and has a drawn one until the entry has been made. */
+/* What had the name of an entry: until the entry has been made, it is in a directory with a drawn
+ * name, or has such a name itself. */
 struct cleared {
 	char name[TEMPORARY_SIZE]; /* empty: nothing */
+	bool aside;                /* `old` holds it */
+	struct old old;
 };
 
 /* An entry of DST has another type than its source: takes its name away, or nothing if something in
@@ -35,7 +38,7 @@ struct cleared {
  * reports what would be removed. */
 int mirror_clear(struct worker *, const struct entry *, struct cleared *);
 /* made: removes what the entry replaced; otherwise gives it back its name. */
-void mirror_clear_end(struct worker *, const struct entry *, const struct cleared *, bool made);
+void mirror_clear_end(struct worker *, const struct entry *, struct cleared *, bool made);
 /* Removes what mirror_collect() found, if SRC still has its name and lacks it. counts: only counts.
  * reports: sends each entry to the caller. Returns how many entries. */
 uint64_t mirror_remove_all(struct worker *, struct directory *root, bool counts, bool reports);

@@ -254,3 +254,17 @@ jsonschema.validate(json.loads(sys.argv[2]), json.load(open(sys.argv[1])))' \
 	[ "$(jq '.left[0].bytes < 10000000 and .left[0].bytes >= 8000000' <<<"$output")" = true ]
 	expect 0 --clean d -f
 }
+
+@test "a temporary directory that holds an entry keeps its lock when another copy comes by, and can be removed" {
+	need_strace
+	chmod 777 d
+	mkdir fifo
+	mkfifo fifo/f
+	killed renameat2 1 -aT fifo d
+	[ -p d/.fcopy-*/entry ]
+	expect 0 -rq src/sub d # a new tree looks for such directories
+	[ -p d/.fcopy-*/entry ]
+	expect 0 --clean d -f
+	[[ $output == *": temporary directory, "*": removed" ]] || { echo "$output"; return 1; }
+	[ "$(left)" = sub ]
+}

@@ -259,6 +259,130 @@ make_kind() {
 	[ "$output" = $'precious\nx' ]
 }
 
+# replacing: d/sub/x is a directory, which the mirror of s makes a file.
+replacing() {
+	chmod -R u+w d 2>/dev/null || true
+	rm -rf s d
+	mkdir -p s/sub d/sub/x/deep
+	echo new >s/sub/x
+	echo a >d/sub/x/a
+	echo b >d/sub/x/deep/b
+	chmod 555 d/sub/x
+}
+
+# earlier: where the old directory is, whole, while nothing else has its name.
+earlier() {
+	[ -f d/sub/x ] && return
+	old=d/sub/x
+	[ -e $old ] || old=$(echo d/sub/.fcopy-*/old/x)
+	[ "$(cat "$old/a" "$old/deep/b")" = $'a\nb' ] && has_mode 555 "$old" || { find d; return 1; }
+}
+
+@test "killed while a directory becomes a file: it is whole until then, and the next mirror leaves nothing" {
+	local call nth kills=0
+	need_strace
+	for call in mkdirat renameat2 linkat unlinkat; do
+		for ((nth = 1; nth < 30; nth++)); do
+			replacing
+			run timeout -s KILL "$HANG" strace -f -qq -o trace -e trace=$call \
+				-e inject=$call:signal=KILL:when=$nth "$FCOPY" -q -j1 --mirror s d
+			[ "$status" = 137 ] || break
+			kills=$((kills + 1))
+			earlier || { echo "killed at $call $nth"; return 1; }
+			expect 0 -q --mirror s d
+			diff -r s d && [ "$(ls -A d d/sub)" = $'d:\nsub\n\nd/sub:\nx' ] || {
+				echo "killed at $call $nth"
+				find d
+				return 1
+			}
+		done
+	done
+	[ $kills -ge 10 ]
+}
+
+# put_aside: d/sub/x is in a directory of a killed mirror, and nothing has its name.
+put_aside() {
+	local call
+	for call in linkat renameat renameat2; do
+		replacing
+		run timeout -s KILL "$HANG" strace -f -qq -o trace -e trace=$call \
+			-e inject=$call:signal=KILL:when="$([ $call = renameat2 ] && echo 2 || echo 1)" \
+			"$FCOPY" -q -j1 --mirror s d
+		[ -e d/sub/.fcopy-*/old/x ] && return
+	done
+	return 1
+}
+
+@test "what a killed mirror has put aside: a failed mirror renames it back; limits and patterns count" {
+	need_strace
+	put_aside
+	mkdir s/dir
+	echo precious | tee d/dir >d/sub/extra
+	expect 1 -q --mirror --max-delete=0 s d
+	old=d/sub/x
+	earlier # it has its name again
+	rm d/sub/extra d/dir
+
+	put_aside
+	expect 0 --dry-run --mirror s d
+	grep -q "d/sub/x/deep/b" <<<"$output$stderr"
+	[ -e d/sub/.fcopy-*/old/x/a ]
+	rm s/sub/x # it is an extra entry by now
+	expect 0 -q --mirror --exclude=b s d
+	[ "$(cat d/sub/x/deep/b)" = b ]
+	[ "$(ls -A d/sub)" = x ]
+
+	put_aside
+	rm -r s/sub
+	mkdir s/other
+	expect 0 -q --mirror s d
+	[ "$(ls -A d)" = other ]
+}
+
+@test "--clean renames back what a killed mirror has put aside, or removes it if its name is taken" {
+	local hidden
+	need_strace
+	put_aside
+	hidden=$(cd d/sub && echo .fcopy-*)
+	expect 0 -q -aT s/sub d/sub/other # another copy beside it
+	expect 0 --clean d/sub </dev/null
+	[[ $output == "d/sub/$hidden: earlier 'x', replaced by a mirror, "*": not in use, can be renamed back" ]]
+	expect 0 --json --clean d/sub </dev/null
+	[ "$(jq -r '.left[] | .kind, .state, .old, .returns' <<<"$output")" = $'old\ndead\nx\ntrue' ]
+	earlier
+	expect 0 --clean d/sub -f
+	[[ $output == "d/sub/$hidden: earlier 'x', replaced by a mirror, "*": renamed back" ]]
+	[ "$(ls -A d/sub)" = $'other\nx' ]
+	[ "$(cat d/sub/x/a d/sub/x/deep/b)" = $'a\nb' ]
+	has_mode 555 d/sub/x
+
+	put_aside
+	echo mine >d/sub/x
+	expect 0 --clean d/sub </dev/null
+	[[ $output == *": earlier 'x', replaced by a mirror, "*": not in use, can be removed" ]]
+	expect 0 --json --clean d/sub -f
+	[ "$(jq -r '.left[] | .kind, .state, .old, .returns' <<<"$output")" = $'old\nremoved\nx\nfalse' ]
+	[ "$(ls -A d/sub)" = x ]
+	[ "$(cat d/sub/x)" = mine ]
+	rm d/.fcopy-mirror
+}
+
+@test "what a running mirror has put aside is in use: no other mirror and no --clean touches it" {
+	need_strace
+	put_aside
+	exec 7>>"$(echo d/sub/.fcopy-*/lock)"
+	flock -s 7
+	expect 0 --clean d/sub -f
+	[[ $output == *": in use" ]]
+	earlier
+	expect 0 -q --mirror s d
+	old=$(echo d/sub/.fcopy-*/old/x)
+	[ "$(cat "$old/a" "$old/deep/b")" = $'a\nb' ]
+	exec 7>&-
+	expect 0 -q --mirror s d
+	[ "$(ls -A d/sub)" = x ]
+}
+
 @test "--delete asks before it replaces an entry of another type, and --update=none and -u keep it" {
 	local options want
 	for options in '0 --update=none' '1 --update=none-fail' '1 -i' '0 -u'; do
