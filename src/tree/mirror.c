@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include "mirror.h"
+#include "admit.h"
 #include "endpoints/error.h"
 #include "flush.h"
 #include "io/system.h"
@@ -213,19 +214,21 @@ static int mirror_note_extra(struct worker *w, struct directory *d, const char *
 	return mirror_is_alias(aliases, &st) || mirror_note(w, d, name, &st) ? 0 : -ENOMEM;
 }
 
-/* What a killed mirror has put aside: renames it back if nothing has its name, and else notes it as
- * what SRC lacks. Any other directory of a dead process is noted, too. Returns 0 or -ENOMEM. */
+/* What a killed mirror has put aside: renames it back if nothing has its name, or notes it as what
+ * SRC lacks. Any other directory of a dead process is noted, too. Returns 0 or -ENOMEM. */
 static int mirror_note_left(struct worker *w, struct directory *d, const char *name)
 {
 	struct left l;
-	struct stat st;
 	bool noted = true;
 	if (left_find(&l, d->dst, name) && l.state == FCOPY_LEFT_DEAD) {
-		if (!l.returns || w->tree->options->dry_run)
-			noted = mirror_note(w, d, name, &l.st);
-		else if (left_remove(&l) == 0 &&
-			 fstatat(d->dst, l.old, &st, AT_SYMLINK_NOFOLLOW) == 0)
-			noted = mirror_note(w, d, l.old, &st);
+		struct stat st;
+		if (l.returns && !w->tree->options->dry_run) {
+			admit_changes(w->tree, d);
+			if (left_remove(&l) == 0)
+				name = l.old;
+		}
+		noted = fstatat(d->dst, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+			mirror_note(w, d, name, &st);
 	}
 	left_close(&l);
 	return noted ? 0 : -ENOMEM;

@@ -5,11 +5,11 @@
 # SRC and DST change in between. A command may run beside another one, or fail at one of its system calls; or it is killed there,
 # SRC is changed or replaced, a file appears in DST, or another command runs. walk_oracle.py says what DST must be. Prints each failure with the commands that led to it and, at the end, the line that the
 # long proofs share. SEED:I repeats the Ith walk alone, and prints its commands.
-import os, random, shutil, signal, stat, subprocess, sys, time
+import os, random, re, shutil, signal, stat, subprocess, sys, time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import stops
-from walk_oracle import Command, Expected, Step, left, snapshot
+from walk_oracle import Command, Expected, Step, left, put_aside, snapshot
 
 NAMES = "abcdef"
 SIZES = [0, 1, 100, 4096, 5000, 70000, 300000]
@@ -274,11 +274,13 @@ class Walk:
 
     def step(self):
         before, src, leftovers = self.see()
+        aside = put_aside(self.home + "/at", self.dst)
         what = self.r.random()
         if what < .1:
             return self.clean(before, src)
         words, kind, fault = self.draw_words(), "plain", None
         step = Step([Command(words, self.tree)], before, src)
+        step.aside = aside
         if what < .2:
             step.commands.append(Command(self.draw_words(), self.tree))
             step.backs_up = any(c.backup for c in step.commands)
@@ -290,12 +292,18 @@ class Walk:
             fault = self.draw_fault() if what < .75 else None
             step.ended = [self.wait(self.start(words + [self.src, self.dst], fault))]
             kind = "fault" if fault else kind
+            step.silenced = bool(fault) and self.silenced()
         if -signal.SIGKILL in [s for s, _ in step.ended] or kind != "second" and 137 in [s for s, _ in step.ended]:
             kind = "kill"
         for status, _ in step.ended:
             counts["%s %s" % (kind, status)] = counts.get("%s %s" % (kind, status), 0) + 1
         self.judge(step, kind, before, leftovers)
         return None
+
+    def silenced(self):
+        """Did the injected call write to standard error?"""
+        with open(self.home + "/trace", errors="replace") as f:
+            return any(re.search(r"\bwrite\(2, .*INJECTED", line) for line in f)
 
     def clean(self, before, src):
         """Everything that is not in use goes, apart from temporary files, which have no lock."""
@@ -337,7 +345,9 @@ class Walk:
         self.edited = False
 
     def judge_left(self, step, text, leftovers, now):
-        """After an end by itself: everything of fcopy's own that was not there is named."""
+        """After an end by itself: everything of fcopy's own that was not there is named, unless a message could not be written."""
+        if step.silenced:
+            return
         statuses = [s for s, _ in step.ended]
         for path in sorted(now - leftovers):
             if os.path.basename(path) == ".fcopy-mirror" and any(statuses):

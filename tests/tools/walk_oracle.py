@@ -48,6 +48,17 @@ def left(home):
     return found
 
 
+def put_aside(home, dst):
+    """What a killed mirror was replacing: {path below dst: Entry}. The next mirror may rename it back."""
+    found = {}
+    for path in left(home):
+        old = os.path.join(home, path, "old")
+        for name in os.listdir(old) if os.path.basename(path).startswith(".fcopy-") and os.path.isdir(old) else ():
+            at = os.path.relpath(os.path.join(home, os.path.dirname(path), name), dst)
+            found.update((os.path.normpath(os.path.join(at, p)), e) for p, e in snapshot(os.path.join(old, name)).items())
+    return found
+
+
 def is_directory(e):
     return e is not None and e.kind == stat.S_IFDIR
 
@@ -228,6 +239,8 @@ class Step:
         self.touched = set()  # paths that the user made in DST while a command ran
         self.after, self.ended = {}, []
         self.backs_up = any(c.backup for c in commands)
+        self.aside = {}  # what a killed mirror has put aside before
+        self.silenced = False  # a message could not be written
 
     def whole(self, path, now):
         """Is it an entry of SRC?"""
@@ -294,7 +307,7 @@ class Step:
                 found.append("%r was removed although the command failed" % path)
         for path, now in self.after.items():
             is_known = path in self.before or is_directory(now) and any(is_directory(src.get(path)) for src in self.sources)
-            if not is_known and not self.whole(path, now) and not self.old(path, now):
+            if not is_known and not self.whole(path, now) and not self.old(path, now) and not same(self.aside.get(path), now):
                 found.append("%r is not whole, or belongs to nobody: %s" % (path, now))
         return found
 
