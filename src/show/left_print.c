@@ -16,12 +16,10 @@ static const char *const kind_words[] = {[FCOPY_LEFT_FILE] = "temporary file",
 					 [FCOPY_LEFT_PART] = "unfinished copy",
 					 [FCOPY_LEFT_RECEIPT] = "receipt of shards",
 					 [FCOPY_LEFT_OLD] = "replaced by a mirror"};
-static const char *const states[] = {[FCOPY_LEFT_DEAD] = "dead",
-				     [FCOPY_LEFT_LIVE] = "live",
-				     [FCOPY_LEFT_UNKNOWN] = "unknown",
-				     [FCOPY_LEFT_REMOVED] = "removed",
-				     [FCOPY_LEFT_FAILED] = "failed",
-				     [FCOPY_LEFT_RETURNED] = "returned"};
+static const char *const states[] = {
+    [FCOPY_LEFT_DEAD] = "dead",       [FCOPY_LEFT_LIVE] = "live",
+    [FCOPY_LEFT_UNKNOWN] = "unknown", [FCOPY_LEFT_REMOVED] = "removed",
+    [FCOPY_LEFT_FAILED] = "failed",   [FCOPY_LEFT_RETURNED] = "returned"};
 
 static void add_age(struct text *t, int64_t seconds)
 {
