@@ -18,6 +18,11 @@ from report import Run, duration, interval, label
 # IBM's Table 1 (2008, Linux 2.6), milliseconds: read + send of 4 KiB, and transferTo.
 IBM = {7: (156, 45), 21: (337, 128), 63: (843, 387), 98: (1320, 617), 200: (2124, 1150),
        350: (3631, 1762), 700: (13498, 4422), 1024: (18399, 8537)}
+# What the README shows: (what, case, fcopy, cp).
+MAIN = (("1 GiB to a new file", "rivals", "fcopy", "cp"), ("1 GiB, replaces a file", "replace", "fcopy", "cp"),
+        ("a new directory with 12,000 small files", "tree-ext4", "fcopy_-r", "cp_-r"),
+        ("2,000 small files, on storage that answers after 2 ms", "waiting-tree-2ms", "fcopy_-r", "cp_-r"),
+        ("a copy over an existing directory, in a loop image", "tree-merge", "fcopy_-r", "cp_-r"))
 ORANGE, BLUE = "0xd55e00", "0x0083cc"
 REGION = re.compile(r"(<!-- figure:([^>]*?) -->)(.*?)(<!-- end -->)", re.S)
 
@@ -36,6 +41,20 @@ class Figures:
             low, high = sorted((answer[0], other[0]))
             return f"{low:.2f} to {high:.2f}"
         return interval(answer)
+
+    def headline(self):
+        """The first row of speed()."""
+        _, name, *who = MAIN[0]
+        ours, base = (seconds(self.run.value(name, each)) for each in who)
+        return f"**1 GiB in {ours}; `cp` needs {base}.**"
+
+    def speed(self):
+        """Times and their quotient, without intervals."""
+        rows = [(what, *map(seconds, times), f"{times[1] / times[0]:.1f} times as fast") for what, name, *who in MAIN
+                if self.run.ratio(name, *who) and (times := [self.run.value(name, each) for each in who])]
+        system = re.match(r"(Linux \d+\.\d+).*?(\(.*?\) \S+?);", f"{self.run.facts['kernel']}{self.run.facts['versions']}")
+        return report.table((f"{self.run.facts['file system'].split()[0]}, {system[1]}, {self.run.facts['machine'].split(',')[0]}",
+                             "fcopy", f"cp {system[2].split()[-1]}", "fcopy is"), rows)
 
     def table(self, name):
         """Fastest first: command, time, CPU time, ratio."""
@@ -110,7 +129,7 @@ class Figures:
         """What stands between the markers of <!-- figure:METHOD ARGUMENT… -->; tables get lines of their own."""
         method, *rest = words.split()
         text = getattr(self, method)(*rest)
-        return f"\n{text}\n" if method in ("table", "lines", "bars", "machine", "ibm") else text
+        return f"\n{text}\n" if method in ("table", "lines", "bars", "machine", "ibm", "speed") else text
 
     def pictures(self):
         """{picture: (script, variables, data)} of what the run has."""
@@ -147,6 +166,9 @@ class Figures:
                  label(base) if who == base else f"{self.ratio(name, who, base).split(' [')[0]} ×")
                 for who in sorted(run.measured(name), key=lambda who: run.value(name, who))]
         return picture_of_bars(rows, f"Copying a tree of {files:,} small files; at the bar: time relative to {label(base)}", "files per second")
+
+def seconds(value):
+    return f"{value:.2f} s"
 
 def picture_of_bars(rows, heading, axis):
     return "bars", {"heading": heading, "axis": axis, "rows": len(rows), "longest": max(row[1] for row in rows)}, \
