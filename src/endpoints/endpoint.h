@@ -19,7 +19,7 @@
 struct endpoint;
 struct io;
 
-#define ENDPOINT_STATE   752 /* bytes: of struct file, or of struct connection */
+#define ENDPOINT_STATE   776 /* bytes: of struct file, or of struct connection */
 #define ENDPOINT_SKIPPED 1   /* no_clobber: DST exists and stays as it is; not a failure */
 #define ENDPOINT_TAKEN   2   /* DESTINATION_EXACT: DST is not what it was, and stays as it is */
 
@@ -232,6 +232,7 @@ int destination_open(struct endpoint *e, struct operand *dst, const struct endpo
 #define DESTINATION_REPLACES_READ_ONLY 64 /* also a file of this user that is read-only */
 #define DESTINATION_ADMITTED                                                                       \
 	128 /* of a rehearsal: the copy would give this user the right to write to dir */
+#define DESTINATION_DIRECTORY_FITS 256 /* destination_directory_fits() was true of another name */
 struct storage;
 int destination_open_in(struct endpoint *e, int dir, const char *name, const char *path,
 			const struct endpoint *src, const struct fcopy_options *, unsigned flags,
@@ -244,6 +245,8 @@ int destination_rehearse(int dir, const char *name, const char *path, const stru
 
 /* The open directory and the name in it that a file as DST has, or will have; both live as long as
  * *e. */
+/* After a successful open: was the directory seen to allow the rename, of whatever file? */
+bool destination_directory_fits(const struct endpoint *e);
 const char *destination_name(const struct endpoint *e, int *dir);
 /* Is it the file that a symlink of the given name led to? */
 bool destination_is_target(const struct endpoint *e);

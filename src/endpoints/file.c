@@ -247,6 +247,7 @@ static int open_in(struct endpoint *e, int dir, const char *name, const struct e
 	file_of(e)->displaces = r == 0 && old.st_ino && !options->no_clobber;
 	/* What a symlink led to is in another directory. */
 	file_of(e)->private = flags & DESTINATION_IS_PRIVATE && file_of(e)->place.target < 0;
+	file_of(e)->fits = flags & DESTINATION_DIRECTORY_FITS && file_of(e)->place.target < 0;
 	/* Opening a FIFO could block, and writing would overwrite a device. */
 	if (r == 0 && file_of(e)->place.exists && !S_ISREG(file_of(e)->place.st.st_mode) &&
 	    !options->no_clobber)
@@ -299,6 +300,11 @@ const char *destination_name(const struct endpoint *e, int *dir)
 {
 	*dir = file_of(e)->place.dir;
 	return file_of(e)->place.name;
+}
+
+bool destination_directory_fits(const struct endpoint *e)
+{
+	return file_of(e)->fits && file_of(e)->place.target < 0;
 }
 
 bool destination_is_target(const struct endpoint *e)

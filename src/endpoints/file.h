@@ -12,6 +12,7 @@
 struct file {
 	struct place place;
 	int (*link)(const struct endpoint *, const char *name); /* NULL: temporary has a name */
+	bool listed;                  /* ... where listxattr(2) names all attributes */
 	char temporary[NAME_MAX + 1]; /* its name in place.dir; empty: none */
 	struct partial *partial;      /* --resume: temporary is in this part; NULL: in place.dir */
 	bool keep_part;               /* abort keeps it, to be resumed */
@@ -25,6 +26,7 @@ struct file {
 	bool exact;                   /* the commit replaces only what place.st is of, or nothing */
 	bool hands_out; /* ... or hands out what it replaces, as `handed` in place.dir */
 	char handed[TEMPORARY_SIZE];
+	bool fits;               /* place.dir is neither append-only nor sticky */
 	bool private;            /* no other user can exchange the names in place.dir */
 	struct storage *storage; /* what is known about file systems; NULL: nothing */
 	mode_t mode;             /* a named temporary is 0600 until the commit */

@@ -93,7 +93,7 @@ static int place_open_link(struct place *p, struct stat *link, const char *path,
 int place_find_new(struct place *p, int dir, const char *name, const char *path, struct stat *old,
 		   struct fcopy_error *e)
 {
-	int r = place_enter(p, dir, name, path, e);
+	int r = place_borrow(p, dir, name, path, e);
 	*old = p->exists ? p->st : (struct stat){0};
 	if (r == 0 && place_is_directory(p))
 		r = error_refuse(e, path, EISDIR, "is a directory", FCOPY_ADVICE_NONE);
@@ -119,7 +119,7 @@ int place_find_in(struct place *p, int dir, const char *name, const char *path,
 		  struct fcopy_error *e)
 {
 	/* a name that the kernel returned: NAME_MAX at most */
-	int r = place_enter(p, dir, name, path, e);
+	int r = place_borrow(p, dir, name, path, e);
 	if (r == 0)
 		r = place_follow_found(p, path, e);
 	if (r < 0)

@@ -36,23 +36,29 @@ static ssize_t get_opened_attribute(const struct place *p, const char *name, cha
 	return n;
 }
 
+#define PROC_PATH_SIZE (sizeof("/proc/self/fd/") + 12 + NAME_MAX)
+
+static const char *proc_path(const struct place *p, char path[PROC_PATH_SIZE])
+{
+	if (p->dir == AT_FDCWD)
+		return p->name;
+	snprintf(path, PROC_PATH_SIZE, "/proc/self/fd/%d/%s", p->dir, p->name);
+	return path;
+}
+
 /* A file without a name is asked by its descriptor. On a FUSE file system the name can be missing
  * for an instant while another copy renames a file over it: rename(2) is not atomic for a
  * concurrent lookup there. */
 static ssize_t get_place_attribute(const struct place *p, const char *name, char *value,
 				   size_t size)
 {
-	char path[sizeof("/proc/self/fd/") + 12 + NAME_MAX];
+	char path[PROC_PATH_SIZE];
 	if (p->name[0] == '\0')
 		return fgetxattr(p->target, name, value, size);
-	if (p->dir == AT_FDCWD)
-		snprintf(path, sizeof(path), "%s", p->name);
-	else
-		snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", p->dir, p->name);
 	ssize_t n = -1;
 	errno = ENOENT;
 	for (int tries = 0; n < 0 && errno == ENOENT && tries < LOOKUP_TRIES; tries++)
-		n = lgetxattr(path, name, value, size);
+		n = lgetxattr(proc_path(p, path), name, value, size);
 	if (n < 0 && errno == ENOENT && S_ISREG(p->st.st_mode) && access("/proc/self/fd", F_OK) < 0)
 		return get_opened_attribute(p, name, value, size);
 	return n;
@@ -77,14 +83,17 @@ static int keep_attribute(int fd, const struct place *old, const char *name)
 	return absent ? r : 0;
 }
 
-int keep_owner(const struct endpoint *e, const struct place *old, bool force,
+int keep_owner(const struct endpoint *e, const struct place *old, bool force, mode_t *mode,
 	       struct fcopy_error *error)
 {
 	struct stat st;
+	*mode = 0;
 	if (fstat(e->fd, &st) < 0)
 		return error_call(error, "fstat", e->path, errno);
-	if (st.st_uid == old->st.st_uid && st.st_gid == old->st.st_gid)
+	if (st.st_uid == old->st.st_uid && st.st_gid == old->st.st_gid) {
+		*mode = st.st_mode;
 		return 0;
+	}
 	int r = metadata_set_owner(e->fd, old->st.st_uid, old->st.st_gid);
 	if (r < 0 && error_call(error, "fchown", e->path, -r) < 0 && error_is_of_storage(error))
 		return r;
@@ -95,9 +104,19 @@ int keep_owner(const struct endpoint *e, const struct place *old, bool force,
 			    FCOPY_ADVICE_IN_PLACE_OR_FORCE);
 }
 
-int keep_acl(const struct endpoint *e, const struct place *old, bool force,
+/* Has neither file an attribute? Only where a list has all of them: SMB lists no ACL. */
+static bool lacks_attributes(int fd, const struct place *old)
+{
+	char path[PROC_PATH_SIZE];
+	return old->name[0] && llistxattr(proc_path(old, path), NULL, 0) == 0 &&
+	       flistxattr(fd, NULL, 0) == 0;
+}
+
+int keep_acl(const struct endpoint *e, const struct place *old, bool force, bool listed,
 	     struct fcopy_error *error)
 {
+	if (listed && lacks_attributes(e->fd, old))
+		return KEEP_NONE;
 	int r = keep_attribute(e->fd, old, "system.posix_acl_access");
 	if (r == 0)
 		r = keep_attribute(e->fd, old, "security.selinux");

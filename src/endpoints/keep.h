@@ -7,8 +7,14 @@
 
 #include "endpoint.h"
 
-/* Give the open copy the owner and group, or the ACL and security label, of the old file. */
-int keep_owner(const struct endpoint *e, const struct place *, bool force, struct fcopy_error *);
-int keep_acl(const struct endpoint *e, const struct place *, bool force, struct fcopy_error *);
+/* Gives the open copy the owner and group of the old file. *mode: the mode that it has now; 0 after
+ * a chown(2), which may change it. */
+int keep_owner(const struct endpoint *e, const struct place *, bool force, mode_t *mode,
+	       struct fcopy_error *);
+/* Gives it the ACL and security label of the old file. listed: the storage lists all attributes.
+ * Also returns KEEP_NONE: neither file has any. */
+#define KEEP_NONE 1
+int keep_acl(const struct endpoint *e, const struct place *, bool force, bool listed,
+	     struct fcopy_error *);
 
 #endif

@@ -13,13 +13,16 @@
 
 /* A name in a directory that is held open: later renames of its parents change nothing. */
 struct place {
-	int dir;    /* a descriptor that place_close closes, or -1 */
-	int target; /* O_PATH descriptor of a directory, or of what a symlink named, or -1 */
+	int dir;       /* a descriptor, or -1 */
+	bool borrowed; /* the caller's, which outlives the place; else place_close closes it */
+	int target;    /* O_PATH descriptor of a directory, or of what a symlink named, or -1 */
 	char name[NAME_MAX + 1]; /* the last component: no slash; empty: target is an unnamed file,
 				  * or the place is / */
 	bool exists;
 	bool symlink;   /* the name is one: st and target are of what it leads to */
 	struct stat st; /* if it exists; of a dangling symlink its own */
+	bool flagged;   /* `flags` are known */
+	uint64_t flags; /* STATX_ATTR_* of the file that st is of */
 };
 
 void place_close(struct place *);
@@ -35,6 +38,8 @@ int place_stat(struct place *, const char *path, struct fcopy_error *);
 int place_open_target(struct place *, const char *link, const char *path, struct fcopy_error *);
 /* It becomes `name` in the directory that is open as `dir`. */
 int place_enter(struct place *, int dir, const char *name, const char *path, struct fcopy_error *);
+/* The same; `dir` must stay open until the place is closed. */
+int place_borrow(struct place *, int dir, const char *name, const char *path, struct fcopy_error *);
 /* It becomes what `other`, which stays open, is. */
 int place_share(struct place *, const struct place *other, const char *path, struct fcopy_error *);
 

@@ -47,16 +47,18 @@ static int accept_mode(struct endpoint *e, mode_t mode, const struct fcopy_optio
 	return 0;
 }
 
-static int set_final_mode(struct endpoint *e, const struct fcopy_options *options,
+/* has: the mode that it has now; 0: unknown. */
+static int set_final_mode(struct endpoint *e, mode_t has, const struct fcopy_options *options,
 			  struct fcopy_error *error)
 {
 	const struct place *old = &file_of(e)->place;
 	mode_t mode = old->exists ? old_mode(e) : file_of(e)->mode;
 	int r = 0;
 	if (old->exists)
-		r = keep_acl(e, old, options->force, error);
-	if (r < 0 || fchmod(e->fd, mode) == 0)
-		return r;
+		r = keep_acl(e, old, options->force, file_of(e)->listed, error);
+	const bool done = r == KEEP_NONE && has && (has & 07777) == mode;
+	if (r < 0 || done || fchmod(e->fd, mode) == 0)
+		return r < 0 ? r : 0;
 	int err = errno;
 	if (!storage_can(file_of(e)->storage, old->dir, STORAGE_CHANGES_MODES))
 		err = EOPNOTSUPP; /* some FUSE file systems return EIO for that */
@@ -76,13 +78,14 @@ static bool owner_waits(const struct endpoint *e)
 static int renew(const struct endpoint *e, struct fcopy_error *error)
 {
 	const char *call;
+	mode_t mode;
 	struct endpoint file = {.fd = -1}, *probe = &file;
 	const struct place *new = &file_of(probe)->place;
 	int r = temporary_open_probe(file_of(e)->place.dir, probe, &call);
 	if (r < 0)
 		error_call(error, call, e->path, -r);
-	else if ((r = keep_owner(e, new, false, error)) < 0 ||
-		 (r = keep_acl(e, new, false, error)) < 0)
+	else if ((r = keep_owner(e, new, false, &mode, error)) < 0 ||
+		 (r = keep_acl(e, new, false, false, error)) < 0)
 		error_refuse(error, e->path, -r,
 			     "the data in its .fcopy-part cannot get the owner and ACL that a new "
 			     "file would have",
@@ -97,14 +100,15 @@ static int replace_finish(struct endpoint *e, const struct fcopy_options *option
 			  struct fcopy_error *error)
 {
 	const bool shard = options->shard.count > 0; /* its owner waits for the commit, too */
+	mode_t has = 0;
 	if (file_of(e)->link)
 		return 0;
 	int r = shard && !file_of(e)->place.exists ? renew(e, error) : 0;
 	if (file_of(e)->place.exists && (owner_waits(e) || shard) &&
 	    !(options->preserve & FCOPY_ATTR_OWNERSHIP))
-		r = keep_owner(e, &file_of(e)->place, options->force, error);
+		r = keep_owner(e, &file_of(e)->place, options->force, &has, error);
 	if (r == 0)
-		r = set_final_mode(e, options, error);
+		r = set_final_mode(e, has, options, error);
 	return r < 0 ? replace_advise(options, r, error) : 1;
 }
 
@@ -272,9 +276,10 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 	e->st.st_mode = S_IFREG;
 	if (!exists || owner_waits(e))
 		return exists ? replace_check_owner(e, options, error) : 0;
-	r = keep_owner(e, &file_of(e)->place, options->force, error);
+	mode_t has;
+	r = keep_owner(e, &file_of(e)->place, options->force, &has, error);
 	if (r == 0 && file_of(e)->link) /* an unnamed file is invisible: set its mode early */
-		r = set_final_mode(e, options, error);
+		r = set_final_mode(e, has, options, error);
 	return r;
 }
 

@@ -29,6 +29,17 @@ static int existing_access(const struct endpoint *e)
 	return errno;
 }
 
+#define FIXED (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)
+
+/* Do owner and mode alone show that? Where the file system is read-only, the new file cannot be
+ * created. */
+static bool owner_may_write(const struct endpoint *e)
+{
+	const struct place *p = &file_of(e)->place;
+	return p->flagged && !(p->flags & FIXED) && p->st.st_mode & S_IWUSR &&
+	       p->st.st_uid == geteuid();
+}
+
 /* Files of hugetlbfs have no write(2). */
 enum fcopy_advice replace_in_place_advice(const struct endpoint *e)
 {
@@ -50,14 +61,15 @@ static bool is_privileged(void)
 }
 
 /* statx(2) also reports attributes that forbid a rename. Container filters deny the call, and some
- * file systems fail it; without it assume none of them: the rename then reports the failure. */
-static int stat_attributes(const struct endpoint *e, const char *name, struct statx *sx)
+ * file systems fail it; without it assume none of them: the rename then reports the failure. So it
+ * is with place.flags. */
+static int stat_directory(const struct endpoint *e, struct statx *sx)
 {
 	struct stat st;
 	int dir = file_of(e)->place.dir;
-	if (statx(dir, name, AT_SYMLINK_NOFOLLOW, STATX_MODE | STATX_UID, sx) == 0)
+	if (statx(dir, ".", AT_SYMLINK_NOFOLLOW, STATX_MODE | STATX_UID, sx) == 0)
 		return 0;
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(dir, ".", &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	*sx = (struct statx){.stx_mode = (__u16)st.st_mode, .stx_uid = st.st_uid};
 	return 0;
@@ -67,7 +79,9 @@ static int stat_attributes(const struct endpoint *e, const char *name, struct st
 static int check_directory_allows_rename(struct endpoint *e, struct fcopy_error *error)
 {
 	struct statx sx;
-	int r = stat_attributes(e, ".", &sx);
+	if (file_of(e)->fits)
+		return 0;
+	int r = stat_directory(e, &sx);
 	if (r < 0)
 		return error_operation(error, "statx of its directory", "statx", e->path, -r);
 	file_of(e)->private |= !private_is_shared(
@@ -82,6 +96,7 @@ static int check_directory_allows_rename(struct endpoint *e, struct fcopy_error 
 		    error, e->path, EPERM,
 		    "cannot be replaced: you own neither it nor its sticky directory",
 		    replace_in_place_advice(e));
+	file_of(e)->fits = !(sx.stx_mode & S_ISVTX);
 	return 0;
 }
 
@@ -97,26 +112,23 @@ static bool force_helps(const struct endpoint *e)
  * other hard links or that the user may not write to. */
 static int check_existing(struct endpoint *e, bool force, struct fcopy_error *error)
 {
-	struct statx sx;
+	const uint64_t flags = file_of(e)->place.flags;
 	if (file_of(e)->place.st.st_nlink == 0) /* by /proc/PID/fd/N */
 		return error_refuse(error, e->path, ENOENT,
 				    "has no name to replace: it is a deleted file or a memfd",
 				    replace_in_place_advice(e));
-	int r = stat_attributes(e, file_of(e)->place.name, &sx);
-	if (r < 0)
-		return error_call(error, "statx", e->path, -r);
-	if (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT)
+	if (flags & STATX_ATTR_MOUNT_ROOT)
 		return error_refuse(error, e->path, EBUSY,
 				    "is a mount point and cannot be replaced",
 				    replace_in_place_advice(e));
-	int err = existing_access(e);
+	const int err = owner_may_write(e) ? 0 : existing_access(e);
 	if (err == EROFS)
 		return error_call(error, "open", e->path, EROFS);
 	/* erofs reports STATX_ATTR_IMMUTABLE for each of its files. */
-	if (sx.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND))
+	if (flags & FIXED)
 		return error_refuse(error, e->path, EPERM, "is immutable or append-only",
 				    FCOPY_ADVICE_FLAGS);
-	r = check_directory_allows_rename(e, error);
+	int r = check_directory_allows_rename(e, error);
 	if (r < 0 || force)
 		return r;
 	/* A symlink that was followed may lead out of the tree. */
@@ -161,6 +173,7 @@ int replace_check_owner(const struct endpoint *e, const struct fcopy_options *op
 	struct endpoint file = {.fd = -1, .path = e->path}, *probe = &file;
 	const struct stat *old = &file_of(e)->place.st;
 	struct stat st;
+	mode_t mode;
 	if (options->force || options->preserve & FCOPY_ATTR_OWNERSHIP)
 		return 0;
 	if (e->fd >= 0 && fstat(e->fd, &st) < 0)
@@ -169,7 +182,7 @@ int replace_check_owner(const struct endpoint *e, const struct fcopy_options *op
 		return 0;
 	int r = temporary_open_probe(file_of(e)->place.dir, probe, &call);
 	r = r < 0 ? error_call(error, call, e->path, -r)
-		  : keep_owner(probe, &file_of(e)->place, false, error);
+		  : keep_owner(probe, &file_of(e)->place, false, &mode, error);
 	temporary_drop(probe);
 	return r;
 }

@@ -223,7 +223,7 @@ bool storage_stores(struct storage *s, int dir, enum storage_ability wanted)
 
 bool storage_keeps_attributes(struct storage *s, int fd, const struct stat *st)
 {
-	if (!s)
+	if (!s || st->st_dev == 0)
 		return system_has(fd, SYSTEM_FAITHFUL);
 	pthread_mutex_lock(&s->lock);
 	const unsigned i = storage_find(s, st->st_dev);
@@ -234,6 +234,29 @@ bool storage_keeps_attributes(struct storage *s, int fd, const struct stat *st)
 	bool keeps = s->system[i].able & STORAGE_KEEPS_ATTRIBUTES;
 	pthread_mutex_unlock(&s->lock);
 	return keeps;
+}
+
+enum storage_link storage_link_call(struct storage *s, dev_t dev, bool *listed)
+{
+	if (!s || dev == 0)
+		return LINK_UNKNOWN;
+	pthread_mutex_lock(&s->lock);
+	const struct fs *fs = &s->system[storage_find(s, dev)];
+	const enum storage_link link = fs->link;
+	*listed = fs->listed;
+	pthread_mutex_unlock(&s->lock);
+	return link;
+}
+
+void storage_note_link(struct storage *s, dev_t dev, enum storage_link link, bool listed)
+{
+	if (!s || dev == 0)
+		return;
+	pthread_mutex_lock(&s->lock);
+	struct fs *fs = &s->system[storage_find(s, dev)];
+	fs->link = link;
+	fs->listed = listed;
+	pthread_mutex_unlock(&s->lock);
 }
 
 enum storage_close storage_at_close(struct storage *s, dev_t dev)

@@ -41,9 +41,18 @@ struct storage_times {
 	bool cached;       /* what it shows may come from a cache, in front of coarser times */
 };
 
+/* How linkat(2) names an unnamed file. */
+enum storage_link {
+	LINK_UNKNOWN,
+	LINK_DESCRIPTOR, /* AT_EMPTY_PATH */
+	LINK_PROC,       /* /proc/self/fd/N */
+};
+
 /* What is known of one file system. */
 struct fs {
 	dev_t dev;
+	enum storage_link link;
+	bool listed;          /* listxattr(2) there names all attributes */
 	unsigned asked, able; /* sets of enum storage_ability */
 	struct storage_times times;
 };
@@ -71,6 +80,9 @@ bool storage_keeps_attributes(struct storage *, int fd, const struct stat *st);
 /* What is remembered of a file system, and what is to be. storage may be NULL. */
 enum storage_close storage_at_close(struct storage *, dev_t);
 void storage_note_close(struct storage *, dev_t, bool keeps_times);
+/* How unnamed files are named there, and *listed. dev 0, or storage NULL: unknown. */
+enum storage_link storage_link_call(struct storage *, dev_t, bool *listed);
+void storage_note_link(struct storage *, dev_t, enum storage_link, bool listed);
 bool storage_is_known(int dir); /* by its type: it can do all that */
 /* The same of STORAGE_CHANGES_MODES and STORAGE_CHANGES_OWNERS, but FAT, NFS and others are asked,
  * too, which ignore or refuse what they cannot store. */

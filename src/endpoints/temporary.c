@@ -50,17 +50,11 @@ static int link_by_proc(const struct endpoint *e, const char *name)
 /* Finds the call that can name an unnamed file here, before the first byte. "." exists: a call that
  * works fails with EEXIST, and one that does not fails with ENOENT for the old name, which
  * do_linkat in fs/namei.c looks up first. */
-static bool find_link_call(struct endpoint *e)
+static enum storage_link find_link_call(const struct endpoint *e)
 {
-	static int (*const ways[])(const struct endpoint *, const char *) = {link_descriptor,
-									     link_by_proc};
-	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
-		file_of(e)->link = ways[i];
-		if (file_of(e)->link(e, ".") == -EEXIST)
-			return true;
-	}
-	file_of(e)->link = NULL;
-	return false;
+	if (link_descriptor(e, ".") == -EEXIST)
+		return LINK_DESCRIPTOR;
+	return link_by_proc(e, ".") == -EEXIST ? LINK_PROC : LINK_UNKNOWN;
 }
 
 int temporary_make_drawn(struct endpoint *e, int (*make)(const struct endpoint *, const char *name),
@@ -145,11 +139,24 @@ mode_t temporary_mode(int dir, mode_t mode)
  * a network lacks O_TMPFILE: it is not asked for its type. */
 static int create_unnamed(struct endpoint *e, mode_t mode)
 {
-	e->fd = openat(file_of(e)->place.dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+	struct file *f = file_of(e);
+	e->fd = openat(f->place.dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
 	if (e->fd < 0)
 		return -errno;
-	e->faithful = system_has(e->fd, SYSTEM_FAITHFUL);
-	if (e->faithful && find_link_call(e))
+	/* The device of an old file; of a new one it is not known. */
+	enum storage_link link = storage_link_call(f->storage, f->place.st.st_dev, &f->listed);
+	if (link == LINK_UNKNOWN) {
+		const unsigned type = system_type(e->fd);
+		f->listed = system_type_has(type, SYSTEM_LOCAL);
+		if (system_type_has(type, SYSTEM_FAITHFUL))
+			link = find_link_call(e);
+		storage_note_link(f->storage, f->place.st.st_dev, link, f->listed);
+	}
+	f->link = link == LINK_DESCRIPTOR ? link_descriptor
+		  : link == LINK_PROC     ? link_by_proc
+					  : NULL;
+	e->faithful = f->link;
+	if (f->link)
 		return 0;
 	endpoint_close(e);
 	return -EOPNOTSUPP;

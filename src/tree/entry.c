@@ -55,6 +55,7 @@ static unsigned entry_flags(const struct worker *w, const struct entry *e)
 	       (displace_only(w->tree) ? DESTINATION_HANDS_OUT : 0) |
 	       (tree_removes(w->tree) ? DESTINATION_REPLACES_READ_ONLY : 0) |
 	       (e->dir->closed ? DESTINATION_ADMITTED : 0) |
+	       (__atomic_load_n(&e->dir->fits, __ATOMIC_RELAXED) ? DESTINATION_DIRECTORY_FITS : 0) |
 	       (w->tree->options->dry_run || aside_is_needed(w->tree, e->dir)
 		    ? 0 /* a dry run may not try what the storage can */
 		    : DESTINATION_IS_PRIVATE);
@@ -89,6 +90,8 @@ static int entry_open_destination(struct worker *w, const struct entry *e, const
 	}
 	int r = destination_open_in(&c->dst, e->dir->dst, e->as, entry_dst, &c->src, &w->options,
 				    entry_flags(w, e), w->tree->storage, error);
+	if (r == 0 && destination_directory_fits(&c->dst))
+		__atomic_store_n(&e->dir->fits, true, __ATOMIC_RELAXED);
 	if (w->seen.asked && r == 0 && !entry_found_seen(w, e)) {
 		c->dst.ops->abort(&c->dst);
 		return ENDPOINT_TAKEN;

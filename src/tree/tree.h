@@ -76,6 +76,7 @@ struct directory {
 	ino_t dst_ino;
 	struct identity id;   /* of dst, when it is closed in a merge */
 	enum sharing sharing; /* of dst */
+	bool fits;            /* a file was replaced in dst, which allows that for each */
 	unsigned present;     /* entries with a copy in dst (--resume); atomic */
 	void *list;           /* of a shared copy: what is copied in it */
 	struct name_list

@@ -186,6 +186,10 @@ static void once(void *arg)
 	int before = open_descriptors();
 	if (1u << run->scene & NAMED)
 		fault_also("openat64 of O_TMPFILE", EOPNOTSUPP);
+	if (strcmp(run->row->call, "fstatat64") == 0)
+		fault_also("statx", EPERM); /* otherwise it is not called */
+	if (strstr(run->row->call, "getxattr"))
+		fault_also("llistxattr", EOPNOTSUPP);
 	if (strcmp(run->row->call, "fremovexattr") == 0)
 		fault_also("fgetxattr to ask", EIO); /* an attribute may be there */
 	fault_on();

@@ -7,14 +7,16 @@
 #include <errno.h>
 #include <string.h>
 
+#define ALSO 2
+
 static struct {
 	bool on;
 	const char *call;
 	int nth, err;
 	int calls;
 	bool seen;
-	const char *also;
-	int also_err;
+	const char *also[ALSO];
+	int also_err[ALSO];
 	size_t most;
 	void (*before_call)(void);
 } fault;
@@ -30,8 +32,13 @@ void fault_set(const char *call, int nth, int err)
 
 void fault_also(const char *call, int err)
 {
-	fault.also_err = err;
-	fault.also = call;
+	int i = 0;
+	if (!call[0])
+		memset(fault.also, 0, sizeof(fault.also));
+	while (i < ALSO - 1 && fault.also[i] && strcmp(fault.also[i], call) != 0)
+		i++;
+	fault.also_err[i] = err;
+	fault.also[i] = call;
 }
 
 void fault_before(void (*happens)(void))
@@ -72,7 +79,8 @@ int fault_calls(void)
 
 void fault_clear(void)
 {
-	fault.call = fault.also = NULL;
+	fault.call = NULL;
+	memset(fault.also, 0, sizeof(fault.also));
 	fault.before_call = NULL;
 	fault.most = 0;
 	fault.seen = false;
@@ -98,8 +106,11 @@ bool fault_strikes(const char *call)
 {
 	if (!is_on())
 		return false;
-	if (fault.also && strcmp(call, fault.also) == 0) {
-		errno = fault.also_err;
+	int also = 0;
+	while (also < ALSO && (!fault.also[also] || strcmp(call, fault.also[also]) != 0))
+		also++;
+	if (also < ALSO) {
+		errno = fault.also_err[also];
 		return true;
 	}
 	if (!fault.call || strcmp(call, fault.call) != 0)

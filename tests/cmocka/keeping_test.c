@@ -251,6 +251,7 @@ static void old_file_vanishes(void **state)
 	make_file("src", PART, DENSE, 1);
 	make_file(DST, SIZE, DENSE, 2);
 	fault_set("lgetxattr", *nth, ENOENT);
+	fault_also("llistxattr", ENOENT);
 	fault_on();
 	int r = fcopy_copy("src", DST, NULL, &report);
 	fault_off();

@@ -93,6 +93,7 @@ WRAP(int, chmod, (const char *path, mode_t mode), (path, mode))
 WRAP(int, fchown, (int fd, uid_t uid, gid_t gid), (fd, uid, gid))
 WRAP(ssize_t, lgetxattr, (const char *path, const char *name, void *value, size_t n),
      (path, name, value, n))
+WRAP(ssize_t, llistxattr, (const char *path, char *list, size_t n), (path, list, n))
 WRAP(int, fsetxattr, (int fd, const char *name, const void *value, size_t n, int flags),
      (fd, name, value, n, flags))
 WRAP(int, fremovexattr, (int fd, const char *name), (fd, name))
