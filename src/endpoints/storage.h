@@ -75,7 +75,7 @@ struct storage {
  * then the failure of the copy itself says why. storage NULL: remember nothing. */
 bool storage_can(struct storage *, int dir, enum storage_ability);
 /* Is this an open file of a local file system, by its type, whose attributes are those that were
- * set? st: its fstat. */
+ * set? st: its fstat; st_dev 0: unknown. */
 bool storage_keeps_attributes(struct storage *, int fd, const struct stat *st);
 /* What is remembered of a file system, and what is to be. storage may be NULL. */
 enum storage_close storage_at_close(struct storage *, dev_t);
