@@ -121,7 +121,7 @@ static int check_existing(struct endpoint *e, bool force, struct fcopy_error *er
 		return error_refuse(error, e->path, EBUSY,
 				    "is a mount point and cannot be replaced",
 				    replace_in_place_advice(e));
-	const int err = owner_may_write(e) ? 0 : existing_access(e);
+	int err = owner_may_write(e) ? 0 : existing_access(e);
 	if (err == EROFS)
 		return error_call(error, "open", e->path, EROFS);
 	/* erofs reports STATX_ATTR_IMMUTABLE for each of its files. */
