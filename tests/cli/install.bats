@@ -150,6 +150,10 @@ options() {
 	run ./example nope d
 	[ "$status" = 1 ]
 	[ "$output" = "nope: open: No such file or directory" ]
+	run ./example a e splcie
+	[ "$status" = 2 ]
+	[ "$output" = "splcie: no such mode" ]
+	absent e
 	[ "$(with_library pkg-config --modversion fcopy)" = "$("$FCOPY" --version | cut -d' ' -f2)" ]
 }
 
