@@ -115,12 +115,14 @@ force:
 
 include tests/tests.mk
 
-.PHONY: demo bench figures
+.PHONY: demo demo-sockets bench figures
 bench: all ## the main benchmarks, in five minutes
 	bench/bench.sh quick
 DEMO_SIZE ?= 1G
 demo: all ## time modes 0 to 4 on a file of DEMO_SIZE (1G), in a minute
 	bench/demo.sh $(DEMO_SIZE)
+demo-sockets: all ## IBM's table of 2008, read + send against sendfile, in a minute
+	bench/demo-sockets.sh
 figures: ## the plots, and the tables of the READMEs, from the committed results
 	bench/figures.sh
 

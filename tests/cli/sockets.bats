@@ -482,3 +482,17 @@ with socket.create_server(("127.0.0.1", 0)) as server:
 	END
 	timeout 100 python3 records.py "$FCOPY"
 }
+
+@test "the demonstration of sockets: the rows of 2008 up to a size, with times of this machine; nothing is left" {
+	local demo=$BATS_TEST_DIRNAME/../../bench/demo-sockets.sh
+	[ -e "$demo" ] || skip "no bench/"
+	mkdir -p tools/bench lab
+	cp "$demo" tools/bench/
+	ln -s "$(realpath "$FCOPY")" tools/fcopy
+	run -0 timeout 60 tools/bench/demo-sockets.sh 21 lab
+	[[ $output =~ $'\n'\ +7\ +156\ +45\ +0.29\ +[1-9][0-9]*\ +[1-9][0-9]*\ +[0-9.]+$'\n'\ +21\ +337\ +128\ +0.38 ]]
+	[ "${#lines[@]}" = 5 ]
+	[ -z "$(ls lab)" ]
+	run -1 tools/bench/demo-sockets.sh 5 lab
+	run -1 tools/bench/demo-sockets.sh 1G lab
+}
