@@ -10,6 +10,7 @@
 #include "file.h"
 #include "io/io.h"
 #include "io/libc.h"
+#include "io/system.h"
 #include "keep.h"
 #include "partial.h"
 #include "replaceable.h"
@@ -214,6 +215,9 @@ static const char *part_lacks(const struct endpoint *e, const struct fcopy_optio
 	const bool shards = options->shard.count > 0;
 	if (!options->resume && !shards)
 		return NULL;
+	if (system_is_rclone(dir))
+		return shards ? "cannot be copied in shards: " STORAGE_RENAMES_LATE
+			      : "cannot be resumed: " STORAGE_RENAMES_LATE;
 	if (!can_be_named(e))
 		return "cannot have a .fcopy-part: " STORAGE_NO_RENAME;
 	s = s ? s : &once;

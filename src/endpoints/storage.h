@@ -32,6 +32,8 @@ enum storage_close {
 
 #define STORAGE_NO_RENAME "rename is unsupported here"
 
+#define STORAGE_RENAMES_LATE "rclone renames a directory only when it has uploaded what is in it"
+
 #define STORAGE_SYSTEMS 8 /* that are remembered; more are asked again */
 
 /* What is known, by its type, of the times of a file system. */

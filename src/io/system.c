@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * The table of known file systems.
  */
+#define _GNU_SOURCE
 #include "system.h"
+#include "libc.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -97,4 +101,31 @@ bool system_is_lost_found(int dir, const char *name)
 	struct stat st;
 	return strcmp(name, "lost+found") == 0 && fstat(dir, &st) == 0 && st.st_ino == EXT_ROOT &&
 	       system_has(dir, SYSTEM_RECOVERS);
+}
+
+#ifndef STATX_MNT_ID
+#define STATX_MNT_ID 0x1000 /* Linux 5.8 */
+#endif
+
+/* mountinfo, proc(5): the line begins with the number of the mount; the type is after " - ". */
+bool system_is_rclone(int fd)
+{
+	static const char type[] = "fuse.rclone ";
+	struct statx sx;
+	char *line = NULL;
+	size_t size = 0;
+	bool is = false, found = false;
+	if (system_type(fd) != FUSE_SUPER_MAGIC ||
+	    statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &sx) < 0 || !(sx.stx_mask & STATX_MNT_ID))
+		return false;
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+	while (f && !found && getline(&line, &size, f) > 0) {
+		const char *dash = strstr(line, " - ");
+		found = strtoull(line, NULL, 10) == sx.stx_mnt_id;
+		is = found && dash && strncmp(dash + 3, type, sizeof(type) - 1) == 0;
+	}
+	free(line);
+	if (f)
+		fclose(f);
+	return is;
 }

@@ -28,6 +28,9 @@ bool system_has(int fd, enum system_property);
 /* The step in which all file systems of this type store modification times, in ns; 0: they store
  * all of them, or not all have the same step. */
 int64_t system_type_time_step(unsigned type);
+/* Is this open file, or directory, on a mount of rclone? Whether that renames a directory depends
+ * on the moment: on which of its files were uploaded. */
+bool system_is_rclone(int fd);
 /* Is `name` in the open directory lost+found at the top of such a file system? */
 bool system_is_lost_found(int dir, const char *name);
 

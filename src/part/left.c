@@ -104,8 +104,12 @@ static bool left_has_name(const struct left *l, const char *name)
 {
 	const struct journal_fact *f = &l->part.journal.name;
 	char dst[JOURNAL_PATH], part[NAME_MAX + 1];
-	return journal_unescape(f->text, f->size, dst) <= NAME_MAX &&
-	       (part_make_name(part, dst), strcmp(part, name) == 0);
+	if (journal_unescape(f->text, f->size, dst) > NAME_MAX)
+		return false;
+	part_make_name(part, -1, dst);
+	if (strcmp(part, name) != 0) /* a shorter name may have been needed here */
+		part_hash_name(part, dst);
+	return strcmp(part, name) == 0;
 }
 
 /* Was it made by this program, and, as far as that is known, on this machine? */

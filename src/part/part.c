@@ -18,7 +18,7 @@
 void part_init(struct part *p, int parent, const char *dst)
 {
 	*p = (struct part){.parent = parent, .fd = -1, .lock = -1, .log = -1};
-	part_make_name(p->public, dst);
+	part_make_name(p->public, parent, dst);
 }
 
 int part_make(struct part *p)

@@ -129,6 +129,14 @@ static bool part_same_boot(const struct part *p)
 	return strcmp(here.boot, p->journal.run.boot) == 0;
 }
 
+/* The number is no proof in another boot. Where the storage draws numbers itself (FUSE), a remount
+ * changes them, too: as after a boot, only what was flushed counts (part_read). */
+static bool part_has_number(const struct part *p, const struct stat *own)
+{
+	return p->journal.data.part == own->st_ino || !part_same_boot(p) ||
+	       !(system_has(p->fd, SYSTEM_RENAMES) || system_has(p->fd, SYSTEM_LOCAL));
+}
+
 static int part_check_header(struct part *p, const char *dst)
 {
 	const struct journal *j = &p->journal;
@@ -140,7 +148,7 @@ static int part_check_header(struct part *p, const char *dst)
 	size_t n = journal_escape(dst, strlen(dst), name);
 	if (!j->version.kind || !j->name.kind || !j->source.kind || !j->options.kind ||
 	    !j->data.kind || !j->run.kind || fstat(p->fd, &own) < 0 || j->name.size != n ||
-	    memcmp(j->name.text, name, n) != 0 || (part_same_boot(p) && j->data.part != own.st_ino))
+	    memcmp(j->name.text, name, n) != 0 || !part_has_number(p, &own))
 		return part_refuse(p, EPERM, "its .fcopy-part has the journal of another part",
 				   FCOPY_ADVICE_REMOVE_PART);
 	return 0;

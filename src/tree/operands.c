@@ -43,7 +43,9 @@ static bool make_part_name(const struct tree *t, const struct operand *src, char
 {
 	if (operand_is_unnamed(src))
 		return false;
-	part_make_name(part, src->place.name);
+	const struct operand *dst = &t->destination;
+	part_make_name(part, dst->kind == OPERAND_DIRECTORY ? dst->place.target : -1,
+		       src->place.name);
 	return t->options->copy.resume || src->kind == OPERAND_DIRECTORY;
 }
 
@@ -148,7 +150,7 @@ static bool continues_inside(const struct tree *t)
 	if (t->operands != 1 || src->kind != OPERAND_DIRECTORY || operand_is_unnamed(src) ||
 	    dst->kind != OPERAND_DIRECTORY)
 		return false;
-	part_make_name(part, src->place.name);
+	part_make_name(part, dst->place.target, src->place.name);
 	return fstatat(dst->place.target, part, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       S_ISDIR(st.st_mode);
 }

@@ -15,6 +15,7 @@
 #include "inside.h"
 #include "io/io.h"
 #include "io/libc.h"
+#include "io/system.h"
 #include "link_dest.h"
 #include "mirror.h"
 #include "opened.h"
@@ -168,6 +169,9 @@ static int root_check_storage(struct building *r)
 	struct tree *t = r->tree;
 	const bool always = in_place_always(&t->options->copy);
 	const int dir = r->to->place.dir;
+	if (t->options->copy.resume && system_is_rclone(dir))
+		return root_refuse(r, EOPNOTSUPP, "cannot be resumed: " STORAGE_RENAMES_LATE,
+				   FCOPY_ADVICE_NO_PART);
 	if (!always && storage_can(t->storage, dir, STORAGE_RENAMES_DIRECTORIES)) {
 		if (!t->options->copy.resume || storage_can(t->storage, dir, STORAGE_KEEPS_INODES))
 			return 0;

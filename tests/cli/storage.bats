@@ -473,3 +473,64 @@ refuses_and_overwrites() {
 		diff -r s m/d
 		[ "$(ls -A m/d)" = a ]'
 }
+
+@test "names of at most 143 bytes: all that fits is copied, whatever the names of unfinished copies" {
+	local long option
+	long=$(printf 'n%.0s' {1..140})
+	mkdir backing s "d${long%n}"
+	echo 1 >"s/$long"
+	echo 2 >"d${long%n}/a"
+	head -c 3000000 /dev/zero >big
+	export long
+	for option in namemax=143 namemax=143,namemute; do
+		# shellcheck disable=SC2016
+		by_fuse "$option" 'set -e
+			"$FCOPY" "s/$long" m/; "$FCOPY" -r "d${long%n}" m/; "$FCOPY" -aT --resume s "m/r${long%n}"
+			"$FCOPY" --resume big "m/b${long%n}"; rm "m/b${long%n}"
+			timeout -s KILL 1 "$FCOPY" --resume --limit-rate=1M big "m/b${long%n}" || [ $? = 137 ]
+			ls backing | grep -qx "[0-9a-f]*\.fcopy-part"
+			"$FCOPY" --clean m | grep -q "unfinished copy"
+			"$FCOPY" --resume big "m/b${long%n}" 2>resumed; cmp big "m/b${long%n}"
+			cat resumed; grep -q "resuming at" resumed
+			! "$FCOPY" big "m/more$long" || exit 3'
+		[ "$(ls backing | wc -l)" = 4 ]
+		mentions "more$long: stat: File name too long"
+		rm -rf backing/*
+	done
+}
+
+@test "--resume: after a remount that gives directories other inode numbers, the copy continues" {
+	mkdir backing s
+	random s/f 3000000
+	cp s/f f
+	# shellcheck disable=SC2016
+	by_fuse drawn 'set -e
+		timeout -s KILL 1 "$FCOPY" --resume --limit-rate=1M f m/f || [ $? = 137 ]
+		timeout -s KILL 1 "$FCOPY" -aT --resume --limit-rate=1M s m/t || [ $? = 137 ]
+		before=$(stat -c %i m/t.fcopy-part)
+		until umount m 2>/dev/null; do sleep 0.1; done
+		$FAULTFS backing m -o drawn; ls m >/dev/null; ls m/t.fcopy-part/data >/dev/null; ls m/f.fcopy-part >/dev/null
+		[ "$(stat -c %i m/t.fcopy-part)" != "$before" ] || exit 77
+		"$FCOPY" --resume f m/f; cmp f m/f; "$FCOPY" -aT --resume s m/t; diff -r s m/t' || [ "$status" = 77 ] || return 1
+	[ "$status" = 0 ] || skip "inode numbers stay"
+	[ "$(ls -A backing | xargs)" = "f t" ]
+}
+
+@test "rclone: --resume is refused before the first byte, each time, and leaves nothing" {
+	need rclone fusermount3
+	need_root "to mount"
+	random f 100000
+	mkdir s b m
+	cp f s/f
+	touch conf
+	export FCOPY
+	# shellcheck disable=SC2016
+	private_mounts 'rclone mount --config conf --vfs-cache-mode off b m >log 2>&1 &
+		for i in {1..100}; do mountpoint -q m && break; sleep 0.1; done; mountpoint -q m || exit 9
+		for i in 1 2 3; do "$FCOPY" --resume f m/$i && exit 8; "$FCOPY" -aT --resume s m/t$i && exit 7; done
+		ls -A m; umount m'
+	[ "$status" != 9 ] || skip "rclone does not mount"
+	demand 0
+	[ "$output" = "" ]
+	[ "$(grep -c "cannot be resumed: rclone renames a directory only when it has uploaded what is in it" <<<"$stderr")" = 6 ]
+}

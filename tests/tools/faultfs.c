@@ -34,9 +34,11 @@
  * object stores, a write must start where the file ends. With busy, as on SMB, no directory is
  * renamed (EACCES) while a file in it is open for writing. With norewind a second read of an open
  * directory finds no names. With unaligned a file that was opened with O_DIRECT cannot be read
- * (EINVAL). With xattrs the files have the extended
- * attributes of DIR. O_TMPFILE is unsupported. An operation that always fails with ENOSYS is one
- * that the file system lacks: the kernel does not ask again for some of them.
+ * (EINVAL). With namemax=N, longer names are refused (ENAMETOOLONG); with namemute, statfs does not
+ * say so. With drawn, a remount gives inodes other numbers, in the order in which they are met.
+ * With xattrs the files have the extended attributes of DIR. O_TMPFILE is unsupported. An operation
+ * that always fails with ENOSYS is one that the file system lacks: the kernel does not ask again
+ * for some of them.
  */
 #define FUSE_USE_VERSION 31
 #define _GNU_SOURCE
@@ -84,6 +86,9 @@ static struct {
 		       */
 	int phantom;  /* each directory lists a name that does not exist */
 	int twice;    /* each directory lists each name twice */
+	int drawn;    /* libfuse numbers the inodes, other than after a remount */
+	unsigned namemax; /* longer names are refused; 0: no limit but that of DIR */
+	int namemute;     /* ... and statfs reports another limit */
 } config;
 
 #define WRITERS_MAX 256
@@ -150,7 +155,7 @@ static void *fs_init(struct fuse_conn_info *conn, struct fuse_config *cfg)
 	if (config.writeback)
 		conn->want |= FUSE_CAP_WRITEBACK_CACHE;
 	conn->want &= ~FUSE_CAP_ASYNC_DIO; /* io_uring then sees each short count */
-	cfg->use_ino = 1;
+	cfg->use_ino = !config.drawn;
 	cfg->hard_remove = 1; /* an unlinked open file lives on in fi->fh */
 	cfg->nullpath_ok = 1;
 	return NULL;
@@ -160,7 +165,11 @@ static atomic_uint numbers; /* that -o renumber has given */
 
 static int fs_getattr(const char *path, struct stat *st, struct fuse_file_info *fi)
 {
+	const char *name = path ? strrchr(path, '/') : NULL;
+
 	wait_latency();
+	if (config.namemax && name && strlen(name + 1) > config.namemax)
+		return -ENAMETOOLONG;
 	int r = result(fi ? fstat(fi->fh, st) : lstat(rel(path), st));
 
 	if (r == 0 && config.renumber && !S_ISDIR(st->st_mode))
@@ -427,7 +436,10 @@ static int fs_utimens(const char *path, const struct timespec times[2], struct f
 static int fs_statfs(const char *path, struct statvfs *st)
 {
 	(void)path;
-	return faults_at(FAULT_STATFS, NULL, 0) ?: result(fstatvfs(backing, st));
+	const int err = faults_at(FAULT_STATFS, NULL, 0) ?: result(fstatvfs(backing, st));
+	if (err == 0 && config.namemax && !config.namemute)
+		st->f_namemax = config.namemax;
+	return err;
 }
 
 static int fs_setxattr(const char *path, const char *name, const char *value, size_t size,
@@ -520,6 +532,9 @@ static const struct fuse_opt options[] = {
     {"renumber", offsetof(typeof(config), renumber), 1},
     {"phantom", offsetof(typeof(config), phantom), 1},
     {"twice", offsetof(typeof(config), twice), 1},
+    {"drawn", offsetof(typeof(config), drawn), 1},
+    {"namemax=%u", offsetof(typeof(config), namemax), 0},
+    {"namemute", offsetof(typeof(config), namemute), 1},
     {"sequential", offsetof(typeof(config), sequential), 1},
     {"norewind", offsetof(typeof(config), norewind), 1},
     {"busy", offsetof(typeof(config), busy), 1},
