@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #define ANCESTORS_MAX 256 /* directories above SRC */
+#define OPEN_LEVELS   16  /* directories that a removal holds open, however deep the tree */
 
 /* A removal, or a count of what would be removed. */
 struct mirror_run {
@@ -29,6 +30,7 @@ struct mirror_run {
 	bool reports;     /* each removal */
 	bool counts;      /* only */
 	uint64_t entries; /* removed or counted */
+	unsigned depth;   /* below what is to be removed */
 	dev_t dev;        /* of DST */
 	struct {
 		dev_t dev;
@@ -51,14 +53,23 @@ bool mirror_is_own(const char *name)
 	       mirror_ends_in(name, PART_SUFFIX);
 }
 
-/* Returns a descriptor of a directory below fd, or -errno; -EXDEV: it is on another file system, or
- * a mount point. */
+/* A subvolume of btrfs has another device than the directory above it, and is no mount point. */
+static bool mirror_is_mount(int fd, const struct stat *st, dev_t above)
+{
+	struct statx sx;
+	if (statx(fd, "", AT_EMPTY_PATH, 0, &sx) < 0 ||
+	    !(sx.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT))
+		return st->st_dev != above;
+	return sx.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+}
+
+/* Returns a descriptor of a directory below fd, or -errno; -EXDEV: it is
+ * a mount point, or below one. */
 static int mirror_open(int fd, const char *path, size_t length, bool source, bool follow)
 {
 	char name[NAME_MAX + 1];
 	int flags = O_PATH | O_DIRECTORY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW);
 	struct stat top, st;
-	struct statx sx;
 	int at = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (at < 0)
 		return -errno;
@@ -78,9 +89,7 @@ static int mirror_open(int fd, const char *path, size_t length, bool source, boo
 		if (below < 0)
 			return -err;
 		at = below;
-		if (source || (fstat(at, &st) == 0 && st.st_dev == top.st_dev &&
-			       (statx(at, "", AT_EMPTY_PATH, 0, &sx) < 0 ||
-				!(sx.stx_attributes & STATX_ATTR_MOUNT_ROOT))))
+		if (source || (fstat(at, &st) == 0 && !mirror_is_mount(at, &st, top.st_dev)))
 			continue;
 		close(at);
 		return -EXDEV;
@@ -133,7 +142,7 @@ static int mirror_refuse(struct mirror_run *x, const char *path, int err, const 
 		      : report_call(x->w, &e, "remove", entry_dst, err);
 }
 
-static int mirror_remove(struct mirror_run *x, int parent, const char *name, char *path);
+static int mirror_remove(struct mirror_run *x, int *parent, const char *name, char *path);
 
 /* Opens a directory to remove what is in it; as its owner also one without permissions. *widened:
  * its mode, if a removal gave it those first, or 0; what only counts may be refused. */
@@ -141,7 +150,6 @@ static int mirror_open_doomed(const struct mirror_run *x, int parent, const char
 			      const char **reason, mode_t *widened)
 {
 	struct stat st;
-	struct statx sx;
 	int path = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (path < 0 || fstat(path, &st) < 0) {
 		int err = errno;
@@ -150,9 +158,9 @@ static int mirror_open_doomed(const struct mirror_run *x, int parent, const char
 		return -err;
 	}
 	const struct io_path link = io_proc_path(path);
-	bool mounted = st.st_dev != x->dev || (statx(path, "", AT_EMPTY_PATH, 0, &sx) == 0 &&
-					       sx.stx_attributes & STATX_ATTR_MOUNT_ROOT);
-	*reason = mounted                   ? "is a mount point: not removed"
+	*reason = mirror_is_mount(path, &st, x->dev) ? "is a mount point: not removed"
+		  : st.st_dev != x->dev
+		      ? "is a subvolume: not removed; delete it, or use --exclude to keep it"
 		  : mirror_is_above(x, &st) ? "contains SRC: not removed"
 					    : NULL;
 	const bool widens = !*reason && (st.st_mode & 0700) != 0700 && geteuid() != 0 &&
@@ -166,22 +174,34 @@ static int mirror_open_doomed(const struct mirror_run *x, int parent, const char
 	return fd;
 }
 
-/* Returns 0; 1: something in it stays; or -errno, reported. `path` has room for PATH_MAX bytes. */
-static int mirror_remove_below(struct mirror_run *x, int parent, const char *name, char *path)
+/* Opens the directory above the open one, which must be what it was. Returns a descriptor or -1. */
+static int mirror_open_above(struct mirror_run *x, int fd, const struct stat *above,
+			     const char *path)
+{
+	struct stat st = {0};
+	const int up = fd < 0 ? -1
+			      : openat(fd, "..", O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
+	int err = up < 0 || fstat(up, &st) < 0 ? errno : 0;
+	if (err == 0 && (st.st_dev != above->st_dev || st.st_ino != above->st_ino))
+		err = ESTALE;
+	if (err == 0)
+		return up;
+	if (up >= 0)
+		close(up);
+	if (fd >= 0) /* otherwise it is reported */
+		mirror_refuse(x, path, err, NULL);
+	return -1;
+}
+
+/* Removes what the open directory lists. Returns as mirror_remove_below. */
+static int mirror_remove_listed(struct mirror_run *x, int *fd, char *path)
 {
 	struct name_list list = {0};
-	const char *reason = NULL, *call;
+	const char *call;
 	const size_t length = strlen(path);
-	mode_t widened = 0;
-	int fd = mirror_open_doomed(x, parent, name, &reason, &widened), result = 0;
-	if (fd == -EACCES && widened && x->counts)
-		return 0;
-	if (fd < 0)
-		return mirror_refuse(x, path, -fd, reason);
-	int r = names_read(fd, &list, &call);
-	if (r < 0)
-		result = mirror_refuse(x, path, -r, NULL);
-	for (size_t i = 0; i < list.count && !tree_stopped(x->w->tree); i++) {
+	int r = names_read(*fd, &list, &call);
+	int result = r < 0 ? mirror_refuse(x, path, -r, NULL) : 0;
+	for (size_t i = 0; i < list.count && *fd >= 0 && !tree_stopped(x->w->tree); i++) {
 		if (length + 1 + strlen(list.name[i]) >= PATH_MAX) {
 			result = mirror_refuse(x, path, ENAMETOOLONG, NULL);
 			break;
@@ -192,18 +212,40 @@ static int mirror_remove_below(struct mirror_run *x, int parent, const char *nam
 		result = r != 0 && result >= 0 ? r : result;
 	}
 	names_free(&list);
-	result = tree_stopped(x->w->tree) ? -EINTR : result;
-	if (result != 0 && widened && !x->counts) /* it stays */
+	return tree_stopped(x->w->tree) ? -EINTR : *fd < 0 ? -ESTALE : result;
+}
+
+/* Returns 0; 1: something in it stays; or -errno, reported. `path` has room for PATH_MAX bytes.
+ * Deep in a tree, closes *parent, and opens it again; -1 if that fails. */
+static int mirror_remove_below(struct mirror_run *x, int *parent, const char *name, char *path)
+{
+	const char *reason = NULL;
+	mode_t widened = 0;
+	struct stat above;
+	int fd = mirror_open_doomed(x, *parent, name, &reason, &widened);
+	if (fd == -EACCES && widened && x->counts)
+		return 0;
+	if (fd < 0)
+		return mirror_refuse(x, path, -fd, reason);
+	const bool deep = ++x->depth > OPEN_LEVELS && fstat(*parent, &above) == 0;
+	if (deep)
+		close(*parent);
+	const int result = mirror_remove_listed(x, &fd, path);
+	if (deep)
+		*parent = mirror_open_above(x, fd, &above, path);
+	x->depth--;
+	if (result != 0 && widened && !x->counts && fd >= 0) /* it stays */
 		(void)!fchmod(fd, widened & 07777);
-	close(fd);
-	return result;
+	if (fd >= 0)
+		close(fd);
+	return *parent < 0 && result == 0 ? -ESTALE : result;
 }
 
 /* Removes or counts one entry, also one with a drawn name. Returns as mirror_remove_below. */
-static int mirror_remove_any(struct mirror_run *x, int parent, const char *name, char *path)
+static int mirror_remove_any(struct mirror_run *x, int *parent, const char *name, char *path)
 {
 	struct stat st;
-	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(*parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : mirror_refuse(x, path, errno, NULL);
 	const bool directory = S_ISDIR(st.st_mode);
 	if (same_output(&x->w->tree->options->copy, &st)) {
@@ -217,7 +259,7 @@ static int mirror_remove_any(struct mirror_run *x, int parent, const char *name,
 	int r = directory ? mirror_remove_below(x, parent, name, path) : 0;
 	if (r != 0)
 		return r;
-	if (!x->counts && unlinkat(parent, name, directory ? AT_REMOVEDIR : 0) < 0 &&
+	if (!x->counts && unlinkat(*parent, name, directory ? AT_REMOVEDIR : 0) < 0 &&
 	    errno != ENOENT)
 		return mirror_refuse(x, path, errno, NULL);
 	x->entries++;
@@ -239,7 +281,7 @@ static int mirror_remove_old(struct mirror_run *x, const struct left *l, const c
 	int fd = left_open_old(l);
 	if (fd < 0)
 		return mirror_refuse(x, path, -fd, NULL);
-	const int r = mirror_remove_any(x, fd, l->old, old);
+	const int r = mirror_remove_any(x, &fd, l->old, old);
 	close(fd);
 	return r;
 }
@@ -262,12 +304,12 @@ static int mirror_remove_left(struct mirror_run *x, int parent, const char *name
 }
 
 /* The same, but for the names of copies at work. */
-static int mirror_remove(struct mirror_run *x, int parent, const char *name, char *path)
+static int mirror_remove(struct mirror_run *x, int *parent, const char *name, char *path)
 {
 	const bool own = mirror_is_own(name);
-	if (!own && !system_is_lost_found(parent, name))
+	if (!own && !system_is_lost_found(*parent, name))
 		return mirror_remove_any(x, parent, name, path);
-	const int r = own ? mirror_remove_left(x, parent, name, path) : 1;
+	const int r = own ? mirror_remove_left(x, *parent, name, path) : 1;
 	if (r <= 0)
 		return r;
 	mirror_note_obstacle(x, own ? "is an unfinished copy" : "belongs to the file system", path);
@@ -312,7 +354,7 @@ static int mirror_remove_cleared(struct worker *w, const struct entry *e, int di
 	if (!entry_path_below(e, path, sizeof(path)))
 		return report_call(w, e, "remove", entry_dst, ENAMETOOLONG);
 	struct mirror_run x = mirror_run_of(w, mirror_top(e), w->tree->options->dry_run, true);
-	const int r = mirror_remove_any(&x, dir, name, path);
+	const int r = mirror_remove_any(&x, &dir, name, path);
 	/* An entry has become one that stays since it was counted. */
 	return r > 0 ? mirror_refuse_conflict(&x, e, path) : r;
 }
@@ -372,7 +414,7 @@ int mirror_clear(struct worker *w, const struct entry *e, struct cleared *c)
 		return report_call(w, e, "remove", entry_dst, ENAMETOOLONG);
 	/* Nothing is removed unless all of it may be. */
 	struct mirror_run x = mirror_run_of(w, mirror_top(e), true, false);
-	(void)mirror_remove(&x, e->dir->dst, e->as, path);
+	(void)mirror_remove(&x, &e->dir->dst, e->as, path);
 	if (x.obstacle)
 		return mirror_refuse_conflict(&x, e, path);
 	if (max && __atomic_add_fetch(&t->mirror.removed, x.entries, __ATOMIC_RELAXED) > *max)
@@ -466,6 +508,7 @@ static void mirror_remove_extra(struct mirror_run *x, const struct extra *extra)
 	const size_t length = slash ? (size_t)(slash - extra->path) : 0;
 	const char *name = slash ? slash + 1 : extra->path;
 	struct stat st;
+	const dev_t top = x->dev;
 	strcpy(path, extra->path);
 	int dst = mirror_open(x->root->dst, extra->path, length, false, false);
 	if (dst < 0) {
@@ -475,18 +518,20 @@ static void mirror_remove_extra(struct mirror_run *x, const struct extra *extra)
 		return;
 	}
 	bool timed = fstat(dst, &st) == 0;
+	x->dev = timed ? st.st_dev : top; /* it may be in a subvolume */
 	const bool admitted = timed && !x->counts && admit_open(dst, &st);
 	const char *reason = NULL;
 	int extra_still = mirror_still_extra(x, extra, dst, name, length, &reason);
 	if (extra_still < 0)
 		mirror_refuse(x, path, -extra_still, reason);
-	else if (extra_still > 0 && mirror_remove(x, dst, name, path) >= 0 && timed && !x->counts &&
-		 x->w->tree->options->copy.preserve & FCOPY_ATTR_TIMESTAMPS) {
+	else if (extra_still > 0 && mirror_remove(x, &dst, name, path) >= 0 && timed &&
+		 !x->counts && x->w->tree->options->copy.preserve & FCOPY_ATTR_TIMESTAMPS) {
 		const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, st.st_mtim};
 		(void)!utimensat(AT_FDCWD, io_proc_path(dst).text, times, 0);
 	}
 	if (admitted)
 		admit_close(dst, &st);
+	x->dev = top;
 	close(dst);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Which directories of a tree are open. Each has two descriptors until everything below it is
- * finished, so a deep tree would need two for each level. If they run short, directories that no
- * thread uses are closed, the one that was used least recently first; a thread that needs one opens
- * it again. A name can have been exchanged since: what it names now must be the same inode.
+ * Which directories of a tree are open. Each has two descriptors, or three with --link-dest, until
+ * everything below it is finished, so a deep tree would need them for each level. If they run
+ * short, directories that no thread uses are closed, the one that was used least recently first; a
+ * thread that needs one opens it again. A name can have been exchanged since: what it names now
+ * must be the same inode.
  */
 #define _GNU_SOURCE
 #include "opened.h"
@@ -47,7 +48,8 @@ static unsigned long most_directories(const struct tree *t)
 	const unsigned long threads = __atomic_load_n(&t->pool.workers, __ATOMIC_RELAXED);
 	const unsigned long used = threads * OF_THREAD;
 	const unsigned long left = t->opened.descriptors > used ? t->opened.descriptors - used : 0;
-	return left / 2 > 2 * threads ? left / 2 : 2 * threads;
+	const unsigned long most = left / (t->options->link_dest ? 3 : 2);
+	return most > 2 * threads ? most : 2 * threads;
 }
 
 static void list_remove(struct opened *o, struct directory *d)
@@ -68,6 +70,19 @@ static void list_append(struct opened *o, struct directory *d)
 	d->listed = true;
 }
 
+/* Notes which directory of the earlier copy is open. */
+static bool note_link(struct directory *d)
+{
+	struct stat st;
+	if (d->link < 0)
+		return true;
+	if (fstat(d->link, &st) < 0)
+		return false;
+	d->link_dev = st.st_dev;
+	d->link_ino = st.st_ino;
+	return true;
+}
+
 /* Notes which inode the copy is. */
 static bool note_identity(struct directory *d)
 {
@@ -81,13 +96,16 @@ static bool note_identity(struct directory *d)
 	return d->known = true;
 }
 
-static void close_both(struct tree *t, struct directory *d)
+static void close_all(struct tree *t, struct directory *d)
 {
 	close(d->src);
 	if (d->dst >= 0)
 		close(d->dst);
+	if (d->link >= 0)
+		close(d->link);
 	d->has_dst = d->dst >= 0;
-	d->src = d->dst = -1;
+	d->has_link = d->link >= 0;
+	d->src = d->dst = d->link = -1;
 	t->opened.count--;
 }
 
@@ -98,13 +116,13 @@ static void close_unused(struct tree *t)
 	struct directory *d = t->opened.first;
 	while (d && t->opened.count > most) {
 		struct directory *next = d->after;
-		if ((d->names == NAMES_READ || d->names == NAMES_LOST) && d->link < 0 &&
+		if ((d->names == NAMES_READ || d->names == NAMES_LOST) && note_link(d) &&
 		    note_identity(d)) {
 			/* Another user can make a directory that gets its inode number. */
 			if (d->dst >= 0 && t->root.ground.foreign)
 				d->id = identity_of(d->dst);
 			list_remove(&t->opened, d);
-			close_both(t, d);
+			close_all(t, d);
 		}
 		d = next;
 	}
@@ -139,23 +157,32 @@ int directory_open(const struct tree *t, int parent, const char *name)
 							     : openat(parent, name, O_PATH | flags);
 }
 
-/* Opens a name that should be the source (from_src) or the copy of d. Returns a descriptor or
- * -errno. */
-static int open_checked(const struct tree *t, const struct directory *d, bool from_src, int at,
-			const char *name, bool passes)
+/* The directories that one of the tree stands for. */
+enum opened_side { OPENED_SRC, OPENED_DST, OPENED_LINK };
+
+static int side_open(const struct directory *d, enum opened_side side)
 {
-	const bool follow = from_src && t->options->follow == FCOPY_FOLLOW_ALWAYS;
+	return side == OPENED_SRC ? d->src : side == OPENED_DST ? d->dst : d->link;
+}
+
+/* Opens a name that should be this directory of d. Returns a descriptor or -errno. */
+static int open_checked(const struct tree *t, const struct directory *d, enum opened_side side,
+			int at, const char *name, bool passes)
+{
+	const bool follow = side == OPENED_SRC && t->options->follow == FCOPY_FOLLOW_ALWAYS;
 	const int flags = O_DIRECTORY | O_CLOEXEC | O_NONBLOCK | (follow ? 0 : O_NOFOLLOW);
-	const dev_t dev = from_src ? d->st.st_dev : d->dst_dev;
-	const ino_t ino = from_src ? d->st.st_ino : d->dst_ino;
+	const dev_t dev[] = {d->st.st_dev, d->dst_dev, d->link_dev};
+	const ino_t ino[] = {d->st.st_ino, d->dst_ino, d->link_ino};
 	struct stat st;
-	int fd = passes     ? openat(at, name, flags | O_PATH)
-		 : from_src ? openat(at, name, flags | O_RDONLY | O_NOCTTY)
-			    : directory_open(t, at, name);
+	int fd = passes || side == OPENED_LINK ? openat(at, name, flags | O_PATH)
+		 : side == OPENED_SRC          ? openat(at, name, flags | O_RDONLY | O_NOCTTY)
+					       : directory_open(t, at, name);
 	if (fd < 0)
 		return -errno;
-	int r = fstat(fd, &st) < 0 ? -errno : st.st_dev == dev && st.st_ino == ino ? fd : -ESTALE;
-	if (r >= 0 && !from_src && d->id.known) {
+	int r = fstat(fd, &st) < 0                                 ? -errno
+		: st.st_dev == dev[side] && st.st_ino == ino[side] ? fd
+								   : -ESTALE;
+	if (r >= 0 && side == OPENED_DST && d->id.known) {
 		const struct identity now = identity_of(fd);
 		r = identity_is_same(&now, &d->id) ? r : -ESTALE;
 	}
@@ -165,18 +192,20 @@ static int open_checked(const struct tree *t, const struct directory *d, bool fr
 }
 
 /* From the nearest directory above that is open. */
-static int open_by_names(const struct tree *t, const struct directory *d, bool from_src)
+static int open_by_names(const struct tree *t, const struct directory *d, enum opened_side side)
 {
 	size_t steps = 0;
 	const struct directory *top = d;
 	for (; top->src < 0; top = top->parent)
 		steps++;
-	int fd = from_src ? top->src : top->dst;
+	int fd = side_open(top, side);
+	if (fd < 0) /* of the earlier copy, which lacks it */
+		return -ESTALE;
 	for (size_t left = steps; left > 0; left--) {
 		const struct directory *below = d;
 		for (size_t i = 1; i < left; i++)
 			below = below->parent;
-		int next = open_checked(t, below, from_src, fd, below->name, left > 1);
+		int next = open_checked(t, below, side, fd, below->name, left > 1);
 		if (left < steps)
 			close(fd);
 		if (next < 0)
@@ -187,27 +216,35 @@ static int open_by_names(const struct tree *t, const struct directory *d, bool f
 }
 
 /* ".." of a directory below, which is faster, leads to the same inode unless one was moved. */
-static int open_again(const struct tree *t, const struct directory *d, bool from_src,
+static int open_again(const struct tree *t, const struct directory *d, enum opened_side side,
 		      const struct directory *below)
 {
-	int at = !below ? -1 : from_src ? below->src : below->dst;
-	int fd = at >= 0 ? open_checked(t, d, from_src, at, "..", false) : -1;
-	return fd >= 0 ? fd : open_by_names(t, d, from_src);
+	int at = below ? side_open(below, side) : -1;
+	int fd = at >= 0 ? open_checked(t, d, side, at, "..", false) : -1;
+	return fd >= 0 ? fd : open_by_names(t, d, side);
 }
 
 /* The lock is held. */
-static int open_both(struct tree *t, struct directory *d, const struct directory *below)
+static int open_all(struct tree *t, struct directory *d, const struct directory *below)
 {
-	int src = open_again(t, d, true, below);
-	if (src < 0)
-		return src;
-	int dst = d->has_dst ? open_again(t, d, false, below) : -1;
-	if (d->has_dst && dst < 0) {
-		close(src);
-		return dst;
+	const bool has[] = {true, d->has_dst, d->has_link};
+	int fd[] = {-1, -1, -1};
+	for (int side = OPENED_SRC; side <= OPENED_LINK; side++) {
+		if (!has[side])
+			continue;
+		fd[side] = open_again(t, d, side, below);
+		/* What is gone from the earlier copy is copied. */
+		if (fd[side] >= 0 || (side == OPENED_LINK && opened_is_gone(-fd[side])))
+			continue;
+		const int err = fd[side];
+		while (--side >= OPENED_SRC)
+			if (fd[side] >= 0)
+				close(fd[side]);
+		return err;
 	}
-	d->src = src;
-	d->dst = dst;
+	d->src = fd[OPENED_SRC];
+	d->dst = fd[OPENED_DST];
+	d->link = fd[OPENED_LINK] >= 0 ? fd[OPENED_LINK] : -1;
 	t->opened.count++;
 	return 0;
 }
@@ -217,7 +254,7 @@ int opened_use(struct tree *t, struct directory *d)
 	int r = 0;
 	pthread_mutex_lock(&t->opened.lock);
 	if (d->parent && d->src < 0)
-		r = open_both(t, d, NULL);
+		r = open_all(t, d, NULL);
 	if (r == 0) {
 		d->users++;
 		list_remove(&t->opened, d);
@@ -240,14 +277,11 @@ void opened_end(struct tree *t, struct directory *d)
 	struct directory *parent = d->parent;
 	pthread_mutex_lock(&t->opened.lock);
 	/* It is probably next, and by ".." of d it takes one call, whatever the depth. */
-	if (parent->parent && parent->src < 0 && d->src >= 0 && open_both(t, parent, d) == 0)
+	if (parent->parent && parent->src < 0 && d->src >= 0 && open_all(t, parent, d) == 0)
 		list_append(&t->opened, parent);
 	list_remove(&t->opened, d);
 	if (d->src >= 0)
-		close_both(t, d);
-	if (d->link >= 0)
-		close(d->link);
-	d->link = -1;
+		close_all(t, d);
 	pthread_mutex_unlock(&t->opened.lock);
 }
 

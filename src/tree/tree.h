@@ -70,7 +70,10 @@ struct directory {
 	struct directory *before, *after; /* in the list of open directories that are not in use */
 	bool listed;                      /* ... it is in this list */
 	bool has_dst;                     /* if it is closed: dst was open */
-	bool known;                       /* dst_dev and dst_ino are the copy's */
+	bool has_link;                    /* ... link was */
+	dev_t link_dev;                   /* ... and which directory it was */
+	ino_t link_ino;
+	bool known; /* dst_dev and dst_ino are the copy's */
 	unsigned users;
 	dev_t dst_dev;
 	ino_t dst_ino;

@@ -274,3 +274,24 @@ limited() {
 	[ "$status" = 124 ]
 	absent x
 }
+
+@test "few descriptors: a deep tree with --link-dest, and what a mirror removes of one" {
+	local path=s i
+	for i in {1..100}; do path+=/d; done
+	mkdir -p $path
+	echo 1 >$path/f
+	echo 2 >s/d/d/g
+	expect 0 -aT s mon
+	deep() {
+		run --separate-stderr timeout -s KILL $HANG bash -c 'ulimit -n 64; exec "$0" "$@"' "$FCOPY" "$@"
+		demand 0
+	}
+	deep -aT --link-dest=mon s tue
+	says "fcopy: 0 copied, 2 linked"
+	diff -r s tue
+	[ tue/${path#s/}/f -ef mon/${path#s/}/f ]
+	rm -r s/d/d/d
+	deep --mirror s mon
+	says "fcopy: 0 copied, 1 unchanged, 99 removed"
+	diff -r s mon
+}
