@@ -18,35 +18,47 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-static bool hard_link_has_type(int dir, const char *name, mode_t type)
+/* 1: the name has this type; 0: it has another one, or is absent; or -errno. */
+static int hard_link_has_type(int dir, const char *name, mode_t type)
 {
 	struct stat st;
-	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && (st.st_mode & S_IFMT) == type;
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	return (st.st_mode & S_IFMT) == type;
 }
 
-static bool hard_link_is_symlink(int dir, const char *name)
+/* A call has failed that could succeed when the copy makes it again: then the name would become a
+ * file of its own without a word. Only a refused open says something about the file. */
+static int hard_link_failed(const struct fcopy_error *error, const char **call)
 {
-	return hard_link_has_type(dir, name, S_IFLNK);
+	if (!error->call || (strcmp(error->call, "open") == 0 && !hard_link_is_failure(error->err)))
+		return 0;
+	*call = error->call;
+	return -error->err;
 }
 
 /* May the link replace what has this name in an existing tree? A file only where a copy might:
- * every check of destination_open_in applies. */
-static bool hard_link_may_replace(struct worker *w, const struct entry *e, const struct stat *st)
+ * every check of destination_open_in applies. Returns 1; 0; or -errno with the call. */
+static int hard_link_may_replace(struct worker *w, const struct entry *e, const struct stat *st,
+				 const char **call)
 {
 	struct endpoint src = {.fd = -1, .path = entry_src, .st = *st}, dst;
-	struct fcopy_error error;
+	struct fcopy_error error = {0};
 	struct fcopy_options options = w->options;
 	options.resume = false; /* only a check: no part is opened, and no file overwritten */
 	options.in_place = FCOPY_WHEN_NEVER;
 	if (w->options.no_clobber || w->tree->root.ground.exclusive)
-		return false;
-	if (!S_ISREG(st->st_mode)) /* as special_copy, which reports a directory */
-		return !hard_link_has_type(e->dir->dst, e->as, S_IFDIR) &&
-		       !special_is_source(e, st);
+		return 0;
+	*call = "stat";
+	if (!S_ISREG(st->st_mode)) { /* as special_copy, which reports a directory */
+		const int r = hard_link_has_type(e->dir->dst, e->as, S_IFDIR);
+		return r < 0 ? r : r == 0 && !special_is_source(e, st);
+	}
 	const unsigned flags = DESTINATION_REPLACES_LINKS |
 			       (tree_removes(w->tree) ? DESTINATION_REPLACES_READ_ONLY : 0) |
 			       (e->dir->closed ? DESTINATION_ADMITTED : 0) |
@@ -57,9 +69,9 @@ static bool hard_link_may_replace(struct worker *w, const struct entry *e, const
 					    &error) == 0;
 	if (destination_open_in(&dst, e->dir->dst, e->as, entry_dst, &src, &options, flags,
 				w->tree->storage, &error))
-		return false;
+		return hard_link_failed(&error, call);
 	dst.ops->abort(&dst);
-	return true;
+	return 1;
 }
 
 /* The copy: by its name, or by a descriptor if another user may exchange the name. */
@@ -123,26 +135,31 @@ static int hard_link_open(struct worker *w, const struct entry *e, const struct 
 /* -ELOOP: one of the names is a symlink, which a copy follows. The copy may be of an earlier
  * operand, which was merged. */
 static int hard_link_check(const struct worker *w, const struct entry *e, const struct stat *st,
-			   const struct copied *c, const struct origin *o)
+			   const struct copied *c, const struct origin *o, const char **call)
 {
-	if (S_ISREG(st->st_mode) && !w->tree->options->symbolic_link &&
-	    (hard_link_is_symlink(o->dir, c->name) ||
-	     (rivals_possible(w->tree) && !w->options.no_clobber && !w->clears &&
-	      hard_link_is_symlink(e->dir->dst, e->as))))
-		return -ELOOP;
+	if (S_ISREG(st->st_mode) && !w->tree->options->symbolic_link) {
+		*call = "stat";
+		int r = hard_link_has_type(o->dir, c->name, S_IFLNK);
+		if (r == 0 && rivals_possible(w->tree) && !w->options.no_clobber && !w->clears)
+			r = hard_link_has_type(e->dir->dst, e->as, S_IFLNK);
+		if (r != 0)
+			return r > 0 ? -ELOOP : r;
+	}
 	if (o->fd < 0)
 		return 0;
 	const struct identity now = identity_of(o->fd);
 	return identity_is_same(&now, &c->made) ? 0 : -ESTALE;
 }
 
-static bool hard_link_is_made(const struct origin *o, int to, const char *as)
+/* Has the name the inode of the copy? 1; 0; or -errno. */
+static int hard_link_is_made(const struct origin *o, int to, const char *as)
 {
 	struct stat a, b;
 	const int r = o->fd < 0 ? fstatat(o->dir, o->name, &a, AT_SYMLINK_NOFOLLOW)
 				: fstat(o->fd, &a);
-	return r == 0 && fstatat(to, as, &b, AT_SYMLINK_NOFOLLOW) == 0 && a.st_dev == b.st_dev &&
-	       a.st_ino == b.st_ino;
+	if (r < 0 || fstatat(to, as, &b, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
 /* Are names of DST left alone that have the right content? */
@@ -156,6 +173,7 @@ static int hard_link_rehearse(struct worker *w, const struct entry *e, const str
 			      const struct copied *c)
 {
 	struct stat old;
+	const char *call;
 	if (e->dir->dst < 0 || fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
 	/* Only of an unchanged copy, made is set: another one would be a new inode. */
@@ -164,7 +182,7 @@ static int hard_link_rehearse(struct worker *w, const struct entry *e, const str
 		return HARD_LINK_SAME;
 	if (w->tree->options->delete_extra && !w->options.no_clobber)
 		return 0;
-	return hard_link_may_replace(w, e, st) ? 0 : -EEXIST;
+	return hard_link_may_replace(w, e, st, &call) > 0 ? 0 : -EEXIST;
 }
 
 /* An unfinished tree has the name: of an earlier run, or of this one, if the directory lists it
@@ -172,10 +190,12 @@ static int hard_link_rehearse(struct worker *w, const struct entry *e, const str
 static int hard_link_continue(const struct entry *e, const struct origin *o, const char **call)
 {
 	const int to = e->dir->dst;
-	if (hard_link_is_made(o, to, e->as))
-		return HARD_LINK_SAME;
-	int r = remove_entry(to, e->as) == 0 ? hard_link_create(o, to, e->as, call) : -EEXIST;
-	return r == -EEXIST && hard_link_is_made(o, to, e->as) ? HARD_LINK_SAME : r;
+	*call = "stat";
+	int r = hard_link_is_made(o, to, e->as);
+	if (r != 0)
+		return r > 0 ? HARD_LINK_SAME : r;
+	r = remove_entry(to, e->as) == 0 ? hard_link_create(o, to, e->as, call) : -EEXIST;
+	return r == -EEXIST && hard_link_is_made(o, to, e->as) > 0 ? HARD_LINK_SAME : r;
 }
 
 /* The name may exist. Returns 0, HARD_LINK_SAME, HARD_LINK_NEW, SEEN_ANOTHER, or -errno with the
@@ -195,9 +215,14 @@ static int hard_link_place(struct worker *w, const struct entry *e, const struct
 		r = -ENOTUNIQ;
 	if (r == -EEXIST && !seen_is_there(w, e))
 		r = SEEN_ANOTHER;
-	if (r == -EEXIST && (w->tree->shared || hard_link_may_replace(w, e, st)))
-		r = rivals_claim(w->tree, to, e->as) < 0 ? -ENOTUNIQ
-							 : hard_link_replace(w, e, o, call);
+	if (r == -EEXIST) {
+		const int may = w->tree->shared ? 1 : hard_link_may_replace(w, e, st, call);
+		if (may != 0)
+			r = may < 0 ? may
+			    : rivals_claim(w->tree, to, e->as) < 0
+				? -ENOTUNIQ
+				: hard_link_replace(w, e, o, call);
+	}
 	rivals_unlock(w->tree);
 	/* A directory of an interrupted attempt. */
 	if (r == -EISDIR && w->tree->shared && remove_entry(to, e->as) == 0)
@@ -210,10 +235,13 @@ static int hard_link_make_once(struct worker *w, const struct entry *e, const st
 {
 	struct origin o;
 	int r = hard_link_open(w, e, c, &o, call);
-	if (r == 0 && hard_link_leaves(w->tree) && hard_link_is_made(&o, e->dir->dst, e->as))
-		r = HARD_LINK_SAME;
+	if (r == 0 && hard_link_leaves(w->tree)) {
+		*call = "stat";
+		r = hard_link_is_made(&o, e->dir->dst, e->as);
+		r = r > 0 ? HARD_LINK_SAME : r;
+	}
 	if (r == 0)
-		r = hard_link_check(w, e, st, c, &o);
+		r = hard_link_check(w, e, st, c, &o, call);
 	if (r == 0)
 		r = hard_link_place(w, e, st, &o, call);
 	if (r == HARD_LINK_NEW)

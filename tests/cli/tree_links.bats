@@ -385,3 +385,35 @@ foreseen() {
 	echo newer >s/1
 	want='[1,0,1,0,1]' foreseen -aT --update=changed s d
 }
+
+# links_with ERRNO ARG…: each stat of a merge over other files fails once. What is no link afterwards has a message.
+links_with() {
+	local err=$1 nth
+	shift
+	for ((nth = 1; nth < 80; nth++)); do
+		rm -rf s d
+		mkdir s d
+		echo content >s/a
+		ln s/a s/b
+		ln s/a s/c
+		echo old | tee d/b >d/c
+		status=0
+		timeout -s KILL $HANG strace -f -qq -o trace -e trace=newfstatat,fstat,statx \
+			-e inject=newfstatat,fstat,statx:error="$err":when=$nth "$FCOPY" -j1 "$@" -T s d 2>err || status=$?
+		grep -q INJECTED trace || break
+		if [ "$(stat -c %i d/a d/b d/c 2>/dev/null | sort -u | wc -l)" != 1 ] && [ ! -s err ]; then
+			echo "$* $err at stat $nth: status $status, no message"
+			ls -li d
+			grep -B3 -A3 INJECTED trace
+			return 1
+		fi
+	done
+	[ $nth -gt 20 ]
+}
+
+@test "a stat that fails once makes no hard link a copy without a message" {
+	need_strace
+	links_with ENOMEM -a
+	links_with EACCES -a
+	links_with EIO --mirror -q
+}
