@@ -254,9 +254,10 @@ static void discard_scratch(struct copy *c)
 /* The copy was committed, or it failed. */
 static void end_destination(struct copy *c, int r)
 {
-	if (r < 0 && c->resumes)
+	const bool failed = r < 0 || r == ENDPOINT_RIVAL;
+	if (failed && c->resumes)
 		c->report->part_kept = c->dst.ops->keep_partial(&c->dst, c->all.offset);
-	if (r < 0 && c->dst.ops->release_blocks)
+	if (failed && c->dst.ops->release_blocks)
 		c->dst.ops->release_blocks(&c->dst, c->allocated);
 	if (c->options->scratch)
 		discard_scratch(c);

@@ -22,6 +22,7 @@ struct io;
 #define ENDPOINT_STATE   776 /* bytes: of struct file, or of struct connection */
 #define ENDPOINT_SKIPPED 1   /* no_clobber: DST exists and stays as it is; not a failure */
 #define ENDPOINT_TAKEN   2   /* DESTINATION_EXACT: DST is not what it was, and stays as it is */
+#define ENDPOINT_RIVAL   3   /* DST is the copy of another entry of the tree, and stays */
 
 /* What a destination had before the copy. */
 enum endpoint_old {
@@ -60,8 +61,8 @@ struct endpoint_ops {
 	int (*start)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
 	/* After the last byte, before flush and commit. Also returns 1: owner or mode changed. */
 	int (*finish)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
-	/* Also returns ENDPOINT_SKIPPED; the caller then calls abort, too. Or ENDPOINT_TAKEN; the
-	 * caller calls abort, or destination_expect() and commit again. */
+	/* Also returns ENDPOINT_SKIPPED or ENDPOINT_RIVAL; the caller then calls abort, too. Or
+	 * ENDPOINT_TAKEN; the caller calls abort, or destination_expect() and commit again. */
 	int (*commit)(struct endpoint *, const struct fcopy_options *, struct fcopy_error *);
 	void (*abort)(struct endpoint *);
 
@@ -140,7 +141,7 @@ struct endpoint {
 	 * none can, or it is no file. */
 	const char *not_atomic;
 	const struct rivals
-	    *rivals; /* the commit fails with ENOTUNIQ if one has the name; or NULL */
+	    *rivals; /* the commit returns ENDPOINT_RIVAL if one has the name; or NULL */
 
 	int mode_lost; /* errno with which the final mode was refused, which no option asked for */
 

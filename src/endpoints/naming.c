@@ -126,7 +126,7 @@ static int rename_without_rival(struct endpoint *e, bool no_clobber, const char 
 	if (!e->rivals || (p->exists && p->st.st_nlink == 1))
 		return rename_named(e, no_clobber, call);
 	pthread_mutex_lock(e->rivals->lock);
-	int r = is_rival(e) ? -ENOTUNIQ : rename_named(e, no_clobber, call);
+	int r = is_rival(e) ? ENDPOINT_RIVAL : rename_named(e, no_clobber, call);
 	pthread_mutex_unlock(e->rivals->lock);
 	return r;
 }
@@ -171,7 +171,7 @@ int temporary_name(struct endpoint *e, bool no_clobber, const char **call)
 		if (r != -EEXIST)
 			return r;
 		if (no_clobber)
-			return meets_rival(e) ? -ENOTUNIQ : ENDPOINT_SKIPPED;
+			return meets_rival(e) ? ENDPOINT_RIVAL : ENDPOINT_SKIPPED;
 		met = true;
 	}
 	/* Another process created DST during the copy: the later copy wins, as with two cp(1).
@@ -193,6 +193,8 @@ int temporary_name(struct endpoint *e, bool no_clobber, const char **call)
 	r = rename_without_rival(e, no_clobber, call);
 	if (r < 0)
 		return r == -EEXIST && (no_clobber || file_of(e)->exact) ? ENDPOINT_SKIPPED : r;
+	if (r == ENDPOINT_RIVAL)
+		return r;
 	file_of(e)->temporary[0] = '\0';
 	*call = NULL;
 	return check_renamed(e);

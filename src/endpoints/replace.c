@@ -165,6 +165,8 @@ static int replace_commit(struct endpoint *e, const struct fcopy_options *option
 		file_of(e)->keep_part = false;
 		return exact ? ENDPOINT_TAKEN : r;
 	}
+	if (r == ENDPOINT_RIVAL)
+		return r;
 	if (r < 0 && !call)
 		return error_refuse(error, e->path, -r,
 				    "another process exchanged its temporary file",

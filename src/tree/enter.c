@@ -76,7 +76,8 @@ static int directory_claim(struct worker *w, const struct entry *e, int fd)
 	if (r == 0)
 		return fd;
 	close(fd);
-	return r == -ENOTUNIQ ? rivals_report(w, e) : report_call(w, e, "fstat", entry_dst, -r);
+	return r == ENDPOINT_RIVAL ? rivals_report(w, e)
+				   : report_call(w, e, "fstat", entry_dst, -r);
 }
 
 /* What is there is no directory. */

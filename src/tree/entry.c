@@ -125,13 +125,13 @@ static bool entry_is_exact(struct worker *w, int fd, const struct stat *st)
 	return w->is_exact;
 }
 
-/* O_EXCL, the commit or the type of what is there met the copy of another entry, which may be
+/* O_EXCL or the type of what is there met the copy of another entry, which may be
  * special_place's and not yet claimed. */
 static bool entry_met_rival(struct worker *w, const struct entry *e)
 {
 	const struct fcopy_error *error = &w->file.error;
 	if (error->err != EEXIST)
-		return error->err == ENOTUNIQ;
+		return false;
 	if (w->tree->root.ground.exclusive)
 		return error->call && strcmp(error->call, "open") == 0;
 	rivals_lock(w->tree);
@@ -259,7 +259,7 @@ static void entry_copy_file(struct worker *w, const struct entry *e, int fd, con
 		o->action = FCOPY_ACTION_SKIPPED;
 	else if (r == 0 && w->tree->record)
 		record_add(w, e, st);
-	else if (r < 0 && !told && entry_met_rival(w, e))
+	else if (r == ENDPOINT_RIVAL || (r < 0 && !told && entry_met_rival(w, e)))
 		entry_report_rival(w, e);
 	else if (r < 0 && !told)
 		report_failure(w, e, &w->file.error);

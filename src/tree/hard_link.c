@@ -110,7 +110,7 @@ static int hard_link_replace(struct worker *w, const struct entry *e, const stru
 	if (r < 0 || (r = hard_link_create(o, m.dir, m.name, call)) < 0)
 		return r;
 	r = aside_finish(w, &m, e, true, call);
-	if (r < 0)
+	if (r != 0)
 		aside_abort(&m, r);
 	return aside_is_refused(&m, e, r) ? hard_link_replace(w, e, o, call) : r;
 }
@@ -198,8 +198,8 @@ static int hard_link_continue(const struct entry *e, const struct origin *o, con
 	return r == -EEXIST && hard_link_is_made(o, to, e->as) > 0 ? HARD_LINK_SAME : r;
 }
 
-/* The name may exist. Returns 0, HARD_LINK_SAME, HARD_LINK_NEW, SEEN_ANOTHER, or -errno with the
- * call. */
+/* The name may exist. Returns 0, HARD_LINK_SAME, HARD_LINK_NEW, ENDPOINT_RIVAL, SEEN_ANOTHER, or
+ * -errno with the call. */
 static int hard_link_place(struct worker *w, const struct entry *e, const struct stat *st,
 			   const struct origin *o, const char **call)
 {
@@ -212,16 +212,15 @@ static int hard_link_place(struct worker *w, const struct entry *e, const struct
 	if (r == -EEXIST && w->tree->root.ground.journal)
 		r = hard_link_continue(e, o, call);
 	if (r == -EEXIST && rivals_have(w->tree, to, e->as))
-		r = -ENOTUNIQ;
+		r = ENDPOINT_RIVAL;
 	if (r == -EEXIST && !seen_is_there(w, e))
 		r = SEEN_ANOTHER;
 	if (r == -EEXIST) {
 		const int may = w->tree->shared ? 1 : hard_link_may_replace(w, e, st, call);
 		if (may != 0)
-			r = may < 0 ? may
-			    : rivals_claim(w->tree, to, e->as) < 0
-				? -ENOTUNIQ
-				: hard_link_replace(w, e, o, call);
+			r = may < 0                            ? may
+			    : rivals_claim(w->tree, to, e->as) ? hard_link_replace(w, e, o, call)
+							       : ENDPOINT_RIVAL;
 	}
 	rivals_unlock(w->tree);
 	/* A directory of an interrupted attempt. */
@@ -314,7 +313,7 @@ static bool hard_link_source_once(struct worker *w, const struct entry *e, int f
 		close(o.fd);
 	if (r == -EEXIST && (made || w->options.no_clobber))
 		w->outcome->action = made ? FCOPY_ACTION_UNCHANGED : FCOPY_ACTION_SKIPPED;
-	else if (r < 0 && r != SEEN_ANOTHER)
+	else if (r < 0)
 		report_call(w, e, call, entry_dst, -r);
 	else if (r == 0)
 		outcome_link(w->outcome, st);

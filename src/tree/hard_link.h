@@ -7,12 +7,13 @@
 
 #include "tree.h"
 
-#define HARD_LINK_SAME  1 /* it is that link already: with options.update, or in a part */
-#define HARD_LINK_NEW   2 /* the name did not exist */
-#define HARD_LINK_KNOWN 3 /* DST has got another entry since: the outcome is known */
+/* Beside 0, -errno, ENDPOINT_RIVAL and SEEN_ANOTHER. */
+#define HARD_LINK_SAME  4 /* it is that link already: with options.update, or in a part */
+#define HARD_LINK_NEW   5 /* the name did not exist */
+#define HARD_LINK_KNOWN 6 /* DST has got another entry since: the outcome is known */
 /* Gives a copy the entry's name, too. Returns 0, or -errno with the call: then the
- * entry has to be copied. -EEXIST: the link may not replace what is there. -ENOTUNIQ: that is the
- * copy of another entry. -ELOOP: one of the two names is a symlink of an existing tree, which a
+ * entry has to be copied. -EEXIST: the link may not replace what is there. ENDPOINT_RIVAL: that is
+ * the copy of another entry. -ELOOP: one of the two names is a symlink of an existing tree, which a
  * copy follows. -ESTALE: another user may have given the copy's name to another inode. */
 struct copied {
 	struct directory *dir;
@@ -22,7 +23,7 @@ struct copied {
 int hard_link_make(struct worker *, const struct entry *, const struct stat *,
 		   const struct copied *, const char **call);
 /* options.link_dest: makes the entry another name of the earlier copy, which is open. Returns 0,
- * HARD_LINK_NEW, or -errno with the call, as above. */
+ * HARD_LINK_NEW, ENDPOINT_RIVAL, or -errno with the call, as above. */
 int hard_link_earlier(struct worker *, const struct entry *, const struct stat *, int earlier,
 		      const char **call);
 /* options.link: makes the entry another name of the source, which is open as fd, or is no regular

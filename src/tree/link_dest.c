@@ -142,14 +142,15 @@ int link_dest_make(struct worker *w, const struct entry *e, int *fd, struct stat
 			return 1;
 		}
 	struct stat linked;
-	if (r >= 0 && fstat(found, &linked) == 0)
+	const bool made = r >= 0 && r != ENDPOINT_RIVAL;
+	if (made && fstat(found, &linked) == 0)
 		rivals_note_linked(w, e, &linked, r == HARD_LINK_NEW);
 	close(found);
-	if (r >= 0) {
+	if (made) {
 		outcome_link(w->outcome, st);
 		return 1;
 	}
-	if (r != -EEXIST && r != -EMLINK && r != -ENOTUNIQ) { /* then it is copied */
+	if (r < 0 && r != -EEXIST && r != -EMLINK) { /* then it is copied */
 		error_call(&error, call, entry_dst, -r);
 		report_warning(w, e, &error);
 	}

@@ -255,7 +255,7 @@ static bool links_use(struct worker *w, const struct entry *e, const struct stat
 	directory_unref(copied.dir);
 	if (r == HARD_LINK_KNOWN)
 		return false;
-	if (r == -ENOTUNIQ) {
+	if (r == ENDPOINT_RIVAL) {
 		rivals_report(w, e);
 		return false;
 	}

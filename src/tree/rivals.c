@@ -37,27 +37,26 @@ static struct inodes *set_of(const struct tree *t, const struct stat *st)
 
 /* A file with several names may be replaced under each of them. Whether this run has made it is
  * then looked up again just before the rename. */
-static int claim(struct tree *t, const struct stat *st)
+static bool claim(struct tree *t, const struct stat *st)
 {
 	if (st->st_nlink > 1 && !S_ISDIR(st->st_mode))
-		return inodes_has(t->made, st) ? -ENOTUNIQ : 0;
+		return !inodes_has(t->made, st);
 	int r = inodes_add(set_of(t, st), st);
 	if (r < 0)
 		tree_stop(t, -r);
-	return r == 0 ? -ENOTUNIQ : 0;
+	return r != 0;
 }
 
-int rivals_claim(struct tree *t, int dir, const char *name)
+bool rivals_claim(struct tree *t, int dir, const char *name)
 {
 	struct stat st;
-	return !rivals_possible(t) || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0
-		   ? 0
-		   : claim(t, &st);
+	return !rivals_possible(t) || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	       claim(t, &st);
 }
 
 bool rivals_claim_new(struct tree *t, const struct stat *st)
 {
-	return claim(t, st) == 0;
+	return claim(t, st);
 }
 
 bool rivals_have(struct tree *t, int dir, const char *name)
@@ -70,7 +69,7 @@ bool rivals_have(struct tree *t, int dir, const char *name)
 int rivals_claim_open(struct tree *t, int fd)
 {
 	struct stat st;
-	return fstat(fd, &st) < 0 ? -errno : claim(t, &st);
+	return fstat(fd, &st) < 0 ? -errno : claim(t, &st) ? 0 : ENDPOINT_RIVAL;
 }
 
 static bool is_made(void *tree, const struct stat *st)
@@ -238,7 +237,7 @@ static int check_linked(struct worker *w, const struct entry *e, const struct st
 				    "is a symlink to a file that has other hard links and may be "
 				    "the copy of another entry",
 				    FCOPY_ADVICE_NONE);
-	return o->link_dest && is_in_another_case(e, old) ? -ENOTUNIQ : 0;
+	return o->link_dest && is_in_another_case(e, old) ? ENDPOINT_RIVAL : 0;
 }
 
 static int claim_open_file(struct worker *w, const struct entry *e)
@@ -252,12 +251,13 @@ static int claim_open_file(struct worker *w, const struct entry *e)
 		r = check_target(w, e, old);
 	if (r == 0 && old && S_ISREG(old->st_mode))
 		r = check_linked(w, e, old);
-	if (r == 0 && old && S_ISREG(old->st_mode))
-		r = claim(t, old);
+	if (r == 0 && old && S_ISREG(old->st_mode) && !claim(t, old))
+		r = ENDPOINT_RIVAL;
 	if (r == 0 && fstat(dst->fd, &new) < 0)
 		r = error_call(&w->file.error, "fstat", entry_dst, errno);
-	if (r == 0 && S_ISREG(new.st_mode))
-		r = inodes_add(t->made, &new);
+	if (r != 0 || !S_ISREG(new.st_mode))
+		return r;
+	r = inodes_add(t->made, &new);
 	if (r == -ENOMEM)
 		tree_stop(t, ENOMEM);
 	return r < 0 ? r : 0;
@@ -269,7 +269,7 @@ int rivals_claim_file(struct worker *w, const struct entry *e, int r)
 	struct tree *t = w->tree;
 	if (r == ENDPOINT_SKIPPED && fstatat(e->dir->dst, e->as, &there, 0) == 0 &&
 	    inodes_has(t->made, &there))
-		return error_call(&w->file.error, "open", entry_dst, ENOTUNIQ);
+		return ENDPOINT_RIVAL;
 	if (r != 0)
 		return r;
 	w->rivals = (struct rivals){is_made, t, &t->replacing};
@@ -279,7 +279,7 @@ int rivals_claim_file(struct worker *w, const struct entry *e, int r)
 		: error_refuse(&w->file.error, entry_dst, EINVAL, RIVALS_SOURCE, FCOPY_ADVICE_NONE);
 	if (r == 0)
 		return 0;
-	if (w->file.error.err == 0)
+	if (r < 0 && w->file.error.err == 0)
 		error_call(&w->file.error, "open", entry_dst, -r);
 	w->copy.dst.ops->abort(&w->copy.dst);
 	return r;

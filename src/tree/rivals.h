@@ -25,16 +25,16 @@ void rivals_unlock(struct tree *);
 
 /* Is what `name` in dir leads to made by this run? A symlink is not followed. */
 bool rivals_have(struct tree *, int dir, const char *name);
-/* Claims it, so that no other entry may replace it. Returns 0, also if there is no such name or if
- * rivals are impossible; or -ENOTUNIQ if another entry has it. */
-int rivals_claim(struct tree *, int dir, const char *name);
+/* Claims it, so that no other entry may replace it. Returns whether no other entry has it; true
+ * also if there is no such name, or if rivals are impossible. */
+bool rivals_claim(struct tree *, int dir, const char *name);
 /* Claims an inode of DST whose stat is known. Returns whether no other entry has it. */
 bool rivals_claim_new(struct tree *, const struct stat *);
-/* Claims an open directory. Returns 0; -ENOTUNIQ if another entry has it; or -errno. */
+/* Claims an open directory. Returns 0; ENDPOINT_RIVAL if another entry has it; or -errno. */
 int rivals_claim_open(struct tree *, int fd);
 /* Of the worker's copy, after destination_open_in() returned r: claims the file that it replaces
- * and the new one. Returns r; or -ENOTUNIQ, or -errno with the failure in w->file.error; then the
- * destination is closed. */
+ * and the new one. Returns r; or ENDPOINT_RIVAL, or -errno with the failure in w->file.error; then
+ * the destination is closed. */
 int rivals_claim_file(struct worker *, const struct entry *, int r);
 
 #define RIVALS_SOURCE "is another SRC: nothing in it is changed"

@@ -8,8 +8,9 @@
 
 #include "tree.h"
 
-/* Of functions that give an entry its name: something else than was seen has it now. */
-#define SEEN_ANOTHER (-ERESTART)
+/* Of functions that give an entry its name, beside the results in hard_link.h: something else than
+ * was seen has it now. */
+#define SEEN_ANOTHER 7
 
 /* Notes what is in DST; old NULL: nothing. */
 void seen_note(struct worker *, const struct stat *old);

@@ -231,7 +231,7 @@ static int special_make(struct worker *w, const struct entry *e, const struct ma
 		*call = NULL;
 	else
 		r = aside_finish(w, m, e, replace, call);
-	if (r < 0)
+	if (r != 0)
 		aside_abort(m, r);
 	return r;
 }
@@ -286,8 +286,8 @@ static bool special_in_place(const struct worker *w)
 }
 
 /* Creates the name, or replaces what has it. Returns 0; -EEXIST if that is skipped or may not be
- * replaced; SEEN_ANOTHER; -ENOTUNIQ if another entry of the source has it; or -errno with the call;
- * NULL: reported. */
+ * replaced; SEEN_ANOTHER; ENDPOINT_RIVAL if another entry of the source has it; or -errno with the
+ * call; NULL: reported. */
 static int special_place(struct worker *w, const struct entry *e, const struct making *m,
 			 const struct stat *st, const char **call)
 {
@@ -298,7 +298,7 @@ static int special_place(struct worker *w, const struct entry *e, const struct m
 		return special_take(w, e, st);
 	}
 	if (r == -EEXIST && w->options.no_clobber)
-		return rivals_have(t, e->dir->dst, e->as) ? -ENOTUNIQ : r;
+		return rivals_have(t, e->dir->dst, e->as) ? ENDPOINT_RIVAL : r;
 	if (r == -EEXIST && special_is_linked(e, st))
 		return 0;
 	if (r == -EEXIST && special_is_source(e, st))
@@ -306,11 +306,11 @@ static int special_place(struct worker *w, const struct entry *e, const struct m
 	if (r == -EEXIST && t->root.ground.journal && remove_entry(e->dir->dst, e->as) == 0)
 		r = special_make(w, e, m, st, false, call);
 	if (r == -EEXIST && w->seen.asked && rivals_have(t, e->dir->dst, e->as))
-		return -ENOTUNIQ;
+		return ENDPOINT_RIVAL;
 	if (r == -EEXIST && !seen_is_there(w, e))
 		return SEEN_ANOTHER;
-	if (r == -EEXIST && rivals_claim(t, e->dir->dst, e->as) < 0)
-		return -ENOTUNIQ;
+	if (r == -EEXIST && !rivals_claim(t, e->dir->dst, e->as))
+		return ENDPOINT_RIVAL;
 	if (r == -EEXIST)
 		r = special_replace(w, e, m, st, special_in_place(w), call);
 	/* A directory of an interrupted attempt. */
@@ -364,15 +364,15 @@ static bool special_copy_once(struct worker *w, const struct entry *e, const str
 	rivals_unlock(w->tree);
 	if (aside_is_refused(&m, e, r))
 		return special_copy_once(w, e, st);
-	if (r < 0 && !call && r != SEEN_ANOTHER)
+	if (r < 0 && !call)
 		return true;
-	if (r == -ENOTUNIQ)
+	if (r == ENDPOINT_RIVAL)
 		rivals_report(w, e);
 	else if (r == -EEXIST && w->options.no_clobber)
 		w->outcome->action = FCOPY_ACTION_SKIPPED;
 	else if (r == -EEXIST)
 		special_refuse_same(w, e);
-	else if (r < 0 && r != SEEN_ANOTHER && call)
+	else if (r < 0)
 		special_fail(w, e, st, r, call);
 	return r != SEEN_ANOTHER;
 }

@@ -73,7 +73,7 @@ static int symbolic_link_place(struct worker *w, const struct entry *e, const ch
 	r = symbolic_link_set(w, &m, st, call);
 	if (r == 0)
 		r = aside_finish(w, &m, e, replace, call);
-	if (r < 0)
+	if (r != 0)
 		aside_abort(&m, r);
 	return aside_is_refused(&m, e, r) ? symbolic_link_place(w, e, target, st, replace, call)
 					  : r;
@@ -118,7 +118,7 @@ static bool symbolic_link_make_once(struct worker *w, const struct entry *e, con
 	rivals_lock(w->tree);
 	const bool rival = replace && !w->options.force && !displace_replaces(w->tree) &&
 			   rivals_have(w->tree, e->dir->dst, e->as);
-	int r = rival ? -ENOTUNIQ : symbolic_link_place(w, e, target, st, replace, &call);
+	int r = rival ? ENDPOINT_RIVAL : symbolic_link_place(w, e, target, st, replace, &call);
 	if (r == 0)
 		(void)rivals_claim(w->tree, e->dir->dst, e->as); /* it is new */
 	rivals_unlock(w->tree);
