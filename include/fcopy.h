@@ -111,8 +111,8 @@ struct fcopy_error {
 	const char *reason;    /* says more than strerror(err), or NULL */
 	const char *option;    /* the long option of fcopy(1) that fcopy refused, or NULL */
 	enum fcopy_advice advice;
-	/* Nothing was copied: the options, or what SRC and DST are, exclude this copy. The exit
-	 * status of fcopy(1) is 2 then, otherwise 1. */
+	/* Nothing was changed: the options, or what SRC and DST are (missing, dangling, a directory,
+	 * the same file...), exclude this copy. The exit status of fcopy(1) is 2 then, otherwise 1. */
 	bool unsuitable;
 };
 

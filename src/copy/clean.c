@@ -85,9 +85,12 @@ int fcopy_clean(const char *path, const struct fcopy_clean_options *options,
 	}
 	int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int r = dir < 0 ? -errno : names_read(dir, &list, &call);
+	if (dir < 0) {
+		error_look_up(error, call, path, -r);
+		return -1;
+	}
 	if (r < 0) {
-		if (dir >= 0)
-			close(dir);
+		close(dir);
 		return clean_fail(error, call, path, -r);
 	}
 	for (size_t i = 0; i < list.count; i++) {

@@ -55,6 +55,21 @@ bool error_is_of_storage(const struct fcopy_error *e)
 	return false;
 }
 
+int error_look_up(struct fcopy_error *e, const char *call, const char *path, int err)
+{
+	error_call(e, call, path, err);
+	e->unsuitable = err == EBADF || err == ENOENT || err == ENOTDIR || err == ELOOP ||
+			err == ENAMETOOLONG;
+	return -err;
+}
+
+int error_refuse_operand(struct fcopy_error *e, const char *path, int err, const char *reason,
+			 enum fcopy_advice advice)
+{
+	error_refuse(e, path, err, reason, advice);
+	return error_unsuitable(e);
+}
+
 int error_unsuitable(struct fcopy_error *e)
 {
 	e->unsuitable = true;

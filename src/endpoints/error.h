@@ -24,6 +24,13 @@ int error_proc(struct fcopy_error *, const char *call, const char *path, int err
 int error_refuse(struct fcopy_error *, const char *path, int err, const char *reason,
 		 enum fcopy_advice);
 
+/* Record why SRC or DST, or what it leads to, cannot be used, before anything was changed: the
+ * failed call that looked it up, which is `unsuitable` if it names nothing; and a refusal that
+ * follows from what it is, which always is. */
+int error_look_up(struct fcopy_error *, const char *call, const char *path, int err);
+int error_refuse_operand(struct fcopy_error *, const char *path, int err, const char *reason,
+			 enum fcopy_advice);
+
 /* Does the recorded failure of a call on a copy speak of its storage: an error of I/O, or a lack of
  * space? Then it is none of the attribute that was to be set. Of extended attributes, a lack of
  * space means that one is too large, or that there are too many. */

@@ -54,9 +54,12 @@ static int fail_open(const char *path, int err, struct fcopy_error *error)
 {
 	struct stat st;
 	if (err == ENOENT && lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
-		return error_refuse(error, path, ENOENT, "is a dangling symlink",
-				    FCOPY_ADVICE_NONE);
-	return error_call(error, "open", path, err);
+		return error_refuse_operand(error, path, ENOENT, "is a dangling symlink",
+					    FCOPY_ADVICE_NONE);
+	error_look_up(error, "open", path, err);
+	if (err == ENXIO && lstat(path, &st) == 0 && S_ISSOCK(st.st_mode))
+		error_unsuitable(error);
+	return -err;
 }
 
 int source_open(struct endpoint *e, const struct operand *src, struct fcopy_error *error)
@@ -71,8 +74,7 @@ int source_open(struct endpoint *e, const struct operand *src, struct fcopy_erro
 	if (fstat(e->fd, &e->st) < 0)
 		error_call(error, "fstat", path, errno);
 	else if (S_ISDIR(e->st.st_mode)) {
-		error_refuse(error, path, EISDIR, "is a directory", FCOPY_ADVICE_RECURSIVE);
-		error_unsuitable(error);
+		error_refuse_operand(error, path, EISDIR, "is a directory", FCOPY_ADVICE_RECURSIVE);
 	} else if (S_ISBLK(e->st.st_mode) && device_size(e->fd, &e->st.st_size) < 0)
 		error_call(error, "ioctl(BLKGETSIZE64)", path, errno);
 	else {

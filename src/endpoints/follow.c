@@ -51,7 +51,7 @@ int place_follow(struct place *p, const char *path, struct fcopy_error *e)
 {
 	int r = p->symlink && p->target < 0 ? place_open_target(p, p->name, path, e) : 0;
 	if (r == 0 && place_is_directory(p))
-		r = error_refuse(e, path, EISDIR, "is a directory", FCOPY_ADVICE_NONE);
+		r = error_refuse_operand(e, path, EISDIR, "is a directory", FCOPY_ADVICE_NONE);
 	return r == 0 && p->symlink && S_ISREG(p->st.st_mode) ? place_follow_symlink(p, path, e)
 							      : r;
 }
@@ -96,7 +96,7 @@ int place_find_new(struct place *p, int dir, const char *name, const char *path,
 	int r = place_borrow(p, dir, name, path, e);
 	*old = p->exists ? p->st : (struct stat){0};
 	if (r == 0 && place_is_directory(p))
-		r = error_refuse(e, path, EISDIR, "is a directory", FCOPY_ADVICE_NONE);
+		r = error_refuse_operand(e, path, EISDIR, "is a directory", FCOPY_ADVICE_NONE);
 	if (r < 0)
 		place_close(p);
 	p->exists = p->symlink = false;

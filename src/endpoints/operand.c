@@ -71,9 +71,10 @@ void operand_find_source(struct operand *o, const char *path, bool follow)
 	if (o->place.exists)
 		o->kind = kind_of_type(st->st_mode);
 	else if (err == ENOENT && follow && lstat(path, st) == 0)
-		error_refuse(&o->error, path, ENOENT, "is a dangling symlink", FCOPY_ADVICE_NONE);
+		error_refuse_operand(&o->error, path, ENOENT, "is a dangling symlink",
+				     FCOPY_ADVICE_NONE);
 	else
-		error_call(&o->error, "stat", path, err);
+		error_look_up(&o->error, "stat", path, err);
 }
 
 /* DST is split: opens its directory, and looks its name up. */
@@ -83,8 +84,9 @@ static int operand_look(struct operand *o)
 	struct fcopy_error *e = &o->error;
 	p->dir = operand_open_directory(o);
 	if (p->dir < 0) {
-		error_operation(e, "open of its directory", "open", o->path, -p->dir);
-		return p->dir == -ENOENT || p->dir == -ENOTDIR ? error_unsuitable(e) : p->dir;
+		error_look_up(e, "open", o->path, -p->dir);
+		e->operation = "open of its directory";
+		return p->dir;
 	}
 	int r = 0;
 	if (p->name[0])
@@ -108,7 +110,7 @@ void operand_find_destination(struct operand *o, const char *path, bool into)
 	if (path[0] == '\0')
 		r = -ENOENT;
 	if (r < 0 || strlen(path) >= PATH_MAX) {
-		error_call(&o->error, "open", path, r == -ENOENT ? ENOENT : ENAMETOOLONG);
+		error_look_up(&o->error, "open", path, r == -ENOENT ? ENOENT : ENAMETOOLONG);
 		return;
 	}
 	r = operand_look(o);
@@ -130,7 +132,7 @@ static int join_path(char path[], const char *directory, const char *name, struc
 	size_t used = strlen(directory);
 	bool slash = used > 0 && directory[used - 1] != '/';
 	int n = snprintf(path, PATH_MAX, "%s%s%s", directory, slash ? "/" : "", name);
-	return n < PATH_MAX ? 0 : error_call(e, "open", directory, ENAMETOOLONG);
+	return n < PATH_MAX ? 0 : error_look_up(e, "open", directory, ENAMETOOLONG);
 }
 
 int operand_find_copy(struct operand *copy, const struct operand *dst, const struct operand *src,
@@ -250,12 +252,11 @@ void operand_find_file(struct operand *dst, const struct operand *src, char path
 	else if (kind != OPERAND_STREAM && kind != OPERAND_DIRECTORY && dst->slash)
 		r = error_call(e, "open", path, ENOTDIR);
 	dst->path = path;
-	const bool unsuitable = (r < 0 && kind != OPERAND_INTO) || kind == OPERAND_DIRECTORY;
+	if (r < 0 && kind != OPERAND_INTO)
+		error_unsuitable(e);
 	if (r == 0 && e->err == 0 && kind != OPERAND_STREAM)
 		r = kind == OPERAND_INTO ? place_follow_found(&dst->place, path, e)
 					 : place_follow(&dst->place, path, e);
-	if (unsuitable)
-		error_unsuitable(e);
 	if (r < 0 || e->err)
 		dst->kind = OPERAND_FAILED;
 	else if (kind != OPERAND_STREAM)

@@ -53,7 +53,7 @@ int place_stat(struct place *p, const char *path, struct fcopy_error *e)
 		p->st = place_convert(&sx);
 	p->exists = p->flagged || fstatat(p->dir, p->name, &p->st, AT_SYMLINK_NOFOLLOW) == 0;
 	p->symlink = p->exists && S_ISLNK(p->st.st_mode);
-	return p->exists || errno == ENOENT ? 0 : error_call(e, "stat", path, errno);
+	return p->exists || errno == ENOENT ? 0 : error_look_up(e, "stat", path, errno);
 }
 
 int place_open_target(struct place *p, const char *link, const char *path, struct fcopy_error *e)
@@ -61,11 +61,11 @@ int place_open_target(struct place *p, const char *link, const char *path, struc
 	p->flagged = false;
 	p->target = openat(p->dir, link, O_PLACE);
 	if (p->target < 0 && errno == ENOENT)
-		return error_refuse(e, path, ENOENT, "is a dangling symlink",
-				    FCOPY_ADVICE_REMOVE_LINK);
+		return error_refuse_operand(e, path, ENOENT, "is a dangling symlink",
+					    FCOPY_ADVICE_REMOVE_LINK);
 	if (p->target < 0 && errno == ELOOP)
-		return error_refuse(e, path, ELOOP, "is a loop of symlinks",
-				    FCOPY_ADVICE_REMOVE_LOOP);
+		return error_refuse_operand(e, path, ELOOP, "is a loop of symlinks",
+					    FCOPY_ADVICE_REMOVE_LOOP);
 	if (p->target < 0)
 		return error_call(e, "open", path, errno);
 	return fstat(p->target, &p->st) < 0 ? error_call(e, "fstat", path, errno) : 0;

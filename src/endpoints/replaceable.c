@@ -114,13 +114,14 @@ static int check_existing(struct endpoint *e, bool force, struct fcopy_error *er
 {
 	const uint64_t flags = file_of(e)->place.flags;
 	if (file_of(e)->place.st.st_nlink == 0) /* by /proc/PID/fd/N */
-		return error_refuse(error, e->path, ENOENT,
-				    "has no name to replace: it is a deleted file or a memfd",
-				    replace_in_place_advice(e));
+		return error_refuse_operand(
+		    error, e->path, ENOENT,
+		    "has no name to replace: it is a deleted file or a memfd",
+		    replace_in_place_advice(e));
 	if (flags & STATX_ATTR_MOUNT_ROOT)
-		return error_refuse(error, e->path, EBUSY,
-				    "is a mount point and cannot be replaced",
-				    replace_in_place_advice(e));
+		return error_refuse_operand(error, e->path, EBUSY,
+					    "is a mount point and cannot be replaced",
+					    replace_in_place_advice(e));
 	int err = owner_may_write(e) ? 0 : existing_access(e);
 	if (err == EROFS)
 		return error_call(error, "open", e->path, EROFS);
@@ -142,12 +143,13 @@ static int check_existing(struct endpoint *e, bool force, struct fcopy_error *er
 		return 0;
 	const bool helps = force_helps(e);
 	if (links)
-		return error_refuse(error, e->path, EMLINK,
-				    "has other hard links, which would keep the old content",
-				    err && helps ? FCOPY_ADVICE_FORCE
-				    : err        ? FCOPY_ADVICE_NONE
-				    : helps      ? FCOPY_ADVICE_IN_PLACE_OR_FORCE
-						 : FCOPY_ADVICE_IN_PLACE);
+		return error_refuse_operand(
+		    error, e->path, EMLINK,
+		    "has other hard links, which would keep the old content",
+		    err && helps ? FCOPY_ADVICE_FORCE
+		    : err        ? FCOPY_ADVICE_NONE
+		    : helps      ? FCOPY_ADVICE_IN_PLACE_OR_FORCE
+				 : FCOPY_ADVICE_IN_PLACE);
 	return helps
 		   ? error_refuse(error, e->path, err, "is not writable by you", FCOPY_ADVICE_FORCE)
 		   : error_refuse(error, e->path, err,

@@ -38,8 +38,9 @@ static int tree_check(struct job *j)
 	struct shard_tree *s = j->owner;
 	struct storage *storage = s->root.tree->storage;
 	if (j->exists)
-		return error_refuse(j->error, j->path, EEXIST,
-				    "exists: shards only make a new tree", FCOPY_ADVICE_NONE);
+		return error_refuse_operand(j->error, j->path, EEXIST,
+					    "exists: shards only make a new tree",
+					    FCOPY_ADVICE_NONE);
 	if (storage_can(storage, j->parent, STORAGE_RENAMES_DIRECTORIES) &&
 	    storage_can(storage, j->parent, STORAGE_KEEPS_INODES))
 		return 0;

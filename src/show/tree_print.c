@@ -25,7 +25,8 @@ static bool disk_full;   /* for files, which ends the copy; not only for attribu
 
 void tree_failed(const struct cli *cli, const struct fcopy_error *e)
 {
-	if (cli->no_directory_reason && e->unsuitable && e->err == ENOENT) {
+	if (cli->no_directory_reason && e->err == ENOENT && e->path &&
+	    strcmp(e->path, cli->dst) == 0) {
 		struct fcopy_error said = *e;
 		said.reason = cli->no_directory_reason;
 		message_text(&said);

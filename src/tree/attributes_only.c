@@ -39,8 +39,8 @@ static bool attributes_only_once(struct worker *w, const struct entry *e, int sr
 	bool made, known = true;
 	int fd = attributes_open(w, e, st, &made, &call);
 	if (fd == -ELOOP)
-		report_refusal(w, e, entry_dst, ELOOP,
-			       "is a symlink, which --attributes-only does not follow");
+		report_unsuitable(w, e, entry_dst, ELOOP,
+				  "is a symlink, which --attributes-only does not follow");
 	else if (fd < 0)
 		report_call(w, e, call, entry_dst, -fd);
 	if (fd < 0)
@@ -48,10 +48,10 @@ static bool attributes_only_once(struct worker *w, const struct entry *e, int sr
 	if (fstat(fd, &old) < 0)
 		report_call(w, e, "fstat", entry_dst, errno);
 	else if (!S_ISREG(old.st_mode))
-		report_refusal(w, e, entry_dst, S_ISDIR(old.st_mode) ? EISDIR : EINVAL,
-			       "is not a regular file");
+		report_unsuitable(w, e, entry_dst, S_ISDIR(old.st_mode) ? EISDIR : EINVAL,
+				  "is not a regular file");
 	else if (old.st_dev == st->st_dev && old.st_ino == st->st_ino)
-		report_refusal(w, e, entry_dst, EINVAL, "is SRC itself");
+		report_unsuitable(w, e, entry_dst, EINVAL, "is SRC itself");
 	else if (!made && w->options.no_clobber)
 		w->outcome->action = FCOPY_ACTION_SKIPPED;
 	else if (!made && !seen_is(w, e, &old))

@@ -263,7 +263,7 @@ static void displace_refuse(struct worker *w, const struct entry *e, const char 
 	if (call)
 		report_call(w, e, call, entry_dst, -r);
 	else
-		report_refusal(w, e, entry_dst, -r, "its backup would replace SRC");
+		report_unsuitable(w, e, entry_dst, -r, "its backup would replace SRC");
 }
 
 bool displace_replaces_by_link(const struct tree *t, const struct entry *e, const struct stat *src,

@@ -301,7 +301,7 @@ static bool hard_link_source_once(struct worker *w, const struct entry *e, int f
 	if (r == -EEXIST && !made && special_is_source(e, st)) { /* what the symlink leads to */
 		if (fd < 0)
 			close(o.fd);
-		report_refusal(w, e, entry_dst, EINVAL, "is the target of SRC");
+		report_unsuitable(w, e, entry_dst, EINVAL, "is the target of SRC");
 		return true;
 	}
 	if (exists && !made && !w->options.no_clobber && !seen_is(w, e, &old))

@@ -164,9 +164,9 @@ int operands_find(struct tree *t, const char *const *src, size_t n, const char *
 		return tree_refuse(t, dst, EINVAL, "there is no source", FCOPY_ADVICE_USAGE);
 	for (size_t i = 0; i < n; i++)
 		if (src[i][0] == '\0')
-			return tree_fail(t, "stat", src[i], ENOENT);
+			return tree_look_up(t, "stat", src[i], ENOENT);
 	if (dst[0] == '\0')
-		return tree_fail(t, "stat", dst, ENOENT);
+		return tree_look_up(t, "stat", dst, ENOENT);
 	t->operand = calloc(n, sizeof(*t->operand));
 	if (!t->operand)
 		return tree_fail(t, "calloc", dst, ENOMEM);
@@ -227,7 +227,7 @@ static int check_link_dest(struct tree *t)
 	const char *path = t->options->link_dest;
 	int fd = path ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 	if (path && fd < 0)
-		return tree_fail(t, "open", path, errno);
+		return tree_look_up(t, "open", path, errno);
 	if (path)
 		close(fd);
 	return 0;

@@ -51,8 +51,10 @@ static struct fcopy_error report_paths(const struct tree *t, const struct entry 
  * the lock. */
 static void report_first(struct fcopy_tree_report *r, const struct fcopy_error *error)
 {
-	if (r->error.err != 0)
+	if (r->error.err != 0) {
+		r->error.unsuitable &= error->unsuitable;
 		return;
+	}
 	r->error = *error;
 	if (error->path) {
 		snprintf(r->path, sizeof(r->path), "%s", error->path);
@@ -90,6 +92,14 @@ int tree_fail(struct tree *t, const char *call, const char *path, int err)
 {
 	struct fcopy_error error;
 	error_call(&error, call, path, err);
+	report_operand(t, &error);
+	return -err;
+}
+
+int tree_look_up(struct tree *t, const char *call, const char *path, int err)
+{
+	struct fcopy_error error;
+	error_look_up(&error, call, path, err);
 	report_operand(t, &error);
 	return -err;
 }
@@ -180,6 +190,7 @@ void report_failure(struct worker *w, const struct entry *e, const struct fcopy_
 		return;
 	}
 	struct fcopy_error whole = report_paths(t, e, error, path);
+	whole.unsuitable &= t->root.ground.single; /* SRC itself, no entry below it */
 	const bool first = fail_entry(w, e, &failed);
 	__atomic_add_fetch(&t->root.failures, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&t->lock);
@@ -207,6 +218,15 @@ int report_refusal(struct worker *w, const struct entry *e, const char *path, in
 {
 	struct fcopy_error error;
 	error_refuse(&error, path, err, reason, FCOPY_ADVICE_NONE);
+	report_failure(w, e, &error);
+	return -err;
+}
+
+int report_unsuitable(struct worker *w, const struct entry *e, const char *path, int err,
+		      const char *reason)
+{
+	struct fcopy_error error;
+	error_refuse_operand(&error, path, err, reason, FCOPY_ADVICE_NONE);
 	report_failure(w, e, &error);
 	return -err;
 }

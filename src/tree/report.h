@@ -15,6 +15,9 @@ void report_failure(struct worker *, const struct entry *, const struct fcopy_er
 int report_call(struct worker *, const struct entry *, const char *call, const char *path, int err);
 int report_refusal(struct worker *, const struct entry *, const char *path, int err,
 		   const char *reason);
+/* A refusal because of what SRC or DST is. Below a directory, it is a failure as any other. */
+int report_unsuitable(struct worker *, const struct entry *, const char *path, int err,
+		      const char *reason);
 void report_warning(struct worker *, const struct entry *, const struct fcopy_error *);
 /* The destination is written under its final name: reports the first one and the static reason. */
 void report_not_atomic(struct tree *, const char *path, const char *reason);
@@ -70,6 +73,8 @@ void report_operand_end(struct tree *, size_t index, const struct fcopy_tree_rep
 /* Report a failure of an operand, and return -err. */
 int tree_fail(struct tree *, const char *call, const char *path, int err);
 int tree_refuse(struct tree *, const char *path, int err, const char *reason, enum fcopy_advice);
+/* A call that looked up what was typed has failed. */
+int tree_look_up(struct tree *, const char *call, const char *path, int err);
 /* The same for one that follows from what SRC and DST are. */
 int tree_unsuitable(struct tree *, struct fcopy_error);
 

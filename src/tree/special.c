@@ -346,8 +346,7 @@ static void special_fail(struct worker *w, const struct entry *e, const struct s
 static void special_refuse_same(struct worker *w, const struct entry *e)
 {
 	struct fcopy_error error;
-	error_refuse(&error, entry_src, EINVAL, "are the same file", FCOPY_ADVICE_NONE);
-	error_unsuitable(&error);
+	error_refuse_operand(&error, entry_src, EINVAL, "are the same file", FCOPY_ADVICE_NONE);
 	error.path2 = entry_dst;
 	report_failure(w, e, &error);
 }

@@ -86,12 +86,13 @@ static bool symbolic_link_is_refused(struct worker *w, const struct entry *e, co
 	if (strlen(target) >= size - 1)
 		report_call(w, e, "symlink", entry_dst, ENAMETOOLONG);
 	else if (!symbolic_link_leads(e, target))
-		report_refusal(w, e, entry_dst, EINVAL,
-			       "would not lead to SRC: with -s, use an absolute SRC, or copy into "
-			       "the current directory");
+		report_unsuitable(
+		    w, e, entry_dst, EINVAL,
+		    "would not lead to SRC: with -s, use an absolute SRC, or copy into "
+		    "the current directory");
 	else if (symbolic_link_is_source(e) ||
 		 (old && old->st_dev == st->st_dev && old->st_ino == st->st_ino))
-		report_refusal(w, e, entry_dst, EINVAL, "is SRC itself");
+		report_unsuitable(w, e, entry_dst, EINVAL, "is SRC itself");
 	else
 		return false;
 	return true;

@@ -56,7 +56,7 @@ load helper
 	local mode
 	echo data >a
 	for mode in 1 2; do
-		expect 1 nope b $mode
+		expect 2 nope b $mode
 		expect 2 a nodir/b $mode
 		absent b
 	done

@@ -175,7 +175,7 @@ jsonschema.validate(json.load(sys.stdin), json.load(open(sys.argv[1])))' "$SCHEM
 }
 
 @test "--benchmark of what is not there, or beside what is not there, fails" {
-	expect 1 --benchmark nope b
+	expect 2 --benchmark nope b
 	says "fcopy: nope: open: No such file or directory"
 	expect 2 --benchmark "$FCOPY" nope/b
 	mentions "nope/b: open of its directory: No such file or directory"

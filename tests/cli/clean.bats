@@ -149,7 +149,7 @@ left() {
 	mentions "d/new.fcopy-part: remove: Input/output error"
 	[[ $output == *": cannot be removed" ]]
 	rm -rf d/.fcopy-*
-	expect 1 --clean nowhere
+	expect 2 --clean nowhere
 	says "fcopy: nowhere: open: No such file or directory"
 }
 

@@ -160,7 +160,7 @@ load helper
 	rm trace b.~1~
 	# The backup would be the source.
 	echo old >b~
-	expect 1 --backup=simple b~ b
+	expect 2 --backup=simple b~ b
 	mentions "its backup would replace SRC"
 	holds old b~
 }
@@ -241,7 +241,7 @@ load helper
 	[ "$(stat -c '%F %a' d/d)" = "directory 750" ]
 	expect 0 -s s/d/f here
 	[ "$(readlink here)" = s/d/f ]
-	expect 1 -s s/d/f d
+	expect 2 -s s/d/f d
 	mentions "would not lead to SRC"
 	expect 1 -s "$PWD/s/d/f" here
 	mentions "here: symlink: File exists"
@@ -402,7 +402,7 @@ load helper
 		expect 1 $option f dangle
 		absent none
 	done
-	expect 1 f loop
+	expect 2 f loop
 	mentions "loop: is a loop of symlinks"
 	expect 0 -r dangle junk
 	[ "$(readlink junk)" = none ]

@@ -54,7 +54,7 @@ load helper
 	done
 	expect 2 --backup t a new
 	says "fcopy: new: no such directory for several SRC" "fcopy: hint: use --backup=t: t is a SRC here"
-	expect 1 -b never new
+	expect 2 -b never new
 	mentions "use --backup=never"
 	expect 1 --backup=simple numbered a d
 	says "fcopy: numbered: stat: No such file or directory"
@@ -155,7 +155,7 @@ load helper
 		says "fcopy: b: no such directory for several SRC" "fcopy: hint: use $option=$value: $value is a SRC here"
 		expect 1 "$option" "$value" a d
 		mentions "hint: use $option=$value: $value is a SRC here"
-		expect 1 "$option" "$value" b
+		expect 2 "$option" "$value" b
 		mentions "hint: use $option=$value: $value is a SRC here"
 	done <<-END
 		--update older

@@ -141,7 +141,7 @@ load json
 }
 
 @test "a failure before the first byte" {
-	expect 1 --json nope b
+	expect 2 --json nope b
 	valid "$output"
 	is '.done == false' '.bytes == 0' '.error.call == "open"' '.error.operation == null' '.error.errno == "ENOENT"' \
 		'.error.path == "nope"' '.error.message == "No such file or directory"'

@@ -101,7 +101,7 @@ load json
 	is '.done == false' '.error.option == "benchmark"' '.error.path == "-"'
 	for json in --json --json=report; do
 		echo old >report
-		expect 1 --benchmark $json nope b
+		expect 2 --benchmark $json nope b
 		[ $json = --json ] || output=$(cat report)
 		valid "$output"
 		is '.done == false' '.src == "nope"' '.dst == "b"' '.error.errno == "ENOENT"' '.mode == "auto"'
@@ -163,7 +163,7 @@ load json
 @test "-k that fails to start or is interrupted writes an object, and none of an earlier run remains" {
 	echo data >a
 	echo old >report
-	expect 1 --json=report -k nope tcp-listen:0
+	expect 2 --json=report -k nope tcp-listen:0
 	output=$(cat report)
 	valid "$output"
 	is '.done == false' '.src == "nope"' '.error.errno == "ENOENT"'

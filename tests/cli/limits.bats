@@ -7,13 +7,13 @@ load helper
 @test "a closed descriptor: exit 1" {
 	echo data >a
 	run --separate-stderr bash -c '"$0" a - >&-' "$FCOPY"
-	demand 1
+	demand 2
 	mentions "Bad file descriptor"
 	run --separate-stderr bash -c '"$0" - b <&-' "$FCOPY"
-	demand 1
+	demand 2
 	mentions "Bad file descriptor"
 	absent b
-	expect 1 a /dev/fd/77
+	expect 2 a /dev/fd/77
 	mentions "Bad file descriptor"
 }
 
@@ -266,7 +266,7 @@ limited() {
 	small --mirror --checksum s m
 	diff -r s m
 	run --separate-stderr small missing x
-	demand 1
+	demand 2
 	says "fcopy: missing: open: No such file or directory"
 	run --separate-stderr small --unknown
 	demand 2

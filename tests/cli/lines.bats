@@ -71,7 +71,7 @@ check() {
 	[ "$(jq -c 'select(.path == "d/file") | [.action, .bytes, .type]' out)" = '["copied",300000,"file"]' ]
 	expect 0 --json=lines s/d/file single
 	[ "$(jq -sc '[.[0].action, .[0].bytes, .[0].dst, .[1].done]' <<<"$output")" = '["copied",300000,"single",true]' ]
-	expect 1 --json=lines missing single
+	expect 2 --json=lines missing single
 	[ "$(jq -sc '[.[0].action, .[0].error.call, .[1].done]' <<<"$output")" = '["failed","open",false]' ]
 }
 

@@ -616,7 +616,7 @@ one_inode() {
 	[ "$(jq -r 'select(.path == "top" or .path == "a/b/y") | .path + " " + .action' <<<"$output" | sort)" = $'a/b/y unchanged\ntop linked' ]
 	[ "$(stat -c %i day3/top)" = "$(stat -c %i day4/top)" ]
 	[ -z "$(rsync -aHAXnc --delete -i s/ day4/)" ]
-	expect 1 -a --link-dest=nowhere s day5
+	expect 2 -a --link-dest=nowhere s day5
 	says "fcopy: nowhere: open: No such file or directory"
 	absent day5 day5.fcopy-part
 	expect 2 --link-dest=day1 s/top day5

@@ -10,7 +10,7 @@ load helper
 	echo image >image
 	export FCOPY
 	private_mounts 'mount --bind image b; "$FCOPY" a b'
-	demand 1
+	demand 2
 	says "fcopy: b: is a mount point and cannot be replaced" \
 		"fcopy: hint: use --inplace=auto to overwrite it"
 	holds image image

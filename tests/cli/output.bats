@@ -203,7 +203,7 @@ on_small() {
 
 @test "control characters of names are not sent to the terminal" {
 	local name=$'no\nsuch\e[31m\t\x7f'
-	expect 1 "$name" b
+	expect 2 "$name" b
 	says 'fcopy: no\012such\033[31m\011\177: open: No such file or directory'
 	expect 2 a b "$name"
 	[[ $stderr != *$'\e'* ]]
@@ -230,28 +230,28 @@ on_small() {
 }
 
 @test "control characters in UTF-8 (C1) are not sent to the terminal either" {
-	expect 1 $'no\xc2\x9b31msuch' b
+	expect 2 $'no\xc2\x9b31msuch' b
 	[[ $stderr != *$'\xc2\x9b'* ]]
 }
 
 @test "names in UTF-8 and in no encoding at all are printed as they are" {
-	expect 1 $'na\xc3\xafve' b
+	expect 2 $'na\xc3\xafve' b
 	says $'fcopy: na\xc3\xafve: open: No such file or directory'
-	expect 1 $'bad\xff' b
+	expect 2 $'bad\xff' b
 	mentions "open: No such file or directory"
 }
 
 @test "-q: no warning, but the failure is printed" {
-	expect 1 -q nope b
+	expect 2 -q nope b
 	says "fcopy: nope: open: No such file or directory"
 }
 
 @test "what turns or hides a name (bidi, no width, tags) is not sent to the terminal, nor a raw C1 byte" {
-	expect 1 $'no\xe2\x80\xaesuch\xe2\x80\x8b\xef\xbb\xbf\xf3\xa0\x81\x81\x9b' b
+	expect 2 $'no\xe2\x80\xaesuch\xe2\x80\x8b\xef\xbb\xbf\xf3\xa0\x81\x81\x9b' b
 	says 'fcopy: no\342\200\256such\342\200\213\357\273\277\363\240\201\201\233: open: No such file or directory'
-	expect 1 $'\xe2\x82\xac\xf0\x9f\x98\x80\xe4\xbd\xa0' b
+	expect 2 $'\xe2\x82\xac\xf0\x9f\x98\x80\xe4\xbd\xa0' b
 	says $'fcopy: \xe2\x82\xac\xf0\x9f\x98\x80\xe4\xbd\xa0: open: No such file or directory'
-	expect 1 --json $'no\xe2\x80\xaesuch\xf3\xa0\x81\x81' b
+	expect 2 --json $'no\xe2\x80\xaesuch\xf3\xa0\x81\x81' b
 	[[ $output == *'"src": "no\u202esuch\udb40\udc41"'* ]] || { echo "$output"; return 1; }
 }
 
@@ -265,7 +265,7 @@ on_small() {
 
 @test "a message is one write, whatever is in its name" {
 	need_strace
-	traced 1 trace=write $'no\nsuch\033file' b
+	traced 2 trace=write $'no\nsuch\033file' b
 	[ "$(grep -c 'write(2<' trace)" = 1 ] || { cat trace; return 1; }
 	traced 1 trace=write a /no/such/directory/b copy_file_range
 	[ "$(grep -c 'write(2<' trace)" = 1 ] || { cat trace; return 1; }

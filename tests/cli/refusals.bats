@@ -109,18 +109,18 @@ refuses_same() {
 	ln -s nowhere dangling
 	ln -s loop loop
 	mkdir d
-	expect 1 nope b
+	expect 2 nope b
 	says "fcopy: nope: open: No such file or directory"
-	expect 1 dangling b
+	expect 2 dangling b
 	says "fcopy: dangling: is a dangling symlink"
-	expect 1 dangling nope .
+	expect 2 dangling nope .
 	says "fcopy: dangling: is a dangling symlink" "fcopy: nope: stat: No such file or directory" \
 		"fcopy: 2 entries failed"
-	expect 1 loop b
+	expect 2 loop b
 	says "fcopy: loop: open: Too many levels of symbolic links"
-	expect 1 b/x c
+	expect 2 b/x c
 	says "fcopy: b/x: open: Not a directory"
-	expect 1 "" b
+	expect 2 "" b
 	says "fcopy: '': open: No such file or directory"
 	echo secret >d/a
 	chmod 0 d/a
@@ -146,7 +146,7 @@ refuses_same() {
 	expect 2 a b/
 	says "fcopy: b/: open: Not a directory"
 	holds old b
-	expect 1 a ""
+	expect 2 a ""
 	says "fcopy: '': open: No such file or directory"
 }
 
@@ -155,7 +155,7 @@ refuses_same() {
 	ln -s nowhere link
 	local option
 	for option in -f --inplace -m1; do
-		expect 1 $option a link
+		expect 2 $option a link
 		says "fcopy: link: is a dangling symlink" \
 			"fcopy: hint: remove the symlink, or create its target"
 	done
@@ -163,7 +163,7 @@ refuses_same() {
 	[ -L link ]
 	mkdir d
 	ln -s nowhere d/a
-	expect 1 a d
+	expect 2 a d
 	says "fcopy: d/a: is a dangling symlink" \
 		"fcopy: hint: remove the symlink, or create its target"
 }
@@ -171,7 +171,7 @@ refuses_same() {
 @test "DST is a symlink to itself" {
 	echo data >a
 	ln -s loop loop
-	expect 1 a loop
+	expect 2 a loop
 	says "fcopy: loop: is a loop of symlinks" "fcopy: hint: remove the symlink"
 }
 
@@ -180,7 +180,7 @@ refuses_same() {
 	mkdir -p d/a
 	local dst
 	for dst in d d/; do
-		expect 1 a $dst
+		expect 2 a $dst
 		says "fcopy: d/a: is a directory"
 	done
 	[ -z "$(ls d/a)" ]
@@ -199,19 +199,19 @@ refuses_same() {
 	echo data >a
 	local long
 	long=$(printf 'x%.0s' {1..256})
-	expect 1 a "$long"
+	expect 2 a "$long"
 	says "fcopy: $long: open: File name too long"
-	expect 1 "$long" b
+	expect 2 "$long" b
 	says "fcopy: $long: open: File name too long"
 	long=$(printf './%.0s' {1..2050})b
-	expect 1 a "$long"
+	expect 2 a "$long"
 	mentions "open: File name too long"
 	absent b
 	# The name in the directory makes a path too long that was not.
 	long=$(printf './%.0s' {1..2045})
 	mkdir d
 	echo data >longname
-	expect 1 longname "${long}d/"
+	expect 2 longname "${long}d/"
 	mentions "open: File name too long"
 }
 
@@ -219,7 +219,7 @@ refuses_same() {
 	echo new >a
 	echo old >b
 	ln b other
-	expect 1 a b
+	expect 2 a b
 	says "fcopy: b: has other hard links, which would keep the old content" \
 		"fcopy: hint: use --inplace to overwrite it, or -f to replace it anyway"
 	holds old b
@@ -293,7 +293,7 @@ refuses_same() {
 	rm b
 	dst=/proc/$BASHPID/fd/$fd
 	for option in -T -f --fsync --resume; do
-		expect 1 $option a "$dst"
+		expect 2 $option a "$dst"
 		says "fcopy: $dst: has no name to replace: it is a deleted file or a memfd" \
 			"fcopy: hint: use --inplace=auto to overwrite it"
 	done
@@ -311,7 +311,7 @@ refuses_same() {
 		fd = os.memfd_create("m")
 		dst = f"/proc/{os.getpid()}/fd/{fd}"
 		run = subprocess.run([sys.argv[1], "a", dst], capture_output=True, text=True)
-		assert run.returncode == 1, run
+		assert run.returncode == 2, run
 		assert "has no name to replace: it is a deleted file or a memfd" in run.stderr, run
 		assert os.fstat(fd).st_size == 0
 		run = subprocess.run([sys.argv[1], "--inplace", "a", dst])
@@ -333,7 +333,7 @@ refuses_same() {
 	as_nobody 1 -f a d/b
 	says "fcopy: d/b: cannot be replaced: you own neither it nor its sticky directory"
 	chmod 777 d
-	as_nobody 1 a d/b
+	as_nobody 2 a d/b
 	says "fcopy: d/b: has other hard links, which would keep the old content" \
 		"fcopy: hint: use -f to replace it anyway"
 	chmod 755 d

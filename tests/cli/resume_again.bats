@@ -27,14 +27,14 @@ moved() {
 	random b 300000
 	ln b other
 	cp b old
-	expect 1 --resume a b
+	expect 2 --resume a b
 	mentions "other hard links"
 	rm other
 	expect 0 --resume a b
 	cmp a b
 	expect 0 -f --resume a b
 	ln b other
-	expect 1 -p --resume a b
+	expect 2 -p --resume a b
 	mentions "other hard links"
 }
 

@@ -72,7 +72,7 @@ catches() {
 	mkdir d
 	expect 2 -k d tcp-listen:0
 	says "fcopy: d: is a directory"
-	expect 1 -k nope tcp-listen:0
+	expect 2 -k nope tcp-listen:0
 	says "fcopy: nope: open: No such file or directory"
 }
 

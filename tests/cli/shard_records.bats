@@ -117,7 +117,7 @@ delayed() {
 
 @test "a command that is refused because of DST begins no job" {
 	mkdir src dst
-	expect 1 -aT --shard=0/2 src dst
+	expect 2 -aT --shard=0/2 src dst
 	mentions 'dst: exists: shards only make a new tree'
 	absent dst.fcopy-part
 	rmdir dst
@@ -128,7 +128,7 @@ delayed() {
 	random src 3000000
 	echo old >dst
 	ln dst link
-	expect 1 --shard=0/2 src dst
+	expect 2 --shard=0/2 src dst
 	mentions 'dst: has other hard links'
 	absent dst.fcopy-part
 	rm link

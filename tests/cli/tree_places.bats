@@ -93,6 +93,6 @@ list() {
 @test "DST/ that cannot be examined: the message has the reason" {
 	echo x >f
 	ln -s loop loop
-	expect 1 -r f loop/
+	expect 2 -r f loop/
 	says "fcopy: loop/: is a loop of symlinks" "fcopy: hint: remove the symlink"
 }
