@@ -111,8 +111,9 @@ struct fcopy_error {
 	const char *reason;    /* says more than strerror(err), or NULL */
 	const char *option;    /* the long option of fcopy(1) that fcopy refused, or NULL */
 	enum fcopy_advice advice;
-	/* Nothing was changed: the options, or what SRC and DST are (missing, dangling, a directory,
-	 * the same file...), exclude this copy. The exit status of fcopy(1) is 2 then, otherwise 1. */
+	/* Nothing was changed: the options, or what SRC and DST are (missing, dangling, a
+	 * directory, the same file...), exclude this copy. The exit status of fcopy(1) is 2 then,
+	 * otherwise 1. */
 	bool unsuitable;
 };
 
@@ -613,6 +614,9 @@ struct fcopy_tree_options {
 	/* Copy no bytes of regular files: a file of DST keeps its own, or is made empty, and gets
 	 * the attributes that copy.preserve names. */
 	bool attributes_only;
+	/* In an existing DST, a symlink to a directory is followed where SRC has a directory,
+	 * unless the symlink belongs to another user than root and the caller. */
+	bool keep_directory_symlink;
 };
 
 /* What happened; filled in on success and on failure. */

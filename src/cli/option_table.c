@@ -446,6 +446,8 @@ const struct option_row option_table[] = {
 	 set_flag, FIELD(tree.symbolic_link), .not_benchmarked = true},
 	{"attributes-only", 0, NULL, "copy attributes, but no bytes: a new file is empty",
 	 set_flag, FIELD(tree.attributes_only), .not_benchmarked = true},
+	{"keep-directory-symlink", 0, NULL, "with -r, follow symlinks in DST to directories where SRC has a directory",
+	 set_flag, FIELD(tree.keep_directory_symlink), .not_benchmarked = true},
 	{"parents", 0, NULL, "copy a/b/SRC as DST/a/b/SRC",
 	 set_flag, FIELD(tree.parents), .not_benchmarked = true},
 	{"no-preserve", 0, "LIST", "do not preserve the attributes in LIST",

@@ -191,8 +191,6 @@ static int refuse_long(const char *argument)
 	const char *name = find_cp_name(argument + 2);
 	if (name && strcmp(name, "debug") == 0)
 		return message_usage(argument, "an option of cp; use -vv");
-	if (name)
-		return message_usage(argument, "cp has this option, fcopy does not");
 	size_t length = strcspn(argument + 2, "=");
 	for (size_t i = 0; i < sizeof(other_names) / sizeof(*other_names); i++)
 		if (strlen(other_names[i].name) == length &&
@@ -253,6 +251,8 @@ static int check_program(const struct cli *cli)
 	     "cannot be combined with -r, -a, -t or several SRC"},
 	    {!cli->tree.recursive && cli->tree.keep_going, "keep-going", "requires -r or -a"},
 	    {!cli->tree.recursive && cli->tree.one_file_system, "one-file-system",
+	     "requires -r or -a"},
+	    {!cli->tree.recursive && cli->tree.keep_directory_symlink, "keep-directory-symlink",
 	     "requires -r or -a"},
 	    {!cli->tree.recursive && cli->tree.delete_extra, "delete", "requires -r or -a"},
 	    {cli->tree.delete_extra && cli->copy.no_clobber, "no-clobber",

@@ -202,6 +202,8 @@ static int rules_check_tree(const struct request *x, struct fcopy_error *error)
 	     "attributes-only", "cannot be combined with --fsync, --verify or --update=changed"},
 	    {t->attributes_only && (t->symbolic_link || t->backup || t->remove_destination),
 	     "attributes-only", "cannot be combined with -s, -b or --remove-destination"},
+	    {t->keep_directory_symlink && (o->shard.count || t->delete_extra),
+	     "keep-directory-symlink", "cannot be combined with --shard, --delete or --mirror"},
 	    {t->parents && (o->shard.count || o->resume || t->link_dest), "parents",
 	     "cannot be combined with --shard, --resume or --link-dest"},
 	    {t->backup && (o->shard.count || o->resume || in_place_always(o)), "backup",

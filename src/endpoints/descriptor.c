@@ -78,7 +78,7 @@ static int descriptor_open(struct endpoint *e, const char *path, int dash,
 	*file_of(e) = file_state();
 	e->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (e->fd < 0)
-		return error_look_up(error, "fcntl(F_DUPFD)", path, errno);
+		return error_call(error, "fcntl(F_DUPFD)", path, errno);
 	if (fstat(e->fd, &e->st) < 0)
 		error_call(error, "fstat", path, errno);
 	else if (S_ISSOCK(e->st.st_mode) && socket_get_option(fd, SO_TYPE) != SOCK_STREAM)

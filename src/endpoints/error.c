@@ -58,8 +58,7 @@ bool error_is_of_storage(const struct fcopy_error *e)
 int error_look_up(struct fcopy_error *e, const char *call, const char *path, int err)
 {
 	error_call(e, call, path, err);
-	e->unsuitable = err == EBADF || err == ENOENT || err == ENOTDIR || err == ELOOP ||
-			err == ENAMETOOLONG;
+	e->unsuitable = err == ENOENT || err == ENOTDIR || err == ELOOP || err == ENAMETOOLONG;
 	return -err;
 }
 

@@ -47,6 +47,9 @@ bool aside_may_move(struct tree *t, struct directory *d)
 	/* The new tree of an earlier operand is no longer private. */
 	if (!t->root.ground.foreign && !t->several)
 		return false;
+	/* A symlink may have led to it: then other directories are on the way to it. */
+	if (t->options->keep_directory_symlink)
+		return true;
 	/* When it is complete, a directory gets the owner and mode of its source. */
 	if (d->parent &&
 	    (st->st_mode & 022 || ((t->options->copy.preserve & FCOPY_ATTR_OWNERSHIP) &&

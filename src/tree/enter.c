@@ -69,10 +69,12 @@ static int directory_create(struct worker *w, const struct entry *e, mode_t mode
 	return aside_is_refused(&m, e, r) ? directory_create(w, e, mode, call) : r;
 }
 
-/* No other directory of a merge may have been copied into it. Returns fd, or closes it. */
+/* No other directory of a merge may have been copied into it, unless by a symlink that is followed:
+ * lib -> usr/lib gets both lib and usr/lib. Returns fd, or closes it. */
 static int directory_claim(struct worker *w, const struct entry *e, int fd)
 {
-	int r = rivals_possible(w->tree) ? rivals_claim_open(w->tree, fd) : 0;
+	const bool keeps = w->tree->options->keep_directory_symlink;
+	int r = rivals_possible(w->tree) && !keeps ? rivals_claim_open(w->tree, fd) : 0;
 	if (r == 0)
 		return fd;
 	close(fd);
@@ -88,6 +90,13 @@ static int directory_refuse(struct worker *w, const struct entry *e)
 			     S_ISLNK(st.st_mode);
 	return report_refusal(w, e, entry_dst, ENOTDIR,
 			      symlink ? SYMLINK_STAYS : NO_DIRECTORY_HERE);
+}
+
+static int directory_fail(struct worker *w, const struct entry *e, int err)
+{
+	return err == EPERM && w->tree->options->keep_directory_symlink
+		   ? report_refusal(w, e, entry_dst, EPERM, SYMLINK_FOREIGN)
+		   : report_call(w, e, "open", entry_dst, err);
 }
 
 /* A mirror found no directory under the name. Returns 0 if it may be cleared; -EEXIST if the
@@ -133,7 +142,7 @@ static int directory_make_here(struct worker *w, const struct entry *e, const st
 	mode_t mode = permissions_are_hidden(t) ? 0700 : (st->st_mode & 01777) | 0700;
 	/* mkdir of an existing name waits for the directory's lock, which other shards hold. */
 	int fd = !t->root.ground.exclusive && e->dir->state == DIRECTORY_OLD
-		     ? directory_open(t, dir, e->as)
+		     ? directory_open_old(t, dir, e->as)
 		     : -1;
 	if (fd >= 0)
 		return directory_claim(w, e, fd);
@@ -150,7 +159,7 @@ static int directory_make_here(struct worker *w, const struct entry *e, const st
 		return report_call(w, e, call, entry_dst, -r);
 	if (*fresh && t->root.ground.withheld && (r = permissions_admit_owner(dir, e->as)) < 0)
 		return report_call(w, e, "chmod", entry_dst, -r);
-	fd = directory_open(t, dir, e->as);
+	fd = directory_open_old(t, dir, e->as);
 	/* Of an interrupted attempt; never a directory that another shard has made since. */
 	if (fd < 0 && t->shared && (errno == ENOTDIR || errno == ELOOP) &&
 	    unlinkat(dir, e->as, 0) == 0 && mkdirat(dir, e->as, mode) == 0)
@@ -162,7 +171,7 @@ static int directory_make_here(struct worker *w, const struct entry *e, const st
 		return -ENOTDIR;
 	}
 	if (fd < 0)
-		return report_call(w, e, "open", entry_dst, errno);
+		return directory_fail(w, e, errno);
 	return directory_claim(w, e, fd);
 }
 
@@ -192,12 +201,12 @@ static int directory_rehearse(struct worker *w, const struct entry *e, const str
 			      int *dst, bool *fresh)
 {
 	struct cleared cleared;
-	*dst = e->dir->dst < 0 ? -1 : directory_open(w->tree, e->dir->dst, e->as);
+	*dst = e->dir->dst < 0 ? -1 : directory_open_old(w->tree, e->dir->dst, e->as);
 	*fresh = *dst < 0;
 	if (!*fresh || e->dir->dst < 0 || errno == ENOENT)
 		return 0;
 	if (errno != ENOTDIR && errno != ELOOP)
-		return report_call(w, e, "open", entry_dst, errno);
+		return directory_fail(w, e, errno);
 	if (!w->tree->options->delete_extra)
 		return directory_refuse(w, e);
 	int r = directory_may_clear(w, e, st);
@@ -246,6 +255,8 @@ static const char *directory_is_of_source(struct tree *t, const struct entry *e,
 		return "is SRC itself: nothing in it is changed";
 	if (rivals_are_source(t, st))
 		return RIVALS_SOURCE;
+	if (t->options->keep_directory_symlink && rivals_is_source(t, dst) != 0)
+		return "leads into SRC: nothing in it is changed";
 	if (st->st_dev == e->dir->dst_dev && (statx(dst, "", AT_EMPTY_PATH, 0, &sx) < 0 ||
 					      !(sx.stx_attributes & STATX_ATTR_MOUNT_ROOT)))
 		return NULL;

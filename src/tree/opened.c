@@ -157,6 +157,38 @@ int directory_open(const struct tree *t, int parent, const char *name)
 							     : openat(parent, name, O_PATH | flags);
 }
 
+/* Opens what the symlink says by its descriptor: its owner can exchange its name. */
+int directory_follow(int parent, const char *name)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC;
+	char text[PATH_MAX];
+	struct stat st;
+	int link = openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	ssize_t n = link < 0 || fstat(link, &st) < 0 ? -1
+						     : readlinkat(link, "", text, sizeof(text) - 1);
+	const bool foreign = n >= 0 && st.st_uid != 0 && st.st_uid != geteuid();
+	if (link >= 0)
+		close(link);
+	if (n < 0 || foreign) { /* EINVAL, ENOENT: a file */
+		errno = foreign ? EPERM : ENOTDIR;
+		return -1;
+	}
+	text[n] = '\0';
+	int fd = openat(parent, text, flags);
+	if (fd < 0 && errno == ENOENT)
+		errno = ENOTDIR;
+	return fd;
+}
+
+int directory_open_old(const struct tree *t, int parent, const char *name)
+{
+	int fd = directory_open(t, parent, name);
+	return fd < 0 && (errno == ENOTDIR || errno == ELOOP) &&
+		       t->options->keep_directory_symlink && t->root.ground.foreign
+		   ? directory_follow(parent, name)
+		   : fd;
+}
+
 /* The directories that one of the tree stands for. */
 enum opened_side { OPENED_SRC, OPENED_DST, OPENED_LINK };
 
@@ -174,9 +206,10 @@ static int open_checked(const struct tree *t, const struct directory *d, enum op
 	const dev_t dev[] = {d->st.st_dev, d->dst_dev, d->link_dev};
 	const ino_t ino[] = {d->st.st_ino, d->dst_ino, d->link_ino};
 	struct stat st;
-	int fd = passes || side == OPENED_LINK ? openat(at, name, flags | O_PATH)
-		 : side == OPENED_SRC          ? openat(at, name, flags | O_RDONLY | O_NOCTTY)
-					       : directory_open(t, at, name);
+	const bool keeps = side == OPENED_DST && t->options->keep_directory_symlink;
+	int fd = (passes && !keeps) || side == OPENED_LINK ? openat(at, name, flags | O_PATH)
+		 : side == OPENED_SRC ? openat(at, name, flags | O_RDONLY | O_NOCTTY)
+				      : directory_open_old(t, at, name);
 	if (fd < 0)
 		return -errno;
 	int r = fstat(fd, &st) < 0                                 ? -errno

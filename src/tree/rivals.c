@@ -138,6 +138,12 @@ static bool replaces_source(const struct worker *w)
 	       rivals_are_source(w->tree, old);
 }
 
+int rivals_is_source(struct tree *t, int dir)
+{
+	int r = find_sources(t);
+	return r < 0 ? r : is_below_source(t, dir);
+}
+
 /* A symlink in DST was followed to the file that *old is of. Returns 0 or -errno, recorded. */
 static int check_target(struct worker *w, const struct entry *e, const struct stat *old)
 {
@@ -338,12 +344,13 @@ bool rivals_is_listed(int dir, const char *name)
 }
 
 /* The name of a symlink in DST is no evidence: its target may be the copy of another entry. A name
- * that was replaced while the source was read may have been listed twice, too. */
-static bool is_listed_twice(const struct search *s)
+ * that was replaced while the source was read may have been listed twice, too; where two
+ * directories of SRC may have one copy, that is no evidence either. */
+static bool is_listed_twice(const struct tree *t, const struct search *s)
 {
 	const struct entry *e = s->e;
-	if (s->rival[0] || s->count > 1)
-		return !s->rival[0];
+	if (s->rival[0] || s->count > 1 || t->options->keep_directory_symlink)
+		return !s->rival[0] && s->count > 1;
 	bool link = S_ISREG(s->src.st_mode) && is_symlink(e->dir->dst, e->as);
 	return !link && rivals_is_listed(e->dir->dst, e->as);
 }
@@ -423,7 +430,7 @@ int rivals_report(struct worker *w, const struct entry *e)
 		rivals_lock(w->tree);
 		search_rival(&s);
 		rivals_unlock(w->tree);
-		if (is_listed_twice(&s) || is_same_source(&s))
+		if (is_listed_twice(w->tree, &s) || is_same_source(&s))
 			return listed_twice(w);
 	}
 	return report_rival(w, &s);

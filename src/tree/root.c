@@ -205,6 +205,35 @@ static int root_check_same(const struct building *r)
 			   FCOPY_ADVICE_NONE);
 }
 
+static int root_refuse_other(const struct building *r)
+{
+	return tree_unsuitable(r->tree, (struct fcopy_error){.err = ENOTDIR,
+							     .path = r->to->path,
+							     .reason = r->to->place.symlink
+									   ? SYMLINK_STAYS
+									   : NO_DIRECTORY_HERE});
+}
+
+/* DST is a symlink, which options.keep_directory_symlink follows to a directory. */
+static int root_open_symlink(struct building *r)
+{
+	struct stat st;
+	r->dst = directory_follow(r->to->place.dir, r->to->place.name);
+	if (r->dst < 0 && errno == EPERM)
+		return root_refuse(r, EPERM, SYMLINK_FOREIGN, FCOPY_ADVICE_NONE);
+	if (r->dst < 0 && errno == ENOTDIR)
+		return root_refuse_other(r);
+	int result = r->dst < 0 || fstat(r->dst, &st) < 0 ? root_fail(r, "open", errno) : 0;
+	if (result == 0 && st.st_dev == r->from->place.st.st_dev &&
+	    st.st_ino == r->from->place.st.st_ino)
+		result = root_refuse(r, EINVAL, "is the source directory", FCOPY_ADVICE_USAGE);
+	if (result == 0)
+		result = root_check_inside(r, r->dst);
+	if (result < 0 && r->dst >= 0)
+		close(r->dst);
+	return result;
+}
+
 static int root_open(struct building *r)
 {
 	const struct place *place = &r->to->place;
@@ -228,12 +257,10 @@ static int root_open(struct building *r)
 			return result;
 		return home_open(r);
 	}
+	if (place->symlink && r->tree->options->keep_directory_symlink)
+		return root_open_symlink(r);
 	if (place->symlink || !S_ISDIR(st->st_mode))
-		return tree_unsuitable(
-		    r->tree, (struct fcopy_error){.err = ENOTDIR,
-						  .path = r->to->path,
-						  .reason = place->symlink ? SYMLINK_STAYS
-									   : NO_DIRECTORY_HERE});
+		return root_refuse_other(r);
 	if (st->st_dev == r->from->place.st.st_dev && st->st_ino == r->from->place.st.st_ino)
 		return root_refuse(r, EINVAL, "is the source directory", FCOPY_ADVICE_USAGE);
 	if (rivals_are_source(r->tree, st))

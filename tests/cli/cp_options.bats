@@ -247,7 +247,7 @@ load helper
 	mentions "here: symlink: File exists"
 	expect 0 -sf "$PWD/s/d/f" here
 	[ "$(readlink here)" = "$PWD/s/d/f" ]
-	expect 1 -sf here here
+	expect 2 -sf here here
 	expect 1 -sf s/d/f s/d/f
 	holds data s/d/f
 	expect 0 -asb "$PWD/s/d/f" here
@@ -304,7 +304,7 @@ load helper
 	[ "$(stat -c '%a %Y' b)" = "640 $(stat -c %Y s/f)" ]
 	expect 0 -a --attributes-only s d
 	[ "$(stat -c '%s %a' d/f) $(readlink d/link) $(stat -c %s d/d/g)" = "0 640 f 0" ]
-	expect 1 --attributes-only s/f s/f
+	expect 2 --attributes-only s/f s/f
 	holds source s/f
 	ln -s b l
 	expect 1 --attributes-only s/f l
@@ -373,7 +373,7 @@ load helper
 	same 2 "$all" --remove-destination link foo
 	same 2 "$all" -b link foo
 	same 2 "$all" -bd link foo # cp leaves a loop of symlinks
-	same 1 "$all" -dfl link foo
+	same 2 "$all" -dfl link foo
 	same 2 "$all" -b foo foo
 	same 0 "foo1 foo~2 hard2 link:foo sl:foo" -bf foo foo
 	same 2 "$all" foo hard
@@ -381,8 +381,8 @@ load helper
 	same 0 "foo2 hard1 hard~2 link:foo sl:foo" -b foo hard
 	same 0 "$all" -l foo hard
 	same 0 "$all" -fl foo foo
-	same 1 "$all" -sf foo hard
-	same 1 "$all" -sf link foo
+	same 2 "$all" -sf foo hard
+	same 2 "$all" -sf link foo
 	same 0 "$all" -sf foo link
 	same 0 "foo2 hard2 link1 sl:foo" --remove-destination foo link
 	same 0 "foo2 hard2 link1 link~:foo sl:foo" -b foo link
@@ -399,7 +399,7 @@ load helper
 	local option
 	for option in "" -f; do
 		# shellcheck disable=SC2086
-		expect 1 $option f dangle
+		expect 2 $option f dangle
 		absent none
 	done
 	expect 2 f loop
@@ -437,7 +437,7 @@ load helper
 		[ "$(stat -c '%F %i' dst)" = "regular file $(stat -c %i file)" ]
 		rm dst
 		# shellcheck disable=SC2086
-		expect 1 -l $option ton dst
+		expect 2 -l $option ton dst
 	done
 	expect 2 -l tod dst
 	expect 0 -lR tod dst

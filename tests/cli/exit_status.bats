@@ -63,7 +63,6 @@ make_files() {
 		SRC names nothing, or is empty | '' new
 		SRC names nothing, or is empty | -r '' new
 		SRC names nothing, or is empty | $long new
-		SRC names nothing, or is empty | fd:77 new
 		SRC names nothing, or is empty | --shard=1/2 nothing new
 		SRC is a dangling or looping symlink | dangling new
 		SRC is a dangling or looping symlink | loop new

@@ -23,7 +23,7 @@ load helper
 	expect 0 a localhost:7999
 	says "fcopy: hint: localhost:7999 is a new file here; for a connection, write tcp:localhost:7999"
 	expect 0 a localhost:7999
-	expect 1 nothere:7999 b
+	expect 2 nothere:7999 b
 	mentions "hint: for a connection, write tcp:nothere:7999"
 	for name in 12:30 a:b name:0 x:70000 :8080; do
 		expect 0 a "$name"
@@ -140,7 +140,7 @@ load helper
 @test "a link to one file fails: no hint at an option for trees" {
 	mkdir a b
 	touch a/f
-	expect 1 -s a/f b/q
+	expect 2 -s a/f b/q
 	never grep 'keep-going' <<<"$output"
 	expect 1 -rsT a b/r
 	mentions "or commit without the failed entries: --keep-going"
@@ -220,7 +220,7 @@ load helper
 	expect 2 --json report.json disk
 	says "fcopy: --json: report.json is an earlier report and would replace disk: use --json=report.json, or -f to copy it"
 	holds disk disk
-	expect 1 --json new.json disk
+	expect 2 --json new.json disk
 	mentions "hint: use --json=new.json"
 	holds disk disk
 	expect 0 --json report.json other

@@ -112,7 +112,7 @@ load json
 	is '.done == false' '.error.option == "benchmark"' '.error.path == "-"'
 	# DST is never written, so that standard output may be DST.
 	run bash -c '"$0" --benchmark --json nope b >b 2>err' "$FCOPY"
-	[ "$status" = 1 ]
+	[ "$status" = 2 ]
 	valid "$(cat b)"
 }
 

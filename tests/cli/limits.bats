@@ -7,13 +7,13 @@ load helper
 @test "a closed descriptor: exit 1" {
 	echo data >a
 	run --separate-stderr bash -c '"$0" a - >&-' "$FCOPY"
-	demand 2
+	demand 1
 	mentions "Bad file descriptor"
 	run --separate-stderr bash -c '"$0" - b <&-' "$FCOPY"
-	demand 2
+	demand 1
 	mentions "Bad file descriptor"
 	absent b
-	expect 2 a /dev/fd/77
+	expect 1 a /dev/fd/77
 	mentions "Bad file descriptor"
 }
 
@@ -35,9 +35,9 @@ load helper
 	done
 }
 
-@test "closed standard descriptors: a failure is still exit 1" {
+@test "closed standard descriptors: a refusal is still exit 2" {
 	run bash -c '"$0" nope b <&- >&- 2>&-' "$FCOPY"
-	[ "$status" = 1 ]
+	[ "$status" = 2 ]
 	absent b
 }
 
@@ -47,7 +47,7 @@ load helper
 	[ "$status" = 0 ]
 	cmp a b
 	run bash -c '"$0" nope b 2>/dev/full' "$FCOPY"
-	[ "$status" = 1 ]
+	[ "$status" = 2 ]
 	run bash -c '"$0" 2>/dev/full' "$FCOPY"
 	[ "$status" = 2 ]
 }

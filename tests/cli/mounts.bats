@@ -15,7 +15,7 @@ load helper
 		"fcopy: hint: use --inplace=auto to overwrite it"
 	holds image image
 	private_mounts 'mount --bind image b; "$FCOPY" -f a b'
-	demand 1
+	demand 2
 	mentions "--inplace"
 	private_mounts 'mount --bind image b; "$FCOPY" --inplace a b'
 	demand 0

@@ -267,7 +267,7 @@ on_small() {
 	need_strace
 	traced 2 trace=write $'no\nsuch\033file' b
 	[ "$(grep -c 'write(2<' trace)" = 1 ] || { cat trace; return 1; }
-	traced 1 trace=write a /no/such/directory/b copy_file_range
+	traced 2 trace=write a /no/such/directory/b copy_file_range
 	[ "$(grep -c 'write(2<' trace)" = 1 ] || { cat trace; return 1; }
 }
 

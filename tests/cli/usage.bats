@@ -49,15 +49,14 @@ setup_sources() {
 	setup_sources
 	local name
 	need cp
-	for name in debug keep-directory-symlink $(cp --help | sed -nE 's/^ .*--([a-z-]+).*/\1/p' | sort -u); do
+	for name in debug $(cp --help | sed -nE 's/^ .*--([a-z-]+).*/\1/p' | sort -u); do
 		! "$FCOPY" --help | grep -q -- "--$name\>" || continue
 		expect 2 --$name a b
 		mentions "fcopy: --$name:" "cp"
 		expect 2 a b --$name=x
 		mentions "fcopy: --$name=x:" "cp"
 	done
-	usage_error "--keep: ambiguous: --keep-going, --keep-listening" --keep a b
-	usage_error "--keep-d: cp has this option, fcopy does not" --keep-d a b
+	usage_error "--keep: ambiguous: --keep-directory-symlink, --keep-going, --keep-listening" --keep a b
 	holds old b
 }
 
