@@ -97,6 +97,7 @@ enum fcopy_advice {
 	FCOPY_ADVICE_DEVICE,        /* the device is not there; options.force creates a file */
 	FCOPY_ADVICE_REMOVE_LOOP,   /* the destination is a loop of symlinks */
 	FCOPY_ADVICE_CLEAN,         /* fcopy_clean() of the directory of error.path removes it */
+	FCOPY_ADVICE_INTO,          /* into_directory copies into the destination, which exists */
 };
 
 /* A failure, or a warning. The strings are static or belong to the caller's operands or to the

@@ -34,7 +34,8 @@ int error_refuse(struct fcopy_error *e, const char *path, int err, const char *r
 				  .path = path,
 				  .reason = reason,
 				  .advice = advice,
-				  .unsuitable = advice == FCOPY_ADVICE_USAGE};
+				  .unsuitable = advice == FCOPY_ADVICE_USAGE ||
+						advice == FCOPY_ADVICE_INTO};
 	return -err;
 }
 

@@ -182,22 +182,34 @@ static void add_word(const char *word)
 	message_quoted(word);
 }
 
-void ending_would_keep(const struct cli *cli)
+/* The command with -t, which copies into DST. */
+static void print_into(const struct cli *cli, const char *purpose, bool resume)
 {
-	if (!needs_target(cli)) {
-		hint_printf(HINT_WOULD_KEEP);
-		return;
-	}
-	fputs("to keep an unfinished copy: fcopy", hint_begin());
+	fprintf(hint_begin(), "%s: fcopy", purpose);
 	for (int i = 0; i < cli->word_count; i++)
 		add_word(cli->words[i]);
-	add_word("--resume");
+	if (resume)
+		add_word("--resume");
 	add_word("-t");
 	add_word(cli->dst);
 	if (cli->src[0] == '-')
 		add_word("--");
 	add_word(cli->src);
 	hint_end();
+}
+
+void ending_would_keep(const struct cli *cli)
+{
+	if (!needs_target(cli)) {
+		hint_printf(HINT_WOULD_KEEP);
+		return;
+	}
+	print_into(cli, "to keep an unfinished copy", true);
+}
+
+void ending_into(const struct cli *cli)
+{
+	print_into(cli, "to copy into the directory", false);
 }
 
 void ending_stopped(const struct cli *cli, const struct fcopy_report *r, bool interrupted)

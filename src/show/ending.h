@@ -29,6 +29,8 @@ void ending_summary(const struct cli *, const struct fcopy_report *);
 
 /* A hint: how the same command keeps what it has copied. */
 void ending_would_keep(const struct cli *);
+/* DST exists, and is no unfinished copy: how to copy into it. */
+void ending_into(const struct cli *);
 /* How far a failed copy got, and what became of DST; for an interrupted copy, a part that was kept,
  * and a user who looks at a terminal. */
 void ending_stopped(const struct cli *, const struct fcopy_report *, bool interrupted);

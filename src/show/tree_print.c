@@ -36,6 +36,8 @@ void tree_failed(const struct cli *cli, const struct fcopy_error *e)
 		static bool caused;
 		if (hint_value(cli, e))
 			caused = true;
+		else if (e->advice == FCOPY_ADVICE_INTO)
+			ending_into(cli);
 		else if (hint_text(e->advice))
 			advices |= ADVICE(e->advice);
 		else if (e->advice == FCOPY_ADVICE_NONE)
@@ -119,6 +121,14 @@ static void print_state(const struct fcopy_operand *o, const char *between)
 		print_name("", dst, between);
 		fputs(!o->dst ? "not copied" : o->existed ? "unchanged" : "not created", f);
 	}
+}
+
+static void print_kept(const struct fcopy_operand *o)
+{
+	print_name("fcopy: ", o->part, ": kept, unfinished");
+	if (o->dst && !o->existed && o->state == FCOPY_STATE_PART)
+		print_name("; ", o->dst, " not created");
+	fputc('\n', stderr);
 }
 
 /* A tree that could not be removed. */
@@ -316,7 +326,7 @@ static void print_parts(const struct cli *cli, bool stopped)
 			parts = true;
 			failed |= o->count[FCOPY_COUNT_FAILED] > 0 && o->part_is_tree;
 			if (!stopped || o->state != FCOPY_STATE_PART)
-				print_name("fcopy: ", o->part, ": kept, unfinished\n");
+				print_kept(o);
 		} else if (o->part) {
 			print_left(o);
 		} else if (o->state == FCOPY_STATE_INCOMPLETE && o->committed) {

@@ -103,10 +103,13 @@ static int finished_compare(const struct building *r)
 
 static int finished_refuse(const struct building *r)
 {
-	return root_refuse(r, EEXIST,
-			   "exists and is not the complete copy: use -t to copy into the "
-			   "directory, or -T without --resume to merge",
-			   FCOPY_ADVICE_USAGE);
+	return r->tree->options->copy.no_directory
+		   ? root_refuse(r, EEXIST,
+				 "exists and is not the complete copy: to merge into it, leave "
+				 "out --resume",
+				 FCOPY_ADVICE_USAGE)
+		   : root_refuse(r, EEXIST, "exists and is not the complete copy",
+				 FCOPY_ADVICE_INTO);
 }
 
 /* An earlier run was killed between the commit's rename and the removal of the part. */

@@ -248,7 +248,7 @@ load helper
 	expect 0 -sf "$PWD/s/d/f" here
 	[ "$(readlink here)" = "$PWD/s/d/f" ]
 	expect 2 -sf here here
-	expect 1 -sf s/d/f s/d/f
+	expect 2 -sf s/d/f s/d/f
 	holds data s/d/f
 	expect 0 -asb "$PWD/s/d/f" here
 	[ "$(readlink here~)" = "$PWD/s/d/f" ]
@@ -307,7 +307,7 @@ load helper
 	expect 2 --attributes-only s/f s/f
 	holds source s/f
 	ln -s b l
-	expect 1 --attributes-only s/f l
+	expect 2 --attributes-only s/f l
 	holds bytes b
 	expect 0 -n --attributes-only s/d/g b
 	usage_error "--attributes-only: cannot be combined with --fsync, --verify or --update=changed" \
@@ -415,12 +415,12 @@ load helper
 	expect 0 -d f slink # DST is followed
 	holds hi target
 	expect 2 f new/
-	expect 1 f/ new
+	expect 2 f/ new
 	expect 2 -R d f
 	expect 0 -R d/ e
 	expect 0 -R d/ e
 	[ -d e/d ]
-	expect 1 --parents f/g d
+	expect 2 --parents f/g d
 	[ -z "$(ls d)" ]
 }
 

@@ -65,7 +65,8 @@ moved() {
 	diff -r s d
 	chmod 750 d/sub/a
 	expect 2 -a --resume s d
-	mentions "d: exists and is not the complete copy: use -t" "-T without --resume"
+	says "fcopy: d: exists and is not the complete copy" \
+		"fcopy: hint: to copy into the directory: fcopy -a --resume -t d s"
 	chmod 644 d/sub/a
 	expect 0 -a --resume -t d s
 	diff -r s d/s
@@ -110,7 +111,7 @@ moved() {
 	for options in '' -T --fsync; do
 		# shellcheck disable=SC2086
 		expect 2 -r --resume $options --dry-run s d
-		mentions "d: exists and is not the complete copy: use -t"
+		mentions "d: exists and is not the complete copy"
 		[ -z "$output" ]
 	done
 	expect 0 -r --resume s new

@@ -180,7 +180,7 @@ has_bytes() {
 	expect 0 -rT --resume s d # complete
 	echo more >>s/file
 	expect 2 -rT --resume s d
-	mentions "d: exists and is not the complete copy: use -t" "or -T without --resume to merge"
+	mentions "d: exists and is not the complete copy: to merge into it, leave out --resume"
 }
 
 @test "a signal at the commit of the only file: it is complete, and that is the result" {

@@ -75,7 +75,7 @@ part_of() {
 	chmod 0 s/secret
 	chmod 777 . s
 	as_nobody 1 -au s d
-	says "fcopy: s/secret: open: Permission denied" "fcopy: d.fcopy-part: kept, unfinished" \
+	says "fcopy: s/secret: open: Permission denied" "fcopy: d.fcopy-part: kept, unfinished; d not created" \
 		"fcopy: hint: fix the cause, then run the command again with --resume instead of --update; to commit without the failed entries, add --keep-going"
 	chmod 644 s/secret
 	as_nobody 1 --mirror s d
@@ -440,7 +440,7 @@ part_of() {
 	rm -r d
 	traced 1 "inject=newfstatat:error=EIO:when=$n" -r --resume -j1 s d
 	injected
-	says "fcopy: d: stat: Input/output error" "fcopy: d.fcopy-part: kept, unfinished" \
+	says "fcopy: d: stat: Input/output error" "fcopy: d.fcopy-part: kept, unfinished; d not created" \
 		"fcopy: hint: fix the cause and run the command again with --resume; or commit without the failed entries: --resume --keep-going"
 	absent d
 	rm -r d.fcopy-part
