@@ -255,7 +255,7 @@ static const char *directory_is_of_source(struct tree *t, const struct entry *e,
 		return "is SRC itself: nothing in it is changed";
 	if (rivals_are_source(t, st))
 		return RIVALS_SOURCE;
-	if (t->options->keep_directory_symlink && rivals_is_source(t, dst) != 0)
+	if (t->options->keep_directory_symlink && rivals_is_below_source(t, dst) != 0)
 		return "leads into SRC: nothing in it is changed";
 	if (st->st_dev == e->dir->dst_dev && (statx(dst, "", AT_EMPTY_PATH, 0, &sx) < 0 ||
 					      !(sx.stx_attributes & STATX_ATTR_MOUNT_ROOT)))

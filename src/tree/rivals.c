@@ -138,7 +138,7 @@ static bool replaces_source(const struct worker *w)
 	       rivals_are_source(w->tree, old);
 }
 
-int rivals_is_source(struct tree *t, int dir)
+int rivals_is_below_source(struct tree *t, int dir)
 {
 	int r = find_sources(t);
 	return r < 0 ? r : is_below_source(t, dir);

@@ -33,7 +33,7 @@ bool rivals_claim_new(struct tree *, const struct stat *);
 /* Claims an open directory. Returns 0; ENDPOINT_RIVAL if another entry has it; or -errno. */
 int rivals_claim_open(struct tree *, int fd);
 /* Is the directory an operand, or below one? Returns 1, 0, or -errno. */
-int rivals_is_source(struct tree *, int dir);
+int rivals_is_below_source(struct tree *, int dir);
 /* Of the worker's copy, after destination_open_in() returned r: claims the file that it replaces
  * and the new one. Returns r; or ENDPOINT_RIVAL, or -errno with the failure in w->file.error; then
  * the destination is closed. */
