@@ -148,6 +148,8 @@ int copy_run_phase(struct copy *c)
 		r = plan_run(c);
 	if (r == 0)
 		r = check_exact(c);
+	if (r == -EFBIG)
+		space_explain_limit(c);
 	c->report->preallocated = c->allocated > 0;
 	c->report->bytes = (uint64_t)(c->all.offset - c->first);
 	for (size_t i = 0; i < c->report->steps; i++)

@@ -4,11 +4,16 @@
  */
 #include "space.h"
 #include "endpoints/error.h"
+#include "io/amount.h"
 #include "notify.h"
 
+#include <errno.h>
 #include <linux/magic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/param.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -87,4 +92,43 @@ int space_require(struct copy *c)
 		return 0;
 	return error_refuse(&c->report->error, c->dst.path, ENOSPC, "needs more space than is free",
 			    FCOPY_ADVICE_FORCE);
+}
+
+/* The largest size of this file: the file system refuses every offset above it. ext4 has other
+ * limits for a file with extents than for one without. */
+static uint64_t largest_size(int fd)
+{
+	const off_t at = lseek(fd, 0, SEEK_CUR);
+	uint64_t fits = 0, fails = (uint64_t)INT64_MAX + 1;
+	while (fails - fits > 1) {
+		const uint64_t middle = fits + (fails - fits) / 2;
+		if (lseek(fd, (off_t)middle, SEEK_SET) >= 0)
+			fits = middle;
+		else
+			fails = middle;
+	}
+	if (at >= 0)
+		lseek(fd, at, SEEK_SET); /* the descriptor may be the caller's */
+	return fits;
+}
+
+void space_explain_limit(struct copy *c)
+{
+	struct fcopy_report *r = c->report;
+	struct rlimit process = {.rlim_cur = RLIM_INFINITY};
+	const uint64_t wanted = (uint64_t)c->first + r->expected;
+	char amount[AMOUNT_MAX];
+	if (!r->error.call || r->error.path != c->dst.path || !S_ISREG(c->dst.st.st_mode))
+		return;
+	const uint64_t file = largest_size(c->dst.fd);
+	getrlimit(RLIMIT_FSIZE, &process);
+	const bool own = process.rlim_cur < file;
+	const uint64_t limit = own ? process.rlim_cur : file;
+	if (limit >= wanted)
+		return;
+	amount_write(amount, limit);
+	snprintf(r->detail, sizeof(r->detail), "%s: %s %s", strerror(EFBIG), amount,
+		 own ? "is the limit of this process (ulimit -f)"
+		     : "is the limit of the file system for one file");
+	r->error.reason = r->detail;
 }

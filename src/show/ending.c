@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 double ending_seconds(const struct fcopy_report *r)
@@ -125,6 +126,39 @@ static void print_destination(const struct fcopy_report *r)
 	}
 }
 
+/* The size in bytes of the file system in which the copy of the file would never fit; 0: it may fit
+ * when space is freed. */
+static uint64_t too_small(const struct fcopy_report *r)
+{
+	struct statvfs fs;
+	char directory[PATH_MAX];
+	if (r->error.err != ENOSPC || r->space_needed == 0 || !r->error.path ||
+	    strlen(r->error.path) >= PATH_MAX)
+		return 0;
+	hint_directory(r->error.path, directory);
+	if (statvfs(directory, &fs) < 0)
+		return 0;
+	const uint64_t all = (uint64_t)fs.f_blocks * fs.f_frsize;
+	return all > 0 && all < r->space_needed ? all : 0;
+}
+
+/* Neither space nor another attempt helps. */
+static void print_final(const struct cli *cli, const struct fcopy_report *r)
+{
+	const uint64_t size = too_small(r);
+	struct text all = {0};
+	text_size(&all, size);
+	if (size > 0)
+		hint_printf("the copy does not fit: the file system has %s in all", all.at);
+	if (hint_is_attribute(&r->error) && cli->copy.preserve_required)
+		hint_printf("to copy without that attribute, leave it out of --preserve");
+	if (!r->part_kept)
+		return;
+	fprintf(hint_begin(), "to remove the unfinished copy: rm%c-r%c", HINT_SPACE, HINT_SPACE);
+	message_part_quoted(r->dst);
+	hint_end();
+}
+
 /* On a full disk, the same command would fail again. */
 static void print_continue(const struct fcopy_report *r, bool full)
 {
@@ -217,7 +251,7 @@ void ending_stopped(const struct cli *cli, const struct fcopy_report *r, bool in
 	struct text t = {0};
 	bool looks = cli->voice.watched && r->bytes > 0;
 	bool full = (r->error.err == ENOSPC || r->error.err == EDQUOT) &&
-		    (r->atomic || r->in_place);
+		    !hint_is_attribute(&r->error) && (r->atomic || r->in_place);
 	bool committed = r->error.advice == FCOPY_ADVICE_FLUSH;
 	if (!cli->voice.notes || committed || !(interrupted || r->part_kept || looks || full))
 		return;
@@ -230,7 +264,9 @@ void ending_stopped(const struct cli *cli, const struct fcopy_report *r, bool in
 	fprintf(note_begin(), "stopped %s", t.at);
 	print_destination(r);
 	hint_end();
-	if (r->part_kept)
+	if (hint_repeats(&r->error) || too_small(r) > 0)
+		print_final(cli, r);
+	else if (r->part_kept)
 		print_continue(r, full);
 	else if (could_resume(cli, r))
 		ending_would_keep(cli);
@@ -246,5 +282,6 @@ void ending_shard(const struct cli *cli, const struct fcopy_error *e, const char
 	if (s->finish && e->err == ENODATA)
 		hint_printf("run each missing share with --shard=I/%u", s->count);
 	else if (message_part_exists(dst))
-		hint_shards("run the same command again; to give up", dst);
+		hint_shards(
+		    hint_repeats(e) ? "to give up" : "run the same command again; to give up", dst);
 }

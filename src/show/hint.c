@@ -158,6 +158,13 @@ void message_part(const char *dst)
 	message_print(part);
 }
 
+void message_part_quoted(const char *dst)
+{
+	char real[PATH_MAX], part[PATH_MAX];
+	part_make_path(part, follow_symlink(dst, real));
+	message_quoted(part);
+}
+
 void message_quoted(const char *path)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -32,6 +32,7 @@ void note_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void message_print(const char *text);
 void message_print_on(FILE *, const char *text);
 void message_part(const char *dst);
+void message_part_quoted(const char *dst);                /* as one shell word */
 void message_beside(const char *dst, const char *suffix); /* the same with another suffix */
 bool message_part_exists(const char *dst);
 bool message_part_is_unfinished(const char *dst); /* it has data, and is not that of shards */
@@ -52,6 +53,10 @@ bool hint_value(const struct cli *, const struct fcopy_error *);
 /* hint_cause.c: one that follows from the errno alone. Returns whether it is such an error. */
 bool hint_cause(const struct fcopy_error *);
 void hint_print_path(const struct fcopy_error *);
+/* hint_cause.c: would the same command fail again, whatever is freed or repaired? DST cannot hold
+ * so large a file, or refuses an attribute. And is it such an attribute? */
+bool hint_repeats(const struct fcopy_error *);
+bool hint_is_attribute(const struct fcopy_error *);
 /* Copies the directory part of a path; "." if there is none. */
 void hint_directory(const char *path, char directory[PATH_MAX]);
 /* PURPOSE, remove DST.fcopy-part. */

@@ -26,7 +26,8 @@ void message_reason(const struct fcopy_error *e)
 static void print_space(const struct fcopy_report *r)
 {
 	struct text needed = {0}, spare = {0};
-	if ((r->error.err != ENOSPC && r->error.err != EDQUOT) || r->space_needed == 0)
+	if ((r->error.err != ENOSPC && r->error.err != EDQUOT) || r->space_needed == 0 ||
+	    hint_is_attribute(&r->error))
 		return;
 	text_size(&needed, r->space_needed);
 	text_size(&spare, r->space_free);

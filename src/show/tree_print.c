@@ -22,6 +22,7 @@
 static uint64_t failures_seen;
 static uint64_t advices; /* hints of the failures, which are printed once */
 static bool disk_full;   /* for files, which ends the copy; not only for attributes */
+static bool curable;     /* another attempt may succeed for one of them, at least */
 
 void tree_failed(const struct cli *cli, const struct fcopy_error *e)
 {
@@ -47,6 +48,7 @@ void tree_failed(const struct cli *cli, const struct fcopy_error *e)
 	}
 	if ((e->err == ENOSPC || e->err == EDQUOT) && !(e->call && strstr(e->call, "xattr")))
 		disk_full = true;
+	curable |= !hint_repeats(e);
 }
 
 static void print_count(uint64_t n, uint64_t bytes)
@@ -145,7 +147,12 @@ static void print_hint(const struct cli *cli, bool failed)
 {
 	const struct fcopy_mode *mode = cli->copy.mode;
 	const char *without = ending_not_with_resume(cli);
-	if (without) /* a mirror implies the other options */
+	if (failed && !curable && failures_seen > 0)
+		hint_printf("to commit without the failed entries, run the command again with "
+			    "%s--resume --keep-going%s%s",
+			    without && cli->mirror ? "-aT " : "", without ? " instead of " : "",
+			    without ? without : "");
+	else if (without) /* a mirror implies the other options */
 		hint_printf(
 		    "%s, then run the command again with %s--resume instead of %s%s",
 		    disk_full ? "free space" : "fix the cause", cli->mirror ? "-aT " : "", without,
@@ -346,7 +353,8 @@ static void print_parts(const struct cli *cli, bool stopped)
 	if (parts)
 		print_hint(cli, failed);
 	else if (removed)
-		hint_printf("fix the cause, or commit without the failed entries: --keep-going");
+		hint_printf("%s the failed entries: --keep-going",
+			    curable ? "fix the cause, or commit without" : "commit without");
 }
 
 static void print_failures(const struct cli *cli, uint64_t failed)

@@ -245,3 +245,74 @@ load helper
 	run --separate-stderr timeout -s INT 1 "$FCOPY" -aT --limit-rate=4M 'my photos' new
 	mentions "hint: use --resume to keep an unfinished copy"
 }
+
+# no_resume: nothing on stderr offers to continue.
+no_resume() {
+	[[ $stderr != *--resume* && $stderr != *again* ]] || { echo "$stderr"; return 1; }
+}
+
+@test "no hint at --resume where another attempt would fail in the same way: a file is too large" {
+	mkdir m
+	private_mounts 'mount -t tmpfs -o size=1m none m; truncate -s 3M zeros; "$FCOPY" --sparse=never zeros m/b'
+	demand 1
+	mentions "hint: the copy does not fit: the file system has 1.0 MiB in all"
+	no_resume
+	private_mounts 'mount -t tmpfs -o size=1m none m; "$FCOPY" --sparse=never --resume zeros m/b'
+	demand 1
+	mentions "; kept as m/b.fcopy-part" "hint: to remove the unfinished copy: rm -r m/b.fcopy-part"
+	no_resume
+	# One that is only full may have room later.
+	private_mounts 'mount -t tmpfs -o size=4m none m; head -c 2M /dev/zero >m/x; "$FCOPY" --sparse=never zeros m/b'
+	demand 1
+	mentions "hint: use --resume to keep an unfinished copy"
+}
+
+@test "... or larger than a file may be, alone, in a tree and as a share: the message has the limit" {
+	random a 3000000
+	mkdir s
+	cp a s
+	echo b >s/b
+	run --separate-stderr bash -c 'ulimit -f 1000; "$FCOPY" a b'
+	demand 1
+	says "fcopy: b: pwrite: File too large: 1.0 MiB is the limit of this process (ulimit -f)"
+	run --separate-stderr bash -c 'ulimit -f 1000; "$FCOPY" --resume a b'
+	demand 1
+	mentions "hint: to remove the unfinished copy: rm -r b.fcopy-part"
+	no_resume
+	eval "${stderr##*unfinished copy: }"
+	[ ! -e b.fcopy-part ]
+	run --separate-stderr bash -c 'ulimit -f 1000; "$FCOPY" -a s t'
+	demand 1
+	mentions "fcopy: t/a: pwrite: File too large: 1.0 MiB is the limit" \
+		"hint: to commit without the failed entries, run the command again with --resume --keep-going"
+	run --separate-stderr bash -c 'ulimit -f 1000; "$FCOPY" -a --resume --keep-going s t'
+	demand 1
+	holds b t/b
+	run --separate-stderr bash -c 'ulimit -f 1000; "$FCOPY" -T --shard=0/1 a shared'
+	demand 1
+	mentions "fcopy: hint: to give up, remove shared.fcopy-part while no shard runs"
+	no_resume
+}
+
+@test "... or an attribute is refused: the hint is to leave it out" {
+	need_root
+	random a 102400
+	chmod 644 a
+	mkdir -m 777 d
+	as_nobody 1 --resume --preserve=ownership a d/b
+	says "fcopy: d/b: fchown: Operation not permitted" "fcopy: stopped at 100 of 100 KiB; kept as d/b.fcopy-part" \
+		"fcopy: hint: to copy without that attribute, leave it out of --preserve" \
+		"fcopy: hint: to remove the unfinished copy: rm -r d/b.fcopy-part"
+	as_nobody 0 --resume a d/b
+	cmp a d/b
+	[ ! -e d/b.fcopy-part ]
+	mkdir s
+	cp a s
+	as_nobody 1 -r --preserve=ownership s d/s
+	mentions "hint: to commit without the failed entries, run the command again with --resume --keep-going"
+	as_nobody 1 -r --resume --keep-going --preserve=ownership s d/s
+	mentions "d/s: committed despite"
+	as_nobody 1 -T --shard=0/1 --preserve=ownership a d/c
+	mentions "fcopy: hint: to give up, remove d/c.fcopy-part while no shard runs"
+	no_resume
+}
