@@ -63,7 +63,7 @@ jsonschema.validate(json.load(open("out.json")), json.load(open(sys.argv[1])))' 
 	expect 0 -r --json=out.json s e
 	python3 -c 'import jsonschema' 2>/dev/null || { reports "no jsonschema for Python"; return; }
 	valid
-	expect 1 -r --json=out.json none f
+	expect 2 -r --json=out.json none f
 	valid
 }
 
