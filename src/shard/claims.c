@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #define FLUSH_SECONDS 5 /* what a kill costs: so much work, and the chunk at work */
+#define CLAIMS_PART   8 /* of the chunks: so many are tried between two looks at all markers */
 
 void job_chunk_name(char name[JOB_NAME], const char *kind, unsigned chunk)
 {
@@ -167,6 +168,7 @@ static int job_try_claim(struct job *j, unsigned chunk, bool *again)
 {
 	char name[JOB_NAME];
 	job_chunk_name(name, "claim", chunk);
+	j->unlooked -= j->unlooked > 0;
 	int fd = job_create(j, name, again);
 	if (fd < 0)
 		return fd;
@@ -205,8 +207,12 @@ int job_claim(struct job *j, unsigned *chunk, bool *again)
 	int r = job_count_chunks(j);
 	j->busy = false;
 	for (int pass = 0; r == 0 && pass < (j->locks ? 2 : 1); pass++) {
-		if (pass > 0 && job_others_have(j)) /* one look, instead of one at each chunk */
+		/* One look, instead of one at each chunk; and not one for each chunk: a look takes
+		 * time in proportion to their number. */
+		if (pass > 0 && j->unlooked == 0 && job_others_have(j)) {
 			r = job_look(j);
+			j->unlooked = j->chunks / CLAIMS_PART;
+		}
 		for (unsigned k = pass ? 0 : j->shard.index;
 		     r == 0 && k < j->chunks && j->claims < JOB_CLAIMS; k += pass ? 1 : n) {
 			if (j->done[k] == CHUNK_OPEN && (!pass || k % n != j->shard.index))

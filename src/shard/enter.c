@@ -54,6 +54,7 @@ void job_leave(struct job *j)
 	j->listed = !j->tree;
 	j->chunks = j->tree ? 0 : range_count(j->shard.count, j->source->st_size);
 	j->complete = 0;
+	j->unlooked = 0;
 	if (j->done)
 		memset(j->done, CHUNK_OPEN, j->room);
 }

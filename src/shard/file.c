@@ -9,6 +9,7 @@
 #include "endpoints/error.h"
 #include "endpoints/partial.h"
 #include "endpoints/replaceable.h"
+#include "endpoints/temporary.h"
 #include "job.h"
 #include "range.h"
 
@@ -242,7 +243,7 @@ static int file_refuse_unsized(const struct copy *c)
 static uint64_t file_agreed(const struct copy *c)
 {
 	const struct fcopy_options *o = c->options;
-	return o->preserve | (uint64_t)o->default_mode << 7 |
+	return o->preserve | job_umask(o, temporary_umask()) | (uint64_t)o->default_mode << 7 |
 	       (uint64_t)range_count(o->shard.count, c->src.st.st_size) << 8;
 }
 

@@ -33,6 +33,13 @@ struct job_work {
 	int (*commit)(struct job *);
 };
 
+/* Part of job.agreed: the umask, where the modes of the copies depend on it. Otherwise 0. */
+#define JOB_UMASK_BIT 48
+static inline uint64_t job_umask(const struct fcopy_options *o, mode_t umask)
+{
+	return o->preserve & FCOPY_ATTR_MODE ? 0 : (uint64_t)(umask & 0777) << JOB_UMASK_BIT;
+}
+
 struct job {
 	const struct job_work *work;
 	void *owner; /* of work */
@@ -62,6 +69,7 @@ struct job {
 	unsigned complete;   /* chunks whose marker exists */
 	bool ended;          /* the list was completed, whether or not this client sees its end */
 	bool busy;           /* another process has claimed a chunk */
+	unsigned unlooked;   /* so many chunks may be tried before the next look at all markers */
 	struct job_claim {
 		unsigned chunk;
 		bool complete; /* copied, but perhaps not flushed */

@@ -44,18 +44,21 @@ static bool job_has_other_name(const struct job *j)
 {
 	const struct journal_fact *shards = &j->part.journal.shards;
 	const char *job = j->shard.job;
-	return job && (shards->size != strlen(job) || memcmp(shards->text, job, shards->size) != 0);
+	char name[JOURNAL_PATH];
+	const size_t length = job ? journal_escape(job, strlen(job), name) : 0;
+	return job && (shards->size != length || memcmp(shards->text, name, length) != 0);
 }
 
 /* "--job=NAME" of the journal, in which "-" stands for none. */
 static void job_write_name(const struct job *j, char text[64])
 {
 	const struct journal_fact *shards = &j->part.journal.shards;
-	if (shards->size == 1 && shards->text[0] == '-')
+	char name[JOURNAL_PATH];
+	journal_unescape(shards->text, shards->size, name);
+	if (strcmp(name, "-") == 0)
 		strcpy(text, "no --job");
 	else
-		snprintf(text, 64, "--job=%.*s", shards->size < 48 ? (int)shards->size : 48,
-			 shards->text);
+		snprintf(text, 64, "--job=%.48s", name);
 }
 
 int job_refuse_committed(const struct job *j)
@@ -73,6 +76,7 @@ int job_refuse_committed(const struct job *j)
 int job_refuse_other(const struct job *j)
 {
 	const struct journal_fact *shards = &j->part.journal.shards;
+	const uint64_t differs = j->part.journal.options.number ^ j->agreed;
 	char name[64];
 	job_write_name(j, name);
 	if (shards->number != j->shard.count)
@@ -81,6 +85,10 @@ int job_refuse_other(const struct job *j)
 			 (unsigned long)shards->number, j->shard.count);
 	else if (job_has_other_name(j))
 		snprintf(j->reason, 128, "its shards were begun with %s", name);
+	else if (differs && (differs & ~((uint64_t)0777 << JOB_UMASK_BIT)) == 0)
+		snprintf(j->reason, 128,
+			 "its shards were begun with umask %03o: use the same umask",
+			 (unsigned)(j->part.journal.options.number >> JOB_UMASK_BIT & 0777));
 	else
 		snprintf(j->reason, 128,
 			 "its shards were begun with another source or options, "

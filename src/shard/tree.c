@@ -15,11 +15,12 @@
 #include <unistd.h>
 
 /* Options that the copies of all shards must have in common. */
-static uint64_t tree_agreed(const struct fcopy_tree_options *o)
+static uint64_t tree_agreed(const struct tree *t)
 {
-	return o->copy.preserve | (uint64_t)o->copy.default_mode << 7 |
-	       (uint64_t)o->hard_links << 8 | (uint64_t)o->follow << 9 |
-	       (uint64_t)o->one_file_system << 11;
+	const struct fcopy_tree_options *o = t->options;
+	return o->copy.preserve | job_umask(&o->copy, t->umask) |
+	       (uint64_t)o->copy.default_mode << 7 | (uint64_t)o->hard_links << 8 |
+	       (uint64_t)o->follow << 9 | (uint64_t)o->one_file_system << 11;
 }
 
 /* Roots have the same inode number on many file systems, as do subvolumes of btrfs: the inode does
@@ -191,7 +192,7 @@ static int tree_begin(struct shard_tree *s, struct tree *t, const struct operand
 			      .shard = t->options->copy.shard,
 			      .options = &t->options->copy,
 			      .source = &from->place.st,
-			      .agreed = tree_agreed(t->options),
+			      .agreed = tree_agreed(t),
 			      .tree = true,
 			      .parent = to->place.dir,
 			      .name = to->place.name,
@@ -214,6 +215,7 @@ static int tree_end(struct shard_tree *s, int r)
 int shard_names_copy(struct tree *t, const struct operand *from, const struct operand *to)
 {
 	struct shard_tree s;
+	t->umask = temporary_umask();
 	int r = tree_begin(&s, t, from, to);
 	if (r == 0)
 		r = job_exists(&s.job);
