@@ -382,6 +382,8 @@ static void entry_rehearse(struct worker *w, const struct entry *e, const struct
 	if (entry_check(w, e, st) < 0)
 		return;
 	const struct fcopy_tree_options *o = w->tree->options;
+	if (o->symbolic_link && symbolic_link_rehearse(w, e, st))
+		return;
 	if (exists && (o->link || o->symbolic_link) && !w->clears &&
 	    !displace_replaces_by_link(w->tree, e, st, &old) &&
 	    (old.st_dev != st->st_dev || old.st_ino != st->st_ino))

@@ -190,7 +190,9 @@ void report_failure(struct worker *w, const struct entry *e, const struct fcopy_
 		return;
 	}
 	struct fcopy_error whole = report_paths(t, e, error, path);
-	whole.unsuitable &= t->root.ground.single; /* SRC itself, no entry below it */
+	/* SRC itself, no entry below it; DST is a directory. */
+	whole.unsuitable |= error->err == EISDIR && error->path == entry_dst;
+	whole.unsuitable &= t->root.ground.single;
 	const bool first = fail_entry(w, e, &failed);
 	__atomic_add_fetch(&t->root.failures, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&t->lock);

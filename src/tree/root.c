@@ -217,7 +217,7 @@ static int root_refuse_other(const struct building *r)
 /* DST is a symlink, which options.keep_directory_symlink follows to a directory. */
 static int root_open_symlink(struct building *r)
 {
-	struct stat st;
+	struct stat st = {0};
 	r->dst = directory_follow(r->to->place.dir, r->to->place.name);
 	if (r->dst < 0 && errno == EPERM)
 		return root_refuse(r, EPERM, SYMLINK_FOREIGN, FCOPY_ADVICE_NONE);

@@ -98,6 +98,15 @@ static bool symbolic_link_is_refused(struct worker *w, const struct entry *e, co
 	return true;
 }
 
+bool symbolic_link_rehearse(struct worker *w, const struct entry *e, const struct stat *st)
+{
+	char target[PATH_MAX];
+	struct stat old;
+	entry_path(e, true, target, sizeof(target));
+	const bool exists = fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0;
+	return symbolic_link_is_refused(w, e, target, sizeof(target), st, exists ? &old : NULL);
+}
+
 /* Returns false if something else than was seen has the name. */
 static bool symbolic_link_make_once(struct worker *w, const struct entry *e, const struct stat *st)
 {

@@ -59,7 +59,7 @@ mirrored() {
 	says "fcopy: 1 copied, 1,233 linked"
 	expect 0 -aT many v
 	says ""
-	expect 1 --mirror nowhere d
+	expect 2 --mirror nowhere d
 	says "fcopy: nowhere: stat: No such file or directory"
 	ln -s "$(realpath "$FCOPY")" cp
 	rm -r u
@@ -434,7 +434,7 @@ lists() {
 	ln old other
 	ln -s nowhere dangling
 	expect 0 --dry-run -b s/top d/top
-	for options in 'old old' 's/top other' 's/top dangling' 'old missing/x' '-l old s/top' '-s old s/top'; do
+	for options in 'old old' 's/top other' 's/top dangling' 'old missing/x' '-l old s/top' '-s old s/top' '-s old old' '-s old new/'; do
 		# shellcheck disable=SC2086
 		run --separate-stderr "$FCOPY" $options
 		local real=$status
@@ -464,7 +464,7 @@ lists() {
 			# shellcheck disable=SC2086
 			expect 2 --dry-run $options $from d
 		done
-		expect 1 -a --delete $from d
+		expect 2 -a --delete $from d
 	done
 	holds precious d/a/x/f
 	[ -d d/l ]

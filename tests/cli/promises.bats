@@ -84,9 +84,10 @@ load tree
 	echo file >d/s
 	ln -s nowhere d/q
 	for o in s/t/f q/z s/none/f q/none; do
-		expect 1 --parents --dry-run $o d
+		local want=$([[ $o == */none* ]] && echo 2 || echo 1) # SRC is missing
+		expect "$want" --parents --dry-run $o d
 		local foreseen=$stderr
-		expect 1 --parents $o d
+		expect "$want" --parents $o d
 		[ "${foreseen%%$'\n'*}" = "${stderr%%$'\n'*}" ] || { echo "$foreseen"; echo "$stderr"; return 1; }
 	done
 	rm d/s d/q

@@ -703,7 +703,7 @@ stopped_after_markers() {
 	expect 0 -r --shard=0/1 s t
 	mv t elsewhere
 	mkdir t
-	expect 1 -r --shard=0/1 s t
+	expect 2 -r --shard=0/1 s t
 	mentions "t: exists"
 	[ -z "$(ls t)" ]
 }
