@@ -53,3 +53,8 @@ contender("java-transferTo", "{java} TransferToClient 127.0.0.1 {port} {src}")
 # The course's client; who serves it is in cases/sockets.py.
 for server in "python-read-send", "python-sendfile-server", "fcopy-read-send", "fcopy-sendfile":
     contender(server, "{python} {bench}/rivals/benchmark_client.py 127.0.0.1 {port}")
+
+# Clients of HTTP; who serves them is in cases/sockets.py.
+for server in "nginx", "darkhttpd", "python", "auto", "readwrite-4K", "readwrite-1M", "sendfile", "splice":
+    contender(f"curl-{server}", "{curl} -sSf -o /dev/null http://127.0.0.1:{port}/{name}")
+    contender(f"ab-{server}", "{ab} -q -n 10000 -c 4 http://127.0.0.1:{port}/{name}")

@@ -145,7 +145,7 @@ class Bench:
             wall, cpu = machine.floor(target, each.size)
             return wall, 0, cpu
         port = laboratory.free_port()
-        names = {"src": self.source, "port": port}
+        names = {"src": self.source, "port": port, "name": self.source.name, "dir": self.source.parent}
         server = each.serve.get(who, each.serve.get("*"))
         group, peak = self.lab.group(each.memory) if each.memory else (None, None)
         pid = self.lab.serve(tools.expand(server, **names), port) if server else None
@@ -182,7 +182,7 @@ def programs(cases):
     """The programs that these cases run."""
     text = " ".join(case.COMMANDS[who] for each in cases.values() for who in each.contenders)
     text += " ".join(command for each in cases.values() for command in each.serve.values())
-    return set(re.findall(r"\{(\w+)\}", text)) - {"src", "dst", "port", "bench", "fcopy"}
+    return set(re.findall(r"\{(\w+)\}", text)) - {"src", "dst", "port", "name", "dir", "bench", "fcopy"}
 
 def describe(each):
     """What a run must keep of a case, so that its figures can be drawn without the case's file."""

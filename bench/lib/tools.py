@@ -12,6 +12,7 @@ import time
 from case import BENCH, FCOPY, RIVALS, ROOT
 
 CLASSES = ROOT / "build/bench/classes"
+VERSION = {"java": "-version", "nginx": "-v", "ab": "-V", "darkhttpd": ""}  # darkhttpd would serve a directory of that name
 LIMIT = 900  # seconds that one command may take
 
 class Skip(Exception):
@@ -23,7 +24,7 @@ def program(name):
              # A version manager's wrapper would be timed along with the interpreter.
              "python": sys.executable}
     built = RIVALS / name
-    path = fixed.get(name) or (built if name != "cp" and built.exists() else shutil.which(name))
+    path = fixed.get(name) or (built if name != "cp" and built.exists() else shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin"))
     if not path or not os.access(path, os.X_OK):
         raise Skip(f"{path or name} is missing".replace(f"{ROOT}/", ""))
     if name == "java":
@@ -40,13 +41,13 @@ def expand(template, **values):
 
 def show(template):
     """The command as a reader can repeat it."""
-    names = {"src": "SRC", "dst": "DST", "port": "PORT", "bench": "bench", "uutils": "uutils-cp",
+    names = {"src": "SRC", "dst": "DST", "port": "PORT", "name": "NAME", "dir": "DIR", "bench": "bench", "uutils": "uutils-cp",
              "python": "python3", "java": "java -cp build/bench/classes"}
     return re.sub(r"\{(\w+)\}", lambda m: names.get(m[1], m[1]), template)
 
 def version(name):
     try:
-        command = "java -version" if name == "java" else f"{program(name)} --version"
+        command = f"{program(name)} {VERSION.get(name, '--version')}"
     except Skip as why:
         return str(why)
     answer = subprocess.run(["sh", "-c", command], capture_output=True, text=True)

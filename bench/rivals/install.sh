@@ -7,7 +7,7 @@ set -euo pipefail
 
 here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 dir=${1:-$here/../../build/rivals}
-packages=(gnuplot-nox python3 rsync default-jdk-headless e2fsprogs xfsprogs btrfs-progs gcc libc6-dev)
+packages=(gnuplot-nox python3 rsync default-jdk-headless nginx-light apache2-utils curl e2fsprogs xfsprogs btrfs-progs gcc libc6-dev)
 crates=(uu_cp@0.12.0 xcp@0.24.9 fcp@0.2.2 cpz@3.2.1 rcp-tools-rcp@0.41.0 syq@0.7.1)
 
 if ((EUID == 0)); then
