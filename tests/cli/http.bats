@@ -211,6 +211,31 @@ sender() {
 	wait $!
 }
 
+@test "http: curl, wget and aria2 that were killed half-way resume, and have the right bytes" {
+	local client command size half=4000000 rate
+	local -A commands=([curl]='curl -sS -C - -o' [wget]='wget -q -c -O' [aria2c]='aria2c -q -c --file-allocation=none --auto-save-interval=1 -o')
+	random a 8000001
+	for client in curl wget aria2c; do
+		type "$client" >/dev/null || { reports "no $client"; continue; }
+		command=${commands[$client]}
+		rate=8M
+		[ $client != aria2c ] || rate=2M # it saves what it has once a second
+		serve -k -v --limit-rate=$rate a http-listen:0
+		$command "got-$client" "$(url a)" 3>&- &
+		# shellcheck disable=SC2016
+		await sh -c '[ "$(stat -c %s "$1" 2>/dev/null || echo 0)" -ge "$2" ]' - got-$client $half
+		kill -KILL $!
+		wait $! || true
+		size=$(stat -c %s got-$client)
+		[ "$size" -lt 8000001 ]
+		timeout "$HANG" $command "got-$client" "$(url a)"
+		cmp got-$client a
+		stop TERM
+		ended 0
+		said 'GET 206 (from byte [1-9]' server.log || { cat server.log; return 1; }
+	done
+}
+
 @test "http: a file that shrinks, or is written while it is sent: the client sees a cut transfer" {
 	local change
 	for change in 'truncate -s 9000000 a' 'printf x | dd of=a bs=1 seek=5 conv=notrunc status=none' 'printf x >>a'; do
