@@ -13,8 +13,8 @@
  * is neither flushed nor given attributes. Returns a descriptor, or -1 with errno. */
 int directory_open(const struct tree *, int parent, const char *name);
 /* Opens the directory that a symlink of this user or of root leads to. Returns a descriptor, or -1
- * with errno. EPERM: it is another user's, and could lead to any directory of this user; ENOTDIR: it
- * is no symlink, or leads to no directory. */
+ * with errno. EPERM: it is another user's, and could lead to any directory of this user; ENOTDIR:
+ * it is no symlink, or leads to no directory. */
 int directory_follow(int parent, const char *name);
 /* The same for one that was there, and may be a symlink with options.keep_directory_symlink. EPERM:
  * it is another user's. */
