@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "mirror_remove.h"
 #include "admit.h"
+#include "endpoints/error.h"
 #include "endpoints/same.h"
 #include "io/system.h"
 #include "opened.h"
@@ -500,16 +501,35 @@ static int mirror_still_extra(const struct mirror_run *x, const struct extra *ex
 	return -ESTALE;
 }
 
-/* Its directory has its attributes already: the removal must not change its time. */
+/* The directory at this path has its attributes already: the removal must not change its time.
+ * unknown: the errno of its fstat(2). */
+static void mirror_restore_time(const struct mirror_run *x, int dst, const char *path,
+				const struct stat *st, int unknown)
+{
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, st->st_mtim};
+	const struct entry e = {.dir = x->root, .name = path, .as = path};
+	struct fcopy_error error;
+	if (x->counts || !(x->w->tree->options->copy.preserve & FCOPY_ATTR_TIMESTAMPS))
+		return;
+	if (unknown)
+		error_call(&error, "fstat", entry_dst, unknown);
+	else if (utimensat(AT_FDCWD, io_proc_path(dst).text, times, 0) < 0)
+		error_call(&error, "utimensat", entry_dst, errno);
+	else
+		return;
+	report_warning(x->w, &e, &error);
+}
+
 static void mirror_remove_extra(struct mirror_run *x, const struct extra *extra)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX], directory[PATH_MAX];
 	const char *slash = strrchr(extra->path, '/');
 	const size_t length = slash ? (size_t)(slash - extra->path) : 0;
 	const char *name = slash ? slash + 1 : extra->path;
-	struct stat st;
+	struct stat st = {0};
 	const dev_t top = x->dev;
 	strcpy(path, extra->path);
+	snprintf(directory, sizeof(directory), "%.*s", (int)length, path);
 	int dst = mirror_open(x->root->dst, extra->path, length, false, false);
 	if (dst < 0) {
 		mirror_refuse(x, path, -dst,
@@ -517,18 +537,15 @@ static void mirror_remove_extra(struct mirror_run *x, const struct extra *extra)
 					    : NULL);
 		return;
 	}
-	bool timed = fstat(dst, &st) == 0;
-	x->dev = timed ? st.st_dev : top; /* it may be in a subvolume */
-	const bool admitted = timed && !x->counts && admit_open(dst, &st);
+	const int unknown = fstat(dst, &st) < 0 ? errno : 0;
+	x->dev = unknown ? top : st.st_dev; /* it may be in a subvolume */
+	const bool admitted = !unknown && !x->counts && admit_open(dst, &st);
 	const char *reason = NULL;
 	int extra_still = mirror_still_extra(x, extra, dst, name, length, &reason);
 	if (extra_still < 0)
 		mirror_refuse(x, path, -extra_still, reason);
-	else if (extra_still > 0 && mirror_remove(x, &dst, name, path) >= 0 && timed &&
-		 !x->counts && x->w->tree->options->copy.preserve & FCOPY_ATTR_TIMESTAMPS) {
-		const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, st.st_mtim};
-		(void)!utimensat(AT_FDCWD, io_proc_path(dst).text, times, 0);
-	}
+	else if (extra_still > 0 && mirror_remove(x, &dst, name, path) >= 0)
+		mirror_restore_time(x, dst, directory, &st, unknown);
 	if (admitted)
 		admit_close(dst, &st);
 	x->dev = top;

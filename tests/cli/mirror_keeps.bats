@@ -259,6 +259,28 @@ make_kind() {
 	[ "$output" = $'precious\nx' ]
 }
 
+@test "a time of a directory that cannot be set again after a removal is a warning" {
+	local call nth status
+	need_strace
+	for call in utimensat fstat,newfstatat; do
+		for ((nth = 1; nth < 80; nth++)); do
+			rm -rf s d
+			mkdir -p s/sub d/sub
+			touch d/sub/extra
+			touch -d 2001-01-01 s/sub
+			status=0
+			timeout -s KILL "$HANG" strace -f -qq -o trace -e trace=$call \
+				-e inject=$call:error=EACCES:when=$nth "$FCOPY" -j1 --mirror s d 2>err || status=$?
+			grep -q INJECTED trace || break
+			[ $status != 0 ] || grep -q warning err || [ "$(stat -c %Y d/sub)" = "$(stat -c %Y s/sub)" ] || {
+				echo "$call $nth: $(stat -c %y d/sub), and no message"
+				return 1
+			}
+		done
+		[ "$nth" -gt 1 ]
+	done
+}
+
 # replacing: d/sub/x is a directory, which the mirror of s makes a file.
 replacing() {
 	chmod -R u+w d 2>/dev/null || true

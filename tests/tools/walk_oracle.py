@@ -176,6 +176,7 @@ class Expected:
             self.certain = self.certain and old.links == 1
         if not c.archive and is_file(old) and old.links > 1 and not c.force and not c.backup:
             self._fail(path)
+            self.certain = is_file(new) and self.certain  # others replace the name by a rename, and write to no file
         elif is_file(new) and not is_file(old) and not c.mirror and not c.backup:
             self._fail(path)  # a dangling symlink, or a FIFO
             self.certain = c.update is None
