@@ -247,6 +247,8 @@ enum fcopy_event_kind {
 	/* Other users may enter the directory in which the copy is built: the storage has no owners
 	 * or modes. error.path is the destination, error.reason says this. */
 	FCOPY_EVENT_NOT_PRIVATE,
+	/* fcopy_tree, with one_file_system: what is mounted at error.path is not copied. */
+	FCOPY_EVENT_NOT_ENTERED,
 };
 
 /* What was done with one entry of a tree. A later version may add values at the end. */
@@ -729,11 +731,12 @@ struct fcopy_clean_options {
 	void (*notify)(void *user, const struct fcopy_left *);
 	void *user;
 	const volatile int *cancel; /* as in fcopy_options */
+	bool recursive;             /* also below it, but not in what is mounted there */
+	bool *unsearched;           /* set if it has directories, and recursive is not; or NULL */
 };
 
-/* Finds what killed copies left in a directory, but not in directories below it, and removes what
- * the caller chooses of it. Another process cannot use what is being removed. Returns 0, or -1 with
- * the first failure in *error. */
+/* Finds what killed copies left in a directory, and removes what the caller chooses of it. Another
+ * process cannot use what is being removed. Returns 0, or -1 with the first failure in *error. */
 int fcopy_clean(const char *dir, const struct fcopy_clean_options *options,
 		struct fcopy_error *error);
 

@@ -36,7 +36,11 @@ static bool confirm(void *user, const struct fcopy_left *l)
 
 int clean_run(struct cli *cli, struct fcopy_error *error)
 {
-	const struct fcopy_clean_options o = {
-	    .api = FCOPY_API, .remove = confirm, .notify = sinks_left, .user = cli};
+	const struct fcopy_clean_options o = {.api = FCOPY_API,
+					      .remove = confirm,
+					      .notify = sinks_left,
+					      .user = cli,
+					      .recursive = cli->tree.recursive,
+					      .unsearched = &cli->unsearched};
 	return fcopy_clean(cli->clean, &o, error);
 }

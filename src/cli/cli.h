@@ -59,6 +59,7 @@ struct cli {
 	enum action action;
 	const char *src, *dst;
 	const char *clean; /* the directory of --clean */
+	bool unsearched;   /* ... which has directories, and -r is missing */
 	struct fcopy_options copy;
 	struct fcopy_output output[4];  /* of copy: --json, --log-file, standard output and error */
 	struct fcopy_tree_options tree; /* all but its .copy, which is the one above */

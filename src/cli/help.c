@@ -29,7 +29,7 @@ static const char brief_foot[] =
 static const char head[] = USAGE
     "  or:  fcopy [OPTION]... -t DIR SRC...\n"
     "  or:  fcopy --benchmark [OPTION]... SRC [DST]\n"
-    "  or:  fcopy --clean DIR [-f]\n"
+    "  or:  fcopy --clean DIR [-r] [-f]\n"
     "Copy SRC to DST. If DST is a directory, the copy goes into it.\n"
     "A copy is whole or absent: DST is replaced only when the copy is complete.\n" EXAMPLES
     "SRC or DST may be a stream: - (standard input or output), fd:N (an open\n"

@@ -306,7 +306,7 @@ static int set_context(struct cli *cli, const struct option_row *row, const char
 const struct option_row option_table[] = {
 	{.help = "Common options"},
 	{"recursive", 'r', NULL, "copy directories, and all below them; also -R",
-	 set_recursive, .not_benchmarked = true,
+	 set_recursive, .not_benchmarked = true, .with_clean = true,
 	 .brief = "copy directories and everything below them"},
 	{"archive", 'a', NULL, "the same as -dr --preserve=all",
 	 set_archive, .not_benchmarked = true,
@@ -346,7 +346,7 @@ const struct option_row option_table[] = {
 	{"resume", 0, NULL, "keep an unfinished copy as DST.fcopy-part, and continue it",
 	 set_flag, FIELD(copy.resume), .not_benchmarked = true,
 	 .brief = "keep an unfinished copy, and continue it"},
-	{"clean", 0, "[DIR]", "list what killed copies left in DIR (or: --clean DIR); after you answer yes, or with -f, remove what is not in use",
+	{"clean", 0, "[DIR]", "list what killed copies left in DIR (or: --clean DIR), with -r also below it; after you answer yes, or with -f, remove what is not in use",
 	 set_clean, FIELD(clean), .not_benchmarked = true, .with_clean = true,
 	 .brief = "list, and remove, what killed copies left in DIR"},
 	{"keep-going", 0, NULL, "with -r, commit a new tree without its failed entries (not on a full disk)",

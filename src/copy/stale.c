@@ -88,6 +88,22 @@ static bool is_part(const char *name)
 	return length > suffix && strcmp(name + length - suffix, PART_SUFFIX) == 0;
 }
 
+/* Without /proc, the empty path, where nothing is found. */
+static void find_path(int dir, char path[PATH_MAX])
+{
+	const ssize_t n = readlink(io_proc_path(dir).text, path, PATH_MAX - 1);
+	path[n > 0 ? n : 0] = '\0';
+}
+
+void stale_warn_name(int dir, const char *name, const struct fcopy_options *o)
+{
+	char directory[PATH_MAX];
+	if (!temporary_is_drawn(name) || part_sweep(dir, name))
+		return;
+	find_path(dir, directory);
+	(void)warn_about(dir, directory, name, o, NULL);
+}
+
 void stale_warn(int dir, const struct fcopy_options *o, const struct fcopy_report *report)
 {
 	_Alignas(8) char buffer[READER_SIZE];
@@ -96,8 +112,7 @@ void stale_warn(int dir, const struct fcopy_options *o, const struct fcopy_repor
 	struct reader r = reader_open(dir, buffer, sizeof(buffer));
 	if (r.fd < 0)
 		return;
-	ssize_t n = readlink(io_proc_path(r.fd).text, directory, sizeof(directory) - 1);
-	directory[n > 0 ? n : 0] = '\0'; /* without /proc nothing is found there */
+	find_path(r.fd, directory);
 	for (const char *name;
 	     names < NAMES_MAX && warnings < WARNINGS_MAX && (name = reader_next(&r)); names++)
 		if (is_part(name))

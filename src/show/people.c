@@ -128,6 +128,11 @@ static void print_event(const struct cli *cli, const struct fcopy_event *event)
 		message_print(event->error->path);
 		fprintf(stderr, ": not private: %s\n", event->error->reason);
 		break;
+	case FCOPY_EVENT_NOT_ENTERED:
+		fputs("fcopy: ", stderr);
+		message_reason(event->error);
+		fputc('\n', stderr);
+		break;
 	case FCOPY_EVENT_CLIENT:
 	case FCOPY_EVENT_OPERAND: break;
 	}
@@ -142,6 +147,7 @@ static bool is_wanted(const struct cli *cli, enum fcopy_event_kind kind)
 	case FCOPY_EVENT_FAILED: return true;
 	case FCOPY_EVENT_NOT_ATOMIC:
 	case FCOPY_EVENT_NOT_PRIVATE:
+	case FCOPY_EVENT_NOT_ENTERED:
 	case FCOPY_EVENT_ENTRY: return cli->voice.entries;
 	case FCOPY_EVENT_CLIENT:
 	case FCOPY_EVENT_OPERAND: return false;
@@ -215,11 +221,18 @@ static void end_clean(const struct summary *o)
 {
 	if (o->result < 0 && !removal_failed)
 		message_error(&o->report->error);
-	if (o->result < 0 || left_count > 0 || !o->cli->voice.notes || !o->cli->voice.tables)
+	if (o->result < 0 || !o->cli->voice.notes || !o->cli->voice.tables)
 		return;
-	fputs("nothing to clean in ", stdout);
-	message_print_on(stdout, o->cli->clean);
-	putchar('\n');
+	if (left_count == 0) {
+		fputs("nothing to clean in ", stdout);
+		message_print_on(stdout, o->cli->clean);
+		putchar('\n');
+	}
+	if (o->cli->unsearched) {
+		fputs("fcopy: hint: use -r to search the directories in ", stderr);
+		message_print(o->cli->clean);
+		fputs(", too\n", stderr);
+	}
 }
 
 static void end_benchmark(const struct summary *o)

@@ -267,6 +267,44 @@ static const char *directory_is_of_source(struct tree *t, const struct entry *e,
 		   : NULL;
 }
 
+/* It is on another file system. Is it a mount point? A subvolume of btrfs is none, although its
+ * device has another number. */
+static bool directory_is_mount(int fd)
+{
+	struct statx sx;
+	return statx(fd, "", AT_EMPTY_PATH, 0, &sx) < 0 ||
+	       !(sx.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) ||
+	       sx.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+}
+
+/* Its entries are copied next. */
+static void directory_begin(struct worker *w, const struct entry *e, struct directory *d,
+			    const struct stat *now, bool fresh, bool mounted)
+{
+	struct tree *t = w->tree;
+	if (d->dst >= 0 && !t->root.ground.exclusive)
+		directory_note_inode(d, now);
+	d->state = fresh                    ? DIRECTORY_NEW
+		   : t->root.ground.journal ? DIRECTORY_RESUMED
+					    : DIRECTORY_OLD;
+	if (d->state == DIRECTORY_OLD && d->dst >= 0) {
+		d->was = *now;
+		d->closed = admit_is_closed(t, d, now);
+	}
+	w->outcome->stage = OUTCOME_LATER;
+	w->outcome->replaced = !fresh;
+	d->names = mounted ? NAMES_AWAY : NAMES_LEFT;
+	d->link = link_dest_enter(e->dir, e->name);
+	if (mounted)
+		report_not_entered(w, e, directory_is_mount(d->src));
+	opened_add(t, d);
+	struct item item = {.dir = d};
+	if (mounted)
+		directory_release(w, d); /* only the mount point itself */
+	else
+		pool_push(w, item);
+}
+
 void directory_enter(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	struct tree *t = w->tree;
@@ -311,25 +349,7 @@ void directory_enter(struct worker *w, const struct entry *e, int fd, const stru
 		report_call(w, e, "malloc", entry_src, ENOMEM);
 		return;
 	}
-	if (dst >= 0 && !t->root.ground.exclusive)
-		directory_note_inode(d, &now);
-	d->state = fresh                    ? DIRECTORY_NEW
-		   : t->root.ground.journal ? DIRECTORY_RESUMED
-					    : DIRECTORY_OLD;
-	if (d->state == DIRECTORY_OLD && dst >= 0) {
-		d->was = now;
-		d->closed = admit_is_closed(t, d, &now);
-	}
-	w->outcome->stage = OUTCOME_LATER;
-	w->outcome->replaced = !fresh;
-	d->names = mounted ? NAMES_AWAY : NAMES_LEFT;
-	d->link = link_dest_enter(e->dir, e->name);
-	opened_add(t, d);
-	struct item item = {.dir = d};
-	if (mounted)
-		directory_release(w, d); /* only the mount point itself */
-	else
-		pool_push(w, item);
+	directory_begin(w, e, d, &now, fresh, mounted);
 }
 
 void directory_make_mount_point(struct worker *w, const struct entry *e)
@@ -338,6 +358,7 @@ void directory_make_mount_point(struct worker *w, const struct entry *e)
 	bool fresh = false;
 	int fd = -1;
 	w->outcome->type = S_IFDIR;
+	report_not_entered(w, e, true);
 	if (w->tree->options->dry_run)
 		(void)directory_rehearse(w, e, &st, &fd, &fresh);
 	else if (w->tree->lists)

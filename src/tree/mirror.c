@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include "mirror.h"
 #include "admit.h"
+#include "copy/stale.h"
 #include "endpoints/error.h"
 #include "flush.h"
 #include "io/system.h"
@@ -220,7 +221,8 @@ static int mirror_note_left(struct worker *w, struct directory *d, const char *n
 {
 	struct left l;
 	bool noted = true;
-	if (left_find(&l, d->dst, name) && l.state == FCOPY_LEFT_DEAD) {
+	const bool dead = left_find(&l, d->dst, name) && l.state == FCOPY_LEFT_DEAD;
+	if (dead) {
 		struct stat st;
 		if (l.returns && !w->tree->options->dry_run) {
 			admit_changes(w->tree, d);
@@ -231,6 +233,11 @@ static int mirror_note_left(struct worker *w, struct directory *d, const char *n
 			mirror_note(w, d, name, &st);
 	}
 	left_close(&l);
+	if (!dead && !w->tree->options->dry_run) { /* it stays, and nobody else would notice it */
+		pthread_mutex_lock(&w->tree->lock);
+		stale_warn_name(d->dst, name, &w->tree->options->copy);
+		pthread_mutex_unlock(&w->tree->lock);
+	}
 	return noted ? 0 : -ENOMEM;
 }
 

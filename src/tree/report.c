@@ -253,6 +253,25 @@ void report_warning(struct worker *w, const struct entry *e, const struct fcopy_
 	pthread_mutex_unlock(&t->lock);
 }
 
+void report_not_entered(struct worker *w, const struct entry *e, bool mounted)
+{
+	struct tree *t = w->tree;
+	char path[2][PATH_MAX];
+	struct fcopy_error error;
+	error_refuse(&error, entry_src, EXDEV,
+		     mounted ? "is a mount point: -x copies nothing in it"
+			     : "is a subvolume: -x copies nothing in it",
+		     FCOPY_ADVICE_NONE);
+	if (!t->options->copy.notify)
+		return;
+	const struct fcopy_error whole = report_paths(t, e, &error, path);
+	pthread_mutex_lock(&t->lock);
+	report_notify(t, &(struct fcopy_event){.kind = mounted ? FCOPY_EVENT_NOT_ENTERED
+							       : FCOPY_EVENT_WARNING,
+					       .error = &whole});
+	pthread_mutex_unlock(&t->lock);
+}
+
 void report_event(void *worker, const struct fcopy_event *event)
 {
 	struct worker *w = worker;

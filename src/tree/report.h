@@ -21,6 +21,9 @@ int report_unsuitable(struct worker *, const struct entry *, const char *path, i
 void report_warning(struct worker *, const struct entry *, const struct fcopy_error *);
 /* The destination is written under its final name: reports the first one and the static reason. */
 void report_not_atomic(struct tree *, const char *path, const char *reason);
+/* With one_file_system, a mount point becomes an empty directory. A subvolume does, too, but is no
+ * mount point, and nobody may know that it is one: a warning. */
+void report_not_entered(struct worker *, const struct entry *, bool mounted);
 /* Other users may enter the directory in which something is made: reports the first one. */
 void report_not_private(struct tree *, const char *path);
 /* Reports the failure of an operand, whose path is in the error. */

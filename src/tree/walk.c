@@ -17,7 +17,9 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define BATCH 16 /* files in one item */
 
@@ -235,13 +237,36 @@ void walk_entry(struct tree *t, const struct entry *e)
 	pool_leave(w);
 }
 
+/* A name of a list that the walk has not met may be below a symlink, which is copied as one. */
+static void walk_report_unmet(struct worker *w, struct directory *root, const char *name)
+{
+	const struct entry e = {.dir = root, .name = name, .as = name};
+	char above[PATH_MAX], reason[PATH_MAX + 64];
+	struct stat st;
+	for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
+		const size_t length = (size_t)(slash - name);
+		if (length == 0 || length >= sizeof(above))
+			continue;
+		memcpy(above, name, length);
+		above[length] = '\0';
+		if (fstatat(root->src, above, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			break;
+		if (!S_ISLNK(st.st_mode))
+			continue;
+		snprintf(reason, sizeof(reason),
+			 "is below %s, a symlink that is not followed: use -L to follow it", above);
+		report_refusal(w, &e, entry_src, ENOTDIR, reason);
+		return;
+	}
+	report_call(w, &e, "stat", entry_src, ENOENT);
+}
+
 void walk_report_missing(struct tree *t, struct directory *root)
 {
 	struct worker *w = t->filter ? pool_join(t) : NULL;
 	size_t at = 0;
 	for (const char *name; w && (name = filter_missing(t->filter, &at));)
-		report_call(w, &(struct entry){.dir = root, .name = name, .as = name}, "stat",
-			    entry_src, ENOENT);
+		walk_report_unmet(w, root, name);
 	if (w)
 		pool_leave(w);
 }

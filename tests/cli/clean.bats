@@ -197,7 +197,7 @@ jsonschema.validate(json.loads(sys.argv[2]), json.load(open(sys.argv[1])))' \
 @test "--clean takes one directory; options of copies are refused" {
 	usage_error "src: --clean takes one directory" --clean d src
 	usage_error "src: --clean takes one directory" --clean=d src
-	usage_error "--recursive: cannot be combined with --clean" -r --clean d
+	usage_error "--archive: cannot be combined with --clean" -a --clean d
 	usage_error "--json=lines: cannot be combined with --clean" --json=lines --clean d
 	usage_error "--clean: needs a directory" --clean
 	usage_error "--clean: needs a directory" --clean -f
@@ -267,4 +267,26 @@ jsonschema.validate(json.loads(sys.argv[2]), json.load(open(sys.argv[1])))' \
 	expect 0 --clean d -f
 	[[ $output == *": temporary directory, "*": removed" ]] || { echo "$output"; return 1; }
 	[ "$(left)" = sub ]
+}
+
+@test "--clean says where it did not look; with -r it looks below DIR, but not into what is mounted" {
+	need_strace
+	mkdir -p d/e/f d/e/g
+	killed fchmod 1 -r --resume src d/e/f/new
+	expect 0 --clean d </dev/null
+	[ "$output" = "nothing to clean in d" ]
+	says "fcopy: hint: use -r to search the directories in d, too"
+	expect 0 --clean -r d </dev/null
+	[[ $output == "d/e/f/new.fcopy-part: unfinished copy, "*": not in use, can be removed" ]]
+	[ -d d/e/f/new.fcopy-part ]
+	if is_root; then
+		export FCOPY
+		private_mounts 'mount --bind d/e/f d/e/g; "$FCOPY" --clean -r d'
+		[ "$(wc -l <<<"$output")" = 1 ]
+	fi
+	expect 0 --clean -rf d </dev/null
+	[[ $output == *": removed" ]]
+	[ -z "$(ls -A d/e/f)" ]
+	expect 0 --clean d/e/f </dev/null
+	[ "$output" = "nothing to clean in d/e/f" ]
 }

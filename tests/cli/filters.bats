@@ -130,3 +130,17 @@ same() {
 	expect 0 -aT -0 --files-from=list s d
 	diff -r s d
 }
+
+@test "--files-from: a name below a symlink is refused with the reason, and copied with -L" {
+	mkdir -p s/real/sub
+	echo 1 >s/real/sub/a
+	ln -s real s/link
+	echo link/sub/a >list
+	expect 1 -aT --files-from=list s d
+	mentions "s/link/sub/a: is below link, a symlink that is not followed: use -L to follow it"
+	expect 0 -aTL --files-from=list s e
+	holds 1 e/link/sub/a
+	echo real/none/a >list
+	expect 1 -aT --files-from=list s g
+	mentions "s/real/none/a: stat: No such file or directory"
+}

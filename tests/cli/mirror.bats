@@ -710,3 +710,18 @@ one_inode() {
 	in_trace 'flock\(.*fcopy-mirror.*LOCK_SH'
 	absent d/.fcopy-mirror
 }
+
+@test "a mirror warns about what a killed copy left in any directory, and leaves it" {
+	mkdir -p s/sub
+	echo 1 >s/sub/f
+	expect 0 --mirror s d
+	echo bytes >d/sub/.fcopy-0123456789abcdef
+	touch -d '3 days ago' d/sub/.fcopy-0123456789abcdef
+	expect 0 --mirror s d
+	mentions "d/sub/.fcopy-0123456789abcdef: left by an interrupted copy (6 B, 3 days old)"
+	holds bytes d/sub/.fcopy-0123456789abcdef
+	touch d/sub/.fcopy-0123456789abcdef # perhaps of a copy at work
+	expect 0 --mirror s d
+	says "fcopy: 0 copied, 1 unchanged, 0 removed"
+	rm d/sub/.fcopy-*
+}

@@ -490,3 +490,33 @@ IN_PLACE_HINT="fcopy: hint: use --inplace=auto to overwrite it"
 		[ "$(stat -c %a plain part shared sharedtree | sort -u)" = "$mode" ]
 	done
 }
+
+@test "a btrfs subvolume is no mount point: -x leaves it out with a warning, a mirror keeps it and says so" {
+	need_root "to mount an image"
+	PATH=$PATH:/usr/sbin:/sbin need mkfs.btrfs btrfs
+	truncate -s 120M image
+	PATH=$PATH:/usr/sbin:/sbin mkfs.btrfs -q image
+	mkdir m
+	export FCOPY PATH=$PATH:/usr/sbin:/sbin
+	# shellcheck disable=SC2016
+	private_mounts 'mount -o loop image m || exit 9
+		mkdir -p m/s/mnt m/d m/t; mount -t tmpfs tmpfs m/s/mnt
+		btrfs -q subvolume create m/s/home; echo 1 >m/s/home/f; echo 1 >m/s/g
+		"$FCOPY" -axv m/s new >listed 2>with || exit 8
+		"$FCOPY" -ax m/s other 2>without || exit 7
+		umount m/s/mnt; echo 2 >m/t/f
+		btrfs -q subvolume create m/d/old; echo 2 >m/d/old/f
+		"$FCOPY" --mirror m/t m/d 2>kept && exit 6
+		[ -e m/d/old/f ] || exit 5
+		mkdir m/t/old; "$FCOPY" --mirror m/t m/d 2>cleared || exit 4
+		[ ! -e m/d/old/f ] || exit 3
+		umount m'
+	[ "$status" != 9 ] || skip "no btrfs here"
+	demand 0
+	[ "$(find new -mindepth 1 | sort | xargs)" = "new/g new/home new/mnt" ]
+	grep -qx "fcopy: warning: m/s/home: is a subvolume: -x copies nothing in it" with
+	grep -qx "fcopy: m/s/mnt: is a mount point: -x copies nothing in it" with
+	[ "$(cat without)" = "fcopy: warning: m/s/home: is a subvolume: -x copies nothing in it" ]
+	grep -q "m/d/old: is a subvolume: not removed; delete it, or use --exclude to keep it" kept
+	never grep -r "mount point" kept cleared
+}
