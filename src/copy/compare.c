@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "compare.h"
 #include "endpoints/error.h"
+#include "extents.h"
 #include "io/sum.h"
 
 #include <errno.h>
@@ -138,12 +139,56 @@ static int note_compared(const struct comparison *m, off_t bytes)
 				    : 0;
 }
 
-/* Returns the offset of the first difference, or `end`, or -errno. */
-static off_t count_equal(struct comparison *m, off_t start, off_t end)
+/* The holes of one file, which read as zeros. */
+struct holes {
+	struct extents all;
+	struct extent now;
+	bool none; /* every byte is read */
+};
+
+static void holes_start(struct holes *h, int fd, off_t start, off_t end)
+{
+	struct stat st;
+	*h = (struct holes){.now = {EXTENT_DATA, start, start}};
+	h->none = fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < end ||
+		  st.st_blocks >= st.st_size / 512 || extents_miss_data(fd, &st);
+	if (!h->none)
+		extents_start(&h->all, fd, start, end, &st);
+}
+
+/* The end of the hole at this offset; the offset itself if there is none. */
+static off_t holes_end(struct holes *h, off_t at)
+{
+	while (!h->none && h->now.end <= at)
+		h->none = !extents_next(&h->all, &h->now);
+	return h->none || h->now.kind == EXTENT_DATA ? at : h->now.end;
+}
+
+/* Skips what is a hole in both files. */
+static off_t skip_holes(struct holes holes[2], off_t at)
+{
+	off_t from, end;
+	do {
+		from = at;
+		end = holes_end(&holes[0], at);
+		if (end > at)
+			at = holes_end(&holes[1], at) < end ? holes_end(&holes[1], at) : end;
+	} while (at > from);
+	return at;
+}
+
+/* Returns the offset of the first difference, or `end`, or -errno. holes: of both files, or NULL.
+ */
+static off_t count_equal(struct comparison *m, off_t start, off_t end, struct holes *holes)
 {
 	char *a = m->memory, *b = m->memory + BLOCK_SIZE;
 	struct fcopy_error *e = &m->copy->report->error;
 	for (off_t at = start; at < end;) {
+		const off_t data = holes ? skip_holes(holes, at) : at;
+		if (data >= end)
+			break;
+		if (data - data % (off_t)LARGEST_ALIGN > at)
+			at = data - data % (off_t)LARGEST_ALIGN;
 		ssize_t na = read_file(m, &m->src, &m->copy->src, a, at), nb = read_copy(m, b, at);
 		if (na < 0)
 			return error_operation(e, "read back", "pread", m->copy->src.path,
@@ -190,7 +235,23 @@ int compare_sum(struct copy *c, off_t end, bool *cached)
 	return r < 0 ? r : at == end && sum == c->sum;
 }
 
-off_t compare_files(struct copy *c, off_t start, off_t end, bool past_cache, bool *cached)
+/* The descriptors may share their offset with one of the caller. */
+static off_t compare_open(struct comparison *m, off_t start, off_t end, bool reads_holes)
+{
+	const off_t at[2] = {lseek(m->src, 0, SEEK_CUR), lseek(m->dst, 0, SEEK_CUR)};
+	struct holes holes[2];
+	if (reads_holes)
+		return count_equal(m, start, end, NULL);
+	holes_start(&holes[0], m->src, start, end);
+	holes_start(&holes[1], m->dst, start, end);
+	off_t r = count_equal(m, start, end, holes);
+	lseek(m->src, at[0], SEEK_SET);
+	lseek(m->dst, at[1], SEEK_SET);
+	return r;
+}
+
+off_t compare_files(struct copy *c, off_t start, off_t end, bool past_cache, bool reads_holes,
+		    bool *cached)
 {
 	struct comparison m = {.copy = c, .io.cancel = c->options->cancel};
 	off_t r;
@@ -202,7 +263,7 @@ off_t compare_files(struct copy *c, off_t start, off_t end, bool past_cache, boo
 	if (r >= 0) {
 		m.dst = r = open_again(&m, c->dst.fd, c->dst.path, past_cache);
 		if (r >= 0) {
-			r = count_equal(&m, start, end);
+			r = compare_open(&m, start, end, reads_holes);
 			close(m.dst);
 		}
 		close(m.src);

@@ -10,8 +10,9 @@
 /* Compares [start, end) of source and destination. Returns the offset of the first
  * difference, or `end`, or -errno with the failure recorded. past_cache: read both from the
  * storage, with O_DIRECT; *cached is set if a file does not support that and was read through the
- * page cache. */
-off_t compare_files(struct copy *, off_t start, off_t end, bool past_cache, bool *cached);
+ * page cache. reads_holes: or what is a hole in both files is equal. */
+off_t compare_files(struct copy *, off_t start, off_t end, bool past_cache, bool reads_holes,
+		    bool *cached);
 
 /* Reads the destination's first `end` bytes from the storage. Returns 1 if c->sum is their sum, 0
  * if it is not, or -errno with the failure recorded. *cached as above. */

@@ -74,7 +74,7 @@ int copy_complete(struct copy *c, const struct operand *dst)
 	source_adopt(&c->dst, fd, dst->path, &st);
 	double start = io_now();
 	copy_phase(c, FCOPY_PHASE_VERIFY, (uint64_t)size);
-	off_t same = size > 0               ? compare_files(c, 0, size, c->options->fsync, &cached)
+	off_t same = size > 0 ? compare_files(c, 0, size, c->options->fsync, false, &cached)
 		     : complete_is_empty(c) ? 0
 					    : -EIO; /* it is copied */
 	report->seconds[FCOPY_PHASE_VERIFY] = io_now() - start;

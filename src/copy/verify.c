@@ -23,8 +23,9 @@ int verify_copy(struct copy *c)
 	const char *in_place = endpoint_old(&c->dst) == OLD_OVERWRITTEN
 				   ? ", and was written in place"
 				   : "";
-	off_t same = c->src.positional ? compare_files(c, c->first, c->all.offset, true, &cached)
-				       : compare_sum(c, c->all.offset, &cached);
+	off_t same = c->src.positional
+			 ? compare_files(c, c->first, c->all.offset, true, true, &cached)
+			 : compare_sum(c, c->all.offset, &cached);
 	report->seconds[FCOPY_PHASE_VERIFY] += io_now() - start;
 	if (same < 0) {
 		/* Some object stores open no file that is being written. */
@@ -77,7 +78,8 @@ int verify_prefix(struct copy *c)
 	copy_phase(c, FCOPY_PHASE_VERIFY, (uint64_t)(end - known));
 	/* A new part has nothing to compare. Some object stores open no file that is being written.
 	 */
-	off_t same = end > known ? compare_files(c, known, end, c->options->fsync, &cached) : known;
+	off_t same = end > known ? compare_files(c, known, end, c->options->fsync, false, &cached)
+				 : known;
 	c->report->seconds[FCOPY_PHASE_VERIFY] += io_now() - start;
 	if (same < 0)
 		return (int)same;

@@ -42,7 +42,7 @@ bool resume_has_same_bytes(struct worker *w, const struct entry *e, int fd, cons
 			 .dst = {.fd = dst, .path = entry_dst}};
 	bool cached, same = false;
 	if (dst >= 0) {
-		off_t equal = compare_files(&c, 0, st->st_size, w->tree->options->copy.fsync,
+		off_t equal = compare_files(&c, 0, st->st_size, w->tree->options->copy.fsync, false,
 					    &cached);
 		same = equal == st->st_size;
 		close(dst);

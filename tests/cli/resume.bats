@@ -186,6 +186,36 @@ larger_than() { [ "$(stat -c %s "$2" 2>/dev/null || echo 0)" -gt "$1" ]; }
 	fi
 }
 
+@test "--resume: what is a hole in SRC and in the part is not read; what is one in only one of them is" {
+	need_strace
+	# write FILE MIB: a MiB of data there
+	write() { head -c 1M /dev/urandom | dd of="$1" bs=1M seek="$2" conv=notrunc status=none; }
+	# again: SRC has another change time, so that everything is compared; prints how much is read
+	again() {
+		chmod "$1" a
+		traced 0 trace=pread64,preadv,preadv2 --resume a b
+		cmp a b
+		awk '/preadv?2?(64)?\(/ && $NF > 0 { n += $NF } END { print int(n / 1048576) }' trace
+	}
+	local where
+	truncate -s 2G a
+	for where in 0 500 1500 1999; do write a $where; done
+	for where in none part source both; do
+		rm -rf b b.fcopy-part
+		(ulimit -f $((1900 * 1024)) && exec "$FCOPY" --resume a b 2>/dev/null) || true
+		[ "$(stat -c %s b.fcopy-part/data)" -gt 1500000000 ]
+		case $where in
+		none) ;;
+		part) write b.fcopy-part/data 700 ;;
+		source) write a 1200 ;;
+		both) write a 1300 && write b.fcopy-part/data 1300 ;;
+		esac
+		again $([ $where = source ] && echo 600 || echo 644)
+		[ "$(again 640)" -lt 100 ] # DST is complete
+	done >read
+	[ "$(head -n 1 read)" -lt 100 ] || { cat read; return 1; }
+}
+
 @test "--resume: other attributes than the first run would have given start over" {
 	random a 100000
 	begin_part a b 64
