@@ -163,6 +163,57 @@ mirrored() {
 	holds 3 d/top
 }
 
+@test "--modify-window counts for a SRC that is a file, and for --link-dest into a new tree" {
+	mkdir s d
+	echo new >s/a
+	echo old >d/a
+	touch -d '2024-05-06 07:08:09.5' s/a
+	touch -d '2024-05-06 07:08:10.2' d/a
+	expect 0 --update=changed --modify-window=2 s/a d/a
+	holds old d/a
+	cp s/a d/a
+	chmod --reference=s/a d/a
+	touch -d '2024-05-06 07:08:10.2' d/a
+	expect 0 -aT --update=changed --modify-window=2 --link-dest=d s n
+	[ n/a -ef d/a ]
+	expect 0 -aT --update=changed --modify-window=0 --link-dest=d s m
+	[ ! m/a -ef d/a ]
+	rm -r n
+	echo old >d/a
+	touch -d '2024-05-06 07:08:10.2' d/a
+	expect 0 --update=changed --modify-window=0 s/a d/a
+	holds new d/a
+}
+
+@test "an owner is repaired whatever the order of the SRC operands" {
+	[ "$(id -u)" = 0 ] || skip "needs root, which may set owners"
+	mkdir -p s/t s/u
+	echo 1 >s/a
+	echo 2 >s/b
+	echo 3 >s/t/f
+	echo 4 >s/u/f
+	chown 5:6 s/a s/b s/t/f s/u/f
+	local one two three four order n=0
+	for one in a b t u; do
+		for two in a b t u; do
+			for three in a b t u; do
+				for four in a b t u; do
+					order=$one$two$three$four
+					[[ $order == *a* && $order == *b* && $order == *t* && $order == *u* ]] || continue
+					rm -rf d
+					cp -rp s d
+					chown 7:8 d/a d/b d/t/f d/u/f
+					expect 0 -a --update=changed s/$one s/$two s/$three s/$four d
+					[ "$(stat -c %u:%g d/a d/b d/t/f d/u/f | sort -u)" = 5:6 ] ||
+						{ echo $one $two $three $four; ls -lnR d; return 1; }
+					n=$((n + 1))
+				done
+			done
+		done
+	done
+	[ $n = 24 ]
+}
+
 @test "attributes of a file with another name in DST are not changed in place: it is replaced" {
 	make_source
 	expect 0 --mirror s d
