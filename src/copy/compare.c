@@ -141,7 +141,7 @@ static int note_compared(const struct comparison *m, off_t bytes)
 
 /* The holes of one file, which read as zeros. */
 struct holes {
-	struct extents all;
+	struct extents *all; /* the caller's: it has no fixed size for the compiler */
 	struct extent now;
 	bool none; /* every byte is read */
 };
@@ -149,18 +149,18 @@ struct holes {
 static void holes_start(struct holes *h, int fd, off_t start, off_t end)
 {
 	struct stat st;
-	*h = (struct holes){.now = {EXTENT_DATA, start, start}};
+	*h = (struct holes){.all = h->all, .now = {EXTENT_DATA, start, start}};
 	h->none = fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < end ||
 		  st.st_blocks >= st.st_size / 512 || extents_miss_data(fd, &st);
 	if (!h->none)
-		extents_start(&h->all, fd, start, end, &st);
+		extents_start(h->all, fd, start, end, &st);
 }
 
 /* The end of the hole at this offset; the offset itself if there is none. */
 static off_t holes_end(struct holes *h, off_t at)
 {
 	while (!h->none && h->now.end <= at)
-		h->none = !extents_next(&h->all, &h->now);
+		h->none = !extents_next(h->all, &h->now);
 	return h->none || h->now.kind == EXTENT_DATA ? at : h->now.end;
 }
 
@@ -239,7 +239,8 @@ int compare_sum(struct copy *c, off_t end, bool *cached)
 static off_t compare_open(struct comparison *m, off_t start, off_t end, bool reads_holes)
 {
 	const off_t at[2] = {lseek(m->src, 0, SEEK_CUR), lseek(m->dst, 0, SEEK_CUR)};
-	struct holes holes[2];
+	struct extents src, dst;
+	struct holes holes[2] = {{.all = &src}, {.all = &dst}};
 	if (reads_holes)
 		return count_equal(m, start, end, NULL);
 	holes_start(&holes[0], m->src, start, end);
