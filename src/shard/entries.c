@@ -107,15 +107,11 @@ static int entries_run_range(struct worker *w, const struct entry *e, const stru
 	return r;
 }
 
-/* Several processes copy it: another ctime counts, unless another mode or owner explains it. */
 static bool entries_same_file(const struct stat *a, const struct stat *b)
 {
-	const bool owned = a->st_mode != b->st_mode || a->st_uid != b->st_uid ||
-			   a->st_gid != b->st_gid;
 	return S_ISREG(a->st_mode) && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-	       same_mtime(a, b) &&
-	       (owned || (a->st_ctim.tv_sec == b->st_ctim.tv_sec &&
-			  a->st_ctim.tv_nsec == b->st_ctim.tv_nsec));
+	       same_mtime(a, b) && a->st_ctim.tv_sec == b->st_ctim.tv_sec &&
+	       a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
 /* Opens both files of a range. Returns whether both are open. */

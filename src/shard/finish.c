@@ -23,32 +23,6 @@ struct finish_lines {
 	size_t count, room;
 };
 
-/* Its mode and owner may have changed since it was listed, so that it can be read. */
-static void finish_take_owner(const struct worker *w, int src, struct stat *listed)
-{
-	struct stat now;
-	if (fstat(src, &now) < 0 || now.st_ino != listed->st_ino || !S_ISREG(now.st_mode))
-		return;
-	source_hide_mode(&now, &w->options);
-	listed->st_mode = now.st_mode;
-	listed->st_uid = now.st_uid;
-	listed->st_gid = now.st_gid;
-}
-
-/* It was created with the mode that was listed, and with 0600. left: by the umask or a default ACL.
- */
-static int finish_mode(struct worker *w, const struct entry *e, int dst, mode_t has,
-		       const struct stat *from, const struct listed *l, mode_t left)
-{
-	const mode_t extra = 0600 & ~(from->st_mode & left);
-	mode_t mode = has & 07777 & ~extra;
-	if (from->st_mode != l->st.st_mode)
-		mode = from->st_mode & 0777 & left;
-	if (mode == (has & 07777) || fchmod(dst, mode) == 0)
-		return 0;
-	return report_call(w, e, "fchmod", entry_dst, errno);
-}
-
 /* A large file gets its attributes when all its ranges are complete. */
 static int finish_large_file(struct worker *w, struct directory *d, const struct listed *l)
 {
@@ -57,21 +31,20 @@ static int finish_large_file(struct worker *w, struct directory *d, const struct
 				.as = l->name,
 				.follow = w->tree->options->follow == FCOPY_FOLLOW_ALWAYS};
 	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-	const mode_t left = permissions_left(w->tree, d->dst); /* first: it changes errno */
-	struct stat now, from = l->st;
+	/* First: it changes errno. */
+	mode_t extra = 0600 & ~(l->st.st_mode & permissions_left(w->tree, d->dst));
+	struct stat now;
 	int src = openat(d->src, e.name, flags | (e.follow ? 0 : O_NOFOLLOW));
 	int dst = src < 0 ? -1 : openat(d->dst, e.as, flags | O_NOFOLLOW);
 	int r = 0;
-	if (src >= 0)
-		finish_take_owner(w, src, &from);
 	if (dst < 0)
 		r = report_call(w, &e, "open", src < 0 ? entry_src : entry_dst, errno);
 	else if (fstat(dst, &now) < 0)
 		r = report_call(w, &e, "fstat", entry_dst, errno);
-	else
-		r = finish_mode(w, &e, dst, now.st_mode, &from, l, left);
+	else if (extra && fchmod(dst, now.st_mode & 07777 & ~extra) < 0)
+		r = report_call(w, &e, "fchmod", entry_dst, errno);
 	if (r == 0)
-		r = directory_preserve(w, &e, src, dst, &from);
+		r = directory_preserve(w, &e, src, dst, &l->st);
 	if (r == 0 && w->tree->root.ground.flush == FLUSH_EACH && fsync(dst) < 0)
 		r = report_call(w, &e, "fsync", entry_dst, errno);
 	if (src >= 0)

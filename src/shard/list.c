@@ -93,17 +93,6 @@ static struct buffer *list_buffer(struct worker *w)
 	return b;
 }
 
-/* What a late retry compares. chmod, chown and another link change no bytes of a file. */
-static uint64_t list_sum_entry(const char *path, const struct stat *st)
-{
-	struct stat kept = *st;
-	if (!S_ISDIR(st->st_mode)) {
-		kept.st_mode &= S_IFMT;
-		kept.st_ctim = (struct timespec){0};
-	}
-	return list_hash_entry(path, S_ISDIR(st->st_mode) ? 'd' : 'e', 0, &kept);
-}
-
 int list_add(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	struct lister *l = lister_of(w);
@@ -111,7 +100,8 @@ int list_add(struct worker *w, const struct entry *e, const struct stat *st)
 	const bool directory = S_ISDIR(st->st_mode);
 	if (!entry_path_below(e, path, sizeof(path)))
 		return report_call(w, e, "stat", entry_src, ENAMETOOLONG);
-	__atomic_add_fetch(&l->sum, list_sum_entry(path, st), __ATOMIC_RELAXED);
+	__atomic_add_fetch(&l->sum, list_hash_entry(path, directory ? 'd' : 'e', 0, st),
+			   __ATOMIC_RELAXED);
 	struct buffer *b = l->job ? list_buffer(w) : NULL;
 	if (!b)
 		return 0;

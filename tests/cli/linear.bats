@@ -119,18 +119,3 @@ uncached_extents() {
 	diff -r t u
 	grows_evenly uncached_extents 100
 }
-
-# looks N: how often a share of 64 lists the part, if it copies all N chunks.
-looks() {
-	truncate -s $(($1 * 128))M "large$1"
-	traced 0 trace=getdents64 -T --shard=0/64 "large$1" "copy$1"
-	grep -c 'fcopy-part>' trace
-}
-
-@test "a share that copies the chunks of all others looks at all markers a few times, not for each chunk" {
-	need_strace
-	local one two
-	one=$(looks 256) two=$(looks 512)
-	[ "$two" -le $((2 * one)) ] || { echo "$one looks for 256 chunks, $two for 512"; return 1; }
-	[ "$two" -lt 100 ]
-}

@@ -171,34 +171,6 @@ committed() {
 	committed
 }
 
-@test "other options, or another umask, of a job whose name has a space: the message blames those" {
-	random src 3000000
-	apart 0 --shard=0/2 --job='a b' src dst
-	expect 1 -p --shard=1/2 --job='a b' src dst
-	mentions 'dst: its shards were begun with another source or options'
-	expect 1 --shard=1/2 --job='c d' src dst
-	mentions "dst: its shards were begun with --job=a b"
-	umask 077
-	expect 1 --shard=1/2 --job='a b' src dst
-	mentions 'dst: its shards were begun with umask 022: use the same umask'
-	umask 022
-	expect 0 --shard=1/2 --job='a b' src dst
-	cmp src dst
-	# A tree, too: of its files some would have one mode, and some another one.
-	mkdir s
-	seq 500 | sed 's|^|s/|' | xargs touch
-	apart 0 -r -j1 --shard=0/2 s t
-	umask 077
-	expect 1 -r --shard=1/2 s t
-	mentions 't: its shards were begun with umask 022'
-	umask 022
-	expect 0 -r --shard=1/2 s t
-	# Where the modes are those of SRC, it does not matter.
-	apart 0 -a -j1 --shard=0/2 s u
-	umask 077
-	expect 0 -a --shard=1/2 s u
-}
-
 @test "--job: its name has 1 to 200 bytes, and it needs --shard" {
 	random src 10
 	expect 2 --job= --shard=0/1 src dst
