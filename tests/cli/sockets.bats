@@ -476,7 +476,7 @@ with socket.create_server(("127.0.0.1", 0)) as server:
 		        if kind == socket.SOCK_SEQPACKET:
 		            b.close()
 		        run = subprocess.run([sys.argv[1], name, "out"], stdin=a, capture_output=True, text=True, timeout=20)
-		        assert run.returncode == 1, (kind, name, run)
+		        assert run.returncode == 2, (kind, name, run)
 		        assert "is not a stream socket" in run.stderr, run
 		        assert not os.path.exists("out")
 	END
