@@ -267,7 +267,7 @@ at_random() {
 	END
 	run -0 unread --json --size=5 a c
 	[[ $output == *'"done": true'* ]] || { echo "$output"; return 1; }
-	run -1 unread -vv nope c2
+	run -2 unread -vv nope c2
 	[ "$(ls -A)" = $'a\nb\nc' ] || { ls -A; return 1; }
 	run -1 unread --stats a b # the user asked for them
 	cmp a b

@@ -56,7 +56,7 @@ setup_sources() {
 		expect 2 a b --$name=x
 		mentions "fcopy: --$name=x:" "cp"
 	done
-	usage_error "--keep: ambiguous: --keep-directory-symlink, --keep-going, --keep-listening" --keep a b
+	usage_error "--keep: ambiguous: --keep-going, --keep-listening, --keep-directory-symlink" --keep a b
 	holds old b
 }
 
