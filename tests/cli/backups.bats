@@ -134,7 +134,7 @@ stays() {
 	echo 1 >d/f~/x
 	cp s/f before
 	echo old >d/f
-	expect 1 -b s/f d
+	expect 2 -b s/f d
 	holds old d/f
 	holds 1 d/f~/x
 	[ "$(ls -A d | xargs)" = "f f~" ]

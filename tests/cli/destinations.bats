@@ -221,7 +221,7 @@ mode_of() {
 	holds new c
 	expect 2 --inplace a nodir/c
 	mkfifo pipe
-	expect 1 --inplace pipe/x d
+	expect 2 --inplace pipe/x d
 	absent d
 }
 

@@ -613,7 +613,7 @@ prepare() {
 		ln -s ../s/b d/a
 		# shellcheck disable=SC2086
 		expect 1 $option -T s d
-		mentions "d/a: is another SRC: nothing in it is changed"
+		mentions "d/a: leads to a file of the source"
 		holds two s/b
 		holds two d/b
 	done
@@ -626,7 +626,7 @@ prepare() {
 	new
 	ln -s ../s/b d/a
 	expect 1 s/a s/b d
-	mentions "d/a: leads to a file of the source"
+	mentions "d/a: is another SRC: nothing in it is changed"
 	holds two s/b
 	new
 	ln -s ../t d/a
