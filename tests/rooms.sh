@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # tests/rooms.sh OBJECT...: do calls run only down through the rooms, the directories of src/, and in
 # one direction between the files of a room? `make lint` runs it. nm(1) lists the symbols of the
-# object files: one that is undefined is a call, or a variable of another file.
+# object files: one that is undefined is a call, or a variable of another file. It also checks that
+# what musl does not declare is not used without io/libc.h, which glibc does not need.
 set -euo pipefail
 
 # The rooms from top to bottom. Those on one line do not call each other. fcopy.c, which is in no
@@ -51,8 +52,17 @@ check_rooms() {
 		}'
 }
 
+# Prints each object that calls what io/libc.h declares, and did not include it.
+check_libc() {
+	local object
+	for object; do
+		"${NM:-nm}" -u "$object" | grep -qE ' (statx|renameat2|getdents64|p(read|write)v(64)?v2)$' || continue
+		grep -q 'io/libc\.h' "${object%.o}.d" || echo "${object#*/}: io/libc.h is not included"
+	done
+}
+
 used=$(uses "$@")
 [ -n "$used" ] || { echo 'tests/rooms.sh: no file uses another one' >&2; exit 1; }
-wrong=$(check_rooms <<<"$used")
+wrong=$(check_rooms <<<"$used"; check_libc "$@")
 [ -z "$wrong" ] || { printf '%s\n' "$wrong" >&2; exit 1; }
 cut -d ' ' -f 1,2 <<<"$used" | tsort >/dev/null # names the files of a loop, and fails

@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
+#include "io/libc.h"
 #include "part/left.h"
 #include "source/names.h"
 

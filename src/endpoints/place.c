@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "place.h"
 #include "error.h"
+#include "io/libc.h"
 
 #include <errno.h>
 #include <fcntl.h>
