@@ -48,10 +48,9 @@ static bool is_tree(const struct cli *cli, int n, char **operand)
 {
 	if (cli->action != ACTION_COPY)
 		return false;
-	if (cli->tree.recursive || cli->target || cli->tree.update || cli->tree.dry_run ||
-	    cli->tree.backup || cli->tree.remove_destination || cli->tree.link ||
-	    cli->tree.symbolic_link || cli->tree.attributes_only || cli->tree.parents ||
-	    cli->interactive || n > 3)
+	if (cli->tree.recursive || cli->target || cli->tree.update || cli->tree.backup ||
+	    cli->tree.remove_destination || cli->tree.link || cli->tree.symbolic_link ||
+	    cli->tree.attributes_only || cli->tree.parents || cli->interactive || n > 3)
 		return true;
 	return n == 3 && (cli->as_cp || !names_mode(operand[2]));
 }
@@ -120,7 +119,7 @@ static bool is_served(struct cli *cli, int n, char **operand, int *status)
 	const int dst = n - 1 - mode;
 	if (cli->action != ACTION_COPY || cli->target || dst < 1 ||
 	    !cli_is_http(operand[dst], STDOUT_FILENO) || (dst == 1 && is_tree(cli, 2, operand)) ||
-	    cli->tree.recursive)
+	    cli->tree.recursive || cli->tree.dry_run)
 		return false;
 	cli->src = operand[0];
 	cli->dst = operand[dst];
@@ -157,8 +156,10 @@ int operands_take(struct cli *cli, int n, char **operand)
 		return message_usage(operand[3], "one operand too many: use fcopy SRC DST [MODE]");
 	cli->src = operand[0];
 	cli->dst = operand[1];
-	if (cli->tree.follow == FCOPY_FOLLOW_NEVER && cli->action == ACTION_COPY) {
-		cli->sources = operand; /* a symlink has no bytes to copy */
+	/* A symlink has no bytes to copy. */
+	if ((cli->tree.follow == FCOPY_FOLLOW_NEVER || cli->tree.dry_run) &&
+	    cli->action == ACTION_COPY) {
+		cli->sources = operand;
 		cli->source_count = 1;
 	}
 	if (n == 2)

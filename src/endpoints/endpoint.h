@@ -234,6 +234,9 @@ int destination_open(struct endpoint *e, struct operand *dst, const struct endpo
 #define DESTINATION_ADMITTED                                                                       \
 	128 /* of a rehearsal: the copy would give this user the right to write to dir */
 #define DESTINATION_DIRECTORY_FITS 256 /* destination_directory_fits() was true of another name */
+#define DESTINATION_ONLY                                                                           \
+	512 /* of a rehearsal: the only copy, which destination_open() would open: a file with     \
+	     * several names is overwritten in place */
 struct storage;
 int destination_open_in(struct endpoint *e, int dir, const char *name, const char *path,
 			const struct endpoint *src, const struct fcopy_options *, unsigned flags,

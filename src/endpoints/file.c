@@ -120,6 +120,25 @@ static bool is_only_replaced(const struct fcopy_error *error)
 					error->advice == FCOPY_ADVICE_IN_PLACE_OR_FORCE);
 }
 
+/* With --inplace: is the old file replaced, and not overwritten? */
+static bool is_replaced(const struct endpoint *e)
+{
+	const struct place *p = &file_of(e)->place;
+	return file_of(e)->displaces ||
+	       (p->exists && file_of(e)->in_tree && S_ISREG(p->st.st_mode) && p->st.st_nlink > 1);
+}
+
+static int check_links(const struct endpoint *e, const struct fcopy_options *options,
+		       struct fcopy_error *error)
+{
+	const struct place *p = &file_of(e)->place;
+	if (!p->exists || options->force || (file_of(e)->replace_links && p->target < 0))
+		return 0;
+	return error_refuse(error, e->path, EMLINK,
+			    "has other hard links, which would be overwritten, too",
+			    FCOPY_ADVICE_FORCE);
+}
+
 /* The old file gives the new one nothing, or has other names, each of which may be the copy of
  * another file: it is replaced and not overwritten. If no rename can replace it, it is put aside
  * until the copy has succeeded. */
@@ -128,13 +147,10 @@ static int replace_old(struct endpoint *e, const struct endpoint *src,
 {
 	const struct place *p = &file_of(e)->place;
 	const mode_t mode = p->exists ? p->st.st_mode & 01777 : replace_new_mode(src);
-	bool replaces = !p->exists || options->force ||
-			(file_of(e)->replace_links && p->target < 0);
-	if (!replaces)
-		return error_refuse(error, e->path, EMLINK,
-				    "has other hard links, which would be overwritten, too",
-				    FCOPY_ADVICE_FORCE);
-	int r = replace_open(e, src, options, error);
+	int r = check_links(e, options, error);
+	if (r < 0)
+		return r;
+	r = replace_open(e, src, options, error);
 	if (r == 0 || !is_only_replaced(error))
 		return r;
 	*error = (struct fcopy_error){0};
@@ -146,8 +162,7 @@ static int open_final(struct endpoint *e, const struct endpoint *src,
 		      const struct fcopy_options *options, struct fcopy_error *error)
 {
 	const struct place *p = &file_of(e)->place;
-	if (file_of(e)->displaces ||
-	    (p->exists && file_of(e)->in_tree && S_ISREG(p->st.st_mode) && p->st.st_nlink > 1))
+	if (is_replaced(e))
 		return replace_old(e, src, options, error);
 	if (!p->exists)
 		return created_open_final(e, replace_new_mode(src), IN_PLACE_REASON, error);
@@ -167,9 +182,10 @@ static int rehearse_place(struct endpoint *e, bool in_place, const struct fcopy_
 			  struct fcopy_error *error)
 {
 	const struct place *p = &file_of(e)->place;
-	if (in_place && p->exists)
+	const bool overwritten = in_place && p->exists && !is_replaced(e);
+	if (overwritten)
 		return check_access(e, p->name, W_OK, error);
-	int r = in_place ? 0 : replace_check(e, options, error);
+	int r = in_place ? check_links(e, options, error) : replace_check(e, options, error);
 	if (r < 0 && options->in_place == FCOPY_WHEN_AUTO && is_only_replaced(error)) {
 		*error = (struct fcopy_error){0};
 		return check_access(e, p->name, W_OK, error);
@@ -231,7 +247,7 @@ static int open_in(struct endpoint *e, int dir, const char *name, const struct e
 		   const struct fcopy_options *options, unsigned flags, struct fcopy_error *error)
 {
 	const char *path = e->path;
-	file_of(e)->in_tree = true;
+	file_of(e)->in_tree = !(flags & DESTINATION_ONLY);
 	file_of(e)->replace_links = flags & DESTINATION_REPLACES_LINKS;
 	file_of(e)->replace_read_only = flags & DESTINATION_REPLACES_READ_ONLY;
 	file_of(e)->admitted = flags & DESTINATION_ADMITTED;

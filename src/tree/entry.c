@@ -354,14 +354,14 @@ static int entry_check(struct worker *w, const struct entry *e, const struct sta
 	const struct fcopy_tree_options *o = w->tree->options;
 	const struct endpoint src = {.fd = -1, .path = entry_src, .st = *st};
 	const struct operand *dst = &w->tree->destination;
+	const bool only = w->tree->root.ground.single && w->tree->operands == 1 && !o->update;
 	struct fcopy_error error = {0};
 	int r = 0;
-	if (e->dir->dst < 0 || !S_ISREG(st->st_mode) || tree_removes(w->tree) || o->link ||
-	    o->symbolic_link || o->attributes_only)
+	if (e->dir->dst < 0 || !S_ISREG(st->st_mode) || w->clears || o->link)
 		return 0;
 	if (dst->kind != OPERAND_DEVICE)
 		r = destination_rehearse(e->dir->dst, e->as, entry_dst, &src, &w->options,
-					 entry_flags(w, e), &error);
+					 entry_flags(w, e) | (only ? DESTINATION_ONLY : 0), &error);
 	else if (!displace_replaces(w->tree)) /* it is written */
 		r = in_place_rehearse(&dst->place, entry_dst, st, &error);
 	if (r < 0)
@@ -369,25 +369,32 @@ static int entry_check(struct worker *w, const struct entry *e, const struct sta
 	return r;
 }
 
-/* Of a dry run: what would become of it? */
+/* Of a dry run: what would become of it? Symlinks and attributes take the way of the run, which
+ * ends there before the first change. */
 static void entry_rehearse(struct worker *w, const struct entry *e, const struct stat *st)
 {
+	const struct fcopy_tree_options *o = w->tree->options;
 	struct stat old;
+	if (!o->link && o->symbolic_link) {
+		symbolic_link_make(w, e, st);
+		return;
+	}
+	if (!o->link && o->attributes_only && S_ISREG(st->st_mode)) {
+		attributes_only(w, e, -1, st);
+		return;
+	}
 	const bool exists = e->dir->dst >= 0 &&
 			    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0;
 	if (exists && w->options.no_clobber) {
 		w->outcome->action = FCOPY_ACTION_SKIPPED;
 		return;
 	}
-	if (entry_check(w, e, st) < 0)
+	if (S_ISREG(st->st_mode) || o->link ? entry_check(w, e, st) < 0
+					    : special_rehearse(w, e, st))
 		return;
-	const struct fcopy_tree_options *o = w->tree->options;
-	if (o->symbolic_link && symbolic_link_rehearse(w, e, st))
-		return;
-	if (exists && (o->link || o->symbolic_link) && !w->clears &&
-	    !displace_replaces_by_link(w->tree, e, st, &old) &&
+	if (exists && o->link && !w->clears && !displace_replaces_by_link(w->tree, e, st, &old) &&
 	    (old.st_dev != st->st_dev || old.st_ino != st->st_ino))
-		report_call(w, e, o->link ? "linkat" : "symlinkat", entry_dst, EEXIST);
+		report_call(w, e, "linkat", entry_dst, EEXIST);
 	else if (exists && S_ISREG(old.st_mode) && old.st_nlink == 1 &&
 		 (old.st_dev != st->st_dev || old.st_ino != st->st_ino) &&
 		 rivals_are_source(w->tree, &old))

@@ -29,10 +29,8 @@ int hard_link_earlier(struct worker *, const struct entry *, const struct stat *
 /* options.link: makes the entry another name of the source, which is open as fd, or is no regular
  * file. */
 void hard_link_source(struct worker *, const struct entry *, int fd, const struct stat *);
-/* symbolic_link.c: options.symbolic_link. */
+/* symbolic_link.c: options.symbolic_link. A dry run ends before the first change. */
 void symbolic_link_make(struct worker *, const struct entry *, const struct stat *);
-/* For a dry run: returns whether it would be refused whatever has the name, and reports that. */
-bool symbolic_link_rehearse(struct worker *, const struct entry *, const struct stat *);
 /* attributes_only.c: options.attributes_only, for a regular file that is open. */
 void attributes_only(struct worker *, const struct entry *, int src, const struct stat *);
 /* A copy would fail as well, or hide the failure. Any other errno means that this file or file

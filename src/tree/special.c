@@ -351,6 +351,19 @@ static void special_refuse_same(struct worker *w, const struct entry *e)
 	report_failure(w, e, &error);
 }
 
+bool special_rehearse(struct worker *w, const struct entry *e, const struct stat *st)
+{
+	struct stat old;
+	if (e->dir->dst < 0 || fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    special_is_linked(e, st) || !special_is_source(e, st))
+		return false;
+	/* What a symlink leads to becomes the backup. */
+	if (w->tree->options->backup && (old.st_dev != st->st_dev || old.st_ino != st->st_ino))
+		return false;
+	special_refuse_same(w, e);
+	return true;
+}
+
 /* Returns false if something else than was seen has the name. */
 static bool special_copy_once(struct worker *w, const struct entry *e, const struct stat *st)
 {

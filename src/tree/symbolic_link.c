@@ -98,15 +98,6 @@ static bool symbolic_link_is_refused(struct worker *w, const struct entry *e, co
 	return true;
 }
 
-bool symbolic_link_rehearse(struct worker *w, const struct entry *e, const struct stat *st)
-{
-	char target[PATH_MAX];
-	struct stat old;
-	entry_path(e, true, target, sizeof(target));
-	const bool exists = fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0;
-	return symbolic_link_is_refused(w, e, target, sizeof(target), st, exists ? &old : NULL);
-}
-
 /* Returns false if something else than was seen has the name. */
 static bool symbolic_link_make_once(struct worker *w, const struct entry *e, const struct stat *st)
 {
@@ -125,6 +116,14 @@ static bool symbolic_link_make_once(struct worker *w, const struct entry *e, con
 		return false;
 	const bool replace = exists &&
 			     (w->clears || displace_replaces_by_link(w->tree, e, st, &old));
+	if (w->tree->options->dry_run) {
+		if (exists && !replace)
+			report_call(w, e, "symlink", entry_dst, EEXIST);
+		else if (exists && S_ISDIR(old.st_mode) && !w->clears)
+			report_call(w, e, "rename", entry_dst, EISDIR);
+		w->outcome->type = S_IFLNK;
+		return true;
+	}
 	rivals_lock(w->tree);
 	const bool rival = replace && !w->options.force && !displace_replaces(w->tree) &&
 			   rivals_have(w->tree, e->dir->dst, e->as);
