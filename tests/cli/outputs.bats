@@ -104,6 +104,42 @@ ends_in() {
 	mentions "fcopy: d/sub/f: is the file of --log-file: name another one"
 }
 
+@test "--parents, several SRC, --resume and --shard: a copy that is an output fails, and the output is whole" {
+	local o
+	mkdir s
+	echo new >s/f
+	echo a >a
+	echo c >c
+	for o in --log-file --json; do
+		rm -rf d
+		mkdir -p d/s
+		echo old | tee d/s/f >d/c
+		expect 1 --parents $o=d/s/f s/f d
+		mentions "fcopy: d/s/f: is the file of $o: name another one"
+		expect 1 $o=d/c a c d
+		mentions "fcopy: d/c: is the file of $o: name another one"
+		holds a d/a
+		if [ $o = --json ]; then
+			valid "$(cat d/s/f)"
+			valid "$(cat d/c)"
+		else
+			ends_in d/s/f "end: failed"
+			ends_in d/c "end: failed"
+		fi
+		expect 2 --resume $o=b a b
+		says "fcopy: $o: b is an operand, too: name another file"
+		expect 2 --shard=0/1 $o=b a b
+		says "fcopy: $o: b is an operand, too: name another file"
+		absent b
+		absent b.fcopy-part
+		touch d/t.fcopy-part
+		expect 1 -aT --resume $o=d/t.fcopy-part s d/t
+		mentions "d/t: its .fcopy-part "
+		absent d/t
+		[ -s d/t.fcopy-part ]
+	done
+}
+
 @test "an output is no backup, and no link of a new tree leads to it" {
 	mkdir -p s d
 	echo new >s/f
