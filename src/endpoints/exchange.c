@@ -79,6 +79,16 @@ static int exchange_back(int home, const char *from, int dir, const char *name,
 	return -ENOTRECOVERABLE;
 }
 
+/* The old file has come out. If it cannot be removed, it gets its name back: a caller takes `from`
+ * for what was not renamed, and drops it. */
+static int drop_old(int home, const char *from, int dir, const char *name, const struct stat *ours)
+{
+	if (unlinkat(home, from, 0) == 0 || errno == ENOENT)
+		return 0;
+	const int err = errno, r = exchange_back(home, from, dir, name, ours);
+	return r == -EEXIST ? -err : r;
+}
+
 int exchange_over(int home, const char *from, int dir, const char *name, const struct stat *old,
 		  bool hands_out)
 {
@@ -103,5 +113,5 @@ int exchange_over(int home, const char *from, int dir, const char *name, const s
 		return exchange_back(home, from, dir, name, &ours);
 	if (!exchange_is_same(dir, &out, old) && !same_inode(&out, &ours))
 		return hands_out ? EXCHANGE_ANOTHER : exchange_back(home, from, dir, name, &ours);
-	return unlinkat(home, from, 0) < 0 && errno != ENOENT ? -errno : 0;
+	return drop_old(home, from, dir, name, &ours);
 }

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "displace.h"
 #include "endpoints/error.h"
+#include "endpoints/exchange.h"
 #include "endpoints/same.h"
 #include "inodes.h"
 #include "io/libc.h"
@@ -233,6 +234,16 @@ static int displace_back_up(const struct worker *w, const struct entry *e, struc
 	return r;
 }
 
+/* What the copy has replaced cannot become a backup: it gets its name back, and the copy, which
+ * comes out, goes. */
+static int displace_undo(const struct entry *e, int dir, const char *name, int r)
+{
+	if (renameat2(dir, name, e->dir->dst, e->as, RENAME_EXCHANGE) < 0)
+		return -ENOTRECOVERABLE;
+	unlinkat(dir, name, 0);
+	return r;
+}
+
 int displace_another(struct worker *w, const struct entry *e, int dir, const char *name,
 		     const char **call)
 {
@@ -248,14 +259,14 @@ int displace_another(struct worker *w, const struct entry *e, int dir, const cha
 	for (int tries = 0; tries < TRIES && r == -EEXIST; tries++) {
 		r = displace_name(w, e, as, &numbered, call);
 		if (r < 0)
-			return r;
+			break;
 		*call = "renameat";
 		if (numbered)
 			r = private_rename(dir, name, e->dir->dst, as);
 		else
 			r = renameat(dir, name, e->dir->dst, as) < 0 ? -errno : 0;
 	}
-	return r;
+	return r < 0 ? displace_undo(e, dir, name, r) : 0;
 }
 
 static void displace_refuse(struct worker *w, const struct entry *e, const char *call, int r)
@@ -299,18 +310,47 @@ static bool displace_is_same(const struct tree *t, const struct entry *e, const 
 	       src.st_dev == old->st_dev && src.st_ino == old->st_ino;
 }
 
-void displace_end(struct worker *w, const struct entry *e, struct displaced *d, bool made)
+/* Has the name another file than its backup? The copy has failed, but after it got the name; or
+ * another process has replaced the entry. Then the backup has the only name of what was there. */
+static bool displace_is_needed(const struct entry *e, const struct displaced *d)
 {
-	const int dir = e->dir->dst;
+	struct stat backup, now;
+	return fstatat(e->dir->dst, d->name, &backup, AT_SYMLINK_NOFOLLOW) < 0 ||
+	       fstatat(e->dir->dst, e->as, &now, AT_SYMLINK_NOFOLLOW) < 0 ||
+	       !exchange_is_same(e->dir->dst, &now, &backup);
+}
+
+/* Has the entry its old name, or gets it back? */
+static bool displace_return(const struct entry *e, const struct displaced *d, bool lasts)
+{
 	struct stat st;
-	bool back = false;
-	mirror_clear_end(w, e, &d->cleared, made);
-	if (!made && d->moved)
-		back = fstatat(dir, e->as, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT &&
+	const int dir = e->dir->dst;
+	if (d->moved)
+		return fstatat(dir, e->as, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT &&
 		       private_rename(dir, d->name, dir, e->as) == 0;
 	/* --inplace=auto has removed the entry where no rename can replace it. */
-	else if (!made && d->linked)
-		back = linkat(dir, d->name, dir, e->as, 0) == 0 || errno == EEXIST;
+	return d->linked && (linkat(dir, d->name, dir, e->as, 0) == 0 ||
+			     (errno == EEXIST && !(lasts && displace_is_needed(e, d))));
+}
+
+/* The older backup, which has a drawn name by now, is not needed. */
+static void displace_forget(struct worker *w, const struct entry *e, const char *older)
+{
+	char reason[sizeof("its older backup is left as ") + TEMPORARY_SIZE];
+	struct fcopy_error error;
+	if (unlinkat(e->dir->dst, older, 0) == 0 || errno == ENOENT)
+		return;
+	const int err = errno;
+	snprintf(reason, sizeof(reason), "its older backup is left as %s", older);
+	error_refuse(&error, entry_dst, err, reason, FCOPY_ADVICE_NONE);
+	report_warning(w, e, &error);
+}
+
+/* back: the entry has its old name. */
+static void displace_drop(struct worker *w, const struct entry *e, const struct displaced *d,
+			  bool back)
+{
+	const int dir = e->dir->dst;
 	if (back && d->older[0]) {
 		/* Both names of one file stay after a rename. */
 		if (renameat(dir, d->older, dir, d->name) == 0)
@@ -318,8 +358,20 @@ void displace_end(struct worker *w, const struct entry *e, struct displaced *d, 
 	} else if (back && d->linked) {
 		unlinkat(dir, d->name, 0);
 	} else if (d->older[0]) {
-		unlinkat(dir, d->older, 0);
+		displace_forget(w, e, d->older);
 	}
+}
+
+void displace_end(struct worker *w, const struct entry *e, struct displaced *d, bool made)
+{
+	mirror_clear_end(w, e, &d->cleared, made);
+	displace_drop(w, e, d, !made && displace_return(e, d, true));
+}
+
+void displace_withdraw(struct worker *w, const struct entry *e, struct displaced *d)
+{
+	mirror_clear_end(w, e, &d->cleared, false);
+	displace_drop(w, e, d, displace_return(e, d, false));
 }
 
 bool displace_may(struct worker *w, const struct entry *e)

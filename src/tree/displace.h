@@ -43,11 +43,15 @@ bool displace_replaces_source(const struct tree *, const struct entry *);
  * skipped, or its backup has failed. */
 bool displace_begin(struct worker *, const struct entry *, struct displaced *);
 /* The copy has replaced another entry than the one of which displace_begin() has made a backup: it
- * is `name` in dir now, and becomes a backup, too. Returns 0, or -errno with the call. */
+ * is `name` in dir now, and becomes a backup, too. Returns 0; or -errno with the call, and that one
+ * has its own name again; -ENOTRECOVERABLE: it is still `name`. */
 int displace_another(struct worker *, const struct entry *, int dir, const char *name,
 		     const char **call);
-/* The copy has ended: unless it was made, the entry gets its old name back, and only that. */
+/* The copy has ended: unless it was made, the entry gets its old name back, and only that. If
+ * something else has the name, the backup stays. */
 void displace_end(struct worker *, const struct entry *, struct displaced *, bool made);
+/* The entry is looked at again: there is no backup yet, even if something else has the name. */
+void displace_withdraw(struct worker *, const struct entry *, struct displaced *);
 /* Does options.confirm, if there is one, allow to replace the entry? If not, it is skipped. */
 bool displace_may(struct worker *, const struct entry *);
 

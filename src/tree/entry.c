@@ -188,12 +188,13 @@ static int entry_commit_again(struct worker *w, const struct entry *e, const str
 	return r;
 }
 
-/* What the copy has replaced at the last moment becomes a backup. */
-static int entry_keep_handed(struct worker *w, const struct entry *e)
+/* What the copy has replaced at the last moment becomes a backup, even if the copy has failed since
+ * then with r. */
+static int entry_keep_handed(struct worker *w, const struct entry *e, int r)
 {
 	const char *call, *name = destination_handed(&w->copy.dst);
-	int r = name ? displace_another(w, e, e->dir->dst, name, &call) : 0;
-	return r < 0 ? error_call(&w->file.error, call, entry_dst, -r) : 0;
+	const int kept = name ? displace_another(w, e, e->dir->dst, name, &call) : 0;
+	return r == 0 && kept < 0 ? error_call(&w->file.error, call, entry_dst, -kept) : r;
 }
 
 /* The device that the copy is on. A new tree has one; 0: unknown. */
@@ -247,8 +248,8 @@ static void entry_copy_file(struct worker *w, const struct entry *e, int fd, con
 		r = copy_run(c);
 		if (r == ENDPOINT_TAKEN)
 			r = entry_commit_again(w, e, st, &told);
-		if (r == 0 && w->seen.asked)
-			r = entry_keep_handed(w, e);
+		if (w->seen.asked)
+			r = entry_keep_handed(w, e, r);
 		if (large)
 			report_large(w, NULL);
 	}

@@ -20,7 +20,7 @@ bool seen_again(struct worker *w, const struct entry *e, int fd, const struct st
 			       "is replaced by other processes again and again");
 		return false;
 	}
-	displace_end(w, e, w->displaced, false); /* the backup is not of what is there now */
+	displace_withdraw(w, e, w->displaced); /* the backup is not of what is there now */
 	*w->displaced = (struct displaced){.linked = false};
 	w->seen = (struct seen){.asked = false};
 	if (update != FCOPY_UPDATE_CHANGED && update_leave(w, e, fd, st))

@@ -146,7 +146,7 @@ stays() {
 	random s/f 100000
 	echo old >d/f
 	echo older >d/f~
-	(ulimit -f 10; trap '' XFSZ; traced 1 inject=renameat2:error=EINVAL -b s/f d)
+	(ulimit -f 60; trap '' XFSZ; traced 1 inject=renameat2:error=EINVAL -b s/f d)
 	injected
 	holds old d/f
 	holds older d/f~
