@@ -72,7 +72,7 @@ static void finish_directory(struct worker *w, struct directory *d, const struct
 	(void)count;
 	if (l->st.st_ino == 0) { /* a mount of another user */
 		if (!s->checked)
-			report_directory(w, d, true);
+			report_directory(w, d, &(struct outcome){.type = S_IFDIR});
 		return;
 	}
 	if (path_open(s, w, d, l->name, false) < 0)
@@ -95,7 +95,7 @@ static void finish_directory(struct worker *w, struct directory *d, const struct
 		report_call(w, &(struct entry){.dir = d, .name = "", .as = ""}, "fsync", entry_dst,
 			    errno);
 	if (w->tree->root.failures == failures && !s->checked)
-		report_directory(w, d, true);
+		report_directory(w, d, &(struct outcome){.type = S_IFDIR});
 }
 
 static unsigned finish_depth(const char *path)
@@ -213,6 +213,7 @@ static int finish_root(struct shard_tree *s)
 	struct building *r = &s->root;
 	struct tree *t = r->tree;
 	struct stat st;
+	struct outcome o = {.type = S_IFDIR};
 	struct directory *d = path_top(s);
 	if (!d)
 		return job_fail(&s->job, NULL, "malloc", ENOMEM);
@@ -222,10 +223,10 @@ static int finish_root(struct shard_tree *s)
 	if (result == 0) {
 		r->mode = temporary_mode(r->to->place.dir, r->from->place.st.st_mode & 01777) |
 			  (st.st_mode & S_ISGID);
-		result = commit_root(r, d);
+		result = commit_root(r, d, &o);
 	}
 	if (result == 0)
-		report_operand_outcome(t, &(struct outcome){.type = S_IFDIR}, r->to->path, NULL);
+		report_operand_outcome(t, &o, r->to->path, NULL);
 	path_free(d);
 	return result;
 }

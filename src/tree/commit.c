@@ -208,14 +208,14 @@ static void commit_keep(struct building *r)
 
 /* With --keep-going a failure is one of an entry: it is reported and does not prevent the commit.
  */
-static int commit_set_attributes(struct building *r, struct directory *d)
+static int commit_set_attributes(struct building *r, struct directory *d, struct outcome *o)
 {
 	struct tree *t = r->tree;
 	const bool keep_going = t->options->keep_going;
 	struct worker w = {.tree = t};
 	uint64_t failures = t->root.failures;
 	if (t->options->copy.preserve)
-		directory_set_attributes(&w, d);
+		directory_repair(&w, d, o);
 	report_add(t->report, &w.sum);
 	int result = t->root.failures > failures ? -EIO : 0;
 	if ((result == 0 || keep_going) && r->temporary[0] &&
@@ -272,11 +272,11 @@ static int commit_check_part(const struct building *r)
 	return -ENOENT;
 }
 
-int commit_root(struct building *r, struct directory *d)
+int commit_root(struct building *r, struct directory *d, struct outcome *o)
 {
 	struct tree *t = r->tree;
 	const bool durable = t->options->copy.fsync || t->shared;
-	int result = commit_set_attributes(r, d);
+	int result = commit_set_attributes(r, d, o);
 	admit_end(t, d);
 	/* With --resume, too: a power cut must not leave a tree with its name, but without its
 	 * bytes, which the same command would refuse to complete. */
@@ -300,15 +300,15 @@ int commit_root(struct building *r, struct directory *d)
 }
 
 /* The operand's own directory is finished. A merge has no commit: with a failure, it is incomplete.
- * As below it, a directory that was there before is no news of a mirror. */
-static void commit_report(const struct building *r, const struct directory *d)
+ */
+static void commit_report(const struct building *r, const struct directory *d,
+			  const struct outcome *o)
 {
 	struct tree *t = r->tree;
 	if (!r->temporary[0] && t->root.failures > 0)
 		t->root.committed = false;
-	if (d->failed || (d->state == DIRECTORY_OLD && t->options->update))
-		return;
-	report_operand_outcome(t, &(struct outcome){.type = S_IFDIR}, r->to->path, NULL);
+	if (!d->failed && o->action != FCOPY_ACTION_UNCHANGED)
+		report_operand_outcome(t, o, r->to->path, NULL);
 }
 
 int commit_end(struct building *r, struct directory *d)
@@ -318,9 +318,10 @@ int commit_end(struct building *r, struct directory *d)
 	bool complete = t->root.failures == 0,
 	     goes_on = t->options->keep_going && !t->root.doubtful;
 	if ((!tree_stopped(t) && (complete || goes_on || !r->temporary[0])) || r->committed) {
-		result = commit_root(r, d);
+		struct outcome o = directory_outcome(t, d);
+		result = commit_root(r, d, &o);
 		if (result == 0) {
-			commit_report(r, d);
+			commit_report(r, d, &o);
 			return t->root.failures == 0 ? 0 : -EIO;
 		}
 	}

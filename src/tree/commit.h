@@ -9,7 +9,7 @@
 
 /* Sets the attributes of the complete directory, flushes and renames it. Returns 0 or -errno,
  * reported. */
-int commit_root(struct building *, struct directory *);
+int commit_root(struct building *, struct directory *, struct outcome *);
 /* Commits, keeps or removes the directory, after the pool has ended. Returns 0 or -errno,
  * reported. */
 int commit_end(struct building *, struct directory *);

@@ -137,6 +137,27 @@ void directory_warn_mode(struct worker *w, struct directory *d, int err)
 	report_warning(w, &(struct entry){.dir = d, .name = "", .as = ""}, &error);
 }
 
+/* Has a directory that was there before other attributes than it is to get? */
+static bool directory_differs(struct tree *t, const struct directory *d, const struct stat *old,
+			      unsigned preserve)
+{
+	preserve &= equal_preserves(&t->equal, d->dst, &d->st, old, t->options->copy.preserve);
+	return preserve && !metadata_is_equal(&t->equal, d->src, &d->st, d->dst, old, preserve);
+}
+
+struct outcome directory_outcome(struct tree *t, const struct directory *d)
+{
+	const bool grown = __atomic_load_n(&d->grown, __ATOMIC_RELAXED);
+	struct outcome o = {.action = FCOPY_ACTION_COPIED, .type = S_IFDIR};
+	if (d->state != DIRECTORY_OLD || (!t->options->dry_run && !t->options->update))
+		return o;
+	o.action = d->dst >= 0 && directory_differs(t, d, &d->was,
+						    grown ? ~(unsigned)FCOPY_ATTR_TIMESTAMPS : ~0U)
+		       ? FCOPY_ACTION_REPAIRED
+		       : FCOPY_ACTION_UNCHANGED;
+	return o;
+}
+
 /* Attributes come last: files below would change the times, and a mode may forbid to create them.
  */
 void directory_set_attributes(struct worker *w, struct directory *d)
@@ -166,6 +187,21 @@ void directory_set_attributes(struct worker *w, struct directory *d)
 	mode = resumed ? (is & 06000) | mode : open;
 	if (mode != is && fchmod(d->dst, mode) < 0 && (lacks || !permissions_are_fixed(errno)))
 		directory_warn_mode(w, d, errno);
+}
+
+void directory_repair(struct worker *w, struct directory *d, struct outcome *o)
+{
+	struct stat now, after;
+	const bool news = o->action == FCOPY_ACTION_REPAIRED;
+	if (!news && o->action == FCOPY_ACTION_UNCHANGED && fstat(d->dst, &now) == 0 &&
+	    !directory_differs(w->tree, d, &now, ~0U))
+		return;
+	const uint64_t sum = news ? metadata_sum(d->dst) : 0;
+	directory_set_attributes(w, d);
+	if (news && fstat(d->dst, &after) == 0 && after.st_mode == d->was.st_mode &&
+	    after.st_uid == d->was.st_uid && after.st_gid == d->was.st_gid &&
+	    same_mtime(&after, &d->was) && metadata_sum(d->dst) == sum)
+		o->action = FCOPY_ACTION_UNCHANGED;
 }
 
 /* Does the destination have exactly as many names as entries that were copied into it? */
@@ -214,29 +250,10 @@ void directory_report_lost(struct worker *w, struct directory *d, int err)
 	d->names = NAMES_LOST;
 }
 
-/* --resume asks whether DST is the complete copy: has it the attributes of SRC's directory? */
-static void directory_compare(struct worker *w, struct directory *d)
-{
-	struct root *root = &w->tree->root;
-	struct equal *equal = &w->tree->equal;
-	struct stat now;
-	if (d->dst < 0 || tree_stopped(w->tree) || (!d->parent && root->compares == COMPARES_BELOW))
-		return;
-	if (fstat(d->dst, &now) < 0 ||
-	    !metadata_is_equal(
-		equal, d->src, &d->st, d->dst, &now,
-		equal_preserves(equal, d->dst, &d->st, &now, w->tree->options->copy.preserve)))
-		__atomic_store_n(&root->unlike, true, __ATOMIC_RELAXED);
-	if (root->ground.flush == FLUSH_EACH)
-		directory_flush(w, d);
-}
-
 /* The directory is open. */
 static void directory_complete(struct worker *w, struct directory *d)
 {
 	const bool dry = w->tree->options->dry_run;
-	/* What was there before is no news of a mirror. */
-	const bool listed = d->state != DIRECTORY_OLD || !(dry || w->tree->options->update);
 	bool old = d->state == DIRECTORY_RESUMED; /* stale names may make the number equal */
 	bool stale = (old || w->tree->root.ground.journal) && !tree_stopped(w->tree) &&
 		     (old || !directory_is_exact(d));
@@ -246,17 +263,19 @@ static void directory_complete(struct worker *w, struct directory *d)
 	    !tree_stopped(w->tree) && (dry || !directory_is_exact(d)))
 		mirror_collect(w, d);
 	directory_restore_time(w->tree, d);
-	if (w->tree->root.compares)
-		directory_compare(w, d);
+	const bool stopped = tree_stopped(w->tree), flushes = d->dst >= 0 && !stopped;
+	if (flushes && w->tree->root.compares && w->tree->root.ground.flush == FLUSH_EACH)
+		directory_flush(w, d);
 	if (!d->parent) /* root.c still needs it */
 		return;
-	if (!tree_stopped(w->tree) && !dry && !w->tree->shared)
-		directory_set_attributes(w, d);
+	struct outcome o = directory_outcome(w->tree, d);
+	if (!stopped && !dry && !w->tree->shared)
+		directory_repair(w, d, &o);
 	admit_end(w->tree, d);
-	if (!tree_stopped(w->tree) && !dry && d->dst >= 0)
+	if (flushes && !dry)
 		directory_flush(w, d);
 	if (!tree_stopped(w->tree) && !w->tree->shared)
-		report_directory(w, d, listed);
+		report_directory(w, d, &o);
 }
 
 static void directory_finish(struct worker *w, struct directory *d)

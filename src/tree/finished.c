@@ -91,7 +91,7 @@ static int finished_compare(const struct building *r)
 	rehearsed.tree = &other;
 	const bool each = !dry && flush_needs_each(t, r->dst);
 	const bool complete = root_rehearse(&rehearsed, each ? FLUSH_EACH : FLUSH_NONE) == 0 &&
-			      finished_differences(&found) == 0 && !other.root.unlike;
+			      finished_differences(&found) == 0;
 	t->sources = other.sources;
 	t->equal.left_out |= other.equal.left_out;
 	if (io_cancelled(&t->io))

@@ -180,7 +180,7 @@ static int hard_link_rehearse(struct worker *w, const struct entry *e, const str
 	if (hard_link_leaves(w->tree) && c->made.ino == old.st_ino &&
 	    makedev(c->made.dev_major, c->made.dev_minor) == old.st_dev)
 		return HARD_LINK_SAME;
-	if (w->tree->options->delete_extra && !w->options.no_clobber)
+	if (w->clears)
 		return 0;
 	return hard_link_may_replace(w, e, st, &call) > 0 ? 0 : -EEXIST;
 }

@@ -119,6 +119,7 @@ static bool mirror_note(struct worker *w, const struct directory *d, const char 
 	struct tree *t = w->tree;
 	char path[PATH_MAX];
 	const struct entry e = {.dir = (struct directory *)d, .name = name, .as = name};
+	__atomic_store_n(&e.dir->grown, true, __ATOMIC_RELAXED);
 	if (!entry_path_below(&e, path, sizeof(path))) {
 		report_call(w, &e, "remove", entry_dst, ENAMETOOLONG);
 		return true;

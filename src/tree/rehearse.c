@@ -75,13 +75,15 @@ int root_rehearse(struct building *r, enum flushing flush)
 	d->src_path = from->path;
 	d->dst_path = to->path;
 	d->state = r->dst < 0 ? DIRECTORY_NEW : DIRECTORY_OLD;
+	d->was = st;
 	d->closed = admit_is_closed(t, d, &st);
 	root_walk(r, d);
+	const struct outcome o = directory_outcome(t, d);
 	directory_unref(d);
 	t->root.committed = t->root.failures == 0 && !tree_stopped(t);
 	if (!t->root.committed)
 		return -EIO;
-	if (r->dst < 0)
-		report_operand_outcome(t, &(struct outcome){.type = S_IFDIR}, to->path, NULL);
+	if (o.action != FCOPY_ACTION_UNCHANGED && t->root.compares != COMPARES_BELOW)
+		report_operand_outcome(t, &o, to->path, NULL);
 	return 0;
 }

@@ -59,8 +59,9 @@ void report_failed_outcome(struct worker *, const struct entry *, const struct o
  * is held, or no other thread runs. */
 void report_operand_outcome(struct tree *, const struct outcome *, const char *dst,
 			    const struct fcopy_error *);
-/* A directory is finished. listed: its outcome is counted and sent, unless its own failure was. */
-void report_directory(struct worker *, struct directory *, bool listed);
+/* A directory is finished. Its outcome is counted and sent, unless its own failure was, or it is
+ * UNCHANGED. */
+void report_directory(struct worker *, struct directory *, const struct outcome *);
 /* Before and after the copy of one SRC: keeps the counts of the SRCs before it, and sends
  * FCOPY_EVENT_OPERAND. */
 void report_operand_begin(struct tree *, const char *src, struct fcopy_tree_report *before);

@@ -148,13 +148,12 @@ void report_operand_outcome(struct tree *t, const struct outcome *o, const char 
 				     .kind = FCOPY_EVENT_ENTRY, .text = dst, .entry = &entry});
 }
 
-void report_directory(struct worker *w, struct directory *d, bool listed)
+void report_directory(struct worker *w, struct directory *d, const struct outcome *o)
 {
-	const struct outcome made = {.type = S_IFDIR};
 	if (__atomic_load_n(&d->failed, __ATOMIC_RELAXED))
 		return;
-	if (listed)
-		report_outcome(w, &(struct entry){.dir = d, .name = "", .as = ""}, &made);
+	if (o->action != FCOPY_ACTION_UNCHANGED)
+		report_outcome(w, &(struct entry){.dir = d, .name = "", .as = ""}, o);
 	else
 		add_progress(w->tree);
 }

@@ -255,9 +255,8 @@ struct root {
 	bool shared_by; /* ground.named: another process has made entries in it; atomic */
 	bool landed;    /* DST is complete, but a flush after that failed */
 	enum { COMPARES_NOTHING, COMPARES_BELOW, COMPARES_ALL } compares; /* is DST the copy? */
-	bool unlike;    /* ... a directory has other attributes; atomic */
-	dev_t src_dev;  /* of the source ... */
-	ino_t src_ino;  /* ... and its inode */
+	dev_t src_dev;                                                    /* of the source ... */
+	ino_t src_ino;                                                    /* ... and its inode */
 	dev_t dst_dev;  /* the directory that is created or merged into ... */
 	ino_t dst_ino;  /* ... and its inode */
 	bool within;    /* it is inside the source, which excludes it ... */

@@ -443,6 +443,35 @@ lists() {
 	[ "$(stat -c %y backing/d)" = "$(date -d 2001-02-03 '+%F %T.%N %z')" ]
 }
 
+@test "a directory whose attributes differ is foretold and reported; its time alone only if no name changed" {
+	local said options
+	mkdir -p s/mode s/time s/named s/equal
+	touch s/named/old
+	touch -d 2001-02-03 s s/*
+	cp -a s d
+	chmod 700 s/mode
+	touch -d 2002-03-04 s/time
+	touch s/named/new
+	for options in --mirror '-aT --delete' '-aT --update=changed'; do
+		rm -rf e
+		cp -a d e
+		# shellcheck disable=SC2086
+		said=$("$FCOPY" --dry-run $options s e 2>/dev/null | grep repaired | sort)
+		[ "$said" = $'e/mode: attributes would be repaired\ne/time: attributes would be repaired' ] || { echo "$options: $said"; return 1; }
+		# shellcheck disable=SC2086
+		said=$("$FCOPY" -v $options s e 2>/dev/null | grep repaired | sort)
+		[ "$options" = '-aT --delete' ] || [ "$said" = $'e/mode: attributes repaired\ne/time: attributes repaired' ] || { echo "$options: $said"; return 1; }
+		[ "$(stat -c '%a %y' e/mode e/time e/named e/equal e)" = "$(stat -c '%a %y' s/mode s/time s/named s/equal s)" ]
+	done
+	chmod 700 s
+	expect 0 --dry-run --mirror s e
+	lists 'e: attributes would be repaired'
+	expect 0 --mirror --json s e
+	[ "$(count repaired)" = 1 ]
+	expect 0 --mirror --json s e
+	[ "$(count repaired)" = 0 ]
+}
+
 @test "--dry-run says what would happen, and changes nothing" {
 	local before options
 	make_source
