@@ -71,7 +71,7 @@ int part_publish(struct part *, int *data);
  * safe, is refused. */
 int part_open(struct part *, const char *dst, const volatile int *cancel);
 /* The same for a part that shards of one copy use together: they share the lock, and nothing is
- * flushed. Also returns -EINPROGRESS: one of them has locked it to commit. */
+ * flushed. Waits until the one that has locked it to commit has ended. */
 int part_join(struct part *, const char *dst, const volatile int *cancel);
 /* Shares the lock of a part that was made and described, and reads its journal. Returns 0;
  * -EAGAIN if another process has just removed it: it was hidden; or -errno. */

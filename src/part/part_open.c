@@ -207,6 +207,9 @@ static void part_wait(const struct part *p, int tries)
 	private_refresh(p->parent);
 }
 
+/* A result of part_open_as() beside 0 and -errno. */
+#define ANOTHER_COMMITS 1
+
 static int part_open_as(struct part *p, const char *dst, bool joins, const volatile int *cancel)
 {
 	int r = -EAGAIN;
@@ -218,7 +221,7 @@ static int part_open_as(struct part *p, const char *dst, bool joins, const volat
 		if (r == 0)
 			r = part_lock(p, joins ? LOCK_SH : LOCK_EX, cancel);
 		if (r == -EBUSY && joins && part_read(p, false) == 0 && p->journal.shards.kind)
-			r = -EINPROGRESS;
+			r = ANOTHER_COMMITS;
 		if (r == 0)
 			r = part_read(p, !joins);
 		if (r == 0)
@@ -226,7 +229,7 @@ static int part_open_as(struct part *p, const char *dst, bool joins, const volat
 		if (r == 0)
 			r = part_check_shards(p, joins);
 		p->published = r == 0;
-		if (r < 0)
+		if (r != 0)
 			part_close(p, false);
 	}
 	if (r == -ESTALE && p->reason)
@@ -257,7 +260,11 @@ int part_open(struct part *p, const char *dst, const volatile int *cancel)
 
 int part_join(struct part *p, const char *dst, const volatile int *cancel)
 {
-	return part_open_as(p, dst, true, cancel);
+	int r;
+	do
+		r = part_open_as(p, dst, true, cancel);
+	while (r == ANOTHER_COMMITS);
+	return r;
 }
 
 /* By its name: nothing has to be created to find out whose a young part is. */

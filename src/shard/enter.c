@@ -230,9 +230,7 @@ int job_enter(struct job *j)
 		if ((r = job_begin(j)) != 0)
 			return r;
 	} else {
-		do
-			r = part_join(&j->part, j->name, j->options->cancel);
-		while (r == -EINPROGRESS);
+		r = part_join(&j->part, j->name, j->options->cancel);
 		if (r < 0)
 			return r == -ENOENT ? JOB_AGAIN : job_fail_part(j, r);
 	}
@@ -267,9 +265,7 @@ int job_exists(struct job *j)
 	int r = job_look_at_destination(j);
 	if (r < 0 || !part_exists(&j->part))
 		return r;
-	do
-		r = part_join(&j->part, j->name, j->options->cancel);
-	while (r == -EINPROGRESS);
+	r = part_join(&j->part, j->name, j->options->cancel);
 	const bool same = r == 0 && job_is_same(j, &changed);
 	const bool fits = r == 0 && part_is_receipt(&j->part) && job_fits_destination(j) &&
 			  j->part.journal.source.source.inode == j->source->st_ino;
