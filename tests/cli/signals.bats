@@ -58,7 +58,7 @@ nothing_changed() {
 	# GNU parallel, which runs these tests, ignores SIGALRM.
 	stall python3 -c 'import os, signal, sys
 signal.signal(signal.SIGALRM, signal.SIG_DFL)
-signal.alarm(1)
+signal.alarm(5)
 os.execv(sys.argv[1], sys.argv[1:])' "$FCOPY" pipe b 2>/dev/null
 	ends 142
 	nothing_changed
