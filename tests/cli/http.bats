@@ -445,6 +445,64 @@ for name in sys.argv[2:]:
 	holds old c
 }
 
+@test "http: an upload whose bytes differ when they are read back is not stored" {
+	need_strace
+	random a 3000001
+	echo old >b
+	printf '#!/bin/sh\nexec strace -D -f -qq -o trace -e trace=pread64 $INJECT "%s" "$@"\n' "$FCOPY" >traced
+	chmod +x traced
+	FCOPY=./traced serve --verify http-listen:0 c
+	[ "$(status_of -T a "$(url)")" = 201 ]
+	ended 0
+	INJECT="-e inject=pread64:retval=1048576:when=$(nth pread64 '1048576, 0\) = 1048576')" FCOPY=./traced serve --verify http-listen:0 b
+	[ "$(status_of -T a "$(url)")" = 500 ]
+	ended 1
+	injected
+	said 'b: differs from what the source sent' server.log
+	holds old b
+}
+
+@test "http: -b and options of trees are refused; attributes are refused, or a warning" {
+	local o
+	echo data >a
+	echo old >b
+	for o in -b -i -l -s; do
+		expect 2 $o http-listen:0 b
+		says "fcopy: http-listen:0: is a stream or a device: -b, -i, -l, -s and --parents need a file"
+		expect 2 $o a http-listen:0
+	done
+	expect 2 --preserve=mode http-listen:0 b
+	says "fcopy: http-listen:0: attributes are preserved between files only"
+	expect 2 -p a http-listen:0
+	says "fcopy: --preserve: cannot be used if DST is http-listen:"
+	holds old b
+	[ "$(ls -A | grep -v '^err')" = "$(printf 'a\nb')" ]
+	serve -p http-listen:0 b
+	[ "$(status_of -T a "$(url)")" = 204 ]
+	ended 0
+	said '^fcopy: warning: b: attributes are preserved between files only' server.log
+	cmp a b
+}
+
+@test "http: a report is no file that is sent or stored, by no name of it" {
+	local o
+	echo data >a
+	echo old >b
+	ln a a-too
+	ln -s b b-too
+	for o in --log-file --json; do
+		expect 2 $o=b http-listen:0 b
+		says "fcopy: $o: b is an operand, too: name another file"
+		expect 2 $o=b-too http-listen:0 b
+		expect 2 $o=a a http-listen:0
+		says "fcopy: $o: a is an operand, too: name another file"
+		expect 2 $o=a-too a http-listen:0
+		expect 2 $o=a-too b a http-listen:0
+		holds data a
+		holds old b
+	done
+}
+
 @test "http: an upload with -n: none is taken for a DST that is there, or that came meanwhile" {
 	echo old >b
 	expect 0 -n http-listen:0 b

@@ -88,12 +88,24 @@ class Judge:
             for what, value in state.items():
                 if now.get(what) != value:
                     found.append("%s of %s changed to %s" % (what, name, now.get(what)))
-            if now_links > links and "entries" not in now and not self._is_copy(fd, now_links):
+            if now_links > links and "entries" not in now and not self._is_copy(fd, now_links) and \
+                    not self._is_backup(fd, path, now_links - links):
                 found.append("%s got another link" % name)
         found += self._readable()
         if status == 0:
             found += self._differences()
         return found
+
+    def _is_backup(self, fd, path, more):
+        """With -b, what had a name in DST gets one other name beside it, and no more."""
+        if not any(" -b " in command for command in self.commands) or more != 1:
+            return False
+        try:
+            backup = os.lstat(path + "~")
+        except OSError:
+            return False
+        old = os.fstat(fd)
+        return (backup.st_dev, backup.st_ino) == (old.st_dev, old.st_ino)
 
     def _is_copy(self, fd, links):
         """Of a mirror: has this inode exactly the names that it has in the source, and perhaps the

@@ -33,6 +33,7 @@ SCENARIOS = {
     "new": ("new", [TREE]),
     "merge": ("merge", ["-a -j1 -T {s}/tree {t}/dst"]),
     "merge-named": ("merge", ["-a -j1 -T {s}/tree {t}/dst"]),  # without O_TMPFILE
+    "backup": ("merge", ["-a -b -j1 -T {s}/tree {t}/dst"]),
     "mirror": ("mirror", ["-q --mirror --exclude=.x-* -j1 {s}/tree {t}/dst"]),
     "resume-new": ("new", ["--resume " + TREE]),
     "resume": ("part", ["--resume " + TREE]),
