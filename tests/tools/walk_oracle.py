@@ -48,6 +48,10 @@ def left(home):
     return found
 
 
+def inodes(home, paths):
+    return {(st.st_dev, st.st_ino) for st in (os.lstat(os.path.join(home, path)) for path in paths)}
+
+
 def put_aside(home, dst):
     """What a killed mirror was replacing: {path below dst: Entry}. The next mirror may rename it back."""
     found = {}
@@ -242,6 +246,7 @@ class Step:
         self.after, self.ended = {}, []
         self.backs_up = any(c.backup for c in commands)
         self.aside = {}  # what a killed mirror has put aside before
+        self.old_inodes = set()  # what killed copies have left before
         self.silenced = False  # a message could not be written
 
     def whole(self, path, now):
@@ -275,9 +280,9 @@ class Step:
         for new in [src[path] for src in self.sources if path in src]:
             if not is_directory(new) and not is_directory(old) and (command.update != "older" or new.time > old.time):
                 return True
-        original = backed_up(path)  # a simple backup replaces the one before
-        return command.backup and original in self.before and any(original in src for src in self.sources) and \
-            not re.search(r"\.~[0-9]+~$", path)
+        original = backed_up(path)  # a simple backup replaces the one before; another command may have made what is backed up
+        return command.backup and (original in self.before or len(self.commands) > 1) and \
+            any(original in src for src in self.sources) and not re.search(r"\.~[0-9]+~$", path)
 
     def losses(self, failed):
         """What existed and is gone, and what is there that is no whole entry, whatever the status. failed: every command ended
