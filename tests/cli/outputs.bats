@@ -225,7 +225,7 @@ ends_in() {
 		    r, w = os.pipe()
 		    fcntl.fcntl(w, fcntl.F_SETPIPE_SZ, 4096)
 		os.set_blocking(w, False)
-		p = subprocess.Popen(command, **{stream: w})
+		p = subprocess.Popen(command, **{"stdout": subprocess.DEVNULL, stream: w})
 		os.close(w)
 		time.sleep(0.2)
 		while True:
