@@ -84,3 +84,16 @@ bool names_have(const struct name_list *list, const char *name)
 	return list->count > 0 &&
 	       bsearch(&name, list->name, list->count, sizeof(*list->name), names_compare);
 }
+
+size_t names_from(const struct name_list *list, const char *text)
+{
+	size_t low = 0, high = list->count;
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if (strcmp(list->name[middle], text) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}

@@ -21,5 +21,7 @@ void names_free(struct name_list *list);
 
 /* Is the name in the list? */
 bool names_have(const struct name_list *list, const char *name);
+/* The index of the first name that does not come before the text. */
+size_t names_from(const struct name_list *list, const char *text);
 
 #endif

@@ -167,25 +167,31 @@ static int check_target(struct worker *w, const struct entry *e, const struct st
 		     : 0;
 }
 
-/* Did the copy's directory list the name when the first one was asked for? The list is read once,
- * so that many names take time in proportion to their number. */
-static bool was_listed(struct directory *d, const char *name)
+const struct name_list *rivals_list(struct directory *d)
 {
 	struct name_list *there = __atomic_load_n(&d->there, __ATOMIC_ACQUIRE), *expected = NULL;
 	const char *call;
 	if (there)
-		return names_have(there, name);
+		return there;
 	if (!(there = malloc(sizeof(*there))))
-		return false;
+		return NULL;
 	if (names_read(d->dst, there, &call) < 0)
-		*there = (struct name_list){0}; /* then each name is looked for alone */
+		*there = (struct name_list){0};
 	if (!__atomic_compare_exchange_n(&d->there, &expected, there, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_ACQUIRE)) {
 		names_free(there);
 		free(there);
 		there = expected;
 	}
-	return names_have(there, name);
+	return there;
+}
+
+/* Did the copy's directory list the name when the first one was asked for? If it could not be read,
+ * each name is looked for alone. */
+static bool was_listed(struct directory *d, const char *name)
+{
+	const struct name_list *there = rivals_list(d);
+	return there && names_have(there, name);
 }
 
 void rivals_forget(struct directory *d)

@@ -49,6 +49,10 @@ bool rivals_share(struct tree *, const struct entry *);
 /* The entry's name leads to what another entry has made. Its outcome is none if this is the entry
  * itself, which its directory lists twice, otherwise a failure. Returns -EEXIST. */
 int rivals_report(struct worker *, const struct entry *);
+/* The names that the copy's directory had when it was first asked for them. It is read once, so
+ * that many names take time in proportion to their number. NULL: there is no memory; no name at all
+ * (.name is NULL): it could not be read. */
+const struct name_list *rivals_list(struct directory *);
 /* Frees what this file keeps of a directory. */
 void rivals_forget(struct directory *);
 /* In a new tree the entry's name is taken. Returns -EEXIST as rivals_report(); or 0:

@@ -107,6 +107,32 @@ stays() {
 	[ "$(ls -A d | wc -l)" = 2 ]
 }
 
+@test "--backup=numbered: the highest number counts, whatever other names there are" {
+	local i name
+	mkdir s d
+	for i in a b c; do
+		echo new >s/$i
+		echo old >d/$i
+	done
+	touch d/a.~3~ d/a.~12~ d/a.~012~ d/a.~13 d/a.~14~x d/ab.~20~ d/a.~x~ d/a.~~ d/a~ d/b.~1000000000~ d/c.~-1~
+	expect 0 -rT --backup=numbered s d
+	for name in a.~13~ b.~1~ c.~1~; do holds old "d/$name"; done
+	expect 0 -rT --backup=existing s d
+	for name in a.~14~ b.~2~ c.~2~; do holds new "d/$name"; done
+	# Several SRC of one directory. The number that another process has taken in between is not used.
+	mkfifo answers
+	"$FCOPY" -i --backup=numbered s/a s/b s/c d <answers 2>questions 3>&- &
+	exec 4>answers
+	echo y >&4
+	until [ -e d/a.~15~ ]; do sleep 0.02; done
+	echo other >d/b.~3~
+	printf 'y\ny\n' >&4
+	exec 4>&-
+	wait $!
+	for name in a.~15~ b.~4~ c.~3~; do holds new "d/$name"; done
+	holds other d/b.~3~
+}
+
 @test "-b: after a failure an older backup is as it was" {
 	local mode
 	mkdir s

@@ -119,3 +119,14 @@ uncached_extents() {
 	diff -r t u
 	grows_evenly uncached_extents 100
 }
+
+backed_up() {
+	cp -r "s$1" d && copy -rT --backup="$kind" "s$1" d && copy -rT --backup="$kind" "s$1" d && rm -r d
+}
+
+@test "numbered backups take time in proportion to the names" {
+	for n in 500 1000; do files "s$n" f $n; done
+	for kind in numbered existing; do
+		grows_evenly backed_up 500
+	done
+}
