@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * System calls that musl declares in no version, or in recent versions only. The macros take
- * precedence over a declaration, so this works with every version.
+ * System calls that musl declares in no version, or in recent versions only. libc.c defines them,
+ * as those versions do: they are functions, so that a test can wrap them.
  */
 #ifndef IO_LIBC_H
 #define IO_LIBC_H
@@ -11,9 +11,8 @@
 #ifndef __GLIBC__
 
 #include <dirent.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <sys/syscall.h>
+#include <sys/types.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -28,15 +27,12 @@
 #endif
 
 #undef getdents64
-#define getdents64(fd, buf, n) syscall(SYS_getdents64, fd, buf, n)
-#define renameat2(from_dir, from, to_dir, to, flags)                                               \
-	(int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags)
-#define statx(dir, name, flags, mask, sx) (int)syscall(SYS_statx, dir, name, flags, mask, sx)
-
-/* The kernel takes the offset in two halves; the second one counts on 32-bit machines only. */
-#define LIBC_HALVES(at)               (long)(at), (long)((int64_t)(at) >> 32)
-#define preadv2(fd, v, n, at, flags)  syscall(SYS_preadv2, fd, v, n, LIBC_HALVES(at), flags)
-#define pwritev2(fd, v, n, at, flags) syscall(SYS_pwritev2, fd, v, n, LIBC_HALVES(at), flags)
+ssize_t getdents64(int fd, void *buffer, size_t size);
+int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags);
+int statx(int dir, const char *__restrict name, int flags, unsigned mask,
+	  struct statx *__restrict sx);
+ssize_t preadv2(int fd, const struct iovec *v, int n, off_t at, int flags);
+ssize_t pwritev2(int fd, const struct iovec *v, int n, off_t at, int flags);
 
 #endif
 #endif

@@ -105,25 +105,25 @@ START_TEST(errors_have_a_text)
 		struct fcopy_error error;
 		const char *text;
 	} cases[] = {
-	    {{.err = EIO}, "Input/output error"},
-	    {{.err = EIO, .path = "a"}, "a: Input/output error"},
-	    {{.err = EIO, .path = "a", .call = "pread"}, "a: pread: Input/output error"},
+	    {{.err = EIO}, "%s"},
+	    {{.err = EIO, .path = "a"}, "a: %s"},
+	    {{.err = EIO, .path = "a", .call = "pread"}, "a: pread: %s"},
 	    {{.err = EIO, .path = "a", .call = "pread", .operation = "read back"},
-	     "a: read back: Input/output error"},
-	    {{.err = EXDEV, .path = "a", .path2 = "b", .call = "splice"},
-	     "a -> b: splice: Invalid cross-device link"},
+	     "a: read back: %s"},
+	    {{.err = EXDEV, .path = "a", .path2 = "b", .call = "splice"}, "a -> b: splice: %s"},
 	    {{.err = EINVAL, .path = "a", .path2 = "b", .reason = "are the same file"},
 	     "a and b: are the same file"},
 	    {{.err = EINVAL, .option = "size", .reason = "no"}, "--size: no"},
 	    {{.err = EINVAL, .option = "size", .path = "a", .reason = "no"}, "a: no"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		char text[FCOPY_ERROR_TEXT_MAX], cut[4];
+		char text[FCOPY_ERROR_TEXT_MAX], expected[64], cut[4];
+		snprintf(expected, sizeof(expected), cases[i].text, strerror(cases[i].error.err));
 		int n = fcopy_error_text(&cases[i].error, text, sizeof(text));
-		ck_assert_str_eq(text, cases[i].text);
-		ck_assert_int_eq(n, (int)strlen(cases[i].text));
+		ck_assert_str_eq(text, expected);
+		ck_assert_int_eq(n, (int)strlen(expected));
 		ck_assert_int_eq(fcopy_error_text(&cases[i].error, cut, sizeof(cut)), n);
-		ck_assert_int_eq(strncmp(cut, cases[i].text, 3), 0);
+		ck_assert_int_eq(strncmp(cut, expected, 3), 0);
 		ck_assert_int_eq(cut[3], '\0');
 	}
 }

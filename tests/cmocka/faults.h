@@ -16,6 +16,12 @@
 /* cmocka.h wants the headers above. */
 #include <cmocka.h>
 
+#ifdef __GLIBC__
+#define HAS_LOCALES true
+#else
+#include "musl.h"
+#endif
+
 #define FAULT_ZERO  0    /* instead of an errno: the call returns 0 and does nothing */
 #define FAULT_EVERY 1000 /* added to nth: that call, and each one after it */
 

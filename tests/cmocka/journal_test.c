@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "cases.h"
+#include "io/libc.h"
 
 #include "fcopy.h"
 #include "part/part.h"

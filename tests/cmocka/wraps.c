@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "faults.h"
+#include "io/libc.h"
 
 #include <dirent.h>
 #include <errno.h>
