@@ -55,15 +55,14 @@ static inline void part_make_name(char part[NAME_MAX + 1], int parent, const cha
 }
 
 /* For messages: the path of the part beside dst, a path of a file or directory that has a name.
- * Returns false if it is too long. */
+ * Returns false if it is too long; then part has only its first bytes. */
 static inline bool part_make_path(char part[PATH_MAX], const char *dst)
 {
 	char name[NAME_MAX + 1];
 	const char *slash = strrchr(dst, '/'), *last = slash ? slash + 1 : dst;
 	const int length = (int)(last - dst);
-	if (length >= PATH_MAX)
+	if (snprintf(part, PATH_MAX, "%.*s.", length, dst) >= PATH_MAX)
 		return false;
-	snprintf(part, PATH_MAX, "%.*s.", length, dst);
 	const int parent = open(part, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	part_make_name(name, parent, last);
 	if (parent >= 0)
