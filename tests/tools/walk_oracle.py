@@ -280,9 +280,19 @@ class Step:
         for new in [src[path] for src in self.sources if path in src]:
             if not is_directory(new) and not is_directory(old) and (command.update != "older" or new.time > old.time):
                 return True
-        original = backed_up(path)  # a simple backup replaces the one before; another command may have made what is backed up
-        return command.backup and (original in self.before or len(self.commands) > 1) and \
-            any(original in src for src in self.sources) and not re.search(r"\.~[0-9]+~$", path)
+        return command.backup and not re.search(r"\.~[0-9]+~$", path) and self.may_be_backup(path)
+
+    def may_be_backup(self, path, but=None):
+        """Is this the name of a simple backup, which replaces the one before? It has one more suffix for each shorter name that
+        SRC or another backup has. Another command may have made what is backed up."""
+        between, name = [], backed_up(path)
+        while name:
+            if name != but and (name in self.before or len(self.commands) > 1) and any(name in src for src in self.sources) and \
+                    all(any(n in src for src in self.sources) or self.may_be_backup(n, name) for n in between):
+                return True
+            between.append(name)
+            name = backed_up(name)
+        return False
 
     def losses(self, failed):
         """What existed and is gone, and what is there that is no whole entry, whatever the status. failed: every command ended
