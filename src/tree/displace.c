@@ -177,13 +177,16 @@ static int displace_older(const struct entry *e, struct displaced *d, const char
 	return r;
 }
 
-/* Links are impossible: renames the entry, and before that an older simple backup. */
+/* Links are impossible: renames the entry, and before that an older simple backup. Where a rename
+ * replaces what has the name, a backup that another process has made is looked for just before. */
 static int displace_move(const struct entry *e, struct displaced *d, bool numbered)
 {
 	struct stat st;
 	const int dir = e->dir->dst;
 	int r = 0;
-	if (!numbered && fstatat(dir, d->name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+	if (fstatat(dir, d->name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		if (numbered)
+			return -EEXIST;
 		if (S_ISDIR(st.st_mode))
 			return -EISDIR;
 		r = temporary_draw(d->older);

@@ -316,6 +316,44 @@ static void backup_appears(void **state)
 	assert_true(same_bytes("d/dst", "src"));
 }
 
+static const char *second; /* of two files whose first one has a backup */
+
+static void make_second_backup(void)
+{
+	second = exists("d/f.~1~") ? "d/g.~1~" : "d/f.~1~";
+	make_file(second, OTHER_SIZE, DENSE, 3);
+}
+
+/* The same, when the names of the directory have been read; no rename keeps what has the name. */
+static void backup_appears_late(void **state)
+{
+	static struct fcopy_tree_report report;
+	const struct fcopy_tree_options options = {.copy.api = FCOPY_API,
+						   .copy.threads = 1,
+						   .copy.no_directory = true,
+						   .recursive = true,
+						   .backup = FCOPY_BACKUP_NUMBERED};
+	const char *const src = "src";
+	(void)state;
+	need(mkdir("d", 0755) == 0 && mkdir("src", 0755) == 0);
+	make_file("src/f", SIZE, DENSE, 1);
+	make_file("src/g", SIZE, DENSE, 1);
+	make_file("old", OLD_SIZE, DENSE, 2);
+	make_file("new", OTHER_SIZE, DENSE, 3);
+	make_file("d/f", OLD_SIZE, DENSE, 2);
+	make_file("d/g", OLD_SIZE, DENSE, 2);
+	fault_also("linkat", EPERM);
+	fault_also("renameat2", EINVAL);
+	fault_before(make_second_backup);
+	fault_set("renameat", 2, 0); /* the first one gives the first file its backup */
+	fault_on();
+	int r = fcopy_tree(&src, 1, "d", &options, &report);
+	fault_off();
+	assert_true(fault_seen() && r == 0);
+	assert_true(same_bytes(second, "new") && exists("d/f.~1~") && exists("d/g.~1~"));
+	assert_true(same_bytes("d/f", "src/f") && same_bytes("d/g", "src/g"));
+}
+
 static void remove_source(void)
 {
 	need(unlink("src") == 0);
@@ -389,6 +427,8 @@ int main(void)
 	case_add(new_directory_is_removed, "flock", "the directory of a new tree is removed");
 	case_add(backup_appears, NULL, "a numbered backup appears");
 	case_add(backup_appears, &both[1], "a numbered backup appears, without links");
+	case_add(backup_appears_late, NULL,
+		 "a numbered backup appears, without links and exact renames");
 	case_add(source_of_shards_is_removed, "flock", "shards: the source is removed");
 	case_add(copying_begins_early, NULL, "the copy of a tree begins before its count");
 	return cases_run("races");
