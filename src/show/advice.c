@@ -39,7 +39,7 @@ const char *hint_text(enum fcopy_advice advice)
 bool hint_value(const struct cli *cli, const struct fcopy_error *e)
 {
 	const char *value = cli->bare_value;
-	if (!value || e->err != ENOENT || !e->path ||
+	if (!value || (e->err != ENOENT && e->err != ENOTDIR) || !e->path ||
 	    (strcmp(e->path, value) != 0 && strcmp(e->path, cli->dst) != 0))
 		return false;
 	FILE *f = hint_begin();

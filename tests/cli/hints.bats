@@ -150,6 +150,7 @@ load helper
 @test "an optional value that is typed with a space gets the hint that it needs a =" {
 	local option value
 	echo a >a
+	echo old >old
 	mkdir d
 	while read -r option value; do
 		expect 2 "$option" "$value" a b
@@ -158,6 +159,10 @@ load helper
 		mentions "hint: use $option=$value: $value is a SRC here"
 		expect 2 "$option" "$value" b
 		mentions "hint: use $option=$value: $value is a SRC here"
+		expect 2 "$option" "$value" a old
+		says "fcopy: old: is not a directory, which several SRC need" \
+			"fcopy: hint: use $option=$value: $value is a SRC here"
+		holds old old
 	done <<-END
 		--update older
 		--update none-fail
@@ -188,6 +193,9 @@ load helper
 	done
 	usage_error "-z: an option of rsync; leave it out: fcopy does not compress" -avz s d
 	usage_error "--append-verify: an option of rsync; use --resume" --append-verify s d
+	usage_error "--remove-source-files: an option of rsync; leave it out: copy with --verify, then use rm" --remove-source-files -a s d
+	usage_error "--chmod=700: an option of rsync; leave it out: fcopy keeps modes or uses your umask; see chmod(1)" --chmod=700 -a s d
+	usage_error "--mkpath: an option of rsync; leave it out: create the directory first, with mkdir -p" --mkpath -a s d
 	absent d
 	# A directory of that name is one.
 	mkdir goD
