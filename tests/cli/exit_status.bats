@@ -64,10 +64,10 @@ make_files() {
 		SRC names nothing, or is empty | -r '' new
 		SRC names nothing, or is empty | $long new
 		SRC names nothing, or is empty | --shard=1/2 nothing new
-		SRC is a dangling or looping symlink | dangling new
-		SRC is a dangling or looping symlink | loop new
-		SRC is a dangling or looping symlink | -rL dangling new
-		SRC is a dangling or looping symlink | -rL loop new
+		SRC or DST is a dangling or looping symlink | dangling new
+		SRC or DST is a dangling or looping symlink | loop new
+		SRC or DST is a dangling or looping symlink | -rL dangling new
+		SRC or DST is a dangling or looping symlink | -rL loop new
 		SRC is a directory, without -r | s new
 		SRC is a directory, without -r | s d m
 		the directory of DST is missing, or none | a new/x
@@ -82,22 +82,22 @@ make_files() {
 		DST is empty, or too long a name | -r s ''
 		DST is empty, or too long a name | a $long
 		DST is empty, or too long a name | -r s $long
-		DST is a dangling or looping symlink | a dangling
-		DST is a dangling or looping symlink | -r a dangling
-		DST is a dangling or looping symlink | --inplace -f a dangling
-		DST is a dangling or looping symlink | -r s dangling
-		DST is a dangling or looping symlink | a loop
-		DST is a dangling or looping symlink | -r a loop
-		DST is a directory, and has to be a file | -T a d
-		DST is a directory, and has to be a file | a d
-		DST is a directory, and has to be a file | -r a d
-		DST is a directory, and has to be a file | --mirror a d
-		DST is a file, and has to be a directory | -r s a
-		DST is a file, and has to be a directory | -rT s a
-		DST is a file, and has to be a directory | -r s m
-		DST is a file, and has to be a directory | -t a b
-		DST is a file, and has to be a directory | a b/
-		DST is a file, and has to be a directory | -r a b h
+		SRC or DST is a dangling or looping symlink | a dangling
+		SRC or DST is a dangling or looping symlink | -r a dangling
+		SRC or DST is a dangling or looping symlink | --inplace -f a dangling
+		SRC or DST is a dangling or looping symlink | -r s dangling
+		SRC or DST is a dangling or looping symlink | a loop
+		SRC or DST is a dangling or looping symlink | -r a loop
+		DST is a directory, and has to be a file, or the reverse | -T a d
+		DST is a directory, and has to be a file, or the reverse | a d
+		DST is a directory, and has to be a file, or the reverse | -r a d
+		DST is a directory, and has to be a file, or the reverse | --mirror a d
+		DST is a directory, and has to be a file, or the reverse | -r s a
+		DST is a directory, and has to be a file, or the reverse | -rT s a
+		DST is a directory, and has to be a file, or the reverse | -r s m
+		DST is a directory, and has to be a file, or the reverse | -t a b
+		DST is a directory, and has to be a file, or the reverse | a b/
+		DST is a directory, and has to be a file, or the reverse | -r a b h
 		DST has other hard links | a h
 		DST has other hard links | -r a h
 		DST has other hard links | -m1 a h
@@ -111,12 +111,12 @@ make_files() {
 		DST is inside SRC | -r s s/new
 		DST is inside SRC | -r s s
 		DST is inside SRC | --mirror s s/below
-		the directory of --link-dest or --clean is missing | -a --link-dest=nothing s new
-		the directory of --link-dest or --clean is missing | -a --link-dest=a s new
-		the directory of --link-dest or --clean is missing | --clean nothing
-		the directory of --link-dest or --clean is missing | --clean a
-		the list of --files-from or --exclude-from is missing | -a --files-from=nothing s new
-		the list of --files-from or --exclude-from is missing | -a --exclude-from=nothing s new
+		a file or directory that an option names is missing | -a --link-dest=nothing s new
+		a file or directory that an option names is missing | -a --link-dest=a s new
+		a file or directory that an option names is missing | --clean nothing
+		a file or directory that an option names is missing | --clean a
+		a file or directory that an option names is missing | -a --files-from=nothing s new
+		a file or directory that an option names is missing | -a --exclude-from=nothing s new
 	EOF
 	walk 1 <<-'EOF'
 		a call fails: I/O error, full disk, refused connection | a /dev/full
@@ -125,8 +125,8 @@ make_files() {
 		the storage does not support a mode or an option | -m reflink /proc/version new
 		the storage does not support a mode or an option | --reflink=always /proc/version new
 		an earlier or another copy has its .fcopy-part | -r s part
-		DST exists, with --update=none-fail | --update=none-fail a b
-		the answer to -i is no | -i a b
+		DST exists, with --update=none-fail or no to -i | --update=none-fail a b
+		DST exists, with --update=none-fail or no to -i | -i a b
 		--json or --log-file cannot be written | --json=nothing/x a new
 		--json or --log-file cannot be written | --log-file=nothing/x a new
 	EOF
