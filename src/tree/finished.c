@@ -6,12 +6,16 @@
 #include "finished.h"
 #include "commit.h"
 #include "directory.h"
+#include "endpoints/error.h"
 #include "flush.h"
 #include "home.h"
+#include "inodes.h"
+#include "links.h"
 #include "opened.h"
 #include "rehearse.h"
 #include "report.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -55,49 +59,84 @@ static struct tree finished_tree(const struct building *r, const struct fcopy_tr
 				.operand = t->operand,
 				.operands = t->operands,
 				.destination = t->destination,
-				.made = t->made,
-				.entered = t->entered,
 				.backups = t->backups,
 				.sources = t->sources};
 	compares.root.compares = r->committed ? COMPARES_BELOW : COMPARES_ALL;
 	return compares;
 }
 
-/* Is DST, which r->dst holds open, the complete copy of SRC? Compares, and changes nothing. Returns
- * 1, 0, or -errno, reported. The directory itself gets its attributes again at the end of a commit.
- */
-static int finished_compare(const struct building *r)
+/* Is DST, which r->dst holds open, the complete copy of SRC? Compares, and changes nothing. links:
+ * hard links count, too. Returns 1, 0, or -errno, reported. */
+static int finished_walk(const struct building *r, bool links, struct fcopy_tree_report *found)
 {
 	struct tree *t = r->tree;
-	struct fcopy_tree_report found = {.steps = 0};
 	struct fcopy_tree_options compares = *t->options;
 	struct building rehearsed = *r;
 	const bool dry = compares.dry_run;
+	*found = (struct fcopy_tree_report){.steps = 0};
 	rehearsed.temporary[0] = '\0';
 	rehearsed.dst = fcntl(r->dst, F_DUPFD_CLOEXEC, 0);
 	if (rehearsed.dst < 0)
 		return root_fail(r, "fcntl(F_DUPFD)", errno);
-	/* Asked below, its answer would change the times of a directory that is compared. */
-	if (!dry) {
-		(void)storage_stores(t->storage, r->to->place.dir, STORAGE_CHANGES_MODES);
-		(void)storage_stores(t->storage, r->to->place.dir, STORAGE_CHANGES_OWNERS);
-	}
 	compares.dry_run = true;
-	compares.hard_links = false; /* equal bytes are enough where DST has no links */
+	compares.hard_links = links;
 	compares.report_entries = false;
 	compares.checksum = !finished_has_times(r);
 	compares.copy.notify = NULL;
-	struct tree other = finished_tree(r, &compares, &found);
+	struct tree other = finished_tree(r, &compares, found);
+	other.links = links ? links_new() : NULL;
+	other.made = inodes_new(); /* what one walk has met is no rival for the next one */
+	other.entered = inodes_new();
+	const bool memory = other.made && other.entered && (!links || other.links);
+	if (!memory)
+		close(rehearsed.dst);
 	rehearsed.tree = &other;
 	const bool each = !dry && flush_needs_each(t, r->dst);
-	const bool complete = root_rehearse(&rehearsed, each ? FLUSH_EACH : FLUSH_NONE) == 0 &&
-			      finished_differences(&found) == 0;
+	const bool complete = memory &&
+			      root_rehearse(&rehearsed, each ? FLUSH_EACH : FLUSH_NONE) == 0 &&
+			      finished_differences(found) == 0;
+	links_free(other.links);
+	inodes_free(other.made);
+	inodes_free(other.entered);
 	t->sources = other.sources;
 	t->equal.left_out |= other.equal.left_out;
-	if (io_cancelled(&t->io))
-		return -EINTR;
-	if (complete)
+	if (!memory)
+		return root_fail(r, "malloc", ENOMEM);
+	return io_cancelled(&t->io) ? -EINTR : complete;
+}
+
+/* Where DST has no links, equal bytes are enough. */
+static void finished_warn(const struct building *r)
+{
+	struct fcopy_error error;
+	error_refuse(&error, r->to->path, EMLINK,
+		     "is the complete copy, but lacks hard links of SRC: files there are equal",
+		     FCOPY_ADVICE_NONE);
+	report_operand_warning(r->tree, &error);
+}
+
+/* The same. The directory itself gets its attributes again at the end of a commit. */
+static int finished_compare(const struct building *r)
+{
+	struct tree *t = r->tree;
+	const struct fcopy_tree_options *o = t->options;
+	struct fcopy_tree_report found;
+	/* Asked below, its answer would change the times of a directory that is compared. */
+	if (!o->dry_run) {
+		(void)storage_stores(t->storage, r->to->place.dir, STORAGE_CHANGES_MODES);
+		(void)storage_stores(t->storage, r->to->place.dir, STORAGE_CHANGES_OWNERS);
+	}
+	int complete = finished_walk(r, o->hard_links, &found);
+	const uint64_t unlinked = found.count[FCOPY_COUNT_HARD_LINKS];
+	const bool again = complete == 0 && unlinked > 0 &&
+			   finished_differences(&found) == unlinked;
+	if (again) /* a name that is missing would be a link, too */
+		complete = lseek(r->from->fd, 0, SEEK_SET) < 0 ? root_fail(r, "lseek", errno)
+							       : finished_walk(r, false, &found);
+	if (complete > 0)
 		t->report->count[FCOPY_COUNT_UNCHANGED] += found.count[FCOPY_COUNT_UNCHANGED];
+	if (complete > 0 && again)
+		finished_warn(r);
 	return complete;
 }
 

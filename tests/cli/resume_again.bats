@@ -80,6 +80,39 @@ moved() {
 	[ "$(cd into && find . | sort | xargs)" = '. ./s ./s/x' ]
 }
 
+@test "-a --resume: a complete copy whose hard links are files of their own: a warning; a missing link: refused" {
+	mkdir s
+	random s/a 10000
+	ln s/a s/b
+	ln s/a s/c
+	expect 0 -a --resume s d
+	expect 0 -aT --resume s d
+	says
+	rm d/c
+	cp -p d/a d/c
+	touch -r s d
+	expect 0 -aT --resume s d
+	says "fcopy: warning: d: is the complete copy, but lacks hard links of SRC: files there are equal"
+	expect 0 -aT --resume --dry-run s d
+	mentions "lacks hard links"
+	rm d/b
+	cp -p d/a d/b
+	touch -r s d
+	expect 0 -aT --resume s d
+	says "fcopy: warning: d: is the complete copy, but lacks hard links of SRC: files there are equal"
+	expect 0 -rT --resume s d # -r asks for no links
+	says
+	rm d/b
+	touch -r s d
+	expect 2 -aT --resume s d
+	absent d/b
+	expect 0 -aT s d
+	[ d/a -ef d/b ]
+	[ d/a -ef d/c ]
+	expect 0 -aT --resume s d
+	says
+}
+
 @test "--resume: names of up to 255 bytes, for a file and for a tree" {
 	local n name
 	need_strace

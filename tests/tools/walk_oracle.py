@@ -84,6 +84,12 @@ def backed_up(path):
     return os.path.join(os.path.dirname(path), original[1]) if original else None
 
 
+def is_backup_name(path, of):
+    while path and path != of:
+        path = backed_up(path)
+    return path == of
+
+
 def is_backup(path, now, before):
     """Is this what had the name before, or its backup?"""
     original = backed_up(path)
@@ -125,6 +131,7 @@ class Expected:
         self.certain, self.fails = True, []
         self.result = dict(self.before)  # path -> an entry of SRC, or an old one
         self.copied = set()  # paths that must have the attributes of SRC
+        self.told_links = False  # a warning says that hard links are missing
         if src is None or is_directory(src.get("")) != command.tree:
             self.certain = False  # nothing to copy, or of another type
             return
@@ -188,6 +195,8 @@ class Expected:
         else:
             if not is_file(new) and not c.archive or not c.mirror and c.update == "changed" and new.kind != old.kind:
                 self.certain = False
+            if c.backup and any(is_directory(e) and is_backup_name(p, path) for p, e in self.before.items()):
+                self.certain = False  # no backup replaces a directory
             self._copy(path)
 
     def _delete(self):
@@ -216,7 +225,7 @@ class Expected:
                 found.append("%r is not what it should be" % path)
             elif path in self.copied and self.command.attributes and not lenient and not same(want, now, True):
                 found.append("%r has other attributes: %s, not %s" % (path, now, want))
-        return found + ([] if lenient else self._links(after))
+        return found + ([] if lenient or self.told_links else self._links(after))
 
     def _links(self, after):
         if not self.command.archive or self.command.update in ("none", "older"):
