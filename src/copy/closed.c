@@ -73,7 +73,7 @@ int copy_look_again(struct copy *c, int held, int committed)
 	if (changed) {
 		const struct timespec times[2] = {c->src.st.st_atim, c->src.st.st_mtim};
 		struct fcopy_error e;
-		int set = utimensat(AT_FDCWD, io_proc_path(held).text, times, 0) < 0 ? errno : 0;
+		int set = io_set_times(held, times) < 0 ? errno : 0;
 		if (set)
 			error_call(&e, "utimensat", c->dst.path, set);
 		else if (has_changed(held, &stored->st_mtim))

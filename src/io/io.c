@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,6 +27,10 @@
 #define WAIT_SLICE_MS 1000              /* the signal that cancels may interrupt another thread */
 #define WAITS_MAX     4                 /* waits without progress; each further one also sleeps */
 #define PAUSE_NS      1000000
+
+#ifndef SYS_fchmodat2
+#define SYS_fchmodat2 452 /* the same on every machine but Alpha */
+#endif
 
 bool io_cancelled(const struct io *io)
 {
@@ -347,6 +352,30 @@ struct io_path io_proc_path(int fd)
 	struct io_path path;
 	snprintf(path.text, sizeof(path.text), "/proc/self/fd/%d", fd);
 	return path;
+}
+
+int io_chmod(int fd, mode_t mode)
+{
+	if (chmod(io_proc_path(fd).text, mode) == 0)
+		return 0;
+	if (errno != ENOENT)
+		return -1;
+	if (syscall(SYS_fchmodat2, fd, "", mode, AT_EMPTY_PATH) == 0)
+		return 0;
+	errno = errno == ENOSYS ? ENOENT : errno;
+	return -1;
+}
+
+int io_set_times(int fd, const struct timespec times[2])
+{
+	if (utimensat(AT_FDCWD, io_proc_path(fd).text, times, 0) == 0)
+		return 0;
+	if (errno != ENOENT)
+		return -1;
+	if (utimensat(fd, "", times, AT_EMPTY_PATH) == 0)
+		return 0;
+	errno = errno == EINVAL ? ENOENT : errno;
+	return -1;
 }
 
 double io_now(void)

@@ -92,6 +92,11 @@ struct io_path {
 	char text[sizeof("/proc/self/fd/") + 11];
 };
 struct io_path io_proc_path(int fd);
+/* As chmod(2) and utimensat(2) of io_proc_path(fd), which O_PATH is enough for. Without /proc,
+ * Linux 6.6 (fchmodat2) and 5.8 do the same. Return 0, or -1 with errno; ENOENT: there is no /proc.
+ */
+int io_chmod(int fd, mode_t mode);
+int io_set_times(int fd, const struct timespec times[2]);
 
 /* Returns CLOCK_MONOTONIC in seconds. */
 double io_now(void);

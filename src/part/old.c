@@ -16,11 +16,11 @@ static int old_rename_closed(int from, int to, const char *name)
 	int r = -EACCES, fd = openat(from, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return r;
-	const struct io_path path = io_proc_path(fd);
+
 	if (fstat(fd, &st) == 0 && st.st_uid == geteuid() && !(st.st_mode & S_IWUSR) &&
-	    chmod(path.text, (st.st_mode & 07777) | S_IWUSR) == 0) {
+	    io_chmod(fd, (st.st_mode & 07777) | S_IWUSR) == 0) {
 		r = private_rename(from, name, to, name);
-		(void)!chmod(path.text, st.st_mode & 07777);
+		(void)!io_chmod(fd, st.st_mode & 07777);
 	}
 	close(fd);
 	return r;

@@ -224,7 +224,7 @@ static int private_admit_owner(int parent, const char *name, int *fd)
 	const mode_t mode = st.st_mode & 07777 & ~(mode_t)S_ISGID;
 	if (r == 0 && (st.st_uid != geteuid() || mode != (probe.st_mode & 0700)))
 		r = -ESTALE;
-	else if (r == 0 && chmod(io_proc_path(path).text, 0700 | (st.st_mode & S_ISGID)) < 0)
+	else if (r == 0 && io_chmod(path, 0700 | (st.st_mode & S_ISGID)) < 0)
 		r = -errno;
 	if (r == 0) {
 		if (*fd >= 0)
@@ -406,9 +406,9 @@ static int private_open_made(int dir, const char *name, const struct timespec *s
 	*left = st.st_mode & 07777;
 	if (r == 0 && start && !private_is_new(dir, path, &st, start))
 		r = -ESTALE;
-	if (r == 0 && (st.st_mode & 0700) != 0700 &&
-	    chmod(io_proc_path(path).text, *left | 0700) < 0 && !start)
-		(void)!fchmodat(dir, name, *left | 0700, AT_SYMLINK_NOFOLLOW); /* no /proc */
+	if (r == 0 && (st.st_mode & 0700) != 0700 && io_chmod(path, *left | 0700) < 0 && !start)
+		(void)!fchmodat(dir, name, *left | 0700,
+				AT_SYMLINK_NOFOLLOW); /* no /proc, and Linux before 6.6 */
 	if (r == 0) { /* storage with fixed modes may admit its owner nevertheless */
 		fd = openat(path, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		r = fd < 0 ? -errno : 0;

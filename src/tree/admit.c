@@ -15,7 +15,7 @@
 
 static bool admit_set(int fd, mode_t mode)
 {
-	return fchmod(fd, mode) == 0 || (errno == EBADF && chmod(io_proc_path(fd).text, mode) == 0);
+	return fchmod(fd, mode) == 0 || (errno == EBADF && io_chmod(fd, mode) == 0);
 }
 
 bool admit_is_closed(const struct tree *t, const struct directory *d, const struct stat *st)

@@ -158,7 +158,6 @@ static int mirror_open_doomed(const struct mirror_run *x, int parent, const char
 			close(path);
 		return -err;
 	}
-	const struct io_path link = io_proc_path(path);
 	*reason = mirror_is_mount(path, &st, x->dev) ? "is a mount point: not removed"
 		  : st.st_dev != x->dev
 		      ? "is a subvolume: not removed; delete it, or use --exclude to keep it"
@@ -168,9 +167,8 @@ static int mirror_open_doomed(const struct mirror_run *x, int parent, const char
 			    st.st_uid == geteuid();
 	*widened = widens ? st.st_mode : 0;
 	if (widens && !x->counts)
-		(void)!chmod(link.text, (st.st_mode & 07777) | 0700);
-	int fd = *reason ? -EBUSY : open(link.text, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	fd = fd == -1 ? -errno : fd;
+		(void)!io_chmod(path, (st.st_mode & 07777) | 0700);
+	const int fd = *reason ? -EBUSY : io_reopen_directory(path);
 	close(path);
 	return fd;
 }
@@ -513,7 +511,7 @@ static void mirror_restore_time(const struct mirror_run *x, int dst, const char 
 		return;
 	if (unknown)
 		error_call(&error, "fstat", entry_dst, unknown);
-	else if (utimensat(AT_FDCWD, io_proc_path(dst).text, times, 0) < 0)
+	else if (io_set_times(dst, times) < 0)
 		error_call(&error, "utimensat", entry_dst, errno);
 	else
 		return;

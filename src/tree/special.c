@@ -16,9 +16,14 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+
+#ifndef SYS_listxattrat
+#define SYS_listxattrat 465 /* the same on every machine but Alpha */
+#endif
 
 static int special_create(const struct entry *e, const struct making *m, const struct stat *st,
 			  const char **call)
@@ -75,6 +80,13 @@ static int special_copy_xattrs(const char *from, const char *to, const char **ca
 	return failure;
 }
 
+/* The name leads to no attributes: listxattrat(2), Linux 6.13, which refuses O_PATH. Asked only
+ * where /proc is missing, so that nothing could copy them. */
+static bool special_is_bare(int dir, const char *name, bool follow)
+{
+	return syscall(SYS_listxattrat, dir, name, follow ? 0 : AT_SYMLINK_NOFOLLOW, NULL, 0) == 0;
+}
+
 /* mknod(2) gave it the default ACL of its directory, which could admit users whom the source
  * refuses. */
 static int special_copy_mode(const char *from, const char *to, mode_t mode, const char **call)
@@ -109,10 +121,12 @@ static int special_set_owner(int dst, const struct stat *st, const char **call)
 	return -err;
 }
 
-static int special_set_attribute(enum fcopy_attribute which, const struct making *m, int src,
-				 int dst, const struct stat *st, const char **call)
+static int special_set_attribute(enum fcopy_attribute which, const struct entry *e,
+				 const struct making *m, int src, int dst, const struct stat *st,
+				 const char **call)
 {
 	const struct timespec times[2] = {st->st_atim, st->st_mtim};
+	int r;
 	/* The calls for descriptors refuse O_PATH. The link in /proc leads to the file itself, also
 	 * to a symlink. */
 	const struct io_path from = io_proc_path(src), to = io_proc_path(dst);
@@ -121,11 +135,18 @@ static int special_set_attribute(enum fcopy_attribute which, const struct making
 		*call = "utimensat";
 		return utimensat(m->dir, m->name, times, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 	case FCOPY_ATTR_OWNERSHIP: return special_set_owner(dst, st, call);
-	case FCOPY_ATTR_XATTR: return special_copy_xattrs(from.text, to.text, call);
+	case FCOPY_ATTR_XATTR:
+		r = special_copy_xattrs(from.text, to.text, call);
+		return r == -ENOENT && special_is_bare(e->dir->src, e->name, e->follow) ? 0 : r;
 	case FCOPY_ATTR_MODE:
 		if (S_ISLNK(st->st_mode)) /* has no mode */
 			return 0;
-		return special_copy_mode(from.text, to.text, st->st_mode, call);
+		r = special_copy_mode(from.text, to.text, st->st_mode, call);
+		if (r != -ENOENT || !special_is_bare(e->dir->src, e->name, e->follow) ||
+		    !special_is_bare(m->dir, m->name, false))
+			return r;
+		*call = "chmod";
+		return io_chmod(dst, st->st_mode & 07777) < 0 ? -errno : 0;
 	}
 	return 0;
 }
@@ -158,13 +179,14 @@ static int special_set_attributes(struct worker *w, const struct entry *e, const
 		const char *call = "open";
 		if (!(o->preserve & metadata_order[i]))
 			continue;
-		int r = unopened ? unopened
-				 : special_set_attribute(metadata_order[i], m, src, dst, st, &call);
+		int r = unopened
+			    ? unopened
+			    : special_set_attribute(metadata_order[i], e, m, src, dst, st, &call);
 		if (r == 0)
 			continue;
 		bool reads = src < 0 || strcmp(call, "getxattr") == 0 ||
 			     strcmp(call, "listxattr") == 0;
-		error_call(&error, call, reads ? entry_src : entry_dst, -r);
+		error_proc(&error, call, reads ? entry_src : entry_dst, -r);
 		if (src == -ESTALE)
 			error.reason = "was replaced during the copy";
 		if (o->preserve_required & metadata_order[i] ||

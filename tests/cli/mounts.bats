@@ -491,6 +491,46 @@ IN_PLACE_HINT="fcopy: hint: use --inplace=auto to overwrite it"
 	done
 }
 
+# same_attributes A B: equal names, types, modes and sizes; the times of what is not a symlink; and equal bytes.
+same_attributes() {
+	local dir
+	for dir in "$1" "$2"; do
+		(cd "$dir" && find . '(' -type l -o -printf '%T@ ' ')' -printf '%P %y %m %s\n' | sort) >"listed.$dir"
+	done
+	diff "listed.$1" "listed.$2"
+	diff -r --no-dereference --exclude=fifo "$1" "$2"
+}
+
+@test "without /proc: FIFOs, symlinks and read-only directories of trees and mirrors, without false warnings" {
+	need unshare
+	unshare -rm true 2>/dev/null || skip "no mount namespaces here"
+	local long n
+	long=$(printf 'n%.0s' {1..255})
+	mkdir -p "tree/$long/ro" tree/gone
+	echo 1 | tee "tree/$long/$long" "tree/$long/ro/a" >"tree/$long/ro/b"
+	touch tree/gone/f
+	mkfifo -m 666 tree/fifo
+	ln -s "$long" tree/link
+	touch -d @1000000 "tree/$long/ro" "tree/$long"
+	chmod 555 "tree/$long/ro"
+	cp -a tree now
+	chmod 755 "now/$long/ro"
+	rm -r "now/$long/ro/b" now/gone
+	touch -d @1000000 "now/$long/ro"
+	chmod 555 "now/$long/ro"
+	# shellcheck disable=SC2016
+	unshare -rm sh -c 'umask 022; mount -t tmpfs none /proc || exit
+		"$0" -a tree copy1 && "$0" -a --resume tree copy2 && "$0" -aT --shard=0/1 tree copy3 &&
+			"$0" --mirror tree copy4 && "$0" --mirror now/. copy4/' "$FCOPY" >out 2>&1
+	for n in 1 2 3; do
+		same_attributes tree copy$n
+	done
+	same_attributes now copy4
+	# Linux 6.13 can tell that a FIFO has no attributes.
+	[ "$(printf '%s\n' 6.13 "$(uname -r)" | sort -V | head -n 1)" = 6.13 ] || { reports "an old kernel"; return 0; }
+	! grep -v "copied, " out
+}
+
 @test "a btrfs subvolume is no mount point: -x leaves it out with a warning, a mirror keeps it and says so" {
 	need_root "to mount an image"
 	PATH=$PATH:/usr/sbin:/sbin need mkfs.btrfs btrfs
