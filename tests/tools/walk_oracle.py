@@ -239,9 +239,8 @@ class Expected:
 
 
 def backups(path, tree):
-    """What may be a backup of this path: PATH~, and PATH~~ if SRC has PATH~."""
-    found = [other for other in tree if backed_up(other) == path]
-    return [tree[other] for other in found] + [e for other in found for e in backups(other, tree)]
+    """What may be a backup of this path: PATH~, and PATH~~ if SRC has PATH~, whether that was copied or not."""
+    return [e for p, e in tree.items() if p != path and is_backup_name(p, path)]
 
 
 class Step:
