@@ -27,10 +27,10 @@
  *                     turn), operands, single (no directory), parents; root (a directory),
  *                     finished (what --resume compares), rehearse (its walk), home (where a new
  *                     tree is built), commit;
- *                     walk (reads directories), census (for progress); entry (one name), update
- *                     (what a merge
- *                     leaves alone), seen and seen_again (what an option lets a copy replace),
- *                     enter (subdirectories), displace (backups), links, resume, link_dest,
+ *                     walk (reads directories), census (for progress); entry (one name), facts
+ *                     and facts_again (what is known of it), update (is it equal, and gets
+ *                     attributes), enter (subdirectories), displace (backups), links, resume,
+ *                     link_dest,
  *                     hard_link, symbolic_link, special, attributes_only; directory (its
  *                     attributes), rivals and inodes (names that lead to one file in DST), aside
  *                     (where others can exchange names), prune (outdated entries), permissions (of
@@ -43,7 +43,8 @@
  *                     (opens), complete (--resume), run (up to the commit), settle (before the
  *                     commit), closed (after it), notify (warnings), plan (auto), cached and
  *                     measure (splice or threads), cpus, ask, modes, ground (what is true of one
- *                     SRC and of its copy's place), outcome (of one entry; counts), step, extents,
+ *                     SRC and of its copy's place), decide (what becomes of an entry), outcome (of
+ *                     one entry; counts), step, extents,
  *                     allocate, space, stale, clean, ranges (threads), verify and compare, serve
  *                     (many clients)
  *   src/part/         what a copy is built in until its commit: private (a directory that only

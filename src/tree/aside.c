@@ -11,9 +11,9 @@
 #include "aside.h"
 #include "displace.h"
 #include "endpoints/exchange.h"
+#include "facts.h"
 #include "io/libc.h"
 #include "report.h"
-#include "seen.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -109,7 +109,7 @@ static int aside_rename_new(const struct making *m, const struct entry *e, const
 int aside_finish(struct worker *w, const struct making *m, const struct entry *e, bool replace,
 		 const char **call)
 {
-	const struct stat *old = seen_replaces(w);
+	const struct stat *old = w->decision.seen;
 	if (!m->aside)
 		return 0;
 	if (!replace)

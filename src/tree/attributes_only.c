@@ -4,9 +4,9 @@
 #define _GNU_SOURCE
 #include "directory.h"
 #include "endpoints/error.h"
+#include "facts.h"
 #include "hard_link.h"
 #include "report.h"
-#include "seen.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,55 +30,32 @@ static int attributes_open(struct worker *w, const struct entry *e, const struct
 	return fd;
 }
 
-/* Does what has the name get no attributes? Reported. */
-static bool attributes_are_refused(struct worker *w, const struct entry *e, const struct stat *st,
-				   const struct stat *old)
+/* Is the open file what was looked at? In a new directory, another entry may have made it. */
+static bool attributes_are_for(const struct worker *w, const struct stat *now)
 {
-	if (S_ISLNK(old->st_mode))
-		report_unsuitable(w, e, entry_dst, ELOOP,
-				  "is a symlink, which --attributes-only does not follow");
-	else if (!S_ISREG(old->st_mode))
-		report_unsuitable(w, e, entry_dst, S_ISDIR(old->st_mode) ? EISDIR : EINVAL,
-				  "is not a regular file");
-	else if (old->st_dev == st->st_dev && old->st_ino == st->st_ino)
-		report_unsuitable(w, e, entry_dst, EINVAL, "is SRC itself");
-	else
-		return false;
-	return true;
+	const struct facts *f = &w->facts;
+	return S_ISREG(now->st_mode) &&
+	       (!f->looked || (f->exists && !w->decision.clears && f->old.st_dev == now->st_dev &&
+			       f->old.st_ino == now->st_ino));
 }
 
-/* Of a dry run. A file that is absent would be made. */
-static void attributes_rehearse(struct worker *w, const struct entry *e, const struct stat *st)
-{
-	struct stat old;
-	if (e->dir->dst < 0 || w->clears ||
-	    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0)
-		return;
-	if (!attributes_are_refused(w, e, st, &old) && w->options.no_clobber)
-		w->outcome->action = FCOPY_ACTION_SKIPPED;
-}
-
-/* Returns false if something else than was seen is there. */
+/* Returns false if something else than was looked at has the name. */
 static bool attributes_only_once(struct worker *w, const struct entry *e, int src,
 				 const struct stat *st)
 {
 	const char *call;
-	struct stat old;
+	struct stat now;
 	bool made, known = true;
 	int fd = attributes_open(w, e, st, &made, &call);
 	if (fd == -ELOOP)
-		(void)attributes_are_refused(w, e, st, &(struct stat){.st_mode = S_IFLNK});
-	else if (fd < 0)
+		return false;
+	if (fd < 0) {
 		report_call(w, e, call, entry_dst, -fd);
-	if (fd < 0)
 		return true;
-	if (fstat(fd, &old) < 0)
+	}
+	if (!made && fstat(fd, &now) < 0)
 		report_call(w, e, "fstat", entry_dst, errno);
-	else if (attributes_are_refused(w, e, st, &old))
-		known = true;
-	else if (!made && w->options.no_clobber)
-		w->outcome->action = FCOPY_ACTION_SKIPPED;
-	else if (!made && !seen_is(w, e, &old))
+	else if (!made && (!attributes_are_for(w, &now) || !facts_allow(w, e, &now)))
 		known = false;
 	else
 		directory_preserve(w, e, src, fd, st);
@@ -89,10 +66,6 @@ static bool attributes_only_once(struct worker *w, const struct entry *e, int sr
 void attributes_only(struct worker *w, const struct entry *e, int src, const struct stat *st)
 {
 	int tries = 0;
-	if (w->tree->options->dry_run) {
-		attributes_rehearse(w, e, st);
-		return;
-	}
-	while (!attributes_only_once(w, e, src, st) && seen_again(w, e, src, st, tries++))
+	while (!attributes_only_once(w, e, src, st) && facts_again(w, e, src, st, tries++))
 		;
 }

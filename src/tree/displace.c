@@ -11,7 +11,6 @@
 #include "part/private.h"
 #include "report.h"
 #include "rivals.h"
-#include "seen.h"
 #include "source/filter.h"
 #include "source/names.h"
 #include "source/reader.h"
@@ -117,12 +116,12 @@ static int displace_name(const struct worker *w, const struct entry *e, bool aga
 }
 
 /* Is the backup the source? It would be lost. */
-static bool displace_is_source(const struct entry *e, const char *name)
+static bool displace_is_source(const struct worker *w, const struct entry *e, const char *name)
 {
-	struct stat src, old;
-	return fstatat(e->dir->src, e->name, &src, e->follow ? 0 : AT_SYMLINK_NOFOLLOW) == 0 &&
-	       fstatat(e->dir->dst, name, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       src.st_dev == old.st_dev && src.st_ino == old.st_ino;
+	const struct stat *src = &w->facts.src;
+	struct stat old;
+	return fstatat(e->dir->dst, name, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       src->st_dev == old.st_dev && src->st_ino == old.st_ino;
 }
 
 /* Exchanges d->older, which has a link to the entry, and the older backup of the name. Where the
@@ -238,7 +237,7 @@ static int displace_once(const struct worker *w, const struct entry *e, bool aga
 	int r = displace_name(w, e, again, d->name, &numbered, call);
 	if (r < 0)
 		return r;
-	if (displace_is_source(e, d->name)) {
+	if (displace_is_source(w, e, d->name)) {
 		*call = NULL;
 		return -EEXIST;
 	}
@@ -304,39 +303,6 @@ static void displace_refuse(struct worker *w, const struct entry *e, const char 
 		report_call(w, e, call, entry_dst, -r);
 	else
 		report_unsuitable(w, e, entry_dst, -r, "its backup would replace SRC");
-}
-
-bool displace_replaces_by_link(const struct tree *t, const struct entry *e, const struct stat *src,
-			       const struct stat *old)
-{
-	const struct fcopy_tree_options *o = t->options;
-	if (o->copy.force || displace_replaces(t))
-		return true;
-	return !S_ISDIR(old->st_mode) &&
-	       ((!e->follow && !S_ISREG(src->st_mode)) || (o->hard_links && old->st_nlink > 1));
-}
-
-bool displace_replaces_source(const struct tree *t, const struct entry *e)
-{
-	struct stat src, dst;
-	/* A symlink in the source would lead to the copy. */
-	if (!displace_replaces(t) || t->options->link || t->options->symbolic_link ||
-	    fstatat(e->dir->src, e->name, &src, AT_SYMLINK_NOFOLLOW) < 0 || S_ISLNK(src.st_mode))
-		return false;
-	if (t->options->backup && t->options->copy.force)
-		return true;
-	return strcmp(e->name, e->as) != 0 ||
-	       (fstat(e->dir->src, &src) == 0 && fstat(e->dir->dst, &dst) == 0 &&
-		(src.st_dev != dst.st_dev || src.st_ino != dst.st_ino));
-}
-
-/* Would the entry replace itself? The copy reports that. */
-static bool displace_is_same(const struct tree *t, const struct entry *e, const struct stat *old)
-{
-	struct stat src;
-	return !(S_ISREG(old->st_mode) && displace_replaces_source(t, e)) &&
-	       fstatat(e->dir->src, e->name, &src, e->follow ? 0 : AT_SYMLINK_NOFOLLOW) == 0 &&
-	       src.st_dev == old->st_dev && src.st_ino == old->st_ino;
 }
 
 /* Has the name another file than its backup? The copy has failed, but after it got the name; or
@@ -440,67 +406,24 @@ static bool displace_clear(struct worker *w, const struct entry *e, struct displ
 	return mirror_clear(w, e, &d->cleared) == 0;
 }
 
-/* A copy of a file follows a symlink, unless the options replace whatever is there. *old: the stat
- * of the name. */
-static void displace_follow(const struct worker *w, const struct entry *e, struct stat *old)
-{
-	struct stat target;
-	const struct fcopy_tree_options *o = w->tree->options;
-	const bool follows = S_ISLNK(old->st_mode) && S_ISREG(w->outcome->type) &&
-			     !displace_replaces(w->tree) && !o->link && !o->symbolic_link;
-	if (follows && fstatat(e->dir->dst, e->as, &target, 0) == 0)
-		*old = target;
-}
-
-/* Would the copy replace a file that this run writes, or write to it? Costs a look-up if there is
- * such a file: nothing else has seen the name of an entry that is simply replaced. */
-static bool displace_refuse_output(struct worker *w, const struct entry *e)
-{
-	const struct fcopy_options *o = &w->tree->options->copy;
-	const struct fcopy_output *output = NULL;
-	struct stat old;
-	if (o->output_count == 0 || e->dir->dst < 0 || e->dir->state == DIRECTORY_NEW)
-		return false;
-	if (fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0) {
-		displace_follow(w, e, &old);
-		output = same_output(o, &old);
-	}
-	if (output)
-		report_refusal(w, e, entry_dst, EEXIST, output->taken);
-	return output;
-}
-
 bool displace_begin(struct worker *w, const struct entry *e, struct displaced *d)
 {
-	const struct fcopy_tree_options *o = w->tree->options;
-	struct stat old = {0};
+	struct decision *is = &w->decision;
 	const char *call;
 	*d = (struct displaced){.linked = false};
-	if (displace_refuse_output(w, e))
-		return false;
-	if (w->clears)
+	if (is->clears)
 		return displace_clear(w, e, d);
-	if (o->dry_run || (!o->confirm && !o->backup) || e->dir->state != DIRECTORY_OLD ||
-	    w->options.no_clobber)
+	if (w->tree->options->dry_run)
 		return true;
-	const bool exists = fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0;
-	if (!exists && errno != ENOENT) { /* there may be a file, which would be lost */
-		report_call(w, e, "stat", entry_dst, errno);
+	if (is->asks && !displace_may(w, e))
 		return false;
-	}
-	struct stat seen = old;
-	if (exists)
-		displace_follow(w, e, &seen);
-	seen_note(w, exists ? &seen : NULL);
-	if (!exists || S_ISDIR(old.st_mode) || displace_is_same(w->tree, e, &old))
-		return true;
-	if (!displace_may(w, e))
-		return false;
-	d->asked = true;
-	int r = o->backup ? displace_back_up(w, e, d, &call) : 0;
+	d->asked = is->asks;
+	int r = is->backup ? displace_back_up(w, e, d, &call) : 0;
 	if (r < 0)
 		displace_refuse(w, e, call, r);
-	if (r == 0 && d->moved) /* the copy is a new file */
-		seen_note(w, NULL);
+	if (r == 0 && d->moved) { /* the copy is a new file */
+		is->seen = NULL;
+		is->replaces = false;
+	}
 	return r >= 0;
 }

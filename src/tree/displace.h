@@ -19,28 +19,14 @@ struct displaced {
 	struct cleared cleared;    /* by a mirror */
 };
 
-/* Do the options replace an entry by a new one, whatever it is? */
-static inline bool displace_replaces(const struct tree *t)
-{
-	return t->options->remove_destination || t->options->backup;
-}
-
 /* Is a backup all that the options want of what is replaced? */
 static inline bool displace_only(const struct tree *t)
 {
 	return t->options->backup && !t->options->confirm && !t->options->update;
 }
 
-/* May a link of --link or --symbolic-link replace `old`? As with cp(1), if the options say so; if
- * the source is no regular file, and a symlink would not be followed; or if `old` has other hard
- * links and options.hard_links is set. */
-bool displace_replaces_by_link(const struct tree *, const struct entry *, const struct stat *src,
-			       const struct stat *old);
-/* May the entry replace the inode that is its source? It may if the source has another name, or if
- * the backup gives it one, as cp -bf FILE FILE does. */
-bool displace_replaces_source(const struct tree *, const struct entry *);
-/* Before the entry is copied. Returns true; or false if the outcome is known: the entry of DST is
- * skipped, or its backup has failed. */
+/* Asks, clears and makes the backup, as w->decision says. Returns false if the outcome is known:
+ * the entry of DST is skipped, or its backup has failed. */
 bool displace_begin(struct worker *, const struct entry *, struct displaced *);
 /* The copy has replaced another entry than the one of which displace_begin() has made a backup: it
  * is `name` in dir now, and becomes a backup, too. Returns 0; or -errno with the call, and that one

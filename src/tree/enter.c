@@ -7,6 +7,7 @@
 #include "aside.h"
 #include "directory.h"
 #include "displace.h"
+#include "facts.h"
 #include "inside.h"
 #include "link_dest.h"
 #include "mirror_remove.h"
@@ -16,7 +17,6 @@
 #include "report.h"
 #include "resume.h"
 #include "rivals.h"
-#include "update.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -103,7 +103,8 @@ static int directory_fail(struct worker *w, const struct entry *e, int err)
  * options leave it alone or refuse it: then the outcome is known. */
 static int directory_may_clear(struct worker *w, const struct entry *e, const struct stat *st)
 {
-	const bool left = update_leave_other(w, e, st) ||
+	facts_find(w, e, st);
+	const bool left = facts_decide(w, e, -1) ||
 			  (!w->tree->options->dry_run && !displace_may(w, e));
 	return left ? -EEXIST : 0;
 }
@@ -254,7 +255,7 @@ static const char *directory_is_of_source(struct tree *t, const struct entry *e,
 	if (st->st_dev == t->root.src_dev && st->st_ino == t->root.src_ino)
 		return "is SRC itself: nothing in it is changed";
 	if (rivals_are_source(t, st))
-		return RIVALS_SOURCE;
+		return DECIDE_SOURCE;
 	if (t->options->keep_directory_symlink && rivals_is_below_source(t, dst) != 0)
 		return "leads into SRC: nothing in it is changed";
 	if (st->st_dev == e->dir->dst_dev && (statx(dst, "", AT_EMPTY_PATH, 0, &sx) < 0 ||

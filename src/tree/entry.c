@@ -11,6 +11,7 @@
 #include "endpoints/error.h"
 #include "endpoints/in_place.h"
 #include "enter.h"
+#include "facts.h"
 #include "hard_link.h"
 #include "io/system.h"
 #include "link_dest.h"
@@ -20,7 +21,6 @@
 #include "report.h"
 #include "resume.h"
 #include "rivals.h"
-#include "seen.h"
 #include "special.h"
 #include "update.h"
 
@@ -46,12 +46,21 @@ static bool entry_removes_old(const struct entry *e, const struct stat *st)
 	       remove_entry(e->dir->dst, e->as) == 0;
 }
 
+/* Does it have the name now, and may it? */
+static bool entry_replaces_source(const struct worker *w)
+{
+	const struct facts *f = &w->facts;
+	return f->exists && f->old.st_dev == f->src.st_dev && f->old.st_ino == f->src.st_ino &&
+	       decide_replaces_source(f, w->tree->options);
+}
+
 static unsigned entry_flags(const struct worker *w, const struct entry *e)
 {
 	return (w->tree->options->hard_links ? DESTINATION_REPLACES_LINKS : 0) |
-	       (displace_replaces(w->tree) || w->clears ? DESTINATION_REPLACES_ALL : 0) |
-	       (displace_replaces_source(w->tree, e) ? DESTINATION_REPLACES_SOURCE : 0) |
-	       (w->seen.asked ? DESTINATION_EXACT : 0) |
+	       (decide_replaces(w->tree->options) || w->decision.clears ? DESTINATION_REPLACES_ALL
+									: 0) |
+	       (entry_replaces_source(w) ? DESTINATION_REPLACES_SOURCE : 0) |
+	       (w->decision.exact ? DESTINATION_EXACT : 0) |
 	       (displace_only(w->tree) ? DESTINATION_HANDS_OUT : 0) |
 	       (tree_removes(w->tree) ? DESTINATION_REPLACES_READ_ONLY : 0) |
 	       (e->dir->closed ? DESTINATION_ADMITTED : 0) |
@@ -68,7 +77,7 @@ static bool entry_found_seen(const struct worker *w, const struct entry *e)
 	const struct endpoint *dst = &w->copy.dst;
 	const struct stat *found = destination_found(dst);
 	struct stat open;
-	if (seen_is(w, e, found))
+	if (facts_allow(w, e, found))
 		return true;
 	return found && endpoint_old(dst) != OLD_OVERWRITTEN && fstat(dst->fd, &open) == 0 &&
 	       found->st_ino == open.st_ino && found->st_dev == open.st_dev;
@@ -92,7 +101,7 @@ static int entry_open_destination(struct worker *w, const struct entry *e, const
 				    entry_flags(w, e), w->tree->storage, error);
 	if (r == 0 && destination_directory_fits(&c->dst))
 		__atomic_store_n(&e->dir->fits, true, __ATOMIC_RELAXED);
-	if (w->seen.asked && r == 0 && !entry_found_seen(w, e)) {
+	if (w->decision.exact && r == 0 && !entry_found_seen(w, e)) {
 		c->dst.ops->abort(&c->dst);
 		return ENDPOINT_TAKEN;
 	}
@@ -162,12 +171,12 @@ static int entry_open_seen(struct worker *w, const struct entry *e, const struct
 	for (int tries = 0;; tries++) {
 		int r = entry_open_destination(w, e, st);
 		/* --inplace met a file that was not there. */
-		const bool met = r == -EEXIST && w->seen.asked && !w->seen.exists && error->call &&
-				 strcmp(error->call, "open") == 0;
+		const bool met = r == -EEXIST && w->decision.exact && !w->decision.seen &&
+				 error->call && strcmp(error->call, "open") == 0;
 		if (r != ENDPOINT_TAKEN && !met)
 			return r;
 		*error = (struct fcopy_error){0};
-		*told = !seen_again(w, e, c->src.fd, st, tries);
+		*told = !facts_again(w, e, c->src.fd, st, tries);
 		if (*told)
 			return -EEXIST;
 	}
@@ -181,8 +190,8 @@ static int entry_commit_again(struct worker *w, const struct entry *e, const str
 	struct copy *c = &w->copy;
 	int r = ENDPOINT_TAKEN;
 	for (int tries = 0; r == ENDPOINT_TAKEN; tries++) {
-		*told = !seen_again(w, e, c->src.fd, st, tries);
-		r = *told ? -EEXIST : destination_expect(&c->dst, seen_replaces(w), &w->file.error);
+		*told = !facts_again(w, e, c->src.fd, st, tries);
+		r = *told ? -EEXIST : destination_expect(&c->dst, w->decision.seen, &w->file.error);
 		r = copy_end(c, r);
 	}
 	return r;
@@ -248,7 +257,7 @@ static void entry_copy_file(struct worker *w, const struct entry *e, int fd, con
 		r = copy_run(c);
 		if (r == ENDPOINT_TAKEN)
 			r = entry_commit_again(w, e, st, &told);
-		if (w->seen.asked)
+		if (w->decision.exact)
 			r = entry_keep_handed(w, e, r);
 		if (large)
 			report_large(w, NULL);
@@ -349,61 +358,30 @@ static void entry_copy_waiting(struct worker *w, const struct entry *first, stru
 	}
 }
 
-/* Of a dry run: what would certainly refuse the copy of a file? Returns 0 or -errno, reported. */
-static int entry_check(struct worker *w, const struct entry *e, const struct stat *st)
+/* Of a dry run: what would refuse the copy of a file only when it is opened? */
+static void entry_rehearse(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
 	const struct endpoint src = {.fd = -1, .path = entry_src, .st = *st};
 	const struct operand *dst = &w->tree->destination;
 	const bool only = w->tree->root.ground.single && w->tree->operands == 1 && !o->update;
+	const bool file = S_ISREG(st->st_mode);
 	struct fcopy_error error = {0};
 	int r = 0;
-	if (e->dir->dst < 0 || !S_ISREG(st->st_mode) || w->clears || o->link)
-		return 0;
+	if (o->symbolic_link && !o->link)
+		w->outcome->type = S_IFLNK;
+	else if (file && (o->link || !o->attributes_only))
+		w->outcome->bytes = (uint64_t)st->st_size;
+	if (e->dir->dst < 0 || !file || w->decision.clears || o->link || o->symbolic_link ||
+	    o->attributes_only)
+		return;
 	if (dst->kind != OPERAND_DEVICE)
 		r = destination_rehearse(e->dir->dst, e->as, entry_dst, &src, &w->options,
 					 entry_flags(w, e) | (only ? DESTINATION_ONLY : 0), &error);
-	else if (!displace_replaces(w->tree)) /* it is written */
+	else if (!decide_replaces(o)) /* it is written */
 		r = in_place_rehearse(&dst->place, entry_dst, st, &error);
 	if (r < 0)
 		report_failure(w, e, &error);
-	return r;
-}
-
-/* Of a dry run: what would become of it? Symlinks and attributes take the way of the run, which
- * ends there before the first change. */
-static void entry_rehearse(struct worker *w, const struct entry *e, const struct stat *st)
-{
-	const struct fcopy_tree_options *o = w->tree->options;
-	struct stat old;
-	if (!o->link && o->symbolic_link) {
-		symbolic_link_make(w, e, st);
-		return;
-	}
-	if (!o->link && o->attributes_only && S_ISREG(st->st_mode)) {
-		attributes_only(w, e, -1, st);
-		return;
-	}
-	const bool exists = e->dir->dst >= 0 &&
-			    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0;
-	if (exists && w->options.no_clobber) {
-		w->outcome->action = FCOPY_ACTION_SKIPPED;
-		return;
-	}
-	if (S_ISREG(st->st_mode) || o->link ? entry_check(w, e, st) < 0
-					    : special_rehearse(w, e, st))
-		return;
-	if (exists && o->link && !w->clears && !displace_replaces_by_link(w->tree, e, st, &old) &&
-	    (old.st_dev != st->st_dev || old.st_ino != st->st_ino))
-		report_call(w, e, "linkat", entry_dst, EEXIST);
-	else if (exists && S_ISREG(old.st_mode) && old.st_nlink == 1 &&
-		 (old.st_dev != st->st_dev || old.st_ino != st->st_ino) &&
-		 rivals_are_source(w->tree, &old))
-		report_refusal(w, e, entry_dst, EINVAL, RIVALS_SOURCE);
-	else if (exists && S_ISDIR(old.st_mode) && !tree_removes(w->tree))
-		report_call(w, e, "open", entry_dst, EISDIR);
-	else
-		w->outcome->bytes = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
 }
 
 /* Makes what the options ask for: a symlink, only the attributes, a link to SRC or to an earlier
@@ -440,16 +418,16 @@ static void entry_copy_inode(struct worker *w, const struct entry *e, int fd, co
 	struct outcome *is = w->outcome;
 	is->type = st->st_mode & S_IFMT;
 	w->made = (struct identity){.known = false}; /* update_leave may set it */
-	w->seen = (struct seen){.asked = false};     /* this, too */
 	/* cppcheck-suppress autoVariables */
 	w->displaced = &displaced;
-	const bool left = update_leave(w, e, fd, st) || link_dest_is_made(w, e, fd, st);
+	facts_find(w, e, st);
+	const bool left = facts_decide(w, e, fd) || link_dest_is_made(w, e, fd, st);
 	if (!left)
 		admit_changes(w->tree, e->dir);
 	const bool unchanged = left && outcome_is_there(is);
 	bool made = left || !displace_begin(w, e, &displaced);
 	/* An unchanged name may have to become a link to another one. */
-	const bool linked = links_may_exist(w, st) && (left ? unchanged : !made && !o->link);
+	const bool linked = links_may_exist(w, st) && !o->link && (left ? unchanged : !made);
 	w->tracks = linked && !left && !o->dry_run && aside_may_move(w->tree, e->dir);
 	const bool first = !linked || links_claim(w, e, st, e->confirmed || displaced.asked);
 	made |= !first;
@@ -582,6 +560,7 @@ static void entry_copy_any(struct worker *w, const struct entry *e)
 	const struct fcopy_tree_options *o = w->tree->options;
 	/* A link needs no permission to read the file. */
 	const bool links = (o->link || o->symbolic_link) && o->update != FCOPY_UPDATE_CHANGED;
+	w->looked = false;
 	bool opened = (e->type == DT_REG && !links && !w->tree->lists) || e->type == DT_DIR;
 	int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (e->follow ? 0 : O_NOFOLLOW);
 	if (strlen(e->name) > NAME_MAX) { /* FUSE knows longer ones */

@@ -7,13 +7,11 @@
 #include "aside.h"
 #include "directory.h"
 #include "displace.h"
-#include "endpoints/same.h"
+#include "facts.h"
 #include "io/io.h"
 #include "report.h"
 #include "resume.h"
 #include "rivals.h"
-#include "seen.h"
-#include "special.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,6 +40,14 @@ static int hard_link_failed(const struct fcopy_error *error, const char **call)
 	return -error->err;
 }
 
+/* Was what has the name SRC itself, or what SRC leads to? */
+static bool hard_link_is_source(const struct worker *w)
+{
+	const struct facts *f = &w->facts;
+	return f->exists && (f->leads_here ||
+			     (f->old.st_dev == f->src.st_dev && f->old.st_ino == f->src.st_ino));
+}
+
 /* May the link replace what has this name in an existing tree? A file only where a copy might:
  * every check of destination_open_in applies. Returns 1; 0; or -errno with the call. */
 static int hard_link_may_replace(struct worker *w, const struct entry *e, const struct stat *st,
@@ -57,13 +63,14 @@ static int hard_link_may_replace(struct worker *w, const struct entry *e, const 
 	*call = "stat";
 	if (!S_ISREG(st->st_mode)) { /* as special_copy, which reports a directory */
 		const int r = hard_link_has_type(e->dir->dst, e->as, S_IFDIR);
-		return r < 0 ? r : r == 0 && !special_is_source(e, st);
+		return r < 0 ? r : r == 0 && !hard_link_is_source(w);
 	}
 	const unsigned flags = DESTINATION_REPLACES_LINKS |
 			       (tree_removes(w->tree) ? DESTINATION_REPLACES_READ_ONLY : 0) |
 			       (e->dir->closed ? DESTINATION_ADMITTED : 0) |
-			       (displace_replaces(w->tree) || w->clears ? DESTINATION_REPLACES_ALL
-									: 0);
+			       (decide_replaces(w->tree->options) || w->decision.clears
+				    ? DESTINATION_REPLACES_ALL
+				    : 0);
 	if (w->tree->options->dry_run)
 		return destination_rehearse(e->dir->dst, e->as, entry_dst, &src, &options, flags,
 					    &error) == 0;
@@ -140,7 +147,8 @@ static int hard_link_check(const struct worker *w, const struct entry *e, const 
 	if (S_ISREG(st->st_mode) && !w->tree->options->symbolic_link) {
 		*call = "stat";
 		int r = hard_link_has_type(o->dir, c->name, S_IFLNK);
-		if (r == 0 && rivals_possible(w->tree) && !w->options.no_clobber && !w->clears)
+		if (r == 0 && rivals_possible(w->tree) && !w->options.no_clobber &&
+		    !w->decision.clears)
 			r = hard_link_has_type(e->dir->dst, e->as, S_IFLNK);
 		if (r != 0)
 			return r > 0 ? -ELOOP : r;
@@ -180,7 +188,7 @@ static int hard_link_rehearse(struct worker *w, const struct entry *e, const str
 	if (hard_link_leaves(w->tree) && c->made.ino == old.st_ino &&
 	    makedev(c->made.dev_major, c->made.dev_minor) == old.st_dev)
 		return HARD_LINK_SAME;
-	if (w->clears)
+	if (w->decision.clears)
 		return 0;
 	return hard_link_may_replace(w, e, st, &call) > 0 ? 0 : -EEXIST;
 }
@@ -213,7 +221,7 @@ static int hard_link_place(struct worker *w, const struct entry *e, const struct
 		r = hard_link_continue(e, o, call);
 	if (r == -EEXIST && rivals_have(w->tree, to, e->as))
 		r = ENDPOINT_RIVAL;
-	if (r == -EEXIST && !seen_is_there(w, e))
+	if (r == -EEXIST && !facts_still_allow(w, e))
 		r = SEEN_ANOTHER;
 	if (r == -EEXIST) {
 		const int may = w->tree->shared ? 1 : hard_link_may_replace(w, e, st, call);
@@ -259,7 +267,7 @@ int hard_link_make(struct worker *w, const struct entry *e, const struct stat *s
 	if (w->tree->options->dry_run)
 		return hard_link_rehearse(w, e, st, c);
 	for (int tries = 0; (r = hard_link_make_once(w, e, st, c, call)) == SEEN_ANOTHER; tries++)
-		if (!seen_again(w, e, -1, st, tries))
+		if (!facts_again(w, e, -1, st, tries))
 			return HARD_LINK_KNOWN;
 	return r;
 }
@@ -269,61 +277,42 @@ int hard_link_earlier(struct worker *w, const struct entry *e, const struct stat
 {
 	const struct origin o = {.dir = -1, .name = "", .fd = earlier};
 	struct stat old;
-	if (!w->tree->root.ground.exclusive && !w->clears &&
+	if (!w->tree->root.ground.exclusive && !w->decision.clears &&
 	    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    (w->options.no_clobber || S_ISLNK(old.st_mode))) /* as a copy: left, or followed */
 		return -EEXIST;
 	return hard_link_place(w, e, st, &o, call);
 }
 
-/* Returns false if something else than was seen has the name. */
+/* Returns false if something else than was looked at has the name. */
 static bool hard_link_source_once(struct worker *w, const struct entry *e, int fd,
 				  const struct stat *st)
 {
 	const char *call;
 	struct origin o = {.dir = e->dir->src, .name = e->name, .fd = fd};
-	const struct fcopy_output *output = same_output(&w->tree->options->copy, st);
-	if (output) {
-		report_refusal(w, e, entry_src, EINVAL, output->taken);
-		return true;
-	}
 	if (fd < 0)
 		o.fd = openat(o.dir, o.name, O_PATH | O_CLOEXEC | (e->follow ? 0 : O_NOFOLLOW));
 	if (o.fd < 0) {
 		report_call(w, e, "open", entry_src, errno);
 		return true;
 	}
-	int r = hard_link_create(&o, e->dir->dst, e->as, &call);
-	struct stat old;
-	const bool exists = r == -EEXIST &&
-			    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0;
-	const bool made = exists && old.st_dev == st->st_dev && old.st_ino == st->st_ino;
-	if (r == -EEXIST && !made && special_is_source(e, st)) { /* what the symlink leads to */
-		if (fd < 0)
-			close(o.fd);
-		report_unsuitable(w, e, entry_dst, EINVAL, "is the target of SRC");
-		return true;
-	}
-	if (exists && !made && !w->options.no_clobber && !seen_is(w, e, &old))
-		r = SEEN_ANOTHER;
-	else if (exists && !made && !w->options.no_clobber &&
-		 (w->clears || displace_replaces_by_link(w->tree, e, st, &old)))
-		r = hard_link_replace(w, e, &o, &call);
+	const int r = w->decision.replaces ? hard_link_replace(w, e, &o, &call)
+					   : hard_link_create(&o, e->dir->dst, e->as, &call);
 	if (fd < 0)
 		close(o.fd);
-	if (r == -EEXIST && (made || w->options.no_clobber))
-		w->outcome->action = made ? FCOPY_ACTION_UNCHANGED : FCOPY_ACTION_SKIPPED;
-	else if (r < 0)
+	if (r == SEEN_ANOTHER || (r == -EEXIST && facts_are_old(w)))
+		return false;
+	if (r < 0)
 		report_call(w, e, call, entry_dst, -r);
-	else if (r == 0)
+	else
 		outcome_link(w->outcome, st);
-	return r != SEEN_ANOTHER;
+	return true;
 }
 
 void hard_link_source(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	int tries = 0;
-	while (!hard_link_source_once(w, e, fd, st) && seen_again(w, e, fd, st, tries++))
+	while (!hard_link_source_once(w, e, fd, st) && facts_again(w, e, fd, st, tries++))
 		;
 }
 

@@ -6,12 +6,12 @@
 #include "endpoints/equal.h"
 #include "endpoints/error.h"
 #include "endpoints/same.h"
+#include "facts.h"
 #include "hard_link.h"
 #include "io/io.h"
 #include "links.h"
 #include "report.h"
 #include "rivals.h"
-#include "seen.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -137,7 +137,7 @@ int link_dest_make(struct worker *w, const struct entry *e, int *fd, struct stat
 	int r;
 	for (int tries = 0; (r = hard_link_earlier(w, e, st, found, &call)) == SEEN_ANOTHER;
 	     tries++)
-		if (!seen_again(w, e, *fd, st, tries)) {
+		if (!facts_again(w, e, *fd, st, tries)) {
 			close(found);
 			return 1;
 		}

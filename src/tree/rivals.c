@@ -59,6 +59,11 @@ bool rivals_claim_new(struct tree *t, const struct stat *st)
 	return claim(t, st);
 }
 
+bool rivals_made(const struct tree *t, const struct stat *st)
+{
+	return rivals_possible(t) && inodes_has(set_of(t, st), st);
+}
+
 bool rivals_have(struct tree *t, int dir, const char *name)
 {
 	struct stat st;
@@ -288,7 +293,7 @@ int rivals_claim_file(struct worker *w, const struct entry *e, int r)
 	w->copy.dst.rivals = &w->rivals;
 	r = !replaces_source(w)
 		? claim_open_file(w, e)
-		: error_refuse(&w->file.error, entry_dst, EINVAL, RIVALS_SOURCE, FCOPY_ADVICE_NONE);
+		: error_refuse(&w->file.error, entry_dst, EINVAL, DECIDE_SOURCE, FCOPY_ADVICE_NONE);
 	if (r == 0)
 		return 0;
 	if (r < 0 && w->file.error.err == 0)

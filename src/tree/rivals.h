@@ -25,6 +25,8 @@ void rivals_unlock(struct tree *);
 
 /* Is what `name` in dir leads to made by this run? A symlink is not followed. */
 bool rivals_have(struct tree *, int dir, const char *name);
+/* The same for its stat. */
+bool rivals_made(const struct tree *, const struct stat *);
 /* Claims it, so that no other entry may replace it. Returns whether no other entry has it; true
  * also if there is no such name, or if rivals are impossible. */
 bool rivals_claim(struct tree *, int dir, const char *name);
@@ -39,7 +41,6 @@ int rivals_is_below_source(struct tree *, int dir);
  * the destination is closed. */
 int rivals_claim_file(struct worker *, const struct entry *, int r);
 
-#define RIVALS_SOURCE "is another SRC: nothing in it is changed"
 /* Is it what one of several operands names? Then no copy changes it, whatever their order. */
 bool rivals_are_source(struct tree *, const struct stat *);
 

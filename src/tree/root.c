@@ -264,7 +264,7 @@ static int root_open(struct building *r)
 	if (st->st_dev == r->from->place.st.st_dev && st->st_ino == r->from->place.st.st_ino)
 		return root_refuse(r, EINVAL, "is the source directory", FCOPY_ADVICE_USAGE);
 	if (rivals_are_source(r->tree, st))
-		return root_refuse(r, EINVAL, RIVALS_SOURCE, FCOPY_ADVICE_USAGE);
+		return root_refuse(r, EINVAL, DECIDE_SOURCE, FCOPY_ADVICE_USAGE);
 	if (r->tree->options->copy.resume && (result = finished_open(r, st)) != FINISHED_MERGES)
 		return result;
 	r->dst = directory_open(r->tree, place->dir, place->name);

@@ -7,11 +7,11 @@
 #include "endpoints/acl.h"
 #include "endpoints/error.h"
 #include "endpoints/metadata.h"
+#include "facts.h"
 #include "io/system.h"
 #include "report.h"
 #include "resume.h"
 #include "rivals.h"
-#include "seen.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -204,30 +204,6 @@ static int special_set_attributes(struct worker *w, const struct entry *e, const
 	return failure;
 }
 
-bool special_is_source(const struct entry *e, const struct stat *st)
-{
-	struct stat dst, target;
-	if (fstatat(e->dir->dst, e->as, &dst, AT_SYMLINK_NOFOLLOW) < 0)
-		return false;
-	if (dst.st_dev == st->st_dev && dst.st_ino == st->st_ino)
-		return true;
-	return S_ISLNK(st->st_mode) && fstatat(e->dir->src, e->name, &target, 0) == 0 &&
-	       dst.st_dev == target.st_dev && dst.st_ino == target.st_ino;
-}
-
-/* Are source and destination two names of one symlink? Then nothing is left to do, as with
- * cp -d. */
-static bool special_is_linked(const struct entry *e, const struct stat *st)
-{
-	struct stat dst, from, to;
-	if (!S_ISLNK(st->st_mode) || st->st_nlink < 2 ||
-	    fstatat(e->dir->dst, e->as, &dst, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    dst.st_dev != st->st_dev || dst.st_ino != st->st_ino || fstat(e->dir->src, &from) < 0 ||
-	    fstat(e->dir->dst, &to) < 0)
-		return false;
-	return strcmp(e->name, e->as) != 0 || from.st_dev != to.st_dev || from.st_ino != to.st_ino;
-}
-
 static bool special_exists(const struct entry *e)
 {
 	struct stat st;
@@ -273,7 +249,7 @@ static int special_replace(struct worker *w, const struct entry *e, const struct
 	/* It could be created: what it replaces is removed first. */
 	if (!in_place || r == -EISDIR)
 		return r;
-	if (!seen_is_there(w, e))
+	if (!facts_still_allow(w, e))
 		return SEEN_ANOTHER;
 	if (unlinkat(e->dir->dst, e->as, 0) < 0)
 		return r;
@@ -307,29 +283,24 @@ static bool special_in_place(const struct worker *w)
 	return w->options.in_place == FCOPY_WHEN_ALWAYS || w->options.in_place == FCOPY_WHEN_AUTO;
 }
 
-/* Creates the name, or replaces what has it. Returns 0; -EEXIST if that is skipped or may not be
- * replaced; SEEN_ANOTHER; ENDPOINT_RIVAL if another entry of the source has it; or -errno with the
+/* Creates the name, or replaces what has it. Returns 0; -EEXIST if the outcome is known;
+ * SEEN_ANOTHER; ENDPOINT_RIVAL if another entry of the source has it; or -errno with the
  * call; NULL: reported. */
 static int special_place(struct worker *w, const struct entry *e, const struct making *m,
 			 const struct stat *st, const char **call)
 {
 	struct tree *t = w->tree;
-	int r = special_make(w, e, m, st, false, call);
+	int r = w->decision.replaces ? -EEXIST : special_make(w, e, m, st, false, call);
 	if (r == -EEXIST && t->root.ground.exclusive) {
 		*call = NULL;
 		return special_take(w, e, st);
 	}
-	if (r == -EEXIST && w->options.no_clobber)
-		return rivals_have(t, e->dir->dst, e->as) ? ENDPOINT_RIVAL : r;
-	if (r == -EEXIST && special_is_linked(e, st))
-		return 0;
-	if (r == -EEXIST && special_is_source(e, st))
-		return r;
 	if (r == -EEXIST && t->root.ground.journal && remove_entry(e->dir->dst, e->as) == 0)
 		r = special_make(w, e, m, st, false, call);
-	if (r == -EEXIST && w->seen.asked && rivals_have(t, e->dir->dst, e->as))
+	if (r == -EEXIST && (w->decision.exact || facts_are_old(w)) &&
+	    rivals_have(t, e->dir->dst, e->as))
 		return ENDPOINT_RIVAL;
-	if (r == -EEXIST && !seen_is_there(w, e))
+	if (r == -EEXIST && (facts_are_old(w) || !facts_still_allow(w, e)))
 		return SEEN_ANOTHER;
 	if (r == -EEXIST && !rivals_claim(t, e->dir->dst, e->as))
 		return ENDPOINT_RIVAL;
@@ -365,28 +336,7 @@ static void special_fail(struct worker *w, const struct entry *e, const struct s
 	report_failure(w, e, &error);
 }
 
-static void special_refuse_same(struct worker *w, const struct entry *e)
-{
-	struct fcopy_error error;
-	error_refuse_operand(&error, entry_src, EINVAL, "are the same file", FCOPY_ADVICE_NONE);
-	error.path2 = entry_dst;
-	report_failure(w, e, &error);
-}
-
-bool special_rehearse(struct worker *w, const struct entry *e, const struct stat *st)
-{
-	struct stat old;
-	if (e->dir->dst < 0 || fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    special_is_linked(e, st) || !special_is_source(e, st))
-		return false;
-	/* What a symlink leads to becomes the backup. */
-	if (w->tree->options->backup && (old.st_dev != st->st_dev || old.st_ino != st->st_ino))
-		return false;
-	special_refuse_same(w, e);
-	return true;
-}
-
-/* Returns false if something else than was seen has the name. */
+/* Returns false if something else than was looked at has the name. */
 static bool special_copy_once(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	const char *call;
@@ -402,10 +352,6 @@ static bool special_copy_once(struct worker *w, const struct entry *e, const str
 		return true;
 	if (r == ENDPOINT_RIVAL)
 		rivals_report(w, e);
-	else if (r == -EEXIST && w->options.no_clobber)
-		w->outcome->action = FCOPY_ACTION_SKIPPED;
-	else if (r == -EEXIST)
-		special_refuse_same(w, e);
 	else if (r < 0)
 		special_fail(w, e, st, r, call);
 	return r != SEEN_ANOTHER;
@@ -414,6 +360,6 @@ static bool special_copy_once(struct worker *w, const struct entry *e, const str
 void special_copy(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	int tries = 0;
-	while (!special_copy_once(w, e, st) && seen_again(w, e, -1, st, tries++))
+	while (!special_copy_once(w, e, st) && facts_again(w, e, -1, st, tries++))
 		;
 }

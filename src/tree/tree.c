@@ -174,7 +174,7 @@ static int copy_operand(struct tree *t, struct operand *src)
 		return r;
 	r = operand_find_copy(&to, &t->destination, src, path, &error);
 	if (r == 0 && src->kind != OPERAND_DIRECTORY && !t->options->copy.force)
-		r = operand_check_device(&to, displace_replaces(t), &error);
+		r = operand_check_device(&to, decide_replaces(t->options), &error);
 	if (r < 0)
 		report_operand(t, &error);
 	else if (t->shared)

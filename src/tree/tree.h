@@ -20,7 +20,7 @@
 #ifndef TREE_TREE_H
 #define TREE_TREE_H
 
-#include "copy/ground.h"
+#include "copy/decide.h"
 #include "copy/outcome.h"
 #include "copy/ranges.h"
 #include "endpoints/equal.h"
@@ -124,14 +124,6 @@ struct entry {
 	const struct stat *listed; /* what it must be; NULL: anything */
 };
 
-/* What an option looked at in DST before it let a copy replace it: --update=older, none and
- * none-fail, options.confirm and options.backup. */
-struct seen {
-	bool asked;  /* one of them did */
-	bool exists; /* something had the name */
-	struct stat st;
-};
-
 /* A large file that idle threads help to copy: an item of the pool besides its stack. */
 struct helped {
 	struct helped *next;
@@ -143,11 +135,13 @@ struct helped {
 
 struct worker {
 	struct tree *tree;
-	bool clears; /* a mirror replaces what has the entry's name: it is of another type */
 	const struct entry *entry;    /* the one at work; for messages */
 	struct outcome *outcome;      /* ... and what was done with it */
-	struct seen seen;             /* ... and what its copy may replace */
-	struct displaced *displaced;  /* ... and the backup of that */
+	struct stat old;              /* ... and what has its name in DST ... */
+	bool looked;                  /* ... if that is known already */
+	struct facts facts;           /* ... and what follows from that and from SRC: */
+	struct decision decision;     /* what is to be done with it */
+	struct displaced *displaced;  /* ... and the backup of what it replaces */
 	struct fcopy_tree_report sum; /* counts and steps only */
 	struct fcopy_options options; /* of each file */
 	struct timespec opened;       /* when the source of the file was */
@@ -305,11 +299,9 @@ struct tree {
 	struct opened opened;
 };
 
-/* Does --delete remove entries of another type? Not an operand: nothing has said that it is a copy
- * of SRC. */
 static inline bool tree_removes(const struct tree *t)
 {
-	return t->options->delete_extra && !t->root.ground.single;
+	return decide_removes(&t->root.ground, t->options);
 }
 
 /* root.c: copies the directory that is open as from->fd, with its stat, to `to`. Returns 0, or

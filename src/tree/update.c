@@ -4,16 +4,13 @@
 #define _GNU_SOURCE
 #include "update.h"
 #include "directory.h"
-#include "displace.h"
 #include "endpoints/equal.h"
-#include "endpoints/error.h"
 #include "endpoints/same.h"
 #include "io/io.h"
 #include "links.h"
 #include "report.h"
 #include "resume.h"
 #include "rivals.h"
-#include "seen.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -148,32 +145,40 @@ static int update_repair(struct worker *w, const struct entry *e, int fd, const 
 	return lost < 0 ? lost : 1;
 }
 
-/* The comparison was cut short. */
-static int update_stop(struct worker *w)
+int update_is_equal(struct worker *w, const struct entry *e, int fd, int *dst)
 {
-	w->outcome->stage = OUTCOME_NONE;
-	return -EINTR;
+	struct facts *f = &w->facts;
+	const struct stat *compared = decide_compared(&w->tree->root.ground, f, w->tree->options);
+	const bool follow = compared == &f->target && !w->tree->root.compares;
+	struct stat *old = compared == &f->target ? &f->target : &f->old;
+	*dst = openat(e->dir->dst, e->as, O_PATH | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
+	if (*dst < 0 && errno == ENOENT)
+		return 0;
+	if (*dst < 0)
+		return report_call(w, e, "open", entry_dst, errno);
+	int r = fstat(*dst, old) < 0 ? report_call(w, e, "fstat", entry_dst, errno)
+				     : update_is_unchanged(w, e, fd, &f->src, *dst, old);
+	if (r <= 0)
+		close(*dst);
+	return r;
 }
 
-/* Returns 1 if the entry is left alone, or 0 or -errno as update_repair. */
-static int update_changed(struct worker *w, const struct entry *e, int fd, const struct stat *st,
-			  int dst, struct stat *old)
+int update_leave(struct worker *w, const struct entry *e, int fd, int dst)
 {
-	/* SRC itself, by a symlink or a hard link, is no copy of it: the copy refuses it. */
-	const bool itself = w->tree->options->copy.resume && S_ISREG(st->st_mode) &&
-			    st->st_dev == old->st_dev && st->st_ino == old->st_ino;
-	if (itself || !update_is_unchanged(w, e, fd, st, dst, old))
-		return tree_stopped(w->tree) ? update_stop(w) : 0;
-	int r = update_repair(w, e, fd, st, dst, old);
+	const struct stat *st = &w->facts.src;
+	struct stat old;
+	int r = fstat(dst, &old) < 0 ? report_call(w, e, "fstat", entry_dst, errno)
+				     : update_repair(w, e, fd, st, dst, &old);
 	/* Where DST takes two names for one, no other entry may replace it. A name that becomes a
 	 * link to another one is replaced. */
-	if (r > 0 && old->st_nlink == 1 && rivals_possible(w->tree) && !links_may_exist(w, st) &&
-	    !rivals_claim_new(w->tree, old))
-		return rivals_report(w, e);
+	if (r > 0 && old.st_nlink == 1 && rivals_possible(w->tree) && !links_may_exist(w, st) &&
+	    !rivals_claim_new(w->tree, &old))
+		r = rivals_report(w, e);
 	if (r > 0 && links_may_exist(w, st)) /* another name may become a link to it */
 		w->made = identity_of(dst);
 	if (r == 0)
 		w->outcome->action = FCOPY_ACTION_COPIED;
+	close(dst);
 	return r;
 }
 
@@ -183,114 +188,38 @@ bool update_is_untouched(struct worker *w, const struct entry *e)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
 	const struct mirror *m = &w->tree->mirror;
-	const bool follow = !tree_removes(w->tree);
-	struct stat src, dst;
+	struct stat src, *dst = &w->old;
 	if (o->update != FCOPY_UPDATE_CHANGED || o->checksum || m->doubted ||
 	    e->dir->state != DIRECTORY_OLD ||
 	    fstatat(e->dir->src, e->name, &src, e->follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0 ||
-	    fstatat(e->dir->dst, e->as, &dst, follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0 ||
-	    same_output(&o->copy, &dst))
+	    fstatat(e->dir->dst, e->as, dst, AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
-	if (!S_ISREG(src.st_mode) || !S_ISREG(dst.st_mode) || src.st_size != dst.st_size ||
-	    links_may_exist(w, &src) || !equal_times(&w->tree->equal, e->dir->dst, &src, &dst))
+	w->looked = true;
+	if (!S_ISREG(src.st_mode) || !S_ISREG(dst->st_mode) || src.st_size != dst->st_size ||
+	    same_output(&o->copy, dst) || links_may_exist(w, &src) ||
+	    !equal_times(&w->tree->equal, e->dir->dst, &src, dst))
 		return false;
-	const unsigned preserve = equal_preserves(&w->tree->equal, e->dir->dst, &src, &dst,
+	const unsigned preserve = equal_preserves(&w->tree->equal, e->dir->dst, &src, dst,
 						  o->copy.preserve);
-	if (!metadata_stat_is_equal(&w->tree->equal, &src, e->dir->dst, &dst, preserve))
+	if (!metadata_stat_is_equal(&w->tree->equal, &src, e->dir->dst, dst, preserve))
 		return false;
 	if (preserve & (FCOPY_ATTR_XATTR | FCOPY_ATTR_MODE) &&
 	    !(metadata_lacks_attributes(e->dir->src, e->name, e->follow) &&
-	      metadata_lacks_attributes(e->dir->dst, e->as, follow)))
+	      metadata_lacks_attributes(e->dir->dst, e->as, false)))
 		return false;
 	/* Where DST takes two names for one, the slow way finds the rival. */
-	if (rivals_possible(w->tree) && dst.st_nlink == 1 && !rivals_claim_new(w->tree, &dst))
+	if (rivals_possible(w->tree) && dst->st_nlink == 1 && !rivals_claim_new(w->tree, dst))
 		return false;
 	w->outcome->action = FCOPY_ACTION_UNCHANGED;
 	w->outcome->type = S_IFREG;
 	return true;
 }
 
-static int update_skip(struct worker *w, const struct entry *e)
+bool update_keeps(const struct tree *t, const struct entry *e, const struct stat *st,
+		  const struct stat *old)
 {
-	if (w->tree->options->update == FCOPY_UPDATE_NONE_FAIL)
-		return report_refusal(w, e, entry_dst, EEXIST, "exists, and is not replaced");
-	w->outcome->action = FCOPY_ACTION_SKIPPED;
-	return 1;
-}
-
-/* By --update=none, none-fail or older. */
-static bool update_is_skipped(const struct worker *w, const struct stat *st, int dst,
-			      const struct stat *old)
-{
-	const enum fcopy_update update = w->tree->options->update;
-	if (update == FCOPY_UPDATE_NONE || update == FCOPY_UPDATE_NONE_FAIL)
-		return true;
-	return update == FCOPY_UPDATE_OLDER && (st->st_mtim.tv_sec < old->st_mtim.tv_sec ||
-						(st->st_mtim.tv_sec == old->st_mtim.tv_sec &&
-						 st->st_mtim.tv_nsec <= old->st_mtim.tv_nsec) ||
-						equal_times(&w->tree->equal, dst, st, old));
-}
-
-/* The entry of DST could not be looked at. It is absent, or leads nowhere, and the copy reports
- * what that means; any other errno is a failure: the options have not seen what the copy would
- * replace. */
-static bool update_looked(struct worker *w, const struct entry *e, int err)
-{
-	if (e->dir->dst < 0 || err == ENOENT || err == ELOOP || err == ENOTDIR || err == EACCES)
-		return false;
-	report_call(w, e, "open", entry_dst, err);
-	return true;
-}
-
-bool update_leave_other(struct worker *w, const struct entry *e, const struct stat *st)
-{
-	struct stat old;
-	if (fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0)
-		return update_looked(w, e, errno);
-	return update_is_skipped(w, st, e->dir->dst, &old) && update_skip(w, e) != 0;
-}
-
-/* A copy of a file follows a symlink in DST, unless a mirror, an option or a link replaces that. */
-static bool update_follows(const struct tree *t, const struct stat *st)
-{
-	const struct fcopy_tree_options *o = t->options;
-	const bool replaces = displace_replaces(t) || o->link || o->symbolic_link;
-	return S_ISREG(st->st_mode) && !tree_removes(t) &&
-	       (o->update == FCOPY_UPDATE_CHANGED || !replaces);
-}
-
-bool update_leave(struct worker *w, const struct entry *e, int fd, const struct stat *st)
-{
-	const struct fcopy_tree_options *o = w->tree->options;
-	const bool removes = tree_removes(w->tree);
-	/* A complete new tree has no symlink in place of a file. */
-	const bool follow = update_follows(w->tree, st) && !w->tree->root.compares;
-	struct stat old;
-	w->clears = false;
-	if (e->dir->state != DIRECTORY_OLD || (!o->update && !removes))
-		return false;
-	const bool asks = o->update && o->update != FCOPY_UPDATE_CHANGED && !o->dry_run;
-	int dst = openat(e->dir->dst, e->as, O_PATH | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
-	if (dst < 0 && errno == ENOENT && asks)
-		seen_note(w, NULL);
-	if (dst < 0)
-		return update_looked(w, e, errno);
-	int r = 0;
-	if (fstat(dst, &old) < 0)
-		r = report_call(w, e, "fstat", entry_dst, errno);
-	else if ((S_ISDIR(old.st_mode) && !removes && o->update == FCOPY_UPDATE_CHANGED) ||
-		 same_output(&o->copy, &old)) {
-		close(dst);
-		return false; /* the copy refuses it */
-	} else if (removes && (st->st_mode ^ old.st_mode) & S_IFMT) {
-		r = update_is_skipped(w, st, dst, &old) ? update_skip(w, e) : 0;
-		w->clears = r == 0;
-	} else if (o->update == FCOPY_UPDATE_CHANGED)
-		r = update_changed(w, e, fd, st, dst, &old);
-	else if (update_is_skipped(w, st, dst, &old))
-		r = update_skip(w, e);
-	else if (asks)
-		seen_note(w, &old);
-	close(dst);
-	return r != 0;
+	return st->st_mtim.tv_sec < old->st_mtim.tv_sec ||
+	       (st->st_mtim.tv_sec == old->st_mtim.tv_sec &&
+		st->st_mtim.tv_nsec <= old->st_mtim.tv_nsec) ||
+	       equal_times(&t->equal, e->dir->dst, st, old);
 }

@@ -10,13 +10,14 @@
 /* Is it certain, before the source is opened, that the entry is an unchanged file? Then this is its
  * outcome. */
 bool update_is_untouched(struct worker *, const struct entry *);
-/* Is the existing entry of DST left alone, or has it failed? fd is the open source, or -1 for a
- * symlink or a special file. true: the outcome is known; false: it is absent or has to be copied.
- */
-bool update_leave(struct worker *, const struct entry *, int fd, const struct stat *);
-/* An entry of another type is in the way of a mirror: do the options leave it alone? As
- * update_leave.
- */
-bool update_leave_other(struct worker *, const struct entry *, const struct stat *);
+/* Has DST the same content? w->facts are known; fd is the open source, or -1 for a symlink or a
+ * special file. Returns 1, with *dst open for update_leave(); 0; or -errno, reported. */
+int update_is_equal(struct worker *, const struct entry *, int fd, int *dst);
+/* It has: sets the attributes that differ, and closes dst. Returns 1; 0: the entry must be replaced
+ * for that; or -errno, reported. */
+int update_leave(struct worker *, const struct entry *, int fd, int dst);
+/* Is old not older than the source? */
+bool update_keeps(const struct tree *, const struct entry *, const struct stat *,
+		  const struct stat *old);
 
 #endif

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT
+ * The order of the questions is that of their authority: what can never be made; what --update and
+ * a mirror leave alone; what would destroy SRC, or what this run writes; what --no-clobber keeps;
+ * at last what is asked, and what is backed up.
+ */
+#include "decide.h"
+
+#include <errno.h>
+
+static bool is_link(const struct fcopy_tree_options *o)
+{
+	return o->link || o->symbolic_link;
+}
+
+bool decide_looks(const struct fcopy_tree_options *o, mode_t src)
+{
+	return o->update || o->delete_extra || o->confirm || decide_replaces(o) || is_link(o) ||
+	       o->attributes_only || o->dry_run || o->copy.no_clobber || o->copy.output_count > 0 ||
+	       !S_ISREG(src);
+}
+
+bool decide_follows(const struct ground *g, mode_t src, const struct fcopy_tree_options *o)
+{
+	return S_ISREG(src) && !decide_removes(g, o) && !decide_replaces(o) && !is_link(o);
+}
+
+/* A symlink in the source would lead to the copy. */
+bool decide_replaces_source(const struct facts *f, const struct fcopy_tree_options *o)
+{
+	return decide_replaces(o) && !is_link(o) && !f->src_is_symlink &&
+	       ((o->backup && o->copy.force) || !f->same_name);
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+static bool answer(struct decision *d, enum act act)
+{
+	d->act = act;
+	return true;
+}
+
+static bool refuse(struct decision *d, int err, const char *reason)
+{
+	d->err = err;
+	d->reason = reason;
+	return answer(d, ACT_REFUSE);
+}
+
+static bool refuse_call(struct decision *d, const char *call, int err)
+{
+	d->call = call;
+	return refuse(d, err, NULL);
+}
+
+static bool refuse_unsuitable(struct decision *d, int err, const char *reason)
+{
+	d->unsuitable = true;
+	return refuse(d, err, reason);
+}
+
+static bool refuse_same(struct decision *d)
+{
+	d->source = d->pair = true;
+	return refuse_unsuitable(d, EINVAL, "are the same file");
+}
+
+/* What has the name, or its target if that is followed; NULL: it leads nowhere. */
+static const struct stat *found(const struct facts *f, bool follow)
+{
+	if (!follow || !S_ISLNK(f->old.st_mode))
+		return &f->old;
+	return f->leads == LEADS ? &f->target : NULL;
+}
+
+const struct stat *decide_compared(const struct ground *g, const struct facts *f,
+				   const struct fcopy_tree_options *o)
+{
+	const bool whole = o->update != FCOPY_UPDATE_CHANGED && (decide_replaces(o) || is_link(o));
+	return found(f, S_ISREG(f->src.st_mode) && !decide_removes(g, o) && !whole);
+}
+
+/* DST could not be looked at. What is absent, or leads nowhere, is left to the copy; so is what an
+ * option need not see. Otherwise it might be lost. */
+static bool decide_unseen(const struct fcopy_tree_options *o, int err, struct decision *d)
+{
+	const bool absent = err == 0 || err == ENOENT;
+	const bool reported = err == ELOOP || err == ENOTDIR || err == EACCES;
+	if (absent)
+		return false;
+	if ((o->confirm || o->backup) && !o->copy.no_clobber)
+		return refuse_call(d, "stat", err);
+	return (o->update || o->delete_extra) && !reported && refuse_call(d, "open", err);
+}
+
+/* What cannot be made, whatever DST has. */
+static bool decide_source(const struct facts *f, const struct fcopy_tree_options *o,
+			  struct decision *d)
+{
+	if (o->link && f->src_output) {
+		d->source = true;
+		return refuse(d, EINVAL, f->src_output->taken);
+	}
+	if (o->link || !o->symbolic_link)
+		return false;
+	if (f->unlinked)
+		return refuse_unsuitable(d, f->unlinked_err, f->unlinked);
+	if (f->unlinked_err)
+		return refuse_call(d, "symlink", f->unlinked_err);
+	return (f->same_name || (f->exists && is_same(&f->src, &f->old))) &&
+	       refuse_unsuitable(d, EINVAL, "is SRC itself");
+}
+
+static bool skip(const struct fcopy_tree_options *o, struct decision *d)
+{
+	return o->update == FCOPY_UPDATE_NONE_FAIL
+		   ? refuse(d, EEXIST, "exists, and is not replaced")
+		   : answer(d, ACT_SKIP);
+}
+
+static bool is_skipped(const struct facts *f, const struct fcopy_tree_options *o)
+{
+	return o->update == FCOPY_UPDATE_NONE || o->update == FCOPY_UPDATE_NONE_FAIL ||
+	       (o->update == FCOPY_UPDATE_OLDER && f->keeps);
+}
+
+/* Can the content be equal? SRC itself is no copy of it: a copy that is resumed refuses it. */
+static bool may_be_equal(const struct facts *f, const struct stat *old,
+			 const struct fcopy_tree_options *o)
+{
+	if ((f->src.st_mode ^ old->st_mode) & S_IFMT || f->content == CONTENT_DIFFERS)
+		return false;
+	if (S_ISREG(old->st_mode))
+		return f->src.st_size == old->st_size && !(o->copy.resume && is_same(&f->src, old));
+	return S_ISLNK(old->st_mode) || f->src.st_rdev == old->st_rdev;
+}
+
+/* --update, and the types of a mirror. */
+static bool decide_update(const struct ground *g, const struct facts *f,
+			  const struct fcopy_tree_options *o, struct decision *d)
+{
+	const bool removes = decide_removes(g, o), changed = o->update == FCOPY_UPDATE_CHANGED;
+	const struct stat *old = decide_compared(g, f, o);
+	if (!o->update && !removes)
+		return false;
+	if (!old)
+		return decide_unseen(o, f->target_err, d);
+	if ((S_ISDIR(old->st_mode) && !removes && changed) ||
+	    (old == &f->old ? f->old_output : f->target_output))
+		return false; /* the copy refuses it */
+	if (removes && (f->src.st_mode ^ old->st_mode) & S_IFMT) {
+		d->clears = !is_skipped(f, o);
+		return !d->clears && skip(o, d);
+	}
+	if (changed && may_be_equal(f, old, o))
+		return answer(d, f->content == CONTENT_EQUAL ? ACT_LEAVE : ACT_COMPARE);
+	return is_skipped(f, o) && skip(o, d);
+}
+
+static bool decide_output(const struct ground *g, const struct facts *f,
+			  const struct fcopy_tree_options *o, struct decision *d)
+{
+	const struct stat *old = found(f, decide_follows(g, f->src.st_mode, o));
+	const struct fcopy_output *output = old == &f->target ? f->target_output : f->old_output;
+	return output && refuse(d, EEXIST, output->taken);
+}
+
+/* As with cp(1): if the options say so; if the source is no regular file, and a symlink would not
+ * be followed; or if DST has other hard links and options.hard_links is set. */
+static bool is_replaced_by_link(const struct facts *f, const struct fcopy_tree_options *o)
+{
+	return o->copy.force || decide_replaces(o) ||
+	       (!S_ISDIR(f->old.st_mode) && ((!f->follow && !S_ISREG(f->src.st_mode)) ||
+					     (o->hard_links && f->old.st_nlink > 1)));
+}
+
+static bool decide_link(const struct facts *f, const struct fcopy_tree_options *o,
+			struct decision *d)
+{
+	if (o->link && is_same(&f->src, &f->old))
+		return answer(d, ACT_SAME);
+	if (o->link && f->leads_here)
+		return refuse_unsuitable(d, EINVAL, "is the target of SRC");
+	if (o->copy.no_clobber)
+		return answer(d, ACT_SKIP);
+	if (!is_replaced_by_link(f, o))
+		return refuse_call(d, o->link ? "linkat" : "symlink", EEXIST);
+	d->replaces = true;
+	return S_ISDIR(f->old.st_mode) && refuse_call(d, "rename", EISDIR);
+}
+
+static bool decide_attributes(const struct facts *f, const struct fcopy_tree_options *o,
+			      struct decision *d)
+{
+	if (S_ISLNK(f->old.st_mode))
+		return refuse_unsuitable(d, ELOOP,
+					 "is a symlink, which --attributes-only does not follow");
+	if (!S_ISREG(f->old.st_mode))
+		return refuse_unsuitable(d, S_ISDIR(f->old.st_mode) ? EISDIR : EINVAL,
+					 "is not a regular file");
+	if (is_same(&f->src, &f->old))
+		return refuse_unsuitable(d, EINVAL, "is SRC itself");
+	return o->copy.no_clobber && answer(d, ACT_SKIP);
+}
+
+/* A symlink, FIFO, socket or device. A symlink of which DST is another name is complete, as with
+ * cp -d. One that replaced what it leads to would lead to itself. */
+static bool decide_special(const struct facts *f, const struct fcopy_tree_options *o,
+			   struct decision *d)
+{
+	const bool same = is_same(&f->src, &f->old);
+	if (o->copy.no_clobber)
+		return answer(d, f->made ? ACT_RIVAL : ACT_SKIP);
+	if (S_ISLNK(f->src.st_mode) && f->src.st_nlink > 1 && same && !f->same_name)
+		return answer(d, ACT_SAME);
+	if (same || f->leads_here)
+		return refuse_same(d);
+	d->replaces = true;
+	if (!S_ISDIR(f->old.st_mode))
+		return false;
+	return f->made ? answer(d, ACT_RIVAL) : refuse_call(d, "rename", EISDIR);
+}
+
+static bool decide_file(const struct ground *g, const struct facts *f,
+			const struct fcopy_tree_options *o, struct decision *d)
+{
+	const struct stat *old = found(f, decide_follows(g, f->src.st_mode, o));
+	if (o->copy.no_clobber)
+		return answer(d, f->made ? ACT_RIVAL : ACT_SKIP);
+	if (old && is_same(&f->src, old) && !(old == &f->old && decide_replaces_source(f, o)))
+		return refuse_same(d);
+	return f->is_operand && S_ISREG(f->old.st_mode) && f->old.st_nlink == 1 &&
+	       !is_same(&f->src, &f->old) && refuse(d, EINVAL, DECIDE_SOURCE);
+}
+
+static bool decide_kind(const struct ground *g, const struct facts *f,
+			const struct fcopy_tree_options *o, struct decision *d)
+{
+	if (is_link(o))
+		return decide_link(f, o, d);
+	if (!S_ISREG(f->src.st_mode))
+		return decide_special(f, o, d);
+	return o->attributes_only ? decide_attributes(f, o, d) : decide_file(g, f, o, d);
+}
+
+/* What an option has looked at is replaced, and nothing else. */
+static void decide_exact(const struct ground *g, const struct facts *f,
+			 const struct fcopy_tree_options *o, struct decision *d)
+{
+	const bool follow = decide_follows(g, f->src.st_mode, o);
+	const bool asked = ((o->confirm || o->backup) && !o->copy.no_clobber) ||
+			   (o->update && o->update != FCOPY_UPDATE_CHANGED);
+	d->exact = asked && !d->clears;
+	if (!d->exact || !f->exists)
+		return;
+	d->seen = found(f, follow);
+	if (!d->seen && (o->confirm || o->backup))
+		d->seen = &f->old;
+}
+
+struct decision decide(const struct ground *g, const struct facts *f,
+		       const struct fcopy_tree_options *o)
+{
+	struct decision d = {.act = ACT_MAKE};
+	const bool directory = S_ISDIR(f->src.st_mode);
+	if ((!directory && decide_source(f, o, &d)) || !f->looked)
+		return d;
+	if (!f->exists) {
+		if (!decide_unseen(o, f->err, &d))
+			decide_exact(g, f, o, &d);
+		return d;
+	}
+	if (decide_update(g, f, o, &d) || decide_output(g, f, o, &d))
+		return d;
+	if (!d.clears && (directory || decide_kind(g, f, o, &d)))
+		return d;
+	d.replaces |= d.clears;
+	d.asks = o->confirm && (d.clears || !S_ISDIR(f->old.st_mode));
+	d.backup = o->backup && !d.clears && !S_ISDIR(f->old.st_mode) && !o->copy.no_clobber;
+	decide_exact(g, f, o, &d);
+	return d;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What becomes of an entry, and why: of the copy, a dry run, and a test. decide() makes no system
+ * call and changes nothing. Its answer follows from what is known of SRC and DST, and from the
+ * options. The caller finds out what is missing, and asks again.
+ */
+#ifndef COPY_DECIDE_H
+#define COPY_DECIDE_H
+
+#include "fcopy.h"
+#include "ground.h"
+
+#include <sys/stat.h>
+
+/* What is known of one entry. Not known: DST is not looked at, because nothing depends on it. */
+struct facts {
+	bool looked; /* the rest is known */
+	int err;     /* ... not because this errno prevented it; ENOENT: DST has no such name */
+	bool exists;
+	struct stat src; /* what is copied: of a symlink that is followed, its target */
+	struct stat old; /* what has the name in DST; a symlink is not followed */
+	enum { LEADS_NOWHERE, LEADS } leads; /* if old is a symlink: has it a target? */
+	struct stat target;                  /* ... this one */
+	int target_err;                      /* why it has none */
+	bool follow;                         /* a symlink of SRC is followed */
+	bool src_is_symlink;                 /* ... and was; asked only if DST is SRC itself */
+	bool leads_here;                     /* src is a symlink to what has the name */
+	bool same_name;       /* SRC and DST are one name; asked only if DST is SRC itself, or -s */
+	bool is_operand;      /* old is what another SRC names */
+	bool made;            /* this run has made old, for another entry */
+	bool keeps;           /* update OLDER: old, or its target, is not older than src */
+	const char *unlinked; /* why no symlink can lead to SRC, or NULL */
+	int unlinked_err;
+	const struct fcopy_output *src_output, *old_output,
+	    *target_output; /* written by this run */
+	enum { CONTENT_UNKNOWN, CONTENT_EQUAL, CONTENT_DIFFERS } content;
+};
+
+enum act {
+	ACT_MAKE, /* copy it, or make what options.link, symbolic_link or attributes_only ask for */
+	ACT_COMPARE, /* set facts.content, and decide again */
+	ACT_LEAVE,   /* equal: repair its attributes; if that cannot be done, it differs */
+	ACT_SAME,    /* it is a name of SRC, as it was to become */
+	ACT_SKIP,
+	ACT_RIVAL, /* it is the copy of another entry */
+	ACT_REFUSE
+};
+
+struct decision {
+	enum act act;
+	/* Of ACT_MAKE: */
+	bool clears;             /* a mirror replaces an entry of another type */
+	bool replaces;           /* what is no copy of a file replaces what has the name */
+	bool asks;               /* options.confirm, before anything changes */
+	bool backup;             /* what is replaced gets another name */
+	bool exact;              /* only `seen` may be replaced; NULL: nothing */
+	const struct stat *seen; /* in the facts */
+	/* Of ACT_REFUSE: */
+	int err;
+	const char *call;   /* as if it had failed, or NULL: */
+	const char *reason; /* ... why */
+	bool source;        /* it is about SRC */
+	bool pair;          /* ... and DST */
+	bool unsuitable;    /* of an operand: for what SRC and DST are */
+};
+
+/* Does the decision depend on what has the name in DST? Not that of a new directory. */
+bool decide_looks(const struct fcopy_tree_options *, mode_t src);
+/* The answer is final unless it is ACT_COMPARE. */
+struct decision decide(const struct ground *, const struct facts *,
+		       const struct fcopy_tree_options *);
+
+/* Do the options replace an entry by a new one, whatever it is? */
+static inline bool decide_replaces(const struct fcopy_tree_options *o)
+{
+	return o->remove_destination || o->backup;
+}
+
+/* Does --delete remove entries of another type? Not an operand: nothing has said that it is a copy
+ * of SRC. */
+static inline bool decide_removes(const struct ground *g, const struct fcopy_tree_options *o)
+{
+	return o->delete_extra && !g->single;
+}
+
+/* Does what is made of src replace what a symlink in DST leads to, and not the symlink? */
+bool decide_follows(const struct ground *, mode_t src, const struct fcopy_tree_options *);
+/* What --update compares src with; NULL: nothing that can be compared. DST has the name. */
+const struct stat *decide_compared(const struct ground *, const struct facts *,
+				   const struct fcopy_tree_options *);
+/* May the copy replace the inode that is its source? It may if the source has another name, or if
+ * the backup gives it one, as cp -bf FILE FILE does. */
+bool decide_replaces_source(const struct facts *, const struct fcopy_tree_options *);
+
+#define DECIDE_SOURCE "is another SRC: nothing in it is changed"
+
+#endif
