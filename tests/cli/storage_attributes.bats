@@ -169,29 +169,39 @@ time_of() {
 	stat -c %Y "$@" | tr '\n' ' '
 }
 
+# closed_as TIMES FILE…: they get these times when the kernel has closed them, which a busy machine delays.
+closed_as() {
+	local want=$1 tries
+	shift
+	for ((tries = 0; tries < 40; tries++)); do
+		[ "$(time_of "$@")" != "$want" ] || return 0
+		sleep 0.05
+	done
+	time_of "$@"
+	return 1
+}
+
 @test "storage that sets times at close and at rename: files and trees keep the source's time" {
 	mkdir -p backing s/d
 	random s/a 100000
 	echo b >s/d/b
 	: >s/empty
 	touch -d @981158400 s/a s/d/b s/empty s/d s
-	export -f time_of
+	export -f time_of closed_as
 	# shellcheck disable=SC2016
 	by_fuse touch 'for how in -p --preserve=timestamps "-p --inplace" "-p --resume" "-p --fsync"; do
 			rm -f m/f
 			"$FCOPY" $how s/a m/f 2>err
 			"$FCOPY" $how s/d/b m/f 2>>err
 			[ ! -s err ]
-			sleep 0.05
-			[ "$(time_of backing/f)" = "981158400 " ]
+			closed_as "981158400 " backing/f
 		done
 		for how in "" -j1 --resume; do
 			rm -rf m/t
 			"$FCOPY" -a $how s m/t 2>err
 			"$FCOPY" -aT s m/t 2>>err
 			[ ! -s err ]
-			sleep 0.05
-			[ "$(time_of backing/t/a backing/t/d/b backing/t/empty backing/t)" = "981158400 981158400 981158400 981158400 " ]
+			closed_as "981158400 981158400 981158400 981158400 " backing/t/a backing/t/d/b backing/t/empty backing/t
 		done
 		"$FCOPY" -a --fsync s m/w
 		[ "$(time_of backing/w backing/w/d)" = "981158400 981158400 " ]
