@@ -136,6 +136,7 @@ struct endpoint {
 	int fd;           /* -1: closed */
 	bool positional;  /* use explicit offsets; false: use the current file offset */
 	bool faithful;    /* the storage is known to keep attributes, or to return an error */
+	bool written;     /* a duplicate was closed after the last byte: see io_check_written() */
 	struct stat st;   /* when it was opened; of a new file only the type */
 	/* Why a reader can see the copy incomplete under its final name, as a static string; NULL:
 	 * none can, or it is no file. */

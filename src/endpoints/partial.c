@@ -213,7 +213,7 @@ int partial_open(struct endpoint *e, const struct endpoint *src, mode_t mode,
 	if (!f)
 		return error_call(error, "malloc", e->path, ENOMEM);
 	f->options = o;
-	file->mode = temporary_mode(file->place.dir, mode);
+	file->mode = temporary_mode(file->place.dir, mode, file->storage);
 	int r = -EAGAIN;
 	for (int tries = 0; tries < TRIES && r == -EAGAIN; tries++) {
 		f->part = &f->own;

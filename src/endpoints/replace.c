@@ -153,7 +153,8 @@ static int replace_commit(struct endpoint *e, const struct fcopy_options *option
 	const bool only_new = options->no_clobber ||
 			      (exact && !file_of(e)->place.exists && !file_of(e)->displaces);
 	/* A commit that is repeated may have closed it; linkat needs the open descriptor. */
-	int r = exact && e->fd < 0 ? 0 : io_close_duplicate(e->fd, &call);
+	const bool closes = !e->written && !(exact && e->fd < 0);
+	int r = closes ? io_close_duplicate(e->fd, &call) : 0;
 	/* If somebody has moved the part, its name may be that of another copy's part. */
 	if (r == 0 && file_of(e)->partial && !partial_is_named(e))
 		return errno && errno != ENOENT
@@ -267,7 +268,7 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 	if (lacks)
 		return error_refuse(error, e->path, EOPNOTSUPP, lacks, FCOPY_ADVICE_NO_PART);
 	if (options->shard.count > 0) {
-		file_of(e)->mode = temporary_mode(file_of(e)->place.dir, mode);
+		file_of(e)->mode = temporary_mode(file_of(e)->place.dir, mode, file_of(e)->storage);
 		e->st.st_mode = S_IFREG;
 		return 0; /* destination_share opens it */
 	}

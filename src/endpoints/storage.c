@@ -6,6 +6,7 @@
 #include "storage.h"
 #include "endpoint.h"
 #include "io/system.h"
+#include "temporary.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -192,7 +193,10 @@ static unsigned storage_find(struct storage *s, dev_t dev)
 	return i;
 }
 
-static bool storage_ask(struct storage *s, int dir, enum storage_ability wanted)
+/* has: what its type must have, or the storage is asked. Its type is looked up once: with FUSE,
+ * fstatfs(2) is a request. */
+static bool storage_ask(struct storage *s, int dir, enum storage_ability wanted,
+			enum system_property has)
 {
 	struct storage once = STORAGE_INITIALIZER;
 	struct stat st;
@@ -201,24 +205,41 @@ static bool storage_ask(struct storage *s, int dir, enum storage_ability wanted)
 		return true;
 	s = s ? s : &once;
 	pthread_mutex_lock(&s->lock);
-	const unsigned i = storage_find(s, st.st_dev);
-	if (!(s->system[i].asked & wanted)) {
-		s->system[i].asked |= storage_probe(dir, wanted, &able);
-		s->system[i].able |= able;
+	struct fs *fs = &s->system[storage_find(s, st.st_dev)];
+	if (!fs->typed)
+		fs->type = system_type(dir);
+	fs->typed = true;
+	const bool known = system_type_has(fs->type, has);
+	if (!known && !(fs->asked & wanted)) {
+		fs->asked |= storage_probe(dir, wanted, &able);
+		fs->able |= able;
 	}
-	bool can = !(s->system[i].asked & wanted) || s->system[i].able & wanted;
+	bool can = known || !(fs->asked & wanted) || fs->able & wanted;
 	pthread_mutex_unlock(&s->lock);
 	return can;
 }
 
 bool storage_can(struct storage *s, int dir, enum storage_ability wanted)
 {
-	return storage_is_known(dir) || storage_ask(s, dir, wanted);
+	return storage_ask(s, dir, wanted, SYSTEM_RENAMES);
 }
 
 bool storage_stores(struct storage *s, int dir, enum storage_ability wanted)
 {
-	return system_has(dir, SYSTEM_FAITHFUL) || storage_ask(s, dir, wanted);
+	return storage_ask(s, dir, wanted, SYSTEM_FAITHFUL);
+}
+
+mode_t storage_umask(struct storage *s)
+{
+	if (!s)
+		return temporary_umask();
+	pthread_mutex_lock(&s->lock);
+	if (!s->masked)
+		s->umask = temporary_umask();
+	s->masked = true;
+	const mode_t mask = s->umask;
+	pthread_mutex_unlock(&s->lock);
+	return mask;
 }
 
 bool storage_keeps_attributes(struct storage *s, int fd, const struct stat *st)

@@ -53,6 +53,8 @@ enum storage_link {
 /* What is known of one file system. */
 struct fs {
 	dev_t dev;
+	bool typed;    /* its type was asked for */
+	unsigned type; /* 0: unknown */
 	enum storage_link link;
 	bool listed;          /* listxattr(2) there names all attributes */
 	unsigned asked, able; /* sets of enum storage_ability */
@@ -63,6 +65,8 @@ struct fs {
 struct storage {
 	pthread_mutex_t lock;
 	unsigned count;
+	bool masked;
+	mode_t umask; /* of this process, if masked */
 	struct fs system[STORAGE_SYSTEMS];
 };
 
@@ -86,6 +90,8 @@ void storage_note_close(struct storage *, dev_t, bool keeps_times);
 enum storage_link storage_link_call(struct storage *, dev_t, bool *listed);
 void storage_note_link(struct storage *, dev_t, enum storage_link, bool listed);
 bool storage_is_known(int dir); /* by its type: it can do all that */
+/* temporary_umask(), read once. storage may be NULL. */
+mode_t storage_umask(struct storage *);
 /* The same of STORAGE_CHANGES_MODES and STORAGE_CHANGES_OWNERS, but FAT, NFS and others are asked,
  * too, which ignore or refuse what they cannot store. */
 bool storage_stores(struct storage *, int dir, enum storage_ability);

@@ -128,10 +128,10 @@ mode_t temporary_umask(void)
 	return mask;
 }
 
-mode_t temporary_mode(int dir, mode_t mode)
+mode_t temporary_mode(int dir, mode_t mode, struct storage *storage)
 {
 	mode_t most;
-	return mode & (acl_default_mode(dir, &most) ? most | 07000 : ~temporary_umask());
+	return mode & (acl_default_mode(dir, &most) ? most | 07000 : ~storage_umask(storage));
 }
 
 /* Only where linkat(2) is known to keep the file: with some FUSE file systems it returns 0,
@@ -188,7 +188,8 @@ int temporary_create_named(struct endpoint *e, mode_t mode, const char **call)
 {
 	const int dir = file_of(e)->place.dir;
 	const bool later = storage_can(file_of(e)->storage, dir, STORAGE_CHANGES_MODES);
-	file_of(e)->mode = temporary_mode(dir, mode);
+	if (!file_of(e)->place.exists) /* else that of the old file counts */
+		file_of(e)->mode = temporary_mode(dir, mode, file_of(e)->storage);
 	return create_named(e, later ? 0600 : mode, call);
 }
 

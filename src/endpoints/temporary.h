@@ -10,8 +10,9 @@
 /* Do new files in this directory need a temporary name, because O_TMPFILE is unsupported? */
 bool temporary_is_named(int dir);
 mode_t temporary_umask(void); /* of this process; 077 if it is unknown */
-/* The mode that the kernel gives a file that is created in `dir` with `mode`. */
-mode_t temporary_mode(int dir, mode_t mode);
+/* The mode that the kernel gives a file that is created in `dir` with `mode`. The storage, or NULL,
+ * remembers the umask. */
+mode_t temporary_mode(int dir, mode_t mode, struct storage *);
 /* temporary_create creates an unnamed temporary file with `mode`. Returns 1 if the file system does
  * not support O_TMPFILE. Then temporary_create_named creates a file with a temporary name and mode
  * 0600, which gets file_of(e)->mode later; or, where chmod has no effect, with `mode`.

@@ -221,7 +221,8 @@ static int finish_root(struct shard_tree *s)
 	int result = fstat(r->dst, &st) < 0 ? job_fail(&s->job, NULL, "fstat", errno)
 					    : job_note_commit(&s->job, &st);
 	if (result == 0) {
-		r->mode = temporary_mode(r->to->place.dir, r->from->place.st.st_mode & 01777) |
+		r->mode = temporary_mode(r->to->place.dir, r->from->place.st.st_mode & 01777,
+					 NULL) |
 			  (st.st_mode & S_ISGID);
 		result = commit_root(r, d, &o);
 	}

@@ -147,7 +147,7 @@ static int home_continue(struct building *r)
 	part_note_run(p, 0);
 	r->home = p->fd;
 	strcpy(r->temporary, PART_DATA);
-	r->mode = temporary_mode(r->to->place.dir, mode & 01777) | (st.st_mode & S_ISGID);
+	r->mode = temporary_mode(r->to->place.dir, mode & 01777, NULL) | (st.st_mode & S_ISGID);
 	r->resumes = true;
 	return 0;
 }
