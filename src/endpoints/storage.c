@@ -6,7 +6,6 @@
 #include "storage.h"
 #include "endpoint.h"
 #include "io/system.h"
-#include "temporary.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -227,19 +226,6 @@ bool storage_can(struct storage *s, int dir, enum storage_ability wanted)
 bool storage_stores(struct storage *s, int dir, enum storage_ability wanted)
 {
 	return storage_ask(s, dir, wanted, SYSTEM_FAITHFUL);
-}
-
-mode_t storage_umask(struct storage *s)
-{
-	if (!s)
-		return temporary_umask();
-	pthread_mutex_lock(&s->lock);
-	if (!s->masked)
-		s->umask = temporary_umask();
-	s->masked = true;
-	const mode_t mask = s->umask;
-	pthread_mutex_unlock(&s->lock);
-	return mask;
 }
 
 bool storage_keeps_attributes(struct storage *s, int fd, const struct stat *st)

@@ -90,8 +90,6 @@ void storage_note_close(struct storage *, dev_t, bool keeps_times);
 enum storage_link storage_link_call(struct storage *, dev_t, bool *listed);
 void storage_note_link(struct storage *, dev_t, enum storage_link, bool listed);
 bool storage_is_known(int dir); /* by its type: it can do all that */
-/* temporary_umask(), read once. storage may be NULL. */
-mode_t storage_umask(struct storage *);
 /* The same of STORAGE_CHANGES_MODES and STORAGE_CHANGES_OWNERS, but FAT, NFS and others are asked,
  * too, which ignore or refuse what they cannot store. */
 bool storage_stores(struct storage *, int dir, enum storage_ability);

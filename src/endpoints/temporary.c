@@ -128,10 +128,24 @@ mode_t temporary_umask(void)
 	return mask;
 }
 
+/* The same, read once. */
+static mode_t umask_once(struct storage *s)
+{
+	if (!s)
+		return temporary_umask();
+	pthread_mutex_lock(&s->lock);
+	if (!s->masked)
+		s->umask = temporary_umask();
+	s->masked = true;
+	const mode_t mask = s->umask;
+	pthread_mutex_unlock(&s->lock);
+	return mask;
+}
+
 mode_t temporary_mode(int dir, mode_t mode, struct storage *storage)
 {
 	mode_t most;
-	return mode & (acl_default_mode(dir, &most) ? most | 07000 : ~storage_umask(storage));
+	return mode & (acl_default_mode(dir, &most) ? most | 07000 : ~umask_once(storage));
 }
 
 /* Only where linkat(2) is known to keep the file: with some FUSE file systems it returns 0,

@@ -157,7 +157,9 @@ static bool left_is_plain(struct left *l, int *has)
 int left_open_old(const struct left *l)
 {
 	int fd = openat(l->part.fd, PRIVATE_OLD, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	return fd;
 }
 
 /* Which entry did a mirror replace? If it is gone, what is left is a mere temporary directory.

@@ -48,7 +48,8 @@ nights() {
 	# Killed, mounted anew, and continued.
 	timeout -s KILL 1 "$FCOPY" -q --resume --limit-rate=1M big m/big || [ $? = 137 ]
 	timeout -s KILL 1 "$FCOPY" -q -aT --resume --limit-rate=1M t m/t || [ $? = 137 ]
-	[ -e m/big.fcopy-part ] && [ -e m/t.fcopy-part ]
+	[ -e m/big.fcopy-part ]
+	[ -e m/t.fcopy-part ]
 	until umount m 2>/dev/null; do sleep 0.1; done
 	$FAULTFS backing m -o "$1"
 	"$FCOPY" --stats --resume big m/big 2>err || { cat err; return 1; }
