@@ -33,6 +33,7 @@ proofs=(
 	"tree-race|trees copied while directories are exchanged|500"
 	"exchange|exchanges of a name between two system calls|"
 	"tree-random|random command lines for trees|1000"
+	"foretold|dry runs, each with its run|2000"
 	"mirror|random trees mirrored|300"
 	"walk|random walks of commands on one DST|2000"
 	"shard-kill|copies by shards of which one was killed|200"

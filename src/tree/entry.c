@@ -365,21 +365,25 @@ static void entry_rehearse(struct worker *w, const struct entry *e, const struct
 	const struct endpoint src = {.fd = -1, .path = entry_src, .st = *st};
 	const struct operand *dst = &w->tree->destination;
 	const bool only = w->tree->root.ground.single && w->tree->operands == 1 && !o->update;
+	const bool written = only && dst->kind == OPERAND_DEVICE && !o->recursive && !o->confirm &&
+			     !decide_replaces(o);
 	const bool file = S_ISREG(st->st_mode);
 	struct fcopy_error error = {0};
 	int r = 0;
-	if (o->symbolic_link && !o->link)
+	if (o->link)
+		outcome_link(w->outcome, st);
+	else if (o->symbolic_link)
 		w->outcome->type = S_IFLNK;
-	else if (file && (o->link || !o->attributes_only))
+	else if (file && !o->attributes_only)
 		w->outcome->bytes = (uint64_t)st->st_size;
 	if (e->dir->dst < 0 || !file || w->decision.clears || o->link || o->symbolic_link ||
 	    o->attributes_only)
 		return;
-	if (dst->kind != OPERAND_DEVICE)
+	if (written)
+		r = in_place_rehearse(&dst->place, entry_dst, st, &error);
+	else
 		r = destination_rehearse(e->dir->dst, e->as, entry_dst, &src, &w->options,
 					 entry_flags(w, e) | (only ? DESTINATION_ONLY : 0), &error);
-	else if (!decide_replaces(o)) /* it is written */
-		r = in_place_rehearse(&dst->place, entry_dst, st, &error);
 	if (r < 0)
 		report_failure(w, e, &error);
 }

@@ -81,9 +81,10 @@ int root_rehearse(struct building *r, enum flushing flush)
 	const struct outcome o = directory_outcome(t, d);
 	directory_unref(d);
 	t->root.committed = t->root.failures == 0 && !tree_stopped(t);
-	if (!t->root.committed)
-		return -EIO;
-	if (o.action != FCOPY_ACTION_UNCHANGED && t->root.compares != COMPARES_BELOW)
+	/* As the copy: a merge, and a tree that goes without what failed. */
+	const bool made = !tree_stopped(t) && (t->root.committed || r->dst >= 0 ||
+					       (t->options->keep_going && !t->root.doubtful));
+	if (made && o.action != FCOPY_ACTION_UNCHANGED && t->root.compares != COMPARES_BELOW)
 		report_operand_outcome(t, &o, to->path, NULL);
-	return 0;
+	return t->root.committed ? 0 : -EIO;
 }

@@ -165,6 +165,12 @@ foretells() {
 	[ "$(readlink f)" = ../t/file ]
 }
 
+@test "a dry run lists what the run then lists, for random trees and command lines" {
+	need python3
+	run python3 "$BATS_TEST_DIRNAME/../tools/foretold.py" "$FCOPY" 60 3 work
+	[ "$status" = 0 ] || { echo "$output"; return 1; }
+}
+
 @test "--parents: the report counts the copies, and names each in DST" {
 	need jq
 	mkdir -p s/t d

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""foretold.py FCOPY N SEED DIRECTORY: N random command lines for random trees. For each, --dry-run must change nothing, list
+what the run then lists, and have its exit status. SEED:I is the Ith command line alone."""
+import json, os, random, shutil, subprocess, sys
+
+OLD, SRC, NEW = 1546300800, 1577836800, 1609459200
+NAMES = ["a", "b", "c", "d", "e"]
+ALONE = ["", "-n", "-u", "--update=none", "--update=none-fail", "--update=changed", "--mirror", "-aT --delete", "-b",
+         "--backup=numbered", "--remove-destination", "-l", "-s", "--attributes-only", "--inplace", "--inplace=auto", "--checksum --update=changed",
+         "-b -u", "-l -b", "-s --remove-destination", "--mirror --exclude=b", "--keep-going"]
+WITH = ["-a", "-p", "-f", "-L", "-P", "-d", "--hard-links", "--preserve=mode", "--exclude=c", "--modify-window=1"]
+
+
+def fill(r, path, depth, links):
+    """Random entries in the directory, of which some are names of the files in links."""
+    for name in r.sample(NAMES, r.randint(0, len(NAMES))):
+        p = os.path.join(path, name)
+        kind = r.choice(["file"] * 5 + ["symlink", "dangling", "fifo", "link", "directory", "directory", "loop"])
+        if kind == "file" or (kind == "link" and not links):
+            with open(p, "w") as f:
+                f.write(r.choice(["", "x", "same", "other", "longer than that"]))
+            os.chmod(p, r.choice([0o644, 0o600, 0o444, 0o755]))
+            t = r.choice([OLD, SRC, NEW])
+            os.utime(p, (t, t))
+            links.append(p)
+        elif kind == "link":
+            os.link(r.choice(links), p)
+        elif kind == "fifo":
+            os.mkfifo(p)
+        elif kind == "directory" and depth > 0:
+            os.mkdir(p)
+            fill(r, p, depth - 1, links)
+            os.chmod(p, r.choice([0o755, 0o755, 0o700]))
+        else:
+            os.symlink(r.choice({"dangling": ["nowhere"], "loop": [name]}.get(kind, NAMES)), p)
+
+
+def state(root):
+    out = []
+    for path, directories, files in os.walk(root):
+        for name in directories + files + ["."]:
+            p = os.path.join(path, name)
+            st = os.lstat(p)
+            text = os.readlink(p) if os.path.islink(p) else ""
+            if os.path.isfile(p) and not text:
+                with open(p, "rb") as f:
+                    text = f.read()
+            out.append((p, st.st_mode, st.st_ino, st.st_nlink, st.st_mtime_ns, text))
+    return sorted(out, key=lambda e: e[0])
+
+
+def command(r):
+    """Options and operands; SRC is s, DST is d, both directories."""
+    words = r.choice(ALONE).split() + r.sample(WITH, r.choice([0, 0, 1, 1, 2]))
+    kind = r.choice(["tree", "tree", "tree", "new", "one", "several"])
+    if kind == "tree":
+        return words + ["-r", "-T", "s", "d"]
+    if kind == "new":
+        return words + ["-r", "-T", "s", "new"]
+    words = [w for w in words if w not in ("-aT",)]
+    if kind == "one":
+        return words + ["-r", "s/" + r.choice(NAMES), "d/" + r.choice(NAMES)]
+    return words + ["-r"] + ["s/" + n for n in r.sample(NAMES, 3)] + ["d"]
+
+
+def run(fcopy, words, old):
+    """The exit status, and each entry that is not left alone: (path in DST, what becomes of it). Only a mirror tells whether
+    the attributes of a directory that existed differ."""
+    try:
+        p = subprocess.run([fcopy, "-j1", "--json=lines"] + words, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        return "hangs", [], ""
+    entries, tells = set(), "--mirror" in words or "--update=changed" in words
+    for line in p.stdout.splitlines():
+        e = json.loads(line)
+        there = e.get("type") == "directory" and e.get("dst") in old and e["action"] in ("copied", "repaired")
+        if e.get("entry") and e["action"] not in ("unchanged", "excluded") and (tells or not there):
+            entries.add((str(e["dst"]), e["action"]))
+    return p.returncode, sorted(entries), p.stderr
+
+
+def main():
+    fcopy, n, seed, work = os.path.abspath(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
+    seed, _, only = seed.partition(":")
+    os.makedirs(work, exist_ok=True)
+    os.chdir(work)
+    wrong = listed = 0
+    for i in range(n) if not only else [int(only)]:
+        r = random.Random("%s:%d" % (seed, i))
+        shutil.rmtree("t", ignore_errors=True)
+        os.makedirs("t/s")
+        os.mkdir("t/d")
+        os.chdir("t")
+        links = []
+        fill(r, "s", 2, links)
+        fill(r, "d", 2, links if r.random() < 0.2 else [])
+        words = command(r)
+        before = state(".")
+        old = {p[2:] if p.startswith("./") else p for p, mode, *_ in before if mode & 0o170000 == 0o040000}
+        old |= {os.path.normpath(p) for p in old}
+        status, foretold, said = run(fcopy, ["--dry-run"] + words, old)
+        changed = state(".") != before
+        real, done, errors = run(fcopy, words, old)
+        os.chdir("..")
+        listed += len(done)
+        if changed or status != real or foretold != done:
+            wrong += 1
+            print("%s:%d: fcopy %s" % (seed, i, " ".join(words)))
+            print("  changed by the dry run\n" if changed else "", end="")
+            print("  exit status %s, then %s\n" % (status, real) if status != real else "", end="")
+            print("  only foretold: %s\n  only done: %s" % (sorted(set(foretold) - set(done)), sorted(set(done) - set(foretold))))
+            print("  dry run: %s\n  run: %s" % (said.strip().replace("\n", "; ")[:300], errors.strip().replace("\n", "; ")[:300]))
+    print("%d command lines, %d entries listed, %d not foretold" % (n, listed, wrong))
+    sys.exit(wrong > 0 or (listed == 0 and not only))
+
+
+main()
