@@ -91,6 +91,27 @@ static bool prune_may_compare(struct worker *w, struct directory *d)
 	return false;
 }
 
+static void prune_doubt(const struct stale *s)
+{
+	report_refusal(
+	    s->w, &(struct entry){.dir = s->d, .name = "", .as = ""}, entry_src, EBUSY,
+	    "got an entry during the copy; the part has an earlier copy under that name");
+	__atomic_store_n(&s->w->tree->root.doubtful, true, __ATOMIC_RELAXED);
+}
+
+/* Each name was looked for once: the source may have got it just before, and lost another one. Its
+ * times show it. Then it is unknown which copies in the part are of this run. */
+static bool prune_may_be_old(const struct stale *s)
+{
+	struct stat now;
+	const struct stat *then = &s->d->st;
+	return s->src >= 0 && s->d->state == DIRECTORY_RESUMED && s->listed > s->d->present &&
+	       __atomic_load_n(&s->w->tree->root.failures, __ATOMIC_RELAXED) == 0 &&
+	       (fstat(s->src, &now) < 0 || !same_mtime(&now, then) ||
+		now.st_ctim.tv_sec != then->st_ctim.tv_sec ||
+		now.st_ctim.tv_nsec != then->st_ctim.tv_nsec);
+}
+
 void prune_directory(struct worker *w, struct directory *d)
 {
 	/* With one_file_system, nothing below a mount point is copied. */
@@ -108,12 +129,8 @@ void prune_directory(struct worker *w, struct directory *d)
 	int r = take_names(&s, d->dst, count_listed);
 	/* No entry failed, so the source has got a name since it was read: that copy is old. */
 	if (r == 0 && w->tree->root.ground.journal && s.kept > d->present &&
-	    __atomic_load_n(&w->tree->root.failures, __ATOMIC_RELAXED) == 0) {
-		report_refusal(
-		    w, &e, entry_src, EBUSY,
-		    "got an entry during the copy; the part has an earlier copy under that name");
-		__atomic_store_n(&w->tree->root.doubtful, true, __ATOMIC_RELAXED);
-	}
+	    __atomic_load_n(&w->tree->root.failures, __ATOMIC_RELAXED) == 0)
+		prune_doubt(&s);
 	if (r == 0 && s.kept == s.listed && s.listed >= d->present)
 		return;
 	const char *path = entry_dst;
@@ -124,6 +141,8 @@ void prune_directory(struct worker *w, struct directory *d)
 			       "entry names in it differ from SRC, perhaps only by case");
 	else if (r == 0)
 		r = take_names(&s, d->dst, remove_listed);
+	if (r == 0 && w->tree->root.ground.journal && prune_may_be_old(&s))
+		prune_doubt(&s);
 	if (r < 0)
 		report_call(w, &e, "getdents64", path, -r);
 }

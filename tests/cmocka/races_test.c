@@ -267,6 +267,42 @@ static void tree_is_cancelled(void **state)
 	fault_sweep(*state, 0, cancelled, &both[1]);
 }
 
+static void exchange_names(void)
+{
+	need(unlink("src/g") == 0);
+	make_file("src/x", OTHER_SIZE, DENSE, 3);
+}
+
+/* The part has an older copy of a name that the source gets while it loses another one. */
+static void source_gets_old_name(void **state)
+{
+	static struct fcopy_tree_report report;
+	const struct fcopy_options options = {
+	    .api = FCOPY_API, .threads = 1, .resume = true, .fsync = true, .cancel = &cancel};
+	(void)state;
+	need(mkdir("d", 0755) == 0);
+	for (int nth = 1; nth < 1000; nth++) {
+		need(system("rm -rf d/dst* src; mkdir src") == 0);
+		make_file("src/f", SIZE, DENSE, 1);
+		make_file("src/g", SIZE, DENSE, 1);
+		make_file("src/x", OLD_SIZE, DENSE, 2);
+		cancel = 0;
+		fault_before(cancel_it);
+		fault_set("syncfs", 1, 0);
+		(void)copy_tree(&options, true, &report);
+		need(exists("d/dst.fcopy-part/data/x") && unlink("src/x") == 0);
+		cancel = 0;
+		fault_before(exchange_names);
+		fault_set("fstatat64", nth, 0);
+		(void)copy_tree(&options, true, &report);
+		if (exists("d/dst/x"))
+			assert_true(same_bytes("d/dst/x", "src/x"));
+		if (!fault_seen())
+			return;
+	}
+	fail_msg("no end of it");
+}
+
 /* As fcopy_clean() does, until a directory has its lock. */
 static void clean_up(void)
 {
@@ -424,6 +460,7 @@ int main(void)
 	case_add(source_becomes_directory, "fstatat64", "a file becomes a directory");
 	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
 		case_add(tree_is_cancelled, ends[i], "a tree is cancelled before %s", ends[i]);
+	case_add(source_gets_old_name, NULL, "the source gets a name of which the part has a copy");
 	case_add(new_directory_is_removed, "flock", "the directory of a new tree is removed");
 	case_add(backup_appears, NULL, "a numbered backup appears");
 	case_add(backup_appears, &both[1], "a numbered backup appears, without links");
