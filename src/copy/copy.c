@@ -4,6 +4,7 @@
 #include "complete.h"
 #include "endpoints/error.h"
 #include "endpoints/storage.h"
+#include "notify.h"
 #include "rules.h"
 #include "stale.h"
 
@@ -44,7 +45,7 @@ static int open_and_run(struct copy *c, const struct operand *src, struct operan
 		c->src.ops->abort(&c->src);
 		return r < 0 ? r : 0;
 	}
-	r = destination_open(&c->dst, dst, &c->src, c->options, e);
+	r = destination_open(&c->dst, dst, &c->src, c->options, c->storage, e);
 	if (r == 0) {
 		request.from = &c->src;
 		request.to = &c->dst;
@@ -91,6 +92,11 @@ int copy_operands(const struct operand *src, struct operand *dst,
 	c.mode = c.options->mode ? c.options->mode : fcopy_modes();
 	int r = open_and_run(&c, src, dst, shared);
 	report->skipped = r == ENDPOINT_SKIPPED;
+	if (storage.left) {
+		struct fcopy_error left;
+		error_operation(&left, STORAGE_REMOVAL, "unlinkat", dst->path, storage.left);
+		copy_notify(&c, FCOPY_EVENT_WARNING, &left, NULL);
+	}
 	return r < 0 ? -1 : 0;
 }
 

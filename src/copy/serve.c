@@ -301,7 +301,7 @@ static int open_listener(struct service *s, const struct operand *src, struct op
 	    .src = src, .dst = dst, .options = s->options, .serves = true, .sources = s->count};
 	struct fcopy_error *error = &report->error;
 	operand_find_file(dst, src, report->dst);
-	int r = destination_open(&s->listener, dst, s->file, s->options, error);
+	int r = destination_open(&s->listener, dst, s->file, s->options, NULL, error);
 	request.to = &s->listener;
 	for (size_t i = 0; r == 0 && i < s->count; i++) {
 		request.from = &s->file[i];

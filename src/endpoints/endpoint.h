@@ -209,12 +209,13 @@ int source_share(struct endpoint *e, const struct endpoint *open, struct fcopy_e
  * fd. */
 void source_adopt(struct endpoint *e, int fd, const char *path, const struct stat *st);
 
+struct storage;
 /* Opens what operand_find_file found, according to its type: a file to replace, an existing inode
  * to write into, a device or a stream. Before it changes anything, it refuses SRC itself as DST,
  * and everything that is certain to fail. Takes dst->place. Also returns ENDPOINT_SKIPPED; then
  * nothing is open. */
 int destination_open(struct endpoint *e, struct operand *dst, const struct endpoint *src,
-		     const struct fcopy_options *, struct fcopy_error *);
+		     const struct fcopy_options *, struct storage *, struct fcopy_error *);
 
 /* The same for `name` in the open directory `dir`, for a source that is a regular file. A symlink
  * of that name is followed, a directory is refused. path is for messages and must outlive *e. */
@@ -238,7 +239,6 @@ int destination_open(struct endpoint *e, struct operand *dst, const struct endpo
 #define DESTINATION_ONLY                                                                           \
 	512 /* of a rehearsal: the only copy, which destination_open() would open: a file with     \
 	     * several names is overwritten in place */
-struct storage;
 int destination_open_in(struct endpoint *e, int dir, const char *name, const char *path,
 			const struct endpoint *src, const struct fcopy_options *, unsigned flags,
 			struct storage *, struct fcopy_error *);

@@ -299,7 +299,8 @@ int destination_rehearse(int dir, const char *name, const char *path, const stru
 }
 
 int destination_open(struct endpoint *e, struct operand *dst, const struct endpoint *src,
-		     const struct fcopy_options *options, struct fcopy_error *error)
+		     const struct fcopy_options *options, struct storage *storage,
+		     struct fcopy_error *error)
 {
 	if (dst->kind == OPERAND_STREAM) {
 		int r = stream_open(e, dst->path, STDOUT_FILENO, error);
@@ -307,6 +308,7 @@ int destination_open(struct endpoint *e, struct operand *dst, const struct endpo
 	}
 	*e = (struct endpoint){.fd = -1, .path = dst->path};
 	*file_of(e) = file_state();
+	file_of(e)->storage = storage;
 	file_of(e)->place = dst->place;
 	dst->place.dir = dst->place.target = -1;
 	if (dst->kind == OPERAND_FAILED)

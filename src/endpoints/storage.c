@@ -33,6 +33,13 @@ static bool rename_closed(int dir, const char *from, const char *to, bool *able)
 	return learned;
 }
 
+/* err: of the first hidden name that could not be removed. Other processes may remove one. */
+static void remove_hidden(int dir, const char *name, int flags, int *err)
+{
+	if (unlinkat(dir, name, flags) < 0 && errno != ENOENT && *err == 0)
+		*err = errno;
+}
+
 static bool create_hidden(int dir, const char *name)
 {
 	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -74,7 +81,8 @@ static int open_hidden(int dir, const char *name)
 /* gcsfuse can be set up to rename only empty directories, and with its write cache rclone returns
  * EIO for the files of a renamed directory until it has uploaded them. The file is made, read and
  * removed by the descriptor of its directory. */
-static bool probe_full_directory(int dir, const char *from, const char *to, bool *readable)
+static bool probe_full_directory(int dir, const char *from, const char *to, bool *readable,
+				 int *left)
 {
 	const char *const file = "f";
 	bool able;
@@ -89,15 +97,15 @@ static bool probe_full_directory(int dir, const char *from, const char *to, bool
 	/* Only under its first name does rclone forget the upload of the file. */
 	if (able && !*readable)
 		able = renameat(dir, to, dir, from) < 0;
-	unlinkat(fd, file, 0);
+	remove_hidden(fd, file, 0, left);
 	close(fd);
-	unlinkat(dir, able ? to : from, AT_REMOVEDIR);
+	remove_hidden(dir, able ? to : from, AT_REMOVEDIR, left);
 	return learned;
 }
 
 /* Each probe returns false if nothing was learned. full: also a directory that is not empty. */
 static bool probe_directory(int dir, const char *a, const char *b, bool full, bool *able,
-			    bool *same)
+			    bool *same, int *left)
 {
 	struct stat before, after;
 	if (mkdirat(dir, a, 0700) < 0)
@@ -107,32 +115,33 @@ static bool probe_directory(int dir, const char *a, const char *b, bool full, bo
 	*same = *able && known && fstatat(dir, b, &after, AT_SYMLINK_NOFOLLOW) == 0 &&
 		before.st_ino == after.st_ino;
 	if (*able && full)
-		learned = probe_full_directory(dir, b, a, able);
-	unlinkat(dir, a, AT_REMOVEDIR);
-	unlinkat(dir, b, AT_REMOVEDIR);
+		learned = probe_full_directory(dir, b, a, able, left);
+	remove_hidden(dir, a, AT_REMOVEDIR, left);
+	remove_hidden(dir, b, AT_REMOVEDIR, left);
 	return learned;
 }
 
-static bool probe_files(int dir, const char *a, const char *b, bool *renames, bool *replaces)
+static bool probe_files(int dir, const char *a, const char *b, bool *renames, bool *replaces,
+			int *left)
 {
 	if (!create_hidden(dir, a))
 		return false;
 	bool learned = rename_closed(dir, a, b, renames);
 	if (!*renames) {
-		unlinkat(dir, a, 0);
+		remove_hidden(dir, a, 0, left);
 		return learned;
 	}
 	bool both = create_hidden(dir, a);
 	learned = both && rename_closed(dir, a, b, replaces);
 	if (both && !*replaces)
-		unlinkat(dir, a, 0);
-	unlinkat(dir, b, 0);
+		remove_hidden(dir, a, 0, left);
+	remove_hidden(dir, b, 0, left);
 	return learned;
 }
 
 /* Fixed modes may be equal to those that are asked for: only a change proves that modes are stored.
  * Likewise owners. */
-static bool probe_modes(int dir, const char *name, bool *able, bool *owners)
+static bool probe_modes(int dir, const char *name, bool *able, bool *owners, int *left)
 {
 	struct stat first, second, third;
 	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -146,12 +155,12 @@ static bool probe_modes(int dir, const char *name, bool *able, bool *owners)
 		  fstat(fd, &third) == 0 && third.st_uid == first.st_uid + 1 &&
 		  third.st_gid == first.st_gid + 1;
 	close(fd);
-	unlinkat(dir, name, 0);
+	remove_hidden(dir, name, 0, left);
 	return true;
 }
 
 /* A file system that renames directories renames files, too. Returns what was learned. */
-static unsigned storage_probe(int dir, enum storage_ability wanted, unsigned *able)
+static unsigned storage_probe(int dir, enum storage_ability wanted, unsigned *able, int *left)
 {
 	char a[TEMPORARY_SIZE], b[TEMPORARY_SIZE];
 	bool renames = false, replaces = false, directories = false, modes = false, same = false;
@@ -160,7 +169,7 @@ static unsigned storage_probe(int dir, enum storage_ability wanted, unsigned *ab
 	if (temporary_draw(a) < 0 || temporary_draw(b) < 0)
 		return 0;
 	if (wanted & (STORAGE_CHANGES_MODES | STORAGE_CHANGES_OWNERS)) {
-		if (!probe_modes(dir, a, &modes, &owners))
+		if (!probe_modes(dir, a, &modes, &owners, left))
 			return 0;
 		*able = (modes ? STORAGE_CHANGES_MODES : 0) | (owners ? STORAGE_CHANGES_OWNERS : 0);
 		return STORAGE_CHANGES_MODES | STORAGE_CHANGES_OWNERS;
@@ -168,10 +177,10 @@ static unsigned storage_probe(int dir, enum storage_ability wanted, unsigned *ab
 	const unsigned of_full = STORAGE_RENAMES_DIRECTORIES | STORAGE_KEEPS_INODES;
 	const bool full = wanted & of_full;
 	if (wanted != STORAGE_REPLACES_FILES &&
-	    probe_directory(dir, a, b, full, &directories, &same))
+	    probe_directory(dir, a, b, full, &directories, &same, left))
 		asked = (full ? of_full : 0) | (directories ? STORAGE_RENAMES_FILES : 0);
 	*able = directories ? asked & ~(same ? 0 : STORAGE_KEEPS_INODES) : 0;
-	if (asked & wanted || full || !probe_files(dir, a, b, &renames, &replaces))
+	if (asked & wanted || full || !probe_files(dir, a, b, &renames, &replaces, left))
 		return asked;
 	*able |= (renames ? STORAGE_RENAMES_FILES : 0) | (replaces ? STORAGE_REPLACES_FILES : 0);
 	return asked | STORAGE_RENAMES_FILES | STORAGE_REPLACES_FILES;
@@ -192,6 +201,11 @@ static unsigned storage_find(struct storage *s, dev_t dev)
 	return i;
 }
 
+/* Where no probe is possible. */
+#define STORAGE_ASSUMED                                                                            \
+	(STORAGE_RENAMES_FILES | STORAGE_REPLACES_FILES | STORAGE_RENAMES_DIRECTORIES |            \
+	 STORAGE_CHANGES_MODES | STORAGE_CHANGES_OWNERS)
+
 /* has: what its type must have, or the storage is asked. Its type is looked up once: with FUSE,
  * fstatfs(2) is a request. */
 static bool storage_ask(struct storage *s, int dir, enum storage_ability wanted,
@@ -210,8 +224,14 @@ static bool storage_ask(struct storage *s, int dir, enum storage_ability wanted,
 	fs->typed = true;
 	const bool known = system_type_has(fs->type, has);
 	if (!known && !(fs->asked & wanted)) {
-		fs->asked |= storage_probe(dir, wanted, &able);
+		int left = 0;
+		fs->asked |= storage_probe(dir, wanted, &able, &left);
 		fs->able |= able;
+		if (left) { /* more probes would leave more: the copy itself will show */
+			fs->able |= STORAGE_ASSUMED & ~fs->asked;
+			fs->asked |= STORAGE_ASSUMED | STORAGE_KEEPS_INODES;
+			s->left = left;
+		}
 	}
 	bool can = known || !(fs->asked & wanted) || fs->able & wanted;
 	pthread_mutex_unlock(&s->lock);

@@ -34,6 +34,9 @@ enum storage_close {
 
 #define STORAGE_RENAMES_LATE "rclone renames a directory only when it has uploaded what is in it"
 
+/* Of the operation that struct storage.left tells of. */
+#define STORAGE_REMOVAL "removal of the hidden files that showed what can be renamed there"
+
 #define STORAGE_SYSTEMS 8 /* that are remembered; more are asked again */
 
 /* What is known, by its type, of the times of a file system. */
@@ -65,6 +68,7 @@ struct fs {
 struct storage {
 	pthread_mutex_t lock;
 	unsigned count;
+	int left; /* errno: a hidden name with which one was asked could not be removed */
 	bool masked;
 	mode_t umask; /* of this process, if masked */
 	struct fs system[STORAGE_SYSTEMS];

@@ -324,6 +324,11 @@ int tree_run(const char *const *src, size_t n, const char *dst,
 		copy_sources(&t, dst);
 	}
 	report->not_compared = t.equal.left_out;
+	if (storage.left) {
+		struct fcopy_error left;
+		error_operation(&left, STORAGE_REMOVAL, "unlinkat", dst, storage.left);
+		report_operand_warning(&t, &left);
+	}
 	links_free(t.links);
 	filter_free(t.filter);
 	inodes_free(t.made);

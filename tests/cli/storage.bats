@@ -516,6 +516,26 @@ refuses_and_overwrites() {
 	[ "$(ls -A backing | xargs)" = "f t" ]
 }
 
+@test "storage that removes nothing: a copy warns about the hidden file that it leaves, and leaves no more" {
+	need bindfs fusermount3
+	need_root "to mount"
+	random f 100000
+	mkdir b m s
+	cp f s/1
+	cp f s/2
+	export FCOPY
+	# shellcheck disable=SC2016
+	private_mounts 'bindfs --delete-deny b m || exit 9
+		"$FCOPY" f m/1 2>err1; "$FCOPY" f m/1 2>>err1; find b -name ".fcopy-*" | wc -l
+		"$FCOPY" -r s m/t 2>err2; find b -name ".fcopy-*" -exec rm -r {} +
+		cmp f b/1; diff -r s b/t; umount m'
+	[ "$status" != 9 ] || skip "bindfs does not mount"
+	demand 0
+	[ "$output" = 2 ]
+	[ "$(grep -c "^fcopy: warning: m/1: removal of the hidden files .*: Operation not permitted" err1)" = 2 ]
+	[ "$(grep -c "^fcopy: warning: m/t: removal of the hidden files .*: Operation not permitted" err2)" = 1 ]
+}
+
 @test "rclone: --resume is refused before the first byte, each time, and leaves nothing" {
 	need rclone fusermount3
 	need_root "to mount"
