@@ -306,17 +306,23 @@ static void displace_refuse(struct worker *w, const struct entry *e, const char 
 }
 
 /* Has the name another file than its backup? The copy has failed, but after it got the name; or
- * another process has replaced the entry. Then the backup has the only name of what was there. */
-static bool displace_is_needed(const struct entry *e, const struct displaced *d)
+ * another process has replaced the entry. Then the backup has the only name of what was there. With
+ * FUSE, two names of one file may show different times: that of the entry is compared, too. */
+static bool displace_is_needed(const struct worker *w, const struct entry *e,
+			       const struct displaced *d)
 {
 	struct stat backup, now;
-	return fstatat(e->dir->dst, d->name, &backup, AT_SYMLINK_NOFOLLOW) < 0 ||
-	       fstatat(e->dir->dst, e->as, &now, AT_SYMLINK_NOFOLLOW) < 0 ||
-	       !exchange_is_same(e->dir->dst, &now, &backup);
+	const struct stat *seen = w->decision.seen;
+	const int dir = e->dir->dst;
+	return fstatat(dir, d->name, &backup, AT_SYMLINK_NOFOLLOW) < 0 ||
+	       fstatat(dir, e->as, &now, AT_SYMLINK_NOFOLLOW) < 0 ||
+	       !(exchange_is_same(dir, &now, &backup) ||
+		 (seen && exchange_is_same(dir, &now, seen)));
 }
 
 /* Has the entry its old name, or gets it back? */
-static bool displace_return(const struct entry *e, const struct displaced *d, bool lasts)
+static bool displace_return(const struct worker *w, const struct entry *e,
+			    const struct displaced *d, bool lasts)
 {
 	struct stat st;
 	const int dir = e->dir->dst;
@@ -325,7 +331,7 @@ static bool displace_return(const struct entry *e, const struct displaced *d, bo
 		       private_rename(dir, d->name, dir, e->as) == 0;
 	/* --inplace=auto has removed the entry where no rename can replace it. */
 	return d->linked && (linkat(dir, d->name, dir, e->as, 0) == 0 ||
-			     (errno == EEXIST && !(lasts && displace_is_needed(e, d))));
+			     (errno == EEXIST && !(lasts && displace_is_needed(w, e, d))));
 }
 
 /* The older backup, which has a drawn name by now, is not needed. */
@@ -360,13 +366,13 @@ static void displace_drop(struct worker *w, const struct entry *e, const struct 
 void displace_end(struct worker *w, const struct entry *e, struct displaced *d, bool made)
 {
 	mirror_clear_end(w, e, &d->cleared, made);
-	displace_drop(w, e, d, !made && displace_return(e, d, true));
+	displace_drop(w, e, d, !made && displace_return(w, e, d, true));
 }
 
 void displace_withdraw(struct worker *w, const struct entry *e, struct displaced *d)
 {
 	mirror_clear_end(w, e, &d->cleared, false);
-	displace_drop(w, e, d, displace_return(e, d, false));
+	displace_drop(w, e, d, displace_return(w, e, d, false));
 }
 
 bool displace_may(struct worker *w, const struct entry *e)
