@@ -531,7 +531,6 @@ put_aside() {
 	echo 1 >s/sub/f
 	echo 2 >s/g
 	for options in --mirror '-aT --delete'; do
-		cp "$FCOPY" fcopy
 		chmod 000 s/g
 		chmod 777 .
 		# shellcheck disable=SC2086
