@@ -145,9 +145,11 @@ sender() {
 	[ "$(get "$(url a.txt)")" = one ]
 	[ "$(get "$(url b%20c%25)")" = two ]
 	[ "$(get "$(url e)")" = below ]
-	for target in secret d/e ../secret %2e%2e/secret a.txt/ a.txt? /a.txt a.txt%00 d; do
+	for target in secret d/e ../secret %2e%2e/secret a.txt/ /a.txt a.txt%00 d; do
 		[ "$(status_of --path-as-is "$(url "$target")")" = 404 ] || { echo "$target"; return 1; }
 	done
+	# curl 8 leaves out a query that is empty.
+	raw 'GET /a.txt? HTTP/1.1\r\nHost: h\r\n\r\n' | grep -q '^HTTP/1.1 404 '
 	expect 2 -k a.txt d/../a.txt http-listen:0
 	says "fcopy: d/../a.txt: has the same name as an earlier SRC"
 	expect 2 -k a.txt secret tcp-listen:0

@@ -17,9 +17,9 @@ setup_system() {
 	setup_system
 	# shellcheck disable=SC2016
 	private_mounts 'for how in "root/. root/mnt" "-T root root/mnt" "root root/mnt" "-T root root/mnt/new"; do
-		for by in "cp -ax" "$FCOPY -ax"; do
+		for by in cp "$FCOPY"; do
 			mount -t tmpfs -o mode=711 tmpfs root/mnt
-			timeout 60 $by $how || exit 3
+			timeout 60 "$by" -ax $how || exit 3
 			(cd root/mnt && find . -mindepth 1 -printf "%p %y %m %U:%G %s\n" | sort)
 			cat $(find root/mnt -name hostname)
 			umount root/mnt
