@@ -320,11 +320,10 @@ struct change {
 	off_t splice; /* bytes by splice, with one thread; the others by readwrite, with all */
 };
 
-/* A large file in a tree: the threads that are idle when a segment begins help with it. */
-static void idle_threads_help(void **state)
+/* Returns how many threads have copied by readwrite. */
+static unsigned copy_with_idle_threads(const struct change *change)
 {
-	const struct change *change = *state;
-	make_file("src", 100 * MIB + 5, DENSE, 1);
+	unlink("dst");
 	present = change->before;
 	fault_set(change->call, 1, 0);
 	fault_before(change->happen);
@@ -333,9 +332,19 @@ static void idle_threads_help(void **state)
 	assert_int_equal(bytes_of("splice"), change->splice);
 	assert_int_equal(step_of("splice").threads, 1);
 	assert_int_equal(bytes_of("readwrite"), 100 * MIB + 5 - change->splice);
-	/* A helper that a busy machine starts late finds nothing left. */
-	assert_in_range(step_of("readwrite").threads, 2, 1 + HELPERS);
 	assert_int_equal(joined, 0);
+	return step_of("readwrite").threads;
+}
+
+/* A large file in a tree: the threads that are idle when a segment begins help with it. A helper
+ * that a busy machine starts late finds nothing left. */
+static void idle_threads_help(void **state)
+{
+	unsigned threads = 1;
+	make_file("src", 100 * MIB + 5, DENSE, 1);
+	for (int tries = 0; tries < 10 && threads == 1; tries++)
+		threads = copy_with_idle_threads(*state);
+	assert_in_range(threads, 2, 1 + HELPERS);
 }
 
 /* The owner of the file, or a helper, fails. */
