@@ -34,7 +34,7 @@ enum storage_close {
 
 #define STORAGE_RENAMES_LATE "rclone renames a directory only when it has uploaded what is in it"
 
-/* Of the operation that struct storage.left tells of. */
+/* The operation that failed with struct storage.left. */
 #define STORAGE_REMOVAL "removal of the hidden files that showed what can be renamed there"
 
 #define STORAGE_SYSTEMS 8 /* that are remembered; more are asked again */
