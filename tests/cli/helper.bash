@@ -241,6 +241,18 @@ by_fuse() {
 	demand 0
 }
 
+# timed_tree NAME: s with three files and d/NAME, whose times have all nine digits, and odd seconds.
+timed_tree() {
+	mkdir -p s/d
+	local i
+	for i in 1 2 3; do
+		random s/$i 20000
+		touch -d "2024-05-06 07:08:0$((2 * i + 1)).$i$i$i$i$i$i$i$i$i" s/$i
+	done
+	echo x >"s/d/$1"
+	touch -d "2024-05-06 07:08:09.123456789" "s/d/$1"
+}
+
 # traced STATUS EXPRESSION ARG…: runs fcopy under strace -f; the calls are in ./trace.
 traced() {
 	local want=$1 calls=$2

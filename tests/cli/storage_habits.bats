@@ -5,16 +5,9 @@
 
 load helper
 
-# source_tree: s, with times of nine digits, owners, a mode, an attribute, a hard link and names of both cases.
+# source_tree: s, with times of nine digits, an owner, a mode and an attribute; big; and the tree t.
 source_tree() {
-	mkdir -p s/d
-	local i
-	for i in 1 2 3; do
-		random s/$i 20000
-		touch -d "2024-05-06 07:08:0$((2 * i + 1)).$i$i$i$i$i$i$i$i$i" s/$i
-	done
-	echo x >s/d/README
-	touch -d "2024-05-06 07:08:09.123456789" s/d/README
+	timed_tree README
 	chmod 640 s/2
 	is_root && chown 5:6 s/3
 	setfattr -n user.origin -v here s/1 2>/dev/null || true
@@ -45,7 +38,7 @@ nights() {
 		[ "backing/monday/$f" -ef "backing/tuesday/$f" ] || [ "backing/monday/${f,,}" -ef "backing/tuesday/${f,,}" ]
 	done
 	again -au -T s m/monday
-	# Killed, mounted anew, and continued.
+	# Killed, mounted again, and continued.
 	timeout -s KILL 1 "$FCOPY" -q --resume --limit-rate=1M big m/big || [ $? = 137 ]
 	timeout -s KILL 1 "$FCOPY" -q -aT --resume --limit-rate=1M t m/t || [ $? = 137 ]
 	[ -e m/big.fcopy-part ]

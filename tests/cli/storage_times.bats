@@ -4,18 +4,6 @@
 
 load helper
 
-# source_tree: s, whose times have all nine digits, and odd seconds.
-source_tree() {
-	mkdir -p s/d
-	local i
-	for i in 1 2 3; do
-		random s/$i 20000
-		touch -d "2024-05-06 07:08:0$((2 * i + 1)).$i$i$i$i$i$i$i$i$i" s/$i
-	done
-	echo x >s/d/x
-	touch -d "2024-05-06 07:08:09.123456789" s/d/x
-}
-
 # second_runs DIR BACKING: on this storage nothing is copied again. BACKING shows its real inodes.
 second_runs() {
 	set -e
@@ -54,7 +42,7 @@ export -f second_runs
 
 @test "FUSE with times of 2 s, 1 s, 1 us and 100 ns: the second mirror, -u, --link-dest and --resume copy nothing" {
 	mkdir backing
-	source_tree
+	timed_tree x
 	local o
 	for o in steps=2 steps=1 grain=1000 grain=100; do
 		by_fuse "$o" 'second_runs m backing'
@@ -63,7 +51,7 @@ export -f second_runs
 
 @test "ext4, ext3 and ext2 with small inodes: the second mirror, -u, --link-dest and --resume copy nothing" {
 	need mkfs.ext4
-	source_tree
+	timed_tree x
 	local t
 	for t in ext4 ext3 ext2; do
 		truncate -s 30M "image.$t"
@@ -105,7 +93,7 @@ export -f second_runs
 @test "modes and owners that DST cannot store are not compared: files stay equal, and are linked" {
 	[ "$(id -u)" = 0 ] || skip "needs root, which may set owners"
 	mkdir backing
-	source_tree
+	timed_tree x
 	chmod 640 s/1
 	chown 5:6 s/2
 	# shellcheck disable=SC2016
@@ -123,7 +111,7 @@ export -f second_runs
 @test "extended attributes that DST cannot store are not compared: files are linked, and stay equal" {
 	need setfattr
 	mkdir backing
-	source_tree
+	timed_tree x
 	setfattr -n user.origin -v here s/1 s/d/x 2>/dev/null || skip "no extended attributes here"
 	# shellcheck disable=SC2016
 	by_fuse rw '"$FCOPY" -q -aT s m/monday
@@ -137,7 +125,7 @@ export -f second_runs
 @test "an ordinary user's --link-dest links the files of others, whose owners the copies cannot have" {
 	[ "$(id -u)" = 0 ] || skip "needs root, to make files of another user"
 	need setpriv
-	source_tree
+	timed_tree x
 	chown -R 5:6 s
 	mkdir out
 	chmod 777 . out
