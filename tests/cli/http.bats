@@ -246,7 +246,8 @@ sender() {
 		get -o got "$(url)" 2>/dev/null 3>&- &
 		await test -s got
 		sh -c "$change"
-		run wait $!
+		status=0
+		wait $! || status=$?
 		[ "$status" != 0 ] || { echo "$change: status 0"; return 1; }
 		get -o again "$(url)"
 		cmp again a

@@ -6,24 +6,34 @@
 load helper
 load json
 
-# twice: a library in which getdents64(2) lists each name of $TWICE twice.
+# twice: a library in which getdents64(2) lists $TWICE twice, in each directory whose path has $TWICE_IN, if
+# that is set. A part lists no name twice: nobody else changes it.
 twice() {
 	need cc
 	cat >twice.c <<-'END'
 		#define _GNU_SOURCE
 		#include <dirent.h>
 		#include <dlfcn.h>
+		#include <limits.h>
+		#include <stdio.h>
 		#include <stdlib.h>
 		#include <string.h>
+		#include <unistd.h>
+		static int is_in(int fd, const char *part)
+		{
+			char name[32], path[PATH_MAX] = "";
+			snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+			return readlink(name, path, sizeof(path) - 1) > 0 && strstr(path, part);
+		}
 		ssize_t getdents64(int fd, void *buffer, size_t size)
 		{
 			ssize_t (*real)(int, void *, size_t) = (ssize_t(*)(int, void *, size_t))dlsym(RTLD_NEXT, "getdents64");
-			const char *name = getenv("TWICE");
+			const char *name = getenv("TWICE"), *in = getenv("TWICE_IN");
 			char *b = buffer;
 			ssize_t n = real(fd, buffer, size / 2);
 			for (ssize_t at = 0, end = n; at < end;) {
 				struct dirent64 *d = (struct dirent64 *)(b + at);
-				if (name && strcmp(d->d_name, name) == 0) {
+				if (name && strcmp(d->d_name, name) == 0 && (!in || is_in(fd, in))) {
 					memcpy(b + n, d, d->d_reclen);
 					n += d->d_reclen;
 				}
@@ -115,7 +125,7 @@ tree_of_all() {
 		demand 1
 		[ -d new.fcopy-part ]
 		# shellcheck disable=SC2086 # words
-		run --separate-stderr env TWICE=$name LD_PRELOAD="$PWD/twice.so" $NOBODY "$FCOPY" -aT --resume --keep-going \
+		run --separate-stderr env TWICE=$name TWICE_IN="$PWD/s" LD_PRELOAD="$PWD/twice.so" $NOBODY "$FCOPY" -aT --resume --keep-going \
 			--json=lines s new
 		demand 1
 		lines_agree

@@ -261,7 +261,8 @@ ends_in() {
 	until [ -e report ]; do sleep 0.01; done
 	rm report
 	timeout "$HANG" bash -c 'echo data >f'
-	run wait $!
+	status=0
+	wait $! || status=$?
 	[ "$status" = 1 ]
 	holds data b
 	absent report
