@@ -241,6 +241,7 @@ sender() {
 @test "http: a file that shrinks, or is written while it is sent: the client sees a cut transfer" {
 	local change
 	for change in 'truncate -s 9000000 a' 'printf x | dd of=a bs=1 seek=5 conv=notrunc status=none' 'printf x >>a'; do
+		rm -f got
 		random a 30000000
 		serve -k --limit-rate=8M a http-listen:0
 		get -o got "$(url)" 2>/dev/null 3>&- &
