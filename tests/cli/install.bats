@@ -253,6 +253,14 @@ options() {
 	# Style too, but whether the pages that they refer to are installed here is not theirs.
 	mandoc -Tlint "$REPOSITORY"/src/man/* >lint 2>&1 || true
 	never grep -v -e mandoc.db -e 'referenced manual' lint
+	# groff's own words for a page are of BSD, which has no fcopy.
+	if type groff >/dev/null 2>&1; then
+		local page
+		for page in "$REPOSITORY"/src/man/*; do
+			groff -mdoc -Tascii "$page" >shown
+			never grep -w BSD shown
+		done
+	fi
 }
 
 @test "the man page has every option and every mode, and no others" {
