@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# calls.sh [DIR]: how many system calls each mode makes for one MiB, warm and cold, as the table of MODES.md. strace counts
+# calls.sh [DIR]: how many system calls each mode makes for one MiB, warm and cold, as in MODES.md. strace counts
 # all calls but futex of copies of 96 and 32 MiB in DIR, on one CPU; the difference leaves out what does not depend on the size.
 set -euo pipefail
 fcopy=${FCOPY:-$(dirname "$(realpath "$0")")/../fcopy}

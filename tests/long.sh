@@ -4,11 +4,11 @@
 # long.sh [--record] [--jobs N] [PROOF…]: the proofs of tests/long, all of them or these, one after
 # the other or N at once. Ends with a table of what was tried and what failed, which is left in
 # build/long.md too, and the line N passed, N failed, N skipped. --record replaces their rows in
-# tests/README.md, which name the revision; the other rows stay. FCOPY names another program.
+# tests/long/RESULTS.md, which name the revision; the other rows stay. FCOPY names another program.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 export FCOPY=${FCOPY:-$root/fcopy} FCOPY_BUILD=${FCOPY_BUILD:-$root/build}
-table=$FCOPY_BUILD/long.md readme=$root/tests/README.md
+table=$FCOPY_BUILD/long.md results=$root/tests/long/RESULTS.md
 passed=0 failed=0 skipped=0 record='' jobs=1
 
 # Each proof, what it counts, and its argument for a full run. What a power cut leaves depends on
@@ -143,18 +143,18 @@ make_table() {
 		if [[ " ${wanted[*]} " == *" $name "* ]]; then
 			sed 's/^[0-9]* //' "$FCOPY_BUILD/long.$name.row"
 		else
-			grep "^| $name: " "$readme"
+			grep "^| $name: " "$results"
 		fi
 	done
 	printf '\n%s, Linux %s.\n' "$(date -u +%F)" "$(uname -r)"
 }
 
 # Everything between the markers goes, and the table comes.
-put_into_readme() {
+put_into_results() {
 	sed -e '/<!-- proofs -->/,/<!-- \/proofs -->/{
 		/<!-- proofs -->/r '"$table"'
 		/<!-- \/\?proofs -->/!d
-	}' "$readme" >"$table.new" && cat "$table.new" >"$readme" && rm "$table.new"
+	}' "$results" >"$table.new" && cat "$table.new" >"$results" && rm "$table.new"
 }
 
 read_arguments "$@"
@@ -166,7 +166,7 @@ for proof in "${proofs[@]%%|*}"; do
 done
 if [ -n "$record" ]; then
 	make_table "${proofs[@]%%|*}" >"$table"
-	put_into_readme
+	put_into_results
 else
 	make_table "${wanted[@]}" >"$table"
 fi

@@ -164,11 +164,11 @@ run_examples() {
 	[ "$(jq '.bytes, .mode, .done' shown)" = "$(jq '.bytes, .mode, .done' <<<"$output")" ]
 }
 
-@test "each revision that tests/README.md names exists" {
+@test "each revision that the results of the long tests name exists" {
 	need git
 	local git=(git -c safe.directory="$REPOSITORY" -C "$REPOSITORY")
 	[ "$("${git[@]}" rev-parse --is-shallow-repository 2>/dev/null)" = false ] || skip "no whole repository"
-	sed -nE '/<!-- proofs -->/,/<!-- .proofs -->/s/.* \| ([0-9a-f]{7,}) \|$/\1/p' "$REPOSITORY/tests/README.md" >revisions
+	sed -nE '/<!-- proofs -->/,/<!-- .proofs -->/s/.* \| ([0-9a-f]{7,}) \|$/\1/p' "$REPOSITORY/tests/long/RESULTS.md" >revisions
 	[ "$(wc -l <revisions)" -gt 15 ]
 	while read -r revision; do
 		"${git[@]}" cat-file -e "$revision^{commit}" || { echo "no such revision: $revision"; return 1; }
