@@ -12,7 +12,7 @@ declare -A release_of=([5.10]=bullseye [6.1]=bookworm [6.12]=trixie)
 # The guest's programs. fcopy is linked with this machine's C library, so they come from its release.
 guest_packages=(bash coreutils util-linux mount kmod e2fsprogs xfsprogs btrfs-progs f2fs-tools exfatprogs
 	dosfstools ntfs-3g dmsetup nfs-kernel-server samba cifs-utils attr acl diffutils findutils grep sed
-	mawk procps psmisc iproute2 netbase rpcbind libc-bin libsubunit0 busybox-static)
+	mawk procps psmisc iproute2 netbase rsync rpcbind libc-bin libsubunit0 busybox-static)
 
 # codename: prints the name of this machine's release.
 codename() {

@@ -228,6 +228,60 @@ check_tree_in() {
 	grep -vE 'warning|hint' err | head -n 2 | tr '\n' ';'
 }
 
+# fill_nights DIR: files only, with times that no coarse storage keeps.
+fill_nights() {
+	cp -r "$data/tree" "$1"
+	rm -f "$1"/symlink "$1"/2/fifo
+	chmod 640 "$1/2/2/2"
+	chown 12:34 "$1/2/2/2"
+	find "$1" -depth -exec touch -h -d '2024-05-06 07:08:11.987654321' {} +
+}
+
+# said_last PATTERN: of the last line that fcopy wrote to ./err.
+said_last() {
+	tail -n 1 err | grep -E "$1" || { cat err && return 1; }
+}
+
+# check_nights [REMOUNT…]: a mirror, a snapshot and -u, and once more after the file system was mounted again:
+# nothing is copied. A copy that was killed continues. What rsync and cp copy again is the reason.
+check_nights() {
+	local from=$data/nights files linked
+	rm -rf "$from"
+	fill_nights "$from"
+	files=$(find "$from" -type f | wc -l)
+	f --mirror "$from" mirror 2>err || cat err
+	f -aT "$from" monday 2>err || cat err
+	f -aT --link-dest=monday "$from" tuesday 2>err || cat err
+	rsync -a "$from/" by-rsync || true
+	cp -au "$from" by-cp || true
+	cp "$data/large" "$from/large"
+	/check/bin/fcopy -q -aT --resume --limit-rate=1M "$from" tree &
+	wait_for_bytes tree.fcopy-part/data/large
+	kill -9 $!
+	wait $! || true
+	if [ $# -gt 0 ]; then
+		cd /
+		"$@"
+		cd "$dir/check" || return
+	fi
+	f -aT --resume "$from" tree 2>err || cat err
+	diff <(names_and_bytes "$from") <(names_and_bytes tree)
+	rm "$from/large"
+	touch -d '2024-05-06 07:08:11.987654321' "$from"
+	f --mirror "$from" mirror 2>err || cat err
+	said_last "^fcopy: 0 copied, $files unchanged, 0 removed"
+	f -v -auT "$from" monday >out 2>err || cat err
+	! grep -e ' -> ' out
+	f -aT --link-dest=tuesday "$from" wednesday 2>err || cat err
+	linked=$(find wednesday -type f -links +1 | wc -l)
+	! ln tuesday/hole probe || said_last "^fcopy: 0 copied, .*[1-9][0-9]* linked"
+	diff <(names_and_bytes "$from") <(names_and_bytes wednesday)
+	f -a --verify "$from" verified 2>err || cat err
+	diff <(names_and_bytes "$from") <(names_and_bytes verified)
+	echo "$files files, $linked linked; rsync copies $(rsync -ai "$from/" by-rsync | grep -c '^>f') again, cp -au" \
+		"$(cp -auv "$from/." by-cp 2>/dev/null | grep -c -e ' -> ')"
+}
+
 # all_checks [REMOUNT…]: REMOUNT is a command that mounts the file system again.
 all_checks() {
 	local mode
@@ -253,4 +307,5 @@ all_checks() {
 	check tree-r check_tree_r
 	check tree-a check_tree_a
 	check tree-in check_tree_in
+	check nights check_nights "$@"
 }

@@ -187,6 +187,15 @@ check_squash() {
 	[ -z "$(find . ! -user 1234)" ]
 }
 
+# check_squash_nights: the same, where what root creates is not root's.
+check_squash_nights() {
+	mkdir -m 755 squash
+	chown 1234:1234 squash
+	export_xfs root_squash,anonuid=1234,anongid=1234
+	cd squash || return
+	check_nights
+}
+
 # on_nfs VERSION EXPORT
 on_nfs() {
 	if ! mount_clients "$1" "$2"; then
@@ -199,6 +208,7 @@ on_nfs() {
 	check shards check_shards
 	if [ "$2" = /srv/xfs ]; then
 		check squash check_squash
+		check squash-nights check_squash_nights
 		export_xfs no_root_squash
 	fi
 	if [ "$1" = 4.2 ]; then
