@@ -31,12 +31,17 @@ class Figures:
         self.run = Run(results / "first")
         self.second = Run(results / "second") if (results / "second").exists() else None
 
+    def run_of(self, name):
+        """The first run that has the case."""
+        return self.second if self.second and name not in self.run.cases else self.run
+
     def ratio(self, name, who, base, metric="wall"):
         """As text: with its interval; a range if the two runs differ."""
-        answer = self.run.ratio(name, who, base, metric)
+        answer = self.run_of(name).ratio(name, who, base, metric)
         if not answer:
             return "–"
-        other = self.second.ratio(name, who, base, metric) if self.second and name in self.second.cases else None
+        both = self.second and name in self.run.cases and name in self.second.cases
+        other = self.second.ratio(name, who, base, metric) if both else None
         if other and self.run.cases[name]["size"] == 1 << 30 and abs(other[0] / answer[0] - 1) > 0.10:
             low, high = sorted((answer[0], other[0]))
             return f"{low:.2f} to {high:.2f}"
@@ -58,15 +63,22 @@ class Figures:
 
     def table(self, name):
         """Fastest first: command, time, CPU time, ratio."""
-        run = self.run
+        run = self.run_of(name)
         if not run.measured(name):
             return self.missing(name)
         about, base = run.cases[name], run.cases[name]["base"]
-        rows = [(f"**{label(who)}**" if who.startswith("fcopy") else label(who), duration(run.value(name, who)),
+        rows = [(self.called(name, who), duration(run.value(name, who)),
                  duration(run.value(name, who, "cpu")), "1" if who == base else self.ratio(name, who, base))
                 for who in sorted(run.measured(name), key=lambda who: run.value(name, who))]
         setting = about["setting"].replace("here,", run.facts["file system"].split()[0] + ",")
-        return report.table((setting, "time", "CPU time", f"time / {label(base)} [95 %]"), rows)
+        return report.table((setting, "time", "CPU time", f"time / {self.called(name, base)} [95 %]"), rows)
+
+    def called(self, name, who):
+        """A command in a table; in the cases of HTTP, the server."""
+        if name.startswith("http-"):
+            server = who.partition("-")[2]
+            return server if server in ("nginx", "darkhttpd", "python") else f"**fcopy {server}**"
+        return f"**{label(who)}**" if who.startswith("fcopy") else label(who)
 
     def missing(self, name):
         why = [gone["why"] for gone in self.run.left_out if gone["case"] == name]
@@ -107,11 +119,13 @@ class Figures:
         return self.run.verdicts() + ".\n\n" + "\n".join(f"- {verdict}: {'; '.join(bars) or 'none'}" for verdict, bars in found.items())
 
     def machine(self):
-        facts = self.run.facts
         own = ("memcpy of 1 GiB", "floor, 1 GiB", "empty process", "device", "steal time", "load at the start", "duration")
-        text = report.table(own, [[facts.get(name, "–") for name in own]]) + "\n"
-        text += "\n" + "; ".join(f"**{name}** {value}" for name, value in facts.items() if name not in own)
-        return f"{text}; **samples** {self.run.count}, of which {self.run.disturbed} are flagged"
+        runs = [run for run in (self.run, self.second) if run]
+        text = report.table(("run", *own), [[str(i), *(run.facts.get(name, "–") for name in own)] for i, run in enumerate(runs, 1)])
+        for i, run in enumerate(runs, 1):
+            text += f"\n\n**Run {i}**: " + "; ".join(f"**{name}** {value}" for name, value in run.facts.items() if name not in own)
+            text += f"; **samples** {run.count}, of which {run.disturbed} are flagged"
+        return text
 
     def agreement(self):
         return report.agreement(self.run, self.second)[0] if self.second else "Only one run is committed: unknown."

@@ -75,7 +75,7 @@ static void add_usage(struct json *j, const struct usage *u)
 	json_integer(j, "involuntary_switches", (uint64_t)u->involuntary);
 	json_integer(j, "minor_faults", (uint64_t)u->minor_faults);
 	json_integer(j, "major_faults", (uint64_t)u->major_faults);
-	json_integer(j, "peak_memory", u->peak_memory);
+	json_integer(j, "peak_memory", usage_peak_memory());
 }
 
 static void add_tree(struct json *j, const struct summary *o, const struct errors *failures)

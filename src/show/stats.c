@@ -153,7 +153,7 @@ static void print_resource_usage(const struct usage *u, FILE *f)
 	fprintf(f, "%-*s%*ld minor, %ld major\n", LABEL, "page faults", VALUE, u->minor_faults,
 		u->major_faults);
 	add_label(&t, "peak memory");
-	add_size(&t, u->peak_memory);
+	add_size(&t, usage_peak_memory());
 	end_line(&t, f);
 }
 

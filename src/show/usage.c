@@ -14,17 +14,21 @@ static double timeval_seconds(const struct timeval *t)
 }
 
 /* execve(2) resets VmHWM, but not ru_maxrss, which may be that of the shell that started fcopy. */
-static uint64_t peak_memory(uint64_t otherwise)
+uint64_t usage_peak_memory(void)
 {
 	char line[256];
 	unsigned long kib;
+	uint64_t peak = 0;
+	struct rusage r;
 	FILE *f = fopen("/proc/self/status", "re");
 	while (f && fgets(line, sizeof(line), f))
 		if (sscanf(line, "VmHWM: %lu", &kib) == 1)
-			otherwise = (uint64_t)kib * 1024;
+			peak = (uint64_t)kib * 1024;
 	if (f)
 		fclose(f);
-	return otherwise;
+	if (peak == 0 && getrusage(RUSAGE_SELF, &r) == 0)
+		peak = (uint64_t)r.ru_maxrss * 1024;
+	return peak;
 }
 
 double usage_clock(void)
@@ -44,8 +48,7 @@ static struct usage read_usage(int whose, double real)
 			      .voluntary = r.ru_nvcsw,
 			      .involuntary = r.ru_nivcsw,
 			      .minor_faults = r.ru_minflt,
-			      .major_faults = r.ru_majflt,
-			      .peak_memory = peak_memory((uint64_t)r.ru_maxrss * 1024)};
+			      .major_faults = r.ru_majflt};
 }
 
 struct usage usage_now(void)

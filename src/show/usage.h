@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Resource usage of the process: what time(1) prints, and peak memory.
+ * Resource usage of the process: what time(1) prints.
  */
 #ifndef SHOW_USAGE_H
 #define SHOW_USAGE_H
@@ -11,7 +11,6 @@ struct usage {
 	double real, user, sys;      /* seconds */
 	long voluntary, involuntary; /* context switches: the process waited, or was preempted */
 	long minor_faults, major_faults;
-	uint64_t peak_memory; /* the largest resident size in bytes; always of the whole process */
 };
 
 /* CLOCK_MONOTONIC in seconds. */
@@ -19,6 +18,8 @@ double usage_clock(void);
 /* All values since the start of the process, except real: that is usage_clock(). */
 struct usage usage_now(void);
 struct usage usage_since(const struct usage *start);
+/* The largest resident size of the process in bytes; 0: unknown. */
+uint64_t usage_peak_memory(void);
 /* Of the calling thread since its start; real: the seconds since then. */
 struct usage usage_of_thread(double real);
 
