@@ -245,7 +245,7 @@ said_last() {
 # check_nights [REMOUNT…]: a mirror, a snapshot and -u, and once more after the file system was mounted again:
 # nothing is copied. A copy that was killed continues. What rsync and cp copy again is the reason.
 check_nights() {
-	local from=$data/nights files linked
+	local from=$data/nights files linked by_rsync by_cp
 	rm -rf "$from"
 	fill_nights "$from"
 	files=$(find "$from" -type f | wc -l)
@@ -278,8 +278,9 @@ check_nights() {
 	diff <(names_and_bytes "$from") <(names_and_bytes wednesday)
 	f -a --verify "$from" verified 2>err || cat err
 	diff <(names_and_bytes "$from") <(names_and_bytes verified)
-	echo "$files files, $linked linked; rsync copies $(rsync -ai "$from/" by-rsync | grep -c '^>f') again, cp -au" \
-		"$(cp -auv "$from/." by-cp 2>/dev/null | grep -c -e ' -> ')"
+	by_rsync=$(rsync -ai "$from/" by-rsync | grep -c '^>f') || true
+	by_cp=$(cp -auv "$from/." by-cp 2>/dev/null | grep -c -e ' -> ') || true
+	echo "$files files, $linked linked; rsync copies $by_rsync again, cp -au $by_cp"
 }
 
 # all_checks [REMOUNT…]: REMOUNT is a command that mounts the file system again.
