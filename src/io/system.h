@@ -19,6 +19,7 @@ enum system_property {
 	SYSTEM_NAMES = 1 << 5,   /* lists a new name with the bytes that it was given */
 	SYSTEM_LOCKS_MANDATORY = 1 << 7, /* a lock is one of the server, which others cannot pass */
 	SYSTEM_RECOVERS = 1 << 6, /* its check puts what it finds into lost+found, at its top */
+	SYSTEM_DRAWS = 1 << 8,    /* inode numbers are not stored: another mount may show others */
 };
 
 /* The f_type of an open file's file system, or of that of AT_FDCWD; 0: unknown. */

@@ -129,12 +129,15 @@ static bool part_same_boot(const struct part *p)
 	return strcmp(here.boot, p->journal.run.boot) == 0;
 }
 
-/* The number is no proof in another boot. Where the storage draws numbers itself (FUSE), a remount
- * changes them, too: as after a boot, only what was flushed counts (part_read). */
+/* The number is no proof in another boot. Where numbers are not stored (FUSE, FAT, exFAT), a
+ * remount changes them, too: as after a boot, only what was flushed counts (part_read). */
 static bool part_has_number(const struct part *p, const struct stat *own)
 {
-	return p->journal.data.part == own->st_ino || !part_same_boot(p) ||
-	       !(system_has(p->fd, SYSTEM_RENAMES) || system_has(p->fd, SYSTEM_LOCAL));
+	const unsigned type = system_type(p->fd);
+	const bool stored = !system_type_has(type, SYSTEM_DRAWS) &&
+			    (system_type_has(type, SYSTEM_RENAMES) ||
+			     system_type_has(type, SYSTEM_LOCAL));
+	return p->journal.data.part == own->st_ino || !stored || !part_same_boot(p);
 }
 
 static int part_check_header(struct part *p, const char *dst)
