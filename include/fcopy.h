@@ -404,7 +404,7 @@ struct fcopy_options {
 	 * failure leaves the existing file incomplete, and removes the new one. AUTO: only where
 	 * the file cannot be replaced by a rename. DEFAULT is NEVER. */
 	enum fcopy_when in_place;
-	bool force;        /* replace DST despite hard links, ownership, mode or empty input */
+	bool force;        /* replace DST even where fcopy(1), DESTINATION, says that it refuses */
 	bool fsync;        /* when fcopy_copy returns 0, the copy is flushed to storage */
 	bool strict;       /* fail if the source changes, or its length is not as expected */
 	bool no_cache;     /* bypass the page cache, except for cached pages of the source */

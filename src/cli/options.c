@@ -70,7 +70,8 @@ static const struct {
 		     {'g', "use -a or --preserve=ownership"},
 		     {'o', "use -a or --preserve=ownership"},
 		     {'D', "use -a, which copies devices and special files"},
-		     {'E', "use -a or --preserve=mode"}};
+		     {'E', "use -a or --preserve=mode"},
+		     {'V', "use --version"}};
 
 /* The long options of cp(1) of coreutils 9. */
 static const char *const cp_names[] = {"archive",
@@ -402,8 +403,8 @@ static int check_alone(const struct cli *cli, const bool *given, int operands)
 		return EXIT_DONE;
 	if (cli->action == ACTION_HELP || cli->action == ACTION_BRIEF_HELP)
 		return message_option("help", "-h prints the help, and stands alone; leave it out: "
-					      "sizes are always in words (-h of rsync)");
-	return message_option(name, "stands alone: leave out all else");
+					      "sizes always have units (-h of rsync)");
+	return message_option(name, "stands alone: leave out everything else");
 }
 
 static int parse_arguments(struct cli *cli, const struct grammar *g, int argc, char **argv)

@@ -112,17 +112,18 @@ static void print_destination(const struct fcopy_report *r)
 {
 	const char *dst = r->dst;
 	FILE *f = hint_stream();
-	if (r->part_kept) {
-		fputs("; kept as ", f);
-		message_part(dst);
-	} else if (r->in_place) {
+	if (r->in_place) {
 		fputs("; ", f);
 		message_print(dst);
 		fputs(r->bytes > 0 ? " is incomplete" : " may be incomplete", f);
-	} else if (r->atomic) {
+	} else if (r->atomic || r->part_kept) {
 		fputs("; ", f);
 		message_print(dst);
 		fputs(r->existed ? " unchanged" : " not created", f);
+	}
+	if (r->part_kept) {
+		fputs("; kept as ", f);
+		message_part(dst);
 	}
 }
 

@@ -102,13 +102,13 @@ static void print_state(const struct fcopy_operand *o, const char *between)
 				o->count[FCOPY_COUNT_SKIPPED]);
 		break;
 	case FCOPY_STATE_PART:
-		if (!o->part_is_tree) {
-			print_name("kept as ", o->part, "");
-			break;
+		print_name("", dst, between);
+		fputs(o->existed ? "unchanged" : "not created", f);
+		print_name(o->part_is_tree ? "; " : "; kept as ", o->part, "");
+		if (o->part_is_tree) {
+			fputs(" has ", f);
+			print_entries(o);
 		}
-		print_name("", o->part, between);
-		fputs("has ", f);
-		print_entries(o);
 		break;
 	case FCOPY_STATE_INCOMPLETE:
 		print_name("", dst, between);

@@ -192,6 +192,7 @@ load helper
 		usage_error "$letters: an option of rsync, which is -a here; -t takes a directory" $letters s d
 	done
 	usage_error "-z: an option of rsync; leave it out: fcopy does not compress" -avz s d
+	usage_error "-V: an option of rsync; use --version" -V
 	usage_error "--append-verify: an option of rsync; use --resume" --append-verify s d
 	usage_error "--remove-source-files: an option of rsync; leave it out: copy with --verify, then use rm" --remove-source-files -a s d
 	usage_error "--chmod=700: an option of rsync; leave it out: fcopy keeps modes or uses your umask; see chmod(1)" --chmod=700 -a s d
@@ -207,7 +208,7 @@ load helper
 	local option
 	echo a >a
 	expect 2 -avh a b
-	says "fcopy: --help: -h prints the help, and stands alone; leave it out: sizes are always in words (-h of rsync)"
+	says "fcopy: --help: -h prints the help, and stands alone; leave it out: sizes always have units (-h of rsync)"
 	for option in --help --version --list; do
 		expect 2 $option a b
 		mentions "stand" "alone"
@@ -309,7 +310,7 @@ no_resume() {
 	chmod 644 a
 	mkdir -m 777 d
 	as_nobody 1 --resume --preserve=ownership a d/b
-	says "fcopy: d/b: fchown: Operation not permitted" "fcopy: stopped at 100 of 100 KiB; kept as d/b.fcopy-part" \
+	says "fcopy: d/b: fchown: Operation not permitted" "fcopy: stopped at 100 of 100 KiB; d/b not created; kept as d/b.fcopy-part" \
 		"fcopy: hint: to copy without that attribute, leave it out of --preserve" \
 		"fcopy: hint: to remove the unfinished copy: rm -r d/b.fcopy-part"
 	as_nobody 0 --resume a d/b

@@ -303,7 +303,7 @@ make_losing_disk() {
 		[ ! -e disk/d ]
 		[ -d disk/d.fcopy-part ]
 		n=$(find disk/d.fcopy-part/data -type f | wc -l)
-		grep -qE "^fcopy: stopped; disk/d.fcopy-part has [0-9]+ entries \([0-9.]+ [KMi]*B\)$" err
+		grep -qE "^fcopy: stopped; disk/d not created; disk/d.fcopy-part has [0-9]+ entries \([0-9.]+ [KMi]*B\)$" err
 		[ "$(sed -n "s/.*has \([0-9]*\) entr.*/\1/p" err)" -ge "$n" ]
 		grep -qx "fcopy: hint: free space, then run the command again with --resume" err
 		mount -o remount,size=100M disk
@@ -380,7 +380,7 @@ has_started() {
 	wait $pid || status=$?
 	[ $status = 143 ]
 	absent d
-	grep -qxE "fcopy: stopped; d.fcopy-part has [0-9]+ entr(y|ies) \([0-9.]+ (KiB|B)\)" err
+	grep -qxE "fcopy: stopped; d not created; d.fcopy-part has [0-9]+ entr(y|ies) \([0-9.]+ (KiB|B)\)" err
 	n=$(cd d.fcopy-part/data && find . -type f -exec cmp -s {} ../../s/{} \; -print | wc -l)
 	said=$(sed -n 's/.* has \([0-9]*\) entr.*/\1/p' err)
 	[ "$said" -ge "$n" ] && [ "$said" -le $((n + $(find d.fcopy-part/data -type d | wc -l))) ] || { cat err; return 1; }

@@ -174,7 +174,7 @@ has_bytes() {
 	grep '; d/file unchanged$' err
 	holds old d/file
 	stopped d/file.fcopy-part/data -a --resume s/file d/file
-	says 'fcopy: stopped; kept as d/file.fcopy-part' 'fcopy: hint: run the same command again to resume'
+	says 'fcopy: stopped; d/file unchanged; kept as d/file.fcopy-part' 'fcopy: hint: run the same command again to resume'
 	expect 0 -a --resume s/file d/file
 	cmp s/file d/file
 	expect 0 -rT --resume s d # complete
