@@ -13,7 +13,7 @@ from pathlib import Path
 
 import report
 from case import BENCH, human, load
-from report import Run, duration, interval, label
+from report import Run, interval, label
 
 # IBM's Table 1 (2008, Linux 2.6), milliseconds: read + send of 4 KiB, and transferTo.
 IBM = {7: (156, 45), 21: (337, 128), 63: (843, 387), 98: (1320, 617), 200: (2124, 1150),
@@ -67,11 +67,11 @@ class Figures:
         if not run.measured(name):
             return self.missing(name)
         about, base = run.cases[name], run.cases[name]["base"]
-        rows = [(self.called(name, who), duration(run.value(name, who)),
-                 duration(run.value(name, who, "cpu")), "1" if who == base else self.ratio(name, who, base))
+        rows = [(self.called(name, who), in_seconds(run.value(name, who)),
+                 in_seconds(run.value(name, who, "cpu")), "1" if who == base else self.ratio(name, who, base))
                 for who in sorted(run.measured(name), key=lambda who: run.value(name, who))]
         setting = about["setting"].replace("here,", run.facts["file system"].split()[0] + ",")
-        return report.table((setting, "time", "CPU time", f"time / {self.called(name, base)} [95 %]"), rows)
+        return report.table((setting, "time, s", "CPU time, s", f"time / {self.called(name, base)} [95 %]"), rows)
 
     def called(self, name, who):
         """A command in a table; in the cases of HTTP, the server."""
@@ -88,9 +88,9 @@ class Figures:
         """Cases in which fcopy met cp, one a line."""
         bases = {name: self.run.cases.get(name, {"base": "cp"})["base"] for name in names}
         pairs = [(name, base.replace("cp", "fcopy", 1), base) for name, base in bases.items()]
-        rows = [(name, self.what(name), *(duration(self.run.value(name, who)) for who in pair), self.ratio(name, *pair))
+        rows = [(name, self.what(name), *(in_seconds(self.run.value(name, who)) for who in pair), self.ratio(name, *pair))
                 if self.run.ratio(name, *pair) else (name, "–", "–", "–", "not measured") for name, *pair in pairs]
-        return report.table(("case", "source", "fcopy", "cp", "time / cp [95 %]"), rows)
+        return report.table(("case", "source", "fcopy, s", "cp, s", "time / cp [95 %]"), rows)
 
     def what(self, name):
         """What a case copies: the size of its file, or its tree."""
@@ -119,11 +119,13 @@ class Figures:
         return self.run.verdicts() + ".\n\n" + "\n".join(f"- {verdict}: {'; '.join(bars) or 'none'}" for verdict, bars in found.items())
 
     def machine(self):
+        """A table of the runs, and what else was the case; circumstances.json has the versions of all tools."""
         own = ("memcpy of 1 GiB", "floor, 1 GiB", "empty process", "device", "steal time", "load at the start", "duration")
         runs = [run for run in (self.run, self.second) if run]
         text = report.table(("run", *own), [[str(i), *(run.facts.get(name, "–") for name in own)] for i, run in enumerate(runs, 1)])
         for i, run in enumerate(runs, 1):
-            text += f"\n\n**Run {i}**: " + "; ".join(f"**{name}** {value}" for name, value in run.facts.items() if name not in own)
+            text += f"\n\n**Run {i}**: " + "; ".join(f"**{name}** {value}" for name, value in run.facts.items()
+                                                  if name not in (*own, "percentile", "versions"))
             text += f"; **samples** {run.count}, of which {run.disturbed} are flagged"
         return text
 
@@ -135,9 +137,9 @@ class Figures:
         for mib in (7, 350, 1024):
             name = "socket-1G" if mib == 1024 else f"socket-{mib}M"
             if self.run.measured(name):
-                rows.append((str(mib), f"{IBM[mib][1] / IBM[mib][0]:.2f}", duration(self.run.value(name, "read-send-4K")),
+                rows.append((str(mib), f"{IBM[mib][1] / IBM[mib][0]:.2f}", in_seconds(self.run.value(name, "read-send-4K")),
                              self.ratio(name, "sendfile", "read-send-4K")))
-        return report.table(("MiB", "IBM: transferTo / read + send", "here: read + send", "here: sendfile / read + send"), rows)
+        return report.table(("MiB", "IBM: transferTo / read + send", "here: read + send, s", "here: sendfile / read + send"), rows)
 
     def figure(self, words):
         """What stands between the markers of <!-- figure:METHOD ARGUMENT… -->; tables get lines of their own."""
@@ -180,6 +182,9 @@ class Figures:
                  label(base) if who == base else f"{self.ratio(name, who, base).split(' [')[0]} ×")
                 for who in sorted(run.measured(name), key=lambda who: run.value(name, who))]
         return picture_of_bars(rows, f"Copying a tree of {files:,} small files; at the bar: time relative to {label(base)}", "files per second")
+
+def in_seconds(value):
+    return f"{value:.4f}" if value < 0.1 else f"{value:.3f}"
 
 def seconds(value):
     return f"{value:.2f} s"

@@ -162,6 +162,12 @@ run_examples() {
 	local keys='[paths | map(tostring) | join(".")]'
 	diff <(jq "$keys" shown) <(jq "$keys" <<<"$output")
 	[ "$(jq '.bytes, .mode, .done' shown)" = "$(jq '.bytes, .mode, .done' <<<"$output")" ]
+	# ... and the line of an entry is that of such a file.
+	block '{"entry": ' >shown
+	mkdir -p src/a
+	printf 1234 >src/a/b
+	expect 0 -a --json=lines src dst
+	diff <(jq -c . shown) <(jq -c 'select(.path == "a/b")' <<<"$output")
 }
 
 @test "each revision that the results of the long tests name exists" {
