@@ -112,10 +112,12 @@ class Figures:
         return f"**This is a reduced run ({' '.join(made)}): the layout is final, the figures are not.**" if made else few
 
     def bars(self):
-        """The targets that were not met, a line for each verdict."""
+        """The targets that were missed, and the cases with inconclusive ones."""
         found = {"missed": [], "inconclusive": []}
         for name, bar, measured, verdict in self.run.bars():
-            found.get(verdict, []).append(f"`{name}` {bar}: {measured}")
+            text = f"`{name}` {bar}: {measured}" if verdict == "missed" else f"`{name}`"
+            if text not in found.get(verdict, [text]):
+                found[verdict].append(text)
         return self.run.verdicts() + ".\n\n" + "\n".join(f"- {verdict}: {'; '.join(bars) or 'none'}" for verdict, bars in found.items())
 
     def machine(self):
