@@ -32,12 +32,12 @@
  *                     attributes), enter (subdirectories), displace (backups), links, resume,
  *                     link_dest,
  *                     hard_link, symbolic_link, special, attributes_only; directory (its
- *                     attributes), rivals and inodes (names that lead to one file in DST), aside
- *                     (where others can exchange names), prune (outdated entries), permissions (of
- *                     new directories), admit (the owner to one that is read-only), mirror and
- *                     mirror_remove (what SRC lacks), flush, inside (DST below SRC); pool, tuner
- *                     and tuning (threads), helping (with large files), opened (directories),
- *                     record (of an unfinished tree); report
+ *                     attributes), rivals, namesakes and inodes (names that lead to one file in
+ *                     DST), aside (where others can exchange names), prune (outdated entries),
+ *                     permissions (of new directories), admit (the owner to one that is
+ *                     read-only), mirror and mirror_remove (what SRC lacks), flush, inside (DST
+ *                     below SRC), lists (of names); pool, tuner and tuning (threads), helping (with
+ *                     large files), opened (directories), record (of an unfinished tree); report
  *                     (failures and warnings), report_entry, report_sum (counts), entry_path
  *   src/copy/         policy: rules (what options demand) and ends (what SRC and DST are), copy
  *                     (opens), complete (--resume), run (up to the commit), settle (before the

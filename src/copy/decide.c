@@ -113,8 +113,11 @@ static bool decide_source(const struct facts *f, const struct fcopy_tree_options
 	       refuse_unsuitable(d, EINVAL, "is SRC itself");
 }
 
-static bool skip(const struct fcopy_tree_options *o, struct decision *d)
+/* What this run has made is the copy of another entry, not an older file. */
+static bool skip(const struct facts *f, const struct fcopy_tree_options *o, struct decision *d)
 {
+	if (f->made)
+		return answer(d, ACT_RIVAL);
 	return o->update == FCOPY_UPDATE_NONE_FAIL
 		   ? refuse(d, EEXIST, "exists, and is not replaced")
 		   : answer(d, ACT_SKIP);
@@ -152,11 +155,11 @@ static bool decide_update(const struct ground *g, const struct facts *f,
 		return false; /* the copy refuses it */
 	if (removes && (f->src.st_mode ^ old->st_mode) & S_IFMT) {
 		d->clears = !is_skipped(f, o);
-		return !d->clears && skip(o, d);
+		return !d->clears && skip(f, o, d);
 	}
 	if (changed && may_be_equal(f, old, o))
 		return answer(d, f->content == CONTENT_EQUAL ? ACT_LEAVE : ACT_COMPARE);
-	return is_skipped(f, o) && skip(o, d);
+	return is_skipped(f, o) && skip(f, o, d);
 }
 
 static bool decide_output(const struct ground *g, const struct facts *f,

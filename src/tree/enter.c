@@ -263,7 +263,7 @@ static const char *directory_is_of_source(struct tree *t, const struct entry *e,
 		return NULL;
 	while (root->parent)
 		root = root->parent;
-	return inside_by_mount(root->src, dst, false)
+	return inside_by_mount(t->mounts, root->src, dst, false)
 		   ? "is a mount point of what is inside SRC: nothing in it is changed"
 		   : NULL;
 }

@@ -16,6 +16,7 @@
 #include "io/system.h"
 #include "link_dest.h"
 #include "links.h"
+#include "namesakes.h"
 #include "opened.h"
 #include "pool.h"
 #include "report.h"
@@ -617,6 +618,7 @@ struct outcome entry_copy(struct worker *w, const struct entry *e)
 	w->entry = e;
 	w->outcome = &o;
 	entry_copy_any(w, e);
+	namesakes_note(w->tree, e);
 	w->entry = outer;
 	w->outcome = outside;
 	entry_mark_directory(w, e, &o);

@@ -85,7 +85,8 @@ static void find_same(const struct entry *e, struct facts *f)
  * lock: a symlink or a special file has its name before it is claimed. */
 static bool facts_are_made(struct tree *t, const struct facts *f)
 {
-	if (!t->options->copy.no_clobber && !S_ISDIR(f->old.st_mode))
+	const bool skips = t->options->update && t->options->update != FCOPY_UPDATE_CHANGED;
+	if (!t->options->copy.no_clobber && !skips && !S_ISDIR(f->old.st_mode))
 		return false;
 	rivals_lock(t);
 	const bool made = rivals_made(t, &f->old) ||

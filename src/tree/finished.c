@@ -60,6 +60,7 @@ static struct tree finished_tree(const struct building *r, const struct fcopy_tr
 				.operands = t->operands,
 				.destination = t->destination,
 				.backups = t->backups,
+				.mounts = t->mounts,
 				.sources = t->sources};
 	compares.root.compares = r->committed ? COMPARES_BELOW : COMPARES_ALL;
 	return compares;
@@ -87,7 +88,8 @@ static int finished_walk(const struct building *r, bool links, struct fcopy_tree
 	other.links = links ? links_new() : NULL;
 	other.made = inodes_new(); /* what one walk has met is no rival for the next one */
 	other.entered = inodes_new();
-	const bool memory = other.made && other.entered && (!links || other.links);
+	other.reached = inodes_new();
+	const bool memory = other.made && other.entered && other.reached && (!links || other.links);
 	if (!memory)
 		close(rehearsed.dst);
 	rehearsed.tree = &other;
@@ -98,6 +100,7 @@ static int finished_walk(const struct building *r, bool links, struct fcopy_tree
 	links_free(other.links);
 	inodes_free(other.made);
 	inodes_free(other.entered);
+	inodes_free(other.reached);
 	t->sources = other.sources;
 	t->equal.left_out |= other.equal.left_out;
 	if (!memory)

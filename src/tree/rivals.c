@@ -7,6 +7,7 @@
 #include "inodes.h"
 #include "inside.h"
 #include "io/system.h"
+#include "namesakes.h"
 #include "report.h"
 #include "source/names.h"
 
@@ -164,7 +165,7 @@ static int check_target(struct worker *w, const struct entry *e, const struct st
 	while (root->parent)
 		root = root->parent;
 	if (r == 0 && !t->root.ground.single && root->src >= 0)
-		r = inside_by_mount(root->src, dir, t->options->one_file_system);
+		r = inside_by_mount(t->mounts, root->src, dir, t->options->one_file_system);
 	if (r < 0 && r != -EACCES) /* a process that may not search there cannot have read it */
 		return error_call(error, "open", entry_dst, -r);
 	return r > 0 ? error_refuse(error, entry_dst, EINVAL, "leads to a file of the source",
@@ -205,6 +206,7 @@ void rivals_forget(struct directory *d)
 		names_free(d->there);
 	free(d->there);
 	d->there = NULL;
+	namesakes_forget(d);
 }
 
 /* Does the name lead to this file only because DST ignores case? The letters of ASCII show whether
@@ -275,6 +277,9 @@ static int claim_open_file(struct worker *w, const struct entry *e)
 	if (r != 0 || !S_ISREG(new.st_mode))
 		return r;
 	r = inodes_add(t->made, &new);
+	/* Written through a symlink, or in place under one of its names. */
+	if (r >= 0 && (destination_is_target(dst) || new.st_nlink > 1))
+		r = inodes_add(t->reached, &new);
 	if (r == -ENOMEM)
 		tree_stop(t, ENOMEM);
 	return r < 0 ? r : 0;
@@ -302,66 +307,36 @@ int rivals_claim_file(struct worker *w, const struct entry *e, int r)
 	return r;
 }
 
-/* Counts a name in a directory, and looks for another one that leads to the same file in DST. */
-struct search {
-	const struct entry *e;
-	struct stat src, dst; /* of the entry; dst.st_nlink 0: not looked for */
-	unsigned count;
-	char rival[NAME_MAX + 1]; /* empty: none */
-};
-
-/* Stats the source, and what its copy was written to: as in destination_open_in, that of a file
- * follows a symlink. */
-static bool stat_both(const struct entry *e, const char *name, struct stat *src, struct stat *dst)
-{
-	if (fstatat(e->dir->src, name, src, e->follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
-		src->st_mode = src->st_nlink = 0;
-	const int flags = S_ISREG(src->st_mode) ? 0 : AT_SYMLINK_NOFOLLOW;
-	return fstatat(e->dir->dst, name, dst, flags) == 0;
-}
-
-static void search_name(struct search *s, const char *name)
-{
-	struct stat src, dst;
-	if (strcmp(name, s->e->name) == 0)
-		s->count++;
-	else if (s->dst.st_nlink > 0 && !s->rival[0] && strlen(name) <= NAME_MAX &&
-		 stat_both(s->e, name, &src, &dst) && dst.st_dev == s->dst.st_dev &&
-		 dst.st_ino == s->dst.st_ino)
-		strcpy(s->rival, name);
-}
-
 static bool is_symlink(int dir, const char *name)
 {
 	struct stat st;
 	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
 }
 
-static void search_directory(struct search *s, int dir)
+bool rivals_is_listed(int dir, const char *name)
 {
 	_Alignas(8) char buffer[8192];
 	struct reader r = reader_open(dir, buffer, sizeof(buffer));
-	for (const char *name; (name = reader_next(&r));)
-		search_name(s, name);
+	bool found = false;
+	for (const char *other; !found && (other = reader_next(&r));)
+		found = strcmp(other, name) == 0;
 	reader_close(&r);
+	return found;
 }
 
-bool rivals_is_listed(int dir, const char *name)
-{
-	const struct entry e = {.name = name};
-	struct search s = {.e = &e};
-	search_directory(&s, dir);
-	return s.count > 0;
-}
-
-/* The name of a symlink in DST is no evidence: its target may be the copy of another entry. A name
- * that was replaced while the source was read may have been listed twice, too; where two
- * directories of SRC may have one copy, that is no evidence either. */
+/* Has an entry of this name made what it leads to? The name of a symlink in DST is no evidence: its
+ * target may be the copy of another entry; nor is that of a file which an entry has written by
+ * another name. A name that was replaced while the source was read may have been listed twice, too;
+ * where two directories of SRC may have one copy, that is no evidence either. */
 static bool is_listed_twice(const struct tree *t, const struct search *s)
 {
 	const struct entry *e = s->e;
-	if (s->rival[0] || s->count > 1 || t->options->keep_directory_symlink)
-		return !s->rival[0] && s->count > 1;
+	if (s->rival[0] || s->unknown || s->itself)
+		return s->itself && !s->rival[0];
+	if (s->dst.st_nlink > 0 && inodes_has(t->reached, &s->dst))
+		return false;
+	if (s->count > 1 || t->options->keep_directory_symlink)
+		return s->count > 1;
 	bool link = S_ISREG(s->src.st_mode) && is_symlink(e->dir->dst, e->as);
 	return !link && rivals_is_listed(e->dir->dst, e->as);
 }
@@ -371,26 +346,16 @@ static bool is_same_source(const struct search *s)
 {
 	struct stat src, dst;
 	const struct entry *e = s->e;
-	return s->rival[0] && stat_both(e, s->rival, &src, &dst) && src.st_nlink > 0 &&
+	return s->rival[0] && namesakes_stat(e, s->rival, &src, &dst) && src.st_nlink > 0 &&
 	       src.st_dev == s->src.st_dev && src.st_ino == s->src.st_ino &&
 	       (is_symlink(e->dir->dst, e->as) || is_symlink(e->dir->dst, s->rival));
 }
 
-/* A file that had one name is replaced without the lock: if that was done during the search, the
- * rival had another inode than the entry. */
-static void search_rival(struct search *s)
+static void search(struct tree *t, struct search *s, bool thorough)
 {
-	struct stat src, now;
-	for (int tries = 0; tries < 5; tries++) {
-		*s = (struct search){.e = s->e};
-		if (!stat_both(s->e, s->e->name, &s->src, &s->dst))
-			s->dst.st_nlink = 0;
-		search_directory(s, s->e->dir->src);
-		if (s->rival[0] || s->dst.st_nlink == 0 ||
-		    !stat_both(s->e, s->e->name, &src, &now) ||
-		    (now.st_dev == s->dst.st_dev && now.st_ino == s->dst.st_ino))
-			return;
-	}
+	pthread_mutex_lock(&t->replacing);
+	namesakes_search(s, thorough);
+	pthread_mutex_unlock(&t->replacing);
 }
 
 bool rivals_share(struct tree *t, const struct entry *e)
@@ -403,10 +368,8 @@ bool rivals_share(struct tree *t, const struct entry *e)
 		return true;
 	if (!is_in_another_case(e, &st))
 		return false;
-	rivals_lock(t);
-	search_rival(&s);
-	rivals_unlock(t);
-	return s.rival[0];
+	search(t, &s, true);
+	return s.rival[0] || s.unknown;
 }
 
 /* Reports s->rival, or that there is none. */
@@ -438,9 +401,7 @@ int rivals_report(struct worker *w, const struct entry *e)
 {
 	struct search s = {.e = e};
 	if (!w->tree->root.ground.single) {
-		rivals_lock(w->tree);
-		search_rival(&s);
-		rivals_unlock(w->tree);
+		search(w->tree, &s, false);
 		if (is_listed_twice(w->tree, &s) || is_same_source(&s))
 			return listed_twice(w);
 	}
@@ -450,10 +411,10 @@ int rivals_report(struct worker *w, const struct entry *e)
 int rivals_report_new(struct worker *w, const struct entry *e)
 {
 	struct search s = {.e = e};
-	search_rival(&s);
+	search(w->tree, &s, true);
 	if (is_same_source(&s) || (!s.rival[0] && s.count > 1))
 		return listed_twice(w);
-	return s.rival[0] ? report_rival(w, &s) : 0;
+	return s.rival[0] || s.unknown ? report_rival(w, &s) : 0;
 }
 
 int rivals_report_other(struct worker *w, const struct entry *e)

@@ -47,10 +47,9 @@ bool rivals_are_source(struct tree *, const struct stat *);
 /* An entry of another type has this name in DST: has this run made it, or is it the copy of another
  * name of SRC, which DST lists in another case? */
 bool rivals_share(struct tree *, const struct entry *);
-/* The entry's name leads to what another entry has made. Looks for that entry in the whole
- * directory, with two calls for each name: N names that collide take time in proportion to N². Its
- * outcome is none if this is the entry itself, which its directory lists twice, otherwise a
- * failure. Returns -EEXIST. */
+/* The entry's name leads to what another entry has made, which namesakes.h looks for. Its outcome
+ * is none if this is the entry itself, which its directory lists twice, otherwise a failure.
+ * Returns -EEXIST. */
 int rivals_report(struct worker *, const struct entry *);
 /* The names that the copy's directory had when it was first asked for them. It is read once, so
  * that many names take time in proportion to their number. NULL: there is no memory; no name at all

@@ -96,7 +96,7 @@ int root_check_inside(const struct building *r, int dir)
 	if (one && fstat(dir, &st) == 0 && st.st_dev != r->from->place.st.st_dev)
 		return 0; /* of what is mounted there, the copy has only the mount point */
 	int fd = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	bool bound = fd >= 0 && inside_by_mount(r->from->fd, fd, one);
+	bool bound = fd >= 0 && inside_by_mount(r->tree->mounts, r->from->fd, fd, one);
 	int result = root_is_below(fd, &r->from->place.st, &call);
 	if ((result == 1 || bound) && root_is_excluded(r)) {
 		r->tree->root.within = true;
@@ -126,7 +126,7 @@ int root_check_part_source(const struct building *r)
 		}
 	int result = fstat(part, &st) < 0 ? -errno
 					  : root_is_below(openat(src, ".", flags), &st, &call);
-	if (result == 1 || inside_by_mount(part, src, false))
+	if (result == 1 || inside_by_mount(r->tree->mounts, part, src, false))
 		result = root_refuse(r, EBUSY, "its .fcopy-part contains the source",
 				     FCOPY_ADVICE_NONE);
 	else if (result == 0 || result == -EACCES) /* as in root_check_inside */

@@ -8,6 +8,7 @@
 #include "endpoints/error.h"
 #include "flush.h"
 #include "link_dest.h"
+#include "lists.h"
 #include "report.h"
 #include "walk.h"
 
@@ -37,6 +38,7 @@ static int single_open(struct tree *t, const struct operand *src, const struct o
 	if (fd < 0)
 		return tree_fail(t, "open", src->path, -fd);
 	if (d && t->options->parents) { /* it is of another directory */
+		lists_keep(&t->lists_kept, d->dst, &d->there);
 		directory_unref(d);
 		t->singles = d = NULL;
 	}
@@ -50,6 +52,8 @@ static int single_open(struct tree *t, const struct operand *src, const struct o
 			return dst < 0 && !t->unmade ? tree_fail(t, "fcntl(F_DUPFD)", to->path, err)
 						     : tree_fail(t, "malloc", src->path, ENOMEM);
 		}
+		if (t->options->parents)
+			d->there = lists_take(&t->lists_kept, dst);
 	}
 	operand_directory(src, t->singles_src);
 	operand_directory(to, t->singles_dst);

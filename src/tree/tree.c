@@ -10,7 +10,9 @@
 #include "endpoints/temporary.h"
 #include "flush.h"
 #include "inodes.h"
+#include "inside.h"
 #include "links.h"
+#include "lists.h"
 #include "operands.h"
 #include "parents.h"
 #include "report.h"
@@ -315,8 +317,11 @@ int tree_run(const char *const *src, size_t n, const char *dst,
 	t.links = t.options->hard_links ? links_new() : NULL;
 	t.made = inodes_new();
 	t.entered = inodes_new();
+	t.reached = inodes_new();
 	t.backups = inodes_new();
-	if (!t.made || !t.entered || !t.backups || (t.options->hard_links && !t.links))
+	t.mounts = mounts_new();
+	if (!t.made || !t.entered || !t.reached || !t.backups || !t.mounts ||
+	    (t.options->hard_links && !t.links))
 		tree_fail(&t, "malloc", dst, ENOMEM);
 	else if (operands_find(&t, src, n, dst) == 0 && operands_check(&t) == 0) {
 		skip_complete(&own);
@@ -333,9 +338,12 @@ int tree_run(const char *const *src, size_t n, const char *dst,
 	filter_free(t.filter);
 	inodes_free(t.made);
 	inodes_free(t.entered);
+	inodes_free(t.reached);
 	inodes_free(t.backups);
+	mounts_free(t.mounts);
 	inodes_free(t.sources);
 	directory_unref(t.singles);
+	lists_free(&t.lists_kept);
 	operand_close(&t.destination);
 	free(t.operand);
 	return report->error.err ? -1 : 0;

@@ -83,9 +83,10 @@ struct directory {
 	unsigned present;     /* entries with a copy in dst (--resume); atomic */
 	void *list;           /* of a shared copy: what is copied in it */
 	struct name_list
-	    *there;          /* of rivals.c: what dst listed once; NULL: not needed yet; atomic */
-	unsigned pending;    /* items and subdirectories that are not finished; atomic */
-	unsigned references; /* children and hard links that need the names below; atomic */
+	    *there; /* of rivals.c: what dst listed once; NULL: not needed yet; atomic */
+	struct namesakes *namesakes; /* NULL: no entry met another one's copy; atomic */
+	unsigned pending;            /* items and subdirectories that are not finished; atomic */
+	unsigned references;         /* children and hard links that need the names below; atomic */
 	const char *src_path, *dst_path; /* of an operand: for messages */
 	char name[];                     /* of a subdirectory: in its parent */
 };
@@ -286,12 +287,16 @@ struct tree {
 	struct operand *operand, destination;
 	size_t operands;           /* of SRC */
 	struct directory *singles; /* where operands that are files go: hard links keep it open */
+	void *lists_kept;          /* of such directories, with --parents: of lists.c */
 	char singles_src[PATH_MAX], singles_dst[PATH_MAX]; /* its paths */
 	struct record *record;                             /* NULL: nothing is kept to be resumed */
-	struct inodes *made;       /* of a merge: inodes of DST that this run makes or replaces */
-	struct inodes *entered;    /* the same for directories */
+	struct inodes *made;    /* of a merge: inodes of DST that this run makes or replaces */
+	struct inodes *entered; /* the same for directories */
+	struct inodes
+	    *reached; /* those of `made` that may have other names in DST than the entry's */
 	struct inodes *backups;    /* entries of DST that got another name */
 	struct inodes *sources;    /* the operands; NULL: not needed yet */
+	struct mounts *mounts;     /* of inside.c */
 	pthread_mutex_t replacing; /* rivals_lock() */
 	struct mirror mirror;
 	struct pool pool;

@@ -130,3 +130,145 @@ backed_up() {
 		grows_evenly backed_up 500
 	done
 }
+
+parents_backed_up() {
+	(cd "s$1" && "$FCOPY" --parents --backup=numbered -t "../d$1" dir/* && "$FCOPY" --parents --backup=numbered -t "../d$1" dir/*) && rm -r "d$1/dir"
+}
+
+@test "... also with --parents" {
+	for n in 500 1000; do
+		files "s$n/dir" f $n
+		mkdir d$n
+	done
+	grows_evenly parents_backed_up 500
+	mkdir d
+	(cd s500 && for i in 1 2 3; do "$FCOPY" --parents --backup=numbered -t ../d dir/f00000*; done)
+	[ "$(ls d/dir | wc -l)" = 27 ]
+	[ -e d/dir/f000001.~2~ ]
+}
+
+# Half of the names collide.
+collide() {
+	local s=0
+	rm -rf "m/d$1"
+	mkdir "m/d$1"
+	copy -rT "s$1" "m/d$1" || s=$?
+	[ $s = 1 ]
+}
+
+collide_new() {
+	local s=0
+	copy -rT "s$1" m/new || s=$?
+	[ $s = 1 ] && [ ! -e m/new ]
+}
+
+both_collide() {
+	grows_evenly collide 300 && grows_evenly collide_new 300
+}
+
+@test "names that storage takes for one take time in proportion to their number" {
+	mkdir backing
+	for n in 300 600; do
+		files s$n name $n
+		files s$n NAME $n
+	done
+	export -f cpu grows_evenly copy collide collide_new both_collide
+	by_fuse 'caseless,entry_timeout=0,attr_timeout=0' both_collide
+}
+
+# costs_as RUN N PLAIN: RUN N takes at most three times the CPU time of PLAIN N, which does the same without what is in question.
+costs_as() {
+	local try one two
+	for try in 1 2; do
+		one=$(cpu "$3" "$2") two=$(cpu "$1" "$2")
+		[ "$two" -gt $((3 * one + 50)) ] || return 0
+		echo "$3 $2: $one ms of CPU; $1 $2: $two ms; $(tail -n 3 cpu.err)"
+	done
+	return 1
+}
+
+# Each file of one directory would be written to that of another one.
+lead_elsewhere() {
+	local s=0
+	copy -rT "s$1" "d$1" || s=$?
+	[ $s = 1 ]
+}
+
+lead_nowhere() {
+	copy -rT "s$1" "e$1"
+}
+
+@test "symlinks in DST that lead to other copies, too" {
+	for n in 500 1000; do
+		files s$n/a f $n
+		files s$n/b f $n
+		mkdir -p d$n/a d$n/b
+		(cd d$n/a && seq -f '../b/f%06g' $n | xargs ln -s -t .)
+	done
+	cp -r s1000 e1000
+	grows_evenly lead_elsewhere 500
+	costs_as lead_elsewhere 1000 lead_nowhere
+}
+
+mounted() {
+	copy -rT "s$1" "d$1"
+}
+
+not_mounted() {
+	copy -rT "s$1" "e$1"
+}
+
+mount_each() {
+	local n
+	mount -t tmpfs none t
+	for n in 150 300; do
+		seq -f "t/$n/%g" $n | xargs mkdir -p
+		for ((i = 1; i <= n; i++)); do mount --bind t/$n/$i d$n/$i || exit 77; done
+	done
+	grows_evenly mounted 150
+	costs_as mounted 300 not_mounted
+}
+
+@test "mount points in DST, too" {
+	mkdir t
+	for n in 150 300; do
+		seq -f "s$n/%g" $n | xargs mkdir -p
+		cp -r s$n d$n
+		cp -r s$n e$n
+	done
+	export FCOPY
+	export -f cpu grows_evenly costs_as copy mounted not_mounted mount_each
+	private_mounts mount_each
+	[ "$status" != 77 ] || skip "no bind mounts here"
+	[ "$status" = 0 ] || { echo "$output" && return 1; }
+}
+
+follow_each() {
+	copy -rT "f$1" "e$1"
+}
+
+follow_none() {
+	copy -rT "f$1" "u$1"
+}
+
+follow_with_mounts() {
+	local i
+	for ((i = 1; i <= 600; i++)); do mount --bind t t$i || exit 77; done
+	grows_evenly follow_each 500
+	costs_as follow_each 1000 follow_none
+}
+
+@test "... and symlinks in DST that are followed, beside many mounts" {
+	mkdir t t{1..600} u
+	for n in 500 1000; do
+		files f$n f $n
+		files u$n f $n
+		mkdir e$n
+		(cd e$n && seq -f "../u$n/f%06g" $n | xargs ln -s -t .)
+	done
+	export FCOPY
+	export -f cpu grows_evenly costs_as copy follow_each follow_none follow_with_mounts
+	private_mounts follow_with_mounts
+	[ "$status" != 77 ] || skip "no bind mounts here"
+	[ "$status" = 0 ] || { echo "$output" && return 1; }
+}

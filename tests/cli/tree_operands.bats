@@ -635,6 +635,26 @@ prepare() {
 	[ -L d/a ]
 }
 
+@test "symlinks from one directory of DST to another: what came first stays, and the other one fails" {
+	local option
+	for option in -r "-r -j1" -a "-a --inplace" -ru "-rf --inplace"; do
+		rm -rf s d
+		mkdir -p s/a s/b d/a d/b
+		echo one >s/a/f
+		echo two >s/b/f
+		echo three >s/a/g
+		echo four >s/b/g
+		echo old >d/b/f
+		echo old >d/a/g
+		touch -d 2020-01-01 d/b/f d/a/g
+		ln -s ../b/f d/a/f
+		ln -s ../a/g d/b/g
+		# shellcheck disable=SC2086
+		expect 1 $option -T s d
+		[ "$(grep -c "is already the copy of another entry: not replaced" <<<"$stderr")" = 2 ]
+	done
+}
+
 @test "a tree where chmod fails because modes are not stored" {
 	mkdir -p backing s/sub
 	echo x >s/sub/f
