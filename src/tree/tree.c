@@ -272,6 +272,29 @@ static int tree_make_filter(struct tree *t)
 	return r;
 }
 
+static bool tree_make_sets(struct tree *t)
+{
+	t->links = t->options->hard_links ? links_new() : NULL;
+	t->made = inodes_new();
+	t->entered = inodes_new();
+	t->reached = inodes_new();
+	t->backups = inodes_new();
+	t->mounts = mounts_new();
+	return t->made && t->entered && t->reached && t->backups && t->mounts &&
+	       (t->links || !t->options->hard_links);
+}
+
+static void tree_free_sets(struct tree *t)
+{
+	links_free(t->links);
+	inodes_free(t->made);
+	inodes_free(t->entered);
+	inodes_free(t->reached);
+	inodes_free(t->backups);
+	inodes_free(t->sources);
+	mounts_free(t->mounts);
+}
+
 /* What an earlier run of the command has completed has the same bytes. */
 static void skip_complete(struct fcopy_tree_options *o)
 {
@@ -314,14 +337,7 @@ int tree_run(const char *const *src, size_t n, const char *dst,
 	copy_tree_begin(o->progress);
 	if (tree_make_filter(&t) < 0)
 		return -1;
-	t.links = t.options->hard_links ? links_new() : NULL;
-	t.made = inodes_new();
-	t.entered = inodes_new();
-	t.reached = inodes_new();
-	t.backups = inodes_new();
-	t.mounts = mounts_new();
-	if (!t.made || !t.entered || !t.reached || !t.backups || !t.mounts ||
-	    (t.options->hard_links && !t.links))
+	if (!tree_make_sets(&t))
 		tree_fail(&t, "malloc", dst, ENOMEM);
 	else if (operands_find(&t, src, n, dst) == 0 && operands_check(&t) == 0) {
 		skip_complete(&own);
@@ -334,14 +350,8 @@ int tree_run(const char *const *src, size_t n, const char *dst,
 		error_operation(&left, STORAGE_REMOVAL, "unlinkat", dst, storage.left);
 		report_operand_warning(&t, &left);
 	}
-	links_free(t.links);
 	filter_free(t.filter);
-	inodes_free(t.made);
-	inodes_free(t.entered);
-	inodes_free(t.reached);
-	inodes_free(t.backups);
-	mounts_free(t.mounts);
-	inodes_free(t.sources);
+	tree_free_sets(&t);
 	directory_unref(t.singles);
 	lists_free(&t.lists_kept);
 	operand_close(&t.destination);

@@ -651,7 +651,7 @@ prepare() {
 		ln -s ../a/g d/b/g
 		# shellcheck disable=SC2086
 		expect 1 $option -T s d
-		[ "$(grep -c "is already the copy of another entry: not replaced" <<<"$stderr")" = 2 ]
+		[ "$(grep -cE "is already the copy of another entry: not replaced|its target moved while it was opened" <<<"$stderr")" = 2 ]
 	done
 }
 
