@@ -11,7 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#define DESCRIPTORS 20 /* that a shard has open at once, with one thread: rather too many */
+
+/* The kernel returns the lowest free descriptor: all after the last one are free. */
+static bool job_has_descriptors(int last)
+{
+	struct rlimit limit;
+	return getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > (rlim_t)last + DESCRIPTORS;
+}
 
 int job_init(struct job *j)
 {
@@ -21,6 +31,11 @@ int job_init(struct job *j)
 	if (j->parent < 0)
 		return job_fail(j, NULL, "openat", errno);
 	part_init(&j->part, j->parent, j->name);
+	if (!job_has_descriptors(j->parent))
+		return error_refuse(j->error, j->path, EMFILE,
+				    "is copied in shards, which need 20 more open files: raise the "
+				    "limit (ulimit -n)",
+				    FCOPY_ADVICE_NONE);
 	return 0;
 }
 

@@ -295,3 +295,31 @@ limited() {
 	says "fcopy: 0 copied, 1 unchanged, 99 removed"
 	diff -r s mon
 }
+
+@test "shards that would run out of descriptors are refused before anything is made" {
+	local n what
+	mkdir -p s/d/e/f
+	random s/a 3000000
+	for n in {1..40}; do mkdir -p s/$n/e/f && echo "$n" >s/$n/e/f/x; done
+	for what in s s/a; do
+		for n in {8..40}; do
+			limited "$n" -a --shard=0/2 $what o
+			if [ "$status" = 0 ]; then
+				limited $((n + 1)) -a --shard=1/2 $what o # it finds o, and has that open, too
+				demand 0
+				diff -r $what o
+				rm -r o o.fcopy-part
+			else
+				demand 1
+				[ ! -e o ]
+				[ ! -e o.fcopy-part ]
+				[ -z "$(ls -A | grep -vx s)" ]
+			fi
+		done
+		limited 40 -a --shard=0/1 $what o
+		demand 0
+		rm -r o o.fcopy-part
+		limited 20 -a --shard=0/1 $what o
+		mentions "o: is copied in shards, which need 20 more open files: raise the limit (ulimit -n)"
+	done
+}
