@@ -39,7 +39,7 @@ python3 -B lib/verdicts.py || status=1
 
 # Outside of the generated figures no README states a time.
 for page in README.md METHOD.md MODES.md ../README.md; do
-	stray=$(perl -0pe 's/<!-- figure:.*?<!-- end -->//gs' "$page" | grep -nE '[0-9]\.[0-9]+ (s|ms|GiB\/s)\b|\[[0-9.]+, [0-9.]+\]' | grep -v '≤') ||
+	stray=$(perl -0pe 's/<!-- figure:.*?<!-- end -->//gs' "$page" | grep -nE '[0-9]\.[0-9]+ (s|ms|GiB\/s)\b|\[[0-9.]+(–|, )[0-9.]+\]' | grep -v '≤') ||
 		continue
 	fail "$page: a figure that comes from no run: $stray"
 done

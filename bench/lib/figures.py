@@ -121,13 +121,13 @@ class Figures:
         return self.run.verdicts() + ".\n\n" + "\n".join(f"- {verdict}: {'; '.join(bars) or 'none'}" for verdict, bars in found.items())
 
     def machine(self):
-        """A table of the runs, and what else was the case; circumstances.json has the versions of all tools."""
+        """A table of the runs, and their other facts, of the second those that differ; circumstances.json has the versions."""
         own = ("memcpy of 1 GiB", "floor, 1 GiB", "empty process", "device", "steal time", "load at the start", "duration")
         runs = [run for run in (self.run, self.second) if run]
         text = report.table(("run", *own), [[str(i), *(run.facts.get(name, "–") for name in own)] for i, run in enumerate(runs, 1)])
         for i, run in enumerate(runs, 1):
             text += f"\n\n**Run {i}**: " + "; ".join(f"**{name}** {value}" for name, value in run.facts.items()
-                                                  if name not in (*own, "percentile", "versions"))
+                                                  if name not in (*own, "percentile", "versions") and (i == 1 or value != self.run.facts.get(name)))
             text += f"; **samples** {run.count}, of which {run.disturbed} are flagged"
         return text
 

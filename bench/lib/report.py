@@ -76,7 +76,7 @@ def duration(value):
 
 def interval(answer):
     point, low, high = answer
-    return f"{point:.2f}" + (f" [{low:.2f}, {high:.2f}]" if low is not None else "")
+    return f"{point:.2f}" + (f" [{low:.2f}–{high:.2f}]" if low is not None else "")
 
 def table(heads, rows):
     lines = ["| " + " | ".join(heads) + " |", "| --- |" + " ---: |" * (len(heads) - 1)]

@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
  * Events and phases, for the caller.
+ *
+ * To add a warning:
+ * 1. Call copy_warn() for a file; in a tree report_warning() or report_operand_warning() of
+ *    src/tree/report.h. Put numbers that differ from file to file into parentheses at the end of
+ *    the reason: warnings that are equal up to there are printed as one.
+ * 2. If the user can do something: a value of enum fcopy_advice in include/fcopy.h, and its words
+ *    in src/show/advice.c.
+ * 3. Tests: `mentions` of tests/cli/helper.bash checks the text, `value 'o["warnings"]'` the JSON
+ *    object.
  */
 #ifndef COPY_NOTIFY_H
 #define COPY_NOTIFY_H

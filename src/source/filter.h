@@ -14,6 +14,14 @@
  * A backslash quotes the next character if the pattern has a wildcard. The first pattern that
  * matches decides; an entry that no pattern matches is copied. Nothing below an excluded directory
  * is looked at.
+ *
+ * To add a rule:
+ * 1. filter.c: filter_excludes() decides what is not copied, filter_protects() what a mirror does
+ *    not remove.
+ * 2. src/cli/filters.c if its place among the patterns counts, otherwise an option
+ *    (.github/CONTRIBUTING.md).
+ * 3. root_options() in src/tree/root.c must differ between two sets of rules.
+ * 4. Tests: filters.bats, mirror.bats, tree_resume.bats, tests/fuzz/filter.c.
  */
 #ifndef SOURCE_FILTER_H
 #define SOURCE_FILTER_H
