@@ -82,8 +82,8 @@
  *   2. run_command() calls act(): copy_file() calls fcopy_copy(), copy_tree() fcopy_tree().
  *   3. operand_find_source() and operand_find_destination() make a struct operand of each: no
  *      function below splits a path, or looks DST up before the copy; rules_check() judges them.
- *   4. A file: operand_find_file() follows DST; source_open() and destination_open() open both,
- *      rules_check() sees what they are; copy_run().
+ *   4. A file: operand_find_file() follows DST; source_open(), decide(), destination_open();
+ *      rules_check() sees what both are; copy_run().
  *   5. A tree, for each SRC: operand_find_copy() names the copy; root_copy() copies a directory,
  *      single_copy() anything else, as the one entry of a directory, by entry_copy().
  *

@@ -2,7 +2,9 @@
  * A copy of one file: opens both ends.
  */
 #include "complete.h"
+#include "decide.h"
 #include "endpoints/error.h"
+#include "endpoints/same.h"
 #include "endpoints/storage.h"
 #include "notify.h"
 #include "rules.h"
@@ -23,6 +25,32 @@ static void warn_about_stale_files(const struct copy *c)
 		stale_warn(dir, c->options, c->report);
 }
 
+/* What becomes of DST, which gets the bytes of src, whatever its type. Two nodes of one disk are
+ * one file. A place that is no file at all is left to the open, unless it is kept, as with cp -n.
+ * Returns 0, ENDPOINT_SKIPPED, or -errno. */
+static int decide_copy(const struct copy *c, const struct operand *from, const struct stat *src,
+		       const struct operand *dst)
+{
+	static const struct ground ground = {.foreign = true, .single = true};
+	const struct fcopy_tree_options o = {.copy = *c->options};
+	const struct place *p = &dst->place;
+	struct fcopy_error *e = &c->report->error;
+	struct facts f = {.looked = true, .src.st_mode = S_IFREG, .old = p->st};
+	f.exists = dst->kind != OPERAND_STREAM && p->exists && !c->options->scratch &&
+		   (dst->kind != OPERAND_FAILED || place_leads_nowhere(&dst->error) ||
+		    (dst->error.err == EISDIR && dst->error.advice == FCOPY_ADVICE_NONE));
+	f.old_output = f.exists ? same_output(c->options, &f.old) : NULL;
+	if (same_file(src, &f.old)) {
+		f.src.st_dev = f.old.st_dev;
+		f.src.st_ino = f.old.st_ino;
+	}
+	const struct decision d = decide(&ground, &f, &o);
+	if (d.act != ACT_REFUSE)
+		return d.act == ACT_SKIP ? ENDPOINT_SKIPPED : 0;
+	return d.pair ? same_refuse(from->path, dst->path, e)
+		      : same_refuse_output(f.old_output, dst->path, e);
+}
+
 static int open_and_run(struct copy *c, const struct operand *src, struct operand *dst,
 			int (*shared)(struct copy *))
 {
@@ -33,8 +61,9 @@ static int open_and_run(struct copy *c, const struct operand *src, struct operan
 		return r;
 	operand_find_file(dst, src, c->report->dst);
 	r = c->options->force || c->options->scratch ? 0 : operand_check_device(dst, false, e);
-	if (r == 0)
-		r = source_refuse_fifo(src, dst, c->options, e);
+	/* To open one FIFO as both would wait for a writer for ever. */
+	if (r == 0 && S_ISFIFO(src->place.st.st_mode) && dst->kind == OPERAND_DEVICE)
+		r = decide_copy(c, src, &src->place.st, dst);
 	if (r == 0 && (r = source_open(&c->src, src, e)) < 0)
 		c->report->dst[0] = '\0';
 	if (r != 0)
@@ -45,7 +74,9 @@ static int open_and_run(struct copy *c, const struct operand *src, struct operan
 		c->src.ops->abort(&c->src);
 		return r < 0 ? r : 0;
 	}
-	r = destination_open(&c->dst, dst, &c->src, c->options, c->storage, e);
+	r = decide_copy(c, src, &c->src.st, dst);
+	if (r == 0)
+		r = destination_open(&c->dst, dst, &c->src, c->options, c->storage, e);
 	if (r == 0) {
 		request.from = &c->src;
 		request.to = &c->dst;

@@ -4,6 +4,7 @@
  * at last what is asked, and what is backed up.
  */
 #include "decide.h"
+#include "endpoints/endpoint.h"
 
 #include <errno.h>
 
@@ -12,20 +13,15 @@ static bool is_link(const struct fcopy_tree_options *o)
 	return o->link || o->symbolic_link;
 }
 
-bool decide_looks(const struct fcopy_tree_options *o, mode_t src)
-{
-	return o->update || o->delete_extra || o->confirm || decide_replaces(o) || is_link(o) ||
-	       o->attributes_only || o->dry_run || o->copy.no_clobber || o->copy.output_count > 0 ||
-	       !S_ISREG(src);
-}
-
 bool decide_follows(const struct ground *g, mode_t src, const struct fcopy_tree_options *o)
 {
 	return S_ISREG(src) && !decide_removes(g, o) && !decide_replaces(o) && !is_link(o);
 }
 
-/* A symlink in the source would lead to the copy. */
-bool decide_replaces_source(const struct facts *f, const struct fcopy_tree_options *o)
+/* May the copy replace the inode that is its source? It may if the source has another name, or if
+ * the backup gives it one, as cp -bf FILE FILE does. A symlink in the source would lead to the
+ * copy. */
+static bool decide_replaces_source(const struct facts *f, const struct fcopy_tree_options *o)
 {
 	return decide_replaces(o) && !is_link(o) && !f->src_is_symlink &&
 	       ((o->backup && o->copy.force) || !f->same_name);
@@ -73,6 +69,12 @@ static const struct stat *found(const struct facts *f, bool follow)
 	if (!follow || !S_ISLNK(f->old.st_mode))
 		return &f->old;
 	return f->leads == LEADS ? &f->target : NULL;
+}
+
+const struct stat *decide_changed(const struct ground *g, const struct facts *f,
+				  const struct fcopy_tree_options *o)
+{
+	return found(f, decide_follows(g, f->src.st_mode, o));
 }
 
 const struct stat *decide_compared(const struct ground *g, const struct facts *f,
@@ -165,7 +167,7 @@ static bool decide_update(const struct ground *g, const struct facts *f,
 static bool decide_output(const struct ground *g, const struct facts *f,
 			  const struct fcopy_tree_options *o, struct decision *d)
 {
-	const struct stat *old = found(f, decide_follows(g, f->src.st_mode, o));
+	const struct stat *old = decide_changed(g, f, o);
 	const struct fcopy_output *output = old == &f->target ? f->target_output : f->old_output;
 	return output && refuse(d, EEXIST, output->taken);
 }
@@ -229,13 +231,27 @@ static bool decide_special(const struct facts *f, const struct fcopy_tree_option
 static bool decide_file(const struct ground *g, const struct facts *f,
 			const struct fcopy_tree_options *o, struct decision *d)
 {
-	const struct stat *old = found(f, decide_follows(g, f->src.st_mode, o));
+	const struct stat *old = decide_changed(g, f, o);
 	if (o->copy.no_clobber)
 		return answer(d, f->made ? ACT_RIVAL : ACT_SKIP);
 	if (old && is_same(&f->src, old) && !(old == &f->old && decide_replaces_source(f, o)))
 		return refuse_same(d);
-	return f->is_operand && S_ISREG(f->old.st_mode) && f->old.st_nlink == 1 &&
-	       !is_same(&f->src, &f->old) && refuse(d, EINVAL, DECIDE_SOURCE);
+	d->place = f->unusable;
+	return d->place && answer(d, f->made ? ACT_RIVAL : ACT_REFUSE);
+}
+
+/* Would it change what another SRC names? A file that is replaced keeps its other names; a backup,
+ * or a link that this run made, is none that SRC had. */
+static bool decide_operand(const struct ground *g, const struct facts *f,
+			   const struct fcopy_tree_options *o, struct decision *d)
+{
+	const struct stat *old = decide_changed(g, f, o);
+	const bool kept = old && old->st_nlink > 1 && !o->backup && !o->link &&
+			  !o->attributes_only && !in_place_possible(&o->copy);
+	if (!f->is_operand || !old || kept || is_same(&f->src, old))
+		return false;
+	d->clears = false;
+	return refuse(d, EINVAL, DECIDE_SOURCE);
 }
 
 static bool decide_kind(const struct ground *g, const struct facts *f,
@@ -252,13 +268,12 @@ static bool decide_kind(const struct ground *g, const struct facts *f,
 static void decide_exact(const struct ground *g, const struct facts *f,
 			 const struct fcopy_tree_options *o, struct decision *d)
 {
-	const bool follow = decide_follows(g, f->src.st_mode, o);
 	const bool asked = ((o->confirm || o->backup) && !o->copy.no_clobber) ||
 			   (o->update && o->update != FCOPY_UPDATE_CHANGED);
 	d->exact = asked && !d->clears;
 	if (!d->exact || !f->exists)
 		return;
-	d->seen = found(f, follow);
+	d->seen = decide_changed(g, f, o);
 	if (!d->seen && (o->confirm || o->backup))
 		d->seen = &f->old;
 }
@@ -278,6 +293,8 @@ struct decision decide(const struct ground *g, const struct facts *f,
 	if (decide_update(g, f, o, &d) || decide_output(g, f, o, &d))
 		return d;
 	if (!d.clears && (directory || decide_kind(g, f, o, &d)))
+		return d;
+	if (decide_operand(g, f, o, &d))
 		return d;
 	d.replaces |= d.clears;
 	d.asks = o->confirm && (d.clears || !S_ISDIR(f->old.st_mode));

@@ -12,7 +12,7 @@
 
 #include <sys/stat.h>
 
-/* What is known of one entry. Not known: DST is not looked at, because nothing depends on it. */
+/* What is known of one entry. Not known: DST is not looked at, because it is a new directory. */
 struct facts {
 	bool looked; /* the rest is known */
 	int err;     /* ... not because this errno prevented it; ENOENT: DST has no such name */
@@ -26,9 +26,10 @@ struct facts {
 	bool src_is_symlink;                 /* ... and was; asked only if DST is SRC itself */
 	bool leads_here;                     /* src is a symlink to what has the name */
 	bool same_name;       /* SRC and DST are one name; asked only if DST is SRC itself, or -s */
-	bool is_operand;      /* old is what another SRC names */
+	bool is_operand;      /* decide_changed() is what another SRC names */
 	bool made;            /* this run has made old, for another entry */
 	bool keeps;           /* update OLDER: old, or its target, is not older than src */
+	bool unusable;        /* no copy of a file can be written to what has the name */
 	const char *unlinked; /* why no symlink can lead to SRC, or NULL */
 	int unlinked_err;
 	const struct fcopy_output *src_output, *old_output,
@@ -62,10 +63,9 @@ struct decision {
 	bool source;        /* it is about SRC */
 	bool pair;          /* ... and DST */
 	bool unsuitable;    /* of an operand: for what SRC and DST are */
+	bool place;         /* ... facts.unusable is why */
 };
 
-/* Does the decision depend on what has the name in DST? Not that of a new directory. */
-bool decide_looks(const struct fcopy_tree_options *, mode_t src);
 /* The answer is final unless it is ACT_COMPARE. */
 struct decision decide(const struct ground *, const struct facts *,
 		       const struct fcopy_tree_options *);
@@ -85,12 +85,13 @@ static inline bool decide_removes(const struct ground *g, const struct fcopy_tre
 
 /* Does what is made of src replace what a symlink in DST leads to, and not the symlink? */
 bool decide_follows(const struct ground *, mode_t src, const struct fcopy_tree_options *);
+/* What the copy would replace or write to: what has the name, or what it leads to; NULL: nothing.
+ * DST has the name. */
+const struct stat *decide_changed(const struct ground *, const struct facts *,
+				  const struct fcopy_tree_options *);
 /* What --update compares src with; NULL: nothing that can be compared. DST has the name. */
 const struct stat *decide_compared(const struct ground *, const struct facts *,
 				   const struct fcopy_tree_options *);
-/* May the copy replace the inode that is its source? It may if the source has another name, or if
- * the backup gives it one, as cp -bf FILE FILE does. */
-bool decide_replaces_source(const struct facts *, const struct fcopy_tree_options *);
 
 #define DECIDE_SOURCE "is another SRC: nothing in it is changed"
 

@@ -186,11 +186,6 @@ static inline bool same_mtime(const struct stat *a, const struct stat *b)
 /* The functions below that open an endpoint fill *e and return 0, or record the failure and return
  * -errno; then nothing is open. */
 
-/* Refuses one FIFO as both SRC and DST before SRC is opened: that would wait for a writer for ever.
- * Also returns ENDPOINT_SKIPPED. */
-int source_refuse_fifo(const struct operand *src, const struct operand *dst,
-		       const struct fcopy_options *, struct fcopy_error *);
-
 /* With options.default_mode, the copy has nothing of the source's mode: replaces it in *st. */
 static inline void source_hide_mode(struct stat *st, const struct fcopy_options *o)
 {
@@ -211,14 +206,14 @@ void source_adopt(struct endpoint *e, int fd, const char *path, const struct sta
 
 struct storage;
 /* Opens what operand_find_file found, according to its type: a file to replace, an existing inode
- * to write into, a device or a stream. Before it changes anything, it refuses SRC itself as DST,
- * and everything that is certain to fail. Takes dst->place. Also returns ENDPOINT_SKIPPED; then
- * nothing is open. */
+ * to write into, a device or a stream. The caller has decided that the copy may replace it, or
+ * write to it. Before it changes anything, it refuses everything that is certain to fail. Takes
+ * dst->place. */
 int destination_open(struct endpoint *e, struct operand *dst, const struct endpoint *src,
 		     const struct fcopy_options *, struct storage *, struct fcopy_error *);
 
-/* The same for `name` in the open directory `dir`, for a source that is a regular file. A symlink
- * of that name is followed, a directory is refused. path is for messages and must outlive *e. */
+/* The same for a place that place_accept() has accepted, for a source that is a regular file. path
+ * is for messages and must outlive *e. */
 #define DESTINATION_REPLACES_LINKS                                                                 \
 	1 /* also a file with more hard links, as with options.force; it is never overwritten,     \
 	   * because a tree may copy another of its names */
@@ -226,7 +221,6 @@ int destination_open(struct endpoint *e, struct operand *dst, const struct endpo
 #define DESTINATION_REPLACES_ALL                                                                   \
 	4 /* the copy becomes a new file: an old one, a symlink or a special file gives it nothing \
 	   */
-#define DESTINATION_REPLACES_SOURCE 8 /* with REPLACES_ALL: also another name of the source */
 #define DESTINATION_EXACT                                                                          \
 	16 /* the commit replaces the file that was found, or none if there was none; in place,    \
 	    * only a new file is certain to be none */
@@ -239,14 +233,14 @@ int destination_open(struct endpoint *e, struct operand *dst, const struct endpo
 #define DESTINATION_ONLY                                                                           \
 	512 /* of a rehearsal: the only copy, which destination_open() would open: a file with     \
 	     * several names is overwritten in place */
-int destination_open_in(struct endpoint *e, int dir, const char *name, const char *path,
-			const struct endpoint *src, const struct fcopy_options *, unsigned flags,
-			struct storage *, struct fcopy_error *);
+int destination_open_place(struct endpoint *e, struct place *, const char *path,
+			   const struct endpoint *src, const struct fcopy_options *, unsigned flags,
+			   struct storage *, struct fcopy_error *);
 
-/* Would destination_open_in() refuse the file? Creates and changes nothing. Returns 0 or -errno;
- * src needs only its path and st. */
-int destination_rehearse(int dir, const char *name, const char *path, const struct endpoint *src,
-			 const struct fcopy_options *, unsigned flags, struct fcopy_error *);
+/* Would destination_open_place() refuse the file? Creates and changes nothing, and leaves the place
+ * open. Returns 0 or -errno. */
+int destination_rehearse(const struct place *, const char *path, const struct fcopy_options *,
+			 unsigned flags, struct fcopy_error *);
 
 /* The open directory and the name in it that a file as DST has, or will have; both live as long as
  * *e. */

@@ -85,22 +85,6 @@ int source_open(struct endpoint *e, const struct operand *src, struct fcopy_erro
 	return -error->err;
 }
 
-static int refuse_same(const char *src, const char *path, struct fcopy_error *error)
-{
-	error_refuse(error, src, EINVAL, "are the same file", FCOPY_ADVICE_NONE);
-	error->path2 = path;
-	return error_unsuitable(error);
-}
-
-int source_refuse_fifo(const struct operand *src, const struct operand *dst,
-		       const struct fcopy_options *options, struct fcopy_error *error)
-{
-	if (src->kind != OPERAND_DEVICE || dst->kind != OPERAND_DEVICE || options->scratch ||
-	    !S_ISFIFO(src->place.st.st_mode) || !same_file(&src->place.st, &dst->place.st))
-		return 0;
-	return options->no_clobber ? ENDPOINT_SKIPPED : refuse_same(src->path, dst->path, error);
-}
-
 /* The destination is open: closes it again if it may be the source. */
 static int check_alias(struct endpoint *e, const struct endpoint *src, struct fcopy_error *error)
 {
@@ -109,7 +93,7 @@ static int check_alias(struct endpoint *e, const struct endpoint *src, struct fc
 		return 0;
 	e->ops->abort(e);
 	return r < 0 ? error_call(error, "fstat", e->path, -r)
-		     : refuse_same(src->path, e->path, error);
+		     : same_refuse(src->path, e->path, error);
 }
 
 /* The old file can be overwritten, but no new one can have its name, or its owner. Other hard links
@@ -178,10 +162,67 @@ static int check_access(const struct endpoint *e, const char *name, int mode,
 		   : error_call(error, "open", e->path, errno);
 }
 
-static int rehearse_place(struct endpoint *e, bool in_place, const struct fcopy_options *options,
-			  struct fcopy_error *error)
+/* Is the place written to, and not replaced, if there is a choice? */
+static bool is_written(const struct endpoint *e, const struct fcopy_options *options)
 {
 	const struct place *p = &file_of(e)->place;
+	return in_place_always(options) || (p->exists && !S_ISREG(p->st.st_mode));
+}
+
+static int open_chosen(struct endpoint *e, const struct endpoint *src,
+		       const struct fcopy_options *options, struct fcopy_error *error)
+{
+	const bool in_place = is_written(e, options);
+	if (in_place && !options->scratch)
+		return open_final(e, src, options, error);
+	int r = replace_open(e, src, options, error);
+	if (r == 0 || options->in_place != FCOPY_WHEN_AUTO || !is_only_replaced(error))
+		return r;
+	*error = (struct fcopy_error){0};
+	return open_final(e, src, options, error);
+}
+
+static void set_place(struct endpoint *e, const struct place *p, const char *path, unsigned flags)
+{
+	const bool all = flags & DESTINATION_REPLACES_ALL;
+	*e = (struct endpoint){.fd = -1, .path = path};
+	*file_of(e) = file_state();
+	file_of(e)->place = *p;
+	file_of(e)->displaces = all && p->exists;
+	file_of(e)->place.exists &= !all;
+	file_of(e)->place.symlink &= !all;
+	file_of(e)->in_tree = !(flags & DESTINATION_ONLY);
+	file_of(e)->replace_links = flags & DESTINATION_REPLACES_LINKS;
+	file_of(e)->replace_read_only = flags & DESTINATION_REPLACES_READ_ONLY;
+	file_of(e)->admitted = flags & DESTINATION_ADMITTED;
+	file_of(e)->exact = flags & DESTINATION_EXACT;
+	file_of(e)->hands_out = flags & DESTINATION_HANDS_OUT;
+	/* What a symlink led to is in another directory. */
+	file_of(e)->private = flags & DESTINATION_IS_PRIVATE && p->target < 0;
+	file_of(e)->fits = flags & DESTINATION_DIRECTORY_FITS && p->target < 0;
+}
+
+int destination_open_place(struct endpoint *e, struct place *p, const char *path,
+			   const struct endpoint *src, const struct fcopy_options *options,
+			   unsigned flags, struct storage *storage, struct fcopy_error *error)
+{
+	set_place(e, p, path, flags);
+	file_of(e)->storage = storage;
+	p->dir = p->target = -1;
+	int r = open_chosen(e, src, options, error);
+	if (r != 0)
+		place_close(&file_of(e)->place);
+	return r;
+}
+
+int destination_rehearse(const struct place *p, const char *path,
+			 const struct fcopy_options *options, unsigned flags,
+			 struct fcopy_error *error)
+{
+	struct endpoint own, *e = &own;
+	set_place(e, p, path, flags);
+	p = &file_of(e)->place;
+	const bool in_place = is_written(e, options);
 	const bool overwritten = in_place && p->exists && !is_replaced(e);
 	if (overwritten)
 		return check_access(e, p->name, W_OK, error);
@@ -196,108 +237,6 @@ static int rehearse_place(struct endpoint *e, bool in_place, const struct fcopy_
 	return check_access(e, ".", W_OK | X_OK, error);
 }
 
-static int open_place(struct endpoint *e, const struct endpoint *src,
-		      const struct fcopy_options *options, struct fcopy_error *error)
-{
-	bool exists = file_of(e)->place.exists, always = in_place_always(options);
-	bool in_place = always || (exists && !S_ISREG(file_of(e)->place.st.st_mode));
-	const struct fcopy_output *output = exists && !file_of(e)->in_tree
-						? same_output(options, &file_of(e)->place.st)
-						: NULL;
-	if (output)
-		return same_refuse_output(output, e->path, error);
-	if (exists && options->no_clobber)
-		return ENDPOINT_SKIPPED;
-	if (exists && same_file(&src->st, &file_of(e)->place.st) && !options->scratch)
-		return refuse_same(src->path, e->path, error);
-	if (file_of(e)->rehearsed)
-		return rehearse_place(e, in_place, options, error);
-	if (in_place && !options->scratch)
-		return open_final(e, src, options, error);
-	int r = replace_open(e, src, options, error);
-	if (r == 0 || options->in_place != FCOPY_WHEN_AUTO || !is_only_replaced(error))
-		return r;
-	*error = (struct fcopy_error){0};
-	return open_final(e, src, options, error);
-}
-
-/* The place was not found. As with cp -n, a directory is skipped, and so is a symlink that
- * leads nowhere. */
-static int skip_unusable(int r, const struct fcopy_options *options, struct fcopy_error *error)
-{
-	bool directory = r == -EISDIR && error->advice == FCOPY_ADVICE_NONE;
-	if (!options->no_clobber || (!directory && !place_leads_nowhere(error)))
-		return r;
-	*error = (struct fcopy_error){0};
-	return ENDPOINT_SKIPPED;
-}
-
-/* Opens the place unless it was not found: r < 0. */
-static int open_found(struct endpoint *e, int r, const struct endpoint *src,
-		      const struct fcopy_options *options, struct fcopy_error *error)
-{
-	r = r < 0 ? skip_unusable(r, options, error) : open_place(e, src, options, error);
-	if (r != 0)
-		place_close(&file_of(e)->place);
-	return r;
-}
-
-/* The file's state is set. */
-static int open_in(struct endpoint *e, int dir, const char *name, const struct endpoint *src,
-		   const struct fcopy_options *options, unsigned flags, struct fcopy_error *error)
-{
-	const char *path = e->path;
-	file_of(e)->in_tree = !(flags & DESTINATION_ONLY);
-	file_of(e)->replace_links = flags & DESTINATION_REPLACES_LINKS;
-	file_of(e)->replace_read_only = flags & DESTINATION_REPLACES_READ_ONLY;
-	file_of(e)->admitted = flags & DESTINATION_ADMITTED;
-	file_of(e)->exact = flags & DESTINATION_EXACT;
-	file_of(e)->hands_out = flags & DESTINATION_HANDS_OUT;
-	struct stat old = {0};
-	int r = flags & DESTINATION_REPLACES_ALL
-		    ? place_find_new(&file_of(e)->place, dir, name, path, &old, error)
-		    : place_find_in(&file_of(e)->place, dir, name, path, error);
-	if (r == 0 && old.st_ino && same_file(&src->st, &old) &&
-	    !(flags & DESTINATION_REPLACES_SOURCE)) {
-		place_close(&file_of(e)->place);
-		return refuse_same(src->path, path, error);
-	}
-	file_of(e)->displaces = r == 0 && old.st_ino && !options->no_clobber;
-	/* What a symlink led to is in another directory. */
-	file_of(e)->private = flags & DESTINATION_IS_PRIVATE && file_of(e)->place.target < 0;
-	file_of(e)->fits = flags & DESTINATION_DIRECTORY_FITS && file_of(e)->place.target < 0;
-	/* Opening a FIFO could block, and writing would overwrite a device. */
-	if (r == 0 && file_of(e)->place.exists && !S_ISREG(file_of(e)->place.st.st_mode) &&
-	    !options->no_clobber)
-		r = error_refuse(error, path, EEXIST,
-				 "is not a regular file: a file cannot replace it",
-				 FCOPY_ADVICE_NONE);
-	return open_found(e, r, src, options, error);
-}
-
-int destination_open_in(struct endpoint *e, int dir, const char *name, const char *path,
-			const struct endpoint *src, const struct fcopy_options *options,
-			unsigned flags, struct storage *storage, struct fcopy_error *error)
-{
-	*e = (struct endpoint){.fd = -1, .path = path};
-	*file_of(e) = file_state();
-	file_of(e)->storage = storage;
-	return open_in(e, dir, name, src, options, flags, error);
-}
-
-int destination_rehearse(int dir, const char *name, const char *path, const struct endpoint *src,
-			 const struct fcopy_options *options, unsigned flags,
-			 struct fcopy_error *error)
-{
-	struct endpoint e = {.fd = -1, .path = path};
-	*file_of(&e) = file_state();
-	file_of(&e)->rehearsed = true;
-	const int r = open_in(&e, dir, name, src, options, flags, error);
-	if (r == 0) /* otherwise it is closed */
-		place_close(&file_of(&e)->place);
-	return r;
-}
-
 int destination_open(struct endpoint *e, struct operand *dst, const struct endpoint *src,
 		     const struct fcopy_options *options, struct storage *storage,
 		     struct fcopy_error *error)
@@ -306,14 +245,11 @@ int destination_open(struct endpoint *e, struct operand *dst, const struct endpo
 		int r = stream_open(e, dst->path, STDOUT_FILENO, error);
 		return r == 0 ? check_alias(e, src, error) : r;
 	}
-	*e = (struct endpoint){.fd = -1, .path = dst->path};
-	*file_of(e) = file_state();
-	file_of(e)->storage = storage;
-	file_of(e)->place = dst->place;
-	dst->place.dir = dst->place.target = -1;
-	if (dst->kind == OPERAND_FAILED)
-		*error = dst->error;
-	return open_found(e, -error->err, src, options, error);
+	if (dst->kind != OPERAND_FAILED)
+		return destination_open_place(e, &dst->place, dst->path, src, options,
+					      DESTINATION_ONLY, storage, error);
+	*error = dst->error;
+	return -error->err;
 }
 
 const char *destination_name(const struct endpoint *e, int *dir)

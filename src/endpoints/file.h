@@ -17,8 +17,7 @@ struct file {
 	struct partial *partial;      /* --resume: temporary is in this part; NULL: in place.dir */
 	bool keep_part;               /* abort keeps it, to be resumed */
 	bool unfinished;              /* created under its final name: abort removes it */
-	bool in_tree;                 /* opened by destination_open_in, for one of several copies */
-	bool rehearsed;               /* by destination_rehearse: open nothing for writing */
+	bool in_tree;                 /* one of several copies */
 	bool replace_links;           /* also a file whose other names keep the old content */
 	bool replace_read_only;       /* also a file of this user that is read-only */
 	bool admitted;                /* rehearsed: place.dir may be written to */

@@ -90,19 +90,6 @@ static int place_open_link(struct place *p, struct stat *link, const char *path,
 	return place_open_target(p, text, path, e);
 }
 
-int place_find_new(struct place *p, int dir, const char *name, const char *path, struct stat *old,
-		   struct fcopy_error *e)
-{
-	int r = place_borrow(p, dir, name, path, e);
-	*old = p->exists ? p->st : (struct stat){0};
-	if (r == 0 && place_is_directory(p))
-		r = error_refuse_operand(e, path, EISDIR, "is a directory", FCOPY_ADVICE_NONE);
-	if (r < 0)
-		place_close(p);
-	p->exists = p->symlink = false;
-	return r;
-}
-
 int place_follow_found(struct place *p, const char *path, struct fcopy_error *e)
 {
 	struct stat link = {0};
@@ -115,14 +102,17 @@ int place_follow_found(struct place *p, const char *path, struct fcopy_error *e)
 	return r;
 }
 
-int place_find_in(struct place *p, int dir, const char *name, const char *path,
-		  struct fcopy_error *e)
+int place_accept(struct place *p, bool follow, const char *path, struct fcopy_error *e)
 {
-	/* a name that the kernel returned: NAME_MAX at most */
-	int r = place_borrow(p, dir, name, path, e);
-	if (r == 0)
-		r = place_follow_found(p, path, e);
-	if (r < 0)
-		place_close(p);
+	if (!follow)
+		return place_is_directory(p)
+			   ? error_refuse_operand(e, path, EISDIR, "is a directory",
+						  FCOPY_ADVICE_NONE)
+			   : 0;
+	int r = place_follow_found(p, path, e);
+	/* Opening a FIFO could block, and writing would overwrite a device. */
+	if (r == 0 && p->exists && !S_ISREG(p->st.st_mode))
+		r = error_refuse(e, path, EEXIST, "is not a regular file: a file cannot replace it",
+				 FCOPY_ADVICE_NONE);
 	return r;
 }

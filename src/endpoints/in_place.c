@@ -72,7 +72,7 @@ const struct endpoint_ops in_place_ops = {.commit = in_place_commit,
 					  .old = in_place_old,
 					  .release_blocks = in_place_release_blocks};
 
-/* Checks that the descriptor is the file that place_find saw, and that the data fits. */
+/* Checks that the descriptor is the file that the place is of, and that the data fits. */
 static int in_place_check(struct endpoint *e, const struct endpoint *src, uint64_t count,
 			  struct fcopy_error *error)
 {
@@ -105,7 +105,7 @@ static int open_existing(const struct place *p, int flags)
 	return fd;
 }
 
-/* Truncates it: only if it still is the file that place_find saw. */
+/* Truncates it: only if it still is the file that the place is of. */
 static int open_truncated(const struct place *p, int flags)
 {
 	struct stat st;

@@ -100,12 +100,14 @@ static int rename_named(struct endpoint *e, bool no_clobber, const char **call)
 	return r;
 }
 
-/* Has another entry of the tree made what has the name now? */
+/* Has another entry of the tree made what has the name now? An exact rename replaces nothing but
+ * what was found. */
 static bool is_rival(const struct endpoint *e)
 {
-	struct stat st;
-	return fstatat(file_of(e)->place.dir, file_of(e)->place.name, &st, AT_SYMLINK_NOFOLLOW) ==
-		   0 &&
+	const struct place *p = &file_of(e)->place;
+	struct stat st = p->st;
+	const bool found = file_of(e)->exact && file_of(e)->displaces;
+	return (found || fstatat(p->dir, p->name, &st, AT_SYMLINK_NOFOLLOW) == 0) &&
 	       e->rivals->is_made(e->rivals->arg, &st);
 }
 

@@ -81,13 +81,9 @@ int place_follow(struct place *, const char *path, struct fcopy_error *);
 /* The same for a name that the command line does not have: not every symlink of another user is
  * followed. */
 int place_follow_found(struct place *, const char *path, struct fcopy_error *);
-/* Opens the place of `name`, a regular file or none, in the open directory `dir`, and follows a
- * symlink. Returns 0, or -errno with the failure recorded; then nothing is open. */
-int place_find_in(struct place *, int dir, const char *name, const char *path,
-		  struct fcopy_error *);
-/* The same for a name that is to become a new file, whatever it is now but a directory: *old is the
- * stat of what has it, or zeros. */
-int place_find_new(struct place *, int dir, const char *name, const char *path, struct stat *old,
-		   struct fcopy_error *);
+/* Can the place, which was looked up, get the copy of a file? follow: a symlink is followed, and
+ * leads to a regular file or to none; false: a new file replaces whatever it is but a directory.
+ * Returns 0, or -errno with the refusal recorded. */
+int place_accept(struct place *, bool follow, const char *path, struct fcopy_error *);
 
 #endif

@@ -88,6 +88,13 @@ const struct fcopy_output *same_output(const struct fcopy_options *options, cons
 	return NULL;
 }
 
+int same_refuse(const char *src, const char *dst, struct fcopy_error *error)
+{
+	error_refuse(error, src, EINVAL, "are the same file", FCOPY_ADVICE_NONE);
+	error->path2 = dst;
+	return error_unsuitable(error);
+}
+
 int same_refuse_output(const struct fcopy_output *o, const char *dst, struct fcopy_error *error)
 {
 	error_refuse(error, o->option ? NULL : dst, EINVAL, o->option ? o->reason : o->taken,

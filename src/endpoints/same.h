@@ -13,6 +13,9 @@ bool same_file(const struct stat *, const struct stat *);
  * inode number. Returns 1, 0, or -errno. */
 int same_is_source(const struct endpoint *src, int fd, const struct stat *st);
 
+/* Records that SRC and DST are one file. Returns -errno. */
+int same_refuse(const char *src, const char *dst, struct fcopy_error *);
+
 /* The file that the caller writes during the copy and that *st is the stat of; NULL: none. */
 const struct fcopy_output *same_output(const struct fcopy_options *, const struct stat *);
 /* Refuses it as DST of a copy that is no entry of a tree. Returns -errno. */

@@ -417,6 +417,8 @@ bool displace_begin(struct worker *w, const struct entry *e, struct displaced *d
 	struct decision *is = &w->decision;
 	const char *call;
 	*d = (struct displaced){.linked = false};
+	if ((is->clears || is->asks) && !w->tree->options->dry_run)
+		place_close(&w->place); /* it is looked up again after that */
 	if (is->clears)
 		return displace_clear(w, e, d);
 	if (w->tree->options->dry_run)
@@ -428,6 +430,7 @@ bool displace_begin(struct worker *w, const struct entry *e, struct displaced *d
 	if (r < 0)
 		displace_refuse(w, e, call, r);
 	if (r == 0 && d->moved) { /* the copy is a new file */
+		place_close(&w->place);
 		is->seen = NULL;
 		is->replaces = false;
 	}

@@ -47,20 +47,11 @@ static bool entry_removes_old(const struct entry *e, const struct stat *st)
 	       remove_entry(e->dir->dst, e->as) == 0;
 }
 
-/* Does it have the name now, and may it? */
-static bool entry_replaces_source(const struct worker *w)
-{
-	const struct facts *f = &w->facts;
-	return f->exists && f->old.st_dev == f->src.st_dev && f->old.st_ino == f->src.st_ino &&
-	       decide_replaces_source(f, w->tree->options);
-}
-
 static unsigned entry_flags(const struct worker *w, const struct entry *e)
 {
 	return (w->tree->options->hard_links ? DESTINATION_REPLACES_LINKS : 0) |
 	       (decide_replaces(w->tree->options) || w->decision.clears ? DESTINATION_REPLACES_ALL
 									: 0) |
-	       (entry_replaces_source(w) ? DESTINATION_REPLACES_SOURCE : 0) |
 	       (w->decision.exact ? DESTINATION_EXACT : 0) |
 	       (displace_only(w->tree) ? DESTINATION_HANDS_OUT : 0) |
 	       (tree_removes(w->tree) ? DESTINATION_REPLACES_READ_ONLY : 0) |
@@ -98,8 +89,10 @@ static int entry_open_destination(struct worker *w, const struct entry *e, const
 			return created_open(&c->dst, e->dir->dst, e->as, st->st_mode & 0777,
 					    entry_dst, error);
 	}
-	int r = destination_open_in(&c->dst, e->dir->dst, e->as, entry_dst, &c->src, &w->options,
-				    entry_flags(w, e), w->tree->storage, error);
+	int r = facts_place(w, e, error);
+	if (r == 0)
+		r = destination_open_place(&c->dst, &w->place, entry_dst, &c->src, &w->options,
+					   entry_flags(w, e), w->tree->storage, error);
 	if (r == 0 && destination_directory_fits(&c->dst))
 		__atomic_store_n(&e->dir->fits, true, __ATOMIC_RELAXED);
 	if (w->decision.exact && r == 0 && !entry_found_seen(w, e)) {
@@ -363,11 +356,8 @@ static void entry_copy_waiting(struct worker *w, const struct entry *first, stru
 static void entry_rehearse(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
-	const struct endpoint src = {.fd = -1, .path = entry_src, .st = *st};
 	const struct operand *dst = &w->tree->destination;
 	const bool only = w->tree->root.ground.single && w->tree->operands == 1 && !o->update;
-	const bool written = only && dst->kind == OPERAND_DEVICE && !o->recursive && !o->confirm &&
-			     !decide_replaces(o);
 	const bool file = S_ISREG(st->st_mode);
 	struct fcopy_error error = {0};
 	int r = 0;
@@ -380,10 +370,10 @@ static void entry_rehearse(struct worker *w, const struct entry *e, const struct
 	if (e->dir->dst < 0 || !file || w->decision.clears || o->link || o->symbolic_link ||
 	    o->attributes_only)
 		return;
-	if (written)
+	if (facts_write_device(w->tree))
 		r = in_place_rehearse(&dst->place, entry_dst, st, &error);
-	else
-		r = destination_rehearse(e->dir->dst, e->as, entry_dst, &src, &w->options,
+	else if ((r = facts_place(w, e, &error)) == 0)
+		r = destination_rehearse(&w->place, entry_dst, &w->options,
 					 entry_flags(w, e) | (only ? DESTINATION_ONLY : 0), &error);
 	if (r < 0)
 		report_failure(w, e, &error);
@@ -444,6 +434,7 @@ static void entry_copy_inode(struct worker *w, const struct entry *e, int fd, co
 		if (!made)
 			entry_rehearse(w, e, st);
 	}
+	place_close(&w->place);
 	displace_end(w, e, &displaced, outcome_is_made(is));
 	if (linked && first)
 		entry_copy_waiting(w, e, links_done(w, e, st, outcome_is_there(is)));
@@ -565,7 +556,7 @@ static void entry_copy_any(struct worker *w, const struct entry *e)
 	const struct fcopy_tree_options *o = w->tree->options;
 	/* A link needs no permission to read the file. */
 	const bool links = (o->link || o->symbolic_link) && o->update != FCOPY_UPDATE_CHANGED;
-	w->looked = false;
+	w->place.dir = w->place.target = -1;
 	bool opened = (e->type == DT_REG && !links && !w->tree->lists) || e->type == DT_DIR;
 	int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (e->follow ? 0 : O_NOFOLLOW);
 	if (strlen(e->name) > NAME_MAX) { /* FUSE knows longer ones */

@@ -46,21 +46,45 @@ static void find_path(const struct entry *e, struct facts *f)
 }
 
 /* Looks at the name in DST, unless that was done before SRC was opened. */
-static void find_old(const struct worker *w, const struct entry *e, struct facts *f)
+static void find_old(struct worker *w, const struct entry *e, struct facts *f)
 {
+	int r = 0;
+	if (w->place.dir < 0)
+		r = place_borrow(&w->place, e->dir->dst, e->as, entry_dst, &w->unusable);
+	if (r < 0)
+		place_close(&w->place);
 	f->looked = true;
-	if (w->looked)
-		f->old = w->old;
-	f->exists = w->looked || fstatat(e->dir->dst, e->as, &f->old, AT_SYMLINK_NOFOLLOW) == 0;
-	f->err = f->exists ? 0 : errno;
+	f->exists = r == 0 && w->place.exists;
+	f->err = r < 0 ? -r : f->exists ? 0 : ENOENT;
+	f->old = w->place.st;
+}
+
+bool facts_write_device(const struct tree *t)
+{
+	const struct fcopy_tree_options *o = t->options;
+	return o->dry_run && t->root.ground.single && t->operands == 1 && !o->update &&
+	       t->destination.kind == OPERAND_DEVICE && !o->recursive && !o->confirm &&
+	       !decide_replaces(o);
+}
+
+/* Can the copy of a file be written to what has the name? A symlink may be followed for that. */
+static void find_place(struct worker *w, struct facts *f)
+{
+	const struct fcopy_tree_options *o = w->tree->options;
+	const bool file = S_ISREG(f->src.st_mode) && !o->link && !o->symbolic_link &&
+			  !o->attributes_only && !w->tree->root.compares &&
+			  !facts_write_device(w->tree);
+	const bool follow = decide_follows(&w->tree->root.ground, f->src.st_mode, o);
+	f->unusable = file && place_accept(&w->place, follow, entry_dst, &w->unusable) < 0;
 }
 
 /* What the symlink in DST leads to. A complete new tree has none in place of a file. */
 static void find_target(const struct worker *w, const struct entry *e, struct facts *f)
 {
-	if (w->tree->root.compares)
-		f->target = f->old;
-	if (w->tree->root.compares || fstatat(e->dir->dst, e->as, &f->target, 0) == 0)
+	const bool known = w->tree->root.compares || (w->place.target >= 0 && !f->unusable);
+	if (known)
+		f->target = w->place.st;
+	if (known || fstatat(e->dir->dst, e->as, &f->target, 0) == 0)
 		f->leads = LEADS;
 	else
 		f->target_err = errno;
@@ -86,7 +110,7 @@ static void find_same(const struct entry *e, struct facts *f)
 static bool facts_are_made(struct tree *t, const struct facts *f)
 {
 	const bool skips = t->options->update && t->options->update != FCOPY_UPDATE_CHANGED;
-	if (!t->options->copy.no_clobber && !skips && !S_ISDIR(f->old.st_mode))
+	if (!t->options->copy.no_clobber && !skips && !S_ISDIR(f->old.st_mode) && !f->unusable)
 		return false;
 	rivals_lock(t);
 	const bool made = rivals_made(t, &f->old) ||
@@ -106,23 +130,21 @@ void facts_find(struct worker *w, const struct entry *e, const struct stat *st)
 		find_path(e, f);
 	if (o->link)
 		f->src_output = same_output(&o->copy, st);
-	if (e->dir->state != DIRECTORY_OLD || e->dir->dst < 0 || t->shared ||
-	    !decide_looks(o, st->st_mode))
+	if (e->dir->state != DIRECTORY_OLD || e->dir->dst < 0 || t->shared)
 		return;
 	find_old(w, e, f);
-	w->looked = false;
 	if (!f->exists)
 		return;
+	find_place(w, f);
 	if (S_ISLNK(f->old.st_mode) && S_ISREG(st->st_mode))
 		find_target(w, e, f);
 	find_same(e, f);
 	f->old_output = same_output(&o->copy, &f->old);
 	f->target_output = f->leads == LEADS ? same_output(&o->copy, &f->target) : NULL;
-	f->is_operand = rivals_are_source(t, &f->old);
+	const struct stat *old = decide_changed(&t->root.ground, f, o);
+	f->is_operand = old && rivals_are_source(t, old);
 	f->made = facts_are_made(t, f);
-	const struct stat *old = o->update == FCOPY_UPDATE_OLDER
-				     ? decide_compared(&t->root.ground, f, o)
-				     : NULL;
+	old = o->update == FCOPY_UPDATE_OLDER ? decide_compared(&t->root.ground, f, o) : NULL;
 	f->keeps = old && update_keeps(t, e, st, old);
 }
 
@@ -131,7 +153,9 @@ static void facts_refuse(struct worker *w, const struct entry *e)
 	const struct decision *d = &w->decision;
 	const char *path = d->source ? entry_src : entry_dst;
 	struct fcopy_error error;
-	if (d->call) {
+	if (d->place) {
+		report_failure(w, e, &w->unusable);
+	} else if (d->call) {
 		report_call(w, e, d->call, path, d->err);
 	} else if (d->pair) {
 		error_refuse_operand(&error, path, d->err, d->reason, FCOPY_ADVICE_NONE);
@@ -170,6 +194,19 @@ bool facts_decide(struct worker *w, const struct entry *e, int fd)
 		case ACT_REFUSE: facts_refuse(w, e); return true;
 		}
 	}
+}
+
+int facts_place(struct worker *w, const struct entry *e, struct fcopy_error *error)
+{
+	const bool all = decide_replaces(w->tree->options) || w->decision.clears;
+	if (w->place.dir >= 0)
+		return 0;
+	int r = place_borrow(&w->place, e->dir->dst, e->as, entry_dst, error);
+	if (r == 0)
+		r = place_accept(&w->place, !all, entry_dst, error);
+	if (r < 0)
+		place_close(&w->place);
+	return r;
 }
 
 bool facts_allow(const struct worker *w, const struct entry *e, const struct stat *now)

@@ -17,6 +17,12 @@ void facts_find(struct worker *, const struct entry *, const struct stat *);
  * left alone, or refused. Otherwise it is to be made. */
 bool facts_decide(struct worker *, const struct entry *, int fd);
 
+/* Of a dry run: would the copy write to DST, a device? That of a single file does. */
+bool facts_write_device(const struct tree *);
+/* Finds w->place, where the copy of a file goes, unless it is known. Returns 0, or -errno with the
+ * refusal recorded. */
+int facts_place(struct worker *, const struct entry *, struct fcopy_error *);
+
 /* Is what has the name now what may be replaced? old NULL: nothing has it. */
 bool facts_allow(const struct worker *, const struct entry *, const struct stat *old);
 /* The same after a look. */

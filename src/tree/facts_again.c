@@ -20,6 +20,7 @@ bool facts_again(struct worker *w, const struct entry *e, int fd, const struct s
 	}
 	displace_withdraw(w, e, w->displaced); /* the backup is not of what is there now */
 	*w->displaced = (struct displaced){.linked = false};
+	place_close(&w->place);
 	facts_find(w, e, st);
 	w->facts.content = CONTENT_DIFFERS; /* it was compared */
 	return !facts_decide(w, e, fd) && displace_begin(w, e, w->displaced);

@@ -21,13 +21,13 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* 1: the name has this type; 0: it has another one, or is absent; or -errno. */
-static int hard_link_has_type(int dir, const char *name, mode_t type)
+/* 1: the name is a symlink; 0: it is none, or is absent; or -errno. */
+static int hard_link_is_symlink(int dir, const char *name)
 {
 	struct stat st;
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -errno;
-	return (st.st_mode & S_IFMT) == type;
+	return S_ISLNK(st.st_mode);
 }
 
 /* A call has failed that could succeed when the copy makes it again: then the name would become a
@@ -48,8 +48,15 @@ static bool hard_link_is_source(const struct worker *w)
 			     (f->old.st_dev == f->src.st_dev && f->old.st_ino == f->src.st_ino));
 }
 
+/* A copy follows a symlink in DST, unless a mirror clears it. */
+static bool hard_link_replaces_symlink(const struct worker *w)
+{
+	const struct facts *f = &w->facts;
+	return !f->exists || !S_ISLNK(f->old.st_mode) || w->decision.clears;
+}
+
 /* May the link replace what has this name in an existing tree? A file only where a copy might:
- * every check of destination_open_in applies. Returns 1; 0; or -errno with the call. */
+ * every check of destination_open_place() applies. Returns 1; 0; or -errno with the call. */
 static int hard_link_may_replace(struct worker *w, const struct entry *e, const struct stat *st,
 				 const char **call)
 {
@@ -60,22 +67,22 @@ static int hard_link_may_replace(struct worker *w, const struct entry *e, const 
 	options.in_place = FCOPY_WHEN_NEVER;
 	if (w->options.no_clobber || w->tree->root.ground.exclusive)
 		return 0;
-	*call = "stat";
-	if (!S_ISREG(st->st_mode)) { /* as special_copy, which reports a directory */
-		const int r = hard_link_has_type(e->dir->dst, e->as, S_IFDIR);
-		return r < 0 ? r : r == 0 && !hard_link_is_source(w);
-	}
+	if (hard_link_is_source(w))
+		return 0;
+	if (!S_ISREG(st->st_mode)) /* as special_copy, which reports a directory */
+		return !w->facts.exists || !S_ISDIR(w->facts.old.st_mode);
 	const unsigned flags = DESTINATION_REPLACES_LINKS |
 			       (tree_removes(w->tree) ? DESTINATION_REPLACES_READ_ONLY : 0) |
 			       (e->dir->closed ? DESTINATION_ADMITTED : 0) |
 			       (decide_replaces(w->tree->options) || w->decision.clears
 				    ? DESTINATION_REPLACES_ALL
 				    : 0);
+	if (facts_place(w, e, &error) < 0)
+		return hard_link_failed(&error, call);
 	if (w->tree->options->dry_run)
-		return destination_rehearse(e->dir->dst, e->as, entry_dst, &src, &options, flags,
-					    &error) == 0;
-	if (destination_open_in(&dst, e->dir->dst, e->as, entry_dst, &src, &options, flags,
-				w->tree->storage, &error))
+		return destination_rehearse(&w->place, entry_dst, &options, flags, &error) == 0;
+	if (destination_open_place(&dst, &w->place, entry_dst, &src, &options, flags,
+				   w->tree->storage, &error))
 		return hard_link_failed(&error, call);
 	dst.ops->abort(&dst);
 	return 1;
@@ -141,15 +148,14 @@ static int hard_link_open(struct worker *w, const struct entry *e, const struct 
 
 /* -ELOOP: one of the names is a symlink, which a copy follows. The copy may be of an earlier
  * operand, which was merged. */
-static int hard_link_check(const struct worker *w, const struct entry *e, const struct stat *st,
-			   const struct copied *c, const struct origin *o, const char **call)
+static int hard_link_check(const struct worker *w, const struct stat *st, const struct copied *c,
+			   const struct origin *o, const char **call)
 {
 	if (S_ISREG(st->st_mode) && !w->tree->options->symbolic_link) {
 		*call = "stat";
-		int r = hard_link_has_type(o->dir, c->name, S_IFLNK);
-		if (r == 0 && rivals_possible(w->tree) && !w->options.no_clobber &&
-		    !w->decision.clears)
-			r = hard_link_has_type(e->dir->dst, e->as, S_IFLNK);
+		int r = hard_link_is_symlink(o->dir, c->name);
+		if (r == 0 && !hard_link_replaces_symlink(w))
+			r = 1;
 		if (r != 0)
 			return r > 0 ? -ELOOP : r;
 	}
@@ -180,17 +186,15 @@ static bool hard_link_leaves(const struct tree *t)
 static int hard_link_rehearse(struct worker *w, const struct entry *e, const struct stat *st,
 			      const struct copied *c)
 {
-	struct stat old;
+	const struct stat *old = &w->facts.old;
 	const char *call;
-	if (e->dir->dst < 0 || fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0)
+	if (!w->facts.exists)
 		return 0;
 	/* Only of an unchanged copy, made is set: another one would be a new inode. */
-	if (hard_link_leaves(w->tree) && c->made.ino == old.st_ino &&
-	    makedev(c->made.dev_major, c->made.dev_minor) == old.st_dev)
+	if (hard_link_leaves(w->tree) && c->made.ino == old->st_ino &&
+	    makedev(c->made.dev_major, c->made.dev_minor) == old->st_dev)
 		return HARD_LINK_SAME;
-	if (w->decision.clears)
-		return 0;
-	return hard_link_may_replace(w, e, st, &call) > 0 ? 0 : -EEXIST;
+	return w->decision.clears || hard_link_may_replace(w, e, st, &call) > 0 ? 0 : -EEXIST;
 }
 
 /* An unfinished tree has the name: of an earlier run, or of this one, if the directory lists it
@@ -248,7 +252,7 @@ static int hard_link_make_once(struct worker *w, const struct entry *e, const st
 		r = r > 0 ? HARD_LINK_SAME : r;
 	}
 	if (r == 0)
-		r = hard_link_check(w, e, st, c, &o, call);
+		r = hard_link_check(w, st, c, &o, call);
 	if (r == 0)
 		r = hard_link_place(w, e, st, &o, call);
 	if (r == HARD_LINK_NEW)
@@ -276,10 +280,7 @@ int hard_link_earlier(struct worker *w, const struct entry *e, const struct stat
 		      const char **call)
 {
 	const struct origin o = {.dir = -1, .name = "", .fd = earlier};
-	struct stat old;
-	if (!w->tree->root.ground.exclusive && !w->decision.clears &&
-	    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    (w->options.no_clobber || S_ISLNK(old.st_mode))) /* as a copy: left, or followed */
+	if (!hard_link_replaces_symlink(w))
 		return -EEXIST;
 	return hard_link_place(w, e, st, &o, call);
 }

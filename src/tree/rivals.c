@@ -133,17 +133,6 @@ bool rivals_are_source(struct tree *t, const struct stat *st)
 	return t->several && (find_sources(t) < 0 || inodes_has(t->sources, st));
 }
 
-/* Would the copy change what another operand names? A file that is replaced keeps its other names,
- * of which a backup is one. */
-static bool replaces_source(const struct worker *w)
-{
-	const struct stat *old = destination_found(&w->copy.dst), *src = &w->copy.src.st;
-	const bool others = old && old->st_nlink > 1 && !w->tree->options->backup;
-	return old && (!others || in_place_possible(&w->options)) &&
-	       !(old->st_dev == src->st_dev && old->st_ino == src->st_ino) &&
-	       rivals_are_source(w->tree, old);
-}
-
 int rivals_is_below_source(struct tree *t, int dir)
 {
 	int r = find_sources(t);
@@ -287,18 +276,12 @@ static int claim_open_file(struct worker *w, const struct entry *e)
 
 int rivals_claim_file(struct worker *w, const struct entry *e, int r)
 {
-	struct stat there;
 	struct tree *t = w->tree;
-	if (r == ENDPOINT_SKIPPED && fstatat(e->dir->dst, e->as, &there, 0) == 0 &&
-	    inodes_has(t->made, &there))
-		return ENDPOINT_RIVAL;
 	if (r != 0)
 		return r;
 	w->rivals = (struct rivals){is_made, t, &t->replacing};
 	w->copy.dst.rivals = &w->rivals;
-	r = !replaces_source(w)
-		? claim_open_file(w, e)
-		: error_refuse(&w->file.error, entry_dst, EINVAL, DECIDE_SOURCE, FCOPY_ADVICE_NONE);
+	r = claim_open_file(w, e);
 	if (r == 0)
 		return 0;
 	if (r < 0 && w->file.error.err == 0)

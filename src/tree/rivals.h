@@ -36,7 +36,7 @@ bool rivals_claim_new(struct tree *, const struct stat *);
 int rivals_claim_open(struct tree *, int fd);
 /* Is the directory an operand, or below one? Returns 1, 0, or -errno. */
 int rivals_is_below_source(struct tree *, int dir);
-/* Of the worker's copy, after destination_open_in() returned r: claims the file that it replaces
+/* Of the worker's copy, after destination_open_place() returned r: claims the file that it replaces
  * and the new one. Returns r; or ENDPOINT_RIVAL, or -errno with the failure in w->file.error; then
  * the destination is closed. */
 int rivals_claim_file(struct worker *, const struct entry *, int r);

@@ -25,6 +25,7 @@
 #include "copy/ranges.h"
 #include "endpoints/equal.h"
 #include "endpoints/identity.h"
+#include "endpoints/operand.h"
 #include "endpoints/storage.h"
 #include "part/private.h"
 #include "source/reader.h"
@@ -138,8 +139,8 @@ struct worker {
 	struct tree *tree;
 	const struct entry *entry;    /* the one at work; for messages */
 	struct outcome *outcome;      /* ... and what was done with it */
-	struct stat old;              /* ... and what has its name in DST ... */
-	bool looked;                  /* ... if that is known already */
+	struct place place;           /* ... and its name in DST, once it was looked up ... */
+	struct fcopy_error unusable;  /* ... why no file can be written to that ... */
 	struct facts facts;           /* ... and what follows from that and from SRC: */
 	struct decision decision;     /* what is to be done with it */
 	struct displaced *displaced;  /* ... and the backup of what it replaces */

@@ -188,15 +188,17 @@ bool update_is_untouched(struct worker *w, const struct entry *e)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
 	const struct mirror *m = &w->tree->mirror;
-	struct stat src, *dst = &w->old;
+	const struct stat *dst = &w->place.st;
+	struct fcopy_error error;
+	struct stat src;
 	if (o->update != FCOPY_UPDATE_CHANGED || o->checksum || m->doubted ||
 	    e->dir->state != DIRECTORY_OLD ||
-	    fstatat(e->dir->src, e->name, &src, e->follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0 ||
-	    fstatat(e->dir->dst, e->as, dst, AT_SYMLINK_NOFOLLOW) < 0)
+	    fstatat(e->dir->src, e->name, &src, e->follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
-	w->looked = true;
-	if (!S_ISREG(src.st_mode) || !S_ISREG(dst->st_mode) || src.st_size != dst->st_size ||
-	    same_output(&o->copy, dst) || links_may_exist(w, &src) ||
+	if (place_borrow(&w->place, e->dir->dst, e->as, entry_dst, &error) < 0)
+		place_close(&w->place);
+	if (!w->place.exists || !S_ISREG(src.st_mode) || !S_ISREG(dst->st_mode) ||
+	    src.st_size != dst->st_size || same_output(&o->copy, dst) || links_may_exist(w, &src) ||
 	    !equal_times(&w->tree->equal, e->dir->dst, &src, dst))
 		return false;
 	const unsigned preserve = equal_preserves(&w->tree->equal, e->dir->dst, &src, dst,

@@ -109,7 +109,7 @@ static const struct column {
 /* The answers, one for each column. m: make; r: a link or a special file replaces what has the
  * name; c: a mirror clears it first. b, a: with a backup, after a question. =: leave; @: it is
  * there already; S: skip. Refused: X exists; D is a directory; I SRC itself, or what this run
- * writes; L a symlink; P not this type; W written by this run. */
+ * writes; L a symlink; P not this type; U no file can be written to it; W written by this run. */
 static const struct row {
 	enum kind src;
 	int dst;
@@ -132,11 +132,11 @@ static const struct row {
     {FILE_, TO_FILE,
      "m    S  m  S     X     m        c        c        mb  mb  m        ma X  r   X  r   L"},
     {FILE_, DANGLING,
-     "m    S  m  m     m     m        c        c        mb  mb  m        ma X  r   X  r   L"},
+     "U    S  U  U     U     U        c        c        mb  mb  m        U  X  r   X  r   L"},
     {FILE_, FIFO_,
-     "m    S  m  S     X     m        c        c        mb  mb  m        ma X  r   X  r   P"},
+     "U    S  U  S     X     U        c        c        mb  mb  m        U  X  r   X  r   P"},
     {FILE_, DIRECTORY_,
-     "m    S  m  S     X     m        c        c        m   m   m        m  X  D   X  D   D"},
+     "U    S  U  S     X     U        c        c        U   U   U        U  X  D   X  D   D"},
     {FILE_, SAME_INODE,
      "I    S  S  S     X     =        =        I        mb  mb  m        I  @  @   I  I   I"},
     {FILE_, TO_SRC,
@@ -186,6 +186,19 @@ static const struct row {
 };
 #define ROWS (sizeof(rows) / sizeof(*rows))
 
+/* Can no copy of a file be written to what has the name? One that replaces it needs no directory.
+ */
+static bool is_unusable(const struct ground *g, const struct facts *f,
+			const struct fcopy_tree_options *o)
+{
+	const bool copied = S_ISREG(f->src.st_mode) && !o->link && !o->symbolic_link &&
+			    !o->attributes_only;
+	const bool leads = S_ISLNK(f->old.st_mode) && f->leads == LEADS;
+	return f->exists && copied &&
+	       (S_ISDIR(f->old.st_mode) ||
+		(decide_follows(g, f->src.st_mode, o) && !leads && !S_ISREG(f->old.st_mode)));
+}
+
 static void write_answer(char answer[4], const struct decision *d)
 {
 	static const char refused[] = {
@@ -200,7 +213,8 @@ static void write_answer(char answer[4], const struct decision *d)
 	case ACT_RIVAL: answer[n++] = 'R'; break;
 	case ACT_REFUSE: {
 		const bool type = d->reason && strcmp(d->reason, "is not a regular file") == 0;
-		answer[n++] = d->reason == written.taken      ? 'W'
+		answer[n++] = d->place                        ? 'U'
+			      : d->reason == written.taken    ? 'W'
 			      : type && d->err == EINVAL      ? 'P'
 			      : d->err < (int)sizeof(refused) ? refused[d->err]
 							      : '!';
@@ -216,7 +230,7 @@ static void write_answer(char answer[4], const struct decision *d)
 START_TEST(answers_are_those_of_the_table)
 {
 	const struct row *r = &rows[_i];
-	const struct facts f = facts_of(r->src, r->dst);
+	struct facts f = facts_of(r->src, r->dst);
 	const struct ground g = {.foreign = true};
 	const char *at = r->answers;
 	for (size_t i = 0; i < COLUMNS; i++) {
@@ -224,6 +238,7 @@ START_TEST(answers_are_those_of_the_table)
 		int length = 0;
 		need(sscanf(at, " %3s%n", wanted, &length) == 1);
 		at += length;
+		f.unusable = is_unusable(&g, &f, &columns[i].o);
 		const struct decision d = decide(&g, &f, &columns[i].o);
 		write_answer(answer, &d);
 		set_label("%o over %s, %s", r->src, dst_names[r->dst], columns[i].name);
@@ -310,12 +325,17 @@ static const char *made_wrongly(const struct ground *g, const struct facts *f,
 		return "what SRC leads to is replaced";
 	if (f->exists && f->old_output)
 		return "an output is replaced";
+	const struct stat *changed = f->exists ? decide_changed(g, f, o) : NULL;
+	if (changed && f->is_operand && changed->st_nlink == 1 && !is_one_inode(&f->src, changed))
+		return "what another SRC names is changed";
 	if (f->exists && o->copy.no_clobber && !d->clears)
 		return "--no-clobber replaces";
 	if (d->clears && !(decide_removes(g, o) && other))
 		return "cleared, but the types do not differ";
-	if (dir && !d->clears && !copied)
+	if (dir && !d->clears)
 		return "a directory is replaced";
+	if (f->unusable && !d->clears)
+		return "a file cannot be written to it";
 	if (f->exists && !dir && o->backup && !d->clears && !(d->backup && d->exact))
 		return "replaced without a backup";
 	if (f->exists && !dir && o->confirm && !d->asks)
@@ -347,7 +367,7 @@ static const char *decided_wrongly(const struct ground *g, const struct facts *f
 		return "not the same";
 	if ((d.act == ACT_SKIP || d.act == ACT_RIVAL) && !f->exists)
 		return "nothing is left alone";
-	if (d.act == ACT_REFUSE && !(d.err > 0 && !d.call != !d.reason))
+	if (d.act == ACT_REFUSE && !d.place && !(d.err > 0 && !d.call != !d.reason))
 		return "refused without a reason";
 	if (old && (none || (o->update == FCOPY_UPDATE_OLDER && f->keeps)) &&
 	    d.act != (f->made ? ACT_RIVAL : ACT_SKIP) && d.act != ACT_REFUSE)
@@ -374,6 +394,7 @@ START_TEST(every_combination_keeps_what_must_not_be_lost)
 			const struct ground g = {.foreign = true, .single = known & SINGLE};
 			for (unsigned bits = 0; bits < ALL_OPTIONS; bits++) {
 				const struct fcopy_tree_options o = options_of(bits, update);
+				f.unusable = is_unusable(&g, &f, &o);
 				const char *wrong = decided_wrongly(&g, &f, &o);
 				if (wrong)
 					check(false,

@@ -722,6 +722,23 @@ prepare() {
 			holds new d/b/c/g
 		done
 	done
+	# So it is with a symlink, a FIFO, a link to SRC, and attributes.
+	for how in "-a link" "-a fifo" "-rlf f" "-r --attributes-only -p f"; do
+		for command in "x/b d/b/${how##* } d" "d/b/${how##* } x/b d"; do
+			prepare_own
+			mkfifo x/b/fifo
+			chmod 604 x/b/f
+			echo mine | tee d/b/link d/b/fifo
+			# shellcheck disable=SC2086
+			expect 1 ${how% *} --dry-run $command
+			# shellcheck disable=SC2086
+			expect 1 ${how% *} $command
+			mentions "d/b/${how##* }: is another SRC: nothing in it is changed"
+			holds mine "d/b/${how##* }"
+			[ -f "d/b/${how##* }" ] && [ ! -L "d/b/${how##* }" ]
+			[ "$(stat -c %a "d/b/${how##* }")" = 644 ]
+		done
+	done
 	# Under several names it is replaced, as one of them keeps it.
 	prepare_own
 	ln d/b/f d/b/h
