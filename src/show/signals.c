@@ -2,7 +2,8 @@
  * SIGINT, SIGTERM and SIGHUP: the first one asks the copy to stop and clean up, a later one kills.
  * timeout(1) sends its signal twice at once, to the process and to its group: that counts as one.
  * SIGALRM is of an alarm(2) that was set before execve(2), and ends the copy like SIGTERM: so the
- * timer of this file has another signal.
+ * timer of this file has another signal. So does SIGXCPU, which the kernel sends at the soft limit
+ * of CPU time and after each second more: later ones kill nothing, the hard limit does.
  */
 #include "signals.h"
 
@@ -15,7 +16,7 @@
 
 static volatile int *cancel_flag, *stop_flag;
 static volatile sig_atomic_t caught, pipe_broke;
-static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM};
+static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGXCPU};
 
 #define ENDING (sizeof(ending) / sizeof(*ending))
 
@@ -27,7 +28,7 @@ static void handle_next(void (*handler)(int))
 {
 	for (size_t i = 0; i < ENDING; i++)
 		if (taken[i])
-			signal(ending[i], handler);
+			signal(ending[i], ending[i] == SIGXCPU ? SIG_IGN : handler);
 }
 
 static void on_signal(int number)
@@ -112,6 +113,7 @@ const char *signals_name(int number)
 	       : number == SIGTERM ? "TERM"
 	       : number == SIGHUP  ? "HUP"
 	       : number == SIGALRM ? "ALRM"
+	       : number == SIGXCPU ? "XCPU"
 				   : "PIPE";
 }
 

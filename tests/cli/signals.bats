@@ -306,10 +306,32 @@ at_random() {
 @test "--json names each signal that ended the copy" {
 	random a 8000000
 	local name
-	for name in INT TERM HUP ALRM; do
+	for name in INT TERM HUP ALRM XCPU; do
 		# GNU parallel, which runs these tests, ignores SIGALRM.
 		run env --default-signal=$name timeout -s $name 1 "$FCOPY" -q --json=report --limit-rate=2M a b
 		grep -q "\"interrupted\": \"SIG$name\"" report
 		absent b
 	done
+}
+
+@test "a limit of CPU time ends the copy, and nothing is left, however often its signal comes" {
+	random a 8000000
+	mkdir s d
+	ln a s/a
+	local arguments
+	for arguments in "a d" "-r s d" "--mirror s d"; do
+		# shellcheck disable=SC2016,SC2086
+		run bash -c '"$@" & pid=$!
+			sleep 0.5
+			for i in 1 2 3 4 5; do kill -XCPU $pid || break; sleep 0.3; done
+			wait $pid' bash "$FCOPY" -q --json=../report.$$ --limit-rate=1M $arguments
+		[ "$status" = 152 ]
+		grep -q '"interrupted": "SIGXCPU"' ../report.$$
+		rm ../report.$$
+		[ -z "$(ls -A d)" ]
+	done
+	rm -r d
+	# By the kernel: one second of CPU time.
+	run bash -c 'ulimit -St 1; exec "$0" -q --size=1T /dev/zero - readwrite | timeout -s KILL 60 cat >/dev/null; exit ${PIPESTATUS[0]}' "$FCOPY"
+	[ "$status" = 152 ]
 }
