@@ -218,8 +218,11 @@ static int copy_and_settle(struct copy *c)
 	int r = copy_run_phase(c);
 	if (r == 0)
 		r = copy_settle(c);
-	if (r == 0)
+	if (r == 0) { /* also those that DST itself sent */
 		c->report->bytes += (uint64_t)c->tail;
+		c->report->data += (uint64_t)c->tail;
+		c->report->moved += (uint64_t)c->tail;
+	}
 	return r;
 }
 

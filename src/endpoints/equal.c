@@ -42,15 +42,23 @@ static bool equal_stores(struct equal *q, int dir, enum storage_ability ability,
 	return false;
 }
 
+/* A user cannot give files to other users, and need not try each time. */
+static bool equal_may_give(struct equal *q, const struct stat *s, const struct stat *d)
+{
+	if (s->st_gid != d->st_gid && equal_is_member(s->st_gid))
+		return true;
+	__atomic_or_fetch(&q->left_out, FCOPY_ATTR_OWNERSHIP, __ATOMIC_RELAXED);
+	return false;
+}
+
 unsigned equal_preserves(struct equal *q, int dir, const struct stat *s, const struct stat *d,
 			 unsigned preserve)
 {
 	const unsigned owner = FCOPY_ATTR_OWNERSHIP, mode = FCOPY_ATTR_MODE;
 	const bool owned = s->st_uid == d->st_uid && s->st_gid == d->st_gid;
-	/* A user cannot give files to other users, and need not try each time. */
 	if (preserve & owner && !owned &&
 	    (q->root ? !equal_stores(q, dir, STORAGE_CHANGES_OWNERS, FCOPY_ATTR_OWNERSHIP)
-		     : s->st_gid == d->st_gid || !equal_is_member(s->st_gid)))
+		     : !equal_may_give(q, s, d)))
 		preserve &= ~owner;
 	if (preserve & mode && !S_ISLNK(s->st_mode) && (s->st_mode ^ d->st_mode) & 0777 &&
 	    !equal_stores(q, dir, STORAGE_CHANGES_MODES, FCOPY_ATTR_MODE))

@@ -243,7 +243,7 @@ static void print_number(const char *before, uint64_t n, const char *after)
 	fputs(after, stderr);
 }
 
-/* What DST cannot store, and was not compared. */
+/* What DST cannot store, or this user may not set, and was not compared. */
 static void print_not_compared(unsigned attributes)
 {
 	static const struct {
@@ -252,7 +252,10 @@ static void print_not_compared(unsigned attributes)
 	} names[] = {{FCOPY_ATTR_OWNERSHIP, "owners"},
 		     {FCOPY_ATTR_MODE, "modes"},
 		     {FCOPY_ATTR_XATTR, "ACLs or extended attributes"}};
-	const char *before = "; not compared, because DST cannot store them: ";
+	const char *before = geteuid() == 0
+				 ? "; not compared, because DST cannot store them: "
+				 : "; not compared, because DST cannot store them, or you may "
+				   "not set them: ";
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (attributes & names[i].attribute) {
 			fprintf(stderr, "%s%s", before, names[i].name);

@@ -345,7 +345,9 @@ sender() {
 	run ! grep -q $'\033' server.log
 	python3 - <<-'END'
 	import json
-	got = [json.loads(line)["http"] for line in open("server.out")]
+	reports = [json.loads(line) for line in open("server.out")]
+	assert [reports[0][n] for n in ("bytes", "data", "moved")] == [100, 100, 100], reports[0]
+	got = [r["http"] for r in reports]
 	assert {"method": "GET", "status": 206, "file": "a", "first": 100, "length": 100, "last": False} in got, got
 	assert {"method": "HEAD", "status": 200, "file": "a", "first": 0, "length": 0, "last": False} in got, got
 	assert any(h["status"] == 400 for h in got), got

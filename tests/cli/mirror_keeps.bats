@@ -593,3 +593,26 @@ put_aside() {
 	[ "$(ls -A s | xargs)" = 'big copy f' ]
 	cmp s/big s/copy/big
 }
+
+@test "a mirror by a user who may not set owners names them in its last line, once one differs" {
+	need_root
+	mkdir s own
+	echo 1 >s/a
+	echo 1 >own/a
+	chown -R 12:34 s
+	chown -R 65534:65534 own
+	chmod -R a+rX . && chmod 777 .
+	local from
+	for from in s own; do
+		# shellcheck disable=SC2086 # words
+		$NOBODY "$FCOPY" --mirror $from m 2>err
+		# shellcheck disable=SC2086
+		$NOBODY "$FCOPY" --mirror $from m 2>again
+		cat again
+		if [ $from = s ]; then
+			grep -q "^fcopy: 0 copied, 1 unchanged, 0 removed; not compared, .*you may not set them: owners$" again
+		else
+			grep -q "^fcopy: 0 copied, 1 unchanged, 0 removed$" again
+		fi
+	done
+}
