@@ -746,3 +746,66 @@ prepare() {
 	holds mine d/h
 	holds new d/b/f
 }
+
+# orders WORD…: the words in every order, one order a line
+orders() {
+	local i
+	[ $# -gt 0 ] || echo "$before"
+	for ((i = 1; i <= $#; i++)); do before="$before ${!i}" orders "${@:1:i-1}" "${@:i+1}"; done
+}
+
+# All that DST has. Only -a sets the times of directories, and the names in one change them afterwards.
+state_of() {
+	(cd "$1" && find . -type d -printf '%p %m %U:%G\n' -o -printf '%p %y %m %U:%G %T@ %n %l\n' | sort &&
+		find . -type f -print0 | sort -z | xargs -0 sha1sum)
+}
+
+@test "four SRC in every order: the same exit status, and the same DST, also of equal files and hard links" {
+	local how order before='' command first
+	mkdir -p s/one/sub s/two s/p/q old/one old/two
+	echo 1 >s/one/a
+	echo 2 >s/one/sub/b
+	ln s/one/a s/two/link # of another SRC
+	ln -s a s/one/symlink
+	mkfifo s/two/fifo
+	echo 3 >s/f
+	ln s/f s/two/f
+	echo 4 >s/g
+	chmod 600 s/g
+	chmod 700 s/one/sub
+	find s ! -type l -exec touch -d '2001-01-01 00:00:00.5' {} +
+	[ "$(id -u)" != 0 ] || chown -h 1:1 s/f s/one/sub s/one/symlink
+	cp -a s earlier
+	echo old >old/one/a
+	echo newer >old/f
+	echo 4 >old/g
+	echo other >old/two/fifo
+	find old -exec touch -d 2000-01-01 {} +
+	touch -d 2030-01-01 old/f
+	touch -d '2001-01-01 00:00:02' old/g # equal within two seconds, and repaired
+	[ "$(id -u)" != 0 ] || chown 2:2 old/g
+	for how in -a "-a -u" "-a -b" "-a --update=changed --modify-window=2" "-a --update=changed" "-a --link-dest=$T/earlier"; do
+		first=
+		while read -r order; do
+			rm -rf d
+			cp -a old d
+			command="$how $order d"
+			# shellcheck disable=SC2086
+			run "$FCOPY" $command
+			{ echo "$status"; state_of d; } >is
+			[ -n "$first" ] || { first=$command; cp is was; }
+			diff was is || { echo "of: $first, and: $command: $output"; false; }
+		done < <(orders s/one s/two s/f s/g)
+	done
+	# Names that two SRC have, one of them a tree.
+	first=
+	while read -r order; do
+		rm -rf d
+		mkdir d
+		# shellcheck disable=SC2086
+		run "$FCOPY" -a --parents $order d
+		state_of d >is
+		[ -n "$first" ] || { first=$order; cp is was; }
+		diff was is || { echo "of: $first, and: $order: $output"; false; }
+	done < <(orders s/one s/one/sub s/g s)
+}
