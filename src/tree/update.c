@@ -198,7 +198,7 @@ bool update_is_untouched(struct worker *w, const struct entry *e)
 	if (place_borrow(&w->place, e->dir->dst, e->as, entry_dst, &error) < 0)
 		place_close(&w->place);
 	if (!w->place.exists || !S_ISREG(src.st_mode) || !S_ISREG(dst->st_mode) ||
-	    src.st_size != dst->st_size || same_output(&o->copy, dst) || links_may_exist(w, &src) ||
+	    src.st_size != dst->st_size || links_may_exist(w, &src) ||
 	    !equal_times(&w->tree->equal, e->dir->dst, &src, dst))
 		return false;
 	const unsigned preserve = equal_preserves(&w->tree->equal, e->dir->dst, &src, dst,
@@ -208,6 +208,15 @@ bool update_is_untouched(struct worker *w, const struct entry *e)
 	if (preserve & (FCOPY_ATTR_XATTR | FCOPY_ATTR_MODE) &&
 	    !(metadata_lacks_attributes(e->dir->src, e->name, e->follow) &&
 	      metadata_lacks_attributes(e->dir->dst, e->as, false)))
+		return false;
+	w->facts = (struct facts){.looked = true,
+				  .exists = true,
+				  .src = src,
+				  .old = *dst,
+				  .old_output = same_output(&o->copy, dst),
+				  .content = CONTENT_EQUAL};
+	w->decision = decide(&w->tree->root.ground, &w->facts, o);
+	if (w->decision.act != ACT_LEAVE)
 		return false;
 	/* Where DST takes two names for one, the slow way finds the rival. */
 	if (rivals_possible(w->tree) && dst->st_nlink == 1 && !rivals_claim_new(w->tree, dst))
