@@ -35,15 +35,13 @@ static int decide_copy(const struct copy *c, const struct operand *from, const s
 	const struct fcopy_tree_options o = {.copy = *c->options};
 	const struct place *p = &dst->place;
 	struct fcopy_error *e = &c->report->error;
-	struct facts f = {.looked = true, .src.st_mode = S_IFREG, .old = p->st};
+	struct facts f = {.looked = true, .old = p->st};
 	f.exists = dst->kind != OPERAND_STREAM && p->exists && !c->options->scratch &&
 		   (dst->kind != OPERAND_FAILED || place_leads_nowhere(&dst->error) ||
 		    (dst->error.err == EISDIR && dst->error.advice == FCOPY_ADVICE_NONE));
 	f.old_output = f.exists ? same_output(c->options, &f.old) : NULL;
-	if (same_file(src, &f.old)) {
-		f.src.st_dev = f.old.st_dev;
-		f.src.st_ino = f.old.st_ino;
-	}
+	f.src = same_file(src, &f.old) ? f.old : (struct stat){0};
+	f.src.st_mode = S_IFREG;
 	const struct decision d = decide(&ground, &f, &o);
 	if (d.act != ACT_REFUSE)
 		return d.act == ACT_SKIP ? ENDPOINT_SKIPPED : 0;

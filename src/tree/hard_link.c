@@ -21,15 +21,6 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* 1: the name is a symlink; 0: it is none, or is absent; or -errno. */
-static int hard_link_is_symlink(int dir, const char *name)
-{
-	struct stat st;
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : -errno;
-	return S_ISLNK(st.st_mode);
-}
-
 /* A call has failed that could succeed when the copy makes it again: then the name would become a
  * file of its own without a word. Only a refused open says something about the file. */
 static int hard_link_failed(const struct fcopy_error *error, const char **call)
@@ -65,9 +56,7 @@ static int hard_link_may_replace(struct worker *w, const struct entry *e, const 
 	struct fcopy_options options = w->options;
 	options.resume = false; /* only a check: no part is opened, and no file overwritten */
 	options.in_place = FCOPY_WHEN_NEVER;
-	if (w->options.no_clobber || w->tree->root.ground.exclusive)
-		return 0;
-	if (hard_link_is_source(w))
+	if (w->options.no_clobber || w->tree->root.ground.exclusive || hard_link_is_source(w))
 		return 0;
 	if (!S_ISREG(st->st_mode)) /* as special_copy, which reports a directory */
 		return !w->facts.exists || !S_ISDIR(w->facts.old.st_mode);
@@ -151,13 +140,13 @@ static int hard_link_open(struct worker *w, const struct entry *e, const struct 
 static int hard_link_check(const struct worker *w, const struct stat *st, const struct copied *c,
 			   const struct origin *o, const char **call)
 {
+	struct stat of = {0};
+	*call = "stat";
 	if (S_ISREG(st->st_mode) && !w->tree->options->symbolic_link) {
-		*call = "stat";
-		int r = hard_link_is_symlink(o->dir, c->name);
-		if (r == 0 && !hard_link_replaces_symlink(w))
-			r = 1;
-		if (r != 0)
-			return r > 0 ? -ELOOP : r;
+		if (fstatat(o->dir, c->name, &of, AT_SYMLINK_NOFOLLOW) < 0 && errno != ENOENT)
+			return -errno;
+		if (S_ISLNK(of.st_mode) || !hard_link_replaces_symlink(w))
+			return -ELOOP;
 	}
 	if (o->fd < 0)
 		return 0;
