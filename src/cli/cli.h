@@ -75,7 +75,8 @@ struct cli {
 	const char *no_directory_reason; /* what is said if DST is missing; NULL: the usual */
 	bool mirror;                     /* --mirror was given */
 	const char *bare;                /* an option without its optional value; or NULL */
-	const char *bare_value;          /* ... of which SRC, which does not exist, is one */
+	const char *bare_value;          /* ... of which an operand, which does not exist, is one */
+	bool bare_is_dst;                /* ... DST, not a SRC */
 	unsigned verbose;                /* how often -v was given */
 	bool quiet, progress, stats, json;
 	struct voice voice;

@@ -53,6 +53,15 @@ static inline const char *option_json_file(const char *value)
 	return value && (strcmp(value, "-") == 0 || option_json_lines(value)) ? NULL : value;
 }
 
+#define OPTIONS_MAX 128 /* more than option_table has rows */
+
+/* mistaken.c: `after` has for each row of the table the word after the option, if its optional
+ * value is missing. mistaken_word() finds it, mistaken_value() notes it for a hint,
+ * mistaken_report() refuses an earlier report as an operand. */
+const char *mistaken_word(int option, int argc, char **argv);
+void mistaken_value(struct cli *, const char *const *after, int n, char **operand);
+int mistaken_report(const struct cli *, const char *const *after, int n, char **operand);
+
 /* size.c: a SIZE as in coreutils: 8192, 64K and 64KiB (1024), 64kB (1000), up to E. */
 bool size_parse(const char *text, uint64_t *size);
 

@@ -5,7 +5,6 @@
 #include "show/report.h"
 #include "show/show.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -105,8 +104,7 @@ static const char *const cp_names[] = {"archive",
 				       "verbose",
 				       "version"};
 
-#define OPTIONS_MAX 128
-#define LONG_ONLY   256 /* getopt's value of a row without letter: LONG_ONLY + its index */
+#define LONG_ONLY 256 /* getopt's value of a row without letter: LONG_ONLY + its index */
 
 /* The table in getopt's terms. */
 struct grammar {
@@ -346,45 +344,6 @@ static bool is_rsync_archive(const struct cli *cli, int option, const char *word
 	       lstat(optarg, &st) < 0;
 }
 
-/* An optional value needs a =: of `-b numbered SRC DST`, the first SRC is "numbered". */
-static void note_mistaken_value(struct cli *cli, const bool *bare, int n, char **operand)
-{
-	struct stat st;
-	for (size_t i = 0; i < OPTIONS_MAX && n > 0 && !cli->as_cp; i++)
-		if (bare[i] && option_is_value(&option_table[i], operand[0]) &&
-		    lstat(operand[0], &st) < 0 && errno == ENOENT) {
-			cli->bare = option_table[i].name;
-			cli->bare_value = operand[0];
-		}
-}
-
-/* `--json report.json big.iso`, without DST, would replace big.iso by an earlier report. */
-static int check_report(const struct cli *cli, const bool *bare, int n, char **operand)
-{
-	static const char start[] = "{\"fcopy\": ";
-	char text[sizeof(start)] = "";
-	struct stat st;
-	bool json = false;
-	for (size_t i = 0; i < OPTIONS_MAX; i++)
-		json |= bare[i] && strcmp(option_table[i].name, "json") == 0;
-	if (!json || n != 2 || cli->target || cli->copy.force || stat(operand[0], &st) < 0 ||
-	    !S_ISREG(st.st_mode) || stat(operand[1], &st) < 0 || !S_ISREG(st.st_mode))
-		return EXIT_DONE;
-	FILE *f = fopen(operand[0], "re");
-	if (f) {
-		if (!fgets(text, sizeof(text), f))
-			text[0] = '\0';
-		fclose(f);
-	}
-	if (strcmp(text, start) != 0)
-		return EXIT_DONE;
-	return message_option(
-	    "json",
-	    "%s is an earlier report and would replace %s: use --json=%s, or -f to "
-	    "copy it",
-	    operand[0], operand[1], operand[0]);
-}
-
 /* --help, --version and --list do nothing else: `fcopy -avh SRC DST` must not do nothing and
  * succeed. */
 static int check_alone(const struct cli *cli, const bool *given, int operands)
@@ -409,8 +368,9 @@ static int check_alone(const struct cli *cli, const bool *given, int operands)
 
 static int parse_arguments(struct cli *cli, const struct grammar *g, int argc, char **argv)
 {
-	/* By row; an option may be repeated. bare: without its optional value. */
-	bool given[OPTIONS_MAX] = {false}, bare[OPTIONS_MAX] = {false};
+	/* By row; an option may be repeated. after: the word after a missing optional value. */
+	bool given[OPTIONS_MAX] = {false};
+	const char *after[OPTIONS_MAX] = {NULL};
 	int option, status = EXIT_DONE;
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, g->shorts, g->longs, NULL)) != -1) {
@@ -433,7 +393,9 @@ static int parse_arguments(struct cli *cli, const struct grammar *g, int argc, c
 		if (option == 'h' && strncmp(argv[optind - 1], "--", 2) != 0)
 			cli->action = ACTION_BRIEF_HELP;
 		given[row - option_table] = true;
-		bare[row - option_table] = has_argument(row) == optional_argument && !optarg;
+		after[row - option_table] = has_argument(row) == optional_argument && !optarg
+						? mistaken_word(option, argc, argv)
+						: NULL;
 	}
 	if (cli->action == ACTION_CLEAN)
 		return check_clean(cli, given, argc - optind, argv + optind);
@@ -457,8 +419,8 @@ static int parse_arguments(struct cli *cli, const struct grammar *g, int argc, c
 		cli->copy.in_place = FCOPY_WHEN_AUTO;
 	cli->words = argv + 1;
 	cli->word_count = optind - 1 - (optind > 1 && strcmp(argv[optind - 1], "--") == 0);
-	note_mistaken_value(cli, bare, argc - optind, argv + optind);
-	status = check_report(cli, bare, argc - optind, argv + optind);
+	mistaken_value(cli, after, argc - optind, argv + optind);
+	status = mistaken_report(cli, after, argc - optind, argv + optind);
 	if (status == EXIT_DONE)
 		status = operands_take(cli, argc - optind, argv + optind);
 	if (status == EXIT_DONE)

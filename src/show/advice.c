@@ -47,7 +47,7 @@ bool hint_value(const struct cli *cli, const struct fcopy_error *e)
 	message_quoted(value);
 	fputs(": ", f);
 	message_quoted(value);
-	fputs(" is a SRC here", f);
+	fputs(cli->bare_is_dst ? " is DST here" : " is a SRC here", f);
 	hint_end();
 	return true;
 }

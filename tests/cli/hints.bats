@@ -177,6 +177,12 @@ load helper
 		expect 2 "$option" "$value" a b
 		mentions "hint: use --$LONG=$value: $value is a SRC here"
 	done
+	# The value may come last.
+	expect 2 a b --update older
+	says "fcopy: older: no such directory for several SRC" "fcopy: hint: use --update=older: older is DST here"
+	expect 2 a b -vu older
+	mentions "hint: use --update=older: older is DST here"
+	absent older
 	# What exists is a SRC, and another word is no value.
 	echo x >older
 	expect 0 --update older a d
@@ -239,6 +245,22 @@ load helper
 	holds a disk
 	expect 0 --json -f report.json disk
 	cmp report.json disk
+	# As DST, as one of several SRC, and with a directory.
+	mkdir d s
+	echo disk >disk
+	cp report.json before
+	expect 2 disk --json report.json
+	says "fcopy: --json: report.json is an earlier report, and DST: use --json=report.json, or -f to replace it"
+	expect 2 disk other --json report.json
+	cmp report.json before
+	expect 2 -r --json report.json s d
+	says "fcopy: --json: report.json is an earlier report, and a SRC: use --json=report.json, or -f to copy it"
+	expect 2 --json report.json s
+	says "fcopy: --json: report.json is an earlier report and would go into s: use --json=report.json, or -f to copy it"
+	[ -z "$(find d s -type f)" ]
+	# A report that is not the word after --json is a SRC like any other.
+	expect 0 report.json d --json
+	cmp report.json d/report.json
 }
 
 @test "after a signal, the command that keeps an unfinished copy is one that is accepted" {

@@ -316,7 +316,7 @@ load json
 	same "$(jq -r '.tree.operands[0] | keys_unsorted[] | select(IN("src", "dst", "state", "committed", "part") | not)' <<<"$output")"
 	same "$(jq -r '."$defs".counts.properties | keys_unsorted[]' "$SCHEMA")"
 	same "$(jq -r '."$defs".counts.required[]' "$SCHEMA")"
-	same "$(sed -n '/^The counts of$/,/^\.El$/s/^\.It Li //p' "$top/src/man/fcopy-json.5")"
+	same "$(sed -n '/have these counts/,/^\.El$/s/^\.It Li //p' "$top/src/man/fcopy-json.5" | sed 's/ , /\n/g')"
 }
 
 @test "the counts of the operands add up to those of the tree, and bytes to those of the object" {
