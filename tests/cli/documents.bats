@@ -104,13 +104,16 @@ run_examples() {
 	rm -rf dst
 	bash -e script
 	diff -r src dst
+	rm -rf dst
+	python3 program
+	diff -r src dst
 	diff -r photos /mnt/backup/photos
 	cmp new.conf a.conf
 	[ "$(stat -c %a a.conf a.conf~ | tr '\n' ' ')" = '600 600 ' ]
 }
 
 @test "each example of the README and of the manual pages runs as printed" {
-	need jq curl ip unshare
+	need jq python3 curl ip unshare
 	local what=(unshare --mount --net)
 	is_root || what+=(--user --map-root-user)
 	"${what[@]}" true 2>/dev/null || skip "no namespaces of our own"
@@ -124,8 +127,10 @@ run_examples() {
 	launchers
 	examples >examples
 	block 'fcopy -a --keep-going' >script
+	block 'import json' >program
 	[ "$(wc -l <examples)" -gt 15 ]
 	[ -s script ]
+	[ -s program ]
 	run env -u PARALLEL_SEQ PATH="$PWD/stubs:$PATH" timeout $HANG "${what[@]}" bash -euc "$(declare -f run_examples); run_examples"
 	[ "$status" = 0 ] || { echo "$output"; return 1; }
 	[ "$(wc -l <ran)" = "$(wc -l <examples)" ]

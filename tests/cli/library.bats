@@ -93,14 +93,19 @@ by_python() {
 	never grep -q . <(readelf -d "$FCOPY" | grep 'NEEDED.*fcopy')
 }
 
-@test "libfcopy(3) names each option of a tree" {
+@test "each member and function that libfcopy(3) names is in the header, which has the rest" {
 	python3 - "$BATS_TEST_DIRNAME/../.." <<-'END'
 		import re, sys
 		header, page = (open(sys.argv[1] + f).read() for f in ("/include/fcopy.h", "/src/man/libfcopy.3"))
-		body = re.search(r"struct fcopy_tree_options \{(.*?)\n\};", header, re.S).group(1)
-		names = re.findall(r"(\w+)(?:\)\(.*?\))?;", re.sub(r"/\*.*?\*/", "", body, flags=re.S))
-		assert len(names) > 25 and "confirm" in names, names
-		missing = [n for n in names if not re.search(rf"^\.It Va .*\b{n}\b", page, re.M)]
+		page = page[:page.index(".Sh EXAMPLES")]
+		words = re.findall(r"^\.(?:Va|Fn|Fo|Nm|Dv FCOPY|Vt) (.*)", page, re.M)
+		names = {name for text in words for name in re.findall(r"[A-Za-z_]{3,}", text.split('"')[0])}
+		assert {"keep_going", "cancel", "fcopy_tree", "count", "fcopy_tree_options"} <= names, names
+		missing = [n for n in names - {"struct"} if not re.search(rf"\b(FCOPY_?)?{n}\b", header)]
 		assert not missing, missing
+		# Each function of the header has its place on the page.
+		functions = re.findall(r"^[a-z].*?\b(fcopy_\w+)\((?!.*\bfcopy_\w+\()", header, re.M)
+		assert len(set(functions)) > 8, functions
+		assert not set(functions) - names, set(functions) - names
 	END
 }
