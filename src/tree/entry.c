@@ -429,6 +429,8 @@ static void entry_copy_inode(struct worker *w, const struct entry *e, int fd, co
 	if (!made && !o->dry_run) {
 		entry_make(w, e, fd, st);
 	} else {
+		struct stat from = *st;
+		made |= !made && o->link_dest && link_dest_make(w, e, &fd, &from) > 0;
 		if (fd >= 0)
 			close(fd);
 		if (!made)

@@ -271,7 +271,7 @@ int hard_link_earlier(struct worker *w, const struct entry *e, const struct stat
 	const struct origin o = {.dir = -1, .name = "", .fd = earlier};
 	if (!hard_link_replaces_symlink(w))
 		return -EEXIST;
-	return hard_link_place(w, e, st, &o, call);
+	return w->tree->options->dry_run ? 0 : hard_link_place(w, e, st, &o, call);
 }
 
 /* Returns false if something else than was looked at has the name. */

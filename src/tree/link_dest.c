@@ -143,7 +143,7 @@ int link_dest_make(struct worker *w, const struct entry *e, int *fd, struct stat
 		}
 	struct stat linked;
 	const bool made = r >= 0 && r != ENDPOINT_RIVAL;
-	if (made && fstat(found, &linked) == 0)
+	if (made && !w->tree->options->dry_run && fstat(found, &linked) == 0)
 		rivals_note_linked(w, e, &linked, r == HARD_LINK_NEW);
 	close(found);
 	if (made) {

@@ -805,3 +805,23 @@ one_inode() {
 	says "fcopy: 0 copied, 1 unchanged, 0 removed"
 	rm d/sub/.fcopy-*
 }
+
+@test "--link-dest --dry-run: counts links as the run does, in a new tree, an older one and a mirror" {
+	need jq
+	mkdir -p s/d
+	local f option n
+	for f in 1 2 d/3 d/4; do echo $f >s/$f; done
+	"$FCOPY" -aT s monday
+	echo changed >s/1
+	for option in -aT --mirror "-aT --reflink=auto"; do
+		rm -rf tuesday
+		for n in first again; do
+			# shellcheck disable=SC2086 # words
+			"$FCOPY" --json $option --dry-run --link-dest=monday s tuesday >dry 2>err
+			# shellcheck disable=SC2086
+			"$FCOPY" --json $option --link-dest=monday s tuesday >run 2>err
+			cmp <(jq -c '.tree | [.files, .hard_links, .unchanged, .bytes]' dry) \
+				<(jq -c '.tree | [.files, .hard_links, .unchanged, .bytes]' run) || { cat dry run; return 1; }
+		done
+	done
+}
