@@ -328,7 +328,8 @@ at_random() {
 		[ "$status" = 152 ]
 		grep -q '"interrupted": "SIGXCPU"' ../report.$$
 		rm ../report.$$
-		[ -z "$(ls -A d)" ]
+		[ -z "$(ls -A d | grep -vx .fcopy-mirror)" ]
+		rm -f d/.fcopy-mirror
 	done
 	rm -r d
 	# By the kernel: one second of CPU time.
