@@ -318,11 +318,28 @@ static int check_clean(struct cli *cli, const bool *given, int n, char **operand
 	return EXIT_DONE;
 }
 
+/* Where the last word is an option that lacks its value, musl counts the NULL after it as that
+ * value: optind is too large, and the NULL may have moved to before the operands. */
+static int next_option(const struct grammar *g, int argc, char **argv)
+{
+	const int option = getopt_long(argc, argv, g->shorts, g->longs, NULL);
+	int end = 0;
+	while (option == ':' && end < argc && argv[end])
+		end++;
+	if (option == ':' && end < argc) {
+		memmove(argv + end, argv + end + 1, (size_t)(argc - end) * sizeof(*argv));
+		argv[argc] = NULL;
+		optind -= optind > end;
+	}
+	optind = optind > argc ? argc : optind;
+	return option;
+}
+
 /* Reads the rest of an invalid command line: --json may follow, and where the operands are. */
 static void parse_rest(struct cli *cli, const struct grammar *g, int argc, char **argv)
 {
 	int option;
-	while ((option = getopt_long(argc, argv, g->shorts, g->longs, NULL)) != -1) {
+	while ((option = next_option(g, argc, argv)) != -1) {
 		const struct option_row *row = find_row(option);
 		if (!row || strcmp(row->name, "json") != 0 || (optarg && !optarg[0]))
 			continue;
@@ -373,7 +390,7 @@ static int parse_arguments(struct cli *cli, const struct grammar *g, int argc, c
 	const char *after[OPTIONS_MAX] = {NULL};
 	int option, status = EXIT_DONE;
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, g->shorts, g->longs, NULL)) != -1) {
+	while ((option = next_option(g, argc, argv)) != -1) {
 		if (option == 'd') /* as cp: -P and --preserve=links */
 			cli->tree.hard_links = true;
 		const struct option_row *row = find_row(option == 'R'   ? 'r'

@@ -9,6 +9,7 @@
 #include "pattern.h"
 
 #include <fnmatch.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,17 +55,57 @@ static const char *pattern_find_end(const char *p)
 	return NULL;
 }
 
-/* fnmatch(3) knows what is in brackets, one character at a time. */
-static void pattern_add_brackets(struct characters *to, char *from, size_t length)
+static void add_character(struct characters *to, unsigned char c)
 {
-	const char after = from[length];
-	from[length] = '\0';
+	to->bit[c / WORD_BITS] |= (uint64_t)1 << c % WORD_BITS;
+}
+
+static bool has_character(const struct characters *in, unsigned char c)
+{
+	return in->bit[c / WORD_BITS] >> c % WORD_BITS & 1;
+}
+
+/* Takes the quoted characters out of brackets: fnmatch(3) of musl knows no quotes there. Ends of
+ * ranges stay, without their backslash if they need none. Returns whether anything is left. What
+ * was taken shortens the text. */
+static bool take_quoted(char *brackets, struct characters *quoted)
+{
+	const size_t start = brackets[1] == '!' || brackets[1] == '^' ? 2 : 1;
+	char *to = brackets + start;
+	for (const char *from = to; *from; from++) {
+		const bool ends = from[1] &&
+				  (from[2] == '-' || (to > brackets + start && to[-1] == '-'));
+		if (*from != '\\' || !from[1]) {
+			if (to == brackets + 1 && from > to && strchr("!^", *from))
+				add_character(quoted, (unsigned char)*from); /* it would negate */
+			else
+				*to++ = *from;
+		} else if (ends) {
+			if (strchr("]-[", from[1]))
+				*to++ = *from;
+			*to++ = *++from;
+		} else {
+			add_character(quoted, (unsigned char)*++from);
+		}
+	}
+	*to = '\0';
+	return to - brackets > (ptrdiff_t)start + 1;
+}
+
+/* fnmatch(3) knows what is in brackets, one character at a time. */
+static void pattern_add_brackets(struct characters *to, char *text, size_t length)
+{
+	struct characters quoted = {0};
+	const char after = text[length];
+	text[length] = '\0';
+	const bool some = take_quoted(text, &quoted), not = text[1] == '!' || text[1] == '^';
 	for (unsigned c = 1; c < 256; c++) {
 		const char one[] = {(char)c, '\0'};
-		if (fnmatch(from, one, FNM_PATHNAME) == 0)
-			to->bit[c / WORD_BITS] |= (uint64_t)1 << c % WORD_BITS;
+		const bool found = some ? fnmatch(text, one, FNM_PATHNAME) == 0 : not &&c != '/';
+		if (has_character(&quoted, (unsigned char)c) ? !not &&c != '/' : found)
+			add_character(to, (unsigned char)c);
 	}
-	from[length] = after;
+	text[length] = after;
 }
 
 static char *pattern_add_token(struct pattern *p, struct token *t, char *text, unsigned *brackets)
@@ -135,7 +176,7 @@ static bool pattern_takes(const struct pattern *p, const struct token *t, uint8_
 	switch (t->kind) {
 	case LITERAL: return t->character == c;
 	case ANY: return c != '/';
-	case BRACKETS: return p->brackets[t->brackets].bit[c / WORD_BITS] >> c % WORD_BITS & 1;
+	case BRACKETS: return has_character(&p->brackets[t->brackets], c);
 	default: return false;
 	}
 }

@@ -116,7 +116,13 @@ static void brackets(void **state)
 	    {"[[=a=]]z", "az", true},     {"[\\]x]", "]", true},        {"[x", "[x", true},
 	    {"*[x", "a[x", true},         {"[a-c]?", "b/", false},      {"[^a]", "/", false},
 	    {"[**]z", "*z", true},        {"a\\", "a\\", true},         {"*\\/b", "a/b", true},
-	    {"x[a*", "x[abc", true},
+	    {"x[a*", "x[abc", true},      {"[\\]]", "]", true},         {"[!\\]]", "]", false},
+	    {"[!\\]]", "x", true},        {"[a\\-c]", "b", false},      {"[a\\-c]", "-", true},
+	    {"[\\a-c]", "b", true},       {"[a-\\c]", "b", true},       {"[\\!a]", "!", true},
+	    {"[\\^a]", "b", false},       {"[\\\\]", "\\", true},       {"[!\\]a]", "a", false},
+	    {"[!\\]]", "/", false},       {"[]\\x]", "]", true},        {"[]\\x]", "x", true},
+	    {"[\\a!b]", "b", true},       {"[\\a!b]", "!", true},       {"[\\a^]", "c", false},
+	    {"[!\\a!b]", "!", false},
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
