@@ -109,7 +109,10 @@ static void find_same(const struct entry *e, struct facts *f)
  * lock: a symlink or a special file has its name before it is claimed. */
 static bool facts_are_made(struct tree *t, const struct facts *f)
 {
-	const bool skips = t->options->update && t->options->update != FCOPY_UPDATE_CHANGED;
+	/* One file of DST is right for all names of one file of SRC. */
+	const bool linked = t->options->hard_links && f->src.st_nlink > 1;
+	const bool skips = !linked && t->options->update &&
+			   t->options->update != FCOPY_UPDATE_CHANGED;
 	if (!t->options->copy.no_clobber && !skips && !S_ISDIR(f->old.st_mode) && !f->unusable)
 		return false;
 	rivals_lock(t);
