@@ -41,7 +41,7 @@ static int check_upload(const struct http_request *r)
 
 static const char *refusal_text(int status, bool chunked)
 {
-	return status == 405              ? "send the file with PUT: curl -T FILE URL"
+	return status == 405              ? "send the file with PUT: curl -fT FILE URL"
 	       : status == 501 && chunked ? "the length must be known before the body"
 					  : NULL;
 }

@@ -128,7 +128,7 @@ static void print_urls(const char *address, const char *name)
 		snprintf(found[n++], sizeof(*found), "%s", address);
 	for (size_t i = 0; i < n; i++) {
 		fputs(name ? "fcopy: receive it with: curl -OJ "
-			   : "fcopy: send it with: curl -T FILE ",
+			   : "fcopy: send it with: curl -fT FILE ",
 		      stderr);
 		print_url(found[i], name ? name : "");
 		fputc('\n', stderr);

@@ -25,7 +25,9 @@ static uint64_t count_unflushed(const struct fcopy_tree_report *r)
 
 static uint64_t count_finished(const struct fcopy_tree_report *r)
 {
-	return r->count[FCOPY_COUNT_FILES] + r->count[FCOPY_COUNT_SKIPPED] + count_unflushed(r);
+	return r->count[FCOPY_COUNT_FILES] + r->count[FCOPY_COUNT_SKIPPED] +
+	       r->count[FCOPY_COUNT_UNCHANGED] + r->count[FCOPY_COUNT_REPAIRED] +
+	       count_unflushed(r);
 }
 
 /* The directory that holds only the operands that are files. Its descriptor src is of the next

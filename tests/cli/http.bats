@@ -389,7 +389,7 @@ for name in sys.argv[2:]:
 	stop TERM
 	ended 143
 	serve http-listen:0 b
-	said "^fcopy: send it with: curl -T FILE http://127.0.0.1:$port/$" server.log
+	said "^fcopy: send it with: curl -fT FILE http://127.0.0.1:$port/$" server.log
 	stop TERM
 	ended 143
 }

@@ -258,3 +258,17 @@ tree_of_all() {
 		[ "$(cat d/f)" = mine ] || { echo "-ru, call $n: status $status"; return 1; }
 	done
 }
+
+@test "a file that is equal already is complete, by name and in a tree" {
+	need jq
+	mkdir s
+	echo 1 >s/1
+	"$FCOPY" -p s/1 d
+	"$FCOPY" -aT s t
+	local n
+	for n in "s/1 d" "s t"; do
+		# shellcheck disable=SC2086 # words
+		run --separate-stderr "$FCOPY" --json -aT --update=changed $n
+		is .done '.tree.operands[0].state == "complete"' .tree.operands[0].committed '.tree.unchanged == 1'
+	done
+}
