@@ -65,9 +65,16 @@ static bool has_character(const struct characters *in, unsigned char c)
 	return in->bit[c / WORD_BITS] >> c % WORD_BITS & 1;
 }
 
-/* Takes the quoted characters out of brackets: fnmatch(3) of musl knows no quotes there. Ends of
- * ranges stay, without their backslash if they need none. Returns whether anything is left. What
- * was taken shortens the text. */
+/* Does p begin as a class such as [:digit:] that does not end? */
+static bool is_no_class(const char *p)
+{
+	const char end[] = {p[1], ']', '\0'};
+	return p[0] == '[' && p[1] && strchr(":.=", p[1]) && !(p[2] && strstr(p + 3, end));
+}
+
+/* Takes the quoted characters out of brackets, and a [ that begins no class: fnmatch(3) of musl
+ * knows neither. Ends of ranges stay, without their backslash if they need none. Returns whether
+ * anything is left. What was taken shortens the text. */
 static bool take_quoted(char *brackets, struct characters *quoted)
 {
 	const size_t start = brackets[1] == '!' || brackets[1] == '^' ? 2 : 1;
@@ -76,8 +83,9 @@ static bool take_quoted(char *brackets, struct characters *quoted)
 		const bool ends = from[1] &&
 				  (from[2] == '-' || (to > brackets + start && to[-1] == '-'));
 		if (*from != '\\' || !from[1]) {
-			if (to == brackets + 1 && from > to && strchr("!^", *from))
-				add_character(quoted, (unsigned char)*from); /* it would negate */
+			const bool negates = to == brackets + 1 && from > to && strchr("!^", *from);
+			if (negates || (is_no_class(from) && to[-1] != '-'))
+				add_character(quoted, (unsigned char)*from);
 			else
 				*to++ = *from;
 		} else if (ends) {
