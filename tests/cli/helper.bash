@@ -80,9 +80,22 @@ demand() {
 	return 1
 }
 
+# as_glibc: $stderr has the words of glibc for errors, also if the program has those of musl.
+as_glibc() {
+	local -a musl=("I/O error" "No file descriptors available" ": Cross-device link" ": Not supported"
+		"Symbolic link loop" "Filename too long" "Quota exceeded" "Resource busy") \
+		glibc=("Input/output error" "Too many open files" ": Invalid cross-device link" ": Operation not supported"
+			"Too many levels of symbolic links" "File name too long" "Disk quota exceeded" "Device or resource busy")
+	local i
+	for i in "${!musl[@]}"; do
+		[[ $stderr == *"${glibc[i]}"* ]] || stderr=${stderr//"${musl[i]}"/"${glibc[i]}"}
+	done
+}
+
 # says LINE…: these lines and no others went to stderr.
 says() {
 	local want
+	as_glibc
 	want=$(printf '%s\n' "$@")
 	[ "$stderr" = "$want" ] && return
 	printf 'stderr was:\n%s\nand not:\n%s\n' "$stderr" "$want"
@@ -92,6 +105,7 @@ says() {
 # mentions TEXT…: each of these is somewhere on stderr.
 mentions() {
 	local text
+	as_glibc
 	for text; do
 		[[ $stderr == *"$text"* ]] || { echo "no '$text' in: $stderr"; return 1; }
 	done
