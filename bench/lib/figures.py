@@ -19,9 +19,9 @@ from report import Run, interval, label
 IBM = {7: (156, 45), 21: (337, 128), 63: (843, 387), 98: (1320, 617), 200: (2124, 1150),
        350: (3631, 1762), 700: (13498, 4422), 1024: (18399, 8537)}
 # What the README shows: (what, case, fcopy, cp).
-MAIN = (("1 GiB to a new file", "rivals", "fcopy", "cp"), ("1 GiB, replaces a file", "replace", "fcopy", "cp"),
+MAIN = (("1 GiB, to a new name", "rivals", "fcopy", "cp"), ("1 GiB, replaces a file", "replace", "fcopy", "cp"),
         ("a new directory with 12,000 small files", "tree-ext4", "fcopy_-r", "cp_-r"),
-        ("2,000 small files, on storage that answers after 2 ms", "waiting-tree-2ms", "fcopy_-r", "cp_-r"),
+        ("2,000 small files, not cached, on storage that answers after 2 ms", "waiting-tree-2ms", "fcopy_-r", "cp_-r"),
         ("a copy over an existing directory, in a loop image", "tree-merge", "fcopy_-r", "cp_-r"))
 ORANGE, BLUE = "0xd55e00", "0x0083cc"
 REGION = re.compile(r"(<!-- figure:([^>]*?) -->)(.*?)(<!-- end -->)", re.S)
@@ -51,14 +51,18 @@ class Figures:
         """The first row of speed()."""
         _, name, *who = MAIN[0]
         ours, base = (seconds(self.run.value(name, each)) for each in who)
-        return f"**1 GiB in {ours}; `cp` needs {base}.**"
+        return f"**1 GiB, from the page cache to a new name, in {self.machine_kind()}: {ours}; `cp` needs {base}.**"
+
+    def machine_kind(self):
+        machine = self.run.facts["machine"]
+        return f"a {'virtual ' if 'virtual' in machine else ''}machine with {machine.split(' ×')[0]} CPUs"
 
     def speed(self):
         """Times and their quotient, without intervals."""
         rows = [(what, *map(seconds, times), f"{times[1] / times[0]:.1f} times as fast") for what, name, *who in MAIN
                 if self.run.ratio(name, *who) and (times := [self.run.value(name, each) for each in who])]
         system = re.match(r"(Linux \d+\.\d+).*?(\(.*?\) \S+?);", f"{self.run.facts['kernel']}{self.run.facts['versions']}")
-        return report.table((f"{self.run.facts['file system'].split()[0]}, {system[1]}, {self.run.facts['machine'].split(',')[0]}",
+        return report.table((f"{self.run.facts['file system'].split()[0]}, {system[1]}, {self.machine_kind()}; `SRC` in the page cache",
                              "fcopy", f"cp {system[2].split()[-1]}", "fcopy is"), rows)
 
     def table(self, name):

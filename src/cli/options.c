@@ -21,7 +21,7 @@ static const struct {
 		   {"bwlimit", "--limit-rate"},
 		   {"append-verify", "--resume"},
 		   {"dirs", "leave it out: fcopy copies a directory with what is in it (-r)"},
-		   {"existing", "leave it out: fcopy always copies what DST lacks"},
+		   {"existing", "fcopy has none: it always copies what DST lacks"},
 		   {"hard-links", "-a or -d"},
 		   {"ignore-existing", "-n"},
 		   {"links", "-P"},

@@ -6,7 +6,7 @@
 
 void modes_print(void)
 {
-	puts("MODE  NAME             ALIAS  WHAT IT DOES");
+	puts("MODE  NAME             ALIAS  WHAT IT DOES (an alias needs -m)");
 	for (const struct fcopy_mode *m = fcopy_modes(); m->name; m++) {
 		const char *missing = fcopy_mode_missing(m);
 		printf("%4d  %-15s  %-5s  %s", m->number, m->name, m->alias ? m->alias : "-",

@@ -202,8 +202,8 @@ print(textwrap.dedent(sys.stdin.read()))'; }
 		cmp src/a dst/a || exit 1
 		[ "$(sh ../jq.sh)" = "      1 readwrite" ] || { sh ../jq.sh; exit 1; }
 		cp report failed
-		echo "{\"entry\": 1, \"path\": \"x\", \"error\": {\"path\": \"src/x\", \"message\": \"why\"}}" >report
-		[ "$(sh ../jq.sh)" = "$(printf "src/x\nwhy")" ] || { sh ../jq.sh; exit 1; }
+		echo "{\"tree\": {\"failures\": [{\"path\": \"src/x\", \"call\": \"open\", \"errno\": \"EACCES\"}]}}" >report
+		[ "$(sh ../jq.sh)" = "$(printf "src/x\topen\tEACCES")" ] || { sh ../jq.sh; exit 1; }
 		cd ..'
 }
 
