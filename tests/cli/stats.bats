@@ -91,7 +91,7 @@ value() {
 	need_strace
 	random a 5000000
 	for mode in readwrite sendfile splice copy_file_range mmap parallel; do
-		traced 0 "$DATA_CALLS" --json a "b.$mode" "$mode"
+		traced 0 "$DATA_CALLS" a "b.$mode" "$mode" --json
 		[ "$(jq '[.engines[].calls] | add' <<<"$output")" = "$(grep -c "$T/" trace)" ] ||
 			{ echo "$mode: $output"; grep -c "$T/" trace; return 1; }
 		[ "$(jq '[.engines[].bytes] | add' <<<"$output")" = 5000000 ]
