@@ -22,7 +22,7 @@ IBM = {7: (156, 45), 21: (337, 128), 63: (843, 387), 98: (1320, 617), 200: (2124
 MAIN = (("1 GiB, to a new name", "rivals", "fcopy", "cp"), ("1 GiB, replaces a file", "replace", "fcopy", "cp"),
         ("a new directory with 12,000 small files", "tree-ext4", "fcopy_-r", "cp_-r"),
         ("2,000 small files, not cached, on storage that answers after 2 ms", "waiting-tree-2ms", "fcopy_-r", "cp_-r"),
-        ("a copy over an existing directory, in a loop image", "tree-merge", "fcopy_-r", "cp_-r"))
+        ("a copy over an existing directory", "tree-merge", "fcopy_-r", "cp_-r"))
 ORANGE, BLUE = "0xd55e00", "0x0083cc"
 REGION = re.compile(r"(<!-- figure:([^>]*?) -->)(.*?)(<!-- end -->)", re.S)
 
@@ -112,7 +112,7 @@ class Figures:
 
     def scale(self):
         made, rounds = (re.findall(rf"(?:{names})=\S+", self.run.facts["command"]) for names in ("SIZE|FILES", "ROUNDS"))
-        few = f"Each case was measured in {rounds[0].split('=')[1]} rounds." if rounds else ""
+        few = f"Each case of run 1 was measured in {rounds[0].split('=')[1]} rounds." if rounds else ""
         return f"**This is a reduced run ({' '.join(made)}): the layout is final, the figures are not.**" if made else few
 
     def bars(self):

@@ -43,8 +43,8 @@ static const char head[] = USAGE
 static const char foot[] =
     "\n"
     "SIZE is in bytes: 8192, 64K or 1M (powers of 1024), 64kB or 1MB (of 1000).\n"
-    "Exit status: 0 done, 1 failed, 2 refused because of the command line or of what\n"
-    "SRC and DST are: nothing was changed.\n"
+    "Exit status: 0 done, 1 failed, 2 if the options, SRC or DST exclude the copy\n"
+    "(nothing was changed).\n"
     "On SIGINT, SIGTERM, SIGHUP, SIGALRM or SIGXCPU, fcopy cleans up and ends by\n"
     "that signal.\n"
     "The manual is fcopy(1): man fcopy.\n";
