@@ -159,7 +159,8 @@ collide() {
 collide_new() {
 	local s=0
 	copy -rT "s$1" m/new || s=$?
-	[ $s = 1 ] && [ ! -e m/new ]
+	[ $s = 1 ] || return 1
+	[ ! -e m/new ]
 }
 
 both_collide() {

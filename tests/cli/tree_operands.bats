@@ -735,7 +735,8 @@ prepare() {
 			expect 1 ${how% *} $command
 			mentions "d/b/${how##* }: is another SRC: nothing in it is changed"
 			holds mine "d/b/${how##* }"
-			[ -f "d/b/${how##* }" ] && [ ! -L "d/b/${how##* }" ]
+			[ -f "d/b/${how##* }" ]
+			[ ! -L "d/b/${how##* }" ]
 			[ "$(stat -c %a "d/b/${how##* }")" = 644 ]
 		done
 	done
