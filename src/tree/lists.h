@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lists of the names of directories, kept by directory. With --parents, each SRC has a struct
- * directory of its own, and many of them may be one directory of DST, which is read once.
+ * Lists of the names of directories, kept by directory. With --parents, each SRC has a separate
+ * struct directory, even if they mean one directory of DST: that is read once.
  */
 #ifndef TREE_LISTS_H
 #define TREE_LISTS_H
