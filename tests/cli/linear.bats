@@ -219,6 +219,15 @@ not_mounted() {
 	copy -rT "s$1" "e$1"
 }
 
+# with_mounts FUNCTION…: the last one, in a mount namespace.
+with_mounts() {
+	export FCOPY
+	export -f cpu grows_evenly costs_as copy "$@"
+	private_mounts "${!#}"
+	[ "$status" != 77 ] || skip "no bind mounts here"
+	[ "$status" = 0 ] || { echo "$output" && return 1; }
+}
+
 mount_each() {
 	local n
 	mount -t tmpfs none t
@@ -237,11 +246,7 @@ mount_each() {
 		cp -r s$n d$n
 		cp -r s$n e$n
 	done
-	export FCOPY
-	export -f cpu grows_evenly costs_as copy mounted not_mounted mount_each
-	private_mounts mount_each
-	[ "$status" != 77 ] || skip "no bind mounts here"
-	[ "$status" = 0 ] || { echo "$output" && return 1; }
+	with_mounts mounted not_mounted mount_each
 }
 
 follow_each() {
@@ -267,9 +272,5 @@ follow_with_mounts() {
 		mkdir e$n
 		(cd e$n && seq -f "../u$n/f%06g" $n | xargs ln -s -t .)
 	done
-	export FCOPY
-	export -f cpu grows_evenly costs_as copy follow_each follow_none follow_with_mounts
-	private_mounts follow_with_mounts
-	[ "$status" != 77 ] || skip "no bind mounts here"
-	[ "$status" = 0 ] || { echo "$output" && return 1; }
+	with_mounts follow_each follow_none follow_with_mounts
 }
