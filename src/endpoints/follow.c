@@ -11,6 +11,14 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Does the symlink still lead to what was opened? */
+static bool leads_there(const struct place *p)
+{
+	struct stat st;
+	return fstatat(p->dir, p->name, &st, 0) == 0 && st.st_dev == p->st.st_dev &&
+	       st.st_ino == p->st.st_ino;
+}
+
 /* Replaces a symlink by the place of its target: the kernel follows it once, under its own rules
  * for sticky directories, and the path that it found must lead to the same inode again. */
 static int place_follow_symlink(struct place *p, const char *path, struct fcopy_error *e)
@@ -18,7 +26,7 @@ static int place_follow_symlink(struct place *p, const char *path, struct fcopy_
 	char real[PATH_MAX];
 	struct operand found = {.path = real, .place = {.dir = -1, .target = -1}};
 	/* An unlinked file, reached through /proc/PID/fd/N, can only be written in place. */
-	if (p->st.st_nlink == 0)
+	if (p->st.st_nlink == 0 && leads_there(p))
 		return 0;
 	ssize_t n = readlink(io_proc_path(p->target).text, real, sizeof(real) - 1);
 	if (n < 0)

@@ -43,7 +43,7 @@ static struct stat place_convert(const struct statx *sx)
 			     .st_ctim = time_of(sx->stx_ctime)};
 }
 
-int place_stat(struct place *p, const char *path, struct fcopy_error *e)
+static void place_look(struct place *p)
 {
 	struct statx sx;
 	/* Container filters deny statx(2), and some file systems fail it. */
@@ -53,6 +53,14 @@ int place_stat(struct place *p, const char *path, struct fcopy_error *e)
 	if (p->flagged)
 		p->st = place_convert(&sx);
 	p->exists = p->flagged || fstatat(p->dir, p->name, &p->st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+int place_stat(struct place *p, const char *path, struct fcopy_error *e)
+{
+	place_look(p);
+	/* What was found was replaced before it was looked at; some storage counts no links. */
+	for (int tries = 0; tries < 5 && p->exists && p->st.st_nlink == 0; tries++)
+		place_look(p);
 	p->symlink = p->exists && S_ISLNK(p->st.st_mode);
 	return p->exists || errno == ENOENT ? 0 : error_look_up(e, "stat", path, errno);
 }

@@ -133,6 +133,8 @@ static bool entry_is_exact(struct worker *w, int fd, const struct stat *st)
 static bool entry_met_rival(struct worker *w, const struct entry *e)
 {
 	const struct fcopy_error *error = &w->file.error;
+	if (error->err == EISDIR) /* a rename met a directory */
+		return rivals_share(w->tree, e);
 	if (error->err != EEXIST)
 		return false;
 	if (w->tree->root.ground.exclusive)
@@ -361,6 +363,11 @@ static void entry_rehearse(struct worker *w, const struct entry *e, const struct
 	const bool file = S_ISREG(st->st_mode);
 	struct fcopy_error error = {0};
 	int r = 0;
+	if (rivals_possible(w->tree) && w->facts.exists && !S_ISDIR(w->facts.old.st_mode) &&
+	    !rivals_claim_new(w->tree, &w->facts.old)) {
+		rivals_report(w, e);
+		return;
+	}
 	if (o->link)
 		outcome_link(w->outcome, st);
 	else if (o->symbolic_link)

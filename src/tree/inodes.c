@@ -13,8 +13,9 @@
 
 /* Of 64 neighbouring inode numbers. */
 struct row {
-	uint64_t key;  /* the upper bits of the number, and above them the index of the device */
-	uint64_t bits; /* 0: the row is unused */
+	uint64_t key; /* the upper bits of the number, above them the index of the device; plus 1;
+		       * 0: the row was never used */
+	uint64_t bits;
 };
 
 struct inodes {
@@ -49,7 +50,7 @@ void inodes_free(struct inodes *s)
 	free(s);
 }
 
-/* All devices after the first DEVICES_MAX share an index: then two inodes with one number count as
+/* Never 0. All devices after the first DEVICES_MAX share an index: then two inodes with one number count as
  * one. */
 static uint64_t inode_key(struct inodes *s, const struct stat *st)
 {
@@ -60,13 +61,14 @@ static uint64_t inode_key(struct inodes *s, const struct stat *st)
 		i--;
 	else if (i == s->devices)
 		s->device[s->devices++] = st->st_dev;
-	return (uint64_t)st->st_ino / 64 ^ (uint64_t)i << 58;
+	const uint64_t key = ((uint64_t)st->st_ino / 64 ^ (uint64_t)i << 58) + 1;
+	return key ? key : 1;
 }
 
 static struct row *find_row(const struct inodes *s, uint64_t key)
 {
 	size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 20);
-	while (s->row[at &= s->size - 1].bits && s->row[at].key != key)
+	while (s->row[at &= s->size - 1].key && s->row[at].key != key)
 		at++;
 	return &s->row[at];
 }
@@ -79,7 +81,7 @@ static bool grow(struct inodes *s)
 	if (!larger.row)
 		return false;
 	for (size_t i = 0; i < s->size; i++)
-		if (s->row[i].bits)
+		if (s->row[i].key)
 			*find_row(&larger, s->row[i].key) = s->row[i];
 	free(s->row);
 	s->row = larger.row;
@@ -96,12 +98,19 @@ int inodes_add(struct inodes *s, const struct stat *st)
 		const uint64_t key = inode_key(s, st);
 		struct row *row = find_row(s, key);
 		r = !(row->bits & bit);
-		s->used += row->bits == 0;
+		s->used += row->key == 0;
 		row->key = key;
 		row->bits |= bit;
 	}
 	pthread_mutex_unlock(&s->lock);
 	return r;
+}
+
+void inodes_remove(struct inodes *s, const struct stat *st)
+{
+	pthread_mutex_lock(&s->lock);
+	find_row(s, inode_key(s, st))->bits &= ~((uint64_t)1 << (st->st_ino % 64));
+	pthread_mutex_unlock(&s->lock);
 }
 
 bool inodes_has(struct inodes *s, const struct stat *st)

@@ -15,6 +15,7 @@ struct inodes *inodes_new(void); /* NULL: no memory */
 void inodes_free(struct inodes *);
 /* Returns 1 if the inode was not in the set, 0 if it was, or -ENOMEM. */
 int inodes_add(struct inodes *, const struct stat *);
+void inodes_remove(struct inodes *, const struct stat *);
 bool inodes_has(struct inodes *, const struct stat *);
 
 #endif

@@ -353,6 +353,8 @@ static int mirror_remove_cleared(struct worker *w, const struct entry *e, int di
 	if (!entry_path_below(e, path, sizeof(path)))
 		return report_call(w, e, "remove", entry_dst, ENAMETOOLONG);
 	struct mirror_run x = mirror_run_of(w, mirror_top(e), w->tree->options->dry_run, true);
+	if (!w->tree->options->dry_run && w->facts.exists)
+		rivals_unclaim(w->tree, &w->facts.old);
 	const int r = mirror_remove_any(&x, &dir, name, path);
 	/* An entry has become one that stays since it was counted. */
 	return r > 0 ? mirror_refuse_conflict(&x, e, path) : r;
@@ -405,8 +407,7 @@ int mirror_clear(struct worker *w, const struct entry *e, struct cleared *c)
 	struct tree *t = w->tree;
 	const uint64_t *max = t->options->max_delete;
 	char path[PATH_MAX];
-	c->name[0] = '\0';
-	c->aside = false;
+	*c = (struct cleared){.aside = false};
 	if (rivals_share(t, e))
 		return rivals_report(w, e);
 	if (!entry_path_below(e, path, sizeof(path)))
@@ -420,6 +421,9 @@ int mirror_clear(struct worker *w, const struct entry *e, struct cleared *c)
 		return report_refusal(w, e, entry_dst, EEXIST,
 				      "differs in type from its source: its removal would exceed "
 				      "--max-delete");
+	/* Another entry may have found it right, or entered it, since decide() was asked. */
+	if (w->facts.exists && !rivals_claim_new(t, &w->facts.old))
+		return rivals_report(w, e);
 	const int r = t->options->dry_run ? 1 : mirror_rename_away(w, e, c);
 	return r > 0 ? mirror_remove_cleared(w, e, e->dir->dst, e->as) : r;
 }

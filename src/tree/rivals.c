@@ -60,6 +60,12 @@ bool rivals_claim_new(struct tree *t, const struct stat *st)
 	return claim(t, st);
 }
 
+void rivals_unclaim(struct tree *t, const struct stat *st)
+{
+	if (S_ISDIR(st->st_mode))
+		inodes_remove(t->entered, st);
+}
+
 bool rivals_made(const struct tree *t, const struct stat *st)
 {
 	return rivals_possible(t) && inodes_has(set_of(t, st), st);
@@ -248,6 +254,11 @@ static int check_linked(struct worker *w, const struct entry *e, const struct st
 	return o->link_dest && is_in_another_case(e, old) ? ENDPOINT_RIVAL : 0;
 }
 
+static int note_reached(struct tree *t, const struct stat *st)
+{
+	return inodes_add(t->reached, st) < 0 ? -ENOMEM : 0;
+}
+
 static int claim_open_file(struct worker *w, const struct entry *e)
 {
 	struct tree *t = w->tree;
@@ -257,6 +268,9 @@ static int claim_open_file(struct worker *w, const struct entry *e)
 	int r = 0;
 	if (old && S_ISREG(old->st_mode) && destination_is_target(dst))
 		r = check_target(w, e, old);
+	/* Noted before it is claimed: it is no evidence that an entry is listed twice. */
+	if (r == 0 && old && S_ISREG(old->st_mode) && destination_is_target(dst))
+		r = note_reached(t, old);
 	if (r == 0 && old && S_ISREG(old->st_mode))
 		r = check_linked(w, e, old);
 	if (r == 0 && old && S_ISREG(old->st_mode) && !claim(t, old))
@@ -265,13 +279,14 @@ static int claim_open_file(struct worker *w, const struct entry *e)
 		r = error_call(&w->file.error, "fstat", entry_dst, errno);
 	if (r != 0 || !S_ISREG(new.st_mode))
 		return r;
-	r = inodes_add(t->made, &new);
 	/* Written through a symlink, or in place under one of its names. */
-	if (r >= 0 && (destination_is_target(dst) || new.st_nlink > 1))
-		r = inodes_add(t->reached, &new);
+	if (destination_is_target(dst) || new.st_nlink > 1)
+		r = note_reached(t, &new);
+	if (r == 0 && inodes_add(t->made, &new) < 0)
+		r = -ENOMEM;
 	if (r == -ENOMEM)
 		tree_stop(t, ENOMEM);
-	return r < 0 ? r : 0;
+	return r;
 }
 
 int rivals_claim_file(struct worker *w, const struct entry *e, int r)
@@ -353,6 +368,13 @@ bool rivals_share(struct tree *t, const struct entry *e)
 		return false;
 	search(t, &s, true);
 	return s.rival[0] || s.unknown;
+}
+
+bool rivals_keep(struct tree *t, const struct entry *e, const struct stat *st)
+{
+	return !rivals_possible(t) ||
+	       (st->st_nlink == 1 ? claim(t, st)
+				  : !is_in_another_case(e, st) || !rivals_share(t, e));
 }
 
 /* Reports s->rival, or that there is none. */

@@ -32,6 +32,9 @@ bool rivals_made(const struct tree *, const struct stat *);
 bool rivals_claim(struct tree *, int dir, const char *name);
 /* Claims an inode of DST whose stat is known. Returns whether no other entry has it. */
 bool rivals_claim_new(struct tree *, const struct stat *);
+/* A claimed entry of DST is being removed. If it is a directory, its number may come back as that
+ * of a new one; a file stays claimed. */
+void rivals_unclaim(struct tree *, const struct stat *);
 /* Claims an open directory. Returns 0; ENDPOINT_RIVAL if another entry has it; or -errno. */
 int rivals_claim_open(struct tree *, int fd);
 /* Is the directory an operand, or below one? Returns 1, 0, or -errno. */
@@ -47,6 +50,9 @@ bool rivals_are_source(struct tree *, const struct stat *);
 /* An entry of another type has this name in DST: has this run made it, or is it the copy of another
  * name of SRC, which DST lists in another case? */
 bool rivals_share(struct tree *, const struct entry *);
+/* An entry stays as it is: claims its inode, unless it has other names. Returns whether no other
+ * entry has it, nor another name of SRC leads to it. */
+bool rivals_keep(struct tree *, const struct entry *, const struct stat *);
 /* The entry's name leads to what another entry has made, which namesakes.h looks for. Its outcome
  * is none if this is the entry itself, which its directory lists twice, otherwise a failure.
  * Returns -EEXIST. */

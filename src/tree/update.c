@@ -171,8 +171,7 @@ int update_leave(struct worker *w, const struct entry *e, int fd, int dst)
 				     : update_repair(w, e, fd, st, dst, &old);
 	/* Where DST takes two names for one, no other entry may replace it. A name that becomes a
 	 * link to another one is replaced. */
-	if (r > 0 && old.st_nlink == 1 && rivals_possible(w->tree) && !links_may_exist(w, st) &&
-	    !rivals_claim_new(w->tree, &old))
+	if (r > 0 && !links_may_exist(w, st) && !rivals_keep(w->tree, e, &old))
 		r = rivals_report(w, e);
 	if (r > 0 && links_may_exist(w, st)) /* another name may become a link to it */
 		w->made = identity_of(dst);
@@ -219,7 +218,7 @@ bool update_is_untouched(struct worker *w, const struct entry *e)
 	if (w->decision.act != ACT_LEAVE)
 		return false;
 	/* Where DST takes two names for one, the slow way finds the rival. */
-	if (rivals_possible(w->tree) && dst->st_nlink == 1 && !rivals_claim_new(w->tree, dst))
+	if (!rivals_keep(w->tree, e, dst))
 		return false;
 	w->outcome->action = FCOPY_ACTION_UNCHANGED;
 	w->outcome->type = S_IFREG;

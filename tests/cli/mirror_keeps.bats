@@ -429,13 +429,14 @@ put_aside() {
 
 @test "a file and a directory that are one name in DST: the second fails, and removes nothing of the first" {
 	local jobs had
-	for had in none directory file; do
+	for had in none directory file linked; do
 		for jobs in 1 3; do
 			rm -rf s backing
 			mkdir -p s/readme/sub backing/d
 			echo text | tee s/README s/readme/f s/readme/sub/f >/dev/null
 			[ $had != directory ] || cp -a s/readme backing/d
 			[ $had != file ] || cp -a s/README backing/d/readme
+			[ $had != linked ] || { cp -a s/README backing/d/readme; ln backing/d/readme backing/other; }
 			export jobs
 			# shellcheck disable=SC2016
 			by_fuse 'caseless,entry_timeout=0,attr_timeout=0' '
