@@ -33,7 +33,7 @@ static bool gains(int fd)
  */
 static bool wanted(const struct copy *c, off_t start, off_t end)
 {
-	enum endpoint_old old = endpoint_old(&c->dst);
+	enum endpoint_old old = copy_old(c);
 	bool safe = old == OLD_NONE || (c->options->fsync && old == OLD_REPLACED);
 	if (end <= start || !c->dst.positional || c->options->preallocate == FCOPY_WHEN_NEVER)
 		return false;
@@ -102,7 +102,7 @@ static int write_zeros(struct copy *c, off_t start, off_t end)
 int allocate_hole(struct copy *c, off_t start, off_t end)
 {
 	c->needs_truncate = true;
-	if (endpoint_old(&c->dst) != OLD_OVERWRITTEN) {
+	if (copy_old(c) != OLD_OVERWRITTEN) {
 		/* Nothing was written there, but XFS allocates ahead of the last write. Past the
 		 * end, a direct read would find that reserved but never written, and fail with EIO
 		 * (iomap_dio_iter() in fs/iomap/direct-io.c). */

@@ -132,7 +132,7 @@ static void start_writeback(const struct copy *c, off_t from, off_t to)
 static int wait_for_device(struct copy *c, off_t at)
 {
 	const off_t from = MAX(c->first, at - FLUSHED_SIZE);
-	if (!c->options->fsync || !c->options->progress || at <= from)
+	if (!c->options->fsync || !copy_progress(c) || at <= from)
 		return 0;
 	if (sync_file_range(c->dst.fd, from, at - from,
 			    SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
@@ -193,7 +193,7 @@ static int copy_in_pieces(struct copy *c, struct transfer *part)
 		else if (tree)
 			choice.size = MIN(choice.size, PARALLEL_SIZE);
 		/* The progress has to follow the device: start writeback often. */
-		if (c->options->fsync && c->options->progress && !choice.trial)
+		if (c->options->fsync && copy_progress(c) && !choice.trial)
 			choice.size = MIN(choice.size, FLUSHED_SIZE);
 		part->end = from + choice.size;
 		double start = io_now();

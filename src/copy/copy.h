@@ -42,6 +42,7 @@ struct copy {
 	bool share;        /* only [first, last) of the file */
 	bool exact;        /* HTTP: [first, last), no fewer bytes; DST sends `tail` more */
 	off_t first, last; /* ... of a share, or of what is exact */
+	bool again;        /* an earlier attempt may have written other bytes there */
 	off_t tail;
 	bool outgrown; /* the source grew faster than it was copied: its end is not copied */
 	dev_t device;  /* of DST; 0: ask */
@@ -50,6 +51,18 @@ struct copy {
 	bool fills;          /* the storage is written in order: zeros take the place of holes */
 	bool needs_truncate; /* the destination may not end at the prefix: truncate or extend it */
 };
+
+/* What becomes of what DST had. */
+static inline enum endpoint_old copy_old(const struct copy *c)
+{
+	return c->again ? OLD_OVERWRITTEN : endpoint_old(&c->dst);
+}
+
+/* What follows the data; NULL: `shared` counts it, or nobody asks. */
+static inline struct fcopy_progress *copy_progress(const struct copy *c)
+{
+	return c->shared ? NULL : c->options->progress;
+}
 
 /* run.c: runs a copy whose ends are open, and closes both. Returns 0, or -errno with the failure
  * recorded. Or ENDPOINT_TAKEN: then the copy is complete, and both are open; copy_end() follows. */

@@ -173,16 +173,17 @@ static bool decide_output(const struct ground *g, const struct facts *f,
 }
 
 /* As with cp(1): if the options say so; if the source is no regular file, and a symlink would not
- * be followed; or if DST has other hard links and options.hard_links is set. */
-static bool is_replaced_by_link(const struct facts *f, const struct fcopy_tree_options *o)
+ * be followed; or if DST has other hard links and ground_links(). */
+static bool is_replaced_by_link(const struct ground *g, const struct facts *f,
+				const struct fcopy_tree_options *o)
 {
 	return o->copy.force || decide_replaces(o) ||
 	       (!S_ISDIR(f->old.st_mode) && ((!f->follow && !S_ISREG(f->src.st_mode)) ||
-					     (o->hard_links && f->old.st_nlink > 1)));
+					     (ground_links(g, o) && f->old.st_nlink > 1)));
 }
 
-static bool decide_link(const struct facts *f, const struct fcopy_tree_options *o,
-			struct decision *d)
+static bool decide_link(const struct ground *g, const struct facts *f,
+			const struct fcopy_tree_options *o, struct decision *d)
 {
 	if (o->link && is_same(&f->src, &f->old))
 		return answer(d, ACT_SAME);
@@ -190,7 +191,7 @@ static bool decide_link(const struct facts *f, const struct fcopy_tree_options *
 		return refuse_unsuitable(d, EINVAL, "is the target of SRC");
 	if (o->copy.no_clobber)
 		return answer(d, ACT_SKIP);
-	if (!is_replaced_by_link(f, o))
+	if (!is_replaced_by_link(g, f, o))
 		return refuse_call(d, o->link ? "linkat" : "symlink", EEXIST);
 	d->replaces = true;
 	return S_ISDIR(f->old.st_mode) && refuse_call(d, "rename", EISDIR);
@@ -258,7 +259,7 @@ static bool decide_kind(const struct ground *g, const struct facts *f,
 			const struct fcopy_tree_options *o, struct decision *d)
 {
 	if (is_link(o))
-		return decide_link(f, o, d);
+		return decide_link(g, f, o, d);
 	if (!S_ISREG(f->src.st_mode))
 		return decide_special(f, o, d);
 	return o->attributes_only ? decide_attributes(f, o, d) : decide_file(g, f, o, d);

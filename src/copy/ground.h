@@ -7,6 +7,8 @@
 #ifndef COPY_GROUND_H
 #define COPY_GROUND_H
 
+#include "fcopy.h"
+
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -26,10 +28,18 @@ struct ground {
 	bool journal;   /* an earlier run has made names; its journal shows what is complete */
 	bool foreign;   /* DST is in use: files are replaced, and other users can exchange names */
 	bool single;    /* SRC is no directory: its copy may have threads, and be resumed */
+	bool lists;     /* nothing is copied: other processes get a list of what SRC has */
+	bool separate;  /* each name becomes a file of its own: the list says which are links */
 	bool fixed_modes; /* chmod has no effect in DST: directories get their mode at once */
 	enum flushing flush;
 	mode_t withheld; /* of S_IRWXU, from new directories */
 };
+
+/* May several names of one file of SRC become names of one copy? */
+static inline bool ground_links(const struct ground *g, const struct fcopy_tree_options *o)
+{
+	return o->hard_links && !g->separate;
+}
 
 /* Are files replaced in a directory that exists? */
 static inline bool ground_merges(const struct ground *g)

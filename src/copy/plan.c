@@ -248,7 +248,7 @@ static enum zeros choose_zeros(const struct copy *c, bool skips)
 {
 	if (!skips || !c->dst.positional)
 		return ZEROS_WRITE;
-	return endpoint_old(&c->dst) == OLD_OVERWRITTEN ? ZEROS_PUNCH : ZEROS_SKIP;
+	return copy_old(c) == OLD_OVERWRITTEN ? ZEROS_PUNCH : ZEROS_SKIP;
 }
 
 /* The holes that the source reports are not believed: reads them, and skips the zeros. */

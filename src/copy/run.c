@@ -109,14 +109,14 @@ int copy_run_phase(struct copy *c)
 	double start = io_now();
 	expect_size(c);
 	c->monitor = (struct monitor){
-	    .progress = c->options->progress, .limit_rate = c->options->limit_rate, .start = start};
+	    .progress = copy_progress(c), .limit_rate = c->options->limit_rate, .start = start};
 	c->all = (struct transfer){.src = c->src.fd,
 				   .dst = c->dst.fd,
 				   .src_positional = c->src.positional,
 				   .dst_positional = c->dst.positional,
 				   .offset = c->first,
 				   .end = c->limit,
-				   .fresh = endpoint_old(&c->dst) != OLD_OVERWRITTEN,
+				   .fresh = copy_old(c) != OLD_OVERWRITTEN,
 				   .exact = c->local && c->src.positional,
 				   .size = S_ISREG(c->src.st.st_mode) ? c->src.st.st_size : 0,
 				   .buffer_size = c->options->buffer_size ? c->options->buffer_size
@@ -137,8 +137,9 @@ int copy_run_phase(struct copy *c)
 		r = verify_prefix(c);
 		start = io_now();
 	}
-	copy_phase(c, FCOPY_PHASE_COPY, c->report->expected);
-	if (c->options->progress)
+	if (!c->shared)
+		copy_phase(c, FCOPY_PHASE_COPY, c->report->expected);
+	if (copy_progress(c))
 		__atomic_store_n(&c->options->progress->bytes, (uint64_t)(c->all.offset - c->first),
 				 __ATOMIC_RELAXED);
 	if (r == 0)

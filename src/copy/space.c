@@ -61,7 +61,7 @@ static bool lacks_space(struct copy *c, bool *in_place)
 {
 	struct fcopy_report *r = c->report;
 	const struct stat *old = endpoint_old_stat(&c->dst);
-	bool overwrites = endpoint_old(&c->dst) == OLD_OVERWRITTEN;
+	bool overwrites = copy_old(c) == OLD_OVERWRITTEN;
 	uint64_t data = data_left(c), spare;
 	if (data < (c->shared ? SPACE_MIN_OF_MANY : SPACE_MIN) || !S_ISREG(c->dst.st.st_mode) ||
 	    !c->dst.positional || may_clone(c) || !free_bytes(c->dst.fd, &spare))

@@ -91,7 +91,7 @@ static bool has_next(const struct copy *c, const struct engine *engine)
 
 bool step_flushes(const struct copy *c)
 {
-	return c->options->fsync || c->options->no_cache || endpoint_old(&c->dst) == OLD_REPLACED;
+	return c->options->fsync || c->options->no_cache || copy_old(c) == OLD_REPLACED;
 }
 
 /* If the source was truncated during the copy, the engine may have written zeros for lost bytes.

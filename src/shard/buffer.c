@@ -64,12 +64,10 @@ void buffer_write(struct lister *l, struct buffer *b, const char *name)
 		r = -errno;
 	}
 	if (r < 0 && l->result == 0)
-		l->result = job_fail(l->job, "write of its list", call, -r);
+		__atomic_store_n(&l->result, job_fail(l->job, "write of its list", call, -r),
+				 __ATOMIC_RELAXED);
 	l->chunks += l->result == 0 && !name;
-	const bool failed = l->result < 0;
 	pthread_mutex_unlock(&l->lock);
-	if (failed)
-		tree_stop(l->tree, -l->result);
 	b->used = b->lines = 0;
 	b->bytes = 0;
 	b->dir[0] = '\0';

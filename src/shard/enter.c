@@ -253,7 +253,7 @@ int job_enter(struct job *j)
 		return job_check_receipt(j);
 	if (!job_is_same(j, &changed))
 		return job_refuse_other(j);
-	if (j->tree && j->exists && !j->finds) {
+	if (j->tree && j->exists) {
 		/* DST is what was built here: this client does not see the "commit" line yet. */
 		if (part_is_data(&j->part, &j->dst))
 			return j->joined ? job_confirm(j) : JOB_AGAIN;
@@ -276,7 +276,6 @@ int job_enter(struct job *j)
 int job_exists(struct job *j)
 {
 	bool changed = false;
-	j->finds = true;
 	int r = job_look_at_destination(j);
 	if (r < 0 || !part_exists(&j->part))
 		return r;
@@ -284,7 +283,6 @@ int job_exists(struct job *j)
 	const bool same = r == 0 && job_is_same(j, &changed);
 	const bool fits = r == 0 && part_is_receipt(&j->part) && job_fits_destination(j) &&
 			  j->part.journal.source.source.inode == j->source->st_ino;
-	j->finds = false;
 	job_leave(j);
 	return same ? 1 : fits ? 2 : 0;
 }

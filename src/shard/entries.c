@@ -38,12 +38,18 @@ struct work {
 	unsigned pending; /* directories that are not finished; atomic */
 };
 
+/* Is no entry started any more? */
+static bool entries_end(const struct shard_tree *s)
+{
+	return tree_stopped(s->root.tree) || __atomic_load_n(&s->failed, __ATOMIC_RELAXED) < 0;
+}
+
 static void work_release(struct work *k)
 {
 	if (__atomic_sub_fetch(&k->pending, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
 	struct shard_tree *s = k->shard;
-	const bool complete = !k->failed && !tree_stopped(s->root.tree);
+	const bool complete = !k->failed && !entries_end(s);
 	pthread_mutex_lock(&s->lock);
 	job_claim_ends(&s->job, k->list.number, complete);
 	pthread_mutex_unlock(&s->lock);
@@ -217,7 +223,7 @@ static void entries_run(struct worker *w, const struct item *item)
 	int r = d->src < 0 ? path_open(k->shard, w, d, l->dir, true) : 0;
 	if (r < 0)
 		__atomic_store_n(&k->failed, true, __ATOMIC_RELAXED);
-	for (unsigned left = item->count; r == 0 && left > 0 && !tree_stopped(w->tree);
+	for (unsigned left = item->count; r == 0 && left > 0 && !entries_end(k->shard);
 	     left--, l++) {
 		const unsigned half = left / 2;
 		if (half > 0 && pool_idle(w->tree) > 0) {
@@ -268,13 +274,13 @@ static int entries_mark(struct shard_tree *s)
 }
 
 /* If an entry is not what was listed, the job starts over, or is refused. */
-static bool entries_are_stopped(const struct tree *t)
+static bool entries_are_stopped(const struct shard_tree *s)
 {
-	return tree_stopped(t) || __atomic_load_n(&t->differs, __ATOMIC_RELAXED);
+	return entries_end(s) || __atomic_load_n(&s->root.tree->differs, __ATOMIC_RELAXED);
 }
 
 /* Claims the next chunk. Returns NULL if there is none now. */
-static struct work *entries_claim(struct worker *w, struct shard_tree *s)
+static struct work *entries_claim(struct shard_tree *s)
 {
 	unsigned chunk = 0;
 	bool again = false;
@@ -295,17 +301,17 @@ static struct work *entries_claim(struct worker *w, struct shard_tree *s)
 	if (r < 0) {
 		free(k);
 		k = NULL;
-		tree_stop(w->tree, -r);
+		__atomic_store_n(&s->failed, r, __ATOMIC_RELAXED);
 	}
 	pthread_mutex_unlock(&s->lock);
 	return k;
 }
 
 /* Other processes have what is listed so far. Is there more to come from a process that lives? */
-static bool entries_wait(struct worker *w, struct shard_tree *s, double *since)
+static bool entries_wait(struct shard_tree *s, double *since)
 {
 	int fd, r = 0;
-	if (s->job.listed || entries_are_stopped(w->tree))
+	if (s->job.listed || entries_are_stopped(s))
 		return false;
 	if (*since == 0)
 		*since = io_now();
@@ -325,8 +331,8 @@ static void entries_feed(struct worker *w, const struct item *item)
 	double since = 0;
 	struct work *k;
 	do
-		k = entries_are_stopped(w->tree) ? NULL : entries_claim(w, s);
-	while (!k && entries_wait(w, s, &since));
+		k = entries_are_stopped(s) ? NULL : entries_claim(s);
+	while (!k && entries_wait(s, &since));
 	if (!k)
 		return;
 	pool_push(w, *item);
@@ -344,7 +350,6 @@ static void entries_item(struct worker *w, const struct item *item)
 int entries_copy(struct shard_tree *s)
 {
 	struct tree *t = s->root.tree;
-	const struct fcopy_tree_options *options = t->options;
 	struct stat st = {0};
 	const uint64_t failures = t->root.failures;
 	struct directory *feed = path_top(s);
@@ -354,15 +359,12 @@ int entries_copy(struct shard_tree *s)
 	(void)!fstat(s->root.dst, &st);
 	t->root.dst_dev = st.st_dev;
 	t->root.dst_ino = st.st_ino;
-	/* Of the names of one file the list has a single one here. */
-	s->own = *options;
-	s->own.hard_links = false;
-	t->options = &s->own;
+	t->root.ground = s->ground;
+	s->failed = 0;
 	opened_start(t, feed);
 	pool_run(t, feed, entries_item);
-	t->options = options;
 	path_free(feed);
-	int r = s->error.err ? -s->error.err : 0;
+	int r = s->error.err ? -s->error.err : s->failed;
 	if (r == 0 && s->job.claims > 0 && !t->differs)
 		r = entries_mark(s);
 	if (r == 0 && tree_stopped(t))

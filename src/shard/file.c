@@ -61,25 +61,14 @@ static int range_set_size(struct copy *c, off_t size)
 	return 0;
 }
 
-static enum endpoint_old range_old(const struct endpoint *e, const struct stat **st)
-{
-	(void)e;
-	*st = NULL;
-	return OLD_OVERWRITTEN;
-}
-
 int range_fill(struct copy *c, off_t size, bool again)
 {
-	static const struct endpoint_ops overwrites = {.old = range_old};
-	const struct endpoint_ops *ops = c->dst.ops;
 	int r = range_set_size(c, size);
 	c->dst.st.st_size = size; /* otherwise a hole would set another one */
 	c->all.offset = c->last;
-	if (again)
-		c->dst.ops = &overwrites;
+	c->again = again;
 	if (r == 0 && c->first < c->last)
 		r = copy_run_phase(c);
-	c->dst.ops = ops;
 	return r == 0 ? range_set_size(c, size) : r;
 }
 
@@ -107,13 +96,7 @@ static int file_copy_range(struct shard_file *f, unsigned chunk, bool again)
 	range_of(f->job.chunks, chunk, size, &c->first, &c->last);
 	report->data = report->bytes = 0;
 	file_expect(f);
-	/* f->monitor counts the progress of all ranges. */
-	const struct fcopy_options *options = c->options;
-	struct fcopy_options own = *options;
-	own.progress = NULL;
-	c->options = &own;
 	int r = range_fill(c, size, again);
-	c->options = options;
 	f->bytes += report->bytes;
 	report->bytes = f->bytes;
 	if (r == 0 && c->all.offset < c->last) {

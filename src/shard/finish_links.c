@@ -84,10 +84,6 @@ int finish_links(struct shard_tree *s)
 	if (fstatat(s->job.part.fd, PART_SHARE "links", &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : job_fail(&s->job, "stat of its list", "stat", errno);
 	int r = chunk_read(&s->job, LIST_LINKS, &c);
-	const struct fcopy_tree_options *options = t->options;
-	s->own = *options;
-	s->own.hard_links = false; /* of copies */
-	t->options = &s->own;
 	struct worker *w = r < 0 ? NULL : pool_join(t);
 	if (r == 0 && !w)
 		r = job_fail(&s->job, NULL, "malloc", ENOMEM);
@@ -95,7 +91,6 @@ int finish_links(struct shard_tree *s)
 		r = finish_link(s, w, &c.entry[i]);
 	if (w)
 		pool_leave(w);
-	t->options = options;
 	chunk_free(&c);
 	return r == 0 && tree_stopped(t) ? (t->stop ? t->stop : -EINTR) : r;
 }

@@ -52,7 +52,6 @@ struct job {
 	bool locks;       /* the file system has locks */
 	bool warned;      /* ... if not */
 	bool synced;      /* syncfs(2) flushes a tree, and with it the part */
-	bool finds;       /* only looks whether there is a job */
 	int parent;       /* the directory of DST: the caller's, after init the job's own */
 	const char *name; /* of DST there */
 	const char *path; /* DST, for messages */

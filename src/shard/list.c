@@ -98,6 +98,8 @@ int list_add(struct worker *w, const struct entry *e, const struct stat *st)
 	struct lister *l = lister_of(w);
 	char path[LIST_PATH];
 	const bool directory = S_ISDIR(st->st_mode);
+	if (__atomic_load_n(&l->result, __ATOMIC_RELAXED) < 0)
+		return -1; /* nothing more is needed */
 	if (!entry_path_below(e, path, sizeof(path)))
 		return report_call(w, e, "stat", entry_src, ENAMETOOLONG);
 	__atomic_add_fetch(&l->sum, list_hash_entry(path, directory ? 'd' : 'e', 0, st),
@@ -265,10 +267,9 @@ static int list_walk(struct lister *l, const struct operand *from, int dst)
 	d->src_path = from->path;
 	d->dst_path = t->report->dst;
 	const uint64_t failures = t->root.failures;
-	t->lists = true;
+	t->root.ground = (struct ground){.fresh = true, .lists = true};
 	t->sharing = l;
 	walk_tree(t, d);
-	t->lists = false;
 	close(src);
 	d->src = -1;
 	directory_unref(d);

@@ -137,7 +137,7 @@ int job_refuse_missing(const struct job *j)
 
 void job_warn_unlocked(struct job *j)
 {
-	if (!j->warned && !j->finds)
+	if (!j->warned)
 		copy_warn(&(struct copy){.options = j->options}, j->path, ENOLCK,
 			  "the file system has no locks: never run the same share twice at once",
 			  FCOPY_ADVICE_NONE);

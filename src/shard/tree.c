@@ -100,8 +100,9 @@ static int tree_open(struct shard_tree *s)
 		return job_refuse_part(&s->job, "the data in its .fcopy-part was replaced");
 	}
 	(void)permissions_set(s->root.dst, (st.st_mode & 07000) | 0700); /* it may have its own */
-	t->root.ground = (struct ground){
+	s->ground = t->root.ground = (struct ground){
 	    .fresh = true,
+	    .separate = true,
 	    .flush = flush_find(t, s->root.dst, true),
 	    .withheld = 0700 & (t->umask | ~permissions_left(t, s->root.dst))};
 	s->job.synced = t->root.ground.flush != FLUSH_EACH;
@@ -140,7 +141,6 @@ static int tree_copy(struct job *j)
 	int r = tree_open(s);
 	if (r != 0)
 		return r;
-	t->stop = 0; /* an earlier pass may have lost its part */
 	double start = io_now();
 	for (int tries = 0; r == 0 && !t->differs; tries++) {
 		r = j->listed ? 0 : tree_list(s);

@@ -19,12 +19,13 @@ struct shard_tree {
 	struct job job;
 	struct fcopy_error error; /* of the job; other failures are reported where they happen */
 	char reason[128];
-	pthread_mutex_t lock;          /* of the job, while several threads copy */
-	struct directory *top;         /* the operand's: above those of path_directory */
-	struct fcopy_tree_options own; /* for the copies of files */
-	struct known_table names;      /* that the commit expects, by directory */
-	struct inodes *copies;         /* those that the commit has found, if it looks at each */
-	bool checked;                  /* ... it has, and directories get their attributes again */
+	pthread_mutex_t lock;     /* of the job, while several threads copy */
+	struct directory *top;    /* the operand's: above those of path_directory */
+	struct ground ground;     /* of the walks that copy */
+	int failed;               /* why the job ends in this pass, or 0; atomic */
+	struct known_table names; /* that the commit expects, by directory */
+	struct inodes *copies;    /* those that the commit has found, if it looks at each */
+	bool checked;             /* ... it has, and directories get their attributes again */
 };
 
 /* tree.c: of shared_copy. */

@@ -318,7 +318,7 @@ void directory_enter(struct worker *w, const struct entry *e, int fd, const stru
 	int dst = -1, r = 0;
 	if (t->options->dry_run)
 		r = directory_rehearse(w, e, st, &dst, &fresh);
-	else if (!t->lists)
+	else if (!t->root.ground.lists)
 		r = dst = directory_make(w, e, st, &fresh);
 	if (r < 0) {
 		close(fd);
@@ -362,7 +362,7 @@ void directory_make_mount_point(struct worker *w, const struct entry *e)
 	report_not_entered(w, e, true);
 	if (w->tree->options->dry_run)
 		(void)directory_rehearse(w, e, &st, &fd, &fresh);
-	else if (w->tree->lists)
+	else if (w->tree->root.ground.lists)
 		(void)w->tree->shared->list(w, e, &st);
 	else
 		fd = directory_make(w, e, &st, &fresh);

@@ -49,7 +49,8 @@ static bool entry_removes_old(const struct entry *e, const struct stat *st)
 
 static unsigned entry_flags(const struct worker *w, const struct entry *e)
 {
-	return (w->tree->options->hard_links ? DESTINATION_REPLACES_LINKS : 0) |
+	return (ground_links(&w->tree->root.ground, w->tree->options) ? DESTINATION_REPLACES_LINKS
+								      : 0) |
 	       (decide_replaces(w->tree->options) || w->decision.clears ? DESTINATION_REPLACES_ALL
 									: 0) |
 	       (w->decision.exact ? DESTINATION_EXACT : 0) |
@@ -234,7 +235,6 @@ static void entry_copy_file(struct worker *w, const struct entry *e, int fd, con
 	struct copy *c = pool_start_copy(w);
 	c->no_clone = w->options.reflink <= FCOPY_WHEN_AUTO && w->refuses_clones &&
 		      w->no_clone == st->st_dev;
-	w->options.resume = w->tree->root.ground.single && w->tree->options->copy.resume;
 	c->local = entry_is_exact(w, fd, st);
 	source_adopt(&c->src, fd, entry_src, st);
 	bool told = false;
@@ -263,7 +263,7 @@ static void entry_copy_file(struct worker *w, const struct entry *e, int fd, con
 		entry_note_part(w, e);
 	if (r == ENDPOINT_SKIPPED)
 		o->action = FCOPY_ACTION_SKIPPED;
-	else if (r == 0 && w->tree->record)
+	else if (r == 0 && w->tree->root.record)
 		record_add(w, e, st);
 	else if (r == ENDPOINT_RIVAL || (r < 0 && !told && entry_met_rival(w, e)))
 		entry_report_rival(w, e);
@@ -470,7 +470,8 @@ static void entry_copy_open(struct worker *w, const struct entry *e, int fd)
 		close(fd);
 		report_refusal(w, e, entry_src, EISDIR,
 			       "was replaced by a directory during the copy");
-	} else if (directory && w->tree->lists && w->tree->shared->list(w, e, &st) < 0) {
+	} else if (directory && w->tree->root.ground.lists &&
+		   w->tree->shared->list(w, e, &st) < 0) {
 		close(fd);
 	} else if (directory) {
 		directory_enter(w, e, fd, &st);
@@ -551,7 +552,7 @@ static bool entry_look(struct worker *w, const struct entry *e, bool links)
 	source_hide_mode(&st, &w->options);
 	if (S_ISDIR(st.st_mode))
 		return true;
-	if (w->tree->lists)
+	if (w->tree->root.ground.lists)
 		(void)w->tree->shared->list(w, e, &st);
 	else if (S_ISREG(st.st_mode) && !links)
 		return true;
@@ -566,7 +567,8 @@ static void entry_copy_any(struct worker *w, const struct entry *e)
 	/* A link needs no permission to read the file. */
 	const bool links = (o->link || o->symbolic_link) && o->update != FCOPY_UPDATE_CHANGED;
 	w->place.dir = w->place.target = -1;
-	bool opened = (e->type == DT_REG && !links && !w->tree->lists) || e->type == DT_DIR;
+	bool opened = (e->type == DT_REG && !links && !w->tree->root.ground.lists) ||
+		      e->type == DT_DIR;
 	int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (e->follow ? 0 : O_NOFOLLOW);
 	if (strlen(e->name) > NAME_MAX) { /* FUSE knows longer ones */
 		report_call(w, e, "open", entry_src, ENAMETOOLONG);
@@ -622,7 +624,7 @@ struct outcome entry_copy(struct worker *w, const struct entry *e)
 	w->entry = outer;
 	w->outcome = outside;
 	entry_mark_directory(w, e, &o);
-	if (w->tree->lists && o.stage == OUTCOME_FINAL)
+	if (w->tree->root.ground.lists && o.stage == OUTCOME_FINAL)
 		o.stage = OUTCOME_NONE; /* those that copy it report it */
 	if (o.stage == OUTCOME_FINAL)
 		report_outcome(w, e, &o);

@@ -110,7 +110,7 @@ static void find_same(const struct entry *e, struct facts *f)
 static bool facts_are_made(struct tree *t, const struct facts *f)
 {
 	/* One file of DST is right for all names of one file of SRC. */
-	const bool linked = t->options->hard_links && f->src.st_nlink > 1;
+	const bool linked = ground_links(&t->root.ground, t->options) && f->src.st_nlink > 1;
 	const bool skips = !linked && t->options->update &&
 			   t->options->update != FCOPY_UPDATE_CHANGED;
 	if (!t->options->copy.no_clobber && !skips && !S_ISDIR(f->old.st_mode) && !f->unusable)

@@ -15,7 +15,8 @@ void links_free(struct links *);
 static inline bool links_may_exist(const struct worker *w, const struct stat *st)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
-	return o->hard_links && (st->st_nlink > 1 || o->follow == FCOPY_FOLLOW_ALWAYS);
+	return ground_links(&w->tree->root.ground, o) &&
+	       (st->st_nlink > 1 || o->follow == FCOPY_FOLLOW_ALWAYS);
 }
 /* Of an entry whose st_nlink is above 1: true if it has to be copied, or left as it is, and
  * links_done() called then. false: the outcome is known: it became a link, failed, or waits for the

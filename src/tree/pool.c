@@ -154,8 +154,10 @@ static void pool_set_options(struct worker *w)
 	o->shard = (struct fcopy_shard){0}; /* of the tree, not of a file */
 	if (t->shared)
 		o->force = o->strict = true; /* an existing file is of an earlier attempt */
-	if (!t->root.ground.single)
-		o->threads = 1; /* the pool's threads copy several files at once instead */
+	if (!t->root.ground.single) {
+		o->threads = 1;    /* the pool's threads copy several files at once instead */
+		o->resume = false; /* of the tree */
+	}
 	/* A new tree is flushed as a whole, but only what is on the storage can be read back. */
 	o->fsync = o->verify || t->root.ground.flush >= FLUSH_FILES;
 	o->notify = report_event;

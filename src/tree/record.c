@@ -32,14 +32,14 @@ static void record_append(struct record *r, const char *lines, size_t size)
 static void record_flush(struct worker *w)
 {
 	pthread_mutex_lock(&w->tree->lock);
-	record_append(w->tree->record, w->record, w->recorded);
+	record_append(w->tree->root.record, w->record, w->recorded);
 	pthread_mutex_unlock(&w->tree->lock);
 	w->recorded = 0;
 }
 
 static bool record_is_eager(const struct worker *w)
 {
-	return w->tree->record->part->published;
+	return w->tree->root.record->part->published;
 }
 
 static bool record_is_due(const struct worker *w, off_t size)
@@ -67,7 +67,7 @@ void record_before(struct worker *w, off_t size)
 void record_add(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	char path[PATH_MAX];
-	if (__atomic_load_n(&w->tree->record->part->lost, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&w->tree->root.record->part->lost, __ATOMIC_RELAXED))
 		return;
 	entry_path_below(e, path, sizeof(path));
 	if (!w->record && !(w->record = malloc(BUFFER_SIZE)))
@@ -88,7 +88,7 @@ void record_add(struct worker *w, const struct entry *e, const struct stat *st)
 
 void record_leave(struct worker *w)
 {
-	struct record *r = w->tree->record;
+	struct record *r = w->tree->root.record;
 	if (!w->record)
 		return;
 	pthread_mutex_lock(&w->tree->lock);

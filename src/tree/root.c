@@ -366,10 +366,9 @@ int root_copy(struct tree *t, const struct operand *from, const struct operand *
 		return result;
 	}
 	double start = io_now();
-	t->record = r.part.fd >= 0 && !r.committed ? &r.record : NULL;
+	t->root.record = r.part.fd >= 0 && !r.committed ? &r.record : NULL;
 	if (!r.committed)
 		root_walk(&r, d);
-	t->record = NULL;
 	t->report->seconds[FCOPY_PHASE_COPY] += io_now() - start;
 	result = commit_end(&r, d);
 	record_end(&r.record);

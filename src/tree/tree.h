@@ -220,7 +220,7 @@ struct shared_copy {
 	 * reported. */
 	int (*names_copy)(struct tree *, const struct operand *from, const struct operand *to);
 	int (*copy_file)(struct copy *); /* of copy_operands() */
-	/* While tree->lists: takes an entry that the walk has found; at the end of each worker. */
+	/* With ground.lists: takes an entry that the walk has found; at the end of each worker. */
 	int (*list)(struct worker *, const struct entry *, const struct stat *);
 	void (*leave)(struct worker *);
 };
@@ -239,9 +239,10 @@ struct mirror {
 /* One operand: what its copy becomes, and what is known of both. report_operand_begin() clears it.
  */
 struct root {
-	const char *source;   /* this SRC; NULL: none is at work */
-	struct ground ground; /* set once, before the first entry */
-	uint64_t failures;    /* of entries; atomic */
+	const char *source;    /* this SRC; NULL: none is at work */
+	struct ground ground;  /* set once, before the first entry */
+	struct record *record; /* ... too; NULL: nothing is kept to be resumed */
+	uint64_t failures;     /* of entries; atomic */
 	/* --resume: it may hold old copies of what the source lacks; or SRC itself was replaced:
 	 * then a new tree is not committed; atomic */
 	bool doubtful;
@@ -277,7 +278,6 @@ struct tree {
 	bool unflushed;                   /* a single operand made a link or a special file */
 	const struct shared_copy *shared; /* NULL: one process makes the copy */
 	void *sharing;                    /* its state */
-	bool lists;                       /* the walk copies nothing */
 	bool differs;                     /* an entry is not what was listed; atomic */
 	mode_t umask;
 	bool probed, searched;   /* for O_TMPFILE, and for what killed copies left */
@@ -290,7 +290,6 @@ struct tree {
 	struct directory *singles; /* where operands that are files go: hard links keep it open */
 	void *lists_kept;          /* of such directories, with --parents: of lists.c */
 	char singles_src[PATH_MAX], singles_dst[PATH_MAX]; /* its paths */
-	struct record *record;                             /* NULL: nothing is kept to be resumed */
 	struct inodes *made;    /* of a merge: inodes of DST that this run makes or replaces */
 	struct inodes *entered; /* the same for directories */
 	struct inodes
