@@ -79,7 +79,7 @@ static bool displace_is_taken(const struct worker *w, const struct entry *e, con
 	struct stat st;
 	char path[PATH_MAX];
 	if (fstatat(e->dir->dst, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    (inodes_has(t->backups, &st) || rivals_have(t, e->dir->dst, name) ||
+	    (inodes_has(t->backups, &st) || rivals_have(t, e->dir, name) ||
 	     same_output(&t->options->copy, &st)))
 		return true;
 	if (t->root.ground.single || fstatat(e->dir->src, name, &st, AT_SYMLINK_NOFOLLOW) < 0)

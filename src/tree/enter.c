@@ -74,7 +74,7 @@ static int directory_create(struct worker *w, const struct entry *e, mode_t mode
 static int directory_claim(struct worker *w, const struct entry *e, int fd)
 {
 	const bool keeps = w->tree->options->keep_directory_symlink;
-	int r = rivals_possible(w->tree) && !keeps ? rivals_claim_open(w->tree, fd) : 0;
+	int r = rivals_possible(w->tree) && !keeps ? rivals_claim_open(w->tree, e, fd) : 0;
 	if (r == 0)
 		return fd;
 	close(fd);

@@ -141,7 +141,7 @@ static bool entry_met_rival(struct worker *w, const struct entry *e)
 	if (w->tree->root.ground.exclusive)
 		return error->call && strcmp(error->call, "open") == 0;
 	rivals_lock(w->tree);
-	bool have = rivals_have(w->tree, e->dir->dst, e->as);
+	bool have = rivals_have(w->tree, e->dir, e->as);
 	rivals_unlock(w->tree);
 	return have;
 }
@@ -364,7 +364,7 @@ static void entry_rehearse(struct worker *w, const struct entry *e, const struct
 	struct fcopy_error error = {0};
 	int r = 0;
 	if (rivals_possible(w->tree) && w->facts.exists && !S_ISDIR(w->facts.old.st_mode) &&
-	    !rivals_claim_new(w->tree, &w->facts.old)) {
+	    !rivals_claim_new(w->tree, e, &w->facts.old)) {
 		rivals_report(w, e);
 		return;
 	}

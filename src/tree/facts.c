@@ -107,7 +107,7 @@ static void find_same(const struct entry *e, struct facts *f)
 
 /* Has this run made it? Only a file that is kept, and a directory, can be that and no failure. The
  * lock: a symlink or a special file has its name before it is claimed. */
-static bool facts_are_made(struct tree *t, const struct facts *f)
+static bool facts_are_made(struct tree *t, const struct entry *e, const struct facts *f)
 {
 	/* One file of DST is right for all names of one file of SRC. */
 	const bool linked = ground_links(&t->root.ground, t->options) && f->src.st_nlink > 1;
@@ -116,8 +116,8 @@ static bool facts_are_made(struct tree *t, const struct facts *f)
 	if (!t->options->copy.no_clobber && !skips && !S_ISDIR(f->old.st_mode) && !f->unusable)
 		return false;
 	rivals_lock(t);
-	const bool made = rivals_made(t, &f->old) ||
-			  (f->leads == LEADS && rivals_made(t, &f->target));
+	const bool made = rivals_made(t, e, &f->old) ||
+			  (f->leads == LEADS && rivals_made(t, e, &f->target));
 	rivals_unlock(t);
 	return made;
 }
@@ -146,7 +146,7 @@ void facts_find(struct worker *w, const struct entry *e, const struct stat *st)
 	f->target_output = f->leads == LEADS ? same_output(&o->copy, &f->target) : NULL;
 	const struct stat *old = decide_changed(&t->root.ground, f, o);
 	f->is_operand = old && rivals_are_source(t, old);
-	f->made = facts_are_made(t, f);
+	f->made = facts_are_made(t, e, f);
 	old = o->update == FCOPY_UPDATE_OLDER ? decide_compared(&t->root.ground, f, o) : NULL;
 	f->keeps = old && update_keeps(t, e, st, old);
 }

@@ -212,16 +212,16 @@ static int hard_link_place(struct worker *w, const struct entry *e, const struct
 	rivals_lock(w->tree);
 	if (r == -EEXIST && w->tree->root.ground.journal)
 		r = hard_link_continue(e, o, call);
-	if (r == -EEXIST && rivals_have(w->tree, to, e->as))
+	if (r == -EEXIST && rivals_have(w->tree, e->dir, e->as))
 		r = ENDPOINT_RIVAL;
 	if (r == -EEXIST && !facts_still_allow(w, e))
 		r = SEEN_ANOTHER;
 	if (r == -EEXIST) {
 		const int may = w->tree->shared ? 1 : hard_link_may_replace(w, e, st, call);
 		if (may != 0)
-			r = may < 0                            ? may
-			    : rivals_claim(w->tree, to, e->as) ? hard_link_replace(w, e, o, call)
-							       : ENDPOINT_RIVAL;
+			r = may < 0                    ? may
+			    : rivals_claim(w->tree, e) ? hard_link_replace(w, e, o, call)
+						       : ENDPOINT_RIVAL;
 	}
 	rivals_unlock(w->tree);
 	/* A directory of an interrupted attempt. */

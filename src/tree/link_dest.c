@@ -135,6 +135,7 @@ int link_dest_make(struct worker *w, const struct entry *e, int *fd, struct stat
 	}
 	const char *call = "linkat";
 	int r;
+	rivals_expect_link(w->tree, e);
 	for (int tries = 0; (r = hard_link_earlier(w, e, st, found, &call)) == SEEN_ANOTHER;
 	     tries++)
 		if (!facts_again(w, e, *fd, st, tries)) {

@@ -422,7 +422,7 @@ int mirror_clear(struct worker *w, const struct entry *e, struct cleared *c)
 				      "differs in type from its source: its removal would exceed "
 				      "--max-delete");
 	/* Another entry may have found it right, or entered it, since decide() was asked. */
-	if (w->facts.exists && !rivals_claim_new(t, &w->facts.old))
+	if (w->facts.exists && !rivals_claim_new(t, e, &w->facts.old))
 		return rivals_report(w, e);
 	const int r = t->options->dry_run ? 1 : mirror_rename_away(w, e, c);
 	return r > 0 ? mirror_remove_cleared(w, e, e->dir->dst, e->as) : r;

@@ -36,28 +36,45 @@ static struct inodes *set_of(const struct tree *t, const struct stat *st)
 	return S_ISDIR(st->st_mode) ? t->entered : t->made;
 }
 
+/* Does the name lead to a link that this run has made under another new name of the directory? The
+ * list was read before the first of them: a name that is not in it leads to a new one. */
+static bool leads_to_link(const struct tree *t, const struct directory *d, const char *name,
+			  const struct stat *st)
+{
+	const struct name_list *there = __atomic_load_n(&d->there, __ATOMIC_ACQUIRE);
+	return there && there->name && st->st_nlink > 1 && !S_ISDIR(st->st_mode) &&
+	       inodes_has(t->linked, st) && !names_have(there, name);
+}
+
+/* Is what `name` in d leads to made by this run? */
+static bool is_made_as(const struct tree *t, const struct directory *d, const char *name,
+		       const struct stat *st)
+{
+	return inodes_has(set_of(t, st), st) || leads_to_link(t, d, name, st);
+}
+
 /* A file with several names may be replaced under each of them. Whether this run has made it is
  * then looked up again just before the rename. */
-static bool claim(struct tree *t, const struct stat *st)
+static bool claim(struct tree *t, const struct entry *e, const struct stat *st)
 {
 	if (st->st_nlink > 1 && !S_ISDIR(st->st_mode))
-		return !inodes_has(t->made, st);
+		return !is_made_as(t, e->dir, e->as, st);
 	int r = inodes_add(set_of(t, st), st);
 	if (r < 0)
 		tree_stop(t, -r);
 	return r != 0;
 }
 
-bool rivals_claim(struct tree *t, int dir, const char *name)
+bool rivals_claim(struct tree *t, const struct entry *e)
 {
 	struct stat st;
-	return !rivals_possible(t) || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-	       claim(t, &st);
+	return !rivals_possible(t) || fstatat(e->dir->dst, e->as, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	       claim(t, e, &st);
 }
 
-bool rivals_claim_new(struct tree *t, const struct stat *st)
+bool rivals_claim_new(struct tree *t, const struct entry *e, const struct stat *st)
 {
-	return claim(t, st);
+	return claim(t, e, st);
 }
 
 void rivals_unclaim(struct tree *t, const struct stat *st)
@@ -66,28 +83,28 @@ void rivals_unclaim(struct tree *t, const struct stat *st)
 		inodes_remove(t->entered, st);
 }
 
-bool rivals_made(const struct tree *t, const struct stat *st)
+bool rivals_made(const struct tree *t, const struct entry *e, const struct stat *st)
 {
-	return rivals_possible(t) && inodes_has(set_of(t, st), st);
+	return rivals_possible(t) && is_made_as(t, e->dir, e->as, st);
 }
 
-bool rivals_have(struct tree *t, int dir, const char *name)
+bool rivals_have(struct tree *t, const struct directory *d, const char *name)
 {
 	struct stat st;
-	return rivals_possible(t) && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       inodes_has(set_of(t, &st), &st);
+	return rivals_possible(t) && fstatat(d->dst, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       is_made_as(t, d, name, &st);
 }
 
-int rivals_claim_open(struct tree *t, int fd)
+int rivals_claim_open(struct tree *t, const struct entry *e, int fd)
 {
 	struct stat st;
-	return fstat(fd, &st) < 0 ? -errno : claim(t, &st) ? 0 : ENDPOINT_RIVAL;
+	return fstat(fd, &st) < 0 ? -errno : claim(t, e, &st) ? 0 : ENDPOINT_RIVAL;
 }
 
-static bool is_made(void *tree, const struct stat *st)
+static bool is_made(void *worker, const struct stat *st)
 {
-	const struct tree *t = tree;
-	return inodes_has(set_of(t, st), st);
+	const struct worker *w = worker;
+	return is_made_as(w->tree, w->claiming->dir, w->claiming->as, st);
 }
 
 /* Adds the operands: the files, and the directories above other files. */
@@ -187,12 +204,13 @@ const struct name_list *rivals_list(struct directory *d)
 	return there;
 }
 
-/* Did the copy's directory list the name when the first one was asked for? If it could not be read,
- * each name is looked for alone. */
+/* Did the copy's directory list the name when the first one was asked for? A name that was made
+ * since then was made by another process, or SRC lists it twice. If the directory could not be
+ * read, each name is looked for alone. */
 static bool was_listed(struct directory *d, const char *name)
 {
 	const struct name_list *there = rivals_list(d);
-	return there && names_have(there, name);
+	return there && there->name ? names_have(there, name) : rivals_is_listed(d->dst, name);
 }
 
 void rivals_forget(struct directory *d)
@@ -206,7 +224,7 @@ void rivals_forget(struct directory *d)
 
 /* Does the name lead to this file only because DST ignores case? The letters of ASCII show whether
  * it does; of other names, and where it does, the list of the directory is read. */
-static bool is_in_another_case(const struct entry *e, const struct stat *st)
+static bool is_in_another_case(const struct entry *e, const struct stat *st, bool is_new)
 {
 	char other[NAME_MAX + 1];
 	struct stat there;
@@ -222,17 +240,28 @@ static bool is_in_another_case(const struct entry *e, const struct stat *st)
 			  fstatat(e->dir->dst, other, &there, AT_SYMLINK_NOFOLLOW) < 0 ||
 			  there.st_dev != st->st_dev || there.st_ino != st->st_ino))
 		return false;
-	return !was_listed(e->dir, e->as) && !rivals_is_listed(e->dir->dst, e->as);
+	return !was_listed(e->dir, e->as) && !(is_new && rivals_is_listed(e->dir->dst, e->as));
+}
+
+void rivals_expect_link(struct tree *t, const struct entry *e)
+{
+	struct directory *d = e->dir;
+	if (rivals_possible(t) && !__atomic_load_n(&d->there, __ATOMIC_ACQUIRE) && d->dst >= 0 &&
+	    !system_has(d->dst, SYSTEM_NAMES))
+		(void)rivals_list(d);
 }
 
 void rivals_note_linked(struct worker *w, const struct entry *e, const struct stat *st, bool is_new)
 {
 	struct tree *t = w->tree;
-	if (!rivals_possible(t) || (is_new && system_has(e->dir->dst, SYSTEM_NAMES)) ||
-	    !is_in_another_case(e, st))
+	const struct name_list *there = __atomic_load_n(&e->dir->there, __ATOMIC_ACQUIRE);
+	/* Other SRC list in the same directory of DST. */
+	const bool by_list = is_new && there && there->name && !t->several;
+	if (!rivals_possible(t) || (is_new && !there && system_has(e->dir->dst, SYSTEM_NAMES)) ||
+	    (!by_list && !is_in_another_case(e, st, is_new)))
 		return;
 	rivals_lock(t);
-	const int r = inodes_add(t->made, st);
+	const int r = inodes_add(by_list ? t->linked : t->made, st);
 	rivals_unlock(t);
 	if (r < 0)
 		tree_stop(t, -r);
@@ -251,7 +280,7 @@ static int check_linked(struct worker *w, const struct entry *e, const struct st
 				    "is a symlink to a file that has other hard links and may be "
 				    "the copy of another entry",
 				    FCOPY_ADVICE_NONE);
-	return o->link_dest && is_in_another_case(e, old) ? ENDPOINT_RIVAL : 0;
+	return o->link_dest && is_in_another_case(e, old, false) ? ENDPOINT_RIVAL : 0;
 }
 
 static int note_reached(struct tree *t, const struct stat *st)
@@ -273,7 +302,7 @@ static int claim_open_file(struct worker *w, const struct entry *e)
 		r = note_reached(t, old);
 	if (r == 0 && old && S_ISREG(old->st_mode))
 		r = check_linked(w, e, old);
-	if (r == 0 && old && S_ISREG(old->st_mode) && !claim(t, old))
+	if (r == 0 && old && S_ISREG(old->st_mode) && !claim(t, e, old))
 		r = ENDPOINT_RIVAL;
 	if (r == 0 && fstat(dst->fd, &new) < 0)
 		r = error_call(&w->file.error, "fstat", entry_dst, errno);
@@ -294,7 +323,8 @@ int rivals_claim_file(struct worker *w, const struct entry *e, int r)
 	struct tree *t = w->tree;
 	if (r != 0)
 		return r;
-	w->rivals = (struct rivals){is_made, t, &t->replacing};
+	w->claiming = e;
+	w->rivals = (struct rivals){is_made, w, &t->replacing};
 	w->copy.dst.rivals = &w->rivals;
 	r = claim_open_file(w, e);
 	if (r == 0)
@@ -362,9 +392,9 @@ bool rivals_share(struct tree *t, const struct entry *e)
 	struct stat st;
 	if (!rivals_possible(t) || fstatat(e->dir->dst, e->as, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
-	if (inodes_has(set_of(t, &st), &st))
+	if (is_made_as(t, e->dir, e->as, &st))
 		return true;
-	if (!is_in_another_case(e, &st))
+	if (!is_in_another_case(e, &st, false))
 		return false;
 	search(t, &s, true);
 	return s.rival[0] || s.unknown;
@@ -373,8 +403,8 @@ bool rivals_share(struct tree *t, const struct entry *e)
 bool rivals_keep(struct tree *t, const struct entry *e, const struct stat *st)
 {
 	return !rivals_possible(t) ||
-	       (st->st_nlink == 1 ? claim(t, st)
-				  : !is_in_another_case(e, st) || !rivals_share(t, e));
+	       (st->st_nlink == 1 ? claim(t, e, st)
+				  : !is_in_another_case(e, st, false) || !rivals_share(t, e));
 }
 
 /* Reports s->rival, or that there is none. */

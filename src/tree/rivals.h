@@ -23,20 +23,20 @@ static inline bool rivals_possible(const struct tree *t)
 void rivals_lock(struct tree *);
 void rivals_unlock(struct tree *);
 
-/* Is what `name` in dir leads to made by this run? A symlink is not followed. */
-bool rivals_have(struct tree *, int dir, const char *name);
-/* The same for its stat. */
-bool rivals_made(const struct tree *, const struct stat *);
+/* Is what `name` in the copy's directory leads to made by this run? A symlink is not followed. */
+bool rivals_have(struct tree *, const struct directory *, const char *name);
+/* The same for an entry, and the stat of what it leads to. */
+bool rivals_made(const struct tree *, const struct entry *, const struct stat *);
 /* Claims it, so that no other entry may replace it. Returns whether no other entry has it; true
  * also if there is no such name, or if rivals are impossible. */
-bool rivals_claim(struct tree *, int dir, const char *name);
+bool rivals_claim(struct tree *, const struct entry *);
 /* Claims an inode of DST whose stat is known. Returns whether no other entry has it. */
-bool rivals_claim_new(struct tree *, const struct stat *);
+bool rivals_claim_new(struct tree *, const struct entry *, const struct stat *);
 /* A claimed entry of DST is being removed. If it is a directory, its number may come back as that
  * of a new one; a file stays claimed. */
 void rivals_unclaim(struct tree *, const struct stat *);
 /* Claims an open directory. Returns 0; ENDPOINT_RIVAL if another entry has it; or -errno. */
-int rivals_claim_open(struct tree *, int fd);
+int rivals_claim_open(struct tree *, const struct entry *, int fd);
 /* Is the directory an operand, or below one? Returns 1, 0, or -errno. */
 int rivals_is_below_source(struct tree *, int dir);
 /* Of the worker's copy, after destination_open_place() returned r: claims the file that it replaces
@@ -71,6 +71,9 @@ int rivals_report_new(struct worker *, const struct entry *);
 int rivals_report_other(struct worker *, const struct entry *);
 /* Does the directory list this name? */
 bool rivals_is_listed(int dir, const char *name);
+/* The entry may become a link to a file of an earlier copy: reads the names of its directory first,
+ * unless DST lists each name as it was given. */
+void rivals_expect_link(struct tree *, const struct entry *);
 /* The entry is a link to a file of an earlier copy, which has this stat. Where DST ignores case, no
  * other entry may replace it then. is_new: the name did not exist. */
 void rivals_note_linked(struct worker *, const struct entry *, const struct stat *, bool is_new);

@@ -298,11 +298,11 @@ static int special_place(struct worker *w, const struct entry *e, const struct m
 	if (r == -EEXIST && t->root.ground.journal && remove_entry(e->dir->dst, e->as) == 0)
 		r = special_make(w, e, m, st, false, call);
 	if (r == -EEXIST && (w->decision.exact || facts_are_old(w)) &&
-	    rivals_have(t, e->dir->dst, e->as))
+	    rivals_have(t, e->dir, e->as))
 		return ENDPOINT_RIVAL;
 	if (r == -EEXIST && (facts_are_old(w) || !facts_still_allow(w, e)))
 		return SEEN_ANOTHER;
-	if (r == -EEXIST && !rivals_claim(t, e->dir->dst, e->as))
+	if (r == -EEXIST && !rivals_claim(t, e))
 		return ENDPOINT_RIVAL;
 	if (r == -EEXIST)
 		r = special_replace(w, e, m, st, special_in_place(w), call);
@@ -310,7 +310,7 @@ static int special_place(struct worker *w, const struct entry *e, const struct m
 	if (r == -EISDIR && t->shared && remove_entry(e->dir->dst, e->as) == 0)
 		r = special_make(w, e, m, st, false, call);
 	if (r == 0)
-		(void)rivals_claim(t, e->dir->dst, e->as); /* it is new */
+		(void)rivals_claim(t, e); /* it is new */
 	return r;
 }
 

@@ -72,10 +72,10 @@ static bool symbolic_link_make_once(struct worker *w, const struct entry *e, con
 	entry_path(e, true, target, sizeof(target));
 	rivals_lock(w->tree);
 	const bool rival = replace && !o->copy.force && !decide_replaces(o) &&
-			   rivals_have(w->tree, e->dir->dst, e->as);
+			   rivals_have(w->tree, e->dir, e->as);
 	int r = rival ? ENDPOINT_RIVAL : symbolic_link_place(w, e, target, st, replace, &call);
 	if (r == 0)
-		(void)rivals_claim(w->tree, e->dir->dst, e->as); /* it is new */
+		(void)rivals_claim(w->tree, e); /* it is new */
 	rivals_unlock(w->tree);
 	if (rival)
 		rivals_report(w, e);

@@ -162,7 +162,8 @@ struct worker {
 	struct copy copy;        /* its buffer stays from file to file */
 	struct helpers helpers;  /* of its large files */
 	struct helped helped;
-	struct rivals rivals; /* of the copy, in a merge */
+	struct rivals rivals;         /* of the copy, in a merge */
+	const struct entry *claiming; /* ... and its entry */
 	struct fcopy_report file;
 	unsigned number;                 /* 0: the thread that called pool_run */
 	struct worker_time {             /* of tuning.c */
@@ -294,6 +295,7 @@ struct tree {
 	struct inodes *entered; /* the same for directories */
 	struct inodes
 	    *reached; /* those of `made` that may have other names in DST than the entry's */
+	struct inodes *linked;     /* files of an earlier copy that this run gave a new name */
 	struct inodes *backups;    /* entries of DST that got another name */
 	struct inodes *sources;    /* the operands; NULL: not needed yet */
 	struct mounts *mounts;     /* of inside.c */

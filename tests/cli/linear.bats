@@ -92,6 +92,39 @@ linked() {
 	[ "$(cpu linked 1000)" -lt $((4 * $(cpu linked 1) + 100)) ]
 }
 
+# linked_into NEW N ARG…: fcopy of sN into the directory NEW, beside an earlier copy, and its calls.
+linked_into() {
+	local new=$1 n=$2 s=0
+	shift 2
+	mkdir "$new"
+	strace -f -qq -e trace=getdents64 -o "calls.${new##*/}" "$FCOPY" -aT --link-dest="m/mon$n" "$@" "s$n" "$new" 2>err || s=$?
+	[ $s = "$want" ] || { cat err && return 1; }
+}
+
+new_names() {
+	local n
+	for n in 400 800; do
+		"$FCOPY" -aT "s$n" "m/mon$n" || return
+		linked_into "m/tue$n" $n || return
+	done
+}
+
+# Where DST may list a name in another form than it was given, its names count, and are read once.
+@test "... and reads DST once, also if that ignores case, and for names that it did not have" {
+	need strace
+	local n
+	mkdir backing
+	for n in 400 800; do files s$n $'\303\251t\303\251' $n; done
+	export -f linked_into new_names
+	by_fuse entry_timeout=0,attr_timeout=0 'want=0 new_names'
+	[ "$(grep -c getdents64 calls.tue800)" -lt 40 ]
+	[ "$(find backing/tue800 -type f -links +1 | wc -l)" = 800 ]
+	rm -r backing/*
+	by_fuse caseless,entry_timeout=0,attr_timeout=0 'want=0 new_names'
+	[ "$(grep -c getdents64 calls.tue800)" -lt 40 ]
+	[ "$(find backing/tue800 -type f -links +1 | wc -l)" = 800 ]
+}
+
 uncached_extents() {
 	copy --no-cache "extents$1" d
 }

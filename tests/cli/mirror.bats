@@ -664,6 +664,42 @@ one_inode() {
 	done
 }
 
+@test "... whatever the second is, and whichever name DST lists" {
+	local same other kind
+	for same in $'\303\251' $'\303\211'; do # as that, small and large
+		other=$([ "$same" = $'\303\251' ] && printf '\303\211' || printf '\303\251')
+		for kind in file symlink fifo directory 'hard link'; do
+			rm -rf s s0 backing
+			mkdir s s0 backing
+			echo AAA >"s/$same"
+			cp -p "s/$same" "s0/$same"
+			case $kind in
+			file) echo bbbb >"s/$other" ;;
+			symlink) ln -s nowhere "s/$other" ;;
+			fifo) mkfifo "s/$other" ;;
+			directory) mkdir "s/$other" ;;
+			*)
+				echo bbbb >s/b
+				ln s/b "s/$other"
+				;;
+			esac
+			# Whichever of them comes first, its copy stays, and the other one fails.
+			# shellcheck disable=SC2016
+			SAME=$same by_fuse 'caseless,entry_timeout=0,attr_timeout=0' '
+				"$FCOPY" -aT s0 m/e
+				for options in "" -f --delete "-b --suffix=.old"; do
+					rm -rf m/d
+					mkdir m/d
+					s=0
+					"$FCOPY" -aT -j1 $options --link-dest=m/e s m/d 2>err || s=$?
+					[ $s = 1 ] || { ls -lR m backing; cat err; exit 1; }
+					grep -qE "in the destination|is already the copy|is a directory|not a directory" err || { cat err; exit 1; }
+				done'
+			holds AAA backing/e/$'\303\251'
+		done
+	done
+}
+
 @test "--link-dest: unchanged files become hard links to the earlier copy, changed ones do not" {
 	make_source
 	expect 0 -a s day1
