@@ -668,7 +668,7 @@ one_inode() {
 	local same other kind
 	for same in $'\303\251' $'\303\211'; do # as that, small and large
 		other=$([ "$same" = $'\303\251' ] && printf '\303\211' || printf '\303\251')
-		for kind in file symlink fifo directory 'hard link'; do
+		for kind in file symlink fifo directory 'hard link' 'earlier hard link'; do
 			rm -rf s s0 backing
 			mkdir s s0 backing
 			echo AAA >"s/$same"
@@ -681,11 +681,12 @@ one_inode() {
 			*)
 				echo bbbb >s/b
 				ln s/b "s/$other"
+				[ "$kind" = 'hard link' ] || { mv "s/$same" s/c && mv s/c "s/$same"; } # its place in the list
 				;;
 			esac
 			# Whichever of them comes first, its copy stays, and the other one fails.
 			# shellcheck disable=SC2016
-			SAME=$same by_fuse 'caseless,entry_timeout=0,attr_timeout=0' '
+			by_fuse 'caseless,entry_timeout=0,attr_timeout=0' '
 				"$FCOPY" -aT s0 m/e
 				for options in "" -f --delete "-b --suffix=.old"; do
 					rm -rf m/d
