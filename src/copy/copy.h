@@ -40,9 +40,9 @@ struct copy {
 	off_t allocated;   /* end of the blocks that were allocated ahead */
 	bool resumes;      /* DST.fcopy-part belongs to this copy: it may be truncated and kept */
 	bool share;        /* only [first, last) of the file */
+	bool again;        /* ... where an earlier attempt may have written other bytes */
 	bool exact;        /* HTTP: [first, last), no fewer bytes; DST sends `tail` more */
 	off_t first, last; /* ... of a share, or of what is exact */
-	bool again;        /* an earlier attempt may have written other bytes there */
 	off_t tail;
 	bool outgrown; /* the source grew faster than it was copied: its end is not copied */
 	dev_t device;  /* of DST; 0: ask */

@@ -25,8 +25,9 @@ struct operand {
 	size_t start;     /* of the last component in path */
 	bool slash;       /* path ends in a slash: it names a directory */
 	enum fcopy_kind stream;
-	int fd;      /* that a stream names; or a directory as SRC that the caller opened; or -1 */
-	bool follow; /* SRC: a symlink is what it leads to */
+	int fd;       /* that a stream names; or a directory as SRC that the caller opened; or -1 */
+	bool follow;  /* SRC: a symlink is what it leads to */
+	bool covered; /* SRC: another SRC contains it, and is copied with it */
 	struct place place;
 	struct fcopy_error error; /* kind OPERAND_FAILED; the caller reports it when it is due */
 };

@@ -8,6 +8,7 @@
 #include "endpoints/error.h"
 #include "part/name.h"
 #include "report.h"
+#include "source/filter.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -87,14 +88,160 @@ static int check_part_names(struct tree *t, const struct operand **sorted)
 	return 0;
 }
 
+/* With --parents: where in DST the copy of an operand goes. */
+struct below {
+	char *path; /* without empty components and those that are . */
+	struct operand *src;
+};
+
+/* Returns 0 if the path has the component .., which is refused later; 1; or -ENOMEM. */
+static int below_path(const char *path, char **clean)
+{
+	char *end = *clean = malloc(strlen(path) + 1);
+	if (!end)
+		return -ENOMEM;
+	for (size_t length; *(path += strspn(path, "/")); path += length) {
+		length = strcspn(path, "/");
+		if (length == 1 && path[0] == '.')
+			continue;
+		if (length == 2 && memcmp(path, "..", 2) == 0) {
+			free(*clean);
+			return 0;
+		}
+		if (end > *clean)
+			*end++ = '/';
+		memcpy(end, path, length);
+		end += length;
+	}
+	*end = '\0';
+	return 1;
+}
+
+/* What is below a directory follows it at once. */
+static int compare_below(const void *a_, const void *b_)
+{
+	const struct below *a = a_, *b = b_;
+	const char *x = a->path, *y = b->path;
+	while (*x && *x == *y)
+		x++, y++;
+	if (*x == *y)
+		return a->src < b->src ? -1 : 1;
+	if (!*x || !*y)
+		return *x ? 1 : -1;
+	if (*x == '/' || *y == '/')
+		return *x == '/' ? -1 : 1;
+	return (unsigned char)*x < (unsigned char)*y ? -1 : 1;
+}
+
+/* The path below `top`, "" for the same one; NULL: it is not below. */
+static const char *path_below(const struct below *b, const struct below *top)
+{
+	const size_t length = strlen(top->path);
+	if (length == 0 || strncmp(b->path, top->path, length) != 0)
+		return length == 0 ? b->path : NULL;
+	return !b->path[length] ? "" : b->path[length] == '/' ? b->path + length + 1 : NULL;
+}
+
+#define BELOW_SYMLINK                                                                              \
+	"cannot be copied together: the second is below a symlink, which the first copies as one"
+
+/* Does the walk of `top` enter the directory with this path below it? 1, 0, or -ELOOP: it is a
+ * symlink. */
+static int is_entered(const struct tree *t, const struct below *top, const char *path,
+		      const char *below)
+{
+	const struct fcopy_tree_options *o = t->options;
+	const bool follow = o->follow == FCOPY_FOLLOW_ALWAYS || !*below;
+	struct stat st;
+	if (*below && t->filter && filter_protects(t->filter, below, true))
+		return 0;
+	if (fstatat(AT_FDCWD, path, &st, follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	if (S_ISLNK(st.st_mode))
+		return -ELOOP;
+	return faccessat(AT_FDCWD, path, R_OK | X_OK, AT_EACCESS) == 0 &&
+	       (!o->one_file_system || st.st_dev == top->src->place.st.st_dev);
+}
+
+/* Does the walk of `top` meet the operand? Returns 1, 0, or -errno, reported. */
+static int is_met(struct tree *t, const struct below *b, const struct below *top)
+{
+	const struct fcopy_tree_options *o = t->options;
+	const int flags = o->follow == FCOPY_FOLLOW_ALWAYS ? 0 : AT_SYMLINK_NOFOLLOW;
+	const struct stat *src = &b->src->place.st;
+	const char *below = path_below(b, top);
+	char path[PATH_MAX];
+	struct stat st = top->src->place.st;
+	int r = 1;
+	if (*below && top->src->kind == OPERAND_SYMLINK)
+		return refuse_names(t, top->src->path, b->src->path, BELOW_SYMLINK);
+	const int start = snprintf(path, sizeof(path), "%s/", top->src->path);
+	if (start + strlen(below) >= sizeof(path) || (*below && !S_ISDIR(st.st_mode)))
+		return 0;
+	strcpy(path + start, below);
+	for (char *end = path + start - 1; *below && end && r > 0; end = strchr(end + 1, '/')) {
+		*end = '\0';
+		r = is_entered(t, top, path, end < path + start ? "" : path + start);
+		*end = '/';
+	}
+	if (r == -ELOOP)
+		return refuse_names(t, top->src->path, b->src->path, BELOW_SYMLINK);
+	if (r > 0 && *below)
+		r = fstatat(AT_FDCWD, path, &st, flags) == 0 &&
+		    !(t->filter && filter_protects(t->filter, path + start, S_ISDIR(st.st_mode)));
+	return r > 0 && st.st_dev == src->st_dev && st.st_ino == src->st_ino;
+}
+
+/* Where one SRC contains another one, each entry is copied once, so that their order has no effect:
+ * sets `covered`. They are sorted; `top` has room for all. */
+static int cover(struct tree *t, struct below *b, size_t n, struct below **top)
+{
+	size_t above = 0;
+	qsort(b, n, sizeof(*b), compare_below);
+	for (size_t i = 0; i < n; i++) {
+		while (above > 0 && !path_below(&b[i], top[above - 1]))
+			above--;
+		const int r = above > 0 ? is_met(t, &b[i], top[above - 1]) : 0;
+		if (r < 0)
+			return r;
+		b[i].src->covered = r > 0;
+		if (r == 0 && (b[i].src->kind != OPERAND_DIRECTORY || t->options->recursive))
+			top[above++] = &b[i];
+	}
+	return 0;
+}
+
+static int check_below(struct tree *t)
+{
+	size_t n = 0;
+	int r = 0;
+	struct below *b = calloc(t->operands, sizeof(*b));
+	struct below **top = calloc(t->operands, sizeof(struct below *));
+	if (!b || !top)
+		r = -ENOMEM;
+	for (size_t i = 0; r >= 0 && i < t->operands; i++) {
+		b[n].src = &t->operand[i];
+		if (b[n].src->place.exists && (r = below_path(b[n].src->path, &b[n].path)) > 0)
+			n++;
+	}
+	r = r < 0 ? tree_fail(t, "malloc", NULL, ENOMEM) : cover(t, b, n, top);
+	for (size_t i = 0; i < n; i++)
+		free(b[i].path);
+	free(top);
+	free(b);
+	return r;
+}
+
 /* The second of two sources with the same name would replace the first. The copy of a source would
  * also replace an unfinished copy of another one that has its name. */
 static int check_names(struct tree *t)
 {
 	const size_t n = t->operands;
 	const struct operand *unnamed = NULL;
-	if (n < 2 || t->options->parents) /* then the paths differ */
+	if (n < 2)
 		return 0;
+	if (t->options->parents) /* then the paths differ */
+		return t->options->files ? 0 : check_below(t);
 	for (size_t i = 0; i < n; i++) {
 		if (!operand_is_unnamed(&t->operand[i]))
 			continue;

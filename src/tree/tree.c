@@ -233,14 +233,19 @@ static void copy_sources(struct tree *t, const char *dst)
 	struct fcopy_tree_report *report = t->report;
 	const size_t n = t->operands;
 	struct fcopy_tree_report before;
-	size_t done = 0;
+	size_t done = 0, last = n;
+	while (last > 1 && t->operand[last - 1].covered)
+		last--;
 	report->committed = true;
 	t->several = n > 1;
 	for (; done < n && !tree_stopped(t); done++) {
 		report_operand_begin(t, t->operand[done].path, &before);
 		copy_tree_phase(t->options->copy.progress, FCOPY_PHASE_COPY);
-		t->last = done + 1 == n;
-		copy_operand_timed(t, &t->operand[done]);
+		t->last = done + 1 == last;
+		if (t->operand[done].covered)
+			t->root.committed = true;
+		else
+			copy_operand_timed(t, &t->operand[done]);
 		report->committed &= t->root.committed;
 		report_operand_end(t, done, &before);
 	}

@@ -810,3 +810,66 @@ state_of() {
 		diff was is || { echo "of: $first, and: $order: $output"; false; }
 	done < <(orders s/one s/one/sub s/g s)
 }
+
+@test "--parents, SRC that contain each other, in every order: each entry is copied once" {
+	local how order before='' command first set
+	mkdir -p s/two/dir s/x old/s/two
+	echo 1 >s/one
+	echo 2 >s/two/g
+	echo 3 >s/two/dir/h
+	ln s/two/dir/h s/linked
+	ln -s one s/symlink
+	ln -s two s/to
+	echo old >old/s/one
+	echo old >old/s/two/g
+	find s old -exec touch -h -d 2001-01-01 {} +
+	for how in -a "-a -b" -an -aL; do
+		for set in "s/one s s/two/g" "s s/two s/two/dir/h" "s/linked ./s/two//dir s" "s/symlink s/one s" \
+			"s s/ s/one"; do
+			first=
+			while read -r order; do
+				rm -rf d
+				cp -a old d
+				command="$how --parents $order d"
+				# shellcheck disable=SC2086
+				run "$FCOPY" $command
+				{ echo "$status"; state_of d; } >is
+				[ -n "$first" ] || { first=$command; cp is was; }
+				diff was is || { echo "of: $first, and: $command: $output"; false; }
+			done < <(
+				# shellcheck disable=SC2086
+				orders $set
+			)
+			[ "$(head -n 1 was)" = 0 ]
+		done
+	done
+	# What the walk of a SRC leaves out is copied if it is named.
+	rm -rf d
+	cp -a old d
+	expect 0 -a --exclude=g --parents s s/two/g d
+	holds 2 d/s/two/g
+	# A directory that cannot be listed does not keep what is named in it from being copied.
+	if [ "$(id -u)" != 0 ]; then
+		mkdir d/s/x
+		echo 5 >s/x/named
+		chmod 300 s/x
+		expect 1 -a --parents s s/x/named d
+		holds 5 d/s/x/named
+		chmod 700 s/x
+	fi
+	# The copies of both have one name.
+	for order in "s s/to/g" "s/to/g s" "s/to s/to/g" "s/to/g s/to"; do
+		rm -rf d
+		mkdir d
+		# shellcheck disable=SC2086
+		expect 2 -a --parents $order d
+		mentions "cannot be copied together: the second is below a symlink"
+		[ -z "$(ls -A d)" ]
+	done
+	expect 0 -rL --parents s/to s/to/g s/one d
+	holds 2 d/s/to/g
+	rm -rf d
+	mkdir d
+	expect 1 -r --parents s s/two/../one d
+	mentions "contains '..'"
+}
