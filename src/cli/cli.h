@@ -6,6 +6,7 @@
 #define CLI_CLI_H
 
 #include "fcopy.h"
+#include "show/patient.h"
 
 #include <stdio.h>
 

@@ -51,8 +51,7 @@ static int object_open(struct cli *cli, const struct command_line *line)
 	const int opened = output_open(&out.file, false);
 	if (opened != EXIT_DONE)
 		return opened;
-	if (line->usage_error && fstat(fileno(out.file.f), &st) == 0 &&
-	    output_is_operand(cli, &st, true))
+	if (line->usage_error && fstat(out.file.fd, &st) == 0 && output_is_operand(cli, &st, true))
 		return message_option("json", "%s is an operand, too: name another file",
 				      cli->json_file);
 	return output_claim(cli, &out.file);
@@ -73,13 +72,13 @@ static FILE *object_stream(void)
 	struct stat st = {0};
 	const struct output *o = object_sink.output;
 	const bool file = o == &out.file;
-	bool regular = fstat(file ? fileno(o->f) : STDOUT_FILENO, &st) == 0 && S_ISREG(st.st_mode);
+	bool regular = fstat(o->fd, &st) == 0 && S_ISREG(st.st_mode);
 	if (regular && st.st_nlink == 0 && (file || out.linked))
 		return lose_object(&(struct fcopy_error){
 		    .err = ENOENT,
 		    .path = o->path,
 		    .reason = "was removed or replaced during the run: no JSON was written"});
-	if (file && regular && !out.written && ftruncate(fileno(o->f), 0) < 0)
+	if (file && regular && !out.written && ftruncate(o->fd, 0) < 0)
 		return lose_object(
 		    &(struct fcopy_error){.err = errno, .call = "ftruncate", .path = o->path});
 	out.written = true;

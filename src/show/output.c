@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "output.h"
+#include "patient.h"
 #include "show.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-struct output output_standard = {.path = "standard output", .dir = -1};
+struct output output_standard = {.path = "standard output", .fd = STDOUT_FILENO, .dir = -1};
 
 static const char *output_name(const struct output *o)
 {
@@ -75,6 +76,35 @@ static int output_open_name(const struct output *o, int flags, const char **reas
 	return fd;
 }
 
+/* stdio keeps no errno, and musl no bytes that could not be written. */
+static ssize_t output_write(void *output, const char *text, size_t n)
+{
+	struct output *o = output;
+	if (patient_write(o->fd, text, n))
+		return (ssize_t)n;
+	output_fail(o, "write", errno);
+	return PATIENT_FAILED;
+}
+
+static int output_close_file(void *output)
+{
+	const struct output *o = output;
+	return close(o->fd);
+}
+
+/* Of fd, which it closes after a failure. Returns 0 or -errno. */
+static int output_stream(struct output *o, int fd)
+{
+	const cookie_io_functions_t calls = {.write = output_write, .close = output_close_file};
+	o->fd = fd;
+	o->f = fopencookie(o, "w", calls);
+	if (o->f)
+		return 0;
+	const int r = -errno;
+	close(fd);
+	return r;
+}
+
 int output_open(struct output *o, bool append)
 {
 	const int flags = O_WRONLY | O_CREAT | O_NOCTTY | O_CLOEXEC | (append ? O_APPEND : 0);
@@ -86,11 +116,11 @@ int output_open(struct output *o, bool append)
 	o->created = fd >= 0;
 	if (fd == -EEXIST)
 		fd = output_open_name(o, flags, &reason);
-	o->f = fd < 0 ? NULL : fdopen(fd, append ? "a" : "w");
-	if (o->f)
+	const int r = fd < 0 ? fd : output_stream(o, fd);
+	if (r == 0)
 		return EXIT_DONE;
-	message_error(&(struct fcopy_error){
-	    .err = fd < 0 ? -fd : errno, .call = "open", .path = o->path, .reason = reason});
+	message_error(
+	    &(struct fcopy_error){.err = -r, .call = "open", .path = o->path, .reason = reason});
 	return EXIT_FAILED;
 }
 
@@ -107,7 +137,7 @@ void output_abandon(struct output *o)
 	struct stat st, named;
 	if (!o->f || o == &output_standard)
 		return;
-	if (o->created && fstat(fileno(o->f), &st) == 0 &&
+	if (o->created && fstat(o->fd, &st) == 0 &&
 	    fstatat(o->dir, output_name(o), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    named.st_dev == st.st_dev && named.st_ino == st.st_ino)
 		unlinkat(o->dir, output_name(o), 0);
@@ -134,8 +164,8 @@ void output_close(struct output *o)
 	if (!o->f)
 		return;
 	output_flush(o);
-	if (ferror(o->f)) /* its errno is lost */
-		output_fail(o, "write", EIO);
+	if (ferror(o->f) && o == &output_standard)
+		output_fail(o, "write", patient_lost() ? patient_lost() : EIO);
 	if (o == &output_standard)
 		return;
 	if (fclose(o->f) != 0)
@@ -170,7 +200,7 @@ int output_claim(struct cli *cli, const struct output *o)
 	static char reason[2][FCOPY_PATH_MAX + 64], taken[2][64];
 	const size_t n = cli->copy.output_count;
 	struct stat st;
-	if (!o->f || fstat(fileno(o->f), &st) < 0 || !output_is_mixed(&st))
+	if (!o->f || fstat(o->fd, &st) < 0 || !output_is_mixed(&st))
 		return EXIT_DONE;
 	const struct fcopy_output *other = output_claimed(cli, &st);
 	if (other && S_ISREG(st.st_mode))

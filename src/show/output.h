@@ -14,7 +14,8 @@
 /* A file that an option names, or standard output. */
 struct output {
 	const char *option, *path; /* option: without dashes, or NULL */
-	FILE *f;                   /* NULL: not open, or refused */
+	FILE *f;                   /* NULL: not open, or refused; fileno(3) of it fails */
+	int fd;                    /* what f writes to */
 	int dir;                   /* O_PATH: its directory, which is looked up once; or -1 */
 	bool created;              /* it was absent */
 	int err;                   /* errno of the first failure, or 0 */

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Waits until fd takes more. Returns false if a signal is to end the program: a reader that has
@@ -33,38 +34,82 @@ bool patient_write(int fd, const char *text, size_t n)
 	return true;
 }
 
+static struct channel {
+	int fd, err; /* errno of the first failure; a second thread may write: atomic */
+	char line[BUFSIZ];
+	size_t held; /* with musl: bytes of a line that has not ended */
+	char hold[BUFSIZ];
+} channel[] = {{.fd = STDOUT_FILENO}, {.fd = STDERR_FILENO}};
+
 #ifdef __GLIBC__
 
-static int number[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
+#define DEFAULT(fd) ((fd) == STDOUT_FILENO ? stdout : stderr)
 
-static ssize_t patient_flush(void *fd, const char *text, size_t n)
+static bool patient_pass(struct channel *c, const char *text, size_t n)
 {
-	return patient_write(*(const int *)fd, text, n) ? (ssize_t)n : 0;
+	return patient_write(c->fd, text, n);
 }
 
-static FILE *patient_open(int fd, FILE *old, int buffering)
+#else
+
+FILE *patient_stream[STDERR_FILENO + 1];
+
+#define DEFAULT(fd) fdopen(fd, "w")
+
+/* musl hands a line over in two pieces, what was buffered and the rest, and ends a flush with no
+ * byte. */
+static bool patient_pass(struct channel *c, const char *text, size_t n)
 {
-	static char line[2][BUFSIZ];
+	const bool ends = n == 0 || text[n - 1] == '\n';
+	if (n > 0 && n <= sizeof(c->hold) - c->held) {
+		memcpy(c->hold + c->held, text, n);
+		c->held += n;
+		if (!ends)
+			return true;
+		n = 0;
+	}
+	const size_t held = c->held;
+	c->held = 0;
+	return patient_write(c->fd, c->hold, held) && patient_write(c->fd, text, n);
+}
+
+/* Before stdio writes what is still in its buffers. */
+__attribute__((destructor)) static void patient_end(void)
+{
+	for (size_t i = 0; i < sizeof(channel) / sizeof(*channel); i++)
+		patient_pass(&channel[i], "", 0);
+}
+
+#endif
+
+static ssize_t patient_flush(void *to, const char *text, size_t n)
+{
+	struct channel *c = to;
+	int none = 0;
+	if (patient_pass(c, text, n))
+		return (ssize_t)n;
+	__atomic_compare_exchange_n(&c->err, &none, errno, false, __ATOMIC_RELAXED,
+				    __ATOMIC_RELAXED);
+	return PATIENT_FAILED;
+}
+
+static FILE *patient_open(struct channel *c, int buffering)
+{
 	const cookie_io_functions_t calls = {.write = patient_flush};
-	FILE *f = fopencookie(&number[fd], "w", calls);
+	FILE *f = fopencookie(c, "w", calls);
 	if (!f)
-		f = old;
-	setvbuf(f, line[fd == STDERR_FILENO], buffering, BUFSIZ);
+		f = DEFAULT(c->fd);
+	setvbuf(f, c->line, buffering, sizeof(c->line));
 	return f;
 }
 
 void patient_begin(void)
 {
-	stdout = patient_open(STDOUT_FILENO, stdout, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF);
-	stderr = patient_open(STDERR_FILENO, stderr, _IOLBF);
+	stdout = patient_open(&channel[0], isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF);
+	stderr = patient_open(&channel[1], _IOLBF);
 }
 
-#else
-
-void patient_begin(void)
+int patient_lost(void)
 {
-	static char line[BUFSIZ];
-	setvbuf(stderr, line, _IOLBF, sizeof(line));
+	return __atomic_load_n(&channel[0].err, __ATOMIC_RELAXED);
 }
-
-#endif

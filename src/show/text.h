@@ -6,10 +6,11 @@
 #ifndef SHOW_TEXT_H
 #define SHOW_TEXT_H
 
+#include "patient.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 struct text {
 	size_t length;
