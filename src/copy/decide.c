@@ -265,6 +265,20 @@ static bool decide_kind(const struct ground *g, const struct facts *f,
 	return o->attributes_only ? decide_attributes(f, o, d) : decide_file(g, f, o, d);
 }
 
+/* It is what --link-dest would make. */
+static bool decide_earlier(const struct ground *g, const struct facts *f,
+			   const struct fcopy_tree_options *o, struct decision *d)
+{
+	const enum fcopy_when reflink = o->copy.reflink;
+	if (!o->link_dest || g->exclusive || reflink == FCOPY_WHEN_AUTO ||
+	    reflink == FCOPY_WHEN_ALWAYS || !S_ISREG(f->src.st_mode) || !S_ISREG(f->old.st_mode) ||
+	    f->old.st_nlink < 2)
+		return false;
+	if (f->earlier == EARLIER_UNKNOWN)
+		return answer(d, ACT_EARLIER);
+	return f->earlier == EARLIER_SAME && answer(d, ACT_SAME);
+}
+
 /* What an option has looked at is replaced, and nothing else. */
 static void decide_exact(const struct ground *g, const struct facts *f,
 			 const struct fcopy_tree_options *o, struct decision *d)
@@ -295,11 +309,37 @@ struct decision decide(const struct ground *g, const struct facts *f,
 		return d;
 	if (!d.clears && (directory || decide_kind(g, f, o, &d)))
 		return d;
-	if (decide_operand(g, f, o, &d))
+	if (decide_operand(g, f, o, &d) || decide_earlier(g, f, o, &d))
 		return d;
 	d.replaces |= d.clears;
 	d.asks = o->confirm && (d.clears || !S_ISDIR(f->old.st_mode));
 	d.backup = o->backup && !d.clears && !S_ISDIR(f->old.st_mode) && !o->copy.no_clobber;
 	decide_exact(g, f, o, &d);
 	return d;
+}
+
+enum act decide_name(const struct facts *f, const struct decision *d)
+{
+	switch (f->name) {
+	case NAME_WAITS: return ACT_LATER;
+	case NAME_COPIED: return ACT_LINK;
+	case NAME_TWICE: return ACT_TWICE;
+	case NAME_FIRST: break;
+	}
+	return d->act;
+}
+
+bool decide_link_replaces(const struct ground *g, const struct facts *f,
+			  const struct fcopy_tree_options *o)
+{
+	if (o->copy.no_clobber || g->exclusive)
+		return false;
+	if (f->exists && (f->leads_here || is_same(&f->src, &f->old)))
+		return false;
+	return S_ISREG(f->src.st_mode) || !f->exists || !S_ISDIR(f->old.st_mode);
+}
+
+bool decide_link_meets_symlink(const struct facts *f, const struct decision *d)
+{
+	return f->exists && S_ISLNK(f->old.st_mode) && !d->clears;
 }

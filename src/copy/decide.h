@@ -35,16 +35,30 @@ struct facts {
 	const struct fcopy_output *src_output, *old_output,
 	    *target_output; /* written by this run */
 	enum { CONTENT_UNKNOWN, CONTENT_EQUAL, CONTENT_DIFFERS } content;
+	/* Is old the file of options.link_dest, unchanged? */
+	enum { EARLIER_UNKNOWN, EARLIER_SAME, EARLIER_OTHER } earlier;
+	/* Of a file with several names in SRC, decide_name(): is its copy there? */
+	enum {
+		NAME_FIRST,  /* not begun: this is the one that is copied */
+		NAME_WAITS,  /* begun */
+		NAME_COPIED, /* complete */
+		NAME_TWICE   /* it is, or gets, this very name */
+	} name;
 };
 
 enum act {
 	ACT_MAKE, /* copy it, or make what options.link, symbolic_link or attributes_only ask for */
 	ACT_COMPARE, /* set facts.content, and decide again */
+	ACT_EARLIER, /* set facts.earlier, and decide again */
 	ACT_LEAVE,   /* equal: repair its attributes; if that cannot be done, it differs */
-	ACT_SAME,    /* it is a name of SRC, as it was to become */
+	ACT_SAME,    /* it is a name of SRC, or of the earlier copy, as it was to become */
 	ACT_SKIP,
 	ACT_RIVAL, /* it is the copy of another entry */
-	ACT_REFUSE
+	ACT_REFUSE,
+	/* Of decide_name(): */
+	ACT_LINK,  /* it becomes another name of the copy */
+	ACT_LATER, /* ... when that is complete */
+	ACT_TWICE  /* it is listed twice: nothing is done */
 };
 
 struct decision {
@@ -66,9 +80,17 @@ struct decision {
 	bool place;         /* ... facts.unusable is why */
 };
 
-/* The answer is final unless it is ACT_COMPARE. */
+/* The answer is final unless it is ACT_COMPARE or ACT_EARLIER. */
 struct decision decide(const struct ground *, const struct facts *,
 		       const struct fcopy_tree_options *);
+
+/* Of what is made, or is there: what follows if the file has several names in SRC. */
+enum act decide_name(const struct facts *, const struct decision *);
+/* May a link to a copy replace what has the name? Of a file, only where a copy of it might. */
+bool decide_link_replaces(const struct ground *, const struct facts *,
+			  const struct fcopy_tree_options *);
+/* Has DST a symlink, which a copy follows? No link replaces it. */
+bool decide_link_meets_symlink(const struct facts *, const struct decision *);
 
 /* Do the options replace an entry by a new one, whatever it is? */
 static inline bool decide_replaces(const struct fcopy_tree_options *o)

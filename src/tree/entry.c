@@ -14,7 +14,6 @@
 #include "facts.h"
 #include "hard_link.h"
 #include "io/system.h"
-#include "link_dest.h"
 #include "links.h"
 #include "namesakes.h"
 #include "opened.h"
@@ -400,7 +399,7 @@ static void entry_make(struct worker *w, const struct entry *e, int fd, const st
 	else if (attributes)
 		attributes_only(w, e, fd, st);
 	if (o->link || o->symbolic_link || attributes ||
-	    (o->link_dest && link_dest_make(w, e, &fd, &from) > 0)) {
+	    (o->link_dest && hard_link_dest(w, e, &fd, &from) > 0)) {
 		if (fd >= 0)
 			close(fd);
 		return;
@@ -423,7 +422,7 @@ static void entry_copy_inode(struct worker *w, const struct entry *e, int fd, co
 	/* cppcheck-suppress autoVariables */
 	w->displaced = &displaced;
 	facts_find(w, e, st);
-	const bool left = facts_decide(w, e, fd) || link_dest_is_made(w, e, fd, st);
+	const bool left = facts_decide(w, e, fd);
 	if (!left)
 		admit_changes(w->tree, e->dir);
 	const bool unchanged = left && outcome_is_there(is);
@@ -437,7 +436,7 @@ static void entry_copy_inode(struct worker *w, const struct entry *e, int fd, co
 		entry_make(w, e, fd, st);
 	} else {
 		struct stat from = *st;
-		made |= !made && o->link_dest && link_dest_make(w, e, &fd, &from) > 0;
+		made |= !made && o->link_dest && hard_link_dest(w, e, &fd, &from) > 0;
 		if (fd >= 0)
 			close(fd);
 		if (!made)

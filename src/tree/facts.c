@@ -6,6 +6,7 @@
 #include "endpoints/error.h"
 #include "endpoints/exchange.h"
 #include "endpoints/same.h"
+#include "link_dest.h"
 #include "report.h"
 #include "rivals.h"
 #include "update.h"
@@ -186,6 +187,10 @@ bool facts_decide(struct worker *w, const struct entry *e, int fd)
 				return true;
 			w->facts.content = r > 0 ? CONTENT_EQUAL : CONTENT_DIFFERS;
 			break;
+		case ACT_EARLIER:
+			w->facts.earlier = link_dest_is_made(w, e, fd) ? EARLIER_SAME
+								       : EARLIER_OTHER;
+			break;
 		case ACT_LEAVE:
 			if (update_leave(w, e, fd, dst) != 0)
 				return true;
@@ -195,6 +200,9 @@ bool facts_decide(struct worker *w, const struct entry *e, int fd)
 		case ACT_SKIP: w->outcome->action = FCOPY_ACTION_SKIPPED; return true;
 		case ACT_RIVAL: rivals_report(w, e); return true;
 		case ACT_REFUSE: facts_refuse(w, e); return true;
+		case ACT_LINK:
+		case ACT_LATER:
+		case ACT_TWICE: return true; /* of links.h */
 		}
 	}
 }

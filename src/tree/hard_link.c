@@ -7,8 +7,10 @@
 #include "aside.h"
 #include "directory.h"
 #include "displace.h"
+#include "endpoints/error.h"
 #include "facts.h"
 #include "io/io.h"
+#include "link_dest.h"
 #include "report.h"
 #include "resume.h"
 #include "rivals.h"
@@ -31,21 +33,6 @@ static int hard_link_failed(const struct fcopy_error *error, const char **call)
 	return -error->err;
 }
 
-/* Was what has the name SRC itself, or what SRC leads to? */
-static bool hard_link_is_source(const struct worker *w)
-{
-	const struct facts *f = &w->facts;
-	return f->exists && (f->leads_here ||
-			     (f->old.st_dev == f->src.st_dev && f->old.st_ino == f->src.st_ino));
-}
-
-/* A copy follows a symlink in DST, unless a mirror clears it. */
-static bool hard_link_replaces_symlink(const struct worker *w)
-{
-	const struct facts *f = &w->facts;
-	return !f->exists || !S_ISLNK(f->old.st_mode) || w->decision.clears;
-}
-
 /* May the link replace what has this name in an existing tree? A file only where a copy might:
  * every check of destination_open_place() applies. Returns 1; 0; or -errno with the call. */
 static int hard_link_may_replace(struct worker *w, const struct entry *e, const struct stat *st,
@@ -56,10 +43,10 @@ static int hard_link_may_replace(struct worker *w, const struct entry *e, const 
 	struct fcopy_options options = w->options;
 	options.resume = false; /* only a check: no part is opened, and no file overwritten */
 	options.in_place = FCOPY_WHEN_NEVER;
-	if (w->options.no_clobber || w->tree->root.ground.exclusive || hard_link_is_source(w))
+	if (!decide_link_replaces(&w->tree->root.ground, &w->facts, w->tree->options))
 		return 0;
-	if (!S_ISREG(st->st_mode)) /* as special_copy, which reports a directory */
-		return !w->facts.exists || !S_ISDIR(w->facts.old.st_mode);
+	if (!S_ISREG(st->st_mode))
+		return 1;
 	const unsigned flags = DESTINATION_REPLACES_LINKS |
 			       (tree_removes(w->tree) ? DESTINATION_REPLACES_READ_ONLY : 0) |
 			       (e->dir->closed ? DESTINATION_ADMITTED : 0) |
@@ -145,7 +132,7 @@ static int hard_link_check(const struct worker *w, const struct stat *st, const 
 	if (S_ISREG(st->st_mode) && !w->tree->options->symbolic_link) {
 		if (fstatat(o->dir, c->name, &of, AT_SYMLINK_NOFOLLOW) < 0 && errno != ENOENT)
 			return -errno;
-		if (S_ISLNK(of.st_mode) || !hard_link_replaces_symlink(w))
+		if (S_ISLNK(of.st_mode) || decide_link_meets_symlink(&w->facts, &w->decision))
 			return -ELOOP;
 	}
 	if (o->fd < 0)
@@ -265,13 +252,67 @@ int hard_link_make(struct worker *w, const struct entry *e, const struct stat *s
 	return r;
 }
 
-int hard_link_earlier(struct worker *w, const struct entry *e, const struct stat *st, int earlier,
-		      const char **call)
+/* Makes the entry another name of the earlier copy, which is open. Returns 0, HARD_LINK_NEW,
+ * ENDPOINT_RIVAL, SEEN_ANOTHER, or -errno with the call. */
+static int hard_link_earlier(struct worker *w, const struct entry *e, const struct stat *st,
+			     int earlier, const char **call)
 {
 	const struct origin o = {.dir = -1, .name = "", .fd = earlier};
-	if (!hard_link_replaces_symlink(w))
+	if (decide_link_meets_symlink(&w->facts, &w->decision))
 		return -EEXIST;
 	return w->tree->options->dry_run ? 0 : hard_link_place(w, e, st, &o, call);
+}
+
+/* The clone has separate attributes, so that a later change does not change the earlier copy. */
+static int hard_link_clone(int found, int *fd, struct stat *st)
+{
+	struct stat copy;
+	int source = open(io_proc_path(found).text, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (source >= 0 && fstat(source, &copy) == 0) {
+		close(*fd);
+		*fd = source;
+		*st = copy;
+	} else if (source >= 0) {
+		close(source);
+	}
+	return 0;
+}
+
+int hard_link_dest(struct worker *w, const struct entry *e, int *fd, struct stat *st)
+{
+	const enum fcopy_when reflink = w->tree->options->copy.reflink;
+	struct fcopy_error error;
+	int found = e->dir->link < 0 || *fd < 0 ? -1 : link_dest_find(w, e, *fd, st);
+	if (found < 0)
+		return 0;
+	if (reflink == FCOPY_WHEN_AUTO || reflink == FCOPY_WHEN_ALWAYS) {
+		int r = hard_link_clone(found, fd, st);
+		close(found);
+		return r;
+	}
+	const char *call = "linkat";
+	int r;
+	rivals_expect_link(w->tree, e);
+	for (int tries = 0; (r = hard_link_earlier(w, e, st, found, &call)) == SEEN_ANOTHER;
+	     tries++)
+		if (!facts_again(w, e, *fd, st, tries)) {
+			close(found);
+			return 1;
+		}
+	struct stat linked;
+	const bool made = r >= 0 && r != ENDPOINT_RIVAL;
+	if (made && !w->tree->options->dry_run && fstat(found, &linked) == 0)
+		rivals_note_linked(w, e, &linked, r == HARD_LINK_NEW);
+	close(found);
+	if (made) {
+		outcome_link(w->outcome, st);
+		return 1;
+	}
+	if (r < 0 && r != -EEXIST && r != -EMLINK) { /* then it is copied */
+		error_call(&error, call, entry_dst, -r);
+		report_warning(w, e, &error);
+	}
+	return 0;
 }
 
 /* Returns false if something else than was looked at has the name. */

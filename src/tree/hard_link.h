@@ -22,10 +22,10 @@ struct copied {
 };
 int hard_link_make(struct worker *, const struct entry *, const struct stat *,
 		   const struct copied *, const char **call);
-/* options.link_dest: makes the entry another name of the earlier copy, which is open. Returns 0,
- * HARD_LINK_NEW, ENDPOINT_RIVAL, or -errno with the call, as above. */
-int hard_link_earlier(struct worker *, const struct entry *, const struct stat *, int earlier,
-		      const char **call);
+/* options.link_dest: links the entry to its unchanged earlier copy, or would. Returns 1 if its
+ * outcome is known, otherwise 0: with options.reflink, *fd and *st are those of the earlier copy
+ * then, which is cloned. */
+int hard_link_dest(struct worker *, const struct entry *, int *fd, struct stat *st);
 /* options.link: makes the entry another name of the source, which is open as fd, or is no regular
  * file. */
 void hard_link_source(struct worker *, const struct entry *, int fd, const struct stat *);

@@ -6,8 +6,6 @@
 #include "endpoints/equal.h"
 #include "endpoints/error.h"
 #include "endpoints/same.h"
-#include "facts.h"
-#include "hard_link.h"
 #include "io/io.h"
 #include "links.h"
 #include "report.h"
@@ -65,9 +63,7 @@ int link_dest_enter(const struct directory *parent, const char *name)
 	return parent->link < 0 ? -1 : openat(parent->link, name, flags);
 }
 
-/* Opens the earlier copy, if it is unchanged and has the attributes that a copy would get. */
-static int link_dest_find(const struct worker *w, const struct entry *e, int fd,
-			  const struct stat *st)
+int link_dest_find(const struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	struct stat old;
 	struct equal *equal = &w->tree->equal;
@@ -84,76 +80,18 @@ static int link_dest_find(const struct worker *w, const struct entry *e, int fd,
 	return -1;
 }
 
-/* The clone has separate attributes, so that a later change does not change the earlier copy. */
-static int link_dest_replace_source(int found, int *fd, struct stat *st)
+bool link_dest_is_made(struct worker *w, const struct entry *e, int fd)
 {
-	struct stat copy;
-	int source = open(io_proc_path(found).text, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (source >= 0 && fstat(source, &copy) == 0) {
-		close(*fd);
-		*fd = source;
-		*st = copy;
-	} else if (source >= 0) {
-		close(source);
-	}
-	return 0;
-}
-
-bool link_dest_is_made(struct worker *w, const struct entry *e, int fd, const struct stat *st)
-{
-	const enum fcopy_when reflink = w->tree->options->copy.reflink;
-	struct stat old, earlier;
-	if (e->dir->link < 0 || e->dir->dst < 0 || fd < 0 || w->tree->root.ground.exclusive ||
-	    w->options.no_clobber || reflink == FCOPY_WHEN_AUTO || reflink == FCOPY_WHEN_ALWAYS ||
-	    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) < 0 || old.st_nlink < 2)
-		return false;
-	const int found = link_dest_find(w, e, fd, st);
+	const struct facts *f = &w->facts;
+	struct stat earlier;
+	const int found = e->dir->link < 0 || fd < 0 ? -1 : link_dest_find(w, e, fd, &f->src);
 	const bool made = found >= 0 && fstat(found, &earlier) == 0 &&
-			  earlier.st_dev == old.st_dev && earlier.st_ino == old.st_ino;
-	if (made && links_may_exist(w, st)) /* another name may become a link to it */
+			  earlier.st_dev == f->old.st_dev && earlier.st_ino == f->old.st_ino;
+	if (made && links_may_exist(w, &f->src)) /* another name may become a link to it */
 		w->made = identity_of(found);
 	if (found >= 0)
 		close(found);
-	if (made) {
-		rivals_note_linked(w, e, &old, false);
-		w->outcome->action = FCOPY_ACTION_UNCHANGED;
-	}
+	if (made)
+		rivals_note_linked(w, e, &f->old, false);
 	return made;
-}
-
-int link_dest_make(struct worker *w, const struct entry *e, int *fd, struct stat *st)
-{
-	const enum fcopy_when reflink = w->tree->options->copy.reflink;
-	struct fcopy_error error;
-	int found = e->dir->link < 0 || *fd < 0 ? -1 : link_dest_find(w, e, *fd, st);
-	if (found < 0)
-		return 0;
-	if (reflink == FCOPY_WHEN_AUTO || reflink == FCOPY_WHEN_ALWAYS) {
-		int r = link_dest_replace_source(found, fd, st);
-		close(found);
-		return r;
-	}
-	const char *call = "linkat";
-	int r;
-	rivals_expect_link(w->tree, e);
-	for (int tries = 0; (r = hard_link_earlier(w, e, st, found, &call)) == SEEN_ANOTHER;
-	     tries++)
-		if (!facts_again(w, e, *fd, st, tries)) {
-			close(found);
-			return 1;
-		}
-	struct stat linked;
-	const bool made = r >= 0 && r != ENDPOINT_RIVAL;
-	if (made && !w->tree->options->dry_run && fstat(found, &linked) == 0)
-		rivals_note_linked(w, e, &linked, r == HARD_LINK_NEW);
-	close(found);
-	if (made) {
-		outcome_link(w->outcome, st);
-		return 1;
-	}
-	if (r < 0 && r != -EEXIST && r != -EMLINK) { /* then it is copied */
-		error_call(&error, call, entry_dst, -r);
-		report_warning(w, e, &error);
-	}
-	return 0;
 }

@@ -13,11 +13,10 @@
 int link_dest_open(struct tree *, int dst, const char *name, int *fd);
 /* The directory `name` below it, or -1. */
 int link_dest_enter(const struct directory *parent, const char *name);
-/* Is the entry of DST that link already? Then its outcome is: unchanged. */
-bool link_dest_is_made(struct worker *, const struct entry *, int fd, const struct stat *);
-/* Links the entry to its unchanged earlier copy, or would. Returns 1 if its outcome is known,
- * otherwise 0: with options.reflink, *fd and *st are those of the earlier copy then, which is
- * cloned. */
-int link_dest_make(struct worker *, const struct entry *, int *fd, struct stat *st);
+/* Opens the earlier copy, if it is unchanged and has the attributes that a copy would get. Returns
+ * a descriptor, or -1. */
+int link_dest_find(const struct worker *, const struct entry *, int fd, const struct stat *);
+/* Is it what has the name in DST? Of a file whose facts are known, open as fd. */
+bool link_dest_is_made(struct worker *, const struct entry *, int fd);
 
 #endif

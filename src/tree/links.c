@@ -301,32 +301,31 @@ bool links_claim(struct worker *w, const struct entry *e, const struct stat *st,
 	pthread_mutex_lock(&l->lock);
 	struct link **at = links_find(l, st);
 	bool same = *at && link_is_same(*at, st, birth);
-	bool twice = same && (*at)->dir == e->dir && strcmp((*at)->name, e->as) == 0;
-	if (twice) {
-		pthread_mutex_unlock(&l->lock);
-		w->outcome->stage = OUTCOME_NONE;
-		return false;
-	}
-	if (same && (*at)->complete)
+	w->facts.name = !same                                                     ? NAME_FIRST
+			: (*at)->dir == e->dir && strcmp((*at)->name, e->as) == 0 ? NAME_TWICE
+			: (*at)->complete                                         ? NAME_COPIED
+										  : NAME_WAITS;
+	const enum act act = decide_name(&w->facts, &w->decision);
+	if (*at && act == ACT_LINK)
 		return links_use(w, e, st, at);
 	if (*at && !same && (*at)->complete) {
 		link_free(links_remove(l, at));
 		at = links_find(l, st);
 	}
-	if (!*at) {
+	if (*at && act == ACT_LATER) {
+		memory = waits = links_wait(*at, e, confirmed);
+	} else if (act != ACT_TWICE && !*at) {
 		/* In a part, a name that is listed twice must find its row. */
 		bool known = w->tree->options->follow != FCOPY_FOLLOW_ALWAYS && !w->tree->several &&
 			     !w->tree->root.ground.journal;
 		memory = links_add(l, e, st, birth, known ? st->st_nlink - 1 : UNKNOWN_LEFT);
-	} else if (same) {
-		memory = waits = links_wait(*at, e, confirmed);
 	}
 	pthread_mutex_unlock(&l->lock);
 	if (!memory)
 		tree_stop(w->tree, ENOMEM);
-	if (waits)
-		w->outcome->stage = OUTCOME_LATER;
-	return !waits;
+	if (waits || act == ACT_TWICE)
+		w->outcome->stage = waits ? OUTCOME_LATER : OUTCOME_NONE;
+	return !waits && act != ACT_TWICE;
 }
 
 struct waiter *links_done(struct worker *w, const struct entry *e, const struct stat *st,

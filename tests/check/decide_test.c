@@ -209,6 +209,10 @@ static void write_answer(char answer[4], const struct decision *d)
 	case ACT_COMPARE: answer[n++] = '?'; break;
 	case ACT_LEAVE: answer[n++] = '='; break;
 	case ACT_SAME: answer[n++] = '@'; break;
+	case ACT_EARLIER: answer[n++] = 'E'; break;
+	case ACT_LINK: answer[n++] = 'l'; break;
+	case ACT_LATER: answer[n++] = 'w'; break;
+	case ACT_TWICE: answer[n++] = '2'; break;
 	case ACT_SKIP: answer[n++] = 'S'; break;
 	case ACT_RIVAL: answer[n++] = 'R'; break;
 	case ACT_REFUSE: {
@@ -363,7 +367,8 @@ static const char *decided_wrongly(const struct ground *g, const struct facts *f
 		return "compared without need";
 	if (d.act == ACT_LEAVE && f->content != CONTENT_EQUAL)
 		return "left, but not equal";
-	if (d.act == ACT_SAME && !is_one_inode(&f->src, &f->old))
+	if (d.act == ACT_SAME && !is_one_inode(&f->src, &f->old) &&
+	    !(o->link_dest && f->earlier == EARLIER_SAME))
 		return "not the same";
 	if ((d.act == ACT_SKIP || d.act == ACT_RIVAL) && !f->exists)
 		return "nothing is left alone";
@@ -432,6 +437,151 @@ START_TEST(what_is_not_looked_at_is_made_and_what_cannot_be_seen_is_refused)
 }
 END_TEST
 
+/* The answers with --link-dest if what has the name is not compared yet, is the earlier copy, or is
+ * another file. E: find out whether it is the earlier copy; the rest as above. */
+static const struct {
+	enum kind src;
+	int dst;
+	struct fcopy_tree_options o;
+	const char *answers;
+} earlier_rows[] = {
+    {FILE_, ABSENT, {.recursive = true}, "m m m"},
+    {FILE_, OLDER, {.recursive = true}, "m m m"}, /* it has one name */
+    {FILE_, TWO_NAMES, {.recursive = true}, "E @ m"},
+    {FILE_, TWO_NAMES, {.copy = {.no_clobber = true}}, "S S S"},
+    {FILE_, TWO_NAMES, {.copy = {.reflink = FCOPY_WHEN_NEVER}}, "E @ m"},
+    {FILE_, TWO_NAMES, {.copy = {.reflink = FCOPY_WHEN_AUTO}}, "m m m"},
+    {FILE_, TWO_NAMES, {.copy = {.reflink = FCOPY_WHEN_ALWAYS}}, "m m m"},
+    {FILE_, TWO_NAMES, {.update = FCOPY_UPDATE_OLDER}, "E @ m"},
+    {FILE_, TWO_NAMES, {.update = FCOPY_UPDATE_NONE}, "S S S"},
+    {FILE_, TWO_NAMES, {.update = FCOPY_UPDATE_NONE_FAIL}, "X X X"},
+    {FILE_, TWO_NAMES, {.update = FCOPY_UPDATE_CHANGED}, "E @ m"},
+    {FILE_, TWO_NAMES, {.update = FCOPY_UPDATE_CHANGED, .delete_extra = true}, "E @ m"},
+    {FILE_, TWO_NAMES, {.delete_extra = true}, "E @ m"},
+    {FILE_, TWO_NAMES, {.backup = FCOPY_BACKUP_SIMPLE}, "E @ mb"},
+    {FILE_, TWO_NAMES, {.remove_destination = true}, "E @ m"},
+    {FILE_, TWO_NAMES, {.confirm = confirm}, "E @ ma"},
+    {FILE_, SAME_INODE, {.recursive = true}, "I I I"},
+    {FILE_, TO_FILE, {.recursive = true}, "m m m"},
+    {FILE_, TO_FILE, {.delete_extra = true}, "c c c"},
+    {FILE_, DANGLING, {.recursive = true}, "U U U"},
+    {FILE_, FIFO_, {.delete_extra = true}, "c c c"},
+    {FILE_, DIRECTORY_, {.recursive = true}, "U U U"},
+    {FILE_, OUTPUT, {.recursive = true}, "W W W"},
+    {SYMLINK, TWO_NAMES, {.recursive = true}, "r r r"},
+    {SYMLINK, SAME_INODE, {.recursive = true}, "@ @ @"},
+    {FIFO, TWO_NAMES, {.recursive = true}, "r r r"},
+};
+
+START_TEST(what_link_dest_has_made_already_is_left)
+{
+	struct facts f = facts_of(earlier_rows[_i].src, earlier_rows[_i].dst);
+	struct fcopy_tree_options o = earlier_rows[_i].o;
+	struct ground g = {.foreign = true};
+	const char *at = earlier_rows[_i].answers;
+	o.link_dest = "earlier";
+	f.unusable = is_unusable(&g, &f, &o);
+	for (int known = EARLIER_UNKNOWN; known <= EARLIER_OTHER; known++) {
+		char wanted[4], answer[4];
+		int length = 0;
+		need(sscanf(at, " %3s%n", wanted, &length) == 1);
+		at += length;
+		f.earlier = (unsigned)known;
+		const struct decision d = decide(&g, &f, &o);
+		write_answer(answer, &d);
+		set_label("row %d, earlier %d", _i, known);
+		check(strcmp(answer, wanted) == 0, "%s, not %s", answer, wanted);
+	}
+	f.earlier = EARLIER_SAME;
+	g.exclusive = true;
+	check(f.src.st_nlink > 1 || decide(&g, &f, &o).act != ACT_SAME, "in a new tree");
+}
+END_TEST
+
+/* One option more changes nothing but files that have another name, and asks once. */
+START_TEST(link_dest_changes_no_other_decision)
+{
+	static const enum kind sources[] = {FILE_, SYMLINK, FIFO};
+	const struct ground g = {.foreign = true};
+	for (size_t i = 0; i < sizeof(sources) / sizeof(*sources); i++)
+		for (unsigned bits = 0; bits < ALL_OPTIONS; bits++)
+			for (unsigned update = 0; update < UPDATES; update++) {
+				struct fcopy_tree_options o = options_of(bits, update);
+				struct facts f = facts_of(sources[i], _i);
+				f.unusable = is_unusable(&g, &f, &o);
+				const struct decision without = decide(&g, &f, &o);
+				o.link_dest = "earlier";
+				set_label("%u over %s, options %#x, update %u", sources[i],
+					  dst_names[_i], bits, update);
+				for (unsigned known = 0; known <= EARLIER_OTHER; known++) {
+					f.earlier = known;
+					const struct decision with = decide(&g, &f, &o);
+					const bool asks = without.act == ACT_MAKE &&
+							  sources[i] == FILE_ &&
+							  (_i == TWO_NAMES || _i == SAME_INODE);
+					const enum act wanted = !asks || known == EARLIER_OTHER
+								    ? without.act
+								: known == EARLIER_SAME
+								    ? ACT_SAME
+								    : ACT_EARLIER;
+					check(with.act == wanted, "%u, not %u", with.act, wanted);
+				}
+				check(!decided_wrongly(&g, &f, &o), "%s",
+				      decided_wrongly(&g, &f, &o));
+			}
+}
+END_TEST
+
+START_TEST(one_name_of_a_file_is_copied_and_the_others_become_links)
+{
+	static const enum act wanted[] = {[NAME_FIRST] = ACT_MAKE,
+					  [NAME_WAITS] = ACT_LATER,
+					  [NAME_COPIED] = ACT_LINK,
+					  [NAME_TWICE] = ACT_TWICE};
+	for (unsigned name = 0; name <= NAME_TWICE; name++) {
+		struct facts f = facts_of(FILE_, _i);
+		struct decision d = {.act = ACT_MAKE};
+		f.name = name;
+		check(decide_name(&f, &d) == wanted[name], "made: %u", name);
+		d.act = ACT_LEAVE;
+		check(decide_name(&f, &d) == (name == NAME_FIRST ? ACT_LEAVE : wanted[name]),
+		      "left: %u", name);
+	}
+}
+END_TEST
+
+/* A link replaces only what a copy would: never SRC itself, nor what -n keeps. */
+START_TEST(a_link_to_a_copy_replaces_what_a_copy_would)
+{
+	static const enum kind sources[] = {FILE_, SYMLINK, FIFO};
+	for (size_t i = 0; i < sizeof(sources) / sizeof(*sources); i++)
+		for (unsigned bits = 0; bits < ALL_OPTIONS; bits++)
+			for (unsigned known = 0; known < 16; known++) {
+				const struct fcopy_tree_options o = options_of(bits, 0);
+				const struct ground g = {.foreign = !(known & SINGLE),
+							 .exclusive = known & SINGLE};
+				struct facts f = facts_of(sources[i], _i);
+				add_facts(&f, known & ~(unsigned)SINGLE);
+				const bool itself = f.exists &&
+						    (is_one_inode(&f.src, &f.old) || f.leads_here);
+				const bool directory = _i == DIRECTORY_ && sources[i] != FILE_;
+				set_label("%u over %s, facts %#x, options %#x", sources[i],
+					  dst_names[_i], known, bits);
+				check(
+				    decide_link_replaces(&g, &f, &o) ==
+					!(itself || directory || g.exclusive || o.copy.no_clobber),
+				    "replaces");
+				struct decision d = {.act = ACT_MAKE};
+				const bool symlink = _i == TO_FILE || _i == DANGLING ||
+						     _i == TO_SRC ||
+						     (_i == SAME_INODE && sources[i] == SYMLINK);
+				check(decide_link_meets_symlink(&f, &d) == symlink, "symlink");
+				d.clears = true;
+				check(!decide_link_meets_symlink(&f, &d), "cleared");
+			}
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("decide");
@@ -439,6 +589,11 @@ int main(void)
 	tcase_add_loop_test(c, answers_are_those_of_the_table, 0, ROWS);
 	tcase_add_loop_test(c, every_combination_keeps_what_must_not_be_lost, 0,
 			    (int)(DSTS * UPDATES));
+	tcase_add_loop_test(c, what_link_dest_has_made_already_is_left, 0,
+			    (int)(sizeof(earlier_rows) / sizeof(*earlier_rows)));
+	tcase_add_loop_test(c, link_dest_changes_no_other_decision, 0, DSTS);
+	tcase_add_loop_test(c, one_name_of_a_file_is_copied_and_the_others_become_links, 0, DSTS);
+	tcase_add_loop_test(c, a_link_to_a_copy_replaces_what_a_copy_would, 0, DSTS);
 	tcase_add_test(c, what_is_not_looked_at_is_made_and_what_cannot_be_seen_is_refused);
 	return run_suite(s);
 }
