@@ -72,31 +72,37 @@ static long displace_highest(const struct entry *e, bool again, const char **cal
 }
 
 /* Does the name belong to this run: has SRC an entry of that name, whether its turn comes before or
- * after this one, or is it the copy of an earlier SRC, the backup of another entry, or a log? */
-static bool displace_is_taken(const struct worker *w, const struct entry *e, const char *name)
+ * after this one, or is it the copy of an earlier SRC, the backup of another entry, or a log?
+ * *source: it is SRC itself, which would be lost. */
+static bool displace_is_taken(const struct worker *w, const struct entry *e, const char *name,
+			      bool *source)
 {
 	struct tree *t = w->tree;
+	const struct stat *src = &w->facts.src;
+	const struct entry named = {.dir = e->dir, .name = name, .as = name};
 	struct stat st;
 	char path[PATH_MAX];
-	if (fstatat(e->dir->dst, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    (inodes_has(t->backups, &st) || rivals_have(t, e->dir, name) ||
-	     same_output(&t->options->copy, &st)))
+	const bool there = fstatat(e->dir->dst, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	*source = there && src->st_dev == st.st_dev && src->st_ino == st.st_ino;
+	if (there && (inodes_has(t->backups, &st) || rivals_made(t, &named, &st) ||
+		      same_output(&t->options->copy, &st)))
 		return true;
 	if (t->root.ground.single || fstatat(e->dir->src, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
-	entry_path_below(&(struct entry){.dir = e->dir, .name = name, .as = name}, path,
-			 sizeof(path));
+	entry_path_below(&named, path, sizeof(path));
 	return !t->filter || !filter_excludes(t->filter, path, S_ISDIR(st.st_mode));
 }
 
 /* A name that no copy of this run has: with simple backups, one more suffix is added for each that
- * a copy has. again: another one was taken. Returns 0 or -errno with the call. */
+ * a copy has. again: another one was taken. Returns 0 or -errno with the call; NULL: the name is
+ * that of SRC. */
 static int displace_name(const struct worker *w, const struct entry *e, bool again,
 			 char name[NAME_MAX + 1], bool *numbered, const char **call)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
 	const char *suffix = o->backup_suffix ? o->backup_suffix : "~";
 	char before[NAME_MAX + 1];
+	bool source;
 	long n = 0;
 	if (o->backup != FCOPY_BACKUP_SIMPLE)
 		n = displace_highest(e, again, call);
@@ -111,17 +117,10 @@ static int displace_name(const struct worker *w, const struct entry *e, bool aga
 				       : snprintf(name, NAME_MAX + 1, "%s%s", before, suffix);
 		if (length > NAME_MAX)
 			return -ENAMETOOLONG;
-	} while (displace_is_taken(w, e, name));
-	return 0;
-}
-
-/* Is the backup the source? It would be lost. */
-static bool displace_is_source(const struct worker *w, const struct entry *e, const char *name)
-{
-	const struct stat *src = &w->facts.src;
-	struct stat old;
-	return fstatat(e->dir->dst, name, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       src->st_dev == old.st_dev && src->st_ino == old.st_ino;
+	} while (displace_is_taken(w, e, name, &source));
+	if (source)
+		*call = NULL;
+	return source ? -EEXIST : 0;
 }
 
 /* Exchanges d->older, which has a link to the entry, and the older backup of the name. Where the
@@ -226,24 +225,20 @@ static int displace_link(const struct entry *e, struct displaced *d, bool number
 	return displace_move(e, d, numbered);
 }
 
-/* Two entries may want one name. The first one gets it; the other one, and one whose numbered name
- * another process has just used, returns -EEXIST with a call: it draws another name. */
+/* Two entries may want one name: the first one gets it. If another process has just used the
+ * number, returns -EEXIST with a call: another one is drawn. */
 static int displace_once(const struct worker *w, const struct entry *e, bool again,
 			 struct displaced *d, const char **call)
 {
 	struct tree *t = w->tree;
 	struct stat st;
 	bool numbered = false;
-	int r = displace_name(w, e, again, d->name, &numbered, call);
-	if (r < 0)
-		return r;
-	if (displace_is_source(w, e, d->name)) {
-		*call = NULL;
-		return -EEXIST;
-	}
-	*call = "linkat";
+	if (t->options->backup != FCOPY_BACKUP_SIMPLE)
+		(void)rivals_list(e->dir); /* read now, and not while others wait */
 	rivals_lock(t);
-	r = displace_is_taken(w, e, d->name) ? -EEXIST : displace_link(e, d, numbered, call);
+	int r = displace_name(w, e, again, d->name, &numbered, call);
+	if (r == 0)
+		r = displace_link(e, d, numbered, call);
 	if (r == 0 && fstatat(e->dir->dst, d->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		r = inodes_add(t->backups, &st);
 	rivals_unlock(t);
@@ -294,6 +289,8 @@ int displace_another(struct worker *w, const struct entry *e, int dir, const cha
 		else
 			r = renameat(dir, name, e->dir->dst, as) < 0 ? -errno : 0;
 	}
+	if (!*call)
+		*call = "backup";
 	return r < 0 ? displace_undo(e, dir, name, r) : 0;
 }
 
