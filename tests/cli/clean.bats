@@ -3,6 +3,7 @@
 # --clean: what killed copies left is listed, and removed only if it is certainly fcopy's own and not in use.
 
 load helper
+load json
 
 setup() {
 	T=$(mktemp -d "${TMPDIR:-/tmp}/fcopy-cli.XXXXXX")
@@ -181,13 +182,7 @@ sys.exit(os.waitstatus_to_exitcode(pty.spawn([os.environ["FCOPY"], "--clean", "d
 	jq -e '.clean == "d" and .done and .error == null and (.left | length == 2)' <<<"$output"
 	jq -e '.left[0] | .kind == "file" and .state == "unknown" and .bytes == 0 and .reason != null' <<<"$output"
 	jq -e '.left[1] | .kind == "part" and .state == "dead" and .bytes > 3000 and .age < 3600' <<<"$output"
-	if python3 -c 'import jsonschema' 2>/dev/null; then
-		python3 -c 'import json, sys, jsonschema
-jsonschema.validate(json.loads(sys.argv[2]), json.load(open(sys.argv[1])))' \
-			"$BATS_TEST_DIRNAME/../../src/dist/fcopy.schema.json" "$output"
-	else
-		reports "no python3-jsonschema"
-	fi
+	valid "$output"
 	expect 0 --clean d -f -q
 	lists ""
 	[ "$(left)" = .fcopy-0123456789abcdef ]

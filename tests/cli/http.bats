@@ -3,6 +3,7 @@
 # http-listen: serves files to HTTP clients, and takes an upload.
 
 load helper
+load json
 
 setup_file() {
 	type python3 >/dev/null || skip "no python3"
@@ -374,12 +375,7 @@ sender() {
 	none = {"file": None, "first": 0, "length": 0, "last": False}
 	assert http == [{"method": "PUT", "status": 201, **none}, {"method": "PUT", "status": 400, **none}, None], http
 	END
-	if python3 -c 'import jsonschema' 2>/dev/null; then
-		python3 -c 'import json, sys, jsonschema
-for name in sys.argv[2:]:
-    jsonschema.validate(json.load(open(name)), json.load(open(sys.argv[1])))' \
-			"$BATS_TEST_DIRNAME/../../src/dist/fcopy.schema.json" stored short server.out
-	fi
+	cat stored short server.out >>"$OBJECTS"
 }
 
 @test "http: the URL and the commands are printed" {

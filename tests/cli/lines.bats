@@ -20,17 +20,13 @@ make_many() {
 
 # check: each line of the file is an object of the schema; the counts equal those of the last line.
 check() {
-	python3 - "$1" "$BATS_TEST_DIRNAME/../../src/dist/fcopy.schema.json" <<-'END'
+	python3 - "$1" "$OBJECTS" <<-'END'
 		import collections, json, sys
 		lines = [json.loads(l) for l in open(sys.argv[1])]
-		schema = json.load(open(sys.argv[2]))
 		entries, last = lines[:-1], lines[-1]
-		try:
-		    import jsonschema
+		with open(sys.argv[2], "a") as objects:
 		    for o in entries[:50] + [e for e in entries if e["error"]] + [last]:
-		        jsonschema.validate(o, schema)
-		except ImportError:
-		    print("# left out: the schema: no jsonschema")
+		        objects.write(json.dumps(o) + "\n")
 		assert all(e["entry"] == 1 for e in entries)
 		n, t = collections.Counter(e["action"] for e in entries), last["tree"]
 		want = {"copied": t["files"] + t["directories"] + t["symlinks"] + t["specials"],

@@ -4,6 +4,7 @@
 # warns about old ones, and removes nothing.
 
 load helper
+load json
 
 # space DIR: the disk space of the files in it, as messages print it.
 space() {
@@ -12,7 +13,6 @@ space() {
 
 NAME=.fcopy-0123456789abcdef
 LEFT="left by an interrupted copy"
-SCHEMA=$BATS_TEST_DIRNAME/../../src/dist/fcopy.schema.json
 
 # old NAME…: last modified two days and an hour ago.
 old() {
@@ -85,12 +85,7 @@ hint() {
 	jq -e --arg path "$T/m/$NAME" '.done and .error == null and (.warnings | length == 1) and
 		(.warnings[0] | .path == $path and .errno == "EEXIST" and (.message | test("\\(0 B, 2 days old")))' \
 		<<<"$output"
-	if python3 -c 'import jsonschema' 2>/dev/null; then
-		python3 -c 'import json, sys, jsonschema
-jsonschema.validate(json.loads(sys.argv[2]), json.load(open(sys.argv[1])))' "$SCHEMA" "$output"
-	else
-		reports "no python3-jsonschema"
-	fi
+	valid "$output"
 	rm backing/$NAME
 	by_fuse rw '"$FCOPY" --json a m/b'
 	jq -e '.warnings == []' <<<"$output"

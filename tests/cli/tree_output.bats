@@ -23,12 +23,6 @@ t = o["tree"]
 print(eval(sys.argv[1]))' "$1"
 }
 
-valid() {
-	python3 -c 'import json, sys, jsonschema
-jsonschema.validate(json.load(open("out.json")), json.load(open(sys.argv[1])))' \
-		"$BATS_TEST_DIRNAME/../../src/dist/fcopy.schema.json"
-}
-
 @test "the first 20 failures are printed, and a count; --json has all of them" {
 	local i
 	mkdir s
@@ -61,10 +55,9 @@ jsonschema.validate(json.load(open("out.json")), json.load(open(sys.argv[1])))' 
 	expect 0 --json=out.json s/a b
 	[ "$(value 't')" = None ]
 	expect 0 -r --json=out.json s e
-	python3 -c 'import jsonschema' 2>/dev/null || { reports "no jsonschema for Python"; return; }
-	valid
+	valid "$(cat out.json)"
 	expect 2 -r --json=out.json none f
-	valid
+	valid "$(cat out.json)"
 }
 
 @test "--stats: entries by kind, entries per second, and bytes by engine" {
@@ -254,7 +247,7 @@ has_bytes() {
 	random one 3000
 	echo 2 >two
 	expect 1 -r --json=out.json s one missing two d
-	valid
+	valid "$(cat out.json)"
 	[ "$(value 'o["src"], o["dst"], o["done"], t["sources"], t["committed"]')" = "('s', 'd', False, 4, False)" ]
 	[ "$(value '[(p["src"], p["dst"], p["state"]) for p in t["operands"]]')" = \
 		"[('s', 'd/s', 'complete'), ('one', 'd/one', 'complete'), ('missing', None, 'unchanged'), ('two', 'd/two', 'complete')]" ]
@@ -290,7 +283,7 @@ is_writing() {
 		fcopy: not begun: c and 1 more
 		fcopy: hint: use --resume to keep an unfinished copy
 	END
-	valid
+	valid "$(cat out.json)"
 	[ "$(value '[p["state"] for p in t["operands"]]')" = "['complete', 'unchanged', 'not begun', 'not begun']" ]
 	[ "$(value 'o["bytes"], t["files"]')" = "(1000, 1)" ]
 }
