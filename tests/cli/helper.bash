@@ -176,6 +176,33 @@ never() {
 	fi
 }
 
+# deep DIR: 1,000 levels below it, whose path is longer than PATH_MAX, and a file at the end. A shell takes a minute for them.
+deep() {
+	need python3
+	python3 - "$1" <<-'END'
+		import os, sys
+		name = "n" * 20
+		os.mkdir(sys.argv[1])
+		os.chdir(sys.argv[1])
+		for _ in range(1000):
+		    os.mkdir(name)
+		    os.chdir(name)
+		open("leaf", "w").write("x\n")
+	END
+}
+
+# is_deep DIR: a copy of that.
+is_deep() {
+	python3 - "$1" <<-'END'
+		import os, sys
+		os.chdir(sys.argv[1])
+		for _ in range(1000):
+		    assert os.listdir() == ["n" * 20]
+		    os.chdir("n" * 20)
+		assert os.listdir() == ["leaf"] and open("leaf").read() == "x\n"
+	END
+}
+
 # holds TEXT FILE
 holds() {
 	[ "$(cat "$2")" = "$1" ] || { echo "$2 holds: $(head -c 200 "$2")"; return 1; }

@@ -504,20 +504,17 @@ has_started() {
 }
 
 @test "1,000 levels and paths beyond PATH_MAX: copied, merged, resumed, and removed after a failure" {
-	local name
-	name=$(printf 'n%.0s' {1..20})
-	mkdir s
-	(cd s && for _ in {1..1000}; do mkdir "$name" && cd -P "$name" || exit; done && echo x >leaf)
+	deep s
 	# A limit that is below the depth.
 	(ulimit -Sn 256 && "$FCOPY" -r s d)
-	(cd d && for _ in {1..1000}; do cd -P "$name" || exit; done && holds x leaf)
+	is_deep d
 	expect 0 -rT s d
 	need_strace
 	# The last file fails: the tree is kept, completed, and a cancelled one is removed.
 	traced 1 'inject=openat:error=EIO:when=2001' -r -j1 s e
 	[ -d e.fcopy-part ]
 	expect 0 -r --resume s e
-	(cd e && for _ in {1..1000}; do cd -P "$name" || exit; done && holds x leaf)
+	is_deep e
 	traced 1 'inject=openat:error=ENOSPC:when=1500' -r -j1 s f
 	injected
 	absent f
