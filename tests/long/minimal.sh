@@ -55,7 +55,8 @@ listing() {
 	local more=
 	[[ $2 != *all* ]] || more=' %m %T@'
 	(cd "$work/backing" && find "$1" -mindepth 0 \( -type l -printf "%P %y %l\n" -o -type d -printf "%P %y${more% %T@}\n" \
-		-o -printf "%P %y %s$more\n" \) | LC_ALL=C sort && find "$1" -type f -printf "%P " -exec md5sum {} + | awk '{print $1}' | sort)
+		-o -printf "%P %y %s$more\n" \) | LC_ALL=C sort &&
+		find "$1" -type f -exec md5sum {} + | sed 's|  [^/]*|  |' | sort -k 2)
 }
 
 # one WHAT CP-ARGUMENTS -- FCOPY-ARGUMENTS: both copy to a name of their own.
