@@ -20,8 +20,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define DIRECTORY_ABSENT INT_MIN /* no descriptor, and no -errno */
 
 /* With symlinks followed, a directory can contain itself. */
 static bool is_cycle(const struct directory *d, const struct stat *st)
@@ -132,21 +135,23 @@ static int directory_take(struct worker *w, const struct entry *e, bool *fresh)
 	return fd;
 }
 
-/* Opens the destination's directory, which is created unless it exists. other: set, without a
- * report, if what exists is no directory; NULL: that is refused. */
-static int directory_make_here(struct worker *w, const struct entry *e, const struct stat *st,
-			       bool *fresh, bool *other)
+/* What exists is no directory. other: set, without a report; NULL: that is refused. */
+static int directory_meet(struct worker *w, const struct entry *e, bool *other)
+{
+	if (!other)
+		return directory_refuse(w, e);
+	*other = true;
+	return -ENOTDIR;
+}
+
+/* Creates the destination's directory, or opens what has appeared. Returns as directory_find(). */
+static int directory_make_new(struct worker *w, const struct entry *e, const struct stat *st,
+			      bool *fresh, bool *other)
 {
 	const struct tree *t = w->tree;
 	const char *call;
 	int dir = e->dir->dst;
 	mode_t mode = permissions_are_hidden(t) ? 0700 : (st->st_mode & 01777) | 0700;
-	/* mkdir of an existing name waits for the directory's lock, which other shards hold. */
-	int fd = !t->root.ground.exclusive && e->dir->state == DIRECTORY_OLD
-		     ? directory_open_old(t, dir, e->as)
-		     : -1;
-	if (fd >= 0)
-		return directory_claim(w, e, fd);
 	admit_changes(w->tree, e->dir);
 	int r = directory_create(w, e, mode, &call);
 	*fresh = r >= 0;
@@ -160,20 +165,36 @@ static int directory_make_here(struct worker *w, const struct entry *e, const st
 		return report_call(w, e, call, entry_dst, -r);
 	if (*fresh && t->root.ground.withheld && (r = permissions_admit_owner(dir, e->as)) < 0)
 		return report_call(w, e, "chmod", entry_dst, -r);
-	fd = directory_open_old(t, dir, e->as);
+	int fd = directory_open_old(t, dir, e->as);
 	/* Of an interrupted attempt; never a directory that another shard has made since. */
 	if (fd < 0 && t->shared && (errno == ENOTDIR || errno == ELOOP) &&
 	    unlinkat(dir, e->as, 0) == 0 && mkdirat(dir, e->as, mode) == 0)
 		fd = directory_open(t, dir, e->as);
-	if (fd < 0 && !*fresh && (errno == ENOTDIR || errno == ELOOP)) {
-		if (!other)
-			return directory_refuse(w, e);
-		*other = true;
-		return -ENOTDIR;
-	}
+	if (fd < 0 && !*fresh && (errno == ENOTDIR || errno == ELOOP))
+		return directory_meet(w, e, other);
 	if (fd < 0)
 		return directory_fail(w, e, errno);
 	return directory_claim(w, e, fd);
+}
+
+/* Opens the destination's directory, which is created unless it exists. Returns a descriptor;
+ * DIRECTORY_ABSENT: a dry run would create it; or -errno, reported. */
+static int directory_find(struct worker *w, const struct entry *e, const struct stat *st,
+			  bool *fresh, bool *other)
+{
+	const struct tree *t = w->tree;
+	/* mkdir of an existing name waits for the directory's lock, which other shards hold. */
+	const bool old = !t->root.ground.exclusive && e->dir->state == DIRECTORY_OLD;
+	const int fd = old ? directory_open_old(t, e->dir->dst, e->as) : -1;
+	if (fd >= 0)
+		return directory_claim(w, e, fd);
+	if (!t->options->dry_run)
+		return directory_make_new(w, e, st, fresh, other);
+	*fresh = true;
+	if (!old || errno == ENOENT)
+		return DIRECTORY_ABSENT;
+	return errno == ENOTDIR || errno == ELOOP ? directory_meet(w, e, other)
+						  : directory_fail(w, e, errno);
 }
 
 /* The same; a mirror replaces what is no directory. */
@@ -182,36 +203,18 @@ static int directory_make(struct worker *w, const struct entry *e, const struct 
 {
 	struct cleared cleared;
 	bool other = false;
-	int r = directory_make_here(w, e, st, fresh,
-				    w->tree->options->delete_extra ? &other : NULL);
+	int r = directory_find(w, e, st, fresh, w->tree->options->delete_extra ? &other : NULL);
 	if (!other)
 		return r;
 	r = directory_may_clear(w, e, st);
 	admit_changes(w->tree, e->dir);
 	if (r == 0)
 		r = mirror_clear(w, e, &cleared);
-	if (r < 0)
-		return r;
-	r = directory_make_here(w, e, st, fresh, NULL);
+	if (r < 0 || w->tree->options->dry_run)
+		return r < 0 ? r : DIRECTORY_ABSENT;
+	r = directory_make_new(w, e, st, fresh, NULL);
 	mirror_clear_end(w, e, &cleared, r >= 0);
 	return r;
-}
-
-/* Of a dry run: *dst is the destination's directory, or -1 if it would be created. */
-static int directory_rehearse(struct worker *w, const struct entry *e, const struct stat *st,
-			      int *dst, bool *fresh)
-{
-	struct cleared cleared;
-	*dst = e->dir->dst < 0 ? -1 : directory_open_old(w->tree, e->dir->dst, e->as);
-	*fresh = *dst < 0;
-	if (!*fresh || e->dir->dst < 0 || errno == ENOENT)
-		return 0;
-	if (errno != ENOTDIR && errno != ELOOP)
-		return directory_fail(w, e, errno);
-	if (!w->tree->options->delete_extra)
-		return directory_refuse(w, e);
-	int r = directory_may_clear(w, e, st);
-	return r == 0 ? mirror_clear(w, e, &cleared) : r;
 }
 
 /* Is it a part, or a new copy without its name, of a DST that the source contains and excludes? */
@@ -315,21 +318,18 @@ void directory_enter(struct worker *w, const struct entry *e, int fd, const stru
 		close(fd);
 		return;
 	}
-	int dst = -1, r = 0;
-	if (t->options->dry_run)
-		r = directory_rehearse(w, e, st, &dst, &fresh);
-	else if (!t->root.ground.lists)
-		r = dst = directory_make(w, e, st, &fresh);
-	if (r < 0) {
+	int dst = t->root.ground.lists ? DIRECTORY_ABSENT : directory_make(w, e, st, &fresh);
+	if (dst < 0 && dst != DIRECTORY_ABSENT) {
 		close(fd);
 		return;
 	}
+	dst = dst < 0 ? -1 : dst;
 	struct stat now = {0};
 	if (dst >= 0 && !t->root.ground.exclusive && fstat(dst, &now) < 0) {
-		r = -errno;
+		const int err = errno;
 		close(fd);
 		close(dst);
-		report_call(w, e, "fstat", entry_dst, -r);
+		report_call(w, e, "fstat", entry_dst, err);
 		return;
 	}
 	const char *source = dst >= 0 && !fresh && t->root.ground.foreign
@@ -360,9 +360,7 @@ void directory_make_mount_point(struct worker *w, const struct entry *e)
 	int fd = -1;
 	w->outcome->type = S_IFDIR;
 	report_not_entered(w, e, true);
-	if (w->tree->options->dry_run)
-		(void)directory_rehearse(w, e, &st, &fd, &fresh);
-	else if (w->tree->root.ground.lists)
+	if (w->tree->root.ground.lists)
 		(void)w->tree->shared->list(w, e, &st);
 	else
 		fd = directory_make(w, e, &st, &fresh);

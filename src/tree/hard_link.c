@@ -38,7 +38,6 @@ static int hard_link_failed(const struct fcopy_error *error, const char **call)
 static int hard_link_may_replace(struct worker *w, const struct entry *e, const struct stat *st,
 				 const char **call)
 {
-	struct endpoint src = {.fd = -1, .path = entry_src, .st = *st}, dst;
 	struct fcopy_error error = {0};
 	struct fcopy_options options = w->options;
 	options.resume = false; /* only a check: no part is opened, and no file overwritten */
@@ -55,12 +54,8 @@ static int hard_link_may_replace(struct worker *w, const struct entry *e, const 
 				    : 0);
 	if (facts_place(w, e, &error) < 0)
 		return hard_link_failed(&error, call);
-	if (w->tree->options->dry_run)
-		return destination_rehearse(&w->place, entry_dst, &options, flags, &error) == 0;
-	if (destination_open_place(&dst, &w->place, entry_dst, &src, &options, flags,
-				   w->tree->storage, &error))
+	if (destination_rehearse(&w->place, entry_dst, &options, flags, &error) < 0)
 		return hard_link_failed(&error, call);
-	dst.ops->abort(&dst);
 	return 1;
 }
 

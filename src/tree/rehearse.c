@@ -11,6 +11,7 @@
 #include "walk.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -51,32 +52,49 @@ void root_walk(struct building *r, struct directory *d)
 	}
 }
 
+struct directory *root_start(struct building *r, const struct ground *ground)
+{
+	struct tree *t = r->tree;
+	struct stat st = {0};
+	struct directory *d = directory_new(NULL, "", r->from->fd, r->dst, &r->from->place.st);
+	if (!d || (r->dst >= 0 && fstat(r->dst, &st) < 0)) {
+		root_fail(r, d ? "fstat" : "malloc", d ? errno : ENOMEM);
+		free(d);
+		return NULL;
+	}
+	t->root.ground = *ground;
+	t->root.doubtful = false;
+	t->root.failures = 0;
+	t->root.src_dev = r->from->place.st.st_dev;
+	t->root.src_ino = r->from->place.st.st_ino;
+	t->root.dst_dev = st.st_dev;
+	t->root.dst_ino = st.st_ino;
+	if (r->dst >= 0)
+		directory_note_inode(d, &st);
+	d->src_path = r->from->path;
+	d->dst_path = r->to->path;
+	d->state = ground->journal   ? DIRECTORY_RESUMED
+		   : ground->foreign ? DIRECTORY_OLD
+				     : DIRECTORY_NEW;
+	d->was = st;
+	if (ground->foreign)
+		d->closed = admit_is_closed(t, d, &st);
+	return d;
+}
+
 /* A directory that DST lacks has the descriptor -1. */
 int root_rehearse(struct building *r, enum flushing flush)
 {
 	struct tree *t = r->tree;
-	const struct operand *from = r->from, *to = r->to;
-	struct stat st = {0};
-	struct directory *d = directory_new(NULL, "", from->fd, r->dst, &from->place.st);
+	const bool fresh = r->dst < 0;
+	const struct ground ground = {
+	    .fresh = fresh, .exclusive = fresh, .foreign = !fresh, .flush = flush};
+	struct directory *d = root_start(r, &ground);
 	if (!d) {
 		if (r->dst >= 0)
 			close(r->dst);
-		return root_fail(r, "malloc", ENOMEM);
+		return -ENOMEM;
 	}
-	t->root.ground = (struct ground){
-	    .fresh = r->dst < 0, .exclusive = r->dst < 0, .foreign = r->dst >= 0, .flush = flush};
-	t->root.failures = 0;
-	t->root.src_dev = from->place.st.st_dev;
-	t->root.src_ino = from->place.st.st_ino;
-	if (r->dst >= 0)
-		(void)!fstat(r->dst, &st);
-	t->root.dst_dev = st.st_dev;
-	t->root.dst_ino = st.st_ino;
-	d->src_path = from->path;
-	d->dst_path = to->path;
-	d->state = r->dst < 0 ? DIRECTORY_NEW : DIRECTORY_OLD;
-	d->was = st;
-	d->closed = admit_is_closed(t, d, &st);
 	root_walk(r, d);
 	const struct outcome o = directory_outcome(t, d);
 	directory_unref(d);
@@ -85,6 +103,6 @@ int root_rehearse(struct building *r, enum flushing flush)
 	const bool made = !tree_stopped(t) && (t->root.committed || r->dst >= 0 ||
 					       (t->options->keep_going && !t->root.doubtful));
 	if (made && o.action != FCOPY_ACTION_UNCHANGED && t->root.compares != COMPARES_BELOW)
-		report_operand_outcome(t, &o, to->path, NULL);
+		report_operand_outcome(t, &o, r->to->path, NULL);
 	return t->root.committed ? 0 : -EIO;
 }

@@ -7,6 +7,9 @@
 
 #include "root.h"
 
+/* Begins this operand: its directory, whose entries are copied or rehearsed next. It takes r->dst,
+ * unless it is NULL after a failure, reported. */
+struct directory *root_start(struct building *, const struct ground *);
 /* Copies what is in the directory. */
 void root_walk(struct building *, struct directory *);
 /* Walks as a copy does, and changes nothing. A directory that DST lacks has the descriptor -1.

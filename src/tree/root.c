@@ -296,39 +296,14 @@ static uint64_t root_options(const struct tree *t)
 	       o->copy.preserve;
 }
 
-/* What is copied below the open directory. Takes it: *d holds it. */
-static int root_begin(struct building *r, struct directory **d)
+/* What is copied below the open directory, which the result holds. NULL after a failure, reported.
+ */
+static struct directory *root_begin(struct building *r)
 {
 	struct tree *t = r->tree;
-	struct stat st, parent;
+	struct stat parent;
 	const bool merges = !r->temporary[0], resumes = r->resumes, fresh = !merges && !resumes;
-	t->root.doubtful = false;
-	t->root.failures = 0;
-	t->root.src_dev = r->from->place.st.st_dev;
-	t->root.src_ino = r->from->place.st.st_ino;
-	*d = directory_new(NULL, "", r->from->fd, r->dst, &r->from->place.st);
-	if (!*d || fstat(r->dst, &st) < 0) {
-		int result = *d ? root_fail(r, "fstat", errno) : root_fail(r, "malloc", ENOMEM);
-		free(*d);
-		*d = NULL;
-		return result;
-	}
-	t->root.dst_dev = st.st_dev;
-	t->root.dst_ino = st.st_ino;
-	if (t->root.within && r->part.fd >= 0 && fstat(r->part.fd, &parent) == 0) {
-		t->root.part_dev = parent.st_dev;
-		t->root.part_ino = parent.st_ino;
-	}
-	directory_note_inode(*d, &st);
-	if (fresh && t->several) /* a later operand may link to what is in it */
-		(*d)->sharing = fstat(r->to->place.dir, &parent) < 0 || private_is_shared(&parent)
-				    ? SHARING_LIKELY
-				    : SHARING_NONE;
-	(*d)->src_path = r->from->path;
-	(*d)->dst_path = r->to->path;
-	(*d)->state = resumes ? DIRECTORY_RESUMED : merges ? DIRECTORY_OLD : DIRECTORY_NEW;
-	(*d)->was = st;
-	t->root.ground = (struct ground){
+	const struct ground ground = {
 	    .fresh = fresh,
 	    .exclusive = fresh,
 	    .named = r->named,
@@ -338,15 +313,21 @@ static int root_begin(struct building *r, struct directory **d)
 			   !storage_can(t->storage, r->dst, STORAGE_CHANGES_MODES),
 	    .flush = flush_find(t, r->dst, fresh),
 	    .withheld = 0700 & (t->umask | ~permissions_left(t, r->dst))};
-	if (merges)
-		(*d)->closed = admit_is_closed(t, *d, &st);
-	return 0;
+	struct directory *d = root_start(r, &ground);
+	if (d && t->root.within && r->part.fd >= 0 && fstat(r->part.fd, &parent) == 0) {
+		t->root.part_dev = parent.st_dev;
+		t->root.part_ino = parent.st_ino;
+	}
+	if (d && fresh && t->several) /* a later operand may link to what is in it */
+		d->sharing = fstat(r->to->place.dir, &parent) < 0 || private_is_shared(&parent)
+				 ? SHARING_LIKELY
+				 : SHARING_NONE;
+	return d;
 }
 
 int root_copy(struct tree *t, const struct operand *from, const struct operand *to)
 {
 	struct building r = {.tree = t, .from = from, .to = to, .home = to->place.dir};
-	struct directory *d = NULL;
 	part_init(&r.part, to->place.dir, to->place.name);
 	t->umask = temporary_umask();
 	r.record = (struct record){.part = &r.part,
@@ -360,10 +341,10 @@ int root_copy(struct tree *t, const struct operand *from, const struct operand *
 		return root_rehearse(&r, FLUSH_NONE);
 	r.record.data = r.dst;
 	r.record.mode = r.mode;
-	result = root_begin(&r, &d);
-	if (result < 0 || !d) {
+	struct directory *d = root_begin(&r);
+	if (!d) {
 		commit_abort(&r);
-		return result;
+		return -EIO;
 	}
 	double start = io_now();
 	t->root.record = r.part.fd >= 0 && !r.committed ? &r.record : NULL;
