@@ -16,13 +16,15 @@ usage_refusal() {
 # As cp, after the same preparation: prepare is run in two directories of the same layout.
 # same_result ARG…: cp and fcopy both succeed or both fail, and leave the same names and contents.
 same_result() {
-	local by status
+	untraced compare_results "$@"
+}
+
+compare_results() {
+	local status=0
+	[ -d prepared ] || (mkdir prepared && cd prepared && prepare)
 	rm -rf cp fcopy
-	for by in cp fcopy; do
-		mkdir $by
-		(cd $by && prepare)
-	done
-	status=0
+	cp -a prepared cp
+	cp -a prepared fcopy
 	(cd cp && cp "$@") 2>cp.err || status=$?
 	(cd fcopy && timeout -s KILL "$HANG" "$FCOPY" "$@") 2>fcopy.err || status=$status:$?
 	case $status in
