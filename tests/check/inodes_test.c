@@ -36,6 +36,18 @@ START_TEST(remembers)
 		st.st_dev = 3;
 		check(!inodes_has(set, &st), "%u is on another device, too", i);
 	}
+	/* Every other one is removed: those that are left are still found, and each can come back.
+	 */
+	for (unsigned i = 0; i < NUMBERS; i += 2) {
+		const struct stat st = inode_of(i % devs * 7, i / devs * step);
+		inodes_remove(set, &st);
+		inodes_remove(set, &st);
+	}
+	for (unsigned i = 0; i < NUMBERS; i++) {
+		const struct stat st = inode_of(i % devs * 7, i / devs * step);
+		check(inodes_has(set, &st) == (i % 2 == 1), "%u after the removal", i);
+		check(inodes_add(set, &st) == (i % 2 == 0), "%u is added again", i);
+	}
 	inodes_free(set);
 }
 END_TEST
