@@ -10,12 +10,29 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The word after an option whose optional value is missing; in a cluster of letters, after it. */
-const char *mistaken_word(int option, int argc, char **argv)
+/* The word that getopt has ended with the option, or that has more letters. In the latter case,
+ * musl counts the operands before it as not read. */
+static const char *word_of_option(int option, const struct option_row *row, char **argv)
 {
-	const char *word = optind < argc ? argv[optind] : NULL;
-	const bool cluster = word && word[0] == '-' && word[1] != '-' && strchr(word, option);
-	return !cluster ? word : optind + 1 < argc ? argv[optind + 1] : NULL;
+	const char *word = argv[optind - 1];
+	const size_t length = strlen(word);
+	if (length > 2 && strncmp(word, "--", 2) == 0 &&
+	    strncmp(word + 2, row->name, length - 2) == 0)
+		return word;
+	if (length > 1 && word[0] == '-' && word[1] != '-' && word[length - 1] == option)
+		return word;
+	char **at = argv + optind;
+	while (*at && !(at[0][0] == '-' && at[0][1]))
+		at++;
+	return *at;
+}
+
+const char *mistaken_word(int option, const struct option_row *row, char **argv, char *const *typed)
+{
+	const char *word = word_of_option(option, row, argv);
+	while (word && *typed && *typed != word)
+		typed++;
+	return word && *typed ? typed[1] : NULL;
 }
 
 /* Its index, or -1. */

@@ -56,9 +56,10 @@ static inline const char *option_json_file(const char *value)
 #define OPTIONS_MAX 128 /* more than option_table has rows */
 
 /* mistaken.c: `after` has for each row of the table the word after the option, if its optional
- * value is missing. mistaken_word() finds it, mistaken_value() notes it for a hint,
- * mistaken_report() refuses an earlier report as an operand. */
-const char *mistaken_word(int option, int argc, char **argv);
+ * value is missing; in a cluster of letters, after that. mistaken_word() finds it in `typed`,
+ * because getopt changes the order of argv; mistaken_value() notes it for a hint, mistaken_report()
+ * refuses an earlier report as an operand. */
+const char *mistaken_word(int option, const struct option_row *, char **argv, char *const *typed);
 void mistaken_value(struct cli *, const char *const *after, int n, char **operand);
 int mistaken_report(const struct cli *, const char *const *after, int n, char **operand);
 

@@ -6,6 +6,7 @@
 #include "show/show.h"
 
 #include <getopt.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -110,6 +111,7 @@ static const char *const cp_names[] = {"archive",
 struct grammar {
 	struct option longs[OPTIONS_MAX + 1];
 	char shorts[(size_t)3 * OPTIONS_MAX + sizeof(MORE_LETTERS)];
+	char **typed; /* argv before getopt has changed its order; empty if memory is short */
 };
 
 static int has_argument(const struct option_row *row)
@@ -411,7 +413,7 @@ static int parse_arguments(struct cli *cli, const struct grammar *g, int argc, c
 			cli->action = ACTION_BRIEF_HELP;
 		given[row - option_table] = true;
 		after[row - option_table] = has_argument(row) == optional_argument && !optarg
-						? mistaken_word(option, argc, argv)
+						? mistaken_word(option, row, argv, g->typed)
 						: NULL;
 	}
 	if (cli->action == ACTION_CLEAN)
@@ -472,12 +474,17 @@ int options_parse(struct cli *cli, int argc, char **argv)
 {
 	*cli = (struct cli){.copy.api = FCOPY_API, .as_cp = is_named_cp(argv[0])};
 	struct grammar g;
+	char *none[] = {NULL}, **typed = calloc((size_t)argc + 1, sizeof(*typed));
 	build_grammar(&g);
+	g.typed = typed ? typed : none;
+	for (int i = 0; typed && i < argc; i++)
+		typed[i] = argv[i];
 	int status = parse_arguments(cli, &g, argc, argv);
 	if (status != EXIT_DONE)
 		parse_rest(cli, &g, argc, argv);
 	else if (cli->action >= ACTION_HELP)
 		cli->json = false; /* neither help nor version has an object */
+	free(typed);
 	cli->voice = voice_of(cli);
 	return status;
 }
