@@ -8,6 +8,7 @@
 #define ENDPOINTS_ENDPOINT_H
 
 #include "fcopy.h"
+#include "io/libc.h"
 #include "operand.h"
 #include "part/part.h"
 
@@ -155,7 +156,7 @@ static inline int endpoint_close(struct endpoint *e)
 {
 	int fd = e->fd;
 	e->fd = -1;
-	return fd >= 0 && close(fd) < 0 ? -errno : 0;
+	return fd >= 0 && libc_close(fd) < 0 ? -errno : 0;
 }
 
 static inline enum endpoint_old endpoint_old(const struct endpoint *e)

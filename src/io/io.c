@@ -166,7 +166,7 @@ int io_close_duplicate(int fd, const char **call)
 	if (copy < 0)
 		return -errno;
 	*call = "close";
-	return close(copy) < 0 ? -errno : 0;
+	return libc_close(copy) < 0 ? -errno : 0;
 }
 
 int io_check_written(int fd, bool flush, const char **call)

@@ -28,6 +28,11 @@ int statx(int dir, const char *__restrict name, int flags, unsigned mask,
 	return (int)syscall(SYS_statx, dir, name, flags, mask, sx);
 }
 
+int libc_close(int fd)
+{
+	return (int)syscall(SYS_close, fd);
+}
+
 ssize_t preadv2(int fd, const struct iovec *v, int n, off_t at, int flags)
 {
 	return syscall(SYS_preadv2, fd, v, n, HALVES(at), flags);

@@ -34,5 +34,12 @@ int statx(int dir, const char *__restrict name, int flags, unsigned mask,
 ssize_t preadv2(int fd, const struct iovec *v, int n, off_t at, int flags);
 ssize_t pwritev2(int fd, const struct iovec *v, int n, off_t at, int flags);
 
+/* musl hides EINTR, with which a FUSE file system or NFS may report that a write is lost. */
+int libc_close(int fd);
+
+#else
+
+#define libc_close close
+
 #endif
 #endif

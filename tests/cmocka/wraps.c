@@ -127,6 +127,13 @@ int __wrap_close(int fd)
 	errno = err;
 	return -1;
 }
+#ifndef __GLIBC__
+int __wrap_libc_close(int fd);
+int __wrap_libc_close(int fd)
+{
+	return __wrap_close(fd);
+}
+#endif
 
 int __real_pthread_create(pthread_t *id, const pthread_attr_t *attr, void *(*f)(void *), void *arg);
 int __wrap_pthread_create(pthread_t *id, const pthread_attr_t *attr, void *(*f)(void *), void *arg);
