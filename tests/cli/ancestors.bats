@@ -79,7 +79,7 @@ load helper
 	local first
 	traced 0 trace=close,fcntl a probe 1
 	# Of the closes, the one after the duplication.
-	first=$(($(sed '/F_DUPFD/q' trace | grep -c 'close(') + 1))
+	first=$(($(sed '/F_DUPFD/q' trace | grep 'close(' | wc -l) + 1))
 	traced 1 inject=close:error=EIO:when=$first a b 1
 	injected
 	mentions "close: Input/output error"

@@ -94,11 +94,11 @@ like_source() {
 @test "--verify: both files are read again, past the cache, and the copy is flushed" {
 	need_strace
 	random a 3000001
-	traced 0 trace=pread64,openat,fdatasync,fsync,linkat --verify a b
+	traced 0 "trace=pread64,$OPEN,fdatasync,fsync,linkat" --verify a b
 	cmp a b
 	[ "$(calls fdatasync)" = 1 ]
 	[ "$(calls fsync)" = 1 ]
-	[ "$(grep -c 'openat.*/proc/self/fd/.*' trace)" -ge 2 ]
+	[ "$(grep -c "$OPEN"'(.*/proc/self/fd/.*' trace)" -ge 2 ]
 	sed -n '/fdatasync/,$p' trace >after
 	[ "$(grep -c "pread64.*= 1048576" after)" -ge 4 ]
 	# The name comes last.
@@ -135,9 +135,9 @@ like_source() {
 	need_strace
 	random a 100000
 	local n
-	traced 0 trace=openat --verify a probe
-	n=$(nth openat /proc/self/fd/)
-	traced 0 inject=openat:error=EINVAL:when="$n" --verify a b
+	traced 0 "trace=$OPEN" --verify a probe
+	n=$(nth "$OPEN" /proc/self/fd/)
+	traced 0 "inject=$OPEN:error=EINVAL:when=$n" --verify a b
 	injected
 	says "fcopy: warning: b: verified through the page cache: O_DIRECT is unsupported here"
 	cmp a b
@@ -185,8 +185,8 @@ like_source() {
 	local from
 	for from in "- b" "- b readwrite" "fd:0 b" "--sparse=always - b" "--count=2000000 - b"; do
 		# shellcheck disable=SC2086
-		traced 0 trace=read,pread64,preadv2,openat --verify $from <a
-		in_trace 'openat\(.*/proc/self/fd/.*O_DIRECT|openat\(.*/proc/self/fd/'
+		traced 0 trace=read,pread64,preadv2,$OPEN --verify $from <a
+		in_trace "$OPEN\(.*/proc/self/fd/"
 		cmp -n "$(stat -c %s b)" a b
 		rm b
 	done

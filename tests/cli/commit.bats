@@ -307,5 +307,5 @@ flushed_after() {
 	order 'mkdirat.*"3"' 'utimensat\(.*/d/sub>' "syncfs\([0-9]+<$T/d/sub>\) += 0" "syncfs\([0-9]+<$T/d>\) += 0"
 	[ "$(calls syncfs)" = 2 ]
 	[ "$(cat status)" = 1 ]
-	grep -q "d/sub: syncfs: Input/output error" err
+	grep -qE "d/sub: syncfs: (Input/output|I/O) error" err
 }

@@ -63,10 +63,10 @@ mode_of() {
 	chmod 775 s
 	chmod 664 s/a
 	umask 002
-	for fault in openat:error=EMFILE openat:error=ENOMEM openat:error=EINTR read:error=EAGAIN read:error=EIO \
+	for fault in $OPEN:error=EMFILE $OPEN:error=ENOMEM $OPEN:error=EINTR read:error=EAGAIN read:error=EIO \
 		read:error=ENOMEM read:retval=0; do
 		rm -rf d
-		traced 0 trace=openat,read -r -j1 --resume s d
+		traced 0 "trace=$OPEN,read" -r -j1 --resume s d
 		n=$(nth "${fault%%:*}" "/proc/[^ ]*status")
 		rm -r d
 		traced 0 "inject=$fault:when=$n" -r -j1 --resume s d

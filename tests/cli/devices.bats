@@ -43,9 +43,9 @@ teardown() {
 	random a 1000003
 	random b 4194304
 	expect 0 b "$loop"
-	traced 0 trace=openat,pread64,fadvise64 --verify a "$loop"
+	traced 0 "trace=$OPEN,pread64,fadvise64" --verify a "$loop"
 	in_trace "fadvise64\(.*$loop>?.*DONTNEED"
-	in_trace 'openat\(.*/proc/self/fd/[0-9]+", O_RDONLY\|.*O_DIRECT'
+	in_trace "$OPEN\("'.*/proc/self/fd/[0-9]+", O_RDONLY\|.*O_DIRECT'
 	cmp -n 1000003 a "$loop"
 	cmp -i 1000003 b "$loop"
 	expect 0 --verify - "$loop" <a

@@ -201,7 +201,7 @@ fails_in() {
 	# The other modes also close what they read in /proc, and how often depends on the load.
 	traced 0 trace=close,fcntl -m readwrite a probe
 	n=$(grep -E '^[0-9]+ +(close|fcntl)\(' trace | grep -n F_DUPFD | head -1 | cut -d: -f1)
-	n=$(($(grep -E '^[0-9]+ +(close|fcntl)\(' trace | head -"$n" | grep -c 'close(') + 1))
+	n=$(($(grep -E '^[0-9]+ +(close|fcntl)\(' trace | head -"$n" | grep 'close(' | wc -l) + 1))
 	rm probe
 	for error in EIO ENOSPC EDQUOT EINTR; do
 		fails close $error $n "close: " -m readwrite

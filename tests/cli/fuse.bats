@@ -216,7 +216,7 @@ fails() {
 				! "$FCOPY" $how s/t/f m/t/f 2>err || broken "old, $how"
 				[ "$(cat m/t/f; ls m/t)" = "old
 f" ] || broken "old is changed, $how"
-				grep -q "space left\|Input/output\|quota" err || broken "message, $how"
+				grep -qi "space left\|Input/output\|I/O error\|quota" err || broken "message, $how"
 			done
 			old
 			! "$FCOPY" --resume s/t/f m/t/f 2>err || broken resume

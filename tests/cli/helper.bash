@@ -26,6 +26,10 @@ fi
 # A number never changes its meaning: the modes of the first release, by which tests check the table.
 FIRST_MODES="0 auto, 1 readwrite, 2 sendfile, 3 splice, 4 copy_file_range, 5 mmap, 6 direct, 7 parallel, 8 reflink"
 export FIRST_MODES
+# The system calls of open(3) and the stat functions, which differ with musl.
+OPEN=openat STATS=newfstatat
+! head -c 4096 "$FCOPY" | grep -q ld-musl || OPEN=open STATS=newfstatat,stat,lstat,fstat
+export OPEN STATS
 HANG=120 # seconds that nothing takes, however busy the machine
 NOBODY="setpriv --reuid 65534 --regid 65534 --clear-groups"
 
@@ -108,9 +112,10 @@ demand() {
 as_glibc() {
 	[ "$LIBC" = musl ] || return 0
 	local -a musl=("I/O error" "No file descriptors available" ": Cross-device link" ": Not supported"
-		"Symbolic link loop" "Filename too long" "Quota exceeded" "Resource busy") \
+		"Symbolic link loop" "Filename too long" "Quota exceeded" "Resource busy" "Operation timed out") \
 		glibc=("Input/output error" "Too many open files" ": Invalid cross-device link" ": Operation not supported"
-			"Too many levels of symbolic links" "File name too long" "Disk quota exceeded" "Device or resource busy")
+			"Too many levels of symbolic links" "File name too long" "Disk quota exceeded" "Device or resource busy"
+			"Connection timed out")
 	local i
 	for i in "${!musl[@]}"; do
 		[[ $stderr == *"${glibc[i]}"* ]] || stderr=${stderr//"${musl[i]}"/"${glibc[i]}"}

@@ -411,7 +411,7 @@ sender() {
 	chmod +x traced
 	FCOPY=./traced serve --fsync http-listen:0 b
 	[ "$(status_of -T a "$(url)")" = 500 ]
-	holds 'not stored: Input/output error' body
+	grep -qxE 'not stored: (Input/output|I/O) error' body
 	ended 1
 	injected
 	holds old b

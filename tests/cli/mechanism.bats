@@ -300,7 +300,7 @@ decided_calls() {
 	random a 100000
 	local mode
 	for mode in auto readwrite splice; do
-		traced 0 trace=openat,pipe2,fcntl a b $mode
+		traced 0 "trace=open,openat,pipe2,fcntl" a b $mode
 		sed -n '/"a"/,$p' trace | grep -v '\.gcda' >from_open
 		never grep -Ev 'CLOEXEC|[GS]ETPIPE_SZ|[GS]ETFL' from_open
 	done

@@ -60,7 +60,7 @@ load helper
 		cmp s/a m/stream
 		setfattr -n user.fault -v read:EIO m
 		! "$FCOPY" --verify s/a m/bad 2>err || exit 1
-		grep -q "read back: Input/output error" err
+		grep -qE "read back: (Input/output|I/O) error" err
 		[ ! -e m/bad ]'
 }
 

@@ -121,7 +121,7 @@ no_entry() {
 			s=0
 			"$FCOPY" -r --preserve=xattr "$@" 2>err || s=$?
 			cat err >&2
-			[ $s = 1 ] && grep -q "d: fsetxattr: Operation not supported" err
+			[ $s = 1 ] && grep -qE "d: fsetxattr: (Operation n|N)ot supported" err
 		}
 		fails --keep-going s m/d
 		[ "$(find m -mindepth 1 -printf "%P:%m ")" = "d:755 d/f:644 " ]

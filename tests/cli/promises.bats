@@ -477,7 +477,7 @@ stopped_at() {
 			echo old >b
 			touch -d '1 hour ago' b
 			status=0
-			strace -f -qq -o trace -e trace=newfstatat -e inject=newfstatat:error=EIO:when="$n" "$FCOPY" $option a b 2>err || status=$?
+			strace -f -qq -o trace -e trace="$STATS" -e inject="$STATS":error=EIO:when="$n" "$FCOPY" $option a b 2>err || status=$?
 			grep -q INJECTED trace || break
 			[ "$status" = 0 ] && holds new b || [ "$(cat b)" = old ] || [ "$(cat b)" = new ]
 			[ $option = -u ] || [ "$(cat b)" = old ] || holds old b~

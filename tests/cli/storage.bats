@@ -130,7 +130,7 @@ ERRNOS="ENOSYS EOPNOTSUPP EPERM EACCES EINVAL EIO EMFILE EXDEV"
 			if [ "$how" = -t ]; then set -- -t m a; else set -- $how a m/a; fi
 			"$FCOPY" "$@" 2>err || s=$?
 			[ $s = 1 ]
-			grep -q "Input/output error" err
+			grep -qE "(Input/output|I/O) error" err
 			[ -z "$(ls -A backing)" ]
 		done
 		setfattr -n user.fault -v write:0 m
@@ -172,7 +172,7 @@ refuses_and_overwrites() {
 			rm -f m/d/a~
 			setfattr -n user.fault -v write:EIO:50000 m
 			! "$FCOPY" -b --inplace=auto s/a m/d/a 2>err || exit 1
-			grep -q "Input/output error" err
+			grep -qE "(Input/output|I/O) error" err
 			setfattr -n user.fault -v write:0 m
 			[ "$(cat backing/d/a)" = old ]
 		done
