@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # needs.sh [WHAT]: prints the packages that `make` and `make check` need, for apt-get install.
-# WHAT: lint (and the sanitizers, valgrind, coverage, figures), build (make check-build), packages
+# WHAT: lint (and the sanitizers, valgrind, coverage, figures), build (make check-build, make check-musl), packages
 # (make check-packages), kernels (make check-kernels: Debian 12 or 13 on x86-64), or alpine (for
 # apk add: what `make` and `make check` need there).
 set -eu
@@ -16,7 +16,7 @@ case ${1-} in
 	bash-completion time mandoc git ;;
 lint) echo clang clang-format clang-tidy libclang-rt-dev cppcheck shellcheck valgrind gcovr lintian debhelper hyperfine \
 	gnuplot-nox ;;
-build) echo clang lld libc6-dev-i386 "lib32gcc-${gcc:-12}-dev" musl-tools gcc-aarch64-linux-gnu gcc-s390x-linux-gnu \
+build) echo clang lld libc6-dev-i386 "lib32gcc-${gcc:-12}-dev" musl-tools dpkg-dev gcc-aarch64-linux-gnu gcc-s390x-linux-gnu \
 	qemu-user-static ;;
 packages) echo debhelper lintian mmdebstrap rpm cpio musl-tools ;;
 kernels) echo qemu-system-x86 e2fsprogs kmod cpio xz-utils ;;

@@ -37,7 +37,7 @@ $(CMOCKA_BIN): $(BUILD)/tests/cmocka/%: $(BUILD)/tests/cmocka/%.o $(CMOCKA_HELP:
 
 -include $(TEST_OBJ:.o=.d)
 
-.PHONY: tests check check-packages check-long check-kernels fuzz fuzzer check-build check-asan check-tsan check-valgrind coverage lint
+.PHONY: tests check check-packages check-long check-kernels fuzz fuzzer check-build check-musl check-asan check-tsan check-valgrind coverage lint
 tests: $(PROGRAM) $(SHARED) $(CHECK_BIN) $(CMOCKA_BIN)
 
 # Started first, so that no CPU is idle at the end.
@@ -53,6 +53,9 @@ check-packages: ## the source archive and the packages of HEAD (all, or PARTS='d
 
 check-build: ## other compilers, flags and targets (all, or BUILDS='musl m32'): minutes
 	@tests/build.sh $(BUILDS)
+
+check-musl: ## the tests with musl as the C library (all, or SUITES='tests/cli/tree.bats')
+	@tests/musl.sh $(SUITES)
 
 KERNELS ?= 5.10 6.1 6.12
 check-kernels: $(PROGRAM) $(CHECK_BIN) ## Debian's kernels (KERNELS='5.10 6.1 6.12') in qemu: 18 minutes
