@@ -368,17 +368,24 @@ static void entry_rehearse(struct worker *w, const struct entry *e, const struct
 	const bool file = S_ISREG(st->st_mode);
 	struct fcopy_error error = {0};
 	int r = 0;
-	if (rivals_possible(w->tree) && w->facts.exists && !S_ISDIR(w->facts.old.st_mode) &&
-	    !rivals_claim_new(w->tree, e, &w->facts.old)) {
+	/* What it would replace or write to: the copy of no other entry. */
+	const struct stat *old = w->facts.exists
+				     ? decide_changed(&w->tree->root.ground, &w->facts, o)
+				     : NULL;
+	if (rivals_possible(w->tree) && old && !S_ISDIR(old->st_mode) &&
+	    !rivals_claim_new(w->tree, e, old)) {
 		rivals_report(w, e);
 		return;
 	}
-	if (o->link)
+	if (o->link) {
 		outcome_link(w->outcome, st);
-	else if (o->symbolic_link)
+	} else if (o->symbolic_link) {
 		w->outcome->type = S_IFLNK;
-	else if (file && !o->attributes_only)
+	} else if (file && !o->attributes_only) {
 		w->outcome->bytes = (uint64_t)st->st_size;
+		w->outcome->replaced = w->facts.exists && !decide_replaces(o) &&
+				       !w->decision.clears;
+	}
 	if (e->dir->dst < 0 || !file || w->decision.clears || o->link || o->symbolic_link ||
 	    o->attributes_only)
 		return;

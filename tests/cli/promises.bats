@@ -171,6 +171,38 @@ foretells() {
 	[ "$status" = 0 ] || { echo "$output"; return 1; }
 }
 
+@test "a dry run foresees that a symlink in DST leads to the copy of another SRC, and the times of DST" {
+	mkdir s d
+	echo new >s/a
+	ln s/a s/d
+	mkfifo s/p
+	echo old >d/a
+	echo old >d/p
+	ln -s a d/d
+	ln -s p d/b
+	cp s/a s/b
+	touch -d 2001-01-01 d/a d/p
+	for operands in "--update=changed -r s/d s/a" "-r s/p s/b" "-r s/a s/d"; do
+		rm -rf copy
+		cp -a d copy
+		# shellcheck disable=SC2086
+		expect 1 --dry-run $operands copy
+		mentions "copy of another"
+		# shellcheck disable=SC2086
+		expect 1 $operands copy
+		mentions "copy of another"
+	done
+	# A file that is replaced leaves the names of its directory as they are.
+	mkdir x y
+	echo new >x/f
+	echo older >y/f
+	touch -d 2001-01-01 x y/f
+	expect 0 --dry-run --json=lines --mirror x y
+	grep '"dst": "y", .*"action": "repaired"' <<<"$output"
+	expect 0 --json=lines --mirror x y
+	grep '"dst": "y", .*"action": "repaired"' <<<"$output"
+}
+
 @test "--parents: the report counts the copies, and names each in DST" {
 	need jq
 	mkdir -p s/t d
