@@ -52,11 +52,23 @@ static bool was_made(const struct tree *t, const struct operand *src, const stru
 	       !(links && st.st_nlink > 1) && inodes_has(t->made, &st);
 }
 
-/* Records an operand's copy for was_made(). */
-static void note_made(struct tree *t, const struct operand *to)
+static uint64_t count_copied(const struct tree *t)
 {
+	const uint64_t *n = t->report->count;
+	return n[FCOPY_COUNT_FILES] + n[FCOPY_COUNT_SYMLINKS] + n[FCOPY_COUNT_SPECIALS] +
+	       n[FCOPY_COUNT_HARD_LINKS];
+}
+
+/* Records an operand's copy for was_made(). copied: what was counted before. In a dry run the old
+ * file has the name still; its other names stay when the copy replaces it. */
+static void note_made(struct tree *t, const struct operand *to, uint64_t copied)
+{
+	const struct fcopy_tree_options *o = t->options;
 	struct stat st;
-	if (t->several && t->root.committed &&
+	const bool replaces = o->dry_run && to->place.exists && !S_ISDIR(to->place.st.st_mode) &&
+			      to->place.st.st_nlink > 1 && count_copied(t) > copied &&
+			      !o->attributes_only && !in_place_always(&o->copy);
+	if (!replaces && t->several && t->root.committed &&
 	    fstatat(to->place.dir, to->place.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    inodes_add(t->made, &st) < 0)
 		tree_stop(t, ENOMEM);
@@ -192,6 +204,7 @@ static int copy_operand(struct tree *t, struct operand *src)
 	strcpy(t->report->dst, to.path);
 	t->root.existed = to.place.exists;
 	const mode_t mode = src->place.st.st_mode;
+	const uint64_t copied = count_copied(t);
 	if (!t->options->copy.resume)
 		warn_about_stale(t, to.place.dir, mode);
 	if (was_made(t, src, &to))
@@ -205,7 +218,7 @@ static int copy_operand(struct tree *t, struct operand *src)
 		r = tree_refuse(t, to.path, EIO, "was not copied", FCOPY_ADVICE_NONE);
 	if (t->options->copy.resume) /* the copy continues what was left of it */
 		warn_about_stale(t, to.place.dir, mode);
-	note_made(t, &to);
+	note_made(t, &to, copied);
 	parents_end(t, &to, &parents);
 	operand_close(&to);
 	return r;

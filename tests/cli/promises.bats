@@ -192,6 +192,14 @@ foretells() {
 		expect 1 $operands copy
 		mentions "copy of another"
 	done
+	# The other name of a file that is replaced stays.
+	ln d/a d/c
+	ln -s nowhere s/c
+	for o in --dry-run ""; do
+		# shellcheck disable=SC2086
+		expect 0 $o -d -r s/a s/c d
+	done
+	[ -L d/c ]
 	# A file that is replaced leaves the names of its directory as they are.
 	mkdir x y
 	echo new >x/f
