@@ -153,19 +153,41 @@ static bool hard_link_leaves(const struct tree *t)
 	return t->options->update || t->options->link_dest;
 }
 
+/* Of a dry run: will one of the two names be a symlink, which a copy follows? */
+static bool hard_link_meets_symlink(const struct worker *w, const struct entry *e,
+				    const struct stat *st, const struct copied *c)
+{
+	const struct tree *t = w->tree;
+	struct stat of;
+	if (!S_ISREG(st->st_mode) || t->options->symbolic_link)
+		return false;
+	if (decide_link_meets_symlink(&w->facts, &w->decision))
+		return true;
+	if (!decide_follows(&t->root.ground, st->st_mode, t->options))
+		return false; /* the first name is not a symlink any more */
+	const int dir = c->dir == e->dir ? e->dir->dst : directory_reopen(c->dir);
+	const bool symlink = dir >= 0 && fstatat(dir, c->name, &of, AT_SYMLINK_NOFOLLOW) == 0 &&
+			     S_ISLNK(of.st_mode);
+	if (dir >= 0 && c->dir != e->dir)
+		close(dir);
+	return symlink;
+}
+
 /* Of a dry run: returns what hard_link_make would, without a failure of it. */
 static int hard_link_rehearse(struct worker *w, const struct entry *e, const struct stat *st,
 			      const struct copied *c)
 {
 	const struct stat *old = &w->facts.old;
 	const char *call;
-	if (!w->facts.exists)
-		return 0;
 	/* Only of an unchanged copy, made is set: another one would be a new inode. */
-	if (hard_link_leaves(w->tree) && c->made.ino == old->st_ino &&
+	if (w->facts.exists && hard_link_leaves(w->tree) && c->made.ino == old->st_ino &&
 	    makedev(c->made.dev_major, c->made.dev_minor) == old->st_dev)
 		return HARD_LINK_SAME;
-	return w->decision.clears || hard_link_may_replace(w, e, st, &call) > 0 ? 0 : -EEXIST;
+	if (hard_link_meets_symlink(w, e, st, c))
+		return -ELOOP;
+	return !w->facts.exists || w->decision.clears || hard_link_may_replace(w, e, st, &call) > 0
+		   ? 0
+		   : -EEXIST;
 }
 
 /* An unfinished tree has the name: of an earlier run, or of this one, if the directory lists it

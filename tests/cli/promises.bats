@@ -200,6 +200,21 @@ foretells() {
 		expect 0 $o -d -r s/a s/c d
 	done
 	[ -L d/c ]
+	# No symlink becomes a hard link.
+	mkdir hard linked
+	echo 1 >hard/f
+	ln hard/f hard/g
+	for name in f g; do
+		rm -rf linked
+		mkdir linked
+		echo old >linked/target
+		ln -s target linked/$name
+		for o in --dry-run ""; do
+			# shellcheck disable=SC2086
+			expect 0 $o -drT hard linked
+			mentions "copied and not linked"
+		done
+	done
 	# A file that is replaced leaves the names of its directory as they are.
 	mkdir x y
 	echo new >x/f
