@@ -73,16 +73,16 @@ void signals_catch(volatile int *cancel, volatile int *stop)
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error to report: EFBIG */
 }
 
-static void handle_pipe(void (*handler)(int))
+static void handle_pipe(void (*handler)(int), int flags)
 {
-	struct sigaction act = {.sa_handler = handler}, old;
+	struct sigaction act = {.sa_handler = handler, .sa_flags = flags}, old;
 	if (sigaction(SIGPIPE, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
 		sigaction(SIGPIPE, &act, NULL);
 }
 
 void signals_catch_pipe(void)
 {
-	handle_pipe(on_signal);
+	handle_pipe(on_signal, 0);
 }
 
 static void on_pipe(int number)
@@ -92,7 +92,7 @@ static void on_pipe(int number)
 
 void signals_note_pipe(void)
 {
-	handle_pipe(on_pipe);
+	handle_pipe(on_pipe, SA_RESTART); /* kill(1) may send it while a call waits */
 }
 
 bool signals_take_pipe(void)

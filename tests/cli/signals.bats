@@ -111,6 +111,26 @@ os.execv(sys.argv[1], sys.argv[1:])' "$FCOPY" pipe b 2>/dev/null
 	done
 }
 
+@test "SIGPIPE while a FIFO is awaited: it only means that a message was lost; the copy goes on" {
+	mkfifo pipe
+	(trap - PIPE && exec "$FCOPY" --json pipe b >out 2>err) &
+	pid=$!
+	await unguarded_pipe
+	kill -PIPE $pid
+	sleep 0.05
+	timeout $HANG sh -c 'echo whole >pipe'
+	wait $pid
+	holds whole b
+	grep -q '"interrupted": null' out
+}
+
+# Has $pid a handler of SIGPIPE, and does it wait?
+unguarded_pipe() {
+	local caught
+	caught=$(sed -n 's/^SigCgt:\t//p' /proc/$pid/status)
+	(((0x$caught >> 12) & 1)) && grep -q '^State:.S' /proc/$pid/status
+}
+
 @test "a second signal kills at once, while the first one is still being obeyed" {
 	need_strace
 	# The loader closes some files, then comes what abort closes.
