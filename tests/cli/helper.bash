@@ -28,7 +28,7 @@ FIRST_MODES="0 auto, 1 readwrite, 2 sendfile, 3 splice, 4 copy_file_range, 5 mma
 export FIRST_MODES
 # The system calls of open(3) and the stat functions, which differ with musl.
 OPEN=openat STATS=newfstatat
-! head -c 4096 "$FCOPY" | grep -q ld-musl || OPEN=open STATS=newfstatat,stat,lstat,fstat
+[ "$LIBC" = glibc ] || OPEN=open STATS=newfstatat,stat,lstat,fstat
 export OPEN STATS
 HANG=120 # seconds that nothing takes, however busy the machine
 NOBODY="setpriv --reuid 65534 --regid 65534 --clear-groups"

@@ -49,7 +49,7 @@ by_python() {
 
 # no_musl: Python with glibc cannot load a library that needs musl.
 no_musl() {
-	[ "$OPEN" = openat ] || ldd "$(realpath "$(command -v python3)")" 2>&1 | grep -q musl || skip "Python has another C library than libfcopy"
+	[ "$LIBC" = glibc ] || ldd "$(realpath "$(command -v python3)")" 2>&1 | grep -q musl || skip "Python has another C library than libfcopy"
 }
 
 @test "ctypes: a copy in every mode that works here, and by default" {
