@@ -43,9 +43,6 @@ uint64_t list_hash_entry(const char *path, char kind, off_t first, const struct 
 /* Of the lines of a file. */
 uint64_t list_hash_text(const char *text, size_t size);
 
-/* list.c: of what a line of a list names, the path below the operand. */
-void list_path(const struct listed *, char path[LIST_PATH]);
-
 /* list.c: of shared_copy. */
 int list_add(struct worker *, const struct entry *, const struct stat *);
 void list_leave(struct worker *);

@@ -399,37 +399,6 @@ has_copied() { [ -n "$(find t.fcopy-part/data -type f -size +0 2>/dev/null | hea
 	done
 }
 
-@test "a file that could not be read, and is made readable: the same commands complete the copy" {
-	local share
-	mkdir w
-	cp "$FCOPY" w/fcopy
-	! is_root || chown 65534:65534 w
-	cd w
-	as() { if is_root; then run $NOBODY "$@"; else run "$@"; fi; }
-	as bash -c 'mkdir s; for i in $(seq 900); do echo $i >s/$i; done; chmod 0 s/7'
-	as ./fcopy -a --shard=0/2 s t
-	[ "$status" = 1 ]
-	[[ $output == *"s/7: open: Permission denied"* ]]
-	as ./fcopy -a --shard=1/2 s t
-	absent t
-	as chmod 640 s/7
-	for share in 0 1 0 1; do
-		as ./fcopy -a --shard=$share/2 s t
-		[ "$status" = 0 ] || { echo "$output"; return 1; }
-	done
-	diff -r s t
-	[ "$(stat -c %a t/7)" = 640 ]
-	# What has other bytes is refused.
-	as chmod 0 s/8
-	as ./fcopy -a --shard=0/2 s u
-	[ "$status" = 1 ]
-	as bash -c 'chmod 640 s/8; echo more >>s/8'
-	as ./fcopy -a --shard=0/2 s u
-	[ "$status" = 1 ]
-	[[ $output == *"u: SRC changed between the shards"* ]]
-	absent u
-}
-
 @test "an entry that appears after the walk is not copied; one that was copied may change then" {
 	make_source
 	part 0 -a --shard=0/2
