@@ -301,8 +301,10 @@ static uint64_t root_options(const struct tree *t)
 static struct directory *root_begin(struct building *r)
 {
 	struct tree *t = r->tree;
-	struct stat parent;
+	struct stat parent, was = {0};
 	const bool merges = !r->temporary[0], resumes = r->resumes, fresh = !merges && !resumes;
+	/* What is tried below, to see what the storage can, changes the times of the directory. */
+	const bool seen = fstat(r->dst, &was) == 0;
 	const struct ground ground = {
 	    .fresh = fresh,
 	    .exclusive = fresh,
@@ -314,6 +316,8 @@ static struct directory *root_begin(struct building *r)
 	    .flush = flush_find(t, r->dst, fresh),
 	    .withheld = 0700 & (t->umask | ~permissions_left(t, r->dst))};
 	struct directory *d = root_start(r, &ground);
+	if (d && seen)
+		d->was = was;
 	if (d && t->root.within && r->part.fd >= 0 && fstat(r->part.fd, &parent) == 0) {
 		t->root.part_dev = parent.st_dev;
 		t->root.part_ino = parent.st_ino;
