@@ -852,7 +852,6 @@ state_of() {
 	holds 2 d/s/two/g
 	# A directory that cannot be listed does not keep what is named in it from being copied.
 	if [ "$(id -u)" != 0 ]; then
-		mkdir d/s/x
 		echo 5 >s/x/named
 		chmod 300 s/x
 		expect 1 -a --parents s s/x/named d
