@@ -77,7 +77,7 @@ load tree
 		s=0
 		"$FCOPY" -r m d 2>err || s=$?
 		[ $s = 1 ] || { echo "status $s"; exit 1; }
-		grep -q "m/b: .*Input/output error" err
+		grep -qE "m/b: .*(Input/output|I/O) error" err
 		grep -q "d.fcopy-part" err
 		[ ! -e d ]
 		cmp a d.fcopy-part/data/a
@@ -104,7 +104,7 @@ load tree
 				setfattr -n user.fault -v ${RULE%%:*}:0 m
 				[ $seen != 0 ] && [ $s = 1 ] && [ ! -e m/d ] ||
 					{ echo "$RULE: $seen faults, status $s"; cat err; exit 1; }
-				grep -q "Input/output error" err
+				grep -qE "(Input/output|I/O) error" err
 				"$FCOPY" -r --fsync --resume s m/d
 				diff -r s m/d'
 		done
@@ -153,7 +153,7 @@ load tree
 			"$FCOPY" $option --fsync s disk/bad 2>err || s=$?
 			cat err
 			[ $s = 1 ] || { echo "status $s"; exit 1; }
-			grep -q "disk/bad: syncfs: Input/output error" err
+			grep -qE "disk/bad: syncfs: (Input/output|I/O) error" err
 			[ "$(ls disk | grep -v lost+found)" = good ] || { ls disk; exit 1; }
 		done
 		setfattr -n user.fault -v write:0 m
@@ -199,7 +199,7 @@ make_losing_disk() {
 			"$FCOPY" -r --fsync $option s merged/d 2>err || s=$?
 			cat err
 			[ $s = 1 ] && [ ! -e merged/d ] || { echo "$option: status $s"; exit 1; }
-			grep -q "Input/output error" err
+			grep -qE "(Input/output|I/O) error" err
 			setfattr -n user.fault -v write:0 m
 			rm -rf merged/*
 		done
