@@ -50,8 +50,8 @@ void inodes_free(struct inodes *s)
 	free(s);
 }
 
-/* Never 0. All devices after the first DEVICES_MAX share an index: then two inodes with one number count as
- * one. */
+/* Never 0. All devices after the first DEVICES_MAX share an index: then two inodes with one number
+ * count as one. */
 static uint64_t inode_key(struct inodes *s, const struct stat *st)
 {
 	unsigned i = 0;
