@@ -36,9 +36,11 @@ trap 'stop 143' TERM HUP
 run_suite() {
 	local jobs=() files=("$1")
 	if [[ -d $1 || $1 == *.bats ]]; then
-		# Many tests wait for something. The longest files first, so that no CPU is idle at the end.
+		# Many tests wait for something. The longest files first, so that no CPU is idle at the end:
+		# install.bats builds the program several times.
 		type parallel >/dev/null 2>&1 && jobs=(--jobs $((4 * $(nproc))) --no-parallelize-within-files)
-		[ ! -d "$1" ] || mapfile -t files < <(ls -S "$1"/*.bats)
+		[ ! -d "$1" ] || mapfile -t files < <(ls -S "$1"/*.bats |
+			awk '/\/install.bats$/ { print; next } { rest = rest $0 "\n" } END { printf "%s", rest }')
 		timeout --foreground -k 9 1800 bats --formatter tap "${jobs[@]}" "${files[@]}"
 	else
 		# shellcheck disable=SC2086 # a command and its arguments

@@ -121,8 +121,8 @@ print(eval(sys.argv[1]))' "$1"
 	mkdir s
 	seq 1000 | sed 's,^,s/,' | xargs touch
 	random s/large 2000000
-	# Each unlinkat takes 10 ms: 10 s in all.
-	strace -D -f -qq -o /dev/null -e trace=unlinkat -e inject=unlinkat:delay_enter=10000 \
+	# Each unlinkat takes 60 ms: a minute in all.
+	strace -D -f -qq -o /dev/null -e trace=unlinkat -e inject=unlinkat:delay_enter=60000 \
 		"$FCOPY" -r -j1 --progress --limit-rate=200K s d 2>err &
 	pid=$!
 	await is_fcopy
