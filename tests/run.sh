@@ -39,8 +39,8 @@ run_suite() {
 		# Many tests wait for something. The longest files first, so that no CPU is idle at the end:
 		# install.bats builds the program several times.
 		type parallel >/dev/null 2>&1 && jobs=(--jobs $((4 * $(nproc))) --no-parallelize-within-files)
-		[ ! -d "$1" ] || mapfile -t files < <(ls -S "$1"/*.bats |
-			awk '/\/install.bats$/ { print; next } { rest = rest $0 "\n" } END { printf "%s", rest }')
+		[ ! -d "$1" ] || mapfile -t files < <(find "$1" -maxdepth 1 -name '*.bats' -printf '%s %p\n' |
+			sed '/install.bats$/s/^/9/' | sort -rn | cut -d ' ' -f 2-)
 		timeout --foreground -k 9 1800 bats --formatter tap "${jobs[@]}" "${files[@]}"
 	else
 		# shellcheck disable=SC2086 # a command and its arguments
