@@ -35,7 +35,7 @@ NOBODY="setpriv --reuid 65534 --regid 65534 --clear-groups"
 
 setup() {
 	umask 022
-	T=$(mktemp -d "${TMPDIR:-/tmp}/fcopy-cli.XXXXXX") && chmod 755 "$T" && cd "$T"
+	T=$(mktemp -d "${TMPDIR:-/tmp}/fcopy-cli.XXXXXX") && chmod 755 "$T" && cd "$T" || return
 }
 
 # A temporary name that survives its copy is a failure of any test.
@@ -74,7 +74,9 @@ expect_status() {
 	shift
 	output=$(timeout -s KILL $HANG "$FCOPY" "$@" 2>"$errors") && status=0 || status=$?
 	IFS=$' \t\n' read -rd '' stderr <"$errors" || true
+	# shellcheck disable=SC2034 # for the tests
 	IFS=$'\n' read -rd '' -a lines <<<"$output" || true
+	# shellcheck disable=SC2034
 	IFS=$'\n' read -rd '' -a stderr_lines <<<"$stderr" || true
 	demand "$want"
 }
