@@ -29,7 +29,7 @@ struct ground {
 	bool foreign;   /* DST is in use: files are replaced, and other users can exchange names */
 	bool single;    /* SRC is no directory: its copy may have threads, and be resumed */
 	bool lists;     /* nothing is copied: other processes get a list of what SRC has */
-	bool separate;  /* each name becomes a file of its own: the list says which are links */
+	bool separate;  /* each name becomes a separate file: the list says which are links */
 	bool fixed_modes; /* chmod has no effect in DST: directories get their mode at once */
 	enum flushing flush;
 	mode_t withheld; /* of S_IRWXU, from new directories */
