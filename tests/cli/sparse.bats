@@ -128,11 +128,13 @@ make_sparse() {
 	random part 1000
 	dd if=part of=a bs=1000 conv=notrunc status=none
 	sync a
-	traced 0 trace=pwrite64,write --reflink=never a b
+	traced 0 trace=pwrite64,write,splice,copy_file_range,sendfile --reflink=never a b
 	cmp a b
 	[ "$(stat -c %s b)" = 20971520 ]
-	[ "$(calls pwrite64)" -le 4 ] || { calls pwrite64; return 1; }
 	[ "$(allocated b)" -ge 20000000 ]
+	# For tmpfs, unwritten extents are data: lseek(2) finds no hole, and FIEMAP is unknown.
+	[ "$(stat -f -c %T .)" != tmpfs ] || return 0
+	[ "$(calls 'pwrite64|write|splice|copy_file_range|sendfile')" -le 4 ] || { cat trace; return 1; }
 }
 
 @test "nothing stays allocated past the end" {
