@@ -36,19 +36,24 @@ const char *hint_text(enum fcopy_advice advice)
 	}
 }
 
+void hint_bare(const struct cli *cli)
+{
+	FILE *f = hint_begin();
+	fprintf(f, "use --%s=", cli->bare);
+	message_quoted(cli->bare_value);
+	fputs(": ", f);
+	message_quoted(cli->bare_value);
+	fputs(cli->bare_is_dst ? " is DST here" : " is a SRC here", f);
+	hint_end();
+}
+
 bool hint_value(const struct cli *cli, const struct fcopy_error *e)
 {
 	const char *value = cli->bare_value;
 	if (!value || (e->err != ENOENT && e->err != ENOTDIR) || !e->path ||
 	    (strcmp(e->path, value) != 0 && strcmp(e->path, cli->dst) != 0))
 		return false;
-	FILE *f = hint_begin();
-	fprintf(f, "use --%s=", cli->bare);
-	message_quoted(value);
-	fputs(": ", f);
-	message_quoted(value);
-	fputs(cli->bare_is_dst ? " is DST here" : " is a SRC here", f);
-	hint_end();
+	hint_bare(cli);
 	return true;
 }
 

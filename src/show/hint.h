@@ -50,6 +50,7 @@ const char *hint_text(enum fcopy_advice);
 /* advice.c: SRC looks like the value of an option before it, and the failure comes from that.
  * Returns whether it is so. */
 bool hint_value(const struct cli *, const struct fcopy_error *);
+void hint_bare(const struct cli *); /* the same without a failure; cli->bare_value is set */
 /* hint_cause.c: one that follows from the errno alone. Returns whether it is such an error. */
 bool hint_cause(const struct fcopy_error *);
 void hint_print_path(const struct fcopy_error *);

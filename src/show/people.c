@@ -293,6 +293,9 @@ static void end_copy(const struct summary *o)
 		end_tree(o);
 	else
 		end_file(o);
+	/* `fcopy a --update older` has made a file with that name. */
+	if (o->result == 0 && o->cli->bare_is_dst && o->cli->voice.notes)
+		hint_bare(o->cli);
 }
 
 /* A usage error was printed when it was found. */

@@ -183,7 +183,26 @@ load helper
 	expect 2 a b -vu older
 	mentions "hint: use --update=older: older is DST here"
 	absent older
+	# Without another DST, it is DST, and the copy succeeds.
+	for option in "--update older" "-u older" "-r --update older" "--dry-run --update older"; do
+		rm -f older
+		# shellcheck disable=SC2086
+		expect 0 a $option
+		mentions "fcopy: hint: use --update=older: older is DST here"
+		rm -f older
+		# shellcheck disable=SC2086
+		expect 0 -q a $option
+		says ""
+	done
+	expect 0 a --json report.json
+	says "fcopy: hint: use --json=report.json: report.json is DST here"
 	# What exists is a SRC, and another word is no value.
+	echo x >older
+	expect 0 a --update older
+	says ""
+	expect 0 a --update odd
+	says ""
+	rm odd
 	echo x >older
 	expect 0 --update older a d
 	expect 2 --update odd a b
