@@ -15,11 +15,10 @@
 	"\n"                                                                                       \
 	"  fcopy big.iso /mnt/backup/                copy a file\n"                                \
 	"  fcopy -aT photos /mnt/backup/photos       copy a directory\n"                           \
-	"  fcopy --mirror photos /mnt/backup/photos  make them equal again\n"                      \
-	"\n"
+	"  fcopy --mirror photos /mnt/backup/photos  make them equal again\n"
 
 static const char brief_head[] = USAGE
-    "Copy SRC to DST, or into DST if it is a directory: whole or not at all.\n" EXAMPLES;
+    "Copy SRC to DST, or into DST if it is a directory: whole or not at all.\n" EXAMPLES "\n";
 
 static const char brief_foot[] =
     "\n"
@@ -32,6 +31,9 @@ static const char head[] = USAGE
     "  or:  fcopy --clean DIR [-r] [-f]\n"
     "Copy SRC to DST. If DST is a directory, the copy goes into it.\n"
     "A copy is whole or absent: DST is replaced only when the copy is complete.\n" EXAMPLES
+    "  fcopy --resume big.iso /mnt/usb/          continue after an interruption\n"
+    "  fcopy big.iso copy.iso sendfile           use one kernel mechanism\n"
+    "\n"
     "SRC or DST may be a stream: - (standard input or output), fd:N (an open\n"
     "descriptor), tcp:HOST:PORT (connect), tcp-listen:[HOST:]PORT (listen; without\n"
     "HOST on loopback only), http-listen:[HOST:]PORT (browsers and curl get SRC...,\n"
@@ -43,11 +45,9 @@ static const char head[] = USAGE
 static const char foot[] =
     "\n"
     "SIZE is in bytes: 8192, 64K or 1M (powers of 1024), 64kB or 1MB (of 1000).\n"
-    "Exit status: 0 done, 1 failed, 2 if the options, SRC or DST exclude the copy\n"
-    "(nothing was changed).\n"
-    "On SIGINT, SIGTERM, SIGHUP, SIGALRM or SIGXCPU, fcopy cleans up and ends by\n"
-    "that signal.\n"
-    "The manual is fcopy(1): man fcopy.\n";
+    "Exit status: 0 done; 1 failed; 2 if the options, SRC or DST exclude the copy\n"
+    "(nothing was changed); 130 after ^C.\n"
+    "The manual has examples, and what DST is after a failure: man fcopy.\n";
 
 /* "modes 1, 3, 5, 7" */
 static void add_modes_with(unsigned takes, struct text *t)
