@@ -53,35 +53,35 @@ make_files() {
 		an invalid option, value or combination | a
 		a stream that the mode or an option does not support | --verify a -
 		a stream that the mode or an option does not support | -m mmap fifo new
-		SRC names nothing, or is empty | nothing new
-		SRC names nothing, or is empty | -r nothing new
-		SRC names nothing, or is empty | -t d nothing
-		SRC names nothing, or is empty | nothing nowhere d
-		SRC names nothing, or is empty | --mirror nothing d
-		SRC names nothing, or is empty | --parents s/nothing d
-		SRC names nothing, or is empty | a/x new
-		SRC names nothing, or is empty | '' new
-		SRC names nothing, or is empty | -r '' new
-		SRC names nothing, or is empty | $long new
-		SRC names nothing, or is empty | --shard=1/2 nothing new
+		SRC does not exist, or is an empty name | nothing new
+		SRC does not exist, or is an empty name | -r nothing new
+		SRC does not exist, or is an empty name | -t d nothing
+		SRC does not exist, or is an empty name | nothing nowhere d
+		SRC does not exist, or is an empty name | --mirror nothing d
+		SRC does not exist, or is an empty name | --parents s/nothing d
+		SRC does not exist, or is an empty name | a/x new
+		SRC does not exist, or is an empty name | '' new
+		SRC does not exist, or is an empty name | -r '' new
+		SRC does not exist, or is an empty name | $long new
+		SRC does not exist, or is an empty name | --shard=1/2 nothing new
 		SRC or DST is a dangling or looping symlink | dangling new
 		SRC or DST is a dangling or looping symlink | loop new
 		SRC or DST is a dangling or looping symlink | -rL dangling new
 		SRC or DST is a dangling or looping symlink | -rL loop new
 		SRC is a directory, without -r | s new
 		SRC is a directory, without -r | s d m
-		the directory of DST is missing, or none | a new/x
-		the directory of DST is missing, or none | -r a new/x
-		the directory of DST is missing, or none | -r s new/x
-		the directory of DST is missing, or none | a a/x
-		the directory of DST is missing, or none | -r s a/x
-		the directory of DST is missing, or none | -t new a
-		the directory of DST is missing, or none | a new/
-		the directory of DST is missing, or none | --parents a new
-		DST is empty, or too long a name | a ''
-		DST is empty, or too long a name | -r s ''
-		DST is empty, or too long a name | a $long
-		DST is empty, or too long a name | -r s $long
+		the directory of DST is missing, or is a file | a new/x
+		the directory of DST is missing, or is a file | -r a new/x
+		the directory of DST is missing, or is a file | -r s new/x
+		the directory of DST is missing, or is a file | a a/x
+		the directory of DST is missing, or is a file | -r s a/x
+		the directory of DST is missing, or is a file | -t new a
+		the directory of DST is missing, or is a file | a new/
+		the directory of DST is missing, or is a file | --parents a new
+		DST is an empty name, or too long | a ''
+		DST is an empty name, or too long | -r s ''
+		DST is an empty name, or too long | a $long
+		DST is an empty name, or too long | -r s $long
 		SRC or DST is a dangling or looping symlink | a dangling
 		SRC or DST is a dangling or looping symlink | -r a dangling
 		SRC or DST is a dangling or looping symlink | --inplace -f a dangling
@@ -101,22 +101,22 @@ make_files() {
 		DST has other hard links | a h
 		DST has other hard links | -r a h
 		DST has other hard links | -m1 a h
-		SRC and DST are the same file | a a
-		SRC and DST are the same file | a link
-		SRC and DST are the same file | -r a a
-		SRC and DST are the same file | h h2
-		SRC and DST are the same file | -rT s s
-		SRC and DST are the same file | fifo fifo
-		SRC and DST are the same file | -s a a
-		DST is inside SRC | -r s s/new
-		DST is inside SRC | -r s s
-		DST is inside SRC | --mirror s s/below
-		a file or directory that an option names is missing | -a --link-dest=nothing s new
-		a file or directory that an option names is missing | -a --link-dest=a s new
-		a file or directory that an option names is missing | --clean nothing
-		a file or directory that an option names is missing | --clean a
-		a file or directory that an option names is missing | -a --files-from=nothing s new
-		a file or directory that an option names is missing | -a --exclude-from=nothing s new
+		SRC and DST are the same file, or DST is inside SRC | a a
+		SRC and DST are the same file, or DST is inside SRC | a link
+		SRC and DST are the same file, or DST is inside SRC | -r a a
+		SRC and DST are the same file, or DST is inside SRC | h h2
+		SRC and DST are the same file, or DST is inside SRC | -rT s s
+		SRC and DST are the same file, or DST is inside SRC | fifo fifo
+		SRC and DST are the same file, or DST is inside SRC | -s a a
+		SRC and DST are the same file, or DST is inside SRC | -r s s/new
+		SRC and DST are the same file, or DST is inside SRC | -r s s
+		SRC and DST are the same file, or DST is inside SRC | --mirror s s/below
+		a file or directory that an option reads is missing | -a --link-dest=nothing s new
+		a file or directory that an option reads is missing | -a --link-dest=a s new
+		a file or directory that an option reads is missing | --clean nothing
+		a file or directory that an option reads is missing | --clean a
+		a file or directory that an option reads is missing | -a --files-from=nothing s new
+		a file or directory that an option reads is missing | -a --exclude-from=nothing s new
 	EOF
 	walk 1 <<-'EOF'
 		a call fails: I/O error, full disk, refused connection | a /dev/full
