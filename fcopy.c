@@ -41,11 +41,11 @@
  *                     (failures and warnings), report_entry, report_sum (counts), entry_path
  *   src/copy/         policy: rules (what options demand) and ends (what SRC and DST are), copy
  *                     (opens), complete (--resume), run (up to the commit), settle (before the
- *                     commit), closed (after it), notify (warnings), plan (auto), cached and
- *                     measure (splice or threads), cpus, ask, modes, ground (what is true of one
- *                     SRC and of its copy's place), decide (what becomes of an entry), outcome (of
- *                     one entry; counts), step, extents,
- *                     allocate, space, stale, clean, ranges (threads), verify and compare, serve
+ *                     commit), closed (after it), notify (warnings), plan (clones, extents, and
+ *                     what follows), mover (chooses what moves the next bytes), move (runs it),
+ *                     ranges (threads), cpus, ask, modes, ground (what is true of one SRC and of
+ *                     its copy's place), decide (what becomes of an entry), outcome (of one entry;
+ *                     counts), extents, allocate, space, stale, clean, verify and compare, serve
  *                     (many clients)
  *   src/part/         what a copy is built in until its commit: private (a directory that only
  *                     this user can enter), remote (what other machines see of it), part and

@@ -7,7 +7,7 @@
 
 #include "endpoints/endpoint.h"
 #include "engines/engine.h"
-#include "measure.h"
+#include "mover.h"
 
 struct helpers;
 
@@ -22,18 +22,16 @@ struct copy {
 	off_t size;          /* expected of a source with offsets: its size, or the limit */
 	double began;        /* io_now() before anything was opened; 0: opened elsewhere */
 	bool local;          /* source on a local file system, whose st_size is where reads end */
-	bool remote;         /* source on a network file system */
 	bool served;         /* run by fcopy_serve(), which reports its completion */
-	bool direct;         /* bulk data bypasses the page cache */
-	bool one_writer;     /* one thread writes in order, unless options.threads asks for more */
-	void *buffer;        /* of cached.c, for many pieces, extents or files */
+	void *buffer;        /* of move.c, for many pieces, extents or files */
 	size_t buffer_size;
 	struct kept *kept;      /* of an engine, likewise */
-	bool keeps_buffer;      /* both outlive the copy: the caller calls cached_free */
+	bool keeps_buffer;      /* both outlive the copy: the caller calls move_free */
 	bool no_clone;          /* FICLONE was refused for an earlier file of these file systems */
 	struct monitor *shared; /* counts and limits several copies together, or NULL */
 	const struct helpers *helpers; /* other threads that may help with a large file, or NULL */
-	struct measure measure;
+	struct mover_facts facts;
+	struct mover_state seen;
 	off_t read_ahead; /* bytes that may be read ahead; 0: ask cpus_read_ahead */
 	struct ahead ahead;
 	uint64_t sum;      /* --verify of a source that is read only once: of its bytes */

@@ -1,37 +1,24 @@
 /* SPDX-License-Identifier: MIT
- * Which engine copies which bytes: the one that the user selected, or the one that auto chooses as
- * the fastest safe one.
+ * The course of a copy: a clone, or the extents of the source, and then what follows them. mover.h
+ * chooses the engine for each range.
  */
 #define _GNU_SOURCE
 #include "plan.h"
 #include "allocate.h"
 #include "ask.h"
-#include "cached.h"
+#include "cpus.h"
 #include "endpoints/error.h"
 #include "extents.h"
 #include "io/system.h"
+#include "move.h"
 #include "notify.h"
 #include "space.h"
-#include "step.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/param.h>
 #include <unistd.h>
-
-#define SMALL_SIZE  ((off_t)64 << 10) /* up to this size, one buffer without a query is fastest */
-#define DIRECT_SIZE ((off_t)16 << 20) /* below, setting up io_uring costs too much */
-#define AHEAD_SIZE  ((off_t)16 << 20) /* allocated at a time for a stream */
-#define GROWTH_STEP ((off_t)1 << 20)  /* a multiple of what direct I/O aligns to */
-
-/* Where the size of a regular source is looked up again, unless the source ends before. */
-static off_t look_again_at(const struct copy *c)
-{
-	const off_t size = c->src.st.st_size;
-	if (!S_ISREG(c->src.st.st_mode) || size == 0 || size > c->limit - 2 * GROWTH_STEP)
-		return c->limit;
-	return (size + 2 * GROWTH_STEP - 1) / GROWTH_STEP * GROWTH_STEP;
-}
 
 /* Runs `run` up to the end of the source. A source that grows faster than it is copied would have
  * none: it ends at the size that it has when `run` is past the size that it had. A file of procfs
@@ -39,7 +26,7 @@ static off_t look_again_at(const struct copy *c)
 static int run_to_end(struct copy *c, int (*run)(struct copy *))
 {
 	struct stat now;
-	c->all.end = look_again_at(c);
+	c->all.end = move_look_again_at(c);
 	int r = run(c);
 	if (r || c->all.offset < c->all.end || c->all.end == c->limit)
 		return r;
@@ -52,87 +39,21 @@ static int run_to_end(struct copy *c, int (*run)(struct copy *))
 	return c->all.offset < c->all.end ? run(c) : 0;
 }
 
-static int run_engine(struct copy *c)
+#define THREADS_MAX 4 /* more only wait for the inode lock of the destination */
+
+/* The threads that the user asks for, or that the CPUs allow. */
+static unsigned wanted_threads(const struct copy *c, bool one_writer)
 {
-	const struct engine *engine = engine_find(c->mode->engine);
-	struct transfer *t = &c->all;
-	return engine == &engine_readwrite && t->buffer_size > 0
-		   ? cached_readwrite(c, t, t->buffer_size, 0)
-		   : step_run(c, engine, t);
+	if (one_writer)
+		return 1;
+	return c->options->threads ? c->options->threads : MIN(cpus_allowed(), THREADS_MAX);
 }
 
-/* A mode that the user selected: its one engine copies every byte, or the copy fails. */
-static int run_mode(struct copy *c, const struct engine *engine)
+/* On tmpfs, whose writer has to allocate and clear pages, and on btrfs, whose writer has to reserve
+ * space, threads save less than 15 % (measured on 6.18): a trial would only cost CPU time. */
+static bool gains_from_trials(unsigned type)
 {
-	struct transfer *t = &c->all;
-	if (engine != &engine_reflink)
-		space_check(c);
-	int r = allocate_blocks(c, c->all.offset, c->size);
-	if (r == 0 && c->mode->threads) {
-		t->end = c->size;
-		r = step_run_threads(c, engine, t, cached_threads(c));
-	}
-	if (r == 0)
-		r = run_to_end(c, run_engine);
-	c->needs_truncate = true;
-	return r == ENGINE_NEXT ? step_refused(c, engine, t) : r;
-}
-
-/* Each engine continues where the previous one returned ENGINE_NEXT. The last one never returns it.
- * *engines becomes the engine that ran last. */
-static int run_chain(struct copy *c, struct transfer *t, const struct engine *const **engines)
-{
-	int r = step_run(c, **engines, t);
-	while (r == ENGINE_NEXT && (*engines)[1])
-		r = step_run(c, *++*engines, t);
-	return r;
-}
-
-/* A stream of unknown length. After the first SMALL_SIZE bytes it is not small: from then on
- * allocate the destination's blocks piece by piece. */
-static int run_stream(struct copy *c, const struct engine *const *engines)
-{
-	int r = 0;
-	for (off_t size = SMALL_SIZE; r == 0; size = AHEAD_SIZE) {
-		struct transfer part = c->all;
-		part.end = MIN(c->all.end - part.offset, size) + part.offset;
-		if (size == AHEAD_SIZE)
-			allocate_ahead(c, part.offset, part.end);
-		r = run_chain(c, &part, &engines);
-		c->all.offset = part.offset;
-		if (part.offset < part.end || part.offset >= c->all.end)
-			break;
-	}
-	return r;
-}
-
-/* Copies what follows the planned range, until a read returns the end of file: the source may have
- * grown. */
-static int read_on(struct copy *c)
-{
-	static const struct engine *const files[] = {&engine_readwrite, NULL};
-	static const struct engine *const streams[] = {&engine_splice, &engine_sendfile,
-						       &engine_readwrite, NULL};
-	static const struct engine *const to_socket[] = {&engine_sendfile, &engine_readwrite, NULL};
-	bool positional = c->src.positional && c->dst.positional;
-	bool plain = positional || c->options->no_cache || c->all.zeros || c->all.sum;
-	bool from_file = c->dst.ops->receipt && c->src.positional;
-	const struct engine *const *chain = plain ? files : from_file ? to_socket : streams;
-	return c->dst.positional && !plain ? run_stream(c, chain) : run_chain(c, &c->all, &chain);
-}
-
-/* The same with one buffer on the stack: a small file takes only a read, a write, and a second read
- * unless its st_size is reliable; a larger one, after the planned bytes, takes only the last read.
- * The buffer has room for more than a small file. */
-static int read_on_small(struct copy *c)
-{
-	char buffer[SMALL_SIZE + 4096];
-	c->all.buffer = buffer;
-	c->all.buffer_size = sizeof(buffer);
-	int r = step_run(c, &engine_readwrite, &c->all);
-	c->all.buffer = NULL;
-	c->all.buffer_size = 0;
-	return r;
+	return type != TMPFS_MAGIC && type != BTRFS_SUPER_MAGIC;
 }
 
 /* Use direct I/O with --no-cache, and if the data must be read from the storage and flushed to it
@@ -141,38 +62,90 @@ static bool want_direct(const struct copy *c)
 {
 	if (c->options->no_cache)
 		return true;
-	return c->options->fsync && c->size >= DIRECT_SIZE && ask_is_cold(c->src.fd, c->size);
+	return c->options->fsync && c->size >= MOVER_DIRECT_SIZE && ask_is_cold(c->src.fd, c->size);
 }
 
-/* Copies by direct I/O. A refusal holds for the whole file. With --no-cache, readwrite then uses
- * uncached I/O (RWF_DONTCACHE), and fails if the file system does not support it. */
-static int copy_direct(struct copy *c, struct transfer *part)
+/* What the mover has to know. Asks the two files by cheap queries. */
+static void learn(struct copy *c)
 {
-	off_t end = part->end;
-	/* Only the end of the file may be unaligned; read until the end of file to find it. */
-	if (end == c->size)
-		part->end = look_again_at(c);
-	int r = step_run(c, &engine_direct, part);
-	part->end = end;
-	c->needs_truncate = true;
-	c->direct = r != ENGINE_NEXT;
-	if (r == ENGINE_NEXT && c->options->no_cache)
-		part->io.flags = c->all.io.flags = IO_UNCACHED;
+	const struct fcopy_options *o = c->options;
+	const bool files = c->src.positional && c->dst.positional, mode = c->mode->engine;
+	struct mover_facts *f = &c->facts;
+	*f = (struct mover_facts){.mode = mode,
+				  .mode_threads = c->mode->threads,
+				  .mode_buffer = c->all.buffer_size,
+				  .size = c->size,
+				  .files = files,
+				  .stored = c->dst.positional,
+				  .to_socket = c->dst.ops->receipt && c->src.positional,
+				  .sums = c->all.sum,
+				  .zeros = c->all.zeros,
+				  .uncached = o->no_cache,
+				  .asked = o->threads > 1,
+				  .paced = o->fsync && copy_progress(c)};
+	if (mode || !files) {
+		f->threads = c->mode->threads ? wanted_threads(c, false) : 1;
+		return;
+	}
+	const bool large = c->size >= MOVER_PARALLEL_SIZE, free = o->threads == 0;
+	const unsigned type = large ? system_type(c->dst.fd) : 0;
+	f->direct = !c->all.zeros && want_direct(c);
+	f->remote = c->size > MOVER_SMALL_SIZE && !o->no_cache && !c->all.zeros &&
+		    o->reflink != FCOPY_WHEN_NEVER && system_has(c->src.fd, SYSTEM_REMOTE);
+	f->one_writer = large && (c->helpers || free) && system_type_has(type, SYSTEM_ORDERED);
+	f->helped = c->helpers && !f->one_writer && o->limit_rate == 0;
+	f->threads = large ? wanted_threads(c, f->one_writer) : 1;
+	f->looks = c->ahead.most > 0 && (f->helped || free);
+	f->may_wait = free && !f->one_writer && o->limit_rate == 0;
+	if (c->seen.threads == 0 && c->size >= MOVER_CHOICE_SIZE)
+		c->seen.threads = f->may_wait && gains_from_trials(type) ? f->threads : 1;
+}
+
+/* Copies what follows the planned range, until a read returns the end of file: the source may have
+ * grown. */
+static int read_on(struct copy *c)
+{
+	return move_range(c, &c->all, true);
+}
+
+/* The same with one buffer on the stack: a small file takes only a read, a write, and a second read
+ * unless its st_size is reliable; a larger one, after the planned bytes, takes only the last read.
+ * The buffer has room for more than a small file. */
+static int read_on_small(struct copy *c)
+{
+	char buffer[MOVER_SMALL_SIZE + 4096];
+	c->all.buffer = buffer;
+	c->all.buffer_size = sizeof(buffer);
+	int r = move_by(c, &engine_readwrite, &c->all);
+	c->all.buffer = NULL;
+	c->all.buffer_size = 0;
 	return r;
 }
 
-/* Copies [all.offset, end) as decide() chose. */
+/* A mode that the user selected: its one engine copies every byte, or the copy fails. */
+static int run_mode(struct copy *c, const struct engine *engine)
+{
+	struct transfer *t = &c->all;
+	if (engine != &engine_reflink)
+		space_check(c);
+	learn(c);
+	int r = allocate_blocks(c, t->offset, c->size);
+	if (r == 0 && c->mode->threads) {
+		t->end = c->size;
+		r = move_range(c, t, false);
+	}
+	if (r == 0)
+		r = run_to_end(c, read_on);
+	c->needs_truncate = true;
+	return r == ENGINE_NEXT ? move_refused(c, engine, t) : r;
+}
+
+/* Copies [all.offset, end). */
 static int copy_data(struct copy *c, off_t end)
 {
 	struct transfer part = c->all;
-	int r = ENGINE_NEXT;
 	part.end = end;
-	if (c->direct && (c->options->no_cache || end - part.offset >= DIRECT_SIZE))
-		r = copy_direct(c, &part);
-	if (c->remote && r == ENGINE_NEXT)
-		r = step_run(c, &engine_copy_file_range, &part);
-	if (r == ENGINE_NEXT)
-		r = cached_copy(c, &part);
+	int r = move_range(c, &part, false);
 	c->all.offset = part.offset;
 	return r;
 }
@@ -236,10 +209,10 @@ static int copy_extents(struct copy *c, off_t size)
 
 static int try_clone(struct copy *c)
 {
-	int r = step_run(c, &engine_reflink, &c->all);
+	int r = move_by(c, &engine_reflink, &c->all);
 	c->needs_truncate |= r == 0 && !c->all.ended; /* DST may extend past offset */
 	if (r == ENGINE_NEXT && c->options->reflink == FCOPY_WHEN_ALWAYS)
-		return step_refused(c, &engine_reflink, &c->all);
+		return move_refused(c, &engine_reflink, &c->all);
 	return r;
 }
 
@@ -294,24 +267,6 @@ static int check_uncached(struct copy *c)
 			    "the page cache cannot be bypassed here", FCOPY_ADVICE_CACHE);
 }
 
-/* Chooses how to copy, by cheap queries about the two files, before the first byte. */
-static void decide(struct copy *c)
-{
-	const struct fcopy_options *o = c->options;
-	bool bulk = c->size > SMALL_SIZE;
-	c->direct = !c->all.zeros && want_direct(c);
-	if (o->no_cache && !c->direct)
-		c->all.io.flags = IO_UNCACHED;
-	c->remote = bulk && !o->no_cache && !c->all.zeros && o->reflink != FCOPY_WHEN_NEVER &&
-		    system_has(c->src.fd, SYSTEM_REMOTE);
-	cached_decide(c);
-	copy_notify(c, FCOPY_EVENT_PLAN, NULL,
-		    c->direct   ? o->no_cache ? "direct I/O, because of --no-cache"
-					      : "direct I/O: SRC is not cached, and DST is flushed"
-		    : c->remote ? "copy_file_range, so that the server can copy"
-				: cached_plan(c));
-}
-
 static int copy_file(struct copy *c)
 {
 	const struct fcopy_options *o = c->options;
@@ -330,8 +285,11 @@ static int copy_file(struct copy *c)
 	}
 	space_check(c);
 	bool doubtful = reads_holes(c, dense);
-	decide(c);
-	if (c->size <= SMALL_SIZE && (dense || o->sparse > FCOPY_WHEN_AUTO) && !o->no_cache &&
+	learn(c);
+	if (o->no_cache && !c->facts.direct)
+		c->all.io.flags = IO_UNCACHED;
+	copy_notify(c, FCOPY_EVENT_PLAN, NULL, mover_plan(&c->facts, &c->seen));
+	if (c->size <= MOVER_SMALL_SIZE && (dense || o->sparse > FCOPY_WHEN_AUTO) && !o->no_cache &&
 	    o->preallocate != FCOPY_WHEN_ALWAYS)
 		return 0; /* read_on_small copies the whole file */
 	if (o->sparse != FCOPY_WHEN_NEVER && o->preallocate != FCOPY_WHEN_ALWAYS && !doubtful)
@@ -348,13 +306,16 @@ static int run_auto(struct copy *c)
 	if (!files && c->options->no_cache)
 		c->all.io.flags = IO_UNCACHED;
 	int r = c->options->no_cache ? check_uncached(c) : 0;
-	if (r == 0 && !files)
+	if (r == 0 && !files) {
 		space_check(c);
+		learn(c);
+	}
 	if (r == 0 && files)
 		r = copy_file(c);
 	if (r < 0 || c->all.ended)
 		return r;
-	bool little = c->size <= SMALL_SIZE || (c->all.offset >= c->size && !c->options->no_cache);
+	bool little = c->size <= MOVER_SMALL_SIZE ||
+		      (c->all.offset >= c->size && !c->options->no_cache);
 	return run_to_end(c, files && little ? read_on_small : read_on);
 }
 
@@ -362,6 +323,6 @@ int plan_run(struct copy *c)
 {
 	int r = c->mode->engine ? run_mode(c, engine_find(c->mode->engine)) : run_auto(c);
 	if (!c->keeps_buffer)
-		cached_free(c);
+		move_free(c);
 	return r;
 }

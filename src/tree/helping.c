@@ -2,7 +2,7 @@
  * Implements helping.h.
  */
 #include "helping.h"
-#include "copy/cached.h"
+#include "copy/move.h"
 
 #define HELPERS 15 /* of one file: FUSE reads ahead 12 times at once, and disks gain no more */
 
@@ -65,7 +65,7 @@ struct helped *helping_join(struct worker *w)
 void helping_run(struct worker *w, struct helped *file)
 {
 	struct pool *p = &w->tree->pool;
-	if (cached_enlarge(&w->copy, ranges_buffer_size(file->ranges)))
+	if (move_enlarge(&w->copy, ranges_buffer_size(file->ranges)))
 		ranges_help(file->ranges, w->copy.buffer);
 	w->time.change = 0; /* of tuning.c: its measurement starts over */
 	pthread_mutex_lock(&p->lock);

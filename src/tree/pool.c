@@ -4,8 +4,8 @@
 #define _GNU_SOURCE
 #include "pool.h"
 #include "census.h"
-#include "copy/cached.h"
 #include "copy/cpus.h"
+#include "copy/move.h"
 #include "helping.h"
 #include "report.h"
 #include "resume.h"
@@ -184,7 +184,7 @@ void pool_leave(struct worker *w)
 		w->tree->shared->leave(w);
 	record_leave(w);
 	pthread_cond_destroy(&w->helped.left);
-	cached_free(&w->copy);
+	move_free(&w->copy);
 	free(w);
 }
 

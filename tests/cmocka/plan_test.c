@@ -5,8 +5,8 @@
 #define _GNU_SOURCE
 #include "cases.h"
 #include "copy/copy.h"
+#include "copy/move.h"
 #include "copy/ranges.h"
-#include "copy/step.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -188,7 +188,7 @@ static void refusal_without_errno(void **state)
 	const struct transfer t = {.refusal = 0};
 	(void)state;
 	memset(&report, 0, sizeof(report));
-	assert_true(step_refused(&c, &engine_splice, &t) < 0);
+	assert_true(move_refused(&c, &engine_splice, &t) < 0);
 	assert_int_not_equal(report.error.err, 0);
 }
 
