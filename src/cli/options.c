@@ -379,9 +379,9 @@ static int check_alone(const struct cli *cli, const bool *given, int operands)
 	}
 	if (!others || cli->as_cp)
 		return EXIT_DONE;
-	if (cli->action == ACTION_HELP || cli->action == ACTION_BRIEF_HELP)
-		return message_option("help", "-h prints the help, and stands alone; leave it out: "
-					      "sizes always have units (-h of rsync)");
+	if (cli->action == ACTION_BRIEF_HELP)
+		return message_usage("-h", "prints the help, and stands alone: leave it out (sizes "
+					   "always have units, as with -h of rsync)");
 	return message_option(name, "stands alone: leave out everything else");
 }
 

@@ -233,10 +233,9 @@ load helper
 	local option
 	echo a >a
 	expect 2 -avh a b
-	says "fcopy: --help: -h prints the help, and stands alone; leave it out: sizes always have units (-h of rsync)"
+	says "fcopy: -h: prints the help, and stands alone: leave it out (sizes always have units, as with -h of rsync)"
 	for option in --help --version --list; do
-		expect 2 $option a b
-		mentions "stand" "alone"
+		usage_error "$option: stands alone: leave out everything else" $option a b
 		expect 2 -v $option
 		expect 0 $option
 		[ -z "$stderr" ]
