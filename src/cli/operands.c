@@ -59,6 +59,8 @@ static int refuse_operands(const struct cli *cli, int n, char **operand)
 {
 	if (cli->target)
 		return message_usage(NULL, "missing SRC: use fcopy -t DIR SRC...");
+	if (cli->action == ACTION_BENCHMARK)
+		return message_usage(NULL, "missing SRC: use fcopy --benchmark SRC");
 	if (n == 1)
 		return message_usage(operand[0], "missing DST: use fcopy SRC DST");
 	return message_usage(NULL, "missing SRC and DST: use fcopy SRC DST, or fcopy -h for help");

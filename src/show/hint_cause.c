@@ -32,6 +32,18 @@ bool hint_is_address(const char *path)
 	return strtoul(colon + 1, &end, 10) <= 65535 && *end == '\0';
 }
 
+/* As rsync(1) takes it, HOST:/PATH; there is no directory "HOST:". */
+static bool hint_is_remote(const char *path)
+{
+	struct stat st;
+	char first[PATH_MAX];
+	const size_t n = strspn(path, HOST_CHARACTERS);
+	if (n == 0 || strncmp(path + n, ":/", 2) != 0)
+		return false;
+	snprintf(first, sizeof(first), "%.*s", (int)n + 1, path);
+	return lstat(first, &st) < 0;
+}
+
 void hint_new_file(const char *dst)
 {
 	FILE *f = hint_begin();
@@ -129,8 +141,11 @@ bool hint_cause(const struct fcopy_error *e)
 	char directory[PATH_MAX];
 	if (!e->path || strlen(e->path) >= PATH_MAX)
 		return false;
-	if (e->err == ENOENT && e->operation &&
-	    strcmp(e->operation, "open of its directory") == 0) {
+	if (e->err == ENOENT && hint_is_remote(e->path)) {
+		hint_printf("fcopy copies local files: for another host, use rsync or ssh, or "
+			    "tcp:HOST:PORT");
+	} else if (e->err == ENOENT && e->operation &&
+		   strcmp(e->operation, "open of its directory") == 0) {
 		hint_directory(e->path, directory);
 		hint_missing(directory);
 	} else if (e->err == ENOENT && e->reason &&

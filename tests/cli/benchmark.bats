@@ -159,6 +159,7 @@ untouched() {
 	done
 	usage_error "--target-directory: cannot be combined with --benchmark" --benchmark -t . a
 	usage_error "2: --benchmark runs every mode: leave out this operand" --benchmark a b 2
+	usage_error "missing SRC: use fcopy --benchmark SRC" --benchmark
 	local src dst
 	for src in - fd:0 fd:7 tcp-listen:0 tcp:127.0.0.1:1; do
 		usage_error "$src: --benchmark needs a file that it can read again" --benchmark $src b

@@ -76,6 +76,22 @@ load helper
 		says "fcopy: $dst: fcopy copies local files, and tcp:HOST:PORT; a file of this name needs ./ in front"
 		expect 2 -r "$dst" b
 	done
+	# A name with a colon may be a file, but no directory is to be created for what rsync would reach.
+	for dst in host:/x nas-1.lan:/x/y; do
+		expect 2 a "$dst"
+		says "fcopy: $dst: open of its directory: No such file or directory" \
+			"fcopy: hint: fcopy copies local files: for another host, use rsync or ssh, or tcp:HOST:PORT"
+		expect 2 "$dst" b
+		mentions "hint: fcopy copies local files"
+		expect 2 -t "$dst" a
+		mentions "hint: fcopy copies local files"
+		expect 2 -a . "$dst"
+		mentions "hint: fcopy copies local files"
+	done
+	mkdir host:
+	expect 2 a host:/x/y
+	mentions "hint: host:/x does not exist; create it: mkdir -p host:/x"
+	rmdir host:
 	expect 0 a ./user@host:x
 	expect 0 user@host:x b
 	holds a b
