@@ -34,15 +34,17 @@ static const char head[] = USAGE
     "  fcopy --resume big.iso /mnt/usb/          continue after an interruption\n"
     "  fcopy big.iso copy.iso sendfile           use one kernel mechanism\n"
     "\n"
-    "SRC or DST may be a stream: - (standard input or output), fd:N (an open\n"
-    "descriptor), tcp:HOST:PORT (connect), tcp-listen:[HOST:]PORT (listen; without\n"
-    "HOST on loopback only), http-listen:[HOST:]PORT (browsers and curl get SRC...,\n"
-    "or send one file).\n"
-    "\n"
     "MODE is the kernel mechanism. By default, fcopy chooses a fast and safe one.\n"
     "MODE is one of";
 
 static const char foot[] =
+    "\n"
+    "SRC or DST may be one of these streams.\n"
+    "  -                          standard input or output\n"
+    "  fd:N                       an open descriptor\n"
+    "  tcp:HOST:PORT              connect\n"
+    "  tcp-listen:[HOST:]PORT     listen (without HOST, on loopback only)\n"
+    "  http-listen:[HOST:]PORT    as DST: serve SRC; as SRC: receive an upload\n"
     "\n"
     "SIZE is in bytes: 8192, 64K or 1M (powers of 1024), 64kB or 1MB (of 1000).\n"
     "Exit status: 0 done; 1 failed; 2 if the options, SRC or DST exclude the copy\n"

@@ -308,7 +308,7 @@ const struct option_row option_table[] = {
 	{"recursive", 'r', NULL, "copy directories, and everything below them; or -R",
 	 set_recursive, .not_benchmarked = true, .with_clean = true,
 	 .brief = "copy directories and everything below them"},
-	{"archive", 'a', NULL, "copy directories with all attributes and hard links",
+	{"archive", 'a', NULL, "copy directories, all attributes and hard links",
 	 set_archive, .not_benchmarked = true,
 	 .brief = "copy directories with all attributes"},
 	{"target-directory", 't', "DIR", "copy every SRC into DIR",
