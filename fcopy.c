@@ -24,21 +24,19 @@
  *   src/source/       reader (the only one of directories), names (all of a directory); filter
  *                     (which entries are copied: --exclude, patterns and lists), pattern
  *   src/tree/         several sources and trees; those that call come first: tree (each SRC in
- *                     turn), operands, single (no directory), parents; root (a directory),
- *                     finished (what --resume compares), rehearse (its walk), home (where a new
- *                     tree is built), commit;
- *                     walk (reads directories), census (for progress); entry (one name), facts
- *                     and facts_again (what is known of it), update (is it equal, and gets
- *                     attributes), enter (subdirectories), displace (backups), links, resume,
- *                     link_dest,
- *                     hard_link, symbolic_link, special, attributes_only; directory (its
- *                     attributes), rivals, namesakes and inodes (names that lead to one file in
- *                     DST), aside (where others can exchange names), prune (outdated entries),
- *                     permissions (of new directories), admit (the owner to one that is
- *                     read-only), mirror and mirror_remove (what SRC lacks), flush, inside (DST
- *                     below SRC), lists (of names); pool, tuner and tuning (threads), helping (with
- *                     large files), opened (directories), record (of an unfinished tree); report
- *                     (failures and warnings), report_entry, report_sum (counts), entry_path
+ *                     turn), operands, single (no directory), parents; root (a directory), finished
+ *                     (what --resume compares), rehearse (its walk), home (where a new tree is
+ *                     built), commit; walk (reads directories), census (for progress); entry (one
+ *                     name), facts and facts_again (what is known of it), update (is it equal, and
+ *                     gets attributes), enter (subdirectories), displace (backups), links, resume,
+ *                     link_dest, hard_link, symbolic_link, special, attributes_only, preserve
+ *                     (attributes); directory (its end), rivals, namesakes and inodes (names that
+ *                     lead to one file in DST), aside (where others can exchange names), prune
+ *                     (outdated entries), permissions (of new directories), admit (the owner to one
+ *                     that is read-only), mirror and mirror_remove (what SRC lacks), flush, inside
+ *                     (DST below SRC), lists (of names); pool, tuner and tuning (threads), helping
+ *                     (with large files), opened (directories), record (of an unfinished tree);
+ *                     report (failures and warnings), report_entry, report_sum (counts), entry_path
  *   src/copy/         policy: rules (what options demand) and ends (what SRC and DST are), copy
  *                     (opens), complete (--resume), run (up to the commit), settle (before the
  *                     commit), closed (after it), notify (warnings), plan (clones, extents, and
@@ -53,15 +51,15 @@
  *                     old (what a mirror replaces), remove
  *   src/endpoints/    where bytes come from and go: operand (what SRC and DST are), path (splits
  *                     it), follow (symlinks), place (a name in a directory), replace, replaceable,
- *                     temporary and naming (an atomic file), storage (what it can rename
- *                     and keep: names, modes, owners, times),
- *                     exchange (a rename over one certain file), created (under its final name),
- *                     partial (--resume, and the part of shards), in_place, metadata (attributes of
- *                     SRC), keep (those of the file that is replaced), acl, equal; stream is the
- *                     table of operands that are not paths: descriptor, tcp, http; socket and
- *                     receipt (the peer's close); http_parse and http_date (requests),
- *                     http_response, http_room (clients that wait), http_upload, http_peer; file,
- *                     error, same (is SRC also DST?), identity
+ *                     temporary and naming (an atomic file), storage (what it can rename and keep:
+ *                     names, modes, owners, times), exchange (a rename over one certain file),
+ *                     created (under its final name), partial (--resume, and the part of shards),
+ *                     in_place, attributes (of SRC), xattr (which of them are copied and compared),
+ *                     keep (those of the file that is replaced), acl, equal; stream is the table of
+ *                     operands that are not paths: descriptor, tcp, http; socket and receipt (the
+ *                     peer's close); http_parse and http_date (requests), http_response, http_room
+ *                     (clients that wait), http_upload, http_peer; file, error, same (is SRC also
+ *                     DST?), identity
  *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the
  *                     engines share; one engine per file (pieces belongs to direct); ahead (reads
  *                     ahead of a reader that waits)

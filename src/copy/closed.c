@@ -4,8 +4,8 @@
  */
 #define _GNU_SOURCE
 #include "closed.h"
+#include "endpoints/attributes.h"
 #include "endpoints/error.h"
-#include "endpoints/metadata.h"
 #include "endpoints/storage.h"
 #include "io/io.h"
 #include "settle.h"
@@ -79,7 +79,7 @@ int copy_look_again(struct copy *c, int held, int committed)
 		else if (has_changed(held, &stored->st_mtim))
 			set = is_equal(c, held)
 				  ? 0
-				  : -metadata_fail_stored(FCOPY_ATTR_TIMESTAMPS, c->dst.path, &e);
+				  : -attributes_fail_stored(FCOPY_ATTR_TIMESTAMPS, c->dst.path, &e);
 		if (set)
 			r = copy_lose_attribute(c, FCOPY_ATTR_TIMESTAMPS, &e);
 	}

@@ -5,7 +5,6 @@
 #include "complete.h"
 #include "compare.h"
 #include "endpoints/error.h"
-#include "endpoints/metadata.h"
 #include "endpoints/partial.h"
 #include "notify.h"
 #include "settle.h"
@@ -44,22 +43,9 @@ static bool complete_is_empty(const struct copy *c)
 	return c->src.st.st_size == 0 && pread(c->src.fd, &byte, 1, 0) == 0;
 }
 
-/* Options of this run may ask for attributes that the earlier one did not set. */
-static int complete_attributes(struct copy *c)
+static int complete_lose(void *copy, enum fcopy_attribute which, const struct fcopy_error *e)
 {
-	struct metadata_pair pair = {.src = c->src.fd,
-				     .dst = c->dst.fd,
-				     .st = &c->src.st,
-				     .src_path = c->src.path,
-				     .dst_path = c->dst.path,
-				     .reused = true};
-	struct fcopy_error e;
-	int r = 0;
-	for (size_t i = 0; i < METADATA_ATTRIBUTES && r == 0; i++)
-		if (c->options->preserve & metadata_order[i] &&
-		    metadata_copy_attribute(metadata_order[i], &pair, &e) < 0)
-			r = copy_lose_attribute(c, metadata_order[i], &e);
-	return r;
+	return copy_lose_attribute(copy, which, e);
 }
 
 int copy_complete(struct copy *c, const struct operand *dst)
@@ -80,7 +66,8 @@ int copy_complete(struct copy *c, const struct operand *dst)
 	report->seconds[FCOPY_PHASE_VERIFY] = io_now() - start;
 	int r = same < 0 ? (int)same : same == size;
 	if (r > 0) {
-		int lost = complete_attributes(c);
+		/* Options of this run may ask for attributes that the earlier one did not set. */
+		int lost = copy_attributes(c, true, complete_lose);
 		if (lost == 0 && c->options->fsync)
 			lost = copy_flush(c, true);
 		r = lost < 0 ? lost : r;

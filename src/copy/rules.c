@@ -7,8 +7,8 @@
  * in src/cli/options.c.
  */
 #include "rules.h"
+#include "endpoints/attributes.h"
 #include "endpoints/error.h"
-#include "endpoints/metadata.h"
 #include "endpoints/same.h"
 #include "ends.h"
 

@@ -4,8 +4,8 @@
  */
 #include "settle.h"
 #include "allocate.h"
+#include "endpoints/attributes.h"
 #include "endpoints/error.h"
-#include "endpoints/metadata.h"
 #include "endpoints/storage.h"
 #include "notify.h"
 #include "verify.h"
@@ -152,7 +152,6 @@ int copy_lose_attribute(struct copy *c, unsigned attribute, const struct fcopy_e
 	return 0;
 }
 
-/* Some FUSE file systems without chmod(2) return EIO. */
 static bool lacks_modes(const struct copy *c)
 {
 	int dir;
@@ -160,52 +159,42 @@ static bool lacks_modes(const struct copy *c)
 	return c->storage && !storage_can(c->storage, dir, STORAGE_CHANGES_MODES);
 }
 
-static int lose_mode(struct copy *c, struct fcopy_error *e)
+/* Some FUSE file systems without chmod(2) return EIO. */
+static int lose_attribute(void *copy, enum fcopy_attribute which, const struct fcopy_error *error)
 {
-	e->err = e->err == EIO ? EOPNOTSUPP : e->err;
-	return copy_lose_attribute(c, FCOPY_ATTR_MODE, e);
+	struct copy *c = copy;
+	struct fcopy_error e = *error;
+	if (which == FCOPY_ATTR_MODE && e.err == EIO && lacks_modes(c))
+		e.err = EOPNOTSUPP;
+	return copy_lose_attribute(c, which, &e);
+}
+
+int copy_attributes(struct copy *c, bool reused, attributes_loss *lose)
+{
+	struct attributes_pair pair = {.src.fd = c->src.fd,
+				       .dst.fd = c->dst.fd,
+				       .st = &c->src.st,
+				       .src_path = c->src.path,
+				       .dst_path = c->dst.path,
+				       .storage = c->storage,
+				       .required = c->options->preserve_required,
+				       .reused = reused};
+	int r = attributes_apply(&pair, c->options->preserve, lose, c);
+	if (r == 0 && pair.at_close)
+		c->stored = pair.now;
+	return r;
 }
 
 static int preserve_attributes(struct copy *c)
 {
 	struct fcopy_error e;
 	const unsigned preserve = c->options->preserve;
-	unsigned set = 0, lost;
-	int r = 0;
 	if (!preserve)
 		return 0;
-	if (!S_ISREG(c->dst.st.st_mode) || !S_ISREG(c->src.st.st_mode)) {
-		error_refuse(&e, c->dst.path, EOPNOTSUPP, PRESERVE_IMPOSSIBLE, FCOPY_ADVICE_NONE);
-		return copy_lose_attribute(c, preserve, &e);
-	}
-	struct metadata_pair pair = {.src = c->src.fd,
-				     .dst = c->dst.fd,
-				     .st = &c->src.st,
-				     .src_path = c->src.path,
-				     .dst_path = c->dst.path,
-				     .required = c->options->preserve_required,
-				     .reused = metadata_is_reused(&c->dst)};
-	for (size_t i = 0; r == 0 && i < METADATA_ATTRIBUTES; i++) {
-		if (!(preserve & metadata_order[i]))
-			continue;
-		if (metadata_copy_attribute(metadata_order[i], &pair, &e) == 0)
-			set |= metadata_order[i];
-		else if (metadata_order[i] == FCOPY_ATTR_MODE && lacks_modes(c))
-			r = lose_mode(c, &e);
-		else
-			r = copy_lose_attribute(c, metadata_order[i], &e);
-	}
-	if (r < 0)
-		return r;
-	bool known = metadata_read_back(set, &pair, c->storage, &lost);
-	for (size_t i = 0; r == 0 && i < METADATA_ATTRIBUTES; i++)
-		if (lost & metadata_order[i]) {
-			metadata_fail_stored(metadata_order[i], c->dst.path, &e);
-			r = copy_lose_attribute(c, metadata_order[i], &e);
-		}
-	if (!known && set & ~lost & FCOPY_ATTR_TIMESTAMPS)
-		c->stored = pair.now;
-	return r;
+	if (S_ISREG(c->dst.st.st_mode) && S_ISREG(c->src.st.st_mode))
+		return copy_attributes(c, attributes_may_be_old(&c->dst), lose_attribute);
+	error_refuse(&e, c->dst.path, EOPNOTSUPP, PRESERVE_IMPOSSIBLE, FCOPY_ADVICE_NONE);
+	return copy_lose_attribute(c, preserve, &e);
 }
 
 int copy_check_cancelled(struct copy *c)

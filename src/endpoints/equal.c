@@ -4,22 +4,14 @@
 #define _GNU_SOURCE
 #include "equal.h"
 #include "acl.h"
-#include "endpoint.h"
-#include "io/io.h"
-#include "io/sum.h"
-#include "metadata.h"
+#include "fcopy.h"
+#include "xattr.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <sys/xattr.h>
 #include <unistd.h>
-
-#define LIST_MAX  65536 /* XATTR_LIST_MAX */
-#define VALUE_MAX 65536 /* XATTR_SIZE_MAX */
 
 /* May an ordinary user give a file to this group? */
 static bool equal_is_member(gid_t gid)
@@ -66,77 +58,106 @@ unsigned equal_preserves(struct equal *q, int dir, const struct stat *s, const s
 	return preserve;
 }
 
-/* What a copy gets, as far as this user can set it. */
-static bool equal_compares(const struct equal *q, const char *name)
+/* May this process set attributes of security modules? Only in the first user namespace, whose
+ * inode number is a constant of the kernel: PROC_USER_INIT_INO. */
+static bool equal_sets_labels(struct equal *q)
 {
-	return metadata_is_removable(name) && (q->root || strncmp(name, "user.", 5) == 0);
+	struct stat st;
+	enum equal_answer known = __atomic_load_n(&q->labels, __ATOMIC_RELAXED);
+	if (known == EQUAL_UNKNOWN) {
+		known = q->root && stat("/proc/self/ns/user", &st) == 0 && st.st_ino == 0xeffffffd
+			    ? EQUAL_YES
+			    : EQUAL_NO;
+		__atomic_store_n(&q->labels, known, __ATOMIC_RELAXED);
+	}
+	return known == EQUAL_YES;
+}
+
+/* Is an attribute compared that the source has, or only the copy? Of what a copy gets, what this
+ * user can set; all of it, if a copy fails without it. */
+static bool equal_compares(struct equal *q, const char *name, bool of_src)
+{
+	const bool required = q->required & FCOPY_ATTR_XATTR;
+	switch (xattr_kind(name)) {
+	case XATTR_OWN: return required || q->root || strncmp(name, "user.", 5) == 0;
+	case XATTR_GIVEN:
+		return of_src &&
+		       (required || strncmp(name, "security.", 9) != 0 || equal_sets_labels(q));
+	case XATTR_LEFT:
+	case XATTR_MODE: break;
+	}
+	return false;
+}
+
+/* What cannot be asked is not equal. Without /proc, nothing can: that is left out. */
+static bool equal_unknown(struct equal *q, const struct xattr_file *f, ssize_t r)
+{
+	if (r != -ENOENT || !f->by_path || q->required & FCOPY_ATTR_XATTR)
+		return false;
+	__atomic_or_fetch(&q->left_out, FCOPY_ATTR_XATTR, __ATOMIC_RELAXED);
+	return true;
 }
 
 /* An attribute of a kind that DST does not store is as equal as it can be. */
-static bool equal_attribute(struct equal *q, const char *a, const char *b, const char *name)
+static bool equal_attribute(struct equal *q, const struct xattr_file *src,
+			    const struct xattr_file *dst, const char *name)
 {
-	ssize_t n = getxattr(a, name, NULL, 0), m = getxattr(b, name, NULL, 0);
-	if (n >= 0 && m < 0 && errno == EOPNOTSUPP && !(q->required & FCOPY_ATTR_XATTR)) {
+	ssize_t n = xattr_ask(src, name), m = xattr_ask(dst, name);
+	if (n < 0 && !xattr_is_absent((int)-n))
+		return equal_unknown(q, src, n);
+	if (m < 0 && !xattr_is_absent((int)-m))
+		return equal_unknown(q, dst, m);
+	if (n >= 0 && m == -EOPNOTSUPP && !(q->required & FCOPY_ATTR_XATTR)) {
 		__atomic_or_fetch(&q->left_out, FCOPY_ATTR_XATTR, __ATOMIC_RELAXED);
 		return true;
 	}
-	if (n != m)
-		return false;
-	if (n <= 0)
-		return true;
-	char *value = malloc((size_t)2 * VALUE_MAX);
-	bool equal = value && (n = getxattr(a, name, value, VALUE_MAX)) > 0 &&
-		     getxattr(b, name, value + VALUE_MAX, VALUE_MAX) == n &&
-		     memcmp(value, value + VALUE_MAX, (size_t)n) == 0;
+	if (n < 0 || m < 0)
+		return n < 0 && m < 0;
+	char *value = n == m ? malloc((size_t)2 * XATTR_VALUE) : NULL;
+	bool equal = value && (n = xattr_get(src, name, value)) >= 0 &&
+		     xattr_get(dst, name, value + XATTR_VALUE) == n &&
+		     memcmp(value, value + XATTR_VALUE, (size_t)n) == 0;
 	free(value);
 	return equal;
 }
 
-#ifndef SYS_listxattrat /* Linux 6.13; the headers may be older */
-#define SYS_listxattrat 465
-#endif
+/* One of the two files that are compared. */
+struct equal_side {
+	struct xattr_file file;
+	ssize_t n;
+	char list[XATTR_LIST];
+};
 
-static bool equal_lacks_attributes(int dir, const char *name, int flags)
+/* Is an ACL compared? Not if both lists would have it. */
+static bool equal_acl(struct equal *q, const struct equal_side *a, const struct equal_side *b,
+		      bool listed, const char *name)
 {
-	char list[1024];
-	long n = syscall(SYS_listxattrat, dir, name, flags, list, sizeof(list));
-	if (n < 0)
-		return errno == EOPNOTSUPP;
-	for (const char *at = list; at < list + n; at += strlen(at) + 1)
-		if (metadata_is_removable(at) || strncmp(at, "system.posix_acl_", 17) == 0)
+	return (listed && !xattr_lists(a->list, a->n, name) && !xattr_lists(b->list, b->n, name)) ||
+	       equal_attribute(q, &a->file, &b->file, name);
+}
+
+static bool equal_listed(struct equal *q, const struct equal_side *a, const struct equal_side *b)
+{
+	for (const char *name = a->list; name < a->list + a->n; name += strlen(name) + 1)
+		if (equal_compares(q, name, true) && !equal_attribute(q, &a->file, &b->file, name))
+			return false;
+	for (const char *name = b->list; name < b->list + b->n; name += strlen(name) + 1)
+		if (equal_compares(q, name, false) && !xattr_lists(a->list, a->n, name))
 			return false;
 	return true;
 }
 
-bool metadata_lacks_attributes(int dir, const char *name, bool follow)
+/* Lists the attributes. Returns false if that fails. */
+static bool equal_list(struct equal *q, struct equal_side *side, const struct stat *st, int fd)
 {
-	return equal_lacks_attributes(dir, name, follow ? 0 : AT_SYMLINK_NOFOLLOW);
-}
-
-/* The names that one of the files has. */
-static bool equal_listed(struct equal *q, const char *listed, const char *a, const char *b)
-{
-	char list[LIST_MAX];
-	ssize_t n = listxattr(listed, list, sizeof(list));
-	for (char *name = list; name < list + n; name += strlen(name) + 1)
-		if (equal_compares(q, name) && !equal_attribute(q, a, b, name))
-			return false;
-	return true;
-}
-
-uint64_t metadata_sum(int fd)
-{
-	char list[LIST_MAX], value[VALUE_MAX];
-	const struct io_path path = io_proc_path(fd);
-	const ssize_t n = listxattr(path.text, list, sizeof(list));
-	uint64_t sum = 0;
-	for (const char *name = list; name < list + n; name += strlen(name) + 1) {
-		if (!metadata_is_removable(name) && strncmp(name, "system.posix_acl_", 17) != 0)
-			continue;
-		const ssize_t m = getxattr(path.text, name, value, sizeof(value));
-		sum = sum_add(sum_add(sum, name, strlen(name)), value, m > 0 ? (size_t)m : 0);
+	const bool by_path = !S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode);
+	side->file = (struct xattr_file){.fd = fd, .by_path = by_path};
+	side->n = xattr_list(&side->file, side->list);
+	if (side->n == -EBADF) { /* O_PATH */
+		side->file.by_path = true;
+		side->n = xattr_list(&side->file, side->list);
 	}
-	return sum;
+	return side->n >= 0 || equal_unknown(q, &side->file, side->n);
 }
 
 /* Most times are equal: then nothing is asked. */
@@ -149,8 +170,8 @@ bool equal_times(const struct equal *q, int dst, const struct stat *s, const str
 	return storage_time_is_equal(&times, &s->st_mtim, d);
 }
 
-bool metadata_stat_is_equal(const struct equal *q, const struct stat *s, int dst,
-			    const struct stat *d, unsigned preserve)
+bool equal_stats(const struct equal *q, const struct stat *s, int dst, const struct stat *d,
+		 unsigned preserve)
 {
 	const bool owned = s->st_uid == d->st_uid && s->st_gid == d->st_gid;
 	/* Without the owner, setuid and setgid are not copied. */
@@ -164,34 +185,37 @@ bool metadata_stat_is_equal(const struct equal *q, const struct stat *s, int dst
 }
 
 /* Where DST stores no ACLs, the copy's group has no more than the ACL of the source gives it. */
-static mode_t equal_mode_without_acl(const char *path, mode_t mode)
+static mode_t equal_mode_without_acl(const struct xattr_file *src, mode_t mode)
 {
-	_Alignas(8) char value[VALUE_MAX];
-	ssize_t n = getxattr(path, "system.posix_acl_access", value, sizeof(value));
+	_Alignas(8) char value[XATTR_VALUE];
+	const ssize_t n = xattr_get(src, XATTR_ACL, value);
 	return n > 0 ? acl_group_mode(value, (size_t)n, mode) : mode;
 }
 
-bool metadata_is_equal(struct equal *q, int src, const struct stat *s, int dst,
-		       const struct stat *d, unsigned preserve)
+bool equal_attributes(struct equal *q, int src, const struct stat *s, int dst, const struct stat *d,
+		      unsigned preserve)
 {
-	/* Most have none. A path below /proc takes several times as long. */
-	if (equal_lacks_attributes(src, "", AT_EMPTY_PATH) &&
-	    equal_lacks_attributes(dst, "", AT_EMPTY_PATH))
-		return metadata_stat_is_equal(q, s, dst, d, preserve);
-	const struct io_path a = io_proc_path(src), b = io_proc_path(dst);
-	const bool link = S_ISLNK(s->st_mode);
+	struct equal_side a, b;
 	struct stat wanted = *s;
-	if (preserve & FCOPY_ATTR_MODE && !link && (s->st_mode ^ d->st_mode) & 0777 &&
-	    getxattr(b.text, "system.posix_acl_access", NULL, 0) < 0 && errno == EOPNOTSUPP)
-		wanted.st_mode = equal_mode_without_acl(a.text, s->st_mode);
-	if (!metadata_stat_is_equal(q, &wanted, dst, d, preserve))
+	const bool link = S_ISLNK(s->st_mode), mode = preserve & FCOPY_ATTR_MODE && !link;
+	/* Only root can give a symlink attributes. */
+	if (link && !q->root && !(q->required & FCOPY_ATTR_XATTR))
+		preserve &= ~(unsigned)FCOPY_ATTR_XATTR;
+	if (!mode && !(preserve & FCOPY_ATTR_XATTR))
+		return equal_stats(q, s, dst, d, preserve);
+	if (!equal_list(q, &a, s, src) || !equal_list(q, &b, d, dst))
 		return false;
-	if (preserve & FCOPY_ATTR_MODE && !link &&
-	    !equal_attribute(q, a.text, b.text, "system.posix_acl_access"))
+	const bool listed = a.n >= 0 && b.n >= 0 &&
+			    storage_lists_attributes(q->storage, src, s->st_dev) &&
+			    storage_lists_attributes(q->storage, dst, d->st_dev);
+	if (mode && (s->st_mode ^ d->st_mode) & 0777 && !listed &&
+	    xattr_ask(&b.file, XATTR_ACL) == -EOPNOTSUPP)
+		wanted.st_mode = equal_mode_without_acl(&a.file, s->st_mode);
+	if (!equal_stats(q, &wanted, dst, d, preserve))
 		return false;
-	if (preserve & FCOPY_ATTR_MODE && S_ISDIR(s->st_mode) &&
-	    !equal_attribute(q, a.text, b.text, "system.posix_acl_default"))
+	if (mode && !equal_acl(q, &a, &b, listed, XATTR_ACL))
 		return false;
-	return !(preserve & FCOPY_ATTR_XATTR) || link ||
-	       (equal_listed(q, a.text, a.text, b.text) && equal_listed(q, b.text, a.text, b.text));
+	if (mode && S_ISDIR(s->st_mode) && !equal_acl(q, &a, &b, listed, XATTR_DEFAULT))
+		return false;
+	return !(preserve & FCOPY_ATTR_XATTR) || equal_listed(q, &a, &b);
 }

@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+enum equal_answer { EQUAL_UNKNOWN, EQUAL_YES, EQUAL_NO };
+
 /* Of one run. */
 struct equal {
 	struct storage *storage;
@@ -20,6 +22,7 @@ struct equal {
 	bool root;         /* this process may set any owner, and capabilities */
 	unsigned required; /* attributes without which a copy fails: always compared */
 	bool dry_run;      /* DST is not to be asked */
+	enum equal_answer labels; /* may this process set security.*? atomic */
 	unsigned left_out; /* attributes that DST does not store, and were not compared; atomic */
 };
 
@@ -32,18 +35,12 @@ unsigned equal_preserves(struct equal *, int dir, const struct stat *src, const 
  * system. */
 bool equal_times(const struct equal *, int dst, const struct stat *src, const struct stat *old);
 /* Has dst the attributes of `preserve` that a copy of src would get? Both are descriptors, perhaps
- * O_PATH, with their stats. Access times are not compared, nor are extended attributes of symlinks,
- * nor what DST or this user cannot set. */
-bool metadata_is_equal(struct equal *, int src, const struct stat *, int dst, const struct stat *,
-		       unsigned preserve);
-/* Is it certain that the file has neither an ACL nor an extended attribute that metadata_is_equal()
- * compares? false: it has one, or the kernel lacks listxattrat(2), Linux 6.13. */
-bool metadata_lacks_attributes(int dir, const char *name, bool follow);
-/* A checksum of the ACL and of the extended attributes that are compared: has a repair changed one?
- */
-uint64_t metadata_sum(int fd);
-/* Of metadata_is_equal(), what the two stats show. */
-bool metadata_stat_is_equal(const struct equal *, const struct stat *src, int dst,
-			    const struct stat *old, unsigned preserve);
+ * O_PATH, with their stats. Access times are not compared, nor what DST or this user cannot set.
+ * What cannot be read is never equal. */
+bool equal_attributes(struct equal *, int src, const struct stat *, int dst, const struct stat *,
+		      unsigned preserve);
+/* Of that, what the two stats show. */
+bool equal_stats(const struct equal *, const struct stat *src, int dst, const struct stat *old,
+		 unsigned preserve);
 
 #endif

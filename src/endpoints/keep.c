@@ -3,16 +3,15 @@
  */
 #define _GNU_SOURCE
 #include "keep.h"
+#include "attributes.h"
 #include "error.h"
-#include "metadata.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#define VALUE_MAX    65536 /* XATTR_SIZE_MAX */
-#define LOOKUP_TRIES 8     /* while another copy replaces the name */
+#define LOOKUP_TRIES 8 /* while another copy replaces the name */
 
 /* Without /proc only an open file can be asked, which needs the permission to read it. Returns
  * ENOENT if the name is not that of the regular file that was found. */
@@ -70,7 +69,8 @@ static ssize_t get_place_attribute(const struct place *p, const char *name, char
  * lack the attribute, and the kernel allocates and clears a buffer of the requested size. */
 static int keep_attribute(int fd, const struct place *old, const char *name)
 {
-	char value[VALUE_MAX];
+	char value[XATTR_VALUE];
+	struct xattr_blame blame;
 	ssize_t n = get_place_attribute(old, name, NULL, 0);
 	if (n > 0)
 		n = get_place_attribute(old, name, value, sizeof(value));
@@ -78,9 +78,9 @@ static int keep_attribute(int fd, const struct place *old, const char *name)
 		return fsetxattr(fd, name, value, (size_t)n, 0) < 0 ? -errno : 0;
 	if (errno == ENOENT || errno == ENOMEM)
 		return -errno;
-	const bool absent = metadata_is_absent(errno);
-	int r = metadata_remove(fd, name);
-	return absent ? r : 0;
+	const bool absent = xattr_is_absent(errno);
+	int r = xattr_remove(&(struct xattr_file){.fd = fd}, name, &blame);
+	return absent && r < 0 ? r : 0;
 }
 
 int keep_owner(const struct endpoint *e, const struct place *old, bool force, mode_t *mode,
@@ -94,7 +94,7 @@ int keep_owner(const struct endpoint *e, const struct place *old, bool force, mo
 		*mode = st.st_mode;
 		return 0;
 	}
-	int r = metadata_set_owner(e->fd, old->st.st_uid, old->st.st_gid);
+	int r = attributes_set_owner(e->fd, false, old->st.st_uid, old->st.st_gid);
 	if (r < 0 && error_call(error, "fchown", e->path, -r) < 0 && error_is_of_storage(error))
 		return r;
 	*error = (struct fcopy_error){0};
@@ -117,9 +117,10 @@ int keep_acl(const struct endpoint *e, const struct place *old, bool force, bool
 {
 	if (listed && lacks_attributes(e->fd, old))
 		return KEEP_NONE;
-	int r = keep_attribute(e->fd, old, "system.posix_acl_access");
-	if (r == 0)
-		r = keep_attribute(e->fd, old, "security.selinux");
+	const char *name;
+	int r = 0;
+	for (size_t i = 0; r == 0 && (name = xattr_kept(i)); i++)
+		r = keep_attribute(e->fd, old, name);
 	if (r == 0 || force)
 		return 0;
 	if (r == -ENOENT && access("/proc/self/fd", F_OK) == 0)

@@ -206,8 +206,16 @@ static unsigned storage_find(struct storage *s, dev_t dev)
 	(STORAGE_RENAMES_FILES | STORAGE_REPLACES_FILES | STORAGE_RENAMES_DIRECTORIES |            \
 	 STORAGE_CHANGES_MODES | STORAGE_CHANGES_OWNERS)
 
-/* has: what its type must have, or the storage is asked. Its type is looked up once: with FUSE,
- * fstatfs(2) is a request. */
+/* Its type is looked up once: with FUSE, fstatfs(2) is a request. */
+static unsigned storage_type(struct fs *fs, int fd)
+{
+	if (!fs->typed)
+		fs->type = system_type(fd);
+	fs->typed = true;
+	return fs->type;
+}
+
+/* has: what its type must have, or the storage is asked. */
 static bool storage_ask(struct storage *s, int dir, enum storage_ability wanted,
 			enum system_property has)
 {
@@ -219,10 +227,7 @@ static bool storage_ask(struct storage *s, int dir, enum storage_ability wanted,
 	s = s ? s : &once;
 	pthread_mutex_lock(&s->lock);
 	struct fs *fs = &s->system[storage_find(s, st.st_dev)];
-	if (!fs->typed)
-		fs->type = system_type(dir);
-	fs->typed = true;
-	const bool known = system_type_has(fs->type, has);
+	const bool known = system_type_has(storage_type(fs, dir), has);
 	if (!known && !(fs->asked & wanted)) {
 		int left = 0;
 		fs->asked |= storage_probe(dir, wanted, &able, &left);
@@ -248,19 +253,25 @@ bool storage_stores(struct storage *s, int dir, enum storage_ability wanted)
 	return storage_ask(s, dir, wanted, SYSTEM_FAITHFUL);
 }
 
+/* The same of the file system with this open file. */
+static bool storage_has(struct storage *s, int fd, dev_t dev, enum system_property property)
+{
+	pthread_mutex_lock(&s->lock);
+	const bool has = system_type_has(storage_type(&s->system[storage_find(s, dev)], fd),
+					 property);
+	pthread_mutex_unlock(&s->lock);
+	return has;
+}
+
 bool storage_keeps_attributes(struct storage *s, int fd, const struct stat *st)
 {
-	if (!s || st->st_dev == 0)
-		return system_has(fd, SYSTEM_FAITHFUL);
-	pthread_mutex_lock(&s->lock);
-	const unsigned i = storage_find(s, st->st_dev);
-	if (!(s->system[i].asked & STORAGE_KEEPS_ATTRIBUTES)) {
-		s->system[i].asked |= STORAGE_KEEPS_ATTRIBUTES;
-		s->system[i].able |= system_has(fd, SYSTEM_FAITHFUL) ? STORAGE_KEEPS_ATTRIBUTES : 0;
-	}
-	bool keeps = s->system[i].able & STORAGE_KEEPS_ATTRIBUTES;
-	pthread_mutex_unlock(&s->lock);
-	return keeps;
+	return s && st->st_dev ? storage_has(s, fd, st->st_dev, SYSTEM_FAITHFUL)
+			       : system_has(fd, SYSTEM_FAITHFUL);
+}
+
+bool storage_lists_attributes(struct storage *s, int fd, dev_t dev)
+{
+	return s && storage_has(s, fd, dev, SYSTEM_LOCAL);
 }
 
 enum storage_link storage_link_call(struct storage *s, dev_t dev, bool *listed)
@@ -363,7 +374,7 @@ struct storage_times storage_times(struct storage *s, int fd, dev_t dev)
 	pthread_mutex_lock(&s->lock);
 	struct fs *fs = &s->system[storage_find(s, dev)];
 	if (!fs->times.known) {
-		const unsigned type = system_type(fd);
+		const unsigned type = storage_type(fs, fd);
 		fs->times = (struct storage_times){
 		    .known = true,
 		    .window_ns = system_type_time_step(type),

@@ -17,10 +17,9 @@ enum storage_ability {
 	STORAGE_REPLACES_FILES = 1 << 1, /* renames a file onto another one */
 	STORAGE_RENAMES_DIRECTORIES = 1 << 2,
 	STORAGE_CHANGES_MODES = 1 << 3, /* chmod has an effect */
-	STORAGE_KEEPS_ATTRIBUTES = 1 << 4,
-	STORAGE_KEEPS_TIMES = 1 << 5,
-	STORAGE_KEEPS_INODES = 1 << 6,   /* a directory that is renamed has the same inode number */
-	STORAGE_CHANGES_OWNERS = 1 << 7, /* chown has an effect, for this user */
+	STORAGE_KEEPS_TIMES = 1 << 4,
+	STORAGE_KEEPS_INODES = 1 << 5,   /* a directory that is renamed has the same inode number */
+	STORAGE_CHANGES_OWNERS = 1 << 6, /* chown has an effect, for this user */
 };
 
 /* Does it change the modification time of a file when that is closed? */
@@ -87,6 +86,9 @@ bool storage_can(struct storage *, int dir, enum storage_ability);
 /* Is this an open file of a local file system, by its type, whose attributes are those that were
  * set? st: its fstat; st_dev 0: unknown. */
 bool storage_keeps_attributes(struct storage *, int fd, const struct stat *st);
+/* Does listxattr(2) name all attributes of this file, also ACLs? SMB and others list none. dev: of
+ * its fstat. storage NULL: false. */
+bool storage_lists_attributes(struct storage *, int fd, dev_t);
 /* What is remembered of a file system, and what is to be. storage may be NULL. */
 enum storage_close storage_at_close(struct storage *, dev_t);
 void storage_note_close(struct storage *, dev_t, bool keeps_times);

@@ -10,6 +10,7 @@
 #include "tree/flush.h"
 #include "tree/permissions.h"
 #include "tree/pool.h"
+#include "tree/preserve.h"
 #include "tree/report.h"
 
 #include <fcntl.h>
@@ -44,7 +45,7 @@ static int finish_large_file(struct worker *w, struct directory *d, const struct
 	else if (extra && fchmod(dst, now.st_mode & 07777 & ~extra) < 0)
 		r = report_call(w, &e, "fchmod", entry_dst, errno);
 	if (r == 0)
-		r = directory_preserve(w, &e, src, dst, &l->st);
+		r = preserve_open(w, &e, src, dst, &l->st);
 	if (r == 0 && w->tree->root.ground.flush == FLUSH_EACH && fsync(dst) < 0)
 		r = report_call(w, &e, "fsync", entry_dst, errno);
 	if (src >= 0)

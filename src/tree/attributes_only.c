@@ -2,10 +2,10 @@
  * options.attributes_only: a file of DST keeps its bytes, and gets the attributes of its source.
  */
 #define _GNU_SOURCE
-#include "directory.h"
 #include "endpoints/error.h"
 #include "facts.h"
 #include "hard_link.h"
+#include "preserve.h"
 #include "report.h"
 
 #include <errno.h>
@@ -58,7 +58,7 @@ static bool attributes_only_once(struct worker *w, const struct entry *e, int sr
 	else if (!made && (!attributes_are_for(w, &now) || !facts_allow(w, e, &now)))
 		known = false;
 	else
-		directory_preserve(w, e, src, fd, st);
+		preserve_open(w, e, src, fd, st);
 	close(fd);
 	return known;
 }

@@ -8,12 +8,12 @@
 #include "aside.h"
 #include "endpoints/equal.h"
 #include "endpoints/error.h"
-#include "endpoints/metadata.h"
+#include "endpoints/xattr.h"
 #include "flush.h"
-#include "io/system.h"
 #include "mirror.h"
 #include "opened.h"
 #include "permissions.h"
+#include "preserve.h"
 #include "report.h"
 #include "resume.h"
 #include "rivals.h"
@@ -79,57 +79,6 @@ int directory_reopen(const struct directory *d)
 	return fd < 0 ? -err : fd;
 }
 
-/* Returns 0 after a warning, or -errno if the attribute is required; reported. */
-static int directory_lose(struct worker *w, const struct entry *e, enum fcopy_attribute which,
-			  const struct fcopy_error *error)
-{
-	/* A directory has no pages whose error this could be; of other storage, an errno proves
-	 * little. */
-	const bool fails = error_is_of_storage(error) && system_has(e->dir->dst, SYSTEM_FAITHFUL);
-	if (!(w->tree->options->copy.preserve_required & which) && !fails) {
-		report_warning(w, e, error);
-		return 0;
-	}
-	report_failure(w, e, error);
-	return -error->err;
-}
-
-int directory_preserve(struct worker *w, const struct entry *e, int src, int dst,
-		       const struct stat *st)
-{
-	const struct fcopy_options *o = &w->tree->options->copy;
-	const bool reused = w->tree->root.ground.journal || w->tree->shared ||
-			    w->tree->options->update;
-	struct metadata_pair pair = {.src = src,
-				     .dst = dst,
-				     .st = st,
-				     .src_path = entry_src,
-				     .dst_path = entry_dst,
-				     .required = o->preserve_required,
-				     .reused = reused};
-	struct fcopy_error error;
-	unsigned set = 0, other;
-	int lost = 0;
-	for (size_t i = 0; i < METADATA_ATTRIBUTES; i++) {
-		if (!(o->preserve & metadata_order[i]))
-			continue;
-		int r = metadata_copy_attribute(metadata_order[i], &pair, &error);
-		if (r == 0)
-			set |= metadata_order[i];
-		else if ((r = directory_lose(w, e, metadata_order[i], &error)) < 0)
-			lost = r;
-	}
-	(void)metadata_read_back(set, &pair, w->tree->storage, &other);
-	for (size_t i = 0; i < METADATA_ATTRIBUTES; i++)
-		if (other & metadata_order[i]) {
-			metadata_fail_stored(metadata_order[i], entry_dst, &error);
-			int r = directory_lose(w, e, metadata_order[i], &error);
-			if (r < 0)
-				lost = r;
-		}
-	return lost;
-}
-
 void directory_warn_mode(struct worker *w, struct directory *d, int err)
 {
 	struct fcopy_error error;
@@ -142,7 +91,7 @@ static bool directory_differs(struct tree *t, const struct directory *d, const s
 			      unsigned preserve)
 {
 	preserve &= equal_preserves(&t->equal, d->dst, &d->st, old, t->options->copy.preserve);
-	return preserve && !metadata_is_equal(&t->equal, d->src, &d->st, d->dst, old, preserve);
+	return preserve && !equal_attributes(&t->equal, d->src, &d->st, d->dst, old, preserve);
 }
 
 struct outcome directory_outcome(struct tree *t, const struct directory *d)
@@ -164,7 +113,7 @@ void directory_set_attributes(struct worker *w, struct directory *d)
 {
 	const struct fcopy_options *o = &w->tree->options->copy;
 	const struct entry e = {.dir = d, .name = "", .as = ""};
-	int lost = directory_preserve(w, &e, d->src, d->dst, &d->st);
+	int lost = preserve_open(w, &e, d->src, d->dst, &d->st);
 	const struct tree *t = w->tree;
 	struct stat now;
 	if (d->state == DIRECTORY_OLD || o->preserve & FCOPY_ATTR_MODE)
@@ -196,11 +145,11 @@ void directory_repair(struct worker *w, struct directory *d, struct outcome *o)
 	if (!news && o->action == FCOPY_ACTION_UNCHANGED && fstat(d->dst, &now) == 0 &&
 	    !directory_differs(w->tree, d, &now, ~0U))
 		return;
-	const uint64_t sum = news ? metadata_sum(d->dst) : 0;
+	const uint64_t sum = news ? xattr_sum(d->dst) : 0;
 	directory_set_attributes(w, d);
 	if (news && fstat(d->dst, &after) == 0 && after.st_mode == d->was.st_mode &&
 	    after.st_uid == d->was.st_uid && after.st_gid == d->was.st_gid &&
-	    same_mtime(&after, &d->was) && metadata_sum(d->dst) == sum)
+	    same_mtime(&after, &d->was) && xattr_sum(d->dst) == sum)
 		o->action = FCOPY_ACTION_UNCHANGED;
 }
 

@@ -22,10 +22,6 @@ void directory_repair(struct worker *, struct directory *, struct outcome *);
 void directory_set_attributes(struct worker *, struct directory *);
 /* Warns that a directory could not get its mode, which no option asked for. */
 void directory_warn_mode(struct worker *, struct directory *, int err);
-/* Gives dst, a file or directory, the attributes of src that are to be preserved. Returns 0, or
- * -errno if one is lost that is required; reported. */
-int directory_preserve(struct worker *, const struct entry *, int src, int dst,
-		       const struct stat *);
 /* Reports that opened_use failed. */
 void directory_report_lost(struct worker *, struct directory *, int err);
 /* One item or subdirectory less: the last one sets the directory's attributes and closes it. */

@@ -72,7 +72,7 @@ int link_dest_find(const struct worker *w, const struct entry *e, int fd, const 
 		return -1;
 	if (fstat(found, &old) == 0 && S_ISREG(old.st_mode) && old.st_size == st->st_size &&
 	    !same_output(&w->tree->options->copy, &old) && equal_times(equal, found, st, &old) &&
-	    metadata_is_equal(
+	    equal_attributes(
 		equal, fd, st, found, &old,
 		equal_preserves(equal, e->dir->dst, st, &old, w->tree->options->copy.preserve)))
 		return found;

@@ -3,8 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "parents.h"
-#include "endpoints/error.h"
-#include "endpoints/metadata.h"
+#include "endpoints/attributes.h"
 #include "io/io.h"
 #include "report.h"
 
@@ -226,36 +225,44 @@ int parents_make(struct tree *t, const struct operand *src, struct operand *to, 
 }
 
 /* As with cp(1), only the superuser expects to give directories away. */
-static void parents_lose(struct tree *t, unsigned attribute, const struct fcopy_error *error)
+static int parents_lose(void *tree, enum fcopy_attribute which, const struct fcopy_error *error)
 {
-	if (t->options->copy.preserve_required & attribute)
+	struct tree *t = tree;
+	if (t->options->copy.preserve_required & which)
 		report_operand(t, error);
 	else if (error->err != EPERM || geteuid() == 0)
 		report_operand_warning(t, error);
+	return 0;
+}
+
+/* Of one directory, once all below it is copied. */
+static void parents_finish(struct tree *t, const struct operand *to, const struct parents *p,
+			   const struct parent *noted)
+{
+	const unsigned preserve = t->options->copy.preserve;
+	struct stat st, now;
+	struct attributes_pair pair = {.src.fd = noted->src,
+				       .dst.fd = noted->dst,
+				       .st = &st,
+				       .src_path = to->path,
+				       .dst_path = to->path,
+				       .storage = t->storage,
+				       .required = t->options->copy.preserve_required};
+	bool known = fstat(noted->src, &st) == 0 && fstat(noted->dst, &now) == 0;
+	if (known && noted->made && !(preserve & FCOPY_ATTR_MODE) && 0700 & ~st.st_mode)
+		(void)!fchmod(noted->dst, now.st_mode & 07777 & ~(0700 & ~st.st_mode));
+	if (known && p->made)
+		(void)attributes_apply(&pair, preserve, parents_lose, t);
+	int r = p->made && p->flushes ? io_flush_directory(noted->dst) : 0;
+	if (r < 0)
+		tree_fail(t, "fsync", to->path, -r);
 }
 
 void parents_end(struct tree *t, const struct operand *to, struct parents *p)
 {
-	struct fcopy_error error;
-	const unsigned preserve = t->options->copy.preserve;
 	while (p->count > 0) {
 		const struct parent *noted = &p->noted[--p->count];
-		struct stat st, now;
-		struct metadata_pair pair = {.src = noted->src,
-					     .dst = noted->dst,
-					     .st = &st,
-					     .src_path = to->path,
-					     .dst_path = to->path};
-		bool known = fstat(noted->src, &st) == 0 && fstat(noted->dst, &now) == 0;
-		if (known && noted->made && !(preserve & FCOPY_ATTR_MODE) && 0700 & ~st.st_mode)
-			(void)!fchmod(noted->dst, now.st_mode & 07777 & ~(0700 & ~st.st_mode));
-		for (size_t i = 0; known && p->made && i < METADATA_ATTRIBUTES; i++)
-			if (preserve & metadata_order[i] &&
-			    metadata_copy_attribute(metadata_order[i], &pair, &error) < 0)
-				parents_lose(t, metadata_order[i], &error);
-		int r = p->made && p->flushes ? io_flush_directory(noted->dst) : 0;
-		if (r < 0)
-			tree_fail(t, "fsync", to->path, -r);
+		parents_finish(t, to, p, noted);
 		close(noted->src);
 		close(noted->dst);
 	}

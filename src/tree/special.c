@@ -4,11 +4,9 @@
 #define _GNU_SOURCE
 #include "special.h"
 #include "aside.h"
-#include "endpoints/acl.h"
 #include "endpoints/error.h"
-#include "endpoints/metadata.h"
 #include "facts.h"
-#include "io/system.h"
+#include "preserve.h"
 #include "report.h"
 #include "resume.h"
 #include "rivals.h"
@@ -16,14 +14,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
-#include <sys/xattr.h>
 #include <unistd.h>
-
-#ifndef SYS_listxattrat
-#define SYS_listxattrat 465 /* the same on every machine but Alpha */
-#endif
 
 static int special_create(const struct entry *e, const struct making *m, const struct stat *st,
 			  const char **call)
@@ -46,111 +38,6 @@ static int special_create(const struct entry *e, const struct making *m, const s
 	return symlinkat(target, m->dir, m->name) < 0 ? -errno : 0;
 }
 
-/* Returns 0; -ENODATA if the source has no such attribute; or -errno with the call. */
-static int special_copy_xattr(const char *from, const char *to, const char *name, const char **call)
-{
-	char value[65536]; /* XATTR_SIZE_MAX */
-	*call = "getxattr";
-	ssize_t n = getxattr(from, name, value, sizeof(value));
-	if (n < 0)
-		return errno == EOPNOTSUPP ? -ENODATA : -errno;
-	*call = "setxattr";
-	return setxattr(to, name, value, (size_t)n, 0) < 0 ? -errno : 0;
-}
-
-/* The first failure does not end the loop. */
-static int special_copy_xattrs(const char *from, const char *to, const char **call)
-{
-	char list[65536]; /* XATTR_LIST_MAX */
-	int failure = 0;
-	*call = "listxattr";
-	ssize_t n = listxattr(from, list, sizeof(list));
-	if (n < 0)
-		return errno == EOPNOTSUPP ? 0 : -errno;
-	for (char *name = list; name < list + n; name += strlen(name) + 1) {
-		const char *failed;
-		if (strncmp(name, "system.", 7) == 0 || strcmp(name, "security.selinux") == 0)
-			continue;
-		int r = special_copy_xattr(from, to, name, &failed);
-		if (r == 0 || r == -ENODATA || failure < 0)
-			continue;
-		failure = r;
-		*call = failed;
-	}
-	return failure;
-}
-
-/* The name leads to no attributes: listxattrat(2), Linux 6.13, which refuses O_PATH. Asked only
- * where /proc is missing, so that nothing could copy them. */
-static bool special_is_bare(int dir, const char *name, bool follow)
-{
-	return syscall(SYS_listxattrat, dir, name, follow ? 0 : AT_SYMLINK_NOFOLLOW, NULL, 0) == 0;
-}
-
-/* mknod(2) gave it the default ACL of its directory, which could admit users whom the source
- * refuses. */
-static int special_copy_mode(const char *from, const char *to, mode_t mode, const char **call)
-{
-	static const char acl[] = "system.posix_acl_access";
-	int r = special_copy_xattr(from, to, acl, call);
-	if (r == -ENODATA) {
-		*call = "removexattr";
-		bool none = removexattr(to, acl) == 0 || errno == ENODATA || errno == EOPNOTSUPP;
-		r = none ? 0 : -errno;
-	}
-	_Alignas(8) char value[65536]; /* XATTR_SIZE_MAX */
-	ssize_t n = r < 0 ? getxattr(from, acl, value, sizeof(value)) : 0;
-	if (n > 0) /* the copy has no ACL */
-		mode = acl_group_mode(value, (size_t)n, mode);
-	if (chmod(to, mode & 07777) == 0)
-		return r;
-	*call = "chmod";
-	return -errno;
-}
-
-/* An ordinary user cannot give the file away, but can give it to a group that the user belongs to.
- */
-static int special_set_owner(int dst, const struct stat *st, const char **call)
-{
-	*call = "fchownat";
-	if (fchownat(dst, "", st->st_uid, st->st_gid, AT_EMPTY_PATH) == 0)
-		return 0;
-	int err = errno;
-	if (err == EPERM)
-		(void)!fchownat(dst, "", (uid_t)-1, st->st_gid, AT_EMPTY_PATH);
-	return -err;
-}
-
-static int special_set_attribute(enum fcopy_attribute which, const struct entry *e,
-				 const struct making *m, int src, int dst, const struct stat *st,
-				 const char **call)
-{
-	const struct timespec times[2] = {st->st_atim, st->st_mtim};
-	int r;
-	/* The calls for descriptors refuse O_PATH. The link in /proc leads to the file itself, also
-	 * to a symlink. */
-	const struct io_path from = io_proc_path(src), to = io_proc_path(dst);
-	switch (which) {
-	case FCOPY_ATTR_TIMESTAMPS:
-		*call = "utimensat";
-		return utimensat(m->dir, m->name, times, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
-	case FCOPY_ATTR_OWNERSHIP: return special_set_owner(dst, st, call);
-	case FCOPY_ATTR_XATTR:
-		r = special_copy_xattrs(from.text, to.text, call);
-		return r == -ENOENT && special_is_bare(e->dir->src, e->name, e->follow) ? 0 : r;
-	case FCOPY_ATTR_MODE:
-		if (S_ISLNK(st->st_mode)) /* has no mode */
-			return 0;
-		r = special_copy_mode(from.text, to.text, st->st_mode, call);
-		if (r != -ENOENT || !special_is_bare(e->dir->src, e->name, e->follow) ||
-		    !special_is_bare(m->dir, m->name, false))
-			return r;
-		*call = "chmod";
-		return io_chmod(dst, st->st_mode & 07777) < 0 ? -errno : 0;
-	}
-	return 0;
-}
-
 /* Opens the source to read its attributes. Returns a descriptor; -ESTALE if another type of file
  * has its name now; or -errno. */
 static int special_open_source(const struct entry *e, const struct stat *st)
@@ -169,39 +56,26 @@ static int special_open_source(const struct entry *e, const struct stat *st)
 static int special_set_attributes(struct worker *w, const struct entry *e, const struct making *m,
 				  const struct stat *st)
 {
-	const struct fcopy_options *o = &w->options;
 	struct fcopy_error error;
-	int failure = 0;
-	int src = special_open_source(e, st);
-	int dst = src < 0 ? -1 : openat(m->dir, m->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	const int unopened = src < 0 ? src : dst < 0 ? -errno : 0;
-	for (size_t i = 0; i < METADATA_ATTRIBUTES && failure == 0; i++) {
-		const char *call = "open";
-		if (!(o->preserve & metadata_order[i]))
-			continue;
-		int r = unopened
-			    ? unopened
-			    : special_set_attribute(metadata_order[i], e, m, src, dst, st, &call);
-		if (r == 0)
-			continue;
-		bool reads = src < 0 || strcmp(call, "getxattr") == 0 ||
-			     strcmp(call, "listxattr") == 0;
-		error_proc(&error, call, reads ? entry_src : entry_dst, -r);
-		if (src == -ESTALE)
+	struct xattr_file src = {
+	    .by_path = true, .dir = e->dir->src, .name = e->name, .follow = e->follow};
+	struct xattr_file dst = {.by_path = true, .dir = m->dir, .name = m->name};
+	src.fd = special_open_source(e, st);
+	dst.fd = src.fd < 0 ? -1 : openat(m->dir, m->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	int r = src.fd < 0 ? src.fd : dst.fd < 0 ? -errno : 0;
+	if (r == 0) {
+		r = preserve_entry(w, e, &src, &dst, st, ~0U);
+	} else {
+		error_call(&error, "open", src.fd < 0 ? entry_src : entry_dst, -r);
+		if (src.fd == -ESTALE)
 			error.reason = "was replaced during the copy";
-		if (o->preserve_required & metadata_order[i] ||
-		    (!reads && error_is_of_storage(&error) && system_has(m->dir, SYSTEM_FAITHFUL)))
-			failure = r;
-		else
-			report_warning(w, e, &error);
+		r = preserve_lose(w, e, w->options.preserve, &error);
 	}
-	if (src >= 0)
-		close(src);
-	if (dst >= 0)
-		close(dst);
-	if (failure < 0)
-		report_failure(w, e, &error);
-	return failure;
+	if (src.fd >= 0)
+		close(src.fd);
+	if (dst.fd >= 0)
+		close(dst.fd);
+	return r;
 }
 
 static bool special_exists(const struct entry *e)

@@ -6,6 +6,7 @@
 #include "displace.h"
 #include "facts.h"
 #include "hard_link.h"
+#include "preserve.h"
 #include "report.h"
 #include "rivals.h"
 
@@ -16,23 +17,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A symlink has a time and an owner; it has no mode, and its attributes are those of its target. */
-static int symbolic_link_set(struct worker *w, const struct making *m, const struct stat *st,
-			     const char **call)
+/* It gets the times and the owner of the source; its other attributes are those of its target.
+ * Returns 0, or -errno with the call; NULL: reported. */
+static int symbolic_link_set(struct worker *w, const struct entry *e, const struct making *m,
+			     const struct stat *st, const char **call)
 {
-	const struct timespec times[2] = {st->st_atim, st->st_mtim};
-	const unsigned preserve = w->options.preserve;
-	*call = "fchownat";
-	if (preserve & FCOPY_ATTR_OWNERSHIP &&
-	    fchownat(m->dir, m->name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW) < 0 &&
-	    (errno != EPERM || geteuid() == 0) && w->options.preserve_required)
+	const unsigned which = FCOPY_ATTR_TIMESTAMPS | FCOPY_ATTR_OWNERSHIP;
+	struct stat as_link = *st;
+	if (!(w->options.preserve & which))
+		return 0;
+	const struct xattr_file dst = {
+	    .fd = openat(m->dir, m->name, O_PATH | O_NOFOLLOW | O_CLOEXEC), .by_path = true};
+	*call = "open";
+	if (dst.fd < 0)
 		return -errno;
-	*call = "utimensat";
-	if (preserve & FCOPY_ATTR_TIMESTAMPS &&
-	    utimensat(m->dir, m->name, times, AT_SYMLINK_NOFOLLOW) < 0 &&
-	    w->options.preserve_required & FCOPY_ATTR_TIMESTAMPS)
-		return -errno;
-	return 0;
+	as_link.st_mode = S_IFLNK | 0777;
+	*call = NULL;
+	int r = preserve_entry(w, e, &(struct xattr_file){.fd = -1}, &dst, &as_link, which);
+	close(dst.fd);
+	return r;
 }
 
 /* Makes the symlink, under a drawn name if it is to replace an entry. Returns 0 or -errno with the
@@ -53,7 +56,7 @@ static int symbolic_link_place(struct worker *w, const struct entry *e, const ch
 	*call = "symlink";
 	if (symlinkat(target, m.dir, m.name) < 0)
 		return -errno;
-	r = symbolic_link_set(w, &m, st, call);
+	r = symbolic_link_set(w, e, &m, st, call);
 	if (r == 0)
 		r = aside_finish(w, &m, e, replace, call);
 	if (r != 0)
@@ -81,9 +84,9 @@ static bool symbolic_link_make_once(struct worker *w, const struct entry *e, con
 		rivals_report(w, e);
 	else if (r == SEEN_ANOTHER || (r == -EEXIST && facts_are_old(w)))
 		return false;
-	else if (r < 0)
+	else if (r < 0 && call)
 		report_call(w, e, call, entry_dst, -r);
-	else
+	else if (r == 0)
 		w->outcome->type = S_IFLNK;
 	return true;
 }

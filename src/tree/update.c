@@ -3,11 +3,11 @@
  */
 #define _GNU_SOURCE
 #include "update.h"
-#include "directory.h"
 #include "endpoints/equal.h"
 #include "endpoints/same.h"
 #include "io/io.h"
 #include "links.h"
+#include "preserve.h"
 #include "report.h"
 #include "resume.h"
 #include "rivals.h"
@@ -116,7 +116,7 @@ static int update_repair(struct worker *w, const struct entry *e, int fd, const 
 				   O_PATH | O_CLOEXEC | (e->follow ? 0 : O_NOFOLLOW));
 	if (src < 0)
 		return 0;
-	bool equal = metadata_is_equal(&w->tree->equal, src, st, dst, old, preserve);
+	bool equal = equal_attributes(&w->tree->equal, src, st, dst, old, preserve);
 	if (src != fd)
 		close(src);
 	w->outcome->action = FCOPY_ACTION_UNCHANGED;
@@ -135,11 +135,11 @@ static int update_repair(struct worker *w, const struct entry *e, int fd, const 
 	int again = update_reopen(dst);
 	if (again < 0)
 		return 0;
-	const uint64_t sum = metadata_sum(again);
-	int lost = directory_preserve(w, e, fd, again, st);
+	const uint64_t sum = xattr_sum(again);
+	int lost = preserve_open(w, e, fd, again, st);
 	/* Not what was tried: a time or an owner may be one that DST cannot store. */
 	if (lost == 0 &&
-	    (fstat(again, &named) < 0 || update_differs(&named, old) || metadata_sum(again) != sum))
+	    (fstat(again, &named) < 0 || update_differs(&named, old) || xattr_sum(again) != sum))
 		w->outcome->action = FCOPY_ACTION_REPAIRED;
 	close(again);
 	return lost < 0 ? lost : 1;
@@ -202,11 +202,11 @@ bool update_is_untouched(struct worker *w, const struct entry *e)
 		return false;
 	const unsigned preserve = equal_preserves(&w->tree->equal, e->dir->dst, &src, dst,
 						  o->copy.preserve);
-	if (!metadata_stat_is_equal(&w->tree->equal, &src, e->dir->dst, dst, preserve))
+	if (!equal_stats(&w->tree->equal, &src, e->dir->dst, dst, preserve))
 		return false;
 	if (preserve & (FCOPY_ATTR_XATTR | FCOPY_ATTR_MODE) &&
-	    !(metadata_lacks_attributes(e->dir->src, e->name, e->follow) &&
-	      metadata_lacks_attributes(e->dir->dst, e->as, false)))
+	    !(xattr_lacks(e->dir->src, e->name, e->follow) &&
+	      xattr_lacks(e->dir->dst, e->as, false)))
 		return false;
 	w->facts = (struct facts){.looked = true,
 				  .exists = true,

@@ -89,7 +89,8 @@ static const struct row {
     {"fchmod", not_set, CONTINUES, 1 << ARCHIVED},
     {"fchmod", not_set, FAILS, 1 << MERGED}, /* the umask takes rights that the old file has */
     {"fchmod", input_output, FAILS, 1 << ARCHIVED | 1 << MERGED},
-    {"fchown", input_output, CONTINUES, 1 << ARCHIVED},
+    {"fchown", not_set, CONTINUES, 1 << ARCHIVED},
+    {"fchown", input_output, FAILS, 1 << ARCHIVED},
     {"fchownat", not_set, CONTINUES, 1 << ARCHIVED},
     {"fchownat", input_output, FAILS, 1 << ARCHIVED},
     {"utimensat", not_set, CONTINUES, 1 << ARCHIVED},
@@ -305,13 +306,26 @@ static void once(void *arg)
 	run->failures += r < 0;
 }
 
+/* Those that a new file has already are not set. */
+static void give_attributes(void)
+{
+	umask(022);
+	need(link("src/1/1", "src/hard") == 0);
+	need(chmod("src/0/0", 0666) == 0);
+	if (geteuid() != 0)
+		return;
+	need(chown("src/1/0", 1234, 4321) == 0);
+	need(lchown("src/symlink", 1234, 4321) == 0);
+	need(chown("src/fifo", 1234, 4321) == 0);
+}
+
 static void sweep(void **state)
 {
 	struct run *run = *state;
 	make_tree("src", 1);
 	make_tree("old", 1000);
 	if (run->scene == ARCHIVED)
-		need(link("src/1/1", "src/hard") == 0);
+		give_attributes();
 	char deep[64] = "src/0";
 	for (int i = 0; i < LEVELS && run->scene == LIMITED; i++) {
 		strcat(deep, "/d");

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT
+ * Owner, group, mode, times, ACLs and extended attributes of a file: those of SRC.
+ */
+#define _GNU_SOURCE
+#include "attributes.h"
+#include "acl.h"
+#include "error.h"
+#include "file.h"
+#include "io/io.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct applying {
+	struct attributes_pair *p;
+	struct xattr_blame blame;
+	const char *reason; /* fcopy itself refused */
+	bool looked;        /* p->now is that of dst */
+	bool chmods;        /* its mode may be another one by now */
+	bool listed;        /* `acls` are the ACLs that the source has */
+	bool acl[2];        /* XATTR_ACL, XATTR_DEFAULT */
+};
+
+static int attributes_blame(struct applying *a, const char *call)
+{
+	a->blame = (struct xattr_blame){.call = call};
+	return -errno;
+}
+
+static bool attributes_look(struct applying *a)
+{
+	if (!a->looked && fstat(a->p->dst.fd, &a->p->now) == 0)
+		a->looked = true;
+	return a->looked;
+}
+
+static int attributes_chown(int fd, bool by_path, uid_t uid, gid_t gid)
+{
+	return by_path ? fchownat(fd, "", uid, gid, AT_EMPTY_PATH) : fchown(fd, uid, gid);
+}
+
+int attributes_set_owner(int fd, bool by_path, uid_t uid, gid_t gid)
+{
+	struct stat st;
+	if (attributes_chown(fd, by_path, uid, gid) == 0)
+		return 0;
+	int err = errno;
+	/* A file system without owners may refuse even the owner that the file has. */
+	if (fstat(fd, &st) == 0 && st.st_uid == uid && st.st_gid == gid)
+		return 0;
+	if (err == EPERM)
+		(void)!attributes_chown(fd, by_path, (uid_t)-1, gid);
+	return -err;
+}
+
+/* By its descriptor, also a symlink: Linux 5.8. */
+static int attributes_set_times(struct applying *a)
+{
+	const struct attributes_pair *p = a->p;
+	const struct timespec times[2] = {p->st->st_atim, p->st->st_mtim};
+	if (!p->dst.by_path)
+		return futimens(p->dst.fd, times) < 0 ? attributes_blame(a, "futimens") : 0;
+	int r = utimensat(p->dst.fd, "", times, AT_EMPTY_PATH);
+	if (r < 0 && errno == EINVAL)
+		r = io_set_times(p->dst.fd, times);
+	return r < 0 ? attributes_blame(a, "utimensat") : 0;
+}
+
+static bool attributes_owned(const struct applying *a)
+{
+	return a->looked && a->p->now.st_uid == a->p->st->st_uid &&
+	       a->p->now.st_gid == a->p->st->st_gid;
+}
+
+/* Is what fstat(2) shows what is stored? Other storage is asked to store it, and may refuse. */
+static bool attributes_trusts(const struct attributes_pair *p)
+{
+	return p->storage && storage_keeps_attributes(p->storage, p->dst.fd, &p->now);
+}
+
+static int attributes_give(struct applying *a)
+{
+	struct attributes_pair *p = a->p;
+	if (attributes_look(a) && attributes_owned(a) && attributes_trusts(p))
+		return 0;
+	a->blame = (struct xattr_blame){.call = p->dst.by_path ? "fchownat" : "fchown"};
+	a->chmods = true; /* it clears setuid and setgid */
+	int r = attributes_set_owner(p->dst.fd, p->dst.by_path, p->st->st_uid, p->st->st_gid);
+	if (r == 0) {
+		p->now.st_uid = p->st->st_uid;
+		p->now.st_gid = p->st->st_gid;
+	}
+	return r;
+}
+
+static int attributes_copy_xattrs(struct applying *a)
+{
+	char list[XATTR_LIST];
+	struct attributes_pair *p = a->p;
+	a->blame = (struct xattr_blame){.call = p->src.by_path ? "listxattr" : "flistxattr",
+					.src = true};
+	const ssize_t n = xattr_list(&p->src, list);
+	if (n < 0)
+		return (int)n;
+	a->acl[0] = xattr_lists(list, n, XATTR_ACL);
+	a->acl[1] = xattr_lists(list, n, XATTR_DEFAULT);
+	a->listed = storage_lists_attributes(p->storage, p->src.fd, p->st->st_dev);
+	return xattr_copy_all(&p->src, list, n, &p->dst, p->reused, &a->blame);
+}
+
+/* Removes an ACL that the source lacks: one of the directory, or DST's old one, could admit users
+ * whom the source refuses. */
+static int attributes_copy_acl(struct applying *a, int which)
+{
+	static const char *const names[] = {XATTR_ACL, XATTR_DEFAULT};
+	struct attributes_pair *p = a->p;
+	int r = -ENODATA;
+	if (!a->listed || a->acl[which])
+		r = xattr_copy(&p->src, &p->dst, names[which], &a->blame);
+	a->chmods |= r != -ENODATA;
+	if (r != -ENODATA)
+		return r;
+	r = xattr_remove(&p->dst, names[which], &a->blame);
+	a->chmods |= r != 0;
+	return r < 0 ? r : 0;
+}
+
+/* The copy has no ACL. Its group must not get what the mask allows others. */
+static mode_t attributes_mode_without_acl(const struct attributes_pair *p)
+{
+	_Alignas(8) char value[XATTR_VALUE];
+	const ssize_t n = xattr_get(&p->src, XATTR_ACL, value);
+	return n > 0 ? acl_group_mode(value, (size_t)n, p->st->st_mode) : p->st->st_mode;
+}
+
+static int attributes_set_mode(struct applying *a, mode_t mode)
+{
+	const struct attributes_pair *p = a->p;
+	if (!a->chmods && (p->now.st_mode & 07777) == mode && attributes_trusts(p))
+		return 0;
+	const int r = p->dst.by_path ? io_chmod(p->dst.fd, mode) : fchmod(p->dst.fd, mode);
+	return r < 0 ? attributes_blame(a, p->dst.by_path ? "chmod" : "fchmod") : 0;
+}
+
+static int attributes_copy_mode(struct applying *a)
+{
+	struct attributes_pair *p = a->p;
+	if (S_ISLNK(p->st->st_mode))
+		return 0;
+	if (!attributes_look(a))
+		return attributes_blame(a, "fstat");
+	const bool owned = attributes_owned(a);
+	int r = attributes_copy_acl(a, 0);
+	const mode_t mode = r < 0 && !a->blame.src ? attributes_mode_without_acl(p)
+						   : p->st->st_mode;
+	if (r == 0 && S_ISDIR(p->st->st_mode))
+		r = attributes_copy_acl(a, 1);
+	const int set = attributes_set_mode(a, mode & (owned ? 07777 : 01777));
+	if (set < 0)
+		return set;
+	if (r < 0 || owned || !(p->st->st_mode & 06000))
+		return r;
+	a->reason = "its setuid and setgid bits are not copied, because its owner or group "
+		    "differs";
+	return -EPERM;
+}
+
+static int attributes_set(struct applying *a, enum fcopy_attribute which)
+{
+	switch (which) {
+	case FCOPY_ATTR_TIMESTAMPS: return attributes_set_times(a);
+	case FCOPY_ATTR_OWNERSHIP: return attributes_give(a);
+	case FCOPY_ATTR_XATTR: return attributes_copy_xattrs(a);
+	case FCOPY_ATTR_MODE: return attributes_copy_mode(a);
+	}
+	return 0;
+}
+
+static int attributes_fail(const struct applying *a, int r, struct fcopy_error *e)
+{
+	const struct attributes_pair *p = a->p;
+	const struct xattr_file *f = a->blame.src ? &p->src : &p->dst;
+	const char *path = a->blame.src ? p->src_path : p->dst_path;
+	if (a->reason)
+		return error_refuse(e, path, -r, a->reason, FCOPY_ADVICE_NONE);
+	return f->by_path ? error_proc(e, a->blame.call, path, -r)
+			  : error_call(e, a->blame.call, path, -r);
+}
+
+/* Returns those of `set` that were lost. */
+static unsigned attributes_read_back(struct applying *a, unsigned set)
+{
+	struct attributes_pair *p = a->p;
+	struct stat now;
+	unsigned lost = 0;
+	if (S_ISLNK(p->st->st_mode))
+		set &= ~(unsigned)FCOPY_ATTR_MODE;
+	if (!(set & (FCOPY_ATTR_TIMESTAMPS | FCOPY_ATTR_MODE)) || !attributes_look(a))
+		return 0;
+	/* Many file systems store no fractions of seconds, or only even ones. */
+	if (set & FCOPY_ATTR_TIMESTAMPS && p->now.st_mtim.tv_sec != p->st->st_mtim.tv_sec) {
+		const struct storage_times t = storage_times(p->storage, p->dst.fd, p->now.st_dev);
+		if (p->required & FCOPY_ATTR_TIMESTAMPS ||
+		    !storage_time_is_equal(&t, &p->st->st_mtim, &p->now))
+			lost |= FCOPY_ATTR_TIMESTAMPS;
+	}
+	if (storage_keeps_attributes(p->storage, p->dst.fd, &p->now))
+		return lost;
+	if (set & FCOPY_ATTR_MODE && fstat(p->dst.fd, &now) == 0 &&
+	    (now.st_mode ^ p->st->st_mode) & 0777)
+		lost |= FCOPY_ATTR_MODE;
+	p->at_close = set & ~lost & FCOPY_ATTR_TIMESTAMPS;
+	return lost;
+}
+
+bool attributes_may_be_old(const struct endpoint *dst)
+{
+	return file_of(dst)->keep_part || endpoint_old(dst) == OLD_OVERWRITTEN;
+}
+
+int attributes_fail_stored(enum fcopy_attribute which, const char *path, struct fcopy_error *e)
+{
+	const bool time = which == FCOPY_ATTR_TIMESTAMPS;
+	error_call(e, time ? "futimens" : "fchmod", path, EOPNOTSUPP);
+	e->reason = time ? "a different modification time was stored"
+			 : "a different mode was stored";
+	return -EOPNOTSUPP;
+}
+
+/* The order matters: chown clears setuid and capabilities, and setting an ACL changes the mode. */
+static const enum fcopy_attribute attributes_order[] = {FCOPY_ATTR_TIMESTAMPS, FCOPY_ATTR_OWNERSHIP,
+							FCOPY_ATTR_XATTR, FCOPY_ATTR_MODE};
+
+#define ATTRIBUTES (sizeof(attributes_order) / sizeof(*attributes_order))
+
+int attributes_apply(struct attributes_pair *p, unsigned preserve, attributes_loss *on_loss,
+		     void *arg)
+{
+	struct applying a = {.p = p};
+	struct fcopy_error e;
+	unsigned set = 0;
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < ATTRIBUTES; i++) {
+		const enum fcopy_attribute which = attributes_order[i];
+		if (!(preserve & which))
+			continue;
+		const int failed = attributes_set(&a, which);
+		if (failed == 0)
+			set |= which;
+		else if (attributes_fail(&a, failed, &e) < 0)
+			r = on_loss(arg, which, &e);
+		a.reason = NULL;
+	}
+	if (r < 0)
+		return r;
+	const unsigned lost = attributes_read_back(&a, set);
+	for (size_t i = 0; r == 0 && i < ATTRIBUTES; i++)
+		if (lost & attributes_order[i]) {
+			attributes_fail_stored(attributes_order[i], p->dst_path, &e);
+			r = on_loss(arg, attributes_order[i], &e);
+		}
+	return r;
+}
