@@ -5,11 +5,10 @@
 #include "allocate.h"
 #include "endpoints/error.h"
 #include "endpoints/storage.h"
+#include "io/system.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/param.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #define ZEROS ((off_t)64 << 10) /* bytes of zeros between two checks of the rate */
@@ -17,14 +16,6 @@
 /* Below, the call costs what it saves. */
 #define WORTH_SIZE         ((off_t)64 << 10)
 #define WORTH_SIZE_OF_MANY ((off_t)128 << 10) /* one file of a tree */
-
-/* On ext4 a write into allocated blocks costs half the CPU time of one that has to reserve them.
- * XFS and btrfs gain nothing (measured on 6.18), and tmpfs would clear all pages in one thread. */
-static bool gains(int fd)
-{
-	struct statfs fs;
-	return fstatfs(fd, &fs) == 0 && fs.f_type == EXT4_SUPER_MAGIC;
-}
 
 /*
  * A file that replaces another must not be preallocated unless it is flushed: ext4 writes out
@@ -39,8 +30,8 @@ static bool wanted(const struct copy *c, off_t start, off_t end)
 		return false;
 	if (c->options->preallocate == FCOPY_WHEN_ALWAYS || !safe || !c->mode->preallocates)
 		return c->options->preallocate == FCOPY_WHEN_ALWAYS;
-	return c->mode->engine ||
-	       (end - start >= (c->shared ? WORTH_SIZE_OF_MANY : WORTH_SIZE) && gains(c->dst.fd));
+	return c->mode->engine || (end - start >= (c->shared ? WORTH_SIZE_OF_MANY : WORTH_SIZE) &&
+				   system_has(c->dst.fd, SYSTEM_ALLOCATES));
 }
 
 static int allocate(struct copy *c, off_t start, off_t end, bool required)

@@ -16,7 +16,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/param.h>
 #include <unistd.h>
 
@@ -47,13 +46,6 @@ static unsigned wanted_threads(const struct copy *c, bool one_writer)
 	if (one_writer)
 		return 1;
 	return c->options->threads ? c->options->threads : MIN(cpus_allowed(), THREADS_MAX);
-}
-
-/* On tmpfs, whose writer has to allocate and clear pages, and on btrfs, whose writer has to reserve
- * space, threads save less than 15 % (measured on 6.18): a trial would only cost CPU time. */
-static bool gains_from_trials(unsigned type)
-{
-	return type != TMPFS_MAGIC && type != BTRFS_SUPER_MAGIC;
 }
 
 /* Use direct I/O with --no-cache, and if the data must be read from the storage and flushed to it
@@ -98,7 +90,9 @@ static void learn(struct copy *c)
 	f->looks = c->ahead.most > 0 && (f->helped || free);
 	f->may_wait = free && !f->one_writer && o->limit_rate == 0;
 	if (c->seen.threads == 0 && c->size >= MOVER_CHOICE_SIZE)
-		c->seen.threads = f->may_wait && gains_from_trials(type) ? f->threads : 1;
+		c->seen.threads = f->may_wait && !system_type_has(type, SYSTEM_ONE_WRITER)
+				      ? f->threads
+				      : 1;
 }
 
 /* Copies what follows the planned range, until a read returns the end of file: the source may have

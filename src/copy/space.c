@@ -5,10 +5,10 @@
 #include "space.h"
 #include "endpoints/error.h"
 #include "io/amount.h"
+#include "io/system.h"
 #include "notify.h"
 
 #include <errno.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/param.h>
@@ -48,9 +48,7 @@ static bool free_bytes(int fd, uint64_t *bytes)
 	struct statfs fs;
 	if (fstatfs(fd, &fs) < 0 || fs.f_blocks == 0)
 		return false;
-	/* On btrfs f_bfree contains space that no file can get: see btrfs_statfs() in
-	 * fs/btrfs/super.c. */
-	bool reserved = geteuid() == 0 && (unsigned)fs.f_type != BTRFS_SUPER_MAGIC;
+	bool reserved = geteuid() == 0 && !system_type_has((unsigned)fs.f_type, SYSTEM_OVERSTATES);
 	*bytes = (uint64_t)(reserved ? fs.f_bfree : fs.f_bavail) * (uint64_t)fs.f_frsize;
 	return true;
 }

@@ -5,12 +5,11 @@
 #define _GNU_SOURCE
 #include "exchange.h"
 #include "io/libc.h"
+#include "io/system.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdio.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #define TRIES 100 /* each fails if another process has just replaced the file, too */
@@ -21,22 +20,14 @@ static bool same_inode(const struct stat *a, const struct stat *b)
 	       !((a->st_mode ^ b->st_mode) & S_IFMT);
 }
 
-/* On FUSE and SMB the inode number of a file may change. */
-static bool keeps_numbers(int dir)
-{
-	struct statfs fs;
-	return fstatfs(dir, &fs) < 0 ||
-	       (fs.f_type != FUSE_SUPER_MAGIC && (unsigned)fs.f_type != SMB2_SUPER_MAGIC &&
-		(unsigned)fs.f_type != CIFS_SUPER_MAGIC);
-}
-
 bool exchange_is_same(int dir, const struct stat *now, const struct stat *old)
 {
 	if (now->st_mtim.tv_sec != old->st_mtim.tv_sec ||
 	    now->st_mtim.tv_nsec != old->st_mtim.tv_nsec || now->st_size != old->st_size ||
 	    (now->st_mode ^ old->st_mode) & S_IFMT)
 		return false;
-	return same_inode(now, old) || (now->st_dev == old->st_dev && !keeps_numbers(dir));
+	return same_inode(now, old) ||
+	       (now->st_dev == old->st_dev && system_has(dir, SYSTEM_RENUMBERS));
 }
 
 static bool is_there(int dir, const char *name, const struct stat *old)

@@ -7,14 +7,13 @@
 #include "error.h"
 #include "file.h"
 #include "io/libc.h"
+#include "io/system.h"
 #include "keep.h"
 #include "temporary.h"
 
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <linux/magic.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 /* May this user write into the existing file? Returns 0 or errno. Old container runtimes answer
@@ -40,12 +39,9 @@ static bool owner_may_write(const struct endpoint *e)
 	       p->st.st_uid == geteuid();
 }
 
-/* Files of hugetlbfs have no write(2). */
 enum fcopy_advice replace_in_place_advice(const struct endpoint *e)
 {
-	struct statfs fs;
-	int dir = file_of(e)->place.dir, r = dir == AT_FDCWD ? statfs(".", &fs) : fstatfs(dir, &fs);
-	bool writes = r < 0 || (unsigned)fs.f_type != HUGETLBFS_MAGIC;
+	const bool writes = !system_has(file_of(e)->place.dir, SYSTEM_NO_WRITE);
 	return file_of(e)->place.exists && writes && existing_access(e) == 0
 		   ? FCOPY_ADVICE_IN_PLACE_AUTO
 		   : FCOPY_ADVICE_NONE;

@@ -6,11 +6,11 @@
  */
 #define _GNU_SOURCE
 #include "engine.h"
+#include "io/system.h"
 #include "pieces.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -144,8 +144,8 @@ static int direct_with_flags(struct transfer *t)
  * FUSE itself may refuse fstatfs(2). */
 static bool is_on_fuse(int fd)
 {
-	struct statfs fs;
-	return fstatfs(fd, &fs) < 0 || (unsigned)fs.f_type == FUSE_SUPER_MAGIC;
+	const unsigned type = system_type(fd);
+	return type == 0 || system_type_has(type, SYSTEM_SERVED);
 }
 
 /* Returns 0, ENGINE_NEXT or -errno. */

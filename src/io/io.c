@@ -4,10 +4,10 @@
 #define _GNU_SOURCE
 #include "io.h"
 #include "libc.h"
+#include "system.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <math.h>
@@ -21,7 +21,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -186,13 +185,11 @@ int io_flush_directory(int fd)
 	return fsync(fd) < 0 && errno != EINVAL && errno != EOPNOTSUPP ? -errno : 0;
 }
 
-/* F2FS keeps a small file in its inode. Linux 5.10 returns other bytes for a direct read of it. */
 static bool reads_wrong(int fd)
 {
-	struct statfs fs;
 	struct stat st;
-	return fstatfs(fd, &fs) == 0 && (unsigned)fs.f_type == F2FS_SUPER_MAGIC &&
-	       fstat(fd, &st) == 0 && st.st_size > 0 && st.st_size < 4096;
+	return system_has(fd, SYSTEM_READS_WRONG) && fstat(fd, &st) == 0 && st.st_size > 0 &&
+	       st.st_size < 4096;
 }
 
 size_t io_direct_align(int a, int b)

@@ -25,32 +25,48 @@
 #define SOUND (SYSTEM_RENAMES | SYSTEM_FAITHFUL)
 #define OWN   (SOUND | SYSTEM_LOCAL | SYSTEM_NAMES)
 #define FAR   (SYSTEM_REMOTE | SYSTEM_ORDERED)
+#define SMB   (SYSTEM_RENAMES | FAR | SYSTEM_LOCKS_MANDATORY)
+#define SMB2  (SMB | SYSTEM_RENUMBERS | SYSTEM_BLIND)
+/* Threads: measured on 6.18. Its writer has to reserve space. Before Linux 6.15 it does not log a
+ * file whose link count is 0 (btrfs_log_inode_parent() in fs/btrfs/tree-log.c). f_bfree: see
+ * btrfs_statfs() in fs/btrfs/super.c. */
+#define BTRFS (SYSTEM_ONE_WRITER | SYSTEM_TREE_LOCKS | SYSTEM_OVERSTATES | SYSTEM_UNLOGGED)
 
 /* FAT, NFS, SMB and FUSE store what they can of the attributes, and report no error. On FUSE with
- * direct_io and in procfs, st_size need not be the end. */
+ * direct_io and in procfs, st_size need not be the end.
+ *
+ * SYSTEM_BLIND: FUSE_SYNCFS is sent to virtiofs and to block devices only (fs/fuse/inode.c),
+ * SMB2_FLUSH and 9P's Tfsync by fsync(2) only. eCryptfs has no sync_fs operation. That of overlayfs
+ * flushes the file system of the upper directory, but returns no write error of it (ovl_sync_fs()
+ * in fs/overlayfs/super.c). On NFS it fails for any file of the mount whose write failed, for
+ * example one that another client has removed.
+ *
+ * SYSTEM_ALLOCATES: XFS and btrfs gain nothing (measured on 6.18), and tmpfs would clear all pages
+ * in one thread. SYSTEM_ONE_WRITER: the writer of tmpfs has to allocate and clear pages.
+ * SYSTEM_READS_WRONG: F2FS keeps a small file in its inode. */
 static const struct {
 	unsigned type;
 	unsigned has;         /* enum system_property */
 	int64_t time_step_ns; /* s_time_gran in fs/ of the kernel; 0: 1, or unknown */
 } systems[] = {
-    {EXT4_SUPER_MAGIC, OWN | SYSTEM_RECOVERS, 0},
+    {EXT4_SUPER_MAGIC, OWN | SYSTEM_RECOVERS | SYSTEM_ALLOCATES, 0},
     {XFS_SUPER_MAGIC, OWN, 0},
-    {BTRFS_SUPER_MAGIC, OWN, 0},
-    {F2FS_SUPER_MAGIC, OWN, 0},
-    {TMPFS_MAGIC, OWN, 0},
+    {BTRFS_SUPER_MAGIC, OWN | BTRFS, 0},
+    {F2FS_SUPER_MAGIC, OWN | SYSTEM_READS_WRONG, 0},
+    {TMPFS_MAGIC, OWN | SYSTEM_ONE_WRITER, 0},
     {RAMFS_MAGIC, SOUND, 0},
-    {HUGETLBFS_MAGIC, SOUND, 0},
-    {OVERLAYFS_SUPER_MAGIC, SOUND, 0},
+    {HUGETLBFS_MAGIC, SOUND | SYSTEM_NO_WRITE, 0},
+    {OVERLAYFS_SUPER_MAGIC, SOUND | SYSTEM_BLIND | SYSTEM_SYNCS_ALL, 0},
     {ZFS_MAGIC, SOUND, 0},
     {BCACHEFS_MAGIC, SOUND | SYSTEM_NAMES, 0},
-    {ECRYPTFS_SUPER_MAGIC, SYSTEM_RENAMES, 0},
-    {NFS_SUPER_MAGIC, SYSTEM_RENAMES | FAR, 0},
+    {ECRYPTFS_SUPER_MAGIC, SYSTEM_RENAMES | SYSTEM_BLIND, 0},
+    {NFS_SUPER_MAGIC, SYSTEM_RENAMES | FAR | SYSTEM_BLIND, 0},
     {CEPH_SUPER_MAGIC, SYSTEM_RENAMES | FAR, 0},
-    {SMB_SUPER_MAGIC, SYSTEM_RENAMES | FAR | SYSTEM_LOCKS_MANDATORY, 100},
-    {CIFS_SUPER_MAGIC, SYSTEM_RENAMES | FAR | SYSTEM_LOCKS_MANDATORY, 100},
-    {SMB2_SUPER_MAGIC, SYSTEM_RENAMES | FAR | SYSTEM_LOCKS_MANDATORY, 100},
-    {FUSE_SUPER_MAGIC, FAR, 0},
-    {V9FS_MAGIC, SYSTEM_ORDERED, 0},
+    {SMB_SUPER_MAGIC, SMB, 100},
+    {CIFS_SUPER_MAGIC, SMB2, 100},
+    {SMB2_SUPER_MAGIC, SMB2, 100},
+    {FUSE_SUPER_MAGIC, FAR | SYSTEM_RENUMBERS | SYSTEM_SERVED | SYSTEM_BLIND, 0},
+    {V9FS_MAGIC, SYSTEM_ORDERED | SYSTEM_BLIND, 0},
     {AFS_FS_MAGIC, SYSTEM_ORDERED, 0},
     {MSDOS_SUPER_MAGIC, SYSTEM_RENAMES | SYSTEM_DRAWS, 2000000000},
     {EXFAT_MAGIC, SYSTEM_RENAMES | SYSTEM_DRAWS, 10000000},
@@ -115,8 +131,8 @@ bool system_is_rclone(int fd)
 	char *line = NULL;
 	size_t size = 0;
 	bool is = false, found = false;
-	if (system_type(fd) != FUSE_SUPER_MAGIC ||
-	    statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &sx) < 0 || !(sx.stx_mask & STATX_MNT_ID))
+	if (!system_has(fd, SYSTEM_SERVED) || statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &sx) < 0 ||
+	    !(sx.stx_mask & STATX_MNT_ID))
 		return false;
 	FILE *f = fopen("/proc/self/mountinfo", "re");
 	while (f && !found && getline(&line, &size, f) > 0) {

@@ -14,12 +14,23 @@ enum system_property {
 	SYSTEM_FAITHFUL = 1 << 1,
 	/* The page cache keeps what a killed process wrote, and st_size is where reads end. */
 	SYSTEM_LOCAL = 1 << 2,
-	SYSTEM_REMOTE = 1 << 3,  /* a server may copy by itself; may be FUSE, which hides that */
-	SYSTEM_ORDERED = 1 << 4, /* one thread has to write a file, in order */
-	SYSTEM_NAMES = 1 << 5,   /* lists a new name with the bytes that it was given */
-	SYSTEM_LOCKS_MANDATORY = 1 << 7, /* a lock is one of the server, which others cannot pass */
+	SYSTEM_REMOTE = 1 << 3,   /* a server may copy by itself; may be FUSE, which hides that */
+	SYSTEM_ORDERED = 1 << 4,  /* one thread has to write a file, in order */
+	SYSTEM_NAMES = 1 << 5,    /* lists a new name with the bytes that it was given */
 	SYSTEM_RECOVERS = 1 << 6, /* its check puts what it finds into lost+found, at its top */
-	SYSTEM_DRAWS = 1 << 8,    /* inode numbers are not stored: another mount may show others */
+	SYSTEM_LOCKS_MANDATORY = 1 << 7, /* a lock is one of the server, which others cannot pass */
+	SYSTEM_DRAWS = 1 << 8,     /* inode numbers are not stored: another mount may show others */
+	SYSTEM_RENUMBERS = 1 << 9, /* the inode number of a file may change */
+	SYSTEM_SERVED = 1 << 10,   /* by a process: FUSE */
+	SYSTEM_BLIND = 1 << 11,    /* syncfs(2) does not suffice: see system.c */
+	SYSTEM_SYNCS_ALL = 1 << 12,  /* ... but nothing else flushes symlinks and special files */
+	SYSTEM_NO_WRITE = 1 << 13,   /* files have no write(2) */
+	SYSTEM_ALLOCATES = 1 << 14,  /* a write into allocated blocks costs half the CPU time */
+	SYSTEM_ONE_WRITER = 1 << 15, /* more threads in one file save less than 15 % */
+	SYSTEM_TREE_LOCKS = 1 << 16, /* threads that create files wait for the locks of its trees */
+	SYSTEM_OVERSTATES = 1 << 17, /* f_bfree has space that no file can get */
+	SYSTEM_UNLOGGED = 1 << 18,   /* fsync(2) of an unnamed file may write nothing */
+	SYSTEM_READS_WRONG = 1 << 19, /* Linux 5.10 reads other bytes of a small file directly */
 };
 
 /* The f_type of an open file's file system, or of that of AT_FDCWD; 0: unknown. */

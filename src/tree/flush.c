@@ -5,38 +5,16 @@
  */
 #define _GNU_SOURCE
 #include "flush.h"
+#include "io/system.h"
 #include "opened.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
-#include <sys/vfs.h>
 #include <unistd.h>
-
-/* syncfs(2) does not suffice on these: FUSE_SYNCFS is sent to virtiofs and to block devices only
- * (fs/fuse/inode.c), SMB2_FLUSH and 9P's Tfsync by fsync(2) only. eCryptfs has no sync_fs
- * operation. That of overlayfs flushes the file system of the upper directory, but returns no write
- * error of it (ovl_sync_fs() in fs/overlayfs/super.c). On NFS it fails for any file of the mount
- * whose write failed, for example one that another client has removed. */
-static bool flush_is_blind(const struct statfs *fs)
-{
-	switch ((unsigned)fs->f_type) {
-	case FUSE_SUPER_MAGIC:
-	case ECRYPTFS_SUPER_MAGIC:
-	case OVERLAYFS_SUPER_MAGIC:
-	case CIFS_SUPER_MAGIC:
-	case SMB2_SUPER_MAGIC:
-	case V9FS_MAGIC:
-	case NFS_SUPER_MAGIC: return true;
-	default: return false;
-	}
-}
 
 bool flush_needs_each(const struct tree *t, int dst)
 {
-	struct statfs fs;
-	return (t->options->copy.fsync || t->shared) && fstatfs(dst, &fs) == 0 &&
-	       flush_is_blind(&fs);
+	return (t->options->copy.fsync || t->shared) && system_has(dst, SYSTEM_BLIND);
 }
 
 enum flushing flush_find(const struct tree *t, int dst, bool whole)
@@ -48,9 +26,9 @@ enum flushing flush_find(const struct tree *t, int dst, bool whole)
 
 bool flush_all(const struct tree *t, int dst)
 {
-	struct statfs fs;
+	const unsigned type = system_type(dst);
 	return t->root.ground.flush == FLUSH_EACH ||
-	       (fstatfs(dst, &fs) == 0 && !flush_is_blind(&fs) && syncfs(dst) == 0);
+	       (type && !system_type_has(type, SYSTEM_BLIND) && syncfs(dst) == 0);
 }
 
 /* In a merge another file system can be mounted below the operand's directory. Flushes it if this
@@ -80,20 +58,13 @@ int flush_directory(struct tree *t, struct directory *d, const char **call)
 	return t->options->copy.fsync && t->root.ground.foreign ? flush_mount(t, d, call) : 0;
 }
 
-/* There nothing else flushes symlinks and special files. */
-static bool flush_is_overlay(int fd)
-{
-	struct statfs fs;
-	return fstatfs(fd, &fs) == 0 && (unsigned)fs.f_type == OVERLAYFS_SUPER_MAGIC;
-}
-
 /* Where each entry was flushed there is no syncfs(2), either, but for overlayfs: with FUSE it fails
  * with ESTALE for files that were removed since they were written (Linux 6.18, writeback_cache). */
 int flush_tree(int fd, bool each, const char **call)
 {
 	*call = each ? "fsync" : "syncfs";
 	int r = each ? io_flush_directory(fd) : 0;
-	if (r < 0 || (each && !flush_is_overlay(fd)))
+	if (r < 0 || (each && !system_has(fd, SYSTEM_SYNCS_ALL)))
 		return r;
 	*call = "syncfs";
 	return syncfs(fd) < 0 ? -errno : 0;
@@ -102,10 +73,8 @@ int flush_tree(int fd, bool each, const char **call)
 /* The same kernel reports those files here, and has written the others back. */
 int flush_page_cache(int fd)
 {
-	struct statfs fs;
 	const int err = syncfs(fd) < 0 ? errno : 0;
-	const bool removed = err == ESTALE && fstatfs(fd, &fs) == 0 &&
-			     (unsigned)fs.f_type == FUSE_SUPER_MAGIC;
+	const bool removed = err == ESTALE && system_has(fd, SYSTEM_SERVED);
 	return removed ? 0 : -err;
 }
 

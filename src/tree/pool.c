@@ -7,16 +7,15 @@
 #include "copy/cpus.h"
 #include "copy/move.h"
 #include "helping.h"
+#include "io/system.h"
 #include "report.h"
 #include "resume.h"
 
 #include <errno.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/vfs.h>
 
 #define READERS       8                   /* of large files at once, in most trees */
 #define STACK_START   256                 /* items */
@@ -30,10 +29,7 @@
  * trees: 0.52 s instead of 0.45. */
 static unsigned pool_start_threads(int dst)
 {
-	struct statfs fs;
-	unsigned n = cpus_allowed();
-	if (fstatfs(dst, &fs) < 0 || (unsigned)fs.f_type != BTRFS_SUPER_MAGIC)
-		n++;
+	const unsigned n = cpus_allowed() + !system_has(dst, SYSTEM_TREE_LOCKS);
 	return n < FCOPY_THREADS_MAX ? n : FCOPY_THREADS_MAX;
 }
 
