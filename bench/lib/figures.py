@@ -51,7 +51,7 @@ class Figures:
         """The first row of speed()."""
         _, name, *who = MAIN[0]
         ours, base = (seconds(self.run.value(name, each)) for each in who)
-        return f"**1 GiB, from the page cache to a new name, in {self.machine_kind()}: {ours}; `cp` needs {base}.**"
+        return f"**1 GiB in {ours}; `cp` needs {base}** (a cached file, copied to a new name, in {self.machine_kind()})."
 
     def machine_kind(self):
         machine = self.run.facts["machine"]
