@@ -37,7 +37,8 @@
  *                     (DST below SRC), lists (of names); pool, tuner and tuning (threads), helping
  *                     (with large files), opened (directories), record (of an unfinished tree);
  *                     report (failures and warnings), report_entry, report_sum (counts), entry_path
- *   src/copy/         policy: rules (what options demand) and ends (what SRC and DST are), copy
+ *   src/copy/         policy: conflicts (options that exclude each other), rules (what options
+ *                     demand of SRC, DST and the mode) and ends (what SRC and DST are), copy
  *                     (opens), complete (--resume), run (up to the commit), settle (before the
  *                     commit), closed (after it), notify (warnings), plan (clones, extents, and
  *                     what follows), mover (chooses what moves the next bytes), move (runs it),

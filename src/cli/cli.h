@@ -5,6 +5,7 @@
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
+#include "copy/conflicts.h"
 #include "fcopy.h"
 #include "show/patient.h"
 
@@ -90,10 +91,11 @@ struct cli {
 	struct filter_arguments filters;
 	uint64_t max_delete; /* if tree.max_delete is set */
 	bool update_given;
-	bool interactive; /* -i */
-	bool declined;    /* ... and a file was skipped */
-	bool as_cp;       /* called by the name cp: there is no operand MODE, and usage errors are
-			     failures */
+	struct given_set given; /* all of it, as a set */
+	bool interactive;       /* -i */
+	bool declined;          /* ... and a file was skipped */
+	bool as_cp; /* called by the name cp: there is no operand MODE, and usage errors are
+		       failures */
 	bool strip_slashes;
 	bool copy_contents;
 	bool null;            /* names in files end with a null byte */

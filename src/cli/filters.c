@@ -37,6 +37,15 @@ static bool filters_grow(void *array, size_t count, size_t *size, size_t element
 	return true;
 }
 
+const char *filters_first_name(const struct cli *cli)
+{
+	static const char *const names[] = {[FILTER_EXCLUDE] = "exclude",
+					    [FILTER_INCLUDE] = "include",
+					    [FILTER_EXCLUDE_FROM] = "exclude-from",
+					    [FILTER_FILES] = "files-from"};
+	return names[cli->filters.argument[0].kind];
+}
+
 int filters_set(struct cli *cli, const struct option_row *row, const char *value)
 {
 	struct filter_arguments *f = &cli->filters;

@@ -22,7 +22,6 @@ struct option_row {
 	size_t field;         /* offset in struct cli */
 	uint64_t min, max;    /* of numbers and sizes */
 	bool not_benchmarked; /* useless with --benchmark, which creates no DST */
-	bool not_sharded;     /* cannot be combined with --shard; the rules name another option */
 	bool with_clean;      /* may be combined with --clean */
 	unsigned takes;       /* enum fcopy_takes: only for modes with it, which --help lists */
 	const char *brief;    /* its help in -h; NULL: only --help lists it */
@@ -86,6 +85,7 @@ int shard_parse_job(struct cli *, const struct option_row *, const char *value);
  */
 int filters_set(struct cli *, const struct option_row *, const char *value);
 int filters_read(struct cli *);
+const char *filters_first_name(const struct cli *); /* of the options, the first that was given */
 
 /* The option or mode that differs from the text by one typing error, or NULL. */
 const char *suggest_option(const struct option_row *table, const char *text);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * The command line, read by the table of options.
  */
+#include "copy/conflicts.h"
 #include "option.h"
+#include "show/hint.h"
 #include "show/report.h"
 #include "show/show.h"
 
@@ -240,66 +242,39 @@ static int refuse_option(int option, char **argv)
 	return message_usage(letter, "no such option");
 }
 
-/* What only the program knows; src/copy/rules.c has the rules of copying. */
-static int check_program(const struct cli *cli)
+/* Options that exclude each other; src/copy/rules.c has what they demand of SRC, DST and the mode.
+ */
+static int check_conflicts(struct cli *cli)
 {
-	const bool benchmark = cli->action == ACTION_BENCHMARK;
-	const struct {
-		bool refused;
-		const char *option, *reason;
-	} rules[] = {
-	    {cli->quiet && cli->progress, "progress", "cannot be combined with --quiet"},
-	    {cli->keep_listening && cli->progress, "progress",
-	     "cannot be combined with --keep-listening"},
-	    {cli->copy.no_directory && (cli->target || cli->source_count > 1),
-	     "no-target-directory", "cannot be combined with -t or several SRC"},
-	    {cli->keep_listening && cli->sources, "keep-listening",
-	     "cannot be combined with -r, -a, -t or several SRC"},
-	    {!cli->tree.recursive && cli->tree.keep_going, "keep-going", "requires -r or -a"},
-	    {!cli->tree.recursive && cli->tree.one_file_system, "one-file-system",
-	     "requires -r or -a"},
-	    {!cli->tree.recursive && cli->tree.keep_directory_symlink, "keep-directory-symlink",
-	     "requires -r or -a"},
-	    {!cli->tree.recursive && cli->tree.delete_extra, "delete", "requires -r or -a"},
-	    {cli->tree.delete_extra && cli->copy.no_clobber, "no-clobber",
-	     "cannot be combined with --delete; to list changes (-n of rsync), use --dry-run"},
-	    {cli->tree.delete_extra && cli->source_count > 1, "delete",
-	     "cannot be combined with several SRC"},
-	    {cli->tree.delete_extra && cli->filters.files, "files-from",
-	     "cannot be combined with --delete or --mirror"},
-	    {!cli->tree.recursive && cli->tree.link_dest, "link-dest", "requires -r or -a"},
-	    {cli->copy_contents && cli->tree.recursive, "copy-contents",
-	     "cannot be combined with -r or -a: special files of a tree are not read"},
-	    {cli->tree.dry_run && cli->keep_listening, "dry-run",
-	     "cannot be combined with --keep-listening"},
-	    {cli->mirror && cli->copy.resume, "mirror",
-	     "cannot be combined with --resume: to begin or continue a new DST, use "
-	     "fcopy -aT --resume SRC DST"},
-	    {cli->tree.max_delete && !cli->tree.delete_extra, "max-delete", "requires --delete"},
-	    {cli->tree.checksum && cli->tree.update != FCOPY_UPDATE_CHANGED, "checksum",
-	     "requires --update=changed or --mirror"},
-	    {cli->tree.modify_window_ns && cli->tree.update < FCOPY_UPDATE_OLDER, "modify-window",
-	     "requires --update=changed, --update=older or --mirror"},
-	    {cli->update_given && cli->copy.no_clobber, "update",
-	     "cannot be combined with --no-clobber"},
-	    {!cli->tree.recursive && cli->filters.count > 0, "exclude", "requires -r or -a"},
-	    {!cli->tree.recursive && cli->filters.files, "files-from", "requires -r or -a"},
-	    {cli->filters.files && cli->source_count > 1, "files-from",
-	     "cannot be combined with several SRC"},
-	    {cli->null && !cli->filters.files && cli->filters.count == 0, "null",
-	     "requires --files-from or --exclude-from"},
-	    {cli->max_clients && !cli->keep_listening && !cli->served, "max-clients",
-	     "requires --keep-listening"},
-	    {cli->json_lines && (benchmark || cli->keep_listening), "json=lines",
-	     "cannot be combined with --benchmark or --keep-listening"},
-	    {cli->log_file && cli->keep_listening, "log-file",
-	     "cannot be combined with --keep-listening"},
-	    {cli->runs && !benchmark, "runs", "requires --benchmark"},
-	};
-	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++)
-		if (rules[i].refused)
-			return message_option(rules[i].option, "%s", rules[i].reason);
-	return EXIT_DONE;
+	char reason[FCOPY_DETAIL_MAX];
+	bool *has = cli->given.has;
+	given_add(&cli->given, &cli->copy, &cli->tree);
+	has[GIVEN_BENCHMARK] |= cli->action == ACTION_BENCHMARK;
+	has[GIVEN_COPY_CONTENTS] = cli->copy_contents;
+	has[GIVEN_EXCLUDE] |= cli->filters.count > 0;
+	has[GIVEN_FILES_FROM] |= cli->filters.files != NULL;
+	has[GIVEN_FROM_SOCKET] = cli_receives(cli);
+	has[GIVEN_JSON_LINES] = cli->json_lines;
+	has[GIVEN_KEEP_LISTENING] = cli->keep_listening;
+	has[GIVEN_LOG_FILE] = cli->log_file != NULL;
+	has[GIVEN_MAX_CLIENTS] = cli->max_clients > 0;
+	has[GIVEN_MIRROR] = cli->mirror;
+	has[GIVEN_NULL] = cli->null;
+	has[GIVEN_PROGRESS] = cli->progress;
+	has[GIVEN_QUIET] = cli->quiet;
+	has[GIVEN_RUNS] = cli->runs > 0;
+	has[GIVEN_SERVES] = cli->keep_listening || cli->served;
+	has[GIVEN_SEVERAL] = cli->source_count > 1;
+	has[GIVEN_TARGET] |= cli->target != NULL;
+	has[GIVEN_TO_HTTP] = cli_is_http(cli->dst, 1);
+	has[GIVEN_TO_SOCKET] = cli_sends(cli);
+	has[GIVEN_TREE] = cli->sources != NULL;
+	has[GIVEN_UPDATE_OPTION] = cli->update_given;
+	hint_about(cli);
+	const char *option = conflict_find(&cli->given, reason);
+	if (option && strcmp(option, "exclude") == 0)
+		option = filters_first_name(cli);
+	return option ? message_option(option, "%s", reason) : EXIT_DONE;
 }
 
 static int check_clean(struct cli *cli, const bool *given, int n, char **operand)
@@ -420,22 +395,14 @@ static int parse_arguments(struct cli *cli, const struct grammar *g, int argc, c
 		return check_clean(cli, given, argc - optind, argv + optind);
 	if (cli->action != ACTION_COPY && cli->action != ACTION_BENCHMARK)
 		return check_alone(cli, given, argc - optind);
-	for (size_t i = 0; i < OPTIONS_MAX; i++) {
-		if (given[i] && cli->action == ACTION_BENCHMARK && option_table[i].not_benchmarked)
+	for (size_t i = 0; i < OPTIONS_MAX && cli->action == ACTION_BENCHMARK; i++)
+		if (given[i] && option_table[i].not_benchmarked)
 			return message_option(option_table[i].name,
 					      "cannot be combined with --benchmark");
-		if (given[i] && cli->copy.shard.count > 0 && option_table[i].not_sharded)
-			return message_option(option_table[i].name,
-					      "cannot be combined with --shard");
-	}
 	/* As cp: a symlink has a hard link to what it leads to. */
 	if (cli->tree.link && cli->tree.follow == FCOPY_FOLLOW_DEFAULT)
 		cli->tree.follow = FCOPY_FOLLOW_ALWAYS;
 	cli->tree.keep_going |= cli->as_cp && cli->tree.recursive;
-	/* As cp, write into what cannot be replaced. */
-	if (cli->as_cp && !cli->copy.in_place && !cli->copy.resume && !cli->copy.no_clobber &&
-	    cli->copy.shard.count == 0)
-		cli->copy.in_place = FCOPY_WHEN_AUTO;
 	cli->words = argv + 1;
 	cli->word_count = optind - 1 - (optind > 1 && strcmp(argv[optind - 1], "--") == 0);
 	mistaken_value(cli, after, argc - optind, argv + optind);
@@ -443,7 +410,11 @@ static int parse_arguments(struct cli *cli, const struct grammar *g, int argc, c
 	if (status == EXIT_DONE)
 		status = operands_take(cli, argc - optind, argv + optind);
 	if (status == EXIT_DONE)
-		status = check_program(cli);
+		status = check_conflicts(cli);
+	/* As cp, write into what cannot be replaced. */
+	if (cli->as_cp && !cli->copy.in_place && !cli->copy.resume && !cli->copy.no_clobber &&
+	    cli->copy.shard.count == 0)
+		cli->copy.in_place = FCOPY_WHEN_AUTO;
 	return status == EXIT_DONE ? filters_read(cli) : status;
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Which options may be combined with the mode, with other options, with SRC and with DST.
- * The tables are evaluated twice: before anything is opened, and after both operands are open. If
- * DST is a directory, only the open file shows what DST/basename(SRC) is.
+ * Which options may be combined with the mode, with SRC and with DST; conflicts.c has those that
+ * exclude each other. The tables are evaluated twice: before anything is opened, and after both
+ * operands are open. If DST is a directory, only the open file shows what DST/basename(SRC) is.
  *
- * A new rule is one row. Rules about options of the program, such as --quiet with --progress, are
- * in src/cli/options.c.
+ * A new rule is one row.
  */
 #include "rules.h"
+#include "conflicts.h"
 #include "endpoints/attributes.h"
 #include "endpoints/error.h"
 #include "endpoints/same.h"
@@ -76,40 +76,6 @@ static bool mode_runs(const struct fcopy_mode *mode, const char *engine)
 	return mode->engine && strcmp(mode->engine, engine) == 0;
 }
 
-/* May the destination get extents of the source? */
-static bool mode_shares(const struct fcopy_mode *mode)
-{
-	return mode_runs(mode, "reflink") || mode_runs(mode, "copy_file_range");
-}
-
-static bool may_overwrite(const struct fcopy_options *o)
-{
-	return o->in_place == FCOPY_WHEN_ALWAYS || o->in_place == FCOPY_WHEN_AUTO;
-}
-
-#define OF_TREE   "cannot be combined with -r, -a, -t or several SRC"
-#define OF_SERVER "cannot be combined with --keep-listening"
-#define OF_HTTP   "cannot be used if DST is http-listen:"
-#define TO_SOCKET "cannot be used if DST is a socket"
-
-struct option_rule {
-	bool applies;
-	const char *option, *reason;
-};
-
-/* Refuses the option of the first row that applies. */
-static int rules_refuse_first(const struct option_rule *rule, size_t n, struct fcopy_error *error)
-{
-	for (; n > 0; n--, rule++)
-		if (rule->applies)
-			return rules_refuse(error, NULL, rule->option, rule->reason,
-					    FCOPY_ADVICE_USAGE);
-	return 0;
-}
-
-#define REFUSE_FIRST(rules, error)                                                                 \
-	rules_refuse_first(rules, sizeof(rules) / sizeof(*(rules)), error)
-
 /* "is not supported by mode 2 sendfile: use mode 1, 3, 5 or 7" */
 static void name_modes_with(enum fcopy_takes takes, const struct fcopy_mode *mode,
 			    char detail[FCOPY_DETAIL_MAX])
@@ -136,8 +102,6 @@ static int rules_check_mode(const struct request *x, const struct fcopy_mode *mo
 			    struct fcopy_error *error, char detail[FCOPY_DETAIL_MAX])
 {
 	const struct fcopy_options *o = x->options;
-	const bool clones = o->reflink == FCOPY_WHEN_ALWAYS;
-	const bool allocates = o->preallocate == FCOPY_WHEN_ALWAYS;
 	const struct {
 		bool given;
 		enum fcopy_takes takes;
@@ -155,147 +119,45 @@ static int rules_check_mode(const struct request *x, const struct fcopy_mode *mo
 			return rules_refuse(error, NULL, features[i].option, detail,
 					    FCOPY_ADVICE_USAGE);
 		}
-	const struct option_rule rules[] = {
-	    {o->buffer_size > FCOPY_BUFFER_MAX, "buffer-size", "must be at most FCOPY_BUFFER_MAX"},
-	    {o->threads > FCOPY_THREADS_MAX, "threads", "must be at most FCOPY_THREADS_MAX"},
-	    {clones && o->sparse, "reflink",
-	     "cannot be combined with --sparse: a clone keeps the holes of SRC"},
-	    {clones && o->no_cache, "reflink",
-	     "cannot be combined with --no-cache: a clone moves no bytes"},
-	    {allocates && o->sparse == FCOPY_WHEN_ALWAYS, "preallocate",
-	     "cannot be combined with --sparse=always: holes have no blocks"},
-	    {allocates && (clones || mode_shares(mode)), "preallocate",
-	     "cannot be combined with a clone or copy_file_range: DST may share blocks of SRC"},
-	    {may_overwrite(o) && o->resume, "inplace", "cannot be combined with --resume"},
-	    {may_overwrite(o) && o->no_clobber, "inplace", "cannot be combined with --no-clobber"},
-	};
-	return REFUSE_FIRST(rules, error);
+	if (o->buffer_size > FCOPY_BUFFER_MAX)
+		return rules_refuse(error, NULL, "buffer-size", "must be at most FCOPY_BUFFER_MAX",
+				    FCOPY_ADVICE_USAGE);
+	return o->threads > FCOPY_THREADS_MAX
+		   ? rules_refuse(error, NULL, "threads", "must be at most FCOPY_THREADS_MAX",
+				  FCOPY_ADVICE_USAGE)
+		   : 0;
 }
 
-static int rules_check_tree(const struct request *x, struct fcopy_error *error)
+static int rules_check_conflicts(const struct request *x, struct fcopy_error *error,
+				 char detail[FCOPY_DETAIL_MAX])
 {
-	const struct fcopy_options *o = x->options;
-	const struct fcopy_tree_options *t = x->tree;
-	if (!t)
+	struct given_set set = {.has[GIVEN_TREE] = x->tree,
+				.has[GIVEN_SEVERAL] = x->tree && x->sources > 1,
+				.has[GIVEN_SERVES] = x->serves,
+				.has[GIVEN_TO_SOCKET] = x->dst->stream >= FCOPY_KIND_SOCKET,
+				.has[GIVEN_TO_HTTP] = x->dst->stream >= FCOPY_KIND_HTTP,
+				.has[GIVEN_FROM_SOCKET] = x->src->stream >= FCOPY_KIND_SOCKET};
+	given_add(&set, x->options, x->tree);
+	const char *option = conflict_find(&set, detail);
+	return option ? rules_refuse(error, NULL, option, detail, FCOPY_ADVICE_USAGE) : 0;
+}
+
+static int rules_check_shard(const struct request *x, struct fcopy_error *error)
+{
+	const struct fcopy_shard *s = &x->options->shard;
+	const char *reason = NULL;
+	if (s->count == 0 && !s->finish)
 		return 0;
-	const struct option_rule rules[] = {
-	    {o->expected_size, "size", OF_TREE},
-	    {o->count, "count", OF_TREE},
-	    {o->scratch, "benchmark", OF_TREE},
-	    {t->update && o->resume, "update",
-	     "cannot be combined with --resume: run the same command again"},
-	    {t->delete_extra && o->resume, "delete",
-	     "cannot be combined with --resume: run the same command again"},
-	    {t->dry_run && o->shard.count, "dry-run", "cannot be combined with --shard"},
-	    {t->link_dest && (o->shard.count || o->resume), "link-dest",
-	     "cannot be combined with --shard or --resume"},
-	    {t->link && (o->shard.count || o->resume || t->link_dest), "link",
-	     "cannot be combined with --shard, --resume or --link-dest"},
-	    {t->symbolic_link && (o->shard.count || o->resume || t->link_dest), "symbolic-link",
-	     "cannot be combined with --shard, --resume or --link-dest"},
-	    {t->symbolic_link && t->link, "symbolic-link", "cannot be combined with --link"},
-	    {t->symbolic_link && t->update == FCOPY_UPDATE_CHANGED, "symbolic-link",
-	     "cannot be combined with --update=changed"},
-	    {t->attributes_only && (o->shard.count || o->resume || t->link_dest || t->link),
-	     "attributes-only", "cannot be combined with --shard, --resume, --link-dest or --link"},
-	    {t->attributes_only && (o->verify || o->fsync || t->update == FCOPY_UPDATE_CHANGED),
-	     "attributes-only", "cannot be combined with --fsync, --verify or --update=changed"},
-	    {t->attributes_only && (t->symbolic_link || t->backup || t->remove_destination),
-	     "attributes-only", "cannot be combined with -s, -b or --remove-destination"},
-	    {t->keep_directory_symlink && (o->shard.count || t->delete_extra),
-	     "keep-directory-symlink", "cannot be combined with --shard, --delete or --mirror"},
-	    {t->parents && (o->shard.count || o->resume || t->link_dest), "parents",
-	     "cannot be combined with --shard, --resume or --link-dest"},
-	    {t->backup && (o->shard.count || o->resume || in_place_always(o)), "backup",
-	     "cannot be combined with --shard, --resume or --inplace"},
-	    {t->remove_destination && (o->shard.count || o->resume || in_place_always(o)),
-	     "remove-destination", "cannot be combined with --shard, --resume or --inplace"},
-	    {t->backup && o->no_clobber, "backup", "cannot be combined with --no-clobber"},
-	    {t->backup && (t->update == FCOPY_UPDATE_NONE || t->update == FCOPY_UPDATE_NONE_FAIL),
-	     "backup", "cannot be combined with --update=none"},
-	    {t->backup && t->delete_extra, "backup", "cannot be combined with --delete"},
-	    {t->update && o->shard.count, "update", "cannot be combined with --shard"},
-	    {t->delete_extra && o->shard.count, "delete", "cannot be combined with --shard"},
-	    {(t->pattern_count || t->files) && o->shard.count, "exclude",
-	     "cannot be combined with --shard"},
-	};
-	return REFUSE_FIRST(rules, error);
-}
-
-static int rules_check_sockets(const struct request *x, struct fcopy_error *error)
-{
-	const struct fcopy_options *o = x->options;
-	const bool sends = x->dst->stream >= FCOPY_KIND_SOCKET;
-	const bool receives = x->src->stream >= FCOPY_KIND_SOCKET;
-	const bool http = x->dst->stream >= FCOPY_KIND_HTTP;
-	const struct option_rule rules[] = {
-	    {x->serves && o->expected_size, "size", http ? OF_HTTP : OF_SERVER},
-	    {x->serves && o->preserve, "preserve", http ? OF_HTTP : OF_SERVER},
-
-	    {sends && may_overwrite(o), "inplace", TO_SOCKET},
-	    {sends && o->force, "force", TO_SOCKET},
-	    {sends && o->no_clobber, "no-clobber", TO_SOCKET},
-	    {sends && o->no_directory, "no-target-directory", TO_SOCKET},
-	    {sends && o->preallocate, "preallocate", TO_SOCKET},
-	    {sends && o->sparse, "sparse", TO_SOCKET},
-	    {sends && o->reflink, "reflink", TO_SOCKET},
-	    {sends && o->threads, "threads", TO_SOCKET},
-	    {sends && o->shard.count, "shard", TO_SOCKET},
-	    {receives && o->shard.count, "shard", "cannot be used if SRC is a socket"},
-	    {receives && o->threads, "threads", "cannot be used if SRC is a socket"},
-	    {o->timeout_ms && !sends && !receives, "timeout", "requires a socket as SRC or DST"},
-	};
-	return REFUSE_FIRST(rules, error);
-}
-
-/* The options, for any SRC and DST. */
-static int rules_check_options(const struct request *x, const struct fcopy_mode *mode,
-			       struct fcopy_error *error, char detail[FCOPY_DETAIL_MAX])
-{
-	int r = rules_check_mode(x, mode, error, detail);
-	if (r == 0)
-		r = rules_check_tree(x, error);
-	return r < 0 ? r : rules_check_sockets(x, error);
-}
-
-/* Refuses options that independent processes cannot support together. */
-static int rules_check_shard(const struct request *x, const struct fcopy_mode *mode,
-			     struct fcopy_error *error)
-{
-	const struct fcopy_options *o = x->options;
-	const struct fcopy_tree_options *t = x->tree;
-	const bool clones = o->reflink == FCOPY_WHEN_ALWAYS || mode_runs(mode, "reflink");
-	const struct {
-		bool applies;
-		const char *reason;
-	} rules[] = {
-	    {o->shard.count == 0, "finish requires the number of shards"},
-	    {o->shard.count > FCOPY_SHARDS_MAX,
-	     "the number of shards must be at most FCOPY_SHARDS_MAX"},
-	    {o->shard.job && (!o->shard.job[0] || strlen(o->shard.job) > FCOPY_JOB_MAX ||
-			      strcmp(o->shard.job, "-") == 0),
-	     "the name of a job must have 1 to FCOPY_JOB_MAX bytes, but not be -"},
-	    {!o->shard.finish && o->shard.index >= o->shard.count,
-	     "the index of a shard must be less than the number of shards"},
-	    {t && (x->sources > 1 || t->into_directory || t->keep_going),
-	     "cannot be combined with several SRC, -t or --keep-going"},
-	    {may_overwrite(o), "cannot be combined with --inplace: DST must be whole or absent"},
-	    {o->resume, "cannot be combined with --resume: run the same shard again"},
-	    {o->count > 0 || o->expected_size > 0, "cannot be combined with --size or --count"},
-	    {o->no_clobber, "cannot be combined with --no-clobber: another shard may create DST"},
-	    {o->scratch, "cannot be combined with --benchmark"},
-	    {clones,
-	     "cannot be combined with --reflink=always or mode 8: a share is not a whole file"},
-	};
-	if (o->shard.count == 0 && !o->shard.finish)
-		return o->shard.job ? rules_refuse(error, NULL, "job", "requires --shard",
-						   FCOPY_ADVICE_USAGE)
-				    : 0;
-	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++)
-		if (rules[i].applies)
-			return rules_refuse(error, NULL, "shard", rules[i].reason,
-					    FCOPY_ADVICE_USAGE);
-	return 0;
+	if (s->count == 0)
+		reason = "finish requires the number of shards";
+	else if (s->count > FCOPY_SHARDS_MAX)
+		reason = "the number of shards must be at most FCOPY_SHARDS_MAX";
+	else if (s->job &&
+		 (!s->job[0] || strlen(s->job) > FCOPY_JOB_MAX || strcmp(s->job, "-") == 0))
+		reason = "the name of a job must have 1 to FCOPY_JOB_MAX bytes, but not be -";
+	else if (!s->finish && s->index >= s->count)
+		reason = "the index of a shard must be less than the number of shards";
+	return reason ? rules_refuse(error, NULL, "shard", reason, FCOPY_ADVICE_USAGE) : 0;
 }
 
 #define NO_LIMIT   "only the whole file can be cloned, not its first bytes"
@@ -387,9 +249,11 @@ int rules_check(const struct request *x, struct fcopy_error *error, char detail[
 	if (r == 0 && !x->to)
 		r = rules_check_outputs(x, error);
 	if (r == 0)
-		r = rules_check_options(x, mode, error, detail);
+		r = rules_check_conflicts(x, error, detail);
 	if (r == 0)
-		r = rules_check_shard(x, mode, error);
+		r = rules_check_mode(x, mode, error, detail);
+	if (r == 0)
+		r = rules_check_shard(x, error);
 	if (r < 0)
 		return r;
 	snprintf(detail, FCOPY_DETAIL_MAX, "a stream has no offsets, which mode %d %s needs",

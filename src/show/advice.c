@@ -36,6 +36,38 @@ const char *hint_text(enum fcopy_advice advice)
 	}
 }
 
+static const struct given_set *hint_given;
+
+void hint_about(const struct cli *cli)
+{
+	hint_given = &cli->given;
+}
+
+/* The option that the hint proposes. */
+static enum given hint_proposes(enum fcopy_advice advice)
+{
+	switch (advice) {
+	case FCOPY_ADVICE_IN_PLACE:
+	case FCOPY_ADVICE_IN_PLACE_AUTO:
+	case FCOPY_ADVICE_IN_PLACE_OR_FORCE: return GIVEN_INPLACE;
+	case FCOPY_ADVICE_FORCE:
+	case FCOPY_ADVICE_DEVICE: return GIVEN_FORCE;
+	case FCOPY_ADVICE_RECURSIVE: return GIVEN_TREE;
+	default: return GIVEN_NOTHING;
+	}
+}
+
+void hint_advice(enum fcopy_advice advice)
+{
+	const enum given added = hint_proposes(advice);
+	const char *without = added && hint_given ? conflict_with(hint_given, added) : NULL;
+	if (without && advice == FCOPY_ADVICE_IN_PLACE_OR_FORCE)
+		hint_printf("%s", hint_text(FCOPY_ADVICE_FORCE));
+	else
+		hint_printf("%s%s%s", hint_text(advice), without ? "; leave out --" : "",
+			    without ? without : "");
+}
+
 void hint_bare(const struct cli *cli)
 {
 	FILE *f = hint_begin();
@@ -110,11 +142,10 @@ void hint_print_path(const struct fcopy_error *e)
 
 void hint_print(const struct fcopy_error *e)
 {
-	const char *text = hint_text(e->advice);
 	if (e->advice == FCOPY_ADVICE_NONE && hint_cause(e))
 		return;
-	if (text)
-		hint_printf("%s", text);
+	if (hint_text(e->advice))
+		hint_advice(e->advice);
 	else
 		hint_print_path(e);
 }

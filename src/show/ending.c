@@ -176,23 +176,12 @@ static void print_continue(const struct fcopy_report *r, bool full)
 
 const char *ending_not_with_resume(const struct cli *cli)
 {
-	const struct fcopy_tree_options *t = &cli->tree;
-	return cli->mirror             ? "--mirror"
-	       : t->delete_extra       ? "--delete"
-	       : t->update             ? "--update"
-	       : t->link_dest          ? "--link-dest"
-	       : t->link               ? "--link"
-	       : t->symbolic_link      ? "--symbolic-link"
-	       : t->attributes_only    ? "--attributes-only"
-	       : t->parents            ? "--parents"
-	       : t->backup             ? "--backup"
-	       : t->remove_destination ? "--remove-destination"
-				       : NULL;
+	return conflict_with(&cli->given, GIVEN_RESUME);
 }
 
 bool ending_may_resume(const struct cli *cli)
 {
-	return !cli->copy.resume && cli->copy.shard.count == 0 && !ending_not_with_resume(cli);
+	return !cli->copy.resume && !ending_not_with_resume(cli);
 }
 
 /* It was removed. A stream cannot be read again. */

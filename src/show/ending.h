@@ -37,7 +37,7 @@ void ending_stopped(const struct cli *, const struct fcopy_report *, bool interr
 
 /* Could the command have had --resume, too? It has neither that nor what excludes it. */
 bool ending_may_resume(const struct cli *);
-/* The option that has to be left out, or NULL. */
+/* The name of the option that has to be left out, or NULL. */
 const char *ending_not_with_resume(const struct cli *);
 
 /* After a failed share: a hint how to continue, or to give up if a part was left. */

@@ -45,6 +45,9 @@ void hint_new_file(const char *dst);
 
 /* advice.c: what the user can do about an error, if there is anything. */
 void hint_print(const struct fcopy_error *);
+/* Hints propose nothing that is refused together with what this command line gives. */
+void hint_about(const struct cli *);
+void hint_advice(enum fcopy_advice); /* prints the hint that hint_text() returns */
 /* A hint that needs no path, or NULL; and the other part: a hint that names the error's path. */
 const char *hint_text(enum fcopy_advice);
 /* advice.c: SRC looks like the value of an option before it, and the failure comes from that.

@@ -150,11 +150,11 @@ static void print_hint(const struct cli *cli, bool failed)
 	if (failed && !curable && failures_seen > 0)
 		hint_printf("to commit without the failed entries, run the command again with "
 			    "%s--resume --keep-going%s%s",
-			    without && cli->mirror ? "-aT " : "", without ? " instead of " : "",
+			    without && cli->mirror ? "-aT " : "", without ? " instead of --" : "",
 			    without ? without : "");
 	else if (without) /* a mirror implies the other options */
 		hint_printf(
-		    "%s, then run the command again with %s--resume instead of %s%s",
+		    "%s, then run the command again with %s--resume instead of --%s%s",
 		    disk_full ? "free space" : "fix the cause", cli->mirror ? "-aT " : "", without,
 		    failed ? "; to commit without the failed entries, add --keep-going" : "");
 	else if (disk_full)
@@ -352,7 +352,7 @@ static void print_parts(const struct cli *cli, bool stopped)
 	}
 	for (int i = 0; i < 64; i++)
 		if (advices & ADVICE(i) && !(parts && i == FCOPY_ADVICE_AUTO))
-			hint_printf("%s", hint_text((enum fcopy_advice)i));
+			hint_advice((enum fcopy_advice)i);
 	if (parts)
 		print_hint(cli, failed);
 	else if (removed)

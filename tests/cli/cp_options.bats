@@ -310,7 +310,7 @@ load helper
 	expect 2 --attributes-only s/f l
 	holds bytes b
 	expect 0 -n --attributes-only s/d/g b
-	usage_error "--attributes-only: cannot be combined with --fsync, --verify or --update=changed" \
+	usage_error "--attributes-only: cannot be combined with --fsync" \
 		--attributes-only --fsync s/f b
 }
 

@@ -382,3 +382,57 @@ no_resume() {
 	mentions "fcopy: hint: to give up, remove d/c.fcopy-part while no shard runs"
 	no_resume
 }
+
+# follows ARG…: the command fails, and its hint is "use OPTION …", or "leave out OPTION", or both. With that it is no
+# usage error. UNDER: before the program.
+follows() {
+	local command=() word add drop
+	# shellcheck disable=SC2086
+	run --separate-stderr $UNDER ./fcopy "$@"
+	[ "$status" != 0 ] || { echo "no failure: $*"; return 1; }
+	add=$(sed -nE 's/^fcopy: hint: use (--?[a-z=-]+).*/\1/p' <<<"$stderr")
+	drop=$(sed -nE 's/^fcopy: hint: .*leave out (--[a-z-]+).*/\1/p' <<<"$stderr")
+	[ -n "$add$drop" ] || { echo "no hint: $* $stderr"; return 1; }
+	for word; do
+		[[ -n $drop && $word == "$drop"* ]] || command+=("$word")
+	done
+	# shellcheck disable=SC2086
+	run --separate-stderr $UNDER ./fcopy $add "${command[@]}"
+	[ "$status" != 2 ] || { echo "refused: $add ${command[*]}: $stderr"; return 1; }
+}
+
+@test "what a hint proposes is accepted together with the other options" {
+	local UNDER='' option
+	install -m 755 "$FCOPY" fcopy
+	mkdir dir full
+	echo a >a
+	# They exclude -r.
+	follows dir new
+	rm -r new
+	for option in --count=1 --size=1; do
+		follows $option dir new
+		[ -d new ]
+		rm -r new
+	done
+	# The old file has another name.
+	echo b >b
+	ln b c
+	follows a b
+	holds a c
+	rm b c
+	echo b >b
+	ln b c
+	follows --resume a b
+	holds a b
+	holds b c
+	# No new file can be made next to it; --resume excludes --inplace.
+	! is_root || UNDER=$NOBODY
+	for option in --progress --resume; do
+		echo old >full/b
+		chmod 666 full/b
+		chmod 555 full
+		follows $option a full/b
+		holds a full/b
+		chmod 755 full
+	done
+}

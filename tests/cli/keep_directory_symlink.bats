@@ -146,9 +146,9 @@ overlaid() {
 @test "what it is combined with, and under the name cp" {
 	make_overlay
 	usage_error "--keep-directory-symlink: requires -r or -a" --keep-directory-symlink s/lib/a b
-	usage_error "--keep-directory-symlink: cannot be combined with --shard, --delete or --mirror" -aT --delete --keep-directory-symlink s d
-	usage_error "--keep-directory-symlink: cannot be combined with --shard, --delete or --mirror" --mirror --keep-directory-symlink s d
-	usage_error "--keep-directory-symlink: cannot be combined with --shard, --delete or --mirror" -a --shard=1/2 --keep-directory-symlink s new
+	usage_error "--keep-directory-symlink: cannot be combined with --delete" -aT --delete --keep-directory-symlink s d
+	usage_error "--keep-directory-symlink: cannot be combined with --mirror" --mirror --keep-directory-symlink s d
+	usage_error "--keep-directory-symlink: cannot be combined with --shard" -a --shard=1/2 --keep-directory-symlink s new
 	expect 0 -a --keep-directory-symlink s new
 	diff -r s new
 	mkdir bin

@@ -739,7 +739,7 @@ one_inode() {
 	expect 2 --link-dest=day1 s/top day5
 	expect 2 -a --resume --link-dest=day1 s day5
 	usage_error "--link-dest: was given twice: name one earlier copy" -a --link-dest=day1 --link-dest=day2 s day5
-	usage_error "--parents: cannot be combined with --shard, --resume or --link-dest" -a --parents --link-dest=day1 s day4
+	usage_error "--parents: cannot be combined with --link-dest" -a --parents --link-dest=day1 s day4
 }
 
 @test "--link-dest of a copy that goes into DST: its DIR stands for DST" {

@@ -5,13 +5,14 @@
 load helper
 
 @test "-T with several SRC or with -t: refused, as cp refuses it" {
-	local args
+	local args with
 	echo new >a
 	echo new >b
 	mkdir d e
 	for args in "-T a b d" "-T -t d a" "-Tr a b d" "-T a b d e" "-aTt d a"; do
+		[[ $args == *t* ]] && with=-t || with="several SRC"
 		# shellcheck disable=SC2086
-		usage_error "--no-target-directory: cannot be combined with -t or several SRC" $args
+		usage_error "--no-target-directory: cannot be combined with $with" $args
 		# shellcheck disable=SC2086
 		never cp $args 2>/dev/null
 	done
