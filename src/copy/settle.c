@@ -236,7 +236,7 @@ static int check_written(struct copy *c)
 	const char *call;
 	if (!S_ISREG(c->dst.st.st_mode) || !c->dst.positional || keeps_errors(c))
 		return 0;
-	const bool flushes = c->options->preserve || c->dst.ops->finish;
+	const bool flushes = c->options->preserve || c->dst.finishes;
 	int r = io_check_written(c->dst.fd, flushes, &call);
 	/* Storage that sets the time at close must do so before the commit: see closed.c. */
 	c->dst.written = r == 0 && flushes && !(c->options->preserve & FCOPY_ATTR_TIMESTAMPS);

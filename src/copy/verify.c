@@ -64,7 +64,8 @@ int verify_prefix(struct copy *c)
 {
 	bool cached;
 	struct stat part;
-	if (!c->dst.ops->begin_partial)
+	off_t known = c->dst.ops->begin_partial ? c->dst.ops->begin_partial(&c->dst, -1) : -1;
+	if (known < 0)
 		return error_refuse(&c->report->error, c->dst.path, EINVAL,
 				    "has no .fcopy-part that could be resumed", FCOPY_ADVICE_USAGE);
 	if (fstat(c->dst.fd, &part) < 0)
@@ -72,7 +73,6 @@ int verify_prefix(struct copy *c)
 	/* With --fsync, read from the storage: after a failed writeback the page cache may contain
 	 * data that the disk does not, and the next fsync would succeed. */
 	off_t end = part.st_size < c->limit ? part.st_size : c->limit;
-	off_t known = c->dst.ops->begin_partial(&c->dst, -1);
 	double start = io_now();
 	known = known < end ? known : end;
 	copy_phase(c, FCOPY_PHASE_VERIFY, (uint64_t)(end - known));

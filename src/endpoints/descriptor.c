@@ -4,7 +4,6 @@
 #define _GNU_SOURCE
 #include "error.h"
 #include "file.h"
-#include "in_place.h"
 #include "socket.h"
 #include "stream.h"
 
@@ -65,6 +64,22 @@ static enum fcopy_kind descriptor_kind(const char *path, int dash, int *fd)
 									    : FCOPY_KIND_DESCRIPTOR;
 }
 
+static int descriptor_commit(struct endpoint *e, const struct fcopy_options *options,
+			     struct fcopy_error *error)
+{
+	(void)options;
+	int r = endpoint_close(e);
+	return r < 0 ? error_call(error, "close", e->path, -r) : 0;
+}
+
+static void descriptor_abort(struct endpoint *e)
+{
+	endpoint_close(e);
+}
+
+static const struct endpoint_ops descriptor_ops = {.commit = descriptor_commit,
+						   .abort = descriptor_abort};
+
 static int descriptor_open(struct endpoint *e, const char *path, int dash,
 			   struct fcopy_error *error)
 {
@@ -74,7 +89,7 @@ static int descriptor_open(struct endpoint *e, const char *path, int dash,
 		    error, path, EINVAL,
 		    "has no descriptor number after fd: (for a file, write ./fd:...)",
 		    FCOPY_ADVICE_USAGE);
-	*e = (struct endpoint){.ops = &in_place_ops, .path = path};
+	*e = (struct endpoint){.ops = &descriptor_ops, .path = path};
 	*file_of(e) = file_state();
 	e->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (e->fd < 0)

@@ -69,8 +69,9 @@ struct endpoint_ops {
 
 	/* What DST had; *st: the stat of the file that existed, or NULL. */
 	enum endpoint_old (*old)(const struct endpoint *, const struct stat **st);
-	/* Of DST.fcopy-part. size -1: returns how many bytes are known to equal the source's. Any
-	 * other size: so many bytes were found to be equal, and the copy continues after them. */
+	/* Of DST.fcopy-part. size -1: returns how many bytes are known to equal the source's, or
+	 * -1 if there is no part. Any other size: so many bytes were found to be equal, and the
+	 * copy continues after them. */
 	off_t (*begin_partial)(struct endpoint *, off_t size);
 	/* The bytes [from, to) are complete. */
 	void (*note_partial)(struct endpoint *, off_t from, off_t to);
@@ -137,8 +138,9 @@ struct endpoint {
 	int fd;           /* -1: closed */
 	bool positional;  /* use explicit offsets; false: use the current file offset */
 	bool faithful;    /* the storage is known to keep attributes, or to return an error */
+	bool finishes;    /* finish will change its owner or mode */
 	bool written;     /* a duplicate was closed after the last byte: see io_check_written() */
-	struct stat st;   /* when it was opened; of a new file only the type */
+	struct stat st;   /* when it was opened; of a new file perhaps only the type */
 	/* Why a reader can see the copy incomplete under its final name, as a static string; NULL:
 	 * none can, or it is no file. */
 	const char *not_atomic;
@@ -238,10 +240,16 @@ int destination_open_place(struct endpoint *e, struct place *, const char *path,
 			   const struct endpoint *src, const struct fcopy_options *, unsigned flags,
 			   struct storage *, struct fcopy_error *);
 
-/* Would destination_open_place() refuse the file? Creates and changes nothing, and leaves the place
- * open. Returns 0 or -errno. */
-int destination_rehearse(const struct place *, const char *path, const struct fcopy_options *,
-			 unsigned flags, struct fcopy_error *);
+/* Would destination_open_place() refuse the file? src: the fstat of the source. Creates and changes
+ * nothing, and leaves the place open. Returns 0 or -errno. */
+int destination_rehearse(const struct place *, const char *path, const struct stat *src,
+			 const struct fcopy_options *, unsigned flags, struct fcopy_error *);
+
+/* Creates the regular file `name` in the open directory `dir` under its final name; EEXIST if it
+ * exists. No other user may be able to exchange that name. Commit closes it, abort removes it. dir
+ * and path must outlive *e. */
+int destination_create(struct endpoint *e, int dir, const char *name, mode_t mode, const char *path,
+		       struct fcopy_error *);
 
 /* The open directory and the name in it that a file as DST has, or will have; both live as long as
  * *e. */

@@ -13,21 +13,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-static int in_place_commit(struct endpoint *e, const struct fcopy_options *options,
-			   struct fcopy_error *error)
-{
-	(void)options;
-	place_close(&file_of(e)->place);
-	int r = endpoint_close(e);
-	return r < 0 ? error_call(error, "close", e->path, -r) : 0;
-}
-
-static void in_place_abort(struct endpoint *e)
-{
-	endpoint_close(e);
-	place_close(&file_of(e)->place);
-}
-
 int device_size(int fd, off_t *size)
 {
 	uint64_t bytes;
@@ -37,25 +22,21 @@ int device_size(int fd, off_t *size)
 	return 0;
 }
 
-static enum endpoint_old in_place_old(const struct endpoint *e, const struct stat **st)
-{
-	*st = file_of(e)->place.exists ? &file_of(e)->place.st : NULL;
-	return e->positional ? OLD_OVERWRITTEN : OLD_NONE;
-}
-
-static void in_place_release_blocks(const struct endpoint *e, off_t allocated)
+void in_place_release_blocks(const struct endpoint *e, off_t allocated)
 {
 	struct stat st;
-	if (S_ISREG(e->st.st_mode) && fstat(e->fd, &st) == 0 && allocated > st.st_size)
+	if (file_of(e)->slot.how == HOW_WRITE && S_ISREG(e->st.st_mode) && fstat(e->fd, &st) == 0 &&
+	    allocated > st.st_size)
 		(void)io_truncate(e->fd, st.st_size);
 }
 
 /* Object stores accept only whole files that are written in order; some small file systems have no
  * ftruncate(2). open(2) with O_TRUNC works there: cp(1) uses it. A full disk is another failure. */
-static bool in_place_start_over(struct endpoint *e, const struct fcopy_error *error)
+bool in_place_start_over(struct endpoint *e, const struct fcopy_error *error)
 {
 	bool full = error->err == ENOSPC || error->err == EDQUOT || error->err == EFBIG;
-	if (full || error->err == EINTR || !S_ISREG(e->st.st_mode) || storage_is_known(e->fd))
+	if (file_of(e)->slot.how != HOW_WRITE || full || error->err == EINTR ||
+	    !S_ISREG(e->st.st_mode) || storage_is_known(e->fd))
 		return false;
 	int access = fcntl(e->fd, F_GETFL) & O_ACCMODE;
 	int fd = open(io_proc_path(e->fd).text, access | O_TRUNC | O_NOCTTY | O_CLOEXEC);
@@ -65,12 +46,6 @@ static bool in_place_start_over(struct endpoint *e, const struct fcopy_error *er
 	e->fd = fd;
 	return true;
 }
-
-const struct endpoint_ops in_place_ops = {.commit = in_place_commit,
-					  .abort = in_place_abort,
-					  .start_over = in_place_start_over,
-					  .old = in_place_old,
-					  .release_blocks = in_place_release_blocks};
 
 /* Checks that the descriptor is the file that the place is of, and that the data fits. */
 static int in_place_check(struct endpoint *e, const struct endpoint *src, uint64_t count,
@@ -130,21 +105,17 @@ static int in_place_busy(const char *path, struct fcopy_error *error)
 }
 
 /* Opens it only to read: a close after writing is an event for udev(7). */
-int in_place_rehearse(const struct place *p, const char *path, const struct stat *src,
-		      struct fcopy_error *error)
+int in_place_rehearse(struct endpoint *e, const struct stat *src, struct fcopy_error *error)
 {
 	const struct endpoint from = {.positional = true, .st = *src};
-	struct endpoint e = {.fd = -1, .path = path};
-	if (faccessat(p->dir, p->name, W_OK, AT_EACCESS) < 0 && errno != EPERM)
-		return error_call(error, "open", path, errno);
+	const struct place *p = &file_of(e)->place;
 	if (!S_ISBLK(p->st.st_mode))
 		return 0;
-	file_of(&e)->place = *p;
-	e.fd = open_existing(p, O_RDONLY | O_NOCTTY | O_CLOEXEC | O_EXCL);
-	if (e.fd < 0) /* it may be writable only */
-		return errno == EBUSY ? in_place_busy(path, error) : 0;
-	const int r = in_place_check(&e, &from, 0, error);
-	close(e.fd);
+	e->fd = open_existing(p, O_RDONLY | O_NOCTTY | O_CLOEXEC | O_EXCL);
+	if (e->fd < 0) /* it may be writable only */
+		return errno == EBUSY ? in_place_busy(e->path, error) : 0;
+	const int r = in_place_check(e, &from, 0, error);
+	endpoint_close(e);
 	return r;
 }
 
@@ -166,11 +137,7 @@ int in_place_open(struct endpoint *e, const struct endpoint *src,
 		return in_place_busy(e->path, error);
 	if (e->fd < 0)
 		return error_proc(error, "open", e->path, errno);
-	e->ops = &in_place_ops;
 	e->not_atomic = S_ISREG(p->st.st_mode) ? IN_PLACE_REASON : NULL;
-	int r = in_place_check(e, src, options->count, error);
-	if (r < 0)
-		in_place_abort(e);
 	e->positional = positional;
-	return r;
+	return in_place_check(e, src, options->count, error);
 }

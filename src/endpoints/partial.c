@@ -205,6 +205,14 @@ static int partial_create(struct endpoint *e, struct partial *f, const struct en
 	return again ? -EAGAIN : r;
 }
 
+static void partial_made(struct file *file, struct partial *f)
+{
+	file->partial = f;
+	file->slot.home = f->part->fd;
+	strcpy(file->slot.name, PART_DATA);
+	file->slot.stage = SLOT_MADE;
+}
+
 int partial_open(struct endpoint *e, const struct endpoint *src, mode_t mode,
 		 const struct fcopy_options *o, struct fcopy_error *error)
 {
@@ -213,7 +221,7 @@ int partial_open(struct endpoint *e, const struct endpoint *src, mode_t mode,
 	if (!f)
 		return error_call(error, "malloc", e->path, ENOMEM);
 	f->options = o;
-	file->mode = temporary_mode(file->place.dir, mode, file->storage);
+	file->mode = temporary_mode(file->place.dir, mode, file->slot.storage);
 	int r = -EAGAIN;
 	for (int tries = 0; tries < TRIES && r == -EAGAIN; tries++) {
 		f->part = &f->own;
@@ -236,8 +244,7 @@ int partial_open(struct endpoint *e, const struct endpoint *src, mode_t mode,
 		free(f);
 		return r;
 	}
-	file->partial = f;
-	strcpy(file->temporary, PART_DATA);
+	partial_made(file, f);
 	return 0;
 }
 
@@ -267,10 +274,9 @@ int destination_share(struct endpoint *e, struct part *p, struct fcopy_error *er
 		free(f);
 		return r;
 	}
-	file->partial = f;
+	partial_made(file, f);
 	file->keep_part = true;
 	file->mode = p->journal.data.mode;
-	strcpy(file->temporary, PART_DATA);
 	return 0;
 }
 
@@ -287,17 +293,11 @@ mode_t destination_new_mode(const struct endpoint *e)
 	return file_of(e)->mode;
 }
 
-int partial_home(const struct endpoint *e)
-{
-	const struct file *f = file_of(e);
-	return f->partial ? f->partial->part->fd : f->place.dir;
-}
-
 off_t partial_begin(struct endpoint *e, off_t size)
 {
 	struct partial *f = file_of(e)->partial;
-	if (size < 0)
-		return f->known;
+	if (!f || size < 0)
+		return f ? f->known : -1;
 	part_note_run(f->part, size);
 	return size;
 }
@@ -313,7 +313,7 @@ void partial_note(struct endpoint *e, off_t from, off_t to)
 bool partial_keep(struct endpoint *e, off_t size)
 {
 	struct file *f = file_of(e);
-	if (!f->temporary[0] || !f->partial)
+	if (f->slot.stage != SLOT_MADE || !f->partial)
 		return false;
 	(void)io_truncate(e->fd, size); /* best effort: what follows is compared */
 	f->keep_part = part_is_named(f->partial->part);
@@ -330,24 +330,21 @@ void partial_drop(struct endpoint *e)
 {
 	struct file *f = file_of(e);
 	struct part *p = f->partial->part;
-	if (p != &f->partial->own) { /* of shards */
-		endpoint_close(e);
-		free(f->partial);
-		f->partial = NULL;
-		f->temporary[0] = '\0';
-		return;
-	}
-	const bool moved = !part_is_named(p); /* by somebody else: its name is another one's */
-	const bool removes = !f->keep_part || !f->temporary[0];
+	const bool own = p == &f->partial->own; /* not of shards */
+	const bool made = f->slot.stage == SLOT_MADE;
+	const bool removes = own && (!f->keep_part || !made);
+	const bool moved = own && !part_is_named(p); /* its name is that of another one */
 	endpoint_close(e);
 	if (removes && !moved)
 		part_hide(p);
-	if (removes && f->temporary[0])
+	if (removes && made)
 		unlinkat(p->fd, PART_DATA, 0);
-	partial_close(p, removes && !moved, f->partial->options);
+	if (own)
+		partial_close(p, removes && !moved, f->partial->options);
 	free(f->partial);
 	f->partial = NULL;
-	f->temporary[0] = '\0';
+	if (made)
+		f->slot.stage = SLOT_CHOSEN; /* shards open it again */
 }
 
 void part_remove(int dir, const char *name)

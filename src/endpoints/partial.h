@@ -11,9 +11,7 @@
  * 0, or -errno with the failure recorded. */
 int partial_open(struct endpoint *e, const struct endpoint *src, mode_t mode,
 		 const struct fcopy_options *, struct fcopy_error *);
-/* The directory of e's temporary name. */
-int partial_home(const struct endpoint *e);
-/* The operations of struct endpoint_ops. */
+/* The operations of struct endpoint_ops. partial_begin returns -1 if e has no part. */
 off_t partial_begin(struct endpoint *e, off_t size);
 void partial_note(struct endpoint *e, off_t from, off_t to);
 bool partial_keep(struct endpoint *e, off_t size);

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Replaces a file atomically: the bytes go to an unnamed file, or to one with a temporary name
- * (temporary.c). It gets the name DST when it is complete. replaceable.c checks before the first
- * byte that this can succeed.
+ * (temporary.c), or into a part (partial.c). It gets the name DST when it is complete (slot.c).
+ * replaceable.c checks before the first byte that this can succeed.
  */
 #define _GNU_SOURCE
 #include "replace.h"
-#include "created.h"
 #include "error.h"
 #include "file.h"
-#include "io/io.h"
-#include "io/libc.h"
 #include "io/system.h"
 #include "keep.h"
 #include "partial.h"
@@ -56,12 +53,12 @@ static int set_final_mode(struct endpoint *e, mode_t has, const struct fcopy_opt
 	mode_t mode = old->exists ? old_mode(e) : file_of(e)->mode;
 	int r = 0;
 	if (old->exists)
-		r = keep_acl(e, old, options->force, file_of(e)->listed, error);
+		r = keep_acl(e, old, options->force, file_of(e)->local, error);
 	const bool done = r == KEEP_NONE && has && (has & 07777) == mode;
 	if (r < 0 || done || fchmod(e->fd, mode) == 0)
 		return r < 0 ? r : 0;
 	int err = errno;
-	if (!storage_can(file_of(e)->storage, old->dir, STORAGE_CHANGES_MODES))
+	if (!storage_can(file_of(e)->slot.storage, old->dir, STORAGE_CHANGES_MODES))
 		err = EOPNOTSUPP; /* some FUSE file systems return EIO for that */
 	return accept_mode(e, mode, options, err, error);
 }
@@ -71,7 +68,7 @@ static int set_final_mode(struct endpoint *e, mode_t has, const struct fcopy_opt
  * own. Other users cannot change the owner: for them the copy fails before the first byte. */
 static bool owner_waits(const struct endpoint *e)
 {
-	return !file_of(e)->link && geteuid() == 0;
+	return file_of(e)->slot.how != HOW_LINK && geteuid() == 0;
 }
 
 /* Of shards: a commit that was killed may have given data the owner, group, ACL and security label
@@ -95,15 +92,11 @@ static int renew(const struct endpoint *e, struct fcopy_error *error)
 	return r;
 }
 
-/* Gives a named temporary file owner and mode, now that it is complete. Earlier, other users could
- * have opened it. */
-static int replace_finish(struct endpoint *e, const struct fcopy_options *options,
-			  struct fcopy_error *error)
+int replace_finish(struct endpoint *e, const struct fcopy_options *options,
+		   struct fcopy_error *error)
 {
 	const bool shard = options->shard.count > 0; /* its owner waits for the commit, too */
 	mode_t has = 0;
-	if (file_of(e)->link)
-		return 0;
 	int r = shard && !file_of(e)->place.exists ? renew(e, error) : 0;
 	if (file_of(e)->place.exists && (owner_waits(e) || shard) &&
 	    !(options->preserve & FCOPY_ATTR_OWNERSHIP))
@@ -111,24 +104,6 @@ static int replace_finish(struct endpoint *e, const struct fcopy_options *option
 	if (r == 0)
 		r = set_final_mode(e, has, options, error);
 	return r < 0 ? replace_advise(options, r, error) : 1;
-}
-
-/* Leaves the place open. */
-static void replace_drop(struct endpoint *e)
-{
-	if (file_of(e)->partial)
-		partial_drop(e);
-	else
-		temporary_drop(e);
-	if (file_of(e)->directory >= 0)
-		close(file_of(e)->directory);
-	file_of(e)->directory = -1;
-}
-
-static void replace_abort(struct endpoint *e)
-{
-	replace_drop(e);
-	place_close(&file_of(e)->place);
 }
 
 /* Records a failure to create or to name the new file. */
@@ -141,56 +116,52 @@ static int replace_fail(const struct endpoint *e, const char *call, int r,
 	return r;
 }
 
-static int replace_commit(struct endpoint *e, const struct fcopy_options *options,
-			  struct fcopy_error *error)
+/* What the commit may replace, and how it shows what failed. */
+static void set_commit(struct endpoint *e, const struct fcopy_options *options)
 {
+	struct file *f = file_of(e);
+	struct slot *s = &f->slot;
+	const bool exact = file_has(e, DESTINATION_EXACT);
+	s->found = s->is.exists ? &f->place.st : NULL;
+	s->over = options->no_clobber || (exact && !s->found) ? OVER_NOTHING
+		  : exact                                     ? OVER_FOUND
+							      : OVER_ANY;
+	s->hands_out = file_has(e, DESTINATION_HANDS_OUT);
+	s->fd = &e->fd;
+	s->written = e->written;
+	s->flushes = f->directory >= 0;
+	s->rivals = e->rivals;
+}
+
+int replace_commit(struct endpoint *e, const struct fcopy_options *options,
+		   struct fcopy_error *error)
+{
+	struct file *f = file_of(e);
 	const char *call;
+	set_commit(e, options);
 	/* Start writeback: the rename could reach the disk before the bytes, and a power cut would
 	 * leave neither file. XFS waits up to 30 s; ext4 starts writeback at a rename itself. */
-	if ((file_of(e)->place.exists || file_of(e)->displaces) && !options->fsync)
+	if (f->slot.is.exists && !options->fsync)
 		sync_file_range(e->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
-	const bool exact = file_of(e)->exact && !options->no_clobber;
-	const bool only_new = options->no_clobber ||
-			      (exact && !file_of(e)->place.exists && !file_of(e)->displaces);
-	/* A commit that is repeated may have closed it; linkat needs the open descriptor. */
-	const bool closes = !e->written && !(exact && e->fd < 0);
-	int r = closes ? io_close_duplicate(e->fd, &call) : 0;
 	/* If somebody has moved the part, its name may be that of another copy's part. */
-	if (r == 0 && file_of(e)->partial && !partial_is_named(e))
+	if (f->partial && !partial_is_named(e))
 		return errno && errno != ENOENT
 			   ? error_call(error, "fstat", e->path, errno)
 			   : error_refuse(error, e->path, ENOENT, PART_REPLACED, FCOPY_ADVICE_NONE);
-	if (r == 0)
-		r = temporary_name(e, only_new, &call);
-	if (r == ENDPOINT_SKIPPED) {
-		file_of(e)->keep_part = false;
-		return exact ? ENDPOINT_TAKEN : r;
+	int r = slot_commit(&f->slot, f->place.dir, f->place.name, &call);
+	if (r == SLOT_TAKEN) {
+		f->keep_part = false;
+		return options->no_clobber ? ENDPOINT_SKIPPED : ENDPOINT_TAKEN;
 	}
+	if (r == SLOT_EXCHANGED || r == 0)
+		return 0;
 	if (r == ENDPOINT_RIVAL)
 		return r;
-	if (r < 0 && !call)
+	if (!call)
 		return error_refuse(error, e->path, -r,
 				    "another process exchanged its temporary file",
 				    FCOPY_ADVICE_NONE);
-	if (r < 0)
-		return replace_advise(options, replace_fail(e, call, r, error), error);
-	if (file_of(e)->directory >= 0 && (r = io_flush_directory(file_of(e)->directory)) < 0) {
-		error_operation(error, "fsync of the directory", "fsync", e->path, -r);
-		error->advice = FCOPY_ADVICE_FLUSH;
-		return r;
-	}
-	replace_abort(e);
-	return 0;
-}
-
-/* Opens the directory that the commit will flush: a failure must show before the commit. */
-static int open_directory(struct endpoint *e, const struct fcopy_options *options)
-{
-	if (!options->fsync || options->scratch)
-		return 0;
-	file_of(e)->directory = openat(file_of(e)->place.dir, ".",
-				       O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return file_of(e)->directory < 0 ? -errno : 0;
+	return replace_advise(options, replace_fail(e, call, r, error), error);
 }
 
 mode_t replace_new_mode(const struct endpoint *src)
@@ -204,16 +175,16 @@ mode_t replace_new_mode(const struct endpoint *src)
 static bool can_be_named(const struct endpoint *e)
 {
 	const struct place *p = &file_of(e)->place;
-	return storage_can(file_of(e)->storage, p->dir,
-			   p->exists || file_of(e)->displaces ? STORAGE_REPLACES_FILES
-							      : STORAGE_RENAMES_FILES);
+	return storage_can(file_of(e)->slot.storage, p->dir,
+			   file_of(e)->slot.is.exists ? STORAGE_REPLACES_FILES
+						      : STORAGE_RENAMES_FILES);
 }
 
 /* Why DST cannot have a part here, or NULL. That of --resume is a directory, which is renamed and
  * recognised by its inode number. */
 static const char *part_lacks(const struct endpoint *e, const struct fcopy_options *options)
 {
-	struct storage once = STORAGE_INITIALIZER, *s = file_of(e)->storage;
+	struct storage once = STORAGE_INITIALIZER, *s = file_of(e)->slot.storage;
 	const int dir = file_of(e)->place.dir;
 	const bool shards = options->shard.count > 0;
 	if (!options->resume && !shards)
@@ -234,58 +205,80 @@ static const char *part_lacks(const struct endpoint *e, const struct fcopy_optio
 	return NULL;
 }
 
-/* Creates the file with a temporary name; or, if that could not be changed, a new file under its
- * final name. An old file stays until the commit, so it cannot be replaced then. */
+/* HOW_RENAME. Where the file could not be renamed, a new one can be created under its final name.
+ * An old file stays until the commit, so it cannot be replaced then. */
 static int create_named(struct endpoint *e, mode_t mode, const struct fcopy_options *options,
 			struct fcopy_error *error)
 {
 	const char *call;
-	bool exists = file_of(e)->place.exists;
-	if (options->scratch || can_be_named(e)) {
-		int r = temporary_create_named(e, exists ? old_mode(e) : mode, &call);
-		if (r < 0)
-			return replace_fail(e, call, r, error);
-		return exists && file_of(e)->created_mode != 0600
-			   ? accept_mode(e, old_mode(e), options, EOPNOTSUPP, error)
-			   : 0;
-	}
-	if (!exists && !file_of(e)->displaces)
-		return created_open_final(e, mode, STORAGE_NO_RENAME, error);
-	return error_refuse(error, e->path, EOPNOTSUPP, "cannot be replaced: " STORAGE_NO_RENAME,
-			    exists ? replace_in_place_advice(e) : FCOPY_ADVICE_IN_PLACE_AUTO);
+	const bool exists = file_of(e)->place.exists;
+	if (!options->scratch && !can_be_named(e))
+		return file_of(e)->slot.is.exists
+			   ? error_refuse(error, e->path, EOPNOTSUPP,
+					  "cannot be replaced: " STORAGE_NO_RENAME,
+					  exists ? replace_in_place_advice(e)
+						 : FCOPY_ADVICE_IN_PLACE_AUTO)
+			   : REPLACE_UNFIT;
+	int r = temporary_create_named(e, mode, &call);
+	if (r < 0)
+		return replace_fail(e, call, r, error);
+	return exists && file_of(e)->created_mode != 0600
+		   ? accept_mode(e, old_mode(e), options, EOPNOTSUPP, error)
+		   : 0;
+}
+
+static int open_part(struct endpoint *e, const struct endpoint *src, mode_t mode,
+		     const struct fcopy_options *options, struct fcopy_error *error)
+{
+	const char *lacks = part_lacks(e, options);
+	if (lacks)
+		return error_refuse(error, e->path, EOPNOTSUPP, lacks, FCOPY_ADVICE_NO_PART);
+	if (options->shard.count == 0)
+		return partial_open(e, src, mode, options, error);
+	/* destination_share opens it */
+	file_of(e)->mode = temporary_mode(file_of(e)->place.dir, mode, file_of(e)->slot.storage);
+	return 0;
+}
+
+/* HOW_LINK */
+static int create_unnamed(struct endpoint *e, mode_t mode, struct fcopy_error *error)
+{
+	const char *call;
+	int r = temporary_create(e, mode, &call);
+	return r < 0 ? replace_fail(e, call, r, error) : r > 0 ? REPLACE_UNFIT : 0;
 }
 
 static int open_temporary(struct endpoint *e, const struct endpoint *src,
 			  const struct fcopy_options *options, struct fcopy_error *error)
 {
-	const char *call;
-	const mode_t mode = replace_new_mode(src);
 	const bool exists = file_of(e)->place.exists;
-	int r = open_directory(e, options);
-	if (r < 0)
-		return error_operation(error, "open of its directory", "open", e->path, -r);
-	const char *lacks = options->scratch ? NULL : part_lacks(e, options);
-	if (lacks)
-		return error_refuse(error, e->path, EOPNOTSUPP, lacks, FCOPY_ADVICE_NO_PART);
-	if (options->shard.count > 0) {
-		file_of(e)->mode = temporary_mode(file_of(e)->place.dir, mode, file_of(e)->storage);
-		e->st.st_mode = S_IFREG;
-		return 0; /* destination_share opens it */
+	const mode_t mode = replace_new_mode(src);
+	switch (file_of(e)->slot.how) {
+	case HOW_PART: return open_part(e, src, mode, options, error);
+	case HOW_LINK: return create_unnamed(e, exists ? old_mode(e) : mode, error);
+	default: return create_named(e, exists ? old_mode(e) : mode, options, error);
 	}
-	if (options->resume && !options->scratch) {
-		if ((r = partial_open(e, src, mode, options, error)) < 0)
-			return r;
-	} else if ((r = temporary_create(e, exists ? old_mode(e) : mode, &call)) < 0) {
-		return replace_fail(e, call, r, error);
-	} else if (r > 0 && (r = create_named(e, mode, options, error)) < 0) {
-		return r;
-	}
-	e->st.st_mode = S_IFREG;
-	if (!exists || owner_waits(e))
-		return exists ? replace_check_owner(e, options, error) : 0;
+}
+
+/* Gives the new file what it has of the old one, unless that waits until it is complete. */
+static int take_attributes(struct endpoint *e, const struct fcopy_options *options,
+			   struct fcopy_error *error)
+{
+	const struct place *p = &file_of(e)->place;
 	mode_t has;
-	r = keep_owner(e, &file_of(e)->place, options->force, &has, error);
-	if (r == 0 && file_of(e)->link) /* an unnamed file is invisible: set its mode early */
+	int r = 0;
+	if (!p->exists)
+		return 0;
+	if (owner_waits(e))
+		return replace_check_owner(e, options, error);
+	const bool unnamed = file_of(e)->slot.how == HOW_LINK;
+	if (unnamed && fstat(e->fd, &e->st) < 0)
+		return error_call(error, "fstat", e->path, errno);
+	if (unnamed && e->st.st_uid == p->st.st_uid && e->st.st_gid == p->st.st_gid)
+		has = e->st.st_mode;
+	else
+		r = keep_owner(e, p, options->force, &has, error);
+	if (r == 0 && unnamed) /* invisible: set its mode early */
 		r = set_final_mode(e, has, options, error);
 	return r;
 }
@@ -294,48 +287,25 @@ static int open_temporary(struct endpoint *e, const struct endpoint *src,
 static int note_sharing(struct endpoint *e, struct fcopy_error *error)
 {
 	struct stat st;
-	if (file_of(e)->private || (file_of(e)->link && !file_of(e)->place.exists))
+	struct slot *s = &file_of(e)->slot;
+	if (s->private || (s->how == HOW_LINK && !file_of(e)->place.exists))
 		return 0;
 	if (fstatat(file_of(e)->place.dir, ".", &st, 0) < 0)
 		return error_operation(error, "stat of its directory", "stat", e->path, errno);
-	file_of(e)->private = !private_is_shared(&st);
+	s->private = !private_is_shared(&st);
 	return 0;
-}
-
-static enum endpoint_old replace_old(const struct endpoint *e, const struct stat **st)
-{
-	*st = file_of(e)->place.exists ? &file_of(e)->place.st : NULL;
-	return *st || file_of(e)->displaces ? OLD_REPLACED : OLD_NONE;
-}
-
-static bool replace_leaves_name(const struct endpoint *e, int *dir)
-{
-	*dir = file_of(e)->place.dir;
-	return file_of(e)->partial || temporary_is_drawn(file_of(e)->temporary);
 }
 
 int replace_open(struct endpoint *e, const struct endpoint *src,
 		 const struct fcopy_options *options, struct fcopy_error *error)
 {
-	static const struct endpoint_ops ops = {.finish = replace_finish,
-						.commit = replace_commit,
-						.abort = replace_abort,
-						.old = replace_old,
-						.leaves_name = replace_leaves_name};
-	static const struct endpoint_ops resumes = {.finish = replace_finish,
-						    .commit = replace_commit,
-						    .abort = replace_abort,
-						    .old = replace_old,
-						    .leaves_name = replace_leaves_name,
-						    .begin_partial = partial_begin,
-						    .note_partial = partial_note,
-						    .keep_partial = partial_keep};
-	e->ops = options->resume && !options->scratch ? &resumes : &ops;
+	int r = open_temporary(e, src, options, error);
+	if (r != 0)
+		return r;
 	e->positional = true;
-	file_of(e)->place.exists &= !options->scratch; /* a scratch file replaces nothing */
-	int r = options->shard.count > 0 ? 0 : replace_check(e, options, error);
-	if (r < 0 || (r = open_temporary(e, src, options, error)) < 0 ||
-	    (r = note_sharing(e, error)) < 0)
-		replace_drop(e);
-	return r;
+	e->st.st_mode = S_IFREG;
+	e->finishes = file_of(e)->slot.how != HOW_LINK;
+	if (options->shard.count == 0)
+		r = take_attributes(e, options, error);
+	return r == 0 ? note_sharing(e, error) : r;
 }

@@ -35,8 +35,9 @@ static int existing_access(const struct endpoint *e)
 static bool owner_may_write(const struct endpoint *e)
 {
 	const struct place *p = &file_of(e)->place;
+	const struct storage *known = file_of(e)->slot.storage;
 	return p->flagged && !(p->flags & FIXED) && p->st.st_mode & S_IWUSR &&
-	       p->st.st_uid == geteuid();
+	       p->st.st_uid == (known ? known->user : geteuid());
 }
 
 enum fcopy_advice replace_in_place_advice(const struct endpoint *e)
@@ -75,12 +76,12 @@ static int stat_directory(const struct endpoint *e, struct statx *sx)
 static int check_directory_allows_rename(struct endpoint *e, struct fcopy_error *error)
 {
 	struct statx sx;
-	if (file_of(e)->fits)
+	if (file_has(e, DESTINATION_DIRECTORY_FITS))
 		return 0;
 	int r = stat_directory(e, &sx);
 	if (r < 0)
 		return error_operation(error, "statx of its directory", "statx", e->path, -r);
-	file_of(e)->private |= !private_is_shared(
+	file_of(e)->slot.private |= !private_is_shared(
 	    &(struct stat){.st_mode = sx.stx_mode, .st_uid = sx.stx_uid});
 	if (sx.stx_attributes & STATX_ATTR_APPEND)
 		return error_refuse(error, e->path, EPERM,
@@ -92,7 +93,8 @@ static int check_directory_allows_rename(struct endpoint *e, struct fcopy_error 
 		    error, e->path, EPERM,
 		    "cannot be replaced: you own neither it nor its sticky directory",
 		    replace_in_place_advice(e));
-	file_of(e)->fits = !(sx.stx_mode & S_ISVTX);
+	if (!(sx.stx_mode & S_ISVTX))
+		file_of(e)->flags |= DESTINATION_DIRECTORY_FITS;
 	return 0;
 }
 
@@ -130,8 +132,8 @@ static int check_existing(struct endpoint *e, bool force, struct fcopy_error *er
 		return r;
 	/* A symlink that was followed may lead out of the tree. */
 	const bool in_tree = file_of(e)->place.target < 0;
-	bool replaces_links = file_of(e)->replace_links && in_tree;
-	if (err == EACCES && file_of(e)->replace_read_only && in_tree &&
+	const bool replaces_links = file_has(e, DESTINATION_REPLACES_LINKS) && in_tree;
+	if (err == EACCES && file_has(e, DESTINATION_REPLACES_READ_ONLY) && in_tree &&
 	    file_of(e)->place.st.st_uid == geteuid())
 		err = 0;
 	const bool links = file_of(e)->place.st.st_nlink > 1 && !replaces_links;

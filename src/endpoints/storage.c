@@ -8,6 +8,7 @@
 #include "io/system.h"
 
 #include <fcntl.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #define SECOND_NS ((int64_t)1000000000)
@@ -15,6 +16,25 @@
 bool storage_is_known(int dir)
 {
 	return system_has(dir, SYSTEM_RENAMES);
+}
+
+int storage_draw(struct storage *s, char name[TEMPORARY_SIZE])
+{
+	int r = 0;
+	pthread_mutex_lock(&s->lock);
+	if (s->drawn < TEMPORARY_RANDOM) {
+		const ssize_t n = getrandom(s->random, sizeof(s->random), 0);
+		r = n < 0 ? -errno : 0;
+		s->drawn = n < 0 ? 0 : (unsigned)n;
+	}
+	if (r == 0 && s->drawn < TEMPORARY_RANDOM)
+		r = -EIO;
+	if (r == 0) {
+		s->drawn -= TEMPORARY_RANDOM;
+		temporary_spell(s->random + s->drawn, name);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return r;
 }
 
 static bool rename_hidden(int dir, const char *from, const char *to, bool *able)

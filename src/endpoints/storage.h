@@ -7,10 +7,13 @@
 #ifndef ENDPOINTS_STORAGE_H
 #define ENDPOINTS_STORAGE_H
 
+#include "part/private.h"
+
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum storage_ability {
 	STORAGE_RENAMES_FILES = 1 << 0,
@@ -69,13 +72,16 @@ struct storage {
 	unsigned count;
 	int left; /* errno: a hidden name with which one was asked could not be removed */
 	bool masked;
-	mode_t umask; /* of this process, if masked */
+	mode_t umask;              /* of this process, if masked */
+	uid_t user;                /* the effective one */
+	unsigned drawn;            /* bytes of `random` that are left */
+	unsigned char random[256]; /* one getrandom(2) never returns less, and no signal ends it */
 	struct fs system[STORAGE_SYSTEMS];
 };
 
 #define STORAGE_INITIALIZER                                                                        \
 	{                                                                                          \
-		.lock = PTHREAD_MUTEX_INITIALIZER                                                  \
+		.lock = PTHREAD_MUTEX_INITIALIZER, .user = geteuid()                               \
 	}
 
 /* Can the file system of this open directory, or AT_FDCWD, do that? Local file systems and those of
@@ -95,6 +101,8 @@ void storage_note_close(struct storage *, dev_t, bool keeps_times);
 /* How unnamed files are named there, and *listed. dev 0, or storage NULL: unknown. */
 enum storage_link storage_link_call(struct storage *, dev_t, bool *listed);
 void storage_note_link(struct storage *, dev_t, enum storage_link, bool listed);
+/* As temporary_draw(), with one getrandom(2) for many names. */
+int storage_draw(struct storage *, char name[TEMPORARY_SIZE]);
 bool storage_is_known(int dir); /* by its type: it can do all that */
 /* The same of STORAGE_CHANGES_MODES and STORAGE_CHANGES_OWNERS, but FAT, NFS and others are asked,
  * too, which ignore or refuse what they cannot store. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The temporary file, from its creation to its final name, which it gets in naming.c:
+ * The temporary file of HOW_LINK and HOW_RENAME, which slot_commit() gives its final name:
  *
  *     open(O_TMPFILE) ---- unsupported ----> openat(O_EXCL, .fcopy-RANDOM, 0600)
  *          | unnamed                               | named
@@ -10,11 +10,12 @@
  *                   renameat(DST)
  *     no_clobber:   linkat(DST)                    renameat2(DST, RENAME_NOREPLACE)
  *
- * Where chmod has no effect, the named file has its final mode from the start. Where a file cannot
- * be renamed, created.c writes it under its final name.
+ * Where chmod has no effect, the named file has its final mode from the start.
  *
  * A process that is killed leaves nothing of an unnamed file. linkat(2) does not replace a file, so
- * an existing DST takes two calls. With --resume the named file is DST.fcopy-part (part.c).
+ * an existing DST takes two calls. An existing DST is not replaced by a named file where unnamed
+ * ones are supported: to create it with mode 0600, which fchmod(2) widens, takes as many calls and
+ * as much time, and it would remain after a kill.
  */
 #define _GNU_SOURCE
 #include "temporary.h"
@@ -34,60 +35,34 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* linkat(AT_EMPTY_PATH) needs no /proc, but CAP_DAC_READ_SEARCH before Linux 6.10. */
-static int link_descriptor(const struct endpoint *e, const char *name)
-{
-	return linkat(e->fd, "", file_of(e)->place.dir, name, AT_EMPTY_PATH) < 0 ? -errno : 0;
-}
-
-static int link_by_proc(const struct endpoint *e, const char *name)
-{
-	const struct io_path path = io_proc_path(e->fd);
-	int dir = file_of(e)->place.dir;
-	return linkat(AT_FDCWD, path.text, dir, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
-}
-
 /* Finds the call that can name an unnamed file here, before the first byte. "." exists: a call that
  * works fails with EEXIST, and one that does not fails with ENOENT for the old name, which
  * do_linkat in fs/namei.c looks up first. */
-static enum storage_link find_link_call(const struct endpoint *e)
+static enum storage_link find_link_call(struct endpoint *e)
 {
-	if (link_descriptor(e, ".") == -EEXIST)
-		return LINK_DESCRIPTOR;
-	return link_by_proc(e, ".") == -EEXIST ? LINK_PROC : LINK_UNKNOWN;
+	struct slot *s = &file_of(e)->slot;
+	for (s->link = LINK_DESCRIPTOR; s->link <= LINK_PROC; s->link++)
+		if (slot_link(s->home, ".", s) == -EEXIST)
+			return s->link;
+	return LINK_UNKNOWN;
 }
 
-int temporary_make_drawn(struct endpoint *e, int (*make)(const struct endpoint *, const char *name),
-			 const char *made, const char **call)
-{
-	int r = -EEXIST;
-	for (int tries = 0; r == -EEXIST && tries < 8; tries++) {
-		*call = "getrandom";
-		r = temporary_draw(file_of(e)->temporary);
-		if (r < 0)
-			break;
-		*call = made;
-		r = make(e, file_of(e)->temporary);
-	}
-	if (r < 0)
-		file_of(e)->temporary[0] = '\0';
-	return r;
-}
-
-static int open_new(const struct endpoint *e, const char *name)
+static int open_new(int dir, const char *name, void *mode)
 {
 	const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
-	int fd = openat(file_of(e)->place.dir, name, flags, file_of(e)->created_mode);
-	if (fd < 0)
-		return -errno;
-	return fd;
+	int fd = openat(dir, name, flags, *(const mode_t *)mode);
+	return fd < 0 ? -errno : fd;
 }
 
 static int create_named(struct endpoint *e, mode_t mode, const char **call)
 {
-	file_of(e)->created_mode = mode;
-	int r = temporary_make_drawn(e, open_new, "open", call);
+	struct file *f = file_of(e);
+	f->created_mode = mode;
+	f->slot.home = f->place.dir;
+	int r = slot_draw(&f->slot, open_new, &mode, "open", call);
 	e->fd = r < 0 ? -1 : r;
+	if (r >= 0)
+		f->slot.stage = SLOT_MADE;
 	return r < 0 ? r : 0;
 }
 
@@ -154,24 +129,26 @@ mode_t temporary_mode(int dir, mode_t mode, struct storage *storage)
 static int create_unnamed(struct endpoint *e, mode_t mode)
 {
 	struct file *f = file_of(e);
-	e->fd = openat(f->place.dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+	struct slot *s = &f->slot;
+	s->home = f->place.dir;
+	e->fd = openat(s->home, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
 	if (e->fd < 0)
 		return -errno;
+	s->fd = &e->fd;
 	/* The device of an old file; of a new one it is not known. */
-	enum storage_link link = storage_link_call(f->storage, f->place.st.st_dev, &f->listed);
-	if (link == LINK_UNKNOWN) {
+	s->link = storage_link_call(f->slot.storage, f->place.st.st_dev, &f->local);
+	if (s->link == LINK_UNKNOWN) {
 		const unsigned type = system_type(e->fd);
-		f->listed = system_type_has(type, SYSTEM_LOCAL);
+		f->local = system_type_has(type, SYSTEM_LOCAL);
 		if (system_type_has(type, SYSTEM_FAITHFUL))
-			link = find_link_call(e);
-		storage_note_link(f->storage, f->place.st.st_dev, link, f->listed);
+			s->link = find_link_call(e);
+		storage_note_link(f->slot.storage, f->place.st.st_dev, s->link, f->local);
 	}
-	f->link = link == LINK_DESCRIPTOR ? link_descriptor
-		  : link == LINK_PROC     ? link_by_proc
-					  : NULL;
-	e->faithful = f->link;
-	if (f->link)
+	e->faithful = s->link != LINK_UNKNOWN;
+	if (e->faithful) {
+		s->stage = SLOT_MADE;
 		return 0;
+	}
 	endpoint_close(e);
 	return -EOPNOTSUPP;
 }
@@ -186,6 +163,7 @@ bool temporary_is_named(int dir)
 {
 	struct endpoint probe = {.fd = -1};
 	file_of(&probe)->place.dir = dir;
+	file_of(&probe)->slot = (struct slot){.is.file = true, .how = HOW_LINK};
 	int r = create_unnamed(&probe, 0600);
 	temporary_drop(&probe);
 	return lacks_unnamed(r);
@@ -201,21 +179,25 @@ int temporary_create(struct endpoint *e, mode_t mode, const char **call)
 int temporary_create_named(struct endpoint *e, mode_t mode, const char **call)
 {
 	const int dir = file_of(e)->place.dir;
-	const bool later = storage_can(file_of(e)->storage, dir, STORAGE_CHANGES_MODES);
+	const bool later = storage_can(file_of(e)->slot.storage, dir, STORAGE_CHANGES_MODES);
 	if (!file_of(e)->place.exists) /* else that of the old file counts */
-		file_of(e)->mode = temporary_mode(dir, mode, file_of(e)->storage);
+		file_of(e)->mode = temporary_mode(dir, mode, file_of(e)->slot.storage);
 	return create_named(e, later ? 0600 : mode, call);
 }
 
 int temporary_open_probe(int dir, struct endpoint *probe, const char **call)
 {
 	struct place *place = &file_of(probe)->place;
+	struct slot *s = &file_of(probe)->slot;
+	*s = (struct slot){.is.file = true, .how = HOW_LINK};
 	place->dir = dir;
 	*call = "open";
 	int r = create_unnamed(probe, 0600);
-	if (lacks_unnamed(r))
+	if (lacks_unnamed(r)) {
+		s->how = HOW_RENAME;
 		r = create_named(probe, 0600, call);
-	strcpy(place->name, file_of(probe)->temporary);
+	}
+	strcpy(place->name, s->name);
 	place->target = probe->fd;
 	if (r < 0 || fstat(probe->fd, &place->st) == 0)
 		return r;
@@ -223,15 +205,8 @@ int temporary_open_probe(int dir, struct endpoint *probe, const char **call)
 	return -errno;
 }
 
-/* Some storage removes no file that is open, or writes one back when it is closed: look again. A
- * part that was removed is not looked for: its name may be that of another copy's part. */
 void temporary_drop(struct endpoint *e)
 {
-	const struct file *f = file_of(e);
-	bool removes = f->temporary[0] && !f->keep_part;
-	bool removed = removes && unlinkat(f->place.dir, f->temporary, 0) == 0;
-	endpoint_close(e);
-	if (removes && (!removed || temporary_is_drawn(f->temporary)))
-		unlinkat(f->place.dir, f->temporary, 0);
-	file_of(e)->temporary[0] = '\0';
+	file_of(e)->slot.fd = &e->fd;
+	slot_drop(&file_of(e)->slot);
 }

@@ -35,15 +35,20 @@
 
 static const char letters[] = "0123456789abcdefghijklmnopqrstuv";
 
-int temporary_draw(char name[TEMPORARY_SIZE])
+void temporary_spell(const unsigned char random[TEMPORARY_RANDOM], char name[TEMPORARY_SIZE])
 {
-	unsigned char random[16];
-	if (getrandom(random, sizeof(random), 0) != sizeof(random))
-		return -errno;
 	char *end = stpcpy(name, PREFIX);
-	for (size_t i = 0; i < sizeof(random); i++)
+	for (size_t i = 0; i < TEMPORARY_RANDOM; i++)
 		*end++ = letters[random[i] % 32];
 	*end = '\0';
+}
+
+int temporary_draw(char name[TEMPORARY_SIZE])
+{
+	unsigned char random[TEMPORARY_RANDOM];
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return -errno;
+	temporary_spell(random, name);
 	return 0;
 }
 

@@ -13,6 +13,9 @@
 /* Makes a random name that other users cannot guess. Returns 0 or -errno. */
 #define TEMPORARY_SIZE sizeof(".fcopy-0123456789abcdef")
 int temporary_draw(char name[TEMPORARY_SIZE]);
+/* The name that stands for so many random bytes. */
+#define TEMPORARY_RANDOM 16
+void temporary_spell(const unsigned char random[TEMPORARY_RANDOM], char name[TEMPORARY_SIZE]);
 bool temporary_is_drawn(const char *name); /* could temporary_draw have made it? */
 
 /* A directory with a drawn name. The owner of the directory above can rename it and exchange its

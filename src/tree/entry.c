@@ -7,9 +7,7 @@
 #include "aside.h"
 #include "directory.h"
 #include "displace.h"
-#include "endpoints/created.h"
 #include "endpoints/error.h"
-#include "endpoints/in_place.h"
 #include "enter.h"
 #include "facts.h"
 #include "hard_link.h"
@@ -80,14 +78,14 @@ static int entry_open_destination(struct worker *w, const struct entry *e, const
 	struct copy *c = &w->copy;
 	struct fcopy_error *error = &w->file.error;
 	if (w->tree->root.ground.fresh) {
-		int r = created_open(&c->dst, e->dir->dst, e->as, st->st_mode & 0777, entry_dst,
-				     error);
+		int r = destination_create(&c->dst, e->dir->dst, e->as, st->st_mode & 0777,
+					   entry_dst, error);
 		if (r != -EEXIST || w->tree->root.ground.exclusive)
 			return r;
 		*error = (struct fcopy_error){0};
 		if (entry_removes_old(e, st))
-			return created_open(&c->dst, e->dir->dst, e->as, st->st_mode & 0777,
-					    entry_dst, error);
+			return destination_create(&c->dst, e->dir->dst, e->as, st->st_mode & 0777,
+						  entry_dst, error);
 	}
 	int r = facts_place(w, e, error);
 	if (r == 0)
@@ -383,10 +381,10 @@ static void entry_rehearse(struct worker *w, const struct entry *e, const struct
 	if (e->dir->dst < 0 || !file || w->decision.clears || o->link || o->symbolic_link ||
 	    o->attributes_only)
 		return;
-	if (facts_write_device(w->tree))
-		r = in_place_rehearse(&dst->place, entry_dst, st, &error);
-	else if ((r = facts_place(w, e, &error)) == 0)
-		r = destination_rehearse(&w->place, entry_dst, &w->options,
+	const bool device = facts_write_device(w->tree);
+	if (device || (r = facts_place(w, e, &error)) == 0)
+		r = destination_rehearse(device ? &dst->place : &w->place, entry_dst, st,
+					 &w->options,
 					 entry_flags(w, e) | (only ? DESTINATION_ONLY : 0), &error);
 	if (r < 0)
 		report_failure(w, e, &error);

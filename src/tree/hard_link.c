@@ -54,7 +54,7 @@ static int hard_link_may_replace(struct worker *w, const struct entry *e, const 
 				    : 0);
 	if (facts_place(w, e, &error) < 0)
 		return hard_link_failed(&error, call);
-	if (destination_rehearse(&w->place, entry_dst, &options, flags, &error) < 0)
+	if (destination_rehearse(&w->place, entry_dst, st, &options, flags, &error) < 0)
 		return hard_link_failed(&error, call);
 	return 1;
 }

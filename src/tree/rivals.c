@@ -304,7 +304,9 @@ static int claim_open_file(struct worker *w, const struct entry *e)
 		r = check_linked(w, e, old);
 	if (r == 0 && old && S_ISREG(old->st_mode) && !claim(t, e, old))
 		r = ENDPOINT_RIVAL;
-	if (r == 0 && fstat(dst->fd, &new) < 0)
+	if (dst->st.st_ino)
+		new = dst->st;
+	else if (r == 0 && fstat(dst->fd, &new) < 0)
 		r = error_call(&w->file.error, "fstat", entry_dst, errno);
 	if (r != 0 || !S_ISREG(new.st_mode))
 		return r;

@@ -88,7 +88,7 @@ static const struct row {
     {"fdatasync", unsafe, FAILS, 1 << NEW | 1 << REPLACED | 1 << SYMLINK | 1 << IN_PLACE, false},
     {"fsync", unsafe, FAILS, ALL & ~(1 << IN_PLACE), true},
     {"close", unsafe, EITHER, ALL, true},
-    {"fcntl64", exhausted, FAILS, ALL & ~(1 << IN_PLACE), false},
+    {"fcntl64", exhausted, FAILS, 1 << NEW, false}, /* linkat needs the descriptor after that */
     {"fallocate64", storage, FAILS, FRESH, false},
     {"fallocate64", not_there, GOES_ON, FRESH, false},
     {"fallocate64 to punch", storage, GOES_ON, FRESH, false},

@@ -7,7 +7,6 @@
 #include "cases.h"
 
 #include "copy/ranges.h"
-#include "endpoints/created.h"
 #include "endpoints/file.h"
 
 #include <errno.h>
@@ -963,7 +962,7 @@ static int copy_entry(void)
 	int fd = open("src", O_RDONLY | O_CLOEXEC);
 	need(fd >= 0 && fstat(fd, &st) == 0);
 	source_adopt(&c.src, fd, "src", &st);
-	need(created_open(&c.dst, AT_FDCWD, "dst", 0600, "dst", &report.error) == 0);
+	need(destination_create(&c.dst, AT_FDCWD, "dst", 0600, "dst", &report.error) == 0);
 	fault_on();
 	int r = copy_run(&c);
 	fault_off();

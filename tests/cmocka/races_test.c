@@ -92,7 +92,7 @@ static const struct row {
      false,
      false},
     {"the copy is cancelled", cancel_it, "llistxattr", {.cancel = &cancel}, EINTR, false, true},
-    {"the copy is cancelled", cancel_it, "fcntl64", {.cancel = &cancel}, 0, false, true},
+    {"the copy is cancelled", cancel_it, "renameat", {.cancel = &cancel}, 0, false, true},
 };
 
 #define ROWS (sizeof(rows) / sizeof(*rows))

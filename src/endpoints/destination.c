@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: MIT
+ * Opens DST, according to the type of the file that it names, and ends it. A file comes into being
+ * in a slot.
+ */
+#define _GNU_SOURCE
+#include "created.h"
+#include "error.h"
+#include "file.h"
+#include "in_place.h"
+#include "io/io.h"
+#include "io/libc.h"
+#include "partial.h"
+#include "replace.h"
+#include "replaceable.h"
+#include "same.h"
+#include "stream.h"
+#include "temporary.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Removes what this run has made, and leaves the place open. */
+static void file_drop(struct endpoint *e)
+{
+	struct file *f = file_of(e);
+	if (f->partial)
+		partial_drop(e);
+	else if (HOW_IS(&f->slot, HOW(FINAL) | HOW(SWAP)))
+		created_drop(e);
+	else
+		temporary_drop(e);
+	if (f->directory >= 0)
+		close(f->directory);
+	f->directory = -1;
+}
+
+static void file_abort(struct endpoint *e)
+{
+	file_drop(e);
+	place_close(&file_of(e)->place);
+}
+
+static int file_finish(struct endpoint *e, const struct fcopy_options *options,
+		       struct fcopy_error *error)
+{
+	return e->finishes ? replace_finish(e, options, error) : 0;
+}
+
+/* NFS and FUSE report failed writes at close. */
+static int file_close(struct endpoint *e, struct fcopy_error *error)
+{
+	int r = endpoint_close(e);
+	return r < 0 ? error_call(error, "close", e->path, -r) : 0;
+}
+
+static int file_commit(struct endpoint *e, const struct fcopy_options *options,
+		       struct fcopy_error *error)
+{
+	struct file *f = file_of(e);
+	int r = HOW_IS(&f->slot, HOW_INVISIBLE) ? replace_commit(e, options, error)
+						: file_close(e, error);
+	if (r != 0)
+		return r;
+	f->slot.stage = SLOT_NAMED;
+	if (f->slot.how == HOW_SWAP)
+		created_remove_old(e);
+	if (f->directory >= 0 && (r = io_flush_directory(f->directory)) < 0) {
+		error_operation(error, "fsync of the directory", "fsync", e->path, -r);
+		error->advice = FCOPY_ADVICE_FLUSH;
+		return r;
+	}
+	file_abort(e); /* only closes, now that it is named */
+	return 0;
+}
+
+static enum endpoint_old file_old(const struct endpoint *e, const struct stat **st)
+{
+	const struct file *f = file_of(e);
+	*st = f->place.exists ? &f->place.st : NULL;
+	if (f->slot.how == HOW_WRITE)
+		return e->positional ? OLD_OVERWRITTEN : OLD_NONE;
+	if (HOW_IS(&f->slot, HOW_INVISIBLE))
+		return f->slot.is.exists ? OLD_REPLACED : OLD_NONE;
+	*st = NULL;
+	return OLD_NONE;
+}
+
+static bool file_leaves_name(const struct endpoint *e, int *dir)
+{
+	*dir = file_of(e)->place.dir;
+	return HOW_IS(&file_of(e)->slot, HOW(RENAME) | HOW(PART));
+}
+
+static const struct endpoint_ops file_ops = {.finish = file_finish,
+					     .commit = file_commit,
+					     .abort = file_abort,
+					     .old = file_old,
+					     .begin_partial = partial_begin,
+					     .note_partial = partial_note,
+					     .keep_partial = partial_keep,
+					     .release_blocks = in_place_release_blocks,
+					     .start_over = in_place_start_over,
+					     .leaves_name = file_leaves_name};
+
+int destination_create(struct endpoint *e, int dir, const char *name, mode_t mode, const char *path,
+		       struct fcopy_error *error)
+{
+	*e = (struct endpoint){.ops = &file_ops, .path = path, .positional = true};
+	struct file *f = file_of(e);
+	f->directory = f->place.target = -1;
+	f->place.dir = dir;
+	f->place.borrowed = true;
+	f->slot.how = HOW_FINAL;
+	f->slot.private = true;
+	/* The kernel returned the name: it has at most NAME_MAX bytes. */
+	strcpy(f->place.name, name);
+	return created_open(e, mode, error);
+}
+
+/* The destination is open: closes it again if it may be the source. */
+static int check_alias(struct endpoint *e, const struct endpoint *src, struct fcopy_error *error)
+{
+	int r = same_is_source(src, e->fd, &e->st);
+	if (r == 0)
+		return 0;
+	e->ops->abort(e);
+	return r < 0 ? error_call(error, "fstat", e->path, -r)
+		     : same_refuse(src->path, e->path, error);
+}
+
+/* Other names of the old file would keep the old content, if that was to be overwritten. */
+static int check_links(const struct endpoint *e, const struct fcopy_options *options,
+		       struct fcopy_error *error)
+{
+	const struct place *p = &file_of(e)->place;
+	if (!p->exists || options->force ||
+	    (file_has(e, DESTINATION_REPLACES_LINKS) && p->target < 0))
+		return 0;
+	return error_refuse(error, e->path, EMLINK,
+			    "has other hard links, which would be overwritten, too",
+			    FCOPY_ADVICE_FORCE);
+}
+
+/* Refuses the chosen way before the first change if it is certain to fail. */
+static int file_check(struct endpoint *e, const struct fcopy_options *options,
+		      struct fcopy_error *error)
+{
+	const struct slot *s = &file_of(e)->slot;
+	const bool replaces = HOW_IS(s, HOW_INVISIBLE);
+	int r = 0;
+	if (s->is.linked && !s->is.scratch && (s->how == HOW_SWAP || in_place_always(options)))
+		r = check_links(e, options, error);
+	return r < 0 || !replaces ? r : replace_check(e, options, error);
+}
+
+/* The old file can be overwritten, but no new one can have its name, or its owner. Other hard links
+ * would keep the old content; that does not prevent a replacement. */
+static bool is_only_replaced(const struct fcopy_error *error)
+{
+	return error->err != EMLINK && (error->advice == FCOPY_ADVICE_IN_PLACE_AUTO ||
+					error->advice == FCOPY_ADVICE_IN_PLACE_OR_FORCE);
+}
+
+/* The chosen way has failed with r. Chooses another one, and forgets the failure; or returns false:
+ * the failure stands. */
+static bool file_choose_another(struct endpoint *e, int r, struct fcopy_error *error)
+{
+	struct slot *s = &file_of(e)->slot;
+	if (r == REPLACE_UNFIT)
+		s->is.unfit |= 1u << s->how;
+	else if (HOW_IS(s, HOW_INVISIBLE) && is_only_replaced(error))
+		s->is.unfit |= HOW_INVISIBLE;
+	else
+		return false;
+	const enum slot_how how = slot_choose(&s->is);
+	if (how == HOW_NONE)
+		return false;
+	s->how = how;
+	*error = (struct fcopy_error){0};
+	return true;
+}
+
+/* Opens the directory that the commit will flush: a failure must show before the commit. */
+static int open_directory(struct endpoint *e, const struct fcopy_options *options)
+{
+	struct file *f = file_of(e);
+	if (!options->fsync || options->scratch || f->directory >= 0)
+		return 0;
+	f->directory = openat(f->place.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return f->directory < 0 ? -1 : 0;
+}
+
+/* Opens the file in the chosen way. Returns 0, REPLACE_UNFIT, or -errno with the failure recorded.
+ */
+static int file_open_chosen(struct endpoint *e, const struct endpoint *src,
+			    const struct fcopy_options *options, struct fcopy_error *error)
+{
+	struct slot *s = &file_of(e)->slot;
+	const struct place *p = &file_of(e)->place;
+	e->ops = &file_ops;
+	if (s->how != HOW_WRITE && open_directory(e, options) < 0)
+		return error_operation(error, "open of its directory", "open", e->path, errno);
+	switch (s->how) {
+	case HOW_WRITE: return in_place_open(e, src, options, error);
+	case HOW_FINAL:
+	case HOW_SWAP:
+		e->not_atomic = s->is.unfit & HOW(RENAME) ? STORAGE_NO_RENAME : IN_PLACE_REASON;
+		return created_open_final(
+		    e, p->exists ? p->st.st_mode & 01777 : replace_new_mode(src), error);
+	default: return replace_open(e, src, options, error);
+	}
+}
+
+/* Each failure that another way may avoid removes one: this ends. */
+static int file_open(struct endpoint *e, const struct endpoint *src,
+		     const struct fcopy_options *options, struct fcopy_error *error)
+{
+	const bool checks = options->shard.count == 0;
+	int r;
+	do {
+		r = checks ? file_check(e, options, error) : 0;
+		while (r == 0 && (r = file_open_chosen(e, src, options, error)) == REPLACE_UNFIT &&
+		       file_choose_another(e, r, error))
+			r = 0;
+		if (r != 0)
+			file_drop(e);
+	} while (r < 0 && file_choose_another(e, r, error));
+	if (r == 0 && file_of(e)->slot.how == HOW_WRITE)
+		r = check_alias(e, src, error);
+	return r;
+}
+
+/* Chooses the way, of which nothing is changed yet. */
+static void file_choose(struct endpoint *e, const struct place *p, const char *path,
+			const struct fcopy_options *options, unsigned flags)
+{
+	*e = (struct endpoint){.fd = -1, .path = path};
+	struct file *f = file_of(e);
+	const bool displaced = flags & DESTINATION_REPLACES_ALL && p->exists,
+		   regular = S_ISREG(p->st.st_mode);
+	*f = file_state();
+	f->place = *p;
+	f->place.exists &= !displaced && !(options->scratch);
+	f->place.symlink &= !(flags & DESTINATION_REPLACES_ALL);
+	f->flags = flags;
+	/* What a symlink led to is in another directory. */
+	if (p->target >= 0)
+		f->flags &= ~(unsigned)(DESTINATION_IS_PRIVATE | DESTINATION_DIRECTORY_FITS |
+					DESTINATION_ADMITTED);
+	f->slot.private = file_has(e, DESTINATION_IS_PRIVATE);
+	f->slot.is = (struct slot_facts){.file = true,
+					 .exists = p->exists && !(options->scratch && !displaced),
+					 .special = p->exists && !displaced && !regular,
+					 .displaced = displaced,
+					 .linked = p->exists && !displaced && regular &&
+						   p->st.st_nlink > 1 &&
+						   !(flags & DESTINATION_ONLY),
+					 .part = options->resume || options->shard.count > 0,
+					 .scratch = options->scratch,
+					 .in_place = options->in_place};
+	f->slot.how = slot_choose(&f->slot.is);
+}
+
+int destination_open_place(struct endpoint *e, struct place *p, const char *path,
+			   const struct endpoint *src, const struct fcopy_options *options,
+			   unsigned flags, struct storage *storage, struct fcopy_error *error)
+{
+	file_choose(e, p, path, options, flags);
+	file_of(e)->slot.storage = storage;
+	p->dir = p->target = -1;
+	int r = file_open(e, src, options, error);
+	if (r != 0)
+		place_close(&file_of(e)->place);
+	return r;
+}
+
+static int check_access(const struct endpoint *e, const char *name, int mode,
+			struct fcopy_error *error)
+{
+	return faccessat(file_of(e)->place.dir, name, mode, AT_EACCESS) == 0
+		   ? 0
+		   : error_call(error, "open", e->path, errno);
+}
+
+/* What would fail only when the file is opened in the chosen way. */
+static int rehearse_chosen(struct endpoint *e, const struct stat *src, struct fcopy_error *error)
+{
+	if (file_of(e)->slot.how != HOW_WRITE)
+		return file_has(e, DESTINATION_ADMITTED) ? 0
+							 : check_access(e, ".", W_OK | X_OK, error);
+	int r = check_access(e, file_of(e)->place.name, W_OK, error);
+	return r < 0 ? r : in_place_rehearse(e, src, error);
+}
+
+int destination_rehearse(const struct place *p, const char *path, const struct stat *src,
+			 const struct fcopy_options *options, unsigned flags,
+			 struct fcopy_error *error)
+{
+	struct endpoint own, *e = &own;
+	int r;
+	file_choose(e, p, path, options, flags);
+	do
+		r = file_check(e, options, error);
+	while (r < 0 && file_choose_another(e, r, error));
+	return r < 0 ? r : rehearse_chosen(e, src, error);
+}
+
+int destination_open(struct endpoint *e, struct operand *dst, const struct endpoint *src,
+		     const struct fcopy_options *options, struct storage *storage,
+		     struct fcopy_error *error)
+{
+	if (dst->kind == OPERAND_STREAM) {
+		int r = stream_open(e, dst->path, STDOUT_FILENO, error);
+		return r == 0 ? check_alias(e, src, error) : r;
+	}
+	if (dst->kind != OPERAND_FAILED)
+		return destination_open_place(e, &dst->place, dst->path, src, options,
+					      DESTINATION_ONLY, storage, error);
+	*error = dst->error;
+	return -error->err;
+}
+
+const char *destination_name(const struct endpoint *e, int *dir)
+{
+	*dir = file_of(e)->place.dir;
+	return file_of(e)->place.name;
+}
+
+bool destination_directory_fits(const struct endpoint *e)
+{
+	return file_has(e, DESTINATION_DIRECTORY_FITS) && file_of(e)->place.target < 0;
+}
+
+bool destination_is_target(const struct endpoint *e)
+{
+	return file_of(e)->place.target >= 0;
+}
+
+const struct stat *destination_found(const struct endpoint *e)
+{
+	return file_of(e)->slot.is.exists ? &file_of(e)->place.st : NULL;
+}
+
+const char *destination_handed(const struct endpoint *e)
+{
+	const struct slot *s = &file_of(e)->slot;
+	return s->stage == SLOT_NAMED && s->name[0] ? s->name : NULL;
+}
+
+int destination_expect(struct endpoint *e, const struct stat *old, struct fcopy_error *error)
+{
+	struct place *p = &file_of(e)->place;
+	struct slot *s = &file_of(e)->slot;
+	if (old && S_ISDIR(old->st_mode))
+		return error_refuse(error, e->path, EISDIR, "is a directory", FCOPY_ADVICE_NONE);
+	if (old)
+		p->st = *old;
+	p->exists = p->symlink = false; /* the copy is complete: it takes nothing from that file */
+	s->is.exists = s->is.displaced = old != NULL;
+	return 0;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A slot is how one name of DST comes into being: that of a file, or of what one call makes, such
+ * as a link, a symlink or a special file. The way is chosen once, before the first change. After
+ * that only the stage changes:
+ *
+ *            slot_choose()       pure: a dry run and a rehearsal end here
+ *                 |
+ *              CHOSEN <-----------------+
+ *                 |                     |  this way is refused, or the storage lacks it: it is
+ *      slot_make(); a file is           |  unfit, and the next one is chosen
+ *      opened by file_open()  ----------+
+ *                 |
+ *               MADE      HOW_LINK: without a name; HOW_RENAME: under a drawn name; HOW_ASIDE,
+ *                 |       HOW_PART: in a private directory; the others: as DST
+ *            +----+-----+
+ *            |          |
+ *     slot_commit()  slot_drop()
+ *            |          |
+ *          NAMED      GONE        DST is what it was
+ *
+ * A commit that fails leaves the slot MADE: the caller commits again or drops it. Of HOW_LINK, a
+ * process that is killed leaves nothing, except between linkat(2) and the rename.
+ */
+#ifndef ENDPOINTS_SLOT_H
+#define ENDPOINTS_SLOT_H
+
+#include "endpoint.h"
+#include "storage.h"
+
+enum slot_how {
+	HOW_NONE,   /* no way is left */
+	HOW_LINK,   /* an unnamed file (O_TMPFILE), which gets its name by linkat(2) */
+	HOW_RENAME, /* made under a drawn name beside DST, and renamed */
+	HOW_ASIDE,  /* made in a private directory beside DST, and renamed */
+	HOW_PART,   /* `data` in DST.fcopy-part, and renamed */
+	HOW_FINAL,  /* made under its final name, which does not exist */
+	HOW_SWAP,   /* the same, while the old entry has a drawn name */
+	HOW_WRITE,  /* what exists is overwritten, or is a device */
+};
+
+#define HOW(how)          (1u << HOW_##how)
+#define HOW_IS(slot, set) ((1u << (slot)->how & (set)) != 0)
+/* The ways that leave DST as it is until a rename, or linkat(2), gives it to the copy. */
+#define HOW_INVISIBLE (HOW(LINK) | HOW(RENAME) | HOW(ASIDE) | HOW(PART))
+
+/* All that the choice depends on. */
+struct slot_facts {
+	bool file;      /* a regular file, whose bytes are copied; else what one call makes */
+	bool exists;    /* DST is there */
+	bool special;   /* ... and is a device or a FIFO, which is written to */
+	bool displaced; /* ... and gives the copy nothing: neither its inode nor its attributes */
+	bool linked;    /* ... and has other names, which may be the copies of other entries */
+	bool foreign;   /* other users can exchange what a call makes before it is opened */
+	bool part;      /* the copy may be continued, or is one of several shards */
+	bool scratch;   /* the copy gets no name */
+	enum fcopy_when in_place;
+	unsigned unfit; /* a set of HOW() */
+};
+
+enum slot_stage { SLOT_CHOSEN, SLOT_MADE, SLOT_NAMED, SLOT_GONE };
+
+/* What the commit may replace. */
+enum slot_over {
+	OVER_NOTHING,
+	OVER_ANY,
+	OVER_FOUND, /* only what slot.found is the stat of */
+};
+
+struct slot {
+	struct slot_facts is;
+	enum slot_how how;
+	enum slot_stage stage;
+	int home;                  /* the directory that it is made in */
+	char name[TEMPORARY_SIZE]; /* its name there, or of HOW_SWAP that of the old entry; empty:
+				    * none, or that of DST */
+	struct storage *storage;   /* what is known about file systems; NULL: nothing */
+	enum slot_over over;
+	const struct stat *found;    /* of DST, when it was looked up; NULL: it did not exist */
+	bool hands_out;              /* OVER_FOUND also replaces another entry: SLOT_EXCHANGED */
+	int *fd;                     /* of a file; NULL: not open */
+	enum storage_link link;      /* of HOW_LINK */
+	bool written;                /* no close(2) has to show a failed write */
+	bool private;                /* no other user can exchange the names in DST's directory */
+	bool flushes;                /* that directory is flushed after the commit */
+	const struct rivals *rivals; /* or NULL */
+};
+
+/* The way for these facts. Pure. */
+enum slot_how slot_choose(const struct slot_facts *);
+
+/* Makes something under the name. Returns 0 or a positive number, or -errno. */
+typedef int slot_maker(int dir, const char *name, void *arg);
+/* Calls `make` with drawn names in slot.home until one is free, which becomes slot.name. Returns
+ * what it returned last; *call: `made`, or what failed before. */
+int slot_draw(struct slot *, slot_maker *make, void *arg, const char *made, const char **call);
+/* Makes what is no file, in the way that was chosen; `as` in `dir` is its final name. aside: the
+ * private directory of HOW_ASIDE, or -1. Returns 0, or -errno; *call: `made`, or what failed
+ * before. */
+int slot_make(struct slot *, int dir, const char *as, int aside, slot_maker *make, void *arg,
+	      const char *made, const char **call);
+/* The name that it has in slot.home. */
+static inline const char *slot_name(const struct slot *s, const char *as)
+{
+	return HOW_IS(s, HOW_INVISIBLE) ? s->name : as;
+}
+
+/* HOW_LINK: gives the open file of this slot a name. linkat(AT_EMPTY_PATH) needs no /proc, but
+ * CAP_DAC_READ_SEARCH before Linux 6.10. */
+int slot_link(int dir, const char *name, void *slot);
+
+/* Gives it the name `as` in `dir`. Returns 0; or
+ *   SLOT_EXCHANGED   another entry has had the name at the last moment, and is slot.name now;
+ *   ENDPOINT_RIVAL   the copy of another entry of the tree has the name;
+ *   SLOT_TAKEN       something has the name that slot.over excludes;
+ *   -ENOTRECOVERABLE the same, and it has become slot.name by now: slot_drop() leaves it;
+ *   -ESTALE          *call NULL: another process has exchanged slot.name;
+ *   -errno           *call has failed. */
+#define SLOT_EXCHANGED 4
+#define SLOT_TAKEN     5
+int slot_commit(struct slot *, int dir, const char *as, const char **call);
+
+/* Closes the file, and removes what was made and is invisible. */
+void slot_drop(struct slot *);
+
+#endif

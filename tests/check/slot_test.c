@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT
+ * How a name comes into being: a table of facts, what holds for every combination of them, and what
+ * a slot leaves in its directory.
+ */
+#define _GNU_SOURCE
+#include "util.h"
+
+#include "endpoints/slot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NEVER  FCOPY_WHEN_NEVER
+#define AUTO   FCOPY_WHEN_AUTO
+#define ALWAYS FCOPY_WHEN_ALWAYS
+
+/* The ways in the order in which they are chosen, each after the ones before were unfit. */
+static const struct row {
+	const char *name;
+	struct slot_facts is;
+	enum slot_how way[4];
+} rows[] = {
+    {"a new file", {.file = true, .in_place = NEVER}, {HOW_LINK, HOW_RENAME, HOW_FINAL}},
+    {"a new file, --inplace=auto",
+     {.file = true, .in_place = AUTO},
+     {HOW_LINK, HOW_RENAME, HOW_FINAL}},
+    {"a new file, --inplace", {.file = true, .in_place = ALWAYS}, {HOW_FINAL}},
+    {"a file", {.file = true, .exists = true, .in_place = NEVER}, {HOW_LINK, HOW_RENAME}},
+    {"a file, --inplace=auto",
+     {.file = true, .exists = true, .in_place = AUTO},
+     {HOW_LINK, HOW_RENAME, HOW_WRITE}},
+    {"a file, --inplace", {.file = true, .exists = true, .in_place = ALWAYS}, {HOW_WRITE}},
+    {"several names",
+     {.file = true, .exists = true, .linked = true, .in_place = NEVER},
+     {HOW_LINK, HOW_RENAME}},
+    {"several names, --inplace=auto",
+     {.file = true, .exists = true, .linked = true, .in_place = AUTO},
+     {HOW_LINK, HOW_RENAME, HOW_SWAP}},
+    {"several names, --inplace",
+     {.file = true, .exists = true, .linked = true, .in_place = ALWAYS},
+     {HOW_LINK, HOW_RENAME, HOW_SWAP}},
+    {"displaced",
+     {.file = true, .exists = true, .displaced = true, .in_place = NEVER},
+     {HOW_LINK, HOW_RENAME}},
+    {"displaced, --inplace=auto",
+     {.file = true, .exists = true, .displaced = true, .in_place = AUTO},
+     {HOW_LINK, HOW_RENAME, HOW_SWAP}},
+    {"a device", {.file = true, .exists = true, .special = true, .in_place = NEVER}, {HOW_WRITE}},
+    {"a device that is displaced",
+     {.file = true, .exists = true, .special = true, .displaced = true, .in_place = NEVER},
+     {HOW_LINK, HOW_RENAME}},
+    {"a new file, --resume", {.file = true, .part = true, .in_place = NEVER}, {HOW_PART}},
+    {"a file, --resume",
+     {.file = true, .exists = true, .part = true, .in_place = NEVER},
+     {HOW_PART}},
+    {"a file, --resume --inplace=auto",
+     {.file = true, .exists = true, .part = true, .in_place = AUTO},
+     {HOW_PART, HOW_WRITE}},
+    {"a device, --resume",
+     {.file = true, .exists = true, .special = true, .part = true, .in_place = NEVER},
+     {HOW_WRITE}},
+    {"a scratch file", {.file = true, .scratch = true, .in_place = NEVER}, {HOW_LINK, HOW_RENAME}},
+    {"a scratch file, --inplace",
+     {.file = true, .scratch = true, .in_place = ALWAYS},
+     {HOW_LINK, HOW_RENAME}},
+    {"a scratch file, --resume",
+     {.file = true, .scratch = true, .part = true, .in_place = NEVER},
+     {HOW_LINK, HOW_RENAME}},
+    {"a new symlink", {.in_place = NEVER}, {HOW_FINAL}},
+    {"a symlink over a file", {.exists = true, .in_place = NEVER}, {HOW_RENAME}},
+    {"a symlink where names can be exchanged",
+     {.foreign = true, .in_place = NEVER},
+     {HOW_ASIDE, HOW_FINAL}},
+    {"the same over a file",
+     {.foreign = true, .exists = true, .in_place = NEVER},
+     {HOW_ASIDE, HOW_RENAME}},
+};
+
+#define ROWS (sizeof(rows) / sizeof(*rows))
+
+START_TEST(ways_are_those_of_the_table)
+{
+	const struct row *row = &rows[_i];
+	struct slot_facts is = row->is;
+	set_label("%s", row->name);
+	for (unsigned i = 0; i < 4; i++) {
+		const enum slot_how how = slot_choose(&is);
+		check(how == row->way[i], "choice %u is %u and not %u", i, how, row->way[i]);
+		is.unfit |= 1u << how;
+		if (how == HOW_NONE)
+			return;
+	}
+}
+END_TEST
+
+enum {
+	FILE_ = 1,
+	EXISTS = 2,
+	SPECIAL = 4,
+	DISPLACED = 8,
+	LINKED = 16,
+	FOREIGN = 32,
+	PART = 64,
+	SCRATCH = 128,
+	ALL = 255
+};
+
+static void check_way(const struct slot_facts *is, enum slot_how how)
+{
+	const bool may_write = is->in_place != NEVER || is->special;
+	check(!(is->unfit & 1u << how) || how == HOW_NONE, "unfit");
+	check(how != HOW_FINAL || !is->exists, "a final name that exists");
+	check(how != HOW_SWAP || (is->exists && is->in_place != NEVER), "swapped");
+	check(how != HOW_WRITE || (is->exists && may_write), "written");
+	/* What these names lead to may be the copy of another entry, or has to stay as a backup. */
+	check(how != HOW_WRITE || !(is->displaced || is->linked), "overwritten");
+	check(is->file || !(1u << how & (HOW(LINK) | HOW(PART) | HOW(SWAP) | HOW(WRITE))),
+	      "not a file");
+	check(!is->file || how != HOW_ASIDE, "a file aside");
+	check(!is->scratch || !is->file || how == HOW_NONE || how == HOW_LINK || how == HOW_RENAME,
+	      "a scratch file with a name");
+	check(!is->part || is->scratch || !is->file || (how != HOW_LINK && how != HOW_RENAME),
+	      "a part elsewhere");
+}
+
+START_TEST(each_choice_ends_and_none_overwrites_what_must_stay)
+{
+	static const enum fcopy_when in_place[] = {NEVER, AUTO, ALWAYS};
+	for (unsigned f = 0; f <= ALL; f++) {
+		struct slot_facts is = {.file = f & FILE_,
+					.exists = f & EXISTS,
+					.special = f & SPECIAL && f & EXISTS,
+					.displaced = f & DISPLACED && f & EXISTS,
+					.linked = f & LINKED && f & EXISTS && !(f & SPECIAL),
+					.foreign = f & FOREIGN,
+					.part = f & PART,
+					.scratch = f & SCRATCH,
+					.in_place = in_place[_i]};
+		set_label("facts %#x, in place %d", f, _i);
+		enum slot_how how = slot_choose(&is);
+		check(how != HOW_NONE, "no way at all");
+		for (int tries = 0; how != HOW_NONE; tries++) {
+			check_way(&is, how);
+			check(tries < 4, "it does not end");
+			is.unfit |= 1u << how;
+			how = slot_choose(&is);
+		}
+	}
+}
+END_TEST
+
+static int make_symlink(int dir, const char *name, void *target)
+{
+	return symlinkat(target, dir, name) < 0 ? -errno : 0;
+}
+
+static bool leads_to(const char *name, const char *target)
+{
+	char is[64];
+	const ssize_t n = readlink(name, is, sizeof(is));
+	return n == (ssize_t)strlen(target) && memcmp(is, target, (size_t)n) == 0;
+}
+
+static const struct making {
+	const char *name;
+	enum slot_how how;
+	enum slot_over over;
+	bool exists, exchanged; /* `name` is there before; another one has got it since */
+	int result;
+} makings[] = {
+    {"new", HOW_FINAL, OVER_NOTHING, false, false, 0},
+    {"new, drawn", HOW_RENAME, OVER_NOTHING, false, false, 0},
+    {"new, aside", HOW_ASIDE, OVER_NOTHING, false, false, 0},
+    {"taken, drawn", HOW_RENAME, OVER_NOTHING, true, false, SLOT_TAKEN},
+    {"taken, aside", HOW_ASIDE, OVER_NOTHING, true, false, SLOT_TAKEN},
+    {"replaced, drawn", HOW_RENAME, OVER_ANY, true, false, 0},
+    {"replaced, aside", HOW_ASIDE, OVER_ANY, true, false, 0},
+    {"found, drawn", HOW_RENAME, OVER_FOUND, true, false, 0},
+    {"found, aside", HOW_ASIDE, OVER_FOUND, true, false, 0},
+    {"another one, drawn", HOW_RENAME, OVER_FOUND, true, true, SLOT_TAKEN},
+    {"another one, aside", HOW_ASIDE, OVER_FOUND, true, true, SLOT_TAKEN},
+};
+
+/* After the end, the directory has the name and nothing else. */
+START_TEST(a_slot_leaves_the_new_entry_or_the_old_one)
+{
+	const struct making *m = &makings[_i];
+	char new[] = "new";
+	const char *call;
+	struct stat found;
+	for (size_t i = 0; i < dir_count; i++) {
+		enter(&dirs[i]);
+		set_label("%s: %s", dirs[i].name, m->name);
+		need(mkdir("d", 0755) == 0 && mkdir("aside", 0700) == 0);
+		const int dir = open("d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		const int aside = open("aside", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (m->exists)
+			need(symlink("old", "d/name") == 0 && lstat("d/name", &found) == 0);
+		struct slot s = {
+		    .how = m->how, .over = m->over, .found = m->exists ? &found : NULL};
+		check(slot_make(&s, dir, "name", aside, make_symlink, new, "symlink", &call) == 0,
+		      "make");
+		check(s.stage == SLOT_MADE, "made");
+		if (m->exchanged)
+			need(symlink("another", "d/x") == 0 && rename("d/x", "d/name") == 0);
+		const int r = slot_commit(&s, dir, "name", &call);
+		check(r == m->result, "the commit returns %d", r);
+		check(s.stage == (r == 0 ? SLOT_NAMED : SLOT_MADE), "stage");
+		slot_drop(&s);
+		check(leads_to("d/name", r == 0         ? "new"
+					 : m->exchanged ? "another"
+							: "old"),
+		      "the name");
+		check(names_in("d") == 1 && names_in("aside") == 0, "something is left");
+		close(dir);
+		close(aside);
+		leave();
+	}
+}
+END_TEST
+
+int main(void)
+{
+	dirs_find();
+	Suite *s = suite_create("slot");
+	TCase *c = add_case(s, "slot");
+	tcase_add_loop_test(c, ways_are_those_of_the_table, 0, (int)ROWS);
+	tcase_add_loop_test(c, each_choice_ends_and_none_overwrites_what_must_stay, 0, 3);
+	tcase_add_loop_test(c, a_slot_leaves_the_new_entry_or_the_old_one, 0,
+			    (int)(sizeof(makings) / sizeof(*makings)));
+	return run_suite(s);
+}
