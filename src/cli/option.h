@@ -19,12 +19,12 @@ struct option_row {
 	const char *help;  /* without a name: the heading of a group */
 	/* Stores the value in *cli. Returns EXIT_DONE, or EXIT_USAGE after a message. */
 	int (*set)(struct cli *, const struct option_row *, const char *value);
-	size_t field;         /* offset in struct cli */
-	uint64_t min, max;    /* of numbers and sizes */
-	bool not_benchmarked; /* useless with --benchmark, which creates no DST */
-	bool with_clean;      /* may be combined with --clean */
-	unsigned takes;       /* enum fcopy_takes: only for modes with it, which --help lists */
-	const char *brief;    /* its help in -h; NULL: only --help lists it */
+	size_t field;      /* offset in struct cli */
+	uint64_t min, max; /* of numbers and sizes */
+	bool benchmarked;  /* may be combined with --benchmark, which creates no DST */
+	bool with_clean;   /* may be combined with --clean */
+	unsigned takes;    /* enum fcopy_takes: only for modes with it, which --help lists */
+	const char *brief; /* its help in -h; NULL: only --help lists it */
 };
 
 /* Ended by a row whose name and help are NULL and whose letter is not. */

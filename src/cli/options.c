@@ -396,7 +396,7 @@ static int parse_arguments(struct cli *cli, const struct grammar *g, int argc, c
 	if (cli->action != ACTION_COPY && cli->action != ACTION_BENCHMARK)
 		return check_alone(cli, given, argc - optind);
 	for (size_t i = 0; i < OPTIONS_MAX && cli->action == ACTION_BENCHMARK; i++)
-		if (given[i] && option_table[i].not_benchmarked)
+		if (given[i] && !option_table[i].benchmarked)
 			return message_option(option_table[i].name,
 					      "cannot be combined with --benchmark");
 	/* As cp: a symlink has a hard link to what it leads to. */
