@@ -20,7 +20,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Removes what this run has made, and leaves the place open. */
+static void close_directory(struct file *f)
+{
+	if (f->directory >= 0)
+		close(f->directory);
+	f->directory = -1;
+}
+
+/* Removes what this run has made, unless it is named, and leaves the place open. */
 static void file_drop(struct endpoint *e)
 {
 	struct file *f = file_of(e);
@@ -30,14 +37,22 @@ static void file_drop(struct endpoint *e)
 		created_drop(e);
 	else
 		temporary_drop(e);
-	if (f->directory >= 0)
-		close(f->directory);
-	f->directory = -1;
+	close_directory(f);
 }
 
 static void file_abort(struct endpoint *e)
 {
 	file_drop(e);
+	place_close(&file_of(e)->place);
+}
+
+/* The file is named. */
+static void file_release(struct endpoint *e)
+{
+	if (file_of(e)->partial)
+		partial_drop(e);
+	endpoint_close(e);
+	close_directory(file_of(e));
 	place_close(&file_of(e)->place);
 }
 
@@ -70,7 +85,7 @@ static int file_commit(struct endpoint *e, const struct fcopy_options *options,
 		error->advice = FCOPY_ADVICE_FLUSH;
 		return r;
 	}
-	file_abort(e); /* only closes, now that it is named */
+	file_release(e);
 	return 0;
 }
 

@@ -200,6 +200,28 @@ tree_of() {
 	[ "$n" -ge 700 ]
 }
 
+@test "14 system calls for a small file that a merge replaces" {
+	need_strace
+	local n lines=()
+	case $(stat -f -c %T .) in ext2/ext3 | xfs | btrfs | tmpfs | f2fs) ;; *) skip "the file system is asked more" ;; esac
+	umask 022
+	for n in 20 120; do
+		mkdir s$n
+		for ((i = 0; i < n; i++)); do
+			echo "$i" >"s$n/$i"
+		done
+		cp -r s$n d$n
+		[ -z "$(getfattr -m - s$n d$n/1 2>/dev/null)" ] || skip "files have attributes here"
+		strace -f -o trace "$FCOPY" -rT -j1 s$n d$n
+		diff -r s$n d$n
+		lines+=("$(grep -vc 'getdents64\|brk\|mmap\|munmap' trace)")
+	done
+	n=$((lines[1] - lines[0]))
+	echo "$n calls for 100 files"
+	[ "$n" -le 1420 ]
+	[ "$n" -ge 1000 ]
+}
+
 @test "a small source that grows during the copy: a warning, with --strict a failure" {
 	need_strace
 	local want strict=
