@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "endpoints/error.h"
+#include "endpoints/slot.h"
 #include "finish.h"
 #include "tree/entry.h"
 #include "tree/hard_link.h"
@@ -25,23 +26,36 @@ static const char *finish_split(const char **path)
 	return name;
 }
 
+struct finish_origin {
+	int dir;
+	const char *name;
+};
+
+static int finish_link_make(int dir, const char *name, void *origin)
+{
+	const struct finish_origin *o = origin;
+	return linkat(o->dir, o->name, dir, name, 0) < 0 ? -errno : 0;
+}
+
 /* A link of an attempt that was killed may be there. */
 static int finish_link_at(int from, const char *name, int to, const char *as)
 {
-	char drawn[TEMPORARY_SIZE];
+	struct finish_origin o = {from, name};
+	struct slot s = {.how = HOW_RENAME, .over = OVER_ANY};
 	struct stat a, b;
-	if (linkat(from, name, to, as, 0) == 0)
-		return 0;
-	if (errno != EEXIST)
-		return -errno;
+	const char *call;
+	int r = finish_link_make(to, as, &o);
+	if (r != -EEXIST)
+		return r;
 	if (fstatat(from, name, &a, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    fstatat(to, as, &b, AT_SYMLINK_NOFOLLOW) == 0 && a.st_ino == b.st_ino &&
 	    a.st_dev == b.st_dev)
 		return 0;
-	int r = temporary_draw(drawn);
-	if (r == 0 && linkat(from, name, to, drawn, 0) < 0)
-		return -errno;
-	return r < 0 ? r : renameat(to, drawn, to, as) < 0 ? -errno : 0;
+	r = slot_make(&s, to, as, -1, finish_link_make, &o, "linkat", &call);
+	if (r == 0)
+		r = slot_commit(&s, to, as, &call);
+	slot_drop(&s);
+	return r;
 }
 
 /* Where a file cannot have another name, it is copied once more. */

@@ -10,14 +10,11 @@
 #define _GNU_SOURCE
 #include "aside.h"
 #include "displace.h"
-#include "endpoints/exchange.h"
 #include "facts.h"
-#include "io/libc.h"
 #include "report.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -61,88 +58,72 @@ bool aside_may_move(struct tree *t, struct directory *d)
 	return false;
 }
 
-int aside_begin(struct worker *w, const struct entry *e, struct making *m, const char **call)
+/* Returns the private directory of this item, or -errno with the call. */
+static int aside_open(struct worker *w, const struct entry *e, const char **call)
 {
 	char path[PATH_MAX];
-	*m = (struct making){.dir = e->dir->dst, .name = e->as};
-	if (!aside_is_needed(w->tree, e->dir))
-		return 0;
-	if (w->aside_of != e->dir) {
-		aside_end(w);
-		int r = private_make(&w->aside, e->dir->dst, call);
-		if (r < 0)
-			return r;
-		w->aside_of = e->dir;
-		if (w->aside.exposed) {
-			entry_path(e, false, path, sizeof(path));
-			report_not_private(w->tree, path);
-		}
+	if (w->aside_of == e->dir)
+		return w->aside.fd;
+	aside_end(w);
+	int r = private_make(&w->aside, e->dir->dst, call);
+	if (r < 0)
+		return r;
+	w->aside_of = e->dir;
+	if (w->aside.exposed) {
+		entry_path(e, false, path, sizeof(path));
+		report_not_private(w->tree, path);
 	}
-	*m = (struct making){.dir = w->aside.fd, .name = PRIVATE_ENTRY, .aside = true};
-	return 0;
+	return w->aside.fd;
 }
 
-/* NFS and others lack RENAME_NOREPLACE. rename(2) would replace a file then, and of directories
- * only an empty one. */
-static int aside_rename_new(const struct making *m, const struct entry *e, const char **call)
+static bool aside_exists(const struct entry *e)
 {
 	struct stat st;
-	*call = "rename";
-	if (renameat2(m->dir, m->name, e->dir->dst, e->as, RENAME_NOREPLACE) == 0)
-		return 0;
-	if (errno != EINVAL && errno != ENOSYS)
-		return -errno;
-	if (fstatat(m->dir, m->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
-	if (S_ISDIR(st.st_mode)) {
-		if (renameat(m->dir, m->name, e->dir->dst, e->as) == 0)
-			return 0;
-		return errno == ENOTEMPTY || errno == ENOTDIR ? -EEXIST : -errno;
+	return fstatat(e->dir->dst, e->as, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Returns as slot_commit(), and -EEXIST if a new name is taken before anything is made. */
+static int aside_make_in(struct slot *s, struct worker *w, const struct entry *e,
+			 const struct making *m, const char **call)
+{
+	const int dir = e->dir->dst;
+	int home = -1, r = 0;
+	if (s->how == HOW_ASIDE) {
+		r = home = aside_open(w, e, call);
+		if (r >= 0 && !s->is.exists && aside_exists(e))
+			r = -EEXIST;
 	}
-	*call = "linkat";
-	if (linkat(m->dir, m->name, e->dir->dst, e->as, 0) < 0)
-		return -errno;
-	unlinkat(m->dir, m->name, 0);
-	return 0;
+	if (r >= 0)
+		r = slot_make(s, dir, e->as, home, m->make, m->arg, m->call, call);
+	if (r >= 0 && m->complete)
+		r = m->complete(s->home, slot_name(s, e->as), m->arg, call);
+	return r < 0 ? r : slot_commit(s, dir, e->as, call);
 }
 
-int aside_finish(struct worker *w, const struct making *m, const struct entry *e, bool replace,
-		 const char **call)
+int aside_make(struct worker *w, const struct entry *e, const struct making *m, bool replace,
+	       const char **call)
 {
-	const struct stat *old = w->decision.seen;
-	if (!m->aside)
-		return 0;
-	if (!replace)
-		return aside_rename_new(m, e, call);
-	*call = "rename";
-	int r = !old ? renameat(m->dir, m->name, e->dir->dst, e->as) < 0 ? -errno : 0
-		     : exchange_over(m->dir, m->name, e->dir->dst, e->as, old,
-				     displace_only(w->tree));
-	if (r == EXCHANGE_ANOTHER)
-		return displace_another(w, e, m->dir, m->name, call);
-	if (old)
-		return r == -EEXIST ? SEEN_ANOTHER : r;
-	/* rename(2) of two names of one file does nothing. */
-	if (r == 0)
-		unlinkat(m->dir, m->name, 0);
-	return r;
-}
-
-void aside_abort(const struct making *m, int r)
-{
-	/* ENOTRECOVERABLE: it is what had the name, and not what was made. */
-	if (m->aside && r != -ENOTRECOVERABLE && unlinkat(m->dir, m->name, 0) < 0 &&
-	    errno == EISDIR)
-		unlinkat(m->dir, m->name, AT_REMOVEDIR);
-}
-
-bool aside_is_refused(const struct making *m, const struct entry *e, int r)
-{
-	if (!m->aside || r != -EXDEV || geteuid() == 0)
-		return false;
-	aside_abort(m, r);
-	e->dir->sharing = SHARING_NONE;
-	return true;
+	const struct stat *old = replace ? w->decision.seen : NULL;
+	struct slot s = {.is.exists = replace,
+			 .is.foreign = aside_is_needed(w->tree, e->dir),
+			 .over = !replace ? OVER_NOTHING
+				 : old    ? OVER_FOUND
+					  : OVER_ANY,
+			 .found = old,
+			 .hands_out = displace_only(w->tree),
+			 .storage = w->tree->storage};
+	s.how = slot_choose(&s.is);
+	int r = aside_make_in(&s, w, e, m, call);
+	if (r == -EXDEV && s.how == HOW_ASIDE && geteuid() != 0) {
+		slot_drop(&s);
+		e->dir->sharing = SHARING_NONE;
+		return aside_make(w, e, m, replace, call);
+	}
+	if (r == SLOT_EXCHANGED)
+		r = displace_another(w, e, s.home, s.name, call);
+	if (r != 0)
+		slot_drop(&s);
+	return r == SLOT_TAKEN ? (old ? SEEN_ANOTHER : -EEXIST) : r;
 }
 
 void aside_end(struct worker *w)

@@ -6,13 +6,17 @@
 #ifndef TREE_ASIDE_H
 #define TREE_ASIDE_H
 
+#include "endpoints/slot.h"
 #include "tree.h"
 
-/* Where an entry is to be made: under its name, or in a private directory. */
+/* How one call makes an entry that is no file with bytes. */
 struct making {
-	int dir;
-	const char *name;
-	bool aside;
+	const char *call; /* that one */
+	slot_maker *make;
+	/* Makes it complete before it gets its name: gives it its attributes, or opens it. Returns
+	 * 0, or -errno with the call. NULL: it is complete. */
+	int (*complete)(int dir, const char *name, void *arg, const char **call);
+	void *arg; /* of both */
 };
 
 /* Can a user other than root and this one rename what is in the destination of this directory? Not
@@ -22,19 +26,15 @@ bool aside_is_needed(struct tree *, struct directory *);
  * on the way to it? */
 bool aside_may_move(struct tree *, struct directory *);
 
-/* Says where to make the entry. Returns 0, or -errno with the failed call. */
-int aside_begin(struct worker *, const struct entry *, struct making *, const char **call);
-/* Gives an entry that was made aside its name. Returns 0; -EEXIST: the name exists, and `replace`
- * is false; or -errno with the call. A failure leaves the entry aside: finish again or abort.
- * It replaces only what an option has seen, or returns SEEN_ANOTHER. */
-int aside_finish(struct worker *, const struct making *, const struct entry *, bool replace,
-		 const char **call);
-/* Removes it, after the failure r. */
-void aside_abort(const struct making *, int r);
-/* Can a rename out of the private directory not work here, as under Landlock? Then aborts; the
- * caller begins again, under the entry's name. Root never does that: the owner of the directory
- * could make the rename fail. */
-bool aside_is_refused(const struct making *, const struct entry *, int r);
+/* Makes the entry in a slot: in a private directory, where another user could exchange its name;
+ * under a drawn name, if it replaces another entry; or under its name. Returns 0; -EEXIST: the name
+ * exists, and `replace` is false; SEEN_ANOTHER: something else than an option has seen has the
+ * name; or -errno with the call; then nothing is left of what was made but under its final name.
+ *
+ * Where a rename out of the private directory is refused, as under Landlock, it is made beside it;
+ * not for root: the owner of the directory could make the rename fail. */
+int aside_make(struct worker *, const struct entry *, const struct making *, bool replace,
+	       const char **call);
 /* Removes this thread's private directory, if there is one: its directory may be closed next. */
 void aside_end(struct worker *);
 

@@ -45,31 +45,45 @@ static bool is_copy_above(const struct tree *t, const struct directory *d, const
 	return false;
 }
 
+/* One that is being made. */
+struct entering {
+	const struct tree *tree;
+	mode_t mode;
+	int fd;
+};
+
+static int directory_mkdir(int dir, const char *name, void *arg)
+{
+	const struct entering *x = arg;
+	return mkdirat(dir, name, x->mode) < 0 ? -errno : 0;
+}
+
+static int directory_complete_new(int dir, const char *name, void *arg, const char **call)
+{
+	struct entering *x = arg;
+	*call = "chmod";
+	int r = x->tree->root.ground.withheld ? permissions_admit_owner(dir, name) : 0;
+	if (r < 0)
+		return r;
+	*call = "open";
+	if (x->fd >= 0) /* of a first try */
+		close(x->fd);
+	x->fd = directory_open(x->tree, dir, name);
+	return x->fd < 0 ? -errno : 0;
+}
+
 /* Returns a descriptor of the new directory, or -errno with the failed call. */
 static int directory_create(struct worker *w, const struct entry *e, mode_t mode, const char **call)
 {
-	const struct tree *t = w->tree;
-	struct making m;
-	int fd = -1, r = aside_begin(w, e, &m, call);
-	if (r < 0)
-		return r;
-	*call = "mkdir";
-	if (mkdirat(m.dir, m.name, mode) < 0)
-		return -errno;
-	*call = "chmod";
-	if (t->root.ground.withheld)
-		r = permissions_admit_owner(m.dir, m.name);
-	if (r >= 0) {
-		*call = "open";
-		fd = directory_open(t, m.dir, m.name);
-		r = fd < 0 ? -errno : aside_finish(w, &m, e, false, call);
-	}
-	if (r >= 0)
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	aside_abort(&m, r);
-	return aside_is_refused(&m, e, r) ? directory_create(w, e, mode, call) : r;
+	struct entering x = {.tree = w->tree, .mode = mode, .fd = -1};
+	const struct making m = {.call = "mkdir",
+				 .make = directory_mkdir,
+				 .complete = directory_complete_new,
+				 .arg = &x};
+	int r = aside_make(w, e, &m, false, call);
+	if (r < 0 && x.fd >= 0)
+		close(x.fd);
+	return r < 0 ? r : x.fd;
 }
 
 /* No other directory of a merge may have been copied into it, unless by a symlink that is followed:

@@ -80,24 +80,17 @@ static int hard_link_create(const struct origin *o, int to, const char *as, cons
 	return linkat(AT_FDCWD, path.text, to, as, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
 }
 
-/* Under a drawn name, or aside, which is then renamed. */
-static int hard_link_replace(struct worker *w, const struct entry *e, const struct origin *o,
+static int hard_link_make_name(int dir, const char *name, void *origin)
+{
+	const char *call;
+	return hard_link_create(origin, dir, name, &call);
+}
+
+static int hard_link_replace(struct worker *w, const struct entry *e, struct origin *o,
 			     const char **call)
 {
-	char drawn[TEMPORARY_SIZE];
-	struct making m;
-	int r = aside_begin(w, e, &m, call);
-	if (r == 0 && !m.aside) {
-		m = (struct making){.dir = e->dir->dst, .name = drawn, .aside = true};
-		*call = "getrandom";
-		r = temporary_draw(drawn);
-	}
-	if (r < 0 || (r = hard_link_create(o, m.dir, m.name, call)) < 0)
-		return r;
-	r = aside_finish(w, &m, e, true, call);
-	if (r != 0)
-		aside_abort(&m, r);
-	return aside_is_refused(&m, e, r) ? hard_link_replace(w, e, o, call) : r;
+	const struct making m = {.call = "linkat", .make = hard_link_make_name, .arg = o};
+	return aside_make(w, e, &m, true, call);
 }
 
 /* Opens the copy, which must be what was made, if it may have been exchanged. */
@@ -206,7 +199,7 @@ static int hard_link_continue(const struct entry *e, const struct origin *o, con
 /* The name may exist. Returns 0, HARD_LINK_SAME, HARD_LINK_NEW, ENDPOINT_RIVAL, SEEN_ANOTHER, or
  * -errno with the call. */
 static int hard_link_place(struct worker *w, const struct entry *e, const struct stat *st,
-			   const struct origin *o, const char **call)
+			   struct origin *o, const char **call)
 {
 	const int to = e->dir->dst;
 	admit_changes(w->tree, e->dir);
@@ -274,7 +267,7 @@ int hard_link_make(struct worker *w, const struct entry *e, const struct stat *s
 static int hard_link_earlier(struct worker *w, const struct entry *e, const struct stat *st,
 			     int earlier, const char **call)
 {
-	const struct origin o = {.dir = -1, .name = "", .fd = earlier};
+	struct origin o = {.dir = -1, .name = "", .fd = earlier};
 	if (decide_link_meets_symlink(&w->facts, &w->decision))
 		return -EEXIST;
 	return w->tree->options->dry_run ? 0 : hard_link_place(w, e, st, &o, call);

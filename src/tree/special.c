@@ -17,25 +17,32 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-static int special_create(const struct entry *e, const struct making *m, const struct stat *st,
-			  const char **call)
+/* One that is being made. */
+struct special {
+	struct worker *w;
+	const struct entry *e;
+	const struct stat *st;
+	const char **call;
+};
+
+static int special_create(int dir, const char *name, void *arg)
 {
-	if (!S_ISLNK(st->st_mode)) {
-		*call = "mknod";
-		return mknodat(m->dir, m->name, st->st_mode & (S_IFMT | 07777), st->st_rdev) < 0
-			   ? -errno
-			   : 0;
-	}
+	const struct special *s = arg;
+	const struct entry *e = s->e;
 	char target[PATH_MAX];
-	*call = "readlink";
+	if (!S_ISLNK(s->st->st_mode)) {
+		const mode_t mode = s->st->st_mode & (S_IFMT | 07777);
+		return mknodat(dir, name, mode, s->st->st_rdev) < 0 ? -errno : 0;
+	}
+	*s->call = "readlink";
 	ssize_t n = readlinkat(e->dir->src, e->name, target, sizeof(target));
 	if (n < 0)
 		return -errno;
 	if (n == sizeof(target))
 		return -ENAMETOOLONG;
 	target[n] = '\0';
-	*call = "symlink";
-	return symlinkat(target, m->dir, m->name) < 0 ? -errno : 0;
+	*s->call = "symlink";
+	return symlinkat(target, dir, name) < 0 ? -errno : 0;
 }
 
 /* Opens the source to read its attributes. Returns a descriptor; -ESTALE if another type of file
@@ -53,15 +60,15 @@ static int special_open_source(const struct entry *e, const struct stat *st)
 }
 
 /* Returns 0, or -errno if an attribute was lost that is required; reported. */
-static int special_set_attributes(struct worker *w, const struct entry *e, const struct making *m,
-				  const struct stat *st)
+static int special_set_attributes(struct worker *w, const struct entry *e, int dir,
+				  const char *name, const struct stat *st)
 {
 	struct fcopy_error error;
 	struct xattr_file src = {
 	    .by_path = true, .dir = e->dir->src, .name = e->name, .follow = e->follow};
-	struct xattr_file dst = {.by_path = true, .dir = m->dir, .name = m->name};
+	struct xattr_file dst = {.by_path = true, .dir = dir, .name = name};
 	src.fd = special_open_source(e, st);
-	dst.fd = src.fd < 0 ? -1 : openat(m->dir, m->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	dst.fd = src.fd < 0 ? -1 : openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	int r = src.fd < 0 ? src.fd : dst.fd < 0 ? -errno : 0;
 	if (r == 0) {
 		r = preserve_entry(w, e, &src, &dst, st, ~0U);
@@ -78,46 +85,37 @@ static int special_set_attributes(struct worker *w, const struct entry *e, const
 	return r;
 }
 
-static bool special_exists(const struct entry *e)
+static int special_complete(int dir, const char *name, void *arg, const char **call)
 {
-	struct stat st;
-	return fstatat(e->dir->dst, e->as, &st, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-/* Returns 0, or -errno with the failed call; NULL: reported. */
-static int special_make(struct worker *w, const struct entry *e, const struct making *m,
-			const struct stat *st, bool replace, const char **call)
-{
-	if (m->aside && !replace && special_exists(e))
-		return -EEXIST;
-	int r = special_create(e, m, st, call);
-	if (r < 0)
-		return r;
+	const struct special *s = arg;
+	struct worker *w = s->w;
 	if (w->tracks) {
-		int fd = openat(m->dir, m->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 		w->made = identity_of(fd); /* of -1: unknown */
 		if (fd >= 0)
 			close(fd);
 	}
-	if (w->options.preserve && (r = special_set_attributes(w, e, m, st)) < 0)
-		*call = NULL;
-	else
-		r = aside_finish(w, m, e, replace, call);
-	if (r != 0)
-		aside_abort(m, r);
-	return r;
+	*call = NULL; /* it is reported */
+	return w->options.preserve ? special_set_attributes(w, s->e, dir, name, s->st) : 0;
+}
+
+/* Returns as aside_make(); *call NULL: reported. */
+static int special_make(struct worker *w, const struct entry *e, const struct stat *st,
+			bool replace, const char **call)
+{
+	struct special s = {.w = w, .e = e, .st = st, .call = call};
+	const struct making m = {.call = S_ISLNK(st->st_mode) ? "symlink" : "mknod",
+				 .make = special_create,
+				 .complete = special_complete,
+				 .arg = &s};
+	return aside_make(w, e, &m, replace, call);
 }
 
 /* A file is replaced, a directory is not: rename(2) refuses it with EISDIR. */
-static int special_replace(struct worker *w, const struct entry *e, const struct making *m,
-			   const struct stat *st, bool in_place, const char **call)
+static int special_replace(struct worker *w, const struct entry *e, const struct stat *st,
+			   bool in_place, const char **call)
 {
-	char name[TEMPORARY_SIZE];
-	const struct making drawn = {.dir = m->dir, .name = name, .aside = true};
-	*call = "getrandom";
-	int r = m->aside ? 0 : temporary_draw(name);
-	if (r == 0)
-		r = special_make(w, e, m->aside ? m : &drawn, st, true, call);
+	int r = special_make(w, e, st, true, call);
 	if (r == 0 || r == SEEN_ANOTHER || !*call || strcmp(*call, "rename") != 0)
 		return r;
 	/* It could be created: what it replaces is removed first. */
@@ -127,7 +125,7 @@ static int special_replace(struct worker *w, const struct entry *e, const struct
 		return SEEN_ANOTHER;
 	if (unlinkat(e->dir->dst, e->as, 0) < 0)
 		return r;
-	return special_make(w, e, m, st, false, call);
+	return special_make(w, e, st, false, call);
 }
 
 /* A new tree has something of this name: what NFS has made, although it says that the name existed?
@@ -145,10 +143,10 @@ static int special_take(struct worker *w, const struct entry *e, const struct st
 		same = n >= 0 && n == readlinkat(e->dir->dst, e->as, to, sizeof(to)) &&
 		       memcmp(from, to, (size_t)n) == 0;
 	}
-	const struct making m = {.dir = e->dir->dst, .name = e->as};
 	if (!same)
 		return rivals_report_other(w, e);
-	const bool lost = w->options.preserve && special_set_attributes(w, e, &m, st) < 0;
+	const bool lost = w->options.preserve &&
+			  special_set_attributes(w, e, e->dir->dst, e->as, st) < 0;
 	return lost ? -EEXIST : 0;
 }
 
@@ -160,17 +158,17 @@ static bool special_in_place(const struct worker *w)
 /* Creates the name, or replaces what has it. Returns 0; -EEXIST if the outcome is known;
  * SEEN_ANOTHER; ENDPOINT_RIVAL if another entry of the source has it; or -errno with the
  * call; NULL: reported. */
-static int special_place(struct worker *w, const struct entry *e, const struct making *m,
-			 const struct stat *st, const char **call)
+static int special_place(struct worker *w, const struct entry *e, const struct stat *st,
+			 const char **call)
 {
 	struct tree *t = w->tree;
-	int r = w->decision.replaces ? -EEXIST : special_make(w, e, m, st, false, call);
+	int r = w->decision.replaces ? -EEXIST : special_make(w, e, st, false, call);
 	if (r == -EEXIST && t->root.ground.exclusive) {
 		*call = NULL;
 		return special_take(w, e, st);
 	}
 	if (r == -EEXIST && t->root.ground.journal && remove_entry(e->dir->dst, e->as) == 0)
-		r = special_make(w, e, m, st, false, call);
+		r = special_make(w, e, st, false, call);
 	if (r == -EEXIST && (w->decision.exact || facts_are_old(w)) &&
 	    rivals_have(t, e->dir, e->as))
 		return ENDPOINT_RIVAL;
@@ -179,10 +177,10 @@ static int special_place(struct worker *w, const struct entry *e, const struct m
 	if (r == -EEXIST && !rivals_claim(t, e))
 		return ENDPOINT_RIVAL;
 	if (r == -EEXIST)
-		r = special_replace(w, e, m, st, special_in_place(w), call);
+		r = special_replace(w, e, st, special_in_place(w), call);
 	/* A directory of an interrupted attempt. */
 	if (r == -EISDIR && t->shared && remove_entry(e->dir->dst, e->as) == 0)
-		r = special_make(w, e, m, st, false, call);
+		r = special_make(w, e, st, false, call);
 	if (r == 0)
 		(void)rivals_claim(t, e); /* it is new */
 	return r;
@@ -214,14 +212,9 @@ static void special_fail(struct worker *w, const struct entry *e, const struct s
 static bool special_copy_once(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	const char *call;
-	struct making m;
-	int r = aside_begin(w, e, &m, &call);
 	rivals_lock(w->tree);
-	if (r == 0)
-		r = special_place(w, e, &m, st, &call);
+	const int r = special_place(w, e, st, &call);
 	rivals_unlock(w->tree);
-	if (aside_is_refused(&m, e, r))
-		return special_copy_once(w, e, st);
 	if (r < 0 && !call)
 		return true;
 	if (r == ENDPOINT_RIVAL)

@@ -3,7 +3,6 @@
  */
 #define _GNU_SOURCE
 #include "aside.h"
-#include "displace.h"
 #include "facts.h"
 #include "hard_link.h"
 #include "preserve.h"
@@ -17,52 +16,39 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* One that is being made. */
+struct linking {
+	struct worker *w;
+	const struct entry *e;
+	const struct stat *st;
+	char target[PATH_MAX];
+};
+
+static int symbolic_link_create(int dir, const char *name, void *arg)
+{
+	const struct linking *l = arg;
+	return symlinkat(l->target, dir, name) < 0 ? -errno : 0;
+}
+
 /* It gets the times and the owner of the source; its other attributes are those of its target.
- * Returns 0, or -errno with the call; NULL: reported. */
-static int symbolic_link_set(struct worker *w, const struct entry *e, const struct making *m,
-			     const struct stat *st, const char **call)
+ * *call NULL: reported. */
+static int symbolic_link_complete(int dir, const char *name, void *arg, const char **call)
 {
 	const unsigned which = FCOPY_ATTR_TIMESTAMPS | FCOPY_ATTR_OWNERSHIP;
-	struct stat as_link = *st;
-	if (!(w->options.preserve & which))
+	const struct linking *l = arg;
+	struct stat as_link = *l->st;
+	if (!(l->w->options.preserve & which))
 		return 0;
-	const struct xattr_file dst = {
-	    .fd = openat(m->dir, m->name, O_PATH | O_NOFOLLOW | O_CLOEXEC), .by_path = true};
+	const struct xattr_file dst = {.fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC),
+				       .by_path = true};
 	*call = "open";
 	if (dst.fd < 0)
 		return -errno;
 	as_link.st_mode = S_IFLNK | 0777;
 	*call = NULL;
-	int r = preserve_entry(w, e, &(struct xattr_file){.fd = -1}, &dst, &as_link, which);
+	int r = preserve_entry(l->w, l->e, &(struct xattr_file){.fd = -1}, &dst, &as_link, which);
 	close(dst.fd);
 	return r;
-}
-
-/* Makes the symlink, under a drawn name if it is to replace an entry. Returns 0 or -errno with the
- * call. */
-static int symbolic_link_place(struct worker *w, const struct entry *e, const char *target,
-			       const struct stat *st, bool replace, const char **call)
-{
-	char drawn[TEMPORARY_SIZE];
-	struct making m;
-	int r = aside_begin(w, e, &m, call);
-	if (r == 0 && replace && !m.aside) {
-		m = (struct making){.dir = e->dir->dst, .name = drawn, .aside = true};
-		*call = "getrandom";
-		r = temporary_draw(drawn);
-	}
-	if (r < 0)
-		return r;
-	*call = "symlink";
-	if (symlinkat(target, m.dir, m.name) < 0)
-		return -errno;
-	r = symbolic_link_set(w, e, &m, st, call);
-	if (r == 0)
-		r = aside_finish(w, &m, e, replace, call);
-	if (r != 0)
-		aside_abort(&m, r);
-	return aside_is_refused(&m, e, r) ? symbolic_link_place(w, e, target, st, replace, call)
-					  : r;
 }
 
 /* Returns false if something else than was looked at has the name. */
@@ -71,12 +57,16 @@ static bool symbolic_link_make_once(struct worker *w, const struct entry *e, con
 	const struct fcopy_tree_options *o = w->tree->options;
 	const bool replace = w->decision.replaces;
 	const char *call = "symlink";
-	char target[PATH_MAX];
-	entry_path(e, true, target, sizeof(target));
+	struct linking l = {.w = w, .e = e, .st = st};
+	const struct making m = {.call = "symlink",
+				 .make = symbolic_link_create,
+				 .complete = symbolic_link_complete,
+				 .arg = &l};
+	entry_path(e, true, l.target, sizeof(l.target));
 	rivals_lock(w->tree);
 	const bool rival = replace && !o->copy.force && !decide_replaces(o) &&
 			   rivals_have(w->tree, e->dir, e->as);
-	int r = rival ? ENDPOINT_RIVAL : symbolic_link_place(w, e, target, st, replace, &call);
+	int r = rival ? ENDPOINT_RIVAL : aside_make(w, e, &m, replace, &call);
 	if (r == 0)
 		(void)rivals_claim(w->tree, e); /* it is new */
 	rivals_unlock(w->tree);
