@@ -56,6 +56,26 @@ COMMIT=openat,pwrite64,fdatasync,fsync,linkat,renameat,renameat2,close,fcntl,ftr
 	[ "$(calls linkat)" = 0 ]
 }
 
+@test "--fsync --inplace of a new file: the data is flushed, then its directory; where that fails, so does the copy" {
+	need_strace
+	random a 5000
+	mkdir d
+	local call
+	traced 0 trace=$COMMIT --fsync --inplace a d/b
+	order 'O_EXCL' pwrite64 "fdatasync\([0-9]+<$T/d/b>" 'close\([0-9]+<[^>]*/d/b>' "fsync\([0-9]+<$T/d>"
+	cmp a d/b
+	rm d/b
+	traced 1 inject=fsync:error=EIO --fsync --inplace a d/b
+	injected
+	mentions "fsync of the directory: Input/output error" "hint: DST is complete, but may not survive a power cut"
+	cmp a d/b
+	mkdir t
+	traced 0 trace=$COMMIT --fsync --inplace a d/b t
+	order 'pwrite64\([0-9]+<[^>]*/t/b>' "fsync\([0-9]+<$T/t>"
+	traced 0 trace=pwrite64,fdatasync,fsync,syncfs -r --fsync --inplace d new
+	order pwrite64 '(syncfs|fsync)\('
+}
+
 @test "--fsync to what cannot be flushed: refused before the first byte, or done" {
 	echo data >a
 	run --separate-stderr bash -c '"$0" --fsync a - | cat >out' "$FCOPY"

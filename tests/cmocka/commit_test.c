@@ -239,6 +239,30 @@ static void all_names_are_taken(void **state)
 	assert_in_range(fault_calls(), 2, 64);
 }
 
+/* The data is on the disk, and the name may not be. */
+static void directory_is_not_flushed(void **state)
+{
+	const struct fcopy_options options = {
+	    .api = FCOPY_API, .fsync = true, .in_place = FCOPY_WHEN_ALWAYS};
+	struct fcopy_report report;
+	const int err = *(const int *)*state;
+	need(mkdir("d", 0755) == 0);
+	make_file("src", SIZE, DENSE, 1);
+	int before = open_descriptors();
+	fault_set("fsync", 1, err);
+	fault_on();
+	int r = fcopy_copy("src", "d/dst", &options, &report);
+	fault_off();
+	assert_true(fault_seen());
+	assert_int_equal(open_descriptors(), before);
+	assert_int_equal(r, -1);
+	assert_int_equal(report.error.err, err);
+	assert_string_equal(report.error.call, "fsync");
+	assert_int_equal(report.error.advice, FCOPY_ADVICE_FLUSH);
+	assert_true(same_bytes("src", "d/dst"));
+	assert_int_equal(names_in("d"), 1);
+}
+
 static void add_all(void)
 {
 	static struct run runs[ROWS * SCENES * 12];
@@ -271,5 +295,8 @@ int main(void)
 	for (int i = 0; i < 3; i++)
 		case_add(all_names_are_taken, &scenes[i], "%s: every name is taken",
 			 scene_names[scenes[i]]);
+	for (const int *err = unsafe; *err >= 0; err++)
+		case_add(directory_is_not_flushed, err,
+			 "new, in place: fsync of the directory fails with %s", errno_name(*err));
 	return cases_run("commit");
 }
