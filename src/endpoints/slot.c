@@ -71,6 +71,26 @@ int slot_draw(struct slot *s, slot_maker *make, void *arg, const char *made, con
 	return r;
 }
 
+static int displace_by_rename(int dir, const char *drawn, void *name)
+{
+	return private_rename(dir, name, dir, drawn);
+}
+
+static int displace_by_link(int dir, const char *drawn, void *name)
+{
+	return linkat(dir, name, dir, drawn, 0) < 0 ? -errno : 0;
+}
+
+int slot_displace(int dir, const char *name, bool link, char drawn[TEMPORARY_SIZE],
+		  const char **call)
+{
+	struct slot s = {.home = dir};
+	const int r = slot_draw(&s, link ? displace_by_link : displace_by_rename, (void *)name,
+				link ? "linkat" : "renameat", call);
+	strcpy(drawn, s.name);
+	return r;
+}
+
 int slot_make(struct slot *s, int dir, const char *as, int aside, slot_maker *make, void *arg,
 	      const char *made, const char **call)
 {

@@ -94,6 +94,10 @@ typedef int slot_maker(int dir, const char *name, void *arg);
 /* Calls `make` with drawn names in slot.home until one is free, which becomes slot.name. Returns
  * what it returned last; *call: `made`, or what failed before. */
 int slot_draw(struct slot *, slot_maker *make, void *arg, const char *made, const char **call);
+/* Takes the name of an entry that is to be replaced: it gets a drawn one in its directory instead,
+ * or with `link` besides. Returns 0, or -errno with the call; then `drawn` is empty. */
+int slot_displace(int dir, const char *name, bool link, char drawn[TEMPORARY_SIZE],
+		  const char **call);
 /* Makes what is no file, in the way that was chosen; `as` in `dir` is its final name. aside: the
  * private directory of HOW_ASIDE, or -1. Returns 0, or -errno; *call: `made`, or what failed
  * before. */

@@ -6,6 +6,7 @@
 #include "endpoints/error.h"
 #include "endpoints/exchange.h"
 #include "endpoints/same.h"
+#include "endpoints/slot.h"
 #include "inodes.h"
 #include "io/libc.h"
 #include "part/private.h"
@@ -128,13 +129,12 @@ static int displace_name(const struct worker *w, const struct entry *e, bool aga
 static int displace_exchange(int dir, struct displaced *d)
 {
 	char drawn[TEMPORARY_SIZE];
+	const char *call;
 	if (renameat2(dir, d->older, dir, d->name, RENAME_EXCHANGE) == 0)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS) /* the file system lacks the flag, or the kernel */
 		return -errno;
-	int r = temporary_draw(drawn);
-	if (r == 0)
-		r = private_rename(dir, d->name, dir, drawn);
+	int r = slot_displace(dir, d->name, false, drawn, &call);
 	if (r < 0)
 		return r;
 	if (renameat(dir, d->older, dir, d->name) == 0) {
@@ -151,14 +151,9 @@ static int displace_older(const struct entry *e, struct displaced *d, const char
 {
 	struct stat st;
 	const int dir = e->dir->dst;
-	int r = temporary_draw(d->older);
-	*call = "linkat";
-	if (r == 0 && linkat(dir, e->as, dir, d->older, 0) < 0)
-		r = -errno;
-	if (r < 0) {
-		d->older[0] = '\0';
+	int r = slot_displace(dir, e->as, true, d->older, call);
+	if (r < 0)
 		return r;
-	}
 	*call = "renameat2";
 	r = displace_exchange(dir, d);
 	d->linked = r == 0;
@@ -177,7 +172,8 @@ static int displace_older(const struct entry *e, struct displaced *d, const char
 
 /* Links are impossible: renames the entry, and before that an older simple backup. Where a rename
  * replaces what has the name, a backup that another process has made is looked for just before. */
-static int displace_move(const struct entry *e, struct displaced *d, bool numbered)
+static int displace_move(const struct entry *e, struct displaced *d, bool numbered,
+			 const char **call)
 {
 	struct stat st;
 	const int dir = e->dir->dst;
@@ -187,14 +183,12 @@ static int displace_move(const struct entry *e, struct displaced *d, bool number
 			return -EEXIST;
 		if (S_ISDIR(st.st_mode))
 			return -EISDIR;
-		r = temporary_draw(d->older);
-		if (r == 0)
-			r = private_rename(dir, d->name, dir, d->older);
-		if (r < 0)
-			d->older[0] = '\0';
+		r = slot_displace(dir, d->name, false, d->older, call);
 	}
-	if (r == 0)
+	if (r == 0) {
+		*call = "renameat";
 		r = private_rename(dir, e->as, dir, d->name);
+	}
 	d->moved = r == 0;
 	if (r < 0 && d->older[0])
 		(void)!private_rename(dir, d->older, dir, d->name);
@@ -222,7 +216,7 @@ static int displace_link(const struct entry *e, struct displaced *d, bool number
 	    r != -ENOSYS && r != -EMLINK)
 		return r;
 	*call = "renameat";
-	return displace_move(e, d, numbered);
+	return displace_move(e, d, numbered, call);
 }
 
 /* Two entries may want one name: the first one gets it. If another process has just used the

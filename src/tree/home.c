@@ -7,6 +7,7 @@
 #include "home.h"
 #include "commit.h"
 #include "endpoints/error.h"
+#include "endpoints/slot.h"
 #include "endpoints/temporary.h"
 #include "permissions.h"
 #include "report.h"
@@ -54,8 +55,8 @@ static int home_find(struct building *r)
 	home_drop_part(r);
 	if (r->tree->options->copy.resume)
 		return home_fail_part(r, result);
-	result = temporary_draw(r->temporary);
-	return result < 0 ? root_fail(r, "getrandom", -result) : 0;
+	r->temporary[0] = '\0'; /* it is drawn when the directory is made */
+	return 0;
 }
 
 /* With --resume the part is visible from the start, so that the next run finds it after a kill. */
@@ -71,6 +72,30 @@ static int home_publish(struct building *r)
 	return result < 0 ? home_fail_part(r, result) : 0;
 }
 
+/* A new tree that is being made. */
+struct raising {
+	mode_t mode, *left;
+	bool moves, hidden;
+	const char **call;
+};
+
+static int home_make_directory(int dir, const char *name, void *arg)
+{
+	const struct raising *x = arg;
+	return private_make_directory(dir, name, x->mode, x->moves, !x->hidden, x->left, x->call);
+}
+
+/* Under the name in the part, the final name, or a drawn one. */
+static int home_make_named(struct building *r, struct raising *x)
+{
+	struct slot s = {.home = r->home};
+	if (r->temporary[0])
+		return home_make_directory(r->home, r->temporary, x);
+	const int fd = slot_draw(&s, home_make_directory, x, "mkdir", x->call);
+	strcpy(r->temporary, s.name);
+	return fd;
+}
+
 /* Outside a private directory the tree is closed to others from the start; the commit restores the
  * mode that the umask and default ACLs left. setgid stays: new files get the directory's group from
  * it. */
@@ -82,8 +107,12 @@ static int home_make(struct building *r, mode_t mode)
 			   storage_can(r->tree->storage, r->home, STORAGE_RENAMES_DIRECTORIES);
 	const char *call;
 	mode_t left;
-	r->dst = private_make_directory(r->home, r->temporary, (mode & 01777) | 0700, moves,
-					!hidden, &left, &call);
+	struct raising x = {.mode = (mode & 01777) | 0700,
+			    .left = &left,
+			    .moves = moves,
+			    .hidden = hidden,
+			    .call = &call};
+	r->dst = home_make_named(r, &x);
 	if (r->dst == -EEXIST && r->named)
 		return root_refuse(r, EEXIST, "was created by another process", FCOPY_ADVICE_NONE);
 	if (r->dst == -ESTALE && !hidden)

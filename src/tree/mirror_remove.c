@@ -7,6 +7,7 @@
 #include "admit.h"
 #include "endpoints/error.h"
 #include "endpoints/same.h"
+#include "endpoints/slot.h"
 #include "io/system.h"
 #include "opened.h"
 #include "part/left.h"
@@ -364,9 +365,8 @@ static int mirror_remove_cleared(struct worker *w, const struct entry *e, int di
  * killed then, nothing shows to whom it belongs: it stays. Returns 0 or -errno. */
 static int mirror_rename_drawn(const struct entry *e, struct cleared *c)
 {
-	const int dir = e->dir->dst;
-	const int r = temporary_draw(c->name);
-	return r < 0 ? r : private_rename(dir, e->as, dir, c->name);
+	const char *call;
+	return slot_displace(e->dir->dst, e->as, false, c->name, &call);
 }
 
 static int mirror_return(const struct entry *e, struct cleared *c)
