@@ -93,6 +93,22 @@ static int hard_link_replace(struct worker *w, const struct entry *e, struct ori
 	return aside_make(w, e, &m, true, call);
 }
 
+/* What has the name is claimed first. A directory, which another process has made, stays: the copy
+ * that is tried next must not take it for that of an entry. */
+static int hard_link_replace_claimed(struct worker *w, const struct entry *e, struct origin *o,
+				     const char **call)
+{
+	struct stat old;
+	const bool claims = rivals_possible(w->tree) &&
+			    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0;
+	if (claims && !rivals_claim_new(w->tree, e, &old))
+		return ENDPOINT_RIVAL;
+	const int r = hard_link_replace(w, e, o, call);
+	if (r == -EISDIR && claims)
+		rivals_unclaim(w->tree, &old);
+	return r;
+}
+
 /* Opens the copy, which must be what was made, if it may have been exchanged. */
 static int hard_link_open(struct worker *w, const struct entry *e, const struct copied *c,
 			  struct origin *o, const char **call)
@@ -216,9 +232,7 @@ static int hard_link_place(struct worker *w, const struct entry *e, const struct
 	if (r == -EEXIST) {
 		const int may = w->tree->shared ? 1 : hard_link_may_replace(w, e, st, call);
 		if (may != 0)
-			r = may < 0                    ? may
-			    : rivals_claim(w->tree, e) ? hard_link_replace(w, e, o, call)
-						       : ENDPOINT_RIVAL;
+			r = may < 0 ? may : hard_link_replace_claimed(w, e, o, call);
 	}
 	rivals_unlock(w->tree);
 	/* A directory of an interrupted attempt. */

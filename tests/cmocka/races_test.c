@@ -322,6 +322,36 @@ static void new_directory_is_removed(void **state)
 	assert_int_equal(names_in("d"), 1);
 }
 
+static void make_directories(void)
+{
+	(void)!mkdir("d/dst/src/f", 0700);
+	(void)!mkdir("d/dst/src/g", 0700);
+}
+
+/* A merge: a copy that met a directory has failed, and says so. */
+static void directory_has_name(void **state)
+{
+	static struct fcopy_tree_report report;
+	const struct fcopy_tree_options options = {
+	    .copy = {.api = FCOPY_API, .threads = 1}, .recursive = true, .hard_links = true};
+	const char *const src = "src";
+	int r;
+	need(mkdir("d", 0755) == 0 && mkdir("src", 0755) == 0);
+	make_file("src/f", SIZE, DENSE, 1);
+	need(link("src/f", "src/g") == 0);
+	for (int nth = 1; nth == 1 || fault_seen(); nth++) {
+		need(system("rm -rf d/dst; mkdir -p d/dst/src") == 0);
+		fault_before(make_directories);
+		fault_set(*state, nth, 0);
+		fault_on();
+		r = fcopy_tree(&src, 1, "d/dst", &options, &report);
+		fault_off();
+		assert_true(r < 0 || (same_bytes("src/f", "d/dst/src/f") &&
+				      same_bytes("src/f", "d/dst/src/g")));
+		assert_true(r == 0 || fault_seen());
+	}
+}
+
 static void make_backup(void)
 {
 	if (!exists("d/dst.~1~"))
@@ -462,6 +492,7 @@ int main(void)
 		case_add(tree_is_cancelled, ends[i], "a tree is cancelled before %s", ends[i]);
 	case_add(source_gets_old_name, NULL, "the source gets a name of which the part has a copy");
 	case_add(new_directory_is_removed, "flock", "the directory of a new tree is removed");
+	case_add(directory_has_name, "linkat", "a directory has the name of a link");
 	case_add(backup_appears, NULL, "a numbered backup appears");
 	case_add(backup_appears, &both[1], "a numbered backup appears, without links");
 	case_add(backup_appears_late, NULL,
