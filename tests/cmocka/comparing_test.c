@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #define SIZE   ((off_t)(1 << 20) + 7)
@@ -133,6 +134,55 @@ static void cannot_be_opened_again(void **state)
 	}
 }
 
+static int copy_directory(const struct fcopy_tree_options *o, const char *dst)
+{
+	static struct fcopy_tree_report report;
+	const char *src = "src";
+	return fcopy_tree(&src, 1, dst, o, &report);
+}
+
+static bool is_linked(const char *a, const char *b)
+{
+	struct stat one, two;
+	need(stat(a, &one) == 0 && stat(b, &two) == 0);
+	return one.st_ino == two.st_ino;
+}
+
+/* The attributes of one file cannot be listed, or not read: whether they are equal is unknown. The
+ * first call is that of the comparison. */
+static void attributes_cannot_be_read(void **state)
+{
+	const char *call = *state;
+	struct notes notes = {.warnings = 0};
+	struct fcopy_tree_options o = {.copy.api = FCOPY_API,
+				       .copy.preserve = FCOPY_ATTR_XATTR | FCOPY_ATTR_TIMESTAMPS,
+				       .copy.threads = 1,
+				       .copy.no_directory = true,
+				       .copy.notify = note,
+				       .copy.user = &notes,
+				       .recursive = true,
+				       .update = FCOPY_UPDATE_CHANGED};
+	need(mkdir("src", 0755) == 0);
+	make_file("src/f", PART, DENSE, 1);
+	need(setxattr("src/f", "user.fcopy", "kept", 4, 0) == 0);
+	assert_int_equal(copy_directory(&o, "dst"), 0);
+	fault_set(call, FAULT_EVERY + 1, EIO);
+	fault_on();
+	assert_int_equal(copy_directory(&o, "dst"), 0);
+	fault_off();
+	assert_true(fault_seen());
+	assert_true(notes.warnings > 0); /* a repair was tried */
+	assert_errno(notes.last, EIO);
+	o.update = FCOPY_UPDATE_ALL;
+	o.link_dest = "dst";
+	fault_on();
+	assert_int_equal(copy_directory(&o, "new"), 0);
+	fault_off();
+	assert_false(is_linked("new/f", "dst/f"));
+	assert_int_equal(copy_directory(&o, "next"), 0);
+	assert_true(is_linked("next/f", "dst/f"));
+}
+
 int main(void)
 {
 	cases_enter("ext4");
@@ -140,5 +190,7 @@ int main(void)
 	case_add(cannot_be_opened_again, NULL, "verify: the files cannot be opened again");
 	case_add(locked_part_is_read, NULL, "resume: a part that only its lock's holder can read");
 	case_add(part_cannot_be_cut, NULL, "resume: the part cannot be cut");
+	case_add(attributes_cannot_be_read, "flistxattr", "mirror: attributes cannot be listed");
+	case_add(attributes_cannot_be_read, "fgetxattr", "mirror: an attribute cannot be read");
 	return cases_run("comparing");
 }
