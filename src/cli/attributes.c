@@ -9,23 +9,24 @@
 #define LINKS   (1u << 31) /* no attribute of one file: hard links stay hard links */
 #define CONTEXT (1u << 30) /* of SELinux: never preserved */
 
+const struct option_word attribute_words[] = {
+    {"mode", FCOPY_ATTR_MODE, false},
+    {"ownership", FCOPY_ATTR_OWNERSHIP, false},
+    {"timestamps", FCOPY_ATTR_TIMESTAMPS, false},
+    {"links", LINKS, false},
+    {"xattr", FCOPY_ATTR_XATTR, false},
+    {"all",
+     FCOPY_ATTR_MODE | FCOPY_ATTR_OWNERSHIP | FCOPY_ATTR_TIMESTAMPS | FCOPY_ATTR_XATTR | LINKS,
+     false},
+    {"context", CONTEXT, true},
+    {.name = NULL}};
+
 /* A name may be shortened: no two begin with the same letter. */
 static unsigned attribute_bits(const char *name, size_t length)
 {
-	static const struct {
-		const char *name;
-		unsigned bits;
-	} names[] = {{"mode", FCOPY_ATTR_MODE},
-		     {"ownership", FCOPY_ATTR_OWNERSHIP},
-		     {"timestamps", FCOPY_ATTR_TIMESTAMPS},
-		     {"xattr", FCOPY_ATTR_XATTR},
-		     {"links", LINKS},
-		     {"context", CONTEXT},
-		     {"all", FCOPY_ATTR_MODE | FCOPY_ATTR_OWNERSHIP | FCOPY_ATTR_TIMESTAMPS |
-				 FCOPY_ATTR_XATTR | LINKS}};
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (length > 0 && strncmp(names[i].name, name, length) == 0)
-			return names[i].bits;
+	for (const struct option_word *w = attribute_words; w->name && length > 0; w++)
+		if (strncmp(w->name, name, length) == 0)
+			return w->value;
 	return 0;
 }
 
@@ -52,8 +53,7 @@ static int refuse_list(const struct option_row *row, const char *list)
 {
 	if (list && (strcmp(list, "acl") == 0 || strcmp(list, "acls") == 0))
 		return message_option(row->name, "'%s': use mode, which includes ACLs", list);
-	return message_option(
-	    row->name, "invalid list '%s' (mode, ownership, timestamps, links, xattr, all)", list);
+	return option_word_refuse(row, "list", list);
 }
 
 /* An attribute that the list names is required. With -p or `all`, its loss is only a warning. */

@@ -65,6 +65,28 @@ static void add_modes_with(unsigned takes, struct text *t)
 	}
 }
 
+/* "WHEN: auto, always, never": the completions read these lines. */
+static void print_words(void)
+{
+	const struct option_word *printed[OPTIONS_MAX] = {NULL};
+	size_t n = 0;
+	for (const struct option_row *row = option_table; !option_table_ends(row); row++) {
+		size_t i = 0;
+		printed[n] = row->words;
+		while (row->words && printed[i] != row->words)
+			i++;
+		if (!row->words || !row->value || i < n)
+			continue;
+		n++;
+		printf("%.*s:", (int)strcspn(row->value + (row->value[0] == '['), "]"),
+		       row->value + (row->value[0] == '['));
+		for (const struct option_word *w = row->words; w->name; w++)
+			if (!w->synonym)
+				printf("%s %s", w == row->words ? "" : ",", w->name);
+		putchar('\n');
+	}
+}
+
 /* A % in the help stands for the modes that take the option. */
 static void add_help(const struct option_row *row, const char *help, struct text *t)
 {
@@ -127,5 +149,9 @@ void help_print(bool brief)
 			print_row(row, row->help);
 		else if (row->brief)
 			print_row(row, row->brief);
+	if (!brief) {
+		putchar('\n');
+		print_words();
+	}
 	fputs(brief ? brief_foot : foot, stdout);
 }

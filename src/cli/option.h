@@ -10,6 +10,14 @@
 
 #include <string.h>
 
+/* A word that the value of an option may be, or contain: the parser, its error message, --help and
+ * the completions read it here. Ended by a word without a name. */
+struct option_word {
+	const char *name;
+	unsigned value;
+	bool synonym; /* --help and the completions leave it out */
+};
+
 /* In the order in which a row is written.
  * NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct option_row {
@@ -23,6 +31,7 @@ struct option_row {
 	uint64_t min, max; /* of numbers and sizes */
 	bool benchmarked;  /* may be combined with --benchmark, which creates no DST */
 	bool with_clean;   /* may be combined with --clean */
+	const struct option_word *words; /* what its value may be; NULL: anything else */
 	unsigned takes;    /* enum fcopy_takes: only for modes with it, which --help lists */
 	const char *brief; /* its help in -h; NULL: only --help lists it */
 };
@@ -40,6 +49,11 @@ static inline bool option_json_lines(const char *value)
 {
 	return value && strcmp(value, "lines") == 0;
 }
+
+/* The word of the row that the text is; NULL: none. */
+const struct option_word *option_word_find(const struct option_row *, const char *text);
+/* Refuses the value: "invalid WHAT 'VALUE' (WORD, WORD)". */
+int option_word_refuse(const struct option_row *, const char *what, const char *value);
 
 /* Is the text a value that the option, whose value is optional, would take? */
 bool option_is_value(const struct option_row *, const char *text);
@@ -72,6 +86,7 @@ int operands_take(struct cli *, int n, char **operand);
 int mode_set(struct cli *, const struct option_row *, const char *text);
 
 /* attributes.c: --preserve and --no-preserve. */
+extern const struct option_word attribute_words[];
 int attributes_preserve(struct cli *, const struct option_row *, const char *list);
 bool attributes_are_list(const char *list);
 int attributes_drop(struct cli *, const struct option_row *, const char *list);

@@ -3,6 +3,7 @@
  */
 #include "option.h"
 #include "show/show.h"
+#include "show/text.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -83,34 +84,51 @@ static int set_clean(struct cli *cli, const struct option_row *row, const char *
 	return value ? set_string(cli, row, value) : EXIT_DONE;
 }
 
-#define WHEN_NAMES   (FCOPY_WHEN_NEVER + 1)
-#define UPDATE_NAMES (FCOPY_UPDATE_CHANGED + 1)
+static const struct option_word when_words[] = {{"auto", FCOPY_WHEN_AUTO, false},
+						{"always", FCOPY_WHEN_ALWAYS, false},
+						{"never", FCOPY_WHEN_NEVER, false},
+						{.name = NULL}};
+static const struct option_word update_words[] = {
+    {"older", FCOPY_UPDATE_OLDER, false}, {"changed", FCOPY_UPDATE_CHANGED, false},
+    {"none", FCOPY_UPDATE_NONE, false},   {"none-fail", FCOPY_UPDATE_NONE_FAIL, false},
+    {"all", FCOPY_UPDATE_ALL, false},     {.name = NULL}};
+static const struct option_word backup_words[] = {{"simple", FCOPY_BACKUP_SIMPLE, false},
+						  {"numbered", FCOPY_BACKUP_NUMBERED, false},
+						  {"existing", FCOPY_BACKUP_EXISTING, false},
+						  {"none", FCOPY_BACKUP_NONE, false},
+						  {"never", FCOPY_BACKUP_SIMPLE, true},
+						  {"t", FCOPY_BACKUP_NUMBERED, true},
+						  {"nil", FCOPY_BACKUP_EXISTING, true},
+						  {"off", FCOPY_BACKUP_NONE, true},
+						  {.name = NULL}};
 
-static const char *const when_names[WHEN_NAMES] = {
-    [FCOPY_WHEN_AUTO] = "auto", [FCOPY_WHEN_ALWAYS] = "always", [FCOPY_WHEN_NEVER] = "never"};
-static const char *const update_names[UPDATE_NAMES] = {[FCOPY_UPDATE_ALL] = "all",
-						       [FCOPY_UPDATE_NONE] = "none",
-						       [FCOPY_UPDATE_NONE_FAIL] = "none-fail",
-						       [FCOPY_UPDATE_OLDER] = "older",
-						       [FCOPY_UPDATE_CHANGED] = "changed"};
-
-/* The index of the name, or -1. */
-static int find_name(const char *text, const char *const names[], int count)
+const struct option_word *option_word_find(const struct option_row *row, const char *text)
 {
-	for (int i = 0; i < count; i++)
-		if (names[i] && strcmp(text, names[i]) == 0)
-			return i;
-	return -1;
+	for (const struct option_word *w = row->words; w && w->name; w++)
+		if (strcmp(text, w->name) == 0)
+			return w;
+	return NULL;
+}
+
+int option_word_refuse(const struct option_row *row, const char *what, const char *value)
+{
+	struct text words = {0};
+	for (const struct option_word *w = row->words; w->name; w++) {
+		if (w->synonym)
+			continue;
+		text_add(&words, w == row->words ? "" : ", ");
+		text_add(&words, w->name);
+	}
+	return message_option(row->name, "invalid %s '%s' (%s)", what, value, words.at);
 }
 
 static int set_when(struct cli *cli, const struct option_row *row, const char *value)
 {
-	const int i = find_name(value ? value : "always", when_names, WHEN_NAMES);
-	if (i >= 0) {
-		*(enum fcopy_when *)field(cli, row) = (enum fcopy_when)i;
-		return EXIT_DONE;
-	}
-	return message_option(row->name, "invalid value '%s' (auto, always, never)", value);
+	const struct option_word *w = option_word_find(row, value ? value : "always");
+	if (!w)
+		return option_word_refuse(row, "value", value);
+	*(enum fcopy_when *)field(cli, row) = (enum fcopy_when)w->value;
+	return EXIT_DONE;
 }
 
 static int set_size(struct cli *cli, const struct option_row *row, const char *value)
@@ -160,14 +178,12 @@ static int set_timeout(struct cli *cli, const struct option_row *row, const char
 
 static int set_update(struct cli *cli, const struct option_row *row, const char *value)
 {
-	const int i = find_name(value ? value : "older", update_names, UPDATE_NAMES);
-	if (i >= 0) {
-		cli->tree.update = (enum fcopy_update)i;
-		cli->update_given = true;
-		return EXIT_DONE;
-	}
-	return message_option(row->name,
-			      "invalid value '%s' (older, all, none, none-fail, changed)", value);
+	const struct option_word *w = option_word_find(row, value ? value : "older");
+	if (!w)
+		return option_word_refuse(row, "value", value);
+	cli->tree.update = (enum fcopy_update)w->value;
+	cli->update_given = true;
+	return EXIT_DONE;
 }
 
 static int set_window(struct cli *cli, const struct option_row *row, const char *value)
@@ -235,35 +251,15 @@ static int set_target(struct cli *cli, const struct option_row *row, const char 
 	return EXIT_DONE;
 }
 
-/* Returns false if the text is no CONTROL. */
-static bool find_control(const char *text, enum fcopy_backup *backup)
-{
-	static const struct {
-		const char *name;
-		enum fcopy_backup backup;
-	} names[] = {{"none", FCOPY_BACKUP_NONE},         {"off", FCOPY_BACKUP_NONE},
-		     {"numbered", FCOPY_BACKUP_NUMBERED}, {"t", FCOPY_BACKUP_NUMBERED},
-		     {"existing", FCOPY_BACKUP_EXISTING}, {"nil", FCOPY_BACKUP_EXISTING},
-		     {"simple", FCOPY_BACKUP_SIMPLE},     {"never", FCOPY_BACKUP_SIMPLE}};
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (strcmp(text, names[i].name) == 0) {
-			*backup = names[i].backup;
-			return true;
-		}
-	return false;
-}
-
 static int set_backup(struct cli *cli, const struct option_row *row, const char *value)
 {
 	const char *given = value ? value : getenv("VERSION_CONTROL");
-	if (!given || !given[0])
-		given = "existing";
-	if (find_control(given, &cli->tree.backup))
-		return EXIT_DONE;
-	return message_option(row->name,
-			      "invalid value '%s' (none, numbered, existing, simple, or off, t, "
-			      "nil, never)",
-			      given);
+	given = given && given[0] ? given : "existing";
+	const struct option_word *w = option_word_find(row, given);
+	if (!w)
+		return option_word_refuse(row, "value", given);
+	cli->tree.backup = (enum fcopy_backup)w->value;
+	return EXIT_DONE;
 }
 
 static bool is_json_file(const char *text)
@@ -274,13 +270,9 @@ static bool is_json_file(const char *text)
 
 bool option_is_value(const struct option_row *row, const char *text)
 {
-	enum fcopy_backup backup;
-	return row->set == set_when     ? find_name(text, when_names, WHEN_NAMES) >= 0
-	       : row->set == set_update ? find_name(text, update_names, UPDATE_NAMES) >= 0
-	       : row->set == set_backup ? find_control(text, &backup)
-	       : row->set == set_json
-		   ? is_json_file(text)
-		   : row->set == attributes_preserve && attributes_are_list(text);
+	return row->set == set_json              ? is_json_file(text)
+	       : row->set == attributes_preserve ? attributes_are_list(text)
+						 : option_word_find(row, text) != NULL;
 }
 
 static int set_suffix(struct cli *cli, const struct option_row *row, const char *value)
@@ -320,14 +312,14 @@ const struct option_row option_table[] = {
 	{"mode", 'm', "MODE", "use this mode: number, name or alias (see --list)",
 	 mode_set, .field = 0},
 	{"preserve", 'p', "[LIST]", "keep mode, ownership, timestamps (the default), links, xattr or all",
-	 attributes_preserve, .field = 0},
+	 attributes_preserve, .words = attribute_words},
 	{"force", 'f', NULL, "replace DST even if it has other hard links or another owner, or is read-only",
 	 set_flag, FIELD(copy.force), .with_clean = true},
 	{"no-clobber", 'n', NULL, "do not replace an existing DST; exit with 0",
 	 set_replacing, FIELD(copy.no_clobber),
 	 .brief = "do not replace an existing DST"},
 	{"update", 'u', "[WHICH]", "replace only files that are older (the default) or changed (size, time; add -a or -p); none, none-fail, all",
-	 set_update,
+	 set_update, .words = update_words,
 	 .brief = "replace only older files"},
 	{"verbose", 'v', NULL, "print each copied file; -vv: also each mechanism", set_count,
 	 FIELD(verbose),
@@ -352,7 +344,7 @@ const struct option_row option_table[] = {
 	{"keep-going", 0, NULL, "commit a new tree without the entries that failed",
 	 set_flag, FIELD(tree.keep_going)},
 	{"inplace", 0, "[WHEN]", "overwrite DST itself (a failure leaves it incomplete): always, auto (if it cannot be replaced), never",
-	 set_when, FIELD(copy.in_place)},
+	 set_when, .words = when_words, FIELD(copy.in_place)},
 	{"shard", 0, "SHARE", "copy one share of SRC: I/N, auto, auto/N, finish/N; see fcopy-shards(7)",
 	 shard_parse, .field = 0},
 	{"job", 0, "NAME", "with --shard: join only shards with the same NAME",
@@ -411,11 +403,11 @@ const struct option_row option_table[] = {
 	 set_timeout, .max = 1000000},
 	{.help = "How the bytes are moved"},
 	{"sparse", 0, "WHEN", "auto: keep holes (default); always: also turn zeros into holes; never (%)",
-	 set_when, FIELD(copy.sparse), .takes = FCOPY_TAKES_SPARSE, .benchmarked = true},
+	 set_when, .words = when_words, FIELD(copy.sparse), .takes = FCOPY_TAKES_SPARSE, .benchmarked = true},
 	{"reflink", 0, "[WHEN]", "clone, which shares the blocks of SRC: auto (default), always (without WHEN), never (%)",
-	 set_when, FIELD(copy.reflink), .takes = FCOPY_TAKES_REFLINK, .benchmarked = true},
+	 set_when, .words = when_words, FIELD(copy.reflink), .takes = FCOPY_TAKES_REFLINK, .benchmarked = true},
 	{"preallocate", 0, "WHEN", "allocate blocks first: auto, always, never",
-	 set_when, FIELD(copy.preallocate), .benchmarked = true},
+	 set_when, .words = when_words, FIELD(copy.preallocate), .benchmarked = true},
 	{"no-cache", 0, NULL, "bypass the page cache (%)",
 	 set_flag, FIELD(copy.no_cache), .takes = FCOPY_TAKES_NO_CACHE, .benchmarked = true},
 	{"threads", 'j', "N", "use N threads: for trees, or one file (%)",
@@ -435,9 +427,9 @@ const struct option_row option_table[] = {
 	{"interactive", 'i', NULL, "ask before DST is replaced",
 	 set_replacing, FIELD(interactive)},
 	{"backup", 'b', "[CONTROL]", "keep the old DST: simple (DST~), numbered (DST.~1~), existing, none",
-	 set_backup, .field = 0},
+	 set_backup, .words = backup_words},
 	{"suffix", 'S', "SUFFIX", "the same as -b, with SUFFIX instead of ~",
-	 set_suffix, .field = 0},
+	 set_suffix, .words = backup_words},
 	{"remove-destination", 0, NULL, "make DST a new file; do not follow a symlink",
 	 set_flag, FIELD(tree.remove_destination)},
 	{"link", 'l', NULL, "make hard links instead of copies",
@@ -451,7 +443,7 @@ const struct option_row option_table[] = {
 	{"parents", 0, NULL, "copy a/b/SRC as DST/a/b/SRC",
 	 set_flag, FIELD(tree.parents)},
 	{"no-preserve", 0, "LIST", "do not preserve the attributes in LIST",
-	 attributes_drop, .field = 0},
+	 attributes_drop, .words = attribute_words},
 	{"no-dereference", 'P', NULL, "copy symlinks (default: -r); -d: hard links, too",
 	 set_follow, .min = FCOPY_FOLLOW_NEVER},
 	{"dereference", 'L', NULL, "follow symlinks (default: without -r)",

@@ -94,7 +94,7 @@ load helper
 	expect 0 --backup=none a b
 	VERSION_CONTROL=simple SIMPLE_BACKUP_SUFFIX=.env expect 0 -b a b
 	holds newest b.env
-	usage_error "--backup: invalid value 'x' (none, numbered, existing, simple, or off, t, nil, never)" --backup=x a b
+	usage_error "--backup: invalid value 'x' (simple, numbered, existing, none)" --backup=x a b
 	[ "$(ls)" = $'a\nb\nb.bak\nb.env\nb.~1~\nb.~2~\nb~\nname' ]
 }
 

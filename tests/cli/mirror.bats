@@ -414,7 +414,7 @@ mirrored() {
 	expect 2 -a --checksum s d
 	expect 2 --mirror --max-delete=-1 s d
 	expect 2 -a --update=newer s d
-	mentions "--update: invalid value 'newer' (older, all, none, none-fail, changed)"
+	mentions "--update: invalid value 'newer' (older, changed, none, none-fail, all)"
 	expect 2 --mirror --resume s d
 	expect 2 --mirror --shard=0/2 s d
 	[ -z "$(ls d)" ]

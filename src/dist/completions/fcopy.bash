@@ -5,14 +5,11 @@
 # The words that the value called $1 may be; the program is $2.
 _fcopy_values() {
 	case $1 in
-	WHEN) echo auto always never ;;
+	WHEN | WHICH | CONTROL | LIST) "$2" --help | sed -n "s/^$1: //p" | tr -d , ;;
 	MODE) "$2" --list | awk 'NR > 1 { print $1, $2; if ($3 != "-") print $3 }' ;;
 	OPERAND) "$2" --list | awk 'NR > 1 { print $1, $2 }' ;; # without the aliases
-	WHICH) echo older changed none none-fail all ;;
 	SIZE) echo 64K 1M 16M 128M 1G ;;
 	SHARE) echo auto ;;
-	CONTROL) echo simple numbered existing none ;;
-	LIST) echo mode ownership timestamps links xattr all ;;
 	esac
 }
 

@@ -26,23 +26,23 @@ function __fcopy_takes_mode
     test $n -eq 2
 end
 
+function __fcopy_words
+    fcopy --help | string replace -rf "^$argv[1]: " '' | string split ', '
+end
+
 function __fcopy_values
     switch $argv[1]
-        case WHEN
-            printf '%s\n' auto always never
+        case WHEN WHICH CONTROL
+            __fcopy_words $argv[1]
         case MODE
             __fcopy_modes
-        case WHICH
-            printf '%s\n' older changed none none-fail all
         case SHARE
             echo auto
-        case CONTROL
-            printf '%s\n' simple numbered existing none
         case DIR
             __fish_complete_directories (commandline -ct | string replace -r '^--[a-z-]+=' '')
         case LIST # after a comma, the next name
             set -l before (commandline -ct | string replace -r '^--[a-z-]+=' '' | string match -r '^.*,')
-            printf "$before%s\n" mode ownership timestamps links xattr all
+            printf "$before%s\n" (__fcopy_words LIST)
         case SIZE
             printf '%s\n' 64K 1M 16M 128M 1G
     end
