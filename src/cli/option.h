@@ -50,11 +50,6 @@ static inline bool option_json_lines(const char *value)
 	return value && strcmp(value, "lines") == 0;
 }
 
-/* The word of the row that the text is; NULL: none. */
-const struct option_word *option_word_find(const struct option_row *, const char *text);
-/* Refuses the value: "invalid WHAT 'VALUE' (WORD, WORD)". */
-int option_word_refuse(const struct option_row *, const char *what, const char *value);
-
 /* Is the text a value that the option, whose value is optional, would take? */
 bool option_is_value(const struct option_row *, const char *text);
 /* The effect of --help, --version, --list and --benchmark. */
@@ -76,8 +71,13 @@ const char *mistaken_word(int option, const struct option_row *, char **argv, ch
 void mistaken_value(struct cli *, const char *const *after, int n, char **operand);
 int mistaken_report(const struct cli *, const char *const *after, int n, char **operand);
 
-/* size.c: a SIZE as in coreutils: 8192, 64K and 64KiB (1024), 64kB (1000), up to E. */
+/* value.c: a SIZE as in coreutils: 8192, 64K and 64KiB (1024), 64kB (1000), up to E. */
 bool size_parse(const char *text, uint64_t *size);
+
+/* The word of the row that the text is; NULL: none. */
+const struct option_word *option_word_find(const struct option_row *, const char *text);
+/* Refuses the value: "invalid WHAT 'VALUE' (WORD, WORD)". */
+int option_word_refuse(const struct option_row *, const char *what, const char *value);
 
 /* operands.c: takes SRC, DST and MODE. Returns EXIT_DONE, or EXIT_USAGE after a message. */
 int operands_take(struct cli *, int n, char **operand);

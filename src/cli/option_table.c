@@ -3,7 +3,6 @@
  */
 #include "option.h"
 #include "show/show.h"
-#include "show/text.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -101,26 +100,6 @@ static const struct option_word backup_words[] = {{"simple", FCOPY_BACKUP_SIMPLE
 						  {"nil", FCOPY_BACKUP_EXISTING, true},
 						  {"off", FCOPY_BACKUP_NONE, true},
 						  {.name = NULL}};
-
-const struct option_word *option_word_find(const struct option_row *row, const char *text)
-{
-	for (const struct option_word *w = row->words; w && w->name; w++)
-		if (strcmp(text, w->name) == 0)
-			return w;
-	return NULL;
-}
-
-int option_word_refuse(const struct option_row *row, const char *what, const char *value)
-{
-	struct text words = {0};
-	for (const struct option_word *w = row->words; w->name; w++) {
-		if (w->synonym)
-			continue;
-		text_add(&words, w == row->words ? "" : ", ");
-		text_add(&words, w->name);
-	}
-	return message_option(row->name, "invalid %s '%s' (%s)", what, value, words.at);
-}
 
 static int set_when(struct cli *cli, const struct option_row *row, const char *value)
 {

@@ -30,7 +30,7 @@ grows_evenly() {
 
 # copy ARG…: fcopy, for at most some seconds.
 copy() {
-	timeout -s KILL 20 "$FCOPY" "$@"
+	timeout -s KILL 100 "$FCOPY" "$@"
 }
 
 # files DIR PREFIX N

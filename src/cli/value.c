@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Sizes as people write them.
+ * The values of options: sizes as people write them, and words.
  */
 #include "option.h"
+#include "show/show.h"
+#include "show/text.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -36,4 +38,24 @@ bool size_parse(const char *text, uint64_t *size)
 		return false;
 	*size = n * f;
 	return true;
+}
+
+const struct option_word *option_word_find(const struct option_row *row, const char *text)
+{
+	for (const struct option_word *w = row->words; w && w->name; w++)
+		if (strcmp(text, w->name) == 0)
+			return w;
+	return NULL;
+}
+
+int option_word_refuse(const struct option_row *row, const char *what, const char *value)
+{
+	struct text words = {0};
+	for (const struct option_word *w = row->words; w->name; w++) {
+		if (w->synonym)
+			continue;
+		text_add(&words, w == row->words ? "" : ", ");
+		text_add(&words, w->name);
+	}
+	return message_option(row->name, "invalid %s '%s' (%s)", what, value, words.at);
 }
