@@ -57,12 +57,11 @@ static bool is_made_as(const struct tree *t, const struct directory *d, const ch
  * then looked up again just before the rename. */
 static bool claim(struct tree *t, const struct entry *e, const struct stat *st)
 {
-	if (st->st_nlink > 1 && !S_ISDIR(st->st_mode))
-		return !is_made_as(t, e->dir, e->as, st);
-	int r = inodes_add(set_of(t, st), st);
+	const bool shared = st->st_nlink > 1 && !S_ISDIR(st->st_mode);
+	const int r = inodes_add(shared ? t->taken : set_of(t, st), st);
 	if (r < 0)
 		tree_stop(t, -r);
-	return r != 0;
+	return shared ? !is_made_as(t, e->dir, e->as, st) : r != 0;
 }
 
 bool rivals_claim(struct tree *t, const struct entry *e)
@@ -402,11 +401,24 @@ bool rivals_share(struct tree *t, const struct entry *e)
 	return s.rival[0] || s.unknown;
 }
 
+static bool still_leads(const struct entry *e, const struct stat *st)
+{
+	struct stat now;
+	return fstatat(e->dir->dst, e->as, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       now.st_dev == st->st_dev && now.st_ino == st->st_ino;
+}
+
+/* The look for another name of SRC is true only while the file has its name: an entry that takes
+ * one of its names has claimed it before. */
 bool rivals_keep(struct tree *t, const struct entry *e, const struct stat *st)
 {
-	return !rivals_possible(t) ||
-	       (st->st_nlink == 1 ? claim(t, e, st)
-				  : !is_in_another_case(e, st, false) || !rivals_share(t, e));
+	if (!rivals_possible(t))
+		return true;
+	if (st->st_nlink == 1)
+		return claim(t, e, st);
+	if (is_in_another_case(e, st, false) && rivals_share(t, e))
+		return false;
+	return !inodes_has(t->taken, st) || still_leads(e, st);
 }
 
 /* Reports s->rival, or that there is none. */

@@ -296,11 +296,12 @@ static bool tree_make_sets(struct tree *t)
 	t->made = inodes_new();
 	t->entered = inodes_new();
 	t->reached = inodes_new();
+	t->taken = inodes_new();
 	t->linked = inodes_new();
 	t->backups = inodes_new();
 	t->mounts = mounts_new();
-	return t->made && t->entered && t->reached && t->linked && t->backups && t->mounts &&
-	       (t->links || !t->options->hard_links);
+	return t->made && t->entered && t->reached && t->taken && t->linked && t->backups &&
+	       t->mounts && (t->links || !t->options->hard_links);
 }
 
 static void tree_free_sets(struct tree *t)
@@ -309,6 +310,7 @@ static void tree_free_sets(struct tree *t)
 	inodes_free(t->made);
 	inodes_free(t->entered);
 	inodes_free(t->reached);
+	inodes_free(t->taken);
 	inodes_free(t->linked);
 	inodes_free(t->backups);
 	inodes_free(t->sources);

@@ -295,6 +295,7 @@ struct tree {
 	struct inodes *entered; /* the same for directories */
 	struct inodes
 	    *reached; /* those of `made` that may have other names in DST than the entry's */
+	struct inodes *taken;      /* files with several names, of which an entry takes one */
 	struct inodes *linked;     /* files of an earlier copy that this run gave a new name */
 	struct inodes *backups;    /* entries of DST that got another name */
 	struct inodes *sources;    /* the operands; NULL: not needed yet */
