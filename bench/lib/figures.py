@@ -28,19 +28,18 @@ REGION = re.compile(r"(<!-- figure:([^>]*?) -->)(.*?)(<!-- end -->)", re.S)
 
 class Figures:
     def __init__(self, results):
-        self.run = Run(results / "first")
+        self.first, self.run = Run(results / "first"), Run(results / "first")
         self.second = Run(results / "second") if (results / "second").exists() else None
-
-    def run_of(self, name):
-        """The first run that has the case."""
-        return self.second if self.second and name not in self.run.cases else self.run
+        for name in [each for each in self.second.cases if each not in self.first.cases] if self.second else ():
+            self.run.cases[name] = self.second.cases[name]
+            self.run.samples.update({key: own for key, own in self.second.samples.items() if key[0] == name})
 
     def ratio(self, name, who, base, metric="wall"):
         """As text: with its interval; a range if the two runs differ."""
-        answer = self.run_of(name).ratio(name, who, base, metric)
+        answer = self.run.ratio(name, who, base, metric)
         if not answer:
             return "–"
-        both = self.second and name in self.run.cases and name in self.second.cases
+        both = self.second and name in self.first.cases and name in self.second.cases
         other = self.second.ratio(name, who, base, metric) if both else None
         if other and self.run.cases[name]["size"] == 1 << 30 and abs(other[0] / answer[0] - 1) > 0.10:
             low, high = sorted((answer[0], other[0]))
@@ -67,7 +66,7 @@ class Figures:
 
     def table(self, name):
         """Fastest first: command, time, CPU time, ratio."""
-        run = self.run_of(name)
+        run = self.run
         if not run.measured(name):
             return self.missing(name)
         about, base = run.cases[name], run.cases[name]["base"]
@@ -111,8 +110,9 @@ class Figures:
         return f"Slower in: {slower}. Undecided: {undecided}. Measured: {sum(map(bool, found.values()))} cases. Not measured: {missing}."
 
     def scale(self):
-        made, rounds = (re.findall(rf"(?:{names})=\S+", self.run.facts["command"]) for names in ("SIZE|FILES", "ROUNDS"))
-        few = f"Each case of run 1 was measured in {rounds[0].split('=')[1]} rounds." if rounds else ""
+        made = re.findall(r"(?:SIZE|FILES)=\S+", self.run.facts["command"])
+        rounds = [re.search(r"ROUNDS=(\d+)|$", run.facts["command"])[1] for run in (self.first, self.second) if run]
+        few = " ".join(f"The cases that only run {i} has were measured in {n} rounds." for i, n in enumerate(rounds, 1) if n)
         return f"**This is a reduced run ({' '.join(made)}): the layout is final, the figures are not.**" if made else few
 
     def bars(self):
@@ -127,7 +127,7 @@ class Figures:
     def machine(self):
         """A table of the runs, and their other facts, of the second those that differ; circumstances.json has the versions."""
         own = ("memcpy of 1 GiB", "floor, 1 GiB", "empty process", "device", "steal time", "load at the start", "duration")
-        runs = [run for run in (self.run, self.second) if run]
+        runs = [run for run in (self.first, self.second) if run]
         text = report.table(("run", *own), [[str(i), *(run.facts.get(name, "–") for name in own)] for i, run in enumerate(runs, 1)])
         for i, run in enumerate(runs, 1):
             text += f"\n\n**Run {i}**: " + "; ".join(f"**{name}** {value}" for name, value in run.facts.items()
@@ -136,7 +136,7 @@ class Figures:
         return text
 
     def agreement(self):
-        return report.agreement(self.run, self.second)[0] if self.second else "Only one run is committed: unknown."
+        return report.agreement(self.first, self.second)[0] if self.second else "Only one run is committed: unknown."
 
     def ibm(self):
         rows = []

@@ -13,7 +13,6 @@ class Run:
     def __init__(self, directory):
         about = json.loads((directory / "circumstances.json").read_text(encoding="utf-8"))
         self.facts, self.fast, self.cases, self.left_out = (about[key] for key in ("facts", "fast", "cases", "left_out"))
-        self.percent = int(self.facts.get("percentile", 25))  # 25: of the runs that do not state it
         self.samples, self.count, self.disturbed = {}, 0, 0
         with open(directory / "samples.csv", newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):
@@ -29,14 +28,14 @@ class Run:
         return [who for who in self.cases.get(name, {"contenders": ()})["contenders"] if (name, who) in self.samples]
 
     def value(self, name, who, metric="wall"):
-        return stats.percentile(self.samples[name, who][metric].values(), self.percent)
+        return stats.median(self.samples[name, who][metric].values())
 
     def ratio(self, name, who, rival, metric="wall"):
         """(ratio, low, high), or None; the rival "best" is the fastest single mode."""
         rivals = [mode for mode in self.measured(name) if mode[0].isdigit()] if rival == "best" else [rival]
         if any((name, each) not in self.samples for each in [who, *rivals]) or not rivals:
             return None
-        return stats.ratio(self.samples[name, who][metric], [self.samples[name, each][metric] for each in rivals], self.percent)
+        return stats.ratio(self.samples[name, who][metric], [self.samples[name, each][metric] for each in rivals])
 
     def judge(self, name, bar):
         """(what was measured, verdict)."""

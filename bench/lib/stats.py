@@ -1,21 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""The estimator. Noise only adds time, so a low quantile repeats better than a median; a minimum has no valid bootstrap."""
+"""The estimator: medians, and the ratio of two with its interval."""
 import random
+from statistics import median
 
-PERCENT = 10  # fixed before a run, which records it
 RESAMPLES = 1000
 FEWEST = 5  # rounds; fewer give no interval
 
-def percentile(values, percent=PERCENT):
-    """Interpolated."""
-    ordered = sorted(values)
-    at = (len(ordered) - 1) * percent / 100
-    low = int(at)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
-
-def ratio(ours, rivals, percent=PERCENT):
-    """Ratio of two percentiles with its 95 % bootstrap interval: (ratio, low, high).
+def ratio(ours, rivals):
+    """Ratio of two medians with its 95 % bootstrap interval: (ratio, low, high).
 
     Takes {round: seconds} and a list of them; of several rivals the fastest counts. Rounds are drawn as a
     whole, because what disturbs a round disturbs all its contenders. The generator has a fixed seed, so
@@ -25,8 +17,8 @@ def ratio(ours, rivals, percent=PERCENT):
         return None
 
     def estimate(drawn):
-        below = min(percentile([rival[r] for r in drawn], percent) for rival in rivals)
-        return percentile([ours[r] for r in drawn], percent) / below if below else float("inf")
+        below = min(median(rival[r] for r in drawn) for rival in rivals)
+        return median(ours[r] for r in drawn) / below if below else float("inf")
 
     point = estimate(rounds)
     if len(rounds) < FEWEST:
