@@ -23,7 +23,7 @@ static void raise_descriptor_limit(void)
  * threads could leave it no room: it grows before them. */
 static __attribute__((noinline)) void grow_stack(void)
 {
-	volatile char room[256 << 10];
+	volatile char room[512 << 10];
 	room[0] = 0;
 	(void)room[0];
 }

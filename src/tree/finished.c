@@ -59,6 +59,7 @@ static struct tree finished_tree(const struct building *r, const struct fcopy_tr
 				.operand = t->operand,
 				.operands = t->operands,
 				.destination = t->destination,
+				.linked = t->linked,
 				.backups = t->backups,
 				.mounts = t->mounts,
 				.sources = t->sources};
@@ -89,7 +90,9 @@ static int finished_walk(const struct building *r, bool links, struct fcopy_tree
 	other.made = inodes_new(); /* what one walk has met is no rival for the next one */
 	other.entered = inodes_new();
 	other.reached = inodes_new();
-	const bool memory = other.made && other.entered && other.reached && (!links || other.links);
+	other.taken = inodes_new();
+	const bool memory = other.made && other.entered && other.reached && other.taken &&
+			    (!links || other.links);
 	if (!memory)
 		close(rehearsed.dst);
 	rehearsed.tree = &other;
@@ -101,6 +104,7 @@ static int finished_walk(const struct building *r, bool links, struct fcopy_tree
 	inodes_free(other.made);
 	inodes_free(other.entered);
 	inodes_free(other.reached);
+	inodes_free(other.taken);
 	t->sources = other.sources;
 	t->equal.left_out |= other.equal.left_out;
 	if (!memory)

@@ -218,7 +218,7 @@ IN_PLACE_HINT="fcopy: hint: use --inplace=auto to overwrite it"
 	for option in --fsync -f --resume; do
 		expect 1 $option a d/b
 		says "fcopy: d/b: cannot be replaced: its directory is append-only" \
-			"$IN_PLACE_HINT"
+			"$IN_PLACE_HINT$([ $option != --resume ] || echo '; leave out --resume')"
 		holds old d/b
 	done
 	expect 1 --resume a d/c

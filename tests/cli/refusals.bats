@@ -295,7 +295,7 @@ refuses_same() {
 	for option in -T -f --fsync --resume; do
 		expect 2 $option a "$dst"
 		says "fcopy: $dst: has no name to replace: it is a deleted file or a memfd" \
-			"fcopy: hint: use --inplace=auto to overwrite it"
+			"fcopy: hint: use --inplace=auto to overwrite it$([ $option != --resume ] || echo '; leave out --resume')"
 	done
 	[ "$(cat <&"$fd")" = gone ]
 	expect 0 --inplace a "$dst"
