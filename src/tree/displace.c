@@ -197,6 +197,15 @@ static int displace_move(const struct entry *e, struct displaced *d, bool number
 	return r;
 }
 
+/* In a sticky directory, this user could not remove a link to another user's entry. */
+static bool displace_would_stay(const struct worker *w, int dir)
+{
+	struct stat st;
+	const uid_t user = geteuid();
+	return user != 0 && w->facts.exists && w->facts.old.st_uid != user &&
+	       fstatat(dir, ".", &st, 0) == 0 && st.st_mode & S_ISVTX && st.st_uid != user;
+}
+
 /* Gives the entry its other name by a link, so that it keeps its own until the copy replaces it;
  * where links are impossible, by a rename. An older simple backup is replaced when the copy has
  * succeeded. */
@@ -231,6 +240,10 @@ static int displace_once(const struct worker *w, const struct entry *e, bool aga
 		(void)rivals_list(e->dir); /* read now, and not while others wait */
 	rivals_lock(t);
 	int r = displace_name(w, e, again, d->name, &numbered, call);
+	if (r == 0 && displace_would_stay(w, e->dir->dst)) {
+		*call = "renameat";
+		r = -EPERM;
+	}
 	if (r == 0)
 		r = displace_link(e, d, numbered, call);
 	if (r == 0 && fstatat(e->dir->dst, d->name, &st, AT_SYMLINK_NOFOLLOW) == 0)

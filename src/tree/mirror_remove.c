@@ -432,9 +432,13 @@ int mirror_clear(struct worker *w, const struct entry *e, struct cleared *c)
 static bool mirror_clear_away(struct worker *w, const struct entry *e, struct cleared *c, bool made)
 {
 	struct stat st;
-	if (!made)
-		return fstatat(e->dir->dst, e->as, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
-		       errno == ENOENT && mirror_return(e, c) == 0;
+	if (!made) {
+		const bool free = fstatat(e->dir->dst, e->as, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
+				  errno == ENOENT;
+		if (free && w->facts.exists)
+			rivals_give_back(w->tree, &w->facts.old);
+		return free && mirror_return(e, c) == 0;
+	}
 	return mirror_remove_cleared(w, e, c->aside ? c->old.fd : e->dir->dst,
 				     c->aside ? e->as : c->name) == 0;
 }

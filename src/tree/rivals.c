@@ -82,6 +82,11 @@ void rivals_unclaim(struct tree *t, const struct stat *st)
 		inodes_remove(t->entered, st);
 }
 
+void rivals_give_back(struct tree *t, const struct stat *st)
+{
+	inodes_remove(set_of(t, st), st);
+}
+
 bool rivals_made(const struct tree *t, const struct entry *e, const struct stat *st)
 {
 	return rivals_possible(t) && is_made_as(t, e->dir, e->as, st);

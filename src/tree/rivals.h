@@ -35,6 +35,8 @@ bool rivals_claim_new(struct tree *, const struct entry *, const struct stat *);
 /* A claimed entry of DST is being removed. If it is a directory, its number may come back as that
  * of a new one; a file stays claimed. */
 void rivals_unclaim(struct tree *, const struct stat *);
+/* A claimed entry of DST has its name again: the entry that claimed it comes later. */
+void rivals_give_back(struct tree *, const struct stat *);
 /* Claims an open directory. Returns 0; ENDPOINT_RIVAL if another entry has it; or -errno. */
 int rivals_claim_open(struct tree *, const struct entry *, int fd);
 /* Is the directory an operand, or below one? Returns 1, 0, or -errno. */

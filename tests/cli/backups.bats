@@ -194,3 +194,20 @@ stays() {
 	holds old backing/d/f~
 	[ "$(ls -A backing/d | xargs)" = "f f~" ]
 }
+
+@test "-b of another user's file in a sticky directory: it fails, and no link that stays is made" {
+	need_root "to have another user's file"
+	local options
+	mkdir d
+	chmod 1777 d
+	echo old >d/r
+	echo new >s
+	chmod 666 d/r s
+	for options in -b -ab "-b -f" --backup=numbered "-b --inplace=auto"; do
+		# shellcheck disable=SC2086
+		as_nobody 1 $options s d/r
+		[ "$(ls -A d)" = r ] || { ls -la d; return 1; }
+		holds old d/r
+		[ "$(stat -c %h d/r)" = 1 ]
+	done
+}

@@ -862,3 +862,26 @@ one_inode() {
 		done
 	done
 }
+
+@test "a name of several of one file takes the place of a directory or a FIFO, also if it waits for the first name" {
+	local kind tries
+	mkdir -p s/b s/z
+	head -c 270000 /dev/zero >s/b/x
+	ln s/b/x s/z/a
+	for kind in directory fifo; do
+		for tries in {1..8}; do
+			rm -rf d
+			mkdir -p d/b d/z
+			if [ $kind = directory ]; then
+				mkdir d/z/a
+				echo in >d/z/a/in
+				expect 0 -q --mirror -j4 s d
+			else
+				mkfifo d/z/a
+				expect 0 -q --mirror -j4 --inplace=auto s d
+			fi
+			[ d/b/x -ef d/z/a ] || { ls -lR d; return 1; }
+			cmp s/b/x d/z/a
+		done
+	done
+}
