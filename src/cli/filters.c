@@ -74,7 +74,7 @@ static int filters_read_lines(const struct cli *cli, const char *path, bool patt
 	ssize_t length;
 	const int end = cli->null ? '\0' : '\n';
 	if (!f)
-		return message_usage(path, "%s", strerror(errno));
+		return message_usage(path, "open: %s", strerror(errno));
 	while ((length = getdelim(&line, &size, end, f)) >= 0) {
 		if (length > 0 && line[length - 1] == end)
 			line[--length] = '\0';
@@ -94,7 +94,7 @@ static int filters_read_lines(const struct cli *cli, const char *path, bool patt
 	}
 	free(line);
 	if (ferror(f))
-		return message_usage(path, "%s", strerror(errno));
+		return message_usage(path, "read: %s", strerror(errno));
 	if (f != stdin)
 		fclose(f);
 	return EXIT_DONE;

@@ -96,7 +96,7 @@ same() {
 	mentions "../x: names nothing below SRC"
 	expect 2 -r --files-from=list --files-from=list s d
 	expect 2 -r --files-from=nowhere s d
-	mentions "nowhere: No such file or directory"
+	mentions "nowhere: open: No such file or directory"
 	echo x >list
 	expect 2 -r --files-from=list list d
 	mentions "list: is not a directory, which --files-from requires"
