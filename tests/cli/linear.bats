@@ -282,12 +282,13 @@ mount_each() {
 	with_mounts mounted not_mounted mount_each
 }
 
+# In one thread: several wait for the kernel's locks, and that takes CPU time, too.
 follow_each() {
-	copy -rT "f$1" "e$1"
+	copy -rT -j1 "f$1" "e$1"
 }
 
 follow_none() {
-	copy -rT "f$1" "u$1"
+	copy -rT -j1 "f$1" "u$1"
 }
 
 follow_with_mounts() {
