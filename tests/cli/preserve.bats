@@ -172,11 +172,11 @@ no_entry() {
 	! is_root || nobody=$NOBODY
 	install -m 755 "$FCOPY" fcopy
 	chmod 777 .
-	echo a >a
-	attempt() {
+	attempt() { # of another user's file
+
 		# shellcheck disable=SC2086 # several words
 		run --separate-stderr timeout -s KILL $HANG strace -f -qq -o trace -e signal=none -e "inject=fchownat:error=$2" \
-			$nobody ./fcopy --symbolic-link --preserve=ownership "$PWD/a" "$3"
+			$nobody ./fcopy --symbolic-link --preserve=ownership /etc/passwd "$3"
 		demand "$1"
 		injected
 	}
