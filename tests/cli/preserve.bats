@@ -173,7 +173,6 @@ no_entry() {
 	install -m 755 "$FCOPY" fcopy
 	chmod 777 .
 	attempt() { # of another user's file
-
 		# shellcheck disable=SC2086 # several words
 		run --separate-stderr timeout -s KILL $HANG strace -f -qq -o trace -e signal=none -e "inject=fchownat:error=$2" \
 			$nobody ./fcopy --symbolic-link --preserve=ownership /etc/passwd "$3"
