@@ -222,9 +222,10 @@ static int rename_patiently(struct slot *s, int dir, const char *as, const char 
 static bool is_rival(const struct slot *s, int dir, const char *as)
 {
 	struct stat now;
-	const struct stat *st = s->over == OVER_FOUND ? s->found : &now;
-	return (st != &now || fstatat(dir, as, &now, AT_SYMLINK_NOFOLLOW) == 0) &&
-	       s->rivals->is_made(s->rivals->arg, st);
+	if (s->over == OVER_FOUND)
+		return s->rivals->is_made(s->rivals->arg, s->found);
+	return fstatat(dir, as, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       s->rivals->is_made(s->rivals->arg, &now);
 }
 
 static bool meets_rival(const struct slot *s, int dir, const char *as)

@@ -50,7 +50,8 @@ static enum storage_link find_link_call(struct endpoint *e)
 static int open_new(int dir, const char *name, void *mode)
 {
 	const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
-	int fd = openat(dir, name, flags, *(const mode_t *)mode);
+	const int fd = openat(dir, name, flags, *(const mode_t *)mode);
+	/* cppcheck-suppress resourceLeak */
 	return fd < 0 ? -errno : fd;
 }
 
