@@ -7,9 +7,9 @@
  *
  *   include/fcopy.h   the public header of libfcopy
  *   src/cli/          what is typed: options and option_table, operands, filters, mode, attributes,
- *                     value, shard, suggest, mistaken, help, standard (0 to 2 are open); start (of
- * a tree), benchmark, which runs all modes, and clean src/show/         what is printed, through
- * sinks: people (messages, lists), lines
+ *                     value, shard, suggest, mistaken, help, standard (0 to 2 are open); start
+ *                     (of a tree), benchmark, which runs all modes, and clean
+ *   src/show/         what is printed, through sinks: people (messages, lists), lines
  *                     (--json=lines), log (--log-file), object (--json); what they print:
  *                     messages, errors, listening, progress, speed, line, terminal, text, utf8,
  *                     ending, usage, stats, tree_print, operands_ended, flood (of warnings), hint,
