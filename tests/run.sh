@@ -8,8 +8,8 @@
 # failure. Exits 1 if anything failed. UNDER is put before each program (a debugger); FCOPY names the program for bats.
 #
 # UNSTEADY=N (0), for a machine whose load nobody knows: if at most N tests failed, their files run once more,
-# alone. What then passes is listed as unsteady, below what it printed when it failed, and counts as passed. It is
-# a fault all the same, of the test or of the program.
+# alone. What then passes is listed as unsteady, below what it printed when it failed, and counts as passed. The test
+# or the program still has a fault.
 set -u
 
 passed=0 failed=0 skipped=0 unsteady=0 running=()
