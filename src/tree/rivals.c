@@ -84,7 +84,8 @@ void rivals_unclaim(struct tree *t, const struct stat *st)
 
 void rivals_give_back(struct tree *t, const struct stat *st)
 {
-	inodes_remove(set_of(t, st), st);
+	if (st->st_nlink == 1 || S_ISDIR(st->st_mode)) /* others are in no set because of a claim */
+		inodes_remove(set_of(t, st), st);
 }
 
 bool rivals_made(const struct tree *t, const struct entry *e, const struct stat *st)
