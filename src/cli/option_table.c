@@ -300,7 +300,7 @@ const struct option_row option_table[] = {
 	{"update", 'u', "[WHICH]", "replace only files that are older (the default), or changed (size, time; add -a or -p)",
 	 set_update, .words = update_words,
 	 .brief = "replace only older files"},
-	{"verbose", 'v', NULL, "print each copied file; -vv: also why a mechanism", set_count,
+	{"verbose", 'v', NULL, "print each copied file; -vv: also how, and why", set_count,
 	 FIELD(verbose),
 	 .brief = "print each copied file"},
 	{"quiet", 'q', NULL, "print only errors, and hints on what was refused", set_flag, FIELD(quiet),
