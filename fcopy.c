@@ -47,9 +47,9 @@
  *                     counts), extents, allocate, space, stale, clean, verify and compare, serve
  *                     (many clients)
  *   src/part/         what a copy is built in until its commit: private (a directory that only
- *                     this user can enter), remote (what other machines see of it), part and
- *                     part_open (DST.fcopy-part), journal, journal_read, left (by killed copies),
- *                     old (what a mirror replaces), remove
+ *                     this user can enter), lock, part (DST.fcopy-part), acquire (continue it or
+ *                     begin), trust (whose is it?), journal, journal_read, left (by killed copies:
+ *                     part_examine), old (what a mirror replaces), remove
  *   src/endpoints/    where bytes come from and go: operand (what SRC and DST are), path (splits
  *                     it), follow (symlinks), place (a name in a directory), source (opens SRC),
  *                     destination (opens DST, and ends it), slot (how a name comes into being),
@@ -65,9 +65,9 @@
  *   src/engines/      mechanism: engine.h is the contract, engine.c the table, transfer what the
  *                     engines share; one engine per file (pieces belongs to direct); ahead (reads
  *                     ahead of a reader that waits)
- *   src/io/           the read and write loops, memory, io_uring, checksum, amount (of bytes, in
- *                     words); system (what each file system can do, by its type); libc (what musl
- *                     lacks)
+ *   src/io/           the read and write loops, memory, io_uring, checksum, hash, table (of
+ *                     hashes), words (of lines), amount (of bytes, in words); system (what each
+ *                     file system can do, by its type); libc (what musl lacks)
  *   src/man, dist/    the manual pages; completions, pkg-config, JSON schema, packages (.mk)
  *   tests/            check (real kernel), cmocka (faults), cli (the program), fuzz, long
  *                     (proofs), kernels (other kernels), tools

@@ -114,7 +114,7 @@ static int clean_name(struct cleaning *c, int dir, const char *path, const char 
 	int r;
 	if (!clean_path(whole, path, name))
 		return clean_fail(c, "stat", path, ENAMETOOLONG);
-	if (left_find(&found, dir, name)) {
+	if (part_examine(&found, dir, name, true)) {
 		r = clean_left(c, path, whole, &found);
 		left_close(&found);
 		return r;

@@ -22,33 +22,22 @@
 #define ENTRIES_MAX  10000 /* of one unfinished tree are measured */
 #define WARNINGS_MAX 8
 
-/* Measures a file or an unfinished tree. Returns false if a running copy on this machine has locked
- * the tree: the mtime of a directory does not change when files below it are written. */
-static bool measure(int dir, const char *name, const struct stat *st, struct left_size *size)
-{
-	if (S_ISREG(st->st_mode)) {
-		size->bytes = (uint64_t)st->st_size;
-		return true;
-	}
-	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0) {
-		size->partial = true;
-		return true;
-	}
-	bool live = private_is_live(fd);
-	if (!live)
-		left_measure(fd, size);
-	close(fd);
-	return !live;
-}
-
-/* Would fcopy_clean() remove it? */
-static bool can_be_cleaned(int dir, const char *name)
+/* Whose is it, and how large? Returns false if a copy on this machine uses it: the mtime of a
+ * directory does not change when files below it are written. */
+static bool examine(int dir, const char *name, const struct stat *st, struct left_size *size,
+		    bool *dead)
 {
 	struct left l;
-	bool dead = left_find(&l, dir, name) && l.state == FCOPY_LEFT_DEAD;
+	const bool found = part_examine(&l, dir, name, false), live = l.state == FCOPY_LEFT_LIVE;
+	*dead = l.state == FCOPY_LEFT_DEAD;
+	if (S_ISREG(st->st_mode))
+		size->bytes = (uint64_t)st->st_size;
+	else if (found && !live && l.part.fd >= 0)
+		left_measure(l.part.fd, size);
+	else
+		size->partial = true;
 	left_close(&l);
-	return dead;
+	return found && !live;
 }
 
 /* Returns false if there is nothing to warn about. directory: the path of dir. */
@@ -59,6 +48,7 @@ static bool warn_about(int dir, const char *directory, const char *name,
 	struct stat st, named;
 	struct left_size size = {.entries = ENTRIES_MAX};
 	struct fcopy_error e;
+	bool dead;
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_uid != geteuid() ||
 	    (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
 		return false;
@@ -67,12 +57,12 @@ static bool warn_about(int dir, const char *directory, const char *name,
 	/* The user may remove what the path leads to: it must be this file. */
 	if (!o->notify || age < DAY || n >= PATH_MAX || lstat(path, &named) < 0 ||
 	    named.st_dev != st.st_dev || named.st_ino != st.st_ino ||
-	    !measure(dir, name, &st, &size))
+	    !examine(dir, name, &st, &size, &dead))
 		return false;
 	amount_write(bytes, size.bytes);
-	const enum fcopy_advice advice = !S_ISDIR(st.st_mode)        ? FCOPY_ADVICE_REMOVE_FILE
-					 : can_be_cleaned(dir, name) ? FCOPY_ADVICE_CLEAN
-								     : FCOPY_ADVICE_REMOVE_TREE;
+	const enum fcopy_advice advice = !S_ISDIR(st.st_mode) ? FCOPY_ADVICE_REMOVE_FILE
+					 : dead               ? FCOPY_ADVICE_CLEAN
+							      : FCOPY_ADVICE_REMOVE_TREE;
 	snprintf(reason, sizeof(reason), "left by an interrupted copy (%s%s, %ju day%s old)",
 		 size.partial ? "more than " : "", bytes, (uintmax_t)(age / DAY),
 		 age < 2 * DAY ? "" : "s");
@@ -80,12 +70,6 @@ static bool warn_about(int dir, const char *directory, const char *name,
 	o->notify(o->user, &(struct fcopy_event){
 			       .kind = FCOPY_EVENT_WARNING, .report = report, .error = &e});
 	return true;
-}
-
-static bool is_part(const char *name)
-{
-	const size_t length = strlen(name), suffix = strlen(PART_SUFFIX);
-	return length > suffix && strcmp(name + length - suffix, PART_SUFFIX) == 0;
 }
 
 /* Without /proc, the empty path, where nothing is found. */
@@ -98,7 +82,7 @@ static void find_path(int dir, char path[PATH_MAX])
 void stale_warn_name(int dir, const char *name, const struct fcopy_options *o)
 {
 	char directory[PATH_MAX];
-	if (!temporary_is_drawn(name) || part_sweep(dir, name))
+	if (!temporary_is_drawn(name) || left_sweep(dir, name, 0))
 		return;
 	find_path(dir, directory);
 	(void)warn_about(dir, directory, name, o, NULL);
@@ -115,9 +99,9 @@ void stale_warn(int dir, const struct fcopy_options *o, const struct fcopy_repor
 	find_path(r.fd, directory);
 	for (const char *name;
 	     names < NAMES_MAX && warnings < WARNINGS_MAX && (name = reader_next(&r)); names++)
-		if (is_part(name))
-			part_drop_receipt(r.fd, name, DAY);
-		else if (temporary_is_drawn(name) && !part_sweep(r.fd, name))
+		if (part_is_name(name))
+			left_sweep(r.fd, name, DAY);
+		else if (temporary_is_drawn(name) && !left_sweep(r.fd, name, 0))
 			warnings += warn_about(r.fd, directory, name, o, report);
 	reader_close(&r);
 }

@@ -4,12 +4,13 @@
  */
 #define _GNU_SOURCE
 #include "identity.h"
+#include "io/hash.h"
 #include "io/libc.h"
 
 #include <fcntl.h>
 #include <stddef.h>
 
-/* FNV-1a of 64 bits; 0: the file system has no handles. */
+/* A hash; 0: the file system has no handles. */
 static uint64_t handle_of(int fd)
 {
 	union {
@@ -20,10 +21,7 @@ static uint64_t handle_of(int fd)
 	if (name_to_handle_at(fd, "", &handle.head, &mount, AT_EMPTY_PATH) < 0)
 		return 0;
 	const size_t end = offsetof(struct file_handle, f_handle) + handle.head.handle_bytes;
-	uint64_t hash = 0xcbf29ce484222325u;
-	for (size_t i = 0; i < end; i++)
-		hash = (hash ^ handle.bytes[i]) * 0x100000001b3u;
-	return hash | 1;
+	return hash_add(HASH_START, handle.bytes, end) | 1;
 }
 
 struct identity identity_of(int fd)

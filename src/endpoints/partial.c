@@ -7,6 +7,7 @@
 #include "error.h"
 #include "file.h"
 #include "io/io.h"
+#include "io/system.h"
 #include "replaceable.h"
 #include "same.h"
 #include "temporary.h"
@@ -17,12 +18,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TRIES 8 /* each fails if another copy makes or commits the part first */
+#define FLUSH_AFTER 5.0 /* seconds */
+#define FLUSH_SHARE 20  /* ... and so many times as long as the last flush took */
+#define TRIES       8   /* each fails if another copy makes or commits the part first */
 
 struct partial {
 	struct part *part; /* `own`, or that of shards, which outlives the endpoint */
 	struct part own;
 	off_t known; /* bytes that need no comparison */
+	/* With flushes: when the last one ended, and how many seconds it took. */
+	double flushed, cost;
+	bool flushes;
 	const struct fcopy_options *options;
 };
 
@@ -66,15 +72,14 @@ static int part_refuse_source(const struct endpoint *e, int fd, const struct end
 		     : 0;
 }
 
-static int partial_fail(const struct endpoint *e, const struct part *p, int r,
-			struct fcopy_error *error)
+static int partial_fail(const struct endpoint *e, const struct part *p, struct fcopy_error *error)
 {
 	if (p->reason)
-		return error_refuse(error, e->path, -r, p->reason, p->advice);
-	error_call(error, p->call, e->path, -r);
-	if (r == -EACCES || r == -EPERM)
+		return error_refuse(error, e->path, p->err, p->reason, p->advice);
+	error_call(error, p->call, e->path, p->err);
+	if (p->err == EACCES || p->err == EPERM)
 		error->advice = replace_in_place_advice(e);
-	return r;
+	return -p->err;
 }
 
 /* The attributes that data gets at the end depend on these. */
@@ -108,25 +113,11 @@ static off_t partial_known(const struct part *p, const struct endpoint *src,
 			   const struct fcopy_options *o, uint64_t options)
 {
 	const struct journal *j = &p->journal;
-	if (!part_same_source(p, &src->st, options) ||
+	const struct journal_fact source = part_source(src->fd, &src->st);
+	if (!part_same_source(p, &source, options) ||
 	    journal_is_recent(&j->source.source, &j->run.when))
 		return 0;
 	return j->current && !o->fsync ? j->prefix : j->flushed_prefix;
-}
-
-/* What has other attributes than a new copy would have is not continued: they could admit users to
- * it. */
-static int partial_start_over(struct endpoint *e, struct part *p, const struct fcopy_options *o,
-			      struct fcopy_error *error)
-{
-	const char *call = "unlinkat";
-	int r = part_hide(p);
-	if (r == 0)
-		r = unlinkat(p->fd, PART_DATA, 0) < 0 && errno != ENOENT ? -errno : 0;
-	partial_close(p, r == 0, o);
-	if (r < 0)
-		return error_operation(error, "remove of its .fcopy-part", call, e->path, -r);
-	return -EAGAIN;
 }
 
 /* Continues the open part. Returns -EAGAIN if there is none now. */
@@ -135,18 +126,7 @@ static int partial_continue(struct endpoint *e, struct partial *f, const struct 
 {
 	struct part *p = f->part;
 	struct stat st;
-	const uint64_t options = partial_options(e, o);
-	if (p->journal.source.tree) {
-		part_close(p, false);
-		return error_refuse(error, e->path, EISDIR,
-				    "its .fcopy-part is the copy of a directory",
-				    FCOPY_ADVICE_REMOVE_PART);
-	}
-	/* Without data, a process was killed just after it had committed the file. */
-	e->fd = p->journal.options.number == options ? part_open_data(p, O_RDWR | O_NONBLOCK)
-						     : -ENOENT;
-	if (e->fd == -ENOENT)
-		return partial_start_over(e, p, o, error);
+	e->fd = part_open_data(p, O_RDWR | O_NONBLOCK);
 	int r = e->fd < 0                                 ? e->fd
 		: fstat(e->fd, &st) < 0                   ? -errno
 		: S_ISREG(st.st_mode) && st.st_nlink == 1 ? 0
@@ -154,9 +134,11 @@ static int partial_continue(struct endpoint *e, struct partial *f, const struct 
 	if (r < 0) {
 		endpoint_close(e);
 		part_close(p, false);
-		return error_operation(error, "open in its .fcopy-part", "openat", e->path, -r);
+		return r == -ENOENT ? -EAGAIN /* another machine has removed it */
+				    : error_operation(error, "open in its .fcopy-part", "openat",
+						      e->path, -r);
 	}
-	f->known = partial_known(p, src, o, options);
+	f->known = partial_known(p, src, o, partial_options(e, o));
 	if (f->known > st.st_size)
 		f->known = st.st_size;
 	file_of(e)->keep_part = true;
@@ -177,18 +159,19 @@ static int partial_create(struct endpoint *e, struct partial *f, const struct en
 			  const struct fcopy_options *o, struct fcopy_error *error)
 {
 	struct part *p = f->part;
+	const struct journal_fact source = part_source(src->fd, &src->st);
 	int r = part_make(p);
 	if (r < 0)
-		return partial_fail(e, p, r, error);
+		return partial_fail(e, p, error);
 	if ((r = part_can_move(p)) < 0) {
 		partial_close(p, true, o);
-		return partial_fail(e, p, r, error);
+		return partial_fail(e, p, error);
 	}
 	e->fd = openat(p->fd, PART_DATA, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (e->fd < 0)
 		r = part_fail(p, "open", errno);
 	if (r == 0)
-		r = part_describe(p, file_of(e)->place.name, &src->st, partial_options(e, o), e->fd,
+		r = part_describe(p, file_of(e)->place.name, &source, partial_options(e, o), e->fd,
 				  file_of(e)->mode);
 	if (r == 0)
 		r = part_publish(p, &e->fd);
@@ -200,7 +183,7 @@ static int partial_create(struct endpoint *e, struct partial *f, const struct en
 	unlinkat(p->fd, PART_DATA, 0);
 	bool again = r == -EEXIST || r == -ENOTEMPTY; /* another copy was faster */
 	if (!again)
-		partial_fail(e, p, r, error);
+		partial_fail(e, p, error);
 	partial_close(p, true, o);
 	return again ? -EAGAIN : r;
 }
@@ -222,20 +205,23 @@ int partial_open(struct endpoint *e, const struct endpoint *src, mode_t mode,
 		return error_call(error, "malloc", e->path, ENOMEM);
 	f->options = o;
 	file->mode = temporary_mode(file->place.dir, mode, file->slot.storage);
+	const struct part_claim claim = {.dst = file->place.name,
+					 .of = PART_OF_FILE,
+					 .resumes = true,
+					 .options = partial_options(e, o),
+					 .cancel = o->cancel};
+	f->part = &f->own;
+	part_init(f->part, file->place.dir, file->place.name);
 	int r = -EAGAIN;
 	for (int tries = 0; tries < TRIES && r == -EAGAIN; tries++) {
-		f->part = &f->own;
-		part_init(f->part, file->place.dir, file->place.name);
 		r = partial_refuse_source(e, f->part, src, error);
 		if (r < 0)
 			break;
-		r = part_open(f->part, file->place.name, o->cancel);
-		if (r == 0)
-			r = partial_continue(e, f, src, o, error);
-		else if (r == -ENOENT)
-			r = partial_create(e, f, src, o, error);
-		else
-			partial_fail(e, f->part, r, error);
+		switch (part_acquire(f->part, &claim)) {
+		case PART_FRESH: r = partial_create(e, f, src, o, error); break;
+		case PART_CONTINUED: r = partial_continue(e, f, src, o, error); break;
+		default: r = partial_fail(e, f->part, error);
+		}
 	}
 	if (r == -EAGAIN)
 		r = error_refuse(error, e->path, EBUSY,
@@ -299,15 +285,38 @@ off_t partial_begin(struct endpoint *e, off_t size)
 	if (!f || size < 0)
 		return f ? f->known : -1;
 	part_note_run(f->part, size);
+	f->flushes = f->part == &f->own && !system_has(e->fd, SYSTEM_LOCAL);
+	f->flushed = io_now();
 	return size;
+}
+
+/* What the page cache holds proves nothing there after a kill: a later run would compare every byte
+ * that was not flushed. */
+static void partial_flush(const struct endpoint *e, struct partial *f)
+{
+	const double start = io_now();
+	if (fdatasync(e->fd) == 0)
+		part_note_flushed(f->part);
+	else
+		part_note_lost(f->part);
+	f->flushed = io_now();
+	f->cost = f->flushed - start;
+}
+
+static void partial_note_range(const struct partial *f, off_t from, off_t to)
+{
+	if (to > from)
+		part_note(f->part, &(struct journal_fact){
+				       .kind = JOURNAL_RANGE, .offset = from, .length = to - from});
 }
 
 void partial_note(struct endpoint *e, off_t from, off_t to)
 {
-	if (to > from)
-		part_note(file_of(e)->partial->part, &(struct journal_fact){.kind = JOURNAL_RANGE,
-									    .offset = from,
-									    .length = to - from});
+	struct partial *f = file_of(e)->partial;
+	partial_note_range(f, from, to);
+	const double since = f->flushes ? io_now() - f->flushed : 0;
+	if (since > FLUSH_AFTER && since > FLUSH_SHARE * f->cost)
+		partial_flush(e, f);
 }
 
 bool partial_keep(struct endpoint *e, off_t size)
@@ -317,6 +326,10 @@ bool partial_keep(struct endpoint *e, off_t size)
 		return false;
 	(void)io_truncate(e->fd, size); /* best effort: what follows is compared */
 	f->keep_part = part_is_named(f->partial->part);
+	if (f->keep_part && f->partial->flushes) {
+		partial_note_range(f->partial, 0, size);
+		partial_flush(e, f->partial);
+	}
 	return f->keep_part;
 }
 
@@ -350,14 +363,8 @@ void partial_drop(struct endpoint *e)
 void part_remove(int dir, const char *name)
 {
 	struct part p;
+	const struct part_claim claim = {.dst = name, .of = PART_OF_FILE, .resumes = true};
 	part_init(&p, dir, name);
-	if (part_open(&p, name, NULL) < 0)
-		return;
-	if (p.journal.source.tree) {
-		part_close(&p, false);
-		return;
-	}
-	part_hide(&p);
-	unlinkat(p.fd, PART_DATA, 0);
-	part_close(&p, true);
+	if (part_acquire(&p, &claim) == PART_CONTINUED) /* others are gone, or stay */
+		(void)part_retire(&p);
 }

@@ -102,6 +102,13 @@ bool system_has(int fd, enum system_property property)
 	return system_type_has(system_type(fd), property);
 }
 
+bool system_numbers_last(int fd)
+{
+	const unsigned type = system_type(fd);
+	return (system_type_has(type, SYSTEM_RENAMES) || system_type_has(type, SYSTEM_LOCAL)) &&
+	       !system_type_has(type, SYSTEM_DRAWS) && !system_type_has(type, SYSTEM_RENUMBERS);
+}
+
 int64_t system_type_time_step(unsigned type)
 {
 	for (size_t i = 0; i < SYSTEMS; i++)

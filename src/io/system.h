@@ -37,6 +37,8 @@ enum system_property {
 unsigned system_type(int fd);
 bool system_type_has(unsigned type, enum system_property);
 bool system_has(int fd, enum system_property);
+/* Does a file keep its inode number as long as it exists, also for the next mount? */
+bool system_numbers_last(int fd);
 /* The step in which all file systems of this type store modification times, in ns; 0: they store
  * all of them, or not all have the same step. */
 int64_t system_type_time_step(unsigned type);

@@ -2,6 +2,8 @@
  * The lines of a journal: formatting and parsing.
  */
 #include "journal.h"
+#include "io/hash.h"
+#include "io/words.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,12 +13,10 @@
 #define CHECKSUM 8 /* hexadecimal digits, and a space after them */
 #define RECENT   2 /* seconds: the coarsest clock of a file system */
 
-/* FNV-1a of 64 bits, folded to 32: it finds torn lines, not forged ones. */
+/* Folded to 32 bits: it finds torn lines. */
 static uint32_t journal_checksum(const char *text, size_t size)
 {
-	uint64_t hash = 0xcbf29ce484222325u;
-	for (size_t i = 0; i < size; i++)
-		hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3u;
+	const uint64_t hash = hash_add(HASH_START, text, size);
 	return (uint32_t)(hash ^ hash >> 32);
 }
 
@@ -30,32 +30,15 @@ void journal_seal(char *line, size_t size)
 
 size_t journal_escape(const char *name, size_t size, char to[JOURNAL_PATH])
 {
-	char *at = to;
-	for (size_t i = 0; i < size && at - to + 5 < (ptrdiff_t)JOURNAL_PATH; i++) {
-		unsigned char c = (unsigned char)name[i];
-		if (c > ' ' && c != '\\' && c != 0x7f)
-			*at++ = (char)c;
-		else
-			at += sprintf(at, "\\%03o", c);
-	}
-	*at = '\0';
-	return (size_t)(at - to);
+	char *end = words_put_name(to, name, size < PATH_MAX ? size : PATH_MAX - 1);
+	*end = '\0';
+	return (size_t)(end - to);
 }
 
 size_t journal_unescape(const char *text, size_t size, char to[JOURNAL_PATH])
 {
-	size_t n = 0;
-	for (size_t i = 0; i < size && n + 1 < JOURNAL_PATH; n++) {
-		if (text[i] == '\\' && size - i >= 4) {
-			to[n] = (char)((text[i + 1] - '0') << 6 | (text[i + 2] - '0') << 3 |
-				       (text[i + 3] - '0'));
-			i += 4;
-		} else {
-			to[n] = text[i++];
-		}
-	}
-	to[n] = '\0';
-	return n;
+	bool wrong = false; /* only what the checksum has missed */
+	return words_name(text, size < JOURNAL_PATH ? size : JOURNAL_PATH - 1, to, &wrong);
 }
 
 struct journal_source journal_source_of(const struct stat *st)
@@ -89,36 +72,13 @@ bool journal_is_recent(const struct journal_source *s, const struct timespec *wh
 	return journal_is_after(&s->mtime, when) || journal_is_after(&s->ctime, when);
 }
 
-/* Writes n with at least this many digits, and one more character; returns the end. Most lines are
- * of entries, for which printf(3) took 5 % of the time of a tree in memory. */
-static char *journal_put(char *at, intmax_t n, int digits, char after)
-{
-	char text[24];
-	int used = 0;
-	uintmax_t rest = n < 0 ? 0 - (uintmax_t)n : (uintmax_t)n;
-	for (; rest > 0 || used < digits; rest /= 10)
-		text[used++] = (char)('0' + rest % 10);
-	if (n < 0)
-		*at++ = '-';
-	while (used > 0)
-		*at++ = text[--used];
-	*at++ = after;
-	return at;
-}
-
-static char *journal_put_time(char *at, const struct timespec *t)
-{
-	at = journal_put(at, t->tv_sec, 1, '.');
-	return journal_put(at, t->tv_nsec, 9, ' ');
-}
-
 /* `text` has room for a line. */
 static size_t journal_text_of_entry(const struct journal_fact *f, char *text)
 {
-	char *at = journal_put(stpcpy(text, "done "), f->source.size, 1, ' ');
-	at = journal_put_time(at, &f->source.mtime);
-	at = journal_put_time(at, &f->source.ctime);
-	at = journal_put_time(at, &f->when);
+	char *at = words_put(stpcpy(text, "done "), f->source.size, 10, 1, ' ');
+	at = words_put_time(at, &f->source.mtime);
+	at = words_put_time(at, &f->source.ctime);
+	at = words_put_time(at, &f->when);
 	return (size_t)(at - text) + journal_escape(f->text, f->size, at);
 }
 
@@ -180,141 +140,88 @@ size_t journal_format(const struct journal_fact *f, char line[JOURNAL_LINE])
 	return JOURNAL_SEAL + n + 1;
 }
 
-/* What is left of a line. */
-struct journal_words {
-	const char *at, *end;
-	bool wrong;
-};
-
-static const char *journal_word(struct journal_words *w, size_t *length)
+static void journal_parse_done(struct words *w, struct journal_fact *f)
 {
-	const char *word = w->at;
-	const char *space = w->at < w->end ? memchr(w->at, ' ', (size_t)(w->end - w->at)) : NULL;
-	*length = (size_t)((space ? space : w->end) - word);
-	w->at = space ? space + 1 : w->end;
-	w->wrong |= *length == 0;
-	return word;
-}
-
-/* base 8 or 10. Refuses what journal_format does not write: signs other than one -, spaces. */
-static intmax_t journal_number(struct journal_words *w, char stop, int base)
-{
-	intmax_t value = 0;
-	bool negative = w->at < w->end && *w->at == '-';
-	const char *start = w->at += negative;
-	for (; w->at < w->end && *w->at >= '0' && *w->at < '0' + base; w->at++)
-		w->wrong |= __builtin_mul_overflow(value, base, &value) ||
-			    __builtin_add_overflow(value, *w->at - '0', &value);
-	w->wrong |= w->at == start || (w->at < w->end && *w->at != stop);
-	w->at += w->at < w->end;
-	return negative ? -value : value;
-}
-
-static uint64_t journal_unsigned(struct journal_words *w)
-{
-	uint64_t value = 0;
-	const char *start = w->at;
-	for (; w->at < w->end && *w->at >= '0' && *w->at <= '9'; w->at++)
-		w->wrong |= __builtin_mul_overflow(value, (uint64_t)10, &value) ||
-			    __builtin_add_overflow(value, (uint64_t)(*w->at - '0'), &value);
-	w->wrong |= w->at == start || (w->at < w->end && *w->at != ' ');
-	w->at += w->at < w->end;
-	return value;
-}
-
-static struct timespec journal_time(struct journal_words *w)
-{
-	struct timespec t;
-	t.tv_sec = (time_t)journal_number(w, '.', 10);
-	t.tv_nsec = (long)journal_number(w, ' ', 10);
-	w->wrong |= t.tv_nsec < 0 || t.tv_nsec > 999999999;
-	return t;
-}
-
-static void journal_parse_done(struct journal_words *w, struct journal_fact *f)
-{
-	f->source.size = (off_t)journal_number(w, ' ', 10);
+	f->source.size = (off_t)words_number(w, ' ', 10);
 	w->wrong |= f->source.size < 0;
 	const char *dot = w->at < w->end ? memchr(w->at, '.', (size_t)(w->end - w->at)) : NULL;
 	if (!dot) {
 		f->kind = JOURNAL_RANGE;
 		f->offset = f->source.size;
-		f->length = (off_t)journal_number(w, ' ', 10);
+		f->length = (off_t)words_number(w, ' ', 10);
 		off_t end;
 		w->wrong |= f->length < 0 || __builtin_add_overflow(f->offset, f->length, &end);
 		return;
 	}
 	f->kind = JOURNAL_ENTRY;
-	f->source.mtime = journal_time(w);
-	f->source.ctime = journal_time(w);
-	f->when = journal_time(w);
-	f->text = journal_word(w, &f->size);
+	f->source.mtime = words_time(w);
+	f->source.ctime = words_time(w);
+	f->when = words_time(w);
+	f->text = words_text(w, &f->size);
 }
 
-static void journal_parse_source(struct journal_words *w, struct journal_fact *f)
+static void journal_parse_source(struct words *w, struct journal_fact *f)
 {
 	size_t n;
-	const char *type = journal_word(w, &n);
+	const char *type = words_text(w, &n);
 	f->kind = JOURNAL_SOURCE;
 	f->tree = n == 4 && memcmp(type, "tree", 4) == 0;
 	w->wrong |= !f->tree && (n != 4 || memcmp(type, "file", 4) != 0);
-	f->source.inode = journal_unsigned(w);
-	f->source.device = journal_unsigned(w);
-	f->source.size = (off_t)journal_number(w, ' ', 10);
-	f->source.mtime = journal_time(w);
-	f->source.ctime = journal_time(w);
+	f->source.inode = words_unsigned(w);
+	f->source.device = words_unsigned(w);
+	f->source.size = (off_t)words_number(w, ' ', 10);
+	f->source.mtime = words_time(w);
+	f->source.ctime = words_time(w);
 }
 
-static void journal_parse_data(struct journal_words *w, struct journal_fact *f)
+static void journal_parse_data(struct words *w, struct journal_fact *f)
 {
 	f->kind = JOURNAL_DATA;
-	f->part = journal_unsigned(w);
-	f->inode = journal_unsigned(w);
-	f->device = journal_unsigned(w);
-	intmax_t mode = journal_number(w, ' ', 8);
+	f->part = words_unsigned(w);
+	f->inode = words_unsigned(w);
+	f->device = words_unsigned(w);
+	intmax_t mode = words_number(w, ' ', 8);
 	w->wrong |= mode < 0 || mode > 07777;
 	f->mode = (mode_t)mode;
 }
 
-static void journal_parse_run(struct journal_words *w, struct journal_fact *f)
+static void journal_parse_run(struct words *w, struct journal_fact *f)
 {
 	size_t n;
-	const char *boot = journal_word(w, &n);
+	const char *boot = words_text(w, &n);
 	f->kind = JOURNAL_RUN;
 	w->wrong |= n >= sizeof(f->boot) || memchr(boot, '\0', n);
 	snprintf(f->boot, sizeof(f->boot), "%.*s", (int)(w->wrong ? 0 : n), boot);
-	f->mount = journal_unsigned(w);
-	f->when = journal_time(w);
+	f->mount = words_unsigned(w);
+	f->when = words_time(w);
 }
 
-static void journal_parse_number(struct journal_words *w, struct journal_fact *f,
-				 enum journal_kind kind)
+static void journal_parse_number(struct words *w, struct journal_fact *f, enum journal_kind kind)
 {
 	f->kind = kind;
-	f->number = journal_unsigned(w);
+	f->number = words_unsigned(w);
 }
 
-static void journal_parse_text(struct journal_words *w, struct journal_fact *f,
-			       enum journal_kind kind)
+static void journal_parse_text(struct words *w, struct journal_fact *f, enum journal_kind kind)
 {
 	f->kind = kind;
-	f->text = journal_word(w, &f->size);
+	f->text = words_text(w, &f->size);
 }
 
-static void journal_parse_shards(struct journal_words *w, struct journal_fact *f)
+static void journal_parse_shards(struct words *w, struct journal_fact *f)
 {
 	f->kind = JOURNAL_SHARDS;
-	f->number = journal_unsigned(w);
-	f->text = journal_word(w, &f->size);
+	f->number = words_unsigned(w);
+	f->text = words_text(w, &f->size);
 }
 
-static void journal_parse_commit(struct journal_words *w, struct journal_fact *f)
+static void journal_parse_commit(struct words *w, struct journal_fact *f)
 {
 	f->kind = JOURNAL_COMMIT;
-	f->number = journal_unsigned(w);
-	f->source.inode = journal_unsigned(w);
-	f->source.size = (off_t)journal_number(w, ' ', 10);
-	f->source.mtime = journal_time(w);
+	f->number = words_unsigned(w);
+	f->source.inode = words_unsigned(w);
+	f->source.size = (off_t)words_number(w, ' ', 10);
+	f->source.mtime = words_time(w);
 }
 
 static bool journal_is(const char *word, size_t length, const char *expected)
@@ -338,8 +245,8 @@ void journal_parse(const char *line, size_t length, struct journal_fact *f)
 	*f = (struct journal_fact){.kind = JOURNAL_NOTHING};
 	if (!journal_checks(line, length))
 		return;
-	struct journal_words w = {.at = line + JOURNAL_SEAL, .end = line + length};
-	const char *word = journal_word(&w, &n);
+	struct words w = {.at = line + JOURNAL_SEAL, .end = line + length};
+	const char *word = words_text(&w, &n);
 	if (journal_is(word, n, "done"))
 		journal_parse_done(&w, f);
 	else if (journal_is(word, n, "fcopy-part"))

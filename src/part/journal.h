@@ -37,6 +37,8 @@
 #ifndef PART_JOURNAL_H
 #define PART_JOURNAL_H
 
+#include "io/table.h"
+
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -124,8 +126,7 @@ struct journal {
 	size_t size;
 	size_t flushed; /* facts before this offset are on the storage */
 	size_t lost;    /* others before this one may have been lost when they were written back */
-	struct journal_slot *slot;
-	size_t slots, entries;
+	struct table entries; /* by a hash of their path: offset of the last line; of this mount? */
 };
 
 /* Reads an open journal. current: are the facts of this run known to be in the page cache? NULL: of

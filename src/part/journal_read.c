@@ -2,6 +2,7 @@
  * What a whole journal says. The complete entries of a tree are found by a hash of their path; the
  * text stays in memory, and a line is parsed again when it is asked for.
  */
+#include "io/hash.h"
 #include "journal.h"
 
 #include <errno.h>
@@ -10,13 +11,6 @@
 #include <unistd.h>
 
 #define BLOCK ((size_t)1 << 20)
-
-struct journal_slot {
-	size_t line; /* offset + 1 of the line in the text; 0: empty */
-	size_t hash;
-	unsigned length; /* of the line */
-	bool current;    /* of a run whose writes are in the page cache */
-};
 
 static int journal_load(int fd, struct journal *j)
 {
@@ -37,68 +31,22 @@ static int journal_load(int fd, struct journal *j)
 	}
 }
 
-static size_t journal_hash(const char *text, size_t size)
+/* Some bits of FNV-1a do not depend on the first bytes. */
+static uint64_t journal_key(const char *text, size_t size)
 {
-	uint64_t hash = 0xcbf29ce484222325u;
-	for (size_t i = 0; i < size; i++)
-		hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3u;
-	return (size_t)(hash ^ hash >> 29);
+	const uint64_t hash = hash_add(HASH_START, text, size);
+	return hash ^ hash >> 29;
 }
 
-/* The slot of this escaped path, or the empty one where it belongs. */
-static struct journal_slot *journal_slot(const struct journal *j, const char *text, size_t size,
-					 size_t hash)
+/* The last line about a path counts. If two paths have one key, only the later one is found: the
+ * other one is copied again. */
+static int journal_add(struct journal *j, const struct journal_fact *f, size_t at, bool current)
 {
-	struct journal_fact f;
-	for (size_t i = hash & (j->slots - 1);; i = (i + 1) & (j->slots - 1)) {
-		struct journal_slot *s = &j->slot[i];
-		if (s->line == 0)
-			return s;
-		if (s->hash != hash)
-			continue;
-		journal_parse(j->text + s->line - 1, s->length, &f);
-		if (f.size == size && memcmp(f.text, text, size) == 0)
-			return s;
-	}
-}
-
-static int journal_grow(struct journal *j)
-{
-	struct journal_slot *old = j->slot;
-	const size_t count = j->slots;
-	if (2 * (j->entries + 1) <= count)
-		return 0;
-	j->slots = count ? 2 * count : 1024;
-	j->slot = calloc(j->slots, sizeof(*j->slot));
-	if (!j->slot) {
-		j->slot = old;
-		j->slots = count;
+	struct table_row *row = table_add(&j->entries, journal_key(f->text, f->size));
+	if (!row)
 		return -ENOMEM;
-	}
-	for (size_t i = 0; i < count; i++) {
-		if (old[i].line == 0)
-			continue;
-		size_t k = old[i].hash & (j->slots - 1);
-		while (j->slot[k].line)
-			k = (k + 1) & (j->slots - 1);
-		j->slot[k] = old[i];
-	}
-	free(old);
-	return 0;
-}
-
-/* The last line about a path counts. */
-static int journal_add(struct journal *j, const struct journal_fact *f, size_t at, size_t length,
-		       bool current)
-{
-	int r = journal_grow(j);
-	if (r < 0)
-		return r;
-	size_t hash = journal_hash(f->text, f->size);
-	struct journal_slot *s = journal_slot(j, f->text, f->size, hash);
-	j->entries += s->line == 0;
-	*s = (struct journal_slot){
-	    .line = at + 1, .hash = hash, .length = (unsigned)length, .current = current};
+	row->value = at;
+	row->mark = current;
 	return 0;
 }
 
@@ -110,8 +58,7 @@ static void journal_note_range(struct journal *j, const struct journal_fact *f)
 	j->prefix = f->offset + f->length;
 }
 
-static int journal_take(struct journal *j, const struct journal_fact *f, size_t at, size_t length,
-			bool current)
+static int journal_take(struct journal *j, const struct journal_fact *f, size_t at, bool current)
 {
 	switch (f->kind) {
 	case JOURNAL_VERSION_IS: j->version = *f; break;
@@ -137,7 +84,7 @@ static int journal_take(struct journal *j, const struct journal_fact *f, size_t 
 		j->prefix = j->flushed_prefix;
 		break;
 	case JOURNAL_ENTRY:
-	case JOURNAL_AGAIN: return journal_add(j, f, at, length, current);
+	case JOURNAL_AGAIN: return journal_add(j, f, at, current);
 	case JOURNAL_NOTHING: break;
 	}
 	return 0;
@@ -158,7 +105,7 @@ int journal_read(int fd, struct journal *j,
 		journal_parse(j->text + at, length, &f);
 		if (f.kind == JOURNAL_RUN)
 			counts = current && current(&f, arg);
-		r = journal_take(j, &f, at, length, counts);
+		r = journal_take(j, &f, at, counts);
 	}
 	if (r < 0)
 		journal_free(j);
@@ -168,23 +115,25 @@ int journal_read(int fd, struct journal *j,
 void journal_free(struct journal *j)
 {
 	free(j->text);
-	free(j->slot);
 	j->text = NULL;
-	j->slot = NULL;
-	j->slots = j->entries = 0;
+	table_free(&j->entries);
 }
 
 bool journal_find(const struct journal *j, const char *path, bool durable, struct journal_fact *f,
 		  bool *sure)
 {
 	char escaped[JOURNAL_PATH];
-	if (j->entries == 0)
+	if (j->entries.used == 0)
 		return false;
-	size_t n = journal_escape(path, strlen(path), escaped);
-	const struct journal_slot *s = journal_slot(j, escaped, n, journal_hash(escaped, n));
-	if (s->line == 0)
+	const size_t n = journal_escape(path, strlen(path), escaped);
+	const struct table_row *row = table_find(&j->entries, journal_key(escaped, n));
+	if (!row)
 		return false;
-	journal_parse(j->text + s->line - 1, s->length, f);
-	*sure = s->line - 1 < j->flushed || (!durable && s->current && s->line - 1 >= j->lost);
-	return f->kind == JOURNAL_ENTRY;
+	const char *line = j->text + row->value;
+	const char *end = memchr(line, '\n', j->size - row->value);
+	journal_parse(line, (size_t)(end - line), f);
+	if (f->kind != JOURNAL_ENTRY || f->size != n || memcmp(f->text, escaped, n) != 0)
+		return false;
+	*sure = row->value < j->flushed || (!durable && row->mark && row->value >= j->lost);
+	return true;
 }

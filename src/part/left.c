@@ -22,13 +22,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
-
-#define DEPTH_MAX 32 /* each level needs a descriptor */
 
 /* What a directory contains. */
 enum {
@@ -38,7 +36,8 @@ enum {
 	LEFT_ENTRY = 8,
 	LEFT_SHARE = 16,
 	LEFT_OLD = 32,
-	LEFT_OTHER = 64
+	LEFT_NFS = 64, /* a file that is open and removed */
+	LEFT_OTHER = 128
 };
 
 static bool left_unknown(struct left *l, const char *reason)
@@ -54,13 +53,14 @@ static int left_contents(int fd)
 	struct reader r = reader_open(fd, buffer, sizeof(buffer));
 	int has = 0;
 	for (const char *name; (name = reader_next(&r));)
-		has |= strcmp(name, PRIVATE_LOCK) == 0    ? LEFT_LOCK
-		       : strcmp(name, PART_JOURNAL) == 0  ? LEFT_JOURNAL
-		       : strcmp(name, PART_DATA) == 0     ? LEFT_DATA
-		       : strcmp(name, PRIVATE_ENTRY) == 0 ? LEFT_ENTRY
-		       : strcmp(name, PRIVATE_OLD) == 0   ? LEFT_OLD
-		       : strncmp(name, "share.", 6) == 0  ? LEFT_SHARE
-							  : LEFT_OTHER;
+		has |= strcmp(name, PRIVATE_LOCK) == 0                      ? LEFT_LOCK
+		       : strcmp(name, PART_JOURNAL) == 0                    ? LEFT_JOURNAL
+		       : strcmp(name, PART_DATA) == 0                       ? LEFT_DATA
+		       : strcmp(name, PRIVATE_ENTRY) == 0                   ? LEFT_ENTRY
+		       : strcmp(name, PRIVATE_OLD) == 0                     ? LEFT_OLD
+		       : strncmp(name, ".nfs", 4) == 0                      ? LEFT_NFS
+		       : strncmp(name, PART_SHARE, strlen(PART_SHARE)) == 0 ? LEFT_SHARE
+									    : LEFT_OTHER;
 	const int err = reader_close(&r);
 	return err < 0 ? err : has;
 }
@@ -71,31 +71,29 @@ static bool left_is_local(const struct left *l)
 }
 
 /* flock(2) of a client of NFS or SMB is a POSIX lock of the server. */
-static int left_take_lock(const struct left *l, int fd)
+static int left_take_lock(const struct left *l, bool waits)
 {
 	struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-	int r = private_take_lock(fd, LOCK_EX, NULL);
+	const int fd = l->part.lock;
+	int r = waits ? private_take_lock(fd, LOCK_EX, NULL) : private_flock(fd, LOCK_EX);
 	if (r == 0 && left_is_local(l) && fcntl(fd, F_OFD_SETLK, &all) < 0)
 		r = errno == EACCES || errno == EAGAIN ? -EWOULDBLOCK : -errno;
 	return r;
 }
 
-/* Reads what the lock and the journal say; missing files say nothing. */
-static int left_read(struct left *l, struct journal *lock)
+/* Reads the journal; a missing one says nothing. */
+static int left_read_journal(struct left *l)
 {
-	int r = 0, log = part_open_own(&l->part, PART_JOURNAL, O_RDONLY);
-	*lock = (struct journal){.text = NULL};
-	if (log >= 0) {
-		struct stat st;
-		r = journal_read(log, &l->part.journal, NULL, NULL);
-		if (fstat(log, &st) == 0 && st.st_mtime > l->changed)
-			l->changed = st.st_mtime;
-		close(log);
-	} else if (log != -ENOENT) {
-		r = log;
-	}
-	if (r == 0 && l->part.lock >= 0)
-		r = journal_read(l->part.lock, lock, NULL, NULL);
+	struct stat st;
+	const int log = part_open_own(&l->part, PART_JOURNAL, O_RDONLY);
+	journal_free(&l->part.journal);
+	l->part.journal = (struct journal){.text = NULL};
+	if (log < 0)
+		return log == -ENOENT ? 0 : log;
+	const int r = journal_read(log, &l->part.journal, NULL, NULL);
+	if (fstat(log, &st) == 0 && st.st_mtime > l->changed)
+		l->changed = st.st_mtime;
+	close(log);
 	return r;
 }
 
@@ -112,44 +110,63 @@ static bool left_has_name(const struct left *l, const char *name)
 	return strcmp(part, name) == 0;
 }
 
-/* Was it made by this program, and, as far as that is known, on this machine? */
+/* Was it made by this program, and, as far as that is known, on this machine? A process that was
+ * killed just after it had created the lock has written nothing: then no other user may be able to
+ * give a name to a directory here. */
 static bool left_is_proved(struct left *l, const struct journal *lock, const char *name)
 {
+	const struct part *p = &l->part;
+	const bool header = part_has_header(p), sign = part_is_signed(p, lock);
+	const struct journal_fact *run = header ? &p->journal.run : &lock->run;
 	struct journal_fact here;
-	const bool header = part_has_header(&l->part);
-	const struct journal_fact *run = header ? &l->part.journal.run : &lock->run;
+	struct stat above;
 	if (l->kind == FCOPY_LEFT_PART && (!header || !left_has_name(l, name)))
 		return left_unknown(l, "its journal belongs to another directory");
-	if (!header && (!lock->private.kind || lock->private.number != l->st.st_ino))
+	if (!sign && (!l->bare || fstat(p->parent, &above) < 0 || private_is_shared(&above)))
 		return left_unknown(l,
 				    "nothing in it shows that fcopy created it in this directory");
-	private_here(l->part.fd, &here);
-	if (left_is_local(l) || (here.boot[0] != '-' && strcmp(run->boot, here.boot) == 0))
+	private_here(p->fd, &here);
+	if (left_is_local(l) || (here.boot[0] != '-' && strcmp(run->boot, here.boot) == 0) ||
+	    (l->bare && (p->lock < 0 || !private_locks_are_local(p->lock))))
 		return true;
 	return left_unknown(l, "another machine may be using it");
 }
 
-/* Does it hold no bytes of a copy? */
+static bool left_is_empty(const struct left *l, const char *name)
+{
+	int fd = openat(l->part.fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	const bool empty = fd >= 0 && private_is_empty(fd) == 1;
+	if (fd >= 0)
+		close(fd);
+	return empty;
+}
+
+/* Does it hold no bytes of a copy, nor what was put aside? */
 static bool left_is_bare(const struct left *l, int has)
 {
 	struct stat st;
-	if (!(has & (LEFT_DATA | LEFT_ENTRY | LEFT_OLD)))
-		return true;
-	if (has & (LEFT_ENTRY | LEFT_OLD) ||
-	    fstatat(l->part.fd, PART_DATA, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (l->part.published)
 		return false;
-	return S_ISREG(st.st_mode) && st.st_size == 0;
+	if (has & LEFT_ENTRY || (has & LEFT_OLD && !left_is_empty(l, PRIVATE_OLD)))
+		return false;
+	if (!(has & LEFT_DATA))
+		return true;
+	if (fstatat(l->part.fd, PART_DATA, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	return S_ISREG(st.st_mode) ? st.st_size == 0 : left_is_empty(l, PART_DATA);
 }
 
-/* Does it contain only what one copy makes? */
+/* Does it contain only what one copy makes? What shards add is a receipt's rest; other clients may
+ * have it open. */
 static bool left_is_plain(struct left *l, int *has)
 {
 	*has = left_contents(l->part.fd);
 	if (*has < 0)
 		return left_unknown(l, "it cannot be read");
-	if (*has & LEFT_SHARE)
+	if (*has & LEFT_SHARE && !part_is_receipt(&l->part))
 		return left_unknown(l, "it belongs to a copy in shards");
-	if (*has & LEFT_OTHER || (*has & LEFT_OLD && l->kind != FCOPY_LEFT_DIRECTORY))
+	if (*has & LEFT_OTHER || (*has & LEFT_NFS && !part_is_receipt(&l->part)) ||
+	    (*has & LEFT_OLD && l->kind != FCOPY_LEFT_DIRECTORY))
 		return left_unknown(l, "it contains entries that fcopy did not make");
 	return true;
 }
@@ -184,37 +201,50 @@ static bool left_find_old(struct left *l)
 	return read || left_unknown(l, "it cannot be read");
 }
 
-static bool left_examine_content(struct left *l, const char *name)
+/* Takes the lock. Returns 1; 0: there is none; or -errno, with the state set. */
+static int left_lock(struct left *l, int has, bool waits)
+{
+	struct part *p = &l->part;
+	const bool hidden = l->kind == FCOPY_LEFT_DIRECTORY;
+	if (!(has & LEFT_LOCK)) {
+		if (hidden && !(has & (LEFT_DATA | LEFT_ENTRY | LEFT_OLD)))
+			return 0;
+		left_unknown(l, "it has no lock");
+		return -ENOENT;
+	}
+	p->lock = part_open_own(p, PRIVATE_LOCK, O_RDWR);
+	int r = p->lock < 0 ? p->lock : left_take_lock(l, waits);
+	if (r == -EWOULDBLOCK)
+		l->state = FCOPY_LEFT_LIVE;
+	else if (r < 0)
+		left_unknown(l, "it cannot be locked");
+	return r < 0 ? r : 1;
+}
+
+/* Is it dead, and may it be removed? */
+static bool left_examine_content(struct left *l, const char *name, bool waits)
 {
 	struct journal lock = {.text = NULL};
 	struct part *p = &l->part;
-	const bool hidden = l->kind == FCOPY_LEFT_DIRECTORY;
-	int has;
+	int has, r = left_read_journal(l);
 	if (!left_is_plain(l, &has))
 		return false;
-	if (has & LEFT_LOCK) {
-		p->lock = part_open_own(p, PRIVATE_LOCK, O_RDWR);
-		int r = p->lock < 0 ? p->lock : left_take_lock(l, p->lock);
-		if (r == -EWOULDBLOCK)
-			l->state = FCOPY_LEFT_LIVE;
-		if (r < 0)
-			return r != -EWOULDBLOCK && left_unknown(l, "it cannot be locked");
-		/* The first shard of a job may have come and gone while another one had the lock.
-		 */
-		if (!left_is_plain(l, &has))
-			return false;
-	} else if (!hidden || has & (LEFT_DATA | LEFT_ENTRY | LEFT_OLD)) {
-		return left_unknown(l, "it has no lock");
-	}
+	const int locked = left_lock(l, has, waits);
+	if (locked < 0)
+		return false;
+	/* The first shard of a job may have come and gone while another one had the lock. */
+	if (locked && ((r = left_read_journal(l)), !left_is_plain(l, &has)))
+		return false;
 	l->retired = has == LEFT_JOURNAL;
+	l->bare = left_is_bare(l, has);
 	/* The maker of an empty directory has not locked it yet, and makes another one. */
-	if (hidden && has == 0)
+	if (l->kind == FCOPY_LEFT_DIRECTORY && has == 0)
 		return true;
-	int r = left_read(l, &lock);
-	bool proved = r == 0 && hidden && left_is_bare(l, has) && part_is_proved(p, &lock) &&
-		      (p->lock < 0 || !private_locks_are_local(p->lock));
-	if (r == 0 && !proved)
-		proved = left_is_proved(l, &lock, name);
+	if (r == 0)
+		r = part_find_number(p);
+	if (r == 0 && locked)
+		r = journal_read(p->lock, &lock, NULL, NULL);
+	bool proved = r == 0 && left_is_proved(l, &lock, name);
 	journal_free(&lock);
 	if (proved && p->published && part_is_receipt(p))
 		l->kind = FCOPY_LEFT_RECEIPT;
@@ -223,39 +253,45 @@ static bool left_examine_content(struct left *l, const char *name)
 	return r < 0 ? left_unknown(l, "its journal cannot be read") : proved;
 }
 
-static void left_examine(struct left *l, int parent, const char *name)
+/* A tree that is built beside its final name has locked the directory itself. */
+static bool left_is_locked(int fd)
 {
-	struct part *p = &l->part;
+	if (private_flock(fd, LOCK_SH) == -EWOULDBLOCK)
+		return true;
+	flock(fd, LOCK_UN);
+	const int lock = openat(fd, PRIVATE_LOCK, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	const bool locked = lock >= 0 && private_flock(lock, LOCK_SH) == -EWOULDBLOCK;
+	if (lock >= 0)
+		close(lock);
+	return locked;
+}
+
+static void left_examine(struct left *l, const char *name, bool waits)
+{
+	const bool part = l->kind == FCOPY_LEFT_PART;
 	l->state = FCOPY_LEFT_UNKNOWN;
 	if (!S_ISDIR(l->st.st_mode)) {
-		l->reason = l->kind == FCOPY_LEFT_PART
-				? "an earlier version of fcopy, or another program, made it"
+		l->reason = part ? "an earlier version of fcopy, or another program, made it"
 			    : l->st.st_uid != geteuid()
 				? "it belongs to another user"
 				: "a temporary file has no lock: a copy may still be writing it";
 		return;
 	}
-	p->parent = parent;
-	p->fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (p->fd < 0 || fstat(p->fd, &l->st) < 0) {
-		l->reason = errno == EACCES ? "it belongs to another user" : "it cannot be opened";
+	switch (part_whose(&l->part, name, &l->st)) {
+	case PART_OURS: break;
+	case PART_OTHER_USER: l->reason = "it belongs to another user"; return;
+	case PART_OPEN_TO_OTHERS:
+		l->reason = "it is open to other users";
+		if (left_is_locked(l->part.fd))
+			l->state = FCOPY_LEFT_LIVE;
 		return;
+	default: l->reason = "it cannot be opened"; return;
 	}
-	if (!private_is_ours(parent, &l->st, &p->exposed)) {
-		l->reason = l->st.st_uid != geteuid() ? "it belongs to another user"
-						      : "it is open to other users";
-		return;
-	}
-	snprintf(p->name, sizeof(p->name), "%s", name);
-	p->published = l->kind == FCOPY_LEFT_PART;
-	if (left_examine_content(l, name))
+	l->part.published = part;
+	if (!part && left_is_locked(l->part.fd))
+		l->state = FCOPY_LEFT_LIVE;
+	else if (left_examine_content(l, name, waits))
 		l->state = FCOPY_LEFT_DEAD;
-}
-
-static bool left_is_part(const char *name)
-{
-	const size_t length = strlen(name), suffix = sizeof(PART_SUFFIX) - 1;
-	return length > suffix && strcmp(name + length - suffix, PART_SUFFIX) == 0;
 }
 
 /* Was it removed or renamed while it was examined, which may wait for a lock? */
@@ -270,11 +306,11 @@ static bool left_is_gone(struct left *l, int parent, const char *name)
 	return false;
 }
 
-bool left_find(struct left *l, int parent, const char *name)
+bool part_examine(struct left *l, int parent, const char *name, bool waits)
 {
 	const bool drawn = temporary_is_drawn(name);
-	*l = (struct left){.part = {.fd = -1, .lock = -1, .log = -1}};
-	if ((!drawn && !left_is_part(name)) ||
+	*l = (struct left){.part = {.parent = parent, .fd = -1, .lock = -1, .log = -1}};
+	if ((!drawn && !part_is_name(name)) ||
 	    fstatat(parent, name, &l->st, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    (!S_ISREG(l->st.st_mode) && !S_ISDIR(l->st.st_mode)))
 		return false;
@@ -282,7 +318,7 @@ bool left_find(struct left *l, int parent, const char *name)
 		  : S_ISDIR(l->st.st_mode) ? FCOPY_LEFT_DIRECTORY
 					   : FCOPY_LEFT_FILE;
 	l->changed = l->st.st_mtime;
-	left_examine(l, parent, name);
+	left_examine(l, name, waits);
 	if (!left_is_gone(l, parent, name))
 		return true;
 	left_close(l);
@@ -345,6 +381,8 @@ int left_remove(struct left *l)
 	/* What is unlocked was empty when it was looked at, and may be in use by now. */
 	if (r == 0 && p->lock >= 0)
 		r = left_remove_content(l);
+	if (r == 0 && part_is_receipt(p))
+		part_remove_shares(p);
 	if (r == 0)
 		r = part_discard(p, l->retired);
 	if ((r == -ENOENT || r == -ESTALE) && !part_is_named(p) && (errno == 0 || errno == ENOENT))
@@ -357,61 +395,30 @@ int left_remove(struct left *l)
 	return used ? 0 : r;
 }
 
+/* By its name: nothing has to be created to find out whose a young part is. */
+static bool left_is_young(int parent, const char *public, long age)
+{
+	char path[NAME_MAX + sizeof("/" PART_JOURNAL)];
+	struct stat st;
+	snprintf(path, sizeof(path), "%s/" PART_JOURNAL, public);
+	return fstatat(parent, path, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	       time(NULL) - st.st_mtime < age;
+}
+
+bool left_sweep(int parent, const char *name, long older_than)
+{
+	struct left l;
+	if (older_than > 0 && left_is_young(parent, name, older_than))
+		return false;
+	bool gone = part_examine(&l, parent, name, false) && l.state == FCOPY_LEFT_DEAD &&
+		    (l.bare ||
+		     (l.kind == FCOPY_LEFT_RECEIPT && time(NULL) - l.changed >= older_than)) &&
+		    left_remove(&l) == 0 && l.state != FCOPY_LEFT_LIVE;
+	left_close(&l);
+	return gone;
+}
+
 void left_close(struct left *l)
 {
 	part_close(&l->part, false);
-}
-
-static void left_measure_below(int fd, dev_t device, unsigned depth, struct left_size *size);
-
-static void left_measure_entry(int fd, const char *name, dev_t device, unsigned depth,
-			       struct left_size *size)
-{
-	struct stat st;
-	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-		size->partial |= errno != ENOENT;
-		return;
-	}
-	/* What a removal frees: no holes, and of a file with other names its part. */
-	if (S_ISREG(st.st_mode) && st.st_nlink > 0)
-		size->bytes += (uint64_t)st.st_blocks * 512 / st.st_nlink;
-	if (!S_ISDIR(st.st_mode) || st.st_dev != device)
-		return;
-	int below = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	size->partial |= below < 0;
-	if (below >= 0)
-		left_measure_below(below, device, depth + 1, size);
-}
-
-/* Closes fd. */
-static void left_measure_below(int fd, dev_t device, unsigned depth, struct left_size *size)
-{
-	char *buffer = depth < DEPTH_MAX ? malloc(READER_SIZE) : NULL;
-	struct reader r = reader_of(fd, buffer, READER_SIZE);
-	size->partial |= !buffer;
-	for (const char *name; buffer && (name = reader_next(&r));) {
-		if (size->entries == 0 ||
-		    (size->cancel && __atomic_load_n(size->cancel, __ATOMIC_RELAXED))) {
-			size->partial = true;
-			break;
-		}
-		size->entries--;
-		left_measure_entry(fd, name, device, depth, size);
-	}
-	size->partial |= reader_close(&r) < 0;
-	free(buffer);
-	close(fd);
-}
-
-void left_measure(int fd, struct left_size *size)
-{
-	struct stat st;
-	int dir = io_reopen_directory(fd);
-	if (dir >= 0 && fstat(dir, &st) == 0) {
-		left_measure_below(dir, st.st_dev, 0, size);
-		return;
-	}
-	size->partial = true;
-	if (dir >= 0)
-		close(dir);
 }

@@ -5,6 +5,8 @@
 #ifndef PART_NAME_H
 #define PART_NAME_H
 
+#include "io/hash.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -19,6 +21,13 @@
 #define PART_SUFFIX ".fcopy-part"
 #define PART_DATA   "data"
 #define PART_HASHED (16 + sizeof(PART_SUFFIX) - 1) /* the length of a name with a hash */
+
+/* Could this name of an entry be that of a part? */
+static inline bool part_is_name(const char *name)
+{
+	const size_t length = strlen(name), suffix = sizeof(PART_SUFFIX) - 1;
+	return length > suffix && strcmp(name + length - suffix, PART_SUFFIX) == 0;
+}
 
 /* Does the storage of the directory `parent` take a name of so many bytes? eCryptfs takes 143,
  * others 170 or so, and some do not say how many: then they are asked for that name. parent -1:
@@ -37,13 +46,11 @@ static inline bool part_name_fits(int parent, const char *name, size_t length)
 	return fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENAMETOOLONG;
 }
 
-/* The name with a hash (FNV-1a of 64 bits) in place of NAME. */
+/* The name with a hash in place of NAME. */
 static inline void part_hash_name(char part[NAME_MAX + 1], const char *name)
 {
-	uint64_t hash = 0xcbf29ce484222325u;
-	for (; *name; name++)
-		hash = (hash ^ (unsigned char)*name) * 0x100000001b3u;
-	snprintf(part, NAME_MAX + 1, "%016" PRIx64 PART_SUFFIX, hash);
+	snprintf(part, NAME_MAX + 1, "%016" PRIx64 PART_SUFFIX,
+		 hash_add(HASH_START, name, strlen(name)));
 }
 
 /* Writes NAME.fcopy-part, or a hash in place of NAME if that is too long for the directory. */

@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "part.h"
+#include "io/hash.h"
 #include "io/io.h"
 #include "io/system.h"
 #include "source/reader.h"
@@ -34,6 +35,8 @@ int part_make(struct part *p)
 	p->fd = d.fd;
 	p->lock = d.lock;
 	p->exposed = d.exposed;
+	p->number = d.number;
+	p->journal = (struct journal){.text = NULL};
 	strcpy(p->name, d.name);
 	return 0;
 }
@@ -82,17 +85,32 @@ static int part_drop_journal(struct part *p, const char *call, int err)
 	return part_fail(p, call, err);
 }
 
-int part_describe(struct part *p, const char *dst, const struct stat *src, uint64_t options,
-		  int data, mode_t mode)
+/* Where inode numbers change, the path takes the place of the source's: without /proc, none. */
+struct journal_fact part_source(int fd, const struct stat *st)
 {
-	struct stat st, own, log;
+	struct journal_fact f = {
+	    .kind = JOURNAL_SOURCE, .tree = S_ISDIR(st->st_mode), .source = journal_source_of(st)};
+	char path[PATH_MAX];
+	if (fd < 0 || system_numbers_last(fd))
+		return f;
+	const ssize_t n = readlink(io_proc_path(fd).text, path, sizeof(path));
+	if (n > 0)
+		f.source.inode = hash_add(HASH_START, path, (size_t)n);
+	return f;
+}
+
+int part_describe(struct part *p, const char *dst, const struct journal_fact *source,
+		  uint64_t options, int data, mode_t mode)
+{
+	struct stat st, log;
 	struct journal_fact run;
 	char text[2 * JOURNAL_LINE];
 	p->log = openat(p->fd, PART_JOURNAL, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC,
 			0600);
 	if (p->log < 0)
 		return part_fail(p, "open", errno);
-	if (fstat(data, &st) < 0 || fstat(p->fd, &own) < 0 || fstat(p->log, &log) < 0)
+	if (fstat(data, &st) < 0 || fstat(p->log, &log) < 0 ||
+	    (p->number == 0 && part_find_number(p) < 0))
 		return part_drop_journal(p, "fstat", errno);
 	/* A umask may have withheld rights; storage may lack the call. */
 	if ((log.st_mode & 07777) != 0600)
@@ -101,12 +119,10 @@ int part_describe(struct part *p, const char *dst, const struct stat *src, uint6
 	const struct journal_fact facts[] = {
 	    {.kind = JOURNAL_VERSION_IS, .number = JOURNAL_VERSION},
 	    {.kind = JOURNAL_NAME, .text = dst, .size = strlen(dst)},
-	    {.kind = JOURNAL_SOURCE,
-	     .tree = S_ISDIR(src->st_mode),
-	     .source = journal_source_of(src)},
+	    *source,
 	    {.kind = JOURNAL_OPTIONS, .number = options},
 	    {.kind = JOURNAL_DATA,
-	     .part = own.st_ino,
+	     .part = p->number,
 	     .inode = st.st_ino,
 	     .device = st.st_dev,
 	     .mode = mode & 07777},
@@ -121,22 +137,25 @@ int part_describe(struct part *p, const char *dst, const struct stat *src, uint6
 	return part_drop_journal(p, "write", errno);
 }
 
+/* Two calls must say that it is gone: a part is removed then. */
 bool part_has_data(const struct part *p)
 {
 	struct stat st;
-	errno = 0;
-	return fstatat(p->fd, PART_DATA, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+	int gone = 0;
+	do
+		errno = 0;
+	while (fstatat(p->fd, PART_DATA, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT &&
+	       ++gone < 2);
+	return gone < 2;
 }
 
 int part_open_data(const struct part *p, int flags)
 {
 	int fd = openat(p->fd, PART_DATA, flags | O_NOFOLLOW | O_CLOEXEC);
-	/* Two calls must say that it is gone: a part is removed then. */
-	if (fd < 0 && errno == ENOENT) {
-		if (part_has_data(p))
-			fd = openat(p->fd, PART_DATA, flags | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT && part_has_data(p)) {
+		fd = openat(p->fd, PART_DATA, flags | O_NOFOLLOW | O_CLOEXEC);
 		if (fd < 0 && errno == ENOENT)
-			errno = part_has_data(p) ? ESTALE : ENOENT;
+			errno = ESTALE;
 	}
 	/* A commit that was interrupted may have set the mode. The part is closed to others. */
 	if (fd < 0 && errno == EACCES &&
@@ -175,13 +194,16 @@ static int part_rename_closed(struct part *p, const char *to, int *data)
 	return r;
 }
 
-/* First flushes the journal and the names of the files, because a power cut must not leave a
- * visible part without its header or its lock, which no run would continue: fsync(2) of a file on
- * btrfs makes no other name durable. A failure to flush is like one to write a later line. */
+/* First flushes the journal, the lock and the names of the files, because a power cut must not
+ * leave a visible part without its header or its lock, which no run would continue: fsync(2) of a
+ * file on btrfs makes no other name durable. A failure to flush is like one to write a later line.
+ */
 int part_publish(struct part *p, int *data)
 {
 	if (p->log >= 0)
 		(void)!fdatasync(p->log);
+	if (!system_numbers_last(p->fd)) /* by its number the part is recognised */
+		(void)!fdatasync(p->lock);
 	(void)!io_flush_directory(p->fd);
 	int r = private_rename(p->parent, p->name, p->parent, p->public);
 	if ((r == -EACCES || r == -EBUSY) && !system_has(p->fd, SYSTEM_LOCAL))
@@ -314,6 +336,21 @@ int part_close(struct part *p, bool remove)
 		r = -errno;
 	journal_free(&p->journal);
 	p->fd = p->lock = p->log = -1;
+	return r;
+}
+
+int part_retire(struct part *p)
+{
+	int r = part_hide(p);
+	if (r == 0)
+		r = unlinkat(p->fd, PART_DATA, 0) < 0 && errno != ENOENT ? -errno : 0;
+	if (r == 0)
+		part_remove_shares(p);
+	const int closed = part_close(p, r == 0);
+	if (r == 0 && closed < 0) {
+		memcpy(p->stuck, p->name, sizeof(p->stuck));
+		p->stuck_err = -closed;
+	}
 	return r;
 }
 

@@ -13,10 +13,15 @@
  * header: a visible part is always complete. Retire: it is renamed to a hidden name first, and then
  * removed. A kill between these steps leaves a hidden directory that private_sweep() recognises.
  *
+ * Acquire: part_acquire() is the one place that decides whether a copy continues the part of an
+ * earlier run, begins a new one, or may not touch what is there. What is left of killed copies is
+ * examined by part_examine() (left.h), which removes nothing and continues nothing.
+ *
  * Trust: a part is opened only if no other user can have written to it: it is a directory of this
- * user with mode 0700, and its journal, with one link and mode 0600, names the part's own inode.
- * Uid and mode alone are too weak: the owner of the directory above can give the name of the part
- * to any directory of this user that he can move.
+ * user with mode 0700, and its journal, with one link and mode 0600, has the part's own number. Uid
+ * and mode alone are too weak: the owner of the directory above can give the name of the part to
+ * any directory of this user that he can move. The number is that of its inode. Where the next
+ * mount may show another one, a random number in `lock` takes its place.
  */
 #ifndef PART_PART_H
 #define PART_PART_H
@@ -31,22 +36,23 @@
 #define PART_EXPOSED                                                                               \
 	"other users may reach the unfinished copy: the storage shows another owner or mode than " \
 	"a new directory should have"
-#define PART_OF_SHARDS "its .fcopy-part belongs to a copy in shards"
-#define PART_REPLACED  "its .fcopy-part was moved or replaced during the copy"
+#define PART_REPLACED "its .fcopy-part was moved or replaced during the copy"
 
 struct part {
 	int parent;                /* the caller's; must outlive it */
 	int fd, lock, log;         /* the directory, its lock and its journal; -1: none */
 	char name[NAME_MAX + 1];   /* of the directory, now */
 	char public[NAME_MAX + 1]; /* NAME.fcopy-part */
+	uint64_t number;           /* see above */
 	bool published;
 	bool exposed;           /* the storage has no owners or modes: other users may enter it */
 	bool lost;              /* an append failed: nothing more is noted; atomic */
 	struct journal journal; /* of an earlier run */
-	/* Why the last call failed: a reason and an advice, or a system call. */
+	/* Why the last call failed: a reason and an advice, or a system call; and its errno. */
 	const char *reason, *call;
+	int err;
 	enum fcopy_advice advice;
-	char stuck[TEMPORARY_SIZE]; /* what part_can_move could not remove, and why */
+	char stuck[TEMPORARY_SIZE]; /* what could not be removed, and why */
 	int stuck_err;
 };
 
@@ -60,36 +66,49 @@ int part_make(struct part *);
 int part_can_move(struct part *);
 /* Writes the first lines of the journal; data: the open copy in the part; mode: what it gets last.
  * Returns 0 or -errno. */
-int part_describe(struct part *, const char *dst, const struct stat *src, uint64_t options,
-		  int data, mode_t mode);
+int part_describe(struct part *, const char *dst, const struct journal_fact *source,
+		  uint64_t options, int data, mode_t mode);
+/* What the journal notes of an open source, or of one that has no descriptor (-1). */
+struct journal_fact part_source(int fd, const struct stat *);
 /* Gives it its name; data: the open copy in the part, which may be opened again, or is negative
  * after a failure. Returns 0; -EEXIST: something has the name already; or -errno. */
 int part_publish(struct part *, int *data);
 
-/* Opens and locks what an earlier run left, and reads its journal. Returns 0; -ENOENT if there is
- * nothing; -EBUSY if another process uses it; or -errno. A part that is not `dst`'s, or that is not
- * safe, is refused. */
-int part_open(struct part *, const char *dst, const volatile int *cancel);
-/* The same for a part that shards of one copy use together: they share the lock, and nothing is
- * flushed. Waits until the one that has locked it to commit has ended. */
-int part_join(struct part *, const char *dst, const volatile int *cancel);
+/* acquire.c: who asks for the part of DST. */
+struct part_claim {
+	const char *dst; /* the name of the copy, as for part_init */
+	enum part_user { PART_OF_FILE, PART_OF_TREE, PART_OF_SHARDS } of;
+	bool resumes;     /* --resume, and shards: an earlier run is to be continued */
+	uint64_t options; /* as part_describe notes them; shards compare them themselves */
+	/* DST exists: only what an earlier run renamed to it counts. NULL: it does not. */
+	const struct stat *committed;
+	const volatile int *cancel;
+};
+
+enum part_state {
+	/* There is none: part_make() may make one. What nobody can continue was removed: a receipt;
+	 * a part without data, which was committed, and DST was moved away since; of a file one
+	 * that other options began. With claim->committed: none that DST came from. */
+	PART_FRESH,
+	PART_CONTINUED, /* of the same user, name and options */
+	PART_COMMITTED, /* without data: DST has it */
+	PART_RECEIPT,   /* of shards, which have committed; only for PART_OF_SHARDS */
+	PART_BUSY,      /* another process uses it: p->reason */
+	PART_REFUSED,   /* p->reason and p->advice, or p->call, say why; p->err */
+};
+
+/* Finds the part of a copy. After CONTINUED, COMMITTED and RECEIPT it is open and locked, and its
+ * journal was read; shards share the lock, flush nothing, and wait until the shard that has locked
+ * it to commit has ended. Otherwise nothing is open. */
+enum part_state part_acquire(struct part *, const struct part_claim *);
 /* Shares the lock of a part that was made and described, and reads its journal. Returns 0;
  * -EAGAIN if another process has just removed it: it was hidden; or -errno. */
 int part_share(struct part *);
-/* What shards have committed: the journal names what DST became, and data is gone. It is the
- * receipt by which a late shard recognises the copy. Any other copy may drop it. */
-bool part_is_receipt(const struct part *);
-/* Have shards made the part of this name? */
-bool part_is_of_shards(int parent, const char *public);
-/* Removes the part of this name if it is a receipt that no process uses; with older_than, in
- * seconds, only one of that age. Returns whether it is gone. */
-bool part_drop_receipt(int parent, const char *public, long older_than);
+/* Removes an open part that nobody may continue, with `data`, a file. Returns 0 or -errno: then it
+ * stays under a hidden name, or its own. Closes it. */
+int part_retire(struct part *);
 /* Removes what shards have added. */
 void part_remove_shares(const struct part *);
-/* Opens a part that a killed run of the same copy had begun to retire: it has a hidden name, no
- * data, and a journal that names `dst` and the inode of `committed`. Returns 0, or -ENOENT. */
-int part_open_retired(struct part *, const char *dst, const struct stat *committed,
-		      const volatile int *cancel);
 /* Is there something with the name of the part? */
 bool part_exists(const struct part *);
 /* May there be data? If that is unknown, errno says why, and else is 0. */
@@ -98,8 +117,9 @@ bool part_has_data(const struct part *);
 int part_open_data(const struct part *, int flags);
 /* Has data, or any other file, the inode that the journal names? */
 bool part_is_data(const struct part *, const struct stat *);
-/* Is the source with this stat the one that the journal names? */
-bool part_same_source(const struct part *, const struct stat *, uint64_t options);
+/* Is this source, of part_source(), the one that the journal names? Of a tree only its number
+ * counts. */
+bool part_same_source(const struct part *, const struct journal_fact *source, uint64_t options);
 
 /* Adds lines to the journal. A failure never fails the copy: it only ends the journal. */
 void part_append(struct part *, const char *lines, size_t size);
@@ -119,6 +139,7 @@ static inline int part_fail(struct part *p, const char *call, int err)
 {
 	p->call = call;
 	p->reason = NULL;
+	p->err = err;
 	return -err;
 }
 
@@ -126,21 +147,34 @@ static inline int part_refuse(struct part *p, int err, const char *reason, enum 
 {
 	p->reason = reason;
 	p->advice = advice;
+	p->err = err;
 	return -err;
 }
 
-/* Opens a file in it that only this user can have written. Returns a descriptor or -errno. */
+/* trust.c: the questions of trust, which acquire.c and left.c ask. */
+enum part_whose {
+	PART_OURS,
+	PART_OTHER_USER,
+	PART_OPEN_TO_OTHERS,
+	PART_NO_DIRECTORY,
+	PART_UNKNOWN, /* errno says why */
+};
+/* Opens the directory `name`. */
+enum part_whose part_whose(struct part *, const char *name, struct stat *);
+/* Opens a file in it that only this user can have written. Returns a descriptor or -errno; -EPERM:
+ * it is another file. */
 int part_open_own(const struct part *, const char *name, int flags);
-/* Was its journal, which was read, begun in this directory? */
+/* Sets p->number; p->lock may be open. Returns 0 or -errno. */
+int part_find_number(struct part *);
+/* Was the journal, which was read, begun in this directory? */
 bool part_has_header(const struct part *);
-/* Has fcopy made the hidden directory? Its journal, or its lock, which were read, name its own
- * inode. A process that was killed just after it had created the lock has written nothing: then no
- * other user may be able to give a name to a directory here. */
-bool part_is_proved(const struct part *, const struct journal *lock);
-/* A process that was killed between two steps of publishing or retiring a part leaves a hidden
- * directory without bytes of a copy. Removes it, if `name` in `parent` is one of this user that
- * fcopy has made, and no process has it. Returns whether it is gone. */
-bool part_sweep(int parent, const char *name);
+/* ... or is at least the lock's number that of this directory? */
+bool part_is_signed(const struct part *, const struct journal *lock);
+/* Do inode numbers of the journal's last run mean something now? They count within one boot. */
+bool part_same_boot(const struct part *);
+/* What shards have committed: the journal names what DST became, and data is gone. It is the
+ * receipt by which a late shard recognises the copy. Any other copy may remove it. */
+bool part_is_receipt(const struct part *);
 
 /* Has the part still its name? */
 bool part_is_named(const struct part *);

@@ -27,11 +27,8 @@
 #endif
 #define MOUNT_ID_UNIQUE 0x4000 /* STATX_MNT_ID_UNIQUE, Linux 6.8: never used again */
 
-#define TRIES        8   /* each fails if another process replaces or removes the directory */
-#define LOCK_TRIES   125 /* a second in all */
-#define LOCK_WAIT_MS 10
-#define LOCK_QUICK   30 /* tries, a millisecond each: most holders are about to end */
-#define PREFIX       ".fcopy-"
+#define TRIES  8 /* each fails if another process replaces or removes the directory */
+#define PREFIX ".fcopy-"
 
 static const char letters[] = "0123456789abcdefghijklmnopqrstuv";
 
@@ -125,41 +122,6 @@ bool private_may_have_name(int fd, int parent, const char *name)
 	return private_has_name(fd, parent, name) || (errno != 0 && errno != ENOENT);
 }
 
-/* Only EWOULDBLOCK says that another process has the lock. Storage without locks says so by any
- * other errno: ENOLCK (NFS without a lock server), ENOSYS and 524 (Lustre; 524 is a number of the
- * kernel's own), EOPNOTSUPP, EBADF (NFS: not open for writing, flock(2)), EINVAL, EACCES, EPERM and
- * ENOTTY. The lock guards against a second fcopy and nothing else: without it, the copy goes on. */
-bool private_lacks_locks(int err)
-{
-	return err != EWOULDBLOCK && err != EINTR && err != ENOMEM && err != EIO && err != ESTALE;
-}
-
-/* On SMB the errno of a lock that another client holds can be EACCES: STATUS_LOCK_NOT_GRANTED in
- * fs/smb/client/smb2maperror.c. */
-int private_flock(int fd, int lock)
-{
-	if (flock(fd, lock | LOCK_NB) == 0)
-		return 0;
-	const int err = errno;
-	return err == EACCES && system_has(fd, SYSTEM_LOCKS_MANDATORY) ? -EWOULDBLOCK : -err;
-}
-
-/* After a SIGKILL the kernel holds the lock until it has torn down the dead process's io_uring:
- * 60 to 260 ms on Linux 6.18. */
-int private_take_lock(int fd, int lock, const volatile int *cancel)
-{
-	int r;
-	for (int tries = 0; (r = private_flock(fd, lock)) < 0; tries++) {
-		if (r != -EWOULDBLOCK || tries == LOCK_TRIES)
-			return r;
-		if (cancel && __atomic_load_n(cancel, __ATOMIC_RELAXED))
-			return -EINTR;
-		long ms = tries < LOCK_QUICK ? 1 : LOCK_WAIT_MS;
-		nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
-	}
-	return 0;
-}
-
 #define RELEASE_MS      8   /* the longest pause after an errno that need not be of an open file, */
 #define RELEASE_OPEN_MS 128 /* and after others: each pause is twice as long as the one before */
 
@@ -186,18 +148,6 @@ int private_rename(int from, const char *name, int to, const char *as)
 	if (errno != EINVAL && errno != ENOSYS)
 		return -errno;
 	return renameat(from, name, to, as) < 0 ? -errno : 0;
-}
-
-bool private_is_live(int fd)
-{
-	if (flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-		return true; /* a tree that is built beside its final name */
-	flock(fd, LOCK_UN);
-	int lock = openat(fd, PRIVATE_LOCK, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	bool live = lock >= 0 && flock(lock, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
-	if (lock >= 0)
-		close(lock);
-	return live;
 }
 
 void private_here(int fd, struct journal_fact *run)
@@ -275,7 +225,7 @@ static int private_open_new(struct private_directory *p, const char **call)
 
 /* By these lines fcopy --clean recognises the directory. Best effort: what is not signed stays.
  * rclone creates an empty file after close(2), perhaps after its removal. */
-static void private_sign(const struct private_directory *p)
+static void private_sign(struct private_directory *p)
 {
 	struct stat st = {0};
 	struct journal_fact facts[3] = {{.kind = JOURNAL_VERSION_IS, .number = JOURNAL_VERSION},
@@ -284,7 +234,10 @@ static void private_sign(const struct private_directory *p)
 	size_t size = 0;
 	if (fstat(p->fd, &st) < 0)
 		return;
-	facts[1].number = st.st_ino;
+	p->number = st.st_ino;
+	if (!system_numbers_last(p->fd))
+		(void)!getrandom(&p->number, sizeof(p->number), 0);
+	facts[1].number = p->number;
 	private_here(p->fd, &facts[2]);
 	for (size_t i = 0; i < sizeof(facts) / sizeof(*facts); i++) {
 		size_t n = journal_format(&facts[i], line);

@@ -26,6 +26,9 @@ bool temporary_is_drawn(const char *name); /* could temporary_draw have made it?
 struct private_directory {
 	int parent; /* the caller's; must outlive it */
 	int fd, lock;
+	/* By this its lock names it: its inode number; or, where the next mount may show another
+	 * one, a random number. */
+	uint64_t number;
 	char name[TEMPORARY_SIZE];
 	bool exposed; /* the storage has no owners or modes: other users may enter it */
 };
@@ -53,8 +56,6 @@ bool private_await_release(int err, int *ms);
 /* Is this failure of a rename that of the directory or of the disk, and not of a missing operation?
  */
 bool private_is_of_disk(int err);
-/* Has a living process locked it, as far as this machine can know? fd: the open directory. */
-bool private_is_live(int fd);
 
 /* Can a user other than root and this one rename what is in a directory with this stat? */
 bool private_is_shared(const struct stat *dir);
@@ -67,13 +68,13 @@ int private_is_empty(int fd);
 bool private_has_name(int fd, int parent, const char *name);
 /* The same, or it is unknown: rmdir(2) of that name removes an empty directory at most. */
 bool private_may_have_name(int fd, int parent, const char *name);
-/* Locks it; waits up to a second. lock: LOCK_SH or LOCK_EX. Returns 0 or -errno. */
+/* lock.c: locks an open file; waits up to a second. lock: LOCK_SH or LOCK_EX. Returns 0 or -errno.
+ */
 int private_take_lock(int fd, int lock, const volatile int *cancel);
 bool private_lacks_locks(int err); /* of a lock that failed: are locks unsupported? */
 /* flock(2) with LOCK_NB. Returns 0, -EWOULDBLOCK if another process has the lock, or -errno. */
 int private_flock(int fd, int lock);
-
-/* remote.c: do locks of this open file fail to reach other machines, as with "nolock"? */
+/* Do locks of this open file fail to reach other machines, as with "nolock"? */
 bool private_locks_are_local(int fd);
 /* An NFS client asks the server whether a directory has changed when it is opened for reading. */
 void private_refresh(int dir);

@@ -12,11 +12,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define DEPTH     16 /* 8 KiB of stack each */
 #define DEPTH_MAX 64 /* where directories cannot be renamed */
+
+#define MEASURED_MAX 32 /* levels: each needs a descriptor */
 
 struct removal {
 	int root;
@@ -112,4 +115,58 @@ int remove_entry(int dir, const char *name)
 	int r = remove_tree(fd, dir, name, NULL);
 	close(fd);
 	return r;
+}
+
+static void left_measure_below(int fd, dev_t device, unsigned depth, struct left_size *size);
+
+static void left_measure_entry(int fd, const char *name, dev_t device, unsigned depth,
+			       struct left_size *size)
+{
+	struct stat st;
+	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		size->partial |= errno != ENOENT;
+		return;
+	}
+	/* What a removal frees: no holes, and of a file with other names its part. */
+	if (S_ISREG(st.st_mode) && st.st_nlink > 0)
+		size->bytes += (uint64_t)st.st_blocks * 512 / st.st_nlink;
+	if (!S_ISDIR(st.st_mode) || st.st_dev != device)
+		return;
+	int below = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	size->partial |= below < 0;
+	if (below >= 0)
+		left_measure_below(below, device, depth + 1, size);
+}
+
+/* Closes fd. */
+static void left_measure_below(int fd, dev_t device, unsigned depth, struct left_size *size)
+{
+	char *buffer = depth < MEASURED_MAX ? malloc(READER_SIZE) : NULL;
+	struct reader r = reader_of(fd, buffer, READER_SIZE);
+	size->partial |= !buffer;
+	for (const char *name; buffer && (name = reader_next(&r));) {
+		if (size->entries == 0 ||
+		    (size->cancel && __atomic_load_n(size->cancel, __ATOMIC_RELAXED))) {
+			size->partial = true;
+			break;
+		}
+		size->entries--;
+		left_measure_entry(fd, name, device, depth, size);
+	}
+	size->partial |= reader_close(&r) < 0;
+	free(buffer);
+	close(fd);
+}
+
+void left_measure(int fd, struct left_size *size)
+{
+	struct stat st;
+	int dir = io_reopen_directory(fd);
+	if (dir >= 0 && fstat(dir, &st) == 0) {
+		left_measure_below(dir, st.st_dev, 0, size);
+		return;
+	}
+	size->partial = true;
+	if (dir >= 0)
+		close(dir);
 }

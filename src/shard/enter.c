@@ -5,6 +5,7 @@
 #include "endpoints/error.h"
 #include "endpoints/partial.h"
 #include "job.h"
+#include "part/left.h"
 #include "range.h"
 
 #include <fcntl.h>
@@ -167,10 +168,8 @@ static int job_check_receipt(struct job *j)
 	r = j->work->check(j);
 	if (r < 0 || j->shard.finish)
 		return r < 0 ? r : job_end_missing(j);
-	char public[NAME_MAX + 1];
-	strcpy(public, j->part.public);
 	job_leave(j);
-	part_drop_receipt(j->parent, public, 0);
+	left_sweep(j->parent, j->part.public, 0);
 	return JOB_AGAIN;
 }
 
@@ -179,18 +178,19 @@ static int job_begin(struct job *j)
 {
 	struct part *p = &j->part;
 	const char *call = NULL, *job = j->shard.job ? j->shard.job : "";
+	const struct journal_fact source = part_source(-1, j->source);
 	mode_t mode;
 	int r = j->work->check(j);
 	if (r < 0 || j->shard.finish)
 		return r < 0 ? r : job_end_missing(j);
-	if ((r = part_make(p)) < 0)
-		return job_fail_part(j, r);
+	if (part_make(p) < 0)
+		return job_fail_part(j);
 	r = part_can_move(p);
 	int data = r < 0 ? -1 : j->work->make(j, p->fd, &mode, &call);
 	if (r == 0 && data < 0)
 		r = part_fail(p, call, -data);
 	if (r == 0)
-		r = part_describe(p, j->name, j->source, j->agreed, data, mode);
+		r = part_describe(p, j->name, &source, j->agreed, data, mode);
 	part_note(p, &(struct journal_fact){.kind = JOURNAL_SHARDS,
 					    .number = j->shard.count,
 					    .text = job,
@@ -205,7 +205,7 @@ static int job_begin(struct job *j)
 	const bool others = r == -EAGAIN || r == -EEXIST || r == -ENOTEMPTY || r == -ENOTDIR ||
 			    r == -ENOENT || r == -ESTALE;
 	if (r < 0 && !others)
-		job_fail_part(j, r);
+		job_fail_part(j);
 	if (data >= 0)
 		close(data);
 	if (r == 0)
@@ -234,6 +234,13 @@ bool job_was_left(const struct job *j)
 	       errno != ENOENT;
 }
 
+static enum part_state job_acquire(struct job *j)
+{
+	const struct part_claim claim = {
+	    .dst = j->name, .of = PART_OF_SHARDS, .resumes = true, .cancel = j->options->cancel};
+	return part_acquire(&j->part, &claim);
+}
+
 int job_enter(struct job *j)
 {
 	bool changed;
@@ -241,16 +248,16 @@ int job_enter(struct job *j)
 	int r = job_look_at_destination(j);
 	if (r < 0)
 		return r;
-	if (!part_exists(&j->part)) {
+	switch (job_acquire(j)) {
+	case PART_FRESH:
 		if ((r = job_begin(j)) != 0)
 			return r;
-	} else {
-		r = part_join(&j->part, j->name, j->options->cancel);
-		if (r < 0)
-			return r == -ENOENT ? JOB_AGAIN : job_fail_part(j, r);
+		break;
+	case PART_RECEIPT: return job_check_receipt(j);
+	case PART_BUSY:
+	case PART_REFUSED: return job_fail_part(j);
+	default: break;
 	}
-	if (part_is_receipt(&j->part))
-		return job_check_receipt(j);
 	if (!job_is_same(j, &changed))
 		return job_refuse_other(j);
 	if (j->tree && j->exists) {
@@ -277,11 +284,11 @@ int job_exists(struct job *j)
 {
 	bool changed = false;
 	int r = job_look_at_destination(j);
-	if (r < 0 || !part_exists(&j->part))
+	if (r < 0)
 		return r;
-	r = part_join(&j->part, j->name, j->options->cancel);
-	const bool same = r == 0 && job_is_same(j, &changed);
-	const bool fits = r == 0 && part_is_receipt(&j->part) && job_fits_destination(j) &&
+	const enum part_state state = job_acquire(j);
+	const bool open = j->part.fd >= 0, same = open && job_is_same(j, &changed);
+	const bool fits = state == PART_RECEIPT && job_fits_destination(j) &&
 			  j->part.journal.source.source.inode == j->source->st_ino;
 	job_leave(j);
 	return same ? 1 : fits ? 2 : 0;

@@ -62,7 +62,7 @@
  * chunks I, I + N and so on, the share whose number share.lister has lists the tree, the one whose
  * number share.committer has commits, and nothing is taken over: each share must be run until it
  * succeeds. --shard=finish, which runs after all others, commits in any case. Locks that do not
- * reach other machines (part/remote.c) count as none.
+ * reach other machines (part/lock.c) count as none.
  *
  * The source. A job is known by N, JOB, the options, and the source's inode, mtime and size; device
  * numbers differ between machines. An entry that is not what was listed is never copied: the job

@@ -144,7 +144,7 @@ void job_release(struct job *); /* all claims */
 
 /* refuse.c: record why a shard fails, and return -errno. */
 int job_fail(const struct job *, const char *operation, const char *call, int err);
-int job_fail_part(const struct job *, int r);
+int job_fail_part(const struct job *);
 int job_refuse_part(const struct job *, const char *reason);
 int job_refuse_source(const struct job *);
 int job_refuse_change(const struct job *);

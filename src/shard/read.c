@@ -2,6 +2,7 @@
  * Reads the list of a tree.
  */
 #define _GNU_SOURCE
+#include "io/hash.h"
 #include "job.h"
 #include "list.h"
 

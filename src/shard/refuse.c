@@ -13,11 +13,11 @@ int job_fail(const struct job *j, const char *operation, const char *call, int e
 	return error_operation(j->error, operation, call, j->path, err);
 }
 
-int job_fail_part(const struct job *j, int r)
+int job_fail_part(const struct job *j)
 {
 	const struct part *p = &j->part;
-	return p->reason ? error_refuse(j->error, j->path, -r, p->reason, p->advice)
-			 : error_call(j->error, p->call, j->path, -r);
+	return p->reason ? error_refuse(j->error, j->path, p->err, p->reason, p->advice)
+			 : error_call(j->error, p->call, j->path, p->err);
 }
 
 int job_refuse_part(const struct job *j, const char *reason)

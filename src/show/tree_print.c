@@ -5,6 +5,7 @@
 #include "ending.h"
 #include "flood.h"
 #include "hint.h"
+#include "part/name.h"
 #include "report.h"
 #include "show.h"
 #include "text.h"
@@ -61,9 +62,7 @@ static void print_count(uint64_t n, uint64_t bytes)
 /* A part can be resumed. Another name is that of a tree that could not be removed. */
 static bool leaves_part(const struct fcopy_operand *o)
 {
-	static const char suffix[] = ".fcopy-part";
-	size_t length = o->part ? strlen(o->part) : 0, n = sizeof(suffix) - 1;
-	return length > n && strcmp(o->part + length - n, suffix) == 0;
+	return o->part && part_is_name(o->part);
 }
 
 /* What is in a part, or in a directory that was merged into. */

@@ -32,7 +32,7 @@ static bool finished_has_times(const struct building *r)
 {
 	const struct fcopy_options *o = &r->tree->options->copy;
 	return r->committed && o->preserve & FCOPY_ATTR_TIMESTAMPS && !o->verify &&
-	       part_same_source(&r->part, &r->from->place.st, r->record.options);
+	       part_same_source(&r->part, &r->record.source, r->record.options);
 }
 
 /* Another tree, for a walk that compares: nothing that it does shows in the copy's. They share what
@@ -165,7 +165,7 @@ static int finished_committed(struct building *r)
 	if (result > 0)
 		return 0;
 	/* What is left of the killed run belongs to its command: another one does not remove it. */
-	if (result == 0 && part_same_source(&r->part, &r->from->place.st, r->record.options))
+	if (result == 0 && part_same_source(&r->part, &r->record.source, r->record.options))
 		result = home_leave_committed(r);
 	else
 		commit_abort(r);

@@ -18,11 +18,22 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-static int home_fail_part(const struct building *r, int result)
+int home_fail_part(const struct building *r)
 {
 	const struct part *p = &r->part;
-	return p->reason ? root_refuse(r, -result, p->reason, p->advice)
-			 : root_fail(r, p->call, -result);
+	return p->reason ? root_refuse(r, p->err, p->reason, p->advice)
+			 : root_fail(r, p->call, p->err);
+}
+
+struct part_claim home_claim(const struct building *r, const struct stat *committed)
+{
+	const struct fcopy_options *o = &r->tree->options->copy;
+	return (struct part_claim){.dst = r->to->place.name,
+				   .of = PART_OF_TREE,
+				   .resumes = o->resume,
+				   .options = r->record.options,
+				   .committed = committed,
+				   .cancel = o->cancel};
 }
 
 static void home_drop_part(struct building *r)
@@ -40,8 +51,8 @@ static int home_find(struct building *r)
 		strcpy(r->temporary, r->to->place.name);
 		return 0;
 	}
-	if ((result = part_make(&r->part)) < 0)
-		return home_fail_part(r, result);
+	if (part_make(&r->part) < 0)
+		return home_fail_part(r);
 	result = part_can_move(&r->part);
 	if (r->part.stuck[0])
 		commit_warn_left(r, r->part.stuck, r->part.stuck_err);
@@ -54,7 +65,7 @@ static int home_find(struct building *r)
 	}
 	home_drop_part(r);
 	if (r->tree->options->copy.resume)
-		return home_fail_part(r, result);
+		return home_fail_part(r);
 	r->temporary[0] = '\0'; /* it is drawn when the directory is made */
 	return 0;
 }
@@ -62,14 +73,14 @@ static int home_find(struct building *r)
 /* With --resume the part is visible from the start, so that the next run finds it after a kill. */
 static int home_publish(struct building *r)
 {
-	int result = part_describe(&r->part, r->to->place.name, &r->from->place.st,
+	int result = part_describe(&r->part, r->to->place.name, &r->record.source,
 				   r->record.options, r->dst, r->mode);
 	if (result == 0)
 		result = part_publish(&r->part, &r->dst);
 	if (result == -EEXIST || result == -ENOTEMPTY || result == -ENOTDIR)
 		return root_refuse(r, EBUSY, "another copy has just made its .fcopy-part",
 				   FCOPY_ADVICE_NONE);
-	return result < 0 ? home_fail_part(r, result) : 0;
+	return result < 0 ? home_fail_part(r) : 0;
 }
 
 /* A new tree that is being made. */
@@ -141,38 +152,26 @@ static int home_create(struct building *r)
 	return result;
 }
 
-/* The journal counts for this source only. An inode number is no proof in another boot, or on FUSE:
- * then every file is copied again. */
-static void home_check_source(struct building *r)
-{
-	const struct journal_fact *source = &r->part.journal.source;
-	if (source->source.inode != r->from->place.st.st_ino)
-		journal_free(&r->part.journal);
-}
-
 /* Continues the open part. Its directory may have its final owner and mode already. */
 static int home_continue(struct building *r)
 {
 	struct part *p = &r->part;
 	struct stat st = {0};
 	const mode_t mode = r->from->place.st.st_mode;
-	int result = 0;
-	if (p->journal.options.number != r->record.options)
-		result = root_refuse(r, EINVAL,
-				     "its .fcopy-part was begun with other options, another list "
-				     "of files, or another umask: use the same ones",
-				     FCOPY_ADVICE_REMOVE_PART);
-	else if (fstat(r->dst, &st) < 0)
-		result = root_fail(r, "fstat", errno);
-	else
-		(void)!permissions_set(r->dst,
-				       (st.st_mode & 07000) | 0700); /* storage may lack it */
+	r->dst = part_open_data(p, O_RDONLY | O_DIRECTORY);
+	int result = r->dst < 0               ? root_fail(r, "open in its .fcopy-part", -r->dst)
+		     : fstat(r->dst, &st) < 0 ? root_fail(r, "fstat", errno)
+					      : 0;
 	if (result < 0) {
-		close(r->dst);
+		if (r->dst >= 0)
+			close(r->dst);
 		part_close(p, false);
 		return result;
 	}
-	home_check_source(r);
+	(void)!permissions_set(r->dst, (st.st_mode & 07000) | 0700); /* storage may lack it */
+	/* Of another source, or in another boot: every file is copied again. */
+	if (!part_same_source(p, &r->record.source, r->record.options))
+		journal_free(&p->journal);
 	part_note_run(p, 0);
 	r->home = p->fd;
 	strcpy(r->temporary, PART_DATA);
@@ -183,47 +182,22 @@ static int home_continue(struct building *r)
 
 int home_open(struct building *r)
 {
-	const struct fcopy_options *options = &r->tree->options->copy;
-	int result = options->resume ? part_open(&r->part, r->to->place.name, options->cancel)
-				     : -ENOENT;
-	if (result == -ENOENT)
-		return home_create(r);
-	if (result < 0)
-		return home_fail_part(r, result);
-	if (!r->part.journal.source.tree) {
-		part_close(&r->part, false);
-		return root_refuse(r, EPERM, "its .fcopy-part is the copy of a file",
-				   FCOPY_ADVICE_REMOVE_PART);
-	}
-	r->dst = part_open_data(&r->part, O_RDONLY | O_DIRECTORY);
-	if (r->dst >= 0)
-		return home_continue(r);
-	if (r->dst != -ENOENT) {
-		part_close(&r->part, false);
-		return root_fail(r, "open in its .fcopy-part", -r->dst);
-	}
-	/* It was committed and moved away since; the process was killed before it removed the part.
-	 */
-	part_hide(&r->part);
-	home_drop_part(r);
-	part_init(&r->part, r->to->place.dir, r->to->place.name);
-	return home_create(r);
+	const struct part_claim claim = home_claim(r, NULL);
+	const enum part_state state = claim.resumes ? part_acquire(&r->part, &claim) : PART_FRESH;
+	return state == PART_FRESH       ? home_create(r)
+	       : state == PART_CONTINUED ? home_continue(r)
+					 : home_fail_part(r);
 }
 
 int home_open_committed(struct building *r, const struct stat *dst)
 {
 	struct stat st;
-	const volatile int *cancel = r->tree->options->copy.cancel;
-	int result = part_open(&r->part, r->to->place.name, cancel);
-	if (result < 0 && result != -ENOENT)
-		return home_fail_part(r, result);
-	if (result == -ENOENT)
-		result = part_open_retired(&r->part, r->to->place.name, dst, cancel);
-	bool ours = result == 0 && part_is_data(&r->part, dst) &&
-		    fstatat(r->part.fd, PART_DATA, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
-	r->dst = ours ? openat(r->to->place.dir, r->to->place.name,
-			       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-		      : -1;
+	const struct part_claim claim = home_claim(r, dst);
+	const enum part_state state = part_acquire(&r->part, &claim);
+	if (state != PART_COMMITTED)
+		return state == PART_FRESH ? HOME_EXISTS : home_fail_part(r);
+	r->dst = openat(r->to->place.dir, r->to->place.name,
+			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (r->dst >= 0 && fstat(r->dst, &st) == 0 && st.st_ino == dst->st_ino &&
 	    st.st_dev == dst->st_dev) {
 		r->committed = r->named = true;

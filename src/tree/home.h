@@ -7,6 +7,10 @@
 
 #include "root.h"
 
+/* Who asks for the part of this tree; committed: as for part_acquire(). */
+struct part_claim home_claim(const struct building *, const struct stat *committed);
+/* Reports why the last call for the part failed. Returns -errno. */
+int home_fail_part(const struct building *);
 /* Creates the new tree, or opens the one that an earlier run began. */
 int home_open(struct building *);
 /* The same with --resume for a destination that exists, with this stat: the tree of an earlier run

@@ -13,6 +13,7 @@
 #include "endpoints/error.h"
 #include "endpoints/partial.h"
 #include "hard_link.h"
+#include "io/hash.h"
 #include "report.h"
 #include "resume.h"
 #include "rivals.h"

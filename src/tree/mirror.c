@@ -222,7 +222,7 @@ static int mirror_note_left(struct worker *w, struct directory *d, const char *n
 {
 	struct left l;
 	bool noted = true;
-	const bool dead = left_find(&l, d->dst, name) && l.state == FCOPY_LEFT_DEAD;
+	const bool dead = part_examine(&l, d->dst, name, true) && l.state == FCOPY_LEFT_DEAD;
 	if (dead) {
 		struct stat st;
 		if (l.returns && !w->tree->options->dry_run) {

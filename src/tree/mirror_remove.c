@@ -43,16 +43,9 @@ struct mirror_run {
 	char obstacle_path[PATH_MAX];
 };
 
-static bool mirror_ends_in(const char *name, const char *suffix)
-{
-	const size_t n = strlen(name), length = strlen(suffix);
-	return n >= length && strcmp(name + n - length, suffix) == 0;
-}
-
 bool mirror_is_own(const char *name)
 {
-	return strcmp(name, MARKER) == 0 || temporary_is_drawn(name) ||
-	       mirror_ends_in(name, PART_SUFFIX);
+	return strcmp(name, MARKER) == 0 || temporary_is_drawn(name) || part_is_name(name);
 }
 
 /* A subvolume of btrfs has another device than the directory above it, and is no mount point. */
@@ -293,7 +286,7 @@ static int mirror_remove_left(struct mirror_run *x, int parent, const char *name
 	int r = 1;
 	if (!temporary_is_drawn(name))
 		return r;
-	if (left_find(&l, parent, name) && l.state == FCOPY_LEFT_DEAD) {
+	if (part_examine(&l, parent, name, true) && l.state == FCOPY_LEFT_DEAD) {
 		r = l.kind == FCOPY_LEFT_OLD ? mirror_remove_old(x, &l, path) : 0;
 		l.returns = false;
 		if (r == 0 && !x->counts && left_remove(&l) < 0)

@@ -24,7 +24,7 @@
 static void record_append(struct record *r, const char *lines, size_t size)
 {
 	if (r->part->log < 0 && !r->part->lost &&
-	    part_describe(r->part, r->name, r->src, r->options, r->data, r->mode) < 0)
+	    part_describe(r->part, r->name, &r->source, r->options, r->data, r->mode) < 0)
 		r->part->lost = true;
 	part_append(r->part, lines, size);
 }

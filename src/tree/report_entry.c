@@ -160,7 +160,6 @@ void report_directory(struct worker *w, struct directory *d, const struct outcom
 
 static enum fcopy_state operand_state(const struct tree *t, const char *part)
 {
-	size_t n = strlen(part), suffix = sizeof(PART_SUFFIX) - 1;
 	if (t->options->dry_run)
 		return FCOPY_STATE_UNCHANGED;
 	if (t->root.committed || t->root.landed)
@@ -168,8 +167,7 @@ static enum fcopy_state operand_state(const struct tree *t, const char *part)
 							       : FCOPY_STATE_COMPLETE;
 	if (ground_merges(&t->root.ground) || t->root.in_place)
 		return FCOPY_STATE_INCOMPLETE;
-	return n > suffix && strcmp(part + n - suffix, PART_SUFFIX) == 0 ? FCOPY_STATE_PART
-									 : FCOPY_STATE_UNCHANGED;
+	return part_is_name(part) ? FCOPY_STATE_PART : FCOPY_STATE_UNCHANGED;
 }
 
 void report_operand_begin(struct tree *t, const char *src, struct fcopy_tree_report *before)

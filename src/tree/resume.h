@@ -28,7 +28,7 @@ bool resume_flush(const struct worker *, const struct entry *);
 struct record {
 	struct part *part;
 	const char *name; /* of DST */
-	const struct stat *src;
+	struct journal_fact source;
 	uint64_t options;
 	int data; /* the open tree */
 	mode_t mode;

@@ -13,6 +13,7 @@
 #include "flush.h"
 #include "home.h"
 #include "inside.h"
+#include "io/hash.h"
 #include "io/io.h"
 #include "io/libc.h"
 #include "io/system.h"
@@ -153,13 +154,11 @@ static int root_check_parent(const struct building *r)
 /* Refuses a DST.fcopy-part of an earlier copy, unless it is to be resumed. */
 static int root_check_part(struct building *r)
 {
+	const struct part_claim claim = home_claim(r, NULL);
 	int result = root_check_part_source(r);
-	if (result < 0 || r->tree->options->copy.resume || !part_exists(&r->part) ||
-	    part_drop_receipt(r->part.parent, r->part.public, 0))
+	if (result < 0 || claim.resumes)
 		return result;
-	if (part_is_of_shards(r->part.parent, r->part.public))
-		return root_refuse(r, EBUSY, PART_OF_SHARDS, FCOPY_ADVICE_SHARDS);
-	return root_refuse(r, EEXIST, "an earlier copy left its .fcopy-part", FCOPY_ADVICE_RESUME);
+	return part_acquire(&r->part, &claim) == PART_FRESH ? 0 : home_fail_part(r);
 }
 
 /* With --inplace, or where directories cannot be renamed, the tree is built under its final name.
@@ -336,7 +335,7 @@ int root_copy(struct tree *t, const struct operand *from, const struct operand *
 	t->umask = temporary_umask();
 	r.record = (struct record){.part = &r.part,
 				   .name = to->place.name,
-				   .src = &from->place.st,
+				   .source = part_source(from->fd, &from->place.st),
 				   .options = root_options(t)};
 	int result = root_open(&r);
 	if (result != 0)

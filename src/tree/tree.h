@@ -92,15 +92,6 @@ struct directory {
 	char name[];                     /* of a subdirectory: in its parent */
 };
 
-/* FNV-1a of 64 bits, so that every build of fcopy shares a tree alike. */
-#define HASH_START 0xcbf29ce484222325u
-static inline uint64_t hash_add(uint64_t hash, const void *bytes, size_t n)
-{
-	for (const unsigned char *b = bytes; n > 0; n--, b++)
-		hash = (hash ^ *b) * 0x100000001b3u;
-	return hash;
-}
-
 /* What getdents64(2) returned; freed with the last item that uses it. */
 struct names {
 	unsigned references; /* atomic */

@@ -309,7 +309,8 @@ void make_part(const char *dir, const char *name, const char *src, off_t size, u
 	make_file(path, size, DENSE, seed);
 	need(chmod(path, 0600) == 0);
 	int data = open(path, O_RDWR | O_CLOEXEC);
-	need(data >= 0 && part_describe(&p, name, &st, 0, data, 0644) == 0);
+	const struct journal_fact source = part_source(-1, &st);
+	need(data >= 0 && part_describe(&p, name, &source, 0, data, 0644) == 0);
 	need(part_publish(&p, &data) == 0);
 	close(data);
 	part_close(&p, false);

@@ -42,10 +42,10 @@ static void remove_left(int here, const char *name)
 {
 	struct left l;
 	if (scene.how == SWEEPS) {
-		part_sweep(here, name);
+		left_sweep(here, name, 0);
 		return;
 	}
-	if (left_find(&l, here, name) && l.state == FCOPY_LEFT_DEAD && left_remove(&l) < 0)
+	if (part_examine(&l, here, name, true) && l.state == FCOPY_LEFT_DEAD && left_remove(&l) < 0)
 		_exit(1);
 	left_close(&l);
 }
@@ -126,7 +126,8 @@ static void once_shared(void *arg)
 	assert_int_equal(r, 0);
 	int data = openat(p.fd, PART_DATA, O_RDWR | O_CREAT | O_EXCL, 0600);
 	need(data >= 0 && fstat(data, &st) == 0);
-	assert_int_equal(part_describe(&p, "dst", &st, 0, data, 0600), 0);
+	const struct journal_fact source = part_source(-1, &st);
+	assert_int_equal(part_describe(&p, "dst", &source, 0, data, 0600), 0);
 	r = part_share(&p);
 	if (r == 0)
 		r = part_publish(&p, &data);
@@ -198,7 +199,8 @@ static void begin_part(struct part *p, int here, struct stat *st)
 	need(part_make(p) == 0);
 	int data = openat(p->fd, PART_DATA, O_RDWR | O_CREAT | O_EXCL, 0600);
 	need(data >= 0 && fstat(data, st) == 0);
-	need(part_describe(p, "dst", st, 0, data, 0600) == 0 && part_publish(p, &data) == 0);
+	const struct journal_fact source = part_source(-1, st);
+	need(part_describe(p, "dst", &source, 0, data, 0600) == 0 && part_publish(p, &data) == 0);
 	close(data);
 }
 
@@ -213,7 +215,7 @@ static bool find_after(void (*happens)(void), struct left *l)
 	fault_set("flock", 1, 0);
 	fault_before(happens);
 	fault_on();
-	const bool found = left_find(l, here, "dst" PART_SUFFIX);
+	const bool found = part_examine(l, here, "dst" PART_SUFFIX, true);
 	fault_off();
 	assert_true(fault_seen());
 	if (found)
@@ -268,6 +270,13 @@ static void hiding_fails(void **state)
 	close(here);
 }
 
+static enum part_state acquire(struct part *p, const char *dst, const struct stat *committed)
+{
+	const struct part_claim claim = {
+	    .dst = dst, .of = PART_OF_FILE, .resumes = true, .committed = committed};
+	return part_acquire(p, &claim);
+}
+
 #define HIDDEN ".fcopy-0123456789abcdef"
 
 enum {
@@ -320,10 +329,10 @@ static void part_was_being_removed(void **state)
 		fault_set(rows[i].fails, 1, EIO);
 		fault_also("nanosleep", FAULT_ZERO); /* no waiting for the lock */
 		fault_on();
-		int r = part_open_retired(&p, is & OTHER_NAME ? "other" : "dst", &st, NULL);
+		const enum part_state state = acquire(&p, is & OTHER_NAME ? "other" : "dst", &st);
 		fault_off();
-		if ((r == 0) != rows[i].found)
-			fail_msg("row %zu: %s", i, errno_name(-r));
+		if ((state == PART_COMMITTED) != rows[i].found)
+			fail_msg("row %zu: %d", i, state);
 		part_close(&p, false);
 		if (used >= 0)
 			close(used);
@@ -349,7 +358,6 @@ static void new_journal_is_waited_for(void **state)
 	int here = open(".", O_RDONLY | O_DIRECTORY);
 	(void)state;
 	begin_part(&p, here, &st);
-	need(unlinkat(p.fd, PART_DATA, 0) == 0);
 	part_close(&p, false);
 	for (int wait = 0; wait <= 7; wait += wait ? 6 : 1) {
 		need(rename("dst" PART_SUFFIX "/" PART_JOURNAL, "journal") == 0);
@@ -358,16 +366,17 @@ static void new_journal_is_waited_for(void **state)
 		fault_set("nanosleep", wait ? wait : 1, 0);
 		part_init(&p, here, "dst");
 		fault_on();
-		int r = part_open(&p, "dst", NULL);
+		const enum part_state state = acquire(&p, "dst", NULL);
 		fault_off();
-		assert_errno(-r, wait ? 0 : EPERM);
+		assert_int_equal(state, wait ? PART_CONTINUED : PART_REFUSED);
+		assert_errno(p.err, wait ? 0 : EPERM);
 		assert_int_equal(fault_seen(), wait > 0);
 		part_close(&p, false);
 		if (wait == 0)
 			journal_appears();
 	}
-	need(part_open(&p, "dst", NULL) == 0);
-	part_close(&p, true);
+	need(acquire(&p, "dst", NULL) == PART_CONTINUED);
+	need(part_retire(&p) == 0 && names_in(".") == 0);
 	close(here);
 }
 

@@ -219,7 +219,8 @@ static void journal_is_lost_at_close(void **state)
 	assert_int_equal(part_make(&p), 0);
 	int data = openat(p.fd, PART_DATA, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	need(data >= 0);
-	assert_int_equal(part_describe(&p, "dst", &st, 0, data, 0600), 0);
+	const struct journal_fact source = part_source(-1, &st);
+	assert_int_equal(part_describe(&p, "dst", &source, 0, data, 0600), 0);
 	fault_set("close", 1, EDQUOT);
 	fault_on();
 	int r = shared ? part_share(&p) : part_close(&p, false);

@@ -54,7 +54,7 @@ static void read_journal(const char *text, size_t size, const char *path)
 	int fd = memfd_create("journal", MFD_CLOEXEC);
 	MUST(fd >= 0 && write(fd, text, size) == (ssize_t)size);
 	MUST(journal_read(fd, &j, every_run, NULL) == 0);
-	MUST(j.flushed_prefix <= j.prefix && j.prefix >= 0 && j.entries <= size);
+	MUST(j.flushed_prefix <= j.prefix && j.prefix >= 0 && j.entries.used <= size);
 	if (journal_find(&j, path, false, &f, &sure))
 		MUST(f.kind == JOURNAL_ENTRY && sure);
 	journal_free(&j);

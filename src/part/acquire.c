@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT
+ * Acquires the part of a copy, as part.h says:
+ *
+ *     open DST.fcopy-part: is it ours? -> lock it: is it used? -> has it its name still?
+ *       -> read its journal: was it begun here, for this DST? -> what does it hold, and may this
+ *     copy continue that?
+ *
+ * If it is gone, or its files cannot be seen yet, all of this starts again.
+ */
+#define _GNU_SOURCE
+#include "io/system.h"
+#include "left.h"
+#include "part.h"
+#include "source/reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TRIES     8    /* each fails if another copy commits the part first */
+#define WAIT_MS   3    /* doubled each time: together, the waits for other machines take 0.8 s */
+#define NAMES_MAX 4096 /* are read: a directory may be huge, and its server far away */
+
+#define OTHER_JOURNAL "its .fcopy-part has the journal of another part"
+#define OF_SHARDS     "its .fcopy-part belongs to a copy in shards"
+#define BEGUN_BEFORE  "an earlier copy left its .fcopy-part"
+
+static bool acquire_is_current(const struct journal_fact *run, const void *here_)
+{
+	const struct journal_fact *here = here_;
+	return here->mount != 0 && here->boot[0] != '-' && run->mount == here->mount &&
+	       strcmp(run->boot, here->boot) == 0;
+}
+
+static int acquire_refuse_old(struct part *p, int err)
+{
+	return part_refuse(
+	    p, err,
+	    "its .fcopy-part has no journal: an earlier version of fcopy, or another "
+	    "program, made it",
+	    FCOPY_ADVICE_REMOVE_PART);
+}
+
+/* A client of a network file system remembers names: the file may be new. */
+static int acquire_refuse_incomplete(struct part *p)
+{
+	acquire_refuse_old(p, EPERM);
+	return system_has(p->parent, SYSTEM_LOCAL) ? -EPERM : -ESTALE;
+}
+
+static int acquire_directory(struct part *p)
+{
+	struct stat st;
+	switch (part_whose(p, p->public, &st)) {
+	case PART_OURS: return 0;
+	case PART_OTHER_USER:
+		return part_refuse(p, p->fd < 0 ? EACCES : EPERM,
+				   "its .fcopy-part belongs to another user",
+				   FCOPY_ADVICE_REMOVE_PART);
+	case PART_OPEN_TO_OTHERS:
+		return part_refuse(p, EPERM, "its .fcopy-part is open to other users",
+				   FCOPY_ADVICE_REMOVE_PART);
+	case PART_NO_DIRECTORY: return acquire_refuse_old(p, ENOTDIR);
+	default: return part_fail(p, "open of its .fcopy-part", errno);
+	}
+}
+
+static int acquire_open_lock(struct part *p)
+{
+	p->lock = openat(p->fd, PRIVATE_LOCK, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (p->lock >= 0)
+		return 0;
+	if (errno != ENOENT)
+		return part_fail(p, "open of its .fcopy-part", errno);
+	return part_is_named(p) ? acquire_refuse_incomplete(p) : -EAGAIN;
+}
+
+static int acquire_lock(struct part *p, int how, const volatile int *cancel)
+{
+	int r = private_take_lock(p->lock, how, cancel);
+	if (r == -EWOULDBLOCK)
+		return part_refuse(p, EBUSY, "another fcopy is using its .fcopy-part",
+				   FCOPY_ADVICE_NONE);
+	if (r == -EINTR)
+		return part_refuse(p, EINTR, "interrupted", FCOPY_ADVICE_NONE);
+	if (r < 0 && !private_lacks_locks(-r))
+		return part_fail(p, "lock of its .fcopy-part", -r);
+	if (part_is_named(p))
+		return 0;
+	return errno && errno != ENOENT ? part_fail(p, "fstat", errno)
+					: -EAGAIN; /* another copy has just committed it */
+}
+
+/* Flushes data before its journal is believed: a writeback that has failed since is reported now.
+ */
+static bool acquire_flush_data(const struct part *p)
+{
+	struct stat st;
+	int fd = part_open_data(p, O_RDONLY | O_NONBLOCK);
+	if (fd < 0)
+		return fd == -ENOENT; /* the commit was killed: nothing is continued */
+	bool clean = fstat(fd, &st) == 0 && (S_ISDIR(st.st_mode) ? syncfs(fd) : fsync(fd)) == 0;
+	close(fd);
+	return clean;
+}
+
+/* flushes: the facts of a run count only if its bytes are on the storage. */
+static int acquire_read(struct part *p, bool flushes)
+{
+	struct journal_fact here;
+	const int log = part_open_own(p, PART_JOURNAL, O_RDWR | O_APPEND);
+	if (log == -ENOENT)
+		return acquire_refuse_incomplete(p);
+	if (log == -EPERM)
+		return part_refuse(p, EPERM, OTHER_JOURNAL, FCOPY_ADVICE_REMOVE_PART);
+	if (log < 0)
+		return part_fail(p, "open of its journal", -log);
+	p->log = log;
+	int r = part_find_number(p);
+	if (r < 0)
+		return part_fail(p, "read of its lock", -r);
+	private_here(p->fd, &here);
+	bool clean = flushes && system_has(p->fd, SYSTEM_LOCAL) && acquire_flush_data(p);
+	journal_free(&p->journal);
+	r = journal_read(p->log, &p->journal, clean ? acquire_is_current : NULL, &here);
+	return r < 0 ? part_fail(p, "read of its journal", -r) : 0;
+}
+
+/* An inode number is no proof in another boot. */
+static int acquire_check_header(struct part *p, const char *dst)
+{
+	const struct journal *j = &p->journal;
+	char name[JOURNAL_PATH];
+	if (j->version.kind && j->version.number != JOURNAL_VERSION)
+		return part_refuse(p, EPERM, "another version of fcopy made its .fcopy-part",
+				   FCOPY_ADVICE_REMOVE_PART);
+	size_t n = journal_escape(dst, strlen(dst), name);
+	const bool here = part_has_header(p) ||
+			  (j->run.kind && system_numbers_last(p->fd) && !part_same_boot(p));
+	if (!here || !j->version.kind || !j->name.kind || !j->source.kind || !j->options.kind ||
+	    !j->data.kind || j->name.size != n || memcmp(j->name.text, name, n) != 0)
+		return part_refuse(p, EPERM, OTHER_JOURNAL, FCOPY_ADVICE_REMOVE_PART);
+	return 0;
+}
+
+/* Has somebody put files into the receipt? They would stay in a hidden directory. NFS gives files
+ * that are open and removed such a name. Returns 1, 0 or -errno. */
+static int acquire_finds_others(const struct part *p)
+{
+	_Alignas(8) char buffer[READER_SIZE];
+	struct reader r = reader_open(p->fd, buffer, sizeof(buffer));
+	bool others = false;
+	for (const char *name; !others && (name = reader_next(&r));)
+		others = strcmp(name, PRIVATE_LOCK) != 0 && strcmp(name, PART_JOURNAL) != 0 &&
+			 strncmp(name, PART_SHARE, strlen(PART_SHARE)) != 0 &&
+			 strncmp(name, ".nfs", 4) != 0;
+	const int err = reader_close(&r);
+	return err < 0 ? err : others;
+}
+
+/* Nobody can continue it. */
+static int acquire_retire(struct part *p)
+{
+	int r = part_retire(p);
+	return r < 0 ? part_fail(p, "remove of its .fcopy-part", -r) : -EAGAIN;
+}
+
+/* Only shards continue what shards have begun. */
+static int acquire_check_shards(struct part *p, bool joins)
+{
+	if (joins && !p->journal.shards.kind)
+		return part_refuse(p, EEXIST, BEGUN_BEFORE, FCOPY_ADVICE_REMOVE_PART);
+	if (joins || !p->journal.shards.kind)
+		return 0;
+	if (!part_is_receipt(p))
+		return part_refuse(p, EBUSY, OF_SHARDS, FCOPY_ADVICE_SHARDS);
+	const int others = acquire_finds_others(p);
+	if (others < 0)
+		return part_fail(p, "list of its .fcopy-part", -others);
+	if (others)
+		return part_refuse(p, EEXIST, "its .fcopy-part holds files that fcopy did not make",
+				   FCOPY_ADVICE_REMOVE_PART);
+	return acquire_retire(p);
+}
+
+/* What the open part holds, for a copy of one file or tree. Returns 0 with the state, or -errno. */
+static int acquire_content(struct part *p, const struct part_claim *c, enum part_state *state)
+{
+	const bool tree = p->journal.source.tree;
+	const bool data = part_has_data(p);
+	*state = PART_CONTINUED;
+	if (c->committed) {
+		*state = !data && part_is_data(p, c->committed) ? PART_COMMITTED : PART_FRESH;
+		return 0;
+	}
+	if (tree != (c->of == PART_OF_TREE))
+		return part_refuse(p, tree ? EISDIR : EPERM,
+				   tree ? "its .fcopy-part is the copy of a directory"
+					: "its .fcopy-part is the copy of a file",
+				   FCOPY_ADVICE_REMOVE_PART);
+	const bool same = p->journal.options.number == c->options;
+	/* A file with other attributes than a new copy would have could admit users to it. */
+	if (!data || (!same && !tree))
+		return acquire_retire(p);
+	return same ? 0
+		    : part_refuse(p, EINVAL,
+				  "its .fcopy-part was begun with other options, another list of "
+				  "files, or another umask: use the same ones",
+				  FCOPY_ADVICE_REMOVE_PART);
+}
+
+/* Results beside 0 and -errno. -EAGAIN: it is gone; -ESTALE: its files cannot be seen yet. */
+#define ANOTHER_COMMITS 1
+
+/* One look at the part. */
+static int acquire_once(struct part *p, const struct part_claim *c, enum part_state *state)
+{
+	const bool joins = c->of == PART_OF_SHARDS;
+	int r = acquire_directory(p);
+	if (r == 0)
+		r = acquire_open_lock(p);
+	if (r == 0)
+		r = acquire_lock(p, joins ? LOCK_SH : LOCK_EX, c->cancel);
+	if (r == -EBUSY && joins && acquire_read(p, false) == 0 && p->journal.shards.kind)
+		return ANOTHER_COMMITS;
+	if (r == 0)
+		r = acquire_read(p, !joins);
+	if (r == 0)
+		r = acquire_check_header(p, c->dst);
+	if (r == 0)
+		r = acquire_check_shards(p, joins);
+	if (r == 0 && !joins)
+		r = acquire_content(p, c, state);
+	else if (r == 0)
+		*state = part_is_receipt(p)  ? PART_RECEIPT
+			 : !part_has_data(p) ? PART_COMMITTED
+					     : PART_CONTINUED;
+	p->published = r == 0;
+	return r;
+}
+
+/* The part, or a file of it, is one that another process has just removed or made. */
+static void acquire_wait(const struct part *p, int tries)
+{
+	if (tries == 0 || system_has(p->parent, SYSTEM_LOCAL))
+		return;
+	nanosleep(&(struct timespec){.tv_nsec = (WAIT_MS << tries) * 1000000L}, NULL);
+	private_refresh(p->parent);
+}
+
+/* A copy that was killed while it removed its part has left it under this hidden name. The lock is
+ * removed before the journal. */
+static bool acquire_hidden(struct part *p, const char *name, const struct part_claim *c)
+{
+	struct stat st;
+	if (part_whose(p, name, &st) != PART_OURS || part_has_data(p))
+		return false;
+	p->lock = openat(p->fd, PRIVATE_LOCK, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	return (p->lock >= 0 || errno == ENOENT) && acquire_read(p, true) == 0 &&
+	       acquire_check_header(p, c->dst) == 0 && part_is_data(p, c->committed) &&
+	       (p->lock < 0 || acquire_lock(p, LOCK_EX, c->cancel) == 0);
+}
+
+static enum part_state acquire_retired(struct part *p, const struct part_claim *c)
+{
+	_Alignas(8) char buffer[READER_SIZE];
+	bool found = false;
+	struct reader r = reader_open(p->parent, buffer, sizeof(buffer));
+	const char *name;
+	for (int names = 0; !found && names < NAMES_MAX && (name = reader_next(&r)); names++) {
+		if (!temporary_is_drawn(name))
+			continue;
+		found = acquire_hidden(p, name, c);
+		if (!found)
+			part_close(p, false);
+	}
+	reader_close(&r);
+	return found ? PART_COMMITTED : PART_FRESH;
+}
+
+/* Nothing is to be continued: only a receipt gives way. */
+static enum part_state acquire_place(struct part *p)
+{
+	struct left l;
+	if (!part_exists(p))
+		return PART_FRESH;
+	const bool found = part_examine(&l, p->parent, p->public, false);
+	const bool shards = found && l.part.journal.shards.kind;
+	if (found && l.kind == FCOPY_LEFT_RECEIPT && l.state == FCOPY_LEFT_DEAD)
+		(void)left_remove(&l);
+	left_close(&l);
+	if (!part_exists(p))
+		return PART_FRESH;
+	if (shards)
+		part_refuse(p, EBUSY, OF_SHARDS, FCOPY_ADVICE_SHARDS);
+	else
+		part_refuse(p, EEXIST, BEGUN_BEFORE, FCOPY_ADVICE_RESUME);
+	return PART_REFUSED;
+}
+
+enum part_state part_acquire(struct part *p, const struct part_claim *c)
+{
+	enum part_state state = PART_FRESH;
+	int r = -EAGAIN;
+	if (!c->resumes)
+		return acquire_place(p);
+	for (int tries = 0; tries < TRIES && (r == -EAGAIN || r == -ESTALE); tries++) {
+		acquire_wait(p, tries);
+		p->err = 0;
+		r = acquire_once(p, c, &state);
+		if (r != 0 || state == PART_FRESH)
+			part_close(p, false);
+		if (r == ANOTHER_COMMITS) {
+			r = -EAGAIN;
+			tries = -1;
+		}
+	}
+	if (r == -ENOENT)
+		return c->committed ? acquire_retired(p, c) : PART_FRESH;
+	if (r == -EAGAIN)
+		r = part_refuse(p, EBUSY, "another copy has just used its .fcopy-part",
+				FCOPY_ADVICE_NONE);
+	return r == 0                                          ? state
+	       : r == -EBUSY && p->advice == FCOPY_ADVICE_NONE ? PART_BUSY
+							       : PART_REFUSED;
+}
+
+int part_share(struct part *p)
+{
+	const int locked = private_flock(p->lock, LOCK_SH);
+	if (locked < 0 && !private_lacks_locks(-locked))
+		return -EAGAIN;
+	if (!private_has_name(p->lock, p->fd, PRIVATE_LOCK) || !part_is_named(p))
+		return -EAGAIN;
+	/* NFS reports here what it could not write. */
+	const int err = close(p->log) < 0 ? errno : 0;
+	p->log = -1;
+	return err ? part_fail(p, "close", err) : acquire_read(p, false);
+}
