@@ -52,12 +52,13 @@
  *                     part_examine), old (what a mirror replaces), remove
  *   src/endpoints/    where bytes come from and go: operand (what SRC and DST are), path (splits
  *                     it), follow (symlinks), place (a name in a directory), source (opens SRC),
- *                     destination (opens DST, and ends it), slot (how a name comes into being),
- *                     replace, replaceable and temporary (an atomic file), storage (what it can
- *                     rename and keep: names, modes, owners, times), exchange (a rename over one
- *                     certain file), created (under its final name), partial (--resume, and the
- *                     part of shards), in_place, attributes (of SRC), xattr (which of them are
- *                     copied and compared), keep (those of the file that is replaced), acl, equal;
+ *                     destination (opens DST, and ends it), slot and slot_commit (how a name comes
+ *                     into being), backup (of what a commit replaces), exchange (a rename over one
+ *                     certain file), replace, replaceable and temporary (an atomic file), storage
+ *                     (what it can rename and keep: names, modes, owners, times), partial
+ *                     (--resume, and the part of shards), in_place, attributes (of SRC), xattr
+ *                     (which of them are copied and compared), keep (those of the file that is
+ *                     replaced), acl, equal;
  *                     stream is the table of operands that are not paths: descriptor, tcp, http;
  *                     socket and receipt (the peer's close); http_parse and http_date (requests),
  *                     http_response, http_room (clients that wait), http_upload, http_peer; error,

@@ -3,7 +3,6 @@
  * in a slot.
  */
 #define _GNU_SOURCE
-#include "created.h"
 #include "error.h"
 #include "file.h"
 #include "in_place.h"
@@ -33,8 +32,6 @@ static void file_drop(struct endpoint *e)
 	struct file *f = file_of(e);
 	if (f->partial)
 		partial_drop(e);
-	else if (HOW_IS(&f->slot, HOW(FINAL) | HOW(SWAP)))
-		created_drop(e);
 	else
 		temporary_drop(e);
 	close_directory(f);
@@ -73,13 +70,12 @@ static int file_commit(struct endpoint *e, const struct fcopy_options *options,
 		       struct fcopy_error *error)
 {
 	struct file *f = file_of(e);
-	int r = HOW_IS(&f->slot, HOW_INVISIBLE) ? replace_commit(e, options, error)
-						: file_close(e, error);
+	int r = HOW_IS(&f->slot, HOW_INVISIBLE) ? 0 : file_close(e, error);
+	if (r == 0 && HOW_IS(&f->slot, HOW_INVISIBLE | HOW(SWAP)))
+		r = replace_commit(e, options, error);
 	if (r != 0)
 		return r;
 	f->slot.stage = SLOT_NAMED;
-	if (f->slot.how == HOW_SWAP)
-		created_remove_old(e);
 	if (f->directory >= 0 && (r = io_flush_directory(f->directory)) < 0) {
 		error_operation(error, "fsync of the directory", "fsync", e->path, -r);
 		error->advice = FCOPY_ADVICE_FLUSH;
@@ -118,19 +114,34 @@ static const struct endpoint_ops file_ops = {.finish = file_finish,
 					     .start_over = in_place_start_over,
 					     .leaves_name = file_leaves_name};
 
+/* A new file that has its final name from the start: in a directory that other users cannot see
+ * yet; or because it cannot be renamed, or need not be atomic. */
+static int file_create(struct endpoint *e, mode_t mode, struct fcopy_error *error)
+{
+	struct file *f = file_of(e);
+	const char *call;
+	const int fd = slot_make(&f->slot, f->place.dir, f->place.name, -1, temporary_make, &mode,
+				 "open", &call);
+	e->positional = true;
+	e->st.st_mode = S_IFREG;
+	e->fd = fd < 0 ? -1 : fd;
+	return fd < 0 ? error_call(error, call, e->path, -fd) : 0;
+}
+
 int destination_create(struct endpoint *e, int dir, const char *name, mode_t mode, const char *path,
 		       struct fcopy_error *error)
 {
-	*e = (struct endpoint){.ops = &file_ops, .path = path, .positional = true};
+	*e = (struct endpoint){.ops = &file_ops, .path = path};
 	struct file *f = file_of(e);
 	f->directory = f->place.target = -1;
 	f->place.dir = dir;
 	f->place.borrowed = true;
+	f->slot.is.file = true;
 	f->slot.how = HOW_FINAL;
 	f->slot.private = true;
 	/* The kernel returned the name: it has at most NAME_MAX bytes. */
 	strcpy(f->place.name, name);
-	return created_open(e, mode, error);
+	return file_create(e, mode, error);
 }
 
 /* The destination is open: closes it again if it may be the source. */
@@ -206,23 +217,34 @@ static int open_directory(struct endpoint *e, const struct fcopy_options *option
 	return f->directory < 0 ? -1 : 0;
 }
 
+/* The file can be seen, and another process can give its name to another one. */
+static int file_create_visible(struct endpoint *e, const struct endpoint *src,
+			       struct fcopy_error *error)
+{
+	struct file *f = file_of(e);
+	const struct place *p = &f->place;
+	e->not_atomic = f->slot.is.unfit & HOW(RENAME) ? STORAGE_NO_RENAME : IN_PLACE_REASON;
+	int r = file_create(e, p->exists ? p->st.st_mode & 01777 : replace_new_mode(src), error);
+	if (r == 0 && fstat(e->fd, &e->st) < 0)
+		r = error_call(error, "fstat", e->path, errno);
+	if (r == 0)
+		slot_note(&f->slot, &e->st);
+	return r;
+}
+
 /* Opens the file in the chosen way. Returns 0, REPLACE_UNFIT, or -errno with the failure recorded.
  */
 static int file_open_chosen(struct endpoint *e, const struct endpoint *src,
 			    const struct fcopy_options *options, struct fcopy_error *error)
 {
 	struct slot *s = &file_of(e)->slot;
-	const struct place *p = &file_of(e)->place;
 	e->ops = &file_ops;
 	if (s->how != HOW_WRITE && open_directory(e, options) < 0)
 		return error_operation(error, "open of its directory", "open", e->path, errno);
 	switch (s->how) {
 	case HOW_WRITE: return in_place_open(e, src, options, error);
 	case HOW_FINAL:
-	case HOW_SWAP:
-		e->not_atomic = s->is.unfit & HOW(RENAME) ? STORAGE_NO_RENAME : IN_PLACE_REASON;
-		return created_open_final(
-		    e, p->exists ? p->st.st_mode & 01777 : replace_new_mode(src), error);
+	case HOW_SWAP: return file_create_visible(e, src, error);
 	default: return replace_open(e, src, options, error);
 	}
 }
@@ -355,12 +377,6 @@ bool destination_is_target(const struct endpoint *e)
 const struct stat *destination_found(const struct endpoint *e)
 {
 	return file_of(e)->slot.is.exists ? &file_of(e)->place.st : NULL;
-}
-
-const char *destination_handed(const struct endpoint *e)
-{
-	const struct slot *s = &file_of(e)->slot;
-	return s->stage == SLOT_NAMED && s->name[0] ? s->name : NULL;
 }
 
 int destination_expect(struct endpoint *e, const struct stat *old, struct fcopy_error *error)

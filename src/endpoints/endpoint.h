@@ -18,9 +18,10 @@
 #include <unistd.h>
 
 struct endpoint;
+struct backup;
 struct io;
 
-#define ENDPOINT_STATE   592 /* bytes: of struct file, or of struct connection */
+#define ENDPOINT_STATE   608 /* bytes: of struct file, or of struct connection */
 #define ENDPOINT_SKIPPED 1   /* no_clobber: DST exists and stays as it is; not a failure */
 #define ENDPOINT_TAKEN   2   /* DESTINATION_EXACT: DST is not what it was, and stays as it is */
 #define ENDPOINT_RIVAL   3   /* DST is the copy of another entry of the tree, and stays */
@@ -145,7 +146,8 @@ struct endpoint {
 	 * none can, or it is no file. */
 	const char *not_atomic;
 	const struct rivals
-	    *rivals; /* the commit returns ENDPOINT_RIVAL if one has the name; or NULL */
+	    *rivals;           /* the commit returns ENDPOINT_RIVAL if one has the name; or NULL */
+	struct backup *backup; /* that the commit makes of what it replaces; or NULL */
 
 	int mode_lost; /* errno with which the final mode was refused, which no option asked for */
 
@@ -227,8 +229,6 @@ int destination_open(struct endpoint *e, struct operand *dst, const struct endpo
 #define DESTINATION_EXACT                                                                          \
 	16 /* the commit replaces the file that was found, or none if there was none; in place,    \
 	    * only a new file is certain to be none */
-#define DESTINATION_HANDS_OUT                                                                      \
-	32 /* with EXACT: what has got the name at the last moment is replaced, and handed out */
 #define DESTINATION_REPLACES_READ_ONLY 64 /* also a file of this user that is read-only */
 #define DESTINATION_ADMITTED                                                                       \
 	128 /* of a rehearsal: the copy would give this user the right to write to dir */
@@ -260,9 +260,6 @@ const char *destination_name(const struct endpoint *e, int *dir);
 bool destination_is_target(const struct endpoint *e);
 /* The stat of what the commit will replace, or NULL. */
 const struct stat *destination_found(const struct endpoint *e);
-/* After the commit: the name, beside DST, of what it has handed out. The caller gives it another
- * one. NULL: nothing. */
-const char *destination_handed(const struct endpoint *e);
 /* After ENDPOINT_TAKEN: the next commit replaces the file that *old is the stat of; NULL: none.
  * Returns 0, or -errno if no file can replace it. */
 int destination_expect(struct endpoint *e, const struct stat *old, struct fcopy_error *);

@@ -6,6 +6,7 @@
 #include "exchange.h"
 #include "io/libc.h"
 #include "io/system.h"
+#include "part/private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,19 +38,6 @@ static bool is_there(int dir, const char *name, const struct stat *old)
 	       exchange_is_same(dir, &now, old);
 }
 
-/* Without RENAME_NOREPLACE, by a link. Returns -EEXIST if the name is taken. */
-static int rename_new(int home, const char *from, int dir, const char *name)
-{
-	if (renameat2(home, from, dir, name, RENAME_NOREPLACE) == 0)
-		return 0;
-	if (errno != EINVAL && errno != ENOSYS)
-		return -errno;
-	if (linkat(home, from, dir, name, 0) < 0)
-		return -errno;
-	unlinkat(home, from, 0);
-	return 0;
-}
-
 /* What came out as `from` gets its name back, and ours comes out again. If a third process has
  * replaced ours in the meantime, that one comes out, and goes back. */
 static int exchange_back(int home, const char *from, int dir, const char *name,
@@ -63,7 +51,7 @@ static int exchange_back(int home, const char *from, int dir, const char *name,
 				return -EEXIST;
 		} else if (errno != ENOENT) {
 			break;
-		} else if (rename_new(home, from, dir, name) == 0) {
+		} else if (private_rename(home, from, dir, name) == 0) {
 			return -ESTALE; /* another process has moved ours away */
 		}
 	}
@@ -92,7 +80,7 @@ int exchange_over(int home, const char *from, int dir, const char *name, const s
 		return -EEXIST;
 	if (renameat2(home, from, dir, name, RENAME_EXCHANGE) < 0) {
 		if (errno == ENOENT) /* the old file is gone */
-			return rename_new(home, from, dir, name);
+			return private_rename(home, from, dir, name);
 		if (errno != EINVAL && errno != ENOSYS)
 			return -errno;
 		/* Here another process can still replace it in between. */
@@ -105,4 +93,20 @@ int exchange_over(int home, const char *from, int dir, const char *name, const s
 	if (!exchange_is_same(dir, &out, old) && !same_inode(&out, &ours))
 		return hands_out ? EXCHANGE_ANOTHER : exchange_back(home, from, dir, name, &ours);
 	return drop_old(home, from, dir, name, &ours);
+}
+
+/* In a sticky directory a link to another user's file could not be removed: where a rename is
+ * forbidden, no link is made. */
+int exchange_move(int home, const char *from, int dir, const char *name)
+{
+	const int r = private_rename(home, from, dir, name);
+	if (r == 0 || r == -EEXIST || r == -EPERM || r == -EACCES || r == -EBUSY || r == -ENOENT)
+		return r;
+	if (linkat(home, from, dir, name, 0) < 0)
+		return errno == EEXIST ? -EEXIST : r;
+	if (unlinkat(home, from, 0) == 0)
+		return 0;
+	const int err = errno;
+	unlinkat(dir, name, 0);
+	return -err;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A rename that replaces one certain file, and no other.
+ * Renames that replace one certain file and no other, or nothing.
  */
 #ifndef ENDPOINTS_EXCHANGE_H
 #define ENDPOINTS_EXCHANGE_H
@@ -17,5 +17,8 @@ bool exchange_is_same(int dir, const struct stat *now, const struct stat *old);
 #define EXCHANGE_ANOTHER 1
 int exchange_over(int home, const char *from, int dir, const char *name, const struct stat *old,
 		  bool hands_out);
+/* Renames without replacing anything; where rename(2) is unsupported, by a link. Returns as
+ * private_rename(). */
+int exchange_move(int home, const char *from, int dir, const char *name);
 
 #endif

@@ -181,7 +181,7 @@ static int partial_create(struct endpoint *e, struct partial *f, const struct en
 	}
 	endpoint_close(e);
 	unlinkat(p->fd, PART_DATA, 0);
-	bool again = r == -EEXIST || r == -ENOTEMPTY; /* another copy was faster */
+	bool again = r == -EEXIST; /* another copy was faster */
 	if (!again)
 		partial_fail(e, p, error);
 	partial_close(p, true, o);

@@ -126,7 +126,7 @@ static void set_commit(struct endpoint *e, const struct fcopy_options *options)
 	s->over = options->no_clobber || (exact && !s->found) ? OVER_NOTHING
 		  : exact                                     ? OVER_FOUND
 							      : OVER_ANY;
-	s->hands_out = file_has(e, DESTINATION_HANDS_OUT);
+	s->backup = e->backup;
 	s->fd = &e->fd;
 	s->written = e->written;
 	s->flushes = f->directory >= 0;
@@ -141,7 +141,7 @@ int replace_commit(struct endpoint *e, const struct fcopy_options *options,
 	set_commit(e, options);
 	/* Start writeback: the rename could reach the disk before the bytes, and a power cut would
 	 * leave neither file. XFS waits up to 30 s; ext4 starts writeback at a rename itself. */
-	if (f->slot.is.exists && !options->fsync)
+	if (e->fd >= 0 && f->slot.is.exists && !options->fsync)
 		sync_file_range(e->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 	/* If somebody has moved the part, its name may be that of another copy's part. */
 	if (f->partial && !partial_is_named(e))
@@ -153,9 +153,7 @@ int replace_commit(struct endpoint *e, const struct fcopy_options *options,
 		f->keep_part = false;
 		return options->no_clobber ? ENDPOINT_SKIPPED : ENDPOINT_TAKEN;
 	}
-	if (r == SLOT_EXCHANGED || r == 0)
-		return 0;
-	if (r == ENDPOINT_RIVAL)
+	if (r == 0 || r == ENDPOINT_RIVAL)
 		return r;
 	if (!call)
 		return error_refuse(error, e->path, -r,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
  * A slot is how one name of DST comes into being: that of a file, or of what one call makes, such
- * as a link, a symlink or a special file. The way is chosen once, before the first change. After
- * that only the stage changes:
+ * as a link, a symlink, a special file or a directory. The way is chosen once, before the first
+ * change. After that only the stage changes:
  *
  *            slot_choose()       pure: a dry run and a rehearsal end here
  *                 |
  *              CHOSEN <-----------------+
  *                 |                     |  this way is refused, or the storage lacks it: it is
- *      slot_make(); a file is           |  unfit, and the next one is chosen
- *      opened by file_open()  ----------+
+ *      slot_make(); an unnamed file     |  unfit, and the next one is chosen
+ *      and a part open themselves  -----+
  *                 |
  *               MADE      HOW_LINK: without a name; HOW_RENAME: under a drawn name; HOW_ASIDE,
  *                 |       HOW_PART: in a private directory; the others: as DST
@@ -19,8 +19,10 @@
  *            |          |
  *          NAMED      GONE        DST is what it was
  *
- * A commit that fails leaves the slot MADE: the caller commits again or drops it. Of HOW_LINK, a
- * process that is killed leaves nothing, except between linkat(2) and the rename.
+ * The commit is the only place where an entry of DST is replaced, and where it gets a backup
+ * (backup.h). A commit that fails leaves the slot MADE, and DST as it was: the caller commits again
+ * or drops it. Of HOW_LINK, a process that is killed leaves nothing, except between linkat(2) and
+ * the rename.
  */
 #ifndef ENDPOINTS_SLOT_H
 #define ENDPOINTS_SLOT_H
@@ -77,14 +79,23 @@ struct slot {
 	struct storage *storage;   /* what is known about file systems; NULL: nothing */
 	enum slot_over over;
 	const struct stat *found;    /* of DST, when it was looked up; NULL: it did not exist */
-	bool hands_out;              /* OVER_FOUND also replaces another entry: SLOT_EXCHANGED */
+	struct backup *backup;       /* of OVER_FOUND: what that entry gets; NULL: none */
 	int *fd;                     /* of a file; NULL: not open */
 	enum storage_link link;      /* of HOW_LINK */
 	bool written;                /* no close(2) has to show a failed write */
 	bool private;                /* no other user can exchange the names in DST's directory */
 	bool flushes;                /* that directory is flushed after the commit */
 	const struct rivals *rivals; /* or NULL */
+	dev_t dev;                   /* HOW_FINAL, HOW_SWAP: which file was made ... */
+	ino_t ino;                   /* ... 0: no other process can exchange its name */
 };
+
+/* What was made has this stat. */
+static inline void slot_note(struct slot *s, const struct stat *st)
+{
+	s->dev = st->st_dev;
+	s->ino = st->st_ino;
+}
 
 /* The way for these facts. Pure. */
 enum slot_how slot_choose(const struct slot_facts *);
@@ -98,9 +109,9 @@ int slot_draw(struct slot *, slot_maker *make, void *arg, const char *made, cons
  * or with `link` besides. Returns 0, or -errno with the call; then `drawn` is empty. */
 int slot_displace(int dir, const char *name, bool link, char drawn[TEMPORARY_SIZE],
 		  const char **call);
-/* Makes what is no file, in the way that was chosen; `as` in `dir` is its final name. aside: the
- * private directory of HOW_ASIDE, or -1. Returns 0, or -errno; *call: `made`, or what failed
- * before. */
+/* Makes it, in the way that was chosen; `as` in `dir` is its final name. aside: the private
+ * directory of HOW_ASIDE, or -1. Returns what `make` returned, or -errno; *call: `made`, or what
+ * failed before. */
 int slot_make(struct slot *, int dir, const char *as, int aside, slot_maker *make, void *arg,
 	      const char *made, const char **call);
 /* The name that it has in slot.home. */
@@ -114,17 +125,18 @@ static inline const char *slot_name(const struct slot *s, const char *as)
 int slot_link(int dir, const char *name, void *slot);
 
 /* Gives it the name `as` in `dir`. Returns 0; or
- *   SLOT_EXCHANGED   another entry has had the name at the last moment, and is slot.name now;
  *   ENDPOINT_RIVAL   the copy of another entry of the tree has the name;
  *   SLOT_TAKEN       something has the name that slot.over excludes;
  *   -ENOTRECOVERABLE the same, and it has become slot.name by now: slot_drop() leaves it;
  *   -ESTALE          *call NULL: another process has exchanged slot.name;
  *   -errno           *call has failed. */
-#define SLOT_EXCHANGED 4
-#define SLOT_TAKEN     5
+#define SLOT_TAKEN 4
 int slot_commit(struct slot *, int dir, const char *as, const char **call);
 
-/* Closes the file, and removes what was made and is invisible. */
-void slot_drop(struct slot *);
+/* Closes the file, and removes what was made, unless it is named; what is no file stays under its
+ * final name. HOW_SWAP: the old entry gets its name back. */
+void slot_drop(struct slot *, int dir, const char *as);
+/* Closes the file. Returns 0 or -errno. */
+int slot_close(const struct slot *);
 
 #endif

@@ -47,7 +47,7 @@ static enum storage_link find_link_call(struct endpoint *e)
 	return LINK_UNKNOWN;
 }
 
-static int open_new(int dir, const char *name, void *mode)
+int temporary_make(int dir, const char *name, void *mode)
 {
 	const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
 	const int fd = openat(dir, name, flags, *(const mode_t *)mode);
@@ -59,11 +59,8 @@ static int create_named(struct endpoint *e, mode_t mode, const char **call)
 {
 	struct file *f = file_of(e);
 	f->created_mode = mode;
-	f->slot.home = f->place.dir;
-	int r = slot_draw(&f->slot, open_new, &mode, "open", call);
+	int r = slot_make(&f->slot, f->place.dir, "", -1, temporary_make, &mode, "open", call);
 	e->fd = r < 0 ? -1 : r;
-	if (r >= 0)
-		f->slot.stage = SLOT_MADE;
 	return r < 0 ? r : 0;
 }
 
@@ -208,6 +205,7 @@ int temporary_open_probe(int dir, struct endpoint *probe, const char **call)
 
 void temporary_drop(struct endpoint *e)
 {
-	file_of(e)->slot.fd = &e->fd;
-	slot_drop(&file_of(e)->slot);
+	struct file *f = file_of(e);
+	f->slot.fd = &e->fd;
+	slot_drop(&f->slot, f->place.dir, f->place.name);
 }

@@ -13,6 +13,8 @@ mode_t temporary_umask(void); /* of this process; 077 if it is unknown */
 /* The mode that the kernel gives a file that is created in `dir` with `mode`. The storage, or NULL,
  * remembers the umask. */
 mode_t temporary_mode(int dir, mode_t mode, struct storage *);
+/* A slot_maker: creates a file. mode: points to its mode_t. Returns a descriptor or -errno. */
+int temporary_make(int dir, const char *name, void *mode);
 /* temporary_create creates an unnamed temporary file with `mode`. Returns 1 if the file system does
  * not support O_TMPFILE. temporary_create_named creates a file with a temporary name and mode 0600,
  * which gets file_of(e)->mode later; or, where chmod has no effect, with `mode`. Both return 0, or

@@ -140,14 +140,56 @@ bool private_is_of_disk(int err)
 	return err == EROFS || err == ENOSPC || err == EDQUOT || err == ENOENT || err == EINTR;
 }
 
-/* NFS and others lack the flag. rename(2) refuses to replace a directory that has entries. */
-int private_rename(int from, const char *name, int to, const char *as)
+/* Any errno but ENOENT: it may exist. */
+static bool private_exists(int dir, const char *name)
+{
+	struct stat st;
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+}
+
+/* NFS and others lack the flag: there rename(2) replaces no directory that has entries, and a link
+ * is a name that replaces nothing. Without links, too, another process can create the name between
+ * the check and the rename. */
+static int private_rename_unflagged(int from, const char *name, int to, const char *as,
+				    const char **call)
+{
+	struct stat st;
+	if (fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (S_ISDIR(st.st_mode)) {
+		if (renameat(from, name, to, as) == 0)
+			return 0;
+		return errno == ENOTEMPTY || errno == ENOTDIR ? -EEXIST : -errno;
+	}
+	if (linkat(from, name, to, as, 0) < 0) {
+		if (errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS || errno == EMLINK)
+			return private_exists(to, as)             ? -EEXIST
+			       : renameat(from, name, to, as) < 0 ? -errno
+								  : 0;
+		*call = "linkat";
+		return -errno;
+	}
+	if (unlinkat(from, name, 0) == 0)
+		return 0;
+	const int err = errno;
+	*call = "unlinkat";
+	unlinkat(to, as, 0);
+	return -err;
+}
+
+int private_rename_as(int from, const char *name, int to, const char *as, const char **call)
 {
 	if (renameat2(from, name, to, as, RENAME_NOREPLACE) == 0)
 		return 0;
-	if (errno != EINVAL && errno != ENOSYS)
+	if (errno != EINVAL && errno != ENOSYS) /* the file system lacks the flag, or the kernel */
 		return -errno;
-	return renameat(from, name, to, as) < 0 ? -errno : 0;
+	return private_rename_unflagged(from, name, to, as, call);
+}
+
+int private_rename(int from, const char *name, int to, const char *as)
+{
+	const char *call;
+	return private_rename_as(from, name, to, as, &call);
 }
 
 void private_here(int fd, struct journal_fact *run)
@@ -409,7 +451,6 @@ static int private_make_aside(int parent, const char *name, mode_t mode, bool cl
 	if (r == 0) {
 		*call = "rename";
 		r = private_rename(aside.fd, PRIVATE_ENTRY, parent, name);
-		r = r == -ENOTEMPTY || r == -ENOTDIR ? -EEXIST : r;
 	}
 	if (r < 0)
 		unlinkat(aside.fd, PRIVATE_ENTRY, AT_REMOVEDIR);

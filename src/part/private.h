@@ -47,8 +47,12 @@ void private_end(struct private_directory *p);
  * failed call. -EEXIST: the name exists; -ESTALE: another process has replaced the directory. */
 int private_make_directory(int parent, const char *name, mode_t mode, bool moves, bool closed,
 			   mode_t *left, const char **call);
-/* Renames a directory without replacing anything that has entries. Returns 0 or -errno. */
+/* Renames without replacing anything: the only function that does. Returns 0; -EEXIST: the name is
+ * taken; or -errno. Where RENAME_NOREPLACE is unsupported, an empty directory may be replaced by a
+ * directory; and where hard links are, too, what another process makes at that moment. */
 int private_rename(int from, const char *name, int to, const char *as);
+/* The same; if another call has failed than a rename, *call becomes that one. */
+int private_rename_as(int from, const char *name, int to, const char *as, const char **call);
 /* close(2) does not wait until FUSE has released the file, and some storage renames nothing that is
  * open. Returns true, after a pause, if the rename that failed with `err` is to be tried again; *ms
  * starts as 1. */

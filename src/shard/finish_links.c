@@ -54,7 +54,7 @@ static int finish_link_at(int from, const char *name, int to, const char *as)
 	r = slot_make(&s, to, as, -1, finish_link_make, &o, "linkat", &call);
 	if (r == 0)
 		r = slot_commit(&s, to, as, &call);
-	slot_drop(&s);
+	slot_drop(&s, to, as);
 	return r;
 }
 

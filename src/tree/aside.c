@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -100,29 +101,43 @@ static int aside_make_in(struct slot *s, struct worker *w, const struct entry *e
 	return r < 0 ? r : slot_commit(s, dir, e->as, call);
 }
 
+/* The chosen way has failed with r. Is there another one? */
+static bool aside_choose_another(const struct worker *w, const struct entry *e, struct slot *s,
+				 int r, const char *call)
+{
+	if (r == -EXDEV && s->how == HOW_ASIDE && geteuid() != 0) {
+		e->dir->sharing = SHARING_NONE;
+		s->is.foreign = false;
+	} else if (r < 0 && r != -EISDIR && s->is.exists && call && strcmp(call, "rename") == 0 &&
+		   facts_still_allow(w, e)) {
+		s->is.unfit |= HOW_INVISIBLE; /* it could be created, but no rename replaces */
+	} else {
+		return false;
+	}
+	s->how = slot_choose(&s->is);
+	return s->how != HOW_NONE;
+}
+
 int aside_make(struct worker *w, const struct entry *e, const struct making *m, bool replace,
 	       const char **call)
 {
 	const struct stat *old = replace ? w->decision.seen : NULL;
 	struct slot s = {.is.exists = replace,
 			 .is.foreign = aside_is_needed(w->tree, e->dir),
+			 .is.in_place = w->options.in_place,
 			 .over = !replace ? OVER_NOTHING
 				 : old    ? OVER_FOUND
 					  : OVER_ANY,
 			 .found = old,
-			 .hands_out = displace_only(w->tree),
+			 .backup = old && w->decision.backup ? &w->displaced->backup : NULL,
 			 .storage = w->tree->storage};
+	int r;
 	s.how = slot_choose(&s.is);
-	int r = aside_make_in(&s, w, e, m, call);
-	if (r == -EXDEV && s.how == HOW_ASIDE && geteuid() != 0) {
-		slot_drop(&s);
-		e->dir->sharing = SHARING_NONE;
-		return aside_make(w, e, m, replace, call);
-	}
-	if (r == SLOT_EXCHANGED)
-		r = displace_another(w, e, s.home, s.name, call);
-	if (r != 0)
-		slot_drop(&s);
+	do {
+		r = aside_make_in(&s, w, e, m, call);
+		if (r != 0)
+			slot_drop(&s, e->dir->dst, e->as);
+	} while (r != 0 && aside_choose_another(w, e, &s, r, *call));
 	return r == SLOT_TAKEN ? (old ? SEEN_ANOTHER : -EEXIST) : r;
 }
 

@@ -29,10 +29,12 @@ bool aside_may_move(struct tree *, struct directory *);
 /* Makes the entry in a slot: in a private directory, where another user could exchange its name;
  * under a drawn name, if it replaces another entry; or under its name. Returns 0; -EEXIST: the name
  * exists, and `replace` is false; SEEN_ANOTHER: something else than an option has seen has the
- * name; or -errno with the call; then nothing is left of what was made but under its final name.
+ * name; or -errno with the call; then nothing is left of what was made but under its final name. A
+ * backup that decide() wants is made with the rename; the caller holds rivals_lock() then.
  *
  * Where a rename out of the private directory is refused, as under Landlock, it is made beside it;
- * not for root: the owner of the directory could make the rename fail. */
+ * not for root: the owner of the directory could make the rename fail. Where no rename replaces an
+ * entry, --inplace makes it under its final name. */
 int aside_make(struct worker *, const struct entry *, const struct making *, bool replace,
 	       const char **call);
 /* Removes this thread's private directory, if there is one: its directory may be closed next. */

@@ -4,12 +4,8 @@
 #define _GNU_SOURCE
 #include "displace.h"
 #include "endpoints/error.h"
-#include "endpoints/exchange.h"
 #include "endpoints/same.h"
-#include "endpoints/slot.h"
 #include "inodes.h"
-#include "io/libc.h"
-#include "part/private.h"
 #include "report.h"
 #include "rivals.h"
 #include "source/filter.h"
@@ -22,8 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define TRIES 100 /* each fails if another process makes the backup of this number first */
 
 /* The number of a backup whose name is `other`; 0: it is none of `name`. */
 static long displace_number(const char *other, const char *name, size_t length)
@@ -73,17 +67,19 @@ static long displace_highest(const struct entry *e, bool again, const char **cal
 }
 
 /* Does the name belong to this run: has SRC an entry of that name, whether its turn comes before or
- * after this one, or is it the copy of an earlier SRC, the backup of another entry, or a log?
- * *source: it is SRC itself, which would be lost. */
-static bool displace_is_taken(const struct worker *w, const struct entry *e, const char *name,
-			      bool *source)
+ * after this one, or is it the copy of an earlier SRC, the backup of another entry, or a log? *met:
+ * which file has it in DST; 0: none. *source: it is SRC itself, which would be lost. */
+static bool displace_is_taken(const struct displaced *d, const char *name, ino_t *met, bool *source)
 {
+	const struct worker *w = d->worker;
+	const struct entry *e = d->entry;
 	struct tree *t = w->tree;
 	const struct stat *src = &w->facts.src;
 	const struct entry named = {.dir = e->dir, .name = name, .as = name};
 	struct stat st;
 	char path[PATH_MAX];
 	const bool there = fstatat(e->dir->dst, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	*met = there ? st.st_ino : 0;
 	*source = there && src->st_dev == st.st_dev && src->st_ino == st.st_ino;
 	if (there && (inodes_has(t->backups, &st) || rivals_made(t, &named, &st) ||
 		      same_output(&t->options->copy, &st)))
@@ -94,13 +90,13 @@ static bool displace_is_taken(const struct worker *w, const struct entry *e, con
 	return !t->filter || !filter_excludes(t->filter, path, S_ISDIR(st.st_mode));
 }
 
-/* A name that no copy of this run has: with simple backups, one more suffix is added for each that
- * a copy has. again: another one was taken. Returns 0 or -errno with the call; NULL: the name is
- * that of SRC. */
-static int displace_name(const struct worker *w, const struct entry *e, bool again,
-			 char name[NAME_MAX + 1], bool *numbered, const char **call)
+/* Chooses a name that no copy of this run has: with simple backups, one more suffix is added for
+ * each that a copy has. Returns 0 or -errno with the call; NULL: the name is that of SRC. */
+static int displace_choose(struct backup *b, bool again, const char **call)
 {
-	const struct fcopy_tree_options *o = w->tree->options;
+	const struct displaced *d = b->arg;
+	const struct entry *e = d->entry;
+	const struct fcopy_tree_options *o = d->worker->tree->options;
 	const char *suffix = o->backup_suffix ? o->backup_suffix : "~";
 	char before[NAME_MAX + 1];
 	bool source;
@@ -110,91 +106,37 @@ static int displace_name(const struct worker *w, const struct entry *e, bool aga
 	if (n < 0)
 		return (int)n;
 	*call = "backup";
-	*numbered = o->backup == FCOPY_BACKUP_NUMBERED || n > 0;
-	snprintf(name, NAME_MAX + 1, "%s", e->as);
+	b->numbered = o->backup == FCOPY_BACKUP_NUMBERED || n > 0;
+	snprintf(b->name, sizeof(b->name), "%s", e->as);
 	do {
-		strcpy(before, *numbered ? e->as : name);
-		int length = *numbered ? snprintf(name, NAME_MAX + 1, "%s.~%ld~", before, ++n)
-				       : snprintf(name, NAME_MAX + 1, "%s%s", before, suffix);
+		strcpy(before, b->numbered ? e->as : b->name);
+		const int length = b->numbered
+				       ? snprintf(b->name, sizeof(b->name), "%s.~%ld~", before, ++n)
+				       : snprintf(b->name, sizeof(b->name), "%s%s", before, suffix);
 		if (length > NAME_MAX)
 			return -ENAMETOOLONG;
-	} while (displace_is_taken(w, e, name, &source));
+	} while (displace_is_taken(d, b->name, &b->met, &source));
 	if (source)
 		*call = NULL;
 	return source ? -EEXIST : 0;
 }
 
-/* Exchanges d->older, which has a link to the entry, and the older backup of the name. Where the
- * file system cannot exchange two names, the older backup has none of them in between. */
-static int displace_exchange(int dir, struct displaced *d)
+/* During the commit, under the lock. Another process has made the name that of SRC: that stays. */
+static int displace_choose_again(struct backup *b, const char **call)
 {
-	char drawn[TEMPORARY_SIZE];
-	const char *call;
-	if (renameat2(dir, d->older, dir, d->name, RENAME_EXCHANGE) == 0)
-		return 0;
-	if (errno != EINVAL && errno != ENOSYS) /* the file system lacks the flag, or the kernel */
-		return -errno;
-	int r = slot_displace(dir, d->name, false, drawn, &call);
-	if (r < 0)
-		return r;
-	if (renameat(dir, d->older, dir, d->name) == 0) {
-		strcpy(d->older, drawn);
-		return 0;
-	}
-	r = -errno;
-	(void)!renameat2(dir, drawn, dir, d->name, RENAME_NOREPLACE);
-	return r;
+	const int r = displace_choose(b, true, call);
+	*call = *call ? *call : "backup";
+	return r == -EEXIST ? -EBUSY : r;
 }
 
-/* There is an older simple backup. It is kept under a drawn name until the copy has succeeded. */
-static int displace_older(const struct entry *e, struct displaced *d, const char **call)
+/* No other entry may have its name, or replace it. */
+static int displace_note(struct backup *b, const struct stat *st)
 {
-	struct stat st;
-	const int dir = e->dir->dst;
-	int r = slot_displace(dir, e->as, true, d->older, call);
+	struct tree *t = ((const struct displaced *)b->arg)->worker->tree;
+	const int r = inodes_add(t->backups, st);
 	if (r < 0)
-		return r;
-	*call = "renameat2";
-	r = displace_exchange(dir, d);
-	d->linked = r == 0;
-	if (r == 0 && fstatat(dir, d->older, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    S_ISDIR(st.st_mode)) {
-		r = displace_exchange(dir, d);
-		d->linked = false;
-		r = r < 0 ? r : -EISDIR;
-	}
-	if (r < 0) {
-		unlinkat(dir, d->older, 0);
-		d->older[0] = '\0';
-	}
-	return r;
-}
-
-/* Links are impossible: renames the entry, and before that an older simple backup. Where a rename
- * replaces what has the name, a backup that another process has made is looked for just before. */
-static int displace_move(const struct entry *e, struct displaced *d, bool numbered,
-			 const char **call)
-{
-	struct stat st;
-	const int dir = e->dir->dst;
-	int r = 0;
-	if (fstatat(dir, d->name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-		if (numbered)
-			return -EEXIST;
-		if (S_ISDIR(st.st_mode))
-			return -EISDIR;
-		r = slot_displace(dir, d->name, false, d->older, call);
-	}
-	if (r == 0) {
-		*call = "renameat";
-		r = private_rename(dir, e->as, dir, d->name);
-	}
-	d->moved = r == 0;
-	if (r < 0 && d->older[0])
-		(void)!private_rename(dir, d->older, dir, d->name);
-	if (r < 0)
-		d->older[0] = '\0';
-	return r;
+		tree_stop(t, -r);
+	return r < 0 ? r : 0;
 }
 
 /* In a sticky directory, this user could not remove a link to another user's entry. */
@@ -206,99 +148,28 @@ static bool displace_would_stay(const struct worker *w, int dir)
 	       fstatat(dir, ".", &st, 0) == 0 && st.st_mode & S_ISVTX && st.st_uid != user;
 }
 
-/* Gives the entry its other name by a link, so that it keeps its own until the copy replaces it;
- * where links are impossible, by a rename. An older simple backup is replaced when the copy has
- * succeeded. */
-static int displace_link(const struct entry *e, struct displaced *d, bool numbered,
-			 const char **call)
-{
-	const int dir = e->dir->dst;
-	int r;
-	*call = "linkat";
-	if (linkat(dir, e->as, dir, d->name, 0) == 0) {
-		d->linked = true;
-		return 0;
-	}
-	if (errno == EEXIST && numbered)
-		return -EEXIST;
-	if (errno == EEXIST && (r = displace_older(e, d, call)) != -EPERM && r != -EOPNOTSUPP &&
-	    r != -ENOSYS && r != -EMLINK)
-		return r;
-	*call = "renameat";
-	return displace_move(e, d, numbered, call);
-}
-
-/* Two entries may want one name: the first one gets it. If another process has just used the
- * number, returns -EEXIST with a call: another one is drawn. */
-static int displace_once(const struct worker *w, const struct entry *e, bool again,
-			 struct displaced *d, const char **call)
+/* Chooses the name before the first byte. Two entries may want one name: the commit gives it to the
+ * first, and chooses again for the other. */
+static int displace_prepare(struct worker *w, const struct entry *e, struct displaced *d,
+			    const char **call)
 {
 	struct tree *t = w->tree;
-	struct stat st;
-	bool numbered = false;
+	d->worker = w;
+	d->entry = e;
+	d->backup = (struct backup){.any = !t->options->confirm && !t->options->update,
+				    .choose = displace_choose_again,
+				    .note = displace_note,
+				    .arg = d};
 	if (t->options->backup != FCOPY_BACKUP_SIMPLE)
 		(void)rivals_list(e->dir); /* read now, and not while others wait */
 	rivals_lock(t);
-	int r = displace_name(w, e, again, d->name, &numbered, call);
+	int r = displace_choose(&d->backup, false, call);
+	rivals_unlock(t);
 	if (r == 0 && displace_would_stay(w, e->dir->dst)) {
 		*call = "renameat";
 		r = -EPERM;
 	}
-	if (r == 0)
-		r = displace_link(e, d, numbered, call);
-	if (r == 0 && fstatat(e->dir->dst, d->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		r = inodes_add(t->backups, &st);
-	rivals_unlock(t);
-	if (r == -ENOMEM)
-		tree_stop(t, ENOMEM);
-	return r < 0 ? r : 0;
-}
-
-static int displace_back_up(const struct worker *w, const struct entry *e, struct displaced *d,
-			    const char **call)
-{
-	int r = -EEXIST;
-	for (int tries = 0; tries < TRIES && r == -EEXIST; tries++)
-		if ((r = displace_once(w, e, tries > 0, d, call)) < 0 && !*call)
-			break;
 	return r;
-}
-
-/* What the copy has replaced cannot become a backup: it gets its name back, and the copy, which
- * comes out, goes. */
-static int displace_undo(const struct entry *e, int dir, const char *name, int r)
-{
-	if (renameat2(dir, name, e->dir->dst, e->as, RENAME_EXCHANGE) < 0)
-		return -ENOTRECOVERABLE;
-	unlinkat(dir, name, 0);
-	return r;
-}
-
-int displace_another(struct worker *w, const struct entry *e, int dir, const char *name,
-		     const char **call)
-{
-	char as[NAME_MAX + 1];
-	struct stat old, kept;
-	bool numbered = false;
-	int r = -EEXIST;
-	/* The same file, but its content has changed: the backup is another name of it. */
-	if (w->displaced->linked && fstatat(dir, name, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    fstatat(e->dir->dst, w->displaced->name, &kept, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    old.st_dev == kept.st_dev && old.st_ino == kept.st_ino)
-		return unlinkat(dir, name, 0) < 0 ? -errno : 0;
-	for (int tries = 0; tries < TRIES && r == -EEXIST; tries++) {
-		r = displace_name(w, e, tries > 0, as, &numbered, call);
-		if (r < 0)
-			break;
-		*call = "renameat";
-		if (numbered)
-			r = private_rename(dir, name, e->dir->dst, as);
-		else
-			r = renameat(dir, name, e->dir->dst, as) < 0 ? -errno : 0;
-	}
-	if (!*call)
-		*call = "backup";
-	return r < 0 ? displace_undo(e, dir, name, r) : 0;
 }
 
 static void displace_refuse(struct worker *w, const struct entry *e, const char *call, int r)
@@ -309,74 +180,21 @@ static void displace_refuse(struct worker *w, const struct entry *e, const char 
 		report_unsuitable(w, e, entry_dst, -r, "its backup would replace SRC");
 }
 
-/* Has the name another file than its backup? The copy has failed, but after it got the name; or
- * another process has replaced the entry. Then the backup has the only name of what was there. With
- * FUSE, two names of one file may show different times: that of the entry is compared, too. */
-static bool displace_is_needed(const struct worker *w, const struct entry *e,
-			       const struct displaced *d)
-{
-	struct stat backup, now;
-	const struct stat *seen = w->decision.seen;
-	const int dir = e->dir->dst;
-	return fstatat(dir, d->name, &backup, AT_SYMLINK_NOFOLLOW) < 0 ||
-	       fstatat(dir, e->as, &now, AT_SYMLINK_NOFOLLOW) < 0 ||
-	       !(exchange_is_same(dir, &now, &backup) ||
-		 (seen && exchange_is_same(dir, &now, seen)));
-}
-
-/* Has the entry its old name, or gets it back? */
-static bool displace_return(const struct worker *w, const struct entry *e,
-			    const struct displaced *d, bool lasts)
-{
-	struct stat st;
-	const int dir = e->dir->dst;
-	if (d->moved)
-		return fstatat(dir, e->as, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT &&
-		       private_rename(dir, d->name, dir, e->as) == 0;
-	/* --inplace=auto has removed the entry where no rename can replace it. */
-	return d->linked && (linkat(dir, d->name, dir, e->as, 0) == 0 ||
-			     (errno == EEXIST && !(lasts && displace_is_needed(w, e, d))));
-}
-
-/* The older backup, which has a drawn name by now, is not needed. */
-static void displace_forget(struct worker *w, const struct entry *e, const char *older)
+/* The copy has its name, and the older backup, which has a drawn name, is not needed. */
+static void displace_report_left(struct worker *w, const struct entry *e, const struct backup *b)
 {
 	char reason[sizeof("its older backup is left as ") + TEMPORARY_SIZE];
 	struct fcopy_error error;
-	if (unlinkat(e->dir->dst, older, 0) == 0 || errno == ENOENT)
-		return;
-	const int err = errno;
-	snprintf(reason, sizeof(reason), "its older backup is left as %s", older);
-	error_refuse(&error, entry_dst, err, reason, FCOPY_ADVICE_NONE);
+	snprintf(reason, sizeof(reason), "its older backup is left as %s", b->older);
+	error_refuse(&error, entry_dst, b->left, reason, FCOPY_ADVICE_NONE);
 	report_warning(w, e, &error);
-}
-
-/* back: the entry has its old name. */
-static void displace_drop(struct worker *w, const struct entry *e, const struct displaced *d,
-			  bool back)
-{
-	const int dir = e->dir->dst;
-	if (back && d->older[0]) {
-		/* Both names of one file stay after a rename. */
-		if (renameat(dir, d->older, dir, d->name) == 0)
-			unlinkat(dir, d->older, 0);
-	} else if (back && d->linked) {
-		unlinkat(dir, d->name, 0);
-	} else if (d->older[0]) {
-		displace_forget(w, e, d->older);
-	}
 }
 
 void displace_end(struct worker *w, const struct entry *e, struct displaced *d, bool made)
 {
 	mirror_clear_end(w, e, &d->cleared, made);
-	displace_drop(w, e, d, !made && displace_return(w, e, d, true));
-}
-
-void displace_withdraw(struct worker *w, const struct entry *e, struct displaced *d)
-{
-	mirror_clear_end(w, e, &d->cleared, false);
-	displace_drop(w, e, d, displace_return(w, e, d, false));
+	if (d->backup.left)
+		displace_report_left(w, e, &d->backup);
 }
 
 bool displace_may(struct worker *w, const struct entry *e)
@@ -418,9 +236,9 @@ static bool displace_clear(struct worker *w, const struct entry *e, struct displ
 
 bool displace_begin(struct worker *w, const struct entry *e, struct displaced *d)
 {
-	struct decision *is = &w->decision;
-	const char *call;
-	*d = (struct displaced){.linked = false};
+	const struct decision *is = &w->decision;
+	const char *call = "backup";
+	displace_none(d);
 	if ((is->clears || is->asks) && !w->tree->options->dry_run)
 		place_close(&w->place); /* it is looked up again after that */
 	if (is->clears)
@@ -430,13 +248,8 @@ bool displace_begin(struct worker *w, const struct entry *e, struct displaced *d
 	if (is->asks && !displace_may(w, e))
 		return false;
 	d->asked = is->asks;
-	int r = is->backup ? displace_back_up(w, e, d, &call) : 0;
+	const int r = is->backup ? displace_prepare(w, e, d, &call) : 0;
 	if (r < 0)
 		displace_refuse(w, e, call, r);
-	if (r == 0 && d->moved) { /* the copy is a new file */
-		place_close(&w->place);
-		is->seen = NULL;
-		is->replaces = false;
-	}
 	return r >= 0;
 }

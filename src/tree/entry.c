@@ -51,26 +51,12 @@ static unsigned entry_flags(const struct worker *w, const struct entry *e)
 	       (decide_replaces(w->tree->options) || w->decision.clears ? DESTINATION_REPLACES_ALL
 									: 0) |
 	       (w->decision.exact ? DESTINATION_EXACT : 0) |
-	       (displace_only(w->tree) ? DESTINATION_HANDS_OUT : 0) |
 	       (tree_removes(w->tree) ? DESTINATION_REPLACES_READ_ONLY : 0) |
 	       (e->dir->closed ? DESTINATION_ADMITTED : 0) |
 	       (__atomic_load_n(&e->dir->fits, __ATOMIC_RELAXED) ? DESTINATION_DIRECTORY_FITS : 0) |
 	       (w->tree->options->dry_run || aside_is_needed(w->tree, e->dir)
 		    ? 0 /* a dry run may not try what the storage can */
 		    : DESTINATION_IS_PRIVATE);
-}
-
-/* Is what was found in DST what an option has seen? Where no rename replaces a file, it was
- * removed, and the new one, which is found then, has its name already. */
-static bool entry_found_seen(const struct worker *w, const struct entry *e)
-{
-	const struct endpoint *dst = &w->copy.dst;
-	const struct stat *found = destination_found(dst);
-	struct stat open;
-	if (facts_allow(w, e, found))
-		return true;
-	return found && endpoint_old(dst) != OLD_OVERWRITTEN && fstat(dst->fd, &open) == 0 &&
-	       found->st_ino == open.st_ino && found->st_dev == open.st_dev;
 }
 
 static int entry_open_destination(struct worker *w, const struct entry *e, const struct stat *st)
@@ -93,7 +79,7 @@ static int entry_open_destination(struct worker *w, const struct entry *e, const
 					   entry_flags(w, e), w->tree->storage, error);
 	if (r == 0 && destination_directory_fits(&c->dst))
 		__atomic_store_n(&e->dir->fits, true, __ATOMIC_RELAXED);
-	if (w->decision.exact && r == 0 && !entry_found_seen(w, e)) {
+	if (w->decision.exact && r == 0 && !facts_allow(w, e, destination_found(&c->dst))) {
 		c->dst.ops->abort(&c->dst);
 		return ENDPOINT_TAKEN;
 	}
@@ -191,15 +177,6 @@ static int entry_commit_again(struct worker *w, const struct entry *e, const str
 	return r;
 }
 
-/* What the copy has replaced at the last moment becomes a backup, even if the copy has failed since
- * then with r. */
-static int entry_keep_handed(struct worker *w, const struct entry *e, int r)
-{
-	const char *call, *name = destination_handed(&w->copy.dst);
-	const int kept = name ? displace_another(w, e, e->dir->dst, name, &call) : 0;
-	return r == 0 && kept < 0 ? error_call(&w->file.error, call, entry_dst, -kept) : r;
-}
-
 /* The device that the copy is on. A new tree has one; 0: unknown. */
 static dev_t entry_device(const struct worker *w, const struct entry *e)
 {
@@ -241,6 +218,7 @@ static void entry_copy_file(struct worker *w, const struct entry *e, int fd, con
 	} else {
 		bool large = st->st_size >= LARGE_SIZE;
 		c->device = entry_device(w, e);
+		c->dst.backup = &w->displaced->backup;
 		if (w->tracks)
 			w->made = identity_of(c->dst.fd);
 		if (large && !w->tree->root.ground.single)
@@ -250,8 +228,6 @@ static void entry_copy_file(struct worker *w, const struct entry *e, int fd, con
 		r = copy_run(c);
 		if (r == ENDPOINT_TAKEN)
 			r = entry_commit_again(w, e, st, &told);
-		if (w->decision.exact)
-			r = entry_keep_handed(w, e, r);
 		if (large)
 			report_large(w, NULL);
 	}
@@ -420,8 +396,9 @@ static void entry_make(struct worker *w, const struct entry *e, int fd, const st
 static void entry_copy_inode(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	const struct fcopy_tree_options *o = w->tree->options;
-	struct displaced displaced = {.linked = false};
+	struct displaced displaced;
 	struct outcome *is = w->outcome;
+	displace_none(&displaced);
 	is->type = st->st_mode & S_IFMT;
 	w->made = (struct identity){.known = false}; /* update_leave may set it */
 	/* cppcheck-suppress autoVariables */

@@ -18,8 +18,7 @@ bool facts_again(struct worker *w, const struct entry *e, int fd, const struct s
 			       "is replaced by other processes again and again");
 		return false;
 	}
-	displace_withdraw(w, e, w->displaced); /* the backup is not of what is there now */
-	*w->displaced = (struct displaced){.linked = false};
+	displace_end(w, e, w->displaced, false);
 	place_close(&w->place);
 	facts_find(w, e, st);
 	w->facts.content = CONTENT_DIFFERS; /* it was compared */

@@ -351,8 +351,10 @@ static bool hard_link_source_once(struct worker *w, const struct entry *e, int f
 		report_call(w, e, "open", entry_src, errno);
 		return true;
 	}
+	rivals_lock(w->tree);
 	const int r = w->decision.replaces ? hard_link_replace(w, e, &o, &call)
 					   : hard_link_create(&o, e->dir->dst, e->as, &call);
+	rivals_unlock(w->tree);
 	if (fd < 0)
 		close(o.fd);
 	if (r == SEEN_ANOTHER || (r == -EEXIST && facts_are_old(w)))

@@ -77,7 +77,7 @@ static int home_publish(struct building *r)
 				   r->record.options, r->dst, r->mode);
 	if (result == 0)
 		result = part_publish(&r->part, &r->dst);
-	if (result == -EEXIST || result == -ENOTEMPTY || result == -ENOTDIR)
+	if (result == -EEXIST)
 		return root_refuse(r, EBUSY, "another copy has just made its .fcopy-part",
 				   FCOPY_ADVICE_NONE);
 	return result < 0 ? home_fail_part(r) : 0;

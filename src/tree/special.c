@@ -111,23 +111,6 @@ static int special_make(struct worker *w, const struct entry *e, const struct st
 	return aside_make(w, e, &m, replace, call);
 }
 
-/* A file is replaced, a directory is not: rename(2) refuses it with EISDIR. */
-static int special_replace(struct worker *w, const struct entry *e, const struct stat *st,
-			   bool in_place, const char **call)
-{
-	int r = special_make(w, e, st, true, call);
-	if (r == 0 || r == SEEN_ANOTHER || !*call || strcmp(*call, "rename") != 0)
-		return r;
-	/* It could be created: what it replaces is removed first. */
-	if (!in_place || r == -EISDIR)
-		return r;
-	if (!facts_still_allow(w, e))
-		return SEEN_ANOTHER;
-	if (unlinkat(e->dir->dst, e->as, 0) < 0)
-		return r;
-	return special_make(w, e, st, false, call);
-}
-
 /* A new tree has something of this name: what NFS has made, although it says that the name existed?
  * Returns 0; or -EEXIST if the outcome is known. */
 static int special_take(struct worker *w, const struct entry *e, const struct stat *st)
@@ -148,11 +131,6 @@ static int special_take(struct worker *w, const struct entry *e, const struct st
 	const bool lost = w->options.preserve &&
 			  special_set_attributes(w, e, e->dir->dst, e->as, st) < 0;
 	return lost ? -EEXIST : 0;
-}
-
-static bool special_in_place(const struct worker *w)
-{
-	return w->options.in_place == FCOPY_WHEN_ALWAYS || w->options.in_place == FCOPY_WHEN_AUTO;
 }
 
 /* Creates the name, or replaces what has it. Returns 0; -EEXIST if the outcome is known;
@@ -177,7 +155,7 @@ static int special_place(struct worker *w, const struct entry *e, const struct s
 	if (r == -EEXIST && !rivals_claim(t, e))
 		return ENDPOINT_RIVAL;
 	if (r == -EEXIST)
-		r = special_replace(w, e, st, special_in_place(w), call);
+		r = special_make(w, e, st, true, call);
 	/* A directory of an interrupted attempt. */
 	if (r == -EISDIR && t->shared && remove_entry(e->dir->dst, e->as) == 0)
 		r = special_make(w, e, st, false, call);
@@ -203,7 +181,7 @@ static void special_fail(struct worker *w, const struct entry *e, const struct s
 		error.reason = "symbolic links are unsupported there; -L copies what they lead to";
 	if (r == -EPERM && strcmp(call, "mknod") == 0 && special_is_free(st))
 		error.reason = "such special files are unsupported there";
-	if (strcmp(call, "rename") == 0 && r != -EISDIR && !special_in_place(w))
+	if (strcmp(call, "rename") == 0 && r != -EISDIR && !in_place_possible(&w->options))
 		error.advice = FCOPY_ADVICE_IN_PLACE_AUTO;
 	report_failure(w, e, &error);
 }

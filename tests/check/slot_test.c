@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "util.h"
 
+#include "endpoints/backup.h"
 #include "endpoints/slot.h"
 
 #include <errno.h>
@@ -72,11 +73,18 @@ static const struct row {
      {HOW_LINK, HOW_RENAME}},
     {"a new symlink", {.in_place = NEVER}, {HOW_FINAL}},
     {"a symlink over a file", {.exists = true, .in_place = NEVER}, {HOW_RENAME}},
+    {"a symlink over a file, --inplace=auto",
+     {.exists = true, .in_place = AUTO},
+     {HOW_RENAME, HOW_SWAP}},
+    {"a new symlink, --inplace", {.in_place = ALWAYS}, {HOW_FINAL}},
     {"a symlink where names can be exchanged",
      {.foreign = true, .in_place = NEVER},
      {HOW_ASIDE, HOW_FINAL}},
     {"the same over a file",
      {.foreign = true, .exists = true, .in_place = NEVER},
+     {HOW_ASIDE, HOW_RENAME}},
+    {"the same, --inplace",
+     {.foreign = true, .exists = true, .in_place = ALWAYS},
      {HOW_ASIDE, HOW_RENAME}},
 };
 
@@ -118,8 +126,8 @@ static void check_way(const struct slot_facts *is, enum slot_how how)
 	check(how != HOW_WRITE || (is->exists && may_write), "written");
 	/* What these names lead to may be the copy of another entry, or has to stay as a backup. */
 	check(how != HOW_WRITE || !(is->displaced || is->linked), "overwritten");
-	check(is->file || !(1u << how & (HOW(LINK) | HOW(PART) | HOW(SWAP) | HOW(WRITE))),
-	      "not a file");
+	check(is->file || !(1u << how & (HOW(LINK) | HOW(PART) | HOW(WRITE))), "not a file");
+	check(is->file || how != HOW_SWAP || !is->foreign, "a name that others can exchange");
 	check(!is->file || how != HOW_ASIDE, "a file aside");
 	check(!is->scratch || !is->file || how == HOW_NONE || how == HOW_LINK || how == HOW_RENAME,
 	      "a scratch file with a name");
@@ -181,6 +189,7 @@ static const struct making {
     {"replaced, aside", HOW_ASIDE, OVER_ANY, true, false, 0},
     {"found, drawn", HOW_RENAME, OVER_FOUND, true, false, 0},
     {"found, aside", HOW_ASIDE, OVER_FOUND, true, false, 0},
+    {"found, swapped", HOW_SWAP, OVER_FOUND, true, false, 0},
     {"another one, drawn", HOW_RENAME, OVER_FOUND, true, true, SLOT_TAKEN},
     {"another one, aside", HOW_ASIDE, OVER_FOUND, true, true, SLOT_TAKEN},
 };
@@ -210,12 +219,121 @@ START_TEST(a_slot_leaves_the_new_entry_or_the_old_one)
 		const int r = slot_commit(&s, dir, "name", &call);
 		check(r == m->result, "the commit returns %d", r);
 		check(s.stage == (r == 0 ? SLOT_NAMED : SLOT_MADE), "stage");
-		slot_drop(&s);
+		slot_drop(&s, dir, "name");
 		check(leads_to("d/name", r == 0         ? "new"
 					 : m->exchanged ? "another"
 							: "old"),
 		      "the name");
 		check(names_in("d") == 1 && names_in("aside") == 0, "something is left");
+		close(dir);
+		close(aside);
+		leave();
+	}
+}
+END_TEST
+
+/* A way that is given up gives the old entry its name back. */
+START_TEST(a_dropped_slot_leaves_the_old_entry)
+{
+	static const enum slot_how ways[] = {HOW_RENAME, HOW_ASIDE, HOW_SWAP};
+	char new[] = "new";
+	const char *call;
+	for (size_t i = 0; i < dir_count; i++) {
+		enter(&dirs[i]);
+		set_label("%s, way %u", dirs[i].name, ways[_i]);
+		need(mkdir("d", 0755) == 0 && mkdir("aside", 0700) == 0);
+		const int dir = open("d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		const int aside = open("aside", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		need(symlink("old", "d/name") == 0);
+		struct slot s = {.how = ways[_i], .over = OVER_ANY};
+		check(slot_make(&s, dir, "name", aside, make_symlink, new, "symlink", &call) == 0,
+		      "make");
+		slot_drop(&s, dir, "name");
+		check(s.stage == SLOT_GONE, "stage");
+		check(leads_to("d/name", "old"), "the name");
+		check(names_in("d") == 1 && names_in("aside") == 0, "something is left");
+		close(dir);
+		close(aside);
+		leave();
+	}
+}
+END_TEST
+
+/* The next name, as another entry has taken this one. */
+static int choose_longer(struct backup *b, const char **call)
+{
+	struct stat st;
+	(void)call;
+	strcat(b->name, "~");
+	b->met = lstat(b->arg, &st) == 0 ? st.st_ino : 0;
+	return 0;
+}
+
+static int note_nothing(struct backup *b, const struct stat *st)
+{
+	return b && st ? 0 : -EINVAL;
+}
+
+static const struct backing {
+	const char *name;
+	enum slot_how how;
+	bool older;     /* name~ is there, an older backup */
+	bool taken;     /* ... but it is that of another entry, since name~ was chosen */
+	bool exchanged; /* another entry has got the name since */
+} backings[] = {
+    {"drawn", HOW_RENAME, false, false, false},
+    {"drawn, an older backup", HOW_RENAME, true, false, false},
+    {"drawn, the name is taken", HOW_RENAME, true, true, false},
+    {"drawn, another one", HOW_RENAME, false, false, true},
+    {"drawn, another one, an older backup", HOW_RENAME, true, false, true},
+    {"aside", HOW_ASIDE, false, false, false},
+    {"aside, an older backup", HOW_ASIDE, true, false, false},
+    {"aside, another one, an older backup", HOW_ASIDE, true, false, true},
+    {"swapped", HOW_SWAP, false, false, false},
+};
+
+static void check_backing(const struct backing *k, int r)
+{
+	const char *old = k->exchanged ? "another" : "old",
+		   *backup = k->taken ? "d/name~~" : "d/name~";
+	const char *path = k->how == HOW_SWAP ? "d/name~~" : backup;
+	check(r == (k->exchanged ? SLOT_TAKEN : 0), "the commit returns %d", r);
+	check(leads_to("d/name", r == 0 ? "new" : old), "the name");
+	check(r != 0 || leads_to(path, "old"), "the backup");
+	check((r == 0 && !k->taken) || !k->older || leads_to("d/name~", "older"),
+	      "the older backup");
+	check(names_in("d") == 1 + (r == 0 || k->older) + k->taken, "something is left");
+	check(names_in("aside") == 0, "something is left aside");
+}
+
+/* A commit replaces and keeps, or changes nothing. */
+START_TEST(a_commit_makes_the_backup_or_changes_nothing)
+{
+	const struct backing *k = &backings[_i];
+	char new[] = "new", longer[] = "d/name~~";
+	const char *call;
+	struct stat found, st;
+	for (size_t i = 0; i < dir_count; i++) {
+		enter(&dirs[i]);
+		set_label("%s: %s", dirs[i].name, k->name);
+		need(mkdir("d", 0755) == 0 && mkdir("aside", 0700) == 0);
+		const int dir = open("d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		const int aside = open("aside", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		need(symlink("old", "d/name") == 0 && lstat("d/name", &found) == 0);
+		struct backup b = {
+		    .name = "name~", .choose = choose_longer, .note = note_nothing, .arg = longer};
+		if (k->older)
+			need(symlink("older", "d/name~") == 0 && lstat("d/name~", &st) == 0);
+		b.met = k->older && !k->taken ? st.st_ino : 0;
+		struct slot s = {.how = k->how, .over = OVER_FOUND, .found = &found, .backup = &b};
+		check(slot_make(&s, dir, "name", aside, make_symlink, new, "symlink", &call) == 0,
+		      "make");
+		check(names_in("d") <= 2 + k->older, "a backup before the commit");
+		if (k->exchanged)
+			need(symlink("another", "d/x") == 0 && rename("d/x", "d/name") == 0);
+		const int r = slot_commit(&s, dir, "name", &call);
+		slot_drop(&s, dir, "name");
+		check_backing(k, r);
 		close(dir);
 		close(aside);
 		leave();
@@ -232,5 +350,8 @@ int main(void)
 	tcase_add_loop_test(c, each_choice_ends_and_none_overwrites_what_must_stay, 0, 3);
 	tcase_add_loop_test(c, a_slot_leaves_the_new_entry_or_the_old_one, 0,
 			    (int)(sizeof(makings) / sizeof(*makings)));
+	tcase_add_loop_test(c, a_dropped_slot_leaves_the_old_entry, 0, 3);
+	tcase_add_loop_test(c, a_commit_makes_the_backup_or_changes_nothing, 0,
+			    (int)(sizeof(backings) / sizeof(*backings)));
 	return run_suite(s);
 }

@@ -173,9 +173,16 @@ stays() {
 	echo old >d/f
 	echo older >d/f~
 	(ulimit -f 60; trap '' XFSZ; traced 1 inject=renameat2:error=EINVAL -b s/f d)
+	holds old d/f
+	holds older d/f~
+	# The same when the last rename fails: the commit has exchanged the backups before that.
+	run strace -f -qq -o trace -e trace=renameat,renameat2 -e inject=renameat2:error=EINVAL \
+		-e inject=renameat:error=EIO:when=2 "$FCOPY" -b s/f d
+	[ "$status" = 1 ]
 	injected
 	holds old d/f
 	holds older d/f~
+	[ "$(ls -A d | xargs)" = "f f~" ]
 	traced 0 inject=renameat2:error=EINVAL -b s/f d
 	injected
 	cmp s/f d/f
@@ -193,6 +200,39 @@ stays() {
 		cmp s/f m/d/f || exit 5'
 	holds old backing/d/f~
 	[ "$(ls -A backing/d | xargs)" = "f f~" ]
+}
+
+@test "-b: only the commit makes a backup: a copy that is killed leaves the old file its name" {
+	need_strace
+	local how plain=(-e inject=renameat2:error=EINVAL -e inject=linkat:error=EPERM)
+	# run_plain STATUS OPTION…: where a backup can only be a rename
+	run_plain() {
+		run strace -f -qq -o trace -e trace=linkat,renameat,renameat2,write,pwrite64 "${plain[@]}" "${@:2}"
+		[ "$status" = "$1" ]
+		grep -q INJECTED trace
+	}
+	mkdir s d
+	random s/f 100000
+	for how in -b --backup=numbered; do
+		echo old >d/f
+		run strace -f -qq -o trace -e inject=write,pwrite64:signal=KILL:when=1 "$FCOPY" -m readwrite $how s/f d
+		[ "$status" = 137 ]
+		holds old d/f
+		[ "$(stat -c %h d/f)" = 1 ]
+		run_plain 137 -e inject=write,pwrite64:signal=KILL:when=1 "$FCOPY" -m readwrite $how s/f d
+		holds old d/f
+		absent d/f~
+		absent d/f.~1~
+		rm -f d/.fcopy-* # of the killed copy
+		# The rename of the copy fails: the old file gets its name back.
+		run_plain 1 -e inject=renameat:error=EIO:when=2 "$FCOPY" $how s/f d
+		holds old d/f
+		[ "$(ls -A d)" = f ]
+		run_plain 0 "$FCOPY" $how s/f d
+		cmp s/f d/f
+		holds old d/f?*
+		rm d/f*
+	done
 }
 
 @test "-b of another user's file in a sticky directory: it fails, and no link that stays is made" {

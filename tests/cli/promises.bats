@@ -280,7 +280,7 @@ foretells() {
 	echo new >a
 	echo old >b
 	traced 0 trace=linkat,renameat,renameat2,fsync,fdatasync -b --fsync a b
-	order 'linkat\(.*"b~"' 'fdatasync\(' 'renameat2?\(.*"b"' "fsync\([0-9]+<$T>"
+	order 'fdatasync\(' 'linkat\(.*"b~"' 'renameat2?\(.*"b"' "fsync\([0-9]+<$T>"
 }
 
 @test "--link-dest: a tree that fails or is flushed is one like any other: absent, or flushed as a whole" {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Every call of a copy with a backup fails, at each time that it is made; or another process
  * replaces the entry just before, and then a call fails. Afterwards the entry has its name, or the
- * copy has it and the backup is there; and what the other process wrote is there.
+ * copy has it and the backup is there, also where a backup can only be a rename; and what the other
+ * process wrote is there.
  */
 #define _GNU_SOURCE
 #include "cases.h"
@@ -27,11 +28,14 @@ static const struct scene {
 	bool link;   /* the entry is a symlink, and not a file */
 	bool named;  /* there is no O_TMPFILE */
 	bool shared; /* other users can write to the directory */
-} scenes[] = {{"a file", false, false, false},
-	      {"a file with a named temporary", false, true, false},
-	      {"a file in a shared directory", false, true, true},
-	      {"a symlink", true, false, false},
-	      {"a symlink in a shared directory", true, false, true}};
+	bool plain;  /* there are no hard links, and rename(2) has no flags */
+} scenes[] = {{"a file", false, false, false, false},
+	      {"a file with a named temporary", false, true, false, false},
+	      {"a file in a shared directory", false, true, true, false},
+	      {"a file where a name can only be renamed", false, true, false, true},
+	      {"a symlink", true, false, false, false},
+	      {"a symlink in a shared directory", true, false, true, false},
+	      {"a symlink where a name can only be renamed", true, false, false, true}};
 
 static const char *const calls[] = {"unlinkat", "linkat",     "renameat2", "renameat", "fstatat64",
 				    "fstat64",  "fsync",      "close",     "openat64", "mkdirat",
@@ -130,6 +134,10 @@ static void once(void *arg)
 		put("d/dst~", OLDER);
 	if (now->scene->named)
 		fault_also("openat64 of O_TMPFILE", EOPNOTSUPP);
+	if (now->scene->plain) {
+		fault_also("linkat", EPERM);
+		fault_also("renameat2", EINVAL);
+	}
 	fault_on();
 	int r = fcopy_tree(&src, 1, "d/dst", &options, &report);
 	fault_off();

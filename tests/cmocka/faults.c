@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define ALSO 2
+#define ALSO 3
 
 static struct {
 	bool on;

@@ -32,8 +32,8 @@
 /* From fault_on on, the nth call fails. */
 void fault_set(const char *call, int nth, int err);
 
-/* Up to two faults beside the first, such as the lack of O_TMPFILE: every call of that name. Empty:
- * none. */
+/* Up to three faults beside the first, such as the lack of O_TMPFILE: every call of that name.
+ * Empty: none. */
 void fault_also(const char *call, int err);
 
 /* In place of the fault: this happens just before the call that would fail, which then succeeds or

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT
+ * The commit of a slot: what was made gets its name, and what it replaces its backup.
+ */
+#define _GNU_SOURCE
+#include "backup.h"
+#include "exchange.h"
+#include "io/io.h"
+#include "io/libc.h"
+#include "io/system.h"
+#include "slot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* On any other error, assume that the name exists. */
+static bool name_exists(int dir, const char *as)
+{
+	struct stat st;
+	return fstatat(dir, as, &st, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+}
+
+/* rename(2) of two names of one file does nothing, and only a link can be a name of what it
+ * replaces. */
+static int rename_over(const struct slot *s, int dir, const char *as)
+{
+	if (renameat(s->home, s->name, dir, as) < 0)
+		return -errno;
+	if (!s->is.file)
+		unlinkat(s->home, s->name, 0);
+	return 0;
+}
+
+/* A part keeps its data by its name: what is replaced cannot come out there. */
+static int rename_part(const struct slot *s, int dir, const char *as, const char **call)
+{
+	struct stat now;
+	if (fstatat(dir, as, &now, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? private_rename_as(s->home, s->name, dir, as, call)
+				       : -errno;
+	return exchange_is_same(dir, &now, s->found) ? rename_over(s, dir, as) : -EEXIST;
+}
+
+static int rename_found(struct slot *s, int dir, const char *as, const char **call)
+{
+	if (s->how == HOW_PART)
+		return rename_part(s, dir, as, call);
+	const bool any = s->backup && s->backup->any;
+	const int r = exchange_over(s->home, s->name, dir, as, s->found, any);
+	if (r == -ENOTRECOVERABLE) /* it is not ours */
+		s->name[0] = '\0';
+	return r;
+}
+
+static int rename_once(struct slot *s, int dir, const char *as, const char **call)
+{
+	*call = s->is.file ? "renameat" : "rename";
+	return s->over == OVER_NOTHING ? private_rename_as(s->home, s->name, dir, as, call)
+	       : s->over == OVER_FOUND ? rename_found(s, dir, as, call)
+				       : rename_over(s, dir, as);
+}
+
+#define RELEASE_MS 1000 /* to wait for storage that releases a closed file later */
+
+/* Some storage renames no file that is open: closes it and tries again. close(2) does not wait for
+ * the release of a FUSE file. */
+static int rename_patiently(struct slot *s, int dir, const char *as, const char **call)
+{
+	int r = rename_once(s, dir, as, call);
+	if (r >= 0 || r == -EEXIST || !s->fd || s->how == HOW_LINK || storage_is_known(dir))
+		return r;
+	*call = "close";
+	int closed = slot_close(s);
+	if (closed < 0)
+		return closed;
+	for (int ms = 1; (r = rename_once(s, dir, as, call)) < 0 && r != -EEXIST && ms < RELEASE_MS;
+	     ms *= 2)
+		nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
+	return r;
+}
+
+/* Of a rename: other calls that return EEXIST have failed. */
+static int tell_taken(const struct slot *s, int r)
+{
+	return r == -EEXIST && s->over != OVER_ANY ? SLOT_TAKEN : r;
+}
+
+/* At the last moment another entry has got the name: it has come out, and becomes a backup, too.
+ * If it cannot, it gets its name back. */
+static int keep_another(struct slot *s, int dir, const char *as, const char **call)
+{
+	int r = backup_keep(s->backup, s->home, s->name, dir, call);
+	if (r < 0 && renameat2(s->home, s->name, dir, as, RENAME_EXCHANGE) == 0)
+		return r;
+	s->name[0] = '\0';
+	return r < 0 ? -ENOTRECOVERABLE : 0;
+}
+
+/* The old entry gets its backup just before the rename. If that was a rename, too, the name is
+ * free. */
+static int rename_backed_up(struct slot *s, int dir, const char *as, const char **call)
+{
+	const enum slot_over over = s->over;
+	struct backup *b = s->backup;
+	if (over != OVER_FOUND || !b || !b->name[0])
+		return tell_taken(s, rename_patiently(s, dir, as, call));
+	int r = tell_taken(s, backup_make(b, dir, as, s->found, call));
+	if (r != 0)
+		return r;
+	s->over = b->stage == BACKUP_MOVED ? OVER_NOTHING : over;
+	r = tell_taken(s, rename_patiently(s, dir, as, call));
+	s->over = over;
+	if (r == EXCHANGE_ANOTHER)
+		r = keep_another(s, dir, as, call);
+	backup_end(b, dir, as, r == 0);
+	return r;
+}
+
+/* Has another entry of the tree made what has the name now? OVER_FOUND replaces nothing but what
+ * was found. */
+static bool is_rival(const struct slot *s, int dir, const char *as)
+{
+	struct stat now;
+	if (s->over == OVER_FOUND)
+		return s->rivals->is_made(s->rivals->arg, s->found);
+	return fstatat(dir, as, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       s->rivals->is_made(s->rivals->arg, &now);
+}
+
+static bool meets_rival(const struct slot *s, int dir, const char *as)
+{
+	if (!s->rivals)
+		return false;
+	pthread_mutex_lock(s->rivals->lock);
+	const bool rival = is_rival(s, dir, as);
+	pthread_mutex_unlock(s->rivals->lock);
+	return rival;
+}
+
+static void lock_rivals(const struct slot *s)
+{
+	if (s->rivals)
+		pthread_mutex_lock(s->rivals->lock);
+}
+
+static void unlock_rivals(const struct slot *s)
+{
+	if (s->rivals)
+		pthread_mutex_unlock(s->rivals->lock);
+}
+
+/* A file that had one name when it was opened is claimed: no rival replaces it. */
+static int rename_without_rival(struct slot *s, int dir, const char *as, const char **call)
+{
+	const bool claimed = !s->is.displaced && s->found && s->found->st_nlink == 1;
+	if (claimed)
+		return rename_backed_up(s, dir, as, call);
+	lock_rivals(s);
+	int r = s->rivals && is_rival(s, dir, as) ? ENDPOINT_RIVAL
+						  : rename_backed_up(s, dir, as, call);
+	unlock_rivals(s);
+	return r;
+}
+
+/* btrfs before Linux 6.15 does not log a file whose link count is 0 (btrfs_log_inode_parent() in
+ * fs/btrfs/tree-log.c): its fsync(2) returns without a write. The fsync of the directory then logs
+ * the name without the data, and a power cut leaves DST torn.
+ */
+static bool must_flush_named(const struct slot *s)
+{
+	return s->how == HOW_LINK && s->flushes && system_has(*s->fd, SYSTEM_UNLOGGED);
+}
+
+/* A user who can rename files in the directory may have exchanged the temporary name just before
+ * rename(2). Without a link our file was at DST: a later copy has replaced it. */
+static int check_renamed(const struct slot *s, int dir, const char *as)
+{
+	struct stat st;
+	if (s->private || private_has_name(*s->fd, dir, as))
+		return 0;
+	if (fstat(*s->fd, &st) < 0 || st.st_nlink == 0 || system_has(*s->fd, SYSTEM_RENUMBERS))
+		return 0;
+	return -ESTALE;
+}
+
+static int file_flush(const struct slot *s, bool all, const char **call)
+{
+	*call = all ? "fsync" : "fdatasync";
+	return (all ? fsync(*s->fd) : fdatasync(*s->fd)) < 0 ? -errno : 0;
+}
+
+/* The file gets a name that can be renamed. The last close(2) shows the failure of a write before
+ * the rename, unless the descriptor is needed after that.
+ *
+ * met: another process created DST during the copy. The later copy wins, as with two cp(1). Flush
+ * first: a preallocated file must not replace another before it is on the storage. With a named
+ * temporary file, DST can still appear between the check and the rename. */
+static int prepare_rename(struct slot *s, bool met, bool flush, bool closes, const char **call)
+{
+	int r = met ? file_flush(s, false, call) : 0;
+	if (r == 0 && s->how == HOW_LINK && !s->name[0])
+		r = slot_draw(s, slot_link, s, "linkat", call);
+	if (r == 0 && flush)
+		r = file_flush(s, true, call);
+	if (r == 0 && closes) {
+		*call = "close";
+		r = slot_close(s);
+	}
+	return r;
+}
+
+/* Returns as slot_commit(). A commit that is repeated may have closed the file. */
+static int commit_file(struct slot *s, int dir, const char *as, const char **call)
+{
+	const bool flush = must_flush_named(s), only_new = s->over == OVER_NOTHING;
+	const bool links = s->how == HOW_LINK && !s->is.exists && !flush && !s->name[0];
+	const bool closes = s->private && s->how != HOW_PART && !links;
+	bool met = false;
+	int r = closes || s->written || *s->fd < 0 ? 0 : io_close_duplicate(*s->fd, call);
+	if (r < 0)
+		return r;
+	if (links) {
+		*call = "linkat";
+		r = slot_link(dir, as, s);
+		if (r == -EEXIST && only_new)
+			return meets_rival(s, dir, as) ? ENDPOINT_RIVAL : SLOT_TAKEN;
+		if (r != -EEXIST)
+			return r;
+		met = true;
+	} else {
+		met = s->how != HOW_LINK && !s->is.exists && !only_new && name_exists(dir, as);
+	}
+	r = prepare_rename(s, met, flush, s->private && s->how != HOW_PART, call);
+	if (r == 0)
+		r = rename_without_rival(s, dir, as, call);
+	if (r == 0) {
+		*call = NULL;
+		s->name[0] = '\0';
+		r = check_renamed(s, dir, as);
+	}
+	return r;
+}
+
+/* HOW_SWAP: what was made has its name. The old entry becomes the backup, or goes. */
+static int end_swap(struct slot *s, int dir, const char **call)
+{
+	int r = 0;
+	if (s->backup && s->backup->name[0]) {
+		lock_rivals(s);
+		r = backup_keep(s->backup, dir, s->name, dir, call);
+		unlock_rivals(s);
+	} else {
+		unlinkat(dir, s->name, 0);
+	}
+	if (r == 0)
+		s->name[0] = '\0';
+	return r;
+}
+
+int slot_commit(struct slot *s, int dir, const char *as, const char **call)
+{
+	int r = 0;
+	if (HOW_IS(s, HOW_INVISIBLE))
+		r = s->is.file ? commit_file(s, dir, as, call) : rename_backed_up(s, dir, as, call);
+	else if (s->how == HOW_SWAP)
+		r = end_swap(s, dir, call);
+	if (r == 0)
+		s->stage = SLOT_NAMED;
+	return r;
+}
