@@ -6,17 +6,15 @@
  * -> sinks begin -> copy -> sinks end -> outputs close -> exit status. The map:
  *
  *   include/fcopy.h   the public header of libfcopy
- *   src/cli/          what is typed: options and option_table, operands, filters, mode, attributes,
- *                     value, shard, suggest, mistaken, help, standard (0 to 2 are open); start
- *                     (of a tree), benchmark, which runs all modes, and clean
+ *   src/cli/          what is typed: options and option_table, operands (SRC, DST, MODE), filters,
+ *                     value (sizes, words, attributes, modes), shard, mistaken, help; start (of a
+ *                     tree, of --clean) and benchmark, which runs all modes
  *   src/show/         what is printed, through sinks: people (messages, lists), lines
- *                     (--json=lines), log (--log-file), object (--json); what they print:
- *                     messages, errors, listening, progress, speed, line, terminal, text, utf8,
- *                     ending, usage, stats, tree_print, operands_ended, flood (of warnings), hint,
- *                     hint_cause, unwritten (data), unused (parts), advice, wrap, entry_line,
- *                     left_print, modes_print, json, report_json, the tables of a benchmark;
- *                     output (their files), patient (standard output waits for its reader),
- *                     signals (a copy ends by the first, the program by the second)
+ *                     (--json=lines), log (--log-file), object (--json); what they print: messages,
+ *                     hint, advice, listening, progress, line, ending, stats, tree_print,
+ *                     left_print, unwritten (data), benchmark, json, text; output (their files),
+ *                     patient (standard output waits for its reader), signals (a copy ends by the
+ *                     first, the program by the second)
  *   src/shard/        a copy by several processes: job (the protocol), enter, claims,
  *                     refuse; range, file; tree, list, buffer, known and read (the list of a tree),
  *                     entries, paths; finish, finish_links, finish_check and finish_run (the
@@ -96,7 +94,6 @@
 #include "show/benchmark.h"
 #include "show/patient.h"
 #include "show/show.h"
-#include "show/signals.h"
 #include "show/sink.h"
 
 #include <errno.h>

@@ -147,7 +147,7 @@ LINT_FLAGS = -std=gnu11 -Iinclude -Isrc -Itests/tools -D_FILE_OFFSET_BITS=64 $(D
 # Offsets that begin alike are meant; mmap's memory is returned; a descriptor fills a gap; a field of
 # a struct of doubles is a double; and accept4 may be told that nobody asks for the address.
 CPPCHECK_SUPPRESS = --suppress=duplicateAssignExpression --suppress=memleak:src/io/io.c \
-	--suppress=leakReturnValNotUsed:src/cli/standard.c --suppress=invalidPointerCast:src/cli/benchmark.c \
+	--suppress=leakReturnValNotUsed:src/cli/start.c --suppress=invalidPointerCast:src/cli/benchmark.c \
 	--suppress=nullPointer:src/endpoints/socket.c
 
 lint: $(LIB_OBJ) $(CLI_OBJ) ## clang-format, clang-tidy, cppcheck, shellcheck, mandoc; gcc and clang with -Werror

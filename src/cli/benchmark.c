@@ -4,10 +4,9 @@
  */
 #define _GNU_SOURCE
 #include "show/benchmark.h"
+#include "show/report.h"
 #include "show/show.h"
-#include "show/terminal.h"
 #include "show/text.h"
-#include "show/usage.h"
 
 #include <stdio.h>
 #include <stdlib.h>

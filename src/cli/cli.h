@@ -129,10 +129,10 @@ void help_print(bool brief); /* -h, or --help */
 /* start.c: copies cli->sources, with cli->copy complete. Returns fcopy_tree()'s result. */
 int tree_copy(struct cli *, struct fcopy_tree_report *);
 
-/* clean.c: --clean. Returns fcopy_clean()'s result, and its error. */
+/* --clean. Returns fcopy_clean()'s result, and its error. */
 int clean_run(struct cli *, struct fcopy_error *);
 
-/* standard.c: gives a closed descriptor 0, 1 or 2 a placeholder. Without it SRC or DST would get
+/* Gives a closed descriptor 0, 1 or 2 a placeholder. Without it SRC or DST would get
  * that number, and a message on stderr would be written into the copy. */
 void standard_reserve(void);
 

@@ -105,3 +105,34 @@ int mistaken_report(const struct cli *cli, const char *const *after, int n, char
 			      report, S_ISDIR(st.st_mode) ? "go into" : "replace", operand[1],
 			      report);
 }
+
+/* Suggests the option or mode that was probably meant: it differs by one typing error. */
+
+#define NAME_SIZE 32 /* no option is longer */
+
+const char *suggest_option(const struct option_row *table, const char *text)
+{
+	char name[NAME_SIZE + 1];
+	strncpy(name, text, NAME_SIZE);
+	name[NAME_SIZE] = '\0';
+	name[strcspn(name, "=")] = '\0';
+	for (const struct option_row *row = table; !option_table_ends(row); row++)
+		if (row->name && differs_by_one(name, row->name))
+			return row->name;
+	return NULL;
+}
+
+size_t suggest_completions(const struct option_row *table, const char *text, char *names,
+			   size_t size)
+{
+	const size_t length = strcspn(text, "=");
+	size_t n = 0, used = 0;
+	for (const struct option_row *row = table; !option_table_ends(row); row++) {
+		if (!row->name || strncmp(row->name, text, length) != 0)
+			continue;
+		int more = snprintf(names + used, size - used, "%s--%s", n++ ? ", " : "",
+				    row->name);
+		used = used + (size_t)more < size ? used + (size_t)more : size - 1;
+	}
+	return n;
+}

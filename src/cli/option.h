@@ -82,10 +82,10 @@ int option_word_refuse(const struct option_row *, const char *what, const char *
 /* operands.c: takes SRC, DST and MODE. Returns EXIT_DONE, or EXIT_USAGE after a message. */
 int operands_take(struct cli *, int n, char **operand);
 
-/* mode.c: --mode, and the operand MODE. */
+/* --mode, and the operand MODE. */
 int mode_set(struct cli *, const struct option_row *, const char *text);
 
-/* attributes.c: --preserve and --no-preserve. */
+/* --preserve and --no-preserve. */
 extern const struct option_word attribute_words[];
 int attributes_preserve(struct cli *, const struct option_row *, const char *list);
 bool attributes_are_list(const char *list);
@@ -105,6 +105,8 @@ const char *filters_first_name(const struct cli *); /* of the options, the first
 /* The option or mode that differs from the text by one typing error, or NULL. */
 const char *suggest_option(const struct option_row *table, const char *text);
 const char *suggest_mode(const char *text);
+/* Is one letter inserted, removed or changed, or swapped with the next one? */
+bool differs_by_one(const char *a, const char *b);
 /* Lists the options that begin with text, up to its =, and returns how many there are. */
 size_t suggest_completions(const struct option_row *table, const char *text, char *names,
 			   size_t size);

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Starts the copy of a tree or of several sources.
+ * Starts the copy of a tree or of several sources; and the other commands.
  */
+#define _GNU_SOURCE
+#include "cli.h"
 #include "show/hint.h"
+#include "show/report.h"
 #include "show/show.h"
+#include "show/sink.h"
+#include "show/text.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -78,4 +85,55 @@ int tree_copy(struct cli *cli, struct fcopy_tree_report *report)
 	cli->tree.report_at_once = true; /* what prints has locks */
 	return fcopy_tree((const char *const *)cli->sources, cli->source_count, cli->dst,
 			  &cli->tree, report);
+}
+
+/* --clean: removes what killed copies left, after a yes on a terminal, or with -f. */
+
+/* As with -i, the answer is a line of standard input that starts with y. */
+static bool confirm(void *user, const struct fcopy_left *l)
+{
+	const struct cli *cli = user;
+	struct text what = {0};
+	char line[256] = "";
+	if (cli->copy.force)
+		return true;
+	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+		return false;
+	left_describe(&what, l);
+	fflush(stdout);
+	fputs(l->returns ? "fcopy: rename back what is in '" : "fcopy: remove '", stderr);
+	message_print(l->path);
+	fputs("' (", stderr);
+	left_print_old(l, stderr);
+	fprintf(stderr, "%s)? ", what.at);
+	fflush(stderr);
+	bool yes = fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
+	while (!strchr(line, '\n') && fgets(line, sizeof(line), stdin))
+		;
+	return yes;
+}
+
+int clean_run(struct cli *cli, struct fcopy_error *error)
+{
+	const struct fcopy_clean_options o = {.api = FCOPY_API,
+					      .remove = confirm,
+					      .notify = sinks_left,
+					      .user = cli,
+					      .recursive = cli->tree.recursive,
+					      .unsearched = &cli->unsearched};
+	return fcopy_clean(cli->clean, &o, error);
+}
+
+/* If the parent process closed standard input, output or error, occupies the descriptor, so that no
+ * file that is opened later gets its number. */
+
+void standard_reserve(void)
+{
+	struct pollfd fds[] = {{.fd = 0}, {.fd = 1}, {.fd = 2}};
+	if (poll(fds, 3, 0) <= 0)
+		return;
+	/* O_PATH: read(2) and write(2) fail with EBADF, as on a closed descriptor. */
+	for (int i = 0; i < 3; i++)
+		if (fds[i].revents & POLLNVAL && open("/", O_PATH) < 0)
+			return;
 }

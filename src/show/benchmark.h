@@ -63,7 +63,7 @@ static inline bool contender_overlaps(const struct contender *c, const struct co
  * copy failed: the report then describes that copy, and cli->copy.mode is its mode. */
 const struct benchmark *benchmark_run(struct cli *, struct fcopy_report *);
 
-/* benchmark_result.c: the mode with the lowest median. */
+/* The mode with the lowest median. */
 const struct contender *benchmark_fastest(const struct benchmark *);
 
 /* Notes how a run copied. */
@@ -76,14 +76,13 @@ const struct fcopy_step *way_main_step(const struct way *);
 /* The mode that does the same as auto did, or NULL. */
 const struct fcopy_mode *benchmark_auto_is(const struct benchmark *);
 
-/* benchmark_print.c: the table, row by row. */
+/* The table, row by row. */
 void benchmark_head(const struct benchmark *);
 void benchmark_row(const struct benchmark *, const struct contender *);
 void benchmark_verdict(const struct benchmark *);
 /* DST itself is never written: if the disk is full, the message names the scratch file. */
 void benchmark_print_failure(const struct fcopy_report *);
 
-/* benchmark_json.c */
 void benchmark_json(const struct benchmark *, FILE *);
 
 #endif

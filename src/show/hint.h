@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Hints: lines on stderr that say what the user can do. On a terminal they are broken between
- * words, and never inside a path or a command.
+ * words, and never inside a path or a command. And warnings that come by the thousand.
  */
 #ifndef SHOW_HINT_H
 #define SHOW_HINT_H
@@ -38,7 +38,7 @@ bool message_part_exists(const char *dst);
 bool message_part_is_unfinished(const char *dst); /* it has data, and is not that of shards */
 void message_quoted(const char *path);            /* as one shell word */
 
-/* hint_cause.c: is it HOST:PORT, with a host that is not a number? And what is then printed if the
+/* Is it HOST:PORT, with a host that is not a number? And what is then printed if the
  * copy made a file of this name. */
 bool hint_is_address(const char *path);
 void hint_new_file(const char *dst);
@@ -54,10 +54,10 @@ const char *hint_text(enum fcopy_advice);
  * Returns whether it is so. */
 bool hint_value(const struct cli *, const struct fcopy_error *);
 void hint_bare(const struct cli *); /* the same without a failure; cli->bare_value is set */
-/* hint_cause.c: one that follows from the errno alone. Returns whether it is such an error. */
+/* One that follows from the errno alone. Returns whether it is such an error. */
 bool hint_cause(const struct fcopy_error *);
 void hint_print_path(const struct fcopy_error *);
-/* hint_cause.c: would the same command fail again, whatever is freed or repaired? DST cannot hold
+/* Would the same command fail again, whatever is freed or repaired? DST cannot hold
  * so large a file, or refuses an attribute. And is it such an attribute? */
 bool hint_repeats(const struct fcopy_error *);
 bool hint_is_attribute(const struct fcopy_error *);
@@ -65,5 +65,12 @@ bool hint_is_attribute(const struct fcopy_error *);
 void hint_directory(const char *path, char directory[PATH_MAX]);
 /* PURPOSE, remove DST.fcopy-part. */
 void hint_shards(const char *purpose, const char *dst);
+
+/* Warnings of one kind that come by the thousand. */
+
+/* Counts a warning. Returns whether it is one of the first five of its call and errno;
+ * with -v and for a server always true. */
+bool flood_passes(const struct cli *, const struct fcopy_error *);
+void flood_print(void); /* how many there were of each */
 
 #endif

@@ -6,6 +6,8 @@
 #ifndef SHOW_JSON_H
 #define SHOW_JSON_H
 
+#include "fcopy.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,5 +28,19 @@ void json_bool(struct json *, const char *key, bool value);
 
 /* The string, and if it is not UTF-8 also "<key>_b64" with its exact bytes in base64. */
 void json_path(struct json *, const char *key, const char *path);
+
+/* A list of failures or warnings, which owns its strings. */
+
+struct errors {
+	struct fcopy_error *error;
+	size_t count, size;
+};
+
+/* One of them as an object; null if there is none. */
+void error_write(struct json *, const char *key, const struct fcopy_error *);
+
+void errors_add(struct errors *, const struct fcopy_error *);
+void errors_write(const struct errors *, struct json *, const char *key); /* as an array */
+void errors_clear(struct errors *);
 
 #endif

@@ -33,4 +33,13 @@ struct line {
 /* Adds the line, at most `width` columns wide; the least important fields are left out. */
 void line_lay_out(const struct line *, size_t width, struct text *);
 
+/* The current speed of a copy and the time left, from samples of its counters. */
+
+/* Bytes a second; 0 if no time has passed. */
+uint64_t speed_rate(uint64_t bytes, uint64_t ms);
+
+/* Takes a sample of line->bytes and of `moved`, and stores speed, left and stalled in *line. A new
+ * since_ms, when the phase began, discards the samples of the last phase. Used by one thread. */
+void speed_measure(struct line *line, uint64_t since_ms, uint64_t now_ms, uint64_t moved);
+
 #endif

@@ -5,8 +5,8 @@
  * the copy down. After a signal, lines are only collected until the copy has cleaned up.
  */
 #define _GNU_SOURCE
-#include "errors.h"
-#include "signals.h"
+#include "json.h"
+#include "show.h"
 #include "sink.h"
 
 #include <errno.h>

@@ -2,7 +2,6 @@
  * What is printed when a socket listens: where, and the command of the peer.
  */
 #define _GNU_SOURCE
-#include "listening.h"
 #include "hint.h"
 #include "report.h"
 #include "show.h"

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * --log-file=FILE: what -v prints, with times, appended.
  */
-#include "ending.h"
-#include "entry_line.h"
 #include "hint.h"
-#include "signals.h"
+#include "report.h"
+#include "show.h"
 #include "sink.h"
 #include "text.h"
 

@@ -3,7 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "patient.h"
-#include "signals.h"
+#include "show.h"
 
 #include <errno.h>
 #include <poll.h>

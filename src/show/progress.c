@@ -8,13 +8,12 @@
  */
 #define _GNU_SOURCE
 #include "cli/cli.h"
-#include "ending.h"
 #include "hint.h"
 #include "line.h"
 #include "patient.h"
+#include "report.h"
 #include "show.h"
-#include "speed.h"
-#include "terminal.h"
+#include "text.h"
 
 #include <errno.h>
 #include <pthread.h>

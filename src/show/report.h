@@ -1,18 +1,37 @@
 /* SPDX-License-Identifier: MIT
  *
- * The report of a run that has ended: for people (--stats) and for programs (--json).
+ * The report of a run that has ended, for people (--stats) and for programs (--json); and the lines
+ * that end a run.
  */
 #ifndef SHOW_REPORT_H
 #define SHOW_REPORT_H
 
 #include "cli/cli.h"
-#include "usage.h"
+#include "fcopy.h"
+#include "json.h"
 
+#include <stdint.h>
 #include <stdio.h>
 
+/* Resource usage of the process: what time(1) prints. */
+struct usage {
+	double real, user, sys;      /* seconds */
+	long voluntary, involuntary; /* context switches: the process waited, or was preempted */
+	long minor_faults, major_faults;
+};
+
+/* CLOCK_MONOTONIC in seconds. */
+double usage_clock(void);
+/* All values since the start of the process, except real: that is usage_clock(). */
+struct usage usage_now(void);
+struct usage usage_since(const struct usage *start);
+/* The largest resident size of the process in bytes; 0: unknown. */
+uint64_t usage_peak_memory(void);
+/* Of the calling thread since its start; real: the seconds since then. */
+struct usage usage_of_thread(double real);
+
 struct benchmark;
-struct errors;
-struct json;
+struct text;
 
 /* Everything known of a run, or of the copy of one client of a server. */
 struct summary {
@@ -27,13 +46,13 @@ struct summary {
 	bool unread;                          /* DST is a pipe, and its reader has ended */
 };
 
-/* stats.c: aligned lines. */
+/* --stats: aligned lines. */
 void stats_print(const struct summary *, FILE *);
 /* Prints one client of a server in one line; and the server itself. */
 void stats_print_client(const struct summary *, FILE *);
 void stats_print_server(const struct usage *, FILE *);
 
-/* report_json.c: one object, one line, as the schema in src/dist says. */
+/* One object, one line, as the schema in src/dist says. */
 void report_json(const struct summary *, const struct errors *warnings,
 		 const struct errors *failures, FILE *);
 /* An object for a usage error, which copied nothing. */
@@ -48,7 +67,7 @@ static inline uint64_t tree_entries(const struct fcopy_tree_report *r)
 	return n;
 }
 
-/* operands_ended.c: keeps what FCOPY_EVENT_OPERAND says; and all of it so far, in order. */
+/* Keeps what FCOPY_EVENT_OPERAND says; and all of it so far, in order. */
 void operands_note(const struct fcopy_operand *);
 const struct fcopy_operand *operands_ended(size_t *count);
 /* One member for each count. */
@@ -56,8 +75,75 @@ void json_counts(struct json *, const uint64_t count[FCOPY_COUNTS]);
 /* One object for each SRC, also for those that were not begun, as an array. */
 void operands_add(struct json *, const struct cli *);
 
-/* modes_print.c: --list, for people and as an object. */
+/* --list, for people and as an object. */
 void modes_print(void);
 void modes_json(FILE *);
+
+/* How a copy ended, in words. */
+
+#define ENDING_NOT_COMMITTED "not committed: other shards have not finished"
+
+/* What is true of a copy that succeeded: "copied, verified, flushed". Static. */
+const char *ending_state(const struct cli *, const struct fcopy_report *);
+
+/* Seconds that the copy took, without the wait for a peer. */
+double ending_seconds(const struct fcopy_report *);
+
+/* Adds the engines that moved bytes: "direct and readwrite in 2 threads". */
+void ending_engines(const struct fcopy_report *, struct text *);
+
+/* Where -v lists what was copied: standard output, unless that receives the copy or the JSON. */
+FILE *ending_list(const struct cli *);
+
+/* -v: one line about a copy that succeeded. The first without the end of the line. */
+void ending_list_summary(const struct cli *, const struct fcopy_report *, FILE *);
+void ending_summary(const struct cli *, const struct fcopy_report *);
+
+/* A hint: how the same command keeps what it has copied. */
+void ending_would_keep(const struct cli *);
+/* DST exists, and is no unfinished copy: how to copy into it. */
+void ending_into(const struct cli *);
+/* How far a failed copy got, and what became of DST; for an interrupted copy, a part that was kept,
+ * and a user who looks at a terminal. */
+void ending_stopped(const struct cli *, const struct fcopy_report *, bool interrupted);
+
+/* Could the command have had --resume, too? It has neither that nor what excludes it. */
+bool ending_may_resume(const struct cli *);
+/* The name of the option that has to be left out, or NULL. */
+const char *ending_not_with_resume(const struct cli *);
+
+/* After a failed share: a hint how to continue, or to give up if a part was left. */
+void ending_shard(const struct cli *, const struct fcopy_error *, const char *dst);
+
+/* The line of one entry of a tree: for -v, --dry-run and --log-file. */
+
+/* Does -v list this entry? Writes its line without the end: `SRC -> DST`, or what
+ * else was done. */
+bool entry_is_listed(const struct cli *, const struct fcopy_entry *);
+void entry_list(const struct cli *, const struct fcopy_entry *, FILE *);
+
+/* What killed copies left: an entry of the list of --clean. */
+
+/* "unfinished copy, 2.9 KiB, 2 days old" */
+void left_describe(struct text *, const struct fcopy_left *);
+/* "earlier 'NAME', ": what is in it; nothing if that is not known, or nobody's */
+void left_print_old(const struct fcopy_left *, FILE *);
+void left_print(const struct fcopy_left *); /* a line on standard output */
+void left_json(struct json *, const struct fcopy_left *);
+
+/* On a terminal, or with -v or --progress, a line says that an unfinished copy of the same DST
+ * exists, which this copy does not continue because --resume is missing. */
+
+/* Before the copy, so that the user can still stop it. */
+void unused_print(const struct cli *);
+
+/* Without --fsync a copy ends before its device has all data. On a terminal, or with -v or
+ * --progress, a line says so if the device is removable, or needs more than two seconds for what it
+ * has not written yet. */
+
+/* Before the copy: how much each device has written. DST is looked up only after the copy. */
+void unwritten_begin(const struct cli *);
+/* After a copy of so many bytes that succeeded. dst: its final name. */
+void unwritten_print(const char *dst, uint64_t bytes);
 
 #endif

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the rest of the program uses of this room: messages and the progress line; sink.h
+ * What the rest of the program uses of this room: messages, the progress line and signals; sink.h
  * has the rest.
  */
 #ifndef SHOW_SHOW_H
 #define SHOW_SHOW_H
 
 #include "cli/cli.h"
+
+#include <stdbool.h>
 
 /* messages.c: on stderr, `fcopy: PATH: CALL: REASON`, and a line with a hint if there is one. */
 void message_error(const struct fcopy_error *);
@@ -39,5 +41,31 @@ void progress_unlock(void);
 void progress_wait_for(const char *what, const char *address);
 /* Prints the last line of a copy that succeeded, if there was a line or --progress was given. */
 void progress_stop(const struct fcopy_report *);
+
+/* Signals that end a copy. */
+
+/* SIGINT, SIGTERM and SIGHUP set *cancel, but SIGTERM *stop if stop is not NULL; a
+ * second one kills. */
+void signals_catch(volatile int *cancel, volatile int *stop);
+/* SIGPIPE sets *cancel, too: a tree must be removed also when the reader of messages has ended. */
+void signals_catch_pipe(void);
+/* A write to a socket whose peer is gone fails with EPIPE instead of ending the process. */
+void signals_ignore_pipe(void);
+/* SIGPIPE is only noted: a message without a reader must not end the copy of a file. */
+void signals_note_pipe(void);
+/* The copy failed with EPIPE: was it by SIGPIPE? If so, signals_caught returns that signal. */
+bool signals_take_pipe(void);
+/* Sets *cancel without a signal: the report has no reader any more. */
+void signals_cancel(void);
+const char *signals_name(int number); /* without SIG */
+/* The signal that set *cancel, or that signals_take_pipe took; 0: none. */
+int signals_caught(void);
+/* Ends the process by that signal, if there was one. */
+void signals_reraise(void);
+
+/* What is printed when a socket listens. */
+
+/* FCOPY_EVENT_LISTENING. With port 0 the port is printed even with --quiet: the kernel chose it. */
+void listening_print(const struct cli *, const struct fcopy_event *);
 
 #endif

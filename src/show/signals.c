@@ -5,7 +5,7 @@
  * timer of this file has another signal. So does SIGXCPU, which the kernel sends at the soft limit
  * of CPU time and after each second more: later ones kill nothing, the hard limit does.
  */
-#include "signals.h"
+#include "show.h"
 
 #include <signal.h>
 #include <stddef.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Calls the sinks of a run.
  */
-#include "ending.h"
+#include "report.h"
 #include "show.h"
-#include "signals.h"
 #include "sink.h"
 
 #include <errno.h>

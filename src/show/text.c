@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Text, sizes and times for a line that a signal handler may want.
+ * Text, sizes and times for a line that a signal handler may want; then UTF-8, lines of words, and
+ * what a terminal can show.
  */
+#define _GNU_SOURCE
 #include "text.h"
 #include "io/amount.h"
 #include "patient.h"
-#include "utf8.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 void text_clear(struct text *t)
 {
@@ -245,4 +249,116 @@ void text_align(struct text *t, size_t start, size_t width)
 void text_write(const struct text *t, int fd)
 {
 	(void)patient_write(fd, t->at, t->length);
+}
+
+/* UTF-8, as far as file names in messages need it. */
+
+size_t utf8_length(const unsigned char *s)
+{
+	static const struct {
+		unsigned char first, last, second_least, second_most;
+		size_t length;
+	} forms[] = {
+	    {0x01, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+	    {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+	    {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4}};
+	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
+		if (s[0] < forms[i].first || s[0] > forms[i].last)
+			continue;
+		size_t n = forms[i].length;
+		if (n > 1 && (s[1] < forms[i].second_least || s[1] > forms[i].second_most))
+			return 0;
+		for (size_t k = 2; k < n; k++)
+			if (s[k] < 0x80 || s[k] > 0xbf)
+				return 0;
+		return n;
+	}
+	return 0;
+}
+
+uint32_t utf8_code(const unsigned char *s, size_t n)
+{
+	uint32_t code = n < 2 ? s[0] : s[0] & (0x7fU >> n);
+	for (size_t i = 1; i < n; i++)
+		code = code << 6 | (s[i] & 0x3f);
+	return code;
+}
+
+bool utf8_is_control(const unsigned char *s, size_t n)
+{
+	/* C0, DEL and C1; soft hyphen, marks and overrides of the direction, of no width, line and
+	 * paragraph separators, byte order mark, annotations, tags. */
+	static const struct {
+		uint32_t first, last;
+	} ranges[] = {{0, 0x1f},        {0x7f, 0x9f},     {0xad, 0xad},      {0x61c, 0x61c},
+		      {0x180e, 0x180e}, {0x200b, 0x200f}, {0x2028, 0x202e},  {0x2060, 0x206f},
+		      {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f}};
+	const uint32_t code = utf8_code(s, n);
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(*ranges); i++)
+		if (code >= ranges[i].first && code <= ranges[i].last)
+			return n > 0 || code < 0xa0;
+	return false;
+}
+
+/* Breaks a text into lines between words. */
+
+void text_wrap(FILE *f, char *words, size_t columns, size_t indent, char glue)
+{
+	size_t column = indent;
+	for (char *next; words; words = next) {
+		next = strchr(words, ' ');
+		if (next)
+			*next++ = '\0';
+		for (char *c = words; *c; c++)
+			*c = *c == glue ? ' ' : *c;
+		size_t width = text_columns(words, true);
+		if (column > indent && column + 1 + width > columns) {
+			fprintf(f, "\n%*s", (int)indent, "");
+			column = indent;
+		} else if (column > indent) {
+			fputc(' ', f);
+			column++;
+		}
+		fputs(words, f);
+		column += width;
+	}
+}
+
+/* What a terminal can show. */
+
+size_t terminal_width(int fd)
+{
+	struct winsize size;
+	if (ioctl(fd, TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
+		return 80;
+	return size.ws_col;
+}
+
+bool terminal_moves_cursor(void)
+{
+	const char *term = getenv("TERM");
+	return term && strcmp(term, "dumb") != 0;
+}
+
+bool terminal_colour(int fd)
+{
+	const char *no = getenv("NO_COLOR");
+	return isatty(fd) && !(no && *no) && terminal_moves_cursor();
+}
+
+bool terminal_utf8(void)
+{
+	static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+	for (int i = 0; i < 3; i++) {
+		const char *value = getenv(names[i]);
+		if (value && *value)
+			return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+	}
+	return false;
+}
+
+bool terminal_foreground(int fd)
+{
+	pid_t group = tcgetpgrp(fd);
+	return group < 0 || group == getpgrp();
 }

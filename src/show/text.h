@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Builds a line of text without stdio and malloc, so that a signal handler may use it. What does
- * not fit is left out.
+ * not fit is left out. Also UTF-8, and what a terminal can show.
  */
 #ifndef SHOW_TEXT_H
 #define SHOW_TEXT_H
@@ -56,5 +56,26 @@ void text_wrap(FILE *, char *words, size_t columns, size_t indent, char glue);
 
 /* Writes the text to fd. A failure is ignored: it could not be reported anywhere. */
 void text_write(const struct text *, int fd);
+
+/* UTF-8, and the characters that control a terminal. */
+
+/* The length in bytes of the UTF-8 character at s, or 0 if s is not valid (RFC 3629: no surrogates,
+ * no overlong forms, nothing above U+10FFFF). */
+size_t utf8_length(const unsigned char *s);
+
+/* The code point of the character of n bytes, 1 to 4, at s. */
+uint32_t utf8_code(const unsigned char *s, size_t n);
+
+/* Does the character of n bytes at s move the cursor, or change the order or visibility of its
+ * neighbours? n 0: the byte at s is not valid UTF-8; a terminal may take it as Latin-1. */
+bool utf8_is_control(const unsigned char *s, size_t n);
+
+/* What a terminal can show. */
+
+size_t terminal_width(int fd);    /* columns */
+bool terminal_moves_cursor(void); /* false: TERM=dumb, which gets plain lines */
+bool terminal_colour(int fd);
+bool terminal_utf8(void);
+bool terminal_foreground(int fd); /* false: this process is a background job there */
 
 #endif

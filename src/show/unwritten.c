@@ -4,8 +4,8 @@
  * listed.
  */
 #define _GNU_SOURCE
-#include "unwritten.h"
 #include "hint.h"
+#include "report.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,16 +1,86 @@
 /* SPDX-License-Identifier: MIT
- * The table of --benchmark, for a terminal of 40 columns or more.
+ * What the runs of --benchmark show, as a table and as JSON.
  */
 #include "benchmark.h"
-#include "ending.h"
+#include "json.h"
+#include "report.h"
 #include "show.h"
-#include "terminal.h"
 #include "text.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
 #include <unistd.h>
+
+const struct fcopy_step *way_main_step(const struct way *w)
+{
+	const struct fcopy_step *best = NULL;
+	for (size_t i = 0; i < w->step_count; i++)
+		if (w->steps[i].bytes > (best ? best->bytes : 0))
+			best = &w->steps[i];
+	return best;
+}
+
+static bool ways_are_equal(const struct way *a, const struct way *b)
+{
+	const struct fcopy_step *x = way_main_step(a), *y = way_main_step(b);
+	if (a->preallocated != b->preallocated || !x != !y)
+		return false;
+	return !x || (strcmp(x->engine, y->engine) == 0 && x->threads == y->threads &&
+		      x->piece == y->piece);
+}
+
+void contender_note(struct contender *c, unsigned round, const struct fcopy_report *r)
+{
+	struct way w = {.step_count = r->steps, .preallocated = r->preallocated, .runs = 1};
+	memcpy(w.steps, r->step, sizeof(w.steps));
+	const struct fcopy_step *most = way_main_step(&w);
+	c->engine[round] = most ? most->engine : NULL;
+	size_t i = 0;
+	while (i < c->ways && !ways_are_equal(&c->way[i], &w))
+		i++;
+	if (i < c->ways)
+		c->way[i].runs++;
+	else if (i < BENCHMARK_WAYS)
+		c->way[c->ways++] = w;
+}
+
+const struct way *contender_usual_way(const struct contender *c)
+{
+	const struct way *usual = &c->way[0];
+	for (size_t i = 1; i < c->ways; i++)
+		if (c->way[i].runs > usual->runs)
+			usual = &c->way[i];
+	return usual;
+}
+
+const struct fcopy_mode *benchmark_auto_is(const struct benchmark *all)
+{
+	const struct way *usual = contender_usual_way(&all->contender[0]);
+	const struct fcopy_step *s = way_main_step(usual);
+	if (!s || s->bytes < all->bytes)
+		return NULL;
+	for (const struct fcopy_mode *m = fcopy_modes(); m->name; m++)
+		if (m->engine && strcmp(m->engine, s->engine) == 0 &&
+		    m->threads == (s->threads > 1) &&
+		    (!m->buffer_size || m->buffer_size == s->piece) &&
+		    m->preallocates == usual->preallocated)
+			return m;
+	return NULL;
+}
+
+const struct contender *benchmark_fastest(const struct benchmark *all)
+{
+	const struct contender *best = &all->contender[0]; /* auto is never refused */
+	for (size_t i = 1; i < all->contenders; i++) {
+		const struct contender *c = &all->contender[i];
+		if (contender_ran(c) && c->median.real < best->median.real)
+			best = c;
+	}
+	return best;
+}
+
+/* The table of --benchmark, for a terminal of 40 columns or more. */
 
 #define WIDE 80 /* columns: a wide row has 79, and the last column stays empty */
 #define BAR  12
@@ -187,4 +257,72 @@ void benchmark_print_failure(const struct fcopy_report *report)
 		*last = path;
 	}
 	message_failure(&said);
+}
+
+/* The result of --benchmark for programs. */
+
+static void add_seconds(struct json *j, const struct seconds *s)
+{
+	json_seconds(j, "real", s->real);
+	json_seconds(j, "user", s->user);
+	json_seconds(j, "sys", s->sys);
+}
+
+static void add_contender(struct json *j, const struct benchmark *all, const struct contender *c)
+{
+	bool ran = contender_ran(c);
+	const struct fcopy_step *step = ran ? way_main_step(contender_usual_way(c)) : NULL;
+	json_open(j, NULL, '{');
+	json_integer(j, "number", (uint64_t)c->mode->number);
+	json_string(j, "mode", c->mode->name);
+	json_string(j, "missing", c->missing);
+	json_string(j, "refused_call", c->refused ? c->error.call : NULL);
+	json_errno(j, "refused_errno", c->refused ? c->error.err : 0);
+	json_string(j, "engine", step ? step->engine : NULL);
+	json_open(j, "runs", '[');
+	for (unsigned i = 0; ran && i < all->runs; i++) {
+		json_open(j, NULL, '{');
+		add_seconds(j, &c->run[i]);
+		json_string(j, "engine", c->engine[i]);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+	if (ran) {
+		json_open(j, "median", '{');
+		add_seconds(j, &c->median);
+		json_close(j, '}');
+		json_seconds(j, "min", c->fastest);
+		json_seconds(j, "max", c->slowest);
+	} else {
+		json_string(j, "median", NULL);
+		json_string(j, "min", NULL);
+		json_string(j, "max", NULL);
+	}
+	json_close(j, '}');
+}
+
+void benchmark_json(const struct benchmark *all, FILE *f)
+{
+	struct json j = {.f = f};
+	const struct contender *best = benchmark_fastest(all);
+	const struct fcopy_mode *same = benchmark_auto_is(all);
+	json_open(&j, NULL, '{');
+	json_string(&j, "fcopy", FCOPY_VERSION);
+	json_path(&j, "src", all->cli->src);
+	json_path(&j, "dst", all->cli->dst);
+	json_integer(&j, "bytes", all->bytes);
+	json_seconds(&j, "load", all->load);
+	json_open(&j, "modes", '[');
+	for (size_t i = 0; i < all->contenders; i++)
+		add_contender(&j, all, &all->contender[i]);
+	json_close(&j, ']');
+	json_string(&j, "fastest", best->mode->name);
+	json_open(&j, "overlap", '[');
+	for (size_t i = 0; i < all->contenders; i++)
+		if (contender_overlaps(&all->contender[i], best))
+			json_string(&j, NULL, all->contender[i].mode->name);
+	json_close(&j, ']');
+	json_string(&j, "auto_is", same ? same->name : NULL);
+	json_close(&j, '}');
+	fputc('\n', f);
 }
