@@ -27,6 +27,7 @@ struct copy {
 	size_t buffer_size;
 	struct kept *kept;      /* of an engine, likewise */
 	bool keeps_buffer;      /* both outlive the copy: the caller calls move_free */
+	bool many;              /* one of many files: the times of its phases are not needed */
 	bool no_clone;          /* FICLONE was refused for an earlier file of these file systems */
 	struct monitor *shared; /* counts and limits several copies together, or NULL */
 	const struct helpers *helpers; /* other threads that may help with a large file, or NULL */
@@ -37,6 +38,7 @@ struct copy {
 	uint64_t sum;      /* --verify of a source that is read only once: of its bytes */
 	off_t allocated;   /* end of the blocks that were allocated ahead */
 	bool resumes;      /* DST.fcopy-part belongs to this copy: it may be truncated and kept */
+	bool bare;         /* DST is new, and its directory gave it no ACL */
 	bool share;        /* only [first, last) of the file */
 	bool again;        /* ... where an earlier attempt may have written other bytes */
 	bool exact;        /* HTTP: [first, last), no fewer bytes; DST sends `tail` more */

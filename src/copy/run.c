@@ -157,14 +157,14 @@ int copy_run_phase(struct copy *c)
 		c->report->data += c->report->step[i].bytes;
 	c->report->moved = c->shared ? c->report->data
 				     : __atomic_load_n(&c->monitor.moved, __ATOMIC_RELAXED);
-	/* A shard runs this for each range. */
-	c->report->seconds[FCOPY_PHASE_COPY] += io_now() - start;
+	if (!c->many) /* a shard runs this for each range */
+		c->report->seconds[FCOPY_PHASE_COPY] += io_now() - start;
 	return r;
 }
 
 int copy_commit(struct copy *c)
 {
-	double start = io_now();
+	const double start = c->many ? 0 : io_now();
 	copy_phase(c, FCOPY_PHASE_REPLACE, 0);
 	const int held = copy_hold(c);
 	int r = c->dst.ops->commit(&c->dst, c->options, &c->report->error);
@@ -177,7 +177,8 @@ int copy_commit(struct copy *c)
 		copy_warn(c, c->dst.path, ENODATA,
 			  "not confirmed: the peer has every byte, but may not have stored it",
 			  FCOPY_ADVICE_NONE);
-	c->report->seconds[FCOPY_PHASE_REPLACE] = io_now() - start;
+	if (!c->many)
+		c->report->seconds[FCOPY_PHASE_REPLACE] = io_now() - start;
 	return r;
 }
 

@@ -320,7 +320,7 @@ static void directory_begin(struct worker *w, const struct entry *e, struct dire
 	if (mounted)
 		directory_release(w, d); /* only the mount point itself */
 	else
-		pool_push(w, item);
+		pool_push_own(w, item);
 }
 
 void directory_enter(struct worker *w, const struct entry *e, int fd, const struct stat *st)

@@ -58,7 +58,8 @@ void pool_push(struct worker *w, struct item item)
 	pthread_mutex_lock(&p->lock);
 	bool room = p->used < p->size || pool_grow(p);
 	if (room)
-		p->stack[p->used++] = item;
+		p->stack[p->used] = item;
+	__atomic_store_n(&p->used, p->used + room, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&p->lock);
 	if (room)
 		return;
@@ -71,9 +72,20 @@ unsigned pool_idle(const struct tree *t)
 	return __atomic_load_n(&t->pool.idle, __ATOMIC_RELAXED);
 }
 
+unsigned pool_unserved(const struct tree *t)
+{
+	const unsigned idle = pool_idle(t);
+	if (idle == 0)
+		return 0;
+	const size_t used = __atomic_load_n(&t->pool.used, __ATOMIC_RELAXED);
+	return used < idle ? idle - (unsigned)used : 0;
+}
+
 void pool_wake(struct tree *t)
 {
 	struct pool *p = &t->pool;
+	if (pool_idle(t) == 0) /* one that is about to sleep sees what was pushed */
+		return;
 	pthread_mutex_lock(&p->lock);
 	if (p->idle > 0)
 		pthread_cond_broadcast(&p->wake);
@@ -83,10 +95,22 @@ void pool_wake(struct tree *t)
 void pool_wake_one(struct tree *t)
 {
 	struct pool *p = &t->pool;
+	if (pool_idle(t) == 0)
+		return;
 	pthread_mutex_lock(&p->lock);
 	if (p->idle > 0)
 		pthread_cond_signal(&p->wake);
 	pthread_mutex_unlock(&p->lock);
+}
+
+void pool_push_own(struct worker *w, struct item item)
+{
+	if (w->own.dir || pool_idle(w->tree) > 0) {
+		pool_push(w, item);
+		pool_wake_one(w->tree);
+	} else {
+		w->own = item;
+	}
 }
 
 /* Waits for work, or until this thread may copy. The caller holds the lock. */
@@ -108,11 +132,29 @@ static void pool_sleep(struct worker *w)
 	__atomic_add_fetch(&p->idle, 1, __ATOMIC_RELAXED);
 }
 
+/* Takes the item that belongs to this thread, or hands it over if this one may copy no more. */
+static bool pool_pop_own(struct worker *w, struct item *item)
+{
+	const struct pool *p = &w->tree->pool;
+	*item = w->own;
+	w->own.dir = NULL;
+	if (!item->dir)
+		return false;
+	if (w->number < __atomic_load_n(&p->active, __ATOMIC_RELAXED))
+		return true;
+	pool_push(w, *item);
+	pool_wake_one(w->tree);
+	return false;
+}
+
 /* Takes the item on top, or joins a large file if there is none; waits while others may push more.
  * False: everything is done. */
 static bool pool_pop(struct worker *w, struct item *item, struct helped **file)
 {
 	struct pool *p = &w->tree->pool;
+	*file = NULL;
+	if (pool_pop_own(w, item))
+		return true;
 	pthread_mutex_lock(&p->lock);
 	if ((p->used == 0 || w->number >= p->active) && record_has_rest(w)) {
 		pthread_mutex_unlock(&p->lock);
@@ -120,7 +162,6 @@ static bool pool_pop(struct worker *w, struct item *item, struct helped **file)
 		pthread_mutex_lock(&p->lock);
 	}
 	__atomic_add_fetch(&p->idle, 1, __ATOMIC_RELAXED);
-	*file = NULL;
 	while (!p->done && (p->used == 0 || w->number >= p->active)) {
 		if (w->number < p->active && (*file = helping_join(w)))
 			break;
@@ -134,8 +175,10 @@ static bool pool_pop(struct worker *w, struct item *item, struct helped **file)
 	}
 	__atomic_sub_fetch(&p->idle, 1, __ATOMIC_RELAXED);
 	bool more = *file || p->used > 0;
-	if (more && !*file)
-		*item = p->stack[--p->used];
+	if (more && !*file) {
+		*item = p->stack[p->used - 1];
+		__atomic_store_n(&p->used, p->used - 1, __ATOMIC_RELAXED);
+	}
 	pthread_mutex_unlock(&p->lock);
 	return more;
 }
@@ -195,6 +238,7 @@ struct copy *pool_start_copy(struct worker *w)
 			   .storage = w->tree->storage,
 			   .read_ahead = w->tree->pool.read_ahead,
 			   .keeps_buffer = true,
+			   .many = true,
 			   .buffer = c->buffer,
 			   .buffer_size = c->buffer_size,
 			   .kept = c->kept};
@@ -260,20 +304,40 @@ static void pool_count_time(struct tree *t)
 	p->since = now;
 }
 
+/* The tuner has another number of threads. The caller holds the lock. */
+static void pool_change(struct tree *t)
+{
+	struct pool *p = &t->pool;
+	pool_count_time(t);
+	__atomic_store_n(&p->active, p->tuner.threads, __ATOMIC_RELAXED);
+	pool_start_missing(t);
+	__atomic_add_fetch(&p->change, 1, __ATOMIC_RELAXED);
+	pthread_cond_broadcast(&p->wake);
+	pthread_cond_broadcast(&p->needed);
+}
+
+/* Is there work for more threads? Each may open several directories. The caller holds the lock. */
+static bool pool_has_more(const struct worker *w, int fd)
+{
+	const struct pool *p = &w->tree->pool;
+	return (p->used > 0 || w->left > 1 || w->own.dir) && fd < p->descriptors / 4;
+}
+
 void pool_report(struct worker *w, const struct tuner_report *report, int fd)
 {
 	struct pool *p = &w->tree->pool;
 	pthread_mutex_lock(&p->lock);
-	/* Each thread may open several directories. */
-	bool more = p->used > 0 && fd < p->descriptors / 4;
-	if (tuner_note(&p->tuner, report, more)) {
-		pool_count_time(w->tree);
-		p->active = p->tuner.threads;
-		pool_start_missing(w->tree);
-		__atomic_add_fetch(&p->change, 1, __ATOMIC_RELAXED);
-		pthread_cond_broadcast(&p->wake);
-		pthread_cond_broadcast(&p->needed);
-	}
+	if (tuner_note(&p->tuner, report, pool_has_more(w, fd)))
+		pool_change(w->tree);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void pool_begin(struct worker *w, const struct tuner_report *report, int fd)
+{
+	struct pool *p = &w->tree->pool;
+	pthread_mutex_lock(&p->lock);
+	if (pool_has_more(w, fd) && tuner_begin(&p->tuner, report))
+		pool_change(w->tree);
 	pthread_mutex_unlock(&p->lock);
 }
 

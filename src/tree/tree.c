@@ -18,6 +18,7 @@
 #include "report.h"
 #include "single.h"
 #include "source/filter.h"
+#include "tuning.h"
 #include "walk.h"
 
 #include <fcntl.h>
@@ -259,6 +260,7 @@ static void copy_sources(struct tree *t, const char *dst)
 			t->root.committed = true;
 		else
 			copy_operand_timed(t, &t->operand[done]);
+		tuning_begin_operand(t);
 		report->committed &= t->root.committed;
 		report_operand_end(t, done, &before);
 	}
@@ -357,6 +359,7 @@ int tree_run(const char *const *src, size_t n, const char *dst,
 	t.monitor = (struct monitor){
 	    .progress = o->progress, .limit_rate = o->limit_rate, .start = io_now()};
 	copy_tree_begin(o->progress);
+	tuning_begin_operand(&t);
 	if (tree_make_filter(&t) < 0)
 		return -1;
 	if (!tree_make_sets(&t))

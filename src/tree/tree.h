@@ -15,6 +15,8 @@
  * directory, then the subdirectories, then the files on top of them. So files come first, then one
  * subdirectory after the other, and few directories are open at a time: about depth × threads.
  * Memory is bounded by one buffer of names for each of them.
+ * A small directory belongs to the thread that entered it, unless another one is idle: two threads
+ * that create files in one directory wait for its lock.
  * Besides the stack there are large files, whose ranges idle threads help to copy (helping.h).
  */
 #ifndef TREE_TREE_H
@@ -66,7 +68,8 @@ struct directory {
 	struct stat was; /* of dst, if it existed; st_nlink 0: it did not */
 	bool closed;     /* of admit.c: its owner may not change the names in dst; atomic */
 	bool admitted;   /* ... and may, until the directory is finished */
-	bool grown;      /* more was done to its names than files replaced; atomic */
+	enum { ACL_UNKNOWN, ACL_NONE, ACL_GIVEN } acl; /* dst's for what is made in it; atomic */
+	bool grown; /* more was done to its names than files replaced; atomic */
 	/* Of opened.c, whose lock protects them: */
 	struct directory *before, *after; /* in the list of open directories that are not in use */
 	bool listed;                      /* ... it is in this list */
@@ -156,6 +159,8 @@ struct worker {
 	struct rivals rivals;         /* of the copy, in a merge */
 	const struct entry *claiming; /* ... and its entry */
 	struct fcopy_report file;
+	unsigned left;                   /* names that it could share with other threads */
+	struct item own;                 /* of pool.c: this thread's next one; dir NULL: none */
 	unsigned number;                 /* 0: the thread that called pool_run */
 	struct worker_time {             /* of tuning.c */
 		unsigned change;         /* pool.change since when it counts */
@@ -163,6 +168,7 @@ struct worker {
 		double began;            /* io_now() when the present entry began; 0: unknown */
 		uint64_t bytes;          /* sum.bytes then */
 		double reported;         /* io_now() at the last report */
+		double interval;         /* seconds until the next one, at least */
 		double cpu, runnable; /* the thread's seconds on a CPU and in its run queue then */
 	} time;
 };
@@ -178,7 +184,7 @@ struct pool {
 	unsigned idle;         /* threads that may copy, but have nothing to do; changed under the
 				* lock, read without it */
 	unsigned asleep;       /* threads that may not copy now */
-	unsigned active;       /* threads that may: those whose number is lower */
+	unsigned active;       /* threads that may: those whose number is lower; atomic, as idle */
 	unsigned workers;      /* all threads */
 	unsigned joined;       /* threads that have a number */
 	unsigned started;      /* threads in thread[] */
@@ -192,6 +198,11 @@ struct pool {
 	struct tuner tuner;
 	pthread_t thread[FCOPY_THREADS_MAX];
 	void (*run)(struct worker *, const struct item *);
+};
+
+/* Of tuning.c: when the operand began, in the only thread; wall 0: others are at work. */
+struct alone {
+	double wall, cpu; /* io_now() and io_thread_seconds() */
 };
 
 /* Of opened.c. */
@@ -294,6 +305,7 @@ struct tree {
 	pthread_mutex_t replacing; /* rivals_lock() */
 	struct mirror mirror;
 	struct pool pool;
+	struct alone alone;
 	double pool_seconds, thread_seconds; /* in pool_run; the same times the active threads */
 	struct opened opened;
 };

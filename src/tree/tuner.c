@@ -5,10 +5,13 @@
 
 #define MOSTLY     0.5  /* of the time of the threads: they wait */
 #define LITTLE     0.25 /* ... they do not */
+#define ALONE      0.5  /* threads that are on a CPU or want one: none has a lock for long */
+#define LEAP       8    /* times as many threads at once, at most */
 #define FADES      0.9  /* of the looks before, at each look */
 #define GAIN       0.5  /* of the step, which more threads have to reach */
+#define GAIN_MOST  1.5  /* ... but no more than that */
 #define KEEPS      0.95 /* of the speed, which fewer threads may not fall below */
-#define FEW        4    /* fewer are not tried */
+#define FEW        4    /* fewer are not tried, unless it started with them */
 #define PAUSE      8    /* looks, after the first trial that failed */
 #define PAUSE_MOST 256
 
@@ -34,7 +37,8 @@ static bool tuner_succeeded(const struct tuner *t, double rate)
 {
 	if (t->threads < t->before)
 		return rate >= t->rate * KEEPS;
-	return rate >= t->rate * (1 + GAIN * (t->threads - t->before) / t->before);
+	const double gain = GAIN * (t->threads - t->before) / t->before;
+	return rate >= t->rate * (1 + (gain < GAIN_MOST ? gain : GAIN_MOST));
 }
 
 static void tuner_wait(struct tuner *t)
@@ -44,32 +48,42 @@ static void tuner_wait(struct tuner *t)
 }
 
 /* After more threads have failed, fewer ones are tried, unless a trial has shown that they are
- * slower. */
+ * slower; not below FEW, or the number at the start. */
 static bool tuner_try_fewer(struct tuner *t)
 {
-	const unsigned half = t->threads / 2;
-	if (half < FEW || t->threads <= t->proven)
+	unsigned fewer = t->threads / 2;
+	if (t->threads > t->start && fewer < t->start)
+		fewer = t->start;
+	if ((fewer < FEW && fewer < t->start) || t->threads <= t->proven)
 		return false;
-	return tuner_set(t, half, t->threads);
+	return tuner_set(t, fewer, t->threads);
 }
 
-/* The trial has failed. */
-static bool tuner_return(struct tuner *t)
+/* The trial has failed. After more threads have failed, the way back leads over fewer ones. */
+static bool tuner_return(struct tuner *t, double rate)
 {
 	const bool more = t->threads > t->before;
-	tuner_set(t, t->before, 0);
 	tuner_wait(t);
-	if (more) {
-		t->reason = TUNER_NO_GAIN;
-		tuner_try_fewer(t);
-	} else {
-		t->proven = t->threads;
+	if (!more) {
+		t->proven = t->before;
+		return tuner_set(t, t->before, 0);
 	}
-	return true;
+	t->reason = TUNER_NO_GAIN;
+	t->failed = true;
+	t->rate = rate;
+	return tuner_try_fewer(t) || tuner_set(t, t->before, 0);
 }
 
-/* The threads wait, and no trial has just failed. */
-static bool tuner_try(struct tuner *t, bool queued)
+/* So many threads that as many as at the start are on a CPU. running: of the threads, those that
+ * are there or want to be. */
+static unsigned tuner_wanted(const struct tuner *t, double running, unsigned most)
+{
+	const double wanted = running > 0 ? t->threads * t->start / running : most;
+	return wanted < most ? (unsigned)wanted : most;
+}
+
+/* The threads wait, and no trial has just failed. running: as above. */
+static bool tuner_try(struct tuner *t, double running, bool queued)
 {
 	if (t->paused > 0)
 		return false;
@@ -79,8 +93,10 @@ static bool tuner_try(struct tuner *t, bool queued)
 			return false;
 		return true;
 	}
-	const unsigned twice = 2 * t->threads < t->limit ? 2 * t->threads : t->limit;
-	return queued && tuner_set(t, twice, t->threads);
+	unsigned more = 2 * t->threads;
+	if (!t->failed && running < ALONE)
+		more = tuner_wanted(t, running, LEAP * t->threads);
+	return queued && tuner_set(t, more < t->limit ? more : t->limit, t->threads);
 }
 
 /* Adds the look to those before. Do the threads mostly wait for the storage? In a single look they
@@ -97,11 +113,12 @@ static bool tuner_waits(struct tuner *t)
 static bool tuner_look(struct tuner *t, double rate, bool queued)
 {
 	const double waits = t->sum.waited / t->sum.busy;
-	const bool mostly = tuner_waits(t);
+	const double running = t->threads * (1 - waits);
+	const bool mostly = tuner_waits(t) || (!t->failed && running < ALONE);
 	t->paused -= t->paused > 0;
 	if (t->before > 0) {
 		if (!tuner_succeeded(t, rate))
-			return tuner_return(t);
+			return tuner_return(t, rate);
 		const bool more = t->threads > t->before;
 		t->before = 0;
 		t->rate = rate;
@@ -115,14 +132,26 @@ static bool tuner_look(struct tuner *t, double rate, bool queued)
 	}
 	t->rate = rate;
 	if (mostly)
-		return tuner_try(t, queued);
+		return tuner_try(t, running, queued);
 	if (waits >= LITTLE || t->threads == t->start)
 		return false;
 	t->reason = TUNER_CPUS;
 	t->proven = 0;
+	t->failed = false;
 	if (t->threads < t->start)
 		return tuner_set(t, t->start, 0);
 	return tuner_set(t, t->threads / 2 > t->start ? t->threads / 2 : t->start, 0);
+}
+
+bool tuner_begin(struct tuner *t, const struct tuner_report *r)
+{
+	const unsigned threads = tuner_wanted(&(struct tuner){.threads = 1, .start = t->start},
+					      1 - r->waited / r->busy, t->limit);
+	if (threads <= t->threads)
+		return false;
+	if (threads == t->limit) /* time to fill the queue of the storage before fewer are tried */
+		t->paused = t->pause;
+	return tuner_set(t, threads, 0);
 }
 
 bool tuner_note(struct tuner *t, const struct tuner_report *r, bool queued)

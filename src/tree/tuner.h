@@ -4,14 +4,18 @@
  * a cold disk, a network or a cloud file system the threads mostly wait, and more of them are
  * faster. The rule:
  *
+ *   - The first thread is alone until it has read the first names. If it has mostly waited by then,
+ *     there are at once as many threads as would keep the CPUs at work.
  *   - It looks again whenever as many reports have arrived as there are threads. Reports follow
  *     finished entries, so slow storage gets the time that it needs.
+ *   - If fewer than one thread in two looks for a CPU, none waits for another one's lock, but all
+ *     of them for the storage: it adds as many threads as above, up to LEAP times as many at once.
  *   - If the threads wait most of the time, at this look and over the last ones, and work is
  *     queued, it doubles their number. The new number stays if the work per time grows by at least
  *     half of the step.
  *   - If it does not, nor at a second look, the threads wait for a lock, for the speed of a disk or
- * for writeback: then the old number returns, and half of it is tried, which stays if nothing is
- * lost by it. The next trial comes later each time.
+ *     for writeback: half as many are tried, which stay if nothing is lost by it, and so on. From
+ *     then on it only doubles, and the next trial comes later each time.
  *   - If the threads wait little, it goes back to the number that it started with.
  *
  * Waiting is time neither on a CPU nor in a run queue, so a busy host does not look like slow
@@ -44,6 +48,7 @@ struct tuner {
 	unsigned proven;            /* the highest number that a trial confirmed */
 	unsigned reports;           /* since the last look */
 	bool doubtful;              /* the trial has not reached its aim at the first look */
+	bool failed;                /* more threads did not help: no leaps any more */
 	unsigned pause, paused;     /* looks until the next trial: after the last one; left */
 	double rate;                /* work per second before the trial */
 	struct tuner_report sum;    /* since the last look */
@@ -53,6 +58,8 @@ struct tuner {
 
 /* Starts with this many threads; limit below it: never more. */
 void tuner_start(struct tuner *, unsigned threads, unsigned limit);
+/* Before the first report: what one thread has seen while it was alone. As tuner_note. */
+bool tuner_begin(struct tuner *, const struct tuner_report *);
 /* Notes what one thread has done since its last report, with the present number of threads.
  * queued: there is work for more threads. Returns true if tuner->threads has changed: reports
  * of entries that were begun before that must not be passed any more. */

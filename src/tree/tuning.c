@@ -6,7 +6,35 @@
 #include "pool.h"
 
 #define INTERVAL  0.005 /* seconds between two reports of a thread, at least */
+#define FIRST     0.001 /* ... until the first one with this number of threads */
+#define ALONE     0.8   /* of the time, and ... */
+#define LEAST     5e-4  /* ... seconds that the first thread waits: the storage is slow */
 #define WORK_SIZE 65536 /* bytes that count as much as an entry */
+
+void tuning_begin_operand(struct tree *t)
+{
+	if (t->threads == 0)
+		t->alone = (struct alone){io_now(), io_thread_seconds()};
+}
+
+/* One thread has no lock of another one to wait for. The time that it waited for a CPU is that
+ * since it started: a little too much does no harm. */
+void tuning_begin_walk(struct worker *w, int fd)
+{
+	struct tree *t = w->tree;
+	const struct alone then = t->alone;
+	if (!t->pool.tunes || w->number > 0 || then.wall <= 0)
+		return;
+	t->alone.wall = 0;
+	struct tuner_report r = {.busy = io_now() - then.wall};
+	r.waited = r.busy - (io_thread_seconds() - then.cpu);
+	if (r.waited < LEAST || r.waited < ALONE * r.busy)
+		return;
+	const double runnable = io_runnable_seconds();
+	r.waited -= runnable;
+	if (runnable >= 0 && r.waited >= LEAST && r.waited >= ALONE * r.busy)
+		pool_begin(w, &r, fd);
+}
 
 /* The pool has another number of threads now: its entries take another time each. */
 static void restart(struct worker_time *m, unsigned change)
@@ -14,6 +42,7 @@ static void restart(struct worker_time *m, unsigned change)
 	m->change = change;
 	m->began = 0;
 	m->sum = (struct tuner_report){0};
+	m->interval = FIRST;
 	m->reported = io_now();
 	m->cpu = io_thread_seconds();
 	m->runnable = io_runnable_seconds();
@@ -38,17 +67,17 @@ void tuning_end_item(struct worker *w)
 	w->time.began = 0;
 }
 
-void tuning_end_entry(struct worker *w, int fd)
+static void tuning_end(struct worker *w, double work, int fd)
 {
 	struct worker_time *m = &w->time;
 	const struct pool *p = &w->tree->pool;
 	if (!p->tunes || __atomic_load_n(&p->change, __ATOMIC_RELAXED) != m->change)
 		return;
 	double now = io_now();
-	m->sum.work += 1 + (double)(w->sum.count[FCOPY_COUNT_BYTES] - m->bytes) / WORK_SIZE;
+	m->sum.work += work;
 	m->sum.busy += now - m->began;
 	m->began = now;
-	if (now - m->reported < INTERVAL)
+	if (now - m->reported < m->interval)
 		return;
 	double cpu = io_thread_seconds(), runnable = io_runnable_seconds();
 	double waited = m->sum.busy - (cpu - m->cpu) - (runnable - m->runnable);
@@ -59,7 +88,20 @@ void tuning_end_entry(struct worker *w, int fd)
 		__atomic_store_n(&w->tree->pool.blind, true, __ATOMIC_RELAXED);
 	pool_report(w, &m->sum, fd);
 	m->sum = (struct tuner_report){0};
+	m->interval = INTERVAL;
 	m->reported = now;
 	m->cpu = cpu;
 	m->runnable = runnable;
+}
+
+void tuning_end_entry(struct worker *w, int fd)
+{
+	const uint64_t bytes = w->sum.count[FCOPY_COUNT_BYTES] - w->time.bytes;
+	tuning_end(w, 1 + (double)bytes / WORK_SIZE, fd);
+}
+
+void tuning_end_names(struct worker *w, int fd)
+{
+	tuning_end(w, 0, fd);
+	tuning_end_item(w);
 }

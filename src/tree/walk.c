@@ -42,14 +42,22 @@ static void walk_push(struct worker *w, const struct item *item)
 	pool_push(w, *item);
 }
 
-/* Subdirectories are pushed one by one, below the batches of files, so that few are open at once.
- * A name whose type is unknown counts as a file. */
-static void walk_push_names(struct worker *w, struct directory *d, struct names *n)
+/* Subdirectories are pushed one by one, below the files, so that few are open at once. */
+static bool walk_push_directories(struct worker *w, struct directory *d, struct names *n)
+{
+	bool any = false;
+	for (unsigned at = 0; at < n->size; at += names_at(n, at)->d_reclen)
+		if (names_at(n, at)->d_type == DT_DIR && !name_is_dot(names_at(n, at)->d_name)) {
+			walk_push(w, &(struct item){d, n, at, 1});
+			any = true;
+		}
+	return any;
+}
+
+/* A name whose type is unknown counts as a file. */
+static void walk_push_files(struct worker *w, struct directory *d, struct names *n)
 {
 	unsigned count = 0, first = 0;
-	for (unsigned at = 0; at < n->size; at += names_at(n, at)->d_reclen)
-		if (names_at(n, at)->d_type == DT_DIR && !name_is_dot(names_at(n, at)->d_name))
-			walk_push(w, &(struct item){d, n, at, 1});
 	for (unsigned at = 0; at < n->size; at += names_at(n, at)->d_reclen) {
 		if (names_at(n, at)->d_type == DT_DIR)
 			continue;
@@ -62,7 +70,19 @@ static void walk_push_names(struct worker *w, struct directory *d, struct names 
 	}
 	if (count > 0)
 		walk_push(w, &(struct item){d, n, first, count});
-	pool_wake(w->tree);
+}
+
+/* All of its files, for this thread. */
+static struct item walk_keep_files(struct directory *d, struct names *n)
+{
+	struct item own = {.dir = d, .names = n};
+	for (unsigned at = 0; at < n->size; at += names_at(n, at)->d_reclen) {
+		if (names_at(n, at)->d_type == DT_DIR)
+			continue;
+		if (own.count++ == 0)
+			own.first = at;
+	}
+	return own;
 }
 
 static void walk_fail(struct worker *w, struct directory *d, const char *call, int err)
@@ -116,17 +136,34 @@ static struct names *walk_read_names(struct worker *w, struct directory *d)
 }
 
 /* Reads the next names; pushes the rest of the directory, then the names on top of it. If there was
- * room for more names, there is probably no rest: then its end is read at once. */
-static void walk_read(struct worker *w, struct directory *d)
+ * room for more names, there is probably no rest: then its end is read at once, and unless another
+ * thread is idle, the files are *own, which this thread copies next: two threads that create files
+ * in one directory would wait for its lock. own->names NULL: there are none. */
+static void walk_read(struct worker *w, struct directory *d, struct item *own)
 {
 	struct names *n;
 	while (!tree_stopped(w->tree) && (n = walk_read_names(w, d))) {
-		bool rest = n->size + sizeof(struct dirent64) > READER_SIZE &&
-			    !opened_are_many(w->tree);
+		const bool rest = n->size + sizeof(struct dirent64) > READER_SIZE &&
+				  !opened_are_many(w->tree);
+		if (own->names) {
+			walk_push_files(w, d, own->names);
+			names_unref(own->names);
+			own->names = NULL;
+		}
 		if (rest)
 			walk_push(w, &(struct item){.dir = d});
-		walk_push_names(w, d, n);
-		names_unref(n);
+		bool pushed = walk_push_directories(w, d, n);
+		if (rest || pool_idle(w->tree) > 0) {
+			walk_push_files(w, d, n);
+			names_unref(n);
+			pushed = true;
+		} else {
+			*own = walk_keep_files(d, n);
+			w->left = own->count;
+		}
+		if (pushed)
+			pool_wake(w->tree);
+		tuning_begin_walk(w, d->src);
 		if (rest)
 			return;
 	}
@@ -134,19 +171,33 @@ static void walk_read(struct worker *w, struct directory *d)
 		d->names = NAMES_READ;
 }
 
-/* If another thread is idle, it gets the second half of the names that are left from `at` on. This
- * is done before an entry is copied: on slow storage the idle thread would wait that long. Returns
+/* The offset of the name that follows `skip` files from `at` on. */
+static unsigned walk_skip(const struct names *n, unsigned at, unsigned skip)
+{
+	for (;; at += names_at(n, at)->d_reclen)
+		if (names_at(n, at)->d_type != DT_DIR && skip-- == 0)
+			return at;
+}
+
+/* If other threads are idle, each of them gets an equal part of the names that are left from `at`
+ * on. This is done before an entry is copied: on slow storage they would wait that long. Returns
  * how many are left to this thread. */
 static unsigned walk_share(struct worker *w, const struct item *item, unsigned at, unsigned left)
 {
-	if (left < 2 || pool_idle(w->tree) == 0)
+	const unsigned idle = left < 2 ? 0 : pool_unserved(w->tree);
+	if (idle == 0)
 		return left;
-	const unsigned own = left - left / 2;
-	for (unsigned n = 0;; at += names_at(item->names, at)->d_reclen)
-		if (names_at(item->names, at)->d_type != DT_DIR && n++ == own)
-			break;
-	walk_push(w, &(struct item){item->dir, item->names, at, left - own});
-	pool_wake_one(w->tree);
+	const unsigned parts = idle + 1 < left ? idle + 1 : left,
+		       own = left - left / parts * (parts - 1);
+	unsigned next = own;
+	for (unsigned part = 1; part < parts; part++, next = left / parts) {
+		at = walk_skip(item->names, at, next);
+		walk_push(w, &(struct item){item->dir, item->names, at, left / parts});
+	}
+	if (parts > 2)
+		pool_wake(w->tree);
+	else
+		pool_wake_one(w->tree);
 	return own;
 }
 
@@ -195,11 +246,26 @@ static void walk_copy_names(struct worker *w, const struct item *item)
 					.follow = follow};
 		if (walk_excludes(w, &e))
 			continue;
+		w->left = left;
 		tuning_begin_entry(w);
 		entry_copy(w, &e);
 		tuning_end_entry(w, item->dir->src);
 	}
 	tuning_end_item(w);
+}
+
+/* Reads names, and copies the files that this thread keeps. */
+static void walk_run_directory(struct worker *w, struct directory *d)
+{
+	struct item own = {.names = NULL};
+	w->left = 0;
+	tuning_begin_entry(w);
+	walk_read(w, d, &own);
+	tuning_end_names(w, d->src);
+	if (!own.names)
+		return;
+	walk_copy_names(w, &own);
+	names_unref(own.names);
 }
 
 static void walk_run(struct worker *w, const struct item *item)
@@ -210,7 +276,7 @@ static void walk_run(struct worker *w, const struct item *item)
 	else if (item->names)
 		walk_copy_names(w, item);
 	else
-		walk_read(w, item->dir);
+		walk_run_directory(w, item->dir);
 	if (item->names)
 		names_unref(item->names);
 	aside_end(w);
