@@ -54,39 +54,106 @@ static uint64_t parse_cpus(const char *text)
 	return n == UINT_MAX ? UINT64_MAX : n;
 }
 
-/* The lowest value of the file from the process's group up to the root: each one limits all below
- * it. UINT64_MAX: there is no limit. */
-static uint64_t least_limit(const char *cgroup, const char *root, const char *file,
-			    uint64_t (*parse)(const char *text))
+/* A limit of cgroups, in version 2 and in version 1. */
+struct limit {
+	const char *file;            /* of version 2 */
+	const char *controller;      /* of version 1, and the directory of its mount ... */
+	const char *file1, *period1; /* ... whose files follow one another; NULL: one */
+	uint64_t (*parse)(const char *text);
+};
+
+static const struct limit limit_cpus = {"cpu.max", "cpu", "cpu.cfs_quota_us", "cpu.cfs_period_us",
+					parse_cpus},
+			  limit_memory = {"memory.max", "memory", "memory.limit_in_bytes", NULL,
+					  parse_memory};
+
+/* Does the list of names, separated by commas, have this one? */
+static bool has_name(const char *list, size_t size, const char *name)
 {
-	char text[PATH_MAX], path[2 * PATH_MAX], limit[64];
+	const size_t n = strlen(name);
+	for (const char *at = list; at + n <= list + size; at += strcspn(at, ",") + 1)
+		if (strncmp(at, name, n) == 0 && (at + n == list + size || at[n] == ','))
+			return true;
+	return false;
+}
+
+/* The group of this process in a line "ID:CONTROLLERS:/GROUP", of which version 2 has "0::/GROUP".
+ * controller: NULL for version 2. False: there is none. */
+static bool find_group(const char *text, const char *controller, char group[PATH_MAX])
+{
+	for (const char *line = text; line && *line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		const char *names = strchr(line, ':');
+		const char *path = names ? strchr(names + 1, ':') : NULL;
+		const size_t n = path ? (size_t)(path - names - 1) : 0;
+		const size_t length = path ? strcspn(path + 1, "\n") : 0;
+		if (!path || path[1] != '/' || length >= PATH_MAX ||
+		    !(controller ? has_name(names + 1, n, controller) : n == 0 && *line == '0'))
+			continue;
+		memcpy(group, path + 1, length);
+		group[length] = '\0';
+		return true;
+	}
+	return false;
+}
+
+static uint64_t read_limit(const struct limit *l, bool one, const char *dir)
+{
+	char path[3 * PATH_MAX], text[64] = "", period[64] = "";
+	snprintf(path, sizeof(path), "%s/%s", dir, one ? l->file1 : l->file);
+	if (!read_text(path, text, sizeof(text) / 2))
+		return UINT64_MAX;
+	if (one && l->period1) { /* as version 2 writes it */
+		snprintf(path, sizeof(path), "%s/%s", dir, l->period1);
+		if (text[0] == '-' || !read_text(path, period, sizeof(period) / 2))
+			return UINT64_MAX;
+		text[strcspn(text, "\n")] = '\0';
+		strcat(strcat(text, " "), period);
+	}
+	return l->parse(text);
+}
+
+/* The lowest limit from the group up to the root: each one limits all below it. In a container the
+ * mount may begin at the group itself. */
+static uint64_t least_above(const struct limit *l, bool one, const char *root, char *group)
+{
+	char dir[2 * PATH_MAX];
+	uint64_t least = UINT64_MAX;
+	for (char *slash = group + strlen(group); slash; slash = strrchr(group, '/')) {
+		*slash = '\0';
+		snprintf(dir, sizeof(dir), "%s%s%s%s", root, one ? "/" : "",
+			 one ? l->controller : "", group);
+		const uint64_t n = read_limit(l, one, dir);
+		least = n < least ? n : least;
+	}
+	return least;
+}
+
+/* Version 1 and version 2 can be mounted side by side; a controller belongs to one of them.
+ * UINT64_MAX: there is no limit. */
+static uint64_t least_limit(const char *cgroup, const char *root, const struct limit *l)
+{
+	char text[PATH_MAX], group[PATH_MAX];
 	uint64_t least = UINT64_MAX;
 	if (!read_text(cgroup, text, sizeof(text)))
 		return least;
-	char *group = strncmp(text, "0::/", 4) == 0 ? text : strstr(text, "\n0::/");
-	if (!group)
-		return least;
-	group = strchr(group, '/');
-	group[strcspn(group, "\n")] = '\0';
-	for (char *slash = group + strlen(group); slash; slash = strrchr(group, '/')) {
-		*slash = '\0';
-		snprintf(path, sizeof(path), "%s%s/%s", root, group, file);
-		uint64_t n = read_text(path, limit, sizeof(limit)) ? parse(limit) : UINT64_MAX;
-		if (n < least)
-			least = n;
-	}
+	for (int one = 0; one < 2; one++)
+		if (find_group(text, one ? l->controller : NULL, group)) {
+			const uint64_t n = least_above(l, one, root, group);
+			least = n < least ? n : least;
+		}
 	return least;
 }
 
 unsigned cpus_quota(const char *cgroup, const char *root)
 {
-	uint64_t least = least_limit(cgroup, root, "cpu.max", parse_cpus);
+	uint64_t least = least_limit(cgroup, root, &limit_cpus);
 	return least < UINT_MAX ? (unsigned)least : UINT_MAX;
 }
 
 uint64_t cpus_memory(const char *cgroup, const char *root)
 {
-	return least_limit(cgroup, root, "memory.max", parse_memory);
+	return least_limit(cgroup, root, &limit_memory);
 }
 
 off_t cpus_read_ahead(unsigned copies)

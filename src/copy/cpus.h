@@ -7,8 +7,7 @@
 
 #include "copy.h"
 
-/* CPUs that the affinity mask and the cgroup's cpu.max leave to this process, at least 1.
- */
+/* CPUs that the affinity mask and the cgroup's quota leave to this process, at least 1. */
 unsigned cpus_allowed(void);
 /* CPUs that no other task uses at this moment; UINT_MAX if that is unknown. */
 unsigned cpus_idle(void);
@@ -17,10 +16,10 @@ unsigned cpus_idle(void);
  * Later the kernel may move both. */
 int cpus_start_thread(pthread_t *, void *(*run)(void *), void *arg);
 /* The lowest cpu.max from this process's cgroup up to the root, in whole CPUs, at least 1; UINT_MAX
- * without a limit. cgroup: a file like /proc/self/cgroup; root: where cgroup version 2 is mounted.
- */
+ * without a limit; of version 1, cpu.cfs_quota_us. cgroup: a file like /proc/self/cgroup; root:
+ * where cgroup version 2 is mounted, or the directories of the controllers of version 1. */
 unsigned cpus_quota(const char *cgroup, const char *root);
-/* The same for memory.max, in bytes; UINT64_MAX without a limit. */
+/* The same for memory.max, or memory.limit_in_bytes, in bytes; UINT64_MAX without a limit. */
 uint64_t cpus_memory(const char *cgroup, const char *root);
 /* Bytes that each of several copies at once may read ahead: all of it has to fit into memory. */
 off_t cpus_read_ahead(unsigned copies);

@@ -73,6 +73,34 @@ static void memory_limit_is_read(void **state)
 	assert_int_equal(cpus_memory("cgroup", "root"), 67108864);
 }
 
+/* Version 1 has a directory for each controller, and a line for each in the list of groups. */
+static void limits_of_version_1_are_read(void **state)
+{
+	(void)state;
+	need(mkdir("root", 0700) == 0 && mkdir("root/memory", 0700) == 0 &&
+	     mkdir("root/memory/a", 0700) == 0 && mkdir("root/cpu", 0700) == 0 &&
+	     mkdir("root/cpu/b", 0700) == 0);
+	make_text("cgroup", "9:name=systemd:/\n4:memory:/a\n3:cpuset:/a\n1:cpuacct,cpu:/b\n0::/\n");
+	make_text("root/memory/memory.limit_in_bytes", "9223372036854771712\n");
+	assert_true(cpus_memory("cgroup", "root") == 9223372036854771712u);
+	make_text("root/memory/a/memory.limit_in_bytes", "268435456\n");
+	assert_int_equal(cpus_memory("cgroup", "root"), 268435456);
+	make_text("root/memory.max", "134217728\n"); /* of both, the lower one */
+	assert_int_equal(cpus_memory("cgroup", "root"), 134217728);
+	assert_int_equal(cpus_quota("cgroup", "root"), UINT_MAX);
+	make_text("root/cpu/cpu.cfs_quota_us", "-1\n");
+	make_text("root/cpu/cpu.cfs_period_us", "100000\n");
+	assert_int_equal(cpus_quota("cgroup", "root"), UINT_MAX);
+	make_text("root/cpu/b/cpu.cfs_quota_us", "150000\n");
+	assert_int_equal(cpus_quota("cgroup", "root"), UINT_MAX); /* its period is unknown */
+	make_text("root/cpu/b/cpu.cfs_period_us", "50000\n");
+	assert_int_equal(cpus_quota("cgroup", "root"), 3);
+	make_text("root/cpu/cpu.cfs_quota_us", "200000\n");
+	assert_int_equal(cpus_quota("cgroup", "root"), 2);
+	make_text("cgroup", "1:cpuset:/b\n");
+	assert_int_equal(cpus_quota("cgroup", "root"), UINT_MAX);
+}
+
 static cpu_set_t masks[2]; /* of the calls of pthread_setaffinity_np */
 static int set;
 
@@ -254,6 +282,7 @@ int main(void)
 	for (size_t i = 0; i < sizeof(quotas) / sizeof(*quotas); i++)
 		case_add(quota_is_read, &quotas[i], "cpu.max: row %zu", i + 1);
 	case_add(memory_limit_is_read, NULL, "memory.max of the groups is read");
+	case_add(limits_of_version_1_are_read, NULL, "the limits of cgroup version 1 are read");
 	case_add(new_thread_gets_another_cpu, NULL, "a new thread gets another CPU");
 	case_add(only_cpu_is_shared, NULL, "one CPU: threads share it");
 	case_add(no_thread_no_affinity, NULL, "pthread_create fails: no affinity is set");
