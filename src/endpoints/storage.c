@@ -217,7 +217,8 @@ static unsigned storage_find(struct storage *s, dev_t dev)
 		i = STORAGE_SYSTEMS - 1;
 	if (i == s->count || s->system[i].dev != dev)
 		s->system[i] = (struct fs){.dev = dev};
-	s->count = i < s->count ? s->count : i + 1;
+	if (i == s->count)
+		__atomic_store_n(&s->count, i + 1, __ATOMIC_RELEASE);
 	return i;
 }
 
@@ -231,7 +232,7 @@ static unsigned storage_type(struct fs *fs, int fd)
 {
 	if (!fs->typed)
 		fs->type = system_type(fd);
-	fs->typed = true;
+	__atomic_store_n(&fs->typed, true, __ATOMIC_RELEASE);
 	return fs->type;
 }
 
@@ -273,9 +274,25 @@ bool storage_stores(struct storage *s, int dir, enum storage_ability wanted)
 	return storage_ask(s, dir, wanted, SYSTEM_FAITHFUL);
 }
 
+/* The type, without the lock, which the threads of a tree would need for each file. Only the last
+ * entry changes. NULL: it is not known yet. */
+static const unsigned *storage_known_type(struct storage *s, dev_t dev)
+{
+	const unsigned count = __atomic_load_n(&s->count, __ATOMIC_ACQUIRE);
+	for (unsigned i = 0; i < count && i < STORAGE_SYSTEMS - 1; i++)
+		if (s->system[i].dev == dev)
+			return __atomic_load_n(&s->system[i].typed, __ATOMIC_ACQUIRE)
+				   ? &s->system[i].type
+				   : NULL;
+	return NULL;
+}
+
 /* The same of the file system with this open file. */
 static bool storage_has(struct storage *s, int fd, dev_t dev, enum system_property property)
 {
+	const unsigned *known = storage_known_type(s, dev);
+	if (known)
+		return system_type_has(*known, property);
 	pthread_mutex_lock(&s->lock);
 	const bool has = system_type_has(storage_type(&s->system[storage_find(s, dev)], fd),
 					 property);

@@ -58,7 +58,7 @@ enum storage_link {
 /* What is known of one file system. */
 struct fs {
 	dev_t dev;
-	bool typed;    /* its type was asked for */
+	bool typed;    /* its type was asked for; atomic */
 	unsigned type; /* 0: unknown */
 	enum storage_link link;
 	bool listed;          /* listxattr(2) there names all attributes */
@@ -69,8 +69,8 @@ struct fs {
 /* Of one call of the library. All threads of a tree share it. */
 struct storage {
 	pthread_mutex_t lock;
-	unsigned count;
-	int left; /* errno: a hidden name with which one was asked could not be removed */
+	unsigned count; /* atomic */
+	int left;       /* errno: a hidden name with which one was asked could not be removed */
 	bool masked;
 	mode_t umask;              /* of this process, if masked */
 	uid_t user;                /* the effective one */

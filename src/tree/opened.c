@@ -96,17 +96,26 @@ static bool note_identity(struct directory *d)
 	return d->known = true;
 }
 
-static void close_all(struct tree *t, struct directory *d)
+/* The descriptors of a directory that is not open any more. */
+struct closing {
+	int fd[3];
+};
+
+static void close_taken(const struct closing *c)
 {
-	close(d->src);
-	if (d->dst >= 0)
-		close(d->dst);
-	if (d->link >= 0)
-		close(d->link);
+	for (int i = 0; i < 3; i++)
+		if (c->fd[i] >= 0)
+			close(c->fd[i]);
+}
+
+static struct closing take_all(struct tree *t, struct directory *d)
+{
+	const struct closing c = {{d->src, d->dst, d->link}};
 	d->has_dst = d->dst >= 0;
 	d->has_link = d->link >= 0;
 	d->src = d->dst = d->link = -1;
 	t->opened.count--;
+	return c;
 }
 
 /* The rest of a directory's names can be read from this descriptor only. */
@@ -122,7 +131,8 @@ static void close_unused(struct tree *t)
 			if (d->dst >= 0 && t->root.ground.foreign)
 				d->id = identity_of(d->dst);
 			list_remove(&t->opened, d);
-			close_all(t, d);
+			const struct closing c = take_all(t, d);
+			close_taken(&c);
 		}
 		d = next;
 	}
@@ -308,14 +318,16 @@ void opened_unuse(struct tree *t, struct directory *d)
 void opened_end(struct tree *t, struct directory *d)
 {
 	struct directory *parent = d->parent;
+	struct closing c = {{-1, -1, -1}};
 	pthread_mutex_lock(&t->opened.lock);
 	/* It is probably next, and by ".." of d it takes one call, whatever the depth. */
 	if (parent->parent && parent->src < 0 && d->src >= 0 && open_all(t, parent, d) == 0)
 		list_append(&t->opened, parent);
 	list_remove(&t->opened, d);
 	if (d->src >= 0)
-		close_all(t, d);
+		c = take_all(t, d);
 	pthread_mutex_unlock(&t->opened.lock);
+	close_taken(&c);
 }
 
 bool opened_identity(struct tree *t, struct directory *d, dev_t *dev, ino_t *ino)
