@@ -281,10 +281,11 @@ static void file_choose(struct endpoint *e, const struct place *p, const char *p
 	f->place.exists &= !displaced && !(options->scratch);
 	f->place.symlink &= !(flags & DESTINATION_REPLACES_ALL);
 	f->flags = flags;
-	/* What a symlink led to is in another directory. */
-	if (p->target >= 0)
+	if (p->target >= 0) { /* what a symlink led to is in another directory */
+		f->place.dev = 0;
 		f->flags &= ~(unsigned)(DESTINATION_IS_PRIVATE | DESTINATION_DIRECTORY_FITS |
 					DESTINATION_ADMITTED);
+	}
 	f->slot.private = file_has(e, DESTINATION_IS_PRIVATE);
 	f->slot.is = (struct slot_facts){.file = true,
 					 .exists = p->exists && !(options->scratch && !displaced),

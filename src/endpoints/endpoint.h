@@ -21,7 +21,7 @@ struct endpoint;
 struct backup;
 struct io;
 
-#define ENDPOINT_STATE   608 /* bytes: of struct file, or of struct connection */
+#define ENDPOINT_STATE   616 /* bytes: of struct file, or of struct connection */
 #define ENDPOINT_SKIPPED 1   /* no_clobber: DST exists and stays as it is; not a failure */
 #define ENDPOINT_TAKEN   2   /* DESTINATION_EXACT: DST is not what it was, and stays as it is */
 #define ENDPOINT_RIVAL   3   /* DST is the copy of another entry of the tree, and stays */

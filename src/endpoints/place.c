@@ -46,13 +46,15 @@ static struct stat place_convert(const struct statx *sx)
 static void place_look(struct place *p)
 {
 	struct statx sx;
+	errno = 0;
 	/* Container filters deny statx(2), and some file systems fail it. */
 	p->flagged = statx(p->dir, p->name, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &sx) == 0 &&
 		     (sx.stx_mask & STATX_BASIC_STATS) == STATX_BASIC_STATS;
 	p->flags = p->flagged ? sx.stx_attributes : 0;
 	if (p->flagged)
 		p->st = place_convert(&sx);
-	p->exists = p->flagged || fstatat(p->dir, p->name, &p->st, AT_SYMLINK_NOFOLLOW) == 0;
+	p->exists = p->flagged ||
+		    (errno != ENOENT && fstatat(p->dir, p->name, &p->st, AT_SYMLINK_NOFOLLOW) == 0);
 }
 
 int place_stat(struct place *p, const char *path, struct fcopy_error *e)

@@ -18,6 +18,7 @@ struct place {
 	int target;    /* O_PATH descriptor of a directory, or of what a symlink named, or -1 */
 	char name[NAME_MAX + 1]; /* the last component: no slash; empty: target is an unnamed file,
 				  * or the place is / */
+	dev_t dev;               /* the file system of dir; 0: unknown */
 	bool exists;
 	bool symlink;   /* the name is one: st and target are of what it leads to */
 	struct stat st; /* if it exists; of a dangling symlink its own */

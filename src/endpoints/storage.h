@@ -53,6 +53,7 @@ enum storage_link {
 	LINK_UNKNOWN,
 	LINK_DESCRIPTOR, /* AT_EMPTY_PATH */
 	LINK_PROC,       /* /proc/self/fd/N */
+	LINK_NONE,       /* there are none, or no call can name them */
 };
 
 /* What is known of one file system. */

@@ -121,40 +121,45 @@ mode_t temporary_mode(int dir, mode_t mode, struct storage *storage)
 	return mode & (acl_default_mode(dir, &most) ? most | 07000 : ~umask_once(storage));
 }
 
-/* Only where linkat(2) is known to keep the file: with some FUSE file systems it returns 0,
- * st_nlink is 1, and the inode is removed when the file is closed. Most storage that is asked over
- * a network lacks O_TMPFILE: it is not asked for its type. */
-static int create_unnamed(struct endpoint *e, mode_t mode)
-{
-	struct file *f = file_of(e);
-	struct slot *s = &f->slot;
-	s->home = f->place.dir;
-	e->fd = openat(s->home, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
-	if (e->fd < 0)
-		return -errno;
-	s->fd = &e->fd;
-	/* The device of an old file; of a new one it is not known. */
-	s->link = storage_link_call(f->slot.storage, f->place.st.st_dev, &f->local);
-	if (s->link == LINK_UNKNOWN) {
-		const unsigned type = system_type(e->fd);
-		f->local = system_type_has(type, SYSTEM_LOCAL);
-		if (system_type_has(type, SYSTEM_FAITHFUL))
-			s->link = find_link_call(e);
-		storage_note_link(f->slot.storage, f->place.st.st_dev, s->link, f->local);
-	}
-	e->faithful = s->link != LINK_UNKNOWN;
-	if (e->faithful) {
-		s->stage = SLOT_MADE;
-		return 0;
-	}
-	endpoint_close(e);
-	return -EOPNOTSUPP;
-}
-
 /* Kernels and file systems without O_TMPFILE see a directory opened for writing. */
 static bool lacks_unnamed(int r)
 {
 	return r == -EOPNOTSUPP || r == -EISDIR || r == -EINVAL || r == -ENOENT || r == -ENOSYS;
+}
+
+/* Only where linkat(2) is known to keep the file: with some FUSE file systems it returns 0,
+ * st_nlink is 1, and the inode is removed when the file is closed. Most storage that is asked over
+ * a network lacks O_TMPFILE: it is not asked for its type. Each file system is asked once. */
+static int create_unnamed(struct endpoint *e, mode_t mode)
+{
+	struct file *f = file_of(e);
+	struct slot *s = &f->slot;
+	const dev_t dev = f->place.dev ? f->place.dev : f->place.st.st_dev;
+	s->home = f->place.dir;
+	s->link = storage_link_call(s->storage, dev, &f->local);
+	if (s->link == LINK_NONE)
+		return -EOPNOTSUPP;
+	e->fd = openat(s->home, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+	int r = e->fd < 0 ? -errno : 0;
+	s->fd = &e->fd;
+	if (r == 0 && s->link == LINK_UNKNOWN) {
+		const unsigned type = system_type(e->fd);
+		f->local = system_type_has(type, SYSTEM_LOCAL);
+		if (system_type_has(type, SYSTEM_FAITHFUL))
+			s->link = find_link_call(e);
+		if (s->link == LINK_UNKNOWN)
+			r = -EOPNOTSUPP;
+		else
+			storage_note_link(s->storage, dev, s->link, f->local);
+	}
+	if (lacks_unnamed(r) && r != -ENOENT) /* that may be of this directory */
+		storage_note_link(s->storage, dev, LINK_NONE, f->local);
+	e->faithful = r == 0;
+	if (r == 0)
+		s->stage = SLOT_MADE;
+	else
+		endpoint_close(e);
+	return r;
 }
 
 bool temporary_is_named(int dir)

@@ -46,12 +46,19 @@ static void find_path(const struct entry *e, struct facts *f)
 	}
 }
 
+static int facts_look(struct worker *w, const struct entry *e, struct fcopy_error *error)
+{
+	const int r = place_borrow(&w->place, e->dir->dst, e->as, entry_dst, error);
+	w->place.dev = e->dir->known ? e->dir->dst_dev : 0;
+	return r;
+}
+
 /* Looks at the name in DST, unless that was done before SRC was opened. */
 static void find_old(struct worker *w, const struct entry *e, struct facts *f)
 {
 	int r = 0;
 	if (w->place.dir < 0)
-		r = place_borrow(&w->place, e->dir->dst, e->as, entry_dst, &w->unusable);
+		r = facts_look(w, e, &w->unusable);
 	if (r < 0)
 		place_close(&w->place);
 	f->looked = true;
@@ -212,7 +219,7 @@ int facts_place(struct worker *w, const struct entry *e, struct fcopy_error *err
 	const bool all = decide_replaces(w->tree->options) || w->decision.clears;
 	if (w->place.dir >= 0)
 		return 0;
-	int r = place_borrow(&w->place, e->dir->dst, e->as, entry_dst, error);
+	int r = facts_look(w, e, error);
 	if (r == 0)
 		r = place_accept(&w->place, !all, entry_dst, error);
 	if (r < 0)

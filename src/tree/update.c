@@ -196,6 +196,7 @@ bool update_is_untouched(struct worker *w, const struct entry *e)
 		return false;
 	if (place_borrow(&w->place, e->dir->dst, e->as, entry_dst, &error) < 0)
 		place_close(&w->place);
+	w->place.dev = e->dir->known ? e->dir->dst_dev : 0;
 	if (!w->place.exists || !S_ISREG(src.st_mode) || !S_ISREG(dst->st_mode) ||
 	    src.st_size != dst->st_size || links_may_exist(w, &src) ||
 	    !equal_times(&w->tree->equal, e->dir->dst, &src, dst))

@@ -222,6 +222,46 @@ tree_of() {
 	[ "$n" -ge 1000 ]
 }
 
+@test "12 system calls for a small file that is new in a merge" {
+	need_strace
+	local n lines=()
+	case $(stat -f -c %T .) in ext2/ext3 | xfs | btrfs | tmpfs | f2fs) ;; *) skip "the file system is asked more" ;; esac
+	umask 022
+	for n in 20 120; do
+		mkdir s$n d$n
+		for ((i = 0; i < n; i++)); do
+			echo "$i" >"s$n/$i"
+		done
+		strace -f -o trace "$FCOPY" -rT -j1 s$n d$n
+		diff -r s$n d$n
+		lines+=("$(grep -vc 'getdents64\|brk\|mmap\|munmap' trace)")
+	done
+	n=$((lines[1] - lines[0]))
+	echo "$n calls for 100 files"
+	[ "$n" -le 1220 ]
+	[ "$n" -ge 900 ]
+}
+
+@test "what the storage lacks is asked once in a merge: unnamed files, and how they get a name" {
+	need_strace
+	local i
+	mkdir s d
+	for ((i = 0; i < 30; i++)); do
+		echo "$i" >s/$i
+		[ $((i % 2)) = 0 ] || echo old >d/$i
+	done
+	strace -f -qq -o trace -e trace=openat,linkat,fstatfs -e inject=linkat:error=EPERM "$FCOPY" -rT -j1 s d
+	diff -r s d
+	grep -c O_TMPFILE trace
+	[ "$(grep -c O_TMPFILE trace)" -le 3 ]
+	# By FUSE, no such file can be made.
+	cp -r d backing
+	# shellcheck disable=SC2016
+	by_fuse rw 'strace -f -qq -o trace -e trace=openat "$FCOPY" -rT -j1 s m
+		diff -r s m
+		[ "$(grep -c O_TMPFILE trace)" -le 3 ]'
+}
+
 @test "a small source that grows during the copy: a warning, with --strict a failure" {
 	need_strace
 	local want strict=
