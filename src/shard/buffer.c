@@ -118,6 +118,7 @@ static void buffer_add_stat(struct buffer *b, char kind, const struct stat *st, 
 	b->text[b->used++] = kind;
 	b->text[b->used++] = ' ';
 	buffer_add_number(b, st->st_mode, 8, 1);
+	buffer_add_number(b, st->st_nlink, 10, 1);
 	buffer_add_number(b, (uintmax_t)st->st_size, 10, 1);
 	buffer_add_number(b, st->st_ino, 10, 1);
 	buffer_add_time(b, &st->st_mtim);

@@ -36,6 +36,7 @@ struct work {
 	bool again;       /* an earlier attempt may have begun it */
 	bool failed;      /* atomic */
 	unsigned pending; /* directories that are not finished; atomic */
+	uint64_t sum;     /* what the restated entries add to that of the list; atomic */
 };
 
 /* Is no entry started any more? */
@@ -49,7 +50,8 @@ static void work_release(struct work *k)
 	if (__atomic_sub_fetch(&k->pending, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
 	struct shard_tree *s = k->shard;
-	const bool complete = !k->failed && !entries_end(s);
+	const bool complete = !k->failed && !entries_end(s) &&
+			      (k->sum == 0 || job_restate(&s->job, k->list.number, k->sum) == 0);
 	pthread_mutex_lock(&s->lock);
 	job_claim_ends(&s->job, k->list.number, complete);
 	pthread_mutex_unlock(&s->lock);
@@ -188,15 +190,29 @@ static bool entries_run_outcome(struct worker *w, const struct entry *e, const s
 	return outcome_is_there(&o);
 }
 
+/* An entry was copied with another ctime than it is listed with. */
+static void entries_restate(struct worker *w, struct work *k, const struct listed *l,
+			    struct stat *now)
+{
+	char path[LIST_PATH];
+	list_path(l, path);
+	source_hide_mode(now, &w->options);
+	__atomic_add_fetch(
+	    &k->sum, list_hash_entry(path, 'e', 0, now) - list_hash_entry(path, 'e', 0, &l->st),
+	    __ATOMIC_RELAXED);
+}
+
 static void entries_copy_one(struct worker *w, struct directory *d, const struct listed *l)
 {
 	struct work *k = d->list;
+	struct stat now = {0};
 	const struct entry e = {.dir = d,
 				.name = l->name,
 				.as = l->name,
 				.type = IFTODT(l->st.st_mode),
 				.follow = w->tree->options->follow == FCOPY_FOLLOW_ALWAYS,
-				.listed = &l->st};
+				.listed = &l->st,
+				.restated = k->again ? &now : NULL};
 	struct outcome o;
 	bool done;
 	tuning_begin_entry(w);
@@ -206,6 +222,8 @@ static void entries_copy_one(struct worker *w, struct directory *d, const struct
 	default:
 		o = entry_copy(w, &e);
 		done = outcome_is_there(&o);
+		if (now.st_ino)
+			entries_restate(w, k, l, &now);
 		break;
 	}
 	tuning_end_entry(w, d->src);

@@ -153,8 +153,9 @@ static int finish_chunks(struct shard_tree *s, struct finish_lines *directories,
 {
 	struct chunk c;
 	int r = 0;
+	s->job.restated = 0;
 	for (unsigned k = 0; r == 0 && k < s->job.chunks; k++) {
-		if ((r = chunk_read(&s->job, k, &c)) < 0)
+		if ((r = job_add_restated(&s->job, k)) < 0 || (r = chunk_read(&s->job, k, &c)) < 0)
 			break;
 		bool kept = true;
 		for (size_t i = 0; kept && i < c.count; i++) {

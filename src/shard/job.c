@@ -257,8 +257,9 @@ int job_note_commit(struct job *j, const struct stat *data)
 		c.size = 0;
 		c.mtime = st.st_mtim;
 	}
-	part_note(&j->part,
-		  &(struct journal_fact){.kind = JOURNAL_COMMIT, .number = j->sum, .source = c});
+	part_note(&j->part, &(struct journal_fact){.kind = JOURNAL_COMMIT,
+						   .number = j->sum + j->restated,
+						   .source = c});
 	if (j->part.lost || fdatasync(j->part.log) < 0)
 		return job_fail(j, "write of its journal", "write", errno);
 	return 0;

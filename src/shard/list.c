@@ -216,6 +216,12 @@ static int list_end(struct lister *l)
 	return r < 0 ? job_fail(j, "write of its list", "write", -r) : 0;
 }
 
+void list_path(const struct listed *l, char path[LIST_PATH])
+{
+	const bool top = strcmp(l->dir, ".") == 0;
+	snprintf(path, LIST_PATH, "%s%s%s", top ? "" : l->dir, top ? "" : "/", l->name);
+}
+
 /* Reads what a process that was killed has listed. */
 static int list_load(struct lister *l)
 {
@@ -232,9 +238,7 @@ static int list_load(struct lister *l)
 			break;
 		for (size_t i = 0; r == 0 && i < c.count; i++, used++) {
 			const struct listed *e = &c.entry[i];
-			snprintf(path, sizeof(path), "%s%s%s",
-				 strcmp(e->dir, ".") == 0 ? "" : e->dir,
-				 strcmp(e->dir, ".") == 0 ? "" : "/", e->name);
+			list_path(e, path);
 			struct known *k = known_add(&l->known, list_hash_path(path, e->first));
 			if (!k)
 				r = job_fail(l->job, NULL, "malloc", ENOMEM);

@@ -3,7 +3,7 @@
  * The list of a tree: what its chunks have.
  *
  *   in PATH                                      the directory of what follows; ".": the operand's
- *   e MODE SIZE INODE MTIME CTIME NAME           an entry
+ *   e MODE LINKS SIZE INODE MTIME CTIME NAME     an entry
  *   d … UID GID ATIME 0 0 NAME                   a directory
  *   r … UID GID ATIME FIRST LAST NAME            the bytes [FIRST, LAST) of a large file
  *   link PATH PATH                               of share.links: one copied file, two names
@@ -42,6 +42,9 @@ uint64_t list_hash_entry(const char *path, char kind, off_t first, const struct 
 
 /* Of the lines of a file. */
 uint64_t list_hash_text(const char *text, size_t size);
+
+/* list.c: of what a line of a list names, the path below the operand. */
+void list_path(const struct listed *, char path[LIST_PATH]);
 
 /* list.c: of shared_copy. */
 int list_add(struct worker *, const struct entry *, const struct stat *);

@@ -122,9 +122,9 @@ static bool chunk_parse_entry(struct words *w, struct listed *e)
 {
 	struct stat *st = &e->st;
 	st->st_mode = (mode_t)number(w, 8);
+	st->st_nlink = (nlink_t)number(w, 10);
 	st->st_size = (off_t)number(w, 10);
 	st->st_ino = (ino_t)number(w, 10);
-	st->st_nlink = 1;
 	st->st_mtim = when(w);
 	st->st_ctim = when(w);
 	e->last = S_ISREG(st->st_mode) ? st->st_size : 0;

@@ -264,14 +264,22 @@ static bool entry_was_removed(const struct entry *e)
 	return !same || (recent && !rivals_is_listed(e->dir->src, e->name));
 }
 
-/* Is it not what was listed? Then it has no outcome: the shards list the tree again. */
+/* Is it not what was listed? Then it has no outcome: the shards list the tree again. When an entry
+ * that has failed is tried again, its ctime and mode may differ: chmod(2) may have made it
+ * readable. It is copied as it is now. The number of its names must be the same: the list says
+ * which of them are links. */
 static bool entry_differs(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	const struct stat *then = e->listed;
-	if (!then || (st && st->st_ino == then->st_ino && st->st_size == then->st_size &&
-		      !((st->st_mode ^ then->st_mode) & S_IFMT) && same_mtime(st, then) &&
-		      st->st_ctim.tv_sec == then->st_ctim.tv_sec &&
-		      st->st_ctim.tv_nsec == then->st_ctim.tv_nsec))
+	const bool same = then && st && st->st_ino == then->st_ino &&
+			  st->st_size == then->st_size && same_mtime(st, then) &&
+			  !((st->st_mode ^ then->st_mode) & S_IFMT);
+	const bool touched = same && (st->st_ctim.tv_sec != then->st_ctim.tv_sec ||
+				      st->st_ctim.tv_nsec != then->st_ctim.tv_nsec);
+	const bool restates = touched && e->restated && st->st_nlink == then->st_nlink;
+	if (restates)
+		*e->restated = *st;
+	if (!then || (same && (!touched || restates)))
 		return false;
 	__atomic_store_n(&w->tree->differs, true, __ATOMIC_RELAXED);
 	w->outcome->stage = OUTCOME_NONE;

@@ -118,6 +118,7 @@ struct entry {
 	bool follow;               /* a symlink is copied as what it leads to */
 	bool confirmed;            /* options.confirm has allowed that it is replaced */
 	const struct stat *listed; /* what it must be; NULL: anything */
+	struct stat *restated;     /* NULL, or what chmod(2) changes may differ: gets its stat */
 };
 
 /* A large file that idle threads help to copy: an item of the pool besides its stack. */

@@ -399,6 +399,94 @@ has_copied() { [ -n "$(find t.fcopy-part/data -type f -size +0 2>/dev/null | hea
 	done
 }
 
+@test "a file that could not be read, and is made readable: the same commands complete the copy" {
+	local share
+	mkdir w
+	cp "$FCOPY" w/fcopy
+	! is_root || chown 65534:65534 w
+	cd w
+	as() { if is_root; then run $NOBODY "$@"; else run "$@"; fi; }
+	as bash -c 'mkdir s; for i in $(seq 900); do echo $i >s/$i; done; chmod 0 s/7'
+	as ./fcopy -a --shard=0/2 s t
+	[ "$status" = 1 ]
+	[[ $output == *"s/7: open: Permission denied"* ]]
+	as ./fcopy -a --shard=1/2 s t
+	absent t
+	as chmod 640 s/7
+	for share in 0 1 0 1; do
+		as ./fcopy -a --shard=$share/2 s t
+		[ "$status" = 0 ] || { echo "$output"; return 1; }
+	done
+	diff -r s t
+	[ "$(stat -c %a t/7)" = 640 ]
+	# What has other bytes is refused.
+	as chmod 0 s/8
+	as ./fcopy -a --shard=0/2 s u
+	[ "$status" = 1 ]
+	as bash -c 'chmod 640 s/8; echo more >>s/8'
+	as ./fcopy -a --shard=0/2 s u
+	[ "$status" = 1 ]
+	[[ $output == *"u: SRC changed between the shards"* ]]
+	absent u
+}
+
+@test "the number of names of a file that could not be read must stay: the list says which are links" {
+	local share
+	mkdir w
+	cp "$FCOPY" w/fcopy
+	! is_root || chown 65534:65534 w
+	cd w
+	as() { if is_root; then run $NOBODY "$@"; else run "$@"; fi; }
+	as bash -c 'mkdir s; echo 1 >s/a; ln s/a s/b; for i in $(seq 900); do echo $i >s/$i; done; chmod 0 s/a'
+	as ./fcopy -a --shard=0/1 s t
+	[ "$status" = 1 ]
+	as bash -c 'chmod 640 s/a; rm s/b; echo 2 >s/b'
+	as ./fcopy -a --shard=0/1 s t
+	[ "$status" = 1 ]
+	[[ $output == *"t: SRC changed between the shards"* ]]
+	absent t
+}
+
+@test "shards with another umask are refused if modes depend on it, also that of the commit" {
+	local share
+	make_source
+	(
+		umask 022
+		part 0 -r --shard=0/2
+	)
+	for share in 0/2 1/2 finish/2; do
+		(
+			umask 027
+			expect 1 -r --shard=$share s t
+			mentions 't: its shards were begun with umask 022: use the same umask'
+		)
+	done
+	absent t
+	umask 022
+	expect 0 -r --shard=1/2 s t
+	[ "$(stat -c %a t/d/5)" = 644 ]
+	rm -r t t.*
+	(
+		umask 022
+		part 0 -a --shard=0/2
+	)
+	umask 027
+	expect 0 -a --shard=1/2 s t
+	committed
+}
+
+@test "--job with a space: other options are refused as such, another name by that name" {
+	make_source
+	part 0 -a --job='a b' --shard=0/2
+	expect 1 -r --job='a b' --shard=1/2 s t
+	mentions 't: its shards were begun with another source or options'
+	[[ $stderr != *--job* ]] || { printf '%s\n' "$stderr"; return 1; }
+	expect 1 -a --job='a c' --shard=1/2 s t
+	mentions 't: its shards were begun with --job=a b'
+	expect 0 -a --job='a b' --shard=1/2 s t
+	committed
+}
+
 @test "an entry that appears after the walk is not copied; one that was copied may change then" {
 	make_source
 	part 0 -a --shard=0/2

@@ -61,7 +61,7 @@ static size_t seal(char *text, size_t used)
 /* The last line must be as the program wants it: nothing else would be reached. */
 static void begin(struct job *j)
 {
-	char text[128] = "in .\ne 100644 0 5 1.0 2.1 a\\040b\nlink a\\040b c\n";
+	char text[128] = "in .\ne 100644 1 0 5 1.0 2.1 a\\040b\nlink a\\040b c\n";
 	j->part.fd = fuzz_directory();
 	MUST(read_list(j, text, seal(text, strlen(text)), true) == 0);
 }
