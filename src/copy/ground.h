@@ -29,6 +29,8 @@ struct ground {
 	bool foreign;   /* DST is in use: files are replaced, and other users can exchange names */
 	bool single;    /* SRC is no directory: its copy may have threads, and be resumed */
 	bool lists;     /* nothing is copied: other processes get a list of what SRC has */
+	bool share;     /* other processes copy the rest: a directory is not complete when this walk
+			 * has finished it */
 	bool separate;  /* each name becomes a separate file: the list says which are links */
 	bool fixed_modes; /* chmod has no effect in DST: directories get their mode at once */
 	enum flushing flush;

@@ -1,155 +1,158 @@
 /* SPDX-License-Identifier: MIT
- * The commit of a tree: everything that one process has to do when all chunks are complete.
+ * The commit of a tree: everything that one process has to do when all chunks are complete. It is
+ * two walks of what the list has: the first one makes hard links, and gives large files their
+ * attributes; in the second one the directories end.
  */
 #define _GNU_SOURCE
-#include "finish.h"
 #include "endpoints/error.h"
 #include "endpoints/temporary.h"
+#include "io/hash.h"
+#include "tree.h"
 #include "tree/commit.h"
 #include "tree/directory.h"
-#include "tree/flush.h"
+#include "tree/entry.h"
+#include "tree/facts.h"
+#include "tree/hard_link.h"
 #include "tree/permissions.h"
-#include "tree/pool.h"
 #include "tree/preserve.h"
 #include "tree/report.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Lines that are kept after their chunk: each has its own copy of the two names. */
-struct finish_lines {
-	struct listed *line;
-	size_t count, room;
+/* What the walks meet. */
+struct finish {
+	struct chunk links;         /* share.links */
+	struct outline files;       /* hard links and large files */
+	struct outline directories; /* with the sums of the names in them */
 };
 
 /* A large file gets its attributes when all its ranges are complete. */
-static int finish_large_file(struct worker *w, struct directory *d, const struct listed *l)
+static void finish_large_file(struct worker *w, const struct entry *e)
 {
-	const struct entry e = {.dir = d,
-				.name = l->name,
-				.as = l->name,
-				.follow = w->tree->options->follow == FCOPY_FOLLOW_ALWAYS};
+	const struct directory *d = e->dir;
+	const struct line *l = line_of(e);
 	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 	/* First: it changes errno. */
-	mode_t extra = 0600 & ~(l->st.st_mode & permissions_left(w->tree, d->dst));
+	mode_t extra = 0600 & ~(l->entry.st.st_mode & permissions_left(w->tree, d->dst));
 	struct stat now;
-	int src = openat(d->src, e.name, flags | (e.follow ? 0 : O_NOFOLLOW));
-	int dst = src < 0 ? -1 : openat(d->dst, e.as, flags | O_NOFOLLOW);
+	int src = openat(d->src, e->name, flags | (e->follow ? 0 : O_NOFOLLOW));
+	int dst = src < 0 ? -1 : openat(d->dst, e->as, flags | O_NOFOLLOW);
 	int r = 0;
 	if (dst < 0)
-		r = report_call(w, &e, "open", src < 0 ? entry_src : entry_dst, errno);
+		r = report_call(w, e, "open", src < 0 ? entry_src : entry_dst, errno);
 	else if (fstat(dst, &now) < 0)
-		r = report_call(w, &e, "fstat", entry_dst, errno);
+		r = report_call(w, e, "fstat", entry_dst, errno);
 	else if (extra && fchmod(dst, now.st_mode & 07777 & ~extra) < 0)
-		r = report_call(w, &e, "fchmod", entry_dst, errno);
+		r = report_call(w, e, "fchmod", entry_dst, errno);
 	if (r == 0)
-		r = preserve_open(w, &e, src, dst, &l->st);
+		r = preserve_open(w, e, src, dst, &l->entry.st);
 	if (r == 0 && w->tree->root.ground.flush == FLUSH_EACH && fsync(dst) < 0)
-		r = report_call(w, &e, "fsync", entry_dst, errno);
+		report_call(w, e, "fsync", entry_dst, errno);
 	if (src >= 0)
 		close(src);
 	if (dst >= 0)
 		close(dst);
+}
+
+/* Splits off the last name of a path: what stays is that of a directory. */
+static const char *finish_split(const char **path)
+{
+	char *slash = strrchr(*path, '/');
+	const char *name = slash ? slash + 1 : *path;
+	if (slash)
+		*slash = '\0';
+	else
+		*path = ".";
+	return name;
+}
+
+/* Where a file cannot have another name, it is copied once more. */
+static void finish_link(struct worker *w, const struct entry *e)
+{
+	const struct shard_tree *s = w->tree->sharing;
+	const char *from = line_of(e)->from, *name = finish_split(&from), *call = "open";
+	const struct entry other = {
+	    .dir = e->dir, .name = e->name, .as = e->as, .follow = e->follow};
+	struct copied c = {.at = path_open_copy(s, from), .name = name};
+	struct stat st;
+	int r = c.at;
+	if (r >= 0 && fstatat(c.at, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		call = "stat";
+		r = -errno;
+	}
+	if (r < 0) {
+		report_call(w, e, call, entry_dst, -r);
+	} else {
+		facts_find(w, e, &st);
+		r = hard_link_make(w, e, &st, &c, &call);
+		if (r >= 0) {
+			report_outcome(w, e, &(struct outcome){.action = FCOPY_ACTION_LINKED});
+		} else if (hard_link_is_failure(-r)) {
+			report_call(w, e, call, entry_dst, -r);
+		} else {
+			struct fcopy_error error;
+			error_call(&error, call, entry_dst, -r);
+			report_warning(w, e, &error);
+			entry_copy(w, &other);
+		}
+	}
+	if (c.at >= 0)
+		close(c.at);
+}
+
+static struct listed *finish_next(struct worker *w)
+{
+	(void)w;
+	return NULL;
+}
+
+static void finish_one(struct worker *w, const struct entry *e)
+{
+	switch (line_of(e)->kind) {
+	case 'l': finish_link(w, e); break;
+	case 'r': finish_large_file(w, e); break;
+	default: entry_copy(w, e);
+	}
+}
+
+/* Walks what is in the outline. share: directories do not end. */
+static int finish_walk(struct shard_tree *s, struct outline *o, bool share)
+{
+	static const struct batches lines = {finish_next, finish_one, NULL};
+	struct tree *t = s->root.tree;
+	const uint64_t failures = t->root.failures;
+	s->ground.share = share;
+	int r = shard_walk(s, &lines, &o->root);
+	s->ground.share = true;
+	if (r == 0 && tree_stopped(t))
+		return t->stop ? t->stop : -EINTR;
+	return r == 0 && t->root.failures > failures ? -EIO : r;
+}
+
+/* Notes which names there must be, and which are links. */
+static int finish_read_links(struct shard_tree *s, struct finish *f)
+{
+	struct stat st;
+	if (fstatat(s->job.part.fd, PART_SHARE "links", &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : job_fail(&s->job, "stat of its list", "stat", errno);
+	int r = chunk_read(&s->job, LIST_LINKS, &f->links);
+	for (size_t i = 0; r == 0 && i < f->links.count; i++) {
+		struct line *l = &f->links.line[i], *in;
+		if (l->kind != 'l')
+			return job_refuse_part(&s->job, LIST_DAMAGED);
+		l->dir = l->entry.name;
+		l->entry.name = finish_split(&l->dir);
+		if (!(in = outline_open(&f->directories, l->dir)) || !outline_add(&f->files, l))
+			return job_fail(&s->job, NULL, "malloc", ENOMEM);
+		in->entry.names += hash_name(l->entry.name);
+	}
 	return r;
 }
 
-static void finish_large(struct worker *w, struct directory *d, const struct listed *l,
-			 unsigned count)
-{
-	const struct shard_tree *s = ((struct finish *)d->list)->shard;
-	int r = path_open(s, w, d, l->dir, false);
-	for (; r == 0 && count > 0; count--, l++)
-		r = finish_large_file(w, d, l);
-}
-
-/* A directory gets its attributes after everything below it. */
-static void finish_directory(struct worker *w, struct directory *d, const struct listed *l,
-			     unsigned count)
-{
-	const struct shard_tree *s = ((struct finish *)d->list)->shard;
-	struct stat now;
-	(void)count;
-	if (l->st.st_ino == 0) { /* a mount of another user */
-		if (!s->checked)
-			report_directory(w, d, &(struct outcome){.type = S_IFDIR});
-		return;
-	}
-	if (path_open(s, w, d, l->name, false) < 0)
-		return;
-	if (fstat(d->src, &now) < 0) {
-		report_call(w, &(struct entry){.dir = d, .name = "", .as = ""}, "fstat", entry_src,
-			    errno);
-		return;
-	}
-	source_hide_mode(&now, &w->options);
-	if (now.st_ino != l->st.st_ino || now.st_mode != l->st.st_mode ||
-	    now.st_uid != l->st.st_uid || now.st_gid != l->st.st_gid)
-		__atomic_store_n(&w->tree->differs, true, __ATOMIC_RELAXED);
-	d->state = DIRECTORY_RESUMED;
-	const uint64_t failures = w->tree->root.failures;
-	if (!s->checked)
-		finish_check_names(s, w, d, l->name);
-	directory_set_attributes(w, d);
-	if (w->tree->root.ground.flush == FLUSH_EACH && io_flush_directory(d->dst) < 0)
-		report_call(w, &(struct entry){.dir = d, .name = "", .as = ""}, "fsync", entry_dst,
-			    errno);
-	if (w->tree->root.failures == failures && !s->checked)
-		report_directory(w, d, &(struct outcome){.type = S_IFDIR});
-}
-
-static unsigned finish_depth(const char *path)
-{
-	unsigned n = 0;
-	for (; *path; path++)
-		n += *path == '/';
-	return n;
-}
-
-static int finish_compare_depth(const void *a, const void *b)
-{
-	const struct listed *x = a, *y = b;
-	unsigned m = finish_depth(x->name), n = finish_depth(y->name);
-	return m > n ? -1 : m < n;
-}
-
-/* Of a directory, name becomes its whole path. */
-static bool finish_keep(struct finish_lines *of, const struct listed *l)
-{
-	const bool whole = l->kind == 'd' && strcmp(l->dir, ".") != 0;
-	if (of->count == of->room) {
-		size_t room = of->room ? 2 * of->room : 256;
-		struct listed *more = realloc(of->line, room * sizeof(*more));
-		if (!more)
-			return false;
-		of->line = more;
-		of->room = room;
-	}
-	const size_t length = strlen(l->dir);
-	char *text = malloc(2 * length + strlen(l->name) + 3);
-	if (!text)
-		return false;
-	char *name = text + length + 1;
-	strcpy(text, l->dir);
-	stpcpy(stpcpy(stpcpy(name, whole ? l->dir : ""), whole ? "/" : ""), l->name);
-	struct listed *kept = &of->line[of->count++];
-	*kept = *l;
-	kept->dir = text;
-	kept->name = name;
-	return true;
-}
-
-static void finish_forget(struct finish_lines *of)
-{
-	for (size_t i = 0; i < of->count; i++)
-		free((char *)of->line[i].dir);
-	free(of->line);
-}
-
-/* The chunks once more: notes which names there must be, and keeps directories and large files. */
-static int finish_chunks(struct shard_tree *s, struct finish_lines *directories,
-			 struct finish_lines *large)
+/* The same of the chunks, which are read once more, with the directories and the large files. */
+static int finish_read_chunks(struct shard_tree *s, struct finish *f)
 {
 	struct chunk c;
 	int r = 0;
@@ -157,56 +160,20 @@ static int finish_chunks(struct shard_tree *s, struct finish_lines *directories,
 	for (unsigned k = 0; r == 0 && k < s->job.chunks; k++) {
 		if ((r = job_add_restated(&s->job, k)) < 0 || (r = chunk_read(&s->job, k, &c)) < 0)
 			break;
-		bool kept = true;
-		for (size_t i = 0; kept && i < c.count; i++) {
-			const struct listed *l = &c.entry[i];
-			if (l->first == 0)
-				kept = finish_expect(s, l->dir, l->name);
-			if (kept && l->first == 0 && l->kind != 'e')
-				kept = finish_keep(l->kind == 'd' ? directories : large, l);
+		for (size_t i = 0; r == 0 && i < c.count; i++) {
+			struct line *l = &c.line[i], *in = NULL;
+			if (l->first > 0)
+				continue;
+			if ((l->kind == 'd' && !outline_add(&f->directories, l)) ||
+			    (l->kind == 'r' && !outline_copy(&f->files, l)) ||
+			    !(in = outline_open(&f->directories, l->dir)))
+				r = job_fail(&s->job, NULL, "malloc", ENOMEM);
+			else
+				in->entry.names += hash_name(l->entry.name);
 		}
-		if (!kept)
-			r = job_fail(&s->job, NULL, "malloc", ENOMEM);
 		chunk_free(&c);
 	}
 	return r;
-}
-
-/* Deepest first; those of one depth at once. */
-static int finish_directories(struct shard_tree *s, struct finish_lines *of)
-{
-	int r = 0;
-	if (of->count == 0)
-		return 0;
-	qsort(of->line, of->count, sizeof(*of->line), finish_compare_depth);
-	for (size_t at = 0, end; r == 0 && at < of->count; at = end) {
-		for (end = at + 1;
-		     end < of->count && finish_compare_depth(&of->line[at], &of->line[end]) == 0;)
-			end++;
-		struct finish f = {.shard = s,
-				   .run = finish_directory,
-				   .line = of->line + at,
-				   .count = end - at,
-				   .each = true};
-		r = finish_run(&f);
-	}
-	return r;
-}
-
-static int finish_root_names(struct shard_tree *s)
-{
-	struct directory *d = path_top(s);
-	struct worker *w = d ? pool_join(s->root.tree) : NULL;
-	const uint64_t failures = s->root.tree->root.failures;
-	if (w) {
-		finish_check_names(s, w, d, ".");
-		pool_leave(w);
-	}
-	if (d)
-		path_free(d);
-	if (!w)
-		return job_fail(&s->job, NULL, "malloc", ENOMEM);
-	return s->root.tree->root.failures > failures ? -EIO : 0;
 }
 
 /* The directory of the operand, and the rename. */
@@ -234,46 +201,36 @@ static int finish_root(struct shard_tree *s)
 	return result;
 }
 
-/* What has to be known before the first directory gets its attributes. */
-static int finish_files(struct shard_tree *s, struct finish_lines *directories)
+static int finish_all(struct shard_tree *s, struct finish *f)
 {
-	struct finish_lines large = {NULL, 0, 0};
-	int r = finish_links(s);
+	struct tree *t = s->root.tree;
+	const bool all = job_was_left(&s->job);
+	int r = finish_read_links(s, f);
 	if (r == 0)
-		r = finish_chunks(s, directories, &large);
-	struct finish f = {
-	    .shard = s, .run = finish_large, .line = large.line, .count = large.count};
-	if (r == 0 && large.count > 0)
-		r = finish_run(&f);
-	finish_forget(&large);
-	return r;
+		r = finish_read_chunks(s, f);
+	if (r == 0 && f->files.lines > 0)
+		r = finish_walk(s, &f->files, true);
+	if (r == 0 && all)
+		r = entries_check(s);
+	t->root.doubtful = false;
+	if (r == 0)
+		r = finish_walk(s, &f->directories, false);
+	/* The look at each copy may have made directories accessible. */
+	if (r == 0 && t->root.doubtful && !all && (r = entries_check(s)) == 0)
+		r = finish_walk(s, &f->directories, false);
+	return r == 0 && t->differs ? job_refuse_source(&s->job) : r;
 }
 
 int finish_tree(struct shard_tree *s)
 {
-	struct finish_lines directories = {NULL, 0, 0};
-	struct tree *t = s->root.tree;
+	struct finish f = {.links = {.count = 0}};
 	double start = io_now();
-	const bool all = job_was_left(&s->job);
-	s->checked = false;
-	int r = finish_files(s, &directories);
-	if (r == 0 && all)
-		r = finish_check_all(s);
-	t->root.doubtful = false;
-	if (r == 0)
-		r = finish_directories(s, &directories);
-	if (r == 0)
-		r = finish_root_names(s);
-	if (r == 0 && t->root.doubtful && !all && (r = finish_check_all(s)) == 0) {
-		s->checked = true; /* it may have made directories accessible */
-		r = finish_directories(s, &directories);
-	}
-	if (r == 0 && t->differs)
-		r = job_refuse_source(&s->job);
-	t->report->seconds[FCOPY_PHASE_COPY] += io_now() - start;
+	int r = finish_all(s, &f);
+	s->root.tree->report->seconds[FCOPY_PHASE_COPY] += io_now() - start;
 	if (r == 0)
 		r = finish_root(s);
-	finish_forget(&directories);
-	known_free(&s->names);
+	outline_free(&f.files);
+	outline_free(&f.directories);
+	chunk_free(&f.links);
 	return r;
 }

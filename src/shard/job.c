@@ -9,8 +9,10 @@
  *     share.end        the list is complete: its number of chunks, and a sum of what it has
  *     share.left       a process has joined when there were markers: what was done to the copies
  *                      before is unknown
- *     share.links      names that are hard links to a copied file: finish_links.c
+ *     share.links      names that are hard links to a copied file: finish.c
  *     share.claim.K    the process that locks it copies chunk K; share.claim.list: lists
+ *     share.sum.K      what the sum of the list grows by, because entries of chunk K were made
+ *                      readable after an attempt had failed
  *     share.done.K     the marker: chunk K is complete, and on the storage; share.claim.K has one
  *                      byte then
  *

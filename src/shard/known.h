@@ -12,6 +12,7 @@
 struct known {
 	uint64_t key; /* 0: free */
 	uint64_t value;
+	void *what;
 	bool seen;
 };
 

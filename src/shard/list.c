@@ -216,10 +216,10 @@ static int list_end(struct lister *l)
 	return r < 0 ? job_fail(j, "write of its list", "write", -r) : 0;
 }
 
-void list_path(const struct listed *l, char path[LIST_PATH])
+void list_path(const struct line *l, char path[LIST_PATH])
 {
 	const bool top = strcmp(l->dir, ".") == 0;
-	snprintf(path, LIST_PATH, "%s%s%s", top ? "" : l->dir, top ? "" : "/", l->name);
+	snprintf(path, LIST_PATH, "%s%s%s", top ? "" : l->dir, top ? "" : "/", l->entry.name);
 }
 
 /* Reads what a process that was killed has listed. */
@@ -237,13 +237,13 @@ static int list_load(struct lister *l)
 		if ((r = chunk_read(l->job, l->chunks, &c)) < 0)
 			break;
 		for (size_t i = 0; r == 0 && i < c.count; i++, used++) {
-			const struct listed *e = &c.entry[i];
+			const struct line *e = &c.line[i];
 			list_path(e, path);
 			struct known *k = known_add(&l->known, list_hash_path(path, e->first));
 			if (!k)
 				r = job_fail(l->job, NULL, "malloc", ENOMEM);
 			else
-				k->value = list_hash_entry(path, e->kind, e->first, &e->st);
+				k->value = list_hash_entry(path, e->kind, e->first, &e->entry.st);
 		}
 		chunk_free(&c);
 	}
@@ -271,7 +271,7 @@ static int list_walk(struct lister *l, const struct operand *from, int dst)
 	d->src_path = from->path;
 	d->dst_path = t->report->dst;
 	const uint64_t failures = t->root.failures;
-	t->root.ground = (struct ground){.fresh = true, .lists = true};
+	t->root.ground = (struct ground){.fresh = true, .lists = true, .share = true};
 	t->sharing = l;
 	walk_tree(t, d);
 	close(src);

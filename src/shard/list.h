@@ -12,25 +12,53 @@
 #ifndef SHARD_LIST_H
 #define SHARD_LIST_H
 
+#include "known.h"
 #include "tree/tree.h"
 
 #define LIST_PATH ((size_t)32 << 10) /* the longest path below the operand, with its 0 */
 
 struct job;
 
-struct listed {
-	char kind;
-	const char *dir, *name; /* of a link: the two paths */
-	struct stat st;
+/* A line, except "in". */
+struct line {
+	struct listed entry;  /* first: see line_of() */
+	struct listed **tail; /* of a directory: where the next name in it is added */
+	struct work *of;      /* of entries.c */
+	char kind; /* 0: a directory that is not listed in this chunk, but leads to others */
+	const char *dir;
+	char *from; /* of a link: the path of its copy; otherwise NULL */
 	off_t first, last;
 };
+
+static inline struct line *line_of(const struct entry *e)
+{
+	return (struct line *)(void *)e->listed;
+}
 
 struct chunk {
 	unsigned number;
 	char *text;
-	struct listed *entry;
+	struct line *line;
 	size_t count;
 };
+
+/* outline.c: lines as a tree of directories, as a walk needs them. All zero: empty. */
+struct outline {
+	struct line root;             /* the operand's directory */
+	struct known_table directory; /* by the hash of its path */
+	struct outlined *made;        /* ... and copied lines */
+	size_t lines;                 /* that were added; one of a directory that is listed twice */
+};
+/* The directory of this path below the operand, which is added with those above it if need be; ".":
+ * the operand's. It is of any attributes as long as its line is not added. NULL: no memory. */
+struct line *outline_open(struct outline *, const char *path);
+/* Adds a line to its directory; that of a directory is copied. Returns false without memory. */
+bool outline_add(struct outline *, struct line *);
+/* Adds a copy of a line. */
+bool outline_copy(struct outline *, const struct line *);
+void outline_free(struct outline *); /* but for the lines that were added */
+
+#define LIST_DAMAGED "its .fcopy-part has a damaged list"
 
 /* read.c: reads share.list.K, or share.links (K = LIST_LINKS). Returns 0, or -errno, recorded. */
 #define LIST_LINKS ((unsigned)-1)
@@ -38,13 +66,14 @@ int chunk_read(const struct job *, unsigned number, struct chunk *);
 void chunk_free(struct chunk *);
 /* What identifies an entry, or a range of it: of its path alone, and with its attributes. */
 uint64_t list_hash_path(const char *path, off_t first);
+uint64_t list_hash_bytes(const char *path, size_t length); /* the same of a path, with first 0 */
 uint64_t list_hash_entry(const char *path, char kind, off_t first, const struct stat *);
 
 /* Of the lines of a file. */
 uint64_t list_hash_text(const char *text, size_t size);
 
 /* list.c: of what a line of a list names, the path below the operand. */
-void list_path(const struct listed *, char path[LIST_PATH]);
+void list_path(const struct line *, char path[LIST_PATH]);
 
 /* list.c: of shared_copy. */
 int list_add(struct worker *, const struct entry *, const struct stat *);

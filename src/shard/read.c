@@ -15,17 +15,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Some bits of FNV-1a do not depend on the last byte. */
-static uint64_t list_mix(uint64_t hash)
+uint64_t list_hash_bytes(const char *path, size_t length)
 {
-	hash ^= hash >> 33;
-	hash *= 0xff51afd7ed558ccdu;
-	return hash ^ hash >> 33;
+	return hash_mix(hash_add(HASH_START, path, length) ^ hash_mix(0));
 }
 
 uint64_t list_hash_path(const char *path, off_t first)
 {
-	return list_mix(hash_add(HASH_START, path, strlen(path)) ^ list_mix((uint64_t)first));
+	return hash_mix(hash_add(HASH_START, path, strlen(path)) ^ hash_mix((uint64_t)first));
 }
 
 /* Eight bytes at a time, in the order of a little-endian machine. */
@@ -34,12 +31,12 @@ uint64_t list_hash_text(const char *text, size_t size)
 	uint64_t hash = HASH_START ^ size, eight;
 	for (; size > 0; text += sizeof(eight), size -= sizeof(eight)) {
 		if (size < sizeof(eight))
-			return list_mix(hash_add(hash, text, size));
+			return hash_mix(hash_add(hash, text, size));
 		memcpy(&eight, text, sizeof(eight));
 		hash = (hash ^ le64toh(eight)) * 0x9e3779b97f4a7c15u;
 		hash ^= hash >> 29;
 	}
-	return list_mix(hash);
+	return hash_mix(hash);
 }
 
 /* The size and times of a directory change when entries appear in it. The owner of a file is not
@@ -59,7 +56,7 @@ uint64_t list_hash_entry(const char *path, char kind, off_t first, const struct 
 				 st->st_ino};
 	uint64_t hash = list_hash_path(path, first) * 0x9e3779b97f4a7c15u;
 	for (size_t i = 0; i < sizeof(seen) / sizeof(*seen); i++)
-		hash = list_mix(hash ^ seen[i]) + i;
+		hash = hash_mix(hash ^ seen[i]) + i;
 	return hash;
 }
 
@@ -118,9 +115,9 @@ static struct timespec when(struct words *w)
 	return (struct timespec){negative ? -seconds : seconds, (long)number(w, 10)};
 }
 
-static bool chunk_parse_entry(struct words *w, struct listed *e)
+static bool chunk_parse_entry(struct words *w, struct line *e)
 {
-	struct stat *st = &e->st;
+	struct stat *st = &e->entry.st;
 	st->st_mode = (mode_t)number(w, 8);
 	st->st_nlink = (nlink_t)number(w, 10);
 	st->st_size = (off_t)number(w, 10);
@@ -135,20 +132,20 @@ static bool chunk_parse_entry(struct words *w, struct listed *e)
 		e->first = (off_t)number(w, 10);
 		e->last = (off_t)number(w, 10);
 	}
-	e->name = word(w);
-	return !w->wrong && !strchr(e->name, '/') && !name_is_dot(e->name);
+	const char *name = e->entry.name = word(w);
+	return !w->wrong && !strchr(name, '/') && !name_is_dot(name) && strlen(name) < PATH_MAX;
 }
 
-static bool chunk_parse_line(char *line, struct listed *e, const char **dir)
+static bool chunk_parse_line(char *line, struct line *e, const char **dir)
 {
 	struct words w = {.at = line};
 	const char *kind = word(&w);
-	*e = (struct listed){.kind = kind[0], .dir = *dir};
+	*e = (struct line){.kind = kind[0], .dir = *dir};
 	if (strcmp(kind, "in") == 0)
 		*dir = word(&w);
 	else if (strcmp(kind, "link") == 0) {
-		e->dir = word(&w);
-		e->name = word(&w);
+		e->from = word(&w);
+		e->entry.name = word(&w);
 	} else if (!kind[0] || kind[1] || !strchr("edr", kind[0]) || !*dir ||
 		   !chunk_parse_entry(&w, e))
 		return false;
@@ -175,15 +172,15 @@ static int chunk_parse(struct chunk *c, size_t size)
 	const char *dir = NULL;
 	if (end == 0 || lines > size || memchr(c->text, '\0', end))
 		return -EBADMSG;
-	c->entry = calloc(lines + 1, sizeof(*c->entry));
-	if (!c->entry)
+	c->line = calloc(lines + 1, sizeof(*c->line));
+	if (!c->line)
 		return -ENOMEM;
 	for (char *line = c->text, *stop = c->text + end - 1; line < stop;) {
 		char *next = strchr(line, '\n');
 		*next = '\0';
-		if (c->count > lines || !chunk_parse_line(line, &c->entry[c->count], &dir))
+		if (c->count > lines || !chunk_parse_line(line, &c->line[c->count], &dir))
 			return -EBADMSG;
-		c->count += c->entry[c->count].kind != 'i';
+		c->count += c->line[c->count].kind != 'i';
 		line = next + 1;
 	}
 	return 0;
@@ -225,15 +222,15 @@ int chunk_read(const struct job *j, unsigned k, struct chunk *c)
 	if (r == 0)
 		return 0;
 	chunk_free(c);
-	return r == -EBADMSG ? job_refuse_part(j, "its .fcopy-part has a damaged list")
+	return r == -EBADMSG ? job_refuse_part(j, LIST_DAMAGED)
 			     : job_fail(j, "read of its list", "open", -r);
 }
 
 void chunk_free(struct chunk *c)
 {
 	free(c->text);
-	free(c->entry);
+	free(c->line);
 	c->text = NULL;
-	c->entry = NULL;
+	c->line = NULL;
 	c->count = 0;
 }

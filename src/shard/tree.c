@@ -103,6 +103,7 @@ static int tree_open(struct shard_tree *s)
 	s->ground = t->root.ground = (struct ground){
 	    .fresh = true,
 	    .separate = true,
+	    .share = true,
 	    .flush = flush_find(t, s->root.dst, true),
 	    .withheld = 0700 & (t->umask | ~permissions_left(t, s->root.dst))};
 	s->job.synced = t->root.ground.flush != FLUSH_EACH;
@@ -204,8 +205,6 @@ static int tree_begin(struct shard_tree *s, struct tree *t, const struct operand
 
 static int tree_end(struct shard_tree *s, int r)
 {
-	if (s->top)
-		path_free(s->top);
 	job_free(&s->job);
 	if (r < 0 && s->error.err)
 		report_operand(s->root.tree, &s->error);
@@ -242,8 +241,6 @@ int shard_copy_root(struct tree *t, const struct operand *from, const struct ope
 	t->root.src_dev = from->place.st.st_dev;
 	t->umask = temporary_umask();
 	int r = tree_begin(&s, t, from, to);
-	if (r == 0 && !(s.top = path_top(&s)))
-		r = job_fail(&s.job, NULL, "open", errno);
 	if (r == 0)
 		r = root_check_inside(&s.root, to->place.dir);
 	if (r == 0)

@@ -202,12 +202,14 @@ void directory_report_lost(struct worker *w, struct directory *d, int err)
 /* The directory is open. */
 static void directory_complete(struct worker *w, struct directory *d)
 {
-	const bool dry = w->tree->options->dry_run;
+	const bool dry = w->tree->options->dry_run, whole = !w->tree->root.ground.share;
 	bool old = d->state == DIRECTORY_RESUMED; /* stale names may make the number equal */
 	bool stale = (old || w->tree->root.ground.journal) && !tree_stopped(w->tree) &&
-		     (old || !directory_is_exact(d));
+		     !w->tree->batches && (old || !directory_is_exact(d));
 	if (stale)
 		prune_directory(w, d);
+	if (whole && d->list && !d->list->ended && !tree_stopped(w->tree))
+		prune_check_list(w, d);
 	if (w->tree->options->delete_extra && d->state == DIRECTORY_OLD && d->names == NAMES_READ &&
 	    !tree_stopped(w->tree) && (dry || !directory_is_exact(d)))
 		mirror_collect(w, d);
@@ -218,13 +220,15 @@ static void directory_complete(struct worker *w, struct directory *d)
 	if (!d->parent) /* root.c still needs it */
 		return;
 	struct outcome o = directory_outcome(w->tree, d);
-	if (!stopped && !dry && !w->tree->shared)
+	if (!stopped && !dry && whole)
 		directory_repair(w, d, &o);
 	admit_end(w->tree, d);
 	if (flushes && !dry)
 		directory_flush(w, d);
-	if (!tree_stopped(w->tree) && !w->tree->shared)
+	if (!tree_stopped(w->tree) && whole && !(d->list && d->list->ended))
 		report_directory(w, d, &o);
+	if (d->list)
+		d->list->ended = whole;
 }
 
 static void directory_finish(struct worker *w, struct directory *d)

@@ -177,7 +177,9 @@ static int directory_make_new(struct worker *w, const struct entry *e, const str
 		return directory_take(w, e, fresh);
 	if (r < 0 && r != -EEXIST)
 		return report_call(w, e, call, entry_dst, -r);
-	if (*fresh && t->root.ground.withheld && (r = permissions_admit_owner(dir, e->as)) < 0)
+	/* That of another process may not have its rights yet, or those that its source has. */
+	const bool lacks = t->shared || (*fresh && t->root.ground.withheld);
+	if (lacks && (r = permissions_admit_owner(dir, e->as)) < 0)
 		return report_call(w, e, "chmod", entry_dst, -r);
 	int fd = directory_open_old(t, dir, e->as);
 	/* Of an interrupted attempt; never a directory that another shard has made since. */
@@ -198,8 +200,11 @@ static int directory_find(struct worker *w, const struct entry *e, const struct 
 {
 	const struct tree *t = w->tree;
 	/* mkdir of an existing name waits for the directory's lock, which other shards hold. */
-	const bool old = !t->root.ground.exclusive && e->dir->state == DIRECTORY_OLD;
+	const bool old = e->listed ? e->dir->state != DIRECTORY_NEW
+				   : !t->root.ground.exclusive && e->dir->state == DIRECTORY_OLD;
 	const int fd = old ? directory_open_old(t, e->dir->dst, e->as) : -1;
+	if (fd >= 0 && e->listed && t->root.ground.withheld)
+		(void)permissions_admit_owner(e->dir->dst, e->as);
 	if (fd >= 0)
 		return directory_claim(w, e, fd);
 	if (!t->options->dry_run)
@@ -302,9 +307,9 @@ static void directory_begin(struct worker *w, const struct entry *e, struct dire
 	struct tree *t = w->tree;
 	if (d->dst >= 0 && !t->root.ground.exclusive)
 		directory_note_inode(d, now);
-	d->state = fresh                    ? DIRECTORY_NEW
-		   : t->root.ground.journal ? DIRECTORY_RESUMED
-					    : DIRECTORY_OLD;
+	d->state = fresh                                 ? DIRECTORY_NEW
+		   : t->root.ground.journal || e->listed ? DIRECTORY_RESUMED
+							 : DIRECTORY_OLD;
 	if (d->state == DIRECTORY_OLD && d->dst >= 0) {
 		d->was = *now;
 		d->closed = admit_is_closed(t, d, now);
@@ -313,7 +318,9 @@ static void directory_begin(struct worker *w, const struct entry *e, struct dire
 	w->outcome->replaced = !fresh;
 	d->names = mounted ? NAMES_AWAY : NAMES_LEFT;
 	d->link = link_dest_enter(e->dir, e->name);
-	if (mounted)
+	d->list = e->listed;
+	d->rest = e->listed ? e->listed->below : NULL;
+	if (mounted && !e->listed)
 		report_not_entered(w, e, directory_is_mount(d->src));
 	opened_add(t, d);
 	struct item item = {.dir = d};
@@ -373,12 +380,15 @@ void directory_make_mount_point(struct worker *w, const struct entry *e)
 	bool fresh = false;
 	int fd = -1;
 	w->outcome->type = S_IFDIR;
-	report_not_entered(w, e, true);
+	if (!e->listed)
+		report_not_entered(w, e, true);
 	if (w->tree->root.ground.lists)
 		(void)w->tree->shared->list(w, e, &st);
 	else
 		fd = directory_make(w, e, &st, &fresh);
 	w->outcome->replaced = !fresh;
+	if (fd >= 0 && w->tree->root.ground.share)
+		w->outcome->stage = OUTCOME_LATER;
 	if (fd >= 0)
 		close(fd);
 }

@@ -264,22 +264,38 @@ static bool entry_was_removed(const struct entry *e)
 	return !same || (recent && !rivals_is_listed(e->dir->src, e->name));
 }
 
-/* Is it not what was listed? Then it has no outcome: the shards list the tree again. When an entry
- * that has failed is tried again, its ctime and mode may differ: chmod(2) may have made it
- * readable. It is copied as it is now. The number of its names must be the same: the list says
- * which of them are links. */
+/* Is the entry what was listed? When one that has failed is tried again, its ctime and mode may
+ * differ: chmod(2) may have made it readable. It is copied as it is now. The number of its names
+ * must be the same: the list says which of them are links. */
+static bool entry_is_listed(struct listed *l, const struct stat *st)
+{
+	const struct stat *then = &l->st;
+	if ((st->st_mode ^ then->st_mode) & S_IFMT)
+		return false;
+	const bool same_owner = st->st_mode == then->st_mode && st->st_uid == then->st_uid &&
+				st->st_gid == then->st_gid;
+	if (S_ISDIR(st->st_mode))
+		return then->st_ino == 0 || (st->st_ino == then->st_ino && same_owner);
+	if (st->st_ino != then->st_ino || st->st_size != then->st_size || !same_mtime(st, then))
+		return false;
+	if (st->st_ctim.tv_sec == then->st_ctim.tv_sec &&
+	    st->st_ctim.tv_nsec == then->st_ctim.tv_nsec)
+		return true;
+	/* Of a part, something must show that the bytes are not what has changed. */
+	if (!l->again || st->st_nlink != then->st_nlink || (l->part && same_owner))
+		return false;
+	l->restated = true;
+	l->mode = st->st_mode;
+	l->ctime = st->st_ctim;
+	return true;
+}
+
+/* st: NULL: it is gone. What is not as it was listed has no outcome: the shards list the tree
+ * again.
+ */
 static bool entry_differs(struct worker *w, const struct entry *e, const struct stat *st)
 {
-	const struct stat *then = e->listed;
-	const bool same = then && st && st->st_ino == then->st_ino &&
-			  st->st_size == then->st_size && same_mtime(st, then) &&
-			  !((st->st_mode ^ then->st_mode) & S_IFMT);
-	const bool touched = same && (st->st_ctim.tv_sec != then->st_ctim.tv_sec ||
-				      st->st_ctim.tv_nsec != then->st_ctim.tv_nsec);
-	const bool restates = touched && e->restated && st->st_nlink == then->st_nlink;
-	if (restates)
-		*e->restated = *st;
-	if (!then || (same && (!touched || restates)))
+	if (!e->listed || (st && entry_is_listed(e->listed, st)))
 		return false;
 	__atomic_store_n(&w->tree->differs, true, __ATOMIC_RELAXED);
 	w->outcome->stage = OUTCOME_NONE;
@@ -448,11 +464,11 @@ static void entry_copy_open(struct worker *w, const struct entry *e, int fd)
 		report_call(w, e, "fstat", entry_src, err);
 		return;
 	}
+	source_hide_mode(&st, &w->options);
 	if (entry_differs(w, e, &st)) {
 		close(fd);
 		return;
 	}
-	source_hide_mode(&st, &w->options);
 	w->outcome->type = st.st_mode & S_IFMT;
 	const bool directory = S_ISDIR(st.st_mode);
 	if (directory && w->tree->root.ground.single) {
@@ -467,7 +483,7 @@ static void entry_copy_open(struct worker *w, const struct entry *e, int fd)
 	} else if (!S_ISREG(st.st_mode)) {
 		close(fd);
 		entry_copy_inode(w, e, -1, &st);
-	} else {
+	} else if (!e->listed || !w->tree->batches->take(w, e, fd, &st)) {
 		entry_copy_inode(w, e, fd, &st);
 	}
 }
@@ -536,9 +552,9 @@ static bool entry_look(struct worker *w, const struct entry *e, bool links)
 		entry_fail(w, e, "stat", errno);
 		return false;
 	}
+	source_hide_mode(&st, &w->options);
 	if (entry_differs(w, e, &st))
 		return false;
-	source_hide_mode(&st, &w->options);
 	if (S_ISDIR(st.st_mode))
 		return true;
 	if (w->tree->root.ground.lists)

@@ -115,10 +115,10 @@ static int hard_link_open(struct worker *w, const struct entry *e, const struct 
 {
 	*o = (struct origin){.fd = -1, .name = c->name};
 	*call = "open";
-	o->dir = c->dir == e->dir ? e->dir->dst : directory_reopen(c->dir);
+	o->dir = !c->dir ? c->at : c->dir == e->dir ? e->dir->dst : directory_reopen(c->dir);
 	if (o->dir < 0)
 		return o->dir;
-	if (!aside_may_move(w->tree, c->dir))
+	if (!c->dir || !aside_may_move(w->tree, c->dir))
 		return 0;
 	o->fd = openat(o->dir, o->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (o->fd < 0)
@@ -223,21 +223,18 @@ static int hard_link_place(struct worker *w, const struct entry *e, const struct
 	if (r == 0)
 		return HARD_LINK_NEW;
 	rivals_lock(w->tree);
-	if (r == -EEXIST && w->tree->root.ground.journal)
+	if (r == -EEXIST && (w->tree->root.ground.journal || w->tree->shared))
 		r = hard_link_continue(e, o, call);
 	if (r == -EEXIST && rivals_have(w->tree, e->dir, e->as))
 		r = ENDPOINT_RIVAL;
 	if (r == -EEXIST && !facts_still_allow(w, e))
 		r = SEEN_ANOTHER;
 	if (r == -EEXIST) {
-		const int may = w->tree->shared ? 1 : hard_link_may_replace(w, e, st, call);
+		const int may = hard_link_may_replace(w, e, st, call);
 		if (may != 0)
 			r = may < 0 ? may : hard_link_replace_claimed(w, e, o, call);
 	}
 	rivals_unlock(w->tree);
-	/* A directory of an interrupted attempt. */
-	if (r == -EISDIR && w->tree->shared && remove_entry(to, e->as) == 0)
-		r = hard_link_create(o, to, e->as, call);
 	return r;
 }
 
@@ -259,7 +256,7 @@ static int hard_link_make_once(struct worker *w, const struct entry *e, const st
 		r = 0;
 	if (o.fd >= 0)
 		close(o.fd);
-	if (c->dir != e->dir && o.dir >= 0)
+	if (c->dir && c->dir != e->dir && o.dir >= 0)
 		close(o.dir);
 	return r;
 }

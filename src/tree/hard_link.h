@@ -16,7 +16,8 @@
  * the copy of another entry. -ELOOP: one of the two names is a symlink of an existing tree, which a
  * copy follows. -ESTALE: another user may have given the copy's name to another inode. */
 struct copied {
-	struct directory *dir;
+	struct directory *dir; /* NULL: it is open as `at`, and private */
+	int at;
 	const char *name;
 	struct identity made;
 };

@@ -2,6 +2,8 @@
  * Removes from a part what its source does not have any more.
  */
 #define _GNU_SOURCE
+#include "endpoints/temporary.h"
+#include "io/hash.h"
 #include "opened.h"
 #include "report.h"
 #include "resume.h"
@@ -18,7 +20,9 @@ struct stale {
 	struct worker *w;
 	struct directory *d;
 	int src;               /* -1: as if it were empty */
+	bool unread;           /* nobody has read names from dst */
 	unsigned listed, kept; /* names in dst; how many the source has, too */
+	uint64_t sum, whole;   /* of hash_name() of each name in dst; without unfinished files */
 	unsigned found; /* names of the source that exist in dst, perhaps listed in another case */
 };
 
@@ -58,7 +62,8 @@ static void remove_listed(struct stale *s, const char *name)
 static int take_names(struct stale *s, int open, void (*take)(struct stale *, const char *name))
 {
 	_Alignas(8) char buffer[8192];
-	struct reader r = reader_open(open, buffer, sizeof(buffer));
+	struct reader r = s->unread ? reader_of(open, buffer, sizeof(buffer))
+				    : reader_open(open, buffer, sizeof(buffer));
 	for (const char *name; (name = reader_next(&r));)
 		take(s, name);
 	const int err = reader_close(&r);
@@ -145,4 +150,32 @@ void prune_directory(struct worker *w, struct directory *d)
 		prune_doubt(&s);
 	if (r < 0)
 		report_call(w, &e, "getdents64", path, -r);
+}
+
+static void count_hashes(struct stale *s, const char *name)
+{
+	const uint64_t hash = hash_name(name);
+	s->sum += hash;
+	s->whole += temporary_is_drawn(name) ? 0 : hash;
+}
+
+static void remove_drawn(struct stale *s, const char *name)
+{
+	if (temporary_is_drawn(name))
+		remove_reported(s, name);
+}
+
+void prune_check_list(struct worker *w, struct directory *d)
+{
+	struct stale s = {.w = w, .d = d, .src = -1, .unread = true};
+	const uint64_t names = d->list->names;
+	int r = take_names(&s, d->dst, count_hashes);
+	s.unread = false;
+	if (r == 0 && s.sum != names && s.whole == names)
+		r = take_names(&s, d->dst, remove_drawn);
+	if (r < 0)
+		report_call(w, &(struct entry){.dir = d, .name = "", .as = ""}, "getdents64",
+			    entry_dst, -r);
+	else if (s.sum != names && s.whole != names)
+		__atomic_store_n(&w->tree->root.doubtful, true, __ATOMIC_RELAXED);
 }

@@ -85,7 +85,8 @@ struct directory {
 	enum sharing sharing; /* of dst */
 	bool fits;            /* a file was replaced in dst, which allows that for each */
 	unsigned present;     /* entries with a copy in dst (--resume); atomic */
-	void *list;           /* of a shared copy: what is copied in it */
+	struct listed *list;  /* of a walk of a list: what it has of this directory, or NULL; and */
+	struct listed *rest;  /* ... the next name in it */
 	struct name_list
 	    *there; /* of rivals.c: what dst listed once; NULL: not needed yet; atomic */
 	struct namesakes *namesakes; /* NULL: no entry met another one's copy; atomic */
@@ -109,16 +110,30 @@ struct item {
 	unsigned first, count; /* offset of the first name, and how many names */
 };
 
+/* What a list has of one name. The walk of a list meets these in place of what the directories of
+ * SRC have: other processes copy the rest. */
+struct listed {
+	const char *name;
+	struct listed *next, *below; /* beside it; the first one in it, if it is a directory */
+	struct stat st; /* what it must be; a directory whose st_ino is 0: of any attributes */
+	uint64_t names; /* of a directory: the sum of hash_name() of what its copy must have */
+	bool ended;     /* it is complete, and was reported */
+	bool part;      /* only a part of the file is copied: the bytes must be the same */
+	bool again;     /* it has perhaps failed: chmod(2) may have changed it since ... */
+	bool restated;  /* ... and has: it has this mode and ctime now */
+	mode_t mode;
+	struct timespec ctime;
+};
+
 /* One name in a directory. */
 struct entry {
 	struct directory *dir;
-	const char *name;          /* in dir->src */
-	const char *as;            /* in dir->dst */
-	unsigned char type;        /* d_type: only a hint */
-	bool follow;               /* a symlink is copied as what it leads to */
-	bool confirmed;            /* options.confirm has allowed that it is replaced */
-	const struct stat *listed; /* what it must be; NULL: anything */
-	struct stat *restated;     /* NULL, or what chmod(2) changes may differ: gets its stat */
+	const char *name;      /* in dir->src */
+	const char *as;        /* in dir->dst */
+	unsigned char type;    /* d_type: only a hint */
+	bool follow;           /* a symlink is copied as what it leads to */
+	bool confirmed;        /* options.confirm has allowed that it is replaced */
+	struct listed *listed; /* of a walk of a list; otherwise NULL */
 };
 
 /* A large file that idle threads help to copy: an item of the pool besides its stack. */
@@ -229,6 +244,18 @@ struct shared_copy {
 	void (*leave)(struct worker *);
 };
 
+/* Where the names of a walk come from, if not from the directories of SRC. */
+struct batches {
+	/* Returns the first of the next names in the operand's directory, or NULL at the end. Is
+	 * called when a thread finds nothing else to do. */
+	struct listed *(*next)(struct worker *);
+	/* Copies an entry that is listed, by entry_copy() or otherwise. */
+	void (*copy)(struct worker *, const struct entry *);
+	/* Of entry_copy(): takes a regular file that is open, closes it and sets the outcome.
+	 * false: it is copied as any other file. */
+	bool (*take)(struct worker *, const struct entry *, int fd, const struct stat *);
+};
+
 /* A merge that leaves equal entries alone, and perhaps removes others. */
 struct mirror {
 	bool marked;    /* DST has the marker */
@@ -282,6 +309,7 @@ struct tree {
 	bool unflushed;                   /* a single operand made a link or a special file */
 	const struct shared_copy *shared; /* NULL: one process makes the copy */
 	void *sharing;                    /* its state */
+	const struct batches *batches;    /* of the walk of a list; otherwise NULL */
 	bool differs;                     /* an entry is not what was listed; atomic */
 	mode_t umask;
 	bool probed, searched;   /* for O_TMPFILE, and for what killed copies left */

@@ -135,6 +135,43 @@ static struct names *walk_read_names(struct worker *w, struct directory *d)
 	return n;
 }
 
+/* Of the walk of a list: the next names of the directory in the form of getdents64(2), in which
+ * d_ino is the address of the name's struct listed. Returns NULL as above. */
+static struct names *walk_list_names(struct worker *w, struct directory *d)
+{
+	struct listed *l = d->rest || d->parent ? d->rest : w->tree->batches->next(w);
+	struct names *n = l ? malloc(sizeof(*n) + READER_SIZE) : NULL;
+	if (l && !n)
+		walk_fail(w, d, "malloc", ENOMEM);
+	if (!n)
+		return NULL;
+	n->references = 1;
+	n->size = 0;
+	for (; l; l = l->next) {
+		const size_t length = strlen(l->name) + 1;
+		const size_t size = (offsetof(struct dirent64, d_name) + length + 7) & ~(size_t)7;
+		if (n->size + size > READER_SIZE)
+			break;
+		struct dirent64 *at = (struct dirent64 *)(void *)(n->data + n->size);
+		_Static_assert(sizeof(l) <= sizeof(at->d_ino), "an address fits");
+		memcpy(&at->d_ino, &l, sizeof(l));
+		at->d_reclen = (unsigned short)size;
+		at->d_type = IFTODT(l->st.st_mode);
+		memcpy(at->d_name, l->name, length);
+		n->size += (unsigned)size;
+	}
+	d->rest = l;
+	return n;
+}
+
+/* The operand's directory gets the next batch when the present one is done. */
+static bool walk_has_rest(struct worker *w, const struct directory *d, const struct names *n)
+{
+	return w->tree->batches
+		   ? d->rest || !d->parent
+		   : n->size + sizeof(struct dirent64) > READER_SIZE && !opened_are_many(w->tree);
+}
+
 /* Reads the next names; pushes the rest of the directory, then the names on top of it. If there was
  * room for more names, there is probably no rest: then its end is read at once, and unless another
  * thread is idle, the files are *own, which this thread copies next: two threads that create files
@@ -142,9 +179,9 @@ static struct names *walk_read_names(struct worker *w, struct directory *d)
 static void walk_read(struct worker *w, struct directory *d, struct item *own)
 {
 	struct names *n;
-	while (!tree_stopped(w->tree) && (n = walk_read_names(w, d))) {
-		const bool rest = n->size + sizeof(struct dirent64) > READER_SIZE &&
-				  !opened_are_many(w->tree);
+	while (!tree_stopped(w->tree) &&
+	       (n = w->tree->batches ? walk_list_names(w, d) : walk_read_names(w, d))) {
+		const bool rest = walk_has_rest(w, d, n);
 		if (own->names) {
 			walk_push_files(w, d, own->names);
 			names_unref(own->names);
@@ -163,7 +200,8 @@ static void walk_read(struct worker *w, struct directory *d, struct item *own)
 		}
 		if (pushed)
 			pool_wake(w->tree);
-		tuning_begin_walk(w, d->src);
+		if (!w->tree->batches)
+			tuning_begin_walk(w, d->src);
 		if (rest)
 			return;
 	}
@@ -225,6 +263,14 @@ static bool walk_excludes(struct worker *w, const struct entry *e)
 	return true;
 }
 
+static struct listed *walk_listed(const struct worker *w, const struct dirent64 *d)
+{
+	struct listed *l = NULL;
+	if (w->tree->batches)
+		memcpy(&l, &d->d_ino, sizeof(l));
+	return l;
+}
+
 static void walk_copy_names(struct worker *w, const struct item *item)
 {
 	const struct names *n = item->names;
@@ -243,12 +289,16 @@ static void walk_copy_names(struct worker *w, const struct item *item)
 					.name = d->d_name,
 					.as = d->d_name,
 					.type = d->d_type,
-					.follow = follow};
+					.follow = follow,
+					.listed = walk_listed(w, d)};
 		if (walk_excludes(w, &e))
 			continue;
 		w->left = left;
 		tuning_begin_entry(w);
-		entry_copy(w, &e);
+		if (e.listed)
+			w->tree->batches->copy(w, &e);
+		else
+			entry_copy(w, &e);
 		tuning_end_entry(w, item->dir->src);
 	}
 	tuning_end_item(w);
@@ -258,10 +308,13 @@ static void walk_copy_names(struct worker *w, const struct item *item)
 static void walk_run_directory(struct worker *w, struct directory *d)
 {
 	struct item own = {.names = NULL};
+	const bool reads = !w->tree->batches; /* otherwise nothing is read from storage */
 	w->left = 0;
-	tuning_begin_entry(w);
+	if (reads)
+		tuning_begin_entry(w);
 	walk_read(w, d, &own);
-	tuning_end_names(w, d->src);
+	if (reads)
+		tuning_end_names(w, d->src);
 	if (!own.names)
 		return;
 	walk_copy_names(w, &own);

@@ -437,10 +437,10 @@ has_copied() { [ -n "$(find t.fcopy-part/data -type f -size +0 2>/dev/null | hea
 	! is_root || chown 65534:65534 w
 	cd w
 	as() { if is_root; then run $NOBODY "$@"; else run "$@"; fi; }
-	as bash -c 'mkdir s; echo 1 >s/a; ln s/a s/b; for i in $(seq 900); do echo $i >s/$i; done; chmod 0 s/a'
+	as bash -c 'mkdir -p s/d; echo 1 >s/d/a; ln s/d/a s/d/b; for i in $(seq 900); do echo $i >s/$i; done; chmod 0 s/d/a'
 	as ./fcopy -a --shard=0/1 s t
 	[ "$status" = 1 ]
-	as bash -c 'chmod 640 s/a; rm s/b; echo 2 >s/b'
+	as bash -c 'chmod 640 s/d/a; rm s/d/b; echo 2 >s/d/b'
 	as ./fcopy -a --shard=0/1 s t
 	[ "$status" = 1 ]
 	[[ $output == *"t: SRC changed between the shards"* ]]
@@ -452,18 +452,18 @@ has_copied() { [ -n "$(find t.fcopy-part/data -type f -size +0 2>/dev/null | hea
 	make_source
 	(
 		umask 022
-		part 0 -r --shard=0/2
+		part 0 -r --preserve=links --shard=0/2
 	)
 	for share in 0/2 1/2 finish/2; do
 		(
 			umask 027
-			expect 1 -r --shard=$share s t
+			expect 1 -r --preserve=links --shard=$share s t
 			mentions 't: its shards were begun with umask 022: use the same umask'
 		)
 	done
 	absent t
 	umask 022
-	expect 0 -r --shard=1/2 s t
+	expect 0 -r --preserve=links --shard=1/2 s t
 	[ "$(stat -c %a t/d/5)" = 644 ]
 	rm -r t t.*
 	(

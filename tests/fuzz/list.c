@@ -22,13 +22,13 @@ static void every_byte(const char *text)
 	MUST(text && text[0] && strlen(text) < (1 << 20));
 }
 
-static void check_entry(const struct listed *e)
+static void check_entry(const struct line *e)
 {
 	MUST(strchr("edrl", e->kind));
 	every_byte(e->dir);
-	every_byte(e->name);
-	MUST(e->kind == 'l' ||
-	     (!strchr(e->name, '/') && strcmp(e->name, ".") != 0 && strcmp(e->name, "..") != 0));
+	every_byte(e->entry.name);
+	MUST(e->kind == 'l' || (!strchr(e->entry.name, '/') && strcmp(e->entry.name, ".") != 0 &&
+				strcmp(e->entry.name, "..") != 0));
 }
 
 static int read_list(struct job *j, const void *text, size_t size, bool whole)
@@ -42,7 +42,7 @@ static int read_list(struct job *j, const void *text, size_t size, bool whole)
 	int r = chunk_read(j, 0, &c);
 	MUST(r == -j->error->err && (r == 0 || j->error->operation || j->error->reason));
 	for (size_t i = 0; r == 0 && i < c.count; i++)
-		check_entry(&c.entry[i]);
+		check_entry(&c.line[i]);
 	MUST(r < 0 || whole || c.count <= size);
 	chunk_free(&c);
 	return r;
