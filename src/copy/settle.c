@@ -178,7 +178,8 @@ int copy_attributes(struct copy *c, bool reused, attributes_loss *lose)
 				       .dst_path = c->dst.path,
 				       .storage = c->storage,
 				       .required = c->options->preserve_required,
-				       .reused = reused};
+				       .reused = reused,
+				       .bare = c->bare};
 	int r = attributes_apply(&pair, c->options->preserve, lose, c);
 	if (r == 0 && pair.at_close)
 		c->stored = pair.now;

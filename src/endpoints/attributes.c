@@ -119,8 +119,8 @@ static int attributes_copy_acl(struct applying *a, int which)
 	if (!a->listed || a->acl[which])
 		r = xattr_copy(&p->src, &p->dst, names[which], &a->blame);
 	a->chmods |= r != -ENODATA;
-	if (r != -ENODATA)
-		return r;
+	if (r != -ENODATA || p->bare)
+		return r == -ENODATA ? 0 : r;
 	r = xattr_remove(&p->dst, names[which], &a->blame);
 	a->chmods |= r != 0;
 	return r < 0 ? r : 0;

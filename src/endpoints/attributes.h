@@ -20,6 +20,7 @@ struct attributes_pair {
 	struct storage *storage; /* what is known about file systems; NULL: nothing */
 	unsigned required;       /* options.preserve_required */
 	bool reused; /* dst is of an earlier attempt: it may have attributes that src lacks */
+	bool bare;   /* dst is new, in a directory that gives no ACL to what is created in it */
 	/* The results: of dst, after its times were set; and whether its storage may change the
 	 * time that was set when dst is closed. */
 	struct stat now;

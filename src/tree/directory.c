@@ -79,6 +79,17 @@ int directory_reopen(const struct directory *d)
 	return fd < 0 ? -err : fd;
 }
 
+bool directory_gives_no_acl(struct directory *d)
+{
+	int acl = __atomic_load_n(&d->acl, __ATOMIC_RELAXED);
+	if (acl == ACL_UNKNOWN) {
+		const ssize_t n = xattr_ask(&(struct xattr_file){.fd = d->dst}, XATTR_DEFAULT);
+		acl = n < 0 && xattr_is_absent((int)-n) ? ACL_NONE : ACL_GIVEN;
+		__atomic_store_n(&d->acl, acl, __ATOMIC_RELAXED);
+	}
+	return acl == ACL_NONE;
+}
+
 void directory_warn_mode(struct worker *w, struct directory *d, int err)
 {
 	struct fcopy_error error;

@@ -29,6 +29,9 @@ void directory_release(struct worker *, struct directory *);
 /* The memory, which outlives the descriptors. */
 void directory_ref(struct directory *);
 void directory_unref(struct directory *);
+/* Does dst, which is open, give no ACL to what is created in it? Only of a private one, in which no
+ * other process changes that. */
+bool directory_gives_no_acl(struct directory *);
 /* Opens the destination directory again, component by component from the operand's. Returns a
  * descriptor or -errno. */
 int directory_reopen(const struct directory *);

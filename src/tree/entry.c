@@ -219,6 +219,8 @@ static void entry_copy_file(struct worker *w, const struct entry *e, int fd, con
 		bool large = st->st_size >= LARGE_SIZE;
 		c->device = entry_device(w, e);
 		c->dst.backup = &w->displaced->backup;
+		c->bare = w->options.preserve & FCOPY_ATTR_MODE && w->tree->root.ground.exclusive &&
+			  directory_gives_no_acl(e->dir);
 		if (w->tracks)
 			w->made = identity_of(c->dst.fd);
 		if (large && !w->tree->root.ground.single)

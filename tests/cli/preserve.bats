@@ -33,6 +33,27 @@ no_entry() {
 	getfacl -cp c | grep -q 'user:.*:r--'
 }
 
+@test "-a of a tree: what a directory gives to what is made in it does not stay on any file" {
+	need strace setfacl getfacl
+	local how
+	mkdir -p p s/d/e
+	echo secret | tee s/a s/d/b >s/d/e/c
+	chmod 640 s/a s/d/b s/d/e/c
+	# Where no directory gives an ACL, no file of the copy is asked for one.
+	traced 0 'trace=fgetxattr,fremovexattr' -a s plain
+	never grep '/data/.*[abc]>, "system' trace
+	setfacl -d -m u:65534:rwx,m::rwx p 2>/dev/null || skip "no ACLs on this file system"
+	for how in -a -r\ -p --mirror\ -a --inplace\ -a; do
+		rm -rf p/n
+		# shellcheck disable=SC2086
+		expect 0 -T $how s p/n
+		diff -r s p/n
+		no_entry p/n/a
+		no_entry p/n/d/b
+		no_entry p/n/d/e/c
+	done
+}
+
 @test "an attribute that is not there is not removed: on ext4 that would cost a transaction" {
 	need strace setfacl
 	mkdir s
