@@ -37,6 +37,8 @@ for way, number in ("streams", 1), ("transfer", 2):
 # Trees.
 for program, option in ("fcopy", "r"), ("fcopy", "a"), ("cp", "r"), ("cp", "a"):
     contender(f"{program}_-{option}", f"{{{program}}} -{option}T {{src}} {{dst}}")
+for threads in 2, 4, 8, 16, 32, 64:
+    contender(f"fcopy_-r_-j{threads}", f"{{fcopy}} -rT -j {threads} {{src}} {{dst}}")
 contender("uutils_-r", "{uutils} -rT {src} {dst}")
 contender("xcp_-r", "{xcp} --no-progress -r {src} {dst}")
 contender("rsync_-a", "{rsync} -a --whole-file {src}/ {dst}")

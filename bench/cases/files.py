@@ -3,7 +3,7 @@
 
 all_modes = " ".join(mode for mode in modes() if not mode.startswith("8"))
 
-case("modes", "each mechanism, random bytes", f"cp fcopy floor {all_modes}", sets="quick readme", bars="""
+case("modes", "each mechanism, random bytes", f"cp fcopy floor {all_modes} readwrite-1M", sets="quick readme", bars="""
     fcopy wall 0.55 cp fast; fcopy wall 1.3 floor; fcopy wall 1.2 best;
     2:sendfile cpu 0.40 1:readwrite; 3:splice cpu 0.40 1:readwrite; 4:copy_file_range cpu 0.40 1:readwrite;
     3:splice wall 1.00 2:sendfile; 4:copy_file_range wall 1.05 cp""")

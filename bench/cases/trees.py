@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Trees, each round on a new file system. `many`: FILES files (12,000, 190 MB) in FILES/20 directories; `flat`: one
-# directory of FILES × 25/3 files of 1 KiB; `large`: 20 files of SIZE/4.
+# directory of FILES × 25/3 files of 1 KiB; `large`: 20 files of SIZE/4; `middle`: 200 files of SIZE/100.
 
 def tree(name, title, who, **fields):
     case(f"tree-{name}", title, who, group="trees", **fields)
@@ -21,3 +21,10 @@ tree("cold", "many small files, cold cache", "cp_-r fcopy_-r fcp cpz", source="m
 for suffix, fs in ("", "ext4"), ("-here", "here"):
     tree("merge" + suffix, "many small files onto a copy", "cp_-r fcopy_-r", source="many", fs=fs, dest="old", rounds=10, bars="fcopy_-r wall 0.9 cp_-r")
 tree("busy", "many small files, a busy machine", "cp_-r fcopy_-r", source="many", fs="ext4", load=1, rounds=10, bars="fcopy_-r wall 1.0 cp_-r")
+# The number of threads that fcopy chooses against numbers that a user could choose, and the fastest other tools.
+for fs in "ext4", "xfs", "tmpfs":
+    tree(f"threads-{fs}", "many small files, by threads", "cpz fcopy_-r fcopy_-r_-j2 fcopy_-r_-j4 fcopy_-r_-j8 fcp syq", source="many", fs=fs, sets="long",
+         rounds=16, bars="fcopy_-r wall 1.00 cpz; fcopy_-r cpu 1.00 cpz; fcopy_-r wall 1.05 best")
+    tree(f"middle-{fs}", "200 files of 10 MiB, by threads", "cpz fcopy_-r fcopy_-r_-j2 fcopy_-r_-j4 fcp syq", source="middle", fs=fs, sets="long",
+         rounds=8, bars="fcopy_-r wall 1.00 cpz; fcopy_-r wall 1.05 best")
+tree("threads-cold", "many small files, cold cache, by threads", "cp_-r fcopy_-r fcopy_-r_-j8 fcopy_-r_-j16 fcopy_-r_-j32 cpz fcp syq", source="many", fs="ext4", cache="cold", sets="long", rounds=6, bars="fcopy_-r wall 1.05 best")

@@ -36,7 +36,7 @@ class Case:
     sets: str = "readme"   # "quick", "readme", "long"; the set `all` has every case
     size: int = SIZE
     rounds: int = 20       # fixed beforehand; fewer for very long cases
-    source: str = "random"  # random, allocated (by fallocate); or a tree: many, flat, late, large, medium
+    source: str = "random"  # random, allocated (by fallocate); or a tree: many, flat, late, large, middle, medium
     dest: str = "new"      # new, old (an existing file or tree), none (a socket)
     fs: str = "here"       # here (DIR, or FS), ext4, xfs, btrfs, tmpfs
     cache: str = "warm"    # warm, cold
@@ -53,7 +53,7 @@ class Case:
 
     @property
     def tree(self):
-        return self.source in ("many", "flat", "late", "large", "medium")
+        return self.source in ("many", "flat", "late", "large", "middle", "medium")
 
     @property
     def small(self):
@@ -63,7 +63,7 @@ class Case:
     @property
     def footprint(self):
         """Bytes of memory that one command takes, at most."""
-        kinds = {"many": FILES * 24576, "flat": FILES * 50000, "late": FILES * 4096, "large": 5 * SIZE, "medium": 10 * SIZE}
+        kinds = {"many": FILES * 24576, "flat": FILES * 50000, "late": FILES * 4096, "large": 5 * SIZE, "middle": 2 * SIZE, "medium": 10 * SIZE}
         return (8 << 20) + kinds.get(self.source, self.size * self.copies)
 
     @property
@@ -86,7 +86,7 @@ def contender(name, command):
 def bar(text):
     """CONTENDER METRIC LIMIT RIVAL [fast]: METRIC (wall, cpu) of CONTENDER ≤ LIMIT × that of RIVAL.
 
-    RIVAL "best" is the fastest single mode of the case. "fast": only judged where memory is fast (memcpy of 1 GiB in at most 0.10 s)."""
+    RIVAL "best" is the fastest single mode, or number of threads, of the case. "fast": only judged where memory is fast (memcpy of 1 GiB in at most 0.10 s)."""
     who, metric, limit, rival, *kind = text.split()
     return {"contender": who, "metric": metric, "limit": float(limit), "rival": rival, "class": "".join(kind)}
 

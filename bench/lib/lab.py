@@ -33,8 +33,8 @@ def write_tree(top, kind):
     """The same names and sizes each time; random bytes."""
     block, lot = os.urandom(2 * MIB), random.Random(1)
     top.mkdir()
-    if kind in ("large", "medium"):
-        for i in range(20 if kind == "large" else 1000):
+    if kind in ("large", "middle", "medium"):
+        for i in range({"large": 20, "middle": 200, "medium": 1000}[kind]):
             write_random(top / f"file-{i}", SIZE // (4 if kind == "large" else 100))
         return
     count, each = (FILES, 20) if kind == "many" else (FILES // 6, 20) if kind == "late" else (FILES * 25 // 3, FILES * 25 // 3)

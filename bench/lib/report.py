@@ -31,8 +31,8 @@ class Run:
         return stats.median(self.samples[name, who][metric].values())
 
     def ratio(self, name, who, rival, metric="wall"):
-        """(ratio, low, high), or None; the rival "best" is the fastest single mode."""
-        rivals = [mode for mode in self.measured(name) if mode[0].isdigit()] if rival == "best" else [rival]
+        """(ratio, low, high), or None; the rival "best" is the fastest single mode or number of threads."""
+        rivals = [mode for mode in self.measured(name) if mode[0].isdigit() or "_-j" in mode] if rival == "best" else [rival]
         if any((name, each) not in self.samples for each in [who, *rivals]) or not rivals:
             return None
         return stats.ratio(self.samples[name, who][metric], [self.samples[name, each][metric] for each in rivals])
