@@ -63,6 +63,9 @@ static void sweep(void **state)
 	const struct row *row = *state;
 	make_places();
 	failures = 0;
+	/* Where container filters deny statx(2), which else finds out that there is no DST. */
+	if (strcmp(row->call, "fstatat64") == 0)
+		fault_also("statx", ENOSYS);
 	fault_sweep(row->call, row->err, once, (void *)row);
 	assert_true(failures > 0);
 }
