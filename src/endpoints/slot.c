@@ -118,7 +118,8 @@ int slot_make(struct slot *s, int dir, const char *as, int aside, slot_maker *ma
 	} else if (s->how == HOW_SWAP) {
 		r = make_swapped(s, dir, as, make, arg, made, call);
 	} else {
-		strcpy(s->name, s->how == HOW_ASIDE ? PRIVATE_ENTRY : "");
+		if (s->how != HOW_PART) /* it has its name */
+			strcpy(s->name, s->how == HOW_ASIDE ? PRIVATE_ENTRY : "");
 		r = make(s->home, slot_name(s, as), arg);
 	}
 	if (r >= 0)

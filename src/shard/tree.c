@@ -168,9 +168,9 @@ static int tree_commit(struct job *j)
 	if (r != 0)
 		return r;
 	root->part = j->part;
-	root->home = j->part.fd;
+	root->slot = (struct slot){
+	    .how = HOW_PART, .stage = SLOT_MADE, .home = j->part.fd, .name = PART_DATA};
 	root->receipt = true;
-	strcpy(root->temporary, PART_DATA);
 	r = finish_tree(s);
 	tree_close(s);
 	if (r == -ENOENT && root->tree->root.failures == 0)

@@ -46,18 +46,23 @@ static bool commit_waits(const struct building *r, int result)
 	       !storage_is_known(r->to->place.dir);
 }
 
-/* Some storage renames no directory whose files are open, or that it still writes back: waits. */
-static int commit_rename(const struct building *r, const char *to)
+static int commit_once(struct building *r)
 {
-	const int parent = r->to->place.dir;
-	int release = 1;
-	int result = private_rename(r->home, r->temporary, parent, to);
-	while (result == -EACCES && !tree_stopped(r->tree) && !storage_is_known(parent) &&
+	const char *call;
+	const int result = slot_commit(&r->slot, r->to->place.dir, r->to->place.name, &call);
+	return result == SLOT_TAKEN ? -EEXIST : result;
+}
+
+/* Some storage renames no directory whose files are open, or that it still writes back: waits. */
+static int commit_rename(struct building *r)
+{
+	int release = 1, result = commit_once(r);
+	while (result == -EACCES && !tree_stopped(r->tree) && !storage_is_known(r->to->place.dir) &&
 	       private_await_release(EACCES, &release))
-		result = private_rename(r->home, r->temporary, parent, to);
+		result = commit_once(r);
 	for (long ms = 1; ms <= WRITEBACK_MS && commit_waits(r, result); ms *= 2) {
 		nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
-		result = private_rename(r->home, r->temporary, parent, to);
+		result = commit_once(r);
 	}
 	return result;
 }
@@ -78,14 +83,14 @@ static void commit_restore_time(const struct building *r, const struct stat *bef
 
 /* A directory that changes its parent needs w for its owner, because its ".." changes: it gets a
  * mode without w afterwards. */
-static int commit_move(const struct building *r)
+static int commit_move(struct building *r)
 {
 	struct stat st;
 	const bool moves = r->part.fd >= 0 && fstat(r->dst, &st) == 0;
-	int result = commit_rename(r, r->to->place.name);
+	int result = commit_rename(r);
 	if (result == -EACCES && moves && !(st.st_mode & S_IWUSR) &&
 	    fchmod(r->dst, (st.st_mode & 07777) | S_IWUSR) == 0) {
-		result = commit_rename(r, r->to->place.name);
+		result = commit_rename(r);
 		if (fchmod(r->dst, st.st_mode & 07777) < 0 && result == 0)
 			root_fail(r, "fchmod", errno);
 	}
@@ -135,8 +140,8 @@ void commit_abort(struct building *r)
 	if (r->dst >= 0)
 		close(r->dst);
 	const bool earlier = r->resumes || r->committed;
-	if (r->temporary[0] && !earlier)
-		unlinkat(r->home, r->temporary, AT_REMOVEDIR);
+	if (r->slot.stage == SLOT_MADE && !earlier)
+		unlinkat(r->slot.home, root_name(r), AT_REMOVEDIR);
 	commit_close_part(r, earlier);
 }
 
@@ -151,7 +156,8 @@ static void commit_leave(struct building *r)
 
 static void commit_remove(struct building *r)
 {
-	if (r->named && __atomic_load_n(&r->tree->root.shared_by, __ATOMIC_RELAXED)) {
+	if (r->slot.how == HOW_FINAL &&
+	    __atomic_load_n(&r->tree->root.shared_by, __ATOMIC_RELAXED)) {
 		commit_leave(r);
 		return;
 	}
@@ -162,9 +168,9 @@ static void commit_remove(struct building *r)
 		__atomic_store_n(&p->entries, 0, __ATOMIC_RELAXED);
 	if (r->part.published)
 		part_hide(&r->part);
-	int result = remove_tree(r->dst, r->home, r->temporary, p ? &p->entries : NULL);
+	int result = remove_tree(r->dst, r->slot.home, root_name(r), p ? &p->entries : NULL);
 	if (result < 0)
-		commit_path(r, r->part.fd >= 0 ? r->part.name : r->temporary,
+		commit_path(r, r->part.fd >= 0 ? r->part.name : root_name(r),
 			    r->tree->report->part);
 	commit_close_part(r, false);
 	r->tree->report->seconds[FCOPY_PHASE_REMOVE] += io_now() - start;
@@ -218,7 +224,7 @@ static int commit_set_attributes(struct building *r, struct directory *d, struct
 		directory_repair(&w, d, o);
 	report_add(t->report, &w.sum);
 	int result = t->root.failures > failures ? -EIO : 0;
-	if ((result == 0 || keep_going) && r->temporary[0] &&
+	if ((result == 0 || keep_going) && root_is_new(r) &&
 	    !(t->options->copy.preserve & FCOPY_ATTR_MODE)) {
 		int set = permissions_set(r->dst, r->mode);
 		if (set < 0 && !permissions_are_fixed(-set))
@@ -282,17 +288,17 @@ int commit_root(struct building *r, struct directory *d, struct outcome *o)
 	 * bytes, which the same command would refuse to complete. */
 	if (result == 0 && (durable || r->part.published))
 		result = commit_flush(r);
-	if (result == 0 && r->temporary[0] && !r->committed && tree_stopped(t))
+	if (result == 0 && root_is_new(r) && !r->committed && tree_stopped(t))
 		result = -EINTR; /* the flush can take long */
 	if (result < 0)
 		return result;
 	double start = io_now();
 	if (r->part.published && (result = commit_check_part(r)) < 0)
 		return result;
-	if (r->temporary[0] && !r->named && (result = commit_move(r)) < 0)
+	if (HOW_IS(&r->slot, HOW_INVISIBLE) && (result = commit_move(r)) < 0)
 		return commit_fail_rename(r, -result);
 	if (durable && (result = commit_flush_parent(r)) < 0)
-		r->temporary[0] = '\0'; /* it has its name */
+		r->slot.how = HOW_NONE; /* it has its name */
 	commit_close_part(r, false);
 	t->report->seconds[FCOPY_PHASE_REPLACE] += io_now() - start;
 	t->root.committed = true;
@@ -305,7 +311,7 @@ static void commit_report(const struct building *r, const struct directory *d,
 			  const struct outcome *o)
 {
 	struct tree *t = r->tree;
-	if (!r->temporary[0] && t->root.failures > 0)
+	if (!root_is_new(r) && t->root.failures > 0)
 		t->root.committed = false;
 	if (!d->failed && o->action != FCOPY_ACTION_UNCHANGED)
 		report_operand_outcome(t, o, r->to->path, NULL);
@@ -317,7 +323,7 @@ int commit_end(struct building *r, struct directory *d)
 	int result = 0;
 	bool complete = t->root.failures == 0,
 	     goes_on = t->options->keep_going && !t->root.doubtful;
-	if ((!tree_stopped(t) && (complete || goes_on || !r->temporary[0])) || r->committed) {
+	if ((!tree_stopped(t) && (complete || goes_on || !root_is_new(r))) || r->committed) {
 		struct outcome o = directory_outcome(t, d);
 		result = commit_root(r, d, &o);
 		if (result == 0) {
@@ -333,16 +339,16 @@ int commit_end(struct building *r, struct directory *d)
 	if (tree_stopped(t) && !t->root.committed) {
 		if (r->part.published && !r->unsound)
 			commit_keep(r);
-		else if (r->temporary[0])
+		else if (root_is_new(r))
 			commit_remove(r);
 		return t->stop ? t->stop : -EINTR;
 	}
 	/* A part beside a DST that exists could not be resumed. An unsound one must not be. What
 	 * was not built in a part cannot become one. */
-	if (r->temporary[0] &&
+	if (root_is_new(r) &&
 	    (r->unsound || r->part.fd < 0 || (result == -EEXIST && !r->part.published)))
 		commit_remove(r);
-	else if (r->temporary[0]) {
+	else if (root_is_new(r)) {
 		commit_keep(r);
 		if (result == -ENOENT) /* moved: the name is not that of this part */
 			t->report->part[0] = '\0';

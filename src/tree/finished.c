@@ -76,7 +76,7 @@ static int finished_walk(const struct building *r, bool links, struct fcopy_tree
 	struct building rehearsed = *r;
 	const bool dry = compares.dry_run;
 	*found = (struct fcopy_tree_report){.steps = 0};
-	rehearsed.temporary[0] = '\0';
+	rehearsed.slot.how = HOW_NONE;
 	rehearsed.dst = fcntl(r->dst, F_DUPFD_CLOEXEC, 0);
 	if (rehearsed.dst < 0)
 		return root_fail(r, "fcntl(F_DUPFD)", errno);

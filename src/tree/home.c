@@ -43,14 +43,19 @@ static void home_drop_part(struct building *r)
 		commit_warn_left(r, r->part.name, -result);
 }
 
+static void home_in_part(struct building *r)
+{
+	r->slot.how = HOW_PART;
+	r->slot.home = r->part.fd;
+	strcpy(r->slot.name, PART_DATA);
+}
+
 static int home_find(struct building *r)
 {
 	int result;
-	r->home = r->to->place.dir;
-	if (r->named) {
-		strcpy(r->temporary, r->to->place.name);
+	r->slot.home = r->to->place.dir;
+	if (r->slot.how == HOW_FINAL)
 		return 0;
-	}
 	if (part_make(&r->part) < 0)
 		return home_fail_part(r);
 	result = part_can_move(&r->part);
@@ -59,14 +64,13 @@ static int home_find(struct building *r)
 	if (result == 0) {
 		if (r->part.exposed)
 			report_not_private(r->tree, r->to->path);
-		r->home = r->part.fd;
-		strcpy(r->temporary, PART_DATA);
+		home_in_part(r);
 		return 0;
 	}
 	home_drop_part(r);
 	if (r->tree->options->copy.resume)
 		return home_fail_part(r);
-	r->temporary[0] = '\0'; /* it is drawn when the directory is made */
+	r->slot.how = HOW_RENAME;
 	return 0;
 }
 
@@ -96,17 +100,6 @@ static int home_make_directory(int dir, const char *name, void *arg)
 	return private_make_directory(dir, name, x->mode, x->moves, !x->hidden, x->left, x->call);
 }
 
-/* Under the name in the part, the final name, or a drawn one. */
-static int home_make_named(struct building *r, struct raising *x)
-{
-	struct slot s = {.home = r->home};
-	if (r->temporary[0])
-		return home_make_directory(r->home, r->temporary, x);
-	const int fd = slot_draw(&s, home_make_directory, x, "mkdir", x->call);
-	strcpy(r->temporary, s.name);
-	return fd;
-}
-
 /* Outside a private directory the tree is closed to others from the start; the commit restores the
  * mode that the umask and default ACLs left. setgid stays: new files get the directory's group from
  * it. */
@@ -114,8 +107,9 @@ static int home_make(struct building *r, mode_t mode)
 {
 	const bool hidden = r->part.fd >= 0;
 	struct stat st;
-	const bool moves = !hidden && fstat(r->home, &st) == 0 && private_is_shared(&st) &&
-			   storage_can(r->tree->storage, r->home, STORAGE_RENAMES_DIRECTORIES);
+	const int home = r->slot.home;
+	const bool moves = !hidden && fstat(home, &st) == 0 && private_is_shared(&st) &&
+			   storage_can(r->tree->storage, home, STORAGE_RENAMES_DIRECTORIES);
 	const char *call;
 	mode_t left;
 	struct raising x = {.mode = (mode & 01777) | 0700,
@@ -123,8 +117,9 @@ static int home_make(struct building *r, mode_t mode)
 			    .moves = moves,
 			    .hidden = hidden,
 			    .call = &call};
-	r->dst = home_make_named(r, &x);
-	if (r->dst == -EEXIST && r->named)
+	r->dst = slot_make(&r->slot, home, r->to->place.name, -1, home_make_directory, &x, "mkdir",
+			   &call);
+	if (r->dst == -EEXIST && r->slot.how == HOW_FINAL)
 		return root_refuse(r, EEXIST, "was created by another process", FCOPY_ADVICE_NONE);
 	if (r->dst == -ESTALE && !hidden)
 		return root_refuse(r, ESTALE, "another process has replaced the new directory",
@@ -173,8 +168,8 @@ static int home_continue(struct building *r)
 	if (!part_same_source(p, &r->record.source, r->record.options))
 		journal_free(&p->journal);
 	part_note_run(p, 0);
-	r->home = p->fd;
-	strcpy(r->temporary, PART_DATA);
+	home_in_part(r);
+	r->slot.stage = SLOT_MADE;
 	r->mode = temporary_mode(r->to->place.dir, mode & 01777, NULL) | (st.st_mode & S_ISGID);
 	r->resumes = true;
 	return 0;
@@ -200,9 +195,9 @@ int home_open_committed(struct building *r, const struct stat *dst)
 			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (r->dst >= 0 && fstat(r->dst, &st) == 0 && st.st_ino == dst->st_ino &&
 	    st.st_dev == dst->st_dev) {
-		r->committed = r->named = true;
+		r->committed = true;
+		r->slot.how = HOW_FINAL;
 		r->mode = r->part.journal.data.mode;
-		strcpy(r->temporary, r->to->place.name);
 		return 0;
 	}
 	if (r->dst >= 0)
@@ -221,8 +216,8 @@ int home_leave_committed(struct building *r)
 		result = commit_flush_parent(r);
 	close(r->dst);
 	r->dst = -1;
-	r->committed = r->named = false;
-	r->temporary[0] = '\0';
+	r->committed = false;
+	r->slot.how = HOW_NONE;
 	if (result == 0 && r->part.published)
 		part_hide(&r->part);
 	if (result == 0)

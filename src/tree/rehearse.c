@@ -19,7 +19,7 @@
 void root_walk(struct building *r, struct directory *d)
 {
 	struct tree *t = r->tree;
-	const bool merges = r->dst >= 0 && !r->temporary[0];
+	const bool merges = r->dst >= 0 && !root_is_new(r);
 	if (merges && t->options->update == FCOPY_UPDATE_CHANGED) /* the marker */
 		admit_changes(t, d);
 	if (merges)

@@ -183,7 +183,7 @@ static int root_check_storage(struct building *r)
 		return root_refuse(r, EOPNOTSUPP,
 				   "cannot be resumed: directories cannot be renamed here",
 				   FCOPY_ADVICE_NO_PART);
-	r->named = true;
+	r->slot.how = HOW_FINAL;
 	report_not_atomic(t, r->to->path, always ? IN_PLACE_REASON : STORAGE_NO_RENAME);
 	return 0;
 }
@@ -301,13 +301,13 @@ static struct directory *root_begin(struct building *r)
 {
 	struct tree *t = r->tree;
 	struct stat parent, was = {0};
-	const bool merges = !r->temporary[0], resumes = r->resumes, fresh = !merges && !resumes;
+	const bool merges = !root_is_new(r), resumes = r->resumes, fresh = !merges && !resumes;
 	/* What is tried below, to see what the storage can, changes the times of the directory. */
 	const bool seen = fstat(r->dst, &was) == 0;
 	const struct ground ground = {
 	    .fresh = fresh,
 	    .exclusive = fresh,
-	    .named = r->named,
+	    .named = r->slot.how == HOW_FINAL,
 	    .journal = resumes,
 	    .foreign = merges,
 	    .fixed_modes = merges && t->options->copy.preserve &&
@@ -330,7 +330,7 @@ static struct directory *root_begin(struct building *r)
 
 int root_copy(struct tree *t, const struct operand *from, const struct operand *to)
 {
-	struct building r = {.tree = t, .from = from, .to = to, .home = to->place.dir};
+	struct building r = {.tree = t, .from = from, .to = to};
 	part_init(&r.part, to->place.dir, to->place.name);
 	t->umask = temporary_umask();
 	r.record = (struct record){.part = &r.part,
