@@ -193,7 +193,7 @@ def in_seconds(value):
     return f"{value:.4f}" if value < 0.1 else f"{value:.3f}"
 
 def seconds(value):
-    return f"{value:.2f} s"
+    return f"{value:.3f} s" if value < 1 else f"{value:.2f} s"
 
 def picture_of_bars(rows, heading, axis):
     return "bars", {"heading": heading, "axis": axis, "rows": len(rows), "longest": max(row[1] for row in rows)}, \

@@ -47,7 +47,7 @@ static const char foot[] =
     "  http-listen:[HOST:]PORT    as DST: serve SRC; as SRC: receive an upload\n"
     "\n"
     "SIZE is in bytes: 8192, 64K or 1M (powers of 1024), 64kB or 1MB (of 1000).\n"
-    "Exit status: 0 done; 1 failed; 2 if the options, SRC or DST exclude the copy\n"
+    "Exit status: 0 done; 1 failed; 2 if the options, SRC or DST rule it out\n"
     "(nothing was changed); 130 after ^C.\n"
     "The manual has examples, and what DST is after a failure: man fcopy.\n";
 

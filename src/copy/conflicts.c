@@ -8,7 +8,7 @@
 
 #define OTHERS 11 /* at most, in a row */
 
-#define TREES "cannot be combined with -r, -a, -t or several SRC"
+#define TREES "cannot be combined with several SRC, -r, -a, -t, -b, -u, -i, -l or -s"
 
 /* The name of each, and what is said of another option that it excludes. */
 static const struct {

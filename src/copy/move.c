@@ -54,8 +54,10 @@ static void describe_error(const struct copy *c, const struct engine *engine,
 				  .operation = t->operation,
 				  .path = side_path(c, t->side),
 				  .engine = engine->name};
-	if (!t->call && err == ESPIPE)
+	if (!t->call && err == ESPIPE) {
 		e->reason = "this mode needs a file: a stream has no offsets";
+		error_unsuitable(e);
+	}
 	if (!t->call && err == ENOSYS)
 		e->reason = engine->probe(); /* no call was made: this build lacks the engine */
 	if (!t->call && err == EBUSY)

@@ -434,7 +434,7 @@ static int report_rival(struct worker *w, const struct search *s)
 	struct fcopy_error error;
 	char path[PATH_MAX];
 	error_refuse(&error, s->rival[0] ? entry_src : entry_dst, EEXIST,
-		     s->rival[0] ? "are one file in the destination: the first is not copied"
+		     s->rival[0] ? "are one file in the destination: only the second is copied"
 				 : "is already the copy of another entry: not replaced",
 		     FCOPY_ADVICE_NONE);
 	if (s->rival[0]) {

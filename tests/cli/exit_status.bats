@@ -160,3 +160,11 @@ make_files() {
 		[ "$status" = 1 ] || { echo "cp $args | $status"; return 1; }
 	done
 }
+
+@test "a mode that needs a file refuses standard output with 2, also if that is a file" {
+	echo a >a
+	for mode in copy_file_range direct parallel reflink; do
+		run -2 sh -c "exec \"\$FCOPY\" a - $mode >out"
+		[ ! -s out ]
+	done
+}

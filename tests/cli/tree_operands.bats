@@ -192,8 +192,8 @@ prepare() {
 	local option
 	mkdir s
 	for option in -r -a; do
-		usage_refusal "--count: cannot be combined with -r, -a, -t or several SRC" $option --count=1 s new
-		usage_refusal "--size: cannot be combined with -r, -a, -t or several SRC" $option --size=4 s new
+		usage_refusal "--count: cannot be combined with several SRC, -r, -a, -t, -b, -u, -i, -l or -s" $option --count=1 s new
+		usage_refusal "--size: cannot be combined with several SRC, -r, -a, -t, -b, -u, -i, -l or -s" $option --size=4 s new
 	done
 }
 

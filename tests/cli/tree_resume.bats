@@ -235,7 +235,7 @@ part_of() {
 		cat err
 		[ $s = 1 ]
 		[ ! -e m/d ]
-		[ "$(grep -c "are one file in the destination: the first is not copied" err)" = 2 ]
+		[ "$(grep -c "are one file in the destination: only the second is copied" err)" = 2 ]
 		rm s/README s/sub/X
 		"$FCOPY" -r --resume s m/d
 		diff -r s m/d'
