@@ -16,7 +16,7 @@
  *                     patient (standard output waits for its reader), signals (a copy ends by the
  *                     first, the program by the second)
  *   src/shard/        a copy by several processes: job (the protocol), enter, claims,
- *                     refuse; range, file; tree, list, buffer, known, read and outline (the list
+ *                     refuse; range, file; tree, list, buffer, read and outline (the list
  *                     of a tree), entries (batches for the walk of src/tree), paths; finish (the
  *                     commit); shard (fcopy_copy() and fcopy_tree())
  *   src/source/       reader (the only one of directories), names (all of a directory); filter

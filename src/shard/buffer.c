@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "buffer.h"
+#include "io/words.h"
 #include "tree/report.h"
 
 #include <fcntl.h>
@@ -80,56 +81,33 @@ void buffer_free(struct buffer *b)
 	free(b);
 }
 
-void buffer_add_escaped(struct buffer *b, const char *name)
+void buffer_add_name(struct buffer *b, const char *name, char after)
 {
-	for (; *name; name++) {
-		unsigned char c = (unsigned char)*name;
-		if (c > ' ' && c != '\\' && c != 0x7f)
-			b->text[b->used++] = (char)c;
-		else
-			b->used += (size_t)sprintf(b->text + b->used, "\\%03o", c);
-	}
-}
-
-static void buffer_add_number(struct buffer *b, uintmax_t n, unsigned base, unsigned least)
-{
-	char digits[32];
-	unsigned count = 0;
-	do
-		digits[count++] = (char)('0' + n % base);
-	while ((n /= base) > 0 || count < least);
-	while (count > 0)
-		b->text[b->used++] = digits[--count];
-	b->text[b->used++] = ' ';
-}
-
-static void buffer_add_time(struct buffer *b, const struct timespec *t)
-{
-	if (t->tv_sec < 0)
-		b->text[b->used++] = '-';
-	buffer_add_number(b, t->tv_sec < 0 ? -(uintmax_t)t->tv_sec : (uintmax_t)t->tv_sec, 10, 1);
-	b->text[b->used - 1] = '.';
-	buffer_add_number(b, (uintmax_t)t->tv_nsec, 10, 9);
+	char *at = words_put_name(b->text + b->used, name, strlen(name));
+	*at++ = after;
+	b->used = (size_t)(at - b->text);
 }
 
 static void buffer_add_stat(struct buffer *b, char kind, const struct stat *st, off_t first,
 			    off_t last)
 {
-	b->text[b->used++] = kind;
-	b->text[b->used++] = ' ';
-	buffer_add_number(b, st->st_mode, 8, 1);
-	buffer_add_number(b, st->st_nlink, 10, 1);
-	buffer_add_number(b, (uintmax_t)st->st_size, 10, 1);
-	buffer_add_number(b, st->st_ino, 10, 1);
-	buffer_add_time(b, &st->st_mtim);
-	buffer_add_time(b, &st->st_ctim);
-	if (kind == 'e')
-		return;
-	buffer_add_number(b, st->st_uid, 10, 1);
-	buffer_add_number(b, st->st_gid, 10, 1);
-	buffer_add_time(b, &st->st_atim);
-	buffer_add_number(b, (uintmax_t)first, 10, 1);
-	buffer_add_number(b, (uintmax_t)last, 10, 1);
+	char *at = b->text + b->used;
+	*at++ = kind;
+	*at++ = ' ';
+	at = words_put_unsigned(at, st->st_mode, 8, 1, ' ');
+	at = words_put_unsigned(at, st->st_nlink, 10, 1, ' ');
+	at = words_put(at, st->st_size, 10, 1, ' ');
+	at = words_put_unsigned(at, st->st_ino, 10, 1, ' ');
+	at = words_put_time(at, &st->st_mtim);
+	at = words_put_time(at, &st->st_ctim);
+	if (kind != 'e') {
+		at = words_put_unsigned(at, st->st_uid, 10, 1, ' ');
+		at = words_put_unsigned(at, st->st_gid, 10, 1, ' ');
+		at = words_put_time(at, &st->st_atim);
+		at = words_put(at, first, 10, 1, ' ');
+		at = words_put(at, last, 10, 1, ' ');
+	}
+	b->used = (size_t)(at - b->text);
 }
 
 bool buffer_grow(struct lister *l, struct buffer *b)
@@ -173,13 +151,11 @@ void buffer_add(struct lister *l, struct buffer *b, char kind, const char *path,
 	if (strcmp(dir, b->dir) != 0) {
 		strcpy(b->dir, dir);
 		b->used += (size_t)sprintf(b->text + b->used, "in ");
-		buffer_add_escaped(b, dir);
-		b->text[b->used++] = '\n';
+		buffer_add_name(b, dir, '\n');
 		b->lines++;
 	}
 	buffer_add_stat(b, kind, st, first, last);
-	buffer_add_escaped(b, name);
-	b->text[b->used++] = '\n';
+	buffer_add_name(b, name, '\n');
 	b->lines++;
 	const uint64_t bytes = S_ISREG(st->st_mode) ? (uint64_t)(last - first) : 0;
 	b->bytes += bytes;

@@ -6,7 +6,6 @@
 #define SHARD_BUFFER_H
 
 #include "job.h"
-#include "known.h"
 #include "list.h"
 
 /* What one thread has collected. */
@@ -34,15 +33,15 @@ struct lister {
 	struct linked *linked;
 	size_t links, room;
 	struct buffer *last;
-	struct known_table known; /* what an earlier process has listed: hashes of the entries */
+	struct table known; /* what an earlier process has listed: hashes of the entries */
 	size_t unseen;
 	int result; /* of the first chunk that could not be written */
 };
 
 /* Makes room for two lines. Returns false if there is no memory; then the tree stops. */
 bool buffer_grow(struct lister *, struct buffer *);
-/* Adds a name. As in a journal: white space, control characters and backslashes are escaped. */
-void buffer_add_escaped(struct buffer *, const char *name);
+/* Adds a name, and one more character. */
+void buffer_add_name(struct buffer *, const char *name, char after);
 /* Adds a line, and writes a chunk that is full. path: below the operand. */
 void buffer_add(struct lister *, struct buffer *, char kind, const char *path, const struct stat *,
 		off_t first, off_t last);

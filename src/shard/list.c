@@ -34,12 +34,12 @@ static struct lister *lister_of(const struct worker *w)
 static bool list_knows(struct lister *l, char kind, const char *path, off_t first,
 		       const struct stat *st)
 {
-	struct known *k = known_find(&l->known, list_hash_path(path, first));
+	struct table_row *k = table_find(&l->known, list_hash_path(path, first));
 	if (!k)
 		return false;
 	if (k->value != list_hash_entry(path, kind, first, st))
 		__atomic_store_n(&l->tree->differs, true, __ATOMIC_RELAXED);
-	if (!__atomic_exchange_n(&k->seen, true, __ATOMIC_RELAXED))
+	if (!__atomic_exchange_n(&k->mark, true, __ATOMIC_RELAXED))
 		__atomic_sub_fetch(&l->unseen, 1, __ATOMIC_RELAXED);
 	return true;
 }
@@ -150,10 +150,8 @@ static void list_add_link(struct lister *l, const char *first, const char *path)
 	if (!buffer_grow(l, b))
 		return;
 	b->used += (size_t)sprintf(b->text + b->used, "link ");
-	buffer_add_escaped(b, first);
-	b->text[b->used++] = ' ';
-	buffer_add_escaped(b, path);
-	b->text[b->used++] = '\n';
+	buffer_add_name(b, first, ' ');
+	buffer_add_name(b, path, '\n');
 	b->lines++;
 }
 
@@ -239,7 +237,7 @@ static int list_load(struct lister *l)
 		for (size_t i = 0; r == 0 && i < c.count; i++, used++) {
 			const struct line *e = &c.line[i];
 			list_path(e, path);
-			struct known *k = known_add(&l->known, list_hash_path(path, e->first));
+			struct table_row *k = table_add(&l->known, list_hash_path(path, e->first));
 			if (!k)
 				r = job_fail(l->job, NULL, "malloc", ENOMEM);
 			else
@@ -294,7 +292,7 @@ int list_make(struct tree *t, struct job *j, const struct operand *from, int dst
 		free(l.linked[i].path);
 	free(l.linked);
 	buffer_free(l.last);
-	known_free(&l.known);
+	table_free(&l.known);
 	return r;
 }
 

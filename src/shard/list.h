@@ -12,7 +12,7 @@
 #ifndef SHARD_LIST_H
 #define SHARD_LIST_H
 
-#include "known.h"
+#include "io/table.h"
 #include "tree/tree.h"
 
 #define LIST_PATH ((size_t)32 << 10) /* the longest path below the operand, with its 0 */
@@ -44,10 +44,10 @@ struct chunk {
 
 /* outline.c: lines as a tree of directories, as a walk needs them. All zero: empty. */
 struct outline {
-	struct line root;             /* the operand's directory */
-	struct known_table directory; /* by the hash of its path */
-	struct outlined *made;        /* ... and copied lines */
-	size_t lines;                 /* that were added; one of a directory that is listed twice */
+	struct line root;       /* the operand's directory */
+	struct table directory; /* by the hash of its path */
+	struct outlined *made;  /* ... and copied lines */
+	size_t lines;           /* that were added; one of a directory that is listed twice */
 };
 /* The directory of this path below the operand, which is added with those above it if need be; ".":
  * the operand's. It is of any attributes as long as its line is not added. NULL: no memory. */

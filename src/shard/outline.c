@@ -34,29 +34,42 @@ static void outline_append(struct line *directory, struct line *l)
 	directory->tail = &l->entry.next;
 }
 
+static struct line *outline_find(const struct outline *o, uint64_t key)
+{
+	const struct table_row *row = table_find(&o->directory, key);
+	struct line *l = NULL;
+	if (row)
+		memcpy(&l, &row->value, sizeof(l));
+	return l;
+}
+
+static struct line *outline_make_directory(struct outline *o, struct line *in, uint64_t key,
+					   const char *name, size_t length)
+{
+	struct line *l = outline_make(o, name, length);
+	struct table_row *row = l ? table_add(&o->directory, key) : NULL;
+	if (!row)
+		return NULL;
+	memcpy(&row->value, &l, sizeof(l));
+	outline_append(in, l);
+	return l;
+}
+
 struct line *outline_open(struct outline *o, const char *path)
 {
-	struct line *in = &o->root;
 	if (strcmp(path, ".") == 0)
-		return in;
-	const struct known *whole = known_find(&o->directory, list_hash_path(path, 0));
-	if (whole)
-		return whole->what;
-	for (size_t start = 0, end;; start = end + 1) {
+		return &o->root;
+	struct line *l = outline_find(o, list_hash_path(path, 0)), *in = &o->root;
+	if (l)
+		return l;
+	for (size_t start = 0, end;; start = end + 1, in = l) {
 		end = start + strcspn(path + start, "/");
 		const uint64_t key = list_hash_bytes(path, end);
-		const struct known *found = known_find(&o->directory, key);
-		struct line *l = found ? found->what : outline_make(o, path + start, end - start);
-		struct known *k = found || !l ? NULL : known_add(&o->directory, key);
-		if (!found && !k)
-			return NULL;
-		if (k) {
-			k->what = l;
-			outline_append(in, l);
-		}
-		if (!path[end])
+		l = outline_find(o, key);
+		if (!l)
+			l = outline_make_directory(o, in, key, path + start, end - start);
+		if (!l || !path[end])
 			return l;
-		in = l;
 	}
 }
 
@@ -99,6 +112,6 @@ void outline_free(struct outline *o)
 		next = n->next;
 		free(n);
 	}
-	known_free(&o->directory);
+	table_free(&o->directory);
 	*o = (struct outline){.lines = 0};
 }

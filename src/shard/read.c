@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "io/hash.h"
+#include "io/words.h"
 #include "job.h"
 #include "list.h"
 
@@ -60,94 +61,48 @@ uint64_t list_hash_entry(const char *path, char kind, off_t first, const struct 
 	return hash;
 }
 
-/* The words of a line; each is terminated, and unescaped where it stands. */
-struct words {
-	char *at;
-	bool wrong;
-};
-
-/* Three octal digits; 0: it is something else, or a null byte. */
-static unsigned word_octal(const char *text)
+/* A name, with a null byte, where it stands. */
+static char *list_name(struct words *w, char *text)
 {
-	unsigned n = 0;
-	for (const char *end = text + 3; text < end; text++) {
-		if (*text < '0' || *text > '7')
-			return 0;
-		n = n << 3 | (unsigned)(*text - '0');
-	}
-	return n <= UCHAR_MAX ? n : 0;
+	size_t length;
+	char *name = text + (words_text(w, &length) - text);
+	words_name(name, length, name, &w->wrong);
+	return name;
 }
 
-static char *word(struct words *w)
-{
-	char *start = w->at, *to = w->at, *from = w->at;
-	for (; *from && *from != ' '; to++) {
-		if (*from == '\\') {
-			*to = (char)word_octal(from + 1);
-			w->wrong |= !*to;
-			from += *to ? 4 : 1;
-		} else {
-			*to = *from++;
-		}
-	}
-	w->at = *from ? from + 1 : from;
-	*to = '\0';
-	w->wrong |= to == start;
-	return start;
-}
-
-static uintmax_t number(struct words *w, unsigned base)
-{
-	const char *start = w->at;
-	uintmax_t n = 0;
-	for (; *w->at >= '0' && (unsigned)(*w->at - '0') < base; w->at++)
-		n = n * base + (unsigned)(*w->at - '0');
-	w->wrong |= w->at == start || (*w->at != ' ' && *w->at != '.');
-	w->at += *w->at != '\0';
-	return n;
-}
-
-static struct timespec when(struct words *w)
-{
-	const bool negative = *w->at == '-';
-	w->at += negative;
-	const time_t seconds = (time_t)number(w, 10);
-	return (struct timespec){negative ? -seconds : seconds, (long)number(w, 10)};
-}
-
-static bool chunk_parse_entry(struct words *w, struct line *e)
+static bool chunk_parse_entry(struct words *w, char *text, struct line *e)
 {
 	struct stat *st = &e->entry.st;
-	st->st_mode = (mode_t)number(w, 8);
-	st->st_nlink = (nlink_t)number(w, 10);
-	st->st_size = (off_t)number(w, 10);
-	st->st_ino = (ino_t)number(w, 10);
-	st->st_mtim = when(w);
-	st->st_ctim = when(w);
+	st->st_mode = (mode_t)words_number(w, ' ', 8);
+	st->st_nlink = (nlink_t)words_unsigned(w);
+	st->st_size = (off_t)words_number(w, ' ', 10);
+	st->st_ino = (ino_t)words_unsigned(w);
+	st->st_mtim = words_time(w);
+	st->st_ctim = words_time(w);
 	e->last = S_ISREG(st->st_mode) ? st->st_size : 0;
 	if (e->kind != 'e') {
-		st->st_uid = (uid_t)number(w, 10);
-		st->st_gid = (gid_t)number(w, 10);
-		st->st_atim = when(w);
-		e->first = (off_t)number(w, 10);
-		e->last = (off_t)number(w, 10);
+		st->st_uid = (uid_t)words_unsigned(w);
+		st->st_gid = (gid_t)words_unsigned(w);
+		st->st_atim = words_time(w);
+		e->first = (off_t)words_number(w, ' ', 10);
+		e->last = (off_t)words_number(w, ' ', 10);
 	}
-	const char *name = e->entry.name = word(w);
+	const char *name = e->entry.name = list_name(w, text);
 	return !w->wrong && !strchr(name, '/') && !name_is_dot(name) && strlen(name) < PATH_MAX;
 }
 
-static bool chunk_parse_line(char *line, struct line *e, const char **dir)
+static bool chunk_parse_line(char *line, const char *end, struct line *e, const char **dir)
 {
-	struct words w = {.at = line};
-	const char *kind = word(&w);
+	struct words w = {.at = line, .end = end};
+	const char *kind = list_name(&w, line);
 	*e = (struct line){.kind = kind[0], .dir = *dir};
 	if (strcmp(kind, "in") == 0)
-		*dir = word(&w);
+		*dir = list_name(&w, line);
 	else if (strcmp(kind, "link") == 0) {
-		e->from = word(&w);
-		e->entry.name = word(&w);
+		e->from = list_name(&w, line);
+		e->entry.name = list_name(&w, line);
 	} else if (!kind[0] || kind[1] || !strchr("edr", kind[0]) || !*dir ||
-		   !chunk_parse_entry(&w, e))
+		   !chunk_parse_entry(&w, line, e))
 		return false;
 	return !w.wrong;
 }
@@ -178,7 +133,7 @@ static int chunk_parse(struct chunk *c, size_t size)
 	for (char *line = c->text, *stop = c->text + end - 1; line < stop;) {
 		char *next = strchr(line, '\n');
 		*next = '\0';
-		if (c->count > lines || !chunk_parse_line(line, &c->line[c->count], &dir))
+		if (c->count > lines || !chunk_parse_line(line, next, &c->line[c->count], &dir))
 			return -EBADMSG;
 		c->count += c->line[c->count].kind != 'i';
 		line = next + 1;

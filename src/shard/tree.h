@@ -4,7 +4,7 @@
  *
  *   tree.c: shared_copy --> finish.c: the commit, by walks --\
  *        \----------------> entries.c: the chunks, by walks --+-> read.c, outline.c: what is listed
- *         \---------------> list.c, buffer.c: the list ----------> known.c; job.c, claims.c
+ *         \---------------> list.c, buffer.c: the list ----------> job.c, claims.c
  */
 #ifndef SHARD_TREE_H
 #define SHARD_TREE_H
