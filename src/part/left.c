@@ -230,7 +230,8 @@ static bool left_examine_content(struct left *l, const char *name, bool waits)
 	if (!left_is_plain(l, &has))
 		return false;
 	const int locked = left_lock(l, has, waits);
-	if (locked < 0)
+	const bool lacks = locked < 0 && private_lacks_locks(-locked);
+	if (locked < 0 && !lacks)
 		return false;
 	/* The first shard of a job may have come and gone while another one had the lock. */
 	if (locked && ((r = left_read_journal(l)), !left_is_plain(l, &has)))
@@ -248,6 +249,10 @@ static bool left_examine_content(struct left *l, const char *name, bool waits)
 	journal_free(&lock);
 	if (proved && p->published && part_is_receipt(p))
 		l->kind = FCOPY_LEFT_RECEIPT;
+	if (lacks && l->kind != FCOPY_LEFT_RECEIPT)
+		return false;
+	if (lacks) /* nobody uses what a receipt has */
+		l->reason = NULL;
 	if (proved && has & LEFT_OLD)
 		proved = left_find_old(l);
 	return r < 0 ? left_unknown(l, "its journal cannot be read") : proved;
@@ -410,9 +415,10 @@ bool left_sweep(int parent, const char *name, long older_than)
 	struct left l;
 	if (older_than > 0 && left_is_young(parent, name, older_than))
 		return false;
+	/* The next job may have committed since. */
 	bool gone = part_examine(&l, parent, name, false) && l.state == FCOPY_LEFT_DEAD &&
-		    (l.bare ||
-		     (l.kind == FCOPY_LEFT_RECEIPT && time(NULL) - l.changed >= older_than)) &&
+		    (l.bare || (l.kind == FCOPY_LEFT_RECEIPT &&
+				(older_than == 0 || !left_is_young(parent, name, older_than)))) &&
 		    left_remove(&l) == 0 && l.state != FCOPY_LEFT_LIVE;
 	left_close(&l);
 	return gone;
