@@ -299,8 +299,9 @@ void mover_note_refusal(struct mover_state *s, enum mover kind)
 const char *mover_plan(const struct mover_facts *f, const struct mover_state *s)
 {
 	if (f->direct)
-		return f->uncached ? "direct I/O, because of --no-cache"
-				   : "direct I/O: SRC is not cached, and DST is flushed";
+		return f->uncached  ? "direct I/O, because of --no-cache"
+		       : f->exceeds ? "direct I/O: SRC is not cached, and larger than the memory"
+				    : "direct I/O: SRC is not cached, and DST is flushed";
 	if (f->remote)
 		return "copy_file_range, so that the server can copy";
 	if (f->size >= MOVER_PARALLEL_SIZE && !f->one_writer && (only_readwrite(f) || f->asked))

@@ -48,6 +48,7 @@ struct mover_facts {
 	bool sums;          /* the bytes must pass through memory of this process */
 	bool zeros;         /* ... which looks for zeros in them */
 	bool uncached;      /* no byte may stay in the page cache */
+	bool exceeds;       /* SRC is larger than the memory */
 	bool direct;        /* the page cache would only cost time */
 	bool remote;        /* both files are on one server, perhaps */
 	bool one_writer;    /* one thread writes in order, unless more are asked for */

@@ -225,6 +225,44 @@ has_size() { [ "$(stat -c %s "$1")" = "$2" ]; }
 	diff -r s e
 }
 
+@test "a cold file that is larger than the cgroup's memory.max goes by direct I/O, another one does not" {
+	need_strace
+	need_root
+	need_mode direct
+	need fincore
+	on_disk "no direct I/O in memory"
+	[[ $(stat -fc %T .) =~ ^(ext2/ext3|xfs|f2fs)$ ]] || skip "not a file system of a local disk"
+	local group
+	group=$(sed -n 's/^0:://p' /proc/self/cgroup)
+	[ -n "$group" ] || skip "no cgroup version 2"
+	random a 70000001
+	cat >limited <<-'END'
+		set -e
+		group=$1 limit=$2
+		mount -t tmpfs none /sys/fs/cgroup
+		mkdir -p "/sys/fs/cgroup/$group"
+		echo "$limit" >"/sys/fs/cgroup/$group/memory.max"
+		sync a
+		dd if=a iflag=nocache count=0 status=none
+		[ "$(fincore -nbo RES a)" -lt 10000000 ] || exit 77
+		[ "$3" = cold ] || cat a >/dev/null
+		exec strace -f -qq -o trace -e trace=io_uring_setup "$FCOPY" --reflink=never a b
+	END
+	export FCOPY
+	local limit cache direct status=0
+	while read -r limit cache direct; do
+		rm -f b
+		unshare --mount bash limited "$group" "$limit" "$cache" || status=$?
+		[ "$status" != 77 ] || skip "the file stays in the page cache"
+		cmp a b
+		[ "$(calls io_uring_setup)" = "$direct" ] || { echo "$limit $cache:"; cat trace; return 1; }
+	done <<-END
+		67108864 cold 1
+		67108864 cached 0
+		max cold 0
+	END
+}
+
 @test "reflink: FICLONE alone" {
 	moves reflink ioctl
 	grep -q 'FICLONE' trace
