@@ -45,9 +45,9 @@
  *                     counts), extents, allocate, space, stale, clean, verify and compare, serve
  *                     (many clients)
  *   src/part/         what a copy is built in until its commit: private (a directory that only
- *                     this user can enter), lock, part (DST.fcopy-part), acquire (continue it or
- *                     begin), trust (whose is it?), journal, journal_read, left (by killed copies:
- *                     part_examine), old (what a mirror replaces), remove
+ *                     this user can enter), hidden (names), lock, part (DST.fcopy-part), acquire
+ *                     (continue it or begin), trust (whose is it?), journal, journal_read, left (by
+ *                     killed copies: part_examine), old (what a mirror replaces), remove
  *   src/endpoints/    where bytes come from and go: operand (what SRC and DST are), path (splits
  *                     it), follow (symlinks), place (a name in a directory), source (opens SRC),
  *                     destination (opens DST, and ends it), slot and slot_commit (how a name comes

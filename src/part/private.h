@@ -10,7 +10,8 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-/* Makes a random name that other users cannot guess. Returns 0 or -errno. */
+/* Of hidden.c.
+ * Makes a random name that other users cannot guess. Returns 0 or -errno. */
 #define TEMPORARY_SIZE sizeof(".fcopy-0123456789abcdef")
 int temporary_draw(char name[TEMPORARY_SIZE]);
 /* The name that stands for so many random bytes. */
@@ -47,7 +48,8 @@ void private_end(struct private_directory *p);
  * failed call. -EEXIST: the name exists; -ESTALE: another process has replaced the directory. */
 int private_make_directory(int parent, const char *name, mode_t mode, bool moves, bool closed,
 			   mode_t *left, const char **call);
-/* Renames without replacing anything: the only function that does. Returns 0; -EEXIST: the name is
+/* Of hidden.c.
+ * Renames without replacing anything: the only function that does. Returns 0; -EEXIST: the name is
  * taken; or -errno. Where RENAME_NOREPLACE is unsupported, an empty directory may be replaced by a
  * directory; and where hard links are, too, what another process makes at that moment. */
 int private_rename(int from, const char *name, int to, const char *as);

@@ -123,7 +123,7 @@ int aside_make(struct worker *w, const struct entry *e, const struct making *m, 
 {
 	const struct stat *old = replace ? w->decision.seen : NULL;
 	struct slot s = {.is.exists = replace,
-			 .is.foreign = aside_is_needed(w->tree, e->dir),
+			 .is.foreign = (replace || !m->whole) && aside_is_needed(w->tree, e->dir),
 			 .is.in_place = w->options.in_place,
 			 .over = !replace ? OVER_NOTHING
 				 : old    ? OVER_FOUND

@@ -16,7 +16,9 @@ struct making {
 	/* Makes it complete before it gets its name: gives it its attributes, or opens it. Returns
 	 * 0, or -errno with the call. NULL: it is complete. */
 	int (*complete)(int dir, const char *name, void *arg, const char **call);
-	void *arg; /* of both */
+	bool whole; /* the call alone makes it, of an inode that is known: under its final name,
+		     * nobody can exchange it before it is complete */
+	void *arg;  /* of both */
 };
 
 /* Can a user other than root and this one rename what is in the destination of this directory? Not

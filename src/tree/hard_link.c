@@ -66,31 +66,28 @@ struct origin {
 	int fd; /* -1: none */
 };
 
-/* linkat(AT_EMPTY_PATH) needs no /proc, but CAP_DAC_READ_SEARCH before Linux 6.10. */
-static int hard_link_create(const struct origin *o, int to, const char *as, const char **call)
+/* A slot_maker. linkat(AT_EMPTY_PATH) needs no /proc, but CAP_DAC_READ_SEARCH before Linux 6.10. */
+static int hard_link_make_name(int dir, const char *name, void *origin)
 {
-	*call = "linkat";
+	const struct origin *o = origin;
 	if (o->fd < 0)
-		return linkat(o->dir, o->name, to, as, 0) < 0 ? -errno : 0;
-	if (linkat(o->fd, "", to, as, AT_EMPTY_PATH) == 0)
+		return linkat(o->dir, o->name, dir, name, 0) < 0 ? -errno : 0;
+	if (linkat(o->fd, "", dir, name, AT_EMPTY_PATH) == 0)
 		return 0;
 	if (errno != ENOENT && errno != EPERM && errno != EINVAL)
 		return -errno;
 	const struct io_path path = io_proc_path(o->fd);
-	return linkat(AT_FDCWD, path.text, to, as, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+	return linkat(AT_FDCWD, path.text, dir, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
 }
 
-static int hard_link_make_name(int dir, const char *name, void *origin)
+/* Gives the copy the entry's name, too. replace: in place of what has it. Returns as aside_make().
+ */
+static int hard_link_name(struct worker *w, const struct entry *e, struct origin *o, bool replace,
+			  const char **call)
 {
-	const char *call;
-	return hard_link_create(origin, dir, name, &call);
-}
-
-static int hard_link_replace(struct worker *w, const struct entry *e, struct origin *o,
-			     const char **call)
-{
-	const struct making m = {.call = "linkat", .make = hard_link_make_name, .arg = o};
-	return aside_make(w, e, &m, true, call);
+	const struct making m = {
+	    .call = "linkat", .make = hard_link_make_name, .whole = true, .arg = o};
+	return aside_make(w, e, &m, replace, call);
 }
 
 /* What has the name is claimed first. A directory, which another process has made, stays: the copy
@@ -103,7 +100,7 @@ static int hard_link_replace_claimed(struct worker *w, const struct entry *e, st
 			    fstatat(e->dir->dst, e->as, &old, AT_SYMLINK_NOFOLLOW) == 0;
 	if (claims && !rivals_claim_new(w->tree, e, &old))
 		return ENDPOINT_RIVAL;
-	const int r = hard_link_replace(w, e, o, call);
+	const int r = hard_link_name(w, e, o, true, call);
 	if (r == -EISDIR && claims)
 		rivals_unclaim(w->tree, &old);
 	return r;
@@ -201,14 +198,15 @@ static int hard_link_rehearse(struct worker *w, const struct entry *e, const str
 
 /* An unfinished tree has the name: of an earlier run, or of this one, if the directory lists it
  * twice, perhaps in another thread. The lock is held. */
-static int hard_link_continue(const struct entry *e, const struct origin *o, const char **call)
+static int hard_link_continue(struct worker *w, const struct entry *e, struct origin *o,
+			      const char **call)
 {
 	const int to = e->dir->dst;
 	*call = "stat";
 	int r = hard_link_is_made(o, to, e->as);
 	if (r != 0)
 		return r > 0 ? HARD_LINK_SAME : r;
-	r = remove_entry(to, e->as) == 0 ? hard_link_create(o, to, e->as, call) : -EEXIST;
+	r = remove_entry(to, e->as) == 0 ? hard_link_name(w, e, o, false, call) : -EEXIST;
 	return r == -EEXIST && hard_link_is_made(o, to, e->as) > 0 ? HARD_LINK_SAME : r;
 }
 
@@ -217,14 +215,13 @@ static int hard_link_continue(const struct entry *e, const struct origin *o, con
 static int hard_link_place(struct worker *w, const struct entry *e, const struct stat *st,
 			   struct origin *o, const char **call)
 {
-	const int to = e->dir->dst;
 	admit_changes(w->tree, e->dir);
-	int r = hard_link_create(o, to, e->as, call);
+	int r = hard_link_name(w, e, o, false, call);
 	if (r == 0)
 		return HARD_LINK_NEW;
 	rivals_lock(w->tree);
 	if (r == -EEXIST && (w->tree->root.ground.journal || w->tree->shared))
-		r = hard_link_continue(e, o, call);
+		r = hard_link_continue(w, e, o, call);
 	if (r == -EEXIST && rivals_have(w->tree, e->dir, e->as))
 		r = ENDPOINT_RIVAL;
 	if (r == -EEXIST && !facts_still_allow(w, e))
@@ -349,8 +346,7 @@ static bool hard_link_source_once(struct worker *w, const struct entry *e, int f
 		return true;
 	}
 	rivals_lock(w->tree);
-	const int r = w->decision.replaces ? hard_link_replace(w, e, &o, &call)
-					   : hard_link_create(&o, e->dir->dst, e->as, &call);
+	const int r = hard_link_name(w, e, &o, w->decision.replaces, &call);
 	rivals_unlock(w->tree);
 	if (fd < 0)
 		close(o.fd);
