@@ -77,7 +77,7 @@ struct endpoint_ops {
 	/* The bytes [from, to) are complete. */
 	void (*note_partial)(struct endpoint *, off_t from, off_t to);
 	/* After a failure: truncates DST.fcopy-part to its first `size` bytes and makes abort keep
-	 * it. Returns false if that is impossible; abort then removes the part. */
+	 * it. Returns false if there are none, or that is impossible: abort removes the part. */
 	bool (*keep_partial)(struct endpoint *, off_t size);
 	/* After a failure: frees blocks up to `allocated` that are past the end of the file. */
 	void (*release_blocks)(const struct endpoint *, off_t allocated);

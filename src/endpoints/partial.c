@@ -324,6 +324,10 @@ bool partial_keep(struct endpoint *e, off_t size)
 	struct file *f = file_of(e);
 	if (f->slot.stage != SLOT_MADE || !f->partial)
 		return false;
+	if (size == 0) { /* nothing to continue */
+		f->keep_part = false;
+		return false;
+	}
 	(void)io_truncate(e->fd, size); /* best effort: what follows is compared */
 	f->keep_part = part_is_named(f->partial->part);
 	if (f->keep_part && f->partial->flushes) {

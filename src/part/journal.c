@@ -57,8 +57,8 @@ static bool journal_same_time(const struct timespec *a, const struct timespec *b
 
 bool journal_same_source(const struct journal_source *a, const struct journal_source *b)
 {
-	return a->size == b->size && journal_same_time(&a->mtime, &b->mtime) &&
-	       journal_same_time(&a->ctime, &b->ctime);
+	return a->inode == b->inode && a->size == b->size &&
+	       journal_same_time(&a->mtime, &b->mtime) && journal_same_time(&a->ctime, &b->ctime);
 }
 
 static bool journal_is_after(const struct timespec *t, const struct timespec *when)
@@ -79,6 +79,7 @@ static size_t journal_text_of_entry(const struct journal_fact *f, char *text)
 	at = words_put_time(at, &f->source.mtime);
 	at = words_put_time(at, &f->source.ctime);
 	at = words_put_time(at, &f->when);
+	at = words_put_unsigned(at, f->source.inode, 10, 1, ' ');
 	return (size_t)(at - text) + journal_escape(f->text, f->size, at);
 }
 
@@ -157,6 +158,7 @@ static void journal_parse_done(struct words *w, struct journal_fact *f)
 	f->source.mtime = words_time(w);
 	f->source.ctime = words_time(w);
 	f->when = words_time(w);
+	f->source.inode = words_unsigned(w);
 	f->text = words_text(w, &f->size);
 }
 

@@ -19,7 +19,8 @@
  *                                       of a file in shards also the number of its ranges
  *     data PART INODE DEVICE MODE       inode of the part; inode, device and final mode of `data`
  *     run BOOT MOUNT TIME               a run began at TIME, in this boot and with this mount
- *     done SIZE MTIME CTIME TIME PATH   a file of a tree is complete; its source had this size and
+ *     done SIZE MTIME CTIME TIME INODE PATH
+ *                                       a file of a tree is complete; its source had this size and
  *                                       these times at TIME (written when: src/tree/record.c)
  *     done OFFSET LENGTH                a range of a file is complete
  *     again PATH                        that file is copied again
@@ -33,6 +34,9 @@
  *
  * The lock has lines of the same form: fcopy-part, run, and `private INODE`, the inode of the
  * directory.
+ *
+ * Where the next mount may show other inode numbers, a random number takes the place of that of the
+ * part, in the journal and in the lock; a hash of its path that of SRC; and 0 those of its files.
  */
 #ifndef PART_JOURNAL_H
 #define PART_JOURNAL_H
@@ -82,7 +86,7 @@ struct journal_fact {
 	enum journal_kind kind;
 	uint64_t number; /* version; options; private: an inode; shards; of a commit the sum */
 	bool tree;       /* of source */
-	/* Of source; of an entry only size and times; of a commit inode, size and mtime. */
+	/* Of source; of an entry all but the device; of a commit inode, size and mtime. */
 	struct journal_source source;
 	struct timespec when; /* an entry: when its source was opened; a run: when it started */
 	uint64_t inode, device, part; /* of data, and the inode of the part */

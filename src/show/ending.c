@@ -244,7 +244,10 @@ void ending_stopped(const struct cli *cli, const struct fcopy_report *r, bool in
 	bool full = (r->error.err == ENOSPC || r->error.err == EDQUOT) &&
 		    !hint_is_attribute(&r->error) && (r->atomic || r->in_place);
 	bool committed = r->error.advice == FCOPY_ADVICE_FLUSH;
-	if (!cli->voice.notes || committed || !(interrupted || r->part_kept || looks || full))
+	/* What was received cannot be read again: what is left of it? */
+	bool received = cli_receives(cli) && r->bytes > 0 && (r->atomic || r->in_place);
+	if (!cli->voice.notes || committed ||
+	    !(interrupted || r->part_kept || looks || full || received))
 		return;
 	if (r->bytes == 0)
 		text_add(&t, "before the first byte");

@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: MIT
  * Notes in the journal of a part which files of a tree are complete, and what their sources were.
  *
- * Each worker collects lines in a buffer. With --resume the part has its journal from the start:
- * the line of a large file is appended at once, and others when there are a few or before the
- * worker does something that may take long. So a kill costs at most a few small files of each
- * thread. Otherwise a full buffer creates the journal, and only a tree that is kept needs the rest:
- * a small tree costs no system call.
+ * Each worker collects them in a buffer. With --resume the part has its journal from the start, and
+ * the buffer has its lines: that of a large file is appended at once, and others when there are a
+ * few or before the worker does something that may take long. So a kill costs at most a few small
+ * files of each thread.
+ *
+ * Otherwise only a tree that is kept needs the lines, and a kill leaves nothing that is continued:
+ * the buffer has what they would say, and a full one goes to an unnamed file. A small tree costs no
+ * system call.
  */
+#define _GNU_SOURCE
 #include "io/io.h"
 #include "report.h"
 #include "resume.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define BUFFER_SIZE ((size_t)64 << 10)
 #define EAGER_SIZE  ((size_t)512) /* of each thread, of which a slow file system gets 64 */
@@ -29,17 +36,72 @@ static void record_append(struct record *r, const char *lines, size_t size)
 	part_append(r->part, lines, size);
 }
 
-static void record_flush(struct worker *w)
+/* What a line says; the path follows. */
+struct raw {
+	struct journal_source source;
+	struct timespec when;
+	size_t length; /* of the path, rounded up: the next one is aligned */
+};
+
+#define RAW_ROOM (sizeof(struct raw) + PATH_MAX + sizeof(size_t))
+
+static void record_write_lines(struct record *r, const char *raw, size_t size)
 {
-	pthread_mutex_lock(&w->tree->lock);
-	record_append(w->tree->root.record, w->record, w->recorded);
-	pthread_mutex_unlock(&w->tree->lock);
-	w->recorded = 0;
+	char *text = malloc(BUFFER_SIZE);
+	size_t used = 0;
+	if (!text)
+		r->part->lost = true;
+	for (size_t at = 0; text && at < size;) {
+		const struct raw *x = (const void *)(raw + at);
+		const char *path = (const char *)(x + 1);
+		if (used + JOURNAL_LINE > BUFFER_SIZE) {
+			record_append(r, text, used);
+			used = 0;
+		}
+		used += journal_format(&(struct journal_fact){.kind = JOURNAL_ENTRY,
+							      .source = x->source,
+							      .when = x->when,
+							      .text = path,
+							      .size = strlen(path)},
+				       text + used);
+		at += sizeof(*x) + x->length;
+	}
+	if (text)
+		record_append(r, text, used);
+	free(text);
+}
+
+/* A file system without unnamed files, or a full one, gets the lines. */
+static void record_set_aside(struct record *r, const char *raw, size_t size)
+{
+	if (!r->set_aside) {
+		r->set_aside = true;
+		r->aside = openat(r->part->fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	}
+	if (r->aside < 0 || write(r->aside, raw, size) != (ssize_t)size) {
+		if (r->aside >= 0 && ftruncate(r->aside, (off_t)r->aside_size) < 0)
+			r->part->lost = true;
+		record_write_lines(r, raw, size);
+		return;
+	}
+	r->aside_size += size;
 }
 
 static bool record_is_eager(const struct worker *w)
 {
 	return w->tree->root.record->part->published;
+}
+
+static void record_flush(struct worker *w)
+{
+	struct record *r = w->tree->root.record;
+	pthread_mutex_lock(&w->tree->lock);
+	if (record_is_eager(w))
+		record_append(r, w->record, w->recorded);
+	else
+		record_set_aside(r, w->record, w->recorded);
+	pthread_mutex_unlock(&w->tree->lock);
+	w->recorded = 0;
 }
 
 static bool record_is_due(const struct worker *w, off_t size)
@@ -64,26 +126,49 @@ void record_before(struct worker *w, off_t size)
 		record_flush(w);
 }
 
-void record_add(struct worker *w, const struct entry *e, const struct stat *st)
+static void record_add_raw(struct worker *w, const struct entry *e, const struct stat *st)
+{
+	if (w->recorded + RAW_ROOM > BUFFER_SIZE)
+		record_flush(w);
+	struct raw *x = (void *)(w->record + w->recorded);
+	char *path = (char *)(x + 1);
+	entry_path_below(e, path, PATH_MAX);
+	const size_t size = strlen(path) + 1;
+	*x = (struct raw){.source = record_source(w->tree->root.record, st),
+			  .when = w->opened,
+			  .length = (size + sizeof(size_t) - 1) / sizeof(size_t) * sizeof(size_t)};
+	w->recorded += sizeof(*x) + x->length;
+}
+
+static void record_add_line(struct worker *w, const struct entry *e, const struct stat *st)
 {
 	char path[PATH_MAX];
-	if (__atomic_load_n(&w->tree->root.record->part->lost, __ATOMIC_RELAXED))
-		return;
 	entry_path_below(e, path, sizeof(path));
-	if (!w->record && !(w->record = malloc(BUFFER_SIZE)))
-		return;
 	if (w->recorded + JOURNAL_LINE > BUFFER_SIZE)
 		record_flush(w);
-	if (w->recorded == 0 && record_is_eager(w))
+	if (w->recorded == 0)
 		w->record_began = io_now();
-	w->recorded += journal_format(&(struct journal_fact){.kind = JOURNAL_ENTRY,
-							     .source = journal_source_of(st),
-							     .when = w->opened,
-							     .text = path,
-							     .size = strlen(path)},
-				      w->record + w->recorded);
-	if (record_has_rest(w) && (w->recorded >= EAGER_SIZE || record_is_due(w, st->st_size)))
+	w->recorded += journal_format(
+	    &(struct journal_fact){.kind = JOURNAL_ENTRY,
+				   .source = record_source(w->tree->root.record, st),
+				   .when = w->opened,
+				   .text = path,
+				   .size = strlen(path)},
+	    w->record + w->recorded);
+	if (w->recorded >= EAGER_SIZE || record_is_due(w, st->st_size))
 		record_flush(w);
+}
+
+void record_add(struct worker *w, const struct entry *e, const struct stat *st)
+{
+	if (__atomic_load_n(&w->tree->root.record->part->lost, __ATOMIC_RELAXED))
+		return;
+	if (!w->record && !(w->record = malloc(BUFFER_SIZE)))
+		return;
+	if (record_is_eager(w))
+		record_add_line(w, e, st);
+	else
+		record_add_raw(w, e, st);
 }
 
 void record_leave(struct worker *w)
@@ -96,10 +181,30 @@ void record_leave(struct worker *w)
 	pthread_mutex_unlock(&w->tree->lock);
 }
 
+/* Writes the lines of what was set aside. */
+static void record_read_aside(struct record *r)
+{
+	void *raw = r->aside_size > 0
+			? mmap(NULL, r->aside_size, PROT_READ, MAP_PRIVATE, r->aside, 0)
+			: NULL;
+	if (raw == MAP_FAILED)
+		r->part->lost = true;
+	else if (raw)
+		record_write_lines(r, raw, r->aside_size);
+	if (raw && raw != MAP_FAILED)
+		munmap(raw, r->aside_size);
+	r->aside_size = 0;
+}
+
 void record_keep(struct record *r)
 {
+	const bool lines = r->part->published;
+	record_read_aside(r);
 	for (unsigned i = 0; i < r->buffers; i++)
-		record_append(r, r->buffer[i].data, r->buffer[i].size);
+		if (lines)
+			record_append(r, r->buffer[i].data, r->buffer[i].size);
+		else
+			record_write_lines(r, r->buffer[i].data, r->buffer[i].size);
 	if (r->part->log < 0)
 		record_append(r, "", 0);
 }
@@ -108,4 +213,6 @@ void record_end(struct record *r)
 {
 	for (unsigned i = 0; i < r->buffers; i++)
 		free(r->buffer[i].data);
+	if (r->set_aside && r->aside >= 0)
+		close(r->aside);
 }

@@ -81,7 +81,7 @@ static bool resume_may_reuse(struct worker *w, const struct entry *e, int fd, co
 bool resume_is_complete(struct worker *w, const struct entry *e, int fd, const struct stat *st)
 {
 	struct part *part = w->tree->root.record->part;
-	const struct journal_source now = journal_source_of(st);
+	const struct journal_source now = record_source(w->tree->root.record, st);
 	struct journal_fact done;
 	struct stat old;
 	char path[PATH_MAX];

@@ -30,14 +30,26 @@ struct record {
 	const char *name; /* of DST */
 	struct journal_fact source;
 	uint64_t options;
-	int data; /* the open tree */
+	bool numbers; /* the inode numbers of SRC identify its files: system_numbers_last() */
+	int data;     /* the open tree */
 	mode_t mode;
+	bool set_aside;
+	int aside; /* an unnamed file; -1: there is none */
+	size_t aside_size;
 	unsigned buffers;
 	struct record_buffer {
 		char *data;
 		size_t size;
 	} buffer[FCOPY_THREADS_MAX]; /* the last ones of threads that have ended */
 };
+
+/* What identifies the source of an entry, with this stat. */
+static inline struct journal_source record_source(const struct record *r, const struct stat *st)
+{
+	struct journal_source s = journal_source_of(st);
+	s.inode = r->numbers ? s.inode : 0;
+	return s;
+}
 
 /* record.c: notes that an entry's copy is complete; st: the source when it was opened. */
 void record_add(struct worker *, const struct entry *, const struct stat *st);

@@ -336,6 +336,7 @@ int root_copy(struct tree *t, const struct operand *from, const struct operand *
 	r.record = (struct record){.part = &r.part,
 				   .name = to->place.name,
 				   .source = part_source(from->fd, &from->place.st),
+				   .numbers = system_numbers_last(from->fd),
 				   .options = root_options(t)};
 	int result = root_open(&r);
 	if (result != 0)

@@ -20,6 +20,27 @@ setup_file() {
 	holds old b
 }
 
+@test "a stream breaks off: the receiver says what has become of DST" {
+	local old
+	for old in no yes; do
+		rm -f b
+		[ $old = no ] || echo old >b
+		serve tcp-listen:0 b
+		(printf 'half'; exec sleep 10 3>&-) | exec "$FCOPY" - tcp:127.0.0.1:"$port" 3>&- &
+		sender=$!
+		pid=$server await has_written
+		kill -9 $sender
+		ended 1
+		if [ $old = no ]; then
+			said 'stopped at 4 B; b not created' server.log
+			absent b
+		else
+			said 'stopped at 4 B; b unchanged' server.log
+			holds old b
+		fi
+	done
+}
+
 @test "kill -9 and SIGTERM of the receiver: the sender fails" {
 	local signal
 	for signal in KILL TERM; do

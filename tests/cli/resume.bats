@@ -309,6 +309,25 @@ killed_at() {
 	cmp $source b
 }
 
+@test "--resume: what fails before the first byte leaves no part, and no hint to continue it" {
+	[ -s /proc/kallsyms ] || [ "$(head -c 1000 /proc/kallsyms | wc -c)" = 1000 ] || skip "no /proc/kallsyms here"
+	expect 1 --resume --no-cache /proc/kallsyms b
+	says "fcopy: /proc/kallsyms: the page cache cannot be bypassed here" "fcopy: hint: leave out --no-cache"
+	absent b b.fcopy-part
+	need_strace
+	random a 300000
+	traced 1 inject=pwrite64:error=EIO --resume a b 1
+	injected
+	absent b b.fcopy-part
+	never grep -q 'to resume' <<<"$stderr"
+	begin_part a b 64
+	traced 1 inject=pwrite64:error=EIO --resume a b 1
+	mentions "fcopy: hint: run the same command again to resume"
+	expect 0 --resume a b
+	mentions "resuming at 64 of 293 KiB"
+	cmp a b
+}
+
 @test "--resume: a planted symlink, hard link, FIFO or directory is neither followed nor written" {
 	echo data >a
 	echo secret >victim

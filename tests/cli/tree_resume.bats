@@ -273,6 +273,34 @@ part_of() {
 	done
 }
 
+@test "a tree fails that has more files than a buffer: all are noted, with and without an unnamed file" {
+	need_strace
+	local at n
+	mkdir s
+	touch s/a-name-that-is-long-enough-to-fill-more-than-one-buffer-with-what-is-noted-of-it-{1..900}
+	ln -s nowhere s/dangling
+	traced 1 trace=openat -rL -j1 s d
+	n=$(nth openat '"\.", .*O_TMPFILE')
+	mv d.fcopy-part e.fcopy-part
+	expect 1 -rL -j1 --resume s e
+	mentions "its .fcopy-part has the journal of another part" # which has the name of d
+	mv e.fcopy-part d.fcopy-part
+	cp -p d.fcopy-part/journal journal
+	rm -r d.fcopy-part
+	for ((at = n - 3; at < n + 4; at++)); do # on a busy machine there may be another call before it
+		rm -rf d.fcopy-part
+		traced 1 "inject=openat:error=EOPNOTSUPP:when=$at" -rL -j1 s d || continue
+		! grep -q 'O_TMPFILE.*INJECTED' trace || break
+	done
+	grep -q 'O_TMPFILE.*INJECTED' trace || skip "the call was not met"
+	[ "$(grep -c ' done ' journal)" = 900 ]
+	[ "$(grep -c ' done ' d.fcopy-part/journal)" = 900 ]
+	rm s/dangling
+	expect 0 -rL --resume --stats s d
+	[[ $stderr =~ reused\ +900[^0-9] ]] || { echo "$stderr"; return 1; }
+	diff -r s d
+}
+
 @test "--resume: a finished file that was edited since is copied again, also with the same size and time" {
 	mkdir s
 	echo first >s/a
@@ -284,6 +312,30 @@ part_of() {
 	expect 0 -rL --resume --stats s d
 	diff -r s d
 	[[ $stderr =~ reused\ +1[^0-9] ]] || { echo "$stderr"; return 1; }
+}
+
+@test "--resume: directories of equal files that exchanged their names since are copied again" {
+	need_strace
+	local i
+	mkdir -p s/a s/b s/sub/c s/sub/d
+	for i in {1..30}; do
+		echo "a$i" >s/a/"$i"
+		echo "b$i" >s/b/"$i"
+		echo "c$i" >s/sub/c/"$i"
+		echo "d$i" >s/sub/d/"$i"
+	done
+	# One call sets all times within one tick of the clock: the change times are equal, too.
+	touch -d 2020-01-01 s/{a,b,sub/c,sub/d}/*
+	sleep 2.1
+	run strace -f -qq -o /dev/null -e trace=renameat2 -e inject=renameat2:signal=KILL:when=3 "$FCOPY" -a --resume s d
+	[ -f d.fcopy-part/data/sub/d/30 ]
+	mv s/a s/x
+	mv s/b s/a
+	mv s/x s/b
+	mv s/sub/c s/sub/e
+	mv s/sub/d s/sub/c
+	expect 0 -a --resume s d
+	diff -r s d
 }
 
 @test "--resume: other options than those of the first run are refused" {
