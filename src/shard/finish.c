@@ -28,28 +28,46 @@ struct finish {
 	struct outline directories; /* with the sums of the names in them */
 };
 
-/* A large file gets its attributes when all its ranges are complete. */
-static void finish_large_file(struct worker *w, const struct entry *e)
+/* The permissions that the copy of a large file gets: those of the list, unless chmod(2) or
+ * chown(2) has changed them since, perhaps because no shard could read the file. */
+static struct stat finish_permissions(const struct worker *w, int src, const struct stat *listed)
 {
-	const struct directory *d = e->dir;
-	const struct line *l = line_of(e);
-	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-	/* First: it changes errno. */
-	mode_t extra = 0600 & ~(l->entry.st.st_mode & permissions_left(w->tree, d->dst));
+	struct stat st = *listed, now;
+	if (fstat(src, &now) < 0 || now.st_ino != st.st_ino)
+		return st;
+	source_hide_mode(&now, &w->options);
+	st.st_mode = now.st_mode;
+	st.st_uid = now.st_uid;
+	st.st_gid = now.st_gid;
+	return st;
+}
+
+static void finish_large_copy(struct worker *w, const struct entry *e, int src, int dst)
+{
+	const struct stat st = finish_permissions(w, src, &line_of(e)->entry.st);
+	const mode_t extra = 0600 & ~(st.st_mode & permissions_left(w->tree, e->dir->dst));
 	struct stat now;
-	int src = openat(d->src, e->name, flags | (e->follow ? 0 : O_NOFOLLOW));
-	int dst = src < 0 ? -1 : openat(d->dst, e->as, flags | O_NOFOLLOW);
 	int r = 0;
-	if (dst < 0)
-		r = report_call(w, e, "open", src < 0 ? entry_src : entry_dst, errno);
-	else if (fstat(dst, &now) < 0)
+	if (fstat(dst, &now) < 0)
 		r = report_call(w, e, "fstat", entry_dst, errno);
 	else if (extra && fchmod(dst, now.st_mode & 07777 & ~extra) < 0)
 		r = report_call(w, e, "fchmod", entry_dst, errno);
 	if (r == 0)
-		r = preserve_open(w, e, src, dst, &l->entry.st);
+		r = preserve_open(w, e, src, dst, &st);
 	if (r == 0 && w->tree->root.ground.flush == FLUSH_EACH && fsync(dst) < 0)
 		report_call(w, e, "fsync", entry_dst, errno);
+}
+
+/* A large file gets its attributes when all its ranges are complete. */
+static void finish_large_file(struct worker *w, const struct entry *e)
+{
+	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	const int src = openat(e->dir->src, e->name, flags | (e->follow ? 0 : O_NOFOLLOW));
+	const int dst = src < 0 ? -1 : openat(e->dir->dst, e->as, flags | O_NOFOLLOW);
+	if (dst < 0)
+		report_call(w, e, "open", src < 0 ? entry_src : entry_dst, errno);
+	else
+		finish_large_copy(w, e, src, dst);
 	if (src >= 0)
 		close(src);
 	if (dst >= 0)

@@ -430,6 +430,46 @@ has_copied() { [ -n "$(find t.fcopy-part/data -type f -size +0 2>/dev/null | hea
 	absent u
 }
 
+@test "a large file that could not be read, and is made readable: the copy has its new mode" {
+	local share
+	mkdir w
+	cp "$FCOPY" w/fcopy
+	! is_root || chown 65534:65534 w
+	cd w
+	as() { if is_root; then run $NOBODY "$@"; else run "$@"; fi; }
+	as bash -c 'mkdir -p s/d; for i in $(seq 400); do echo $i >s/d/$i; done; truncate -s 300M s/d/large
+		echo data | dd of=s/d/large bs=1M seek=200 conv=notrunc status=none; chmod 0 s/d/large'
+	as ./fcopy -a --shard=0/2 s t
+	[ "$status" = 1 ]
+	[[ $output == *"s/d/large: open: Permission denied"* ]]
+	as chmod 640 s/d/large
+	for share in 0 1 0 1; do
+		as ./fcopy -a --shard=$share/2 s t
+		[ "$status" = 0 ] || { echo "$output"; return 1; }
+	done
+	[ "$(stat -c '%a %s' t/d/large)" = '640 314572800' ]
+	as diff -r s t
+	[ "$status" = 0 ]
+}
+
+@test "a large file whose ctime alone has changed since an attempt may have other bytes: refused" {
+	mkdir -p s/d
+	for n in {1..400}; do echo $n >s/d/$n; done
+	truncate -s 300M s/d/large
+	echo data | dd of=s/d/large bs=1M seek=200 conv=notrunc status=none
+	touch -r s/d/large time
+	(
+		ulimit -f 100
+		expect 1 -a --shard=0/2 s t
+		mentions 't/d/large: ' ': File too large'
+	)
+	echo new | dd of=s/d/large bs=1M seek=100 conv=notrunc status=none
+	touch -r time s/d/large
+	expect 1 -a --shard=0/2 s t
+	mentions 't: SRC changed between the shards'
+	absent t
+}
+
 @test "the number of names of a file that could not be read must stay: the list says which are links" {
 	local share
 	mkdir w
