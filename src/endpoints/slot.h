@@ -69,6 +69,26 @@ enum slot_over {
 	OVER_FOUND, /* only what slot.found is the stat of */
 };
 
+/* What is state exists in these combinations, and no other:
+ *
+ *     how            stage    home                 name             fd, of a file
+ *     -------------  -------  -------------------  ---------------  -------------------
+ *     any            CHOSEN   -                    empty            closed
+ *     LINK           MADE     the directory        empty, or drawn  open
+ *                                                  (see below)
+ *     RENAME         MADE     the directory        drawn            open; closed once the
+ *     PART, ASIDE    MADE     the part, or a       that in it       commit has begun
+ *                             private directory
+ *     FINAL          MADE     the directory        empty            open, until the commit
+ *     WRITE          CHOSEN   -                    empty            the same
+ *     SWAP           CHOSEN,  the directory        drawn: of the    the same
+ *                    MADE                          old entry
+ *     any            NAMED,   -                    empty            closed
+ *                    GONE
+ *
+ * A commit over an old entry gives the file of LINK a drawn name, too; if the rename fails then,
+ * that name stays for the next commit. SWAP is CHOSEN with a name only while slot_make() runs, and
+ * after it has failed: slot_drop() gives the old entry its name back. */
 struct slot {
 	struct slot_facts is;
 	enum slot_how how;
