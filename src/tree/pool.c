@@ -283,7 +283,7 @@ static void pool_start_missing(struct tree *t)
 	struct pool *p = &t->pool;
 	while (p->started + 1 < p->active) {
 		if (cpus_start_thread(&p->thread[p->started], pool_thread, t) != 0) {
-			p->active = p->started + 1;
+			__atomic_store_n(&p->active, p->started + 1, __ATOMIC_RELAXED);
 			tuner_lower_limit(&p->tuner, p->active);
 			break;
 		}

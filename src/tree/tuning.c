@@ -22,9 +22,9 @@ void tuning_begin_operand(struct tree *t)
 void tuning_begin_walk(struct worker *w, int fd)
 {
 	struct tree *t = w->tree;
-	const struct alone then = t->alone;
-	if (!t->pool.tunes || w->number > 0 || then.wall <= 0)
+	if (!t->pool.tunes || w->number > 0 || t->alone.wall <= 0)
 		return;
+	const struct alone then = t->alone;
 	t->alone.wall = 0;
 	struct tuner_report r = {.busy = io_now() - then.wall};
 	r.waited = r.busy - (io_thread_seconds() - then.cpu);
