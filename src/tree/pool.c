@@ -267,7 +267,7 @@ static void *pool_thread(void *arg)
 	if (w) {
 		w->number = ++p->joined;
 	} else { /* without memory this thread does not take part */
-		p->workers--;
+		__atomic_sub_fetch(&p->workers, 1, __ATOMIC_RELAXED);
 		pthread_cond_broadcast(&p->wake);
 	}
 	pthread_mutex_unlock(&p->lock);
@@ -288,7 +288,7 @@ static void pool_start_missing(struct tree *t)
 			break;
 		}
 		p->started++;
-		p->workers++;
+		__atomic_add_fetch(&p->workers, 1, __ATOMIC_RELAXED);
 	}
 	if (t->report->threads_most < p->active)
 		t->report->threads_most = p->active;

@@ -201,7 +201,7 @@ struct pool {
 				* lock, read without it */
 	unsigned asleep;       /* threads that may not copy now */
 	unsigned active;       /* threads that may: those whose number is lower; atomic, as idle */
-	unsigned workers;      /* all threads */
+	unsigned workers;      /* all threads; atomic, as idle */
 	unsigned joined;       /* threads that have a number */
 	unsigned started;      /* threads in thread[] */
 	bool done;             /* nothing is queued and no worker is busy */
