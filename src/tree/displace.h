@@ -29,6 +29,12 @@ static inline void displace_none(struct displaced *d)
 /* Asks, clears and chooses the name of the backup, as w->decision says. Returns false if the
  * outcome is known: the entry of DST is skipped, or can have no backup. */
 bool displace_begin(struct worker *, const struct entry *, struct displaced *);
+/* Is anything left to be done when the copy has ended? */
+static inline bool displace_ends(const struct displaced *d)
+{
+	return d->backup.left || d->cleared.name[0];
+}
+
 /* The copy has ended: unless it was made, what a mirror cleared gets its name back. */
 void displace_end(struct worker *, const struct entry *, struct displaced *, bool made);
 /* Does options.confirm, if there is one, allow to replace the entry? If not, it is skipped. */

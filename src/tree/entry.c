@@ -434,7 +434,8 @@ static void entry_copy_inode(struct worker *w, const struct entry *e, int fd, co
 	if (!left)
 		admit_changes(w->tree, e->dir);
 	const bool unchanged = left && outcome_is_there(is);
-	bool made = left || !displace_begin(w, e, &displaced);
+	const bool displaces = w->decision.clears || w->decision.asks || w->decision.backup;
+	bool made = left || (displaces && !displace_begin(w, e, &displaced));
 	/* An unchanged name may have to become a link to another one. */
 	const bool linked = links_may_exist(w, st) && !o->link && (left ? unchanged : !made);
 	w->tracks = linked && !left && !o->dry_run && aside_may_move(w->tree, e->dir);
@@ -451,7 +452,8 @@ static void entry_copy_inode(struct worker *w, const struct entry *e, int fd, co
 			entry_rehearse(w, e, st);
 	}
 	place_close(&w->place);
-	displace_end(w, e, &displaced, outcome_is_made(is));
+	if (displace_ends(&displaced))
+		displace_end(w, e, &displaced, outcome_is_made(is));
 	if (linked && first)
 		entry_copy_waiting(w, e, links_done(w, e, st, outcome_is_there(is)));
 }
