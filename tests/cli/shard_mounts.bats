@@ -145,5 +145,13 @@ fails() {
 		"$FCOPY" -a --shard=0/1 s m/d 2>err || r=$?
 		[ $r = 1 ] || { echo "$r"; cat err; exit 1; }
 		grep -qi "m/d/a: is the copy of another entry, too" err || { cat err; exit 1; }
-		[ ! -e m/d ]'
+		[ ! -e m/d ]
+		mkdir -p u/x u/X # directories, whose files all differ in name
+		echo 1 >u/x/1
+		echo 2 >u/X/2
+		r=0
+		"$FCOPY" -a --shard=0/1 u m/e 2>err || r=$?
+		[ $r = 1 ] || { echo "$r"; cat err; exit 1; }
+		grep -qi "m/e/x: is the copy of another entry, too" err || { cat err; exit 1; }
+		[ ! -e m/e ]'
 }

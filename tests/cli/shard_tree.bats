@@ -505,6 +505,7 @@ has_copied() { [ -n "$(find t.fcopy-part/data -type f -size +0 2>/dev/null | hea
 	umask 022
 	expect 0 -r --preserve=links --shard=1/2 s t
 	[ "$(stat -c %a t/d/5)" = 644 ]
+	chmod -R u+rwx t
 	rm -r t t.*
 	(
 		umask 022
